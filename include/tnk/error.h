@@ -1,0 +1,122 @@
+#ifndef TNK_ERROR_H
+#define TNK_ERROR_H
+
+#include "tnk/common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Every code once: name, value, text. Values never change. They start at
+ * -50000, clear of libuv (down to -4095) and of mbedTLS (down to -0x7FFF).
+ * Bands: 0xx usage and resources, 1xx transport, 2xx TLS, 3xx protocol,
+ * 4xx the service's answer, 9xx a broken invariant of this library.
+ */
+#define TNK_ERROR_MAP(XX)                                                      \
+  XX(EINVAL, -50001, "invalid argument")                                       \
+  XX(ENOTSUP, -50002, "option not known to this version of the library")       \
+  XX(ECLOSED, -50003, "the object is closed or closing")                       \
+  XX(ECANCELED, -50004, "operation canceled")                                  \
+  XX(ETIMEDOUT, -50005, "deadline passed")                                     \
+  XX(ENOMEM, -50006, "out of memory")                                          \
+  XX(EREENTRANT, -50007, "not callable from inside a callback")                \
+  XX(EFULL, -50008, "too many operations are waiting")                         \
+  XX(ETHREAD, -50009, "called from another thread than the loop's")            \
+  XX(EFORKED, -50010, "the object belongs to the parent process")              \
+  XX(EPENDING, -50011, "the promise has not settled yet")                      \
+  XX(EDNS, -50101, "host name could not be resolved")                          \
+  XX(ECONN, -50102, "connection failed or was lost")                           \
+  XX(ETOOBIG, -50103, "the answer is larger than the limit")                   \
+  XX(ETLS, -50201, "TLS handshake or record failed")                           \
+  XX(ECERT, -50202, "the server's certificate was not accepted")               \
+  XX(EPROTO, -50301, "malformed answer from the server")                       \
+  XX(ECREDENTIAL, -50400, "no usable API key")                                 \
+  XX(EAUTH, -50401, "credential rejected by the service")                      \
+  XX(EREQUEST, -50402, "request rejected by the service")                      \
+  XX(ESERVER, -50403, "the service failed")                                    \
+  XX(ENOTFOUND, -50404, "not found on the service")                            \
+  XX(ECONFLICT, -50405, "conflict with an earlier request")                    \
+  XX(ERATE, -50406, "rate limit of the service")                               \
+  XX(EBILLING, -50407, "the service refuses for billing reasons")              \
+  XX(EFAILED, -50408, "the operation failed on the service")                   \
+  XX(EEXPIRED, -50409, "the result is no longer held by the service")          \
+  XX(EUNSUPPORTED, -50410, "not offered by this server")                       \
+  XX(ESESSION, -50411, "the session has ended")                                \
+  XX(EUSER, -50412, "the caller's own function reported a failure")            \
+  XX(EINTERNAL, -50901, "broken invariant in the library")
+
+typedef enum {
+  TNK_OK = 0,
+#define TNK__XX(name, code, text) TNK_##name = code,
+  TNK_ERROR_MAP(TNK__XX)
+#undef TNK__XX
+} tnk_err_t;
+
+/** Who the service holds responsible for a failed operation. */
+typedef enum {
+  TNK_CATEGORY_UNKNOWN = 0,
+  TNK_CATEGORY_SERVER = 1,
+  TNK_CATEGORY_USER = 2
+} tnk_category_t;
+
+/**
+ * What is known about a failure. Strings are NULL when there is none.
+ *
+ * Lifetime: belongs to the promise it came from; copied nowhere else.
+ * Since: 0.1
+ */
+typedef struct {
+  int code;                /**< One of tnk_err_t, never 0. */
+  int cause;               /**< libuv's or mbedTLS's own code, or 0. */
+  int http_status;         /**< 0 when no HTTP answer was involved. */
+  tnk_category_t category; /**< Of an operation that the service ran. */
+  uint32_t n_attempts;     /**< Times the request was sent; 0: never. */
+  uint64_t retry_after_ms; /**< The server's wish; 0 when it gave none. */
+  const char *request_id;  /**< The service's id of the operation. */
+  const char *message;     /**< The service's own text. */
+  const char *text;        /**< One sentence that says it all; never NULL. */
+} tnk_error_t;
+
+/**
+ * The general meaning of a code, such as "deadline passed".
+ *
+ * @param err  A code of tnk_err_t, or anything else.
+ * @return Static text, never NULL. Allocates nothing.
+ * Thread: any. Since: 0.1
+ */
+TNK_API const char *tnk_strerror(int err);
+
+/**
+ * The name of a code, such as "TNK_ETIMEDOUT".
+ *
+ * @param err  A code of tnk_err_t, or anything else.
+ * @return Static text, never NULL; "TNK_EUNKNOWN" for an unknown code.
+ * Thread: any. Since: 0.1
+ */
+TNK_API const char *tnk_err_name(int err);
+
+/**
+ * Whether the same call may succeed later without a change by the caller.
+ *
+ * The library has already retried what is safe to retry; this tells a caller
+ * who wants to go on for longer.
+ *
+ * @return 1 or 0.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_err_is_retryable(int err);
+
+/**
+ * Whether the object that reported @p err can only be closed.
+ *
+ * @return 1 for the 9xx band, else 0.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_err_is_fatal(int err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

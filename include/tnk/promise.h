@@ -1,0 +1,221 @@
+#ifndef TNK_PROMISE_H
+#define TNK_PROMISE_H
+
+#include "tnk/error.h"
+#include "tnk/result.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Every operation returns a promise, never NULL. It is pending, then resolved
+ * or rejected, once. Bad arguments and lack of memory reject it too, so there
+ * is one place to look for an error.
+ *
+ * The caller gets one reference. tnk_then() takes it, which is why a call and
+ * its callback need no bookkeeping:
+ *
+ *     tnk_then(tnk_training_optim_step(training, NULL), on_step, me);
+ *
+ * A script waits and reads from top to bottom:
+ *
+ *     tnk_promise_t *pass = tnk_training_forward_backward(t, data, n, NULL);
+ *     tnk_promise_t *step = tnk_training_optim_step(t, NULL);
+ *     if (tnk_wait(pass) < 0 || tnk_wait(step) < 0)
+ *       ...
+ *
+ * Dropping a promise neither cancels nor hurries the operation.
+ */
+
+/** The life of a promise. */
+typedef enum {
+  TNK_PENDING = 0,
+  TNK_RESOLVED = 1,
+  TNK_REJECTED = 2
+} tnk_promise_state_t;
+
+/**
+ * Told once that a promise has settled.
+ *
+ * @param promise  Settled; read its result or error with the accessors.
+ *                 Valid until the function returns; ref it to keep it.
+ * @param status   TNK_OK, or the code of the error.
+ * @param user     What was given to tnk_then().
+ *
+ * Any function of this library may be called, closing included, but not
+ * tnk_wait().
+ * Thread: loop thread. Since: 0.1
+ */
+typedef void (*tnk_promise_cb)(tnk_promise_t *promise, int status, void *user);
+
+/**
+ * Call @p cb once @p promise has settled, and give up the reference.
+ *
+ * Several callbacks run in the order of registration. None runs inside this
+ * call, also when the promise has settled already. To keep the promise, for
+ * instance to cancel it later, ref it first.
+ *
+ * @param promise  One reference is taken. NULL does nothing.
+ * @param cb       NULL only drops the reference and marks the promise as
+ *                 observed, so that a rejection is not logged.
+ * @param user     Handed to @p cb.
+ *
+ * Never fails: room for the first callback is part of the promise; if memory
+ * runs out for a further one, it is called with TNK_ENOMEM.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user);
+
+/**
+ * Run the loop until @p promise has settled. For scripts.
+ *
+ * Other callbacks of the loop run meanwhile. The reference stays the
+ * caller's: read the result, then tnk_promise_unref().
+ *
+ * @return TNK_OK, or the code of the rejection, or
+ *   TNK_EREENTRANT  called inside a callback of this library
+ *   TNK_EPENDING    the loop has nothing left to run and yet the promise is
+ *                   pending (the loop was stopped)
+ * Thread: loop thread. Callable from callbacks: no. Since: 0.1
+ */
+TNK_API int tnk_wait(tnk_promise_t *promise);
+
+/**
+ * A promise that resolves when all of @p promises have, and rejects with the
+ * first rejection in time. The results stay in the single promises.
+ *
+ * @param promises  One reference of each is taken. Ref those to be read
+ *                  later, or read them with tnk_promise_child().
+ * @param n         0 gives a promise that resolves at once.
+ *
+ * Rejects with: the code of a child; TNK_ENOMEM.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_all(tnk_promise_t *const *promises, size_t n);
+
+/**
+ * A promise that resolves when all of @p promises have settled, whatever
+ * their outcome.
+ *
+ * @param promises  One reference of each is taken.
+ * @param n         0 gives a promise that resolves at once.
+ *
+ * Rejects with: TNK_ENOMEM, TNK_ECANCELED.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises,
+                                       size_t n);
+
+/**
+ * A promise that follows @p promise but rejects with TNK_ETIMEDOUT after
+ * @p timeout_ms, and then cancels the operation.
+ *
+ * @param promise     One reference is taken. Results read the same through
+ *                    the new promise.
+ * @param timeout_ms  From now; 0 rejects at the next turn if still pending.
+ *
+ * Rejects with: TNK_ETIMEDOUT, the code of @p promise, TNK_ENOMEM.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise,
+                                        uint64_t timeout_ms);
+
+/**
+ * Ask to end the operation behind @p promise.
+ *
+ * In time, the promise rejects with TNK_ECANCELED at the next turn of the
+ * loop, and a late answer is dropped. Too late, it settles as it would have.
+ * An operation that was still queued is never sent and leaves no hole in the
+ * sequence of its training client; one that the service has accepted still
+ * runs there. Cancelling what tnk_all() returned cancels its children.
+ *
+ * @param promise  The reference stays the caller's. NULL does nothing.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_promise_cancel(tnk_promise_t *promise);
+
+/**
+ * One more reference.
+ * @return @p promise. Thread: loop thread. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise);
+
+/**
+ * Give up a reference; the last one frees the promise and its result.
+ *
+ * The operation goes on. A rejection that nobody looked at is logged once.
+ *
+ * @param promise  NULL does nothing.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_promise_unref(tnk_promise_t *promise);
+
+/** Where @p promise is in its life. Thread: loop thread. Since: 0.1 */
+TNK_API tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise);
+
+/**
+ * TNK_OK when resolved, the error's code when rejected, else TNK_EPENDING.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API int tnk_promise_status(const tnk_promise_t *promise);
+
+/**
+ * Why @p promise was rejected.
+ *
+ * @return NULL unless rejected. Lifetime: as long as the promise.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise);
+
+/**
+ * One sentence on how @p promise ended, fit to be shown to a person.
+ *
+ * @return Never NULL; "success" when resolved. Lifetime: as long as the
+ *         promise.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API const char *tnk_promise_text(const tnk_promise_t *promise);
+
+/**
+ * A child of what tnk_all() or tnk_all_settled() returned, in the order they
+ * were given.
+ *
+ * @return Borrowed from @p promise; NULL when there is no such child.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_promise_child(const tnk_promise_t *promise,
+                                         size_t index);
+
+/* Results by type: NULL unless resolved with that type. Each belongs to the
+ * promise and lives as long as it does. */
+
+/** Of create calls. The client itself lives until it is closed; this accessor
+ * only names it. Thread: loop thread. Since: 0.1 */
+TNK_API tnk_training_t *tnk_promise_training(const tnk_promise_t *promise);
+/** Of create calls and of a save that returns a sampling client; as above.
+ * Thread: loop thread. Since: 0.1 */
+TNK_API tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise);
+/** Of forward, forward_backward and forward_backward_custom.
+ * Thread: loop thread. Since: 0.1 */
+TNK_API const tnk_pass_t *tnk_promise_pass(const tnk_promise_t *promise);
+/** Of sample. Thread: loop thread. Since: 0.1 */
+TNK_API const tnk_samples_t *tnk_promise_samples(const tnk_promise_t *promise);
+/** Of compute_logprobs: one value a prompt token, NaN where there is none;
+ * @p n receives their number. Thread: loop thread. Since: 0.1 */
+TNK_API const float *tnk_promise_logprobs(const tnk_promise_t *promise,
+                                          size_t *n);
+/** Of optim_step. Thread: loop thread. Since: 0.1 */
+TNK_API const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise);
+/** Of saves and loads: the "tinker://" path, or NULL when the server gave
+ * none. Thread: loop thread. Since: 0.1 */
+TNK_API const char *tnk_promise_path(const tnk_promise_t *promise);
+/** Of tnk_service_capabilities(). Thread: loop thread. Since: 0.1 */
+TNK_API const tnk_capabilities_t *
+tnk_promise_capabilities(const tnk_promise_t *promise);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

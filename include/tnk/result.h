@@ -1,0 +1,144 @@
+#ifndef TNK_RESULT_H
+#define TNK_RESULT_H
+
+#include "tnk/data.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Results are immutable and belong to their promise. All pointers they hand
+ * out live as long as the promise. Indices out of range give NULL, 0 or NaN.
+ */
+
+/** Named numbers, in the server's order, keys verbatim. */
+typedef struct tnk_metrics tnk_metrics_t;
+/** What a forward or backward pass returned. */
+typedef struct tnk_pass tnk_pass_t;
+/** What sampling returned. */
+typedef struct tnk_samples tnk_samples_t;
+/** What a server says it offers. */
+typedef struct tnk_capabilities tnk_capabilities_t;
+
+/** Why a sequence ended. */
+typedef enum {
+  TNK_STOP_SEQUENCE = 0, /**< A stop token, a stop text or the end token. */
+  TNK_STOP_LENGTH = 1    /**< max_tokens was reached. */
+} tnk_stop_reason_t;
+
+/** How many metrics there are. Thread: any. Since: 0.1 */
+TNK_API size_t tnk_metrics_count(const tnk_metrics_t *metrics);
+/** Key of metric @p index, such as "loss:sum". Thread: any. Since: 0.1 */
+TNK_API const char *tnk_metrics_key(const tnk_metrics_t *metrics, size_t index);
+/** Value of metric @p index. Thread: any. Since: 0.1 */
+TNK_API double tnk_metrics_value(const tnk_metrics_t *metrics, size_t index);
+/** Value under @p key, or NaN without one. Thread: any. Since: 0.1 */
+TNK_API double tnk_metrics_get(const tnk_metrics_t *metrics, const char *key);
+/**
+ * Value of a `hash2` metric as the unsigned 64-bit number it is; a double
+ * cannot hold it. Protocol: training, combining chunk results.
+ *
+ * @param[out] out  The number.
+ * @return 1, or 0 when there is no such key or it is not a hash2 metric.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_metrics_hash(const tnk_metrics_t *metrics, const char *key,
+                             uint64_t *out);
+
+/**
+ * The loss of a pass: metric "loss" if there is one, else "loss:mean", else
+ * "loss:sum".
+ *
+ * @return NaN when the server sent none of them.
+ * Thread: any. Since: 0.1
+ */
+TNK_API double tnk_pass_loss(const tnk_pass_t *pass);
+/** All metrics, combined over chunks. Never NULL. Thread: any. Since: 0.1 */
+TNK_API const tnk_metrics_t *tnk_pass_metrics(const tnk_pass_t *pass);
+/** The server's name for the kind of output. Thread: any. Since: 0.1 */
+TNK_API const char *tnk_pass_output_type(const tnk_pass_t *pass);
+/** How many examples have outputs, in the order of the call's data. A server
+ * may strip outputs; then this is 0. Thread: any. Since: 0.1 */
+TNK_API size_t tnk_pass_count(const tnk_pass_t *pass);
+/** How many tensors example @p index has. Thread: any. Since: 0.1 */
+TNK_API size_t tnk_pass_field_count(const tnk_pass_t *pass, size_t index);
+/** Name of tensor @p field of example @p index. Thread: any. Since: 0.1 */
+TNK_API const char *tnk_pass_field_name(const tnk_pass_t *pass, size_t index,
+                                        size_t field);
+/** Tensor @p name of example @p index, such as "logprobs"; NULL without one.
+ * Thread: any. Since: 0.1 */
+TNK_API const tnk_tensor_t *tnk_pass_tensor(const tnk_pass_t *pass,
+                                            size_t index, const char *name);
+
+/** How many sequences came back. Thread: any. Since: 0.1 */
+TNK_API size_t tnk_samples_count(const tnk_samples_t *samples);
+/** Token ids of sequence @p index; @p n receives their number.
+ * Thread: any. Since: 0.1 */
+TNK_API const int32_t *tnk_samples_tokens(const tnk_samples_t *samples,
+                                          size_t index, size_t *n);
+/** Log-probability of each token of sequence @p index, or NULL if the server
+ * sent none. Thread: any. Since: 0.1 */
+TNK_API const float *tnk_samples_logprobs(const tnk_samples_t *samples,
+                                          size_t index, size_t *n);
+/** Why sequence @p index ended. Thread: any. Since: 0.1 */
+TNK_API tnk_stop_reason_t tnk_samples_stop_reason(const tnk_samples_t *samples,
+                                                  size_t index);
+/** The service's id of sequence @p index, for provenance; NULL if the server
+ * gives none. Thread: any. Since: 0.1 */
+TNK_API const char *tnk_samples_sequence_id(const tnk_samples_t *samples,
+                                            size_t index);
+/** Log-probability of each prompt token given those before it, NaN where not
+ * computed (the first always), or NULL if not asked for.
+ * Thread: any. Since: 0.1 */
+TNK_API const float *tnk_samples_prompt_logprobs(const tnk_samples_t *samples,
+                                                 size_t *n);
+/** Prompt tokens that were billed as cache hits. Thread: any. Since: 0.1 */
+TNK_API int32_t tnk_samples_cache_hit_tokens(const tnk_samples_t *samples);
+
+/** The k likeliest tokens at each of `length` positions, row by row. */
+typedef struct {
+  uint32_t k;
+  uint32_t length;
+  const int32_t *ids;    /**< length x k; unused cells are 0 ... */
+  const float *logprobs; /**< ... with the log-probability -99999. */
+} tnk_topk_t;
+
+/** Top-k of the prompt's positions, or NULL. Thread: any. Since: 0.1 */
+TNK_API const tnk_topk_t *tnk_samples_prompt_topk(const tnk_samples_t *samples);
+/** Top-k of the tokens of sequence @p index, or NULL.
+ * Thread: any. Since: 0.1 */
+TNK_API const tnk_topk_t *tnk_samples_topk(const tnk_samples_t *samples,
+                                           size_t index);
+/** Answer to target_prompt_logprobs, of the same shape, or NULL.
+ * Thread: any. Since: 0.1 */
+TNK_API const tnk_tensor_t *
+tnk_samples_target_logprobs(const tnk_samples_t *samples);
+/** Answer to prompt_alt_tokens_k: ids, i64 [prompt - 1, k], or NULL.
+ * Thread: any. Since: 0.1 */
+TNK_API const tnk_tensor_t *
+tnk_samples_alt_tokens(const tnk_samples_t *samples);
+/** Log-probabilities of those ids, f32 of the same shape, or NULL.
+ * Thread: any. Since: 0.1 */
+TNK_API const tnk_tensor_t *
+tnk_samples_alt_logprobs(const tnk_samples_t *samples);
+
+/** One model of a server. `name` may be NULL; 0 and TNK_DEFAULT: not stated. */
+typedef struct {
+  const char *name;
+  int64_t max_context_length;
+  tnk_choice_t trainable;
+  tnk_choice_t sampleable;
+} tnk_model_t;
+
+/** How many models the server lists. Thread: any. Since: 0.1 */
+TNK_API size_t tnk_capabilities_count(const tnk_capabilities_t *capabilities);
+/** Model @p index. Thread: any. Since: 0.1 */
+TNK_API const tnk_model_t *
+tnk_capabilities_model(const tnk_capabilities_t *capabilities, size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

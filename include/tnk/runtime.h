@@ -1,0 +1,59 @@
+#ifndef TNK_RUNTIME_H
+#define TNK_RUNTIME_H
+
+#include "tnk/common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A libuv loop on a thread of its own, for programs that have none. Posting a
+ * function to it is the only thread-safe door of this library: every other
+ * function belongs to the thread of the loop.
+ */
+
+/**
+ * Runs on the runtime's thread.
+ * @param loop  The runtime's loop, to open services on.
+ * @param user  As given to tnk_runtime_post().
+ * Since: 0.1
+ */
+typedef void (*tnk_post_cb)(uv_loop_t *loop, void *user);
+
+/**
+ * Start a thread that runs a loop.
+ *
+ * @param[out] out  To be stopped by the caller. NULL on failure.
+ * @return TNK_OK, TNK_ENOMEM, or a code of libuv.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_runtime_start(tnk_runtime_t **out);
+
+/**
+ * Run @p cb on the runtime's thread, soon and in the order of posting.
+ *
+ * @return TNK_OK; TNK_ECLOSED after tnk_runtime_stop(); TNK_ENOMEM. On
+ *         failure @p cb is not called.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb,
+                             void *user);
+
+/**
+ * Run what was posted, close every service that is still open on the loop,
+ * end the thread, and free the runtime. Returns when all that is done.
+ *
+ * @param runtime  NULL does nothing.
+ * Must not be called from the runtime's own thread: TNK_EREENTRANT, and
+ * nothing happens.
+ * @return TNK_OK or TNK_EREENTRANT.
+ * Thread: any but the runtime's. Since: 0.1
+ */
+TNK_API int tnk_runtime_stop(tnk_runtime_t *runtime);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,129 @@
+#ifndef TNK_SAMPLING_H
+#define TNK_SAMPLING_H
+
+#include "tnk/service.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Bits of tnk_sampling_params_t.present. */
+enum {
+  TNK_HAS_MAX_TOKENS = 1 << 0,
+  TNK_HAS_SEED = 1 << 1,
+  TNK_HAS_TEMPERATURE = 1 << 2,
+  TNK_HAS_TOP_K = 1 << 3,
+  TNK_HAS_TOP_P = 1 << 4,
+  TNK_HAS_STOP_TEXTS = 1 << 5, /**< 0 texts: even the end token goes on. */
+  TNK_HAS_STOP_TOKENS = 1 << 6 /**< 0 tokens: likewise. */
+};
+
+/**
+ * How tokens are drawn. A value counts only with its bit in `present`; zero
+ * is a value like any other. Protocol: sampling.
+ */
+typedef struct {
+  size_t size;        /**< Set by TNK_SAMPLING_PARAMS_INIT. */
+  uint32_t present;   /**< TNK_HAS_... */
+  int32_t max_tokens; /**< Absent: up to the server. */
+  int64_t seed;
+  double temperature; /**< Absent: 1. */
+  double top_p;       /**< Absent: 1. */
+  int32_t top_k;      /**< Absent: -1, all. */
+  uint32_t reserved;
+  const char *const *stop_texts;
+  size_t n_stop_texts;
+  const int32_t *stop_tokens;
+  size_t n_stop_tokens;
+} tnk_sampling_params_t;
+
+#define TNK_SAMPLING_PARAMS_INIT                                               \
+  { sizeof(tnk_sampling_params_t) }
+
+/** What to return beside the tokens. Zero is the default. */
+typedef struct {
+  size_t size;                     /**< Set by TNK_SAMPLE_OPTIONS_INIT. */
+  uint32_t num_samples;            /**< 0: 1. */
+  tnk_choice_t prompt_logprobs;    /**< Default no. */
+  uint32_t topk_prompt_logprobs;   /**< Likeliest tokens a prompt position. */
+  uint32_t topk_sample_logprobs;   /**< Likeliest tokens a sampled position. */
+  uint32_t prompt_alt_tokens_k;    /**< Draws a prompt position. */
+  uint32_t prompt_logprobs_last_n; /**< 0: all; needs prompt_logprobs. */
+  /** i64 [prompt tokens - 1, K]: ids to score at each position, -1 for none;
+   * dense or CSR. NULL: none. */
+  const tnk_tensor_t *target_prompt_logprobs;
+  uint64_t reserved;
+} tnk_sample_options_t;
+
+#define TNK_SAMPLE_OPTIONS_INIT                                                \
+  { sizeof(tnk_sample_options_t) }
+
+/**
+ * Sample from the model.
+ *
+ * Returns at once however many samples are in flight, and is never queued
+ * behind another call; after a 429 it waits for the shared limiter. Order of
+ * completion is the service's. Canceling stops the waiting.
+ *
+ * @param prompt   Copied.
+ * @param params   NULL: all absent. Copied.
+ * @param options  NULL for defaults. Copied.
+ *
+ * Protocol: sampling.
+ * @return A promise of tnk_samples_t.
+ * Rejects with: TNK_EINVAL, TNK_EFULL, TNK_EREQUEST, TNK_EFAILED,
+ *   TNK_ESERVER, TNK_ERATE (with retry_samples off), TNK_ENOTFOUND,
+ *   TNK_EUNSUPPORTED, TNK_EAUTH, TNK_EBILLING, TNK_EPROTO, TNK_ECANCELED,
+ *   TNK_ECLOSED, TNK_ENOMEM, and the transport's codes.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
+                                           const tnk_model_input_t *prompt,
+                                           const tnk_sampling_params_t *params,
+                                           const tnk_sample_options_t *options);
+
+/**
+ * Score a prompt: the log-probability of each of its tokens given those
+ * before. One token is generated and dropped.
+ *
+ * @param prompt  Copied.
+ * @param last_n  Score only the last n tokens; 0: all.
+ *
+ * Protocol: sampling, compute_logprobs.
+ * @return A promise of logprobs, one a prompt token, NaN where not computed.
+ * Rejects with: as tnk_sampling_sample().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
+                              const tnk_model_input_t *prompt, uint32_t last_n);
+
+/**
+ * The base model, as the server or the caller named it; NULL if unknown.
+ * Lifetime: as long as the client. Thread: loop thread. Since: 0.1
+ */
+TNK_API const char *tnk_sampling_base_model(const tnk_sampling_t *sampling);
+
+/**
+ * The id of the client's sampling session.
+ * Lifetime: as long as the client. Thread: loop thread. Since: 0.1
+ */
+TNK_API const char *tnk_sampling_id(const tnk_sampling_t *sampling);
+
+/**
+ * Close the client. Everything pending rejects with TNK_ECLOSED; @p cb runs
+ * when its memory is free. The handle is invalid from this call on.
+ *
+ * @param sampling  NULL calls nothing.
+ * @param cb        May be NULL.
+ * Never fails and allocates nothing.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
+                                void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

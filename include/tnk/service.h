@@ -1,0 +1,284 @@
+#ifndef TNK_SERVICE_H
+#define TNK_SERVICE_H
+
+#include "tnk/promise.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Which services share one back-off after a 429. */
+typedef enum {
+  TNK_LIMITER_SHARED = 0, /**< All on this loop with equal URL and key. */
+  TNK_LIMITER_PRIVATE = 1 /**< This service alone. */
+} tnk_limiter_scope_t;
+
+/** How a service is told to pause. Protocol: futures, queue observers. */
+typedef enum {
+  TNK_QUEUE_UNKNOWN = 0,
+  TNK_QUEUE_ACTIVE = 1,
+  TNK_QUEUE_PAUSED_CAPACITY = 2,
+  TNK_QUEUE_PAUSED_RATE_LIMIT = 3
+} tnk_queue_state_t;
+
+/**
+ * Told that operations of one client wait on the service's side: at most once
+ * in 60 seconds for each client.
+ *
+ * @param client  Model id, or sampling session id; valid until the return.
+ * @param reason  The server's words, or ours; valid until the return.
+ * Thread: loop thread. Since: 0.1
+ */
+typedef void (*tnk_queue_state_cb)(const char *client, tnk_queue_state_t state,
+                                   const char *reason, void *user);
+
+/**
+ * How to reach a service. Zero means the default for every field, and an
+ * environment variable that is unset or empty counts as absent.
+ */
+typedef struct {
+  size_t size; /**< Set by TNK_SERVICE_OPTIONS_INIT. */
+  /** NULL: TINKER_API_KEY, else the default key of
+   * ~/.tinker/credentials.json. Copied, and wiped when the service ends. */
+  const char *api_key;
+  /** NULL: TINKER_BASE_URL, else the hosted service. http:// or https://. */
+  const char *base_url;
+  const char *project_id; /**< NULL: TINKER_PROJECT_ID. */
+  /** Session tags, comma-separated; NULL: TINKER_TAGS. Blanks are trimmed. */
+  const char *tags;
+  const tnk_pair_t *user_metadata; /**< Sent with create_session. */
+  size_t n_user_metadata;
+  const char *display_name;  /**< Name of the session. */
+  const tnk_pair_t *headers; /**< Sent with each request, over our own. */
+  size_t n_headers;
+  const tnk_allocator_t *allocator; /**< NULL: malloc. Copied. */
+  const tnk_logger_t *logger;       /**< NULL: no output. Copied. */
+  tnk_queue_state_cb on_queue_state;
+  void *queue_state_user;
+  /** PEM file of trusted certificates, instead of SSL_CERT_FILE and the
+   * system's store. */
+  const char *ca_file;
+  uint64_t connect_timeout_ms; /**< DNS, TCP and TLS together; 0: 5,000. */
+  uint64_t timeout_ms;         /**< One request, whole; 0: 60,000. */
+  uint64_t poll_timeout_ms;    /**< One long poll; 0: 45,000. */
+  /** Repeats of a failed request; 0: 10. UINT32_MAX: none. */
+  uint32_t max_retries;
+  /** Connections that may hold a long poll; 0: 2,048. Bounded by the
+   * process's limit of open files, with a warning. */
+  uint32_t max_polls;
+  /** Operations that may be queued or running; 0: 1,048,576. */
+  uint32_t max_pending;
+  tnk_limiter_scope_t limiter_scope;
+  /** Retry samples by policy after a failure; TNK_NO: report the first. */
+  tnk_choice_t retry_samples;
+  uint64_t reserved;
+} tnk_service_options_t;
+
+#define TNK_SERVICE_OPTIONS_INIT                                               \
+  { sizeof(tnk_service_options_t) }
+
+/**
+ * Open a service on the caller's loop. Nothing is sent yet.
+ *
+ * The configuration is fetched and a session created with the first operation
+ * that needs them; until then, and while nothing is pending, the service does
+ * not keep the loop alive.
+ *
+ * SIGPIPE is blocked in the calling thread, because libuv's writes raise it.
+ *
+ * @param[out] out  The service, to be closed by the caller. NULL on failure.
+ * @param loop      Outlives the service.
+ * @param options   NULL for defaults. Copied.
+ * @param text      On failure, receives one sentence on what is wrong; may be
+ *                  NULL.
+ * @param text_size Bytes at @p text; a longer sentence is cut.
+ *
+ * Protocol: transport, endpoint and credential.
+ * @return TNK_OK, or
+ *   TNK_EINVAL       an option out of range, a base URL that is none
+ *   TNK_ECREDENTIAL  no API key, or one that is neither tml-... nor a JWT
+ *   TNK_ENOTSUP      @p options sets a field this library does not know
+ *   TNK_ECERT        ca_file could not be read
+ *   TNK_ENOMEM, or a code of libuv
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
+                             const tnk_service_options_t *options, char *text,
+                             size_t text_size);
+
+/**
+ * Told that a closed object is gone and its memory free.
+ * Thread: loop thread. Since: 0.1
+ */
+typedef void (*tnk_close_cb)(void *user);
+
+/**
+ * Close a service and all clients made with it.
+ *
+ * Legal in every state. Everything pending rejects with TNK_ECLOSED, the
+ * session is reported as finished if there is one (waiting at most two
+ * seconds for the answer), sockets close, then @p cb runs. The handle and
+ * those of its clients are invalid from this call on. A second call does
+ * nothing.
+ *
+ * @param service  NULL calls nothing.
+ * @param cb       May be NULL.
+ *
+ * Never fails and allocates nothing.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_service_close(tnk_service_t *service, tnk_close_cb cb,
+                               void *user);
+
+/**
+ * What models the server offers. Protocol: session, capabilities.
+ *
+ * @return A promise of tnk_capabilities_t. Does not create a session.
+ * Rejects with: TNK_ECREDENTIAL, TNK_EAUTH, TNK_EUNSUPPORTED, TNK_ESERVER,
+ *   and the transport's codes.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_service_capabilities(tnk_service_t *service);
+
+/**
+ * Ask whether the server is up. Protocol: session, health.
+ *
+ * @return A promise without a result; no session is created.
+ * Rejects with: as tnk_service_capabilities().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_service_health(tnk_service_t *service);
+
+/**
+ * The session's id, or NULL before it exists.
+ * Lifetime: as long as the service. Thread: loop thread. Since: 0.1
+ */
+TNK_API const char *tnk_service_session_id(const tnk_service_t *service);
+
+/** The optimizer families. Protocol: training, optimizers. */
+typedef enum {
+  TNK_OPTIMIZER_ADAMW = 0,
+  TNK_OPTIMIZER_DIMUON = 1,
+  TNK_OPTIMIZER_RAW = 2 /**< The JSON object given beside it. */
+} tnk_optimizer_t;
+
+/** A new LoRA model. Zero means the default, except where stated. */
+typedef struct {
+  size_t size;            /**< Set by TNK_LORA_OPTIONS_INIT. */
+  const char *base_model; /**< Required, such as "Qwen/Qwen3-8B". */
+  uint32_t rank;          /**< 0: 32. */
+  uint32_t has_seed;      /**< 1: seed is sent. */
+  int64_t seed;
+  tnk_choice_t train_mlp;     /**< Default yes; one of the three must be. */
+  tnk_choice_t train_attn;    /**< Default yes. */
+  tnk_choice_t train_unembed; /**< Default yes. */
+  tnk_optimizer_t optimizer;  /**< Fixed for the model's life. */
+  const char *optimizer_json; /**< TNK_OPTIMIZER_RAW: `{"type":...}`. */
+  const tnk_pair_t *user_metadata;
+  size_t n_user_metadata;
+  uint64_t reserved;
+} tnk_lora_options_t;
+
+#define TNK_LORA_OPTIONS_INIT                                                  \
+  { sizeof(tnk_lora_options_t) }
+
+/**
+ * Create a model to train. Protocol: session, creating a training client.
+ *
+ * @param options  Copied.
+ * @return A promise of tnk_training_t; the handle lives until
+ *         tnk_training_close() or tnk_service_close().
+ * Rejects with: TNK_EINVAL (no base model, all three parts off), TNK_EREQUEST,
+ *   TNK_EFAILED, TNK_EAUTH, TNK_EBILLING, TNK_ECLOSED, TNK_ENOMEM, and the
+ *   transport's codes.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_service_create_lora(tnk_service_t *service,
+                        const tnk_lora_options_t *options);
+
+/** A model that starts from a saved state. */
+typedef struct {
+  size_t size;            /**< Set by TNK_RESTORE_OPTIONS_INIT. */
+  const char *path;       /**< Required: tinker://<run>/weights/<name>. */
+  const char *base_model; /**< NULL: the checkpoint's. */
+  /** TNK_YES: moments and step count of the optimizer too. Default no. */
+  tnk_choice_t with_optimizer;
+  /** TNK_YES: weights_info, create_model, load_weights, for self-hosted
+   * servers that do not know the one-call form. Default no. */
+  tnk_choice_t classic;
+  const char *weights_access_token; /**< For somebody else's state. */
+  tnk_optimizer_t optimizer;        /**< Only without with_optimizer. */
+  const char *optimizer_json;
+  const tnk_pair_t *user_metadata;
+  size_t n_user_metadata;
+  uint64_t reserved;
+} tnk_restore_options_t;
+
+#define TNK_RESTORE_OPTIONS_INIT                                               \
+  { sizeof(tnk_restore_options_t) }
+
+/**
+ * Create a model from a saved state. Protocol: session, creating a training
+ * client, from checkpoint.
+ *
+ * @param options  Copied.
+ * @return A promise of tnk_training_t, as tnk_service_create_lora().
+ * Rejects with: as tnk_service_create_lora(); TNK_ENOTFOUND for the path.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_service_restore(tnk_service_t *service,
+                    const tnk_restore_options_t *options);
+
+/** What to sample from. One of the first two is required. */
+typedef struct {
+  size_t size;            /**< Set by TNK_SAMPLER_OPTIONS_INIT. */
+  const char *model_path; /**< tinker://... sampler weights. */
+  const char *base_model;
+  tnk_choice_t record_stability_info; /**< Default no. */
+  uint32_t reserved;
+} tnk_sampler_options_t;
+
+#define TNK_SAMPLER_OPTIONS_INIT                                               \
+  { sizeof(tnk_sampler_options_t) }
+
+/**
+ * Create a sampling client. Protocol: session, sampling-session validation.
+ *
+ * @param options  Copied.
+ * @return A promise of tnk_sampling_t; the handle lives until
+ *         tnk_sampling_close() or tnk_service_close().
+ * Rejects with: TNK_EINVAL (no model, a path that is not tinker://),
+ *   TNK_ENOTFOUND, and as tnk_service_create_lora().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_service_create_sampling(tnk_service_t *service,
+                            const tnk_sampler_options_t *options);
+
+/** Counters of a service since it was opened. */
+typedef struct {
+  uint64_t n_requests;       /**< Sent, repeats included. */
+  uint64_t n_retries;        /**< Repeats among them. */
+  uint64_t n_late_events;    /**< Answers nobody waited for any more. */
+  uint64_t n_double_settles; /**< Always 0, or there is a bug. */
+  uint64_t n_bytes_sent;     /**< HTTP bytes before TLS. */
+  uint64_t n_bytes_received; /**< HTTP bytes after TLS. */
+  uint32_t n_pending;        /**< Promises that have not settled. */
+  uint32_t n_connections;    /**< Open now. */
+  uint32_t max_connections;  /**< Most that were ever open at once. */
+  uint32_t n_polls;          /**< Long polls held now. */
+} tnk_stats_t;
+
+/**
+ * Read the counters. @param[out] out  Filled.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

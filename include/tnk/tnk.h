@@ -1,0 +1,23 @@
+#ifndef TNK_H
+#define TNK_H
+
+/*
+ * tnk: the Tinker training API on a libuv loop.
+ *
+ * Start at service.h (opening, creating clients), then training.h and
+ * sampling.h; promise.h tells how results and errors arrive. Unless a
+ * function says otherwise it must be called on the thread that runs the loop.
+ * No callback ever runs inside the call that registered it.
+ */
+#include "tnk/common.h"
+#include "tnk/data.h"
+#include "tnk/error.h"
+#include "tnk/promise.h"
+#include "tnk/result.h"
+#include "tnk/runtime.h"
+#include "tnk/sampling.h"
+#include "tnk/service.h"
+#include "tnk/training.h"
+#include "tnk/version.h"
+
+#endif

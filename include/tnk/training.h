@@ -1,0 +1,326 @@
+#ifndef TNK_TRAINING_H
+#define TNK_TRAINING_H
+
+#include "tnk/service.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Operations of one training client reach the service strictly in call order;
+ * their results may settle in any order. Nothing here blocks: call the next
+ * one before the last has settled, and the service is never idle.
+ *
+ * Every operation takes its place in the queue when it is called and its
+ * sequence number when it is sent, so one that fails locally or is canceled
+ * in time leaves no hole. One that fails rejects its own promise and nothing
+ * else.
+ */
+
+/** How to run a pass. */
+typedef struct {
+  size_t size;         /**< Set by TNK_PASS_OPTIONS_INIT. */
+  const char *loss_fn; /**< NULL: "cross_entropy". Any name is sent. */
+  const tnk_loss_setting_t *settings; /**< The loss's configuration. */
+  size_t n_settings;
+  /**
+   * When set, the arrays that the data points to are not copied: they are
+   * read, part by part, until `release` is called, once, never inside the
+   * call. The structs themselves (tnk_datum_t and below) must stay as well.
+   */
+  void (*release)(void *user);
+  void *release_user;
+  uint64_t reserved;
+} tnk_pass_options_t;
+
+#define TNK_PASS_OPTIONS_INIT                                                  \
+  { sizeof(tnk_pass_options_t) }
+
+/**
+ * Run one forward and backward pass; gradients add up on the service until
+ * tnk_training_optim_step().
+ *
+ * @param data     Examples; each needs the inputs of its loss, for
+ *                 cross_entropy:
+ *                   "target_tokens"  i64 [T]  required
+ *                   "weights"        f32 [T]  unitless, finite; absent: 1
+ *                 where T is the number of tokens of the example's input.
+ * @param n_data   At least 1. May be sent as several requests; metrics are
+ *                 then combined and outputs keep the order of @p data.
+ * @param options  NULL for defaults. Copied.
+ *
+ * Lifetime: @p data is copied, unless options->release is set.
+ * Protocol: training, forward_backward and chunking.
+ *
+ * @return A promise of tnk_pass_t.
+ * Rejects with: TNK_EINVAL (the text names datum and input), TNK_EFULL,
+ *   TNK_EREQUEST, TNK_EFAILED, TNK_ESERVER, TNK_EEXPIRED, TNK_ECONFLICT,
+ *   TNK_EAUTH, TNK_EBILLING, TNK_EPROTO, TNK_ECANCELED, TNK_ECLOSED,
+ *   TNK_ENOMEM, and the transport's codes.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_training_forward_backward(tnk_training_t *training, const tnk_datum_t *data,
+                              size_t n_data, const tnk_pass_options_t *options);
+
+/**
+ * Run a forward pass only: losses and log-probabilities, no gradients.
+ *
+ * Arguments, lifetime and errors as tnk_training_forward_backward().
+ * Protocol: training, forward_backward.
+ *
+ * @return A promise of tnk_pass_t.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_forward(tnk_training_t *training,
+                                            const tnk_datum_t *data,
+                                            size_t n_data,
+                                            const tnk_pass_options_t *options);
+
+/** What a custom loss function reads and writes; valid until it returns. */
+typedef struct {
+  size_t n_data;
+  const tnk_tensor_t *logprobs; /**< f32, for each example. */
+  float *const *gradients;      /**< d loss / d logprobs to be filled in, as
+                                     many values an example as logprobs has;
+                                     zero at first. */
+  double loss;                  /**< To be filled in. */
+  tnk_pair_t reserved;
+} tnk_custom_loss_t;
+
+/**
+ * Computes a loss and its gradient from the log-probabilities of a forward
+ * pass.
+ *
+ * @param io    See tnk_custom_loss_t.
+ * @param user  As given.
+ * @return 0, or any other number to give up: the promise then rejects with
+ *         TNK_EUSER carrying that number as its cause, and nothing is sent.
+ * Called once, on the loop thread. Every function of this library may be
+ * called, but not tnk_wait().
+ * Since: 0.1
+ */
+typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
+
+/**
+ * Run a forward pass, let @p loss compute loss and gradients from the
+ * log-probabilities, and run the backward pass with them.
+ *
+ * The whole operation holds one place in the queue: calls made after it
+ * reach the service after its backward pass.
+ *
+ * @param data    Each needs "target_tokens". Copied.
+ * @param loss    Called between the two passes.
+ * @param options Its loss_fn and settings are ignored. NULL for defaults.
+ *
+ * Protocol: training, forward_backward_custom.
+ * @return A promise of tnk_pass_t, whose metric "loss:sum" is the loss that
+ *         @p loss computed; the server's own is under "surrogate_loss:sum".
+ * Rejects with: TNK_EUSER, and as tnk_training_forward_backward().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_forward_backward_custom(
+    tnk_training_t *training, const tnk_datum_t *data, size_t n_data,
+    tnk_custom_loss_cb loss, void *user, const tnk_pass_options_t *options);
+
+/** Adam's parameters. TNK_ADAM_INIT holds the official client's defaults;
+ * here zero means zero. */
+typedef struct {
+  size_t size; /**< Set by TNK_ADAM_INIT. */
+  double learning_rate;
+  double beta1;
+  double beta2;
+  double eps;
+  double weight_decay;
+  double grad_clip_norm; /**< 0: no clipping. */
+} tnk_adam_t;
+
+#define TNK_ADAM_INIT                                                          \
+  { sizeof(tnk_adam_t), 0.0001, 0.9, 0.95, 1e-12, 0.0, 0.0 }
+
+/**
+ * Apply the gradients with Adam and clear them.
+ *
+ * @param adam  NULL for TNK_ADAM_INIT. Learning rate, decay and clip norm at
+ *              least 0, betas in [0, 1), eps above 0, all finite. Copied.
+ * Protocol: training, optimizers.
+ * @return A promise of tnk_metrics_t.
+ * Rejects with: TNK_EINVAL (the text names the parameter), and as
+ *   tnk_training_forward_backward().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
+                                               const tnk_adam_t *adam);
+
+/** Dimuon's parameters; zero means zero. */
+typedef struct {
+  size_t size; /**< Set by TNK_DIMUON_INIT. */
+  double learning_rate;
+  double grad_clip_norm; /**< 0 or less: no clipping. */
+  double beta1;
+} tnk_dimuon_t;
+
+/** A Dimuon step; the learning rate has no default. */
+#define TNK_DIMUON_INIT(learning_rate)                                         \
+  { sizeof(tnk_dimuon_t), (learning_rate), 0.0, 0.9 }
+
+/**
+ * Apply the gradients with Dimuon. The model must have been created for it.
+ *
+ * @param dimuon  Learning rate at least 0, beta1 in [0, 1), all finite.
+ * Protocol: training, optimizers.
+ * @return A promise of tnk_metrics_t. Rejects as tnk_training_optim_step().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_training_optim_step_dimuon(tnk_training_t *training,
+                               const tnk_dimuon_t *dimuon);
+
+/**
+ * Apply the gradients with an optimizer this library does not know.
+ *
+ * @param json  An object with a text under "type", sent as it is. Copied.
+ * Protocol: training, optimizers, open step.
+ * @return A promise of tnk_metrics_t. Rejects as tnk_training_optim_step().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_optim_step_raw(tnk_training_t *training,
+                                                   const char *json);
+
+/** How to save. */
+typedef struct {
+  size_t size;            /**< Set by TNK_SAVE_OPTIONS_INIT. */
+  uint64_t ttl_seconds;   /**< 0: kept until deleted. */
+  tnk_choice_t overwrite; /**< save_state only. Default no. */
+  uint32_t reserved;
+  const tnk_pair_t *user_metadata; /**< Not for save_weights_external. */
+  size_t n_user_metadata;
+  const char *const *recipients; /**< save_weights_external: age or SSH keys;
+                                      each file is encrypted for them. */
+  size_t n_recipients;
+} tnk_save_options_t;
+
+#define TNK_SAVE_OPTIONS_INIT                                                  \
+  { sizeof(tnk_save_options_t) }
+
+/**
+ * Save weights and optimizer state under a name. Protocol: training, JSON
+ * training requests.
+ *
+ * @param name     Required. Copied.
+ * @param options  NULL for defaults. Copied.
+ * @return A promise of a path, tinker://<run>/weights/<name>.
+ * Rejects with: TNK_ECONFLICT (the name exists), and as
+ *   tnk_training_forward_backward().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_training_save_state(tnk_training_t *training, const char *name,
+                        const tnk_save_options_t *options);
+
+/**
+ * Save weights for sampling under a name. Protocol: training, JSON training
+ * requests.
+ *
+ * @return A promise of a path. Rejects as tnk_training_save_state().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_training_save_weights_for_sampler(tnk_training_t *training,
+                                      const char *name,
+                                      const tnk_save_options_t *options);
+
+/**
+ * Export weights in a foreign layout. Protocol: training, JSON training
+ * requests.
+ *
+ * @return A promise of a path. Rejects as tnk_training_save_state();
+ *   TNK_EUNSUPPORTED on servers without it.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_training_save_weights_external(tnk_training_t *training, const char *name,
+                                   const tnk_save_options_t *options);
+
+/** Which weights a sampling client made from a training client uses. */
+typedef enum {
+  TNK_SAMPLER_SNAPSHOT = 0, /**< Frozen at the save. */
+  TNK_SAMPLER_INFLIGHT = 1  /**< Moved by each later save of this kind. */
+} tnk_sampler_kind_t;
+
+/**
+ * Save the current weights without a name and sample from them. Protocol:
+ * training, snapshot and inflight samplers.
+ *
+ * @param options  model_path and base_model are ignored; NULL for defaults.
+ * @return A promise of tnk_sampling_t, as tnk_service_create_sampling().
+ * Rejects with: as tnk_training_save_state().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_save_weights_and_get_sampling(
+    tnk_training_t *training, tnk_sampler_kind_t kind,
+    const tnk_sampler_options_t *options);
+
+/**
+ * Load a saved state into this model, for servers that know it. Protocol:
+ * training, JSON training requests.
+ *
+ * @param path            tinker://<run>/weights/<name>. Copied.
+ * @param with_optimizer  Whether the optimizer's state is loaded too.
+ * @return A promise of a path. Rejects as tnk_training_forward_backward();
+ *   TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
+                                               const char *path,
+                                               tnk_choice_t with_optimizer);
+
+/** What the server said of a model; strings may be NULL. */
+typedef struct {
+  const char *model_id;
+  const char *base_model;
+  const char *arch;
+  const char *tokenizer_id; /**< Cut at the first ":". */
+  uint32_t lora_rank;       /**< 0: not stated. */
+  const char *optimizer;    /**< Type of the optimizer, "adamw" ... */
+} tnk_training_info_t;
+
+/**
+ * What is known of the model; fetched when it was created.
+ *
+ * @param[out] out  Filled; strings live as long as the client.
+ * Protocol: session, get info. Thread: loop thread. Since: 0.1
+ */
+TNK_API void tnk_training_info(const tnk_training_t *training,
+                               tnk_training_info_t *out);
+
+/**
+ * Remove the model from the service; further operations on it fail there.
+ * Protocol: session, unload.
+ *
+ * @return A promise without a result.
+ * Rejects with: TNK_EUNSUPPORTED, and as tnk_training_forward_backward().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_unload(tnk_training_t *training);
+
+/**
+ * Close the client; its model stays on the service.
+ *
+ * Everything pending rejects with TNK_ECLOSED; @p cb runs when the client's
+ * memory is free. The handle is invalid from this call on.
+ *
+ * @param training  NULL calls nothing.
+ * @param cb        May be NULL.
+ * Never fails and allocates nothing.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_training_close(tnk_training_t *training, tnk_close_cb cb,
+                                void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

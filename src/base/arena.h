@@ -1,0 +1,31 @@
+#ifndef TNK_BASE_ARENA_H
+#define TNK_BASE_ARENA_H
+
+#include <stddef.h>
+
+#include "tnk/common.h"
+
+/*
+ * Memory that is freed all at once: what one operation or one result needs.
+ * Blocks are aligned for any type.
+ */
+typedef struct tnk__arena_block tnk__arena_block_t;
+
+typedef struct {
+  const tnk_allocator_t *alloc;
+  tnk__arena_block_t *blocks; /* newest first */
+  size_t total;               /* bytes asked of the allocator */
+  size_t max;                 /* ceiling of total */
+} tnk__arena_t;
+
+void tnk__arena_init(tnk__arena_t *arena, const tnk_allocator_t *alloc,
+                     size_t max);
+void tnk__arena_deinit(tnk__arena_t *arena);
+/* NULL when memory is out or the ceiling is reached. Not zeroed. */
+void *tnk__arena_alloc(tnk__arena_t *arena, size_t size);
+void *tnk__arena_calloc(tnk__arena_t *arena, size_t n, size_t size);
+void *tnk__arena_copy(tnk__arena_t *arena, const void *data, size_t size);
+char *tnk__arena_strdup(tnk__arena_t *arena, const char *text);
+char *tnk__arena_strndup(tnk__arena_t *arena, const char *text, size_t n);
+
+#endif

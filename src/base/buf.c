@@ -1,0 +1,126 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tnk/error.h"
+
+enum { FIRST_CAPACITY = 256 };
+
+void tnk__buf_init(tnk__buf_t *buf, const tnk_allocator_t *alloc, size_t max) {
+  *buf = (tnk__buf_t){.alloc = alloc, .max = max};
+}
+
+void tnk__buf_deinit(tnk__buf_t *buf) {
+  tnk__free(buf->alloc, buf->data);
+  tnk__buf_init(buf, buf->alloc, buf->max);
+}
+
+void tnk__buf_clear(tnk__buf_t *buf) {
+  buf->len = 0;
+  buf->err = TNK_OK;
+}
+
+/* Grow to at least `need` bytes of capacity. */
+static int grow(tnk__buf_t *buf, size_t need) {
+  size_t cap = buf->cap > 0 ? buf->cap : FIRST_CAPACITY;
+  uint8_t *data;
+
+  while (cap < need)
+    cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+  data = tnk__realloc(buf->alloc, buf->data, cap);
+  if (data == NULL) {
+    buf->err = TNK_ENOMEM;
+    return buf->err;
+  }
+  buf->data = data;
+  buf->cap = cap;
+  return TNK_OK;
+}
+
+uint8_t *tnk__buf_reserve(tnk__buf_t *buf, size_t n) {
+  if (buf->err != TNK_OK)
+    return NULL;
+  if (n > buf->max || buf->len > buf->max - n) {
+    buf->err = TNK_ETOOBIG;
+    return NULL;
+  }
+  /* One spare byte leaves room for tnk__buf_cstr. */
+  if (buf->len + n + 1 > buf->cap && grow(buf, buf->len + n + 1) != TNK_OK)
+    return NULL;
+  return buf->data + buf->len;
+}
+
+int tnk__buf_append(tnk__buf_t *buf, const void *data, size_t n) {
+  uint8_t *to = tnk__buf_reserve(buf, n);
+
+  if (to == NULL)
+    return buf->err;
+  if (n > 0)
+    memcpy(to, data, n);
+  buf->len += n;
+  return TNK_OK;
+}
+
+int tnk__buf_text(tnk__buf_t *buf, const char *text) {
+  return tnk__buf_append(buf, text, strlen(text));
+}
+
+int tnk__buf_byte(tnk__buf_t *buf, uint8_t byte) {
+  return tnk__buf_append(buf, &byte, 1);
+}
+
+int tnk__buf_printf(tnk__buf_t *buf, const char *format, ...) {
+  va_list args;
+  uint8_t *to;
+  int n;
+
+  va_start(args, format);
+  n = vsnprintf(NULL, 0, format, args);
+  va_end(args);
+  if (n < 0) {
+    buf->err = TNK_EINTERNAL;
+    return buf->err;
+  }
+  to = tnk__buf_reserve(buf, (size_t)n);
+  if (to == NULL)
+    return buf->err;
+  va_start(args, format);
+  /* The spare byte of reserve holds the terminator. */
+  vsnprintf((char *)to, (size_t)n + 1, format, args);
+  va_end(args);
+  buf->len += (size_t)n;
+  return TNK_OK;
+}
+
+void tnk__buf_consume(tnk__buf_t *buf, size_t n) {
+  if (n >= buf->len) {
+    buf->len = 0;
+    return;
+  }
+  memmove(buf->data, buf->data + n, buf->len - n);
+  buf->len -= n;
+}
+
+uint8_t *tnk__buf_take(tnk__buf_t *buf, size_t *len) {
+  uint8_t *data = buf->data;
+
+  *len = buf->len;
+  if (buf->err != TNK_OK) {
+    *len = 0;
+    return NULL;
+  }
+  tnk__buf_init(buf, buf->alloc, buf->max);
+  return data;
+}
+
+const char *tnk__buf_cstr(tnk__buf_t *buf) {
+  uint8_t *end = tnk__buf_reserve(buf, 0);
+
+  if (end == NULL)
+    return NULL;
+  *end = '\0';
+  return (const char *)buf->data;
+}

@@ -1,0 +1,177 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/limits.h"
+
+const char *tnk_version(void) {
+  return TNK_VERSION_STRING;
+}
+
+const char *tnk_strerror(int err) {
+  switch (err) {
+  case TNK_OK:
+    return "success";
+#define XX(name, code, text)                                                   \
+  case TNK_##name:                                                             \
+    return text;
+    TNK_ERROR_MAP(XX)
+#undef XX
+  default:
+    return "unknown error";
+  }
+}
+
+const char *tnk_err_name(int err) {
+  switch (err) {
+  case TNK_OK:
+    return "TNK_OK";
+#define XX(name, code, text)                                                   \
+  case TNK_##name:                                                             \
+    return "TNK_" #name;
+    TNK_ERROR_MAP(XX)
+#undef XX
+  default:
+    return "TNK_EUNKNOWN";
+  }
+}
+
+int tnk_err_is_retryable(int err) {
+  switch (err) {
+  case TNK_EDNS:
+  case TNK_ECONN:
+  case TNK_ETIMEDOUT:
+  case TNK_EFULL:
+  case TNK_ESERVER:
+  case TNK_ERATE:
+  case TNK_EBILLING:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+int tnk_err_is_fatal(int err) {
+  return err <= -50900 && err > -51000;
+}
+
+/* One static object a code, for when there is no memory for another. */
+static tnk__error_t statics[] = {
+#define XX(name, number, sentence) {.pub = {.code = number, .text = sentence}},
+    TNK_ERROR_MAP(XX)
+#undef XX
+};
+
+tnk__error_t *tnk__error_static(int code) {
+  const size_t n = sizeof(statics) / sizeof(statics[0]);
+  size_t i;
+
+  for (i = 0; i < n; i++)
+    if (statics[i].pub.code == code)
+      return &statics[i];
+  return &statics[n - 1];
+}
+
+/* A server's text ends up on terminals: nothing in it may act there. */
+static void clean(char *text) {
+  for (; *text != '\0'; text++)
+    if ((unsigned char)*text < 0x20 || *text == 0x7f)
+      *text = ' ';
+}
+
+tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
+                             const char *format, ...) {
+  tnk__error_t *error;
+  char text[TNK__MAX_ERROR_TEXT];
+  va_list args;
+  size_t size;
+  char *copy;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  clean(text);
+  size = strlen(text) + 1;
+  error = tnk__malloc(alloc, sizeof(*error) + size);
+  if (error == NULL)
+    return tnk__error_static(TNK_ENOMEM);
+  copy = (char *)(error + 1);
+  memcpy(copy, text, size);
+  *error = (tnk__error_t){
+      .pub = {.code = code, .text = copy}, .alloc = alloc, .refs = 1};
+  return error;
+}
+
+/* The sentence: what failed, why in general, and what is known in detail. */
+static void compose(tnk__buf_t *buf, const char *what, const tnk_error_t *pub) {
+  tnk__buf_printf(buf, "%s: %s", what, tnk_strerror(pub->code));
+  if (pub->http_status != 0)
+    tnk__buf_printf(buf, " (HTTP %d)", pub->http_status);
+  if (pub->message != NULL && pub->message[0] != '\0')
+    tnk__buf_printf(buf, ": %.*s", (int)TNK__MAX_ERROR_TEXT / 2, pub->message);
+  if (pub->request_id != NULL)
+    tnk__buf_printf(buf, " [request %.128s]", pub->request_id);
+  if (pub->n_attempts > 1)
+    tnk__buf_printf(buf, " after %u attempts", pub->n_attempts);
+}
+
+/* Copy `text` behind `*at`, and move on. NULL stays NULL. */
+static const char *place(char **at, const char *text, size_t max) {
+  char *to = *at;
+  size_t n;
+
+  if (text == NULL)
+    return NULL;
+  n = strnlen(text, max);
+  memcpy(to, text, n);
+  to[n] = '\0';
+  clean(to);
+  *at = to + n + 1;
+  return to;
+}
+
+tnk__error_t *tnk__error_from(const tnk_allocator_t *alloc, const char *what,
+                              const tnk_error_t *pub) {
+  const size_t max = TNK__MAX_ERROR_TEXT;
+  tnk__error_t *error = NULL;
+  tnk__buf_t sentence;
+  const char *text;
+  size_t size;
+  char *at;
+
+  tnk__buf_init(&sentence, alloc, 2 * max);
+  compose(&sentence, what, pub);
+  text = tnk__buf_cstr(&sentence);
+  if (text == NULL)
+    goto done;
+  size = strlen(text) + 1;
+  size += pub->message != NULL ? strnlen(pub->message, max) + 1 : 0;
+  size += pub->request_id != NULL ? strnlen(pub->request_id, max) + 1 : 0;
+  error = tnk__malloc(alloc, sizeof(*error) + size);
+  if (error == NULL)
+    goto done;
+  at = (char *)(error + 1);
+  *error = (tnk__error_t){.pub = *pub, .alloc = alloc, .refs = 1};
+  error->pub.text = place(&at, text, SIZE_MAX);
+  error->pub.message = place(&at, pub->message, max);
+  error->pub.request_id = place(&at, pub->request_id, max);
+done:
+  tnk__buf_deinit(&sentence);
+  return error != NULL ? error : tnk__error_static(TNK_ENOMEM);
+}
+
+tnk__error_t *tnk__error_ref(tnk__error_t *error) {
+  if (error->alloc != NULL)
+    error->refs++;
+  return error;
+}
+
+void tnk__error_unref(tnk__error_t *error) {
+  if (error == NULL || error->alloc == NULL || --error->refs > 0)
+    return;
+  tnk__free(error->alloc, error);
+}

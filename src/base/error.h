@@ -1,0 +1,35 @@
+#ifndef TNK_BASE_ERROR_H
+#define TNK_BASE_ERROR_H
+
+#include "tnk/error.h"
+
+/*
+ * A failure on its way from where it happened to the promise it ends in.
+ * Counted, because one failure may reject several promises; immutable once it
+ * has been handed on. Never NULL: when memory is out, a static object stands
+ * in.
+ */
+typedef struct tnk__error {
+  tnk_error_t pub;
+  const tnk_allocator_t *alloc; /* NULL: static, not counted */
+  size_t refs;
+} tnk__error_t;
+
+/* An error with a sentence of its own. The sentence is cut at
+ * TNK__MAX_ERROR_TEXT and control characters become blanks. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+tnk__error_t *
+tnk__error_new(const tnk_allocator_t *alloc, int code, const char *format, ...);
+/* The same from parts: `what` names the operation ("forward_backward"), then
+ * follow the meaning of pub.code, the status, the server's message. Strings
+ * in `pub` are copied; pub->text is ignored and made anew. */
+tnk__error_t *tnk__error_from(const tnk_allocator_t *alloc, const char *what,
+                              const tnk_error_t *pub);
+/* The static error for a code: needs no memory. */
+tnk__error_t *tnk__error_static(int code);
+tnk__error_t *tnk__error_ref(tnk__error_t *error);
+void tnk__error_unref(tnk__error_t *error);
+
+#endif

@@ -1,0 +1,24 @@
+#ifndef TNK_BASE_LIMITS_H
+#define TNK_BASE_LIMITS_H
+
+/*
+ * Every ceiling of the library in one place. What arrives from a peer is
+ * refused with TNK_ETOOBIG or TNK_EPROTO when it goes over one of them.
+ */
+#define TNK__MIB ((size_t)1024 * 1024)
+
+#define TNK__MAX_RESPONSE_HEAD ((size_t)64 * 1024) /* status line + headers */
+#define TNK__MAX_RESPONSE_HEADERS 256              /* header lines */
+#define TNK__MAX_RESPONSE_BODY (1024 * TNK__MIB)   /* as received */
+#define TNK__MAX_DECOMPRESSED (1024 * TNK__MIB)    /* after Content-Encoding */
+#define TNK__MAX_REQUEST_HEAD ((size_t)64 * 1024)
+#define TNK__MAX_REQUEST_BODY (1024 * TNK__MIB)
+#define TNK__MAX_JSON_DEPTH 64
+#define TNK__MAX_ERROR_TEXT ((size_t)2048) /* a server's text, kept */
+#define TNK__MAX_LOG_LINE ((size_t)1024)   /* longer lines are cut */
+#define TNK__MAX_URL ((size_t)8192)
+#define TNK__MAX_REDIRECTS 5
+#define TNK__MAX_PROTO_FACTOR 64 /* decoded bytes an encoded byte may cost */
+#define TNK__LOOP_BUDGET 64      /* callbacks of one kind in one turn */
+
+#endif

@@ -1,0 +1,29 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/limits.h"
+
+void tnk__log(const tnk_logger_t *logger, tnk_log_level_t level,
+              const char *subject, const char *format, ...) {
+  char line[TNK__MAX_LOG_LINE];
+  size_t i;
+  size_t length;
+  va_list args;
+  int n;
+
+  if (logger == NULL || logger->write == NULL || level > logger->level)
+    return;
+  va_start(args, format);
+  n = vsnprintf(line, sizeof(line), format, args);
+  va_end(args);
+  if (n < 0)
+    return;
+  length = (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
+  /* A server's text must not be able to forge a second line. */
+  for (i = 0; i < length; i++)
+    if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+      line[i] = ' ';
+  logger->write(level, subject, line, length, logger->user);
+}

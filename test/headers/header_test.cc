@@ -1,0 +1,4 @@
+#include TNK_TEST_HEADER
+int main(void) {
+  return 0;
+}

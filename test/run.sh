@@ -1,0 +1,29 @@
+#!/bin/sh
+# Install what the tests need (Debian packages), build, run every test.
+#
+#   sh test/run.sh [-b BUILD_DIR] [MESON_OPTION ...]
+#
+# CC and CXX choose the compiler. Ends with "N passed, N failed".
+set -u
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=$top/build-test
+if [ "${1:-}" = -b ]; then
+  build=$2
+  shift 2
+fi
+cd "$top" || exit 1
+sh test/install.sh || exit 1
+
+[ -f "$build/build.ninja" ] || meson setup "$build" --werror -Dtests=true "$@" || exit 1
+ninja -C "$build" || exit 1
+meson test -C "$build" --print-errorlogs
+status=$?
+
+# One line a suite is in the report; add them up.
+grep -o '<testsuite [^>]*>' "$build/meson-logs/testlog.junit.xml" | awk -F'"' '
+  { for (i = 1; i < NF; i++) {
+      if ($i ~ / tests=$/) t += $(i + 1)
+      if ($i ~ / (errors|failures)=$/) f += $(i + 1)
+      if ($i ~ / skipped=$/) s += $(i + 1) } }
+  END { printf "%d passed, %d failed%s\n", t - f - s, f, s ? sprintf(", %d skipped", s) : "" }'
+exit $status

@@ -1,0 +1,300 @@
+#include "support/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_CASES = 512, EXIT_FAILED = 1, EXIT_SKIPPED = 77 };
+
+struct test_case {
+  const char *name;
+  test_fn fn;
+  unsigned limit_s;
+};
+
+static struct test_case cases[MAX_CASES];
+static size_t n_cases;
+/* The pool's threads allocate as well. */
+static pthread_mutex_t alloc_lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t live_blocks;
+static size_t n_allocations;
+static long fail_at = -1;
+static int did_fail;
+
+void test_register(const char *name, test_fn fn, unsigned limit_s) {
+  if (n_cases == MAX_CASES)
+    abort();
+  cases[n_cases++] = (struct test_case){name, fn, limit_s};
+}
+
+void test_fail(const char *file, int line, const char *format, ...) {
+  va_list args;
+
+  fflush(stdout);
+  printf("# %s:%d: ", file, line);
+  va_start(args, format);
+  vprintf(format, args);
+  va_end(args);
+  printf("\n");
+  fflush(stdout);
+  _exit(EXIT_FAILED);
+}
+
+void test_skip(const char *reason) {
+  printf("# skipped: %s\n", reason);
+  fflush(stdout);
+  _exit(EXIT_SKIPPED);
+}
+
+void test_check_str(const char *file, int line, const char *expr,
+                    const char *actual, const char *expected) {
+  if (actual == expected)
+    return;
+  if (actual == NULL || expected == NULL || strcmp(actual, expected) != 0)
+    test_fail(file, line, "%s is \"%s\", expected \"%s\"", expr,
+              actual != NULL ? actual : "(null)",
+              expected != NULL ? expected : "(null)");
+}
+
+void test_check_mem(const char *file, int line, const char *expr,
+                    const void *actual, size_t n_actual, const void *expected,
+                    size_t n_expected) {
+  const unsigned char *a = actual;
+  const unsigned char *e = expected;
+  size_t i;
+
+  for (i = 0; i < n_actual && i < n_expected; i++)
+    if (a[i] != e[i])
+      test_fail(file, line, "%s differs at byte %zu: %02x, expected %02x", expr,
+                i, a[i], e[i]);
+  if (n_actual != n_expected)
+    test_fail(file, line, "%s has %zu bytes, expected %zu", expr, n_actual,
+              n_expected);
+}
+
+void test_check_near(const char *file, int line, const char *expr,
+                     double actual, double expected, double tolerance) {
+  if (isnan(actual) && isnan(expected))
+    return;
+  if (actual == expected || fabs(actual - expected) <= tolerance)
+    return;
+  test_fail(file, line, "%s is %.17g, expected %.17g within %g", expr, actual,
+            expected, tolerance);
+}
+
+/* Count an allocation; 0 when this one is to fail. */
+static int count_allocation(void) {
+  int allowed = 1;
+
+  pthread_mutex_lock(&alloc_lock);
+  n_allocations++;
+  if (fail_at >= 0 && fail_at-- == 0) {
+    did_fail = 1;
+    allowed = 0;
+  }
+  if (allowed)
+    live_blocks++;
+  pthread_mutex_unlock(&alloc_lock);
+  return allowed;
+}
+
+static void count_free(void) {
+  pthread_mutex_lock(&alloc_lock);
+  live_blocks--;
+  pthread_mutex_unlock(&alloc_lock);
+}
+
+static void *test_malloc(size_t size, void *user) {
+  (void)user;
+  return count_allocation() ? malloc(size) : NULL;
+}
+
+static void *test_calloc(size_t n, size_t size, void *user) {
+  (void)user;
+  return count_allocation() ? calloc(n, size) : NULL;
+}
+
+static void *test_realloc(void *ptr, size_t size, void *user) {
+  (void)user;
+  if (!count_allocation())
+    return NULL;
+  if (ptr != NULL)
+    count_free();
+  return realloc(ptr, size);
+}
+
+static void test_free(void *ptr, void *user) {
+  (void)user;
+  if (ptr != NULL)
+    count_free();
+  free(ptr);
+}
+
+const tnk_allocator_t *test_allocator(void) {
+  static const tnk_allocator_t allocator = {test_malloc, test_calloc,
+                                            test_realloc, test_free, NULL};
+  return &allocator;
+}
+
+size_t test_alloc_live(void) {
+  return live_blocks;
+}
+
+size_t test_alloc_count(void) {
+  return n_allocations;
+}
+
+void test_alloc_fail_at(long n) {
+  fail_at = n;
+  did_fail = 0;
+}
+
+int test_alloc_did_fail(void) {
+  return did_fail;
+}
+
+uint64_t test_random(uint64_t *state) {
+  /* splitmix64 */
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static int nibble(char c) {
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  abort();
+}
+
+size_t test_unhex(uint8_t *out, size_t size, const char *hex) {
+  size_t n = strlen(hex) / 2;
+  size_t i;
+
+  if (n > size)
+    abort();
+  for (i = 0; i < n; i++)
+    out[i] = (uint8_t)(nibble(hex[2 * i]) << 4 | nibble(hex[2 * i + 1]));
+  return n;
+}
+
+static int count_descriptors(void) {
+  DIR *dir = opendir("/proc/self/fd");
+  int n = 0;
+
+  if (dir == NULL)
+    return -1;
+  while (readdir(dir) != NULL)
+    n++;
+  closedir(dir);
+  return n;
+}
+
+static void run_case(const struct test_case *test) {
+  int before = count_descriptors();
+
+  live_blocks = 0;
+  test->fn();
+  test_alloc_fail_at(-1);
+  if (live_blocks != 0)
+    test_fail(__FILE__, __LINE__, "%zu blocks were not freed", live_blocks);
+  if (count_descriptors() != before)
+    test_fail(__FILE__, __LINE__, "%d descriptors before, %d after", before,
+              count_descriptors());
+}
+
+static unsigned stretch(void) {
+  const char *text = getenv("TNK_TEST_STRETCH");
+  long n = text != NULL ? strtol(text, NULL, 10) : 1;
+
+  return n > 0 && n < 1000 ? (unsigned)n : 1;
+}
+
+/* Run a case in a child; returns its exit code, or 128 + signal. */
+static int run_forked(const struct test_case *test) {
+  int status;
+  pid_t pid;
+
+  fflush(stdout);
+  pid = fork();
+  if (pid < 0)
+    return EXIT_FAILED;
+  if (pid == 0) {
+    alarm(test->limit_s * stretch());
+    run_case(test);
+    fflush(stdout);
+    exit(0); /* not _exit: the leak checker runs at exit */
+  }
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR)
+      return EXIT_FAILED;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int selected(const char *name, int argc, char **argv) {
+  int any = 0;
+  int i;
+
+  for (i = 1; i < argc; i++) {
+    if (argv[i][0] == '-')
+      continue;
+    any = 1;
+    if (strstr(name, argv[i]) != NULL)
+      return 1;
+  }
+  return !any;
+}
+
+static int has_flag(const char *flag, int argc, char **argv) {
+  int i;
+
+  for (i = 1; i < argc; i++)
+    if (strcmp(argv[i], flag) == 0)
+      return 1;
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  int no_fork = has_flag("--no-fork", argc, argv);
+  int n_run = 0;
+  int n_failed = 0;
+  size_t i;
+
+  if (has_flag("--list", argc, argv)) {
+    for (i = 0; i < n_cases; i++)
+      printf("%s\n", cases[i].name);
+    return 0;
+  }
+  signal(SIGPIPE, SIG_DFL);
+  for (i = 0; i < n_cases; i++) {
+    int code = 0;
+    if (!selected(cases[i].name, argc, argv))
+      continue;
+    n_run++;
+    if (no_fork)
+      run_case(&cases[i]);
+    else
+      code = run_forked(&cases[i]);
+    if (code == 128 + SIGALRM)
+      printf("# time limit of %u s\n", cases[i].limit_s * stretch());
+    else if (code > 128)
+      printf("# signal %d\n", code - 128);
+    printf("%s %d - %s%s\n",
+           code == 0 || code == EXIT_SKIPPED ? "ok" : "not ok", n_run,
+           cases[i].name, code == EXIT_SKIPPED ? " # SKIP" : "");
+    n_failed += code != 0 && code != EXIT_SKIPPED;
+  }
+  printf("1..%d\n", n_run);
+  return n_failed > 0;
+}
