@@ -9,9 +9,10 @@ extern "C" {
 #endif
 
 /*
- * Every operation returns a promise, never NULL. It is pending, then resolved
- * or rejected, once. Bad arguments and lack of memory reject it too, so there
- * is one place to look for an error.
+ * Every operation returns a promise, NULL only when its handle was NULL. It is
+ * pending, then resolved or rejected, once. Bad arguments and lack of memory
+ * reject it too, so there is one place to look for an error. All functions
+ * here take NULL for a promise rejected with TNK_EINVAL.
  *
  * The caller gets one reference. tnk_then() takes it, which is why a call and
  * its callback need no bookkeeping:
@@ -25,7 +26,9 @@ extern "C" {
  *     if (tnk_wait(pass) < 0 || tnk_wait(step) < 0)
  *       ...
  *
- * Dropping a promise neither cancels nor hurries the operation.
+ * Dropping a promise neither cancels nor hurries the operation. A promise may
+ * outlive its service; then it can be read and dropped, but not waited for,
+ * grouped or given callbacks.
  */
 
 /** The life of a promise. */
@@ -87,7 +90,7 @@ TNK_API int tnk_wait(tnk_promise_t *promise);
  *
  * @param promises  One reference of each is taken. Ref those to be read
  *                  later, or read them with tnk_promise_child().
- * @param n         0 gives a promise that resolves at once.
+ * @param n         At least 1; 0 gives NULL.
  *
  * Rejects with: the code of a child; TNK_ENOMEM.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -99,7 +102,7 @@ TNK_API tnk_promise_t *tnk_all(tnk_promise_t *const *promises, size_t n);
  * their outcome.
  *
  * @param promises  One reference of each is taken.
- * @param n         0 gives a promise that resolves at once.
+ * @param n         At least 1; 0 gives NULL.
  *
  * Rejects with: TNK_ENOMEM, TNK_ECANCELED.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1

@@ -1,0 +1,222 @@
+#include "loop/loop.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "loop/promise.h"
+#include "tnk/error.h"
+
+/* How deep this thread is inside functions of the caller. It is per thread
+ * because several services may share a loop. */
+static _Thread_local unsigned callout_depth;
+
+void tnk__callout_begin(void) {
+  callout_depth++;
+}
+
+void tnk__callout_end(void) {
+  callout_depth--;
+}
+
+int tnk__callout_active(void) {
+  return callout_depth > 0;
+}
+
+static void finish_close(tnk__loop_t *loop) {
+  void (*closed)(void *) = loop->closed_cb;
+  void *user = loop->closed_user;
+
+  if (closed == NULL)
+    return;
+  loop->closed_cb = NULL;
+  tnk__promise_reserve_free(loop);
+  closed(user);
+}
+
+void tnk__loop_hold(tnk__loop_t *loop) {
+  loop->n_held++;
+}
+
+void tnk__loop_release(tnk__loop_t *loop) {
+  if (--loop->n_held == 0 && loop->closing)
+    finish_close(loop);
+}
+
+static void on_handle_closed(uv_handle_t *handle) {
+  tnk__loop_release(handle->data);
+}
+
+/* Close our two handles once nothing else is held: until then timers and
+ * deferred calls must still work for those who are winding down. */
+static void close_when_quiet(tnk__loop_t *loop) {
+  if (!loop->closing || loop->n_held != 2 || !tnk__list_empty(&loop->deferred))
+    return;
+  if (uv_is_closing((uv_handle_t *)&loop->idle))
+    return;
+  uv_close((uv_handle_t *)&loop->timer, on_handle_closed);
+  uv_close((uv_handle_t *)&loop->idle, on_handle_closed);
+}
+
+static void on_idle(uv_idle_t *idle) {
+  tnk__loop_t *loop = idle->data;
+  tnk__list_t now;
+  tnk__list_t *node;
+
+  tnk__list_move(&now, &loop->deferred);
+  while ((node = tnk__list_pop(&now)) != NULL) {
+    tnk__deferred_t *call = tnk__container_of(node, tnk__deferred_t, link);
+    call->fn(call);
+  }
+  if (tnk__list_empty(&loop->deferred) && !loop->closing)
+    uv_idle_stop(idle);
+  close_when_quiet(loop);
+}
+
+static void on_timer(uv_timer_t *timer) {
+  tnk__loop_t *loop = timer->data;
+
+  tnk__timers_run(&loop->timers, tnk__loop_now_ms(loop));
+  tnk__loop_timers_changed(loop);
+}
+
+void tnk__loop_timers_changed(tnk__loop_t *loop) {
+  const tnk__timer_t *first = loop->timers.root;
+  uv_handle_t *handle = (uv_handle_t *)&loop->timer;
+  uint64_t now;
+
+  if (uv_is_closing(handle))
+    return;
+  if (loop->timers.n_foreground > 0)
+    uv_ref(handle);
+  else
+    uv_unref(handle);
+  if (first == NULL || loop->is_fake) {
+    uv_timer_stop(&loop->timer);
+    return;
+  }
+  if (uv_is_active(handle) && loop->armed_ms == first->due_ms)
+    return;
+  loop->armed_ms = first->due_ms;
+  now = tnk__loop_now_ms(loop);
+  /* libuv counts from its own cached time, which may lag behind ours. */
+  uv_update_time(loop->uv);
+  uv_timer_start(&loop->timer, on_timer,
+                 first->due_ms > now ? first->due_ms - now : 0, 0);
+}
+
+void tnk__deferred_init(tnk__deferred_t *call,
+                        void (*fn)(tnk__deferred_t *self)) {
+  tnk__list_init(&call->link);
+  call->fn = fn;
+}
+
+void tnk__defer(tnk__loop_t *loop, tnk__deferred_t *call) {
+  if (!tnk__list_empty(&call->link))
+    return;
+  tnk__list_append(&loop->deferred, &call->link);
+  uv_idle_start(&loop->idle, on_idle);
+}
+
+void tnk__defer_cancel(tnk__deferred_t *call) {
+  tnk__list_remove(&call->link);
+}
+
+uint64_t tnk__loop_now_ms(const tnk__loop_t *loop) {
+  return loop->is_fake ? loop->fake_now : uv_hrtime() / 1000000;
+}
+
+int64_t tnk__loop_wall_s(const tnk__loop_t *loop) {
+  uv_timeval64_t now;
+
+  if (uv_gettimeofday(&now) != 0)
+    return 0;
+  return now.tv_sec + loop->fake_wall_offset_s;
+}
+
+uint64_t tnk__loop_random(tnk__loop_t *loop) {
+  uint64_t z = (loop->random += 0x9e3779b97f4a7c15u);
+
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+double tnk__loop_uniform(tnk__loop_t *loop) {
+  return (double)(tnk__loop_random(loop) >> 11) * 0x1.0p-53;
+}
+
+int tnk__loop_check_caller(const tnk__loop_t *loop) {
+  uv_thread_t self = uv_thread_self();
+
+  if (loop->pid != (int)getpid())
+    return TNK_EFORKED;
+  return uv_thread_equal(&self, &loop->thread) ? TNK_OK : TNK_ETHREAD;
+}
+
+/* libuv's writes to a dead socket raise SIGPIPE, whose default ends the
+ * process. Blocking it in this thread turns it into an error code. */
+static void block_sigpipe(void) {
+  sigset_t set;
+
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+int tnk__loop_open(tnk__loop_t *loop, uv_loop_t *uv,
+                   const tnk_allocator_t *alloc, const tnk_logger_t *logger) {
+  int err;
+
+  memset(loop, 0, sizeof(*loop));
+  loop->uv = uv;
+  loop->alloc = *alloc;
+  if (logger != NULL)
+    loop->logger = *logger;
+  loop->pid = (int)getpid();
+  loop->thread = uv_thread_self();
+  tnk__list_init(&loop->deferred);
+  err = uv_random(NULL, NULL, &loop->random, sizeof(loop->random), 0, NULL);
+  if (err != 0)
+    return err;
+  err = tnk__promise_reserve(loop);
+  if (err != TNK_OK)
+    return err;
+  block_sigpipe();
+  /* Neither init can fail; both are linked into the loop from here on. */
+  uv_timer_init(uv, &loop->timer);
+  uv_idle_init(uv, &loop->idle);
+  uv_unref((uv_handle_t *)&loop->timer);
+  loop->timer.data = loop;
+  loop->idle.data = loop;
+  loop->n_held = 2;
+  return TNK_OK;
+}
+
+void tnk__loop_close(tnk__loop_t *loop, void (*closed)(void *user),
+                     void *user) {
+  loop->closing = 1;
+  loop->closed_cb = closed;
+  loop->closed_user = user;
+  /* The idle handle watches for the end from now on. */
+  uv_idle_start(&loop->idle, on_idle);
+}
+
+void tnk__loop_fake_clock(tnk__loop_t *loop, uint64_t now_ms) {
+  loop->is_fake = 1;
+  loop->fake_now = now_ms;
+  tnk__loop_timers_changed(loop);
+}
+
+void tnk__loop_advance(tnk__loop_t *loop, uint64_t ms) {
+  const uint64_t end = loop->fake_now + ms;
+
+  while (loop->timers.root != NULL && loop->timers.root->due_ms <= end) {
+    if (loop->timers.root->due_ms > loop->fake_now)
+      loop->fake_now = loop->timers.root->due_ms;
+    tnk__timers_run(&loop->timers, loop->fake_now);
+  }
+  loop->fake_now = end;
+  tnk__loop_timers_changed(loop);
+}

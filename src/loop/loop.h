@@ -1,0 +1,100 @@
+#ifndef TNK_LOOP_LOOP_H
+#define TNK_LOOP_LOOP_H
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "loop/timer.h"
+#include "tnk/common.h"
+
+struct tnk__then;
+
+/* Counters behind tnk_service_stats(). */
+typedef struct {
+  uint64_t n_requests;
+  uint64_t n_retries;
+  uint64_t n_late_events;
+  uint64_t n_double_settles;
+  uint64_t n_bytes_sent;
+  uint64_t n_bytes_received;
+} tnk__counters_t;
+
+/*
+ * The context of one service. States: open; closing, from tnk__loop_close()
+ * until libuv has let go of everything; then closed_cb runs and the memory is
+ * the owner's again.
+ */
+typedef struct tnk__loop {
+  uv_loop_t *uv;
+  tnk_allocator_t alloc; /* the service's copy */
+  tnk_logger_t logger;
+  uv_timer_t timer; /* fires for the earliest of our timers */
+  uv_idle_t idle;   /* runs while `deferred` is not empty */
+  tnk__list_t deferred;
+  tnk__timers_t timers;
+  uint64_t armed_ms; /* the deadline `timer` was started for */
+  size_t n_held;     /* what libuv still holds, our two handles included */
+  int closing;
+  void (*closed_cb)(void *user);
+  void *closed_user;
+  size_t n_pending;  /* promises that have not settled */
+  uint64_t random;   /* state of the generator */
+  uint64_t fake_now; /* used while `is_fake` */
+  int is_fake;
+  int fake_wall_offset_s;
+  int pid;                  /* of the process that opened us */
+  uv_thread_t thread;       /* that opened us */
+  struct tnk_promise *oom;  /* handed out when there is no memory for one */
+  struct tnk__then *spares; /* callbacks of `oom`, made in advance */
+  tnk__counters_t counters;
+} tnk__loop_t;
+
+/* A call to be made from the next turn of the loop. Embedded in its owner. */
+typedef struct tnk__deferred {
+  tnk__list_t link;
+  void (*fn)(struct tnk__deferred *self);
+} tnk__deferred_t;
+
+/* The allocator and logger are copied. Returns TNK_OK, TNK_ENOMEM or libuv's
+ * code; on failure nothing needs to be closed. */
+int tnk__loop_open(tnk__loop_t *loop, uv_loop_t *uv,
+                   const tnk_allocator_t *alloc, const tnk_logger_t *logger);
+/* Close our handles; `closed` runs when n_held has come down to zero and the
+ * deferred queue is empty. Everything that holds must be let go of by its
+ * owner. Allocates nothing. */
+void tnk__loop_close(tnk__loop_t *loop, void (*closed)(void *user), void *user);
+/* Something of ours is now known to libuv / no longer is. */
+void tnk__loop_hold(tnk__loop_t *loop);
+void tnk__loop_release(tnk__loop_t *loop);
+
+void tnk__deferred_init(tnk__deferred_t *call,
+                        void (*fn)(tnk__deferred_t *self));
+/* Queue it; a call that is queued already stays where it is. */
+void tnk__defer(tnk__loop_t *loop, tnk__deferred_t *call);
+void tnk__defer_cancel(tnk__deferred_t *call);
+
+/* Monotonic milliseconds. */
+uint64_t tnk__loop_now_ms(const tnk__loop_t *loop);
+/* Unix seconds, for comparing with dates on the wire only. */
+int64_t tnk__loop_wall_s(const tnk__loop_t *loop);
+/* Uniform 64 bits, and uniform in [0, 1). Not for secrets. */
+uint64_t tnk__loop_random(tnk__loop_t *loop);
+double tnk__loop_uniform(tnk__loop_t *loop);
+
+/* TNK_OK when called on the thread and in the process that opened it. */
+int tnk__loop_check_caller(const tnk__loop_t *loop);
+
+/* The caller's code runs between these two; tnk_wait() refuses meanwhile. */
+void tnk__callout_begin(void);
+void tnk__callout_end(void);
+int tnk__callout_active(void);
+
+/* Tests: stop reading the clock; time stands still until it is advanced.
+ * Advancing fires due timers in order, with `now` at each one's deadline. */
+void tnk__loop_fake_clock(tnk__loop_t *loop, uint64_t now_ms);
+void tnk__loop_advance(tnk__loop_t *loop, uint64_t ms);
+
+/* timer.c tells us that the earliest deadline may have changed. */
+void tnk__loop_timers_changed(tnk__loop_t *loop);
+
+#endif

@@ -1,0 +1,293 @@
+#include "loop/promise.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+/* Callbacks that can be registered on the shared out-of-memory promise at one
+ * time. */
+enum { N_SPARES = 64 };
+
+static void run_callbacks(tnk__deferred_t *call);
+
+static void init(tnk_promise_t *promise, tnk__loop_t *loop) {
+  memset(promise, 0, sizeof(*promise));
+  promise->loop = loop;
+  promise->alloc = loop->alloc;
+  promise->logger = loop->logger;
+  tnk__deferred_init(&promise->call, run_callbacks);
+}
+
+int tnk__promise_reserve(tnk__loop_t *loop) {
+  tnk_promise_t *oom = tnk__malloc(&loop->alloc, sizeof(*oom));
+  size_t i;
+
+  loop->oom = oom;
+  if (oom == NULL)
+    return TNK_ENOMEM;
+  init(oom, loop);
+  oom->is_shared = 1;
+  oom->observed = 1;
+  oom->refs = 1;
+  oom->state = TNK_REJECTED;
+  oom->error = tnk__error_static(TNK_ENOMEM);
+  for (i = 0; i < N_SPARES; i++) {
+    tnk__then_t *spare = tnk__malloc(&loop->alloc, sizeof(*spare));
+    if (spare == NULL) {
+      tnk__promise_reserve_free(loop);
+      return TNK_ENOMEM;
+    }
+    spare->next = loop->spares;
+    loop->spares = spare;
+  }
+  return TNK_OK;
+}
+
+void tnk__promise_reserve_free(tnk__loop_t *loop) {
+  while (loop->spares != NULL) {
+    tnk__then_t *next = loop->spares->next;
+    tnk__free(&loop->alloc, loop->spares);
+    loop->spares = next;
+  }
+  tnk__free(&loop->alloc, loop->oom);
+  loop->oom = NULL;
+}
+
+tnk_promise_t *tnk__promise_new(tnk__loop_t *loop, void (*cancel)(void *op),
+                                void *op) {
+  tnk_promise_t *promise = tnk__malloc(&loop->alloc, sizeof(*promise));
+
+  if (promise == NULL)
+    return loop->oom;
+  init(promise, loop);
+  promise->refs = 2;
+  promise->cancel = cancel;
+  promise->op = op;
+  loop->n_pending++;
+  return promise;
+}
+
+int tnk__promise_is_oom(const tnk_promise_t *promise) {
+  return promise->is_shared;
+}
+
+tnk_promise_t *tnk__promise_rejected(tnk__loop_t *loop, tnk__error_t *error) {
+  tnk_promise_t *promise = tnk__promise_new(loop, NULL, NULL);
+
+  if (tnk__promise_is_oom(promise))
+    tnk__error_unref(error);
+  else
+    tnk__promise_reject(promise, error);
+  return promise;
+}
+
+tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise) {
+  if (promise != NULL && !promise->is_shared)
+    promise->refs++;
+  return promise;
+}
+
+static void free_promise(tnk_promise_t *promise) {
+  const tnk_allocator_t alloc = promise->alloc;
+  size_t i;
+
+  if (promise->state == TNK_REJECTED && !promise->observed)
+    tnk__log(&promise->logger, TNK_LOG_WARN, "promise",
+             "nobody looked at this failure: %s", promise->error->pub.text);
+  while (promise->rest != NULL) {
+    tnk__then_t *next = promise->rest->next;
+    tnk__free(&alloc, promise->rest);
+    promise->rest = next;
+  }
+  for (i = 0; i < promise->n_children; i++)
+    tnk_promise_unref(promise->children[i]);
+  tnk__free(&alloc, promise->children);
+  if (promise->value != NULL && promise->free_value != NULL)
+    promise->free_value(&alloc, promise->value);
+  tnk__error_unref(promise->error);
+  tnk__free(&alloc, promise);
+}
+
+void tnk_promise_unref(tnk_promise_t *promise) {
+  if (promise == NULL || promise->is_shared || --promise->refs > 0)
+    return;
+  free_promise(promise);
+}
+
+static int has_callbacks(const tnk_promise_t *promise) {
+  return promise->first.cb != NULL || promise->rest != NULL;
+}
+
+/* While callbacks are queued the promise holds a reference of its own. */
+static void queue_callbacks(tnk_promise_t *promise) {
+  if (!has_callbacks(promise) || !tnk__list_empty(&promise->call.link))
+    return;
+  tnk_promise_ref(promise);
+  tnk__defer(promise->loop, &promise->call);
+}
+
+/* Take the next callback out; 0 when there is none. A spare goes back. */
+static int take_callback(tnk_promise_t *promise, tnk__then_t *out) {
+  tnk__then_t *node = promise->rest;
+
+  if (promise->first.cb != NULL) {
+    *out = promise->first;
+    promise->first.cb = NULL;
+    return 1;
+  }
+  if (node == NULL)
+    return 0;
+  *out = *node;
+  promise->rest = node->next;
+  if (promise->is_shared) {
+    node->next = promise->loop->spares;
+    promise->loop->spares = node;
+  } else {
+    tnk__free(&promise->alloc, node);
+  }
+  return 1;
+}
+
+static void run_callbacks(tnk__deferred_t *call) {
+  tnk_promise_t *promise = tnk__container_of(call, tnk_promise_t, call);
+  int status = tnk_promise_status(promise);
+  tnk__then_t then;
+
+  while (take_callback(promise, &then)) {
+    tnk__callout_begin();
+    then.cb(promise, status, then.user);
+    tnk__callout_end();
+    /* One reference a callback: the one that tnk_then() took. */
+    tnk_promise_unref(promise);
+  }
+  tnk_promise_unref(promise);
+}
+
+static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
+  promise->state = state;
+  promise->cancel = NULL;
+  promise->op = NULL;
+  promise->loop->n_pending--;
+  queue_callbacks(promise);
+  tnk_promise_unref(promise);
+}
+
+void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
+                          void *value,
+                          void (*free_value)(const tnk_allocator_t *alloc,
+                                             void *value)) {
+  if (promise->state != TNK_PENDING) {
+    promise->loop->counters.n_double_settles++;
+    if (value != NULL && free_value != NULL)
+      free_value(&promise->alloc, value);
+    return;
+  }
+  promise->kind = kind;
+  promise->value = value;
+  promise->free_value = free_value;
+  settle(promise, TNK_RESOLVED);
+}
+
+void tnk__promise_reject(tnk_promise_t *promise, tnk__error_t *error) {
+  if (promise->state != TNK_PENDING) {
+    promise->loop->counters.n_double_settles++;
+    tnk__error_unref(error);
+    return;
+  }
+  promise->error = error;
+  settle(promise, TNK_REJECTED);
+}
+
+/* A node for a further callback, NULL when there is no memory at all. */
+static tnk__then_t *new_then(tnk_promise_t *promise) {
+  tnk__then_t *node;
+
+  if (!promise->is_shared)
+    return tnk__malloc(&promise->alloc, sizeof(*node));
+  node = promise->loop->spares;
+  if (node != NULL)
+    promise->loop->spares = node->next;
+  return node;
+}
+
+void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
+  tnk__then_t **tail;
+  tnk__then_t *node;
+
+  if (promise == NULL)
+    return;
+  promise->observed = 1;
+  if (cb == NULL) {
+    tnk_promise_unref(promise);
+    return;
+  }
+  if (promise->first.cb == NULL && promise->rest == NULL &&
+      tnk__list_empty(&promise->call.link)) {
+    promise->first = (tnk__then_t){NULL, cb, user};
+  } else {
+    node = new_then(promise);
+    if (node == NULL) {
+      tnk__log(&promise->logger, TNK_LOG_ERROR, "promise",
+               "no memory to remember a callback; it will not be called");
+      tnk_promise_unref(promise);
+      return;
+    }
+    *node = (tnk__then_t){NULL, cb, user};
+    for (tail = &promise->rest; *tail != NULL; tail = &(*tail)->next)
+      continue;
+    *tail = node;
+  }
+  if (promise->state != TNK_PENDING)
+    queue_callbacks(promise);
+}
+
+int tnk_wait(tnk_promise_t *promise) {
+  if (promise == NULL)
+    return TNK_EINVAL;
+  promise->observed = 1;
+  if (promise->state == TNK_PENDING && tnk__callout_active())
+    return TNK_EREENTRANT;
+  while (promise->state == TNK_PENDING)
+    if (uv_run(promise->loop->uv, UV_RUN_ONCE) == 0 &&
+        promise->state == TNK_PENDING)
+      return TNK_EPENDING;
+  return tnk_promise_status(promise);
+}
+
+void tnk_promise_cancel(tnk_promise_t *promise) {
+  void (*cancel)(void *op);
+
+  if (promise == NULL || promise->cancel == NULL)
+    return;
+  cancel = promise->cancel;
+  /* The hook may settle and so free what we hold; keep it over the call. */
+  tnk_promise_ref(promise);
+  cancel(promise->op);
+  tnk_promise_unref(promise);
+}
+
+tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise) {
+  return promise != NULL ? promise->state : TNK_REJECTED;
+}
+
+int tnk_promise_status(const tnk_promise_t *promise) {
+  if (promise == NULL)
+    return TNK_EINVAL;
+  if (promise->state == TNK_PENDING)
+    return TNK_EPENDING;
+  return promise->state == TNK_RESOLVED ? TNK_OK : promise->error->pub.code;
+}
+
+const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise) {
+  if (promise == NULL)
+    return &tnk__error_static(TNK_EINVAL)->pub;
+  return promise->state == TNK_REJECTED ? &promise->error->pub : NULL;
+}
+
+const char *tnk_promise_text(const tnk_promise_t *promise) {
+  const tnk_error_t *error = tnk_promise_error(promise);
+
+  return error != NULL ? error->text
+                       : tnk_strerror(tnk_promise_status(promise));
+}

@@ -1,0 +1,172 @@
+#include "loop/promise.h"
+
+#include "base/alloc.h"
+
+/*
+ * Promises made of promises. A group holds one reference of each child and
+ * one callback on it; each callback holds one reference of the group, so the
+ * group lives until all children have settled, whatever became of its own
+ * promise meanwhile.
+ */
+
+static void cancel_children(void *op) {
+  tnk_promise_t *group = op;
+  size_t i;
+
+  for (i = 0; i < group->n_children; i++)
+    tnk_promise_cancel(group->children[i]);
+}
+
+/* The group's own cancel hook: children settle in their own time, the group
+ * at once. */
+static void cancel_group(void *op) {
+  tnk_promise_t *group = op;
+
+  cancel_children(group);
+  if (group->state == TNK_PENDING)
+    tnk__promise_reject(group, tnk__error_static(TNK_ECANCELED));
+}
+
+static tnk__loop_t *loop_of(tnk_promise_t *const *promises, size_t n) {
+  size_t i;
+
+  for (i = 0; i < n; i++)
+    if (promises[i] != NULL)
+      return promises[i]->loop;
+  return NULL;
+}
+
+static void unref_all(tnk_promise_t *const *promises, size_t n) {
+  size_t i;
+
+  for (i = 0; i < n; i++)
+    tnk_promise_unref(promises[i]);
+}
+
+/* A group over the given children, whose references it takes. */
+static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
+  tnk__loop_t *loop = loop_of(promises, n);
+  tnk_promise_t *group;
+  size_t i;
+
+  if (loop == NULL)
+    return NULL;
+  group = tnk__promise_new(loop, cancel_group, NULL);
+  if (!tnk__promise_is_oom(group)) {
+    group->op = group;
+    group->children =
+        tnk__alloc_array(&loop->alloc, n, sizeof(*group->children));
+    if (group->children == NULL) {
+      tnk__promise_reject(group, tnk__error_static(TNK_ENOMEM));
+    } else {
+      for (i = 0; i < n; i++)
+        group->children[i] = promises[i];
+      group->n_children = n;
+      group->n_waiting = n;
+      return group;
+    }
+  }
+  unref_all(promises, n);
+  return group;
+}
+
+static void watch_children(tnk_promise_t *group, tnk_promise_cb cb) {
+  size_t i;
+
+  for (i = 0; i < group->n_children; i++) {
+    tnk_promise_ref(group);
+    tnk_then(tnk_promise_ref(group->children[i]), cb, group);
+  }
+}
+
+static void on_child_of_all(tnk_promise_t *child, int status, void *user) {
+  tnk_promise_t *group = user;
+
+  group->n_waiting--;
+  if (group->state == TNK_PENDING) {
+    if (status != TNK_OK)
+      tnk__promise_reject(group, tnk__error_ref(child->error));
+    else if (group->n_waiting == 0)
+      tnk__promise_resolve(group, TNK__RESULT_NONE, NULL, NULL);
+  }
+  tnk_promise_unref(group);
+}
+
+static void on_child_of_settled(tnk_promise_t *child, int status, void *user) {
+  tnk_promise_t *group = user;
+
+  (void)child;
+  (void)status;
+  if (--group->n_waiting == 0 && group->state == TNK_PENDING)
+    tnk__promise_resolve(group, TNK__RESULT_NONE, NULL, NULL);
+  tnk_promise_unref(group);
+}
+
+tnk_promise_t *tnk_all(tnk_promise_t *const *promises, size_t n) {
+  tnk_promise_t *group = new_group(promises, n);
+
+  if (group != NULL && group->n_children > 0)
+    watch_children(group, on_child_of_all);
+  return group;
+}
+
+tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises, size_t n) {
+  tnk_promise_t *group = new_group(promises, n);
+
+  if (group != NULL && group->n_children > 0)
+    watch_children(group, on_child_of_settled);
+  return group;
+}
+
+static void on_timed_child(tnk_promise_t *child, int status, void *user) {
+  tnk_promise_t *timed = user;
+
+  tnk__timer_stop(&timed->timer);
+  if (timed->state == TNK_PENDING) {
+    if (status != TNK_OK)
+      tnk__promise_reject(timed, tnk__error_ref(child->error));
+    else
+      tnk__promise_resolve(timed, TNK__RESULT_NONE, NULL, NULL);
+  }
+  tnk_promise_unref(timed);
+}
+
+static void on_timeout(tnk__timer_t *timer) {
+  tnk_promise_t *timed = tnk__container_of(timer, tnk_promise_t, timer);
+
+  /* Settling gives up a reference; the children are still needed after. */
+  tnk_promise_ref(timed);
+  if (timed->state == TNK_PENDING)
+    tnk__promise_reject(timed, tnk__error_static(TNK_ETIMEDOUT));
+  cancel_children(timed);
+  tnk_promise_unref(timed);
+}
+
+tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise, uint64_t timeout_ms) {
+  tnk_promise_t *timed = new_group(&promise, promise != NULL ? 1 : 0);
+
+  if (timed == NULL || timed->n_children == 0)
+    return timed;
+  watch_children(timed, on_timed_child);
+  if (promise->state == TNK_PENDING)
+    tnk__timer_start(timed->loop, &timed->timer, timeout_ms, on_timeout);
+  return timed;
+}
+
+tnk_promise_t *tnk_promise_child(const tnk_promise_t *promise, size_t index) {
+  if (promise == NULL || index >= promise->n_children)
+    return NULL;
+  return promise->children[index];
+}
+
+void *tnk__promise_value(const tnk_promise_t *promise,
+                         tnk__result_kind_t kind) {
+  if (promise == NULL || promise->state != TNK_RESOLVED)
+    return NULL;
+  if (promise->kind == kind)
+    return promise->value;
+  /* Only tnk_with_timeout() has one child and no value of its own. */
+  if (promise->kind == TNK__RESULT_NONE && promise->n_children == 1)
+    return tnk__promise_value(promise->children[0], kind);
+  return NULL;
+}

@@ -1,0 +1,36 @@
+#include "loop/work.h"
+
+#include "tnk/error.h"
+
+static void on_run(uv_work_t *req) {
+  tnk__work_t *work = req->data;
+
+  work->run(work);
+}
+
+static void on_done(uv_work_t *req, int status) {
+  tnk__work_t *work = req->data;
+  tnk__loop_t *loop = work->loop;
+
+  work->done(work, status == UV_ECANCELED);
+  tnk__loop_release(loop);
+}
+
+int tnk__work_start(tnk__loop_t *loop, tnk__work_t *work,
+                    void (*run)(tnk__work_t *self),
+                    void (*done)(tnk__work_t *self, int canceled)) {
+  int err;
+
+  work->loop = loop;
+  work->run = run;
+  work->done = done;
+  work->req.data = work;
+  err = uv_queue_work(loop->uv, &work->req, on_run, on_done);
+  if (err == 0)
+    tnk__loop_hold(loop);
+  return err;
+}
+
+void tnk__work_cancel(tnk__work_t *work) {
+  uv_cancel((uv_req_t *)&work->req);
+}
