@@ -4,6 +4,6 @@
 set -eu
 case $1 in
 *.so*) symbols=$(nm -D -g --defined-only "$1" | grep -E ' [ABCDGRSTV] ' | grep -vE ' tnk_[a-z]' || true) ;;
-*) symbols=$(nm -A -g --defined-only "$1" | grep -E ' [ABCDGRSTV] ' | grep -vE ' (tnk_|llhttp_)' || true) ;;
+*) symbols=$(nm -A -g --defined-only "$1" | grep -E ' [ABCDGRSTV] ' | grep -vE ' (tnk_|llhttp_|tinker_public__)' || true) ;;
 esac
 [ -z "$symbols" ] || { echo "$symbols"; exit 1; }
