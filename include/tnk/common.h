@@ -16,6 +16,15 @@ extern "C" {
 #define TNK_API
 #endif
 
+/** Initializer of a sized struct: all zero but its size. */
+#ifdef __cplusplus
+#define TNK_SIZED(type)                                                        \
+  { sizeof(type) }
+#else
+#define TNK_SIZED(type)                                                        \
+  { .size = sizeof(type) }
+#endif
+
 /** The caller's libuv loop; declared here so that <uv.h> is not needed. */
 typedef struct uv_loop_s uv_loop_t;
 

@@ -37,8 +37,7 @@ typedef struct {
   size_t n_stop_tokens;
 } tnk_sampling_params_t;
 
-#define TNK_SAMPLING_PARAMS_INIT                                               \
-  { sizeof(tnk_sampling_params_t) }
+#define TNK_SAMPLING_PARAMS_INIT TNK_SIZED(tnk_sampling_params_t)
 
 /** What to return beside the tokens. Zero is the default. */
 typedef struct {
@@ -55,8 +54,7 @@ typedef struct {
   uint64_t reserved;
 } tnk_sample_options_t;
 
-#define TNK_SAMPLE_OPTIONS_INIT                                                \
-  { sizeof(tnk_sample_options_t) }
+#define TNK_SAMPLE_OPTIONS_INIT TNK_SIZED(tnk_sample_options_t)
 
 /**
  * Sample from the model.

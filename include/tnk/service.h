@@ -74,8 +74,7 @@ typedef struct {
   uint64_t reserved;
 } tnk_service_options_t;
 
-#define TNK_SERVICE_OPTIONS_INIT                                               \
-  { sizeof(tnk_service_options_t) }
+#define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)
 
 /**
  * Open a service on the caller's loop. Nothing is sent yet.
@@ -179,8 +178,7 @@ typedef struct {
   uint64_t reserved;
 } tnk_lora_options_t;
 
-#define TNK_LORA_OPTIONS_INIT                                                  \
-  { sizeof(tnk_lora_options_t) }
+#define TNK_LORA_OPTIONS_INIT TNK_SIZED(tnk_lora_options_t)
 
 /**
  * Create a model to train. Protocol: session, creating a training client.
@@ -215,8 +213,7 @@ typedef struct {
   uint64_t reserved;
 } tnk_restore_options_t;
 
-#define TNK_RESTORE_OPTIONS_INIT                                               \
-  { sizeof(tnk_restore_options_t) }
+#define TNK_RESTORE_OPTIONS_INIT TNK_SIZED(tnk_restore_options_t)
 
 /**
  * Create a model from a saved state. Protocol: session, creating a training
@@ -240,8 +237,7 @@ typedef struct {
   uint32_t reserved;
 } tnk_sampler_options_t;
 
-#define TNK_SAMPLER_OPTIONS_INIT                                               \
-  { sizeof(tnk_sampler_options_t) }
+#define TNK_SAMPLER_OPTIONS_INIT TNK_SIZED(tnk_sampler_options_t)
 
 /**
  * Create a sampling client. Protocol: session, sampling-session validation.

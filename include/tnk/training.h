@@ -34,8 +34,7 @@ typedef struct {
   uint64_t reserved;
 } tnk_pass_options_t;
 
-#define TNK_PASS_OPTIONS_INIT                                                  \
-  { sizeof(tnk_pass_options_t) }
+#define TNK_PASS_OPTIONS_INIT TNK_SIZED(tnk_pass_options_t)
 
 /**
  * Run one forward and backward pass; gradients add up on the service until
@@ -201,8 +200,7 @@ typedef struct {
   size_t n_recipients;
 } tnk_save_options_t;
 
-#define TNK_SAVE_OPTIONS_INIT                                                  \
-  { sizeof(tnk_save_options_t) }
+#define TNK_SAVE_OPTIONS_INIT TNK_SIZED(tnk_save_options_t)
 
 /**
  * Save weights and optimizer state under a name. Protocol: training, JSON

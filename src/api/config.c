@@ -1,0 +1,236 @@
+#include "api/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/credentials.h"
+#include "base/alloc.h"
+#include "base/options.h"
+#include "tnk/error.h"
+
+#define DEFAULT_BASE_URL                                                       \
+  "https://tinker.thinkingmachines.dev/services/tinker-prod"
+
+enum { MAX_CONFIG = 4 * 1024 * 1024, MAX_PAIRS = 1024 };
+
+const char *tnk__env(const char *name) {
+  const char *value = getenv(name);
+
+  return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* An explicit text, else the variable, else `fallback`; empty is absent. */
+static const char *choose(const char *explicit_text, const char *variable,
+                          const char *fallback) {
+  const char *value = NULL;
+
+  if (explicit_text != NULL && explicit_text[0] != '\0')
+    return explicit_text;
+  if (variable != NULL)
+    value = tnk__env(variable);
+  return value != NULL ? value : fallback;
+}
+
+/* Copy a text into the arena in place; NULL stays NULL. */
+static int keep(tnk__config_t *config, const char **text) {
+  if (*text == NULL)
+    return TNK_OK;
+  *text = tnk__arena_strdup(&config->arena, *text);
+  return *text != NULL ? TNK_OK : TNK_ENOMEM;
+}
+
+static int keep_pairs(tnk__config_t *config, const tnk_pair_t *from, size_t n,
+                      tnk_pair_t *to) {
+  size_t i;
+
+  for (i = 0; i < n; i++) {
+    to[i] = from[i];
+    if (to[i].name == NULL || to[i].value == NULL)
+      return TNK_EINVAL;
+    if (keep(config, &to[i].name) != TNK_OK ||
+        keep(config, &to[i].value) != TNK_OK)
+      return TNK_ENOMEM;
+  }
+  return TNK_OK;
+}
+
+static int load_metadata(tnk__config_t *config) {
+  tnk_service_options_t *o = &config->options;
+  tnk_pair_t *copy;
+  int err;
+
+  if (o->n_user_metadata > MAX_PAIRS)
+    return TNK_EINVAL;
+  copy =
+      tnk__arena_calloc(&config->arena, o->n_user_metadata + 1, sizeof(*copy));
+  if (copy == NULL)
+    return TNK_ENOMEM;
+  err = keep_pairs(config, o->user_metadata, o->n_user_metadata, copy);
+  o->user_metadata = copy;
+  return err;
+}
+
+/* Headers of the environment come first, so that the caller's win. */
+static int load_headers(tnk__config_t *config) {
+  static const tnk_pair_t variables[] = {
+      {"CF-Access-Client-Id", "CLOUDFLARE_ACCESS_CLIENT_ID"},
+      {"CF-Access-Client-Secret", "CLOUDFLARE_ACCESS_CLIENT_SECRET"}};
+  const size_t n_variables = sizeof(variables) / sizeof(variables[0]);
+  tnk_service_options_t *o = &config->options;
+  size_t n = 0;
+  size_t i;
+  int err;
+
+  if (o->n_headers > MAX_PAIRS)
+    return TNK_EINVAL;
+  config->headers = tnk__arena_calloc(
+      &config->arena, n_variables + o->n_headers, sizeof(*config->headers));
+  if (config->headers == NULL)
+    return TNK_ENOMEM;
+  for (i = 0; i < n_variables; i++) {
+    tnk_pair_t header = {variables[i].name, tnk__env(variables[i].value)};
+    if (header.value == NULL)
+      continue;
+    if (keep(config, &header.value) != TNK_OK)
+      return TNK_ENOMEM;
+    config->headers[n++] = header;
+  }
+  err = keep_pairs(config, o->headers, o->n_headers, config->headers + n);
+  config->n_headers = n + o->n_headers;
+  return err;
+}
+
+/* Split at commas, trim, drop what is empty or repeated. */
+static int load_tags(tnk__config_t *config) {
+  const char *text = choose(config->options.tags, "TINKER_TAGS", "");
+  size_t n_max = 1;
+  const char *c;
+  size_t i;
+
+  for (c = text; *c != '\0'; c++)
+    n_max += *c == ',';
+  config->tags =
+      tnk__arena_calloc(&config->arena, n_max, sizeof(*config->tags));
+  if (config->tags == NULL)
+    return TNK_ENOMEM;
+  while (*text != '\0') {
+    size_t n = strcspn(text, ",");
+    size_t first = strspn(text, " \t");
+    size_t last = n;
+    char *tag;
+    while (last > first && (text[last - 1] == ' ' || text[last - 1] == '\t'))
+      last--;
+    if (last > first) {
+      tag = tnk__arena_strndup(&config->arena, text + first, last - first);
+      if (tag == NULL)
+        return TNK_ENOMEM;
+      for (i = 0; i < config->n_tags; i++)
+        if (strcmp(config->tags[i], tag) == 0)
+          break;
+      config->tags[i] = tag;
+      config->n_tags += i == config->n_tags;
+    }
+    text += n + (text[n] == ',');
+  }
+  return TNK_OK;
+}
+
+static int load_key(tnk__config_t *config, int64_t now_s, const char **why) {
+  const char *key = choose(config->options.api_key, "TINKER_API_KEY", NULL);
+  int err = TNK_OK;
+
+  config->options.api_key = NULL;
+  if (key != NULL)
+    config->api_key = tnk__strdup(config->alloc, key);
+  else
+    err = tnk__credentials_read(config->alloc, &config->api_key);
+  if (err == TNK_ECREDENTIAL)
+    *why = "~/.tinker/credentials.json cannot be read as a credentials file";
+  if (err != TNK_OK)
+    return err;
+  if (config->api_key == NULL) {
+    *why = "no API key: set api_key or TINKER_API_KEY";
+    return key != NULL ? TNK_ENOMEM : TNK_ECREDENTIAL;
+  }
+  err = tnk__key_check(config->alloc, config->api_key, &config->key_expires_s,
+                       why);
+  if (err == TNK_OK && config->key_expires_s != 0 &&
+      config->key_expires_s <= now_s) {
+    *why = "the API key, a JWT, has expired";
+    err = TNK_ECREDENTIAL;
+  }
+  return err;
+}
+
+static int load_texts(tnk__config_t *config) {
+  tnk_service_options_t *o = &config->options;
+
+  o->base_url = choose(o->base_url, "TINKER_BASE_URL", DEFAULT_BASE_URL);
+  o->project_id = choose(o->project_id, "TINKER_PROJECT_ID", NULL);
+  if (keep(config, &o->base_url) != TNK_OK ||
+      keep(config, &o->project_id) != TNK_OK ||
+      keep(config, &o->display_name) != TNK_OK ||
+      keep(config, &o->ca_file) != TNK_OK)
+    return TNK_ENOMEM;
+  return TNK_OK;
+}
+
+static void load_numbers(tnk_service_options_t *o) {
+  if (o->connect_timeout_ms == 0)
+    o->connect_timeout_ms = 5000;
+  if (o->timeout_ms == 0)
+    o->timeout_ms = 60000;
+  if (o->poll_timeout_ms == 0)
+    o->poll_timeout_ms = 45000;
+  if (o->max_retries == 0)
+    o->max_retries = 10;
+  else if (o->max_retries == UINT32_MAX)
+    o->max_retries = 0;
+  if (o->max_polls == 0)
+    o->max_polls = 2048;
+  if (o->max_pending == 0)
+    o->max_pending = 1048576;
+}
+
+int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
+                     const tnk_service_options_t *options, int64_t now_s,
+                     char *text, size_t text_size) {
+  const size_t first_release = sizeof(tnk_service_options_t);
+  const char *why = NULL;
+  int err;
+
+  memset(config, 0, sizeof(*config));
+  config->alloc = alloc;
+  config->options.size = sizeof(config->options);
+  tnk__arena_init(&config->arena, alloc, MAX_CONFIG);
+  err = tnk__options_load(&config->options, sizeof(config->options), options,
+                          first_release);
+  if (err == TNK_OK && config->options.limiter_scope > TNK_LIMITER_PRIVATE) {
+    why = "limiter_scope is none of tnk_limiter_scope_t";
+    err = TNK_EINVAL;
+  }
+  if (err == TNK_OK)
+    err = load_key(config, now_s, &why);
+  if (err == TNK_OK)
+    err = load_texts(config);
+  if (err == TNK_OK)
+    err = load_metadata(config);
+  if (err == TNK_OK)
+    err = load_headers(config);
+  if (err == TNK_OK)
+    err = load_tags(config);
+  load_numbers(&config->options);
+  if (err == TNK_OK)
+    return TNK_OK;
+  if (text != NULL && text_size > 0)
+    snprintf(text, text_size, "%s", why != NULL ? why : tnk_strerror(err));
+  tnk__config_deinit(config);
+  return err;
+}
+
+void tnk__config_deinit(tnk__config_t *config) {
+  tnk__free_secret(config->alloc, config->api_key);
+  config->api_key = NULL;
+  tnk__arena_deinit(&config->arena);
+}

@@ -1,0 +1,233 @@
+#include "api/config.h"
+#include "api/credentials.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "support/test.h"
+#include "tnk/tnk.h"
+
+#define KEY "tml-canary"
+/* {"exp":2000000000} */
+#define JWT "eyJhIjoxfQ.eyJleHAiOjIwMDAwMDAwMDB9.x"
+
+static tnk__config_t config;
+static char text[256];
+
+/* No variable of the machine may reach a case. */
+static void clear_environment(void) {
+  static const char *const names[] = {"TINKER_API_KEY",
+                                      "TINKER_BASE_URL",
+                                      "TINKER_PROJECT_ID",
+                                      "TINKER_TAGS",
+                                      "CLOUDFLARE_ACCESS_CLIENT_ID",
+                                      "CLOUDFLARE_ACCESS_CLIENT_SECRET",
+                                      "HOME"};
+  size_t i;
+
+  for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    unsetenv(names[i]);
+}
+
+static int load(const tnk_service_options_t *options) {
+  text[0] = '\0';
+  return tnk__config_load(&config, test_allocator(), options, 1000, text,
+                          sizeof(text));
+}
+
+TEST(config_defaults) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = KEY;
+  CHECK_INT(load(&options), TNK_OK);
+  CHECK_STR(config.options.base_url,
+            "https://tinker.thinkingmachines.dev/services/tinker-prod");
+  CHECK_STR(config.api_key, KEY);
+  CHECK(config.options.api_key == NULL);
+  CHECK(config.options.project_id == NULL);
+  CHECK_INT(config.options.timeout_ms, 60000);
+  CHECK_INT(config.options.connect_timeout_ms, 5000);
+  CHECK_INT(config.options.poll_timeout_ms, 45000);
+  CHECK_INT(config.options.max_retries, 10);
+  CHECK_INT(config.options.max_polls, 2048);
+  CHECK_INT(config.n_tags, 0);
+  tnk__config_deinit(&config);
+}
+
+TEST(config_option_wins_over_environment_and_empty_is_unset) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  setenv("TINKER_API_KEY", "tml-environment", 1);
+  setenv("TINKER_BASE_URL", "http://environment", 1);
+  setenv("TINKER_PROJECT_ID", "p1", 1);
+  options.base_url = "http://option";
+  options.api_key = "";
+  CHECK_INT(load(&options), TNK_OK);
+  CHECK_STR(config.options.base_url, "http://option");
+  CHECK_STR(config.api_key, "tml-environment");
+  CHECK_STR(config.options.project_id, "p1");
+  tnk__config_deinit(&config);
+  setenv("TINKER_BASE_URL", "", 1);
+  CHECK_INT(load(NULL), TNK_OK);
+  CHECK(strstr(config.options.base_url, "tinker-prod") != NULL);
+  tnk__config_deinit(&config);
+}
+
+TEST(config_tags_are_trimmed_and_unique) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = KEY;
+  options.tags = " a ,b,,a,\tc d ,";
+  CHECK_INT(load(&options), TNK_OK);
+  CHECK_INT(config.n_tags, 3);
+  CHECK_STR(config.tags[0], "a");
+  CHECK_STR(config.tags[1], "b");
+  CHECK_STR(config.tags[2], "c d");
+  tnk__config_deinit(&config);
+}
+
+TEST(config_headers_of_the_caller_come_last) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  tnk_pair_t mine = {"X-Mine", "1"};
+
+  clear_environment();
+  setenv("CLOUDFLARE_ACCESS_CLIENT_ID", "id", 1);
+  options.api_key = KEY;
+  options.headers = &mine;
+  options.n_headers = 1;
+  CHECK_INT(load(&options), TNK_OK);
+  CHECK_INT(config.n_headers, 2);
+  CHECK_STR(config.headers[0].name, "CF-Access-Client-Id");
+  CHECK_STR(config.headers[1].value, "1");
+  tnk__config_deinit(&config);
+}
+
+TEST(config_refuses_keys_without_naming_them) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  static const char *const bad[] = {"secret-canary", "tml-a\r\nX: y",
+                                    "eyJnotajwt", "eyJ.eyJ.x"};
+  size_t i;
+
+  clear_environment();
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK(strstr(text, "TINKER_API_KEY") != NULL);
+  for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    options.api_key = bad[i];
+    CHECK_INT(load(&options), TNK_ECREDENTIAL);
+    CHECK(text[0] != '\0' && strstr(text, bad[i]) == NULL);
+  }
+}
+
+TEST(config_jwt_key_has_an_expiry) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = JWT;
+  CHECK_INT(load(&options), TNK_OK);
+  CHECK_INT(config.key_expires_s, 2000000000);
+  tnk__config_deinit(&config);
+  CHECK_INT(tnk__config_load(&config, test_allocator(), &options, 2000000001,
+                             text, sizeof(text)),
+            TNK_ECREDENTIAL);
+  CHECK(strstr(text, "expired") != NULL);
+}
+
+TEST(config_refuses_unknown_newer_options) {
+  struct {
+    tnk_service_options_t known;
+    uint64_t newer;
+  } options = {.known = TNK_SERVICE_OPTIONS_INIT, .newer = 1};
+
+  clear_environment();
+  options.known.size = sizeof(options);
+  options.known.api_key = KEY;
+  CHECK_INT(load(&options.known), TNK_ENOTSUP);
+}
+
+TEST(config_survives_lack_of_memory_at_every_point) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  tnk_pair_t pair = {"a", "b"};
+  long n;
+
+  clear_environment();
+  options.api_key = JWT;
+  options.tags = "x,y";
+  options.user_metadata = &pair;
+  options.n_user_metadata = 1;
+  for (n = 0;; n++) {
+    test_alloc_fail_at(n);
+    if (load(&options) == TNK_OK)
+      break;
+    CHECK(test_alloc_did_fail());
+  }
+  test_alloc_fail_at(-1);
+  CHECK(n > 2);
+  tnk__config_deinit(&config);
+}
+
+TEST(credentials_file_rules) {
+  static const struct {
+    const char *file;
+    int err;
+    const char *key;
+  } rows[] = {
+      {"{\"version\":1,\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"manual\","
+       "\"key\":\"tml-a\",\"name\":\"n\"}}}",
+       TNK_OK, "tml-a"},
+      {"{\"keys\":{}}", TNK_OK, NULL},
+      {"{\"default\":\"2\",\"keys\":{}}", TNK_OK, NULL},
+      {"{\"version\":2,\"keys\":{}}", TNK_ECREDENTIAL, NULL},
+      {"{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"other\",\"key\":\"k\","
+       "\"name\":\"n\"}}}",
+       TNK_ECREDENTIAL, NULL},
+      {"{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"generated\",\"key\":"
+       "\"k\",\"name\":\"n\"}}}",
+       TNK_ECREDENTIAL, NULL},
+      {"[]", TNK_ECREDENTIAL, NULL},
+      {"{", TNK_ECREDENTIAL, NULL},
+  };
+  size_t i;
+
+  for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    char *key;
+    CHECK_INT(tnk__credentials_parse(test_allocator(), rows[i].file,
+                                     strlen(rows[i].file), &key),
+              rows[i].err);
+    CHECK_STR(key, rows[i].key);
+    tnk__free_secret(test_allocator(), key);
+  }
+}
+
+TEST(credentials_file_is_the_last_source) {
+  char home[] = "/tmp/tnk-home-XXXXXX";
+  char path[128];
+  FILE *file;
+
+  clear_environment();
+  CHECK(mkdtemp(home) != NULL);
+  setenv("HOME", home, 1);
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  snprintf(path, sizeof(path), "%s/.tinker", home);
+  CHECK_INT(mkdir(path, 0700), 0);
+  snprintf(path, sizeof(path), "%s/.tinker/credentials.json", home);
+  file = fopen(path, "w");
+  CHECK(file != NULL);
+  fputs("{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"manual\",\"key\":"
+        "\"tml-stored\",\"name\":\"n\"}}}",
+        file);
+  fclose(file);
+  CHECK_INT(load(NULL), TNK_OK);
+  CHECK_STR(config.api_key, "tml-stored");
+  tnk__config_deinit(&config);
+  unlink(path);
+  snprintf(path, sizeof(path), "%s/.tinker", home);
+  rmdir(path);
+  rmdir(home);
+}
