@@ -1,0 +1,112 @@
+#ifndef TNK_FLOW_CLASSIFY_H
+#define TNK_FLOW_CLASSIFY_H
+
+#include "flow/retry_after.h"
+#include "tnk/error.h"
+
+/*
+ * The table of recovery: what happens after each outcome of each kind of
+ * call. The table itself, one row a pair, is in classify.c.
+ */
+
+typedef enum {
+  TNK__CALL_QUERY = 0,      /* start-up and reads; safe to repeat */
+  TNK__CALL_CREATE_SESSION, /* a repeat may leave an unused session behind */
+  TNK__CALL_CREATE,         /* a model or a sampling session, likewise */
+  TNK__CALL_TRAIN,          /* carries a sequence number */
+  TNK__CALL_SAVE,           /* under a name; carries a sequence number */
+  TNK__CALL_SAMPLE,         /* a submission, with its own sequence number */
+  TNK__CALL_POLL,           /* the future of anything but a sample */
+  TNK__CALL_POLL_SAMPLE,
+  TNK__CALL_HEARTBEAT,
+  TNK__CALL_CANCEL,
+  TNK__CALL_FINISH,
+  TNK__N_CALLS
+} tnk__call_kind_t;
+
+typedef enum {
+  TNK__OUTCOME_2XX = 0,
+  TNK__OUTCOME_3XX, /* a redirect that is not followed */
+  TNK__OUTCOME_400,
+  TNK__OUTCOME_400_EMPTY, /* no body at all: the proxy's, not the service's */
+  TNK__OUTCOME_401,
+  TNK__OUTCOME_402,
+  TNK__OUTCOME_403,
+  TNK__OUTCOME_404,
+  TNK__OUTCOME_405,
+  TNK__OUTCOME_408,
+  TNK__OUTCOME_409,
+  TNK__OUTCOME_410,
+  TNK__OUTCOME_413,
+  TNK__OUTCOME_422,
+  TNK__OUTCOME_425,
+  TNK__OUTCOME_429,
+  TNK__OUTCOME_4XX, /* the rest */
+  TNK__OUTCOME_5XX,
+  TNK__OUTCOME_STRANGE,   /* any other number */
+  TNK__OUTCOME_UNSENT,    /* failed before a byte of the request went out */
+  TNK__OUTCOME_UNTRUSTED, /* the certificate was not accepted; nothing sent */
+  TNK__OUTCOME_LOST,      /* connection lost after sending, no status seen */
+  TNK__OUTCOME_TIMEOUT,   /* our own limit, request sent, no status seen */
+  TNK__OUTCOME_TRUNCATED, /* a 2xx whose body broke off */
+  TNK__OUTCOME_MALFORMED, /* a 2xx whose body has no meaning */
+  TNK__OUTCOME_TOO_BIG,   /* a 2xx over one of our limits */
+  TNK__N_OUTCOMES
+} tnk__outcome_t;
+
+typedef enum {
+  TNK__ACTION_SUCCEED = 0,
+  TNK__ACTION_FAIL,
+  TNK__ACTION_RETRY,    /* same bytes, number and key, after retry.h's delay */
+  TNK__ACTION_REPOLL,   /* poll.h says when */
+  TNK__ACTION_BACK_OFF, /* wait for the limiter, then send the same again */
+  TNK__ACTION_PAUSE,    /* billing.h says whether and how long */
+  TNK__ACTION_RESUBMIT, /* as a new submission with a new number */
+  TNK__ACTION_HEAL      /* the server expects another number: turns.h */
+} tnk__action_t;
+
+/* What became of the request on the server, as far as can be known. */
+typedef enum {
+  TNK__EFFECT_NONE = 0, /* not accepted: its sequence number is still free */
+  TNK__EFFECT_ACCEPTED, /* accepted: the number is used, whatever follows */
+  TNK__EFFECT_UNKNOWN   /* only a repeat of the same bytes may find out */
+} tnk__effect_t;
+
+/* Which delays and limits a retry follows. */
+typedef enum {
+  TNK__SCHEDULE_NONE = 0,
+  TNK__SCHEDULE_REQUEST, /* 0.5 s doubling to 10 s, limited in number */
+  TNK__SCHEDULE_LONG     /* 1 s doubling to 30 s, limited to 300 s as well */
+} tnk__schedule_t;
+
+/* One finished attempt. Zero in the optional fields says nothing special. */
+typedef struct {
+  tnk__call_kind_t call;
+  tnk__outcome_t outcome;
+  tnk__should_retry_t should_retry;
+  tnk_category_t category; /* in the error's body, if there */
+  int optional;    /* servers may lack this call: 404 is TNK_EUNSUPPORTED */
+  int has_numbers; /* a 409 named the sequence number it expects */
+  int was_unknown; /* an earlier attempt of this submission ended UNKNOWN */
+} tnk__attempt_t;
+
+typedef struct {
+  tnk__action_t action;
+  tnk__schedule_t schedule; /* for TNK__ACTION_RETRY */
+  /* What to report if this is the end; the transport's own code (TNK_EDNS,
+   * TNK_ETLS) is better where there is one. TNK_OK with SUCCEED only. */
+  int err;
+  /* If this is the end: what holds for all attempts together. */
+  tnk__effect_t effect;
+  int counts;    /* uses up a retry; a pause or a limiter's wait does not */
+  int backs_off; /* set the shared back-off, whatever the action is */
+} tnk__verdict_t;
+
+/* Any number is fine; n_body is the length of the body before decoding. */
+tnk__outcome_t tnk__outcome_of_status(int status, size_t n_body);
+tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt);
+/* Whether a sample that ended with err may be submitted anew (by policy of
+ * the service's option retry_samples, in sampling.md 7.4's terms). */
+int tnk__sample_may_resubmit(int err);
+
+#endif

@@ -1,0 +1,45 @@
+#ifndef TNK_FLOW_POLL_H
+#define TNK_FLOW_POLL_H
+
+#include <stdint.h>
+
+/* Polls are never sent closer together than a distance that grows between
+ * these two while answers come back without having been held. */
+#define TNK__POLL_MIN_MS 100
+#define TNK__POLL_MAX_MS 1000
+/* Answers of status 400 that one future survives. */
+#define TNK__POLL_MAX_400 3
+
+/* The pace of one future's polling. */
+typedef struct {
+  uint64_t sent_ms;   /* when the last poll went out */
+  uint64_t iteration; /* polls sent; the header of the next one */
+  uint32_t n_early;   /* answers in a row that were not held */
+  uint32_t n_errors;  /* 429 and lost connections in a row */
+  uint32_t n_400;
+} tnk__poll_t;
+
+typedef enum {
+  TNK__POLL_PENDING = 0, /* try_again, or a 408 without a JSON body */
+  TNK__POLL_408_JSON,    /* the service lives: forgets earlier 400s */
+  TNK__POLL_5XX,
+  TNK__POLL_400,
+  TNK__POLL_429,
+  TNK__POLL_LOST,     /* connection failed or lost */
+  TNK__POLL_TIMEOUT,  /* our own limit: the server held it for longer */
+  TNK__POLL_METADATA, /* ready, the result comes with the next poll */
+  TNK__POLL_PAUSED    /* 402 while billing.h allows: that state's delay */
+} tnk__poll_event_t;
+
+void tnk__poll_init(tnk__poll_t *poll);
+/* A poll goes out; returns its X-Tinker-Request-Iteration. */
+uint64_t tnk__poll_sent(tnk__poll_t *poll, uint64_t now_ms);
+/*
+ * An answer that does not end the future. 1: poll again after *delay_ms. 0:
+ * no more (too many 400s). server_ms is the wish of the answer's Retry-After
+ * (or of its body), 0 for none.
+ */
+int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
+                   uint64_t server_ms, uint64_t now_ms, uint64_t *delay_ms);
+
+#endif

@@ -1,0 +1,100 @@
+#ifndef TNK_FLOW_TURNS_H
+#define TNK_FLOW_TURNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "flow/classify.h"
+
+/*
+ * The order of submissions of one training client.
+ *
+ * An operation enters when it is called. The first in the queue has the turn:
+ * it alone takes sequence numbers, when it is about to send, as many as it
+ * needs and one at a time or several at once, and it settles each with what
+ * became of the request. A number that was not accepted is given out again,
+ * lowest first, so the server never waits for one that does not come. The
+ * operation leaves when all its submissions are settled, and the next one has
+ * the turn. A custom loss keeps the turn over both its passes.
+ *
+ * Chunks side by side: take n numbers, send those of chunks 2..n, and chunk 1
+ * when they are accepted. After a refusal among them give back the number of
+ * chunk 1 unsent.
+ *
+ * A number whose fate can never be known fails the queue: whatever is queued
+ * or comes later gets the same error, instead of a server that waits forever.
+ */
+typedef struct tnk__turn {
+  tnk__list_t link;
+  /* It is the turn of this one. Must only schedule. */
+  void (*ready)(struct tnk__turn *self);
+  uint32_t n_open; /* numbers taken and not settled */
+  uint32_t epoch;  /* numbering under which the last one was taken */
+} tnk__turn_t;
+
+#define TNK__TURNS_MAX_HOLES 64
+
+/* Numbers first..last, free again although higher ones are in use. */
+typedef struct {
+  uint64_t first;
+  uint64_t last;
+} tnk__turns_hole_t;
+
+typedef struct {
+  tnk__list_t queue; /* the first one has the turn */
+  size_t n_queued;
+  uint64_t next;    /* lowest number never taken, or given back */
+  uint64_t heal;    /* what `next` becomes when no number is open */
+  uint32_t epoch;   /* counts changes of the numbering by the server */
+  uint32_t n_open;  /* numbers taken and not settled, in all */
+  uint32_t n_holes; /* ascending and apart from each other */
+  uint8_t has_heal;
+  int err; /* TNK_OK, or why the queue failed */
+  tnk__turns_hole_t holes[TNK__TURNS_MAX_HOLES];
+} tnk__turns_t;
+
+/* first: the first number on the wire; 1 for a model made by create_model or
+ * loaded in one call, which itself is number 0. */
+void tnk__turns_init(tnk__turns_t *turns, uint64_t first);
+void tnk__turn_init(tnk__turn_t *turn, void (*ready)(tnk__turn_t *self));
+
+/* Take a place at the end. 1: it is this one's turn now. 0: queued, `ready`
+ * will be called once. Negative: the queue has failed with that code. */
+int tnk__turns_enter(tnk__turns_t *turns, tnk__turn_t *turn);
+/* Leave: done, failed or canceled, with or without the turn; harmless when not
+ * queued. No number may be open. May call one `ready`. */
+void tnk__turns_leave(tnk__turns_t *turns, tnk__turn_t *turn);
+int tnk__turns_has_turn(const tnk__turns_t *turns, const tnk__turn_t *turn);
+
+/* The next number, for the one that has the turn. TNK_OK, the queue's error,
+ * or TNK_EINTERNAL without the turn. */
+int tnk__turns_take(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t *number);
+/*
+ * What became of it: ACCEPTED; NONE (refused, or never sent): free again;
+ * UNKNOWN, after all retries: the queue fails, with code err. Returns the
+ * queue's error; when it is not TNK_OK for the first time, the owner fails the
+ * operation and drains the rest with tnk__turns_next_failed().
+ */
+int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
+                      tnk__effect_t effect, int err);
+/*
+ * A submission or its future was refused with "expected N, got M": the server
+ * did not count what we counted (TuFT does not count operations that failed).
+ * Numbering goes on at `expected` as soon as no number is open. Reports about
+ * numbers from before the last such change are ignored. 1 when it will be
+ * used, else 0.
+ */
+int tnk__turns_heal(tnk__turns_t *turns, const tnk__turn_t *turn,
+                    uint64_t expected);
+/* Fail the queue for another reason, such as the end of the session. */
+void tnk__turns_fail(tnk__turns_t *turns, int err);
+/* After a failure: takes the next waiting operation out that has no open
+ * number, without calling it; NULL when there is none. */
+tnk__turn_t *tnk__turns_next_failed(tnk__turns_t *turns);
+
+/* Reads "expected N, got M" out of a server's text; 1 when both are there. */
+int tnk__turns_parse_conflict(const char *text, uint64_t *expected,
+                              uint64_t *got);
+
+#endif
