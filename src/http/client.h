@@ -1,0 +1,183 @@
+#ifndef TNK_HTTP_CLIENT_H
+#define TNK_HTTP_CLIENT_H
+
+#include "base/buf.h"
+#include "loop/loop.h"
+
+struct tnk__net;
+struct tnk__conn;
+struct tnk__pool;
+struct tnk__answer;
+
+/*
+ * Kinds of requests. Each has a queue and an allowance of its own, so that a
+ * thousand long polls cannot keep a heartbeat or a submission from being sent.
+ */
+typedef enum {
+  TNK__LANE_CONTROL = 0, /* heartbeat, configuration, session */
+  TNK__LANE_TRAIN,       /* submissions of training operations */
+  TNK__LANE_SAMPLE,      /* submissions of samples */
+  TNK__LANE_POLL,        /* long polls */
+  TNK__N_LANES
+} tnk__lane_t;
+
+/* Zero means the default. */
+typedef struct {
+  const char *ca_file;         /* NULL: SSL_CERT_FILE, then the system's */
+  int load_trust;              /* 1: read the certificates now, not lazily */
+  uint64_t connect_timeout_ms; /* name, TCP and TLS together; 0: 5,000 */
+  uint64_t idle_timeout_ms;    /* of an unused connection; 0: 60,000 */
+  uint32_t max_in_flight[TNK__N_LANES]; /* 0: 4, 16, 64, 2,048 */
+} tnk__http_options_t;
+
+/* Where a request goes. Two are one origin when all three agree. */
+typedef struct {
+  const char *host; /* a name or an address; IPv6 without brackets */
+  uint16_t port;
+  int is_tls;
+} tnk__origin_t;
+
+int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
+
+typedef struct {
+  tnk__list_t queue; /* exchanges without a place, in order of starting */
+  size_t max;
+  size_t n_in_flight; /* exchanges with a place */
+} tnk__http_lane_t;
+
+/*
+ * The HTTP client of one service, embedded in it. Open, then closing for ever:
+ * tnk__exchange_start() returns TNK_ECLOSED until the context is gone.
+ */
+typedef struct tnk__http {
+  tnk__loop_t *loop;
+  struct tnk__net *net;
+  tnk__list_t pools; /* one an origin that is in use */
+  tnk__http_lane_t lanes[TNK__N_LANES];
+  tnk__list_t done; /* exchanges whose on_done is due */
+  tnk__deferred_t turn;
+  uint64_t connect_timeout_ms;
+  uint64_t idle_timeout_ms;
+  size_t n_connections;
+  size_t max_connections; /* the most there ever were */
+  int closing;
+} tnk__http_t;
+
+/* What is asked. All of it is read or copied by tnk__exchange_start(), except
+ * the body. */
+typedef struct {
+  tnk__origin_t origin;
+  const char *method;
+  const char *target; /* path and query, encoded */
+  /* Host, Content-Length, Accept-Encoding and Connection are ours. */
+  const tnk_pair_t *headers;
+  size_t n_headers;
+  const tnk_pair_t *more_headers; /* a second list, written after the first */
+  size_t n_more_headers;
+  /* The body is the head followed by the tail. Both are borrowed until
+   * on_done is called or tnk__exchange_cancel() has returned. A method with a
+   * body but zero bytes is sent with Content-Length: 0, except GET, HEAD and
+   * DELETE. */
+  const void *body_head;
+  size_t body_head_len;
+  const void *body_tail;
+  size_t body_tail_len;
+  tnk__lane_t lane;
+  /* From leaving the lane's queue to the last byte of the answer; 0: none. */
+  uint64_t timeout_ms;
+  size_t max_body; /* of the answer, decoded; 0: TNK__MAX_RESPONSE_BODY */
+  /* The server recognizes a repeat: when a kept connection turns out to be
+   * closed before any byte of an answer, send once more on a fresh one. */
+  int replayable;
+} tnk__http_request_t;
+
+/*
+ * How it ended. Valid until on_done returns; the body may be taken out with
+ * tnk__buf_take().
+ *
+ * err TNK_OK: there is a status, of whatever class; redirects are not
+ * followed. Else one of
+ *   TNK_EDNS, TNK_ECONN, TNK_ETLS, TNK_ECERT  transport
+ *   TNK_ETIMEDOUT  connect_timeout_ms or timeout_ms
+ *   TNK_EPROTO     not HTTP, or a Content-Encoding we did not ask for
+ *   TNK_ETOOBIG    the answer's head or body over its limit
+ *   TNK_ECLOSED    tnk__http_close()
+ *   TNK_ENOMEM
+ */
+typedef struct {
+  int err;
+  int cause; /* libuv's or mbedTLS's code, or 0 */
+  /* 0: no byte of the request has left, so it is safe to repeat. 1: the
+   * server may have seen and executed it. */
+  int sent;
+  int status;
+  tnk__buf_t *body; /* decoded, never NULL */
+  const struct tnk__answer *answer;
+} tnk__http_result_t;
+
+/* The value of a header (name in any case; repeats are joined by ", "), or
+ * NULL. Valid until on_done returns. */
+const char *tnk__http_result_header(const tnk__http_result_t *result,
+                                    const char *name);
+
+/*
+ * One request and its one answer. Owned by the caller, zeroed by
+ * tnk__exchange_init(); may be started again from on_done and later, and may
+ * be freed in on_done.
+ *
+ * States: IDLE; QUEUED in its lane; WAITING for a connection; ACTIVE on one;
+ * DONE, with on_done due.
+ */
+typedef struct tnk__exchange {
+  /* The caller's. on_sent may be NULL: told once, when the first byte is handed
+   * to the socket; from there on the outcome is unknown until on_done. on_done
+   * is called exactly once for each successful start, unless canceled. Both
+   * are never called from inside start or cancel. */
+  void (*on_sent)(struct tnk__exchange *ex);
+  void (*on_done)(struct tnk__exchange *ex, const tnk__http_result_t *result);
+  /* Private. */
+  int state;
+  tnk__list_t link; /* in the lane's queue, the pool's, or `done` */
+  tnk__http_t *http;
+  struct tnk__pool *pool; /* while WAITING or ACTIVE */
+  struct tnk__conn *conn; /* while ACTIVE */
+  tnk__timer_t timer;
+  tnk__lane_t lane;
+  uint64_t timeout_ms;
+  size_t max_body;
+  int replayable;
+  int replayed;
+  int sent;
+  tnk__buf_t head; /* the encoded request head; wiped when done */
+  const void *body_head;
+  size_t body_head_len;
+  const void *body_tail;
+  size_t body_tail_len;
+  struct tnk__answer *answer; /* what arrived; NULL before the first byte */
+  int err;
+  int cause;
+} tnk__exchange_t;
+
+/* Reserves nothing and connects nowhere. TNK_OK, TNK_ENOMEM, or TNK_ECERT when
+ * ca_file was given, or load_trust set, and it could not be read. */
+int tnk__http_open(tnk__http_t *http, tnk__loop_t *loop,
+                   const tnk__http_options_t *options);
+/* Every exchange ends with TNK_ECLOSED, from the deferred queue; connections
+ * close. The context's end is also ours. A second call does nothing. */
+void tnk__http_close(tnk__http_t *http);
+/* Long polls that are under way now. */
+size_t tnk__http_n_polls(const tnk__http_t *http);
+
+void tnk__exchange_init(tnk__exchange_t *ex);
+/* TNK_OK; or TNK_ECLOSED, TNK_ENOMEM, TNK_EINVAL (a header that cannot be
+ * written), TNK_ETOOBIG (the head), and then nothing is called. */
+int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
+                        const tnk__http_request_t *request);
+/* Legal in every state, any number of times. When it returns, nothing refers
+ * to the exchange or its body any more and nothing will be called. A
+ * connection in the middle of it is closed. */
+void tnk__exchange_cancel(tnk__exchange_t *ex);
+/* Whether a start has not been answered yet. */
+int tnk__exchange_is_active(const tnk__exchange_t *ex);
+
+#endif
