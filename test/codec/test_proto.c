@@ -8,7 +8,7 @@ static void check_round_trip(const ProtobufCMessageDescriptor *type,
                              const char *hex) {
   uint8_t bytes[1024];
   uint8_t again[1024];
-  size_t n = vec_bytes(hex, bytes);
+  size_t n = test_unhex(bytes, sizeof(bytes), hex);
   ProtobufCMessage *message = protobuf_c_message_unpack(type, NULL, n, bytes);
 
   CHECK(message != NULL);

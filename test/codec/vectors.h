@@ -1,9 +1,6 @@
 #ifndef TNK_TEST_CODEC_VECTORS_H
 #define TNK_TEST_CODEC_VECTORS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 /*
  * The protobuf test vectors of the protocol's description, by their letters.
  * A to G are requests, H a stand-alone image chunk, I sampling answers, J
@@ -60,23 +57,5 @@
   "000300000004000000121000000000000000001000000000000000180322010218011a10"   \
   "0a05783a6d617811000000000000f87f"
 #define VEC_J3 "0a015412021802"
-
-/* Turn hex into bytes; `out` has room for half the text. Returns the number
- * of bytes. */
-static inline size_t vec_bytes(const char *hex, uint8_t *out) {
-  static const char digits[] = "0123456789abcdef";
-  size_t n = 0;
-
-  for (; hex[2 * n] != '\0'; n++) {
-    uint8_t byte = 0;
-
-    for (size_t half = 0; half < 2; half++)
-      for (uint8_t d = 0; d < 16; d++)
-        if (digits[d] == hex[2 * n + half])
-          byte = (uint8_t)(byte * 16 + d);
-    out[n] = byte;
-  }
-  return n;
-}
 
 #endif

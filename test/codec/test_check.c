@@ -1,0 +1,370 @@
+#include "codec/check.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/test.h"
+#include "tnk/error.h"
+
+static char text[200];
+
+static const int32_t tokens[] = {1, 2, 3};
+static const int64_t targets[] = {2, 3, 4, 5, 6, 7};
+static const float numbers[] = {0.5f, 1, -1, 2, 3, 4};
+
+/* A datum of three tokens with targets and weights; tests spoil one part. */
+typedef struct {
+  tnk_chunk_t chunks[2];
+  tnk_loss_input_t inputs[4];
+  tnk_span_t spans[2];
+  tnk_datum_t datum;
+} one_t;
+
+static void make(one_t *one) {
+  *one = (one_t){
+      .chunks = {tnk_chunk_text(tokens, 3)},
+      .inputs = {{"target_tokens", tnk_tensor_i64(targets, 3)},
+                 {"weights", tnk_tensor_f32(numbers, 3)},
+                 {"logprobs", tnk_tensor_f32(numbers, 3)},
+                 {"advantages", tnk_tensor_f32(numbers, 3)}},
+      .spans = {{TNK_SPAN_PROMPT, "p", 0, 2}, {TNK_SPAN_SAMPLED, "q", 5, 1}},
+  };
+  one->datum = (tnk_datum_t){.input = {one->chunks, 1},
+                             .loss_inputs = one->inputs,
+                             .n_loss_inputs = 2};
+}
+
+static void expect(const one_t *one, const char *loss, const char *sentence) {
+  int err = tnk_data_check(&one->datum, 1, loss, text, sizeof(text));
+
+  if (sentence == NULL) {
+    CHECK_INT(err, TNK_OK);
+    return;
+  }
+  CHECK_STR(text, sentence);
+  CHECK_INT(err, TNK_EINVAL);
+  CHECK_INT(tnk_data_check(&one->datum, 1, loss, NULL, 0), TNK_EINVAL);
+}
+
+TEST(data_lengths) {
+  one_t one;
+
+  make(&one);
+  expect(&one, "cross_entropy", NULL);
+  expect(&one, NULL, NULL);
+  one.inputs[1].tensor.n_values = 2;
+  expect(&one, "cross_entropy",
+         "datum 0: \"weights\" has 2 values, expected 3");
+  expect(&one, NULL, "datum 0: \"weights\" has 2 values, expected 3");
+  /* Another loss may read weights of its own form. */
+  expect(&one, "my_loss", NULL);
+  one.inputs[1].tensor = (tnk_tensor_t){.dtype = TNK_F32,
+                                        .n_dims = 2,
+                                        .shape = {2, 3},
+                                        .data = numbers,
+                                        .n_values = 6};
+  expect(&one, "cross_entropy", "datum 0: \"weights\" has 2 rows, expected 3");
+  one.inputs[1].tensor.shape[0] = 3;
+  one.inputs[1].tensor.shape[1] = 2;
+  expect(&one, "cross_entropy", NULL);
+  one.inputs[0].tensor.n_values = 4;
+  expect(&one, "my_loss",
+         "datum 0: \"target_tokens\" has 4 values, expected 3");
+}
+
+TEST(data_counts_the_datum) {
+  one_t one;
+  tnk_datum_t data[3];
+
+  make(&one);
+  data[0] = data[1] = data[2] = one.datum;
+  data[2].n_loss_inputs = 0;
+  CHECK_INT(tnk_data_check(data, 3, "cross_entropy", text, sizeof(text)),
+            TNK_EINVAL);
+  CHECK_STR(text, "datum 2: loss \"cross_entropy\" needs \"target_tokens\"");
+  CHECK_INT(tnk_data_check(data, 3, "cross_entropy", text, 12), TNK_EINVAL);
+  CHECK_STR(text, "datum 2: lo");
+  CHECK_INT(tnk_data_check(data, 0, NULL, text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "there is no datum");
+}
+
+TEST(data_losses_and_their_inputs) {
+  static const char *const names[] = {"importance_sampling", "ppo", "cispo",
+                                      "dro", "gspo"};
+  one_t one;
+
+  make(&one);
+  for (size_t i = 0; i < 5; i++) {
+    one.datum.n_loss_inputs = 2;
+    CHECK_INT(tnk_data_check(&one.datum, 1, names[i], text, sizeof(text)),
+              TNK_EINVAL);
+    CHECK(strstr(text, "needs \"logprobs\"") != NULL);
+    one.datum.n_loss_inputs = 3;
+    CHECK_INT(tnk_data_check(&one.datum, 1, names[i], text, sizeof(text)),
+              TNK_EINVAL);
+    CHECK(strstr(text, "needs \"advantages\"") != NULL);
+    one.datum.n_loss_inputs = 4;
+    CHECK_INT(tnk_data_check(&one.datum, 1, names[i], text, sizeof(text)),
+              TNK_OK);
+  }
+  one.datum.n_loss_inputs = 0;
+  expect(&one, "unheard_of", NULL);
+}
+
+TEST(data_elements) {
+  static const float bad[] = {0, 1, NAN};
+  static const double large[] = {0, 1e39, 0};
+  static const double rounds[] = {3.5e38, 1, 1};
+  static const int64_t negative[] = {0, -1, 0};
+  static const int64_t wide[] = {0, 0, 1LL << 31};
+  static const int32_t ids[] = {5, -7};
+  one_t one;
+
+  make(&one);
+  one.inputs[1].tensor = tnk_tensor_f32(bad, 3);
+  expect(&one, NULL, "datum 0: \"weights\" value 2 is not a finite number");
+  one.inputs[1].tensor.dtype = TNK_F64;
+  one.inputs[1].tensor.data = large;
+  expect(&one, NULL, "datum 0: \"weights\" value 1 is too large for f32");
+  one.inputs[1].tensor.data = rounds;
+  expect(&one, NULL, "datum 0: \"weights\" value 0 is too large for f32");
+  one.inputs[1].tensor = tnk_tensor_i64(targets, 3);
+  expect(&one, NULL, "datum 0: \"weights\" must be f32");
+  make(&one);
+  one.inputs[0].tensor.data = negative;
+  expect(&one, NULL, "datum 0: \"target_tokens\" value 1 is -1");
+  one.inputs[0].tensor.data = wide;
+  expect(&one, NULL, "datum 0: \"target_tokens\" value 2 is 2147483648");
+  one.inputs[0].tensor = tnk_tensor_f32(numbers, 3);
+  expect(&one, NULL, "datum 0: \"target_tokens\" must be integers");
+  make(&one);
+  one.chunks[0] = tnk_chunk_text(ids, 2);
+  expect(&one, NULL, "datum 0: chunk 0: token 1 is -7");
+}
+
+TEST(data_shapes) {
+  one_t one;
+
+  make(&one);
+  one.inputs[1].tensor.n_dims = 1;
+  one.inputs[1].tensor.shape[0] = 4;
+  expect(&one, NULL, "datum 0: \"weights\" has 3 values, its shape has 4");
+  one.inputs[1].tensor.shape[0] = -4;
+  expect(&one, NULL,
+         "datum 0: \"weights\" has a dimension that is negative or too large");
+  one.inputs[1].tensor.n_dims = 9;
+  expect(&one, NULL, "datum 0: \"weights\" has 9 dimensions, at most 8");
+  make(&one);
+  one.inputs[1].tensor.data = NULL;
+  expect(&one, NULL, "datum 0: \"weights\" has no data");
+  make(&one);
+  one.inputs[1].tensor.dtype = (tnk_dtype_t)0;
+  expect(&one, NULL, "datum 0: \"weights\" has no known element type");
+  make(&one);
+  one.inputs[1].name = "target_tokens";
+  expect(&one, NULL, "datum 0: \"target_tokens\" must be integers");
+  one.inputs[1].tensor = one.inputs[0].tensor;
+  expect(&one, NULL, "datum 0: \"target_tokens\" is given twice");
+  one.inputs[1].name = NULL;
+  expect(&one, NULL, "datum 0: the name of a loss input is missing");
+  one.inputs[1].name = "a\xc0\x80";
+  expect(&one, NULL, "datum 0: the name of a loss input is not valid UTF-8");
+}
+
+TEST(data_sparse) {
+  int64_t crow[] = {0, 2, 2, 3};
+  int64_t col[] = {0, 3, 1};
+  one_t one;
+
+  make(&one);
+  one.inputs[1].tensor = (tnk_tensor_t){.dtype = TNK_F32,
+                                        .n_dims = 2,
+                                        .shape = {3, 4},
+                                        .data = numbers,
+                                        .n_values = 3,
+                                        .crow = crow,
+                                        .col = col};
+  expect(&one, "cross_entropy", NULL);
+  col[1] = 0;
+  expect(&one, NULL,
+         "datum 0: \"weights\": row 0 has a column out of order or range");
+  col[1] = 4;
+  expect(&one, NULL,
+         "datum 0: \"weights\": row 0 has a column out of order or range");
+  col[1] = 1;
+  crow[2] = 1;
+  expect(&one, NULL, "datum 0: \"weights\": the start of row 2 is wrong");
+  crow[3] = 2;
+  expect(&one, NULL,
+         "datum 0: \"weights\": its row starts do not go from 0 to 3");
+  one.inputs[1].tensor.col = NULL;
+  expect(&one, NULL, "datum 0: \"weights\" is sparse and has no columns");
+  one.inputs[1].tensor.n_dims = 1;
+  expect(&one, NULL, "datum 0: \"weights\" is sparse and needs two dimensions");
+}
+
+TEST(data_images) {
+  one_t one;
+
+  make(&one);
+  one.datum.input.n_chunks = 2;
+  one.chunks[1] = (tnk_chunk_t){
+      .kind = TNK_CHUNK_IMAGE, .bytes = "x", .n_bytes = 1, .format = TNK_JPEG};
+  /* The image's length is not known, so nothing can be compared with it. */
+  one.inputs[1].tensor.n_values = 2;
+  expect(&one, "cross_entropy", NULL);
+  one.chunks[1].expected_tokens = 2;
+  expect(&one, NULL, "datum 0: \"target_tokens\" has 3 values, expected 5");
+  one.chunks[1].format = (tnk_image_format_t)0;
+  expect(&one, NULL, "datum 0: chunk 1 is an image of no known format");
+  one.chunks[1].format = TNK_PNG;
+  one.chunks[1].n_bytes = 0;
+  expect(&one, NULL, "datum 0: chunk 1 is an image without bytes");
+  one.chunks[1].kind = TNK_CHUNK_IMAGE_POINTER;
+  one.chunks[1].location = "s3://x";
+  expect(&one, NULL,
+         "datum 0: chunk 1 is an image pointer, which training does not take");
+}
+
+TEST(data_spans) {
+  one_t one;
+
+  make(&one);
+  one.datum.input_spans = one.spans;
+  one.datum.n_input_spans = 2;
+  expect(&one, NULL, "datum 0: set both span lists or neither");
+  one.datum.loss_input_spans = one.spans;
+  one.datum.n_loss_input_spans = 2;
+  expect(&one, NULL, NULL);
+  one.datum.n_loss_input_spans = 1;
+  expect(&one, NULL, "datum 0: loss input spans cover 2 tokens, expected 3");
+  one.spans[1].length = 7;
+  expect(&one, NULL, "datum 0: model input spans cover 9 tokens, expected 3");
+  one.spans[1].length = INT64_MAX;
+  expect(&one, NULL, "datum 0: model input span 1 is out of range");
+  one.spans[1].length = 1;
+  one.spans[0].offset = -1;
+  expect(&one, NULL, "datum 0: model input span 0 is out of range");
+  one.spans[0].sequence_id = "";
+  expect(&one, NULL, "datum 0: model input span 0 has no sequence id");
+}
+
+TEST(loss_settings) {
+  tnk_loss_setting_t settings[] = {{"beta", 0.05, NULL}, {"mode", 0, "x"}};
+
+  CHECK_INT(tnk__check_settings(settings, 2, text, sizeof(text)), TNK_OK);
+  settings[0].number = INFINITY;
+  CHECK_INT(tnk__check_settings(settings, 2, text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "loss setting 0: \"beta\" is not a finite number");
+  settings[0].number = 0;
+  settings[1].name = "beta";
+  CHECK_INT(tnk__check_settings(settings, 2, text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "loss setting 1: \"beta\" is given twice");
+}
+
+static void expect_params(const tnk_sampling_params_t *params,
+                          const tnk_sample_options_t *options,
+                          const char *sentence) {
+  tnk_chunk_t chunk = tnk_chunk_text(tokens, 3);
+  tnk_model_input_t prompt = {&chunk, 1};
+  int err = tnk__check_sampling(&prompt, params, options, text, sizeof(text));
+
+  if (sentence == NULL) {
+    CHECK_INT(err, TNK_OK);
+    return;
+  }
+  CHECK_INT(err, TNK_EINVAL);
+  CHECK_STR(text, sentence);
+}
+
+TEST(sampling_params) {
+  tnk_sampling_params_t params = {.size = sizeof(params)};
+  const char *stop[] = {"a", "\xff"};
+
+  expect_params(NULL, NULL, NULL);
+  params.max_tokens = -5;
+  params.temperature = NAN;
+  expect_params(&params, NULL, NULL);
+  params.present = TNK_HAS_MAX_TOKENS;
+  expect_params(&params, NULL, "max_tokens must be at least 1");
+  params.present = TNK_HAS_TEMPERATURE;
+  expect_params(&params, NULL, "temperature must be finite, at least 0");
+  params.present = TNK_HAS_TOP_P;
+  params.top_p = NAN;
+  expect_params(&params, NULL, "top_p must be between 0 and 1");
+  params.present = TNK_HAS_TOP_K;
+  params.top_k = -2;
+  expect_params(&params, NULL, "top_k must be at least -1");
+  params.present = TNK_HAS_STOP_TEXTS;
+  expect_params(&params, NULL, NULL);
+  params.stop_texts = stop;
+  params.n_stop_texts = 2;
+  expect_params(&params, NULL, "a stop text is not valid UTF-8");
+  params.present |= TNK_HAS_STOP_TOKENS;
+  expect_params(&params, NULL, "stop is given as texts and as tokens");
+  params.present = 1u << 7;
+  expect_params(&params, NULL, "a reserved member of the params is set");
+}
+
+TEST(sampling_options) {
+  tnk_sample_options_t options = {.size = sizeof(options)};
+  int64_t ids[] = {1, -1, 2, 3};
+  tnk_tensor_t target = {.dtype = TNK_I64,
+                         .n_dims = 2,
+                         .shape = {2, 2},
+                         .data = ids,
+                         .n_values = 4};
+
+  options.prompt_logprobs_last_n = 2;
+  expect_params(NULL, &options, "prompt_logprobs_last_n needs prompt_logprobs");
+  options.prompt_logprobs = TNK_YES;
+  expect_params(NULL, &options, NULL);
+  options.target_prompt_logprobs = &target;
+  expect_params(NULL, &options, NULL);
+  ids[1] = -2;
+  expect_params(NULL, &options, "\"target_prompt_logprobs\" value 1 is -2");
+  target.shape[0] = 1;
+  target.shape[1] = 4;
+  expect_params(NULL, &options,
+                "\"target_prompt_logprobs\" has 1 rows, expected 2");
+  target.n_dims = 0;
+  expect_params(NULL, &options,
+                "\"target_prompt_logprobs\" needs two dimensions");
+}
+
+TEST(optimizer_parameters) {
+  tnk_adam_t adam = TNK_ADAM_INIT;
+  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.02);
+
+  CHECK_INT(tnk__check_adam(&adam, text, sizeof(text)), TNK_OK);
+  adam.beta2 = 1;
+  CHECK_INT(tnk__check_adam(&adam, text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "beta2 is not below 1");
+  adam.beta2 = 0;
+  adam.eps = 0;
+  CHECK_INT(tnk__check_adam(&adam, text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "eps is not above 0");
+  adam.learning_rate = -1;
+  CHECK_INT(tnk__check_adam(&adam, text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "learning_rate is below 0");
+  CHECK_INT(tnk__check_dimuon(&dimuon, text, sizeof(text)), TNK_OK);
+  dimuon.grad_clip_norm = -1;
+  CHECK_INT(tnk__check_dimuon(&dimuon, text, sizeof(text)), TNK_OK);
+  dimuon.beta1 = NAN;
+  CHECK_INT(tnk__check_dimuon(&dimuon, text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "beta1 is not a finite number");
+}
+
+TEST(texts_and_pairs) {
+  tnk_pair_t pairs[] = {{"a", "b"}, {"c", NULL}};
+
+  CHECK_INT(tnk__check_text("the name", "x", text, sizeof(text)), TNK_OK);
+  CHECK_INT(tnk__check_text("the name", NULL, text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "the name is missing");
+  CHECK_INT(tnk__check_text("the name", "", text, sizeof(text)), TNK_EINVAL);
+  CHECK_STR(text, "the name is empty");
+  CHECK_INT(tnk__check_optional("the name", NULL, text, sizeof(text)), TNK_OK);
+  CHECK_INT(tnk__check_pairs("user_metadata", pairs, 2, text, sizeof(text)),
+            TNK_EINVAL);
+  CHECK_STR(text, "user_metadata 1: its value is missing");
+}
