@@ -102,7 +102,7 @@ tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
   copy = (char *)(error + 1);
   memcpy(copy, text, size);
   *error = (tnk__error_t){
-      .pub = {.code = code, .text = copy}, .alloc = alloc, .refs = 1};
+      .pub = {.code = code, .text = copy}, .alloc = *alloc, .refs = 1};
   return error;
 }
 
@@ -155,7 +155,7 @@ tnk__error_t *tnk__error_from(const tnk_allocator_t *alloc, const char *what,
   if (error == NULL)
     goto done;
   at = (char *)(error + 1);
-  *error = (tnk__error_t){.pub = *pub, .alloc = alloc, .refs = 1};
+  *error = (tnk__error_t){.pub = *pub, .alloc = *alloc, .refs = 1};
   error->pub.text = place(&at, text, SIZE_MAX);
   error->pub.message = place(&at, pub->message, max);
   error->pub.request_id = place(&at, pub->request_id, max);
@@ -165,13 +165,16 @@ done:
 }
 
 tnk__error_t *tnk__error_ref(tnk__error_t *error) {
-  if (error->alloc != NULL)
+  if (error->refs > 0)
     error->refs++;
   return error;
 }
 
 void tnk__error_unref(tnk__error_t *error) {
-  if (error == NULL || error->alloc == NULL || --error->refs > 0)
+  tnk_allocator_t alloc;
+
+  if (error == NULL || error->refs == 0 || --error->refs > 0)
     return;
-  tnk__free(error->alloc, error);
+  alloc = error->alloc;
+  tnk__free(&alloc, error);
 }

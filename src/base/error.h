@@ -11,8 +11,8 @@
  */
 typedef struct tnk__error {
   tnk_error_t pub;
-  const tnk_allocator_t *alloc; /* NULL: static, not counted */
-  size_t refs;
+  tnk_allocator_t alloc; /* a copy: a promise may outlive its service */
+  size_t refs;           /* 0: static, not counted */
 } tnk__error_t;
 
 /* An error with a sentence of its own. The sentence is cut at

@@ -24,6 +24,11 @@ int tnk__callout_active(void) {
   return callout_depth > 0;
 }
 
+/* The timer and the idle handle. */
+enum { N_OWN_HANDLES = 2 };
+
+static void on_idle(uv_idle_t *idle);
+
 static void finish_close(tnk__loop_t *loop) {
   void (*closed)(void *) = loop->closed_cb;
   void *user = loop->closed_user;
@@ -35,13 +40,25 @@ static void finish_close(tnk__loop_t *loop) {
   closed(user);
 }
 
+/* Look in the next turn whether all is quiet. Not at once: whoever lets go of
+ * the last thing may still want to defer a call. */
+static void watch_for_end(tnk__loop_t *loop) {
+  if (!uv_is_closing((uv_handle_t *)&loop->idle))
+    uv_idle_start(&loop->idle, on_idle);
+}
+
 void tnk__loop_hold(tnk__loop_t *loop) {
   loop->n_held++;
 }
 
 void tnk__loop_release(tnk__loop_t *loop) {
-  if (--loop->n_held == 0 && loop->closing)
+  loop->n_held--;
+  if (!loop->closing)
+    return;
+  if (loop->n_held == 0)
     finish_close(loop);
+  else if (loop->n_held == N_OWN_HANDLES)
+    watch_for_end(loop);
 }
 
 static void on_handle_closed(uv_handle_t *handle) {
@@ -51,9 +68,7 @@ static void on_handle_closed(uv_handle_t *handle) {
 /* Close our two handles once nothing else is held: until then timers and
  * deferred calls must still work for those who are winding down. */
 static void close_when_quiet(tnk__loop_t *loop) {
-  if (!loop->closing || loop->n_held != 2 || !tnk__list_empty(&loop->deferred))
-    return;
-  if (uv_is_closing((uv_handle_t *)&loop->idle))
+  if (!loop->closing || loop->n_held != N_OWN_HANDLES)
     return;
   uv_close((uv_handle_t *)&loop->timer, on_handle_closed);
   uv_close((uv_handle_t *)&loop->idle, on_handle_closed);
@@ -69,8 +84,11 @@ static void on_idle(uv_idle_t *idle) {
     tnk__deferred_t *call = tnk__container_of(node, tnk__deferred_t, link);
     call->fn(call);
   }
-  if (tnk__list_empty(&loop->deferred) && !loop->closing)
-    uv_idle_stop(idle);
+  if (!tnk__list_empty(&loop->deferred))
+    return;
+  /* Stopped while closing as well: a look-up may hold us for long, and an
+   * active idle handle would make the loop spin meanwhile. */
+  uv_idle_stop(idle);
   close_when_quiet(loop);
 }
 
@@ -190,7 +208,7 @@ int tnk__loop_open(tnk__loop_t *loop, uv_loop_t *uv,
   uv_unref((uv_handle_t *)&loop->timer);
   loop->timer.data = loop;
   loop->idle.data = loop;
-  loop->n_held = 2;
+  loop->n_held = N_OWN_HANDLES;
   return TNK_OK;
 }
 
@@ -199,8 +217,7 @@ void tnk__loop_close(tnk__loop_t *loop, void (*closed)(void *user),
   loop->closing = 1;
   loop->closed_cb = closed;
   loop->closed_user = user;
-  /* The idle handle watches for the end from now on. */
-  uv_idle_start(&loop->idle, on_idle);
+  watch_for_end(loop);
 }
 
 void tnk__loop_fake_clock(tnk__loop_t *loop, uint64_t now_ms) {

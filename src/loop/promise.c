@@ -50,7 +50,7 @@ void tnk__promise_reserve_free(tnk__loop_t *loop) {
     tnk__free(&loop->alloc, loop->spares);
     loop->spares = next;
   }
-  tnk__free(&loop->alloc, loop->oom);
+  tnk_promise_unref(loop->oom);
   loop->oom = NULL;
 }
 
@@ -59,7 +59,7 @@ tnk_promise_t *tnk__promise_new(tnk__loop_t *loop, void (*cancel)(void *op),
   tnk_promise_t *promise = tnk__malloc(&loop->alloc, sizeof(*promise));
 
   if (promise == NULL)
-    return loop->oom;
+    return tnk_promise_ref(loop->oom);
   init(promise, loop);
   promise->refs = 2;
   promise->cancel = cancel;
@@ -83,7 +83,7 @@ tnk_promise_t *tnk__promise_rejected(tnk__loop_t *loop, tnk__error_t *error) {
 }
 
 tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise) {
-  if (promise != NULL && !promise->is_shared)
+  if (promise != NULL)
     promise->refs++;
   return promise;
 }
@@ -110,7 +110,7 @@ static void free_promise(tnk_promise_t *promise) {
 }
 
 void tnk_promise_unref(tnk_promise_t *promise) {
-  if (promise == NULL || promise->is_shared || --promise->refs > 0)
+  if (promise == NULL || --promise->refs > 0)
     return;
   free_promise(promise);
 }
@@ -127,39 +127,40 @@ static void queue_callbacks(tnk_promise_t *promise) {
   tnk__defer(promise->loop, &promise->call);
 }
 
-/* Take the next callback out; 0 when there is none. A spare goes back. */
-static int take_callback(tnk_promise_t *promise, tnk__then_t *out) {
-  tnk__then_t *node = promise->rest;
-
-  if (promise->first.cb != NULL) {
-    *out = promise->first;
-    promise->first.cb = NULL;
-    return 1;
-  }
-  if (node == NULL)
-    return 0;
-  *out = *node;
-  promise->rest = node->next;
+/* Give back the room of a callback that has been taken out. */
+static void free_then(tnk_promise_t *promise, tnk__then_t *node) {
   if (promise->is_shared) {
     node->next = promise->loop->spares;
     promise->loop->spares = node;
   } else {
     tnk__free(&promise->alloc, node);
   }
-  return 1;
 }
 
+/* One reference a callback: the one that tnk_then() took. */
+static void call_out(tnk_promise_t *promise, tnk__then_t then) {
+  tnk__callout_begin();
+  then.cb(promise, tnk_promise_status(promise), then.user);
+  tnk__callout_end();
+  tnk_promise_unref(promise);
+}
+
+/* Both places of callbacks are emptied first, so that one which registers
+ * itself again waits for the next turn and cannot hold up the loop. */
 static void run_callbacks(tnk__deferred_t *call) {
   tnk_promise_t *promise = tnk__container_of(call, tnk_promise_t, call);
-  int status = tnk_promise_status(promise);
-  tnk__then_t then;
+  const tnk__then_t first = promise->first;
+  tnk__then_t *rest = promise->rest;
 
-  while (take_callback(promise, &then)) {
-    tnk__callout_begin();
-    then.cb(promise, status, then.user);
-    tnk__callout_end();
-    /* One reference a callback: the one that tnk_then() took. */
-    tnk_promise_unref(promise);
+  promise->first.cb = NULL;
+  promise->rest = NULL;
+  if (first.cb != NULL)
+    call_out(promise, first);
+  while (rest != NULL) {
+    const tnk__then_t then = *rest;
+    free_then(promise, rest);
+    rest = then.next;
+    call_out(promise, then);
   }
   tnk_promise_unref(promise);
 }
@@ -211,6 +212,18 @@ static tnk__then_t *new_then(tnk_promise_t *promise) {
   return node;
 }
 
+/* There is no memory for a further callback: it is told so, through the
+ * shared promise, instead of the outcome. */
+static void then_without_memory(tnk_promise_t *promise, tnk_promise_cb cb,
+                                void *user) {
+  if (promise->is_shared)
+    tnk__log(&promise->logger, TNK_LOG_ERROR, "promise",
+             "no memory to remember a callback; it will not be called");
+  else
+    tnk_then(tnk_promise_ref(promise->loop->oom), cb, user);
+  tnk_promise_unref(promise);
+}
+
 void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   tnk__then_t **tail;
   tnk__then_t *node;
@@ -222,15 +235,12 @@ void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
     tnk_promise_unref(promise);
     return;
   }
-  if (promise->first.cb == NULL && promise->rest == NULL &&
-      tnk__list_empty(&promise->call.link)) {
+  if (!has_callbacks(promise)) {
     promise->first = (tnk__then_t){NULL, cb, user};
   } else {
     node = new_then(promise);
     if (node == NULL) {
-      tnk__log(&promise->logger, TNK_LOG_ERROR, "promise",
-               "no memory to remember a callback; it will not be called");
-      tnk_promise_unref(promise);
+      then_without_memory(promise, cb, user);
       return;
     }
     *node = (tnk__then_t){NULL, cb, user};
@@ -245,9 +255,9 @@ void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
 int tnk_wait(tnk_promise_t *promise) {
   if (promise == NULL)
     return TNK_EINVAL;
-  promise->observed = 1;
   if (promise->state == TNK_PENDING && tnk__callout_active())
     return TNK_EREENTRANT;
+  promise->observed = 1;
   while (promise->state == TNK_PENDING)
     if (uv_run(promise->loop->uv, UV_RUN_ONCE) == 0 &&
         promise->state == TNK_PENDING)
@@ -267,8 +277,18 @@ void tnk_promise_cancel(tnk_promise_t *promise) {
   tnk_promise_unref(promise);
 }
 
+/* The accessors look without changing anything a caller can see; that they
+ * looked is noted all the same. */
+static void observe(const tnk_promise_t *promise) {
+  if (promise->state != TNK_PENDING)
+    ((tnk_promise_t *)promise)->observed = 1;
+}
+
 tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise) {
-  return promise != NULL ? promise->state : TNK_REJECTED;
+  if (promise == NULL)
+    return TNK_REJECTED;
+  observe(promise);
+  return promise->state;
 }
 
 int tnk_promise_status(const tnk_promise_t *promise) {
@@ -276,13 +296,17 @@ int tnk_promise_status(const tnk_promise_t *promise) {
     return TNK_EINVAL;
   if (promise->state == TNK_PENDING)
     return TNK_EPENDING;
+  observe(promise);
   return promise->state == TNK_RESOLVED ? TNK_OK : promise->error->pub.code;
 }
 
 const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise) {
   if (promise == NULL)
     return &tnk__error_static(TNK_EINVAL)->pub;
-  return promise->state == TNK_REJECTED ? &promise->error->pub : NULL;
+  if (promise->state != TNK_REJECTED)
+    return NULL;
+  observe(promise);
+  return &promise->error->pub;
 }
 
 const char *tnk_promise_text(const tnk_promise_t *promise) {

@@ -38,7 +38,7 @@ struct tnk_promise {
   size_t refs;
   tnk_promise_state_t state;
   int observed;  /* somebody looked at the outcome */
-  int is_shared; /* the context's out-of-memory promise: never freed */
+  int is_shared; /* the context's out-of-memory promise */
   tnk__error_t *error;
   tnk__result_kind_t kind;
   void *value;

@@ -70,13 +70,27 @@ static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
   return group;
 }
 
+/* A NULL child counts as rejected with TNK_EINVAL, and has no callback. */
 static void watch_children(tnk_promise_t *group, tnk_promise_cb cb) {
   size_t i;
 
   for (i = 0; i < group->n_children; i++) {
-    tnk_promise_ref(group);
-    tnk_then(tnk_promise_ref(group->children[i]), cb, group);
+    if (group->children[i] == NULL) {
+      group->n_waiting--;
+    } else {
+      tnk_promise_ref(group);
+      tnk_then(tnk_promise_ref(group->children[i]), cb, group);
+    }
   }
+}
+
+static int has_null(const tnk_promise_t *group) {
+  size_t i;
+
+  for (i = 0; i < group->n_children; i++)
+    if (group->children[i] == NULL)
+      return 1;
+  return 0;
 }
 
 static void on_child_of_all(tnk_promise_t *child, int status, void *user) {
@@ -92,21 +106,39 @@ static void on_child_of_all(tnk_promise_t *child, int status, void *user) {
   tnk_promise_unref(group);
 }
 
+/* All children have reported. One that is still pending could only report
+ * that there was no memory to watch it. */
+static void settle_settled(tnk_promise_t *group) {
+  size_t i;
+
+  for (i = 0; i < group->n_children; i++) {
+    const tnk_promise_t *child = group->children[i];
+    if (child != NULL && child->state == TNK_PENDING) {
+      tnk__promise_reject(group, tnk__error_static(TNK_ENOMEM));
+      return;
+    }
+  }
+  tnk__promise_resolve(group, TNK__RESULT_NONE, NULL, NULL);
+}
+
 static void on_child_of_settled(tnk_promise_t *child, int status, void *user) {
   tnk_promise_t *group = user;
 
   (void)child;
   (void)status;
   if (--group->n_waiting == 0 && group->state == TNK_PENDING)
-    tnk__promise_resolve(group, TNK__RESULT_NONE, NULL, NULL);
+    settle_settled(group);
   tnk_promise_unref(group);
 }
 
 tnk_promise_t *tnk_all(tnk_promise_t *const *promises, size_t n) {
   tnk_promise_t *group = new_group(promises, n);
 
-  if (group != NULL && group->n_children > 0)
-    watch_children(group, on_child_of_all);
+  if (group == NULL || group->n_children == 0)
+    return group;
+  watch_children(group, on_child_of_all);
+  if (has_null(group))
+    tnk__promise_reject(group, tnk__error_static(TNK_EINVAL));
   return group;
 }
 

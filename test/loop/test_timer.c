@@ -1,0 +1,288 @@
+#include "loop/timer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "loop/context.h"
+
+/* Timers write their letter into this text when they fire. */
+static char fired[64];
+static size_t n_fired;
+
+typedef struct {
+  tnk__timer_t timer;
+  char letter;
+  tnk__timer_t *to_stop;
+  tnk__loop_t *again; /* restart with no delay on this context */
+} probe_t;
+
+static void on_probe(tnk__timer_t *timer) {
+  probe_t *probe = tnk__container_of(timer, probe_t, timer);
+
+  fired[n_fired++] = probe->letter;
+  fired[n_fired] = '\0';
+  if (probe->to_stop != NULL)
+    tnk__timer_stop(probe->to_stop);
+  if (probe->again != NULL)
+    tnk__timer_start(probe->again, timer, 0, on_probe);
+}
+
+static void start(context_t *context, probe_t *probe, char letter,
+                  uint64_t delay_ms) {
+  probe->letter = letter;
+  tnk__timer_start(&context->loop, &probe->timer, delay_ms, on_probe);
+}
+
+TEST(timers_fire_in_order_of_deadline_then_of_start) {
+  context_t context;
+  probe_t p[5];
+
+  memset(p, 0, sizeof(p));
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, 1000);
+  start(&context, &p[0], 'c', 30);
+  start(&context, &p[1], 'a', 10);
+  start(&context, &p[2], 'd', 30);
+  start(&context, &p[3], 'b', 20);
+  start(&context, &p[4], 'e', 31);
+  tnk__loop_advance(&context.loop, 9);
+  CHECK_STR(fired, "");
+  tnk__loop_advance(&context.loop, 21);
+  CHECK_STR(fired, "abcd");
+  CHECK_INT(tnk__loop_now_ms(&context.loop), 1030);
+  CHECK(!tnk__timer_is_active(&p[0].timer));
+  CHECK(tnk__timer_is_active(&p[4].timer));
+  tnk__loop_advance(&context.loop, 1);
+  CHECK_STR(fired, "abcde");
+  context_close(&context);
+}
+
+static uint64_t seen_now[3];
+static tnk__loop_t *seen_loop;
+
+static void on_look_at_clock(tnk__timer_t *timer) {
+  (void)timer;
+  seen_now[n_fired++] = tnk__loop_now_ms(seen_loop);
+}
+
+TEST(advancing_shows_each_timer_its_own_deadline) {
+  context_t context;
+  tnk__timer_t timers[3];
+  size_t i;
+
+  memset(timers, 0, sizeof(timers));
+  context_open(&context);
+  seen_loop = &context.loop;
+  tnk__loop_fake_clock(&context.loop, 0);
+  for (i = 0; i < 3; i++)
+    tnk__timer_start(&context.loop, &timers[i], 60000 * (3 - i),
+                     on_look_at_clock);
+  tnk__loop_advance(&context.loop, 200000);
+  CHECK_INT(seen_now[0], 60000);
+  CHECK_INT(seen_now[1], 120000);
+  CHECK_INT(seen_now[2], 180000);
+  CHECK_INT(tnk__loop_now_ms(&context.loop), 200000);
+  context_close(&context);
+}
+
+TEST(a_restart_moves_the_deadline_both_ways) {
+  context_t context;
+  probe_t a = {.letter = 0};
+  probe_t b = {.letter = 0};
+
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, 0);
+  start(&context, &a, 'a', 10);
+  start(&context, &b, 'b', 20);
+  start(&context, &a, 'a', 30);
+  tnk__loop_advance(&context.loop, 20);
+  CHECK_STR(fired, "b");
+  start(&context, &a, 'a', 1);
+  tnk__loop_advance(&context.loop, 1);
+  CHECK_STR(fired, "ba");
+  tnk__loop_advance(&context.loop, 100);
+  CHECK_STR(fired, "ba");
+  context_close(&context);
+}
+
+TEST(a_restart_goes_behind_its_equals) {
+  context_t context;
+  probe_t a = {.letter = 0};
+  probe_t b = {.letter = 0};
+
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, 0);
+  start(&context, &a, 'a', 10);
+  start(&context, &b, 'b', 10);
+  start(&context, &a, 'a', 10);
+  tnk__loop_advance(&context.loop, 10);
+  CHECK_STR(fired, "ba");
+  context_close(&context);
+}
+
+TEST(a_callback_may_stop_another_that_is_due) {
+  context_t context;
+  probe_t a = {.letter = 0};
+  probe_t b = {.letter = 0};
+  probe_t c = {.letter = 0};
+
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, 0);
+  start(&context, &a, 'a', 5);
+  start(&context, &b, 'b', 5);
+  start(&context, &c, 'c', 5);
+  a.to_stop = &b.timer;
+  tnk__loop_advance(&context.loop, 5);
+  CHECK_STR(fired, "ac");
+  tnk__timer_stop(&b.timer); /* stopping a stopped one does no harm */
+  context_close(&context);
+}
+
+TEST(one_that_restarts_itself_waits_for_the_next_run) {
+  context_t context;
+  probe_t a = {.letter = 0};
+  probe_t b = {.letter = 0};
+
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, 7);
+  start(&context, &a, 'a', 0);
+  start(&context, &b, 'b', 0);
+  a.again = &context.loop;
+  tnk__timers_run(&context.loop.timers, 7);
+  CHECK_STR(fired, "ab");
+  tnk__timers_run(&context.loop.timers, 7);
+  CHECK_STR(fired, "aba");
+  a.again = NULL;
+  tnk__timer_stop(&a.timer);
+  context_close(&context);
+}
+
+TEST(a_delay_too_long_for_the_clock_never_fires) {
+  context_t context;
+  probe_t a = {.letter = 0};
+
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, 1000);
+  start(&context, &a, 'a', UINT64_MAX);
+  CHECK_INT(a.timer.due_ms == UINT64_MAX, 1);
+  tnk__loop_advance(&context.loop, 1000000);
+  CHECK_STR(fired, "");
+  tnk__timer_stop(&a.timer);
+  context_close(&context);
+}
+
+TEST(a_foreground_timer_keeps_the_loop_alive_until_it_fires) {
+  context_t context;
+  probe_t a = {.letter = 0};
+
+  context_open(&context);
+  CHECK_INT(uv_loop_alive(&context.uv), 0);
+  start(&context, &a, 'a', 1);
+  CHECK_INT(uv_loop_alive(&context.uv), 1);
+  CHECK_INT(uv_run(&context.uv, UV_RUN_DEFAULT), 0);
+  CHECK_STR(fired, "a");
+  context_close(&context);
+}
+
+TEST(a_background_timer_does_not_keep_the_loop_alive) {
+  context_t context;
+  probe_t a = {.letter = 'a'};
+  probe_t b = {.letter = 0};
+
+  context_open(&context);
+  tnk__timer_start_background(&context.loop, &a.timer, 0, on_probe);
+  CHECK_INT(uv_loop_alive(&context.uv), 0);
+  CHECK_INT(uv_run(&context.uv, UV_RUN_DEFAULT), 0);
+  CHECK_STR(fired, "");
+  /* While something else does, it fires all the same. */
+  start(&context, &b, 'b', 2);
+  CHECK_INT(uv_run(&context.uv, UV_RUN_DEFAULT), 0);
+  CHECK_STR(fired, "ab");
+  context_close(&context);
+}
+
+TEST(a_stopped_foreground_timer_lets_the_loop_end) {
+  context_t context;
+  probe_t a = {.letter = 0};
+  probe_t b = {.letter = 'b'};
+
+  context_open(&context);
+  start(&context, &a, 'a', 60000);
+  tnk__timer_start_background(&context.loop, &b.timer, 50000, on_probe);
+  CHECK_INT(uv_loop_alive(&context.uv), 1);
+  tnk__timer_stop(&a.timer);
+  CHECK_INT(uv_loop_alive(&context.uv), 0);
+  /* In the foreground from now on. */
+  start(&context, &b, 'b', 1);
+  CHECK_INT(uv_loop_alive(&context.uv), 1);
+  uv_run(&context.uv, UV_RUN_DEFAULT);
+  CHECK_STR(fired, "b");
+  context_close(&context);
+}
+
+enum { N_RANDOM = 10000 };
+
+typedef struct {
+  tnk__timer_t timer;
+  int index;
+} numbered_t;
+
+static int fire_order[N_RANDOM];
+
+static void on_numbered(tnk__timer_t *timer) {
+  fire_order[n_fired++] = tnk__container_of(timer, numbered_t, timer)->index;
+}
+
+static int by_deadline(const void *a, const void *b) {
+  const tnk__timer_t *x = *(const tnk__timer_t *const *)a;
+  const tnk__timer_t *y = *(const tnk__timer_t *const *)b;
+
+  if (x->due_ms != y->due_ms)
+    return x->due_ms < y->due_ms ? -1 : 1;
+  return x->order < y->order ? -1 : 1;
+}
+
+/* Start all, stop a third of them, restart another third, and compare with a
+ * sorted list of what is left. */
+TEST(ten_thousand_random_timers_fire_like_a_sorted_list) {
+  static numbered_t timers[N_RANDOM];
+  static const tnk__timer_t *expected[N_RANDOM];
+  static int expected_index[N_RANDOM];
+  context_t context;
+  uint64_t state = 17;
+  size_t n = 0;
+  size_t i;
+
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, 5);
+  for (i = 0; i < N_RANDOM; i++) {
+    timers[i].index = (int)i;
+    tnk__timer_start(&context.loop, &timers[i].timer,
+                     test_random(&state) % 3000, on_numbered);
+  }
+  for (i = 0; i < N_RANDOM; i++) {
+    numbered_t *pick = &timers[test_random(&state) % N_RANDOM];
+    if (i % 3 == 0)
+      tnk__timer_stop(&pick->timer);
+    else if (i % 3 == 1)
+      tnk__timer_start(&context.loop, &pick->timer, test_random(&state) % 3000,
+                       on_numbered);
+  }
+  for (i = 0; i < N_RANDOM; i++)
+    if (tnk__timer_is_active(&timers[i].timer))
+      expected[n++] = &timers[i].timer;
+  CHECK(n > N_RANDOM / 2 && n < N_RANDOM);
+  CHECK_INT(context.loop.timers.n_foreground, n);
+  qsort(expected, n, sizeof(expected[0]), by_deadline);
+  for (i = 0; i < n; i++)
+    expected_index[i] =
+        tnk__container_of(expected[i], numbered_t, timer)->index;
+  for (i = 0; i < 3000; i += 7)
+    tnk__loop_advance(&context.loop, 7);
+  CHECK_INT(n_fired, n);
+  CHECK_MEM(fire_order, n * sizeof(int), expected_index, n * sizeof(int));
+  CHECK_INT(context.loop.timers.n_foreground, 0);
+  CHECK(context.loop.timers.root == NULL);
+  context_close(&context);
+}
