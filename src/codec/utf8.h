@@ -1,0 +1,10 @@
+#ifndef TNK_CODEC_UTF8_H
+#define TNK_CODEC_UTF8_H
+
+#include <stddef.h>
+
+/* Bytes of the well-formed character at `text`, of which `n` bytes exist;
+ * 0 when it is malformed: overlong, a surrogate, cut off, above U+10FFFF. */
+size_t tnk__utf8_char(const char *text, size_t n);
+
+#endif
