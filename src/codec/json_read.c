@@ -33,7 +33,8 @@ static int is_too_deep(const char *text, size_t n) {
 }
 
 int tnk__json_parse(json_t **out, const void *data, size_t n) {
-  json_error_t error;
+  /* jansson sets a code only together with a text, so it must be zero. */
+  json_error_t error = {.line = 0};
 
   *out = NULL;
   /* jansson takes a NUL byte for the end of the text. */
