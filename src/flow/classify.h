@@ -85,8 +85,9 @@ typedef struct {
   tnk__outcome_t outcome;
   tnk__should_retry_t should_retry;
   tnk_category_t category; /* in the error's body, if there */
-  int optional;    /* servers may lack this call: 404 is TNK_EUNSUPPORTED */
-  int has_numbers; /* a 409 named the sequence number it expects */
+  int optional;    /* servers may lack this call: a 404 is TNK_EUNSUPPORTED */
+  int conflict;    /* a 409 named the sequence number it expects, which is
+                      higher (1) or lower (-1) than ours; 0: it named none */
   int was_unknown; /* an earlier attempt of this submission ended UNKNOWN */
 } tnk__attempt_t;
 

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "flow/classify.h"
+
 /* Polls are never sent closer together than a distance that grows between
  * these two while answers come back without having been held. */
 #define TNK__POLL_MIN_MS 100
@@ -30,6 +32,10 @@ typedef enum {
   TNK__POLL_METADATA, /* ready, the result comes with the next poll */
   TNK__POLL_PAUSED    /* 402 while billing.h allows: that state's delay */
 } tnk__poll_event_t;
+
+/* The event of an outcome that tnk__classify() answered with REPOLL or PAUSE.
+ * has_json: the body of a 408 is JSON. */
+tnk__poll_event_t tnk__poll_event(tnk__outcome_t outcome, int has_json);
 
 void tnk__poll_init(tnk__poll_t *poll);
 /* A poll goes out; returns its X-Tinker-Request-Iteration. */

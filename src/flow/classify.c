@@ -1,0 +1,230 @@
+#include "flow/classify.h"
+
+/*
+ * The table of recovery. A column is an outcome, in the order of
+ * tnk__outcome_t; a row is a kind of call. A cell is what to do:
+ *
+ *   S succeed       R retry: the same bytes, number and key, after a delay
+ *   F fail          P poll again, at the pace of poll.h
+ *   N submit anew   B wait for the shared limiter, then send the same
+ *   Z pause: no credit; billing.h says for how long
+ *   C conflict on a sequence number: see conflict()
+ */
+static const char actions[TNK__N_CALLS][TNK__N_OUTCOMES + 1] = {
+    /*  3 400 402 404 408 410 422 429 5 ? untrusted   malformed
+     * 2 400e 401 403 405 409 413 425 4  unsent lost truncated
+     *                                        timeout       too big */
+    [TNK__CALL_QUERY] = "SFFRFFFFFRRFFFFRFRFRFRRRFF",
+    [TNK__CALL_CREATE_SESSION] = "SFFRFFFFFRRFFFFRFRFRFRRRFF",
+    [TNK__CALL_CREATE] = "SFFRFFFFFRRFFFFRFRFRFRRRFF",
+    [TNK__CALL_TRAIN] = "SFFRFZFFFRCFFFFRFRFRFRRRFF",
+    [TNK__CALL_SAVE] = "SFFRFZFFFRCFFFFRFRFRFRRRFF",
+    [TNK__CALL_SAMPLE] = "SFFRFZFFFRRFFFFBFRFRFRRRFF",
+    [TNK__CALL_POLL] = "SFPPFZFFFPFFFFFPFPFPFPPPFF",
+    [TNK__CALL_POLL_SAMPLE] = "SFPPFZFFFPFNFFFPFPFPFPPPFF",
+    [TNK__CALL_HEARTBEAT] = "SFFFFFFFFFFFFFFFFFFFFFFFFF",
+    [TNK__CALL_CANCEL] = "SFFRFFFFFRRFFFFRFRFRFRRRFF",
+    [TNK__CALL_FINISH] = "SFFRFFFSSRRFFFFRFRFRFRRRFF",
+};
+
+/* What each outcome means by itself. `certain`: a repeat of the same bytes
+ * was refused for what they say, so an earlier attempt was not accepted
+ * either; other refusals tell nothing of earlier attempts. */
+static const struct {
+  int err;
+  tnk__effect_t effect;
+  int certain;
+} outcomes[TNK__N_OUTCOMES] = {
+    [TNK__OUTCOME_2XX] = {TNK_OK, TNK__EFFECT_ACCEPTED, 1},
+    [TNK__OUTCOME_3XX] = {TNK_EREQUEST, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_400] = {TNK_EREQUEST, TNK__EFFECT_NONE, 1},
+    [TNK__OUTCOME_400_EMPTY] = {TNK_EREQUEST, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_401] = {TNK_EAUTH, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_402] = {TNK_EBILLING, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_403] = {TNK_EAUTH, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_404] = {TNK_ENOTFOUND, TNK__EFFECT_NONE, 1},
+    [TNK__OUTCOME_405] = {TNK_EUNSUPPORTED, TNK__EFFECT_NONE, 1},
+    [TNK__OUTCOME_408] = {TNK_ESERVER, TNK__EFFECT_UNKNOWN, 0},
+    [TNK__OUTCOME_409] = {TNK_ECONFLICT, TNK__EFFECT_UNKNOWN, 0},
+    [TNK__OUTCOME_410] = {TNK_EEXPIRED, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_413] = {TNK_EREQUEST, TNK__EFFECT_NONE, 1},
+    [TNK__OUTCOME_422] = {TNK_EREQUEST, TNK__EFFECT_NONE, 1},
+    [TNK__OUTCOME_425] = {TNK_EREQUEST, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_429] = {TNK_ERATE, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_4XX] = {TNK_EREQUEST, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_5XX] = {TNK_ESERVER, TNK__EFFECT_UNKNOWN, 0},
+    [TNK__OUTCOME_STRANGE] = {TNK_EPROTO, TNK__EFFECT_UNKNOWN, 0},
+    [TNK__OUTCOME_UNSENT] = {TNK_ECONN, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_UNTRUSTED] = {TNK_ECERT, TNK__EFFECT_NONE, 0},
+    [TNK__OUTCOME_LOST] = {TNK_ECONN, TNK__EFFECT_UNKNOWN, 0},
+    [TNK__OUTCOME_TIMEOUT] = {TNK_ETIMEDOUT, TNK__EFFECT_UNKNOWN, 0},
+    [TNK__OUTCOME_TRUNCATED] = {TNK_ECONN, TNK__EFFECT_ACCEPTED, 1},
+    [TNK__OUTCOME_MALFORMED] = {TNK_EPROTO, TNK__EFFECT_ACCEPTED, 1},
+    [TNK__OUTCOME_TOO_BIG] = {TNK_ETOOBIG, TNK__EFFECT_ACCEPTED, 1},
+};
+
+/* Delays of R. Calls whose loss costs the most are tried the longest. */
+static const tnk__schedule_t schedules[TNK__N_CALLS] = {
+    [TNK__CALL_QUERY] = TNK__SCHEDULE_REQUEST,
+    [TNK__CALL_CREATE_SESSION] = TNK__SCHEDULE_REQUEST,
+    [TNK__CALL_CREATE] = TNK__SCHEDULE_REQUEST,
+    [TNK__CALL_TRAIN] = TNK__SCHEDULE_LONG,
+    [TNK__CALL_SAVE] = TNK__SCHEDULE_LONG,
+    [TNK__CALL_SAMPLE] = TNK__SCHEDULE_LONG,
+    [TNK__CALL_CANCEL] = TNK__SCHEDULE_REQUEST,
+    [TNK__CALL_FINISH] = TNK__SCHEDULE_REQUEST,
+};
+
+tnk__outcome_t tnk__outcome_of_status(int status, size_t n_body) {
+  static const struct {
+    int status;
+    tnk__outcome_t outcome;
+  } known[] = {
+      {401, TNK__OUTCOME_401}, {402, TNK__OUTCOME_402}, {403, TNK__OUTCOME_403},
+      {404, TNK__OUTCOME_404}, {405, TNK__OUTCOME_405}, {408, TNK__OUTCOME_408},
+      {409, TNK__OUTCOME_409}, {410, TNK__OUTCOME_410}, {413, TNK__OUTCOME_413},
+      {422, TNK__OUTCOME_422}, {425, TNK__OUTCOME_425}, {429, TNK__OUTCOME_429},
+  };
+
+  if (status == 400)
+    return n_body > 0 ? TNK__OUTCOME_400 : TNK__OUTCOME_400_EMPTY;
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    if (known[i].status == status)
+      return known[i].outcome;
+  }
+  switch (status / 100) {
+  case 2:
+    return TNK__OUTCOME_2XX;
+  case 3:
+    return TNK__OUTCOME_3XX;
+  case 4:
+    return TNK__OUTCOME_4XX;
+  case 5:
+    return TNK__OUTCOME_5XX;
+  default:
+    return TNK__OUTCOME_STRANGE;
+  }
+}
+
+static int is_poll(tnk__call_kind_t call) {
+  return call == TNK__CALL_POLL || call == TNK__CALL_POLL_SAMPLE;
+}
+
+/* Whether the server answered with a status that reports a failure. */
+static int is_refusal(tnk__outcome_t outcome) {
+  return outcome > TNK__OUTCOME_2XX && outcome < TNK__OUTCOME_UNSENT;
+}
+
+/* The code where it depends on the kind of call. */
+static int code_of(const tnk__attempt_t *attempt) {
+  tnk__outcome_t outcome = attempt->outcome;
+
+  /* Servers report an operation that failed with a status of its own. */
+  if (is_poll(attempt->call) &&
+      (outcome == TNK__OUTCOME_400 || outcome == TNK__OUTCOME_422))
+    return TNK_EFAILED;
+  if (attempt->optional && outcome == TNK__OUTCOME_404)
+    return TNK_EUNSUPPORTED;
+  if (attempt->call == TNK__CALL_HEARTBEAT && outcome == TNK__OUTCOME_410)
+    return TNK_ESESSION;
+  return outcomes[outcome].err;
+}
+
+static tnk__effect_t effect_of(const tnk__attempt_t *attempt) {
+  tnk__effect_t effect = outcomes[attempt->outcome].effect;
+
+  if (attempt->was_unknown && !outcomes[attempt->outcome].certain)
+    return TNK__EFFECT_UNKNOWN;
+  return effect;
+}
+
+/*
+ * A 409 on a number. The server expects a lower one: it does not have ours,
+ * and may have it under the number it asks for. A higher one: ours is taken,
+ * by an earlier attempt if there was one whose fate we did not know, else by
+ * somebody else. None named: for a save it is the name that exists, for other
+ * operations it may pass.
+ */
+static char conflict(const tnk__attempt_t *attempt, tnk__effect_t *effect) {
+  if (attempt->conflict < 0) {
+    *effect = TNK__EFFECT_NONE;
+    return 'H';
+  }
+  if (attempt->conflict > 0) {
+    *effect = attempt->was_unknown ? TNK__EFFECT_ACCEPTED : TNK__EFFECT_NONE;
+    return attempt->was_unknown ? 'F' : 'H';
+  }
+  if (attempt->call == TNK__CALL_SAVE) {
+    *effect = attempt->was_unknown ? TNK__EFFECT_ACCEPTED : TNK__EFFECT_NONE;
+    return 'F';
+  }
+  return 'R';
+}
+
+/* The header decides over the status, and the server's own judgement that the
+ * caller is at fault over a 5xx. Polls have rules of their own. */
+static char override(const tnk__attempt_t *attempt, char action,
+                     tnk__effect_t *effect) {
+  if (!is_refusal(attempt->outcome) || is_poll(attempt->call) ||
+      attempt->call == TNK__CALL_HEARTBEAT)
+    return action;
+  if (attempt->should_retry == TNK__SHOULD_RETRY_YES)
+    return action == 'F' ? 'R' : action;
+  if (attempt->outcome == TNK__OUTCOME_5XX &&
+      attempt->category == TNK_CATEGORY_USER) {
+    *effect = TNK__EFFECT_NONE;
+    return 'F';
+  }
+  if (attempt->should_retry == TNK__SHOULD_RETRY_NO &&
+      (action == 'R' || action == 'B' || action == 'Z'))
+    return 'F';
+  return action;
+}
+
+static tnk__action_t action_of(char letter) {
+  switch (letter) {
+  case 'S':
+    return TNK__ACTION_SUCCEED;
+  case 'R':
+    return TNK__ACTION_RETRY;
+  case 'P':
+    return TNK__ACTION_REPOLL;
+  case 'B':
+    return TNK__ACTION_BACK_OFF;
+  case 'Z':
+    return TNK__ACTION_PAUSE;
+  case 'N':
+    return TNK__ACTION_RESUBMIT;
+  case 'H':
+    return TNK__ACTION_HEAL;
+  default:
+    return TNK__ACTION_FAIL;
+  }
+}
+
+tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
+  char letter = actions[attempt->call][attempt->outcome];
+  tnk__effect_t effect = effect_of(attempt);
+  tnk__verdict_t verdict = {
+      TNK__ACTION_FAIL, TNK__SCHEDULE_NONE, 0, TNK__EFFECT_NONE, 0, 0};
+
+  if (letter == 'C')
+    letter = conflict(attempt, &effect);
+  letter = override(attempt, letter, &effect);
+  verdict.action = action_of(letter);
+  if (verdict.action == TNK__ACTION_RETRY)
+    verdict.schedule = schedules[attempt->call];
+  verdict.err = letter == 'S' ? TNK_OK : code_of(attempt);
+  verdict.effect = effect;
+  verdict.counts = letter == 'R' || letter == 'N' || letter == 'H';
+  verdict.backs_off = attempt->call == TNK__CALL_SAMPLE &&
+                      (attempt->outcome == TNK__OUTCOME_429 ||
+                       attempt->outcome == TNK__OUTCOME_402);
+  return verdict;
+}
+
+int tnk__sample_may_resubmit(int err) {
+  return err == TNK_ETIMEDOUT || err == TNK_ECONN || err == TNK_EDNS ||
+         err == TNK_ETLS || err == TNK_EEXPIRED || err == TNK_ERATE ||
+         err == TNK_ECONFLICT || err == TNK_ESERVER;
+}
