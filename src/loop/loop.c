@@ -1,3 +1,11 @@
+/*
+ * A context is open, then closing, then gone. While it is open, its timer is
+ * armed for the earliest deadline and its idle handle is active only while
+ * calls are deferred. tnk__loop_close() makes it closing: what is held winds
+ * down, with timers and deferred calls still at work, and whenever only our
+ * own two handles are left, the next quiet turn closes them. The end of the
+ * second one hands the memory back to the owner.
+ */
 #include "loop/loop.h"
 
 #include <signal.h>
@@ -5,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "loop/promise.h"
 #include "tnk/error.h"
 
 /* How deep this thread is inside functions of the caller. It is per thread
@@ -92,14 +99,10 @@ static void on_idle(uv_idle_t *idle) {
   close_when_quiet(loop);
 }
 
-static void on_timer(uv_timer_t *timer) {
-  tnk__loop_t *loop = timer->data;
+static void on_timer(uv_timer_t *timer);
 
-  tnk__timers_run(&loop->timers, tnk__loop_now_ms(loop));
-  tnk__loop_timers_changed(loop);
-}
-
-void tnk__loop_timers_changed(tnk__loop_t *loop) {
+/* The earliest deadline may have changed: arm libuv's timer for it. */
+static void timers_changed(tnk__loop_t *loop) {
   const tnk__timer_t *first = loop->timers.root;
   uv_handle_t *handle = (uv_handle_t *)&loop->timer;
   uint64_t now;
@@ -122,6 +125,48 @@ void tnk__loop_timers_changed(tnk__loop_t *loop) {
   uv_update_time(loop->uv);
   uv_timer_start(&loop->timer, on_timer,
                  first->due_ms > now ? first->due_ms - now : 0, 0);
+}
+
+static void on_timer(uv_timer_t *timer) {
+  tnk__loop_t *loop = timer->data;
+
+  tnk__timers_run(&loop->timers, tnk__loop_now_ms(loop));
+  timers_changed(loop);
+}
+
+static void start_timer(tnk__loop_t *loop, tnk__timer_t *timer,
+                        uint64_t delay_ms, void (*fn)(tnk__timer_t *self),
+                        int background) {
+  const uint64_t now = tnk__loop_now_ms(loop);
+
+  if (timer->loop != NULL)
+    tnk__timers_remove(&timer->loop->timers, timer);
+  timer->loop = loop;
+  timer->due_ms = delay_ms > UINT64_MAX - now ? UINT64_MAX : now + delay_ms;
+  timer->fn = fn;
+  timer->background = background;
+  tnk__timers_insert(&loop->timers, timer);
+  timers_changed(loop);
+}
+
+void tnk__timer_start(tnk__loop_t *loop, tnk__timer_t *timer, uint64_t delay_ms,
+                      void (*fn)(tnk__timer_t *self)) {
+  start_timer(loop, timer, delay_ms, fn, 0);
+}
+
+void tnk__timer_start_background(tnk__loop_t *loop, tnk__timer_t *timer,
+                                 uint64_t delay_ms,
+                                 void (*fn)(tnk__timer_t *self)) {
+  start_timer(loop, timer, delay_ms, fn, 1);
+}
+
+void tnk__timer_stop(tnk__timer_t *timer) {
+  tnk__loop_t *loop = timer->loop;
+
+  if (loop == NULL)
+    return;
+  tnk__timers_remove(&loop->timers, timer);
+  timers_changed(loop);
 }
 
 void tnk__deferred_init(tnk__deferred_t *call,
@@ -223,7 +268,7 @@ void tnk__loop_close(tnk__loop_t *loop, void (*closed)(void *user),
 void tnk__loop_fake_clock(tnk__loop_t *loop, uint64_t now_ms) {
   loop->is_fake = 1;
   loop->fake_now = now_ms;
-  tnk__loop_timers_changed(loop);
+  timers_changed(loop);
 }
 
 void tnk__loop_advance(tnk__loop_t *loop, uint64_t ms) {
@@ -235,5 +280,5 @@ void tnk__loop_advance(tnk__loop_t *loop, uint64_t ms) {
     tnk__timers_run(&loop->timers, loop->fake_now);
   }
   loop->fake_now = end;
-  tnk__loop_timers_changed(loop);
+  timers_changed(loop);
 }

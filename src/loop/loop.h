@@ -94,7 +94,19 @@ int tnk__callout_active(void);
 void tnk__loop_fake_clock(tnk__loop_t *loop, uint64_t now_ms);
 void tnk__loop_advance(tnk__loop_t *loop, uint64_t ms);
 
-/* timer.c tells us that the earliest deadline may have changed. */
-void tnk__loop_timers_changed(tnk__loop_t *loop);
+/* Fire `fn` once, `delay_ms` from now; restarts a running timer. */
+void tnk__timer_start(tnk__loop_t *loop, tnk__timer_t *timer, uint64_t delay_ms,
+                      void (*fn)(tnk__timer_t *self));
+/* The same without keeping the loop alive. */
+void tnk__timer_start_background(tnk__loop_t *loop, tnk__timer_t *timer,
+                                 uint64_t delay_ms,
+                                 void (*fn)(tnk__timer_t *self));
+/* Once stopped it does not fire; stopping it twice does no harm. */
+void tnk__timer_stop(tnk__timer_t *timer);
+
+/* Memory for promises when there is none left, part of opening and closing a
+ * context; promise.c provides both. */
+int tnk__promise_reserve(tnk__loop_t *loop);
+void tnk__promise_reserve_free(tnk__loop_t *loop);
 
 #endif

@@ -1,3 +1,9 @@
+/*
+ * PENDING, then RESOLVED or REJECTED by settle(), once. References are held by
+ * the caller, by the operation until it settles, by each registered callback
+ * (the one tnk_then() took), and by the deferred queue while callbacks are in
+ * it. Only call_out() runs code of the caller, always from that queue.
+ */
 #include "loop/promise.h"
 
 #include <string.h>

@@ -79,8 +79,4 @@ void tnk__promise_reject(tnk_promise_t *promise, tnk__error_t *error);
  * tnk_with_timeout() to what it wraps. */
 void *tnk__promise_value(const tnk_promise_t *promise, tnk__result_kind_t kind);
 
-/* Memory for the out-of-memory case, part of opening and closing a context. */
-int tnk__promise_reserve(tnk__loop_t *loop);
-void tnk__promise_reserve_free(tnk__loop_t *loop);
-
 #endif

@@ -1,6 +1,9 @@
+/*
+ * A pairing heap. A timer is either stopped (`loop` is NULL) or in the heap of
+ * that context. It leaves the heap before its function is called, so the
+ * function may start it again or free its owner.
+ */
 #include "loop/timer.h"
-
-#include "loop/loop.h"
 
 static int is_before(const tnk__timer_t *a, const tnk__timer_t *b) {
   return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->order < b->order;
@@ -52,8 +55,15 @@ static tnk__timer_t *meld_siblings(tnk__timer_t *first) {
   return root;
 }
 
-/* Take a timer out of the heap. */
-static void detach(tnk__timers_t *timers, tnk__timer_t *timer) {
+void tnk__timers_insert(tnk__timers_t *timers, tnk__timer_t *timer) {
+  timer->child = timer->next = timer->prev = NULL;
+  timer->order = timers->n_started++;
+  timers->root = meld(timers->root, timer);
+  if (!timer->background)
+    timers->n_foreground++;
+}
+
+void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer) {
   tnk__timer_t *children = meld_siblings(timer->child);
 
   if (timers->root == timer) {
@@ -73,45 +83,6 @@ static void detach(tnk__timers_t *timers, tnk__timer_t *timer) {
     timers->n_foreground--;
 }
 
-static void start(struct tnk__loop *loop, tnk__timer_t *timer,
-                  uint64_t delay_ms, void (*fn)(tnk__timer_t *self),
-                  int background) {
-  uint64_t now = tnk__loop_now_ms(loop);
-
-  if (timer->loop != NULL)
-    detach(&timer->loop->timers, timer);
-  timer->child = timer->next = timer->prev = NULL;
-  timer->loop = loop;
-  timer->due_ms = delay_ms > UINT64_MAX - now ? UINT64_MAX : now + delay_ms;
-  timer->order = loop->timers.n_started++;
-  timer->fn = fn;
-  timer->background = background;
-  loop->timers.root = meld(loop->timers.root, timer);
-  if (!background)
-    loop->timers.n_foreground++;
-  tnk__loop_timers_changed(loop);
-}
-
-void tnk__timer_start(struct tnk__loop *loop, tnk__timer_t *timer,
-                      uint64_t delay_ms, void (*fn)(tnk__timer_t *self)) {
-  start(loop, timer, delay_ms, fn, 0);
-}
-
-void tnk__timer_start_background(struct tnk__loop *loop, tnk__timer_t *timer,
-                                 uint64_t delay_ms,
-                                 void (*fn)(tnk__timer_t *self)) {
-  start(loop, timer, delay_ms, fn, 1);
-}
-
-void tnk__timer_stop(tnk__timer_t *timer) {
-  struct tnk__loop *loop = timer->loop;
-
-  if (loop == NULL)
-    return;
-  detach(&loop->timers, timer);
-  tnk__loop_timers_changed(loop);
-}
-
 int tnk__timer_is_active(const tnk__timer_t *timer) {
   return timer->loop != NULL;
 }
@@ -124,7 +95,7 @@ void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms) {
     /* A timer that restarts itself with no delay waits for the next turn. */
     if (timer == NULL || timer->due_ms > now_ms || timer->order >= limit)
       return;
-    detach(timers, timer);
+    tnk__timers_remove(timers, timer);
     timer->fn(timer);
   }
 }

@@ -22,22 +22,20 @@ typedef struct tnk__timer {
   int background; /* does not keep the loop alive */
 } tnk__timer_t;
 
+/* The timers of one context. */
 typedef struct {
-  tnk__timer_t *root;
-  uint64_t n_started;
-  size_t n_foreground; /* active ones that keep the loop alive */
+  tnk__timer_t *root;  /* the earliest */
+  uint64_t n_started;  /* gives each start its order */
+  size_t n_foreground; /* those that keep the loop alive */
 } tnk__timers_t;
 
-/* Fire `fn` once, `delay_ms` from now; restarts a running timer. */
-void tnk__timer_start(struct tnk__loop *loop, tnk__timer_t *timer,
-                      uint64_t delay_ms, void (*fn)(tnk__timer_t *self));
-/* The same without keeping the loop alive. */
-void tnk__timer_start_background(struct tnk__loop *loop, tnk__timer_t *timer,
-                                 uint64_t delay_ms,
-                                 void (*fn)(tnk__timer_t *self));
-void tnk__timer_stop(tnk__timer_t *timer);
-int tnk__timer_is_active(const tnk__timer_t *timer);
+/* The heap alone; owners use tnk__timer_start() and _stop() of loop/loop.h,
+ * which also arm libuv's timer. `due_ms`, `fn` and `background` are set. */
+void tnk__timers_insert(tnk__timers_t *timers, tnk__timer_t *timer);
+void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer);
 /* Fire what is due at `now_ms`, at most what was started before the call. */
 void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms);
+
+int tnk__timer_is_active(const tnk__timer_t *timer);
 
 #endif

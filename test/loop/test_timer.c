@@ -1,4 +1,4 @@
-#include "loop/timer.h"
+#include "loop/loop.h"
 
 #include <stdlib.h>
 #include <string.h>
