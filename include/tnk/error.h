@@ -46,6 +46,7 @@ extern "C" {
   XX(EUSER, -50412, "the caller's own function reported a failure")            \
   XX(EINTERNAL, -50901, "broken invariant in the library")
 
+/** TNK_OK and every code of TNK_ERROR_MAP under its TNK_ name. */
 typedef enum {
   TNK_OK = 0,
 #define TNK__XX(name, code, text) TNK_##name = code,
