@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""The checks of this folder find what they are for: each gets a good tree,
+then the same tree with one fault.
+
+usage: test_checks.py HYGIENE_DIR
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(sys.argv[1])
+GOOD = {
+    "src/base/a.h": "int a(void);\n",
+    "src/base/a.c": '#include "base/a.h"\n\nint a(void) {\n  return 1;\n}\n',
+    "src/base/b.h": '#include "base/a.h"\n',
+    "include/tnk/x.h": "/** Doc. Thread: any. Since: 0.1 */\n"
+                       "TNK_API int tnk_x(void);\n",
+    "test/t.c": "int t(void) {\n  return 0;\n}\n",
+    "bench/t.c": "", "examples/t.c": "",
+}
+LONG_BODY = "int a(void) {\n" + "  a();\n" * 119 + "}\n"
+# check, the folder it is given, what is changed, words of its complaint.
+FAULTS = [
+    ("check_sizes.py", ".", {"src/base/a.c": LONG_BODY}, "a has 121 lines"),
+    ("check_sizes.py", ".", {"src/base/a.c": "\n" * 601}, "601 lines"),
+    ("check_cycles.py", "src", {"src/base/a.c": '#include "base/b.h"\n'},
+     "include cycle"),
+    ("check_docs.py", "include",
+     {"include/tnk/x.h": "TNK_API int tnk_x(void);\n"}, "no comment above"),
+    ("check_docs.py", "include",
+     {"include/tnk/x.h": "/** Doc. Since: 0.1 */\nTNK_API int tnk_x(void);\n"},
+     "no Thread:"),
+    ("check_layers.py", "src", {"src/base/a.c": '#include "loop/loop.h"\n'},
+     "base may not include"),
+]
+
+
+def run(check, folder, changes):
+    with tempfile.TemporaryDirectory() as top:
+        for name, text in {**GOOD, **changes}.items():
+            path = pathlib.Path(top, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return subprocess.run(
+            [sys.executable, HERE / check, pathlib.Path(top, folder)],
+            capture_output=True, text=True)
+
+
+def main():
+    bad = 0
+    for check, folder, changes, words in FAULTS:
+        good = run(check, folder, {})
+        if good.returncode != 0:
+            print(f"{check} rejects a good tree:\n{good.stdout}{good.stderr}")
+            bad = 1
+        found = run(check, folder, changes)
+        if found.returncode != 1 or words not in found.stdout:
+            print(f"{check} misses {words!r}:\n{found.stdout}{found.stderr}")
+            bad = 1
+    return bad
+
+
+sys.exit(main())
