@@ -3,8 +3,8 @@
 
 #include "base/buf.h"
 #include "loop/loop.h"
+#include "net/stream.h"
 
-struct tnk__net;
 struct tnk__conn;
 struct tnk__pool;
 struct tnk__answer;
@@ -29,15 +29,6 @@ typedef struct {
   uint64_t idle_timeout_ms;    /* of an unused connection; 0: 60,000 */
   uint32_t max_in_flight[TNK__N_LANES]; /* 0: 4, 16, 64, 2,048 */
 } tnk__http_options_t;
-
-/* Where a request goes. Two are one origin when all three agree. */
-typedef struct {
-  const char *host; /* a name or an address; IPv6 without brackets */
-  uint16_t port;
-  int is_tls;
-} tnk__origin_t;
-
-int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
 
 typedef struct {
   tnk__list_t queue; /* exchanges without a place, in order of starting */

@@ -1,0 +1,50 @@
+#ifndef TNK_NET_NET_H
+#define TNK_NET_NET_H
+
+#include "loop/loop.h"
+#include "net/dns.h"
+
+struct tnk__trust;
+struct tnk__sessions;
+
+#define TNK__NET_READ_SIZE ((size_t)64 * 1024)
+/* Also the most that one TLS record can hold. */
+#define TNK__NET_PLAIN_SIZE ((size_t)16 * 1024)
+
+/* For tests and for the curious. */
+typedef struct {
+  uint64_t n_connected; /* TCP connections made */
+  uint64_t n_handshakes;
+  uint64_t n_resumed; /* of them, from a kept session */
+} tnk__net_counters_t;
+
+/*
+ * What the streams of one service share. Counted: each stream and each name
+ * look-up has a reference until its memory is free, so the owner may drop
+ * its own at any time.
+ */
+typedef struct tnk__net {
+  tnk__loop_t *loop;
+  size_t refs;
+  tnk__dns_t dns;
+  struct tnk__trust *trust; /* read for the first TLS stream */
+  struct tnk__sessions *sessions;
+  /* Reading ends before the next reading begins, so all streams can use the
+   * same two buffers. */
+  uint8_t *read_buf;
+  uint8_t *plain_buf;
+  tnk__net_counters_t counters;
+} tnk__net_t;
+
+/* `ca_file` may be NULL: then SSL_CERT_FILE, then the system's store. TNK_OK
+ * or TNK_ENOMEM; no file is read yet. */
+int tnk__net_new(tnk__net_t **out, tnk__loop_t *loop, const char *ca_file);
+void tnk__net_ref(tnk__net_t *net);
+/* NULL does nothing. */
+void tnk__net_unref(tnk__net_t *net);
+/* Read the certificates now, on this thread, instead of on the pool with the
+ * first TLS stream: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS. About 5 ms for a
+ * system's store. Only before the first stream. */
+int tnk__net_load_trust(tnk__net_t *net);
+
+#endif

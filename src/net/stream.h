@@ -1,0 +1,114 @@
+#ifndef TNK_NET_STREAM_H
+#define TNK_NET_STREAM_H
+
+#include <uv.h>
+
+#include "tnk/common.h"
+
+struct tnk__net;
+
+/* The far end. Two origins are equal when all three parts agree. */
+typedef struct {
+  const char *host; /* a name or an address; IPv6 without brackets */
+  uint16_t port;
+  int is_tls;
+} tnk__origin_t;
+
+/* Host names are compared without regard to case. */
+int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
+
+/* Why a stream ended. */
+typedef struct {
+  /* TNK_OK: the peer ended it in an orderly way. Else one of
+   *   TNK_EDNS, TNK_ECONN (reset, or TLS cut off without a goodbye),
+   *   TNK_ECERT, TNK_ETLS, TNK_ETIMEDOUT (connecting), TNK_ENOMEM */
+  int code;
+  int cause;        /* libuv's or mbedTLS's own code, or 0 */
+  const char *text; /* one sentence, never NULL; valid until on_end returns */
+} tnk__net_error_t;
+
+typedef struct tnk__stream tnk__stream_t;
+
+/*
+ * What a stream tells its owner; never from inside a call of the owner's.
+ * The order is: on_open once, then on_read and on_written in any order, then
+ * on_end once; or on_end alone. The owner may close the stream in any of them,
+ * and only on_closed is called after that. A stream that has ended must still
+ * be closed.
+ */
+typedef struct {
+  /* Connected, and with TLS the handshake is over. */
+  void (*on_open)(tnk__stream_t *stream);
+  /* `data` is valid until the return. */
+  void (*on_read)(tnk__stream_t *stream, const uint8_t *data, size_t n);
+  /* The write is over: the bytes are the owner's again. `cause` is 0, or
+   * libuv's or mbedTLS's reason why it failed. After a failure what the peer
+   * has sent before is still read, until on_end. */
+  void (*on_written)(tnk__stream_t *stream, int cause);
+  void (*on_end)(tnk__stream_t *stream, const tnk__net_error_t *error);
+  /* May be NULL. The memory of the stream is gone, its socket closed. */
+  void (*on_closed)(void *user);
+} tnk__stream_events_t;
+
+/* More than a request needs: its head, and the two parts of its body. */
+#define TNK__STREAM_MAX_BUFS 4
+
+typedef struct {
+  int (*write)(tnk__stream_t *stream, const uv_buf_t *bufs, unsigned n_bufs);
+  uint64_t (*n_sent)(const tnk__stream_t *stream);
+  void (*pause)(tnk__stream_t *stream, int paused);
+  void (*hold_loop)(tnk__stream_t *stream, int hold);
+  void (*close)(tnk__stream_t *stream);
+} tnk__stream_ops_t;
+
+/*
+ * A stream of bytes in both directions: TCP, or TLS over another stream. It
+ * begins to connect when it is opened, and reads as soon as it is open.
+ */
+struct tnk__stream {
+  const tnk__stream_ops_t *ops;
+  const tnk__stream_events_t *events;
+  void *user; /* the owner's */
+};
+
+/* TNK_OK, or TNK_ENOMEM and then there is no stream and no event. The origin
+ * is copied, `events` must stay. When the stream is not open after
+ * `connect_timeout_ms` (name, TCP and TLS together; 0: for ever) it ends with
+ * TNK_ETIMEDOUT. */
+int tnk__stream_open(tnk__stream_t **out, struct tnk__net *net,
+                     const tnk__origin_t *origin, uint64_t connect_timeout_ms,
+                     const tnk__stream_events_t *events, void *user);
+
+/* Write at most TNK__STREAM_MAX_BUFS pieces; one write at a time, from on_open
+ * to on_end. The bytes are borrowed until on_written, or until the stream is
+ * closed; the array is copied. TNK_OK: on_written follows, unless the stream
+ * ends or is closed before. TNK_ECONN: writing has failed before. */
+static inline int tnk__stream_write(tnk__stream_t *stream, const uv_buf_t *bufs,
+                                    unsigned n_bufs) {
+  return stream->ops->write(stream, bufs, n_bufs);
+}
+
+/* How many of the owner's bytes may have left this machine since the stream
+ * was opened. Valid until the stream is closed. */
+static inline uint64_t tnk__stream_n_sent(const tnk__stream_t *stream) {
+  return stream->ops->n_sent(stream);
+}
+
+/* Stop reading, so that the peer is slowed down, or go on. */
+static inline void tnk__stream_pause(tnk__stream_t *stream, int paused) {
+  stream->ops->pause(stream, paused);
+}
+
+/* Whether the stream keeps uv_run() going; it does from the start. An unused
+ * connection must not. */
+static inline void tnk__stream_hold_loop(tnk__stream_t *stream, int hold) {
+  stream->ops->hold_loop(stream, hold);
+}
+
+/* Legal in every state, once. Only on_closed follows; until then the context
+ * is held. Allocates nothing. */
+static inline void tnk__stream_close(tnk__stream_t *stream) {
+  stream->ops->close(stream);
+}
+
+#endif
