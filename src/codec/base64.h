@@ -1,0 +1,16 @@
+#ifndef TNK_CODEC_BASE64_H
+#define TNK_CODEC_BASE64_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* Append `data` in the standard alphabet, padded. Failures stick to `out`. */
+void tnk__base64_write(tnk__buf_t *out, const void *data, size_t n);
+/* Append what the text stands for. Both alphabets are understood; padding may
+ * be missing but not be wrong; blanks, and bits that a byte has no room for,
+ * are TNK_EPROTO. TNK_OK or the buffer's failure otherwise. */
+int tnk__base64_read(tnk__buf_t *out, const char *text, size_t n);
+
+#endif

@@ -1,0 +1,39 @@
+#ifndef TNK_CODEC_ZSTD_H
+#define TNK_CODEC_ZSTD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/*
+ * Decompression in pieces. A peer decides neither how much memory it takes
+ * (windows over 8 MiB are refused) nor how much comes out (`out->max`).
+ *
+ * States: between frames (as after init, when the input may end), inside a
+ * frame, failed for good.
+ */
+typedef struct {
+  struct ZSTD_DCtx_s *ctx; /* made with the first piece */
+  tnk_allocator_t alloc;
+  int inside; /* a frame has begun and not ended */
+  int seen;   /* at least one frame has ended */
+  int err;
+} tnk__unzstd_t;
+
+void tnk__unzstd_init(tnk__unzstd_t *unzstd, const tnk_allocator_t *alloc);
+void tnk__unzstd_deinit(tnk__unzstd_t *unzstd);
+/* Append to `out` what the next piece unpacks to. TNK_OK, TNK_EPROTO,
+ * TNK_ENOMEM, or TNK_ETOOBIG when `out` would pass its ceiling; the first
+ * failure stays. */
+int tnk__unzstd_feed(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
+                     size_t n);
+/* The input is over: TNK_EPROTO unless it held whole frames, at least one. */
+int tnk__unzstd_finish(const tnk__unzstd_t *unzstd);
+
+/* Append `data` as one frame of level 3 with its size in the header. Takes no
+ * state, so it may run on another thread. */
+int tnk__zstd_compress(tnk__buf_t *out, const tnk_allocator_t *alloc,
+                       const void *data, size_t n);
+
+#endif
