@@ -30,7 +30,8 @@ typedef struct tnk__turn {
   /* It is the turn of this one. Must only schedule. */
   void (*ready)(struct tnk__turn *self);
   uint32_t n_open; /* numbers taken and not settled */
-  uint32_t epoch;  /* numbering under which the last one was taken */
+  uint32_t epoch;  /* numbering under which the last one was taken; kept with
+                      the number for tnk__turns_heal() */
 } tnk__turn_t;
 
 #define TNK__TURNS_MAX_HOLES 64
@@ -72,21 +73,22 @@ int tnk__turns_has_turn(const tnk__turns_t *turns, const tnk__turn_t *turn);
 int tnk__turns_take(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t *number);
 /*
  * What became of it: ACCEPTED; NONE (refused, or never sent): free again;
- * UNKNOWN, after all retries: the queue fails, with code err. Returns the
- * queue's error; when it is not TNK_OK for the first time, the owner fails the
- * operation and drains the rest with tnk__turns_next_failed().
+ * UNKNOWN, after all retries: the queue fails, with code err, and so it does
+ * when there are more holes than can be remembered. Returns the queue's error;
+ * when it is not TNK_OK for the first time, the owner fails the operation and
+ * drains the rest with tnk__turns_next_failed().
  */
 int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
                       tnk__effect_t effect, int err);
 /*
  * A submission or its future was refused with "expected N, got M": the server
  * did not count what we counted (TuFT does not count operations that failed).
- * Numbering goes on at `expected` as soon as no number is open. Reports about
- * numbers from before the last such change are ignored. 1 when it will be
- * used, else 0.
+ * Numbering goes on at `expected` as soon as no number is open. `epoch` is the
+ * turn's right after it took the number that is reported on: what was said of
+ * numbers from before the last such change is ignored. 1 when it will be used,
+ * else 0.
  */
-int tnk__turns_heal(tnk__turns_t *turns, const tnk__turn_t *turn,
-                    uint64_t expected);
+int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t expected);
 /* Fail the queue for another reason, such as the end of the session. */
 void tnk__turns_fail(tnk__turns_t *turns, int err);
 /* After a failure: takes the next waiting operation out that has no open
