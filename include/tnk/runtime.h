@@ -17,12 +17,15 @@ extern "C" {
  * Runs on the runtime's thread.
  * @param loop  The runtime's loop, to open services on.
  * @param user  As given to tnk_runtime_post().
+ * Any function of this library may be called, but not tnk_wait().
  * Since: 0.1
  */
 typedef void (*tnk_post_cb)(uv_loop_t *loop, void *user);
 
 /**
  * Start a thread that runs a loop.
+ *
+ * The thread sees the signals that are not blocked in the calling thread.
  *
  * @param[out] out  To be stopped by the caller. NULL on failure.
  * @return TNK_OK, TNK_ENOMEM, or a code of libuv.
@@ -33,8 +36,10 @@ TNK_API int tnk_runtime_start(tnk_runtime_t **out);
 /**
  * Run @p cb on the runtime's thread, soon and in the order of posting.
  *
- * @return TNK_OK; TNK_ECLOSED after tnk_runtime_stop(); TNK_ENOMEM. On
- *         failure @p cb is not called.
+ * @param runtime  Not yet freed: a program that posts from several threads
+ *                 keeps them from doing so after tnk_runtime_stop() returned.
+ * @return TNK_OK; TNK_ECLOSED while tnk_runtime_stop() runs; TNK_ENOMEM;
+ *         TNK_EINVAL for NULL. On failure @p cb is not called.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb,
@@ -42,9 +47,11 @@ TNK_API int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb,
 
 /**
  * Run what was posted, close every service that is still open on the loop,
- * end the thread, and free the runtime. Returns when all that is done.
+ * end the thread, and free the runtime. Returns when all that is done: a
+ * handle of the caller's own on the loop, such as a timer, is waited for if
+ * it keeps a loop alive, and closed if it does not.
  *
- * @param runtime  NULL does nothing.
+ * @param runtime  Invalid once this returned TNK_OK. NULL does nothing.
  * Must not be called from the runtime's own thread: TNK_EREENTRANT, and
  * nothing happens.
  * @return TNK_OK or TNK_EREENTRANT.
