@@ -12,8 +12,10 @@
  *   a hole ends below next - 1, and holes do not touch each other;
  *   n_open is the sum of the n_open of the operations in the queue.
  *
- * A heal waits until nothing is open, because a number's fate is told in
- * terms of the numbering in which it was taken. Then it drops all holes.
+ * A change that the server asks for waits until nothing is open, because a
+ * number's fate is told in terms of the numbering in which it was taken.
+ * Downwards it drops all holes and begins a new epoch; upwards it drops those
+ * that are below.
  */
 
 static tnk__turn_t *turn_of(tnk__list_t *link) {
@@ -184,13 +186,26 @@ static int give_back(tnk__turns_t *turns, uint64_t number) {
   return 1;
 }
 
+static void raise_to_floor(tnk__turns_t *turns) {
+  while (turns->n_holes > 0 && turns->holes[0].last < turns->floor)
+    remove_hole(turns, 0);
+  if (turns->n_holes > 0 && turns->holes[0].first < turns->floor)
+    turns->holes[0].first = turns->floor;
+  if (turns->next < turns->floor)
+    turns->next = turns->floor;
+  turns->floor = 0;
+}
+
 static void heal_if_idle(tnk__turns_t *turns) {
-  if (!turns->has_heal || turns->n_open != 0)
+  if (turns->n_open != 0)
     return;
-  turns->next = turns->heal;
-  turns->n_holes = 0;
-  turns->has_heal = 0;
-  turns->epoch++;
+  if (turns->has_heal) {
+    turns->next = turns->heal;
+    turns->n_holes = 0;
+    turns->has_heal = 0;
+    turns->epoch++;
+  }
+  raise_to_floor(turns);
 }
 
 int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
@@ -213,11 +228,18 @@ int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
   return turns->err;
 }
 
-int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t expected) {
-  if (turns->err != TNK_OK || epoch != turns->epoch)
+int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,
+                    uint64_t expected) {
+  if (turns->err != TNK_OK || epoch != turns->epoch || expected == number)
     return 0;
-  turns->heal = expected;
-  turns->has_heal = 1;
+  if (expected < number) {
+    turns->heal = expected;
+    turns->has_heal = 1;
+  } else {
+    if (expected <= turns->floor)
+      return 0;
+    turns->floor = expected;
+  }
   heal_if_idle(turns);
   return 1;
 }

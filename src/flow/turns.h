@@ -47,6 +47,7 @@ typedef struct {
   size_t n_queued;
   uint64_t next;    /* lowest number never taken, or given back */
   uint64_t heal;    /* what `next` becomes when no number is open */
+  uint64_t floor;   /* then, what is below it is not given out; 0: none */
   uint32_t epoch;   /* counts changes of the numbering by the server */
   uint32_t n_open;  /* numbers taken and not settled, in all */
   uint32_t n_holes; /* ascending and apart from each other */
@@ -81,14 +82,16 @@ int tnk__turns_take(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t *number);
 int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
                       tnk__effect_t effect, int err);
 /*
- * A submission or its future was refused with "expected N, got M": the server
- * did not count what we counted (TuFT does not count operations that failed).
- * Numbering goes on at `expected` as soon as no number is open. `epoch` is the
- * turn's right after it took the number that is reported on: what was said of
- * numbers from before the last such change is ignored. 1 when it will be used,
- * else 0.
+ * The submission of `number`, or its future, was refused with "expected N, got
+ * M", M being our number. A lower N: the server did not count what we counted
+ * (TuFT does not count operations that failed), and numbering goes on at N. A
+ * higher N: what is below it is used, by a repeat of ours or by somebody else.
+ * Either holds as soon as no number is open. `epoch` is the turn's right after
+ * it took the number: what was said of numbers from before the last change
+ * downwards is ignored. 1 when the report changes the numbering, else 0.
  */
-int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t expected);
+int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,
+                    uint64_t expected);
 /* Fail the queue for another reason, such as the end of the session. */
 void tnk__turns_fail(tnk__turns_t *turns, int err);
 /* After a failure: takes the next waiting operation out that has no open
