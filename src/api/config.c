@@ -7,6 +7,7 @@
 #include "api/credentials.h"
 #include "base/alloc.h"
 #include "base/options.h"
+#include "codec/url.h"
 #include "tnk/error.h"
 
 #define DEFAULT_BASE_URL                                                       \
@@ -163,13 +164,25 @@ static int load_key(tnk__config_t *config, int64_t now_s, const char **why) {
   return err;
 }
 
+/* Kept in its normal form, so that equal services have equal texts. */
+static int load_base_url(tnk__config_t *config, const char **why) {
+  tnk_service_options_t *o = &config->options;
+  tnk__url_t url;
+  int err;
+
+  err = tnk__url_parse(&url, &config->arena,
+                       choose(o->base_url, "TINKER_BASE_URL", DEFAULT_BASE_URL),
+                       why);
+  if (err == TNK_OK)
+    o->base_url = url.text;
+  return err;
+}
+
 static int load_texts(tnk__config_t *config) {
   tnk_service_options_t *o = &config->options;
 
-  o->base_url = choose(o->base_url, "TINKER_BASE_URL", DEFAULT_BASE_URL);
   o->project_id = choose(o->project_id, "TINKER_PROJECT_ID", NULL);
-  if (keep(config, &o->base_url) != TNK_OK ||
-      keep(config, &o->project_id) != TNK_OK ||
+  if (keep(config, &o->project_id) != TNK_OK ||
       keep(config, &o->display_name) != TNK_OK ||
       keep(config, &o->ca_file) != TNK_OK)
     return TNK_ENOMEM;
@@ -212,6 +225,8 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
   }
   if (err == TNK_OK)
     err = load_key(config, now_s, &why);
+  if (err == TNK_OK)
+    err = load_base_url(config, &why);
   if (err == TNK_OK)
     err = load_texts(config);
   if (err == TNK_OK)

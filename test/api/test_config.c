@@ -79,6 +79,27 @@ TEST(config_option_wins_over_environment_and_empty_is_unset) {
   tnk__config_deinit(&config);
 }
 
+TEST(A3_base_url_is_kept_in_its_normal_form) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = KEY;
+  options.base_url = "HTTP://Option:80/svc//";
+  CHECK_INT(load(&options), TNK_OK);
+  CHECK_STR(config.options.base_url, "http://option/svc");
+  tnk__config_deinit(&config);
+}
+
+TEST(A21_bad_base_url_is_refused_with_the_reason) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = KEY;
+  options.base_url = "http://me:secret@option";
+  CHECK_INT(load(&options), TNK_EINVAL);
+  CHECK_STR(text, "the base URL holds a user name or password");
+}
+
 TEST(config_tags_are_trimmed_and_unique) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
 
