@@ -1,0 +1,485 @@
+#include "support/mock_server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "support/mock_internal.h"
+#include "support/test.h"
+
+typedef struct delayed {
+  tnk__list_t link;
+  tnk__timer_t timer;
+  mock_request_t *request;
+  int status;
+  char *json;
+} delayed_t;
+
+static char *dup_text(const char *text) {
+  size_t n;
+  char *copy;
+
+  if (text == NULL)
+    return NULL;
+  n = strlen(text) + 1;
+  copy = malloc(n);
+  CHECK(copy != NULL);
+  memcpy(copy, text, n);
+  return copy;
+}
+
+static void free_request(mock_request_t *request) {
+  free(request->text);
+  free(request->headers);
+  free(request);
+}
+
+static void free_rules(tnk__list_t *list) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_pop(list)) != NULL) {
+    mock_rule_t *rule = tnk__container_of(node, mock_rule_t, link);
+    free(rule->method);
+    free(rule->path);
+    free(rule->json);
+    free(rule);
+  }
+}
+
+void mock__release_handle(mock_server_t *server) {
+  if (--server->n_handles > 0)
+    return;
+  for (size_t i = 0; i < server->n_requests; i++)
+    free_request(server->requests[i]);
+  free(server->requests);
+  free_rules(&server->once);
+  free_rules(&server->rules);
+  free(server);
+}
+
+static int matches(const mock_rule_t *rule, const mock_request_t *request) {
+  return (rule->method == NULL || strcmp(rule->method, request->method) == 0) &&
+         (rule->path == NULL || strcmp(rule->path, request->path) == 0);
+}
+
+static void run_rule(const mock_rule_t *rule, mock_request_t *request) {
+  if (rule->handler != NULL)
+    rule->handler(request, rule->user);
+  else
+    mock_reply_json(request, rule->status, rule->json);
+}
+
+void mock__handle(mock_request_t *request) {
+  mock_server_t *server = request->server;
+
+  TNK__LIST_FOREACH_SAFE (node, next, &server->once) {
+    mock_rule_t *rule = tnk__container_of(node, mock_rule_t, link);
+    if (matches(rule, request)) {
+      tnk__list_t used;
+      tnk__list_init(&used);
+      tnk__list_remove(&rule->link);
+      tnk__list_append(&used, &rule->link);
+      run_rule(rule, request);
+      free_rules(&used);
+      return;
+    }
+  }
+  TNK__LIST_FOREACH (node, &server->rules) {
+    const mock_rule_t *rule = tnk__container_of(node, mock_rule_t, link);
+    if (matches(rule, request)) {
+      run_rule(rule, request);
+      return;
+    }
+  }
+  mock_reply_json(request, 404, "{\"detail\":\"the mock has no answer\"}");
+}
+
+/* Answers. */
+
+static mock_conn_t *answerable(mock_request_t *request) {
+  if (request->is_answered || request->is_gone)
+    return NULL;
+  return request->conn;
+}
+
+void mock_raw(mock_request_t *request, const void *data, size_t n) {
+  mock_conn_t *conn = answerable(request);
+
+  if (conn == NULL)
+    return;
+  mock__add(&conn->queue, data, n);
+  mock__flush(conn);
+}
+
+void mock_end(mock_request_t *request, int close) {
+  mock_conn_t *conn = answerable(request);
+
+  if (conn == NULL)
+    return;
+  request->is_answered = 1;
+  conn->ends = 1;
+  conn->close_after |= close;
+  mock__flush(conn);
+}
+
+static int has(const char *headers, const char *name) {
+  for (const char *p = headers; *p != '\0'; p++)
+    if ((p == headers || p[-1] == '\n') &&
+        strncasecmp(p, name, strlen(name)) == 0)
+      return 1;
+  return 0;
+}
+
+static void build(mock_text_t *out, int status, const char *headers,
+                  const void *body, size_t body_len) {
+  char line[64];
+  int n = snprintf(line, sizeof(line), "HTTP/1.1 %d Status\r\n", status);
+
+  mock__add(out, line, (size_t)n);
+  if (headers != NULL)
+    mock__add(out, headers, strlen(headers));
+  if (headers == NULL || (!has(headers, "content-length:") &&
+                          !has(headers, "transfer-encoding:"))) {
+    n = snprintf(line, sizeof(line), "Content-Length: %zu\r\n", body_len);
+    mock__add(out, line, (size_t)n);
+  }
+  mock__add(out, "\r\n", 2);
+  mock__add(out, body, body_len);
+}
+
+void mock_reply(mock_request_t *request, int status, const char *headers,
+                const void *body, size_t body_len) {
+  mock_reply_cut(request, status, headers, body, body_len, SIZE_MAX);
+}
+
+void mock_reply_cut(mock_request_t *request, int status, const char *headers,
+                    const void *body, size_t body_len, size_t n) {
+  mock_text_t out = {NULL, 0, 0};
+  mock_conn_t *conn = answerable(request);
+
+  if (conn == NULL)
+    return;
+  build(&out, status, headers, body, body_len);
+  if (n == SIZE_MAX)
+    n = out.len;
+  else
+    conn->close_after = 1;
+  CHECK(n <= out.len);
+  if (headers != NULL && has(headers, "connection: close"))
+    conn->close_after = 1;
+  mock_raw(request, out.data, n);
+  mock_end(request, 0);
+  free(out.data);
+}
+
+void mock_reply_json(mock_request_t *request, int status, const char *json) {
+  mock_reply(request, status, "Content-Type: application/json\r\n", json,
+             strlen(json));
+}
+
+static void free_delayed(delayed_t *delayed) {
+  tnk__timer_stop(&delayed->timer);
+  tnk__list_remove(&delayed->link);
+  free(delayed->json);
+  free(delayed);
+}
+
+static void on_delay(tnk__timer_t *timer) {
+  delayed_t *delayed = tnk__container_of(timer, delayed_t, timer);
+
+  mock_reply_json(delayed->request, delayed->status, delayed->json);
+  free_delayed(delayed);
+}
+
+void mock_reply_json_after(mock_request_t *request, uint64_t delay_ms,
+                           int status, const char *json) {
+  delayed_t *delayed = calloc(1, sizeof(*delayed));
+
+  CHECK(delayed != NULL);
+  CHECK(request->server->clock != NULL);
+  delayed->request = request;
+  delayed->status = status;
+  delayed->json = dup_text(json);
+  tnk__list_append(&request->server->delayed, &delayed->link);
+  tnk__timer_start_background(request->server->clock, &delayed->timer, delay_ms,
+                              on_delay);
+}
+
+void mock_hold(mock_request_t *request, void *user) {
+  (void)request;
+  (void)user;
+}
+
+void mock_cut(mock_request_t *request, void *user) {
+  (void)user;
+  if (request->conn != NULL)
+    mock__close_conn(request->conn, 0);
+}
+
+void mock_reset(mock_request_t *request, void *user) {
+  (void)user;
+  if (request->conn != NULL)
+    mock__close_conn(request->conn, 1);
+}
+
+static int is_held(const mock_request_t *request) {
+  return request->is_complete && !request->is_answered && !request->is_gone;
+}
+
+size_t mock_release(mock_server_t *server, int status, const char *json) {
+  size_t n_before = server->n_requests;
+  size_t n = 0;
+
+  for (size_t i = 0; i < n_before; i++) {
+    if (is_held(server->requests[i])) {
+      mock_reply_json(server->requests[i], status, json);
+      n++;
+    }
+  }
+  return n;
+}
+
+/* Opening, closing, rules. */
+
+mock_server_t *mock_open(uv_loop_t *uv) {
+  mock_server_t *server = calloc(1, sizeof(*server));
+  struct sockaddr_in address;
+  int size = sizeof(address);
+
+  CHECK(server != NULL);
+  server->uv = uv;
+  server->is_listening = 1;
+  tnk__list_init(&server->once);
+  tnk__list_init(&server->rules);
+  tnk__list_init(&server->conns);
+  tnk__list_init(&server->delayed);
+  CHECK_INT(uv_tcp_init(uv, &server->listener), 0);
+  CHECK_INT(uv_idle_init(uv, &server->spin), 0);
+  server->n_handles = 2;
+  server->listener.data = server;
+  server->spin.data = server;
+  uv_unref((uv_handle_t *)&server->listener);
+  CHECK_INT(uv_ip4_addr("127.0.0.1", 0, &address), 0);
+  CHECK_INT(
+      uv_tcp_bind(&server->listener, (const struct sockaddr *)&address, 0), 0);
+  CHECK_INT(
+      uv_listen((uv_stream_t *)&server->listener, 4096, mock__on_connection),
+      0);
+  CHECK_INT(
+      uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &size),
+      0);
+  server->port = ntohs(address.sin_port);
+  snprintf(server->url, sizeof(server->url), "http://127.0.0.1:%u",
+           (unsigned)server->port);
+  return server;
+}
+
+static void on_handle_closed(uv_handle_t *handle) {
+  mock__release_handle(handle->data);
+}
+
+void mock_stop_listening(mock_server_t *server) {
+  if (server->is_listening)
+    uv_close((uv_handle_t *)&server->listener, on_handle_closed);
+  server->is_listening = 0;
+}
+
+void mock_close(mock_server_t *server) {
+  tnk__list_t *node;
+
+  server->is_closing = 1;
+  while ((node = tnk__list_first(&server->conns)) != NULL)
+    mock__close_conn(tnk__container_of(node, mock_conn_t, link), 0);
+  while ((node = tnk__list_first(&server->delayed)) != NULL)
+    free_delayed(tnk__container_of(node, delayed_t, link));
+  uv_close((uv_handle_t *)&server->spin, on_handle_closed);
+  mock_stop_listening(server);
+}
+
+uint16_t mock_port(const mock_server_t *server) {
+  return server->port;
+}
+
+const char *mock_url(const mock_server_t *server) {
+  return server->url;
+}
+
+static mock_rule_t *new_rule(const char *method, const char *path) {
+  mock_rule_t *rule = calloc(1, sizeof(*rule));
+
+  CHECK(rule != NULL);
+  rule->method = dup_text(method);
+  rule->path = dup_text(path);
+  return rule;
+}
+
+void mock_on(mock_server_t *server, const char *method, const char *path,
+             mock_handler_t handler, void *user) {
+  mock_rule_t *rule = new_rule(method, path);
+
+  rule->handler = handler;
+  rule->user = user;
+  tnk__list_prepend(&server->rules, &rule->link);
+}
+
+void mock_once(mock_server_t *server, const char *method, const char *path,
+               mock_handler_t handler, void *user) {
+  mock_rule_t *rule = new_rule(method, path);
+
+  rule->handler = handler;
+  rule->user = user;
+  tnk__list_append(&server->once, &rule->link);
+}
+
+void mock_json(mock_server_t *server, const char *method, const char *path,
+               int status, const char *json) {
+  mock_rule_t *rule = new_rule(method, path);
+
+  rule->status = status;
+  rule->json = dup_text(json);
+  tnk__list_prepend(&server->rules, &rule->link);
+}
+
+void mock_json_once(mock_server_t *server, const char *method, const char *path,
+                    int status, const char *json) {
+  mock_rule_t *rule = new_rule(method, path);
+
+  rule->status = status;
+  rule->json = dup_text(json);
+  tnk__list_append(&server->once, &rule->link);
+}
+
+/* What came. */
+
+size_t mock_n_requests(const mock_server_t *server) {
+  return server->n_requests;
+}
+
+mock_request_t *mock_request(const mock_server_t *server, size_t i) {
+  CHECK(i < server->n_requests);
+  return server->requests[i];
+}
+
+mock_request_t *mock_find(const mock_server_t *server, const char *method,
+                          const char *path, size_t i) {
+  for (size_t k = 0; k < server->n_requests; k++) {
+    mock_request_t *request = server->requests[k];
+    if ((method == NULL || strcmp(request->method, method) == 0) &&
+        (path == NULL || strcmp(request->path, path) == 0) && i-- == 0)
+      return request;
+  }
+  return NULL;
+}
+
+size_t mock_count(const mock_server_t *server, const char *method,
+                  const char *path) {
+  size_t n = 0;
+
+  while (mock_find(server, method, path, n) != NULL)
+    n++;
+  return n;
+}
+
+size_t mock_n_held(const mock_server_t *server) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < server->n_requests; i++)
+    n += is_held(server->requests[i]) ? 1 : 0;
+  return n;
+}
+
+const char *mock_header(const mock_request_t *request, const char *name) {
+  for (size_t i = 0; i < request->n_headers; i++)
+    if (strcasecmp(request->text + request->headers[2 * i], name) == 0)
+      return request->text + request->headers[2 * i + 1];
+  return NULL;
+}
+
+size_t mock_n_connections(const mock_server_t *server) {
+  return server->n_connections;
+}
+
+size_t mock_n_open(const mock_server_t *server) {
+  return server->n_open;
+}
+
+/* Waiting. */
+
+static void run_once(mock_server_t *server) {
+  if (server->is_listening)
+    uv_ref((uv_handle_t *)&server->listener);
+  uv_run(server->uv, UV_RUN_ONCE);
+  if (server->is_listening)
+    uv_unref((uv_handle_t *)&server->listener);
+}
+
+void mock_wait(mock_server_t *server, size_t n_requests) {
+  while (server->n_requests < n_requests)
+    run_once(server);
+}
+
+void mock_wait_flag(mock_server_t *server, const int *flag, int n) {
+  while (*flag < n)
+    run_once(server);
+}
+
+void mock_wait_open(mock_server_t *server, size_t n_open) {
+  while (server->n_open != n_open)
+    run_once(server);
+}
+
+static void on_spin(uv_idle_t *idle) {
+  (void)idle;
+}
+
+void mock_turns(mock_server_t *server, int n) {
+  uv_idle_start(&server->spin, on_spin);
+  while (n-- > 0)
+    uv_run(server->uv, UV_RUN_NOWAIT);
+  uv_idle_stop(&server->spin);
+}
+
+/* Manners. */
+
+void mock_set_clock(mock_server_t *server, struct tnk__loop *loop) {
+  server->clock = loop;
+}
+
+void mock_set_drip(mock_server_t *server, int drip) {
+  server->drip = drip;
+}
+
+void mock_set_reading(mock_server_t *server, int reading) {
+  server->is_deaf = !reading;
+  TNK__LIST_FOREACH (node, &server->conns) {
+    mock_conn_t *conn = tnk__container_of(node, mock_conn_t, link);
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+    if (reading)
+      mock__start_reading(conn);
+  }
+}
+
+void mock_on_head(mock_server_t *server, mock_handler_t handler, void *user) {
+  server->on_head = handler;
+  server->on_head_user = user;
+}
+
+void mock_close_idle(mock_server_t *server, int reset) {
+  TNK__LIST_FOREACH_SAFE (node, next, &server->conns) {
+    mock_conn_t *conn = tnk__container_of(node, mock_conn_t, link);
+    if (conn->request == NULL)
+      mock__close_conn(conn, reset);
+  }
+}
+
+void mock_write_idle(mock_server_t *server, const char *text) {
+  TNK__LIST_FOREACH (node, &server->conns) {
+    mock_conn_t *conn = tnk__container_of(node, mock_conn_t, link);
+    if (conn->request == NULL) {
+      mock__add(&conn->queue, text, strlen(text));
+      mock__flush(conn);
+    }
+  }
+}

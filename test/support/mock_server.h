@@ -1,0 +1,135 @@
+#ifndef TNK_TEST_SUPPORT_MOCK_SERVER_H
+#define TNK_TEST_SUPPORT_MOCK_SERVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct tnk__loop;
+
+/*
+ * A scripted HTTP/1.1 server on the test's own loop, port chosen by the system.
+ * It records every request and answers as told:
+ *
+ *   mock_server_t *mock = mock_open(&uv);
+ *   mock_json(mock, "POST", "/api/v1/x", 200, "{\"a\":1}");     always
+ *   mock_json_once(mock, "POST", "/api/v1/x", 429, "{}");       first
+ *   mock_on(mock, "POST", "/api/v1/y", handler, user);          by code
+ *   ...
+ *   mock_wait(mock, 2);               until two requests have come
+ *   CHECK_STR(mock_request(mock, 0)->target, "/api/v1/x");
+ *   mock_close(mock);                 the loop must run once more
+ *
+ * A handler answers with one of the mock_reply functions, at once or later: a
+ * request that is not answered is held. What nobody answers gets a 404.
+ *
+ * The server's handles do not keep uv_run() going; its waits do.
+ */
+typedef struct mock_server mock_server_t;
+typedef struct mock_conn mock_conn_t;
+
+/* A request; valid until mock_close(). */
+typedef struct mock_request {
+  const char *method;
+  const char *target; /* with the query */
+  const char *path;   /* without it */
+  const uint8_t *body;
+  size_t body_len;
+  size_t connection; /* the number of its connection, from 0 */
+  int is_complete;   /* 0: only the head has come; see mock_on_head() */
+  int is_answered;
+  int is_gone; /* the connection ended before the answer was complete */
+  mock_server_t *server;
+  /* Private. */
+  mock_conn_t *conn;
+  char *text;
+  size_t *headers;
+  size_t n_headers;
+} mock_request_t;
+
+typedef void (*mock_handler_t)(mock_request_t *request, void *user);
+
+mock_server_t *mock_open(uv_loop_t *uv);
+/* Close all; the memory frees itself in the next turns of the loop. */
+void mock_close(mock_server_t *server);
+uint16_t mock_port(const mock_server_t *server);
+/* "http://127.0.0.1:PORT" */
+const char *mock_url(const mock_server_t *server);
+
+/* Who answers. NULL stands for any method or any path. The `once` forms come
+ * first, in the order they were given, then the latest of the others. */
+void mock_on(mock_server_t *server, const char *method, const char *path,
+             mock_handler_t handler, void *user);
+void mock_once(mock_server_t *server, const char *method, const char *path,
+               mock_handler_t handler, void *user);
+void mock_json(mock_server_t *server, const char *method, const char *path,
+               int status, const char *json);
+void mock_json_once(mock_server_t *server, const char *method, const char *path,
+                    int status, const char *json);
+/* Ready-made handlers; `user` is not used. */
+void mock_hold(mock_request_t *request, void *user);  /* no answer yet */
+void mock_cut(mock_request_t *request, void *user);   /* close in order */
+void mock_reset(mock_request_t *request, void *user); /* as a crash does */
+
+/* Answers. `headers` is lines that end with \r\n, or NULL. A Content-Length is
+ * added unless `headers` frames the body; "Connection: close" there is
+ * obeyed. All do nothing when the request is gone or answered. */
+void mock_reply(mock_request_t *request, int status, const char *headers,
+                const void *body, size_t body_len);
+void mock_reply_json(mock_request_t *request, int status, const char *json);
+/* The same after a time on the clock of mock_set_clock(). */
+void mock_reply_json_after(mock_request_t *request, uint64_t delay_ms,
+                           int status, const char *json);
+/* Only the first n bytes of the answer, head included, then close. */
+void mock_reply_cut(mock_request_t *request, int status, const char *headers,
+                    const void *body, size_t body_len, size_t n);
+/* Bytes as they are. More may follow; mock_end() says that it was all. */
+void mock_raw(mock_request_t *request, const void *data, size_t n);
+void mock_end(mock_request_t *request, int close);
+/* Answer all that are held, in order of their coming; returns how many. */
+size_t mock_release(mock_server_t *server, int status, const char *json);
+
+/* What came. */
+size_t mock_n_requests(const mock_server_t *server);
+mock_request_t *mock_request(const mock_server_t *server, size_t i);
+/* The requests with that method and path (NULL: any): how many, and the i-th
+ * of them or NULL. */
+size_t mock_count(const mock_server_t *server, const char *method,
+                  const char *path);
+mock_request_t *mock_find(const mock_server_t *server, const char *method,
+                          const char *path, size_t i);
+size_t mock_n_held(const mock_server_t *server);
+/* The value of a header by its name in any case, or NULL; of repeats the
+ * first. */
+const char *mock_header(const mock_request_t *request, const char *name);
+/* Connections accepted so far, and open now. */
+size_t mock_n_connections(const mock_server_t *server);
+size_t mock_n_open(const mock_server_t *server);
+
+/* Run the loop until so many requests have come in all. */
+void mock_wait(mock_server_t *server, size_t n_requests);
+/* Run the loop until *flag is at least n. */
+void mock_wait_flag(mock_server_t *server, const int *flag, int n);
+/* Run the loop until so many connections are open. */
+void mock_wait_open(mock_server_t *server, size_t n_open);
+/* Turn the loop n times without waiting. */
+void mock_turns(mock_server_t *server, int n);
+
+/* Manners. */
+void mock_set_clock(mock_server_t *server, struct tnk__loop *loop);
+/* Every answer goes out byte by byte. */
+void mock_set_drip(mock_server_t *server, int drip);
+/* 0: stop reading from all connections, so that requests get stuck. */
+void mock_set_reading(mock_server_t *server, int reading);
+/* Called when a head is in, before the body; the handlers come afterwards
+ * unless it answers. */
+void mock_on_head(mock_server_t *server, mock_handler_t handler, void *user);
+/* Close the connections that have no request on them: in order, or as a
+ * crash does. */
+void mock_close_idle(mock_server_t *server, int reset);
+/* Write to the connections that have no request on them. */
+void mock_write_idle(mock_server_t *server, const char *text);
+/* Accept no further connections; they are refused. */
+void mock_stop_listening(mock_server_t *server);
+
+#endif
