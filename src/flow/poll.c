@@ -53,6 +53,11 @@ static uint64_t paced_ms(tnk__poll_t *poll, uint64_t now_ms) {
   return distance_ms > held_ms ? distance_ms - held_ms : 0;
 }
 
+/* A server cannot ask for polls closer together than ours. */
+static uint64_t longer(uint64_t server_ms, uint64_t ours_ms) {
+  return server_ms > ours_ms ? server_ms : ours_ms;
+}
+
 int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
                    uint64_t server_ms, uint64_t now_ms, uint64_t *delay_ms) {
   *delay_ms = 0;
@@ -62,8 +67,8 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
     return 1;
   case TNK__POLL_429:
   case TNK__POLL_LOST:
-    *delay_ms =
-        server_ms != 0 ? server_ms : tnk__backoff_slow_ms(poll->n_errors);
+    *delay_ms = server_ms != 0 ? longer(server_ms, paced_ms(poll, now_ms))
+                               : tnk__backoff_slow_ms(poll->n_errors);
     poll->n_errors += poll->n_errors < UINT32_MAX;
     return 1;
   case TNK__POLL_METADATA:
@@ -86,8 +91,6 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
     break;
   }
   poll->n_errors = 0;
-  *delay_ms = paced_ms(poll, now_ms);
-  if (server_ms != 0)
-    *delay_ms = server_ms;
+  *delay_ms = longer(server_ms, paced_ms(poll, now_ms));
   return 1;
 }

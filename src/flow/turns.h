@@ -88,7 +88,7 @@ int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
  * higher N: what is below it is used, by a repeat of ours or by somebody else.
  * Either holds as soon as no number is open. `epoch` is the turn's right after
  * it took the number: what was said of numbers from before the last change
- * downwards is ignored. 1 when the report changes the numbering, else 0.
+ * downwards is ignored. 1 when the report is used, else 0.
  */
 int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,
                     uint64_t expected);
