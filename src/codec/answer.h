@@ -53,19 +53,21 @@ typedef enum {
   TNK__ANSWER_FAILED
 } tnk__answer_kind_t;
 
-/* What retrieve_future says. */
+/* What retrieve_future says. Of a 408 in JSON only the two queue members and
+ * retry_after_ms have a meaning. */
 typedef struct {
   tnk__answer_kind_t kind;
-  const char *queue_state;  /* PENDING: the server's word; or NULL */
-  const char *queue_reason; /* PENDING; or NULL */
-  uint64_t retry_after_ms;  /* PENDING; 0: not stated */
+  const char *queue_state;  /* the server's word; or NULL */
+  const char *queue_reason; /* in the server's words; or NULL */
+  uint64_t retry_after_ms;  /* the server's wish; 0: not stated */
   uint64_t result_bytes;    /* METADATA; 0: not stated */
   tnk__failure_t failure;   /* FAILED */
-  const uint8_t *result;    /* RESULT: the body, or a part of it ... */
-  size_t result_len;        /* ... in JSON */
+  /* RESULT: the body itself, or a part of it in the arena. */
+  const uint8_t *result;
+  size_t result_len;
 } tnk__answer_t;
 
-/* Of a 2xx or a 408 in JSON. TNK_EPROTO: not a JSON object. */
+/* TNK_EPROTO: not a JSON object. */
 int tnk__answer_read(tnk__answer_t *out, tnk__arena_t *arena,
                      const uint8_t *body, size_t n);
 
