@@ -1,0 +1,78 @@
+#include "local/lm_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "local/lm_check.h"
+#include "tnk/error.h"
+
+static int refuse(tnk__lm_why_t *why, const char *name, const char *range) {
+  return tnk__lm_refuse(why, TNK_EINVAL, "\"%s\" must be %s", name, range);
+}
+
+static int check(const tnk__lm_t *lm, const tnk_adam_t *p, tnk__lm_why_t *why) {
+  if (lm->config.optimizer != TNK__LM_ADAMW)
+    return tnk__lm_refuse(why, TNK_EINVAL,
+                          "the model was not created for adamw");
+  if (!isfinite(p->learning_rate) || p->learning_rate < 0)
+    return refuse(why, "learning_rate", "at least 0");
+  if (!(p->beta1 >= 0 && p->beta1 < 1))
+    return refuse(why, "beta1", "in [0, 1)");
+  if (!(p->beta2 >= 0 && p->beta2 < 1))
+    return refuse(why, "beta2", "in [0, 1)");
+  if (!isfinite(p->eps) || p->eps <= 0)
+    return refuse(why, "eps", "above 0");
+  if (!isfinite(p->weight_decay) || p->weight_decay < 0)
+    return refuse(why, "weight_decay", "at least 0");
+  if (!isfinite(p->grad_clip_norm) || p->grad_clip_norm < 0)
+    return refuse(why, "grad_clip_norm", "at least 0");
+  return TNK_OK;
+}
+
+double tnk__lm_clip(tnk__lm_t *lm, double limit) {
+  double sum = 0;
+  double norm;
+  size_t i;
+
+  for (i = 0; i < lm->n_params; i++)
+    sum += (double)lm->grad[i] * (double)lm->grad[i];
+  norm = sqrt(sum);
+  if (limit > 0 && norm > limit)
+    for (i = 0; i < lm->n_params; i++)
+      lm->grad[i] *= (float)(limit / norm);
+  return norm;
+}
+
+int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
+                       tnk__lm_step_t *out, tnk__lm_why_t *why) {
+  const float b1 = (float)params->beta1;
+  const float b2 = (float)params->beta2;
+  float *value = lm->param[PARAM_VALUE];
+  float *m = lm->param[PARAM_MOMENT1];
+  float *v = lm->param[PARAM_MOMENT2];
+  float rate;
+  float keep;
+  float root;
+  float eps = (float)params->eps;
+  size_t i;
+  int err = check(lm, params, why);
+
+  if (err != TNK_OK)
+    return err;
+  tnk__lm_factor_grads(lm);
+  out->grad_norm = tnk__lm_clip(lm, params->grad_clip_norm);
+  out->step = ++lm->n_steps;
+  rate = (float)(params->learning_rate /
+                 (1 - pow(params->beta1, (double)lm->n_steps)));
+  root = (float)(1 / sqrt(1 - pow(params->beta2, (double)lm->n_steps)));
+  keep = (float)(1 - params->learning_rate * params->weight_decay);
+  for (i = 0; i < lm->n_params; i++) {
+    float g = lm->grad[i];
+    m[i] = b1 * m[i] + (1 - b1) * g;
+    v[i] = b2 * v[i] + (1 - b2) * g * g;
+    value[i] = value[i] * keep - rate * m[i] / (sqrtf(v[i]) * root + eps);
+  }
+  tnk__lm_zero_grad(lm);
+  tnk__lm_merge(lm);
+  return TNK_OK;
+}

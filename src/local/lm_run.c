@@ -1,0 +1,160 @@
+#include "local/lm_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "local/lm_loss.h"
+#include "local/lm_math.h"
+#include "tnk/error.h"
+
+enum { BLOCK = TNK__LM_BLOCK };
+
+int tnk__lm_reserve(tnk__lm_t *lm, size_t n_tokens) {
+  const size_t n = (n_tokens + BLOCK - 1) / BLOCK;
+
+  while (lm->n_reserved < n) {
+    size_t i = lm->n_reserved;
+    /* What the first of the two got stays for the next try. */
+    if (lm->blocks[i] == NULL)
+      lm->blocks[i] = tnk__calloc(lm->alloc, 1, sizeof(*lm->blocks[i]));
+    if (lm->saved[i] == NULL)
+      lm->saved[i] = tnk__malloc(lm->alloc, sizeof(*lm->saved[i]));
+    if (lm->blocks[i] == NULL || lm->saved[i] == NULL)
+      return TNK_ENOMEM;
+    lm->n_reserved++;
+  }
+  return TNK_OK;
+}
+
+static int reserve_slope(tnk__lm_t *lm, size_t n) {
+  float *slope;
+
+  if (n <= lm->slope_size)
+    return TNK_OK;
+  slope = tnk__alloc_array(lm->alloc, n, sizeof(*slope));
+  if (slope == NULL)
+    return TNK_ENOMEM;
+  tnk__free(lm->alloc, lm->slope);
+  lm->slope = slope;
+  lm->slope_size = n;
+  return TNK_OK;
+}
+
+static int in_vocabulary(int64_t id) {
+  return id >= 0 && id < TNK__LM_VOCAB;
+}
+
+/* Logprobs of a chunk's targets; that of an id which only pads is 0. */
+static void target_logprobs(tnk__lm_chunk_t *chunk, const int64_t *targets,
+                            size_t n, size_t n_targets, float *logprobs) {
+  float e[TNK__LM_LOGITS];
+  size_t i;
+  size_t k;
+
+  for (i = 0; i < n; i++) {
+    float max;
+    float sum;
+    float log_sum;
+    tnk__lm_softmax(e, chunk->logits[i], &max, &sum, &log_sum);
+    for (k = 0; k < n_targets; k++) {
+      int64_t id = targets[i * n_targets + k];
+      logprobs[i * n_targets + k] =
+          in_vocabulary(id) ? (chunk->logits[i][id] - max) - log_sum : 0;
+    }
+  }
+}
+
+/* Put the gradients of a chunk's logits in their place. */
+static void logit_grads(tnk__lm_chunk_t *chunk, const int64_t *targets,
+                        const float *slope, size_t n, size_t n_targets) {
+  float e[TNK__LM_LOGITS];
+  size_t i;
+  size_t k;
+
+  for (i = 0; i < n; i++) {
+    float *logits = chunk->logits[i];
+    float total = 0;
+    float max;
+    float sum;
+    float log_sum;
+    tnk__lm_softmax(e, logits, &max, &sum, &log_sum);
+    for (k = 0; k < n_targets; k++)
+      total += slope[i * n_targets + k];
+    for (k = 0; k < TNK__LM_LOGITS; k++)
+      logits[k] = -total * (e[k] / sum);
+    for (k = 0; k < n_targets; k++)
+      if (in_vocabulary(targets[i * n_targets + k]))
+        logits[targets[i * n_targets + k]] += slope[i * n_targets + k];
+  }
+}
+
+static size_t rows_of(size_t index, size_t n_tokens) {
+  size_t left = n_tokens - index * BLOCK;
+
+  return left < BLOCK ? left : BLOCK;
+}
+
+static void forward(tnk__lm_t *lm, const tnk__lm_datum_t *datum,
+                    float *logprobs) {
+  const size_t n_blocks = (datum->n_tokens + BLOCK - 1) / BLOCK;
+  const size_t k = datum->n_targets;
+  size_t b;
+
+  for (b = 0; b < n_blocks; b++) {
+    size_t n = rows_of(b, datum->n_tokens);
+    tnk__lm_chunk_t *chunk = &lm->saved[b]->chunk;
+    tnk__lm_forward(lm->base, lm->w, lm->blocks, chunk, lm->scratch,
+                    datum->tokens + b * BLOCK, b * BLOCK, n);
+    target_logprobs(chunk, datum->targets + b * BLOCK * k, n, k,
+                    logprobs + b * BLOCK * k);
+  }
+}
+
+static void backward(tnk__lm_t *lm, const tnk__lm_datum_t *datum) {
+  const size_t n_blocks = (datum->n_tokens + BLOCK - 1) / BLOCK;
+  const size_t n_last = rows_of(n_blocks - 1, datum->n_tokens);
+  const tnk__lm_back_t back = {
+      lm->base,
+      lm->wt,
+      lm->g,
+      {lm->config.train_attn, lm->config.train_mlp, lm->config.train_unembed},
+      lm->blocks,
+      lm->saved,
+      lm->back_scratch};
+  const size_t k = datum->n_targets;
+  size_t b;
+  size_t l;
+
+  /* A value left by an earlier pass meets a probability of 0 below, which
+   * only makes 0 of it when it is finite. */
+  for (l = 0; l < TNK__LM_LAYERS; l++)
+    memset(lm->blocks[n_blocks - 1]->v[l][0] + n_last * TNK__LM_DIM, 0,
+           (BLOCK - n_last) * TNK__LM_DIM * sizeof(float));
+  for (b = 0; b < n_blocks; b++) {
+    memset(lm->saved[b]->dk, 0, sizeof(lm->saved[b]->dk));
+    memset(lm->saved[b]->dv, 0, sizeof(lm->saved[b]->dv));
+  }
+  for (b = n_blocks; b-- > 0;) {
+    size_t n = rows_of(b, datum->n_tokens);
+    logit_grads(&lm->saved[b]->chunk, datum->targets + b * BLOCK * k,
+                lm->slope + b * BLOCK * k, n, k);
+    tnk__lm_backward(&back, b, n);
+  }
+}
+
+int tnk__lm_run(tnk__lm_t *lm, const tnk__lm_loss_t *loss,
+                const tnk__lm_datum_t *datum, int with_gradients,
+                float *logprobs, double *loss_sum) {
+  int err = tnk__lm_reserve(lm, datum->n_tokens);
+
+  if (err == TNK_OK)
+    err = reserve_slope(lm, datum->n_tokens * datum->n_targets);
+  if (err != TNK_OK)
+    return err;
+  forward(lm, datum, logprobs);
+  *loss_sum += tnk__lm_loss(loss, datum, logprobs, lm->slope);
+  if (with_gradients)
+    backward(lm, datum);
+  return TNK_OK;
+}
