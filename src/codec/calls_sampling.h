@@ -24,7 +24,7 @@ int tnk__join_sampling_read(uint64_t *client_counter, const uint8_t *body,
 
 /* Answer of GET samplers/{id}. */
 typedef struct {
-  const char *sampler_id;
+  const char *sampler_id; /* or NULL */
   const char *base_model;
   const char *model_path; /* or NULL */
 } tnk__sampler_t;
