@@ -8,14 +8,14 @@
 
 /*
  * Decompression in pieces. A peer decides neither how much memory it takes
- * (windows over 8 MiB are refused) nor how much comes out (`out->max`).
+ * (windows over 8 MiB are TNK_ETOOBIG) nor how much comes out (`out->max`).
  *
  * States: between frames (as after init, when the input may end), inside a
  * frame, failed for good.
  */
 typedef struct {
   struct ZSTD_DCtx_s *ctx; /* made with the first piece */
-  tnk_allocator_t alloc;
+  const tnk_allocator_t *alloc;
   int inside; /* a frame has begun and not ended */
   int seen;   /* at least one frame has ended */
   int err;
@@ -31,8 +31,9 @@ int tnk__unzstd_feed(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
 /* The input is over: TNK_EPROTO unless it held whole frames, at least one. */
 int tnk__unzstd_finish(const tnk__unzstd_t *unzstd);
 
-/* Append `data` as one frame of level 3 with its size in the header. Takes no
- * state, so it may run on another thread. */
+/* Append `data` as one frame of level 3 with its size in the header. There must
+ * be room for the worst case, a little more than n. Keeps no state, so it may
+ * run on another thread. TNK_OK or what stuck to `out`. */
 int tnk__zstd_compress(tnk__buf_t *out, const tnk_allocator_t *alloc,
                        const void *data, size_t n);
 

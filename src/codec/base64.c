@@ -1,0 +1,87 @@
+#include "codec/base64.h"
+
+#include "tnk/error.h"
+
+static const char alphabet[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static char digit(uint32_t bits) {
+  return alphabet[bits & 63];
+}
+
+void tnk__base64_write(tnk__buf_t *out, const void *data, size_t n) {
+  const uint8_t *in = data;
+  uint8_t *at;
+  size_t i;
+
+  if (out->err == TNK_OK && n > SIZE_MAX / 4 * 3 - 3)
+    out->err = TNK_ETOOBIG;
+  at = tnk__buf_reserve(out, out->err == TNK_OK ? (n + 2) / 3 * 4 : 0);
+  if (at == NULL || out->err != TNK_OK)
+    return;
+  for (i = 0; i < n; i += 3) {
+    size_t left = n - i;
+    uint32_t bits = (uint32_t)in[i] << 16;
+    if (left > 1)
+      bits |= (uint32_t)in[i + 1] << 8;
+    if (left > 2)
+      bits |= in[i + 2];
+    *at++ = (uint8_t)digit(bits >> 18);
+    *at++ = (uint8_t)digit(bits >> 12);
+    *at++ = (uint8_t)(left > 1 ? digit(bits >> 6) : '=');
+    *at++ = (uint8_t)(left > 2 ? digit(bits) : '=');
+  }
+  out->len += (n + 2) / 3 * 4;
+}
+
+/* 0..63, or -1. */
+static int value(char c) {
+  if (c >= 'A' && c <= 'Z')
+    return c - 'A';
+  if (c >= 'a' && c <= 'z')
+    return c - 'a' + 26;
+  if (c >= '0' && c <= '9')
+    return c - '0' + 52;
+  if (c == '+' || c == '-')
+    return 62;
+  return c == '/' || c == '_' ? 63 : -1;
+}
+
+/* Digits before the padding; SIZE_MAX when the padding is wrong. */
+static size_t count_digits(const char *text, size_t n) {
+  size_t digits = n;
+
+  while (digits > 0 && text[digits - 1] == '=')
+    digits--;
+  if (n - digits > 2 || (n != digits && n % 4 != 0) || digits % 4 == 1)
+    return SIZE_MAX;
+  return digits;
+}
+
+int tnk__base64_read(tnk__buf_t *out, const char *text, size_t n) {
+  size_t digits = count_digits(text, n);
+  size_t size = digits / 4 * 3 + digits % 4 * 3 / 4;
+  uint32_t bits = 0;
+  uint8_t *at;
+  size_t i;
+
+  if (digits == SIZE_MAX)
+    return TNK_EPROTO;
+  at = tnk__buf_reserve(out, size);
+  if (at == NULL)
+    return out->err;
+  for (i = 0; i < digits; i++) {
+    int v = value(text[i]);
+    if (v < 0)
+      return TNK_EPROTO;
+    bits = bits << 6 | (uint32_t)v;
+    /* The second, third and fourth digit of a group complete a byte each. */
+    if (i % 4 != 0)
+      *at++ = (uint8_t)(bits >> (6 - 2 * (i % 4)));
+  }
+  if ((digits % 4 == 2 && (bits & 15) != 0) ||
+      (digits % 4 == 3 && (bits & 3) != 0))
+    return TNK_EPROTO;
+  out->len += size;
+  return TNK_OK;
+}

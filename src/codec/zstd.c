@@ -1,0 +1,156 @@
+/* The experimental part of zstd's interface has the hooks for an allocator. */
+#define ZSTD_STATIC_LINKING_ONLY
+
+#include "codec/zstd.h"
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "base/alloc.h"
+#include "tnk/error.h"
+
+enum {
+  WINDOW_LOG = 23,        /* 8 MiB, what RFC 9659 lets a sender of HTTP use */
+  STEP_SIZE = 128 * 1024, /* room asked for at once */
+  LEVEL = 3
+};
+
+static void *hook_alloc(void *user, size_t size) {
+  return tnk__malloc(user, size);
+}
+
+static void hook_free(void *user, void *ptr) {
+  tnk__free(user, ptr);
+}
+
+/* zstd hands `opaque` back as it is; nobody writes through it. */
+static ZSTD_customMem hooks(const tnk_allocator_t *alloc) {
+  union {
+    const tnk_allocator_t *in;
+    void *out;
+  } opaque = {.in = alloc};
+
+  return (ZSTD_customMem){hook_alloc, hook_free, opaque.out};
+}
+
+static int translate(size_t ret) {
+  switch (ZSTD_getErrorCode(ret)) {
+  case ZSTD_error_memory_allocation:
+    return TNK_ENOMEM;
+  case ZSTD_error_frameParameter_windowTooLarge:
+    return TNK_ETOOBIG;
+  default:
+    return TNK_EPROTO;
+  }
+}
+
+void tnk__unzstd_init(tnk__unzstd_t *unzstd, const tnk_allocator_t *alloc) {
+  *unzstd = (tnk__unzstd_t){.alloc = alloc};
+}
+
+void tnk__unzstd_deinit(tnk__unzstd_t *unzstd) {
+  ZSTD_freeDCtx(unzstd->ctx);
+  unzstd->ctx = NULL;
+}
+
+static int make_ctx(tnk__unzstd_t *unzstd) {
+  if (unzstd->ctx != NULL)
+    return TNK_OK;
+  unzstd->ctx = ZSTD_createDCtx_advanced(hooks(unzstd->alloc));
+  if (unzstd->ctx == NULL)
+    return TNK_ENOMEM;
+  return ZSTD_isError(ZSTD_DCtx_setParameter(unzstd->ctx, ZSTD_d_windowLogMax,
+                                             WINDOW_LOG))
+             ? TNK_EINTERNAL
+             : TNK_OK;
+}
+
+/* Where the next output goes. When the ceiling is reached, one byte of room
+ * elsewhere tells whether more would come. */
+static int make_room(ZSTD_outBuffer *room, tnk__buf_t *out, uint8_t *spare) {
+  size_t left = out->max - out->len;
+  size_t size = left < STEP_SIZE ? left : STEP_SIZE;
+
+  *room = (ZSTD_outBuffer){spare, 1, 0};
+  if (size == 0)
+    return TNK_OK;
+  room->dst = tnk__buf_reserve(out, size);
+  room->size = size;
+  return room->dst != NULL ? TNK_OK : out->err;
+}
+
+static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
+  ZSTD_outBuffer room;
+  uint8_t spare;
+  int err;
+
+  do {
+    size_t ret;
+    err = make_room(&room, out, &spare);
+    if (err != TNK_OK)
+      return err;
+    ret = ZSTD_decompressStream(unzstd->ctx, &room, in);
+    if (ZSTD_isError(ret))
+      return translate(ret);
+    if (room.dst == &spare && room.pos > 0)
+      return TNK_ETOOBIG;
+    out->len += room.pos;
+    unzstd->inside = ret != 0;
+    unzstd->seen |= ret == 0;
+    /* A full buffer means that output may be waiting inside zstd. */
+  } while (in->pos < in->size || (unzstd->inside && room.pos == room.size));
+  return TNK_OK;
+}
+
+int tnk__unzstd_feed(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
+                     size_t n) {
+  ZSTD_inBuffer in = {data, n, 0};
+
+  if (unzstd->err != TNK_OK || n == 0)
+    return unzstd->err;
+  if (out->err != TNK_OK)
+    return out->err;
+  unzstd->err = make_ctx(unzstd);
+  if (unzstd->err == TNK_OK)
+    unzstd->err = unpack(unzstd, out, &in);
+  return unzstd->err;
+}
+
+int tnk__unzstd_finish(const tnk__unzstd_t *unzstd) {
+  if (unzstd->err != TNK_OK)
+    return unzstd->err;
+  return unzstd->seen && !unzstd->inside ? TNK_OK : TNK_EPROTO;
+}
+
+static int compress(tnk__buf_t *out, ZSTD_CCtx *ctx, const void *data,
+                    size_t n) {
+  size_t bound = ZSTD_compressBound(n);
+  uint8_t *room;
+  size_t ret;
+
+  if (ZSTD_isError(bound))
+    return TNK_ETOOBIG;
+  room = tnk__buf_reserve(out, bound);
+  if (room == NULL)
+    return out->err;
+  ret = ZSTD_compressCCtx(ctx, room, bound, data, n, LEVEL);
+  if (ZSTD_isError(ret))
+    return translate(ret) == TNK_ENOMEM ? TNK_ENOMEM : TNK_EINTERNAL;
+  out->len += ret;
+  return TNK_OK;
+}
+
+int tnk__zstd_compress(tnk__buf_t *out, const tnk_allocator_t *alloc,
+                       const void *data, size_t n) {
+  ZSTD_CCtx *ctx;
+  int err = TNK_ENOMEM;
+
+  if (out->err != TNK_OK)
+    return out->err;
+  ctx = ZSTD_createCCtx_advanced(hooks(alloc));
+  if (ctx != NULL)
+    err = compress(out, ctx, data, n);
+  ZSTD_freeCCtx(ctx);
+  out->err = err;
+  return err;
+}
