@@ -1,8 +1,7 @@
 #ifndef TNK_CODEC_RESULTS_H
 #define TNK_CODEC_RESULTS_H
 
-#include "base/arena.h"
-#include "tnk/result.h"
+#include "codec/metrics.h"
 
 /*
  * What stands behind the result types of tnk/result.h. Each result is one
@@ -17,20 +16,6 @@
  * one in effect.
  */
 
-typedef struct {
-  const char *key;
-  double value;
-  uint64_t hash; /* the exact number behind value, when is_hash */
-  int is_hash;
-} tnk__metric_t;
-
-struct tnk_metrics {
-  tnk__metric_t *items;         /* in the server's order, no key twice */
-  const tnk__metric_t **by_key; /* the same, sorted */
-  size_t n;
-  tnk__arena_t arena; /* empty when the metrics are part of a pass */
-};
-
 /* A tensor of an output, under the server's name for it. */
 typedef struct {
   const char *name;
@@ -42,14 +27,6 @@ typedef struct {
   const tnk__field_t *fields;
   size_t n_fields;
 } tnk__output_t;
-
-/* What the caller of a decoder should log, in order of finding. The rest is
- * dropped when there are very many. */
-enum { TNK__MAX_WARNINGS = 16 };
-typedef struct {
-  const char *text[TNK__MAX_WARNINGS]; /* sentences, without keys' values */
-  size_t n;
-} tnk__warnings_t;
 
 struct tnk_pass {
   tnk_metrics_t metrics;
