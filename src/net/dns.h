@@ -6,8 +6,6 @@
 #include "base/list.h"
 #include "loop/loop.h"
 
-struct tnk__net;
-
 #define TNK__DNS_MAX_ADDRESSES 8
 #define TNK__DNS_MAX_HOST 253 /* bytes in a name, by RFC 1035 */
 
@@ -32,22 +30,27 @@ typedef struct tnk__dns_query {
 /* Answers are kept for a short while; questions for the same name that come
  * in the meantime share one look-up. */
 typedef struct {
+  tnk__loop_t *loop;
   tnk__list_t entries; /* latest use first */
   size_t n_entries;
   size_t n_lookups; /* questions put to the system */
 } tnk__dns_t;
 
-void tnk__dns_init(tnk__dns_t *dns);
-/* What is under way goes on by itself, with nobody waiting for it. */
-void tnk__dns_deinit(struct tnk__net *net);
-void tnk__dns_resolve(struct tnk__net *net, tnk__dns_query_t *query,
+void tnk__dns_init(tnk__dns_t *dns, tnk__loop_t *loop);
+/* Nobody may be waiting. What is under way goes on by itself. */
+void tnk__dns_deinit(tnk__dns_t *dns);
+void tnk__dns_resolve(tnk__dns_t *dns, tnk__dns_query_t *query,
                       const char *host, void (*done)(tnk__dns_query_t *self));
 void tnk__dns_cancel(tnk__dns_query_t *query);
 /* That address answered: try it first from now on. */
-void tnk__dns_prefer(struct tnk__net *net, const char *host,
+void tnk__dns_prefer(tnk__dns_t *dns, const char *host,
                      const tnk__address_t *address);
 /* No address answered: ask again next time. */
-void tnk__dns_forget(struct tnk__net *net, const char *host);
+void tnk__dns_forget(tnk__dns_t *dns, const char *host);
+
+/* Tests: as if the system had given this answer now. */
+int tnk__dns_learn(tnk__dns_t *dns, const char *host,
+                   const tnk__address_t *addresses, size_t n);
 
 /* 1 when `host` is an IPv4 or IPv6 address in text; fills `out`. */
 int tnk__address_parse(tnk__address_t *out, const char *host);

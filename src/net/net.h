@@ -19,9 +19,8 @@ typedef struct {
 } tnk__net_counters_t;
 
 /*
- * What the streams of one service share. Counted: each stream and each name
- * look-up has a reference until its memory is free, so the owner may drop
- * its own at any time.
+ * What the streams of one service share. Counted: each stream has a reference
+ * until its memory is free, so the owner may drop its own at any time.
  */
 typedef struct tnk__net {
   tnk__loop_t *loop;

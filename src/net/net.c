@@ -1,0 +1,52 @@
+#include "net/net.h"
+
+#include "base/alloc.h"
+#include "net/sessions.h"
+#include "net/trust.h"
+#include "tnk/error.h"
+
+static void release_parts(tnk__net_t *net) {
+  const tnk_allocator_t *alloc = &net->loop->alloc;
+
+  tnk__dns_deinit(&net->dns);
+  tnk__trust_free(net->trust);
+  tnk__sessions_free(net->sessions);
+  tnk__free(alloc, net->read_buf);
+  tnk__free(alloc, net->plain_buf);
+  tnk__free(alloc, net);
+}
+
+int tnk__net_new(tnk__net_t **out, tnk__loop_t *loop, const char *ca_file) {
+  const tnk_allocator_t *alloc = &loop->alloc;
+  tnk__net_t *net = tnk__calloc(alloc, 1, sizeof(*net));
+
+  *out = NULL;
+  if (net == NULL)
+    return TNK_ENOMEM;
+  net->loop = loop;
+  net->refs = 1;
+  tnk__dns_init(&net->dns, loop);
+  net->read_buf = tnk__malloc(alloc, TNK__NET_READ_SIZE);
+  net->plain_buf = tnk__malloc(alloc, TNK__NET_PLAIN_SIZE);
+  if (net->read_buf == NULL || net->plain_buf == NULL ||
+      tnk__trust_new(&net->trust, loop, ca_file) != TNK_OK ||
+      tnk__sessions_new(&net->sessions, loop) != TNK_OK) {
+    release_parts(net);
+    return TNK_ENOMEM;
+  }
+  *out = net;
+  return TNK_OK;
+}
+
+void tnk__net_ref(tnk__net_t *net) {
+  net->refs++;
+}
+
+void tnk__net_unref(tnk__net_t *net) {
+  if (net != NULL && --net->refs == 0)
+    release_parts(net);
+}
+
+int tnk__net_load_trust(tnk__net_t *net) {
+  return tnk__trust_load(net->trust);
+}

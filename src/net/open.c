@@ -1,0 +1,14 @@
+/* Apart from stream.c, because the kinds of streams know their interface, and
+ * the interface does not know them. */
+#include "net/stream.h"
+
+#include "net/tcp.h"
+#include "net/tls.h"
+
+int tnk__stream_open(tnk__stream_t **out, struct tnk__net *net,
+                     const tnk__origin_t *origin, uint64_t connect_timeout_ms,
+                     const tnk__stream_events_t *events, void *user) {
+  if (origin->is_tls)
+    return tnk__tls_open(out, net, origin, connect_timeout_ms, events, user);
+  return tnk__tcp_open(out, net, origin, connect_timeout_ms, events, user);
+}

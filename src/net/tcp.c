@@ -1,0 +1,430 @@
+#include "net/tcp.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "tnk/error.h"
+
+/*
+ * RESOLVING: the name is being looked up.
+ * CONNECTING: one or more sockets try the addresses in order; the next one
+ *   starts when one fails, or ATTEMPT_MS after the one before it.
+ * OPEN: `socket` is the first that connected; the others are closed.
+ * ENDED: on_end was told; nothing is called any more but on_closed.
+ * CLOSING: by the owner, from any state. When the last socket is gone the
+ *   memory is freed and on_closed is called.
+ *
+ * Only libuv's callbacks, timers and deferred calls call out. Memory is freed
+ * in a callback of its own, so after calling out it is enough to look at the
+ * state again.
+ */
+typedef enum { RESOLVING, CONNECTING, OPEN, ENDED, CLOSING } state_t;
+
+enum { ATTEMPT_MS = 250, KEEPALIVE_S = 30 };
+
+struct tcp;
+
+typedef struct {
+  tnk__list_t link; /* in the stream's `attempts` while connecting */
+  uv_tcp_t handle;
+  uv_connect_t req;
+  struct tcp *tcp;
+  size_t address;
+} socket_t;
+
+typedef struct tcp {
+  tnk__stream_t base;
+  tnk__net_t *net;
+  state_t state;
+  tnk__dns_query_t query;
+  tnk__timer_t deadline;
+  tnk__timer_t next; /* when to try one more address */
+  uint64_t connect_timeout_ms;
+  tnk__list_t attempts;
+  size_t n_sockets; /* that libuv knows */
+  size_t n_tried;   /* addresses */
+  int cause;        /* why the last attempt failed */
+  socket_t *socket;
+  uv_write_t write;
+  size_t n_writing; /* bytes that uv_write() was given */
+  uint64_t n_sent;  /* before them */
+  int is_writing;
+  int write_error; /* of the first write that failed */
+  int paused;
+  int hold;
+  tnk__deferred_t written;
+  tnk__deferred_t gone;
+  uint16_t port;
+  char host[TNK__DNS_MAX_HOST + 1];
+} tcp_t;
+
+static tcp_t *tcp_of(const tnk__stream_t *stream) {
+  return tnk__container_of(stream, tcp_t, base);
+}
+
+/* Free what is left, when libuv has let go of it all. */
+static void finish(tcp_t *tcp) {
+  tnk__net_t *net = tcp->net;
+  tnk__loop_t *loop = net->loop;
+  void (*on_closed)(void *) = tcp->base.events->on_closed;
+  void *user = tcp->base.user;
+
+  tnk__free(&loop->alloc, tcp);
+  tnk__net_unref(net);
+  if (on_closed != NULL)
+    on_closed(user);
+  tnk__loop_release(loop);
+}
+
+static void on_gone(tnk__deferred_t *call) {
+  finish(tnk__container_of(call, tcp_t, gone));
+}
+
+static void on_socket_closed(uv_handle_t *handle) {
+  socket_t *socket = handle->data;
+  tcp_t *tcp = socket->tcp;
+
+  tnk__free(&tcp->net->loop->alloc, socket);
+  if (--tcp->n_sockets == 0 && tcp->state == CLOSING)
+    finish(tcp);
+}
+
+static void socket_close(socket_t *socket) {
+  tnk__list_remove(&socket->link);
+  uv_close((uv_handle_t *)&socket->handle, on_socket_closed);
+}
+
+static void close_attempts(tcp_t *tcp) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(&tcp->attempts)) != NULL)
+    socket_close(tnk__container_of(node, socket_t, link));
+}
+
+/* Leave the states before OPEN, whichever it is. */
+static void stop_connecting(tcp_t *tcp) {
+  tnk__timer_stop(&tcp->deadline);
+  tnk__timer_stop(&tcp->next);
+  tnk__dns_cancel(&tcp->query);
+  close_attempts(tcp);
+}
+
+static void end(tcp_t *tcp, int code, int cause, const char *what) {
+  char text[TNK__MAX_ERROR_TEXT];
+  const tnk__net_error_t error = {code, cause, text};
+
+  stop_connecting(tcp);
+  tnk__defer_cancel(&tcp->written);
+  if (tcp->socket != NULL)
+    uv_read_stop((uv_stream_t *)&tcp->socket->handle);
+  tcp->state = ENDED;
+  snprintf(text, sizeof(text), "%s %s port %u%s%s", what, tcp->host,
+           (unsigned)tcp->port, cause != 0 ? ": " : "",
+           cause != 0 ? uv_strerror(cause) : "");
+  tcp->base.events->on_end(&tcp->base, &error);
+}
+
+static void on_deadline(tnk__timer_t *timer) {
+  tcp_t *tcp = tnk__container_of(timer, tcp_t, deadline);
+
+  end(tcp, TNK_ETIMEDOUT, UV_ETIMEDOUT,
+      tcp->state == RESOLVING ? "looking up" : "connecting to");
+}
+
+static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
+  socket_t *socket = handle->data;
+
+  (void)hint;
+  *buf = uv_buf_init((char *)socket->tcp->net->read_buf,
+                     (unsigned)TNK__NET_READ_SIZE);
+}
+
+static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
+  socket_t *socket = handle->data;
+  tcp_t *tcp = socket->tcp;
+
+  if (n > 0) {
+    tcp->net->loop->counters.n_bytes_received += (uint64_t)n;
+    tcp->base.events->on_read(&tcp->base, (const uint8_t *)buf->base,
+                              (size_t)n);
+  } else if (n == UV_EOF) {
+    end(tcp, TNK_OK, 0, "connection ended by");
+  } else if (n < 0) {
+    end(tcp, TNK_ECONN, (int)n, "connection lost to");
+  }
+}
+
+/* Starting twice is no fault, and nothing else can fail on a socket that is
+ * connected and not closing. */
+static void start_reading(tcp_t *tcp) {
+  if (tcp->state == OPEN && !tcp->paused)
+    (void)uv_read_start((uv_stream_t *)&tcp->socket->handle, on_alloc, on_read);
+}
+
+static void apply_hold(tcp_t *tcp) {
+  if (tcp->hold)
+    uv_ref((uv_handle_t *)&tcp->socket->handle);
+  else
+    uv_unref((uv_handle_t *)&tcp->socket->handle);
+}
+
+static void open_with(tcp_t *tcp, socket_t *socket) {
+  tnk__list_remove(&socket->link);
+  stop_connecting(tcp);
+  tcp->socket = socket;
+  tcp->state = OPEN;
+  tcp->net->counters.n_connected++;
+  tnk__dns_prefer(&tcp->net->dns, tcp->host,
+                  &tcp->query.addresses[socket->address]);
+  /* Both only tune; a socket that refuses them still works. */
+  (void)uv_tcp_nodelay(&socket->handle, 1);
+  (void)uv_tcp_keepalive(&socket->handle, 1, KEEPALIVE_S);
+  apply_hold(tcp);
+  tcp->base.events->on_open(&tcp->base);
+  start_reading(tcp);
+}
+
+static void try_next(tcp_t *tcp);
+
+static void on_next(tnk__timer_t *timer) {
+  try_next(tnk__container_of(timer, tcp_t, next));
+}
+
+static void on_connect(uv_connect_t *req, int status) {
+  socket_t *socket = req->data;
+  tcp_t *tcp = socket->tcp;
+
+  if (uv_is_closing((uv_handle_t *)&socket->handle))
+    return;
+  if (status == 0) {
+    open_with(tcp, socket);
+    return;
+  }
+  tcp->cause = status;
+  socket_close(socket);
+  try_next(tcp);
+}
+
+/* TNK_OK, TNK_ENOMEM, or libuv's code. */
+static int attempt(tcp_t *tcp, size_t i) {
+  tnk__loop_t *loop = tcp->net->loop;
+  socket_t *socket = tnk__calloc(&loop->alloc, 1, sizeof(*socket));
+  tnk__address_t address = tcp->query.addresses[i];
+  int err;
+
+  if (socket == NULL)
+    return TNK_ENOMEM;
+  err = uv_tcp_init(loop->uv, &socket->handle);
+  if (err != 0) {
+    tnk__free(&loop->alloc, socket);
+    return err;
+  }
+  socket->tcp = tcp;
+  socket->address = i;
+  socket->handle.data = socket;
+  socket->req.data = socket;
+  tnk__list_append(&tcp->attempts, &socket->link);
+  tcp->n_sockets++;
+  if (address.any.sa_family == AF_INET)
+    address.v4.sin_port = htons(tcp->port);
+  else
+    address.v6.sin6_port = htons(tcp->port);
+  err = uv_tcp_connect(&socket->req, &socket->handle, &address.any, on_connect);
+  if (err != 0)
+    socket_close(socket);
+  return err;
+}
+
+/* Start with one more address; end when none is left and none is trying. */
+static void try_next(tcp_t *tcp) {
+  int err;
+
+  tnk__timer_stop(&tcp->next);
+  while (tcp->n_tried < tcp->query.n_addresses) {
+    err = attempt(tcp, tcp->n_tried++);
+    if (err == TNK_ENOMEM || err == UV_ENOMEM) {
+      end(tcp, TNK_ENOMEM, 0, "no memory for a connection to");
+      return;
+    }
+    if (err == 0) {
+      if (tcp->n_tried < tcp->query.n_addresses)
+        tnk__timer_start(tcp->net->loop, &tcp->next, ATTEMPT_MS, on_next);
+      return;
+    }
+    tcp->cause = err;
+  }
+  if (!tnk__list_empty(&tcp->attempts))
+    return;
+  tnk__dns_forget(&tcp->net->dns, tcp->host);
+  end(tcp, TNK_ECONN, tcp->cause, "cannot connect to");
+}
+
+static void on_resolved(tnk__dns_query_t *query) {
+  tcp_t *tcp = tnk__container_of(query, tcp_t, query);
+
+  if (query->err != TNK_OK) {
+    end(tcp, query->err, query->cause, "cannot look up");
+    return;
+  }
+  tcp->state = CONNECTING;
+  try_next(tcp);
+}
+
+static void write_done(tcp_t *tcp, int cause) {
+  tcp->is_writing = 0;
+  if (cause != 0)
+    tcp->write_error = cause;
+  tcp->base.events->on_written(&tcp->base, cause);
+}
+
+static void on_written_deferred(tnk__deferred_t *call) {
+  tcp_t *tcp = tnk__container_of(call, tcp_t, written);
+
+  write_done(tcp, tcp->write_error);
+}
+
+/* How much of a failed write went out is not known: count all of it. */
+static void on_write(uv_write_t *req, int status) {
+  tcp_t *tcp = req->data;
+
+  tcp->n_sent += tcp->n_writing;
+  tcp->n_writing = 0;
+  if (tcp->state == OPEN)
+    write_done(tcp, status);
+}
+
+/* Hand libuv what uv_try_write() has left of `bufs`. */
+static int write_rest(tcp_t *tcp, const uv_buf_t *bufs, unsigned n_bufs,
+                      size_t skip) {
+  uv_buf_t rest[TNK__STREAM_MAX_BUFS];
+  unsigned n = 0;
+  unsigned i;
+
+  tcp->n_writing = 0;
+  for (i = 0; i < n_bufs; i++) {
+    size_t cut = skip < bufs[i].len ? skip : bufs[i].len;
+    skip -= cut;
+    rest[n].base = bufs[i].base + cut;
+    rest[n].len = bufs[i].len - cut;
+    tcp->n_writing += rest[n].len;
+    if (rest[n].len > 0)
+      n++;
+  }
+  tcp->write.data = tcp;
+  return uv_write(&tcp->write, (uv_stream_t *)&tcp->socket->handle, rest, n,
+                  on_write);
+}
+
+static size_t total_of(const uv_buf_t *bufs, unsigned n_bufs) {
+  size_t total = 0;
+  unsigned i;
+
+  for (i = 0; i < n_bufs; i++)
+    total += bufs[i].len;
+  return total;
+}
+
+static int tcp_write(tnk__stream_t *stream, const uv_buf_t *bufs,
+                     unsigned n_bufs) {
+  tcp_t *tcp = tcp_of(stream);
+  const size_t total = total_of(bufs, n_bufs);
+  int n = 0;
+
+  if (tcp->state != OPEN || tcp->is_writing || tcp->write_error != 0 ||
+      n_bufs > TNK__STREAM_MAX_BUFS)
+    return TNK_ECONN;
+  tcp->is_writing = 1;
+  if (total > 0)
+    n = uv_try_write((uv_stream_t *)&tcp->socket->handle, bufs, n_bufs);
+  if (n == UV_EAGAIN)
+    n = 0;
+  if (n >= 0) {
+    tcp->n_sent += (uint64_t)n;
+    tcp->net->loop->counters.n_bytes_sent += total;
+    if ((size_t)n == total)
+      n = 0;
+    else if ((n = write_rest(tcp, bufs, n_bufs, (size_t)n)) == 0)
+      return TNK_OK;
+  }
+  tcp->n_writing = 0;
+  tcp->write_error = n;
+  tnk__defer(tcp->net->loop, &tcp->written);
+  return TNK_OK;
+}
+
+static uint64_t tcp_n_sent(const tnk__stream_t *stream) {
+  const tcp_t *tcp = tcp_of(stream);
+  size_t left;
+
+  if (tcp->n_writing == 0)
+    return tcp->n_sent;
+  left =
+      uv_stream_get_write_queue_size((const uv_stream_t *)&tcp->socket->handle);
+  return tcp->n_sent + (left < tcp->n_writing ? tcp->n_writing - left : 0);
+}
+
+static void tcp_pause(tnk__stream_t *stream, int paused) {
+  tcp_t *tcp = tcp_of(stream);
+
+  tcp->paused = paused;
+  if (tcp->state != OPEN)
+    return;
+  if (paused)
+    uv_read_stop((uv_stream_t *)&tcp->socket->handle);
+  else
+    start_reading(tcp);
+}
+
+static void tcp_hold_loop(tnk__stream_t *stream, int hold) {
+  tcp_t *tcp = tcp_of(stream);
+
+  tcp->hold = hold;
+  if (tcp->socket != NULL && tcp->state != CLOSING)
+    apply_hold(tcp);
+}
+
+static void tcp_close(tnk__stream_t *stream) {
+  tcp_t *tcp = tcp_of(stream);
+
+  if (tcp->state == CLOSING)
+    return;
+  stop_connecting(tcp);
+  tnk__defer_cancel(&tcp->written);
+  tcp->state = CLOSING;
+  if (tcp->socket != NULL)
+    socket_close(tcp->socket);
+  if (tcp->n_sockets == 0)
+    tnk__defer(tcp->net->loop, &tcp->gone);
+}
+
+static const tnk__stream_ops_t tcp_ops = {tcp_write, tcp_n_sent, tcp_pause,
+                                          tcp_hold_loop, tcp_close};
+
+int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
+                  const tnk__origin_t *origin, uint64_t connect_timeout_ms,
+                  const tnk__stream_events_t *events, void *user) {
+  tcp_t *tcp = tnk__calloc(&net->loop->alloc, 1, sizeof(*tcp));
+
+  *out = NULL;
+  if (tcp == NULL)
+    return TNK_ENOMEM;
+  tcp->base = (tnk__stream_t){&tcp_ops, events, user};
+  tcp->net = net;
+  tcp->hold = 1;
+  tcp->port = origin->port;
+  /* A longer name is cut here and refused by the look-up. */
+  snprintf(tcp->host, sizeof(tcp->host), "%s", origin->host);
+  tnk__list_init(&tcp->attempts);
+  tnk__deferred_init(&tcp->written, on_written_deferred);
+  tnk__deferred_init(&tcp->gone, on_gone);
+  tnk__net_ref(net);
+  tnk__loop_hold(net->loop);
+  tnk__dns_resolve(&net->dns, &tcp->query, origin->host, on_resolved);
+  if (connect_timeout_ms > 0)
+    tnk__timer_start(net->loop, &tcp->deadline, connect_timeout_ms,
+                     on_deadline);
+  *out = &tcp->base;
+  return TNK_OK;
+}

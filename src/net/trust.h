@@ -1,0 +1,62 @@
+#ifndef TNK_NET_TRUST_H
+#define TNK_NET_TRUST_H
+
+#include <mbedtls/ctr_drbg.h>
+#include <mbedtls/entropy.h>
+#include <mbedtls/ssl.h>
+#include <mbedtls/x509_crt.h>
+
+#include "loop/loop.h"
+#include "loop/work.h"
+
+/* Somebody who needs the certificates. Embedded in its owner. */
+typedef struct tnk__trust_waiter {
+  tnk__list_t link;
+  void (*done)(struct tnk__trust_waiter *self);
+} tnk__trust_waiter_t;
+
+typedef enum {
+  TNK__TRUST_NONE,
+  TNK__TRUST_LOADING,
+  TNK__TRUST_READY
+} tnk__trust_state_t;
+
+/*
+ * What all TLS streams of a net share: the certificates that are trusted, the
+ * random generator, mbedTLS's settings. About 0.5 MB for a system's store.
+ * Once READY it is only read, but for the generator's state.
+ */
+typedef struct tnk__trust {
+  tnk__loop_t *loop;
+  tnk__trust_state_t state;
+  int unwanted;  /* freed while LOADING; the end of that frees it */
+  char *ca_file; /* NULL: look for the system's */
+  tnk__list_t waiters;
+  tnk__deferred_t answer;
+  tnk__work_t work;
+  int err; /* of the last loading: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS */
+  int cause;
+  mbedtls_entropy_context entropy;
+  mbedtls_ctr_drbg_context rng;
+  mbedtls_x509_crt chain;
+  mbedtls_ssl_config config;
+} tnk__trust_t;
+
+/* Reads nothing yet. TNK_OK or TNK_ENOMEM. */
+int tnk__trust_new(tnk__trust_t **out, tnk__loop_t *loop, const char *ca_file);
+/* NULL does nothing. Nobody may be waiting. */
+void tnk__trust_free(tnk__trust_t *trust);
+/* Read on this thread. */
+int tnk__trust_load(tnk__trust_t *trust);
+/* `done` is called once, later, unless forgotten before; `err` tells how it
+ * went. A failure is not kept: the next waiter tries anew. */
+void tnk__trust_wait(tnk__trust_t *trust, tnk__trust_waiter_t *waiter,
+                     void (*done)(tnk__trust_waiter_t *self));
+void tnk__trust_forget(tnk__trust_waiter_t *waiter);
+/* The file that is read, for messages. */
+const char *tnk__trust_file(const tnk__trust_t *trust);
+
+/* mbedTLS's code as one of ours; `otherwise` when it is nothing special. */
+int tnk__tls_code(int cause, int otherwise);
+
+#endif

@@ -1,0 +1,334 @@
+#include "support/tls_server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/test.h"
+
+enum { READ_SIZE = 65536 };
+
+static void flush(test_conn_t *conn);
+
+static test_conn_t *conn_of(void *handle) {
+  return ((uv_handle_t *)handle)->data;
+}
+
+/* Tickets are mbedTLS's own; those that are accepted are counted. */
+static int parse_ticket(void *user, mbedtls_ssl_session *session,
+                        unsigned char *ticket, size_t n) {
+  test_server_t *server = user;
+  int err = mbedtls_ssl_ticket_parse(&server->tickets, session, ticket, n);
+
+  server->n_resumed += err == 0;
+  return err;
+}
+
+static int write_ticket(void *user, const mbedtls_ssl_session *session,
+                        unsigned char *start, const unsigned char *end,
+                        size_t *n, uint32_t *lifetime) {
+  test_server_t *server = user;
+
+  return mbedtls_ssl_ticket_write(&server->tickets, session, start, end, n,
+                                  lifetime);
+}
+
+static void configure(test_server_t *server) {
+  const test_identity_t *identity = server->options.identity;
+  mbedtls_ssl_config *config = &server->config;
+
+  mbedtls_ssl_config_init(config);
+  mbedtls_ssl_ticket_init(&server->tickets);
+  if (identity == NULL)
+    return;
+  CHECK_INT(mbedtls_ssl_config_defaults(config, MBEDTLS_SSL_IS_SERVER,
+                                        MBEDTLS_SSL_TRANSPORT_STREAM,
+                                        MBEDTLS_SSL_PRESET_DEFAULT),
+            0);
+  mbedtls_ssl_conf_rng(config, test_rng, NULL);
+  CHECK_INT(mbedtls_ssl_conf_own_cert(config,
+                                      (mbedtls_x509_crt *)&identity->crt,
+                                      (mbedtls_pk_context *)&identity->key),
+            0);
+  if (server->options.no_tickets)
+    return;
+  CHECK_INT(mbedtls_ssl_ticket_setup(&server->tickets, test_rng, NULL,
+                                     MBEDTLS_CIPHER_AES_256_GCM, 86400),
+            0);
+  mbedtls_ssl_conf_session_tickets_cb(config, write_ticket, parse_ticket,
+                                      server);
+}
+
+/* Connections use the settings until they are gone. */
+static void release(test_server_t *server) {
+  if (--server->n_handles > 0)
+    return;
+  mbedtls_ssl_config_free(&server->config);
+  mbedtls_ssl_ticket_free(&server->tickets);
+}
+
+static void on_handle_closed(uv_handle_t *handle) {
+  test_conn_t *conn = conn_of(handle);
+
+  if (--conn->n_handles > 0)
+    return;
+  conn->server->n_open--;
+  mbedtls_ssl_free(&conn->ssl);
+  release(conn->server);
+  free(conn->out);
+  free(conn);
+}
+
+static void unlink_conn(test_conn_t *conn) {
+  test_conn_t **at = &conn->server->conns;
+
+  while (*at != conn)
+    at = &(*at)->next;
+  *at = conn->next;
+}
+
+void test_conn_cut(test_conn_t *conn) {
+  if (conn->is_closing)
+    return;
+  conn->is_closing = 1;
+  unlink_conn(conn);
+  uv_close((uv_handle_t *)&conn->trickle, on_handle_closed);
+  uv_close((uv_handle_t *)&conn->tcp, on_handle_closed);
+}
+
+void test_conn_reset(test_conn_t *conn) {
+  if (conn->is_closing)
+    return;
+  conn->is_closing = 1;
+  unlink_conn(conn);
+  uv_close((uv_handle_t *)&conn->trickle, on_handle_closed);
+  CHECK_INT(uv_tcp_close_reset(&conn->tcp, on_handle_closed), 0);
+}
+
+void test_conn_end(test_conn_t *conn) {
+  if (conn->is_closing)
+    return;
+  if (conn->is_open && conn->server->options.identity != NULL) {
+    mbedtls_ssl_close_notify(&conn->ssl);
+    flush(conn);
+  }
+  test_conn_cut(conn);
+}
+
+static void on_trickle(uv_idle_t *idle) {
+  test_conn_t *conn = conn_of(idle);
+  const test_server_options_t *options = &conn->server->options;
+  size_t n = conn->out_len;
+  uv_buf_t buf;
+  int r;
+
+  if (options->chop > 0 && n > options->chop)
+    n = options->chop;
+  if (options->cut_after > 0 && n > options->cut_after - conn->n_sent)
+    n = options->cut_after - conn->n_sent;
+  buf = uv_buf_init((char *)conn->out, (unsigned)n);
+  r = n > 0 ? uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) : 0;
+  if (r > 0) {
+    conn->n_sent += (size_t)r;
+    conn->out_len -= (size_t)r;
+    memmove(conn->out, conn->out + r, conn->out_len);
+  }
+  if ((r < 0 && r != UV_EAGAIN) ||
+      (options->cut_after > 0 && conn->n_sent >= options->cut_after))
+    test_conn_cut(conn);
+  else if (conn->out_len == 0)
+    uv_idle_stop(idle);
+}
+
+/* Send what can be sent now, the rest from the idle handle. */
+static void flush(test_conn_t *conn) {
+  if (conn->out_len == 0 || conn->is_closing)
+    return;
+  uv_idle_start(&conn->trickle, on_trickle);
+  if (conn->server->options.chop == 0)
+    on_trickle(&conn->trickle);
+}
+
+static int bio_send(void *user, const unsigned char *data, size_t n) {
+  test_conn_t *conn = user;
+
+  conn->out = realloc(conn->out, conn->out_len + n + 1);
+  CHECK(conn->out != NULL);
+  memcpy(conn->out + conn->out_len, data, n);
+  conn->out_len += n;
+  return (int)n;
+}
+
+static int bio_recv(void *user, unsigned char *data, size_t n) {
+  test_conn_t *conn = user;
+
+  if (conn->in_len == 0)
+    return MBEDTLS_ERR_SSL_WANT_READ;
+  if (n > conn->in_len)
+    n = conn->in_len;
+  memcpy(data, conn->in, n);
+  conn->in += n;
+  conn->in_len -= n;
+  return (int)n;
+}
+
+void test_conn_write(test_conn_t *conn, const void *data, size_t n) {
+  const unsigned char *at = data;
+
+  if (conn->is_closing)
+    return;
+  conn->n_written += n;
+  if (conn->server->options.identity == NULL) {
+    bio_send(conn, data, n);
+  } else {
+    while (n > 0) {
+      int r = mbedtls_ssl_write(&conn->ssl, at, n);
+      CHECK(r > 0);
+      at += r;
+      n -= (size_t)r;
+    }
+  }
+  flush(conn);
+}
+
+static void deliver(test_conn_t *conn, const unsigned char *data, size_t n) {
+  conn->server->n_received += n;
+  if (conn->server->options.on_read != NULL)
+    conn->server->options.on_read(conn, data, n);
+}
+
+static void opened(test_conn_t *conn) {
+  conn->is_open = 1;
+  conn->server->n_handshakes++;
+  if (conn->server->options.on_open != NULL)
+    conn->server->options.on_open(conn);
+}
+
+static void peer_ended(test_conn_t *conn) {
+  if (!conn->is_closing && conn->server->options.on_end != NULL)
+    conn->server->options.on_end(conn);
+  test_conn_cut(conn);
+}
+
+/* Read records until there is no more. */
+static void run_tls(test_conn_t *conn) {
+  unsigned char plain[16384];
+  int r = 0;
+
+  if (!conn->is_open) {
+    do
+      r = mbedtls_ssl_handshake(&conn->ssl);
+    while (r == MBEDTLS_ERR_SSL_WANT_READ && conn->in_len > 0);
+    flush(conn);
+    if (r == 0)
+      opened(conn);
+  }
+  while (conn->is_open && !conn->is_closing) {
+    r = mbedtls_ssl_read(&conn->ssl, plain, sizeof(plain));
+    if (r > 0)
+      deliver(conn, plain, (size_t)r);
+    else if (r != MBEDTLS_ERR_SSL_WANT_READ || conn->in_len == 0)
+      break;
+  }
+  if (conn->is_closing || r == MBEDTLS_ERR_SSL_WANT_READ)
+    return;
+  conn->server->n_goodbyes += r == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY;
+  flush(conn);
+  peer_ended(conn);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
+  static char memory[READ_SIZE];
+
+  (void)handle;
+  (void)hint;
+  *buf = uv_buf_init(memory, sizeof(memory));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  test_conn_t *conn = conn_of(stream);
+
+  if (n < 0) {
+    conn->server->n_resets += n == UV_ECONNRESET;
+    peer_ended(conn);
+  } else if (conn->server->options.identity == NULL) {
+    deliver(conn, (unsigned char *)buf->base, (size_t)n);
+  } else {
+    conn->in = (unsigned char *)buf->base;
+    conn->in_len = (size_t)n;
+    run_tls(conn);
+  }
+}
+
+void test_conn_pause(test_conn_t *conn, int paused) {
+  if (conn->is_closing)
+    return;
+  if (paused)
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+  else
+    uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+}
+
+static void on_connection(uv_stream_t *listener, int status) {
+  test_server_t *server = listener->data;
+  test_conn_t *conn = calloc(1, sizeof(*conn));
+
+  CHECK_INT(status, 0);
+  CHECK(conn != NULL);
+  conn->server = server;
+  conn->next = server->conns;
+  server->conns = conn;
+  server->n_accepted++;
+  server->n_open++;
+  server->n_handles++;
+  CHECK_INT(uv_tcp_init(listener->loop, &conn->tcp), 0);
+  CHECK_INT(uv_idle_init(listener->loop, &conn->trickle), 0);
+  conn->n_handles = 2;
+  conn->tcp.data = conn;
+  conn->trickle.data = conn;
+  mbedtls_ssl_init(&conn->ssl);
+  CHECK_INT(uv_accept(listener, (uv_stream_t *)&conn->tcp), 0);
+  uv_tcp_nodelay(&conn->tcp, 1);
+  if (server->options.identity != NULL) {
+    CHECK_INT(mbedtls_ssl_setup(&conn->ssl, &server->config), 0);
+    mbedtls_ssl_set_bio(&conn->ssl, conn, bio_send, bio_recv, NULL);
+  }
+  test_conn_pause(conn, server->options.deaf);
+  if (server->options.identity == NULL)
+    opened(conn);
+}
+
+void test_server_open(test_server_t *server, uv_loop_t *loop,
+                      const test_server_options_t *options) {
+  const char *address =
+      options->address != NULL ? options->address : "127.0.0.1";
+  struct sockaddr_storage name;
+  int n = sizeof(name);
+
+  memset(server, 0, sizeof(*server));
+  server->options = *options;
+  configure(server);
+  CHECK_INT(uv_tcp_init(loop, &server->listener), 0);
+  server->listener.data = server;
+  server->n_handles = 1;
+  memset(&name, 0, sizeof(name));
+  if (strchr(address, ':') != NULL)
+    CHECK_INT(uv_ip6_addr(address, 0, (struct sockaddr_in6 *)&name), 0);
+  else
+    CHECK_INT(uv_ip4_addr(address, 0, (struct sockaddr_in *)&name), 0);
+  CHECK_INT(uv_tcp_bind(&server->listener, (struct sockaddr *)&name, 0), 0);
+  CHECK_INT(uv_listen((uv_stream_t *)&server->listener, 128, on_connection), 0);
+  CHECK_INT(uv_tcp_getsockname(&server->listener, (struct sockaddr *)&name, &n),
+            0);
+  /* The port stands at the same place in both families. */
+  server->port = ntohs(((struct sockaddr_in *)&name)->sin_port);
+}
+
+static void on_listener_closed(uv_handle_t *handle) {
+  release(handle->data);
+}
+
+void test_server_close(test_server_t *server) {
+  while (server->conns != NULL)
+    test_conn_cut(server->conns);
+  uv_close((uv_handle_t *)&server->listener, on_listener_closed);
+}
