@@ -156,14 +156,20 @@ static void on_connection(uv_stream_t *server, int status) {
 
 static int listen_on(uv_tcp_t *server, int port) {
   struct sockaddr_in at;
+  int length = sizeof(at);
   int err = uv_ip4_addr("127.0.0.1", port, &at);
 
   if (err == 0)
     err = uv_tcp_bind(server, (const struct sockaddr *)&at, 0);
   if (err == 0)
     err = uv_listen((uv_stream_t *)server, 128, on_connection);
+  if (err == 0) /* Port 0 asks for any that is free. */
+    err = uv_tcp_getsockname(server, (struct sockaddr *)&at, &length);
   if (err != 0)
     fprintf(stderr, "sample_server: port %d: %s\n", port, uv_strerror(err));
+  else
+    printf("listening on http://127.0.0.1:%d\n", ntohs(at.sin_port));
+  fflush(stdout);
   return err;
 }
 
@@ -207,7 +213,5 @@ int main(int argc, char **argv) {
   uv_signal_init(loop, &signal);
   signal.data = &server;
   uv_signal_start(&signal, on_signal, SIGINT);
-  printf("listening on http://127.0.0.1:%d\n", port);
-  fflush(stdout);
   return uv_run(loop, UV_RUN_DEFAULT);
 }

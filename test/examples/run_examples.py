@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Run the examples as a person would, each against a local server.
+
+usage: run_examples.py CASE BUILD_DIR TNK_COMMAND
+
+Output is TAP with one point a check; the first that fails ends the case.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+BUILD = pathlib.Path(sys.argv[2])
+TNK = sys.argv[3]
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("TINKER_")}
+TEXT = "The cat sat on the mat. The dog sat on the log. " * 40
+SMALL = ["--batch", "2", "--length", "32", "--rank", "4"]
+N_CHECKS = 0
+
+
+def check(ok, what, got=""):
+    global N_CHECKS
+    N_CHECKS += 1
+    print(f"{'ok' if ok else 'not ok'} {N_CHECKS} - {what}")
+    if not ok:
+        print(f"1..{N_CHECKS}")
+        for line in str(got).splitlines():
+            print("# " + line)
+        sys.exit(1)
+
+
+def run(name, *args, **env):
+    return subprocess.run([BUILD / "examples" / name, *args], env={**ENV, **env},
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=240)
+
+
+def text_file(folder):
+    path = pathlib.Path(folder, "text")
+    path.write_text(TEXT)
+    return str(path)
+
+
+def hello():
+    server = subprocess.Popen([TNK, "local", "--port", "0", "--exit-with-stdin"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env=ENV, text=True)
+    url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+    got = run("hello", TINKER_BASE_URL=url, TINKER_API_KEY="tml-local")
+    server.stdin.close()
+    check(got.returncode == 0, "hello succeeds", got)
+    check(got.stdout.endswith("hello\n"), "hello has learnt its word", got)
+    check(server.wait(20) == 0, "the server ends with its input")
+
+
+def train_text():
+    with tempfile.TemporaryDirectory() as folder:
+        got = run("train_text", "--steps", "20", *SMALL, text_file(folder))
+        check(got.returncode == 0, "training succeeds", got)
+        end = re.fullmatch(r"loss_first=([\d.]+) loss_last=([\d.]+) steps=20 "
+                           r"seconds=[\d.]+", got.stdout.splitlines()[-1])
+        check(end, "the last line sums up", got.stdout)
+        check(float(end[2]) < float(end[1]) - 0.2, "the loss falls", end)
+        check(len(re.findall(r"^step \d+/20 ", got.stdout, re.M)) == 20,
+              "a pipe gets a line a step", got.stdout)
+        check(re.search(r"^saved tinker://\S+", got.stdout, re.M),
+              "a checkpoint is saved", got.stdout)
+        check("before training" in got.stdout and "after training" in got.stdout,
+              "samples are shown", got.stdout)
+        got = run("train_text", "--json", "--steps", "3", *SMALL,
+                  text_file(folder))
+        lines = [json.loads(line) for line in got.stdout.splitlines()]
+        check([line.get("step") for line in lines if "step" in line] == [1, 2, 3],
+              "--json prints an object a step", got)
+        check(lines[-1]["steps"] == 3, "--json ends with a summary", got)
+
+
+def train_text_errors():
+    cases = [
+        (["--help"], {}, 0, "usage: train_text"),
+        (["--steps", "0"], {}, 2, "is not a number from 1"),
+        (["--lr", "-1"], {}, 2, "is not a learning rate"),
+        (["--nonsense"], {}, 2, "Try train_text --help"),
+        (["/nonexistent"], {}, 1, "cannot read /nonexistent"),
+        ([], {"TINKER_API_KEY": "nonsense"}, 1, "key"),
+        (["--model", "no/such-model", "--steps", "1"], {}, 1, "no/such-model"),
+    ]
+    for args, env, code, words in cases:
+        got = run("train_text", *args, **env)
+        check(got.returncode == code and words in got.stdout + got.stderr,
+              f"train_text {' '.join(args)} exits with {code}", got)
+
+
+def thread():
+    got = run("thread", "One ", "Two ", "Three ")
+    check(got.returncode == 0, "thread succeeds", got)
+    check([line.split("|")[0] for line in got.stdout.splitlines()] ==
+          ["One ", "Two ", "Three "], "every prompt is completed", got)
+
+
+def post(url, text):
+    with urllib.request.urlopen(url, data=text.encode(), timeout=60) as answer:
+        return answer.read()
+
+
+def sample_server():
+    server = subprocess.Popen([BUILD / "examples" / "sample_server", "0"],
+                              stdin=subprocess.DEVNULL, env=ENV,
+                              stdout=subprocess.PIPE, text=True)
+    url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+    port = int(url.rsplit(":", 1)[1])
+    # One that hangs up at once; the others must not notice.
+    with socket.create_connection(("127.0.0.1", port)) as gone:
+        gone.sendall(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab")
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda i: post(url, f"Client {i}: "), range(32)))
+    check(all(answers), "thirty-two clients are answered", answers)
+    try:
+        post(url, "x" * 5000)
+        check(False, "a prompt that is too long is refused")
+    except urllib.error.HTTPError as err:
+        check(err.code == 400, "a prompt that is too long is refused", err)
+    server.send_signal(signal.SIGINT)
+    check(server.wait(60) == 0, "Ctrl-C ends the server")
+
+
+CASES = {f.__name__: f for f in
+         (hello, train_text, train_text_errors, thread, sample_server)}
+CASES[sys.argv[1]]()
+print(f"1..{N_CHECKS}")
