@@ -79,6 +79,21 @@ static int make_room(ZSTD_outBuffer *room, tnk__buf_t *out, uint8_t *spare) {
   return room->dst != NULL ? TNK_OK : out->err;
 }
 
+/* The first byte of a frame goes in alone: zstd takes another way for a frame
+ * that it sees whole, with other checks, and the outcome must not depend on
+ * how the input is cut. */
+static size_t decompress(tnk__unzstd_t *unzstd, ZSTD_outBuffer *room,
+                         ZSTD_inBuffer *in) {
+  ZSTD_inBuffer part = *in;
+  size_t ret;
+
+  if (!unzstd->inside)
+    part.size = part.pos + 1;
+  ret = ZSTD_decompressStream(unzstd->ctx, room, &part);
+  in->pos = part.pos;
+  return ret;
+}
+
 static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
   ZSTD_outBuffer room;
   uint8_t spare;
@@ -89,7 +104,7 @@ static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
     err = make_room(&room, out, &spare);
     if (err != TNK_OK)
       return err;
-    ret = ZSTD_decompressStream(unzstd->ctx, &room, in);
+    ret = decompress(unzstd, &room, in);
     if (ZSTD_isError(ret))
       return translate(ret);
     if (room.dst == &spare && room.pos > 0)

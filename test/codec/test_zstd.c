@@ -146,6 +146,23 @@ TEST(damaged_frames_are_refused_or_bounded) {
   free(data);
 }
 
+TEST(a_size_that_is_a_lie_means_the_same_however_it_is_cut) {
+  /* announces 7 bytes, holds none */
+  static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 7, 1, 0, 0};
+  size_t step;
+  int first = 1;
+
+  for (step = 1; step <= sizeof(frame); step++) {
+    tnk__buf_t out;
+    int err = unpack(&out, frame, sizeof(frame), step, ROOM);
+    if (step == 1)
+      first = err;
+    CHECK_INT(err, first);
+    CHECK_INT(out.len, 0);
+    tnk__buf_deinit(&out);
+  }
+}
+
 TEST(large_windows_are_refused) {
   /* window descriptors of 8 MiB and of 9 MiB, then an empty last block */
   uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, 13 << 3, 1, 0, 0};
