@@ -11,7 +11,7 @@
  *   ^------------- after an interim response ----|
  *
  * The parser stops at the end of the message, so that what stands behind it
- * is never read as another answer. What it leaves open is closed here: sizes,
+ * is never read as another response. What it leaves open is closed here: sizes,
  * transfer codings other than chunked, bodies of answers that have none.
  */
 
@@ -22,40 +22,42 @@ _Static_assert(LLHTTP_STRICT_MODE == 1, "version 8 is unsafe without it");
 /* A peer's claim is believed up to here when memory is set aside. */
 #define MAX_CLAIM (1 * TNK__MIB)
 
-void tnk__answer_init(tnk__answer_t *answer, const tnk_allocator_t *alloc,
-                      size_t max_body) {
-  *answer = (tnk__answer_t){.status = 0};
+void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
+                        size_t max_body) {
+  *response = (tnk__response_t){.status = 0};
   /* Twice: joining repeats writes their values once more. */
-  tnk__buf_init(&answer->text, alloc, 2 * TNK__MAX_RESPONSE_HEAD + 1024);
-  tnk__buf_init(&answer->index, alloc,
-                TNK__MAX_RESPONSE_HEADERS * sizeof(tnk__answer_header_t));
-  tnk__buf_init(&answer->body, alloc, max_body);
+  tnk__buf_init(&response->text, alloc, 2 * TNK__MAX_RESPONSE_HEAD + 1024);
+  tnk__buf_init(&response->index, alloc,
+                TNK__MAX_RESPONSE_HEADERS * sizeof(tnk__response_header_t));
+  tnk__buf_init(&response->body, alloc, max_body);
 }
 
-void tnk__answer_deinit(tnk__answer_t *answer) {
-  tnk__buf_deinit(&answer->text);
-  tnk__buf_deinit(&answer->index);
-  tnk__buf_deinit(&answer->body);
+void tnk__response_deinit(tnk__response_t *response) {
+  tnk__buf_deinit(&response->text);
+  tnk__buf_deinit(&response->index);
+  tnk__buf_deinit(&response->body);
 }
 
-static tnk__answer_header_t *headers(const tnk__answer_t *answer, size_t *n) {
-  *n = answer->index.len / sizeof(tnk__answer_header_t);
-  return (tnk__answer_header_t *)(void *)answer->index.data;
+static tnk__response_header_t *headers(const tnk__response_t *response,
+                                       size_t *n) {
+  *n = response->index.len / sizeof(tnk__response_header_t);
+  return (tnk__response_header_t *)(void *)response->index.data;
 }
 
-static const char *text_at(const tnk__answer_t *answer, uint32_t offset) {
-  return (const char *)answer->text.data + offset;
+static const char *text_at(const tnk__response_t *response, uint32_t offset) {
+  return (const char *)response->text.data + offset;
 }
 
-const char *tnk__answer_header(const tnk__answer_t *answer, const char *name) {
+const char *tnk__response_header(const tnk__response_t *response,
+                                 const char *name) {
   size_t n;
-  const tnk__answer_header_t *list = headers(answer, &n);
+  const tnk__response_header_t *list = headers(response, &n);
 
-  if (answer->status == 0 || *name == '\0')
+  if (response->status == 0 || *name == '\0')
     return NULL;
   for (size_t i = 0; i < n; i++)
-    if (tnk__http_compare_names(text_at(answer, list[i].name), name) == 0)
-      return text_at(answer, list[i].value);
+    if (tnk__http_compare_names(text_at(response, list[i].name), name) == 0)
+      return text_at(response, list[i].value);
   return NULL;
 }
 
@@ -70,7 +72,7 @@ static int fail(tnk__http_reader_t *reader, int err) {
 }
 
 static int add_text(tnk__http_reader_t *reader, const char *at, size_t n) {
-  int err = tnk__buf_append(&reader->answer->text, at, n);
+  int err = tnk__buf_append(&reader->response->text, at, n);
 
   return err == TNK_OK ? 0 : fail(reader, err);
 }
@@ -84,10 +86,10 @@ static int on_field(llhttp_t *parser, const char *at, size_t n) {
 
 static int on_field_end(llhttp_t *parser) {
   tnk__http_reader_t *reader = reader_of(parser);
-  tnk__answer_t *answer = reader->answer;
-  tnk__answer_header_t header;
+  tnk__response_t *response = reader->response;
+  tnk__response_header_t header;
   size_t n;
-  const tnk__answer_header_t *list = headers(answer, &n);
+  const tnk__response_header_t *list = headers(response, &n);
 
   if (reader->state != TNK__HTTP_READ_HEAD)
     return 0;
@@ -96,21 +98,21 @@ static int on_field_end(llhttp_t *parser) {
   header.name = 0;
   if (n > 0) {
     uint32_t last = list[n - 1].value;
-    header.name = last + (uint32_t)strlen(text_at(answer, last)) + 1;
+    header.name = last + (uint32_t)strlen(text_at(response, last)) + 1;
   }
-  if (tnk__buf_byte(&answer->text, '\0') != TNK_OK)
-    return fail(reader, answer->text.err);
-  header.value = (uint32_t)answer->text.len;
-  if (tnk__buf_append(&answer->index, &header, sizeof(header)) != TNK_OK)
-    return fail(reader, answer->index.err);
+  if (tnk__buf_byte(&response->text, '\0') != TNK_OK)
+    return fail(reader, response->text.err);
+  header.value = (uint32_t)response->text.len;
+  if (tnk__buf_append(&response->index, &header, sizeof(header)) != TNK_OK)
+    return fail(reader, response->index.err);
   return 0;
 }
 
 static int on_value_end(llhttp_t *parser) {
   tnk__http_reader_t *reader = reader_of(parser);
-  tnk__buf_t *text = &reader->answer->text;
+  tnk__buf_t *text = &reader->response->text;
   size_t n;
-  const tnk__answer_header_t *list = headers(reader->answer, &n);
+  const tnk__response_header_t *list = headers(reader->response, &n);
 
   if (reader->state != TNK__HTTP_READ_HEAD || n == 0)
     return 0;
@@ -123,56 +125,57 @@ static int on_value_end(llhttp_t *parser) {
 
 /* Append the value of header `i` and of all later ones with its name as one
  * text; the later ones lose their names. */
-static void join_repeats(tnk__answer_t *answer, size_t i) {
+static void join_repeats(tnk__response_t *response, size_t i) {
   size_t n;
-  tnk__answer_header_t *list = headers(answer, &n);
+  tnk__response_header_t *list = headers(response, &n);
   uint32_t joined = 0;
 
   for (size_t j = i + 1; j < n; j++) {
-    const char *name = text_at(answer, list[i].name);
+    const char *name = text_at(response, list[i].name);
     uint32_t empty = list[j].value - 1;
-    if (tnk__http_compare_names(text_at(answer, list[j].name), name) != 0)
+    if (tnk__http_compare_names(text_at(response, list[j].name), name) != 0)
       continue;
     if (joined == 0) {
-      const char *first = text_at(answer, list[i].value);
+      const char *first = text_at(response, list[i].value);
       size_t len = strlen(first);
-      joined = (uint32_t)answer->text.len;
-      if (tnk__buf_reserve(&answer->text, len) == NULL)
+      joined = (uint32_t)response->text.len;
+      if (tnk__buf_reserve(&response->text, len) == NULL)
         return;
-      first = text_at(answer, list[i].value);
-      tnk__buf_append(&answer->text, first, len);
+      first = text_at(response, list[i].value);
+      tnk__buf_append(&response->text, first, len);
     }
-    size_t len = strlen(text_at(answer, list[j].value));
-    if (tnk__buf_reserve(&answer->text, len + 2) == NULL)
+    size_t len = strlen(text_at(response, list[j].value));
+    if (tnk__buf_reserve(&response->text, len + 2) == NULL)
       return;
-    tnk__buf_append(&answer->text, ", ", 2);
-    tnk__buf_append(&answer->text, text_at(answer, list[j].value), len);
+    tnk__buf_append(&response->text, ", ", 2);
+    tnk__buf_append(&response->text, text_at(response, list[j].value), len);
     /* The NUL that ends the name: an empty name, which nothing equals. */
     list[j].name = empty;
   }
   if (joined == 0)
     return;
-  tnk__buf_byte(&answer->text, '\0');
+  tnk__buf_byte(&response->text, '\0');
   list[i].value = joined;
 }
 
-static void join_all_repeats(tnk__answer_t *answer) {
+static void join_all_repeats(tnk__response_t *response) {
   size_t n;
-  const tnk__answer_header_t *list = headers(answer, &n);
+  const tnk__response_header_t *list = headers(response, &n);
 
   for (size_t i = 0; i < n; i++)
-    if (*text_at(answer, list[i].name) != '\0')
-      join_repeats(answer, i);
+    if (*text_at(response, list[i].name) != '\0')
+      join_repeats(response, i);
 }
 
 /* What the parser would accept though its framing is not plain. */
 static int check_framing(const tnk__http_reader_t *reader) {
-  const tnk__answer_t *answer = reader->answer;
-  const char *coding = tnk__answer_header(answer, "transfer-encoding");
-  const char *encoding = tnk__answer_header(answer, "content-encoding");
+  const tnk__response_t *response = reader->response;
+  const char *coding = tnk__response_header(response, "transfer-encoding");
+  const char *encoding = tnk__response_header(response, "content-encoding");
 
-  if (coding != NULL && (tnk__http_compare_names(coding, "chunked") != 0 ||
-                         tnk__answer_header(answer, "content-length") != NULL))
+  if (coding != NULL &&
+      (tnk__http_compare_names(coding, "chunked") != 0 ||
+       tnk__response_header(response, "content-length") != NULL))
     return TNK_EPROTO;
   if (encoding != NULL && *encoding != '\0' &&
       tnk__http_compare_names(encoding, "identity") != 0)
@@ -183,7 +186,7 @@ static int check_framing(const tnk__http_reader_t *reader) {
 /* Refuse early what is announced to be too long, else set aside room. */
 static int expect_length(tnk__http_reader_t *reader) {
   const llhttp_t *parser = &reader->parser;
-  tnk__buf_t *body = &reader->answer->body;
+  tnk__buf_t *body = &reader->response->body;
   uint64_t claim = parser->content_length;
 
   if ((parser->flags & F_CONTENT_LENGTH) == 0)
@@ -199,7 +202,7 @@ enum { GO_ON = 0, SKIP_BODY = 1 };
 
 static int on_head_end(llhttp_t *parser) {
   tnk__http_reader_t *reader = reader_of(parser);
-  tnk__answer_t *answer = reader->answer;
+  tnk__response_t *response = reader->response;
   int err;
 
   if (parser->http_major != 1 || parser->status_code < 100 ||
@@ -207,16 +210,17 @@ static int on_head_end(llhttp_t *parser) {
     return fail(reader, TNK_EPROTO);
   if (parser->status_code < 200)
     return SKIP_BODY;
-  join_all_repeats(answer);
-  if (answer->text.err != TNK_OK)
-    return fail(reader, answer->text.err);
-  answer->status = parser->status_code;
+  join_all_repeats(response);
+  if (response->text.err != TNK_OK)
+    return fail(reader, response->text.err);
+  response->status = parser->status_code;
   reader->state = TNK__HTTP_READ_BODY;
   reader->n_overhead = 0;
   err = check_framing(reader);
   if (err != TNK_OK)
     return fail(reader, err);
-  if (reader->is_head_request || answer->status == 204 || answer->status == 304)
+  if (reader->is_head_request || response->status == 204 ||
+      response->status == 304)
     return SKIP_BODY;
   err = expect_length(reader);
   return err == TNK_OK ? GO_ON : fail(reader, err);
@@ -224,7 +228,7 @@ static int on_head_end(llhttp_t *parser) {
 
 static int on_body(llhttp_t *parser, const char *at, size_t n) {
   tnk__http_reader_t *reader = reader_of(parser);
-  int err = tnk__buf_append(&reader->answer->body, at, n);
+  int err = tnk__buf_append(&reader->response->body, at, n);
 
   if (err != TNK_OK)
     return fail(reader, err);
@@ -234,15 +238,15 @@ static int on_body(llhttp_t *parser, const char *at, size_t n) {
 
 static int on_end(llhttp_t *parser) {
   tnk__http_reader_t *reader = reader_of(parser);
-  tnk__answer_t *answer = reader->answer;
+  tnk__response_t *response = reader->response;
 
   if (reader->state == TNK__HTTP_READ_HEAD) {
     /* It was an interim response. */
-    tnk__buf_clear(&answer->text);
-    tnk__buf_clear(&answer->index);
+    tnk__buf_clear(&response->text);
+    tnk__buf_clear(&response->index);
     return 0;
   }
-  answer->is_keep_alive = llhttp_should_keep_alive(parser);
+  response->is_keep_alive = llhttp_should_keep_alive(parser);
   reader->state = TNK__HTTP_READ_DONE;
   return HPE_PAUSED;
 }
@@ -257,9 +261,9 @@ static const llhttp_settings_t settings = {
     .on_message_complete = on_end,
 };
 
-void tnk__http_reader_init(tnk__http_reader_t *reader, tnk__answer_t *answer,
-                           int is_head_request) {
-  *reader = (tnk__http_reader_t){.answer = answer,
+void tnk__http_reader_init(tnk__http_reader_t *reader,
+                           tnk__response_t *response, int is_head_request) {
+  *reader = (tnk__http_reader_t){.response = response,
                                  .is_head_request = is_head_request};
   llhttp_init(&reader->parser, HTTP_RESPONSE, &settings);
   reader->parser.data = reader;
@@ -289,7 +293,7 @@ static int read_piece(tnk__http_reader_t *reader, const char *data, size_t n) {
     return reader->err;
   if (reader->state == TNK__HTTP_READ_DONE) {
     if (llhttp_get_error_pos(&reader->parser) != data + n)
-      reader->answer->is_keep_alive = 0;
+      reader->response->is_keep_alive = 0;
     return TNK_OK;
   }
   if (code != HPE_OK)
@@ -307,7 +311,7 @@ int tnk__http_reader_feed(tnk__http_reader_t *reader, const uint8_t *data,
   while (n > 0 && reader->err == TNK_OK) {
     size_t piece = n;
     if (reader->state == TNK__HTTP_READ_DONE) {
-      reader->answer->is_keep_alive = 0;
+      reader->response->is_keep_alive = 0;
       break;
     }
     /* A head that is too long is noticed at the same byte however it is cut:

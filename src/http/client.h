@@ -7,7 +7,8 @@
 
 struct tnk__conn;
 struct tnk__pool;
-struct tnk__answer;
+struct tnk__net;
+struct tnk__response;
 
 /*
  * Kinds of requests. Each has a queue and an allowance of its own, so that a
@@ -45,12 +46,14 @@ typedef struct tnk__http {
   struct tnk__net *net;
   tnk__list_t pools; /* one an origin that is in use */
   tnk__http_lane_t lanes[TNK__N_LANES];
+  tnk__list_t sent; /* exchanges whose on_sent is due */
   tnk__list_t done; /* exchanges whose on_done is due */
   tnk__deferred_t turn;
   uint64_t connect_timeout_ms;
   uint64_t idle_timeout_ms;
   size_t n_connections;
   size_t max_connections; /* the most there ever were */
+  size_t enough;          /* connections; over it, unused ones are closed */
   int closing;
 } tnk__http_t;
 
@@ -80,6 +83,8 @@ typedef struct {
   /* The server recognizes a repeat: when a kept connection turns out to be
    * closed before any byte of an answer, send once more on a fresh one. */
   int replayable;
+  /* It alone does not keep uv_run() going, as suits a heartbeat. */
+  int background;
 } tnk__http_request_t;
 
 /*
@@ -101,9 +106,11 @@ typedef struct {
   /* 0: no byte of the request has left, so it is safe to repeat. 1: the
    * server may have seen and executed it. */
   int sent;
+  /* 0: no head of an answer has come. With an err: the answer is cut off,
+   * and `body` is what there is of it. */
   int status;
   tnk__buf_t *body; /* decoded, never NULL */
-  const struct tnk__answer *answer;
+  const struct tnk__response *answer;
 } tnk__http_result_t;
 
 /* The value of a header (name in any case; repeats are joined by ", "), or
@@ -117,10 +124,10 @@ const char *tnk__http_result_header(const tnk__http_result_t *result,
  * be freed in on_done.
  *
  * States: IDLE; QUEUED in its lane; WAITING for a connection; ACTIVE on one;
- * DONE, with on_done due.
+ * DONE, with on_done due. It has a place of its lane while WAITING or ACTIVE.
  */
 typedef struct tnk__exchange {
-  /* The caller's. on_sent may be NULL: told once, when the first byte is handed
+  /* The caller's. on_sent may be NULL: told once, after the request is handed
    * to the socket; from there on the outcome is unknown until on_done. on_done
    * is called exactly once for each successful start, unless canceled. Both
    * are never called from inside start or cancel. */
@@ -128,23 +135,26 @@ typedef struct tnk__exchange {
   void (*on_done)(struct tnk__exchange *ex, const tnk__http_result_t *result);
   /* Private. */
   int state;
-  tnk__list_t link; /* in the lane's queue, the pool's, or `done` */
+  tnk__list_t link; /* in the lane's queue, the pool's, `sent`, or `done` */
   tnk__http_t *http;
-  struct tnk__pool *pool; /* while WAITING or ACTIVE */
+  struct tnk__pool *pool; /* while QUEUED, WAITING or ACTIVE */
   struct tnk__conn *conn; /* while ACTIVE */
   tnk__timer_t timer;
   tnk__lane_t lane;
   uint64_t timeout_ms;
   size_t max_body;
+  int is_head; /* the method is HEAD */
   int replayable;
   int replayed;
+  int background;
+  int told; /* on_sent is due, or has been called */
   int sent;
   tnk__buf_t head; /* the encoded request head; wiped when done */
   const void *body_head;
   size_t body_head_len;
   const void *body_tail;
   size_t body_tail_len;
-  struct tnk__answer *answer; /* what arrived; NULL before the first byte */
+  struct tnk__response *answer; /* what arrived; NULL before the first byte */
   int err;
   int cause;
 } tnk__exchange_t;

@@ -9,14 +9,14 @@
 enum { MAX_BODY = 1000 };
 
 typedef struct {
-  tnk__answer_t answer;
+  tnk__response_t response;
   tnk__http_reader_t reader;
   int err;
 } reading_t;
 
 static void reading_init(reading_t *r, int is_head) {
-  tnk__answer_init(&r->answer, test_allocator(), MAX_BODY);
-  tnk__http_reader_init(&r->reader, &r->answer, is_head);
+  tnk__response_init(&r->response, test_allocator(), MAX_BODY);
+  tnk__http_reader_init(&r->reader, &r->response, is_head);
   r->err = TNK_OK;
 }
 
@@ -63,12 +63,13 @@ static void check_one(const char *data, size_t n, const expected_t *e,
   CHECK_INT(r.err, e->err);
   if (e->err == TNK_OK) {
     CHECK_INT(r.reader.state, e->state);
-    CHECK_INT(r.answer.status, e->status);
+    CHECK_INT(r.response.status, e->status);
     if (e->state == TNK__HTTP_READ_DONE)
-      CHECK_INT(r.answer.is_keep_alive, e->keep_alive);
-    CHECK_MEM(r.answer.body.data, r.answer.body.len, e->body, strlen(e->body));
+      CHECK_INT(r.response.is_keep_alive, e->keep_alive);
+    CHECK_MEM(r.response.body.data, r.response.body.len, e->body,
+              strlen(e->body));
   }
-  tnk__answer_deinit(&r.answer);
+  tnk__response_deinit(&r.response);
 }
 
 static void check_n(const char *data, size_t n, const expected_t *e) {
@@ -127,7 +128,7 @@ TEST(chunks_with_extensions_and_trailers) {
              200, 1, "abc0123456789");
 }
 
-TEST(interim_answers_are_skipped) {
+TEST(interim_responses_are_skipped) {
   check_done("HTTP/1.1 100 Continue\r\nX-A: 1\r\n\r\n"
              "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
              "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
@@ -137,7 +138,7 @@ TEST(interim_answers_are_skipped) {
               TNK_EPROTO);
 }
 
-TEST(answers_without_a_body) {
+TEST(responses_without_a_body) {
   const expected_t head = {.is_head = 1,
                            .state = TNK__HTTP_READ_DONE,
                            .status = 200,
@@ -184,12 +185,12 @@ TEST(cut_off_is_never_a_success) {
       CHECK(r.reader.state != TNK__HTTP_READ_DONE);
       CHECK_INT(tnk__http_reader_eof(&r.reader), TNK_ECONN);
       CHECK_INT(tnk__http_reader_eof(&r.reader), TNK_ECONN);
-      tnk__answer_deinit(&r.answer);
+      tnk__response_deinit(&r.response);
     }
   }
 }
 
-TEST(bytes_behind_the_answer_end_the_connection) {
+TEST(bytes_behind_the_response_end_the_connection) {
   check_done("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"
              "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny",
              200, 0, "x");
@@ -279,16 +280,16 @@ TEST(headers) {
     reading_init(&r, 0);
     feed_chopped(&r, text, sizeof(text) - 1, step, &state);
     CHECK_INT(r.err, TNK_OK);
-    CHECK_STR(tnk__answer_header(&r.answer, "retry-after"), "7");
-    CHECK_STR(tnk__answer_header(&r.answer, "x-empty"), "");
-    CHECK_STR(tnk__answer_header(&r.answer, "X-A"), "1, 2, ");
-    CHECK_STR(tnk__answer_header(&r.answer, "x-b"), "b");
-    CHECK_STR(tnk__answer_header(&r.answer, "x-last"), "z");
-    CHECK_STR(tnk__answer_header(&r.answer, "content-length"), "0");
-    CHECK(tnk__answer_header(&r.answer, "x-interim") == NULL);
-    CHECK(tnk__answer_header(&r.answer, "x") == NULL);
-    CHECK(tnk__answer_header(&r.answer, "") == NULL);
-    tnk__answer_deinit(&r.answer);
+    CHECK_STR(tnk__response_header(&r.response, "retry-after"), "7");
+    CHECK_STR(tnk__response_header(&r.response, "x-empty"), "");
+    CHECK_STR(tnk__response_header(&r.response, "X-A"), "1, 2, ");
+    CHECK_STR(tnk__response_header(&r.response, "x-b"), "b");
+    CHECK_STR(tnk__response_header(&r.response, "x-last"), "z");
+    CHECK_STR(tnk__response_header(&r.response, "content-length"), "0");
+    CHECK(tnk__response_header(&r.response, "x-interim") == NULL);
+    CHECK(tnk__response_header(&r.response, "x") == NULL);
+    CHECK(tnk__response_header(&r.response, "") == NULL);
+    tnk__response_deinit(&r.response);
   }
 }
 
@@ -304,7 +305,7 @@ static int feed_for_ever(const char *start, const char *again) {
     feed(&r, again, strlen(again));
     n += strlen(again);
   }
-  tnk__answer_deinit(&r.answer);
+  tnk__response_deinit(&r.response);
   return r.err;
 }
 
@@ -349,18 +350,18 @@ TEST(body_at_its_limit) {
 }
 
 TEST(an_announced_gigabyte_is_not_allocated) {
-  tnk__answer_t answer;
+  tnk__response_t response;
   tnk__http_reader_t reader;
   static const char text[] = "HTTP/1.1 200 OK\r\n"
                              "Content-Length: 1000000000\r\n\r\n";
 
-  tnk__answer_init(&answer, test_allocator(), TNK__MAX_RESPONSE_BODY);
-  tnk__http_reader_init(&reader, &answer, 0);
+  tnk__response_init(&response, test_allocator(), TNK__MAX_RESPONSE_BODY);
+  tnk__http_reader_init(&reader, &response, 0);
   CHECK_INT(
       tnk__http_reader_feed(&reader, (const uint8_t *)text, sizeof(text) - 1),
       TNK_OK);
-  CHECK(answer.body.cap <= 2 * TNK__MIB);
-  tnk__answer_deinit(&answer);
+  CHECK(response.body.cap <= 2 * TNK__MIB);
+  tnk__response_deinit(&response);
 }
 
 TEST(every_allocation_fails_once) {
@@ -373,7 +374,7 @@ TEST(every_allocation_fails_once) {
     reading_init(&r, 0);
     test_alloc_fail_at(n + 1); /* the first is the copy of the input */
     feed(&r, text, sizeof(text) - 1);
-    tnk__answer_deinit(&r.answer);
+    tnk__response_deinit(&r.response);
     if (!test_alloc_did_fail()) {
       CHECK(n > 2);
       CHECK_INT(r.err, TNK_OK);

@@ -1,0 +1,225 @@
+#include "http/conn.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "http/exchange.h"
+#include "tnk/error.h"
+
+/*
+ *   CONNECTING --on_open--> IDLE <--whole answer-- ACTIVE
+ *                             '-----send------------->'
+ *
+ * Each of them goes to ENDED: by the end of the stream, by an answer that
+ * cannot be trusted or followed by another, by bytes nobody asked for, by
+ * staying unused too long. ENDED tells the pool, which closes. An answer that
+ * is complete before the request is written ends the connection too, since the
+ * rest of the request will not be written.
+ */
+
+static const tnk__stream_events_t stream_events;
+
+int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
+                  const tnk__origin_t *origin, const tnk__conn_events_t *events,
+                  struct tnk__pool *pool) {
+  const tnk_allocator_t *alloc = &http->loop->alloc;
+  tnk__conn_t *conn = tnk__calloc(alloc, 1, sizeof(*conn));
+  int err;
+
+  *out = NULL;
+  if (conn == NULL)
+    return TNK_ENOMEM;
+  conn->http = http;
+  conn->pool = pool;
+  conn->events = events;
+  tnk__list_init(&conn->link);
+  err = tnk__stream_open(&conn->stream, http->net, origin,
+                         http->connect_timeout_ms, &stream_events, conn);
+  if (err != TNK_OK) {
+    tnk__free(alloc, conn);
+    return err;
+  }
+  http->n_connections++;
+  if (http->n_connections > http->max_connections)
+    http->max_connections = http->n_connections;
+  *out = conn;
+  return TNK_OK;
+}
+
+void tnk__conn_close(tnk__conn_t *conn) {
+  tnk__timer_stop(&conn->timer);
+  tnk__list_remove(&conn->link);
+  tnk__stream_close(conn->stream);
+  conn->http->n_connections--;
+  tnk__free(&conn->http->loop->alloc, conn);
+}
+
+int tnk__conn_is_reused(const tnk__conn_t *conn) {
+  return conn->n_exchanges > 1;
+}
+
+static void on_unused(tnk__timer_t *timer) {
+  tnk__conn_t *conn = tnk__container_of(timer, tnk__conn_t, timer);
+
+  conn->state = TNK__CONN_ENDED;
+  conn->events->on_end(conn);
+}
+
+/* An unused connection does not keep the program alive. */
+static void become_idle(tnk__conn_t *conn) {
+  conn->state = TNK__CONN_IDLE;
+  tnk__stream_hold_loop(conn->stream, 0);
+  tnk__timer_start_background(conn->http->loop, &conn->timer,
+                              conn->http->idle_timeout_ms, on_unused);
+}
+
+/* Part the two; whether anything was sent is known from here on. */
+static tnk__exchange_t *take_exchange(tnk__conn_t *conn) {
+  tnk__exchange_t *ex = conn->ex;
+
+  if (tnk__stream_n_sent(conn->stream) > conn->n_before)
+    ex->sent = 1;
+  ex->conn = NULL;
+  conn->ex = NULL;
+  return ex;
+}
+
+static void finish(tnk__conn_t *conn, int err, int cause, int is_usable) {
+  tnk__exchange_t *ex = take_exchange(conn);
+
+  if (is_usable)
+    become_idle(conn);
+  else
+    conn->state = TNK__CONN_ENDED;
+  conn->events->on_result(conn, ex, err, cause);
+}
+
+void tnk__conn_abort(tnk__conn_t *conn) {
+  take_exchange(conn);
+  conn->state = TNK__CONN_ENDED;
+}
+
+int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex) {
+  uv_buf_t bufs[3];
+  const struct {
+    const void *data;
+    size_t len;
+  } parts[3] = {{ex->head.data, ex->head.len},
+                {ex->body_head, ex->body_head_len},
+                {ex->body_tail, ex->body_tail_len}};
+  unsigned n_bufs = 0;
+  int err;
+
+  for (size_t i = 0; i < 3; i++) {
+    if (parts[i].len == 0)
+      continue;
+    /* libuv's type is not const, but what is written is only read. */
+    bufs[n_bufs].base = (char *)(uintptr_t)parts[i].data;
+    bufs[n_bufs++].len = parts[i].len;
+  }
+  tnk__timer_stop(&conn->timer);
+  tnk__stream_hold_loop(conn->stream, !ex->background);
+  conn->ex = ex;
+  ex->conn = conn;
+  conn->n_exchanges++;
+  conn->n_before = tnk__stream_n_sent(conn->stream);
+  conn->state = TNK__CONN_ACTIVE;
+  err = tnk__stream_write(conn->stream, bufs, n_bufs);
+  if (err != TNK_OK) {
+    tnk__conn_abort(conn);
+    return err;
+  }
+  conn->is_writing = 1;
+  conn->http->loop->counters.n_requests++;
+  tnk__exchange_note_sent(ex);
+  return TNK_OK;
+}
+
+static void on_open(tnk__stream_t *stream) {
+  tnk__conn_t *conn = stream->user;
+
+  become_idle(conn);
+  conn->events->on_open(conn);
+}
+
+static void complete(tnk__conn_t *conn, int is_open) {
+  const tnk__response_t *answer = conn->ex->answer;
+
+  finish(conn, TNK_OK, 0,
+         is_open && answer->is_keep_alive && !conn->is_writing &&
+             !conn->write_failed);
+}
+
+static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
+  tnk__conn_t *conn = stream->user;
+  tnk__exchange_t *ex = conn->ex;
+  int err;
+
+  if (ex == NULL) {
+    /* Nothing was asked: it could be taken for the next answer. */
+    conn->state = TNK__CONN_ENDED;
+    conn->events->on_end(conn);
+    return;
+  }
+  if (ex->answer == NULL) {
+    err = tnk__exchange_begin_answer(ex);
+    if (err != TNK_OK) {
+      finish(conn, err, 0, 0);
+      return;
+    }
+    tnk__http_reader_init(&conn->reader, ex->answer, ex->is_head);
+  }
+  err = tnk__http_reader_feed(&conn->reader, data, n);
+  if (err != TNK_OK)
+    finish(conn, err, 0, 0);
+  else if (conn->reader.state == TNK__HTTP_READ_DONE)
+    complete(conn, 1);
+}
+
+static void on_written(tnk__stream_t *stream, int cause) {
+  tnk__conn_t *conn = stream->user;
+
+  /* After a failure the server may still have said why; on_end follows. */
+  conn->is_writing = 0;
+  conn->write_failed = cause != 0;
+}
+
+static void log_end(const tnk__conn_t *conn, const tnk__net_error_t *error) {
+  tnk__log(&conn->http->loop->logger, TNK_LOG_DEBUG, "http",
+           "connection ended while %s: %s",
+           conn->state == TNK__CONN_CONNECTING ? "connecting"
+           : conn->ex != NULL                  ? "in use"
+                                               : "unused",
+           error->text);
+}
+
+static void on_end(tnk__stream_t *stream, const tnk__net_error_t *error) {
+  tnk__conn_t *conn = stream->user;
+  int err = error->code;
+
+  log_end(conn, error);
+  if (conn->ex == NULL) {
+    const int was_open = conn->state == TNK__CONN_IDLE;
+    conn->state = TNK__CONN_ENDED;
+    if (was_open)
+      conn->events->on_end(conn);
+    else
+      conn->events->on_fail(conn, err != TNK_OK ? err : TNK_ECONN,
+                            error->cause);
+    return;
+  }
+  if (err == TNK_OK && conn->ex->answer != NULL)
+    err = tnk__http_reader_eof(&conn->reader);
+  else if (err == TNK_OK)
+    err = TNK_ECONN;
+  if (err == TNK_OK)
+    complete(conn, 0);
+  else
+    finish(conn, err, error->cause, 0);
+}
+
+static const tnk__stream_events_t stream_events = {
+    .on_open = on_open,
+    .on_read = on_read,
+    .on_written = on_written,
+    .on_end = on_end,
+};

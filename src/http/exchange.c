@@ -1,0 +1,178 @@
+#include "http/exchange.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "codec/http_read.h"
+#include "codec/http_write.h"
+#include "tnk/error.h"
+
+/*
+ * The life of an exchange, and who moves it:
+ *
+ *   IDLE --start--> QUEUED --a place in the lane--> WAITING
+ *   WAITING --a connection--> ACTIVE --the end, of any kind--> DONE
+ *   DONE --on_done--> IDLE
+ *
+ * ACTIVE goes back to WAITING once when a kept connection proves to be dead;
+ * every state goes to DONE by a timeout or a close, and to IDLE by a cancel.
+ * Only tnk__exchange_deliver() calls out, and only the client's turn calls it.
+ */
+
+void tnk__exchange_init(tnk__exchange_t *ex) {
+  memset(ex, 0, sizeof(*ex));
+  tnk__list_init(&ex->link);
+}
+
+int tnk__exchange_is_active(const tnk__exchange_t *ex) {
+  return ex->state != TNK__EXCHANGE_IDLE;
+}
+
+static int encode_head(tnk__exchange_t *ex, const tnk_allocator_t *alloc,
+                       const tnk__http_request_t *request, size_t body_len) {
+  const tnk__http_head_t head = {
+      .method = request->method,
+      .target = request->target,
+      .host = request->origin.host,
+      .port = request->origin.port,
+      .default_port = request->origin.is_tls ? 443 : 80,
+      .headers = request->headers,
+      .n_headers = request->n_headers,
+      .more_headers = request->more_headers,
+      .n_more_headers = request->n_more_headers,
+      .body_len = body_len,
+  };
+  int err;
+
+  tnk__buf_init(&ex->head, alloc, TNK__MAX_REQUEST_HEAD);
+  err = tnk__http_write_head(&ex->head, &head);
+  if (err != TNK_OK)
+    tnk__buf_deinit(&ex->head);
+  return err;
+}
+
+int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
+                       const tnk__http_request_t *request) {
+  int err;
+
+  if (request->body_head_len > TNK__MAX_REQUEST_BODY ||
+      request->body_tail_len > TNK__MAX_REQUEST_BODY - request->body_head_len)
+    return TNK_ETOOBIG;
+  err = encode_head(ex, &http->loop->alloc, request,
+                    request->body_head_len + request->body_tail_len);
+  if (err != TNK_OK)
+    return err;
+  ex->http = http;
+  ex->lane = request->lane;
+  ex->timeout_ms = request->timeout_ms;
+  ex->max_body =
+      request->max_body > 0 ? request->max_body : TNK__MAX_RESPONSE_BODY;
+  ex->is_head = strcmp(request->method, "HEAD") == 0;
+  ex->replayable = request->replayable;
+  ex->background = request->background;
+  ex->body_head = request->body_head;
+  ex->body_head_len = request->body_head_len;
+  ex->body_tail = request->body_tail;
+  ex->body_tail_len = request->body_tail_len;
+  ex->replayed = ex->told = ex->sent = 0;
+  ex->err = ex->cause = 0;
+  return TNK_OK;
+}
+
+int tnk__exchange_begin_answer(tnk__exchange_t *ex) {
+  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+
+  ex->answer = tnk__malloc(alloc, sizeof(*ex->answer));
+  if (ex->answer == NULL)
+    return TNK_ENOMEM;
+  tnk__response_init(ex->answer, alloc, ex->max_body);
+  return TNK_OK;
+}
+
+static void free_answer(const tnk_allocator_t *alloc, tnk__response_t *answer) {
+  if (answer == NULL)
+    return;
+  tnk__response_deinit(answer);
+  tnk__free(alloc, answer);
+}
+
+/* The head holds the credential. */
+static void wipe_head(tnk__exchange_t *ex) {
+  volatile uint8_t *bytes = ex->head.data;
+
+  for (size_t i = 0; i < ex->head.len; i++)
+    bytes[i] = 0;
+  tnk__buf_deinit(&ex->head);
+}
+
+enum { NOT_TOLD = 0, TELL, TOLD };
+
+void tnk__exchange_note_sent(tnk__exchange_t *ex) {
+  if (ex->on_sent == NULL || ex->told == TOLD)
+    return;
+  ex->told = TELL;
+  tnk__list_append(&ex->http->sent, &ex->link);
+  tnk__defer(ex->http->loop, &ex->http->turn);
+}
+
+static void leave(tnk__exchange_t *ex) {
+  if (ex->state == TNK__EXCHANGE_WAITING || ex->state == TNK__EXCHANGE_ACTIVE)
+    ex->http->lanes[ex->lane].n_in_flight--;
+  tnk__timer_stop(&ex->timer);
+  tnk__list_remove(&ex->link);
+  /* The body is the caller's again, and a place may be free. */
+  wipe_head(ex);
+  ex->body_head = ex->body_tail = NULL;
+  tnk__defer(ex->http->loop, &ex->http->turn);
+}
+
+void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause) {
+  leave(ex);
+  ex->state = TNK__EXCHANGE_DONE;
+  ex->err = err;
+  ex->cause = cause;
+  tnk__list_append(&ex->http->done, &ex->link);
+}
+
+void tnk__exchange_drop(tnk__exchange_t *ex) {
+  leave(ex);
+  free_answer(&ex->http->loop->alloc, ex->answer);
+  ex->answer = NULL;
+  ex->state = TNK__EXCHANGE_IDLE;
+}
+
+void tnk__exchange_deliver(tnk__exchange_t *ex) {
+  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+  tnk__response_t *answer;
+  tnk__buf_t no_body;
+  tnk__http_result_t result;
+
+  if (ex->told == TELL) {
+    ex->told = TOLD;
+    if (ex->state == TNK__EXCHANGE_DONE)
+      tnk__list_prepend(&ex->http->done, &ex->link);
+    ex->on_sent(ex);
+    return;
+  }
+  answer = ex->answer;
+  ex->answer = NULL;
+  ex->state = TNK__EXCHANGE_IDLE;
+  tnk__buf_init(&no_body, alloc, 0);
+  result = (tnk__http_result_t){
+      .err = ex->err,
+      .cause = ex->cause,
+      .sent = ex->sent,
+      .status = answer != NULL ? answer->status : 0,
+      .body = answer != NULL ? &answer->body : &no_body,
+      .answer = answer,
+  };
+  ex->on_done(ex, &result);
+  free_answer(alloc, answer);
+}
+
+const char *tnk__http_result_header(const tnk__http_result_t *result,
+                                    const char *name) {
+  return result->answer != NULL ? tnk__response_header(result->answer, name)
+                                : NULL;
+}

@@ -1,0 +1,32 @@
+#ifndef TNK_HTTP_EXCHANGE_H
+#define TNK_HTTP_EXCHANGE_H
+
+#include "http/client.h"
+
+/* The inside of exchanges: what connections, pools and the client share. */
+
+typedef enum {
+  TNK__EXCHANGE_IDLE = 0,
+  TNK__EXCHANGE_QUEUED,
+  TNK__EXCHANGE_WAITING,
+  TNK__EXCHANGE_ACTIVE,
+  TNK__EXCHANGE_DONE
+} tnk__exchange_state_t;
+
+/* Copy the request and encode its head. TNK_OK, TNK_ENOMEM, TNK_EINVAL or
+ * TNK_ETOOBIG, and then the exchange is as before. */
+int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
+                       const tnk__http_request_t *request);
+/* A response to read into; TNK_OK or TNK_ENOMEM. */
+int tnk__exchange_begin_answer(tnk__exchange_t *ex);
+/* on_sent is due. */
+void tnk__exchange_note_sent(tnk__exchange_t *ex);
+/* Give the lane's place back, if it has one, and let on_done follow. It has
+ * left its pool already. */
+void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause);
+/* Back to IDLE, without a word; it has left its pool already. */
+void tnk__exchange_drop(tnk__exchange_t *ex);
+/* Call what is due: on_sent, or on_done as the last touch. It is in no list. */
+void tnk__exchange_deliver(tnk__exchange_t *ex);
+
+#endif

@@ -1,0 +1,211 @@
+#include <sys/resource.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "http/client.h"
+#include "http/exchange.h"
+#include "http/pool.h"
+#include "net/net.h"
+#include "tnk/error.h"
+
+/*
+ * The client: open, then closing for ever. All that happens in it is decided
+ * at two places. Events of connections and timers move exchanges between their
+ * states at once; the turn, a deferred call, then does what must not happen
+ * inside of somebody else's call: it tells the callers, and gives free places
+ * to what waits in the lanes.
+ */
+
+/* Descriptors left to the rest of the program when the limit is low: an
+ * eighth of them, at least so many. */
+enum { MIN_SPARE_DESCRIPTORS = 64 };
+
+enum { CONNECT_TIMEOUT_MS = 5000, IDLE_TIMEOUT_MS = 60000 };
+
+static const uint32_t default_max[TNK__N_LANES] = {
+    [TNK__LANE_CONTROL] = 4,
+    [TNK__LANE_TRAIN] = 16,
+    [TNK__LANE_SAMPLE] = 64,
+    [TNK__LANE_POLL] = 2048,
+};
+
+static tnk__exchange_t *exchange_at(tnk__list_t *node) {
+  return tnk__container_of(node, tnk__exchange_t, link);
+}
+
+/* Every place may need a connection, hence a descriptor. The other lanes are
+ * small and must work; the polls take what is left. */
+static void bound_polls(tnk__http_t *http) {
+  tnk__http_lane_t *polls = &http->lanes[TNK__LANE_POLL];
+  const size_t wished = polls->max;
+  size_t others = 0;
+  struct rlimit limit;
+  size_t spare;
+  size_t left;
+
+  for (int i = 0; i < TNK__N_LANES; i++)
+    others += http->lanes[i].max;
+  others -= wished;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+      limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < SIZE_MAX) {
+    left = (size_t)limit.rlim_cur;
+    spare = left / 8 > MIN_SPARE_DESCRIPTORS ? left / 8 : MIN_SPARE_DESCRIPTORS;
+    left = left > spare + others ? left - spare - others : 1;
+    if (polls->max > left) {
+      polls->max = left;
+      tnk__log(&http->loop->logger, TNK_LOG_WARN, "http",
+               "this process may open %llu descriptors: at most %zu long "
+               "polls are held at once instead of %zu, the others wait; raise "
+               "the limit (ulimit -n) to hold more",
+               (unsigned long long)limit.rlim_cur, polls->max, wished);
+    }
+  }
+  http->enough = others + polls->max;
+}
+
+static void on_turn(tnk__deferred_t *self);
+
+int tnk__http_open(tnk__http_t *http, tnk__loop_t *loop,
+                   const tnk__http_options_t *options) {
+  int err;
+
+  *http = (tnk__http_t){.loop = loop};
+  http->connect_timeout_ms = options->connect_timeout_ms > 0
+                                 ? options->connect_timeout_ms
+                                 : CONNECT_TIMEOUT_MS;
+  http->idle_timeout_ms =
+      options->idle_timeout_ms > 0 ? options->idle_timeout_ms : IDLE_TIMEOUT_MS;
+  tnk__list_init(&http->pools);
+  tnk__list_init(&http->sent);
+  tnk__list_init(&http->done);
+  tnk__deferred_init(&http->turn, on_turn);
+  for (int i = 0; i < TNK__N_LANES; i++) {
+    tnk__list_init(&http->lanes[i].queue);
+    http->lanes[i].max = options->max_in_flight[i] > 0
+                             ? options->max_in_flight[i]
+                             : default_max[i];
+  }
+  err = tnk__net_new(&http->net, loop, options->ca_file);
+  if (err == TNK_OK && (options->ca_file != NULL || options->load_trust))
+    err = tnk__net_load_trust(http->net);
+  if (err != TNK_OK) {
+    tnk__net_unref(http->net);
+    http->net = NULL;
+    http->closing = 1;
+    return err;
+  }
+  bound_polls(http);
+  return TNK_OK;
+}
+
+void tnk__http_close(tnk__http_t *http) {
+  tnk__list_t *node;
+
+  if (http->closing)
+    return;
+  http->closing = 1;
+  for (int i = 0; i < TNK__N_LANES; i++) {
+    while ((node = tnk__list_first(&http->lanes[i].queue)) != NULL) {
+      tnk__pool_leave(exchange_at(node));
+      tnk__exchange_settle(exchange_at(node), TNK_ECLOSED, 0);
+    }
+  }
+  while ((node = tnk__list_first(&http->pools)) != NULL)
+    tnk__pool_close(tnk__container_of(node, tnk__pool_t, link), TNK_ECLOSED);
+  tnk__net_unref(http->net);
+  http->net = NULL;
+}
+
+size_t tnk__http_n_polls(const tnk__http_t *http) {
+  return http->lanes[TNK__LANE_POLL].n_in_flight;
+}
+
+/* The turn. */
+
+static void on_timeout(tnk__timer_t *timer) {
+  tnk__exchange_t *ex = tnk__container_of(timer, tnk__exchange_t, timer);
+
+  tnk__pool_leave(ex);
+  tnk__exchange_settle(ex, TNK_ETIMEDOUT, 0);
+}
+
+static void give_place(tnk__exchange_t *ex) {
+  ex->http->lanes[ex->lane].n_in_flight++;
+  if (ex->timeout_ms > 0 && ex->background)
+    tnk__timer_start_background(ex->http->loop, &ex->timer, ex->timeout_ms,
+                                on_timeout);
+  else if (ex->timeout_ms > 0)
+    tnk__timer_start(ex->http->loop, &ex->timer, ex->timeout_ms, on_timeout);
+  tnk__pool_run(ex);
+}
+
+static void fill_lane(tnk__http_lane_t *lane) {
+  int budget = TNK__LOOP_BUDGET;
+
+  while (budget > 0 && lane->n_in_flight < lane->max &&
+         !tnk__list_empty(&lane->queue)) {
+    give_place(exchange_at(tnk__list_pop(&lane->queue)));
+    budget--;
+  }
+}
+
+static int is_work_left(const tnk__http_t *http) {
+  if (!tnk__list_empty(&http->sent) || !tnk__list_empty(&http->done))
+    return 1;
+  for (int i = 0; i < TNK__N_LANES; i++) {
+    const tnk__http_lane_t *lane = &http->lanes[i];
+    if (!tnk__list_empty(&lane->queue) && lane->n_in_flight < lane->max)
+      return 1;
+  }
+  return 0;
+}
+
+static void on_turn(tnk__deferred_t *self) {
+  tnk__http_t *http = tnk__container_of(self, tnk__http_t, turn);
+  tnk__list_t *node;
+
+  for (int n = 0; n < TNK__LOOP_BUDGET; n++) {
+    node = tnk__list_pop(&http->sent);
+    if (node == NULL)
+      node = tnk__list_pop(&http->done);
+    if (node == NULL)
+      break;
+    tnk__exchange_deliver(exchange_at(node));
+  }
+  for (int i = 0; i < TNK__N_LANES; i++)
+    fill_lane(&http->lanes[i]);
+  if (is_work_left(http))
+    tnk__defer(http->loop, &http->turn);
+}
+
+/* Exchanges, as their owners see them. */
+
+int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
+                        const tnk__http_request_t *request) {
+  int err;
+
+  if (http->closing)
+    return TNK_ECLOSED;
+  if (ex->state != TNK__EXCHANGE_IDLE)
+    return TNK_EINVAL;
+  err = tnk__exchange_load(ex, http, request);
+  if (err != TNK_OK)
+    return err;
+  err = tnk__pool_join(http, &request->origin, ex);
+  if (err != TNK_OK) {
+    tnk__exchange_drop(ex);
+    return err;
+  }
+  ex->state = TNK__EXCHANGE_QUEUED;
+  tnk__list_append(&http->lanes[ex->lane].queue, &ex->link);
+  tnk__defer(http->loop, &http->turn);
+  return TNK_OK;
+}
+
+void tnk__exchange_cancel(tnk__exchange_t *ex) {
+  if (ex->state == TNK__EXCHANGE_IDLE)
+    return;
+  tnk__pool_leave(ex);
+  tnk__exchange_drop(ex);
+}

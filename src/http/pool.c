@@ -1,0 +1,303 @@
+#include "http/pool.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "http/conn.h"
+#include "http/exchange.h"
+#include "tnk/error.h"
+
+/*
+ * Connections are opened while fewer are connecting than exchanges wait, so
+ * each waiting exchange has one on its way; whichever is ready first takes the
+ * first exchange in line. How many may wait is decided before, by the lanes,
+ * hence the pool itself has no ceiling that could make one kind of exchange
+ * wait for another.
+ *
+ * A connection that fails to connect takes the first exchange with it, unless
+ * there are more connections on their way than exchanges.
+ *
+ * Nobody outside of this folder is called from here, so the lists change only
+ * by what these functions do themselves.
+ */
+
+static const tnk__conn_events_t conn_events;
+
+static tnk__pool_t *find(tnk__http_t *http, const tnk__origin_t *origin) {
+  TNK__LIST_FOREACH (node, &http->pools) {
+    tnk__pool_t *pool = tnk__container_of(node, tnk__pool_t, link);
+    if (tnk__origin_equal(&pool->origin, origin))
+      return pool;
+  }
+  return NULL;
+}
+
+static tnk__pool_t *new_pool(tnk__http_t *http, const tnk__origin_t *origin) {
+  size_t n = strlen(origin->host) + 1;
+  tnk__pool_t *pool = tnk__malloc(&http->loop->alloc, sizeof(tnk__pool_t) + n);
+  char *host;
+
+  if (pool == NULL)
+    return NULL;
+  memset(pool, 0, sizeof(*pool));
+  host = (char *)(pool + 1);
+  memcpy(host, origin->host, n);
+  pool->http = http;
+  pool->origin = *origin;
+  pool->origin.host = host;
+  tnk__list_init(&pool->waiting);
+  tnk__list_init(&pool->fresh);
+  tnk__list_init(&pool->connecting);
+  tnk__list_init(&pool->active);
+  tnk__list_init(&pool->idle);
+  tnk__list_append(&http->pools, &pool->link);
+  return pool;
+}
+
+/* The last touch of whoever may have taken the last member away. */
+static void free_if_empty(tnk__pool_t *pool) {
+  if (pool->n_exchanges > 0 || !tnk__list_empty(&pool->connecting) ||
+      !tnk__list_empty(&pool->active) || !tnk__list_empty(&pool->idle))
+    return;
+  tnk__list_remove(&pool->link);
+  tnk__free(&pool->http->loop->alloc, pool);
+}
+
+int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
+                   tnk__exchange_t *ex) {
+  tnk__pool_t *pool = find(http, origin);
+
+  if (pool == NULL)
+    pool = new_pool(http, origin);
+  if (pool == NULL)
+    return TNK_ENOMEM;
+  pool->n_exchanges++;
+  ex->pool = pool;
+  return TNK_OK;
+}
+
+/* A member's end; the caller then looks whether the pool is empty. */
+static void settle(tnk__pool_t *pool, tnk__exchange_t *ex, int err, int cause) {
+  pool->n_exchanges--;
+  ex->pool = NULL;
+  tnk__exchange_settle(ex, err, cause);
+}
+
+static tnk__conn_t *conn_at(tnk__list_t *node) {
+  return tnk__container_of(node, tnk__conn_t, link);
+}
+
+static tnk__exchange_t *exchange_at(tnk__list_t *node) {
+  return tnk__container_of(node, tnk__exchange_t, link);
+}
+
+/* Take the first of those that wait; the ones that have been sent before are
+ * the oldest. */
+static tnk__exchange_t *pop_waiting(tnk__pool_t *pool, int with_fresh) {
+  tnk__list_t *node = NULL;
+
+  if (with_fresh)
+    node = tnk__list_pop(&pool->fresh);
+  if (node == NULL)
+    node = tnk__list_pop(&pool->waiting);
+  if (node == NULL)
+    return NULL;
+  pool->n_waiting--;
+  return exchange_at(node);
+}
+
+static void wait_in(tnk__pool_t *pool, tnk__list_t *list, tnk__exchange_t *ex) {
+  ex->state = TNK__EXCHANGE_WAITING;
+  tnk__list_remove(&ex->link);
+  tnk__list_append(list, &ex->link);
+  pool->n_waiting++;
+}
+
+/* What becomes of an exchange whose connection failed under it. A kept
+ * connection may have been closed by the server long before we noticed; then
+ * the server has not seen the request, but only the caller can know whether
+ * it would do harm if it had. */
+static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
+                           int was_reused, int err, int cause) {
+  if (was_reused && ex->answer == NULL && !ex->replayed &&
+      (ex->replayable || !ex->sent) && err != TNK_ENOMEM) {
+    ex->replayed = 1;
+    wait_in(pool, &pool->fresh, ex);
+  } else {
+    settle(pool, ex, err, cause);
+  }
+}
+
+static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
+  int was_reused;
+  int err;
+
+  tnk__list_remove(&conn->link);
+  tnk__list_append(&pool->active, &conn->link);
+  ex->state = TNK__EXCHANGE_ACTIVE;
+  err = tnk__conn_send(conn, ex);
+  if (err == TNK_OK)
+    return;
+  was_reused = tnk__conn_is_reused(conn);
+  tnk__conn_close(conn);
+  fail_or_repeat(pool, ex, was_reused, err, 0);
+}
+
+/* Make room for another connection at the cost of the one that has been unused
+ * for longest, of whatever origin. */
+static void close_one_idle(tnk__http_t *http) {
+  tnk__conn_t *oldest = NULL;
+  tnk__pool_t *pool;
+
+  TNK__LIST_FOREACH (node, &http->pools) {
+    pool = tnk__container_of(node, tnk__pool_t, link);
+    if (!tnk__list_empty(&pool->idle)) {
+      tnk__conn_t *conn = conn_at(pool->idle.prev);
+      if (oldest == NULL || conn->timer.due_ms < oldest->timer.due_ms)
+        oldest = conn;
+    }
+  }
+  if (oldest == NULL)
+    return;
+  pool = oldest->pool;
+  tnk__conn_close(oldest);
+  free_if_empty(pool);
+}
+
+static int open_conn(tnk__pool_t *pool) {
+  tnk__conn_t *conn;
+  int err;
+
+  if (pool->http->n_connections >= pool->http->enough)
+    close_one_idle(pool->http);
+  err = tnk__conn_new(&conn, pool->http, &pool->origin, &conn_events, pool);
+  if (err != TNK_OK)
+    return err;
+  tnk__list_append(&pool->connecting, &conn->link);
+  pool->n_connecting++;
+  return TNK_OK;
+}
+
+/* Bring exchanges and connections together. */
+static void serve(tnk__pool_t *pool) {
+  tnk__list_t *node;
+
+  while (!tnk__list_empty(&pool->waiting) &&
+         (node = tnk__list_first(&pool->idle)) != NULL)
+    assign(pool, conn_at(node), pop_waiting(pool, 0));
+  while (pool->n_connecting < pool->n_waiting) {
+    int err = open_conn(pool);
+    if (err != TNK_OK)
+      settle(pool, pop_waiting(pool, 1), err, 0);
+  }
+}
+
+void tnk__pool_run(tnk__exchange_t *ex) {
+  tnk__pool_t *pool = ex->pool;
+
+  wait_in(pool, &pool->waiting, ex);
+  serve(pool);
+  free_if_empty(pool);
+}
+
+void tnk__pool_leave(tnk__exchange_t *ex) {
+  tnk__pool_t *pool = ex->pool;
+  tnk__conn_t *conn = ex->conn;
+
+  if (pool == NULL)
+    return;
+  if (ex->state == TNK__EXCHANGE_WAITING)
+    pool->n_waiting--;
+  tnk__list_remove(&ex->link);
+  pool->n_exchanges--;
+  ex->pool = NULL;
+  if (conn != NULL) {
+    tnk__conn_abort(conn);
+    tnk__conn_close(conn);
+  }
+  free_if_empty(pool);
+}
+
+static void close_conns(tnk__list_t *list) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(list)) != NULL)
+    tnk__conn_close(conn_at(node));
+}
+
+void tnk__pool_close(tnk__pool_t *pool, int err) {
+  tnk__exchange_t *ex;
+  tnk__list_t *node;
+
+  while ((ex = pop_waiting(pool, 1)) != NULL)
+    settle(pool, ex, err, 0);
+  while ((node = tnk__list_first(&pool->active)) != NULL) {
+    ex = conn_at(node)->ex;
+    tnk__conn_abort(conn_at(node));
+    tnk__conn_close(conn_at(node));
+    settle(pool, ex, err, 0);
+  }
+  close_conns(&pool->connecting);
+  close_conns(&pool->idle);
+  pool->n_connecting = 0;
+  free_if_empty(pool);
+}
+
+/* What connections report. */
+
+static void on_open(tnk__conn_t *conn) {
+  tnk__pool_t *pool = conn->pool;
+  tnk__exchange_t *ex;
+
+  pool->n_connecting--;
+  ex = pop_waiting(pool, 1);
+  tnk__list_remove(&conn->link);
+  tnk__list_prepend(&pool->idle, &conn->link);
+  if (ex != NULL)
+    assign(pool, conn, ex);
+  serve(pool);
+  free_if_empty(pool);
+}
+
+static void on_fail(tnk__conn_t *conn, int err, int cause) {
+  tnk__pool_t *pool = conn->pool;
+
+  tnk__conn_close(conn);
+  pool->n_connecting--;
+  if (pool->n_waiting > pool->n_connecting)
+    settle(pool, pop_waiting(pool, 1), err, cause);
+  free_if_empty(pool);
+}
+
+static void on_end(tnk__conn_t *conn) {
+  tnk__pool_t *pool = conn->pool;
+
+  tnk__conn_close(conn);
+  free_if_empty(pool);
+}
+
+static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
+                      int cause) {
+  tnk__pool_t *pool = conn->pool;
+  const int was_reused = tnk__conn_is_reused(conn);
+
+  if (conn->state == TNK__CONN_IDLE) {
+    tnk__list_remove(&conn->link);
+    tnk__list_prepend(&pool->idle, &conn->link);
+  } else {
+    tnk__conn_close(conn);
+  }
+  if (err == TNK_OK)
+    settle(pool, ex, TNK_OK, 0);
+  else
+    fail_or_repeat(pool, ex, was_reused, err, cause);
+  serve(pool);
+  free_if_empty(pool);
+}
+
+static const tnk__conn_events_t conn_events = {
+    .on_open = on_open,
+    .on_fail = on_fail,
+    .on_end = on_end,
+    .on_result = on_result,
+};

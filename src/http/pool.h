@@ -1,0 +1,36 @@
+#ifndef TNK_HTTP_POOL_H
+#define TNK_HTTP_POOL_H
+
+#include "http/client.h"
+
+/*
+ * The connections to one origin. Lives while an exchange of any state before
+ * DONE or a connection belongs to it, then frees itself.
+ */
+typedef struct tnk__pool {
+  tnk__list_t link; /* in tnk__http_t.pools */
+  tnk__http_t *http;
+  tnk__origin_t origin; /* the host is a copy, behind the struct */
+  size_t n_exchanges;
+  tnk__list_t waiting; /* exchanges, for any connection, in order */
+  tnk__list_t fresh;   /* exchanges, for a connection that is new */
+  size_t n_waiting;    /* in both */
+  tnk__list_t connecting;
+  size_t n_connecting;
+  tnk__list_t active;
+  tnk__list_t idle; /* latest use first */
+} tnk__pool_t;
+
+/* Make the exchange a member of its origin's pool. TNK_OK or TNK_ENOMEM. */
+int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
+                   tnk__exchange_t *ex);
+/* The exchange has a place in its lane: give it a connection, now or later.
+ * It may be DONE on return. */
+void tnk__pool_run(tnk__exchange_t *ex);
+/* Take a member out in whatever state; a connection in the middle of it is
+ * closed. Allocates nothing. The pool may be gone on return. */
+void tnk__pool_leave(tnk__exchange_t *ex);
+/* Settle all exchanges that have a place, close all connections. */
+void tnk__pool_close(tnk__pool_t *pool, int err);
+
+#endif

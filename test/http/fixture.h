@@ -1,0 +1,140 @@
+#ifndef TNK_TEST_HTTP_FIXTURE_H
+#define TNK_TEST_HTTP_FIXTURE_H
+
+#include <string.h>
+
+#include "http/client.h"
+#include "loop/context.h"
+#include "support/mock_server.h"
+
+/* A client and a scripted server on one loop with a fake clock. */
+typedef struct {
+  context_t c;
+  mock_server_t *mock;
+  tnk__http_t http;
+} fixture_t;
+
+/* An exchange that writes down how it ended. */
+typedef struct call {
+  tnk__exchange_t ex; /* first: the callbacks cast it back */
+  int n_sent;
+  int n_done;
+  int err;
+  int cause;
+  int sent;
+  int status;
+  int order; /* among all calls, from 1 */
+  size_t body_len;
+  char body[200];  /* its start, NUL-terminated */
+  char header[64]; /* X-Header */
+  void (*on_sent)(struct call *call);
+  void (*on_done)(struct call *call);
+  fixture_t *f;
+} call_t;
+
+static int n_calls_done;
+
+static void call_sent(tnk__exchange_t *ex) {
+  call_t *call = (call_t *)(void *)ex;
+
+  CHECK(tnk__exchange_is_active(ex));
+  CHECK_INT(++call->n_sent, 1);
+  if (call->on_sent != NULL)
+    call->on_sent(call);
+}
+
+static void call_done(tnk__exchange_t *ex, const tnk__http_result_t *result) {
+  call_t *call = (call_t *)(void *)ex;
+  const char *header = tnk__http_result_header(result, "x-header");
+  size_t n = result->body->len;
+
+  CHECK(!tnk__exchange_is_active(ex));
+  call->n_done++;
+  call->order = ++n_calls_done;
+  call->err = result->err;
+  call->cause = result->cause;
+  call->sent = result->sent;
+  call->status = result->status;
+  call->body_len = n;
+  if (n >= sizeof(call->body))
+    n = sizeof(call->body) - 1;
+  if (n > 0)
+    memcpy(call->body, result->body->data, n);
+  call->body[n] = '\0';
+  if (header != NULL && strlen(header) < sizeof(call->header))
+    memcpy(call->header, header, strlen(header) + 1);
+  if (call->on_done != NULL)
+    call->on_done(call);
+}
+
+static inline void call_init(fixture_t *f, call_t *call) {
+  memset(call, 0, sizeof(*call));
+  tnk__exchange_init(&call->ex);
+  call->ex.on_sent = call_sent;
+  call->ex.on_done = call_done;
+  call->f = f;
+}
+
+static inline tnk__http_request_t request_to(const mock_server_t *mock,
+                                             tnk__lane_t lane,
+                                             const char *method,
+                                             const char *target) {
+  return (tnk__http_request_t){.origin = {"127.0.0.1", mock_port(mock), 0},
+                               .method = method,
+                               .target = target,
+                               .lane = lane};
+}
+
+/* Start with everything at its default. */
+static inline void call_start(fixture_t *f, call_t *call, tnk__lane_t lane,
+                              const char *method, const char *target) {
+  const tnk__http_request_t request = request_to(f->mock, lane, method, target);
+
+  call_init(f, call);
+  CHECK_INT(tnk__exchange_start(&f->http, &call->ex, &request), TNK_OK);
+  CHECK_INT(call->n_done + call->n_sent, 0);
+}
+
+static inline void call_wait(fixture_t *f, call_t *call) {
+  mock_wait_flag(f->mock, &call->n_done, 1);
+}
+
+/* A whole exchange that must succeed. */
+static inline void call_get(fixture_t *f, const char *target) {
+  call_t call;
+
+  call_start(f, &call, TNK__LANE_CONTROL, "GET", target);
+  call_wait(f, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(call.status, 200);
+}
+
+static inline void fixture_open_with(fixture_t *f,
+                                     const tnk__http_options_t *options) {
+  context_open(&f->c);
+  tnk__loop_fake_clock(&f->c.loop, 1000000);
+  f->mock = mock_open(&f->c.uv);
+  mock_set_clock(f->mock, &f->c.loop);
+  mock_json(f->mock, NULL, "/ok", 200, "{\"ok\":true}");
+  mock_on(f->mock, NULL, "/hold", mock_hold, NULL);
+  CHECK_INT(tnk__http_open(&f->http, &f->c.loop, options), TNK_OK);
+}
+
+static inline void fixture_open(fixture_t *f) {
+  const tnk__http_options_t options = {.ca_file = NULL};
+
+  fixture_open_with(f, &options);
+}
+
+static inline void fixture_close(fixture_t *f) {
+  tnk__http_close(&f->http);
+  tnk__http_close(&f->http);
+  mock_close(f->mock);
+  context_close(&f->c);
+  CHECK(tnk__list_empty(&f->http.pools));
+  CHECK_INT(f->http.n_connections, 0);
+  for (int i = 0; i < TNK__N_LANES; i++)
+    CHECK_INT(f->http.lanes[i].n_in_flight, 0);
+}
+
+#endif

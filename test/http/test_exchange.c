@@ -1,0 +1,391 @@
+/* One exchange at a time: what goes out, what comes in. */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "fixture.h"
+
+static void answer_with_headers(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 418, "X-Header: one\r\nx-header: two\r\n", "short", 5);
+}
+
+TEST(request_and_answer) {
+  const tnk_pair_t first[] = {{"Accept", "application/json"}};
+  const tnk_pair_t second[] = {{"X-API-Key", "tml-key"}, {"X-B", "b"}};
+  tnk__http_request_t request;
+  const mock_request_t *seen;
+  fixture_t f;
+  call_t call;
+  char host[32];
+
+  fixture_open(&f);
+  mock_on(f.mock, "POST", "/api/v1/x", answer_with_headers, NULL);
+  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/api/v1/x?a=b");
+  request.headers = first;
+  request.n_headers = 1;
+  request.more_headers = second;
+  request.n_more_headers = 2;
+  request.body_head = "{\"a\":";
+  request.body_head_len = 5;
+  request.body_tail = "1}";
+  request.body_tail_len = 2;
+  call_init(&f, &call);
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  CHECK(tnk__exchange_is_active(&call.ex));
+  call_wait(&f, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(call.status, 418);
+  CHECK_INT(call.sent, 1);
+  CHECK_INT(call.n_sent, 1);
+  CHECK_STR(call.body, "short");
+  CHECK_STR(call.header, "one, two");
+  seen = mock_request(f.mock, 0);
+  CHECK_STR(seen->method, "POST");
+  CHECK_STR(seen->target, "/api/v1/x?a=b");
+  CHECK_MEM(seen->body, seen->body_len, "{\"a\":1}", 7);
+  CHECK_STR(mock_header(seen, "Accept"), "application/json");
+  CHECK_STR(mock_header(seen, "X-API-Key"), "tml-key");
+  CHECK_STR(mock_header(seen, "X-B"), "b");
+  CHECK_STR(mock_header(seen, "Content-Length"), "7");
+  snprintf(host, sizeof(host), "127.0.0.1:%u", (unsigned)mock_port(f.mock));
+  CHECK_STR(mock_header(seen, "Host"), host);
+  CHECK_INT(f.c.loop.counters.n_requests, 1);
+  fixture_close(&f);
+}
+
+TEST(callbacks_are_never_synchronous) {
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  call_get(&f, "/ok");
+  /* With a connection at hand the request could go out at once. */
+  call_start(&f, &call, TNK__LANE_CONTROL, "GET", "/ok");
+  CHECK_INT(call.n_sent, 0);
+  call_wait(&f, &call);
+  CHECK_INT(call.n_sent, 1);
+  CHECK_INT(call.n_done, 1);
+  fixture_close(&f);
+}
+
+static uint8_t *taken;
+static size_t taken_len;
+
+static void take_body(tnk__exchange_t *ex, const tnk__http_result_t *result) {
+  (void)ex;
+  taken = tnk__buf_take(result->body, &taken_len);
+}
+
+TEST(the_body_can_be_taken) {
+  tnk__http_request_t request;
+  tnk__exchange_t ex;
+  fixture_t f;
+
+  fixture_open(&f);
+  tnk__exchange_init(&ex);
+  ex.on_done = take_body;
+  request = request_to(f.mock, TNK__LANE_CONTROL, "GET", "/ok");
+  CHECK_INT(tnk__exchange_start(&f.http, &ex, &request), TNK_OK);
+  while (taken == NULL)
+    mock_turns(f.mock, 1);
+  CHECK_MEM(taken, taken_len, "{\"ok\":true}", 11);
+  fixture_close(&f);
+  tnk__free(test_allocator(), taken);
+}
+
+static void start_again(call_t *call) {
+  const tnk__http_request_t request =
+      request_to(call->f->mock, TNK__LANE_TRAIN, "GET", "/ok");
+
+  call->n_sent = 0;
+  if (call->n_done < 3)
+    CHECK_INT(tnk__exchange_start(&call->f->http, &call->ex, &request), TNK_OK);
+}
+
+TEST(started_again_from_its_own_end) {
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/ok");
+  call.on_done = start_again;
+  mock_wait_flag(f.mock, &call.n_done, 3);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(mock_n_requests(f.mock), 3);
+  CHECK_INT(mock_n_connections(f.mock), 1);
+  fixture_close(&f);
+}
+
+static int n_freed;
+
+static void free_call(call_t *call) {
+  n_freed++;
+  free(call);
+}
+
+TEST(freed_in_its_own_end) {
+  fixture_t f;
+  call_t *call = malloc(sizeof(*call));
+
+  CHECK(call != NULL);
+  fixture_open(&f);
+  call_start(&f, call, TNK__LANE_TRAIN, "GET", "/ok");
+  call->on_done = free_call;
+  mock_wait_flag(f.mock, &n_freed, 1);
+  fixture_close(&f);
+}
+
+static void redirect(mock_request_t *request, void *user) {
+  mock_server_t *other = user;
+  char headers[80];
+
+  snprintf(headers, sizeof(headers), "Location: %s/steal\r\n", mock_url(other));
+  mock_reply(request, 307, headers, "", 0);
+}
+
+/* B8, transport.md 2.4: the key must not follow a redirect anywhere. */
+TEST(B8_redirects_send_nothing_anywhere) {
+  const tnk_pair_t key = {"X-API-Key", "tml-secret"};
+  tnk__http_request_t request;
+  mock_server_t *other;
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  other = mock_open(&f.c.uv);
+  mock_on(f.mock, NULL, "/away", redirect, other);
+  mock_on(f.mock, NULL, "/home", redirect, f.mock);
+  for (int i = 0; i < 2; i++) {
+    request =
+        request_to(f.mock, TNK__LANE_TRAIN, "POST", i == 0 ? "/away" : "/home");
+    request.headers = &key;
+    request.n_headers = 1;
+    request.replayable = 1;
+    call_init(&f, &call);
+    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_OK);
+    CHECK_INT(call.status, 307);
+  }
+  mock_turns(f.mock, 20);
+  CHECK_INT(mock_n_requests(f.mock), 2);
+  CHECK_INT(mock_n_connections(other), 0);
+  mock_close(other);
+  fixture_close(&f);
+}
+
+TEST(what_cannot_be_sent_is_refused) {
+  static char long_value[TNK__MAX_REQUEST_HEAD];
+  tnk_pair_t pair = {"X", "a\r\nX-Evil: 1"};
+  tnk__http_request_t request;
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  call_init(&f, &call);
+  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/ok");
+  request.headers = &pair;
+  request.n_headers = 1;
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_EINVAL);
+  memset(long_value, 'v', sizeof(long_value) - 1);
+  pair.value = long_value;
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_ETOOBIG);
+  request.n_headers = 0;
+  request.target = "/a b";
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_EINVAL);
+  request.target = "/ok";
+  request.body_head_len = TNK__MAX_REQUEST_BODY;
+  request.body_tail_len = 1;
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_ETOOBIG);
+  CHECK(!tnk__exchange_is_active(&call.ex));
+  request.body_head_len = request.body_tail_len = 0;
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_EINVAL);
+  call_wait(&f, &call);
+  CHECK_INT(call.n_done, 1);
+  CHECK_INT(mock_n_requests(f.mock), 1);
+  fixture_close(&f);
+}
+
+static void answer_chunked(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 200, "Transfer-Encoding: chunked\r\n",
+             "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", 20);
+}
+
+static void answer_to_the_end(mock_request_t *request, void *user) {
+  (void)user;
+  mock_raw(request, "HTTP/1.1 200 OK\r\n\r\nto the end", 29);
+  mock_end(request, 1);
+}
+
+static void answer_nothing(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 204, NULL, "", 0);
+}
+
+TEST(framings_whole_and_byte_by_byte) {
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  mock_on(f.mock, NULL, "/chunked", answer_chunked, NULL);
+  mock_on(f.mock, NULL, "/end", answer_to_the_end, NULL);
+  mock_on(f.mock, NULL, "/none", answer_nothing, NULL);
+  for (int drip = 0; drip < 2; drip++) {
+    mock_set_drip(f.mock, drip);
+    call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/chunked");
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_OK);
+    CHECK_STR(call.body, "abcde");
+    call_start(&f, &call, TNK__LANE_TRAIN, "POST", "/none");
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_OK);
+    CHECK_INT(call.status, 204);
+    call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/end");
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_OK);
+    CHECK_STR(call.body, "to the end");
+    /* One connection until it was closed by the server. */
+    CHECK_INT(mock_n_connections(f.mock), drip + 1);
+  }
+  fixture_close(&f);
+}
+
+static void answer_head(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 200, "Content-Length: 1000\r\n", "", 0);
+}
+
+TEST(head_request) {
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  mock_on(f.mock, "HEAD", "/x", answer_head, NULL);
+  call_start(&f, &call, TNK__LANE_TRAIN, "HEAD", "/x");
+  call_wait(&f, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(call.body_len, 0);
+  call_get(&f, "/ok");
+  CHECK_INT(mock_n_connections(f.mock), 1);
+  fixture_close(&f);
+}
+
+enum { LARGE = 4 * 1024 * 1024 };
+
+static void echo(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 200, NULL, request->body, request->body_len);
+}
+
+TEST_LIMIT(large_bodies_both_ways, 20) {
+  tnk__http_request_t request;
+  char *body = malloc(LARGE);
+  fixture_t f;
+  call_t call;
+
+  CHECK(body != NULL);
+  memset(body, 'x', LARGE);
+  fixture_open(&f);
+  mock_on(f.mock, "POST", "/echo", echo, NULL);
+  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
+  request.body_head = body;
+  request.body_head_len = LARGE / 2;
+  request.body_tail = body + LARGE / 2;
+  request.body_tail_len = LARGE / 2;
+  call_init(&f, &call);
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_wait(&f, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(call.body_len, LARGE);
+  CHECK_INT(mock_request(f.mock, 0)->body_len, LARGE);
+  CHECK(f.c.loop.counters.n_bytes_received > LARGE);
+  CHECK(f.c.loop.counters.n_bytes_sent > LARGE);
+  fixture_close(&f);
+  free(body);
+}
+
+TEST(answers_over_their_limit) {
+  tnk__http_request_t request;
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  mock_on(f.mock, NULL, "/chunked", answer_chunked, NULL);
+  for (size_t max = 4; max <= 5; max++) {
+    request = request_to(f.mock, TNK__LANE_TRAIN, "GET", "/chunked");
+    request.max_body = max;
+    call_init(&f, &call);
+    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_wait(&f, &call);
+    CHECK_INT(call.err, max == 4 ? TNK_ETOOBIG : TNK_OK);
+    CHECK_INT(call.sent, 1);
+    CHECK_INT(call.status, 200);
+  }
+  CHECK_INT(mock_n_connections(f.mock), 2);
+  fixture_close(&f);
+}
+
+static void answer_raw(mock_request_t *request, void *user) {
+  const char *text = user;
+
+  mock_raw(request, text, strlen(text));
+  mock_end(request, 0);
+}
+
+TEST(answers_that_are_none) {
+  static char garbage[] = "garbage\r\n\r\n";
+  static char two_lengths[] = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n"
+                              "Content-Length: 2\r\n\r\nxx";
+  static char gzip[] = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
+                       "Content-Length: 1\r\n\r\nx";
+  char *const rows[] = {garbage, two_lengths, gzip};
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  for (size_t i = 0; i < 3; i++) {
+    mock_once(f.mock, NULL, "/x", answer_raw, rows[i]);
+    call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/x");
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_EPROTO);
+    CHECK_INT(call.sent, 1);
+    CHECK_INT(mock_n_connections(f.mock), i + 1);
+  }
+  fixture_close(&f);
+}
+
+static void refuse_early(mock_request_t *request, void *user) {
+  (void)user;
+  mock_set_reading(request->server, 0);
+  mock_reply(request, 413, NULL, "too much", 8);
+}
+
+TEST_LIMIT(answer_before_the_body_is_out, 20) {
+  tnk__http_request_t request;
+  char *body = calloc(1, 2 * LARGE);
+  fixture_t f;
+  call_t call;
+
+  CHECK(body != NULL);
+  fixture_open(&f);
+  mock_on_head(f.mock, refuse_early, NULL);
+  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/x");
+  request.body_head = body;
+  request.body_head_len = 2 * LARGE;
+  call_init(&f, &call);
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_wait(&f, &call);
+  free(body);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(call.status, 413);
+  CHECK_STR(call.body, "too much");
+  /* Half a request was left behind: nothing may follow it there. */
+  mock_set_reading(f.mock, 1);
+  mock_on_head(f.mock, NULL, NULL);
+  call_get(&f, "/ok");
+  CHECK_INT(mock_n_connections(f.mock), 2);
+  fixture_close(&f);
+}
