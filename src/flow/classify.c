@@ -131,11 +131,11 @@ static int code_of(const tnk__attempt_t *attempt) {
 }
 
 static tnk__effect_t effect_of(const tnk__attempt_t *attempt) {
-  tnk__effect_t effect = outcomes[attempt->outcome].effect;
-
+  if (attempt->was_accepted)
+    return TNK__EFFECT_ACCEPTED;
   if (attempt->was_unknown && !outcomes[attempt->outcome].certain)
     return TNK__EFFECT_UNKNOWN;
-  return effect;
+  return outcomes[attempt->outcome].effect;
 }
 
 /*
@@ -146,19 +146,16 @@ static tnk__effect_t effect_of(const tnk__attempt_t *attempt) {
  * operations it may pass.
  */
 static char conflict(const tnk__attempt_t *attempt, tnk__effect_t *effect) {
-  if (attempt->conflict < 0) {
+  int is_ours = attempt->was_unknown || attempt->was_accepted;
+
+  if (attempt->conflict < 0 && !attempt->was_accepted) {
     *effect = TNK__EFFECT_NONE;
     return 'H';
   }
-  if (attempt->conflict > 0) {
-    *effect = attempt->was_unknown ? TNK__EFFECT_ACCEPTED : TNK__EFFECT_NONE;
-    return attempt->was_unknown ? 'F' : 'H';
-  }
-  if (attempt->call == TNK__CALL_SAVE) {
-    *effect = attempt->was_unknown ? TNK__EFFECT_ACCEPTED : TNK__EFFECT_NONE;
-    return 'F';
-  }
-  return 'R';
+  if (attempt->conflict == 0 && attempt->call != TNK__CALL_SAVE)
+    return 'R';
+  *effect = is_ours ? TNK__EFFECT_ACCEPTED : TNK__EFFECT_NONE;
+  return is_ours || attempt->conflict == 0 ? 'F' : 'H';
 }
 
 /* The header decides over the status, and the server's own judgement that the
@@ -172,7 +169,8 @@ static char override(const tnk__attempt_t *attempt, char action,
     return action == 'F' ? 'R' : action;
   if (attempt->outcome == TNK__OUTCOME_5XX &&
       attempt->category == TNK_CATEGORY_USER) {
-    *effect = TNK__EFFECT_NONE;
+    if (!attempt->was_accepted)
+      *effect = TNK__EFFECT_NONE;
     return 'F';
   }
   if (attempt->should_retry == TNK__SHOULD_RETRY_NO &&

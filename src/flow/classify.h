@@ -85,10 +85,13 @@ typedef struct {
   tnk__outcome_t outcome;
   tnk__should_retry_t should_retry;
   tnk_category_t category; /* in the error's body, if there */
-  int optional;    /* servers may lack this call: a 404 is TNK_EUNSUPPORTED */
-  int conflict;    /* a 409 named the sequence number it expects, which is
-                      higher (1) or lower (-1) than ours; 0: it named none */
-  int was_unknown; /* an earlier attempt of this submission ended UNKNOWN */
+  int optional; /* servers may lack this call: a 404 is TNK_EUNSUPPORTED */
+  int conflict; /* a 409 named the sequence number it expects, which is
+                   higher (1) or lower (-1) than ours; 0: it named none */
+  /* An earlier attempt of this submission ended so. Before the next attempt
+   * the owner notes each verdict's effect here. */
+  int was_unknown;
+  int was_accepted; /* by an answer that broke off: only its id is lost */
 } tnk__attempt_t;
 
 typedef struct {

@@ -232,6 +232,21 @@ TEST(S4_14_effect_after_an_unknown_attempt) {
   }
 }
 
+TEST(S4_14_nothing_undoes_an_acceptance) {
+  for (int outcome = 0; outcome < TNK__N_OUTCOMES; outcome++) {
+    for (int n = 0; n < 18; n++) {
+      tnk__attempt_t attempt = attempt_of(
+          n % 2 ? TNK__CALL_SAVE : TNK__CALL_TRAIN, (tnk__outcome_t)outcome);
+
+      attempt.was_accepted = 1;
+      attempt.conflict = n / 2 % 3 - 1;
+      attempt.category = (tnk_category_t)(n / 6);
+      CHECK_INT(tnk__classify(&attempt).effect, TNK__EFFECT_ACCEPTED);
+      CHECK(tnk__classify(&attempt).action != TNK__ACTION_HEAL);
+    }
+  }
+}
+
 TEST(S4_14_conflicts_on_a_number) {
   static const struct {
     tnk__call_kind_t call;
