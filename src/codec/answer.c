@@ -313,16 +313,16 @@ static tnk__answer_kind_t kind_of(const json_t *root) {
 /* Some servers wrap a result: {"status": "completed", "result": {...}}. */
 static int unwrap(tnk__answer_t *out, tnk__arena_t *arena, const json_t *root) {
   const json_t *result = tnk__json_obj(root, "result");
+  const char *text;
   size_t n;
-  char *copy;
+  int err;
 
   if (result == NULL || !is(root, "status", "completed"))
     return TNK_OK;
-  n = json_dumpb(result, NULL, 0, JSON_COMPACT);
-  copy = n > 0 ? tnk__arena_alloc(arena, n) : NULL;
-  if (copy == NULL || json_dumpb(result, copy, n, JSON_COMPACT) != n)
-    return TNK_ENOMEM;
-  out->result = (const uint8_t *)copy;
+  err = tnk__calls_keep_json(&text, &n, arena, result);
+  if (err != TNK_OK)
+    return err;
+  out->result = (const uint8_t *)text;
   out->result_len = n;
   return TNK_OK;
 }

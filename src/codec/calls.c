@@ -88,6 +88,20 @@ int tnk__calls_get_id(const char **out, tnk__arena_t *arena,
   return tnk__calls_get_text(out, arena, object, key);
 }
 
+int tnk__calls_keep_json(const char **out, size_t *n, tnk__arena_t *arena,
+                         const json_t *object) {
+  size_t size = json_dumpb(object, NULL, 0, JSON_COMPACT);
+  char *text = size > 0 ? tnk__arena_alloc(arena, size + 1) : NULL;
+
+  if (text == NULL || json_dumpb(object, text, size, JSON_COMPACT) != size)
+    return TNK_ENOMEM;
+  text[size] = '\0';
+  *out = text;
+  if (n != NULL)
+    *n = size;
+  return TNK_OK;
+}
+
 int tnk__calls_read_one(const char **out, tnk__arena_t *arena,
                         const uint8_t *body, size_t n, const char *key) {
   const char *text = NULL;

@@ -32,6 +32,10 @@ int tnk__calls_get_required(const char **out, tnk__arena_t *arena,
 int tnk__calls_get_id(const char **out, tnk__arena_t *arena,
                       const json_t *object, const char *key);
 
+/* An object as text, so that it can be handed on whole; `n` may be NULL. */
+int tnk__calls_keep_json(const char **out, size_t *n, tnk__arena_t *arena,
+                         const json_t *object);
+
 /* The whole of an answer that has one required text. */
 int tnk__calls_read_one(const char **out, tnk__arena_t *arena,
                         const uint8_t *body, size_t n, const char *key);

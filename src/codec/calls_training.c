@@ -194,19 +194,6 @@ static tnk_choice_t get_part(const json_t *root, const char *key) {
   return value ? TNK_YES : TNK_NO;
 }
 
-/* The object as text, so that it can be handed back whole. */
-static int keep_json(const char **out, tnk__arena_t *arena,
-                     const json_t *object) {
-  size_t n = json_dumpb(object, NULL, 0, JSON_COMPACT);
-  char *text = n > 0 ? tnk__arena_alloc(arena, n + 1) : NULL;
-
-  if (text == NULL || json_dumpb(object, text, n, JSON_COMPACT) != n)
-    return TNK_ENOMEM;
-  text[n] = '\0';
-  *out = text;
-  return TNK_OK;
-}
-
 static int read_weights_info(tnk__weights_info_t *out, tnk__arena_t *arena,
                              const json_t *root) {
   const json_t *config = tnk__json_obj(root, "optimizer_config");
@@ -223,7 +210,7 @@ static int read_weights_info(tnk__weights_info_t *out, tnk__arena_t *arena,
   out->train_unembed = get_part(root, "train_unembed");
   err = get_optimizer(&out->optimizer, arena, root);
   if (err == TNK_OK && tnk__json_str(config, "type") != NULL)
-    err = keep_json(&out->optimizer_json, arena, config);
+    err = tnk__calls_keep_json(&out->optimizer_json, NULL, arena, config);
   return err;
 }
 

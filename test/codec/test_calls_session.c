@@ -32,8 +32,8 @@ static int read_flags(tnk__flags_t *flags, const char *text) {
 TEST(P3_1_flags_not_stated_are_the_defaults) {
   static const char *const texts[] = {
       "{}", "{\"pjwt_auth_enabled\":false}", "{\"unknown\":[1,{}]}",
-      "{\"fwdbwd_max_chunk_len\":null,\"parallel_fwdbwd_chunks\":null,"
-      "\"credential_default_source\":null}"};
+      "{\"fwdbwd_max_chunk_len\":null,\"parallel_fwdbwd_chunks\":null}",
+      "{\"credential_default_source\":null}"};
   tnk__flags_t flags;
   size_t i;
 
