@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import urllib.error
 import urllib.request
 
 BUILD = pathlib.Path(sys.argv[2])
