@@ -54,8 +54,9 @@ static int read_column(tnk__room_t *room, column_t *column,
   }
   column->name = entry->key;
   column->message = message;
-  column->size = tnk__wire_size(message->dtype);
-  if (!tnk__wire_elements(room, &message->data, message->dtype, &column->whole))
+  column->size = tnk__wire_size((int)message->dtype);
+  if (!tnk__wire_elements(room, &message->data, (int)message->dtype,
+                          &column->whole))
     return 0;
   column->offsets = tnk__wire_array(room, &message->offsets, 8, &n);
   column->n = n == 0 ? 0 : n - 1;

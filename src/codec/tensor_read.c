@@ -115,7 +115,7 @@ static void wire_csr(tnk__room_t *room, const TinkerPublic__Tensor *message,
   size_t n_crow, n_col;
 
   if (csr == NULL ||
-      !tnk__wire_elements(room, &csr->values, message->dtype, out)) {
+      !tnk__wire_elements(room, &csr->values, (int)message->dtype, out)) {
     tnk__room_bad(room);
     return;
   }
@@ -139,7 +139,7 @@ int tnk__wire_tensor(tnk__room_t *room, const TinkerPublic__Tensor *message,
   }
   if (message->encoding_case == TINKER_PUBLIC__TENSOR__ENCODING_DENSE)
     dense = &message->dense;
-  if (!tnk__wire_elements(room, dense, message->dtype, out))
+  if (!tnk__wire_elements(room, dense, (int)message->dtype, out))
     return 0;
   /* No dimensions mean a scalar here, not an unknown shape. */
   if (message->n_shape == 0 && out->n_values != 1)
