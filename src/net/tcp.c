@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/alloc.h"
 #include "base/limits.h"
@@ -141,10 +142,25 @@ static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
                      (unsigned)TNK__NET_READ_SIZE);
 }
 
+/* When a reset follows data closely, libuv takes the hang-up for an end of the
+ * stream; the socket still knows better. 0, or libuv's code. */
+static int hidden_error(const socket_t *socket) {
+  socklen_t len = sizeof(int);
+  uv_os_fd_t fd;
+  int err = 0;
+
+  if (uv_fileno((const uv_handle_t *)&socket->handle, &fd) != 0 ||
+      getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
+    return 0;
+  return err != 0 ? uv_translate_sys_error(err) : 0;
+}
+
 static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
   socket_t *socket = handle->data;
   tcp_t *tcp = socket->tcp;
 
+  if (n == UV_EOF)
+    n = hidden_error(socket) != 0 ? UV_ECONNRESET : UV_EOF;
   if (n > 0) {
     tcp->net->loop->counters.n_bytes_received += (uint64_t)n;
     tcp->base.events->on_read(&tcp->base, (const uint8_t *)buf->base,

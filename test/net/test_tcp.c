@@ -113,6 +113,7 @@ TEST(an_orderly_end_is_no_error_and_a_reset_is_one) {
   CHECK_INT(client_open(&second, world.net, "127.0.0.1", world.server.port, 0),
             TNK_OK);
   TEST_RUN_UNTIL(&world.context.uv, second.n_open && world.server.n_open);
+  test_conn_write(world.server.conns, "cut", 3);
   test_conn_reset(world.server.conns);
   TEST_RUN_UNTIL(&world.context.uv, second.n_end > 0);
   CHECK_INT(second.code, TNK_ECONN);

@@ -32,10 +32,12 @@ static int write_ticket(void *user, const mbedtls_ssl_session *session,
                                   lifetime);
 }
 
-static void configure(test_server_t *server) {
+void test_server_configure(test_server_t *server) {
   const test_identity_t *identity = server->options.identity;
   mbedtls_ssl_config *config = &server->config;
 
+  mbedtls_ssl_config_free(config);
+  mbedtls_ssl_ticket_free(&server->tickets);
   mbedtls_ssl_config_init(config);
   mbedtls_ssl_ticket_init(&server->tickets);
   if (identity == NULL)
@@ -150,10 +152,14 @@ static void flush(test_conn_t *conn) {
 
 static int bio_send(void *user, const unsigned char *data, size_t n) {
   test_conn_t *conn = user;
+  size_t noise = conn->server->options.noise_at - 1 - conn->n_sent;
 
   conn->out = realloc(conn->out, conn->out_len + n + 1);
   CHECK(conn->out != NULL);
   memcpy(conn->out + conn->out_len, data, n);
+  /* Before the first byte, or without noise, this wraps around. */
+  if (noise >= conn->out_len && noise - conn->out_len < n)
+    conn->out[noise] ^= 0x55;
   conn->out_len += n;
   return (int)n;
 }
@@ -204,6 +210,7 @@ static void opened(test_conn_t *conn) {
 }
 
 static void peer_ended(test_conn_t *conn) {
+  conn->server->n_ended++;
   if (!conn->is_closing && conn->server->options.on_end != NULL)
     conn->server->options.on_end(conn);
   test_conn_cut(conn);
@@ -306,7 +313,9 @@ void test_server_open(test_server_t *server, uv_loop_t *loop,
 
   memset(server, 0, sizeof(*server));
   server->options = *options;
-  configure(server);
+  mbedtls_ssl_config_init(&server->config);
+  mbedtls_ssl_ticket_init(&server->tickets);
+  test_server_configure(server);
   CHECK_INT(uv_tcp_init(loop, &server->listener), 0);
   server->listener.data = server;
   server->n_handles = 1;

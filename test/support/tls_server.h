@@ -38,6 +38,7 @@ typedef struct {
   void (*on_end)(test_conn_t *conn);
   size_t chop;      /* send so many bytes a turn of the loop; 0: all */
   size_t cut_after; /* close when so many bytes were sent; 0: never */
+  size_t noise_at;  /* spoil this byte of what is sent, from 1; 0: none */
   int deaf;         /* accept and read nothing */
   int no_tickets;   /* no resumption */
   void *user;
@@ -59,6 +60,7 @@ typedef struct test_server {
   int n_handles; /* the listener, and the connections */
   int n_handshakes;
   int n_resumed;
+  int n_ended;    /* connections that the peer ended */
   int n_goodbyes; /* close_notify received */
   int n_resets;
   size_t n_received; /* the peer's bytes, decrypted */
@@ -66,6 +68,8 @@ typedef struct test_server {
 
 void test_server_open(test_server_t *server, uv_loop_t *loop,
                       const test_server_options_t *options);
+/* Make the TLS settings anew, after options.identity was changed. */
+void test_server_configure(test_server_t *server);
 /* Close the listener and what is connected; run the loop afterwards. */
 void test_server_close(test_server_t *server);
 
