@@ -1,0 +1,308 @@
+/* Lanes and connections: who waits for whom, what is used again. */
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "fixture.h"
+
+TEST(one_connection_is_used_again) {
+  fixture_t f;
+
+  fixture_open(&f);
+  for (int i = 0; i < 10; i++)
+    call_get(&f, "/ok");
+  CHECK_INT(mock_n_connections(f.mock), 1);
+  CHECK_INT(f.http.max_connections, 1);
+  fixture_close(&f);
+}
+
+TEST(the_connection_used_last_is_used_next) {
+  fixture_t f;
+  call_t calls[3];
+  size_t last;
+
+  fixture_open(&f);
+  for (int i = 0; i < 3; i++)
+    call_start(&f, &calls[i], TNK__LANE_POLL, "GET", "/hold");
+  mock_wait(f.mock, 3);
+  for (size_t i = 0; i < 3; i++) {
+    mock_reply_json(mock_request(f.mock, i), 200, "{}");
+    mock_turns(f.mock, 3);
+  }
+  last = mock_request(f.mock, 2)->connection;
+  for (size_t i = 3; i < 6; i++) {
+    call_get(&f, "/ok");
+    CHECK_INT(mock_request(f.mock, i)->connection, last);
+  }
+  CHECK_INT(mock_n_connections(f.mock), 3);
+  fixture_close(&f);
+}
+
+static void answer_and_close(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 200, "Connection: close\r\n", "x", 1);
+}
+
+TEST(a_server_that_closes_is_obeyed) {
+  fixture_t f;
+
+  fixture_open(&f);
+  mock_on(f.mock, NULL, "/close", answer_and_close, NULL);
+  call_get(&f, "/close");
+  CHECK_INT(f.http.n_connections, 0);
+  call_get(&f, "/close");
+  CHECK_INT(mock_n_connections(f.mock), 2);
+  fixture_close(&f);
+}
+
+TEST(unused_connections_close_after_a_minute) {
+  fixture_t f;
+
+  fixture_open(&f);
+  call_get(&f, "/ok");
+  tnk__loop_advance(&f.c.loop, 59999);
+  CHECK_INT(f.http.n_connections, 1);
+  call_get(&f, "/ok");
+  tnk__loop_advance(&f.c.loop, 59999);
+  CHECK_INT(f.http.n_connections, 1);
+  tnk__loop_advance(&f.c.loop, 1);
+  CHECK_INT(f.http.n_connections, 0);
+  CHECK(tnk__list_empty(&f.http.pools));
+  mock_wait_open(f.mock, 0);
+  CHECK_INT(mock_n_connections(f.mock), 1);
+  fixture_close(&f);
+}
+
+TEST(SX_2_unused_connections_keep_nothing_alive) {
+  fixture_t f;
+
+  fixture_open(&f);
+  call_get(&f, "/ok");
+  CHECK_INT(f.http.n_connections, 1);
+  CHECK_INT(uv_run(&f.c.uv, UV_RUN_DEFAULT), 0);
+  CHECK_INT(f.http.n_connections, 1);
+  fixture_close(&f);
+}
+
+TEST(SX_2_background_exchanges_keep_nothing_alive) {
+  tnk__http_request_t request;
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  request = request_to(f.mock, TNK__LANE_CONTROL, "POST", "/hold");
+  request.background = 1;
+  request.timeout_ms = 10000;
+  for (int round = 0; round < 2; round++) {
+    call_init(&f, &call);
+    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    mock_wait(f.mock, (size_t)round + 1);
+    CHECK_INT(uv_run(&f.c.uv, UV_RUN_DEFAULT), 0);
+    CHECK_INT(call.n_done, 0);
+    /* It works on while something else runs the loop. */
+    mock_release(f.mock, 200, "{}");
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_OK);
+  }
+  fixture_close(&f);
+}
+
+TEST(S1_6_origins_are_apart) {
+  tnk__http_request_t request;
+  mock_server_t *other;
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  other = mock_open(&f.c.uv);
+  mock_json(other, NULL, "/ok", 201, "{}");
+  for (int i = 0; i < 2; i++) {
+    call_get(&f, "/ok");
+    call_init(&f, &call);
+    request = request_to(other, TNK__LANE_TRAIN, "GET", "/ok");
+    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_wait(&f, &call);
+    CHECK_INT(call.status, 201);
+  }
+  CHECK_INT(mock_n_connections(f.mock), 1);
+  CHECK_INT(mock_n_connections(other), 1);
+  CHECK_INT(mock_n_requests(other), 2);
+  mock_close(other);
+  fixture_close(&f);
+}
+
+enum { N_POLLS = 2000 };
+
+/* B9, the issue: polling can never starve submissions or heartbeats. What
+ * exceeds the allowance waits in order. */
+TEST_LIMIT(B9_polls_never_starve_submissions, 30) {
+  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 50}};
+  call_t *polls = calloc(N_POLLS, sizeof(*polls));
+  call_t others[3];
+  fixture_t f;
+  size_t n;
+
+  CHECK(polls != NULL);
+  fixture_open_with(&f, &options);
+  for (int i = 0; i < N_POLLS; i++)
+    call_start(&f, &polls[i], TNK__LANE_POLL, "POST", "/hold");
+  mock_wait(f.mock, 50);
+  mock_turns(f.mock, 50);
+  CHECK_INT(mock_n_requests(f.mock), 50);
+  CHECK_INT(tnk__http_n_polls(&f.http), 50);
+  CHECK_INT(f.http.n_connections, 50);
+  /* All polls are held, and yet each other kind gets through. */
+  for (int lane = 0; lane < 3; lane++)
+    call_start(&f, &others[lane], (tnk__lane_t)lane, "POST", "/ok");
+  for (int lane = 0; lane < 3; lane++) {
+    call_wait(&f, &others[lane]);
+    CHECK_INT(others[lane].err, TNK_OK);
+  }
+  CHECK_INT(mock_n_held(f.mock), 50);
+  n = mock_n_requests(f.mock);
+  while (polls[N_POLLS - 1].n_done == 0) {
+    CHECK(mock_n_held(f.mock) <= 50);
+    mock_release(f.mock, 200, "{}");
+    mock_turns(f.mock, 2);
+  }
+  for (int i = 0; i < N_POLLS; i++) {
+    if (polls[i].n_done == 0)
+      call_wait(&f, &polls[i]);
+    CHECK_INT(polls[i].err, TNK_OK);
+  }
+  /* In order: none of a later batch of 50 is answered before the first of an
+   * earlier one. */
+  for (int i = 100; i < N_POLLS; i++)
+    CHECK(polls[i].order > polls[i - 100].order);
+  CHECK_INT(mock_n_requests(f.mock), n + N_POLLS - 50);
+  CHECK(f.http.max_connections <= 53);
+  fixture_close(&f);
+  free(polls);
+}
+
+TEST(what_exceeds_a_lane_waits_in_order) {
+  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 1}};
+  call_t calls[5];
+  char target[] = "/hold?0";
+  fixture_t f;
+
+  fixture_open_with(&f, &options);
+  for (int i = 0; i < 5; i++) {
+    target[6] = (char)('0' + i);
+    call_start(&f, &calls[i], TNK__LANE_POLL, "GET", target);
+  }
+  for (size_t i = 0; i < 5; i++) {
+    mock_wait(f.mock, i + 1);
+    mock_turns(f.mock, 5);
+    CHECK_INT(mock_n_requests(f.mock), i + 1);
+    CHECK_INT(mock_request(f.mock, i)->target[6], '0' + (int)i);
+    CHECK_INT(mock_request(f.mock, i)->connection, 0);
+    mock_release(f.mock, 200, "{}");
+    call_wait(&f, &calls[i]);
+  }
+  fixture_close(&f);
+}
+
+TEST_LIMIT(two_thousand_polls_at_once, 60) {
+  const tnk__http_options_t options = {.ca_file = NULL};
+  struct rlimit limit;
+  call_t *polls;
+  call_t heartbeat;
+  fixture_t f;
+
+  /* Both ends of each connection are in this process. */
+  CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_max < 6000)
+    test_skip("needs 6,000 descriptors");
+  limit.rlim_cur = 6000;
+  CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  polls = calloc(N_POLLS, sizeof(*polls));
+  CHECK(polls != NULL);
+  fixture_open_with(&f, &options);
+  CHECK_INT(f.c.n_warnings, 0);
+  for (int i = 0; i < N_POLLS; i++)
+    call_start(&f, &polls[i], TNK__LANE_POLL, "POST", "/hold");
+  mock_wait(f.mock, N_POLLS);
+  CHECK_INT(f.http.n_connections, N_POLLS);
+  call_start(&f, &heartbeat, TNK__LANE_CONTROL, "POST", "/ok");
+  call_wait(&f, &heartbeat);
+  CHECK_INT(heartbeat.err, TNK_OK);
+  mock_release(f.mock, 200, "{}");
+  for (int i = 0; i < N_POLLS; i++) {
+    call_wait(&f, &polls[i]);
+    CHECK_INT(polls[i].err, TNK_OK);
+  }
+  fixture_close(&f);
+  free(polls);
+}
+
+static void set_limit(rlim_t n) {
+  struct rlimit limit;
+
+  CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = n;
+  CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+TEST(polls_are_bound_by_the_descriptors) {
+  const tnk__http_options_t few = {.max_in_flight = {0, 0, 0, 10}};
+  const tnk__http_options_t many = {.max_in_flight = {0, 0, 0, 500}};
+  fixture_t f;
+
+  set_limit(256);
+  fixture_open_with(&f, &few);
+  CHECK_INT(f.http.lanes[TNK__LANE_POLL].max, 10);
+  CHECK_INT(f.c.n_warnings, 0);
+  fixture_close(&f);
+  fixture_open_with(&f, &many);
+  CHECK_INT(f.http.lanes[TNK__LANE_POLL].max, 256 - 64 - (4 + 16 + 64));
+  CHECK_INT(f.c.n_warnings, 1);
+  call_get(&f, "/ok");
+  fixture_close(&f);
+  /* However low it is, one poll is allowed. */
+  set_limit(100);
+  fixture_open_with(&f, &many);
+  CHECK_INT(f.http.lanes[TNK__LANE_POLL].max, 1);
+  CHECK_INT(f.c.n_warnings, 1);
+  fixture_close(&f);
+}
+
+TEST(bytes_that_nobody_asked_for_end_a_connection) {
+  fixture_t f;
+
+  fixture_open(&f);
+  call_get(&f, "/ok");
+  mock_write_idle(f.mock, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+  mock_wait_open(f.mock, 0);
+  CHECK_INT(f.http.n_connections, 0);
+  call_get(&f, "/ok");
+  CHECK_INT(mock_n_connections(f.mock), 2);
+  fixture_close(&f);
+}
+
+TEST(unused_connections_make_room_for_others) {
+  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 1}};
+  mock_server_t *servers[5];
+  tnk__http_request_t request;
+  fixture_t f;
+  call_t call;
+
+  fixture_open_with(&f, &options);
+  for (size_t i = 0; i < 5; i++) {
+    servers[i] = mock_open(&f.c.uv);
+    mock_json(servers[i], NULL, "/ok", 200, "{}");
+    request = request_to(servers[i], TNK__LANE_TRAIN, "GET", "/ok");
+    call_init(&f, &call);
+    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_wait(&f, &call);
+    tnk__loop_advance(&f.c.loop, 10);
+  }
+  /* Four places, so four connections are enough; the oldest had to go. */
+  CHECK_INT(f.http.n_connections, 4);
+  mock_turns(f.mock, 3);
+  CHECK_INT(mock_n_open(servers[0]), 0);
+  for (size_t i = 0; i < 5; i++) {
+    CHECK_INT(mock_n_open(servers[i]), i > 0);
+    mock_close(servers[i]);
+  }
+  fixture_close(&f);
+}
