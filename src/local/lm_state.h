@@ -20,6 +20,12 @@ typedef struct {
   size_t b;
 } tnk__lm_factors_t;
 
+enum {
+  TNK__LM_ALPHA = 32, /* the scale is this over the rank */
+  /* Of the base weights; adapters fit only the base they were trained on. */
+  TNK__LM_BASE_VERSION = 1
+};
+
 /* The arrays that a checkpoint holds, one after the other. */
 enum { PARAM_VALUE, PARAM_MOMENT1, PARAM_MOMENT2, PARAM_KINDS };
 

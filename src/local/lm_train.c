@@ -15,7 +15,7 @@
  * the model; what a pass needs grows with the longest example.
  */
 
-enum { ALPHA = 32, LANES = 16 };
+enum { LANES = 16 };
 
 int tnk__lm_config_check(const tnk__lm_config_t *config, tnk__lm_why_t *why) {
   if (config->rank < 1 || config->rank > TNK__LM_MAX_RANK)
@@ -47,7 +47,7 @@ static void lay_out(tnk__lm_t *lm) {
   size_t i;
 
   lm->lanes = (lm->config.rank + LANES - 1) / LANES * LANES;
-  lm->scale = (float)ALPHA / (float)lm->config.rank;
+  lm->scale = (float)TNK__LM_ALPHA / (float)lm->config.rank;
   for (i = 0; i < TNK__LM_N_MATRICES; i++) {
     tnk__lm_matrix_t m = tnk__lm_matrix(i);
     tnk__lm_factors_t *f = &lm->factors[i];
