@@ -11,6 +11,7 @@ static void release_parts(tnk__net_t *net) {
   tnk__dns_deinit(&net->dns);
   tnk__trust_free(net->trust);
   tnk__sessions_free(net->sessions);
+  tnk__pace_deinit(&net->pace);
   tnk__free(alloc, net->read_buf);
   tnk__free(alloc, net->plain_buf);
   tnk__free(alloc, net);
@@ -26,6 +27,7 @@ int tnk__net_new(tnk__net_t **out, tnk__loop_t *loop, const char *ca_file) {
   net->loop = loop;
   net->refs = 1;
   tnk__dns_init(&net->dns, loop);
+  tnk__pace_init(&net->pace, loop);
   net->read_buf = tnk__malloc(alloc, TNK__NET_READ_SIZE);
   net->plain_buf = tnk__malloc(alloc, TNK__NET_PLAIN_SIZE);
   if (net->read_buf == NULL || net->plain_buf == NULL ||

@@ -3,6 +3,7 @@
 
 #include "loop/loop.h"
 #include "net/dns.h"
+#include "net/pace.h"
 
 struct tnk__trust;
 struct tnk__sessions;
@@ -28,6 +29,7 @@ typedef struct tnk__net {
   tnk__dns_t dns;
   struct tnk__trust *trust; /* read for the first TLS stream */
   struct tnk__sessions *sessions;
+  tnk__pace_t pace; /* of handshakes */
   /* Reading ends before the next reading begins, so all streams can use the
    * same two buffers. */
   uint8_t *read_buf;

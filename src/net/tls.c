@@ -21,8 +21,9 @@
  * CLOSING: by the owner; freed when the TCP stream is gone.
  *
  * mbedTLS reads from a window into the bytes that TCP delivered (`in`), and
- * keeps a partial record itself. What the window holds when the owner pauses
- * is copied to `rest`, and TCP stays paused until that is used up. Records to
+ * keeps a partial record itself. What the window holds when the owner pauses,
+ * or when the handshake has to wait for its turn, is copied to `rest`, and TCP
+ * stays paused until that is used up. Records to
  * send gather in `filling` while TCP writes those in `flying`.
  *
  * TCP's events, the deadline and deferred calls call out; write, pause and
@@ -53,6 +54,7 @@ typedef struct {
   tnk__buf_t rest;
   int paused;
   tnk__deferred_t resume;
+  tnk__pace_step_t step; /* of the handshake, when it is not our turn */
   tnk__buf_t filling;
   tnk__buf_t flying;
   int tcp_writing;
@@ -83,6 +85,7 @@ static void stop(tls_t *tls, state_t state) {
   tnk__timer_stop(&tls->deadline);
   tnk__trust_forget(&tls->trust);
   tnk__defer_cancel(&tls->resume);
+  tnk__pace_forget(&tls->step);
   tnk__defer_cancel(&tls->written);
   tnk__defer_cancel(&tls->fail);
   tls->in_len = 0;
@@ -276,14 +279,14 @@ static int after_read(tls_t *tls, int n) {
 
 static void read_records(tls_t *tls) {
   uint8_t *plain = tls->net->plain_buf;
-  int go_on = 1;
+  int more = 1;
 
-  while (go_on && tls->state == OPEN && !tls->paused) {
+  while (more && tls->state == OPEN && !tls->paused) {
     int n = mbedtls_ssl_read(&tls->ssl, plain, TNK__NET_PLAIN_SIZE);
     if (n > 0)
       tls->base.events->on_read(&tls->base, plain, (size_t)n);
     else
-      go_on = after_read(tls, n);
+      more = after_read(tls, n);
   }
   if (tls->state == OPEN)
     push(tls);
@@ -301,7 +304,8 @@ static void on_tcp_read(tnk__stream_t *tcp, const uint8_t *data, size_t n) {
 
   tls->in = data;
   tls->in_len = n;
-  run(tls);
+  if (tls->state != HANDSHAKE || tnk__pace_ask(&tls->net->pace, &tls->step))
+    run(tls);
   if (tls->in_len > 0 && (tls->state == OPEN || tls->state == HANDSHAKE)) {
     if (tnk__buf_append(&tls->rest, tls->in, tls->in_len) != TNK_OK)
       end_tls(tls, MBEDTLS_ERR_SSL_ALLOC_FAILED);
@@ -312,8 +316,7 @@ static void on_tcp_read(tnk__stream_t *tcp, const uint8_t *data, size_t n) {
 }
 
 /* Go on with what was left when reading stopped, then with TCP. */
-static void on_resume(tnk__deferred_t *call) {
-  tls_t *tls = tnk__container_of(call, tls_t, resume);
+static void go_on(tls_t *tls) {
   size_t n = tls->rest.len;
 
   tls->in = tls->rest.data;
@@ -326,6 +329,14 @@ static void on_resume(tnk__deferred_t *call) {
   if (tls->rest.len == 0)
     tnk__buf_deinit(&tls->rest);
   set_tcp_pause(tls);
+}
+
+static void on_resume(tnk__deferred_t *call) {
+  go_on(tnk__container_of(call, tls_t, resume));
+}
+
+static void on_step(tnk__pace_step_t *step) {
+  go_on(tnk__container_of(step, tls_t, step));
 }
 
 static int start_handshake(tls_t *tls) {
@@ -549,6 +560,7 @@ static void init(tls_t *tls, tnk__net_t *net) {
   mbedtls_ssl_init(&tls->ssl);
   tnk__list_init(&tls->trust.link);
   tnk__deferred_init(&tls->resume, on_resume);
+  tnk__pace_step_init(&tls->step, on_step);
   tnk__deferred_init(&tls->written, on_written);
   tnk__deferred_init(&tls->fail, on_fail);
   tnk__buf_init(&tls->rest, alloc, TNK__NET_READ_SIZE);

@@ -1,0 +1,35 @@
+#ifndef TNK_NET_PACE_H
+#define TNK_NET_PACE_H
+
+#include "loop/loop.h"
+
+/*
+ * A TLS handshake computes for up to 5 ms at a stretch. When many streams open
+ * together the loop must get its turn in between, or heartbeats and answers of
+ * other streams wait for all of them.
+ */
+#define TNK__PACE_STEPS 2 /* in one turn of the loop */
+
+/* Somebody with a step to do later. Embedded in its owner. */
+typedef struct tnk__pace_step {
+  tnk__list_t link;
+  void (*run)(struct tnk__pace_step *self);
+} tnk__pace_step_t;
+
+typedef struct {
+  tnk__loop_t *loop;
+  tnk__list_t waiting; /* in order of asking */
+  unsigned n_used;     /* steps since the latest turn */
+  tnk__deferred_t turn;
+} tnk__pace_t;
+
+void tnk__pace_init(tnk__pace_t *pace, tnk__loop_t *loop);
+/* Nobody may be waiting. */
+void tnk__pace_deinit(tnk__pace_t *pace);
+void tnk__pace_step_init(tnk__pace_step_t *step,
+                         void (*run)(tnk__pace_step_t *self));
+/* 1: do the step now. 0: `run` will be called in a turn to come. */
+int tnk__pace_ask(tnk__pace_t *pace, tnk__pace_step_t *step);
+void tnk__pace_forget(tnk__pace_step_t *step);
+
+#endif
