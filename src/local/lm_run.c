@@ -129,7 +129,7 @@ static void backward(tnk__lm_t *lm, const tnk__lm_datum_t *datum) {
   /* A value left by an earlier pass meets a probability of 0 below, which
    * only makes 0 of it when it is finite. */
   for (l = 0; l < TNK__LM_LAYERS; l++)
-    memset(lm->blocks[n_blocks - 1]->v[l][0] + n_last * TNK__LM_DIM, 0,
+    memset(lm->blocks[n_blocks - 1]->v[l] + n_last, 0,
            (BLOCK - n_last) * TNK__LM_DIM * sizeof(float));
   for (b = 0; b < n_blocks; b++) {
     memset(lm->saved[b]->dk, 0, sizeof(lm->saved[b]->dk));
