@@ -30,12 +30,14 @@ void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
   tnk__buf_init(&response->index, alloc,
                 TNK__MAX_RESPONSE_HEADERS * sizeof(tnk__response_header_t));
   tnk__buf_init(&response->body, alloc, max_body);
+  tnk__unzstd_init(&response->unzstd, alloc);
 }
 
 void tnk__response_deinit(tnk__response_t *response) {
   tnk__buf_deinit(&response->text);
   tnk__buf_deinit(&response->index);
   tnk__buf_deinit(&response->body);
+  tnk__unzstd_deinit(&response->unzstd);
 }
 
 static tnk__response_header_t *headers(const tnk__response_t *response,
@@ -168,7 +170,7 @@ static void join_all_repeats(tnk__response_t *response) {
 }
 
 /* What the parser would accept though its framing is not plain. */
-static int check_framing(const tnk__http_reader_t *reader) {
+static int check_framing(tnk__http_reader_t *reader) {
   const tnk__response_t *response = reader->response;
   const char *coding = tnk__response_header(response, "transfer-encoding");
   const char *encoding = tnk__response_header(response, "content-encoding");
@@ -177,10 +179,11 @@ static int check_framing(const tnk__http_reader_t *reader) {
       (tnk__http_compare_names(coding, "chunked") != 0 ||
        tnk__response_header(response, "content-length") != NULL))
     return TNK_EPROTO;
-  if (encoding != NULL && *encoding != '\0' &&
-      tnk__http_compare_names(encoding, "identity") != 0)
-    return TNK_EPROTO;
-  return TNK_OK;
+  if (encoding == NULL || *encoding == '\0' ||
+      tnk__http_compare_names(encoding, "identity") == 0)
+    return TNK_OK;
+  reader->is_zstd = tnk__http_compare_names(encoding, "zstd") == 0;
+  return reader->is_zstd ? TNK_OK : TNK_EPROTO;
 }
 
 /* Refuse early what is announced to be too long, else set aside room. */
@@ -191,8 +194,11 @@ static int expect_length(tnk__http_reader_t *reader) {
 
   if ((parser->flags & F_CONTENT_LENGTH) == 0)
     return TNK_OK;
-  if (claim > body->max)
+  if (claim > (reader->is_zstd ? TNK__MAX_RESPONSE_BODY : body->max))
     return TNK_ETOOBIG;
+  /* How much comes out of it is not announced. */
+  if (reader->is_zstd)
+    return TNK_OK;
   if (claim > MAX_CLAIM)
     claim = MAX_CLAIM;
   return tnk__buf_reserve(body, (size_t)claim) == NULL ? body->err : TNK_OK;
@@ -226,9 +232,21 @@ static int on_head_end(llhttp_t *parser) {
   return err == TNK_OK ? GO_ON : fail(reader, err);
 }
 
+static int unpack(tnk__http_reader_t *reader, const char *at, size_t n) {
+  tnk__response_t *response = reader->response;
+
+  /* Counted, because a compressed body may be long and yet unpack to nothing.
+   */
+  reader->n_compressed += n;
+  if (reader->n_compressed > TNK__MAX_RESPONSE_BODY)
+    return TNK_ETOOBIG;
+  return tnk__unzstd_feed(&response->unzstd, &response->body, at, n);
+}
+
 static int on_body(llhttp_t *parser, const char *at, size_t n) {
   tnk__http_reader_t *reader = reader_of(parser);
-  int err = tnk__buf_append(&reader->response->body, at, n);
+  int err = reader->is_zstd ? unpack(reader, at, n)
+                            : tnk__buf_append(&reader->response->body, at, n);
 
   if (err != TNK_OK)
     return fail(reader, err);
@@ -246,6 +264,9 @@ static int on_end(llhttp_t *parser) {
     tnk__buf_clear(&response->index);
     return 0;
   }
+  if (reader->n_compressed > 0 &&
+      tnk__unzstd_finish(&response->unzstd) != TNK_OK)
+    return fail(reader, TNK_EPROTO);
   response->is_keep_alive = llhttp_should_keep_alive(parser);
   reader->state = TNK__HTTP_READ_DONE;
   return HPE_PAUSED;

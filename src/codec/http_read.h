@@ -4,6 +4,7 @@
 #include <llhttp.h>
 
 #include "base/buf.h"
+#include "codec/zstd.h"
 
 /* Where the name and the value of a header stand in tnk__response_t.text. */
 typedef struct {
@@ -17,10 +18,11 @@ typedef struct tnk__response {
   int is_keep_alive; /* the connection may be used again; valid when done */
   tnk__buf_t text;   /* names and values, each with a NUL */
   tnk__buf_t index;  /* of tnk__response_header_t, repeats joined into one */
-  tnk__buf_t body;
+  tnk__buf_t body;   /* decoded */
+  tnk__unzstd_t unzstd;
 } tnk__response_t;
 
-/* `max_body` limits the body. Nothing is allocated. */
+/* `max_body` limits the decoded body. Nothing is allocated. */
 void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
                         size_t max_body);
 void tnk__response_deinit(tnk__response_t *response);
@@ -52,6 +54,8 @@ typedef struct {
   /* Bytes since the body last grew: chunk sizes, extensions, trailers. */
   size_t n_overhead;
   size_t n_headers;     /* lines, of interim heads too */
+  int is_zstd;          /* the body is compressed ... */
+  size_t n_compressed;  /* ... and that much of it has come */
   const char *progress; /* in the piece being read: where the body last grew */
 } tnk__http_reader_t;
 

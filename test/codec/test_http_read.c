@@ -268,6 +268,70 @@ TEST(encodings_that_were_not_asked_for) {
              200, 1, "x");
 }
 
+TEST(zstd) {
+  static const char plain[] = "abc abc abc abc abc abc abc abc abc abc abc abc";
+  tnk__buf_t packed;
+  tnk__buf_t text;
+  expected_t e = {.state = TNK__HTTP_READ_DONE,
+                  .status = 200,
+                  .keep_alive = 1,
+                  .body = plain};
+
+  tnk__buf_init(&packed, test_allocator(), 1000);
+  tnk__buf_init(&text, test_allocator(), 1000);
+  CHECK_INT(
+      tnk__zstd_compress(&packed, test_allocator(), plain, sizeof(plain) - 1),
+      TNK_OK);
+  tnk__buf_printf(&text,
+                  "HTTP/1.1 200 OK\r\nContent-Encoding: ZSTD\r\n"
+                  "Content-Length: %zu\r\n\r\n",
+                  packed.len);
+  tnk__buf_append(&text, packed.data, packed.len);
+  check_n((const char *)text.data, text.len, &e);
+  /* A frame that lacks its end, in a message that does not. */
+  tnk__buf_clear(&text);
+  tnk__buf_printf(&text,
+                  "HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\n"
+                  "Transfer-Encoding: chunked\r\n\r\n%zx\r\n",
+                  packed.len - 1);
+  tnk__buf_append(&text, packed.data, packed.len - 1);
+  tnk__buf_text(&text, "\r\n0\r\n\r\n");
+  e.err = TNK_EPROTO;
+  check_n((const char *)text.data, text.len, &e);
+  tnk__buf_deinit(&packed);
+  tnk__buf_deinit(&text);
+  check_done("HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\n"
+             "Content-Length: 0\r\n\r\n",
+             200, 1, "");
+  check_fails("HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\n"
+              "Content-Length: 7\r\n\r\nnotzstd",
+              TNK_EPROTO);
+  check_fails("HTTP/1.1 200 OK\r\nContent-Encoding: gzip, zstd\r\n"
+              "Content-Length: 7\r\n\r\nnotzstd",
+              TNK_EPROTO);
+}
+
+/* 100 kB of zeros in some dozens of bytes, against a limit of 1,000. */
+TEST(a_bomb_is_cut) {
+  static char zeros[100000];
+  tnk__buf_t packed;
+  tnk__buf_t text;
+  const expected_t e = {.err = TNK_ETOOBIG};
+
+  tnk__buf_init(&packed, test_allocator(), 200000);
+  tnk__buf_init(&text, test_allocator(), 2000);
+  CHECK_INT(tnk__zstd_compress(&packed, test_allocator(), zeros, sizeof(zeros)),
+            TNK_OK);
+  tnk__buf_printf(&text,
+                  "HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\n"
+                  "Content-Length: %zu\r\n\r\n",
+                  packed.len);
+  tnk__buf_append(&text, packed.data, packed.len);
+  check_n((const char *)text.data, text.len, &e);
+  tnk__buf_deinit(&packed);
+  tnk__buf_deinit(&text);
+}
+
 TEST(headers) {
   static const char text[] =
       "HTTP/1.1 100 Continue\r\nX-Interim: 1\r\n\r\n"

@@ -47,7 +47,7 @@ TEST(both_lists_in_order) {
                     "Accept: application/json\r\n"
                     "X-Empty: \r\n"
                     "X-API-Key: tml-k\xc3\xa9y\ttab\r\n"
-                    "Accept-Encoding: identity\r\n"
+                    "Accept-Encoding: zstd\r\n"
                     "Connection: keep-alive\r\n"
                     "Content-Length: 1234567890123\r\n\r\n");
 }
@@ -60,7 +60,7 @@ TEST(host_with_port_and_v6) {
   head.host = "::1";
   head.port = 8080;
   check_head(&head, "GET / HTTP/1.1\r\nHost: [::1]:8080\r\n"
-                    "Accept-Encoding: identity\r\n"
+                    "Accept-Encoding: zstd\r\n"
                     "Connection: keep-alive\r\n\r\n");
 }
 
