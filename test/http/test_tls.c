@@ -1,0 +1,144 @@
+/* The same over TLS, against a server that says what it is told to. */
+#include <unistd.h>
+
+#include "fixture.h"
+#include "support/tls_server.h"
+
+typedef struct {
+  fixture_t f;
+  test_identity_t ca;
+  test_identity_t leaf;
+  char ca_path[256];
+  test_server_t server;
+  const char *answer;
+  int ends; /* after the answer: 1 with a goodbye, 2 without */
+  int n_requests;
+  char request[2048];
+  size_t n;
+} secure_t;
+
+static void on_request(test_conn_t *conn, const unsigned char *data, size_t n) {
+  secure_t *s = conn->server->options.user;
+
+  CHECK(s->n + n < sizeof(s->request));
+  memcpy(s->request + s->n, data, n);
+  s->n += n;
+  s->request[s->n] = '\0';
+  if (strstr(s->request, "\r\n\r\nbody") == NULL)
+    return;
+  s->n = 0;
+  s->n_requests++;
+  test_conn_write(conn, s->answer, strlen(s->answer));
+  if (s->ends == 1)
+    test_conn_end(conn);
+  if (s->ends == 2)
+    test_conn_cut(conn);
+}
+
+static void secure_open(secure_t *s, const char *address, const char *answer,
+                        int ends) {
+  const test_cert_t authority = {.subject = "CN=test authority", .is_ca = 1};
+  const test_cert_t leaf = {.address = address, .issuer = &s->ca};
+  tnk__http_options_t options = {.ca_file = s->ca_path};
+  test_server_options_t server = {.on_read = on_request, .user = s};
+
+  memset(s, 0, sizeof(*s));
+  s->answer = answer;
+  s->ends = ends;
+  test_identity_make(&s->ca, &authority);
+  test_identity_save(&s->ca, s->ca_path, sizeof(s->ca_path));
+  test_identity_make(&s->leaf, &leaf);
+  server.identity = &s->leaf;
+  fixture_open_with(&s->f, &options);
+  test_server_open(&s->server, &s->f.c.uv, &server);
+}
+
+static void secure_close(secure_t *s) {
+  test_server_close(&s->server);
+  fixture_close(&s->f);
+  test_identity_free(&s->leaf);
+  test_identity_free(&s->ca);
+  CHECK_INT(unlink(s->ca_path), 0);
+}
+
+static void secure_call(secure_t *s, call_t *call) {
+  tnk__http_request_t request =
+      request_to(s->f.mock, TNK__LANE_TRAIN, "POST", "/x");
+
+  request.origin.port = (uint16_t)s->server.port;
+  request.origin.is_tls = 1;
+  request.body_head = "body";
+  request.body_head_len = 4;
+  call_init(&s->f, call);
+  CHECK_INT(tnk__exchange_start(&s->f.http, &call->ex, &request), TNK_OK);
+  call_wait(&s->f, call);
+}
+
+TEST(one_handshake_for_many_exchanges) {
+  secure_t s;
+  call_t call;
+
+  secure_open(&s, "127.0.0.1", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+              0);
+  for (int i = 0; i < 5; i++) {
+    secure_call(&s, &call);
+    CHECK_INT(call.err, TNK_OK);
+    CHECK_INT(call.status, 200);
+    CHECK_STR(call.body, "ok");
+  }
+  CHECK_INT(s.n_requests, 5);
+  CHECK_INT(s.server.n_handshakes, 1);
+  secure_close(&s);
+}
+
+/* Nothing is sent to a server that is not the one it should be. */
+TEST(a_wrong_certificate_gets_no_byte) {
+  secure_t s;
+  call_t call;
+
+  secure_open(&s, "127.0.0.2", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+              0);
+  secure_call(&s, &call);
+  CHECK_INT(call.err, TNK_ECERT);
+  CHECK_INT(call.sent, 0);
+  CHECK_INT(call.n_sent, 0);
+  CHECK_INT(s.n_requests, 0);
+  CHECK_INT(s.server.n_received, 0);
+  secure_close(&s);
+}
+
+/* Without TLS's goodbye the end of the stream may be an attacker's. */
+TEST(an_end_without_goodbye_ends_no_answer) {
+  static const struct {
+    const char *answer;
+    int ends;
+    int err;
+  } rows[] = {
+      {"HTTP/1.1 200 OK\r\n\r\nto the end", 1, TNK_OK},
+      {"HTTP/1.1 200 OK\r\n\r\nto the end", 2, TNK_ECONN},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nto the end", 2, TNK_OK},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nto the end", 1, TNK_ECONN},
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    secure_t s;
+    call_t call;
+    secure_open(&s, "127.0.0.1", rows[i].answer, rows[i].ends);
+    secure_call(&s, &call);
+    CHECK_INT(call.err, rows[i].err);
+    CHECK_INT(call.status, 200);
+    CHECK_STR(call.body, "to the end");
+    secure_close(&s);
+  }
+}
+
+TEST(certificates_that_cannot_be_read) {
+  const tnk__http_options_t options = {.ca_file = "/nonexistent/ca.pem"};
+  context_t c;
+  tnk__http_t http;
+
+  context_open(&c);
+  CHECK_INT(tnk__http_open(&http, &c.loop, &options), TNK_ECERT);
+  tnk__http_close(&http);
+  context_close(&c);
+}
