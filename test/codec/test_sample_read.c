@@ -292,8 +292,7 @@ TEST(malformed_json_samples) {
       "{\"sequences\":[],\"prompt_cache_hit_tokens\":-1}",
       "{\"sequences\":[],\"prompt_cache_hit_tokens\":\"3\"}",
       "{\"sequences\":[],\"prompt_alt_tokens\":{}}",
-      "{\"sequences\":[],\"target_prompt_logprobs\":{\"data\":[1],"
-      "\"dtype\":\"int64\"}}"};
+      "{\"sequences\":[],\"target_prompt_logprobs\":3}"};
 
   for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
     tnk_samples_t *samples;
