@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "codec/check_place.h"
+#include "codec/json_read.h"
 #include "tnk/error.h"
 
 int tnk__check_save(const char *name, const tnk_save_options_t *options,
@@ -22,6 +23,27 @@ int tnk__check_save(const char *name, const tnk_save_options_t *options,
   if (err == TNK_OK)
     err = tnk__check_pairs("user_metadata", options->user_metadata,
                            options->n_user_metadata, text, size);
+  return err;
+}
+
+int tnk__check_optimizer_json(const char *json, char *text, size_t size) {
+  tnk__place_t place = {.text = text, .size = size};
+  const char *type;
+  json_t *object;
+  int err = tnk__check_text("the optimizer's JSON", json, text, size);
+
+  if (err != TNK_OK)
+    return err;
+  err = tnk__json_parse_object(&object, json, strlen(json));
+  if (err == TNK_ENOMEM)
+    return err;
+  if (err != TNK_OK)
+    return tnk__place_fail(&place, "the optimizer's JSON is not an object");
+  type = tnk__json_str(object, "type");
+  if (type == NULL || type[0] == '\0')
+    err = tnk__place_fail(&place,
+                          "the optimizer's JSON has no text under \"type\"");
+  json_decref(object);
   return err;
 }
 
