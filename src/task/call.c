@@ -1,0 +1,392 @@
+#include "task/call.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "codec/answer.h"
+#include "codec/calls_session.h"
+#include "flow/retry_after.h"
+#include "flow/turns.h"
+
+/* Our own headers, at most; the caller's come in a second list. */
+enum { MAX_HEADERS = 24 };
+
+static void attempt(tnk__call_t *call);
+
+/* ---- The request ---- */
+
+typedef struct {
+  tnk_pair_t pairs[MAX_HEADERS];
+  size_t n;
+} headers_t;
+
+/* Ours unless the caller's options set the same header. */
+static void add(const tnk__call_t *call, headers_t *headers, const char *name,
+                const char *value) {
+  const tnk__config_t *config = call->endpoint->config;
+  size_t i;
+
+  for (i = 0; i < config->n_headers; i++)
+    if (strcasecmp(config->headers[i].name, name) == 0)
+      return;
+  if (headers->n < MAX_HEADERS)
+    headers->pairs[headers->n++] = (tnk_pair_t){name, value};
+}
+
+static void add_headers(const tnk__call_t *call, headers_t *headers,
+                        const char *timeout, const char *count) {
+  const int is_get = call->route->is_get;
+  size_t i;
+
+  add(call, headers, "Accept",
+      call->accept != NULL ? call->accept : "application/json");
+  if (!is_get)
+    add(call, headers, "Content-Type",
+        call->content_type != NULL ? call->content_type : "application/json");
+  if (call->encoding != NULL)
+    add(call, headers, "Content-Encoding", call->encoding);
+  add(call, headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
+  add(call, headers, "X-API-Key", call->endpoint->config->api_key);
+  add(call, headers, "X-Stainless-Package-Version", TNK__PROTOCOL_VERSION);
+  add(call, headers, "x-stainless-retry-count", count);
+  add(call, headers, "x-stainless-read-timeout", timeout);
+  if (call->method_name != NULL) {
+    add(call, headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
+    add(call, headers, "x-sdk-method", call->method_name);
+  }
+  if (!is_get)
+    add(call, headers, "X-Idempotency-Key", call->key);
+  for (i = 0; i < call->n_headers; i++)
+    add(call, headers, call->headers[i].name, call->headers[i].value);
+}
+
+static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
+  const char *path = call->route->path;
+  const char *hole = strstr(path, "%s");
+
+  tnk__buf_text(out, call->endpoint->config->url.path);
+  tnk__buf_text(out, "/api/v1/");
+  if (hole == NULL) {
+    tnk__buf_text(out, path);
+    return;
+  }
+  tnk__buf_append(out, path, (size_t)(hole - path));
+  tnk__url_put_segment(out, call->path_id);
+  tnk__buf_text(out, hole + 2);
+}
+
+/* The same for all attempts, so that a server can tell a repeat. */
+static void make_key(tnk__call_t *call) {
+  uint64_t a = tnk__loop_random(call->endpoint->loop);
+  uint64_t b = tnk__loop_random(call->endpoint->loop);
+
+  if (call->key[0] != '\0')
+    return;
+  snprintf(call->key, sizeof(call->key), "tnk-%08x-%04x-4%03x-%04x-%012llx",
+           (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
+           (unsigned)(a & 0xfff), (unsigned)(b >> 48 & 0x3fff) | 0x8000,
+           (unsigned long long)(b & 0xffffffffffff));
+}
+
+static uint64_t timeout_of(const tnk__call_t *call) {
+  const tnk_service_options_t *options = &call->endpoint->config->options;
+
+  if (call->timeout_ms != 0)
+    return call->timeout_ms;
+  if (call->route->timeout_ms != 0)
+    return call->route->timeout_ms;
+  return call->route->lane == TNK__LANE_POLL ? options->poll_timeout_ms
+                                             : options->timeout_ms;
+}
+
+/* ---- The answer ---- */
+
+static tnk__outcome_t outcome_of(const tnk__http_result_t *result) {
+  switch (result->err) {
+  case TNK_OK:
+    return tnk__outcome_of_status(result->status, result->body->len);
+  case TNK_ETIMEDOUT:
+    return result->sent ? TNK__OUTCOME_TIMEOUT : TNK__OUTCOME_UNSENT;
+  case TNK_ECERT:
+    return TNK__OUTCOME_UNTRUSTED;
+  case TNK_EPROTO:
+    return TNK__OUTCOME_MALFORMED;
+  case TNK_ETOOBIG:
+    return TNK__OUTCOME_TOO_BIG;
+  default:
+    if (!result->sent)
+      return TNK__OUTCOME_UNSENT;
+    return result->status != 0 ? TNK__OUTCOME_TRUNCATED : TNK__OUTCOME_LOST;
+  }
+}
+
+static void log_deprecation(const tnk__call_t *call,
+                            const tnk__http_result_t *result) {
+  const char *note = tnk__http_result_header(result, "x-deprecation-note");
+  const char *level = tnk__http_result_header(result, "x-deprecation-level");
+
+  if (note == NULL || note[0] == '\0')
+    return;
+  tnk__log(&call->endpoint->loop->logger,
+           level != NULL && strcasecmp(level, "error") == 0 ? TNK_LOG_ERROR
+                                                            : TNK_LOG_WARN,
+           "http", "%s: deprecated: %s", call->name, note);
+}
+
+/* What the body of a refusal says. */
+static void read_failure(const tnk__http_result_t *result, tnk__reply_t *reply,
+                         tnk__attempt_t *facts, tnk__arena_t *arena,
+                         tnk__failure_t *failure) {
+  uint64_t got;
+
+  if (result->err != TNK_OK || facts->outcome == TNK__OUTCOME_2XX ||
+      tnk__failure_read(failure, arena, reply->body, reply->body_len) != TNK_OK)
+    return; /* without memory the status alone decides */
+  facts->category = failure->category;
+  if (failure->retry_after_ms > reply->retry_after_ms &&
+      failure->retry_after_ms <= TNK__RETRY_AFTER_MAX_MS)
+    reply->retry_after_ms = failure->retry_after_ms;
+  if (failure->message == NULL ||
+      !tnk__turns_parse_conflict(failure->message, &reply->expected, &got))
+    return;
+  reply->has_expected = 1;
+  if (result->status == 409 && reply->expected != got)
+    facts->conflict = reply->expected > got ? 1 : -1;
+}
+
+/* The error of a call that is over, from what is known. */
+static tnk__error_t *make_error(tnk__call_t *call,
+                                const tnk__http_result_t *result,
+                                const tnk__reply_t *reply,
+                                const tnk__failure_t *failure) {
+  const tnk_allocator_t *alloc = &call->endpoint->loop->alloc;
+  tnk_error_t pub = {.code = reply->verdict.err,
+                     .cause = result->cause,
+                     .http_status = result->status,
+                     .n_attempts = call->n_attempts,
+                     .category = failure->category,
+                     .message = failure->message,
+                     .retry_after_ms = reply->retry_after_ms};
+
+  /* The transport's own word is more precise than the table's. */
+  if (result->err != TNK_OK)
+    pub.code = result->err;
+  return tnk__error_from(alloc, call->name, &pub);
+}
+
+static void on_pause_over(tnk__timer_t *timer) {
+  attempt(tnk__container_of(timer, tnk__call_t, timer));
+}
+
+static void pause(tnk__call_t *call, uint64_t delay_ms) {
+  tnk__log(&call->endpoint->loop->logger, TNK_LOG_DEBUG, "call",
+           "%s: attempt %u failed; the next one in %llu ms", call->name,
+           call->n_attempts, (unsigned long long)delay_ms);
+  tnk__timer_start(call->endpoint->loop, &call->timer, delay_ms, on_pause_over);
+}
+
+/* 402: wait as long as the account's pause allows. 1 when waiting. */
+static int pause_for_billing(tnk__call_t *call) {
+  tnk__loop_t *loop = call->endpoint->loop;
+  tnk__billing_step_t step =
+      tnk__billing_refused(&call->endpoint->billing, tnk__loop_now_ms(loop));
+
+  if (step == TNK__BILLING_STOP)
+    return 0;
+  if (step == TNK__BILLING_PAUSE_AND_WARN)
+    tnk__log(&loop->logger, TNK_LOG_WARN, "call",
+             "%s: refused for billing reasons (HTTP 402); waiting", call->name);
+  pause(call, TNK__BILLING_DELAY_MS);
+  return 1;
+}
+
+/* Whether another attempt is on its way. */
+static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__loop_t *loop = call->endpoint->loop;
+  uint64_t delay_ms;
+
+  if (call->once || call->endpoint->closing)
+    return 0;
+  if (reply->verdict.action == TNK__ACTION_PAUSE)
+    return pause_for_billing(call);
+  if (reply->verdict.action != TNK__ACTION_RETRY ||
+      !tnk__retry_next(&call->retry, &reply->verdict, reply->retry_after_ms,
+                       tnk__loop_now_ms(loop), tnk__loop_uniform(loop),
+                       &delay_ms))
+    return 0;
+  loop->counters.n_retries++;
+  pause(call, delay_ms);
+  return 1;
+}
+
+static void on_sent(tnk__exchange_t *exchange) {
+  tnk__container_of(exchange, tnk__call_t, exchange)->is_sent = 1;
+}
+
+/* Everything about the answer but what its body means. */
+static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
+                      tnk__reply_t *reply) {
+  const char *type = tnk__http_result_header(result, "content-type");
+
+  reply->status = result->status;
+  reply->buf = result->body;
+  reply->outcome = outcome_of(result);
+  reply->body =
+      result->body->data != NULL ? result->body->data : (const uint8_t *)"";
+  reply->body_len = result->body->len;
+  reply->is_proto =
+      type != NULL && strstr(type, "application/x-protobuf") != NULL;
+  reply->retry_after_ms =
+      tnk__retry_after(tnk__http_result_header(result, "retry-after-ms"),
+                       tnk__http_result_header(result, "retry-after"),
+                       tnk__http_result_header(result, "date"),
+                       tnk__loop_wall_s(call->endpoint->loop));
+}
+
+static void on_done(tnk__exchange_t *exchange,
+                    const tnk__http_result_t *result) {
+  tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
+  tnk__reply_t reply = {0};
+  tnk__attempt_t facts = {.call = call->route->kind,
+                          .optional = call->route->is_optional,
+                          .was_unknown = call->was_unknown};
+  tnk__failure_t failure = {0};
+  tnk__arena_t arena;
+
+  read_head(call, result, &reply);
+  facts.outcome = reply.outcome;
+  facts.should_retry =
+      tnk__should_retry(tnk__http_result_header(result, "x-should-retry"));
+  tnk__arena_init(&arena, &call->endpoint->loop->alloc, TNK__MIB);
+  read_failure(result, &reply, &facts, &arena, &failure);
+  reply.verdict = tnk__classify(&facts);
+  if (reply.verdict.effect == TNK__EFFECT_UNKNOWN)
+    call->was_unknown = 1;
+  call->is_sent = 0;
+  if (!will_repeat(call, &reply)) {
+    log_deprecation(call, result);
+    if (facts.outcome != TNK__OUTCOME_2XX)
+      reply.error = make_error(call, result, &reply, &failure);
+    tnk__arena_deinit(&arena);
+    call->done(call, &reply);
+    tnk__error_unref(reply.error);
+    return;
+  }
+  tnk__arena_deinit(&arena);
+}
+
+/* ---- Life ---- */
+
+static void on_failed(tnk__deferred_t *deferred) {
+  tnk__call_t *call = tnk__container_of(deferred, tnk__call_t, failed);
+  tnk__reply_t reply = {.error = call->early,
+                        .body = (const uint8_t *)"",
+                        .outcome = TNK__OUTCOME_UNSENT};
+
+  call->early = NULL;
+  reply.verdict = (tnk__verdict_t){
+      .action = TNK__ACTION_FAIL,
+      .err = reply.error->pub.code,
+      .effect = call->was_unknown ? TNK__EFFECT_UNKNOWN : TNK__EFFECT_NONE};
+  call->done(call, &reply);
+  tnk__error_unref(reply.error);
+}
+
+static void fail_early(tnk__call_t *call, tnk__error_t *error) {
+  call->early = error;
+  tnk__defer(call->endpoint->loop, &call->failed);
+}
+
+static int key_has_expired(const tnk__call_t *call) {
+  int64_t expires = call->endpoint->config->key_expires_s;
+
+  return expires != 0 && tnk__loop_wall_s(call->endpoint->loop) >= expires;
+}
+
+static void attempt(tnk__call_t *call) {
+  tnk__endpoint_t *endpoint = call->endpoint;
+  char timeout[24];
+  char count[16];
+  headers_t headers = {.n = 0};
+  tnk__http_request_t request = {0};
+  tnk__buf_t target;
+  int err;
+
+  if (key_has_expired(call)) {
+    fail_early(call, tnk__error_new(&endpoint->loop->alloc, TNK_ECREDENTIAL,
+                                    "%s: the API key, a JWT, has expired",
+                                    call->name));
+    return;
+  }
+  make_key(call);
+  snprintf(count, sizeof(count), "%u", call->n_attempts);
+  snprintf(timeout, sizeof(timeout), "%llu",
+           (unsigned long long)(timeout_of(call) / 1000));
+  add_headers(call, &headers, timeout, count);
+  tnk__buf_init(&target, &endpoint->loop->alloc, TNK__MAX_URL);
+  write_target(call, &target);
+  request.origin.host = endpoint->config->url.host;
+  request.origin.port = endpoint->config->url.port;
+  request.origin.is_tls = endpoint->config->url.is_tls;
+  request.method = call->route->is_get ? "GET" : "POST";
+  request.target = tnk__buf_cstr(&target);
+  request.headers = headers.pairs;
+  request.n_headers = headers.n;
+  request.more_headers = endpoint->config->headers;
+  request.n_more_headers = endpoint->config->n_headers;
+  request.body_head = call->body;
+  request.body_head_len = call->body_len;
+  request.lane = call->route->lane;
+  request.timeout_ms = timeout_of(call);
+  request.replayable = 1; /* by sequence number or idempotency key */
+  call->n_attempts++;
+  err = target.err;
+  if (err == TNK_OK)
+    err = tnk__exchange_start(endpoint->http, &call->exchange, &request);
+  if (err != TNK_OK)
+    fail_early(call, tnk__error_ref(tnk__error_static(err)));
+  tnk__buf_deinit(&target);
+}
+
+void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
+                    tnk__route_id_t route, const char *name) {
+  memset(call, 0, sizeof(*call));
+  tnk__exchange_init(&call->exchange);
+  call->exchange.on_sent = on_sent;
+  call->exchange.on_done = on_done;
+  tnk__deferred_init(&call->failed, on_failed);
+  call->endpoint = endpoint;
+  call->route = tnk__route(route);
+  call->name = name;
+}
+
+void tnk__call_start(tnk__call_t *call,
+                     void (*done)(tnk__call_t *self,
+                                  const tnk__reply_t *reply)) {
+  call->done = done;
+  call->n_attempts = 0;
+  call->was_unknown = 0;
+  call->is_sent = 0;
+  call->key[0] = '\0';
+  tnk__retry_init(&call->retry, call->endpoint->config->options.max_retries,
+                  tnk__loop_now_ms(call->endpoint->loop));
+  attempt(call);
+}
+
+void tnk__call_cancel(tnk__call_t *call) {
+  if (call->endpoint == NULL)
+    return; /* never bound */
+  tnk__exchange_cancel(&call->exchange);
+  tnk__timer_stop(&call->timer);
+  tnk__defer_cancel(&call->failed);
+  tnk__error_unref(call->early);
+  call->early = NULL;
+}
+
+int tnk__call_is_unseen(const tnk__call_t *call) {
+  return !call->is_sent && !call->was_unknown;
+}

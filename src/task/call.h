@@ -1,0 +1,71 @@
+#ifndef TNK_TASK_CALL_H
+#define TNK_TASK_CALL_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "flow/retry.h"
+#include "task/endpoint.h"
+#include "task/routes.h"
+
+/* How a call ended. Belongs to the call; valid inside `done`. */
+typedef struct {
+  tnk__error_t *error;    /* NULL on a 2xx; `done` may ref it */
+  tnk__verdict_t verdict; /* what the retry table says is next */
+  tnk__outcome_t outcome;
+  int status;          /* 0 when there was no answer */
+  int is_proto;        /* the body is protobuf, else JSON or text */
+  const uint8_t *body; /* never NULL */
+  size_t body_len;
+  tnk__buf_t *buf;         /* holds the body; may be taken out */
+  uint64_t retry_after_ms; /* 0: none */
+  int has_expected;        /* a 409 named the sequence number it expects */
+  uint64_t expected;
+} tnk__reply_t;
+
+/*
+ * One request of the protocol, repeated as the retry table says, always with
+ * the same bytes and idempotency key.
+ *
+ * Idle, until tnk__call_start(). Sending, while an exchange is under way.
+ * Pausing, between two attempts. Back to idle right before `done`, which is
+ * called once and never inside start. Cancel leads to idle without `done`.
+ */
+typedef struct tnk__call {
+  tnk__endpoint_t *endpoint;
+  const tnk__route_t *route;
+  tnk__exchange_t exchange;
+  tnk__timer_t timer;
+  tnk__deferred_t failed; /* a start that failed at once */
+  tnk__error_t *early;    /* why */
+  void (*done)(struct tnk__call *self, const tnk__reply_t *reply);
+  const char *name;          /* of the operation, begins error sentences */
+  const char *method_name;   /* the official client's name of the public call */
+  const char *path_id;       /* for "%s" of the route's path; the owner's */
+  const char *accept;        /* NULL: JSON */
+  const char *content_type;  /* NULL: JSON */
+  const char *encoding;      /* Content-Encoding; NULL: none */
+  const tnk_pair_t *headers; /* further ones; the owner's */
+  size_t n_headers;
+  const uint8_t *body; /* the owner's, until `done` */
+  size_t body_len;
+  uint64_t timeout_ms; /* 0: the route's */
+  tnk__retry_t retry;
+  uint32_t n_attempts;
+  int once;        /* no repeats at all: the owner decides */
+  int was_unknown; /* an attempt may have been executed */
+  int is_sent;     /* bytes of the present attempt have left */
+  char key[48];    /* X-Idempotency-Key; empty until the first attempt */
+} tnk__call_t;
+
+/* Clear and bind. The owner then sets what differs from the defaults. */
+void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
+                    tnk__route_id_t route, const char *name);
+void tnk__call_start(tnk__call_t *call,
+                     void (*done)(tnk__call_t *self,
+                                  const tnk__reply_t *reply));
+/* Stop without `done`; legal in every state. */
+void tnk__call_cancel(tnk__call_t *call);
+/* Whether the server certainly has not accepted it so far. */
+int tnk__call_is_unseen(const tnk__call_t *call);
+
+#endif

@@ -1,0 +1,26 @@
+#ifndef TNK_TASK_CONFIG_H
+#define TNK_TASK_CONFIG_H
+
+#include "base/arena.h"
+#include "codec/url.h"
+#include "tnk/service.h"
+
+/*
+ * The options of a service after defaults, environment and checks; the api
+ * layer fills it. Strings are in the arena; the key is apart, so that it can
+ * be wiped.
+ */
+typedef struct {
+  tnk__arena_t arena;
+  const tnk_allocator_t *alloc;
+  tnk_service_options_t options; /* its strings point into the arena */
+  tnk__url_t url;                /* options.base_url, taken apart */
+  char *api_key;
+  int64_t key_expires_s; /* of a key that is a JWT; 0: does not expire */
+  const char **tags;
+  size_t n_tags;
+  tnk_pair_t *headers; /* of the environment, then the caller's */
+  size_t n_headers;
+} tnk__config_t;
+
+#endif

@@ -1,0 +1,18 @@
+#ifndef TNK_TASK_ENDPOINT_H
+#define TNK_TASK_ENDPOINT_H
+
+#include "flow/billing.h"
+#include "http/client.h"
+#include "loop/loop.h"
+#include "task/config.h"
+
+/* Where calls go, and what all calls of a service share. */
+typedef struct {
+  tnk__loop_t *loop;
+  const tnk__config_t *config;
+  tnk__http_t *http;
+  tnk__billing_t billing;
+  int closing; /* nothing is repeated any more */
+} tnk__endpoint_t;
+
+#endif

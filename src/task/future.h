@@ -1,0 +1,57 @@
+#ifndef TNK_TASK_FUTURE_H
+#define TNK_TASK_FUTURE_H
+
+#include "flow/budget.h"
+#include "flow/poll.h"
+#include "task/call.h"
+
+/*
+ * Waits for the result of an accepted request. Two stages behind one
+ * interface, waiting for the completion and fetching the result: polling one
+ * request does both at once; another source of completions may do the first.
+ *
+ * Idle; polling (a call is held by the server); pausing (between two polls);
+ * waiting for room in the budget of large results; idle again right before
+ * `done`, which is called once and never inside start. Cancel leads to idle
+ * without `done`.
+ */
+typedef struct tnk__future {
+  struct tnk__session *session;
+  tnk__call_t call;
+  tnk__timer_t timer;
+  tnk__poll_t poll;
+  tnk__payer_t room;  /* of the budget for large results */
+  tnk__deferred_t go; /* room was granted, or the start failed */
+  const char *type;   /* of the request: "ForwardBackward" ... */
+  char *request_id;
+  tnk__buf_t body; /* of the poll */
+  uint64_t result_bytes;
+  int is_proto;  /* the result comes as protobuf if the server can */
+  int is_sample; /* a result that expired is asked for anew by the owner */
+  int is_final;  /* the next answer must be the result */
+  char iteration[24];
+  char roundtrip[32];
+  tnk_pair_t headers[3];
+  /* Told what the server says of its queue; strings may be NULL. */
+  void (*on_state)(struct tnk__future *self, const char *state,
+                   const char *reason);
+  void (*done)(struct tnk__future *self, const tnk__reply_t *reply);
+} tnk__future_t;
+
+/* Clear and bind. `name` begins error sentences, `type` is the protocol's name
+ * of the kind of request; both static. */
+void tnk__future_init(tnk__future_t *future, struct tnk__session *session,
+                      const char *name, const char *type);
+/*
+ * Poll until the request with that id (copied) has ended. took_ms is the time
+ * from the start of the operation to its acceptance. In `done` the reply has an
+ * error, or a body that is the result.
+ */
+void tnk__future_start(tnk__future_t *future, const char *request_id,
+                       uint64_t took_ms,
+                       void (*done)(tnk__future_t *self,
+                                    const tnk__reply_t *reply));
+/* Stop without `done`, free what is held; legal in every state. */
+void tnk__future_cancel(tnk__future_t *future);
+
+#endif

@@ -1,0 +1,64 @@
+#include "task/gate.h"
+
+#include "base/alloc.h"
+
+static void arm(tnk__gate_t *gate);
+
+static void on_due(tnk__timer_t *timer) {
+  tnk__gate_t *gate = tnk__container_of(timer, tnk__gate_t, timer);
+  tnk__list_t *node;
+
+  if (tnk__limiter_wait_ms(gate->limiter, tnk__loop_now_ms(gate->loop)) > 0) {
+    arm(gate);
+    return;
+  }
+  while ((node = tnk__list_pop(&gate->waiting)) != NULL) {
+    tnk__gate_waiter_t *waiter =
+        tnk__container_of(node, tnk__gate_waiter_t, link);
+    waiter->opened(waiter);
+  }
+}
+
+static void arm(tnk__gate_t *gate) {
+  uint64_t now = tnk__loop_now_ms(gate->loop);
+
+  if (!tnk__list_empty(&gate->waiting))
+    tnk__timer_start(gate->loop, &gate->timer,
+                     tnk__limiter_wait_ms(gate->limiter, now), on_due);
+}
+
+static void on_changed(tnk__limiter_watcher_t *watcher) {
+  arm(tnk__container_of(watcher, tnk__gate_t, watcher));
+}
+
+void tnk__gate_open(tnk__gate_t *gate, tnk__loop_t *loop,
+                    tnk__limiter_t *limiter) {
+  gate->loop = loop;
+  gate->limiter = limiter;
+  tnk__list_init(&gate->waiting);
+  tnk__limiter_watch(limiter, &gate->watcher, on_changed);
+}
+
+void tnk__gate_close(tnk__gate_t *gate) {
+  tnk__timer_stop(&gate->timer);
+  tnk__limiter_unwatch(&gate->watcher);
+}
+
+void tnk__gate_waiter_init(tnk__gate_waiter_t *waiter,
+                           void (*opened)(tnk__gate_waiter_t *self)) {
+  tnk__list_init(&waiter->link);
+  waiter->opened = opened;
+}
+
+int tnk__gate_pass(tnk__gate_t *gate, tnk__gate_waiter_t *waiter) {
+  if (tnk__limiter_wait_ms(gate->limiter, tnk__loop_now_ms(gate->loop)) == 0)
+    return 1;
+  tnk__list_append(&gate->waiting, &waiter->link);
+  if (!tnk__timer_is_active(&gate->timer))
+    arm(gate);
+  return 0;
+}
+
+void tnk__gate_cancel(tnk__gate_waiter_t *waiter) {
+  tnk__list_remove(&waiter->link);
+}

@@ -1,0 +1,36 @@
+#ifndef TNK_TASK_GATE_H
+#define TNK_TASK_GATE_H
+
+#include "flow/limiter.h"
+#include "loop/loop.h"
+
+/*
+ * Where samples wait for the end of a back-off: one queue and one timer for
+ * all of a service. The timer follows the limiter, which may move the deadline
+ * either way meanwhile.
+ */
+typedef struct {
+  tnk__loop_t *loop;
+  tnk__limiter_t *limiter;
+  tnk__limiter_watcher_t watcher;
+  tnk__timer_t timer;
+  tnk__list_t waiting; /* in order of arrival */
+} tnk__gate_t;
+
+/* Embedded in what waits. `opened` may only schedule. */
+typedef struct tnk__gate_waiter {
+  tnk__list_t link;
+  void (*opened)(struct tnk__gate_waiter *self);
+} tnk__gate_waiter_t;
+
+void tnk__gate_open(tnk__gate_t *gate, tnk__loop_t *loop,
+                    tnk__limiter_t *limiter);
+void tnk__gate_close(tnk__gate_t *gate);
+void tnk__gate_waiter_init(tnk__gate_waiter_t *waiter,
+                           void (*opened)(tnk__gate_waiter_t *self));
+/* 1: no back-off, go. 0: queued; `opened` will be called once, and then this
+ * is to be asked again. */
+int tnk__gate_pass(tnk__gate_t *gate, tnk__gate_waiter_t *waiter);
+void tnk__gate_cancel(tnk__gate_waiter_t *waiter);
+
+#endif

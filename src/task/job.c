@@ -1,0 +1,105 @@
+#include "task/job.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "task/session.h"
+
+static void on_result(tnk__future_t *future, const tnk__reply_t *reply) {
+  tnk__job_t *job = tnk__container_of(future, tnk__job_t, future);
+
+  job->done(job, reply);
+}
+
+/* The service has taken it, but there will be no result. */
+static void fail(tnk__job_t *job, const tnk__reply_t *reply,
+                 const tnk_error_t *pub) {
+  tnk__reply_t end = *reply;
+
+  end.error =
+      tnk__error_from(&job->call.endpoint->loop->alloc, job->call.name, pub);
+  end.verdict = (tnk__verdict_t){.action = TNK__ACTION_FAIL,
+                                 .err = pub->code,
+                                 .effect = TNK__EFFECT_ACCEPTED};
+  job->done(job, &end);
+  tnk__error_unref(end.error);
+}
+
+/* The answer to the submission is the result, or tells why there is none. */
+static void answered_at_once(tnk__job_t *job, tnk__arena_t *arena,
+                             const tnk__reply_t *reply) {
+  tnk__reply_t end = *reply;
+  tnk__answer_t answer;
+  tnk_error_t pub = {.code = TNK_EPROTO,
+                     .http_status = reply->status,
+                     .n_attempts = job->call.n_attempts};
+  int err = tnk__answer_read(&answer, arena, reply->body, reply->body_len);
+
+  if (err == TNK_OK && answer.kind == TNK__ANSWER_RESULT) {
+    end.body = answer.result;
+    end.body_len = answer.result_len;
+    job->done(job, &end);
+    return;
+  }
+  if (err != TNK_OK) {
+    pub.code = err;
+  } else if (answer.kind == TNK__ANSWER_FAILED) {
+    pub.code = TNK_EFAILED;
+    pub.category = answer.failure.category;
+    pub.message = answer.failure.message;
+  }
+  fail(job, reply, &pub);
+}
+
+static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__job_t *job = tnk__container_of(call, tnk__job_t, call);
+  tnk__loop_t *loop = call->endpoint->loop;
+  tnk__accepted_t answer = {0};
+  tnk__arena_t arena;
+  int err;
+
+  if (reply->error != NULL) {
+    job->done(job, reply);
+    return;
+  }
+  tnk__arena_init(&arena, &loop->alloc, TNK__MIB);
+  /* A 2xx is an acceptance, whatever it means. */
+  job->is_accepted = 1;
+  err = tnk__accepted_read(&answer, &arena, reply->body, reply->body_len);
+  if (job->accepted != NULL && !job->accepted(job, &answer))
+    ; /* the owner is not interested any more */
+  else if (err != TNK_OK)
+    fail(job, reply,
+         &(tnk_error_t){.code = err,
+                        .http_status = reply->status,
+                        .n_attempts = call->n_attempts});
+  else if (answer.request_id != NULL)
+    tnk__future_start(&job->future, answer.request_id,
+                      tnk__loop_now_ms(loop) - job->started_ms, on_result);
+  else
+    answered_at_once(job, &arena, reply);
+  tnk__arena_deinit(&arena);
+}
+
+void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
+                   tnk__route_id_t route, const char *name, const char *type) {
+  memset(job, 0, sizeof(*job));
+  tnk__call_init(&job->call, &session->endpoint, route, name);
+  tnk__future_init(&job->future, session, name, type);
+}
+
+void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
+                    void (*done)(tnk__job_t *self, const tnk__reply_t *reply)) {
+  job->done = done;
+  job->is_accepted = 0;
+  job->started_ms = tnk__loop_now_ms(job->call.endpoint->loop);
+  job->call.body = body;
+  job->call.body_len = n;
+  tnk__call_start(&job->call, on_submitted);
+}
+
+void tnk__job_cancel(tnk__job_t *job) {
+  tnk__call_cancel(&job->call);
+  tnk__future_cancel(&job->future);
+}

@@ -1,0 +1,123 @@
+#ifndef TNK_TASK_OP_H
+#define TNK_TASK_OP_H
+
+#include "flow/turns.h"
+#include "loop/work.h"
+#include "task/job.h"
+#include "task/member.h"
+#include "task/training.h"
+
+/*
+ * An operation of a training client: one or several numbered requests that are
+ * submitted in the client's order, whose results are awaited side by side.
+ *
+ * Queued for its turn. With the turn: its parts are submitted, one after the
+ * other or side by side. It leaves the turn when all are accepted (one that
+ * has a second pass keeps it until then), and waits for results. Over: the
+ * promise has settled; the operation stays until the fate of every request on
+ * the wire is known, because its number depends on it, and is then freed.
+ */
+
+struct tnk__op;
+
+/* Behaviour of a kind of operation. */
+typedef struct {
+  const char *name;   /* begins error sentences */
+  const char *method; /* the official client's name of the public call */
+  const char *type;   /* kind of request, for polls */
+  tnk__route_id_t route;
+  int is_proto;      /* request body and result */
+  int is_unnumbered; /* takes its turn but no sequence number */
+  /* It has the turn. How many requests it takes, at least 1. */
+  int (*prepare)(struct tnk__op *op, size_t *n_parts);
+  /* Append the body of request `index`. */
+  int (*write)(struct tnk__op *op, size_t index, uint64_t number,
+               tnk__buf_t *out);
+  /* Bytes of the dispatch budget. May be NULL: none. */
+  uint64_t (*cost)(struct tnk__op *op, size_t index);
+  /* Read the result of request `index`. */
+  int (*read)(struct tnk__op *op, size_t index, const tnk__reply_t *reply);
+  /* All results are read: ends the operation or begins the next pass. */
+  void (*finish)(struct tnk__op *op);
+  /* The caller's data is not needed any more; may be NULL. Only schedules. */
+  void (*submitted)(struct tnk__op *op);
+  /* Free the operation and what the kind has added. */
+  void (*destroy)(struct tnk__op *op);
+} tnk__op_class_t;
+
+/* Numbers that were refused although an operation before had given them
+ * back: some servers count those as used. */
+#define TNK__OP_MAX_SUSPECTS 8
+
+typedef enum {
+  TNK__PART_IDLE = 0,
+  TNK__PART_PAYING,  /* waits for the byte budget */
+  TNK__PART_PACKING, /* its body is being compressed */
+  TNK__PART_SENDING, /* submitted, not yet accepted */
+  TNK__PART_WAITING, /* accepted, its future is polled */
+  TNK__PART_DONE
+} tnk__part_state_t;
+
+/* One numbered request. */
+typedef struct tnk__part {
+  struct tnk__op *op;
+  size_t index;
+  tnk__part_state_t state;
+  tnk__job_t job;
+  tnk__payer_t payer;
+  tnk__deferred_t paid;
+  tnk__work_t packing;
+  tnk__buf_t body;
+  tnk__buf_t packed;
+  uint64_t number;
+  uint32_t epoch; /* of the numbering when it was taken */
+  int has_number;
+  int pack_err;
+  uint32_t n_heals;
+  uint64_t suspects[TNK__OP_MAX_SUSPECTS];
+  uint32_t n_suspects;
+  tnk__error_t *refusal; /* of the first suspect */
+} tnk__part_t;
+
+typedef struct tnk__op {
+  tnk__member_t member; /* in training->ops */
+  const tnk__op_class_t *type;
+  tnk_training_t *training;
+  tnk_promise_t *promise; /* NULL once it has settled */
+  const char *poll_type;  /* type->type, unless the kind changes it */
+  tnk__turn_t turn;
+  tnk__deferred_t ready;
+  tnk__part_t *parts;
+  size_t n_parts;
+  size_t n_accepted;
+  size_t n_read;
+  size_t n_holds; /* jobs on the thread pool, and calls of the user */
+  int side_by_side;
+  int keeps_turn; /* also when everything has been submitted */
+} tnk__op_t;
+
+/* Bind a zeroed operation and make its promise. The promise is the caller's;
+ * on an out-of-memory promise the operation is not part of the client. */
+tnk_promise_t *tnk__op_init(tnk__op_t *op, const tnk__op_class_t *type,
+                            tnk_training_t *training);
+/* The same with a promise of somebody else, who gives it up. */
+void tnk__op_adopt(tnk__op_t *op, const tnk__op_class_t *type,
+                   tnk_training_t *training, tnk_promise_t *promise);
+/* Take a place in the queue. The operation frees itself from here on. */
+void tnk__op_enter(tnk__op_t *op);
+/* From `finish`: another pass of n_parts, still with the turn. */
+void tnk__op_next_pass(tnk__op_t *op, size_t n_parts);
+/* From `finish` or at any time: settle. `error` stays the caller's. */
+void tnk__op_resolve(tnk__op_t *op, tnk__result_kind_t kind, void *value,
+                     void (*free_value)(const tnk_allocator_t *, void *));
+void tnk__op_fail(tnk__op_t *op, tnk__error_t *error);
+/* Keep the memory while the user's code runs, who may cancel or close. */
+void tnk__op_hold(tnk__op_t *op);
+/* 0: it is over, and may be gone. */
+int tnk__op_unhold(tnk__op_t *op);
+/* Free it after its promise has been handed to somebody else. */
+void tnk__op_dispose(tnk__op_t *op);
+/* Fail with a code and nothing more to say. */
+void tnk__op_fail_code(tnk__op_t *op, int code);
+
+#endif

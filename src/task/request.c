@@ -1,0 +1,107 @@
+#include "task/request.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+
+static void on_cancel(void *arg) {
+  tnk__request_fail(arg, tnk__error_static(TNK_ECANCELED));
+}
+
+tnk__request_t *tnk__request_new(tnk__session_t *session, size_t size,
+                                 tnk_promise_t **promise) {
+  const tnk_allocator_t *alloc = &session->loop->alloc;
+  tnk__request_t *request = tnk__calloc(alloc, 1, size);
+
+  if (request == NULL) {
+    if (*promise != NULL)
+      tnk__promise_reject(*promise, tnk__error_static(TNK_ENOMEM));
+    else
+      *promise =
+          tnk__promise_rejected(session->loop, tnk__error_static(TNK_ENOMEM));
+    return NULL;
+  }
+  if (*promise == NULL)
+    *promise = tnk__promise_new(session->loop, on_cancel, request);
+  if (tnk__promise_is_oom(*promise)) {
+    tnk__free(alloc, request);
+    return NULL;
+  }
+  (*promise)->cancel = on_cancel;
+  (*promise)->op = request;
+  request->promise = *promise;
+  request->session = session;
+  tnk__arena_init(&request->arena, alloc, 4 * TNK__MIB);
+  tnk__buf_init(&request->body, alloc, 4 * TNK__MIB);
+  tnk__list_append(&session->requests, &request->link);
+  return request;
+}
+
+void tnk__request_dispose(tnk__request_t *request) {
+  const tnk_allocator_t *alloc = &request->session->loop->alloc;
+
+  tnk__list_remove(&request->link);
+  if (request->begin != NULL)
+    tnk__need_cancel(&request->need);
+  tnk__call_cancel(&request->call);
+  tnk__job_cancel(&request->job);
+  tnk__buf_deinit(&request->body);
+  tnk__arena_deinit(&request->arena);
+  tnk__free(alloc, request);
+}
+
+void tnk__request_resolve(tnk__request_t *request, tnk__result_kind_t kind,
+                          void *value,
+                          void (*free_value)(const tnk_allocator_t *, void *)) {
+  tnk__promise_resolve(request->promise, kind, value, free_value);
+  tnk__request_dispose(request);
+}
+
+void tnk__request_fail(tnk__request_t *request, tnk__error_t *error) {
+  tnk__promise_reject(request->promise, tnk__error_ref(error));
+  tnk__request_dispose(request);
+}
+
+void tnk__request_fail_code(tnk__request_t *request, const char *name,
+                            int code) {
+  tnk__error_t *error = tnk__error_from(&request->session->loop->alloc, name,
+                                        &(tnk_error_t){.code = code});
+
+  tnk__request_fail(request, error);
+  tnk__error_unref(error);
+}
+
+static void on_need(tnk__need_t *need, tnk__error_t *error) {
+  tnk__request_t *request = tnk__container_of(need, tnk__request_t, need);
+
+  if (error != NULL)
+    tnk__request_fail(request, error);
+  else
+    request->begin(request);
+}
+
+void tnk__request_enter(tnk__request_t *request, tnk__session_level_t level,
+                        void (*begin)(tnk__request_t *self)) {
+  request->begin = begin;
+  tnk__need_init(&request->need, on_need);
+  tnk__session_need(request->session, &request->need, level);
+}
+
+void tnk__request_call(tnk__request_t *request,
+                       void (*done)(tnk__call_t *call,
+                                    const tnk__reply_t *reply)) {
+  request->call.body = request->body.data;
+  request->call.body_len = request->body.len;
+  if (request->body.err != TNK_OK)
+    tnk__request_fail_code(request, request->call.name, request->body.err);
+  else
+    tnk__call_start(&request->call, done);
+}
+
+void tnk__request_job(tnk__request_t *request,
+                      void (*done)(tnk__job_t *job,
+                                   const tnk__reply_t *reply)) {
+  if (request->body.err != TNK_OK)
+    tnk__request_fail_code(request, request->job.call.name, request->body.err);
+  else
+    tnk__job_start(&request->job, request->body.data, request->body.len, done);
+}

@@ -1,0 +1,412 @@
+#include "task/sample.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "codec/data.h"
+#include "flow/backoff.h"
+
+enum { THROTTLED_COST = 20 };
+
+static void go_on(tnk__sample_t *sample);
+
+static tnk__session_t *session_of(const tnk__sample_t *sample) {
+  return sample->sampling->session;
+}
+
+static const char *name_of(const tnk__sample_t *sample) {
+  return sample->wants_logprobs ? "compute_logprobs" : "sample";
+}
+
+/* ---- What it holds ---- */
+
+/* Everything that is needed for submitting only. */
+static void give_back(tnk__sample_t *sample) {
+  tnk__session_t *session = session_of(sample);
+
+  tnk__budget_release(&session->sample_bytes, &sample->payer);
+  sample->has_paid = 0;
+  if (sample->has_throttle)
+    tnk__semaphore_release(&session->sample_throttle);
+  else
+    tnk__semaphore_cancel(&session->sample_throttle, &sample->throttle);
+  sample->has_throttle = 0;
+  if (sample->has_slot)
+    tnk__semaphore_release(&session->sample_slots);
+  else
+    tnk__semaphore_cancel(&session->sample_slots, &sample->slot);
+  sample->has_slot = 0;
+  tnk__gate_cancel(&sample->gate);
+}
+
+static void stop_running(tnk__sample_t *sample) {
+  tnk__session_t *session = session_of(sample);
+
+  if (sample->is_running)
+    tnk__semaphore_release(&session->sample_running);
+  else
+    tnk__semaphore_cancel(&session->sample_running, &sample->running);
+  sample->is_running = 0;
+}
+
+static void forget_ids(tnk__sample_t *sample) {
+  tnk__free(&session_of(sample)->loop->alloc, sample->ids);
+  sample->ids = NULL;
+  sample->n_ids = 0;
+}
+
+static void dispose(tnk__sample_t *sample) {
+  const tnk_allocator_t *alloc = &session_of(sample)->loop->alloc;
+
+  tnk__list_remove(&sample->member.link);
+  tnk__job_cancel(&sample->job);
+  tnk__timer_stop(&sample->timer);
+  tnk__defer_cancel(&sample->go);
+  give_back(sample);
+  stop_running(sample);
+  forget_ids(sample);
+  tnk__buf_deinit(&sample->body);
+  tnk__free(alloc, sample);
+}
+
+static void fail(tnk__sample_t *sample, tnk__error_t *error) {
+  tnk__promise_reject(sample->promise, tnk__error_ref(error));
+  dispose(sample);
+}
+
+static void fail_text(tnk__sample_t *sample, int code, const char *text) {
+  tnk_error_t pub = {.code = code, .message = text};
+  tnk__error_t *error =
+      tnk__error_from(&session_of(sample)->loop->alloc, name_of(sample), &pub);
+
+  fail(sample, error);
+  tnk__error_unref(error);
+}
+
+static void on_abort(tnk__member_t *member, tnk__error_t *error) {
+  fail(tnk__container_of(member, tnk__sample_t, member), error);
+}
+
+static void on_cancel(void *arg) {
+  fail(arg, tnk__error_static(TNK_ECANCELED));
+}
+
+/* ---- The result ---- */
+
+static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
+  tnk__loop_t *loop = session_of(sample)->loop;
+  char text[256] = "";
+
+  if (tnk__samples_set_ids(samples, (const char *const *)sample->ids,
+                           sample->n_ids) == TNK_EPROTO)
+    tnk__log(&loop->logger, TNK_LOG_WARN, "sampling",
+             "%s: the server named another number of sequences than it sent",
+             sample->sampling->id);
+  if (tnk__samples_check(samples, &sample->options, text, sizeof(text)) !=
+      TNK_OK) {
+    tnk__samples_free(&loop->alloc, samples);
+    fail_text(sample, TNK_EUNSUPPORTED, text);
+    return;
+  }
+  if (text[0] != '\0')
+    tnk__log(&loop->logger, TNK_LOG_WARN, "sampling", "%s: %s",
+             sample->sampling->id, text);
+  if (sample->wants_logprobs && samples->prompt_logprobs == NULL) {
+    tnk__samples_free(&loop->alloc, samples);
+    fail_text(sample, TNK_EUNSUPPORTED, "the server sent no prompt logprobs");
+    return;
+  }
+  tnk__promise_resolve(sample->promise,
+                       sample->wants_logprobs ? TNK__RESULT_LOGPROBS
+                                              : TNK__RESULT_SAMPLES,
+                       samples, tnk__samples_free);
+  dispose(sample);
+}
+
+static void on_resubmit_due(tnk__timer_t *timer) {
+  go_on(tnk__container_of(timer, tnk__sample_t, timer));
+}
+
+/* 1 when the sample will be submitted anew. */
+static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  tnk__session_t *session = session_of(sample);
+  const tnk_service_options_t *options = &session->config->options;
+  uint64_t delay_ms;
+
+  if (options->retry_samples == TNK_NO ||
+      sample->n_resubmits >= options->max_retries ||
+      (reply->verdict.action != TNK__ACTION_RESUBMIT &&
+       !tnk__sample_may_resubmit(reply->error->pub.code)))
+    return 0;
+  give_back(sample);
+  forget_ids(sample);
+  sample->has_seq = 0;
+  delay_ms = tnk__backoff_sample_ms(sample->n_resubmits++,
+                                    tnk__loop_uniform(session->loop));
+  tnk__log(&session->loop->logger, TNK_LOG_WARN, "sampling",
+           "%s: submitted anew in %llu ms: %s", sample->sampling->id,
+           (unsigned long long)delay_ms, reply->error->pub.text);
+  tnk__timer_start(session->loop, &sample->timer, delay_ms, on_resubmit_due);
+  return 1;
+}
+
+/* 429: everybody of the tenant waits; we are first in line afterwards. */
+static void back_off(tnk__sample_t *sample, uint64_t wish_ms) {
+  tnk__session_t *session = session_of(sample);
+  uint64_t pause_ms =
+      wish_ms != 0 ? wish_ms : tnk__limiter_default_pause_ms(sample->n_bytes);
+
+  tnk__limiter_back_off(&session->limiter,
+                        tnk__loop_now_ms(session->loop) + pause_ms);
+}
+
+static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
+  tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
+  tnk__session_t *session = session_of(sample);
+  tnk_samples_t *samples = NULL;
+  int err;
+
+  if (reply->error != NULL) {
+    if (reply->verdict.backs_off)
+      back_off(sample, reply->retry_after_ms);
+    if (reply->verdict.action == TNK__ACTION_BACK_OFF &&
+        session->config->options.retry_samples != TNK_NO) {
+      give_back(sample);
+      go_on(sample);
+    } else if (!resubmit(sample, reply)) {
+      fail(sample, reply->error);
+    }
+    return;
+  }
+  err = tnk__samples_read(&samples, &session->loop->alloc, reply->body,
+                          reply->body_len, reply->is_proto);
+  if (err != TNK_OK)
+    fail_text(sample, err, NULL);
+  else
+    on_samples(sample, samples);
+}
+
+/* ---- Submitting ---- */
+
+/* The ids and their texts in one piece of memory; without it, no ids. */
+static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
+  size_t size = answer->n_sequence_ids * sizeof(char *);
+  char *text;
+  size_t i;
+
+  forget_ids(sample);
+  if (answer->n_sequence_ids == 0)
+    return;
+  for (i = 0; i < answer->n_sequence_ids; i++)
+    size += strlen(answer->sequence_ids[i]) + 1;
+  sample->ids = tnk__malloc(&session_of(sample)->loop->alloc, size);
+  if (sample->ids == NULL)
+    return;
+  text = (char *)(sample->ids + answer->n_sequence_ids);
+  for (i = 0; i < answer->n_sequence_ids; i++) {
+    size_t n = strlen(answer->sequence_ids[i]) + 1;
+    memcpy(text, answer->sequence_ids[i], n);
+    sample->ids[i] = text;
+    text += n;
+  }
+  sample->n_ids = answer->n_sequence_ids;
+}
+
+static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
+  tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
+
+  keep_ids(sample, answer);
+  give_back(sample);
+  /* A place in line is for those who were turned away. */
+  sample->slot.ticket = 0;
+  sample->throttle.ticket = 0;
+  if (session_of(sample)->config->options.retry_samples == TNK_NO)
+    tnk__buf_deinit(&sample->body);
+  return 1;
+}
+
+static void on_state(tnk__future_t *future, const char *state,
+                     const char *reason) {
+  tnk__job_t *job = tnk__container_of(future, tnk__job_t, future);
+  tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
+
+  tnk__sampling_notice(sample->sampling, state, reason);
+}
+
+static void submit(tnk__sample_t *sample) {
+  static const tnk_pair_t headers[] = {{"X-Tinker-Sampling-Backpressure", "1"}};
+  tnk_sampling_t *sampling = sample->sampling;
+  tnk__job_t *job = &sample->job;
+
+  if (!sample->has_seq) {
+    sample->seq = sampling->next_seq++;
+    sample->has_seq = 1;
+    if (tnk__sample_renumber(&sample->body, &sample->seq_place,
+                             (int64_t)sample->seq) != TNK_OK) {
+      fail_text(sample, TNK_ENOMEM, NULL);
+      return;
+    }
+  }
+  tnk__job_init(job, sampling->session, TNK__ROUTE_SAMPLE, name_of(sample),
+                "Sample");
+  job->call.method_name = sample->wants_logprobs
+                              ? "SamplingClient.compute_logprobs"
+                              : "SamplingClient.sample";
+  job->call.headers = headers;
+  job->call.n_headers = 1;
+  job->call.once = sampling->session->config->options.retry_samples == TNK_NO;
+  job->future.is_proto = 1;
+  job->future.is_sample = 1;
+  job->future.on_state = on_state;
+  job->accepted = on_accepted;
+  tnk__job_start(job, sample->body.data, sample->body.len, on_done);
+}
+
+/* ---- Waiting ---- */
+
+static void go_later(tnk__sample_t *sample) {
+  tnk__defer(session_of(sample)->loop, &sample->go);
+}
+
+static void on_running(tnk__waiter_t *waiter) {
+  tnk__sample_t *sample = tnk__container_of(waiter, tnk__sample_t, running);
+
+  sample->is_running = 1;
+  go_later(sample);
+}
+
+static void on_slot(tnk__waiter_t *waiter) {
+  tnk__sample_t *sample = tnk__container_of(waiter, tnk__sample_t, slot);
+
+  sample->has_slot = 1;
+  go_later(sample);
+}
+
+static void on_throttle(tnk__waiter_t *waiter) {
+  tnk__sample_t *sample = tnk__container_of(waiter, tnk__sample_t, throttle);
+
+  sample->has_throttle = 1;
+  go_later(sample);
+}
+
+static void on_paid(tnk__waiter_t *waiter) {
+  tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
+  tnk__sample_t *sample = tnk__container_of(payer, tnk__sample_t, payer);
+
+  sample->has_paid = 1;
+  go_later(sample);
+}
+
+static void on_gate(tnk__gate_waiter_t *waiter) {
+  go_later(tnk__container_of(waiter, tnk__sample_t, gate));
+}
+
+static int is_throttled(const tnk__sample_t *sample) {
+  tnk__session_t *session = session_of(sample);
+
+  return tnk__limiter_is_recent(&session->limiter,
+                                tnk__loop_now_ms(session->loop));
+}
+
+static uint64_t cost(tnk__payer_t *payer) {
+  tnk__sample_t *sample = tnk__container_of(payer, tnk__sample_t, payer);
+
+  return sample->n_bytes * (is_throttled(sample) ? THROTTLED_COST : 1);
+}
+
+/* Take what is still missing, one after the other; the last look at the
+ * limiter is right before the bytes go out. */
+static void go_on(tnk__sample_t *sample) {
+  tnk__session_t *session = session_of(sample);
+
+  if (!sample->is_running)
+    sample->is_running =
+        tnk__semaphore_acquire(&session->sample_running, &sample->running);
+  if (!sample->is_running)
+    return;
+  if (!sample->has_slot)
+    sample->has_slot =
+        tnk__semaphore_acquire(&session->sample_slots, &sample->slot);
+  if (!sample->has_slot)
+    return;
+  if (!sample->has_throttle && is_throttled(sample)) {
+    sample->has_throttle =
+        tnk__semaphore_acquire(&session->sample_throttle, &sample->throttle);
+    if (!sample->has_throttle)
+      return;
+  }
+  if (!sample->has_paid)
+    sample->has_paid =
+        tnk__budget_acquire(&session->sample_bytes, &sample->payer);
+  if (!sample->has_paid)
+    return;
+  if (tnk__gate_pass(&session->gate, &sample->gate))
+    submit(sample);
+}
+
+static void on_go(tnk__deferred_t *go) {
+  go_on(tnk__container_of(go, tnk__sample_t, go));
+}
+
+/* ---- Start ---- */
+
+static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
+                  const tnk_sampling_params_t *params,
+                  const tnk_sample_options_t *options) {
+  tnk__sample_request_t request = {.prompt = prompt,
+                                   .params = params,
+                                   .options = options,
+                                   .sampling_session_id = sample->sampling->id,
+                                   .record_stability_info =
+                                       sample->sampling->record_stability_info};
+
+  sample->n_bytes = tnk__prompt_bytes(prompt);
+  return tnk__sample_write(&sample->body, &request, &sample->seq_place);
+}
+
+tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
+                                 const tnk_model_input_t *prompt,
+                                 const tnk_sampling_params_t *params,
+                                 const tnk_sample_options_t *options,
+                                 int wants_logprobs) {
+  tnk__loop_t *loop = sampling->session->loop;
+  const tnk_allocator_t *alloc = &loop->alloc;
+  tnk__sample_t *sample = tnk__calloc(alloc, 1, sizeof(*sample));
+  tnk_promise_t *promise;
+  int err;
+
+  if (sample == NULL)
+    return tnk__promise_rejected(loop, tnk__error_static(TNK_ENOMEM));
+  promise = tnk__promise_new(loop, on_cancel, sample);
+  sample->sampling = sampling;
+  sample->promise = promise;
+  sample->wants_logprobs = wants_logprobs;
+  tnk__list_init(&sample->member.link);
+  sample->member.abort = on_abort;
+  tnk__buf_init(&sample->body, alloc, TNK__MAX_REQUEST_BODY);
+  tnk__waiter_init(&sample->running, on_running);
+  tnk__waiter_init(&sample->slot, on_slot);
+  tnk__waiter_init(&sample->throttle, on_throttle);
+  tnk__payer_init(&sample->payer, on_paid, cost);
+  tnk__gate_waiter_init(&sample->gate, on_gate);
+  tnk__deferred_init(&sample->go, on_go);
+  if (options != NULL) {
+    static const tnk_tensor_t asked = {0};
+    sample->options = *options;
+    if (options->target_prompt_logprobs != NULL)
+      sample->options.target_prompt_logprobs = &asked;
+  }
+  if (tnk__promise_is_oom(promise)) {
+    tnk__free(alloc, sample);
+    return promise;
+  }
+  tnk__list_append(&sampling->samples, &sample->member.link);
+  err = encode(sample, prompt, params, options);
+  if (err != TNK_OK)
+    fail_text(sample, err, NULL);
+  else
+    go_later(sample);
+  return promise;
+}

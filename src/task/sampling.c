@@ -1,0 +1,72 @@
+#include "task/sampling.h"
+
+#include "base/alloc.h"
+#include "task/member.h"
+
+static void on_closed(tnk__deferred_t *closed) {
+  tnk_sampling_t *sampling = tnk__container_of(closed, tnk_sampling_t, closed);
+  const tnk_allocator_t *alloc = &sampling->session->loop->alloc;
+  tnk_close_cb cb = sampling->close_cb;
+  void *user = sampling->close_user;
+
+  tnk__list_remove(&sampling->link);
+  tnk__free(alloc, sampling->id);
+  tnk__free(alloc, sampling->base_model);
+  tnk__free(alloc, sampling);
+  if (cb != NULL) {
+    tnk__callout_begin();
+    cb(user);
+    tnk__callout_end();
+  }
+}
+
+tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
+                                  const char *base_model,
+                                  int record_stability_info) {
+  const tnk_allocator_t *alloc = &session->loop->alloc;
+  tnk_sampling_t *sampling = tnk__calloc(alloc, 1, sizeof(*sampling));
+
+  if (sampling == NULL)
+    return NULL;
+  sampling->id = tnk__strdup(alloc, id);
+  if (base_model != NULL)
+    sampling->base_model = tnk__strdup(alloc, base_model);
+  if (sampling->id == NULL ||
+      (base_model != NULL && sampling->base_model == NULL)) {
+    tnk__free(alloc, sampling->id);
+    tnk__free(alloc, sampling);
+    return NULL;
+  }
+  sampling->session = session;
+  sampling->record_stability_info = record_stability_info;
+  tnk__list_init(&sampling->samples);
+  tnk__queue_notice_init(&sampling->notice, 0);
+  tnk__deferred_init(&sampling->closed, on_closed);
+  tnk__list_append(&session->samplings, &sampling->link);
+  return sampling;
+}
+
+void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
+                         void *user) {
+  tnk__list_t *node;
+
+  if (sampling->closing)
+    return;
+  sampling->closing = 1;
+  sampling->close_cb = cb;
+  sampling->close_user = user;
+  while ((node = tnk__list_first(&sampling->samples)) != NULL)
+    tnk__member_of(node)->abort(tnk__member_of(node),
+                                tnk__error_static(TNK_ECLOSED));
+  tnk__defer(sampling->session->loop, &sampling->closed);
+}
+
+void tnk__sampling_notice(tnk_sampling_t *sampling, const char *state,
+                          const char *reason) {
+  tnk_queue_state_t parsed = tnk__queue_state_parse(state);
+
+  if (tnk__queue_notice_due(&sampling->notice, parsed,
+                            tnk__loop_now_ms(sampling->session->loop)))
+    tnk__session_notice(sampling->session, sampling->id, parsed,
+                        tnk__queue_reason(TNK__QUEUE_SAMPLING, parsed, reason));
+}

@@ -1,0 +1,407 @@
+#include "task/weights.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "codec/calls_training.h"
+#include "task/create_sampling.h"
+#include "task/op.h"
+#include "task/sampling.h"
+
+typedef struct {
+  tnk__op_t op;
+  tnk__arena_t arena;
+  const char *name; /* of a save; or the path of a load */
+  tnk_save_options_t options;
+  int with_optimizer;
+  const char *access_token;
+  tnk_sampler_kind_t kind;
+  int record_stability_info;
+  uint64_t sampling_seq;
+  int has_sampling_seq;
+  int is_new; /* the client has not been handed to anybody */
+  tnk__saved_t saved;
+} weights_t;
+
+static weights_t *weights_of(tnk__op_t *op) {
+  return tnk__container_of(op, weights_t, op);
+}
+
+/* ---- Requests ---- */
+
+static int prepare(tnk__op_t *op, size_t *n_parts) {
+  (void)op;
+  *n_parts = 1;
+  return TNK_OK;
+}
+
+static int write_state(tnk__op_t *op, size_t index, uint64_t number,
+                       tnk__buf_t *out) {
+  const weights_t *weights = weights_of(op);
+
+  (void)index;
+  tnk__save_weights_write(out, op->training->info.model_id, number,
+                          weights->name, &weights->options);
+  return out->err;
+}
+
+static int write_sampler(tnk__op_t *op, size_t index, uint64_t number,
+                         tnk__buf_t *out) {
+  const weights_t *weights = weights_of(op);
+
+  (void)index;
+  tnk__save_sampler_write(out, op->training->info.model_id, number,
+                          weights->name, &weights->options);
+  return out->err;
+}
+
+static int write_external(tnk__op_t *op, size_t index, uint64_t number,
+                          tnk__buf_t *out) {
+  const weights_t *weights = weights_of(op);
+
+  (void)index;
+  tnk__save_external_write(out, op->training->info.model_id, number,
+                           weights->name, &weights->options);
+  return out->err;
+}
+
+static int write_ephemeral(tnk__op_t *op, size_t index, uint64_t number,
+                           tnk__buf_t *out) {
+  weights_t *weights = weights_of(op);
+
+  (void)index;
+  /* Drawn once, so that repeats are the same request. */
+  if (!weights->has_sampling_seq)
+    weights->sampling_seq = op->training->session->next_sampling_seq++;
+  weights->has_sampling_seq = 1;
+  tnk__save_ephemeral_write(out, op->training->info.model_id, number,
+                            weights->sampling_seq, weights->kind);
+  return out->err;
+}
+
+static int write_load(tnk__op_t *op, size_t index, uint64_t number,
+                      tnk__buf_t *out) {
+  const weights_t *weights = weights_of(op);
+
+  (void)index;
+  tnk__load_weights_write(out, op->training->info.model_id, number,
+                          weights->name, weights->with_optimizer,
+                          weights->access_token);
+  return out->err;
+}
+
+static int write_unload(tnk__op_t *op, size_t index, uint64_t number,
+                        tnk__buf_t *out) {
+  (void)index;
+  (void)number;
+  tnk__unload_model_write(out, op->training->info.model_id);
+  return out->err;
+}
+
+/* ---- Results ---- */
+
+static int read_saved(tnk__op_t *op, size_t index, const tnk__reply_t *reply) {
+  weights_t *weights = weights_of(op);
+
+  (void)index;
+  return tnk__saved_read(&weights->saved, &weights->arena, reply->body,
+                         reply->body_len);
+}
+
+static int read_nothing(tnk__op_t *op, size_t index,
+                        const tnk__reply_t *reply) {
+  (void)op;
+  (void)index;
+  (void)reply;
+  return TNK_OK;
+}
+
+static void free_text(const tnk_allocator_t *alloc, void *value) {
+  tnk__free(alloc, value);
+}
+
+static void finish_path(tnk__op_t *op) {
+  const char *path = weights_of(op)->saved.path;
+  char *copy = path != NULL
+                   ? tnk__strdup(&op->training->session->loop->alloc, path)
+                   : NULL;
+
+  if (path != NULL && copy == NULL)
+    tnk__op_fail_code(op, TNK_ENOMEM);
+  else
+    tnk__op_resolve(op, TNK__RESULT_PATH, copy, free_text);
+}
+
+/* A save without a path cannot be found again. */
+static void finish_save(tnk__op_t *op) {
+  if (weights_of(op)->saved.path == NULL)
+    tnk__op_fail_code(op, TNK_EPROTO);
+  else
+    finish_path(op);
+}
+
+static void finish_ephemeral(tnk__op_t *op) {
+  weights_t *weights = weights_of(op);
+  tnk__session_t *session = op->training->session;
+  const char *base_model = op->training->info.base_model;
+  tnk_sampling_t *sampling;
+
+  if (weights->saved.sampling_session_id != NULL) {
+    sampling = tnk__sampling_new(session, weights->saved.sampling_session_id,
+                                 base_model, weights->record_stability_info);
+    if (sampling != NULL)
+      tnk__op_resolve(op, TNK__RESULT_SAMPLING, sampling, NULL);
+    else
+      tnk__op_fail_code(op, TNK_ENOMEM);
+  } else if (weights->saved.path != NULL) {
+    /* A server that only saves: sample from the path it gave. */
+    tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+    tnk_promise_t *promise = op->promise;
+    options.model_path = weights->saved.path;
+    options.base_model = base_model;
+    options.record_stability_info =
+        weights->record_stability_info ? TNK_YES : TNK_NO;
+    op->promise = NULL;
+    tnk__create_sampling_for(session, promise, &options);
+    tnk__op_dispose(op);
+  } else {
+    tnk__op_fail_code(op, TNK_EPROTO);
+  }
+}
+
+static void finish_nothing(tnk__op_t *op) {
+  tnk__op_resolve(op, TNK__RESULT_NONE, NULL, NULL);
+}
+
+static void finish_new(tnk__op_t *op) {
+  weights_of(op)->is_new = 0;
+  tnk__op_resolve(op, TNK__RESULT_TRAINING, op->training, NULL);
+}
+
+static void destroy(tnk__op_t *op) {
+  weights_t *weights = weights_of(op);
+  const tnk_allocator_t *alloc = weights->arena.alloc;
+
+  /* Nobody will ever hear of a client that could not be loaded. */
+  if (weights->is_new)
+    tnk__training_close(op->training, NULL, NULL);
+  tnk__arena_deinit(&weights->arena);
+  tnk__free(alloc, weights);
+}
+
+/* ---- Kinds ---- */
+
+static const tnk__op_class_t save_classes[] = {
+    [TNK__SAVE_STATE] = {.name = "save_state",
+                         .method = "TrainingClient.save_state",
+                         .type = "SaveWeights",
+                         .route = TNK__ROUTE_SAVE_STATE,
+                         .prepare = prepare,
+                         .write = write_state,
+                         .read = read_saved,
+                         .finish = finish_save,
+                         .destroy = destroy},
+    [TNK__SAVE_SAMPLER] = {.name = "save_weights_for_sampler",
+                           .method = "TrainingClient.save_weights_for_sampler",
+                           .type = "SaveWeightsForSampler",
+                           .route = TNK__ROUTE_SAVE_SAMPLER,
+                           .prepare = prepare,
+                           .write = write_sampler,
+                           .read = read_saved,
+                           .finish = finish_save,
+                           .destroy = destroy},
+    [TNK__SAVE_EXTERNAL] = {.name = "save_weights_external",
+                            .method = "TrainingClient.save_weights_external",
+                            .type = "SaveWeightsExternal",
+                            .route = TNK__ROUTE_SAVE_EXTERNAL,
+                            .prepare = prepare,
+                            .write = write_external,
+                            .read = read_saved,
+                            .finish = finish_save,
+                            .destroy = destroy},
+};
+
+static const tnk__op_class_t ephemeral_class = {
+    .name = "save_weights_and_get_sampling",
+    .method = "TrainingClient.save_weights_and_get_sampling_client",
+    .type = "SaveWeightsForSampler",
+    .route = TNK__ROUTE_SAVE_SAMPLER,
+    .prepare = prepare,
+    .write = write_ephemeral,
+    .read = read_saved,
+    .finish = finish_ephemeral,
+    .destroy = destroy,
+};
+
+static const tnk__op_class_t load_class = {
+    .name = "load_state",
+    .method = "TrainingClient.load_state",
+    .type = "LoadWeights",
+    .route = TNK__ROUTE_LOAD_STATE,
+    .prepare = prepare,
+    .write = write_load,
+    .read = read_saved,
+    .finish = finish_path,
+    .destroy = destroy,
+};
+
+static const tnk__op_class_t load_new_class = {
+    .name = "restore",
+    .method = "ServiceClient.create_training_client_from_state",
+    .type = "LoadWeights",
+    .route = TNK__ROUTE_LOAD_STATE,
+    .prepare = prepare,
+    .write = write_load,
+    .read = read_saved,
+    .finish = finish_new,
+    .destroy = destroy,
+};
+
+static const tnk__op_class_t unload_class = {
+    .name = "unload",
+    .type = "UnloadModel",
+    .route = TNK__ROUTE_UNLOAD,
+    .is_unnumbered = 1,
+    .prepare = prepare,
+    .write = write_unload,
+    .read = read_nothing,
+    .finish = finish_nothing,
+    .destroy = destroy,
+};
+
+/* ---- Start ---- */
+
+static weights_t *new_weights(tnk_training_t *training,
+                              const tnk__op_class_t *type,
+                              tnk_promise_t **promise) {
+  const tnk_allocator_t *alloc = &training->session->loop->alloc;
+  weights_t *weights = tnk__calloc(alloc, 1, sizeof(*weights));
+
+  if (weights == NULL) {
+    *promise = tnk__promise_rejected(training->session->loop,
+                                     tnk__error_static(TNK_ENOMEM));
+    return NULL;
+  }
+  tnk__arena_init(&weights->arena, alloc, 4 * TNK__MIB);
+  *promise = tnk__op_init(&weights->op, type, training);
+  if (tnk__promise_is_oom(*promise)) {
+    tnk__free(alloc, weights);
+    return NULL;
+  }
+  return weights;
+}
+
+/* Take a place in the queue, if everything could be copied. */
+static void enter(weights_t *weights, int is_complete) {
+  tnk_promise_t *promise = weights->op.promise;
+
+  if (is_complete) {
+    tnk__op_enter(&weights->op);
+    return;
+  }
+  tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
+  destroy(&weights->op);
+}
+
+static int copy_options(weights_t *weights, const tnk_save_options_t *options) {
+  tnk__arena_t *arena = &weights->arena;
+  tnk_pair_t *pairs;
+  const char **recipients;
+  size_t i;
+
+  weights->options = *options;
+  pairs =
+      tnk__arena_calloc(arena, options->n_user_metadata + 1, sizeof(*pairs));
+  recipients =
+      tnk__arena_calloc(arena, options->n_recipients + 1, sizeof(*recipients));
+  if (pairs == NULL || recipients == NULL)
+    return 0;
+  for (i = 0; i < options->n_user_metadata; i++) {
+    pairs[i].name = tnk__arena_strdup(arena, options->user_metadata[i].name);
+    pairs[i].value = tnk__arena_strdup(arena, options->user_metadata[i].value);
+    if (pairs[i].name == NULL || pairs[i].value == NULL)
+      return 0;
+  }
+  for (i = 0; i < options->n_recipients; i++) {
+    recipients[i] = tnk__arena_strdup(arena, options->recipients[i]);
+    if (recipients[i] == NULL)
+      return 0;
+  }
+  weights->options.user_metadata = pairs;
+  weights->options.recipients = recipients;
+  return 1;
+}
+
+tnk_promise_t *tnk__save_start(tnk_training_t *training, tnk__save_kind_t kind,
+                               const char *name,
+                               const tnk_save_options_t *options) {
+  tnk_promise_t *promise;
+  weights_t *weights = new_weights(training, &save_classes[kind], &promise);
+
+  if (weights == NULL)
+    return promise;
+  weights->name = tnk__arena_strdup(&weights->arena, name);
+  enter(weights, weights->name != NULL &&
+                     (options == NULL || copy_options(weights, options)));
+  return promise;
+}
+
+tnk_promise_t *tnk__save_ephemeral_start(tnk_training_t *training,
+                                         tnk_sampler_kind_t kind,
+                                         const tnk_sampler_options_t *options) {
+  tnk_promise_t *promise;
+  weights_t *weights = new_weights(training, &ephemeral_class, &promise);
+
+  if (weights == NULL)
+    return promise;
+  weights->kind = kind;
+  weights->record_stability_info =
+      options != NULL && options->record_stability_info == TNK_YES;
+  enter(weights, 1);
+  return promise;
+}
+
+static void enter_load(weights_t *weights, const char *path, int with_optimizer,
+                       const char *access_token) {
+  weights->name = tnk__arena_strdup(&weights->arena, path);
+  weights->with_optimizer = with_optimizer;
+  if (access_token != NULL)
+    weights->access_token = tnk__arena_strdup(&weights->arena, access_token);
+  enter(weights, weights->name != NULL &&
+                     (access_token == NULL || weights->access_token != NULL));
+}
+
+tnk_promise_t *tnk__load_start(tnk_training_t *training, const char *path,
+                               int with_optimizer, const char *access_token) {
+  tnk_promise_t *promise;
+  weights_t *weights = new_weights(training, &load_class, &promise);
+
+  if (weights != NULL)
+    enter_load(weights, path, with_optimizer, access_token);
+  return promise;
+}
+
+void tnk__load_into_new(tnk_training_t *training, const char *path,
+                        int with_optimizer, const char *access_token,
+                        tnk_promise_t *promise) {
+  const tnk_allocator_t *alloc = &training->session->loop->alloc;
+  weights_t *weights = tnk__calloc(alloc, 1, sizeof(*weights));
+
+  if (weights == NULL) {
+    tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
+    tnk__training_close(training, NULL, NULL);
+    return;
+  }
+  tnk__arena_init(&weights->arena, alloc, 4 * TNK__MIB);
+  weights->is_new = 1;
+  tnk__op_adopt(&weights->op, &load_new_class, training, promise);
+  enter_load(weights, path, with_optimizer, access_token);
+}
+
+tnk_promise_t *tnk__unload_start(tnk_training_t *training) {
+  tnk_promise_t *promise;
+  weights_t *weights = new_weights(training, &unload_class, &promise);
+
+  if (weights != NULL)
+    enter(weights, 1);
+  return promise;
+}
