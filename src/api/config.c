@@ -167,14 +167,13 @@ static int load_key(tnk__config_t *config, int64_t now_s, const char **why) {
 /* Kept in its normal form, so that equal services have equal texts. */
 static int load_base_url(tnk__config_t *config, const char **why) {
   tnk_service_options_t *o = &config->options;
-  tnk__url_t url;
   int err;
 
-  err = tnk__url_parse(&url, &config->arena,
+  err = tnk__url_parse(&config->url, &config->arena,
                        choose(o->base_url, "TINKER_BASE_URL", DEFAULT_BASE_URL),
                        why);
   if (err == TNK_OK)
-    o->base_url = url.text;
+    o->base_url = config->url.text;
   return err;
 }
 

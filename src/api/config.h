@@ -1,24 +1,9 @@
 #ifndef TNK_API_CONFIG_H
 #define TNK_API_CONFIG_H
 
-#include "base/arena.h"
-#include "tnk/service.h"
+#include <stdint.h>
 
-/*
- * The options of a service after defaults, environment and checks. Strings
- * are in the arena; the key is apart, so that it can be wiped.
- */
-typedef struct {
-  tnk__arena_t arena;
-  const tnk_allocator_t *alloc;
-  tnk_service_options_t options; /* its strings point into the arena */
-  char *api_key;
-  int64_t key_expires_s; /* of a key that is a JWT; 0: does not expire */
-  const char **tags;
-  size_t n_tags;
-  tnk_pair_t *headers; /* of the environment, then the caller's */
-  size_t n_headers;
-} tnk__config_t;
+#include "task/config.h"
 
 /* Fill `config` from the caller's options, the environment and the stored
  * credentials. On failure `text` tells what is wrong, nothing is kept, and the

@@ -13,6 +13,7 @@
 
 #include <uv.h>
 
+#include "api/service.h"
 #include "base/alloc.h"
 #include "base/list.h"
 #include "loop/loop.h"
@@ -33,12 +34,6 @@ typedef struct {
   tnk_post_cb cb;
   void *user;
 } post_t;
-
-/* Begin to close the services that are open on the loop; how many. */
-static size_t close_services(uv_loop_t *loop) {
-  (void)loop;
-  return 0;
-}
 
 static void run_posts(tnk_runtime_t *runtime, tnk__list_t *posts) {
   tnk__list_t *node;
@@ -84,7 +79,7 @@ static void thread_main(void *arg) {
   while (!uv_is_closing((uv_handle_t *)&runtime->wake))
     uv_run(loop, UV_RUN_DEFAULT);
   /* Again and again, since callbacks may use the time to open another one. */
-  while (close_services(loop) > 0 || uv_loop_alive(loop))
+  while (tnk__services_close_on(loop) > 0 || uv_loop_alive(loop))
     uv_run(loop, UV_RUN_DEFAULT);
   if (uv_loop_close(loop) == 0)
     return;

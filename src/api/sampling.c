@@ -1,0 +1,74 @@
+#include "tnk/sampling.h"
+
+#include "api/service.h"
+#include "base/options.h"
+#include "codec/check.h"
+#include "task/sample.h"
+#include "task/sampling.h"
+
+enum { MAX_TEXT = 512 };
+
+static tnk_promise_t *start(tnk_sampling_t *sampling, const char *name,
+                            const tnk_model_input_t *prompt,
+                            const tnk_sampling_params_t *params,
+                            const tnk_sample_options_t *options,
+                            int wants_logprobs) {
+  tnk__session_t *session = sampling->session;
+  tnk_sampling_params_t own_params = TNK_SAMPLING_PARAMS_INIT;
+  tnk_sample_options_t own_options = TNK_SAMPLE_OPTIONS_INIT;
+  tnk_promise_t *refusal = tnk__service_refuses(session, name);
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (refusal != NULL)
+    return refusal;
+  err = tnk__options_load(&own_params, sizeof(own_params), params,
+                          sizeof(own_params));
+  if (err == TNK_OK)
+    err = tnk__options_load(&own_options, sizeof(own_options), options,
+                            sizeof(own_options));
+  if (err == TNK_OK)
+    err = tnk__check_sampling(prompt, &own_params, &own_options, text,
+                              sizeof(text));
+  if (err != TNK_OK)
+    return tnk__service_reject(session, err, name, text);
+  return tnk__sample_start(sampling, prompt, &own_params, &own_options,
+                           wants_logprobs);
+}
+
+tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
+                                   const tnk_model_input_t *prompt,
+                                   const tnk_sampling_params_t *params,
+                                   const tnk_sample_options_t *options) {
+  if (sampling == NULL)
+    return NULL;
+  return start(sampling, "sample", prompt, params, options, 0);
+}
+
+tnk_promise_t *tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
+                                             const tnk_model_input_t *prompt,
+                                             uint32_t last_n) {
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+  tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
+
+  if (sampling == NULL)
+    return NULL;
+  params.present = TNK_HAS_MAX_TOKENS;
+  params.max_tokens = 1;
+  options.prompt_logprobs = TNK_YES;
+  options.prompt_logprobs_last_n = last_n;
+  return start(sampling, "compute_logprobs", prompt, &params, &options, 1);
+}
+
+const char *tnk_sampling_base_model(const tnk_sampling_t *sampling) {
+  return sampling != NULL ? sampling->base_model : NULL;
+}
+
+const char *tnk_sampling_id(const tnk_sampling_t *sampling) {
+  return sampling != NULL ? sampling->id : NULL;
+}
+
+void tnk_sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user) {
+  if (sampling != NULL)
+    tnk__sampling_close(sampling, cb, user);
+}

@@ -1,0 +1,38 @@
+#ifndef TNK_API_SERVICE_H
+#define TNK_API_SERVICE_H
+
+#include "http/client.h"
+#include "loop/loop.h"
+#include "task/config.h"
+#include "task/session.h"
+
+/*
+ * A service: everything that its clients share, in one piece of memory.
+ *
+ * Open. Closing: all clients are closed and the end of the session is being
+ * reported; then connections and the context wind down. Gone, right before the
+ * caller is told.
+ */
+struct tnk_service {
+  tnk__list_t link; /* in the thread's list of open services */
+  tnk_allocator_t alloc;
+  tnk__loop_t loop;
+  tnk__config_t config;
+  tnk__http_t http;
+  tnk__session_t session;
+  int closing;
+  tnk_close_cb close_cb;
+  void *close_user;
+};
+
+/* Close the services of this thread that are open on the loop; how many there
+ * were. */
+size_t tnk__services_close_on(uv_loop_t *uv);
+
+/* Whether an operation may begin: NULL, or the promise of why not. */
+tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name);
+/* A rejected promise with a sentence of its own. */
+tnk_promise_t *tnk__service_reject(tnk__session_t *session, int code,
+                                   const char *name, const char *text);
+
+#endif

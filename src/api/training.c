@@ -1,0 +1,255 @@
+#include "tnk/training.h"
+
+#include <string.h>
+
+#include "api/service.h"
+#include "base/options.h"
+#include "codec/check.h"
+#include "task/custom.h"
+#include "task/pass.h"
+#include "task/step.h"
+#include "task/training.h"
+#include "task/weights.h"
+
+enum { MAX_TEXT = 512 };
+
+/* ---- Passes ---- */
+
+/* Arguments of a pass after their checks; NULL, or why they are refused. */
+static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
+                                 const tnk_datum_t *data, size_t n_data,
+                                 const char *loss_fn,
+                                 const tnk_pass_options_t *options,
+                                 tnk_pass_options_t *own) {
+  tnk__session_t *session = training->session;
+  tnk_promise_t *refusal = tnk__service_refuses(session, name);
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (refusal != NULL)
+    return refusal;
+  err = tnk__options_load(own, sizeof(*own), options, sizeof(*own));
+  if (err == TNK_OK && loss_fn == NULL)
+    loss_fn = own->loss_fn != NULL ? own->loss_fn : "cross_entropy";
+  if (err == TNK_OK)
+    err = tnk__check_text("loss_fn", loss_fn, text, sizeof(text));
+  if (err == TNK_OK)
+    err = tnk__check_data(data, n_data, loss_fn, text, sizeof(text));
+  if (err == TNK_OK)
+    err =
+        tnk__check_settings(own->settings, own->n_settings, text, sizeof(text));
+  return err == TNK_OK ? NULL : tnk__service_reject(session, err, name, text);
+}
+
+static tnk_promise_t *pass(tnk_training_t *training, const tnk_datum_t *data,
+                           size_t n_data, const tnk_pass_options_t *options,
+                           int forward_only) {
+  tnk_pass_options_t own = TNK_PASS_OPTIONS_INIT;
+  tnk_promise_t *refusal;
+
+  if (training == NULL)
+    return NULL;
+  refusal = check_pass(training, forward_only ? "forward" : "forward_backward",
+                       data, n_data, NULL, options, &own);
+  if (refusal == NULL)
+    return tnk__pass_start(training, data, n_data, &own, forward_only);
+  tnk__pass_give_back(training->session->loop, &own);
+  return refusal;
+}
+
+tnk_promise_t *
+tnk_training_forward_backward(tnk_training_t *training, const tnk_datum_t *data,
+                              size_t n_data,
+                              const tnk_pass_options_t *options) {
+  return pass(training, data, n_data, options, 0);
+}
+
+tnk_promise_t *tnk_training_forward(tnk_training_t *training,
+                                    const tnk_datum_t *data, size_t n_data,
+                                    const tnk_pass_options_t *options) {
+  return pass(training, data, n_data, options, 1);
+}
+
+tnk_promise_t *tnk_training_forward_backward_custom(
+    tnk_training_t *training, const tnk_datum_t *data, size_t n_data,
+    tnk_custom_loss_cb loss, void *user, const tnk_pass_options_t *options) {
+  static const char name[] = "forward_backward_custom";
+  tnk_pass_options_t own = TNK_PASS_OPTIONS_INIT;
+  tnk_promise_t *refusal;
+
+  if (training == NULL)
+    return NULL;
+  refusal =
+      check_pass(training, name, data, n_data, "cross_entropy", options, &own);
+  if (refusal == NULL && loss == NULL)
+    refusal = tnk__service_reject(training->session, TNK_EINVAL, name,
+                                  "no loss function was given");
+  if (refusal == NULL)
+    return tnk__custom_start(training, data, n_data, loss, user, &own);
+  tnk__pass_give_back(training->session->loop, &own);
+  return refusal;
+}
+
+/* ---- Steps ---- */
+
+static tnk_promise_t *step(tnk_training_t *training,
+                           const tnk__step_params_t *params, int err,
+                           const char *text) {
+  tnk_promise_t *refusal =
+      tnk__service_refuses(training->session, "optim_step");
+
+  if (refusal != NULL)
+    return refusal;
+  if (err != TNK_OK)
+    return tnk__service_reject(training->session, err, "optim_step", text);
+  return tnk__step_start(training, params);
+}
+
+tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
+                                       const tnk_adam_t *adam) {
+  tnk_adam_t own = TNK_ADAM_INIT;
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (training == NULL)
+    return NULL;
+  err = tnk__options_load(&own, sizeof(own), adam, sizeof(own));
+  if (err == TNK_OK)
+    err = tnk__check_adam(&own, text, sizeof(text));
+  return step(training, &(tnk__step_params_t){.adam = &own}, err, text);
+}
+
+tnk_promise_t *tnk_training_optim_step_dimuon(tnk_training_t *training,
+                                              const tnk_dimuon_t *dimuon) {
+  tnk_dimuon_t own = TNK_DIMUON_INIT(0.0);
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (training == NULL)
+    return NULL;
+  err = dimuon == NULL
+            ? TNK_EINVAL
+            : tnk__options_load(&own, sizeof(own), dimuon, sizeof(own));
+  if (err == TNK_OK)
+    err = tnk__check_dimuon(&own, text, sizeof(text));
+  return step(training, &(tnk__step_params_t){.dimuon = &own}, err, text);
+}
+
+tnk_promise_t *tnk_training_optim_step_raw(tnk_training_t *training,
+                                           const char *json) {
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (training == NULL)
+    return NULL;
+  err = tnk__check_optimizer_json(json, text, sizeof(text));
+  return step(training, &(tnk__step_params_t){.json = json}, err, text);
+}
+
+/* ---- Saving and loading ---- */
+
+static tnk_promise_t *save(tnk_training_t *training, tnk__save_kind_t kind,
+                           const char *op_name, const char *name,
+                           const tnk_save_options_t *options) {
+  tnk_save_options_t own = TNK_SAVE_OPTIONS_INIT;
+  tnk_promise_t *refusal;
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (training == NULL)
+    return NULL;
+  refusal = tnk__service_refuses(training->session, op_name);
+  if (refusal != NULL)
+    return refusal;
+  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  if (err == TNK_OK)
+    err = tnk__check_save(name, &own, text, sizeof(text));
+  if (err != TNK_OK)
+    return tnk__service_reject(training->session, err, op_name, text);
+  return tnk__save_start(training, kind, name, &own);
+}
+
+tnk_promise_t *tnk_training_save_state(tnk_training_t *training,
+                                       const char *name,
+                                       const tnk_save_options_t *options) {
+  return save(training, TNK__SAVE_STATE, "save_state", name, options);
+}
+
+tnk_promise_t *
+tnk_training_save_weights_for_sampler(tnk_training_t *training,
+                                      const char *name,
+                                      const tnk_save_options_t *options) {
+  return save(training, TNK__SAVE_SAMPLER, "save_weights_for_sampler", name,
+              options);
+}
+
+tnk_promise_t *
+tnk_training_save_weights_external(tnk_training_t *training, const char *name,
+                                   const tnk_save_options_t *options) {
+  return save(training, TNK__SAVE_EXTERNAL, "save_weights_external", name,
+              options);
+}
+
+tnk_promise_t *tnk_training_save_weights_and_get_sampling(
+    tnk_training_t *training, tnk_sampler_kind_t kind,
+    const tnk_sampler_options_t *options) {
+  static const char name[] = "save_weights_and_get_sampling";
+  tnk_sampler_options_t own = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_promise_t *refusal;
+  int err;
+
+  if (training == NULL)
+    return NULL;
+  refusal = tnk__service_refuses(training->session, name);
+  if (refusal != NULL)
+    return refusal;
+  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  if (err == TNK_OK && kind != TNK_SAMPLER_SNAPSHOT &&
+      kind != TNK_SAMPLER_INFLIGHT)
+    err = TNK_EINVAL;
+  if (err != TNK_OK)
+    return tnk__service_reject(training->session, err, name, NULL);
+  return tnk__save_ephemeral_start(training, kind, &own);
+}
+
+tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
+                                       const char *path,
+                                       tnk_choice_t with_optimizer) {
+  static const char name[] = "load_state";
+  tnk_promise_t *refusal;
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (training == NULL)
+    return NULL;
+  refusal = tnk__service_refuses(training->session, name);
+  if (refusal != NULL)
+    return refusal;
+  err = tnk__check_text("path", path, text, sizeof(text));
+  if (err != TNK_OK)
+    return tnk__service_reject(training->session, err, name, text);
+  return tnk__load_start(training, path, with_optimizer == TNK_YES, NULL);
+}
+
+/* ---- The model ---- */
+
+void tnk_training_info(const tnk_training_t *training,
+                       tnk_training_info_t *out) {
+  memset(out, 0, sizeof(*out));
+  if (training != NULL)
+    *out = training->info;
+}
+
+tnk_promise_t *tnk_training_unload(tnk_training_t *training) {
+  tnk_promise_t *refusal;
+
+  if (training == NULL)
+    return NULL;
+  refusal = tnk__service_refuses(training->session, "unload");
+  return refusal != NULL ? refusal : tnk__unload_start(training);
+}
+
+void tnk_training_close(tnk_training_t *training, tnk_close_cb cb, void *user) {
+  if (training != NULL)
+    tnk__training_close(training, cb, user);
+}
