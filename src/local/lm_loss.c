@@ -58,8 +58,14 @@ static double sequence_ratio(const tnk__lm_datum_t *datum,
   return n > 0 ? exp(sum / (double)n) : 1;
 }
 
-static term_t term_of(const tnk__lm_loss_t *loss, double p, double q, double a,
-                      bounds_t b, double whole) {
+static term_t term_of(const tnk__lm_terms_t *terms, size_t i) {
+  const tnk__lm_loss_t *loss = terms->loss;
+  const tnk__lm_datum_t *datum = terms->datum;
+  const int rl = loss->kind != TNK__LM_CROSS_ENTROPY;
+  const double p = (double)terms->logprobs[i];
+  const double q = rl ? (double)datum->logprobs[i] : 0;
+  const double a = rl ? (double)datum->advantages[i] : 0;
+  bounds_t b = bounds_at(loss, datum, i / datum->n_targets);
   term_t t = {0, 0};
   double held;
 
@@ -84,32 +90,33 @@ static term_t term_of(const tnk__lm_loss_t *loss, double p, double q, double a,
     t.slope = -(a - loss->beta * (p - q));
     break;
   case TNK__LM_GSPO:
-    t = clipped(whole, a, b);
+    t = clipped(terms->whole, a, b);
     break;
   }
   return t;
 }
 
-double tnk__lm_loss(const tnk__lm_loss_t *loss, const tnk__lm_datum_t *datum,
-                    const float *logprobs, float *slope) {
+static double weight_of(const tnk__lm_datum_t *datum, size_t i) {
+  return datum->weights != NULL ? (double)datum->weights[i] : 1;
+}
+
+tnk__lm_terms_t tnk__lm_terms(const tnk__lm_loss_t *loss,
+                              const tnk__lm_datum_t *datum,
+                              const float *logprobs) {
+  tnk__lm_terms_t terms = {loss, datum, logprobs, 1, 0};
   const size_t n = datum->n_tokens * datum->n_targets;
-  const int rl = loss->kind != TNK__LM_CROSS_ENTROPY;
-  double whole =
-      loss->kind == TNK__LM_GSPO ? sequence_ratio(datum, logprobs) : 1;
-  double sum = 0;
   size_t i;
 
-  for (i = 0; i < n; i++) {
-    double weight = datum->weights != NULL ? (double)datum->weights[i] : 1;
-    term_t t = {0, 0};
-    slope[i] = 0;
-    if (weight == 0)
-      continue;
-    t = term_of(loss, (double)logprobs[i], rl ? (double)datum->logprobs[i] : 0,
-                rl ? (double)datum->advantages[i] : 0,
-                bounds_at(loss, datum, i / datum->n_targets), whole);
-    sum += weight * t.value;
-    slope[i] = (float)(weight * t.slope);
-  }
-  return sum;
+  if (loss->kind == TNK__LM_GSPO)
+    terms.whole = sequence_ratio(datum, logprobs);
+  for (i = 0; i < n; i++)
+    if (weight_of(datum, i) != 0)
+      terms.sum += weight_of(datum, i) * term_of(&terms, i).value;
+  return terms;
+}
+
+float tnk__lm_slope(const tnk__lm_terms_t *terms, size_t i) {
+  double weight = weight_of(terms->datum, i);
+
+  return weight != 0 ? (float)(weight * term_of(terms, i).slope) : 0;
 }

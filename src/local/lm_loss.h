@@ -3,12 +3,20 @@
 
 #include "local/lm.h"
 
-/*
- * The losses, from the logprobs of the targets alone. `slope` receives the
- * derivative of the loss by each logprob (N x n_targets); the loss is
- * returned.
+/* The losses, from the logprobs of the targets alone. Everything is borrowed.
  */
-double tnk__lm_loss(const tnk__lm_loss_t *loss, const tnk__lm_datum_t *datum,
-                    const float *logprobs, float *slope);
+typedef struct {
+  const tnk__lm_loss_t *loss;
+  const tnk__lm_datum_t *datum;
+  const float *logprobs; /* N x n_targets */
+  double whole;          /* gspo's ratio of the sequence */
+  double sum;            /* the loss */
+} tnk__lm_terms_t;
+
+tnk__lm_terms_t tnk__lm_terms(const tnk__lm_loss_t *loss,
+                              const tnk__lm_datum_t *datum,
+                              const float *logprobs);
+/* The derivative of the loss by logprob i. */
+float tnk__lm_slope(const tnk__lm_terms_t *terms, size_t i);
 
 #endif

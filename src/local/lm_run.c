@@ -27,20 +27,6 @@ int tnk__lm_reserve(tnk__lm_t *lm, size_t n_tokens) {
   return TNK_OK;
 }
 
-static int reserve_slope(tnk__lm_t *lm, size_t n) {
-  float *slope;
-
-  if (n <= lm->slope_size)
-    return TNK_OK;
-  slope = tnk__alloc_array(lm->alloc, n, sizeof(*slope));
-  if (slope == NULL)
-    return TNK_ENOMEM;
-  tnk__free(lm->alloc, lm->slope);
-  lm->slope = slope;
-  lm->slope_size = n;
-  return TNK_OK;
-}
-
 static int in_vocabulary(int64_t id) {
   return id >= 0 && id < TNK__LM_VOCAB;
 }
@@ -65,14 +51,18 @@ static void target_logprobs(tnk__lm_chunk_t *chunk, const int64_t *targets,
   }
 }
 
-/* Put the gradients of a chunk's logits in their place. */
-static void logit_grads(tnk__lm_chunk_t *chunk, const int64_t *targets,
-                        const float *slope, size_t n, size_t n_targets) {
+/* Put the gradients of a chunk's logits in their place; the chunk begins at
+ * position `pos`. */
+static void logit_grads(tnk__lm_chunk_t *chunk, const tnk__lm_terms_t *terms,
+                        size_t pos, size_t n) {
+  const size_t n_targets = terms->datum->n_targets;
   float e[TNK__LM_LOGITS];
   size_t i;
   size_t k;
 
   for (i = 0; i < n; i++) {
+    const size_t first = (pos + i) * n_targets;
+    const int64_t *targets = terms->datum->targets + first;
     float *logits = chunk->logits[i];
     float total = 0;
     float max;
@@ -80,12 +70,12 @@ static void logit_grads(tnk__lm_chunk_t *chunk, const int64_t *targets,
     float log_sum;
     tnk__lm_softmax(e, logits, &max, &sum, &log_sum);
     for (k = 0; k < n_targets; k++)
-      total += slope[i * n_targets + k];
+      total += tnk__lm_slope(terms, first + k);
     for (k = 0; k < TNK__LM_LOGITS; k++)
       logits[k] = -total * (e[k] / sum);
     for (k = 0; k < n_targets; k++)
-      if (in_vocabulary(targets[i * n_targets + k]))
-        logits[targets[i * n_targets + k]] += slope[i * n_targets + k];
+      if (in_vocabulary(targets[k]))
+        logits[targets[k]] += tnk__lm_slope(terms, first + k);
   }
 }
 
@@ -111,7 +101,8 @@ static void forward(tnk__lm_t *lm, const tnk__lm_datum_t *datum,
   }
 }
 
-static void backward(tnk__lm_t *lm, const tnk__lm_datum_t *datum) {
+static void backward(tnk__lm_t *lm, const tnk__lm_terms_t *terms) {
+  const tnk__lm_datum_t *datum = terms->datum;
   const size_t n_blocks = (datum->n_tokens + BLOCK - 1) / BLOCK;
   const size_t n_last = rows_of(n_blocks - 1, datum->n_tokens);
   const tnk__lm_back_t back = {
@@ -122,7 +113,6 @@ static void backward(tnk__lm_t *lm, const tnk__lm_datum_t *datum) {
       lm->blocks,
       lm->saved,
       lm->back_scratch};
-  const size_t k = datum->n_targets;
   size_t b;
   size_t l;
 
@@ -137,8 +127,7 @@ static void backward(tnk__lm_t *lm, const tnk__lm_datum_t *datum) {
   }
   for (b = n_blocks; b-- > 0;) {
     size_t n = rows_of(b, datum->n_tokens);
-    logit_grads(&lm->saved[b]->chunk, datum->targets + b * BLOCK * k,
-                lm->slope + b * BLOCK * k, n, k);
+    logit_grads(&lm->saved[b]->chunk, terms, b * BLOCK, n);
     tnk__lm_backward(&back, b, n);
   }
 }
@@ -146,15 +135,15 @@ static void backward(tnk__lm_t *lm, const tnk__lm_datum_t *datum) {
 int tnk__lm_run(tnk__lm_t *lm, const tnk__lm_loss_t *loss,
                 const tnk__lm_datum_t *datum, int with_gradients,
                 float *logprobs, double *loss_sum) {
+  tnk__lm_terms_t terms;
   int err = tnk__lm_reserve(lm, datum->n_tokens);
 
-  if (err == TNK_OK)
-    err = reserve_slope(lm, datum->n_tokens * datum->n_targets);
   if (err != TNK_OK)
     return err;
   forward(lm, datum, logprobs);
-  *loss_sum += tnk__lm_loss(loss, datum, logprobs, lm->slope);
+  terms = tnk__lm_terms(loss, datum, logprobs);
+  *loss_sum += terms.sum;
   if (with_gradients)
-    backward(lm, datum);
+    backward(lm, &terms);
   return TNK_OK;
 }

@@ -48,8 +48,6 @@ struct tnk__lm {
   size_t n_reserved;
   tnk__lm_block_t *blocks[TNK__LM_MAX_BLOCKS];
   tnk__lm_saved_t *saved[TNK__LM_MAX_BLOCKS];
-  float *slope;
-  size_t slope_size; /* floats */
   tnk__lm_scratch_t *scratch;
   tnk__lm_back_scratch_t *back_scratch;
 };

@@ -190,7 +190,6 @@ void tnk__lm_free(tnk__lm_t *lm) {
   tnk__free(lm->alloc, lm->w);
   tnk__free(lm->alloc, lm->wt);
   tnk__free(lm->alloc, lm->g);
-  tnk__free(lm->alloc, lm->slope);
   tnk__free(lm->alloc, lm->scratch);
   tnk__free(lm->alloc, lm->back_scratch);
   tnk__free(lm->alloc, lm);

@@ -156,3 +156,194 @@ TEST_LIMIT(gradients_of_every_loss, 20) {
   tnk__lm_free(lm);
   tnk__lm_base_free(base);
 }
+
+static void check_same(const tnk__lm_t *a, const tnk__lm_t *b) {
+  CHECK_INT(memcmp(a->param[PARAM_VALUE], b->param[PARAM_VALUE],
+                   a->n_params * sizeof(float)),
+            0);
+  CHECK_INT(memcmp(a->w, b->w, TNK__LM_N_WEIGHTS * sizeof(float)), 0);
+}
+
+TEST(equal_seeds_train_alike) {
+  tnk__lm_base_t *base = base_of();
+  tnk__lm_base_t *other = base_of();
+  tnk__lm_t *a = lm_model(base, 3, 7);
+  tnk__lm_t *b = lm_model(other, 3, 7);
+  tnk__lm_t *c = lm_model(base, 3, 8);
+
+  CHECK_INT(memcmp(base->weights, other->weights, sizeof(base->weights)), 0);
+  check_same(a, b);
+  lm_learn(a, 3, 50);
+  lm_learn(b, 3, 50);
+  check_same(a, b);
+  CHECK(memcmp(a->param[PARAM_VALUE], c->param[PARAM_VALUE],
+               c->n_params * sizeof(float)) != 0);
+  tnk__lm_free(a);
+  tnk__lm_free(b);
+  tnk__lm_free(c);
+  tnk__lm_base_free(base);
+  tnk__lm_base_free(other);
+}
+
+/* Longer and forward-only passes, reserved room and zeroed gradients in
+ * between leave no trace. */
+TEST(what_runs_in_between_does_not_matter) {
+  tnk__lm_base_t *base = base_of();
+  tnk__lm_t *a = lm_model(base, 3, 7);
+  tnk__lm_t *b = lm_model(base, 3, 7);
+  tnk__lm_loss_t loss = lm_loss(NULL);
+  float logprobs[LM_MAX_TEST];
+  lm_example_t ex;
+  tnk__lm_datum_t d;
+  double sum = 0;
+  int i;
+
+  lm_learn(a, 2, 50);
+  CHECK_INT(tnk__lm_reserve(b, 300), TNK_OK);
+  for (i = 0; i < 2; i++) {
+    tnk_adam_t adam = TNK_ADAM_INIT;
+    tnk__lm_step_t step;
+    adam.learning_rate = 0.01;
+    d = lm_datum(&ex, 3, 150);
+    CHECK_INT(tnk__lm_run(b, &loss, &d, 1, logprobs, &sum), TNK_OK);
+    tnk__lm_zero_grad(b);
+    d = lm_datum(&ex, (size_t)i * 5, 50);
+    d.weights = NULL;
+    CHECK_INT(tnk__lm_run(b, &loss, &d, 1, logprobs, &sum), TNK_OK);
+    d = lm_datum(&ex, 9, 130);
+    CHECK_INT(tnk__lm_run(b, &loss, &d, 0, logprobs, &sum), TNK_OK);
+    CHECK_INT(tnk__lm_step_adamw(b, &adam, &step, NULL), TNK_OK);
+  }
+  check_same(a, b);
+  tnk__lm_free(a);
+  tnk__lm_free(b);
+  tnk__lm_base_free(base);
+}
+
+TEST(only_what_is_asked_for_is_trained) {
+  tnk__lm_base_t *base = base_of();
+  int group;
+
+  for (group = 0; group < 3; group++) {
+    tnk__lm_config_t config = {2, 0, 0, 0, 0, TNK__LM_ADAMW};
+    tnk__lm_t *lm;
+    size_t i;
+    config.train_attn = group == GROUP_ATTN;
+    config.train_mlp = group == GROUP_MLP;
+    config.train_unembed = group == GROUP_UNEMBED;
+    CHECK_INT(tnk__lm_new(&lm, base, &config, test_allocator(), NULL), TNK_OK);
+    lm_learn(lm, 2, 30);
+    for (i = 0; i < TNK__LM_N_MATRICES; i++) {
+      tnk__lm_matrix_t m = tnk__lm_matrix(i);
+      int changed = memcmp(lm->w + m.offset, base->weights + m.offset,
+                           m.n_in * m.n_out * sizeof(float)) != 0;
+      CHECK_INT(changed, (int)m.group == group);
+    }
+    tnk__lm_free(lm);
+  }
+  tnk__lm_base_free(base);
+}
+
+/* Two targets a position: the loss and its gradients are the sum of those of
+ * each alone. */
+TEST(targets_by_the_row) {
+  tnk__lm_base_t *base = base_of();
+  tnk__lm_t *lm = lm_model(base, 2, 1);
+  tnk__lm_loss_t loss = lm_loss(NULL);
+  lm_example_t ex;
+  tnk__lm_datum_t d = lm_datum(&ex, 0, 20);
+  int64_t targets[40];
+  float weights[40];
+  float both[40];
+  float one[LM_MAX_TEST];
+  double sum = 0;
+  double sums = 0;
+  size_t i;
+
+  for (i = 0; i < 20; i++) {
+    targets[2 * i] = ex.targets[i];
+    weights[2 * i] = ex.weights[i];
+    /* The second is padding now and then, with an id of nothing. */
+    targets[2 * i + 1] = i % 3 == 0 ? -100 : 'e';
+    weights[2 * i + 1] = i % 3 == 0 ? 0 : 2;
+  }
+  CHECK_INT(tnk__lm_run(lm, &loss, &d, 0, one, &sum), TNK_OK);
+  d.targets = targets;
+  d.weights = weights;
+  d.n_targets = 2;
+  CHECK_INT(tnk__lm_datum_check(&d, &loss, NULL), TNK_OK);
+  CHECK_INT(tnk__lm_run(lm, &loss, &d, 1, both, &sums), TNK_OK);
+  for (i = 0; i < 20; i++) {
+    CHECK_NEAR(both[2 * i], one[i], 0);
+    if (i % 3 == 0)
+      CHECK_NEAR(both[2 * i + 1], 0, 0);
+    else
+      sum += -2 * (double)both[2 * i + 1];
+  }
+  CHECK_NEAR(sums, sum, 1e-6);
+  tnk__lm_factor_grads(lm);
+  check_slope(lm, &loss, &d, lm->factors[M_UNEMBED].b, lm->n_params);
+  tnk__lm_free(lm);
+  tnk__lm_base_free(base);
+}
+
+TEST(every_allocation_of_a_model_may_fail) {
+  tnk__lm_base_t *base = NULL;
+  tnk__lm_config_t config = TNK__LM_CONFIG_INIT;
+  tnk__lm_weights_t *weights = NULL;
+  tnk__lm_t *lm = NULL;
+  int err = TNK_ENOMEM;
+  long n;
+
+  test_alloc_fail_at(0);
+  CHECK(tnk__lm_base_new(test_allocator()) == NULL);
+  test_alloc_fail_at(-1);
+  base = base_of();
+  config.rank = 1;
+  for (n = 0; err != TNK_OK; n++) {
+    test_alloc_fail_at(n);
+    err = tnk__lm_new(&lm, base, &config, test_allocator(), NULL);
+    CHECK(err == TNK_OK || (err == TNK_ENOMEM && lm == NULL));
+  }
+  CHECK(n > 8);
+  test_alloc_fail_at(0);
+  CHECK(tnk__lm_snapshot(lm) == NULL);
+  test_alloc_fail_at(0);
+  CHECK(tnk__lm_base_weights(base, test_allocator()) == NULL);
+  test_alloc_fail_at(-1);
+  weights = tnk__lm_base_weights(base, test_allocator());
+  tnk__lm_weights_free(weights);
+  tnk__lm_free(lm);
+  tnk__lm_base_free(base);
+}
+
+/* A pass without memory leaves the gradients alone, and after a reserve
+ * there is no such pass. */
+TEST(every_allocation_of_a_pass_may_fail) {
+  tnk__lm_base_t *base = base_of();
+  tnk__lm_t *lm = lm_model(base, 1, 1);
+  tnk__lm_loss_t loss = lm_loss(NULL);
+  lm_example_t ex;
+  float logprobs[LM_MAX_TEST];
+  tnk__lm_datum_t d = lm_datum(&ex, 0, 70);
+  double sum = 0;
+  size_t i;
+  long n;
+  int err = TNK_ENOMEM;
+
+  for (n = 0; err != TNK_OK; n++) {
+    test_alloc_fail_at(n);
+    err = tnk__lm_run(lm, &loss, &d, 1, logprobs, &sum);
+    for (i = 0; err != TNK_OK && i < TNK__LM_N_WEIGHTS; i++)
+      CHECK(lm->g[i] == 0);
+  }
+  CHECK(n > 2);
+  test_alloc_fail_at(-1);
+  CHECK_INT(tnk__lm_reserve(lm, 140), TNK_OK);
+  test_alloc_fail_at(0);
+  d = lm_datum(&ex, 0, 140);
+  CHECK_INT(tnk__lm_run(lm, &loss, &d, 1, logprobs, &sum), TNK_OK);
+  test_alloc_fail_at(-1);
+  tnk__lm_free(lm);
+  tnk__lm_base_free(base);
+}
