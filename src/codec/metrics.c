@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/utf8.h"
 #include "tnk/error.h"
 
 /* Merge two sorted neighbours; of equal keys the left one comes first. */
@@ -133,6 +134,20 @@ const tnk__metric_t *tnk__metrics_find(const tnk_metrics_t *metrics,
   return NULL;
 }
 
+/* Keys come from a peer, and a cut may part a character. */
+static void clean(char *text) {
+  size_t n = strlen(text);
+  size_t step;
+
+  for (size_t i = 0; i < n; i += step) {
+    step = tnk__utf8_char(text + i, n - i);
+    if (step == 0 || (unsigned char)text[i] < 0x20) {
+      text[i] = '?';
+      step = 1;
+    }
+  }
+}
+
 void tnk__warnings_add(tnk__warnings_t *warnings, tnk__room_t *room,
                        const char *format, ...) {
   char text[160];
@@ -141,6 +156,7 @@ void tnk__warnings_add(tnk__warnings_t *warnings, tnk__room_t *room,
   va_start(args, format);
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
+  clean(text);
   for (size_t i = 0; i < warnings->n; i++)
     if (strcmp(warnings->text[i], text) == 0)
       return;

@@ -258,6 +258,24 @@ TEST(warnings_have_an_end) {
   tnk__pass_free(test_allocator(), pass);
 }
 
+/* A key is cut inside of a character, and has a line break. */
+TEST(warnings_are_clean_text) {
+  tnk_pass_t *parts[] = {chunk(1, "\"a\":1")}, *pass;
+
+  parts[0]->metrics.items[0].key = "\n2\xff:x";
+  pass = combine(parts, 1);
+  CHECK_STR(pass->warnings.text[0],
+            "metric \"?2?:x\" is left out: its ending is not known");
+  tnk__pass_free(test_allocator(), pass);
+  parts[0] =
+      chunk(1, "\"12345678901234567890123456789012345678901234567890123456789"
+               "0123\xc3\xa4\":\"\"");
+  CHECK_STR(parts[0]->warnings.text[0],
+            "metric \"123456789012345678901234567890123456789012345678901234567"
+            "890123?\" is not a number");
+  tnk__pass_free(test_allocator(), parts[0]);
+}
+
 TEST(S3_26a_combining_without_memory) {
   for (long at = 0;; at++) {
     tnk_pass_t *parts[] = {
