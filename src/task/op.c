@@ -216,10 +216,8 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
  * than the request. Try the next one; when that is taken, the server counts
  * refused numbers as used. 1 when it is on its way. */
 static int suspect_number(tnk__part_t *part, const tnk__reply_t *reply) {
-  tnk_training_t *training = part->op->training;
-
-  if (!part->has_number || part->number >= training->fresh ||
-      part->op->side_by_side || part->n_suspects == TNK__OP_MAX_SUSPECTS ||
+  if (!part->has_number || !part->is_reused || part->op->side_by_side ||
+      part->n_suspects == TNK__OP_MAX_SUSPECTS ||
       (reply->status != 422 && reply->status != 409))
     return 0;
   if (part->refusal == NULL)
@@ -327,7 +325,8 @@ static void submit(tnk__part_t *part) {
   if (body == &part->packed)
     part->job.call.encoding = "zstd";
   part->state = TNK__PART_SENDING;
-  if (part->has_number && part->number >= op->training->fresh)
+  part->is_reused = part->number < op->training->fresh;
+  if (part->has_number && !part->is_reused)
     op->training->fresh = part->number + 1;
   tnk__job_start(&part->job, body->data, body->len, on_done);
 }

@@ -72,6 +72,7 @@ typedef struct tnk__part {
   uint64_t number;
   uint32_t epoch; /* of the numbering when it was taken */
   int has_number;
+  int is_reused; /* the number had been sent before, and was refused */
   int pack_err;
   uint32_t n_heals;
   uint64_t suspects[TNK__OP_MAX_SUSPECTS];

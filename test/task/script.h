@@ -1,0 +1,376 @@
+#ifndef TNK_TEST_TASK_SCRIPT_H
+#define TNK_TEST_TASK_SCRIPT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/service.h"
+#include "support/mock_server.h"
+#include "support/test.h"
+#include "task/sampling.h"
+#include "task/training.h"
+#include "tinker.pb-c.h"
+#include "tnk/tnk.h"
+
+/*
+ * A service on a fake clock and a scripted server that plays Tinker, on one
+ * loop. Everything succeeds unless a test says otherwise with mock_on() and
+ * mock_once(); script_accept() and script_result() are the normal handlers.
+ *
+ * A request that carries a number is written down in `sent`, in order of
+ * arrival. Its future is called "<call>:<number>:<examples>".
+ */
+enum { SCRIPT_MAX_SENT = 20000 };
+
+typedef struct {
+  char call[32]; /* "forward_backward", "asample" ... */
+  long long seq;
+  size_t n_data;
+  int forward_only;
+} script_sent_t;
+
+typedef struct script {
+  uv_loop_t uv;
+  mock_server_t *mock;
+  tnk_service_t *service;
+  tnk_training_t *training;
+  tnk_sampling_t *sampling;
+  script_sent_t *sent;
+  size_t n_sent;
+  int n_warnings;
+  int n_errors;
+  int is_closed;
+  char last_log[512];
+} script_t;
+
+static inline const char *script_key(void) {
+  return "tml-canary-key-0123456789";
+}
+
+static inline void script_log(tnk_log_level_t level, const char *subject,
+                              const char *message, size_t length, void *user) {
+  script_t *script = user;
+
+  (void)subject;
+  script->n_warnings += level == TNK_LOG_WARN;
+  script->n_errors += level == TNK_LOG_ERROR;
+  if (level <= TNK_LOG_WARN)
+    snprintf(script->last_log, sizeof(script->last_log), "%.*s", (int)length,
+             message);
+  CHECK(strstr(message, "canary") == NULL);
+}
+
+/* ---- The server's side ---- */
+
+/* A number in JSON text, found without reading the JSON; -1: not there. */
+static inline long long script_number(const mock_request_t *request,
+                                      const char *key) {
+  char text[64];
+  const char *at;
+
+  snprintf(text, sizeof(text), "\"%s\":", key);
+  if (request->body_len == 0)
+    return -1;
+  at = strstr((const char *)request->body, text);
+  return at != NULL ? atoll(at + strlen(text)) : -1;
+}
+
+static inline void script_read(const mock_request_t *request,
+                               script_sent_t *sent) {
+  const char *type = mock_header(request, "content-type");
+
+  memset(sent, 0, sizeof(*sent));
+  snprintf(sent->call, sizeof(sent->call), "%s",
+           strrchr(request->path, '/') + 1);
+  if (type != NULL && strcmp(type, "application/x-protobuf") == 0) {
+    TinkerPublic__ForwardBackwardRequest *message =
+        tinker_public__forward_backward_request__unpack(NULL, request->body_len,
+                                                        request->body);
+    CHECK(message != NULL);
+    sent->seq = message->seq_id;
+    sent->forward_only = message->forward_only;
+    sent->n_data = message->n_data;
+    tinker_public__forward_backward_request__free_unpacked(message, NULL);
+  } else {
+    sent->seq = script_number(request, "seq_id");
+  }
+}
+
+/* Write it down, without answering. */
+static inline script_sent_t *script_note(script_t *script,
+                                         const mock_request_t *request) {
+  script_sent_t *sent = &script->sent[script->n_sent++];
+
+  CHECK(script->n_sent <= SCRIPT_MAX_SENT);
+  script_read(request, sent);
+  return sent;
+}
+
+static inline void script_accept(mock_request_t *request, void *user) {
+  script_sent_t *sent = script_note(user, request);
+  char text[128];
+
+  snprintf(text, sizeof(text), "{\"request_id\":\"%s:%lld:%zu\"}", sent->call,
+           sent->seq, sent->n_data);
+  mock_reply_json(request, 200, text);
+}
+
+/* The results of passes: two tokens an example. */
+static inline void script_pass_result(mock_request_t *request, size_t n_data) {
+  size_t size = 256 + n_data * 96;
+  char *text = malloc(size);
+  size_t n = 0;
+
+  CHECK(text != NULL);
+  n += (size_t)snprintf(text, size,
+                        "{\"loss_fn_output_type\":\"ArrayRecord\","
+                        "\"metrics\":{\"loss:sum\":%zu.0,\"x:mean\":%zu.0},"
+                        "\"loss_fn_outputs\":[",
+                        n_data, n_data);
+  for (size_t i = 0; i < n_data; i++)
+    n += (size_t)snprintf(text + n, size - n,
+                          "%s{\"logprobs\":{\"data\":[-1.0,-2.0],"
+                          "\"dtype\":\"float32\",\"shape\":[2]}}",
+                          i > 0 ? "," : "");
+  snprintf(text + n, size - n, "]}");
+  mock_reply_json(request, 200, text);
+  free(text);
+}
+
+/* Answers a poll by the name of the future. */
+static inline void script_result(mock_request_t *request, void *user) {
+  const char *body = (const char *)request->body;
+  const char *id = strstr(body, "\"request_id\":\"");
+  const char *colon;
+  char text[256];
+
+  (void)user;
+  CHECK(id != NULL);
+  id += strlen("\"request_id\":\"");
+  colon = strchr(id, ':');
+  if (strncmp(id, "create_model", 12) == 0) {
+    mock_reply_json(request, 200, "{\"model_id\":\"model-0\"}");
+  } else if (strncmp(id, "forward_backward", 16) == 0) {
+    script_pass_result(request, (size_t)atol(strchr(colon + 1, ':') + 1));
+  } else if (strncmp(id, "optim_step", 10) == 0) {
+    mock_reply_json(request, 200, "{\"metrics\":{\"grad_norm\":0.5}}");
+  } else if (strncmp(id, "asample", 7) == 0) {
+    mock_reply_json(request, 200,
+                    "{\"sequences\":[{\"tokens\":[7,8],\"logprobs\":[-0.5,"
+                    "-0.25],\"stop_reason\":\"stop\"}],"
+                    "\"prompt_logprobs\":[null,-1.5]}");
+  } else {
+    snprintf(text, sizeof(text),
+             "{\"path\":\"tinker://run/%.*s\",\"sampling_session_id\":\"e-1\"}",
+             (int)(colon - id), id);
+    mock_reply_json(request, 200, text);
+  }
+}
+
+/* ---- Opening ---- */
+
+static inline void script_routes(script_t *script) {
+  static const char *const accepted[] = {"forward_backward",
+                                         "optim_step",
+                                         "save_weights",
+                                         "load_weights",
+                                         "save_weights_for_sampler",
+                                         "save_weights_external",
+                                         "unload_model",
+                                         "asample",
+                                         "create_model"};
+  mock_server_t *mock = script->mock;
+  static char paths[sizeof(accepted) / sizeof(accepted[0])][64];
+
+  mock_json(mock, "POST", "/api/v1/client/config", 200, "{}");
+  mock_json(mock, "POST", "/api/v1/client/dynamic_config", 200, "{}");
+  mock_json(mock, "POST", "/api/v1/create_session", 200,
+            "{\"session_id\":\"session-0\"}");
+  mock_json(mock, "POST", "/api/v1/session_heartbeat", 200, "{}");
+  mock_json(mock, "POST", "/api/v1/sessions/session-0/finish", 200, "{}");
+  mock_json(mock, "POST", "/api/v1/get_info", 200,
+            "{\"model_id\":\"model-0\",\"model_data\":{\"arch\":\"a\","
+            "\"model_name\":\"base\",\"tokenizer_id\":\"t:1\"},"
+            "\"is_lora\":true,\"lora_rank\":8}");
+  mock_json(mock, "POST", "/api/v1/create_sampling_session", 200,
+            "{\"sampling_session_id\":\"sampler-0\"}");
+  mock_json(mock, "GET", "/api/v1/samplers/sampler-0", 200,
+            "{\"sampler_id\":\"sampler-0\",\"base_model\":\"base\"}");
+  for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+    snprintf(paths[i], sizeof(paths[i]), "/api/v1/%s", accepted[i]);
+    mock_on(mock, "POST", paths[i], script_accept, script);
+  }
+  mock_on(mock, "POST", "/api/v1/retrieve_future", script_result, script);
+}
+
+/* The service's URL and key are filled in. */
+static inline void script_open_with(script_t *script,
+                                    tnk_service_options_t options) {
+  char text[256];
+  static tnk_logger_t logger;
+
+  memset(script, 0, sizeof(*script));
+  script->sent = calloc(SCRIPT_MAX_SENT, sizeof(*script->sent));
+  CHECK(script->sent != NULL);
+  CHECK_INT(uv_loop_init(&script->uv), 0);
+  script->mock = mock_open(&script->uv);
+  script_routes(script);
+  logger = (tnk_logger_t){TNK_LOG_TRACE, script_log, script};
+  options.api_key = script_key();
+  options.base_url = mock_url(script->mock);
+  options.allocator = test_allocator();
+  options.logger = &logger;
+  if (tnk_service_open(&script->service, &script->uv, &options, text,
+                       sizeof(text)) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", text);
+  tnk__loop_fake_clock(&script->service->loop, 1000000);
+  mock_set_clock(script->mock, &script->service->loop);
+}
+
+static inline void script_open(script_t *script) {
+  script_open_with(script, (tnk_service_options_t)TNK_SERVICE_OPTIONS_INIT);
+}
+
+static inline void script_closed(void *user) {
+  ((script_t *)user)->is_closed++;
+}
+
+static inline void script_close(script_t *script) {
+  tnk_stats_t stats;
+
+  tnk_service_stats(script->service, &stats);
+  CHECK_INT(stats.n_double_settles, 0);
+  tnk_service_close(script->service, script_closed, script);
+  CHECK_INT(script->is_closed, 0);
+  mock_wait_flag(script->mock, &script->is_closed, 1);
+  mock_close(script->mock);
+  uv_run(&script->uv, UV_RUN_DEFAULT);
+  CHECK_INT(uv_loop_close(&script->uv), 0);
+  free(script->sent);
+}
+
+/* Let time pass, and all that it sets off. */
+static inline void script_advance(script_t *script, uint64_t ms) {
+  tnk__loop_advance(&script->service->loop, ms);
+  mock_turns(script->mock, 20);
+}
+
+/* ---- Promises ---- */
+
+/* Writes down how a promise ended. */
+typedef struct outcome {
+  int n_done;
+  int status;
+  int order; /* among all outcomes, from 1 */
+  char text[400];
+  tnk_promise_t *promise; /* a reference, for reading the result */
+} outcome_t;
+
+static int script_n_outcomes;
+
+static inline void outcome_done(tnk_promise_t *promise, int status,
+                                void *user) {
+  outcome_t *outcome = user;
+
+  CHECK_INT(++outcome->n_done, 1);
+  outcome->status = status;
+  outcome->order = ++script_n_outcomes;
+  outcome->promise = tnk_promise_ref(promise);
+  snprintf(outcome->text, sizeof(outcome->text), "%s",
+           tnk_promise_text(promise));
+  CHECK(strstr(outcome->text, "canary") == NULL);
+}
+
+static inline void outcome_of(outcome_t *outcome, tnk_promise_t *promise) {
+  memset(outcome, 0, sizeof(*outcome));
+  CHECK(promise != NULL);
+  tnk_then(promise, outcome_done, outcome);
+  CHECK_INT(outcome->n_done, 0);
+}
+
+static inline void outcome_wait(script_t *script, outcome_t *outcome) {
+  mock_wait_flag(script->mock, &outcome->n_done, 1);
+}
+
+static inline void outcome_drop(outcome_t *outcome) {
+  tnk_promise_unref(outcome->promise);
+  outcome->promise = NULL;
+}
+
+/* Wait for an operation that must succeed. */
+static inline void outcome_ok(script_t *script, outcome_t *outcome) {
+  outcome_wait(script, outcome);
+  if (outcome->status != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", outcome->text);
+}
+
+/* ---- Clients and data ---- */
+
+static inline tnk_training_t *script_train(script_t *script) {
+  tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
+  outcome_t outcome;
+
+  options.base_model = "base";
+  outcome_of(&outcome, tnk_service_create_lora(script->service, &options));
+  outcome_ok(script, &outcome);
+  script->training = tnk_promise_training(outcome.promise);
+  CHECK(script->training != NULL);
+  outcome_drop(&outcome);
+  script->n_sent = 0;
+  return script->training;
+}
+
+static inline tnk_sampling_t *script_sampler(script_t *script) {
+  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  outcome_t outcome;
+
+  options.base_model = "base";
+  outcome_of(&outcome, tnk_service_create_sampling(script->service, &options));
+  outcome_ok(script, &outcome);
+  script->sampling = tnk_promise_sampling(outcome.promise);
+  CHECK(script->sampling != NULL);
+  outcome_drop(&outcome);
+  script->n_sent = 0;
+  return script->sampling;
+}
+
+/* n examples of two tokens for cross_entropy. Static: the same each time. */
+static inline const tnk_datum_t *script_data(size_t n) {
+  static const int32_t tokens[] = {11, 12};
+  static const int64_t targets[] = {12, 13};
+  static tnk_chunk_t chunk;
+  static tnk_loss_input_t input;
+  static tnk_datum_t data[4096];
+
+  CHECK(n <= sizeof(data) / sizeof(data[0]));
+  chunk = tnk_chunk_text(tokens, 2);
+  input = (tnk_loss_input_t){"target_tokens", tnk_tensor_i64(targets, 2)};
+  for (size_t i = 0; i < n; i++) {
+    data[i] = (tnk_datum_t){.input = {&chunk, 1}};
+    data[i].loss_inputs = &input;
+    data[i].n_loss_inputs = 1;
+  }
+  return data;
+}
+
+static inline tnk_promise_t *script_pass(script_t *script, size_t n) {
+  return tnk_training_forward_backward(script->training, script_data(n), n,
+                                       NULL);
+}
+
+static inline const tnk_model_input_t *script_prompt(void) {
+  static const int32_t tokens[] = {11, 12};
+  static tnk_chunk_t chunk;
+  static tnk_model_input_t prompt;
+
+  chunk = tnk_chunk_text(tokens, 2);
+  prompt = (tnk_model_input_t){&chunk, 1};
+  return &prompt;
+}
+
+static inline tnk_promise_t *script_sample(script_t *script) {
+  return tnk_sampling_sample(script->sampling, script_prompt(), NULL, NULL);
+}
+
+#endif
