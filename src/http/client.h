@@ -180,5 +180,8 @@ int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
 void tnk__exchange_cancel(tnk__exchange_t *ex);
 /* Whether a start has not been answered yet. */
 int tnk__exchange_is_active(const tnk__exchange_t *ex);
+/* Whether it is active and the server may have seen it: on_sent may be due
+ * only, so that it comes too late for somebody who wants to cancel. */
+int tnk__exchange_was_sent(const tnk__exchange_t *ex);
 
 #endif

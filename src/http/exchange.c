@@ -29,6 +29,11 @@ int tnk__exchange_is_active(const tnk__exchange_t *ex) {
   return ex->state != TNK__EXCHANGE_IDLE;
 }
 
+int tnk__exchange_was_sent(const tnk__exchange_t *ex) {
+  return ex->state == TNK__EXCHANGE_ACTIVE ||
+         (ex->state != TNK__EXCHANGE_IDLE && (ex->sent || ex->replayed));
+}
+
 static int encode_head(tnk__exchange_t *ex, const tnk_allocator_t *alloc,
                        const tnk__http_request_t *request, size_t body_len) {
   const tnk__http_head_t head = {

@@ -105,22 +105,26 @@ static uint64_t timeout_of(const tnk__call_t *call) {
 
 /* ---- The answer ---- */
 
+/* A head that has come says more than how its body ended. */
 static tnk__outcome_t outcome_of(const tnk__http_result_t *result) {
-  switch (result->err) {
-  case TNK_OK:
+  if (result->err == TNK_OK)
     return tnk__outcome_of_status(result->status, result->body->len);
-  case TNK_ETIMEDOUT:
-    return result->sent ? TNK__OUTCOME_TIMEOUT : TNK__OUTCOME_UNSENT;
-  case TNK_ECERT:
+  if (result->err == TNK_ECERT)
     return TNK__OUTCOME_UNTRUSTED;
+  if (!result->sent)
+    return TNK__OUTCOME_UNSENT;
+  if (result->status == 0)
+    return result->err == TNK_ETIMEDOUT ? TNK__OUTCOME_TIMEOUT
+                                        : TNK__OUTCOME_LOST;
+  if (result->status / 100 != 2)
+    return tnk__outcome_of_status(result->status, 1);
+  switch (result->err) {
   case TNK_EPROTO:
     return TNK__OUTCOME_MALFORMED;
   case TNK_ETOOBIG:
     return TNK__OUTCOME_TOO_BIG;
   default:
-    if (!result->sent)
-      return TNK__OUTCOME_UNSENT;
-    return result->status != 0 ? TNK__OUTCOME_TRUNCATED : TNK__OUTCOME_LOST;
+    return TNK__OUTCOME_TRUNCATED;
   }
 }
 
@@ -141,8 +145,6 @@ static void log_deprecation(const tnk__call_t *call,
 static void read_failure(const tnk__http_result_t *result, tnk__reply_t *reply,
                          tnk__attempt_t *facts, tnk__arena_t *arena,
                          tnk__failure_t *failure) {
-  uint64_t got;
-
   if (result->err != TNK_OK || facts->outcome == TNK__OUTCOME_2XX ||
       tnk__failure_read(failure, arena, reply->body, reply->body_len) != TNK_OK)
     return; /* without memory the status alone decides */
@@ -150,12 +152,14 @@ static void read_failure(const tnk__http_result_t *result, tnk__reply_t *reply,
   if (failure->retry_after_ms > reply->retry_after_ms &&
       failure->retry_after_ms <= TNK__RETRY_AFTER_MAX_MS)
     reply->retry_after_ms = failure->retry_after_ms;
-  if (failure->message == NULL ||
-      !tnk__turns_parse_conflict(failure->message, &reply->expected, &got))
+  /* Other refusals may speak of what they expected too, but not of numbers. */
+  if (result->status != 409 || failure->message == NULL ||
+      !tnk__turns_parse_conflict(failure->message, &reply->expected,
+                                 &reply->got))
     return;
   reply->has_expected = 1;
-  if (result->status == 409 && reply->expected != got)
-    facts->conflict = reply->expected > got ? 1 : -1;
+  if (reply->expected != reply->got)
+    facts->conflict = reply->expected > reply->got ? 1 : -1;
 }
 
 /* The error of a call that is over, from what is known. */
@@ -223,10 +227,6 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   return 1;
 }
 
-static void on_sent(tnk__exchange_t *exchange) {
-  tnk__container_of(exchange, tnk__call_t, exchange)->is_sent = 1;
-}
-
 /* Everything about the answer but what its body means. */
 static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
                       tnk__reply_t *reply) {
@@ -253,7 +253,8 @@ static void on_done(tnk__exchange_t *exchange,
   tnk__reply_t reply = {0};
   tnk__attempt_t facts = {.call = call->route->kind,
                           .optional = call->route->is_optional,
-                          .was_unknown = call->was_unknown};
+                          .was_unknown = call->was_unknown,
+                          .was_accepted = call->was_accepted};
   tnk__failure_t failure = {0};
   tnk__arena_t arena;
 
@@ -264,9 +265,8 @@ static void on_done(tnk__exchange_t *exchange,
   tnk__arena_init(&arena, &call->endpoint->loop->alloc, TNK__MIB);
   read_failure(result, &reply, &facts, &arena, &failure);
   reply.verdict = tnk__classify(&facts);
-  if (reply.verdict.effect == TNK__EFFECT_UNKNOWN)
-    call->was_unknown = 1;
-  call->is_sent = 0;
+  call->was_unknown |= reply.verdict.effect == TNK__EFFECT_UNKNOWN;
+  call->was_accepted |= reply.verdict.effect == TNK__EFFECT_ACCEPTED;
   if (!will_repeat(call, &reply)) {
     log_deprecation(call, result);
     if (facts.outcome != TNK__OUTCOME_2XX)
@@ -288,10 +288,12 @@ static void on_failed(tnk__deferred_t *deferred) {
                         .outcome = TNK__OUTCOME_UNSENT};
 
   call->early = NULL;
-  reply.verdict = (tnk__verdict_t){
-      .action = TNK__ACTION_FAIL,
-      .err = reply.error->pub.code,
-      .effect = call->was_unknown ? TNK__EFFECT_UNKNOWN : TNK__EFFECT_NONE};
+  reply.verdict =
+      (tnk__verdict_t){.action = TNK__ACTION_FAIL,
+                       .err = reply.error->pub.code,
+                       .effect = call->was_accepted  ? TNK__EFFECT_ACCEPTED
+                                 : call->was_unknown ? TNK__EFFECT_UNKNOWN
+                                                     : TNK__EFFECT_NONE};
   call->done(call, &reply);
   tnk__error_unref(reply.error);
 }
@@ -356,7 +358,6 @@ void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
                     tnk__route_id_t route, const char *name) {
   memset(call, 0, sizeof(*call));
   tnk__exchange_init(&call->exchange);
-  call->exchange.on_sent = on_sent;
   call->exchange.on_done = on_done;
   tnk__deferred_init(&call->failed, on_failed);
   call->endpoint = endpoint;
@@ -370,7 +371,7 @@ void tnk__call_start(tnk__call_t *call,
   call->done = done;
   call->n_attempts = 0;
   call->was_unknown = 0;
-  call->is_sent = 0;
+  call->was_accepted = 0;
   call->key[0] = '\0';
   tnk__retry_init(&call->retry, call->endpoint->config->options.max_retries,
                   tnk__loop_now_ms(call->endpoint->loop));
@@ -388,5 +389,6 @@ void tnk__call_cancel(tnk__call_t *call) {
 }
 
 int tnk__call_is_unseen(const tnk__call_t *call) {
-  return !call->is_sent && !call->was_unknown;
+  return !call->was_unknown && !call->was_accepted &&
+         !tnk__exchange_was_sent(&call->exchange);
 }

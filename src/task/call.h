@@ -20,6 +20,7 @@ typedef struct {
   uint64_t retry_after_ms; /* 0: none */
   int has_expected;        /* a 409 named the sequence number it expects */
   uint64_t expected;
+  uint64_t got; /* the number that it complains about */
 } tnk__reply_t;
 
 /*
@@ -51,10 +52,10 @@ typedef struct tnk__call {
   uint64_t timeout_ms; /* 0: the route's */
   tnk__retry_t retry;
   uint32_t n_attempts;
-  int once;        /* no repeats at all: the owner decides */
-  int was_unknown; /* an attempt may have been executed */
-  int is_sent;     /* bytes of the present attempt have left */
-  char key[48];    /* X-Idempotency-Key; empty until the first attempt */
+  int once;         /* no repeats at all: the owner decides */
+  int was_unknown;  /* an attempt may have been executed */
+  int was_accepted; /* the answer that said so broke off */
+  char key[48];     /* X-Idempotency-Key; empty until the first attempt */
 } tnk__call_t;
 
 /* Clear and bind. The owner then sets what differs from the defaults. */

@@ -232,12 +232,16 @@ static int suspect_number(tnk__part_t *part, const tnk__reply_t *reply) {
 static int heal_number(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__op_t *op = part->op;
 
-  if (reply->verdict.action != TNK__ACTION_HEAL || !reply->has_expected ||
-      op->side_by_side || part->n_suspects > 0 || part->n_heals == MAX_HEALS)
+  if (reply->verdict.action != TNK__ACTION_HEAL || !part->has_number ||
+      !reply->has_expected || reply->got != part->number ||
+      part->n_suspects > 0)
     return 0;
   settle_number(part, TNK__EFFECT_NONE, TNK_OK);
+  /* The others of a row are on their way under numbers that are as wrong, so
+   * only the next operation can use what was learnt. */
   if (!tnk__turns_heal(&op->training->turns, part->epoch, part->number,
-                       reply->expected))
+                       reply->expected) ||
+      op->side_by_side || part->n_heals == MAX_HEALS)
     return 0;
   part->n_heals++;
   begin(part);
@@ -276,8 +280,12 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
   int err;
 
   part->state = TNK__PART_DONE;
+  /* One that has ended shows that the queue moves. */
+  if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
+    tnk__training_notice(op->training, "active", NULL);
   if (reply->error != NULL) {
-    if (reply->has_expected)
+    /* The future may tell what the submission did not. */
+    if (reply->has_expected && reply->got == part->number)
       tnk__turns_heal(&op->training->turns, part->epoch, part->number,
                       reply->expected);
     tnk__op_fail(op, reply->error);
