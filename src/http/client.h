@@ -54,6 +54,10 @@ typedef struct tnk__http {
   size_t n_connections;
   size_t max_connections; /* the most there ever were */
   size_t enough;          /* connections; over it, unused ones are closed */
+  /* The process has run out of descriptors: no connection is opened until the
+   * turn after the next exchange's end. */
+  int is_starved;
+  int has_warned; /* of that */
   int closing;
 } tnk__http_t;
 

@@ -150,6 +150,22 @@ static void fill_lane(tnk__http_lane_t *lane) {
   }
 }
 
+/* An exchange has ended since, and so perhaps its connection. */
+static void retry_starved(tnk__http_t *http) {
+  tnk__list_t pools;
+  tnk__list_t *node;
+
+  if (!http->is_starved)
+    return;
+  http->is_starved = 0;
+  /* To make room for one pool may end another. */
+  tnk__list_move(&pools, &http->pools);
+  while ((node = tnk__list_pop(&pools)) != NULL) {
+    tnk__list_append(&http->pools, node);
+    tnk__pool_retry(tnk__container_of(node, tnk__pool_t, link));
+  }
+}
+
 static int is_work_left(const tnk__http_t *http) {
   if (!tnk__list_empty(&http->sent) || !tnk__list_empty(&http->done))
     return 1;
@@ -165,6 +181,7 @@ static void on_turn(tnk__deferred_t *self) {
   tnk__http_t *http = tnk__container_of(self, tnk__http_t, turn);
   tnk__list_t *node;
 
+  retry_starved(http);
   for (int n = 0; n < TNK__LOOP_BUDGET; n++) {
     node = tnk__list_pop(&http->sent);
     if (node == NULL)

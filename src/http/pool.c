@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "tnk/error.h"
@@ -144,8 +145,8 @@ static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
 }
 
 /* Make room for another connection at the cost of the one that has been unused
- * for longest, of whatever origin. */
-static void close_one_idle(tnk__http_t *http) {
+ * for longest, of whatever origin. 0: there is none. */
+static int close_one_idle(tnk__http_t *http) {
   tnk__conn_t *oldest = NULL;
   tnk__pool_t *pool;
 
@@ -158,10 +159,11 @@ static void close_one_idle(tnk__http_t *http) {
     }
   }
   if (oldest == NULL)
-    return;
+    return 0;
   pool = oldest->pool;
   tnk__conn_close(oldest);
   free_if_empty(pool);
+  return 1;
 }
 
 static int open_conn(tnk__pool_t *pool) {
@@ -185,7 +187,7 @@ static void serve(tnk__pool_t *pool) {
   while (!tnk__list_empty(&pool->waiting) &&
          (node = tnk__list_first(&pool->idle)) != NULL)
     assign(pool, conn_at(node), pop_waiting(pool, 0));
-  while (pool->n_connecting < pool->n_waiting) {
+  while (pool->n_connecting < pool->n_waiting && !pool->http->is_starved) {
     int err = open_conn(pool);
     if (err != TNK_OK)
       settle(pool, pop_waiting(pool, 1), err, 0);
@@ -215,6 +217,11 @@ void tnk__pool_leave(tnk__exchange_t *ex) {
     tnk__conn_abort(conn);
     tnk__conn_close(conn);
   }
+  free_if_empty(pool);
+}
+
+void tnk__pool_retry(tnk__pool_t *pool) {
+  serve(pool);
   free_if_empty(pool);
 }
 
@@ -259,12 +266,42 @@ static void on_open(tnk__conn_t *conn) {
   free_if_empty(pool);
 }
 
+static size_t n_active(const tnk__http_t *http) {
+  size_t n = 0;
+
+  for (int i = 0; i < TNK__N_LANES; i++)
+    n += http->lanes[i].n_in_flight;
+  TNK__LIST_FOREACH (node, &http->pools) {
+    n -= tnk__container_of(node, tnk__pool_t, link)->n_waiting;
+  }
+  return n;
+}
+
+/* The lanes keep within the limit of descriptors, but the rest of the program
+ * may need more of them than was left to it. An unused connection makes room;
+ * else the exchange waits for those under way, whose ends will. */
+static int can_wait(tnk__http_t *http, int cause) {
+  if (cause != UV_EMFILE && cause != UV_ENFILE)
+    return 0;
+  if (!http->has_warned)
+    tnk__log(&http->loop->logger, TNK_LOG_WARN, "http",
+             "the process is out of descriptors: requests wait for those that "
+             "are under way; raise the limit (ulimit -n)");
+  http->has_warned = 1;
+  if (close_one_idle(http))
+    return 1;
+  http->is_starved = n_active(http) > 0;
+  return http->is_starved;
+}
+
 static void on_fail(tnk__conn_t *conn, int err, int cause) {
   tnk__pool_t *pool = conn->pool;
 
   tnk__conn_close(conn);
   pool->n_connecting--;
-  if (pool->n_waiting > pool->n_connecting)
+  if (can_wait(pool->http, cause))
+    serve(pool);
+  else if (pool->n_waiting > pool->n_connecting)
     settle(pool, pop_waiting(pool, 1), err, cause);
   free_if_empty(pool);
 }

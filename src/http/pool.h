@@ -27,6 +27,8 @@ int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
 /* The exchange has a place in its lane: give it a connection, now or later.
  * It may be DONE on return. */
 void tnk__pool_run(tnk__exchange_t *ex);
+/* Open the connections that could not be opened before. */
+void tnk__pool_retry(tnk__pool_t *pool);
 /* Take a member out in whatever state; a connection in the middle of it is
  * closed. Allocates nothing. The pool may be gone on return. */
 void tnk__pool_leave(tnk__exchange_t *ex);

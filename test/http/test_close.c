@@ -264,6 +264,91 @@ TEST_LIMIT(every_allocation_fails_once, 60) {
   }
 }
 
+/* An allocator that looks whether a secret is in what it is given back. */
+static size_t n_leaks;
+static size_t n_looks;
+
+static void look_for_secret(void *ptr) {
+  static const char secret[] = "tml-very-secret";
+  const size_t *block = (const size_t *)ptr - 2;
+  const char *text = ptr;
+
+  for (size_t i = 0; i + sizeof(secret) - 1 <= block[0]; i++)
+    n_leaks += memcmp(text + i, secret, sizeof(secret) - 1) == 0;
+}
+
+static void *spy_malloc(size_t size, void *user) {
+  const tnk_allocator_t *real = user;
+  size_t *block = real->malloc(size + 2 * sizeof(size_t), real->user);
+
+  if (block == NULL)
+    return NULL;
+  block[0] = size;
+  memset(block + 2, 0, size);
+  return block + 2;
+}
+
+static void *spy_calloc(size_t n, size_t size, void *user) {
+  return spy_malloc(n * size, user);
+}
+
+static void spy_free(void *ptr, void *user) {
+  const tnk_allocator_t *real = user;
+
+  if (ptr == NULL)
+    return;
+  n_looks++;
+  look_for_secret(ptr);
+  real->free((size_t *)ptr - 2, real->user);
+}
+
+static void *spy_realloc(void *ptr, size_t size, void *user) {
+  void *to = spy_malloc(size, user);
+
+  if (ptr != NULL && to != NULL) {
+    const size_t n = ((size_t *)ptr - 2)[0];
+    memcpy(to, ptr, n < size ? n : size);
+    spy_free(ptr, user);
+  }
+  return to;
+}
+
+/* The key does not stay behind in memory that was given back, however the
+ * exchange ended. */
+TEST(the_credential_is_wiped) {
+  for (int stage = 0; stage < N_STAGES; stage++) {
+    const tnk_pair_t pair = {"X-API-Key", "tml-very-secret"};
+    const tnk_allocator_t spy = {spy_malloc, spy_calloc, spy_realloc, spy_free,
+                                 (void *)(uintptr_t)test_allocator()};
+    tnk__http_request_t request;
+    fixture_t f;
+    call_t calls[3];
+    memset(&f, 0, sizeof(f));
+    CHECK_INT(uv_loop_init(&f.c.uv), 0);
+    CHECK_INT(tnk__loop_open(&f.c.loop, &f.c.uv, &spy, NULL), TNK_OK);
+    fixture_begin(&f, &one_each);
+    request = request_to(f.mock, TNK__LANE_POLL, "POST", "/hold");
+    request.headers = &pair;
+    request.n_headers = 1;
+    for (int i = 0; i < 3; i++) {
+      call_init(&f, &calls[i]);
+      CHECK_INT(tnk__exchange_start(&f.http, &calls[i].ex, &request), TNK_OK);
+    }
+    if (stage >= HELD)
+      mock_wait(f.mock, 1);
+    if (stage >= IN_BODY)
+      mock_release(f.mock, 200, "{}");
+    if (stage >= DUE)
+      mock_wait(f.mock, 2);
+    tnk__exchange_cancel(&calls[1].ex);
+    tnk__http_close(&f.http);
+    mock_turns(f.mock, 10);
+    CHECK_INT(n_leaks, 0);
+    CHECK(n_looks > 3);
+    fixture_close(&f);
+  }
+}
+
 static size_t n_allocated;
 
 static void count_allocations(call_t *call) {

@@ -1,6 +1,7 @@
 /* Lanes and connections: who waits for whom, what is used again. */
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "fixture.h"
 
@@ -263,6 +264,68 @@ TEST(polls_are_bound_by_the_descriptors) {
   fixture_open_with(&f, &many);
   CHECK_INT(f.http.lanes[TNK__LANE_POLL].max, 1);
   CHECK_INT(f.c.n_warnings, 1);
+  fixture_close(&f);
+}
+
+/* No descriptor can be opened any more. */
+static void exhaust_descriptors(void) {
+  int fd = dup(0);
+
+  CHECK(fd >= 0);
+  close(fd);
+  set_limit((rlim_t)fd);
+}
+
+TEST(out_of_descriptors_waits_for_what_is_under_way) {
+  for (int close_first = 0; close_first < 2; close_first++) {
+    fixture_t f;
+    call_t first;
+    call_t others[3];
+    int n_before;
+    fixture_open(&f);
+    n_before = f.c.n_warnings;
+    call_start(&f, &first, TNK__LANE_POLL, "GET", "/hold");
+    mock_wait(f.mock, 1);
+    exhaust_descriptors();
+    for (int i = 0; i < 3; i++)
+      call_start(&f, &others[i], TNK__LANE_TRAIN, "GET", "/ok");
+    mock_turns(f.mock, 20);
+    CHECK_INT(mock_n_requests(f.mock), 1);
+    CHECK_INT(others[0].n_done, 0);
+    CHECK_INT(f.c.n_warnings, n_before + 1);
+    /* Nobody tells us that there are descriptors again; the next end of an
+     * exchange makes us look. */
+    if (close_first) {
+      set_limit(256);
+      mock_reply(mock_request(f.mock, 0), 200, "Connection: close\r\n", "", 0);
+    } else {
+      mock_release(f.mock, 200, "{}");
+    }
+    for (int i = 0; i < 3; i++) {
+      call_wait(&f, &others[i]);
+      CHECK_INT(others[i].err, TNK_OK);
+    }
+    CHECK_INT(first.err, TNK_OK);
+    CHECK_INT(mock_n_connections(f.mock), close_first ? 4 : 1);
+    CHECK_INT(f.c.n_warnings, n_before + 1);
+    set_limit(256);
+    fixture_close(&f);
+  }
+}
+
+/* Nothing under way could make room, so waiting would be in vain. */
+TEST(out_of_descriptors_at_once) {
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  exhaust_descriptors();
+  call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/ok");
+  call_wait(&f, &call);
+  CHECK_INT(call.err, TNK_ECONN);
+  CHECK_INT(call.cause, UV_EMFILE);
+  CHECK_INT(call.sent, 0);
+  set_limit(256);
   fixture_close(&f);
 }
 
