@@ -1,0 +1,299 @@
+#include "cli/args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+  cli_local_args_t *args;
+  const char *name;
+  const char *value;
+  char *why;
+  size_t n_why;
+} parse_t;
+
+static int refuse(const parse_t *p, const char *what) {
+  snprintf(p->why, p->n_why, "%s: \"%s\" %s", p->name,
+           p->value != NULL ? p->value : "", what);
+  return -1;
+}
+
+static int number(const parse_t *p, uint64_t max, uint64_t *out) {
+  uint64_t value = 0;
+
+  if (p->value[0] == '\0')
+    return refuse(p, "is not a number");
+  for (const char *c = p->value; *c != '\0'; c++) {
+    if (*c < '0' || *c > '9' || value > max / 10)
+      return refuse(p, "is not a number in range");
+    value = value * 10 + (uint64_t)(*c - '0');
+  }
+  if (value > max)
+    return refuse(p, "is not a number in range");
+  *out = value;
+  return 0;
+}
+
+static int size(const parse_t *p, size_t *out) {
+  uint64_t value;
+
+  if (number(p, SIZE_MAX / 16, &value) != 0)
+    return -1;
+  *out = (size_t)value;
+  return 0;
+}
+
+/* name=value, or a name alone for true. */
+static int add_flag(const parse_t *p, const char *name, size_t n_name,
+                    const char *value) {
+  cli_local_args_t *args = p->args;
+  size_t n = args->server.n_flags;
+
+  if (n == CLI_MAX_FLAGS || n_name == 0 || n_name >= sizeof(args->values[0]))
+    return refuse(p, "is not a flag, or there are too many");
+  memcpy(args->values[n], name, n_name);
+  args->values[n][n_name] = '\0';
+  args->flags[n] = (tnk_pair_t){args->values[n], value};
+  args->server.flags = args->flags;
+  args->server.n_flags = n + 1;
+  return 0;
+}
+
+static int set_flag(const parse_t *p) {
+  size_t n = strcspn(p->value, "=");
+
+  return add_flag(p, p->value, n,
+                  p->value[n] == '=' ? p->value + n + 1 : "true");
+}
+
+static int set_port(const parse_t *p) {
+  uint64_t port;
+
+  if (number(p, 65535, &port) != 0)
+    return -1;
+  p->args->server.port = (int)port;
+  return 0;
+}
+
+static int set_host(const parse_t *p) {
+  p->args->server.host = p->value;
+  return 0;
+}
+
+static int set_key(const parse_t *p) {
+  p->args->server.api_key = p->value;
+  return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
+}
+
+static int set_data(const parse_t *p) {
+  p->args->server.data = p->value;
+  return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
+}
+
+static int set_latency(const parse_t *p) {
+  return number(p, 3600000, &p->args->server.latency_ms);
+}
+
+static int set_hold(const parse_t *p) {
+  return number(p, 3600000, &p->args->server.hold_ms);
+}
+
+static int set_timeout(const parse_t *p) {
+  return number(p, UINT32_MAX, &p->args->server.session_timeout_ms);
+}
+
+static int set_sequence(const parse_t *p) {
+  if (strcmp(p->value, "buffered") == 0)
+    p->args->server.sequence = LOCAL_BUFFERED;
+  else if (strcmp(p->value, "lenient") == 0)
+    p->args->server.sequence = LOCAL_LENIENT;
+  else if (strcmp(p->value, "strict") == 0)
+    p->args->server.sequence = LOCAL_STRICT;
+  else
+    return refuse(p, "is neither buffered, lenient nor strict");
+  return 0;
+}
+
+static int set_threads(const parse_t *p) {
+  uint64_t n;
+
+  if (number(p, 8, &n) != 0)
+    return -1;
+  p->args->server.n_threads = (unsigned)n;
+  return 0;
+}
+
+static int set_metadata(const parse_t *p) {
+  return size(p, &p->args->server.metadata_from);
+}
+
+static int set_max_body(const parse_t *p) {
+  return size(p, &p->args->server.max_body);
+}
+
+static int set_max_connections(const parse_t *p) {
+  return size(p, &p->args->server.max_connections);
+}
+
+static int set_max_pending(const parse_t *p) {
+  return size(p, &p->args->server.max_pending);
+}
+
+static int set_max_chunk(const parse_t *p) {
+  static const char name[] = "fwdbwd_max_chunk_len";
+  size_t n;
+
+  return size(p, &n) != 0 ? -1 : add_flag(p, name, sizeof(name) - 1, p->value);
+}
+
+static int set_max_chunk_bytes(const parse_t *p) {
+  static const char name[] = "fwdbwd_max_chunk_bytes_count";
+  size_t n;
+
+  return size(p, &n) != 0 ? -1 : add_flag(p, name, sizeof(name) - 1, p->value);
+}
+
+static int set_json(const parse_t *p) {
+  p->args->server.json_results = 1;
+  return 0;
+}
+
+static int set_stdin(const parse_t *p) {
+  p->args->exit_with_stdin = 1;
+  return 0;
+}
+
+static int set_verbose(const parse_t *p) {
+  p->args->verbose = 1;
+  return 0;
+}
+
+static int set_help(const parse_t *p) {
+  p->args->help = 1;
+  return 0;
+}
+
+typedef struct {
+  const char *name;
+  const char *value; /* its name in the help; NULL: the switch has none */
+  int (*set)(const parse_t *p);
+  const char *help;
+} switch_t;
+
+static const switch_t switches[] = {
+    {"--port", "N", set_port, "port to listen on; 0 takes a free one (0)"},
+    {"--host", "ADDRESS", set_host,
+     "numeric address (127.0.0.1); others than loopback need --api-key"},
+    {"--api-key", "KEY", set_key,
+     "refuse requests whose X-API-Key is another; a client's key must\n"
+     "begin with \"tml-\""},
+    {"--data", "DIR", set_data,
+     "keep checkpoints here; without it they go when the server ends"},
+    {"--sequence", "MODE", set_sequence,
+     "what a number out of order means: buffered (default) waits for\n"
+     "the gap to close, lenient runs what comes, strict refuses"},
+    {"--latency-ms", "N", set_latency, "results appear no earlier (0)"},
+    {"--hold-ms", "N", set_hold,
+     "how long a poll without a result is held (20000)"},
+    {"--session-timeout-ms", "N", set_timeout,
+     "end sessions whose heartbeats stopped; 0 never (300000)"},
+    {"--json-results", NULL, set_json, "never answer with protobuf"},
+    {"--metadata-from", "BYTES", set_metadata,
+     "tell the size of larger results first; 0 never (0)"},
+    {"--max-chunk", "N", set_max_chunk,
+     "clients put at most N examples in a "
+     "request"},
+    {"--max-chunk-bytes", "N", set_max_chunk_bytes, "and at most N bytes"},
+    {"--flag", "NAME=VALUE", set_flag,
+     "any member of client/config or client/dynamic_config, such as\n"
+     "proto_compress_fwdbwd=true; may be repeated"},
+    {"--max-body", "BYTES", set_max_body, "of a request (268435456)"},
+    {"--max-connections", "N", set_max_connections, "at a time (4096)"},
+    {"--max-pending", "N", set_max_pending,
+     "requests without a result; more are refused with 429 (16384)"},
+    {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)"},
+    {"--exit-with-stdin", NULL, set_stdin,
+     "end when the standard input does, so with the parent"},
+    {"--verbose", NULL, set_verbose, "a line for each request on stderr"},
+    {"--help", NULL, set_help, "this text"},
+};
+
+static const switch_t *find(const char *name, size_t n) {
+  for (size_t i = 0; i < sizeof(switches) / sizeof(*switches); i++)
+    if (strlen(switches[i].name) == n && memcmp(switches[i].name, name, n) == 0)
+      return &switches[i];
+  return NULL;
+}
+
+/* The value of argv[*i], which may be in the same argument. 0 or -1. */
+static int take_value(parse_t *p, const switch_t *sw, int argc,
+                      char *const *argv, int *i) {
+  const char *equals = strchr(argv[*i], '=');
+
+  p->name = sw->name;
+  if (sw->value == NULL) {
+    if (equals == NULL)
+      return 0;
+    p->value = equals + 1;
+    return refuse(p, "is given, but the switch takes no value");
+  }
+  if (equals != NULL) {
+    p->value = equals + 1;
+    return 0;
+  }
+  if (*i + 1 < argc) {
+    p->value = argv[++*i];
+    return 0;
+  }
+  snprintf(p->why, p->n_why, "%s needs a value: %s %s", sw->name, sw->name,
+           sw->value);
+  return -1;
+}
+
+int cli_parse_local(cli_local_args_t *args, int argc, char *const *argv,
+                    char *why, size_t n_why) {
+  *args = (cli_local_args_t){.server = LOCAL_OPTIONS_INIT};
+  for (int i = 0; i < argc; i++) {
+    const switch_t *sw = strcmp(argv[i], "-h") == 0
+                             ? find("--help", 6)
+                             : find(argv[i], strcspn(argv[i], "="));
+    parse_t p = {.args = args, .why = why, .n_why = n_why};
+
+    if (sw == NULL) {
+      snprintf(why, n_why, "there is no switch \"%s\"", argv[i]);
+      return -1;
+    }
+    if (take_value(&p, sw, argc, argv, &i) != 0 || sw->set(&p) != 0)
+      return -1;
+  }
+  return 0;
+}
+
+static void print_help_of(const switch_t *sw) {
+  char head[40];
+  const char *text = sw->help;
+
+  snprintf(head, sizeof(head), "%s%s%s", sw->name, sw->value != NULL ? " " : "",
+           sw->value != NULL ? sw->value : "");
+  printf("  %-24s", head);
+  for (;;) {
+    size_t n = strcspn(text, "\n");
+
+    printf("%.*s\n", (int)n, text);
+    if (text[n] == '\0')
+      return;
+    text += n + 1;
+    printf("  %-24s", "");
+  }
+}
+
+void cli_print_local_help(void) {
+  printf("usage: tnk local [switches]\n\n"
+         "Serve the Tinker API on this machine with a small byte-level model "
+         "that\nreally trains. Prints the address when it listens; Ctrl-C "
+         "ends it.\n\n");
+  for (size_t i = 0; i < sizeof(switches) / sizeof(*switches); i++)
+    print_help_of(&switches[i]);
+  printf("\nTo use it:\n"
+         "  export TINKER_BASE_URL=http://127.0.0.1:PORT "
+         "TINKER_API_KEY=tml-local\n");
+}

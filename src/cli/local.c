@@ -1,0 +1,154 @@
+#include "cli/local.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <uv.h>
+
+#include "cli/args.h"
+
+/*
+ * The process listens, then serves until a signal or the end of its input;
+ * then it closes everything and returns, so that nothing is left behind in the
+ * temporary directory.
+ */
+
+typedef struct {
+  uv_loop_t loop;
+  uv_signal_t interrupt;
+  uv_signal_t terminate;
+  union {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_pipe_t pipe;
+    uv_tty_t tty;
+  } in;
+  int has_input;
+  char scratch[256];
+  local_server_t *server;
+} run_t;
+
+static void end(run_t *run) {
+  if (uv_is_closing((uv_handle_t *)&run->interrupt))
+    return;
+  uv_close((uv_handle_t *)&run->interrupt, NULL);
+  uv_close((uv_handle_t *)&run->terminate, NULL);
+  if (run->has_input)
+    uv_close(&run->in.handle, NULL);
+  if (run->server != NULL)
+    local_server_close(run->server, NULL, NULL);
+}
+
+static void on_signal(uv_signal_t *signal, int number) {
+  (void)number;
+  end(signal->data);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
+  run_t *run = handle->data;
+
+  (void)hint;
+  *buf = uv_buf_init(run->scratch, sizeof(run->scratch));
+}
+
+static void on_input(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  (void)buf;
+  if (n < 0)
+    end(stream->data);
+}
+
+/* 1 when the input is one that can end later. */
+static int watch_input(run_t *run) {
+  int err = -1;
+
+  switch (uv_guess_handle(0)) {
+  case UV_NAMED_PIPE:
+    err = uv_pipe_init(&run->loop, &run->in.pipe, 0);
+    if (err == 0)
+      err = uv_pipe_open(&run->in.pipe, 0);
+    break;
+  case UV_TTY:
+    err = uv_tty_init(&run->loop, &run->in.tty, 0, 0);
+    break;
+  default: /* a file has its end already */
+    return 0;
+  }
+  if (err != 0)
+    return 0;
+  run->has_input = 1;
+  run->in.handle.data = run;
+  return uv_read_start(&run->in.stream, on_alloc, on_input) == 0;
+}
+
+/* Thousands of held polls are thousands of connections. */
+static void raise_file_limit(void) {
+  struct rlimit limit;
+
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void print_request(void *user, const local_seen_t *seen) {
+  (void)user;
+  if (seen->status != 0)
+    fprintf(stderr, "%llu %s %s seq=%lld %d\n", (unsigned long long)seen->n,
+            seen->method, seen->path, (long long)seen->seq_id, seen->status);
+}
+
+static int serve(run_t *run, cli_local_args_t *args) {
+  const char *host =
+      args->server.host != NULL ? args->server.host : "127.0.0.1";
+  int is_ip6 = strchr(host, ':') != NULL;
+  char why[256] = "";
+
+  args->server.why = why;
+  args->server.n_why = sizeof(why);
+  if (args->verbose)
+    args->server.on_request = print_request;
+  if (local_server_open(&run->server, &run->loop, &args->server) != 0) {
+    fprintf(stderr, "tnk local: cannot serve on %s port %d: %s\n", host,
+            args->server.port, why);
+    return 1;
+  }
+  printf("listening on http://%s%s%s:%u\n", is_ip6 ? "[" : "", host,
+         is_ip6 ? "]" : "", (unsigned)local_server_port(run->server));
+  fflush(stdout);
+  if (args->exit_with_stdin && !watch_input(run))
+    end(run);
+  return 0;
+}
+
+int cli_local(int argc, char *const *argv) {
+  static cli_local_args_t args;
+  static run_t run;
+  char why[512];
+  int status;
+
+  if (cli_parse_local(&args, argc, argv, why, sizeof(why)) != 0) {
+    fprintf(stderr, "tnk local: %s\nTry tnk local --help.\n", why);
+    return 2;
+  }
+  if (args.help) {
+    cli_print_local_help();
+    return 0;
+  }
+  raise_file_limit();
+  if (uv_loop_init(&run.loop) != 0) {
+    fprintf(stderr, "tnk local: cannot make an event loop\n");
+    return 1;
+  }
+  uv_signal_init(&run.loop, &run.interrupt);
+  uv_signal_init(&run.loop, &run.terminate);
+  run.interrupt.data = run.terminate.data = &run;
+  uv_signal_start(&run.interrupt, on_signal, SIGINT);
+  uv_signal_start(&run.terminate, on_signal, SIGTERM);
+  status = serve(&run, &args);
+  if (status != 0)
+    end(&run);
+  uv_run(&run.loop, UV_RUN_DEFAULT);
+  uv_loop_close(&run.loop);
+  return status;
+}

@@ -1,0 +1,36 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/local.h"
+#include "tnk/version.h"
+
+static void print_help(FILE *to) {
+  fprintf(to, "usage: tnk COMMAND [switches]\n\n"
+              "  tnk local      serve the Tinker API on this machine\n"
+              "  tnk version    print the version\n\n"
+              "tnk COMMAND --help tells more.\n");
+}
+
+static int is_one_of(const char *word, const char *a, const char *b) {
+  return strcmp(word, a) == 0 || strcmp(word, b) == 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    print_help(stderr);
+    return 2;
+  }
+  if (strcmp(argv[1], "local") == 0)
+    return cli_local(argc - 2, argv + 2);
+  if (is_one_of(argv[1], "version", "--version")) {
+    printf("tnk %s\n", TNK_VERSION_STRING);
+    return 0;
+  }
+  if (is_one_of(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0) {
+    print_help(stdout);
+    return 0;
+  }
+  fprintf(stderr, "tnk: there is no command \"%s\"\nTry tnk --help.\n",
+          argv[1]);
+  return 2;
+}

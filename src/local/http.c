@@ -1,0 +1,140 @@
+#include "local/http.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "local/http_conn.h"
+#include "tnk/error.h"
+
+/*
+ * The listener: open, then closing. Closing closes it and every connection;
+ * the last handle that libuv lets go of runs `closed_cb`.
+ */
+
+#define CONN(node) tnk__container_of(node, local_conn_t, link)
+
+static void release(local_http_t *http) {
+  if (--http->n_open > 0 || !http->closing)
+    return;
+  tnk__free(http->config.alloc, http->scratch);
+  http->scratch = NULL;
+  http->closed_cb(http->closed_user);
+}
+
+static void on_listener_closed(uv_handle_t *handle) {
+  release(tnk__container_of(handle, local_http_t, listener));
+}
+
+static void on_conn_closed(uv_handle_t *handle) {
+  local_conn_t *conn = tnk__container_of(handle, local_conn_t, tcp);
+  local_http_t *http = conn->http;
+
+  tnk__buf_deinit(&conn->req.head);
+  tnk__buf_deinit(&conn->req.body);
+  tnk__buf_deinit(&conn->url);
+  tnk__buf_deinit(&conn->pending);
+  tnk__free(http->config.alloc, conn);
+  release(http);
+}
+
+void local_conn_close(local_conn_t *conn) {
+  int parked = conn->state == LOCAL_CONN_HANDLING && conn->req.on_gone != NULL;
+
+  if (conn->state == LOCAL_CONN_CLOSING)
+    return;
+  conn->state = LOCAL_CONN_CLOSING;
+  tnk__list_remove(&conn->link);
+  conn->http->n_conns--;
+  uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
+  if (parked)
+    conn->req.on_gone(&conn->req, conn->req.user);
+}
+
+static void on_connection(uv_stream_t *stream, int status) {
+  local_http_t *http = tnk__container_of(stream, local_http_t, listener);
+  local_conn_t *conn;
+
+  if (status < 0 || http->closing)
+    return;
+  conn = tnk__calloc(http->config.alloc, 1, sizeof(*conn));
+  /* Without memory the peer waits in the backlog until there is some. */
+  if (conn == NULL)
+    return;
+  if (local_conn_init(conn, http, stream->loop) != 0) {
+    tnk__free(http->config.alloc, conn);
+    return;
+  }
+  tnk__list_append(&http->conns, &conn->link);
+  http->n_conns++;
+  http->n_open++;
+  http->n_accepted++;
+  if (uv_accept(stream, (uv_stream_t *)&conn->tcp) != 0 ||
+      http->n_conns > http->config.max_conns) {
+    local_conn_close(conn);
+    return;
+  }
+  local_conn_start(conn);
+}
+
+static int bind_listener(local_http_t *http) {
+  struct sockaddr_storage addr;
+  int len = sizeof(addr);
+  int err = uv_ip4_addr(http->config.host, http->config.port,
+                        (struct sockaddr_in *)&addr);
+
+  if (err < 0)
+    err = uv_ip6_addr(http->config.host, http->config.port,
+                      (struct sockaddr_in6 *)&addr);
+  if (err < 0)
+    return err;
+  err = uv_tcp_bind(&http->listener, (struct sockaddr *)&addr, 0);
+  if (err < 0)
+    return err;
+  err = uv_listen((uv_stream_t *)&http->listener, 1024, on_connection);
+  if (err < 0)
+    return err;
+  err = uv_tcp_getsockname(&http->listener, (struct sockaddr *)&addr, &len);
+  if (err < 0)
+    return err;
+  http->port = addr.ss_family == AF_INET6
+                   ? ntohs(((struct sockaddr_in6 *)&addr)->sin6_port)
+                   : ntohs(((struct sockaddr_in *)&addr)->sin_port);
+  return 0;
+}
+
+int local_http_open(local_http_t *http, uv_loop_t *loop,
+                    const local_http_config_t *config) {
+  int err;
+
+  *http = (local_http_t){.config = *config};
+  tnk__list_init(&http->conns);
+  local_conn_setup(&http->settings);
+  http->scratch = tnk__malloc(config->alloc, LOCAL_HTTP_SCRATCH);
+  if (http->scratch == NULL)
+    return TNK_ENOMEM;
+  err = uv_tcp_init(loop, &http->listener);
+  if (err < 0) {
+    tnk__free(config->alloc, http->scratch);
+    http->scratch = NULL;
+    return err;
+  }
+  http->n_open = 1;
+  return bind_listener(http);
+}
+
+void local_http_close(local_http_t *http, void (*closed)(void *user),
+                      void *user) {
+  if (http->closing)
+    return;
+  http->closing = 1;
+  http->closed_cb = closed;
+  http->closed_user = user;
+  if (http->n_open == 0) {
+    closed(user);
+    return;
+  }
+  TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
+    local_conn_close(CONN(node));
+  }
+  uv_close((uv_handle_t *)&http->listener, on_listener_closed);
+}

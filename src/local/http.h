@@ -1,0 +1,95 @@
+#ifndef TNK_LOCAL_HTTP_H
+#define TNK_LOCAL_HTTP_H
+
+#include <llhttp.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "tnk/common.h"
+
+/*
+ * An HTTP/1.1 server: reads requests whole, hands each to one handler, which
+ * answers now or later. Knows nothing of what the requests mean.
+ */
+typedef struct local_http local_http_t;
+
+enum { LOCAL_HTTP_SCRATCH = 64 * 1024 };
+
+/* One request; embedded in its connection, which serves one at a time. */
+typedef struct local_req {
+  local_http_t *http;
+  const char *method;
+  const char *path;    /* percent-decoded, NUL-terminated */
+  const char *query;   /* as received, without '?'; "" without one */
+  tnk__buf_t head;     /* name NUL value NUL ..., names in lower case */
+  tnk__buf_t body;     /* the handler may take it */
+  size_t n_bytes_sent; /* of the request's body, before any decoding */
+  int64_t seq_id;      /* for the observer; -1: none */
+  uint64_t tag;        /* the handler's own, 0 at first */
+  /* The answer to give in place of the handler's; 0: none, -1: hang up. */
+  int fault_status;
+  const char *fault_body;   /* or NULL */
+  const char *fault_header; /* one line without its end, or NULL */
+  /* Set while parked: the connection is gone, forget the request. */
+  void (*on_gone)(struct local_req *req, void *user);
+  void *user;
+} local_req_t;
+
+typedef struct {
+  const char *host;
+  int port;         /* 0: any free one */
+  size_t max_body;  /* bytes as received; larger: 413 */
+  size_t max_conns; /* more are closed at once */
+  const tnk_allocator_t *alloc;
+  /* Called for each complete request; must answer or park it. */
+  void (*handle)(local_req_t *req, void *user);
+  /* Called before each answer to a request that was handled; may be NULL. */
+  void (*on_reply)(local_req_t *req, int status, void *user);
+  void *user;
+} local_http_config_t;
+
+struct local_http {
+  uv_tcp_t listener;
+  local_http_config_t config;
+  llhttp_settings_t settings;
+  tnk__list_t conns;
+  size_t n_conns;
+  size_t n_open; /* handles libuv still knows: listener and connections */
+  uint64_t n_requests;
+  uint64_t n_accepted;
+  int port;
+  int closing;
+  void (*closed_cb)(void *user);
+  void *closed_user;
+  char *scratch; /* what connections read into; consumed at once */
+};
+
+/* Listen. Must be closed afterwards, also when it failed. TNK_OK or a negative
+ * code, libuv's own included. */
+int local_http_open(local_http_t *http, uv_loop_t *loop,
+                    const local_http_config_t *config);
+/* Drop all connections, answered or not; then `closed` runs. */
+void local_http_close(local_http_t *http, void (*closed)(void *user),
+                      void *user);
+
+/* Value of a header, or NULL; `name` in lower case. */
+const char *local_req_header(const local_req_t *req, const char *name);
+/* Decoded query parameter into `out`; 1 when present and short enough. */
+int local_req_query(const local_req_t *req, const char *name, char *out,
+                    size_t size);
+/*
+ * Answer. `body` is an allocation that is taken (NULL with len 0: none).
+ * `extra` is NULL or complete header lines. The request must not be touched
+ * afterwards.
+ */
+void local_req_reply(local_req_t *req, int status, const char *content_type,
+                     const char *extra, uint8_t *body, size_t len);
+/* The same with text that is copied. */
+void local_req_reply_text(local_req_t *req, int status,
+                          const char *content_type, const char *text);
+/* Answer later; `on_gone` is called instead if the peer goes away. */
+void local_req_park(local_req_t *req,
+                    void (*on_gone)(local_req_t *req, void *user), void *user);
+
+#endif

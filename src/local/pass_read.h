@@ -1,0 +1,23 @@
+#ifndef TNK_LOCAL_PASS_READ_H
+#define TNK_LOCAL_PASS_READ_H
+
+#include "local/model.h"
+#include "local/tensor.h"
+
+/*
+ * Read the data of a pass. What is malformed is refused: TNK_EINVAL with the
+ * reason, for an answer at once. What is well-formed but cannot be computed is
+ * noted in op->err and fails the operation in its turn.
+ */
+int local_pass_proto(local_op_t *op,
+                     const TinkerPublic__ForwardBackwardRequest *request,
+                     tnk__lm_why_t *why);
+/* `input` is the member forward_backward_input or forward_input. */
+int local_pass_json(local_op_t *op, const json_t *input, int backward,
+                    tnk__lm_why_t *why);
+
+/* Add the tokens of a JSON prompt {"chunks": [...]}. */
+int local_tokens_json(tnk__arena_t *arena, const json_t *input,
+                      const int32_t **out, size_t *n, tnk__lm_why_t *why);
+
+#endif

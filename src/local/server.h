@@ -1,0 +1,160 @@
+#ifndef TNK_LOCAL_SERVER_H
+#define TNK_LOCAL_SERVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "tnk/common.h"
+
+/*
+ * The local server: the Tinker API over HTTP/1.1 with a small byte-level model
+ * that really trains. It runs on the caller's loop; model work goes to libuv's
+ * thread pool in slices, so the loop stays quick.
+ *
+ *     local_options_t options = LOCAL_OPTIONS_INIT;
+ *     local_server_t *server;
+ *
+ *     err = local_server_open(&server, loop, &options);
+ *     ... http://127.0.0.1:<local_server_port(server)> ...
+ *     local_server_close(server, on_closed, user);
+ */
+typedef struct local_server local_server_t;
+
+/*
+ * How the server treats the sequence numbers of a model's training requests,
+ * and which of three known servers it resembles in its answers.
+ *
+ * LENIENT   Runs in the order of arrival; gaps do not matter. A repeated
+ *           number with the same bytes gives the same request id, with other
+ *           bytes 409. A failed request answers 400 {"detail"}; a poll that
+ *           finds nothing answers 408.
+ * STRICT    Runs only the very next number. Any other is accepted and its
+ *           future fails with 409 "Sequence conflict: expected N, got M". A
+ *           request that failed has not used its number up. Polls that find
+ *           nothing answer 200 try_again; creations answer 201 and 202.
+ * BUFFERED  Holds requests until the gap before them closes, without a limit
+ *           in time, as the hosted service does. A repeated number with the
+ *           same bytes gives the same request id, with other bytes 422. A
+ *           failed request answers 200 {"error","category"} and has used its
+ *           number up; a request refused at once has not.
+ */
+typedef enum {
+  LOCAL_BUFFERED = 0,
+  LOCAL_LENIENT = 1,
+  LOCAL_STRICT = 2
+} local_sequence_t;
+
+/* One request, as the observer sees it. Texts live until it returns. */
+typedef struct {
+  const char *method;
+  const char *path; /* decoded, without the query */
+  const void *body; /* decompressed; NULL once answered */
+  size_t n_body;
+  int64_t seq_id;              /* -1: none in the request */
+  uint64_t n;                  /* running number of the request, from 1 */
+  int status;                  /* 0: it has arrived; else the answer's status */
+  const char *accept;          /* "" without the header */
+  const char *idempotency_key; /* "" without the header */
+} local_seen_t;
+
+/* An answer in place of the server's own. */
+typedef struct {
+  int status;         /* 0: serve the request; -1: drop the connection */
+  int after;          /* 1: serve it first, then answer this instead */
+  const char *body;   /* JSON; NULL: none */
+  const char *header; /* NULL or one whole line without its end */
+} local_fault_t;
+
+typedef struct {
+  /* Address to listen on, numeric. NULL: 127.0.0.1. Another one than a
+   * loopback address is refused without an api_key. */
+  const char *host;
+  /* 0: any free port, see local_server_port(). */
+  int port;
+  /* Wanted in X-API-Key: without it 401, with another one 403. NULL: any. */
+  const char *api_key;
+  /* Directory of the checkpoints; made when it is missing, and kept. NULL: a
+   * temporary directory that closing removes. */
+  const char *data;
+  /* A result becomes visible no earlier than this after its request. */
+  uint64_t latency_ms;
+  /* How long a poll is held before "not yet" is answered. */
+  uint64_t hold_ms;
+  /* A session whose heartbeats stopped for this long ends; one that never
+   * sent any does not. 0: never. */
+  uint64_t session_timeout_ms;
+  local_sequence_t sequence;
+  /* Answer JSON also to those who accept protobuf. */
+  int json_results;
+  /* Answer large results with their size first, to those who allow it, from
+   * this many bytes on. 0: never. */
+  size_t metadata_from;
+  /* Members of client/config and client/dynamic_config: names with values in
+   * JSON ("true", "64"); a value that is no JSON is taken as text. */
+  const tnk_pair_t *flags;
+  size_t n_flags;
+  /* Ceilings. */
+  size_t max_body;        /* of a request, as sent and decompressed */
+  size_t max_connections; /* more are closed at once */
+  size_t max_pending;     /* requests without a result; more: 429 */
+  size_t max_results;     /* results kept; the oldest give way: 410 */
+  size_t max_result_bytes;
+  /* Jobs on the thread pool at a time; 0: 2. */
+  unsigned n_threads;
+  /* Must allow calls from several threads. NULL: malloc. Must outlive the
+   * server. */
+  const tnk_allocator_t *alloc;
+  /* Called when a request has arrived and when it is answered. */
+  void (*on_request)(void *user, const local_seen_t *seen);
+  /* Asked once for every request that has arrived; `fault` is zeroed and its
+   * texts must live until the server has closed. */
+  void (*on_fault)(void *user, const local_seen_t *seen, local_fault_t *fault);
+  void *user;
+  /* Receives one sentence when opening fails. May be NULL. */
+  char *why;
+  size_t n_why;
+} local_options_t;
+
+#define LOCAL_OPTIONS_INIT                                                     \
+  {                                                                            \
+    .hold_ms = 20000, .session_timeout_ms = 300000,                            \
+    .max_body = (size_t)256 << 20, .max_connections = 4096,                    \
+    .max_pending = 16384, .max_results = 16384,                                \
+    .max_result_bytes = (size_t)512 << 20                                      \
+  }
+
+/*
+ * Start listening. `options` is copied, its texts too. NULL: defaults.
+ *
+ * Returns TNK_OK; TNK_EINVAL for options out of range; TNK_ENOMEM; a code of
+ * libuv (negative) when the address or the directory cannot be used. On
+ * failure nothing is left, but the loop must still be run for the handles to
+ * go away.
+ */
+int local_server_open(local_server_t **out, uv_loop_t *loop,
+                      const local_options_t *options);
+uint16_t local_server_port(const local_server_t *server);
+/* Where the checkpoints are. */
+const char *local_server_data(const local_server_t *server);
+/*
+ * Drop all connections and all work; `closed` runs on the loop when nothing
+ * is left. NULL: nobody is told. The server must not be used afterwards.
+ */
+void local_server_close(local_server_t *server, void (*closed)(void *user),
+                        void *user);
+
+/* What the server holds at the moment, for tests. */
+typedef struct {
+  size_t n_sessions;
+  size_t n_models;
+  size_t n_samplers;
+  size_t n_futures; /* with and without a result */
+  size_t n_waiting; /* polls that are held */
+  size_t n_connections;
+  uint64_t n_requests;
+} local_counts_t;
+local_counts_t local_server_counts(const local_server_t *server);
+
+#endif

@@ -1,0 +1,35 @@
+#ifndef TNK_LOCAL_WEIGHTS_H
+#define TNK_LOCAL_WEIGHTS_H
+
+#include "local/store.h"
+
+/*
+ * Weights for sampling, by directory. Loaded from the disk on a thread when
+ * first needed; the least recently used ones that nobody samples from go when
+ * there are too many.
+ */
+typedef struct local_weights {
+  local_node_t node;
+  tnk__list_t link; /* in local_server_t.weight_list */
+  local_server_t *server;
+  char *dir; /* "" for the base */
+  tnk__lm_weights_t *lm;
+  size_t refs;
+  int err; /* loading failed */
+  tnk__lm_why_t why;
+  local_job_t job;
+  tnk__list_t waiting; /* local_sample_t.link */
+} local_weights_t;
+
+/* With a reference; NULL: out of memory. `lm` is NULL until loaded. */
+local_weights_t *local_weights_get(local_server_t *server, const char *dir);
+void local_weights_unref(local_weights_t *weights);
+/* Take a snapshot just made in, so that it need not be loaded. */
+void local_weights_put(local_server_t *server, const char *dir,
+                       tnk__lm_weights_t *lm);
+void local_weights_forget(local_server_t *server, const char *dir);
+/* Load, unless it is being loaded; `local_samples_loaded` follows. */
+void local_weights_load(local_weights_t *weights);
+void local_weights_free_all(local_server_t *server);
+
+#endif
