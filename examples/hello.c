@@ -42,6 +42,7 @@ int main(void) {
   const int32_t *out = tnk_samples_tokens(tnk_promise_samples(sample), 0, &n);
   for (putchar('h'), i = 0; i < n; i++)
     putchar(out[i]);
+  putchar('\n');
   tnk_promise_unref(made), tnk_promise_unref(saved), tnk_promise_unref(sample);
   tnk_service_close(service, NULL, NULL);
   return uv_run(uv_default_loop(), UV_RUN_DEFAULT);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/sampler.h"
 
 /*
  * A future is PENDING until its owner settles it, HIDDEN while the latency of

@@ -59,8 +59,6 @@ void local_get_sampler(local_call_t *call);
 
 void local_sample_start(local_sample_t *sample);
 void local_sample_free(local_sample_t *sample);
-/* The weights that samples wait for are there, or are not. */
-void local_samples_loaded(local_weights_t *weights);
 void local_samples_free(local_server_t *server);
 
 /* ---- asample.c: reading ------------------------------------------------- */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/sampler.h"
 
 /* An entry is empty, loading (its job is active) or loaded. */
 

@@ -30,6 +30,8 @@ void local_weights_put(local_server_t *server, const char *dir,
 void local_weights_forget(local_server_t *server, const char *dir);
 /* Load, unless it is being loaded; `local_samples_loaded` follows. */
 void local_weights_load(local_weights_t *weights);
+/* In sample.c: what samples wait for is there, or is not. */
+void local_samples_loaded(local_weights_t *weights);
 void local_weights_free_all(local_server_t *server);
 
 #endif

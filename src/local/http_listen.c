@@ -1,5 +1,3 @@
-#include "local/http.h"
-
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,3 @@
-#include "local/server.h"
-
 #include <stdio.h>
 #include <string.h>
 
