@@ -12,6 +12,7 @@ enum { SAN_DNS = 0x82, SAN_ADDRESS = 0x87 };
 
 int tnk__peer_init(tnk__peer_t *peer, const char *host) {
   size_t len = strlen(host);
+  size_t i;
 
   memset(peer, 0, sizeof(*peer));
   /* A name that ends in a dot is the same name, but no certificate has it. */
@@ -19,7 +20,11 @@ int tnk__peer_init(tnk__peer_t *peer, const char *host) {
     len--;
   if (len == 0 || len > TNK__DNS_MAX_HOST)
     return TNK_EDNS;
-  memcpy(peer->host, host, len);
+  /* In one spelling: mbedTLS 3.6 refuses the session of another. */
+  for (i = 0; i < len; i++)
+    peer->host[i] = host[i] >= 'A' && host[i] <= 'Z'
+                        ? (char)(host[i] - 'A' + 'a')
+                        : host[i];
   peer->is_address = tnk__address_parse(&peer->address, peer->host);
   return TNK_OK;
 }

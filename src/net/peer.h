@@ -11,7 +11,7 @@
  * of text.
  */
 typedef struct {
-  char host[TNK__DNS_MAX_HOST + 1]; /* without a final dot */
+  char host[TNK__DNS_MAX_HOST + 1]; /* small letters, no final dot */
   int is_address;
   tnk__address_t address;
   size_t n_checked; /* certificates; 0 after a resumed handshake */

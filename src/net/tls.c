@@ -1,6 +1,7 @@
 #include "net/tls.h"
 
 #include <mbedtls/error.h>
+#include <mbedtls/version.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -159,11 +160,12 @@ static int bio_recv(void *user, unsigned char *data, size_t n) {
   return (int)n;
 }
 
+/* Always takes all: mbedTLS 3.6 does not read while it could not write. What
+ * bounds `filling` is push(), and its ceiling, which only a peer that makes us
+ * answer again and again without reading can reach. */
 static int bio_send(void *user, const unsigned char *data, size_t n) {
   tls_t *tls = user;
 
-  if (tls->filling.len >= AHEAD_SIZE)
-    return MBEDTLS_ERR_SSL_WANT_WRITE;
   if (tnk__buf_append(&tls->filling, data, n) != TNK_OK)
     return MBEDTLS_ERR_SSL_ALLOC_FAILED;
   return (int)n;
@@ -195,17 +197,18 @@ static void flush(tls_t *tls) {
 
 /* Encrypt as much of the owner's write as may go ahead of TCP. */
 static void push(tls_t *tls) {
-  while (tls->state == OPEN && tls->write_error == 0 &&
-         tls->at < tls->n_plain) {
+  while (tls->state == OPEN && tls->write_error == 0 && tls->broken == 0 &&
+         tls->at < tls->n_plain && tls->filling.len < AHEAD_SIZE) {
     uv_buf_t *buf = &tls->plain[tls->at];
     int n;
     if (buf->len == 0) {
       tls->at++;
       continue;
     }
-    /* After WANT_WRITE mbedTLS wants to see the same arguments again. */
     n = mbedtls_ssl_write(&tls->ssl, (const uint8_t *)buf->base, buf->len);
-    if (n == MBEDTLS_ERR_SSL_WANT_WRITE || n == MBEDTLS_ERR_SSL_WANT_READ)
+    /* It has to read first: read_records() calls again, with the same
+     * arguments, as mbedTLS wants them. */
+    if (n == MBEDTLS_ERR_SSL_WANT_READ)
       break;
     if (n < 0) {
       tls->broken = n;
@@ -225,14 +228,26 @@ static void set_tcp_pause(tls_t *tls) {
   tnk__stream_pause(tls->tcp, !ready || tls->paused || tls->rest.len > 0);
 }
 
+/* TLS 1.3 gives its tickets after the handshake, if at all. */
+static int has_session(const tls_t *tls) {
+#if defined(MBEDTLS_SSL_PROTO_TLS1_3) && MBEDTLS_VERSION_MAJOR >= 3
+  return mbedtls_ssl_get_version_number(&tls->ssl) !=
+         MBEDTLS_SSL_VERSION_TLS1_3;
+#else
+  (void)tls;
+  return 1;
+#endif
+}
+
 static void opened(tls_t *tls) {
   tnk__net_counters_t *counters = &tls->net->counters;
   int resumed = tls->peer.n_checked == 0;
 
   counters->n_handshakes++;
   counters->n_resumed += (uint64_t)resumed;
-  tnk__sessions_keep(tls->net->sessions, tls->peer.host, tls->port, &tls->ssl,
-                     resumed);
+  if (has_session(tls))
+    tnk__sessions_keep(tls->net->sessions, tls->peer.host, tls->port, &tls->ssl,
+                       resumed);
   tnk__timer_stop(&tls->deadline);
   tls->state = OPEN;
   tls->base.events->on_open(&tls->base);
@@ -248,8 +263,7 @@ static void shake_hands(tls_t *tls) {
   flush(tls);
   if (err == 0)
     opened(tls);
-  else if (err != MBEDTLS_ERR_SSL_WANT_READ &&
-           err != MBEDTLS_ERR_SSL_WANT_WRITE)
+  else if (err != MBEDTLS_ERR_SSL_WANT_READ)
     end_tls(tls, err);
 }
 
@@ -260,8 +274,6 @@ static int after_read(tls_t *tls, int n) {
   case 0: /* a record without bytes */
   case MBEDTLS_ERR_SSL_WANT_READ:
     return tls->in_len > 0;
-  case MBEDTLS_ERR_SSL_WANT_WRITE:
-    return 0;
 #if defined(MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET)
   case MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET:
     tnk__sessions_keep(tls->net->sessions, tls->peer.host, tls->port, &tls->ssl,
@@ -416,13 +428,6 @@ static void on_tcp_written(tnk__stream_t *tcp, int cause) {
   tls->tcp_writing = 0;
   if (cause != 0) {
     write_failed(tls, cause);
-    return;
-  }
-  if (tls->state == HANDSHAKE) {
-    /* It may have waited for room. */
-    if (tls->filling.len >= AHEAD_SIZE)
-      tnk__defer(tls->net->loop, &tls->resume);
-    flush(tls);
     return;
   }
   push(tls);

@@ -89,6 +89,10 @@ static const uint16_t groups[] = {
 static void set_version(mbedtls_ssl_config *config) {
   mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
   mbedtls_ssl_conf_groups(config, groups);
+#if defined(MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED)
+  mbedtls_ssl_conf_tls13_enable_signal_new_session_tickets(
+      config, MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED);
+#endif
 }
 #else
 static const mbedtls_ecp_group_id groups[] = {
