@@ -1,6 +1,5 @@
 #include "net/tls.h"
 
-#include <mbedtls/error.h>
 #include <mbedtls/version.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "net/peer.h"
 #include "net/sessions.h"
 #include "net/tcp.h"
+#include "net/tls_error.h"
 #include "net/trust.h"
 #include "tnk/error.h"
 
@@ -103,25 +103,8 @@ static void end(tls_t *tls, int code, int cause, const char *text) {
 /* End because of what mbedTLS says. */
 static void end_tls(tls_t *tls, int cause) {
   char text[TNK__MAX_ERROR_TEXT];
-  char why[128];
-  uint32_t late = mbedtls_ssl_get_verify_result(&tls->ssl);
-  int code = tnk__tls_code(cause, TNK_ETLS);
+  int code = tnk__tls_explain(&tls->peer, &tls->ssl, cause, text, sizeof(text));
 
-  /* Some faults are only found after the chain was checked. */
-  if (late != UINT32_MAX)
-    tls->peer.flags |= late;
-  if (code != TNK_ENOMEM && tls->peer.flags != 0) {
-    tnk__peer_explain(&tls->peer, text, sizeof(text));
-    code = TNK_ECERT;
-  } else if (cause == MBEDTLS_ERR_SSL_INVALID_RECORD &&
-             tls->state == HANDSHAKE) {
-    snprintf(text, sizeof(text), "%s port %u does not speak TLS",
-             tls->peer.host, (unsigned)tls->port);
-  } else {
-    mbedtls_strerror(cause, why, sizeof(why));
-    snprintf(text, sizeof(text), "TLS with %s port %u: %s", tls->peer.host,
-             (unsigned)tls->port, why);
-  }
   if (tls->state == HANDSHAKE)
     tnk__sessions_forget(tls->net->sessions, tls->peer.host, tls->port);
   end(tls, code, cause, text);

@@ -1,6 +1,5 @@
 #include "net/trust.h"
 
-#include <mbedtls/pem.h>
 #include <mbedtls/version.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "net/tls_error.h"
 #include "tnk/error.h"
 
 /*
@@ -41,27 +41,6 @@ static const char *system_file(void) {
 
 const char *tnk__trust_file(const tnk__trust_t *trust) {
   return trust->ca_file != NULL ? trust->ca_file : system_file();
-}
-
-/* A high-level code and a low-level one may be added up in one number. */
-static int is_out_of_memory(int cause) {
-  switch (cause) {
-  case MBEDTLS_ERR_SSL_ALLOC_FAILED:
-  case MBEDTLS_ERR_X509_ALLOC_FAILED:
-  case MBEDTLS_ERR_PK_ALLOC_FAILED:
-  case MBEDTLS_ERR_PEM_ALLOC_FAILED:
-  case MBEDTLS_ERR_ECP_ALLOC_FAILED:
-  case MBEDTLS_ERR_MD_ALLOC_FAILED:
-  case MBEDTLS_ERR_CIPHER_ALLOC_FAILED:
-    return 1;
-  default:
-    return -(-cause & 0x7f) == MBEDTLS_ERR_MPI_ALLOC_FAILED ||
-           -(-cause & 0x7f) == MBEDTLS_ERR_ASN1_ALLOC_FAILED;
-  }
-}
-
-int tnk__tls_code(int cause, int otherwise) {
-  return is_out_of_memory(cause) ? TNK_ENOMEM : otherwise;
 }
 
 static void init_parts(tnk__trust_t *trust) {
@@ -204,12 +183,14 @@ void tnk__trust_wait(tnk__trust_t *trust, tnk__trust_waiter_t *waiter,
   if (trust->state == TNK__TRUST_LOADING)
     return;
   if (trust->state == TNK__TRUST_NONE) {
-    trust->cause = tnk__work_start(trust->loop, &trust->work, on_run, on_done);
-    if (trust->cause == 0) {
+    int err = tnk__work_start(trust->loop, &trust->work, on_run, on_done);
+    /* From here on `err` and `cause` are the pool's. */
+    if (err == 0) {
       trust->state = TNK__TRUST_LOADING;
       return;
     }
     trust->err = TNK_ENOMEM;
+    trust->cause = err;
   }
   tnk__defer(trust->loop, &trust->answer);
 }

@@ -56,7 +56,4 @@ void tnk__trust_forget(tnk__trust_waiter_t *waiter);
 /* The file that is read, for messages. */
 const char *tnk__trust_file(const tnk__trust_t *trust);
 
-/* mbedTLS's code as one of ours; `otherwise` when it is nothing special. */
-int tnk__tls_code(int cause, int otherwise);
-
 #endif

@@ -7,7 +7,13 @@
 
 enum { READ_SIZE = 65536 };
 
+static int depth;
+
 static void flush(test_conn_t *conn);
+
+int test_server_depth(void) {
+  return depth;
+}
 
 static test_conn_t *conn_of(void *handle) {
   return ((uv_handle_t *)handle)->data;
@@ -254,6 +260,7 @@ static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   test_conn_t *conn = conn_of(stream);
 
+  depth++;
   if (n < 0) {
     conn->server->n_resets += n == UV_ECONNRESET;
     peer_ended(conn);
@@ -264,6 +271,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
     conn->in_len = (size_t)n;
     run_tls(conn);
   }
+  depth--;
 }
 
 void test_conn_pause(test_conn_t *conn, int paused) {
@@ -277,8 +285,10 @@ void test_conn_pause(test_conn_t *conn, int paused) {
 
 static void on_connection(uv_stream_t *listener, int status) {
   test_server_t *server = listener->data;
-  test_conn_t *conn = calloc(1, sizeof(*conn));
+  test_conn_t *conn;
 
+  depth++;
+  conn = calloc(1, sizeof(*conn));
   CHECK_INT(status, 0);
   CHECK(conn != NULL);
   conn->server = server;
@@ -302,6 +312,7 @@ static void on_connection(uv_stream_t *listener, int status) {
   test_conn_pause(conn, server->options.deaf);
   if (server->options.identity == NULL)
     opened(conn);
+  depth--;
 }
 
 void test_server_open(test_server_t *server, uv_loop_t *loop,

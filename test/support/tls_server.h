@@ -83,6 +83,9 @@ void test_conn_reset(test_conn_t *conn);
 /* Stop or go on reading. */
 void test_conn_pause(test_conn_t *conn, int paused);
 
+/* Not 0 while a server computes, for tests that tell it from the client. */
+int test_server_depth(void);
+
 /* Run single turns of the loop until it is true. The case's time limit ends a
  * wait that is in vain. */
 #define TEST_RUN_UNTIL(loop, cond)                                             \
