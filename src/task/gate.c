@@ -27,20 +27,45 @@ static void arm(tnk__gate_t *gate) {
                      tnk__limiter_wait_ms(gate->limiter, now), on_due);
 }
 
+static void on_calm(tnk__timer_t *timer);
+
+/* Limit the slots while a back-off is recent. */
+static void limit_slots(tnk__gate_t *gate) {
+  uint64_t now = tnk__loop_now_ms(gate->loop);
+  uint64_t end = tnk__limiter_recent_until_ms(gate->limiter, now);
+
+  tnk__semaphore_set_limit(gate->slots,
+                           end != 0 ? gate->few : TNK__SEMAPHORE_UNLIMITED);
+  if (end != 0)
+    tnk__timer_start_background(gate->loop, &gate->calm, end - now, on_calm);
+}
+
+static void on_calm(tnk__timer_t *timer) {
+  limit_slots(tnk__container_of(timer, tnk__gate_t, calm));
+}
+
 static void on_changed(tnk__limiter_watcher_t *watcher) {
-  arm(tnk__container_of(watcher, tnk__gate_t, watcher));
+  tnk__gate_t *gate = tnk__container_of(watcher, tnk__gate_t, watcher);
+
+  arm(gate);
+  limit_slots(gate);
 }
 
 void tnk__gate_open(tnk__gate_t *gate, tnk__loop_t *loop,
-                    tnk__limiter_t *limiter) {
+                    tnk__limiter_t *limiter, tnk__semaphore_t *slots,
+                    size_t few) {
   gate->loop = loop;
   gate->limiter = limiter;
+  gate->slots = slots;
+  gate->few = few;
   tnk__list_init(&gate->waiting);
   tnk__limiter_watch(limiter, &gate->watcher, on_changed);
+  limit_slots(gate);
 }
 
 void tnk__gate_close(tnk__gate_t *gate) {
   tnk__timer_stop(&gate->timer);
+  tnk__timer_stop(&gate->calm);
   tnk__limiter_unwatch(&gate->watcher);
 }
 
@@ -51,7 +76,9 @@ void tnk__gate_waiter_init(tnk__gate_waiter_t *waiter,
 }
 
 int tnk__gate_pass(tnk__gate_t *gate, tnk__gate_waiter_t *waiter) {
-  if (tnk__limiter_wait_ms(gate->limiter, tnk__loop_now_ms(gate->loop)) == 0)
+  /* Those who wait go first, even when the timer is only about to fire. */
+  if (tnk__list_empty(&gate->waiting) &&
+      tnk__limiter_wait_ms(gate->limiter, tnk__loop_now_ms(gate->loop)) == 0)
     return 1;
   tnk__list_append(&gate->waiting, &waiter->link);
   if (!tnk__timer_is_active(&gate->timer))

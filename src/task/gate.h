@@ -2,12 +2,17 @@
 #define TNK_TASK_GATE_H
 
 #include "flow/limiter.h"
+#include "flow/semaphore.h"
 #include "loop/loop.h"
 
 /*
  * Where samples wait for the end of a back-off: one queue and one timer for
  * all of a service. The timer follows the limiter, which may move the deadline
  * either way meanwhile.
+ *
+ * It also keeps the limit of `slots`: `few` during a back-off and for a while
+ * after it, none otherwise. Everybody takes one of them at all times, so that
+ * those who came before the limit was lifted are not overtaken.
  */
 typedef struct {
   tnk__loop_t *loop;
@@ -15,6 +20,9 @@ typedef struct {
   tnk__limiter_watcher_t watcher;
   tnk__timer_t timer;
   tnk__list_t waiting; /* in order of arrival */
+  tnk__semaphore_t *slots;
+  size_t few;
+  tnk__timer_t calm; /* when the limit of slots is lifted */
 } tnk__gate_t;
 
 /* Embedded in what waits. `opened` may only schedule. */
@@ -24,7 +32,8 @@ typedef struct tnk__gate_waiter {
 } tnk__gate_waiter_t;
 
 void tnk__gate_open(tnk__gate_t *gate, tnk__loop_t *loop,
-                    tnk__limiter_t *limiter);
+                    tnk__limiter_t *limiter, tnk__semaphore_t *slots,
+                    size_t few);
 void tnk__gate_close(tnk__gate_t *gate);
 void tnk__gate_waiter_init(tnk__gate_waiter_t *waiter,
                            void (*opened)(tnk__gate_waiter_t *self));

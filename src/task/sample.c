@@ -316,8 +316,24 @@ static uint64_t cost(tnk__payer_t *payer) {
   return sample->n_bytes * (is_throttled(sample) ? THROTTLED_COST : 1);
 }
 
-/* Take what is still missing, one after the other; the last look at the
- * limiter is right before the bytes go out. */
+/* It came in while there were more second slots: get in line with the rest,
+ * whose price has gone up too. 1 when it may stay. */
+static int still_fits(tnk__sample_t *sample) {
+  tnk__session_t *session = session_of(sample);
+
+  if (session->sample_throttle.n_held <= session->sample_throttle.limit)
+    return 1;
+  tnk__budget_release(&session->sample_bytes, &sample->payer);
+  sample->has_paid = 0;
+  tnk__semaphore_release(&session->sample_throttle);
+  sample->has_throttle =
+      tnk__semaphore_acquire(&session->sample_throttle, &sample->throttle);
+  return 0;
+}
+
+/* Take what is still missing, one after the other. Who waits for the end of a
+ * back-off holds none of the few second slots; the last look at the limiter is
+ * right before the bytes go out. */
 static void go_on(tnk__sample_t *sample) {
   tnk__session_t *session = session_of(sample);
 
@@ -331,18 +347,20 @@ static void go_on(tnk__sample_t *sample) {
         tnk__semaphore_acquire(&session->sample_slots, &sample->slot);
   if (!sample->has_slot)
     return;
-  if (!sample->has_throttle && is_throttled(sample)) {
+  if (!sample->has_throttle) {
+    if (!tnk__gate_pass(&session->gate, &sample->gate))
+      return;
     sample->has_throttle =
         tnk__semaphore_acquire(&session->sample_throttle, &sample->throttle);
-    if (!sample->has_throttle)
-      return;
   }
+  if (!sample->has_throttle)
+    return;
   if (!sample->has_paid)
     sample->has_paid =
         tnk__budget_acquire(&session->sample_bytes, &sample->payer);
   if (!sample->has_paid)
     return;
-  if (tnk__gate_pass(&session->gate, &sample->gate))
+  if (still_fits(sample) && tnk__gate_pass(&session->gate, &sample->gate))
     submit(sample);
 }
 

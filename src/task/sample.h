@@ -8,12 +8,13 @@
 
 /*
  * One sample. It waits, in this order, for its turn among those under way, for
- * a slot, for a second slot if a back-off is recent, for bytes of the dispatch
- * budget, and for the end of a back-off; takes its sequence number and is
- * submitted; then its future is polled. A 429 gives everything back and starts
- * from the top, first in line and with the same number. A result that is lost,
- * and failures that may pass, start from the top with a new number, after a
- * delay and a limited number of times.
+ * a slot, for the end of a back-off, for a second slot, of which there are few
+ * while a back-off is recent, for bytes of the dispatch budget, and again for
+ * the end of a back-off; takes its sequence number and is submitted; then its
+ * future is polled. A 429 gives everything back and starts from the top, first
+ * in line and with the same number. A result that is lost, and failures that
+ * may pass, start from the top with a new number, after a delay and a limited
+ * number of times.
  */
 typedef struct tnk__sample {
   tnk__member_t member; /* in sampling->samples */

@@ -362,12 +362,13 @@ int tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
   tnk__semaphore_init(&session->sample_running,
                       (size_t)session->flags.sample_concurrency);
   tnk__semaphore_init(&session->sample_slots, SAMPLE_SLOTS);
-  tnk__semaphore_init(&session->sample_throttle, SAMPLE_THROTTLED_SLOTS);
+  tnk__semaphore_init(&session->sample_throttle, TNK__SEMAPHORE_UNLIMITED);
   tnk__billing_init(&session->endpoint.billing,
                     session->flags.billing_pause_s * 1000);
   tnk__tenant_join(&session->limiter, config, tnk__loop_now_ms(loop),
                    tnk__loop_random(loop), tnk__loop_random(loop));
-  tnk__gate_open(&session->gate, loop, &session->limiter);
+  tnk__gate_open(&session->gate, loop, &session->limiter,
+                 &session->sample_throttle, SAMPLE_THROTTLED_SLOTS);
   return TNK_OK;
 }
 

@@ -72,7 +72,7 @@ typedef struct tnk__session {
   tnk__gate_t gate;     /* samples that wait for the end of a back-off */
   tnk__semaphore_t sample_running;  /* from the first attempt to the result */
   tnk__semaphore_t sample_slots;    /* while being submitted */
-  tnk__semaphore_t sample_throttle; /* likewise, soon after a back-off */
+  tnk__semaphore_t sample_throttle; /* likewise; the gate sets the limit */
 } tnk__session_t;
 
 int tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,

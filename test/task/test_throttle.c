@@ -1,0 +1,209 @@
+#include "task/script.h"
+
+/*
+ * What a 429 does to all samples of a tenant. Submissions are held by the
+ * server until the test answers them; time stands still until it is advanced.
+ */
+enum { MAX_SAMPLES = 128 };
+
+static outcome_t outcomes[MAX_SAMPLES];
+
+static void hold_samples(script_t *script) {
+  mock_on(script->mock, "POST", "/api/v1/asample", mock_hold, NULL);
+}
+
+static size_t n_submitted(const script_t *script) {
+  return mock_count(script->mock, "POST", "/api/v1/asample");
+}
+
+static void start_samples(script_t *script, int n) {
+  for (int i = 0; i < n; i++)
+    outcome_of(&outcomes[i], script_sample(script));
+  mock_turns(script->mock, 40);
+}
+
+/* Answer the i-th submission, by number in order of their coming. */
+static void refuse(script_t *script, size_t i, const char *headers) {
+  mock_reply(mock_find(script->mock, "POST", "/api/v1/asample", i), 429,
+             headers, "{}", 2);
+}
+
+static void accept_rest(script_t *script) {
+  mock_on(script->mock, "POST", "/api/v1/asample", script_accept, script);
+  mock_release(script->mock, 200, "{\"request_id\":\"asample:0:1\"}");
+}
+
+static void finish(script_t *script, int n) {
+  accept_rest(script);
+  for (int i = 0; i < n; i++) {
+    while (outcomes[i].n_done == 0)
+      script_advance(script, 1000);
+    CHECK_INT(outcomes[i].status, TNK_OK);
+    outcome_drop(&outcomes[i]);
+  }
+  script_close(script);
+}
+
+static void open_sampling(script_t *script) {
+  script_open(script);
+  script_sampler(script);
+  hold_samples(script);
+}
+
+static long long seq_of(const script_t *script, size_t i) {
+  return script_number(mock_find(script->mock, "POST", "/api/v1/asample", i),
+                       "seq_id");
+}
+
+TEST(S3_12_nothing_is_sent_before_the_deadline) {
+  script_t script;
+
+  open_sampling(&script);
+  start_samples(&script, 1);
+  CHECK_INT(n_submitted(&script), 1);
+  refuse(&script, 0, "Retry-After: 3\r\n");
+  mock_turns(script.mock, 40);
+  for (int i = 1; i < 5; i++)
+    outcome_of(&outcomes[i], script_sample(&script));
+  script_advance(&script, 2999);
+  CHECK_INT(n_submitted(&script), 1);
+  script_advance(&script, 1);
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_submitted(&script), 6);
+  /* The one that was turned away is first in line, under its old number. */
+  CHECK_INT(seq_of(&script, 0), 0);
+  CHECK_INT(seq_of(&script, 1), 0);
+  finish(&script, 5);
+}
+
+TEST(S3_15_without_a_wish_the_pause_is_a_second) {
+  script_t script;
+
+  open_sampling(&script);
+  start_samples(&script, 1);
+  refuse(&script, 0, NULL);
+  mock_turns(script.mock, 40);
+  script_advance(&script, 999);
+  CHECK_INT(n_submitted(&script), 1);
+  script_advance(&script, 1);
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_submitted(&script), 2);
+  finish(&script, 1);
+}
+
+TEST(S4_3b_a_success_does_not_end_a_back_off) {
+  script_t script;
+
+  open_sampling(&script);
+  start_samples(&script, 2);
+  CHECK_INT(n_submitted(&script), 2);
+  refuse(&script, 0, "Retry-After: 5\r\n");
+  mock_turns(script.mock, 40);
+  script_advance(&script, 1000);
+  mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 1), 200,
+                  "{\"request_id\":\"asample:1:1\"}");
+  outcome_wait(&script, &outcomes[1]);
+  script_advance(&script, 3999);
+  CHECK_INT(n_submitted(&script), 2);
+  script_advance(&script, 1);
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_submitted(&script), 3);
+  finish(&script, 2);
+}
+
+TEST(S4_3_a_later_429_extends_the_wait) {
+  script_t script;
+
+  open_sampling(&script);
+  start_samples(&script, 2);
+  refuse(&script, 0, "Retry-After: 1\r\n");
+  mock_turns(script.mock, 40);
+  script_advance(&script, 500);
+  refuse(&script, 1, "Retry-After: 5\r\n");
+  mock_turns(script.mock, 40);
+  script_advance(&script, 4999);
+  CHECK_INT(n_submitted(&script), 2);
+  script_advance(&script, 1);
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_submitted(&script), 4);
+  finish(&script, 2);
+}
+
+TEST(S4_4_few_at_a_time_after_a_back_off) {
+  script_t script;
+
+  open_sampling(&script);
+  start_samples(&script, 60);
+  CHECK_INT(n_submitted(&script), 60);
+  for (size_t i = 0; i < 60; i++)
+    refuse(&script, i, "Retry-After: 2\r\n");
+  mock_turns(script.mock, 60);
+  script_advance(&script, 2000);
+  mock_turns(script.mock, 60);
+  CHECK_INT(n_submitted(&script), 70);
+  for (size_t i = 0; i < 10; i++) /* in order of their first arrival */
+    CHECK_INT(seq_of(&script, 60 + i), (long long)i);
+  /* One is accepted, one more goes out. */
+  mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 60), 200,
+                  "{\"request_id\":\"asample:0:1\"}");
+  outcome_wait(&script, &outcomes[0]);
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_submitted(&script), 71);
+  /* 10 s after the deadline all of the rest go, and nobody overtakes. */
+  script_advance(&script, 9999);
+  CHECK_INT(n_submitted(&script), 71);
+  script_advance(&script, 1);
+  mock_turns(script.mock, 60);
+  CHECK_INT(n_submitted(&script), 120);
+  for (size_t i = 0; i < 60; i++)
+    CHECK_INT(seq_of(&script, 60 + i), (long long)i);
+  finish(&script, 60);
+}
+
+TEST(S4_4_new_samples_do_not_overtake_the_limited) {
+  script_t script;
+
+  open_sampling(&script);
+  start_samples(&script, 20);
+  for (size_t i = 0; i < 20; i++)
+    refuse(&script, i, "Retry-After: 2\r\n");
+  mock_turns(script.mock, 60);
+  script_advance(&script, 2000);
+  mock_turns(script.mock, 60);
+  CHECK_INT(n_submitted(&script), 30);
+  script_advance(&script, 9000);
+  for (int i = 20; i < 25; i++)
+    outcome_of(&outcomes[i], script_sample(&script));
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_submitted(&script), 30);
+  script_advance(&script, 1000);
+  mock_turns(script.mock, 60);
+  CHECK_INT(n_submitted(&script), 45);
+  for (size_t i = 0; i < 25; i++)
+    CHECK_INT(seq_of(&script, 20 + i), (long long)i);
+  finish(&script, 25);
+}
+
+TEST(S4_4_those_who_wait_for_bytes_are_limited_too) {
+  script_t script;
+  tnk__semaphore_t *few;
+
+  script_open(&script);
+  mock_json(script.mock, "POST", "/api/v1/client/config", 200,
+            "{\"sample_dispatch_bytes_semaphore_size\":1}");
+  script_sampler(&script);
+  hold_samples(&script);
+  few = &script.service->session.sample_throttle;
+  start_samples(&script, 30);
+  CHECK_INT(n_submitted(&script), 1);
+  CHECK_INT(few->n_held, 30);
+  refuse(&script, 0, "Retry-After: 2\r\n");
+  mock_turns(script.mock, 60);
+  CHECK_INT(few->n_held, 10);
+  CHECK_INT(n_submitted(&script), 1);
+  script_advance(&script, 2000);
+  mock_turns(script.mock, 60);
+  CHECK_INT(n_submitted(&script), 2);
+  CHECK_INT(few->n_held, 10);
+  finish(&script, 30);
+}
