@@ -61,8 +61,10 @@ static void on_wake(uv_async_t *wake) {
   stopping = runtime->stopping;
   uv_mutex_unlock(&runtime->lock);
   run_posts(runtime, &posts);
-  if (stopping)
-    uv_close((uv_handle_t *)wake, NULL);
+  if (!stopping)
+    return;
+  uv_close((uv_handle_t *)wake, NULL);
+  uv_stop(&runtime->loop);
 }
 
 static void close_handle(uv_handle_t *handle, void *user) {
@@ -75,12 +77,12 @@ static void thread_main(void *arg) {
   tnk_runtime_t *runtime = arg;
   uv_loop_t *loop = &runtime->loop;
 
-  /* A posted function may call uv_stop(); only ours ends the thread. */
+  /* A posted function may call uv_stop() too; only ours ends this. */
   while (!uv_is_closing((uv_handle_t *)&runtime->wake))
     uv_run(loop, UV_RUN_DEFAULT);
-  /* Again and again, since callbacks may use the time to open another one. */
+  /* After every turn, since callbacks may use the time to open another one. */
   while (tnk__services_close_on(loop) > 0 || uv_loop_alive(loop))
-    uv_run(loop, UV_RUN_DEFAULT);
+    uv_run(loop, UV_RUN_ONCE);
   if (uv_loop_close(loop) == 0)
     return;
   /* Handles of the caller that do not keep a loop alive. */

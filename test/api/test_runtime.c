@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "loop/promise.h"
 #include "support/test.h"
-#include "tnk/error.h"
+#include "tnk/service.h"
 
 /* What posted functions saw; read by the test after the runtime has stopped,
  * or behind a semaphore. */
@@ -18,6 +18,7 @@ typedef struct {
   int n_run;
   int result;
   int n_closed;
+  uv_loop_t *loop;
   uv_timer_t timer;
   uv_idle_t idle;
 } probe_t;
@@ -311,6 +312,64 @@ TEST(a_posted_function_may_not_wait) {
   probe_stop(&probe);
   CHECK_INT(probe.result, TNK_EREENTRANT);
   CHECK_INT(probe.n_closed, 1);
+}
+
+static void on_health(tnk_promise_t *promise, int status, void *user) {
+  probe_t *probe = user;
+
+  (void)promise;
+  probe->result = status;
+}
+
+/* Nobody listens on port 1, so the call is repeated for as long as it may. */
+static void open_and_ask(uv_loop_t *loop, tnk_promise_cb cb, probe_t *probe) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  tnk_service_t *service;
+
+  options.base_url = "http://127.0.0.1:1";
+  options.api_key = "tml-key";
+  options.allocator = test_allocator();
+  CHECK_INT(tnk_service_open(&service, loop, &options, NULL, 0), TNK_OK);
+  tnk_then(tnk_service_health(service), cb, probe);
+}
+
+static void leave_service(uv_loop_t *loop, void *user) {
+  open_and_ask(loop, on_health, user);
+}
+
+/* With the time that a rejection gives it, the program opens another one. */
+static void on_first_health(tnk_promise_t *promise, int status, void *user) {
+  probe_t *probe = user;
+
+  (void)promise;
+  CHECK_INT(status, TNK_ECLOSED);
+  leave_service(probe->loop, probe);
+}
+
+static void leave_two_services(uv_loop_t *loop, void *user) {
+  probe_t *probe = user;
+
+  probe->loop = loop;
+  open_and_ask(loop, on_first_health, probe);
+}
+
+TEST(stop_closes_the_services_that_were_left_open) {
+  probe_t probe;
+
+  probe_start(&probe);
+  CHECK_INT(tnk_runtime_post(probe.runtime, leave_service, &probe), TNK_OK);
+  probe_stop(&probe);
+  CHECK_INT(probe.result, TNK_ECLOSED);
+}
+
+TEST(stop_closes_a_service_that_was_opened_while_it_closed_another) {
+  probe_t probe;
+
+  probe_start(&probe);
+  CHECK_INT(tnk_runtime_post(probe.runtime, leave_two_services, &probe),
+            TNK_OK);
+  probe_stop(&probe);
+  CHECK_INT(probe.result, TNK_ECLOSED);
 }
 
 TEST(nothing_is_asked_of_no_runtime) {

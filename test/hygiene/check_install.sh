@@ -15,21 +15,21 @@ export PKG_CONFIG_PATH="${pc%/tnk.pc}${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 
 cat >"$stage/program.c" <<'END'
 #include <stdio.h>
-#include <string.h>
 #include <tnk/tnk.h>
+#include <uv.h>
 
 int main(void) {
-  tnk_runtime_t *runtime;
-
-  if (tnk_runtime_start(&runtime) != TNK_OK || tnk_runtime_stop(runtime) != TNK_OK)
+  tnk_service_t *service;
+  if (tnk_service_open(&service, uv_default_loop(), NULL, NULL, 0) != TNK_OK)
     return 1;
-  printf("%s\n", tnk_version());
-  return strcmp(tnk_version(), TNK_VERSION_STRING) != 0;
+  printf("version %s\n", tnk_version());
+  tnk_service_close(service, NULL, NULL);
+  return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }
 END
 
 ask() {
-  pkg-config "--define-variable=prefix=$stage$prefix" "$@" tnk
+  pkg-config "--define-variable=prefix=$stage$prefix" "$@"
 }
 if [ "$kind" = static ]; then
   set -- --static
@@ -37,9 +37,10 @@ else
   set --
 fi
 # shellcheck disable=SC2046
-${CC:-cc} -std=c11 -Wall -Wextra -Werror "$stage/program.c" -o "$stage/program" \
-  $(ask "$@" --cflags --libs)
-LD_LIBRARY_PATH=$(ask --variable=libdir) "$stage/program"
+${CC:-cc} -std=gnu11 -Wall -Wextra -Werror "$stage/program.c" -o "$stage/program" \
+  $(ask "$@" --cflags --libs tnk libuv)
+export TINKER_API_KEY=tml-key TINKER_BASE_URL=http://127.0.0.1:1
+LD_LIBRARY_PATH=$(ask --variable=libdir tnk) "$stage/program"
 if [ "$kind" = static ] && ldd "$stage/program" | grep -q libtnk; then
   echo 'the static program still needs libtnk.so'
   exit 1
