@@ -1,0 +1,210 @@
+#ifndef TNK_TEST_LOCAL_E2E_H
+#define TNK_TEST_LOCAL_E2E_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/service.h"
+#include "local/server.h"
+#include "support/test.h"
+#include "tnk/tnk.h"
+
+/* The library and the local server on one loop, in real time. What arrives at
+ * the server is written down. */
+enum { E2E_MAX_SEEN = 60000 };
+
+typedef struct {
+  char call[32];
+  int64_t seq;
+  int status; /* of the answer; 0 while there is none */
+} e2e_seen_t;
+
+typedef struct {
+  uv_loop_t uv;
+  local_server_t *server;
+  tnk_service_t *service;
+  tnk_training_t *training;
+  e2e_seen_t *seen;
+  size_t n_seen;
+  uint64_t first_n; /* the server's number of seen[0] */
+  int n_closed;
+  /* Tests that inject a fault. */
+  void (*fault)(const local_seen_t *seen, local_fault_t *fault);
+} e2e_t;
+
+static inline void e2e_on_request(void *user, const local_seen_t *seen) {
+  e2e_t *e2e = user;
+  const char *slash = strrchr(seen->path, '/');
+  size_t i;
+
+  if (seen->status != 0) {
+    for (i = 0; i < e2e->n_seen; i++)
+      if (e2e->first_n + i == seen->n)
+        e2e->seen[i].status = seen->status;
+    return;
+  }
+  CHECK(e2e->n_seen < E2E_MAX_SEEN);
+  if (e2e->n_seen == 0)
+    e2e->first_n = seen->n;
+  i = e2e->n_seen++;
+  snprintf(e2e->seen[i].call, sizeof(e2e->seen[i].call), "%s",
+           slash != NULL ? slash + 1 : seen->path);
+  e2e->seen[i].seq = seen->seq_id;
+  e2e->seen[i].status = 0;
+}
+
+static inline void e2e_on_fault(void *user, const local_seen_t *seen,
+                                local_fault_t *fault) {
+  e2e_t *e2e = user;
+
+  if (e2e->fault != NULL)
+    e2e->fault(seen, fault);
+}
+
+static inline void e2e_closed(void *user) {
+  ((e2e_t *)user)->n_closed++;
+}
+
+static inline void e2e_start_server(e2e_t *e2e, local_options_t options) {
+  char why[256] = "";
+
+  options.on_request = e2e_on_request;
+  options.on_fault = e2e_on_fault;
+  options.user = e2e;
+  options.why = why;
+  options.n_why = sizeof(why);
+  e2e->n_seen = 0;
+  if (local_server_open(&e2e->server, &e2e->uv, &options) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", why);
+}
+
+static inline void e2e_stop_server(e2e_t *e2e) {
+  int n = e2e->n_closed;
+
+  local_server_close(e2e->server, e2e_closed, e2e);
+  while (e2e->n_closed == n)
+    uv_run(&e2e->uv, UV_RUN_ONCE);
+}
+
+static inline void e2e_start_client(e2e_t *e2e) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  char url[64];
+  char text[256];
+
+  snprintf(url, sizeof(url), "http://127.0.0.1:%d",
+           local_server_port(e2e->server));
+  options.base_url = url;
+  options.api_key = "tml-test";
+  options.allocator = test_allocator();
+  if (tnk_service_open(&e2e->service, &e2e->uv, &options, text, sizeof(text)) !=
+      TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", text);
+}
+
+static inline void e2e_stop_client(e2e_t *e2e) {
+  int n = e2e->n_closed;
+  tnk_stats_t stats;
+
+  tnk_service_stats(e2e->service, &stats);
+  CHECK_INT(stats.n_double_settles, 0);
+  tnk_service_close(e2e->service, e2e_closed, e2e);
+  while (e2e->n_closed == n)
+    uv_run(&e2e->uv, UV_RUN_ONCE);
+}
+
+static inline void e2e_open(e2e_t *e2e, local_options_t options) {
+  memset(e2e, 0, sizeof(*e2e));
+  e2e->seen = calloc(E2E_MAX_SEEN, sizeof(*e2e->seen));
+  CHECK(e2e->seen != NULL);
+  CHECK_INT(uv_loop_init(&e2e->uv), 0);
+  e2e_start_server(e2e, options);
+  e2e_start_client(e2e);
+}
+
+static inline void e2e_close(e2e_t *e2e) {
+  e2e_stop_client(e2e);
+  e2e_stop_server(e2e);
+  uv_run(&e2e->uv, UV_RUN_DEFAULT);
+  CHECK_INT(uv_loop_close(&e2e->uv), 0);
+  free(e2e->seen);
+}
+
+/* Wait; the promise must resolve, and is handed on. */
+static inline tnk_promise_t *e2e_ok(tnk_promise_t *promise) {
+  CHECK(promise != NULL);
+  if (tnk_wait(promise) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", tnk_promise_text(promise));
+  return promise;
+}
+
+static inline void e2e_done(tnk_promise_t *promise) {
+  tnk_promise_unref(e2e_ok(promise));
+}
+
+static inline tnk_training_t *e2e_train(e2e_t *e2e, uint32_t rank) {
+  tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
+  tnk_promise_t *promise;
+
+  options.base_model = "tnk/byte-lm";
+  options.rank = rank;
+  options.has_seed = 1;
+  options.seed = 7;
+  promise = e2e_ok(tnk_service_create_lora(e2e->service, &options));
+  e2e->training = tnk_promise_training(promise);
+  tnk_promise_unref(promise);
+  return e2e->training;
+}
+
+/* ---- Data: a run of one sentence ---- */
+
+enum { E2E_LENGTH = 24 };
+
+typedef struct {
+  int32_t tokens[E2E_LENGTH];
+  int64_t targets[E2E_LENGTH];
+  tnk_chunk_t chunk;
+  tnk_loss_input_t input;
+  tnk_datum_t datum;
+} e2e_example_t;
+
+static inline const tnk_datum_t *e2e_datum(e2e_example_t *ex, size_t start) {
+  static const char text[] =
+      "the quick brown fox jumps over the lazy dog and runs; ";
+
+  for (size_t i = 0; i < E2E_LENGTH; i++) {
+    ex->tokens[i] = text[(start + i) % (sizeof(text) - 1)];
+    ex->targets[i] = text[(start + i + 1) % (sizeof(text) - 1)];
+  }
+  ex->chunk = tnk_chunk_text(ex->tokens, E2E_LENGTH);
+  ex->input = (tnk_loss_input_t){"target_tokens",
+                                 tnk_tensor_i64(ex->targets, E2E_LENGTH)};
+  ex->datum = (tnk_datum_t){.input = {&ex->chunk, 1}};
+  ex->datum.loss_inputs = &ex->input;
+  ex->datum.n_loss_inputs = 1;
+  return &ex->datum;
+}
+
+/* One pass over the example that begins at `start`. */
+static inline tnk_promise_t *e2e_pass(e2e_t *e2e, size_t start) {
+  e2e_example_t ex;
+
+  return tnk_training_forward_backward(e2e->training, e2e_datum(&ex, start), 1,
+                                       NULL);
+}
+
+static inline tnk_promise_t *e2e_step(e2e_t *e2e) {
+  tnk_adam_t adam = TNK_ADAM_INIT;
+
+  adam.learning_rate = 0.01;
+  return tnk_training_optim_step(e2e->training, &adam);
+}
+
+static inline double e2e_loss(tnk_promise_t *promise) {
+  double loss = tnk_pass_loss(tnk_promise_pass(e2e_ok(promise)));
+
+  tnk_promise_unref(promise);
+  return loss;
+}
+
+#endif
