@@ -382,6 +382,7 @@ TEST_LIMIT(answer_before_the_body_is_out, 20) {
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(call.status, 413);
   CHECK_STR(call.body, "too much");
+  CHECK_INT(f.http.n_connections, 0);
   /* Half a request was left behind: nothing may follow it there. */
   mock_set_reading(f.mock, 1);
   mock_on_head(f.mock, NULL, NULL);

@@ -139,6 +139,42 @@ TEST(B15_stale_connection_without_leave_to_repeat) {
   fixture_close(&f);
 }
 
+/* When one kept connection is dead the others are likely to be, too. */
+TEST(B15_the_second_time_goes_over_a_new_connection) {
+  fixture_t f;
+  call_t calls[3];
+
+  fixture_open(&f);
+  for (int i = 0; i < 3; i++)
+    call_start(&f, &calls[i], TNK__LANE_POLL, "GET", "/hold");
+  mock_wait(f.mock, 3);
+  mock_release(f.mock, 200, "{}");
+  for (int i = 0; i < 3; i++)
+    call_wait(&f, &calls[i]);
+  CHECK_INT(f.http.n_connections, 3);
+  start_replayable(&f, &calls[0], "/ok", 1);
+  mock_close_idle(f.mock, 0);
+  call_wait(&f, &calls[0]);
+  CHECK_INT(calls[0].err, TNK_OK);
+  CHECK_INT(mock_n_connections(f.mock), 4);
+  fixture_close(&f);
+}
+
+/* A reset is noticed before a byte is out: nobody has seen the request. */
+TEST(B15_unsent_needs_no_leave_to_repeat) {
+  fixture_t f;
+  call_t call;
+
+  fixture_open(&f);
+  call_get(&f, "/ok");
+  start_replayable(&f, &call, "/ok", 0);
+  mock_close_idle(f.mock, 1);
+  call_wait(&f, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(mock_n_requests(f.mock), 2);
+  fixture_close(&f);
+}
+
 /* The server saw it, both times, and hung up: that is no stale connection the
  * second time. */
 TEST(B15_never_sent_a_third_time) {
@@ -281,6 +317,38 @@ TEST(timeout_of_connecting) {
   CHECK_INT(call.err, TNK_ETIMEDOUT);
   CHECK_INT(call.sent, 0);
   CHECK_INT(call.n_sent, 0);
+  mock_close(mute);
+  fixture_close(&f);
+}
+
+/* A connection on its way for an exchange that is gone takes no other one with
+ * it when it fails. */
+TEST(timeout_of_a_connection_too_many) {
+  const tnk__http_options_t options = {.connect_timeout_ms = 3000};
+  tnk__http_request_t request;
+  mock_server_t *mute;
+  fixture_t f;
+  call_t calls[2];
+
+  fixture_open_with(&f, &options);
+  mute = mock_open(&f.c.uv);
+  mock_set_reading(mute, 0);
+  request = request_to(mute, TNK__LANE_TRAIN, "GET", "/ok");
+  request.origin.is_tls = 1;
+  for (size_t i = 0; i < 2; i++) {
+    call_init(&f, &calls[i]);
+    CHECK_INT(tnk__exchange_start(&f.http, &calls[i].ex, &request), TNK_OK);
+    mock_wait_open(mute, i + 1);
+    tnk__loop_advance(&f.c.loop, 1000);
+  }
+  tnk__exchange_cancel(&calls[0].ex);
+  tnk__loop_advance(&f.c.loop, 1000);
+  mock_turns(f.mock, 3);
+  CHECK_INT(f.http.n_connections, 1);
+  CHECK_INT(calls[1].n_done, 0);
+  tnk__loop_advance(&f.c.loop, 1000);
+  call_wait(&f, &calls[1]);
+  CHECK_INT(calls[1].err, TNK_ETIMEDOUT);
   mock_close(mute);
   fixture_close(&f);
 }
