@@ -117,12 +117,8 @@ static void load(tnk__trust_t *trust) {
     err = MBEDTLS_ERR_X509_CERT_UNKNOWN_FORMAT;
   if (err >= 0) {
     trust->err = TNK_ETLS;
-#if MBEDTLS_VERSION_MAJOR >= 3
-    err = psa_crypto_init() == PSA_SUCCESS ? 0 : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
-    if (err == 0)
-#endif
-      err = mbedtls_ctr_drbg_seed(&trust->rng, mbedtls_entropy_func,
-                                  &trust->entropy, (const uint8_t *)"tnk", 3);
+    err = mbedtls_ctr_drbg_seed(&trust->rng, mbedtls_entropy_func,
+                                &trust->entropy, (const uint8_t *)"tnk", 3);
   }
   if (err == 0)
     err = configure(trust);
@@ -130,6 +126,16 @@ static void load(tnk__trust_t *trust) {
   trust->err = err == 0 ? TNK_OK : tnk__tls_code(err, trust->err);
   if (err != 0)
     free_parts(trust);
+}
+
+/* mbedTLS 3 keeps state of the process for TLS 1.3, which it does not lock
+ * unless it was built that way; so this is for the loop's thread. */
+static int init_process(void) {
+#if MBEDTLS_VERSION_MAJOR >= 3
+  return psa_crypto_init() == PSA_SUCCESS ? TNK_OK : TNK_ENOMEM;
+#else
+  return TNK_OK;
+#endif
 }
 
 static void loaded(tnk__trust_t *trust) {
@@ -143,6 +149,8 @@ static void loaded(tnk__trust_t *trust) {
 int tnk__trust_load(tnk__trust_t *trust) {
   if (trust->state != TNK__TRUST_NONE)
     return TNK_OK;
+  if (init_process() != TNK_OK)
+    return TNK_ENOMEM;
   load(trust);
   loaded(trust);
   return trust->err;
@@ -183,7 +191,9 @@ void tnk__trust_wait(tnk__trust_t *trust, tnk__trust_waiter_t *waiter,
   if (trust->state == TNK__TRUST_LOADING)
     return;
   if (trust->state == TNK__TRUST_NONE) {
-    int err = tnk__work_start(trust->loop, &trust->work, on_run, on_done);
+    int err = init_process();
+    if (err == TNK_OK)
+      err = tnk__work_start(trust->loop, &trust->work, on_run, on_done);
     /* From here on `err` and `cause` are the pool's. */
     if (err == 0) {
       trust->state = TNK__TRUST_LOADING;

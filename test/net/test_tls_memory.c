@@ -122,7 +122,8 @@ TEST_LIMIT(tls_survives_each_failure_of_mbedtls_to_allocate, 60) {
     fail_at = n;
     n_failed += converse(&secure, &loop) > 0;
     fail_at = -1;
-    CHECK_INT(n_live - live, 0);
+    /* mbedTLS 3 may drop what it keeps for the process. */
+    CHECK(n_live <= live);
     if (n_callocs <= n)
       break;
   }

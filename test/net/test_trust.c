@@ -117,3 +117,16 @@ TEST(a_net_may_go_while_its_certificates_are_read) {
   secure_close(&secure);
   CHECK_INT(client->n_closed, 1);
 }
+
+TEST(trust_that_was_read_stays) {
+  secure_t secure;
+  tnk__net_t *net;
+
+  secure_open(&secure, &good, &silent);
+  net = secure.world.net;
+  CHECK_INT(net->trust->state, TNK__TRUST_NONE);
+  CHECK_INT(tnk__net_load_trust(net), TNK_OK);
+  CHECK_INT(net->trust->state, TNK__TRUST_READY);
+  CHECK_INT(tnk__net_load_trust(net), TNK_OK);
+  secure_close(&secure);
+}

@@ -1,5 +1,6 @@
 #include "support/tls_server.h"
 
+#include <mbedtls/version.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,15 @@ void test_server_configure(test_server_t *server) {
                                       (mbedtls_x509_crt *)&identity->crt,
                                       (mbedtls_pk_context *)&identity->key),
             0);
+#if MBEDTLS_VERSION_MAJOR < 3
+  if (server->options.is_old)
+    mbedtls_ssl_conf_max_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
+                                 MBEDTLS_SSL_MINOR_VERSION_2);
+#endif
+#if defined(MBEDTLS_SSL_RENEGOTIATION)
+  if (server->options.may_renegotiate)
+    mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_ENABLED);
+#endif
   if (server->options.no_tickets)
     return;
   CHECK_INT(mbedtls_ssl_ticket_setup(&server->tickets, test_rng, NULL,

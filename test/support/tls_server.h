@@ -41,6 +41,8 @@ typedef struct {
   size_t noise_at;  /* spoil this byte of what is sent, from 1; 0: none */
   int deaf;         /* accept and read nothing */
   int no_tickets;   /* no resumption */
+  int is_old;       /* TLS 1.1 at most, where mbedTLS still has it */
+  int may_renegotiate;
   void *user;
 } test_server_options_t;
 
