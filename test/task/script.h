@@ -168,6 +168,26 @@ static inline void script_result(mock_request_t *request, void *user) {
   }
 }
 
+/* Requests that a test answers later, in an order of its own. */
+enum { SCRIPT_MAX_HELD = 64 };
+
+typedef struct script_held {
+  mock_request_t *requests[SCRIPT_MAX_HELD];
+  int n;
+} script_held_t;
+
+static inline void script_hold(mock_request_t *request, void *user) {
+  script_held_t *held = user;
+
+  CHECK(held->n < SCRIPT_MAX_HELD);
+  held->requests[held->n++] = request;
+}
+
+/* The server's flags, before anything was sent. */
+static inline void script_flags(script_t *script, const char *json) {
+  mock_json(script->mock, "POST", "/api/v1/client/config", 200, json);
+}
+
 /* ---- Opening ---- */
 
 static inline void script_routes(script_t *script) {
@@ -250,6 +270,10 @@ static inline void script_close(script_t *script) {
   free(script->sent);
 }
 
+static inline void script_turns(script_t *script) {
+  mock_turns(script->mock, 20);
+}
+
 /* Let time pass, and all that it sets off. */
 static inline void script_advance(script_t *script, uint64_t ms) {
   tnk__loop_advance(&script->service->loop, ms);
@@ -305,6 +329,20 @@ static inline void outcome_ok(script_t *script, outcome_t *outcome) {
     test_fail(__FILE__, __LINE__, "%s", outcome->text);
 }
 
+/* Wait for an operation that must be rejected with that code. */
+static inline void outcome_fails(script_t *script, outcome_t *outcome,
+                                 int code) {
+  outcome_wait(script, outcome);
+  if (outcome->status != code)
+    test_fail(__FILE__, __LINE__, "status is %d, expected %d: %s",
+              outcome->status, code, outcome->text);
+}
+
+static inline void outcome_drop_all(outcome_t *outcomes, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    outcome_drop(&outcomes[i]);
+}
+
 /* ---- Clients and data ---- */
 
 static inline tnk_training_t *script_train(script_t *script) {
@@ -352,6 +390,18 @@ static inline const tnk_datum_t *script_data(size_t n) {
     data[i].n_loss_inputs = 1;
   }
   return data;
+}
+
+/* The i-th numbered request that came. */
+static inline void script_check_sent(const script_t *script, size_t i,
+                                     const char *call, long long seq) {
+  CHECK(i < script->n_sent);
+  CHECK_STR(script->sent[i].call, call);
+  CHECK_INT(script->sent[i].seq, seq);
+}
+
+static inline tnk_promise_t *script_step(script_t *script) {
+  return tnk_training_optim_step(script->training, NULL);
 }
 
 static inline tnk_promise_t *script_pass(script_t *script, size_t n) {

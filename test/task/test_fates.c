@@ -1,0 +1,406 @@
+/* What becomes of sequence numbers when the server refuses, counts
+ * differently, or cannot be heard. */
+#include "task/op.h"
+#include "task/script.h"
+
+enum { MAX_OPS = 16 };
+
+static const char fb_path[] = "/api/v1/forward_backward";
+static const char step_path[] = "/api/v1/optim_step";
+
+/* ---- One kind of failure for all kinds of operations ---- */
+
+static tnk_promise_t *start_pass(script_t *script) {
+  return script_pass(script, 1);
+}
+
+static tnk_promise_t *start_forward(script_t *script) {
+  return tnk_training_forward(script->training, script_data(1), 1, NULL);
+}
+
+static tnk_promise_t *start_save(script_t *script) {
+  return tnk_training_save_state(script->training, "a", NULL);
+}
+
+static tnk_promise_t *start_save_sampler(script_t *script) {
+  return tnk_training_save_weights_for_sampler(script->training, "a", NULL);
+}
+
+static tnk_promise_t *start_save_external(script_t *script) {
+  return tnk_training_save_weights_external(script->training, "a", NULL);
+}
+
+static tnk_promise_t *start_ephemeral(script_t *script) {
+  return tnk_training_save_weights_and_get_sampling(script->training,
+                                                    TNK_SAMPLER_SNAPSHOT, NULL);
+}
+
+static tnk_promise_t *start_load(script_t *script) {
+  return tnk_training_load_state(script->training, "tinker://r/weights/a",
+                                 TNK_NO);
+}
+
+static const struct {
+  const char *call;
+  tnk_promise_t *(*start)(script_t *script);
+} kinds[] = {
+    {"forward_backward", start_pass},
+    {"forward_backward", start_forward},
+    {"optim_step", script_step},
+    {"save_weights", start_save},
+    {"save_weights_for_sampler", start_save_sampler},
+    {"save_weights_external", start_save_external},
+    {"save_weights_for_sampler", start_ephemeral},
+    {"load_weights", start_load},
+};
+
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static void cut_in_body(mock_request_t *request, void *user) {
+  (void)script_note(user, request);
+  mock_reply_cut(request, 200, NULL, "{\"request_id\":\"x:1:1\"}", 22, 60);
+}
+
+static void answer_badly(mock_request_t *request, void *user) {
+  (void)script_note(user, request);
+  mock_reply_json(request, 200, "{\"request_id\":");
+}
+
+static void refuse(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply_json(request, 422, "{\"detail\":\"no\"}");
+}
+
+/* The middle one of three fails with that answer; how does it end, and which
+ * number does the third one have? */
+static void check_middle(size_t kind, mock_handler_t handler, int code,
+                         long long next) {
+  script_t script;
+  outcome_t outcomes[3];
+  char path[64];
+
+  snprintf(path, sizeof(path), "/api/v1/%s", kinds[kind].call);
+  script_open(&script);
+  script_train(&script);
+  outcome_of(&outcomes[0], script_step(&script));
+  outcome_ok(&script, &outcomes[0]);
+  mock_once(script.mock, "POST", path, handler, &script);
+  outcome_of(&outcomes[1], kinds[kind].start(&script));
+  outcome_of(&outcomes[2], script_pass(&script, 2));
+  for (int i = 0; i < 20 && outcomes[2].n_done == 0; i++)
+    script_advance(&script, 30000);
+  outcome_fails(&script, &outcomes[1], code);
+  outcome_ok(&script, &outcomes[2]);
+  script_check_sent(&script, script.n_sent - 1, "forward_backward", next);
+  outcome_drop_all(outcomes, 3);
+  script_close(&script);
+}
+
+TEST_LIMIT(S0_3_a_refusal_gives_the_number_back_whatever_it_was, 20) {
+  for (size_t i = 0; i < N_KINDS; i++)
+    check_middle(i, refuse, TNK_EREQUEST, 2);
+}
+
+TEST_LIMIT(S0_3_an_answer_that_means_nothing_uses_the_number_up, 20) {
+  for (size_t i = 0; i < N_KINDS; i++)
+    check_middle(i, answer_badly, TNK_EPROTO, 3);
+}
+
+TEST_LIMIT(S0_3_a_broken_answer_is_asked_for_again, 20) {
+  for (size_t i = 0; i < N_KINDS; i++)
+    check_middle(i, cut_in_body, TNK_OK, 3);
+}
+
+TEST_LIMIT(S0_3_a_lost_connection_is_no_failure, 20) {
+  for (size_t i = 0; i < N_KINDS; i++)
+    check_middle(i, mock_reset, TNK_OK, 3);
+}
+
+/* ---- Refused before anything was sent ---- */
+
+TEST(S0_3_a_server_that_is_gone_takes_no_number) {
+  script_t script;
+  outcome_t outcomes[3];
+
+  script_open(&script);
+  script_train(&script);
+  mock_stop_listening(script.mock);
+  mock_close_idle(script.mock, 0);
+  script_turns(&script);
+  outcome_of(&outcomes[0], script_pass(&script, 1));
+  outcome_of(&outcomes[1], script_step(&script));
+  for (int i = 0; i < 40 && outcomes[1].n_done == 0; i++) {
+    script_advance(&script, 30000);
+    script_turns(&script);
+  }
+  outcome_fails(&script, &outcomes[0], TNK_ECONN);
+  outcome_fails(&script, &outcomes[1], TNK_ECONN);
+  CHECK(tnk_promise_error(outcomes[0].promise)->cause != 0);
+  CHECK(script.training->failed == NULL);
+  CHECK_INT(script.training->turns.next, 1);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+/* ---- The server counts differently ---- */
+
+/* A server that takes exactly the number that it waits for. */
+typedef struct {
+  script_t *script;
+  long long expected;
+  int says_so;        /* in a 409; otherwise a 422 without a number */
+  int counts_refused; /* a number that it refused is used */
+  long long refuse;   /* this number, once, for another reason */
+} counter_t;
+
+static void count(mock_request_t *request, void *user) {
+  counter_t *counter = user;
+  script_sent_t sent;
+  char text[128];
+
+  script_read(request, &sent);
+  if (sent.seq == counter->refuse) {
+    counter->refuse = -1;
+    counter->expected += counter->counts_refused;
+    mock_reply_json(request, 422, "{\"detail\":\"no such loss\"}");
+  } else if (sent.seq == counter->expected) {
+    counter->expected++;
+    script_accept(request, counter->script);
+  } else if (counter->says_so) {
+    snprintf(text, sizeof(text), "{\"detail\":\"expected %lld, got %lld\"}",
+             counter->expected, sent.seq);
+    mock_reply_json(request, 409, text);
+  } else {
+    mock_reply_json(request, 422, "{\"detail\":\"out of order\"}");
+  }
+}
+
+static void open_counted(script_t *script, counter_t *counter) {
+  script_open(script);
+  script_train(script);
+  counter->script = script;
+  mock_on(script->mock, "POST", fb_path, count, counter);
+  mock_on(script->mock, "POST", step_path, count, counter);
+}
+
+TEST(S4_14_a_number_that_is_too_low_is_healed) {
+  script_t script;
+  counter_t counter = {.expected = 7, .says_so = 1, .refuse = -1};
+  outcome_t outcomes[2];
+
+  open_counted(&script, &counter);
+  outcome_of(&outcomes[0], script_pass(&script, 1));
+  outcome_of(&outcomes[1], script_step(&script));
+  outcome_ok(&script, &outcomes[0]);
+  outcome_ok(&script, &outcomes[1]);
+  script_check_sent(&script, 0, "forward_backward", 7);
+  script_check_sent(&script, 1, "optim_step", 8);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+TEST(S4_14_a_number_that_is_too_high_is_healed) {
+  script_t script;
+  counter_t counter = {.expected = 1, .says_so = 1, .refuse = -1};
+  outcome_t outcomes[4];
+
+  open_counted(&script, &counter);
+  for (int i = 0; i < 2; i++) {
+    outcome_of(&outcomes[i], script_step(&script));
+    outcome_ok(&script, &outcomes[i]);
+  }
+  counter.expected = 2; /* it forgot one that failed */
+  outcome_of(&outcomes[2], script_pass(&script, 1));
+  outcome_of(&outcomes[3], script_step(&script));
+  outcome_ok(&script, &outcomes[2]);
+  outcome_ok(&script, &outcomes[3]);
+  script_check_sent(&script, 2, "forward_backward", 2);
+  script_check_sent(&script, 3, "optim_step", 3);
+  outcome_drop_all(outcomes, 4);
+  script_close(&script);
+}
+
+static void never_content(mock_request_t *request, void *user) {
+  script_sent_t sent;
+  char text[128];
+
+  (void)user;
+  script_read(request, &sent);
+  snprintf(text, sizeof(text), "{\"detail\":\"expected %lld, got %lld\"}",
+           sent.seq + 1, sent.seq);
+  mock_reply_json(request, 409, text);
+}
+
+TEST(S4_14_a_server_that_is_never_content_is_given_up) {
+  script_t script;
+  outcome_t outcomes[2];
+
+  script_open(&script);
+  script_train(&script);
+  mock_on(script.mock, "POST", fb_path, never_content, NULL);
+  outcome_of(&outcomes[0], script_pass(&script, 1));
+  outcome_fails(&script, &outcomes[0], TNK_ECONFLICT);
+  CHECK_INT(mock_count(script.mock, "POST", fb_path), 4);
+  CHECK(strstr(outcomes[0].text, "expected 5, got 4") != NULL);
+  outcome_of(&outcomes[1], script_step(&script));
+  outcome_ok(&script, &outcomes[1]);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+TEST(S4_14_what_a_future_says_of_a_number_is_used_by_the_next) {
+  script_t script;
+  counter_t counter = {.expected = 1, .says_so = 1, .refuse = -1};
+  outcome_t outcomes[2];
+
+  open_counted(&script, &counter);
+  mock_json_once(script.mock, "POST", "/api/v1/retrieve_future", 409,
+                 "{\"detail\":\"expected 5, got 1\"}");
+  outcome_of(&outcomes[0], script_pass(&script, 1));
+  outcome_fails(&script, &outcomes[0], TNK_ECONFLICT);
+  counter.expected = 5;
+  outcome_of(&outcomes[1], script_step(&script));
+  outcome_ok(&script, &outcomes[1]);
+  script_check_sent(&script, script.n_sent - 1, "optim_step", 5);
+  CHECK_INT(mock_count(script.mock, "POST", step_path), 1);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+/* ---- Numbers that were refused once ---- */
+
+TEST(S0_3_servers_that_count_refused_numbers_are_followed) {
+  script_t script;
+  counter_t counter = {.expected = 1, .counts_refused = 1, .refuse = 2};
+  outcome_t outcomes[4];
+
+  open_counted(&script, &counter);
+  for (int i = 0; i < 4; i++)
+    outcome_of(&outcomes[i], script_step(&script));
+  outcome_ok(&script, &outcomes[0]);
+  outcome_fails(&script, &outcomes[1], TNK_EREQUEST);
+  outcome_ok(&script, &outcomes[2]);
+  outcome_ok(&script, &outcomes[3]);
+  /* 2 was tried again in vain, so 3 and 4 follow. */
+  CHECK_INT(mock_count(script.mock, "POST", step_path), 5);
+  script_check_sent(&script, 1, "optim_step", 3);
+  script_check_sent(&script, 2, "optim_step", 4);
+  outcome_drop_all(outcomes, 4);
+  script_close(&script);
+}
+
+TEST(S0_3_servers_that_do_not_count_refused_numbers_are_followed) {
+  script_t script;
+  counter_t counter = {.expected = 1, .refuse = 2};
+  outcome_t outcomes[4];
+
+  open_counted(&script, &counter);
+  for (int i = 0; i < 4; i++)
+    outcome_of(&outcomes[i], script_step(&script));
+  outcome_fails(&script, &outcomes[1], TNK_EREQUEST);
+  outcome_ok(&script, &outcomes[2]);
+  outcome_ok(&script, &outcomes[3]);
+  CHECK_INT(mock_count(script.mock, "POST", step_path), 4);
+  script_check_sent(&script, 1, "optim_step", 2);
+  script_check_sent(&script, 2, "optim_step", 3);
+  outcome_drop_all(outcomes, 4);
+  script_close(&script);
+}
+
+TEST(S0_3_a_request_that_is_wrong_is_not_blamed_on_its_number) {
+  script_t script;
+  outcome_t outcomes[3];
+
+  script_open(&script);
+  script_train(&script);
+  mock_json(script.mock, "POST", fb_path, 422, "{\"detail\":\"no such loss\"}");
+  outcome_of(&outcomes[0], script_pass(&script, 1));
+  outcome_of(&outcomes[1], script_pass(&script, 1));
+  outcome_fails(&script, &outcomes[0], TNK_EREQUEST);
+  outcome_fails(&script, &outcomes[1], TNK_EREQUEST);
+  CHECK(strstr(outcomes[1].text, "no such loss") != NULL);
+  CHECK(mock_count(script.mock, "POST", fb_path) <= 2 + TNK__OP_MAX_SUSPECTS);
+  outcome_of(&outcomes[2], script_step(&script));
+  outcome_ok(&script, &outcomes[2]);
+  /* All were refused, so the first number is still the next. */
+  script_check_sent(&script, 0, "optim_step", 1);
+  outcome_drop_all(outcomes, 3);
+  script_close(&script);
+}
+
+/* ---- Fates that stay unknown ---- */
+
+TEST_LIMIT(S1_7_an_unknown_fate_fails_the_client_with_one_error, 20) {
+  script_t script;
+  outcome_t outcomes[4];
+  outcome_t late;
+
+  script_open(&script);
+  script_train(&script);
+  mock_on(script.mock, "POST", fb_path, mock_reset, NULL);
+  outcome_of(&outcomes[0], script_step(&script));
+  for (int i = 1; i < 4; i++)
+    outcome_of(&outcomes[i], script_pass(&script, 1));
+  for (int i = 0; i < 40 && outcomes[3].n_done == 0; i++)
+    script_advance(&script, 30000);
+  outcome_ok(&script, &outcomes[0]);
+  for (int i = 1; i < 4; i++) {
+    outcome_fails(&script, &outcomes[i], TNK_ECONN);
+    CHECK_STR(outcomes[i].text, outcomes[1].text);
+  }
+  CHECK_INT(script.n_errors, 1);
+  outcome_of(&late, script_step(&script));
+  outcome_fails(&script, &late, TNK_ECONN);
+  CHECK_STR(late.text, outcomes[1].text);
+  CHECK_INT(mock_count(script.mock, "POST", step_path), 1);
+  outcome_drop(&late);
+  outcome_drop_all(outcomes, 4);
+  script_close(&script);
+}
+
+TEST(S1_7_another_client_of_the_service_is_not_concerned) {
+  script_t script;
+  tnk_training_t *broken;
+  outcome_t outcomes[2];
+
+  script_open(&script);
+  broken = script_train(&script);
+  mock_on(script.mock, "POST", fb_path, mock_reset, NULL);
+  outcome_of(&outcomes[0],
+             tnk_training_forward_backward(broken, script_data(1), 1, NULL));
+  script_train(&script);
+  for (int i = 0; i < 40 && outcomes[0].n_done == 0; i++)
+    script_advance(&script, 30000);
+  outcome_fails(&script, &outcomes[0], TNK_ECONN);
+  outcome_of(&outcomes[1], script_step(&script));
+  outcome_ok(&script, &outcomes[1]);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+/* Canceled while its fate is open: the number is not free yet. */
+TEST(S3_6c_a_canceled_submission_is_still_followed) {
+  script_t script;
+  script_held_t held = {.n = 0};
+  outcome_t outcomes[2];
+  tnk_promise_t *promise;
+
+  script_open(&script);
+  script_train(&script);
+  mock_once(script.mock, "POST", fb_path, script_hold, &held);
+  promise = script_pass(&script, 1);
+  outcome_of(&outcomes[0], tnk_promise_ref(promise));
+  mock_wait_flag(script.mock, &held.n, 1);
+  tnk_promise_cancel(promise);
+  tnk_promise_unref(promise);
+  outcome_fails(&script, &outcomes[0], TNK_ECANCELED);
+  outcome_of(&outcomes[1], script_step(&script));
+  script_turns(&script);
+  CHECK_INT(script.n_sent, 0);
+  script_accept(held.requests[0], &script);
+  outcome_ok(&script, &outcomes[1]);
+  script_check_sent(&script, 1, "optim_step", 2);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/retrieve_future"), 2);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
