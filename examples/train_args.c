@@ -15,11 +15,11 @@ static const char usage[] =
     "Train a LoRA adapter on a text, byte by byte, and sample from it before\n"
     "and after. FILE is /usr/share/common-licenses/GPL-3 by default.\n"
     "\n"
-    "  --steps N    optimizer steps (60)\n"
+    "  --steps N    optimizer steps (100)\n"
     "  --batch N    examples in a step (8)\n"
     "  --length N   tokens in an example (96)\n"
     "  --rank N     rank of the adapter (16)\n"
-    "  --lr X       learning rate (0.01)\n"
+    "  --lr X       learning rate (0.005)\n"
     "  --model NAME base model (the first that the server offers)\n"
     "  --json       print one JSON object a line\n"
     "  --help       print this\n"
@@ -68,11 +68,11 @@ int train_args_read(train_args_t *args, int argc, char **argv) {
   int ok = 1;
   int flag;
 
-  *args = (train_args_t){.steps = 60,
+  *args = (train_args_t){.steps = 100,
                          .rank = 16,
                          .batch = 8,
                          .length = 96,
-                         .learning_rate = 0.01,
+                         .learning_rate = 0.005,
                          .file = "/usr/share/common-licenses/GPL-3"};
   while (ok && (flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
     if (flag == 's')

@@ -19,9 +19,13 @@ void train_show_begin(train_show_t *show, unsigned steps, int json) {
   show->started_ns = uv_hrtime();
 }
 
+void train_show_training(train_show_t *show) {
+  show->training_ns = uv_hrtime();
+}
+
 void train_show_step(train_show_t *show, unsigned done, double loss,
                      size_t tokens) {
-  const double seconds = seconds_since(show->started_ns);
+  const double seconds = seconds_since(show->training_ns);
   const double rate = (double)tokens * done / seconds;
   const double left = seconds / done * (show->steps - done);
   const int filled = (int)(BAR * done / show->steps);
@@ -72,7 +76,10 @@ void train_show_sample(const train_show_t *show, const char *when,
 }
 
 void train_show_saved(const train_show_t *show, const char *path) {
-  printf(show->json ? "{\"checkpoint\":\"%s\"}\n" : "saved %s\n", path);
+  fputs(show->json ? "{\"checkpoint\":\"" : "saved ", stdout);
+  for (; path != NULL && *path != '\0'; path++)
+    put_byte((unsigned char)*path, show->json);
+  puts(show->json ? "\"}" : "");
 }
 
 void train_show_end(const train_show_t *show) {

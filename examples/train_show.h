@@ -11,11 +11,14 @@ typedef struct {
   int is_terminal;
   unsigned steps;
   uint64_t started_ns;
+  uint64_t training_ns; /* when the first step began */
   double first_loss;
   double last_loss;
 } train_show_t;
 
 void train_show_begin(train_show_t *show, unsigned steps, int json);
+/* The first step begins: rates count from here. */
+void train_show_training(train_show_t *show);
 /* `done` steps of the training have been taken, `tokens` tokens a step. */
 void train_show_step(train_show_t *show, unsigned done, double loss,
                      size_t tokens);

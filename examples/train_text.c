@@ -2,6 +2,7 @@
  * Train a LoRA adapter on a text, read from top to bottom: open a service,
  * create a model, keep two steps in flight, save, sample.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,10 @@ static double end_step(step_t step, size_t n_tokens) {
   const tnk_pass_t *pass = tnk_promise_pass(done(step.pass, "the pass"));
   const double loss = tnk_metrics_get(tnk_pass_metrics(pass), "loss:sum");
 
+  if (isnan(loss)) {
+    fprintf(stderr, "\ntrain_text: the server reports no loss\n");
+    exit(1);
+  }
   tnk_promise_unref(done(step.update, "the optimizer step"));
   tnk_promise_unref(step.pass);
   return loss / (double)n_tokens;
@@ -124,6 +129,7 @@ static void train(tnk_training_t *training, const train_args_t *args,
   step_t flight[IN_FLIGHT];
   unsigned begun = 0;
 
+  train_show_training(show);
   for (unsigned i = 0; i < args->steps; i++) {
     for (; begun < args->steps && begun < i + IN_FLIGHT; begun++)
       flight[begun % IN_FLIGHT] = begin_step(training, args, text, size);
