@@ -107,6 +107,9 @@ typedef struct {
 typedef struct {
   int err;
   int cause; /* libuv's or mbedTLS's code, or 0 */
+  /* What happened to the connection, in words: "certificate has expired on
+   * 2026-01-02". NULL when there are none, or no memory for them. */
+  const char *detail;
   /* 0: no byte of the request has left, so it is safe to repeat. 1: the
    * server may have seen and executed it. */
   int sent;
@@ -161,6 +164,7 @@ typedef struct tnk__exchange {
   struct tnk__response *answer; /* what arrived; NULL before the first byte */
   int err;
   int cause;
+  char *detail;
 } tnk__exchange_t;
 
 /* Reserves nothing and connects nowhere. TNK_OK, TNK_ENOMEM, or TNK_ECERT when

@@ -197,6 +197,7 @@ static void on_end(tnk__stream_t *stream, const tnk__net_error_t *error) {
   int err = error->code;
 
   log_end(conn, error);
+  conn->text = error->text;
   if (conn->ex == NULL) {
     const int was_open = conn->state == TNK__CONN_IDLE;
     conn->state = TNK__CONN_ENDED;

@@ -42,6 +42,7 @@ struct tnk__conn {
   size_t n_exchanges; /* begun on it */
   int is_writing;
   int write_failed;
+  const char *text; /* why it ended, while that is reported; or NULL */
 };
 
 /* TNK_OK or TNK_ENOMEM; begins to connect. */

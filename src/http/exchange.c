@@ -140,16 +140,30 @@ void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause) {
   tnk__list_append(&ex->http->done, &ex->link);
 }
 
+void tnk__exchange_explain(tnk__exchange_t *ex, const char *text) {
+  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+
+  if (text == NULL)
+    return;
+  tnk__free(alloc, ex->detail);
+  ex->detail = tnk__strdup(alloc, text);
+}
+
 void tnk__exchange_drop(tnk__exchange_t *ex) {
+  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+
   leave(ex);
-  free_answer(&ex->http->loop->alloc, ex->answer);
+  free_answer(alloc, ex->answer);
   ex->answer = NULL;
+  tnk__free(alloc, ex->detail);
+  ex->detail = NULL;
   ex->state = TNK__EXCHANGE_IDLE;
 }
 
 void tnk__exchange_deliver(tnk__exchange_t *ex) {
   const tnk_allocator_t *alloc = &ex->http->loop->alloc;
   tnk__response_t *answer;
+  char *detail;
   tnk__buf_t no_body;
   tnk__http_result_t result;
 
@@ -161,12 +175,15 @@ void tnk__exchange_deliver(tnk__exchange_t *ex) {
     return;
   }
   answer = ex->answer;
+  detail = ex->detail;
   ex->answer = NULL;
+  ex->detail = NULL;
   ex->state = TNK__EXCHANGE_IDLE;
   tnk__buf_init(&no_body, alloc, 0);
   result = (tnk__http_result_t){
       .err = ex->err,
       .cause = ex->cause,
+      .detail = detail,
       .sent = ex->sent,
       .status = answer != NULL ? answer->status : 0,
       .body = answer != NULL ? &answer->body : &no_body,
@@ -174,6 +191,7 @@ void tnk__exchange_deliver(tnk__exchange_t *ex) {
   };
   ex->on_done(ex, &result);
   free_answer(alloc, answer);
+  tnk__free(alloc, detail);
 }
 
 const char *tnk__http_result_header(const tnk__http_result_t *result,

@@ -24,6 +24,8 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex);
 /* Give the lane's place back, if it has one, and let on_done follow. It has
  * left its pool already. */
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause);
+/* Keep a sentence for the result; NULL does nothing. */
+void tnk__exchange_explain(tnk__exchange_t *ex, const char *text);
 /* Back to IDLE, without a word; it has left its pool already. */
 void tnk__exchange_drop(tnk__exchange_t *ex);
 /* Call what is due: on_sent, or on_done as the last touch. It is in no list. */

@@ -119,12 +119,14 @@ static void wait_in(tnk__pool_t *pool, tnk__list_t *list, tnk__exchange_t *ex) {
  * the server has not seen the request, but only the caller can know whether
  * it would do harm if it had. */
 static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
-                           int was_reused, int err, int cause) {
+                           int was_reused, int err, int cause,
+                           const char *text) {
   if (was_reused && ex->answer == NULL && !ex->replayed &&
       (ex->replayable || !ex->sent) && err != TNK_ENOMEM) {
     ex->replayed = 1;
     wait_in(pool, &pool->fresh, ex);
   } else {
+    tnk__exchange_explain(ex, text);
     settle(pool, ex, err, cause);
   }
 }
@@ -141,7 +143,7 @@ static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
     return;
   was_reused = tnk__conn_is_reused(conn);
   tnk__conn_close(conn);
-  fail_or_repeat(pool, ex, was_reused, err, 0);
+  fail_or_repeat(pool, ex, was_reused, err, 0, NULL);
 }
 
 /* Make room for another connection at the cost of the one that has been unused
@@ -296,13 +298,18 @@ static int can_wait(tnk__http_t *http, int cause) {
 
 static void on_fail(tnk__conn_t *conn, int err, int cause) {
   tnk__pool_t *pool = conn->pool;
+  const char *text = conn->text;
+  tnk__exchange_t *ex;
 
   tnk__conn_close(conn);
   pool->n_connecting--;
-  if (can_wait(pool->http, cause))
+  if (can_wait(pool->http, cause)) {
     serve(pool);
-  else if (pool->n_waiting > pool->n_connecting)
-    settle(pool, pop_waiting(pool, 1), err, cause);
+  } else if (pool->n_waiting > pool->n_connecting) {
+    ex = pop_waiting(pool, 1);
+    tnk__exchange_explain(ex, text);
+    settle(pool, ex, err, cause);
+  }
   free_if_empty(pool);
 }
 
@@ -317,6 +324,7 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
                       int cause) {
   tnk__pool_t *pool = conn->pool;
   const int was_reused = tnk__conn_is_reused(conn);
+  const char *text = conn->text;
 
   if (conn->state == TNK__CONN_IDLE) {
     tnk__list_remove(&conn->link);
@@ -327,7 +335,7 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
   if (err == TNK_OK)
     settle(pool, ex, TNK_OK, 0);
   else
-    fail_or_repeat(pool, ex, was_reused, err, cause);
+    fail_or_repeat(pool, ex, was_reused, err, cause, text);
   serve(pool);
   free_if_empty(pool);
 }

@@ -175,11 +175,19 @@ static tnk__error_t *make_error(tnk__call_t *call,
                      .category = failure->category,
                      .message = failure->message,
                      .retry_after_ms = reply->retry_after_ms};
+  tnk__error_t *error;
 
   /* The transport's own word is more precise than the table's. */
   if (result->err != TNK_OK)
     pub.code = result->err;
-  return tnk__error_from(alloc, call->name, &pub);
+  if (pub.message != NULL || result->detail == NULL)
+    return tnk__error_from(alloc, call->name, &pub);
+  /* It belongs into the sentence, but is not the service's message. */
+  pub.message = result->detail;
+  error = tnk__error_from(alloc, call->name, &pub);
+  if (error->refs > 0)
+    error->pub.message = NULL;
+  return error;
 }
 
 static void on_pause_over(tnk__timer_t *timer) {

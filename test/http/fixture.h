@@ -23,6 +23,7 @@ typedef struct call {
   int cause;
   int sent;
   int status;
+  char detail[128];
   int order; /* among all calls, from 1 */
   size_t body_len;
   char body[200];  /* its start, NUL-terminated */
@@ -55,6 +56,8 @@ static void call_done(tnk__exchange_t *ex, const tnk__http_result_t *result) {
   call->cause = result->cause;
   call->sent = result->sent;
   call->status = result->status;
+  snprintf(call->detail, sizeof(call->detail), "%s",
+           result->detail != NULL ? result->detail : "");
   call->body_len = n;
   if (n >= sizeof(call->body))
     n = sizeof(call->body) - 1;

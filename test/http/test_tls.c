@@ -100,6 +100,7 @@ TEST(a_wrong_certificate_gets_no_byte) {
               0);
   secure_call(&s, &call);
   CHECK_INT(call.err, TNK_ECERT);
+  CHECK_STR(call.detail, "certificate is for 127.0.0.2, not for 127.0.0.1");
   CHECK_INT(call.sent, 0);
   CHECK_INT(call.n_sent, 0);
   CHECK_INT(s.n_requests, 0);

@@ -372,6 +372,8 @@ TEST(S1_7_another_client_of_the_service_is_not_concerned) {
   for (int i = 0; i < 40 && outcomes[0].n_done == 0; i++)
     script_advance(&script, 30000);
   outcome_fails(&script, &outcomes[0], TNK_ECONN);
+  CHECK(strstr(outcomes[0].text, "connection reset by peer") != NULL);
+  CHECK(tnk_promise_error(outcomes[0].promise)->message == NULL);
   outcome_of(&outcomes[1], script_step(&script));
   outcome_ok(&script, &outcomes[1]);
   outcome_drop_all(outcomes, 2);
