@@ -27,6 +27,7 @@ typedef struct local_req {
   size_t n_bytes_sent; /* of the request's body, before any decoding */
   int64_t seq_id;      /* for the observer; -1: none */
   uint64_t tag;        /* the handler's own, 0 at first */
+  uint64_t key_hash;   /* not 0: remember the answer under its key */
   /* The answer to give in place of the handler's; 0: none, -1: hang up. */
   int fault_status;
   const char *fault_body;   /* or NULL */
@@ -44,7 +45,10 @@ typedef struct {
   const tnk_allocator_t *alloc;
   /* Called for each complete request; must answer or park it. */
   void (*handle)(local_req_t *req, void *user);
-  /* Called before each answer to a request that was handled; may be NULL. */
+  /* Called with each answer, before a fault takes its place; may be NULL. */
+  void (*on_answer)(local_req_t *req, int status, const uint8_t *body,
+                    size_t len, void *user);
+  /* Called with the status that goes out; may be NULL. */
   void (*on_reply)(local_req_t *req, int status, void *user);
   void *user;
 } local_http_config_t;

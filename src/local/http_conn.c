@@ -45,6 +45,7 @@ static int on_begin(llhttp_t *parser) {
   conn->req.seq_id = -1;
   conn->req.tag = 0;
   conn->req.fault_status = 0;
+  conn->req.key_hash = 0;
   conn->n_headers = 0;
   return 0;
 }

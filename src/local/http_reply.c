@@ -207,10 +207,13 @@ void local_req_reply(local_req_t *req, int status, const char *content_type,
   local_conn_t *conn = tnk__container_of(req, local_conn_t, req);
   reply_t *reply;
   int keep_alive = conn->keep_alive;
-  int usable = apply_fault(req, &status, &body, &len);
+  int usable;
   int n;
 
   req->on_gone = NULL;
+  if (req->http->config.on_answer != NULL)
+    req->http->config.on_answer(req, status, body, len, req->http->config.user);
+  usable = apply_fault(req, &status, &body, &len);
   if (req->http->config.on_reply != NULL)
     req->http->config.on_reply(req, status, req->http->config.user);
   reply = usable && conn->state == LOCAL_CONN_HANDLING ? reply_new(conn) : NULL;

@@ -7,6 +7,7 @@
 #include "local/call.h"
 #include "local/config.h"
 #include "local/inflate.h"
+#include "local/keys.h"
 #include "local/model.h"
 #include "local/rest.h"
 #include "local/sampler.h"
@@ -20,7 +21,8 @@
 enum {
   NO_BODY = 1, /* a body is not read */
   PROTO = 2,   /* protobuf is taken as well as JSON */
-  OPEN = 4     /* no key needed */
+  OPEN = 4,    /* no API key needed */
+  ONCE = 8     /* a repeat with its idempotency key gets the first answer */
 };
 
 typedef struct {
@@ -36,24 +38,24 @@ static const route_t routes[] = {
     {"POST", "/client/config", local_client_config, 0},
     {"POST", "/client/dynamic_config", local_dynamic_config, 0},
     {"POST", "/telemetry", local_telemetry, 0},
-    {"POST", "/create_session", local_create_session, 0},
+    {"POST", "/create_session", local_create_session, ONCE},
     {"POST", "/session_heartbeat", local_session_heartbeat, 0},
     {"POST", "/sessions/*/finish", local_finish_session, 0},
     {"GET", "/sessions/*", local_get_session, NO_BODY},
     {"GET", "/sessions", local_list_sessions, NO_BODY},
-    {"POST", "/create_model", local_create_model, 0},
+    {"POST", "/create_model", local_create_model, ONCE},
     {"POST", "/get_info", local_get_info, 0},
-    {"POST", "/unload_model", local_unload_model, 0},
-    {"POST", "/forward_backward", local_forward_backward, PROTO},
-    {"POST", "/forward", local_forward, 0},
-    {"POST", "/optim_step", local_optim_step, 0},
-    {"POST", "/save_weights", local_save_weights, 0},
-    {"POST", "/save_weights_for_sampler", local_save_for_sampler, 0},
-    {"POST", "/save_weights_external", local_save_external, 0},
-    {"POST", "/load_weights", local_load_weights, 0},
-    {"POST", "/create_sampling_session", local_create_sampling_session, 0},
-    {"POST", "/join_sampling_session", local_join_sampling_session, 0},
-    {"POST", "/asample", local_asample, 0},
+    {"POST", "/unload_model", local_unload_model, ONCE},
+    {"POST", "/forward_backward", local_forward_backward, PROTO | ONCE},
+    {"POST", "/forward", local_forward, ONCE},
+    {"POST", "/optim_step", local_optim_step, ONCE},
+    {"POST", "/save_weights", local_save_weights, ONCE},
+    {"POST", "/save_weights_for_sampler", local_save_for_sampler, ONCE},
+    {"POST", "/save_weights_external", local_save_external, ONCE},
+    {"POST", "/load_weights", local_load_weights, ONCE},
+    {"POST", "/create_sampling_session", local_create_sampling_session, ONCE},
+    {"POST", "/join_sampling_session", local_join_sampling_session, ONCE},
+    {"POST", "/asample", local_asample, ONCE},
     {"GET", "/samplers/*", local_get_sampler, NO_BODY},
     {"POST", "/retrieve_future", local_retrieve_future, 0},
     {"POST", "/retrieve_futures", local_retrieve_futures, 0},
@@ -143,8 +145,13 @@ static int same_key(const char *a, const char *b) {
 static int check_key(const local_server_t *server, local_req_t *req) {
   const char *key = local_req_header(req, "x-api-key");
 
-  if (server->options.api_key == NULL)
-    return 1;
+  /* A browser names the page that asks; no page may use an open server. */
+  if (server->options.api_key == NULL) {
+    if (local_req_header(req, "origin") == NULL)
+      return 1;
+    local_reply_text(req, 403, "{\"detail\":\"Not for web pages\"}");
+    return 0;
+  }
   if (key == NULL) {
     local_reply_text(req, 401, "{\"detail\":\"Missing API key\"}");
     return 0;
@@ -337,7 +344,8 @@ static void serve(local_call_t *call, const route_t *route) {
     call->body = json;
     call->bytes = body.data;
     call->n_bytes = body.len;
-    route->handle(call);
+    if (!(route->flags & ONCE) || !local_keys_answer(call))
+      route->handle(call);
     tnk__buf_deinit(&body);
   }
   json_decref(json);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "local/config.h"
+#include "local/keys.h"
 #include "local/model.h"
 #include "local/route.h"
 #include "local/sampler.h"
@@ -256,6 +257,7 @@ static void free_all(local_server_t *server) {
   void (*closed)(void *user) = server->closed_cb;
   void *user = server->closed_user;
 
+  local_keys_free(server);
   local_samples_free(server);
   free_sessions(server);
   local_futures_free(server);

@@ -1,0 +1,389 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "support/test.h"
+
+/* The bytes on the wire: what is refused, and that nothing piles up. */
+
+static int raw_status(rig_t *rig, const char *text) {
+  exchange_t *x = rig_raw(rig, text, strlen(text));
+  int status;
+
+  rig_wait(x, 1);
+  status = x->n_done > 0 ? x->status : -1;
+  rig_free(x);
+  return status;
+}
+
+TEST(opens_and_closes) {
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  rig_close(&rig);
+}
+
+TEST(options_out_of_range_are_refused) {
+  static const local_options_t good = LOCAL_OPTIONS_INIT;
+  local_options_t options = good;
+  local_server_t *server;
+  uv_loop_t loop;
+  char why[128];
+
+  CHECK_INT(uv_loop_init(&loop), 0);
+  options.why = why;
+  options.n_why = sizeof(why);
+  options.host = "0.0.0.0";
+  CHECK(local_server_open(&server, &loop, &options) < 0);
+  CHECK_STR(why, "an address other than a loopback one needs an API key");
+  options.api_key = "tml-x";
+  CHECK_INT(local_server_open(&server, &loop, &options), 0);
+  local_server_close(server, NULL, NULL);
+  options.host = "no address";
+  CHECK(local_server_open(&server, &loop, &options) < 0);
+  options.host = NULL;
+  options.port = 70000;
+  CHECK(local_server_open(&server, &loop, &options) < 0);
+  options.port = 0;
+  options.max_body = 0;
+  CHECK(local_server_open(&server, &loop, &options) < 0);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  CHECK_INT(uv_loop_close(&loop), 0);
+}
+
+TEST(a_port_in_use_is_an_error) {
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  local_server_t *second;
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  options.port = local_server_port(rig.server);
+  CHECK_INT(local_server_open(&second, &rig.loop, &options), UV_EADDRINUSE);
+  rig_close(&rig);
+}
+
+TEST(routes) {
+  rig_t rig;
+  exchange_t *x;
+
+  rig_open(&rig, NULL);
+  x = rig_get(&rig, "healthz");
+  CHECK_INT(x->status, 200);
+  CHECK_STR(x->body, "{\"status\":\"ok\"}");
+  CHECK_STR(x->type, "application/json");
+  rig_free(x);
+  x = rig_get(&rig, "nowhere");
+  CHECK_INT(x->status, 404);
+  CHECK_STR(rig_text(x, "detail"), "Not Found");
+  rig_free(x);
+  x = rig_get(&rig, "create_session");
+  CHECK_INT(x->status, 405);
+  rig_free(x);
+  x = rig_post(&rig, "create_session", "{\"tags\":[]}");
+  CHECK_INT(x->status, 422);
+  CHECK_STR(x->body, "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\","
+                     "\"sdk_version\"],\"msg\":\"Field required\"}]}");
+  rig_free(x);
+  x = rig_post(&rig, "create_session", "[1]");
+  CHECK_INT(x->status, 422);
+  rig_free(x);
+  x = rig_post(&rig, "create_session", "{\"a\":");
+  CHECK_INT(x->status, 422);
+  rig_free(x);
+  rig_close(&rig);
+}
+
+TEST(garbage_is_refused_and_hurts_nobody) {
+  static const char *const garbage[] = {
+      "\r\n\r\nhello\r\n\r\n",
+      "GET\r\n\r\n",
+      "GET / HTTP/9.9\r\n\r\n",
+      "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET /%00 HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET /a%2 HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+      "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+      "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+      "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "GET / HTTP/1.1\r\nA\r\n\r\n",
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+  };
+  uint64_t state = 1;
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  for (size_t i = 0; i < sizeof(garbage) / sizeof(*garbage); i++) {
+    int status = raw_status(&rig, garbage[i]);
+
+    if (status != 400 && status != 404)
+      test_fail(__FILE__, __LINE__, "garbage %zu: %d", i, status);
+  }
+  for (int i = 0; i < 50; i++) {
+    char noise[200];
+    exchange_t *x;
+
+    for (size_t k = 0; k < sizeof(noise); k++)
+      noise[k] = (char)test_random(&state);
+    x = rig_raw(&rig, noise, sizeof(noise));
+    rig_wait(x, 1);
+    CHECK(x->n_done == 0 || x->status == 400);
+    rig_free(x);
+  }
+  CHECK_INT(raw_status(&rig, "GET /api/v1/healthz HTTP/1.1\r\n\r\n"), 200);
+  rig_close(&rig);
+}
+
+TEST(one_byte_at_a_time) {
+  static const char text[] = "POST /api/v1/telemetry HTTP/1.1\r\nHost: x\r\n"
+                             "Transfer-Encoding: chunked\r\n\r\n"
+                             "2\r\n{}\r\n0\r\n\r\n";
+  rig_t rig;
+  exchange_t *x;
+
+  rig_open(&rig, NULL);
+  x = rig_raw(&rig, text, 1);
+  for (size_t i = 0; i < 5; i++)
+    uv_run(&rig.loop, UV_RUN_NOWAIT);
+  for (size_t i = 1; i < sizeof(text) - 1; i++) {
+    CHECK_INT(x->n_done, 0);
+    rig_more(x, text + i, 1);
+    uv_run(&rig.loop, UV_RUN_NOWAIT);
+  }
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 200);
+  CHECK_STR(x->body, "{\"status\":\"accepted\"}");
+  rig_free(x);
+  rig_close(&rig);
+}
+
+/* A stack frame for each would not do. */
+TEST_LIMIT(thousands_of_pipelined_requests, 20) {
+  static const char one[] = "GET /api/v1/healthz HTTP/1.1\r\n\r\n";
+  enum { N = 8000 };
+  char *all = malloc(N * sizeof(one));
+  size_t n = 0;
+  rig_t rig;
+  exchange_t *x;
+
+  CHECK(all != NULL);
+  for (int i = 0; i < N; i++) {
+    memcpy(all + n, one, sizeof(one) - 1);
+    n += sizeof(one) - 1;
+  }
+  rig_open(&rig, NULL);
+  x = rig_raw(&rig, all, n);
+  rig_wait(x, N);
+  CHECK_INT(x->n_done, N);
+  CHECK_INT(local_server_counts(rig.server).n_requests, N);
+  rig_free(x);
+  free(all);
+  rig_close(&rig);
+}
+
+TEST(ceilings) {
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  static char big[200000];
+  rig_t rig;
+  exchange_t *x;
+  int n;
+
+  options.max_body = 1000;
+  rig_open(&rig, &options);
+  memset(big, 'a', sizeof(big));
+  x = rig_send(&rig, "POST", "/api/v1/telemetry", NULL, big, 1001);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 413);
+  CHECK(x->closed || x->n_done == 1);
+  rig_free(x);
+  /* Chunked, so that it is not announced. */
+  n = snprintf(big, sizeof(big),
+               "POST /api/v1/telemetry HTTP/1.1\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n800\r\n");
+  big[n] = 'a';
+  x = rig_raw(&rig, big, 4000);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 413);
+  rig_free(x);
+  memset(big, 'a', sizeof(big));
+  memcpy(big, "GET /", 5);
+  x = rig_raw(&rig, big, 20000);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 414);
+  rig_free(x);
+  n = snprintf(big, sizeof(big), "GET / HTTP/1.1\r\nA: ");
+  big[n] = 'a';
+  x = rig_raw(&rig, big, 150000);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 431);
+  rig_free(x);
+  n = snprintf(big, sizeof(big), "GET / HTTP/1.1\r\n");
+  for (int i = 0; i < 200; i++)
+    n += snprintf(big + n, sizeof(big) - (size_t)n, "a%d: b\r\n", i);
+  x = rig_raw(&rig, big, (size_t)n);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 431);
+  rig_free(x);
+  rig_close(&rig);
+}
+
+TEST(connections_have_a_ceiling) {
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  exchange_t *held[3];
+  exchange_t *x;
+  rig_t rig;
+
+  options.max_connections = 3;
+  rig_open(&rig, &options);
+  for (int i = 0; i < 3; i++) {
+    held[i] = rig_send(&rig, "GET", "/api/v1/healthz", NULL, NULL, 0);
+    rig_wait(held[i], 1);
+    CHECK_INT(held[i]->status, 200);
+  }
+  x = rig_send(&rig, "GET", "/api/v1/healthz", NULL, NULL, 0);
+  rig_wait(x, 1);
+  CHECK(x->closed && x->n_done == 0);
+  rig_free(x);
+  rig_free(held[0]);
+  while (local_server_counts(rig.server).n_connections > 2)
+    uv_run(&rig.loop, UV_RUN_ONCE);
+  x = rig_send(&rig, "GET", "/api/v1/healthz", NULL, NULL, 0);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 200);
+  rig_free(x);
+  rig_free(held[1]);
+  rig_free(held[2]);
+  rig_close(&rig);
+}
+
+TEST(keys_and_pages) {
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  rig_t rig;
+  exchange_t *x;
+
+  options.api_key = "tml-right";
+  rig_open(&rig, &options);
+  x = rig_get(&rig, "healthz");
+  CHECK_INT(x->status, 200);
+  rig_free(x);
+  x = rig_get(&rig, "get_server_capabilities");
+  CHECK_INT(x->status, 401);
+  rig_free(x);
+  x = rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
+               "X-API-Key: tml-wrong\r\n", NULL, 0);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 403);
+  rig_free(x);
+  x = rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
+               "X-API-Key: tml-right\r\n", NULL, 0);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 200);
+  rig_free(x);
+  rig_close(&rig);
+  /* Without a key no web page gets in. */
+  rig_open(&rig, NULL);
+  x = rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
+               "Origin: http://evil.example\r\n", NULL, 0);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 403);
+  rig_free(x);
+  rig_close(&rig);
+}
+
+TEST(encodings) {
+  /* "{}" and a frame that is cut. */
+  static const char frame[] = "\x28\xb5\x2f\xfd\x20\x02\x11\x00\x00\x7b\x7d";
+  rig_t rig;
+  exchange_t *x;
+
+  rig_open(&rig, NULL);
+  x = rig_send(&rig, "POST", "/api/v1/telemetry", "Content-Encoding: zstd\r\n",
+               frame, sizeof(frame) - 1);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 200);
+  rig_free(x);
+  x = rig_send(&rig, "POST", "/api/v1/telemetry", "Content-Encoding: zstd\r\n",
+               frame, sizeof(frame) - 2);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 422);
+  rig_free(x);
+  x = rig_send(&rig, "POST", "/api/v1/telemetry", "Content-Encoding: zstd\r\n",
+               "{}", 2);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 422);
+  rig_free(x);
+  x = rig_send(&rig, "POST", "/api/v1/telemetry", "Content-Encoding: gzip\r\n",
+               "{}", 2);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 422);
+  rig_free(x);
+  rig_close(&rig);
+}
+
+/* Every request is seen twice: when it comes, and with its status. */
+typedef struct {
+  char log[2048];
+} diary_t;
+
+static void note(void *user, const local_seen_t *seen) {
+  diary_t *diary = user;
+  size_t n = strlen(diary->log);
+
+  snprintf(diary->log + n, sizeof(diary->log) - n, "%s %s %lld %d;",
+           seen->method, strrchr(seen->path, '/'), (long long)seen->seq_id,
+           seen->status);
+}
+
+static void break_it(void *user, const local_seen_t *seen,
+                     local_fault_t *fault) {
+  (void)user;
+  if (strstr(seen->path, "telemetry") != NULL)
+    *fault = (local_fault_t){503, 0, "{\"detail\":\"x\"}", "Retry-After: 7"};
+  if (strstr(seen->path, "heartbeat") != NULL)
+    fault->status = -1;
+}
+
+TEST(observer_and_faults) {
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  static diary_t diary;
+  rig_t rig;
+  exchange_t *x;
+
+  options.on_request = note;
+  options.on_fault = break_it;
+  options.user = &diary;
+  rig_open(&rig, &options);
+  rig_free(rig_get(&rig, "healthz"));
+  x = rig_post(&rig, "telemetry", "{}");
+  CHECK_INT(x->status, 503);
+  CHECK_STR(rig_text(x, "detail"), "x");
+  rig_free(x);
+  x = rig_post(&rig, "session_heartbeat", "{}");
+  CHECK(x->closed && x->n_done == 0);
+  rig_free(x);
+  rig_free(rig_post(&rig, "optim_step", "{\"seq_id\":5}"));
+  CHECK_STR(diary.log, "GET /healthz -1 0;GET /healthz -1 200;"
+                       "POST /telemetry -1 0;POST /telemetry -1 503;"
+                       "POST /session_heartbeat -1 0;"
+                       "POST /session_heartbeat -1 -1;"
+                       "POST /optim_step 5 0;POST /optim_step 5 422;");
+  rig_close(&rig);
+}
+
+/* Closing with a connection in every state. */
+TEST(closing_drops_everything) {
+  rig_t rig;
+  exchange_t *half;
+  exchange_t *idle;
+
+  rig_open(&rig, NULL);
+  half = rig_raw(&rig, "POST /api/v1/telemetry HTTP/1.1\r\nContent-", 41);
+  idle = rig_get(&rig, "healthz");
+  local_server_close(rig.server, NULL, NULL);
+  uv_run(&rig.loop, UV_RUN_DEFAULT);
+  CHECK(half->closed && idle->closed);
+  rig_free(half);
+  rig_free(idle);
+  CHECK_INT(uv_loop_close(&rig.loop), 0);
+}
