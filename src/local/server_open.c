@@ -159,8 +159,10 @@ static void init(local_server_t *server, const tnk_allocator_t *alloc,
 }
 
 static int open_parts(local_server_t *server, const local_options_t *options) {
-  local_http_config_t http = {
-      .handle = local_route, .on_reply = local_route_replied, .user = server};
+  local_http_config_t http = {.handle = local_route,
+                              .on_answer = local_keys_answered,
+                              .on_reply = local_route_replied,
+                              .user = server};
   unsigned char random[6];
   int err = copy_options(server, options);
   int at = 0;
