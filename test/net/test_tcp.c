@@ -124,7 +124,7 @@ TEST(an_orderly_end_is_no_error_and_a_reset_is_one) {
 
 /* The kernel accepts for a listener that nobody serves, so a deadline can only
  * be seen where nothing answers at all: the look-up is still under way. */
-TEST(B_connect_deadline_on_a_fake_clock) {
+TEST(A8_connect_deadline_on_a_fake_clock) {
   world_t world;
   client_t *client = &world.client;
 
@@ -411,7 +411,7 @@ static void tarpit_close(tarpit_t *pit) {
     close(pit->fds[i]);
 }
 
-TEST(a_connection_that_hangs_meets_its_deadline) {
+TEST(A8_a_connection_that_hangs_meets_its_deadline) {
   world_t world;
   client_t *client = &world.client;
   tarpit_t pit;

@@ -374,7 +374,7 @@ TEST_LIMIT(tls_paused_in_each_read_loses_nothing, 20) {
   secure_close(&secure);
 }
 
-TEST(tls_handshake_meets_its_deadline) {
+TEST(A8_tls_handshake_meets_its_deadline) {
   const test_server_options_t options = {.deaf = 1};
   secure_t secure;
   world_t *world = &secure.world;
