@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "api/service.h"
+#include "base/limits.h"
+#include "codec/zstd.h"
 #include "support/mock_server.h"
 #include "support/test.h"
 #include "task/sampling.h"
@@ -76,6 +78,36 @@ static inline long long script_number(const mock_request_t *request,
   return at != NULL ? atoll(at + strlen(text)) : -1;
 }
 
+/* A pass, compressed or not. */
+static inline void script_read_pass(const mock_request_t *request,
+                                    script_sent_t *sent) {
+  const char *encoding = mock_header(request, "content-encoding");
+  TinkerPublic__ForwardBackwardRequest *message;
+  tnk__unzstd_t unzstd;
+  tnk__buf_t body;
+
+  tnk__buf_init(&body, test_allocator(), TNK__MIB);
+  tnk__unzstd_init(&unzstd, test_allocator());
+  if (encoding == NULL) {
+    tnk__buf_append(&body, request->body, request->body_len);
+  } else {
+    CHECK_STR(encoding, "zstd");
+    CHECK_INT(
+        tnk__unzstd_feed(&unzstd, &body, request->body, request->body_len),
+        TNK_OK);
+    CHECK_INT(tnk__unzstd_finish(&unzstd), TNK_OK);
+  }
+  message = tinker_public__forward_backward_request__unpack(NULL, body.len,
+                                                            body.data);
+  CHECK(message != NULL);
+  sent->seq = message->seq_id;
+  sent->forward_only = message->forward_only;
+  sent->n_data = message->n_data;
+  tinker_public__forward_backward_request__free_unpacked(message, NULL);
+  tnk__unzstd_deinit(&unzstd);
+  tnk__buf_deinit(&body);
+}
+
 static inline void script_read(const mock_request_t *request,
                                script_sent_t *sent) {
   const char *type = mock_header(request, "content-type");
@@ -84,14 +116,7 @@ static inline void script_read(const mock_request_t *request,
   snprintf(sent->call, sizeof(sent->call), "%s",
            strrchr(request->path, '/') + 1);
   if (type != NULL && strcmp(type, "application/x-protobuf") == 0) {
-    TinkerPublic__ForwardBackwardRequest *message =
-        tinker_public__forward_backward_request__unpack(NULL, request->body_len,
-                                                        request->body);
-    CHECK(message != NULL);
-    sent->seq = message->seq_id;
-    sent->forward_only = message->forward_only;
-    sent->n_data = message->n_data;
-    tinker_public__forward_backward_request__free_unpacked(message, NULL);
+    script_read_pass(request, sent);
   } else {
     sent->seq = script_number(request, "seq_id");
   }
@@ -213,6 +238,11 @@ static inline void script_routes(script_t *script) {
             "{\"model_id\":\"model-0\",\"model_data\":{\"arch\":\"a\","
             "\"model_name\":\"base\",\"tokenizer_id\":\"t:1\"},"
             "\"is_lora\":true,\"lora_rank\":8}");
+  mock_json(mock, "POST", "/api/v1/weights_info", 200,
+            "{\"base_model\":\"base\",\"is_lora\":true,\"lora_rank\":8}");
+  mock_json(mock, "GET", "/api/v1/healthz", 200, "{\"status\":\"ok\"}");
+  mock_json(mock, "GET", "/api/v1/get_server_capabilities", 200,
+            "{\"supported_models\":[{\"model_name\":\"base\"}]}");
   mock_json(mock, "POST", "/api/v1/create_sampling_session", 200,
             "{\"sampling_session_id\":\"sampler-0\"}");
   mock_json(mock, "GET", "/api/v1/samplers/sampler-0", 200,

@@ -1,60 +1,12 @@
 /* What becomes of sequence numbers when the server refuses, counts
  * differently, or cannot be heard. */
 #include "task/op.h"
-#include "task/script.h"
-
-enum { MAX_OPS = 16 };
+#include "task/kinds.h"
 
 static const char fb_path[] = "/api/v1/forward_backward";
 static const char step_path[] = "/api/v1/optim_step";
 
 /* ---- One kind of failure for all kinds of operations ---- */
-
-static tnk_promise_t *start_pass(script_t *script) {
-  return script_pass(script, 1);
-}
-
-static tnk_promise_t *start_forward(script_t *script) {
-  return tnk_training_forward(script->training, script_data(1), 1, NULL);
-}
-
-static tnk_promise_t *start_save(script_t *script) {
-  return tnk_training_save_state(script->training, "a", NULL);
-}
-
-static tnk_promise_t *start_save_sampler(script_t *script) {
-  return tnk_training_save_weights_for_sampler(script->training, "a", NULL);
-}
-
-static tnk_promise_t *start_save_external(script_t *script) {
-  return tnk_training_save_weights_external(script->training, "a", NULL);
-}
-
-static tnk_promise_t *start_ephemeral(script_t *script) {
-  return tnk_training_save_weights_and_get_sampling(script->training,
-                                                    TNK_SAMPLER_SNAPSHOT, NULL);
-}
-
-static tnk_promise_t *start_load(script_t *script) {
-  return tnk_training_load_state(script->training, "tinker://r/weights/a",
-                                 TNK_NO);
-}
-
-static const struct {
-  const char *call;
-  tnk_promise_t *(*start)(script_t *script);
-} kinds[] = {
-    {"forward_backward", start_pass},
-    {"forward_backward", start_forward},
-    {"optim_step", script_step},
-    {"save_weights", start_save},
-    {"save_weights_for_sampler", start_save_sampler},
-    {"save_weights_external", start_save_external},
-    {"save_weights_for_sampler", start_ephemeral},
-    {"load_weights", start_load},
-};
-
-enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 static void cut_in_body(mock_request_t *request, void *user) {
   (void)script_note(user, request);
@@ -79,13 +31,13 @@ static void check_middle(size_t kind, mock_handler_t handler, int code,
   outcome_t outcomes[3];
   char path[64];
 
-  snprintf(path, sizeof(path), "/api/v1/%s", kinds[kind].call);
+  snprintf(path, sizeof(path), "/api/v1/%s", script_kinds[kind].call);
   script_open(&script);
   script_train(&script);
   outcome_of(&outcomes[0], script_step(&script));
   outcome_ok(&script, &outcomes[0]);
   mock_once(script.mock, "POST", path, handler, &script);
-  outcome_of(&outcomes[1], kinds[kind].start(&script));
+  outcome_of(&outcomes[1], script_kinds[kind].start(&script));
   outcome_of(&outcomes[2], script_pass(&script, 2));
   for (int i = 0; i < 20 && outcomes[2].n_done == 0; i++)
     script_advance(&script, 30000);
@@ -97,22 +49,22 @@ static void check_middle(size_t kind, mock_handler_t handler, int code,
 }
 
 TEST_LIMIT(S0_3_a_refusal_gives_the_number_back_whatever_it_was, 20) {
-  for (size_t i = 0; i < N_KINDS; i++)
+  for (size_t i = 0; i < SCRIPT_N_NUMBERED; i++)
     check_middle(i, refuse, TNK_EREQUEST, 2);
 }
 
 TEST_LIMIT(S0_3_an_answer_that_means_nothing_uses_the_number_up, 20) {
-  for (size_t i = 0; i < N_KINDS; i++)
+  for (size_t i = 0; i < SCRIPT_N_NUMBERED; i++)
     check_middle(i, answer_badly, TNK_EPROTO, 3);
 }
 
 TEST_LIMIT(S0_3_a_broken_answer_is_asked_for_again, 20) {
-  for (size_t i = 0; i < N_KINDS; i++)
+  for (size_t i = 0; i < SCRIPT_N_NUMBERED; i++)
     check_middle(i, cut_in_body, TNK_OK, 3);
 }
 
 TEST_LIMIT(S0_3_a_lost_connection_is_no_failure, 20) {
-  for (size_t i = 0; i < N_KINDS; i++)
+  for (size_t i = 0; i < SCRIPT_N_NUMBERED; i++)
     check_middle(i, mock_reset, TNK_OK, 3);
 }
 

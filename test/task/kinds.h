@@ -1,0 +1,161 @@
+#ifndef TNK_TEST_TASK_KINDS_H
+#define TNK_TEST_TASK_KINDS_H
+
+#include "task/script.h"
+
+/*
+ * Every public operation in one table, for tests that do the same to each.
+ * The first SCRIPT_N_NUMBERED carry a sequence number of a training client.
+ */
+typedef enum { OWNER_TRAINING, OWNER_SAMPLING, OWNER_SERVICE } script_owner_t;
+
+typedef struct {
+  const char *name;
+  const char *call; /* the first request that it makes */
+  script_owner_t owner;
+  tnk_promise_t *(*start)(script_t *script);
+} script_kind_t;
+
+static tnk_promise_t *start_pass(script_t *script) {
+  return script_pass(script, 2);
+}
+
+static tnk_promise_t *start_forward(script_t *script) {
+  return tnk_training_forward(script->training, script_data(2), 2, NULL);
+}
+
+static tnk_promise_t *start_save(script_t *script) {
+  tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
+  static const tnk_pair_t pair = {"k", "v"};
+
+  options.user_metadata = &pair;
+  options.n_user_metadata = 1;
+  return tnk_training_save_state(script->training, "a", &options);
+}
+
+static tnk_promise_t *start_save_sampler(script_t *script) {
+  return tnk_training_save_weights_for_sampler(script->training, "a", NULL);
+}
+
+static tnk_promise_t *start_save_external(script_t *script) {
+  return tnk_training_save_weights_external(script->training, "a", NULL);
+}
+
+static tnk_promise_t *start_ephemeral(script_t *script) {
+  return tnk_training_save_weights_and_get_sampling(script->training,
+                                                    TNK_SAMPLER_SNAPSHOT, NULL);
+}
+
+static tnk_promise_t *start_load(script_t *script) {
+  return tnk_training_load_state(script->training, "tinker://r/weights/a",
+                                 TNK_NO);
+}
+
+static tnk_promise_t *start_raw(script_t *script) {
+  return tnk_training_optim_step_raw(script->training, "{\"type\":\"x\"}");
+}
+
+static int kind_loss(tnk_custom_loss_t *io, void *user) {
+  (void)user;
+  io->gradients[0][0] = 0.5f;
+  io->loss = 1.0;
+  return 0;
+}
+
+static tnk_promise_t *start_custom(script_t *script) {
+  return tnk_training_forward_backward_custom(script->training, script_data(2),
+                                              2, kind_loss, NULL, NULL);
+}
+
+static tnk_promise_t *start_unload(script_t *script) {
+  return tnk_training_unload(script->training);
+}
+
+static tnk_promise_t *start_logprobs(script_t *script) {
+  return tnk_sampling_compute_logprobs(script->sampling, script_prompt(), 0);
+}
+
+static tnk_promise_t *start_lora(script_t *script) {
+  tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
+
+  options.base_model = "base";
+  return tnk_service_create_lora(script->service, &options);
+}
+
+static tnk_promise_t *restore(script_t *script, tnk_choice_t classic) {
+  tnk_restore_options_t options = TNK_RESTORE_OPTIONS_INIT;
+
+  options.path = "tinker://r/weights/a";
+  options.classic = classic;
+  return tnk_service_restore(script->service, &options);
+}
+
+static tnk_promise_t *start_restore(script_t *script) {
+  return restore(script, TNK_NO);
+}
+
+static tnk_promise_t *start_classic(script_t *script) {
+  return restore(script, TNK_YES);
+}
+
+static tnk_promise_t *start_sampler(script_t *script) {
+  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+
+  options.model_path = "tinker://r/sampler_weights/a";
+  return tnk_service_create_sampling(script->service, &options);
+}
+
+static tnk_promise_t *start_capabilities(script_t *script) {
+  return tnk_service_capabilities(script->service);
+}
+
+static tnk_promise_t *start_health(script_t *script) {
+  return tnk_service_health(script->service);
+}
+
+static const script_kind_t script_kinds[] = {
+    {"forward_backward", "forward_backward", OWNER_TRAINING, start_pass},
+    {"forward", "forward_backward", OWNER_TRAINING, start_forward},
+    {"optim_step", "optim_step", OWNER_TRAINING, script_step},
+    {"optim_step_raw", "optim_step", OWNER_TRAINING, start_raw},
+    {"save_state", "save_weights", OWNER_TRAINING, start_save},
+    {"save_weights_for_sampler", "save_weights_for_sampler", OWNER_TRAINING,
+     start_save_sampler},
+    {"save_weights_external", "save_weights_external", OWNER_TRAINING,
+     start_save_external},
+    {"save_weights_and_get_sampling", "save_weights_for_sampler",
+     OWNER_TRAINING, start_ephemeral},
+    {"load_state", "load_weights", OWNER_TRAINING, start_load},
+    {"forward_backward_custom", "forward_backward", OWNER_TRAINING,
+     start_custom},
+    {"unload", "unload_model", OWNER_TRAINING, start_unload},
+    {"sample", "asample", OWNER_SAMPLING, script_sample},
+    {"compute_logprobs", "asample", OWNER_SAMPLING, start_logprobs},
+    {"create_lora", "create_model", OWNER_SERVICE, start_lora},
+    {"restore", "load_weights", OWNER_SERVICE, start_restore},
+    {"restore (classic)", "weights_info", OWNER_SERVICE, start_classic},
+    {"create_sampling", "create_sampling_session", OWNER_SERVICE,
+     start_sampler},
+    {"get_server_capabilities", "get_server_capabilities", OWNER_SERVICE,
+     start_capabilities},
+    {"healthz", "healthz", OWNER_SERVICE, start_health},
+};
+
+enum {
+  SCRIPT_N_NUMBERED = 9,
+  SCRIPT_N_KINDS = sizeof(script_kinds) / sizeof(script_kinds[0])
+};
+
+/* A service with the client that the operation needs. */
+static inline void script_open_for(script_t *script, const script_kind_t *kind,
+                                   const char *flags) {
+  script_open(script);
+  if (flags != NULL)
+    script_flags(script, flags);
+  if (kind->owner == OWNER_SAMPLING)
+    script_sampler(script);
+  else
+    script_train(script);
+}
+
+#endif
