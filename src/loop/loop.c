@@ -68,21 +68,7 @@ void tnk__loop_release(tnk__loop_t *loop) {
     watch_for_end(loop);
 }
 
-static void on_handle_closed(uv_handle_t *handle) {
-  tnk__loop_release(handle->data);
-}
-
-/* Close our two handles once nothing else is held: until then timers and
- * deferred calls must still work for those who are winding down. */
-static void close_when_quiet(tnk__loop_t *loop) {
-  if (!loop->closing || loop->n_held != N_OWN_HANDLES)
-    return;
-  uv_close((uv_handle_t *)&loop->timer, on_handle_closed);
-  uv_close((uv_handle_t *)&loop->idle, on_handle_closed);
-}
-
-static void on_idle(uv_idle_t *idle) {
-  tnk__loop_t *loop = idle->data;
+static void run_deferred(tnk__loop_t *loop) {
   tnk__list_t now;
   tnk__list_t *node;
 
@@ -91,6 +77,37 @@ static void on_idle(uv_idle_t *idle) {
     tnk__deferred_t *call = tnk__container_of(node, tnk__deferred_t, link);
     call->fn(call);
   }
+}
+
+/* Somebody may have registered on a settled promise since the idle handle
+ * began to close: this is the last chance to tell him. */
+static void on_handle_closed(uv_handle_t *handle) {
+  tnk__loop_t *loop = handle->data;
+
+  while (loop->n_held == 1 && !tnk__list_empty(&loop->deferred))
+    run_deferred(loop);
+  tnk__loop_release(loop);
+}
+
+/* Close our two handles once nothing else is held: until then timers and
+ * deferred calls must still work for those who are winding down. */
+static void close_when_quiet(tnk__loop_t *loop) {
+  if (!loop->closing || loop->n_held != N_OWN_HANDLES)
+    return;
+  if (!tnk__list_empty(&loop->groups)) {
+    /* They wait for promises of other services, and cannot without us. */
+    loop->fail_groups(loop);
+    watch_for_end(loop);
+    return;
+  }
+  uv_close((uv_handle_t *)&loop->timer, on_handle_closed);
+  uv_close((uv_handle_t *)&loop->idle, on_handle_closed);
+}
+
+static void on_idle(uv_idle_t *idle) {
+  tnk__loop_t *loop = idle->data;
+
+  run_deferred(loop);
   if (!tnk__list_empty(&loop->deferred))
     return;
   /* Stopped while closing as well: a look-up may hold us for long, and an
@@ -179,7 +196,8 @@ void tnk__defer(tnk__loop_t *loop, tnk__deferred_t *call) {
   if (!tnk__list_empty(&call->link))
     return;
   tnk__list_append(&loop->deferred, &call->link);
-  uv_idle_start(&loop->idle, on_idle);
+  if (!uv_is_closing((uv_handle_t *)&loop->idle))
+    uv_idle_start(&loop->idle, on_idle);
 }
 
 void tnk__defer_cancel(tnk__deferred_t *call) {
@@ -240,6 +258,7 @@ int tnk__loop_open(tnk__loop_t *loop, uv_loop_t *uv,
   loop->pid = (int)getpid();
   loop->thread = uv_thread_self();
   tnk__list_init(&loop->deferred);
+  tnk__list_init(&loop->groups);
   err = uv_random(NULL, NULL, &loop->random, sizeof(loop->random), 0, NULL);
   if (err != 0)
     return err;

@@ -31,6 +31,8 @@ typedef struct tnk__loop {
   uv_timer_t timer; /* fires for the earliest of our timers */
   uv_idle_t idle;   /* runs while `deferred` is not empty */
   tnk__list_t deferred;
+  tnk__list_t groups; /* promises that wait for others, see promise_group.c */
+  void (*fail_groups)(struct tnk__loop *loop); /* set with the first of them */
   tnk__timers_t timers;
   uint64_t armed_ms; /* the deadline `timer` was started for */
   size_t n_held;     /* what libuv still holds, our two handles included */

@@ -23,6 +23,7 @@ static void init(tnk_promise_t *promise, tnk__loop_t *loop) {
   promise->alloc = loop->alloc;
   promise->logger = loop->logger;
   tnk__deferred_init(&promise->call, run_callbacks);
+  tnk__list_init(&promise->group_link);
 }
 
 int tnk__promise_reserve(tnk__loop_t *loop) {
@@ -175,6 +176,7 @@ static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   promise->state = state;
   promise->cancel = NULL;
   promise->op = NULL;
+  tnk__list_remove(&promise->group_link);
   promise->loop->n_pending--;
   queue_callbacks(promise);
   tnk_promise_unref(promise);

@@ -55,6 +55,7 @@ struct tnk_promise {
   size_t n_children;
   size_t n_waiting;
   tnk__timer_t timer;
+  tnk__list_t group_link; /* in loop->groups, while pending */
 };
 
 /* Two references: the operation's, which settling takes, and the caller's.

@@ -43,6 +43,17 @@ static void unref_all(tnk_promise_t *const *promises, size_t n) {
     tnk_promise_unref(promises[i]);
 }
 
+/* The context goes, while children live on in another one. */
+static void fail_groups(tnk__loop_t *loop) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(&loop->groups)) != NULL) {
+    tnk_promise_t *group = tnk__container_of(node, tnk_promise_t, group_link);
+    tnk__timer_stop(&group->timer);
+    tnk__promise_reject(group, tnk__error_static(TNK_ECLOSED));
+  }
+}
+
 /* A group over the given children, whose references it takes. */
 static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
   tnk__loop_t *loop = loop_of(promises, n);
@@ -63,6 +74,8 @@ static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
         group->children[i] = promises[i];
       group->n_children = n;
       group->n_waiting = n;
+      loop->fail_groups = fail_groups;
+      tnk__list_append(&loop->groups, &group->group_link);
       return group;
     }
   }

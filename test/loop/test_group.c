@@ -390,3 +390,35 @@ TEST(all_settled_survives_every_failing_allocation) {
 TEST(nested_groups_survive_every_failing_allocation) {
   fail_each_allocation(make_nested);
 }
+
+/* ---- Two services ---- */
+
+static int n_foreign;
+
+static void on_foreign(tnk_promise_t *promise, int status, void *user) {
+  (void)promise;
+  (void)user;
+  n_foreign++;
+  CHECK_INT(status, TNK_ECLOSED);
+}
+
+TEST(a_group_over_two_contexts_ends_with_its_own) {
+  context_t a;
+  context_t b;
+  tnk_promise_t *children[2];
+  tnk_promise_t *timed;
+
+  context_open(&a);
+  context_open(&b);
+  children[0] = tnk__promise_new(&a.loop, NULL, NULL);
+  children[1] = tnk__promise_new(&b.loop, NULL, NULL);
+  timed = tnk_promise_ref(children[0]);
+  tnk_then(tnk_all_settled(children, 2), on_foreign, NULL);
+  tnk_then(tnk_with_timeout(timed, 60000), on_foreign, NULL);
+  tnk__promise_reject(children[0], tnk__error_static(TNK_ECLOSED));
+  context_close(&a);
+  CHECK_INT(n_foreign, 2);
+  tnk__promise_resolve(children[1], TNK__RESULT_NONE, NULL, NULL);
+  context_close(&b);
+  CHECK_INT(n_foreign, 2);
+}
