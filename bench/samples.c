@@ -139,8 +139,7 @@ static long run(void) {
   long most = before;
 
   bench.is_timed = 1;
-  while (bench.n_started < bench.in_flight &&
-         bench.n_started < bench.n_samples)
+  while (bench.n_started < bench.in_flight && bench.n_started < bench.n_samples)
     start_one();
   while (bench.n_done < bench.n_samples) {
     uv_run(uv_default_loop(), UV_RUN_ONCE);
@@ -185,8 +184,8 @@ int main(int argc, char **argv) {
          "\"cpu_s\":%.3f,\"per_s\":%.0f,\"per_cpu_s\":%.0f,\"stall_ms\":%.2f,"
          "\"kib_per_sample\":%.2f,\"connections\":%u,\"retries\":%llu}\n",
          bench.n_samples, bench.in_flight, bench.n_failed, wall_s, start_cpu,
-         (double)bench.n_samples / wall_s,
-         (double)bench.n_samples / start_cpu, (double)bench.stall_ns / 1e6,
+         (double)bench.n_samples / wall_s, (double)bench.n_samples / start_cpu,
+         (double)bench.stall_ns / 1e6,
          (double)kib / (double)(bench.in_flight < bench.n_samples
                                     ? bench.in_flight
                                     : bench.n_samples),

@@ -352,6 +352,7 @@ static void attempt(tnk__call_t *call) {
   request.body_head_len = call->body_len;
   request.lane = call->route->lane;
   request.timeout_ms = timeout_of(call);
+  request.background = call->background;
   request.replayable = 1; /* by sequence number or idempotency key */
   call->n_attempts++;
   err = target.err;

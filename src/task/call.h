@@ -52,6 +52,7 @@ typedef struct tnk__call {
   uint64_t timeout_ms; /* 0: the route's */
   tnk__retry_t retry;
   uint32_t n_attempts;
+  int background;   /* does not keep the loop alive */
   int once;         /* no repeats at all: the owner decides */
   int was_unknown;  /* an attempt may have been executed */
   int was_accepted; /* the answer that said so broke off */

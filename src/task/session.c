@@ -268,11 +268,13 @@ static int prepare_background(tnk__session_t *session) {
   tnk__call_init(&session->heartbeat, &session->endpoint, TNK__ROUTE_HEARTBEAT,
                  "session_heartbeat");
   session->heartbeat.once = 1;
+  session->heartbeat.background = 1;
   session->heartbeat.body = session->heartbeat_body.data;
   session->heartbeat.body_len = session->heartbeat_body.len;
   tnk__call_init(&session->refresh, &session->endpoint,
                  TNK__ROUTE_DYNAMIC_CONFIG, "client/dynamic_config");
   session->refresh.once = 1;
+  session->refresh.background = 1;
   session->refresh.body = session->startup_body.data;
   session->refresh.body_len = session->startup_body.len;
   return TNK_OK;
