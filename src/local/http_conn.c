@@ -162,7 +162,9 @@ static int take_url(local_conn_t *conn) {
   return url[0] == '/' && local_url_decode(url);
 }
 
+/* What has come of the headers may end in the middle of one: forget it. */
 static void refuse_now(local_conn_t *conn, int status, const char *detail) {
+  tnk__buf_clear(&conn->req.head);
   conn->keep_alive = 0;
   conn->state = LOCAL_CONN_HANDLING;
   local_req_reply_text(&conn->req, status, "application/json", detail);

@@ -74,11 +74,10 @@ int local_keys_answer(local_call_t *call) {
 void local_keys_answered(local_req_t *req, int status, const uint8_t *body,
                          size_t len, void *user) {
   local_server_t *server = user;
-  const char *text = header(req);
+  const char *text = req->key_hash != 0 ? header(req) : NULL;
   kept_t *key;
 
-  if (req->key_hash == 0 || text == NULL || status >= 300 || len == 0 ||
-      len > MAX_ANSWER)
+  if (text == NULL || status >= 300 || len == 0 || len > MAX_ANSWER)
     return;
   key = tnk__calloc(server->alloc, 1, sizeof(*key));
   if (key == NULL)
