@@ -5,7 +5,8 @@ usage: check_sizes.py ROOT
 
 A function is what stands between a signature at column 0 (it may take several
 lines) and the next "}" at column 0; the formatter guarantees that shape. A
-file whose first line says that it is generated may be longer.
+file whose first line says that it is generated may be longer. Each folder of
+src/ must also have a README.md.
 """
 import pathlib
 import re
@@ -57,8 +58,19 @@ def check_files(root):
     return bad
 
 
+def check_readmes(root):
+    bad = 0
+    for folder in sorted(p for p in (root / "src").iterdir() if p.is_dir()):
+        if any(folder.glob("*.c")) and not (folder / "README.md").is_file():
+            print(f"{folder}: no README.md")
+            bad = 1
+    return bad
+
+
 def main():
-    return check_files(pathlib.Path(sys.argv[1]))
+    root = pathlib.Path(sys.argv[1])
+    bad = check_files(root)
+    return check_readmes(root) or bad
 
 
 sys.exit(main())
