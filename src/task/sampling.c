@@ -34,6 +34,7 @@ tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
   if (sampling->id == NULL ||
       (base_model != NULL && sampling->base_model == NULL)) {
     tnk__free(alloc, sampling->id);
+    tnk__free(alloc, sampling->base_model);
     tnk__free(alloc, sampling);
     return NULL;
   }
