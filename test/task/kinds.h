@@ -1,6 +1,7 @@
 #ifndef TNK_TEST_TASK_KINDS_H
 #define TNK_TEST_TASK_KINDS_H
 
+#include "task/op.h"
 #include "task/script.h"
 
 /*
@@ -156,6 +157,65 @@ static inline void script_open_for(script_t *script, const script_kind_t *kind,
     script_sampler(script);
   else
     script_train(script);
+}
+
+/* Whether a body is being compressed on another thread. */
+static inline int script_is_packing(const script_t *script) {
+  if (script->training == NULL)
+    return 0;
+  TNK__LIST_FOREACH (link, &script->training->ops) {
+    tnk__op_t *op = tnk__container_of(tnk__member_of(link), tnk__op_t, member);
+    if (op->n_holds > 0)
+      return 1;
+  }
+  return 0;
+}
+
+/* Let everything happen that time and turns of the loop can bring about. */
+static inline void script_settle(script_t *script, const outcome_t *outcome) {
+  for (int i = 0; i < 40 && outcome->n_done == 0; i++) {
+    script_turns(script);
+    while (script_is_packing(script))
+      uv_run(&script->uv, UV_RUN_ONCE);
+    script_turns(script);
+    if (outcome->n_done == 0)
+      script_advance(script, 30000);
+  }
+}
+
+/* Numbers that were accepted: 1, 2 ... without a hole. */
+static inline void script_check_numbers(const script_t *script) {
+  char seen[16] = {0};
+  long long max = 0;
+
+  for (size_t i = 0; i < script->n_sent; i++) {
+    long long seq = script->sent[i].seq;
+    if (strcmp(script->sent[i].call, "asample") == 0 || seq < 0)
+      continue;
+    CHECK(seq >= 1 && seq < (long long)sizeof(seen));
+    seen[seq] = 1;
+    max = seq > max ? seq : max;
+  }
+  for (long long seq = 1; seq <= max; seq++)
+    if (!seen[seq])
+      test_fail(__FILE__, __LINE__, "number %lld of %lld is a hole", seq, max);
+}
+
+/* What follows must still work, unless it was closed. */
+static inline void script_check_next(script_t *script) {
+  outcome_t outcome;
+
+  if (script->training != NULL)
+    outcome_of(&outcome, script_step(script));
+  else if (script->sampling != NULL)
+    outcome_of(&outcome, script_sample(script));
+  else
+    return;
+  script_settle(script, &outcome);
+  outcome_ok(script, &outcome);
+  outcome_drop(&outcome);
+  if (script->training != NULL)
+    script_check_numbers(script);
 }
 
 #endif

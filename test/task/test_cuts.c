@@ -69,42 +69,6 @@ static void cut_connections(script_t *script, const script_kind_t *kind,
   mock_close_idle(script->mock, 1);
 }
 
-/* Numbers that were accepted: 1, 2 ... without a hole. */
-static void check_numbers(const script_t *script) {
-  char seen[16] = {0};
-  long long max = 0;
-
-  for (size_t i = 0; i < script->n_sent; i++) {
-    long long seq = script->sent[i].seq;
-    if (strcmp(script->sent[i].call, "asample") == 0 || seq < 0)
-      continue;
-    CHECK(seq >= 1 && seq < (long long)sizeof(seen));
-    seen[seq] = 1;
-    max = seq > max ? seq : max;
-  }
-  for (long long seq = 1; seq <= max; seq++)
-    if (!seen[seq])
-      test_fail(__FILE__, __LINE__, "number %lld of %lld is a hole", seq, max);
-}
-
-/* What follows must still work, unless it was closed. */
-static void check_next(script_t *script) {
-  outcome_t outcome;
-
-  if (script->training != NULL)
-    outcome_of(&outcome, script_step(script));
-  else if (script->sampling != NULL)
-    outcome_of(&outcome, script_sample(script));
-  else
-    return;
-  for (int i = 0; i < 20 && outcome.n_done == 0; i++)
-    script_advance(script, 30000);
-  outcome_ok(script, &outcome);
-  outcome_drop(&outcome);
-  if (script->training != NULL)
-    check_numbers(script);
-}
-
 static void check_end(const script_kind_t *kind, int turns,
                       const outcome_t *outcome, int code) {
   if (outcome->n_done != 1 ||
@@ -196,9 +160,8 @@ static int run(const script_kind_t *kind, const char *flags, road_t road,
     script_turns(&script);
     if (road == ROAD_QUEUED)
       accept_front(&script);
-    for (int i = 0; i < 20 && outcome.n_done == 0; i++)
-      script_advance(&script, 30000);
-    check_next(&script);
+    script_settle(&script, &outcome);
+    script_check_next(&script);
     tnk_service_stats(script.service, &stats);
     CHECK_INT(stats.n_pending, 0);
     script_close(&script);
