@@ -70,12 +70,17 @@ void tnk__free(const tnk_allocator_t *alloc, void *ptr) {
     alloc->free(ptr, alloc->user);
 }
 
-void tnk__free_secret(const tnk_allocator_t *alloc, char *text) {
-  volatile char *wipe = text;
+/* Through a pointer that the compiler cannot look through. */
+static void *(*const volatile wipe_with)(void *, int, size_t) = memset;
 
+void tnk__wipe(void *data, size_t n) {
+  if (n > 0)
+    wipe_with(data, 0, n);
+}
+
+void tnk__free_secret(const tnk_allocator_t *alloc, char *text) {
   if (text == NULL)
     return;
-  while (*wipe != '\0')
-    *wipe++ = '\0';
+  tnk__wipe(text, strlen(text));
   tnk__free(alloc, text);
 }

@@ -19,6 +19,8 @@ char *tnk__strdup(const tnk_allocator_t *alloc, const char *text);
 char *tnk__strndup(const tnk_allocator_t *alloc, const char *text, size_t n);
 /* NULL does nothing. */
 void tnk__free(const tnk_allocator_t *alloc, void *ptr);
+/* Overwrite with zeros so that the compiler cannot drop it. */
+void tnk__wipe(void *data, size_t n);
 /* Overwrite a secret so that the compiler cannot drop it, then free it. */
 void tnk__free_secret(const tnk_allocator_t *alloc, char *text);
 

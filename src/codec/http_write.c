@@ -1,5 +1,6 @@
 #include "codec/http_write.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,11 +24,11 @@ static const char *const reserved[] = {"accept-encoding",
                                        "upgrade",
                                        "transfer-encoding"};
 
+/* Letters, digits and !#$%&'*+-.^_`|~ as one bit each, by code. */
+static const uint32_t token_chars[4] = {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff};
+
 static int is_token_char(unsigned char c) {
-  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-      (c >= '0' && c <= '9'))
-    return 1;
-  return c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL;
+  return c < 0x80 && (token_chars[c / 32] >> (c % 32) & 1) != 0;
 }
 
 int tnk__http_is_token(const char *text) {
@@ -61,7 +62,8 @@ int tnk__http_compare_names(const char *a, const char *b) {
 
 int tnk__http_is_reserved(const char *name) {
   for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
-    if (tnk__http_compare_names(name, reserved[i]) == 0)
+    if (lower(*name) == reserved[i][0] &&
+        tnk__http_compare_names(name, reserved[i]) == 0)
       return 1;
   return 0;
 }

@@ -104,10 +104,7 @@ static void free_answer(const tnk_allocator_t *alloc, tnk__response_t *answer) {
 
 /* The head holds the credential. */
 static void wipe_head(tnk__exchange_t *ex) {
-  volatile uint8_t *bytes = ex->head.data;
-
-  for (size_t i = 0; i < ex->head.len; i++)
-    bytes[i] = 0;
+  tnk__wipe(ex->head.data, ex->head.len);
   tnk__buf_deinit(&ex->head);
 }
 
