@@ -15,10 +15,20 @@ for p in $want; do
   dpkg-query -W -f '${Status}\n' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
 done
 [ -n "$missing" ] || exit 0
-command -v apt-get >/dev/null || { echo "missing:$missing" >&2; exit 1; }
+command -v apt-get >/dev/null || {
+  echo "not on Debian: install these packages by hand:$missing" >&2
+  exit 1
+}
 root=
-[ "$(id -u)" = 0 ] || root=sudo
+if [ "$(id -u)" != 0 ]; then
+  root=sudo
+  command -v sudo >/dev/null || {
+    echo "neither root nor sudo; as root: apt-get install$missing" >&2
+    exit 1
+  }
+fi
 echo "installing:$missing" >&2
-$root apt-get update -qq
+# An unrelated source that cannot be reached need not stop us.
+$root apt-get update -qq >&2 || echo 'apt-get update failed; trying all the same' >&2
 # Debian's own configuration question must not wait for an answer.
 $root env DEBIAN_FRONTEND=noninteractive apt-get -y -qq --no-install-recommends install $missing >&2

@@ -3,7 +3,8 @@
 #
 #   sh test/run.sh [-b BUILD_DIR] [MESON_OPTION ...]
 #
-# CC and CXX choose the compiler. Ends with "N passed, N failed".
+# CC and CXX choose the compiler, TEST_ARGS holds arguments for `meson test`.
+# Ends with "N passed, N failed".
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build-test
@@ -16,7 +17,8 @@ sh test/install.sh || exit 1
 
 [ -f "$build/build.ninja" ] || meson setup "$build" --werror -Dtests=true "$@" || exit 1
 ninja -C "$build" || exit 1
-meson test -C "$build" --print-errorlogs
+# shellcheck disable=SC2086 # several arguments
+meson test -C "$build" --print-errorlogs ${TEST_ARGS:-}
 status=$?
 
 # One line a suite is in the report; add them up.
