@@ -255,12 +255,39 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
                        tnk__loop_wall_s(call->endpoint->loop));
 }
 
+/* ---- What the server offers ---- */
+
+/* A call that has been answered exists: its 404 is about what was asked for.
+ * Before that, a 404 or 405 says that there is no such call. */
+static int is_offered(const tnk__call_t *call) {
+  return (call->endpoint->offered & tnk__route_bit(call->route)) != 0;
+}
+
+static int is_missing(const tnk__call_t *call) {
+  return (call->endpoint->missing & tnk__route_bit(call->route)) != 0;
+}
+
+static void learn(tnk__call_t *call, int status) {
+  tnk__endpoint_t *endpoint = call->endpoint;
+
+  if (!call->route->is_optional || is_missing(call) || is_offered(call))
+    return;
+  if (status / 100 == 2) {
+    endpoint->offered |= tnk__route_bit(call->route);
+  } else if (status == 404 || status == 405) {
+    endpoint->missing |= tnk__route_bit(call->route);
+    tnk__log(&endpoint->loop->logger, TNK_LOG_INFO, "call",
+             "%s: not offered by this server (HTTP %d)", call->name, status);
+  }
+}
+
 static void on_done(tnk__exchange_t *exchange,
                     const tnk__http_result_t *result) {
   tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
   tnk__reply_t reply = {0};
   tnk__attempt_t facts = {.call = call->route->kind,
-                          .optional = call->route->is_optional,
+                          .optional =
+                              call->route->is_optional && !is_offered(call),
                           .was_unknown = call->was_unknown,
                           .was_accepted = call->was_accepted};
   tnk__failure_t failure = {0};
@@ -277,6 +304,7 @@ static void on_done(tnk__exchange_t *exchange,
   call->was_accepted |= reply.verdict.effect == TNK__EFFECT_ACCEPTED;
   if (!will_repeat(call, &reply)) {
     log_deprecation(call, result);
+    learn(call, reply.status);
     if (facts.outcome != TNK__OUTCOME_2XX)
       reply.error = make_error(call, result, &reply, &failure);
     tnk__arena_deinit(&arena);
@@ -384,7 +412,14 @@ void tnk__call_start(tnk__call_t *call,
   call->key[0] = '\0';
   tnk__retry_init(&call->retry, call->endpoint->config->options.max_retries,
                   tnk__loop_now_ms(call->endpoint->loop));
-  attempt(call);
+  if (is_missing(call))
+    fail_early(call,
+               tnk__error_new(&call->endpoint->loop->alloc, TNK_EUNSUPPORTED,
+                              "%s: not offered by this server, as an "
+                              "earlier answer has told",
+                              call->name));
+  else
+    attempt(call);
 }
 
 void tnk__call_cancel(tnk__call_t *call) {
@@ -395,6 +430,12 @@ void tnk__call_cancel(tnk__call_t *call) {
   tnk__defer_cancel(&call->failed);
   tnk__error_unref(call->early);
   call->early = NULL;
+}
+
+int tnk__call_is_active(const tnk__call_t *call) {
+  return call->endpoint != NULL && (tnk__exchange_is_active(&call->exchange) ||
+                                    tnk__timer_is_active(&call->timer) ||
+                                    !tnk__list_empty(&call->failed.link));
 }
 
 int tnk__call_is_unseen(const tnk__call_t *call) {

@@ -67,6 +67,8 @@ void tnk__call_start(tnk__call_t *call,
                                   const tnk__reply_t *reply));
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);
+/* Whether it was started and `done` is still to come. */
+int tnk__call_is_active(const tnk__call_t *call);
 /* Whether the server certainly has not accepted it so far. */
 int tnk__call_is_unseen(const tnk__call_t *call);
 

@@ -12,6 +12,10 @@ typedef struct {
   const tnk__config_t *config;
   tnk__http_t *http;
   tnk__billing_t billing;
+  /* Optional calls that this server has answered, and those it lacks; sets of
+   * tnk__route_bit(). */
+  uint64_t offered;
+  uint64_t missing;
   int closing; /* nothing is repeated any more */
 } tnk__endpoint_t;
 

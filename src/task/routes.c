@@ -7,7 +7,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
     [TNK__ROUTE_CLIENT_CONFIG] = {"client/config", 0, 0, TNK__CALL_QUERY, 0,
                                   TNK__LANE_CONTROL},
     [TNK__ROUTE_DYNAMIC_CONFIG] = {"client/dynamic_config", 0, 10000,
-                                   TNK__CALL_QUERY, 0, TNK__LANE_CONTROL},
+                                   TNK__CALL_QUERY, OPTIONAL,
+                                   TNK__LANE_CONTROL},
     [TNK__ROUTE_CREATE_SESSION] = {"create_session", 0, 0,
                                    TNK__CALL_CREATE_SESSION, 0,
                                    TNK__LANE_CONTROL},
@@ -52,9 +53,14 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
     [TNK__ROUTE_RETRIEVE_SAMPLE] = {"retrieve_future", 0, 0,
                                     TNK__CALL_POLL_SAMPLE, 0, TNK__LANE_POLL},
     [TNK__ROUTE_CANCEL_FUTURE] = {"cancel_future", 0, 30000, TNK__CALL_CANCEL,
-                                  OPTIONAL, TNK__LANE_CONTROL},
+                                  OPTIONAL, TNK__LANE_POLL},
 };
 
 const tnk__route_t *tnk__route(tnk__route_id_t id) {
   return &routes[id];
+}
+
+uint64_t tnk__route_bit(const tnk__route_t *route) {
+  _Static_assert(TNK__N_ROUTES <= 64, "a set of calls fits into 64 bits");
+  return (uint64_t)1 << (route - routes);
 }

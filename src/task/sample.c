@@ -13,7 +13,7 @@ enum { THROTTLED_COST = 20 };
 static void go_on(tnk__sample_t *sample);
 
 static tnk__session_t *session_of(const tnk__sample_t *sample) {
-  return sample->sampling->session;
+  return sample->session;
 }
 
 static const char *name_of(const tnk__sample_t *sample) {
@@ -85,12 +85,45 @@ static void fail_text(tnk__sample_t *sample, int code, const char *text) {
   tnk__error_unref(error);
 }
 
+/* ---- Given up ---- */
+
+/* Tell the server that nobody waits. 1: the sample is kept until the answer
+ * to its submission names its id. */
+static int tell_server(tnk__sample_t *sample) {
+  tnk__canceler_t *canceler = &session_of(sample)->canceler;
+
+  if (!tnk__canceler_is_wanted(canceler))
+    return 0;
+  if (sample->job.is_accepted) {
+    if (sample->job.future.request_id != NULL)
+      tnk__canceler_tell(canceler, sample->job.future.request_id);
+    return 0;
+  }
+  if (!tnk__call_is_active(&sample->job.call) ||
+      tnk__call_is_unseen(&sample->job.call))
+    return 0;
+  stop_running(sample);
+  tnk__list_remove(&sample->member.link);
+  tnk__list_append(&canceler->submissions, &sample->member.link);
+  return 1;
+}
+
+static void give_up(tnk__sample_t *sample, tnk__error_t *error) {
+  tnk_promise_t *promise = sample->promise;
+
+  sample->promise = NULL;
+  if (promise != NULL)
+    tnk__promise_reject(promise, tnk__error_ref(error));
+  if (promise == NULL || !tell_server(sample))
+    dispose(sample);
+}
+
 static void on_abort(tnk__member_t *member, tnk__error_t *error) {
-  fail(tnk__container_of(member, tnk__sample_t, member), error);
+  give_up(tnk__container_of(member, tnk__sample_t, member), error);
 }
 
 static void on_cancel(void *arg) {
-  fail(arg, tnk__error_static(TNK_ECANCELED));
+  give_up(arg, tnk__error_static(TNK_ECANCELED));
 }
 
 /* ---- The result ---- */
@@ -171,8 +204,10 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
   if (reply->error != NULL) {
     if (reply->verdict.backs_off)
       back_off(sample, reply->retry_after_ms);
-    if (reply->verdict.action == TNK__ACTION_BACK_OFF &&
-        session->config->options.retry_samples != TNK_NO) {
+    if (sample->promise == NULL) {
+      dispose(sample); /* there is nothing to cancel */
+    } else if (reply->verdict.action == TNK__ACTION_BACK_OFF &&
+               session->config->options.retry_samples != TNK_NO) {
       give_back(sample);
       go_on(sample);
     } else if (!resubmit(sample, reply)) {
@@ -217,6 +252,12 @@ static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
 static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
 
+  if (sample->promise == NULL) {
+    if (answer->request_id != NULL)
+      tnk__canceler_tell(&session_of(sample)->canceler, answer->request_id);
+    dispose(sample);
+    return 0;
+  }
   keep_ids(sample, answer);
   give_back(sample);
   /* A place in line is for those who were turned away. */
@@ -398,6 +439,7 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   if (sample == NULL)
     return tnk__promise_rejected(loop, tnk__error_static(TNK_ENOMEM));
   promise = tnk__promise_new(loop, on_cancel, sample);
+  sample->session = sampling->session;
   sample->sampling = sampling;
   sample->promise = promise;
   sample->wants_logprobs = wants_logprobs;

@@ -15,12 +15,17 @@
  * in line and with the same number. A result that is lost, and failures that
  * may pass, start from the top with a new number, after a delay and a limited
  * number of times.
+ *
+ * When it is given up, the server is told if it wants to know. For that, one
+ * whose submission is on the wire outlives its promise, and perhaps its client,
+ * until the answer tells its id.
  */
 typedef struct tnk__sample {
-  tnk__member_t member; /* in sampling->samples */
+  tnk__member_t member; /* in sampling->samples, or session->canceler's */
+  tnk__session_t *session;
   tnk_sampling_t *sampling;
-  tnk_promise_t *promise;
-  tnk__buf_t body; /* kept for as long as it may be sent again */
+  tnk_promise_t *promise; /* NULL once it was given up */
+  tnk__buf_t body;        /* kept for as long as it may be sent again */
   tnk__sample_seq_t seq_place;
   uint64_t seq;
   int has_seq;

@@ -132,6 +132,8 @@ static void on_refresh_due(tnk__timer_t *timer) {
 static void start_refresh(tnk__session_t *session) {
   uint64_t ms = (uint64_t)session->dynamic.refresh_interval_s * 1000;
 
+  if (session->endpoint.missing & tnk__route_bit(session->refresh.route))
+    return;
   tnk__timer_start_background(session->loop, &session->refresh_timer,
                               ms > MIN_REFRESH_MS ? ms : MIN_REFRESH_MS,
                               on_refresh_due);
@@ -369,6 +371,7 @@ int tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
                     session->flags.billing_pause_s * 1000);
   tnk__tenant_join(&session->limiter, config, tnk__loop_now_ms(loop),
                    tnk__loop_random(loop), tnk__loop_random(loop));
+  tnk__canceler_open(&session->canceler, &session->endpoint, &session->dynamic);
   tnk__gate_open(&session->gate, loop, &session->limiter,
                  &session->sample_throttle, SAMPLE_THROTTLED_SLOTS);
   return TNK_OK;
@@ -381,6 +384,7 @@ void tnk__session_shut(tnk__session_t *session) {
   tnk__call_cancel(&session->startup);
   tnk__call_cancel(&session->heartbeat);
   tnk__call_cancel(&session->refresh);
+  tnk__canceler_close(&session->canceler);
   fail_needs(session, tnk__error_static(TNK_ECLOSED));
 }
 

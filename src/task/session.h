@@ -7,6 +7,7 @@
 #include "flow/semaphore.h"
 #include "loop/promise.h"
 #include "task/call.h"
+#include "task/cancel.h"
 #include "task/config.h"
 #include "task/gate.h"
 
@@ -69,7 +70,8 @@ typedef struct tnk__session {
   tnk__list_t trainings; /* clients, open or closing */
   tnk__list_t samplings;
   tnk__list_t requests; /* operations of no client: creations, questions */
-  tnk__gate_t gate;     /* samples that wait for the end of a back-off */
+  tnk__canceler_t canceler;
+  tnk__gate_t gate; /* samples that wait for the end of a back-off */
   tnk__semaphore_t sample_running;  /* from the first attempt to the result */
   tnk__semaphore_t sample_slots;    /* while being submitted */
   tnk__semaphore_t sample_throttle; /* likewise; the gate sets the limit */

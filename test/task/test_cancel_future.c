@@ -1,0 +1,333 @@
+#include "task/script.h"
+
+/*
+ * The server is told of samples that nobody waits for any more. Submissions
+ * and cancels are held until the test answers them.
+ */
+enum { MAX_SAMPLES = 16 };
+
+static outcome_t outcomes[MAX_SAMPLES];
+
+static const char wanted[] = "{\"sample_cancel_enabled\":true}";
+
+static size_t n_cancels(const script_t *script) {
+  return mock_count(script->mock, "POST", "/api/v1/cancel_future");
+}
+
+static void check_cancel(const script_t *script, size_t i, const char *body) {
+  mock_request_t *request =
+      mock_find(script->mock, "POST", "/api/v1/cancel_future", i);
+
+  CHECK(request != NULL);
+  CHECK_MEM(request->body, request->body_len, body, strlen(body));
+}
+
+static void open_sampling(script_t *script, const char *flags) {
+  script_open(script);
+  mock_json(script->mock, "POST", "/api/v1/client/dynamic_config", 200, flags);
+  mock_on(script->mock, "POST", "/api/v1/retrieve_future", mock_hold, NULL);
+  mock_json(script->mock, "POST", "/api/v1/cancel_future", 200, "{}");
+  script_sampler(script);
+}
+
+/* The promises that the test may cancel, beside their outcomes. */
+static tnk_promise_t *promises[MAX_SAMPLES];
+
+static void start(script_t *script, int n) {
+  for (int i = 0; i < n; i++) {
+    promises[i] = script_sample(script);
+    outcome_of(&outcomes[i], tnk_promise_ref(promises[i]));
+  }
+  mock_turns(script->mock, 40);
+}
+
+static void cancel(script_t *script, int i) {
+  tnk_promise_cancel(promises[i]);
+  outcome_fails(script, &outcomes[i], TNK_ECANCELED);
+  mock_turns(script->mock, 40);
+}
+
+static void drop(int n) {
+  for (int i = 0; i < n; i++) {
+    tnk_promise_unref(promises[i]);
+    outcome_drop(&outcomes[i]);
+  }
+}
+
+TEST(S3_a_cancel_names_the_accepted_sample) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  start(&script, 2);
+  cancel(&script, 1);
+  CHECK_INT(n_cancels(&script), 1);
+  check_cancel(&script, 0, "{\"request_id\":\"asample:1:0\"}");
+  cancel(&script, 0);
+  CHECK_INT(n_cancels(&script), 2);
+  script_close(&script);
+  drop(2);
+}
+
+TEST(S3_a_deadline_is_told_too) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  outcome_of(&outcomes[0], tnk_with_timeout(script_sample(&script), 5000));
+  mock_turns(script.mock, 40);
+  script_advance(&script, 5000);
+  outcome_fails(&script, &outcomes[0], TNK_ETIMEDOUT);
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_cancels(&script), 1);
+  script_close(&script);
+  outcome_drop(&outcomes[0]);
+}
+
+TEST(S3_nothing_is_told_unless_the_server_wants_it) {
+  script_t script;
+
+  open_sampling(&script, "{}");
+  start(&script, 1);
+  cancel(&script, 0);
+  CHECK_INT(n_cancels(&script), 0);
+  script_close(&script);
+  drop(1);
+}
+
+/* The flag is asked at the moment of the cancel, not at the start. */
+TEST(S3_a_refresh_turns_cancels_on) {
+  script_t script;
+
+  open_sampling(&script, "{}");
+  start(&script, 1);
+  mock_json(script.mock, "POST", "/api/v1/client/dynamic_config", 200, wanted);
+  script_advance(&script, 300000);
+  mock_turns(script.mock, 40);
+  cancel(&script, 0);
+  CHECK_INT(n_cancels(&script), 1);
+  script_close(&script);
+  drop(1);
+}
+
+TEST(S3_an_unanswered_submission_is_canceled_when_its_id_comes) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
+  start(&script, 1);
+  cancel(&script, 0);
+  CHECK_INT(n_cancels(&script), 0);
+  mock_release(script.mock, 200, "{\"request_id\":\"late\"}");
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_cancels(&script), 1);
+  check_cancel(&script, 0, "{\"request_id\":\"late\"}");
+  script_close(&script);
+  drop(1);
+}
+
+/* The answer is lost after the server took it: the same submission again
+ * finds out the id. */
+TEST(S3_a_lost_answer_is_asked_for_before_the_cancel) {
+  mock_request_t *first;
+  script_t script;
+
+  open_sampling(&script, wanted);
+  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
+  start(&script, 1);
+  cancel(&script, 0);
+  first = mock_find(script.mock, "POST", "/api/v1/asample", 0);
+  mock_reset(first, NULL);
+  mock_turns(script.mock, 40);
+  script_advance(&script, 30000);
+  mock_turns(script.mock, 40);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 2);
+  CHECK_STR(mock_header(mock_find(script.mock, "POST", "/api/v1/asample", 1),
+                        "x-idempotency-key"),
+            mock_header(first, "x-idempotency-key"));
+  mock_release(script.mock, 200, "{\"request_id\":\"again\"}");
+  mock_turns(script.mock, 40);
+  check_cancel(&script, 0, "{\"request_id\":\"again\"}");
+  script_close(&script);
+  drop(1);
+}
+
+TEST(S3_a_refused_submission_needs_no_cancel) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
+  start(&script, 2);
+  cancel(&script, 0);
+  cancel(&script, 1);
+  mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 0), 422,
+                  "{\"detail\":\"no\"}");
+  /* A 429 still counts for the others, but it is not sent again. */
+  mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 1), 429,
+                  "{}");
+  mock_turns(script.mock, 40);
+  script_advance(&script, 60000);
+  mock_turns(script.mock, 40);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 2);
+  CHECK_INT(n_cancels(&script), 0);
+  script_close(&script);
+  drop(2);
+}
+
+TEST(S3_cancels_come_in_batches_of_the_servers_size) {
+  enum { N = 10 };
+  script_t script;
+
+  open_sampling(&script, "{\"sample_cancel_enabled\":true,"
+                         "\"sample_cancel_max_batch_size\":3}");
+  mock_on(script.mock, "POST", "/api/v1/cancel_future", mock_hold, NULL);
+  start(&script, N);
+  for (int i = 0; i < N; i++)
+    cancel(&script, i);
+  CHECK_INT(n_cancels(&script), 3);
+  /* One that is slow holds up nobody but itself. */
+  for (size_t i = 1; i < N; i++) {
+    mock_request_t *request =
+        mock_find(script.mock, "POST", "/api/v1/cancel_future", i);
+    CHECK(request != NULL);
+    mock_reply_json(request, 200, "{}");
+    mock_turns(script.mock, 40);
+  }
+  CHECK_INT(n_cancels(&script), N);
+  script_close(&script);
+  drop(N);
+}
+
+static void check_unsupported(int status) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  mock_json(script.mock, "POST", "/api/v1/cancel_future", status, "{}");
+  start(&script, 3);
+  cancel(&script, 0);
+  CHECK_INT(n_cancels(&script), 1);
+  cancel(&script, 1);
+  cancel(&script, 2);
+  CHECK_INT(n_cancels(&script), 1);
+  script_close(&script);
+  drop(3);
+}
+
+TEST(S3_a_server_without_cancel_is_asked_once_404) {
+  check_unsupported(404);
+}
+
+TEST(S3_a_server_without_cancel_is_asked_once_405) {
+  check_unsupported(405);
+}
+
+/* After a good answer a 404 is about the sample, which may have ended. */
+TEST(S3_a_sample_that_is_gone_does_not_turn_cancels_off) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  start(&script, 3);
+  cancel(&script, 0);
+  mock_json_once(script.mock, "POST", "/api/v1/cancel_future", 404, "{}");
+  cancel(&script, 1);
+  cancel(&script, 2);
+  CHECK_INT(n_cancels(&script), 3);
+  CHECK_INT(script.n_warnings, 0);
+  script_close(&script);
+  drop(3);
+}
+
+TEST(S3_closing_the_client_gives_up_its_samples) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  start(&script, 1);
+  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
+  promises[1] = script_sample(&script);
+  outcome_of(&outcomes[1], tnk_promise_ref(promises[1]));
+  mock_turns(script.mock, 40);
+  tnk_sampling_close(script.sampling, NULL, NULL);
+  outcome_fails(&script, &outcomes[0], TNK_ECLOSED);
+  outcome_fails(&script, &outcomes[1], TNK_ECLOSED);
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_cancels(&script), 1);
+  mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 1), 200,
+                  "{\"request_id\":\"of-a-closed-client\"}");
+  mock_turns(script.mock, 40);
+  CHECK_INT(n_cancels(&script), 2);
+  check_cancel(&script, 1, "{\"request_id\":\"of-a-closed-client\"}");
+  script_close(&script);
+  drop(2);
+}
+
+TEST(S3_closing_the_service_tells_nobody) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  mock_on(script.mock, "POST", "/api/v1/cancel_future", mock_hold, NULL);
+  start(&script, 2);
+  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
+  promises[2] = script_sample(&script);
+  outcome_of(&outcomes[2], tnk_promise_ref(promises[2]));
+  mock_turns(script.mock, 40);
+  cancel(&script, 0);
+  cancel(&script, 2); /* its submission is still out */
+  CHECK_INT(n_cancels(&script), 1);
+  script_close(&script);
+  CHECK_INT(outcomes[1].status, TNK_ECLOSED);
+  drop(3);
+}
+
+/* ---- Calls that a server lacks ---- */
+
+TEST(S3_a_missing_call_is_remembered) {
+  tnk_stats_t before;
+  tnk_stats_t after;
+  script_t script;
+
+  script_open(&script);
+  mock_json(script.mock, "GET", "/api/v1/get_server_capabilities", 404, "{}");
+  outcome_of(&outcomes[0], tnk_service_capabilities(script.service));
+  outcome_fails(&script, &outcomes[0], TNK_EUNSUPPORTED);
+  tnk_service_stats(script.service, &before);
+  outcome_of(&outcomes[1], tnk_service_capabilities(script.service));
+  outcome_fails(&script, &outcomes[1], TNK_EUNSUPPORTED);
+  tnk_service_stats(script.service, &after);
+  CHECK_INT(after.n_requests, before.n_requests);
+  CHECK_INT(mock_count(script.mock, "GET", "/api/v1/get_server_capabilities"),
+            1);
+  script_close(&script);
+  outcome_drop_all(outcomes, 2);
+}
+
+/* What another operation asks for is not affected, and numbers go on. */
+TEST(S3_an_external_save_that_is_missing_costs_no_number_later) {
+  tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
+  script_t script;
+
+  script_open(&script);
+  script_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/save_weights_external", 405, "{}");
+  outcome_of(&outcomes[0], tnk_training_save_weights_external(script.training,
+                                                              "a", &options));
+  outcome_fails(&script, &outcomes[0], TNK_EUNSUPPORTED);
+  outcome_of(&outcomes[1], tnk_training_save_weights_external(script.training,
+                                                              "b", &options));
+  outcome_fails(&script, &outcomes[1], TNK_EUNSUPPORTED);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/save_weights_external"),
+            1);
+  outcome_of(&outcomes[2], script_step(&script));
+  outcome_ok(&script, &outcomes[2]);
+  script_close(&script);
+  outcome_drop_all(outcomes, 3);
+}
+
+TEST(S3_a_missing_dynamic_config_is_not_asked_again) {
+  script_t script;
+
+  script_open(&script);
+  mock_json(script.mock, "POST", "/api/v1/client/dynamic_config", 404, "{}");
+  script_sampler(&script);
+  script_advance(&script, 1000000);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/client/dynamic_config"),
+            1);
+  script_close(&script);
+}
