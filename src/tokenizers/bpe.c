@@ -1,0 +1,350 @@
+#include "tokenizers/bpe.h"
+
+#include <string.h>
+
+#include "tnk/error.h"
+#include "base/alloc.h"
+
+#define FIRST_LOG2 10u
+#define MIN_FILTER_LOG2 10u
+#define MAX_FILTER_LOG2 22u /* bits; 512 KiB */
+#define MUL UINT64_C(0x9e3779b97f4a7c15)
+
+void tnk__bpe_init(tnk__bpe_t *bpe, const tnk_allocator_t *alloc) {
+  memset(bpe, 0, sizeof(*bpe));
+  bpe->alloc = alloc;
+  for (size_t i = 0; i < 256; i++)
+    bpe->byte_id[i] = -1;
+}
+
+void tnk__bpe_deinit(tnk__bpe_t *bpe) {
+  tnk__free(bpe->alloc, bpe->table);
+  tnk__free(bpe->alloc, bpe->merged);
+  tnk__free(bpe->alloc, bpe->filter);
+  tnk__free(bpe->alloc, bpe->byte_pair_rank);
+}
+
+static uint64_t pair_key(int32_t left, int32_t right) {
+  return (uint64_t)(uint32_t)left << 20 | (uint32_t)right;
+}
+
+/* The entry of the pair, or the empty one where it belongs. */
+static size_t find_entry(const uint64_t *table, unsigned shift, uint64_t key,
+                         uint64_t hash) {
+  size_t mask = ((size_t)1 << (64 - shift)) - 1;
+  size_t at = (size_t)(hash >> shift);
+
+  while (table[at] != UINT64_MAX && table[at] >> 24 != key)
+    at = (at + 1) & mask;
+  return at;
+}
+
+static int resize(tnk__bpe_t *bpe, unsigned log2) {
+  unsigned shift = 64 - log2;
+  uint64_t *table = tnk__alloc_array(bpe->alloc, (size_t)1 << log2, 8);
+
+  if (table == NULL)
+    return TNK_ENOMEM;
+  memset(table, 0xff, (size_t)8 << log2);
+  for (size_t i = 0; bpe->table != NULL && i >> (64 - bpe->shift) == 0; i++) {
+    uint64_t key = bpe->table[i] >> 24;
+
+    if (bpe->table[i] != UINT64_MAX)
+      table[find_entry(table, shift, key, key * MUL)] = bpe->table[i];
+  }
+  tnk__free(bpe->alloc, bpe->table);
+  bpe->table = table;
+  bpe->shift = shift;
+  return TNK_OK;
+}
+
+/* Half full at most. */
+static unsigned log2_for(uint32_t n) {
+  unsigned log2 = FIRST_LOG2;
+
+  while ((uint64_t)1 << log2 < (uint64_t)n * 3 / 2)
+    log2++;
+  return log2;
+}
+
+int tnk__bpe_reserve(tnk__bpe_t *bpe, uint32_t n) {
+  int32_t *merged;
+
+  if (n > TNK__MAX_MERGES - 1)
+    return TNK_ETOOBIG;
+  if (n > bpe->cap_merges) {
+    merged = tnk__realloc(bpe->alloc, bpe->merged, n * sizeof(*merged));
+    if (merged == NULL)
+      return TNK_ENOMEM;
+    bpe->merged = merged;
+    bpe->cap_merges = n;
+  }
+  if (bpe->table == NULL || log2_for(n) > 64 - bpe->shift)
+    return resize(bpe, log2_for(n));
+  return TNK_OK;
+}
+
+int tnk__bpe_add(tnk__bpe_t *bpe, int32_t left, int32_t right, int32_t merged) {
+  uint64_t key = pair_key(left, right);
+  size_t at;
+  int err = TNK_OK;
+
+  if (bpe->n_merges == bpe->cap_merges) {
+    uint32_t more = bpe->cap_merges < 512 ? 1024 : bpe->cap_merges * 2;
+
+    err = bpe->cap_merges == TNK__MAX_MERGES - 1 ? TNK_ETOOBIG
+          : more > TNK__MAX_MERGES - 1
+              ? tnk__bpe_reserve(bpe, TNK__MAX_MERGES - 1)
+              : tnk__bpe_reserve(bpe, more);
+  }
+  if (err < 0)
+    return err;
+  at = find_entry(bpe->table, bpe->shift, key, key * MUL);
+  if (bpe->table[at] == UINT64_MAX)
+    bpe->n_pairs++;
+  bpe->table[at] = key << 24 | bpe->n_merges;
+  bpe->merged[bpe->n_merges++] = merged;
+  return TNK_OK;
+}
+
+static int build_filter(tnk__bpe_t *bpe) {
+  unsigned log2 = MIN_FILTER_LOG2;
+
+  while (log2 < MAX_FILTER_LOG2 && (uint64_t)1 << log2 < bpe->n_pairs * 12ull)
+    log2++;
+  bpe->filter = tnk__calloc(bpe->alloc, (size_t)1 << (log2 - 5), 4);
+  if (bpe->filter == NULL)
+    return TNK_ENOMEM;
+  bpe->filter_shift = 64 - log2;
+  for (size_t i = 0; i >> (64 - bpe->shift) == 0; i++) {
+    uint64_t hash = (bpe->table[i] >> 24) * MUL;
+    size_t word = (size_t)(hash >> bpe->filter_shift) >> 5;
+
+    if (bpe->table[i] != UINT64_MAX)
+      bpe->filter[word] |=
+          1u << (hash >> bpe->filter_shift & 31) | 1u << (hash & 31);
+  }
+  return TNK_OK;
+}
+
+int tnk__bpe_finish(tnk__bpe_t *bpe) {
+  if (bpe->table == NULL && tnk__bpe_reserve(bpe, 1) < 0)
+    return TNK_ENOMEM;
+  if (build_filter(bpe) < 0)
+    return TNK_ENOMEM;
+  bpe->byte_pair_rank = tnk__alloc_array(bpe->alloc, 65536, 4);
+  if (bpe->byte_pair_rank == NULL)
+    return TNK_ENOMEM;
+  for (size_t i = 0; i < 65536; i++) {
+    int32_t left = bpe->byte_id[i >> 8], right = bpe->byte_id[i & 255];
+
+    bpe->byte_pair_rank[i] = left < 0 || right < 0
+                                 ? TNK__NO_RANK
+                                 : tnk__bpe_rank(bpe, left, right);
+  }
+  return TNK_OK;
+}
+
+static inline uint32_t get_rank(const tnk__bpe_t *bpe, int32_t left,
+                                int32_t right) {
+  uint64_t key = pair_key(left, right);
+  uint64_t hash = key * MUL;
+  uint32_t bits =
+      1u << (hash >> bpe->filter_shift & 31) | 1u << (hash & 31);
+  uint64_t entry;
+
+  if ((bpe->filter[(hash >> bpe->filter_shift) >> 5] & bits) != bits)
+    return TNK__NO_RANK;
+  entry = bpe->table[find_entry(bpe->table, bpe->shift, key, hash)];
+  return entry == UINT64_MAX ? TNK__NO_RANK : (uint32_t)(entry & 0xffffff);
+}
+
+uint32_t tnk__bpe_rank(const tnk__bpe_t *bpe, int32_t left, int32_t right) {
+  return get_rank(bpe, left, right);
+}
+
+/* Short pieces: two dense arrays and a scan for the smallest rank. ranks[i]
+ * belongs to the pair (ids[i], ids[i + 1]). */
+#define SCAN_MAX 96
+
+static size_t merge_scan(const tnk__bpe_t *bpe, int32_t *ids, uint32_t *ranks,
+                         size_t n) {
+  while (n > 1) {
+    uint32_t best = TNK__NO_RANK;
+    size_t at = 0;
+
+    for (size_t i = 0; i < n - 1; i++)
+      best = ranks[i] < best ? ranks[i] : best;
+    if (best == TNK__NO_RANK)
+      break;
+    while (ranks[at] != best)
+      at++;
+    ids[at] = bpe->merged[best];
+    n--;
+    memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof(*ids));
+    if (at + 1 < n) {
+      memmove(ranks + at + 1, ranks + at + 2,
+              (n - at - 2) * sizeof(*ranks));
+      ranks[at] = get_rank(bpe, ids[at], ids[at + 1]);
+    }
+    if (at > 0)
+      ranks[at - 1] = get_rank(bpe, ids[at - 1], ids[at]);
+  }
+  return n;
+}
+
+/*
+ * Long pieces: a linked list and a heap of rank << 32 | place, so that equal
+ * ranks come from the left. An entry is stale when the pair at its place has
+ * another rank by now; stale entries are dropped when they come up. At most
+ * three entries are made a merge and one is taken, so n + 2n bounds the heap;
+ * reusing the slot of the entry that is taken keeps it below 2n.
+ */
+typedef struct {
+  uint32_t next;
+  uint32_t prev;
+  int32_t id;
+  uint32_t rank; /* of the pair with the next one */
+} node_t;
+
+static void sift_down(uint64_t *heap, size_t n, size_t i) {
+  uint64_t item = heap[i];
+
+  for (;;) {
+    size_t child = 2 * i + 1;
+
+    if (child >= n)
+      break;
+    if (child + 1 < n && heap[child + 1] < heap[child])
+      child++;
+    if (heap[child] >= item)
+      break;
+    heap[i] = heap[child];
+    i = child;
+  }
+  heap[i] = item;
+}
+
+static void sift_up(uint64_t *heap, size_t i) {
+  uint64_t item = heap[i];
+
+  while (i > 0 && heap[(i - 1) / 2] > item) {
+    heap[i] = heap[(i - 1) / 2];
+    i = (i - 1) / 2;
+  }
+  heap[i] = item;
+}
+
+static size_t heap_fill(uint64_t *heap, const node_t *nodes, size_t n) {
+  size_t n_heap = 0;
+
+  for (size_t i = 0; i < n; i++)
+    if (nodes[i].rank != TNK__NO_RANK)
+      heap[n_heap++] = (uint64_t)nodes[i].rank << 32 | i;
+  for (size_t i = n_heap / 2; i-- > 0;)
+    sift_down(heap, n_heap, i);
+  return n_heap;
+}
+
+static size_t heap_push(uint64_t *heap, size_t n_heap, uint32_t rank,
+                        uint32_t at) {
+  if (rank == TNK__NO_RANK)
+    return n_heap;
+  heap[n_heap] = (uint64_t)rank << 32 | at;
+  sift_up(heap, n_heap);
+  return n_heap + 1;
+}
+
+static void merge_heap(const tnk__bpe_t *bpe, node_t *nodes, uint64_t *heap,
+                       size_t n) {
+  size_t n_heap = heap_fill(heap, nodes, n);
+
+  while (n_heap > 0) {
+    uint32_t at = (uint32_t)heap[0], rank = (uint32_t)(heap[0] >> 32);
+    uint32_t next, prev;
+
+    heap[0] = heap[--n_heap];
+    if (n_heap > 0)
+      sift_down(heap, n_heap, 0);
+    if (nodes[at].rank != rank)
+      continue;
+    next = nodes[at].next;
+    prev = nodes[at].prev;
+    nodes[at].id = bpe->merged[rank];
+    nodes[at].next = nodes[next].next;
+    nodes[next].rank = TNK__NO_RANK;
+    nodes[next].id = -1;
+    nodes[at].rank = TNK__NO_RANK;
+    if (nodes[at].next < n) {
+      nodes[nodes[at].next].prev = at;
+      nodes[at].rank = get_rank(bpe, nodes[at].id, nodes[nodes[at].next].id);
+      n_heap = heap_push(heap, n_heap, nodes[at].rank, at);
+    }
+    if (prev < n) {
+      nodes[prev].rank = get_rank(bpe, nodes[prev].id, nodes[at].id);
+      n_heap = heap_push(heap, n_heap, nodes[prev].rank, prev);
+    }
+  }
+}
+
+/* One block holds n nodes and a heap of 2n. */
+static int work_reserve(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
+                        size_t n) {
+  size_t size = n * (sizeof(node_t) + 2 * sizeof(uint64_t));
+
+  if (n > UINT32_MAX / 2)
+    return TNK_ETOOBIG;
+  if (size > work->size) {
+    tnk__free(bpe->alloc, work->memory);
+    work->memory = tnk__malloc(bpe->alloc, size);
+    work->size = work->memory == NULL ? 0 : size;
+  }
+  return work->memory == NULL ? TNK_ENOMEM : TNK_OK;
+}
+
+static int64_t merge_long(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
+                          int32_t *ids, size_t n) {
+  node_t *nodes;
+  size_t n_out = 0;
+  int err = work_reserve(bpe, work, n);
+
+  if (err < 0)
+    return err;
+  nodes = work->memory;
+  for (size_t i = 0; i < n; i++) {
+    nodes[i].id = ids[i];
+    nodes[i].next = (uint32_t)(i + 1);
+    nodes[i].prev = i == 0 ? UINT32_MAX : (uint32_t)(i - 1);
+    nodes[i].rank =
+        i + 1 < n ? get_rank(bpe, ids[i], ids[i + 1]) : TNK__NO_RANK;
+  }
+  merge_heap(bpe, nodes, (uint64_t *)(void *)(nodes + n), n);
+  for (size_t i = 0; i < n; i = nodes[i].next)
+    ids[n_out++] = nodes[i].id;
+  return (int64_t)n_out;
+}
+
+int64_t tnk__bpe_ids(const tnk__bpe_t *bpe, tnk__bpe_work_t *work, int32_t *ids,
+                     size_t n) {
+  uint32_t ranks[SCAN_MAX];
+
+  if (n > SCAN_MAX)
+    return merge_long(bpe, work, ids, n);
+  for (size_t i = 0; i + 1 < n; i++)
+    ranks[i] = get_rank(bpe, ids[i], ids[i + 1]);
+  return (int64_t)merge_scan(bpe, ids, ranks, n);
+}
+
+int64_t tnk__bpe_bytes(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
+                       const uint8_t *bytes, size_t n, int32_t *out) {
+  uint32_t ranks[SCAN_MAX];
+
+  for (size_t i = 0; i < n; i++)
+    out[i] = bpe->byte_id[bytes[i]];
+  if (n > SCAN_MAX)
+    return merge_long(bpe, work, out, n);
+  for (size_t i = 0; i + 1 < n; i++)
+    ranks[i] =
+        bpe->byte_pair_rank[(size_t)bytes[i] << 8 | bytes[i + 1]];
+  return (int64_t)merge_scan(bpe, out, ranks, n);
+}

@@ -1,0 +1,57 @@
+#ifndef TNK_TOKENIZERS_BPE_H
+#define TNK_TOKENIZERS_BPE_H
+
+#include "tokenizers/vocab.h"
+
+/*
+ * Byte-pair encoding: a piece starts as single bytes (or characters), and the
+ * adjacent pair of lowest rank is merged, the leftmost of equal ones, until no
+ * pair has a rank.
+ *
+ * Ranks live in an open table whose entries are left << 44 | right << 24 |
+ * rank: 20 bits an id, 24 bits a rank. Most pairs that are asked for have no
+ * rank, so a bit filter that stays in the cache answers first.
+ */
+#define TNK__NO_RANK UINT32_MAX
+#define TNK__MAX_MERGES ((uint32_t)1 << 24)
+
+typedef struct {
+  const tnk_allocator_t *alloc;
+  uint64_t *table; /* UINT64_MAX is empty */
+  unsigned shift;  /* 64 - log2(entries) */
+  uint32_t n_pairs;
+  uint32_t n_merges;
+  uint32_t cap_merges;
+  int32_t *merged;  /* rank -> id */
+  uint32_t *filter; /* two bits a pair */
+  unsigned filter_shift;
+  int32_t byte_id[256];     /* -1: no token for this byte */
+  uint32_t *byte_pair_rank; /* [left byte << 8 | right byte] */
+} tnk__bpe_t;
+
+void tnk__bpe_init(tnk__bpe_t *bpe, const tnk_allocator_t *alloc);
+void tnk__bpe_deinit(tnk__bpe_t *bpe);
+/* Room for n merges, so that adding them does not grow step by step. */
+int tnk__bpe_reserve(tnk__bpe_t *bpe, uint32_t n);
+/* Add the merge of the next rank. A pair given twice has the later rank. */
+int tnk__bpe_add(tnk__bpe_t *bpe, int32_t left, int32_t right, int32_t merged);
+/* After the last merge and with byte_id filled. */
+int tnk__bpe_finish(tnk__bpe_t *bpe);
+
+uint32_t tnk__bpe_rank(const tnk__bpe_t *bpe, int32_t left, int32_t right);
+
+/* Memory for merging long pieces, reused from call to call. */
+typedef struct {
+  void *memory;
+  size_t size;
+} tnk__bpe_work_t;
+
+/* Merge n bytes into ids; `out` has room for n. TNK_ENOMEM or the number of
+ * ids. */
+int64_t tnk__bpe_bytes(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
+                       const uint8_t *bytes, size_t n, int32_t *out);
+/* The same from ids that are in `ids` and are replaced. */
+int64_t tnk__bpe_ids(const tnk__bpe_t *bpe, tnk__bpe_work_t *work, int32_t *ids,
+                     size_t n);
+
+#endif
