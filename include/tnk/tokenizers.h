@@ -69,8 +69,10 @@ typedef struct {
   uint32_t reserved;
 } tnk_tokenizer_options_t;
 #define TNK_TOKENIZER_OPTIONS_INIT                                             \
-  { sizeof(tnk_tokenizer_options_t), NULL, NULL, 0, NULL,                      \
-    TNK_TOKENIZER_AUTO, 0 }
+  {                                                                            \
+    sizeof(tnk_tokenizer_options_t), NULL, NULL, 0, NULL, TNK_TOKENIZER_AUTO,  \
+        0                                                                      \
+  }
 
 /** Flags of encoding. By default added tokens are found in the text and
  * nothing is put around it. */

@@ -138,9 +138,8 @@ int tnk__bpe_finish(tnk__bpe_t *bpe) {
   for (size_t i = 0; i < 65536; i++) {
     int32_t left = bpe->byte_id[i >> 8], right = bpe->byte_id[i & 255];
 
-    bpe->byte_pair_rank[i] = left < 0 || right < 0
-                                 ? TNK__NO_RANK
-                                 : tnk__bpe_rank(bpe, left, right);
+    bpe->byte_pair_rank[i] =
+        left < 0 || right < 0 ? TNK__NO_RANK : tnk__bpe_rank(bpe, left, right);
   }
   return TNK_OK;
 }
@@ -149,8 +148,7 @@ static inline uint32_t get_rank(const tnk__bpe_t *bpe, int32_t left,
                                 int32_t right) {
   uint64_t key = pair_key(left, right);
   uint64_t hash = key * MUL;
-  uint32_t bits =
-      1u << (hash >> bpe->filter_shift & 31) | 1u << (hash & 31);
+  uint32_t bits = 1u << (hash >> bpe->filter_shift & 31) | 1u << (hash & 31);
   uint64_t entry;
 
   if ((bpe->filter[(hash >> bpe->filter_shift) >> 5] & bits) != bits)
@@ -183,8 +181,7 @@ static size_t merge_scan(const tnk__bpe_t *bpe, int32_t *ids, uint32_t *ranks,
     n--;
     memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof(*ids));
     if (at + 1 < n) {
-      memmove(ranks + at + 1, ranks + at + 2,
-              (n - at - 2) * sizeof(*ranks));
+      memmove(ranks + at + 1, ranks + at + 2, (n - at - 2) * sizeof(*ranks));
       ranks[at] = get_rank(bpe, ids[at], ids[at + 1]);
     }
     if (at > 0)
@@ -344,7 +341,6 @@ int64_t tnk__bpe_bytes(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
   if (n > SCAN_MAX)
     return merge_long(bpe, work, out, n);
   for (size_t i = 0; i + 1 < n; i++)
-    ranks[i] =
-        bpe->byte_pair_rank[(size_t)bytes[i] << 8 | bytes[i + 1]];
+    ranks[i] = bpe->byte_pair_rank[(size_t)bytes[i] << 8 | bytes[i + 1]];
   return (int64_t)merge_scan(bpe, out, ranks, n);
 }

@@ -88,8 +88,8 @@ tnk__scan_contraction(const uint8_t *p, const uint8_t *end, int fold) {
 /* Behind what the expressions make of a run of white space: up to its last
  * newline if `newlines` and there is one, else all of it at the end of the
  * segment, else all but its last character, else that character. */
-static inline const uint8_t *
-tnk__scan_space(const uint8_t *p, const uint8_t *end, int newlines) {
+static inline const uint8_t *tnk__scan_space(const uint8_t *p,
+                                             const uint8_t *end, int newlines) {
   const uint8_t *start = p, *last = p, *after_newline = NULL;
 
   while (p < end) {

@@ -11,9 +11,11 @@
   CONTRACTIONS "|" PREFIX "\\p{L}+|" digits                                    \
                "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" SPACES
 #define CASED(not, contractions, digits, tail)                                 \
-  PREFIX "[" UP not "]*[" LO not "]+" contractions "|" PREFIX "[" UP not       \
-         "]+[" LO not "]*" contractions "|" digits                             \
-         "| ?[^\\s\\p{L}\\p{N}]+" tail SPACES
+  PREFIX "[" UP not "]*[" LO not "]+" contractions "|" PREFIX                  \
+                                 "[" UP not "]+[" LO not "]*" contractions     \
+                                                         "|" digits "| "       \
+                                                         "?[^\\s\\p{L}\\p{N}]" \
+                                                         "+" tail SPACES
 
 static const struct {
   tnk__shape_t shape;
@@ -21,15 +23,14 @@ static const struct {
 } known[] = {
     {TNK__SHAPE_CL100K1, CL100K("\\p{N}")},
     {TNK__SHAPE_CL100K3, CL100K("\\p{N}{1,3}")},
-    {TNK__SHAPE_QWEN35, CONTRACTIONS
-     "|" PREFIX "[\\p{L}\\p{M}]+|\\p{N}"
-     "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" SPACES},
+    {TNK__SHAPE_QWEN35,
+     CONTRACTIONS "|" PREFIX "[\\p{L}\\p{M}]+|\\p{N}"
+                  "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" SPACES},
     {TNK__SHAPE_O200K,
      CASED("", CONTRACTIONS "?", "\\p{N}{1,3}", "[\\r\\n/]*")},
     {TNK__SHAPE_TEKKEN, CASED("", "", "\\p{N}", "[\\r\\n/]*")},
-    {TNK__SHAPE_KIMI,
-     "[\\p{Han}]+|" CASED("&&[^\\p{Han}]", CONTRACTIONS "?", "\\p{N}{1,3}",
-                          "[\\r\\n]*")},
+    {TNK__SHAPE_KIMI, "[\\p{Han}]+|" CASED("&&[^\\p{Han}]", CONTRACTIONS "?",
+                                           "\\p{N}{1,3}", "[\\r\\n]*")},
     {TNK__SHAPE_GPT2,
      "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+"
      "|\\s+(?!\\S)|\\s+"},
@@ -41,7 +42,8 @@ static const char *const deepseek[3] = {
     "[\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-"
     "\xe3\x83\xbf]+",
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"
-    "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*" SPACES,
+    "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
+    "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 };
 
 tnk__shape_t tnk__split_find(const char *pattern, size_t n) {

@@ -44,12 +44,12 @@ static inline const uint8_t *word(const uint8_t *p, const uint8_t *end,
   return behind_shared;
 }
 
-static inline const uint8_t *
-words(const uint8_t *p, const uint8_t *end, const rules_t *rules) {
+static inline const uint8_t *words(const uint8_t *p, const uint8_t *end,
+                                   const rules_t *rules) {
   const uint8_t *next, *stop = NULL;
   unsigned class = tnk__scan_class(p, &next);
-  int prefix = (class & (TNK__C_LETTER | TNK__C_NUMBER)) == 0 &&
-               !tnk__is_newline(*p);
+  int prefix =
+      (class & (TNK__C_LETTER | TNK__C_NUMBER)) == 0 && !tnk__is_newline(*p);
 
   if (prefix)
     stop = word(next, end, rules->excluded);
@@ -79,8 +79,8 @@ static inline const uint8_t *cased(const uint8_t *p, const uint8_t *end,
   if (stop != p)
     return stop;
   start = *p == ' ' ? p + 1 : p;
-  stop = tnk__scan_until(start, end,
-                         TNK__C_LETTER | TNK__C_NUMBER | TNK__C_SPACE);
+  stop =
+      tnk__scan_until(start, end, TNK__C_LETTER | TNK__C_NUMBER | TNK__C_SPACE);
   if (stop == start)
     return tnk__scan_space(p, end, 1);
   while (stop < end &&

@@ -7,14 +7,14 @@
 #include "tokenizers/unicode_tables.h"
 
 /* Classes of a character, as bits. A letter has one of the first three. */
-#define TNK__C_UPPER 1u  /* Lu, Lt */
-#define TNK__C_LOWER 2u  /* Ll */
-#define TNK__C_OTHER 4u  /* Lm, Lo */
-#define TNK__C_MARK 8u   /* M */
+#define TNK__C_UPPER 1u   /* Lu, Lt */
+#define TNK__C_LOWER 2u   /* Ll */
+#define TNK__C_OTHER 4u   /* Lm, Lo */
+#define TNK__C_MARK 8u    /* M */
 #define TNK__C_NUMBER 16u /* N */
-#define TNK__C_SPACE 32u /* White_Space */
-#define TNK__C_PUNCT 64u /* P, S */
-#define TNK__C_HAN 128u  /* Script=Han */
+#define TNK__C_SPACE 32u  /* White_Space */
+#define TNK__C_PUNCT 64u  /* P, S */
+#define TNK__C_HAN 128u   /* Script=Han */
 #define TNK__C_LETTER (TNK__C_UPPER | TNK__C_LOWER | TNK__C_OTHER)
 
 static inline unsigned tnk__char_class(uint32_t cp) {

@@ -81,9 +81,8 @@ static uint32_t find_slot(const tnk__vocab_t *vocab, const uint8_t *bytes,
 uint8_t *tnk__vocab_reserve(tnk__vocab_t *vocab, size_t n) {
   if (vocab->cap_blob - vocab->n_blob < n) {
     size_t cap = vocab->cap_blob * 2 + n + 4096;
-    uint8_t *blob = cap > UINT32_MAX
-                        ? NULL
-                        : tnk__realloc(vocab->alloc, vocab->blob, cap);
+    uint8_t *blob =
+        cap > UINT32_MAX ? NULL : tnk__realloc(vocab->alloc, vocab->blob, cap);
 
     if (blob == NULL)
       return NULL;

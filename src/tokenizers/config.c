@@ -1,0 +1,61 @@
+#include "tokenizers/config.h"
+
+#include "tokenizers/json.h"
+#include "tokenizers/unicode.h"
+
+static int malformed(const tnk__json_t *json, tnk_tokenizer_error_t *error) {
+  return tnk__fault(error, TNK_EPROTO, (uint64_t)(json->p - json->base),
+                    "tokenizer_config.json, byte %zu: malformed JSON",
+                    (size_t)(json->p - json->base));
+}
+
+/* The id of a token given as a string, or as an object with its `content`. A
+ * name that no token has gives -1: it says what the model lacks. */
+static int read_token(tnk_tokenizer_t *tok, tnk__json_t *json, int32_t *id) {
+  tnk__json_text_t key, text = {NULL, 0, 0};
+  size_t n = 0, n_text;
+  tnk__buf_t room;
+  uint8_t *out;
+  int more = 1, err = TNK_OK;
+
+  if (tnk__json_peek(json) == '"') {
+    err = tnk__json_text(json, &text);
+  } else if (tnk__json_peek(json) == '{') {
+    json->p++;
+    while (err == TNK_OK && (more = tnk__json_next_key(json, &n, &key)) > 0)
+      err = tnk__json_is(&key, "content") ? tnk__json_text(json, &text)
+                                          : tnk__json_skip(json);
+  } else {
+    return tnk__json_skip(json);
+  }
+  if (err < 0 || more < 0)
+    return TNK_EPROTO;
+  if (text.p == NULL)
+    return TNK_OK;
+  tnk__buf_init(&room, &tok->alloc, SIZE_MAX / 2);
+  out = tnk__buf_reserve(&room, text.n + 1);
+  err = out == NULL ? TNK_ENOMEM : tnk__json_unescape(&text, out, &n_text);
+  if (err == TNK_OK)
+    *id = tnk_tokenizer_id(tok, (const char *)out, n_text);
+  tnk__buf_deinit(&room);
+  return err;
+}
+
+int tnk__config_names(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                      tnk_tokenizer_error_t *error) {
+  tnk__json_t json;
+  tnk__json_text_t key;
+  size_t count = 0;
+  int more = -1, err = TNK_OK;
+
+  tnk__json_init(&json, data, n);
+  if (tnk__utf8_valid(data, n) < n || tnk__json_take(&json, '{') < 0)
+    return malformed(&json, error);
+  while (err == TNK_OK && (more = tnk__json_next_key(&json, &count, &key)) > 0)
+    err = tnk__json_is(&key, "bos_token")   ? read_token(tok, &json, &tok->bos)
+          : tnk__json_is(&key, "eos_token") ? read_token(tok, &json, &tok->eos)
+                                            : tnk__json_skip(&json);
+  if (err == TNK_ENOMEM)
+    return tnk__fault_memory(error);
+  return err < 0 || more < 0 ? malformed(&json, error) : TNK_OK;
+}

@@ -1,0 +1,292 @@
+#include "tokenizers/hf.h"
+
+#include <string.h>
+
+/* The model: type BPE, its vocabulary, its merges. */
+
+/* A name of the vocabulary goes to the end of the blob: as the bytes its
+ * characters stand for, or as it is when they are no bytes. */
+static int put_name(tnk__hf_t *hf, const tnk__json_text_t *key, size_t *n,
+                    unsigned *flags) {
+  uint8_t *room = tnk__vocab_reserve(&hf->tok->vocab, key->n + 1);
+  const uint8_t *name = key->p;
+  int64_t n_bytes;
+
+  if (room == NULL)
+    return tnk__fault_memory(hf->error);
+  *n = key->n;
+  *flags = 0;
+  if (key->escaped) {
+    if (tnk__json_unescape(key, room, n) < 0)
+      return tnk__hf_malformed(hf, "model.vocab");
+    name = room;
+  }
+  n_bytes = tnk__byte_level(name, *n, room);
+  if (n_bytes >= 0) {
+    *n = (size_t)n_bytes;
+    return TNK_OK;
+  }
+  /* Bytes that were mapped before the odd one are written again. */
+  *flags = TNK__TOKEN_LITERAL;
+  if (!key->escaped)
+    memcpy(room, key->p, key->n);
+  else
+    (void)tnk__json_unescape(key, room, n);
+  return TNK_OK;
+}
+
+static int read_vocab(tnk__hf_t *hf) {
+  tnk__json_text_t key;
+  size_t count = 0;
+  int more, err;
+
+  if (tnk__json_take(&hf->json, '{') < 0)
+    return tnk__hf_unsupported(hf, "model.vocab", "other than an object");
+  while ((more = tnk__json_next_key(&hf->json, &count, &key)) > 0) {
+    unsigned flags;
+    uint32_t id;
+    size_t n;
+
+    if (tnk__json_uint(&hf->json, &id) < 0)
+      return tnk__hf_malformed(hf, "model.vocab");
+    err = put_name(hf, &key, &n, &flags);
+    if (err < 0)
+      return err;
+    err = tnk__vocab_put(&hf->tok->vocab, id, n, flags, 1);
+    if (err == TNK_ENOMEM)
+      return tnk__fault_memory(hf->error);
+    if (err == TNK_ETOOBIG)
+      return tnk__fault(hf->error, err, (uint64_t)(key.p - hf->json.base),
+                        "tokenizer.json: model.vocab has an id or a token "
+                        "over the limit");
+    if (err < 0)
+      return tnk__hf_malformed(hf, "model.vocab: a name or id is there twice");
+  }
+  return more < 0 ? tnk__hf_malformed(hf, "model.vocab") : TNK_OK;
+}
+
+/* One half of a merge, appended to hf->text as bytes. */
+static int merge_half(tnk__hf_t *hf, const uint8_t *p, size_t n, int32_t *id,
+                      int *literal) {
+  uint8_t *room = tnk__buf_reserve(&hf->text, n);
+  int64_t n_bytes;
+
+  if (room == NULL)
+    return tnk__fault_memory(hf->error);
+  n_bytes = tnk__byte_level(p, n, room);
+  if (n_bytes < 0) {
+    *literal = 1;
+    *id = tnk__vocab_find(&hf->tok->vocab, p, n, TNK__TOKEN_LITERAL);
+  } else {
+    *id = tnk__vocab_find(&hf->tok->vocab, room, (size_t)n_bytes, 0);
+    hf->text.len += (size_t)n_bytes;
+  }
+  return *id < 0 ? tnk__hf_malformed(hf, "model.merges: it is not in the "
+                                         "vocabulary")
+                 : TNK_OK;
+}
+
+static int add_merge(tnk__hf_t *hf, const uint8_t *a, size_t n_a,
+                     const uint8_t *b, size_t n_b) {
+  int32_t left, right, merged;
+  int err, literal = 0;
+
+  hf->text.len = 0;
+  err = merge_half(hf, a, n_a, &left, &literal);
+  if (err == TNK_OK)
+    err = merge_half(hf, b, n_b, &right, &literal);
+  if (err < 0)
+    return err;
+  /* No text has symbols that are no bytes: the merge never happens. */
+  if (literal)
+    return TNK_OK;
+  merged = tnk__vocab_find(&hf->tok->vocab, hf->text.data, hf->text.len, 0);
+  if (merged < 0)
+    return tnk__hf_malformed(hf, "model.merges: the result is not in the "
+                                 "vocabulary");
+  err = tnk__bpe_add(&hf->tok->bpe, left, right, merged);
+  if (err == TNK_ENOMEM)
+    return tnk__fault_memory(hf->error);
+  return err < 0 ? tnk__hf_malformed(hf, "model.merges: too many") : TNK_OK;
+}
+
+/* Escapes resolved; *p is in `room` or in the file. */
+static int plain(tnk__hf_t *hf, const tnk__json_text_t *text, tnk__buf_t *room,
+                 const uint8_t **p, size_t *n) {
+  uint8_t *out;
+
+  *p = text->p;
+  *n = text->n;
+  if (!text->escaped)
+    return TNK_OK;
+  out = tnk__buf_reserve(room, text->n);
+  if (out == NULL)
+    return tnk__fault_memory(hf->error);
+  if (tnk__json_unescape(text, out, n) < 0)
+    return tnk__hf_malformed(hf, "model.merges");
+  *p = out;
+  return TNK_OK;
+}
+
+/* ["a", "b"] */
+static int read_pair(tnk__hf_t *hf, tnk__buf_t *room) {
+  tnk__json_text_t text[2];
+  const uint8_t *p[2];
+  size_t n[2], count = 0;
+  int err;
+
+  hf->json.p++;
+  for (int i = 0; i < 2; i++)
+    if (tnk__json_next_item(&hf->json, &count) <= 0 ||
+        tnk__json_text(&hf->json, &text[i]) < 0)
+      return tnk__hf_malformed(hf, "model.merges");
+  if (tnk__json_next_item(&hf->json, &count) != 0)
+    return tnk__hf_malformed(hf, "model.merges");
+  tnk__buf_clear(room);
+  /* Both at once: the second must not move the first. */
+  if (tnk__buf_reserve(room, text[0].n + text[1].n) == NULL)
+    return tnk__fault_memory(hf->error);
+  err = plain(hf, &text[0], room, &p[0], &n[0]);
+  if (err == TNK_OK && text[0].escaped)
+    room->len = n[0];
+  if (err == TNK_OK)
+    err = plain(hf, &text[1], room, &p[1], &n[1]);
+  return err < 0 ? err : add_merge(hf, p[0], n[0], p[1], n[1]);
+}
+
+/* "a b" */
+static int read_spaced(tnk__hf_t *hf, tnk__buf_t *room) {
+  tnk__json_text_t text;
+  const uint8_t *p, *space;
+  size_t n, n_left;
+  int err;
+
+  if (tnk__json_text(&hf->json, &text) < 0)
+    return tnk__hf_malformed(hf, "model.merges");
+  tnk__buf_clear(room);
+  err = plain(hf, &text, room, &p, &n);
+  if (err < 0)
+    return err;
+  space = memchr(p, ' ', n);
+  n_left = space == NULL ? 0 : (size_t)(space - p);
+  if (space == NULL || memchr(space + 1, ' ', n - n_left - 1) != NULL)
+    return tnk__hf_malformed(hf, "model.merges");
+  return add_merge(hf, p, n_left, space + 1, n - n_left - 1);
+}
+
+static int read_merges(tnk__hf_t *hf) {
+  tnk__buf_t room;
+  size_t n = 0;
+  int more, err = TNK_OK;
+
+  if (tnk__json_take(&hf->json, '[') < 0)
+    return tnk__hf_malformed(hf, "model.merges");
+  tnk__buf_init(&room, &hf->tok->alloc, SIZE_MAX / 2);
+  tnk__buf_clear(&hf->text);
+  if (tnk__bpe_reserve(&hf->tok->bpe, hf->tok->vocab.n) < 0)
+    err = tnk__fault_memory(hf->error);
+  while (err == TNK_OK && (more = tnk__json_next_item(&hf->json, &n)) != 0) {
+    if (more < 0)
+      err = tnk__hf_malformed(hf, "model.merges");
+    else if (tnk__json_peek(&hf->json) == '[')
+      err = read_pair(hf, &room);
+    else
+      err = read_spaced(hf, &room);
+  }
+  tnk__buf_deinit(&room);
+  return err;
+}
+
+/* Members that switch on what is not implemented. Those that are about unknown
+ * characters do nothing: every byte has a token, see finish(). */
+static int refused(const tnk__json_text_t *key) {
+  static const char *const names[] = {"dropout", "continuing_subword_prefix",
+                                      "end_of_word_suffix"};
+
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    if (tnk__json_is(key, names[i]))
+      return 1;
+  return 0;
+}
+
+static int model_member(tnk__hf_t *hf, const tnk__json_text_t *key,
+                        const uint8_t **merges, int *has_vocab) {
+  tnk__json_t *json = &hf->json;
+  int err;
+
+  if (tnk__json_is(key, "type")) {
+    err = tnk__hf_name(hf, "model.type");
+    if (err == TNK_OK && strcmp((char *)hf->text.data, "BPE") != 0)
+      err = tnk__hf_unsupported(hf, "model.type", (char *)hf->text.data);
+    return err;
+  }
+  if (tnk__json_is(key, "ignore_merges"))
+    return tnk__json_bool(json, &hf->tok->ignore_merges) < 0
+               ? tnk__hf_malformed(hf, "model.ignore_merges")
+               : TNK_OK;
+  if (refused(key)) {
+    char place[64] = "model.";
+
+    memcpy(place + 6, key->p, key->n);
+    return tnk__hf_off(hf) ? TNK_OK
+                           : tnk__hf_unsupported(hf, place, "switched on");
+  }
+  if (tnk__json_is(key, "vocab")) {
+    *has_vocab = 1;
+    return read_vocab(hf);
+  }
+  if (tnk__json_is(key, "merges")) {
+    (void)tnk__json_peek(json);
+    *merges = json->p;
+    if (*has_vocab) {
+      hf->json.p = *merges;
+      *merges = NULL;
+      return read_merges(hf);
+    }
+  }
+  return tnk__json_skip(json) < 0 ? tnk__hf_malformed(hf, "model") : TNK_OK;
+}
+
+static int finish(tnk__hf_t *hf) {
+  tnk_tokenizer_t *tok = hf->tok;
+
+  for (unsigned i = 0; i < 256; i++) {
+    uint8_t byte = (uint8_t)i;
+
+    tok->bpe.byte_id[i] = tnk__vocab_find(&tok->vocab, &byte, 1, 0);
+    if (tok->bpe.byte_id[i] < 0)
+      return tnk__fault(hf->error, TNK_EUNSUPPORTED, 0,
+                        "tokenizer.json: model.vocab without a token for "
+                        "byte 0x%02X is not implemented",
+                        i);
+  }
+  if (tnk__bpe_finish(&tok->bpe) < 0)
+    return tnk__fault_memory(hf->error);
+  return TNK_OK;
+}
+
+int tnk__hf_model(tnk__hf_t *hf) {
+  const uint8_t *merges = NULL;
+  tnk__json_text_t key;
+  int more, err, has_vocab = 0;
+  size_t n = 0;
+
+  if (tnk__json_take(&hf->json, '{') < 0)
+    return tnk__hf_malformed(hf, "model");
+  while ((more = tnk__json_next_key(&hf->json, &n, &key)) > 0) {
+    err = model_member(hf, &key, &merges, &has_vocab);
+    if (err < 0)
+      return err;
+  }
+  if (more < 0)
+    return tnk__hf_malformed(hf, "model");
+  if (!has_vocab)
+    return tnk__hf_malformed(hf, "model: no vocab");
+  if (merges != NULL) {
+    hf->json.p = merges;
+    err = read_merges(hf);
+    if (err < 0)
+      return err;
+  }
+  return finish(hf);
+}

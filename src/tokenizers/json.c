@@ -1,0 +1,233 @@
+#include "tokenizers/json.h"
+
+#include <string.h>
+
+#include "tnk/error.h"
+#include "tokenizers/unicode.h"
+
+void tnk__json_init(tnk__json_t *json, const void *data, size_t n) {
+  json->base = data;
+  json->p = json->base;
+  json->end = json->base + n;
+}
+
+uint8_t tnk__json_peek(tnk__json_t *json) {
+  while (json->p < json->end && (*json->p == ' ' || *json->p == '\n' ||
+                                 *json->p == '\r' || *json->p == '\t'))
+    json->p++;
+  return json->p < json->end ? *json->p : 0;
+}
+
+int tnk__json_take(tnk__json_t *json, uint8_t byte) {
+  if (tnk__json_peek(json) != byte)
+    return TNK_EPROTO;
+  json->p++;
+  return TNK_OK;
+}
+
+/* 1 before another element, 0 behind the closing bracket. */
+static int next(tnk__json_t *json, size_t *n, uint8_t close) {
+  uint8_t byte = tnk__json_peek(json);
+
+  if (byte == close) {
+    json->p++;
+    return 0;
+  }
+  if (*n > 0 && tnk__json_take(json, ',') < 0)
+    return TNK_EPROTO;
+  (*n)++;
+  return 1;
+}
+
+int tnk__json_next_key(tnk__json_t *json, size_t *n, tnk__json_text_t *key) {
+  int more = next(json, n, '}');
+
+  if (more <= 0)
+    return more;
+  if (tnk__json_text(json, key) < 0 || tnk__json_take(json, ':') < 0)
+    return TNK_EPROTO;
+  return 1;
+}
+
+int tnk__json_next_item(tnk__json_t *json, size_t *n) {
+  return next(json, n, ']');
+}
+
+int tnk__json_text(tnk__json_t *json, tnk__json_text_t *text) {
+  const uint8_t *p;
+
+  if (tnk__json_take(json, '"') < 0)
+    return TNK_EPROTO;
+  text->p = p = json->p;
+  text->escaped = 0;
+  for (; p < json->end && *p != '"'; p++) {
+    if (*p < 0x20)
+      break;
+    if (*p == '\\') {
+      text->escaped = 1;
+      if (++p == json->end)
+        break;
+    }
+  }
+  text->n = (size_t)(p - text->p);
+  json->p = p;
+  return tnk__json_take(json, '"');
+}
+
+static int hex4(const uint8_t *p, const uint8_t *end, uint32_t *value) {
+  *value = 0;
+  if (end - p < 4)
+    return TNK_EPROTO;
+  for (int i = 0; i < 4; i++) {
+    uint8_t c = p[i], low = c | 0x20;
+    uint32_t digit = c >= '0' && c <= '9'       ? c - (uint32_t)'0'
+                     : low >= 'a' && low <= 'f' ? low - (uint32_t)'a' + 10
+                                                : 16;
+
+    if (digit == 16)
+      return TNK_EPROTO;
+    *value = *value << 4 | digit;
+  }
+  return TNK_OK;
+}
+
+/* \uXXXX behind the u, or a pair of them; *p is moved behind it. A lone
+ * surrogate is no character and is refused. */
+static int unescape_unicode(const uint8_t **p, const uint8_t *end,
+                            uint32_t *cp) {
+  uint32_t low;
+
+  if (hex4(*p, end, cp) < 0)
+    return TNK_EPROTO;
+  *p += 4;
+  if (*cp < 0xd800 || *cp > 0xdfff)
+    return TNK_OK;
+  if (*cp > 0xdbff || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u' ||
+      hex4(*p + 2, end, &low) < 0 || low < 0xdc00 || low > 0xdfff)
+    return TNK_EPROTO;
+  *p += 6;
+  *cp = 0x10000 + ((*cp - 0xd800) << 10 | (low - 0xdc00));
+  return TNK_OK;
+}
+
+int tnk__json_unescape(const tnk__json_text_t *text, uint8_t *out, size_t *n) {
+  static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+  const uint8_t *p = text->p, *end = p + text->n;
+  uint8_t *o = out;
+
+  while (p < end) {
+    const char *at;
+    uint32_t cp;
+
+    if (*p != '\\') {
+      *o++ = *p++;
+      continue;
+    }
+    p++;
+    at = *p == 0 ? NULL : strchr(from, *p);
+    if (at != NULL) {
+      *o++ = (uint8_t)to[at - from];
+      p++;
+      continue;
+    }
+    if (*p++ != 'u' || unescape_unicode(&p, end, &cp) < 0)
+      return TNK_EPROTO;
+    o += tnk__utf8_put(o, cp);
+  }
+  *n = (size_t)(o - out);
+  return TNK_OK;
+}
+
+int tnk__json_uint(tnk__json_t *json, uint32_t *value) {
+  const uint8_t *p;
+  uint64_t v = 0;
+
+  (void)tnk__json_peek(json);
+  p = json->p;
+  while (p < json->end && *p >= '0' && *p <= '9' && v <= UINT32_MAX)
+    v = v * 10 + (*p++ - (uint64_t)'0');
+  if (p == json->p || v > UINT32_MAX ||
+      (p < json->end && (*p == '.' || *p == 'e' || *p == 'E')))
+    return TNK_EPROTO;
+  json->p = p;
+  *value = (uint32_t)v;
+  return TNK_OK;
+}
+
+static int take_word(tnk__json_t *json, const char *word) {
+  size_t n = strlen(word);
+
+  (void)tnk__json_peek(json);
+  if ((size_t)(json->end - json->p) < n || memcmp(json->p, word, n) != 0)
+    return TNK_EPROTO;
+  json->p += n;
+  return TNK_OK;
+}
+
+int tnk__json_bool(tnk__json_t *json, int *value) {
+  *value = take_word(json, "true") == TNK_OK;
+  return *value ? TNK_OK : take_word(json, "false");
+}
+
+int tnk__json_null(tnk__json_t *json) {
+  return take_word(json, "null") == TNK_OK;
+}
+
+/* A number is only walked over; what is wrong in it is nobody's value. */
+static int skip_scalar(tnk__json_t *json) {
+  const uint8_t *p = json->p;
+  tnk__json_text_t text;
+  int value;
+
+  if (*p == '"')
+    return tnk__json_text(json, &text);
+  if (*p == 't' || *p == 'f')
+    return tnk__json_bool(json, &value);
+  if (*p == 'n')
+    return tnk__json_null(json) ? TNK_OK : TNK_EPROTO;
+  while (p < json->end && ((*p >= '0' && *p <= '9') || *p == '-' || *p == '+' ||
+                           *p == '.' || (*p | 0x20) == 'e'))
+    p++;
+  if (p == json->p)
+    return TNK_EPROTO;
+  json->p = p;
+  return TNK_OK;
+}
+
+int tnk__json_skip(tnk__json_t *json) {
+  uint8_t close[TNK__JSON_DEPTH];
+  size_t count[TNK__JSON_DEPTH];
+  size_t depth = 0;
+
+  for (;;) {
+    uint8_t byte = tnk__json_peek(json);
+    tnk__json_text_t key;
+    int more = 1;
+
+    if (byte == '{' || byte == '[') {
+      if (depth == TNK__JSON_DEPTH)
+        return TNK_EPROTO;
+      close[depth] = byte == '{' ? '}' : ']';
+      count[depth++] = 0;
+      json->p++;
+    } else if (byte == 0 || skip_scalar(json) < 0) {
+      return TNK_EPROTO;
+    }
+    do {
+      if (depth == 0)
+        return TNK_OK;
+      more = close[depth - 1] == '}'
+                 ? tnk__json_next_key(json, &count[depth - 1], &key)
+                 : tnk__json_next_item(json, &count[depth - 1]);
+      if (more == 0)
+        depth--;
+    } while (more == 0);
+    if (more < 0)
+      return TNK_EPROTO;
+  }
+}
+
+int tnk__json_is(const tnk__json_text_t *text, const char *word) {
+  return !text->escaped && text->n == strlen(word) &&
+         memcmp(text->p, word, text->n) == 0;
+}

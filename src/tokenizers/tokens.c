@@ -1,0 +1,102 @@
+#include "tokenizers/tokens.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+void tnk__tokens_init(tnk_tokens_t *tokens, const tnk_allocator_t *alloc) {
+  tnk__scratch_t *scratch = &tokens->scratch;
+
+  memset(tokens, 0, sizeof(*tokens));
+  tokens->alloc = *alloc;
+  alloc = &tokens->alloc;
+  tnk__buf_init(&scratch->clean, alloc, SIZE_MAX / 2);
+  tnk__buf_init(&scratch->normal, alloc, SIZE_MAX / 2);
+  tnk__buf_init(&scratch->cps, alloc, SIZE_MAX / 2);
+  tnk__buf_init(&scratch->cleaned, alloc, SIZE_MAX / 2);
+  tnk__buf_init(&scratch->changes, alloc, SIZE_MAX / 2);
+}
+
+void tnk__tokens_deinit(tnk_tokens_t *tokens) {
+  tnk__scratch_t *scratch = &tokens->scratch;
+
+  tnk__free(&tokens->alloc, tokens->ids);
+  tnk__free(&tokens->alloc, tokens->spans);
+  tnk__free(&tokens->alloc, scratch->cache);
+  tnk__free(&tokens->alloc, scratch->work.memory);
+  tnk__buf_deinit(&scratch->clean);
+  tnk__buf_deinit(&scratch->normal);
+  tnk__buf_deinit(&scratch->cps);
+  tnk__buf_deinit(&scratch->cleaned);
+  tnk__buf_deinit(&scratch->changes);
+  tnk_tokenizer_unref((tnk_tokenizer_t *)(uintptr_t)scratch->cached);
+}
+
+tnk_tokens_t *tnk_tokens_new(const tnk_allocator_t *allocator) {
+  const tnk_allocator_t *alloc =
+      allocator != NULL ? allocator : tnk__allocator_default();
+  tnk_tokens_t *tokens = tnk__malloc(alloc, sizeof(*tokens));
+
+  if (tokens != NULL)
+    tnk__tokens_init(tokens, alloc);
+  return tokens;
+}
+
+void tnk_tokens_free(tnk_tokens_t *tokens) {
+  tnk_allocator_t alloc;
+
+  if (tokens == NULL)
+    return;
+  alloc = tokens->alloc;
+  tnk__tokens_deinit(tokens);
+  tnk__free(&alloc, tokens);
+}
+
+void tnk_tokens_clear(tnk_tokens_t *tokens) {
+  if (tokens != NULL)
+    tokens->n = tokens->n_spans = 0;
+}
+
+const int32_t *tnk_tokens_ids(const tnk_tokens_t *tokens, size_t *n) {
+  if (n != NULL)
+    *n = tokens == NULL ? 0 : tokens->n;
+  return tokens == NULL ? NULL : tokens->ids;
+}
+
+const tnk_token_span_t *tnk_tokens_offsets(const tnk_tokens_t *tokens) {
+  return tokens == NULL || tokens->n_spans != tokens->n ? NULL : tokens->spans;
+}
+
+int tnk__tokens_reserve(tnk_tokens_t *tokens, size_t n) {
+  size_t cap = tokens->cap;
+  int32_t *ids;
+
+  if (n <= cap - tokens->n)
+    return TNK_OK;
+  cap = cap * 2 > tokens->n + n ? cap * 2 : tokens->n + n + 64;
+  if (cap > SIZE_MAX / sizeof(*ids))
+    return TNK_ENOMEM;
+  ids = tnk__realloc(&tokens->alloc, tokens->ids, cap * sizeof(*ids));
+  if (ids == NULL)
+    return TNK_ENOMEM;
+  tokens->ids = ids;
+  tokens->cap = cap;
+  return TNK_OK;
+}
+
+int tnk__tokens_reserve_spans(tnk_tokens_t *tokens, size_t n) {
+  size_t cap = tokens->cap_spans;
+  tnk_token_span_t *spans;
+
+  if (n <= cap - tokens->n_spans)
+    return TNK_OK;
+  cap = cap * 2 > tokens->n_spans + n ? cap * 2 : tokens->n_spans + n + 64;
+  if (cap > SIZE_MAX / sizeof(*spans))
+    return TNK_ENOMEM;
+  spans = tnk__realloc(&tokens->alloc, tokens->spans, cap * sizeof(*spans));
+  if (spans == NULL)
+    return TNK_ENOMEM;
+  tokens->spans = spans;
+  tokens->cap_spans = cap;
+  return TNK_OK;
+}

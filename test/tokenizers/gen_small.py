@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Write data/SHAPE.json and data/SHAPE.golden: a small vocabulary for each
+shape of pre-tokenizer, and the ids that the reference gives.
+
+usage: gen_small.py   (needs the package tokenizers 0.23)
+
+The merges are learned from text that was not cut, so that they reach over the
+places where the pre-tokenizer cuts: one cut too few or too many changes ids.
+"""
+import collections
+import json
+import pathlib
+import random
+
+from tokenizers import Tokenizer
+
+DATA = pathlib.Path(__file__).parent / "data"
+N_MERGES = 900
+N_TEXTS = 500
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+SPACES = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+PREFIX = r"[^\r\n\p{L}\p{N}]?"
+UP = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}"
+LO = r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+
+
+def cl100k(digits):
+    return (CONTRACTIONS + "|" + PREFIX + r"\p{L}+|" + digits +
+            r"| ?[^\s\p{L}\p{N}]+[\r\n]*" + SPACES)
+
+
+def cased(minus, contractions, digits, tail):
+    return (f"{PREFIX}[{UP}{minus}]*[{LO}{minus}]+{contractions}|"
+            f"{PREFIX}[{UP}{minus}]+[{LO}{minus}]*{contractions}|"
+            f"{digits}| ?[^\\s\\p{{L}}\\p{{N}}]+{tail}{SPACES}")
+
+
+def split(pattern):
+    return {"type": "Split", "pattern": {"Regex": pattern},
+            "behavior": "Isolated", "invert": False}
+
+
+# name: expressions (None: ByteLevel's own), NFC, ignore_merges
+SHAPES = {
+    "gpt2": (None, False, False),
+    "whole": ([], False, False),
+    "qwen2": ([cl100k(r"\p{N}")], True, False),
+    "llama3": ([cl100k(r"\p{N}{1,3}")], False, True),
+    "qwen35": ([CONTRACTIONS + "|" + PREFIX + r"[\p{L}\p{M}]+|\p{N}"
+                r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*" + SPACES], True, False),
+    "o200k": ([cased("", CONTRACTIONS + "?", r"\p{N}{1,3}", r"[\r\n/]*")],
+              False, True),
+    "tekken": ([cased("", "", r"\p{N}", r"[\r\n/]*")], False, True),
+    "kimi": ([r"[\p{Han}]+|" + cased(r"&&[^\p{Han}]", CONTRACTIONS + "?",
+                                     r"\p{N}{1,3}", r"[\r\n]*")],
+             False, False),
+    "deepseek": ([r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+                  r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
+                  "[^\r\n" r"\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+"
+                  "[\r\n]*" r"|\s*" "[\r\n]+" r"|\s+(?!\S)|\s+"],
+                 False, False),
+}
+# Tokens that no merge makes: they count with ignore_merges only.
+ORPHANS = {b"wordWORD", b" ?!", b"1234", b" indents"}
+ADDED = [  # content, special, normalized, lstrip, rstrip
+    ("<|im_start|>", True, False, False, False),
+    ("<|im_end|>", True, False, False, False),
+    ("<think>", False, False, False, False),
+    ("<think>\n", False, False, False, False),
+    ("<l>", True, False, True, False),
+    ("<r>", True, False, False, True),
+    ("n\u1e17", False, True, False, False),
+    ("<｜User｜>", False, True, False, False),
+]
+ATOMS = """a B word Word WORD wORd é e\u0301 ſ 's 'S 'ſ 're 'LL 'd n't I'm ' ''s
+1 12 123 1234 ٣ Ⅷ ² 中 中文 日本語 ひらがな カタカナ ー 한국어 각 각 ا العربية
+हिन्दी ไทย 😀 👨‍👩‍👧 🏳️‍🌈 \u0338 > < . , / // ! ?! ... — “ _ __ $ € + = ( ) foo_bar
+x=1; http://a.b/c \x00 \x01 \x7f \ufffd \ufeff \U00018dd3 \U0001fac8 ǅ ʰ ª \u0300
+\u0345 \u093c \u1100 \u1161 \u11a8 \u212b \u1e9b\u0323 ﬁ <|im_start|> <|im_end|>
+<|im_end <think> <think>\u0338 <l> <r> né ne\u0301 n\u1e17 ne\u0304\u0301 <｜User｜> \u200b \u200d
+\u1e37\u0307 a\u0323\u0307 a\u0307\u0323 \u0f71\u0f72""".split()
+ATOMS += [" ", "  ", "   ", "\n", "\r\n", "\n\n", "\t", "\u00a0", "\u3000",
+          "\u180e", "\u0085", "\u2028", " \n", "\n ", " \n \n"]
+
+
+def alphabet():
+    keep = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = (b for b in range(256) if b not in keep)
+    table = {b: chr(b) for b in keep}
+    table.update((b, chr(256 + i)) for i, b in enumerate(rest))
+    return table
+
+
+def random_text(rng, most=9):
+    kind = rng.random()
+    if kind < 0.15:
+        atom = rng.choice(ATOMS)
+        return atom * rng.randint(1, 40) + rng.choice(ATOMS)
+    return "".join(rng.choice(ATOMS) for _ in range(rng.randint(1, most)))
+
+
+def learn():
+    """Merges as pairs of byte strings."""
+    rng = random.Random(1)
+    words = [[bytes([b]) for b in random_text(rng, 30).encode()]
+             for _ in range(1500)]
+    merges = []
+    known = {content.encode() for content, *_ in ADDED} | ORPHANS
+    while len(merges) < N_MERGES:
+        pairs = collections.Counter()
+        for word in words:
+            pairs.update(zip(word, word[1:]))
+        for (a, b), _ in sorted(pairs.items(), key=lambda p: (-p[1], p[0])):
+            if a + b not in known:
+                break
+        merges.append((a, b))
+        known.add(a + b)
+        for i, word in enumerate(words):
+            out, j = [], 0
+            while j < len(word):
+                if j + 1 < len(word) and word[j] == a and word[j + 1] == b:
+                    out.append(a + b)
+                    j += 2
+                else:
+                    out.append(word[j])
+                    j += 1
+            words[i] = out
+    return merges
+
+
+def build(merges, patterns, nfc, ignore_merges):
+    table = alphabet()
+
+    def name(token):
+        return "".join(table[b] for b in token)
+
+    tokens = [bytes([b]) for b in range(256)] + [a + b for a, b in merges]
+    tokens += sorted(ORPHANS)
+    vocab = {name(t): i for i, t in enumerate(tokens)}
+    assert len(vocab) == len(tokens)
+    added = [{"id": len(vocab) + i, "content": c, "single_word": False,
+              "lstrip": ls, "rstrip": rs, "normalized": n, "special": s}
+             for i, (c, s, n, ls, rs) in enumerate(ADDED)]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False,
+                  "trim_offsets": True, "use_regex": patterns is None}
+    start = added[0]
+    return {
+        "version": "1.0", "truncation": None, "padding": None,
+        "added_tokens": added,
+        "normalizer": {"type": "NFC"} if nfc else None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            *map(split, patterns or []), byte_level]},
+        "post_processor": {"type": "Sequence", "processors": [
+            byte_level,
+            {"type": "TemplateProcessing",
+             "single": [{"SpecialToken": {"id": start["content"],
+                                          "type_id": 0}},
+                        {"Sequence": {"id": "A", "type_id": 0}}],
+             "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                      {"Sequence": {"id": "B", "type_id": 1}}],
+             "special_tokens": {start["content"]: {
+                 "id": start["content"], "ids": [start["id"]],
+                 "tokens": [start["content"]]}}}]},
+        "decoder": byte_level,
+        "model": {"type": "BPE", "dropout": None, "unk_token": None,
+                  "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None, "fuse_unk": False,
+                  "byte_fallback": False, "ignore_merges": ignore_merges,
+                  "vocab": vocab,
+                  "merges": [[name(a), name(b)] for a, b in merges]},
+    }
+
+
+def texts(rng):
+    yield from ("", "a", " ", "\n", "  a", "a  ", "a  1", "a  中", "A中B",
+                "中AB!", "!\n/\n", "wordWORD", " ?!", "1234", "'ſ", "x'ſy")
+    yield from ATOMS
+    while True:
+        yield random_text(rng)
+
+
+def main():
+    DATA.mkdir(exist_ok=True)
+    merges = learn()
+    for name, (patterns, nfc, ignore_merges) in SHAPES.items():
+        text = json.dumps(build(merges, patterns, nfc, ignore_merges),
+                          ensure_ascii=name == "qwen2", indent=0)
+        (DATA / f"{name}.json").write_text(text + "\n")
+        reference = Tokenizer.from_str(text)
+        lines = ["# mode (0 plain call, 1 with specials, 2 split specials),"
+                 " text in hex, ids"]
+        source = texts(random.Random(2))
+        for i in range(N_TEXTS):
+            sample = next(source)
+            mode = 0 if i < 120 else i % 3
+            reference.encode_special_tokens = mode == 2
+            ids = reference.encode(sample, add_special_tokens=mode == 1).ids
+            lines.append(f"{mode} {sample.encode().hex() or '-'} "
+                         f"{','.join(map(str, ids)) or '-'}")
+        (DATA / f"{name}.golden").write_text("\n".join(lines) + "\n")
+
+
+main()

@@ -1,0 +1,144 @@
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include "tokenizers/small.h"
+
+/*
+ * Every shape of pre-tokenizer: ids against the reference's (gen_small.py),
+ * and what must hold for all texts.
+ */
+typedef struct {
+  unsigned flags;
+  size_t n;
+  uint8_t text[8192];
+  size_t n_ids;
+  int32_t ids[8192];
+} golden_t;
+
+static void read_line(golden_t *golden, char *line) {
+  static const unsigned modes[] = {0, TNK_ENCODE_ADD_SPECIAL,
+                                   TNK_ENCODE_SPLIT_SPECIAL};
+  char *hex = strchr(line, ' ') + 1, *ids = strchr(hex, ' ');
+
+  golden->flags = modes[line[0] - '0'];
+  *ids++ = '\0';
+  golden->n =
+      *hex == '-' ? 0 : test_unhex(golden->text, sizeof(golden->text), hex);
+  golden->n_ids = 0;
+  while (*ids != '\0' && *ids != '-') {
+    golden->ids[golden->n_ids++] = (int32_t)strtol(ids, &ids, 10);
+    if (*ids == ',')
+      ids++;
+  }
+}
+
+/* Places lie in order and cover the text; a token's bytes are those of its
+ * place unless normalization or stripping changed them. */
+static void check_spans(const tnk_tokenizer_t *tok, const golden_t *golden,
+                        const tnk_tokens_t *tokens, int exact) {
+  const tnk_token_span_t *spans = tnk_tokens_offsets(tokens);
+  size_t n, at = 0;
+  const int32_t *ids = tnk_tokens_ids(tokens, &n);
+
+  for (size_t i = 0; i < n; i++) {
+    size_t n_bytes;
+    const char *bytes = tnk_tokenizer_token(tok, ids[i], &n_bytes, NULL);
+
+    CHECK(spans[i].start <= spans[i].end && spans[i].end <= golden->n);
+    CHECK(spans[i].start <= at && spans[i].end >= at);
+    at = spans[i].end;
+    if (exact)
+      CHECK_MEM(golden->text + spans[i].start, spans[i].end - spans[i].start,
+                bytes, n_bytes);
+  }
+  CHECK_INT(at, golden->n);
+}
+
+static void check_line(const tnk_tokenizer_t *tok, const golden_t *golden,
+                       const char *shape, size_t line) {
+  const char *text = (const char *)golden->text;
+  tnk_tokens_t *tokens =
+      small_encode(tok, text, golden->n, golden->flags | TNK_ENCODE_OFFSETS);
+  tnk_tokenizer_error_t error;
+  size_t n, count, n_back;
+  const int32_t *ids = tnk_tokens_ids(tokens, &n);
+  int nfc = strncmp(shape, "qwen", 4) == 0;
+  int strips = memmem(text, golden->n, "<l>", 3) != NULL ||
+               memmem(text, golden->n, "<r>", 3) != NULL;
+  char *back;
+
+  if (n != golden->n_ids || memcmp(ids, golden->ids, n * sizeof(*ids)) != 0)
+    test_fail(__FILE__, __LINE__, "%s.golden line %zu: other ids", shape, line);
+  CHECK_INT(
+      tnk_tokenizer_count(tok, text, golden->n, golden->flags, &count, &error),
+      TNK_OK);
+  CHECK_INT(count, n);
+  if (!strips && (golden->flags & TNK_ENCODE_ADD_SPECIAL) == 0) {
+    check_spans(tok, golden, tokens, !nfc);
+    CHECK_INT(tnk_tokenizer_decode(tok, &back, &n_back, ids, n, 0), TNK_OK);
+    if (!nfc)
+      CHECK_MEM(back, n_back, text, golden->n);
+    tnk_tokenizer_free_text(tok, back);
+  }
+  tnk_tokens_free(tokens);
+}
+
+TEST_LIMIT(ids_of_every_shape_are_those_of_the_reference, 30) {
+  static golden_t golden;
+
+  for (size_t i = 0; i < SMALL_SHAPES; i++) {
+    tnk_tokenizer_t *tok = small_load(small_shapes[i]);
+    size_t n, n_lines = 0;
+    char name[64], *line;
+
+    (void)snprintf(name, sizeof(name), "%s.golden", small_shapes[i]);
+    line = small_read(name, &n);
+    while (line != NULL && *line != '\0') {
+      char *end = strchr(line, '\n');
+
+      *end = '\0';
+      if (*line != '#') {
+        read_line(&golden, line);
+        check_line(tok, &golden, small_shapes[i], n_lines + 1);
+      }
+      n_lines++;
+      line = end + 1;
+    }
+    CHECK(n_lines > 200);
+    tnk_tokenizer_unref(tok);
+  }
+}
+
+/* One list for all texts of all shapes: what it keeps between calls must not
+ * change any id. */
+TEST_LIMIT(a_list_that_is_used_again_gives_the_same_ids, 60) {
+  static golden_t golden;
+  tnk_tokens_t *tokens = tnk_tokens_new(test_allocator());
+  tnk_tokenizer_error_t error;
+
+  for (size_t round = 0; round < 2; round++)
+    for (size_t i = 0; i < SMALL_SHAPES; i++) {
+      tnk_tokenizer_t *tok = small_load(small_shapes[i]);
+      size_t n;
+      char name[64], *line;
+
+      (void)snprintf(name, sizeof(name), "%s.golden", small_shapes[i]);
+      line = small_read(name, &n);
+      while (*line != '\0') {
+        char *end = strchr(line, '\n');
+
+        *end = '\0';
+        if (*line != '#') {
+          read_line(&golden, line);
+          tnk_tokens_clear(tokens);
+          CHECK_INT(tnk_tokenizer_encode(tok, tokens, (char *)golden.text,
+                                         golden.n, golden.flags, &error),
+                    TNK_OK);
+          small_check_ids(tokens, golden.ids, golden.n_ids);
+        }
+        line = end + 1;
+      }
+      tnk_tokenizer_unref(tok);
+    }
+  tnk_tokens_free(tokens);
+}

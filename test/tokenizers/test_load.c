@@ -1,0 +1,191 @@
+#include "tokenizers/small.h"
+
+/* Files that are read, files that are refused, and what they say. */
+
+static int load_text(const char *text, tnk_tokenizer_error_t *error) {
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_t *tok;
+  int err =
+      tnk_tokenizer_load_memory(&tok, text, strlen(text), &options, error);
+
+  CHECK_INT(error->code, err);
+  CHECK((tok == NULL) == (err < 0));
+  tnk_tokenizer_unref(tok);
+  return err;
+}
+
+/* The file of a shape with one piece of it replaced. */
+static int load_changed(const char *shape, const char *from, const char *to,
+                        tnk_tokenizer_error_t *error) {
+  char name[64], *text, *at, *changed;
+  size_t n, n_from = strlen(from), n_to = strlen(to);
+  int err;
+
+  (void)snprintf(name, sizeof(name), "%s.json", shape);
+  text = small_read(name, &n);
+  at = strstr(text, from);
+  if (at == NULL)
+    test_fail(__FILE__, __LINE__, "%s has no %s", name, from);
+  changed = test_allocator()->malloc(n + n_to + 1, test_allocator()->user);
+  memcpy(changed, text, (size_t)(at - text));
+  memcpy(changed + (at - text), to, n_to);
+  memcpy(changed + (at - text) + n_to, at + n_from,
+         n - (size_t)(at - text) - n_from + 1);
+  err = load_text(changed, error);
+  test_allocator()->free(changed, test_allocator()->user);
+  return err;
+}
+
+TEST(features_that_are_lacking_are_refused_by_name) {
+  static const struct {
+    const char *from, *to, *said;
+  } cases[] = {
+      {"\"type\": \"NFC\"", "\"type\": \"NFKC\"", "normalizer NFKC"},
+      {"\"type\": \"BPE\"", "\"type\": \"Unigram\"", "model.type Unigram"},
+      {"\"dropout\": null", "\"dropout\": 0.1", "model.dropout"},
+      {"\"end_of_word_suffix\": null", "\"end_of_word_suffix\": \"</w>\"",
+       "model.end_of_word_suffix"},
+      {"\\\\p{N}| ?", "\\\\p{N}+| ?", "pre_tokenizer.pretokenizers[0].pattern"},
+      {"\"Isolated\"", "\"MergedWithNext\"", "Split with this behavior"},
+      {"\"type\": \"Split\"", "\"type\": \"Digits\"", "pre_tokenizer Digits"},
+      {"\"add_prefix_space\": false", "\"add_prefix_space\": true",
+       "add_prefix_space"},
+      {"\"single_word\": false", "\"single_word\": true", "single_word"},
+      {"\"truncation\": null", "\"truncation\": {\"max_length\": 5}",
+       "truncation"},
+      {"\"id\": 1161,", "\"id\": 1170,", "numbers 1161"},
+      {"\"TemplateProcessing\"", "\"RobertaProcessing\"", "post_processor"},
+      {"\"\\u00ff\": 255,", "", "0xFF"},
+  };
+  tnk_tokenizer_error_t error;
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    int err = load_changed("qwen2", cases[i].from, cases[i].to, &error);
+
+    if (err != TNK_EUNSUPPORTED || strstr(error.text, cases[i].said) == NULL)
+      test_fail(__FILE__, __LINE__, "%s: %d, %s", cases[i].to, err, error.text);
+  }
+}
+
+TEST(malformed_files_are_refused_with_the_place) {
+  static const struct {
+    const char *from, *to, *said;
+  } cases[] = {
+      {"\"model\": {", "\"model\": [", "model"},
+      {"\"!\": 33,", "\"!\": 34,", "model.vocab"},
+      {"\"!\": 33,", "\"!\": -33,", "model.vocab"},
+      {"\"!\": 33,", "\"\\ud800\": 33,", "model.vocab"},
+      {"\"ids\": [\n1160\n]", "\"ids\": [\n99999\n]", "post_processor"},
+      {"\"special\": true", "\"special\": 1", "added_tokens"},
+      {"\"content\": \"<think>\"", "\"no\": \"<think>\"", "added_tokens"},
+      {"\"version\"", "\"decoder\": null, \"version\"", "decoder"},
+  };
+  tnk_tokenizer_error_t error;
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    int err = load_changed("qwen2", cases[i].from, cases[i].to, &error);
+
+    if ((err != TNK_EPROTO && err != TNK_EUNSUPPORTED) ||
+        strstr(error.text, cases[i].said) == NULL)
+      test_fail(__FILE__, __LINE__, "%s: %d, %s", cases[i].to, err, error.text);
+  }
+  CHECK_INT(load_text("{", &error), TNK_EPROTO);
+  CHECK_INT(load_text("{}", &error), TNK_EPROTO);
+  CHECK_INT(load_text("{\"model\":{\"vocab\":{},\"merges\":[]}} x", &error),
+            TNK_EUNSUPPORTED);
+  CHECK_INT(load_text("{\"a\":\"\xff\"}", &error), TNK_EPROTO);
+  CHECK_INT(error.offset, 6);
+}
+
+TEST_LIMIT(every_cut_off_file_is_refused, 60) {
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_t *tok;
+  size_t n;
+  const char *text = small_read("tekken.json", &n);
+
+  for (size_t i = 0; i + 2 < n; i += 1 + i % 61)
+    CHECK(tnk_tokenizer_load_memory(&tok, text, i, &options, NULL) < 0);
+}
+
+/* The j-th allocation fails, for every j, and nothing is left behind. */
+TEST_LIMIT(every_failed_allocation_is_reported, 120) {
+  static const char sample[] =
+      "Word e\xcc\x81 <think>\n \xe4\xb8\xad\xff <l>  123 <|im_end|>";
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_t *tok;
+  int failed = 1;
+
+  for (long j = 0; failed; j++) {
+    int err;
+
+    test_alloc_fail_at(j);
+    err = tnk_tokenizer_load(&tok, TNK_TEST_DATA "/qwen2.json", &options, NULL);
+    failed = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    if (err == TNK_OK && failed)
+      tnk_tokenizer_unref(tok); /* giving memory back may fail */
+    else if (failed)
+      CHECK_INT(err, TNK_ENOMEM);
+    CHECK(!failed || test_alloc_live() == 0);
+  }
+  failed = 1;
+  for (long j = 0; failed; j++) {
+    tnk_tokens_t *tokens;
+    size_t n;
+    int err;
+
+    test_alloc_fail_at(j);
+    tokens = tnk_tokens_new(test_allocator());
+    err = tokens == NULL
+              ? TNK_ENOMEM
+              : tnk_tokenizer_encode(tok, tokens, sample, sizeof(sample) - 1,
+                                     TNK_ENCODE_OFFSETS | TNK_ENCODE_LOSSY |
+                                         TNK_ENCODE_ADD_SPECIAL,
+                                     NULL);
+    failed = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    CHECK_INT(err, failed ? TNK_ENOMEM : TNK_OK);
+    (void)tnk_tokens_ids(tokens, &n);
+    CHECK(failed ? n == 0 : n > 5);
+    tnk_tokens_free(tokens);
+  }
+  tnk_tokenizer_unref(tok);
+}
+
+TEST(files_are_found) {
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok;
+
+  CHECK_INT(tnk_tokenizer_load(&tok, "/nonexistent/x", &options, &error),
+            TNK_ENOTFOUND);
+  CHECK(strstr(error.text, "/nonexistent/x") != NULL);
+  CHECK_INT(tnk_tokenizer_load(&tok, "/", &options, &error), TNK_ENOTFOUND);
+  CHECK_INT(tnk_tokenizer_load(&tok, "/dev/null", &options, &error),
+            TNK_ENOTFOUND);
+  CHECK_INT(tnk_tokenizer_load(&tok, NULL, &options, &error), TNK_EINVAL);
+  options.size = 0;
+  CHECK(tnk_tokenizer_load(&tok, TNK_TEST_DATA, &options, &error) < 0);
+}
+
+TEST(bos_and_eos_come_from_the_config) {
+  static const char config[] =
+      "{\"add_bos_token\": false, \"bos_token\": {\"content\": "
+      "\"<|im_start|>\", \"lstrip\": false}, \"eos_token\": \"<|im_end|>\"}";
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok;
+  size_t n;
+  const char *text = small_read("qwen2.json", &n);
+
+  options.config = config;
+  options.n_config = sizeof(config) - 1;
+  CHECK_INT(tnk_tokenizer_load_memory(&tok, text, n, &options, &error), TNK_OK);
+  CHECK_INT(tnk_tokenizer_bos(tok), tnk_tokenizer_id(tok, "<|im_start|>", 12));
+  CHECK_INT(tnk_tokenizer_eos(tok), tnk_tokenizer_id(tok, "<|im_end|>", 10));
+  tnk_tokenizer_unref(tok);
+  options.n_config -= 1;
+  CHECK_INT(tnk_tokenizer_load_memory(&tok, text, n, &options, &error),
+            TNK_EPROTO);
+  CHECK(strstr(error.text, "tokenizer_config.json") != NULL);
+}

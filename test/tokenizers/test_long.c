@@ -1,0 +1,85 @@
+#include <stdlib.h>
+
+#include "tokenizers/small.h"
+
+/* Texts that would hang a quadratic tokenizer, on every shape. */
+enum { LONG = 1000000 };
+
+static void check(const char *shape, const char *text, size_t n) {
+  tnk_tokenizer_t *tok = small_load(shape);
+  tnk_tokens_t *tokens = small_encode(tok, text, n, 0);
+  size_t n_ids, n_back;
+  const int32_t *ids = tnk_tokens_ids(tokens, &n_ids);
+  char *back;
+
+  CHECK(n_ids > 0);
+  CHECK_INT(tnk_tokenizer_decode(tok, &back, &n_back, ids, n_ids, 0), TNK_OK);
+  CHECK_MEM(back, n_back, text, n);
+  tnk_tokenizer_free_text(tok, back);
+  tnk_tokens_free(tokens);
+  tnk_tokenizer_unref(tok);
+}
+
+static char *repeat(const char *unit, size_t n) {
+  size_t n_unit = strlen(unit);
+  char *text = malloc(n);
+
+  CHECK(text != NULL);
+  for (size_t i = 0; i < n; i++)
+    text[i] = unit[i % n_unit];
+  return text;
+}
+
+static void check_all(const char *unit) {
+  size_t n = LONG / strlen(unit) * strlen(unit);
+  char *text = repeat(unit, n);
+
+  for (size_t i = 0; i < SMALL_SHAPES; i++)
+    check(small_shapes[i], text, n);
+  free(text);
+}
+
+TEST_LIMIT(one_letter, 60) {
+  check_all("a");
+}
+TEST_LIMIT(spaces, 60) {
+  check_all(" ");
+}
+TEST_LIMIT(newlines, 60) {
+  check_all("\n");
+}
+TEST_LIMIT(digits, 60) {
+  check_all("7");
+}
+TEST_LIMIT(symbols, 60) {
+  check_all("!");
+}
+TEST_LIMIT(quotes, 60) {
+  check_all("'");
+}
+TEST_LIMIT(chinese, 60) {
+  check_all("\xe4\xb8\xad");
+}
+TEST_LIMIT(marks, 60) {
+  check_all("\xcc\x80");
+}
+TEST_LIMIT(beginnings_of_added_tokens, 60) {
+  check_all("<|im_");
+}
+TEST_LIMIT(capitals_and_spaces, 60) {
+  check_all("A ");
+}
+TEST_LIMIT(zeros, 60) {
+  char *text = calloc(1, LONG);
+
+  CHECK(text != NULL);
+  for (size_t i = 0; i < SMALL_SHAPES; i++)
+    check(small_shapes[i], text, LONG);
+  free(text);
+}
+TEST_LIMIT(ten_megabytes_of_one_letter, 60) {
+  char *text = repeat("a", 10 * LONG);
+
+  check("qwen2", text, 10 * LONG);
+  free(text);
+}

@@ -1,0 +1,98 @@
+#include <string.h>
+
+#include "support/test.h"
+#include "tnk/error.h"
+#include "tokenizers/nfc.h"
+#include "tokenizers/unicode.h"
+
+static void check(const char *text, const char *expected) {
+  tnk__buf_t out, work, changes;
+  size_t n = strlen(text);
+
+  tnk__buf_init(&out, test_allocator(), 1 << 20);
+  tnk__buf_init(&work, test_allocator(), 1 << 20);
+  tnk__buf_init(&changes, test_allocator(), 1 << 20);
+  CHECK_INT(tnk__nfc((const uint8_t *)text, n, &out, &work, &changes), TNK_OK);
+  CHECK_MEM(out.data, out.len, expected, strlen(expected));
+  if (strcmp(text, expected) == 0)
+    CHECK_INT(changes.len, 0);
+  else
+    CHECK(changes.len > 0 && tnk__nfc_check((const uint8_t *)text, n) < n);
+  tnk__buf_deinit(&out);
+  tnk__buf_deinit(&work);
+  tnk__buf_deinit(&changes);
+}
+
+TEST(composes) {
+  check("abc", "abc");
+  check("\xc3\xa9", "\xc3\xa9");
+  check("xe\xcc\x81y", "x\xc3\xa9y");
+  check("a\xcc\xa3\xcc\x87", "\xe1\xba\xa1\xcc\x87");
+  /* marks are put in order first */
+  check("a\xcc\x87\xcc\xa3", "\xe1\xba\xa1\xcc\x87");
+  check("\xe2\x84\xab", "\xc3\x85"); /* angstrom sign */
+  check("\xcc\x81", "\xcc\x81");     /* nothing to compose with */
+  check(">\xcc\xb8", "\xe2\x89\xaf");
+}
+
+TEST(composes_hangul) {
+  check("\xe1\x84\x80\xe1\x85\xa1", "\xea\xb0\x80");
+  check("\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8", "\xea\xb0\x81");
+  check("\xea\xb0\x80\xe1\x86\xa8", "\xea\xb0\x81");
+  check("\xea\xb0\x81\xe1\x86\xa8", "\xea\xb0\x81\xe1\x86\xa8");
+}
+
+TEST(a_mark_of_the_same_class_stops_composition) {
+  /* dot below, dot below, then dot above */
+  check("a\xcc\xa3\xcc\xa3\xcc\x87", "\xe1\xba\xa1\xcc\xa3\xcc\x87");
+}
+
+TEST(characters_younger_than_9_0_are_left_alone) {
+  /* U+0C04..: U+0CC6 is old; U+1133B (10.0) is a mark that is not moved. */
+  check("a\xcc\x81\xf0\x91\x8c\xbb", "\xc3\xa1\xf0\x91\x8c\xbb");
+  check("\xf0\x91\x8c\xbb\xcc\xa3", "\xf0\x91\x8c\xbb\xcc\xa3");
+}
+
+/* 200,000 marks in the worst order take no quadratic time. */
+TEST(long_runs_of_marks) {
+  static char text[400008];
+  tnk__buf_t out, work;
+  size_t n = 0;
+
+  text[n++] = 'a';
+  for (int i = 0; i < 100000; i++) {
+    memcpy(text + n, "\xcc\x87\xcc\xa3", 4);
+    n += 4;
+  }
+  tnk__buf_init(&out, test_allocator(), 1 << 20);
+  tnk__buf_init(&work, test_allocator(), 1 << 24);
+  CHECK_INT(tnk__nfc((uint8_t *)text, n, &out, &work, NULL), TNK_OK);
+  CHECK_INT(out.len, n);
+  CHECK_MEM(out.data, 5, "\xe1\xba\xa1\xcc\xa3", 5);
+  tnk__buf_deinit(&out);
+  tnk__buf_deinit(&work);
+}
+
+TEST(utf8_ends_where_it_is_broken) {
+  static const struct {
+    const char *text;
+    size_t good, bad;
+    int cut;
+  } cases[] = {{"ab\x80", 2, 1, 0},           {"\xc0\xaf", 0, 1, 0},
+               {"\xe2\x82", 0, 2, 1},         {"a\xe2\x82z", 1, 2, 0},
+               {"\xed\xa0\x80", 0, 1, 0},     {"\xf0\x90\x80", 0, 3, 1},
+               {"\xf4\x90\x80\x80", 0, 1, 0}, {"\xf5", 0, 1, 0},
+               {"12345678\xff", 8, 1, 0},     {"\xe0\x80\x80", 0, 1, 0}};
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    const uint8_t *p = (const uint8_t *)cases[i].text;
+    size_t n = strlen(cases[i].text), bad;
+    int cut;
+
+    CHECK_INT(tnk__utf8_valid(p, n), cases[i].good);
+    CHECK_INT(tnk__utf8_check(p + cases[i].good, n - cases[i].good, &bad, &cut),
+              0);
+    CHECK_INT(bad, cases[i].bad);
+    CHECK_INT(cut, cases[i].cut);
+  }
+}
