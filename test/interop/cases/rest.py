@@ -1,0 +1,166 @@
+"""Runs, checkpoints and sessions, with the REST client."""
+
+import asyncio
+import time
+
+from kit import Counted, CALLS, MODEL, case, check, done, done_async, need, raises, takes
+
+
+def saved(ctx):
+    """A training run with one checkpoint of each kind, shared by the cases."""
+
+    def make():
+        training = ctx.new_training(user_metadata={"purpose": "rest"})
+        state = training.save_state("rest-state")
+        sampler = training.save_weights_for_sampler("rest-sampler")
+        return training, done(state).path, done(sampler).path
+
+    return ctx.once("saved", make)
+
+
+def run_of(path):
+    return path.removeprefix("tinker://").split("/", 1)[0]
+
+
+@case
+def training_runs(ctx):
+    _, state, _ = saved(ctx)
+    run = run_of(state)
+    page = done(ctx.rest.list_training_runs(limit=5, offset=0))
+    check(page.cursor.total_count >= 1 and len(page.training_runs) <= 5)
+    one = done(ctx.rest.get_training_run(run))
+    check(one.training_run_id == run and one.base_model == MODEL and one.is_lora)
+    check(done(ctx.rest.get_training_run_by_tinker_path(state)).training_run_id == run)
+    raises(lambda: ctx.rest.get_training_run("nobody:train:0"))
+
+
+@case
+def training_runs_with_options(ctx):
+    saved(ctx)
+    done(ctx.rest.list_training_runs())
+    if takes(ctx.tinker.lib.public_interfaces.rest_client.RestClient.list_training_runs, "access_scope"):
+        done(ctx.rest.list_training_runs(access_scope="accessible"))
+    page = done(ctx.rest.list_training_runs(limit=1, offset=1000000))
+    check(page.training_runs == [])
+
+
+@case
+def checkpoints(ctx):
+    _, state, sampler = saved(ctx)
+    listed = done(ctx.rest.list_checkpoints(run_of(state))).checkpoints
+    check({state, sampler} <= {c.tinker_path for c in listed})
+    check({c.checkpoint_type for c in listed} >= {"training", "sampler"})
+    check(all(c.size_bytes is None or c.size_bytes > 0 for c in listed))
+    mine = done(ctx.rest.list_user_checkpoints(limit=500)).checkpoints
+    check({state, sampler} <= {c.tinker_path for c in mine})
+
+
+@case
+def weights_info(ctx):
+    _, state, _ = saved(ctx)
+    info = done(ctx.rest.get_weights_info_by_tinker_path(state))
+    check(info.base_model == MODEL and info.is_lora and info.lora_rank == 4)
+    raises(lambda: ctx.rest.get_weights_info_by_tinker_path("tinker://nobody/weights/nothing"))
+
+
+@case
+def publishing(ctx):
+    _, state, _ = saved(ctx)
+
+    def is_public():
+        listed = done(ctx.rest.list_checkpoints(run_of(state))).checkpoints
+        return next(c.public for c in listed if c.tinker_path == state)
+
+    done(ctx.rest.publish_checkpoint_from_tinker_path(state))
+    check(is_public())
+    done(ctx.rest.unpublish_checkpoint_from_tinker_path(state))
+    check(not is_public())
+
+
+@case
+def expiry(ctx):
+    _, state, _ = saved(ctx)
+    need(hasattr(ctx.rest.raw, "set_checkpoint_ttl_from_tinker_path"), "not in this version")
+
+    def expires():
+        listed = done(ctx.rest.list_checkpoints(run_of(state))).checkpoints
+        return next(c.expires_at for c in listed if c.tinker_path == state)
+
+    done(ctx.rest.set_checkpoint_ttl_from_tinker_path(state, 7200))
+    check(expires() is not None)
+    done(ctx.rest.set_checkpoint_ttl_from_tinker_path(state, None))
+    check(expires() is None)
+
+
+@case
+def deletion(ctx):
+    training, _, _ = saved(ctx)
+    paths = [done(training.save_state(f"gone-{i}-{time.time_ns():x}")).path for i in range(2)]
+    run, checkpoint = paths[0].removeprefix("tinker://").split("/", 1)
+    done(ctx.rest.delete_checkpoint(run, checkpoint))
+    done(ctx.rest.delete_checkpoint_from_tinker_path(paths[1]))
+    left = {c.tinker_path for c in done(ctx.rest.list_checkpoints(run)).checkpoints}
+    check(not left & set(paths))
+    raises(lambda: ctx.rest.delete_checkpoint_from_tinker_path(paths[1]))
+
+
+@case
+def sessions(ctx):
+    _, state, _ = saved(ctx)
+    session = ctx.service.holder.get_session_id()
+    check(session in done(ctx.rest.list_sessions(limit=1000)).sessions)
+    answer = done(ctx.rest.get_session(session))
+    check(run_of(state) in answer.training_run_ids)
+    raises(lambda: ctx.rest.get_session("no-such-session"))
+
+
+@case
+def samplers(ctx):
+    _, _, path = saved(ctx)
+    done(ctx.service.create_sampling_client(model_path=path))
+    session = done(ctx.rest.get_session(ctx.service.holder.get_session_id()))
+    found = [done(ctx.rest.get_sampler(id)) for id in session.sampler_ids]
+    check(any(s.model_path == path and s.base_model == MODEL for s in found))
+
+
+@case
+def in_async_form(ctx):
+    _, state, _ = saved(ctx)
+
+    async def run():
+        rest, id = ctx.rest, run_of(state)
+        session = ctx.service.holder.get_session_id()
+        for call in (
+            rest.list_training_runs_async(), rest.get_training_run_async(id),
+            rest.get_training_run_by_tinker_path_async(state), rest.list_checkpoints_async(id),
+            rest.list_user_checkpoints_async(), rest.get_session_async(session),
+            rest.list_sessions_async(), rest.publish_checkpoint_from_tinker_path_async(state),
+            rest.unpublish_checkpoint_from_tinker_path_async(state),
+        ):
+            await done_async(call)
+
+    asyncio.run(run())
+
+
+@case
+def a_client_of_its_own(ctx):
+    need(hasattr(ctx.tinker, "RestClient"), "not in this version")
+    try:
+        rest = ctx.tinker.RestClient(base_url=ctx.url)
+    except TypeError:
+        need(False, "not in this version")
+    CALLS["RestClient()"] += 1
+    check(done(Counted(rest).list_training_runs()).cursor is not None)
+
+
+@case
+def what_the_server_does_not_offer(ctx):
+    """Refused in words and at once; a 404 is no reason to try again."""
+    for name, args in (
+        ("copy_weights", (saved(ctx)[1], "project-1")),
+        ("assign_session_project", (ctx.service.holder.get_session_id(), "project-1")),
+        ("export_session_trace", (ctx.service.holder.get_session_id(),)),
+    ):
+        if hasattr(ctx.rest.raw, name):
+            error = raises(lambda name=name, args=args: getattr(ctx.rest, name)(*args))
+            check(getattr(error, "status_code", 404) in (404, 405), str(error))
