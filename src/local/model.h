@@ -124,6 +124,12 @@ void local_model_free(local_model_t *model);
  */
 void local_model_submit(local_call_t *call, local_model_t *model,
                         local_op_t *op, int64_t seq, uint64_t hash);
+/*
+ * The request with this number has been refused with a definite answer. Some
+ * clients spend the number on it, others use it for their next request: a
+ * buffering server waits no longer for it, and still takes it once.
+ */
+void local_model_refuse(local_model_t *model, int64_t seq);
 /* Queue one without a number, such as creation, and start. */
 void local_model_push(local_model_t *model, local_op_t *op);
 /* Fail what waits, because the model ends. */

@@ -118,10 +118,23 @@ static void enqueue(local_model_t *model, local_op_t *op) {
   } else if (op->seq > model->next_seq) {
     hold(model, op);
   } else {
-    model->next_seq++;
+    /* A refused number that comes back is behind the next one already. */
     tnk__list_append(&model->queue, &op->link);
-    release(model);
+    if (op->seq == model->next_seq) {
+      model->next_seq++;
+      release(model);
+    }
   }
+  start_next(model);
+}
+
+void local_model_refuse(local_model_t *model, int64_t seq) {
+  if (model->server->options.sequence != LOCAL_BUFFERED ||
+      seq != model->next_seq ||
+      local_seqs_add(&model->seqs, seq, 0, "") != TNK_OK)
+    return;
+  model->next_seq++;
+  release(model);
   start_next(model);
 }
 
@@ -134,6 +147,8 @@ static int answer_repeat(local_call_t *call, const local_model_t *model,
   if (seq < 0 || mode == LOCAL_STRICT)
     return 0;
   seen = local_seqs_find(&model->seqs, seq);
+  if (seen != NULL && seen->request_id[0] == '\0')
+    return 0;
   if (seen != NULL && seen->hash == hash) {
     local_reply_future(call, seen->request_id, model->id, NULL);
     return 1;

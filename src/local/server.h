@@ -38,7 +38,7 @@ typedef struct local_server local_server_t;
  *           in time, as the hosted service does. A repeated number with the
  *           same bytes gives the same request id, with other bytes 422. A
  *           failed request answers 200 {"error","category"} and has used its
- *           number up; a request refused at once has not.
+ *           number up; one refused at once has not, but is no gap either.
  */
 typedef enum {
   LOCAL_BUFFERED = 0,

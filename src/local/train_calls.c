@@ -43,6 +43,8 @@ static void submit_pass(local_call_t *call, local_op_t *op,
   }
   if (err != TNK_OK) {
     refuse_pass(call, op, err, why);
+    if (err != TNK_ENOMEM)
+      local_model_refuse(model, seq);
     return;
   }
   op->kind = op->u.pass.backward ? LOCAL_FORWARD_BACKWARD : LOCAL_FORWARD;
@@ -213,8 +215,12 @@ void local_optim_step(local_call_t *call) {
   if (!local_need_text(call, "model_id", &model_id) || !read_seq(call, &seq))
     return;
   model = local_need_model(call, model_id);
-  if (model == NULL || !read_step(call, &step))
+  if (model == NULL)
     return;
+  if (!read_step(call, &step)) {
+    local_model_refuse(model, seq);
+    return;
+  }
   op = new_op(call, LOCAL_OPTIM_STEP);
   if (op == NULL)
     return;
@@ -237,11 +243,14 @@ static local_op_t *read_save(local_call_t *call, local_kind_t kind,
   if (!local_need_text(call, "model_id", &model_id) || !read_seq(call, seq))
     return NULL;
   *model = local_need_model(call, model_id);
-  if (*model == NULL ||
-      !local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400,
-                      &ttl) ||
-      !local_want_bool(call, "overwrite", &overwrite))
+  if (*model == NULL)
     return NULL;
+  if (!local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400,
+                      &ttl) ||
+      !local_want_bool(call, "overwrite", &overwrite)) {
+    local_model_refuse(*model, *seq);
+    return NULL;
+  }
   op = new_op(call, kind);
   if (op == NULL)
     return NULL;
@@ -296,6 +305,7 @@ static void save_named(local_call_t *call, local_kind_t kind,
   op->u.save.with_optimizer = place == LOCAL_WEIGHTS;
   if (!read_name(call, op) || refuse_taken(call, op)) {
     local_op_free(op, call->server);
+    local_model_refuse(model, seq);
     return;
   }
   local_model_submit(call, model, op, seq,
@@ -331,6 +341,7 @@ static void save_unnamed(local_call_t *call) {
   if (!local_want_int(call, "sampling_session_seq_id", 0, INT64_MAX,
                       &session_seq)) {
     local_op_free(op, call->server);
+    local_model_refuse(model, seq);
     return;
   }
   if (session_seq < 0)
@@ -398,8 +409,10 @@ static void load_into(local_call_t *call, const char *model_id) {
     return;
   }
   op = read_load(call);
-  if (op == NULL)
+  if (op == NULL) {
+    local_model_refuse(model, seq);
     return;
+  }
   if (call->server->options.sequence == LOCAL_LENIENT &&
       !local_place_exists(call->server, &op->u.load.place)) {
     local_op_free(op, call->server);
