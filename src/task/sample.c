@@ -20,6 +20,15 @@ static const char *name_of(const tnk__sample_t *sample) {
   return sample->wants_logprobs ? "compute_logprobs" : "sample";
 }
 
+/* Whether a result that is lost is asked for again. The server's word is about
+ * samples only, and only about this. */
+static int may_resubmit(const tnk__sample_t *sample) {
+  const tnk__session_t *session = session_of(sample);
+
+  return session->config->options.retry_samples != TNK_NO &&
+         (sample->wants_logprobs || !session->flags.sample_fail_fast);
+}
+
 /* ---- What it holds ---- */
 
 /* Everything that is needed for submitting only. */
@@ -168,8 +177,7 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   const tnk_service_options_t *options = &session->config->options;
   uint64_t delay_ms;
 
-  if (options->retry_samples == TNK_NO ||
-      sample->n_resubmits >= options->max_retries ||
+  if (!may_resubmit(sample) || sample->n_resubmits >= options->max_retries ||
       (reply->verdict.action != TNK__ACTION_RESUBMIT &&
        !tnk__sample_may_resubmit(reply->error->pub.code)))
     return 0;
@@ -263,7 +271,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   /* A place in line is for those who were turned away. */
   sample->slot.ticket = 0;
   sample->throttle.ticket = 0;
-  if (session_of(sample)->config->options.retry_samples == TNK_NO)
+  if (!may_resubmit(sample))
     tnk__buf_deinit(&sample->body);
   return 1;
 }
