@@ -21,7 +21,7 @@ typedef struct {
 } tnk__lm_factors_t;
 
 enum {
-  TNK__LM_ALPHA = 32, /* the scale is this over the rank */
+  TNK__LM_ALPHA = 12, /* the scale is this over the rank */
   /* Of the base weights; adapters fit only the base they were trained on. */
   TNK__LM_BASE_VERSION = 1
 };

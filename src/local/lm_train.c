@@ -60,14 +60,16 @@ static void lay_out(tnk__lm_t *lm) {
   }
 }
 
-/* A is random, B is 0: the model starts as the base. */
+/* A is random, B is 0: the model starts as the base. A is large, and the
+ * scale small in turn, so that at high learning rates B moves, not A: the
+ * features that A picks stay while the model learns what to do with them. */
 static void init_factors(tnk__lm_t *lm) {
   size_t i;
 
   for (i = 0; i < TNK__LM_N_MATRICES; i++) {
     tnk__lm_matrix_t m = tnk__lm_matrix(i);
     tnk__lm_rng_t rng = tnk__lm_rng(lm->config.seed, i);
-    float bound = sqrtf(3.0f / (float)m.n_in);
+    float bound = 4 * sqrtf(3.0f / (float)m.n_in);
     float *a = lm->param[PARAM_VALUE] + lm->factors[i].a;
     size_t j;
     size_t r;

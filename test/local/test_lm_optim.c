@@ -161,7 +161,7 @@ static void check_orthogonal(const float *before, const float *after,
 TEST(dimuon_steps_are_orthogonal_and_learn) {
   static float before[4 * TNK__LM_LOGITS];
   setup_t s;
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.02);
+  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.005);
   tnk__lm_step_t out;
   const float *b;
   double first;
@@ -175,7 +175,7 @@ TEST(dimuon_steps_are_orthogonal_and_learn) {
   CHECK_INT(tnk__lm_step_dimuon(s.lm, &dimuon, &out, NULL), TNK_OK);
   CHECK(out.grad_norm > 0);
   check_orthogonal(before, b, 4, TNK__LM_LOGITS,
-                   0.02 * sqrt(TNK__LM_VOCAB / 4.0));
+                   0.005 * sqrt(TNK__LM_VOCAB / 4.0));
   for (i = 0; i < 10; i++) {
     last = pass(&s, 0);
     CHECK_INT(tnk__lm_step_dimuon(s.lm, &dimuon, &out, NULL), TNK_OK);

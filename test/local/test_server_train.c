@@ -90,7 +90,7 @@ TEST_LIMIT(the_loss_falls, 20) {
   rig_model(&rig, session, model);
   for (int i = 0; i < 12; i++) {
     exchange_t *pass = rig_pass(&rig, model, 2 * i + 1, "hello hello hello");
-    exchange_t *step = rig_step(&rig, model, 2 * i + 2, 0.02);
+    exchange_t *step = rig_step(&rig, model, 2 * i + 2, 0.005);
     exchange_t *result = rig_done(&rig, pass);
 
     last = rig_loss(result);
