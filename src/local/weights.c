@@ -103,11 +103,12 @@ static int on_thread(local_job_t *job) {
   local_server_t *server = weights->server;
 
   if (weights->dir[0] == '\0') {
-    weights->lm = tnk__lm_base_weights(server->base, server->alloc);
-    weights->err = weights->lm != NULL ? TNK_OK : TNK_ENOMEM;
+    weights->loaded = tnk__lm_base_weights(server->base, server->alloc);
+    weights->err = weights->loaded != NULL ? TNK_OK : TNK_ENOMEM;
   } else {
-    weights->err = tnk__lm_weights_load(
-        &weights->lm, server->base, weights->dir, server->alloc, &weights->why);
+    weights->err =
+        tnk__lm_weights_load(&weights->loaded, server->base, weights->dir,
+                             server->alloc, &weights->why);
   }
   return 1;
 }
@@ -115,6 +116,8 @@ static int on_thread(local_job_t *job) {
 static void on_done(local_job_t *job) {
   local_weights_t *weights = tnk__container_of(job, local_weights_t, job);
 
+  weights->lm = weights->loaded;
+  weights->loaded = NULL;
   if (!weights->server->closing)
     local_samples_loaded(weights);
 }

@@ -14,6 +14,7 @@ typedef struct local_weights {
   local_server_t *server;
   char *dir; /* "" for the base */
   tnk__lm_weights_t *lm;
+  tnk__lm_weights_t *loaded; /* the thread's, until its job is done */
   size_t refs;
   int err; /* loading failed */
   tnk__lm_why_t why;
