@@ -66,7 +66,10 @@ struct local_http {
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;
-  char *scratch; /* what connections read into; consumed at once */
+  uv_tcp_t refused; /* a connection that there is no memory for */
+  int refusing;     /* it is open */
+  int refuse_again; /* another one waits */
+  char *scratch;    /* what connections read into; consumed at once */
 };
 
 /* Listen. Must be closed afterwards, also when it failed. TNK_OK or a negative

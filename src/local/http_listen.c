@@ -48,6 +48,30 @@ void local_conn_close(local_conn_t *conn) {
     conn->req.on_gone(&conn->req, conn->req.user);
 }
 
+/* libuv tells of no further connection until this one has been taken, so one
+ * that cannot be served is taken all the same, and closed. */
+static void refuse_one(local_http_t *http);
+
+static void on_refused(uv_handle_t *handle) {
+  local_http_t *http =
+      tnk__container_of((uv_tcp_t *)handle, local_http_t, refused);
+
+  http->refusing = 0;
+  if (http->refuse_again && !http->closing)
+    refuse_one(http);
+  release(http);
+}
+
+static void refuse_one(local_http_t *http) {
+  http->refuse_again = http->refusing;
+  if (http->refusing || uv_tcp_init(http->listener.loop, &http->refused) != 0)
+    return;
+  http->refusing = 1;
+  http->n_open++;
+  uv_accept((uv_stream_t *)&http->listener, (uv_stream_t *)&http->refused);
+  uv_close((uv_handle_t *)&http->refused, on_refused);
+}
+
 static void on_connection(uv_stream_t *stream, int status) {
   local_http_t *http = tnk__container_of(stream, local_http_t, listener);
   local_conn_t *conn;
@@ -55,11 +79,9 @@ static void on_connection(uv_stream_t *stream, int status) {
   if (status < 0 || http->closing)
     return;
   conn = tnk__calloc(http->config.alloc, 1, sizeof(*conn));
-  /* Without memory the peer waits in the backlog until there is some. */
-  if (conn == NULL)
-    return;
-  if (local_conn_init(conn, http, stream->loop) != 0) {
+  if (conn == NULL || local_conn_init(conn, http, stream->loop) != 0) {
     tnk__free(http->config.alloc, conn);
+    refuse_one(http);
     return;
   }
   tnk__list_append(&http->conns, &conn->link);
