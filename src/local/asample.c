@@ -307,7 +307,7 @@ static void submit(local_call_t *call, local_sample_t *sample,
       local_seqs_add(&sampler->seqs, seq, hash, sample->future->id);
   }
   reply_accepted(call, sample->future->id, sample->options.num_samples);
-  local_sample_start(sample);
+  local_sample_start(sample, sampler != NULL ? &sampler->lane : &server->loose);
 }
 
 /* The sampler and number of the request; 0 when answered. */

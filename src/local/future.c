@@ -65,7 +65,7 @@ static void forget(local_future_t *future) {
 }
 
 void local_future_forget(local_future_t *future) {
-  if (future->state == LOCAL_FUTURE_SETTLED && !future->pinned)
+  if (future->state == LOCAL_FUTURE_SETTLED)
     forget(future);
 }
 
@@ -74,7 +74,7 @@ static void evict(local_server_t *server) {
          server->n_result_bytes > server->options.max_result_bytes) {
     local_future_t *oldest = FUTURE(server->results.next);
 
-    if (server->n_results == 1 || oldest->pinned)
+    if (server->n_results == 1)
       return;
     forget(oldest);
   }

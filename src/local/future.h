@@ -41,7 +41,6 @@ typedef struct local_future {
   size_t n_result;
   int is_proto;
   int is_cancelled;
-  int pinned; /* being handed out: not to be dropped */
   uint64_t born_ms;
   local_timer_t timer;
   /* Stop the work; set by the owner while pending, may be NULL. */

@@ -222,7 +222,7 @@ static void feed(local_conn_t *conn, const char *data, size_t n) {
   llhttp_errno_t err;
   size_t used;
 
-  if (conn->state != LOCAL_CONN_READING) {
+  if (conn->state != LOCAL_CONN_READING || conn->pending.len > 0) {
     set_aside(conn, data, n);
     return;
   }
@@ -272,13 +272,31 @@ static void shrink(tnk__buf_t *buf) {
     tnk__buf_clear(buf);
 }
 
+/* Whoever answers a parked request may be in the middle of anything, and must
+ * not find the next request's handler under its feet. */
 void local_conn_answered(local_conn_t *conn) {
+  local_http_t *http = conn->http;
+
   shrink(&conn->req.head);
   shrink(&conn->req.body);
   conn->state = LOCAL_CONN_READING;
   llhttp_resume(&conn->parser);
-  if (conn->pumping)
+  if (conn->pumping || (conn->pending.len == 0 && !conn->paused))
     return;
+  tnk__list_append(&http->resuming, &conn->resume);
+  uv_idle_start(&http->resumer, local_conn_on_resume);
+}
+
+void local_conn_on_resume(uv_idle_t *idle) {
+  local_http_t *http = tnk__container_of(idle, local_http_t, resumer);
+  tnk__list_t *node = tnk__list_pop(&http->resuming);
+  local_conn_t *conn;
+
+  if (tnk__list_empty(&http->resuming))
+    uv_idle_stop(idle);
+  if (node == NULL)
+    return;
+  conn = tnk__container_of(node, local_conn_t, resume);
   conn->pumping = 1;
   pump(conn);
   conn->pumping = 0;
@@ -303,6 +321,7 @@ int local_conn_init(local_conn_t *conn, local_http_t *http, uv_loop_t *loop) {
   conn->http = http;
   conn->req.http = http;
   tnk__list_init(&conn->link);
+  tnk__list_init(&conn->resume);
   llhttp_init(&conn->parser, HTTP_REQUEST, &http->settings);
   conn->parser.data = conn;
   tnk__buf_init(&conn->url, alloc, TNK__MAX_URL);

@@ -14,7 +14,8 @@ typedef enum {
 
 typedef struct local_conn {
   uv_tcp_t tcp;
-  tnk__list_t link; /* in local_http_t.conns */
+  tnk__list_t link;   /* in local_http_t.conns */
+  tnk__list_t resume; /* in local_http_t.resuming */
   local_http_t *http;
   llhttp_t parser;
   local_req_t req;
@@ -33,8 +34,10 @@ void local_conn_setup(llhttp_settings_t *settings);
 int local_conn_init(local_conn_t *conn, local_http_t *http, uv_loop_t *loop);
 void local_conn_start(local_conn_t *conn);
 void local_conn_close(local_conn_t *conn);
-/* The answer is out of our hands: read on. */
+/* The answer is out of our hands: read on, but never from in here. */
 void local_conn_answered(local_conn_t *conn);
+/* The idle callback that goes on with those that wait for it. */
+void local_conn_on_resume(uv_idle_t *idle);
 /* A peer that waits for leave before it sends the body gets it. */
 void local_conn_send_continue(local_conn_t *conn);
 /* Percent-decode in place; 0 when malformed or when a NUL would come out. */

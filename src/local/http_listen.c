@@ -23,6 +23,10 @@ static void on_listener_closed(uv_handle_t *handle) {
   release(tnk__container_of(handle, local_http_t, listener));
 }
 
+static void on_resumer_closed(uv_handle_t *handle) {
+  release(tnk__container_of((uv_idle_t *)handle, local_http_t, resumer));
+}
+
 static void on_conn_closed(uv_handle_t *handle) {
   local_conn_t *conn = tnk__container_of(handle, local_conn_t, tcp);
   local_http_t *http = conn->http;
@@ -42,6 +46,7 @@ void local_conn_close(local_conn_t *conn) {
     return;
   conn->state = LOCAL_CONN_CLOSING;
   tnk__list_remove(&conn->link);
+  tnk__list_remove(&conn->resume);
   conn->http->n_conns--;
   uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
   if (parked)
@@ -128,6 +133,7 @@ int local_http_open(local_http_t *http, uv_loop_t *loop,
 
   *http = (local_http_t){.config = *config};
   tnk__list_init(&http->conns);
+  tnk__list_init(&http->resuming);
   local_conn_setup(&http->settings);
   http->scratch = tnk__malloc(config->alloc, LOCAL_HTTP_SCRATCH);
   if (http->scratch == NULL)
@@ -138,7 +144,8 @@ int local_http_open(local_http_t *http, uv_loop_t *loop,
     http->scratch = NULL;
     return err;
   }
-  http->n_open = 1;
+  uv_idle_init(loop, &http->resumer);
+  http->n_open = 2;
   return bind_listener(http);
 }
 
@@ -156,5 +163,6 @@ void local_http_close(local_http_t *http, void (*closed)(void *user),
   TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
     local_conn_close(CONN(node));
   }
+  uv_close((uv_handle_t *)&http->resumer, on_resumer_closed);
   uv_close((uv_handle_t *)&http->listener, on_listener_closed);
 }

@@ -146,9 +146,6 @@ static void on_gone(local_req_t *req, void *user) {
 void local_future_wake(local_future_t *future) {
   tnk__list_t *node;
 
-  /* An answer may let the next request on that connection in, which may settle
-   * other futures and so drop old ones. */
-  future->pinned = 1;
   while ((node = tnk__list_first(&future->waiters)) != NULL) {
     local_req_t *req = WAIT(node)->req;
     int metadata = WAIT(node)->metadata;
@@ -156,7 +153,6 @@ void local_future_wake(local_future_t *future) {
     free_wait(WAIT(node));
     reply_settled(future, req, metadata);
   }
-  future->pinned = 0;
 }
 
 /* An id that this server made and no longer knows is gone; another one never

@@ -3,13 +3,15 @@
 #include "base/alloc.h"
 
 /*
- * A sample waits in arrival order in the server's `samples`; then in its
- * weights' `waiting` while these are read from the disk; then it is one of the
- * few in `drawing`, which share the threads slice by slice. Few, because each
- * holds a cache of the size of its context.
+ * A sample waits in the lane of its sampling session until it is one of the few
+ * in `drawing`, which share the threads slice by slice. Few, because each holds
+ * a cache of the size of its context. Lanes take turns, and one that has
+ * nothing running gets in beyond the usual number, so that a client with
+ * thousands of samples holds nobody up. In a lane the order is that of arrival.
+ * A lane whose first sample needs weights from the disk waits with them.
  */
 
-enum { MAX_DRAWING = 32, SLICE_TOKENS = 64 };
+enum { MAX_DRAWING = 32, MAX_EXTRA = 32, SLICE_TOKENS = 64 };
 
 #define SAMPLE(p) tnk__container_of(p, local_sample_t, link)
 
@@ -59,6 +61,8 @@ static void on_done(local_job_t *job) {
   local_server_t *server = sample->server;
 
   server->n_drawing--;
+  if (sample->lane != NULL)
+    sample->lane->n_drawing--;
   if (!server->closing)
     settle(sample);
   local_sample_free(sample);
@@ -66,10 +70,13 @@ static void on_done(local_job_t *job) {
     pump(server);
 }
 
-static void draw(local_sample_t *sample) {
+static void draw(local_sample_t *sample, local_lane_t *lane) {
   local_server_t *server = sample->server;
 
+  tnk__list_remove(&sample->link);
   tnk__list_append(&server->drawing, &sample->link);
+  sample->lane = lane;
+  lane->n_drawing++;
   server->n_drawing++;
   sample->job.lane = 1;
   sample->job.run = on_thread;
@@ -77,19 +84,59 @@ static void draw(local_sample_t *sample) {
   local_job_start(&server->work, &sample->job);
 }
 
-static void pump(local_server_t *server) {
-  tnk__list_t *node;
+#define LANE(p) tnk__container_of(p, local_lane_t, link)
 
-  while (server->n_drawing < MAX_DRAWING &&
-         (node = tnk__list_pop(&server->samples)) != NULL) {
-    local_sample_t *sample = SAMPLE(node);
+/* The lane whose turn it is; it goes behind the others. NULL: none may. */
+static local_lane_t *next_lane(local_server_t *server) {
+  if (server->n_drawing >= MAX_DRAWING + MAX_EXTRA)
+    return NULL;
+  TNK__LIST_FOREACH_SAFE (node, next, &server->lanes) {
+    local_lane_t *lane = LANE(node);
 
-    if (sample->weights->lm != NULL) {
-      draw(sample);
+    if (tnk__list_empty(&lane->samples)) {
+      tnk__list_remove(node);
       continue;
     }
-    tnk__list_append(&sample->weights->waiting, &sample->link);
+    if (server->n_drawing >= MAX_DRAWING && lane->n_drawing > 0)
+      continue;
+    tnk__list_remove(node);
+    tnk__list_append(&server->lanes, node);
+    return lane;
+  }
+  return NULL;
+}
+
+static void pump(local_server_t *server) {
+  local_lane_t *lane;
+
+  while ((lane = next_lane(server)) != NULL) {
+    local_sample_t *sample = SAMPLE(lane->samples.next);
+
+    if (sample->weights->lm != NULL) {
+      draw(sample, lane);
+      continue;
+    }
+    tnk__list_remove(&lane->link);
+    tnk__list_append(&sample->weights->waiting, &lane->link);
     local_weights_load(sample->weights);
+  }
+}
+
+static void enter_lane(local_server_t *server, local_lane_t *lane,
+                       local_sample_t *sample) {
+  tnk__list_remove(&sample->link);
+  tnk__list_append(&lane->samples, &sample->link);
+  if (tnk__list_empty(&lane->link))
+    tnk__list_append(&server->lanes, &lane->link);
+}
+
+void local_lane_end(local_server_t *server, local_lane_t *lane) {
+  tnk__list_remove(&lane->link);
+  while (!tnk__list_empty(&lane->samples))
+    enter_lane(server, &server->loose, SAMPLE(lane->samples.next));
+  TNK__LIST_FOREACH (node, &server->drawing) {
+    if (SAMPLE(node)->lane == lane)
+      SAMPLE(node)->lane = NULL;
   }
 }
 
@@ -104,34 +151,23 @@ static void cancel(void *owner) {
   local_sample_free(sample);
 }
 
-void local_sample_start(local_sample_t *sample) {
+void local_sample_start(local_sample_t *sample, local_lane_t *lane) {
   sample->future->cancel = cancel;
   sample->future->owner = sample;
-  tnk__list_append(&sample->server->samples, &sample->link);
+  enter_lane(sample->server, lane, sample);
   pump(sample->server);
 }
 
-void local_samples_loaded(local_weights_t *weights) {
-  local_server_t *server = weights->server;
+/* Fail those of a lane that need weights which cannot be had. */
+static void fail_lane(local_lane_t *lane, const local_weights_t *weights) {
   int err = weights->err;
   tnk__lm_why_t why = weights->why;
-  tnk__list_t waiting;
 
-  tnk__list_move(&waiting, &weights->waiting);
-  if (err == TNK_OK) {
-    /* They were the oldest when their turn came. */
-    while (!tnk__list_empty(&waiting)) {
-      tnk__list_t *last = waiting.prev;
-
-      tnk__list_remove(last);
-      tnk__list_prepend(&server->samples, last);
-    }
-    pump(server);
-    return;
-  }
-  for (tnk__list_t *node; (node = tnk__list_pop(&waiting)) != NULL;) {
+  TNK__LIST_FOREACH_SAFE (node, next, &lane->samples) {
     local_sample_t *sample = SAMPLE(node);
 
+    if (sample->weights != weights)
+      continue;
     sample->err = err;
     sample->why = why;
     settle(sample);
@@ -139,14 +175,22 @@ void local_samples_loaded(local_weights_t *weights) {
   }
 }
 
-void local_samples_free(local_server_t *server) {
-  TNK__LIST_FOREACH (node, &server->weight_list) {
-    local_weights_t *weights = tnk__container_of(node, local_weights_t, link);
-    tnk__list_t *waiting;
+void local_samples_loaded(local_weights_t *weights) {
+  local_server_t *server = weights->server;
+  tnk__list_t *node;
 
-    while ((waiting = tnk__list_pop(&weights->waiting)) != NULL)
-      tnk__list_append(&server->samples, waiting);
+  /* Held, so that the last sample that fails does not free it. */
+  weights->refs++;
+  while ((node = tnk__list_pop(&weights->waiting)) != NULL) {
+    tnk__list_append(&server->lanes, node);
+    if (weights->err != TNK_OK)
+      fail_lane(LANE(node), weights);
   }
-  while (!tnk__list_empty(&server->samples))
-    local_sample_free(SAMPLE(server->samples.next));
+  local_weights_unref(weights);
+  pump(server);
+}
+
+void local_samples_free(local_server_t *server) {
+  while (!tnk__list_empty(&server->loose.samples))
+    local_sample_free(SAMPLE(server->loose.samples.next));
 }

@@ -20,6 +20,8 @@ local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
   sampler->is_base = place == NULL;
   if (place != NULL)
     sampler->place = *place;
+  tnk__list_init(&sampler->lane.link);
+  tnk__list_init(&sampler->lane.samples);
   tnk__list_init(&sampler->futures);
   tnk__list_init(&sampler->polls);
   local_seqs_init(&sampler->seqs, server->alloc);
@@ -39,6 +41,7 @@ void local_sampler_free(local_sampler_t *sampler) {
   char dir[LOCAL_FILE];
 
   local_batch_end(sampler);
+  local_lane_end(server, &sampler->lane);
   TNK__LIST_FOREACH_SAFE (node, next, &sampler->futures) {
     local_future_t *future =
         tnk__container_of(node, local_future_t, in_sampler);

@@ -18,6 +18,7 @@ typedef struct local_sampler {
   local_place_t place;
   int64_t n_clients; /* joined so far; the original is 0 */
   local_seqs_t seqs;
+  local_lane_t lane;   /* samples that wait */
   tnk__list_t futures; /* local_future_t.in_sampler */
   tnk__list_t polls;   /* held batched polls (batch.c) */
   uint64_t cursor;     /* of the latest completion */
@@ -26,7 +27,8 @@ typedef struct local_sampler {
 /* One sampling request. */
 typedef struct local_sample {
   local_job_t job;
-  tnk__list_t link; /* in the server's samples or drawing, or waiting */
+  tnk__list_t link;   /* in a lane or in the server's drawing */
+  local_lane_t *lane; /* while it runs and its lane lives, else NULL */
   local_server_t *server;
   local_future_t *future; /* NULL: nobody wants the outcome */
   local_weights_t *weights;
@@ -57,7 +59,9 @@ void local_get_sampler(local_call_t *call);
 
 /* ---- sample.c: running -------------------------------------------------- */
 
-void local_sample_start(local_sample_t *sample);
+void local_sample_start(local_sample_t *sample, local_lane_t *lane);
+/* A lane ends; its samples wait on without it. */
+void local_lane_end(local_server_t *server, local_lane_t *lane);
 void local_sample_free(local_sample_t *sample);
 void local_samples_free(local_server_t *server);
 

@@ -153,7 +153,9 @@ static void init(local_server_t *server, const tnk_allocator_t *alloc,
   tnk__list_init(&server->pending);
   tnk__list_init(&server->results);
   tnk__list_init(&server->weight_list);
-  tnk__list_init(&server->samples);
+  tnk__list_init(&server->lanes);
+  tnk__list_init(&server->loose.link);
+  tnk__list_init(&server->loose.samples);
   tnk__list_init(&server->drawing);
   local_timer_init(&server->reaper);
 }
@@ -260,8 +262,8 @@ static void free_all(local_server_t *server) {
   void *user = server->closed_user;
 
   local_keys_free(server);
-  local_samples_free(server);
   free_sessions(server);
+  local_samples_free(server);
   local_futures_free(server);
   local_weights_free_all(server);
   local_table_deinit(&server->sessions);

@@ -30,6 +30,13 @@ enum {
   LOCAL_MAX_TEXT = 512       /* names and paths a client sends */
 };
 
+/* Samples of one client that wait for their turn, oldest first. */
+typedef struct {
+  tnk__list_t link; /* in local_server_t.lanes, or local_weights_t.waiting */
+  tnk__list_t samples;
+  size_t n_drawing; /* its samples that run */
+} local_lane_t;
+
 typedef struct local_session {
   local_node_t node;
   tnk__list_t link; /* in local_server_t.session_list */
@@ -69,7 +76,8 @@ struct local_server {
   tnk__list_t pending;     /* futures without a result */
   tnk__list_t results;     /* futures with one, oldest first */
   tnk__list_t weight_list; /* least recently used first */
-  tnk__list_t samples;     /* that wait for their turn, oldest first */
+  tnk__list_t lanes;       /* with waiting samples, next one first */
+  local_lane_t loose;      /* samples of no sampling session */
   tnk__list_t drawing;     /* those that run */
   size_t n_drawing;
   size_t n_pending;

@@ -19,7 +19,7 @@ typedef struct local_weights {
   int err; /* loading failed */
   tnk__lm_why_t why;
   local_job_t job;
-  tnk__list_t waiting; /* local_sample_t.link */
+  tnk__list_t waiting; /* local_lane_t.link */
 } local_weights_t;
 
 /* With a reference; NULL: out of memory. `lm` is NULL until loaded. */
@@ -31,7 +31,7 @@ void local_weights_put(local_server_t *server, const char *dir,
 void local_weights_forget(local_server_t *server, const char *dir);
 /* Load, unless it is being loaded; `local_samples_loaded` follows. */
 void local_weights_load(local_weights_t *weights);
-/* In sample.c: what samples wait for is there, or is not. */
+/* In sample.c: what lanes wait for is there, or is not. */
 void local_samples_loaded(local_weights_t *weights);
 void local_weights_free_all(local_server_t *server);
 

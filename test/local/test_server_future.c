@@ -378,3 +378,30 @@ TEST(batched_polls_end_with_the_session) {
   rig_free(x);
   rig_close(&b.rig);
 }
+
+/* The next request already waits behind a held poll: it is served after the
+ * answer, not from inside it. */
+TEST(requests_behind_a_held_poll) {
+  char id[96];
+  char all[1024];
+  bench_t b;
+  exchange_t *x;
+  int n;
+
+  bench_open(&b, NULL);
+  rig_model(&b.rig, b.session, b.model);
+  rig_id(rig_step(&b.rig, b.model, 2, 0.1), id);
+  n = snprintf(all, sizeof(all),
+               "POST /api/v1/retrieve_future HTTP/1.1\r\nContent-Length: %zu"
+               "\r\n\r\n{\"request_id\":\"%s\"}"
+               "GET /api/v1/healthz HTTP/1.1\r\n\r\n",
+               strlen(id) + 17, id);
+  x = rig_raw(&b.rig, all, (size_t)n);
+  rig_until(&b.rig, one_waits);
+  rig_free(rig_done(&b.rig, rig_step(&b.rig, b.model, 1, 0.1)));
+  rig_wait(x, 2);
+  CHECK_INT(x->n_done, 2);
+  CHECK_STR(rig_text(x, "status"), "ok");
+  rig_free(x);
+  rig_close(&b.rig);
+}

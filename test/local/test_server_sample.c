@@ -309,3 +309,53 @@ TEST(closing_while_drawing) {
   }
   rig_close(&b.rig);
 }
+
+/* A client with one sample does not wait for another's hundreds. */
+TEST_LIMIT(clients_take_turns, 60) {
+  enum { N = 400 };
+  char last[96];
+  char one[96];
+  bench_t b;
+  exchange_t *x;
+  local_options_t options = LOCAL_OPTIONS_INIT;
+
+  options.hold_ms = 5;
+  bench_open(&b, &options);
+  for (int i = 0; i < N; i++)
+    rig_id(start_sample(&b, i, "\"max_tokens\":4000,\"stop\":[]", ""), last);
+  rig_id(rig_start(&b.rig, "asample",
+                   "{\"base_model\":\"tnk/byte-lm\",\"prompt\":{\"chunks\":[{"
+                   "\"tokens\":[104]}]},\"sampling_params\":{\"max_tokens\":1,"
+                   "\"stop\":[]}}"),
+         one);
+  rig_free(rig_result(&b.rig, one));
+  x = rig_post(&b.rig, "retrieve_future", "{\"request_id\":\"%s\"}", last);
+  CHECK_STR(rig_text(x, "type"), "try_again");
+  CHECK_STR(rig_text(x, "queue_state"), "paused_capacity");
+  rig_free(x);
+  rig_close(&b.rig);
+}
+
+/* Training and heartbeats go on meanwhile, and samples go on without their
+ * session. */
+TEST_LIMIT(training_goes_on_beside_samples, 60) {
+  char model[96];
+  char path[160];
+  char last[96];
+  bench_t b;
+  exchange_t *x;
+
+  bench_open(&b, NULL);
+  rig_model(&b.rig, b.session, model);
+  for (int i = 0; i < 200; i++)
+    rig_id(start_sample(&b, i, "\"max_tokens\":30,\"stop\":[]", ""), last);
+  rig_free(rig_done(&b.rig, rig_pass(&b.rig, model, 1, "hello")));
+  rig_free(rig_done(&b.rig, rig_step(&b.rig, model, 2, 0.01)));
+  CHECK_INT(local_server_counts(b.rig.server).n_waiting, 0);
+  snprintf(path, sizeof(path), "sessions/%s/finish", b.session);
+  rig_free(rig_post(&b.rig, path, "{}"));
+  x = rig_result(&b.rig, last);
+  CHECK_INT(n_tokens(x, 0), 30);
+  rig_free(x);
+  rig_close(&b.rig);
+}
