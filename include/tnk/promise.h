@@ -181,6 +181,31 @@ TNK_API const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise);
 TNK_API const char *tnk_promise_text(const tnk_promise_t *promise);
 
 /**
+ * One sentence on what @p promise waits for now: behind how many operations,
+ * for which limit, for a connection, for the answer to which attempt and since
+ * when, when the next attempt or poll follows, and what the server last said
+ * of its queue.
+ *
+ *     save_state: waits for its turn behind 2 operations, since 3.0 s; the
+ *     first of them, forward_backward, waits for the server's answer, attempt
+ *     1, since 3.0 s
+ *
+ * For people and logs; the wording may change. Of a group it tells the first
+ * child that is pending, of a settled promise how it ended. Reads only: asking
+ * does not count as looking at a rejection, and nothing is allocated.
+ *
+ * @param text       Receives the sentence; may be NULL when @p text_size is 0.
+ * @param text_size  Bytes at @p text; 512 are plenty. A longer sentence is
+ *                   cut.
+ *
+ * @return Bytes of the whole sentence, its NUL not counted; @p text_size or
+ *         more when it was cut.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API size_t tnk_promise_explain(const tnk_promise_t *promise, char *text,
+                                   size_t text_size);
+
+/**
  * A child of what tnk_all() or tnk_all_settled() returned, in the order they
  * were given.
  *

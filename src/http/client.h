@@ -2,6 +2,7 @@
 #define TNK_HTTP_CLIENT_H
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "loop/loop.h"
 #include "net/stream.h"
 
@@ -191,5 +192,9 @@ int tnk__exchange_is_active(const tnk__exchange_t *ex);
 /* Whether it is active and the server may have seen it: on_sent may be due
  * only, so that it comes too late for somebody who wants to cancel. */
 int tnk__exchange_was_sent(const tnk__exchange_t *ex);
+
+/* What an active exchange waits for, as the end of a sentence that begins with
+ * its owner: "waits for a connection to 127.0.0.1:80 (1 on the way)". */
+void tnk__exchange_describe(const tnk__exchange_t *ex, tnk__text_t *out);
 
 #endif

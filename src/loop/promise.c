@@ -75,6 +75,16 @@ tnk_promise_t *tnk__promise_new(tnk__loop_t *loop, void (*cancel)(void *op),
   return promise;
 }
 
+void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
+                       void (*explain)(const void *op, tnk__text_t *out),
+                       void *op) {
+  if (promise->state != TNK_PENDING)
+    return;
+  promise->cancel = cancel;
+  promise->explain = explain;
+  promise->op = op;
+}
+
 int tnk__promise_is_oom(const tnk_promise_t *promise) {
   return promise->is_shared;
 }
@@ -175,6 +185,7 @@ static void run_callbacks(tnk__deferred_t *call) {
 static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   promise->state = state;
   promise->cancel = NULL;
+  promise->explain = NULL;
   promise->op = NULL;
   tnk__list_remove(&promise->group_link);
   promise->loop->n_pending--;
@@ -322,4 +333,26 @@ const char *tnk_promise_text(const tnk_promise_t *promise) {
 
   return error != NULL ? error->text
                        : tnk_strerror(tnk_promise_status(promise));
+}
+
+void tnk__promise_explain(const tnk_promise_t *promise, tnk__text_t *out) {
+  if (promise == NULL)
+    tnk__text_printf(out, "there is no such promise");
+  else if (promise->state == TNK_RESOLVED)
+    tnk__text_printf(out, "has succeeded");
+  else if (promise->state == TNK_REJECTED)
+    tnk__text_printf(out, "has failed: %s", promise->error->pub.text);
+  else if (promise->explain != NULL)
+    promise->explain(promise->op, out);
+  else
+    tnk__text_printf(out, "is pending");
+}
+
+size_t tnk_promise_explain(const tnk_promise_t *promise, char *text,
+                           size_t text_size) {
+  tnk__text_t out;
+
+  tnk__text_init(&out, text, text != NULL ? text_size : 0);
+  tnk__promise_explain(promise, &out);
+  return out.len;
 }

@@ -2,6 +2,7 @@
 #define TNK_LOOP_PROMISE_H
 
 #include "base/error.h"
+#include "base/text.h"
 #include "loop/loop.h"
 #include "tnk/promise.h"
 
@@ -49,6 +50,9 @@ struct tnk_promise {
   /* How to end the operation early; cleared by settling. The hook must settle
    * the promise before the next turn, or leave it as it is (too late). */
   void (*cancel)(void *op);
+  /* Writes the sentence of tnk_promise_explain(); NULL: there is none. Changes
+   * and allocates nothing. Cleared like `cancel`. */
+  void (*explain)(const void *op, tnk__text_t *out);
   void *op;
   /* tnk_all, tnk_with_timeout: see promise_group.c. */
   tnk_promise_t **children;
@@ -63,6 +67,12 @@ struct tnk_promise {
  * promise, rejected with TNK_ENOMEM; see tnk__promise_is_oom. */
 tnk_promise_t *tnk__promise_new(tnk__loop_t *loop, void (*cancel)(void *op),
                                 void *op);
+/* Bind the hooks of a pending promise anew; the shared promise has none. */
+void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
+                       void (*explain)(const void *op, tnk__text_t *out),
+                       void *op);
+/* What it waits for, or how it ended. */
+void tnk__promise_explain(const tnk_promise_t *promise, tnk__text_t *out);
 int tnk__promise_is_oom(const tnk_promise_t *promise);
 /* A promise that is rejected already; takes `error`. */
 tnk_promise_t *tnk__promise_rejected(tnk__loop_t *loop, tnk__error_t *error);

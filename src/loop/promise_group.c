@@ -27,6 +27,37 @@ static void cancel_group(void *op) {
     tnk__promise_reject(group, tnk__error_static(TNK_ECANCELED));
 }
 
+/* The first child that is still pending stands for all of them. */
+static void explain_group(const void *op, tnk__text_t *out) {
+  const tnk_promise_t *group = op;
+  const tnk_promise_t *first = NULL;
+  size_t n = 0;
+  size_t i;
+
+  for (i = 0; i < group->n_children; i++) {
+    const tnk_promise_t *child = group->children[i];
+    if (child == NULL || child->state != TNK_PENDING)
+      continue;
+    if (n++ == 0)
+      first = child;
+  }
+  if (tnk__timer_is_active(&group->timer)) {
+    const uint64_t now = tnk__loop_now_ms(group->loop);
+    tnk__text_printf(out, "times out in ");
+    tnk__text_time(out,
+                   group->timer.due_ms > now ? group->timer.due_ms - now : 0);
+    tnk__text_printf(out, "; ");
+  } else if (n > 0) {
+    tnk__text_printf(out,
+                     "waits for %zu of %zu promises; the first of them: ", n,
+                     group->n_children);
+  }
+  if (first != NULL)
+    tnk__promise_explain(first, out);
+  else
+    tnk__text_printf(out, "is about to settle");
+}
+
 static tnk__loop_t *loop_of(tnk_promise_t *const *promises, size_t n) {
   size_t i;
 
@@ -64,7 +95,7 @@ static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
     return NULL;
   group = tnk__promise_new(loop, cancel_group, NULL);
   if (!tnk__promise_is_oom(group)) {
-    group->op = group;
+    tnk__promise_bind(group, cancel_group, explain_group, group);
     group->children =
         tnk__alloc_array(&loop->alloc, n, sizeof(*group->children));
     if (group->children == NULL) {

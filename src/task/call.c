@@ -195,6 +195,7 @@ static void on_pause_over(tnk__timer_t *timer) {
 }
 
 static void pause(tnk__call_t *call, uint64_t delay_ms) {
+  call->since_ms = tnk__loop_now_ms(call->endpoint->loop);
   tnk__log(&call->endpoint->loop->logger, TNK_LOG_DEBUG, "call",
            "%s: attempt %u failed; the next one in %llu ms", call->name,
            call->n_attempts, (unsigned long long)delay_ms);
@@ -302,6 +303,8 @@ static void on_done(tnk__exchange_t *exchange,
   reply.verdict = tnk__classify(&facts);
   call->was_unknown |= reply.verdict.effect == TNK__EFFECT_UNKNOWN;
   call->was_accepted |= reply.verdict.effect == TNK__EFFECT_ACCEPTED;
+  call->last_status = result->status;
+  call->last_err = result->err;
   if (!will_repeat(call, &reply)) {
     log_deprecation(call, result);
     learn(call, reply.status);
@@ -383,6 +386,7 @@ static void attempt(tnk__call_t *call) {
   request.background = call->background;
   request.replayable = 1; /* by sequence number or idempotency key */
   call->n_attempts++;
+  call->since_ms = tnk__loop_now_ms(endpoint->loop);
   err = target.err;
   if (err == TNK_OK)
     err = tnk__exchange_start(endpoint->http, &call->exchange, &request);
@@ -441,4 +445,43 @@ int tnk__call_is_active(const tnk__call_t *call) {
 int tnk__call_is_unseen(const tnk__call_t *call) {
   return !call->was_unknown && !call->was_accepted &&
          !tnk__exchange_was_sent(&call->exchange);
+}
+
+/* ---- What it waits for ---- */
+
+static void explain_pause(const tnk__call_t *call, uint64_t now,
+                          tnk__text_t *out) {
+  if (call->last_status == 402)
+    tnk__text_printf(out, "pauses because the service refuses for billing "
+                          "reasons (HTTP 402)");
+  else if (call->last_status != 0)
+    tnk__text_printf(out, "pauses after attempt %u failed (HTTP %d)",
+                     call->n_attempts, call->last_status);
+  else
+    tnk__text_printf(out, "pauses after attempt %u failed (%s)",
+                     call->n_attempts, tnk_strerror(call->last_err));
+  tnk__text_printf(out, ", attempt %u follows in ", call->n_attempts + 1);
+  tnk__text_time(out, call->timer.due_ms > now ? call->timer.due_ms - now : 0);
+}
+
+void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
+  uint64_t now;
+
+  if (!tnk__call_is_active(call)) { /* asked from a log line, between two */
+    tnk__text_printf(out, "is about to go on");
+    return;
+  }
+  now = tnk__loop_now_ms(call->endpoint->loop);
+  if (call->early != NULL) {
+    tnk__text_printf(out, "cannot be sent and is about to fail: %s",
+                     call->early->pub.text);
+    return;
+  }
+  if (tnk__timer_is_active(&call->timer)) {
+    explain_pause(call, now, out);
+    return;
+  }
+  tnk__exchange_describe(&call->exchange, out);
+  tnk__text_printf(out, ", attempt %u, since ", call->n_attempts);
+  tnk__text_time(out, now - call->since_ms);
 }

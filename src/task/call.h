@@ -52,11 +52,14 @@ typedef struct tnk__call {
   uint64_t timeout_ms; /* 0: the route's */
   tnk__retry_t retry;
   uint32_t n_attempts;
-  int background;   /* does not keep the loop alive */
-  int once;         /* no repeats at all: the owner decides */
-  int was_unknown;  /* an attempt may have been executed */
-  int was_accepted; /* the answer that said so broke off */
-  char key[48];     /* X-Idempotency-Key; empty until the first attempt */
+  uint64_t since_ms; /* of the present attempt or pause */
+  int last_status;   /* how the attempt before a pause ended: a status ... */
+  int last_err;      /* ... or, when there was none, a code */
+  int background;    /* does not keep the loop alive */
+  int once;          /* no repeats at all: the owner decides */
+  int was_unknown;   /* an attempt may have been executed */
+  int was_accepted;  /* the answer that said so broke off */
+  char key[48];      /* X-Idempotency-Key; empty until the first attempt */
 } tnk__call_t;
 
 /* Clear and bind. The owner then sets what differs from the defaults. */
@@ -67,6 +70,8 @@ void tnk__call_start(tnk__call_t *call,
                                   const tnk__reply_t *reply));
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);
+/* What a call that is under way waits for, as the end of a sentence. */
+void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
 /* Whether it was started and `done` is still to come. */
 int tnk__call_is_active(const tnk__call_t *call);
 /* Whether the server certainly has not accepted it so far. */

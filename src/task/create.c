@@ -281,7 +281,7 @@ static int own_pairs(tnk__arena_t *arena, const tnk_pair_t **pairs, size_t n) {
 static create_t *new_create(tnk__session_t *session, const char *name,
                             const char *method, tnk_promise_t **promise) {
   tnk__request_t *request =
-      tnk__request_new(session, sizeof(create_t), promise);
+      tnk__request_new(session, name, sizeof(create_t), promise);
   create_t *create;
 
   if (request == NULL)

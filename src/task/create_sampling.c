@@ -92,7 +92,7 @@ static void begin(tnk__request_t *request) {
 static void start(tnk__session_t *session, tnk_promise_t **promise,
                   const tnk_sampler_options_t *options) {
   tnk__request_t *request =
-      tnk__request_new(session, sizeof(create_t), promise);
+      tnk__request_new(session, NAME, sizeof(create_t), promise);
   create_t *create;
 
   if (request == NULL)

@@ -11,7 +11,7 @@
 #include "task/session.h"
 
 /* A poll's own body is an id of the server and a flag. */
-enum { MAX_POLL_BODY = 64 * 1024 };
+enum { MAX_POLL_BODY = 64 * 1024, MAX_QUEUE_REASON = 256 };
 
 static void send_poll(tnk__future_t *future);
 
@@ -20,6 +20,8 @@ static void clean(tnk__future_t *future) {
   tnk__budget_release(&future->session->result_bytes, &future->room);
   tnk__free(&future->session->loop->alloc, future->request_id);
   future->request_id = NULL;
+  tnk__free(&future->session->loop->alloc, future->queue_reason);
+  future->queue_reason = NULL;
   tnk__buf_deinit(&future->body);
 }
 
@@ -91,8 +93,24 @@ static void make_room(tnk__future_t *future, uint64_t size) {
 
 /* ---- Answers ---- */
 
+/* Kept for whoever asks what is waited for. Without memory there is no reason
+ * to tell, but still the state. */
+static void keep_state(tnk__future_t *future, const tnk__answer_t *answer) {
+  const tnk__loop_t *loop = future->session->loop;
+
+  future->queue_state = tnk__queue_state_parse(answer->queue_state);
+  future->queue_ms = tnk__loop_now_ms(loop);
+  tnk__free(&loop->alloc, future->queue_reason);
+  future->queue_reason =
+      answer->queue_reason != NULL
+          ? tnk__strndup(&loop->alloc, answer->queue_reason, MAX_QUEUE_REASON)
+          : NULL;
+}
+
 /* Comes last: the user may close everything from in here. */
 static void notify(tnk__future_t *future, const tnk__answer_t *answer) {
+  if (answer->queue_state != NULL || answer->queue_reason != NULL)
+    keep_state(future, answer);
   if (future->on_state != NULL &&
       (answer->queue_state != NULL || answer->queue_reason != NULL))
     future->on_state(future, answer->queue_state, answer->queue_reason);
@@ -236,6 +254,8 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
   future->headers[2] =
       (tnk_pair_t){"X-Tinker-Create-Promise-Roundtrip-Time", future->roundtrip};
   tnk__poll_init(&future->poll);
+  future->accepted_ms = tnk__loop_now_ms(future->session->loop);
+  future->queue_ms = 0;
   future->request_id = tnk__strdup(&future->session->loop->alloc, request_id);
   if (future->request_id == NULL) {
     future->is_final = -1;
@@ -252,4 +272,64 @@ void tnk__future_cancel(tnk__future_t *future) {
   tnk__timer_stop(&future->timer);
   tnk__defer_cancel(&future->go);
   clean(future);
+}
+
+/* ---- What it waits for ---- */
+
+static const char *state_name(tnk_queue_state_t state) {
+  switch (state) {
+  case TNK_QUEUE_ACTIVE:
+    return "active";
+  case TNK_QUEUE_PAUSED_CAPACITY:
+    return "paused for lack of capacity";
+  case TNK_QUEUE_PAUSED_RATE_LIMIT:
+    return "paused by a rate limit";
+  default:
+    return "in an unknown state";
+  }
+}
+
+static void explain_queue(const tnk__future_t *future, uint64_t now,
+                          tnk__text_t *out) {
+  if (future->queue_ms == 0)
+    return;
+  tnk__text_printf(out, "; ");
+  tnk__text_time(out, now - future->queue_ms);
+  tnk__text_printf(out, " ago its queue was %s",
+                   state_name(future->queue_state));
+  if (future->queue_reason != NULL && future->queue_reason[0] != '\0')
+    tnk__text_printf(out, " (%s)", future->queue_reason);
+}
+
+static void explain_room(const tnk__future_t *future, tnk__text_t *out) {
+  const tnk__budget_t *budget = &future->session->result_bytes;
+
+  tnk__text_printf(out,
+                   "its result of %llu bytes is ready and waits for room: "
+                   "%lld of the %lld bytes for results are taken",
+                   (unsigned long long)future->result_bytes,
+                   (long long)(budget->size - budget->balance),
+                   (long long)budget->size);
+}
+
+void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out) {
+  const uint64_t now = tnk__loop_now_ms(future->session->loop);
+  const unsigned long long n = future->poll.iteration;
+
+  tnk__text_printf(out, "was accepted ");
+  tnk__text_time(out, now - future->accepted_ms);
+  tnk__text_printf(out, " ago%s%s; ", future->request_id != NULL ? " as " : "",
+                   future->request_id != NULL ? future->request_id : "");
+  if (tnk__waiter_is_queued(&future->room.waiter)) {
+    explain_room(future, out);
+  } else if (tnk__timer_is_active(&future->timer)) {
+    tnk__text_printf(out, "poll %llu of its result follows in ", n + 1);
+    tnk__text_time(out, future->timer.due_ms - now);
+  } else if (tnk__call_is_active(&future->call)) {
+    tnk__text_printf(out, "poll %llu of its result ", n);
+    tnk__call_explain(&future->call, out);
+  } else {
+    tnk__text_printf(out, "its result is about to be fetched");
+  }
+  explain_queue(future, now, out);
 }

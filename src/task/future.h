@@ -3,6 +3,7 @@
 
 #include "flow/budget.h"
 #include "flow/poll.h"
+#include "flow/queue_state.h"
 #include "task/call.h"
 
 /*
@@ -24,7 +25,11 @@ typedef struct tnk__future {
   tnk__deferred_t go; /* room was granted, or the start failed */
   const char *type;   /* of the request: "ForwardBackward" ... */
   char *request_id;
-  tnk__buf_t body; /* of the poll */
+  uint64_t accepted_ms; /* when it was started */
+  char *queue_reason;   /* what the server last said of its queue, or NULL */
+  tnk_queue_state_t queue_state;
+  uint64_t queue_ms; /* when it said so; 0: never */
+  tnk__buf_t body;   /* of the poll */
   uint64_t result_bytes;
   int is_proto;  /* the result comes as protobuf if the server can */
   int is_sample; /* a result that expired is asked for anew by the owner */
@@ -51,6 +56,8 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
                        uint64_t took_ms,
                        void (*done)(tnk__future_t *self,
                                     const tnk__reply_t *reply));
+/* What one that is under way waits for, as the end of a sentence. */
+void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out);
 /* Stop without `done`, free what is held; legal in every state. */
 void tnk__future_cancel(tnk__future_t *future);
 

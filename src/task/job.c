@@ -103,3 +103,10 @@ void tnk__job_cancel(tnk__job_t *job) {
   tnk__call_cancel(&job->call);
   tnk__future_cancel(&job->future);
 }
+
+void tnk__job_explain(const tnk__job_t *job, tnk__text_t *out) {
+  if (job->is_accepted)
+    tnk__future_explain(&job->future, out);
+  else
+    tnk__call_explain(&job->call, out);
+}

@@ -35,5 +35,7 @@ void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
 void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
                     void (*done)(tnk__job_t *self, const tnk__reply_t *reply));
 void tnk__job_cancel(tnk__job_t *job);
+/* What one that is under way waits for, as the end of a sentence. */
+void tnk__job_explain(const tnk__job_t *job, tnk__text_t *out);
 
 #endif

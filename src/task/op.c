@@ -163,6 +163,10 @@ int tnk__op_unhold(tnk__op_t *op) {
   return 0;
 }
 
+static void on_explain(const void *arg, tnk__text_t *out) {
+  tnk__op_explain(arg, out);
+}
+
 static void on_cancel(void *arg) {
   tnk__op_fail(arg, tnk__error_static(TNK_ECANCELED));
 }
@@ -413,6 +417,7 @@ static void begin(tnk__part_t *part) {
   tnk__session_t *session = session_of(part->op);
 
   part->state = TNK__PART_PAYING;
+  part->since_ms = tnk__loop_now_ms(session->loop);
   if (part->op->type->cost == NULL ||
       tnk__budget_acquire(&session->train_bytes, &part->payer))
     encode(part);
@@ -523,6 +528,8 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
   op->promise = promise;
   tnk__list_init(&op->member.link);
   op->member.abort = on_abort;
+  op->entered_ms = tnk__loop_now_ms(training->session->loop);
+  tnk__promise_bind(promise, on_cancel, on_explain, op);
   tnk__turn_init(&op->turn, on_turn);
   tnk__deferred_init(&op->ready, on_ready);
 }
@@ -530,15 +537,13 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
 tnk_promise_t *tnk__op_init(tnk__op_t *op, const tnk__op_class_t *type,
                             tnk_training_t *training) {
   setup(op, type, training,
-        tnk__promise_new(training->session->loop, on_cancel, op));
+        tnk__promise_new(training->session->loop, NULL, NULL));
   return op->promise;
 }
 
 void tnk__op_adopt(tnk__op_t *op, const tnk__op_class_t *type,
                    tnk_training_t *training, tnk_promise_t *promise) {
   setup(op, type, training, promise);
-  promise->cancel = on_cancel;
-  promise->op = op;
 }
 
 void tnk__op_enter(tnk__op_t *op) {

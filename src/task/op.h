@@ -63,6 +63,7 @@ typedef struct tnk__part {
   struct tnk__op *op;
   size_t index;
   tnk__part_state_t state;
+  uint64_t since_ms; /* when it asked for its bytes */
   tnk__job_t job;
   tnk__payer_t payer;
   tnk__deferred_t paid;
@@ -85,6 +86,7 @@ typedef struct tnk__op {
   const tnk__op_class_t *type;
   tnk_training_t *training;
   tnk_promise_t *promise; /* NULL once it has settled */
+  uint64_t entered_ms;    /* when it took its place in the queue */
   const char *poll_type;  /* type->type, unless the kind changes it */
   tnk__turn_t turn;
   tnk__deferred_t ready;
@@ -118,6 +120,9 @@ void tnk__op_hold(tnk__op_t *op);
 int tnk__op_unhold(tnk__op_t *op);
 /* Free it after its promise has been handed to somebody else. */
 void tnk__op_dispose(tnk__op_t *op);
+/* What one whose promise is pending waits for: one sentence that begins with
+ * its name. */
+void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out);
 /* Fail with a code and nothing more to say. */
 void tnk__op_fail_code(tnk__op_t *op, int code);
 

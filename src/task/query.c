@@ -77,11 +77,11 @@ static void begin_health(tnk__request_t *request) {
   tnk__request_call(request, on_health);
 }
 
-static tnk_promise_t *start(tnk__session_t *session,
+static tnk_promise_t *start(tnk__session_t *session, const char *name,
                             void (*begin)(tnk__request_t *request)) {
   tnk_promise_t *promise = NULL;
   tnk__request_t *request =
-      tnk__request_new(session, sizeof(*request), &promise);
+      tnk__request_new(session, name, sizeof(*request), &promise);
 
   if (request != NULL)
     tnk__request_enter(request, TNK__SESSION_NEW, begin);
@@ -89,9 +89,9 @@ static tnk_promise_t *start(tnk__session_t *session,
 }
 
 tnk_promise_t *tnk__query_capabilities(tnk__session_t *session) {
-  return start(session, begin_capabilities);
+  return start(session, "get_server_capabilities", begin_capabilities);
 }
 
 tnk_promise_t *tnk__query_health(tnk__session_t *session) {
-  return start(session, begin_health);
+  return start(session, "healthz", begin_health);
 }

@@ -7,8 +7,22 @@ static void on_cancel(void *arg) {
   tnk__request_fail(arg, tnk__error_static(TNK_ECANCELED));
 }
 
-tnk__request_t *tnk__request_new(tnk__session_t *session, size_t size,
-                                 tnk_promise_t **promise) {
+static void on_explain(const void *arg, tnk__text_t *out) {
+  const tnk__request_t *request = arg;
+
+  tnk__text_printf(out, "%s: ", request->name);
+  if (!tnk__list_empty(&request->need.link))
+    tnk__session_explain(request->session, out);
+  else if (tnk__call_is_active(&request->call))
+    tnk__call_explain(&request->call, out);
+  else if (tnk__list_empty(&request->need.call.link))
+    tnk__job_explain(&request->job, out);
+  else
+    tnk__text_printf(out, "is about to be sent");
+}
+
+tnk__request_t *tnk__request_new(tnk__session_t *session, const char *name,
+                                 size_t size, tnk_promise_t **promise) {
   const tnk_allocator_t *alloc = &session->loop->alloc;
   tnk__request_t *request = tnk__calloc(alloc, 1, size);
 
@@ -21,13 +35,13 @@ tnk__request_t *tnk__request_new(tnk__session_t *session, size_t size,
     return NULL;
   }
   if (*promise == NULL)
-    *promise = tnk__promise_new(session->loop, on_cancel, request);
+    *promise = tnk__promise_new(session->loop, NULL, NULL);
   if (tnk__promise_is_oom(*promise)) {
     tnk__free(alloc, request);
     return NULL;
   }
-  (*promise)->cancel = on_cancel;
-  (*promise)->op = request;
+  tnk__promise_bind(*promise, on_cancel, on_explain, request);
+  request->name = name;
   request->promise = *promise;
   request->session = session;
   tnk__arena_init(&request->arena, alloc, 4 * TNK__MIB);

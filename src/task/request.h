@@ -15,6 +15,7 @@ typedef struct tnk__request {
   tnk__list_t link; /* in session->requests */
   tnk__session_t *session;
   tnk_promise_t *promise;
+  const char *name; /* of the operation, static */
   tnk__need_t need;
   tnk__call_t call; /* a plain question */
   tnk__job_t job;   /* a request with a future */
@@ -28,8 +29,8 @@ typedef struct tnk__request {
  * without memory; *promise tells the caller either way. When *promise is given
  * it is taken over instead.
  */
-tnk__request_t *tnk__request_new(tnk__session_t *session, size_t size,
-                                 tnk_promise_t **promise);
+tnk__request_t *tnk__request_new(tnk__session_t *session, const char *name,
+                                 size_t size, tnk_promise_t **promise);
 /* Call `begin` when the session has come that far. */
 void tnk__request_enter(tnk__request_t *request, tnk__session_level_t level,
                         void (*begin)(tnk__request_t *self));

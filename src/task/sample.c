@@ -168,7 +168,10 @@ static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
 }
 
 static void on_resubmit_due(tnk__timer_t *timer) {
-  go_on(tnk__container_of(timer, tnk__sample_t, timer));
+  tnk__sample_t *sample = tnk__container_of(timer, tnk__sample_t, timer);
+
+  sample->since_ms = tnk__loop_now_ms(session_of(sample)->loop);
+  go_on(sample);
 }
 
 /* 1 when the sample will be submitted anew. */
@@ -217,6 +220,7 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
     } else if (reply->verdict.action == TNK__ACTION_BACK_OFF &&
                session->config->options.retry_samples != TNK_NO) {
       give_back(sample);
+      sample->since_ms = tnk__loop_now_ms(session->loop);
       go_on(sample);
     } else if (!resubmit(sample, reply)) {
       fail(sample, reply->error);
@@ -417,6 +421,93 @@ static void on_go(tnk__deferred_t *go) {
   go_on(tnk__container_of(go, tnk__sample_t, go));
 }
 
+/* ---- What it waits for ---- */
+
+static void explain_semaphore(const tnk__semaphore_t *sem,
+                              const tnk__waiter_t *waiter, const char *what,
+                              tnk__text_t *out) {
+  size_t ahead = 0;
+
+  TNK__LIST_FOREACH (link, &sem->waiters) {
+    if (link == &waiter->link)
+      break;
+    ahead++;
+  }
+  tnk__text_printf(out, "waits for one of the %zu %s, with %zu ahead of it",
+                   sem->limit, what, ahead);
+}
+
+static void explain_gate(const tnk__sample_t *sample, tnk__text_t *out) {
+  tnk__session_t *session = session_of(sample);
+  size_t ahead = 0;
+
+  TNK__LIST_FOREACH (link, &session->gate.waiting) {
+    if (link == &sample->gate.link)
+      break;
+    ahead++;
+  }
+  tnk__text_printf(out, "waits for the end of a back-off, in ");
+  tnk__text_time(out, tnk__limiter_wait_ms(&session->limiter,
+                                           tnk__loop_now_ms(session->loop)));
+  tnk__text_printf(out, ", with %zu ahead of it", ahead);
+}
+
+static void explain_budget(const tnk__sample_t *sample, tnk__text_t *out) {
+  const tnk__budget_t *budget = &session_of(sample)->sample_bytes;
+  size_t ahead = 0;
+
+  TNK__LIST_FOREACH (link, &budget->waiters) {
+    if (link == &sample->payer.waiter.link)
+      break;
+    ahead++;
+  }
+  tnk__text_printf(out,
+                   "waits for bytes of the dispatch budget (%lld of %lld are "
+                   "taken, %zu ahead of it)",
+                   (long long)(budget->size - budget->balance),
+                   (long long)budget->size, ahead);
+}
+
+/* 1 when it is queued for something. */
+static int explain_queues(const tnk__sample_t *sample, tnk__text_t *out) {
+  const tnk__session_t *session = session_of(sample);
+
+  if (tnk__waiter_is_queued(&sample->running))
+    explain_semaphore(&session->sample_running, &sample->running,
+                      "places for samples under way", out);
+  else if (tnk__waiter_is_queued(&sample->slot))
+    explain_semaphore(&session->sample_slots, &sample->slot,
+                      "slots for submissions", out);
+  else if (!tnk__list_empty(&sample->gate.link))
+    explain_gate(sample, out);
+  else if (tnk__waiter_is_queued(&sample->throttle))
+    explain_semaphore(&session->sample_throttle, &sample->throttle,
+                      "slots that a recent back-off has left", out);
+  else if (tnk__waiter_is_queued(&sample->payer.waiter))
+    explain_budget(sample, out);
+  else
+    return 0;
+  tnk__text_printf(out, ", since ");
+  tnk__text_time(out, tnk__loop_now_ms(session->loop) - sample->since_ms);
+  return 1;
+}
+
+static void on_explain(const void *arg, tnk__text_t *out) {
+  const tnk__sample_t *sample = arg;
+
+  tnk__text_printf(out, "%s: ", name_of(sample));
+  if (tnk__timer_is_active(&sample->timer)) {
+    tnk__text_printf(out, "is submitted anew (resubmission %u) in ",
+                     sample->n_resubmits);
+    tnk__text_time(out, sample->timer.due_ms -
+                            tnk__loop_now_ms(session_of(sample)->loop));
+  } else if (!tnk__list_empty(&sample->go.link)) {
+    tnk__text_printf(out, "is about to be submitted");
+  } else if (!explain_queues(sample, out)) {
+    tnk__job_explain(&sample->job, out);
+  }
+}
+
 /* ---- Start ---- */
 
 static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
@@ -446,7 +537,9 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
 
   if (sample == NULL)
     return tnk__promise_rejected(loop, tnk__error_static(TNK_ENOMEM));
-  promise = tnk__promise_new(loop, on_cancel, sample);
+  promise = tnk__promise_new(loop, NULL, NULL);
+  tnk__promise_bind(promise, on_cancel, on_explain, sample);
+  sample->since_ms = tnk__loop_now_ms(loop);
   sample->session = sampling->session;
   sample->sampling = sampling;
   sample->promise = promise;

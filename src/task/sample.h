@@ -29,7 +29,8 @@ typedef struct tnk__sample {
   tnk__sample_seq_t seq_place;
   uint64_t seq;
   int has_seq;
-  uint64_t n_bytes; /* estimate for the budget */
+  uint64_t since_ms; /* when it began, or began anew, to wait */
+  uint64_t n_bytes;  /* estimate for the budget */
   tnk__waiter_t running;
   tnk__waiter_t slot;
   tnk__waiter_t throttle;

@@ -454,3 +454,11 @@ int tnk__session_admits(const tnk__session_t *session) {
              ? TNK_OK
              : TNK_EFULL;
 }
+
+void tnk__session_explain(const tnk__session_t *session, tnk__text_t *out) {
+  tnk__text_printf(out, "waits for the session to be set up");
+  if (!tnk__call_is_active(&session->startup))
+    return;
+  tnk__text_printf(out, "; %s ", session->startup.name);
+  tnk__call_explain(&session->startup, out);
+}

@@ -94,6 +94,10 @@ void tnk__session_notice(tnk__session_t *session, const char *client,
 /* Whether one more operation may be pending; else TNK_EFULL or TNK_ECLOSED. */
 int tnk__session_admits(const tnk__session_t *session);
 
+/* What the start-up waits for while somebody needs it: the end of a sentence.
+ */
+void tnk__session_explain(const tnk__session_t *session, tnk__text_t *out);
+
 void tnk__need_init(tnk__need_t *need,
                     void (*done)(tnk__need_t *self, tnk__error_t *error));
 /* Ask for a level; `done` comes in a later turn. */

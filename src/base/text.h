@@ -1,0 +1,28 @@
+#ifndef TNK_BASE_TEXT_H
+#define TNK_BASE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * A sentence that is written piece by piece into memory of the caller. What
+ * does not fit is cut, but counted. Never fails and allocates nothing.
+ */
+typedef struct {
+  char *data; /* NUL-terminated whenever size > 0 */
+  size_t size;
+  size_t len; /* of the whole text, also when it was cut */
+} tnk__text_t;
+
+/* data may be NULL when size is 0: then the text is only measured. */
+void tnk__text_init(tnk__text_t *text, char *data, size_t size);
+/* Control characters become blanks: some pieces are a server's words. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void tnk__text_printf(tnk__text_t *text, const char *format, ...);
+/* A length of time as people write it: "350 ms", "12.3 s", "5 min 3 s",
+ * "2 h 5 min". */
+void tnk__text_time(tnk__text_t *text, uint64_t ms);
+
+#endif

@@ -1,0 +1,79 @@
+#include "codec/http_read.h"
+#include "http/conn.h"
+#include "http/exchange.h"
+#include "http/pool.h"
+
+static const char *const lane_names[TNK__N_LANES] = {
+    [TNK__LANE_CONTROL] = "control requests",
+    [TNK__LANE_TRAIN] = "training submissions",
+    [TNK__LANE_SAMPLE] = "sample submissions",
+    [TNK__LANE_POLL] = "long polls",
+};
+
+static void put_origin(const tnk__exchange_t *ex, tnk__text_t *out) {
+  const tnk__origin_t *origin = &ex->pool->origin;
+
+  tnk__text_printf(out, "%s:%u", origin->host, (unsigned)origin->port);
+}
+
+static void describe_queued(const tnk__exchange_t *ex, tnk__text_t *out) {
+  const tnk__http_lane_t *lane = &ex->http->lanes[ex->lane];
+  size_t ahead = 0;
+
+  TNK__LIST_FOREACH (node, &lane->queue) {
+    if (node == &ex->link)
+      break;
+    ahead++;
+  }
+  if (lane->n_in_flight < lane->max)
+    tnk__text_printf(out, "goes out in the next turns of the loop");
+  else
+    tnk__text_printf(out,
+                     "waits for one of the %zu places for %s, with %zu ahead",
+                     lane->max, lane_names[ex->lane], ahead);
+}
+
+static void describe_waiting(const tnk__exchange_t *ex, tnk__text_t *out) {
+  const tnk__pool_t *pool = ex->pool;
+
+  if (pool->http->is_starved && pool->n_connecting == 0) {
+    tnk__text_printf(out, "waits for a free descriptor to connect to ");
+    put_origin(ex, out);
+    return;
+  }
+  tnk__text_printf(out, "waits for a %sconnection to ",
+                   ex->replayed ? "fresh " : "");
+  put_origin(ex, out);
+  tnk__text_printf(out, " (%zu on the way)", pool->n_connecting);
+}
+
+static void describe_active(const tnk__exchange_t *ex, tnk__text_t *out) {
+  if (ex->answer != NULL)
+    tnk__text_printf(out, "receives the server's answer, %zu bytes so far",
+                     ex->answer->body.len);
+  else if (ex->conn->is_writing)
+    tnk__text_printf(out, "is being sent (%zu bytes)",
+                     ex->head.len + ex->body_head_len + ex->body_tail_len);
+  else
+    tnk__text_printf(out, "waits for the server's answer");
+}
+
+void tnk__exchange_describe(const tnk__exchange_t *ex, tnk__text_t *out) {
+  switch ((tnk__exchange_state_t)ex->state) {
+  case TNK__EXCHANGE_QUEUED:
+    describe_queued(ex, out);
+    break;
+  case TNK__EXCHANGE_WAITING:
+    describe_waiting(ex, out);
+    break;
+  case TNK__EXCHANGE_ACTIVE:
+    describe_active(ex, out);
+    break;
+  case TNK__EXCHANGE_DONE:
+    tnk__text_printf(out, "has its answer, which is about to be read");
+    break;
+  case TNK__EXCHANGE_IDLE:
+    tnk__text_printf(out, "is about to begin");
+    break;
+  }
+}
