@@ -23,7 +23,12 @@ NOT_A_FUNCTION = ("typedef", "struct", "enum", "union", "extern", "namespace")
 def functions(lines):
     """Yield (name, first line, number of lines), lines counted from 1."""
     start = None
+    is_open = False
     for n, line in enumerate(lines, 1):
+        if start is not None and not is_open:
+            is_open = line.rstrip().endswith("{")
+            if line.rstrip().endswith(";"):
+                start = None  # a declaration over several lines
         if start is not None and line.startswith("}"):
             if "(" in lines[start - 1]:
                 name = NAME.search(lines[start - 1])
@@ -33,6 +38,7 @@ def functions(lines):
             if line.rstrip().endswith(";") or line.startswith(NOT_A_FUNCTION):
                 continue
             start = n
+            is_open = line.rstrip().endswith("{")
 
 
 def check_files(root):
