@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The build says where its own command is; an installed one is in PATH. */
@@ -13,6 +15,15 @@
 #endif
 
 static const char announcement[] = "listening on ";
+
+/* Our only child has ended. Waiting for it to come back would be in vain. */
+static void on_child_ended(int number) {
+  static const char text[] = "\nthe local server has ended\n";
+  const ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+  (void)number;
+  _exit(n < 0 ? 2 : 1);
+}
 
 /* In the child. With --exit-with-stdin the server ends at the end of its
  * input, which is when the last holder of our end of `in` has gone. */
@@ -98,6 +109,9 @@ int local_server_unless_set(void) {
     return 0;
   if (start_server(url, sizeof(url)) != 0)
     return -1;
+  signal(SIGCHLD, on_child_ended);
+  if (waitpid(-1, NULL, WNOHANG) > 0)
+    on_child_ended(SIGCHLD); /* before we listened for it */
   /* It takes any key; this one has the shape that clients ask for. */
   return setenv("TINKER_BASE_URL", url, 1) != 0 ||
                  setenv("TINKER_API_KEY", "tml-local", 1) != 0

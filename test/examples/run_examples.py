@@ -99,6 +99,21 @@ def train_text_errors():
               f"train_text {' '.join(args)} exits with {code}", got)
 
 
+def train_text_loses_its_server():
+    with tempfile.TemporaryDirectory() as folder:
+        training = subprocess.Popen(
+            [BUILD / "examples/train_text", "--steps", "100000", *SMALL,
+             text_file(folder)], env=ENV, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while "step 2/" not in (line := training.stdout.readline()):
+            check(line, "training begins")
+        children = f"/proc/{training.pid}/task/{training.pid}/children"
+        os.kill(int(pathlib.Path(children).read_text()), signal.SIGKILL)
+        _, err = training.communicate(timeout=60)
+        check(training.returncode == 1 and "server has ended" in err,
+              "training ends with its server", err)
+
+
 def thread():
     got = run("thread", "One ", "Two ", "Three ")
     check(got.returncode == 0, "thread succeeds", got)
@@ -133,6 +148,7 @@ def sample_server():
 
 
 CASES = {f.__name__: f for f in
-         (hello, train_text, train_text_errors, thread, sample_server)}
+         (hello, train_text, train_text_errors, train_text_loses_its_server,
+          thread, sample_server)}
 CASES[sys.argv[1]]()
 print(f"1..{N_CHECKS}")
