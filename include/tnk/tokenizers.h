@@ -63,16 +63,14 @@ typedef struct {
    * NULL, tnk_tokenizer_load() looks for the file beside the main one. */
   const void *config;
   size_t n_config;
-  /** tiktoken only: the split expression; NULL means Kimi's. */
+  /** tiktoken only: the split expression. NULL means Kimi's, with Kimi's 256
+   * special tokens behind the ranks and its cuts of long texts; otherwise the
+   * special tokens are those that `config` names. */
   const char *pattern;
   tnk_tokenizer_format_t format;
   uint32_t reserved;
 } tnk_tokenizer_options_t;
-#define TNK_TOKENIZER_OPTIONS_INIT                                             \
-  {                                                                            \
-    sizeof(tnk_tokenizer_options_t), NULL, NULL, 0, NULL, TNK_TOKENIZER_AUTO,  \
-        0                                                                      \
-  }
+#define TNK_TOKENIZER_OPTIONS_INIT TNK_SIZED(tnk_tokenizer_options_t)
 
 /** Flags of encoding. By default added tokens are found in the text and
  * nothing is put around it. */

@@ -58,7 +58,7 @@ static int resize(tnk__bpe_t *bpe, unsigned log2) {
   return TNK_OK;
 }
 
-/* Half full at most. */
+/* Two thirds full at most. */
 static unsigned log2_for(uint32_t n) {
   unsigned log2 = FIRST_LOG2;
 
@@ -67,44 +67,66 @@ static unsigned log2_for(uint32_t n) {
   return log2;
 }
 
-int tnk__bpe_reserve(tnk__bpe_t *bpe, uint32_t n) {
+/* Room in `merged` for this rank. */
+static int grow_merged(tnk__bpe_t *bpe, uint32_t rank) {
+  uint32_t more = bpe->cap_merges < 512 ? 1024 : bpe->cap_merges * 2;
   int32_t *merged;
 
-  if (n > TNK__MAX_MERGES - 1)
+  if (rank < bpe->cap_merges)
+    return TNK_OK;
+  if (rank >= TNK__MAX_MERGES - 1)
     return TNK_ETOOBIG;
-  if (n > bpe->cap_merges) {
-    merged = tnk__realloc(bpe->alloc, bpe->merged, n * sizeof(*merged));
-    if (merged == NULL)
-      return TNK_ENOMEM;
-    bpe->merged = merged;
-    bpe->cap_merges = n;
-  }
-  if (bpe->table == NULL || log2_for(n) > 64 - bpe->shift)
-    return resize(bpe, log2_for(n));
+  more = more <= rank ? rank + 1 : more;
+  merged = tnk__realloc(bpe->alloc, bpe->merged, more * sizeof(*merged));
+  if (merged == NULL)
+    return TNK_ENOMEM;
+  bpe->merged = merged;
+  bpe->cap_merges = more;
+  return TNK_OK;
+}
+
+int tnk__bpe_reserve(tnk__bpe_t *bpe, uint32_t n) {
+  int err = n == 0 ? TNK_OK : grow_merged(bpe, n - 1);
+
+  if (err == TNK_OK && (bpe->table == NULL || log2_for(n) > 64 - bpe->shift))
+    err = resize(bpe, log2_for(n));
+  return err;
+}
+
+static int put_pair(tnk__bpe_t *bpe, int32_t left, int32_t right,
+                    uint32_t rank) {
+  uint64_t key = pair_key(left, right);
+  size_t at;
+
+  if ((bpe->table == NULL || log2_for(bpe->n_pairs + 1) > 64 - bpe->shift) &&
+      resize(bpe, log2_for(bpe->n_pairs + 1)) < 0)
+    return TNK_ENOMEM;
+  at = find_entry(bpe->table, bpe->shift, key, key * MUL);
+  if (bpe->table[at] == UINT64_MAX)
+    bpe->n_pairs++;
+  bpe->table[at] = key << 24 | rank;
   return TNK_OK;
 }
 
 int tnk__bpe_add(tnk__bpe_t *bpe, int32_t left, int32_t right, int32_t merged) {
-  uint64_t key = pair_key(left, right);
-  size_t at;
-  int err = TNK_OK;
+  int err = grow_merged(bpe, bpe->n_merges);
 
-  if (bpe->n_merges == bpe->cap_merges) {
-    uint32_t more = bpe->cap_merges < 512 ? 1024 : bpe->cap_merges * 2;
+  if (err == TNK_OK)
+    err = put_pair(bpe, left, right, bpe->n_merges);
+  if (err == TNK_OK)
+    bpe->merged[bpe->n_merges++] = merged;
+  return err;
+}
 
-    err = bpe->cap_merges == TNK__MAX_MERGES - 1 ? TNK_ETOOBIG
-          : more > TNK__MAX_MERGES - 1
-              ? tnk__bpe_reserve(bpe, TNK__MAX_MERGES - 1)
-              : tnk__bpe_reserve(bpe, more);
-  }
-  if (err < 0)
-    return err;
-  at = find_entry(bpe->table, bpe->shift, key, key * MUL);
-  if (bpe->table[at] == UINT64_MAX)
-    bpe->n_pairs++;
-  bpe->table[at] = key << 24 | bpe->n_merges;
-  bpe->merged[bpe->n_merges++] = merged;
-  return TNK_OK;
+int tnk__bpe_add_ranked(tnk__bpe_t *bpe, int32_t left, int32_t right,
+                        int32_t merged) {
+  int err = grow_merged(bpe, (uint32_t)merged);
+
+  if (err == TNK_OK)
+    err = put_pair(bpe, left, right, (uint32_t)merged);
+  if (err == TNK_OK)
+    bpe->merged[merged] = merged;
+  return err;
 }
 
 static int build_filter(tnk__bpe_t *bpe) {

@@ -35,6 +35,10 @@ void tnk__bpe_deinit(tnk__bpe_t *bpe);
 int tnk__bpe_reserve(tnk__bpe_t *bpe, uint32_t n);
 /* Add the merge of the next rank. A pair given twice has the later rank. */
 int tnk__bpe_add(tnk__bpe_t *bpe, int32_t left, int32_t right, int32_t merged);
+/* Add a merge whose rank is the id of its result, as tiktoken wants it; not to
+ * be mixed with the other. All pairs that give one result have one rank. */
+int tnk__bpe_add_ranked(tnk__bpe_t *bpe, int32_t left, int32_t right,
+                        int32_t merged);
 /* After the last merge and with byte_id filled. */
 int tnk__bpe_finish(tnk__bpe_t *bpe);
 

@@ -41,6 +41,77 @@ static int read_token(tnk_tokenizer_t *tok, tnk__json_t *json, int32_t *id) {
   return err;
 }
 
+typedef int (*put_fn)(tnk_tokenizer_t *tok, uint32_t id, const uint8_t *text,
+                      size_t n, unsigned flags);
+
+/* {"content": "[BOS]", "special": true, ...} */
+static int read_added(tnk_tokenizer_t *tok, tnk__json_t *json, uint32_t id,
+                      put_fn put) {
+  tnk__json_text_t key, text = {NULL, 0, 0};
+  size_t n = 0, n_text;
+  int more, special = 0, err = tnk__json_take(json, '{');
+  tnk__buf_t room;
+  uint8_t *out;
+
+  while (err == TNK_OK && (more = tnk__json_next_key(json, &n, &key)) != 0) {
+    if (more < 0)
+      return TNK_EPROTO;
+    err = tnk__json_is(&key, "content")   ? tnk__json_text(json, &text)
+          : tnk__json_is(&key, "special") ? tnk__json_bool(json, &special)
+                                          : tnk__json_skip(json);
+  }
+  if (err < 0 || text.p == NULL)
+    return TNK_EPROTO;
+  tnk__buf_init(&room, &tok->alloc, SIZE_MAX / 2);
+  out = tnk__buf_reserve(&room, text.n + 1);
+  err = out == NULL ? TNK_ENOMEM : tnk__json_unescape(&text, out, &n_text);
+  if (err == TNK_OK && n_text == 0)
+    err = TNK_EPROTO;
+  if (err == TNK_OK)
+    err = put(tok, id, out, n_text, special ? TNK__ADDED_SPECIAL : 0);
+  tnk__buf_deinit(&room);
+  return err;
+}
+
+/* {"163584": {...}, ...} */
+static int read_decoder(tnk_tokenizer_t *tok, tnk__json_t *json, put_fn put) {
+  tnk__json_text_t key;
+  size_t n = 0;
+  int more, err = tnk__json_take(json, '{');
+
+  while (err == TNK_OK && (more = tnk__json_next_key(json, &n, &key)) != 0) {
+    tnk__json_t number;
+    uint32_t id;
+
+    if (more < 0)
+      return TNK_EPROTO;
+    tnk__json_init(&number, key.p, key.n);
+    if (tnk__json_uint(&number, &id) < 0 || number.p != number.end)
+      return TNK_EPROTO;
+    err = read_added(tok, json, id, put);
+  }
+  return err;
+}
+
+int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                      put_fn put, tnk_tokenizer_error_t *error) {
+  tnk__json_t json;
+  tnk__json_text_t key;
+  size_t count = 0;
+  int more = -1, err = TNK_OK;
+
+  tnk__json_init(&json, data, n);
+  if (tnk__utf8_valid(data, n) < n || tnk__json_take(&json, '{') < 0)
+    return malformed(&json, error);
+  while (err == TNK_OK && (more = tnk__json_next_key(&json, &count, &key)) > 0)
+    err = tnk__json_is(&key, "added_tokens_decoder")
+              ? read_decoder(tok, &json, put)
+              : tnk__json_skip(&json);
+  if (err == TNK_ENOMEM)
+    return tnk__fault_memory(error);
+  return err < 0 || more < 0 ? malformed(&json, error) : TNK_OK;
+}
+
 int tnk__config_names(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                       tnk_tokenizer_error_t *error) {
   tnk__json_t json;

@@ -15,6 +15,8 @@
   (TNK_ENCODE_ADD_SPECIAL | TNK_ENCODE_SPLIT_SPECIAL | TNK_ENCODE_PLAIN |      \
    TNK_ENCODE_LOSSY | TNK_ENCODE_OFFSETS)
 #define MAX_TEXT ((size_t)1 << 31)
+#define MAX_SLICE 400000u
+#define MAX_RUN 25000u
 
 /* From a place in changed text to the place in what it was made from; a place
  * inside of a change goes to one of its ends. */
@@ -41,9 +43,9 @@ static size_t map_back(const tnk__buf_t *changes, size_t at, int is_end) {
 /* One text while it is being cut. */
 typedef struct {
   tnk__encoder_t *encoder;
-  const uint8_t *base; /* the clean text */
-  size_t gap;          /* where the gap begins in it */
-  int mapped;          /* `changes` says where the gap's bytes came from */
+  size_t gap;   /* where the gap begins in the clean text */
+  int mapped;   /* `changes` says where the gap's bytes came from */
+  size_t slice; /* where the slice begins of which the gap is a part */
 } cut_t;
 
 static size_t to_given(const cut_t *cut, size_t at, int is_end) {
@@ -150,7 +152,7 @@ static int raw_gap(cut_t *cut, const uint8_t *text, size_t from, size_t to) {
   int err;
 
   text += from;
-  cut->gap = from;
+  cut->gap = cut->slice + from;
   cut->mapped = 0;
   if (tok->nfc && tnk__nfc_check(text, n) < n) {
     tnk__buf_clear(&scratch->normal);
@@ -213,14 +215,64 @@ static int put_around(tnk__encoder_t *encoder, const int32_t *ids, unsigned n,
   return err;
 }
 
+static int encode_slice(tnk__encoder_t *encoder, const uint8_t *text,
+                        size_t from, size_t to) {
+  cut_t raw = {encoder, from, 0, from}, gap = raw;
+
+  return search(&raw, &encoder->tok->raw, text + from, to - from, raw_gap,
+                &gap);
+}
+
+/* Python's str.isspace(): four control characters more than White_Space. */
+static int is_python_space(const uint8_t *p) {
+  return (*p >= 0x1c && *p <= 0x1f) ||
+         (tnk__char_class(tnk__utf8_get(p)) & TNK__C_SPACE) != 0;
+}
+
+/* Where Kimi's wrapper cuts a text: after so many characters, and inside of
+ * long runs of blanks or of anything else. */
+static size_t slice_end(const uint8_t *text, size_t n, size_t from,
+                        size_t *n_chars) {
+  size_t n_run = 0, at = from;
+  int last = -1;
+
+  while (at < n && *n_chars < MAX_SLICE) {
+    int space = is_python_space(text + at);
+
+    n_run = space == last ? n_run + 1 : 1;
+    if (n_run > MAX_RUN)
+      return at;
+    last = space;
+    at += tnk__utf8_length(text[at]);
+    (*n_chars)++;
+  }
+  *n_chars = 0;
+  return at;
+}
+
+static int encode_slices(tnk__encoder_t *encoder, const uint8_t *text,
+                         size_t n) {
+  size_t n_chars = 0;
+  int err = TNK_OK;
+
+  for (size_t at = 0; at < n && err == TNK_OK;) {
+    size_t end = slice_end(text, n, at, &n_chars);
+
+    err = encode_slice(encoder, text, at, end);
+    at = end;
+  }
+  return err;
+}
+
 static int encode_text(tnk__encoder_t *encoder, const uint8_t *text, size_t n,
                        size_t n_given) {
   const tnk_tokenizer_t *tok = encoder->tok;
-  cut_t raw = {encoder, text, 0, 0}, gap = {encoder, text, 0, 0};
   int err = put_around(encoder, tok->before, tok->n_before, 0);
 
-  if (err == TNK_OK)
-    err = search(&raw, &tok->raw, text, n, raw_gap, &gap);
+  if (err == TNK_OK && tok->long_cuts && n > MAX_RUN)
+    err = encode_slices(encoder, text, n);
+  else if (err == TNK_OK)
+    err = encode_slice(encoder, text, 0, n);
   if (err == TNK_OK)
     err = put_around(encoder, tok->behind, tok->n_behind, n_given);
   return err;

@@ -118,6 +118,8 @@ static int read_format(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
   switch (format) {
   case TNK_TOKENIZER_HF_JSON:
     return tnk__hf_load(tok, data, n, error);
+  case TNK_TOKENIZER_TIKTOKEN:
+    return tnk__tiktoken_load(tok, data, n, options, error);
   default:
     return tnk__fault(error, TNK_EINVAL, 0, "unknown format");
   }

@@ -25,6 +25,7 @@ struct tnk_tokenizer {
   int nfc;           /* text is composed first */
   int ignore_merges; /* a piece that is a token as a whole is that token */
   int long_cuts;     /* Kimi: long texts and runs are cut */
+  uint32_t n_ranks;  /* tiktoken: ids below are ranks */
   int32_t before[TNK__MAX_AROUND];
   int32_t behind[TNK__MAX_AROUND];
   unsigned n_before;
@@ -44,5 +45,8 @@ int64_t tnk__byte_level(const uint8_t *name, size_t n, uint8_t *out);
 /* The readers, one file a format. They fill in an empty tokenizer. */
 int tnk__hf_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                  tnk_tokenizer_error_t *error);
+int tnk__tiktoken_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                       const tnk_tokenizer_options_t *options,
+                       tnk_tokenizer_error_t *error);
 
 #endif

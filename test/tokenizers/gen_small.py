@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Write data/SHAPE.json and data/SHAPE.golden: a small vocabulary for each
-shape of pre-tokenizer, and the ids that the reference gives.
+shape of pre-tokenizer, and the ids that the reference gives; and the same as
+rank files, data/ranks.tiktoken and data/tiktoken_SHAPE.golden.
 
-usage: gen_small.py   (needs the package tokenizers 0.23)
+usage: gen_small.py   (needs the packages tokenizers 0.23 and tiktoken 0.14)
 
 The merges are learned from text that was not cut, so that they reach over the
 places where the pre-tokenizer cuts: one cut too few or too many changes ids.
 """
+import base64
 import collections
 import json
 import pathlib
 import random
 
+import tiktoken
 from tokenizers import Tokenizer
 
 DATA = pathlib.Path(__file__).parent / "data"
@@ -179,9 +182,42 @@ def texts(rng):
         yield random_text(rng)
 
 
+def rank_files(merges):
+    """Rank files give other ids for the same tokens: any two tokens that make
+    up a third one are merged."""
+    tokens = [bytes([b]) for b in range(256)] + [a + b for a, b in merges]
+    tokens += sorted(ORPHANS)
+    ranks = {t: i for i, t in enumerate(tokens)}
+    (DATA / "ranks.tiktoken").write_text("".join(
+        f"{base64.b64encode(t).decode()} {i}\n" for t, i in ranks.items()))
+    names = {len(ranks): "[BOS]", len(ranks) + 1: "[EOS]",
+             len(ranks) + 2: "<|im_end|>", len(ranks) + 16: "<think>"}
+    (DATA / "kimi_config.json").write_text(json.dumps({
+        "added_tokens_decoder": {
+            str(i): {"content": c, "lstrip": False, "normalized": False,
+                     "rstrip": False, "single_word": False,
+                     "special": c != "<think>"} for i, c in names.items()},
+        "bos_token": "[BOS]", "eos_token": "[EOS]"}, indent=1) + "\n")
+    specials = {names.get(i, f"<|reserved_token_{i}|>"): i
+                for i in range(len(ranks), len(ranks) + 256)}
+    for name in ("kimi", "o200k", "tekken", "llama3", "qwen2"):
+        reference = tiktoken.Encoding(
+            name, pat_str=SHAPES[name][0][0], mergeable_ranks=ranks,
+            special_tokens=specials if name == "kimi" else {})
+        lines = ["# mode (0), text in hex, ids"]
+        source = texts(random.Random(3))
+        for _ in range(N_TEXTS):
+            sample = next(source)
+            ids = reference.encode(sample, allowed_special="all")
+            lines.append(f"0 {sample.encode().hex() or '-'} "
+                         f"{','.join(map(str, ids)) or '-'}")
+        (DATA / f"tiktoken_{name}.golden").write_text("\n".join(lines) + "\n")
+
+
 def main():
     DATA.mkdir(exist_ok=True)
     merges = learn()
+    rank_files(merges)
     for name, (patterns, nfc, ignore_merges) in SHAPES.items():
         text = json.dumps(build(merges, patterns, nfc, ignore_merges),
                           ensure_ascii=name == "qwen2", indent=0)

@@ -1,37 +1,10 @@
 #define _GNU_SOURCE
-#include <stdlib.h>
-
-#include "tokenizers/small.h"
+#include "tokenizers/golden.h"
 
 /*
  * Every shape of pre-tokenizer: ids against the reference's (gen_small.py),
  * and what must hold for all texts.
  */
-typedef struct {
-  unsigned flags;
-  size_t n;
-  uint8_t text[8192];
-  size_t n_ids;
-  int32_t ids[8192];
-} golden_t;
-
-static void read_line(golden_t *golden, char *line) {
-  static const unsigned modes[] = {0, TNK_ENCODE_ADD_SPECIAL,
-                                   TNK_ENCODE_SPLIT_SPECIAL};
-  char *hex = strchr(line, ' ') + 1, *ids = strchr(hex, ' ');
-
-  golden->flags = modes[line[0] - '0'];
-  *ids++ = '\0';
-  golden->n =
-      *hex == '-' ? 0 : test_unhex(golden->text, sizeof(golden->text), hex);
-  golden->n_ids = 0;
-  while (*ids != '\0' && *ids != '-') {
-    golden->ids[golden->n_ids++] = (int32_t)strtol(ids, &ids, 10);
-    if (*ids == ',')
-      ids++;
-  }
-}
-
 /* Places lie in order and cover the text; a token's bytes are those of its
  * place unless normalization or stripping changed them. */
 static void check_spans(const tnk_tokenizer_t *tok, const golden_t *golden,
@@ -88,22 +61,11 @@ TEST_LIMIT(ids_of_every_shape_are_those_of_the_reference, 30) {
 
   for (size_t i = 0; i < SMALL_SHAPES; i++) {
     tnk_tokenizer_t *tok = small_load(small_shapes[i]);
-    size_t n, n_lines = 0;
-    char name[64], *line;
+    size_t n_lines = 0;
 
-    (void)snprintf(name, sizeof(name), "%s.golden", small_shapes[i]);
-    line = small_read(name, &n);
-    while (line != NULL && *line != '\0') {
-      char *end = strchr(line, '\n');
-
-      *end = '\0';
-      if (*line != '#') {
-        read_line(&golden, line);
-        check_line(tok, &golden, small_shapes[i], n_lines + 1);
-      }
-      n_lines++;
-      line = end + 1;
-    }
+    golden_open(&golden, small_shapes[i]);
+    for (; golden_next(&golden); n_lines++)
+      check_line(tok, &golden, small_shapes[i], n_lines + 1);
     CHECK(n_lines > 200);
     tnk_tokenizer_unref(tok);
   }
@@ -119,24 +81,14 @@ TEST_LIMIT(a_list_that_is_used_again_gives_the_same_ids, 60) {
   for (size_t round = 0; round < 2; round++)
     for (size_t i = 0; i < SMALL_SHAPES; i++) {
       tnk_tokenizer_t *tok = small_load(small_shapes[i]);
-      size_t n;
-      char name[64], *line;
 
-      (void)snprintf(name, sizeof(name), "%s.golden", small_shapes[i]);
-      line = small_read(name, &n);
-      while (*line != '\0') {
-        char *end = strchr(line, '\n');
-
-        *end = '\0';
-        if (*line != '#') {
-          read_line(&golden, line);
-          tnk_tokens_clear(tokens);
-          CHECK_INT(tnk_tokenizer_encode(tok, tokens, (char *)golden.text,
-                                         golden.n, golden.flags, &error),
-                    TNK_OK);
-          small_check_ids(tokens, golden.ids, golden.n_ids);
-        }
-        line = end + 1;
+      golden_open(&golden, small_shapes[i]);
+      while (golden_next(&golden)) {
+        tnk_tokens_clear(tokens);
+        CHECK_INT(tnk_tokenizer_encode(tok, tokens, (char *)golden.text,
+                                       golden.n, golden.flags, &error),
+                  TNK_OK);
+        small_check_ids(tokens, golden.ids, golden.n_ids);
       }
       tnk_tokenizer_unref(tok);
     }

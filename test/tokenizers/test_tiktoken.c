@@ -1,0 +1,167 @@
+#include "tokenizers/golden.h"
+#include "tokenizers/split.h"
+
+/* Rank files: ids against the reference's, special tokens, refusals. */
+
+static tnk_tokenizer_t *load_ranks(const char *pattern) {
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok;
+  char config[4096], *text;
+  size_t n;
+
+  text = small_read("kimi_config.json", &n);
+  CHECK(n < sizeof(config));
+  memcpy(config, text, n);
+  options.pattern = pattern;
+  if (pattern == NULL) {
+    options.config = config;
+    options.n_config = n;
+  }
+  if (tnk_tokenizer_load(&tok, TNK_TEST_DATA "/ranks.tiktoken", &options,
+                         &error) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", error.text);
+  return tok;
+}
+
+TEST_LIMIT(ids_of_rank_files_are_those_of_the_reference, 30) {
+  static const struct {
+    const char *name;
+    tnk__shape_t shape;
+  } cases[] = {{"kimi", TNK__SHAPE_NONE},
+               {"o200k", TNK__SHAPE_O200K},
+               {"tekken", TNK__SHAPE_TEKKEN},
+               {"llama3", TNK__SHAPE_CL100K3},
+               {"qwen2", TNK__SHAPE_CL100K1}};
+  static golden_t golden;
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    tnk_tokenizer_t *tok = load_ranks(tnk__split_pattern(cases[i].shape));
+    char name[64];
+    size_t n_lines = 0;
+
+    (void)snprintf(name, sizeof(name), "tiktoken_%s", cases[i].name);
+    golden_open(&golden, name);
+    for (; golden_next(&golden); n_lines++) {
+      tnk_tokens_t *tokens =
+          small_encode(tok, (char *)golden.text, golden.n, golden.flags);
+
+      small_check_ids(tokens, golden.ids, golden.n_ids);
+      tnk_tokens_free(tokens);
+    }
+    CHECK(n_lines > 200);
+    tnk_tokenizer_unref(tok);
+  }
+}
+
+TEST(kimi_has_256_special_tokens_behind_the_ranks) {
+  tnk_tokenizer_t *tok = load_ranks(NULL);
+  unsigned flags;
+  size_t n;
+
+  CHECK_INT(tnk_tokenizer_vocab_size(tok), 1160 + 256);
+  CHECK_INT(tnk_tokenizer_bos(tok), 1160);
+  CHECK_INT(tnk_tokenizer_eos(tok), 1161);
+  CHECK_INT(tnk_tokenizer_id(tok, "<|im_end|>", 10), 1162);
+  CHECK_INT(tnk_tokenizer_id(tok, "<|reserved_token_1163|>", 23), 1163);
+  CHECK_INT(tnk_tokenizer_id(tok, "<|reserved_token_1415|>", 23), 1415);
+  CHECK(tnk_tokenizer_token(tok, 1176, &n, &flags) != NULL);
+  CHECK_INT(flags, TNK_TOKEN_ADDED); /* <think> */
+  CHECK(tnk_tokenizer_token(tok, 1162, &n, &flags) != NULL);
+  CHECK_INT(flags, TNK_TOKEN_ADDED | TNK_TOKEN_SPECIAL);
+  tnk_tokenizer_unref(tok);
+}
+
+/* The wrapper cuts a run of more than 25,000 characters of one kind; the piece
+ * that would have been one becomes two. */
+TEST(kimi_cuts_long_runs) {
+  enum { RUN = 25000 };
+  static char text[2 * RUN + 2];
+  tnk_tokenizer_t *tok = load_ranks(NULL);
+  tnk_tokens_t *whole, *first, *rest;
+  size_t n_whole, n_first, n_rest;
+  const int32_t *ids;
+
+  memset(text, 'o', sizeof(text));
+  whole = small_encode(tok, text, RUN + 1, TNK_ENCODE_OFFSETS);
+  first = small_encode(tok, text, RUN, 0);
+  rest = small_encode(tok, text, 1, 0);
+  ids = tnk_tokens_ids(whole, &n_whole);
+  (void)tnk_tokens_ids(first, &n_first);
+  (void)tnk_tokens_ids(rest, &n_rest);
+  CHECK_INT(n_whole, n_first + n_rest);
+  CHECK_INT(ids[n_whole - 1], tnk_tokens_ids(rest, NULL)[0]);
+  CHECK_INT(tnk_tokens_offsets(whole)[n_whole - 1].start, RUN);
+  CHECK_INT(tnk_tokens_offsets(whole)[n_whole - 1].end, RUN + 1);
+  tnk_tokens_free(whole);
+  tnk_tokens_free(first);
+  tnk_tokens_free(rest);
+  tnk_tokenizer_unref(tok);
+}
+
+static int load_text(const char *text, size_t n, tnk_tokenizer_error_t *error) {
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_t *tok;
+  int err;
+
+  options.format = TNK_TOKENIZER_TIKTOKEN;
+  err = tnk_tokenizer_load_memory(&tok, text, n, &options, error);
+  tnk_tokenizer_unref(tok);
+  return err;
+}
+
+TEST(malformed_rank_files_are_refused_with_the_place) {
+  static const struct {
+    const char *text;
+    int code;
+    uint64_t offset;
+  } cases[] = {{"", TNK_EUNSUPPORTED, 0},
+               {"AA== 0\nAQ== 1\n", TNK_EUNSUPPORTED, 0},
+               {"AA== 0\nAQ=", TNK_EPROTO, 7},
+               {"AA== 0\nA*== 1\n", TNK_EPROTO, 7},
+               {"AB== 0\n", TNK_EPROTO, 0},
+               {"AA==\n", TNK_EPROTO, 5},
+               {"AA== x\n", TNK_EPROTO, 5},
+               {"AA== 1 \n", TNK_EPROTO, 7},
+               {"AA== 1\nAA== 2\n", TNK_EPROTO, 14},
+               {"AA== 1\nAQ== 1\n", TNK_EPROTO, 14},
+               {"AA== 99999999\n", TNK_EPROTO, 13}};
+  tnk_tokenizer_error_t error;
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    CHECK_INT(load_text(cases[i].text, strlen(cases[i].text), &error),
+              cases[i].code);
+    CHECK_INT(error.offset, cases[i].offset);
+  }
+}
+
+TEST(an_unknown_pattern_is_refused) {
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok;
+
+  options.pattern = "\\w+";
+  CHECK_INT(tnk_tokenizer_load(&tok, TNK_TEST_DATA "/ranks.tiktoken", &options,
+                               &error),
+            TNK_EUNSUPPORTED);
+  CHECK(strstr(error.text, "\\w+") != NULL);
+}
+
+TEST_LIMIT(every_failed_allocation_is_reported, 60) {
+  static char text[64 * 1024];
+  tnk_tokenizer_error_t error;
+  int failed = 1;
+  size_t n;
+
+  memcpy(text, small_read("ranks.tiktoken", &n), sizeof(text));
+  for (long j = 0; failed; j++) {
+    int err;
+
+    test_alloc_fail_at(j);
+    err = load_text(text, n, &error);
+    failed = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    CHECK(err == TNK_OK || (failed && err == TNK_ENOMEM));
+    CHECK_INT(test_alloc_live(), 0);
+  }
+}
