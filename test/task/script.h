@@ -45,6 +45,7 @@ typedef struct script {
   int n_errors;
   int is_closed;
   char last_log[512];
+  char paths[9][64]; /* of the calls that are accepted */
 } script_t;
 
 static inline const char *script_key(void) {
@@ -228,7 +229,6 @@ static inline void script_routes(script_t *script) {
                                          "asample",
                                          "create_model"};
   mock_server_t *mock = script->mock;
-  static char paths[sizeof(accepted) / sizeof(accepted[0])][64];
 
   mock_json(mock, "POST", "/api/v1/client/config", 200, "{}");
   mock_json(mock, "POST", "/api/v1/client/dynamic_config", 200, "{}");
@@ -250,8 +250,9 @@ static inline void script_routes(script_t *script) {
   mock_json(mock, "GET", "/api/v1/samplers/sampler-0", 200,
             "{\"sampler_id\":\"sampler-0\",\"base_model\":\"base\"}");
   for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
-    snprintf(paths[i], sizeof(paths[i]), "/api/v1/%s", accepted[i]);
-    mock_on(mock, "POST", paths[i], script_accept, script);
+    snprintf(script->paths[i], sizeof(script->paths[i]), "/api/v1/%s",
+             accepted[i]);
+    mock_on(mock, "POST", script->paths[i], script_accept, script);
   }
   mock_on(mock, "POST", "/api/v1/retrieve_future", script_result, script);
 }
@@ -260,7 +261,7 @@ static inline void script_routes(script_t *script) {
 static inline void script_open_with(script_t *script,
                                     tnk_service_options_t options) {
   char text[256];
-  static tnk_logger_t logger;
+  tnk_logger_t logger;
 
   memset(script, 0, sizeof(*script));
   script->sent = calloc(SCRIPT_MAX_SENT, sizeof(*script->sent));
@@ -323,7 +324,7 @@ typedef struct outcome {
   tnk_promise_t *promise; /* a reference, for reading the result */
 } outcome_t;
 
-static int script_n_outcomes;
+static _Thread_local int script_n_outcomes;
 
 static inline void outcome_done(tnk_promise_t *promise, int status,
                                 void *user) {
@@ -409,9 +410,9 @@ static inline tnk_sampling_t *script_sampler(script_t *script) {
 static inline const tnk_datum_t *script_data(size_t n) {
   static const int32_t tokens[] = {11, 12};
   static const int64_t targets[] = {12, 13};
-  static tnk_chunk_t chunk;
-  static tnk_loss_input_t input;
-  static tnk_datum_t data[4096];
+  static _Thread_local tnk_chunk_t chunk;
+  static _Thread_local tnk_loss_input_t input;
+  static _Thread_local tnk_datum_t data[4096];
 
   CHECK(n <= sizeof(data) / sizeof(data[0]));
   chunk = tnk_chunk_text(tokens, 2);
@@ -443,8 +444,8 @@ static inline tnk_promise_t *script_pass(script_t *script, size_t n) {
 
 static inline const tnk_model_input_t *script_prompt(void) {
   static const int32_t tokens[] = {11, 12};
-  static tnk_chunk_t chunk;
-  static tnk_model_input_t prompt;
+  static _Thread_local tnk_chunk_t chunk;
+  static _Thread_local tnk_model_input_t prompt;
 
   chunk = tnk_chunk_text(tokens, 2);
   prompt = (tnk_model_input_t){&chunk, 1};
