@@ -182,20 +182,21 @@ typedef struct {
 static const switch_t switches[] = {
     {"--port", "N", set_port, "port to listen on; 0 takes a free one (0)"},
     {"--host", "ADDRESS", set_host,
-     "numeric address (127.0.0.1); others than loopback need --api-key"},
+     "numeric address (127.0.0.1); others than loopback ones\n"
+     "need --api-key"},
     {"--api-key", "KEY", set_key,
-     "refuse requests whose X-API-Key is another; a client's key must\n"
-     "begin with \"tml-\""},
+     "refuse requests whose X-API-Key is another; clients\n"
+     "want it to begin with \"tml-\""},
     {"--data", "DIR", set_data,
-     "keep checkpoints here; without it they go when the server ends"},
+     "keep checkpoints here; without it they go at the end"},
     {"--sequence", "MODE", set_sequence,
-     "what a number out of order means: buffered (default) waits for\n"
-     "the gap to close, lenient runs what comes, strict refuses"},
+     "a number out of order: buffered (default) waits for\n"
+     "the gap to close, lenient runs it, strict refuses it"},
     {"--latency-ms", "N", set_latency, "results appear no earlier (0)"},
     {"--hold-ms", "N", set_hold,
      "how long a poll without a result is held (20000)"},
     {"--session-timeout-ms", "N", set_timeout,
-     "end sessions whose heartbeats stopped; 0 never (300000)"},
+     "end sessions that fall silent; 0 never (300000)"},
     {"--json-results", NULL, set_json, "never answer with protobuf"},
     {"--metadata-from", "BYTES", set_metadata,
      "tell the size of larger results first; 0 never (0)"},
@@ -204,12 +205,12 @@ static const switch_t switches[] = {
      "request"},
     {"--max-chunk-bytes", "N", set_max_chunk_bytes, "and at most N bytes"},
     {"--flag", "NAME=VALUE", set_flag,
-     "any member of client/config or client/dynamic_config, such as\n"
-     "proto_compress_fwdbwd=true; may be repeated"},
+     "a member of client/config or client/dynamic_config,\n"
+     "such as proto_compress_fwdbwd=true; may be repeated"},
     {"--max-body", "BYTES", set_max_body, "of a request (268435456)"},
     {"--max-connections", "N", set_max_connections, "at a time (4096)"},
     {"--max-pending", "N", set_max_pending,
-     "requests without a result; more are refused with 429 (16384)"},
+     "requests without a result; more get 429 (16384)"},
     {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)"},
     {"--exit-with-stdin", NULL, set_stdin,
      "end when the standard input does, so with the parent"},

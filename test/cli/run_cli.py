@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Run the command as a person would.
+
+usage: run_cli.py TNK_COMMAND
+
+Output is TAP with one point a check; the first that fails ends the run.
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+
+TNK = sys.argv[1]
+N_CHECKS = 0
+
+
+def check(ok, what, got=""):
+    global N_CHECKS
+    N_CHECKS += 1
+    print(f"{'ok' if ok else 'not ok'} {N_CHECKS} - {what}")
+    if not ok:
+        print(f"1..{N_CHECKS}")
+        for line in str(got).splitlines():
+            print("# " + line)
+        sys.exit(1)
+
+
+def run(*args):
+    return subprocess.run([TNK, *args], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)
+
+
+def start(*args, **env):
+    server = subprocess.Popen([TNK, "local", *args], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env={**os.environ, **env})
+    line = server.stdout.readline()
+    found = re.fullmatch(r"listening on (http://\S+)\n", line)
+    check(found, f"tnk local {' '.join(args)} says where it listens", line)
+    return server, found[1]
+
+
+def end(server, what):
+    server.stdin.close()
+    check(server.wait(60) == 0, what)
+    server.stdout.close()
+    server.stderr.close()
+
+
+def call(url, path, body=None, **headers):
+    request = urllib.request.Request(
+        url + "/api/v1/" + path, headers=headers,
+        data=None if body is None else json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as err:
+        return err.code, json.loads(err.read())
+
+
+def command_lines():
+    got = run()
+    check(got.returncode == 2 and "usage: tnk" in got.stderr, "no command", got)
+    got = run("nonsense")
+    check(got.returncode == 2 and '"nonsense"' in got.stderr, "a wrong one", got)
+    for word in ("--help", "-h", "help"):
+        got = run(word)
+        check(got.returncode == 0 and "tnk local" in got.stdout, word, got)
+    got = run("--version")
+    check(re.fullmatch(r"tnk \d+\.\d+\.\d+\n", got.stdout), "--version", got)
+    got = run("local", "--help")
+    check(got.returncode == 0 and "TINKER_BASE_URL" in got.stdout,
+          "local --help", got)
+    switches = re.findall(r"^  (--\S+)", got.stdout, re.M)
+    check(len(switches) >= 20, "the help lists the switches", got)
+    check(all(len(line) <= 80 for line in got.stdout.splitlines()),
+          "the help fits 80 columns", got)
+    for args, words in ((["--nonsense"], "--nonsense"),
+                        (["local"], '"local"'),
+                        (["--port"], "needs a value: --port N"),
+                        (["--port", "x"], "not a number"),
+                        (["--port", "-1"], "not a number"),
+                        (["--port", "65536"], "not a number in range"),
+                        (["--port="], "not a number"),
+                        (["--sequence", "odd"], "neither buffered"),
+                        (["--flag", "=1"], "not a flag"),
+                        (["--api-key", ""], "is empty"),
+                        (["--json-results=1"], "takes no value"),
+                        (["--flag", "a=1"] * 65, "too many")):
+        got = run("local", *args)
+        check(got.returncode == 2 and words in got.stderr and not got.stdout
+              and "--help" in got.stderr,
+              f"local {' '.join(args)[:40]} is refused", got)
+
+
+def cannot_serve():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        got = run("local", "--port", str(taken.getsockname()[1]))
+        check(got.returncode == 1 and "address already in use" in got.stderr,
+              "a port that is taken", got)
+    got = run("local", "--host", "0.0.0.0")
+    check(got.returncode == 1 and "needs an API key" in got.stderr,
+          "an open address without a key", got)
+    got = run("local", "--host", "localhost")
+    check(got.returncode == 1 and got.stderr, "a host by name", got)
+    got = run("local", "--data", "/proc/nothing/here")
+    check(got.returncode == 1 and got.stderr, "a directory that cannot be", got)
+    got = run("local", "--port", "0", "--exit-with-stdin")
+    check(got.returncode == 0 and "listening on" in got.stdout,
+          "an input that is at its end already", got)
+
+
+def serving():
+    with tempfile.TemporaryDirectory() as tmp:
+        server, url = start("--port", "0", "--exit-with-stdin", TMPDIR=tmp)
+        check(call(url, "healthz") == (200, {"status": "ok"}), "it answers")
+        check(len(os.listdir(tmp)) == 1, "checkpoints have a place")
+        end(server, "it ends with its input")
+        check(not os.listdir(tmp), "and leaves nothing behind", os.listdir(tmp))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            server, url = start("--port=0", TMPDIR=tmp)
+            server.send_signal(number)
+            check(server.wait(60) == 0, f"{number.name} ends it")
+            check(not os.listdir(tmp), "and it cleans up", os.listdir(tmp))
+            for stream in (server.stdin, server.stdout, server.stderr):
+                stream.close()
+        data = pathlib.Path(tmp, "a", "b")
+        server, url = start("--exit-with-stdin", "--data", str(data))
+        end(server, "it ends")
+        check(data.is_dir(), "a directory that was named stays")
+
+
+def switches():
+    server, url = start("--exit-with-stdin", "--api-key", "tml-k", "--verbose",
+                        "--max-chunk", "7", "--flag", "proto_compress_fwdbwd",
+                        "--flag", "sample_cancel_enabled=false",
+                        "--flag", "credential_default_source=api_key")
+    check(call(url, "client/config", {})[0] == 401, "the key is asked for")
+    check(call(url, "client/config", {}, **{"X-API-Key": "tml-x"})[0] == 403,
+          "and no other one will do")
+    key = {"X-API-Key": "tml-k"}
+    status, config = call(url, "client/config", {}, **key)
+    check(config["fwdbwd_max_chunk_len"] == 7 and
+          config["proto_compress_fwdbwd"] is True and
+          config["credential_default_source"] == "api_key",
+          "flags are told to clients", config)
+    status, config = call(url, "client/dynamic_config", {}, **key)
+    check(config == {"sample_cancel_enabled": False}, "dynamic ones too", config)
+    server.stdin.close()
+    log = server.stderr.read()
+    check("POST /api/v1/client/config seq=-1 401" in log and "tml-" not in log,
+          "--verbose tells requests, but no keys", log)
+    check(server.wait(60) == 0, "it ends")
+    server.stdout.close()
+    server.stderr.close()
+    server, url = start("--exit-with-stdin", "--sequence", "lenient")
+    check(call(url, "client/config", {})[1] == {"pjwt_auth_enabled": False},
+          "--sequence lenient resembles its server")
+    end(server, "it ends")
+
+
+command_lines()
+cannot_serve()
+serving()
+switches()
+print(f"1..{N_CHECKS}")
