@@ -275,7 +275,6 @@ static int observe(local_server_t *server, local_req_t *req) {
   local_fault_t fault = {0};
   local_seen_t seen;
 
-  req->tag = server->http.n_requests;
   if (server->options.on_request == NULL && server->options.on_fault == NULL)
     return 0;
   seen = seen_of(req);
@@ -359,6 +358,7 @@ void local_route(local_req_t *req, void *user) {
   int status = 404;
   size_t n_path = strlen(req->path);
 
+  req->tag = call.server->http.n_requests;
   if (n_path < sizeof(text)) {
     size_t n;
 
@@ -367,8 +367,8 @@ void local_route(local_req_t *req, void *user) {
     route = find(req->method, parts, n, call.args, &status);
   }
   if (route == NULL) {
-    req->tag = call.server->http.n_requests;
-    observe(call.server, req);
+    if (observe(call.server, req))
+      return;
     local_reply_text(req, status,
                      status == 404 ? "{\"detail\":\"Not Found\"}"
                                    : "{\"detail\":\"Method Not Allowed\"}");

@@ -106,7 +106,8 @@ typedef struct {
   /* Must allow calls from several threads. NULL: malloc. Must outlive the
    * server. */
   const tnk_allocator_t *alloc;
-  /* Called when a request has arrived and when it is answered. */
+  /* Called when a request has arrived and when it is answered; only the latter
+   * for one that is refused for its key or an unreadable body. */
   void (*on_request)(void *user, const local_seen_t *seen);
   /* Asked once for every request that has arrived; `fault` is zeroed and its
    * texts must live until the server has closed. */
