@@ -28,20 +28,39 @@ int main(void) {
 }
 END
 
+cat >"$stage/tokenizers.c" <<'END'
+#include <tnk/tokenizers.h>
+
+int main(void) {
+  tnk_tokens_t *tokens = tnk_tokens_new(NULL);
+  size_t n = 1;
+  tnk_tokens_ids(tokens, &n);
+  tnk_tokens_free(tokens);
+  return n != 0;
+}
+END
+
 ask() {
   pkg-config "--define-variable=prefix=$stage$prefix" "$@"
 }
-if [ "$kind" = static ]; then
-  set -- --static
-else
-  set --
-fi
-# shellcheck disable=SC2046
-${CC:-cc} -std=gnu11 -Wall -Wextra -Werror "$stage/program.c" -o "$stage/program" \
-  $(ask "$@" --cflags --libs tnk libuv)
-export TINKER_API_KEY=tml-key TINKER_BASE_URL=http://127.0.0.1:1
-LD_LIBRARY_PATH=$(ask --variable=libdir tnk) "$stage/program"
-if [ "$kind" = static ] && ldd "$stage/program" | grep -q libtnk; then
-  echo 'the static program still needs libtnk.so'
-  exit 1
+[ "$kind" = static ] && static=--static || static=
+LD_LIBRARY_PATH=$(ask --variable=libdir tnk)
+export LD_LIBRARY_PATH TINKER_API_KEY=tml-key TINKER_BASE_URL=http://127.0.0.1:1
+
+# check SOURCE PACKAGE ...
+check() {
+  source=$1
+  shift
+  # shellcheck disable=SC2046,SC2086
+  ${CC:-cc} -std=gnu11 -Wall -Wextra -Werror "$stage/$source" -o "$stage/program" \
+    $(ask $static --cflags --libs "$@")
+  "$stage/program"
+  if [ "$kind" = static ] && ldd "$stage/program" | grep -q libtnk; then
+    echo 'the static program still needs the shared library'
+    exit 1
+  fi
+}
+check program.c tnk libuv
+if ask --exists tnk-tokenizers; then
+  check tokenizers.c tnk-tokenizers
 fi
