@@ -118,7 +118,8 @@ void tnk__lm_transpose(float *to, const float *from, size_t n_rows,
  * into the exponent.
  */
 static inline float exp_negative(float x) {
-  float y = x < -87.0f ? -87.0f : x;
+  /* Also NaN, which no integer can hold. */
+  float y = x >= -87.0f ? x : -87.0f;
   int32_t i = (int32_t)(y * 1.44269504f - 0.5f);
   float f = (float)i;
   float r = (y - f * 0.693359375f) + f * 2.12194440e-4f;

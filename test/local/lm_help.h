@@ -13,7 +13,7 @@
   "the quick brown fox jumps over the lazy dog; the dog sleeps. pack my "      \
   "box with five dozen liquor jugs. how vexingly quick daft zebras jump! "
 
-enum { LM_MAX_TEST = 160 };
+enum { LM_MAX_TEST = 360 };
 
 typedef struct {
   int32_t tokens[LM_MAX_TEST];

@@ -64,35 +64,47 @@ static void pass(setup_t *s, const int32_t *tokens, size_t n, float *out) {
   CHECK_INT(tnk__lm_run(s->lm, &loss, &d, 0, out, &sum), TNK_OK);
 }
 
-TEST(logprobs_equal_those_of_a_pass_bit_for_bit) {
+/* Three samples, of as many tokens as a pass can hold in the tests. */
+static void check_against_passes(size_t n_prompt, size_t n_sampled) {
   setup_t s;
   tnk__lm_draw_t *draw;
-  tnk__lm_sample_t sample;
+  const float *logprobs;
   int32_t tokens[LM_MAX_TEST];
   float expected[LM_MAX_TEST];
   uint32_t i;
 
-  set_up(&s, 70);
+  set_up(&s, n_prompt);
   s.o.num_samples = 3;
-  s.o.max_tokens = 70;
+  s.o.max_tokens = (uint32_t)n_sampled;
   s.o.prompt_logprobs = 1;
   s.o.stop_kind = TNK__LM_STOP_LISTED;
   draw = draw_in(&s, 17);
+  logprobs = tnk__lm_draw_prompt(draw).logprobs;
+  memcpy(tokens, s.prompt, n_prompt * sizeof(*tokens));
   for (i = 0; i < 3; i++) {
-    sample = tnk__lm_draw_sample(draw, i);
-    CHECK_INT(sample.n_tokens, 70);
+    tnk__lm_sample_t sample = tnk__lm_draw_sample(draw, i);
+    CHECK_INT(sample.n_tokens, n_sampled);
     CHECK_INT(sample.reason, TNK__LM_LENGTH);
-    memcpy(tokens, s.prompt, 70 * sizeof(*tokens));
-    memcpy(tokens + 70, sample.tokens, 70 * sizeof(*tokens));
-    pass(&s, tokens, 140, expected);
-    CHECK_MEM(sample.logprobs, 70 * sizeof(float), expected + 69,
-              70 * sizeof(float));
-    CHECK(isnan(tnk__lm_draw_prompt(draw).logprobs[0]));
-    CHECK_MEM(tnk__lm_draw_prompt(draw).logprobs + 1, 69 * sizeof(float),
-              expected, 69 * sizeof(float));
+    memcpy(tokens + n_prompt, sample.tokens, n_sampled * sizeof(*tokens));
+    pass(&s, tokens, n_prompt + n_sampled, expected);
+    CHECK_MEM(sample.logprobs, n_sampled * sizeof(float),
+              expected + n_prompt - 1, n_sampled * sizeof(float));
+    CHECK(isnan(logprobs[0]));
+    CHECK_MEM(logprobs + 1, (n_prompt - 1) * sizeof(float), expected,
+              (n_prompt - 1) * sizeof(float));
   }
   tnk__lm_draw_free(draw);
   tear_down(&s);
+}
+
+TEST(logprobs_equal_those_of_a_pass_bit_for_bit) {
+  check_against_passes(70, 70);
+  check_against_passes(1, 3);
+}
+
+TEST(logprobs_beyond_the_window) {
+  CHECK(TNK__LM_WINDOW + TNK__LM_BLOCK < 330);
+  check_against_passes(310, 20);
 }
 
 static void check_same(const tnk__lm_draw_t *a, uint32_t i,
@@ -325,7 +337,7 @@ TEST(questions_about_the_prompt) {
   tear_down(&s);
 }
 
-TEST(the_context_ends_a_sample) {
+TEST_LIMIT(the_context_ends_a_sample, 30) {
   setup_t s;
   static int32_t prompt[TNK__LM_MAX_CONTEXT];
   tnk__lm_draw_t *draw;

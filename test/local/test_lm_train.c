@@ -137,6 +137,24 @@ TEST_LIMIT(gradients_of_every_factor, 20) {
   tnk__lm_base_free(base);
 }
 
+/* Rows that no longer see the first block, in both layers. */
+TEST_LIMIT(gradients_beyond_the_window, 20) {
+  tnk__lm_base_t *base = base_of();
+  tnk__lm_t *lm = shaken(base, 2);
+  tnk__lm_loss_t loss = lm_loss(NULL);
+  lm_example_t ex;
+  tnk__lm_datum_t d = lm_datum(&ex, 0, 350);
+  size_t i;
+
+  CHECK(TNK__LM_WINDOW + TNK__LM_BLOCK < 350);
+  run_gradients(lm, &loss, &d);
+  for (i = 0; i < TNK__LM_N_MATRICES; i += M_PER_LAYER)
+    check_slope(lm, &loss, &d, lm->factors[i].a,
+                i == M_UNEMBED ? lm->n_params : lm->factors[i + M_PER_LAYER].a);
+  tnk__lm_free(lm);
+  tnk__lm_base_free(base);
+}
+
 TEST_LIMIT(gradients_of_every_loss, 20) {
   static const char *const names[] = {"cross_entropy", "importance_sampling",
                                       "ppo", "dro", NULL};
