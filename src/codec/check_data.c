@@ -4,6 +4,7 @@
 #include "codec/check.h"
 #include "codec/check_place.h"
 #include "codec/data.h"
+#include "codec/scan.h"
 #include "tnk/error.h"
 
 /* What a loss cannot do without. Optional inputs are not listed: weights
@@ -62,9 +63,14 @@ static int check_rows(const tnk__place_t *place, const char *name,
 
 static int check_targets(const tnk__place_t *place,
                          const tnk_tensor_t *tensor) {
+  size_t i = 0;
+
   if (!tnk__dtype_is_int(tensor->dtype))
     return tnk__place_fail(place, "\"target_tokens\" must be integers");
-  for (size_t i = 0; i < tensor->n_values; i++) {
+
+  if (tensor->dtype == TNK_I64)
+    i = tnk__scan_no_id(tensor->data, tensor->n_values);
+  for (; i < tensor->n_values; i++) {
     int64_t id = tnk__tensor_int(tensor, i);
 
     if (id < 0 || id > INT32_MAX)

@@ -6,6 +6,7 @@
 
 #include "codec/check_place.h"
 #include "codec/data.h"
+#include "codec/scan.h"
 #include "tnk/error.h"
 
 int tnk__place_fail(const tnk__place_t *place, const char *format, ...) {
@@ -111,7 +112,11 @@ static int check_csr(const tnk__place_t *place, const char *name,
 
 static int check_finite(const tnk__place_t *place, const char *name,
                         const tnk_tensor_t *tensor) {
-  for (size_t i = 0; i < tensor->n_values; i++) {
+  size_t i = 0;
+
+  if (tensor->dtype == TNK_F32)
+    i = tnk__scan_not_finite(tensor->data, tensor->n_values);
+  for (; i < tensor->n_values; i++) {
     double value = tnk__tensor_float(tensor, i);
 
     if (!isfinite(value))
@@ -158,14 +163,16 @@ static int check_image(const tnk__place_t *place, size_t i,
 
 static int check_tokens(const tnk__place_t *place, size_t i,
                         const tnk_chunk_t *chunk) {
+  size_t t;
+
   if (chunk->n_tokens > SIZE_MAX / 16)
     return tnk__place_fail(place, "chunk %zu has too many tokens", i);
   if (chunk->n_tokens > 0 && chunk->tokens == NULL)
     return tnk__place_fail(place, "chunk %zu has no tokens", i);
-  for (size_t t = 0; t < chunk->n_tokens; t++)
-    if (chunk->tokens[t] < 0)
-      return tnk__place_fail(place, "chunk %zu: token %zu is %ld", i, t,
-                             (long)chunk->tokens[t]);
+  t = tnk__scan_negative(chunk->tokens, chunk->n_tokens);
+  if (t < chunk->n_tokens)
+    return tnk__place_fail(place, "chunk %zu: token %zu is %ld", i, t,
+                           (long)chunk->tokens[t]);
   return TNK_OK;
 }
 
