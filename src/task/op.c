@@ -451,18 +451,23 @@ static void begin_side_by_side(tnk__op_t *op) {
       return;
     }
   }
-  for (i = 1; i < n; i++)
-    tnk__defer(session_of(op)->loop, &parts[i].paid);
+  tnk__defer(session_of(op)->loop, &parts[1].paid);
 }
 
-/* The first time it is the part's turn, the second time it has paid. */
+/* The first time it is the part's turn, the second time it has paid. Side by
+ * side each part sets off the next one, in another turn of the loop: encoding
+ * a chunk takes a moment. */
 static void on_begin(tnk__deferred_t *paid) {
   tnk__part_t *part = tnk__container_of(paid, tnk__part_t, paid);
+  tnk__op_t *op = part->op;
 
-  if (part->state == TNK__PART_IDLE)
-    begin(part);
-  else
+  if (part->state != TNK__PART_IDLE) {
     encode(part);
+    return;
+  }
+  if (op->side_by_side && part->index > 0 && part->index + 1 < op->n_parts)
+    tnk__defer(session_of(op)->loop, &part[1].paid);
+  begin(part);
 }
 
 static int make_parts(tnk__op_t *op, size_t n) {

@@ -11,6 +11,7 @@ enum {
   HEARTBEAT_WARN_MS = 120000,
   MIN_REFRESH_MS = 10000,
   MAX_STARTUP_BODY = 1024 * 1024,
+  MAX_TRAIN_BYTES = 16 * 1000 * 1000,
   /* The protocol allows 400, but a submission that waits for a connection
    * could not look at the limiter again before it goes out. So no more than
    * there are connections for them. */
@@ -171,8 +172,13 @@ static void startup_malformed(tnk__session_t *session, int err) {
 
 static void apply_flags(tnk__session_t *session) {
   const tnk__flags_t *flags = &session->flags;
+  uint64_t train_bytes = flags->train_dispatch_bytes;
 
-  tnk__budget_set_size(&session->train_bytes, flags->train_dispatch_bytes);
+  /* Encoded chunks are memory: no more of them at once than keep the
+   * connections busy, even where the server would take more. */
+  if (train_bytes > MAX_TRAIN_BYTES)
+    train_bytes = MAX_TRAIN_BYTES;
+  tnk__budget_set_size(&session->train_bytes, train_bytes);
   tnk__budget_set_size(&session->sample_bytes, flags->sample_dispatch_bytes);
   tnk__budget_set_size(&session->result_bytes, flags->result_bytes);
   tnk__semaphore_set_limit(&session->sample_running,
