@@ -162,6 +162,11 @@ static int set_stdin(const parse_t *p) {
   return 0;
 }
 
+static int set_stub(const parse_t *p) {
+  p->args->stub = 1;
+  return 0;
+}
+
 static int set_verbose(const parse_t *p) {
   p->args->verbose = 1;
   return 0;
@@ -212,6 +217,9 @@ static const switch_t switches[] = {
     {"--max-pending", "N", set_max_pending,
      "requests without a result; more get 429 (16384)"},
     {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)"},
+    {"--stub", NULL, set_stub,
+     "canned answers and no model, to measure clients; of the other\n"
+     "switches --host, --port, --latency-ms and --flag count"},
     {"--exit-with-stdin", NULL, set_stdin,
      "end when the standard input does, so with the parent"},
     {"--verbose", NULL, set_verbose, "a line for each request on stderr"},

@@ -10,6 +10,7 @@ typedef struct {
   local_options_t server;
   tnk_pair_t flags[CLI_MAX_FLAGS];
   char values[CLI_MAX_FLAGS][256]; /* names of flags, cut off before '=' */
+  int stub;                        /* canned answers and no model */
   int exit_with_stdin;
   int verbose;
   int help;

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "cli/args.h"
+#include "local/stub.h"
 
 /*
  * The process listens, then serves until a signal or the end of its input;
@@ -27,6 +28,7 @@ typedef struct {
   int has_input;
   char scratch[256];
   local_server_t *server;
+  local_stub_t *stub;
 } run_t;
 
 static void end(run_t *run) {
@@ -38,6 +40,8 @@ static void end(run_t *run) {
     uv_close(&run->in.handle, NULL);
   if (run->server != NULL)
     local_server_close(run->server, NULL, NULL);
+  if (run->stub != NULL)
+    local_stub_close(run->stub);
 }
 
 static void on_signal(uv_signal_t *signal, int number) {
@@ -98,6 +102,16 @@ static void print_request(void *user, const local_seen_t *seen) {
             seen->method, seen->path, (long long)seen->seq_id, seen->status);
 }
 
+static int open_stub(run_t *run, const cli_local_args_t *args) {
+  const local_stub_options_t options = {.host = args->server.host,
+                                        .port = args->server.port,
+                                        .latency_ms = args->server.latency_ms,
+                                        .flags = args->server.flags,
+                                        .n_flags = args->server.n_flags};
+
+  return local_stub_open(&run->stub, &run->loop, &options);
+}
+
 static int serve(run_t *run, cli_local_args_t *args) {
   const char *host =
       args->server.host != NULL ? args->server.host : "127.0.0.1";
@@ -108,13 +122,17 @@ static int serve(run_t *run, cli_local_args_t *args) {
   args->server.n_why = sizeof(why);
   if (args->verbose)
     args->server.on_request = print_request;
-  if (local_server_open(&run->server, &run->loop, &args->server) != 0) {
+  if ((args->stub
+           ? open_stub(run, args)
+           : local_server_open(&run->server, &run->loop, &args->server)) != 0) {
     fprintf(stderr, "tnk local: cannot serve on %s port %d: %s\n", host,
             args->server.port, why);
     return 1;
   }
   printf("listening on http://%s%s%s:%u\n", is_ip6 ? "[" : "", host,
-         is_ip6 ? "]" : "", (unsigned)local_server_port(run->server));
+         is_ip6 ? "]" : "",
+         args->stub ? (unsigned)local_stub_port(run->stub)
+                    : (unsigned)local_server_port(run->server));
   fflush(stdout);
   if (args->exit_with_stdin && !watch_input(run))
     end(run);
