@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <tnk/tnk.h>
-#include <unistd.h>
 #include <uv.h>
+
+#include "measure.h"
 
 typedef struct {
   long n_samples;
@@ -26,45 +26,9 @@ typedef struct {
   long n_failed;
   tnk_sampling_t *sampling;
   int32_t *prompt;
-  uint64_t woke_ns;
-  uint64_t stall_ns;
-  int is_timed;
 } bench_t;
 
-static bench_t bench = {2000, 2000, 128, 8, 0, 0, 0, NULL, NULL, 0, 0, 0};
-
-static double cpu_s(void) {
-  struct rusage usage;
-
-  getrusage(RUSAGE_SELF, &usage);
-  return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static long rss_kib(void) {
-  FILE *file = fopen("/proc/self/statm", "r");
-  long pages = 0;
-
-  if (file == NULL || fscanf(file, "%*s %ld", &pages) != 1)
-    pages = 0;
-  if (file != NULL)
-    fclose(file);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-/* The loop has come back from waiting, and is about to wait again. */
-static void on_check(uv_check_t *check) {
-  (void)check;
-  bench.woke_ns = uv_hrtime();
-}
-
-static void on_prepare(uv_prepare_t *prepare) {
-  uint64_t busy = uv_hrtime() - bench.woke_ns;
-
-  (void)prepare;
-  if (bench.is_timed && bench.woke_ns != 0 && busy > bench.stall_ns)
-    bench.stall_ns = busy;
-}
+static bench_t bench = {2000, 2000, 128, 8, 0, 0, 0, NULL, NULL};
 
 static void start_one(void);
 
@@ -135,26 +99,24 @@ static int open_sampler(tnk_service_t **service) {
 
 /* Run all samples; returns the memory that those in flight took. */
 static long run(void) {
-  long before = rss_kib();
+  long before = measure_rss_kib();
   long most = before;
 
-  bench.is_timed = 1;
   while (bench.n_started < bench.in_flight && bench.n_started < bench.n_samples)
     start_one();
   while (bench.n_done < bench.n_samples) {
     uv_run(uv_default_loop(), UV_RUN_ONCE);
-    if (bench.n_done == 0 && rss_kib() > most)
-      most = rss_kib();
+    if (bench.n_done == 0 && measure_rss_kib() > most)
+      most = measure_rss_kib();
   }
-  bench.is_timed = 0;
   return most - before;
 }
 
 int main(int argc, char **argv) {
   tnk_service_t *service;
   tnk_stats_t stats;
-  uv_check_t check;
-  uv_prepare_t prepare;
+  measure_stall_t stall;
+  double stall_ms;
   uint64_t start_ns;
   double start_cpu;
   double wall_s;
@@ -170,14 +132,12 @@ int main(int argc, char **argv) {
     return 1;
   for (long i = 0; i < bench.n_prompt; i++)
     bench.prompt[i] = (int32_t)(32 + i % 90);
-  uv_check_init(uv_default_loop(), &check);
-  uv_check_start(&check, on_check);
-  uv_prepare_init(uv_default_loop(), &prepare);
-  uv_prepare_start(&prepare, on_prepare);
+  measure_stall_start(&stall, uv_default_loop());
   start_ns = uv_hrtime();
-  start_cpu = cpu_s();
+  start_cpu = measure_cpu_s();
   kib = run();
-  start_cpu = cpu_s() - start_cpu;
+  start_cpu = measure_cpu_s() - start_cpu;
+  stall_ms = measure_stall_stop(&stall);
   wall_s = (double)(uv_hrtime() - start_ns) / 1e9;
   tnk_service_stats(service, &stats);
   printf("{\"samples\":%ld,\"in_flight\":%ld,\"failed\":%ld,\"wall_s\":%.3f,"
@@ -185,13 +145,11 @@ int main(int argc, char **argv) {
          "\"kib_per_sample\":%.2f,\"connections\":%u,\"retries\":%llu}\n",
          bench.n_samples, bench.in_flight, bench.n_failed, wall_s, start_cpu,
          (double)bench.n_samples / wall_s, (double)bench.n_samples / start_cpu,
-         (double)bench.stall_ns / 1e6,
+         stall_ms,
          (double)kib / (double)(bench.in_flight < bench.n_samples
                                     ? bench.in_flight
                                     : bench.n_samples),
          stats.max_connections, (unsigned long long)stats.n_retries);
-  uv_close((uv_handle_t *)&check, NULL);
-  uv_close((uv_handle_t *)&prepare, NULL);
   tnk_service_close(service, NULL, NULL);
   uv_run(uv_default_loop(), UV_RUN_DEFAULT);
   free(bench.prompt);
