@@ -218,8 +218,8 @@ static const switch_t switches[] = {
      "requests without a result; more get 429 (16384)"},
     {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)"},
     {"--stub", NULL, set_stub,
-     "canned answers and no model, to measure clients; of the other\n"
-     "switches --host, --port, --latency-ms and --flag count"},
+     "canned answers and no model, for measuring clients;\n"
+     "takes --host, --port, --latency-ms and --flag"},
     {"--exit-with-stdin", NULL, set_stdin,
      "end when the standard input does, so with the parent"},
     {"--verbose", NULL, set_verbose, "a line for each request on stderr"},
