@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tokenizers/nfc.h"
+#include "tokenizers/sp.h"
 #include "tokenizers/unicode.h"
 
 /*
@@ -215,6 +216,13 @@ static int put_around(tnk__encoder_t *encoder, const int32_t *ids, unsigned n,
   return err;
 }
 
+static int put_piece(void *user, int32_t id, size_t begin, size_t end) {
+  const cut_t *cut = user;
+
+  return tnk__encode_id(cut->encoder, id, to_given(cut, begin, 0),
+                        to_given(cut, end, 1));
+}
+
 static int encode_slice(tnk__encoder_t *encoder, const uint8_t *text,
                         size_t from, size_t to) {
   cut_t raw = {encoder, from, 0, from}, gap = raw;
@@ -267,9 +275,14 @@ static int encode_slices(tnk__encoder_t *encoder, const uint8_t *text,
 static int encode_text(tnk__encoder_t *encoder, const uint8_t *text, size_t n,
                        size_t n_given) {
   const tnk_tokenizer_t *tok = encoder->tok;
+  cut_t whole = {encoder, 0, 0, 0};
   int err = put_around(encoder, tok->before, tok->n_before, 0);
 
-  if (err == TNK_OK && tok->long_cuts && n > MAX_RUN)
+  if (err == TNK_OK && tok->sp != NULL)
+    err =
+        tnk__sp_pieces(tok, text, n, (encoder->flags & TNK_ENCODE_OFFSETS) != 0,
+                       put_piece, &whole);
+  else if (err == TNK_OK && tok->long_cuts && n > MAX_RUN)
     err = encode_slices(encoder, text, n);
   else if (err == TNK_OK)
     err = encode_slice(encoder, text, 0, n);
@@ -303,7 +316,11 @@ int tnk__encode(tnk__encoder_t *encoder, const char *text, size_t n,
   }
   if (err == TNK_OK)
     err = encode_text(encoder, p, n, n_given);
-  return err == TNK_OK ? TNK_OK : tnk__fault_memory(error);
+  if (err == TNK_OK)
+    return TNK_OK;
+  return err == TNK_ENOMEM
+             ? tnk__fault_memory(error)
+             : tnk__fault(error, err, 0, "the model failed on this text");
 }
 
 static int encode_or_restore(tnk__encoder_t *encoder, const char *text,

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "tokenizers/config.h"
-#include "tokenizers/tokenizer.h"
+#include "tokenizers/sp.h"
 
 /* Loading: which file, which format, then one of the readers. */
 #define MAX_FILE ((uint64_t)256 << 20)
@@ -120,6 +120,8 @@ static int read_format(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
     return tnk__hf_load(tok, data, n, error);
   case TNK_TOKENIZER_TIKTOKEN:
     return tnk__tiktoken_load(tok, data, n, options, error);
+  case TNK_TOKENIZER_SENTENCEPIECE:
+    return tnk__sp_load(tok, data, n, options, error);
   default:
     return tnk__fault(error, TNK_EINVAL, 0, "unknown format");
   }

@@ -15,7 +15,7 @@ tnk_tokenizer_t *tnk__tokenizer_new(const tnk_allocator_t *alloc) {
   tnk__bpe_init(&tok->bpe, &tok->alloc);
   tnk__added_init(&tok->raw, &tok->alloc);
   tnk__added_init(&tok->normalized, &tok->alloc);
-  tok->bos = tok->eos = -1;
+  tok->anchor = tok->bos = tok->eos = -1;
   return tok;
 }
 
@@ -32,6 +32,8 @@ void tnk_tokenizer_unref(tnk_tokenizer_t *tok) {
       atomic_fetch_sub_explicit(&tok->refs, 1, memory_order_acq_rel) != 1)
     return;
   alloc = tok->alloc;
+  if (tok->unload != NULL)
+    tok->unload(tok);
   tnk__vocab_deinit(&tok->vocab);
   tnk__bpe_deinit(&tok->bpe);
   tnk__added_deinit(&tok->raw);

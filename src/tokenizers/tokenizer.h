@@ -30,6 +30,9 @@ struct tnk_tokenizer {
   int32_t behind[TNK__MAX_AROUND];
   unsigned n_before;
   unsigned n_behind;
+  struct tnk__sp *sp;                   /* a SentencePiece model, or NULL */
+  void (*unload)(tnk_tokenizer_t *tok); /* frees it */
+  int32_t anchor;                       /* of sp.c: a piece with text, or -1 */
   int32_t bos;
   int32_t eos;
 };
