@@ -78,6 +78,9 @@ struct local_http {
  * code, libuv's own included. */
 int local_http_open(local_http_t *http, uv_loop_t *loop,
                     const local_http_config_t *config);
+/* Drop the connections that have waited for the rest of a request, or for the
+ * next one, since before `since_ms` of the loop's time. */
+void local_http_sweep(local_http_t *http, uint64_t since_ms);
 /* Drop all connections, answered or not; then `closed` runs. */
 void local_http_close(local_http_t *http, void (*closed)(void *user),
                       void *user);

@@ -280,6 +280,7 @@ void local_conn_answered(local_conn_t *conn) {
   shrink(&conn->req.head);
   shrink(&conn->req.body);
   conn->state = LOCAL_CONN_READING;
+  conn->active_ms = uv_now(conn->tcp.loop);
   llhttp_resume(&conn->parser);
   if (conn->pumping || (conn->pending.len == 0 && !conn->paused))
     return;
@@ -309,6 +310,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
     local_conn_close(conn);
     return;
   }
+  conn->active_ms = uv_now(stream->loop);
   conn->pumping = 1;
   feed(conn, buf->base, (size_t)n);
   pump(conn);
@@ -320,6 +322,7 @@ int local_conn_init(local_conn_t *conn, local_http_t *http, uv_loop_t *loop) {
 
   conn->http = http;
   conn->req.http = http;
+  conn->active_ms = uv_now(loop);
   tnk__list_init(&conn->link);
   tnk__list_init(&conn->resume);
   llhttp_init(&conn->parser, HTTP_REQUEST, &http->settings);

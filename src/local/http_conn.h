@@ -27,6 +27,7 @@ typedef struct local_conn {
   int paused;  /* reading is stopped: too much is pending */
   int refuse;  /* status with which the parser's callbacks refuse */
   size_t n_headers;
+  uint64_t active_ms; /* when it last sent or was sent something */
 } local_conn_t;
 
 /* The parser's callbacks, shared by all connections. */

@@ -149,6 +149,15 @@ int local_http_open(local_http_t *http, uv_loop_t *loop,
   return bind_listener(http);
 }
 
+void local_http_sweep(local_http_t *http, uint64_t since_ms) {
+  TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
+    local_conn_t *conn = CONN(node);
+
+    if (conn->state == LOCAL_CONN_READING && conn->active_ms < since_ms)
+      local_conn_close(conn);
+  }
+}
+
 void local_http_close(local_http_t *http, void (*closed)(void *user),
                       void *user) {
   if (http->closing)

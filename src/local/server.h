@@ -85,6 +85,9 @@ typedef struct {
   /* A session whose heartbeats stopped for this long ends; one that never
    * sent any does not. 0: never. */
   uint64_t session_timeout_ms;
+  /* A connection that sends nothing for this long while the server waits for a
+   * request, or for the rest of one, is closed. 0: never. */
+  uint64_t idle_ms;
   local_sequence_t sequence;
   /* Answer JSON also to those who accept protobuf. */
   int json_results;
@@ -120,7 +123,7 @@ typedef struct {
 
 #define LOCAL_OPTIONS_INIT                                                     \
   {                                                                            \
-    .hold_ms = 20000, .session_timeout_ms = 300000,                            \
+    .hold_ms = 20000, .session_timeout_ms = 300000, .idle_ms = 300000,         \
     .max_body = (size_t)256 << 20, .max_connections = 4096,                    \
     .max_pending = 16384, .max_results = 16384,                                \
     .max_result_bytes = (size_t)512 << 20                                      \

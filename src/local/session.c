@@ -35,27 +35,40 @@ void local_session_free(local_session_t *session) {
 
 /* ---- silence ------------------------------------------------------------- */
 
-static void on_reap(local_timer_t *timer) {
-  local_server_t *server = tnk__container_of(timer, local_server_t, reaper);
-  uint64_t now = uv_now(server->loop);
+static void end_silent(local_server_t *server, uint64_t now) {
+  uint64_t timeout = server->options.session_timeout_ms;
 
   TNK__LIST_FOREACH_SAFE (node, next, &server->session_list) {
     local_session_t *session = SESSION(node);
 
     /* One that never sent a heartbeat does not miss any. */
-    if (!session->finished && session->beat_ms != 0 &&
-        now - session->beat_ms > server->options.session_timeout_ms)
+    if (timeout > 0 && !session->finished && session->beat_ms != 0 &&
+        now - session->beat_ms > timeout)
       local_session_finish(session, "The session's heartbeats stopped");
   }
+}
+
+static void on_reap(local_timer_t *timer) {
+  local_server_t *server = tnk__container_of(timer, local_server_t, reaper);
+  uint64_t idle = server->options.idle_ms;
+  uint64_t now = uv_now(server->loop);
+
+  end_silent(server, now);
+  if (idle > 0 && now > idle)
+    local_http_sweep(&server->http, now - idle);
   local_reap_start(server);
 }
 
 void local_reap_start(local_server_t *server) {
-  uint64_t timeout = server->options.session_timeout_ms;
+  uint64_t wait = UINT64_MAX;
 
-  if (timeout > 0)
+  if (server->options.session_timeout_ms > 0)
+    wait = server->options.session_timeout_ms;
+  if (server->options.idle_ms > 0 && server->options.idle_ms < wait)
+    wait = server->options.idle_ms;
+  if (wait != UINT64_MAX)
     local_timer_start(&server->timers, &server->reaper,
-                      timeout / 4 > 0 ? timeout / 4 : 1, on_reap);
+                      wait / 4 > 0 ? wait / 4 : 1, on_reap);
 }
 
 /* ---- creation ------------------------------------------------------------ */

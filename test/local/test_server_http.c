@@ -387,3 +387,28 @@ TEST(closing_drops_everything) {
   rig_free(idle);
   CHECK_INT(uv_loop_close(&rig.loop), 0);
 }
+
+static int none_connected(const local_counts_t *counts) {
+  return counts->n_connections == 0;
+}
+
+/* One that never ends its request, and one that never starts another. */
+TEST(idle_connections_are_closed) {
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  exchange_t *half;
+  exchange_t *idle;
+  rig_t rig;
+
+  options.idle_ms = 20;
+  rig_open(&rig, &options);
+  half = rig_raw(&rig, "POST /api/v1/telemetry HTTP/1.1\r\nContent-", 41);
+  idle = rig_get(&rig, "healthz");
+  rig_until(&rig, none_connected);
+  rig_wait(half, 1);
+  rig_wait(idle, 2);
+  CHECK(half->closed && half->n_done == 0);
+  CHECK(idle->closed && idle->n_done == 1);
+  rig_free(half);
+  rig_free(idle);
+  rig_close(&rig);
+}
