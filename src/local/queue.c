@@ -48,10 +48,15 @@ static int on_thread(local_job_t *job) {
   return local_op_run(tnk__container_of(job, local_model_t, job)->running);
 }
 
+/* Everything but making a model, and ending one, needs the model. */
+static int needs_weights(const local_op_t *op) {
+  return op->kind != LOCAL_CREATE_MODEL && op->kind != LOCAL_UNLOAD_MODEL &&
+         !(op->kind == LOCAL_LOAD_WEIGHTS && op->u.load.creates);
+}
+
 /* Fail what cannot run before it costs a thread. 1 when it has been settled. */
 static int settle_early(local_model_t *model, local_op_t *op) {
-  if (op->kind != LOCAL_CREATE_MODEL && op->kind != LOCAL_LOAD_WEIGHTS &&
-      model->lm == NULL && op->err == TNK_OK)
+  if (needs_weights(op) && model->lm == NULL && op->err == TNK_OK)
     op->err =
         tnk__lm_refuse(&op->why, TNK_EINVAL, "Model %s not loaded", model->id);
   if (op->err == TNK_OK && op->seq >= 0 &&

@@ -195,6 +195,10 @@ static int publish(local_op_t *op) {
   }
   if (!save->is_unnamed)
     return TNK_OK;
+  if (local_sampler_find(server, save->sampler_id) != NULL)
+    return tnk__lm_refuse(&op->why, TNK_ECONFLICT,
+                          "Sampling session %s exists already",
+                          save->sampler_id);
   return local_sampler_new(op->model->session, save->sampler_id,
                            &save->place) != NULL
              ? TNK_OK

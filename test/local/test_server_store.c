@@ -361,6 +361,14 @@ TEST_LIMIT(unnamed_saves, 20) {
                                  b.model));
   CHECK_STR(rig_text(x, "sampling_session_id"), sampler);
   rig_free(x);
+  /* A number that another sampler has is a conflict, not a second one. */
+  x = rig_done(&b.rig, rig_start(&b.rig, "save_weights_for_sampler",
+                                 "{\"model_id\":\"%s\",\"seq_id\":6,"
+                                 "\"sampling_session_seq_id\":0,"
+                                 "\"kind\":\"snapshot\"}",
+                                 b.model));
+  CHECK(strstr(rig_text(x, "error"), "exists already"));
+  rig_free(x);
   snprintf(path, sizeof(path), "sessions/%s/finish", b.session);
   rig_free(rig_post(&b.rig, path, "{}"));
   snprintf(path, sizeof(path), "samplers/%s", sampler);

@@ -351,6 +351,16 @@ TEST(an_unknown_base_fails_and_so_does_what_follows) {
   x = rig_done(&rig, rig_pass(&rig, id, 1, "ab"));
   CHECK(strstr(rig_text(x, "error"), "not loaded"));
   rig_free(x);
+  x = rig_done(&rig, rig_start(&rig, "load_weights",
+                               "{\"model_id\":\"%s\",\"seq_id\":2,\"path\":"
+                               "\"tinker://a/weights/b\",\"optimizer\":true}",
+                               id));
+  CHECK(strstr(rig_text(x, "error"), "not loaded"));
+  rig_free(x);
+  x = rig_done(&rig,
+               rig_start(&rig, "unload_model", "{\"model_id\":\"%s\"}", id));
+  CHECK_STR(rig_text(x, "type"), "unload_model");
+  rig_free(x);
   rig_close(&rig);
 }
 
