@@ -167,10 +167,14 @@ size_t tnk__services_close_on(uv_loop_t *uv) {
 tnk_promise_t *tnk__service_reject(tnk__session_t *session, int code,
                                    const char *name, const char *text) {
   const tnk_allocator_t *alloc = &session->loop->alloc;
-  tnk__error_t *error =
-      text != NULL && text[0] != '\0'
-          ? tnk__error_new(alloc, code, "%s: %s", name, text)
-          : tnk__error_from(alloc, name, &(tnk_error_t){.code = code});
+  tnk__error_t *error;
+
+  /* All other checks say what they found. */
+  if (code == TNK_EINVAL && (text == NULL || text[0] == '\0'))
+    text = "the size of the options is wrong";
+  error = text != NULL && text[0] != '\0'
+              ? tnk__error_new(alloc, code, "%s: %s", name, text)
+              : tnk__error_from(alloc, name, &(tnk_error_t){.code = code});
 
   return tnk__promise_rejected(session->loop, error);
 }

@@ -127,9 +127,9 @@ tnk_promise_t *tnk_training_optim_step_dimuon(tnk_training_t *training,
 
   if (training == NULL)
     return NULL;
-  err = dimuon == NULL
-            ? TNK_EINVAL
-            : tnk__options_load(&own, sizeof(own), dimuon, sizeof(own));
+  if (dimuon == NULL)
+    return step(training, NULL, TNK_EINVAL, "no dimuon parameters were given");
+  err = tnk__options_load(&own, sizeof(own), dimuon, sizeof(own));
   if (err == TNK_OK)
     err = tnk__check_dimuon(&own, text, sizeof(text));
   return step(training, &(tnk__step_params_t){.dimuon = &own}, err, text);
@@ -196,6 +196,7 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
   static const char name[] = "save_weights_and_get_sampling";
   tnk_sampler_options_t own = TNK_SAMPLER_OPTIONS_INIT;
   tnk_promise_t *refusal;
+  const char *text = NULL;
   int err;
 
   if (training == NULL)
@@ -205,10 +206,12 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
     return refusal;
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err == TNK_OK && kind != TNK_SAMPLER_SNAPSHOT &&
-      kind != TNK_SAMPLER_INFLIGHT)
+      kind != TNK_SAMPLER_INFLIGHT) {
     err = TNK_EINVAL;
+    text = "the kind of sampler is not known";
+  }
   if (err != TNK_OK)
-    return tnk__service_reject(training->session, err, name, NULL);
+    return tnk__service_reject(training->session, err, name, text);
   return tnk__save_ephemeral_start(training, kind, &own);
 }
 
