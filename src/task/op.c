@@ -196,6 +196,16 @@ static void all_submitted(tnk__op_t *op) {
     op->type->submitted(op);
 }
 
+/* An answer that nobody but the numbering waited for. */
+static void note_late(const tnk__op_t *op) {
+  tnk__loop_t *loop = session_of(op)->loop;
+
+  loop->counters.n_late_events++;
+  tnk__log(&loop->logger, TNK_LOG_DEBUG, "training",
+           "%s: %s had been given up; its answer is dropped",
+           op->training->info.model_id, op->type->name);
+}
+
 static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__part_t *part = tnk__container_of(job, tnk__part_t, job);
   tnk__op_t *op = part->op;
@@ -206,6 +216,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__buf_deinit(&part->body);
   tnk__buf_deinit(&part->packed);
   if (op->promise == NULL) {
+    note_late(op);
     part->state = TNK__PART_DONE;
     release(op);
     return 0;
@@ -269,10 +280,12 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   part->state = TNK__PART_DONE;
   settle_number(part, reply->verdict.effect, error->pub.code);
   clear_part(part);
-  if (op->promise != NULL)
+  if (op->promise != NULL) {
     tnk__op_fail(op, error);
-  else
+  } else {
+    note_late(op);
     release(op);
+  }
   /* No later operation may be sent: the server could wait for this number. */
   if (training->turns.err != TNK_OK)
     fail_queue(training, error);

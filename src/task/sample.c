@@ -216,6 +216,7 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
     if (reply->verdict.backs_off)
       back_off(sample, reply->retry_after_ms);
     if (sample->promise == NULL) {
+      session->loop->counters.n_late_events++;
       dispose(sample); /* there is nothing to cancel */
     } else if (reply->verdict.action == TNK__ACTION_BACK_OFF &&
                session->config->options.retry_samples != TNK_NO) {
@@ -265,6 +266,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
 
   if (sample->promise == NULL) {
+    session_of(sample)->loop->counters.n_late_events++;
     if (answer->request_id != NULL)
       tnk__canceler_tell(&session_of(sample)->canceler, answer->request_id);
     dispose(sample);

@@ -15,9 +15,11 @@ enum { MAX_TURNS = 400 };
 /* What the operation meets. */
 typedef enum {
   ROAD_PLAIN,
-  ROAD_HARD,  /* every request is turned away first, results take time */
-  ROAD_FRESH, /* the service has not been used before */
-  ROAD_QUEUED /* another operation of the client is being submitted */
+  ROAD_HARD,   /* every request is turned away first, results take time */
+  ROAD_FRESH,  /* the service has not been used before */
+  ROAD_QUEUED, /* another operation of the client is being submitted */
+  ROAD_TOLD,   /* the server wants to know of samples that are given up */
+  N_ROADS
 } road_t;
 
 typedef void (*cut_t)(script_t *script, const script_kind_t *kind,
@@ -107,10 +109,13 @@ static void accept_front(script_t *script) {
 
 static void open_road(script_t *script, const script_kind_t *kind,
                       const char *flags, road_t road) {
-  if (road == ROAD_FRESH)
+  if (road == ROAD_FRESH) {
     script_open(script);
-  else
+  } else {
     script_open_for(script, kind, flags);
+    script->service->session.dynamic.sample_cancel = road == ROAD_TOLD;
+    mock_json(script->mock, "POST", "/api/v1/cancel_future", 200, "{}");
+  }
   if (road == ROAD_HARD)
     make_hard(script, kind);
   if (road == ROAD_QUEUED && script->training != NULL) {
@@ -186,6 +191,8 @@ static void cut_each(road_t road, cut_t cut, int code) {
       continue;
     if (road == ROAD_QUEUED && kind->owner != OWNER_TRAINING)
       continue;
+    if (road == ROAD_TOLD && kind->owner != OWNER_SAMPLING)
+      continue;
     run_all(kind, NULL, road, cut, code);
   }
 }
@@ -208,22 +215,22 @@ TEST_LIMIT(S1_7_nothing_cut_succeeds, 60) {
 }
 
 TEST_LIMIT(S1_7_the_promise_canceled_at_every_turn, 60) {
-  for (road_t road = ROAD_PLAIN; road <= ROAD_QUEUED; road++)
+  for (road_t road = ROAD_PLAIN; road < N_ROADS; road++)
     cut_each(road, cut_promise, TNK_ECANCELED);
 }
 
 TEST_LIMIT(S4_9_the_client_closed_at_every_turn, 60) {
-  for (road_t road = ROAD_PLAIN; road <= ROAD_QUEUED; road++)
+  for (road_t road = ROAD_PLAIN; road < N_ROADS; road++)
     cut_each(road, cut_client, TNK_ECLOSED);
 }
 
 TEST_LIMIT(S4_7_the_service_closed_at_every_turn, 60) {
-  for (road_t road = ROAD_PLAIN; road <= ROAD_QUEUED; road++)
+  for (road_t road = ROAD_PLAIN; road < N_ROADS; road++)
     cut_each(road, cut_service, TNK_ECLOSED);
 }
 
 TEST_LIMIT(S3_20_the_connections_cut_at_every_turn, 60) {
-  for (road_t road = ROAD_PLAIN; road <= ROAD_QUEUED; road++)
+  for (road_t road = ROAD_PLAIN; road < N_ROADS; road++)
     cut_each(road, cut_connections, TNK_OK);
 }
 
