@@ -227,7 +227,7 @@ static const llhttp_settings_t settings = {
 };
 
 static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf) {
-  static char space[65536];
+  static _Thread_local char space[65536];
 
   (void)handle;
   (void)size;
