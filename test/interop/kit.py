@@ -129,6 +129,10 @@ class Context:
     def is_on(self, flag):
         return self.flags.get(flag) == "true"
 
+    def at_least(self, major, minor):
+        """For what no signature tells."""
+        return tuple(int(n) for n in self.version.split(".")[:2]) >= (major, minor)
+
     def new_service(self, **kwargs):
         CALLS["ServiceClient()"] += 1
         return Counted(self.tinker.ServiceClient(**kwargs))

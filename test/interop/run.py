@@ -7,19 +7,24 @@ which calls were made how often.
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import re
 import select
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# Newest, one in between, and the oldest whose requests are still these.
-VERSIONS = ["0.38.0", "0.30.4", "0.25.0"]
+# Newest, two in between (0.25 dropped the JSON form of passes), and the oldest
+# that can send protobuf, with a flag.
+VERSIONS = ["0.38.0", "0.30.4", "0.25.0", "0.22.0"]
+# What older clients import beyond the newest one's dependencies.
+EXTRA = {"0.22.0": ["grpcio"]}
 KEY = "tml-interop"
 MAIN = ["service", "training", "losses", "sampling", "rest", "custom"]
 
@@ -39,7 +44,8 @@ class Setting:
 
 
 SETTINGS = [
-    Setting("plain", MAIN + ["cli"], {"use_pyqwest_transport": "false"}),
+    Setting("command line", ["cli"], {"use_pyqwest_transport": "false"}),
+    Setting("plain", MAIN, {"use_pyqwest_transport": "false"}),
     Setting("other transport, batched retrieval, chunks in parallel, zstd", MAIN, {
         "use_pyqwest_transport": "true",
         "sample_use_retrieve_futures": "true",
@@ -47,6 +53,7 @@ SETTINGS = [
         "sample_cancel_enabled": "true",
         "proto_compress_fwdbwd": "true",
         "parallel_fwdbwd_chunks": "true",
+        "proto_write_fwdbwd": "true",
     }, ["--max-chunk", "2"]),
     Setting("batched retrieval, chunks in turn, sizes first", ["training", "losses", "sampling"], {
         "use_pyqwest_transport": "false",
@@ -95,7 +102,8 @@ class Clients:
         for version in versions[1:]:
             target = self.cache / f"tinker-{version}"
             if not (target / "tinker").exists():
-                self.pip("--no-deps", "--target", str(target), f"tinker=={version}")
+                self.pip("--no-deps", "--target", str(target), f"tinker=={version}",
+                         *EXTRA.get(version, []))
 
     def path(self, version):
         """For PYTHONPATH."""
@@ -152,12 +160,21 @@ class Tally:
         self.calls = collections.Counter()
         self.requests = collections.Counter()
         self.failures = []
+        self.lock = threading.Lock()
 
-    def add(self, outcome, label, text=""):
-        self.outcomes[outcome] += 1
-        if outcome == "failed":
-            self.failures.append(label)
-            print(f"not ok {label}\n" + "\n".join("    " + l for l in text.splitlines()))
+    def add(self, outcome, label, seconds=0, text=""):
+        with self.lock:
+            self.outcomes[outcome] += 1
+            if os.environ.get("INTEROP_VERBOSE"):
+                print(f"{outcome:8} {seconds:6.2f} s {label}", flush=True)
+            if outcome == "failed":
+                self.failures.append(label)
+                lines = [f"not ok {label}", *("    " + line for line in text.splitlines())]
+                print("\n".join(lines), flush=True)
+
+    def count(self, counter, more):
+        with self.lock:
+            counter.update(more)
 
     def print(self, versions):
         print("\ncalls of the client, over all runs")
@@ -174,53 +191,56 @@ class Tally:
         print(f"{o['passed']} passed, {o['failed']} failed{skipped}")
 
 
-def run_worker(clients, version, server, setting, groups, only, tally):
+def environment(clients, version, server, groups):
     path = [str(HERE), *clients.path(version)]
     if "custom" in groups:
         path.append(str(HERE / "standin"))
-    env = dict(os.environ, TINKER_BASE_URL=server.url, TINKER_API_KEY=KEY, HOME=str(clients.cache / "home"),
-               PYTHONPATH=os.pathsep.join(path), PYTHONDONTWRITEBYTECODE="", HF_HUB_OFFLINE="1",
-               NO_PROXY="*", COLUMNS="200")
-    env.pop("TINKER_PROJECT_ID", None)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("TINKER_")}
+    env.update(TINKER_BASE_URL=server.url, TINKER_API_KEY=KEY, HOME=str(clients.cache / "home"),
+               PYTHONPATH=os.pathsep.join(path), HF_HUB_OFFLINE="1", NO_PROXY="*", COLUMNS="200")
+    return env
+
+
+def run_worker(clients, version, server, setting, groups, only, tally):
+    where = f"{version} [{setting.name}]"
     command = [str(clients.python), str(HERE / "worker.py"), "--flags", json.dumps(setting.flags),
                "--only", only, *groups]
-    log = clients.cache / f"log-{version}.txt"
-    with open(log, "w", encoding="utf-8") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=env)
-        finished = False
+    finished = False
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                   env=environment(clients, version, server, groups))
         for line in process.stdout:
             if not line.startswith("{"):
                 continue
             answer = json.loads(line)
             if "calls" in answer:
                 finished = True
-                tally.calls.update(answer["calls"])
-                continue
-            label = f"{version} [{setting.name}] {answer['case']}"
-            if os.environ.get("INTEROP_VERBOSE"):
-                print(f"{answer['outcome']:8} {answer['seconds']:6.2f} s {label} {answer['text'][:90] if answer['outcome'] == 'skipped' else ''}", flush=True)
-            tally.add(answer["outcome"], label, answer["text"])
+                tally.count(tally.calls, answer["calls"])
+            else:
+                tally.add(answer["outcome"], f"{where} {answer['case']}", answer["seconds"],
+                          answer["text"])
         process.wait()
-    if not finished:
-        tally.add("failed", f"{version} [{setting.name}]: the run ended early", log.read_text()[-3000:])
+        if not finished:
+            errors.seek(0)
+            tally.add("failed", f"{where}: the run ended early", 0, errors.read()[-3000:])
 
 
-def run_setting(clients, args, setting, tally):
-    for version in args.versions:
-        groups = [g for g in setting.groups if not args.groups or g in args.groups]
-        if not groups:
-            continue
-        began = time.monotonic()
-        server = Server(args.tnk, setting.arguments())
-        # The stand-in for torch changes what the client imports: apart.
-        for part in ([g for g in groups if g != "custom"], [g for g in groups if g == "custom"]):
-            if part:
-                run_worker(clients, version, server, setting, part, args.only, tally)
-        code = server.stop()
-        tally.requests.update(server.calls)
-        tally.add("passed" if code == 0 else "failed", f"{version} [{setting.name}]: server ends",
-                  f"status {code}\n" + "\n".join(list(server.tail)[-20:]))
-        print(f"# {version} [{setting.name}]: {time.monotonic() - began:.0f} s", flush=True)
+def run_setting(clients, args, setting, version, tally):
+    groups = [g for g in setting.groups if not args.groups or g in args.groups]
+    if not groups:
+        return
+    began = time.monotonic()
+    server = Server(args.tnk, setting.arguments())
+    # The stand-in for torch changes what the client imports: apart.
+    for part in ([g for g in groups if g != "custom"], [g for g in groups if g == "custom"]):
+        if part:
+            run_worker(clients, version, server, setting, part, args.only, tally)
+    code = server.stop()
+    tally.count(tally.requests, server.calls)
+    where = f"{version} [{setting.name}]"
+    tally.add("passed" if code == 0 else "failed", f"{where}: server ends", 0,
+              f"status {code}\n" + "\n".join(list(server.tail)[-20:]))
+    print(f"# {where}: {time.monotonic() - began:.0f} s", flush=True)
 
 
 def main():
@@ -230,15 +250,19 @@ def main():
     parser.add_argument("--versions", type=lambda t: t.split(","), default=VERSIONS)
     parser.add_argument("--groups", type=lambda t: t.split(",") if t else [], default=[])
     parser.add_argument("--settings", type=lambda t: [int(i) for i in t.split(",")], default=None)
+    parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
     parser.add_argument("--only", default="", help="part of a case's name")
     args = parser.parse_args()
     clients = Clients(args.cache)
     clients.prepare([VERSIONS[0]] + [v for v in args.versions if v != VERSIONS[0]])
     (args.cache / "home").mkdir(exist_ok=True)
     tally = Tally()
-    for i, setting in enumerate(SETTINGS):
-        if args.settings is None or i in args.settings:
-            run_setting(clients, args, setting, tally)
+    chosen = [s for i, s in enumerate(SETTINGS) if args.settings is None or i in args.settings]
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        runs = [pool.submit(run_setting, clients, args, setting, version, tally)
+                for setting in chosen for version in args.versions]
+        for run in runs:
+            run.result()
     tally.print(args.versions)
     sys.exit(1 if tally.outcomes["failed"] else 0)
 
