@@ -6,10 +6,17 @@
 #include "local/lm_check.h"
 #include "tnk/error.h"
 
+/*
+ * AdamW over all factors at once: they lie in one array, so a step is one
+ * loop. Moments are floats, as a checkpoint holds them; what depends on the
+ * number of the step alone is computed in double before the loop.
+ */
+
 static int refuse(tnk__lm_why_t *why, const char *name, const char *range) {
   return tnk__lm_refuse(why, TNK_EINVAL, "\"%s\" must be %s", name, range);
 }
 
+/* Written so that NaN is refused too. */
 static int check(const tnk__lm_t *lm, const tnk_adam_t *p, tnk__lm_why_t *why) {
   if (lm->config.optimizer != TNK__LM_ADAMW)
     return tnk__lm_refuse(why, TNK_EINVAL,
@@ -34,6 +41,7 @@ double tnk__lm_clip(tnk__lm_t *lm, double limit) {
   double norm;
   size_t i;
 
+  /* In double: a float overflows where gradients are still of use. */
   for (i = 0; i < lm->n_params; i++)
     sum += (double)lm->grad[i] * (double)lm->grad[i];
   norm = sqrt(sum);
@@ -62,6 +70,8 @@ int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
   tnk__lm_factor_grads(lm);
   out->grad_norm = tnk__lm_clip(lm, params->grad_clip_norm);
   out->step = ++lm->n_steps;
+  /* Both corrections of the bias, moved out of the loop: m / c1 over
+   * sqrt(v / c2) is (1 / c1) m over sqrt(v) sqrt(1 / c2). */
   rate = (float)(params->learning_rate /
                  (1 - pow(params->beta1, (double)lm->n_steps)));
   root = (float)(1 / sqrt(1 - pow(params->beta2, (double)lm->n_steps)));
@@ -70,6 +80,7 @@ int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
     float g = lm->grad[i];
     m[i] = b1 * m[i] + (1 - b1) * g;
     v[i] = b2 * v[i] + (1 - b2) * g * g;
+    /* Decay acts on the value before the step, not on the gradient. */
     value[i] = value[i] * keep - rate * m[i] / (sqrtf(v[i]) * root + eps);
   }
   tnk__lm_zero_grad(lm);

@@ -5,6 +5,13 @@
 
 #include "local/lm_math.h"
 
+/*
+ * The forward code in reverse, chunk by chunk. A key gets gradients from
+ * later rows only, so when a chunk's turn comes, those of its keys and values
+ * are complete but for its own rows. Probabilities are computed again: to
+ * keep them would take more room than everything else.
+ */
+
 enum {
   DIM = TNK__LM_DIM,
   HEAD = TNK__LM_HEAD,
@@ -35,6 +42,7 @@ static tnk__lm_matrix_t matrix_of(size_t layer, size_t which) {
   return tnk__lm_matrix(layer * M_PER_LAYER + which);
 }
 
+/* s->dx in and out: the gradients of the stream after and before the MLP. */
 static void mlp_back(const tnk__lm_back_t *back, tnk__lm_layer_t *layer,
                      size_t l, size_t n) {
   tnk__lm_back_scratch_t *s = back->scratch;

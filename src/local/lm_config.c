@@ -11,8 +11,15 @@
 #include "local/lm_state.h"
 #include "tnk/error.h"
 
+/*
+ * The names under "tnk" are ours alone. A field that is missing or of another
+ * type refuses the whole file: half a config would train something else than
+ * was saved.
+ */
+
 enum { MAX_CONFIG = 65536 };
 
+/* In the order of tnk__lm_optimizer_t. */
 static const char *const families[] = {"adamw", "dimuon"};
 
 static void put_count(tnk__json_writer_t *w, const char *key, uint64_t value) {
@@ -22,6 +29,7 @@ static void put_count(tnk__json_writer_t *w, const char *key, uint64_t value) {
   tnk__json_put_text(w, key, text);
 }
 
+/* What PEFT calls the layers that have an adapter. */
 static void write_modules(const tnk__lm_config_t *c, tnk__json_writer_t *w) {
   tnk__json_key(w, "target_modules");
   tnk__json_begin_array(w);

@@ -5,6 +5,7 @@
 #include "local/lm_check.h"
 #include "tnk/error.h"
 
+/* A ceiling for what the client multiplies by the length of the prompt. */
 enum { MAX_ALTERNATIVES = 4096 };
 
 static int check_stops(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
@@ -16,6 +17,7 @@ static int check_stops(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
   return tnk__lm_tokens_check(o->stop_tokens, o->n_stop_tokens, "stop", why);
 }
 
+/* -1 asks nothing. */
 static int check_ask(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
   const size_t n = o->ask == NULL ? 0 : (o->n_prompt - 1) * o->n_ask;
   size_t i;

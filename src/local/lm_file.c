@@ -12,6 +12,7 @@
 #include "local/lm_check.h"
 #include "tnk/error.h"
 
+/* The system's reason, which strerror() would give from a shared buffer. */
 static int failed(tnk__lm_why_t *why, int code, const char *name, int number) {
   char reason[100] = "";
 
@@ -45,6 +46,7 @@ static int write_all(int fd, const uint8_t *data, size_t n) {
   return fsync(fd) == 0 ? 0 : errno;
 }
 
+/* 0 or an errno; a failure may leave a part of the file. */
 static int write_to(const char *path, const tnk__buf_t *contents) {
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   int number;

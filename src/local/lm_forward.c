@@ -5,6 +5,13 @@
 
 #include "local/lm_math.h"
 
+/*
+ * Rows go through in chunks only to meet the weights while these are in the
+ * cache. Nothing may depend on where a chunk begins: sums run in one order
+ * (lm_math.h), and a key that a row does not see has a probability of
+ * exactly 0, which adds nothing to a sum.
+ */
+
 enum {
   DIM = TNK__LM_DIM,
   HEAD = TNK__LM_HEAD,
@@ -82,7 +89,9 @@ static void attention(const tnk__lm_base_t *base,
 
   for (h = 0; h < TNK__LM_HEADS; h++) {
     tnk__lm_attend(p, base, blocks, layer->q, l, h, pos, n);
-    /* Keys beyond the last row are left out: they may be another sample's. */
+    /* Block by block in the order of the keys, so that a row's sum is one
+     * chain of additions whatever the span. Keys beyond the last row are left
+     * out: they may be another sample's. */
     for (b = span.first; b < span.end; b++) {
       tnk__lm_view_t a = {&p[0][(b - span.first) * BLOCK], KEYS, 1};
       size_t n_keys = pos + n - b * BLOCK;
@@ -108,6 +117,7 @@ static void remember(tnk__lm_block_t *const *blocks, tnk__lm_layer_t *layer,
   }
 }
 
+/* x += the MLP of its norm. */
 static void mlp(tnk__lm_layer_t *layer, const float *w, size_t l,
                 tnk__lm_scratch_t *scratch, size_t n) {
   float *u = layer->u[0];

@@ -58,6 +58,8 @@ static double sequence_ratio(const tnk__lm_datum_t *datum,
   return n > 0 ? exp(sum / (double)n) : 1;
 }
 
+/* The formulas, with p the logprob, q the sampler's, a the advantage. Where a
+ * factor counts as a constant, the slope leaves it alone. */
 static term_t term_of(const tnk__lm_terms_t *terms, size_t i) {
   const tnk__lm_loss_t *loss = terms->loss;
   const tnk__lm_datum_t *datum = terms->datum;

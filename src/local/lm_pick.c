@@ -10,6 +10,8 @@ typedef struct {
   int32_t id;
 } candidate_t;
 
+/* Best first. The ids decide between equals, so that the outcome does not
+ * depend on how the library sorts. */
 static int compare(const void *a, const void *b) {
   const candidate_t *x = a;
   const candidate_t *y = b;
@@ -19,6 +21,7 @@ static int compare(const void *a, const void *b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
+/* All ids with the best in front. */
 static void rank(candidate_t *list, const float *logits) {
   int32_t i;
 
@@ -72,11 +75,13 @@ int32_t tnk__lm_pick(const float *logits, const tnk__lm_pick_t *how,
   for (i = 0; i < n; i++)
     mass[i] =
         exp(((double)list[i].logit - (double)list[0].logit) / how->temperature);
+  /* The nucleus is taken of what top_k left, after the temperature. */
   if (how->top_p < 1)
     n = nucleus(mass, n, how->top_p);
   for (i = 0; i < n; i++)
     total += mass[i];
   at = tnk__lm_rng_unit(rng) * total;
+  /* Rounding may leave a rest behind the last one: it stays there. */
   for (i = 0; i + 1 < n && at >= mass[i]; i++)
     at -= mass[i];
   return list[i].id;

@@ -8,6 +8,12 @@
 #include "local/lm_math.h"
 #include "tnk/error.h"
 
+/*
+ * A pass over one example: all chunks forwards, the loss, and then, because
+ * a loss may look at the whole sequence, all chunks backwards. What the
+ * forward code computed is kept for that; it costs 13 kB a token.
+ */
+
 enum { BLOCK = TNK__LM_BLOCK };
 
 int tnk__lm_reserve(tnk__lm_t *lm, size_t n_tokens) {
@@ -79,6 +85,7 @@ static void logit_grads(tnk__lm_chunk_t *chunk, const tnk__lm_terms_t *terms,
   }
 }
 
+/* Rows of a chunk; the last one may be short. */
 static size_t rows_of(size_t index, size_t n_tokens) {
   size_t left = n_tokens - index * BLOCK;
 
@@ -105,6 +112,7 @@ static void backward(tnk__lm_t *lm, const tnk__lm_terms_t *terms) {
   const tnk__lm_datum_t *datum = terms->datum;
   const size_t n_blocks = (datum->n_tokens + BLOCK - 1) / BLOCK;
   const size_t n_last = rows_of(n_blocks - 1, datum->n_tokens);
+  /* In the order of tnk__lm_group_t. */
   const tnk__lm_back_t back = {
       lm->base,
       lm->wt,

@@ -21,6 +21,7 @@ typedef struct {
   size_t stride;
 } tensor_t;
 
+/* Matrices under the names that transformers give such layers. */
 static void module_name(char *to, size_t size, size_t matrix) {
   static const char *const names[M_PER_LAYER] = {
       "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
@@ -132,6 +133,7 @@ void tnk__lm_tensors_write(const tnk__lm_t *lm, size_t first, size_t count,
 
   tnk__buf_append(buf, zero, sizeof(zero));
   write_header(walk, buf);
+  /* Blanks at the end of the header align the data. */
   while (buf->err == TNK_OK && (buf->len - begin) % ALIGN != 0)
     tnk__buf_byte(buf, ' ');
   if (buf->err != TNK_OK)
@@ -196,6 +198,7 @@ int tnk__lm_tensors_read(const tnk__lm_t *lm, size_t first, size_t count,
   size_t kind;
   int err;
 
+  /* Compared without adding, which could wrap around. */
   if (n < ALIGN || n_header > MAX_HEADER || n_header > n - ALIGN)
     return tnk__lm_refuse(why, TNK_EPROTO, "%s: the header is cut off", name);
   err = tnk__json_parse_object(&header, data + ALIGN, (size_t)n_header);

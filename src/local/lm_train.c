@@ -43,6 +43,7 @@ static int is_trained(const tnk__lm_config_t *config, tnk__lm_group_t group) {
   return config->train_unembed != 0;
 }
 
+/* Give each trained matrix its place in the arrays of parameters. */
 static void lay_out(tnk__lm_t *lm) {
   size_t i;
 

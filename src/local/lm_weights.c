@@ -4,6 +4,9 @@
 
 #include "base/alloc.h"
 
+/* A snapshot copies the merged matrices: sampling goes on from it while the
+ * model is trained, and needs no factors. */
+
 /* Weights with room for floats of their own behind them. */
 typedef struct {
   tnk__lm_weights_t pub;
