@@ -78,6 +78,8 @@ TNK_API void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user);
  *
  * @return TNK_OK, or the code of the rejection, or
  *   TNK_EREENTRANT  called inside a callback of this library
+ *   TNK_ETHREAD     called on another thread than the loop's
+ *   TNK_EFORKED     called in a child of the process that owns the loop
  *   TNK_EPENDING    the loop has nothing left to run and yet the promise is
  *                   pending (the loop was stopped)
  * Thread: loop thread. Callable from callbacks: no. Since: 0.1

@@ -18,14 +18,23 @@ typedef enum {
   TNK_QUEUE_UNKNOWN = 0,
   TNK_QUEUE_ACTIVE = 1,
   TNK_QUEUE_PAUSED_CAPACITY = 2,
-  TNK_QUEUE_PAUSED_RATE_LIMIT = 3
+  TNK_QUEUE_PAUSED_RATE_LIMIT = 3,
+  /** Not the server's word: nothing pending of the client has been accepted or
+   * has ended for 60 s, then 120 s, 240 s and so on. */
+  TNK_QUEUE_STALLED = 4,
+  /** The server has ended the session; operations that it refuses from now on
+   * reject with TNK_ESESSION. Told once. */
+  TNK_QUEUE_SESSION_LOST = 5
 } tnk_queue_state_t;
 
 /**
  * Told that operations of one client wait on the service's side: at most once
- * in 60 seconds for each client.
+ * in 60 seconds for each client; that nothing moves; and that the session is
+ * lost.
  *
- * @param client  Model id, or sampling session id; valid until the return.
+ * @param client  Model id, or sampling session id; for operations of no
+ *                client their name; for TNK_QUEUE_SESSION_LOST the session's
+ *                id. Valid until the return.
  * @param reason  The server's words, or ours; valid until the return.
  * Thread: loop thread. Since: 0.1
  */
@@ -255,16 +264,29 @@ tnk_service_create_sampling(tnk_service_t *service,
 
 /** Counters of a service since it was opened. */
 typedef struct {
-  uint64_t n_requests;       /**< Sent, repeats included. */
-  uint64_t n_retries;        /**< Repeats among them. */
-  uint64_t n_late_events;    /**< Answers nobody waited for any more. */
-  uint64_t n_double_settles; /**< Always 0, or there is a bug. */
-  uint64_t n_bytes_sent;     /**< HTTP bytes before TLS. */
-  uint64_t n_bytes_received; /**< HTTP bytes after TLS. */
-  uint32_t n_pending;        /**< Promises that have not settled. */
-  uint32_t n_connections;    /**< Open now. */
-  uint32_t max_connections;  /**< Most that were ever open at once. */
-  uint32_t n_polls;          /**< Long polls held now. */
+  uint64_t n_requests;        /**< Sent, repeats included. */
+  uint64_t n_retries;         /**< Repeats among them. */
+  uint64_t n_late_events;     /**< Answers nobody waited for any more. */
+  uint64_t n_double_settles;  /**< Always 0, or there is a bug. */
+  uint64_t n_bytes_sent;      /**< HTTP bytes before TLS. */
+  uint64_t n_bytes_received;  /**< HTTP bytes after TLS. */
+  uint32_t n_pending;         /**< Promises that have not settled. */
+  uint32_t n_connections;     /**< Open now. */
+  uint32_t max_connections;   /**< Most that were ever open at once. */
+  uint32_t n_polls;           /**< Long polls held now. */
+  uint64_t n_retries_connect; /**< By cause, together n_retries: no connection
+                                   could be made, */
+  uint64_t n_retries_lost;    /**< ... it was lost, after sending, */
+  uint64_t n_retries_timeout; /**< ... no answer in time, or a 408, */
+  uint64_t n_retries_rate;    /**< ... 429, */
+  uint64_t n_retries_billing; /**< ... 402, */
+  uint64_t n_retries_server;  /**< ... 5xx, */
+  uint64_t n_retries_other;   /**< ... or another answer. */
+  uint64_t n_resubmits;       /**< Samples submitted anew. */
+  uint64_t n_stalls;          /**< Notices of TNK_QUEUE_STALLED. */
+  uint64_t loop_lag_ms;       /**< How late the last timer of the service ran:
+                                   what callbacks before it took. */
+  uint64_t max_loop_lag_ms;   /**< The most of that so far. */
 } tnk_stats_t;
 
 /**

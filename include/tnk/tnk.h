@@ -8,6 +8,10 @@
  * sampling.h; promise.h tells how results and errors arrive. Unless a
  * function says otherwise it must be called on the thread that runs the loop.
  * No callback ever runs inside the call that registered it.
+ *
+ * A child made with fork() shares sockets with its parent, so there every
+ * operation is refused with TNK_EFORKED, and closing and canceling do nothing.
+ * Open a service of its own, on a loop of its own, in the child.
  */
 #include "tnk/common.h"
 #include "tnk/data.h"

@@ -11,6 +11,7 @@
  */
 #include "api/runtime.h"
 
+#include <unistd.h>
 #include <uv.h>
 
 #include "api/service.h"
@@ -27,6 +28,7 @@ struct tnk_runtime {
   uv_mutex_t lock;
   tnk__list_t queue; /* of post_t */
   int stopping;
+  pid_t pid; /* a child has neither the thread nor, perhaps, the lock */
 };
 
 typedef struct {
@@ -124,6 +126,7 @@ int tnk__runtime_start(tnk_runtime_t **out, const tnk_allocator_t *alloc) {
   if (runtime == NULL)
     return TNK_ENOMEM;
   runtime->alloc = *alloc;
+  runtime->pid = getpid();
   err = open_loop(runtime);
   if (err != 0)
     goto fail;
@@ -151,6 +154,8 @@ int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
 
   if (runtime == NULL || cb == NULL)
     return TNK_EINVAL;
+  if (runtime->pid != getpid())
+    return TNK_EFORKED;
   post = tnk__malloc(&runtime->alloc, sizeof(*post));
   if (post == NULL)
     return TNK_ENOMEM;
@@ -177,6 +182,8 @@ int tnk_runtime_stop(tnk_runtime_t *runtime) {
 
   if (runtime == NULL)
     return TNK_OK;
+  if (runtime->pid != getpid())
+    return TNK_EFORKED;
   if (uv_thread_equal(&self, &runtime->thread))
     return TNK_EREENTRANT;
   uv_mutex_lock(&runtime->lock);

@@ -69,6 +69,6 @@ const char *tnk_sampling_id(const tnk_sampling_t *sampling) {
 }
 
 void tnk_sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user) {
-  if (sampling != NULL)
+  if (sampling != NULL && !tnk__loop_is_forked(sampling->session->loop))
     tnk__sampling_close(sampling, cb, user);
 }

@@ -138,7 +138,8 @@ static void on_finished(tnk__session_t *session) {
 }
 
 void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
-  if (service == NULL || service->closing)
+  if (service == NULL || service->closing ||
+      tnk__loop_is_forked(&service->loop))
     return;
   service->closing = 1;
   service->close_cb = cb;
@@ -180,11 +181,19 @@ tnk_promise_t *tnk__service_reject(tnk__session_t *session, int code,
 }
 
 tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name) {
+  char text[160] = "";
   int err = tnk__loop_check_caller(session->loop);
 
   if (err == TNK_OK)
     err = tnk__session_admits(session);
-  return err == TNK_OK ? NULL : tnk__service_reject(session, err, name, NULL);
+  if (err == TNK_OK)
+    return NULL;
+  if (err == TNK_EFULL)
+    snprintf(text, sizeof(text),
+             "%zu operations are pending, and max_pending allows no more; "
+             "wait for results first",
+             session->loop->n_pending);
+  return tnk__service_reject(session, err, name, text);
 }
 
 tnk_promise_t *tnk_service_capabilities(tnk_service_t *service) {
@@ -290,4 +299,15 @@ void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out) {
   out->n_connections = (uint32_t)service->http.n_connections;
   out->max_connections = (uint32_t)service->http.max_connections;
   out->n_polls = (uint32_t)tnk__http_n_polls(&service->http);
+  out->n_retries_connect = counters->n_retries_by[TNK__RETRY_CONNECT];
+  out->n_retries_lost = counters->n_retries_by[TNK__RETRY_LOST];
+  out->n_retries_timeout = counters->n_retries_by[TNK__RETRY_TIMEOUT];
+  out->n_retries_rate = counters->n_retries_by[TNK__RETRY_RATE];
+  out->n_retries_billing = counters->n_retries_by[TNK__RETRY_BILLING];
+  out->n_retries_server = counters->n_retries_by[TNK__RETRY_SERVER];
+  out->n_retries_other = counters->n_retries_by[TNK__RETRY_OTHER];
+  out->n_resubmits = counters->n_resubmits;
+  out->n_stalls = counters->n_stalls;
+  out->loop_lag_ms = counters->lag_ms;
+  out->max_loop_lag_ms = counters->max_lag_ms;
 }

@@ -253,6 +253,6 @@ tnk_promise_t *tnk_training_unload(tnk_training_t *training) {
 }
 
 void tnk_training_close(tnk_training_t *training, tnk_close_cb cb, void *user) {
-  if (training != NULL)
+  if (training != NULL && !tnk__loop_is_forked(training->session->loop))
     tnk__training_close(training, cb, user);
 }

@@ -115,6 +115,25 @@ static int is_refusal(tnk__outcome_t outcome) {
   return outcome > TNK__OUTCOME_2XX && outcome < TNK__OUTCOME_UNSENT;
 }
 
+/* A refusal that the end of the session explains. Not of what needs no
+ * session, and not of polls that report a failed operation. */
+static int is_lost_session(const tnk__attempt_t *attempt) {
+  if (!attempt->session_ended || attempt->call == TNK__CALL_QUERY ||
+      attempt->call == TNK__CALL_CREATE_SESSION)
+    return 0;
+  switch (attempt->outcome) {
+  case TNK__OUTCOME_404:
+  case TNK__OUTCOME_410:
+    return 1;
+  case TNK__OUTCOME_400:
+  case TNK__OUTCOME_409:
+  case TNK__OUTCOME_422:
+    return !is_poll(attempt->call);
+  default:
+    return 0;
+  }
+}
+
 /* The code where it depends on the kind of call. */
 static int code_of(const tnk__attempt_t *attempt) {
   tnk__outcome_t outcome = attempt->outcome;
@@ -123,6 +142,8 @@ static int code_of(const tnk__attempt_t *attempt) {
   if (is_poll(attempt->call) &&
       (outcome == TNK__OUTCOME_400 || outcome == TNK__OUTCOME_422))
     return TNK_EFAILED;
+  if (is_lost_session(attempt))
+    return TNK_ESESSION;
   if (attempt->optional && outcome == TNK__OUTCOME_404)
     return TNK_EUNSUPPORTED;
   if (attempt->call == TNK__CALL_HEARTBEAT && outcome == TNK__OUTCOME_410)
@@ -209,6 +230,8 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
   if (letter == 'C')
     letter = conflict(attempt, &effect);
   letter = override(attempt, letter, &effect);
+  if (letter == 'N' && is_lost_session(attempt))
+    letter = 'F'; /* a new submission would end the same way */
   verdict.action = action_of(letter);
   if (verdict.action == TNK__ACTION_RETRY)
     verdict.schedule = schedules[attempt->call];

@@ -91,7 +91,8 @@ typedef struct {
   /* An earlier attempt of this submission ended so. Before the next attempt
    * the owner notes each verdict's effect here. */
   int was_unknown;
-  int was_accepted; /* by an answer that broke off: only its id is lost */
+  int session_ended; /* the server has said so: it explains a refusal */
+  int was_accepted;  /* by an answer that broke off: only its id is lost */
 } tnk__attempt_t;
 
 typedef struct {

@@ -48,6 +48,8 @@ const char *tnk__queue_reason(tnk__queue_kind_t kind, tnk_queue_state_t state,
                : "the limit of concurrent training clients is reached";
   case TNK_QUEUE_ACTIVE:
   case TNK_QUEUE_UNKNOWN:
+  case TNK_QUEUE_STALLED:
+  case TNK_QUEUE_SESSION_LOST:
     break;
   }
   return "unknown";

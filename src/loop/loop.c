@@ -144,10 +144,22 @@ static void timers_changed(tnk__loop_t *loop) {
                  first->due_ms > now ? first->due_ms - now : 0, 0);
 }
 
+/* The first of the timers that are due tells how late the loop is. */
+static void run_timers(tnk__loop_t *loop, uint64_t now) {
+  const tnk__timer_t *first = loop->timers.root;
+
+  if (first != NULL && first->due_ms <= now) {
+    loop->counters.lag_ms = now - first->due_ms;
+    if (loop->counters.lag_ms > loop->counters.max_lag_ms)
+      loop->counters.max_lag_ms = loop->counters.lag_ms;
+  }
+  tnk__timers_run(&loop->timers, now);
+}
+
 static void on_timer(uv_timer_t *timer) {
   tnk__loop_t *loop = timer->data;
 
-  tnk__timers_run(&loop->timers, tnk__loop_now_ms(loop));
+  run_timers(loop, tnk__loop_now_ms(loop));
   timers_changed(loop);
 }
 
@@ -228,10 +240,14 @@ double tnk__loop_uniform(tnk__loop_t *loop) {
   return (double)(tnk__loop_random(loop) >> 11) * 0x1.0p-53;
 }
 
+int tnk__loop_is_forked(const tnk__loop_t *loop) {
+  return loop->pid != (int)getpid();
+}
+
 int tnk__loop_check_caller(const tnk__loop_t *loop) {
   uv_thread_t self = uv_thread_self();
 
-  if (loop->pid != (int)getpid())
+  if (tnk__loop_is_forked(loop))
     return TNK_EFORKED;
   return uv_thread_equal(&self, &loop->thread) ? TNK_OK : TNK_ETHREAD;
 }
@@ -296,7 +312,7 @@ void tnk__loop_advance(tnk__loop_t *loop, uint64_t ms) {
   while (loop->timers.root != NULL && loop->timers.root->due_ms <= end) {
     if (loop->timers.root->due_ms > loop->fake_now)
       loop->fake_now = loop->timers.root->due_ms;
-    tnk__timers_run(&loop->timers, loop->fake_now);
+    run_timers(loop, loop->fake_now);
   }
   loop->fake_now = end;
   timers_changed(loop);

@@ -9,6 +9,18 @@
 
 struct tnk__then;
 
+/* Why a request was repeated. */
+typedef enum {
+  TNK__RETRY_CONNECT = 0, /* it had not been sent */
+  TNK__RETRY_LOST,
+  TNK__RETRY_TIMEOUT,
+  TNK__RETRY_RATE,
+  TNK__RETRY_BILLING,
+  TNK__RETRY_SERVER,
+  TNK__RETRY_OTHER,
+  TNK__N_RETRY_CAUSES
+} tnk__retry_cause_t;
+
 /* Counters behind tnk_service_stats(). */
 typedef struct {
   uint64_t n_requests;
@@ -17,6 +29,11 @@ typedef struct {
   uint64_t n_double_settles;
   uint64_t n_bytes_sent;
   uint64_t n_bytes_received;
+  uint64_t n_retries_by[TNK__N_RETRY_CAUSES]; /* n_retries is their sum */
+  uint64_t n_resubmits;
+  uint64_t n_stalls;
+  uint64_t lag_ms; /* how late the last timer was */
+  uint64_t max_lag_ms;
 } tnk__counters_t;
 
 /*
@@ -83,6 +100,9 @@ int64_t tnk__loop_wall_s(const tnk__loop_t *loop);
 uint64_t tnk__loop_random(tnk__loop_t *loop);
 double tnk__loop_uniform(tnk__loop_t *loop);
 
+/* Whether this is a child of the process that opened it. Its sockets, and
+ * libuv's own descriptors, are the parent's: nothing may be touched. */
+int tnk__loop_is_forked(const tnk__loop_t *loop);
 /* TNK_OK when called on the thread and in the process that opened it. */
 int tnk__loop_check_caller(const tnk__loop_t *loop);
 

@@ -272,10 +272,17 @@ void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
 }
 
 int tnk_wait(tnk_promise_t *promise) {
+  int err;
+
   if (promise == NULL)
     return TNK_EINVAL;
-  if (promise->state == TNK_PENDING && tnk__callout_active())
-    return TNK_EREENTRANT;
+  if (promise->state == TNK_PENDING) {
+    err = tnk__loop_check_caller(promise->loop);
+    if (err != TNK_OK)
+      return err;
+    if (tnk__callout_active())
+      return TNK_EREENTRANT;
+  }
   promise->observed = 1;
   while (promise->state == TNK_PENDING)
     if (uv_run(promise->loop->uv, UV_RUN_ONCE) == 0 &&
@@ -287,7 +294,8 @@ int tnk_wait(tnk_promise_t *promise) {
 void tnk_promise_cancel(tnk_promise_t *promise) {
   void (*cancel)(void *op);
 
-  if (promise == NULL || promise->cancel == NULL)
+  if (promise == NULL || promise->cancel == NULL ||
+      tnk__loop_is_forked(promise->loop))
     return;
   cancel = promise->cancel;
   /* The hook may settle and so free what we hold; keep it over the call. */

@@ -13,7 +13,7 @@
 #include "flow/turns.h"
 
 /* Our own headers, at most; the caller's come in a second list. */
-enum { MAX_HEADERS = 24 };
+enum { MAX_HEADERS = 24, MAX_NAME = 256 };
 
 static void attempt(tnk__call_t *call);
 
@@ -168,6 +168,8 @@ static tnk__error_t *make_error(tnk__call_t *call,
                                 const tnk__reply_t *reply,
                                 const tnk__failure_t *failure) {
   const tnk_allocator_t *alloc = &call->endpoint->loop->alloc;
+  const char *what = call->name;
+  char named[MAX_NAME];
   tnk_error_t pub = {.code = reply->verdict.err,
                      .cause = result->cause,
                      .http_status = result->status,
@@ -177,14 +179,19 @@ static tnk__error_t *make_error(tnk__call_t *call,
                      .retry_after_ms = reply->retry_after_ms};
   tnk__error_t *error;
 
+  if (pub.code == TNK_ESESSION && call->endpoint->ended_session != NULL) {
+    snprintf(named, sizeof(named), "%s in %s", call->name,
+             call->endpoint->ended_session);
+    what = named;
+  }
   /* The transport's own word is more precise than the table's. */
   if (result->err != TNK_OK)
     pub.code = result->err;
   if (pub.message != NULL || result->detail == NULL)
-    return tnk__error_from(alloc, call->name, &pub);
+    return tnk__error_from(alloc, what, &pub);
   /* It belongs into the sentence, but is not the service's message. */
   pub.message = result->detail;
-  error = tnk__error_from(alloc, call->name, &pub);
+  error = tnk__error_from(alloc, what, &pub);
   if (error->refs > 0)
     error->pub.message = NULL;
   return error;
@@ -217,6 +224,32 @@ static int pause_for_billing(tnk__call_t *call) {
   return 1;
 }
 
+static tnk__retry_cause_t cause_of(tnk__outcome_t outcome) {
+  switch (outcome) {
+  case TNK__OUTCOME_UNSENT:
+    return TNK__RETRY_CONNECT;
+  case TNK__OUTCOME_LOST:
+  case TNK__OUTCOME_TRUNCATED:
+    return TNK__RETRY_LOST;
+  case TNK__OUTCOME_TIMEOUT:
+  case TNK__OUTCOME_408:
+    return TNK__RETRY_TIMEOUT;
+  case TNK__OUTCOME_429:
+    return TNK__RETRY_RATE;
+  case TNK__OUTCOME_402:
+    return TNK__RETRY_BILLING;
+  case TNK__OUTCOME_5XX:
+    return TNK__RETRY_SERVER;
+  default:
+    return TNK__RETRY_OTHER;
+  }
+}
+
+static void count_retry(tnk__loop_t *loop, tnk__outcome_t outcome) {
+  loop->counters.n_retries++;
+  loop->counters.n_retries_by[cause_of(outcome)]++;
+}
+
 /* Whether another attempt is on its way. */
 static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__loop_t *loop = call->endpoint->loop;
@@ -224,14 +257,18 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
 
   if (call->once || call->endpoint->closing)
     return 0;
-  if (reply->verdict.action == TNK__ACTION_PAUSE)
-    return pause_for_billing(call);
+  if (reply->verdict.action == TNK__ACTION_PAUSE) {
+    if (!pause_for_billing(call))
+      return 0;
+    count_retry(loop, reply->outcome);
+    return 1;
+  }
   if (reply->verdict.action != TNK__ACTION_RETRY ||
       !tnk__retry_next(&call->retry, &reply->verdict, reply->retry_after_ms,
                        tnk__loop_now_ms(loop), tnk__loop_uniform(loop),
                        &delay_ms))
     return 0;
-  loop->counters.n_retries++;
+  count_retry(loop, reply->outcome);
   pause(call, delay_ms);
   return 1;
 }
@@ -286,11 +323,12 @@ static void on_done(tnk__exchange_t *exchange,
                     const tnk__http_result_t *result) {
   tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
   tnk__reply_t reply = {0};
-  tnk__attempt_t facts = {.call = call->route->kind,
-                          .optional =
-                              call->route->is_optional && !is_offered(call),
-                          .was_unknown = call->was_unknown,
-                          .was_accepted = call->was_accepted};
+  tnk__attempt_t facts = {
+      .call = call->route->kind,
+      .optional = call->route->is_optional && !is_offered(call),
+      .was_unknown = call->was_unknown,
+      .was_accepted = call->was_accepted,
+      .session_ended = call->endpoint->ended_session != NULL};
   tnk__failure_t failure = {0};
   tnk__arena_t arena;
 
@@ -484,4 +522,7 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
   tnk__exchange_describe(&call->exchange, out);
   tnk__text_printf(out, ", attempt %u, since ", call->n_attempts);
   tnk__text_time(out, now - call->since_ms);
+  if (call->endpoint->ended_session != NULL)
+    tnk__text_printf(out, "; the server has ended session %s",
+                     call->endpoint->ended_session);
 }

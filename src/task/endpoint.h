@@ -16,6 +16,8 @@ typedef struct {
    * tnk__route_bit(). */
   uint64_t offered;
   uint64_t missing;
+  /* The session that the server has ended; NULL while it lives. */
+  const char *ended_session;
   int closing; /* nothing is repeated any more */
 } tnk__endpoint_t;
 

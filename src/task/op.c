@@ -17,6 +17,10 @@ static tnk__session_t *session_of(const tnk__op_t *op) {
   return op->training->session;
 }
 
+static void moved(tnk_training_t *training) {
+  tnk__stall_moved(&training->stall, tnk__loop_now_ms(training->session->loop));
+}
+
 /* ---- Numbers ---- */
 
 static int take_number(tnk__part_t *part) {
@@ -97,6 +101,7 @@ static void release(tnk__op_t *op) {
   tnk__turns_leave(&training->turns, &op->turn);
   tnk__defer_cancel(&op->ready);
   tnk__list_remove(&op->member.link);
+  moved(training);
   tnk__free(alloc, op->parts);
   op->type->destroy(op);
   tnk__training_op_gone(training);
@@ -167,6 +172,14 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   tnk__op_explain(arg, out);
 }
 
+static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
+  const tnk__op_t *op = (const tnk__op_t *)(const void *)member;
+
+  if (op->promise != NULL && out != NULL)
+    tnk__op_explain(op, out);
+  return op->promise != NULL;
+}
+
 static void on_cancel(void *arg) {
   tnk__op_fail(arg, tnk__error_static(TNK_ECANCELED));
 }
@@ -211,6 +224,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__op_t *op = part->op;
 
   (void)answer;
+  moved(op->training);
   settle_number(part, TNK__EFFECT_ACCEPTED, TNK_OK);
   tnk__budget_release(&session_of(op)->train_bytes, &part->payer);
   tnk__buf_deinit(&part->body);
@@ -297,6 +311,7 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
   int err;
 
   part->state = TNK__PART_DONE;
+  moved(op->training);
   /* One that has ended shows that the queue moves. */
   if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
     tnk__training_notice(op->training, "active", NULL);
@@ -546,6 +561,7 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
   op->promise = promise;
   tnk__list_init(&op->member.link);
   op->member.abort = on_abort;
+  op->member.explain = explain_member;
   op->entered_ms = tnk__loop_now_ms(training->session->loop);
   tnk__promise_bind(promise, on_cancel, on_explain, op);
   tnk__turn_init(&op->turn, on_turn);
@@ -568,6 +584,7 @@ void tnk__op_enter(tnk__op_t *op) {
   tnk_training_t *training = op->training;
   int has_turn = tnk__turns_enter(&training->turns, &op->turn);
 
+  tnk__training_entered(training);
   tnk__list_append(&training->ops, &op->member.link);
   if (has_turn < 0)
     tnk__op_fail(op, training->failed != NULL ? training->failed

@@ -110,24 +110,27 @@ static void explain_active(const tnk__op_t *op, tnk__text_t *out) {
   explain_part(part, out);
 }
 
-void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out) {
-  const tnk__turns_t *turns = &op->training->turns;
-  const tnk__op_t *head;
+void tnk__op_explain_first(const tnk_training_t *training, tnk__text_t *out) {
+  const tnk__op_t *head = op_of(training->turns.queue.next);
 
-  tnk__text_printf(out, "%s: ", op->type->name);
-  if (tnk__list_empty(&op->turn.link) ||
-      tnk__turns_has_turn(turns, &op->turn)) {
-    explain_active(op, out);
-    return;
-  }
-  head = op_of(turns->queue.next);
-  tnk__text_printf(out, "waits for its turn behind %zu operation%s, since ",
-                   n_ahead(op), n_ahead(op) == 1 ? "" : "s");
-  tnk__text_time(out, now_of(op) - op->entered_ms);
-  tnk__text_printf(out, "; the first of them, %s, ", head->type->name);
+  tnk__text_printf(out, "the first of them, %s, ", head->type->name);
   if (head->promise != NULL)
     explain_active(head, out);
   else
     tnk__text_printf(out, "has been given up, but the fate of its request is "
                           "not known yet");
+}
+
+void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out) {
+  tnk__text_printf(out, "%s: ", op->type->name);
+  if (tnk__list_empty(&op->turn.link) ||
+      tnk__turns_has_turn(&op->training->turns, &op->turn)) {
+    explain_active(op, out);
+    return;
+  }
+  tnk__text_printf(out, "waits for its turn behind %zu operation%s, since ",
+                   n_ahead(op), n_ahead(op) == 1 ? "" : "s");
+  tnk__text_time(out, now_of(op) - op->entered_ms);
+  tnk__text_printf(out, "; ");
+  tnk__op_explain_first(op->training, out);
 }

@@ -42,6 +42,7 @@ tnk__request_t *tnk__request_new(tnk__session_t *session, const char *name,
   }
   tnk__promise_bind(*promise, on_cancel, on_explain, request);
   request->name = name;
+  tnk__stall_moved(&request->stall, tnk__loop_now_ms(session->loop));
   request->promise = *promise;
   request->session = session;
   tnk__arena_init(&request->arena, alloc, 4 * TNK__MIB);

@@ -2,6 +2,7 @@
 #define TNK_TASK_REQUEST_H
 
 #include "base/arena.h"
+#include "flow/stall.h"
 #include "task/job.h"
 #include "task/session.h"
 
@@ -16,6 +17,7 @@ typedef struct tnk__request {
   tnk__session_t *session;
   tnk_promise_t *promise;
   const char *name; /* of the operation, static */
+  tnk__stall_t stall;
   tnk__need_t need;
   tnk__call_t call; /* a plain question */
   tnk__job_t job;   /* a request with a future */

@@ -29,6 +29,13 @@ static int may_resubmit(const tnk__sample_t *sample) {
          (sample->wants_logprobs || !session->flags.sample_fail_fast);
 }
 
+/* Only while its promise is pending: later the client may be gone. */
+static void moved(tnk__sample_t *sample) {
+  if (sample->promise != NULL)
+    tnk__stall_moved(&sample->sampling->stall,
+                     tnk__loop_now_ms(session_of(sample)->loop));
+}
+
 /* ---- What it holds ---- */
 
 /* Everything that is needed for submitting only. */
@@ -69,6 +76,7 @@ static void forget_ids(tnk__sample_t *sample) {
 static void dispose(tnk__sample_t *sample) {
   const tnk_allocator_t *alloc = &session_of(sample)->loop->alloc;
 
+  moved(sample);
   tnk__list_remove(&sample->member.link);
   tnk__job_cancel(&sample->job);
   tnk__timer_stop(&sample->timer);
@@ -184,6 +192,7 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
       (reply->verdict.action != TNK__ACTION_RESUBMIT &&
        !tnk__sample_may_resubmit(reply->error->pub.code)))
     return 0;
+  session->loop->counters.n_resubmits++;
   give_back(sample);
   forget_ids(sample);
   sample->has_seq = 0;
@@ -272,6 +281,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
     dispose(sample);
     return 0;
   }
+  moved(sample);
   keep_ids(sample, answer);
   give_back(sample);
   /* A place in line is for those who were turned away. */
@@ -510,6 +520,14 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   }
 }
 
+static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
+  const tnk__sample_t *sample = (const tnk__sample_t *)(const void *)member;
+
+  if (sample->promise != NULL && out != NULL)
+    on_explain(sample, out);
+  return sample->promise != NULL;
+}
+
 /* ---- Start ---- */
 
 static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
@@ -548,6 +566,7 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   sample->wants_logprobs = wants_logprobs;
   tnk__list_init(&sample->member.link);
   sample->member.abort = on_abort;
+  sample->member.explain = explain_member;
   tnk__buf_init(&sample->body, alloc, TNK__MAX_REQUEST_BODY);
   tnk__waiter_init(&sample->running, on_running);
   tnk__waiter_init(&sample->slot, on_slot);
@@ -565,6 +584,8 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
     tnk__free(alloc, sample);
     return promise;
   }
+  if (tnk__list_empty(&sampling->samples))
+    tnk__stall_moved(&sampling->stall, tnk__loop_now_ms(loop));
   tnk__list_append(&sampling->samples, &sample->member.link);
   err = encode(sample, prompt, params, options);
   if (err != TNK_OK)

@@ -2,6 +2,7 @@
 #define TNK_TASK_SAMPLING_H
 
 #include "flow/queue_state.h"
+#include "flow/stall.h"
 #include "task/session.h"
 #include "tnk/sampling.h"
 
@@ -21,6 +22,7 @@ struct tnk_sampling {
   int record_stability_info;
   uint64_t next_seq;
   tnk__queue_notice_t notice;
+  tnk__stall_t stall;
   int closing;
   tnk_close_cb close_cb;
   void *close_user;

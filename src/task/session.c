@@ -80,6 +80,14 @@ static void fail_needs(tnk__session_t *session, tnk__error_t *error) {
 static void start_heartbeat(tnk__session_t *session);
 static void start_refresh(tnk__session_t *session);
 
+/* The server has ended the session. What is under way gets the server's own
+ * answers; those that refuse then name the session. */
+static void on_ended(tnk__session_t *session, const tnk__error_t *error) {
+  session->endpoint.ended_session = session->id;
+  tnk__session_notice(session, session->id, TNK_QUEUE_SESSION_LOST,
+                      error->pub.text);
+}
+
 static void on_heartbeat(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__session_t *session = tnk__container_of(call, tnk__session_t, heartbeat);
   uint64_t now = tnk__loop_now_ms(session->loop);
@@ -87,9 +95,7 @@ static void on_heartbeat(tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->error == NULL) {
     session->heartbeat_ok_ms = now;
   } else if (reply->status == 410) {
-    session->ended = 1;
-    tnk__log(&session->loop->logger, TNK_LOG_INFO, "session",
-             "%s: the server has ended it; no more heartbeats", session->id);
+    on_ended(session, reply->error);
     return;
   } else if (now - session->heartbeat_ok_ms > HEARTBEAT_WARN_MS) {
     tnk__log(&session->loop->logger, TNK_LOG_WARN, "session",
@@ -387,6 +393,7 @@ void tnk__session_shut(tnk__session_t *session) {
   session->endpoint.closing = 1;
   tnk__timer_stop(&session->heartbeat_timer);
   tnk__timer_stop(&session->refresh_timer);
+  tnk__watch_stop(&session->watch);
   tnk__call_cancel(&session->startup);
   tnk__call_cancel(&session->heartbeat);
   tnk__call_cancel(&session->refresh);
@@ -417,7 +424,7 @@ void tnk__session_finish(tnk__session_t *session,
   tnk__deferred_init(&session->no_finish, on_no_finish);
   tnk__buf_clear(&session->startup_body);
   tnk__finish_session_write(&session->startup_body, "success", NULL);
-  if (session->id == NULL || session->ended ||
+  if (session->id == NULL || session->endpoint.ended_session != NULL ||
       session->startup_body.err != TNK_OK) {
     tnk__defer(session->loop, &session->no_finish);
     return;
@@ -453,12 +460,13 @@ void tnk__session_notice(tnk__session_t *session, const char *client,
   tnk__callout_end();
 }
 
-int tnk__session_admits(const tnk__session_t *session) {
+int tnk__session_admits(tnk__session_t *session) {
   if (session->endpoint.closing)
     return TNK_ECLOSED;
-  return session->loop->n_pending < session->config->options.max_pending
-             ? TNK_OK
-             : TNK_EFULL;
+  if (session->loop->n_pending >= session->config->options.max_pending)
+    return TNK_EFULL;
+  tnk__watch_arm(&session->watch, session);
+  return TNK_OK;
 }
 
 void tnk__session_explain(const tnk__session_t *session, tnk__text_t *out) {

@@ -10,6 +10,7 @@
 #include "task/cancel.h"
 #include "task/config.h"
 #include "task/gate.h"
+#include "task/watch.h"
 
 /* How far the start-up has come. */
 typedef enum {
@@ -45,10 +46,10 @@ typedef struct tnk__session {
   tnk__endpoint_t endpoint;
   tnk__session_level_t level;
   int busy;
-  int ended; /* the server said that the session is over */
   tnk__list_t needs;
   tnk__call_t startup;
   tnk__buf_t startup_body;
+  tnk__watch_t watch;
   tnk__call_t heartbeat;
   tnk__buf_t heartbeat_body;
   tnk__timer_t heartbeat_timer;
@@ -92,7 +93,7 @@ void tnk__session_close(tnk__session_t *session);
 void tnk__session_notice(tnk__session_t *session, const char *client,
                          tnk_queue_state_t state, const char *reason);
 /* Whether one more operation may be pending; else TNK_EFULL or TNK_ECLOSED. */
-int tnk__session_admits(const tnk__session_t *session);
+int tnk__session_admits(tnk__session_t *session);
 
 /* What the start-up waits for while somebody needs it: the end of a sentence.
  */

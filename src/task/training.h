@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "flow/queue_state.h"
+#include "flow/stall.h"
 #include "flow/turns.h"
 #include "task/session.h"
 #include "tnk/training.h"
@@ -21,8 +22,10 @@ struct tnk_training {
   tnk__list_t ops;    /* of tnk__member_t */
   tnk__arena_t arena; /* of the strings of info */
   tnk_training_info_t info;
+  size_t deep;    /* as many in the queue are worth the next warning */
   uint64_t fresh; /* no number from here on has been sent */
   tnk__queue_notice_t notice;
+  tnk__stall_t stall;
   tnk__error_t *failed; /* why nothing can be submitted any more */
   int closing;
   tnk_close_cb close_cb;
@@ -37,6 +40,8 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
 /* The server reported the state of its queue. */
 void tnk__training_notice(tnk_training_t *training, const char *state,
                           const char *reason);
+/* An operation is about to join the list, and is in the queue already. */
+void tnk__training_entered(tnk_training_t *training);
 /* An operation is gone. */
 void tnk__training_op_gone(tnk_training_t *training);
 

@@ -1,6 +1,8 @@
 #include "api/runtime.h"
 
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/alloc.h"
@@ -395,4 +397,30 @@ TEST(without_memory_start_and_post_say_so) {
   CHECK_INT(tnk_runtime_post(probe.runtime, count, &probe), TNK_OK);
   probe_stop(&probe);
   CHECK_INT(probe.n_run, 1);
+}
+
+static void never_posted(uv_loop_t *loop, void *user) {
+  (void)loop;
+  (void)user;
+}
+
+TEST(runtime_in_a_forked_child_is_refused) {
+  tnk_runtime_t *runtime;
+  int status;
+  pid_t child;
+
+  CHECK_INT(tnk_runtime_start(&runtime), TNK_OK);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(20); /* to wait for a thread that is not there */
+    _exit(tnk_runtime_post(runtime, never_posted, NULL) == TNK_EFORKED &&
+                  tnk_runtime_stop(runtime) == TNK_EFORKED
+              ? 0
+              : 1);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK_INT(WEXITSTATUS(status), 0);
+  CHECK_INT(tnk_runtime_stop(runtime), TNK_OK);
 }

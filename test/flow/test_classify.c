@@ -326,3 +326,38 @@ TEST(S3_16_samples_that_may_be_submitted_anew) {
   for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++)
     CHECK(!tnk__sample_may_resubmit(no[i]));
 }
+
+TEST(a_lost_session_explains_refusals) {
+  static const struct {
+    tnk__call_kind_t call;
+    tnk__outcome_t outcome;
+    int err;
+  } rows[] = {{TNK__CALL_TRAIN, TNK__OUTCOME_404, TNK_ESESSION},
+              {TNK__CALL_TRAIN, TNK__OUTCOME_410, TNK_ESESSION},
+              {TNK__CALL_SAVE, TNK__OUTCOME_400, TNK_ESESSION},
+              {TNK__CALL_SAMPLE, TNK__OUTCOME_422, TNK_ESESSION},
+              {TNK__CALL_CREATE, TNK__OUTCOME_409, TNK_ESESSION},
+              {TNK__CALL_POLL, TNK__OUTCOME_404, TNK_ESESSION},
+              {TNK__CALL_POLL, TNK__OUTCOME_422, TNK_EFAILED},
+              {TNK__CALL_TRAIN, TNK__OUTCOME_401, TNK_EAUTH},
+              {TNK__CALL_TRAIN, TNK__OUTCOME_5XX, TNK_ESERVER},
+              {TNK__CALL_QUERY, TNK__OUTCOME_404, TNK_ENOTFOUND}};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    tnk__attempt_t attempt = {
+        .call = rows[i].call, .outcome = rows[i].outcome, .session_ended = 1};
+    CHECK_INT(tnk__classify(&attempt).err, rows[i].err);
+    attempt.session_ended = 0;
+    CHECK(tnk__classify(&attempt).err != TNK_ESESSION);
+  }
+}
+
+TEST(a_lost_session_ends_resubmission) {
+  tnk__attempt_t attempt = {.call = TNK__CALL_POLL_SAMPLE,
+                            .outcome = TNK__OUTCOME_410};
+
+  CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_RESUBMIT);
+  attempt.session_ended = 1;
+  CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_FAIL);
+  CHECK_INT(tnk__classify(&attempt).err, TNK_ESESSION);
+}

@@ -286,3 +286,25 @@ TEST(ten_thousand_random_timers_fire_like_a_sorted_list) {
   CHECK(context.loop.timers.root == NULL);
   context_close(&context);
 }
+
+static void on_late(tnk__timer_t *timer) {
+  (void)timer;
+}
+
+TEST(timer_shows_how_late_the_loop_is) {
+  tnk__timer_t timer = {0};
+  context_t context;
+
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, 0);
+  tnk__timer_start_background(&context.loop, &timer, 10, on_late);
+  context.loop.fake_now = 310; /* somebody else has held the loop */
+  tnk__loop_advance(&context.loop, 0);
+  CHECK_INT(context.loop.counters.lag_ms, 300);
+  CHECK_INT(context.loop.counters.max_lag_ms, 300);
+  tnk__timer_start_background(&context.loop, &timer, 10, on_late);
+  tnk__loop_advance(&context.loop, 20);
+  CHECK_INT(context.loop.counters.lag_ms, 0);
+  CHECK_INT(context.loop.counters.max_lag_ms, 300);
+  context_close(&context);
+}

@@ -272,7 +272,8 @@ static inline void script_open_with(script_t *script,
   logger = (tnk_logger_t){TNK_LOG_TRACE, script_log, script};
   options.api_key = script_key();
   options.base_url = mock_url(script->mock);
-  options.allocator = test_allocator();
+  if (options.allocator == NULL)
+    options.allocator = test_allocator();
   options.logger = &logger;
   if (tnk_service_open(&script->service, &script->uv, &options, text,
                        sizeof(text)) != TNK_OK)
