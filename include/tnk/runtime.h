@@ -39,7 +39,8 @@ TNK_API int tnk_runtime_start(tnk_runtime_t **out);
  * @param runtime  Not yet freed: a program that posts from several threads
  *                 keeps them from doing so after tnk_runtime_stop() returned.
  * @return TNK_OK; TNK_ECLOSED while tnk_runtime_stop() runs; TNK_ENOMEM;
- *         TNK_EINVAL for NULL; TNK_EFORKED in a child process. On failure @p cb is not called.
+ *         TNK_EINVAL for NULL; TNK_EFORKED in a child process. On failure
+ *         @p cb is not called.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb,

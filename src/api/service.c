@@ -11,6 +11,7 @@
 #include "task/create.h"
 #include "task/create_sampling.h"
 #include "task/query.h"
+#include "task/watch.h"
 
 /* So that a runtime can close what is left open on its loop. */
 static _Thread_local tnk__list_t open_services;
@@ -186,8 +187,10 @@ tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name) {
 
   if (err == TNK_OK)
     err = tnk__session_admits(session);
-  if (err == TNK_OK)
+  if (err == TNK_OK) {
+    tnk__watch_arm(session);
     return NULL;
+  }
   if (err == TNK_EFULL)
     snprintf(text, sizeof(text),
              "%zu operations are pending, and max_pending allows no more; "

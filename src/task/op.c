@@ -584,7 +584,9 @@ void tnk__op_enter(tnk__op_t *op) {
   tnk_training_t *training = op->training;
   int has_turn = tnk__turns_enter(&training->turns, &op->turn);
 
-  tnk__training_entered(training);
+  if (tnk__list_empty(&training->ops))
+    moved(training);
+  tnk__op_warn_depth(training);
   tnk__list_append(&training->ops, &op->member.link);
   if (has_turn < 0)
     tnk__op_fail(op, training->failed != NULL ? training->failed

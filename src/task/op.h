@@ -123,8 +123,8 @@ void tnk__op_dispose(tnk__op_t *op);
 /* What one whose promise is pending waits for: one sentence that begins with
  * its name. */
 void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out);
-/* The same of the one that has the turn. */
-void tnk__op_explain_first(const tnk_training_t *training, tnk__text_t *out);
+/* Warn of a queue that has become deep. */
+void tnk__op_warn_depth(tnk_training_t *training);
 /* Fail with a code and nothing more to say. */
 void tnk__op_fail_code(tnk__op_t *op, int code);
 

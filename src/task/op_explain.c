@@ -3,6 +3,7 @@
 #include "task/op.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "task/session.h"
 
 static uint64_t now_of(const tnk__op_t *op) {
@@ -110,7 +111,7 @@ static void explain_active(const tnk__op_t *op, tnk__text_t *out) {
   explain_part(part, out);
 }
 
-void tnk__op_explain_first(const tnk_training_t *training, tnk__text_t *out) {
+static void explain_first(const tnk_training_t *training, tnk__text_t *out) {
   const tnk__op_t *head = op_of(training->turns.queue.next);
 
   tnk__text_printf(out, "the first of them, %s, ", head->type->name);
@@ -132,5 +133,20 @@ void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out) {
                    n_ahead(op), n_ahead(op) == 1 ? "" : "s");
   tnk__text_time(out, now_of(op) - op->entered_ms);
   tnk__text_printf(out, "; ");
-  tnk__op_explain_first(op->training, out);
+  explain_first(op->training, out);
+}
+
+void tnk__op_warn_depth(tnk_training_t *training) {
+  char text[512];
+  tnk__text_t out;
+
+  if (training->turns.n_queued < training->deep)
+    return;
+  training->deep *= 2;
+  tnk__text_init(&out, text, sizeof(text));
+  explain_first(training, &out);
+  tnk__log(&training->session->loop->logger, TNK_LOG_WARN, "training",
+           "%s: %zu operations wait for their turn, each with a copy of its "
+           "data; wait for results before adding more; %s",
+           training->info.model_id, training->turns.n_queued, text);
 }

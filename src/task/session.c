@@ -75,6 +75,19 @@ static void fail_needs(tnk__session_t *session, tnk__error_t *error) {
     settle_need(session, tnk__container_of(node, tnk__need_t, link), error);
 }
 
+/* ---- The observer ---- */
+
+static void tell(tnk__session_t *session, const char *client,
+                 tnk_queue_state_t state, const char *reason) {
+  const tnk_service_options_t *options = &session->config->options;
+
+  if (options->on_queue_state == NULL)
+    return;
+  tnk__callout_begin();
+  options->on_queue_state(client, state, reason, options->queue_state_user);
+  tnk__callout_end();
+}
+
 /* ---- Background: heartbeat and refresh ---- */
 
 static void start_heartbeat(tnk__session_t *session);
@@ -84,8 +97,10 @@ static void start_refresh(tnk__session_t *session);
  * answers; those that refuse then name the session. */
 static void on_ended(tnk__session_t *session, const tnk__error_t *error) {
   session->endpoint.ended_session = session->id;
-  tnk__session_notice(session, session->id, TNK_QUEUE_SESSION_LOST,
-                      error->pub.text);
+  tnk__log(&session->loop->logger, TNK_LOG_INFO, "session",
+           "%s: the server has ended it; no more heartbeats: %s", session->id,
+           error->pub.text);
+  tell(session, session->id, TNK_QUEUE_SESSION_LOST, error->pub.text);
 }
 
 static void on_heartbeat(tnk__call_t *call, const tnk__reply_t *reply) {
@@ -393,7 +408,7 @@ void tnk__session_shut(tnk__session_t *session) {
   session->endpoint.closing = 1;
   tnk__timer_stop(&session->heartbeat_timer);
   tnk__timer_stop(&session->refresh_timer);
-  tnk__watch_stop(&session->watch);
+  tnk__timer_stop(&session->watch_timer);
   tnk__call_cancel(&session->startup);
   tnk__call_cancel(&session->heartbeat);
   tnk__call_cancel(&session->refresh);
@@ -449,23 +464,16 @@ void tnk__session_close(tnk__session_t *session) {
 
 void tnk__session_notice(tnk__session_t *session, const char *client,
                          tnk_queue_state_t state, const char *reason) {
-  const tnk_service_options_t *options = &session->config->options;
-
   tnk__log(&session->loop->logger, TNK_LOG_WARN, "queue", "%s: %s", client,
            reason);
-  if (options->on_queue_state == NULL)
-    return;
-  tnk__callout_begin();
-  options->on_queue_state(client, state, reason, options->queue_state_user);
-  tnk__callout_end();
+  tell(session, client, state, reason);
 }
 
-int tnk__session_admits(tnk__session_t *session) {
+int tnk__session_admits(const tnk__session_t *session) {
   if (session->endpoint.closing)
     return TNK_ECLOSED;
   if (session->loop->n_pending >= session->config->options.max_pending)
     return TNK_EFULL;
-  tnk__watch_arm(&session->watch, session);
   return TNK_OK;
 }
 

@@ -10,7 +10,6 @@
 #include "task/cancel.h"
 #include "task/config.h"
 #include "task/gate.h"
-#include "task/watch.h"
 
 /* How far the start-up has come. */
 typedef enum {
@@ -49,7 +48,7 @@ typedef struct tnk__session {
   tnk__list_t needs;
   tnk__call_t startup;
   tnk__buf_t startup_body;
-  tnk__watch_t watch;
+  tnk__timer_t watch_timer; /* see watch.h */
   tnk__call_t heartbeat;
   tnk__buf_t heartbeat_body;
   tnk__timer_t heartbeat_timer;
@@ -93,7 +92,7 @@ void tnk__session_close(tnk__session_t *session);
 void tnk__session_notice(tnk__session_t *session, const char *client,
                          tnk_queue_state_t state, const char *reason);
 /* Whether one more operation may be pending; else TNK_EFULL or TNK_ECLOSED. */
-int tnk__session_admits(tnk__session_t *session);
+int tnk__session_admits(const tnk__session_t *session);
 
 /* What the start-up waits for while somebody needs it: the end of a sentence.
  */

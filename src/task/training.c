@@ -3,10 +3,10 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "task/op.h"
+#include "task/member.h"
 
 /* A young pause is no news for a training client. */
-enum { NOTICE_GRACE_MS = 15 * 60 * 1000, DEEP = 1024 };
+enum { NOTICE_GRACE_MS = 15 * 60 * 1000 };
 
 static void on_closed(tnk__deferred_t *closed) {
   tnk_training_t *training = tnk__container_of(closed, tnk_training_t, closed);
@@ -43,29 +43,11 @@ tnk_training_t *tnk__training_new(tnk__session_t *session,
   tnk__list_init(&training->ops);
   tnk__turns_init(&training->turns, 1);
   training->fresh = 1;
-  training->deep = DEEP;
+  training->deep = TNK__TRAINING_DEEP;
   tnk__queue_notice_init(&training->notice, NOTICE_GRACE_MS);
   tnk__deferred_init(&training->closed, on_closed);
   tnk__list_append(&session->trainings, &training->link);
   return training;
-}
-
-void tnk__training_entered(tnk_training_t *training) {
-  char text[512];
-  tnk__text_t out;
-
-  if (tnk__list_empty(&training->ops))
-    tnk__stall_moved(&training->stall,
-                     tnk__loop_now_ms(training->session->loop));
-  if (training->turns.n_queued < training->deep)
-    return;
-  training->deep *= 2;
-  tnk__text_init(&out, text, sizeof(text));
-  tnk__op_explain_first(training, &out);
-  tnk__log(&training->session->loop->logger, TNK_LOG_WARN, "training",
-           "%s: %zu operations wait for their turn, each with a copy of its "
-           "data; wait for results before adding more; %s",
-           training->info.model_id, training->turns.n_queued, text);
 }
 
 void tnk__training_op_gone(tnk_training_t *training) {

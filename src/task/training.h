@@ -8,6 +8,10 @@
 #include "task/session.h"
 #include "tnk/training.h"
 
+/* As many operations that wait for their turn are worth a warning; then twice
+ * as many, and so on. */
+#define TNK__TRAINING_DEEP 1024
+
 /*
  * A training client: the queue of its operations and what is known of its
  * model.
@@ -40,8 +44,6 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
 /* The server reported the state of its queue. */
 void tnk__training_notice(tnk_training_t *training, const char *state,
                           const char *reason);
-/* An operation is about to join the list, and is in the queue already. */
-void tnk__training_entered(tnk_training_t *training);
 /* An operation is gone. */
 void tnk__training_op_gone(tnk_training_t *training);
 

@@ -8,8 +8,6 @@
 
 enum { WATCH_MS = 1000, MAX_TEXT = 768 };
 
-static void on_tick(tnk__timer_t *timer);
-
 /* How many of a client's operations are pending; the oldest of them explains
  * itself. */
 static size_t explain_oldest(const tnk__list_t *members, tnk__text_t *out) {
@@ -88,28 +86,19 @@ static int look(tnk__session_t *session, uint64_t now) {
   return watch_requests(session, now);
 }
 
-static void start(tnk__watch_t *watch) {
-  tnk__timer_start_background(watch->session->loop, &watch->timer, WATCH_MS,
-                              on_tick);
-}
-
 static void on_tick(tnk__timer_t *timer) {
-  tnk__watch_t *watch = tnk__container_of(timer, tnk__watch_t, timer);
-  tnk__session_t *session = watch->session;
+  tnk__session_t *session =
+      tnk__container_of(timer, tnk__session_t, watch_timer);
   const uint64_t now = tnk__loop_now_ms(session->loop);
 
   while (!session->endpoint.closing && look(session, now))
     continue;
   if (!session->endpoint.closing && session->loop->n_pending > 0)
-    start(watch);
+    tnk__watch_arm(session);
 }
 
-void tnk__watch_arm(tnk__watch_t *watch, struct tnk__session *session) {
-  watch->session = session;
-  if (!tnk__timer_is_active(&watch->timer))
-    start(watch);
-}
-
-void tnk__watch_stop(tnk__watch_t *watch) {
-  tnk__timer_stop(&watch->timer);
+void tnk__watch_arm(tnk__session_t *session) {
+  if (!tnk__timer_is_active(&session->watch_timer))
+    tnk__timer_start_background(session->loop, &session->watch_timer, WATCH_MS,
+                                on_tick);
 }

@@ -345,7 +345,10 @@ TEST(explain_compression) {
   CHECK(strstr(sentence, " bytes), since 0 ms") != NULL);
   for (int i = 0; i < 4; i++)
     uv_sem_post(&gate);
-  explain_until(&script, p, "forward_backward: waits for the server's answer");
+  mock_wait(script.mock, mock_n_requests(script.mock) + 1);
+  script_turns(&script);
+  CHECK_STR(explain(p), "forward_backward: waits for the server's answer, "
+                        "attempt 1, since 0 ms");
   end(&script, &p, 1);
   uv_sem_destroy(&gate);
 }
