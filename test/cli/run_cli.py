@@ -11,6 +11,7 @@ import pathlib
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -119,11 +120,24 @@ def cannot_serve():
           "an input that is at its end already", got)
 
 
+def rude(url):
+    """Ask for much, and go without waiting for it."""
+    host, port = url.removeprefix("http://").split(":")
+    for _ in range(20):
+        with socket.create_connection((host, int(port))) as gone:
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                            struct.pack("ii", 1, 0))
+            gone.sendall(b"GET /api/v1/healthz HTTP/1.1\r\n\r\n" * 2000)
+
+
 def serving():
     with tempfile.TemporaryDirectory() as tmp:
         server, url = start("--port", "0", "--exit-with-stdin", TMPDIR=tmp)
         check(call(url, "healthz") == (200, {"status": "ok"}), "it answers")
         check(len(os.listdir(tmp)) == 1, "checkpoints have a place")
+        rude(url)
+        check(call(url, "healthz") == (200, {"status": "ok"}),
+              "clients that hang up in the middle of answers end nothing")
         end(server, "it ends with its input")
         check(not os.listdir(tmp), "and leaves nothing behind", os.listdir(tmp))
         for number in (signal.SIGINT, signal.SIGTERM):
