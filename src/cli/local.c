@@ -1,6 +1,5 @@
 #include "cli/local.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -155,8 +154,6 @@ int cli_local(int argc, char *const *argv) {
     return 0;
   }
   raise_file_limit();
-  /* A client that hangs up is an error of one write, not the end. */
-  signal(SIGPIPE, SIG_IGN);
   if (uv_loop_init(&run.loop) != 0) {
     fprintf(stderr, "tnk local: cannot make an event loop\n");
     return 1;

@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -127,10 +128,21 @@ static int bind_listener(local_http_t *http) {
   return 0;
 }
 
+/* A peer that hangs up is an error of one write; libuv's writes raise the
+ * signal all the same. */
+static void block_sigpipe(void) {
+  sigset_t set;
+
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 int local_http_open(local_http_t *http, uv_loop_t *loop,
                     const local_http_config_t *config) {
   int err;
 
+  block_sigpipe();
   *http = (local_http_t){.config = *config};
   tnk__list_init(&http->conns);
   tnk__list_init(&http->resuming);

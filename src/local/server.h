@@ -11,7 +11,8 @@
 /*
  * The local server: the Tinker API over HTTP/1.1 with a small byte-level model
  * that really trains. It runs on the caller's loop; model work goes to libuv's
- * thread pool in slices, so the loop stays quick.
+ * thread pool in slices, so the loop stays quick. SIGPIPE is blocked in the
+ * calling thread, because libuv's writes raise it.
  *
  *     local_options_t options = LOCAL_OPTIONS_INIT;
  *     local_server_t *server;

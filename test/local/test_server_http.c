@@ -412,3 +412,30 @@ TEST(idle_connections_are_closed) {
   rig_free(idle);
   rig_close(&rig);
 }
+
+/* They hang up while thousands of answers are on their way. The runner leaves
+ * SIGPIPE as it is at the start of a program. */
+TEST(clients_that_hang_up) {
+  static const char one[] = "GET /api/v1/healthz HTTP/1.1\r\n\r\n";
+  enum { N = 1500 };
+  static char all[N * sizeof(one)];
+  size_t n = 0;
+  rig_t rig;
+  exchange_t *x;
+
+  for (int i = 0; i < N; i++) {
+    memcpy(all + n, one, sizeof(one) - 1);
+    n += sizeof(one) - 1;
+  }
+  rig_open(&rig, NULL);
+  for (int i = 0; i < 20; i++) {
+    x = rig_raw(&rig, all, n);
+    rig_wait(x, 1);
+    rig_free(x);
+  }
+  x = rig_get(&rig, "healthz");
+  CHECK_INT(x->status, 200);
+  rig_free(x);
+  rig_until(&rig, none_connected);
+  rig_close(&rig);
+}
