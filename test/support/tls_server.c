@@ -260,7 +260,7 @@ static void run_tls(test_conn_t *conn) {
 }
 
 static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
-  static char memory[READ_SIZE];
+  static _Thread_local char memory[READ_SIZE];
 
   (void)handle;
   (void)hint;
