@@ -93,10 +93,11 @@ int local_url_decode(char *text) {
 
 const char *local_req_header(const local_req_t *req, const char *name) {
   const char *at = (const char *)req->head.data;
-  const char *end = at + req->head.len;
+  const char *end;
 
   if (req->head.len == 0)
     return NULL;
+  end = at + req->head.len;
   while (at < end) {
     const char *value = at + strlen(at) + 1;
 

@@ -206,7 +206,7 @@ static int is_proto(const local_req_t *req) {
 /* The top-level field 2 of a ForwardBackwardRequest, for the observer: cheaper
  * than decoding all of it before a fault is decided on. */
 static int64_t scan_seq(const uint8_t *at, size_t n) {
-  const uint8_t *end = at + n;
+  const uint8_t *end = n > 0 ? at + n : at; /* an empty body is NULL */
   int64_t seq = -1;
 
   while (at < end) {
