@@ -295,6 +295,43 @@ typedef struct {
  */
 TNK_API void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out);
 
+/** Forms of tnk_service_dump(). */
+typedef enum {
+  TNK_DUMP_TEXT = 0, /**< Indented lines, for people. */
+  TNK_DUMP_JSON = 1  /**< One object and a newline. */
+} tnk_dump_format_t;
+
+/**
+ * Receives a dump.
+ *
+ * @param text    Not NUL-terminated; valid until the function returns.
+ * @param length  Bytes at @p text.
+ * @param user    As given.
+ *
+ * Any function of this library may be called, closing included, but not
+ * tnk_wait().
+ * Thread: loop thread. Since: 0.1
+ */
+typedef void (*tnk_dump_cb)(const char *text, size_t length, void *user);
+
+/**
+ * The whole picture of a service: session and heartbeat, counters, lag of the
+ * loop, connections, limits, and each client with its queue and what its
+ * oldest operations wait for.
+ *
+ * Holds no secret: of the key only its kind, of the headers their names, and
+ * no prompt or body. Names and fields may be added or change between versions.
+ *
+ * @param write  Called once, from inside this call, and only on success.
+ *
+ * @return TNK_OK, TNK_ENOMEM, or TNK_EINVAL for NULL, an unknown format, and
+ *         an option's text that is not UTF-8 and so has no place in JSON.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_service_dump(const tnk_service_t *service,
+                             tnk_dump_format_t format, tnk_dump_cb write,
+                             void *user);
+
 #ifdef __cplusplus
 }
 #endif
