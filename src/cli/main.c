@@ -1,12 +1,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/lint.h"
 #include "cli/local.h"
 #include "tnk/version.h"
 
 static void print_help(FILE *to) {
   fprintf(to, "usage: tnk COMMAND [switches]\n\n"
               "  tnk local      serve the Tinker API on this machine\n"
+              "  tnk lint FILE  check training data, without sending it\n"
               "  tnk version    print the version\n\n"
               "tnk COMMAND --help tells more.\n");
 }
@@ -22,6 +24,8 @@ int main(int argc, char **argv) {
   }
   if (strcmp(argv[1], "local") == 0)
     return cli_local(argc - 2, argv + 2);
+  if (strcmp(argv[1], "lint") == 0)
+    return cli_lint(argc - 2, argv + 2);
   if (is_one_of(argv[1], "version", "--version")) {
     printf("tnk %s\n", TNK_VERSION_STRING);
     return 0;

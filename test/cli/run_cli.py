@@ -182,7 +182,59 @@ def switches():
     end(server, "it ends")
 
 
+GOOD = {"model_input": {"chunks": [{"type": "encoded_text",
+                                    "tokens": [1, 2]}]},
+        "loss_fn_inputs": {"target_tokens": {"data": [2, 3],
+                                             "dtype": "int64"}}}
+
+
+def lint():
+    short = json.loads(json.dumps(GOOD))
+    short["loss_fn_inputs"]["target_tokens"]["data"] = [2]
+    huge = json.loads(json.dumps(GOOD))
+    huge["loss_fn_inputs"]["weights"] = {"data": [1, 1e300],
+                                         "dtype": "float32"}
+    lines = [json.dumps(GOOD), "", "{", json.dumps(short), json.dumps(huge),
+             "{\"model_input\": {\"chunks\": [{\"tokens\": [0.5]}]}}"]
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp, "data.jsonl")
+        path.write_text("\n".join(lines) + "\n")
+        got = run("lint", "--loss", "cross_entropy", str(path))
+        said = got.stdout.splitlines()
+        check(got.returncode == 1 and not got.stderr, "lint finds faults", got)
+        check(said[0] == f"{path}:3: it is not JSON", "of the form", said)
+        check(said[1] == f"{path}:4: \"target_tokens\" has 1 values, "
+              "expected 2", "of the data", said)
+        check(said[2].startswith(f"{path}:5: \"weights\""), "of values", said)
+        check(said[3] == f"{path}:6: model_input.chunks[0].tokens[0] is not "
+              "an integer", "with the place", said)
+        check(said[4:] == ["5 examples, 4 wrong"], "and counts them", said)
+        got = run("lint", "--json", str(path))
+        found = [json.loads(line) for line in got.stdout.splitlines()]
+        check(found[0] == {"file": str(path), "line": 3,
+                           "reason": "it is not JSON"} and
+              found[-1] == {"examples": 5, "wrong": 4}, "in JSON too", found)
+        path.write_text(json.dumps(GOOD))
+        got = run("lint", "--loss=importance_sampling", str(path))
+        check(got.returncode == 1 and "\"logprobs\"" in got.stdout,
+              "the loss decides what is needed", got)
+        got = run("lint", str(path))
+        check(got.returncode == 0 and got.stdout == "1 examples, 0 wrong\n",
+              "good data passes", got)
+    for args in (["lint"], ["lint", "--loss"], ["lint", "--x", "f"],
+                 ["lint", "a", "b"], ["lint", "/nowhere/at/all"]):
+        got = run(*args)
+        check(got.returncode == 2 and got.stderr and not got.stdout,
+              f"{args} is refused", got)
+    got = run("lint", "-")
+    check(got.returncode == 0 and got.stdout == "0 examples, 0 wrong\n",
+          "the standard input", got)
+    got = run("lint", "--help")
+    check(got.returncode == 0 and "--loss" in got.stdout, "help", got)
+
+
 command_lines()
+lint()
 cannot_serve()
 serving()
 switches()

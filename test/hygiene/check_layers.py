@@ -12,7 +12,7 @@ import sys
 
 RANK = {"base": 0, "codec": 1, "flow": 1, "loop": 2,
         "net": 3, "http": 4, "task": 5, "api": 6}
-BESIDE = {"local": {"base", "codec"}, "cli": {"base", "local"},
+BESIDE = {"local": {"base", "codec"}, "cli": {"base", "codec", "local"},
           "tokenizers": {"base"}}
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 GENERATED = re.compile(r"[a-z_]+\.pb-c\.h$")
