@@ -157,6 +157,19 @@ static int keep_text(const char **out, tnk__arena_t *arena, tnk__buf_t *text) {
 
 /* ---- Other members ---- */
 
+/* Whether `text` is `word`, which is all small letters, in any case. */
+static int is_word(const char *text, const char *word) {
+  size_t i = 0;
+
+  if (text == NULL)
+    return 0;
+  for (; word[i] != '\0'; i++)
+    if (text[i] != word[i] && text[i] != word[i] - ('a' - 'A'))
+      return 0;
+  return text[i] == '\0';
+}
+
+/* Servers differ in how they write it. */
 static tnk_category_t read_category(const json_t *object) {
   const char *text = tnk__json_str(object, "category");
 
@@ -164,9 +177,9 @@ static tnk_category_t read_category(const json_t *object) {
     text = tnk__json_str(tnk__json_obj(object, "error"), "category");
   if (text == NULL)
     text = tnk__json_str(tnk__json_obj(object, "detail"), "category");
-  if (text != NULL && strcmp(text, "user") == 0)
+  if (is_word(text, "user"))
     return TNK_CATEGORY_USER;
-  if (text != NULL && strcmp(text, "server") == 0)
+  if (is_word(text, "server"))
     return TNK_CATEGORY_SERVER;
   return TNK_CATEGORY_UNKNOWN;
 }
