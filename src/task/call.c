@@ -141,13 +141,24 @@ static void log_deprecation(const tnk__call_t *call,
            "http", "%s: deprecated: %s", call->name, note);
 }
 
+void tnk__call_hide_key(const tnk__call_t *call, const char *message) {
+  const char *key = call->endpoint->config->api_key;
+  size_t n = strlen(key);
+  char *at = (char *)message;
+
+  while (at != NULL && n > 0 && (at = strstr(at, key)) != NULL)
+    memset(at, '*', n);
+}
+
 /* What the body of a refusal says. */
-static void read_failure(const tnk__http_result_t *result, tnk__reply_t *reply,
+static void read_failure(const tnk__call_t *call,
+                         const tnk__http_result_t *result, tnk__reply_t *reply,
                          tnk__attempt_t *facts, tnk__arena_t *arena,
                          tnk__failure_t *failure) {
   if (result->err != TNK_OK || facts->outcome == TNK__OUTCOME_2XX ||
       tnk__failure_read(failure, arena, reply->body, reply->body_len) != TNK_OK)
     return; /* without memory the status alone decides */
+  tnk__call_hide_key(call, failure->message);
   facts->category = failure->category;
   if (failure->retry_after_ms > reply->retry_after_ms &&
       failure->retry_after_ms <= TNK__RETRY_AFTER_MAX_MS)
@@ -337,7 +348,7 @@ static void on_done(tnk__exchange_t *exchange,
   facts.should_retry =
       tnk__should_retry(tnk__http_result_header(result, "x-should-retry"));
   tnk__arena_init(&arena, &call->endpoint->loop->alloc, TNK__MIB);
-  read_failure(result, &reply, &facts, &arena, &failure);
+  read_failure(call, result, &reply, &facts, &arena, &failure);
   reply.verdict = tnk__classify(&facts);
   call->was_unknown |= reply.verdict.effect == TNK__EFFECT_UNKNOWN;
   call->was_accepted |= reply.verdict.effect == TNK__EFFECT_ACCEPTED;

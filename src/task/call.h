@@ -72,6 +72,9 @@ void tnk__call_start(tnk__call_t *call,
 void tnk__call_cancel(tnk__call_t *call);
 /* What a call that is under way waits for, as the end of a sentence. */
 void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
+/* Blot out the service's key in the server's words, in place: a server may
+ * repeat what it was sent. The text is in an arena of ours, or NULL. */
+void tnk__call_hide_key(const tnk__call_t *call, const char *message);
 /* Whether it was started and `done` is still to come. */
 int tnk__call_is_active(const tnk__call_t *call);
 /* Whether the server certainly has not accepted it so far. */

@@ -48,6 +48,7 @@ static void answered_at_once(tnk__job_t *job, tnk__arena_t *arena,
     pub.code = TNK_EFAILED;
     pub.category = answer.failure.category;
     pub.message = answer.failure.message;
+    tnk__call_hide_key(&job->call, pub.message);
   }
   fail(job, reply, &pub);
 }
