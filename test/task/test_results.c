@@ -1,0 +1,290 @@
+/* Promises and their results by type. */
+#include "task/kinds.h"
+
+/* Which of the results a promise has; a letter each. */
+static const char *kinds_of(const tnk_promise_t *promise) {
+  static char text[16];
+  size_t n = 0;
+  size_t count = 99;
+
+  if (tnk_promise_training(promise) != NULL)
+    text[n++] = 't';
+  if (tnk_promise_sampling(promise) != NULL)
+    text[n++] = 's';
+  if (tnk_promise_pass(promise) != NULL)
+    text[n++] = 'p';
+  if (tnk_promise_samples(promise) != NULL)
+    text[n++] = 'a';
+  if (tnk_promise_logprobs(promise, &count) != NULL)
+    text[n++] = 'l';
+  else
+    CHECK_INT(count, 0);
+  if (tnk_promise_metrics(promise) != NULL)
+    text[n++] = 'm';
+  if (tnk_promise_path(promise) != NULL)
+    text[n++] = 'h';
+  if (tnk_promise_capabilities(promise) != NULL)
+    text[n++] = 'c';
+  text[n] = '\0';
+  return text;
+}
+
+static const struct {
+  const char *name;
+  const char *has;
+} expected[] = {
+    {"forward_backward", "p"},
+    {"forward", "p"},
+    {"optim_step", "m"},
+    {"optim_step_raw", "m"},
+    {"save_state", "h"},
+    {"save_weights_for_sampler", "h"},
+    {"save_weights_external", "h"},
+    {"save_weights_and_get_sampling", "s"},
+    {"load_state", "h"},
+    {"forward_backward_custom", "p"},
+    {"unload", ""},
+    {"sample", "a"},
+    {"compute_logprobs", "l"},
+    {"create_lora", "t"},
+    {"restore", "t"},
+    {"restore (classic)", "t"},
+    {"create_sampling", "s"},
+    {"get_server_capabilities", "c"},
+    {"healthz", ""},
+};
+
+TEST(a_result_has_one_type) {
+  for (size_t i = 0; i < SCRIPT_N_KINDS; i++) {
+    script_t script;
+    outcome_t outcome;
+    CHECK_STR(script_kinds[i].name, expected[i].name);
+    script_open_for(&script, &script_kinds[i], NULL);
+    outcome_of(&outcome, script_kinds[i].start(&script));
+    outcome_ok(&script, &outcome);
+    CHECK_STR(kinds_of(outcome.promise), expected[i].has);
+    CHECK_INT(tnk_promise_state(outcome.promise), TNK_RESOLVED);
+    CHECK_STR(tnk_promise_text(outcome.promise), "success");
+    CHECK(tnk_promise_error(outcome.promise) == NULL);
+    CHECK(tnk_promise_child(outcome.promise, 0) == NULL);
+    outcome_drop(&outcome);
+    script_close(&script);
+  }
+}
+
+TEST(pending_and_rejected_promises_have_no_result) {
+  script_t script;
+  outcome_t outcome;
+  tnk_promise_t *promise;
+
+  CHECK_STR(kinds_of(NULL), "");
+  script_open(&script);
+  script_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/optim_step", 400, "{}");
+  promise = script_step(&script);
+  CHECK_INT(tnk_promise_state(promise), TNK_PENDING);
+  CHECK_INT(tnk_promise_status(promise), TNK_EPENDING);
+  CHECK(tnk_promise_error(promise) == NULL);
+  CHECK_STR(kinds_of(promise), "");
+  outcome_of(&outcome, promise);
+  outcome_fails(&script, &outcome, TNK_EREQUEST);
+  CHECK_INT(tnk_promise_state(outcome.promise), TNK_REJECTED);
+  CHECK_STR(kinds_of(outcome.promise), "");
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(S3_6c_results_outlive_their_service) {
+  script_t script;
+  outcome_t outcomes[3];
+  const tnk_pass_t *pass;
+  size_t n;
+
+  script_open(&script);
+  script_train(&script);
+  script_sampler(&script);
+  outcome_of(&outcomes[0], script_pass(&script, 2));
+  outcome_of(&outcomes[1], script_sample(&script));
+  outcome_of(&outcomes[2], tnk_service_capabilities(script.service));
+  for (int i = 0; i < 3; i++)
+    outcome_ok(&script, &outcomes[i]);
+  script_close(&script);
+  pass = tnk_promise_pass(outcomes[0].promise);
+  CHECK_INT(tnk_pass_count(pass), 2);
+  CHECK_NEAR(tnk_pass_loss(pass), 2.0, 0);
+  CHECK_INT(
+      tnk_samples_tokens(tnk_promise_samples(outcomes[1].promise), 0, &n)[0],
+      7);
+  CHECK_INT(
+      tnk_capabilities_count(tnk_promise_capabilities(outcomes[2].promise)), 1);
+  outcome_drop_all(outcomes, 3);
+}
+
+TEST(S3_7_a_step_need_not_have_metrics) {
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  script_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/retrieve_future", 200, "{}");
+  outcome_of(&outcome, script_step(&script));
+  outcome_ok(&script, &outcome);
+  CHECK_INT(tnk_metrics_count(tnk_promise_metrics(outcome.promise)), 0);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(S1_4_a_pass_without_a_loss_has_none) {
+  script_t script;
+  outcome_t outcome;
+  const tnk_pass_t *pass;
+
+  script_open(&script);
+  script_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/retrieve_future", 200,
+            "{\"loss_fn_output_type\":\"A\",\"metrics\":{\"x:sum\":1},"
+            "\"loss_fn_outputs\":[{},{}]}");
+  outcome_of(&outcome, script_pass(&script, 2));
+  outcome_ok(&script, &outcome);
+  pass = tnk_promise_pass(outcome.promise);
+  CHECK(tnk_pass_loss(pass) != tnk_pass_loss(pass)); /* NaN */
+  CHECK_INT(tnk_pass_count(pass), 2);
+  CHECK(tnk_pass_tensor(pass, 0, "logprobs") == NULL);
+  CHECK(tnk_pass_tensor(pass, 7, "logprobs") == NULL);
+  CHECK_STR(tnk_pass_output_type(pass), "A");
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(S1_9_the_category_of_a_failure_in_any_case) {
+  static const struct {
+    const char *text;
+    tnk_category_t category;
+  } cases[] = {{"\"user\"", TNK_CATEGORY_USER},
+               {"\"User\"", TNK_CATEGORY_USER},
+               {"\"USER\"", TNK_CATEGORY_USER},
+               {"\"server\"", TNK_CATEGORY_SERVER},
+               {"\"Server\"", TNK_CATEGORY_SERVER},
+               {"\"\"", TNK_CATEGORY_UNKNOWN},
+               {"null", TNK_CATEGORY_UNKNOWN},
+               {"5", TNK_CATEGORY_UNKNOWN},
+               {"\"unknown\"", TNK_CATEGORY_UNKNOWN},
+               {"\"somebody\"", TNK_CATEGORY_UNKNOWN}};
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  script_train(&script);
+  for (size_t i = 0; i <= sizeof(cases) / sizeof(cases[0]); i++) {
+    int is_missing = i == sizeof(cases) / sizeof(cases[0]);
+    char body[128];
+    snprintf(
+        body, sizeof(body), "{\"error\":\"no memory\"%s%s}",
+        is_missing ? "" : ",\"category\":", is_missing ? "" : cases[i].text);
+    mock_json_once(script.mock, "POST", "/api/v1/retrieve_future", 200, body);
+    outcome_of(&outcome, script_step(&script));
+    outcome_fails(&script, &outcome, TNK_EFAILED);
+    CHECK_INT(tnk_promise_error(outcome.promise)->category,
+              is_missing ? TNK_CATEGORY_UNKNOWN : cases[i].category);
+    CHECK_STR(tnk_promise_error(outcome.promise)->message, "no memory");
+    CHECK(tnk_promise_error(outcome.promise)->request_id != NULL);
+    outcome_drop(&outcome);
+  }
+  script_close(&script);
+}
+
+TEST(an_error_says_what_is_known) {
+  script_t script;
+  outcome_t outcome;
+  const tnk_error_t *error;
+
+  script_open(&script);
+  script_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/optim_step", 503,
+            "{\"detail\":\"down for maintenance\"}");
+  outcome_of(&outcome, script_step(&script));
+  script_settle(&script, &outcome);
+  CHECK_INT(outcome.status, TNK_ESERVER);
+  error = tnk_promise_error(outcome.promise);
+  CHECK_INT(error->http_status, 503);
+  CHECK_INT(error->n_attempts, 11);
+  CHECK_STR(error->message, "down for maintenance");
+  CHECK(strncmp(error->text, "optim_step", 10) == 0);
+  CHECK(strstr(error->text, "503") != NULL);
+  CHECK(strstr(error->text, "down for maintenance") != NULL);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+/* ---- Waiting and grouping, over the whole client ---- */
+
+static void stuck(tnk_promise_t *promise, int status, void *user) {
+  tnk_promise_t *pending = user;
+
+  (void)promise;
+  (void)status;
+  CHECK_INT(tnk_wait(pending), TNK_EREENTRANT);
+}
+
+TEST(a_script_from_top_to_bottom) {
+  script_t script;
+  tnk_promise_t *pass;
+  tnk_promise_t *step;
+
+  script_open(&script);
+  script_train(&script);
+  pass = script_pass(&script, 2);
+  step = script_step(&script);
+  tnk_then(tnk_promise_ref(pass), stuck, step);
+  CHECK_INT(tnk_wait(pass), TNK_OK);
+  CHECK_INT(tnk_wait(step), TNK_OK);
+  CHECK_INT(tnk_wait(step), TNK_OK);
+  CHECK_NEAR(tnk_pass_loss(tnk_promise_pass(pass)), 2.0, 0);
+  tnk_promise_unref(pass);
+  tnk_promise_unref(step);
+  script_close(&script);
+}
+
+TEST(a_timeout_cancels_the_operation_behind_it) {
+  script_t script;
+  outcome_t outcomes[2];
+
+  script_open(&script);
+  script_train(&script);
+  mock_on(script.mock, "POST", "/api/v1/retrieve_future", mock_hold, NULL);
+  outcome_of(&outcomes[0], tnk_with_timeout(script_step(&script), 5000));
+  script_turns(&script);
+  script_advance(&script, 4999);
+  CHECK_INT(outcomes[0].n_done, 0);
+  script_advance(&script, 1);
+  outcome_fails(&script, &outcomes[0], TNK_ETIMEDOUT);
+  script_turns(&script);
+  CHECK(tnk__list_empty(&script.training->ops));
+  /* A result reads the same through it. */
+  mock_on(script.mock, "POST", "/api/v1/retrieve_future", script_result,
+          &script);
+  outcome_of(&outcomes[1], tnk_with_timeout(script_step(&script), 5000));
+  outcome_ok(&script, &outcomes[1]);
+  CHECK_STR(kinds_of(outcomes[1].promise), "m");
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+TEST(many_samples_as_one_promise) {
+  enum { N = 50 };
+  script_t script;
+  tnk_promise_t *samples[N];
+  outcome_t outcome;
+
+  script_open(&script);
+  script_sampler(&script);
+  for (int i = 0; i < N; i++)
+    samples[i] = script_sample(&script);
+  outcome_of(&outcome, tnk_all(samples, N));
+  outcome_ok(&script, &outcome);
+  for (size_t i = 0; i < N; i++)
+    CHECK_STR(kinds_of(tnk_promise_child(outcome.promise, i)), "a");
+  CHECK(tnk_promise_child(outcome.promise, N) == NULL);
+  outcome_drop(&outcome);
+  script_close(&script);
+}

@@ -1,0 +1,230 @@
+/*
+ * The key goes to the service's own address and nowhere else; neither it nor
+ * prompts nor bodies are logged or told in errors. The logger of the fixture
+ * gets every line (TRACE) and fails the test when it sees the key.
+ */
+#include "task/kinds.h"
+
+/* The prompt's tokens and texts that only occur in bodies. */
+#define MARK "424242"
+
+static int n_marked;
+
+static void no_mark(tnk_log_level_t level, const char *subject,
+                    const char *message, size_t length, void *user) {
+  script_log(level, subject, message, length, user);
+  n_marked += strstr(message, MARK) != NULL;
+}
+
+static const tnk_model_input_t *marked_prompt(void) {
+  static const int32_t tokens[] = {424242, 424242};
+  static tnk_chunk_t chunk;
+  static tnk_model_input_t prompt;
+
+  chunk = tnk_chunk_text(tokens, 2);
+  prompt = (tnk_model_input_t){&chunk, 1};
+  return &prompt;
+}
+
+static void open_marked(script_t *script) {
+  script_open(script);
+  script->service->loop.logger.write = no_mark;
+}
+
+/* What a server may say of a request that it refuses, the request included. */
+static const char echo[] =
+    "{\"detail\":[{\"loc\":[\"body\",\"prompt\"],\"msg\":\"not so\","
+    "\"input\":{\"tokens\":[" MARK "," MARK "]}}]}";
+static const char key_echo[] = "{\"detail\":\"invalid key "
+                               "tml-canary-key-0123456789 (key "
+                               "tml-canary-key-0123456789)\"}";
+
+TEST(prompts_and_bodies_are_neither_logged_nor_told) {
+  static const struct {
+    const char *path;
+    int status;
+    const char *body;
+  } cases[] = {{"/api/v1/asample", 422, echo},
+               {"/api/v1/asample", 400, echo},
+               {"/api/v1/asample", 503, echo},
+               {"/api/v1/asample", 200, "{\"" MARK "\":1}"},
+               {"/api/v1/asample", 200, MARK},
+               {"/api/v1/retrieve_future", 422, echo},
+               {"/api/v1/retrieve_future", 200, MARK " is no JSON"},
+               {"/api/v1/retrieve_future", 200, "{\"x\":" MARK "}"},
+               {"/api/v1/retrieve_future", 410, echo}};
+  script_t script;
+  outcome_t outcome;
+
+  open_marked(&script);
+  script_sampler(&script);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    mock_json_once(script.mock, "POST", cases[i].path, cases[i].status,
+                   cases[i].body);
+    outcome_of(&outcome, tnk_sampling_sample(script.sampling, marked_prompt(),
+                                             NULL, NULL));
+    script_settle(&script, &outcome);
+    if (strstr(outcome.text, MARK) != NULL)
+      test_fail(__FILE__, __LINE__, "case %zu: %s", i, outcome.text);
+    outcome_drop(&outcome);
+  }
+  CHECK_INT(n_marked, 0);
+  script_close(&script);
+}
+
+TEST(a_key_that_the_server_repeats_is_blotted_out) {
+  static const char *const paths[] = {
+      "/api/v1/client/config", "/api/v1/create_session",
+      "/api/v1/create_sampling_session", "/api/v1/asample",
+      "/api/v1/retrieve_future"};
+
+  for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    script_t script;
+    outcome_t outcome;
+    open_marked(&script);
+    if (i >= 3)
+      script_sampler(&script);
+    mock_json(script.mock, "POST", paths[i], 401, key_echo);
+    outcome_of(&outcome,
+               i >= 3 ? script_sample(&script) : start_sampler(&script));
+    outcome_fails(&script, &outcome, TNK_EAUTH);
+    /* outcome_done() has looked for the key. */
+    CHECK(strstr(outcome.text, "invalid key *****") != NULL);
+    CHECK(strstr(tnk_promise_error(outcome.promise)->message, "canary") ==
+          NULL);
+    outcome_drop(&outcome);
+    script_close(&script);
+  }
+}
+
+TEST(a_key_in_the_words_of_a_failed_operation_is_blotted_out) {
+  script_t script;
+  outcome_t outcomes[2];
+  static const char failed[] =
+      "{\"error\":\"cannot use tml-canary-key-0123456789\","
+      "\"category\":\"user\"}";
+
+  open_marked(&script);
+  script_train(&script);
+  mock_json_once(script.mock, "POST", "/api/v1/retrieve_future", 200, failed);
+  outcome_of(&outcomes[0], script_step(&script));
+  outcome_fails(&script, &outcomes[0], TNK_EFAILED);
+  mock_json_once(script.mock, "POST", "/api/v1/optim_step", 200, failed);
+  outcome_of(&outcomes[1], script_step(&script));
+  outcome_fails(&script, &outcomes[1], TNK_EFAILED);
+  for (int i = 0; i < 2; i++)
+    CHECK(strstr(outcomes[i].text, "cannot use ****") != NULL);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+TEST_LIMIT(no_operation_logs_the_key, 20) {
+  for (size_t i = 0; i < SCRIPT_N_KINDS; i++) {
+    script_t script;
+    outcome_t outcome;
+    char path[64];
+    script_open_for(&script, &script_kinds[i], NULL);
+    snprintf(path, sizeof(path), "/api/v1/%s", script_kinds[i].call);
+    mock_json_once(script.mock, NULL, path, 500, "{}");
+    mock_once(script.mock, NULL, path, mock_reset, NULL);
+    mock_json_once(script.mock, NULL, path, 401, key_echo);
+    outcome_of(&outcome, script_kinds[i].start(&script));
+    script_settle(&script, &outcome);
+    CHECK_INT(outcome.status, TNK_EAUTH);
+    outcome_drop(&outcome);
+    script_close(&script);
+  }
+}
+
+/* ---- Redirects ---- */
+
+typedef struct {
+  script_t *script;
+  char location[128];
+  int status;
+} redirect_t;
+
+static void redirect(mock_request_t *request, void *user) {
+  const redirect_t *plan = user;
+  char header[256];
+
+  snprintf(header, sizeof(header), "Location: %s\r\n", plan->location);
+  mock_reply(request, plan->status, header, "", 0);
+}
+
+static void check_redirect(int status, const char *path, int is_elsewhere) {
+  script_t script;
+  redirect_t plan = {.status = status};
+  outcome_t outcome;
+  mock_server_t *other;
+  size_t before;
+
+  script_open(&script);
+  script_sampler(&script);
+  other = mock_open(&script.uv);
+  mock_json(other, NULL, NULL, 200, "{}");
+  snprintf(plan.location, sizeof(plan.location), "%s/api/v1/elsewhere",
+           mock_url(is_elsewhere ? other : script.mock));
+  mock_once(script.mock, "POST", path, redirect, &plan);
+  before = mock_count(script.mock, "POST", "/api/v1/elsewhere");
+  outcome_of(&outcome, script_sample(&script));
+  outcome_fails(&script, &outcome, TNK_EREQUEST);
+  CHECK_INT(tnk_promise_error(outcome.promise)->http_status, status);
+  script_turns(&script);
+  CHECK_INT(mock_n_connections(other), 0);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/elsewhere"), before);
+  outcome_drop(&outcome);
+  mock_close(other);
+  script_close(&script);
+}
+
+TEST_LIMIT(a_redirect_gets_no_request_at_all, 20) {
+  static const int statuses[] = {301, 302, 303, 307, 308};
+
+  for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+    for (int k = 0; k < 2; k++) {
+      check_redirect(statuses[i], "/api/v1/asample", k);
+      check_redirect(statuses[i], "/api/v1/retrieve_future", k);
+    }
+}
+
+/* ---- Headers ---- */
+
+TEST(ids_of_the_server_cannot_forge_a_request) {
+  script_t script;
+  outcome_t outcome;
+  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  const mock_request_t *last;
+
+  script_open(&script);
+  options.model_path = "tinker://r/sampler_weights/a";
+  mock_json(script.mock, "POST", "/api/v1/create_sampling_session", 200,
+            "{\"sampling_session_id\":\"a/../x\\r\\nX-Evil: 1?q=%2e\"}");
+  outcome_of(&outcome, tnk_service_create_sampling(script.service, &options));
+  outcome_wait(&script, &outcome);
+  last = mock_request(script.mock, mock_n_requests(script.mock) - 1);
+  CHECK(mock_header(last, "x-evil") == NULL);
+  if (strcmp(last->method, "GET") == 0)
+    CHECK(strncmp(last->target, "/api/v1/samplers/a%2F", 21) == 0);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(the_callers_headers_replace_ours) {
+  static const tnk_pair_t headers[] = {{"x-api-key", "other"}, {"X-More", "1"}};
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  script_t script;
+  outcome_t outcome;
+  const mock_request_t *request;
+
+  options.headers = headers;
+  options.n_headers = 2;
+  script_open_with(&script, options);
+  outcome_of(&outcome, tnk_service_health(script.service));
+  outcome_ok(&script, &outcome);
+  request = mock_find(script.mock, "GET", "/api/v1/healthz", 0);
+  CHECK_STR(mock_header(request, "X-API-Key"), "other");
+  CHECK_STR(mock_header(request, "X-More"), "1");
+  outcome_drop(&outcome);
+  script_close(&script);
+}
