@@ -302,3 +302,66 @@ TEST(P8_1_future_bodies) {
   CHECK_WRITES(tnk__cancel_future_write(&out, "r-1"),
                "{\"request_id\":\"r-1\"}");
 }
+
+/* The two bodies that the protocol gives as examples. */
+TEST(P8_6_batch_bodies) {
+  static const char *const ids[] = {"s:sample:6", "s:sample:8"};
+  tnk__batch_request_t request = {.sampling_session_id = "s:sample:0"};
+
+  CHECK_WRITES(tnk__retrieve_futures_write(&out, &request),
+               "{\"target\":{\"type\":\"sampling_session\","
+               "\"sampling_session_id\":\"s:sample:0\",\"cloned_sampler_id\":0}"
+               ",\"prev_cursor\":0,\"retrieved_request_ids\":[]}");
+  request.prev_cursor = 8;
+  request.clone = 3;
+  request.at_once = 1;
+  request.retrieved = ids;
+  request.n_retrieved = 2;
+  CHECK_WRITES(tnk__retrieve_futures_write(&out, &request),
+               "{\"target\":{\"type\":\"sampling_session\","
+               "\"sampling_session_id\":\"s:sample:0\",\"cloned_sampler_id\":3}"
+               ",\"prev_cursor\":8,\"timeout\":0.0,\"retrieved_request_ids\":"
+               "[\"s:sample:6\",\"s:sample:8\"]}");
+}
+
+TEST(P8_6_batch_answers) {
+  tnk__batch_answer_t answer;
+#define CALL tnk__retrieve_futures_read(&answer, &arena, body, n)
+  CHECK_READS("{\"completions\":[],\"cursor\":-3,\"more\":1}", CALL, {
+    CHECK_INT(answer.n, 0);
+    CHECK_INT(answer.cursor, -3);
+  });
+  CHECK_READS(
+      "{\"completions\":[{\"state\":\"finished\",\"request_id\":\"a\","
+      "\"response_payload_uncompressed_size\":77,\"x\":[]},{\"state\":"
+      "\"failed\",\"request_id\":\"b\",\"response_payload_uncompressed_size\":"
+      "5},{\"state\":\"finished\",\"request_id\":12,"
+      "\"response_payload_uncompressed_size\":null}],\"cursor\":8}",
+      CALL, {
+        CHECK_INT(answer.n, 3);
+        CHECK_INT(answer.cursor, 8);
+        CHECK_STR(answer.completions[0].request_id, "a");
+        CHECK_INT(answer.completions[0].result_bytes, 77);
+        CHECK_STR(answer.completions[1].request_id, "b");
+        CHECK_INT(answer.completions[1].result_bytes, 0);
+        CHECK_STR(answer.completions[2].request_id, "12");
+        CHECK_INT(answer.completions[2].result_bytes, 0);
+      });
+  /* What is not understood costs nobody else anything. */
+  CHECK_READS("{\"completions\":[7,{},{\"state\":\"expired\",\"request_id\":"
+              "\"a\"},{\"state\":\"finished\"},{\"state\":\"finished\","
+              "\"request_id\":[]},{\"state\":1,\"request_id\":\"a\"},"
+              "{\"state\":\"finished\",\"request_id\":\"b\","
+              "\"response_payload_uncompressed_size\":-1}],\"cursor\":2}",
+              CALL, {
+                CHECK_INT(answer.n, 1);
+                CHECK_STR(answer.completions[0].request_id, "b");
+                CHECK_INT(answer.completions[0].result_bytes, 0);
+              });
+  CHECK_REFUSES("{\"completions\":[]}", CALL);
+  CHECK_REFUSES("{\"cursor\":1}", CALL);
+  CHECK_REFUSES("{\"completions\":[],\"cursor\":\"1\"}", CALL);
+  CHECK_REFUSES("{\"completions\":[],\"cursor\":1.5}", CALL);
+  CHECK_REFUSES("{\"completions\":{},\"cursor\":1}", CALL);
+#undef CALL
+}

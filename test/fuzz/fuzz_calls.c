@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "codec/calls_future.h"
 #include "codec/calls_sampling.h"
 #include "codec/calls_session.h"
 #include "codec/calls_training.h"
@@ -30,6 +31,7 @@ static void read_results(tnk__arena_t *arena, const uint8_t *data,
   tnk_training_info_t info;
   tnk__sampler_t sampler;
   tnk__saved_t saved;
+  tnk__batch_answer_t batch;
   const char *id;
   uint64_t counter;
 
@@ -48,6 +50,9 @@ static void read_results(tnk__arena_t *arena, const uint8_t *data,
     FUZZ_CHECK(id[0] != '\0');
   if (tnk__join_sampling_read(&counter, data, size) == TNK_OK)
     FUZZ_CHECK(counter < UINT64_MAX / 1000000000);
+  if (tnk__retrieve_futures_read(&batch, arena, data, size) == TNK_OK)
+    for (size_t i = 0; i < batch.n; i++)
+      FUZZ_CHECK(batch.completions[i].request_id != NULL);
   tnk__health_read(data, size);
 }
 
