@@ -432,6 +432,7 @@ static void attempt(tnk__call_t *call) {
   request.body_head_len = call->body_len;
   request.lane = call->route->lane;
   request.timeout_ms = timeout_of(call);
+  request.max_body = call->max_body;
   request.background = call->background;
   request.replayable = 1; /* by sequence number or idempotency key */
   call->n_attempts++;

@@ -50,6 +50,7 @@ typedef struct tnk__call {
   const uint8_t *body; /* the owner's, until `done` */
   size_t body_len;
   uint64_t timeout_ms; /* 0: the route's */
+  size_t max_body;     /* of the answer; 0: the library's */
   tnk__retry_t retry;
   uint32_t n_attempts;
   uint64_t since_ms; /* of the present attempt or pause */

@@ -14,9 +14,42 @@
 enum { MAX_POLL_BODY = 64 * 1024, MAX_QUEUE_REASON = 256 };
 
 static void send_poll(tnk__future_t *future);
+static void await(tnk__future_t *future);
+
+/* ---- Places among fetches and checks ---- */
+
+static void leave_place(tnk__future_t *future) {
+  if (future->has_place)
+    tnk__semaphore_release(future->places);
+  else if (future->places != NULL)
+    tnk__semaphore_cancel(future->places, &future->place);
+  future->has_place = 0;
+  future->places = NULL;
+}
+
+static void on_place(tnk__waiter_t *waiter) {
+  tnk__future_t *future = tnk__container_of(waiter, tnk__future_t, place);
+
+  future->has_place = 1;
+  tnk__defer(future->session->loop, &future->go);
+}
+
+/* Poll once there is a place. */
+static void poll_in_place(tnk__future_t *future, tnk__semaphore_t *places) {
+  tnk__waiter_init(&future->place, on_place);
+  future->places = places;
+  future->has_place = tnk__semaphore_acquire(places, &future->place);
+  if (future->has_place)
+    send_poll(future);
+}
+
+/* ---- The end ---- */
 
 /* Give back all that a future holds; it is idle then. */
-static void clean(tnk__future_t *future) {
+static void clean(tnk__future_t *future, tnk__leave_t how) {
+  tnk__awaited_leave(&future->awaited, how);
+  leave_place(future);
+  future->stage = TNK__FUTURE_DIRECT;
   tnk__budget_release(&future->session->result_bytes, &future->room);
   tnk__free(&future->session->loop->alloc, future->request_id);
   future->request_id = NULL;
@@ -28,7 +61,9 @@ static void clean(tnk__future_t *future) {
 static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
   /* The room is given back after `done` only if the owner did not free the
    * future there, so it is given back before: the body is read at once. */
-  clean(future);
+  clean(future, reply->error == NULL || reply->verdict.err == TNK_EFAILED
+                    ? TNK__LEAVE_RECEIVED
+                    : TNK__LEAVE_LOST);
   future->done(future, reply);
 }
 
@@ -62,7 +97,10 @@ static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
   if (!tnk__poll_next(&future->poll, event, server_ms, tnk__loop_now_ms(loop),
                       &delay_ms))
     return 0;
-  if (delay_ms == 0)
+  leave_place(future); /* those are for what is quick */
+  if (future->stage == TNK__FUTURE_CHECKING)
+    await(future);
+  else if (delay_ms == 0)
     send_poll(future);
   else
     tnk__timer_start(loop, &future->timer, delay_ms, on_pause_over);
@@ -89,6 +127,62 @@ static void make_room(tnk__future_t *future, uint64_t size) {
   if (size == 0 ||
       tnk__budget_acquire(&future->session->result_bytes, &future->room))
     tnk__defer(future->session->loop, &future->go);
+}
+
+/* ---- Completions told by a poller ---- */
+
+static void fetch(tnk__future_t *future, uint64_t result_bytes) {
+  future->stage = TNK__FUTURE_FETCHING;
+  future->wants_place = 1;
+  if (result_bytes > 0)
+    make_room(future, result_bytes);
+  else
+    tnk__defer(future->session->loop, &future->go);
+}
+
+/* No word for long: its completion may have been lost. */
+static void on_silence(tnk__timer_t *timer) {
+  tnk__future_t *future = tnk__container_of(timer, tnk__future_t, timer);
+
+  future->stage = TNK__FUTURE_CHECKING;
+  poll_in_place(future, &future->session->checks);
+}
+
+static void await(tnk__future_t *future) {
+  tnk__loop_t *loop = future->session->loop;
+
+  if (future->is_complete) {
+    fetch(future, future->result_bytes);
+    return;
+  }
+  future->stage = TNK__FUTURE_AWAITING;
+  tnk__timer_start(loop, &future->timer,
+                   tnk__batch_check_ms(tnk__loop_uniform(loop)), on_silence);
+}
+
+/* A check that is on its way is let go on: it may bring the result. */
+static void on_woken(tnk__awaited_t *awaited, int is_complete,
+                     uint64_t result_bytes) {
+  tnk__future_t *future = tnk__container_of(awaited, tnk__future_t, awaited);
+
+  if (future->stage == TNK__FUTURE_FETCHING)
+    return;
+  if (tnk__call_is_active(&future->call)) {
+    future->is_complete = is_complete;
+    future->result_bytes = result_bytes;
+    if (!is_complete)
+      future->stage = TNK__FUTURE_DIRECT;
+    return;
+  }
+  leave_place(future);
+  tnk__timer_stop(&future->timer);
+  tnk__defer_cancel(&future->go);
+  if (is_complete) {
+    fetch(future, result_bytes);
+  } else {
+    future->stage = TNK__FUTURE_DIRECT;
+    send_poll(future);
+  }
 }
 
 /* ---- Answers ---- */
@@ -128,6 +222,12 @@ static void on_failed_answer(tnk__future_t *future, const tnk__reply_t *reply,
   fail(future, reply, &pub);
 }
 
+static void on_metadata(tnk__future_t *future, uint64_t result_bytes) {
+  if (future->stage == TNK__FUTURE_CHECKING)
+    future->stage = TNK__FUTURE_FETCHING;
+  make_room(future, result_bytes);
+}
+
 static void on_json(tnk__future_t *future, const tnk__reply_t *reply) {
   tnk__answer_t answer;
   tnk__arena_t arena;
@@ -149,7 +249,7 @@ static void on_json(tnk__future_t *future, const tnk__reply_t *reply) {
       fail(future, reply,
            &(tnk_error_t){.code = TNK_EPROTO, .http_status = reply->status});
     else
-      make_room(future, answer.result_bytes);
+      on_metadata(future, answer.result_bytes);
   } else if (answer.kind == TNK__ANSWER_FAILED) {
     on_failed_answer(future, reply, &answer);
   } else {
@@ -219,7 +319,10 @@ static void on_go(tnk__deferred_t *go) {
   tnk__reply_t reply = {.body = (const uint8_t *)"",
                         .outcome = TNK__OUTCOME_UNSENT};
 
-  if (future->is_final >= 0)
+  if (future->is_final >= 0 && future->wants_place) {
+    future->wants_place = 0;
+    poll_in_place(future, &future->session->fetches);
+  } else if (future->is_final >= 0)
     send_poll(future);
   else
     fail(future, &reply, &(tnk_error_t){.code = TNK_ENOMEM});
@@ -229,12 +332,29 @@ void tnk__future_init(tnk__future_t *future, struct tnk__session *session,
                       const char *name, const char *type) {
   memset(future, 0, sizeof(*future));
   future->session = session;
+  future->awaited.woken = on_woken;
   future->type = type;
   tnk__call_init(&future->call, &session->endpoint, TNK__ROUTE_RETRIEVE_FUTURE,
                  name);
   tnk__payer_init(&future->room, on_room, room_cost);
   tnk__deferred_init(&future->go, on_go);
   tnk__buf_init(&future->body, &session->loop->alloc, MAX_POLL_BODY);
+}
+
+/* The first stage: of the poller if there is one. */
+static void begin(tnk__future_t *future) {
+  uint64_t result_bytes = 0;
+  tnk__await_t how = TNK__AWAIT_DIRECT;
+
+  if (future->poller != NULL)
+    how = tnk__poller_wait(future->poller, &future->awaited, future->request_id,
+                           &result_bytes);
+  if (how == TNK__AWAIT_WAIT)
+    await(future);
+  else if (how == TNK__AWAIT_COMPLETE)
+    fetch(future, result_bytes);
+  else
+    send_poll(future);
 }
 
 void tnk__future_start(tnk__future_t *future, const char *request_id,
@@ -247,6 +367,8 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
     future->call.accept = "application/x-protobuf";
   future->done = done;
   future->is_final = 0;
+  future->wants_place = 0;
+  future->is_complete = 0;
   snprintf(future->roundtrip, sizeof(future->roundtrip), "%llu.%03u",
            (unsigned long long)(took_ms / 1000), (unsigned)(took_ms % 1000));
   future->headers[0] =
@@ -262,7 +384,7 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
     future->is_final = -1;
     tnk__defer(future->session->loop, &future->go);
   } else {
-    send_poll(future);
+    begin(future);
   }
 }
 
@@ -272,7 +394,7 @@ void tnk__future_cancel(tnk__future_t *future) {
   tnk__call_cancel(&future->call);
   tnk__timer_stop(&future->timer);
   tnk__defer_cancel(&future->go);
-  clean(future);
+  clean(future, TNK__LEAVE_CANCELED);
 }
 
 /* ---- What it waits for ---- */
@@ -323,6 +445,17 @@ void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out) {
                    future->request_id != NULL ? future->request_id : "");
   if (tnk__waiter_is_queued(&future->room.waiter)) {
     explain_room(future, out);
+  } else if (future->stage == TNK__FUTURE_AWAITING) {
+    tnk__text_printf(out,
+                     "its end will be told together with that of the client's "
+                     "other samples, and is asked for by itself in ");
+    tnk__text_time(out, future->timer.due_ms - now);
+  } else if (future->places != NULL && !future->has_place) {
+    tnk__text_printf(out, "%s and waits for one of %zu places",
+                     future->stage == TNK__FUTURE_CHECKING
+                         ? "it is to be asked for by itself"
+                         : "its result is ready",
+                     future->places->limit);
   } else if (tnk__timer_is_active(&future->timer)) {
     tnk__text_printf(out, "poll %llu of its result follows in ", n + 1);
     tnk__text_time(out, future->timer.due_ms - now);

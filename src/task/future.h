@@ -4,26 +4,47 @@
 #include "flow/budget.h"
 #include "flow/poll.h"
 #include "flow/queue_state.h"
+#include "flow/semaphore.h"
 #include "task/call.h"
+#include "task/poller.h"
 
 /*
  * Waits for the result of an accepted request. Two stages behind one
  * interface, waiting for the completion and fetching the result: polling one
- * request does both at once; another source of completions may do the first.
+ * request does both at once; with a poller, that does the first.
  *
  * Idle; polling (a call is held by the server); pausing (between two polls);
  * waiting for room in the budget of large results; idle again right before
  * `done`, which is called once and never inside start. Cancel leads to idle
  * without `done`.
+ *
+ * With a poller: awaiting the completion without a request of its own; then
+ * fetching, of which few go on side by side. After long silence checking: one
+ * poll, while still awaiting.
  */
+typedef enum {
+  TNK__FUTURE_DIRECT = 0,
+  TNK__FUTURE_AWAITING,
+  TNK__FUTURE_CHECKING, /* waits for a place, or polls */
+  TNK__FUTURE_FETCHING
+} tnk__future_stage_t;
+
 typedef struct tnk__future {
   struct tnk__session *session;
   tnk__call_t call;
   tnk__timer_t timer;
   tnk__poll_t poll;
-  tnk__payer_t room;  /* of the budget for large results */
-  tnk__deferred_t go; /* room was granted, or the start failed */
-  const char *type;   /* of the request: "ForwardBackward" ... */
+  tnk__payer_t room;     /* of the budget for large results */
+  tnk__deferred_t go;    /* room or a place was granted, or the start failed */
+  tnk__poller_t *poller; /* NULL: none; the owner's */
+  tnk__awaited_t awaited;
+  tnk__future_stage_t stage;
+  tnk__waiter_t place;      /* among fetches or checks */
+  tnk__semaphore_t *places; /* where it has, or waits for, a place */
+  int has_place;
+  int wants_place;  /* room first, then a place */
+  int is_complete;  /* learnt from the poller while checking */
+  const char *type; /* of the request: "ForwardBackward" ... */
   char *request_id;
   uint64_t accepted_ms; /* when it was started */
   char *queue_reason;   /* what the server last said of its queue, or NULL */

@@ -52,6 +52,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                                     TNK__LANE_POLL},
     [TNK__ROUTE_RETRIEVE_SAMPLE] = {"retrieve_future", 0, 0,
                                     TNK__CALL_POLL_SAMPLE, 0, TNK__LANE_POLL},
+    [TNK__ROUTE_RETRIEVE_FUTURES] = {"retrieve_futures", 0, 0, TNK__CALL_POLL,
+                                     OPTIONAL, TNK__LANE_POLL},
     [TNK__ROUTE_CANCEL_FUTURE] = {"cancel_future", 0, 30000, TNK__CALL_CANCEL,
                                   OPTIONAL, TNK__LANE_POLL},
 };

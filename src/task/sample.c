@@ -282,6 +282,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
     return 0;
   }
   moved(sample);
+  job->future.poller = tnk__sampling_poller(sample->sampling);
   keep_ids(sample, answer);
   give_back(sample);
   /* A place in line is for those who were turned away. */

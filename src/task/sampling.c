@@ -10,6 +10,7 @@ static void on_closed(tnk__deferred_t *closed) {
   void *user = sampling->close_user;
 
   tnk__list_remove(&sampling->link);
+  tnk__free(alloc, sampling->poller);
   tnk__free(alloc, sampling->id);
   tnk__free(alloc, sampling->base_model);
   tnk__free(alloc, sampling);
@@ -59,7 +60,40 @@ void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
   while ((node = tnk__list_first(&sampling->samples)) != NULL)
     tnk__member_of(node)->abort(tnk__member_of(node),
                                 tnk__error_static(TNK_ECLOSED));
+  if (sampling->poller != NULL)
+    tnk__poller_close(sampling->poller);
   tnk__defer(sampling->session->loop, &sampling->closed);
+}
+
+static int lacks_batched_polls(const tnk__session_t *session) {
+  return (session->endpoint.missing &
+          tnk__route_bit(tnk__route(TNK__ROUTE_RETRIEVE_FUTURES))) != 0;
+}
+
+/* Samples hold a poll each again, so there must be a limit to them again. */
+static void on_poller_off(tnk__poller_t *poller) {
+  tnk__session_t *session =
+      tnk__container_of(poller->endpoint, tnk__session_t, endpoint);
+
+  if (!lacks_batched_polls(session))
+    return; /* it is about this client only */
+  tnk__semaphore_set_limit(&session->sample_running,
+                           (size_t)session->flags.sample_concurrency);
+}
+
+tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling) {
+  tnk__session_t *session = sampling->session;
+
+  if (sampling->poller != NULL || !session->flags.batched_polls ||
+      lacks_batched_polls(session))
+    return sampling->poller;
+  sampling->poller =
+      tnk__malloc(&session->loop->alloc, sizeof(*sampling->poller));
+  if (sampling->poller != NULL) {
+    tnk__poller_open(sampling->poller, &session->endpoint, sampling->id);
+    sampling->poller->on_off = on_poller_off;
+  }
+  return sampling->poller;
 }
 
 void tnk__sampling_notice(tnk_sampling_t *sampling, const char *state,

@@ -3,6 +3,7 @@
 
 #include "flow/queue_state.h"
 #include "flow/stall.h"
+#include "task/poller.h"
 #include "task/session.h"
 #include "tnk/sampling.h"
 
@@ -21,6 +22,7 @@ struct tnk_sampling {
   char *base_model; /* or NULL */
   int record_stability_info;
   uint64_t next_seq;
+  tnk__poller_t *poller; /* NULL until the first sample that can use it */
   tnk__queue_notice_t notice;
   tnk__stall_t stall;
   int closing;
@@ -34,6 +36,8 @@ tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
                                   const char *base_model,
                                   int record_stability_info);
 void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user);
+/* What tells of completions; NULL: each sample is to be polled for. */
+tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling);
 void tnk__sampling_notice(tnk_sampling_t *sampling, const char *state,
                           const char *reason);
 

@@ -16,7 +16,11 @@ enum {
    * could not look at the limiter again before it goes out. So no more than
    * there are connections for them. */
   SAMPLE_SLOTS = 64,
-  SAMPLE_THROTTLED_SLOTS = 10
+  SAMPLE_THROTTLED_SLOTS = 10,
+  /* With batched polls: results fetched side by side, and the part of all
+   * polls that may be spent on checking the silent. */
+  MAX_FETCHES = 64,
+  CHECKS_PART = 8
 };
 
 static void step(tnk__session_t *session);
@@ -203,7 +207,9 @@ static void apply_flags(tnk__session_t *session) {
   tnk__budget_set_size(&session->sample_bytes, flags->sample_dispatch_bytes);
   tnk__budget_set_size(&session->result_bytes, flags->result_bytes);
   tnk__semaphore_set_limit(&session->sample_running,
-                           (size_t)flags->sample_concurrency);
+                           flags->batched_polls
+                               ? TNK__SEMAPHORE_UNLIMITED
+                               : (size_t)flags->sample_concurrency);
   tnk__billing_init(&session->endpoint.billing, flags->billing_pause_s * 1000);
 }
 
@@ -393,6 +399,9 @@ int tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
   tnk__semaphore_init(&session->sample_running,
                       (size_t)session->flags.sample_concurrency);
   tnk__semaphore_init(&session->sample_slots, SAMPLE_SLOTS);
+  tnk__semaphore_init(&session->fetches, MAX_FETCHES);
+  tnk__semaphore_init(&session->checks,
+                      1 + config->options.max_polls / CHECKS_PART);
   tnk__semaphore_init(&session->sample_throttle, TNK__SEMAPHORE_UNLIMITED);
   tnk__billing_init(&session->endpoint.billing,
                     session->flags.billing_pause_s * 1000);

@@ -72,8 +72,10 @@ typedef struct tnk__session {
   tnk__list_t requests; /* operations of no client: creations, questions */
   tnk__canceler_t canceler;
   tnk__gate_t gate; /* samples that wait for the end of a back-off */
-  tnk__semaphore_t sample_running;  /* from the first attempt to the result */
-  tnk__semaphore_t sample_slots;    /* while being submitted */
+  tnk__semaphore_t sample_running; /* from the first attempt to the result */
+  tnk__semaphore_t sample_slots;   /* while being submitted */
+  tnk__semaphore_t fetches;        /* of results whose completion was told */
+  tnk__semaphore_t checks; /* polls of samples that are silent for long */
   tnk__semaphore_t sample_throttle; /* likewise; the gate sets the limit */
 } tnk__session_t;
 
