@@ -1,0 +1,215 @@
+/* Samples in every state. */
+#include "task/matrix.h"
+
+/* ---- Into the states of samples ---- */
+
+static tnk_promise_t *sample_turns(cell_t *cell) {
+  tnk_promise_t *promise = script_sample(&cell->script);
+
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *behind_samples(cell_t *cell, int n) {
+  for (int i = 0; i < n; i++)
+    other(cell, script_sample(&cell->script));
+  turns(cell);
+  return sample_turns(cell);
+}
+
+static tnk_promise_t *s_new(cell_t *cell) {
+  return script_sample(&cell->script);
+}
+
+static tnk_promise_t *s_one_held(cell_t *cell) {
+  hold(cell, SAMPLE);
+  return behind_samples(cell, 1);
+}
+
+static tnk_promise_t *s_slot(cell_t *cell) {
+  hold(cell, SAMPLE);
+  return behind_samples(cell, 64);
+}
+
+static tnk_promise_t *s_backs_off(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  hold(cell, SAMPLE);
+  promise = sample_turns(cell);
+  mock_reply(last(cell, SAMPLE), 429, "Retry-After: 3\r\n", "{}", 2);
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *s_few(cell_t *cell) {
+  other(cell, s_backs_off(cell));
+  script_advance(&cell->script, 3000);
+  turns(cell);
+  return behind_samples(cell, 10);
+}
+
+static tnk_promise_t *s_connects(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  mock_close_idle(cell->script.mock, 0);
+  turns(cell);
+  promise = script_sample(&cell->script);
+  until(cell, promise, cell->state->says);
+  return promise;
+}
+
+static tnk_promise_t *s_half_sent(cell_t *cell) {
+  tnk_model_input_t prompt = {big_chunk(), 1};
+  tnk_promise_t *promise;
+
+  mock_set_reading(cell->script.mock, 0);
+  promise = tnk_sampling_sample(cell->script.sampling, &prompt, NULL, NULL);
+  until(cell, promise, cell->state->says);
+  return promise;
+}
+
+static tnk_promise_t *s_submitted(cell_t *cell) {
+  hold(cell, SAMPLE);
+  return sample_turns(cell);
+}
+
+static tnk_promise_t *s_acceptance_comes(cell_t *cell) {
+  tnk_promise_t *promise = s_submitted(cell);
+
+  begin_answer(cell, last(cell, SAMPLE));
+  return promise;
+}
+
+static tnk_promise_t *s_repeats(cell_t *cell) {
+  mock_json(cell->script.mock, "POST", SAMPLE, 503, "{}");
+  return sample_turns(cell);
+}
+
+static tnk_promise_t *s_polls(cell_t *cell) {
+  hold(cell, POLL);
+  return sample_turns(cell);
+}
+
+static tnk_promise_t *s_polls_later(cell_t *cell) {
+  mock_json(cell->script.mock, "POST", POLL, 429, "{}");
+  return sample_turns(cell);
+}
+
+static tnk_promise_t *s_wants_room(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  hold(cell, POLL);
+  other(cell, sample_turns(cell));
+  mock_reply_json(last(cell, POLL), 200, ready);
+  promise = sample_turns(cell);
+  mock_reply_json(last(cell, POLL), 200, ready);
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *s_result_comes(cell_t *cell) {
+  tnk_promise_t *promise = s_polls(cell);
+
+  begin_answer(cell, last(cell, POLL));
+  return promise;
+}
+
+static tnk_promise_t *s_anew(cell_t *cell) {
+  mock_json(cell->script.mock, "POST", POLL, 410, "{}");
+  return sample_turns(cell);
+}
+
+static tnk_promise_t *s_awaits(cell_t *cell) {
+  hold(cell, BATCH);
+  hold(cell, POLL);
+  return sample_turns(cell);
+}
+
+static tnk_promise_t *s_checks(cell_t *cell) {
+  tnk_promise_t *promise = s_awaits(cell);
+
+  script_advance(&cell->script, 120000);
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *s_check_waits(cell_t *cell) {
+  cell->script.service->session.checks.limit = 0;
+  return s_checks(cell);
+}
+
+/* All have ended; there are places for 64 of them. */
+static void tell_all(cell_t *cell, int n) {
+  char text[16384];
+  size_t at = 0;
+
+  at += (size_t)sprintf(text, "{\"completions\":[");
+  for (int i = 0; i < n; i++)
+    at += (size_t)sprintf(
+        text + at, "%s{\"state\":\"finished\",\"request_id\":\"asample:%d:0\"}",
+        i > 0 ? "," : "", i);
+  sprintf(text + at, "],\"cursor\":%d}", n);
+  mock_reply_json(last(cell, BATCH), 200, text);
+  mock_turns(cell->script.mock, 100);
+}
+
+static tnk_promise_t *s_fetches(cell_t *cell) {
+  tnk_promise_t *promise = s_awaits(cell);
+
+  tell_all(cell, 1);
+  return promise;
+}
+
+static tnk_promise_t *s_fetch_waits(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  hold(cell, BATCH);
+  hold(cell, POLL);
+  promise = behind_samples(cell, 64);
+  turns(cell);
+  tell_all(cell, 65);
+  return promise;
+}
+
+static tnk_promise_t *sampled(cell_t *cell) {
+  return sample_turns(cell);
+}
+
+/* ---- The table ---- */
+
+static const state_t sampling_states[] = {
+    {"is new", "is about to be submitted", NULL, s_new},
+    {"waits for others to end", "places for samples under way",
+     "{\"sample_max_concurrent_requests\":1}", s_one_held},
+    {"waits for a slot", "slots for submissions", NULL, s_slot},
+    {"waits for a back-off", "end of a back-off", NULL, s_backs_off},
+    {"waits for one of few slots", "that a recent back-off has left", NULL,
+     s_few},
+    {"waits for bytes", "waits for bytes",
+     "{\"sample_dispatch_bytes_semaphore_size\":1}", s_one_held},
+    {"connects", "waits for a connection", NULL, s_connects},
+    {"is half sent", "is being sent", NULL, s_half_sent},
+    {"is submitted", "waits for the server's answer", NULL, s_submitted},
+    {"its acceptance comes", "receives the server's answer", NULL,
+     s_acceptance_comes},
+    {"pauses before a repeat", "pauses after attempt 1", NULL, s_repeats},
+    {"is polled", "poll 1 of its result waits", NULL, s_polls},
+    {"pauses between polls", "of its result follows in", NULL, s_polls_later},
+    {"waits for room", "waits for room",
+     "{\"inflight_response_bytes_semaphore_size\":1}", s_wants_room},
+    {"its result comes", "receives the server's answer", NULL, s_result_comes},
+    {"will be submitted anew", "is submitted anew", NULL, s_anew},
+    {"awaits its completion", "its end will be told together", BATCHED,
+     s_awaits},
+    {"is checked", "poll 1 of its result waits", BATCHED, s_checks},
+    {"waits to be checked", "is to be asked for", BATCHED, s_check_waits},
+    {"is fetched", "poll 1 of its result waits", BATCHED, s_fetches},
+    {"waits to be fetched", "waits for one of 64 places", BATCHED,
+     s_fetch_waits},
+    {"has settled", SETTLED, NULL, sampled},
+};
+
+TEST_LIMIT(A4_sample_in_every_state, 120) {
+  run_table(SAMPLING, "sample", sampling_states,
+            sizeof(sampling_states) / sizeof(sampling_states[0]));
+}

@@ -1,0 +1,214 @@
+/* Training operations, and requests of no client, in every state. */
+#include "task/matrix.h"
+
+/* ---- Into the states of training ---- */
+
+static tnk_promise_t *step_turns(cell_t *cell) {
+  tnk_promise_t *promise = script_step(&cell->script);
+
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *in_line(cell_t *cell) {
+  hold(cell, STEP);
+  other(cell, script_step(&cell->script));
+  return step_turns(cell);
+}
+
+static tnk_promise_t *has_turn(cell_t *cell) {
+  return script_step(&cell->script);
+}
+
+static tnk_promise_t *pays(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  hold(cell, FB);
+  promise = script_pass(&cell->script, 3);
+  turns(cell);
+  return promise;
+}
+
+static void block(uv_work_t *work) {
+  uv_sem_wait(work->data);
+}
+
+static void unblocked(uv_work_t *work, int status) {
+  (void)work;
+  (void)status;
+}
+
+static tnk_promise_t *packs(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  CHECK_INT(uv_sem_init(&cell->gate, 0), 0);
+  for (; cell->n_blocked < 4; cell->n_blocked++) {
+    cell->blockers[cell->n_blocked].data = &cell->gate;
+    CHECK_INT(uv_queue_work(&cell->script.uv, &cell->blockers[cell->n_blocked],
+                            block, unblocked),
+              0);
+  }
+  promise = script_pass(&cell->script, 1);
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *connects(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  mock_close_idle(cell->script.mock, 0);
+  turns(cell);
+  promise = script_step(&cell->script);
+  until(cell, promise, cell->state->says);
+  return promise;
+}
+
+static tnk_promise_t *half_sent(cell_t *cell) {
+  static int64_t targets[BIG];
+  tnk_loss_input_t input = {"target_tokens", tnk_tensor_i64(targets, BIG)};
+  tnk_datum_t datum = {.input = {big_chunk(), 1}};
+  tnk_promise_t *promise;
+
+  datum.loss_inputs = &input;
+  datum.n_loss_inputs = 1;
+  mock_set_reading(cell->script.mock, 0);
+  promise =
+      tnk_training_forward_backward(cell->script.training, &datum, 1, NULL);
+  until(cell, promise, cell->state->says);
+  return promise;
+}
+
+static tnk_promise_t *submitted(cell_t *cell) {
+  hold(cell, STEP);
+  return step_turns(cell);
+}
+
+static tnk_promise_t *acceptance_comes(cell_t *cell) {
+  tnk_promise_t *promise = submitted(cell);
+
+  begin_answer(cell, last(cell, STEP));
+  return promise;
+}
+
+static tnk_promise_t *repeats(cell_t *cell) {
+  mock_json(cell->script.mock, "POST", STEP, 503, "{}");
+  return step_turns(cell);
+}
+
+static tnk_promise_t *polls(cell_t *cell) {
+  hold(cell, POLL);
+  return step_turns(cell);
+}
+
+static tnk_promise_t *polls_later(cell_t *cell) {
+  mock_json(cell->script.mock, "POST", POLL, 429, "{}");
+  return step_turns(cell);
+}
+
+static tnk_promise_t *wants_room(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  hold(cell, POLL);
+  other(cell, step_turns(cell));
+  mock_reply_json(last(cell, POLL), 200, ready);
+  promise = step_turns(cell);
+  mock_reply_json(last(cell, POLL), 200, ready);
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *result_comes(cell_t *cell) {
+  tnk_promise_t *promise = polls(cell);
+
+  begin_answer(cell, last(cell, POLL));
+  return promise;
+}
+
+static tnk_promise_t *chunk_of_many(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  hold(cell, FB);
+  hold(cell, POLL);
+  mock_once(cell->script.mock, "POST", FB, script_accept, &cell->script);
+  promise = script_pass(&cell->script, 4);
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *trained(cell_t *cell) {
+  return step_turns(cell);
+}
+
+/* ---- Into the states of what belongs to no client ---- */
+
+static tnk_promise_t *r_starts_up(cell_t *cell) {
+  hold(cell, "/api/v1/client/config");
+  return create(cell);
+}
+
+static tnk_promise_t *r_submitted(cell_t *cell) {
+  hold(cell, "/api/v1/create_model");
+  return create(cell);
+}
+
+static tnk_promise_t *r_polls(cell_t *cell) {
+  hold(cell, POLL);
+  return create(cell);
+}
+
+static tnk_promise_t *r_asks_info(cell_t *cell) {
+  hold(cell, "/api/v1/get_info");
+  return create(cell);
+}
+
+static tnk_promise_t *r_created(cell_t *cell) {
+  return create(cell);
+}
+
+/* ---- The tables ---- */
+
+static const state_t training_states[] = {
+    {"waits for its turn", "waits for its turn", NULL, in_line},
+    {"has its turn", "has its turn", NULL, has_turn},
+    {"waits for bytes", "waits for bytes",
+     "{\"fwdbwd_dispatch_bytes_semaphore_size\":1,\"fwdbwd_max_chunk_len\":1}",
+     pays},
+    {"is compressed", "is being compressed", "{\"proto_compress_fwdbwd\":true}",
+     packs},
+    {"connects", "waits for a connection", NULL, connects},
+    {"is half sent", "is being sent", NULL, half_sent},
+    {"is submitted", "waits for the server's answer", NULL, submitted},
+    {"its acceptance comes", "receives the server's answer", NULL,
+     acceptance_comes},
+    {"pauses before a repeat", "pauses after attempt 1", NULL, repeats},
+    {"some chunks accepted", "part ",
+     "{\"fwdbwd_max_chunk_len\":1,\"parallel_fwdbwd_chunks\":false}",
+     chunk_of_many},
+    {"some, side by side", "part ", "{\"fwdbwd_max_chunk_len\":1}",
+     chunk_of_many},
+    {"is polled", "poll 1 of its result waits", NULL, polls},
+    {"pauses between polls", "of its result follows in", NULL, polls_later},
+    {"waits for room", "waits for room",
+     "{\"inflight_response_bytes_semaphore_size\":1}", wants_room},
+    {"its result comes", "receives the server's answer", NULL, result_comes},
+    {"has settled", SETTLED, NULL, trained},
+};
+
+static const state_t request_states[] = {
+    {"the session starts up", "waits for the session", NULL, r_starts_up},
+    {"is submitted", "waits for the server's answer", NULL, r_submitted},
+    {"is polled", "poll 1 of its result waits", NULL, r_polls},
+    {"asks for the details", "waits for the server's answer", NULL,
+     r_asks_info},
+    {"has settled", SETTLED, NULL, r_created},
+};
+
+TEST_LIMIT(A4_training_in_every_state, 120) {
+  run_table(TRAINING, "training operation", training_states,
+            sizeof(training_states) / sizeof(training_states[0]));
+}
+
+TEST_LIMIT(A4_request_in_every_state, 60) {
+  run_table(REQUEST, "request of no client", request_states,
+            sizeof(request_states) / sizeof(request_states[0]));
+}
