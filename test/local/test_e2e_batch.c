@@ -1,0 +1,164 @@
+#include "local/e2e.h"
+
+/* Samples whose completions are told together by the local server. */
+
+static const tnk_pair_t batched[] = {{"sample_use_retrieve_futures", "true"}};
+
+static void open_batched(e2e_t *e2e) {
+  local_options_t options = LOCAL_OPTIONS_INIT;
+
+  options.flags = batched;
+  options.n_flags = 1;
+  e2e_open(e2e, options);
+  e2e_train(e2e, 2);
+}
+
+static tnk_sampling_t *snapshot(e2e_t *e2e) {
+  tnk_promise_t *promise = e2e_ok(tnk_training_save_weights_and_get_sampling(
+      e2e->training, TNK_SAMPLER_SNAPSHOT, NULL));
+  tnk_sampling_t *sampling = tnk_promise_sampling(promise);
+
+  tnk_promise_unref(promise);
+  return sampling;
+}
+
+static tnk_promise_t *sample(tnk_sampling_t *sampling, int32_t max_tokens,
+                             int64_t seed) {
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+  static const int32_t tokens[] = {'t', 'h', 'e', ' '};
+  tnk_chunk_t chunk = tnk_chunk_text(tokens, 4);
+  tnk_model_input_t prompt = {&chunk, 1};
+
+  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_SEED;
+  params.max_tokens = max_tokens;
+  params.seed = seed;
+  return tnk_sampling_sample(sampling, &prompt, &params, NULL);
+}
+
+static size_t count(const e2e_t *e2e, const char *call) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < e2e->n_seen; i++)
+    n += strcmp(e2e->seen[i].call, call) == 0;
+  return n;
+}
+
+/* Turn the loop until the server has been asked n times. */
+static void await_calls(e2e_t *e2e, const char *call, size_t n) {
+  while (count(e2e, call) < n)
+    uv_run(&e2e->uv, UV_RUN_ONCE);
+}
+
+TEST_LIMIT(A8_batched_and_direct_polls_give_the_same_tokens, 60) {
+  enum { N = 8 };
+  tnk_promise_t *batch[N];
+  size_t n;
+  e2e_t e2e;
+  e2e_t direct;
+
+  open_batched(&e2e);
+  e2e_open(&direct, (local_options_t)LOCAL_OPTIONS_INIT);
+  e2e_train(&direct, 2);
+  tnk_sampling_t *sampling = snapshot(&e2e);
+  tnk_sampling_t *other = snapshot(&direct);
+  for (int i = 0; i < N; i++)
+    batch[i] = sample(sampling, 12, i);
+  for (int i = 0; i < N; i++) {
+    tnk_promise_t *one = e2e_ok(sample(other, 12, i));
+    e2e_ok(batch[i]);
+    CHECK_MEM(tnk_samples_tokens(tnk_promise_samples(batch[i]), 0, &n),
+              12 * sizeof(int32_t),
+              tnk_samples_tokens(tnk_promise_samples(one), 0, &n),
+              12 * sizeof(int32_t));
+    tnk_promise_unref(one);
+    tnk_promise_unref(batch[i]);
+  }
+  CHECK(count(&e2e, "retrieve_futures") > 0);
+  CHECK_INT(count(&direct, "retrieve_futures"), 0);
+  e2e_close(&direct);
+  e2e_close(&e2e);
+}
+
+static int n_settled;
+static int n_failed;
+
+static void on_sample(tnk_promise_t *promise, int status, void *user) {
+  (void)user;
+  n_settled++;
+  if (status != TNK_OK && n_failed++ == 0)
+    printf("# %s\n", tnk_promise_text(promise));
+}
+
+TEST_LIMIT(A8_two_thousand_samples_without_a_held_poll_each, 120) {
+  enum { N = 2000 };
+  tnk_sampling_t *sampling;
+  tnk_stats_t stats;
+  e2e_t e2e;
+
+  open_batched(&e2e);
+  sampling = snapshot(&e2e);
+  for (int i = 0; i < N; i++)
+    tnk_then(sample(sampling, 2, i), on_sample, NULL);
+  while (n_settled < N)
+    uv_run(&e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(n_failed, 0);
+  tnk_service_stats(e2e.service, &stats);
+  CHECK_INT(stats.n_pending, 0);
+  /* Submissions, fetches, one batched poll, training and control. */
+  CHECK(stats.max_connections <= 64 + 64 + 1 + 16 + 4);
+  /* What has been received is reported, also the last of it. */
+  await_calls(&e2e, "retrieve_futures", count(&e2e, "retrieve_futures") + 1);
+  e2e_close(&e2e);
+}
+
+TEST_LIMIT(A8_a_canceled_sample_ends_on_the_server, 60) {
+  tnk_sampling_t *sampling;
+  tnk_promise_t *promise;
+  e2e_t e2e;
+
+  open_batched(&e2e);
+  sampling = snapshot(&e2e);
+  promise = sample(sampling, 4000, 1);
+  await_calls(&e2e, "retrieve_futures", 1);
+  tnk_promise_cancel(promise);
+  CHECK_INT(tnk_wait(promise), TNK_ECANCELED);
+  tnk_promise_unref(promise);
+  await_calls(&e2e, "cancel_future", 1);
+  e2e_done(sample(sampling, 2, 2));
+  e2e_close(&e2e);
+}
+
+/* The server loses the call in the middle: those who wait poll for themselves.
+ */
+static int is_gone;
+
+static void lose_the_call(const local_seen_t *seen, local_fault_t *fault) {
+  if (is_gone && strstr(seen->path, "retrieve_futures") != NULL) {
+    fault->status = 404;
+    fault->body = "{\"detail\":\"Not Found\"}";
+  }
+}
+
+TEST_LIMIT(A8_a_fall_back_in_the_middle, 60) {
+  enum { N = 40 };
+  tnk_sampling_t *sampling;
+  size_t n_before;
+  e2e_t e2e;
+
+  open_batched(&e2e);
+  e2e.fault = lose_the_call;
+  sampling = snapshot(&e2e);
+  n_settled = n_failed = 0;
+  for (int i = 0; i < N; i++)
+    tnk_then(sample(sampling, 64, i), on_sample, NULL);
+  while (n_settled < 3)
+    uv_run(&e2e.uv, UV_RUN_ONCE);
+  is_gone = 1;
+  while (n_settled < N)
+    uv_run(&e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(n_failed, 0);
+  n_before = count(&e2e, "retrieve_futures");
+  e2e_done(sample(sampling, 2, 1));
+  CHECK(count(&e2e, "retrieve_futures") <= n_before + 1);
+  e2e_close(&e2e);
+}
