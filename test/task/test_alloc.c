@@ -231,3 +231,30 @@ TEST(S1_7_closing_a_service_without_memory) {
     outcome_drop(&outcome);
   }
 }
+
+/* A sample given up at every stage, while the server wants to be told. */
+TEST_LIMIT(S3_26a_giving_up_a_sample_without_memory, 20) {
+  for (int turns = 0; turns < 8; turns++)
+    for (long n = 0; n < 12; n++) {
+      script_t script;
+      outcome_t outcome;
+      tnk_promise_t *promise;
+      script_open(&script);
+      script_sampler(&script);
+      script.service->session.dynamic.sample_cancel = 1;
+      mock_json(script.mock, "POST", "/api/v1/cancel_future", 200, "{}");
+      promise = script_sample(&script);
+      outcome_of(&outcome, tnk_promise_ref(promise));
+      mock_turns(script.mock, turns);
+      test_alloc_fail_at(n);
+      tnk_promise_cancel(promise);
+      tnk_promise_unref(promise);
+      script_settle(&script, &outcome);
+      test_alloc_fail_at(-1);
+      CHECK(outcome.status == TNK_OK || outcome.status == TNK_ECANCELED);
+      script_check_next(&script);
+      outcome_drop(&outcome);
+      script_close(&script);
+      check_live("sample", n);
+    }
+}
