@@ -317,9 +317,12 @@ tnk_promise_t *tnk__create_lora(tnk__session_t *session,
 tnk_promise_t *tnk__restore(tnk__session_t *session,
                             const tnk_restore_options_t *options) {
   tnk_promise_t *promise = NULL;
-  create_t *create =
-      new_create(session, "restore",
-                 "ServiceClient.create_training_client_from_state", &promise);
+  create_t *create = new_create(
+      session, "restore",
+      options->with_optimizer == TNK_YES
+          ? "ServiceClient.create_training_client_from_state_with_optimizer"
+          : "ServiceClient.create_training_client_from_state",
+      &promise);
   tnk__arena_t *arena;
 
   if (create == NULL)

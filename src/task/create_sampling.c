@@ -11,6 +11,7 @@
 #include "task/sampling.h"
 
 #define NAME "create_sampling"
+#define METHOD "ServiceClient.create_sampling_client"
 
 typedef struct {
   tnk__request_t request;
@@ -72,6 +73,7 @@ static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
   }
   tnk__call_init(&request->call, &request->session->endpoint,
                  TNK__ROUTE_GET_SAMPLER, NAME);
+  request->call.method_name = METHOD;
   request->call.path_id = create->id;
   tnk__buf_clear(&request->body);
   tnk__request_call(request, on_sampler);
@@ -82,7 +84,7 @@ static void begin(tnk__request_t *request) {
 
   tnk__call_init(&request->call, &request->session->endpoint,
                  TNK__ROUTE_CREATE_SAMPLING, NAME);
-  request->call.method_name = "ServiceClient.create_sampling_client";
+  request->call.method_name = METHOD;
   tnk__create_sampling_write(&request->body, request->session->id,
                              request->session->next_sampling_seq++,
                              create->base_model, create->model_path);

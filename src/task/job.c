@@ -97,6 +97,8 @@ void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
   job->started_ms = tnk__loop_now_ms(job->call.endpoint->loop);
   job->call.body = body;
   job->call.body_len = n;
+  /* The polls are made for the same public call. */
+  job->future.call.method_name = job->call.method_name;
   tnk__call_start(&job->call, on_submitted);
 }
 

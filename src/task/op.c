@@ -356,7 +356,6 @@ static void submit(tnk__part_t *part) {
                 op->poll_type);
   part->job.accepted = on_accepted;
   part->job.call.method_name = type->method;
-  part->job.future.call.method_name = type->method;
   part->job.future.on_state = on_state;
   if (type->is_proto) {
     part->job.call.content_type = "application/x-protobuf";

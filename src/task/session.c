@@ -455,6 +455,7 @@ void tnk__session_finish(tnk__session_t *session,
   }
   tnk__call_init(&session->startup, &session->endpoint, TNK__ROUTE_FINISH,
                  "finish");
+  session->startup.method_name = "ServiceClient.close";
   session->startup.once = 1;
   session->startup.path_id = session->id;
   session->startup.body = session->startup_body.data;

@@ -232,28 +232,26 @@ static const tnk__op_class_t ephemeral_class = {
     .destroy = destroy,
 };
 
-static const tnk__op_class_t load_class = {
-    .name = "load_state",
-    .method = "TrainingClient.load_state",
-    .type = "LoadWeights",
-    .route = TNK__ROUTE_LOAD_STATE,
-    .prepare = prepare,
-    .write = write_load,
-    .read = read_saved,
-    .finish = finish_path,
-    .destroy = destroy,
+/* Loads without and with the optimizer's state differ in the public call. */
+#define LOAD_CLASS(name_, method_, finish_)                                    \
+  {                                                                            \
+    .name = (name_), .method = (method_), .type = "LoadWeights",               \
+    .route = TNK__ROUTE_LOAD_STATE, .prepare = prepare, .write = write_load,   \
+    .read = read_saved, .finish = (finish_), .destroy = destroy,               \
+  }
+
+static const tnk__op_class_t load_classes[2] = {
+    LOAD_CLASS("load_state", "TrainingClient.load_state", finish_path),
+    LOAD_CLASS("load_state", "TrainingClient.load_state_with_optimizer",
+               finish_path),
 };
 
-static const tnk__op_class_t load_new_class = {
-    .name = "restore",
-    .method = "ServiceClient.create_training_client_from_state",
-    .type = "LoadWeights",
-    .route = TNK__ROUTE_LOAD_STATE,
-    .prepare = prepare,
-    .write = write_load,
-    .read = read_saved,
-    .finish = finish_new,
-    .destroy = destroy,
+static const tnk__op_class_t load_new_classes[2] = {
+    LOAD_CLASS("restore", "ServiceClient.create_training_client_from_state",
+               finish_new),
+    LOAD_CLASS("restore",
+               "ServiceClient.create_training_client_from_state_with_optimizer",
+               finish_new),
 };
 
 static const tnk__op_class_t unload_class = {
@@ -373,7 +371,8 @@ static void enter_load(weights_t *weights, const char *path, int with_optimizer,
 tnk_promise_t *tnk__load_start(tnk_training_t *training, const char *path,
                                int with_optimizer, const char *access_token) {
   tnk_promise_t *promise;
-  weights_t *weights = new_weights(training, &load_class, &promise);
+  weights_t *weights =
+      new_weights(training, &load_classes[with_optimizer != 0], &promise);
 
   if (weights != NULL)
     enter_load(weights, path, with_optimizer, access_token);
@@ -393,7 +392,8 @@ void tnk__load_into_new(tnk_training_t *training, const char *path,
   }
   tnk__arena_init(&weights->arena, alloc, 4 * TNK__MIB);
   weights->is_new = 1;
-  tnk__op_adopt(&weights->op, &load_new_class, training, promise);
+  tnk__op_adopt(&weights->op, &load_new_classes[with_optimizer != 0], training,
+                promise);
   enter_load(weights, path, with_optimizer, access_token);
 }
 
