@@ -243,9 +243,22 @@ def run_setting(clients, args, setting, version, tally):
     print(f"# {where}: {time.monotonic() - began:.0f} s", flush=True)
 
 
+def run_wire(clients, args, tally):
+    """What both clients send: wire/wire.py."""
+    command = [str(clients.python), str(HERE / "wire" / "wire.py"), "--tnk", args.tnk,
+               "--driver", args.driver, "--python", str(clients.python)]
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=env)
+    print(ran.stdout + ran.stderr, end="")
+    found = re.search(r"^(\d+) passed, (\d+) failed$", ran.stdout, re.M)
+    tally.outcomes["passed"] += int(found[1]) if found else 0
+    tally.outcomes["failed"] += int(found[2]) if found else 1
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tnk", required=True)
+    parser.add_argument("--driver", default="", help="wire_tnk; compares what is sent")
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--versions", type=lambda t: t.split(","), default=VERSIONS)
     parser.add_argument("--groups", type=lambda t: t.split(",") if t else [], default=[])
@@ -263,6 +276,8 @@ def main():
                 for setting in chosen for version in args.versions]
         for run in runs:
             run.result()
+    if args.driver and not args.groups:
+        run_wire(clients, args, tally)
     tally.print(args.versions)
     sys.exit(1 if tally.outcomes["failed"] else 0)
 
