@@ -72,7 +72,9 @@ typedef struct {
  * Rejects with: TNK_EINVAL, TNK_EFULL, TNK_EREQUEST, TNK_EFAILED,
  *   TNK_ESERVER, TNK_ERATE (with retry_samples off), TNK_ENOTFOUND,
  *   TNK_EUNSUPPORTED, TNK_EAUTH, TNK_EBILLING, TNK_EPROTO, TNK_ECANCELED,
- *   TNK_ECLOSED, TNK_ENOMEM, and the transport's codes.
+ *   TNK_ECLOSED, TNK_ESESSION (the server has ended the session), TNK_ENOMEM,
+ *   TNK_ETHREAD and TNK_EFORKED (called from elsewhere), and the transport's
+ *   codes.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,

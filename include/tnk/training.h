@@ -56,7 +56,8 @@ typedef struct {
  * Rejects with: TNK_EINVAL (the text names datum and input), TNK_EFULL,
  *   TNK_EREQUEST, TNK_EFAILED, TNK_ESERVER, TNK_EEXPIRED, TNK_ECONFLICT,
  *   TNK_EAUTH, TNK_EBILLING, TNK_EPROTO, TNK_ECANCELED, TNK_ECLOSED,
- *   TNK_ENOMEM, and the transport's codes.
+ *   TNK_ESESSION (the server has ended the session), TNK_ENOMEM, TNK_ETHREAD
+ *   and TNK_EFORKED (called from elsewhere), and the transport's codes.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *

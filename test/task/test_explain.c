@@ -513,3 +513,43 @@ TEST(explain_is_cut_and_measured) {
   test_alloc_fail_at(-1);
   end(&script, &p, 1);
 }
+
+/* ---- States that last for a turn of the loop ---- */
+
+TEST(explain_every_step_of_an_exchange) {
+  tnk_promise_t *p;
+  script_t script;
+
+  script_open(&script);
+  p = tnk_service_health(script.service);
+  explain_until(&script, p, "healthz: is about to be sent");
+  explain_until(&script, p,
+                "healthz: goes out in the next turns of the loop, "
+                "attempt 1, since 0 ms");
+  explain_until(&script, p, "healthz: waits for a connection");
+  explain_until(&script, p, "healthz: is being sent (");
+  explain_until(&script, p, "healthz: waits for the server's answer");
+  explain_until(&script, p,
+                "healthz: has its answer, which is about to be "
+                "read, attempt 1, since 0 ms");
+  explain_until(&script, p, "has succeeded");
+  end(&script, &p, 1);
+}
+
+TEST(explain_a_failure_that_is_about_to_be_told) {
+  int found = 0;
+
+  for (long n = 0; n < 40 && !found; n++) {
+    tnk_promise_t *p;
+    script_t script;
+    script_open(&script);
+    p = tnk_service_health(script.service);
+    test_alloc_fail_at(n);
+    mock_turns(script.mock, 1);
+    test_alloc_fail_at(-1);
+    found = strcmp(explain(p), "healthz: cannot be sent and is about to fail: "
+                               "out of memory") == 0;
+    end(&script, &p, 1);
+  }
+  CHECK(found);
+}
