@@ -5,7 +5,7 @@
 
 static const char *const lane_names[TNK__N_LANES] = {
     [TNK__LANE_CONTROL] = "control requests",
-    [TNK__LANE_TRAIN] = "training submissions",
+    [TNK__LANE_TRAIN] = "requests",
     [TNK__LANE_SAMPLE] = "sample submissions",
     [TNK__LANE_POLL] = "long polls",
 };

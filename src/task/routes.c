@@ -3,6 +3,8 @@
 #define GET 1
 #define OPTIONAL 1
 
+/* The lane for control is for calls of our own, of which there are few at a
+ * time: nothing that a program asks for can hold up a heartbeat. */
 static const tnk__route_t routes[TNK__N_ROUTES] = {
     [TNK__ROUTE_CLIENT_CONFIG] = {"client/config", 0, 0, TNK__CALL_QUERY, 0,
                                   TNK__LANE_CONTROL},
@@ -19,7 +21,7 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
     [TNK__ROUTE_CAPABILITIES] = {"get_server_capabilities", GET, 0,
                                  TNK__CALL_QUERY, OPTIONAL, TNK__LANE_TRAIN},
     [TNK__ROUTE_HEALTH] = {"healthz", GET, 0, TNK__CALL_QUERY, OPTIONAL,
-                           TNK__LANE_CONTROL},
+                           TNK__LANE_TRAIN},
     [TNK__ROUTE_CREATE_MODEL] = {"create_model", 0, 0, TNK__CALL_CREATE, 0,
                                  TNK__LANE_TRAIN},
     [TNK__ROUTE_CREATE_FROM_STATE] = {"load_weights", 0, 0, TNK__CALL_CREATE, 0,

@@ -83,21 +83,21 @@ TEST(explain_start_up_and_requests) {
 }
 
 TEST(explain_a_place_in_a_lane) {
-  tnk_promise_t *p[7];
+  tnk_promise_t *p[19];
   script_t script;
 
   script_open(&script);
   hold(&script, "/api/v1/healthz");
-  for (int i = 0; i < 7; i++)
+  for (int i = 0; i < 19; i++)
     p[i] = tnk_service_health(script.service);
   CHECK_STR(explain(p[0]), "healthz: is about to be sent");
   script_turns(&script);
   CHECK_STR(explain(p[3]),
             "healthz: waits for the server's answer, attempt 1, since 0 ms");
-  CHECK_STR(explain(p[6]),
-            "healthz: waits for one of the 4 places for control requests, "
-            "with 2 ahead, attempt 1, since 0 ms");
-  end(&script, p, 7);
+  CHECK_STR(explain(p[18]),
+            "healthz: waits for one of the 16 places for requests, with "
+            "2 ahead, attempt 1, since 0 ms");
+  end(&script, p, 19);
 }
 
 TEST(explain_a_connection_and_a_body_on_its_way) {

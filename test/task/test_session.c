@@ -194,6 +194,31 @@ TEST(heartbeats_are_not_held_up_by_polls_and_submissions) {
   script_close(&script);
 }
 
+TEST(heartbeats_are_not_held_up_by_what_a_program_asks) {
+  outcome_t outcomes[40];
+  script_t script;
+
+  script_open(&script);
+  script_sampler(&script);
+  mock_on(script.mock, NULL, "/api/v1/healthz", mock_hold, NULL);
+  mock_on(script.mock, NULL, "/api/v1/get_server_capabilities", mock_hold,
+          NULL);
+  for (int i = 0; i < 40; i++)
+    outcome_of(&outcomes[i], i % 2 ? tnk_service_health(script.service)
+                                   : tnk_service_capabilities(script.service));
+  script_turns(&script);
+  script_advance(&script, 10000);
+  CHECK_INT(n_beats(&script), 1);
+  mock_json(script.mock, NULL, "/api/v1/healthz", 200, "{\"status\":\"ok\"}");
+  mock_json(script.mock, NULL, "/api/v1/get_server_capabilities", 200,
+            "{\"supported_models\":[],\"status\":\"ok\"}");
+  mock_release(script.mock, 200, "{\"supported_models\":[],\"status\":\"ok\"}");
+  for (int i = 0; i < 40; i++)
+    outcome_ok(&script, &outcomes[i]);
+  outcome_drop_all(outcomes, 40);
+  script_close(&script);
+}
+
 TEST(a_heartbeat_does_not_keep_the_loop_alive) {
   script_t script;
 
