@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Write unicode_tables.c: character classes and canonical composition.
+"""Write unicode_tables.inc: character classes and canonical composition.
 
 Needs the package unicodedataplus 16.0.0, whose data are those of Unicode
 16.0: the version behind the character classes of the reference tokenizer.
 Its composition (NFC) is older, Unicode 9.0: characters of a later age neither
 decompose, compose nor reorder there. The age is part of the same data.
 
-usage: gen_unicode.py > unicode_tables.c
+usage: gen_unicode.py > unicode_tables.inc
 """
 import unicodedataplus as u
 
@@ -114,7 +114,7 @@ def main():
           "\n * version 16.0 (composition: the part that is in 9.0). Do not"
           " edit. */")
     print("/* clang-format off */")
-    print('#include "tokenizers/unicode_tables.h"\n')
+    print()
     two_level("class", bytes(class_of(c) for c in range(MAX)))
     values, kinds, full, pairs = nfc_tables()
     two_level("nfc", values)
