@@ -3,13 +3,18 @@
 
 #include "cli/lint.h"
 #include "cli/local.h"
+#include "cli/tokens.h"
 #include "tnk/version.h"
 
 static void print_help(FILE *to) {
   fprintf(to, "usage: tnk COMMAND [switches]\n\n"
-              "  tnk local      serve the Tinker API on this machine\n"
-              "  tnk lint FILE  check training data, without sending it\n"
-              "  tnk version    print the version\n\n"
+              "  tnk local       serve the Tinker API on this machine\n"
+              "  tnk lint FILE   check training data, without sending it\n"
+#ifdef CLI_TOKENIZERS
+              "  tnk tokenize    text to token ids\n"
+              "  tnk detokenize  token ids to text\n"
+#endif
+              "  tnk version     print the version\n\n"
               "tnk COMMAND --help tells more.\n");
 }
 
@@ -26,6 +31,12 @@ int main(int argc, char **argv) {
     return cli_local(argc - 2, argv + 2);
   if (strcmp(argv[1], "lint") == 0)
     return cli_lint(argc - 2, argv + 2);
+#ifdef CLI_TOKENIZERS
+  if (strcmp(argv[1], "tokenize") == 0)
+    return cli_tokenize(argc - 2, argv + 2);
+  if (strcmp(argv[1], "detokenize") == 0)
+    return cli_detokenize(argc - 2, argv + 2);
+#endif
   if (is_one_of(argv[1], "version", "--version")) {
     printf("tnk %s\n", TNK_VERSION_STRING);
     return 0;

@@ -3,7 +3,7 @@
 #include "tokenizers/json.h"
 #include "tokenizers/unicode.h"
 
-static int malformed(const tnk__json_t *json, tnk_tokenizer_error_t *error) {
+static int malformed(const tnk__jread_t *json, tnk_tokenizer_error_t *error) {
   return tnk__fault(error, TNK_EPROTO, (uint64_t)(json->p - json->base),
                     "tokenizer_config.json, byte %zu: malformed JSON",
                     (size_t)(json->p - json->base));
@@ -11,22 +11,22 @@ static int malformed(const tnk__json_t *json, tnk_tokenizer_error_t *error) {
 
 /* The id of a token given as a string, or as an object with its `content`. A
  * name that no token has gives -1: it says what the model lacks. */
-static int read_token(tnk_tokenizer_t *tok, tnk__json_t *json, int32_t *id) {
-  tnk__json_text_t key, text = {NULL, 0, 0};
+static int read_token(tnk_tokenizer_t *tok, tnk__jread_t *json, int32_t *id) {
+  tnk__jread_text_t key, text = {NULL, 0, 0};
   size_t n = 0, n_text;
   tnk__buf_t room;
   uint8_t *out;
   int more = 1, err = TNK_OK;
 
-  if (tnk__json_peek(json) == '"') {
-    err = tnk__json_text(json, &text);
-  } else if (tnk__json_peek(json) == '{') {
+  if (tnk__jread_peek(json) == '"') {
+    err = tnk__jread_text(json, &text);
+  } else if (tnk__jread_peek(json) == '{') {
     json->p++;
-    while (err == TNK_OK && (more = tnk__json_next_key(json, &n, &key)) > 0)
-      err = tnk__json_is(&key, "content") ? tnk__json_text(json, &text)
-                                          : tnk__json_skip(json);
+    while (err == TNK_OK && (more = tnk__jread_next_key(json, &n, &key)) > 0)
+      err = tnk__jread_is(&key, "content") ? tnk__jread_text(json, &text)
+                                           : tnk__jread_skip(json);
   } else {
-    return tnk__json_skip(json);
+    return tnk__jread_skip(json);
   }
   if (err < 0 || more < 0)
     return TNK_EPROTO;
@@ -34,7 +34,7 @@ static int read_token(tnk_tokenizer_t *tok, tnk__json_t *json, int32_t *id) {
     return TNK_OK;
   tnk__buf_init(&room, &tok->alloc, SIZE_MAX / 2);
   out = tnk__buf_reserve(&room, text.n + 1);
-  err = out == NULL ? TNK_ENOMEM : tnk__json_unescape(&text, out, &n_text);
+  err = out == NULL ? TNK_ENOMEM : tnk__jread_unescape(&text, out, &n_text);
   if (err == TNK_OK)
     *id = tnk_tokenizer_id(tok, (const char *)out, n_text);
   tnk__buf_deinit(&room);
@@ -45,26 +45,26 @@ typedef int (*put_fn)(tnk_tokenizer_t *tok, uint32_t id, const uint8_t *text,
                       size_t n, unsigned flags);
 
 /* {"content": "[BOS]", "special": true, ...} */
-static int read_added(tnk_tokenizer_t *tok, tnk__json_t *json, uint32_t id,
+static int read_added(tnk_tokenizer_t *tok, tnk__jread_t *json, uint32_t id,
                       put_fn put) {
-  tnk__json_text_t key, text = {NULL, 0, 0};
+  tnk__jread_text_t key, text = {NULL, 0, 0};
   size_t n = 0, n_text;
-  int more, special = 0, err = tnk__json_take(json, '{');
+  int more, special = 0, err = tnk__jread_take(json, '{');
   tnk__buf_t room;
   uint8_t *out;
 
-  while (err == TNK_OK && (more = tnk__json_next_key(json, &n, &key)) != 0) {
+  while (err == TNK_OK && (more = tnk__jread_next_key(json, &n, &key)) != 0) {
     if (more < 0)
       return TNK_EPROTO;
-    err = tnk__json_is(&key, "content")   ? tnk__json_text(json, &text)
-          : tnk__json_is(&key, "special") ? tnk__json_bool(json, &special)
-                                          : tnk__json_skip(json);
+    err = tnk__jread_is(&key, "content")   ? tnk__jread_text(json, &text)
+          : tnk__jread_is(&key, "special") ? tnk__jread_bool(json, &special)
+                                           : tnk__jread_skip(json);
   }
   if (err < 0 || text.p == NULL)
     return TNK_EPROTO;
   tnk__buf_init(&room, &tok->alloc, SIZE_MAX / 2);
   out = tnk__buf_reserve(&room, text.n + 1);
-  err = out == NULL ? TNK_ENOMEM : tnk__json_unescape(&text, out, &n_text);
+  err = out == NULL ? TNK_ENOMEM : tnk__jread_unescape(&text, out, &n_text);
   if (err == TNK_OK && n_text == 0)
     err = TNK_EPROTO;
   if (err == TNK_OK)
@@ -74,19 +74,19 @@ static int read_added(tnk_tokenizer_t *tok, tnk__json_t *json, uint32_t id,
 }
 
 /* {"163584": {...}, ...} */
-static int read_decoder(tnk_tokenizer_t *tok, tnk__json_t *json, put_fn put) {
-  tnk__json_text_t key;
+static int read_decoder(tnk_tokenizer_t *tok, tnk__jread_t *json, put_fn put) {
+  tnk__jread_text_t key;
   size_t n = 0;
-  int more, err = tnk__json_take(json, '{');
+  int more, err = tnk__jread_take(json, '{');
 
-  while (err == TNK_OK && (more = tnk__json_next_key(json, &n, &key)) != 0) {
-    tnk__json_t number;
+  while (err == TNK_OK && (more = tnk__jread_next_key(json, &n, &key)) != 0) {
+    tnk__jread_t number;
     uint32_t id;
 
     if (more < 0)
       return TNK_EPROTO;
-    tnk__json_init(&number, key.p, key.n);
-    if (tnk__json_uint(&number, &id) < 0 || number.p != number.end)
+    tnk__jread_init(&number, key.p, key.n);
+    if (tnk__jread_uint(&number, &id) < 0 || number.p != number.end)
       return TNK_EPROTO;
     err = read_added(tok, json, id, put);
   }
@@ -95,18 +95,18 @@ static int read_decoder(tnk_tokenizer_t *tok, tnk__json_t *json, put_fn put) {
 
 int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                       put_fn put, tnk_tokenizer_error_t *error) {
-  tnk__json_t json;
-  tnk__json_text_t key;
+  tnk__jread_t json;
+  tnk__jread_text_t key;
   size_t count = 0;
   int more = -1, err = TNK_OK;
 
-  tnk__json_init(&json, data, n);
-  if (tnk__utf8_valid(data, n) < n || tnk__json_take(&json, '{') < 0)
+  tnk__jread_init(&json, data, n);
+  if (tnk__utf8_valid(data, n) < n || tnk__jread_take(&json, '{') < 0)
     return malformed(&json, error);
-  while (err == TNK_OK && (more = tnk__json_next_key(&json, &count, &key)) > 0)
-    err = tnk__json_is(&key, "added_tokens_decoder")
+  while (err == TNK_OK && (more = tnk__jread_next_key(&json, &count, &key)) > 0)
+    err = tnk__jread_is(&key, "added_tokens_decoder")
               ? read_decoder(tok, &json, put)
-              : tnk__json_skip(&json);
+              : tnk__jread_skip(&json);
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(error);
   return err < 0 || more < 0 ? malformed(&json, error) : TNK_OK;
@@ -114,18 +114,18 @@ int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
 
 int tnk__config_names(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                       tnk_tokenizer_error_t *error) {
-  tnk__json_t json;
-  tnk__json_text_t key;
+  tnk__jread_t json;
+  tnk__jread_text_t key;
   size_t count = 0;
   int more = -1, err = TNK_OK;
 
-  tnk__json_init(&json, data, n);
-  if (tnk__utf8_valid(data, n) < n || tnk__json_take(&json, '{') < 0)
+  tnk__jread_init(&json, data, n);
+  if (tnk__utf8_valid(data, n) < n || tnk__jread_take(&json, '{') < 0)
     return malformed(&json, error);
-  while (err == TNK_OK && (more = tnk__json_next_key(&json, &count, &key)) > 0)
-    err = tnk__json_is(&key, "bos_token")   ? read_token(tok, &json, &tok->bos)
-          : tnk__json_is(&key, "eos_token") ? read_token(tok, &json, &tok->eos)
-                                            : tnk__json_skip(&json);
+  while (err == TNK_OK && (more = tnk__jread_next_key(&json, &count, &key)) > 0)
+    err = tnk__jread_is(&key, "bos_token")   ? read_token(tok, &json, &tok->bos)
+          : tnk__jread_is(&key, "eos_token") ? read_token(tok, &json, &tok->eos)
+                                             : tnk__jread_skip(&json);
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(error);
   return err < 0 || more < 0 ? malformed(&json, error) : TNK_OK;

@@ -23,17 +23,17 @@ int tnk__hf_unsupported(tnk__hf_t *hf, const char *place, const char *what) {
 }
 
 int tnk__hf_name(tnk__hf_t *hf, const char *place) {
-  tnk__json_text_t text;
+  tnk__jread_text_t text;
   uint8_t *out;
   size_t n;
 
-  if (tnk__json_text(&hf->json, &text) < 0)
+  if (tnk__jread_text(&hf->json, &text) < 0)
     return tnk__hf_malformed(hf, place);
   tnk__buf_clear(&hf->text);
   out = tnk__buf_reserve(&hf->text, text.n + 1);
   if (out == NULL)
     return tnk__fault_memory(hf->error);
-  if (tnk__json_unescape(&text, out, &n) < 0) {
+  if (tnk__jread_unescape(&text, out, &n) < 0) {
     hf->json.p = text.p;
     return tnk__hf_malformed(hf, place);
   }
@@ -43,19 +43,19 @@ int tnk__hf_name(tnk__hf_t *hf, const char *place) {
 }
 
 int tnk__hf_off(tnk__hf_t *hf) {
-  tnk__json_text_t text;
+  tnk__jread_text_t text;
   uint32_t number;
   int value;
 
-  switch (tnk__json_peek(&hf->json)) {
+  switch (tnk__jread_peek(&hf->json)) {
   case 'n':
-    return tnk__json_null(&hf->json);
+    return tnk__jread_null(&hf->json);
   case 'f':
-    return tnk__json_bool(&hf->json, &value) == TNK_OK && !value;
+    return tnk__jread_bool(&hf->json, &value) == TNK_OK && !value;
   case '"':
-    return tnk__json_text(&hf->json, &text) == TNK_OK && text.n == 0;
+    return tnk__jread_text(&hf->json, &text) == TNK_OK && text.n == 0;
   default:
-    return tnk__json_uint(&hf->json, &number) == TNK_OK && number == 0;
+    return tnk__jread_uint(&hf->json, &number) == TNK_OK && number == 0;
   }
 }
 
@@ -87,7 +87,7 @@ enum {
   SEEN_POST = 32
 };
 
-static int read_member(tnk__hf_t *hf, const tnk__json_text_t *key,
+static int read_member(tnk__hf_t *hf, const tnk__jread_text_t *key,
                        unsigned *seen) {
   static const struct {
     const char *name;
@@ -99,10 +99,10 @@ static int read_member(tnk__hf_t *hf, const tnk__json_text_t *key,
   const uint8_t *start;
   unsigned bit = 0;
 
-  (void)tnk__json_peek(&hf->json);
+  (void)tnk__jread_peek(&hf->json);
   start = hf->json.p;
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-    if (tnk__json_is(key, known[i].name))
+    if (tnk__jread_is(key, known[i].name))
       bit = known[i].bit;
   if (*seen & bit)
     return tnk__hf_malformed(hf, "member: it is there twice");
@@ -119,28 +119,29 @@ static int read_member(tnk__hf_t *hf, const tnk__json_text_t *key,
     hf->added = start;
   else if (bit == SEEN_POST)
     hf->around = start;
-  else if (tnk__json_is(key, "truncation") || tnk__json_is(key, "padding")) {
+  else if (tnk__jread_is(key, "truncation") || tnk__jread_is(key, "padding")) {
     if (!tnk__hf_off(hf))
       return tnk__hf_unsupported(hf, "truncation or padding", "of texts");
     return TNK_OK;
   }
-  return tnk__json_skip(&hf->json) < 0 ? tnk__hf_malformed(hf, "JSON") : TNK_OK;
+  return tnk__jread_skip(&hf->json) < 0 ? tnk__hf_malformed(hf, "JSON")
+                                        : TNK_OK;
 }
 
 static int read_all(tnk__hf_t *hf) {
-  tnk__json_text_t key;
+  tnk__jread_text_t key;
   unsigned seen = 0;
   size_t n = 0;
   int more, err;
 
-  if (tnk__json_take(&hf->json, '{') < 0)
+  if (tnk__jread_take(&hf->json, '{') < 0)
     return tnk__hf_malformed(hf, "JSON");
-  while ((more = tnk__json_next_key(&hf->json, &n, &key)) > 0) {
+  while ((more = tnk__jread_next_key(&hf->json, &n, &key)) > 0) {
     err = read_member(hf, &key, &seen);
     if (err < 0)
       return err;
   }
-  if (more < 0 || tnk__json_peek(&hf->json) != 0 || hf->json.p != hf->json.end)
+  if (more < 0 || tnk__jread_peek(&hf->json) != 0 || hf->json.p != hf->json.end)
     return tnk__hf_malformed(hf, "JSON");
   if ((seen & SEEN_MODEL) == 0)
     return tnk__hf_malformed(hf, "member: model is missing");
@@ -156,7 +157,7 @@ int tnk__hf_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
   size_t good = tnk__utf8_valid(data, n);
   int err;
 
-  tnk__json_init(&hf.json, data, n);
+  tnk__jread_init(&hf.json, data, n);
   if (good < n) {
     hf.json.p = data + good;
     return tnk__hf_malformed(&hf, "UTF-8");

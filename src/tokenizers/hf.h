@@ -7,7 +7,7 @@
 /* A tokenizer.json while it is read. */
 typedef struct {
   tnk_tokenizer_t *tok;
-  tnk__json_t json;
+  tnk__jread_t json;
   tnk_tokenizer_error_t *error;
   const uint8_t *added;  /* where the values begin; NULL without them */
   const uint8_t *around; /* post_processor */

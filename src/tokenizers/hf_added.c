@@ -26,37 +26,37 @@ static int malformed(tnk__hf_t *hf) {
 }
 
 static int read_entry(tnk__hf_t *hf, entry_t *entry) {
-  tnk__json_text_t key;
+  tnk__jread_text_t key;
   size_t n = 0;
   int more, err = TNK_OK;
 
-  if (tnk__json_take(&hf->json, '{') < 0)
+  if (tnk__jread_take(&hf->json, '{') < 0)
     return malformed(hf);
   while (err == TNK_OK &&
-         (more = tnk__json_next_key(&hf->json, &n, &key)) != 0) {
+         (more = tnk__jread_next_key(&hf->json, &n, &key)) != 0) {
     int *flag = NULL;
 
     if (more < 0)
       return malformed(hf);
-    if (tnk__json_is(&key, "special"))
+    if (tnk__jread_is(&key, "special"))
       flag = &entry->special;
-    else if (tnk__json_is(&key, "normalized"))
+    else if (tnk__jread_is(&key, "normalized"))
       flag = &entry->normalized;
-    else if (tnk__json_is(&key, "lstrip"))
+    else if (tnk__jread_is(&key, "lstrip"))
       flag = &entry->lstrip;
-    else if (tnk__json_is(&key, "rstrip"))
+    else if (tnk__jread_is(&key, "rstrip"))
       flag = &entry->rstrip;
-    else if (tnk__json_is(&key, "single_word"))
+    else if (tnk__jread_is(&key, "single_word"))
       flag = &entry->single_word;
     if (flag != NULL) {
-      err = tnk__json_bool(&hf->json, flag) < 0 ? malformed(hf) : TNK_OK;
-    } else if (tnk__json_is(&key, "id")) {
+      err = tnk__jread_bool(&hf->json, flag) < 0 ? malformed(hf) : TNK_OK;
+    } else if (tnk__jread_is(&key, "id")) {
       entry->has_id = 1;
-      err = tnk__json_uint(&hf->json, &entry->id) < 0 ? malformed(hf) : TNK_OK;
-    } else if (tnk__json_is(&key, "content")) {
+      err = tnk__jread_uint(&hf->json, &entry->id) < 0 ? malformed(hf) : TNK_OK;
+    } else if (tnk__jread_is(&key, "content")) {
       entry->has_content = 1;
       err = tnk__hf_name(hf, "added_tokens");
-    } else if (tnk__json_skip(&hf->json) < 0) {
+    } else if (tnk__jread_skip(&hf->json) < 0) {
       err = malformed(hf);
     }
   }
@@ -139,9 +139,9 @@ int tnk__hf_added(tnk__hf_t *hf) {
   size_t n = 0;
   int more, err;
 
-  if (tnk__json_take(&hf->json, '[') < 0)
+  if (tnk__jread_take(&hf->json, '[') < 0)
     return malformed(hf);
-  while ((more = tnk__json_next_item(&hf->json, &n)) > 0) {
+  while ((more = tnk__jread_next_item(&hf->json, &n)) > 0) {
     entry_t entry = {0};
 
     err = read_entry(hf, &entry);

@@ -6,7 +6,7 @@
 
 /* A name of the vocabulary goes to the end of the blob: as the bytes its
  * characters stand for, or as it is when they are no bytes. */
-static int put_name(tnk__hf_t *hf, const tnk__json_text_t *key, size_t *n,
+static int put_name(tnk__hf_t *hf, const tnk__jread_text_t *key, size_t *n,
                     unsigned *flags) {
   uint8_t *room = tnk__vocab_reserve(&hf->tok->vocab, key->n + 1);
   const uint8_t *name = key->p;
@@ -17,7 +17,7 @@ static int put_name(tnk__hf_t *hf, const tnk__json_text_t *key, size_t *n,
   *n = key->n;
   *flags = 0;
   if (key->escaped) {
-    if (tnk__json_unescape(key, room, n) < 0)
+    if (tnk__jread_unescape(key, room, n) < 0)
       return tnk__hf_malformed(hf, "model.vocab");
     name = room;
   }
@@ -31,23 +31,23 @@ static int put_name(tnk__hf_t *hf, const tnk__json_text_t *key, size_t *n,
   if (!key->escaped)
     memcpy(room, key->p, key->n);
   else
-    (void)tnk__json_unescape(key, room, n);
+    (void)tnk__jread_unescape(key, room, n);
   return TNK_OK;
 }
 
 static int read_vocab(tnk__hf_t *hf) {
-  tnk__json_text_t key;
+  tnk__jread_text_t key;
   size_t count = 0;
   int more, err;
 
-  if (tnk__json_take(&hf->json, '{') < 0)
+  if (tnk__jread_take(&hf->json, '{') < 0)
     return tnk__hf_unsupported(hf, "model.vocab", "other than an object");
-  while ((more = tnk__json_next_key(&hf->json, &count, &key)) > 0) {
+  while ((more = tnk__jread_next_key(&hf->json, &count, &key)) > 0) {
     unsigned flags;
     uint32_t id;
     size_t n;
 
-    if (tnk__json_uint(&hf->json, &id) < 0)
+    if (tnk__jread_uint(&hf->json, &id) < 0)
       return tnk__hf_malformed(hf, "model.vocab");
     err = put_name(hf, &key, &n, &flags);
     if (err < 0)
@@ -111,7 +111,7 @@ static int add_merge(tnk__hf_t *hf, const uint8_t *a, size_t n_a,
 }
 
 /* Escapes resolved; *p is in `room` or in the file. */
-static int plain(tnk__hf_t *hf, const tnk__json_text_t *text, tnk__buf_t *room,
+static int plain(tnk__hf_t *hf, const tnk__jread_text_t *text, tnk__buf_t *room,
                  const uint8_t **p, size_t *n) {
   uint8_t *out;
 
@@ -122,7 +122,7 @@ static int plain(tnk__hf_t *hf, const tnk__json_text_t *text, tnk__buf_t *room,
   out = tnk__buf_reserve(room, text->n);
   if (out == NULL)
     return tnk__fault_memory(hf->error);
-  if (tnk__json_unescape(text, out, n) < 0)
+  if (tnk__jread_unescape(text, out, n) < 0)
     return tnk__hf_malformed(hf, "model.merges");
   *p = out;
   return TNK_OK;
@@ -130,17 +130,17 @@ static int plain(tnk__hf_t *hf, const tnk__json_text_t *text, tnk__buf_t *room,
 
 /* ["a", "b"] */
 static int read_pair(tnk__hf_t *hf, tnk__buf_t *room) {
-  tnk__json_text_t text[2];
+  tnk__jread_text_t text[2];
   const uint8_t *p[2];
   size_t n[2], count = 0;
   int err;
 
   hf->json.p++;
   for (int i = 0; i < 2; i++)
-    if (tnk__json_next_item(&hf->json, &count) <= 0 ||
-        tnk__json_text(&hf->json, &text[i]) < 0)
+    if (tnk__jread_next_item(&hf->json, &count) <= 0 ||
+        tnk__jread_text(&hf->json, &text[i]) < 0)
       return tnk__hf_malformed(hf, "model.merges");
-  if (tnk__json_next_item(&hf->json, &count) != 0)
+  if (tnk__jread_next_item(&hf->json, &count) != 0)
     return tnk__hf_malformed(hf, "model.merges");
   tnk__buf_clear(room);
   /* Both at once: the second must not move the first. */
@@ -156,12 +156,12 @@ static int read_pair(tnk__hf_t *hf, tnk__buf_t *room) {
 
 /* "a b" */
 static int read_spaced(tnk__hf_t *hf, tnk__buf_t *room) {
-  tnk__json_text_t text;
+  tnk__jread_text_t text;
   const uint8_t *p, *space;
   size_t n, n_left;
   int err;
 
-  if (tnk__json_text(&hf->json, &text) < 0)
+  if (tnk__jread_text(&hf->json, &text) < 0)
     return tnk__hf_malformed(hf, "model.merges");
   tnk__buf_clear(room);
   err = plain(hf, &text, room, &p, &n);
@@ -179,16 +179,16 @@ static int read_merges(tnk__hf_t *hf) {
   size_t n = 0;
   int more, err = TNK_OK;
 
-  if (tnk__json_take(&hf->json, '[') < 0)
+  if (tnk__jread_take(&hf->json, '[') < 0)
     return tnk__hf_malformed(hf, "model.merges");
   tnk__buf_init(&room, &hf->tok->alloc, SIZE_MAX / 2);
   tnk__buf_clear(&hf->text);
   if (tnk__bpe_reserve(&hf->tok->bpe, hf->tok->vocab.n) < 0)
     err = tnk__fault_memory(hf->error);
-  while (err == TNK_OK && (more = tnk__json_next_item(&hf->json, &n)) != 0) {
+  while (err == TNK_OK && (more = tnk__jread_next_item(&hf->json, &n)) != 0) {
     if (more < 0)
       err = tnk__hf_malformed(hf, "model.merges");
-    else if (tnk__json_peek(&hf->json) == '[')
+    else if (tnk__jread_peek(&hf->json) == '[')
       err = read_pair(hf, &room);
     else
       err = read_spaced(hf, &room);
@@ -199,29 +199,29 @@ static int read_merges(tnk__hf_t *hf) {
 
 /* Members that switch on what is not implemented. Those that are about unknown
  * characters do nothing: every byte has a token, see finish(). */
-static int refused(const tnk__json_text_t *key) {
+static int refused(const tnk__jread_text_t *key) {
   static const char *const names[] = {"dropout", "continuing_subword_prefix",
                                       "end_of_word_suffix"};
 
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-    if (tnk__json_is(key, names[i]))
+    if (tnk__jread_is(key, names[i]))
       return 1;
   return 0;
 }
 
-static int model_member(tnk__hf_t *hf, const tnk__json_text_t *key,
+static int model_member(tnk__hf_t *hf, const tnk__jread_text_t *key,
                         const uint8_t **merges, int *has_vocab) {
-  tnk__json_t *json = &hf->json;
+  tnk__jread_t *json = &hf->json;
   int err;
 
-  if (tnk__json_is(key, "type")) {
+  if (tnk__jread_is(key, "type")) {
     err = tnk__hf_name(hf, "model.type");
     if (err == TNK_OK && strcmp((char *)hf->text.data, "BPE") != 0)
       err = tnk__hf_unsupported(hf, "model.type", (char *)hf->text.data);
     return err;
   }
-  if (tnk__json_is(key, "ignore_merges"))
-    return tnk__json_bool(json, &hf->tok->ignore_merges) < 0
+  if (tnk__jread_is(key, "ignore_merges"))
+    return tnk__jread_bool(json, &hf->tok->ignore_merges) < 0
                ? tnk__hf_malformed(hf, "model.ignore_merges")
                : TNK_OK;
   if (refused(key)) {
@@ -231,12 +231,12 @@ static int model_member(tnk__hf_t *hf, const tnk__json_text_t *key,
     return tnk__hf_off(hf) ? TNK_OK
                            : tnk__hf_unsupported(hf, place, "switched on");
   }
-  if (tnk__json_is(key, "vocab")) {
+  if (tnk__jread_is(key, "vocab")) {
     *has_vocab = 1;
     return read_vocab(hf);
   }
-  if (tnk__json_is(key, "merges")) {
-    (void)tnk__json_peek(json);
+  if (tnk__jread_is(key, "merges")) {
+    (void)tnk__jread_peek(json);
     *merges = json->p;
     if (*has_vocab) {
       hf->json.p = *merges;
@@ -244,7 +244,7 @@ static int model_member(tnk__hf_t *hf, const tnk__json_text_t *key,
       return read_merges(hf);
     }
   }
-  return tnk__json_skip(json) < 0 ? tnk__hf_malformed(hf, "model") : TNK_OK;
+  return tnk__jread_skip(json) < 0 ? tnk__hf_malformed(hf, "model") : TNK_OK;
 }
 
 static int finish(tnk__hf_t *hf) {
@@ -267,13 +267,13 @@ static int finish(tnk__hf_t *hf) {
 
 int tnk__hf_model(tnk__hf_t *hf) {
   const uint8_t *merges = NULL;
-  tnk__json_text_t key;
+  tnk__jread_text_t key;
   int more, err, has_vocab = 0;
   size_t n = 0;
 
-  if (tnk__json_take(&hf->json, '{') < 0)
+  if (tnk__jread_take(&hf->json, '{') < 0)
     return tnk__hf_malformed(hf, "model");
-  while ((more = tnk__json_next_key(&hf->json, &n, &key)) > 0) {
+  while ((more = tnk__jread_next_key(&hf->json, &n, &key)) > 0) {
     err = model_member(hf, &key, &merges, &has_vocab);
     if (err < 0)
       return err;

@@ -12,7 +12,7 @@
 
 typedef struct {
   char type[32];
-  tnk__json_text_t behavior;
+  tnk__jread_text_t behavior;
   int has_pattern; /* a Regex; its text is in `pattern` */
   int use_regex;
   int add_prefix_space;
@@ -47,14 +47,14 @@ static int read_short(parts_t *parts, char *out, size_t size) {
 /* {"Regex": "..."}; {"String": "..."} is another thing. */
 static int read_pattern(parts_t *parts, part_t *part) {
   tnk__hf_t *hf = parts->hf;
-  tnk__json_text_t key;
+  tnk__jread_text_t key;
   size_t n = 0;
   int err, more;
 
-  if (tnk__json_take(&hf->json, '{') < 0 ||
-      tnk__json_next_key(&hf->json, &n, &key) <= 0)
+  if (tnk__jread_take(&hf->json, '{') < 0 ||
+      tnk__jread_next_key(&hf->json, &n, &key) <= 0)
     return malformed(parts);
-  if (!tnk__json_is(&key, "Regex"))
+  if (!tnk__jread_is(&key, "Regex"))
     return tnk__hf_unsupported(hf, parts->place, "with a String pattern");
   err = tnk__hf_name(hf, parts->place);
   if (err < 0)
@@ -64,7 +64,7 @@ static int read_pattern(parts_t *parts, part_t *part) {
   if (tnk__buf_append(&parts->pattern_text, hf->text.data, hf->text.len + 1) <
       0)
     return tnk__fault_memory(hf->error);
-  more = tnk__json_next_key(&hf->json, &n, &key);
+  more = tnk__jread_next_key(&hf->json, &n, &key);
   return more == 0 ? TNK_OK : malformed(parts);
 }
 
@@ -74,9 +74,9 @@ static int read_sequence(parts_t *parts, unsigned depth) {
   size_t n = 0;
   int more;
 
-  if (tnk__json_take(&parts->hf->json, '[') < 0)
+  if (tnk__jread_take(&parts->hf->json, '[') < 0)
     return malformed(parts);
-  while ((more = tnk__json_next_item(&parts->hf->json, &n)) > 0) {
+  while ((more = tnk__jread_next_item(&parts->hf->json, &n)) > 0) {
     int err = read_parts(parts, depth + 1);
 
     if (err < 0)
@@ -86,42 +86,42 @@ static int read_sequence(parts_t *parts, unsigned depth) {
 }
 
 static int read_part_member(parts_t *parts, part_t *part,
-                            const tnk__json_text_t *key, unsigned depth) {
-  tnk__json_t *json = &parts->hf->json;
-  int *flag = tnk__json_is(key, "use_regex")          ? &part->use_regex
-              : tnk__json_is(key, "add_prefix_space") ? &part->add_prefix_space
-              : tnk__json_is(key, "invert")           ? &part->invert
-                                                      : NULL;
+                            const tnk__jread_text_t *key, unsigned depth) {
+  tnk__jread_t *json = &parts->hf->json;
+  int *flag = tnk__jread_is(key, "use_regex")          ? &part->use_regex
+              : tnk__jread_is(key, "add_prefix_space") ? &part->add_prefix_space
+              : tnk__jread_is(key, "invert")           ? &part->invert
+                                                       : NULL;
 
   if (flag != NULL)
-    return tnk__json_bool(json, flag) < 0 ? malformed(parts) : TNK_OK;
-  if (tnk__json_is(key, "type"))
+    return tnk__jread_bool(json, flag) < 0 ? malformed(parts) : TNK_OK;
+  if (tnk__jread_is(key, "type"))
     return read_short(parts, part->type, sizeof(part->type));
-  if (tnk__json_is(key, "behavior"))
-    return tnk__json_text(json, &part->behavior) < 0 ? malformed(parts)
-                                                     : TNK_OK;
-  if (tnk__json_is(key, "pattern") && tnk__json_peek(json) == '{')
+  if (tnk__jread_is(key, "behavior"))
+    return tnk__jread_text(json, &part->behavior) < 0 ? malformed(parts)
+                                                      : TNK_OK;
+  if (tnk__jread_is(key, "pattern") && tnk__jread_peek(json) == '{')
     return read_pattern(parts, part);
-  if (tnk__json_is(key, "normalizers") || tnk__json_is(key, "pretokenizers") ||
-      tnk__json_is(key, "decoders"))
+  if (tnk__jread_is(key, "normalizers") ||
+      tnk__jread_is(key, "pretokenizers") || tnk__jread_is(key, "decoders"))
     return read_sequence(parts, depth);
-  return tnk__json_skip(json) < 0 ? malformed(parts) : TNK_OK;
+  return tnk__jread_skip(json) < 0 ? malformed(parts) : TNK_OK;
 }
 
 /* One component at json.p. A Sequence leaves only its components behind. */
 static int read_parts(parts_t *parts, unsigned depth) {
-  tnk__json_t *json = &parts->hf->json;
+  tnk__jread_t *json = &parts->hf->json;
   part_t part = {"", {NULL, 0, 0}, 0, 1, 1, 0};
-  tnk__json_text_t key;
+  tnk__jread_text_t key;
   size_t n = 0;
   int more, err;
 
   if (depth > MAX_NESTING || parts->n == MAX_PARTS)
     return tnk__hf_unsupported(parts->hf, parts->place,
                                "of so many components");
-  if (tnk__json_take(json, '{') < 0)
+  if (tnk__jread_take(json, '{') < 0)
     return malformed(parts);
-  while ((more = tnk__json_next_key(json, &n, &key)) > 0) {
+  while ((more = tnk__jread_next_key(json, &n, &key)) > 0) {
     err = read_part_member(parts, &part, &key, depth);
     if (err < 0)
       return err;
@@ -142,7 +142,7 @@ static int gather(parts_t *parts, tnk__hf_t *hf, const char *place) {
   parts->hf = hf;
   parts->place = place;
   tnk__buf_init(&parts->pattern_text, &hf->tok->alloc, SIZE_MAX / 2);
-  return tnk__json_null(&hf->json) ? TNK_OK : read_parts(parts, 0);
+  return tnk__jread_null(&hf->json) ? TNK_OK : read_parts(parts, 0);
 }
 
 int tnk__hf_normalizer(tnk__hf_t *hf) {
@@ -162,11 +162,11 @@ int tnk__hf_normalizer(tnk__hf_t *hf) {
 /* A Split that cuts the text at matches and keeps all of it. */
 static int check_split(const parts_t *parts, size_t i, size_t n_splits) {
   const part_t *part = &parts->parts[i];
-  int isolated = tnk__json_is(&part->behavior, "Isolated") && !part->invert;
+  int isolated = tnk__jread_is(&part->behavior, "Isolated") && !part->invert;
   /* The expressions leave nothing out, so that removing what does not match
    * removes nothing. */
-  int inverted =
-      tnk__json_is(&part->behavior, "Removed") && part->invert && n_splits == 1;
+  int inverted = tnk__jread_is(&part->behavior, "Removed") && part->invert &&
+                 n_splits == 1;
 
   return part->has_pattern && (isolated || inverted);
 }

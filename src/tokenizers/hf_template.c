@@ -10,7 +10,7 @@
 
 /* Ids of one special token of a template. */
 typedef struct {
-  tnk__json_text_t name;
+  tnk__jread_text_t name;
   int32_t ids[TNK__MAX_AROUND];
   unsigned n;
 } special_t;
@@ -19,7 +19,7 @@ typedef struct {
   tnk__hf_t *hf;
   /* `single` names the tokens, `special_tokens` has their ids; either may
    * come first. */
-  tnk__json_text_t names[2 * TNK__MAX_AROUND];
+  tnk__jread_text_t names[2 * TNK__MAX_AROUND];
   unsigned n_names;
   unsigned sequence_at; /* names before the text */
   int has_sequence;
@@ -32,38 +32,39 @@ static int malformed(template_t *t) {
 }
 
 /* {"id": X, "type_id": 0} */
-static int read_id(template_t *t, tnk__json_text_t *id) {
-  tnk__json_t *json = &t->hf->json;
-  tnk__json_text_t key;
+static int read_id(template_t *t, tnk__jread_text_t *id) {
+  tnk__jread_t *json = &t->hf->json;
+  tnk__jread_text_t key;
   size_t n = 0;
   int more;
 
   id->p = NULL;
-  if (tnk__json_take(json, '{') < 0)
+  if (tnk__jread_take(json, '{') < 0)
     return malformed(t);
-  while ((more = tnk__json_next_key(json, &n, &key)) > 0)
-    if ((tnk__json_is(&key, "id") ? tnk__json_text(json, id)
-                                  : tnk__json_skip(json)) < 0)
+  while ((more = tnk__jread_next_key(json, &n, &key)) > 0)
+    if ((tnk__jread_is(&key, "id") ? tnk__jread_text(json, id)
+                                   : tnk__jread_skip(json)) < 0)
       return malformed(t);
   return more < 0 || id->p == NULL ? malformed(t) : TNK_OK;
 }
 
 /* {"SpecialToken": {...}} or {"Sequence": {...}} */
 static int read_piece(template_t *t) {
-  tnk__json_t *json = &t->hf->json;
-  tnk__json_text_t key, id;
+  tnk__jread_t *json = &t->hf->json;
+  tnk__jread_text_t key, id;
   size_t n = 0;
   int err;
 
-  if (tnk__json_take(json, '{') < 0 || tnk__json_next_key(json, &n, &key) <= 0)
+  if (tnk__jread_take(json, '{') < 0 ||
+      tnk__jread_next_key(json, &n, &key) <= 0)
     return malformed(t);
   err = read_id(t, &id);
   if (err < 0)
     return err;
-  if (tnk__json_next_key(json, &n, &key) != 0)
+  if (tnk__jread_next_key(json, &n, &key) != 0)
     return malformed(t);
-  if (tnk__json_is(&key, "Sequence")) {
-    if (t->has_sequence || !tnk__json_is(&id, "A"))
+  if (tnk__jread_is(&key, "Sequence")) {
+    if (t->has_sequence || !tnk__jread_is(&id, "A"))
       return tnk__hf_unsupported(t->hf, "post_processor", "with several texts");
     t->has_sequence = 1;
     t->sequence_at = t->n_names;
@@ -79,9 +80,9 @@ static int read_single(template_t *t) {
   size_t n = 0;
   int more;
 
-  if (tnk__json_take(&t->hf->json, '[') < 0)
+  if (tnk__jread_take(&t->hf->json, '[') < 0)
     return malformed(t);
-  while ((more = tnk__json_next_item(&t->hf->json, &n)) > 0) {
+  while ((more = tnk__jread_next_item(&t->hf->json, &n)) > 0) {
     int err = read_piece(t);
 
     if (err < 0)
@@ -91,16 +92,16 @@ static int read_single(template_t *t) {
 }
 
 static int read_ids(template_t *t, special_t *special) {
-  tnk__json_t *json = &t->hf->json;
+  tnk__jread_t *json = &t->hf->json;
   size_t n = 0;
   int more;
 
-  if (tnk__json_take(json, '[') < 0)
+  if (tnk__jread_take(json, '[') < 0)
     return malformed(t);
-  while ((more = tnk__json_next_item(json, &n)) > 0) {
+  while ((more = tnk__jread_next_item(json, &n)) > 0) {
     uint32_t id;
 
-    if (tnk__json_uint(json, &id) < 0 ||
+    if (tnk__jread_uint(json, &id) < 0 ||
         !tnk__vocab_has(&t->hf->tok->vocab, id))
       return malformed(t);
     if (special->n == TNK__MAX_AROUND)
@@ -112,14 +113,14 @@ static int read_ids(template_t *t, special_t *special) {
 }
 
 static int read_specials(template_t *t) {
-  tnk__json_t *json = &t->hf->json;
-  tnk__json_text_t name, key;
+  tnk__jread_t *json = &t->hf->json;
+  tnk__jread_text_t name, key;
   size_t n = 0;
   int more, err;
 
-  if (tnk__json_take(json, '{') < 0)
+  if (tnk__jread_take(json, '{') < 0)
     return malformed(t);
-  while ((more = tnk__json_next_key(json, &n, &name)) > 0) {
+  while ((more = tnk__jread_next_key(json, &n, &name)) > 0) {
     special_t *special = &t->specials[t->n_specials];
     size_t m = 0;
 
@@ -129,11 +130,11 @@ static int read_specials(template_t *t) {
     special->name = name;
     special->n = 0;
     t->n_specials++;
-    if (tnk__json_take(json, '{') < 0)
+    if (tnk__jread_take(json, '{') < 0)
       return malformed(t);
-    while ((more = tnk__json_next_key(json, &m, &key)) > 0) {
-      err = !tnk__json_is(&key, "ids")
-                ? (tnk__json_skip(json) < 0 ? malformed(t) : TNK_OK)
+    while ((more = tnk__jread_next_key(json, &m, &key)) > 0) {
+      err = !tnk__jread_is(&key, "ids")
+                ? (tnk__jread_skip(json) < 0 ? malformed(t) : TNK_OK)
                 : read_ids(t, special);
       if (err < 0)
         return err;
@@ -165,21 +166,21 @@ static int add_around(template_t *t, unsigned i) {
 
 static int read_processor(template_t *t, unsigned depth);
 
-static int read_member(template_t *t, const tnk__json_text_t *key,
+static int read_member(template_t *t, const tnk__jread_text_t *key,
                        unsigned depth) {
-  tnk__json_t *json = &t->hf->json;
+  tnk__jread_t *json = &t->hf->json;
   size_t n = 0;
   int more;
 
-  if (tnk__json_is(key, "single"))
+  if (tnk__jread_is(key, "single"))
     return read_single(t);
-  if (tnk__json_is(key, "special_tokens"))
+  if (tnk__jread_is(key, "special_tokens"))
     return read_specials(t);
-  if (!tnk__json_is(key, "processors"))
-    return tnk__json_skip(json) < 0 ? malformed(t) : TNK_OK;
-  if (tnk__json_take(json, '[') < 0)
+  if (!tnk__jread_is(key, "processors"))
+    return tnk__jread_skip(json) < 0 ? malformed(t) : TNK_OK;
+  if (tnk__jread_take(json, '[') < 0)
     return malformed(t);
-  while ((more = tnk__json_next_item(json, &n)) > 0) {
+  while ((more = tnk__jread_next_item(json, &n)) > 0) {
     int err = read_processor(t, depth + 1);
 
     if (err < 0)
@@ -190,24 +191,24 @@ static int read_member(template_t *t, const tnk__json_text_t *key,
 
 static int read_processor(template_t *t, unsigned depth) {
   tnk__hf_t *hf = t->hf;
-  tnk__json_text_t key, type = {NULL, 0, 0};
+  tnk__jread_text_t key, type = {NULL, 0, 0};
   size_t n = 0;
   int more, err;
 
-  if (depth > MAX_NESTING || tnk__json_take(&hf->json, '{') < 0)
+  if (depth > MAX_NESTING || tnk__jread_take(&hf->json, '{') < 0)
     return malformed(t);
-  while ((more = tnk__json_next_key(&hf->json, &n, &key)) > 0) {
-    if (!tnk__json_is(&key, "type"))
+  while ((more = tnk__jread_next_key(&hf->json, &n, &key)) > 0) {
+    if (!tnk__jread_is(&key, "type"))
       err = read_member(t, &key, depth);
     else
-      err = tnk__json_text(&hf->json, &type) < 0 ? malformed(t) : TNK_OK;
+      err = tnk__jread_text(&hf->json, &type) < 0 ? malformed(t) : TNK_OK;
     if (err < 0)
       return err;
   }
   if (more < 0 || type.p == NULL)
     return malformed(t);
-  if (tnk__json_is(&type, "ByteLevel") || tnk__json_is(&type, "Sequence") ||
-      tnk__json_is(&type, "TemplateProcessing"))
+  if (tnk__jread_is(&type, "ByteLevel") || tnk__jread_is(&type, "Sequence") ||
+      tnk__jread_is(&type, "TemplateProcessing"))
     return TNK_OK;
   return tnk__hf_unsupported(hf, "post_processor", "of this type");
 }
@@ -218,7 +219,7 @@ int tnk__hf_post_processor(tnk__hf_t *hf) {
 
   memset(&t, 0, sizeof(t));
   t.hf = hf;
-  if (tnk__json_null(&hf->json))
+  if (tnk__jread_null(&hf->json))
     return TNK_OK;
   err = read_processor(&t, 0);
   if (err == TNK_OK && t.n_names > 0 && !t.has_sequence)

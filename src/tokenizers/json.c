@@ -5,58 +5,58 @@
 #include "tnk/error.h"
 #include "tokenizers/unicode.h"
 
-void tnk__json_init(tnk__json_t *json, const void *data, size_t n) {
+void tnk__jread_init(tnk__jread_t *json, const void *data, size_t n) {
   json->base = data;
   json->p = json->base;
   json->end = json->base + n;
 }
 
-uint8_t tnk__json_peek(tnk__json_t *json) {
+uint8_t tnk__jread_peek(tnk__jread_t *json) {
   while (json->p < json->end && (*json->p == ' ' || *json->p == '\n' ||
                                  *json->p == '\r' || *json->p == '\t'))
     json->p++;
   return json->p < json->end ? *json->p : 0;
 }
 
-int tnk__json_take(tnk__json_t *json, uint8_t byte) {
-  if (tnk__json_peek(json) != byte)
+int tnk__jread_take(tnk__jread_t *json, uint8_t byte) {
+  if (tnk__jread_peek(json) != byte)
     return TNK_EPROTO;
   json->p++;
   return TNK_OK;
 }
 
 /* 1 before another element, 0 behind the closing bracket. */
-static int next(tnk__json_t *json, size_t *n, uint8_t close) {
-  uint8_t byte = tnk__json_peek(json);
+static int next(tnk__jread_t *json, size_t *n, uint8_t close) {
+  uint8_t byte = tnk__jread_peek(json);
 
   if (byte == close) {
     json->p++;
     return 0;
   }
-  if (*n > 0 && tnk__json_take(json, ',') < 0)
+  if (*n > 0 && tnk__jread_take(json, ',') < 0)
     return TNK_EPROTO;
   (*n)++;
   return 1;
 }
 
-int tnk__json_next_key(tnk__json_t *json, size_t *n, tnk__json_text_t *key) {
+int tnk__jread_next_key(tnk__jread_t *json, size_t *n, tnk__jread_text_t *key) {
   int more = next(json, n, '}');
 
   if (more <= 0)
     return more;
-  if (tnk__json_text(json, key) < 0 || tnk__json_take(json, ':') < 0)
+  if (tnk__jread_text(json, key) < 0 || tnk__jread_take(json, ':') < 0)
     return TNK_EPROTO;
   return 1;
 }
 
-int tnk__json_next_item(tnk__json_t *json, size_t *n) {
+int tnk__jread_next_item(tnk__jread_t *json, size_t *n) {
   return next(json, n, ']');
 }
 
-int tnk__json_text(tnk__json_t *json, tnk__json_text_t *text) {
+int tnk__jread_text(tnk__jread_t *json, tnk__jread_text_t *text) {
   const uint8_t *p;
 
-  if (tnk__json_take(json, '"') < 0)
+  if (tnk__jread_take(json, '"') < 0)
     return TNK_EPROTO;
   text->p = p = json->p;
   text->escaped = 0;
@@ -71,7 +71,7 @@ int tnk__json_text(tnk__json_t *json, tnk__json_text_t *text) {
   }
   text->n = (size_t)(p - text->p);
   json->p = p;
-  return tnk__json_take(json, '"');
+  return tnk__jread_take(json, '"');
 }
 
 static int hex4(const uint8_t *p, const uint8_t *end, uint32_t *value) {
@@ -110,7 +110,8 @@ static int unescape_unicode(const uint8_t **p, const uint8_t *end,
   return TNK_OK;
 }
 
-int tnk__json_unescape(const tnk__json_text_t *text, uint8_t *out, size_t *n) {
+int tnk__jread_unescape(const tnk__jread_text_t *text, uint8_t *out,
+                        size_t *n) {
   static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
   const uint8_t *p = text->p, *end = p + text->n;
   uint8_t *o = out;
@@ -138,11 +139,11 @@ int tnk__json_unescape(const tnk__json_text_t *text, uint8_t *out, size_t *n) {
   return TNK_OK;
 }
 
-int tnk__json_uint(tnk__json_t *json, uint32_t *value) {
+int tnk__jread_uint(tnk__jread_t *json, uint32_t *value) {
   const uint8_t *p;
   uint64_t v = 0;
 
-  (void)tnk__json_peek(json);
+  (void)tnk__jread_peek(json);
   p = json->p;
   while (p < json->end && *p >= '0' && *p <= '9' && v <= UINT32_MAX)
     v = v * 10 + (*p++ - (uint64_t)'0');
@@ -154,37 +155,37 @@ int tnk__json_uint(tnk__json_t *json, uint32_t *value) {
   return TNK_OK;
 }
 
-static int take_word(tnk__json_t *json, const char *word) {
+static int take_word(tnk__jread_t *json, const char *word) {
   size_t n = strlen(word);
 
-  (void)tnk__json_peek(json);
+  (void)tnk__jread_peek(json);
   if ((size_t)(json->end - json->p) < n || memcmp(json->p, word, n) != 0)
     return TNK_EPROTO;
   json->p += n;
   return TNK_OK;
 }
 
-int tnk__json_bool(tnk__json_t *json, int *value) {
+int tnk__jread_bool(tnk__jread_t *json, int *value) {
   *value = take_word(json, "true") == TNK_OK;
   return *value ? TNK_OK : take_word(json, "false");
 }
 
-int tnk__json_null(tnk__json_t *json) {
+int tnk__jread_null(tnk__jread_t *json) {
   return take_word(json, "null") == TNK_OK;
 }
 
 /* A number is only walked over; what is wrong in it is nobody's value. */
-static int skip_scalar(tnk__json_t *json) {
+static int skip_scalar(tnk__jread_t *json) {
   const uint8_t *p = json->p;
-  tnk__json_text_t text;
+  tnk__jread_text_t text;
   int value;
 
   if (*p == '"')
-    return tnk__json_text(json, &text);
+    return tnk__jread_text(json, &text);
   if (*p == 't' || *p == 'f')
-    return tnk__json_bool(json, &value);
+    return tnk__jread_bool(json, &value);
   if (*p == 'n')
-    return tnk__json_null(json) ? TNK_OK : TNK_EPROTO;
+    return tnk__jread_null(json) ? TNK_OK : TNK_EPROTO;
   while (p < json->end && ((*p >= '0' && *p <= '9') || *p == '-' || *p == '+' ||
                            *p == '.' || (*p | 0x20) == 'e'))
     p++;
@@ -194,18 +195,18 @@ static int skip_scalar(tnk__json_t *json) {
   return TNK_OK;
 }
 
-int tnk__json_skip(tnk__json_t *json) {
-  uint8_t close[TNK__JSON_DEPTH];
-  size_t count[TNK__JSON_DEPTH];
+int tnk__jread_skip(tnk__jread_t *json) {
+  uint8_t close[TNK__JREAD_DEPTH];
+  size_t count[TNK__JREAD_DEPTH];
   size_t depth = 0;
 
   for (;;) {
-    uint8_t byte = tnk__json_peek(json);
-    tnk__json_text_t key;
+    uint8_t byte = tnk__jread_peek(json);
+    tnk__jread_text_t key;
     int more = 1;
 
     if (byte == '{' || byte == '[') {
-      if (depth == TNK__JSON_DEPTH)
+      if (depth == TNK__JREAD_DEPTH)
         return TNK_EPROTO;
       close[depth] = byte == '{' ? '}' : ']';
       count[depth++] = 0;
@@ -217,8 +218,8 @@ int tnk__json_skip(tnk__json_t *json) {
       if (depth == 0)
         return TNK_OK;
       more = close[depth - 1] == '}'
-                 ? tnk__json_next_key(json, &count[depth - 1], &key)
-                 : tnk__json_next_item(json, &count[depth - 1]);
+                 ? tnk__jread_next_key(json, &count[depth - 1], &key)
+                 : tnk__jread_next_item(json, &count[depth - 1]);
       if (more == 0)
         depth--;
     } while (more == 0);
@@ -227,7 +228,7 @@ int tnk__json_skip(tnk__json_t *json) {
   }
 }
 
-int tnk__json_is(const tnk__json_text_t *text, const char *word) {
+int tnk__jread_is(const tnk__jread_text_t *text, const char *word) {
   return !text->escaped && text->n == strlen(word) &&
          memcmp(text->p, word, text->n) == 0;
 }

@@ -10,39 +10,39 @@
  * they belong as they are read. All functions give TNK_OK or TNK_EPROTO; `p`
  * is then where the trouble is.
  */
-#define TNK__JSON_DEPTH 32
+#define TNK__JREAD_DEPTH 32
 
 typedef struct {
   const uint8_t *base;
   const uint8_t *p;
   const uint8_t *end;
-} tnk__json_t;
+} tnk__jread_t;
 
 /* What stands between two quotes, escapes as they are. */
 typedef struct {
   const uint8_t *p;
   size_t n;
   int escaped;
-} tnk__json_text_t;
+} tnk__jread_text_t;
 
-void tnk__json_init(tnk__json_t *json, const void *data, size_t n);
+void tnk__jread_init(tnk__jread_t *json, const void *data, size_t n);
 /* The next byte that is no blank, 0 at the end. */
-uint8_t tnk__json_peek(tnk__json_t *json);
+uint8_t tnk__jread_peek(tnk__jread_t *json);
 /* Take this byte if it is next. */
-int tnk__json_take(tnk__json_t *json, uint8_t byte);
+int tnk__jread_take(tnk__jread_t *json, uint8_t byte);
 /* After the opening bracket: 1 when there is another member or item, 0 behind
  * the closing one. *n counts and must begin as 0. */
-int tnk__json_next_key(tnk__json_t *json, size_t *n, tnk__json_text_t *key);
-int tnk__json_next_item(tnk__json_t *json, size_t *n);
-int tnk__json_text(tnk__json_t *json, tnk__json_text_t *text);
+int tnk__jread_next_key(tnk__jread_t *json, size_t *n, tnk__jread_text_t *key);
+int tnk__jread_next_item(tnk__jread_t *json, size_t *n);
+int tnk__jread_text(tnk__jread_t *json, tnk__jread_text_t *text);
 /* Resolve escapes; `out` has room for text->n bytes. */
-int tnk__json_unescape(const tnk__json_text_t *text, uint8_t *out, size_t *n);
-int tnk__json_uint(tnk__json_t *json, uint32_t *value);
-int tnk__json_bool(tnk__json_t *json, int *value);
+int tnk__jread_unescape(const tnk__jread_text_t *text, uint8_t *out, size_t *n);
+int tnk__jread_uint(tnk__jread_t *json, uint32_t *value);
+int tnk__jread_bool(tnk__jread_t *json, int *value);
 /* 1 when null was next, and it is taken. */
-int tnk__json_null(tnk__json_t *json);
-int tnk__json_skip(tnk__json_t *json);
+int tnk__jread_null(tnk__jread_t *json);
+int tnk__jread_skip(tnk__jread_t *json);
 /* Whether a text without escapes is `word`. */
-int tnk__json_is(const tnk__json_text_t *text, const char *word);
+int tnk__jread_is(const tnk__jread_text_t *text, const char *word);
 
 #endif

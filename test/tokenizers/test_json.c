@@ -5,12 +5,12 @@
 #include "tokenizers/json.h"
 
 static int skips(const char *text) {
-  tnk__json_t json;
+  tnk__jread_t json;
 
-  tnk__json_init(&json, text, strlen(text));
-  if (tnk__json_skip(&json) < 0)
+  tnk__jread_init(&json, text, strlen(text));
+  if (tnk__jread_skip(&json) < 0)
     return -1;
-  return tnk__json_peek(&json) == 0 && json.p == json.end;
+  return tnk__jread_peek(&json) == 0 && json.p == json.end;
 }
 
 TEST(skip_takes_one_value) {
@@ -42,24 +42,24 @@ TEST(skip_refuses_what_is_no_value) {
 }
 
 TEST(nesting_has_a_limit) {
-  char text[2 * TNK__JSON_DEPTH + 4];
+  char text[2 * TNK__JREAD_DEPTH + 4];
 
-  memset(text, '[', TNK__JSON_DEPTH);
-  memset(text + TNK__JSON_DEPTH, ']', TNK__JSON_DEPTH);
-  text[2 * TNK__JSON_DEPTH] = '\0';
+  memset(text, '[', TNK__JREAD_DEPTH);
+  memset(text + TNK__JREAD_DEPTH, ']', TNK__JREAD_DEPTH);
+  text[2 * TNK__JREAD_DEPTH] = '\0';
   CHECK_INT(skips(text), 1);
-  memset(text, '[', TNK__JSON_DEPTH + 1);
-  memset(text + TNK__JSON_DEPTH + 1, ']', TNK__JSON_DEPTH + 1);
-  text[2 * TNK__JSON_DEPTH + 2] = '\0';
+  memset(text, '[', TNK__JREAD_DEPTH + 1);
+  memset(text + TNK__JREAD_DEPTH + 1, ']', TNK__JREAD_DEPTH + 1);
+  text[2 * TNK__JREAD_DEPTH + 2] = '\0';
   CHECK_INT(skips(text), -1);
 }
 
 static int unescapes(const char *text, const char *expected) {
-  tnk__json_text_t raw = {(const uint8_t *)text, strlen(text), 1};
+  tnk__jread_text_t raw = {(const uint8_t *)text, strlen(text), 1};
   uint8_t out[64];
   size_t n;
 
-  if (tnk__json_unescape(&raw, out, &n) < 0)
+  if (tnk__jread_unescape(&raw, out, &n) < 0)
     return -1;
   return n == strlen(expected) && memcmp(out, expected, n) == 0;
 }
@@ -89,11 +89,11 @@ TEST(numbers_are_whole_and_fit_in_32_bits) {
                {"", TNK_EPROTO, 0}};
 
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    tnk__json_t json;
+    tnk__jread_t json;
     uint32_t value = 0;
 
-    tnk__json_init(&json, cases[i].text, strlen(cases[i].text));
-    CHECK_INT(tnk__json_uint(&json, &value), cases[i].code);
+    tnk__jread_init(&json, cases[i].text, strlen(cases[i].text));
+    CHECK_INT(tnk__jread_uint(&json, &value), cases[i].code);
     if (cases[i].code == TNK_OK)
       CHECK_INT(value, cases[i].value);
   }

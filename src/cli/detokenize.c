@@ -1,0 +1,169 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/input.h"
+#include "cli/tokens.h"
+#include "tnk/tokenizers.h"
+
+typedef struct {
+  const char *tokenizer;
+  unsigned flags;
+  int json;
+  int help;
+  int n_ids; /* arguments that are ids come first in `ids` */
+  char *const *ids;
+} args_t;
+
+static void print_help(void) {
+  printf("usage: tnk detokenize --tokenizer PATH [switches] [ID ...]\n\n"
+         "Prints the text of token ids: of those given, or of those on the\n"
+         "standard input, between which may be blanks, commas and brackets.\n\n"
+         "  --tokenizer PATH  as for tnk tokenize\n"
+         "  --skip-special    leave special tokens out\n"
+         "  --json            print one JSON object\n");
+}
+
+static int parse(args_t *args, int argc, char *const *argv, char *why,
+                 size_t n_why) {
+  int i = 0;
+
+  for (; i < argc && argv[i][0] == '-'; i++) {
+    if (strcmp(argv[i], "--tokenizer") == 0 && i + 1 < argc) {
+      args->tokenizer = argv[++i];
+    } else if (strcmp(argv[i], "--skip-special") == 0) {
+      args->flags |= TNK_DECODE_SKIP_SPECIAL;
+    } else if (strcmp(argv[i], "--json") == 0) {
+      args->json = 1;
+    } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+      args->help = 1;
+    } else {
+      (void)snprintf(why, n_why, "unexpected argument %s", argv[i]);
+      return -1;
+    }
+  }
+  args->ids = argv + i;
+  args->n_ids = argc - i;
+  if (args->tokenizer == NULL && !args->help) {
+    (void)snprintf(why, n_why, "--tokenizer is missing");
+    return -1;
+  }
+  return 0;
+}
+
+typedef struct {
+  int32_t *ids;
+  size_t n;
+  size_t cap;
+} ids_t;
+
+static int put(ids_t *ids, int32_t id) {
+  if (ids->n == ids->cap) {
+    size_t cap = ids->cap * 2 + 1024;
+    int32_t *more = realloc(ids->ids, cap * sizeof(*more));
+
+    if (more == NULL)
+      return -1;
+    ids->ids = more;
+    ids->cap = cap;
+  }
+  ids->ids[ids->n++] = id;
+  return 0;
+}
+
+/* All numbers of a text. */
+static int put_text(ids_t *ids, const char *text, char *why, size_t n_why) {
+  for (;;) {
+    uint32_t id = 0;
+
+    text += strspn(text, " \t\r\n,[]");
+    if (*text == '\0')
+      return 0;
+    if (*text < '0' || *text > '9') {
+      (void)snprintf(why, n_why, "no id: %.40s", text);
+      return -1;
+    }
+    for (; *text >= '0' && *text <= '9'; text++) {
+      id = id * 10 + (uint32_t)(*text - '0');
+      if (id > 99999999) {
+        (void)snprintf(why, n_why, "an id is too large");
+        return -1;
+      }
+    }
+    if (put(ids, (int32_t)id) < 0) {
+      (void)snprintf(why, n_why, "out of memory");
+      return -1;
+    }
+  }
+}
+
+static int gather(const args_t *args, ids_t *ids, char *why, size_t n_why) {
+  int err = 0;
+
+  if (args->n_ids == 0) {
+    size_t n;
+    char *text = cli_read_file("-", &n, why, n_why);
+
+    if (text == NULL)
+      return -1;
+    err = put_text(ids, text, why, n_why);
+    free(text);
+  }
+  for (int i = 0; i < args->n_ids && err == 0; i++)
+    err = put_text(ids, args->ids[i], why, n_why);
+  return err;
+}
+
+static int print_text(const args_t *args, const tnk_tokenizer_t *tok,
+                      const ids_t *ids) {
+  size_t n;
+  char *text;
+  int err = tnk_tokenizer_decode(tok, &text, &n, ids->ids, ids->n, args->flags);
+
+  if (err < 0) {
+    fprintf(stderr, "tnk detokenize: %s\n",
+            err == TNK_ENOMEM ? "out of memory" : "these ids have no text");
+    return 1;
+  }
+  if (args->json) {
+    printf("{\"text\": ");
+    cli_put_json_text(stdout, text, n);
+    printf("}\n");
+  } else {
+    (void)fwrite(text, 1, n, stdout);
+  }
+  tnk_tokenizer_free_text(tok, text);
+  return 0;
+}
+
+static int detokenize(const args_t *args) {
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok = NULL;
+  ids_t ids = {NULL, 0, 0};
+  char why[512];
+  int status = 1;
+
+  if (gather(args, &ids, why, sizeof(why)) < 0)
+    fprintf(stderr, "tnk detokenize: %s\n", why);
+  else if (tnk_tokenizer_load(&tok, args->tokenizer, NULL, &error) < 0)
+    fprintf(stderr, "tnk detokenize: %s\n", error.text);
+  else
+    status = print_text(args, tok, &ids);
+  tnk_tokenizer_unref(tok);
+  free(ids.ids);
+  return status;
+}
+
+int cli_detokenize(int argc, char *const *argv) {
+  args_t args = {0};
+  char why[512];
+
+  if (parse(&args, argc, argv, why, sizeof(why)) < 0) {
+    fprintf(stderr, "tnk detokenize: %s\nTry tnk detokenize --help.\n", why);
+    return 2;
+  }
+  if (args.help) {
+    print_help();
+    return 0;
+  }
+  return detokenize(&args);
+}
