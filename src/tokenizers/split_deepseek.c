@@ -2,10 +2,10 @@
 #include "tokenizers/scan.h"
 
 /*
- * Three expressions one after the other, each on what the one before left
- * over: digits by three, runs of three blocks of Chinese and Japanese, then
- * the rest. For the third, the end of a region is the end of the text; what
- * it does not match is a piece of its own.
+ * Three expressions one after the other, each on the pieces that the one
+ * before made, matched or not: digits by three, runs of three blocks of
+ * Chinese and Japanese, then the third. For it, the end of a piece is the end
+ * of the text; what it does not match is a piece of its own, as digits are.
  */
 #define LETTERS (TNK__C_LETTER | TNK__C_MARK)
 
@@ -72,10 +72,9 @@ const uint8_t *tnk__split_deepseek(tnk__splitter_t *splitter, const uint8_t *p,
   if (splitter->region == NULL || p >= splitter->region) {
     if (tnk__scan_class(p, &next) & TNK__C_NUMBER)
       return tnk__scan_digits(next, end, 2);
-    stop = cjk_run(p, end);
-    if (stop != p)
-      return stop;
-    splitter->region = region_end(p, end);
+    splitter->region = cjk_run(p, end);
+    if (splitter->region == p)
+      splitter->region = region_end(p, end);
   }
   stop = match(p, splitter->region);
   if (stop != p)
