@@ -76,7 +76,7 @@ ADDED = [  # content, special, normalized, lstrip, rstrip
     ("<｜User｜>", False, True, False, False),
 ]
 ATOMS = """a B word Word WORD wORd é e\u0301 ſ 's 'S 'ſ 're 'LL 'd n't I'm ' ''s
-1 12 123 1234 ٣ Ⅷ ² 中 中文 日本語 ひらがな カタカナ ー 한국어 각 각 ا العربية
+1 12 123 1234 ٣ Ⅷ ² 中 中文 日本語 ひらがな カタカナ ー フ゜い ア・イ っ\u3040 한국어 각 각 ا العربية
 हिन्दी ไทย 😀 👨‍👩‍👧 🏳️‍🌈 \u0338 > < . , / // ! ?! ... — “ _ __ $ € + = ( ) foo_bar
 x=1; http://a.b/c \x00 \x01 \x7f \ufffd \ufeff \U00018dd3 \U0001fac8 ǅ ʰ ª \u0300
 \u0345 \u093c \u1100 \u1161 \u11a8 \u212b \u1e9b\u0323 ﬁ <|im_start|> <|im_end|>
