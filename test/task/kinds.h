@@ -147,10 +147,34 @@ enum {
   SCRIPT_N_KINDS = sizeof(script_kinds) / sizeof(script_kinds[0])
 };
 
+static int script_n_batches;
+
+/* Answers polls for many: everything that has been accepted is done. */
+static inline void script_batch(mock_request_t *request, void *user) {
+  const script_t *script = user;
+  char text[8192] = "{\"completions\":[";
+  size_t n = strlen(text);
+
+  script_n_batches++;
+  for (size_t i = 0; i < script->n_sent && n < 7000; i++)
+    if (strcmp(script->sent[i].call, "asample") == 0)
+      n += (size_t)snprintf(text + n, sizeof(text) - n,
+                            "%s{\"state\":\"finished\",\"request_id\":"
+                            "\"asample:%lld:0\"}",
+                            text[n - 1] == '}' ? "," : "", script->sent[i].seq);
+  snprintf(text + n, sizeof(text) - n, "],\"cursor\":%zu}", script->n_sent);
+  mock_reply_json(request, 200, text);
+}
+
+static const char *const script_batched =
+    "{\"sample_use_retrieve_futures\":true}";
+
 /* A service with the client that the operation needs. */
 static inline void script_open_for(script_t *script, const script_kind_t *kind,
                                    const char *flags) {
   script_open(script);
+  mock_on(script->mock, "POST", "/api/v1/retrieve_futures", script_batch,
+          script);
   if (flags != NULL)
     script_flags(script, flags);
   if (kind->owner == OWNER_SAMPLING)

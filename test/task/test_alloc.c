@@ -70,6 +70,12 @@ TEST_LIMIT(S3_26a_sampling_without_memory, 60) {
   run_of(OWNER_SAMPLING);
 }
 
+TEST_LIMIT(S3_26a_samples_that_wait_together_without_memory, 60) {
+  for (size_t i = 0; i < SCRIPT_N_KINDS; i++)
+    if (script_kinds[i].owner == OWNER_SAMPLING)
+      run_all(&script_kinds[i], script_batched);
+}
+
 TEST_LIMIT(S4_1b_making_clients_without_memory, 60) {
   run_of(OWNER_SERVICE);
 }

@@ -208,6 +208,25 @@ static void cut_passes(cut_t cut, int code) {
   }
 }
 
+/* Samples that wait together. */
+static void cut_batched(cut_t cut, int code) {
+  for (size_t i = 0; i < SCRIPT_N_KINDS; i++) {
+    if (script_kinds[i].owner != OWNER_SAMPLING)
+      continue;
+    run_all(&script_kinds[i], script_batched, ROAD_PLAIN, cut, code);
+    run_all(&script_kinds[i], script_batched, ROAD_HARD, cut, code);
+    run_all(&script_kinds[i], script_batched, ROAD_TOLD, cut, code);
+  }
+}
+
+TEST_LIMIT(S1_7_samples_that_wait_together_cut_at_every_turn, 60) {
+  cut_batched(cut_promise, TNK_ECANCELED);
+  cut_batched(cut_client, TNK_ECLOSED);
+  cut_batched(cut_service, TNK_ECLOSED);
+  cut_batched(cut_connections, TNK_OK);
+  CHECK(script_n_batches > 0);
+}
+
 TEST_LIMIT(S1_7_nothing_cut_succeeds, 60) {
   for (size_t i = 0; i < SCRIPT_N_KINDS; i++)
     for (road_t road = ROAD_PLAIN; road <= ROAD_HARD; road++)
