@@ -13,6 +13,7 @@
  * rank, so a bit filter that stays in the cache answers first.
  */
 #define TNK__NO_RANK UINT32_MAX
+#define TNK__CHARS 0x10000u
 #define TNK__MAX_MERGES ((uint32_t)1 << 24)
 
 typedef struct {
@@ -27,6 +28,7 @@ typedef struct {
   unsigned filter_shift;
   int32_t byte_id[256];     /* -1: no token for this byte */
   uint32_t *byte_pair_rank; /* [left byte << 8 | right byte] */
+  int32_t *char_id;         /* of chars.c: character -> id + 1, or 0 */
 } tnk__bpe_t;
 
 void tnk__bpe_init(tnk__bpe_t *bpe, const tnk_allocator_t *alloc);

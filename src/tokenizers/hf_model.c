@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "tokenizers/chars.h"
+
 /* The model: type BPE, its vocabulary, its merges. */
 
 /* A name of the vocabulary goes to the end of the blob: as the bytes its
@@ -260,7 +262,8 @@ static int finish(tnk__hf_t *hf) {
                         "byte 0x%02X is not implemented",
                         i);
   }
-  if (tnk__bpe_finish(&tok->bpe) < 0)
+  if (tnk__bpe_finish(&tok->bpe) < 0 ||
+      tnk__chars_prepare(&tok->bpe, &tok->vocab) < 0)
     return tnk__fault_memory(hf->error);
   return TNK_OK;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "tokenizers/chars.h"
 
 /*
  * Text without added tokens: it is cut into pieces, and each is merged by
@@ -50,6 +51,10 @@ static int64_t merge(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
       return 1;
     }
   }
+  /* Long text outside ASCII begins as characters: look at its middle. */
+  if (n >= 6 && p[n / 2] >= 0x80)
+    return tnk__bpe_ids(&tok->bpe, &encoder->tokens->scratch.work, out,
+                        tnk__chars_ids(&tok->bpe, p, n, out));
   return tnk__bpe_bytes(&tok->bpe, &encoder->tokens->scratch.work, p, n, out);
 }
 

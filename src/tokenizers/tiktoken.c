@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tokenizers/chars.h"
 #include "tokenizers/config.h"
 #include "tokenizers/tokenizer.h"
 
@@ -157,7 +158,8 @@ static int finish_bytes(reader_t *reader) {
                         i);
   }
   if (tnk__bpe_reserve(&tok->bpe, tok->vocab.n) < 0 || add_merges(tok) < 0 ||
-      tnk__bpe_finish(&tok->bpe) < 0)
+      tnk__bpe_finish(&tok->bpe) < 0 ||
+      tnk__chars_prepare(&tok->bpe, &tok->vocab) < 0)
     return tnk__fault_memory(reader->error);
   return TNK_OK;
 }
