@@ -67,8 +67,12 @@ def record(args, command, cases, path=""):
             said = driver.run(case["name"])
             out[case["name"]] = (list(recorder.requests), said)
     finally:
-        driver.stop()
-        server.stop()
+        codes = driver.stop(), server.stop()
+    # Also what a sanitizer finds at the end.
+    if codes != (0, 0):
+        driver.errors.seek(0)
+        raise RuntimeError(f"{command[0]} and the server ended with {codes}: "
+                           + driver.errors.read()[-3000:] + "\n".join(server.tail))
     return out
 
 
