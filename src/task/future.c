@@ -446,10 +446,10 @@ void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out) {
   if (tnk__waiter_is_queued(&future->room.waiter)) {
     explain_room(future, out);
   } else if (future->stage == TNK__FUTURE_AWAITING) {
-    tnk__text_printf(out,
-                     "its end will be told together with that of the client's "
-                     "other samples, and is asked for by itself in ");
-    tnk__text_time(out, future->timer.due_ms - now);
+    tnk__poller_explain(future->poller, out);
+    tnk__text_printf(out, "; its own poll follows in ");
+    tnk__text_time(out,
+                   future->timer.due_ms > now ? future->timer.due_ms - now : 0);
   } else if (future->places != NULL && !future->has_place) {
     tnk__text_printf(out, "%s and waits for one of %zu places",
                      future->stage == TNK__FUTURE_CHECKING

@@ -407,3 +407,19 @@ void tnk__awaited_leave(tnk__awaited_t *awaited, tnk__leave_t how) {
     set_loose(poller, ticket, TNK__TICKET_ABANDONED);
   update(poller);
 }
+
+/* ---- What it waits for ---- */
+
+void tnk__poller_explain(const tnk__poller_t *poller, tnk__text_t *out) {
+  const uint64_t now = tnk__loop_now_ms(poller->endpoint->loop);
+
+  tnk__text_printf(out, "the poll for %zu sample%s of the client ",
+                   poller->n_awaited, poller->n_awaited == 1 ? "" : "s");
+  if (tnk__timer_is_active(&poller->timer)) {
+    tnk__text_printf(out, "follows in ");
+    tnk__text_time(out,
+                   poller->timer.due_ms > now ? poller->timer.due_ms - now : 0);
+  } else {
+    tnk__call_explain(&poller->call, out);
+  }
+}
