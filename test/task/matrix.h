@@ -78,9 +78,38 @@ static inline int says(const tnk_promise_t *promise, const char *text) {
   return strstr(sentence, text) != NULL;
 }
 
+/* All threads of the pool meet, so everything before them has been done. */
+typedef struct {
+  uv_work_t jobs[4];
+  uv_barrier_t barrier;
+  int n_done;
+} meeting_t;
+
+static inline void meet(uv_work_t *job) {
+  uv_barrier_wait(&((meeting_t *)job->data)->barrier);
+}
+
+static inline void have_met(uv_work_t *job, int status) {
+  CHECK_INT(status, 0);
+  ((meeting_t *)job->data)->n_done++;
+}
+
 static inline void unblock(cell_t *cell) {
+  meeting_t meeting = {.n_done = 0};
+
+  if (cell->n_blocked == 0)
+    return;
   for (; cell->n_blocked > 0; cell->n_blocked--)
     uv_sem_post(&cell->gate);
+  CHECK_INT(uv_barrier_init(&meeting.barrier, 4), 0);
+  for (int i = 0; i < 4; i++) {
+    meeting.jobs[i].data = &meeting;
+    CHECK_INT(uv_queue_work(&cell->script.uv, &meeting.jobs[i], meet, have_met),
+              0);
+  }
+  while (meeting.n_done < 4)
+    uv_run(&cell->script.uv, UV_RUN_ONCE);
+  uv_barrier_destroy(&meeting.barrier);
 }
 
 static inline void until(cell_t *cell, tnk_promise_t *promise,
