@@ -133,7 +133,9 @@ TNK_API tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise,
  * loop, and a late answer is dropped. Too late, it settles as it would have.
  * An operation that was still queued is never sent and leaves no hole in the
  * sequence of its training client; one that the service has accepted still
- * runs there. Cancelling what tnk_all() returned cancels its children.
+ * runs there, unless it is a sample and the service wants to be told: then it
+ * is canceled there too. Cancelling what tnk_all() returned cancels its
+ * children.
  *
  * @param promise  The reference stays the caller's. NULL does nothing.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1

@@ -60,9 +60,19 @@ void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
   while ((node = tnk__list_first(&sampling->samples)) != NULL)
     tnk__member_of(node)->abort(tnk__member_of(node),
                                 tnk__error_static(TNK_ECLOSED));
-  if (sampling->poller != NULL)
+  if (sampling->poller != NULL) {
     tnk__poller_close(sampling->poller);
+    sampling->session->n_pollers--;
+  }
   tnk__defer(sampling->session->loop, &sampling->closed);
+}
+
+/* A poll that is held takes one of the places of all polls, of which the
+ * fetches need the most. */
+enum { POLLERS_PART = 4 };
+
+static int has_place_for_poller(const tnk__session_t *session) {
+  return session->n_pollers < session->config->options.max_polls / POLLERS_PART;
 }
 
 static int lacks_batched_polls(const tnk__session_t *session) {
@@ -85,13 +95,14 @@ tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling) {
   tnk__session_t *session = sampling->session;
 
   if (sampling->poller != NULL || !session->flags.batched_polls ||
-      lacks_batched_polls(session))
+      lacks_batched_polls(session) || !has_place_for_poller(session))
     return sampling->poller;
   sampling->poller =
       tnk__malloc(&session->loop->alloc, sizeof(*sampling->poller));
   if (sampling->poller != NULL) {
     tnk__poller_open(sampling->poller, &session->endpoint, sampling->id);
     sampling->poller->on_off = on_poller_off;
+    session->n_pollers++;
   }
   return sampling->poller;
 }

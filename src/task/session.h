@@ -71,6 +71,7 @@ typedef struct tnk__session {
   tnk__list_t samplings;
   tnk__list_t requests; /* operations of no client: creations, questions */
   tnk__canceler_t canceler;
+  size_t n_pollers; /* of sampling clients; each holds one poll */
   tnk__gate_t gate; /* samples that wait for the end of a back-off */
   tnk__semaphore_t sample_running; /* from the first attempt to the result */
   tnk__semaphore_t sample_slots;   /* while being submitted */

@@ -207,6 +207,22 @@ TEST(A8_the_limit_of_samples_under_way_is_lifted) {
   finish(&script, 8);
 }
 
+/* Held polls must leave room for the fetches. */
+TEST(A8_pollers_are_a_part_of_all_polls) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  script_t script;
+
+  options.max_polls = 8;
+  open_batch(&script, options);
+  for (int i = 0; i < 3; i++) {
+    script_sampler(&script);
+    start(&script, i, 1);
+  }
+  CHECK_INT(n_batches(&script), 2);
+  outcome_ok(&script, &outcomes[2]);
+  finish(&script, 3);
+}
+
 /* ---- Memory ---- */
 
 /* One sample from start to end with each allocation failing in turn: it

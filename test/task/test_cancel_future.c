@@ -276,6 +276,28 @@ TEST(S3_closing_the_service_tells_nobody) {
   drop(3);
 }
 
+TEST(S3_without_memory_a_cancel_ends_the_promise_all_the_same) {
+  for (long n = 0;; n++) {
+    script_t script;
+    int failed;
+
+    open_sampling(&script, wanted);
+    start(&script, 1);
+    test_alloc_fail_at(n);
+    tnk_promise_cancel(promises[0]);
+    mock_turns(script.mock, 40);
+    failed = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    CHECK_INT(outcomes[0].status, TNK_ECANCELED);
+    if (!failed)
+      CHECK_INT(n_cancels(&script), 1);
+    script_close(&script);
+    drop(1);
+    if (!failed)
+      break;
+  }
+}
+
 /* ---- Calls that a server lacks ---- */
 
 TEST(S3_a_missing_call_is_remembered) {
