@@ -26,8 +26,9 @@ typedef struct {
   size_t n_settings;
   /**
    * When set, the arrays that the data points to are not copied: they are
-   * read, part by part, until `release` is called, once, never inside the
-   * call. The structs themselves (tnk_datum_t and below) must stay as well.
+   * read, part by part, until `release` is called, once. That is never inside
+   * the call, unless there is no memory even to remember it. The structs
+   * themselves (tnk_datum_t and below) must stay as well.
    */
   void (*release)(void *user);
   void *release_user;
