@@ -244,7 +244,8 @@ def sentencepiece_models(library, folder, n_strings):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("tokenizers", type=pathlib.Path,
+                        help="the shared object of libtnk-tokenizers")
     parser.add_argument("cache", type=pathlib.Path)
     parser.add_argument("--megabytes", type=float, default=20)
     parser.add_argument("--strings", type=int, default=1000000)
@@ -253,7 +254,7 @@ def main():
     folder = args.cache.resolve()
     try:
         reference.enter_venv(folder)
-        library = reference.Library(args.library.resolve())
+        library = reference.Library(args.tokenizers.resolve())
         bad = sum(hugging_face(library, folder, name, args.megabytes,
                                args.strings)
                   for name in reference.VOCABULARIES)
