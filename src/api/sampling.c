@@ -16,12 +16,10 @@ static tnk_promise_t *start(tnk_sampling_t *sampling, const char *name,
   tnk__session_t *session = sampling->session;
   tnk_sampling_params_t own_params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_options_t own_options = TNK_SAMPLE_OPTIONS_INIT;
-  tnk_promise_t *refusal = tnk__service_refuses(session, name);
+  tnk_promise_t *refusal;
   char text[MAX_TEXT] = "";
   int err;
 
-  if (refusal != NULL)
-    return refusal;
   err = tnk__options_load(&own_params, sizeof(own_params), params,
                           sizeof(own_params));
   if (err == TNK_OK)
@@ -30,8 +28,9 @@ static tnk_promise_t *start(tnk_sampling_t *sampling, const char *name,
   if (err == TNK_OK)
     err = tnk__check_sampling(prompt, &own_params, &own_options, text,
                               sizeof(text));
-  if (err != TNK_OK)
-    return tnk__service_reject(session, err, name, text);
+  refusal = tnk__service_refuses(session, name, err, text);
+  if (refusal != NULL)
+    return refusal;
   return tnk__sample_start(sampling, prompt, &own_params, &own_options,
                            wants_logprobs);
 }

@@ -166,8 +166,8 @@ size_t tnk__services_close_on(uv_loop_t *uv) {
 
 /* ---- Beginning operations ---- */
 
-tnk_promise_t *tnk__service_reject(tnk__session_t *session, int code,
-                                   const char *name, const char *text) {
+static tnk_promise_t *reject(tnk__session_t *session, int code,
+                             const char *name, const char *text) {
   const tnk_allocator_t *alloc = &session->loop->alloc;
   tnk__error_t *error;
 
@@ -181,22 +181,26 @@ tnk_promise_t *tnk__service_reject(tnk__session_t *session, int code,
   return tnk__promise_rejected(session->loop, error);
 }
 
-tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name) {
-  char text[160] = "";
-  int err = tnk__loop_check_caller(session->loop);
+tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
+                                    int err, const char *text) {
+  char full[160];
+  int service_err = tnk__loop_check_caller(session->loop);
 
-  if (err == TNK_OK)
-    err = tnk__session_admits(session);
-  if (err == TNK_OK) {
-    tnk__watch_arm(session);
-    return NULL;
-  }
-  if (err == TNK_EFULL)
-    snprintf(text, sizeof(text),
+  if (service_err == TNK_OK)
+    service_err = tnk__session_admits(session);
+  if (service_err == TNK_EFULL) {
+    snprintf(full, sizeof(full),
              "%zu operations are pending, and max_pending allows no more; "
              "wait for results first",
              session->loop->n_pending);
-  return tnk__service_reject(session, err, name, text);
+    return reject(session, service_err, name, full);
+  }
+  if (service_err != TNK_OK)
+    return reject(session, service_err, name, NULL);
+  if (err != TNK_OK)
+    return reject(session, err, name, text);
+  tnk__watch_arm(session);
+  return NULL;
 }
 
 tnk_promise_t *tnk_service_capabilities(tnk_service_t *service) {
@@ -204,7 +208,8 @@ tnk_promise_t *tnk_service_capabilities(tnk_service_t *service) {
 
   if (service == NULL)
     return NULL;
-  refusal = tnk__service_refuses(&service->session, "get_server_capabilities");
+  refusal = tnk__service_refuses(&service->session, "get_server_capabilities",
+                                 TNK_OK, NULL);
   return refusal != NULL ? refusal : tnk__query_capabilities(&service->session);
 }
 
@@ -213,7 +218,7 @@ tnk_promise_t *tnk_service_health(tnk_service_t *service) {
 
   if (service == NULL)
     return NULL;
-  refusal = tnk__service_refuses(&service->session, "healthz");
+  refusal = tnk__service_refuses(&service->session, "healthz", TNK_OK, NULL);
   return refusal != NULL ? refusal : tnk__query_health(&service->session);
 }
 
@@ -223,7 +228,6 @@ const char *tnk_service_session_id(const tnk_service_t *service) {
 
 tnk_promise_t *tnk_service_create_lora(tnk_service_t *service,
                                        const tnk_lora_options_t *options) {
-  static const char name[] = "create_lora";
   tnk_lora_options_t own = TNK_LORA_OPTIONS_INIT;
   tnk_promise_t *refusal;
   char text[256] = "";
@@ -231,20 +235,15 @@ tnk_promise_t *tnk_service_create_lora(tnk_service_t *service,
 
   if (service == NULL)
     return NULL;
-  refusal = tnk__service_refuses(&service->session, name);
-  if (refusal != NULL)
-    return refusal;
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err == TNK_OK)
     err = tnk__check_lora(&own, text, sizeof(text));
-  if (err != TNK_OK)
-    return tnk__service_reject(&service->session, err, name, text);
-  return tnk__create_lora(&service->session, &own);
+  refusal = tnk__service_refuses(&service->session, "create_lora", err, text);
+  return refusal != NULL ? refusal : tnk__create_lora(&service->session, &own);
 }
 
 tnk_promise_t *tnk_service_restore(tnk_service_t *service,
                                    const tnk_restore_options_t *options) {
-  static const char name[] = "restore";
   tnk_restore_options_t own = TNK_RESTORE_OPTIONS_INIT;
   tnk_promise_t *refusal;
   char text[256] = "";
@@ -252,21 +251,16 @@ tnk_promise_t *tnk_service_restore(tnk_service_t *service,
 
   if (service == NULL)
     return NULL;
-  refusal = tnk__service_refuses(&service->session, name);
-  if (refusal != NULL)
-    return refusal;
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err == TNK_OK)
     err = tnk__check_restore(&own, text, sizeof(text));
-  if (err != TNK_OK)
-    return tnk__service_reject(&service->session, err, name, text);
-  return tnk__restore(&service->session, &own);
+  refusal = tnk__service_refuses(&service->session, "restore", err, text);
+  return refusal != NULL ? refusal : tnk__restore(&service->session, &own);
 }
 
 tnk_promise_t *
 tnk_service_create_sampling(tnk_service_t *service,
                             const tnk_sampler_options_t *options) {
-  static const char name[] = "create_sampling";
   tnk_sampler_options_t own = TNK_SAMPLER_OPTIONS_INIT;
   tnk_promise_t *refusal;
   char text[256] = "";
@@ -274,15 +268,13 @@ tnk_service_create_sampling(tnk_service_t *service,
 
   if (service == NULL)
     return NULL;
-  refusal = tnk__service_refuses(&service->session, name);
-  if (refusal != NULL)
-    return refusal;
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err == TNK_OK)
     err = tnk__check_sampler(&own, text, sizeof(text));
-  if (err != TNK_OK)
-    return tnk__service_reject(&service->session, err, name, text);
-  return tnk__create_sampling(&service->session, &own);
+  refusal =
+      tnk__service_refuses(&service->session, "create_sampling", err, text);
+  return refusal != NULL ? refusal
+                         : tnk__create_sampling(&service->session, &own);
 }
 
 void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out) {

@@ -29,10 +29,10 @@ struct tnk_service {
  * were. */
 size_t tnk__services_close_on(uv_loop_t *uv);
 
-/* Whether an operation may begin: NULL, or the promise of why not. */
-tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name);
-/* A rejected promise with a sentence of its own. */
-tnk_promise_t *tnk__service_reject(tnk__session_t *session, int code,
-                                   const char *name, const char *text);
+/* Whether an operation may begin, given what the check of its arguments found
+ * (`err`, with a sentence in `text` or NULL): NULL, or the promise of why not.
+ * What is wrong with the service comes before what is wrong with the call. */
+tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
+                                    int err, const char *text);
 
 #endif

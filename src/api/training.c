@@ -21,14 +21,9 @@ static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
                                  const char *loss_fn,
                                  const tnk_pass_options_t *options,
                                  tnk_pass_options_t *own) {
-  tnk__session_t *session = training->session;
-  tnk_promise_t *refusal = tnk__service_refuses(session, name);
   char text[MAX_TEXT] = "";
-  int err;
+  int err = tnk__options_load(own, sizeof(*own), options, sizeof(*own));
 
-  if (refusal != NULL)
-    return refusal;
-  err = tnk__options_load(own, sizeof(*own), options, sizeof(*own));
   if (err == TNK_OK && loss_fn == NULL)
     loss_fn = own->loss_fn != NULL ? own->loss_fn : "cross_entropy";
   if (err == TNK_OK)
@@ -38,7 +33,7 @@ static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
   if (err == TNK_OK)
     err =
         tnk__check_settings(own->settings, own->n_settings, text, sizeof(text));
-  return err == TNK_OK ? NULL : tnk__service_reject(session, err, name, text);
+  return tnk__service_refuses(training->session, name, err, text);
 }
 
 static tnk_promise_t *pass(tnk_training_t *training, const tnk_datum_t *data,
@@ -82,8 +77,8 @@ tnk_promise_t *tnk_training_forward_backward_custom(
   refusal =
       check_pass(training, name, data, n_data, "cross_entropy", options, &own);
   if (refusal == NULL && loss == NULL)
-    refusal = tnk__service_reject(training->session, TNK_EINVAL, name,
-                                  "no loss function was given");
+    refusal = tnk__service_refuses(training->session, name, TNK_EINVAL,
+                                   "no loss function was given");
   if (refusal == NULL)
     return tnk__custom_start(training, data, n_data, loss, user, &own);
   tnk__pass_give_back(training->session->loop, &own);
@@ -96,13 +91,9 @@ static tnk_promise_t *step(tnk_training_t *training,
                            const tnk__step_params_t *params, int err,
                            const char *text) {
   tnk_promise_t *refusal =
-      tnk__service_refuses(training->session, "optim_step");
+      tnk__service_refuses(training->session, "optim_step", err, text);
 
-  if (refusal != NULL)
-    return refusal;
-  if (err != TNK_OK)
-    return tnk__service_reject(training->session, err, "optim_step", text);
-  return tnk__step_start(training, params);
+  return refusal != NULL ? refusal : tnk__step_start(training, params);
 }
 
 tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
@@ -158,15 +149,12 @@ static tnk_promise_t *save(tnk_training_t *training, tnk__save_kind_t kind,
 
   if (training == NULL)
     return NULL;
-  refusal = tnk__service_refuses(training->session, op_name);
-  if (refusal != NULL)
-    return refusal;
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err == TNK_OK)
     err = tnk__check_save(name, &own, text, sizeof(text));
-  if (err != TNK_OK)
-    return tnk__service_reject(training->session, err, op_name, text);
-  return tnk__save_start(training, kind, name, &own);
+  refusal = tnk__service_refuses(training->session, op_name, err, text);
+  return refusal != NULL ? refusal
+                         : tnk__save_start(training, kind, name, &own);
 }
 
 tnk_promise_t *tnk_training_save_state(tnk_training_t *training,
@@ -201,18 +189,15 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
 
   if (training == NULL)
     return NULL;
-  refusal = tnk__service_refuses(training->session, name);
-  if (refusal != NULL)
-    return refusal;
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err == TNK_OK && kind != TNK_SAMPLER_SNAPSHOT &&
       kind != TNK_SAMPLER_INFLIGHT) {
     err = TNK_EINVAL;
     text = "the kind of sampler is not known";
   }
-  if (err != TNK_OK)
-    return tnk__service_reject(training->session, err, name, text);
-  return tnk__save_ephemeral_start(training, kind, &own);
+  refusal = tnk__service_refuses(training->session, name, err, text);
+  return refusal != NULL ? refusal
+                         : tnk__save_ephemeral_start(training, kind, &own);
 }
 
 tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
@@ -225,13 +210,11 @@ tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
 
   if (training == NULL)
     return NULL;
-  refusal = tnk__service_refuses(training->session, name);
-  if (refusal != NULL)
-    return refusal;
   err = tnk__check_text("path", path, text, sizeof(text));
-  if (err != TNK_OK)
-    return tnk__service_reject(training->session, err, name, text);
-  return tnk__load_start(training, path, with_optimizer == TNK_YES, NULL);
+  refusal = tnk__service_refuses(training->session, name, err, text);
+  return refusal != NULL
+             ? refusal
+             : tnk__load_start(training, path, with_optimizer == TNK_YES, NULL);
 }
 
 /* ---- The model ---- */
@@ -248,7 +231,7 @@ tnk_promise_t *tnk_training_unload(tnk_training_t *training) {
 
   if (training == NULL)
     return NULL;
-  refusal = tnk__service_refuses(training->session, "unload");
+  refusal = tnk__service_refuses(training->session, "unload", TNK_OK, NULL);
   return refusal != NULL ? refusal : tnk__unload_start(training);
 }
 

@@ -341,3 +341,22 @@ TEST(S3_26a_lent_data_comes_back_without_memory) {
       break;
   }
 }
+
+TEST(data_lent_to_a_full_service_is_given_back) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  outcome_t outcomes[2];
+  int n_released = 0;
+  script_t script;
+
+  options.max_pending = 1;
+  script_open_with(&script, options);
+  script_train(&script);
+  outcome_of(&outcomes[0], script_step(&script));
+  outcome_of(&outcomes[1], lend(&script, 1, &n_released));
+  outcome_fails(&script, &outcomes[1], TNK_EFULL);
+  outcome_ok(&script, &outcomes[0]);
+  CHECK_INT(n_released, 1);
+  outcome_drop(&outcomes[0]);
+  outcome_drop(&outcomes[1]);
+  script_close(&script);
+}
