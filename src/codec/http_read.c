@@ -182,7 +182,8 @@ static int check_framing(tnk__http_reader_t *reader) {
   if (encoding == NULL || *encoding == '\0' ||
       tnk__http_compare_names(encoding, "identity") == 0)
     return TNK_OK;
-  reader->is_zstd = tnk__http_compare_names(encoding, "zstd") == 0;
+  reader->is_zstd =
+      !reader->is_streamed && tnk__http_compare_names(encoding, "zstd") == 0;
   return reader->is_zstd ? TNK_OK : TNK_EPROTO;
 }
 
@@ -192,7 +193,7 @@ static int expect_length(tnk__http_reader_t *reader) {
   tnk__buf_t *body = &reader->response->body;
   uint64_t claim = parser->content_length;
 
-  if ((parser->flags & F_CONTENT_LENGTH) == 0)
+  if ((parser->flags & F_CONTENT_LENGTH) == 0 || reader->is_streamed)
     return TNK_OK;
   if (claim > (reader->is_zstd ? TNK__MAX_RESPONSE_BODY : body->max))
     return TNK_ETOOBIG;

@@ -49,8 +49,11 @@ typedef struct {
   tnk__response_t *response;
   tnk__http_read_state_t state;
   int is_head_request; /* the response ends with its head, whatever it says */
-  int err;             /* the first failure; sticky */
-  size_t n_head;       /* bytes given while the head was not complete */
+  /* Set after init: the owner takes the body out as it comes, so that its
+   * length is not limited here, and it must not be compressed. */
+  int is_streamed;
+  int err;       /* the first failure; sticky */
+  size_t n_head; /* bytes given while the head was not complete */
   /* Bytes since the body last grew: chunk sizes, extensions, trailers. */
   size_t n_overhead;
   size_t n_headers;     /* lines, of interim heads too */

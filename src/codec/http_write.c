@@ -146,8 +146,9 @@ int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   write_host(out, head);
   write_headers(out, head->headers, head->n_headers);
   write_headers(out, head->more_headers, head->n_more_headers);
-  tnk__buf_text(out, "Accept-Encoding: zstd\r\n"
-                     "Connection: keep-alive\r\n");
+  tnk__buf_text(out, head->is_plain ? "Accept-Encoding: identity\r\n"
+                                    : "Accept-Encoding: zstd\r\n");
+  tnk__buf_text(out, "Connection: keep-alive\r\n");
   if (needs_length(head))
     tnk__buf_printf(out, "Content-Length: %zu\r\n", head->body_len);
   return tnk__buf_text(out, "\r\n");

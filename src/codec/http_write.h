@@ -15,6 +15,7 @@ typedef struct {
   const tnk_pair_t *more_headers; /* written after the first list */
   size_t n_more_headers;
   size_t body_len;
+  int is_plain; /* the answer must not be compressed */
 } tnk__http_head_t;
 
 /*

@@ -85,6 +85,11 @@ typedef struct {
   /* From leaving the lane's queue to the last byte of the answer; 0: none. */
   uint64_t timeout_ms;
   size_t max_body; /* of the answer, decoded; 0: TNK__MAX_RESPONSE_BODY */
+  /* The answer's body is taken out with tnk__exchange_take_body() as it comes,
+   * may be of any length and is not compressed. When nobody takes it, the
+   * server is made to wait. timeout_ms is then the longest time without a
+   * byte, that of waiting for the owner not counted. */
+  int is_streamed;
   /* The server recognizes a repeat: when a kept connection turns out to be
    * closed before any byte of an answer, send once more on a fresh one. */
   int replayable;
@@ -137,9 +142,12 @@ const char *tnk__http_result_header(const tnk__http_result_t *result,
 typedef struct tnk__exchange {
   /* The caller's. on_sent may be NULL: told once, after the request is handed
    * to the socket; from there on the outcome is unknown until on_done. on_done
-   * is called exactly once for each successful start, unless canceled. Both
-   * are never called from inside start or cancel. */
+   * is called exactly once for each successful start, unless canceled. They
+   * are never called from inside start or cancel. on_body is for streamed
+   * answers only: there is something to take; what comes last is told by
+   * on_done alone. */
   void (*on_sent)(struct tnk__exchange *ex);
+  void (*on_body)(struct tnk__exchange *ex);
   void (*on_done)(struct tnk__exchange *ex, const tnk__http_result_t *result);
   /* Private. */
   int state;
@@ -155,7 +163,10 @@ typedef struct tnk__exchange {
   int replayable;
   int replayed;
   int background;
-  int told; /* on_sent is due, or has been called */
+  int is_streamed;
+  int has_body;  /* on_body is due */
+  int is_paused; /* the server waits until the body is taken */
+  int told;      /* on_sent is due, or has been called */
   int sent;
   tnk__buf_t head; /* the encoded request head; wiped when done */
   const void *body_head;
@@ -187,6 +198,13 @@ int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
  * to the exchange or its body any more and nothing will be called. A
  * connection in the middle of it is closed. */
 void tnk__exchange_cancel(tnk__exchange_t *ex);
+/* The head of the answer to a streamed exchange that is active: 0 or NULL
+ * until it has come. */
+int tnk__exchange_status(const tnk__exchange_t *ex);
+const char *tnk__exchange_header(const tnk__exchange_t *ex, const char *name);
+/* Move what has come of the body to `out`, which is empty. What comes after
+ * that is told again. Not in on_done: there it is in the result. */
+void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out);
 /* Whether a start has not been answered yet. */
 int tnk__exchange_is_active(const tnk__exchange_t *ex);
 /* Whether it is active and the server may have seen it: on_sent may be due

@@ -149,6 +149,12 @@ static void complete(tnk__conn_t *conn, int is_open) {
              !conn->write_failed);
 }
 
+static void note_body(tnk__conn_t *conn, tnk__exchange_t *ex) {
+  tnk__exchange_note_body(ex);
+  if (ex->is_paused)
+    tnk__stream_pause(conn->stream, 1);
+}
+
 static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
   tnk__conn_t *conn = stream->user;
   tnk__exchange_t *ex = conn->ex;
@@ -167,12 +173,15 @@ static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
       return;
     }
     tnk__http_reader_init(&conn->reader, ex->answer, ex->is_head);
+    conn->reader.is_streamed = ex->is_streamed;
   }
   err = tnk__http_reader_feed(&conn->reader, data, n);
   if (err != TNK_OK)
     finish(conn, err, 0, 0);
   else if (conn->reader.state == TNK__HTTP_READ_DONE)
     complete(conn, 1);
+  else if (ex->is_streamed)
+    note_body(conn, ex);
 }
 
 static void on_written(tnk__stream_t *stream, int cause) {

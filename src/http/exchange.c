@@ -47,6 +47,7 @@ static int encode_head(tnk__exchange_t *ex, const tnk_allocator_t *alloc,
       .more_headers = request->more_headers,
       .n_more_headers = request->n_more_headers,
       .body_len = body_len,
+      .is_plain = request->is_streamed,
   };
   int err;
 
@@ -73,6 +74,10 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   ex->timeout_ms = request->timeout_ms;
   ex->max_body =
       request->max_body > 0 ? request->max_body : TNK__MAX_RESPONSE_BODY;
+  if (request->is_streamed)
+    ex->max_body = TNK__MAX_UNREAD_BODY;
+  ex->is_streamed = request->is_streamed;
+  ex->has_body = ex->is_paused = 0;
   ex->is_head = strcmp(request->method, "HEAD") == 0;
   ex->replayable = request->replayable;
   ex->background = request->background;
@@ -117,6 +122,39 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex) {
   tnk__list_append(&ex->http->sent, &ex->link);
   tnk__defer(ex->http->loop, &ex->http->turn);
 }
+
+/* ---- Streamed answers ---- */
+
+/* So much may wait to be taken; more than that is only what the stream had
+ * already when it was paused. */
+#define ENOUGH_BODY ((size_t)256 * 1024)
+
+void tnk__exchange_note_body(tnk__exchange_t *ex) {
+  const size_t n = ex->answer->body.len;
+
+  ex->is_paused = n >= ENOUGH_BODY;
+  if (ex->is_paused)
+    tnk__timer_stop(&ex->timer);
+  else
+    tnk__exchange_arm(ex);
+  if (n == 0 || ex->has_body || ex->on_body == NULL)
+    return;
+  ex->has_body = 1;
+  if (ex->told == TELL)
+    return; /* it is in the list already */
+  tnk__list_append(&ex->http->sent, &ex->link);
+  tnk__defer(ex->http->loop, &ex->http->turn);
+}
+
+int tnk__exchange_status(const tnk__exchange_t *ex) {
+  return ex->answer != NULL ? ex->answer->status : 0;
+}
+
+const char *tnk__exchange_header(const tnk__exchange_t *ex, const char *name) {
+  return ex->answer != NULL ? tnk__response_header(ex->answer, name) : NULL;
+}
+
+/* ---- The end ---- */
 
 static void leave(tnk__exchange_t *ex) {
   if (ex->state == TNK__EXCHANGE_WAITING || ex->state == TNK__EXCHANGE_ACTIVE)
@@ -168,7 +206,14 @@ void tnk__exchange_deliver(tnk__exchange_t *ex) {
     ex->told = TOLD;
     if (ex->state == TNK__EXCHANGE_DONE)
       tnk__list_prepend(&ex->http->done, &ex->link);
+    else if (ex->has_body)
+      tnk__list_append(&ex->http->sent, &ex->link);
     ex->on_sent(ex);
+    return;
+  }
+  if (ex->state != TNK__EXCHANGE_DONE) {
+    ex->has_body = 0;
+    ex->on_body(ex);
     return;
   }
   answer = ex->answer;

@@ -21,6 +21,11 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
 int tnk__exchange_begin_answer(tnk__exchange_t *ex);
 /* on_sent is due. */
 void tnk__exchange_note_sent(tnk__exchange_t *ex);
+/* A part of a streamed answer has come: on_body may be due, the timeout begins
+ * anew. With is_paused set, reading must stop until the body is taken. */
+void tnk__exchange_note_body(tnk__exchange_t *ex);
+/* The timeout of an exchange that has a place of its lane begins, anew. */
+void tnk__exchange_arm(tnk__exchange_t *ex);
 /* Give the lane's place back, if it has one, and let on_done follow. It has
  * left its pool already. */
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause);

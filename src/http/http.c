@@ -3,7 +3,9 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "codec/http_read.h"
 #include "http/client.h"
+#include "http/conn.h"
 #include "http/exchange.h"
 #include "http/pool.h"
 #include "net/net.h"
@@ -130,13 +132,17 @@ static void on_timeout(tnk__timer_t *timer) {
   tnk__exchange_settle(ex, TNK_ETIMEDOUT, 0);
 }
 
-static void give_place(tnk__exchange_t *ex) {
-  ex->http->lanes[ex->lane].n_in_flight++;
+void tnk__exchange_arm(tnk__exchange_t *ex) {
   if (ex->timeout_ms > 0 && ex->background)
     tnk__timer_start_background(ex->http->loop, &ex->timer, ex->timeout_ms,
                                 on_timeout);
   else if (ex->timeout_ms > 0)
     tnk__timer_start(ex->http->loop, &ex->timer, ex->timeout_ms, on_timeout);
+}
+
+static void give_place(tnk__exchange_t *ex) {
+  ex->http->lanes[ex->lane].n_in_flight++;
+  tnk__exchange_arm(ex);
   tnk__pool_run(ex);
 }
 
@@ -197,6 +203,18 @@ static void on_turn(tnk__deferred_t *self) {
 }
 
 /* Exchanges, as their owners see them. */
+
+void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out) {
+  if (ex->answer == NULL)
+    return;
+  *out = ex->answer->body;
+  tnk__buf_init(&ex->answer->body, out->alloc, out->max);
+  if (!ex->is_paused || ex->conn == NULL)
+    return;
+  ex->is_paused = 0;
+  tnk__exchange_arm(ex);
+  tnk__stream_pause(ex->conn->stream, 0);
+}
 
 int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
                         const tnk__http_request_t *request) {
