@@ -62,6 +62,19 @@ typedef struct tnk__http {
   int closing;
 } tnk__http_t;
 
+/*
+ * A body that is made while it is sent, so that it never exists as a whole.
+ * Embedded in its owner, who says how long it is; every sending asks for the
+ * same bytes from the start again.
+ */
+typedef struct tnk__feed {
+  size_t len;
+  /* The bytes from `at` < len on: at least one, as many as *n becomes. They
+   * stay until the next call, or until the feed is given back. NULL: there is
+   * no memory for them. Must not call into this folder. */
+  const uint8_t *(*piece)(struct tnk__feed *self, size_t at, size_t *n);
+} tnk__feed_t;
+
 /* What is asked. All of it is read or copied by tnk__exchange_start(), except
  * the body. */
 typedef struct {
@@ -73,14 +86,13 @@ typedef struct {
   size_t n_headers;
   const tnk_pair_t *more_headers; /* a second list, written after the first */
   size_t n_more_headers;
-  /* The body is the head followed by the tail. Both are borrowed until
-   * on_done is called or tnk__exchange_cancel() has returned. A method with a
-   * body but zero bytes is sent with Content-Length: 0, except GET, HEAD and
-   * DELETE. */
-  const void *body_head;
-  size_t body_head_len;
-  const void *body_tail;
-  size_t body_tail_len;
+  /* The body is these bytes, then those of the feed, which may be NULL. Both
+   * are borrowed until on_done is called or tnk__exchange_cancel() has
+   * returned. A method with a body but zero bytes is sent with
+   * Content-Length: 0, except GET, HEAD and DELETE. */
+  const void *body;
+  size_t body_len;
+  tnk__feed_t *feed;
   tnk__lane_t lane;
   /* From leaving the lane's queue to the last byte of the answer; 0: none. */
   uint64_t timeout_ms;
@@ -169,10 +181,9 @@ typedef struct tnk__exchange {
   int told;      /* on_sent is due, or has been called */
   int sent;
   tnk__buf_t head; /* the encoded request head; wiped when done */
-  const void *body_head;
-  size_t body_head_len;
-  const void *body_tail;
-  size_t body_tail_len;
+  const void *body;
+  size_t body_len;
+  tnk__feed_t *feed;
   struct tnk__response *answer; /* what arrived; NULL before the first byte */
   int err;
   int cause;

@@ -14,6 +14,10 @@
  * staying unused too long. ENDED tells the pool, which closes. An answer that
  * is complete before the request is written ends the connection too, since the
  * rest of the request will not be written.
+ *
+ * A body that is fed goes out piece by piece: each is asked for when the one
+ * before is written, in a turn of its own, so that neither memory nor a turn
+ * of the loop grows with the body.
  */
 
 static const tnk__stream_events_t stream_events;
@@ -98,37 +102,53 @@ void tnk__conn_abort(tnk__conn_t *conn) {
   conn->state = TNK__CONN_ENDED;
 }
 
+/* libuv's type is not const, but what is written is only read. */
+static void add_buf(uv_buf_t *bufs, unsigned *n_bufs, const void *data,
+                    size_t len) {
+  if (len == 0)
+    return;
+  bufs[*n_bufs].base = (char *)(uintptr_t)data;
+  bufs[(*n_bufs)++].len = len;
+}
+
+/* Write `bufs`, and the next piece of the feed behind them. */
+static int write_piece(tnk__conn_t *conn, uv_buf_t *bufs, unsigned n_bufs) {
+  tnk__feed_t *feed = conn->ex->feed;
+  int err;
+
+  if (feed != NULL && conn->n_fed < feed->len) {
+    size_t n = 0;
+    const uint8_t *data = feed->piece(feed, conn->n_fed, &n);
+    if (data == NULL)
+      return TNK_ENOMEM;
+    conn->n_fed += n;
+    add_buf(bufs, &n_bufs, data, n);
+  }
+  err = tnk__stream_write(conn->stream, bufs, n_bufs);
+  conn->is_writing = err == TNK_OK;
+  return err;
+}
+
 int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex) {
-  uv_buf_t bufs[3];
-  const struct {
-    const void *data;
-    size_t len;
-  } parts[3] = {{ex->head.data, ex->head.len},
-                {ex->body_head, ex->body_head_len},
-                {ex->body_tail, ex->body_tail_len}};
+  uv_buf_t bufs[TNK__STREAM_MAX_BUFS];
   unsigned n_bufs = 0;
   int err;
 
-  for (size_t i = 0; i < 3; i++) {
-    if (parts[i].len == 0)
-      continue;
-    /* libuv's type is not const, but what is written is only read. */
-    bufs[n_bufs].base = (char *)(uintptr_t)parts[i].data;
-    bufs[n_bufs++].len = parts[i].len;
-  }
+  add_buf(bufs, &n_bufs, ex->head.data, ex->head.len);
+  add_buf(bufs, &n_bufs, ex->body, ex->body_len);
   tnk__timer_stop(&conn->timer);
   tnk__stream_hold_loop(conn->stream, !ex->background);
   conn->ex = ex;
   ex->conn = conn;
   conn->n_exchanges++;
   conn->n_before = tnk__stream_n_sent(conn->stream);
+  conn->n_fed = 0;
   conn->state = TNK__CONN_ACTIVE;
-  err = tnk__stream_write(conn->stream, bufs, n_bufs);
+  err = write_piece(conn, bufs, n_bufs);
   if (err != TNK_OK) {
     tnk__conn_abort(conn);
     return err;
   }
-  conn->is_writing = 1;
   conn->http->loop->counters.n_requests++;
   tnk__exchange_note_sent(ex);
   return TNK_OK;
@@ -186,10 +206,18 @@ static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
 
 static void on_written(tnk__stream_t *stream, int cause) {
   tnk__conn_t *conn = stream->user;
+  const tnk__exchange_t *ex = conn->ex;
+  uv_buf_t buf;
+  int err = cause != 0 ? TNK_ECONN : TNK_OK;
 
-  /* After a failure the server may still have said why; on_end follows. */
   conn->is_writing = 0;
-  conn->write_failed = cause != 0;
+  if (err == TNK_OK && ex != NULL && ex->feed != NULL &&
+      conn->n_fed < ex->feed->len)
+    err = write_piece(conn, &buf, 0);
+  /* After a failure the server may still have said why; on_end follows. */
+  conn->write_failed = err == TNK_ECONN;
+  if (err == TNK_ENOMEM)
+    finish(conn, err, 0, 0);
 }
 
 static void log_end(const tnk__conn_t *conn, const tnk__net_error_t *error) {

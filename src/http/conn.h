@@ -39,6 +39,7 @@ struct tnk__conn {
   tnk__http_reader_t reader;
   tnk__timer_t timer; /* of being unused */
   uint64_t n_before;  /* what the stream had sent when the exchange began */
+  size_t n_fed;       /* bytes of the exchange's feed that were written */
   size_t n_exchanges; /* begun on it */
   int is_writing;
   int write_failed;

@@ -53,7 +53,8 @@ static void describe_active(const tnk__exchange_t *ex, tnk__text_t *out) {
                      ex->answer->body.len);
   else if (ex->conn->is_writing)
     tnk__text_printf(out, "is being sent (%zu bytes)",
-                     ex->head.len + ex->body_head_len + ex->body_tail_len);
+                     ex->head.len + ex->body_len +
+                         (ex->feed != NULL ? ex->feed->len : 0));
   else
     tnk__text_printf(out, "waits for the server's answer");
 }

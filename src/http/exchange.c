@@ -60,13 +60,13 @@ static int encode_head(tnk__exchange_t *ex, const tnk_allocator_t *alloc,
 
 int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
                        const tnk__http_request_t *request) {
+  size_t more = request->feed != NULL ? request->feed->len : 0;
   int err;
 
-  if (request->body_head_len > TNK__MAX_REQUEST_BODY ||
-      request->body_tail_len > TNK__MAX_REQUEST_BODY - request->body_head_len)
+  if (request->body_len > TNK__MAX_REQUEST_BODY ||
+      more > TNK__MAX_REQUEST_BODY - request->body_len)
     return TNK_ETOOBIG;
-  err = encode_head(ex, &http->loop->alloc, request,
-                    request->body_head_len + request->body_tail_len);
+  err = encode_head(ex, &http->loop->alloc, request, request->body_len + more);
   if (err != TNK_OK)
     return err;
   ex->http = http;
@@ -81,10 +81,9 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   ex->is_head = strcmp(request->method, "HEAD") == 0;
   ex->replayable = request->replayable;
   ex->background = request->background;
-  ex->body_head = request->body_head;
-  ex->body_head_len = request->body_head_len;
-  ex->body_tail = request->body_tail;
-  ex->body_tail_len = request->body_tail_len;
+  ex->body = request->body;
+  ex->body_len = request->body_len;
+  ex->feed = request->feed;
   ex->replayed = ex->told = ex->sent = 0;
   ex->err = ex->cause = 0;
   return TNK_OK;
@@ -163,7 +162,8 @@ static void leave(tnk__exchange_t *ex) {
   tnk__list_remove(&ex->link);
   /* The body is the caller's again, and a place may be free. */
   wipe_head(ex);
-  ex->body_head = ex->body_tail = NULL;
+  ex->body = NULL;
+  ex->feed = NULL;
   tnk__defer(ex->http->loop, &ex->http->turn);
 }
 

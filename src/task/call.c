@@ -428,8 +428,9 @@ static void attempt(tnk__call_t *call) {
   request.n_headers = headers.n;
   request.more_headers = endpoint->config->headers;
   request.n_more_headers = endpoint->config->n_headers;
-  request.body_head = call->body;
-  request.body_head_len = call->body_len;
+  request.body = call->body;
+  request.body_len = call->body_len;
+  request.feed = call->feed;
   request.lane = call->route->lane;
   request.timeout_ms = timeout_of(call);
   request.max_body = call->max_body;

@@ -49,6 +49,7 @@ typedef struct tnk__call {
   size_t n_headers;
   const uint8_t *body; /* the owner's, until `done` */
   size_t body_len;
+  tnk__feed_t *feed;   /* what follows the body, or NULL; likewise */
   uint64_t timeout_ms; /* 0: the route's */
   size_t max_body;     /* of the answer; 0: the library's */
   tnk__retry_t retry;

@@ -1,6 +1,7 @@
 #ifndef TNK_TEST_HTTP_FIXTURE_H
 #define TNK_TEST_HTTP_FIXTURE_H
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "http/client.h"
@@ -68,6 +69,41 @@ static void call_done(tnk__exchange_t *ex, const tnk__http_result_t *result) {
     memcpy(call->header, header, strlen(header) + 1);
   if (call->on_done != NULL)
     call->on_done(call);
+}
+
+/* A feed of pieces of at most `max` bytes out of `data`, each in memory that
+ * goes stale with the next one. */
+typedef struct {
+  tnk__feed_t feed;
+  const char *data;
+  size_t max;
+  size_t n_pieces;
+  size_t fail_at; /* this piece and later ones fail; 0: none */
+  uint8_t *piece;
+} feeder_t;
+
+static const uint8_t *feeder_piece(tnk__feed_t *feed, size_t at, size_t *n) {
+  feeder_t *feeder = (feeder_t *)(void *)feed;
+
+  CHECK(at < feed->len);
+  feeder->n_pieces++;
+  if (feeder->fail_at != 0 && feeder->n_pieces >= feeder->fail_at)
+    return NULL;
+  *n = feed->len - at < feeder->max ? feed->len - at : feeder->max;
+  free(feeder->piece);
+  feeder->piece = malloc(*n);
+  CHECK(feeder->piece != NULL);
+  memcpy(feeder->piece, feeder->data + at, *n);
+  return feeder->piece;
+}
+
+static inline void feeder_init(feeder_t *feeder, const char *data, size_t len,
+                               size_t max) {
+  memset(feeder, 0, sizeof(*feeder));
+  feeder->feed.len = len;
+  feeder->feed.piece = feeder_piece;
+  feeder->data = data;
+  feeder->max = max;
 }
 
 static inline void call_init(fixture_t *f, call_t *call) {

@@ -195,6 +195,7 @@ TEST(cancel_gives_the_body_back) {
   enum { SIZE = 8 * 1024 * 1024 };
   const tnk_allocator_t *alloc = test_allocator();
   tnk__http_request_t request;
+  feeder_t feeder;
   void *body = alloc->calloc(1, SIZE, alloc->user);
   fixture_t f;
   call_t call;
@@ -203,12 +204,13 @@ TEST(cancel_gives_the_body_back) {
   fixture_open(&f);
   mock_set_reading(f.mock, 0);
   request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/ok");
-  request.body_tail = body;
-  request.body_tail_len = SIZE;
+  feeder_init(&feeder, body, SIZE, SIZE);
+  request.feed = &feeder.feed;
   call_init(&f, &call);
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
   mock_wait_flag(f.mock, &call.n_sent, 1);
   tnk__exchange_cancel(&call.ex);
+  free(feeder.piece);
   alloc->free(body, alloc->user);
   mock_set_reading(f.mock, 1);
   mock_turns(f.mock, 10);

@@ -15,6 +15,7 @@ TEST(request_and_answer) {
   const tnk_pair_t second[] = {{"X-API-Key", "tml-key"}, {"X-B", "b"}};
   tnk__http_request_t request;
   const mock_request_t *seen;
+  feeder_t feeder;
   fixture_t f;
   call_t call;
   char host[32];
@@ -26,10 +27,10 @@ TEST(request_and_answer) {
   request.n_headers = 1;
   request.more_headers = second;
   request.n_more_headers = 2;
-  request.body_head = "{\"a\":";
-  request.body_head_len = 5;
-  request.body_tail = "1}";
-  request.body_tail_len = 2;
+  request.body = "{\"a\":";
+  request.body_len = 5;
+  feeder_init(&feeder, "1}", 2, 1);
+  request.feed = &feeder.feed;
   call_init(&f, &call);
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
   CHECK(tnk__exchange_is_active(&call.ex));
@@ -51,7 +52,9 @@ TEST(request_and_answer) {
   snprintf(host, sizeof(host), "127.0.0.1:%u", (unsigned)mock_port(f.mock));
   CHECK_STR(mock_header(seen, "Host"), host);
   CHECK_INT(f.c.loop.counters.n_requests, 1);
+  CHECK_INT(feeder.n_pieces, 2);
   fixture_close(&f);
+  free(feeder.piece);
 }
 
 TEST(callbacks_are_never_synchronous) {
@@ -179,6 +182,7 @@ TEST(what_cannot_be_sent_is_refused) {
   static char long_value[TNK__MAX_REQUEST_HEAD];
   tnk_pair_t pair = {"X", "a\r\nX-Evil: 1"};
   tnk__http_request_t request;
+  feeder_t feeder;
   fixture_t f;
   call_t call;
 
@@ -195,11 +199,13 @@ TEST(what_cannot_be_sent_is_refused) {
   request.target = "/a b";
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_EINVAL);
   request.target = "/ok";
-  request.body_head_len = TNK__MAX_REQUEST_BODY;
-  request.body_tail_len = 1;
+  request.body_len = TNK__MAX_REQUEST_BODY;
+  feeder_init(&feeder, "1", 1, 1);
+  request.feed = &feeder.feed;
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_ETOOBIG);
   CHECK(!tnk__exchange_is_active(&call.ex));
-  request.body_head_len = request.body_tail_len = 0;
+  request.body_len = 0;
+  request.feed = NULL;
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_EINVAL);
   call_wait(&f, &call);
@@ -282,6 +288,7 @@ static void echo(mock_request_t *request, void *user) {
 
 TEST_LIMIT(large_bodies_both_ways, 20) {
   tnk__http_request_t request;
+  feeder_t feeder;
   char *body = malloc(LARGE);
   fixture_t f;
   call_t call;
@@ -291,10 +298,10 @@ TEST_LIMIT(large_bodies_both_ways, 20) {
   fixture_open(&f);
   mock_on(f.mock, "POST", "/echo", echo, NULL);
   request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
-  request.body_head = body;
-  request.body_head_len = LARGE / 2;
-  request.body_tail = body + LARGE / 2;
-  request.body_tail_len = LARGE / 2;
+  request.body = body;
+  request.body_len = LARGE / 2;
+  feeder_init(&feeder, body + LARGE / 2, LARGE / 2, 100000);
+  request.feed = &feeder.feed;
   call_init(&f, &call);
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
   call_wait(&f, &call);
@@ -303,6 +310,76 @@ TEST_LIMIT(large_bodies_both_ways, 20) {
   CHECK_INT(mock_request(f.mock, 0)->body_len, LARGE);
   CHECK(f.c.loop.counters.n_bytes_received > LARGE);
   CHECK(f.c.loop.counters.n_bytes_sent > LARGE);
+  fixture_close(&f);
+  free(feeder.piece);
+  free(body);
+}
+
+static void reset_once(mock_request_t *request, void *user) {
+  (void)user;
+  mock_on_head(request->server, NULL, NULL);
+  mock_reset(request, NULL);
+}
+
+/* A request that is sent once more begins from the start of its feed. */
+TEST_LIMIT(a_feed_is_repeated_on_a_fresh_connection, 20) {
+  tnk__http_request_t request;
+  const mock_request_t *seen;
+  char *body = malloc(LARGE);
+  feeder_t feeder;
+  fixture_t f;
+  call_t call;
+
+  CHECK(body != NULL);
+  for (size_t i = 0; i < LARGE; i++)
+    body[i] = (char)(i * 31 >> 3);
+  fixture_open(&f);
+  mock_on(f.mock, "POST", "/echo", echo, NULL);
+  call_get(&f, "/ok");
+  mock_on_head(f.mock, reset_once, NULL);
+  feeder_init(&feeder, body, LARGE, 100000);
+  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
+  request.feed = &feeder.feed;
+  request.replayable = 1;
+  call_init(&f, &call);
+  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_wait(&f, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(mock_n_connections(f.mock), 2);
+  CHECK(feeder.n_pieces > (LARGE + 99999) / 100000);
+  seen = mock_find(f.mock, "POST", "/echo", 1);
+  CHECK(seen != NULL);
+  CHECK_MEM(seen->body, seen->body_len, body, LARGE);
+  fixture_close(&f);
+  free(feeder.piece);
+  free(body);
+}
+
+TEST_LIMIT(a_feed_without_memory_ends_its_exchange, 20) {
+  tnk__http_request_t request;
+  char *body = calloc(1, LARGE);
+  feeder_t feeder;
+  fixture_t f;
+  call_t call;
+
+  CHECK(body != NULL);
+  fixture_open(&f);
+  mock_on(f.mock, "POST", "/echo", echo, NULL);
+  for (size_t i = 1; i <= 3; i++) {
+    feeder_init(&feeder, body, LARGE, 100000);
+    feeder.fail_at = i;
+    request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
+    request.feed = &feeder.feed;
+    request.replayable = 1;
+    call_init(&f, &call);
+    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_ENOMEM);
+    CHECK_INT(call.sent, i > 1);
+    CHECK_INT(feeder.n_pieces, i);
+    CHECK_INT(f.http.n_connections, 0);
+    free(feeder.piece);
+  }
   fixture_close(&f);
   free(body);
 }
@@ -373,8 +450,8 @@ TEST_LIMIT(answer_before_the_body_is_out, 20) {
   fixture_open(&f);
   mock_on_head(f.mock, refuse_early, NULL);
   request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/x");
-  request.body_head = body;
-  request.body_head_len = 2 * LARGE;
+  request.body = body;
+  request.body_len = 2 * LARGE;
   call_init(&f, &call);
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
   call_wait(&f, &call);

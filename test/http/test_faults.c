@@ -9,8 +9,8 @@ static void start_replayable(fixture_t *f, call_t *call, const char *target,
       request_to(f->mock, TNK__LANE_TRAIN, "POST", target);
 
   request.replayable = replayable;
-  request.body_head = "body";
-  request.body_head_len = 4;
+  request.body = "body";
+  request.body_len = 4;
   call_init(f, call);
   CHECK_INT(tnk__exchange_start(&f->http, &call->ex, &request), TNK_OK);
 }
@@ -388,8 +388,8 @@ TEST_LIMIT(timeout_while_writing, 20) {
   fixture_open(&f);
   mock_set_reading(f.mock, 0);
   request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/ok");
-  request.body_head = body;
-  request.body_head_len = SIZE;
+  request.body = body;
+  request.body_len = SIZE;
   request.timeout_ms = 5000;
   call_init(&f, &call);
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);

@@ -67,8 +67,8 @@ static void secure_call(secure_t *s, call_t *call) {
 
   request.origin.port = (uint16_t)s->server.port;
   request.origin.is_tls = 1;
-  request.body_head = "body";
-  request.body_head_len = 4;
+  request.body = "body";
+  request.body_len = 4;
   call_init(&s->f, call);
   CHECK_INT(tnk__exchange_start(&s->f.http, &call->ex, &request), TNK_OK);
   call_wait(&s->f, call);
