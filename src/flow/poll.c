@@ -58,6 +58,11 @@ static uint64_t longer(uint64_t server_ms, uint64_t ours_ms) {
   return server_ms > ours_ms ? server_ms : ours_ms;
 }
 
+static void answered(tnk__poll_t *poll) {
+  poll->n_errors = 0;
+  poll->was_lost = 0;
+}
+
 int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
                    uint64_t server_ms, uint64_t now_ms, uint64_t *delay_ms) {
   *delay_ms = 0;
@@ -65,14 +70,19 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
   case TNK__POLL_PAUSED:
     *delay_ms = TNK__BILLING_DELAY_MS;
     return 1;
-  case TNK__POLL_429:
   case TNK__POLL_LOST:
+  case TNK__POLL_429:
+    if (event == TNK__POLL_LOST && !poll->was_lost && poll->n_errors == 0) {
+      poll->was_lost = 1;
+      *delay_ms = longer(server_ms, paced_ms(poll, now_ms));
+      return 1;
+    }
     *delay_ms = server_ms != 0 ? longer(server_ms, paced_ms(poll, now_ms))
                                : tnk__backoff_slow_ms(poll->n_errors);
     poll->n_errors += poll->n_errors < UINT32_MAX;
     return 1;
   case TNK__POLL_METADATA:
-    poll->n_errors = 0;
+    answered(poll);
     return 1;
   case TNK__POLL_400:
     if (poll->n_400 >= TNK__POLL_MAX_400)
@@ -90,7 +100,7 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
   case TNK__POLL_5XX:
     break;
   }
-  poll->n_errors = 0;
+  answered(poll);
   *delay_ms = longer(server_ms, paced_ms(poll, now_ms));
   return 1;
 }

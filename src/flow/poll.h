@@ -18,6 +18,7 @@ typedef struct {
   uint64_t iteration; /* polls sent; the header of the next one */
   uint32_t n_early;   /* answers in a row that were not held */
   uint32_t n_errors;  /* 429 and lost connections in a row */
+  int was_lost;       /* one poll in a row was lost, and repeated at once */
   uint32_t n_400;
 } tnk__poll_t;
 
@@ -41,7 +42,9 @@ void tnk__poll_init(tnk__poll_t *poll);
 /* A poll goes out; returns its X-Tinker-Request-Iteration. */
 uint64_t tnk__poll_sent(tnk__poll_t *poll, uint64_t now_ms);
 /*
- * An answer that does not end the future. 1: poll again after *delay_ms. 0:
+ * An answer that does not end the future, or none: the first poll in a row
+ * whose connection broke is repeated at once, since a result that becomes ready
+ * meanwhile should not wait for a back-off. 1: poll again after *delay_ms. 0:
  * no more (too many 400s). server_ms is the wish of the answer's Retry-After
  * (or of its body), 0 for none.
  */

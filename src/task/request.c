@@ -1,10 +1,21 @@
 #include "task/request.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/limits.h"
 
 static void on_cancel(void *arg) {
   tnk__request_fail(arg, tnk__error_static(TNK_ECANCELED));
+}
+
+/* A request may make several calls, one after the other: which it is at. */
+static void explain_call(const tnk__request_t *request, tnk__text_t *out) {
+  const char *path = request->call.route->path;
+
+  if (strcmp(path, request->name) != 0)
+    tnk__text_printf(out, "%.*s ", (int)strcspn(path, "/"), path);
+  tnk__call_explain(&request->call, out);
 }
 
 static void on_explain(const void *arg, tnk__text_t *out) {
@@ -14,7 +25,7 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   if (!tnk__list_empty(&request->need.link))
     tnk__session_explain(request->session, out);
   else if (tnk__call_is_active(&request->call))
-    tnk__call_explain(&request->call, out);
+    explain_call(request, out);
   else if (tnk__list_empty(&request->need.call.link))
     tnk__job_explain(&request->job, out);
   else

@@ -94,7 +94,19 @@ TEST(429_and_lost_connections_back_off_together) {
 
   tnk__poll_init(&poll);
   for (size_t i = 0; i < 7; i++)
-    CHECK_INT(step(i % 2 ? TNK__POLL_429 : TNK__POLL_LOST, 10, 0), delays[i]);
+    CHECK_INT(step(i % 2 ? TNK__POLL_LOST : TNK__POLL_429, 10, 0), delays[i]);
+}
+
+TEST(S1_10_a_poll_that_broke_is_repeated_at_once_but_no_second_time) {
+  tnk__poll_init(&poll);
+  for (int i = 0; i < 3; i++) {
+    CHECK_INT(step(TNK__POLL_LOST, 5000, 0), 0);
+    CHECK_INT(step(TNK__POLL_LOST, 5000, 0), 1000);
+    CHECK_INT(step(TNK__POLL_LOST, 5000, 0), 2000);
+    step(TNK__POLL_PENDING, 5000, 0);
+  }
+  tnk__poll_init(&poll);
+  CHECK_INT(step(TNK__POLL_LOST, 10, 0), 90); /* nor does that spin */
 }
 
 TEST(any_answer_ends_the_back_off_of_429) {

@@ -125,6 +125,14 @@ static tnk_promise_t *s_awaits(cell_t *cell) {
   return sample_turns(cell);
 }
 
+static tnk_promise_t *s_poll_pauses(cell_t *cell) {
+  tnk_promise_t *promise = s_awaits(cell);
+
+  mock_reply(last(cell, BATCH), 429, "Retry-After: 8\r\n", "{}", 2);
+  turns(cell);
+  return promise;
+}
+
 static tnk_promise_t *s_checks(cell_t *cell) {
   tnk_promise_t *promise = s_awaits(cell);
 
@@ -178,34 +186,90 @@ static tnk_promise_t *sampled(cell_t *cell) {
 /* ---- The table ---- */
 
 static const state_t sampling_states[] = {
-    {"is new", "is about to be submitted", NULL, s_new},
+    {"is new", "is about to be submitted", "sample: is about to be submitted",
+     NULL, s_new},
     {"waits for others to end", "places for samples under way",
+     "sample: waits for one of the 1 places for samples under way, with 0 "
+     "ahead of it, since 0 ms",
      "{\"sample_max_concurrent_requests\":1}", s_one_held},
-    {"waits for a slot", "slots for submissions", NULL, s_slot},
-    {"waits for a back-off", "end of a back-off", NULL, s_backs_off},
-    {"waits for one of few slots", "that a recent back-off has left", NULL,
-     s_few},
+    {"waits for a slot", "slots for submissions",
+     "sample: waits for one of the 64 slots for submissions, with 0 ahead of "
+     "it, since 0 ms",
+     NULL, s_slot},
+    {"waits for a back-off", "end of a back-off",
+     "sample: waits for the end of a back-off, in 3.0 s, with 0 ahead of it, "
+     "since 0 ms",
+     NULL, s_backs_off},
+    {"waits for one of few slots", "that a recent back-off has left",
+     "sample: waits for one of the 10 slots that a recent back-off has left, "
+     "with 1 ahead of it, since 0 ms",
+     NULL, s_few},
     {"waits for bytes", "waits for bytes",
+     "sample: waits for bytes of the dispatch budget (20 of 1 are taken, 0 "
+     "ahead of it), since 0 ms",
      "{\"sample_dispatch_bytes_semaphore_size\":1}", s_one_held},
-    {"connects", "waits for a connection", NULL, s_connects},
-    {"is half sent", "is being sent", NULL, s_half_sent},
-    {"is submitted", "waits for the server's answer", NULL, s_submitted},
-    {"its acceptance comes", "receives the server's answer", NULL,
-     s_acceptance_comes},
-    {"pauses before a repeat", "pauses after attempt 1", NULL, s_repeats},
-    {"is polled", "poll 1 of its result waits", NULL, s_polls},
-    {"pauses between polls", "of its result follows in", NULL, s_polls_later},
+    {"connects", "waits for a connection",
+     "sample: waits for a connection to 127.0.0.1:* (1 on the way), attempt 1, "
+     "since 0 ms",
+     NULL, s_connects},
+    {"is half sent", "is being sent",
+     "sample: is being sent (* bytes), attempt 1, since 0 ms", NULL,
+     s_half_sent},
+    {"is submitted", "waits for the server's answer",
+     "sample: waits for the server's answer, attempt 1, since 0 ms", NULL,
+     s_submitted},
+    {"its acceptance comes", "receives the server's answer",
+     "sample: receives the server's answer, 1 bytes so far, attempt 1, since 0 "
+     "ms",
+     NULL, s_acceptance_comes},
+    {"pauses before a repeat", "pauses after attempt 1",
+     "sample: pauses after attempt 1 failed (HTTP 503), attempt 2 follows in "
+     "1.0 s",
+     NULL, s_repeats},
+    {"is polled", "poll 1 of its result waits",
+     "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result waits "
+     "for the server's answer, attempt 1, since 0 ms",
+     NULL, s_polls},
+    {"pauses between polls", "of its result follows in",
+     "sample: was accepted 0 ms ago as asample:0:0; poll 2 of its result "
+     "follows in 1.0 s",
+     NULL, s_polls_later},
     {"waits for room", "waits for room",
+     "sample: was accepted 0 ms ago as asample:1:0; its result of 900 bytes is "
+     "ready and waits for room: 900 of the 1 bytes for results are taken",
      "{\"inflight_response_bytes_semaphore_size\":1}", s_wants_room},
-    {"its result comes", "receives the server's answer", NULL, s_result_comes},
-    {"will be submitted anew", "is submitted anew", NULL, s_anew},
-    {"awaits its completion", "its own poll follows in", BATCHED, s_awaits},
-    {"is checked", "poll 1 of its result waits", BATCHED, s_checks},
-    {"waits to be checked", "is to be asked for", BATCHED, s_check_waits},
-    {"is fetched", "poll 1 of its result waits", BATCHED, s_fetches},
-    {"waits to be fetched", "waits for one of 64 places", BATCHED,
-     s_fetch_waits},
-    {"has settled", SETTLED, NULL, sampled},
+    {"its result comes", "receives the server's answer",
+     "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result "
+     "receives the server's answer, 1 bytes so far, attempt 1, since 0 ms",
+     NULL, s_result_comes},
+    {"will be submitted anew", "is submitted anew",
+     "sample: is submitted anew (resubmission 1) in * ms", NULL, s_anew},
+    {"awaits its completion", "its own poll follows in",
+     "sample: was accepted 0 ms ago as asample:0:0; the poll for 1 sample of "
+     "the client waits for the server's answer, attempt 1, since 0 ms; its own "
+     "poll follows in * s",
+     BATCHED, s_awaits},
+    {"awaits, the poll pauses", "follows in 8.0 s",
+     "sample: was accepted 0 ms ago as asample:0:0; the poll for 1 sample of "
+     "the client follows in 8.0 s; its own poll follows in * s",
+     BATCHED, s_poll_pauses},
+    {"is checked", "poll 1 of its result waits",
+     "sample: was accepted 2 min 0 s ago as asample:0:0; poll 1 of its result "
+     "waits for the server's answer, attempt 1, since * s",
+     BATCHED, s_checks},
+    {"waits to be checked", "is to be asked for",
+     "sample: was accepted 2 min 0 s ago as asample:0:0; it is to be asked for "
+     "by itself and waits for one of 0 places",
+     BATCHED, s_check_waits},
+    {"is fetched", "poll 1 of its result waits",
+     "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result waits "
+     "for the server's answer, attempt 1, since 0 ms",
+     BATCHED, s_fetches},
+    {"waits to be fetched", "waits for one of 64 places",
+     "sample: was accepted 0 ms ago as asample:64:0; its result is ready and "
+     "waits for one of 64 places",
+     BATCHED, s_fetch_waits},
+    {"has settled", SETTLED, SETTLED, NULL, sampled},
 };
 
 TEST_LIMIT(A4_sample_in_every_state, 120) {

@@ -135,6 +135,33 @@ static tnk_promise_t *chunk_of_many(cell_t *cell) {
   return promise;
 }
 
+static int loss(tnk_custom_loss_t *io, void *user) {
+  (void)user;
+  io->gradients[0][0] = 0.5f;
+  return 0;
+}
+
+static tnk_promise_t *custom(cell_t *cell) {
+  tnk_promise_t *promise = tnk_training_forward_backward_custom(
+      cell->script.training, script_data(1), 1, loss, NULL, NULL);
+
+  turns(cell);
+  return promise;
+}
+
+static tnk_promise_t *custom_forward(cell_t *cell) {
+  hold(cell, POLL);
+  return custom(cell);
+}
+
+static tnk_promise_t *custom_backward(cell_t *cell) {
+  tnk_promise_t *promise = custom_forward(cell);
+
+  script_result(last(cell, POLL), &cell->script);
+  turns(cell);
+  return promise;
+}
+
 static tnk_promise_t *trained(cell_t *cell) {
   return step_turns(cell);
 }
@@ -168,39 +195,96 @@ static tnk_promise_t *r_created(cell_t *cell) {
 /* ---- The tables ---- */
 
 static const state_t training_states[] = {
-    {"waits for its turn", "waits for its turn", NULL, in_line},
-    {"has its turn", "has its turn", NULL, has_turn},
+    {"waits for its turn", "waits for its turn",
+     "optim_step: waits for its turn behind 1 operation, since 0 ms; the first "
+     "of them, optim_step, waits for the server's answer, attempt 1, since 0 "
+     "ms",
+     NULL, in_line},
+    {"has its turn", "has its turn",
+     "optim_step: has its turn and is about to be sent", NULL, has_turn},
     {"waits for bytes", "waits for bytes",
+     "forward_backward: part 3 of 3 (0 accepted, 0 done) waits for bytes of "
+     "the dispatch budget (24 of 1 are taken, 0 ahead of it), since 0 ms",
      "{\"fwdbwd_dispatch_bytes_semaphore_size\":1,\"fwdbwd_max_chunk_len\":1}",
      pays},
-    {"is compressed", "is being compressed", "{\"proto_compress_fwdbwd\":true}",
-     packs},
-    {"connects", "waits for a connection", NULL, connects},
-    {"is half sent", "is being sent", NULL, half_sent},
-    {"is submitted", "waits for the server's answer", NULL, submitted},
-    {"its acceptance comes", "receives the server's answer", NULL,
-     acceptance_comes},
-    {"pauses before a repeat", "pauses after attempt 1", NULL, repeats},
+    {"is compressed", "is being compressed",
+     "forward_backward: is being compressed (84 bytes), since 0 ms",
+     "{\"proto_compress_fwdbwd\":true}", packs},
+    {"connects", "waits for a connection",
+     "optim_step: waits for a connection to 127.0.0.1:* (1 on the way), "
+     "attempt 1, since 0 ms",
+     NULL, connects},
+    {"is half sent", "is being sent",
+     "forward_backward: is being sent (* bytes), attempt 1, since 0 ms", NULL,
+     half_sent},
+    {"is submitted", "waits for the server's answer",
+     "optim_step: waits for the server's answer, attempt 1, since 0 ms", NULL,
+     submitted},
+    {"its acceptance comes", "receives the server's answer",
+     "optim_step: receives the server's answer, 1 bytes so far, attempt 1, "
+     "since 0 ms",
+     NULL, acceptance_comes},
+    {"pauses before a repeat", "pauses after attempt 1",
+     "optim_step: pauses after attempt 1 failed (HTTP 503), attempt 2 follows "
+     "in 1.0 s",
+     NULL, repeats},
     {"some chunks accepted", "part ",
+     "forward_backward: part 2 of 4 (1 accepted, 0 done) waits for the "
+     "server's answer, attempt 1, since 0 ms",
      "{\"fwdbwd_max_chunk_len\":1,\"parallel_fwdbwd_chunks\":false}",
      chunk_of_many},
-    {"some, side by side", "part ", "{\"fwdbwd_max_chunk_len\":1}",
-     chunk_of_many},
-    {"is polled", "poll 1 of its result waits", NULL, polls},
-    {"pauses between polls", "of its result follows in", NULL, polls_later},
+    {"some, side by side", "part ",
+     "forward_backward: part 3 of 4 (1 accepted, 0 done) waits for the "
+     "server's answer, attempt 1, since 0 ms",
+     "{\"fwdbwd_max_chunk_len\":1}", chunk_of_many},
+    {"is polled", "poll 1 of its result waits",
+     "optim_step: was accepted 0 ms ago as optim_step:1:0; poll 1 of its "
+     "result waits for the server's answer, attempt 1, since 0 ms",
+     NULL, polls},
+    {"pauses between polls", "of its result follows in",
+     "optim_step: was accepted 0 ms ago as optim_step:1:0; poll 2 of its "
+     "result follows in 1.0 s",
+     NULL, polls_later},
     {"waits for room", "waits for room",
+     "optim_step: was accepted 0 ms ago as optim_step:2:0; its result of 900 "
+     "bytes is ready and waits for room: 900 of the 1 bytes for results are "
+     "taken",
      "{\"inflight_response_bytes_semaphore_size\":1}", wants_room},
-    {"its result comes", "receives the server's answer", NULL, result_comes},
-    {"has settled", SETTLED, NULL, trained},
+    {"its result comes", "receives the server's answer",
+     "optim_step: was accepted 0 ms ago as optim_step:1:0; poll 1 of its "
+     "result receives the server's answer, 1 bytes so far, attempt 1, since 0 "
+     "ms",
+     NULL, result_comes},
+    {"custom loss, forward", "poll 1 of its result waits",
+     "forward_backward_custom: was accepted 0 ms ago as forward_backward:1:1; "
+     "poll 1 of its result waits for the server's answer, attempt 1, since 0 "
+     "ms",
+     NULL, custom_forward},
+    {"custom loss, backward", "poll 1 of its result waits",
+     "forward_backward_custom: was accepted 0 ms ago as forward_backward:2:1; "
+     "poll 1 of its result waits for the server's answer, attempt 1, since 0 "
+     "ms",
+     NULL, custom_backward},
+    {"has settled", SETTLED, SETTLED, NULL, trained},
 };
 
 static const state_t request_states[] = {
-    {"the session starts up", "waits for the session", NULL, r_starts_up},
-    {"is submitted", "waits for the server's answer", NULL, r_submitted},
-    {"is polled", "poll 1 of its result waits", NULL, r_polls},
-    {"asks for the details", "waits for the server's answer", NULL,
-     r_asks_info},
-    {"has settled", SETTLED, NULL, r_created},
+    {"the session starts up", "waits for the session",
+     "create_lora: waits for the session to be set up; client/config waits for "
+     "the server's answer, attempt 1, since 0 ms",
+     NULL, r_starts_up},
+    {"is submitted", "waits for the server's answer",
+     "create_lora: waits for the server's answer, attempt 1, since 0 ms", NULL,
+     r_submitted},
+    {"is polled", "poll 1 of its result waits",
+     "create_lora: was accepted 0 ms ago as create_model:*:0; poll 1 of its "
+     "result waits for the server's answer, attempt 1, since 0 ms",
+     NULL, r_polls},
+    {"asks for the details", "waits for the server's answer",
+     "create_lora: get_info waits for the server's answer, attempt 1, since 0 "
+     "ms",
+     NULL, r_asks_info},
+    {"has settled", SETTLED, SETTLED, NULL, r_created},
 };
 
 TEST_LIMIT(A4_training_in_every_state, 120) {
