@@ -308,15 +308,14 @@ static void merge_heap(const tnk__bpe_t *bpe, node_t *nodes, uint64_t *heap,
 }
 
 /* One block holds n nodes and a heap of 2n. */
-static int work_reserve(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
-                        size_t n) {
+static int work_reserve(tnk__bpe_work_t *work, size_t n) {
   size_t size = n * (sizeof(node_t) + 2 * sizeof(uint64_t));
 
   if (n > UINT32_MAX / 2)
     return TNK_ETOOBIG;
   if (size > work->size) {
-    tnk__free(bpe->alloc, work->memory);
-    work->memory = tnk__malloc(bpe->alloc, size);
+    tnk__free(work->alloc, work->memory);
+    work->memory = tnk__malloc(work->alloc, size);
     work->size = work->memory == NULL ? 0 : size;
   }
   return work->memory == NULL ? TNK_ENOMEM : TNK_OK;
@@ -326,7 +325,7 @@ static int64_t merge_long(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
                           int32_t *ids, size_t n) {
   node_t *nodes;
   size_t n_out = 0;
-  int err = work_reserve(bpe, work, n);
+  int err = work_reserve(work, n);
 
   if (err < 0)
     return err;

@@ -46,8 +46,10 @@ int tnk__bpe_finish(tnk__bpe_t *bpe);
 
 uint32_t tnk__bpe_rank(const tnk__bpe_t *bpe, int32_t left, int32_t right);
 
-/* Memory for merging long pieces, reused from call to call. */
+/* Memory for merging long pieces, reused from call to call. Its owner, who has
+ * the allocator, frees it. */
 typedef struct {
+  const tnk_allocator_t *alloc;
   void *memory;
   size_t size;
 } tnk__bpe_work_t;

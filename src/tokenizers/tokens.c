@@ -10,6 +10,7 @@ void tnk__tokens_init(tnk_tokens_t *tokens, const tnk_allocator_t *alloc) {
   memset(tokens, 0, sizeof(*tokens));
   tokens->alloc = *alloc;
   alloc = &tokens->alloc;
+  scratch->work.alloc = alloc;
   tnk__buf_init(&scratch->clean, alloc, SIZE_MAX / 2);
   tnk__buf_init(&scratch->normal, alloc, SIZE_MAX / 2);
   tnk__buf_init(&scratch->cps, alloc, SIZE_MAX / 2);

@@ -83,3 +83,15 @@ TEST_LIMIT(ten_megabytes_of_one_letter, 60) {
   check("qwen2", text, 10 * LONG);
   free(text);
 }
+
+/* A block goes back to the allocator that it came from. */
+TEST(a_list_with_an_allocator_of_its_own) {
+  tnk_tokenizer_t *tok = small_load("whole");
+  tnk_tokens_t *tokens = tnk_tokens_new(NULL);
+  char *text = repeat("ab", 10000);
+
+  CHECK_INT(tnk_tokenizer_encode(tok, tokens, text, 10000, 0, NULL), TNK_OK);
+  tnk_tokens_free(tokens);
+  tnk_tokenizer_unref(tok);
+  free(text);
+}
