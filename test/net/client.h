@@ -141,6 +141,20 @@ static inline void client_finish(client_t *client, uv_loop_t *loop) {
   tnk__buf_deinit(&client->got);
 }
 
+static inline void client_say_hello(client_t *client) {
+  CHECK_INT(client_write(client, "hello ", 6, "world", 5), TNK_OK);
+}
+
+/* ---- Servers ---- */
+
+static inline void echo(test_conn_t *conn, const unsigned char *data,
+                        size_t n) {
+  test_conn_write(conn, data, n);
+}
+
+static const test_server_options_t silent = {0};
+static const test_server_options_t echoing = {.on_read = echo};
+
 /* A context, a net on it, a server and one client. */
 typedef struct {
   context_t context;

@@ -3,7 +3,6 @@
 #include "net/secure.h"
 
 static const test_cert_t good = {.dns = "good.test", .address = "127.0.0.1"};
-static const test_server_options_t silent = {0};
 
 /* Connect to a server with that certificate; the text of the failure must
  * hold `why`. */

@@ -7,24 +7,12 @@
 
 #include "net/client.h"
 
-static const test_server_options_t silent = {0};
-
-static void echo(test_conn_t *conn, const unsigned char *data, size_t n) {
-  test_conn_write(conn, data, n);
-}
-
-static const test_server_options_t echoing = {.on_read = echo};
-
-static void say_hello(client_t *client) {
-  CHECK_INT(client_write(client, "hello ", 6, "world", 5), TNK_OK);
-}
-
 TEST(tcp_writes_and_reads) {
   world_t world;
   client_t *client = &world.client;
 
   world_open(&world, &echoing, NULL);
-  client->on_open = say_hello;
+  client->on_open = client_say_hello;
   CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
             TNK_OK);
   CHECK_INT(tnk__stream_n_sent(client->stream), 0);
@@ -57,7 +45,7 @@ TEST(tcp_speaks_ipv6) {
   if (!found)
     test_skip("no IPv6 on this machine");
   world_open(&world, &options, NULL);
-  world.client.on_open = say_hello;
+  world.client.on_open = client_say_hello;
   CHECK_INT(client_open(&world.client, world.net, "::1", world.server.port, 0),
             TNK_OK);
   TEST_RUN_UNTIL(&world.context.uv, world.client.got.len == 11);
@@ -276,7 +264,7 @@ TEST(closing_is_legal_in_every_event) {
     client_t *client = &world.client;
     world_open(&world, &echoing, NULL);
     client->close_at = close_points[i];
-    client->on_open = say_hello;
+    client->on_open = client_say_hello;
     CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
               TNK_OK);
     if (close_points[i] == 'e') {
@@ -297,7 +285,7 @@ TEST(closing_is_legal_at_every_moment) {
     world_t world;
     int i;
     world_open(&world, &echoing, NULL);
-    world.client.on_open = say_hello;
+    world.client.on_open = client_say_hello;
     CHECK_INT(client_open(&world.client, world.net, "localhost",
                           world.server.port, 0),
               TNK_OK);
@@ -340,7 +328,7 @@ TEST(an_address_that_refuses_gives_way_to_the_next) {
 
   world_open(&world, &echoing, NULL);
   fake_addresses(world.net, list, 3);
-  client->on_open = say_hello;
+  client->on_open = client_say_hello;
   CHECK_INT(
       client_open(client, world.net, "several.test", world.server.port, 0),
       TNK_OK);
@@ -445,7 +433,7 @@ TEST(an_address_that_hangs_gets_company_after_250_ms) {
   tarpit_open(&pit, "127.0.0.2", world.server.port);
   tnk__loop_fake_clock(&world.context.loop, 1000);
   fake_addresses(world.net, list, 2);
-  client->on_open = say_hello;
+  client->on_open = client_say_hello;
   CHECK_INT(
       client_open(client, world.net, "several.test", world.server.port, 0),
       TNK_OK);
@@ -469,7 +457,7 @@ static void converse(world_t *world, int is_tls) {
   int err;
 
   memset(client, 0, sizeof(*client));
-  client->on_open = say_hello;
+  client->on_open = client_say_hello;
   err =
       client_open(client, world->net, "localhost", world->server.port, is_tls);
   if (err != TNK_OK) {

@@ -5,25 +5,13 @@
 #include "net/secure.h"
 
 static const test_cert_t good = {.dns = "good.test", .address = "127.0.0.1"};
-static const test_server_options_t silent = {0};
-
-static void echo(test_conn_t *conn, const unsigned char *data, size_t n) {
-  test_conn_write(conn, data, n);
-}
-
-static const test_server_options_t echoing = {.on_read = echo};
-
-static void say_hello(client_t *client) {
-  CHECK_INT(client_write(client, "hello ", 6, "world", 5), TNK_OK);
-}
-
 TEST(B13_tls_writes_and_reads) {
   secure_t secure;
   world_t *world = &secure.world;
   client_t *client = &world->client;
 
   secure_open(&secure, &good, &echoing);
-  client->on_open = say_hello;
+  client->on_open = client_say_hello;
   CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
   CHECK_INT(tnk__stream_n_sent(client->stream), 0);
   TEST_RUN_UNTIL(&world->context.uv, client->got.len == 11);
@@ -46,7 +34,7 @@ TEST(tls_understands_bytes_that_come_one_by_one) {
   client_t *client = &world->client;
 
   secure_open(&secure, &good, &chopping);
-  client->on_open = say_hello;
+  client->on_open = client_say_hello;
   CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
   TEST_RUN_UNTIL(&world->context.uv, client->got.len == 11);
   CHECK_MEM(client->got.data, client->got.len, "hello world", 11);
@@ -421,7 +409,7 @@ TEST(tls_may_be_closed_in_every_event) {
     client_t *client = &secure.world.client;
     secure_open(&secure, &good, &echoing);
     client->close_at = close_points[i];
-    client->on_open = say_hello;
+    client->on_open = client_say_hello;
     CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
     if (close_points[i] == 'e') {
       TEST_RUN_UNTIL(&secure.world.context.uv, client->n_read > 0);
@@ -443,7 +431,7 @@ TEST_LIMIT(tls_may_be_closed_at_every_moment, 20) {
     int i;
     if (n % 10 == 0)
       secure.world.server.options.chop = (size_t)n * 5;
-    client.on_open = say_hello;
+    client.on_open = client_say_hello;
     CHECK_INT(secure_connect(&secure, &client, "good.test"), TNK_OK);
     for (i = 0; i < n % 20; i++)
       context_turn(&secure.world.context);
@@ -461,7 +449,7 @@ TEST(many_tls_streams_at_once) {
   memset(clients, 0, sizeof(clients));
   secure_open(&secure, &good, &echoing);
   for (i = 0; i < N; i++) {
-    clients[i].on_open = say_hello;
+    clients[i].on_open = client_say_hello;
     CHECK_INT(secure_connect(&secure, &clients[i], "good.test"), TNK_OK);
   }
   for (i = 0; i < N; i++) {
@@ -476,7 +464,7 @@ static void converse(secure_t *secure) {
   client_t client = {0};
   int err;
 
-  client.on_open = say_hello;
+  client.on_open = client_say_hello;
   err = client_open(&client, secure->world.net, "127.0.0.1",
                     secure->world.server.port, 1);
   if (err != TNK_OK) {

@@ -58,12 +58,6 @@ void free(void *ptr) {
 
 static const test_cert_t good = {.dns = "good.test", .address = "127.0.0.1"};
 
-static void echo(test_conn_t *conn, const unsigned char *data, size_t n) {
-  test_conn_write(conn, data, n);
-}
-
-static const test_server_options_t echoing = {.on_read = echo};
-
 static void say_hello(client_t *client) {
   CHECK_INT(client_write(client, "hello", 5, NULL, 0), TNK_OK);
 }

@@ -5,7 +5,6 @@
 #include "net/secure.h"
 
 static const test_cert_t good = {.dns = "good.test"};
-static const test_server_options_t silent = {0};
 
 TEST(B13_ca_file_that_is_missing) {
   world_t world;

@@ -170,6 +170,80 @@ static inline tnk_promise_t *create(cell_t *cell) {
   return promise;
 }
 
+/* ---- Into the states that steps and samples have in common ---- */
+
+static inline const char *submit_path(const cell_t *cell) {
+  return cell->script.training != NULL ? STEP : SAMPLE;
+}
+
+static inline tnk_promise_t *start(cell_t *cell) {
+  return cell->script.training != NULL ? script_step(&cell->script)
+                                       : script_sample(&cell->script);
+}
+
+static inline tnk_promise_t *start_turns(cell_t *cell) {
+  tnk_promise_t *promise = start(cell);
+
+  turns(cell);
+  return promise;
+}
+
+static inline tnk_promise_t *connects(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  mock_close_idle(cell->script.mock, 0);
+  turns(cell);
+  promise = start(cell);
+  until(cell, promise, cell->state->says);
+  return promise;
+}
+
+static inline tnk_promise_t *submitted(cell_t *cell) {
+  hold(cell, submit_path(cell));
+  return start_turns(cell);
+}
+
+static inline tnk_promise_t *acceptance_comes(cell_t *cell) {
+  tnk_promise_t *promise = submitted(cell);
+
+  begin_answer(cell, last(cell, submit_path(cell)));
+  return promise;
+}
+
+static inline tnk_promise_t *repeats(cell_t *cell) {
+  mock_json(cell->script.mock, "POST", submit_path(cell), 503, "{}");
+  return start_turns(cell);
+}
+
+static inline tnk_promise_t *polls(cell_t *cell) {
+  hold(cell, POLL);
+  return start_turns(cell);
+}
+
+static inline tnk_promise_t *polls_later(cell_t *cell) {
+  mock_json(cell->script.mock, "POST", POLL, 429, "{}");
+  return start_turns(cell);
+}
+
+static inline tnk_promise_t *wants_room(cell_t *cell) {
+  tnk_promise_t *promise;
+
+  hold(cell, POLL);
+  other(cell, start_turns(cell));
+  mock_reply_json(last(cell, POLL), 200, ready);
+  promise = start_turns(cell);
+  mock_reply_json(last(cell, POLL), 200, ready);
+  turns(cell);
+  return promise;
+}
+
+static inline tnk_promise_t *result_comes(cell_t *cell) {
+  tnk_promise_t *promise = polls(cell);
+
+  begin_answer(cell, last(cell, POLL));
+  return promise;
+}
+
 /* ---- The ends ---- */
 
 /* These last for less than a turn, so they are over inside a callback. */

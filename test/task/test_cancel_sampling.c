@@ -3,22 +3,11 @@
 
 /* ---- Into the states of samples ---- */
 
-static tnk_promise_t *sample_turns(cell_t *cell) {
-  tnk_promise_t *promise = script_sample(&cell->script);
-
-  turns(cell);
-  return promise;
-}
-
 static tnk_promise_t *behind_samples(cell_t *cell, int n) {
   for (int i = 0; i < n; i++)
     other(cell, script_sample(&cell->script));
   turns(cell);
-  return sample_turns(cell);
-}
-
-static tnk_promise_t *s_new(cell_t *cell) {
-  return script_sample(&cell->script);
+  return start_turns(cell);
 }
 
 static tnk_promise_t *s_one_held(cell_t *cell) {
@@ -35,7 +24,7 @@ static tnk_promise_t *s_backs_off(cell_t *cell) {
   tnk_promise_t *promise;
 
   hold(cell, SAMPLE);
-  promise = sample_turns(cell);
+  promise = start_turns(cell);
   mock_reply(last(cell, SAMPLE), 429, "Retry-After: 3\r\n", "{}", 2);
   turns(cell);
   return promise;
@@ -48,16 +37,6 @@ static tnk_promise_t *s_few(cell_t *cell) {
   return behind_samples(cell, 10);
 }
 
-static tnk_promise_t *s_connects(cell_t *cell) {
-  tnk_promise_t *promise;
-
-  mock_close_idle(cell->script.mock, 0);
-  turns(cell);
-  promise = script_sample(&cell->script);
-  until(cell, promise, cell->state->says);
-  return promise;
-}
-
 static tnk_promise_t *s_half_sent(cell_t *cell) {
   tnk_model_input_t prompt = {big_chunk(), 1};
   tnk_promise_t *promise;
@@ -68,61 +47,15 @@ static tnk_promise_t *s_half_sent(cell_t *cell) {
   return promise;
 }
 
-static tnk_promise_t *s_submitted(cell_t *cell) {
-  hold(cell, SAMPLE);
-  return sample_turns(cell);
-}
-
-static tnk_promise_t *s_acceptance_comes(cell_t *cell) {
-  tnk_promise_t *promise = s_submitted(cell);
-
-  begin_answer(cell, last(cell, SAMPLE));
-  return promise;
-}
-
-static tnk_promise_t *s_repeats(cell_t *cell) {
-  mock_json(cell->script.mock, "POST", SAMPLE, 503, "{}");
-  return sample_turns(cell);
-}
-
-static tnk_promise_t *s_polls(cell_t *cell) {
-  hold(cell, POLL);
-  return sample_turns(cell);
-}
-
-static tnk_promise_t *s_polls_later(cell_t *cell) {
-  mock_json(cell->script.mock, "POST", POLL, 429, "{}");
-  return sample_turns(cell);
-}
-
-static tnk_promise_t *s_wants_room(cell_t *cell) {
-  tnk_promise_t *promise;
-
-  hold(cell, POLL);
-  other(cell, sample_turns(cell));
-  mock_reply_json(last(cell, POLL), 200, ready);
-  promise = sample_turns(cell);
-  mock_reply_json(last(cell, POLL), 200, ready);
-  turns(cell);
-  return promise;
-}
-
-static tnk_promise_t *s_result_comes(cell_t *cell) {
-  tnk_promise_t *promise = s_polls(cell);
-
-  begin_answer(cell, last(cell, POLL));
-  return promise;
-}
-
 static tnk_promise_t *s_anew(cell_t *cell) {
   mock_json(cell->script.mock, "POST", POLL, 410, "{}");
-  return sample_turns(cell);
+  return start_turns(cell);
 }
 
 static tnk_promise_t *s_awaits(cell_t *cell) {
   hold(cell, BATCH);
   hold(cell, POLL);
-  return sample_turns(cell);
+  return start_turns(cell);
 }
 
 static tnk_promise_t *s_poll_pauses(cell_t *cell) {
@@ -179,15 +112,11 @@ static tnk_promise_t *s_fetch_waits(cell_t *cell) {
   return promise;
 }
 
-static tnk_promise_t *sampled(cell_t *cell) {
-  return sample_turns(cell);
-}
-
 /* ---- The table ---- */
 
 static const state_t sampling_states[] = {
     {"is new", "is about to be submitted", "sample: is about to be submitted",
-     NULL, s_new},
+     NULL, start},
     {"waits for others to end", "places for samples under way",
      "sample: waits for one of the 1 places for samples under way, with 0 "
      "ahead of it, since 0 ms",
@@ -211,37 +140,37 @@ static const state_t sampling_states[] = {
     {"connects", "waits for a connection",
      "sample: waits for a connection to 127.0.0.1:* (1 on the way), attempt 1, "
      "since 0 ms",
-     NULL, s_connects},
+     NULL, connects},
     {"is half sent", "is being sent",
      "sample: is being sent (* bytes), attempt 1, since 0 ms", NULL,
      s_half_sent},
     {"is submitted", "waits for the server's answer",
      "sample: waits for the server's answer, attempt 1, since 0 ms", NULL,
-     s_submitted},
+     submitted},
     {"its acceptance comes", "receives the server's answer",
      "sample: receives the server's answer, 1 bytes so far, attempt 1, since 0 "
      "ms",
-     NULL, s_acceptance_comes},
+     NULL, acceptance_comes},
     {"pauses before a repeat", "pauses after attempt 1",
      "sample: pauses after attempt 1 failed (HTTP 503), attempt 2 follows in "
      "1.0 s",
-     NULL, s_repeats},
+     NULL, repeats},
     {"is polled", "poll 1 of its result waits",
      "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result waits "
      "for the server's answer, attempt 1, since 0 ms",
-     NULL, s_polls},
+     NULL, polls},
     {"pauses between polls", "of its result follows in",
      "sample: was accepted 0 ms ago as asample:0:0; poll 2 of its result "
      "follows in 1.0 s",
-     NULL, s_polls_later},
+     NULL, polls_later},
     {"waits for room", "waits for room",
      "sample: was accepted 0 ms ago as asample:1:0; its result of 900 bytes is "
      "ready and waits for room: 900 of the 1 bytes for results are taken",
-     "{\"inflight_response_bytes_semaphore_size\":1}", s_wants_room},
+     "{\"inflight_response_bytes_semaphore_size\":1}", wants_room},
     {"its result comes", "receives the server's answer",
      "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result "
      "receives the server's answer, 1 bytes so far, attempt 1, since 0 ms",
-     NULL, s_result_comes},
+     NULL, result_comes},
     {"will be submitted anew", "is submitted anew",
      "sample: is submitted anew (resubmission 1) in * ms", NULL, s_anew},
     {"awaits its completion", "its own poll follows in",
@@ -269,7 +198,7 @@ static const state_t sampling_states[] = {
      "sample: was accepted 0 ms ago as asample:64:0; its result is ready and "
      "waits for one of 64 places",
      BATCHED, s_fetch_waits},
-    {"has settled", SETTLED, SETTLED, NULL, sampled},
+    {"has settled", SETTLED, SETTLED, NULL, start_turns},
 };
 
 TEST_LIMIT(A4_sample_in_every_state, 120) {

@@ -3,21 +3,10 @@
 
 /* ---- Into the states of training ---- */
 
-static tnk_promise_t *step_turns(cell_t *cell) {
-  tnk_promise_t *promise = script_step(&cell->script);
-
-  turns(cell);
-  return promise;
-}
-
 static tnk_promise_t *in_line(cell_t *cell) {
   hold(cell, STEP);
   other(cell, script_step(&cell->script));
-  return step_turns(cell);
-}
-
-static tnk_promise_t *has_turn(cell_t *cell) {
-  return script_step(&cell->script);
+  return start_turns(cell);
 }
 
 static tnk_promise_t *pays(cell_t *cell) {
@@ -53,16 +42,6 @@ static tnk_promise_t *packs(cell_t *cell) {
   return promise;
 }
 
-static tnk_promise_t *connects(cell_t *cell) {
-  tnk_promise_t *promise;
-
-  mock_close_idle(cell->script.mock, 0);
-  turns(cell);
-  promise = script_step(&cell->script);
-  until(cell, promise, cell->state->says);
-  return promise;
-}
-
 static tnk_promise_t *half_sent(cell_t *cell) {
   static int64_t targets[BIG];
   tnk_loss_input_t input = {"target_tokens", tnk_tensor_i64(targets, BIG)};
@@ -75,52 +54,6 @@ static tnk_promise_t *half_sent(cell_t *cell) {
   promise =
       tnk_training_forward_backward(cell->script.training, &datum, 1, NULL);
   until(cell, promise, cell->state->says);
-  return promise;
-}
-
-static tnk_promise_t *submitted(cell_t *cell) {
-  hold(cell, STEP);
-  return step_turns(cell);
-}
-
-static tnk_promise_t *acceptance_comes(cell_t *cell) {
-  tnk_promise_t *promise = submitted(cell);
-
-  begin_answer(cell, last(cell, STEP));
-  return promise;
-}
-
-static tnk_promise_t *repeats(cell_t *cell) {
-  mock_json(cell->script.mock, "POST", STEP, 503, "{}");
-  return step_turns(cell);
-}
-
-static tnk_promise_t *polls(cell_t *cell) {
-  hold(cell, POLL);
-  return step_turns(cell);
-}
-
-static tnk_promise_t *polls_later(cell_t *cell) {
-  mock_json(cell->script.mock, "POST", POLL, 429, "{}");
-  return step_turns(cell);
-}
-
-static tnk_promise_t *wants_room(cell_t *cell) {
-  tnk_promise_t *promise;
-
-  hold(cell, POLL);
-  other(cell, step_turns(cell));
-  mock_reply_json(last(cell, POLL), 200, ready);
-  promise = step_turns(cell);
-  mock_reply_json(last(cell, POLL), 200, ready);
-  turns(cell);
-  return promise;
-}
-
-static tnk_promise_t *result_comes(cell_t *cell) {
-  tnk_promise_t *promise = polls(cell);
-
-  begin_answer(cell, last(cell, POLL));
   return promise;
 }
 
@@ -162,10 +95,6 @@ static tnk_promise_t *custom_backward(cell_t *cell) {
   return promise;
 }
 
-static tnk_promise_t *trained(cell_t *cell) {
-  return step_turns(cell);
-}
-
 /* ---- Into the states of what belongs to no client ---- */
 
 static tnk_promise_t *r_starts_up(cell_t *cell) {
@@ -201,7 +130,7 @@ static const state_t training_states[] = {
      "ms",
      NULL, in_line},
     {"has its turn", "has its turn",
-     "optim_step: has its turn and is about to be sent", NULL, has_turn},
+     "optim_step: has its turn and is about to be sent", NULL, start},
     {"waits for bytes", "waits for bytes",
      "forward_backward: part 3 of 3 (0 accepted, 0 done) waits for bytes of "
      "the dispatch budget (24 of 1 are taken, 0 ahead of it), since 0 ms",
@@ -265,7 +194,7 @@ static const state_t training_states[] = {
      "poll 1 of its result waits for the server's answer, attempt 1, since 0 "
      "ms",
      NULL, custom_backward},
-    {"has settled", SETTLED, SETTLED, NULL, trained},
+    {"has settled", SETTLED, SETTLED, NULL, start_turns},
 };
 
 static const state_t request_states[] = {
