@@ -12,6 +12,8 @@
 
 enum { MAX_FILE = 1024 * 1024, MAX_KEY = 16 * 1024 };
 
+#define MAX_SECONDS 1e15 /* exact in a double */
+
 static const char *string_member(const json_t *object, const char *name) {
   return json_string_value(json_object_get(object, name));
 }
@@ -139,11 +141,18 @@ static long base64url(char *out, const char *text, size_t n) {
   return length;
 }
 
+/* A number of seconds that is one, and no year beyond all calendars. */
+static int64_t seconds_of(const json_t *number) {
+  double value = json_number_value(number);
+
+  return value > 0 && value < MAX_SECONDS ? (int64_t)value : 0;
+}
+
 /* The "exp" of a JWT's claims; 0 when unreadable. */
 static int64_t jwt_expiry(const tnk_allocator_t *alloc, const char *key) {
   const char *claims = strchr(key, '.');
   const char *end = claims != NULL ? strchr(claims + 1, '.') : NULL;
-  int64_t expires = 0;
+  int64_t expires;
   json_t *root;
   char *text;
   long n;
@@ -156,8 +165,7 @@ static int64_t jwt_expiry(const tnk_allocator_t *alloc, const char *key) {
     return 0;
   n = base64url(text, claims, (size_t)(end - claims));
   root = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
-  if (json_is_number(json_object_get(root, "exp")))
-    expires = (int64_t)json_number_value(json_object_get(root, "exp"));
+  expires = seconds_of(json_object_get(root, "exp"));
   json_decref(root);
   tnk__free(alloc, text);
   return expires;

@@ -3,7 +3,6 @@
 #include "cli/lint.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -19,10 +18,8 @@
 enum { MAX_REASON = 512 };
 
 typedef struct {
-  const char *file;
-  const char *loss;
-  int json;
-  int help;
+  cli_lint_options_t options;
+  FILE *out;
   size_t n_lines; /* that hold an example */
   size_t n_bad;
 } lint_t;
@@ -51,22 +48,22 @@ static void report(const lint_t *lint, size_t line, const char *reason) {
   tnk__json_writer_t w;
   tnk__buf_t buf;
 
-  if (!lint->json) {
-    printf("%s:%zu: %s\n", lint->file, line, reason);
+  if (!lint->options.json) {
+    fprintf(lint->out, "%s:%zu: %s\n", lint->options.file, line, reason);
     return;
   }
   tnk__buf_init(&buf, tnk__allocator_default(), TNK__MIB);
   tnk__json_writer_init(&w, &buf);
   tnk__json_begin_object(&w);
-  tnk__json_put_text(&w, "file", lint->file);
+  tnk__json_put_text(&w, "file", lint->options.file);
   tnk__json_put_int(&w, "line", (int64_t)line);
   tnk__json_put_text(&w, "reason", reason);
   tnk__json_end(&w);
   if (tnk__json_finish(&w) == TNK_OK)
-    printf("%.*s\n", (int)buf.len, (const char *)buf.data);
+    fprintf(lint->out, "%.*s\n", (int)buf.len, (const char *)buf.data);
   else /* a file name or a text that is not UTF-8 */
-    printf("{\"line\":%zu,\"reason\":\"%s\"}\n", line,
-           "what is wrong cannot be told in JSON");
+    fprintf(lint->out, "{\"line\":%zu,\"reason\":\"%s\"}\n", line,
+            "what is wrong cannot be told in JSON");
   tnk__buf_deinit(&buf);
 }
 
@@ -95,7 +92,7 @@ static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
   tnk__arena_init(&arena, alloc, SIZE_MAX / 2);
   err = tnk__datum_read(&datum, &arena, json, reason, MAX_REASON);
   if (err == TNK_OK)
-    err = tnk_data_check(&datum, 1, lint->loss, reason, MAX_REASON);
+    err = tnk_data_check(&datum, 1, lint->options.loss, reason, MAX_REASON);
   tnk__arena_deinit(&arena);
   json_decref(json);
   return err;
@@ -129,33 +126,42 @@ static int check_lines(lint_t *lint, FILE *in) {
   free(line);
   if (err != TNK_ENOMEM && !ferror(in))
     return 0;
-  fprintf(stderr, "tnk lint: %s: %s\n", lint->file,
+  fprintf(stderr, "tnk lint: %s: %s\n", lint->options.file,
           err == TNK_ENOMEM ? "out of memory" : strerror(errno));
   return 2;
 }
 
-static int lint_file(lint_t *lint) {
-  FILE *in = strcmp(lint->file, "-") == 0 ? stdin : fopen(lint->file, "r");
+int cli_lint_stream(const cli_lint_options_t *options, FILE *in, FILE *out) {
+  lint_t lint = {.options = *options, .out = out};
+
+  if (check_lines(&lint, in) != 0)
+    return 2;
+  fprintf(out,
+          options->json ? "{\"examples\":%zu,\"wrong\":%zu}\n"
+                        : "%zu examples, %zu wrong\n",
+          lint.n_lines, lint.n_bad);
+  return lint.n_bad > 0;
+}
+
+static int lint_file(const cli_lint_options_t *options) {
+  int is_stdin = strcmp(options->file, "-") == 0;
+  FILE *in = is_stdin ? stdin : fopen(options->file, "r");
   int status;
 
   if (in == NULL) {
-    fprintf(stderr, "tnk lint: %s: %s\n", lint->file, strerror(errno));
+    fprintf(stderr, "tnk lint: %s: %s\n", options->file, strerror(errno));
     return 2;
   }
-  status = check_lines(lint, in);
-  if (in != stdin)
+  status = cli_lint_stream(options, in, stdout);
+  if (!is_stdin)
     fclose(in);
-  if (status != 0)
-    return status;
-  printf(lint->json ? "{\"examples\":%zu,\"wrong\":%zu}\n"
-                    : "%zu examples, %zu wrong\n",
-         lint->n_lines, lint->n_bad);
-  return lint->n_bad > 0;
+  return status;
 }
 
 /* ---- The command line ---- */
 
-static int parse(lint_t *lint, int argc, char *const *argv) {
+static int parse(cli_lint_options_t *lint, int *help, int argc,
+                 char *const *argv) {
   int i;
 
   for (i = 0; i < argc; i++) {
@@ -163,7 +169,7 @@ static int parse(lint_t *lint, int argc, char *const *argv) {
     if (strcmp(arg, "--json") == 0) {
       lint->json = 1;
     } else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
-      lint->help = 1;
+      *help = 1;
     } else if (strncmp(arg, "--loss=", 7) == 0) {
       lint->loss = arg + 7;
     } else if (strcmp(arg, "--loss") == 0 && i + 1 < argc) {
@@ -179,21 +185,22 @@ static int parse(lint_t *lint, int argc, char *const *argv) {
       lint->file = arg;
     }
   }
-  if (lint->file == NULL && !lint->help)
+  if (lint->file == NULL && !*help)
     fprintf(stderr, "tnk lint: a FILE is missing\n");
-  return lint->file == NULL && !lint->help ? -1 : 0;
+  return lint->file == NULL && !*help ? -1 : 0;
 }
 
 int cli_lint(int argc, char *const *argv) {
-  lint_t lint = {.file = NULL};
+  cli_lint_options_t options = {.file = NULL};
+  int help = 0;
 
-  if (parse(&lint, argc, argv) != 0) {
+  if (parse(&options, &help, argc, argv) != 0) {
     fprintf(stderr, "Try tnk lint --help.\n");
     return 2;
   }
-  if (lint.help) {
+  if (help) {
     print_help();
     return 0;
   }
-  return lint_file(&lint);
+  return lint_file(&options);
 }

@@ -75,11 +75,18 @@ static int end_of_part(local_conn_t *conn) {
   return tnk__buf_byte(&conn->req.head, 0) == TNK_OK ? 0 : refuse(conn, 431);
 }
 
+/* The parser lets a line through that begins with its colon. */
+static int is_nameless(const tnk__buf_t *head) {
+  return head->len == 0 || head->data[head->len - 1] == '\0';
+}
+
 static int on_field_complete(llhttp_t *parser) {
   local_conn_t *conn = CONN(parser);
 
   if (++conn->n_headers > MAX_HEADERS)
     return refuse(conn, 431);
+  if (is_nameless(&conn->req.head))
+    return refuse(conn, 400);
   return end_of_part(conn);
 }
 
