@@ -108,6 +108,45 @@ TEST(a_wrong_certificate_gets_no_byte) {
   secure_close(&s);
 }
 
+/* The certificate changes under a client that has been here before, and has a
+ * session to resume: to one of another authority, then to a new one of ours. */
+TEST(a_certificate_that_changes) {
+  static const test_cert_t other = {.subject = "CN=other authority",
+                                    .is_ca = 1};
+  test_cert_t cert = {.address = "127.0.0.1"};
+  test_identity_t strange_ca;
+  test_identity_t strange;
+  test_identity_t renewed;
+  secure_t s;
+  call_t call;
+
+  secure_open(&s, "127.0.0.1", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+              1);
+  test_identity_make(&strange_ca, &other);
+  cert.issuer = &strange_ca;
+  test_identity_make(&strange, &cert);
+  cert.issuer = &s.ca;
+  test_identity_make(&renewed, &cert);
+  secure_call(&s, &call);
+  CHECK_INT(call.err, TNK_OK);
+  s.server.options.identity = &strange;
+  test_server_configure(&s.server);
+  secure_call(&s, &call);
+  CHECK_INT(call.err, TNK_ECERT);
+  CHECK_INT(call.sent, 0);
+  CHECK_INT(s.n_requests, 1);
+  s.server.options.identity = &renewed;
+  test_server_configure(&s.server);
+  secure_call(&s, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_STR(call.body, "ok");
+  CHECK_INT(s.n_requests, 2);
+  secure_close(&s);
+  test_identity_free(&renewed);
+  test_identity_free(&strange);
+  test_identity_free(&strange_ca);
+}
+
 /* Without TLS's goodbye the end of the stream may be an attacker's. */
 TEST(an_end_without_goodbye_ends_no_answer) {
   static const struct {
