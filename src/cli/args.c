@@ -167,6 +167,27 @@ static int set_stub(const parse_t *p) {
   return 0;
 }
 
+static int set_faults(const parse_t *p) {
+  static local_fault_spec_t spec;
+  char why[480];
+
+  p->args->faults = p->value;
+  if (local_fault_spec_read(&spec, p->value, why, sizeof(why)) == 0)
+    return 0;
+  snprintf(p->why, p->n_why, "%s: %s", p->name, why);
+  return -1;
+}
+
+static int set_fault_log(const parse_t *p) {
+  p->args->fault_log = p->value;
+  return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
+}
+
+static int set_fault_control(const parse_t *p) {
+  p->args->fault_control = 1;
+  return 0;
+}
+
 static int set_verbose(const parse_t *p) {
   p->args->verbose = 1;
   return 0;
@@ -219,7 +240,15 @@ static const switch_t switches[] = {
     {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)"},
     {"--stub", NULL, set_stub,
      "canned answers and no model, for measuring clients;\n"
-     "takes --host, --port, --latency-ms and --flag"},
+     "takes --host, --port, --latency-ms, --flag, --fault*"},
+    {"--faults", "LIST", set_faults,
+     "what goes wrong, such as\n"
+     "seed=7,mild=5%,drop_after_commit/optim_step@3,\n"
+     "429=1%:ms=20 (below)"},
+    {"--fault-log", "FILE", set_fault_log,
+     "a line of JSON for each injected fault, appended"},
+    {"--fault-control", NULL, set_fault_control,
+     "GET " LOCAL_FAULTS_PATH " lists faults, PUT sets them"},
     {"--exit-with-stdin", NULL, set_stdin,
      "end when the standard input does, so with the parent"},
     {"--verbose", NULL, set_verbose, "a line for each request on stderr"},
@@ -295,6 +324,39 @@ static void print_help_of(const switch_t *sw) {
   }
 }
 
+static void print_fault_help(void) {
+  static const char text[] =
+      "\nA fault is NAME[/CALL][=SHARE|@POSITION][:ARGUMENT...], several are "
+      "separated\nby commas. CALL is a path below /api/v1, SHARE is like 2% "
+      "or 0.02, POSITION\nlike 12, 3-5 or 7-; without either it happens "
+      "always. Names:\n"
+      "  refuse                   reset connections when they are made\n"
+      "  reset                    reset before the request is read\n"
+      "  drop_after_commit        serve it, but hang up instead of answering\n"
+      "  cut_body:BYTES           hang up after so much of the answer\n"
+      "  slow_body:BYTES          so many a second\n"
+      "  STATUS                   400 to 599; arguments: after (serve it "
+      "first);\n"
+      "                           json, html or empty; ms=N, s=N, date=N, "
+      "rfc850=N\n"
+      "                           or asctime=N, when to come back; 409 takes\n"
+      "                           expected=N, +N or -N\n"
+      "  try_again:STATE          active, paused_capacity, paused_rate_limit, "
+      "strange\n"
+      "  bad_json, bad_proto      an answer that cannot be read\n"
+      "  wrong_type               called text/html\n"
+      "  other_answer             that of another request\n"
+      "  extra_answer             the right one, twice\n"
+      "  duplicate_header:NAME    content-type, content-length, retry-after, "
+      "date\n"
+      "  oversized:BYTES          announced, and some of it sent\n"
+      "  mild, all                any of those a client survives unnoticed; "
+      "any\n"
+      "seed=N makes another choice of the same shares.\n";
+
+  fputs(text, stdout);
+}
+
 void cli_print_local_help(void) {
   printf("usage: tnk local [switches]\n\n"
          "Serve the Tinker API on this machine with a small byte-level model "
@@ -302,6 +364,7 @@ void cli_print_local_help(void) {
          "ends it.\n\n");
   for (size_t i = 0; i < sizeof(switches) / sizeof(*switches); i++)
     print_help_of(&switches[i]);
+  print_fault_help();
   printf("\nTo use it:\n"
          "  export TINKER_BASE_URL=http://127.0.0.1:PORT "
          "TINKER_API_KEY=tml-local\n");

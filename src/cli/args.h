@@ -10,6 +10,9 @@ typedef struct {
   local_options_t server;
   tnk_pair_t flags[CLI_MAX_FLAGS];
   char values[CLI_MAX_FLAGS][256]; /* names of flags, cut off before '=' */
+  const char *faults;              /* what goes wrong; NULL: nothing */
+  const char *fault_log;           /* file; NULL: none */
+  int fault_control;               /* an endpoint sets and lists them */
   int stub;                        /* canned answers and no model */
   int exit_with_stdin;
   int verbose;

@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "base/alloc.h"
 #include "cli/args.h"
 #include "local/stub.h"
 
@@ -29,6 +30,7 @@ typedef struct {
   char scratch[256];
   local_server_t *server;
   local_stub_t *stub;
+  local_faults_t *faults; /* both servers borrow it */
 } run_t;
 
 static void end(run_t *run) {
@@ -107,9 +109,34 @@ static int open_stub(run_t *run, const cli_local_args_t *args) {
                                         .port = args->server.port,
                                         .latency_ms = args->server.latency_ms,
                                         .flags = args->server.flags,
-                                        .n_flags = args->server.n_flags};
+                                        .n_flags = args->server.n_flags,
+                                        .faults = run->faults};
 
   return local_stub_open(&run->stub, &run->loop, &options);
+}
+
+/* The text has been checked with the other arguments. */
+static int plan_faults(run_t *run, cli_local_args_t *args) {
+  int err;
+
+  if (args->faults == NULL && args->fault_log == NULL && !args->fault_control)
+    return 0;
+  run->faults = local_faults_new(tnk__allocator_default());
+  if (run->faults == NULL ||
+      local_faults_set(run->faults, args->faults, NULL, 0) != 0) {
+    fprintf(stderr, "tnk local: out of memory\n");
+    return -1;
+  }
+  if (args->fault_control)
+    local_faults_open_control(run->faults);
+  args->server.faults = run->faults;
+  if (args->fault_log == NULL)
+    return 0;
+  err = local_faults_log_to(run->faults, args->fault_log);
+  if (err != 0)
+    fprintf(stderr, "tnk local: cannot write to %s: %s\n", args->fault_log,
+            uv_strerror(err));
+  return err;
 }
 
 static int serve(run_t *run, cli_local_args_t *args) {
@@ -118,6 +145,8 @@ static int serve(run_t *run, cli_local_args_t *args) {
   int is_ip6 = strchr(host, ':') != NULL;
   char why[256] = "";
 
+  if (plan_faults(run, args) != 0)
+    return 1;
   args->server.why = why;
   args->server.n_why = sizeof(why);
   if (args->verbose)
@@ -168,5 +197,6 @@ int cli_local(int argc, char *const *argv) {
     end(&run);
   uv_run(&run.loop, UV_RUN_DEFAULT);
   uv_loop_close(&run.loop);
+  local_faults_free(run.faults);
   return status;
 }

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "local/fault.h"
 #include "tnk/common.h"
 
 /*
@@ -28,10 +29,8 @@ typedef struct local_req {
   int64_t seq_id;      /* for the observer; -1: none */
   uint64_t tag;        /* the handler's own, 0 at first */
   uint64_t key_hash;   /* not 0: remember the answer under its key */
-  /* The answer to give in place of the handler's; 0: none, -1: hang up. */
-  int fault_status;
-  const char *fault_body;   /* or NULL */
-  const char *fault_header; /* one line without its end, or NULL */
+  uint64_t n;          /* running number, from 1 */
+  local_fault_t fault; /* what will go wrong with it */
   /* Set while parked: the connection is gone, forget the request. */
   void (*on_gone)(struct local_req *req, void *user);
   void *user;
@@ -43,12 +42,15 @@ typedef struct {
   size_t max_body;  /* bytes as received; larger: 413 */
   size_t max_conns; /* more are closed at once */
   const tnk_allocator_t *alloc;
-  /* Called for each complete request; must answer or park it. */
+  /* What goes wrong. May be NULL; outlives the server. */
+  local_faults_t *faults;
+  /* Called for each complete request; must answer or park it. Calls
+   * local_fault_answers() before it does anything else with it. */
   void (*handle)(local_req_t *req, void *user);
   /* Called with each answer, before a fault takes its place; may be NULL. */
   void (*on_answer)(local_req_t *req, int status, const uint8_t *body,
                     size_t len, void *user);
-  /* Called with the status that goes out; may be NULL. */
+  /* Called with the status that goes out, -1: none does; may be NULL. */
   void (*on_reply)(local_req_t *req, int status, void *user);
   void *user;
 } local_http_config_t;

@@ -18,6 +18,9 @@
  * stops when that is full.
  */
 
+/* The parser's callbacks want the connection reset. */
+enum { RESET = -1 };
+
 enum {
   MAX_PENDING = 64 * 1024,
   MAX_HEADERS = 128,
@@ -44,7 +47,7 @@ static int on_begin(llhttp_t *parser) {
   conn->req.user = NULL;
   conn->req.seq_id = -1;
   conn->req.tag = 0;
-  conn->req.fault_status = 0;
+  conn->req.fault = (local_fault_t){0};
   conn->req.key_hash = 0;
   conn->n_headers = 0;
   return 0;
@@ -103,6 +106,18 @@ static int on_value_complete(llhttp_t *parser) {
   return end_of_part(CONN(parser));
 }
 
+/* The fate of the request is decided before its body is read. */
+static void decide(local_conn_t *conn) {
+  local_http_t *http = conn->http;
+  const char *url = tnk__buf_cstr(&conn->url);
+
+  if (url != NULL)
+    local_faults_decide(http->config.faults, url, &conn->req.fault);
+  if (conn->req.fault.kind == LOCAL_FAULT_RESET)
+    local_faults_note(http->config.faults, &conn->req.fault,
+                      http->n_requests + 1, url, -1);
+}
+
 static int on_headers_complete(llhttp_t *parser) {
   local_conn_t *conn = CONN(parser);
   const char *expect = local_req_header(&conn->req, "expect");
@@ -111,6 +126,10 @@ static int on_headers_complete(llhttp_t *parser) {
   parser->upgrade = 0;
   if (parser->content_length > conn->http->config.max_body)
     return refuse(conn, 413);
+  if (conn->http->config.faults != NULL)
+    decide(conn);
+  if (conn->req.fault.kind == LOCAL_FAULT_RESET)
+    return refuse(conn, RESET);
   if (expect != NULL)
     local_conn_send_continue(conn);
   return 0;
@@ -180,7 +199,7 @@ static void refuse_now(local_conn_t *conn, int status, const char *detail) {
 static void dispatch(local_conn_t *conn) {
   local_http_t *http = conn->http;
 
-  http->n_requests++;
+  conn->req.n = ++http->n_requests;
   if (!take_url(conn)) {
     refuse_now(conn, 400, "{\"detail\":\"Malformed request target\"}");
     return;
@@ -193,6 +212,9 @@ static void dispatch(local_conn_t *conn) {
 
 static void parse_failed(local_conn_t *conn) {
   switch (conn->refuse) {
+  case RESET:
+    local_conn_reset(conn);
+    break;
   case 413:
     refuse_now(conn, 413, "{\"detail\":\"Request body is too large\"}");
     break;

@@ -5,6 +5,8 @@
 
 #include "local/http.h"
 
+struct local_slow;
+
 /* What a connection is doing; see http_conn.c. */
 typedef enum {
   LOCAL_CONN_READING,  /* a request is arriving */
@@ -27,7 +29,8 @@ typedef struct local_conn {
   int paused;  /* reading is stopped: too much is pending */
   int refuse;  /* status with which the parser's callbacks refuse */
   size_t n_headers;
-  uint64_t active_ms; /* when it last sent or was sent something */
+  struct local_slow *slow; /* the answer that trickles out, or NULL */
+  uint64_t active_ms;      /* when it last sent or was sent something */
 } local_conn_t;
 
 /* The parser's callbacks, shared by all connections. */
@@ -35,10 +38,20 @@ void local_conn_setup(llhttp_settings_t *settings);
 int local_conn_init(local_conn_t *conn, local_http_t *http, uv_loop_t *loop);
 void local_conn_start(local_conn_t *conn);
 void local_conn_close(local_conn_t *conn);
+/* The same, so that the peer sees a reset. */
+void local_conn_reset(local_conn_t *conn);
+/* One handle less that libuv knows. */
+void local_http_release(local_http_t *http);
 /* The answer is out of our hands: read on, but never from in here. */
 void local_conn_answered(local_conn_t *conn);
 /* The idle callback that goes on with those that wait for it. */
 void local_conn_on_resume(uv_idle_t *idle);
+/* Send the body of an answer at so many bytes a second; it is taken. Goes on
+ * with the next request, or closes. TNK_OK or a code. */
+int local_slow_start(local_conn_t *conn, uint8_t *body, size_t len,
+                     uint64_t rate, int close_after);
+/* The connection closes. */
+void local_slow_stop(local_conn_t *conn);
 /* A peer that waits for leave before it sends the body gets it. */
 void local_conn_send_continue(local_conn_t *conn);
 /* Percent-decode in place; 0 when malformed or when a NUL would come out. */

@@ -12,7 +12,7 @@
 
 #define CONN(node) tnk__container_of(node, local_conn_t, link)
 
-static void release(local_http_t *http) {
+void local_http_release(local_http_t *http) {
   if (--http->n_open > 0 || !http->closing)
     return;
   tnk__free(http->config.alloc, http->scratch);
@@ -21,11 +21,12 @@ static void release(local_http_t *http) {
 }
 
 static void on_listener_closed(uv_handle_t *handle) {
-  release(tnk__container_of(handle, local_http_t, listener));
+  local_http_release(tnk__container_of(handle, local_http_t, listener));
 }
 
 static void on_resumer_closed(uv_handle_t *handle) {
-  release(tnk__container_of((uv_idle_t *)handle, local_http_t, resumer));
+  local_http_release(
+      tnk__container_of((uv_idle_t *)handle, local_http_t, resumer));
 }
 
 static void on_conn_closed(uv_handle_t *handle) {
@@ -37,10 +38,10 @@ static void on_conn_closed(uv_handle_t *handle) {
   tnk__buf_deinit(&conn->url);
   tnk__buf_deinit(&conn->pending);
   tnk__free(http->config.alloc, conn);
-  release(http);
+  local_http_release(http);
 }
 
-void local_conn_close(local_conn_t *conn) {
+static void end(local_conn_t *conn, int is_reset) {
   int parked = conn->state == LOCAL_CONN_HANDLING && conn->req.on_gone != NULL;
 
   if (conn->state == LOCAL_CONN_CLOSING)
@@ -49,9 +50,19 @@ void local_conn_close(local_conn_t *conn) {
   tnk__list_remove(&conn->link);
   tnk__list_remove(&conn->resume);
   conn->http->n_conns--;
-  uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
+  local_slow_stop(conn);
+  if (!is_reset || uv_tcp_close_reset(&conn->tcp, on_conn_closed) != 0)
+    uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
   if (parked)
     conn->req.on_gone(&conn->req, conn->req.user);
+}
+
+void local_conn_close(local_conn_t *conn) {
+  end(conn, 0);
+}
+
+void local_conn_reset(local_conn_t *conn) {
+  end(conn, 1);
 }
 
 /* libuv tells of no further connection until this one has been taken, so one
@@ -65,7 +76,7 @@ static void on_refused(uv_handle_t *handle) {
   http->refusing = 0;
   if (http->refuse_again && !http->closing)
     refuse_one(http);
-  release(http);
+  local_http_release(http);
 }
 
 static void refuse_one(local_http_t *http) {
@@ -99,7 +110,10 @@ static void on_connection(uv_stream_t *stream, int status) {
     local_conn_close(conn);
     return;
   }
-  local_conn_start(conn);
+  if (http->config.faults != NULL && local_faults_refuses(http->config.faults))
+    local_conn_reset(conn);
+  else
+    local_conn_start(conn);
 }
 
 static int bind_listener(local_http_t *http) {

@@ -1,8 +1,10 @@
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "local/http_conn.h"
+#include "tnk/error.h"
 
 /* What handlers do with a request: read its parts, answer it. */
 
@@ -28,12 +30,17 @@ static void on_written(uv_write_t *write, int status) {
 }
 
 static void send_reply(local_conn_t *conn, reply_t *reply, size_t n_head,
-                       size_t n_body) {
-  uv_buf_t bufs[2] = {uv_buf_init(reply->head, (unsigned)n_head),
-                      uv_buf_init((char *)reply->body, (unsigned)n_body)};
+                       size_t n_body, int is_twice) {
+  uv_buf_t bufs[4];
+  unsigned n = 0;
 
-  if (uv_write(&reply->write, (uv_stream_t *)&conn->tcp, bufs,
-               n_body > 0 ? 2 : 1, on_written) != 0) {
+  for (int i = 0; i <= is_twice; i++) {
+    bufs[n++] = uv_buf_init(reply->head, (unsigned)n_head);
+    if (n_body > 0)
+      bufs[n++] = uv_buf_init((char *)reply->body, (unsigned)n_body);
+  }
+  if (uv_write(&reply->write, (uv_stream_t *)&conn->tcp, bufs, n, on_written) !=
+      0) {
     tnk__free(reply->alloc, reply->body);
     tnk__free(reply->alloc, reply);
     local_conn_close(conn);
@@ -60,7 +67,7 @@ void local_conn_send_continue(local_conn_t *conn) {
   if (reply == NULL)
     return; /* peers send the body after a while anyway */
   memcpy(reply->head, line, sizeof(line) - 1);
-  send_reply(conn, reply, sizeof(line) - 1, 0);
+  send_reply(conn, reply, sizeof(line) - 1, 0, 0);
 }
 
 static int hex(char c) {
@@ -156,8 +163,11 @@ static const char *reason(int status) {
       {415, "Unsupported Media Type"},
       {422, "Unprocessable Entity"},
       {429, "Too Many Requests"},
+      {402, "Payment Required"},
       {500, "Internal Server Error"},
+      {502, "Bad Gateway"},
       {503, "Service Unavailable"},
+      {504, "Gateway Timeout"},
   };
 
   for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
@@ -166,74 +176,84 @@ static const char *reason(int status) {
   return "Status";
 }
 
-/* Put the fault in place of the handler's answer. 0: hang up. */
-static int apply_fault(const local_req_t *req, int *status, uint8_t **body,
-                       size_t *len) {
-  const tnk_allocator_t *alloc = req->http->config.alloc;
-
-  if (req->fault_status == 0)
-    return 1;
-  tnk__free(alloc, *body);
-  *body = NULL;
-  *len = 0;
-  *status = req->fault_status;
-  if (*status < 0)
-    return 0;
-  if (req->fault_body == NULL)
-    return 1;
-  *len = strlen(req->fault_body);
-  *body = (uint8_t *)tnk__strndup(alloc, req->fault_body, *len);
-  return *body != NULL;
-}
-
-static int write_head(const local_req_t *req, int keep_alive, char *out,
-                      int status, const char *content_type, const char *extra,
-                      size_t len) {
-  const char *line = req->fault_status != 0 && req->fault_header != NULL
-                         ? req->fault_header
-                         : "";
-  int n =
-      snprintf(out, MAX_REPLY_HEAD,
-               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n"
-               "Content-Length: %zu\r\n%s%s%s%s\r\n",
-               status, reason(status), content_type, len,
-               extra != NULL ? extra : "", line, line[0] != '\0' ? "\r\n" : "",
-               keep_alive ? "" : "Connection: close\r\n");
+static int write_head(const local_answer_t *answer, int keep_alive, char *out) {
+  const char *extra = answer->extra != NULL ? answer->extra : "";
+  int n = snprintf(out, MAX_REPLY_HEAD,
+                   "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n"
+                   "Content-Length: %" PRIu64 "\r\n%s%s%s%s\r\n",
+                   answer->status, reason(answer->status), answer->content_type,
+                   answer->announced, extra, answer->line,
+                   answer->line[0] != '\0' ? "\r\n" : "",
+                   keep_alive ? "" : "Connection: close\r\n");
 
   return n < MAX_REPLY_HEAD ? n : -1;
+}
+
+/* The head at once, the rest bit by bit. */
+static void send_slowly(local_conn_t *conn, reply_t *reply, size_t n_head,
+                        const local_answer_t *answer) {
+  int close_after = reply->close_after;
+
+  reply->body = NULL;
+  reply->close_after = 0;
+  send_reply(conn, reply, n_head, 0, 0);
+  if (conn->state == LOCAL_CONN_HANDLING &&
+      local_slow_start(conn, answer->body, answer->n_sent, answer->rate,
+                       close_after) == TNK_OK)
+    return;
+  tnk__free(conn->http->config.alloc, answer->body);
+  local_conn_close(conn);
+}
+
+/* Takes the body. */
+static void send_answer(local_conn_t *conn, const local_answer_t *answer) {
+  int keep_alive = conn->keep_alive && answer->n_sent == answer->announced;
+  reply_t *reply = answer->status > 0 && conn->state == LOCAL_CONN_HANDLING
+                       ? reply_new(conn)
+                       : NULL;
+  int n;
+
+  if (reply == NULL) {
+    tnk__free(conn->http->config.alloc, answer->body);
+    local_conn_close(conn);
+    return;
+  }
+  reply->body = answer->body;
+  reply->close_after = !keep_alive;
+  n = write_head(answer, conn->keep_alive, reply->head);
+  if (n < 0) {
+    on_written(&reply->write, UV_E2BIG);
+    return;
+  }
+  if (answer->rate > 0 && answer->n_sent > 0) {
+    send_slowly(conn, reply, (size_t)n, answer);
+    return;
+  }
+  send_reply(conn, reply, (size_t)n, answer->n_sent, answer->is_twice);
+  if (conn->state == LOCAL_CONN_HANDLING && keep_alive)
+    local_conn_answered(conn);
 }
 
 void local_req_reply(local_req_t *req, int status, const char *content_type,
                      const char *extra, uint8_t *body, size_t len) {
   local_conn_t *conn = tnk__container_of(req, local_conn_t, req);
-  reply_t *reply;
-  int keep_alive = conn->keep_alive;
-  int usable;
-  int n;
+  const local_http_config_t *config = &req->http->config;
+  local_answer_t answer = {.status = status,
+                           .content_type = content_type,
+                           .extra = extra,
+                           .body = body,
+                           .len = len,
+                           .announced = len,
+                           .n_sent = len};
 
   req->on_gone = NULL;
-  if (req->http->config.on_answer != NULL)
-    req->http->config.on_answer(req, status, body, len, req->http->config.user);
-  usable = apply_fault(req, &status, &body, &len);
-  if (req->http->config.on_reply != NULL)
-    req->http->config.on_reply(req, status, req->http->config.user);
-  reply = usable && conn->state == LOCAL_CONN_HANDLING ? reply_new(conn) : NULL;
-  if (reply == NULL) {
-    tnk__free(conn->http->config.alloc, body);
-    local_conn_close(conn);
-    return;
-  }
-  reply->body = body;
-  reply->close_after = !keep_alive;
-  n = write_head(req, keep_alive, reply->head, status, content_type, extra,
-                 len);
-  if (n < 0) {
-    on_written(&reply->write, UV_E2BIG);
-    return;
-  }
-  send_reply(conn, reply, (size_t)n, len);
-  if (conn->state == LOCAL_CONN_HANDLING && keep_alive)
-    local_conn_answered(conn);
+  if (config->on_answer != NULL)
+    config->on_answer(req, status, body, len, config->user);
+  if (config->faults != NULL)
+    local_fault_shape(req, &answer);
+  if (config->on_reply != NULL)
+    config->on_reply(req, answer.status, config->user);
+  send_answer(conn, &answer);
 }
 
 void local_req_reply_text(local_req_t *req, int status,

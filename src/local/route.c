@@ -15,7 +15,8 @@
 
 /*
  * From a request to its handler: route, key, body, observer, fault, handler;
- * whatever fails on the way is answered here.
+ * whatever fails on the way is answered here. The faults' own path is outside
+ * the routes.
  */
 
 enum {
@@ -272,28 +273,15 @@ void local_route_replied(local_req_t *req, int status, void *user) {
 
 /* 1 when a fault has answered. */
 static int observe(local_server_t *server, local_req_t *req) {
-  local_fault_t fault = {0};
   local_seen_t seen;
 
-  if (server->options.on_request == NULL && server->options.on_fault == NULL)
-    return 0;
-  seen = seen_of(req);
-  seen.body = req->body.data;
-  seen.n_body = req->body.len;
-  if (server->options.on_request != NULL)
+  if (server->options.on_request != NULL) {
+    seen = seen_of(req);
+    seen.body = req->body.data;
+    seen.n_body = req->body.len;
     server->options.on_request(server->options.user, &seen);
-  if (server->options.on_fault == NULL)
-    return 0;
-  server->options.on_fault(server->options.user, &seen, &fault);
-  if (fault.status == 0)
-    return 0;
-  req->fault_status = fault.status;
-  req->fault_body = fault.body;
-  req->fault_header = fault.header;
-  if (fault.after)
-    return 0;
-  local_req_reply(req, fault.status, "application/json", NULL, NULL, 0);
-  return 1;
+  }
+  return local_fault_answers(req);
 }
 
 /* ---- all together --------------------------------------------------------
@@ -358,7 +346,13 @@ void local_route(local_req_t *req, void *user) {
   int status = 404;
   size_t n_path = strlen(req->path);
 
-  req->tag = call.server->http.n_requests;
+  req->tag = req->n;
+  if (strcmp(req->path, LOCAL_FAULTS_PATH) == 0) {
+    if (check_key(call.server, req) &&
+        !local_faults_control(call.server->options.faults, req))
+      local_reply_error(req, 404, "Not Found");
+    return;
+  }
   if (n_path < sizeof(text)) {
     size_t n;
 

@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "local/fault.h"
 #include "tnk/common.h"
 
 /*
@@ -53,20 +54,12 @@ typedef struct {
   const char *path; /* decoded, without the query */
   const void *body; /* decompressed; NULL once answered */
   size_t n_body;
-  int64_t seq_id;              /* -1: none in the request */
-  uint64_t n;                  /* running number of the request, from 1 */
-  int status;                  /* 0: it has arrived; else the answer's status */
+  int64_t seq_id; /* -1: none in the request */
+  uint64_t n;     /* running number of the request, from 1 */
+  int status;     /* 0: it has arrived; -1: dropped; else the answer's status */
   const char *accept;          /* "" without the header */
   const char *idempotency_key; /* "" without the header */
 } local_seen_t;
-
-/* An answer in place of the server's own. */
-typedef struct {
-  int status;         /* 0: serve the request; -1: drop the connection */
-  int after;          /* 1: serve it first, then answer this instead */
-  const char *body;   /* JSON; NULL: none */
-  const char *header; /* NULL or one whole line without its end */
-} local_fault_t;
 
 typedef struct {
   /* Address to listen on, numeric. NULL: 127.0.0.1. Another one than a
@@ -113,9 +106,8 @@ typedef struct {
   /* Called when a request has arrived and when it is answered; only the latter
    * for one that is refused for its key or an unreadable body. */
   void (*on_request)(void *user, const local_seen_t *seen);
-  /* Asked once for every request that has arrived; `fault` is zeroed and its
-   * texts must live until the server has closed. */
-  void (*on_fault)(void *user, const local_seen_t *seen, local_fault_t *fault);
+  /* Faults to inject. NULL: none. The caller's, outlives the server. */
+  local_faults_t *faults;
   void *user;
   /* Receives one sentence when opening fails. May be NULL. */
   char *why;

@@ -189,6 +189,7 @@ static int open_parts(local_server_t *server, const local_options_t *options) {
   http.max_body = server->options.max_body;
   http.max_conns = server->options.max_connections;
   http.alloc = server->alloc;
+  http.faults = server->options.faults;
   return local_http_open(&server->http, server->loop, &http);
 }
 

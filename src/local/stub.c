@@ -333,6 +333,9 @@ static void handle(local_req_t *req, void *user) {
   local_stub_t *stub = user;
   const char *path = req->path;
 
+  if (local_faults_control(req->http->config.faults, req) ||
+      local_fault_answers(req))
+    return;
   if (strncmp(path, prefix, sizeof(prefix) - 1) == 0)
     path += sizeof(prefix) - 1;
   if (strcmp(path, "retrieve_future") == 0) {
@@ -401,6 +404,7 @@ int local_stub_open(local_stub_t **out, uv_loop_t *loop,
       .max_body = (size_t)1 << 30,
       .max_conns = 65536,
       .alloc = alloc,
+      .faults = options->faults,
       .handle = handle,
       .user = stub};
   int err;

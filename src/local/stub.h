@@ -5,6 +5,7 @@
 
 #include <uv.h>
 
+#include "local/fault.h"
 #include "tnk/common.h"
 
 /*
@@ -22,6 +23,7 @@ typedef struct {
   /* Members of client/config; values in JSON. */
   const tnk_pair_t *flags;
   size_t n_flags;
+  local_faults_t *faults; /* to inject; NULL: none. Outlives the stub. */
 } local_stub_options_t;
 
 /* TNK_OK, TNK_ENOMEM or a code of libuv; on failure the loop must be run for

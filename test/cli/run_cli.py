@@ -94,11 +94,44 @@ def command_lines():
                         (["--flag", "=1"], "not a flag"),
                         (["--api-key", ""], "is empty"),
                         (["--json-results=1"], "takes no value"),
+                        (["--faults", "503=1%,cut_bdy@12:100"],
+                         'in the fault "cut_bdy@12:100"'),
+                        (["--fault-log", ""], "is empty"),
                         (["--flag", "a=1"] * 65, "too many")):
         got = run("local", *args)
         check(got.returncode == 2 and words in got.stderr and not got.stdout
               and "--help" in got.stderr,
               f"local {' '.join(args)[:40]} is refused", got)
+
+
+def faults():
+    """On both servers: by the switch, by the endpoint, and the log of them."""
+    with tempfile.TemporaryDirectory() as where:
+        log = pathlib.Path(where, "faults.jsonl")
+        for stub in ([], ["--stub"]):
+            server, url = start("--exit-with-stdin", "--faults",
+                                "503/healthz@2,429/telemetry:ms=5",
+                                "--fault-log", str(log), "--fault-control",
+                                *stub)
+            got = [call(url, "healthz")[0] for _ in range(3)]
+            check(got == [200, 503, 200], "the second one fails", got)
+            check(call(url, "telemetry", {})[0] == 429, "and the telemetry")
+            with urllib.request.urlopen(url + "/tnk/faults") as answer:
+                got = json.loads(answer.read())
+            check(got["counts"] == {"503": 1, "429": 1}, "both are listed", got)
+            request = urllib.request.Request(url + "/tnk/faults", b"",
+                                             method="PUT")
+            with urllib.request.urlopen(request) as answer:
+                check(json.loads(answer.read())["faults"] == "", "no more")
+            check(call(url, "telemetry", {})[0] == 200, "and none comes")
+            end(server, "the end after faults")
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        check([line["fault"] for line in lines] == ["503", "429"] * 2,
+              "the file has them", lines)
+        got = run("local", "--fault-control", "--fault-log", where,
+                  "--exit-with-stdin")
+        check(got.returncode == 1 and "cannot write" in got.stderr,
+              "a log that cannot be written", got)
 
 
 def cannot_serve():
@@ -238,4 +271,5 @@ lint()
 cannot_serve()
 serving()
 switches()
+faults()
 print(f"1..{N_CHECKS}")

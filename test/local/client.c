@@ -90,7 +90,16 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   if (n < 0) {
     llhttp_finish(&x->parser);
     x->closed = 1;
+    x->reset = n == UV_ECONNRESET;
     hang_up(x);
+    return;
+  }
+  if (x->is_raw) {
+    x->raw = realloc(x->raw, x->n_raw + (size_t)n + 1);
+    CHECK(x->raw != NULL);
+    memcpy(x->raw + x->n_raw, buf->base, (size_t)n);
+    x->n_raw += (size_t)n;
+    x->raw[x->n_raw] = '\0';
     return;
   }
   CHECK_INT(llhttp_execute(&x->parser, buf->base, (size_t)n), HPE_OK);
@@ -105,6 +114,11 @@ static void on_connected(uv_connect_t *connect, int status) {
   exchange_t *x = connect->data;
   uv_buf_t buf = uv_buf_init(x->out, (unsigned)x->n_out);
 
+  if (status == UV_ECONNRESET && x->is_raw) {
+    x->closed = x->reset = 1;
+    hang_up(x);
+    return;
+  }
   CHECK_INT(status, 0);
   CHECK_INT(uv_read_start((uv_stream_t *)&x->tcp, on_alloc, on_read), 0);
   if (x->n_out > 0)
@@ -190,6 +204,7 @@ void rig_free(exchange_t *x) {
     uv_run(&x->rig->loop, UV_RUN_ONCE);
   json_decref(x->json);
   free(x->body);
+  free(x->raw);
   free(x->out);
   free(x);
 }

@@ -32,7 +32,12 @@ typedef struct exchange {
   json_t *json;  /* NULL when the body is none */
   size_t n_done; /* answers complete */
   int closed;    /* the server hung up */
-  int gone;      /* libuv has let go */
+  int reset;     /* by a reset */
+  /* All that came, NUL-terminated; kept, and not parsed, while is_raw. */
+  int is_raw;
+  char *raw;
+  size_t n_raw;
+  int gone; /* libuv has let go */
 } exchange_t;
 
 void rig_open(rig_t *rig, const local_options_t *options);

@@ -29,8 +29,7 @@ typedef struct {
   size_t n_seen;
   uint64_t first_n; /* the server's number of seen[0] */
   int n_closed;
-  /* Tests that inject a fault. */
-  void (*fault)(const local_seen_t *seen, local_fault_t *fault);
+  local_faults_t *faults; /* none at first, see e2e_faults() */
 } e2e_t;
 
 static inline void e2e_on_request(void *user, const local_seen_t *seen) {
@@ -54,12 +53,12 @@ static inline void e2e_on_request(void *user, const local_seen_t *seen) {
   e2e->seen[i].status = 0;
 }
 
-static inline void e2e_on_fault(void *user, const local_seen_t *seen,
-                                local_fault_t *fault) {
-  e2e_t *e2e = user;
+/* From now on these go wrong. */
+static inline void e2e_faults(e2e_t *e2e, const char *text) {
+  char why[512] = "";
 
-  if (e2e->fault != NULL)
-    e2e->fault(seen, fault);
+  if (local_faults_set(e2e->faults, text, why, sizeof(why)) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", why);
 }
 
 static inline void e2e_closed(void *user) {
@@ -70,7 +69,7 @@ static inline void e2e_start_server(e2e_t *e2e, local_options_t options) {
   char why[256] = "";
 
   options.on_request = e2e_on_request;
-  options.on_fault = e2e_on_fault;
+  options.faults = e2e->faults;
   options.user = e2e;
   options.why = why;
   options.n_why = sizeof(why);
@@ -117,6 +116,8 @@ static inline void e2e_open(e2e_t *e2e, local_options_t options) {
   memset(e2e, 0, sizeof(*e2e));
   e2e->seen = calloc(E2E_MAX_SEEN, sizeof(*e2e->seen));
   CHECK(e2e->seen != NULL);
+  e2e->faults = local_faults_new(test_allocator());
+  CHECK(e2e->faults != NULL);
   CHECK_INT(uv_loop_init(&e2e->uv), 0);
   e2e_start_server(e2e, options);
   e2e_start_client(e2e);
@@ -127,6 +128,7 @@ static inline void e2e_close(e2e_t *e2e) {
   e2e_stop_server(e2e);
   uv_run(&e2e->uv, UV_RUN_DEFAULT);
   CHECK_INT(uv_loop_close(&e2e->uv), 0);
+  local_faults_free(e2e->faults);
   free(e2e->seen);
 }
 

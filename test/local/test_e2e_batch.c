@@ -130,15 +130,6 @@ TEST_LIMIT(A8_a_canceled_sample_ends_on_the_server, 60) {
 
 /* The server loses the call in the middle: those who wait poll for themselves.
  */
-static int is_gone;
-
-static void lose_the_call(const local_seen_t *seen, local_fault_t *fault) {
-  if (is_gone && strstr(seen->path, "retrieve_futures") != NULL) {
-    fault->status = 404;
-    fault->body = "{\"detail\":\"Not Found\"}";
-  }
-}
-
 TEST_LIMIT(A8_a_fall_back_in_the_middle, 60) {
   enum { N = 40 };
   tnk_sampling_t *sampling;
@@ -146,14 +137,13 @@ TEST_LIMIT(A8_a_fall_back_in_the_middle, 60) {
   e2e_t e2e;
 
   open_batched(&e2e);
-  e2e.fault = lose_the_call;
   sampling = snapshot(&e2e);
   n_settled = n_failed = 0;
   for (int i = 0; i < N; i++)
     tnk_then(sample(sampling, 64, i), on_sample, NULL);
   while (n_settled < 3)
     uv_run(&e2e.uv, UV_RUN_ONCE);
-  is_gone = 1;
+  e2e_faults(&e2e, "404/retrieve_futures");
   while (n_settled < N)
     uv_run(&e2e.uv, UV_RUN_ONCE);
   CHECK_INT(n_failed, 0);

@@ -29,21 +29,6 @@ TEST_LIMIT(e2e_training_lowers_the_loss, 60) {
 
 /* ---- Ten operations in one turn ---- */
 
-static int n_passes_seen;
-static int is_cut;
-
-/* The sixth operation is done, but its answer never arrives. */
-static void cut_sixth(const local_seen_t *seen, local_fault_t *fault) {
-  if (strstr(seen->path, "forward_backward") == NULL)
-    return;
-  n_passes_seen++;
-  if (n_passes_seen == 6 && !is_cut) {
-    is_cut = 1;
-    fault->status = -1;
-    fault->after = 1;
-  }
-}
-
 static void ten_in_one_turn(local_sequence_t sequence) {
   tnk_pass_options_t bad = TNK_PASS_OPTIONS_INIT;
   tnk_promise_t *promises[10];
@@ -53,7 +38,8 @@ static void ten_in_one_turn(local_sequence_t sequence) {
 
   e2e_open(&e2e, personality(sequence));
   e2e_train(&e2e, 2);
-  e2e.fault = cut_sixth;
+  /* The sixth operation is done, but its answer never arrives. */
+  e2e_faults(&e2e, "drop_after_commit/forward_backward@6");
   bad.loss_fn = "no_such_loss";
   for (size_t i = 0; i < 10; i++)
     promises[i] = tnk_training_forward_backward(e2e.training, e2e_datum(&ex, i),
@@ -69,7 +55,7 @@ static void ten_in_one_turn(local_sequence_t sequence) {
                 tnk_promise_text(promises[i]));
     tnk_promise_unref(promises[i]);
   }
-  CHECK_INT(is_cut, 1);
+  CHECK_INT(local_faults_count(e2e.faults, "drop_after_commit"), 1);
   /* No hole: nine numbers for nine accepted operations. */
   for (size_t i = 0; i < e2e.n_seen; i++)
     if (strcmp(e2e.seen[i].call, "forward_backward") == 0 &&

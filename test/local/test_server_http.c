@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "support/test.h"
+#include "tnk/error.h"
 
 /* The bytes on the wire: what is refused, and that nothing piles up. */
 
@@ -335,29 +336,25 @@ static void note(void *user, const local_seen_t *seen) {
            seen->status);
 }
 
-static void break_it(void *user, const local_seen_t *seen,
-                     local_fault_t *fault) {
-  (void)user;
-  if (strstr(seen->path, "telemetry") != NULL)
-    *fault = (local_fault_t){503, 0, "{\"detail\":\"x\"}", "Retry-After: 7"};
-  if (strstr(seen->path, "heartbeat") != NULL)
-    fault->status = -1;
-}
-
 TEST(observer_and_faults) {
   local_options_t options = LOCAL_OPTIONS_INIT;
+  local_faults_t *faults = local_faults_new(test_allocator());
   static diary_t diary;
   rig_t rig;
   exchange_t *x;
 
+  CHECK_INT(local_faults_set(
+                faults, "503/telemetry:s=7,drop_after_commit/session_heartbeat",
+                NULL, 0),
+            TNK_OK);
   options.on_request = note;
-  options.on_fault = break_it;
+  options.faults = faults;
   options.user = &diary;
   rig_open(&rig, &options);
   rig_free(rig_get(&rig, "healthz"));
   x = rig_post(&rig, "telemetry", "{}");
   CHECK_INT(x->status, 503);
-  CHECK_STR(rig_text(x, "detail"), "x");
+  CHECK_STR(rig_text(x, "detail"), "An injected fault: 503");
   rig_free(x);
   x = rig_post(&rig, "session_heartbeat", "{}");
   CHECK(x->closed && x->n_done == 0);
@@ -369,6 +366,7 @@ TEST(observer_and_faults) {
                        "POST /session_heartbeat -1 -1;"
                        "POST /optim_step 5 0;POST /optim_step 5 422;");
   rig_close(&rig);
+  local_faults_free(faults);
 }
 
 /* Closing with a connection in every state. */

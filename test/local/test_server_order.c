@@ -3,6 +3,7 @@
 
 #include "client.h"
 #include "support/test.h"
+#include "tnk/error.h"
 
 /* What a sequence number means to each of the three servers, row by row of the
  * table of known servers. */
@@ -293,25 +294,19 @@ static exchange_t *with_key(rig_t *rig, const char *path, const char *key,
   return x;
 }
 
-static void lose_first(void *user, const local_seen_t *seen,
-                       local_fault_t *fault) {
-  int *n = user;
-
-  if (strstr(seen->path, "create_session") != NULL && (*n)++ == 0)
-    *fault = (local_fault_t){-1, 1, NULL, NULL};
-}
-
 /* The answer was lost on its way: the repeat gets the same session. */
 TEST(a_key_finds_the_first_answer) {
   static const char body[] = "{\"sdk_version\":\"0.38.0\"}";
   local_options_t options = LOCAL_OPTIONS_INIT;
+  local_faults_t *faults = local_faults_new(test_allocator());
   char session[96];
-  int n = 0;
   rig_t rig;
   exchange_t *x;
 
-  options.on_fault = lose_first;
-  options.user = &n;
+  CHECK_INT(
+      local_faults_set(faults, "drop_after_commit/create_session@1", NULL, 0),
+      TNK_OK);
+  options.faults = faults;
   rig_open(&rig, &options);
   x = with_key(&rig, "/api/v1/create_session", "k1", body);
   CHECK(x->closed && x->n_done == 0);
@@ -332,6 +327,7 @@ TEST(a_key_finds_the_first_answer) {
   CHECK_INT(x->status, 422);
   rig_free(x);
   rig_close(&rig);
+  local_faults_free(faults);
 }
 
 TEST(a_model_number_is_made_once) {
