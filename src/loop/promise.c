@@ -17,28 +17,40 @@ enum { N_SPARES = 64 };
 
 static void run_callbacks(tnk__deferred_t *call);
 
-static void init(tnk_promise_t *promise, tnk__loop_t *loop) {
+static void init(tnk_promise_t *promise, tnk__home_t *home) {
   memset(promise, 0, sizeof(*promise));
-  promise->loop = loop;
-  promise->alloc = loop->alloc;
-  promise->logger = loop->logger;
+  promise->home = home;
+  home->refs++;
   tnk__deferred_init(&promise->call, run_callbacks);
-  tnk__list_init(&promise->group_link);
 }
 
-int tnk__promise_reserve(tnk__loop_t *loop) {
+/* The shared promise, and with it the home of all that follow. */
+static tnk_promise_t *new_shared(tnk__loop_t *loop) {
+  tnk__home_t *home = tnk__malloc(&loop->alloc, sizeof(*home));
   tnk_promise_t *oom = tnk__malloc(&loop->alloc, sizeof(*oom));
-  size_t i;
 
-  loop->oom = oom;
-  if (oom == NULL)
-    return TNK_ENOMEM;
-  init(oom, loop);
+  if (home == NULL || oom == NULL) {
+    tnk__free(&loop->alloc, home);
+    tnk__free(&loop->alloc, oom);
+    return NULL;
+  }
+  *home =
+      (tnk__home_t){.alloc = loop->alloc, .logger = loop->logger, .loop = loop};
+  init(oom, home);
   oom->is_shared = 1;
   oom->observed = 1;
   oom->refs = 1;
   oom->state = TNK_REJECTED;
-  oom->error = tnk__error_static(TNK_ENOMEM);
+  oom->as.error = tnk__error_static(TNK_ENOMEM);
+  return oom;
+}
+
+int tnk__promise_reserve(tnk__loop_t *loop) {
+  size_t i;
+
+  loop->oom = new_shared(loop);
+  if (loop->oom == NULL)
+    return TNK_ENOMEM;
   for (i = 0; i < N_SPARES; i++) {
     tnk__then_t *spare = tnk__malloc(&loop->alloc, sizeof(*spare));
     if (spare == NULL) {
@@ -67,10 +79,10 @@ tnk_promise_t *tnk__promise_new(tnk__loop_t *loop, void (*cancel)(void *op),
 
   if (promise == NULL)
     return tnk_promise_ref(loop->oom);
-  init(promise, loop);
+  init(promise, loop->oom->home);
   promise->refs = 2;
-  promise->cancel = cancel;
-  promise->op = op;
+  promise->as.pending.cancel = cancel;
+  promise->as.pending.op = op;
   loop->n_pending++;
   return promise;
 }
@@ -80,9 +92,9 @@ void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
                        void *op) {
   if (promise->state != TNK_PENDING)
     return;
-  promise->cancel = cancel;
-  promise->explain = explain;
-  promise->op = op;
+  promise->as.pending.cancel = cancel;
+  promise->as.pending.explain = explain;
+  promise->as.pending.op = op;
 }
 
 int tnk__promise_is_oom(const tnk_promise_t *promise) {
@@ -105,25 +117,44 @@ tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise) {
   return promise;
 }
 
-static void free_promise(tnk_promise_t *promise) {
-  const tnk_allocator_t alloc = promise->alloc;
+static void free_group(const tnk_allocator_t *alloc, tnk__group_t *group) {
   size_t i;
 
-  if (promise->state == TNK_REJECTED && !promise->observed)
-    tnk__log(&promise->logger, TNK_LOG_WARN, "promise",
-             "nobody looked at this failure: %s", promise->error->pub.text);
+  for (i = 0; group != NULL && i < group->n_children; i++)
+    tnk_promise_unref(group->children[i]);
+  tnk__free(alloc, group);
+}
+
+static void free_outcome(tnk_promise_t *promise) {
+  tnk__home_t *home = promise->home;
+
+  if (promise->state == TNK_RESOLVED) {
+    if (promise->as.resolved.value != NULL &&
+        promise->as.resolved.free_value != NULL)
+      promise->as.resolved.free_value(&home->alloc, promise->as.resolved.value);
+  } else if (promise->state == TNK_REJECTED) {
+    if (!promise->observed)
+      tnk__log(&home->logger, TNK_LOG_WARN, "promise",
+               "nobody looked at this failure: %s",
+               promise->as.error->pub.text);
+    tnk__error_unref(promise->as.error);
+  }
+}
+
+static void free_promise(tnk_promise_t *promise) {
+  tnk__home_t *home = promise->home;
+  const tnk_allocator_t alloc = home->alloc;
+
   while (promise->rest != NULL) {
     tnk__then_t *next = promise->rest->next;
     tnk__free(&alloc, promise->rest);
     promise->rest = next;
   }
-  for (i = 0; i < promise->n_children; i++)
-    tnk_promise_unref(promise->children[i]);
-  tnk__free(&alloc, promise->children);
-  if (promise->value != NULL && promise->free_value != NULL)
-    promise->free_value(&alloc, promise->value);
-  tnk__error_unref(promise->error);
+  free_group(&alloc, promise->group);
+  free_outcome(promise);
   tnk__free(&alloc, promise);
+  if (--home->refs == 0)
+    tnk__free(&alloc, home);
 }
 
 void tnk_promise_unref(tnk_promise_t *promise) {
@@ -133,7 +164,7 @@ void tnk_promise_unref(tnk_promise_t *promise) {
 }
 
 static int has_callbacks(const tnk_promise_t *promise) {
-  return promise->first.cb != NULL || promise->rest != NULL;
+  return promise->first_cb != NULL || promise->rest != NULL;
 }
 
 /* While callbacks are queued the promise holds a reference of its own. */
@@ -141,23 +172,23 @@ static void queue_callbacks(tnk_promise_t *promise) {
   if (!has_callbacks(promise) || !tnk__list_empty(&promise->call.link))
     return;
   tnk_promise_ref(promise);
-  tnk__defer(promise->loop, &promise->call);
+  tnk__defer(promise->home->loop, &promise->call);
 }
 
 /* Give back the room of a callback that has been taken out. */
 static void free_then(tnk_promise_t *promise, tnk__then_t *node) {
   if (promise->is_shared) {
-    node->next = promise->loop->spares;
-    promise->loop->spares = node;
+    node->next = promise->home->loop->spares;
+    promise->home->loop->spares = node;
   } else {
-    tnk__free(&promise->alloc, node);
+    tnk__free(&promise->home->alloc, node);
   }
 }
 
 /* One reference a callback: the one that tnk_then() took. */
-static void call_out(tnk_promise_t *promise, tnk__then_t then) {
+static void call_out(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   tnk__callout_begin();
-  then.cb(promise, tnk_promise_status(promise), then.user);
+  cb(promise, tnk_promise_status(promise), user);
   tnk__callout_end();
   tnk_promise_unref(promise);
 }
@@ -166,29 +197,28 @@ static void call_out(tnk_promise_t *promise, tnk__then_t then) {
  * itself again waits for the next turn and cannot hold up the loop. */
 static void run_callbacks(tnk__deferred_t *call) {
   tnk_promise_t *promise = tnk__container_of(call, tnk_promise_t, call);
-  const tnk__then_t first = promise->first;
+  const tnk_promise_cb first = promise->first_cb;
   tnk__then_t *rest = promise->rest;
 
-  promise->first.cb = NULL;
+  promise->first_cb = NULL;
   promise->rest = NULL;
-  if (first.cb != NULL)
-    call_out(promise, first);
+  if (first != NULL)
+    call_out(promise, first, promise->first_user);
   while (rest != NULL) {
     const tnk__then_t then = *rest;
     free_then(promise, rest);
     rest = then.next;
-    call_out(promise, then);
+    call_out(promise, then.cb, then.user);
   }
   tnk_promise_unref(promise);
 }
 
+/* The outcome has taken the place of the hooks. */
 static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   promise->state = state;
-  promise->cancel = NULL;
-  promise->explain = NULL;
-  promise->op = NULL;
-  tnk__list_remove(&promise->group_link);
-  promise->loop->n_pending--;
+  if (promise->group != NULL)
+    tnk__list_remove(&promise->group->link);
+  promise->home->loop->n_pending--;
   queue_callbacks(promise);
   tnk_promise_unref(promise);
 }
@@ -198,24 +228,24 @@ void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
                           void (*free_value)(const tnk_allocator_t *alloc,
                                              void *value)) {
   if (promise->state != TNK_PENDING) {
-    promise->loop->counters.n_double_settles++;
+    promise->home->loop->counters.n_double_settles++;
     if (value != NULL && free_value != NULL)
-      free_value(&promise->alloc, value);
+      free_value(&promise->home->alloc, value);
     return;
   }
-  promise->kind = kind;
-  promise->value = value;
-  promise->free_value = free_value;
+  promise->kind = (uint8_t)kind;
+  promise->as.resolved.value = value;
+  promise->as.resolved.free_value = free_value;
   settle(promise, TNK_RESOLVED);
 }
 
 void tnk__promise_reject(tnk_promise_t *promise, tnk__error_t *error) {
   if (promise->state != TNK_PENDING) {
-    promise->loop->counters.n_double_settles++;
+    promise->home->loop->counters.n_double_settles++;
     tnk__error_unref(error);
     return;
   }
-  promise->error = error;
+  promise->as.error = error;
   settle(promise, TNK_REJECTED);
 }
 
@@ -224,10 +254,10 @@ static tnk__then_t *new_then(tnk_promise_t *promise) {
   tnk__then_t *node;
 
   if (!promise->is_shared)
-    return tnk__malloc(&promise->alloc, sizeof(*node));
-  node = promise->loop->spares;
+    return tnk__malloc(&promise->home->alloc, sizeof(*node));
+  node = promise->home->loop->spares;
   if (node != NULL)
-    promise->loop->spares = node->next;
+    promise->home->loop->spares = node->next;
   return node;
 }
 
@@ -236,10 +266,10 @@ static tnk__then_t *new_then(tnk_promise_t *promise) {
 static void then_without_memory(tnk_promise_t *promise, tnk_promise_cb cb,
                                 void *user) {
   if (promise->is_shared)
-    tnk__log(&promise->logger, TNK_LOG_ERROR, "promise",
+    tnk__log(&promise->home->logger, TNK_LOG_ERROR, "promise",
              "no memory to remember a callback; it will not be called");
   else
-    tnk_then(tnk_promise_ref(promise->loop->oom), cb, user);
+    tnk_then(tnk_promise_ref(promise->home->loop->oom), cb, user);
   tnk_promise_unref(promise);
 }
 
@@ -255,7 +285,8 @@ void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
     return;
   }
   if (!has_callbacks(promise)) {
-    promise->first = (tnk__then_t){NULL, cb, user};
+    promise->first_cb = cb;
+    promise->first_user = user;
   } else {
     node = new_then(promise);
     if (node == NULL) {
@@ -277,7 +308,7 @@ int tnk_wait(tnk_promise_t *promise) {
   if (promise == NULL)
     return TNK_EINVAL;
   if (promise->state == TNK_PENDING) {
-    err = tnk__loop_check_caller(promise->loop);
+    err = tnk__loop_check_caller(promise->home->loop);
     if (err != TNK_OK)
       return err;
     if (tnk__callout_active())
@@ -285,7 +316,7 @@ int tnk_wait(tnk_promise_t *promise) {
   }
   promise->observed = 1;
   while (promise->state == TNK_PENDING)
-    if (uv_run(promise->loop->uv, UV_RUN_ONCE) == 0 &&
+    if (uv_run(promise->home->loop->uv, UV_RUN_ONCE) == 0 &&
         promise->state == TNK_PENDING)
       return TNK_EPENDING;
   return tnk_promise_status(promise);
@@ -294,13 +325,14 @@ int tnk_wait(tnk_promise_t *promise) {
 void tnk_promise_cancel(tnk_promise_t *promise) {
   void (*cancel)(void *op);
 
-  if (promise == NULL || promise->cancel == NULL ||
-      tnk__loop_is_forked(promise->loop))
+  if (promise == NULL || promise->state != TNK_PENDING ||
+      promise->as.pending.cancel == NULL ||
+      tnk__loop_is_forked(promise->home->loop))
     return;
-  cancel = promise->cancel;
+  cancel = promise->as.pending.cancel;
   /* The hook may settle and so free what we hold; keep it over the call. */
   tnk_promise_ref(promise);
-  cancel(promise->op);
+  cancel(promise->as.pending.op);
   tnk_promise_unref(promise);
 }
 
@@ -324,7 +356,7 @@ int tnk_promise_status(const tnk_promise_t *promise) {
   if (promise->state == TNK_PENDING)
     return TNK_EPENDING;
   observe(promise);
-  return promise->state == TNK_RESOLVED ? TNK_OK : promise->error->pub.code;
+  return promise->state == TNK_RESOLVED ? TNK_OK : promise->as.error->pub.code;
 }
 
 const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise) {
@@ -333,7 +365,7 @@ const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise) {
   if (promise->state != TNK_REJECTED)
     return NULL;
   observe(promise);
-  return &promise->error->pub;
+  return &promise->as.error->pub;
 }
 
 const char *tnk_promise_text(const tnk_promise_t *promise) {
@@ -349,9 +381,9 @@ void tnk__promise_explain(const tnk_promise_t *promise, tnk__text_t *out) {
   else if (promise->state == TNK_RESOLVED)
     tnk__text_printf(out, "has succeeded");
   else if (promise->state == TNK_REJECTED)
-    tnk__text_printf(out, "has failed: %s", promise->error->pub.text);
-  else if (promise->explain != NULL)
-    promise->explain(promise->op, out);
+    tnk__text_printf(out, "has failed: %s", promise->as.error->pub.text);
+  else if (promise->as.pending.explain != NULL)
+    promise->as.pending.explain(promise->as.pending.op, out);
   else
     tnk__text_printf(out, "is pending");
 }

@@ -26,40 +26,62 @@ typedef struct tnk__then {
   void *user;
 } tnk__then_t;
 
+/* What the promises of a context share. Counted, one reference a promise,
+ * because they may outlive the context. */
+typedef struct {
+  tnk_allocator_t alloc;
+  tnk_logger_t logger;
+  tnk__loop_t *loop; /* not to be touched after the context's end */
+  size_t refs;
+} tnk__home_t;
+
+/* What a promise that is made of others has beyond the rest: tnk_all() and the
+ * like, see promise_group.c. Freed with its promise. */
+typedef struct {
+  tnk__list_t link; /* in loop->groups, while pending */
+  tnk_promise_t *promise;
+  tnk__timer_t timer;
+  size_t n_waiting;
+  size_t n_children;
+  tnk_promise_t *children[];
+} tnk__group_t;
+
 /*
  * PENDING until tnk__promise_resolve() or tnk__promise_reject(), once. Those
  * queue the callbacks; each runs from the deferred queue, in order, also when
  * it is registered after the settling. The promise may outlive its context:
  * from the context's end on it is settled and only read and freed.
+ *
+ * There is one for each operation in flight, so it is kept small.
  */
 struct tnk_promise {
-  tnk__loop_t *loop;
-  tnk_allocator_t alloc; /* a copy, for after the context's end */
-  tnk_logger_t logger;
+  tnk__home_t *home;
   size_t refs;
   tnk_promise_state_t state;
-  int observed;  /* somebody looked at the outcome */
-  int is_shared; /* the context's out-of-memory promise */
-  tnk__error_t *error;
-  tnk__result_kind_t kind;
-  void *value;
-  void (*free_value)(const tnk_allocator_t *alloc, void *value);
-  tnk__then_t first; /* in use when its cb is set */
-  tnk__then_t *rest; /* in order of registration */
+  uint8_t observed;  /* somebody looked at the outcome */
+  uint8_t is_shared; /* the context's out-of-memory promise */
+  uint8_t kind;      /* tnk__result_kind_t, once resolved */
+  union {
+    struct {
+      /* How to end the operation early. The hook must settle the promise
+       * before the next turn, or leave it as it is (too late). */
+      void (*cancel)(void *op);
+      /* Writes the sentence of tnk_promise_explain(); NULL: there is none.
+       * Changes and allocates nothing. */
+      void (*explain)(const void *op, tnk__text_t *out);
+      void *op;
+    } pending;
+    struct {
+      void *value;
+      void (*free_value)(const tnk_allocator_t *alloc, void *value);
+    } resolved;
+    tnk__error_t *error; /* when rejected */
+  } as;
+  tnk_promise_cb first_cb; /* the first callback, if there is one */
+  void *first_user;
+  tnk__then_t *rest; /* the others, in order of registration */
   tnk__deferred_t call;
-  /* How to end the operation early; cleared by settling. The hook must settle
-   * the promise before the next turn, or leave it as it is (too late). */
-  void (*cancel)(void *op);
-  /* Writes the sentence of tnk_promise_explain(); NULL: there is none. Changes
-   * and allocates nothing. Cleared like `cancel`. */
-  void (*explain)(const void *op, tnk__text_t *out);
-  void *op;
-  /* tnk_all, tnk_with_timeout: see promise_group.c. */
-  tnk_promise_t **children;
-  size_t n_children;
-  size_t n_waiting;
-  tnk__timer_t timer;
-  tnk__list_t group_link; /* in loop->groups, while pending */
+  tnk__group_t *group; /* NULL for most */
 };
 
 /* Two references: the operation's, which settling takes, and the caller's.
@@ -67,7 +89,8 @@ struct tnk_promise {
  * promise, rejected with TNK_ENOMEM; see tnk__promise_is_oom. */
 tnk_promise_t *tnk__promise_new(tnk__loop_t *loop, void (*cancel)(void *op),
                                 void *op);
-/* Bind the hooks of a pending promise anew; the shared promise has none. */
+/* Bind the hooks of a pending promise anew; the shared promise has none. They
+ * are not called any more once it is settled. */
 void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
                        void (*explain)(const void *op, tnk__text_t *out),
                        void *op);

@@ -9,8 +9,7 @@
  * promise meanwhile.
  */
 
-static void cancel_children(void *op) {
-  tnk_promise_t *group = op;
+static void cancel_children(tnk__group_t *group) {
   size_t i;
 
   for (i = 0; i < group->n_children; i++)
@@ -20,16 +19,17 @@ static void cancel_children(void *op) {
 /* The group's own cancel hook: children settle in their own time, the group
  * at once. */
 static void cancel_group(void *op) {
-  tnk_promise_t *group = op;
+  tnk_promise_t *promise = op;
 
-  cancel_children(group);
-  if (group->state == TNK_PENDING)
-    tnk__promise_reject(group, tnk__error_static(TNK_ECANCELED));
+  cancel_children(promise->group);
+  if (promise->state == TNK_PENDING)
+    tnk__promise_reject(promise, tnk__error_static(TNK_ECANCELED));
 }
 
 /* The first child that is still pending stands for all of them. */
 static void explain_group(const void *op, tnk__text_t *out) {
-  const tnk_promise_t *group = op;
+  const tnk_promise_t *promise = op;
+  const tnk__group_t *group = promise->group;
   const tnk_promise_t *first = NULL;
   size_t n = 0;
   size_t i;
@@ -42,7 +42,7 @@ static void explain_group(const void *op, tnk__text_t *out) {
       first = child;
   }
   if (tnk__timer_is_active(&group->timer)) {
-    const uint64_t now = tnk__loop_now_ms(group->loop);
+    const uint64_t now = tnk__loop_now_ms(promise->home->loop);
     tnk__text_printf(out, "times out in ");
     tnk__text_time(out,
                    group->timer.due_ms > now ? group->timer.due_ms - now : 0);
@@ -63,7 +63,7 @@ static tnk__loop_t *loop_of(tnk_promise_t *const *promises, size_t n) {
 
   for (i = 0; i < n; i++)
     if (promises[i] != NULL)
-      return promises[i]->loop;
+      return promises[i]->home->loop;
   return NULL;
 }
 
@@ -79,56 +79,69 @@ static void fail_groups(tnk__loop_t *loop) {
   tnk__list_t *node;
 
   while ((node = tnk__list_first(&loop->groups)) != NULL) {
-    tnk_promise_t *group = tnk__container_of(node, tnk_promise_t, group_link);
+    tnk__group_t *group = tnk__container_of(node, tnk__group_t, link);
     tnk__timer_stop(&group->timer);
-    tnk__promise_reject(group, tnk__error_static(TNK_ECLOSED));
+    tnk__promise_reject(group->promise, tnk__error_static(TNK_ECLOSED));
   }
+}
+
+static tnk__group_t *alloc_group(const tnk_allocator_t *alloc, size_t n) {
+  const size_t max =
+      (SIZE_MAX - sizeof(tnk__group_t)) / sizeof(tnk_promise_t *);
+
+  if (n > max)
+    return NULL;
+  return tnk__calloc(alloc, 1,
+                     sizeof(tnk__group_t) + n * sizeof(tnk_promise_t *));
 }
 
 /* A group over the given children, whose references it takes. */
 static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
   tnk__loop_t *loop = loop_of(promises, n);
-  tnk_promise_t *group;
+  tnk_promise_t *promise;
+  tnk__group_t *group;
   size_t i;
 
   if (loop == NULL)
     return NULL;
-  group = tnk__promise_new(loop, cancel_group, NULL);
-  if (!tnk__promise_is_oom(group)) {
-    tnk__promise_bind(group, cancel_group, explain_group, group);
-    group->children =
-        tnk__alloc_array(&loop->alloc, n, sizeof(*group->children));
-    if (group->children == NULL) {
-      tnk__promise_reject(group, tnk__error_static(TNK_ENOMEM));
+  promise = tnk__promise_new(loop, NULL, NULL);
+  if (!tnk__promise_is_oom(promise)) {
+    group = alloc_group(&loop->alloc, n);
+    if (group == NULL) {
+      tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
     } else {
       for (i = 0; i < n; i++)
         group->children[i] = promises[i];
       group->n_children = n;
       group->n_waiting = n;
+      group->promise = promise;
+      promise->group = group;
+      tnk__promise_bind(promise, cancel_group, explain_group, promise);
       loop->fail_groups = fail_groups;
-      tnk__list_append(&loop->groups, &group->group_link);
-      return group;
+      tnk__list_append(&loop->groups, &group->link);
+      return promise;
     }
   }
   unref_all(promises, n);
-  return group;
+  return promise;
 }
 
 /* A NULL child counts as rejected with TNK_EINVAL, and has no callback. */
-static void watch_children(tnk_promise_t *group, tnk_promise_cb cb) {
+static void watch_children(tnk_promise_t *promise, tnk_promise_cb cb) {
+  tnk__group_t *group = promise->group;
   size_t i;
 
   for (i = 0; i < group->n_children; i++) {
     if (group->children[i] == NULL) {
       group->n_waiting--;
     } else {
-      tnk_promise_ref(group);
-      tnk_then(tnk_promise_ref(group->children[i]), cb, group);
+      tnk_promise_ref(promise);
+      tnk_then(tnk_promise_ref(group->children[i]), cb, promise);
     }
   }
 }
 
-static int has_null(const tnk_promise_t *group) {
+static int has_null(const tnk__group_t *group) {
   size_t i;
 
   for (i = 0; i < group->n_children; i++)
@@ -138,69 +151,70 @@ static int has_null(const tnk_promise_t *group) {
 }
 
 static void on_child_of_all(tnk_promise_t *child, int status, void *user) {
-  tnk_promise_t *group = user;
+  tnk_promise_t *promise = user;
 
-  group->n_waiting--;
-  if (group->state == TNK_PENDING) {
+  promise->group->n_waiting--;
+  if (promise->state == TNK_PENDING) {
     if (status != TNK_OK)
-      tnk__promise_reject(group, tnk__error_ref(child->error));
-    else if (group->n_waiting == 0)
-      tnk__promise_resolve(group, TNK__RESULT_NONE, NULL, NULL);
+      tnk__promise_reject(promise, tnk__error_ref(child->as.error));
+    else if (promise->group->n_waiting == 0)
+      tnk__promise_resolve(promise, TNK__RESULT_NONE, NULL, NULL);
   }
-  tnk_promise_unref(group);
+  tnk_promise_unref(promise);
 }
 
 /* All children have reported. One that is still pending could only report
  * that there was no memory to watch it. */
-static void settle_settled(tnk_promise_t *group) {
+static void settle_settled(tnk_promise_t *promise) {
+  const tnk__group_t *group = promise->group;
   size_t i;
 
   for (i = 0; i < group->n_children; i++) {
     const tnk_promise_t *child = group->children[i];
     if (child != NULL && child->state == TNK_PENDING) {
-      tnk__promise_reject(group, tnk__error_static(TNK_ENOMEM));
+      tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
       return;
     }
   }
-  tnk__promise_resolve(group, TNK__RESULT_NONE, NULL, NULL);
+  tnk__promise_resolve(promise, TNK__RESULT_NONE, NULL, NULL);
 }
 
 static void on_child_of_settled(tnk_promise_t *child, int status, void *user) {
-  tnk_promise_t *group = user;
+  tnk_promise_t *promise = user;
 
   (void)child;
   (void)status;
-  if (--group->n_waiting == 0 && group->state == TNK_PENDING)
-    settle_settled(group);
-  tnk_promise_unref(group);
+  if (--promise->group->n_waiting == 0 && promise->state == TNK_PENDING)
+    settle_settled(promise);
+  tnk_promise_unref(promise);
 }
 
 tnk_promise_t *tnk_all(tnk_promise_t *const *promises, size_t n) {
-  tnk_promise_t *group = new_group(promises, n);
+  tnk_promise_t *promise = new_group(promises, n);
 
-  if (group == NULL || group->n_children == 0)
-    return group;
-  watch_children(group, on_child_of_all);
-  if (has_null(group))
-    tnk__promise_reject(group, tnk__error_static(TNK_EINVAL));
-  return group;
+  if (promise == NULL || promise->group == NULL)
+    return promise;
+  watch_children(promise, on_child_of_all);
+  if (has_null(promise->group))
+    tnk__promise_reject(promise, tnk__error_static(TNK_EINVAL));
+  return promise;
 }
 
 tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises, size_t n) {
-  tnk_promise_t *group = new_group(promises, n);
+  tnk_promise_t *promise = new_group(promises, n);
 
-  if (group != NULL && group->n_children > 0)
-    watch_children(group, on_child_of_settled);
-  return group;
+  if (promise != NULL && promise->group != NULL)
+    watch_children(promise, on_child_of_settled);
+  return promise;
 }
 
 static void on_timed_child(tnk_promise_t *child, int status, void *user) {
   tnk_promise_t *timed = user;
 
-  tnk__timer_stop(&timed->timer);
+  tnk__timer_stop(&timed->group->timer);
   if (timed->state == TNK_PENDING) {
     if (status != TNK_OK)
-      tnk__promise_reject(timed, tnk__error_ref(child->error));
+      tnk__promise_reject(timed, tnk__error_ref(child->as.error));
     else
       tnk__promise_resolve(timed, TNK__RESULT_NONE, NULL, NULL);
   }
@@ -208,31 +222,34 @@ static void on_timed_child(tnk_promise_t *child, int status, void *user) {
 }
 
 static void on_timeout(tnk__timer_t *timer) {
-  tnk_promise_t *timed = tnk__container_of(timer, tnk_promise_t, timer);
+  tnk__group_t *group = tnk__container_of(timer, tnk__group_t, timer);
+  tnk_promise_t *timed = group->promise;
 
   /* Settling gives up a reference; the children are still needed after. */
   tnk_promise_ref(timed);
   if (timed->state == TNK_PENDING)
     tnk__promise_reject(timed, tnk__error_static(TNK_ETIMEDOUT));
-  cancel_children(timed);
+  cancel_children(group);
   tnk_promise_unref(timed);
 }
 
 tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise, uint64_t timeout_ms) {
   tnk_promise_t *timed = new_group(&promise, promise != NULL ? 1 : 0);
 
-  if (timed == NULL || timed->n_children == 0)
+  if (timed == NULL || timed->group == NULL)
     return timed;
   watch_children(timed, on_timed_child);
   if (promise->state == TNK_PENDING)
-    tnk__timer_start(timed->loop, &timed->timer, timeout_ms, on_timeout);
+    tnk__timer_start(timed->home->loop, &timed->group->timer, timeout_ms,
+                     on_timeout);
   return timed;
 }
 
 tnk_promise_t *tnk_promise_child(const tnk_promise_t *promise, size_t index) {
-  if (promise == NULL || index >= promise->n_children)
+  if (promise == NULL || promise->group == NULL ||
+      index >= promise->group->n_children)
     return NULL;
-  return promise->children[index];
+  return promise->group->children[index];
 }
 
 void *tnk__promise_value(const tnk_promise_t *promise,
@@ -240,9 +257,10 @@ void *tnk__promise_value(const tnk_promise_t *promise,
   if (promise == NULL || promise->state != TNK_RESOLVED)
     return NULL;
   if (promise->kind == kind)
-    return promise->value;
+    return promise->as.resolved.value;
   /* Only tnk_with_timeout() has one child and no value of its own. */
-  if (promise->kind == TNK__RESULT_NONE && promise->n_children == 1)
-    return tnk__promise_value(promise->children[0], kind);
+  if (promise->kind == TNK__RESULT_NONE && promise->group != NULL &&
+      promise->group->n_children == 1)
+    return tnk__promise_value(promise->group->children[0], kind);
   return NULL;
 }
