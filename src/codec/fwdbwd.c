@@ -8,49 +8,57 @@
 /* Numbers of DType that a request may hold. */
 enum { DTYPE_FLOAT32 = 1, DTYPE_INT64 = 2 };
 
-/* Elements in the type they have on the wire. */
-static void write_elements(uint8_t *to, const tnk_tensor_t *tensor) {
-  size_t n = tensor->n_values;
+/* ---- Elements in the type that they have on the wire ---- */
 
-  if (tensor->dtype == TNK_I32) {
-    for (size_t i = 0; i < n; i++)
-      tnk__le_put64(to + 8 * i, (uint64_t)tnk__tensor_int(tensor, i));
-  } else if (tensor->dtype == TNK_F64) {
-    for (size_t i = 0; i < n; i++) {
-      float value = (float)((const double *)tensor->data)[i];
+static void fill32(uint8_t *to, const void *array, size_t first, size_t n) {
+  tnk__le_copy(to, (const uint8_t *)array + 4 * first, n, 4);
+}
 
-      tnk__le_copy(to + 4 * i, &value, 1, sizeof(value));
-    }
-  } else {
-    tnk__le_copy(to, tensor->data, n, tnk__dtype_wire_size(tensor->dtype));
+static void fill64(uint8_t *to, const void *array, size_t first, size_t n) {
+  tnk__le_copy(to, (const uint8_t *)array + 8 * first, n, 8);
+}
+
+static void widen(uint8_t *to, const void *array, size_t first, size_t n) {
+  const int32_t *from = (const int32_t *)array + first;
+
+  for (size_t i = 0; i < n; i++) {
+    int64_t value = from[i];
+
+    tnk__le_copy(to + 8 * i, &value, 1, 8);
+  }
+}
+
+static void narrow(uint8_t *to, const void *array, size_t first, size_t n) {
+  const double *from = (const double *)array + first;
+
+  for (size_t i = 0; i < n; i++) {
+    float value = (float)from[i];
+
+    tnk__le_copy(to + 4 * i, &value, 1, 4);
   }
 }
 
 static void put_elements(tnk__pb_t *pb, uint32_t field,
                          const tnk_tensor_t *tensor) {
-  size_t n = tensor->n_values * tnk__dtype_wire_size(tensor->dtype);
-  uint8_t *at = tnk__pb_open(pb, field, n);
+  tnk__pb_fill_t fill = tensor->dtype == TNK_I32   ? widen
+                        : tensor->dtype == TNK_F64 ? narrow
+                        : tensor->dtype == TNK_I64 ? fill64
+                                                   : fill32;
 
-  if (at != NULL)
-    write_elements(at, tensor);
+  tnk__pb_array(pb, field, tensor->data, tensor->n_values,
+                tnk__dtype_wire_size(tensor->dtype), fill);
 }
 
-static void put_index(tnk__pb_t *pb, uint32_t field, const int64_t *values,
-                      size_t n) {
-  uint8_t *at = tnk__pb_open(pb, field, n * sizeof(*values));
-
-  if (at != NULL)
-    tnk__le_copy(at, values, n, sizeof(*values));
-}
+/* ---- Messages ---- */
 
 static void put_csr(tnk__pb_t *pb, const void *message) {
   const tnk_tensor_t *tensor = message;
 
   if (tensor->n_values > 0)
     put_elements(pb, 1, tensor);
-  put_index(pb, 2, tensor->crow, tnk__tensor_n_crow(tensor));
+  tnk__pb_array(pb, 2, tensor->crow, tnk__tensor_n_crow(tensor), 8, fill64);
   if (tensor->n_values > 0)
-    put_index(pb, 3, tensor->col, tensor->n_values);
+    tnk__pb_array(pb, 3, tensor->col, tensor->n_values, 8, fill64);
 }
 
 static void put_tensor(tnk__pb_t *pb, const void *message) {
@@ -80,13 +88,9 @@ static void put_loss_input(tnk__pb_t *pb, const void *message) {
 
 static void put_text_chunk(tnk__pb_t *pb, const void *message) {
   const tnk_chunk_t *chunk = message;
-  uint8_t *at;
 
-  if (chunk->n_tokens == 0)
-    return;
-  at = tnk__pb_open(pb, 1, chunk->n_tokens * sizeof(int32_t));
-  if (at != NULL)
-    tnk__le_copy(at, chunk->tokens, chunk->n_tokens, sizeof(int32_t));
+  if (chunk->n_tokens > 0)
+    tnk__pb_array(pb, 1, chunk->tokens, chunk->n_tokens, 4, fill32);
 }
 
 static void put_image(tnk__pb_t *pb, const void *message) {
@@ -159,14 +163,15 @@ static void put_setting(tnk__pb_t *pb, const void *message) {
   tnk__pb_message(pb, 2, put_setting_value, setting);
 }
 
-static void put_request(tnk__pb_t *pb, const void *message) {
-  const tnk__fwdbwd_t *request = message;
+/* ---- The request: what stands before the data, the data, and the rest ---- */
 
+static void put_front(tnk__pb_t *pb, const tnk__fwdbwd_t *request) {
   if (request->model_id[0] != '\0')
     tnk__pb_text(pb, 1, request->model_id);
   tnk__pb_varint(pb, 2, (uint64_t)request->seq_id);
-  for (size_t i = 0; i < request->n_data; i++)
-    tnk__pb_message(pb, 3, put_datum, &request->data[i]);
+}
+
+static void put_back(tnk__pb_t *pb, const tnk__fwdbwd_t *request) {
   if (request->loss_fn[0] != '\0')
     tnk__pb_text(pb, 4, request->loss_fn);
   /* Numbers go into both maps: old servers read field 5 only, new ones
@@ -180,22 +185,58 @@ static void put_request(tnk__pb_t *pb, const void *message) {
     tnk__pb_message(pb, 7, put_setting, &request->settings[i]);
 }
 
-size_t tnk__fwdbwd_size(const tnk__fwdbwd_t *request) {
-  tnk__pb_t pb = {0};
-
-  put_request(&pb, request);
-  return pb.n;
-}
-
-int tnk__fwdbwd_write(tnk__buf_t *out, const tnk__fwdbwd_t *request) {
+int tnk__fwdbwd_begin(tnk__fwdbwd_writer_t *writer,
+                      const tnk__fwdbwd_t *request) {
   tnk__pb_t pb = {0};
 
   if (request->seq_id < 1 || request->seq_id > INT32_MAX)
     return TNK_EINVAL;
-  pb.at = tnk__buf_reserve(out, tnk__fwdbwd_size(request));
-  if (pb.at == NULL)
+  writer->request = *request;
+  put_front(&pb, request);
+  writer->front = writer->datum_at = pb.n;
+  writer->datum = 0;
+  for (size_t i = 0; i < request->n_data; i++)
+    tnk__pb_message(&pb, 3, put_datum, &request->data[i]);
+  put_back(&pb, request);
+  writer->len = pb.n;
+  return TNK_OK;
+}
+
+size_t tnk__fwdbwd_piece(tnk__fwdbwd_writer_t *writer, size_t at, uint8_t *to,
+                         size_t n) {
+  const tnk__fwdbwd_t *request = &writer->request;
+  tnk__pb_t pb = {.at = to, .from = at};
+
+  pb.to = n < writer->len - at ? at + n : writer->len;
+  if (at < writer->datum_at) {
+    writer->datum = 0;
+    writer->datum_at = writer->front;
+  }
+  if (at < writer->front)
+    put_front(&pb, request);
+  pb.n = writer->datum_at;
+  while (pb.n < pb.to && writer->datum < request->n_data) {
+    tnk__pb_message(&pb, 3, put_datum, &request->data[writer->datum]);
+    if (pb.n > pb.to)
+      break; /* goes on with the next piece */
+    writer->datum++;
+    writer->datum_at = pb.n;
+  }
+  if (writer->datum == request->n_data)
+    put_back(&pb, request);
+  return pb.to - at;
+}
+
+int tnk__fwdbwd_write(tnk__buf_t *out, const tnk__fwdbwd_t *request) {
+  tnk__fwdbwd_writer_t writer;
+  int err = tnk__fwdbwd_begin(&writer, request);
+  uint8_t *to;
+
+  if (err != TNK_OK)
+    return err;
+  to = tnk__buf_reserve(out, writer.len);
+  if (to == NULL)
     return out->err;
-  put_request(&pb, request);
-  out->len += pb.n;
+  out->len += tnk__fwdbwd_piece(&writer, 0, to, writer.len);
   return TNK_OK;
 }

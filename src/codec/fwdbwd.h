@@ -17,10 +17,28 @@ typedef struct {
   int forward_only;
 } tnk__fwdbwd_t;
 
-/* Append the request to `out`, in ascending field order, in one piece and
- * without a copy in between. TNK_EINVAL when seq_id does not fit the field. */
+/*
+ * Writes a request, in ascending field order, piece by piece and in any memory
+ * that is at hand, so that it never exists as a whole. What the request
+ * borrows must stay the same until the last piece.
+ */
+typedef struct {
+  tnk__fwdbwd_t request;
+  size_t len;      /* of the whole, in bytes */
+  size_t front;    /* where the first datum begins */
+  size_t datum;    /* the first that is not written to its end */
+  size_t datum_at; /* where it begins */
+} tnk__fwdbwd_writer_t;
+
+/* Measure it. TNK_EINVAL when seq_id does not fit the field. */
+int tnk__fwdbwd_begin(tnk__fwdbwd_writer_t *writer,
+                      const tnk__fwdbwd_t *request);
+/* Write the bytes from `at` <= len on, n of them or as many as there are, and
+ * return how many. One piece after the other is the fast way; going back is
+ * allowed. */
+size_t tnk__fwdbwd_piece(tnk__fwdbwd_writer_t *writer, size_t at, uint8_t *to,
+                         size_t n);
+/* Append the whole request to `out`. TNK_EINVAL, or what stuck to `out`. */
 int tnk__fwdbwd_write(tnk__buf_t *out, const tnk__fwdbwd_t *request);
-/* Bytes that this will take. */
-size_t tnk__fwdbwd_size(const tnk__fwdbwd_t *request);
 
 #endif

@@ -94,13 +94,12 @@ static void output(tnk__pb_t *pb, const local_pass_t *pass) {
 }
 
 void local_pass_write(tnk__buf_t *out, const local_pass_t *pass) {
-  tnk__pb_t pb = {NULL, 0};
+  tnk__pb_t pb = {0};
 
   output(&pb, pass);
-  pb.at = tnk__buf_reserve(out, pb.n);
+  pb = tnk__pb_whole(tnk__buf_reserve(out, pb.n));
   if (pb.at == NULL)
     return;
-  out->len += pb.n;
-  pb.n = 0;
   output(&pb, pass);
+  out->len += pb.n;
 }

@@ -140,13 +140,12 @@ static void response(tnk__pb_t *pb, const local_sample_t *sample) {
 }
 
 void local_sample_write(tnk__buf_t *out, const local_sample_t *sample) {
-  tnk__pb_t pb = {NULL, 0};
+  tnk__pb_t pb = {0};
 
   response(&pb, sample);
-  pb.at = tnk__buf_reserve(out, pb.n);
+  pb = tnk__pb_whole(tnk__buf_reserve(out, pb.n));
   if (pb.at == NULL)
     return;
-  out->len += pb.n;
-  pb.n = 0;
   response(&pb, sample);
+  out->len += pb.n;
 }

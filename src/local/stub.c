@@ -155,7 +155,7 @@ static void write_pass(tnk__pb_t *pb, const sampled_t *unused) {
 
 static void reply_proto(local_req_t *req, const sampled_t *sampled,
                         void (*write)(tnk__pb_t *, const sampled_t *)) {
-  tnk__pb_t pb = {NULL, 0};
+  tnk__pb_t pb = {0};
   uint8_t *body;
 
   write(&pb, sampled);
@@ -164,7 +164,7 @@ static void reply_proto(local_req_t *req, const sampled_t *sampled,
     local_req_reply_text(req, 500, "text/plain", "out of memory");
     return;
   }
-  pb = (tnk__pb_t){body, 0};
+  pb = tnk__pb_whole(body);
   write(&pb, sampled);
   local_req_reply(req, 200, "application/x-protobuf", NULL, body, pb.n);
 }

@@ -1,5 +1,6 @@
 #include "codec/fwdbwd.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tinker.pb-c.h"
@@ -12,6 +13,30 @@
 static const int32_t ids[] = {1, 2, 3};
 static const int64_t numbers[] = {2, 3, 9};
 
+/* The same in pieces of every size, and then the end of it once more. */
+static void expect_pieces(const tnk__fwdbwd_t *request, const uint8_t *expected,
+                          size_t n) {
+  tnk__fwdbwd_writer_t writer;
+
+  CHECK_INT(tnk__fwdbwd_begin(&writer, request), TNK_OK);
+  CHECK_INT(writer.len, n);
+  for (size_t size = 1; size <= n; size++) {
+    size_t len;
+    for (size_t at = 0; at < n; at += len) {
+      uint8_t *piece = malloc(size);
+      CHECK(piece != NULL);
+      len = tnk__fwdbwd_piece(&writer, at, piece, size);
+      CHECK_MEM(piece, len, expected + at, n - at < size ? n - at : size);
+      free(piece);
+    }
+    for (size_t at = n; at-- > 0;) {
+      uint8_t byte = 0;
+      CHECK_INT(tnk__fwdbwd_piece(&writer, at, &byte, 1), 1);
+      CHECK_INT(byte, expected[at]);
+    }
+  }
+}
+
 static void expect(const tnk__fwdbwd_t *request, const char *hex) {
   uint8_t expected[1024];
   size_t n = test_unhex(expected, sizeof(expected), hex);
@@ -20,8 +45,8 @@ static void expect(const tnk__fwdbwd_t *request, const char *hex) {
   tnk__buf_init(&buf, test_allocator(), 4096);
   CHECK_INT(tnk__fwdbwd_write(&buf, request), TNK_OK);
   CHECK_MEM(buf.data, buf.len, expected, n);
-  CHECK_INT(tnk__fwdbwd_size(request), n);
   tnk__buf_deinit(&buf);
+  expect_pieces(request, expected, n);
 }
 
 /* The named parts of the vectors. */
@@ -183,6 +208,7 @@ TEST(sequence_number_fits_or_is_refused) {
 }
 
 TEST(limits_and_memory) {
+  tnk__fwdbwd_writer_t writer;
   tnk_chunk_t chunk = tnk_chunk_text(ids, 3);
   tnk_loss_input_t input = {"target_tokens", tnk_tensor_i64(numbers, 3)};
   tnk_datum_t datum = one_datum(&chunk, 1, &input);
@@ -193,9 +219,10 @@ TEST(limits_and_memory) {
                            .loss_fn = "x"};
   tnk__buf_t buf;
 
-  tnk__buf_init(&buf, test_allocator(), tnk__fwdbwd_size(&request) - 1);
+  CHECK_INT(tnk__fwdbwd_begin(&writer, &request), TNK_OK);
+  tnk__buf_init(&buf, test_allocator(), writer.len - 1);
   CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_ETOOBIG);
-  tnk__buf_init(&buf, test_allocator(), tnk__fwdbwd_size(&request));
+  tnk__buf_init(&buf, test_allocator(), writer.len);
   test_alloc_fail_at(0);
   CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_ENOMEM);
   test_alloc_fail_at(-1);
@@ -220,6 +247,8 @@ TEST(generated_code_reads_random_requests) {
                            .n_data = N,
                            .loss_fn = "cross_entropy"};
   TinkerPublic__ForwardBackwardRequest *read;
+  tnk__fwdbwd_writer_t writer;
+  size_t len;
   tnk__buf_t buf;
 
   for (size_t i = 0; i < TOKENS; i++) {
@@ -262,5 +291,14 @@ TEST(generated_code_reads_random_requests) {
     CHECK_INT(datum->loss_fn_inputs[1]->value->shape[0], n);
   }
   tinker_public__forward_backward_request__free_unpacked(read, NULL);
+  CHECK_INT(tnk__fwdbwd_begin(&writer, &request), TNK_OK);
+  CHECK_INT(writer.len, buf.len);
+  for (size_t at = 0; at < buf.len; at += len) {
+    uint8_t piece[2000];
+    size_t size = test_random(&seed) % sizeof(piece) + 1;
+    len = tnk__fwdbwd_piece(&writer, at, piece, size);
+    CHECK_MEM(piece, len, buf.data + at,
+              buf.len - at < size ? buf.len - at : size);
+  }
   tnk__buf_deinit(&buf);
 }
