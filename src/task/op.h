@@ -5,6 +5,7 @@
 #include "loop/work.h"
 #include "task/job.h"
 #include "task/member.h"
+#include "task/number.h"
 #include "task/training.h"
 
 /*
@@ -45,10 +46,6 @@ typedef struct {
   void (*destroy)(struct tnk__op *op);
 } tnk__op_class_t;
 
-/* Numbers that were refused although an operation before had given them
- * back: some servers count those as used. */
-#define TNK__OP_MAX_SUSPECTS 8
-
 typedef enum {
   TNK__PART_IDLE = 0,
   TNK__PART_PAYING,  /* waits for the byte budget */
@@ -58,7 +55,13 @@ typedef enum {
   TNK__PART_DONE
 } tnk__part_state_t;
 
-/* One numbered request. */
+/*
+ * One request of an operation. It is idle until the operation says that it may
+ * begin; pays for its bytes; takes its number and is encoded, and if the server
+ * wants it compressed; is submitted, again under another number if the number
+ * was at fault; accepted, and its result awaited; done. The memory is the
+ * operation's.
+ */
 typedef struct tnk__part {
   struct tnk__op *op;
   size_t index;
@@ -66,19 +69,13 @@ typedef struct tnk__part {
   uint64_t since_ms; /* when it asked for its bytes */
   tnk__job_t job;
   tnk__payer_t payer;
-  tnk__deferred_t paid;
+  tnk__deferred_t due;  /* the operation lets it begin */
+  tnk__deferred_t paid; /* the budget does */
   tnk__work_t packing;
   tnk__buf_t body;
   tnk__buf_t packed;
-  uint64_t number;
-  uint32_t epoch; /* of the numbering when it was taken */
-  int has_number;
-  int is_reused; /* the number had been sent before, and was refused */
+  tnk__number_t number;
   int pack_err;
-  uint32_t n_heals;
-  uint64_t suspects[TNK__OP_MAX_SUSPECTS];
-  uint32_t n_suspects;
-  tnk__error_t *refusal; /* of the first suspect */
 } tnk__part_t;
 
 typedef struct tnk__op {
@@ -127,5 +124,22 @@ void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out);
 void tnk__op_warn_depth(tnk_training_t *training);
 /* Fail with a code and nothing more to say. */
 void tnk__op_fail_code(tnk__op_t *op, int code);
+
+/* ---- Between op.c and op_part.c ---- */
+
+void tnk__part_init(tnk__part_t *part, tnk__op_t *op, size_t index);
+/* Its turn: from IDLE on, or again after its number was refused. */
+void tnk__part_begin(tnk__part_t *part);
+/* Nothing is awaited of it any more; its number has been settled. DONE, unless
+ * it is being compressed: then once that is over. */
+void tnk__part_clear(tnk__part_t *part);
+/* A part has been accepted; all that may follow is scheduled. */
+void tnk__op_accepted(tnk__op_t *op);
+/* The result of a part has been read. */
+void tnk__op_has_read(tnk__op_t *op);
+/* A part has ended: free the operation when it is over and nothing is open. */
+void tnk__op_release(tnk__op_t *op);
+/* No further operation can be numbered: fail all that wait. */
+void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error);
 
 #endif

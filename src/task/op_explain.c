@@ -53,7 +53,7 @@ static void explain_paying(const tnk__part_t *part, tnk__text_t *out) {
 static void explain_part(const tnk__part_t *part, tnk__text_t *out) {
   switch (part->state) {
   case TNK__PART_IDLE:
-    tnk__text_printf(out, part->paid.link.next != &part->paid.link
+    tnk__text_printf(out, part->due.link.next != &part->due.link
                               ? "is about to be sent"
                               : "waits for the other parts to be accepted");
     break;

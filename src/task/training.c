@@ -50,6 +50,10 @@ tnk_training_t *tnk__training_new(tnk__session_t *session,
   return training;
 }
 
+void tnk__training_moved(tnk_training_t *training) {
+  tnk__stall_moved(&training->stall, tnk__loop_now_ms(training->session->loop));
+}
+
 void tnk__training_op_gone(tnk_training_t *training) {
   if (training->closing && tnk__list_empty(&training->ops))
     tnk__defer(training->session->loop, &training->closed);

@@ -44,6 +44,8 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
 /* The server reported the state of its queue. */
 void tnk__training_notice(tnk_training_t *training, const char *state,
                           const char *reason);
+/* Something has begun or ended that shows that the client does not hang. */
+void tnk__training_moved(tnk_training_t *training);
 /* An operation is gone. */
 void tnk__training_op_gone(tnk_training_t *training);
 

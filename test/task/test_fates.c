@@ -1,6 +1,6 @@
 /* What becomes of sequence numbers when the server refuses, counts
  * differently, or cannot be heard. */
-#include "task/op.h"
+#include "task/number.h"
 #include "task/kinds.h"
 
 static const char fb_path[] = "/api/v1/forward_backward";
@@ -271,7 +271,8 @@ TEST(S0_3_a_request_that_is_wrong_is_not_blamed_on_its_number) {
   outcome_fails(&script, &outcomes[0], TNK_EREQUEST);
   outcome_fails(&script, &outcomes[1], TNK_EREQUEST);
   CHECK(strstr(outcomes[1].text, "no such loss") != NULL);
-  CHECK(mock_count(script.mock, "POST", fb_path) <= 2 + TNK__OP_MAX_SUSPECTS);
+  CHECK(mock_count(script.mock, "POST", fb_path) <=
+        2 + TNK__NUMBER_MAX_SUSPECTS);
   outcome_of(&outcomes[2], script_step(&script));
   outcome_ok(&script, &outcomes[2]);
   /* All were refused, so the first number is still the next. */

@@ -1,0 +1,255 @@
+/* The way of one request; op.h lists its states. */
+#include "task/op.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "codec/zstd.h"
+#include "task/session.h"
+
+/*
+ *   IDLE --begin--> PAYING --paid, encoded--> SENDING --accepted--> WAITING
+ *                     |                        ^  |
+ *                     '--to be compressed--> PACKING
+ *
+ * SENDING goes back to PAYING when the number was at fault. Each goes to DONE:
+ * by a refusal, by the result, or by tnk__part_clear().
+ */
+
+static tnk__session_t *session_of(const tnk__part_t *part) {
+  return part->op->training->session;
+}
+
+void tnk__part_clear(tnk__part_t *part) {
+  tnk__job_cancel(&part->job);
+  tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
+  tnk__defer_cancel(&part->due);
+  tnk__defer_cancel(&part->paid);
+  if (part->state == TNK__PART_PACKING)
+    return; /* the thread pool has the buffers */
+  tnk__buf_deinit(&part->body);
+  tnk__buf_deinit(&part->packed);
+  tnk__number_deinit(&part->number);
+  part->state = TNK__PART_DONE;
+}
+
+/* ---- Submitting ---- */
+
+/* An answer that nobody but the numbering waited for. */
+static void note_late(const tnk__op_t *op) {
+  tnk__loop_t *loop = op->training->session->loop;
+
+  loop->counters.n_late_events++;
+  tnk__log(&loop->logger, TNK_LOG_DEBUG, "training",
+           "%s: %s had been given up; its answer is dropped",
+           op->training->info.model_id, op->type->name);
+}
+
+static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
+  tnk__part_t *part = tnk__container_of(job, tnk__part_t, job);
+  tnk__op_t *op = part->op;
+
+  (void)answer;
+  tnk__training_moved(op->training);
+  tnk__number_settle(&part->number, TNK__EFFECT_ACCEPTED, TNK_OK);
+  tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
+  tnk__buf_deinit(&part->body);
+  tnk__buf_deinit(&part->packed);
+  if (op->promise == NULL) {
+    note_late(op);
+    part->state = TNK__PART_DONE;
+    tnk__op_release(op);
+    return 0;
+  }
+  part->state = TNK__PART_WAITING;
+  tnk__op_accepted(op);
+  return 1;
+}
+
+/* The submission has failed for good. */
+static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
+  tnk__op_t *op = part->op;
+  tnk_training_t *training = op->training;
+  tnk__error_t *error = reply->error;
+
+  tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
+  if (op->promise != NULL &&
+      (tnk__number_heal(&part->number, reply, !op->side_by_side) ||
+       (reply->verdict.effect == TNK__EFFECT_NONE && !op->side_by_side &&
+        tnk__number_suspect(&part->number, reply)))) {
+    tnk__part_begin(part);
+    return;
+  }
+  if (part->number.refusal != NULL && reply->verdict.effect == TNK__EFFECT_NONE)
+    error = part->number.refusal;
+  tnk__error_ref(error);
+  part->state = TNK__PART_DONE;
+  tnk__number_settle(&part->number, reply->verdict.effect, error->pub.code);
+  tnk__part_clear(part);
+  if (op->promise != NULL) {
+    tnk__op_fail(op, error);
+  } else {
+    note_late(op);
+    tnk__op_release(op);
+  }
+  /* No later operation may be sent: the server could wait for this number. */
+  if (training->turns.err != TNK_OK)
+    tnk__op_fail_queue(training, error);
+  tnk__error_unref(error);
+}
+
+static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
+  tnk__op_t *op = part->op;
+  int err;
+
+  part->state = TNK__PART_DONE;
+  tnk__training_moved(op->training);
+  /* One that has ended shows that the queue moves. */
+  if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
+    tnk__training_notice(op->training, "active", NULL);
+  if (reply->error != NULL) {
+    /* The future may tell what the submission did not. */
+    tnk__number_learn(&part->number, reply);
+    tnk__op_fail(op, reply->error);
+    return;
+  }
+  err = op->type->read(op, part->index, reply);
+  if (err != TNK_OK)
+    tnk__op_fail_code(op, err);
+  else
+    tnk__op_has_read(op);
+}
+
+static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
+  tnk__part_t *part = tnk__container_of(job, tnk__part_t, job);
+
+  if (job->is_accepted)
+    on_result(part, reply);
+  else
+    on_refused(part, reply);
+}
+
+static void on_state(tnk__future_t *future, const char *state,
+                     const char *reason) {
+  tnk__job_t *job = tnk__container_of(future, tnk__job_t, future);
+  tnk__part_t *part = tnk__container_of(job, tnk__part_t, job);
+
+  tnk__training_notice(part->op->training, state, reason);
+}
+
+static void submit(tnk__part_t *part) {
+  tnk__op_t *op = part->op;
+  const tnk__op_class_t *type = op->type;
+  tnk__buf_t *body = part->packed.len > 0 ? &part->packed : &part->body;
+
+  tnk__job_init(&part->job, session_of(part), type->route, type->name,
+                op->poll_type);
+  part->job.accepted = on_accepted;
+  part->job.call.method_name = type->method;
+  part->job.future.on_state = on_state;
+  if (type->is_proto) {
+    part->job.call.content_type = "application/x-protobuf";
+    part->job.future.is_proto = 1;
+  }
+  if (body == &part->packed)
+    part->job.call.encoding = "zstd";
+  part->state = TNK__PART_SENDING;
+  tnk__number_use(&part->number);
+  tnk__job_start(&part->job, body->data, body->len, on_done);
+}
+
+/* ---- Encoding ---- */
+
+static void run_holds(tnk__work_t *work) {
+  tnk__part_t *part = tnk__container_of(work, tnk__part_t, packing);
+
+  part->pack_err = tnk__zstd_compress(&part->packed, tnk__allocator_default(),
+                                      part->body.data, part->body.len);
+}
+
+static void on_packed(tnk__work_t *work, int canceled) {
+  tnk__part_t *part = tnk__container_of(work, tnk__part_t, packing);
+  tnk__op_t *op = part->op;
+
+  op->n_holds--;
+  part->state = TNK__PART_PAYING; /* the buffers are ours again */
+  if (op->promise == NULL) {
+    tnk__part_clear(part);
+    tnk__op_release(op);
+    return;
+  }
+  if (canceled || part->pack_err != TNK_OK)
+    tnk__buf_clear(&part->packed); /* plain is always possible */
+  else
+    tnk__buf_deinit(&part->body);
+  submit(part);
+}
+
+/* Compress off the loop if the server wants it. 0: send it as it is. */
+static int pack(tnk__part_t *part) {
+  tnk__op_t *op = part->op;
+
+  if (!op->type->is_proto || !session_of(part)->flags.compress_train)
+    return 0;
+  if (tnk__work_start(session_of(part)->loop, &part->packing, run_holds,
+                      on_packed) != TNK_OK)
+    return 0;
+  part->state = TNK__PART_PACKING;
+  op->n_holds++;
+  return 1;
+}
+
+static void encode(tnk__part_t *part) {
+  tnk__op_t *op = part->op;
+  int err = op->type->is_unnumbered ? TNK_OK : tnk__number_take(&part->number);
+
+  tnk__buf_clear(&part->body);
+  tnk__buf_clear(&part->packed);
+  if (err == TNK_OK)
+    err = op->type->write(op, part->index, part->number.value, &part->body);
+  if (err == TNK_OK)
+    err = part->body.err;
+  if (err != TNK_OK)
+    tnk__op_fail_code(op, err);
+  else if (!pack(part))
+    submit(part);
+}
+
+static uint64_t part_cost(tnk__payer_t *payer) {
+  tnk__part_t *part = tnk__container_of(payer, tnk__part_t, payer);
+
+  return part->op->type->cost(part->op, part->index);
+}
+
+static void on_granted(tnk__waiter_t *waiter) {
+  tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
+  tnk__part_t *part = tnk__container_of(payer, tnk__part_t, payer);
+
+  tnk__defer(session_of(part)->loop, &part->paid);
+}
+
+void tnk__part_begin(tnk__part_t *part) {
+  tnk__session_t *session = session_of(part);
+
+  part->state = TNK__PART_PAYING;
+  part->since_ms = tnk__loop_now_ms(session->loop);
+  if (part->op->type->cost == NULL ||
+      tnk__budget_acquire(&session->train_bytes, &part->payer))
+    encode(part);
+}
+
+static void on_paid(tnk__deferred_t *paid) {
+  encode(tnk__container_of(paid, tnk__part_t, paid));
+}
+
+void tnk__part_init(tnk__part_t *part, tnk__op_t *op, size_t index) {
+  part->op = op;
+  part->index = index;
+  tnk__number_init(&part->number, op->training, &op->turn);
+  tnk__payer_init(&part->payer, on_granted, part_cost);
+  tnk__deferred_init(&part->paid, on_paid);
+  tnk__buf_init(&part->body, &session_of(part)->loop->alloc,
+                TNK__MAX_REQUEST_BODY);
+  /* Filled on another thread, where the caller's allocator may not go. */
+  tnk__buf_init(&part->packed, tnk__allocator_default(), TNK__MAX_REQUEST_BODY);
+}
