@@ -22,6 +22,8 @@
 
 static const tnk__stream_events_t stream_events;
 
+static void on_next(tnk__deferred_t *call);
+
 int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
                   const tnk__origin_t *origin, const tnk__conn_events_t *events,
                   struct tnk__pool *pool) {
@@ -36,6 +38,7 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
   conn->pool = pool;
   conn->events = events;
   tnk__list_init(&conn->link);
+  tnk__deferred_init(&conn->next, on_next);
   err = tnk__stream_open(&conn->stream, http->net, origin,
                          http->connect_timeout_ms, &stream_events, conn);
   if (err != TNK_OK) {
@@ -82,6 +85,7 @@ static tnk__exchange_t *take_exchange(tnk__conn_t *conn) {
 
   if (tnk__stream_n_sent(conn->stream) > conn->n_before)
     ex->sent = 1;
+  tnk__defer_cancel(&conn->next);
   ex->conn = NULL;
   conn->ex = NULL;
   return ex;
@@ -111,12 +115,19 @@ static void add_buf(uv_buf_t *bufs, unsigned *n_bufs, const void *data,
   bufs[(*n_bufs)++].len = len;
 }
 
+/* Whether the request has pieces that were not asked for yet. */
+static int is_feeding(const tnk__conn_t *conn) {
+  const tnk__feed_t *feed = conn->ex->feed;
+
+  return feed != NULL && conn->n_fed < feed->len;
+}
+
 /* Write `bufs`, and the next piece of the feed behind them. */
 static int write_piece(tnk__conn_t *conn, uv_buf_t *bufs, unsigned n_bufs) {
   tnk__feed_t *feed = conn->ex->feed;
   int err;
 
-  if (feed != NULL && conn->n_fed < feed->len) {
+  if (is_feeding(conn)) {
     size_t n = 0;
     const uint8_t *data = feed->piece(feed, conn->n_fed, &n);
     if (data == NULL)
@@ -126,7 +137,14 @@ static int write_piece(tnk__conn_t *conn, uv_buf_t *bufs, unsigned n_bufs) {
   }
   err = tnk__stream_write(conn->stream, bufs, n_bufs);
   conn->is_writing = err == TNK_OK;
-  return err;
+  if (err != TNK__STREAM_WRITTEN)
+    return err;
+  /* To make a piece is work, so the next one is for the next turn. */
+  if (is_feeding(conn)) {
+    conn->is_writing = 1;
+    tnk__defer(conn->http->loop, &conn->next);
+  }
+  return TNK_OK;
 }
 
 int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex) {
@@ -206,18 +224,20 @@ static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
 
 static void on_written(tnk__stream_t *stream, int cause) {
   tnk__conn_t *conn = stream->user;
-  const tnk__exchange_t *ex = conn->ex;
   uv_buf_t buf;
   int err = cause != 0 ? TNK_ECONN : TNK_OK;
 
   conn->is_writing = 0;
-  if (err == TNK_OK && ex != NULL && ex->feed != NULL &&
-      conn->n_fed < ex->feed->len)
+  if (err == TNK_OK && conn->ex != NULL && is_feeding(conn))
     err = write_piece(conn, &buf, 0);
   /* After a failure the server may still have said why; on_end follows. */
   conn->write_failed = err == TNK_ECONN;
   if (err == TNK_ENOMEM)
     finish(conn, err, 0, 0);
+}
+
+static void on_next(tnk__deferred_t *call) {
+  on_written(tnk__container_of(call, tnk__conn_t, next)->stream, 0);
 }
 
 static void log_end(const tnk__conn_t *conn, const tnk__net_error_t *error) {

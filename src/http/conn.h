@@ -37,10 +37,11 @@ struct tnk__conn {
   tnk__conn_state_t state;
   tnk__exchange_t *ex; /* while ACTIVE */
   tnk__http_reader_t reader;
-  tnk__timer_t timer; /* of being unused */
-  uint64_t n_before;  /* what the stream had sent when the exchange began */
-  size_t n_fed;       /* bytes of the exchange's feed that were written */
-  size_t n_exchanges; /* begun on it */
+  tnk__timer_t timer;   /* of being unused */
+  uint64_t n_before;    /* what the stream had sent when the exchange began */
+  size_t n_fed;         /* bytes of the exchange's feed that were written */
+  tnk__deferred_t next; /* piece of the feed */
+  size_t n_exchanges;   /* begun on it */
   int is_writing;
   int write_failed;
   const char *text; /* why it ended, while that is reported; or NULL */

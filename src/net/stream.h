@@ -50,6 +50,9 @@ typedef struct {
   void (*on_closed)(void *user);
 } tnk__stream_events_t;
 
+/* What a write returns when it is over already. */
+#define TNK__STREAM_WRITTEN 1
+
 /* More than a request needs: its head, and the two parts of its body. */
 #define TNK__STREAM_MAX_BUFS 4
 
@@ -80,9 +83,10 @@ int tnk__stream_open(tnk__stream_t **out, struct tnk__net *net,
                      const tnk__stream_events_t *events, void *user);
 
 /* Write at most TNK__STREAM_MAX_BUFS pieces; one write at a time, from on_open
- * to on_end. The bytes are borrowed until on_written, or until the stream is
- * closed; the array is copied. TNK_OK: on_written follows, unless the stream
- * ends or is closed before. TNK_ECONN: writing has failed before. */
+ * to on_end; the array is copied. TNK__STREAM_WRITTEN: the system has taken all
+ * of it at once, and on_written does not follow. TNK_OK: it does, unless the
+ * stream ends or is closed before, and until then the bytes are borrowed.
+ * TNK_ECONN: writing has failed before. */
 static inline int tnk__stream_write(tnk__stream_t *stream, const uv_buf_t *bufs,
                                     unsigned n_bufs) {
   return stream->ops->write(stream, bufs, n_bufs);

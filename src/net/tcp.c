@@ -359,9 +359,12 @@ static int tcp_write(tnk__stream_t *stream, const uv_buf_t *bufs,
   if (n >= 0) {
     tcp->n_sent += (uint64_t)n;
     tcp->net->loop->counters.n_bytes_sent += total;
-    if ((size_t)n == total)
-      n = 0;
-    else if ((n = write_rest(tcp, bufs, n_bufs, (size_t)n)) == 0)
+    if ((size_t)n == total) {
+      tcp->is_writing = 0;
+      return TNK__STREAM_WRITTEN;
+    }
+    n = write_rest(tcp, bufs, n_bufs, (size_t)n);
+    if (n == 0)
       return TNK_OK;
   }
   tcp->n_writing = 0;

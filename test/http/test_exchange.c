@@ -440,6 +440,15 @@ static void refuse_early(mock_request_t *request, void *user) {
   mock_reply(request, 413, NULL, "too much", 8);
 }
 
+static void is_being_sent(call_t *call) {
+  char text[200];
+  tnk__text_t out;
+
+  tnk__text_init(&out, text, sizeof(text));
+  tnk__exchange_describe(&call->ex, &out);
+  CHECK(strncmp(text, "is being sent (", 15) == 0);
+}
+
 TEST_LIMIT(answer_before_the_body_is_out, 20) {
   tnk__http_request_t request;
   char *body = calloc(1, 2 * LARGE);
@@ -453,6 +462,7 @@ TEST_LIMIT(answer_before_the_body_is_out, 20) {
   request.body = body;
   request.body_len = 2 * LARGE;
   call_init(&f, &call);
+  call.on_sent = is_being_sent;
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
   call_wait(&f, &call);
   free(body);

@@ -19,6 +19,7 @@ typedef struct client {
   int n_open;
   int n_read;
   int n_written;
+  int n_at_once; /* of them, without an event */
   int n_end;
   int n_closed;
   int write_cause;
@@ -119,6 +120,7 @@ static inline int client_open(client_t *client, tnk__net_t *net,
   return err;
 }
 
+/* A write that is over at once is noted like one that is reported. */
 static inline int client_write(client_t *client, const void *head, size_t n,
                                const void *body, size_t n_body) {
   uv_buf_t bufs[2];
@@ -129,7 +131,11 @@ static inline int client_write(client_t *client, const void *head, size_t n,
   client->is_calling++;
   err = tnk__stream_write(client->stream, bufs, n_body > 0 ? 2 : 1);
   client->is_calling--;
-  return err;
+  if (err == TNK__STREAM_WRITTEN) {
+    client->n_written++;
+    client->n_at_once++;
+  }
+  return err < 0 ? err : TNK_OK;
 }
 
 /* Close if that was not done, and let the loop run until the stream is gone. */

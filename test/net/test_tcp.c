@@ -19,6 +19,7 @@ TEST(tcp_writes_and_reads) {
   TEST_RUN_UNTIL(&world.context.uv, client->got.len == 11);
   CHECK_MEM(client->got.data, client->got.len, "hello world", 11);
   CHECK_INT(client->n_open, 1);
+  CHECK_INT(client->n_at_once, 1);
   CHECK_INT(client->n_written, 1);
   CHECK_INT(client->write_cause, 0);
   CHECK_INT(tnk__stream_n_sent(client->stream), 11);
@@ -254,6 +255,13 @@ TEST(an_unused_stream_does_not_hold_the_loop) {
   world_close(&world);
 }
 
+static void say_much(client_t *client) {
+  static const char body[LARGE];
+
+  CHECK_INT(client_write(client, body, LARGE, NULL, 0), TNK_OK);
+  CHECK_INT(client->n_at_once, 0);
+}
+
 static const char close_points[] = {'o', 'r', 'w', 'e'};
 
 TEST(closing_is_legal_in_every_event) {
@@ -264,7 +272,7 @@ TEST(closing_is_legal_in_every_event) {
     client_t *client = &world.client;
     world_open(&world, &echoing, NULL);
     client->close_at = close_points[i];
-    client->on_open = client_say_hello;
+    client->on_open = close_points[i] == 'w' ? say_much : client_say_hello;
     CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
               TNK_OK);
     if (close_points[i] == 'e') {

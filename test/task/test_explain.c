@@ -527,7 +527,6 @@ TEST(explain_every_step_of_an_exchange) {
                 "healthz: goes out in the next turns of the loop, "
                 "attempt 1, since 0 ms");
   explain_until(&script, p, "healthz: waits for a connection");
-  explain_until(&script, p, "healthz: is being sent (");
   explain_until(&script, p, "healthz: waits for the server's answer");
   explain_until(&script, p,
                 "healthz: has its answer, which is about to be "
