@@ -12,6 +12,7 @@
 enum {
   WINDOW_LOG = 23,        /* 8 MiB, what RFC 9659 lets a sender of HTTP use */
   STEP_SIZE = 128 * 1024, /* room asked for at once */
+  MAGIC_SIZE = 4,
   LEVEL = 3
 };
 
@@ -79,15 +80,30 @@ static int make_room(ZSTD_outBuffer *room, tnk__buf_t *out, uint8_t *spare) {
   return room->dst != NULL ? TNK_OK : out->err;
 }
 
-/* The first byte of a frame goes in alone: zstd takes another way for a frame
- * that it sees whole, with other checks, and the outcome must not depend on
- * how the input is cut. */
+/* Whether the next byte of a frame's magic number is right. zstd would look
+ * for the formats of its first versions, and look at other bytes of a number
+ * that comes in pieces. */
+static int is_magic(tnk__unzstd_t *unzstd, uint8_t byte) {
+  static const uint8_t frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd};
+  static const uint8_t skippable[MAGIC_SIZE] = {0x50, 0x2a, 0x4d, 0x18};
+
+  if (unzstd->n_magic == 0) {
+    unzstd->is_skippable = (byte & 0xf0) == 0x50; /* any of sixteen */
+    if (unzstd->is_skippable)
+      byte &= 0xf0;
+  }
+  return byte == (unzstd->is_skippable ? skippable : frame)[unzstd->n_magic++];
+}
+
+/* The magic number of a frame goes in by itself, byte for byte: zstd takes
+ * another way for a frame that it sees whole, with other checks, and the
+ * outcome must not depend on how the input is cut. */
 static size_t decompress(tnk__unzstd_t *unzstd, ZSTD_outBuffer *room,
-                         ZSTD_inBuffer *in) {
+                         ZSTD_inBuffer *in, int is_first) {
   ZSTD_inBuffer part = *in;
   size_t ret;
 
-  if (!unzstd->inside)
+  if (is_first)
     part.size = part.pos + 1;
   ret = ZSTD_decompressStream(unzstd->ctx, room, &part);
   in->pos = part.pos;
@@ -100,11 +116,14 @@ static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
   int err;
 
   do {
+    const int is_first = unzstd->n_magic < MAGIC_SIZE;
     size_t ret;
+    if (is_first && !is_magic(unzstd, ((const uint8_t *)in->src)[in->pos]))
+      return TNK_EPROTO;
     err = make_room(&room, out, &spare);
     if (err != TNK_OK)
       return err;
-    ret = decompress(unzstd, &room, in);
+    ret = decompress(unzstd, &room, in, is_first);
     if (ZSTD_isError(ret))
       return translate(ret);
     if (room.dst == &spare && room.pos > 0)
@@ -112,6 +131,8 @@ static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
     out->len += room.pos;
     unzstd->inside = ret != 0;
     unzstd->seen |= ret == 0;
+    if (ret == 0)
+      unzstd->n_magic = 0;
     /* A full buffer means that output may be waiting inside zstd. */
   } while (in->pos < in->size || (unzstd->inside && room.pos == room.size));
   return TNK_OK;

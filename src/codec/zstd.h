@@ -9,6 +9,7 @@
 /*
  * Decompression in pieces. A peer decides neither how much memory it takes
  * (windows over 8 MiB are TNK_ETOOBIG) nor how much comes out (`out->max`).
+ * Frames of before zstd 0.8 are TNK_EPROTO, whatever the library could read.
  *
  * States: between frames (as after init, when the input may end), inside a
  * frame, failed for good.
@@ -16,8 +17,10 @@
 typedef struct {
   struct ZSTD_DCtx_s *ctx; /* made with the first piece */
   const tnk_allocator_t *alloc;
-  int inside; /* a frame has begun and not ended */
-  int seen;   /* at least one frame has ended */
+  int inside;       /* a frame has begun and not ended */
+  int is_skippable; /* it is one to be skipped */
+  size_t n_magic;   /* bytes of its magic number that have come */
+  int seen;         /* at least one frame has ended */
   int err;
 } tnk__unzstd_t;
 

@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "codec/json_read.h"
+#include "codec/zstd.h"
 #include "local/call.h"
 #include "local/config.h"
-#include "local/inflate.h"
 #include "local/keys.h"
 #include "local/model.h"
 #include "local/rest.h"
@@ -170,6 +170,7 @@ static int check_key(const local_server_t *server, local_req_t *req) {
 /* Decompress in place; 0 when answered. */
 static int decompress(local_server_t *server, local_req_t *req) {
   const char *encoding = local_req_header(req, "content-encoding");
+  tnk__unzstd_t unzstd;
   tnk__buf_t plain;
   int err;
 
@@ -182,7 +183,11 @@ static int decompress(local_server_t *server, local_req_t *req) {
     return 0;
   }
   tnk__buf_init(&plain, server->alloc, server->options.max_body);
-  err = local_inflate(&plain, req->body.data, req->body.len);
+  tnk__unzstd_init(&unzstd, server->alloc);
+  err = tnk__unzstd_feed(&unzstd, &plain, req->body.data, req->body.len);
+  if (err == TNK_OK)
+    err = tnk__unzstd_finish(&unzstd);
+  tnk__unzstd_deinit(&unzstd);
   if (err == TNK_OK) {
     tnk__buf_deinit(&req->body);
     req->body = plain;

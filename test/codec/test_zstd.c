@@ -175,6 +175,40 @@ TEST(large_windows_are_refused) {
   tnk__buf_deinit(&out);
 }
 
+/* The library may be built to read them; their decoders get no byte of it,
+ * also not when the number stands behind the begin of a right one. */
+TEST(formats_of_old_versions_are_refused) {
+  uint8_t frame[] = {0x28, 0x00, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0, 0, 0};
+  uint8_t version;
+  tnk__buf_t out;
+
+  for (version = 0x1e; version < 0x28; version++)
+    for (size_t first = 0; first < 2; first++)
+      for (size_t step = 1; step <= sizeof(frame); step++) {
+        frame[1] = version;
+        CHECK_INT(
+            unpack(&out, frame + first, sizeof(frame) - first, step, ROOM),
+            TNK_EPROTO);
+        tnk__buf_deinit(&out);
+      }
+}
+
+/* Any of sixteen magic numbers begins a frame that is to be skipped. */
+TEST(skippable_frames_are_skipped) {
+  uint8_t frame[] = {0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 'a', 'b'};
+  tnk__buf_t out;
+
+  for (size_t step = 1; step <= sizeof(frame); step++) {
+    frame[0] = (uint8_t)(0x50 + step);
+    CHECK_INT(unpack(&out, frame, sizeof(frame), step, ROOM), TNK_OK);
+    CHECK_INT(out.len, 0);
+    tnk__buf_deinit(&out);
+  }
+  frame[1]++;
+  CHECK_INT(unpack(&out, frame, sizeof(frame), 1, ROOM), TNK_EPROTO);
+  tnk__buf_deinit(&out);
+}
+
 TEST(zstd_reports_lack_of_memory) {
   uint8_t *data = make_data(200000);
   tnk__buf_t packed, out;
