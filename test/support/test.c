@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,6 +28,8 @@ static size_t n_cases;
 static pthread_mutex_t alloc_lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t live_blocks;
 static size_t n_allocations;
+static size_t live_bytes;
+static size_t peak_bytes;
 static long fail_at = -1;
 static int did_fail;
 
@@ -107,20 +110,31 @@ static int count_allocation(void) {
   return allowed;
 }
 
-static void count_free(void) {
+/* What the block really takes; returns it. */
+static void *count_bytes(void *ptr) {
+  pthread_mutex_lock(&alloc_lock);
+  live_bytes += malloc_usable_size(ptr);
+  if (live_bytes > peak_bytes)
+    peak_bytes = live_bytes;
+  pthread_mutex_unlock(&alloc_lock);
+  return ptr;
+}
+
+static void count_free(void *ptr) {
   pthread_mutex_lock(&alloc_lock);
   live_blocks--;
+  live_bytes -= malloc_usable_size(ptr);
   pthread_mutex_unlock(&alloc_lock);
 }
 
 static void *test_malloc(size_t size, void *user) {
   (void)user;
-  return count_allocation() ? malloc(size) : NULL;
+  return count_allocation() ? count_bytes(malloc(size)) : NULL;
 }
 
 static void *test_calloc(size_t n, size_t size, void *user) {
   (void)user;
-  return count_allocation() ? calloc(n, size) : NULL;
+  return count_allocation() ? count_bytes(calloc(n, size)) : NULL;
 }
 
 static void *test_realloc(void *ptr, size_t size, void *user) {
@@ -128,14 +142,14 @@ static void *test_realloc(void *ptr, size_t size, void *user) {
   if (!count_allocation())
     return NULL;
   if (ptr != NULL)
-    count_free();
-  return realloc(ptr, size);
+    count_free(ptr);
+  return count_bytes(realloc(ptr, size));
 }
 
 static void test_free(void *ptr, void *user) {
   (void)user;
   if (ptr != NULL)
-    count_free();
+    count_free(ptr);
   free(ptr);
 }
 
@@ -151,6 +165,18 @@ size_t test_alloc_live(void) {
 
 size_t test_alloc_count(void) {
   return n_allocations;
+}
+
+size_t test_alloc_bytes(void) {
+  return live_bytes;
+}
+
+size_t test_alloc_peak(void) {
+  return peak_bytes;
+}
+
+void test_alloc_reset_peak(void) {
+  peak_bytes = live_bytes;
 }
 
 void test_alloc_fail_at(long n) {

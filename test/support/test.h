@@ -87,6 +87,10 @@ void test_check_near(const char *file, int line, const char *expr,
 const tnk_allocator_t *test_allocator(void);
 size_t test_alloc_live(void);
 size_t test_alloc_count(void);
+/* Bytes that are live, and the most there were since the last reset. */
+size_t test_alloc_bytes(void);
+size_t test_alloc_peak(void);
+void test_alloc_reset_peak(void);
 void test_alloc_fail_at(long n);
 int test_alloc_did_fail(void);
 
