@@ -5,7 +5,6 @@
 #include "tnk/error.h"
 #include "base/alloc.h"
 
-#define FIRST_LOG2 10u
 #define MIN_FILTER_LOG2 10u
 #define MAX_FILTER_LOG2 22u /* bits; 512 KiB */
 #define MUL UINT64_C(0x9e3779b97f4a7c15)
@@ -18,6 +17,7 @@ void tnk__bpe_init(tnk__bpe_t *bpe, const tnk_allocator_t *alloc) {
 }
 
 void tnk__bpe_deinit(tnk__bpe_t *bpe) {
+  tnk__free(bpe->alloc, bpe->pairs);
   tnk__free(bpe->alloc, bpe->table);
   tnk__free(bpe->alloc, bpe->merged);
   tnk__free(bpe->alloc, bpe->filter);
@@ -30,82 +30,58 @@ static uint64_t pair_key(int32_t left, int32_t right) {
 }
 
 /* The entry of the pair, or the empty one where it belongs. */
-static size_t find_entry(const uint64_t *table, unsigned shift, uint64_t key,
-                         uint64_t hash) {
-  size_t mask = ((size_t)1 << (64 - shift)) - 1;
-  size_t at = (size_t)(hash >> shift);
+static inline size_t find_entry(const tnk__bpe_t *bpe, uint64_t key,
+                                uint64_t hash) {
+  size_t at = (size_t)((hash >> 32) * bpe->n_slots >> 32);
 
-  while (table[at] != UINT64_MAX && table[at] >> 24 != key)
-    at = (at + 1) & mask;
+  while (bpe->table[at] != UINT64_MAX && bpe->table[at] >> 24 != key)
+    if (++at == bpe->n_slots)
+      at = 0;
   return at;
 }
 
-static int resize(tnk__bpe_t *bpe, unsigned log2) {
-  unsigned shift = 64 - log2;
-  uint64_t *table = tnk__alloc_array(bpe->alloc, (size_t)1 << log2, 8);
+/* Room for one more element in an array that doubles. */
+static void *grow(const tnk_allocator_t *alloc, void *array, uint32_t *cap,
+                  uint32_t need, size_t size) {
+  uint32_t more = *cap < 512 ? 1024 : *cap * 2;
 
-  if (table == NULL)
-    return TNK_ENOMEM;
-  memset(table, 0xff, (size_t)8 << log2);
-  for (size_t i = 0; bpe->table != NULL && i >> (64 - bpe->shift) == 0; i++) {
-    uint64_t key = bpe->table[i] >> 24;
-
-    if (bpe->table[i] != UINT64_MAX)
-      table[find_entry(table, shift, key, key * MUL)] = bpe->table[i];
-  }
-  tnk__free(bpe->alloc, bpe->table);
-  bpe->table = table;
-  bpe->shift = shift;
-  return TNK_OK;
-}
-
-/* Two thirds full at most. */
-static unsigned log2_for(uint32_t n) {
-  unsigned log2 = FIRST_LOG2;
-
-  while ((uint64_t)1 << log2 < (uint64_t)n * 3 / 2)
-    log2++;
-  return log2;
+  more = more < need ? need : more;
+  array = tnk__realloc(alloc, array, more * size);
+  if (array != NULL)
+    *cap = more;
+  return array;
 }
 
 /* Room in `merged` for this rank. */
 static int grow_merged(tnk__bpe_t *bpe, uint32_t rank) {
-  uint32_t more = bpe->cap_merges < 512 ? 1024 : bpe->cap_merges * 2;
   int32_t *merged;
 
   if (rank < bpe->cap_merges)
     return TNK_OK;
   if (rank >= TNK__MAX_MERGES - 1)
     return TNK_ETOOBIG;
-  more = more <= rank ? rank + 1 : more;
-  merged = tnk__realloc(bpe->alloc, bpe->merged, more * sizeof(*merged));
+  merged = grow(bpe->alloc, bpe->merged, &bpe->cap_merges, rank + 1,
+                sizeof(*merged));
   if (merged == NULL)
     return TNK_ENOMEM;
   bpe->merged = merged;
-  bpe->cap_merges = more;
   return TNK_OK;
-}
-
-int tnk__bpe_reserve(tnk__bpe_t *bpe, uint32_t n) {
-  int err = n == 0 ? TNK_OK : grow_merged(bpe, n - 1);
-
-  if (err == TNK_OK && (bpe->table == NULL || log2_for(n) > 64 - bpe->shift))
-    err = resize(bpe, log2_for(n));
-  return err;
 }
 
 static int put_pair(tnk__bpe_t *bpe, int32_t left, int32_t right,
                     uint32_t rank) {
-  uint64_t key = pair_key(left, right);
-  size_t at;
+  uint64_t *pairs = bpe->pairs;
 
-  if ((bpe->table == NULL || log2_for(bpe->n_pairs + 1) > 64 - bpe->shift) &&
-      resize(bpe, log2_for(bpe->n_pairs + 1)) < 0)
-    return TNK_ENOMEM;
-  at = find_entry(bpe->table, bpe->shift, key, key * MUL);
-  if (bpe->table[at] == UINT64_MAX)
-    bpe->n_pairs++;
-  bpe->table[at] = key << 24 | rank;
+  if (bpe->n_pairs == bpe->cap_pairs) {
+    if (bpe->n_pairs >= TNK__MAX_MERGES * 4)
+      return TNK_ETOOBIG;
+    pairs = grow(bpe->alloc, pairs, &bpe->cap_pairs, bpe->n_pairs + 1,
+                 sizeof(*pairs));
+    if (pairs == NULL)
+      return TNK_ENOMEM;
+    bpe->pairs = pairs;
+  }
+  pairs[bpe->n_pairs++] = pair_key(left, right) << 24 | rank;
   return TNK_OK;
 }
 
@@ -125,36 +101,66 @@ int tnk__bpe_add_ranked(tnk__bpe_t *bpe, int32_t left, int32_t right,
 
   if (err == TNK_OK)
     err = put_pair(bpe, left, right, (uint32_t)merged);
-  if (err == TNK_OK)
+  if (err == TNK_OK) {
     bpe->merged[merged] = merged;
+    if ((uint32_t)merged >= bpe->n_merges)
+      bpe->n_merges = (uint32_t)merged + 1;
+  }
   return err;
 }
 
-static int build_filter(tnk__bpe_t *bpe) {
+/* All pairs go into the table, two thirds full, and into the filter. Where
+ * they go to is fetched some pairs ahead. */
+#define AHEAD 16u
+
+static int build_table(tnk__bpe_t *bpe) {
+  bpe->n_slots = bpe->n_pairs + bpe->n_pairs / 2 + 2;
+  bpe->table = tnk__alloc_array(bpe->alloc, bpe->n_slots, sizeof(*bpe->table));
+  if (bpe->table == NULL)
+    return TNK_ENOMEM;
+  memset(bpe->table, 0xff, bpe->n_slots * sizeof(*bpe->table));
+  for (uint32_t i = 0; i < bpe->n_pairs; i++) {
+    uint64_t hash = (bpe->pairs[i] >> 24) * MUL;
+    size_t word = (size_t)(hash >> bpe->filter_shift) >> 5;
+
+    if (i + AHEAD < bpe->n_pairs)
+      tnk__prefetch(bpe->table + ((bpe->pairs[i + AHEAD] >> 24) * MUL >> 32) *
+                                     bpe->n_slots / (UINT64_C(1) << 32));
+    bpe->table[find_entry(bpe, bpe->pairs[i] >> 24, hash)] = bpe->pairs[i];
+    bpe->filter[word] |=
+        1u << (hash >> bpe->filter_shift & 31) | 1u << (hash & 31);
+  }
+  return TNK_OK;
+}
+
+static int make_filter(tnk__bpe_t *bpe) {
   unsigned log2 = MIN_FILTER_LOG2;
 
   while (log2 < MAX_FILTER_LOG2 && (uint64_t)1 << log2 < bpe->n_pairs * 12ull)
     log2++;
   bpe->filter = tnk__calloc(bpe->alloc, (size_t)1 << (log2 - 5), 4);
-  if (bpe->filter == NULL)
-    return TNK_ENOMEM;
   bpe->filter_shift = 64 - log2;
-  for (size_t i = 0; i >> (64 - bpe->shift) == 0; i++) {
-    uint64_t hash = (bpe->table[i] >> 24) * MUL;
-    size_t word = (size_t)(hash >> bpe->filter_shift) >> 5;
+  return bpe->filter == NULL ? TNK_ENOMEM : TNK_OK;
+}
 
-    if (bpe->table[i] != UINT64_MAX)
-      bpe->filter[word] |=
-          1u << (hash >> bpe->filter_shift & 31) | 1u << (hash & 31);
+/* Give back what only loading needs. Failing to shrink leaves the larger
+ * block in place. */
+static void trim(tnk__bpe_t *bpe) {
+  int32_t *merged =
+      tnk__realloc(bpe->alloc, bpe->merged, bpe->n_merges * sizeof(*merged));
+
+  if (merged != NULL) {
+    bpe->merged = merged;
+    bpe->cap_merges = bpe->n_merges;
   }
-  return TNK_OK;
+  tnk__free(bpe->alloc, bpe->pairs);
+  bpe->pairs = NULL;
 }
 
 int tnk__bpe_finish(tnk__bpe_t *bpe) {
-  if (bpe->table == NULL && tnk__bpe_reserve(bpe, 1) < 0)
+  if (make_filter(bpe) < 0 || build_table(bpe) < 0)
     return TNK_ENOMEM;
-  if (build_filter(bpe) < 0)
-    return TNK_ENOMEM;
+  trim(bpe);
   bpe->byte_pair_rank = tnk__alloc_array(bpe->alloc, 65536, 4);
   if (bpe->byte_pair_rank == NULL)
     return TNK_ENOMEM;
@@ -176,7 +182,7 @@ static inline uint32_t get_rank(const tnk__bpe_t *bpe, int32_t left,
 
   if ((bpe->filter[(hash >> bpe->filter_shift) >> 5] & bits) != bits)
     return TNK__NO_RANK;
-  entry = bpe->table[find_entry(bpe->table, bpe->shift, key, hash)];
+  entry = bpe->table[find_entry(bpe, key, hash)];
   return entry == UINT64_MAX ? TNK__NO_RANK : (uint32_t)(entry & 0xffffff);
 }
 

@@ -8,9 +8,10 @@
  * adjacent pair of lowest rank is merged, the leftmost of equal ones, until no
  * pair has a rank.
  *
- * Ranks live in an open table whose entries are left << 44 | right << 24 |
- * rank: 20 bits an id, 24 bits a rank. Most pairs that are asked for have no
- * rank, so a bit filter that stays in the cache answers first.
+ * Pairs are collected first, as left << 44 | right << 24 | rank: 20 bits an
+ * id, 24 bits a rank. At the end they go into an open table of just the right
+ * size. Most pairs that are asked for have no rank, so a bit filter that stays
+ * in the cache answers first.
  */
 #define TNK__NO_RANK UINT32_MAX
 #define TNK__CHARS 0x10000u
@@ -18,9 +19,11 @@
 
 typedef struct {
   const tnk_allocator_t *alloc;
-  uint64_t *table; /* UINT64_MAX is empty */
-  unsigned shift;  /* 64 - log2(entries) */
+  uint64_t *pairs; /* as they were added; NULL from the end of loading on */
   uint32_t n_pairs;
+  uint32_t cap_pairs;
+  uint64_t *table; /* UINT64_MAX is empty */
+  uint32_t n_slots;
   uint32_t n_merges;
   uint32_t cap_merges;
   int32_t *merged;  /* rank -> id */
@@ -33,8 +36,6 @@ typedef struct {
 
 void tnk__bpe_init(tnk__bpe_t *bpe, const tnk_allocator_t *alloc);
 void tnk__bpe_deinit(tnk__bpe_t *bpe);
-/* Room for n merges, so that adding them does not grow step by step. */
-int tnk__bpe_reserve(tnk__bpe_t *bpe, uint32_t n);
 /* Add the merge of the next rank. A pair given twice has the later rank. */
 int tnk__bpe_add(tnk__bpe_t *bpe, int32_t left, int32_t right, int32_t merged);
 /* Add a merge whose rank is the id of its result, as tiktoken wants it; not to

@@ -16,34 +16,49 @@
  */
 typedef struct {
   const tnk__bpe_t *bpe;
+  uint8_t *ends;    /* id -> what its bytes begin and end with */
   uint32_t *before; /* id -> lowest rank of a pair (end of a character, id) */
   uint32_t *behind; /* id -> lowest rank of a pair (id, lead byte) */
 } lowest_t;
+
+#define BEGINS_WITH_LEAD 1u
+#define ENDS_WITH_TAIL 2u
+
+static void note_ends(lowest_t *lowest, const tnk__vocab_t *vocab) {
+  for (uint32_t id = 0; id < vocab->n; id++) {
+    size_t n;
+    const uint8_t *bytes = tnk__vocab_bytes(vocab, id, &n);
+
+    lowest->ends[id] = 0;
+    if (n > 0 && bytes[0] >= 0xc2)
+      lowest->ends[id] |= BEGINS_WITH_LEAD;
+    if (n > 0 && (bytes[n - 1] & 0xc0) == 0x80)
+      lowest->ends[id] |= ENDS_WITH_TAIL;
+  }
+}
 
 static int gather(lowest_t *lowest, const tnk__vocab_t *vocab) {
   const tnk__bpe_t *bpe = lowest->bpe;
   size_t size = vocab->n * sizeof(uint32_t);
 
+  lowest->ends = tnk__malloc(bpe->alloc, vocab->n);
   lowest->before = tnk__malloc(bpe->alloc, size);
   lowest->behind = tnk__malloc(bpe->alloc, size);
-  if (lowest->before == NULL || lowest->behind == NULL)
+  if (lowest->ends == NULL || lowest->before == NULL || lowest->behind == NULL)
     return TNK_ENOMEM;
+  note_ends(lowest, vocab);
   memset(lowest->before, 0xff, size);
   memset(lowest->behind, 0xff, size);
-  for (size_t i = 0; i >> (64 - bpe->shift) == 0; i++) {
+  for (size_t i = 0; i < bpe->n_slots; i++) {
     uint32_t left = (uint32_t)(bpe->table[i] >> 44);
     uint32_t right = (uint32_t)(bpe->table[i] >> 24) & 0xfffff;
     uint32_t rank = (uint32_t)bpe->table[i] & 0xffffff;
-    const uint8_t *bytes;
-    size_t n;
 
     if (bpe->table[i] == UINT64_MAX)
       continue;
-    bytes = tnk__vocab_bytes(vocab, left, &n);
-    if (n > 0 && (bytes[n - 1] & 0xc0) == 0x80 && rank < lowest->before[right])
+    if ((lowest->ends[left] & ENDS_WITH_TAIL) && rank < lowest->before[right])
       lowest->before[right] = rank;
-    bytes = tnk__vocab_bytes(vocab, right, &n);
-    if (n > 0 && bytes[0] >= 0xc2 && rank < lowest->behind[left])
+    if ((lowest->ends[right] & BEGINS_WITH_LEAD) && rank < lowest->behind[left])
       lowest->behind[left] = rank;
   }
   return TNK_OK;
@@ -81,7 +96,7 @@ static int32_t merge_ahead(const lowest_t *lowest, const uint8_t *bytes,
 }
 
 int tnk__chars_prepare(tnk__bpe_t *bpe, const tnk__vocab_t *vocab) {
-  lowest_t lowest = {bpe, NULL, NULL};
+  lowest_t lowest = {bpe, NULL, NULL, NULL};
   int err = gather(&lowest, vocab);
 
   if (err == TNK_OK) {
@@ -95,6 +110,7 @@ int tnk__chars_prepare(tnk__bpe_t *bpe, const tnk__vocab_t *vocab) {
       bpe->char_id[cp] =
           merge_ahead(&lowest, bytes, tnk__utf8_put(bytes, cp)) + 1;
   }
+  tnk__free(bpe->alloc, lowest.ends);
   tnk__free(bpe->alloc, lowest.before);
   tnk__free(bpe->alloc, lowest.behind);
   return err;

@@ -54,7 +54,7 @@ static int read_vocab(tnk__hf_t *hf) {
     err = put_name(hf, &key, &n, &flags);
     if (err < 0)
       return err;
-    err = tnk__vocab_put(&hf->tok->vocab, id, n, flags, 1);
+    err = tnk__vocab_put(&hf->tok->vocab, id, n, flags, 0);
     if (err == TNK_ENOMEM)
       return tnk__fault_memory(hf->error);
     if (err == TNK_ETOOBIG)
@@ -62,47 +62,90 @@ static int read_vocab(tnk__hf_t *hf) {
                         "tokenizer.json: model.vocab has an id or a token "
                         "over the limit");
     if (err < 0)
-      return tnk__hf_malformed(hf, "model.vocab: a name or id is there twice");
+      return tnk__hf_malformed(hf, "model.vocab: an id is there twice");
   }
-  return more < 0 ? tnk__hf_malformed(hf, "model.vocab") : TNK_OK;
-}
-
-/* One half of a merge, appended to hf->text as bytes. */
-static int merge_half(tnk__hf_t *hf, const uint8_t *p, size_t n, int32_t *id,
-                      int *literal) {
-  uint8_t *room = tnk__buf_reserve(&hf->text, n);
-  int64_t n_bytes;
-
-  if (room == NULL)
+  if (more < 0)
+    return tnk__hf_malformed(hf, "model.vocab");
+  err = tnk__vocab_index(&hf->tok->vocab);
+  if (err == TNK_ENOMEM)
     return tnk__fault_memory(hf->error);
-  n_bytes = tnk__byte_level(p, n, room);
-  if (n_bytes < 0) {
-    *literal = 1;
-    *id = tnk__vocab_find(&hf->tok->vocab, p, n, TNK__TOKEN_LITERAL);
-  } else {
-    *id = tnk__vocab_find(&hf->tok->vocab, room, (size_t)n_bytes, 0);
-    hf->text.len += (size_t)n_bytes;
-  }
-  return *id < 0 ? tnk__hf_malformed(hf, "model.merges: it is not in the "
-                                         "vocabulary")
+  return err < 0 ? tnk__hf_malformed(hf, "model.vocab: a name is there twice")
                  : TNK_OK;
 }
 
-static int add_merge(tnk__hf_t *hf, const uint8_t *a, size_t n_a,
-                     const uint8_t *b, size_t n_b) {
-  int32_t left, right, merged;
-  int err, literal = 0;
+/*
+ * Merges. Each is two names, which have to be looked for, and a third that the
+ * two make up. Looking for them one by one is waiting for memory, so it is
+ * done for a group at a time.
+ */
+#define GROUP 32
 
-  hf->text.len = 0;
-  err = merge_half(hf, a, n_a, &left, &literal);
-  if (err == TNK_OK)
-    err = merge_half(hf, b, n_b, &right, &literal);
-  if (err < 0)
-    return err;
+/* Half of a merge: its bytes in hf->text, or its name when it stands for no
+ * bytes. */
+typedef struct {
+  size_t at;
+  size_t n;
+  uint32_t hash;
+  unsigned flags;
+} half_t;
+
+typedef struct {
+  half_t halves[2 * GROUP];
+  size_t n;
+  tnk__buf_t room; /* for what is escaped */
+} group_t;
+
+static int add_half(tnk__hf_t *hf, group_t *group, const uint8_t *p, size_t n) {
+  half_t *half = &group->halves[group->n++];
+  uint8_t *out = tnk__buf_reserve(&hf->text, n);
+  int64_t n_bytes;
+
+  if (out == NULL)
+    return tnk__fault_memory(hf->error);
+  n_bytes = tnk__byte_level(p, n, out);
+  if (n_bytes < 0)
+    memcpy(out, p, n);
+  half->at = hf->text.len;
+  half->n = n_bytes < 0 ? n : (size_t)n_bytes;
+  half->flags = n_bytes < 0 ? TNK__TOKEN_LITERAL : 0;
+  half->hash = tnk__vocab_hash(out, half->n, half->flags);
+  hf->text.len += half->n;
+  tnk__vocab_soon(&hf->tok->vocab, half->hash, 0);
+  return TNK_OK;
+}
+
+/* Most vocabularies number the results of merges in their order: the one
+ * behind the last, or the last again, is tried first. */
+static int32_t find_merged(const tnk_tokenizer_t *tok, const uint8_t *bytes,
+                           size_t n, int32_t last) {
+  const tnk__vocab_t *vocab = &tok->vocab;
+
+  if ((uint32_t)(last + 1) < vocab->n &&
+      tnk__vocab_is(vocab, (uint32_t)(last + 1), bytes, n, 0))
+    return last + 1;
+  if (last >= 0 && tnk__vocab_is(vocab, (uint32_t)last, bytes, n, 0))
+    return last;
+  return tnk__vocab_find(vocab, bytes, n, 0);
+}
+
+static int32_t find_half(const tnk__hf_t *hf, const half_t *half) {
+  return tnk__vocab_find_hashed(&hf->tok->vocab, hf->text.data + half->at,
+                                half->n, half->flags, half->hash);
+}
+
+static int add_merge(tnk__hf_t *hf, const half_t *half) {
+  const tnk__bpe_t *bpe = &hf->tok->bpe;
+  int32_t left = find_half(hf, half), right = find_half(hf, half + 1), merged;
+  int err;
+
+  if (left < 0 || right < 0)
+    return tnk__hf_malformed(hf, "model.merges: it is not in the vocabulary");
   /* No text has symbols that are no bytes: the merge never happens. */
-  if (literal)
+  if (half[0].flags != 0 || half[1].flags != 0)
     return TNK_OK;
-  merged = tnk__vocab_find(&hf->tok->vocab, hf->text.data, hf->text.len, 0);
+  merged =
+      find_merged(hf->tok, hf->text.data + half->at, half[0].n + half[1].n,
+                  bpe->n_merges == 0 ? -1 : bpe->merged[bpe->n_merges - 1]);
   if (merged < 0)
     return tnk__hf_malformed(hf, "model.merges: the result is not in the "
                                  "vocabulary");
@@ -110,6 +153,19 @@ static int add_merge(tnk__hf_t *hf, const uint8_t *a, size_t n_a,
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(hf->error);
   return err < 0 ? tnk__hf_malformed(hf, "model.merges: too many") : TNK_OK;
+}
+
+static int add_group(tnk__hf_t *hf, group_t *group) {
+  int err = TNK_OK;
+
+  for (int step = 1; step <= 2; step++)
+    for (size_t i = 0; i < group->n; i++)
+      tnk__vocab_soon(&hf->tok->vocab, group->halves[i].hash, step);
+  for (size_t i = 0; i < group->n && err == TNK_OK; i += 2)
+    err = add_merge(hf, &group->halves[i]);
+  group->n = 0;
+  hf->text.len = 0;
+  return err;
 }
 
 /* Escapes resolved; *p is in `room` or in the file. */
@@ -131,33 +187,29 @@ static int plain(tnk__hf_t *hf, const tnk__jread_text_t *text, tnk__buf_t *room,
 }
 
 /* ["a", "b"] */
-static int read_pair(tnk__hf_t *hf, tnk__buf_t *room) {
-  tnk__jread_text_t text[2];
-  const uint8_t *p[2];
-  size_t n[2], count = 0;
-  int err;
+static int read_pair(tnk__hf_t *hf, group_t *group) {
+  size_t n, count = 0;
+  int err = TNK_OK;
 
   hf->json.p++;
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2 && err == TNK_OK; i++) {
+    tnk__jread_text_t text;
+    const uint8_t *p;
+
     if (tnk__jread_next_item(&hf->json, &count) <= 0 ||
-        tnk__jread_text(&hf->json, &text[i]) < 0)
+        tnk__jread_text(&hf->json, &text) < 0)
       return tnk__hf_malformed(hf, "model.merges");
-  if (tnk__jread_next_item(&hf->json, &count) != 0)
+    err = plain(hf, &text, &group->room, &p, &n);
+    if (err == TNK_OK)
+      err = add_half(hf, group, p, n);
+  }
+  if (err == TNK_OK && tnk__jread_next_item(&hf->json, &count) != 0)
     return tnk__hf_malformed(hf, "model.merges");
-  tnk__buf_clear(room);
-  /* Both at once: the second must not move the first. */
-  if (tnk__buf_reserve(room, text[0].n + text[1].n) == NULL)
-    return tnk__fault_memory(hf->error);
-  err = plain(hf, &text[0], room, &p[0], &n[0]);
-  if (err == TNK_OK && text[0].escaped)
-    room->len = n[0];
-  if (err == TNK_OK)
-    err = plain(hf, &text[1], room, &p[1], &n[1]);
-  return err < 0 ? err : add_merge(hf, p[0], n[0], p[1], n[1]);
+  return err;
 }
 
 /* "a b" */
-static int read_spaced(tnk__hf_t *hf, tnk__buf_t *room) {
+static int read_spaced(tnk__hf_t *hf, group_t *group) {
   tnk__jread_text_t text;
   const uint8_t *p, *space;
   size_t n, n_left;
@@ -165,37 +217,40 @@ static int read_spaced(tnk__hf_t *hf, tnk__buf_t *room) {
 
   if (tnk__jread_text(&hf->json, &text) < 0)
     return tnk__hf_malformed(hf, "model.merges");
-  tnk__buf_clear(room);
-  err = plain(hf, &text, room, &p, &n);
+  err = plain(hf, &text, &group->room, &p, &n);
   if (err < 0)
     return err;
   space = memchr(p, ' ', n);
   n_left = space == NULL ? 0 : (size_t)(space - p);
   if (space == NULL || memchr(space + 1, ' ', n - n_left - 1) != NULL)
     return tnk__hf_malformed(hf, "model.merges");
-  return add_merge(hf, p, n_left, space + 1, n - n_left - 1);
+  err = add_half(hf, group, p, n_left);
+  return err < 0 ? err : add_half(hf, group, space + 1, n - n_left - 1);
 }
 
 static int read_merges(tnk__hf_t *hf) {
-  tnk__buf_t room;
+  group_t group;
   size_t n = 0;
   int more, err = TNK_OK;
 
   if (tnk__jread_take(&hf->json, '[') < 0)
     return tnk__hf_malformed(hf, "model.merges");
-  tnk__buf_init(&room, &hf->tok->alloc, SIZE_MAX / 2);
+  group.n = 0;
+  tnk__buf_init(&group.room, &hf->tok->alloc, SIZE_MAX / 2);
   tnk__buf_clear(&hf->text);
-  if (tnk__bpe_reserve(&hf->tok->bpe, hf->tok->vocab.n) < 0)
-    err = tnk__fault_memory(hf->error);
   while (err == TNK_OK && (more = tnk__jread_next_item(&hf->json, &n)) != 0) {
     if (more < 0)
       err = tnk__hf_malformed(hf, "model.merges");
     else if (tnk__jread_peek(&hf->json) == '[')
-      err = read_pair(hf, &room);
+      err = read_pair(hf, &group);
     else
-      err = read_spaced(hf, &room);
+      err = read_spaced(hf, &group);
+    if (err == TNK_OK && group.n == 2 * GROUP)
+      err = add_group(hf, &group);
   }
-  tnk__buf_deinit(&room);
+  if (err == TNK_OK)
+    err = add_group(hf, &group);
+  tnk__buf_deinit(&group.room);
   return err;
 }
 

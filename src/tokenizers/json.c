@@ -11,29 +11,50 @@ void tnk__jread_init(tnk__jread_t *json, const void *data, size_t n) {
   json->end = json->base + n;
 }
 
-uint8_t tnk__jread_peek(tnk__jread_t *json) {
-  while (json->p < json->end && (*json->p == ' ' || *json->p == '\n' ||
-                                 *json->p == '\r' || *json->p == '\t'))
-    json->p++;
+/* Files are indented: blanks come in fours. */
+static void skip_blanks(tnk__jread_t *json) {
+  const uint8_t *p = json->p, *end = json->end;
+
+  for (;;) {
+    while (end - p >= 4 && memcmp(p, "    ", 4) == 0)
+      p += 4;
+    if (p == end || (*p != ' ' && *p != '\n' && *p != '\r' && *p != '\t'))
+      break;
+    p++;
+  }
+  json->p = p;
+}
+
+static inline uint8_t peek(tnk__jread_t *json) {
+  if (json->p < json->end && *json->p <= ' ')
+    skip_blanks(json);
   return json->p < json->end ? *json->p : 0;
 }
 
-int tnk__jread_take(tnk__jread_t *json, uint8_t byte) {
-  if (tnk__jread_peek(json) != byte)
+uint8_t tnk__jread_peek(tnk__jread_t *json) {
+  return peek(json);
+}
+
+static inline int take(tnk__jread_t *json, uint8_t byte) {
+  if (peek(json) != byte)
     return TNK_EPROTO;
   json->p++;
   return TNK_OK;
 }
 
+int tnk__jread_take(tnk__jread_t *json, uint8_t byte) {
+  return take(json, byte);
+}
+
 /* 1 before another element, 0 behind the closing bracket. */
-static int next(tnk__jread_t *json, size_t *n, uint8_t close) {
-  uint8_t byte = tnk__jread_peek(json);
+static inline int next(tnk__jread_t *json, size_t *n, uint8_t close) {
+  uint8_t byte = peek(json);
 
   if (byte == close) {
     json->p++;
     return 0;
   }
-  if (*n > 0 && tnk__jread_take(json, ',') < 0)
+  if (*n > 0 && take(json, ',') < 0)
     return TNK_EPROTO;
   (*n)++;
   return 1;
@@ -44,7 +65,7 @@ int tnk__jread_next_key(tnk__jread_t *json, size_t *n, tnk__jread_text_t *key) {
 
   if (more <= 0)
     return more;
-  if (tnk__jread_text(json, key) < 0 || tnk__jread_take(json, ':') < 0)
+  if (tnk__jread_text(json, key) < 0 || take(json, ':') < 0)
     return TNK_EPROTO;
   return 1;
 }
@@ -54,24 +75,28 @@ int tnk__jread_next_item(tnk__jread_t *json, size_t *n) {
 }
 
 int tnk__jread_text(tnk__jread_t *json, tnk__jread_text_t *text) {
-  const uint8_t *p;
+  /* Bytes that do not end a run of plain ones: not a quote, a backslash or a
+   * control character. */
+  static const uint64_t plain[4] = {
+      UINT64_C(0xfffffffb00000000), UINT64_C(0xffffffffefffffff),
+      UINT64_C(0xffffffffffffffff), UINT64_C(0xffffffffffffffff)};
+  const uint8_t *p, *end = json->end;
 
-  if (tnk__jread_take(json, '"') < 0)
+  if (take(json, '"') < 0)
     return TNK_EPROTO;
   text->p = p = json->p;
   text->escaped = 0;
-  for (; p < json->end && *p != '"'; p++) {
-    if (*p < 0x20)
+  for (;;) {
+    while (p < end && (plain[*p >> 6] >> (*p & 63) & 1) != 0)
+      p++;
+    if (end - p < 2 || *p != '\\')
       break;
-    if (*p == '\\') {
-      text->escaped = 1;
-      if (++p == json->end)
-        break;
-    }
+    text->escaped = 1;
+    p += 2;
   }
   text->n = (size_t)(p - text->p);
   json->p = p;
-  return tnk__jread_take(json, '"');
+  return take(json, '"');
 }
 
 static int hex4(const uint8_t *p, const uint8_t *end, uint32_t *value) {
@@ -143,7 +168,7 @@ int tnk__jread_uint(tnk__jread_t *json, uint32_t *value) {
   const uint8_t *p;
   uint64_t v = 0;
 
-  (void)tnk__jread_peek(json);
+  (void)peek(json);
   p = json->p;
   while (p < json->end && *p >= '0' && *p <= '9' && v <= UINT32_MAX)
     v = v * 10 + (*p++ - (uint64_t)'0');
@@ -158,7 +183,7 @@ int tnk__jread_uint(tnk__jread_t *json, uint32_t *value) {
 static int take_word(tnk__jread_t *json, const char *word) {
   size_t n = strlen(word);
 
-  (void)tnk__jread_peek(json);
+  (void)peek(json);
   if ((size_t)(json->end - json->p) < n || memcmp(json->p, word, n) != 0)
     return TNK_EPROTO;
   json->p += n;
@@ -201,7 +226,7 @@ int tnk__jread_skip(tnk__jread_t *json) {
   size_t depth = 0;
 
   for (;;) {
-    uint8_t byte = tnk__jread_peek(json);
+    uint8_t byte = peek(json);
     tnk__jread_text_t key;
     int more = 1;
 

@@ -157,8 +157,7 @@ static int finish_bytes(reader_t *reader) {
                         "0x%02X is not implemented",
                         i);
   }
-  if (tnk__bpe_reserve(&tok->bpe, tok->vocab.n) < 0 || add_merges(tok) < 0 ||
-      tnk__bpe_finish(&tok->bpe) < 0 ||
+  if (add_merges(tok) < 0 || tnk__bpe_finish(&tok->bpe) < 0 ||
       tnk__chars_prepare(&tok->bpe, &tok->vocab) < 0)
     return tnk__fault_memory(reader->error);
   return TNK_OK;

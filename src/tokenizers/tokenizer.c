@@ -59,6 +59,11 @@ int64_t tnk__byte_level(const uint8_t *name, size_t n, uint8_t *out) {
     uint32_t cp = name[i];
     int byte;
 
+    if (cp >= 0x21 && cp <= 0x7e) {
+      out[n_out++] = (uint8_t)cp;
+      i++;
+      continue;
+    }
     if (cp >= 0x80) {
       if (cp < 0xc2 || cp > 0xc5 || i + 1 == n)
         return -1;

@@ -72,6 +72,19 @@ size_t tnk__utf8_valid(const uint8_t *s, size_t n) {
       i++;
       continue;
     }
+    /* Two kinds that most texts are made of: two bytes, and three bytes
+     * whose lead has no special second byte. */
+    if (n - i >= 3) {
+      if (s[i] >= 0xc2 && s[i] <= 0xdf && (s[i + 1] & 0xc0) == 0x80) {
+        i += 2;
+        continue;
+      }
+      if (s[i] >= 0xe1 && s[i] <= 0xec && (s[i + 1] & 0xc0) == 0x80 &&
+          (s[i + 2] & 0xc0) == 0x80) {
+        i += 3;
+        continue;
+      }
+    }
     length = tnk__utf8_check(s + i, n - i, &bad, &cut);
     if (length == 0)
       return i;

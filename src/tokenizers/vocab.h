@@ -6,6 +6,13 @@
 
 #include "tnk/common.h"
 
+/* Memory that will be read soon. */
+#if defined(__GNUC__)
+#define tnk__prefetch(p) __builtin_prefetch(p)
+#else
+#define tnk__prefetch(p) ((void)(p))
+#endif
+
 /* Ids fit in 20 bits, see bpe.h. The largest served vocabulary has 262,144. */
 #define TNK__MAX_VOCAB ((uint32_t)1 << 20)
 #define TNK__MAX_TOKEN_BYTES ((size_t)1 << 16)
@@ -52,10 +59,23 @@ uint8_t *tnk__vocab_reserve(tnk__vocab_t *vocab, size_t n);
  * taken; TNK_ETOOBIG; TNK_ENOMEM. */
 int tnk__vocab_put(tnk__vocab_t *vocab, uint32_t id, size_t n, unsigned flags,
                    int hashed);
+/* Put all tokens into the table at once, none of which is in it: cheaper than
+ * one by one. TNK_EPROTO: bytes are there twice; TNK_ENOMEM. */
+int tnk__vocab_index(tnk__vocab_t *vocab);
+/* Whether the id has these bytes. */
+int tnk__vocab_is(const tnk__vocab_t *vocab, uint32_t id, const uint8_t *bytes,
+                  size_t n, unsigned flags);
 /* The id of a token of the model, -1 without one. `flags` tells literal
  * tokens from sequences of the byte alphabet. */
 int32_t tnk__vocab_find(const tnk__vocab_t *vocab, const uint8_t *bytes,
                         size_t n, unsigned flags);
+/* The same in steps, for who looks for many tokens and does not want to wait
+ * for memory each time: tnk__vocab_hash(), then for all of them
+ * tnk__vocab_soon() with step 0, 1, 2, then tnk__vocab_find_hashed(). */
+uint32_t tnk__vocab_hash(const uint8_t *bytes, size_t n, unsigned flags);
+void tnk__vocab_soon(const tnk__vocab_t *vocab, uint32_t hash, int step);
+int32_t tnk__vocab_find_hashed(const tnk__vocab_t *vocab, const uint8_t *bytes,
+                               size_t n, unsigned flags, uint32_t hash);
 /* Give memory back after the last put. */
 void tnk__vocab_trim(tnk__vocab_t *vocab);
 
