@@ -26,9 +26,11 @@ typedef struct {
   size_t n_settings;
   /**
    * When set, the arrays that the data points to are not copied: they are
-   * read, part by part, until `release` is called, once. That is never inside
-   * the call, unless there is no memory even to remember it. The structs
-   * themselves (tnk_datum_t and below) must stay as well.
+   * read, part by part and again for every repeat of a request, until
+   * `release` is called, once. That is never inside the call, unless there is
+   * no memory even to remember it. They and the structs themselves
+   * (tnk_datum_t and below) must stay and not change until then; where the
+   * service wants requests compressed, libuv's thread pool reads them too.
    */
   void (*release)(void *user);
   void *release_user;

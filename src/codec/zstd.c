@@ -158,35 +158,50 @@ int tnk__unzstd_finish(const tnk__unzstd_t *unzstd) {
   return unzstd->seen && !unzstd->inside ? TNK_OK : TNK_EPROTO;
 }
 
-static int compress(tnk__buf_t *out, ZSTD_CCtx *ctx, const void *data,
-                    size_t n) {
-  size_t bound = ZSTD_compressBound(n);
-  uint8_t *room;
-  size_t ret;
+void tnk__zstd_deinit(tnk__zstd_t *zstd) {
+  ZSTD_freeCCtx(zstd->ctx);
+  zstd->ctx = NULL;
+}
 
-  if (ZSTD_isError(bound))
-    return TNK_ETOOBIG;
-  room = tnk__buf_reserve(out, bound);
-  if (room == NULL)
-    return out->err;
-  ret = ZSTD_compressCCtx(ctx, room, bound, data, n, LEVEL);
-  if (ZSTD_isError(ret))
-    return translate(ret) == TNK_ENOMEM ? TNK_ENOMEM : TNK_EINTERNAL;
-  out->len += ret;
+int tnk__zstd_begin(tnk__zstd_t *zstd, const tnk_allocator_t *alloc, size_t n) {
+  if (zstd->ctx == NULL)
+    zstd->ctx = ZSTD_createCCtx_advanced(hooks(alloc));
+  if (zstd->ctx == NULL)
+    return TNK_ENOMEM;
+  return ZSTD_isError(
+             ZSTD_CCtx_reset(zstd->ctx, ZSTD_reset_session_and_parameters)) ||
+                 ZSTD_isError(ZSTD_CCtx_setParameter(
+                     zstd->ctx, ZSTD_c_compressionLevel, LEVEL)) ||
+                 ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(zstd->ctx, n))
+             ? TNK_EINTERNAL
+             : TNK_OK;
+}
+
+/* Memory is all that a compression can lack. */
+static int compress(tnk__zstd_t *zstd, tnk__buf_t *out, ZSTD_inBuffer *in,
+                    ZSTD_EndDirective directive) {
+  size_t left;
+
+  do {
+    size_t size = out->max - out->len;
+    ZSTD_outBuffer room = {.size = size < STEP_SIZE ? size : STEP_SIZE};
+
+    room.dst = tnk__buf_reserve(out, size > 0 ? room.size : 1);
+    if (room.dst == NULL)
+      return out->err;
+    left = ZSTD_compressStream2(zstd->ctx, &room, in, directive);
+    if (ZSTD_isError(left))
+      return translate(left) == TNK_ENOMEM ? TNK_ENOMEM : TNK_EINTERNAL;
+    out->len += room.pos;
+  } while (in->pos < in->size || (directive == ZSTD_e_end && left > 0));
   return TNK_OK;
 }
 
-int tnk__zstd_compress(tnk__buf_t *out, const tnk_allocator_t *alloc,
-                       const void *data, size_t n) {
-  ZSTD_CCtx *ctx;
-  int err = TNK_ENOMEM;
+int tnk__zstd_feed(tnk__zstd_t *zstd, tnk__buf_t *out, const void *data,
+                   size_t n, int is_last) {
+  ZSTD_inBuffer in = {data, n, 0};
 
-  if (out->err != TNK_OK)
-    return out->err;
-  ctx = ZSTD_createCCtx_advanced(hooks(alloc));
-  if (ctx != NULL)
-    err = compress(out, ctx, data, n);
-  ZSTD_freeCCtx(ctx);
-  out->err = err;
-  return err;
+  if (out->err == TNK_OK)
+    out->err = compress(zstd, out, &in, is_last ? ZSTD_e_end : ZSTD_e_continue);
+  return out->err;
 }

@@ -34,10 +34,22 @@ int tnk__unzstd_feed(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
 /* The input is over: TNK_EPROTO unless it held whole frames, at least one. */
 int tnk__unzstd_finish(const tnk__unzstd_t *unzstd);
 
-/* Append `data` as one frame of level 3 with its size in the header. There must
- * be room for the worst case, a little more than n. Keeps no state, so it may
- * run on another thread. TNK_OK or what stuck to `out`. */
-int tnk__zstd_compress(tnk__buf_t *out, const tnk_allocator_t *alloc,
-                       const void *data, size_t n);
+/*
+ * Compression in pieces, to one frame of level 3 with its size in the header.
+ * It may run on another thread. {0} at first; what zstd works with is made by
+ * the first frame, some MiB, and stays for the frames that follow.
+ */
+typedef struct {
+  struct ZSTD_CCtx_s *ctx;
+} tnk__zstd_t;
+
+void tnk__zstd_deinit(tnk__zstd_t *zstd);
+/* Begin a frame of n bytes, whether one before was ended or not. The allocator
+ * must be the same each time. TNK_OK, TNK_ENOMEM, TNK_EINTERNAL. */
+int tnk__zstd_begin(tnk__zstd_t *zstd, const tnk_allocator_t *alloc, size_t n);
+/* Append to `out` what there is of the frame after the next piece of it; all,
+ * when it is the last. TNK_OK or what stuck to `out`. */
+int tnk__zstd_feed(tnk__zstd_t *zstd, tnk__buf_t *out, const void *data,
+                   size_t n, int is_last);
 
 #endif

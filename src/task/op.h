@@ -2,7 +2,7 @@
 #define TNK_TASK_OP_H
 
 #include "flow/turns.h"
-#include "loop/work.h"
+#include "task/cargo.h"
 #include "task/job.h"
 #include "task/member.h"
 #include "task/number.h"
@@ -27,13 +27,15 @@ typedef struct {
   const char *method; /* the official client's name of the public call */
   const char *type;   /* kind of request, for polls */
   tnk__route_id_t route;
-  int is_proto;      /* request body and result */
   int is_unnumbered; /* takes its turn but no sequence number */
   /* It has the turn. How many requests it takes, at least 1. */
   int (*prepare)(struct tnk__op *op, size_t *n_parts);
   /* Append the body of request `index`. */
   int (*write)(struct tnk__op *op, size_t index, uint64_t number,
                tnk__buf_t *out);
+  /* Or, where that is not given: what is to be written, in protobuf, while it
+   * is sent; the result is in protobuf as well. */
+  tnk__fwdbwd_t (*request)(struct tnk__op *op, size_t index, uint64_t number);
   /* Bytes of the dispatch budget. May be NULL: none. */
   uint64_t (*cost)(struct tnk__op *op, size_t index);
   /* Read the result of request `index`. */
@@ -71,11 +73,8 @@ typedef struct tnk__part {
   tnk__payer_t payer;
   tnk__deferred_t due;  /* the operation lets it begin */
   tnk__deferred_t paid; /* the budget does */
-  tnk__work_t packing;
-  tnk__buf_t body;
-  tnk__buf_t packed;
+  tnk__cargo_t cargo;
   tnk__number_t number;
-  int pack_err;
 } tnk__part_t;
 
 typedef struct tnk__op {

@@ -62,7 +62,7 @@ static void explain_part(const tnk__part_t *part, tnk__text_t *out) {
     break;
   case TNK__PART_PACKING:
     tnk__text_printf(out, "is being compressed (%zu bytes), since ",
-                     part->body.len);
+                     tnk__cargo_len(&part->cargo));
     tnk__text_time(out, now_of(part->op) - part->since_ms);
     break;
   case TNK__PART_SENDING:

@@ -2,9 +2,7 @@
 #include "task/op.h"
 
 #include "base/alloc.h"
-#include "base/limits.h"
 #include "base/log.h"
-#include "codec/zstd.h"
 #include "task/session.h"
 
 /*
@@ -26,9 +24,8 @@ void tnk__part_clear(tnk__part_t *part) {
   tnk__defer_cancel(&part->due);
   tnk__defer_cancel(&part->paid);
   if (part->state == TNK__PART_PACKING)
-    return; /* the thread pool has the buffers */
-  tnk__buf_deinit(&part->body);
-  tnk__buf_deinit(&part->packed);
+    return; /* the thread pool has the cargo */
+  tnk__cargo_clear(&part->cargo);
   tnk__number_deinit(&part->number);
   part->state = TNK__PART_DONE;
 }
@@ -53,8 +50,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__training_moved(op->training);
   tnk__number_settle(&part->number, TNK__EFFECT_ACCEPTED, TNK_OK);
   tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
-  tnk__buf_deinit(&part->body);
-  tnk__buf_deinit(&part->packed);
+  tnk__cargo_clear(&part->cargo);
   if (op->promise == NULL) {
     note_late(op);
     part->state = TNK__PART_DONE;
@@ -140,58 +136,46 @@ static void on_state(tnk__future_t *future, const char *state,
 static void submit(tnk__part_t *part) {
   tnk__op_t *op = part->op;
   const tnk__op_class_t *type = op->type;
-  tnk__buf_t *body = part->packed.len > 0 ? &part->packed : &part->body;
+  tnk__call_t *call = &part->job.call;
 
   tnk__job_init(&part->job, session_of(part), type->route, type->name,
                 op->poll_type);
   part->job.accepted = on_accepted;
-  part->job.call.method_name = type->method;
+  call->method_name = type->method;
   part->job.future.on_state = on_state;
-  if (type->is_proto) {
-    part->job.call.content_type = "application/x-protobuf";
+  if (type->request != NULL) {
+    call->content_type = "application/x-protobuf";
     part->job.future.is_proto = 1;
   }
-  if (body == &part->packed)
-    part->job.call.encoding = "zstd";
+  tnk__cargo_load(&part->cargo, call);
   part->state = TNK__PART_SENDING;
   tnk__number_use(&part->number);
-  tnk__job_start(&part->job, body->data, body->len, on_done);
+  tnk__job_start(&part->job, call->body, call->body_len, on_done);
 }
 
 /* ---- Encoding ---- */
 
-static void run_holds(tnk__work_t *work) {
-  tnk__part_t *part = tnk__container_of(work, tnk__part_t, packing);
-
-  part->pack_err = tnk__zstd_compress(&part->packed, tnk__allocator_default(),
-                                      part->body.data, part->body.len);
-}
-
-static void on_packed(tnk__work_t *work, int canceled) {
-  tnk__part_t *part = tnk__container_of(work, tnk__part_t, packing);
+static void on_packed(tnk__cargo_t *cargo) {
+  tnk__part_t *part = tnk__container_of(cargo, tnk__part_t, cargo);
   tnk__op_t *op = part->op;
 
   op->n_holds--;
-  part->state = TNK__PART_PAYING; /* the buffers are ours again */
-  if (op->promise == NULL) {
-    tnk__part_clear(part);
-    tnk__op_release(op);
+  part->state = TNK__PART_PAYING; /* the cargo is ours again */
+  if (op->promise != NULL) {
+    submit(part);
     return;
   }
-  if (canceled || part->pack_err != TNK_OK)
-    tnk__buf_clear(&part->packed); /* plain is always possible */
-  else
-    tnk__buf_deinit(&part->body);
-  submit(part);
+  tnk__part_clear(part);
+  tnk__op_release(op);
 }
 
 /* Compress off the loop if the server wants it. 0: send it as it is. */
 static int pack(tnk__part_t *part) {
   tnk__op_t *op = part->op;
 
-  if (!op->type->is_proto || !session_of(part)->flags.compress_train)
+  if (op->type->request == NULL || !session_of(part)->flags.compress_train)
     return 0;
-  if (tnk__work_start(session_of(part)->loop, &part->packing, run_holds,
+  if (tnk__cargo_pack(&part->cargo, session_of(part)->loop, &op->training->zstd,
                       on_packed) != TNK_OK)
     return 0;
   part->state = TNK__PART_PACKING;
@@ -199,16 +183,29 @@ static int pack(tnk__part_t *part) {
   return 1;
 }
 
+static int write_body(tnk__part_t *part) {
+  const tnk__op_class_t *type = part->op->type;
+  uint64_t number = part->number.value;
+  tnk__fwdbwd_t request;
+  tnk__buf_t *body;
+  int err;
+
+  if (type->request != NULL) {
+    request = type->request(part->op, part->index, number);
+    return tnk__cargo_feed(&part->cargo, &request);
+  }
+  body = tnk__cargo_write(&part->cargo);
+  err = type->write(part->op, part->index, number, body);
+  return err != TNK_OK ? err : body->err;
+}
+
 static void encode(tnk__part_t *part) {
   tnk__op_t *op = part->op;
   int err = op->type->is_unnumbered ? TNK_OK : tnk__number_take(&part->number);
 
-  tnk__buf_clear(&part->body);
-  tnk__buf_clear(&part->packed);
+  tnk__cargo_clear(&part->cargo);
   if (err == TNK_OK)
-    err = op->type->write(op, part->index, part->number.value, &part->body);
-  if (err == TNK_OK)
-    err = part->body.err;
+    err = write_body(part);
   if (err != TNK_OK)
     tnk__op_fail_code(op, err);
   else if (!pack(part))
@@ -248,8 +245,5 @@ void tnk__part_init(tnk__part_t *part, tnk__op_t *op, size_t index) {
   tnk__number_init(&part->number, op->training, &op->turn);
   tnk__payer_init(&part->payer, on_granted, part_cost);
   tnk__deferred_init(&part->paid, on_paid);
-  tnk__buf_init(&part->body, &session_of(part)->loop->alloc,
-                TNK__MAX_REQUEST_BODY);
-  /* Filled on another thread, where the caller's allocator may not go. */
-  tnk__buf_init(&part->packed, tnk__allocator_default(), TNK__MAX_REQUEST_BODY);
+  tnk__cargo_init(&part->cargo, &session_of(part)->loop->alloc);
 }

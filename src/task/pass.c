@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "codec/data.h"
-#include "codec/fwdbwd.h"
 #include "codec/pass_result.h"
 #include "flow/chunk.h"
 
@@ -91,20 +90,18 @@ int tnk__pass_prepare(tnk__op_t *op, size_t *n_parts) {
   return TNK_OK;
 }
 
-int tnk__pass_write(tnk__op_t *op, size_t index, uint64_t number,
-                    tnk__buf_t *out) {
+tnk__fwdbwd_t tnk__pass_request(tnk__op_t *op, size_t index, uint64_t number) {
   const tnk__pass_op_t *pass = pass_of(op);
   const tnk__chunk_t *chunk = &pass->chunks[index];
-  tnk__fwdbwd_t request = {.model_id = op->training->info.model_id,
-                           .seq_id = (int64_t)number,
-                           .data = pass->data + chunk->begin,
-                           .n_data = chunk->n,
-                           .loss_fn = pass->loss_fn,
-                           .settings = pass->settings,
-                           .n_settings = pass->n_settings,
-                           .forward_only = pass->forward_only};
 
-  return tnk__fwdbwd_write(out, &request);
+  return (tnk__fwdbwd_t){.model_id = op->training->info.model_id,
+                         .seq_id = (int64_t)number,
+                         .data = pass->data + chunk->begin,
+                         .n_data = chunk->n,
+                         .loss_fn = pass->loss_fn,
+                         .settings = pass->settings,
+                         .n_settings = pass->n_settings,
+                         .forward_only = pass->forward_only};
 }
 
 uint64_t tnk__pass_cost(tnk__op_t *op, size_t index) {
@@ -196,9 +193,8 @@ static const tnk__op_class_t forward_class = {
     .method = "TrainingClient.forward",
     .type = "Forward",
     .route = TNK__ROUTE_FORWARD_BACKWARD,
-    .is_proto = 1,
     .prepare = tnk__pass_prepare,
-    .write = tnk__pass_write,
+    .request = tnk__pass_request,
     .cost = tnk__pass_cost,
     .read = tnk__pass_read_part,
     .finish = finish,
@@ -211,9 +207,8 @@ static const tnk__op_class_t forward_backward_class = {
     .method = "TrainingClient.forward_backward",
     .type = "ForwardBackward",
     .route = TNK__ROUTE_FORWARD_BACKWARD,
-    .is_proto = 1,
     .prepare = tnk__pass_prepare,
-    .write = tnk__pass_write,
+    .request = tnk__pass_request,
     .cost = tnk__pass_cost,
     .read = tnk__pass_read_part,
     .finish = finish,

@@ -55,8 +55,7 @@ tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
                               tnk_promise_t **promise);
 /* Behaviour that a custom loss shares with a plain pass. */
 int tnk__pass_prepare(tnk__op_t *op, size_t *n_parts);
-int tnk__pass_write(tnk__op_t *op, size_t index, uint64_t number,
-                    tnk__buf_t *out);
+tnk__fwdbwd_t tnk__pass_request(tnk__op_t *op, size_t index, uint64_t number);
 uint64_t tnk__pass_cost(tnk__op_t *op, size_t index);
 int tnk__pass_read_part(tnk__op_t *op, size_t index, const tnk__reply_t *reply);
 void tnk__pass_submitted(tnk__op_t *op);

@@ -55,6 +55,9 @@ void tnk__training_moved(tnk_training_t *training) {
 }
 
 void tnk__training_op_gone(tnk_training_t *training) {
+  /* Some MiB, which only a client that is busy may keep. */
+  if (tnk__list_empty(&training->ops))
+    tnk__zstd_deinit(&training->zstd);
   if (training->closing && tnk__list_empty(&training->ops))
     tnk__defer(training->session->loop, &training->closed);
 }

@@ -2,6 +2,7 @@
 #define TNK_TASK_TRAINING_H
 
 #include "base/arena.h"
+#include "codec/zstd.h"
 #include "flow/queue_state.h"
 #include "flow/stall.h"
 #include "flow/turns.h"
@@ -30,6 +31,7 @@ struct tnk_training {
   uint64_t fresh; /* no number from here on has been sent */
   tnk__queue_notice_t notice;
   tnk__stall_t stall;
+  tnk__zstd_t zstd;     /* for the next body to be compressed */
   tnk__error_t *failed; /* why nothing can be submitted any more */
   int closing;
   tnk_close_cb close_cb;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "codec/packed.h"
 #include "support/test.h"
 #include "tnk/error.h"
 
@@ -22,7 +23,7 @@ static uint8_t *make_data(size_t n) {
 
 static void pack(tnk__buf_t *out, const void *data, size_t n) {
   tnk__buf_init(out, test_allocator(), ROOM);
-  CHECK_INT(tnk__zstd_compress(out, test_allocator(), data, n), TNK_OK);
+  CHECK_INT(pack_frame(out, data, n), TNK_OK);
 }
 
 /* Unpack in pieces of `step` bytes, 0: of random sizes. */
@@ -77,6 +78,33 @@ TEST(P5_1_frame_has_its_size_and_no_checksum) {
   tnk__buf_deinit(&packed);
 }
 
+/* However it is cut, and whatever the context did before, even half a frame.
+ * The pieces may lead to other blocks, so what counts is what comes out. */
+TEST(a_context_serves_many_frames) {
+  static const size_t steps[] = {1000, 131072, LARGE - 1, LARGE};
+  uint8_t *data = make_data(LARGE);
+  tnk__zstd_t zstd = {0};
+  tnk__buf_t whole, packed, out;
+
+  pack(&whole, data, LARGE);
+  for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+    tnk__buf_init(&packed, test_allocator(), ROOM);
+    CHECK_INT(tnk__zstd_begin(&zstd, test_allocator(), LARGE), TNK_OK);
+    CHECK_INT(tnk__zstd_feed(&zstd, &packed, data, LARGE / 2, 0), TNK_OK);
+    tnk__buf_clear(&packed);
+    CHECK_INT(pack_steps(&zstd, &packed, data, LARGE, steps[i]), TNK_OK);
+    CHECK(packed.len < whole.len + whole.len / 100);
+    CHECK_MEM(packed.data, 9, whole.data, 9); /* the head, with the size */
+    CHECK_INT(unpack(&out, packed.data, packed.len, 0, ROOM), TNK_OK);
+    CHECK_MEM(out.data, out.len, data, LARGE);
+    tnk__buf_deinit(&out);
+    tnk__buf_deinit(&packed);
+  }
+  tnk__zstd_deinit(&zstd);
+  tnk__buf_deinit(&whole);
+  free(data);
+}
+
 TEST(empty_and_following_frames) {
   tnk__buf_t packed, out;
 
@@ -84,8 +112,8 @@ TEST(empty_and_following_frames) {
   CHECK_INT(unpack(&out, packed.data, packed.len, 1, 0), TNK_OK);
   CHECK_INT(out.len, 0);
   tnk__buf_deinit(&out);
-  CHECK_INT(tnk__zstd_compress(&packed, test_allocator(), "ab", 2), TNK_OK);
-  CHECK_INT(tnk__zstd_compress(&packed, test_allocator(), "c", 1), TNK_OK);
+  CHECK_INT(pack_frame(&packed, "ab", 2), TNK_OK);
+  CHECK_INT(pack_frame(&packed, "c", 1), TNK_OK);
   CHECK_INT(unpack(&out, packed.data, packed.len, 1, 3), TNK_OK);
   CHECK_MEM(out.data, out.len, "abc", 3);
   tnk__buf_deinit(&out);
@@ -218,7 +246,7 @@ TEST(zstd_reports_lack_of_memory) {
   for (n = 0; n < 50; n++) {
     tnk__buf_init(&packed, test_allocator(), ROOM);
     test_alloc_fail_at(n);
-    err = tnk__zstd_compress(&packed, test_allocator(), data, 200000);
+    err = pack_frame(&packed, data, 200000);
     CHECK_INT(err, test_alloc_did_fail() ? TNK_ENOMEM : TNK_OK);
     CHECK_INT(packed.err, err);
     if (!test_alloc_did_fail())
@@ -238,8 +266,7 @@ TEST(zstd_reports_lack_of_memory) {
   test_alloc_fail_at(-1);
   tnk__buf_deinit(&packed);
   tnk__buf_init(&packed, test_allocator(), 10);
-  CHECK_INT(tnk__zstd_compress(&packed, test_allocator(), data, 200000),
-            TNK_ETOOBIG);
+  CHECK_INT(pack_frame(&packed, data, 200000), TNK_ETOOBIG);
   tnk__buf_deinit(&packed);
   free(data);
 }
