@@ -1,84 +1,53 @@
 #ifndef TNK_BENCH_MEASURE_H
 #define TNK_BENCH_MEASURE_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
+#include <tnk/tnk.h>
 #include <uv.h>
 
-/* CPU time, memory, and how long a loop was busy at a stretch. */
+/* CPU time of the process. */
+double measure_cpu_s(void);
+/* Of this thread: what it did itself, however busy the machine is. */
+double measure_thread_cpu_ms(void);
 
-static inline double measure_cpu_s(void) {
-  struct rusage usage;
+/* Memory in use now. */
+long measure_rss_kib(void);
+/* The most that was in use since the last reset. */
+long measure_peak_kib(void);
+void measure_reset_peak(void);
 
-  getrusage(RUSAGE_SELF, &usage);
-  return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static inline long measure_rss_kib(void) {
-  FILE *file = fopen("/proc/self/statm", "r");
-  long pages = 0;
-
-  if (file == NULL || fscanf(file, "%*s %ld", &pages) != 1)
-    pages = 0;
-  if (file != NULL)
-    fclose(file);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-/* The most it ever was. Not from getrusage(), which remembers the parent. */
-static inline long measure_peak_kib(void) {
-  FILE *file = fopen("/proc/self/status", "r");
-  char line[128];
-  long kib = 0;
-
-  while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-    if (strncmp(line, "VmHWM:", 6) == 0)
-      kib = strtol(line + 6, NULL, 10);
-  if (file != NULL)
-    fclose(file);
-  return kib;
-}
-
+/* malloc that counts what is live. */
 typedef struct {
-  uv_check_t check;
+  tnk_allocator_t allocator;
+  size_t n_bytes;
+  size_t n_blocks;
+} measure_memory_t;
+
+void measure_memory_init(measure_memory_t *memory);
+
+/*
+ * The longest turn of a loop, without the time that it slept: what any other
+ * timer on it would have been late. In wall time, and in the thread's CPU time,
+ * which does not count that another process had the core.
+ */
+typedef struct {
   uv_prepare_t prepare;
-  uint64_t woke_ns;
-  uint64_t stall_ns;
+  uint64_t from_ns;
+  uint64_t idle_ns;
+  double from_cpu_ms;
+  double wall_ms;
+  double cpu_ms;
 } measure_stall_t;
 
-/* The loop has come back from waiting, and is about to wait again. */
-static inline void measure_on_check(uv_check_t *check) {
-  ((measure_stall_t *)check->data)->woke_ns = uv_hrtime();
-}
+/* Before the loop is used by anybody else. */
+void measure_stall_init(measure_stall_t *stall, uv_loop_t *loop);
+/* Forget what was so far. */
+void measure_stall_begin(measure_stall_t *stall);
+void measure_stall_close(measure_stall_t *stall);
 
-static inline void measure_on_prepare(uv_prepare_t *prepare) {
-  measure_stall_t *stall = prepare->data;
-  uint64_t busy = uv_hrtime() - stall->woke_ns;
-
-  if (stall->woke_ns != 0 && busy > stall->stall_ns)
-    stall->stall_ns = busy;
-}
-
-static inline void measure_stall_start(measure_stall_t *stall,
-                                       uv_loop_t *loop) {
-  uv_check_init(loop, &stall->check);
-  uv_prepare_init(loop, &stall->prepare);
-  stall->check.data = stall->prepare.data = stall;
-  stall->stall_ns = 0;
-  stall->woke_ns = uv_hrtime();
-  uv_check_start(&stall->check, measure_on_check);
-  uv_prepare_start(&stall->prepare, measure_on_prepare);
-}
-
-/* In milliseconds. */
-static inline double measure_stall_stop(measure_stall_t *stall) {
-  uv_close((uv_handle_t *)&stall->check, NULL);
-  uv_close((uv_handle_t *)&stall->prepare, NULL);
-  return (double)stall->stall_ns / 1e6;
-}
+/* Clients of the server that TINKER_BASE_URL names; NULL after a message on
+ * stderr. `allocator` may be NULL. */
+tnk_service_t *measure_open(uv_loop_t *loop, const tnk_allocator_t *allocator);
+tnk_sampling_t *measure_sampling(tnk_service_t *service);
+tnk_training_t *measure_training(tnk_service_t *service);
 
 #endif

@@ -2,69 +2,78 @@
 import argparse
 import asyncio
 import json
-import resource
+import os
 import time
 
-
-def cpu():
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+import official_measure as measure
 
 
-def rss_kib():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() // 1024
+def arguments():
+    parser = argparse.ArgumentParser()
+    for name, value in [("samples", 2000), ("in-flight", 2000), ("prompt", 128), ("tokens", 8),
+                        ("stall", 0), ("delays", 0)]:
+        parser.add_argument("--" + name, type=int, default=value)
+    return parser.parse_args()
 
 
-async def watch(state):
-    """The longest time that the loop did not get to us."""
-    last = time.perf_counter()
-    while not state["done"]:
-        await asyncio.sleep(0.001)
-        now = time.perf_counter()
-        state["stall"] = max(state["stall"], now - last - 0.001)
-        last = now
+class Samples:
+    def __init__(self, args, sampler, types):
+        self.args, self.sampler, self.types = args, sampler, types
+        self.prompt = types.ModelInput.from_ints([32 + i % 90 for i in range(args.prompt)])
+        self.left = iter(range(args.samples))
+        self.delays = []
+        self.first = None
+        self.watch = None
+        self.sent = {}
+
+    def on_first(self):
+        self.first = {"first_ns": time.monotonic_ns(), "first_cpu_ms": round(measure.cpu() * 1000, 2)}
+        if self.watch:
+            self.sent = self.watch.result("send_")
+            self.watch.begin()
+
+    async def worker(self):
+        for i in self.left:
+            params = self.types.SamplingParams(max_tokens=self.args.tokens, seed=i)
+            result = await self.sampler.sample(prompt=self.prompt, num_samples=1, sampling_params=params)
+            if self.args.delays:
+                low, middle, high = result.sequences[0].tokens[:3]
+                self.delays.append((time.monotonic_ns() - (low | middle << 21 | high << 42)) / 1e6)
+            if self.first is None:
+                self.on_first()
+
+    async def run(self):
+        if self.args.stall:
+            self.watch = measure.Watch()
+        await asyncio.gather(*[asyncio.create_task(self.worker())
+                               for _ in range(min(self.args.in_flight, self.args.samples))])
+
+    def result(self, wall, used):
+        result = {"samples": self.args.samples, "in_flight": self.args.in_flight, "failed": 0,
+                  "wall_s": round(wall, 3), "cpu_s": round(used, 3),
+                  "per_s": round(self.args.samples / wall, 1), "per_cpu_s": round(self.args.samples / used, 1),
+                  **self.first}
+        if self.args.delays:
+            d, n = sorted(self.delays), len(self.delays)
+            result.update(delay_p50_ms=d[n // 2], delay_p99_ms=d[(n * 99 + 99) // 100 - 1], delay_max_ms=d[-1])
+        if self.watch:
+            result.update(self.sent, **self.watch.result())
+        return result
 
 
 async def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--samples", type=int, default=2000)
-    parser.add_argument("--in-flight", type=int, default=2000)
-    parser.add_argument("--prompt", type=int, default=128)
-    parser.add_argument("--tokens", type=int, default=8)
-    args = parser.parse_args()
-
+    args = arguments()
     import tinker
     from tinker import types
 
     service = tinker.ServiceClient()
     sampler = await service.create_sampling_client_async(base_model="tnk/byte-lm")
-    prompt = types.ModelInput.from_ints([32 + i % 90 for i in range(args.prompt)])
-    state = {"stall": 0.0, "done": False, "most": 0}
-    left = iter(range(args.samples))
-
-    async def worker():
-        for i in left:
-            params = types.SamplingParams(max_tokens=args.tokens, seed=i)
-            await sampler.sample_async(prompt=prompt, num_samples=1, sampling_params=params)
-
-    before = rss_kib()
-    watcher = asyncio.create_task(watch(state))
-    start, start_cpu = time.perf_counter(), cpu()
-    tasks = [asyncio.create_task(worker()) for _ in range(min(args.in_flight, args.samples))]
-    await asyncio.sleep(0.5)
-    state["most"] = rss_kib()
-    await asyncio.gather(*tasks)
-    wall, used = time.perf_counter() - start, cpu() - start_cpu
-    state["done"] = True
-    await watcher
-    print(json.dumps({
-        "samples": args.samples, "in_flight": args.in_flight, "failed": 0,
-        "wall_s": round(wall, 3), "cpu_s": round(used, 3),
-        "per_s": round(args.samples / wall), "per_cpu_s": round(args.samples / used),
-        "stall_ms": round(state["stall"] * 1000, 2),
-        "kib_per_sample": round((max(state["most"], rss_kib()) - before) / min(args.in_flight, args.samples), 2),
-        "version": tinker.__version__}))
+    samples = Samples(args, sampler, types)
+    print(json.dumps({"rss_kib": measure.status_kib("VmRSS:")}), flush=True)
+    start, used = time.perf_counter(), measure.cpu()
+    await samples.run()
+    print(json.dumps(samples.result(time.perf_counter() - start, measure.cpu() - used)), flush=True)
+    os._exit(0)
 
 
 asyncio.run(main())

@@ -1,12 +1,12 @@
 /*
- * One forward_backward of many tokens: CPU, time until the last byte was
- * accepted, memory beyond the caller's arrays, and the longest time the loop
- * was busy at a stretch.
+ * One forward_backward of many tokens: CPU, time until the server had the last
+ * byte and until the data was given back, memory beyond the caller's arrays,
+ * and with `stall` how long the loop was busy at a stretch.
  *
- *   bench_passes [EXAMPLES [LENGTH [LOSS]]]        256 4096 cross_entropy
+ *   bench_passes [EXAMPLES [LENGTH [LOSS [stall]]]]   256 4096 cross_entropy
  *
- * TINKER_BASE_URL and TINKER_API_KEY say where the server is. Prints one line
- * of JSON.
+ * TINKER_BASE_URL and TINKER_API_KEY say where the server is, which must be a
+ * stub (see src/local/stub.h). Prints one line of JSON.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@ typedef struct {
   size_t n;
   size_t length;
   const char *loss;
+  int want_stall;
   int32_t *tokens;
   int64_t *targets;
   float *values;
@@ -72,40 +73,65 @@ static void on_released(void *user) {
   released_ns = uv_hrtime();
 }
 
-static tnk_training_t *open_training(tnk_service_t **service) {
-  tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
-  tnk_training_t *training = NULL;
-  tnk_promise_t *promise;
-  char text[256];
+/* What was before the call, in the units of the result. */
+typedef struct {
+  uint64_t start_ns;
+  double cpu_s;
+  double call_ms;
+  long kib;
+} begin_t;
 
-  if (tnk_service_open(service, uv_default_loop(), NULL, text, sizeof(text)) !=
-      TNK_OK) {
-    fprintf(stderr, "%s\n", text);
-    return NULL;
-  }
-  options.base_model = "tnk/byte-lm";
-  promise = tnk_service_create_lora(*service, &options);
-  if (tnk_wait(promise) == TNK_OK)
-    training = tnk_promise_training(promise);
+static void print_all(const batch_t *batch, const begin_t *begin,
+                      const measure_stall_t *stall, double arrived_ns) {
+  printf("{\"tokens\":%zu,\"loss\":\"%s\",\"cpu_s\":%.4f,\"sent_s\":%.4f,"
+         "\"released_s\":%.4f,\"wall_s\":%.4f,\"peak_mib\":%.1f,"
+         "\"call_ms\":%.2f",
+         batch->n * batch->length, batch->loss, measure_cpu_s() - begin->cpu_s,
+         (arrived_ns - (double)begin->start_ns) / 1e9,
+         (double)(released_ns - begin->start_ns) / 1e9,
+         (double)(uv_hrtime() - begin->start_ns) / 1e9,
+         (double)(measure_peak_kib() - begin->kib) / 1024.0, begin->call_ms);
+  if (batch->want_stall)
+    printf(",\"stall_ms\":%.2f,\"stall_cpu_ms\":%.2f", stall->wall_ms,
+           stall->cpu_ms);
+  printf("}\n");
+}
+
+static int run(const batch_t *batch, tnk_training_t *training,
+               measure_stall_t *stall) {
+  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
+  tnk_promise_t *promise;
+  begin_t begin;
+  int status;
+
+  options.loss_fn = batch->loss;
+  options.release = on_released;
+  measure_reset_peak();
+  if (batch->want_stall)
+    measure_stall_begin(stall);
+  begin.kib = measure_rss_kib();
+  begin.cpu_s = measure_cpu_s();
+  begin.start_ns = uv_hrtime();
+  promise =
+      tnk_training_forward_backward(training, batch->data, batch->n, &options);
+  begin.call_ms = (double)(uv_hrtime() - begin.start_ns) / 1e6;
+  status = tnk_wait(promise);
+  if (status == TNK_OK)
+    print_all(batch, &begin, stall,
+              tnk_metrics_get(tnk_pass_metrics(tnk_promise_pass(promise)),
+                              "arrived_ns:max"));
   else
     fprintf(stderr, "%s\n", tnk_promise_text(promise));
   tnk_promise_unref(promise);
-  return training;
+  return status;
 }
 
 int main(int argc, char **argv) {
   batch_t batch = {.n = 256, .length = 4096, .loss = "cross_entropy"};
-  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
   tnk_service_t *service;
   tnk_training_t *training;
-  tnk_promise_t *promise;
   measure_stall_t stall;
-  long before_kib;
-  uint64_t start_ns;
-  double cpu_s;
-  double stall_ms;
-  double call_ms;
-  int status;
+  int status = TNK_EINVAL;
 
   if (argc > 1)
     batch.n = strtoul(argv[1], NULL, 10);
@@ -113,31 +139,15 @@ int main(int argc, char **argv) {
     batch.length = strtoul(argv[2], NULL, 10);
   if (argc > 3)
     batch.loss = argv[3];
-  if (!make_batch(&batch))
-    return 1;
-  training = open_training(&service);
-  if (training == NULL)
-    return 1;
-  options.loss_fn = batch.loss;
-  options.release = on_released;
-  before_kib = measure_rss_kib();
-  measure_stall_start(&stall, uv_default_loop());
-  start_ns = uv_hrtime();
-  cpu_s = measure_cpu_s();
-  promise =
-      tnk_training_forward_backward(training, batch.data, batch.n, &options);
-  call_ms = (double)(uv_hrtime() - start_ns) / 1e6;
-  status = tnk_wait(promise);
-  cpu_s = measure_cpu_s() - cpu_s;
-  stall_ms = measure_stall_stop(&stall);
-  if (status != TNK_OK)
-    fprintf(stderr, "%s\n", tnk_promise_text(promise));
-  printf("{\"tokens\":%zu,\"loss\":\"%s\",\"cpu_s\":%.4f,\"sent_s\":%.4f,"
-         "\"peak_mib\":%.1f,\"call_ms\":%.2f,\"stall_ms\":%.2f}\n",
-         batch.n * batch.length, batch.loss, cpu_s,
-         (double)(released_ns - start_ns) / 1e9,
-         (double)(measure_peak_kib() - before_kib) / 1024.0, call_ms, stall_ms);
-  tnk_promise_unref(promise);
+  batch.want_stall = argc > 4 && strcmp(argv[4], "stall") == 0;
+  if (batch.want_stall)
+    measure_stall_init(&stall, uv_default_loop());
+  service = make_batch(&batch) ? measure_open(uv_default_loop(), NULL) : NULL;
+  training = service != NULL ? measure_training(service) : NULL;
+  if (training != NULL)
+    status = run(&batch, training, &stall);
+  if (batch.want_stall)
+    measure_stall_close(&stall);
   tnk_service_close(service, NULL, NULL);
   uv_run(uv_default_loop(), UV_RUN_DEFAULT);
   free(batch.tokens);

@@ -1,12 +1,16 @@
 /*
- * Samples in flight: how many a second and a CPU-second, memory for each, and
- * the longest time the loop was busy at a stretch. The server is another
- * process.
+ * Samples in flight: how many a second and a CPU-second, how soon the first
+ * one came, how long the loop was busy at a stretch, how late results came.
+ * The server is another process.
  *
  *   bench_samples [--samples N] [--in-flight N] [--prompt N] [--tokens N]
+ *                 [--stall 1] [--delays 1] [--count 1]
  *
  * TINKER_BASE_URL and TINKER_API_KEY say where the server is. Prints one line
- * of JSON.
+ * of JSON when all clients are made, and one in the end. --stall watches the
+ * loop, which costs a little; --delays needs a server that writes into the
+ * tokens when the result was there (see src/local/stub.h); with --count
+ * allocations are counted, and after SIGINT it says what is live, and ends.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,19 +25,60 @@ typedef struct {
   long in_flight;
   long n_prompt;
   long n_tokens;
+  long want_stall;
+  long want_delays;
+  long want_count;
   long n_started;
   long n_done;
   long n_failed;
+  double *delays_ms;
+  uint64_t first_ns;  /* when the first sample had come, */
+  double first_cpu_s; /* and what the process had used until then */
+  tnk_service_t *service;
   tnk_sampling_t *sampling;
   int32_t *prompt;
+  measure_memory_t memory;
+  measure_stall_t stall;
+  double send_wall_ms; /* longest turns before the first result */
+  double send_cpu_ms;
 } bench_t;
 
-static bench_t bench = {2000, 2000, 128, 8, 0, 0, 0, NULL, NULL};
+static bench_t bench = {
+    .n_samples = 2000, .in_flight = 2000, .n_prompt = 128, .n_tokens = 8};
+
+/* ---- samples ---------------------------------------------------------- */
 
 static void start_one(void);
 
+/* Milliseconds since the result was there. */
+static double delay_of(tnk_promise_t *promise) {
+  size_t n = 0;
+  const int32_t *stamp =
+      tnk_samples_tokens(tnk_promise_samples(promise), 0, &n);
+
+  if (n < 3)
+    return 0;
+  return (double)(uv_hrtime() - ((uint64_t)stamp[0] | (uint64_t)stamp[1] << 21 |
+                                 (uint64_t)stamp[2] << 42)) /
+         1e6;
+}
+
+static void on_first(void) {
+  bench.first_ns = uv_hrtime();
+  bench.first_cpu_s = measure_cpu_s();
+  if (!bench.want_stall)
+    return;
+  bench.send_wall_ms = bench.stall.wall_ms;
+  bench.send_cpu_ms = bench.stall.cpu_ms;
+  measure_stall_begin(&bench.stall);
+}
+
 static void on_sample(tnk_promise_t *promise, int status, void *user) {
   (void)user;
+  if (bench.n_done == 0)
+    on_first();
+  if (bench.want_delays && status == TNK_OK)
+    bench.delays_ms[bench.n_done] = delay_of(promise);
   bench.n_done++;
   if (status != TNK_OK && bench.n_failed++ == 0)
     fprintf(stderr, "%s\n", tnk_promise_text(promise));
@@ -53,14 +98,76 @@ static void start_one(void) {
            on_sample, NULL);
 }
 
+static void run(void) {
+  while (bench.n_started < bench.in_flight && bench.n_started < bench.n_samples)
+    start_one();
+  while (bench.n_done < bench.n_samples)
+    uv_run(uv_default_loop(), UV_RUN_ONCE);
+}
+
+/* ---- what is told ----------------------------------------------------- */
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a;
+  double y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+static void print_delays(void) {
+  size_t n = (size_t)bench.n_done;
+
+  qsort(bench.delays_ms, n, sizeof(double), compare);
+  printf(",\"delay_p50_ms\":%.3f,\"delay_p99_ms\":%.3f,\"delay_max_ms\":%.3f",
+         bench.delays_ms[n / 2], bench.delays_ms[(n * 99 + 99) / 100 - 1],
+         bench.delays_ms[n - 1]);
+}
+
+static void print_stalls(void) {
+  printf(",\"send_stall_ms\":%.2f,\"send_stall_cpu_ms\":%.2f,"
+         "\"stall_ms\":%.2f,\"stall_cpu_ms\":%.2f",
+         bench.send_wall_ms, bench.send_cpu_ms, bench.stall.wall_ms,
+         bench.stall.cpu_ms);
+}
+
+static void print_all(double wall_s, double cpu_s) {
+  tnk_stats_t stats;
+
+  tnk_service_stats(bench.service, &stats);
+  printf("{\"samples\":%ld,\"in_flight\":%ld,\"failed\":%ld,\"wall_s\":%.3f,"
+         "\"cpu_s\":%.3f,\"per_s\":%.0f,\"per_cpu_s\":%.0f,"
+         "\"first_ns\":%llu,\"first_cpu_ms\":%.2f",
+         bench.n_samples, bench.in_flight, bench.n_failed, wall_s, cpu_s,
+         (double)bench.n_samples / wall_s, (double)bench.n_samples / cpu_s,
+         (unsigned long long)bench.first_ns, bench.first_cpu_s * 1e3);
+  if (bench.want_delays)
+    print_delays();
+  if (bench.want_stall)
+    print_stalls();
+  printf(",\"connections\":%u,\"retries\":%llu}\n", stats.max_connections,
+         (unsigned long long)stats.n_retries);
+}
+
+/* What the samples hold that the server has not answered. */
+static void on_interrupt(uv_signal_t *signal, int number) {
+  (void)signal;
+  (void)number;
+  printf("{\"live_bytes\":%zu,\"live_blocks\":%zu}\n", bench.memory.n_bytes,
+         bench.memory.n_blocks);
+  exit(0);
+}
+
+/* ---- life ------------------------------------------------------------- */
+
 static int read_args(int argc, char **argv) {
   static const struct {
     const char *name;
     long *value;
-  } options[] = {{"--samples", &bench.n_samples},
-                 {"--in-flight", &bench.in_flight},
-                 {"--prompt", &bench.n_prompt},
-                 {"--tokens", &bench.n_tokens}};
+  } options[] = {
+      {"--samples", &bench.n_samples}, {"--in-flight", &bench.in_flight},
+      {"--prompt", &bench.n_prompt},   {"--tokens", &bench.n_tokens},
+      {"--stall", &bench.want_stall},  {"--delays", &bench.want_delays},
+      {"--count", &bench.want_count}};
   size_t k;
 
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -76,82 +183,56 @@ static int read_args(int argc, char **argv) {
   return argc % 2 == 1;
 }
 
-static int open_sampler(tnk_service_t **service) {
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
-  tnk_promise_t *promise;
-  char text[256];
+static int open_all(void) {
+  uv_loop_t *loop = uv_default_loop();
+  static uv_signal_t interrupt;
 
-  if (tnk_service_open(service, uv_default_loop(), NULL, text, sizeof(text)) !=
-      TNK_OK) {
-    fprintf(stderr, "%s\n", text);
+  if (bench.want_stall)
+    measure_stall_init(&bench.stall, loop);
+  if (bench.want_count) {
+    measure_memory_init(&bench.memory);
+    uv_signal_init(loop, &interrupt);
+    uv_signal_start(&interrupt, on_interrupt, SIGINT);
+  }
+  bench.prompt = calloc((size_t)bench.n_prompt, sizeof(*bench.prompt));
+  bench.delays_ms = calloc((size_t)bench.n_samples, sizeof(double));
+  bench.service =
+      measure_open(loop, bench.want_count ? &bench.memory.allocator : NULL);
+  if (bench.prompt == NULL || bench.delays_ms == NULL || bench.service == NULL)
     return 0;
-  }
-  options.base_model = "tnk/byte-lm";
-  promise = tnk_service_create_sampling(*service, &options);
-  if (tnk_wait(promise) != TNK_OK) {
-    fprintf(stderr, "%s\n", tnk_promise_text(promise));
-    return 0;
-  }
-  bench.sampling = tnk_promise_sampling(promise);
-  tnk_promise_unref(promise);
-  return 1;
-}
-
-/* Run all samples; returns the memory that those in flight took. */
-static long run(void) {
-  long before = measure_rss_kib();
-  long most = before;
-
-  while (bench.n_started < bench.in_flight && bench.n_started < bench.n_samples)
-    start_one();
-  while (bench.n_done < bench.n_samples) {
-    uv_run(uv_default_loop(), UV_RUN_ONCE);
-    if (bench.n_done == 0 && measure_rss_kib() > most)
-      most = measure_rss_kib();
-  }
-  return most - before;
+  for (long i = 0; i < bench.n_prompt; i++)
+    bench.prompt[i] = (int32_t)(32 + i % 90);
+  bench.sampling = measure_sampling(bench.service);
+  return bench.sampling != NULL;
 }
 
 int main(int argc, char **argv) {
-  tnk_service_t *service;
-  tnk_stats_t stats;
-  measure_stall_t stall;
-  double stall_ms;
   uint64_t start_ns;
   double start_cpu;
-  double wall_s;
-  long kib;
 
   if (!read_args(argc, argv)) {
     fprintf(stderr, "usage: bench_samples [--samples N] [--in-flight N] "
-                    "[--prompt N] [--tokens N]\n");
+                    "[--prompt N] [--tokens N] [--stall 1] [--delays 1] "
+                    "[--count 1]\n");
     return 2;
   }
-  bench.prompt = calloc((size_t)bench.n_prompt, sizeof(*bench.prompt));
-  if (bench.prompt == NULL || !open_sampler(&service))
+  if (!open_all())
     return 1;
-  for (long i = 0; i < bench.n_prompt; i++)
-    bench.prompt[i] = (int32_t)(32 + i % 90);
-  measure_stall_start(&stall, uv_default_loop());
+  printf("{\"rss_kib\":%ld,\"live_bytes\":%zu}\n", measure_rss_kib(),
+         bench.memory.n_bytes);
+  fflush(stdout);
+  if (bench.want_stall)
+    measure_stall_begin(&bench.stall);
   start_ns = uv_hrtime();
   start_cpu = measure_cpu_s();
-  kib = run();
-  start_cpu = measure_cpu_s() - start_cpu;
-  stall_ms = measure_stall_stop(&stall);
-  wall_s = (double)(uv_hrtime() - start_ns) / 1e9;
-  tnk_service_stats(service, &stats);
-  printf("{\"samples\":%ld,\"in_flight\":%ld,\"failed\":%ld,\"wall_s\":%.3f,"
-         "\"cpu_s\":%.3f,\"per_s\":%.0f,\"per_cpu_s\":%.0f,\"stall_ms\":%.2f,"
-         "\"kib_per_sample\":%.2f,\"connections\":%u,\"retries\":%llu}\n",
-         bench.n_samples, bench.in_flight, bench.n_failed, wall_s, start_cpu,
-         (double)bench.n_samples / wall_s, (double)bench.n_samples / start_cpu,
-         stall_ms,
-         (double)kib / (double)(bench.in_flight < bench.n_samples
-                                    ? bench.in_flight
-                                    : bench.n_samples),
-         stats.max_connections, (unsigned long long)stats.n_retries);
-  tnk_service_close(service, NULL, NULL);
+  run();
+  print_all((double)(uv_hrtime() - start_ns) / 1e9,
+            measure_cpu_s() - start_cpu);
+  if (bench.want_stall)
+    measure_stall_close(&bench.stall);
+  tnk_service_close(bench.service, NULL, NULL);
   uv_run(uv_default_loop(), UV_RUN_DEFAULT);
   free(bench.prompt);
+  free(bench.delays_ms);
   return bench.n_failed > 0;
 }

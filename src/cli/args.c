@@ -188,6 +188,14 @@ static int set_fault_control(const parse_t *p) {
   return 0;
 }
 
+static int set_spread(const parse_t *p) {
+  return number(p, 3600000, &p->args->stub_spread_ms);
+}
+
+static int set_cut(const parse_t *p) {
+  return number(p, 3600000, &p->args->stub_cut_ms);
+}
+
 static int set_verbose(const parse_t *p) {
   p->args->verbose = 1;
   return 0;
@@ -240,7 +248,8 @@ static const switch_t switches[] = {
     {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)"},
     {"--stub", NULL, set_stub,
      "canned answers and no model, for measuring clients;\n"
-     "takes --host, --port, --latency-ms, --flag, --fault*"},
+     "takes --host, --port, --latency-ms, --hold-ms, --flag,\n"
+     "--fault*"},
     {"--faults", "LIST", set_faults,
      "what goes wrong, such as\n"
      "seed=7,mild=5%,drop_after_commit/optim_step@3,\n"
@@ -249,6 +258,10 @@ static const switch_t switches[] = {
      "a line of JSON for each injected fault, appended"},
     {"--fault-control", NULL, set_fault_control,
      "GET " LOCAL_FAULTS_PATH " lists faults, PUT sets them"},
+    {"--stub-spread-ms", "N", set_spread, "its results come up to N ms later"},
+    {"--stub-cut-ms", "N", set_cut,
+     "it breaks the connection of the first poll for each\n"
+     "sample, and of every other batched one, after N ms"},
     {"--exit-with-stdin", NULL, set_stdin,
      "end when the standard input does, so with the parent"},
     {"--verbose", NULL, set_verbose, "a line for each request on stderr"},

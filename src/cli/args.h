@@ -13,7 +13,9 @@ typedef struct {
   const char *faults;              /* what goes wrong; NULL: nothing */
   const char *fault_log;           /* file; NULL: none */
   int fault_control;               /* an endpoint sets and lists them */
-  int stub;                        /* canned answers and no model */
+  int stub;                        /* canned answers and no model, */
+  uint64_t stub_spread_ms;         /* so much later at most, */
+  uint64_t stub_cut_ms;            /* polls cut after so long; 0: never */
   int exit_with_stdin;
   int verbose;
   int help;

@@ -108,6 +108,9 @@ static int open_stub(run_t *run, const cli_local_args_t *args) {
   const local_stub_options_t options = {.host = args->server.host,
                                         .port = args->server.port,
                                         .latency_ms = args->server.latency_ms,
+                                        .spread_ms = args->stub_spread_ms,
+                                        .hold_ms = args->server.hold_ms,
+                                        .cut_ms = args->stub_cut_ms,
                                         .flags = args->server.flags,
                                         .n_flags = args->server.n_flags,
                                         .faults = run->faults};

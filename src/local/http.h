@@ -102,6 +102,8 @@ void local_req_reply(local_req_t *req, int status, const char *content_type,
 /* The same with text that is copied. */
 void local_req_reply_text(local_req_t *req, int status,
                           const char *content_type, const char *text);
+/* Hang up in place of an answer. */
+void local_req_drop(local_req_t *req);
 /* Answer later; `on_gone` is called instead if the peer goes away. */
 void local_req_park(local_req_t *req,
                     void (*on_gone)(local_req_t *req, void *user), void *user);

@@ -270,6 +270,11 @@ void local_req_reply_text(local_req_t *req, int status,
   local_req_reply(req, status, content_type, NULL, (uint8_t *)copy, len);
 }
 
+void local_req_drop(local_req_t *req) {
+  req->on_gone = NULL;
+  local_conn_close(tnk__container_of(req, local_conn_t, req));
+}
+
 void local_req_park(local_req_t *req,
                     void (*on_gone)(local_req_t *req, void *user), void *user) {
   req->on_gone = on_gone;

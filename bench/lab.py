@@ -1,0 +1,230 @@
+"""What compare.py measures with: the stub, TLS in front of it, runs of both
+clients in turn, and the table that comes of it."""
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+TIMEOUT_S = 300
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def wait_for_port(port, process):
+    for _ in range(500):
+        if process.poll() is not None:
+            return False
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return True
+        time.sleep(0.01)
+    return False
+
+
+class Stub:
+    """`tnk local --stub` on a port of its own."""
+
+    def __init__(self, build, *args, flags=()):
+        command = [build + "/src/cli/tnk", "local", "--stub", "--port", "0", "--exit-with-stdin", *args]
+        for flag in flags:
+            command += ["--flag", flag]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().split()[-1]
+        self.port = int(self.url.rsplit(":", 1)[1])
+
+    def counts(self):
+        with urllib.request.urlopen(self.url + "/api/v1/stub/counts", timeout=60) as answer:
+            return json.load(answer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Certificates:
+    """A private authority, and a server's certificate of it; `bundle` has the
+    authority behind the system's ones."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.bundle, self.server = self.path("bundle.pem"), self.path("server.pem")
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        with open(self.path("extensions"), "w") as file:
+            # The name is for hitch, which does not survive certificates without one.
+            file.write("subjectAltName=IP:127.0.0.1,DNS:localhost\nbasicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n")
+        self.openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=bench", "-days", "30")
+        self.openssl("req", *key, "-keyout", "key", "-out", "request", "-subj", "/CN=127.0.0.1")
+        self.openssl("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                     "-days", "30", "-extfile", "extensions", "-out", "crt")
+        self.join(self.server, [self.path("key"), self.path("crt")])
+        self.join(self.bundle, [SYSTEM_CERTIFICATES, self.path("ca.pem")])
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def openssl(self, *args):
+        subprocess.run(["openssl", *args], cwd=self.folder.name, check=True, capture_output=True)
+
+    @staticmethod
+    def join(to, names):
+        with open(to, "w") as out:
+            for name in names:
+                with open(name) as file:
+                    out.write(file.read())
+
+
+class Terminator:
+    """hitch, which ends TLS in front of a port. A process of its own, so that
+    the stub stays what it is."""
+
+    def __init__(self, certificates, port):
+        self.port = free_port()
+        self.url = "https://127.0.0.1:%d" % self.port
+        command = ["hitch", "--daemon=off", "--quiet", "--backlog=2048", "--backend=[127.0.0.1]:%d" % port,
+                   "--frontend=[127.0.0.1]:%d" % self.port, certificates.server]
+        if os.geteuid() == 0:
+            command[1:1] = ["--user=nobody", "--group=nogroup"]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if not wait_for_port(self.port, self.process):
+            sys.exit("hitch does not start: " + " ".join(command))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def need(program, package):
+    """Whether the program is there; else it says what to install."""
+    found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
+    if not found:
+        print("left out, for %s is missing: apt install %s" % (program, package))
+    return bool(found)
+
+
+class Lab:
+    """Runs both clients in turn and collects rows for the table."""
+
+    def __init__(self, build, python, rounds, quick):
+        self.build, self.python, self.rounds, self.quick = build, python, rounds, quick
+        self.rows = []
+        self.ca_file = None
+        self._certificates = None
+        self.version = None
+        if python:
+            self.version = subprocess.run([python, "-c", "import tinker; print(tinker.__version__)"],
+                                          capture_output=True, text=True, check=True).stdout.strip()
+
+    def stub(self, *args, flags=()):
+        return Stub(self.build, *args, flags=flags)
+
+    def terminator(self, port):
+        if self._certificates is None:
+            self._certificates = Certificates()
+        self.ca_file = self._certificates.bundle
+        return Terminator(self._certificates, port)
+
+    def commands(self, name, theirs, *args, extra=()):
+        """The same for both; `extra` is for ours alone."""
+        commands = {"tnk": ["%s/bench/bench_%s" % (self.build, name), *args, *extra]}
+        if self.python:
+            commands["official"] = [self.python, os.path.join(HERE, theirs), *args]
+        return commands
+
+    def environment(self, url):
+        env = {**os.environ, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-bench",
+               "TINKER_TELEMETRY": "0", "PYTHONWARNINGS": "ignore"}
+        if url.startswith("https:"):
+            env["SSL_CERT_FILE"] = self.ca_file
+        return env
+
+    def run(self, command, url):
+        result = subprocess.run(command, env=self.environment(url), capture_output=True, text=True, timeout=TIMEOUT_S)
+        if result.returncode != 0:
+            sys.exit("%s\n%s%s" % (" ".join(command), result.stdout, result.stderr[-2000:]))
+        return json.loads(result.stdout.strip().splitlines()[-1])
+
+    def medians(self, commands, url, measure=None, rounds=None):
+        """In turn; of every number the median over the rounds."""
+        measure = measure or self.run
+        results = {name: [] for name in commands}
+        for _ in range(rounds or self.rounds):
+            for name, command in commands.items():
+                results[name].append(measure(command, url))
+        return {name: {key: statistics.median(r[key] for r in got if key in r) for key in got[0]
+                       if isinstance(got[0][key], (int, float))}
+                for name, got in results.items()}
+
+    def row(self, label, results, key, is_more_better=False, target=None):
+        """Print one line, and keep it for the table."""
+        ours, theirs = results["tnk"].get(key), results.get("official", {}).get(key)
+        ratio = None
+        if ours and theirs:
+            ratio = ours / theirs if is_more_better else theirs / ours
+        row = {"label": label, "tnk": ours, "official": theirs, "ratio": ratio,
+               "raw": results.get("raw", {}).get(key), "target": target}
+        self.rows.append(row)
+        print(line(label, number(ours), number(theirs), times(ratio), number(row["raw"]), target or ""), flush=True)
+
+    def child_cpu(self, command, **options):
+        """What a program printed, and the CPU seconds that it used."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        result = subprocess.run(command, capture_output=True, text=True, **options)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return result.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    @contextlib.contextmanager
+    def running(self, command, url):
+        """A client at work; gives the process and what it printed first."""
+        process = subprocess.Popen(command, env=self.environment(url), stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        try:
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+
+
+def number(value):
+    if value is None:
+        return ""
+    if abs(value) >= 100:
+        return "{:,.0f}".format(value)
+    return "%.3g" % value
+
+
+def times(ratio):
+    return "" if ratio is None else ("%.0fx" if ratio >= 10 else "%.1fx") % ratio
+
+
+def line(label, *columns):
+    return "%-70s" % label + "".join("%11s" % c for c in columns)
+
+
+def markdown(rows):
+    lines = ["| | tnk | official | better by | wrk |", "|---|---|---|---|---|"]
+    for row in rows:
+        lines.append("| %s | %s | %s | %s | %s |" % (row["label"], number(row["tnk"]), number(row["official"]),
+                                                    times(row["ratio"]), number(row["raw"])))
+    return "\n".join(lines)

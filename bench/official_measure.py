@@ -1,0 +1,46 @@
+"""What the programs with the official client measure with; see measure.h."""
+import asyncio
+import os
+import resource
+import time
+
+
+def cpu():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def status_kib(name):
+    with open("/proc/self/status") as file:
+        return int(next(line for line in file if line.startswith(name)).split()[1])
+
+
+def reset_peak():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+class Watch:
+    """The longest time for which the caller's loop did not get to us: in wall
+    time, and how much CPU time all threads of the process used meanwhile."""
+
+    STEP = 0.001
+
+    def __init__(self):
+        self.begin()
+        self.task = asyncio.create_task(self.run())
+
+    def begin(self):
+        self.wall = self.used = 0.0
+
+    async def run(self):
+        while True:
+            began, used = time.perf_counter(), time.process_time()
+            await asyncio.sleep(self.STEP)
+            wall = time.perf_counter() - began - self.STEP
+            self.wall = max(self.wall, wall)
+            self.used = max(self.used, min(wall, time.process_time() - used))
+
+    def result(self, prefix=""):
+        return {prefix + "stall_ms": round(self.wall * 1000, 2),
+                prefix + "stall_cpu_ms": round(self.used * 1000, 2)}
