@@ -1,5 +1,7 @@
 #include "codec/utf8.h"
 
+#include <string.h>
+
 static int is_tail(unsigned char c) {
   return (c & 0xC0) == 0x80;
 }
@@ -25,4 +27,17 @@ size_t tnk__utf8_char(const char *text, size_t n) {
   if (n < 4 || !is_tail(s[3]))
     return 0;
   return (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F) ? 0 : 4;
+}
+
+void tnk__utf8_repair(char *text) {
+  size_t n = strlen(text);
+  size_t step;
+
+  for (size_t i = 0; i < n; i += step) {
+    step = tnk__utf8_char(text + i, n - i);
+    if (step == 0) {
+      text[i] = '?';
+      step = 1;
+    }
+  }
 }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "codec/json_read.h"
+#include "codec/utf8.h"
 
 /* ---- answers ------------------------------------------------------------ */
 
@@ -45,6 +46,7 @@ void local_reply_error(local_req_t *req, int status, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
+  tnk__utf8_repair(text);
   local_out_init(&out, req->http->config.alloc);
   tnk__json_begin_object(&out.w);
   tnk__json_put_text(&out.w, "detail", text);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/utf8.h"
 #include "tnk/error.h"
 
 int tnk__lm_refuse(tnk__lm_why_t *why, int code, const char *format, ...) {
@@ -14,6 +15,7 @@ int tnk__lm_refuse(tnk__lm_why_t *why, int code, const char *format, ...) {
     va_start(args, format);
     vsnprintf(why->text, sizeof(why->text), format, args);
     va_end(args);
+    tnk__utf8_repair(why->text);
   }
   return code;
 }

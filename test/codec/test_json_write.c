@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "codec/number_text.h"
+#include "codec/utf8.h"
 #include "support/test.h"
 #include "tnk/error.h"
 
@@ -301,5 +302,26 @@ TEST(numbers_do_not_follow_the_locale) {
     char text[TNK__NUMBER_TEXT + 1];
     text[tnk__double_text(text, 0.30000000000000004)] = '\0';
     CHECK_STR(text, "0.30000000000000004");
+  }
+}
+
+/* What a peer gave, cut off anywhere, can be written after a repair. */
+TEST(repaired_text_is_utf8) {
+  static const struct {
+    const char *text, *repaired;
+  } rows[] = {
+      {"", ""},
+      {"plain \xc3\xa9 \xe4\xb8\xad \xf0\x9f\x98\x80",
+       "plain \xc3\xa9 \xe4\xb8\xad \xf0\x9f\x98\x80"},
+      {"a\xff\x80z", "a??z"},
+      {"cut \xe4\xb8", "cut ??"},
+      {"\xed\xa0\x80\xc0\x80", "?????"},
+  };
+  char text[64];
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    memcpy(text, rows[i].text, strlen(rows[i].text) + 1);
+    tnk__utf8_repair(text);
+    CHECK_STR(text, rows[i].repaired);
   }
 }
