@@ -391,6 +391,17 @@ static void fail_early(tnk__call_t *call, tnk__error_t *error) {
   tnk__defer(call->endpoint->loop, &call->failed);
 }
 
+/* Results may be large; what else a server has to say is not. */
+static size_t max_body_of(const tnk__call_t *call) {
+  const tnk__call_kind_t kind = call->route->kind;
+
+  if (call->max_body != 0)
+    return call->max_body;
+  return kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE
+             ? TNK__MAX_RESPONSE_BODY
+             : TNK__MAX_CALL_ANSWER;
+}
+
 static int key_has_expired(const tnk__call_t *call) {
   int64_t expires = call->endpoint->config->key_expires_s;
 
@@ -433,7 +444,7 @@ static void attempt(tnk__call_t *call) {
   request.feed = call->feed;
   request.lane = call->route->lane;
   request.timeout_ms = timeout_of(call);
-  request.max_body = call->max_body;
+  request.max_body = max_body_of(call);
   request.background = call->background;
   request.replayable = 1; /* by sequence number or idempotency key */
   call->n_attempts++;

@@ -51,7 +51,7 @@ typedef struct tnk__call {
   size_t body_len;
   tnk__feed_t *feed;   /* what follows the body, or NULL; likewise */
   uint64_t timeout_ms; /* 0: the route's */
-  size_t max_body;     /* of the answer; 0: the library's */
+  size_t max_body;     /* of the answer; 0: by the kind of call */
   tnk__retry_t retry;
   uint32_t n_attempts;
   uint64_t since_ms; /* of the present attempt or pause */
