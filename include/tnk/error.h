@@ -25,12 +25,14 @@ extern "C" {
   XX(ETHREAD, -50009, "called from another thread than the loop's")            \
   XX(EFORKED, -50010, "the object belongs to the parent process")              \
   XX(EPENDING, -50011, "the promise has not settled yet")                      \
+  XX(EFILE, -50012, "a local file could not be read or written")               \
   XX(EDNS, -50101, "host name could not be resolved")                          \
   XX(ECONN, -50102, "connection failed or was lost")                           \
   XX(ETOOBIG, -50103, "the answer is larger than the limit")                   \
   XX(ETLS, -50201, "TLS handshake or record failed")                           \
   XX(ECERT, -50202, "the server's certificate was not accepted")               \
   XX(EPROTO, -50301, "malformed answer from the server")                       \
+  XX(ECORRUPT, -50302, "what was received is not what was announced")          \
   XX(ECREDENTIAL, -50400, "no usable API key")                                 \
   XX(EAUTH, -50401, "credential rejected by the service")                      \
   XX(EREQUEST, -50402, "request rejected by the service")                      \

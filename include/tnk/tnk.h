@@ -16,6 +16,7 @@
 #include "tnk/common.h"
 #include "tnk/data.h"
 #include "tnk/error.h"
+#include "tnk/hub.h"
 #include "tnk/promise.h"
 #include "tnk/result.h"
 #include "tnk/runtime.h"

@@ -11,7 +11,7 @@ import re
 import sys
 
 RANK = {"base": 0, "codec": 1, "flow": 1, "loop": 2,
-        "net": 3, "http": 4, "task": 5, "api": 6}
+        "net": 3, "http": 4, "task": 5, "hub": 5, "api": 6}
 BESIDE = {"local": {"base", "codec"}, "cli": {"base", "codec", "local"},
           "tokenizers": {"base"}}
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')

@@ -1,0 +1,186 @@
+#include "api/hub_config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "api/config.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "codec/http_write.h"
+#include "codec/url.h"
+#include "hub/files.h"
+
+/* The variables are those of the Python library, and so are their meanings. */
+
+enum { MAX_CONFIG = 1024 * 1024, MAX_TOKEN = 4096, MAX_PATH = 4096 };
+
+/* As that library reads them. */
+static int is_true(const char *name) {
+  static const char *const yes[] = {"1", "on", "yes", "true"};
+  const char *value = tnk__env(name);
+
+  for (size_t i = 0; value != NULL && i < sizeof(yes) / sizeof(yes[0]); i++)
+    if (strcasecmp(value, yes[i]) == 0)
+      return 1;
+  return 0;
+}
+
+/* ---- Folders ---- */
+
+/* A path below a folder, or a path whose ~ is the home folder. NULL without
+ * memory, or without a home. */
+static const char *join(tnk__hub_config_t *config, const char *folder,
+                        const char *below) {
+  const char *home = tnk__env("HOME");
+  const int is_home = folder[0] == '~' && (folder[1] == '/' || !folder[1]);
+  tnk__buf_t path;
+  const char *text;
+
+  if (is_home && home == NULL)
+    return NULL;
+  tnk__buf_init(&path, config->alloc, MAX_PATH);
+  if (is_home)
+    tnk__buf_text(&path, home);
+  tnk__buf_text(&path, is_home ? folder + 1 : folder);
+  tnk__buf_text(&path, below);
+  text = tnk__buf_cstr(&path);
+  text = text != NULL ? tnk__arena_strdup(&config->arena, text) : NULL;
+  tnk__buf_deinit(&path);
+  return text;
+}
+
+static const char *home_of_hub(tnk__hub_config_t *config, const char *below) {
+  const char *folder = tnk__env("HF_HOME");
+  char rest[64];
+
+  if (folder != NULL)
+    return join(config, folder, below);
+  rest[0] = '\0';
+  if (strlen(below) < sizeof(rest) - sizeof("/huggingface")) {
+    memcpy(rest, "/huggingface", sizeof("/huggingface"));
+    memcpy(rest + sizeof("/huggingface") - 1, below, strlen(below) + 1);
+  }
+  folder = tnk__env("XDG_CACHE_HOME");
+  return join(config, folder != NULL ? folder : "~/.cache", rest);
+}
+
+static int load_cache(tnk__hub_config_t *config, const char **why) {
+  tnk_hub_options_t *o = &config->options;
+  const char *folder = o->cache_dir;
+
+  if (folder == NULL || folder[0] == '\0')
+    folder = tnk__env("HF_HUB_CACHE");
+  if (folder == NULL)
+    folder = tnk__env("HUGGINGFACE_HUB_CACHE");
+  o->cache_dir =
+      folder != NULL ? join(config, folder, "") : home_of_hub(config, "/hub");
+  if (o->cache_dir != NULL)
+    return TNK_OK;
+  *why = "no folder for the cache: set cache_dir or HF_HOME";
+  return TNK_EINVAL;
+}
+
+/* ---- The token ---- */
+
+static int read_token(tnk__hub_config_t *config) {
+  const char *path = tnk__env("HF_TOKEN_PATH");
+  char text[MAX_TOKEN];
+
+  path = path != NULL ? join(config, path, "") : home_of_hub(config, "/token");
+  if (path == NULL || tnk__files_read(path, text, sizeof(text)) != 0 ||
+      text[0] == '\0')
+    return TNK_OK; /* as if there were none: most files need no token */
+  config->token = tnk__strdup(config->alloc, text);
+  tnk__wipe(text, sizeof(text));
+  return config->token != NULL ? TNK_OK : TNK_ENOMEM;
+}
+
+static int load_token(tnk__hub_config_t *config, const char **why) {
+  const char *token = config->options.token;
+  const int is_implicit = token == NULL;
+
+  config->options.token = NULL;
+  if (is_implicit && is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN"))
+    return TNK_OK;
+  if (is_implicit)
+    token = tnk__env("HF_TOKEN");
+  if (is_implicit && token == NULL)
+    token = tnk__env("HUGGING_FACE_HUB_TOKEN");
+  if (token == NULL)
+    return read_token(config);
+  if (token[0] == '\0')
+    return TNK_OK;
+  config->token = tnk__strdup(config->alloc, token);
+  if (config->token == NULL)
+    return TNK_ENOMEM;
+  if (tnk__http_is_field_value(token))
+    return TNK_OK;
+  *why = "the token holds a character that cannot be sent";
+  return TNK_EINVAL;
+}
+
+/* ---- The rest ---- */
+
+static int load_endpoint(tnk__hub_config_t *config, const char **why) {
+  tnk_hub_options_t *o = &config->options;
+  const char *text = o->endpoint;
+  tnk__url_t url;
+  int err;
+
+  if (text == NULL || text[0] == '\0')
+    text = tnk__env("HF_ENDPOINT");
+  if (text == NULL)
+    text = "https://huggingface.co";
+  err = tnk__url_parse(&url, &config->arena, text, why);
+  if (err == TNK_OK)
+    o->endpoint = url.text;
+  else if (err == TNK_EINVAL)
+    *why = "the endpoint is no http:// or https:// URL";
+  return err;
+}
+
+static void load_numbers(tnk__hub_config_t *config) {
+  tnk_hub_options_t *o = &config->options;
+
+  if (o->max_retries == 0)
+    o->max_retries = 4;
+  else if (o->max_retries == UINT32_MAX)
+    o->max_retries = 0;
+  if (o->silence_timeout_ms == 0)
+    o->silence_timeout_ms = 30000;
+  config->is_offline =
+      o->offline == TNK_YES ||
+      (o->offline == TNK_DEFAULT &&
+       (is_true("HF_HUB_OFFLINE") || is_true("TRANSFORMERS_OFFLINE")));
+}
+
+int tnk__hub_config_load(tnk__hub_config_t *config,
+                         const tnk_allocator_t *alloc,
+                         const tnk_hub_options_t *options, const char **why) {
+  int err;
+
+  memset(config, 0, sizeof(*config));
+  config->alloc = alloc;
+  config->options = *options;
+  tnk__arena_init(&config->arena, alloc, MAX_CONFIG);
+  err = load_token(config, why);
+  if (err == TNK_OK)
+    err = load_endpoint(config, why);
+  if (err == TNK_OK)
+    err = load_cache(config, why);
+  if (err == TNK_OK && options->ca_file != NULL) {
+    config->options.ca_file =
+        tnk__arena_strdup(&config->arena, options->ca_file);
+    err = config->options.ca_file != NULL ? TNK_OK : TNK_ENOMEM;
+  }
+  load_numbers(config);
+  if (err != TNK_OK)
+    tnk__hub_config_deinit(config);
+  return err;
+}
+
+void tnk__hub_config_deinit(tnk__hub_config_t *config) {
+  tnk__free_secret(config->alloc, config->token);
+  config->token = NULL;
+  tnk__arena_deinit(&config->arena);
+}

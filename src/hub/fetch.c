@@ -1,0 +1,440 @@
+/*
+ *   IDLE --start--> ASKING --whole answer--> done, IDLE
+ *   ASKING --redirection--> ASKING elsewhere
+ *   ASKING --failure that may pass--> PAUSING --timer--> ASKING, at the first
+ *     address again: a signed one may have expired
+ *   anything --failure--> done with an error, IDLE
+ *
+ * Only on_answer() and on_failed() call the owner's done, as their last touch.
+ */
+#include "hub/fetch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "codec/http_read.h"
+#include "codec/http_write.h"
+#include "flow/backoff.h"
+#include "flow/retry_after.h"
+
+enum { MAX_HEADERS = 6, MAX_SAID = 400 };
+
+static void ask(tnk__fetch_t *fetch);
+static void on_answer(tnk__exchange_t *exchange,
+                      const tnk__http_result_t *result);
+static void on_part(tnk__exchange_t *exchange);
+static void on_failed(tnk__deferred_t *call);
+
+void tnk__fetch_init(tnk__fetch_t *fetch, tnk__loop_t *loop,
+                     tnk__http_t *http) {
+  memset(fetch, 0, sizeof(*fetch));
+  tnk__exchange_init(&fetch->exchange);
+  fetch->exchange.on_done = on_answer;
+  fetch->exchange.on_body = on_part;
+  tnk__deferred_init(&fetch->failed, on_failed);
+  fetch->loop = loop;
+  fetch->http = http;
+}
+
+static void forget(tnk__fetch_t *fetch) {
+  const tnk_allocator_t *alloc = &fetch->loop->alloc;
+
+  tnk__location_deinit(&fetch->first, alloc);
+  tnk__location_deinit(&fetch->at, alloc);
+  tnk__free(alloc, fetch->name);
+  tnk__free_secret(alloc, fetch->token);
+  tnk__free(alloc, fetch->etag);
+  fetch->name = fetch->token = fetch->etag = NULL;
+}
+
+void tnk__fetch_cancel(tnk__fetch_t *fetch) {
+  if (fetch->loop == NULL)
+    return; /* never initialised */
+  tnk__exchange_cancel(&fetch->exchange);
+  tnk__timer_stop(&fetch->timer);
+  tnk__defer_cancel(&fetch->failed);
+  tnk__error_unref(fetch->early);
+  fetch->early = NULL;
+  forget(fetch);
+}
+
+/* ---- What is known of the answer ---- */
+
+const char *tnk__fetch_header(const tnk__fetch_t *fetch, const char *name) {
+  return fetch->result != NULL ? tnk__http_result_header(fetch->result, name)
+                               : tnk__exchange_header(&fetch->exchange, name);
+}
+
+static int read_number(const char *text, uint64_t *out) {
+  uint64_t value = 0;
+
+  if (*text < '0' || *text > '9')
+    return 0;
+  for (; *text >= '0' && *text <= '9'; text++) {
+    if (value > (UINT64_MAX - 9) / 10)
+      return 0;
+    value = value * 10 + (uint64_t)(*text - '0');
+  }
+  *out = value;
+  return 1;
+}
+
+int tnk__fetch_number(const tnk__fetch_t *fetch, const char *name,
+                      uint64_t *out) {
+  const char *text = tnk__fetch_header(fetch, name);
+
+  return text != NULL && read_number(text, out);
+}
+
+/* ---- Errors ---- */
+
+static void hide(char *text, const char *secret) {
+  const size_t n = secret != NULL ? strlen(secret) : 0;
+
+  while (n > 0 && (text = strstr(text, secret)) != NULL)
+    memset(text, '*', n);
+}
+
+tnk__error_t *tnk__fetch_error(const tnk__fetch_t *fetch, int code,
+                               const char *format, ...) {
+  char said[MAX_SAID];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(said, sizeof(said), format, args);
+  va_end(args);
+  hide(said, fetch->token);
+  return tnk__error_new(&fetch->loop->alloc, code, "%s from %s: %s",
+                        fetch->name,
+                        fetch->at.authority != NULL ? fetch->at.authority
+                                                    : fetch->first.authority,
+                        said);
+}
+
+static int code_of_status(int status) {
+  switch (status) {
+  case 401:
+  case 403:
+    return TNK_EAUTH;
+  case 404:
+  case 410:
+    return TNK_ENOTFOUND;
+  case 408:
+    return TNK_ETIMEDOUT;
+  case 429:
+    return TNK_ERATE;
+  default:
+    return status / 100 == 5 ? TNK_ESERVER : TNK_EREQUEST;
+  }
+}
+
+/* A hub says in a header what is the matter; a body is not repeated. */
+static tnk__error_t *error_of(const tnk__fetch_t *fetch,
+                              const tnk__http_result_t *result) {
+  const char *said = tnk__http_result_header(result, "x-error-message");
+  const int code =
+      result->err != TNK_OK ? result->err : code_of_status(result->status);
+  tnk__error_t *error;
+
+  if (result->err != TNK_OK)
+    error = tnk__fetch_error(fetch, code, "%s%s%.200s", tnk_strerror(code),
+                             result->detail != NULL ? ": " : "",
+                             result->detail != NULL ? result->detail : "");
+  else
+    error = tnk__fetch_error(
+        fetch, code, "%s (HTTP %d)%s%.200s", tnk_strerror(code), result->status,
+        said != NULL ? ": " : "", said != NULL ? said : "");
+  if (error->refs > 0) {
+    error->pub.cause = result->cause;
+    error->pub.http_status = result->status;
+    error->pub.n_attempts = fetch->n_attempts;
+  }
+  return error;
+}
+
+static void finish(tnk__fetch_t *fetch, const tnk__http_result_t *result,
+                   tnk__error_t *error) {
+  fetch->done(fetch, result, error);
+  tnk__error_unref(error);
+}
+
+/* For failures inside of a call of the owner's. */
+static void fail_later(tnk__fetch_t *fetch, tnk__error_t *error) {
+  fetch->early = error;
+  tnk__defer(fetch->loop, &fetch->failed);
+}
+
+static void on_failed(tnk__deferred_t *call) {
+  tnk__fetch_t *fetch = tnk__container_of(call, tnk__fetch_t, failed);
+  tnk__error_t *error = fetch->early;
+
+  fetch->early = NULL;
+  finish(fetch, NULL, error);
+}
+
+/* ---- Repeats ---- */
+
+static int may_pass(const tnk__http_result_t *result) {
+  switch (result->err) {
+  case TNK_OK:
+    return result->status == 408 || result->status == 416 ||
+           result->status == 429 || result->status / 100 == 5;
+  case TNK_EDNS:
+  case TNK_ECONN:
+  case TNK_ETLS:
+  case TNK_ETIMEDOUT:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+static void attempt(tnk__fetch_t *fetch) {
+  fetch->n_attempts++;
+  fetch->n_redirects = 0;
+  fetch->last_offset = fetch->offset;
+  ask(fetch);
+}
+
+static void on_pause_over(tnk__timer_t *timer) {
+  attempt(tnk__container_of(timer, tnk__fetch_t, timer));
+}
+
+/* 1 when another attempt follows. */
+static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
+  uint64_t delay_ms;
+
+  if (!may_pass(result))
+    return 0;
+  if (fetch->offset > fetch->last_offset)
+    fetch->n_retries = 0;
+  if (fetch->n_retries >= fetch->max_retries)
+    return 0;
+  delay_ms = tnk__retry_after(tnk__http_result_header(result, "retry-after-ms"),
+                              tnk__http_result_header(result, "retry-after"),
+                              tnk__http_result_header(result, "date"),
+                              tnk__loop_wall_s(fetch->loop));
+  if (delay_ms == 0)
+    delay_ms = tnk__backoff_request_ms(fetch->n_retries,
+                                       tnk__loop_uniform(fetch->loop));
+  fetch->n_retries++;
+  /* What we have is more than there is now. */
+  if (result->err == TNK_OK && result->status == 416) {
+    tnk__free(&fetch->loop->alloc, fetch->etag);
+    fetch->etag = NULL;
+  }
+  tnk__location_deinit(&fetch->at, &fetch->loop->alloc);
+  tnk__log(&fetch->loop->logger, TNK_LOG_DEBUG, "hub",
+           "%s: attempt %u failed; the next one in %llu ms", fetch->name,
+           fetch->n_attempts, (unsigned long long)delay_ms);
+  tnk__timer_start(fetch->loop, &fetch->timer, delay_ms, on_pause_over);
+  return 1;
+}
+
+/* ---- Redirections ---- */
+
+static int is_redirection(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 ||
+         status == 308;
+}
+
+/* 1 when it is followed, or the error is on its way; 0 when it is to be taken
+ * as the answer. */
+static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
+  const tnk_allocator_t *alloc = &fetch->loop->alloc;
+  const tnk__location_t *from =
+      fetch->at.text != NULL ? &fetch->at : &fetch->first;
+  const char *location = tnk__http_result_header(result, "location");
+  tnk__location_t to;
+  int err = location == NULL ? TNK_EINVAL
+                             : tnk__location_join(&to, alloc, from, location);
+
+  if (err == TNK_OK && fetch->is_head &&
+      !tnk__location_same_origin(&to, &fetch->first)) {
+    tnk__location_deinit(&to, alloc);
+    return 0;
+  }
+  if (err == TNK_OK && from->is_tls && !to.is_tls) {
+    tnk__location_deinit(&to, alloc);
+    err = TNK_EPROTO;
+  }
+  if (err == TNK_OK && ++fetch->n_redirects > TNK__MAX_REDIRECTS) {
+    tnk__location_deinit(&to, alloc);
+    err = TNK_ETOOBIG;
+  }
+  if (err == TNK_OK) {
+    tnk__location_deinit(&fetch->at, alloc);
+    fetch->at = to;
+    ask(fetch);
+    return 1;
+  }
+  if (err == TNK_ENOMEM)
+    fail_later(fetch, tnk__error_static(TNK_ENOMEM));
+  else
+    fail_later(fetch, tnk__fetch_error(
+                          fetch, TNK_EPROTO, "%s",
+                          err == TNK_EPROTO    ? "redirected from https to http"
+                          : err == TNK_ETOOBIG ? "redirected too often"
+                                               : "redirected to nowhere"));
+  return 1;
+}
+
+/* ---- Answers ---- */
+
+/* Whether the rest came that was asked for: "bytes 100-199/200". */
+static int is_rest_of(const tnk__fetch_t *fetch, int status) {
+  const char *range = tnk__fetch_header(fetch, "content-range");
+  uint64_t first;
+
+  return status == 206 && range != NULL && strncmp(range, "bytes ", 6) == 0 &&
+         read_number(range + 6, &first) && first == fetch->offset;
+}
+
+/* A strong one proves that later bytes belong to the same thing. */
+static void keep_etag(tnk__fetch_t *fetch) {
+  const char *etag = tnk__fetch_header(fetch, "etag");
+
+  tnk__free(&fetch->loop->alloc, fetch->etag);
+  fetch->etag = etag != NULL && etag[0] == '"'
+                    ? tnk__strdup(&fetch->loop->alloc, etag)
+                    : NULL;
+}
+
+/* Before the owner sees the first bytes of an answer. */
+static void look_at(tnk__fetch_t *fetch, int status) {
+  if (!fetch->is_new)
+    return;
+  fetch->is_new = 0;
+  fetch->is_rest = is_rest_of(fetch, status);
+  fetch->is_good = status == 200 || fetch->is_rest;
+  if (!fetch->is_good)
+    return;
+  if (!fetch->is_rest)
+    keep_etag(fetch);
+  if (fetch->on_begin != NULL)
+    fetch->on_begin(fetch);
+}
+
+static void on_part(tnk__exchange_t *exchange) {
+  tnk__fetch_t *fetch = tnk__container_of(exchange, tnk__fetch_t, exchange);
+  tnk__buf_t unwanted;
+
+  look_at(fetch, tnk__exchange_status(exchange));
+  if (fetch->is_good && fetch->on_body != NULL) {
+    fetch->on_body(fetch);
+    return;
+  }
+  tnk__buf_init(&unwanted, &fetch->loop->alloc, 0);
+  tnk__exchange_take_body(exchange, &unwanted);
+  tnk__buf_deinit(&unwanted);
+}
+
+static void on_answer(tnk__exchange_t *exchange,
+                      const tnk__http_result_t *result) {
+  tnk__fetch_t *fetch = tnk__container_of(exchange, tnk__fetch_t, exchange);
+
+  if (result->err == TNK_OK && is_redirection(result->status) &&
+      redirect(fetch, result))
+    return;
+  if (result->err == TNK_OK) {
+    fetch->result = result;
+    look_at(fetch, result->status);
+    if (fetch->is_good || (fetch->is_head && is_redirection(result->status))) {
+      finish(fetch, result, NULL);
+      return;
+    }
+    fetch->result = NULL;
+  }
+  if (!repeat(fetch, result))
+    finish(fetch, result, error_of(fetch, result));
+}
+
+/* ---- Asking ---- */
+
+static void ask(tnk__fetch_t *fetch) {
+  const tnk__location_t *at =
+      fetch->at.text != NULL ? &fetch->at : &fetch->first;
+  const int is_home = tnk__location_same_origin(at, &fetch->first);
+  const size_t n_token = fetch->token != NULL ? strlen(fetch->token) : 0;
+  tnk_pair_t headers[MAX_HEADERS];
+  tnk__http_request_t request = {.headers = headers};
+  char range[48];
+  char *bearer = NULL;
+  int err = TNK_OK;
+
+  headers[request.n_headers++] = (tnk_pair_t){"Accept", "*/*"};
+  headers[request.n_headers++] =
+      (tnk_pair_t){"User-Agent", "tnk/" TNK_VERSION_STRING};
+  if (n_token > 0 && is_home) {
+    bearer = tnk__malloc(&fetch->loop->alloc, n_token + 8);
+    err = bearer != NULL ? TNK_OK : TNK_ENOMEM;
+    if (bearer != NULL)
+      snprintf(bearer, n_token + 8, "Bearer %s", fetch->token);
+    headers[request.n_headers++] = (tnk_pair_t){"Authorization", bearer};
+  }
+  if (fetch->offset > 0 && fetch->etag != NULL) {
+    snprintf(range, sizeof(range), "bytes=%llu-",
+             (unsigned long long)fetch->offset);
+    headers[request.n_headers++] = (tnk_pair_t){"Range", range};
+    headers[request.n_headers++] = (tnk_pair_t){"If-Range", fetch->etag};
+  }
+  request.origin = (tnk__origin_t){at->host, at->port, at->is_tls};
+  request.method = fetch->is_head ? "HEAD" : "GET";
+  request.target = at->target;
+  request.lane = fetch->lane;
+  request.timeout_ms = fetch->silence_ms;
+  request.is_streamed = 1;
+  request.replayable = 1;
+  fetch->is_new = 1;
+  fetch->is_good = 0;
+  if (err == TNK_OK)
+    err = tnk__exchange_start(fetch->http, &fetch->exchange, &request);
+  tnk__free_secret(&fetch->loop->alloc, bearer);
+  if (err != TNK_OK)
+    fail_later(fetch, tnk__error_ref(tnk__error_static(err)));
+}
+
+int tnk__fetch_start(tnk__fetch_t *fetch, const tnk__fetch_request_t *request) {
+  const tnk_allocator_t *alloc = &fetch->loop->alloc;
+  int err = tnk__location_parse(&fetch->first, alloc, request->url);
+
+  if (err != TNK_OK)
+    return err;
+  if (request->token != NULL && !tnk__http_is_field_value(request->token))
+    err = TNK_EINVAL;
+  fetch->name = tnk__strdup(alloc, request->name);
+  if (request->token != NULL)
+    fetch->token = tnk__strdup(alloc, request->token);
+  if (fetch->name == NULL || (request->token != NULL && fetch->token == NULL))
+    err = TNK_ENOMEM;
+  if (err != TNK_OK) {
+    forget(fetch);
+    return err;
+  }
+  fetch->is_head = request->is_head;
+  fetch->silence_ms = request->silence_ms;
+  fetch->max_retries = request->max_retries;
+  fetch->lane = request->lane;
+  attempt(fetch);
+  return TNK_OK;
+}
+
+void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out) {
+  const uint64_t now = tnk__loop_now_ms(fetch->loop);
+
+  if (tnk__timer_is_active(&fetch->timer)) {
+    tnk__text_printf(out,
+                     "pauses after attempt %u failed, the next follows in ",
+                     fetch->n_attempts);
+    tnk__text_time(out,
+                   fetch->timer.due_ms > now ? fetch->timer.due_ms - now : 0);
+  } else if (tnk__exchange_is_active(&fetch->exchange)) {
+    tnk__exchange_describe(&fetch->exchange, out);
+  } else {
+    tnk__text_printf(out, "is about to go on");
+  }
+}

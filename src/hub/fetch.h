@@ -1,0 +1,88 @@
+#ifndef TNK_HUB_FETCH_H
+#define TNK_HUB_FETCH_H
+
+#include "base/error.h"
+#include "codec/location.h"
+#include "http/client.h"
+
+/* What is asked for. Texts are copied unless said otherwise. */
+typedef struct {
+  const char *url;
+  const char *name;  /* of the thing, in sentences */
+  const char *token; /* bearer token; NULL: none */
+  /* Ask for the head alone. A redirection to another origin is an answer then,
+   * as it is the hub that knows what it points to. */
+  int is_head;
+  uint64_t silence_ms;
+  uint32_t max_retries; /* in a row without a byte of progress */
+  tnk__lane_t lane;
+} tnk__fetch_request_t;
+
+/*
+ * Getting one thing from an address: redirections are followed, failures that
+ * may pass are repeated, from where the bytes ended if the server can.
+ *
+ * States: idle; asking (an exchange is under way), pausing (the timer runs
+ * before the next attempt), failing (the error is due). All but idle end with
+ * `done` or by a cancel.
+ *
+ * The token goes to the origin of the URL and to no other. No address is ever
+ * told or logged but its authority, since it may be signed.
+ */
+typedef struct tnk__fetch {
+  /* The owner's. on_begin: the bytes of an answer follow, from `offset` on when
+   * is_rest is set, else all of it, maybe once more. on_body: some have come,
+   * take them from `exchange`. Either may be NULL. */
+  void (*on_begin)(struct tnk__fetch *fetch);
+  void (*on_body)(struct tnk__fetch *fetch);
+  /* `error` is borrowed, NULL after a success; then `result` is the answer,
+   * with the last part of its body. The last touch. */
+  void (*done)(struct tnk__fetch *fetch, const tnk__http_result_t *result,
+               tnk__error_t *error);
+  uint64_t offset; /* how many bytes the owner has taken */
+  int is_rest;
+  uint32_t n_attempts;
+  tnk__exchange_t exchange;
+  /* Private. */
+  tnk__loop_t *loop;
+  tnk__http_t *http;
+  tnk__location_t first;
+  tnk__location_t at; /* after redirections */
+  char *name;
+  char *token;
+  char *etag;                       /* of what the bytes so far belong to */
+  const tnk__http_result_t *result; /* while done is called */
+  tnk__timer_t timer;
+  tnk__deferred_t failed;
+  tnk__error_t *early;
+  tnk__lane_t lane;
+  int is_head;
+  int is_new;  /* nothing of this answer has been looked at */
+  int is_good; /* what has been looked at is what was asked for */
+  int n_redirects;
+  uint32_t n_retries;
+  uint32_t max_retries;
+  uint64_t silence_ms;
+  uint64_t last_offset; /* when the attempt began */
+} tnk__fetch_t;
+
+void tnk__fetch_init(tnk__fetch_t *fetch, tnk__loop_t *loop, tnk__http_t *http);
+/* TNK_OK; or TNK_EINVAL (the URL), TNK_ENOMEM, and then nothing is called. */
+int tnk__fetch_start(tnk__fetch_t *fetch, const tnk__fetch_request_t *request);
+/* Legal in every state. Nothing is called any more. */
+void tnk__fetch_cancel(tnk__fetch_t *fetch);
+/* A header of the answer, in on_body and done. */
+const char *tnk__fetch_header(const tnk__fetch_t *fetch, const char *name);
+/* A number in a header; 0: there is none. */
+int tnk__fetch_number(const tnk__fetch_t *fetch, const char *name,
+                      uint64_t *out);
+/* An error about the thing: "name from host: what happened". */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+tnk__error_t *
+tnk__fetch_error(const tnk__fetch_t *fetch, int code, const char *format, ...);
+/* What it waits for, as the end of a sentence. */
+void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out);
+
+#endif

@@ -1,0 +1,21 @@
+#ifndef TNK_HUB_FILES_H
+#define TNK_HUB_FILES_H
+
+#include <stddef.h>
+
+#include "tnk/common.h"
+
+/* Small things about files. All of it blocks: for the thread pool. Failures
+ * are given as libuv's codes, which are negated errnos. */
+
+/* Make the folders on the way to `path`, its last part not included. */
+int tnk__files_make_way(const char *path);
+/* Give the name beside it the place of `path`, durably. */
+int tnk__files_rename(const char *from, const char *path);
+/* Write a small file by way of a temporary one, whose name ends on `tag`. */
+int tnk__files_write(const char *path, const char *text, const char *tag);
+/* The text of a small file without blanks at its end, into `out`; a longer one
+ * is an error. */
+int tnk__files_read(const char *path, char *out, size_t size);
+
+#endif

@@ -1,0 +1,104 @@
+#include "hub/get.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "hub/download.h"
+
+/* Any URL to a file: a download with a promise. */
+typedef struct {
+  tnk__hub_job_t job;
+  tnk__download_t download;
+  tnk_progress_cb on_progress;
+  void *progress_user;
+  char *path;
+} get_t;
+
+static void stop(tnk__hub_job_t *job) {
+  get_t *get = (get_t *)(void *)job;
+
+  tnk__download_cancel(&get->download);
+  tnk__free(&job->hub->loop->alloc, get->path);
+}
+
+static void explain(const void *op, tnk__text_t *out) {
+  const get_t *get = op;
+
+  tnk__text_printf(out, "download: ");
+  tnk__download_explain(&get->download, out);
+}
+
+static void free_path(const tnk_allocator_t *alloc, void *value) {
+  tnk__free(alloc, value);
+}
+
+static void on_done(tnk__download_t *download, tnk__error_t *error) {
+  get_t *get = tnk__container_of(download, get_t, download);
+  char *path = get->path;
+
+  if (error != NULL) {
+    tnk__hub_job_fail(&get->job, error);
+    return;
+  }
+  get->path = NULL;
+  tnk__hub_job_resolve(&get->job, TNK__RESULT_PATH, path, free_path);
+}
+
+static void on_progress(tnk__download_t *download) {
+  const get_t *get = tnk__container_of(download, get_t, download);
+
+  tnk__callout_begin();
+  get->on_progress(get->path, download->fetch.offset,
+                   download->n_total == UINT64_MAX ? 0 : download->n_total,
+                   get->progress_user);
+  tnk__callout_end();
+}
+
+static tnk__error_t *start_error(const tnk__hub_t *hub, int err) {
+  if (err == TNK_EINVAL)
+    return tnk__error_new(&hub->loop->alloc, err,
+                          "download: the URL, or the token, is none that can "
+                          "be sent");
+  return tnk__error_static(err);
+}
+
+tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
+                            const char *sum,
+                            const tnk_download_options_t *options) {
+  const tnk_hub_options_t *o = &hub->config->options;
+  const tnk__download_request_t request = {
+      .url = url,
+      .path = path,
+      .name = "download",
+      .token = options->token,
+      .sum = sum,
+      .n_bytes = options->n_bytes > 0 ? options->n_bytes : UINT64_MAX,
+      .max_bytes = options->max_bytes > 0 ? options->max_bytes : UINT64_MAX,
+      .silence_ms = o->silence_timeout_ms,
+      .max_retries = o->max_retries,
+      .lane = TNK__LANE_CONTROL};
+  tnk_promise_t *promise;
+  tnk__error_t *error;
+  get_t *get;
+  int err;
+
+  get = (get_t *)(void *)tnk__hub_job_new(hub, sizeof(*get), stop, explain,
+                                          &promise);
+  if (get == NULL)
+    return promise;
+  tnk__download_init(&get->download, hub->loop, hub->http);
+  get->download.done = on_done;
+  get->on_progress = options->on_progress;
+  get->progress_user = options->progress_user;
+  if (options->on_progress != NULL)
+    get->download.on_progress = on_progress;
+  get->path = tnk__strdup(&hub->loop->alloc, path);
+  err = get->path == NULL ? TNK_ENOMEM
+                          : tnk__download_start(&get->download, &request);
+  if (err != TNK_OK) {
+    error = start_error(hub, err);
+    tnk__hub_job_fail(&get->job, error);
+    tnk__error_unref(error);
+  }
+  return promise;
+}

@@ -1,0 +1,12 @@
+#ifndef TNK_HUB_GET_H
+#define TNK_HUB_GET_H
+
+#include "hub/hub.h"
+
+/* What tnk_hub_download() is asked for, checked; `sum` in lower case or NULL.
+ * All texts are copied. */
+tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
+                            const char *sum,
+                            const tnk_download_options_t *options);
+
+#endif

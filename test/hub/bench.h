@@ -1,0 +1,256 @@
+#ifndef TNK_TEST_HUB_BENCH_H
+#define TNK_TEST_HUB_BENCH_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/hub.h"
+#include "support/mock_server.h"
+#include "support/test.h"
+#include "tnk/tnk.h"
+
+/* Secrets that must be neither logged nor told. */
+#define TOKEN "hf_canary0123456789"
+#define SIGNATURE "sigcanary42"
+
+/* A hub and a scripted server on one loop with a fake clock, and a folder. */
+typedef struct {
+  uv_loop_t uv;
+  mock_server_t *mock;
+  mock_server_t *cdn; /* another origin */
+  tnk_hub_t *hub;
+  char dir[64];
+  int n_lines; /* logged */
+  int is_closed;
+} bench_t;
+
+/* How a promise ended. */
+typedef struct {
+  tnk_promise_t *promise;
+  int n_done;
+  int status;
+  char text[512];
+} outcome_t;
+
+static inline void bench_log(tnk_log_level_t level, const char *subject,
+                             const char *message, size_t length, void *user) {
+  bench_t *bench = user;
+
+  (void)level;
+  (void)subject;
+  (void)length;
+  bench->n_lines++;
+  CHECK(strstr(message, TOKEN) == NULL);
+  CHECK(strstr(message, SIGNATURE) == NULL);
+}
+
+static inline void outcome_done(tnk_promise_t *promise, int status,
+                                void *user) {
+  outcome_t *outcome = user;
+
+  CHECK(promise == outcome->promise);
+  outcome->n_done++;
+  outcome->status = status;
+  snprintf(outcome->text, sizeof(outcome->text), "%s",
+           tnk_promise_text(promise));
+  CHECK(strstr(outcome->text, TOKEN) == NULL);
+  CHECK(strstr(outcome->text, SIGNATURE) == NULL);
+}
+
+static inline void outcome_of(outcome_t *outcome, tnk_promise_t *promise) {
+  memset(outcome, 0, sizeof(*outcome));
+  CHECK(promise != NULL);
+  outcome->promise = promise;
+  tnk_then(tnk_promise_ref(promise), outcome_done, outcome);
+}
+
+static inline void outcome_drop(outcome_t *outcome) {
+  tnk_promise_unref(outcome->promise);
+}
+
+static inline void outcome_wait(bench_t *bench, outcome_t *outcome) {
+  mock_wait_flag(bench->mock, &outcome->n_done, 1);
+  CHECK_INT(outcome->n_done, 1);
+}
+
+/* The same when pauses are expected: time goes on whenever the hub waits for
+ * nothing else. */
+static inline void outcome_wait_long(bench_t *bench, outcome_t *outcome) {
+  while (outcome->n_done == 0) {
+    const tnk__timer_t *next = bench->hub->loop.timers.root;
+    uv_run(&bench->uv, UV_RUN_NOWAIT);
+    if (next != NULL && !next->background && bench->hub->loop.n_held <= 3)
+      tnk__loop_advance(&bench->hub->loop, 100);
+  }
+}
+
+static inline void bench_clear_env(void) {
+  static const char *const names[] = {"HF_HOME",
+                                      "HF_HUB_CACHE",
+                                      "HUGGINGFACE_HUB_CACHE",
+                                      "HF_ENDPOINT",
+                                      "HF_TOKEN",
+                                      "HUGGING_FACE_HUB_TOKEN",
+                                      "HF_TOKEN_PATH",
+                                      "HF_HUB_OFFLINE",
+                                      "TRANSFORMERS_OFFLINE",
+                                      "HF_HUB_DISABLE_IMPLICIT_TOKEN",
+                                      "XDG_CACHE_HOME"};
+
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    unsetenv(names[i]);
+}
+
+static inline void bench_open_hub(bench_t *bench,
+                                  const tnk_hub_options_t *with) {
+  const tnk_logger_t logger = {TNK_LOG_TRACE, bench_log, bench};
+  tnk_hub_options_t options = *with;
+  char cache[80];
+  char why[200];
+
+  snprintf(cache, sizeof(cache), "%s/cache", bench->dir);
+  options.allocator = test_allocator();
+  options.logger = &logger;
+  if (options.endpoint == NULL)
+    options.endpoint = mock_url(bench->mock);
+  if (options.cache_dir == NULL)
+    options.cache_dir = cache;
+  if (options.token == NULL)
+    options.token = TOKEN;
+  if (tnk_hub_open(&bench->hub, &bench->uv, &options, why, sizeof(why)) < 0)
+    test_fail(__FILE__, __LINE__, "%s", why);
+  tnk__loop_fake_clock(&bench->hub->loop, 1000000);
+}
+
+static inline void bench_open(bench_t *bench) {
+  const tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
+
+  memset(bench, 0, sizeof(*bench));
+  bench_clear_env();
+  snprintf(bench->dir, sizeof(bench->dir), "/tmp/tnk-hub-XXXXXX");
+  CHECK(mkdtemp(bench->dir) != NULL);
+  CHECK_INT(uv_loop_init(&bench->uv), 0);
+  bench->mock = mock_open(&bench->uv);
+  bench->cdn = mock_open(&bench->uv);
+  bench_open_hub(bench, &options);
+}
+
+static inline void bench_hub_closed(void *user) {
+  ((bench_t *)user)->is_closed++;
+}
+
+static inline void bench_close_hub(bench_t *bench) {
+  bench->is_closed = 0;
+  tnk_hub_close(bench->hub, bench_hub_closed, bench);
+  mock_wait_flag(bench->mock, &bench->is_closed, 1);
+  bench->hub = NULL;
+}
+
+/* How many entries a folder has; each is removed with all below it. */
+static inline int remove_below(const char *path) {
+  char below[512];
+  struct dirent *entry;
+  struct stat about;
+  DIR *dir = opendir(path);
+  int n = 0;
+
+  if (dir == NULL)
+    return 0;
+  while ((entry = readdir(dir)) != NULL) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+      continue;
+    CHECK(snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) <
+          (int)sizeof(below));
+    if (lstat(below, &about) == 0 && S_ISDIR(about.st_mode)) {
+      remove_below(below);
+      rmdir(below);
+    } else {
+      unlink(below);
+    }
+    n++;
+  }
+  closedir(dir);
+  return n;
+}
+
+static inline void bench_close(bench_t *bench) {
+  if (bench->hub != NULL)
+    bench_close_hub(bench);
+  mock_close(bench->mock);
+  mock_close(bench->cdn);
+  uv_run(&bench->uv, UV_RUN_DEFAULT);
+  CHECK_INT(uv_loop_close(&bench->uv), 0);
+  remove_below(bench->dir);
+  rmdir(bench->dir);
+}
+
+/* Entries of a folder below the bench's that are not hidden. */
+static inline int bench_count(const bench_t *bench, const char *folder) {
+  char path[256];
+  struct dirent *entry;
+  DIR *dir;
+  int n = 0;
+
+  snprintf(path, sizeof(path), "%s/%s", bench->dir, folder);
+  dir = opendir(path);
+  if (dir == NULL)
+    return 0;
+  while ((entry = readdir(dir)) != NULL)
+    n += entry->d_name[0] != '.';
+  closedir(dir);
+  return n;
+}
+
+/* The contents of a file below the bench's folder, NUL-terminated, or NULL. */
+static inline const char *bench_read(const bench_t *bench, const char *name,
+                                     size_t *n) {
+  static char text[8 * 1024 * 1024 + 1];
+  char path[512];
+  FILE *file;
+
+  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
+  file = fopen(path, "rb");
+  if (file == NULL)
+    return NULL;
+  *n = fread(text, 1, sizeof(text) - 1, file);
+  fclose(file);
+  text[*n] = '\0';
+  return text;
+}
+
+static inline void bench_write(const bench_t *bench, const char *name,
+                               const char *text) {
+  char path[512];
+  FILE *file;
+
+  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
+  for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    *slash = '\0';
+    mkdir(path, 0777);
+    *slash = '/';
+  }
+  file = fopen(path, "wb");
+  CHECK(file != NULL);
+  CHECK_INT(fwrite(text, 1, strlen(text), file), strlen(text));
+  CHECK_INT(fclose(file), 0);
+}
+
+static inline void bench_check_file(const bench_t *bench, const char *name,
+                                    const char *text) {
+  size_t n = 0;
+  const char *is = bench_read(bench, name, &n);
+
+  if (text == NULL) {
+    CHECK(is == NULL);
+    return;
+  }
+  if (is == NULL)
+    test_fail(__FILE__, __LINE__, "%s is missing", name);
+  CHECK_MEM(is, n, text, strlen(text));
+}
+
+#endif

@@ -1,0 +1,530 @@
+/*
+ * Downloads of any URL to a file. The canaries are checked in bench.h.
+ */
+#include "hub/bench.h"
+#include "hub/sha256.h"
+
+#define TEXT "hello, file"
+
+static tnk_promise_t *get(bench_t *bench, const mock_server_t *from,
+                          const char *target, const char *name,
+                          const tnk_download_options_t *options) {
+  char url[300];
+  char path[200];
+
+  snprintf(url, sizeof(url), "%s%s", mock_url(from), target);
+  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
+  return tnk_hub_download(bench->hub, url, path, options);
+}
+
+static void get_and_wait(bench_t *bench, outcome_t *outcome, const char *target,
+                         const tnk_download_options_t *options) {
+  outcome_of(outcome, get(bench, bench->mock, target, "out/file", options));
+  outcome_wait_long(bench, outcome);
+}
+
+static void reply_text(mock_request_t *request, void *user) {
+  mock_reply(request, 200, "ETag: \"one\"\r\n", user, strlen(user));
+}
+
+TEST(O1_a_file_is_downloaded_to_its_place) {
+  bench_t bench;
+  outcome_t outcome;
+  char path[100];
+
+  bench_open(&bench);
+  mock_on(bench.mock, "GET", "/f", reply_text, TEXT);
+  get_and_wait(&bench, &outcome, "/f?s=" SIGNATURE, NULL);
+  CHECK_INT(outcome.status, TNK_OK);
+  snprintf(path, sizeof(path), "%s/out/file", bench.dir);
+  CHECK_STR(tnk_promise_path(outcome.promise), path);
+  bench_check_file(&bench, "out/file", TEXT);
+  CHECK_INT(bench_count(&bench, "out"), 1);
+  CHECK(mock_header(mock_request(bench.mock, 0), "authorization") == NULL);
+  CHECK_STR(mock_request(bench.mock, 0)->target, "/f?s=" SIGNATURE);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+enum { BIG = 5 * 1024 * 1024 };
+static char big[BIG];
+
+static void reply_big(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 200, NULL, big, sizeof(big));
+}
+
+typedef struct {
+  int n;
+  uint64_t last;
+  uint64_t total;
+} progress_t;
+
+static void on_progress(const char *file, uint64_t n_bytes, uint64_t n_total,
+                        void *user) {
+  progress_t *progress = user;
+
+  CHECK(strstr(file, "/out/file") != NULL);
+  CHECK(n_bytes > progress->last);
+  progress->n++;
+  progress->last = n_bytes;
+  progress->total = n_total;
+}
+
+TEST(O1_a_large_file_comes_in_pieces_and_tells_its_progress) {
+  tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
+  bench_t bench;
+  outcome_t outcome;
+  progress_t progress = {0};
+  uint64_t state = 3;
+  const char *text;
+  size_t n = 0;
+
+  for (size_t i = 0; i < sizeof(big); i++)
+    big[i] = (char)test_random(&state);
+  bench_open(&bench);
+  mock_on(bench.mock, "GET", "/f", reply_big, NULL);
+  options.on_progress = on_progress;
+  options.progress_user = &progress;
+  options.n_bytes = BIG;
+  get_and_wait(&bench, &outcome, "/f", &options);
+  CHECK_INT(outcome.status, TNK_OK);
+  CHECK(progress.n > 2);
+  CHECK_INT(progress.total, BIG);
+  text = bench_read(&bench, "out/file", &n);
+  CHECK_MEM(text, n, big, sizeof(big));
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(O1_an_empty_file_is_a_file) {
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  mock_on(bench.mock, "GET", "/f", reply_text, "");
+  get_and_wait(&bench, &outcome, "/f", NULL);
+  CHECK_INT(outcome.status, TNK_OK);
+  bench_check_file(&bench, "out/file", "");
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+/* ---- What is announced ---- */
+
+TEST(K11_size_and_checksum_are_checked) {
+  static const struct {
+    const char *sum;
+    uint64_t n_bytes;
+    uint64_t max_bytes;
+    int status;
+  } cases[] = {
+      {NULL, 11, 0, TNK_OK},
+      {NULL, 0, 11, TNK_OK},
+      {NULL, 12, 0, TNK_ECORRUPT},
+      {NULL, 10, 0, TNK_ECORRUPT},
+      {NULL, 0, 10, TNK_ETOOBIG},
+      {"2E1E9D0F4DFB20B22F4BBA1F6BCA0D37A4B7F3DD2B6ED0D0B8CF0D8A6B0E7A11", 0, 0,
+       TNK_ECORRUPT},
+      {"@", 0, 0, TNK_OK}};
+  char right[65];
+  tnk__sha256_t sha;
+  bench_t bench;
+  outcome_t outcome;
+
+  tnk__sha256_init(&sha);
+  tnk__sha256_add(&sha, "abc", 3);
+  tnk__sha256_end(&sha, right);
+  CHECK_STR(right, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61"
+                   "f20015ad");
+  tnk__sha256_init(&sha);
+  tnk__sha256_add(&sha, "hello,", 6);
+  tnk__sha256_add(&sha, " file", 5);
+  tnk__sha256_end(&sha, right);
+  bench_open(&bench);
+  mock_on(bench.mock, "GET", "/f", reply_text, TEXT);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
+    options.sha256 =
+        cases[i].sum != NULL && cases[i].sum[0] == '@' ? right : cases[i].sum;
+    options.n_bytes = cases[i].n_bytes;
+    options.max_bytes = cases[i].max_bytes;
+    bench_write(&bench, "out/file", "old");
+    get_and_wait(&bench, &outcome, "/f", &options);
+    if (outcome.status != cases[i].status)
+      test_fail(__FILE__, __LINE__, "case %zu: %s", i, outcome.text);
+    /* What was there stays when the new one is no good. */
+    bench_check_file(&bench, "out/file",
+                     cases[i].status == TNK_OK ? TEXT : "old");
+    outcome_drop(&outcome);
+  }
+  bench_close_hub(&bench);
+  CHECK_INT(bench_count(&bench, "out"), 1);
+  bench_close(&bench);
+}
+
+/* ---- Redirections ---- */
+
+static void to_cdn(mock_request_t *request, void *user) {
+  const bench_t *bench = user;
+  char headers[300];
+
+  snprintf(headers, sizeof(headers), "Location: %s/blob?x=" SIGNATURE "\r\n",
+           mock_url(bench->cdn));
+  mock_reply(request, 307, headers, "moved", 5);
+}
+
+static void to_new_name(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 302, "Location: /new\r\n", NULL, 0);
+}
+
+TEST(K11_redirections_to_another_origin_go_without_the_token) {
+  tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  mock_on(bench.mock, "GET", "/old", to_new_name, NULL);
+  mock_on(bench.mock, "GET", "/new", to_cdn, &bench);
+  mock_on(bench.cdn, "GET", "/blob", reply_text, TEXT);
+  options.token = TOKEN;
+  get_and_wait(&bench, &outcome, "/old", &options);
+  CHECK_INT(outcome.status, TNK_OK);
+  bench_check_file(&bench, "out/file", TEXT);
+  CHECK_STR(mock_header(mock_request(bench.mock, 0), "authorization"),
+            "Bearer " TOKEN);
+  CHECK_STR(mock_header(mock_request(bench.mock, 1), "authorization"),
+            "Bearer " TOKEN);
+  CHECK(mock_header(mock_request(bench.cdn, 0), "authorization") == NULL);
+  CHECK_STR(mock_request(bench.cdn, 0)->target, "/blob?x=" SIGNATURE);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+static void to_itself(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 302, "Location: ?again=" SIGNATURE "\r\n", NULL, 0);
+}
+
+static void to_nowhere(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 302, NULL, NULL, 0);
+}
+
+TEST(K11_redirections_in_circles_or_to_nowhere_end) {
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  mock_on(bench.mock, "GET", "/loop", to_itself, NULL);
+  mock_on(bench.mock, "GET", "/none", to_nowhere, NULL);
+  get_and_wait(&bench, &outcome, "/loop", NULL);
+  CHECK_INT(outcome.status, TNK_EPROTO);
+  CHECK(strstr(outcome.text, "too often") != NULL);
+  CHECK_INT(mock_n_requests(bench.mock), 6);
+  outcome_drop(&outcome);
+  get_and_wait(&bench, &outcome, "/none", NULL);
+  CHECK_INT(outcome.status, TNK_EPROTO);
+  outcome_drop(&outcome);
+  CHECK_INT(bench_count(&bench, "out"), 0);
+  bench_close(&bench);
+}
+
+/* ---- Failures ---- */
+
+TEST(O1_refusals_are_told_by_their_status) {
+  static const struct {
+    int http;
+    int status;
+  } cases[] = {{401, TNK_EAUTH},
+               {403, TNK_EAUTH},
+               {404, TNK_ENOTFOUND},
+               {410, TNK_ENOTFOUND},
+               {418, TNK_EREQUEST}};
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    mock_json_once(bench.mock, "GET", "/f", cases[i].http,
+                   "{\"url\":\"" SIGNATURE "\"}");
+    get_and_wait(&bench, &outcome, "/f?" SIGNATURE, NULL);
+    CHECK_INT(outcome.status, cases[i].status);
+    CHECK_INT(tnk_promise_error(outcome.promise)->http_status, cases[i].http);
+    CHECK(strstr(outcome.text, "127.0.0.1") != NULL);
+    outcome_drop(&outcome);
+  }
+  CHECK_INT(bench_count(&bench, "out"), 0);
+  bench_close(&bench);
+}
+
+static void cut_after_7(mock_request_t *request, void *user) {
+  static const char text[] = "HTTP/1.1 200 OK\r\nETag: \"one\"\r\n"
+                             "Content-Length: 11\r\n\r\nhello, ";
+
+  (void)user;
+  mock_raw(request, text, sizeof(text) - 1);
+  mock_end(request, 1);
+}
+
+static void reply_rest(mock_request_t *request, void *user) {
+  (void)user;
+  CHECK_STR(mock_header(request, "range"), "bytes=7-");
+  CHECK_STR(mock_header(request, "if-range"), "\"one\"");
+  mock_reply(request, 206, "ETag: \"one\"\r\nContent-Range: bytes 7-10/11\r\n",
+             TEXT + 7, 4);
+}
+
+TEST(O1_a_lost_connection_goes_on_where_it_ended) {
+  tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  mock_once(bench.mock, "GET", "/f", cut_after_7, NULL);
+  mock_once(bench.mock, "GET", "/f", reply_rest, NULL);
+  options.n_bytes = 11;
+  get_and_wait(&bench, &outcome, "/f", &options);
+  CHECK_INT(outcome.status, TNK_OK);
+  bench_check_file(&bench, "out/file", TEXT);
+  CHECK_INT(mock_n_requests(bench.mock), 2);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+static void reply_wrong_rest(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 206, "Content-Range: bytes 0-10/11\r\n", TEXT, 11);
+}
+
+TEST(O1_what_is_not_the_rest_is_not_taken_for_it) {
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  /* It has changed: all of it comes anew. */
+  mock_once(bench.mock, "GET", "/f", cut_after_7, NULL);
+  mock_once(bench.mock, "GET", "/f", reply_text, "another text, longer");
+  get_and_wait(&bench, &outcome, "/f", NULL);
+  CHECK_INT(outcome.status, TNK_OK);
+  bench_check_file(&bench, "out/file", "another text, longer");
+  outcome_drop(&outcome);
+  mock_once(bench.mock, "GET", "/f", cut_after_7, NULL);
+  mock_once(bench.mock, "GET", "/f", reply_wrong_rest, NULL);
+  get_and_wait(&bench, &outcome, "/f", NULL);
+  CHECK_INT(outcome.status, TNK_EREQUEST);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(O1_what_may_pass_is_repeated_and_then_told) {
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  mock_json_once(bench.mock, "GET", "/f", 503, "{}");
+  mock_once(bench.mock, "GET", "/f", mock_reset, NULL);
+  mock_json_once(bench.mock, "GET", "/f", 429, "{}");
+  mock_once(bench.mock, "GET", "/f", reply_text, TEXT);
+  get_and_wait(&bench, &outcome, "/f", NULL);
+  CHECK_INT(outcome.status, TNK_OK);
+  bench_check_file(&bench, "out/file", TEXT);
+  outcome_drop(&outcome);
+  CHECK_INT(mock_n_requests(bench.mock), 4);
+  mock_json(bench.mock, "GET", "/f", 500, "{}");
+  get_and_wait(&bench, &outcome, "/f", NULL);
+  CHECK_INT(outcome.status, TNK_ESERVER);
+  CHECK_INT(tnk_promise_error(outcome.promise)->n_attempts, 5);
+  CHECK_INT(mock_n_requests(bench.mock), 9);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(O1_a_file_that_cannot_be_written_is_told) {
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  mock_on(bench.mock, "GET", "/f", reply_text, TEXT);
+  bench_write(&bench, "out", "a file where a folder should be");
+  get_and_wait(&bench, &outcome, "/f", NULL);
+  CHECK_INT(outcome.status, TNK_EFILE);
+  CHECK(strstr(outcome.text, "/out/file") != NULL);
+  CHECK_INT(tnk_promise_error(outcome.promise)->cause, UV_ENOTDIR);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(O1_bad_arguments_are_refused_without_a_request) {
+  tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  options.sha256 = "abc";
+  get_and_wait(&bench, &outcome, "/f", &options);
+  CHECK_INT(outcome.status, TNK_EINVAL);
+  outcome_drop(&outcome);
+  outcome_of(&outcome,
+             tnk_hub_download(bench.hub, "ftp://h/" SIGNATURE, "/tmp/x", NULL));
+  outcome_wait(&bench, &outcome);
+  CHECK_INT(outcome.status, TNK_EINVAL);
+  outcome_drop(&outcome);
+  options = (tnk_download_options_t)TNK_DOWNLOAD_OPTIONS_INIT;
+  options.token = TOKEN "\r\nX: y";
+  get_and_wait(&bench, &outcome, "/f", &options);
+  CHECK_INT(outcome.status, TNK_EINVAL);
+  outcome_drop(&outcome);
+  outcome_of(&outcome, tnk_hub_download(bench.hub, NULL, "/tmp/x", NULL));
+  outcome_wait(&bench, &outcome);
+  CHECK_INT(outcome.status, TNK_EINVAL);
+  outcome_drop(&outcome);
+  CHECK(tnk_hub_download(NULL, "http://h/", "/tmp/x", NULL) == NULL);
+  CHECK_INT(mock_n_requests(bench.mock), 0);
+  bench_close(&bench);
+}
+
+/* ---- Cancel and close in every state ---- */
+
+/* How far it may come before it is ended: waiting for the head, in the middle,
+ * pausing, writing. */
+static void begin(bench_t *bench, outcome_t *outcome, int how) {
+  mock_request_t *request;
+
+  if (how == 2) {
+    mock_json_once(bench->mock, "GET", "/f", 503, "{}");
+  } else if (how == 3) {
+    mock_once(bench->mock, "GET", "/f", reply_big, NULL);
+  } else {
+    mock_once(bench->mock, "GET", "/f", mock_hold, NULL);
+  }
+  outcome_of(outcome, get(bench, bench->mock, "/f", "out/file", NULL));
+  if (how == 0)
+    return;
+  mock_wait(bench->mock, mock_n_requests(bench->mock) + 1);
+  request = mock_request(bench->mock, mock_n_requests(bench->mock) - 1);
+  if (how == 1) {
+    mock_raw(request, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", 41);
+    while (bench_count(bench, "out") == 0)
+      uv_run(&bench->uv, UV_RUN_ONCE);
+  }
+  mock_turns(bench->mock, 3);
+}
+
+TEST(O1_downloads_are_canceled_in_every_state) {
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  for (int how = 0; how < 4; how++) {
+    begin(&bench, &outcome, how);
+    tnk_promise_cancel(outcome.promise);
+    outcome_wait(&bench, &outcome);
+    CHECK_INT(outcome.status, TNK_ECANCELED);
+    outcome_drop(&outcome);
+  }
+  bench_close_hub(&bench);
+  CHECK_INT(bench_count(&bench, "out"), 0);
+  bench_close(&bench);
+}
+
+TEST(O1_a_hub_closes_in_every_state_of_a_download) {
+  for (int how = 0; how < 4; how++) {
+    bench_t bench;
+    outcome_t outcome;
+
+    bench_open(&bench);
+    begin(&bench, &outcome, how);
+    bench_close_hub(&bench);
+    CHECK_INT(outcome.n_done, 1);
+    CHECK_INT(outcome.status, TNK_ECLOSED);
+    CHECK_INT(bench_count(&bench, "out"), 0);
+    outcome_drop(&outcome);
+    bench_close(&bench);
+  }
+}
+
+typedef struct {
+  bench_t *bench;
+  outcome_t *outcome;
+  int closes;
+  int n;
+} breaker_t;
+
+static void break_off(const char *file, uint64_t n_bytes, uint64_t n_total,
+                      void *user) {
+  breaker_t *breaker = user;
+
+  (void)file;
+  (void)n_bytes;
+  (void)n_total;
+  CHECK_INT(++breaker->n, 1);
+  if (breaker->closes)
+    tnk_hub_close(breaker->bench->hub, bench_hub_closed, breaker->bench);
+  else
+    tnk_promise_cancel(breaker->outcome->promise);
+}
+
+TEST(O1_canceling_and_closing_from_the_progress_callback) {
+  for (int closes = 0; closes < 2; closes++) {
+    tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
+    bench_t bench;
+    outcome_t outcome;
+    breaker_t breaker = {&bench, &outcome, closes, 0};
+
+    bench_open(&bench);
+    mock_on(bench.mock, "GET", "/f", reply_big, NULL);
+    options.on_progress = break_off;
+    options.progress_user = &breaker;
+    outcome_of(&outcome, get(&bench, bench.mock, "/f", "out/file", &options));
+    outcome_wait(&bench, &outcome);
+    CHECK_INT(outcome.status, closes ? TNK_ECLOSED : TNK_ECANCELED);
+    if (closes) {
+      mock_wait_flag(bench.mock, &bench.is_closed, 1);
+      bench.hub = NULL;
+    }
+    outcome_drop(&outcome);
+    bench_close(&bench);
+  }
+}
+
+/* ---- Memory ---- */
+
+static int run_without_memory(long n) {
+  tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
+  bench_t bench;
+  outcome_t outcome;
+  int did_fail;
+
+  bench_open(&bench);
+  mock_on(bench.mock, "GET", "/old", to_new_name, NULL);
+  mock_on(bench.mock, "GET", "/new", to_cdn, &bench);
+  mock_on(bench.cdn, "GET", "/blob", reply_text, TEXT);
+  options.token = TOKEN;
+  test_alloc_fail_at(n);
+  get_and_wait(&bench, &outcome, "/old", &options);
+  did_fail = test_alloc_did_fail();
+  test_alloc_fail_at(-1);
+  if (outcome.status != TNK_OK && outcome.status != TNK_ENOMEM)
+    test_fail(__FILE__, __LINE__, "allocation %ld: %s", n, outcome.text);
+  if (!did_fail)
+    CHECK_INT(outcome.status, TNK_OK);
+  if (outcome.status != TNK_OK) {
+    outcome_drop(&outcome);
+    get_and_wait(&bench, &outcome, "/old", &options);
+    CHECK_INT(outcome.status, TNK_OK);
+  }
+  outcome_drop(&outcome);
+  bench_close(&bench);
+  CHECK_INT(test_alloc_live(), 0);
+  return !did_fail;
+}
+
+TEST_LIMIT(S3_26a_downloads_without_memory, 60) {
+  long n = 0;
+
+  while (!run_without_memory(n))
+    CHECK(++n < 1000);
+  CHECK(n > 10);
+}
