@@ -284,6 +284,6 @@ tnk_promise_t *tnk__custom_start(tnk_training_t *training,
   custom->user = user;
   pass->forward_only = 1;
   pass->op.keeps_turn = 1;
-  tnk__op_enter(&pass->op);
+  tnk__op_enter(&pass->op, 1);
   return promise;
 }

@@ -231,7 +231,8 @@ void tnk__op_next_pass(tnk__op_t *op, size_t n_parts) {
 static void on_ready(tnk__deferred_t *ready) {
   tnk__op_t *op = tnk__container_of(ready, tnk__op_t, ready);
   size_t n_parts = 1;
-  int err = op->type->prepare(op, &n_parts);
+  int err =
+      op->type->prepare != NULL ? op->type->prepare(op, &n_parts) : TNK_OK;
 
   if (err != TNK_OK)
     tnk__op_fail_code(op, err);
@@ -260,19 +261,24 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
   tnk__deferred_init(&op->ready, on_ready);
 }
 
-tnk_promise_t *tnk__op_init(tnk__op_t *op, const tnk__op_class_t *type,
-                            tnk_training_t *training) {
-  setup(op, type, training,
-        tnk__promise_new(training->session->loop, NULL, NULL));
-  return op->promise;
+void *tnk__op_new(size_t size, const tnk__op_class_t *type,
+                  tnk_training_t *training, tnk_promise_t **promise) {
+  tnk__loop_t *loop = training->session->loop;
+  void *op = tnk__calloc(&loop->alloc, 1, size);
+
+  if (*promise == NULL)
+    *promise = tnk__promise_new(loop, NULL, NULL);
+  if (op != NULL && !tnk__promise_is_oom(*promise)) {
+    setup(op, type, training, *promise);
+    return op;
+  }
+  tnk__free(&loop->alloc, op);
+  if (!tnk__promise_is_oom(*promise))
+    tnk__promise_reject(*promise, tnk__error_static(TNK_ENOMEM));
+  return NULL;
 }
 
-void tnk__op_adopt(tnk__op_t *op, const tnk__op_class_t *type,
-                   tnk_training_t *training, tnk_promise_t *promise) {
-  setup(op, type, training, promise);
-}
-
-void tnk__op_enter(tnk__op_t *op) {
+static void enter(tnk__op_t *op) {
   tnk_training_t *training = op->training;
   int has_turn = tnk__turns_enter(&training->turns, &op->turn);
 
@@ -285,4 +291,13 @@ void tnk__op_enter(tnk__op_t *op) {
                                               : tnk__error_static(has_turn));
   else if (has_turn)
     tnk__defer(session_of(op)->loop, &op->ready);
+}
+
+void tnk__op_enter(tnk__op_t *op, int is_complete) {
+  if (is_complete) {
+    enter(op);
+    return;
+  }
+  tnk__promise_reject(op->promise, tnk__error_static(TNK_ENOMEM));
+  op->type->destroy(op);
 }

@@ -28,17 +28,17 @@ typedef struct {
   const char *type;   /* kind of request, for polls */
   tnk__route_id_t route;
   int is_unnumbered; /* takes its turn but no sequence number */
-  /* It has the turn. How many requests it takes, at least 1. */
+  /* It has the turn. How many requests it takes, at least 1; may be NULL:
+   * one. */
   int (*prepare)(struct tnk__op *op, size_t *n_parts);
-  /* Append the body of request `index`. */
-  int (*write)(struct tnk__op *op, size_t index, uint64_t number,
-               tnk__buf_t *out);
-  /* Or, where that is not given: what is to be written, in protobuf, while it
-   * is sent; the result is in protobuf as well. */
+  /* Append the body of its only request. */
+  int (*write)(struct tnk__op *op, uint64_t number, tnk__buf_t *out);
+  /* Or, where that is not given: what is to be written, in protobuf, while
+   * request `index` is sent; the result is in protobuf as well. */
   tnk__fwdbwd_t (*request)(struct tnk__op *op, size_t index, uint64_t number);
   /* Bytes of the dispatch budget. May be NULL: none. */
   uint64_t (*cost)(struct tnk__op *op, size_t index);
-  /* Read the result of request `index`. */
+  /* Read the result of request `index`; may be NULL: it does not matter. */
   int (*read)(struct tnk__op *op, size_t index, const tnk__reply_t *reply);
   /* All results are read: ends the operation or begins the next pass. */
   void (*finish)(struct tnk__op *op);
@@ -95,15 +95,14 @@ typedef struct tnk__op {
   int keeps_turn; /* also when everything has been submitted */
 } tnk__op_t;
 
-/* Bind a zeroed operation and make its promise. The promise is the caller's;
- * on an out-of-memory promise the operation is not part of the client. */
-tnk_promise_t *tnk__op_init(tnk__op_t *op, const tnk__op_class_t *type,
-                            tnk_training_t *training);
-/* The same with a promise of somebody else, who gives it up. */
-void tnk__op_adopt(tnk__op_t *op, const tnk__op_class_t *type,
-                   tnk_training_t *training, tnk_promise_t *promise);
-/* Take a place in the queue. The operation frees itself from here on. */
-void tnk__op_enter(tnk__op_t *op);
+/* Zeroed memory of `size` bytes that begins with an operation, bound to its
+ * promise: *promise, which somebody else gives up, or if that is NULL a new
+ * one, which is the caller's. NULL without memory; then *promise says so. */
+void *tnk__op_new(size_t size, const tnk__op_class_t *type,
+                  tnk_training_t *training, tnk_promise_t **promise);
+/* It is complete: take a place in the queue; it frees itself from here on. Or
+ * there was no memory to complete it: reject its promise and destroy it. */
+void tnk__op_enter(tnk__op_t *op, int is_complete);
 /* From `finish`: another pass of n_parts, still with the turn. */
 void tnk__op_next_pass(tnk__op_t *op, size_t n_parts);
 /* From `finish` or at any time: settle. `error` stays the caller's. */

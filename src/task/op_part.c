@@ -109,7 +109,8 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
     tnk__op_fail(op, reply->error);
     return;
   }
-  err = op->type->read(op, part->index, reply);
+  err =
+      op->type->read != NULL ? op->type->read(op, part->index, reply) : TNK_OK;
   if (err != TNK_OK)
     tnk__op_fail_code(op, err);
   else
@@ -195,7 +196,7 @@ static int write_body(tnk__part_t *part) {
     return tnk__cargo_feed(&part->cargo, &request);
   }
   body = tnk__cargo_write(&part->cargo);
-  err = type->write(part->op, part->index, number, body);
+  err = type->write(part->op, number, body);
   return err != TNK_OK ? err : body->err;
 }
 

@@ -248,28 +248,20 @@ tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
                               size_t n_data, const tnk_pass_options_t *options,
                               tnk_promise_t **promise) {
   const tnk_allocator_t *alloc = &training->session->loop->alloc;
-  tnk__pass_op_t *pass = tnk__calloc(alloc, 1, size);
+  int is_lent = options != NULL && options->release != NULL;
+  tnk__pass_op_t *pass = tnk__op_new(size, type, training, promise);
 
   if (pass != NULL) {
-    int is_lent = options != NULL && options->release != NULL;
     tnk__arena_init(&pass->arena, alloc, 4 * TNK__MAX_REQUEST_BODY);
     tnk__deferred_init(&pass->released, on_released);
     pass->data = is_lent ? data : tnk__data_copy(&pass->arena, data, n_data);
     pass->n_data = n_data;
-    *promise = tnk__op_init(&pass->op, type, training);
-    if (pass->data != NULL && copy_loss(pass, options) == TNK_OK &&
-        !tnk__promise_is_oom(*promise)) {
+    if (pass->data != NULL && copy_loss(pass, options) == TNK_OK) {
       pass->release = is_lent ? options->release : NULL;
       pass->release_user = is_lent ? options->release_user : NULL;
       return pass;
     }
-    tnk__arena_deinit(&pass->arena);
-    tnk__free(alloc, pass);
-    if (!tnk__promise_is_oom(*promise))
-      tnk__promise_reject(*promise, tnk__error_static(TNK_ENOMEM));
-  } else {
-    *promise = tnk__promise_rejected(training->session->loop,
-                                     tnk__error_static(TNK_ENOMEM));
+    tnk__op_enter(&pass->op, 0);
   }
   tnk__pass_give_back(training->session->loop, options);
   return NULL;
@@ -286,7 +278,7 @@ tnk_promise_t *tnk__pass_start(tnk_training_t *training,
 
   if (pass != NULL) {
     pass->forward_only = forward_only;
-    tnk__op_enter(&pass->op);
+    tnk__op_enter(&pass->op, 1);
   }
   return promise;
 }

@@ -19,18 +19,10 @@ static step_t *step_of(tnk__op_t *op) {
   return tnk__container_of(op, step_t, op);
 }
 
-static int prepare(tnk__op_t *op, size_t *n_parts) {
-  (void)op;
-  *n_parts = 1;
-  return TNK_OK;
-}
-
-static int write_body(tnk__op_t *op, size_t index, uint64_t number,
-                      tnk__buf_t *out) {
+static int write_body(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   const step_t *step = step_of(op);
   const char *model_id = op->training->info.model_id;
 
-  (void)index;
   if (step->kind == STEP_RAW)
     return tnk__optim_write_raw(out, model_id, (int64_t)number, step->json);
   if (step->kind == STEP_DIMUON)
@@ -68,7 +60,6 @@ static const tnk__op_class_t step_class = {
     .method = "TrainingClient.optim_step",
     .type = "OptimStep",
     .route = TNK__ROUTE_OPTIM_STEP,
-    .prepare = prepare,
     .write = write_body,
     .read = read_result,
     .finish = finish,
@@ -79,12 +70,11 @@ tnk_promise_t *tnk__step_start(tnk_training_t *training,
                                const tnk__step_params_t *params) {
   const tnk_allocator_t *alloc = &training->session->loop->alloc;
   const tnk_adam_t defaults = TNK_ADAM_INIT;
-  step_t *step = tnk__calloc(alloc, 1, sizeof(*step));
-  tnk_promise_t *promise;
+  tnk_promise_t *promise = NULL;
+  step_t *step = tnk__op_new(sizeof(*step), &step_class, training, &promise);
 
   if (step == NULL)
-    return tnk__promise_rejected(training->session->loop,
-                                 tnk__error_static(TNK_ENOMEM));
+    return promise;
   step->kind = params->json != NULL     ? STEP_RAW
                : params->dimuon != NULL ? STEP_DIMUON
                                         : STEP_ADAM;
@@ -93,15 +83,6 @@ tnk_promise_t *tnk__step_start(tnk_training_t *training,
     step->dimuon = *params->dimuon;
   if (params->json != NULL)
     step->json = tnk__strdup(alloc, params->json);
-  promise = tnk__op_init(&step->op, &step_class, training);
-  if (tnk__promise_is_oom(promise) ||
-      (params->json != NULL && step->json == NULL)) {
-    if (!tnk__promise_is_oom(promise))
-      tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
-    tnk__free(alloc, step->json);
-    tnk__free(alloc, step);
-    return promise;
-  }
-  tnk__op_enter(&step->op);
+  tnk__op_enter(&step->op, params->json == NULL || step->json != NULL);
   return promise;
 }

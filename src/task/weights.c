@@ -7,9 +7,15 @@
 #include "task/op.h"
 #include "task/sampling.h"
 
+/* Writes the request of a save. */
+typedef void (*put_save_t)(tnk__buf_t *out, const char *model_id,
+                           uint64_t seq_id, const char *name,
+                           const tnk_save_options_t *options);
+
 typedef struct {
   tnk__op_t op;
   tnk__arena_t arena;
+  put_save_t put;
   const char *name; /* of a save; or the path of a load */
   tnk_save_options_t options;
   int with_optimizer;
@@ -28,47 +34,17 @@ static weights_t *weights_of(tnk__op_t *op) {
 
 /* ---- Requests ---- */
 
-static int prepare(tnk__op_t *op, size_t *n_parts) {
-  (void)op;
-  *n_parts = 1;
-  return TNK_OK;
-}
-
-static int write_state(tnk__op_t *op, size_t index, uint64_t number,
-                       tnk__buf_t *out) {
+static int write_save(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   const weights_t *weights = weights_of(op);
 
-  (void)index;
-  tnk__save_weights_write(out, op->training->info.model_id, number,
-                          weights->name, &weights->options);
+  weights->put(out, op->training->info.model_id, number, weights->name,
+               &weights->options);
   return out->err;
 }
 
-static int write_sampler(tnk__op_t *op, size_t index, uint64_t number,
-                         tnk__buf_t *out) {
-  const weights_t *weights = weights_of(op);
-
-  (void)index;
-  tnk__save_sampler_write(out, op->training->info.model_id, number,
-                          weights->name, &weights->options);
-  return out->err;
-}
-
-static int write_external(tnk__op_t *op, size_t index, uint64_t number,
-                          tnk__buf_t *out) {
-  const weights_t *weights = weights_of(op);
-
-  (void)index;
-  tnk__save_external_write(out, op->training->info.model_id, number,
-                           weights->name, &weights->options);
-  return out->err;
-}
-
-static int write_ephemeral(tnk__op_t *op, size_t index, uint64_t number,
-                           tnk__buf_t *out) {
+static int write_ephemeral(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   weights_t *weights = weights_of(op);
 
-  (void)index;
   /* Drawn once, so that repeats are the same request. */
   if (!weights->has_sampling_seq)
     weights->sampling_seq = op->training->session->next_sampling_seq++;
@@ -78,20 +54,16 @@ static int write_ephemeral(tnk__op_t *op, size_t index, uint64_t number,
   return out->err;
 }
 
-static int write_load(tnk__op_t *op, size_t index, uint64_t number,
-                      tnk__buf_t *out) {
+static int write_load(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   const weights_t *weights = weights_of(op);
 
-  (void)index;
   tnk__load_weights_write(out, op->training->info.model_id, number,
                           weights->name, weights->with_optimizer,
                           weights->access_token);
   return out->err;
 }
 
-static int write_unload(tnk__op_t *op, size_t index, uint64_t number,
-                        tnk__buf_t *out) {
-  (void)index;
+static int write_unload(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   (void)number;
   tnk__unload_model_write(out, op->training->info.model_id);
   return out->err;
@@ -105,14 +77,6 @@ static int read_saved(tnk__op_t *op, size_t index, const tnk__reply_t *reply) {
   (void)index;
   return tnk__saved_read(&weights->saved, &weights->arena, reply->body,
                          reply->body_len);
-}
-
-static int read_nothing(tnk__op_t *op, size_t index,
-                        const tnk__reply_t *reply) {
-  (void)op;
-  (void)index;
-  (void)reply;
-  return TNK_OK;
 }
 
 static void free_text(const tnk_allocator_t *alloc, void *value) {
@@ -190,68 +154,56 @@ static void destroy(tnk__op_t *op) {
 
 /* ---- Kinds ---- */
 
-static const tnk__op_class_t save_classes[] = {
-    [TNK__SAVE_STATE] = {.name = "save_state",
-                         .method = "TrainingClient.save_state",
-                         .type = "SaveWeights",
-                         .route = TNK__ROUTE_SAVE_STATE,
-                         .prepare = prepare,
-                         .write = write_state,
-                         .read = read_saved,
-                         .finish = finish_save,
-                         .destroy = destroy},
-    [TNK__SAVE_SAMPLER] = {.name = "save_weights_for_sampler",
-                           .method = "TrainingClient.save_weights_for_sampler",
-                           .type = "SaveWeightsForSampler",
-                           .route = TNK__ROUTE_SAVE_SAMPLER,
-                           .prepare = prepare,
-                           .write = write_sampler,
-                           .read = read_saved,
-                           .finish = finish_save,
-                           .destroy = destroy},
-    [TNK__SAVE_EXTERNAL] = {.name = "save_weights_external",
-                            .method = "TrainingClient.save_weights_external",
-                            .type = "SaveWeightsExternal",
-                            .route = TNK__ROUTE_SAVE_EXTERNAL,
-                            .prepare = prepare,
-                            .write = write_external,
-                            .read = read_saved,
-                            .finish = finish_save,
-                            .destroy = destroy},
-};
-
-static const tnk__op_class_t ephemeral_class = {
-    .name = "save_weights_and_get_sampling",
-    .method = "TrainingClient.save_weights_and_get_sampling_client",
-    .type = "SaveWeightsForSampler",
-    .route = TNK__ROUTE_SAVE_SAMPLER,
-    .prepare = prepare,
-    .write = write_ephemeral,
-    .read = read_saved,
-    .finish = finish_ephemeral,
-    .destroy = destroy,
-};
-
-/* Loads without and with the optimizer's state differ in the public call. */
-#define LOAD_CLASS(name_, method_, finish_)                                    \
+/* One request, whose answer may tell a path. */
+#define CLASS(name_, method_, type_, route_, write_, finish_)                  \
   {                                                                            \
-    .name = (name_), .method = (method_), .type = "LoadWeights",               \
-    .route = TNK__ROUTE_LOAD_STATE, .prepare = prepare, .write = write_load,   \
-    .read = read_saved, .finish = (finish_), .destroy = destroy,               \
+    .name = (name_), .method = (method_), .type = (type_), .route = (route_),  \
+    .write = (write_), .read = read_saved, .finish = (finish_),                \
+    .destroy = destroy,                                                        \
   }
 
+static const struct {
+  tnk__op_class_t type;
+  put_save_t put;
+} saves[] = {
+    [TNK__SAVE_STATE] = {CLASS("save_state", "TrainingClient.save_state",
+                               "SaveWeights", TNK__ROUTE_SAVE_STATE, write_save,
+                               finish_save),
+                         tnk__save_weights_write},
+    [TNK__SAVE_SAMPLER] = {CLASS("save_weights_for_sampler",
+                                 "TrainingClient.save_weights_for_sampler",
+                                 "SaveWeightsForSampler",
+                                 TNK__ROUTE_SAVE_SAMPLER, write_save,
+                                 finish_save),
+                           tnk__save_sampler_write},
+    [TNK__SAVE_EXTERNAL] = {CLASS("save_weights_external",
+                                  "TrainingClient.save_weights_external",
+                                  "SaveWeightsExternal",
+                                  TNK__ROUTE_SAVE_EXTERNAL, write_save,
+                                  finish_save),
+                            tnk__save_external_write},
+};
+
+static const tnk__op_class_t ephemeral_class =
+    CLASS("save_weights_and_get_sampling",
+          "TrainingClient.save_weights_and_get_sampling_client",
+          "SaveWeightsForSampler", TNK__ROUTE_SAVE_SAMPLER, write_ephemeral,
+          finish_ephemeral);
+
+/* Without and with the optimizer's state they differ in the public call. */
 static const tnk__op_class_t load_classes[2] = {
-    LOAD_CLASS("load_state", "TrainingClient.load_state", finish_path),
-    LOAD_CLASS("load_state", "TrainingClient.load_state_with_optimizer",
-               finish_path),
+    CLASS("load_state", "TrainingClient.load_state", "LoadWeights",
+          TNK__ROUTE_LOAD_STATE, write_load, finish_path),
+    CLASS("load_state", "TrainingClient.load_state_with_optimizer",
+          "LoadWeights", TNK__ROUTE_LOAD_STATE, write_load, finish_path),
 };
 
 static const tnk__op_class_t load_new_classes[2] = {
-    LOAD_CLASS("restore", "ServiceClient.create_training_client_from_state",
-               finish_new),
-    LOAD_CLASS("restore",
-               "ServiceClient.create_training_client_from_state_with_optimizer",
-               finish_new),
+    CLASS("restore", "ServiceClient.create_training_client_from_state",
+          "LoadWeights", TNK__ROUTE_LOAD_STATE, write_load, finish_new),
+    CLASS("restore",
+          "ServiceClient.create_training_client_from_state_with_optimizer",
+          "LoadWeights", TNK__ROUTE_LOAD_STATE, write_load, finish_new),
 };
 
 static const tnk__op_class_t unload_class = {
@@ -259,45 +211,23 @@ static const tnk__op_class_t unload_class = {
     .type = "UnloadModel",
     .route = TNK__ROUTE_UNLOAD,
     .is_unnumbered = 1,
-    .prepare = prepare,
     .write = write_unload,
-    .read = read_nothing,
     .finish = finish_nothing,
     .destroy = destroy,
 };
 
 /* ---- Start ---- */
 
+/* As tnk__op_new(). */
 static weights_t *new_weights(tnk_training_t *training,
                               const tnk__op_class_t *type,
                               tnk_promise_t **promise) {
-  const tnk_allocator_t *alloc = &training->session->loop->alloc;
-  weights_t *weights = tnk__calloc(alloc, 1, sizeof(*weights));
+  weights_t *weights = tnk__op_new(sizeof(*weights), type, training, promise);
 
-  if (weights == NULL) {
-    *promise = tnk__promise_rejected(training->session->loop,
-                                     tnk__error_static(TNK_ENOMEM));
-    return NULL;
-  }
-  tnk__arena_init(&weights->arena, alloc, 4 * TNK__MIB);
-  *promise = tnk__op_init(&weights->op, type, training);
-  if (tnk__promise_is_oom(*promise)) {
-    tnk__free(alloc, weights);
-    return NULL;
-  }
+  if (weights != NULL)
+    tnk__arena_init(&weights->arena, &training->session->loop->alloc,
+                    4 * TNK__MIB);
   return weights;
-}
-
-/* Take a place in the queue, if everything could be copied. */
-static void enter(weights_t *weights, int is_complete) {
-  tnk_promise_t *promise = weights->op.promise;
-
-  if (is_complete) {
-    tnk__op_enter(&weights->op);
-    return;
-  }
-  tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
-  destroy(&weights->op);
 }
 
 static int copy_options(weights_t *weights, const tnk_save_options_t *options) {
@@ -332,21 +262,23 @@ static int copy_options(weights_t *weights, const tnk_save_options_t *options) {
 tnk_promise_t *tnk__save_start(tnk_training_t *training, tnk__save_kind_t kind,
                                const char *name,
                                const tnk_save_options_t *options) {
-  tnk_promise_t *promise;
-  weights_t *weights = new_weights(training, &save_classes[kind], &promise);
+  tnk_promise_t *promise = NULL;
+  weights_t *weights = new_weights(training, &saves[kind].type, &promise);
 
   if (weights == NULL)
     return promise;
+  weights->put = saves[kind].put;
   weights->name = tnk__arena_strdup(&weights->arena, name);
-  enter(weights, weights->name != NULL &&
-                     (options == NULL || copy_options(weights, options)));
+  tnk__op_enter(&weights->op,
+                weights->name != NULL &&
+                    (options == NULL || copy_options(weights, options)));
   return promise;
 }
 
 tnk_promise_t *tnk__save_ephemeral_start(tnk_training_t *training,
                                          tnk_sampler_kind_t kind,
                                          const tnk_sampler_options_t *options) {
-  tnk_promise_t *promise;
+  tnk_promise_t *promise = NULL;
   weights_t *weights = new_weights(training, &ephemeral_class, &promise);
 
   if (weights == NULL)
@@ -354,7 +286,7 @@ tnk_promise_t *tnk__save_ephemeral_start(tnk_training_t *training,
   weights->kind = kind;
   weights->record_stability_info =
       options != NULL && options->record_stability_info == TNK_YES;
-  enter(weights, 1);
+  tnk__op_enter(&weights->op, 1);
   return promise;
 }
 
@@ -364,13 +296,14 @@ static void enter_load(weights_t *weights, const char *path, int with_optimizer,
   weights->with_optimizer = with_optimizer;
   if (access_token != NULL)
     weights->access_token = tnk__arena_strdup(&weights->arena, access_token);
-  enter(weights, weights->name != NULL &&
-                     (access_token == NULL || weights->access_token != NULL));
+  tnk__op_enter(&weights->op,
+                weights->name != NULL &&
+                    (access_token == NULL || weights->access_token != NULL));
 }
 
 tnk_promise_t *tnk__load_start(tnk_training_t *training, const char *path,
                                int with_optimizer, const char *access_token) {
-  tnk_promise_t *promise;
+  tnk_promise_t *promise = NULL;
   weights_t *weights =
       new_weights(training, &load_classes[with_optimizer != 0], &promise);
 
@@ -382,26 +315,22 @@ tnk_promise_t *tnk__load_start(tnk_training_t *training, const char *path,
 void tnk__load_into_new(tnk_training_t *training, const char *path,
                         int with_optimizer, const char *access_token,
                         tnk_promise_t *promise) {
-  const tnk_allocator_t *alloc = &training->session->loop->alloc;
-  weights_t *weights = tnk__calloc(alloc, 1, sizeof(*weights));
+  weights_t *weights =
+      new_weights(training, &load_new_classes[with_optimizer != 0], &promise);
 
   if (weights == NULL) {
-    tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
     tnk__training_close(training, NULL, NULL);
     return;
   }
-  tnk__arena_init(&weights->arena, alloc, 4 * TNK__MIB);
   weights->is_new = 1;
-  tnk__op_adopt(&weights->op, &load_new_classes[with_optimizer != 0], training,
-                promise);
   enter_load(weights, path, with_optimizer, access_token);
 }
 
 tnk_promise_t *tnk__unload_start(tnk_training_t *training) {
-  tnk_promise_t *promise;
+  tnk_promise_t *promise = NULL;
   weights_t *weights = new_weights(training, &unload_class, &promise);
 
   if (weights != NULL)
-    enter(weights, 1);
+    tnk__op_enter(&weights->op, 1);
   return promise;
 }
