@@ -116,6 +116,18 @@ uint8_t *tnk__buf_take(tnk__buf_t *buf, size_t *len) {
   return data;
 }
 
+void tnk__buf_trim(tnk__buf_t *buf) {
+  uint8_t *data;
+
+  if (buf->data == NULL || buf->len + 1 >= buf->cap)
+    return;
+  data = tnk__realloc(buf->alloc, buf->data, buf->len + 1);
+  if (data == NULL)
+    return;
+  buf->data = data;
+  buf->cap = buf->len + 1;
+}
+
 const char *tnk__buf_cstr(tnk__buf_t *buf) {
   uint8_t *end = tnk__buf_reserve(buf, 0);
 

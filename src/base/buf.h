@@ -40,6 +40,8 @@ void tnk__buf_consume(tnk__buf_t *buf, size_t n);
 /* Hand the memory to the caller, who frees it with the same allocator; the
  * buffer is empty afterwards. NULL when there is none or after an error. */
 uint8_t *tnk__buf_take(tnk__buf_t *buf, size_t *len);
+/* Give back memory that is not used, as far as the allocator can. */
+void tnk__buf_trim(tnk__buf_t *buf);
 /* NUL-terminate (not counted in len) and return the text, NULL on failure. */
 const char *tnk__buf_cstr(tnk__buf_t *buf);
 

@@ -11,57 +11,50 @@
 #include "codec/calls_session.h"
 #include "flow/retry_after.h"
 #include "flow/turns.h"
+#include "task/headers.h"
 
-/* Our own headers, at most; the caller's come in a second list. */
-enum { MAX_HEADERS = 24, MAX_NAME = 256 };
+enum { MAX_NAME = 256 };
 
 static void attempt(tnk__call_t *call);
 
 /* ---- The request ---- */
 
-typedef struct {
-  tnk_pair_t pairs[MAX_HEADERS];
-  size_t n;
-} headers_t;
+static uint64_t timeout_of(const tnk__call_t *call) {
+  const tnk_service_options_t *options = &call->endpoint->config->options;
 
-/* Ours unless the caller's options set the same header. */
-static void add(const tnk__call_t *call, headers_t *headers, const char *name,
-                const char *value) {
-  const tnk__config_t *config = call->endpoint->config;
-  size_t i;
-
-  for (i = 0; i < config->n_headers; i++)
-    if (strcasecmp(config->headers[i].name, name) == 0)
-      return;
-  if (headers->n < MAX_HEADERS)
-    headers->pairs[headers->n++] = (tnk_pair_t){name, value};
+  if (call->timeout_ms != 0)
+    return call->timeout_ms;
+  if (call->route->timeout_ms != 0)
+    return call->route->timeout_ms;
+  return call->route->lane == TNK__LANE_POLL ? options->poll_timeout_ms
+                                             : options->timeout_ms;
 }
 
-static void add_headers(const tnk__call_t *call, headers_t *headers,
-                        const char *timeout, const char *count) {
+static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
+  static const char proto[] = "application/x-protobuf";
+  static const char json[] = "application/json";
   const int is_get = call->route->is_get;
-  size_t i;
 
-  add(call, headers, "Accept",
-      call->accept != NULL ? call->accept : "application/json");
+  tnk__headers_add(headers, "Accept", call->wants_proto ? proto : json);
   if (!is_get)
-    add(call, headers, "Content-Type",
-        call->content_type != NULL ? call->content_type : "application/json");
-  if (call->encoding != NULL)
-    add(call, headers, "Content-Encoding", call->encoding);
-  add(call, headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
-  add(call, headers, "X-API-Key", call->endpoint->config->api_key);
-  add(call, headers, "X-Stainless-Package-Version", TNK__PROTOCOL_VERSION);
-  add(call, headers, "x-stainless-retry-count", count);
-  add(call, headers, "x-stainless-read-timeout", timeout);
+    tnk__headers_add(headers, "Content-Type", call->is_proto ? proto : json);
+  if (call->is_zstd)
+    tnk__headers_add(headers, "Content-Encoding", "zstd");
+  tnk__headers_add(headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
+  tnk__headers_add(headers, "X-API-Key", call->endpoint->config->api_key);
+  tnk__headers_add(headers, "X-Stainless-Package-Version",
+                   TNK__PROTOCOL_VERSION);
+  tnk__headers_add_uint(headers, "x-stainless-retry-count", call->n_attempts);
+  tnk__headers_add_uint(headers, "x-stainless-read-timeout",
+                        timeout_of(call) / 1000);
   if (call->method_name != NULL) {
-    add(call, headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
-    add(call, headers, "x-sdk-method", call->method_name);
+    tnk__headers_add(headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
+    tnk__headers_add(headers, "x-sdk-method", call->method_name);
   }
   if (!is_get)
-    add(call, headers, "X-Idempotency-Key", call->key);
-  for (i = 0; i < call->n_headers; i++)
-    add(call, headers, call->headers[i].name, call->headers[i].value);
+    tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->key);
+  if (call->add_headers != NULL)
+    call->add_headers(call, headers);
 }
 
 static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
@@ -77,30 +70,6 @@ static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
   tnk__buf_append(out, path, (size_t)(hole - path));
   tnk__url_put_segment(out, call->path_id);
   tnk__buf_text(out, hole + 2);
-}
-
-/* The same for all attempts, so that a server can tell a repeat. */
-static void make_key(tnk__call_t *call) {
-  uint64_t a = tnk__loop_random(call->endpoint->loop);
-  uint64_t b = tnk__loop_random(call->endpoint->loop);
-
-  if (call->key[0] != '\0')
-    return;
-  snprintf(call->key, sizeof(call->key), "tnk-%08x-%04x-4%03x-%04x-%012llx",
-           (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
-           (unsigned)(a & 0xfff), (unsigned)(b >> 48 & 0x3fff) | 0x8000,
-           (unsigned long long)(b & 0xffffffffffff));
-}
-
-static uint64_t timeout_of(const tnk__call_t *call) {
-  const tnk_service_options_t *options = &call->endpoint->config->options;
-
-  if (call->timeout_ms != 0)
-    return call->timeout_ms;
-  if (call->route->timeout_ms != 0)
-    return call->route->timeout_ms;
-  return call->route->lane == TNK__LANE_POLL ? options->poll_timeout_ms
-                                             : options->timeout_ms;
 }
 
 /* ---- The answer ---- */
@@ -350,8 +319,10 @@ static void on_done(tnk__exchange_t *exchange,
   tnk__arena_init(&arena, &call->endpoint->loop->alloc, TNK__MIB);
   read_failure(call, result, &reply, &facts, &arena, &failure);
   reply.verdict = tnk__classify(&facts);
-  call->was_unknown |= reply.verdict.effect == TNK__EFFECT_UNKNOWN;
-  call->was_accepted |= reply.verdict.effect == TNK__EFFECT_ACCEPTED;
+  if (reply.verdict.effect == TNK__EFFECT_UNKNOWN)
+    call->was_unknown = 1;
+  if (reply.verdict.effect == TNK__EFFECT_ACCEPTED)
+    call->was_accepted = 1;
   call->last_status = result->status;
   call->last_err = result->err;
   if (!will_repeat(call, &reply)) {
@@ -360,6 +331,7 @@ static void on_done(tnk__exchange_t *exchange,
     if (facts.outcome != TNK__OUTCOME_2XX)
       reply.error = make_error(call, result, &reply, &failure);
     tnk__arena_deinit(&arena);
+    call->is_active = 0;
     call->done(call, &reply);
     tnk__error_unref(reply.error);
     return;
@@ -370,7 +342,7 @@ static void on_done(tnk__exchange_t *exchange,
 /* ---- Life ---- */
 
 static void on_failed(tnk__deferred_t *deferred) {
-  tnk__call_t *call = tnk__container_of(deferred, tnk__call_t, failed);
+  tnk__call_t *call = tnk__container_of(deferred, tnk__call_t, deferred);
   tnk__reply_t reply = {.error = call->early,
                         .body = (const uint8_t *)"",
                         .outcome = TNK__OUTCOME_UNSENT};
@@ -382,13 +354,15 @@ static void on_failed(tnk__deferred_t *deferred) {
                        .effect = call->was_accepted  ? TNK__EFFECT_ACCEPTED
                                  : call->was_unknown ? TNK__EFFECT_UNKNOWN
                                                      : TNK__EFFECT_NONE};
+  call->is_active = 0;
   call->done(call, &reply);
   tnk__error_unref(reply.error);
 }
 
 static void fail_early(tnk__call_t *call, tnk__error_t *error) {
   call->early = error;
-  tnk__defer(call->endpoint->loop, &call->failed);
+  call->deferred.fn = on_failed;
+  tnk__defer(call->endpoint->loop, &call->deferred);
 }
 
 /* Results may be large; what else a server has to say is not. */
@@ -410,9 +384,7 @@ static int key_has_expired(const tnk__call_t *call) {
 
 static void attempt(tnk__call_t *call) {
   tnk__endpoint_t *endpoint = call->endpoint;
-  char timeout[24];
-  char count[16];
-  headers_t headers = {.n = 0};
+  tnk__headers_t headers;
   tnk__http_request_t request = {0};
   tnk__buf_t target;
   int err;
@@ -423,11 +395,8 @@ static void attempt(tnk__call_t *call) {
                                     call->name));
     return;
   }
-  make_key(call);
-  snprintf(count, sizeof(count), "%u", call->n_attempts);
-  snprintf(timeout, sizeof(timeout), "%llu",
-           (unsigned long long)(timeout_of(call) / 1000));
-  add_headers(call, &headers, timeout, count);
+  tnk__headers_init(&headers, endpoint->config);
+  add_headers(call, &headers);
   tnk__buf_init(&target, &endpoint->loop->alloc, TNK__MAX_URL);
   write_target(call, &target);
   request.origin.host = endpoint->config->url.host;
@@ -462,20 +431,34 @@ void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
   memset(call, 0, sizeof(*call));
   tnk__exchange_init(&call->exchange);
   call->exchange.on_done = on_done;
-  tnk__deferred_init(&call->failed, on_failed);
+  tnk__deferred_init(&call->deferred, NULL);
   call->endpoint = endpoint;
   call->route = tnk__route(route);
   call->name = name;
+}
+
+void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
+  call->route = tnk__route(route);
+  call->path_id = NULL;
+  call->add_headers = NULL;
+  call->feed = NULL;
+  call->timeout_ms = 0;
+  call->max_body = 0;
+  call->background = call->once = 0;
+  call->wants_proto = call->is_proto = call->is_zstd = 0;
 }
 
 void tnk__call_start(tnk__call_t *call,
                      void (*done)(tnk__call_t *self,
                                   const tnk__reply_t *reply)) {
   call->done = done;
+  call->is_active = 1;
   call->n_attempts = 0;
   call->was_unknown = 0;
   call->was_accepted = 0;
-  call->key[0] = '\0';
+  /* The same for all attempts, so that a server can tell a repeat. */
+  call->key[0] = tnk__loop_random(call->endpoint->loop);
+  call->key[1] = tnk__loop_random(call->endpoint->loop);
   tnk__retry_init(&call->retry, call->endpoint->config->options.max_retries,
                   tnk__loop_now_ms(call->endpoint->loop));
   if (is_missing(call))
@@ -493,15 +476,14 @@ void tnk__call_cancel(tnk__call_t *call) {
     return; /* never bound */
   tnk__exchange_cancel(&call->exchange);
   tnk__timer_stop(&call->timer);
-  tnk__defer_cancel(&call->failed);
+  tnk__defer_cancel(&call->deferred);
+  call->is_active = 0;
   tnk__error_unref(call->early);
   call->early = NULL;
 }
 
 int tnk__call_is_active(const tnk__call_t *call) {
-  return call->endpoint != NULL && (tnk__exchange_is_active(&call->exchange) ||
-                                    tnk__timer_is_active(&call->timer) ||
-                                    !tnk__list_empty(&call->failed.link));
+  return call->is_active;
 }
 
 int tnk__call_is_unseen(const tnk__call_t *call) {
@@ -529,7 +511,7 @@ static void explain_pause(const tnk__call_t *call, uint64_t now,
 void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
   uint64_t now;
 
-  if (!tnk__call_is_active(call)) { /* asked from a log line, between two */
+  if (!call->is_active) {
     tnk__text_printf(out, "is about to go on");
     return;
   }
@@ -541,6 +523,10 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
   }
   if (tnk__timer_is_active(&call->timer)) {
     explain_pause(call, now, out);
+    return;
+  }
+  if (!tnk__exchange_is_active(&call->exchange)) {
+    tnk__text_printf(out, "is about to go on"); /* asked from a log line */
     return;
   }
   tnk__exchange_describe(&call->exchange, out);

@@ -23,6 +23,8 @@ typedef struct {
   uint64_t got; /* the number that it complains about */
 } tnk__reply_t;
 
+struct tnk__headers;
+
 /*
  * One request of the protocol, repeated as the retry table says, always with
  * the same bytes and idempotency key.
@@ -30,43 +32,52 @@ typedef struct {
  * Idle, until tnk__call_start(). Sending, while an exchange is under way.
  * Pausing, between two attempts. Back to idle right before `done`, which is
  * called once and never inside start. Cancel leads to idle without `done`.
+ *
+ * There is one for each operation in flight, so it is kept small. While it is
+ * idle its timer and its deferred call are the owner's, who needs them between
+ * two calls only; cancel stops them too.
  */
 typedef struct tnk__call {
   tnk__endpoint_t *endpoint;
   const tnk__route_t *route;
   tnk__exchange_t exchange;
   tnk__timer_t timer;
-  tnk__deferred_t failed; /* a start that failed at once */
-  tnk__error_t *early;    /* why */
+  tnk__deferred_t deferred; /* a start that failed at once */
+  tnk__error_t *early;      /* why */
   void (*done)(struct tnk__call *self, const tnk__reply_t *reply);
-  const char *name;          /* of the operation, begins error sentences */
-  const char *method_name;   /* the official client's name of the public call */
-  const char *path_id;       /* for "%s" of the route's path; the owner's */
-  const char *accept;        /* NULL: JSON */
-  const char *content_type;  /* NULL: JSON */
-  const char *encoding;      /* Content-Encoding; NULL: none */
-  const tnk_pair_t *headers; /* further ones; the owner's */
-  size_t n_headers;
+  const char *name;        /* of the operation, begins error sentences */
+  const char *method_name; /* the official client's name of the public call */
+  const char *path_id;     /* for "%s" of the route's path; the owner's */
+  /* Adds further headers of the next attempt; NULL: there are none. */
+  void (*add_headers)(const struct tnk__call *self,
+                      struct tnk__headers *headers);
   const uint8_t *body; /* the owner's, until `done` */
   size_t body_len;
-  tnk__feed_t *feed;   /* what follows the body, or NULL; likewise */
-  uint64_t timeout_ms; /* 0: the route's */
-  size_t max_body;     /* of the answer; 0: by the kind of call */
-  tnk__retry_t retry;
-  uint32_t n_attempts;
+  tnk__feed_t *feed; /* what follows the body, or NULL; likewise */
+  size_t max_body;   /* of the answer; 0: by the kind of call */
   uint64_t since_ms; /* of the present attempt or pause */
-  int last_status;   /* how the attempt before a pause ended: a status ... */
-  int last_err;      /* ... or, when there was none, a code */
-  int background;    /* does not keep the loop alive */
-  int once;          /* no repeats at all: the owner decides */
-  int was_unknown;   /* an attempt may have been executed */
-  int was_accepted;  /* the answer that said so broke off */
-  char key[48];      /* X-Idempotency-Key; empty until the first attempt */
+  uint64_t key[2];   /* X-Idempotency-Key */
+  tnk__retry_t retry;
+  uint32_t timeout_ms; /* 0: the route's */
+  uint32_t n_attempts;
+  int last_status;      /* how the attempt before a pause ended: a status ... */
+  int last_err;         /* ... or, when there was none, a code */
+  uint8_t wants_proto;  /* an answer in protobuf is welcome; else JSON */
+  uint8_t is_proto;     /* so is the body; else JSON */
+  uint8_t is_zstd;      /* the body is compressed */
+  uint8_t background;   /* does not keep the loop alive */
+  uint8_t once;         /* no repeats at all: the owner decides */
+  uint8_t is_active;    /* neither idle nor never started */
+  uint8_t was_unknown;  /* an attempt may have been executed */
+  uint8_t was_accepted; /* the answer that said so broke off */
 } tnk__call_t;
 
 /* Clear and bind. The owner then sets what differs from the defaults. */
 void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
                     tnk__route_id_t route, const char *name);
+/* Bind an idle one anew, for the same operation: all that the owner sets is
+ * back at the defaults, except method_name. */
+void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route);
 void tnk__call_start(tnk__call_t *call,
                      void (*done)(tnk__call_t *self,
                                   const tnk__reply_t *reply));

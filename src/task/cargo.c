@@ -130,5 +130,5 @@ void tnk__cargo_load(tnk__cargo_t *cargo, tnk__call_t *call) {
   }
   call->body = cargo->whole.data;
   call->body_len = cargo->whole.len;
-  call->encoding = cargo->is_packed ? "zstd" : NULL;
+  call->is_zstd = cargo->is_packed != 0;
 }

@@ -57,7 +57,7 @@ static void prepare_job(create_t *create, tnk__route_id_t route,
   tnk__request_t *request = &create->request;
 
   tnk__job_init(&request->job, request->session, route, create->name, type);
-  request->job.call.method_name = create->method;
+  request->job.future.call.method_name = create->method;
   tnk__buf_clear(&request->body);
 }
 

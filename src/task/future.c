@@ -1,6 +1,5 @@
 #include "task/future.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,13 +7,21 @@
 #include "base/log.h"
 #include "codec/answer.h"
 #include "codec/calls_future.h"
+#include "task/headers.h"
 #include "task/session.h"
 
-/* A poll's own body is an id of the server and a flag. */
-enum { MAX_POLL_BODY = 64 * 1024, MAX_QUEUE_REASON = 256 };
+/* A poll's own body is an id of the server and a flag; the id itself counts. */
+enum { MAX_POLL = 64 * 1024, MAX_QUEUE_REASON = 256 };
 
 static void send_poll(tnk__future_t *future);
 static void await(tnk__future_t *future);
+
+static void on_go(tnk__deferred_t *go);
+
+static void go_later(tnk__future_t *future) {
+  future->call.deferred.fn = on_go;
+  tnk__defer(future->session->loop, &future->call.deferred);
+}
 
 /* ---- Places among fetches and checks ---- */
 
@@ -22,25 +29,32 @@ static void leave_place(tnk__future_t *future) {
   if (future->has_place)
     tnk__semaphore_release(future->places);
   else if (future->places != NULL)
-    tnk__semaphore_cancel(future->places, &future->place);
+    tnk__semaphore_cancel(future->places, &future->payer.waiter);
   future->has_place = 0;
   future->places = NULL;
 }
 
-static void on_place(tnk__waiter_t *waiter) {
-  tnk__future_t *future = tnk__container_of(waiter, tnk__future_t, place);
-
-  future->has_place = 1;
-  tnk__defer(future->session->loop, &future->go);
+static int is_in_line(const tnk__future_t *future) {
+  return future->places != NULL && !future->has_place;
 }
 
-/* Poll once there is a place. */
+static void on_place(tnk__waiter_t *waiter) {
+  tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
+  tnk__future_t *future = tnk__container_of(payer, tnk__future_t, payer);
+
+  future->has_place = 1;
+  go_later(future);
+}
+
+/* Poll once there is a place. Room has been granted by now, so the place in
+ * that queue is free. */
 static void poll_in_place(tnk__future_t *future, tnk__semaphore_t *places) {
-  tnk__waiter_init(&future->place, on_place);
+  tnk__waiter_init(&future->payer.waiter, on_place);
   future->places = places;
-  future->has_place = tnk__semaphore_acquire(places, &future->place);
-  if (future->has_place)
+  if (tnk__semaphore_acquire(places, &future->payer.waiter)) {
+    future->has_place = 1;
     send_poll(future);
+  }
 }
 
 /* ---- The end ---- */
@@ -50,12 +64,12 @@ static void clean(tnk__future_t *future, tnk__leave_t how) {
   tnk__awaited_leave(&future->awaited, how);
   leave_place(future);
   future->stage = TNK__FUTURE_DIRECT;
-  tnk__budget_release(&future->session->result_bytes, &future->room);
+  tnk__budget_release(&future->session->result_bytes, &future->payer);
   tnk__free(&future->session->loop->alloc, future->request_id);
   future->request_id = NULL;
   tnk__free(&future->session->loop->alloc, future->queue_reason);
   future->queue_reason = NULL;
-  tnk__buf_deinit(&future->body);
+  future->is_begun = 0;
 }
 
 static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
@@ -85,7 +99,7 @@ static void fail(tnk__future_t *future, const tnk__reply_t *reply,
 /* ---- Polling again ---- */
 
 static void on_pause_over(tnk__timer_t *timer) {
-  send_poll(tnk__container_of(timer, tnk__future_t, timer));
+  send_poll(tnk__container_of(timer, tnk__future_t, call.timer));
 }
 
 /* 1 when another poll is on its way. */
@@ -103,30 +117,30 @@ static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
   else if (delay_ms == 0)
     send_poll(future);
   else
-    tnk__timer_start(loop, &future->timer, delay_ms, on_pause_over);
+    tnk__timer_start(loop, &future->call.timer, delay_ms, on_pause_over);
   return 1;
 }
 
 /* ---- Room for a large result ---- */
 
 static uint64_t room_cost(tnk__payer_t *payer) {
-  return tnk__container_of(payer, tnk__future_t, room)->result_bytes;
+  return tnk__container_of(payer, tnk__future_t, payer)->result_bytes;
 }
 
 static void on_room(tnk__waiter_t *waiter) {
   tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
-  tnk__future_t *future = tnk__container_of(payer, tnk__future_t, room);
 
-  tnk__defer(future->session->loop, &future->go);
+  go_later(tnk__container_of(payer, tnk__future_t, payer));
 }
 
 /* The result is ready and this large: fetch it when there is room. */
 static void make_room(tnk__future_t *future, uint64_t size) {
   future->is_final = 1;
   future->result_bytes = size;
+  tnk__waiter_init(&future->payer.waiter, on_room);
   if (size == 0 ||
-      tnk__budget_acquire(&future->session->result_bytes, &future->room))
-    tnk__defer(future->session->loop, &future->go);
+      tnk__budget_acquire(&future->session->result_bytes, &future->payer))
+    go_later(future);
 }
 
 /* ---- Completions told by a poller ---- */
@@ -137,12 +151,12 @@ static void fetch(tnk__future_t *future, uint64_t result_bytes) {
   if (result_bytes > 0)
     make_room(future, result_bytes);
   else
-    tnk__defer(future->session->loop, &future->go);
+    go_later(future);
 }
 
 /* No word for long: its completion may have been lost. */
 static void on_silence(tnk__timer_t *timer) {
-  tnk__future_t *future = tnk__container_of(timer, tnk__future_t, timer);
+  tnk__future_t *future = tnk__container_of(timer, tnk__future_t, call.timer);
 
   future->stage = TNK__FUTURE_CHECKING;
   poll_in_place(future, &future->session->checks);
@@ -156,7 +170,7 @@ static void await(tnk__future_t *future) {
     return;
   }
   future->stage = TNK__FUTURE_AWAITING;
-  tnk__timer_start(loop, &future->timer,
+  tnk__timer_start(loop, &future->call.timer,
                    tnk__batch_check_ms(tnk__loop_uniform(loop)), on_silence);
 }
 
@@ -168,15 +182,15 @@ static void on_woken(tnk__awaited_t *awaited, int is_complete,
   if (future->stage == TNK__FUTURE_FETCHING)
     return;
   if (tnk__call_is_active(&future->call)) {
-    future->is_complete = is_complete;
+    future->is_complete = is_complete != 0;
     future->result_bytes = result_bytes;
     if (!is_complete)
       future->stage = TNK__FUTURE_DIRECT;
     return;
   }
   leave_place(future);
-  tnk__timer_stop(&future->timer);
-  tnk__defer_cancel(&future->go);
+  tnk__timer_stop(&future->call.timer);
+  tnk__defer_cancel(&future->call.deferred);
   if (is_complete) {
     fetch(future, result_bytes);
   } else {
@@ -292,53 +306,86 @@ static void on_polled(tnk__call_t *call, const tnk__reply_t *reply) {
 
 /* ---- The request ---- */
 
+/* The id with its end, then the body of a poll, which says whether the result
+ * must come: one piece of memory. TNK_OK or TNK_ENOMEM. */
+static int write_poll(tnk__future_t *future, const char *request_id) {
+  const tnk_allocator_t *alloc = &future->session->loop->alloc;
+  const size_t n_id = strlen(request_id) + 1;
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, alloc, MAX_POLL);
+  tnk__buf_append(&buf, request_id, n_id);
+  tnk__retrieve_future_write(&buf, request_id, !future->is_final);
+  if (buf.err != TNK_OK) {
+    tnk__buf_deinit(&buf);
+    return TNK_ENOMEM;
+  }
+  tnk__buf_trim(&buf);
+  tnk__free(alloc, future->request_id);
+  future->body_len = (uint32_t)(buf.len - n_id);
+  future->request_id = (char *)buf.data;
+  future->says_final = future->is_final;
+  return TNK_OK;
+}
+
+static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
+  const tnk__future_t *future =
+      tnk__container_of((tnk__call_t *)call, tnk__future_t, call);
+  const uint64_t n = future->poll.iteration - 1; /* of the one being sent */
+
+  tnk__headers_add_uint(headers, "X-Tinker-Request-Iteration", n);
+  tnk__headers_add(headers, "X-Tinker-Request-Type", future->type);
+  if (n == 0)
+    tnk__headers_add_seconds(headers, "X-Tinker-Create-Promise-Roundtrip-Time",
+                             future->took_ms);
+}
+
+/* Told from the deferred queue. */
+static void fail_later(tnk__future_t *future) {
+  future->has_failed = 1;
+  go_later(future);
+}
+
 static void send_poll(tnk__future_t *future) {
   tnk__loop_t *loop = future->session->loop;
   tnk__call_t *call = &future->call;
-  uint64_t n = tnk__poll_sent(&future->poll, tnk__loop_now_ms(loop));
 
-  tnk__buf_clear(&future->body);
-  tnk__retrieve_future_write(&future->body, future->request_id,
-                             !future->is_final);
-  snprintf(future->iteration, sizeof(future->iteration), "%llu",
-           (unsigned long long)n);
-  call->body = future->body.data;
-  call->body_len = future->body.len;
-  call->headers = future->headers;
-  call->n_headers = n == 0 ? 3 : 2; /* the round trip only the first time */
-  if (future->body.err == TNK_OK) {
-    tnk__call_start(call, on_polled);
+  tnk__poll_sent(&future->poll, tnk__loop_now_ms(loop));
+  if (future->says_final != future->is_final &&
+      write_poll(future, future->request_id) != TNK_OK) {
+    fail_later(future);
     return;
   }
-  future->is_final = -1; /* memory: told from the deferred queue */
-  tnk__defer(loop, &future->go);
+  call->body =
+      (const uint8_t *)future->request_id + strlen(future->request_id) + 1;
+  call->body_len = future->body_len;
+  tnk__call_start(call, on_polled);
 }
 
 static void on_go(tnk__deferred_t *go) {
-  tnk__future_t *future = tnk__container_of(go, tnk__future_t, go);
+  tnk__future_t *future = tnk__container_of(go, tnk__future_t, call.deferred);
   tnk__reply_t reply = {.body = (const uint8_t *)"",
                         .outcome = TNK__OUTCOME_UNSENT};
 
-  if (future->is_final >= 0 && future->wants_place) {
+  if (future->has_failed) {
+    fail(future, &reply, &(tnk_error_t){.code = TNK_ENOMEM});
+  } else if (future->wants_place) {
     future->wants_place = 0;
     poll_in_place(future, &future->session->fetches);
-  } else if (future->is_final >= 0)
+  } else {
     send_poll(future);
-  else
-    fail(future, &reply, &(tnk_error_t){.code = TNK_ENOMEM});
+  }
 }
 
 void tnk__future_init(tnk__future_t *future, struct tnk__session *session,
-                      const char *name, const char *type) {
+                      tnk__route_id_t route, const char *name,
+                      const char *type) {
   memset(future, 0, sizeof(*future));
   future->session = session;
   future->awaited.woken = on_woken;
   future->type = type;
-  tnk__call_init(&future->call, &session->endpoint, TNK__ROUTE_RETRIEVE_FUTURE,
-                 name);
-  tnk__payer_init(&future->room, on_room, room_cost);
-  tnk__deferred_init(&future->go, on_go);
-  tnk__buf_init(&future->body, &session->loop->alloc, MAX_POLL_BODY);
+  tnk__call_init(&future->call, &session->endpoint, route, name);
+  tnk__payer_init(&future->payer, NULL, NULL);
 }
 
 /* The first stage: of the poller if there is one. */
@@ -361,40 +408,34 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
                        uint64_t took_ms,
                        void (*done)(tnk__future_t *self,
                                     const tnk__reply_t *reply)) {
-  if (future->is_sample)
-    future->call.route = tnk__route(TNK__ROUTE_RETRIEVE_SAMPLE);
-  if (future->is_proto)
-    future->call.accept = "application/x-protobuf";
+  tnk__call_rebind(&future->call, future->is_sample
+                                      ? TNK__ROUTE_RETRIEVE_SAMPLE
+                                      : TNK__ROUTE_RETRIEVE_FUTURE);
+  future->call.wants_proto = future->is_proto;
+  future->call.add_headers = add_headers;
+  tnk__payer_init(&future->payer, on_room, room_cost);
   future->done = done;
+  future->is_begun = 1;
   future->is_final = 0;
   future->wants_place = 0;
   future->is_complete = 0;
-  snprintf(future->roundtrip, sizeof(future->roundtrip), "%llu.%03u",
-           (unsigned long long)(took_ms / 1000), (unsigned)(took_ms % 1000));
-  future->headers[0] =
-      (tnk_pair_t){"X-Tinker-Request-Iteration", future->iteration};
-  future->headers[1] = (tnk_pair_t){"X-Tinker-Request-Type", future->type};
-  future->headers[2] =
-      (tnk_pair_t){"X-Tinker-Create-Promise-Roundtrip-Time", future->roundtrip};
+  future->has_failed = 0;
   tnk__poll_init(&future->poll);
   future->accepted_ms = tnk__loop_now_ms(future->session->loop);
+  future->took_ms = took_ms;
   future->queue_ms = 0;
-  future->request_id = tnk__strdup(&future->session->loop->alloc, request_id);
-  if (future->request_id == NULL) {
-    future->is_final = -1;
-    tnk__defer(future->session->loop, &future->go);
-  } else {
+  if (write_poll(future, request_id) != TNK_OK)
+    fail_later(future);
+  else
     begin(future);
-  }
 }
 
 void tnk__future_cancel(tnk__future_t *future) {
   if (future->session == NULL)
     return; /* never bound */
   tnk__call_cancel(&future->call);
-  tnk__timer_stop(&future->timer);
-  tnk__defer_cancel(&future->go);
-  clean(future, TNK__LEAVE_CANCELED);
+  if (future->is_begun)
+    clean(future, TNK__LEAVE_CANCELED);
 }
 
 /* ---- What it waits for ---- */
@@ -443,25 +484,26 @@ void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out) {
   tnk__text_time(out, now - future->accepted_ms);
   tnk__text_printf(out, " ago%s%s; ", future->request_id != NULL ? " as " : "",
                    future->request_id != NULL ? future->request_id : "");
-  if (tnk__waiter_is_queued(&future->room.waiter)) {
+  if (!is_in_line(future) && tnk__waiter_is_queued(&future->payer.waiter)) {
     explain_room(future, out);
   } else if (future->stage == TNK__FUTURE_AWAITING) {
     tnk__poller_explain(future->poller, out);
     tnk__text_printf(out, "; its own poll follows in ");
-    tnk__text_time(out,
-                   future->timer.due_ms > now ? future->timer.due_ms - now : 0);
-  } else if (future->places != NULL && !future->has_place) {
+    tnk__text_time(out, future->call.timer.due_ms > now
+                            ? future->call.timer.due_ms - now
+                            : 0);
+  } else if (is_in_line(future)) {
     tnk__text_printf(out, "%s and waits for one of %zu places",
                      future->stage == TNK__FUTURE_CHECKING
                          ? "it is to be asked for by itself"
                          : "its result is ready",
                      future->places->limit);
-  } else if (tnk__timer_is_active(&future->timer)) {
-    tnk__text_printf(out, "poll %llu of its result follows in ", n + 1);
-    tnk__text_time(out, future->timer.due_ms - now);
   } else if (tnk__call_is_active(&future->call)) {
     tnk__text_printf(out, "poll %llu of its result ", n);
     tnk__call_explain(&future->call, out);
+  } else if (tnk__timer_is_active(&future->call.timer)) {
+    tnk__text_printf(out, "poll %llu of its result follows in ", n + 1);
+    tnk__text_time(out, future->call.timer.due_ms - now);
   } else {
     tnk__text_printf(out, "its result is about to be fetched");
   }

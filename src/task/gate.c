@@ -13,9 +13,8 @@ static void on_due(tnk__timer_t *timer) {
     return;
   }
   while ((node = tnk__list_pop(&gate->waiting)) != NULL) {
-    tnk__gate_waiter_t *waiter =
-        tnk__container_of(node, tnk__gate_waiter_t, link);
-    waiter->opened(waiter);
+    tnk__waiter_t *waiter = tnk__container_of(node, tnk__waiter_t, link);
+    waiter->granted(waiter);
   }
 }
 
@@ -69,13 +68,7 @@ void tnk__gate_close(tnk__gate_t *gate) {
   tnk__limiter_unwatch(&gate->watcher);
 }
 
-void tnk__gate_waiter_init(tnk__gate_waiter_t *waiter,
-                           void (*opened)(tnk__gate_waiter_t *self)) {
-  tnk__list_init(&waiter->link);
-  waiter->opened = opened;
-}
-
-int tnk__gate_pass(tnk__gate_t *gate, tnk__gate_waiter_t *waiter) {
+int tnk__gate_pass(tnk__gate_t *gate, tnk__waiter_t *waiter) {
   /* Those who wait go first, even when the timer is only about to fire. */
   if (tnk__list_empty(&gate->waiting) &&
       tnk__limiter_wait_ms(gate->limiter, tnk__loop_now_ms(gate->loop)) == 0)
@@ -86,6 +79,6 @@ int tnk__gate_pass(tnk__gate_t *gate, tnk__gate_waiter_t *waiter) {
   return 0;
 }
 
-void tnk__gate_cancel(tnk__gate_waiter_t *waiter) {
+void tnk__gate_cancel(tnk__waiter_t *waiter) {
   tnk__list_remove(&waiter->link);
 }

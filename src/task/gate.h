@@ -25,21 +25,13 @@ typedef struct {
   tnk__timer_t calm; /* when the limit of slots is lifted */
 } tnk__gate_t;
 
-/* Embedded in what waits. `opened` may only schedule. */
-typedef struct tnk__gate_waiter {
-  tnk__list_t link;
-  void (*opened)(struct tnk__gate_waiter *self);
-} tnk__gate_waiter_t;
-
 void tnk__gate_open(tnk__gate_t *gate, tnk__loop_t *loop,
                     tnk__limiter_t *limiter, tnk__semaphore_t *slots,
                     size_t few);
 void tnk__gate_close(tnk__gate_t *gate);
-void tnk__gate_waiter_init(tnk__gate_waiter_t *waiter,
-                           void (*opened)(tnk__gate_waiter_t *self));
-/* 1: no back-off, go. 0: queued; `opened` will be called once, and then this
- * is to be asked again. */
-int tnk__gate_pass(tnk__gate_t *gate, tnk__gate_waiter_t *waiter);
-void tnk__gate_cancel(tnk__gate_waiter_t *waiter);
+/* 1: no back-off, go. 0: queued; `granted` will be called once, and then this
+ * is to be asked again. The gate needs no tickets. */
+int tnk__gate_pass(tnk__gate_t *gate, tnk__waiter_t *waiter);
+void tnk__gate_cancel(tnk__waiter_t *waiter);
 
 #endif

@@ -17,8 +17,8 @@ static void fail(tnk__job_t *job, const tnk__reply_t *reply,
                  const tnk_error_t *pub) {
   tnk__reply_t end = *reply;
 
-  end.error =
-      tnk__error_from(&job->call.endpoint->loop->alloc, job->call.name, pub);
+  end.error = tnk__error_from(&job->future.call.endpoint->loop->alloc,
+                              job->future.call.name, pub);
   end.verdict = (tnk__verdict_t){.action = TNK__ACTION_FAIL,
                                  .err = pub->code,
                                  .effect = TNK__EFFECT_ACCEPTED};
@@ -33,7 +33,7 @@ static void answered_at_once(tnk__job_t *job, tnk__arena_t *arena,
   tnk__answer_t answer;
   tnk_error_t pub = {.code = TNK_EPROTO,
                      .http_status = reply->status,
-                     .n_attempts = job->call.n_attempts};
+                     .n_attempts = job->future.call.n_attempts};
   int err = tnk__answer_read(&answer, arena, reply->body, reply->body_len);
 
   if (err == TNK_OK && answer.kind == TNK__ANSWER_RESULT) {
@@ -48,13 +48,13 @@ static void answered_at_once(tnk__job_t *job, tnk__arena_t *arena,
     pub.code = TNK_EFAILED;
     pub.category = answer.failure.category;
     pub.message = answer.failure.message;
-    tnk__call_hide_key(&job->call, pub.message);
+    tnk__call_hide_key(&job->future.call, pub.message);
   }
   fail(job, reply, &pub);
 }
 
 static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__job_t *job = tnk__container_of(call, tnk__job_t, call);
+  tnk__job_t *job = tnk__container_of(call, tnk__job_t, future.call);
   tnk__loop_t *loop = call->endpoint->loop;
   tnk__accepted_t answer = {0};
   tnk__arena_t arena;
@@ -77,7 +77,8 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
                         .n_attempts = call->n_attempts});
   else if (answer.request_id != NULL)
     tnk__future_start(&job->future, answer.request_id,
-                      tnk__loop_now_ms(loop) - job->started_ms, on_result);
+                      tnk__loop_now_ms(loop) - call->retry.started_ms,
+                      on_result);
   else
     answered_at_once(job, &arena, reply);
   tnk__arena_deinit(&arena);
@@ -86,24 +87,19 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
 void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
                    tnk__route_id_t route, const char *name, const char *type) {
   memset(job, 0, sizeof(*job));
-  tnk__call_init(&job->call, &session->endpoint, route, name);
-  tnk__future_init(&job->future, session, name, type);
+  tnk__future_init(&job->future, session, route, name, type);
 }
 
 void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
                     void (*done)(tnk__job_t *self, const tnk__reply_t *reply)) {
   job->done = done;
   job->is_accepted = 0;
-  job->started_ms = tnk__loop_now_ms(job->call.endpoint->loop);
-  job->call.body = body;
-  job->call.body_len = n;
-  /* The polls are made for the same public call. */
-  job->future.call.method_name = job->call.method_name;
-  tnk__call_start(&job->call, on_submitted);
+  job->future.call.body = body;
+  job->future.call.body_len = n;
+  tnk__call_start(&job->future.call, on_submitted);
 }
 
 void tnk__job_cancel(tnk__job_t *job) {
-  tnk__call_cancel(&job->call);
   tnk__future_cancel(&job->future);
 }
 
@@ -111,5 +107,5 @@ void tnk__job_explain(const tnk__job_t *job, tnk__text_t *out) {
   if (job->is_accepted)
     tnk__future_explain(&job->future, out);
   else
-    tnk__call_explain(&job->call, out);
+    tnk__call_explain(&job->future.call, out);
 }

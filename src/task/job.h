@@ -6,18 +6,15 @@
 
 /*
  * A request that the service accepts first and answers later: a call, then
- * the future it returned. Some servers answer at once; then the future is
- * skipped.
+ * the future it returned, which goes on with the same call object. Some servers
+ * answer at once; then the future is skipped.
  *
  * Idle; submitting; accepted (its future is polled); idle again right before
  * `done`, which is called once and never inside start. Cancel leads to idle
  * without `done`.
  */
 typedef struct tnk__job {
-  tnk__call_t call;
   tnk__future_t future;
-  uint64_t started_ms;
-  int is_accepted;
   /* The service has taken it; may be NULL. The request's bytes are not needed
    * any more. Returns whether to follow its future; if not, `done` will not
    * be called, and the job may be gone. */
@@ -25,10 +22,11 @@ typedef struct tnk__job {
   /* The result, or an error; then is_accepted tells whether the submission or
    * the operation failed. */
   void (*done)(struct tnk__job *self, const tnk__reply_t *reply);
+  uint8_t is_accepted;
 } tnk__job_t;
 
 /* Clear and bind; strings are static. The owner then sets what differs from
- * the defaults in `call` and `future`. */
+ * the defaults in `future` and, for the submission, in `future.call`. */
 void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
                    tnk__route_id_t route, const char *name, const char *type);
 /* The body is the owner's until `accepted` or `done`. */

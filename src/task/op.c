@@ -19,7 +19,7 @@ static void drop_parts(tnk__op_t *op) {
   for (i = 0; i < op->n_parts; i++) {
     tnk__part_t *part = &op->parts[i];
     if (part->state == TNK__PART_SENDING &&
-        !tnk__call_is_unseen(&part->job.call))
+        !tnk__call_is_unseen(&part->job.future.call))
       continue; /* its number depends on how this ends */
     if (part->state < TNK__PART_WAITING)
       tnk__number_settle(&part->number, TNK__EFFECT_NONE, TNK_OK);

@@ -137,7 +137,7 @@ static void on_state(tnk__future_t *future, const char *state,
 static void submit(tnk__part_t *part) {
   tnk__op_t *op = part->op;
   const tnk__op_class_t *type = op->type;
-  tnk__call_t *call = &part->job.call;
+  tnk__call_t *call = &part->job.future.call;
 
   tnk__job_init(&part->job, session_of(part), type->route, type->name,
                 op->poll_type);
@@ -145,7 +145,7 @@ static void submit(tnk__part_t *part) {
   call->method_name = type->method;
   part->job.future.on_state = on_state;
   if (type->request != NULL) {
-    call->content_type = "application/x-protobuf";
+    call->is_proto = 1;
     part->job.future.is_proto = 1;
   }
   tnk__cargo_load(&part->cargo, call);

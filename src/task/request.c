@@ -127,7 +127,8 @@ void tnk__request_job(tnk__request_t *request,
                       void (*done)(tnk__job_t *job,
                                    const tnk__reply_t *reply)) {
   if (request->body.err != TNK_OK)
-    tnk__request_fail_code(request, request->job.call.name, request->body.err);
+    tnk__request_fail_code(request, request->job.future.call.name,
+                           request->body.err);
   else
     tnk__job_start(&request->job, request->body.data, request->body.len, done);
 }

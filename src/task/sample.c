@@ -7,13 +7,17 @@
 #include "base/log.h"
 #include "codec/data.h"
 #include "flow/backoff.h"
+#include "task/headers.h"
 
-enum { THROTTLED_COST = 20 };
-
-static void go_on(tnk__sample_t *sample);
+/* What a request has beside its prompt, about. */
+enum { MAX_FRAME = 512 };
 
 static tnk__session_t *session_of(const tnk__sample_t *sample) {
-  return sample->session;
+  return sample->job.future.session;
+}
+
+static tnk__call_t *call_of(tnk__sample_t *sample) {
+  return &sample->job.future.call;
 }
 
 static const char *name_of(const tnk__sample_t *sample) {
@@ -38,35 +42,6 @@ static void moved(tnk__sample_t *sample) {
 
 /* ---- What it holds ---- */
 
-/* Everything that is needed for submitting only. */
-static void give_back(tnk__sample_t *sample) {
-  tnk__session_t *session = session_of(sample);
-
-  tnk__budget_release(&session->sample_bytes, &sample->payer);
-  sample->has_paid = 0;
-  if (sample->has_throttle)
-    tnk__semaphore_release(&session->sample_throttle);
-  else
-    tnk__semaphore_cancel(&session->sample_throttle, &sample->throttle);
-  sample->has_throttle = 0;
-  if (sample->has_slot)
-    tnk__semaphore_release(&session->sample_slots);
-  else
-    tnk__semaphore_cancel(&session->sample_slots, &sample->slot);
-  sample->has_slot = 0;
-  tnk__gate_cancel(&sample->gate);
-}
-
-static void stop_running(tnk__sample_t *sample) {
-  tnk__session_t *session = session_of(sample);
-
-  if (sample->is_running)
-    tnk__semaphore_release(&session->sample_running);
-  else
-    tnk__semaphore_cancel(&session->sample_running, &sample->running);
-  sample->is_running = 0;
-}
-
 static void forget_ids(tnk__sample_t *sample) {
   tnk__free(&session_of(sample)->loop->alloc, sample->ids);
   sample->ids = NULL;
@@ -79,10 +54,8 @@ static void dispose(tnk__sample_t *sample) {
   moved(sample);
   tnk__list_remove(&sample->member.link);
   tnk__job_cancel(&sample->job);
-  tnk__timer_stop(&sample->timer);
-  tnk__defer_cancel(&sample->go);
-  give_back(sample);
-  stop_running(sample);
+  tnk__sample_give_back(sample);
+  tnk__sample_leave(sample);
   forget_ids(sample);
   tnk__buf_deinit(&sample->body);
   tnk__free(alloc, sample);
@@ -116,10 +89,10 @@ static int tell_server(tnk__sample_t *sample) {
       tnk__canceler_tell(canceler, sample->job.future.request_id);
     return 0;
   }
-  if (!tnk__call_is_active(&sample->job.call) ||
-      tnk__call_is_unseen(&sample->job.call))
+  if (!tnk__call_is_active(call_of(sample)) ||
+      tnk__call_is_unseen(call_of(sample)))
     return 0;
-  stop_running(sample);
+  tnk__sample_leave(sample);
   tnk__list_remove(&sample->member.link);
   tnk__list_append(&canceler->submissions, &sample->member.link);
   return 1;
@@ -145,6 +118,21 @@ static void on_cancel(void *arg) {
 
 /* ---- The result ---- */
 
+/* Whether the answer is what was asked for; see tnk__samples_check(). */
+static int check(const tnk__sample_t *sample, const tnk_samples_t *samples,
+                 char *text, size_t size) {
+  static const tnk_tensor_t targets = {0};
+  const tnk_sample_options_t options = {
+      .prompt_logprobs = sample->asks_logprobs ? TNK_YES : TNK_NO,
+      .topk_prompt_logprobs = sample->topk_prompt_logprobs,
+      .topk_sample_logprobs = sample->topk_sample_logprobs,
+      .prompt_alt_tokens_k = sample->prompt_alt_tokens_k,
+      .prompt_logprobs_last_n = sample->prompt_logprobs_last_n,
+      .target_prompt_logprobs = sample->asks_targets ? &targets : NULL};
+
+  return tnk__samples_check(samples, &options, text, size);
+}
+
 static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
   tnk__loop_t *loop = session_of(sample)->loop;
   char text[256] = "";
@@ -154,8 +142,7 @@ static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
     tnk__log(&loop->logger, TNK_LOG_WARN, "sampling",
              "%s: the server named another number of sequences than it sent",
              sample->sampling->id);
-  if (tnk__samples_check(samples, &sample->options, text, sizeof(text)) !=
-      TNK_OK) {
+  if (check(sample, samples, text, sizeof(text)) != TNK_OK) {
     tnk__samples_free(&loop->alloc, samples);
     fail_text(sample, TNK_EUNSUPPORTED, text);
     return;
@@ -176,10 +163,11 @@ static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
 }
 
 static void on_resubmit_due(tnk__timer_t *timer) {
-  tnk__sample_t *sample = tnk__container_of(timer, tnk__sample_t, timer);
+  tnk__sample_t *sample =
+      tnk__container_of(timer, tnk__sample_t, job.future.call.timer);
 
   sample->since_ms = tnk__loop_now_ms(session_of(sample)->loop);
-  go_on(sample);
+  tnk__sample_go_on(sample);
 }
 
 /* 1 when the sample will be submitted anew. */
@@ -193,7 +181,7 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
        !tnk__sample_may_resubmit(reply->error->pub.code)))
     return 0;
   session->loop->counters.n_resubmits++;
-  give_back(sample);
+  tnk__sample_give_back(sample);
   forget_ids(sample);
   sample->has_seq = 0;
   delay_ms = tnk__backoff_sample_ms(sample->n_resubmits++,
@@ -201,7 +189,8 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__log(&session->loop->logger, TNK_LOG_WARN, "sampling",
            "%s: submitted anew in %llu ms: %s", sample->sampling->id,
            (unsigned long long)delay_ms, reply->error->pub.text);
-  tnk__timer_start(session->loop, &sample->timer, delay_ms, on_resubmit_due);
+  tnk__timer_start(session->loop, &call_of(sample)->timer, delay_ms,
+                   on_resubmit_due);
   return 1;
 }
 
@@ -229,9 +218,9 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
       dispose(sample); /* there is nothing to cancel */
     } else if (reply->verdict.action == TNK__ACTION_BACK_OFF &&
                session->config->options.retry_samples != TNK_NO) {
-      give_back(sample);
+      tnk__sample_give_back(sample);
       sample->since_ms = tnk__loop_now_ms(session->loop);
-      go_on(sample);
+      tnk__sample_go_on(sample);
     } else if (!resubmit(sample, reply)) {
       fail(sample, reply->error);
     }
@@ -268,7 +257,7 @@ static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
     sample->ids[i] = text;
     text += n;
   }
-  sample->n_ids = answer->n_sequence_ids;
+  sample->n_ids = (uint32_t)answer->n_sequence_ids;
 }
 
 static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
@@ -284,10 +273,10 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   moved(sample);
   job->future.poller = tnk__sampling_poller(sample->sampling);
   keep_ids(sample, answer);
-  give_back(sample);
+  tnk__sample_give_back(sample);
   /* A place in line is for those who were turned away. */
-  sample->slot.ticket = 0;
-  sample->throttle.ticket = 0;
+  sample->slot_ticket = 0;
+  sample->throttle_ticket = 0;
   if (!may_resubmit(sample))
     tnk__buf_deinit(&sample->body);
   return 1;
@@ -301,10 +290,14 @@ static void on_state(tnk__future_t *future, const char *state,
   tnk__sampling_notice(sample->sampling, state, reason);
 }
 
-static void submit(tnk__sample_t *sample) {
-  static const tnk_pair_t headers[] = {{"X-Tinker-Sampling-Backpressure", "1"}};
+static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
+  (void)call;
+  tnk__headers_add(headers, "X-Tinker-Sampling-Backpressure", "1");
+}
+
+void tnk__sample_submit(tnk__sample_t *sample) {
   tnk_sampling_t *sampling = sample->sampling;
-  tnk__job_t *job = &sample->job;
+  tnk__call_t *call = call_of(sample);
 
   if (!sample->has_seq) {
     sample->seq = sampling->next_seq++;
@@ -315,209 +308,28 @@ static void submit(tnk__sample_t *sample) {
       return;
     }
   }
-  tnk__job_init(job, sampling->session, TNK__ROUTE_SAMPLE, name_of(sample),
-                "Sample");
-  job->call.method_name = sample->wants_logprobs
-                              ? "SamplingClient.compute_logprobs"
-                              : "SamplingClient.sample";
-  job->call.headers = headers;
-  job->call.n_headers = 1;
-  job->call.once = sampling->session->config->options.retry_samples == TNK_NO;
-  job->future.is_proto = 1;
-  job->future.is_sample = 1;
-  job->future.on_state = on_state;
-  job->accepted = on_accepted;
-  tnk__job_start(job, sample->body.data, sample->body.len, on_done);
-}
-
-/* ---- Waiting ---- */
-
-static void go_later(tnk__sample_t *sample) {
-  tnk__defer(session_of(sample)->loop, &sample->go);
-}
-
-static void on_running(tnk__waiter_t *waiter) {
-  tnk__sample_t *sample = tnk__container_of(waiter, tnk__sample_t, running);
-
-  sample->is_running = 1;
-  go_later(sample);
-}
-
-static void on_slot(tnk__waiter_t *waiter) {
-  tnk__sample_t *sample = tnk__container_of(waiter, tnk__sample_t, slot);
-
-  sample->has_slot = 1;
-  go_later(sample);
-}
-
-static void on_throttle(tnk__waiter_t *waiter) {
-  tnk__sample_t *sample = tnk__container_of(waiter, tnk__sample_t, throttle);
-
-  sample->has_throttle = 1;
-  go_later(sample);
-}
-
-static void on_paid(tnk__waiter_t *waiter) {
-  tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
-  tnk__sample_t *sample = tnk__container_of(payer, tnk__sample_t, payer);
-
-  sample->has_paid = 1;
-  go_later(sample);
-}
-
-static void on_gate(tnk__gate_waiter_t *waiter) {
-  go_later(tnk__container_of(waiter, tnk__sample_t, gate));
-}
-
-static int is_throttled(const tnk__sample_t *sample) {
-  tnk__session_t *session = session_of(sample);
-
-  return tnk__limiter_is_recent(&session->limiter,
-                                tnk__loop_now_ms(session->loop));
-}
-
-static uint64_t cost(tnk__payer_t *payer) {
-  tnk__sample_t *sample = tnk__container_of(payer, tnk__sample_t, payer);
-
-  return sample->n_bytes * (is_throttled(sample) ? THROTTLED_COST : 1);
-}
-
-/* It came in while there were more second slots: get in line with the rest,
- * whose price has gone up too. 1 when it may stay. */
-static int still_fits(tnk__sample_t *sample) {
-  tnk__session_t *session = session_of(sample);
-
-  if (session->sample_throttle.n_held <= session->sample_throttle.limit)
-    return 1;
-  tnk__budget_release(&session->sample_bytes, &sample->payer);
-  sample->has_paid = 0;
-  tnk__semaphore_release(&session->sample_throttle);
-  sample->has_throttle =
-      tnk__semaphore_acquire(&session->sample_throttle, &sample->throttle);
-  return 0;
-}
-
-/* Take what is still missing, one after the other. Who waits for the end of a
- * back-off holds none of the few second slots; the last look at the limiter is
- * right before the bytes go out. */
-static void go_on(tnk__sample_t *sample) {
-  tnk__session_t *session = session_of(sample);
-
-  if (!sample->is_running)
-    sample->is_running =
-        tnk__semaphore_acquire(&session->sample_running, &sample->running);
-  if (!sample->is_running)
-    return;
-  if (!sample->has_slot)
-    sample->has_slot =
-        tnk__semaphore_acquire(&session->sample_slots, &sample->slot);
-  if (!sample->has_slot)
-    return;
-  if (!sample->has_throttle) {
-    if (!tnk__gate_pass(&session->gate, &sample->gate))
-      return;
-    sample->has_throttle =
-        tnk__semaphore_acquire(&session->sample_throttle, &sample->throttle);
-  }
-  if (!sample->has_throttle)
-    return;
-  if (!sample->has_paid)
-    sample->has_paid =
-        tnk__budget_acquire(&session->sample_bytes, &sample->payer);
-  if (!sample->has_paid)
-    return;
-  if (still_fits(sample) && tnk__gate_pass(&session->gate, &sample->gate))
-    submit(sample);
-}
-
-static void on_go(tnk__deferred_t *go) {
-  go_on(tnk__container_of(go, tnk__sample_t, go));
+  tnk__call_rebind(call, TNK__ROUTE_SAMPLE);
+  call->add_headers = add_headers;
+  call->once = sampling->session->config->options.retry_samples == TNK_NO;
+  tnk__job_start(&sample->job, sample->body.data, sample->body.len, on_done);
 }
 
 /* ---- What it waits for ---- */
 
-static void explain_semaphore(const tnk__semaphore_t *sem,
-                              const tnk__waiter_t *waiter, const char *what,
-                              tnk__text_t *out) {
-  size_t ahead = 0;
-
-  TNK__LIST_FOREACH (link, &sem->waiters) {
-    if (link == &waiter->link)
-      break;
-    ahead++;
-  }
-  tnk__text_printf(out, "waits for one of the %zu %s, with %zu ahead of it",
-                   sem->limit, what, ahead);
-}
-
-static void explain_gate(const tnk__sample_t *sample, tnk__text_t *out) {
-  tnk__session_t *session = session_of(sample);
-  size_t ahead = 0;
-
-  TNK__LIST_FOREACH (link, &session->gate.waiting) {
-    if (link == &sample->gate.link)
-      break;
-    ahead++;
-  }
-  tnk__text_printf(out, "waits for the end of a back-off, in ");
-  tnk__text_time(out, tnk__limiter_wait_ms(&session->limiter,
-                                           tnk__loop_now_ms(session->loop)));
-  tnk__text_printf(out, ", with %zu ahead of it", ahead);
-}
-
-static void explain_budget(const tnk__sample_t *sample, tnk__text_t *out) {
-  const tnk__budget_t *budget = &session_of(sample)->sample_bytes;
-  size_t ahead = 0;
-
-  TNK__LIST_FOREACH (link, &budget->waiters) {
-    if (link == &sample->payer.waiter.link)
-      break;
-    ahead++;
-  }
-  tnk__text_printf(out,
-                   "waits for bytes of the dispatch budget (%lld of %lld are "
-                   "taken, %zu ahead of it)",
-                   (long long)(budget->size - budget->balance),
-                   (long long)budget->size, ahead);
-}
-
-/* 1 when it is queued for something. */
-static int explain_queues(const tnk__sample_t *sample, tnk__text_t *out) {
-  const tnk__session_t *session = session_of(sample);
-
-  if (tnk__waiter_is_queued(&sample->running))
-    explain_semaphore(&session->sample_running, &sample->running,
-                      "places for samples under way", out);
-  else if (tnk__waiter_is_queued(&sample->slot))
-    explain_semaphore(&session->sample_slots, &sample->slot,
-                      "slots for submissions", out);
-  else if (!tnk__list_empty(&sample->gate.link))
-    explain_gate(sample, out);
-  else if (tnk__waiter_is_queued(&sample->throttle))
-    explain_semaphore(&session->sample_throttle, &sample->throttle,
-                      "slots that a recent back-off has left", out);
-  else if (tnk__waiter_is_queued(&sample->payer.waiter))
-    explain_budget(sample, out);
-  else
-    return 0;
-  tnk__text_printf(out, ", since ");
-  tnk__text_time(out, tnk__loop_now_ms(session->loop) - sample->since_ms);
-  return 1;
-}
-
 static void on_explain(const void *arg, tnk__text_t *out) {
   const tnk__sample_t *sample = arg;
+  const tnk__call_t *call = &sample->job.future.call;
 
   tnk__text_printf(out, "%s: ", name_of(sample));
-  if (tnk__timer_is_active(&sample->timer)) {
+  if (sample->job.future.is_begun || tnk__call_is_active(call)) {
+    tnk__job_explain(&sample->job, out);
+  } else if (tnk__timer_is_active(&call->timer)) {
     tnk__text_printf(out, "is submitted anew (resubmission %u) in ",
                      sample->n_resubmits);
-    tnk__text_time(out, sample->timer.due_ms -
+    tnk__text_time(out, call->timer.due_ms -
                             tnk__loop_now_ms(session_of(sample)->loop));
-  } else if (!tnk__list_empty(&sample->go.link)) {
+  } else if (!tnk__sample_explain_wait(sample, out)) {
     tnk__text_printf(out, "is about to be submitted");
-  } else if (!explain_queues(sample, out)) {
-    tnk__job_explain(&sample->job, out);
   }
 }
 
@@ -538,11 +350,49 @@ static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
                                    .params = params,
                                    .options = options,
                                    .sampling_session_id = sample->sampling->id,
+                                   .seq_id = INT64_MAX, /* room for any */
                                    .record_stability_info =
                                        sample->sampling->record_stability_info};
 
+  int err;
+
   sample->n_bytes = tnk__prompt_bytes(prompt);
-  return tnk__sample_write(&sample->body, &request, &sample->seq_place);
+  tnk__buf_reserve(&sample->body, sample->n_bytes + MAX_FRAME);
+  err = tnk__sample_write(&sample->body, &request, &sample->seq_place);
+  tnk__buf_trim(&sample->body);
+  return err;
+}
+
+static void keep_options(tnk__sample_t *sample,
+                         const tnk_sample_options_t *options) {
+  sample->asks_logprobs = options->prompt_logprobs == TNK_YES;
+  sample->asks_targets = options->target_prompt_logprobs != NULL;
+  sample->topk_prompt_logprobs = options->topk_prompt_logprobs;
+  sample->topk_sample_logprobs = options->topk_sample_logprobs;
+  sample->prompt_alt_tokens_k = options->prompt_alt_tokens_k;
+  sample->prompt_logprobs_last_n = options->prompt_logprobs_last_n;
+}
+
+static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
+                    int wants_logprobs) {
+  tnk__loop_t *loop = sampling->session->loop;
+
+  sample->since_ms = tnk__loop_now_ms(loop);
+  sample->sampling = sampling;
+  sample->wants_logprobs = wants_logprobs != 0;
+  tnk__list_init(&sample->member.link);
+  sample->member.abort = on_abort;
+  sample->member.explain = explain_member;
+  tnk__buf_init(&sample->body, &loop->alloc, TNK__MAX_REQUEST_BODY);
+  tnk__job_init(&sample->job, sampling->session, TNK__ROUTE_SAMPLE,
+                name_of(sample), "Sample");
+  call_of(sample)->method_name = wants_logprobs
+                                     ? "SamplingClient.compute_logprobs"
+                                     : "SamplingClient.sample";
+  sample->job.future.is_proto = 1;
+  sample->job.future.is_sample = 1;
+  sample->job.future.on_state = on_state;
+  sample->job.accepted = on_accepted;
 }
 
 tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
@@ -560,27 +410,10 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
     return tnk__promise_rejected(loop, tnk__error_static(TNK_ENOMEM));
   promise = tnk__promise_new(loop, NULL, NULL);
   tnk__promise_bind(promise, on_cancel, on_explain, sample);
-  sample->since_ms = tnk__loop_now_ms(loop);
-  sample->session = sampling->session;
-  sample->sampling = sampling;
+  prepare(sample, sampling, wants_logprobs);
+  if (options != NULL)
+    keep_options(sample, options);
   sample->promise = promise;
-  sample->wants_logprobs = wants_logprobs;
-  tnk__list_init(&sample->member.link);
-  sample->member.abort = on_abort;
-  sample->member.explain = explain_member;
-  tnk__buf_init(&sample->body, alloc, TNK__MAX_REQUEST_BODY);
-  tnk__waiter_init(&sample->running, on_running);
-  tnk__waiter_init(&sample->slot, on_slot);
-  tnk__waiter_init(&sample->throttle, on_throttle);
-  tnk__payer_init(&sample->payer, on_paid, cost);
-  tnk__gate_waiter_init(&sample->gate, on_gate);
-  tnk__deferred_init(&sample->go, on_go);
-  if (options != NULL) {
-    static const tnk_tensor_t asked = {0};
-    sample->options = *options;
-    if (options->target_prompt_logprobs != NULL)
-      sample->options.target_prompt_logprobs = &asked;
-  }
   if (tnk__promise_is_oom(promise)) {
     tnk__free(alloc, sample);
     return promise;
@@ -592,6 +425,6 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   if (err != TNK_OK)
     fail_text(sample, err, NULL);
   else
-    go_later(sample);
+    tnk__sample_go_later(sample);
   return promise;
 }
