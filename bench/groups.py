@@ -14,6 +14,7 @@ from lab import Stub, need
 BATCHED = "sample_use_retrieve_futures=true"
 MODES = {"single": [], "batched": [BATCHED]}
 PROMPT = 128
+SETTLE_S = 120
 
 
 def sample_args(samples, in_flight, tokens, prompt=PROMPT, **more):
@@ -35,14 +36,14 @@ def both_samples(lab, url, ours, theirs, in_flight, tokens, rounds=None, **more)
 # ---- samples a second ---------------------------------------------------
 
 def throughput_at(lab, url, mode, tokens, in_flight, suffix=""):
-    ours = 100 if lab.quick else {1: 5000, 10: 10000}.get(in_flight, 20000) // (1 if tokens <= 128 else 2)
+    ours = 100 if lab.quick else {1: 5000}.get(in_flight, 10000) // (1 if tokens <= 128 else 2)
     theirs = 20 if lab.quick else 200 if in_flight <= 10 else 500
     results = both_samples(lab, url, ours, theirs, in_flight, tokens)
     if mode == "single" and need("wrk", "wrk"):
         results["raw"] = raw_limit(lab, url, tokens, in_flight)
     label = "%d tokens, %s, %d in flight%s" % (tokens, mode, in_flight, suffix)
     lab.row("samples a CPU-second: " + label, results, "per_cpu_s", True)
-    lab.row("samples a second: " + label, results, "per_s", True)
+    lab.row("samples a second: " + label, results, "per_s", True, detail=in_flight != 1000)
 
 
 def throughput(lab):
@@ -114,8 +115,8 @@ def growth(lab):
                             sample_args(100 if lab.quick else max(20000, 2 * in_flight), in_flight, 128)}
                 costs[in_flight] = 1e6 / lab.medians(commands, stub.url)["tnk"]["per_cpu_s"]
                 lab.row("CPU us a sample: %s, %d in flight" % (mode, in_flight),
-                        {"tnk": {"us": costs[in_flight]}}, "us")
-            lab.row("growth of that from %d to %d: %s" % (sizes[0], sizes[-1], mode),
+                        {"tnk": {"us": costs[in_flight]}}, "us", detail=True)
+            lab.row("CPU of a sample, %s: growth from %d in flight to %d" % (mode, sizes[0], sizes[-1]),
                     {"tnk": {"growth": costs[sizes[-1]] / costs[sizes[0]]}}, "growth", target="<= 1.3")
 
 
@@ -129,7 +130,8 @@ def status_kib(pid):
 def settle(stub, process, accepted):
     """Until all samples are with the server and nothing more moves."""
     last, same = None, 0
-    while same < 3 and process.poll() is None:
+    give_up = time.monotonic() + SETTLE_S
+    while same < 3 and process.poll() is None and time.monotonic() < give_up:
         time.sleep(0.2)
         counts = stub.counts()
         state = (counts["accepted"], counts["held"], status_kib(process.pid))
@@ -156,21 +158,22 @@ def memory(lab):
     for mode, more in MODES.items():
         with lab.stub("--latency-ms", "3600000", "--hold-ms", "3600000", flags=flags + more) as stub:
             for in_flight in [50, 100] if lab.quick else [1000, 10000]:
-                for prompt in [PROMPT, 1]:
-                    memory_at(lab, stub, mode, in_flight, prompt)
+                memory_at(lab, stub, mode, in_flight)
 
 
-def memory_at(lab, stub, mode, in_flight, prompt):
-    args = sample_args(in_flight, in_flight, 1, prompt)
+def memory_at(lab, stub, mode, in_flight):
+    def commands(prompt, **options):
+        return lab.commands("samples", "official.py", *sample_args(in_flight, in_flight, 1, prompt), **options)
+
     measure = held_memory(lab, stub, in_flight)
     # What a sample takes hardly varies, and ten thousand take theirs a minute.
     rounds = lab.rounds if in_flight <= 1000 else 1
-    results = lab.medians(lab.commands("samples", "official.py", *args), stub.url, measure, rounds)
-    label = "%s, %d in flight, prompt of %d" % (mode, in_flight, prompt)
-    lab.row("memory a sample, KiB: " + label, results, "kib")
-    ours = lab.commands("samples", "official.py", *args, extra=["--count", "1"])["tnk"]
-    counted = lab.medians({"tnk": ours}, stub.url, measure, 1)
-    lab.row("of it allocated, bytes: " + label, counted, "live")
+    label = "%s, %d in flight" % (mode, in_flight)
+    lab.row("memory KiB a sample: " + label, lab.medians(commands(PROMPT), stub.url, measure, rounds), "kib")
+    ours = {"tnk": commands(1, extra=["--count", "1"])["tnk"]}
+    bare = lab.medians(ours, stub.url, measure, rounds)
+    lab.row("the same with a prompt of one token: " + label, bare, "kib")
+    lab.row("of that allocated, bytes: " + label, bare, "live", detail=True)
 
 
 # ---- passes -------------------------------------------------------------
@@ -182,9 +185,9 @@ def passes(lab):
             for loss in ["cross_entropy", "importance_sampling"]:
                 results = lab.medians(lab.commands("passes", "official_passes.py", *size, loss), stub.url)
                 label = "%s, %s x %s tokens%s" % (loss, *size, zstd)
-                lab.row("CPU, s: " + label, results, "cpu_s")
-                lab.row("until the last byte has come, s: " + label, results, "sent_s")
-                lab.row("peak beyond the data, MiB: " + label, results, "peak_mib")
+                lab.row("CPU ms of a pass: " + label, results, "cpu_ms")
+                lab.row("ms until the server had it: " + label, results, "sent_ms")
+                lab.row("peak MiB beyond the data: " + label, results, "peak_mib")
 
 
 # ---- delays -------------------------------------------------------------
@@ -205,29 +208,32 @@ def round_trip_ms(stub):
 def delay_at(lab, mode, flags, label, args):
     with lab.stub("--latency-ms", "150", "--stub-spread-ms", "250", *args, flags=flags) as stub:
         trip = round_trip_ms(stub)
-        results = both_samples(lab, stub.url, 40 if lab.quick else 400, 20 if lab.quick else 200, 20, 128,
+        results = both_samples(lab, stub.url, 40 if lab.quick else 400, 20 if lab.quick else 200, 30, 128,
                                delays=1)
         cut = stub.counts()["cut"]
     for result in results.values():
         for key in ["delay_p50_ms", "delay_p99_ms"]:
             result[key] = max(result[key] - trip, 0)
-    label = "%s, %s%s" % (mode, label, ", %d cut" % cut if cut else "")
-    lab.row("result delay beyond a round trip, p50, ms: " + label, results, "delay_p50_ms")
-    lab.row("result delay beyond a round trip, p99, ms: " + label, results, "delay_p99_ms", target="<= 2")
+    print("(a round trip takes %.3f ms; %d polls cut)" % (trip, cut))
+    label = "%s, %s" % (mode, label)
+    lab.row("result delay beyond a round trip, ms, p50: " + label, results, "delay_p50_ms", detail=True)
+    lab.row("result delay beyond a round trip, ms, p99: " + label, results, "delay_p99_ms", target="<= 2")
 
 
 def delay(lab):
     for mode, flags in MODES.items():
         for hold in ["50", "1000", "10000"]:
-            delay_at(lab, mode, flags, "polls held for %g s" % (int(hold) / 1000), ["--hold-ms", hold])
-        delay_at(lab, mode, flags, "a poll broken", ["--hold-ms", "10000", "--stub-cut-ms", "100"])
+            delay_at(lab, mode, flags, "polls of %g s" % (int(hold) / 1000), ["--hold-ms", hold])
+        # Batched polls are not held for long, because there is always a sample that ends soon.
+        what, after = ("each sample's first poll cut", "100") if mode == "single" else ("every other poll cut", "5")
+        delay_at(lab, mode, flags, what, ["--hold-ms", "10000", "--stub-cut-ms", after])
 
 
 # ---- stalls -------------------------------------------------------------
 
 def stall_rows(lab, what, results, prefix=""):
     lab.row("longest stall of the loop, ms: " + what, results, prefix + "stall_ms")
-    lab.row("of that CPU time, ms: " + what, results, prefix + "stall_cpu_ms")
+    lab.row("longest CPU time of a turn, ms: " + what, results, prefix + "stall_cpu_ms", detail=True)
 
 
 def stall(lab):

@@ -175,14 +175,14 @@ class Lab:
                        if isinstance(got[0][key], (int, float))}
                 for name, got in results.items()}
 
-    def row(self, label, results, key, is_more_better=False, target=None):
-        """Print one line, and keep it for the table."""
+    def row(self, label, results, key, is_more_better=False, target=None, detail=False):
+        """Print one line, and keep it; details are not for the table."""
         ours, theirs = results["tnk"].get(key), results.get("official", {}).get(key)
         ratio = None
         if ours and theirs:
             ratio = ours / theirs if is_more_better else theirs / ours
         row = {"label": label, "tnk": ours, "official": theirs, "ratio": ratio,
-               "raw": results.get("raw", {}).get(key), "target": target}
+               "raw": results.get("raw", {}).get(key), "target": target, "detail": detail}
         self.rows.append(row)
         print(line(label, number(ours), number(theirs), times(ratio), number(row["raw"]), target or ""), flush=True)
 
@@ -219,12 +219,14 @@ def times(ratio):
 
 
 def line(label, *columns):
-    return "%-70s" % label + "".join("%11s" % c for c in columns)
+    return "%-76s" % label + "".join("%11s" % c for c in columns)
 
 
 def markdown(rows):
     lines = ["| | tnk | official | better by | wrk |", "|---|---|---|---|---|"]
     for row in rows:
+        if row["detail"]:
+            continue
         lines.append("| %s | %s | %s | %s | %s |" % (row["label"], number(row["tnk"]), number(row["official"]),
                                                     times(row["ratio"]), number(row["raw"])))
     return "\n".join(lines)

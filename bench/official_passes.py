@@ -50,8 +50,8 @@ def main():
         result = training.forward_backward(data, loss).result()
     wall, used = time.perf_counter() - start, measure.cpu() - used
     print(json.dumps({
-        "tokens": int(n) * int(length), "loss": loss, "cpu_s": round(used, 4), "wall_s": round(wall, 4),
-        "sent_s": round((result.metrics["arrived_ns:max"] - start_ns) / 1e9, 4),
+        "tokens": int(n) * int(length), "loss": loss, "cpu_ms": round(used * 1e3, 2), "wall_ms": round(wall * 1e3, 2),
+        "sent_ms": round((result.metrics["arrived_ns:max"] - start_ns) / 1e6, 2),
         "peak_mib": round((measure.status_kib("VmHWM:") - before) / 1024, 1), **stalls}), flush=True)
     os._exit(0)
 

@@ -83,13 +83,14 @@ typedef struct {
 
 static void print_all(const batch_t *batch, const begin_t *begin,
                       const measure_stall_t *stall, double arrived_ns) {
-  printf("{\"tokens\":%zu,\"loss\":\"%s\",\"cpu_s\":%.4f,\"sent_s\":%.4f,"
-         "\"released_s\":%.4f,\"wall_s\":%.4f,\"peak_mib\":%.1f,"
+  printf("{\"tokens\":%zu,\"loss\":\"%s\",\"cpu_ms\":%.2f,\"sent_ms\":%.2f,"
+         "\"released_ms\":%.2f,\"wall_ms\":%.2f,\"peak_mib\":%.1f,"
          "\"call_ms\":%.2f",
-         batch->n * batch->length, batch->loss, measure_cpu_s() - begin->cpu_s,
-         (arrived_ns - (double)begin->start_ns) / 1e9,
-         (double)(released_ns - begin->start_ns) / 1e9,
-         (double)(uv_hrtime() - begin->start_ns) / 1e9,
+         batch->n * batch->length, batch->loss,
+         (measure_cpu_s() - begin->cpu_s) * 1e3,
+         (arrived_ns - (double)begin->start_ns) / 1e6,
+         (double)(released_ns - begin->start_ns) / 1e6,
+         (double)(uv_hrtime() - begin->start_ns) / 1e6,
          (double)(measure_peak_kib() - begin->kib) / 1024.0, begin->call_ms);
   if (batch->want_stall)
     printf(",\"stall_ms\":%.2f,\"stall_cpu_ms\":%.2f", stall->wall_ms,
