@@ -49,7 +49,9 @@ typedef struct {
  *                   "weights"        f32 [T]  unitless, finite; absent: 1
  *                 where T is the number of tokens of the example's input.
  * @param n_data   At least 1. May be sent as several requests; metrics are
- *                 then combined and outputs keep the order of @p data.
+ *                 then combined and outputs keep the order of @p data. When
+ *                 the service has run one but its result is lost, the others
+ *                 are sent all the same: the pass rejects, and has been run.
  * @param options  NULL for defaults. Copied.
  *
  * Lifetime: @p data is copied, unless options->release is set.

@@ -47,6 +47,7 @@ void tnk__op_release(tnk__op_t *op) {
   tnk__list_remove(&op->member.link);
   tnk__training_moved(training);
   tnk__free(alloc, op->parts);
+  tnk__error_unref(op->lost);
   op->type->destroy(op);
   tnk__training_op_gone(training);
 }
@@ -162,6 +163,15 @@ void tnk__op_accepted(tnk__op_t *op) {
     tnk__defer(loop, &op->parts[op->n_accepted].due);
   else if (op->n_accepted == op->n_parts - 1)
     tnk__defer(loop, &op->parts[0].due); /* the first goes last */
+}
+
+int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
+  if (error != NULL && op->lost == NULL)
+    op->lost = tnk__error_ref(error);
+  if (op->lost == NULL || op->n_accepted < op->n_parts)
+    return 0;
+  tnk__op_fail(op, op->lost);
+  return 1;
 }
 
 void tnk__op_has_read(tnk__op_t *op) {

@@ -90,7 +90,8 @@ typedef struct tnk__op {
   size_t n_parts;
   size_t n_accepted;
   size_t n_read;
-  size_t n_holds; /* jobs on the thread pool, and calls of the user */
+  tnk__error_t *lost; /* why a result that was due will not come, or NULL */
+  size_t n_holds;     /* jobs on the thread pool, and calls of the user */
   int side_by_side;
   int keeps_turn; /* also when everything has been submitted */
 } tnk__op_t;
@@ -133,6 +134,11 @@ void tnk__part_begin(tnk__part_t *part);
 void tnk__part_clear(tnk__part_t *part);
 /* A part has been accepted; all that may follow is scheduled. */
 void tnk__op_accepted(tnk__op_t *op);
+/* A part has been run, but its result is lost: the operation fails with the
+ * first such error once its other parts are with the service too, as half a
+ * batch of gradients would be worse than none or all. NULL: look whether it is
+ * time. 1 when the operation has failed, and may be gone. */
+int tnk__op_lose(tnk__op_t *op, tnk__error_t *error);
 /* The result of a part has been read. */
 void tnk__op_has_read(tnk__op_t *op);
 /* A part has ended: free the operation when it is over and nothing is open. */

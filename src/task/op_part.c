@@ -59,7 +59,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   }
   part->state = TNK__PART_WAITING;
   tnk__op_accepted(op);
-  return 1;
+  return !tnk__op_lose(op, NULL);
 }
 
 /* The submission has failed for good. */
@@ -82,7 +82,10 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   part->state = TNK__PART_DONE;
   tnk__number_settle(&part->number, reply->verdict.effect, error->pub.code);
   tnk__part_clear(part);
-  if (op->promise != NULL) {
+  if (op->promise != NULL && reply->verdict.effect == TNK__EFFECT_ACCEPTED) {
+    tnk__op_accepted(op);
+    tnk__op_lose(op, error);
+  } else if (op->promise != NULL) {
     tnk__op_fail(op, error);
   } else {
     note_late(op);
@@ -91,6 +94,15 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   /* No later operation may be sent: the server could wait for this number. */
   if (training->turns.err != TNK_OK)
     tnk__op_fail_queue(training, error);
+  tnk__error_unref(error);
+}
+
+static void lose_code(const tnk__part_t *part, int code) {
+  tnk_error_t pub = {.code = code};
+  tnk__error_t *error = tnk__error_from(&session_of(part)->loop->alloc,
+                                        part->op->type->name, &pub);
+
+  tnk__op_lose(part->op, error);
   tnk__error_unref(error);
 }
 
@@ -106,13 +118,16 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
   if (reply->error != NULL) {
     /* The future may tell what the submission did not. */
     tnk__number_learn(&part->number, reply);
-    tnk__op_fail(op, reply->error);
+    if (reply->verdict.err == TNK_EFAILED)
+      tnk__op_fail(op, reply->error);
+    else
+      tnk__op_lose(op, reply->error);
     return;
   }
   err =
       op->type->read != NULL ? op->type->read(op, part->index, reply) : TNK_OK;
   if (err != TNK_OK)
-    tnk__op_fail_code(op, err);
+    lose_code(part, err);
   else
     tnk__op_has_read(op);
 }

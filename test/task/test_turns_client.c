@@ -410,3 +410,49 @@ TEST(S3_6a_a_refusal_among_chunks_side_by_side) {
   outcome_drop_all(outcomes, 4);
   script_close(&script);
 }
+
+/* ---- A result that is lost ---- */
+
+/* Run, but its answer says nothing. */
+static void accept_garbled(mock_request_t *request, void *user) {
+  script_note(user, request);
+  mock_reply_json(request, 200, "{\"request_id\":");
+}
+
+static void forget(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply_json(request, 404, "{\"detail\":\"no such future\"}");
+}
+
+/* The other chunks go all the same: half a batch would change the weights to
+ * what nobody has asked for. */
+TEST(the_rest_follows_a_chunk_whose_result_is_lost) {
+  static const char *const flags[] = {one_by_one, side_by_side};
+  static const struct {
+    const char *path;
+    void (*handler)(mock_request_t *, void *);
+    int err;
+  } rows[] = {
+      {"/api/v1/forward_backward", accept_garbled, TNK_EPROTO},
+      {"/api/v1/retrieve_future", forget, TNK_ENOTFOUND},
+  };
+
+  for (size_t i = 0; i < 4; i++) {
+    script_t script;
+    outcome_t lost;
+    outcome_t step;
+
+    open_with_flags(&script, flags[i / 2]);
+    mock_once(script.mock, "POST", rows[i % 2].path, rows[i % 2].handler,
+              &script);
+    outcome_of(&lost, script_pass(&script, 3));
+    outcome_of(&step, script_step(&script));
+    outcome_fails(&script, &lost, rows[i % 2].err);
+    outcome_ok(&script, &step);
+    CHECK_INT(script.n_sent, 4);
+    script_check_sent(&script, 3, "optim_step", 4);
+    outcome_drop(&lost);
+    outcome_drop(&step);
+    script_close(&script);
+  }
+}
