@@ -1,53 +1,39 @@
 #include "local/e2e.h"
 
-#include <unistd.h>
+#include "local/fast.h"
 
-/* Training while a tenth of all requests goes wrong: the weights are those of
- * the clean run, byte by byte. */
+/*
+ * Training while a tenth of all requests goes wrong in every way there is: the
+ * weights, and the optimizer's moments, are those of the clean run, byte by
+ * byte. Promises may reject, as an answer can be lost for good; a user goes on,
+ * because all of these codes say that the operation was run.
+ *
+ * How many seeds is in TNK_TEST_SEEDS.
+ */
 
-enum {
-  TICK_MS = 1,
-  SPEED = 100,
-  N_STEPS = 8,
-  N_SEEDS = 20,
-  MAX_CHECKPOINT = 1 << 22
-};
-
-/* ---- Time that flies ---- */
+enum { N_STEPS = 8, N_SEEDS = 20, MAX_CHECKPOINT = 1 << 22, SPEED = 300 };
 
 typedef struct {
   e2e_t e2e;
-  uv_timer_t timer;
+  fast_clock_t clock;
   size_t n_rejected;
 } fast_t;
-
-/* The client's time goes a hundred times as fast as the server's, so that
- * pauses of seconds take none. Its turns of the loop make it go, so a machine
- * that is slow makes nothing late. */
-static void on_tick(uv_timer_t *timer) {
-  fast_t *fast = timer->data;
-
-  tnk__loop_advance(&fast->e2e.service->loop, TICK_MS * SPEED);
-}
 
 static void open_fast(fast_t *fast, local_options_t options) {
   options.hold_ms = 50;
   e2e_open(&fast->e2e, options);
-  tnk__loop_fake_clock(&fast->e2e.service->loop, 1000000);
-  CHECK_INT(uv_timer_init(&fast->e2e.uv, &fast->timer), 0);
-  fast->timer.data = fast;
+  fast_start(&fast->clock, &fast->e2e.uv, fast->e2e.service, SPEED);
   fast->n_rejected = 0;
-  uv_timer_start(&fast->timer, on_tick, TICK_MS, TICK_MS);
 }
 
 static void close_fast(fast_t *fast) {
-  uv_close((uv_handle_t *)&fast->timer, NULL);
+  fast_stop(&fast->clock);
   e2e_close(&fast->e2e);
 }
 
 /* ---- A training run ---- */
 
-/* Not with e2e_ok(): an answer may be lost for good. */
+/* A model that is lost is made anew. */
 static void create(fast_t *fast) {
   tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
   tnk_promise_t *promise;
@@ -62,16 +48,24 @@ static void create(fast_t *fast) {
     err = tnk_wait(promise);
     if (err == TNK_OK)
       fast->e2e.training = tnk_promise_training(promise);
-    else
-      printf("# create: %s\n", tnk_promise_text(promise));
     tnk_promise_unref(promise);
   } while (err != TNK_OK);
 }
 
-static void expect_done(fast_t *fast, tnk_promise_t *promise) {
-  if (tnk_wait(promise) != TNK_OK) {
+/* It was run; the answer may be lost. */
+static void expect_run(fast_t *fast, tnk_promise_t *promise) {
+  switch (tnk_wait(promise)) {
+  case TNK_OK:
+    break;
+  case TNK_ECONFLICT: /* the strict server, of a repeat */
+  case TNK_EEXPIRED:
+  case TNK_ENOTFOUND:
+  case TNK_EPROTO:
+  case TNK_ETOOBIG:
     fast->n_rejected++;
-    printf("# %s\n", tnk_promise_text(promise));
+    break;
+  default:
+    test_fail(__FILE__, __LINE__, "%s", tnk_promise_text(promise));
   }
   tnk_promise_unref(promise);
 }
@@ -122,6 +116,8 @@ static tnk_promise_t *wide_pass(fast_t *fast, size_t start) {
   return tnk_training_forward_backward(fast->e2e.training, data, 2, NULL);
 }
 
+static uint64_t n_drops;
+
 static size_t train(local_sequence_t sequence, const char *faults,
                     uint8_t *out) {
   static const tnk_pair_t flag = {"fwdbwd_max_chunk_len", "1"};
@@ -147,41 +143,46 @@ static size_t train(local_sequence_t sequence, const char *faults,
           tnk_training_save_weights_for_sampler(fast.e2e.training, name, NULL);
   }
   for (size_t i = 0; i < n; i++)
-    expect_done(&fast, promises[i]);
+    expect_run(&fast, promises[i]);
   printf("# %s: %d faults, %d rejected\n", faults,
          (int)local_faults_count(fast.e2e.faults, NULL), (int)fast.n_rejected);
+  n_drops += local_faults_count(fast.e2e.faults, "drop_after_commit");
   n = checkpoint(&fast, out);
   close_fast(&fast);
   return n;
 }
 
 static void same_weights(local_sequence_t sequence) {
+  const char *wish = getenv("TNK_TEST_SEEDS");
+  int n_seeds = wish != NULL ? atoi(wish) : N_SEEDS;
   uint8_t *clean = malloc(2 * MAX_CHECKPOINT);
   uint8_t *faulty = malloc(2 * MAX_CHECKPOINT);
   size_t n;
 
   CHECK(clean != NULL && faulty != NULL);
+  n_drops = 0;
   n = train(sequence, "", clean);
-  for (int seed = 1; seed <= N_SEEDS; seed++) {
+  for (int seed = 1; seed <= n_seeds; seed++) {
     char text[64];
 
-    snprintf(text, sizeof(text), "seed=%d,all=10%%", seed);
+    snprintf(text, sizeof(text), "seed=%d,all=7%%,drop_after_commit=3%%", seed);
     CHECK_INT(train(sequence, text, faulty), n);
     if (memcmp(clean, faulty, n) != 0)
-      printf("# XXX %s: other weights\n", text);
+      test_fail(__FILE__, __LINE__, "%s: other weights", text);
   }
+  CHECK(n_drops >= (uint64_t)n_seeds / 2);
   free(clean);
   free(faulty);
 }
 
-TEST_LIMIT(same_weights_lenient, 100) {
+TEST_LIMIT(S0_3_same_weights_with_faults_lenient, 100) {
   same_weights(LOCAL_LENIENT);
 }
 
-TEST_LIMIT(same_weights_buffered, 100) {
+TEST_LIMIT(S0_3_same_weights_with_faults_buffered, 100) {
   same_weights(LOCAL_BUFFERED);
 }
 
-TEST_LIMIT(same_weights_strict, 100) {
+TEST_LIMIT(S0_3_same_weights_with_faults_strict, 100) {
   same_weights(LOCAL_STRICT);
 }
