@@ -415,7 +415,8 @@ void local_weights_info(local_call_t *call) {
     local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
     return;
   }
-  if (!local_place_dir(call->server, &place, dir) ||
+  if (!local_place_exists(call->server, &place) ||
+      !local_place_dir(call->server, &place, dir) ||
       tnk__lm_read_config(&config, dir, &has_optimizer, call->server->alloc,
                           &why) != TNK_OK) {
     local_reply_error(call->req, 404, "Checkpoint not found: %s", path);

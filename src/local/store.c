@@ -192,6 +192,41 @@ static int64_t file_size(const char *path) {
   return size;
 }
 
+/* What was written beside the weights; NULL when there is nothing. */
+static json_t *read_meta(const char *dir) {
+  char path[LOCAL_FILE + 64];
+  char text[65536];
+  uv_buf_t data = uv_buf_init(text, sizeof(text));
+  json_t *json = NULL;
+  uv_fs_t req;
+  uv_file file;
+  ssize_t n;
+
+  snprintf(path, sizeof(path), "%s/meta.json", dir);
+  file = uv_fs_open(NULL, &req, path, UV_FS_O_RDONLY, 0, NULL);
+  uv_fs_req_cleanup(&req);
+  if (file < 0)
+    return NULL;
+  n = uv_fs_read(NULL, &req, file, &data, 1, 0, NULL);
+  uv_fs_req_cleanup(&req);
+  uv_fs_close(NULL, &req, file, NULL);
+  uv_fs_req_cleanup(&req);
+  if (n <= 0 || tnk__json_parse_object(&json, text, (size_t)n) != TNK_OK)
+    return NULL;
+  return json;
+}
+
+static int is_expired(const char *dir) {
+  json_t *meta = read_meta(dir);
+  int64_t expires_ms = 0;
+
+  if (meta == NULL)
+    return 0;
+  tnk__json_get_int(meta, "expires_ms", 0, INT64_MAX, &expires_ms);
+  json_decref(meta);
+  return expires_ms > 0 && expires_ms <= local_wall_ms();
+}
+
 int local_place_exists(const local_server_t *server,
                        const local_place_t *place) {
   char dir[LOCAL_FILE];
@@ -200,7 +235,12 @@ int local_place_exists(const local_server_t *server,
   if (!local_place_dir(server, place, dir))
     return 0;
   snprintf(path, sizeof(path), "%s/%s", dir, TNK__LM_FILE_CONFIG);
-  return file_exists(path);
+  if (!file_exists(path))
+    return 0;
+  if (!is_expired(dir))
+    return 1;
+  local_remove_tree(dir);
+  return 0;
 }
 
 /* ---- what is known about a checkpoint -------------------------------- */
@@ -299,32 +339,18 @@ static void read_members(const local_server_t *server, const json_t *from,
 int local_meta_read(const local_server_t *server, const local_place_t *place,
                     local_meta_t *out) {
   char dir[LOCAL_FILE];
-  char path[LOCAL_FILE + 64];
-  char text[65536];
-  uv_buf_t data = uv_buf_init(text, sizeof(text));
-  uv_fs_t req;
-  uv_file file;
-  ssize_t n;
   json_t *json;
 
   *out = (local_meta_t){.place = *place};
   if (!local_place_dir(server, place, dir) ||
       !local_place_exists(server, place))
     return TNK_ENOTFOUND;
-  snprintf(path, sizeof(path), "%s/meta.json", dir);
-  file = uv_fs_open(NULL, &req, path, UV_FS_O_RDONLY, 0, NULL);
-  uv_fs_req_cleanup(&req);
-  if (file < 0)
-    return TNK_OK; /* the weights are there all the same */
-  n = uv_fs_read(NULL, &req, file, &data, 1, 0, NULL);
-  uv_fs_req_cleanup(&req);
-  uv_fs_close(NULL, &req, file, NULL);
-  uv_fs_req_cleanup(&req);
-  if (n > 0 && tnk__json_parse_object(&json, text, (size_t)n) == TNK_OK) {
+  json = read_meta(dir);
+  if (json != NULL) {
     read_members(server, json, out);
     json_decref(json);
   }
-  return TNK_OK;
+  return TNK_OK; /* the weights are there all the same */
 }
 
 /* ---- saving ------------------------------------------------------------- */

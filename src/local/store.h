@@ -52,7 +52,8 @@ enum { LOCAL_FILE = 1536 };
 int local_place_dir(const local_server_t *server, const local_place_t *place,
                     char *out);
 
-/* All of these block on the disk. */
+/* All of these block on the disk. One whose time is over is removed by the
+ * first of them that looks, and is not there. */
 int local_place_exists(const local_server_t *server,
                        const local_place_t *place);
 /* Write a checkpoint of `lm`. TNK_ECONFLICT when there is one and not

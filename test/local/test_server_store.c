@@ -317,6 +317,46 @@ TEST(lists_and_managing) {
   bench_end(&b);
 }
 
+/* The first who looks for one whose time is over finds nothing, and so does
+ * everybody after him. */
+TEST(a_checkpoint_expires) {
+  static const char meta[] = "{\"expires_ms\":1}";
+  char path[256];
+  char dir[2048];
+  char file[2100];
+  FILE *out;
+  bench_t b;
+  exchange_t *x;
+
+  make_dir(&b);
+  bench_open(&b);
+  rig_model(&b.rig, b.session, b.model);
+  save(&b, "save_weights", 1, "w", path);
+  x = rig_post(&b.rig, "weights_info", "{\"tinker_path\":\"%s\"}", path);
+  CHECK_INT(x->status, 200);
+  rig_free(x);
+  snprintf(dir, sizeof(dir), "%s/%s/weights/w", b.dir, b.model);
+  for (char *at = dir + strlen(b.dir); *at != '\0'; at++)
+    if (*at == ':')
+      *at = '_';
+  snprintf(file, sizeof(file), "%s/meta.json", dir);
+  out = fopen(file, "w");
+  CHECK(out != NULL);
+  CHECK_INT(fwrite(meta, 1, sizeof(meta) - 1, out), sizeof(meta) - 1);
+  fclose(out);
+  x = rig_post(&b.rig, "weights_info", "{\"tinker_path\":\"%s\"}", path);
+  CHECK_INT(x->status, 404);
+  rig_free(x);
+  CHECK(!dir_exists(dir));
+  x = rig_get(&b.rig, "checkpoints");
+  CHECK_INT(json_array_size(json_object_get(x->json, "checkpoints")), 0);
+  rig_free(x);
+  /* Its name is free again. */
+  save(&b, "save_weights", 2, "w", path);
+  CHECK(dir_exists(dir));
+  bench_end(&b);
+}
+
 /* An unnamed save makes a sampler that keeps its weights while the model goes
  * on; they go with the session. */
 TEST_LIMIT(unnamed_saves, 20) {
