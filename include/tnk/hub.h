@@ -2,6 +2,7 @@
 #define TNK_HUB_H
 
 #include "tnk/service.h"
+#include "tnk/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,19 @@ typedef void (*tnk_progress_cb)(const char *file, uint64_t n_bytes,
                                 uint64_t n_total, void *user);
 
 /**
+ * Where the tokenizer of a model is, for names that the library's own table
+ * does not know or knows otherwise.
+ */
+typedef struct {
+  /** The name of a model, or of a tokenizer on a hub; or how it begins, and
+   * "*". Without ":" and what follows it. */
+  const char *model;
+  const char *tokenizer; /**< Its name on the hub; NULL: the same. */
+  const char *revision;  /**< Commit, branch or tag; NULL: the usual one. */
+  const char *directory; /**< A folder that has the files; NULL: the hub. */
+} tnk_tokenizer_rule_t;
+
+/**
  * How to use a hub. Zero means the default for every field, and an environment
  * variable that is unset or empty counts as absent.
  */
@@ -63,6 +77,10 @@ typedef struct {
   const tnk_logger_t *logger;       /**< NULL: no output. Copied. */
   tnk_progress_cb on_progress;      /**< Of files of models; may be NULL. */
   void *progress_user;
+  /** Looked at before the library's own table, the first that fits counts.
+   * Copied. */
+  const tnk_tokenizer_rule_t *tokenizer_rules;
+  size_t n_tokenizer_rules;
   uint64_t reserved;
 } tnk_hub_options_t;
 
@@ -148,6 +166,90 @@ typedef struct {
 TNK_API tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
                                         const char *path,
                                         const tnk_download_options_t *options);
+
+/** One file of a model. Zero is the default of every member. */
+typedef struct {
+  size_t size;          /**< Set by TNK_HUB_FILE_OPTIONS_INIT. */
+  const char *revision; /**< Commit, branch or tag; NULL: "main". */
+  uint64_t reserved;
+} tnk_hub_file_options_t;
+
+#define TNK_HUB_FILE_OPTIONS_INIT TNK_SIZED(tnk_hub_file_options_t)
+
+/**
+ * Have a file of a model in the cache.
+ *
+ * What the cache has of a commit is taken as it is. For a branch or tag the
+ * hub is asked which commit it stands for, unless the hub is offline; when it
+ * does not answer, what the cache has is good enough, and a warning is logged.
+ * Size and, of large files, the checksum are checked. Python's huggingface_hub
+ * finds the file afterwards, and the other way round.
+ *
+ * @param model    Its name on the hub, such as "Qwen/Qwen3-8B".
+ * @param file     Its name in there, such as "tokenizer.json".
+ * @param options  NULL for defaults.
+ *
+ * @return A promise of tnk_promise_path(): the file in the cache, to be read
+ *         only.
+ * Rejects with: TNK_EINVAL (names), TNK_ENOTFOUND (no such model or file;
+ *   offline: not in the cache), TNK_EAUTH (private or gated), TNK_EPROTO (the
+ *   endpoint is no hub), and as tnk_hub_download().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model,
+                                    const char *file,
+                                    const tnk_hub_file_options_t *options);
+
+/** Which tokenizer of a model. Zero is the default of every member. */
+typedef struct {
+  size_t size; /**< Set by TNK_HUB_TOKENIZER_OPTIONS_INIT. */
+  /** What the server says: tnk_training_info_t.tokenizer_id. NULL: it follows
+   * from the model's name. */
+  const char *tokenizer_id;
+  const char *revision;  /**< NULL: that of the rules, else "main". */
+  const char *directory; /**< A folder that has the files; NULL: the hub. */
+  const tnk_pair_t *overrides; /**< For the plug-in; it names them. */
+  size_t n_overrides;
+  uint64_t reserved;
+} tnk_hub_tokenizer_options_t;
+
+#define TNK_HUB_TOKENIZER_OPTIONS_INIT TNK_SIZED(tnk_hub_tokenizer_options_t)
+
+/**
+ * The tokenizer of a model, by way of a plug-in.
+ *
+ * The name is turned into that of a tokenizer by the rules of the hub and the
+ * library's own, as the official client does. Its files come from a folder or
+ * as by tnk_hub_file(), and the plug-in reads them on the thread pool.
+ *
+ * What has been loaded stays until the hub closes, and is the answer to every
+ * later call for the same tokenizer, revision, folder and overrides, by
+ * whatever name. Calls for one that is being loaded wait for that one. A
+ * failure rejects all that wait and is forgotten: the next call tries anew.
+ *
+ * @param plugin   Such as tnk_tokenizer_plugin(). Not copied.
+ * @param model    A model's name, such as "meta-llama/Llama-3.1-8B".
+ * @param options  NULL for defaults. Copied.
+ *
+ * @return A promise of tnk_promise_tokenizer().
+ * Protocol: session, tokenizer choice.
+ * Rejects with: TNK_EINVAL (names), TNK_EUNSUPPORTED (a tokenizer that is not
+ *   public), as tnk_hub_file(), and the plug-in's codes.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_hub_tokenizer(tnk_hub_t *hub, const tnk_tokenizer_plugin_t *plugin,
+                  const char *model,
+                  const tnk_hub_tokenizer_options_t *options);
+
+/**
+ * Of tnk_hub_tokenizer(): what the plug-in opened, such as a tnk_tokenizer_t.
+ *
+ * @return NULL unless resolved with that type. Lifetime: as long as the promise
+ *         and, beyond that, by the plug-in's own means (tnk_tokenizer_ref()).
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API void *tnk_promise_tokenizer(const tnk_promise_t *promise);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,7 @@
 #include "tnk/runtime.h"
 #include "tnk/sampling.h"
 #include "tnk/service.h"
+#include "tnk/text.h"
 #include "tnk/training.h"
 #include "tnk/version.h"
 

@@ -6,7 +6,9 @@
 #include "api/hub_config.h"
 #include "base/alloc.h"
 #include "base/options.h"
+#include "hub/cache.h"
 #include "hub/get.h"
+#include "hub/tokenizer.h"
 
 /* So that a runtime can close what is left open on its loop. */
 static _Thread_local tnk__list_t open_hubs;
@@ -127,6 +129,7 @@ void tnk_hub_close(tnk_hub_t *hub, tnk_close_cb cb, void *user) {
   hub->close_user = user;
   tnk__list_remove(&hub->link);
   tnk__hub_close(&hub->core);
+  tnk__tokenizers_close(&hub->core);
   tnk__http_close(&hub->http);
   tnk__loop_close(&hub->loop, on_closed, hub);
 }
@@ -209,4 +212,126 @@ tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
   if (refusal != NULL)
     return refusal;
   return tnk__hub_get(&hub->core, url, path, sum[0] != '\0' ? sum : NULL, &own);
+}
+
+tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model, const char *file,
+                            const tnk_hub_file_options_t *options) {
+  tnk_hub_file_options_t own = TNK_HUB_FILE_OPTIONS_INIT;
+  tnk__cache_key_t key = {.model = model, .file = file, .revision = "main"};
+  const char *why = NULL;
+  tnk_promise_t *refusal;
+  int err;
+
+  if (hub == NULL)
+    return NULL;
+  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  if (own.revision != NULL)
+    key.revision = own.revision;
+  if (err == TNK_EINVAL)
+    why = "the size of the options is wrong";
+  else if (model == NULL || file == NULL)
+    why = "no model or no file was given";
+  else
+    why = tnk__cache_check(&key);
+  if (err == TNK_OK && why != NULL)
+    err = TNK_EINVAL;
+  refusal = refuses(hub, "hub_file", err, why);
+  if (refusal != NULL)
+    return refusal;
+  return tnk__hub_get_file(&hub->core, model, key.revision, file);
+}
+
+/* ---- Tokenizers ---- */
+
+enum { MAX_OVERRIDES = 64 };
+
+/* Files of a plug-in go by the same rules as those of a caller. */
+static const char *check_files(const tnk__name_t *name,
+                               const char *const *files) {
+  tnk__cache_key_t key = {.model = name->id, .revision = name->revision};
+  const char *why = NULL;
+
+  for (; why == NULL && files != NULL && *files != NULL; files++) {
+    key.file = *files;
+    why = tnk__cache_check(&key);
+  }
+  return why;
+}
+
+static const char *check_plugin(const tnk_tokenizer_plugin_t *plugin) {
+  if (plugin == NULL || plugin->size < sizeof(*plugin) ||
+      plugin->open == NULL || plugin->close == NULL ||
+      plugin->main_files == NULL || plugin->main_files[0] == NULL)
+    return "the plug-in is none that this library knows";
+  return NULL;
+}
+
+static const char *check_overrides(const tnk_hub_tokenizer_options_t *o) {
+  if (o->n_overrides > MAX_OVERRIDES ||
+      (o->n_overrides > 0 && o->overrides == NULL))
+    return "overrides are missing or too many";
+  for (size_t i = 0; i < o->n_overrides; i++)
+    if (o->overrides[i].name == NULL || o->overrides[i].value == NULL)
+      return "an override has no name or no value";
+  return NULL;
+}
+
+/* TNK_OK with the source in `name`, or a code with *why. */
+static int check_tokenizer(const tnk_hub_t *hub,
+                           const tnk_tokenizer_plugin_t *plugin,
+                           const char *model,
+                           const tnk_hub_tokenizer_options_t *o,
+                           tnk__name_t *name, const char **why) {
+  const tnk_hub_options_t *config = &hub->config.options;
+  int err;
+
+  *why = model == NULL ? "no model was given" : check_plugin(plugin);
+  if (*why == NULL)
+    *why = check_overrides(o);
+  if (*why != NULL)
+    return TNK_EINVAL;
+  err = tnk__name_resolve(name, model, o->tokenizer_id, o->revision,
+                          config->tokenizer_rules, config->n_tokenizer_rules,
+                          why);
+  if (o->directory != NULL)
+    name->directory = o->directory;
+  if (err == TNK_EUNSUPPORTED && name->directory != NULL)
+    err = TNK_OK;
+  if (err != TNK_OK || name->directory != NULL)
+    return err;
+  *why = check_files(name, plugin->main_files);
+  if (*why == NULL)
+    *why = check_files(name, plugin->more_files);
+  return *why == NULL ? TNK_OK : TNK_EINVAL;
+}
+
+tnk_promise_t *tnk_hub_tokenizer(tnk_hub_t *hub,
+                                 const tnk_tokenizer_plugin_t *plugin,
+                                 const char *model,
+                                 const tnk_hub_tokenizer_options_t *options) {
+  tnk_hub_tokenizer_options_t own = TNK_HUB_TOKENIZER_OPTIONS_INIT;
+  const char *why = "the size of the options is wrong";
+  tnk__tokenizer_request_t request;
+  tnk_promise_t *refusal;
+  tnk__name_t name;
+  char what[224];
+  int err;
+
+  if (hub == NULL)
+    return NULL;
+  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  if (err == TNK_OK)
+    err = check_tokenizer(hub, plugin, model, &own, &name, &why);
+  else if (err != TNK_EINVAL)
+    why = NULL;
+  snprintf(what, sizeof(what), "tokenizer of %.200s",
+           model != NULL ? model : "nothing");
+  refusal = refuses(hub, what, err, why);
+  if (refusal != NULL)
+    return refusal;
+  request = (tnk__tokenizer_request_t){.plugin = plugin,
+                                       .name = &name,
+                                       .overrides = own.overrides,
+                                       .n_overrides = own.n_overrides};
+  return tnk__tokenizer_get(&hub->core, &request);
 }

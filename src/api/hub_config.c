@@ -14,6 +14,8 @@
 
 enum { MAX_CONFIG = 1024 * 1024, MAX_TOKEN = 4096, MAX_PATH = 4096 };
 
+enum { MAX_RULES = 1024 };
+
 /* As that library reads them. */
 static int is_true(const char *name) {
   static const char *const yes[] = {"1", "on", "yes", "true"};
@@ -76,6 +78,8 @@ static int load_cache(tnk__hub_config_t *config, const char **why) {
       folder != NULL ? join(config, folder, "") : home_of_hub(config, "/hub");
   if (o->cache_dir != NULL)
     return TNK_OK;
+  if (tnk__env("HOME") != NULL)
+    return TNK_ENOMEM;
   *why = "no folder for the cache: set cache_dir or HF_HOME";
   return TNK_EINVAL;
 }
@@ -87,6 +91,8 @@ static int read_token(tnk__hub_config_t *config) {
   char text[MAX_TOKEN];
 
   path = path != NULL ? join(config, path, "") : home_of_hub(config, "/token");
+  if (path == NULL && tnk__env("HOME") != NULL)
+    return TNK_ENOMEM;
   if (path == NULL || tnk__files_read(path, text, sizeof(text)) != 0 ||
       text[0] == '\0')
     return TNK_OK; /* as if there were none: most files need no token */
@@ -139,6 +145,39 @@ static int load_endpoint(tnk__hub_config_t *config, const char **why) {
   return err;
 }
 
+/* Copy a text into the arena in place; NULL stays NULL. 0: no memory. */
+static int keep(tnk__hub_config_t *config, const char **text) {
+  if (*text == NULL)
+    return 1;
+  *text = tnk__arena_strdup(&config->arena, *text);
+  return *text != NULL;
+}
+
+static int load_rules(tnk__hub_config_t *config, const char **why) {
+  tnk_hub_options_t *o = &config->options;
+  const size_t n = o->n_tokenizer_rules;
+  tnk_tokenizer_rule_t *rules;
+
+  *why = NULL;
+  if (n > MAX_RULES || (n > 0 && o->tokenizer_rules == NULL)) {
+    *why = "tokenizer_rules are missing or too many";
+    return TNK_EINVAL;
+  }
+  rules = tnk__arena_calloc(&config->arena, n + 1, sizeof(*rules));
+  for (size_t i = 0; rules != NULL && i < n; i++) {
+    rules[i] = o->tokenizer_rules[i];
+    if (rules[i].model == NULL) {
+      *why = "a rule of tokenizer_rules has no model";
+      return TNK_EINVAL;
+    }
+    if (!keep(config, &rules[i].model) || !keep(config, &rules[i].tokenizer) ||
+        !keep(config, &rules[i].revision) || !keep(config, &rules[i].directory))
+      return TNK_ENOMEM;
+  }
+  o->tokenizer_rules = rules;
+  return rules != NULL ? TNK_OK : TNK_ENOMEM;
+}
+
 static void load_numbers(tnk__hub_config_t *config) {
   tnk_hub_options_t *o = &config->options;
 
@@ -168,11 +207,10 @@ int tnk__hub_config_load(tnk__hub_config_t *config,
     err = load_endpoint(config, why);
   if (err == TNK_OK)
     err = load_cache(config, why);
-  if (err == TNK_OK && options->ca_file != NULL) {
-    config->options.ca_file =
-        tnk__arena_strdup(&config->arena, options->ca_file);
-    err = config->options.ca_file != NULL ? TNK_OK : TNK_ENOMEM;
-  }
+  if (err == TNK_OK)
+    err = load_rules(config, why);
+  if (err == TNK_OK && !keep(config, &config->options.ca_file))
+    err = TNK_ENOMEM;
   load_numbers(config);
   if (err != TNK_OK)
     tnk__hub_config_deinit(config);

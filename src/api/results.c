@@ -1,5 +1,6 @@
 /* The results of promises by type. */
 #include "codec/results.h"
+#include "hub/tokenizer.h"
 #include "loop/promise.h"
 #include "task/query.h"
 
@@ -40,4 +41,9 @@ const tnk_capabilities_t *
 tnk_promise_capabilities(const tnk_promise_t *promise) {
   return tnk__query_value(
       tnk__promise_value(promise, TNK__RESULT_CAPABILITIES));
+}
+
+void *tnk_promise_tokenizer(const tnk_promise_t *promise) {
+  return tnk__tokenizer_value(
+      tnk__promise_value(promise, TNK__RESULT_TOKENIZER));
 }

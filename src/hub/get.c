@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "hub/download.h"
+#include "hub/model_file.h"
 
 /* Any URL to a file: a download with a promise. */
 typedef struct {
@@ -100,5 +101,51 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
     tnk__hub_job_fail(&get->job, error);
     tnk__error_unref(error);
   }
+  return promise;
+}
+
+/* ---- Files of models ---- */
+
+typedef struct {
+  tnk__hub_job_t job;
+  tnk__model_file_t *file; /* NULL once it has ended */
+} get_file_t;
+
+static void stop_file(tnk__hub_job_t *job) {
+  tnk__model_file_cancel(((get_file_t *)(void *)job)->file);
+}
+
+static void explain_file(const void *op, tnk__text_t *out) {
+  const get_file_t *get = op;
+
+  if (get->file != NULL)
+    tnk__model_file_explain(get->file, out);
+}
+
+static void on_file(const tnk__model_file_result_t *result, void *user) {
+  get_file_t *get = user;
+  char *path;
+
+  get->file = NULL;
+  if (result->error != NULL) {
+    tnk__hub_job_fail(&get->job, result->error);
+    return;
+  }
+  path = tnk__strdup(&get->job.hub->loop->alloc, result->path);
+  if (path == NULL)
+    tnk__hub_job_fail(&get->job, tnk__error_static(TNK_ENOMEM));
+  else
+    tnk__hub_job_resolve(&get->job, TNK__RESULT_PATH, path, free_path);
+}
+
+tnk_promise_t *tnk__hub_get_file(tnk__hub_t *hub, const char *model,
+                                 const char *revision, const char *file) {
+  tnk_promise_t *promise;
+  get_file_t *get = (get_file_t *)(void *)tnk__hub_job_new(
+      hub, sizeof(*get), stop_file, explain_file, &promise);
+
+  if (get != NULL && tnk__model_file_start(&get->file, hub, model, revision,
+                                           file, on_file, get) != TNK_OK)
+    tnk__hub_job_fail(&get->job, tnk__error_static(TNK_ENOMEM));
   return promise;
 }

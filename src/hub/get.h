@@ -9,4 +9,8 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
                             const char *sum,
                             const tnk_download_options_t *options);
 
+/* A file of a model; the names have been checked. */
+tnk_promise_t *tnk__hub_get_file(tnk__hub_t *hub, const char *model,
+                                 const char *revision, const char *file);
+
 #endif

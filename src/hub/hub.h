@@ -13,7 +13,8 @@ typedef struct tnk__hub {
   tnk__loop_t *loop;
   tnk__http_t *http;
   const tnk__hub_config_t *config;
-  tnk__list_t jobs; /* under way */
+  tnk__list_t jobs;       /* under way */
+  tnk__list_t tokenizers; /* under way and loaded, see tokenizer.c */
   int closing;
 } tnk__hub_t;
 

@@ -16,7 +16,8 @@ typedef enum {
   TNK__RESULT_LOGPROBS,
   TNK__RESULT_METRICS,
   TNK__RESULT_PATH,
-  TNK__RESULT_CAPABILITIES
+  TNK__RESULT_CAPABILITIES,
+  TNK__RESULT_TOKENIZER
 } tnk__result_kind_t;
 
 /* One registered callback. */

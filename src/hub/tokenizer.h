@@ -1,0 +1,28 @@
+#ifndef TNK_HUB_TOKENIZER_H
+#define TNK_HUB_TOKENIZER_H
+
+#include "hub/hub.h"
+#include "hub/name.h"
+#include "tnk/text.h"
+
+/* What is asked for, checked; everything is copied but the plug-in. */
+typedef struct {
+  const tnk_tokenizer_plugin_t *plugin;
+  const tnk__name_t *name;     /* resolved */
+  const tnk_pair_t *overrides; /* in any order */
+  size_t n_overrides;
+} tnk__tokenizer_request_t;
+
+/*
+ * A tokenizer: from those the hub has, from a load under way, or from a load
+ * that begins. Equal are requests with one plug-in, id, revision, folder and
+ * set of overrides.
+ */
+tnk_promise_t *tnk__tokenizer_get(tnk__hub_t *hub,
+                                  const tnk__tokenizer_request_t *request);
+/* What the plug-in opened; NULL for NULL. */
+void *tnk__tokenizer_value(const void *value);
+/* Let go of all that is kept or under way; those who wait have been told. */
+void tnk__tokenizers_close(tnk__hub_t *hub);
+
+#endif

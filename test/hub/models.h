@@ -1,0 +1,133 @@
+#ifndef TNK_TEST_HUB_MODELS_H
+#define TNK_TEST_HUB_MODELS_H
+
+#include "hub/bench.h"
+#include "hub/sha256.h"
+
+/*
+ * A scripted hub: what a few models have, with the headers of the real one.
+ * Large files are redirected to the other origin with a signed address.
+ */
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+#define COMMIT2 "89abcdef0123456789abcdef0123456789abcdef"
+/* The real hub's are hashes too; any safe text does. */
+#define SMALL_ETAG "5f4dcc3b5aa765d61d8327deb882cf9900000000"
+
+typedef struct {
+  const char *model;
+  const char *revision; /* that names the commit, besides itself */
+  const char *commit;
+  const char *file;
+  const char *text;
+  int is_large;
+} model_entry_t;
+
+typedef struct {
+  bench_t *bench;
+  const model_entry_t *entries;
+  size_t n_entries;
+  int is_down; /* 503 for all */
+} models_t;
+
+static inline void models_sum(char out[65], const char *text) {
+  tnk__sha256_t sha;
+
+  tnk__sha256_init(&sha);
+  tnk__sha256_add(&sha, text, strlen(text));
+  tnk__sha256_end(&sha, out);
+}
+
+static inline int is_entry(const model_entry_t *entry, const char *path,
+                           int with_file) {
+  char want[300];
+  const char *const revisions[] = {entry->revision, entry->commit};
+
+  for (size_t i = 0; i < 2; i++) {
+    snprintf(want, sizeof(want), "/%s/resolve/%s/%s", entry->model,
+             revisions[i], with_file ? entry->file : "");
+    if (with_file ? strcmp(path, want) == 0
+                  : strncmp(path, want, strlen(want)) == 0)
+      return 1;
+  }
+  return 0;
+}
+
+static inline void models_reply(models_t *models, mock_request_t *request,
+                                const model_entry_t *entry) {
+  const int is_head = strcmp(request->method, "HEAD") == 0;
+  const size_t n = strlen(entry->text);
+  char headers[700];
+  char sum[65];
+
+  models_sum(sum, entry->text);
+  if (entry->is_large) {
+    snprintf(headers, sizeof(headers),
+             "X-Repo-Commit: %s\r\nX-Linked-Etag: \"%s\"\r\n"
+             "X-Linked-Size: %zu\r\nETag: \"other\"\r\n"
+             "Location: %s/blob/%s?sig=" SIGNATURE "\r\n",
+             entry->commit, sum, n, mock_url(models->bench->cdn), sum);
+    mock_reply(request, 302, headers, NULL, 0);
+    return;
+  }
+  snprintf(headers, sizeof(headers),
+           "X-Repo-Commit: %s\r\nETag: \"" SMALL_ETAG
+           "\"\r\n%s%zu%sConnection: %s\r\n",
+           entry->commit, is_head ? "Content-Length: " : "X-Length: ", n,
+           "\r\n", is_head ? "close" : "keep-alive");
+  mock_reply(request, 200, headers, is_head ? NULL : entry->text,
+             is_head ? 0 : n);
+}
+
+static inline void models_answer(mock_request_t *request, void *user) {
+  models_t *models = user;
+  const model_entry_t *same_model = NULL;
+  char headers[200];
+
+  if (models->is_down) {
+    mock_reply(request, 503, NULL, NULL, 0);
+    return;
+  }
+  for (size_t i = 0; i < models->n_entries; i++) {
+    const model_entry_t *entry = &models->entries[i];
+    if (is_entry(entry, request->path, 1)) {
+      models_reply(models, request, entry);
+      return;
+    }
+    if (is_entry(entry, request->path, 0))
+      same_model = entry;
+  }
+  if (same_model != NULL)
+    snprintf(headers, sizeof(headers),
+             "X-Error-Code: EntryNotFound\r\nX-Repo-Commit: %s\r\n",
+             same_model->commit);
+  else
+    snprintf(headers, sizeof(headers),
+             "X-Error-Code: RepoNotFound\r\n"
+             "X-Error-Message: Repository not found\r\n");
+  mock_reply(request, same_model != NULL ? 404 : 401, headers, NULL, 0);
+}
+
+static inline void models_blob(mock_request_t *request, void *user) {
+  const models_t *models = user;
+  const char *want = strrchr(request->path, '/') + 1;
+  char sum[65];
+
+  CHECK(mock_header(request, "authorization") == NULL);
+  for (size_t i = 0; i < models->n_entries; i++) {
+    const char *text = models->entries[i].text;
+    models_sum(sum, text);
+    if (strcmp(sum, want) != 0)
+      continue;
+    mock_reply(request, 200, NULL, text, strlen(text));
+    return;
+  }
+}
+
+static inline void models_open(models_t *models, bench_t *bench,
+                               const model_entry_t *entries, size_t n) {
+  *models = (models_t){bench, entries, n, 0};
+  mock_on(bench->mock, NULL, NULL, models_answer, models);
+  mock_on(bench->cdn, NULL, NULL, models_blob, models);
+}
+
+#endif
