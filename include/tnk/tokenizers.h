@@ -2,6 +2,7 @@
 #define TNK_TOKENIZERS_H
 
 #include "tnk/error.h"
+#include "tnk/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -10,6 +11,9 @@ extern "C" {
 /*
  * Text to token ids and back: libtnk-tokenizers, a library of its own, which
  * neither needs libtnk nor is needed by it.
+ *
+ * A hub of libtnk (hub.h) finds and downloads the files of a model and opens
+ * them with this library, by way of tnk_tokenizer_plugin().
  *
  * Three kinds of files are read: Hugging Face's tokenizer.json, tiktoken rank
  * files (Kimi's tiktoken.model), and SentencePiece models. Ids are those of
@@ -312,6 +316,17 @@ TNK_API int tnk_detokenizer_push(tnk_detokenizer_t *detok, const int32_t *ids,
  */
 TNK_API int tnk_detokenizer_finish(tnk_detokenizer_t *detok, const char **text,
                                    size_t *n);
+
+/**
+ * This library for functions of libtnk that take a plug-in, such as
+ * tnk_hub_tokenizer() and tnk_model_input_from_text(). What it opens is a
+ * tnk_tokenizer_t. Flags of encoding are TNK_ENCODE_*. Overrides are "pattern"
+ * and "format" ("auto", "hf_json", "tiktoken", "sentencepiece"), with the
+ * meanings they have in tnk_tokenizer_options_t.
+ *
+ * @return Static. Thread: any. Since: 0.1
+ */
+TNK_API const tnk_tokenizer_plugin_t *tnk_tokenizer_plugin(void);
 
 #ifdef __cplusplus
 }

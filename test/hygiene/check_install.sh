@@ -40,6 +40,18 @@ int main(void) {
 }
 END
 
+cat >"$stage/both.c" <<'END'
+#include <tnk/tnk.h>
+#include <tnk/tokenizers.h>
+
+int main(void) {
+  tnk_text_input_t *input;
+  char why[100];
+  return tnk_model_input_from_text(&input, tnk_tokenizer_plugin(), NULL, "a", 1,
+                                   0, NULL, why, sizeof(why)) != TNK_EINVAL;
+}
+END
+
 ask() {
   pkg-config "--define-variable=prefix=$stage$prefix" "$@"
 }
@@ -63,4 +75,5 @@ check() {
 check program.c tnk libuv
 if ask --exists tnk-tokenizers; then
   check tokenizers.c tnk-tokenizers
+  check both.c tnk tnk-tokenizers
 fi
