@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "cli/input.h"
+#include "cli/tokenizer.h"
 #include "cli/tokens.h"
-#include "tnk/tokenizers.h"
 
 typedef struct {
-  const char *tokenizer;
+  cli_tokenizer_t which;
   unsigned flags;
   int json;
   int help;
@@ -15,10 +15,11 @@ typedef struct {
 } args_t;
 
 static void print_help(void) {
-  printf("usage: tnk detokenize --tokenizer PATH [switches] [ID ...]\n\n"
+  printf("usage: tnk detokenize --tokenizer PATH [switches] [ID ...]\n"
+         "       tnk detokenize --model NAME [switches] [ID ...]\n\n"
          "Prints the text of token ids: of those given, or of those on the\n"
-         "standard input, between which may be blanks, commas and brackets.\n\n"
-         "  --tokenizer PATH  as for tnk tokenize\n"
+         "standard input, between which may be blanks, commas and "
+         "brackets.\n\n" CLI_TOKENIZER_HELP
          "  --skip-special    leave special tokens out\n"
          "  --json            print one JSON object\n");
 }
@@ -28,8 +29,10 @@ static int parse(args_t *args, int argc, char *const *argv, char *why,
   int i = 0;
 
   for (; i < argc && argv[i][0] == '-'; i++) {
-    if (strcmp(argv[i], "--tokenizer") == 0 && i + 1 < argc) {
-      args->tokenizer = argv[++i];
+    const char **value = cli_tokenizer_switch(&args->which, argv[i]);
+
+    if (value != NULL && i + 1 < argc) {
+      *value = argv[++i];
     } else if (strcmp(argv[i], "--skip-special") == 0) {
       args->flags |= TNK_DECODE_SKIP_SPECIAL;
     } else if (strcmp(argv[i], "--json") == 0) {
@@ -43,8 +46,8 @@ static int parse(args_t *args, int argc, char *const *argv, char *why,
   }
   args->ids = argv + i;
   args->n_ids = argc - i;
-  if (args->tokenizer == NULL && !args->help) {
-    (void)snprintf(why, n_why, "--tokenizer is missing");
+  if (cli_tokenizer_check(&args->which) != NULL && !args->help) {
+    (void)snprintf(why, n_why, "%s", cli_tokenizer_check(&args->which));
     return -1;
   }
   return 0;
@@ -136,7 +139,6 @@ static int print_text(const args_t *args, const tnk_tokenizer_t *tok,
 }
 
 static int detokenize(const args_t *args) {
-  tnk_tokenizer_error_t error;
   tnk_tokenizer_t *tok = NULL;
   ids_t ids = {NULL, 0, 0};
   char why[512];
@@ -144,8 +146,8 @@ static int detokenize(const args_t *args) {
 
   if (gather(args, &ids, why, sizeof(why)) < 0)
     fprintf(stderr, "tnk detokenize: %s\n", why);
-  else if (tnk_tokenizer_load(&tok, args->tokenizer, NULL, &error) < 0)
-    fprintf(stderr, "tnk detokenize: %s\n", error.text);
+  else if ((tok = cli_tokenizer_open(&args->which, why, sizeof(why))) == NULL)
+    fprintf(stderr, "tnk detokenize: %s\n", why);
   else
     status = print_text(args, tok, &ids);
   tnk_tokenizer_unref(tok);

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "cli/input.h"
+#include "cli/tokenizer.h"
 #include "cli/tokens.h"
-#include "tnk/tokenizers.h"
 
 typedef struct {
-  const char *tokenizer;
+  cli_tokenizer_t which;
   const char *text; /* of --text, or NULL */
   const char *file;
   unsigned flags;
@@ -19,12 +19,10 @@ typedef struct {
 
 static void print_help(void) {
   printf(
-      "usage: tnk tokenize --tokenizer PATH [switches] [FILE]\n\n"
+      "usage: tnk tokenize --tokenizer PATH [switches] [FILE]\n"
+      "       tnk tokenize --model NAME [switches] [FILE]\n\n"
       "Prints the token ids of a text: FILE, or --text, or the standard\n"
-      "input.\n\n"
-      "  --tokenizer PATH  tokenizer.json, tiktoken.model or a SentencePiece\n"
-      "                    model, or the directory it is in\n"
-      "  --text TEXT       take this text\n"
+      "input.\n\n" CLI_TOKENIZER_HELP "  --text TEXT       take this text\n"
       "  --pieces          a line for each token: id, first byte, byte behind\n"
       "                    the last, text\n"
       "  --count           print only how many tokens there are\n"
@@ -61,9 +59,9 @@ static int parse(args_t *args, int argc, char *const *argv, char *why,
                  size_t n_why) {
   for (int i = 0; i < argc; i++) {
     const char *arg = argv[i];
-    const char **value = strcmp(arg, "--tokenizer") == 0 ? &args->tokenizer
-                         : strcmp(arg, "--text") == 0    ? &args->text
-                                                         : NULL;
+    const char **value = strcmp(arg, "--text") == 0
+                             ? &args->text
+                             : cli_tokenizer_switch(&args->which, arg);
 
     if (value != NULL) {
       if (++i == argc) {
@@ -81,8 +79,8 @@ static int parse(args_t *args, int argc, char *const *argv, char *why,
   }
   if (args->help)
     return 0;
-  if (args->tokenizer == NULL)
-    (void)snprintf(why, n_why, "--tokenizer is missing");
+  if (cli_tokenizer_check(&args->which) != NULL)
+    (void)snprintf(why, n_why, "%s", cli_tokenizer_check(&args->which));
   else if (args->text != NULL && args->file != NULL)
     (void)snprintf(why, n_why, "either --text or a file");
   else
@@ -179,9 +177,10 @@ static int tokenize(const args_t *args) {
   } else {
     n = strlen(args->text);
   }
-  err = tnk_tokenizer_load(&tok, args->tokenizer, NULL, &error);
-  if (err == TNK_OK)
-    err = run(args, tok, read != NULL ? read : args->text, n, &error);
+  tok = cli_tokenizer_open(&args->which, error.text, sizeof(error.text));
+  err = tok == NULL
+            ? -1
+            : run(args, tok, read != NULL ? read : args->text, n, &error);
   if (err < 0)
     fprintf(stderr, "tnk tokenize: %s\n", error.text);
   tnk_tokenizer_unref(tok);

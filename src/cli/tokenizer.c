@@ -1,0 +1,110 @@
+#include "cli/tokenizer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include "tnk/hub.h"
+
+const char **cli_tokenizer_switch(cli_tokenizer_t *which, const char *arg) {
+  if (strcmp(arg, "--tokenizer") == 0)
+    return &which->path;
+  if (strcmp(arg, "--model") == 0)
+    return &which->model;
+  if (strcmp(arg, "--revision") == 0)
+    return &which->revision;
+  return NULL;
+}
+
+const char *cli_tokenizer_check(const cli_tokenizer_t *which) {
+  if (which->path == NULL && which->model == NULL)
+    return "--tokenizer or --model is missing";
+  if (which->path != NULL && which->model != NULL)
+    return "either --tokenizer or --model";
+  if (which->revision != NULL && which->model == NULL)
+    return "--revision goes with --model";
+  return NULL;
+}
+
+/* ---- From a hub ---- */
+
+/* One line that is written over; cleared at the end. */
+static void on_progress(const char *file, uint64_t n_bytes, uint64_t n_total,
+                        void *user) {
+  int *has_line = user;
+
+  *has_line = 1;
+  fprintf(stderr, "\r\033[K%s  %.1f MB", file, (double)n_bytes / 1e6);
+  if (n_total > 0)
+    fprintf(stderr, " of %.1f  %" PRIu64 "%%", (double)n_total / 1e6,
+            n_bytes * 100 / n_total);
+  fflush(stderr);
+}
+
+static void on_log(tnk_log_level_t level, const char *subject,
+                   const char *message, size_t length, void *user) {
+  (void)level;
+  (void)subject;
+  (void)user;
+  fprintf(stderr, "tnk: %.*s\n", (int)length, message);
+}
+
+static tnk_tokenizer_t *ask(tnk_hub_t *hub, const cli_tokenizer_t *which,
+                            char *why, size_t n_why) {
+  tnk_hub_tokenizer_options_t options = TNK_HUB_TOKENIZER_OPTIONS_INIT;
+  tnk_tokenizer_t *tok = NULL;
+  tnk_promise_t *promise;
+
+  options.revision = which->revision;
+  promise =
+      tnk_hub_tokenizer(hub, tnk_tokenizer_plugin(), which->model, &options);
+  if (tnk_wait(promise) == TNK_OK)
+    tok = tnk_tokenizer_ref(tnk_promise_tokenizer(promise));
+  else
+    (void)snprintf(why, n_why, "%s", tnk_promise_text(promise));
+  tnk_promise_unref(promise);
+  return tok;
+}
+
+static tnk_tokenizer_t *open_model(const cli_tokenizer_t *which, char *why,
+                                   size_t n_why) {
+  const tnk_logger_t logger = {TNK_LOG_WARN, on_log, NULL};
+  tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
+  tnk_tokenizer_t *tok = NULL;
+  tnk_hub_t *hub;
+  uv_loop_t loop;
+  int has_line = 0;
+
+  if (uv_loop_init(&loop) != 0) {
+    (void)snprintf(why, n_why, "no loop can be had");
+    return NULL;
+  }
+  options.logger = &logger;
+  if (isatty(STDERR_FILENO))
+    options.on_progress = on_progress;
+  options.progress_user = &has_line;
+  if (tnk_hub_open(&hub, &loop, &options, why, n_why) == TNK_OK) {
+    tok = ask(hub, which, why, n_why);
+    tnk_hub_close(hub, NULL, NULL);
+  }
+  (void)uv_run(&loop, UV_RUN_DEFAULT);
+  (void)uv_loop_close(&loop);
+  if (has_line)
+    fprintf(stderr, "\r\033[K");
+  return tok;
+}
+
+tnk_tokenizer_t *cli_tokenizer_open(const cli_tokenizer_t *which, char *why,
+                                    size_t n_why) {
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok;
+
+  if (which->model != NULL)
+    return open_model(which, why, n_why);
+  if (tnk_tokenizer_load(&tok, which->path, NULL, &error) < 0)
+    (void)snprintf(why, n_why, "%s", error.text);
+  return tok;
+}
