@@ -22,7 +22,8 @@ void tnk__bpe_deinit(tnk__bpe_t *bpe) {
   tnk__free(bpe->alloc, bpe->merged);
   tnk__free(bpe->alloc, bpe->filter);
   tnk__free(bpe->alloc, bpe->byte_pair_rank);
-  tnk__free(bpe->alloc, bpe->char_id);
+  tnk__free(bpe->alloc, bpe->chars);
+  tnk__free(bpe->alloc, bpe->joined);
 }
 
 static uint64_t pair_key(int32_t left, int32_t right) {

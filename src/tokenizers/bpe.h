@@ -31,7 +31,9 @@ typedef struct {
   unsigned filter_shift;
   int32_t byte_id[256];     /* -1: no token for this byte */
   uint32_t *byte_pair_rank; /* [left byte << 8 | right byte] */
-  int32_t *char_id;         /* of chars.c: character -> id + 1, or 0 */
+  uint32_t *chars;          /* of chars.c: what is known of a character */
+  uint32_t *joined;         /* of chars.c: a bit for characters side by side */
+  unsigned joined_shift;
 } tnk__bpe_t;
 
 void tnk__bpe_init(tnk__bpe_t *bpe, const tnk_allocator_t *alloc);

@@ -15,7 +15,7 @@
 
 static int prepare_cache(tnk__encoder_t *encoder, size_t n) {
   tnk__scratch_t *scratch = &encoder->tokens->scratch;
-  const size_t entries = (size_t)1 << TNK__CACHE_LOG2;
+  const size_t entries = (size_t)2 << TNK__CACHE_LOG2;
 
   if (scratch->cached != encoder->tok) {
     tnk_tokenizer_unref((tnk_tokenizer_t *)(uintptr_t)scratch->cached);
@@ -37,25 +37,17 @@ static int prepare_cache(tnk__encoder_t *encoder, size_t n) {
   return TNK_OK;
 }
 
-/* Ids of one piece at `out`, which has room for n; their number, or
+/* Ids of a piece or a segment at `out`, which has room for n; their number, or
  * TNK_ENOMEM. */
 static int64_t merge(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                      int32_t *out) {
-  const tnk_tokenizer_t *tok = encoder->tok;
+  const tnk__bpe_t *bpe = &encoder->tok->bpe;
+  tnk__bpe_work_t *work = &encoder->tokens->scratch.work;
 
-  if (tok->ignore_merges) {
-    int32_t id = tnk__vocab_find(&tok->vocab, p, n, 0);
-
-    if (id >= 0) {
-      out[0] = id;
-      return 1;
-    }
-  }
   /* Long text outside ASCII begins as characters: look at its middle. */
   if (n >= 6 && p[n / 2] >= 0x80)
-    return tnk__bpe_ids(&tok->bpe, &encoder->tokens->scratch.work, out,
-                        tnk__chars_ids(&tok->bpe, p, n, out));
-  return tnk__bpe_bytes(&tok->bpe, &encoder->tokens->scratch.work, p, n, out);
+    return tnk__bpe_ids(bpe, work, out, tnk__chars_ids(bpe, p, n, out));
+  return tnk__bpe_bytes(bpe, work, p, n, out);
 }
 
 static inline void load_key(uint64_t key[2], const uint8_t *p, size_t n,
@@ -75,35 +67,162 @@ static inline void load_key(uint64_t key[2], const uint8_t *p, size_t n,
   key[1] |= (uint64_t)n << 56;
 }
 
-static inline tnk__cache_entry_t *cache_entry(tnk__cache_entry_t *cache,
-                                              const uint64_t key[2]) {
+/* The pair of entries that may have the key. */
+static inline tnk__cache_entry_t *cache_pair(tnk__cache_entry_t *cache,
+                                             const uint64_t key[2]) {
   uint64_t h = (key[0] ^ key[1] * UINT64_C(0xff51afd7ed558ccd)) *
                UINT64_C(0x9e3779b97f4a7c15);
 
   h ^= h >> 32;
   h *= UINT64_C(0xd6e8feb86659fd93);
-  return &cache[h >> (64 - TNK__CACHE_LOG2)];
+  return &cache[(size_t)(h >> (64 - TNK__CACHE_LOG2)) * 2];
 }
 
-/* The same through the cache. */
-static int64_t look_up(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
+static inline int has_key(const tnk__cache_entry_t *entry,
+                          const uint64_t key[2]) {
+  return entry->key[0] == key[0] && entry->key[1] == key[1];
+}
+
+#define ID_BITS 20
+#define ID_MASK ((UINT64_C(1) << ID_BITS) - 1)
+#define N_SHIFT 60
+
+/* The ids of an entry; room for three is written. */
+static inline int64_t unpack(const tnk__cache_entry_t *entry, int32_t *out) {
+  uint64_t word = entry->ids[0];
+  unsigned n = (unsigned)(word >> N_SHIFT);
+
+  out[0] = (int32_t)(word & ID_MASK);
+  if (n > 1) {
+    out[1] = (int32_t)(word >> ID_BITS & ID_MASK);
+    if (n > 2)
+      out[2] = (int32_t)(word >> 2 * ID_BITS & ID_MASK);
+    word = entry->ids[1];
+    for (unsigned i = 3; i < n; i++, word >>= ID_BITS)
+      out[i] = (int32_t)(word & ID_MASK);
+  }
+  return n;
+}
+
+/* Keep the ids in front of the pair; what was there moves behind. */
+static inline void keep(tnk__cache_entry_t *pair, const uint64_t key[2],
+                        const int32_t *ids, int64_t n_ids) {
+  uint64_t words[2] = {0, 0};
+
+  if (n_ids <= 0 || n_ids > TNK__CACHE_IDS)
+    return;
+  for (int64_t i = 0; i < n_ids; i++)
+    words[i / 3] |= (uint64_t)ids[i] << (i % 3 * ID_BITS);
+  pair[1] = pair[0];
+  memcpy(pair->key, key, sizeof(pair->key));
+  pair->ids[0] = words[0] | (uint64_t)n_ids << N_SHIFT;
+  pair->ids[1] = words[1];
+}
+
+/* The ids of a key, 0 when they are not kept. */
+static inline int64_t recall(tnk__cache_entry_t *pair, const uint64_t key[2],
+                             int32_t *out) {
+  tnk__cache_entry_t second;
+
+  if (has_key(&pair[0], key))
+    return unpack(&pair[0], out);
+  if (!has_key(&pair[1], key))
+    return 0;
+  second = pair[1];
+  pair[1] = pair[0];
+  pair[0] = second;
+  return unpack(&second, out);
+}
+
+/* A segment of a piece, through the cache. It is not the same as a piece of
+ * the same bytes when whole pieces are looked for among the tokens. */
+static int64_t segment(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                        size_t readable, int32_t *out) {
-  tnk__cache_entry_t *entry;
+  tnk__cache_entry_t *cache = encoder->tokens->scratch.cache, *pair;
   uint64_t key[2];
   int64_t n_ids;
 
+  if (n > TNK__CACHE_BYTES || cache == NULL)
+    return merge(encoder, p, n, out);
   load_key(key, p, n, readable);
-  entry = cache_entry(encoder->tokens->scratch.cache, key);
-  if (entry->key[0] == key[0] && entry->key[1] == key[1]) {
-    for (size_t i = 0; i < entry->n; i++)
-      out[i] = entry->ids[i];
-    return entry->n;
+  if (encoder->tok->ignore_merges)
+    key[1] |= UINT64_C(1) << 63;
+  pair = cache_pair(cache, key);
+  n_ids = recall(pair, key, out);
+  if (n_ids == 0) {
+    n_ids = merge(encoder, p, n, out);
+    keep(pair, key, out, n_ids);
   }
-  n_ids = merge(encoder, p, n, out);
-  if (n_ids > 0 && n_ids <= TNK__CACHE_IDS) {
-    memcpy(entry->key, key, sizeof(key));
-    memcpy(entry->ids, out, (size_t)n_ids * sizeof(*out));
-    entry->n = (uint32_t)n_ids;
+  return n_ids;
+}
+
+/* A piece that begins with the segment from p to `stop`, of which `id` is
+ * known. */
+static int64_t segments(tnk__encoder_t *encoder, const uint8_t *p,
+                        const uint8_t *stop, const uint8_t *end,
+                        const uint8_t *readable, int32_t id, int32_t *out) {
+  int64_t n_out = 0;
+
+  for (;;) {
+    int64_t n_ids = 1;
+
+    if (id >= 0)
+      out[n_out] = id;
+    else
+      n_ids = segment(encoder, p, (size_t)(stop - p), (size_t)(readable - p),
+                      out + n_out);
+    if (n_ids < 0)
+      return n_ids;
+    n_out += n_ids;
+    p = stop;
+    if (p == end)
+      return n_out;
+    stop = tnk__chars_segment(&encoder->tok->bpe, p, end, &id);
+  }
+}
+
+/* A piece as a whole. */
+static int64_t whole(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
+                     int32_t *out) {
+  const tnk_tokenizer_t *tok = encoder->tok;
+  int32_t id = -1;
+
+  if (tok->ignore_merges)
+    id = tnk__vocab_find(&tok->vocab, p, n, 0);
+  if (id < 0)
+    return merge(encoder, p, n, out);
+  out[0] = id;
+  return 1;
+}
+
+/* Writing of which a word has few characters of three bytes, and which has no
+ * blanks: there it pays to look for segments first. */
+static inline int is_dense(const uint8_t *p, size_t n) {
+  return n >= 6 && (p[0] >= 0xe3 || p[1] >= 0xe3);
+}
+
+/* Ids of one piece. */
+static int64_t piece(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
+                     size_t readable, int32_t *out) {
+  tnk__cache_entry_t *cache = encoder->tokens->scratch.cache, *pair;
+  uint64_t key[2];
+  int64_t n_ids;
+
+  if (is_dense(p, n)) {
+    int32_t id;
+    const uint8_t *stop = tnk__chars_segment(&encoder->tok->bpe, p, p + n, &id);
+
+    if (stop < p + n)
+      return segments(encoder, p, stop, p + n, p + readable, id, out);
+  }
+  if (n > TNK__CACHE_BYTES || cache == NULL)
+    return whole(encoder, p, n, out);
+  load_key(key, p, n, readable);
+  pair = cache_pair(cache, key);
+  n_ids = recall(pair, key, out);
+  if (n_ids == 0) {
+    n_ids = whole(encoder, p, n, out);
+    keep(pair, key, out, n_ids);
   }
   return n_ids;
 }
@@ -125,10 +244,7 @@ int tnk__encode_pieces(tnk__encoder_t *encoder, const uint8_t *p,
 
     if (tnk__tokens_reserve(tokens, n < 4 ? 4 : n) < 0)
       return TNK_ENOMEM;
-    n_ids =
-        n <= TNK__CACHE_BYTES && tokens->scratch.cache != NULL
-            ? look_up(encoder, p, n, (size_t)(end - p), tokens->ids + tokens->n)
-            : merge(encoder, p, n, tokens->ids + tokens->n);
+    n_ids = piece(encoder, p, n, (size_t)(end - p), tokens->ids + tokens->n);
     if (n_ids < 0)
       return (int)n_ids;
     if (encoder->count_only)

@@ -7,17 +7,18 @@
 
 /*
  * Short pieces come again and again. What became of them is kept by their
- * bytes, which fill the entry with zeros and end in their number; an entry
- * that was never written has number 0, which no piece has.
+ * bytes, which fill the key with zeros and end in their number; an entry that
+ * was never written has number 0, which no piece has. Ids are packed, 20 bits
+ * each, three to a word; the first word ends in their number. Entries come in
+ * pairs, the one used last in front.
  */
-#define TNK__CACHE_LOG2 16
+#define TNK__CACHE_LOG2 15 /* of pairs; 2 MiB */
 #define TNK__CACHE_BYTES 15u
-#define TNK__CACHE_IDS 3u
+#define TNK__CACHE_IDS 6u
 
 typedef struct {
   uint64_t key[2];
-  int32_t ids[TNK__CACHE_IDS];
-  uint32_t n;
+  uint64_t ids[2];
 } tnk__cache_entry_t;
 
 /* Memory of one encoder, kept from call to call. */
