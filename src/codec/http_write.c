@@ -1,9 +1,9 @@
 #include "codec/http_write.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "codec/number_text.h"
 #include "tnk/error.h"
 
 /* Room for the text that does not depend on the caller: version, the names of
@@ -12,40 +12,77 @@ enum { FIXED_SIZE = 160 };
 
 /* A second one of these, or one that contradicts ours, would let two readers
  * of the same bytes see two different requests. */
-static const char *const reserved[] = {"accept-encoding",
-                                       "connection",
-                                       "content-length",
-                                       "expect",
-                                       "host",
-                                       "keep-alive",
-                                       "te",
-                                       "trailer",
-                                       "proxy-connection",
-                                       "upgrade",
-                                       "transfer-encoding"};
+static const struct {
+  const char *name;
+  size_t len;
+} reserved[] = {{"te", 2},
+                {"host", 4},
+                {"expect", 6},
+                {"trailer", 7},
+                {"upgrade", 7},
+                {"connection", 10},
+                {"keep-alive", 10},
+                {"content-length", 14},
+                {"accept-encoding", 15},
+                {"proxy-connection", 16},
+                {"transfer-encoding", 17}};
 
-/* Letters, digits and !#$%&'*+-.^_`|~ as one bit each, by code. */
-static const uint32_t token_chars[4] = {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff};
+/* The characters of names, each at its own code; the others are blanks. */
+static const char token_chars[129] = "                "
+                                     "                "
+                                     " ! #$%&'  *+ -. "
+                                     "0123456789      "
+                                     " ABCDEFGHIJKLMNO"
+                                     "PQRSTUVWXYZ   ^_"
+                                     "`abcdefghijklmno"
+                                     "pqrstuvwxyz | ~ ";
 
 static int is_token_char(unsigned char c) {
-  return c < 0x80 && (token_chars[c / 32] >> (c % 32) & 1) != 0;
+  return c < 0x80 && token_chars[c] != ' ';
 }
 
-int tnk__http_is_token(const char *text) {
+/* The length of a name or a value, 0 for what cannot be a name, and SIZE_MAX
+ * for what cannot be a value. */
+static size_t token_len(const char *text) {
   const char *p = text;
 
   while (is_token_char((unsigned char)*p))
     p++;
-  return p != text && *p == '\0';
+  return *p == '\0' ? (size_t)(p - text) : 0;
+}
+
+/* Whether one of eight bytes is below a blank or 0x7f. Only behind such a byte
+ * can a borrow tell of one that is not. */
+static int has_control(const char *text) {
+  const uint64_t ones = 0x0101010101010101u;
+  uint64_t x;
+  uint64_t del;
+
+  memcpy(&x, text, sizeof(x));
+  del = x ^ ones * 0x7f;
+  return ((((x - ones * ' ') & ~x) | ((del - ones) & ~del)) & ones * 0x80) != 0;
+}
+
+static size_t value_len(const char *text) {
+  const size_t n = strlen(text);
+  size_t i = 0;
+
+  while (n - i >= 8 && !has_control(text + i))
+    i += 8;
+  for (; i < n; i++) {
+    unsigned char c = (unsigned char)text[i];
+    if ((c < ' ' && c != '\t') || c == 0x7f)
+      return SIZE_MAX;
+  }
+  return n;
+}
+
+int tnk__http_is_token(const char *text) {
+  return token_len(text) > 0;
 }
 
 int tnk__http_is_field_value(const char *text) {
-  for (const char *p = text; *p != '\0'; p++) {
-    unsigned char c = (unsigned char)*p;
-    if ((c < ' ' && c != '\t') || c == 0x7f)
-      return 0;
-  }
-  return 1;
+  return value_len(text) != SIZE_MAX;
 }
 
 static int lower(char c) {
@@ -60,12 +97,16 @@ int tnk__http_compare_names(const char *a, const char *b) {
   return lower(*a) - lower(*b);
 }
 
-int tnk__http_is_reserved(const char *name) {
+static int is_reserved(const char *name, size_t len) {
   for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
-    if (lower(*name) == reserved[i][0] &&
-        tnk__http_compare_names(name, reserved[i]) == 0)
+    if (len == reserved[i].len &&
+        tnk__http_compare_names(name, reserved[i].name) == 0)
       return 1;
   return 0;
+}
+
+int tnk__http_is_reserved(const char *name) {
+  return is_reserved(name, strlen(name));
 }
 
 /* Visible characters only, so that neither a line nor a word can end early. */
@@ -86,37 +127,49 @@ static size_t check_headers(const tnk_pair_t *headers, size_t n, int *ok) {
   size_t size = 0;
 
   for (size_t i = 0; i < n; i++) {
-    if (headers[i].name == NULL || headers[i].value == NULL ||
-        !tnk__http_is_token(headers[i].name) ||
-        !tnk__http_is_field_value(headers[i].value) ||
-        tnk__http_is_reserved(headers[i].name)) {
+    size_t name = headers[i].name != NULL ? token_len(headers[i].name) : 0;
+    size_t value =
+        headers[i].value != NULL ? value_len(headers[i].value) : SIZE_MAX;
+    if (name == 0 || value == SIZE_MAX || is_reserved(headers[i].name, name)) {
       *ok = 0;
       return 0;
     }
-    size += strlen(headers[i].name) + strlen(headers[i].value) + 4;
+    size += name + value + 4;
   }
   return size;
 }
 
-static void write_headers(tnk__buf_t *out, const tnk_pair_t *headers,
-                          size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    tnk__buf_text(out, headers[i].name);
-    tnk__buf_text(out, ": ");
-    tnk__buf_text(out, headers[i].value);
-    tnk__buf_text(out, "\r\n");
-  }
+/* These write where room has been made for all of it, and return where the
+ * next byte goes. */
+static char *put(char *at, const char *text) {
+  size_t n = strlen(text);
+
+  memcpy(at, text, n);
+  return at + n;
 }
 
-static void write_host(tnk__buf_t *out, const tnk__http_head_t *head) {
+static char *put_headers(char *at, const tnk_pair_t *headers, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    at = put(at, headers[i].name);
+    at = put(at, ": ");
+    at = put(at, headers[i].value);
+    at = put(at, "\r\n");
+  }
+  return at;
+}
+
+static char *put_host(char *at, const tnk__http_head_t *head) {
   const int is_v6 = strchr(head->host, ':') != NULL;
 
-  tnk__buf_text(out, is_v6 ? "Host: [" : "Host: ");
-  tnk__buf_text(out, head->host);
-  tnk__buf_text(out, is_v6 ? "]" : "");
-  if (head->port != head->default_port)
-    tnk__buf_printf(out, ":%u", (unsigned)head->port);
-  tnk__buf_text(out, "\r\n");
+  at = put(at, is_v6 ? "Host: [" : "Host: ");
+  at = put(at, head->host);
+  if (is_v6)
+    *at++ = ']';
+  if (head->port != head->default_port) {
+    *at++ = ':';
+    at += tnk__uint_text(at, head->port);
+  }
+  return put(at, "\r\n");
 }
 
 /* A method whose meaning expects a body says so even when it is empty. */
@@ -126,10 +179,30 @@ static int needs_length(const tnk__http_head_t *head) {
                                 strcmp(head->method, "DELETE") != 0);
 }
 
+static char *put_head(char *at, const tnk__http_head_t *head) {
+  at = put(at, head->method);
+  *at++ = ' ';
+  at = put(at, head->target);
+  at = put(at, " HTTP/1.1\r\n");
+  at = put_host(at, head);
+  at = put_headers(at, head->headers, head->n_headers);
+  at = put_headers(at, head->more_headers, head->n_more_headers);
+  at = put(at, head->is_plain ? "Accept-Encoding: identity\r\n"
+                              : "Accept-Encoding: zstd\r\n");
+  at = put(at, "Connection: keep-alive\r\n");
+  if (needs_length(head)) {
+    at = put(at, "Content-Length: ");
+    at += tnk__uint_text(at, head->body_len);
+    at = put(at, "\r\n");
+  }
+  return put(at, "\r\n");
+}
+
 int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   int ok = tnk__http_is_token(head->method) && is_visible(head->target) &&
            is_host(head->host);
   size_t size = FIXED_SIZE;
+  char *at;
 
   if (ok)
     size += strlen(head->method) + strlen(head->target) + strlen(head->host);
@@ -137,19 +210,9 @@ int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   size += check_headers(head->more_headers, head->n_more_headers, &ok);
   if (!ok)
     return TNK_EINVAL;
-  if (tnk__buf_reserve(out, size) == NULL)
+  at = (char *)tnk__buf_reserve(out, size);
+  if (at == NULL)
     return out->err;
-  tnk__buf_text(out, head->method);
-  tnk__buf_byte(out, ' ');
-  tnk__buf_text(out, head->target);
-  tnk__buf_text(out, " HTTP/1.1\r\n");
-  write_host(out, head);
-  write_headers(out, head->headers, head->n_headers);
-  write_headers(out, head->more_headers, head->n_more_headers);
-  tnk__buf_text(out, head->is_plain ? "Accept-Encoding: identity\r\n"
-                                    : "Accept-Encoding: zstd\r\n");
-  tnk__buf_text(out, "Connection: keep-alive\r\n");
-  if (needs_length(head))
-    tnk__buf_printf(out, "Content-Length: %zu\r\n", head->body_len);
-  return tnk__buf_text(out, "\r\n");
+  out->len += (size_t)(put_head(at, head) - at);
+  return TNK_OK;
 }

@@ -108,27 +108,60 @@ static int is_plain(unsigned char c) {
   return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
+/* How many bytes at the start of `text` need neither escapes nor a look at
+ * what they mean; a block of eight is tested at once. */
+static size_t n_plain(const char *text, size_t n) {
+  const uint64_t ones = 0x0101010101010101u;
+  size_t at = 0;
+
+  for (; n - at >= 8; at += 8) {
+    uint64_t x;
+    memcpy(&x, text + at, 8);
+    /* Each term sets the high bit of a byte that is not plain; only behind
+     * such a byte can a borrow set one that should not be. */
+    if ((((x - ones * 0x20) | ((x ^ ones * '"') - ones) |
+          ((x ^ ones * '\\') - ones) | x) &
+         ones * 0x80) != 0)
+      break;
+  }
+  while (at < n && is_plain((unsigned char)text[at]))
+    at++;
+  return at;
+}
+
 static void quote(tnk__json_writer_t *w, const char *text, size_t n) {
   size_t start = 0; /* what is before it has been written */
-  size_t at = 0;
+  size_t at = n_plain(text, n);
 
   tnk__buf_byte(w->buf, '"');
   while (at < n) {
-    unsigned char c = (unsigned char)text[at];
-    size_t step = is_plain(c) ? 1 : tnk__utf8_char(text + at, n - at);
+    size_t step = tnk__utf8_char(text + at, n - at);
     if (step == 0) {
       fail(w, TNK_EINVAL);
       return;
     }
-    if (step == 1 && !is_plain(c)) {
+    if (step == 1) {
       tnk__buf_append(w->buf, text + start, at - start);
-      escape(w->buf, c);
+      escape(w->buf, (unsigned char)text[at]);
       start = at + 1;
     }
     at += step;
+    at += n_plain(text + at, n - at);
   }
   tnk__buf_append(w->buf, text + start, at - start);
   tnk__buf_byte(w->buf, '"');
+}
+
+/* All of a key, when nothing in it has to be escaped. */
+static void put_plain_key(tnk__json_writer_t *w, const char *key, size_t n) {
+  uint8_t *at = tnk__buf_reserve(w->buf, n + 3);
+
+  if (at == NULL)
+    return;
+  at[0] = '"';
+  memcpy(at + 1, key, n);
+  memcpy(at + 1 + n, "\":", 2);
+  w->buf->len += n + 3;
 }
 
 void tnk__json_key_n(tnk__json_writer_t *w, const char *key, size_t n) {
@@ -137,8 +170,12 @@ void tnk__json_key_n(tnk__json_writer_t *w, const char *key, size_t n) {
     return;
   }
   separate(w);
-  quote(w, key, n);
-  tnk__buf_byte(w->buf, ':');
+  if (n_plain(key, n) == n) {
+    put_plain_key(w, key, n);
+  } else {
+    quote(w, key, n);
+    tnk__buf_byte(w->buf, ':');
+  }
   w->has_key = 1;
 }
 

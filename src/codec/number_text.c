@@ -24,24 +24,28 @@ static const char pairs[] = "00010203040506070809"
                             "80818283848586878889"
                             "90919293949596979899";
 
+static size_t n_digits(uint64_t value) {
+  size_t n = 1;
+
+  for (; value >= 10000; value /= 10000)
+    n += 4;
+  return n + (value >= 10) + (value >= 100) + (value >= 1000);
+}
+
 size_t tnk__uint_text(char *out, uint64_t value) {
-  char text[TNK__NUMBER_TEXT];
-  char *end = text + sizeof(text);
-  char *p = end;
+  const size_t n = n_digits(value);
+  char *p = out + n;
 
   while (value >= 100) {
     p -= 2;
     memcpy(p, pairs + 2 * (value % 100), 2);
     value /= 100;
   }
-  if (value >= 10) {
-    p -= 2;
-    memcpy(p, pairs + 2 * value, 2);
-  } else {
-    *--p = (char)('0' + value);
-  }
-  memcpy(out, p, (size_t)(end - p));
-  return (size_t)(end - p);
+  if (value >= 10)
+    memcpy(out, pairs + 2 * value, 2);
+  else
+    *out = (char)('0' + value);
+  return n;
 }
 
 size_t tnk__int_text(char *out, int64_t value) {

@@ -120,6 +120,31 @@ TEST(nothing_can_smuggle_a_line) {
   }
 }
 
+TEST(characters_of_names) {
+  static const char letters[] = "!#$%&'*+-.^_`|~0123456789"
+                                "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+  for (int c = 1; c < 256; c++) {
+    const char name[] = {'a', (char)c, '\0'};
+    CHECK_INT(tnk__http_is_token(name), strchr(letters, c) != NULL);
+  }
+}
+
+/* Eight bytes are tested at once. */
+TEST(every_byte_of_a_value_is_looked_at) {
+  for (unsigned c = 1; c < 256; c++)
+    for (size_t at = 0; at < 20; at++)
+      for (size_t behind = 0; behind < 9; behind++) {
+        char value[32];
+        memset(value, at % 2 == 0 ? '~' : '\t', sizeof(value));
+        value[at] = (char)c;
+        value[at + 1 + behind] = '\0';
+        CHECK_INT(tnk__http_is_field_value(value),
+                  (c >= ' ' || c == '\t') && c != 0x7f);
+      }
+}
+
 TEST(our_own_headers_are_refused) {
   static const char *const names[] = {"Host",       "CONTENT-LENGTH",
                                       "connection", "Transfer-Encoding",

@@ -3,6 +3,7 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,45 @@ static int text_status(const char *text, size_t n) {
   err = tnk__json_finish(&w);
   tnk__buf_deinit(&buf);
   return err;
+}
+
+/* Blocks of plain text are tested at once: what is not plain must be noticed
+ * at every place in them, whatever stands around it. */
+TEST(escapes_at_every_place) {
+  static const struct {
+    const char *text;
+    const char *json;
+  } rows[] = {{"\"", "\\\""},   {"\\", "\\\\"},
+              {"\n", "\\n"},    {"\x1f", "\\u001f"},
+              {"\x7f", "\x7f"}, {"!", "!"},
+              {" ", " "},       {"\xc3\xa9", "\xc3\xa9"},
+              {"[", "["},       {"\xef\xbf\xbf", "\xef\xbf\xbf"}};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (int before = 0; before < 20; before++)
+      for (int as_key = 0; as_key < 2; as_key++) {
+        char text[64];
+        char expected[96];
+        tnk__buf_t buf;
+        tnk__json_writer_t w;
+        snprintf(text, sizeof(text), "%.*s%s0123456789", before,
+                 "]]]]]]]]]]]]]]]]]]]]", rows[i].text);
+        snprintf(expected, sizeof(expected),
+                 as_key ? "{\"%.*s%s0123456789\":1}" : "\"%.*s%s0123456789\"",
+                 before, "]]]]]]]]]]]]]]]]]]]]", rows[i].json);
+        tnk__buf_init(&buf, test_allocator(), 4096);
+        tnk__json_writer_init(&w, &buf);
+        if (as_key) {
+          tnk__json_begin_object(&w);
+          tnk__json_put_int(&w, text, 1);
+          tnk__json_end(&w);
+        } else {
+          tnk__json_text(&w, text);
+        }
+        CHECK_INT(tnk__json_finish(&w), TNK_OK);
+        CHECK_STR(tnk__buf_cstr(&buf), expected);
+        tnk__buf_deinit(&buf);
+      }
 }
 
 TEST(refuses_text_that_is_not_utf8) {
