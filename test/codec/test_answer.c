@@ -1,5 +1,6 @@
 #include "codec/answer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/limits.h"
@@ -138,6 +139,15 @@ TEST(P4_accepted_request) {
                 CHECK(out.model_id == NULL);
                 CHECK_INT(out.n_sequence_ids, 0);
               });
+  CHECK_READS("{\"request_id\":\"r\",\"model_id\":\"m\","
+              "\"sample_sequence_ids\":[\"a\",\"b\"]}",
+              CALL, {
+                CHECK_STR(out.request_id, "r");
+                CHECK_STR(out.model_id, "m");
+                CHECK_INT(out.n_sequence_ids, 2);
+                CHECK_STR(out.sequence_ids[0], "a");
+                CHECK_STR(out.sequence_ids[1], "b");
+              });
   CHECK_READS("{\"request_id\":17}", CALL, CHECK_STR(out.request_id, "17"));
   CHECK_REFUSES("{\"request_id\":\"\"}", CALL);
   CHECK_REFUSES("{\"request_id\":1.5}", CALL);
@@ -145,6 +155,88 @@ TEST(P4_accepted_request) {
   CHECK_REFUSES("{\"request_id\":\"r\",\"sample_sequence_ids\":7}", CALL);
   CHECK_REFUSES("{\"request_id\":\"r\",\"sample_sequence_ids\":[1]}", CALL);
 #undef CALL
+}
+
+static void check_same_id(const char *a, const char *b) {
+  CHECK_INT(a == NULL, b == NULL);
+  if (a != NULL && b != NULL)
+    CHECK_STR(a, b);
+}
+
+/* Plain answers are read in a way of their own, which a member that nobody
+ * knows switches off: both must agree about everything, wrong answers too. */
+TEST(plain_answers_mean_what_any_answer_means) {
+  static const char *const bodies[] = {
+      "{\"request_id\":\"r\"}",
+      " { \"request_id\" :\t\"r\" , \"model_id\" : null }\r\n",
+      "{\"model_id\":\"\",\"request_id\":\"r\"}",
+      "{\"request_id\":\"r\",\"sample_sequence_ids\":[]}",
+      "{\"request_id\":\"r\",\"sample_sequence_ids\":null}",
+      "{\"sample_sequence_ids\":[ \"a\" ,\"b\"],\"request_id\":\"r\"}",
+      "{\"request_id\":\"a\",\"request_id\":\"b\"}",
+      "{\"request_id\":\"a\\u0062\\\"\"}",
+      "{\"request_id\":\"a b\"}",
+      "{\"request_id\":\"\xc3\xa9\"}",
+      "{\"request_id\":\"\xff\"}",
+      "{\"request_id\":\"a\x7f\"}",
+      "{\"request_id\":\"a\nb\"}",
+      "{\"request_id\":\"\"}",
+      "{\"request_id\":null}",
+      "{\"request_id\":\"r\",}",
+      "{,\"request_id\":\"r\"}",
+      "{\"request_id\":\"r\" \"model_id\":\"m\"}",
+      "{\"request_id\" \"r\"}",
+      "{\"request_id\":\"r\",\"model_id\":nul}",
+      "{\"request_id\":\"r\",\"model_id\":nulls}",
+      "{\"request_id\":\"r\",\"sample_sequence_ids\":[\"a\",]}",
+      "{\"request_id\":\"r\",\"sample_sequence_ids\":[\"a\" \"b\"]}",
+      "{\"request_id\":\"r\",\"sample_sequence_ids\":[null]}",
+      "{\"request_id\":\"r}",
+      "{\"request_id\":r}",
+      "{\"model_id\":\"m\"}",
+  };
+
+  for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+    const size_t n = strlen(bodies[i]);
+    const char *close = strrchr(bodies[i], '}');
+    tnk__accepted_t plain = {0};
+    tnk__accepted_t any = {0};
+    tnk__arena_t arena;
+    char body[256];
+    int err;
+    tnk__arena_init(&arena, test_allocator(), 4096);
+    err = tnk__accepted_read(&plain, &arena, (const uint8_t *)bodies[i], n);
+    snprintf(body, sizeof(body), "%.*s,\"x\":0%s", (int)(close - bodies[i]),
+             bodies[i], close);
+    CHECK_INT(
+        tnk__accepted_read(&any, &arena, (const uint8_t *)body, strlen(body)),
+        err);
+    check_same_id(plain.request_id, any.request_id);
+    check_same_id(plain.model_id, any.model_id);
+    CHECK_INT(plain.n_sequence_ids, any.n_sequence_ids);
+    for (size_t k = 0; k < any.n_sequence_ids; k++)
+      CHECK_STR(plain.sequence_ids[k], any.sequence_ids[k]);
+    tnk__arena_deinit(&arena);
+  }
+}
+
+/* Every end of the body before its own is an error, and nothing is read
+ * behind it. */
+TEST(a_plain_answer_cut_anywhere) {
+  static const char whole[] = "{\"request_id\":\"r-1\",\"model_id\":null,"
+                              "\"sample_sequence_ids\":[\"a\",\"b\"]}";
+  tnk__accepted_t out;
+  tnk__arena_t arena;
+
+  tnk__arena_init(&arena, test_allocator(), TNK__MIB);
+  for (size_t n = 0; n < sizeof(whole); n++) {
+    uint8_t *body = malloc(n > 0 ? n : 1);
+    memcpy(body, whole, n);
+    CHECK_INT(tnk__accepted_read(&out, &arena, body, n),
+              n == sizeof(whole) - 1 ? TNK_OK : TNK_EPROTO);
+    free(body);
+  }
+  tnk__arena_deinit(&arena);
 }
 
 TEST(S3_8_answer_may_be_the_result_at_once) {
