@@ -1,5 +1,7 @@
 #include "codec/base64.h"
 
+#include <string.h>
+
 #include "tnk/error.h"
 
 static const char alphabet[] =
@@ -56,6 +58,44 @@ static size_t count_digits(const char *text, size_t n) {
   if (n - digits > 2 || (n != digits && n % 4 != 0) || digits % 4 == 1)
     return SIZE_MAX;
   return digits;
+}
+
+/* What each character stands for; the others are NOTHING or a BLANK. */
+enum { BLANK = 0x40, NOTHING = 0x80 };
+
+static void make_table(uint8_t table[256]) {
+  memset(table, NOTHING, 256);
+  table[' '] = table['\t'] = table['\r'] = table['\n'] = BLANK;
+  for (unsigned i = 0; i < 64; i++)
+    table[(unsigned char)alphabet[i]] = (uint8_t)i;
+}
+
+size_t tnk__base64_read_lines(uint8_t *out, const char *text, size_t n) {
+  uint8_t table[256];
+  uint32_t bits = 0;
+  size_t n_digits = 0;
+  size_t n_pads = 0;
+  size_t len = 0;
+
+  make_table(table);
+  for (size_t i = 0; i < n; i++) {
+    unsigned v = table[(unsigned char)text[i]];
+    if (v < 64 && n_pads == 0) {
+      bits = bits << 6 | v;
+      n_digits++;
+      if (n_digits % 4 != 1)
+        out[len++] = (uint8_t)(bits >> 2 * ((4 - n_digits % 4) & 3));
+    } else if (text[i] == '=') {
+      n_pads++;
+    } else if (v != BLANK) {
+      return SIZE_MAX;
+    }
+  }
+  if (n_pads > 2 || (n_digits + n_pads) % 4 != 0 ||
+      (n_digits % 4 == 2 && (bits & 15) != 0) ||
+      (n_digits % 4 == 3 && (bits & 3) != 0))
+    return SIZE_MAX;
+  return len;
 }
 
 int tnk__base64_read(tnk__buf_t *out, const char *text, size_t n) {

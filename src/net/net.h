@@ -44,7 +44,7 @@ void tnk__net_ref(tnk__net_t *net);
 /* NULL does nothing. */
 void tnk__net_unref(tnk__net_t *net);
 /* Read the certificates now, on this thread, instead of on the pool with the
- * first TLS stream: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS. About 5 ms for a
+ * first TLS stream: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS. About 1 ms for a
  * system's store. Only before the first stream. */
 int tnk__net_load_trust(tnk__net_t *net);
 

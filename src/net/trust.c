@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "net/ca_file.h"
 #include "net/tls_error.h"
 #include "tnk/error.h"
 
@@ -112,7 +113,8 @@ static void load(tnk__trust_t *trust) {
   trust->err = TNK_ECERT;
   /* Negative: nothing usable. Positive: so many were not understood, which
    * is normal in a system's store. */
-  err = mbedtls_x509_crt_parse_file(&trust->chain, tnk__trust_file(trust));
+  err = tnk__ca_file_read(&trust->chain, tnk__trust_file(trust),
+                          &trust->loop->alloc);
   if (err >= 0 && trust->chain.version == 0)
     err = MBEDTLS_ERR_X509_CERT_UNKNOWN_FORMAT;
   if (err >= 0) {

@@ -1,5 +1,6 @@
 #include "codec/base64.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "bodies.h"
@@ -70,6 +71,29 @@ TEST(base64_refuses_malformed_text) {
   for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     CHECK_INT(read_text(bad[i], out, &n), TNK_EPROTO);
     CHECK_INT(n, 0);
+  }
+}
+
+/* Every split of the text into lines means the same, also in place. */
+TEST(base64_reads_lines) {
+  static const char *const bad[] = {
+      "Z",    "Z===", "Zg=",   "Zm8",      "Zg",      "=",     "====", "Zh==",
+      "Zm9=", "Z=g=", "Zm9v=", "Zg==Zg==", "Zm9\xff", "Zm9vY", "Zm9-", "Zm9,"};
+  static const char text[] = "Zm9vYmFyZg==";
+  char lines[64];
+
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    size_t n = strlen(bad[i]);
+    memcpy(lines, bad[i], n);
+    CHECK(tnk__base64_read_lines((uint8_t *)lines, lines, n) == SIZE_MAX);
+  }
+  CHECK_INT(tnk__base64_read_lines((uint8_t *)lines, lines, 0), 0);
+  for (size_t cut = 0; cut < sizeof(text); cut++) {
+    snprintf(lines, sizeof(lines), " %.*s\r\n\t%s\n", (int)cut, text,
+             text + cut);
+    CHECK_MEM(lines,
+              tnk__base64_read_lines((uint8_t *)lines, lines, strlen(lines)),
+              "foobarf", 7);
   }
 }
 
