@@ -113,6 +113,13 @@ void tnk__added_finish(tnk__added_t *added) {
     }
   }
   added->first[256] = (uint32_t)at;
+  added->only = -1;
+  if (added->n > 0) {
+    uint8_t byte = added->blob[added->tokens[0].offset];
+
+    if (added->first[byte + 1u] == added->n)
+      added->only = byte;
+  }
 }
 
 /* Of the tokens [low, high), which agree in `depth` bytes and are longer, the
@@ -162,9 +169,16 @@ static const tnk__added_token_t *find(tnk__added_search_t *search) {
 
   for (; search->at < search->n; search->at++) {
     const uint8_t *p = text + search->at;
-    uint32_t seconds = added->seconds[*p];
+    uint32_t seconds;
     const tnk__added_token_t *token;
 
+    if (added->only >= 0) {
+      p = memchr(p, added->only, search->n - search->at);
+      if (p == NULL)
+        break;
+      search->at = (size_t)(p - text);
+    }
+    seconds = added->seconds[*p];
     if (seconds == 0 || (seconds != UINT32_MAX && search->n - search->at > 1 &&
                          (seconds & second_bit(p[1])) == 0))
       continue;
@@ -172,6 +186,7 @@ static const tnk__added_token_t *find(tnk__added_search_t *search) {
     if (token != NULL)
       return token;
   }
+  search->at = search->n;
   return NULL;
 }
 

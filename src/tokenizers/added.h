@@ -36,6 +36,7 @@ typedef struct {
   size_t cap_blob;
   uint32_t first[257];   /* tokens by their first byte */
   uint32_t seconds[256]; /* by first byte: 32 bits of what follows it */
+  int only;              /* the first byte of all tokens; -1: they differ */
 } tnk__added_t;
 
 void tnk__added_init(tnk__added_t *added, const tnk_allocator_t *alloc);

@@ -43,16 +43,34 @@ static const uint8_t *section(const uint8_t *p, const uint8_t *end,
   return p;
 }
 
+/* The first character from p on that may change or compose with what stands
+ * before it, which are the kinds other than 0; `end` without one. */
+static const uint8_t *candidate(const uint8_t *p, const uint8_t *end) {
+  while (p < end) {
+    uint64_t word = 0x80;
+
+    if (end - p >= 8)
+      memcpy(&word, p, 8);
+    if ((word & UINT64_C(0x8080808080808080)) == 0) {
+      p += 8;
+    } else if (*p < FIRST_LEAD) {
+      p++;
+    } else {
+      if (nfc_kind(tnk__utf8_get(p)) != 0)
+        break;
+      p += tnk__utf8_length(*p);
+    }
+  }
+  return p;
+}
+
 /* Behind what can be passed over at p: text without any candidate. One
  * character before the candidate is left, for it may compose with it. */
 static const uint8_t *pass_plain(const uint8_t *p, const uint8_t *end) {
   const uint8_t *start = p;
 
-  while (p < end && *p < FIRST_LEAD)
-    p++;
-  if (p == end)
-    return end;
-  while (p > start) {
+  p = candidate(p, end);
+  while (p > start && p < end) {
     p--;
     if ((*p & 0xc0) != 0x80)
       break;

@@ -53,39 +53,41 @@ size_t tnk__utf8_check(const uint8_t *s, size_t n, size_t *bad, int *cut) {
   return i == length ? length : 0;
 }
 
+/* Behind the front of s that is ASCII. */
+static size_t pass_ascii(const uint8_t *s, size_t n, size_t i) {
+  uint64_t word;
+
+  for (; n - i >= sizeof(word); i += sizeof(word)) {
+    memcpy(&word, s + i, sizeof(word));
+    if ((word & UINT64_C(0x8080808080808080)) != 0)
+      break;
+  }
+  while (i < n && s[i] < 0x80)
+    i++;
+  return i;
+}
+
 size_t tnk__utf8_valid(const uint8_t *s, size_t n) {
   size_t i = 0, bad;
   int cut;
 
   while (i < n) {
-    uint64_t word;
-    size_t length;
+    size_t length = 0;
 
-    if (n - i >= sizeof(word)) {
-      memcpy(&word, s + i, sizeof(word));
-      if ((word & UINT64_C(0x8080808080808080)) == 0) {
-        i += sizeof(word);
-        continue;
-      }
-    }
     if (s[i] < 0x80) {
-      i++;
+      i = pass_ascii(s, n, i);
       continue;
     }
     /* Two kinds that most texts are made of: two bytes, and three bytes
      * whose lead has no special second byte. */
     if (n - i >= 3) {
-      if (s[i] >= 0xc2 && s[i] <= 0xdf && (s[i + 1] & 0xc0) == 0x80) {
-        i += 2;
-        continue;
-      }
-      if (s[i] >= 0xe1 && s[i] <= 0xec && (s[i + 1] & 0xc0) == 0x80 &&
-          (s[i + 2] & 0xc0) == 0x80) {
-        i += 3;
-        continue;
-      }
+      if (s[i] >= 0xe1 && s[i] <= 0xec)
+        length = (s[i + 1] & 0xc0) == 0x80 && (s[i + 2] & 0xc0) == 0x80 ? 3 : 0;
+      else if (s[i] >= 0xc2 && s[i] <= 0xdf)
+        length = (s[i + 1] & 0xc0) == 0x80 ? 2 : 0;
     }
-    length = tnk__utf8_check(s + i, n - i, &bad, &cut);
+    if (length == 0)
+      length = tnk__utf8_check(s + i, n - i, &bad, &cut);
     if (length == 0)
       return i;
     i += length;
