@@ -191,33 +191,73 @@ uint32_t tnk__bpe_rank(const tnk__bpe_t *bpe, int32_t left, int32_t right) {
   return get_rank(bpe, left, right);
 }
 
-/* Short pieces: two dense arrays and a scan for the smallest rank. ranks[i]
- * belongs to the pair (ids[i], ids[i + 1]). */
+/*
+ * Short pieces: a list in small arrays, and a scan for the smallest key. The
+ * key of the pair that begins at a place is rank << 8 | place, so that equal
+ * ranks come from the left and the smallest one says where it is.
+ */
 #define SCAN_MAX 96
+#define STEP 4u /* keys of a step of the scan */
 
-static size_t merge_scan(const tnk__bpe_t *bpe, int32_t *ids, uint32_t *ranks,
-                         size_t n) {
-  while (n > 1) {
-    uint32_t best = TNK__NO_RANK;
-    size_t at = 0;
+typedef struct {
+  uint32_t keys[SCAN_MAX + STEP];
+  uint8_t next[SCAN_MAX + 1];
+  uint8_t prev[SCAN_MAX + 1];
+} scan_t;
 
-    for (size_t i = 0; i < n - 1; i++)
-      best = ranks[i] < best ? ranks[i] : best;
-    if (best == TNK__NO_RANK)
-      break;
-    while (ranks[at] != best)
-      at++;
-    ids[at] = bpe->merged[best];
-    n--;
-    memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof(*ids));
-    if (at + 1 < n) {
-      memmove(ranks + at + 1, ranks + at + 2, (n - at - 2) * sizeof(*ranks));
-      ranks[at] = get_rank(bpe, ids[at], ids[at + 1]);
-    }
-    if (at > 0)
-      ranks[at - 1] = get_rank(bpe, ids[at - 1], ids[at]);
+static inline uint32_t pair_at(const tnk__bpe_t *bpe, const int32_t *ids,
+                               size_t at, size_t next) {
+  uint32_t rank = get_rank(bpe, ids[at], ids[next]);
+
+  return rank == TNK__NO_RANK ? rank : rank << 8 | (uint32_t)at;
+}
+
+/* The arrays for n ids whose keys are there. */
+static void scan_init(scan_t *scan, size_t n) {
+  for (size_t i = 0; i <= n; i++) {
+    scan->next[i] = (uint8_t)(i + 1);
+    scan->prev[i] = (uint8_t)(i - 1);
   }
-  return n;
+  for (size_t i = 0; i < STEP; i++)
+    scan->keys[n - 1 + i] = TNK__NO_RANK;
+}
+
+static inline uint32_t smaller(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
+
+static inline uint32_t smallest(const uint32_t *keys, size_t n) {
+  uint32_t a = TNK__NO_RANK, b = a, c = a, d = a;
+
+  for (size_t i = 0; i < n; i += STEP) {
+    a = smaller(a, keys[i]);
+    b = smaller(b, keys[i + 1]);
+    c = smaller(c, keys[i + 2]);
+    d = smaller(d, keys[i + 3]);
+  }
+  return smaller(smaller(a, b), smaller(c, d));
+}
+
+static size_t merge_scan(const tnk__bpe_t *bpe, scan_t *scan, int32_t *ids,
+                         size_t n) {
+  uint32_t key;
+  size_t n_out = 0;
+
+  scan_init(scan, n);
+  while ((key = smallest(scan->keys, n - 1)) != TNK__NO_RANK) {
+    size_t at = key & 0xff, gone = scan->next[at], next = scan->next[gone];
+
+    ids[at] = bpe->merged[key >> 8];
+    scan->next[at] = (uint8_t)next;
+    scan->prev[next] = (uint8_t)at;
+    scan->keys[gone] = TNK__NO_RANK;
+    scan->keys[at] = next < n ? pair_at(bpe, ids, at, next) : TNK__NO_RANK;
+    if (at > 0)
+      scan->keys[scan->prev[at]] = pair_at(bpe, ids, scan->prev[at], at);
+  }
+  for (size_t i = 0; i < n; i = scan->next[i])
+    ids[n_out++] = ids[i];
+  return n_out;
 }
 
 /*
@@ -352,24 +392,31 @@ static int64_t merge_long(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
 
 int64_t tnk__bpe_ids(const tnk__bpe_t *bpe, tnk__bpe_work_t *work, int32_t *ids,
                      size_t n) {
-  uint32_t ranks[SCAN_MAX];
+  scan_t scan;
 
   if (n > SCAN_MAX)
     return merge_long(bpe, work, ids, n);
+  if (n < 2)
+    return (int64_t)n;
   for (size_t i = 0; i + 1 < n; i++)
-    ranks[i] = get_rank(bpe, ids[i], ids[i + 1]);
-  return (int64_t)merge_scan(bpe, ids, ranks, n);
+    scan.keys[i] = pair_at(bpe, ids, i, i + 1);
+  return (int64_t)merge_scan(bpe, &scan, ids, n);
 }
 
 int64_t tnk__bpe_bytes(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
                        const uint8_t *bytes, size_t n, int32_t *out) {
-  uint32_t ranks[SCAN_MAX];
+  scan_t scan;
 
   for (size_t i = 0; i < n; i++)
     out[i] = bpe->byte_id[bytes[i]];
   if (n > SCAN_MAX)
     return merge_long(bpe, work, out, n);
-  for (size_t i = 0; i + 1 < n; i++)
-    ranks[i] = bpe->byte_pair_rank[(size_t)bytes[i] << 8 | bytes[i + 1]];
-  return (int64_t)merge_scan(bpe, out, ranks, n);
+  if (n < 2)
+    return (int64_t)n;
+  for (size_t i = 0; i + 1 < n; i++) {
+    uint32_t rank = bpe->byte_pair_rank[(size_t)bytes[i] << 8 | bytes[i + 1]];
+
+    scan.keys[i] = rank == TNK__NO_RANK ? rank : rank << 8 | (uint32_t)i;
+  }
+  return (int64_t)merge_scan(bpe, &scan, out, n);
 }
