@@ -23,11 +23,14 @@ void tnk__buf_clear(tnk__buf_t *buf) {
   buf->err = TNK_OK;
 }
 
-/* Grow to at least `need` bytes of capacity. */
+/* Grow to at least `need` bytes of capacity. What is asked for first is often
+ * all that will ever be, and is given as it is. */
 static int grow(tnk__buf_t *buf, size_t need) {
-  size_t cap = buf->cap > 0 ? buf->cap : FIRST_CAPACITY;
+  size_t cap = buf->cap;
   uint8_t *data;
 
+  if (cap == 0)
+    cap = need > FIRST_CAPACITY ? need : FIRST_CAPACITY;
   while (cap < need)
     cap = cap > SIZE_MAX / 2 ? need : cap * 2;
   data = tnk__realloc(buf->alloc, buf->data, cap);

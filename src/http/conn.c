@@ -88,6 +88,7 @@ static tnk__exchange_t *take_exchange(tnk__conn_t *conn) {
   tnk__defer_cancel(&conn->next);
   ex->conn = NULL;
   conn->ex = NULL;
+  conn->reader = NULL;
   return ex;
 }
 
@@ -204,19 +205,13 @@ static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
     conn->events->on_end(conn);
     return;
   }
-  if (ex->answer == NULL) {
-    err = tnk__exchange_begin_answer(ex);
-    if (err != TNK_OK) {
-      finish(conn, err, 0, 0);
-      return;
-    }
-    tnk__http_reader_init(&conn->reader, ex->answer, ex->is_head);
-    conn->reader.is_streamed = ex->is_streamed;
-  }
-  err = tnk__http_reader_feed(&conn->reader, data, n);
+  if (conn->reader == NULL)
+    conn->reader = tnk__exchange_begin_answer(ex);
+  err = conn->reader != NULL ? tnk__http_reader_feed(conn->reader, data, n)
+                             : TNK_ENOMEM;
   if (err != TNK_OK)
     finish(conn, err, 0, 0);
-  else if (conn->reader.state == TNK__HTTP_READ_DONE)
+  else if (conn->reader->state == TNK__HTTP_READ_DONE)
     complete(conn, 1);
   else if (ex->is_streamed)
     note_body(conn, ex);
@@ -265,8 +260,8 @@ static void on_end(tnk__stream_t *stream, const tnk__net_error_t *error) {
                             error->cause);
     return;
   }
-  if (err == TNK_OK && conn->ex->answer != NULL)
-    err = tnk__http_reader_eof(&conn->reader);
+  if (err == TNK_OK && conn->reader != NULL)
+    err = tnk__http_reader_eof(conn->reader);
   else if (err == TNK_OK)
     err = TNK_ECONN;
   if (err == TNK_OK)

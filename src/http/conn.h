@@ -35,9 +35,9 @@ struct tnk__conn {
   const tnk__conn_events_t *events;
   tnk__stream_t *stream;
   tnk__conn_state_t state;
-  tnk__exchange_t *ex; /* while ACTIVE */
-  tnk__http_reader_t reader;
-  tnk__timer_t timer;   /* of being unused */
+  tnk__exchange_t *ex;        /* while ACTIVE */
+  tnk__http_reader_t *reader; /* the exchange's, once an answer has begun */
+  tnk__timer_t timer;         /* of being unused */
   uint64_t n_before;    /* what the stream had sent when the exchange began */
   size_t n_fed;         /* bytes of the exchange's feed that were written */
   tnk__deferred_t next; /* piece of the feed */

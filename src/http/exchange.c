@@ -89,14 +89,23 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   return TNK_OK;
 }
 
-int tnk__exchange_begin_answer(tnk__exchange_t *ex) {
-  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+/* Together, so that an exchange that waits for its answer has neither. */
+typedef struct {
+  tnk__response_t response; /* first: what `answer` points to is freed */
+  tnk__http_reader_t reader;
+} incoming_t;
 
-  ex->answer = tnk__malloc(alloc, sizeof(*ex->answer));
-  if (ex->answer == NULL)
-    return TNK_ENOMEM;
+tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex) {
+  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+  incoming_t *incoming = tnk__malloc(alloc, sizeof(*incoming));
+
+  if (incoming == NULL)
+    return NULL;
+  ex->answer = &incoming->response;
   tnk__response_init(ex->answer, alloc, ex->max_body);
-  return TNK_OK;
+  tnk__http_reader_init(&incoming->reader, ex->answer, ex->is_head);
+  incoming->reader.is_streamed = ex->is_streamed;
+  return &incoming->reader;
 }
 
 static void free_answer(const tnk_allocator_t *alloc, tnk__response_t *answer) {

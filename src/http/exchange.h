@@ -1,6 +1,7 @@
 #ifndef TNK_HTTP_EXCHANGE_H
 #define TNK_HTTP_EXCHANGE_H
 
+#include "codec/http_read.h"
 #include "http/client.h"
 
 /* The inside of exchanges: what connections, pools and the client share. */
@@ -17,8 +18,8 @@ typedef enum {
  * TNK_ETOOBIG, and then the exchange is as before. */
 int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
                        const tnk__http_request_t *request);
-/* A response to read into; TNK_OK or TNK_ENOMEM. */
-int tnk__exchange_begin_answer(tnk__exchange_t *ex);
+/* A response, and what reads it, which lives as long; NULL without memory. */
+tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex);
 /* on_sent is due. */
 void tnk__exchange_note_sent(tnk__exchange_t *ex);
 /* A part of a streamed answer has come: on_body may be due, the timeout begins

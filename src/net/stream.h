@@ -74,10 +74,10 @@ struct tnk__stream {
   void *user; /* the owner's */
 };
 
-/* TNK_OK, or TNK_ENOMEM and then there is no stream and no event. The origin
- * is copied, `events` must stay. When the stream is not open after
- * `connect_timeout_ms` (name, TCP and TLS together; 0: for ever) it ends with
- * TNK_ETIMEDOUT. */
+/* TNK_OK, or TNK_ENOMEM and then there is no stream and no event. The name of
+ * the host must stay until the stream is closed, `events` for ever. When the
+ * stream is not open after `connect_timeout_ms` (name, TCP and TLS together; 0:
+ * for ever) it ends with TNK_ETIMEDOUT. */
 int tnk__stream_open(tnk__stream_t **out, struct tnk__net *net,
                      const tnk__origin_t *origin, uint64_t connect_timeout_ms,
                      const tnk__stream_events_t *events, void *user);

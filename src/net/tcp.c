@@ -28,27 +28,36 @@ enum { ATTEMPT_MS = 250, KEEPALIVE_S = 30 };
 struct tcp;
 
 typedef struct {
-  tnk__list_t link; /* in the stream's `attempts` while connecting */
+  tnk__list_t link; /* in `attempts` while connecting */
   uv_tcp_t handle;
-  uv_connect_t req;
+  /* Connecting is over before the first write begins. */
+  union {
+    uv_connect_t connect;
+    uv_write_t write;
+  } req;
   struct tcp *tcp;
   size_t address;
 } socket_t;
+
+/* What only a stream that is not open yet needs: a stream may then stay open
+ * for very long, and there may be thousands. */
+typedef struct {
+  struct tcp *tcp;
+  tnk__dns_query_t query;
+  tnk__timer_t deadline;
+  tnk__timer_t next; /* when to try one more address */
+  tnk__list_t attempts;
+  size_t n_tried; /* addresses */
+  int cause;      /* why the last attempt failed */
+} dial_t;
 
 typedef struct tcp {
   tnk__stream_t base;
   tnk__net_t *net;
   state_t state;
-  tnk__dns_query_t query;
-  tnk__timer_t deadline;
-  tnk__timer_t next; /* when to try one more address */
-  uint64_t connect_timeout_ms;
-  tnk__list_t attempts;
+  dial_t *dial;     /* NULL from OPEN on */
   size_t n_sockets; /* that libuv knows */
-  size_t n_tried;   /* addresses */
-  int cause;        /* why the last attempt failed */
   socket_t *socket;
-  uv_write_t write;
   size_t n_writing; /* bytes that uv_write() was given */
   uint64_t n_sent;  /* before them */
   int is_writing;
@@ -58,7 +67,7 @@ typedef struct tcp {
   tnk__deferred_t written;
   tnk__deferred_t gone;
   uint16_t port;
-  char host[TNK__DNS_MAX_HOST + 1];
+  const char *host; /* the owner's; not looked at when CLOSING */
 } tcp_t;
 
 static tcp_t *tcp_of(const tnk__stream_t *stream) {
@@ -97,19 +106,20 @@ static void socket_close(socket_t *socket) {
   uv_close((uv_handle_t *)&socket->handle, on_socket_closed);
 }
 
-static void close_attempts(tcp_t *tcp) {
-  tnk__list_t *node;
-
-  while ((node = tnk__list_first(&tcp->attempts)) != NULL)
-    socket_close(tnk__container_of(node, socket_t, link));
-}
-
 /* Leave the states before OPEN, whichever it is. */
 static void stop_connecting(tcp_t *tcp) {
-  tnk__timer_stop(&tcp->deadline);
-  tnk__timer_stop(&tcp->next);
-  tnk__dns_cancel(&tcp->query);
-  close_attempts(tcp);
+  dial_t *dial = tcp->dial;
+  tnk__list_t *node;
+
+  if (dial == NULL)
+    return;
+  tcp->dial = NULL;
+  tnk__timer_stop(&dial->deadline);
+  tnk__timer_stop(&dial->next);
+  tnk__dns_cancel(&dial->query);
+  while ((node = tnk__list_first(&dial->attempts)) != NULL)
+    socket_close(tnk__container_of(node, socket_t, link));
+  tnk__free(&tcp->net->loop->alloc, dial);
 }
 
 static void end(tcp_t *tcp, int code, int cause, const char *what) {
@@ -128,7 +138,7 @@ static void end(tcp_t *tcp, int code, int cause, const char *what) {
 }
 
 static void on_deadline(tnk__timer_t *timer) {
-  tcp_t *tcp = tnk__container_of(timer, tcp_t, deadline);
+  tcp_t *tcp = tnk__container_of(timer, dial_t, deadline)->tcp;
 
   end(tcp, TNK_ETIMEDOUT, UV_ETIMEDOUT,
       tcp->state == RESOLVING ? "looking up" : "connecting to");
@@ -187,13 +197,13 @@ static void apply_hold(tcp_t *tcp) {
 }
 
 static void open_with(tcp_t *tcp, socket_t *socket) {
+  tnk__dns_prefer(&tcp->net->dns, tcp->host,
+                  &tcp->dial->query.addresses[socket->address]);
   tnk__list_remove(&socket->link);
   stop_connecting(tcp);
   tcp->socket = socket;
   tcp->state = OPEN;
   tcp->net->counters.n_connected++;
-  tnk__dns_prefer(&tcp->net->dns, tcp->host,
-                  &tcp->query.addresses[socket->address]);
   /* Both only tune; a socket that refuses them still works. */
   (void)uv_tcp_nodelay(&socket->handle, 1);
   (void)uv_tcp_keepalive(&socket->handle, 1, KEEPALIVE_S);
@@ -205,7 +215,7 @@ static void open_with(tcp_t *tcp, socket_t *socket) {
 static void try_next(tcp_t *tcp);
 
 static void on_next(tnk__timer_t *timer) {
-  try_next(tnk__container_of(timer, tcp_t, next));
+  try_next(tnk__container_of(timer, dial_t, next)->tcp);
 }
 
 static void on_connect(uv_connect_t *req, int status) {
@@ -218,7 +228,7 @@ static void on_connect(uv_connect_t *req, int status) {
     open_with(tcp, socket);
     return;
   }
-  tcp->cause = status;
+  tcp->dial->cause = status;
   socket_close(socket);
   try_next(tcp);
 }
@@ -227,7 +237,7 @@ static void on_connect(uv_connect_t *req, int status) {
 static int attempt(tcp_t *tcp, size_t i) {
   tnk__loop_t *loop = tcp->net->loop;
   socket_t *socket = tnk__calloc(&loop->alloc, 1, sizeof(*socket));
-  tnk__address_t address = tcp->query.addresses[i];
+  tnk__address_t address = tcp->dial->query.addresses[i];
   int err;
 
   if (socket == NULL)
@@ -240,14 +250,15 @@ static int attempt(tcp_t *tcp, size_t i) {
   socket->tcp = tcp;
   socket->address = i;
   socket->handle.data = socket;
-  socket->req.data = socket;
-  tnk__list_append(&tcp->attempts, &socket->link);
+  socket->req.connect.data = socket;
+  tnk__list_append(&tcp->dial->attempts, &socket->link);
   tcp->n_sockets++;
   if (address.any.sa_family == AF_INET)
     address.v4.sin_port = htons(tcp->port);
   else
     address.v6.sin6_port = htons(tcp->port);
-  err = uv_tcp_connect(&socket->req, &socket->handle, &address.any, on_connect);
+  err = uv_tcp_connect(&socket->req.connect, &socket->handle, &address.any,
+                       on_connect);
   if (err != 0)
     socket_close(socket);
   return err;
@@ -255,30 +266,31 @@ static int attempt(tcp_t *tcp, size_t i) {
 
 /* Start with one more address; end when none is left and none is trying. */
 static void try_next(tcp_t *tcp) {
+  dial_t *dial = tcp->dial;
   int err;
 
-  tnk__timer_stop(&tcp->next);
-  while (tcp->n_tried < tcp->query.n_addresses) {
-    err = attempt(tcp, tcp->n_tried++);
+  tnk__timer_stop(&dial->next);
+  while (dial->n_tried < dial->query.n_addresses) {
+    err = attempt(tcp, dial->n_tried++);
     if (err == TNK_ENOMEM || err == UV_ENOMEM) {
       end(tcp, TNK_ENOMEM, 0, "no memory for a connection to");
       return;
     }
     if (err == 0) {
-      if (tcp->n_tried < tcp->query.n_addresses)
-        tnk__timer_start(tcp->net->loop, &tcp->next, ATTEMPT_MS, on_next);
+      if (dial->n_tried < dial->query.n_addresses)
+        tnk__timer_start(tcp->net->loop, &dial->next, ATTEMPT_MS, on_next);
       return;
     }
-    tcp->cause = err;
+    dial->cause = err;
   }
-  if (!tnk__list_empty(&tcp->attempts))
+  if (!tnk__list_empty(&dial->attempts))
     return;
   tnk__dns_forget(&tcp->net->dns, tcp->host);
-  end(tcp, TNK_ECONN, tcp->cause, "cannot connect to");
+  end(tcp, TNK_ECONN, dial->cause, "cannot connect to");
 }
 
 static void on_resolved(tnk__dns_query_t *query) {
-  tcp_t *tcp = tnk__container_of(query, tcp_t, query);
+  tcp_t *tcp = tnk__container_of(query, dial_t, query)->tcp;
 
   if (query->err != TNK_OK) {
     end(tcp, query->err, query->cause, "cannot look up");
@@ -328,9 +340,9 @@ static int write_rest(tcp_t *tcp, const uv_buf_t *bufs, unsigned n_bufs,
     if (rest[n].len > 0)
       n++;
   }
-  tcp->write.data = tcp;
-  return uv_write(&tcp->write, (uv_stream_t *)&tcp->socket->handle, rest, n,
-                  on_write);
+  tcp->socket->req.write.data = tcp;
+  return uv_write(&tcp->socket->req.write, (uv_stream_t *)&tcp->socket->handle,
+                  rest, n, on_write);
 }
 
 static size_t total_of(const uv_buf_t *bufs, unsigned n_bufs) {
@@ -421,10 +433,25 @@ static void tcp_close(tnk__stream_t *stream) {
 static const tnk__stream_ops_t tcp_ops = {tcp_write, tcp_n_sent, tcp_pause,
                                           tcp_hold_loop, tcp_close};
 
+static tcp_t *new_tcp(const tnk_allocator_t *alloc) {
+  tcp_t *tcp = tnk__calloc(alloc, 1, sizeof(*tcp));
+
+  if (tcp == NULL)
+    return NULL;
+  tcp->dial = tnk__calloc(alloc, 1, sizeof(*tcp->dial));
+  if (tcp->dial == NULL) {
+    tnk__free(alloc, tcp);
+    return NULL;
+  }
+  tcp->dial->tcp = tcp;
+  tnk__list_init(&tcp->dial->attempts);
+  return tcp;
+}
+
 int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
                   const tnk__origin_t *origin, uint64_t connect_timeout_ms,
                   const tnk__stream_events_t *events, void *user) {
-  tcp_t *tcp = tnk__calloc(&net->loop->alloc, 1, sizeof(*tcp));
+  tcp_t *tcp = new_tcp(&net->loop->alloc);
 
   *out = NULL;
   if (tcp == NULL)
@@ -433,16 +460,14 @@ int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
   tcp->net = net;
   tcp->hold = 1;
   tcp->port = origin->port;
-  /* A longer name is cut here and refused by the look-up. */
-  snprintf(tcp->host, sizeof(tcp->host), "%s", origin->host);
-  tnk__list_init(&tcp->attempts);
+  tcp->host = origin->host;
   tnk__deferred_init(&tcp->written, on_written_deferred);
   tnk__deferred_init(&tcp->gone, on_gone);
   tnk__net_ref(net);
   tnk__loop_hold(net->loop);
-  tnk__dns_resolve(&net->dns, &tcp->query, origin->host, on_resolved);
+  tnk__dns_resolve(&net->dns, &tcp->dial->query, origin->host, on_resolved);
   if (connect_timeout_ms > 0)
-    tnk__timer_start(net->loop, &tcp->deadline, connect_timeout_ms,
+    tnk__timer_start(net->loop, &tcp->dial->deadline, connect_timeout_ms,
                      on_deadline);
   *out = &tcp->base;
   return TNK_OK;
