@@ -21,7 +21,7 @@ extern "C" {
 typedef struct tnk_hub tnk_hub_t;
 
 /**
- * Told that more of a file has come; not at the end, which the promise tells.
+ * Told that more of a file has come. The end is told by the promise.
  *
  * @param file     Its name; valid until the return.
  * @param n_bytes  How many have come. It may fall when a download begins anew.
@@ -63,7 +63,8 @@ typedef struct {
   /** NULL: HF_HUB_CACHE, else $HF_HOME/hub, else
    * $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. */
   const char *cache_dir;
-  /** TNK_YES: ask nobody, use what the cache has. Default: HF_HUB_OFFLINE. */
+  /** TNK_YES: files of models come from the cache alone, nobody is asked.
+   * Default: HF_HUB_OFFLINE. */
   tnk_choice_t offline;
   /** Repeats of a download in a row that bring no byte; 0: 4. UINT32_MAX:
    * none. */

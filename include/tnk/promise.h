@@ -240,7 +240,7 @@ TNK_API const float *tnk_promise_logprobs(const tnk_promise_t *promise,
 /** Of optim_step. Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise);
 /** Of saves and loads: the "tinker://" path, or NULL when the server gave
- * none. Thread: loop thread. Since: 0.1 */
+ * none. Of downloads: the file. Thread: loop thread. Since: 0.1 */
 TNK_API const char *tnk_promise_path(const tnk_promise_t *promise);
 /** Of tnk_service_capabilities(). Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_capabilities_t *

@@ -161,12 +161,14 @@ static void on_body(tnk__fetch_t *fetch) {
 static void on_fetched(tnk__fetch_t *fetch, const tnk__http_result_t *result,
                        tnk__error_t *error) {
   tnk__download_t *download = download_of(fetch);
+  size_t n;
 
   if (error != NULL) {
     end(download, tnk__error_ref(error));
     return;
   }
-  if (!count(download, result->body->len) ||
+  n = result->body->len;
+  if (!count(download, n) ||
       (download->n_bytes != UINT64_MAX && fetch->offset != download->n_bytes)) {
     end(download, length_error(download, fetch->offset));
     return;
@@ -175,7 +177,7 @@ static void on_fetched(tnk__fetch_t *fetch, const tnk__http_result_t *result,
   tnk__buf_init(result->body, download->last.alloc, 0);
   download->is_fetched = 1;
   finish_or_wait(download);
-  if (download->last.len > 0)
+  if (n > 0)
     tell_progress(download);
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/url.h"
+#include "codec/location.h"
 #include "tnk/error.h"
 
 static void check_parse(tnk__arena_t *arena, const char *text) {
@@ -43,6 +43,24 @@ static void check_segment(const char *text) {
   tnk__buf_deinit(&out);
 }
 
+/* A redirection leads to an address that can be asked, or to none. */
+static void check_location(const tnk_allocator_t *alloc, const char *text) {
+  tnk__location_t base, to, again;
+
+  FUZZ_CHECK(tnk__location_parse(&base, alloc, "https://h:8/a/b?c=/d") ==
+             TNK_OK);
+  if (tnk__location_join(&to, alloc, &base, text) == TNK_OK) {
+    FUZZ_CHECK(to.target[0] == '/' && strpbrk(to.target, " \t\r\n#") == NULL);
+    FUZZ_CHECK(to.port != 0 && to.host[0] != '\0');
+    FUZZ_CHECK(tnk__location_parse(&again, alloc, to.text) == TNK_OK);
+    FUZZ_CHECK(tnk__location_same_origin(&to, &again) &&
+               strcmp(to.target, again.target) == 0);
+    tnk__location_deinit(&again, alloc);
+  }
+  tnk__location_deinit(&to, alloc);
+  tnk__location_deinit(&base, alloc);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   tnk__arena_t arena;
   char *text;
@@ -52,6 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FUZZ_CHECK(text != NULL);
   check_parse(&arena, text);
   check_segment(text);
+  check_location(arena.alloc, text);
   tnk__free(arena.alloc, text);
   tnk__arena_deinit(&arena);
   return 0;

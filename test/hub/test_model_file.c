@@ -301,6 +301,36 @@ TEST(S0_4_a_cache_that_cannot_be_written_is_told) {
 
 /* ---- Cancel and close in every state ---- */
 
+static void close_it(const char *file, uint64_t n_bytes, uint64_t n_total,
+                     void *user) {
+  stage_t *stage = user;
+
+  CHECK_STR(file, "org/model/large.json");
+  CHECK_INT(n_bytes, 11);
+  CHECK_INT(n_total, 11);
+  tnk_hub_close(stage->bench.hub, bench_hub_closed, &stage->bench);
+}
+
+TEST(S3_26_a_hub_closes_in_the_progress_callback_of_a_file) {
+  tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
+  stage_t stage;
+  outcome_t outcome;
+
+  stage_open(&stage);
+  bench_close_hub(&stage.bench);
+  stage.bench.is_closed = 0;
+  options.on_progress = close_it;
+  options.progress_user = &stage;
+  bench_open_hub(&stage.bench, &options);
+  get(&stage, &outcome, "org/model", "large.json", NULL);
+  CHECK_INT(outcome.status, TNK_ECLOSED);
+  mock_wait_flag(stage.bench.mock, &stage.bench.is_closed, 1);
+  stage.bench.hub = NULL;
+  CHECK_INT(bench_count(&stage.bench, CACHE "blobs"), 0);
+  outcome_drop(&outcome);
+  bench_close(&stage.bench);
+}
+
 /* Turn the loop n times and end it there, whatever it is doing. */
 static int end_after(int n, int closes) {
   stage_t stage;
