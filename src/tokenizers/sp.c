@@ -100,6 +100,8 @@ int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
   (void)options;
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(error);
+  if (err == TNK_EUNSUPPORTED)
+    return tnk__fault(error, err, 0, "SentencePiece models: %s", why);
   if (err < 0)
     return tnk__fault(error, TNK_EPROTO, 0, "SentencePiece model: %s",
                       why[0] != '\0' ? why : "it has no pieces");

@@ -10,6 +10,7 @@
 #include "tnk/error.h"
 
 struct tnk__sp {
+  const tnk__sp_calls_t *calls = &tnk__sp_shim;
   sentencepiece::SentencePieceProcessor processor;
 };
 
@@ -24,8 +25,8 @@ template <typename Body> static int guard(Body body) noexcept {
   }
 }
 
-int tnk__sp_new(tnk__sp_t **out, const void *data, size_t n, char *why,
-                size_t why_size) {
+static int sp_create(tnk__sp_t **out, const void *data, size_t n, char *why,
+                     size_t why_size) {
   tnk__sp_t *sp = new (std::nothrow) tnk__sp_t;
   int err;
 
@@ -49,11 +50,11 @@ int tnk__sp_new(tnk__sp_t **out, const void *data, size_t n, char *why,
   return err;
 }
 
-void tnk__sp_free(tnk__sp_t *sp) {
+static void sp_destroy(tnk__sp_t *sp) {
   delete sp;
 }
 
-int32_t tnk__sp_size(const tnk__sp_t *sp) {
+static int32_t sp_size(const tnk__sp_t *sp) {
   return static_cast<int32_t>(sp->processor.GetPieceSize());
 }
 
@@ -61,7 +62,7 @@ static int32_t checked(const tnk__sp_t *sp, int id) {
   return id >= 0 && id < sp->processor.GetPieceSize() ? id : -1;
 }
 
-int32_t tnk__sp_bos(const tnk__sp_t *sp) {
+static int32_t sp_bos(const tnk__sp_t *sp) {
   int32_t id = -1;
 
   (void)guard([&] {
@@ -71,7 +72,7 @@ int32_t tnk__sp_bos(const tnk__sp_t *sp) {
   return id;
 }
 
-int32_t tnk__sp_eos(const tnk__sp_t *sp) {
+static int32_t sp_eos(const tnk__sp_t *sp) {
   int32_t id = -1;
 
   (void)guard([&] {
@@ -81,8 +82,8 @@ int32_t tnk__sp_eos(const tnk__sp_t *sp) {
   return id;
 }
 
-const char *tnk__sp_piece(const tnk__sp_t *sp, int32_t id, size_t *n,
-                          tnk__sp_kind_t *kind) {
+static const char *sp_piece(const tnk__sp_t *sp, int32_t id, size_t *n,
+                            tnk__sp_kind_t *kind) {
   const std::string *piece = nullptr;
 
   if (checked(sp, id) < 0)
@@ -101,10 +102,10 @@ const char *tnk__sp_piece(const tnk__sp_t *sp, int32_t id, size_t *n,
   return piece->data();
 }
 
-int tnk__sp_encode(const tnk__sp_t *sp, const char *text, size_t n,
-                   int with_places,
-                   int (*put)(void *user, int32_t id, size_t begin, size_t end),
-                   void *user) {
+static int
+sp_encode(const tnk__sp_t *sp, const char *text, size_t n, int with_places,
+          int (*put)(void *user, int32_t id, size_t begin, size_t end),
+          void *user) {
   return guard([&] {
     int err = TNK_OK;
 
@@ -131,9 +132,9 @@ int tnk__sp_encode(const tnk__sp_t *sp, const char *text, size_t n,
   });
 }
 
-int tnk__sp_decode(const tnk__sp_t *sp, const int32_t *ids, size_t n,
-                   int (*put)(void *user, const char *text, size_t n),
-                   void *user) {
+static int sp_decode(const tnk__sp_t *sp, const int32_t *ids, size_t n,
+                     int (*put)(void *user, const char *text, size_t n),
+                     void *user) {
   return guard([&] {
     std::vector<int> known;
     std::string text;
@@ -147,3 +148,7 @@ int tnk__sp_decode(const tnk__sp_t *sp, const int32_t *ids, size_t n,
     return put(user, text.data(), text.size());
   });
 }
+
+const tnk__sp_calls_t tnk__sp_shim = {sp_create, sp_destroy, sp_size,
+                                      sp_bos,    sp_eos,     sp_piece,
+                                      sp_encode, sp_decode};

@@ -23,7 +23,36 @@ typedef enum {
   TNK__SP_BYTE
 } tnk__sp_kind_t;
 
-/* TNK_OK, TNK_ENOMEM, or TNK_EPROTO with the library's words in `why`. */
+/* Where the C++ side may be: linked in, or in a module of its own, see
+ * sp_module.c. Every model begins with a pointer to this table. */
+typedef struct {
+  int (*create)(tnk__sp_t **out, const void *data, size_t n, char *why,
+                size_t why_size);
+  void (*destroy)(tnk__sp_t *sp);
+  int32_t (*size)(const tnk__sp_t *sp);
+  int32_t (*bos)(const tnk__sp_t *sp);
+  int32_t (*eos)(const tnk__sp_t *sp);
+  const char *(*piece)(const tnk__sp_t *sp, int32_t id, size_t *n,
+                       tnk__sp_kind_t *kind);
+  int (*encode)(const tnk__sp_t *sp, const char *text, size_t n,
+                int with_places,
+                int (*put)(void *user, int32_t id, size_t begin, size_t end),
+                void *user);
+  int (*decode)(const tnk__sp_t *sp, const int32_t *ids, size_t n,
+                int (*put)(void *user, const char *text, size_t n), void *user);
+} tnk__sp_calls_t;
+
+/* The table of sp_shim.cc. */
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+extern const tnk__sp_calls_t tnk__sp_shim;
+
+/* The table, wherever it is; NULL with a reason when there is none. */
+const tnk__sp_calls_t *tnk__sp_open(char *why, size_t why_size);
+
+/* TNK_OK, TNK_ENOMEM, TNK_EUNSUPPORTED without the C++ side, or TNK_EPROTO with
+ * the library's words in `why`. */
 int tnk__sp_new(tnk__sp_t **out, const void *data, size_t n, char *why,
                 size_t why_size);
 void tnk__sp_free(tnk__sp_t *sp);
