@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
@@ -97,6 +98,7 @@ def command_lines():
                         (["--faults", "503=1%,cut_bdy@12:100"],
                          'in the fault "cut_bdy@12:100"'),
                         (["--fault-log", ""], "is empty"),
+                        (["--stub-cut-ms", "x"], "not a number"),
                         (["--flag", "a=1"] * 65, "too many")):
         got = run("local", *args)
         check(got.returncode == 2 and words in got.stderr and not got.stdout
@@ -266,10 +268,53 @@ def lint():
     check(got.returncode == 0 and "--loss" in got.stdout, "help", got)
 
 
+def post(url, path, body):
+    """The stub reads JSON without blanks only. None: it hung up."""
+    request = urllib.request.Request(
+        url + "/api/v1/" + path,
+        json.dumps(body, separators=(",", ":")).encode())
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+    except (urllib.error.URLError, ConnectionError):
+        return None
+
+
+def stub_polls():
+    """Held, cut once, and told when the result was there."""
+    server, url = start("--stub", "--exit-with-stdin", "--latency-ms",
+                        "3600000", "--hold-ms", "1", "--stub-cut-ms", "1")
+    poll = json.loads(post(url, "asample", {"num_samples": 1}))
+    batch = {"prev_cursor": 0, "retrieved_request_ids": []}
+    check(post(url, "retrieve_future", poll) is None, "the first poll is cut")
+    got = post(url, "retrieve_future", poll)
+    check(json.loads(got)["type"] == "try_again", "the second is held", got)
+    check(post(url, "retrieve_futures", batch) is None, "so with batched ones")
+    got = json.loads(post(url, "retrieve_futures", batch))
+    check(got == {"completions": [], "cursor": 0}, "and the second", got)
+    got = call(url, "stub/counts")[1]
+    check(got == {"accepted": 1, "held": 0, "cut": 2}, "all is counted", got)
+    end(server, "the end of the stub")
+    server, url = start("--stub", "--exit-with-stdin")
+    before = time.monotonic_ns()
+    poll = json.loads(post(url, "asample", {"num_samples": 1, "max_tokens": 4}))
+    low, mid, high = struct.unpack_from("<3i", post(url, "retrieve_future",
+                                                    poll), 6)
+    there = low | mid << 21 | high << 42
+    # The stub's clock stands still for a turn of its loop, and counts ms.
+    check(before - 10**9 < there < time.monotonic_ns(), "the moment", there)
+    got = json.loads(post(url, "retrieve_futures", batch))
+    check(got["cursor"] == 1 and
+          got["completions"][0]["request_id"] == poll["request_id"],
+          "a batched poll tells of it", got)
+    end(server, "the end of another stub")
+
+
 command_lines()
 lint()
 cannot_serve()
 serving()
 switches()
 faults()
+stub_polls()
 print(f"1..{N_CHECKS}")
