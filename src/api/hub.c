@@ -10,22 +10,7 @@
 #include "hub/get.h"
 #include "hub/tokenizer.h"
 
-/* So that a runtime can close what is left open on its loop. */
-static _Thread_local tnk__list_t open_hubs;
-
-static tnk__list_t *hubs(void) {
-  if (open_hubs.next == NULL)
-    tnk__list_init(&open_hubs);
-  return &open_hubs;
-}
-
 /* ---- Opening ---- */
-
-static int say(char *text, size_t size, int err, const char *what) {
-  if (text != NULL && size > 0)
-    snprintf(text, size, "%s", what != NULL ? what : tnk_strerror(err));
-  return err;
-}
 
 /* The last of it, when opening failed and when everything is closed. */
 static void free_hub(tnk_hub_t *hub) {
@@ -74,6 +59,10 @@ static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
   return TNK_OK;
 }
 
+static void close_left(tnk__opened_t *opened) {
+  tnk_hub_close(tnk__container_of(opened, tnk_hub_t, opened), NULL, NULL);
+}
+
 int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
                  const tnk_hub_options_t *options, char *text,
                  size_t text_size) {
@@ -84,24 +73,24 @@ int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
   int err;
 
   *out = NULL;
-  say(text, text_size, TNK_OK, "");
+  tnk__opened_say(text, text_size, TNK_OK, "");
   if (loop == NULL)
-    return say(text, text_size, TNK_EINVAL, "no loop was given");
+    return tnk__opened_say(text, text_size, TNK_EINVAL, "no loop was given");
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err != TNK_OK)
-    return say(text, text_size, err,
-               "options: size is wrong, or a field is "
-               "set that this library does not know");
+    return tnk__opened_say(text, text_size, err,
+                           "options: size is wrong, or a field is "
+                           "set that this library does not know");
   if (own.allocator != NULL)
     alloc = own.allocator;
   hub = tnk__calloc(alloc, 1, sizeof(*hub));
   if (hub == NULL)
-    return say(text, text_size, TNK_ENOMEM, NULL);
+    return tnk__opened_say(text, text_size, TNK_ENOMEM, NULL);
   hub->alloc = *alloc;
   err = open_parts(hub, loop, &own, &why);
   if (err != TNK_OK)
-    return say(text, text_size, err, why);
-  tnk__list_append(hubs(), &hub->link);
+    return tnk__opened_say(text, text_size, err, why);
+  tnk__opened_add(&hub->opened, loop, close_left);
   *out = hub;
   return TNK_OK;
 }
@@ -127,24 +116,11 @@ void tnk_hub_close(tnk_hub_t *hub, tnk_close_cb cb, void *user) {
   hub->closing = 1;
   hub->close_cb = cb;
   hub->close_user = user;
-  tnk__list_remove(&hub->link);
+  tnk__opened_remove(&hub->opened);
   tnk__hub_close(&hub->core);
   tnk__tokenizers_close(&hub->core);
   tnk__http_close(&hub->http);
   tnk__loop_close(&hub->loop, on_closed, hub);
-}
-
-size_t tnk__hubs_close_on(uv_loop_t *uv) {
-  size_t n = 0;
-
-  TNK__LIST_FOREACH_SAFE (node, next, hubs()) {
-    tnk_hub_t *hub = tnk__container_of(node, tnk_hub_t, link);
-    if (hub->loop.uv != uv)
-      continue;
-    tnk_hub_close(hub, NULL, NULL);
-    n++;
-  }
-  return n;
 }
 
 /* ---- Beginning ---- */

@@ -1,6 +1,7 @@
 #ifndef TNK_API_HUB_H
 #define TNK_API_HUB_H
 
+#include "api/opened.h"
 #include "hub/hub.h"
 
 /*
@@ -10,7 +11,7 @@
  * down. Gone, right before the caller is told.
  */
 struct tnk_hub {
-  tnk__list_t link; /* in the thread's list of open hubs */
+  tnk__opened_t opened;
   tnk_allocator_t alloc;
   tnk__loop_t loop;
   tnk__hub_config_t config;
@@ -20,9 +21,5 @@ struct tnk_hub {
   tnk_close_cb close_cb;
   void *close_user;
 };
-
-/* Close the hubs of this thread that are open on the loop; how many there
- * were. */
-size_t tnk__hubs_close_on(uv_loop_t *uv);
 
 #endif

@@ -13,22 +13,7 @@
 #include "task/query.h"
 #include "task/watch.h"
 
-/* So that a runtime can close what is left open on its loop. */
-static _Thread_local tnk__list_t open_services;
-
-static tnk__list_t *services(void) {
-  if (open_services.next == NULL)
-    tnk__list_init(&open_services);
-  return &open_services;
-}
-
 /* ---- Opening ---- */
-
-static int say(char *text, size_t size, int err, const char *what) {
-  if (text != NULL && size > 0)
-    snprintf(text, size, "%s", what != NULL ? what : tnk_strerror(err));
-  return err;
-}
 
 static int open_http(tnk_service_t *service) {
   const tnk_service_options_t *o = &service->config.options;
@@ -65,7 +50,7 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
   err = tnk__loop_open(&service->loop, loop, &service->alloc, logger);
   if (err != TNK_OK) {
     on_open_undone(service);
-    return say(text, size, err, NULL);
+    return tnk__opened_say(text, size, err, NULL);
   }
   err = open_http(service);
   if (err == TNK_OK)
@@ -74,11 +59,16 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
   if (err != TNK_OK) {
     /* libuv frees the context in a later turn. */
     tnk__loop_close(&service->loop, on_open_undone, service);
-    return say(text, size, err,
-               err == TNK_ECERT ? "ca_file cannot be read as certificates"
-                                : NULL);
+    return tnk__opened_say(
+        text, size, err,
+        err == TNK_ECERT ? "ca_file cannot be read as certificates" : NULL);
   }
   return TNK_OK;
+}
+
+static void close_left(tnk__opened_t *opened) {
+  tnk_service_close(tnk__container_of(opened, tnk_service_t, opened), NULL,
+                    NULL);
 }
 
 int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
@@ -90,24 +80,24 @@ int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
   int err;
 
   *out = NULL;
-  say(text, text_size, TNK_OK, "");
+  tnk__opened_say(text, text_size, TNK_OK, "");
   if (loop == NULL)
-    return say(text, text_size, TNK_EINVAL, "no loop was given");
+    return tnk__opened_say(text, text_size, TNK_EINVAL, "no loop was given");
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err != TNK_OK)
-    return say(text, text_size, err,
-               "options: size is wrong, or a field is "
-               "set that this library does not know");
+    return tnk__opened_say(text, text_size, err,
+                           "options: size is wrong, or a field is "
+                           "set that this library does not know");
   if (own.allocator != NULL)
     alloc = own.allocator;
   service = tnk__calloc(alloc, 1, sizeof(*service));
   if (service == NULL)
-    return say(text, text_size, TNK_ENOMEM, NULL);
+    return tnk__opened_say(text, text_size, TNK_ENOMEM, NULL);
   service->alloc = *alloc;
   err = open_parts(service, loop, options, own.logger, text, text_size);
   if (err != TNK_OK)
     return err;
-  tnk__list_append(services(), &service->link);
+  tnk__opened_add(&service->opened, loop, close_left);
   *out = service;
   return TNK_OK;
 }
@@ -145,23 +135,10 @@ void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
   service->closing = 1;
   service->close_cb = cb;
   service->close_user = user;
-  tnk__list_remove(&service->link);
+  tnk__opened_remove(&service->opened);
   tnk__session_shut(&service->session);
   tnk__clients_close(&service->session);
   tnk__session_finish(&service->session, on_finished);
-}
-
-size_t tnk__services_close_on(uv_loop_t *uv) {
-  size_t n = 0;
-
-  TNK__LIST_FOREACH_SAFE (node, next, services()) {
-    tnk_service_t *service = tnk__container_of(node, tnk_service_t, link);
-    if (service->loop.uv != uv)
-      continue;
-    tnk_service_close(service, NULL, NULL);
-    n++;
-  }
-  return n;
 }
 
 /* ---- Beginning operations ---- */

@@ -1,6 +1,7 @@
 #ifndef TNK_API_SERVICE_H
 #define TNK_API_SERVICE_H
 
+#include "api/opened.h"
 #include "http/client.h"
 #include "loop/loop.h"
 #include "task/config.h"
@@ -14,7 +15,7 @@
  * caller is told.
  */
 struct tnk_service {
-  tnk__list_t link; /* in the thread's list of open services */
+  tnk__opened_t opened;
   tnk_allocator_t alloc;
   tnk__loop_t loop;
   tnk__config_t config;
@@ -24,10 +25,6 @@ struct tnk_service {
   tnk_close_cb close_cb;
   void *close_user;
 };
-
-/* Close the services of this thread that are open on the loop; how many there
- * were. */
-size_t tnk__services_close_on(uv_loop_t *uv);
 
 /* Whether an operation may begin, given what the check of its arguments found
  * (`err`, with a sentence in `text` or NULL): NULL, or the promise of why not.

@@ -188,6 +188,37 @@ static inline void bench_close(bench_t *bench) {
   rmdir(bench->dir);
 }
 
+/* Run a scenario with each of its allocations failing in turn. It returns 1
+ * when it came to its end without that. */
+static inline void bench_without_memory(int (*run)(long n)) {
+  long n = 0;
+
+  while (!run(n))
+    CHECK(++n < 1000);
+  CHECK(n > 10);
+}
+
+/* Run a scenario that is ended after so many turns of the loop, in both ways.
+ * It returns 1 when it was over before. */
+static inline void bench_end_everywhere(int (*run)(int n_turns, int closes)) {
+  for (int closes = 0; closes < 2; closes++) {
+    int n = 0;
+    while (!run(n, closes))
+      CHECK(++n < 2000);
+    CHECK(n > 5);
+  }
+}
+
+/* Whether an operation did what it should with the n-th allocation failing. */
+static inline int bench_check_memory(const outcome_t *outcome, long n) {
+  const int did_fail = test_alloc_did_fail();
+
+  test_alloc_fail_at(-1);
+  if (outcome->status != TNK_OK && (outcome->status != TNK_ENOMEM || !did_fail))
+    test_fail(__FILE__, __LINE__, "allocation %ld: %s", n, outcome->text);
+  return !did_fail;
+}
+
 /* Entries of a folder below the bench's that are not hidden. */
 static inline int bench_count(const bench_t *bench, const char *folder) {
   char path[256];

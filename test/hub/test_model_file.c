@@ -356,41 +356,26 @@ static int end_after(int n, int closes) {
 }
 
 TEST_LIMIT(S3_26_files_are_canceled_and_closed_at_every_turn, 30) {
-  int n;
-
-  for (n = 0; !end_after(n, 0); n++)
-    CHECK(n < 2000);
-  CHECK(n > 5);
-  for (n = 0; !end_after(n, 1); n++)
-    CHECK(n < 2000);
+  bench_end_everywhere(end_after);
 }
 
 static int run_without_memory(long n) {
   stage_t stage;
   outcome_t outcome;
-  int did_fail;
+  int is_over;
 
   stage_open(&stage);
   test_alloc_fail_at(n);
   get(&stage, &outcome, "org/model", "large.json", NULL);
-  did_fail = test_alloc_did_fail();
-  test_alloc_fail_at(-1);
-  if (outcome.status != TNK_OK && outcome.status != TNK_ENOMEM)
-    test_fail(__FILE__, __LINE__, "allocation %ld: %s", n, outcome.text);
-  if (!did_fail)
-    CHECK_INT(outcome.status, TNK_OK);
+  is_over = bench_check_memory(&outcome, n);
   outcome_drop(&outcome);
   get_ok(&stage, "org/model", "large.json", NULL,
          CACHE "snapshots/" COMMIT "/large.json");
   bench_close(&stage.bench);
   CHECK_INT(test_alloc_live(), 0);
-  return !did_fail;
+  return is_over;
 }
 
 TEST_LIMIT(S3_26a_files_of_models_without_memory, 60) {
-  long n = 0;
-
-  while (!run_without_memory(n))
-    CHECK(++n < 1000);
-  CHECK(n > 20);
+  bench_without_memory(run_without_memory);
 }

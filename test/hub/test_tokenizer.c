@@ -386,13 +386,7 @@ static int end_after(int n, int closes) {
 }
 
 TEST_LIMIT(S3_26_loads_are_canceled_and_closed_at_every_turn, 60) {
-  int n;
-
-  for (n = 0; !end_after(n, 0); n++)
-    CHECK(n < 2000);
-  CHECK(n > 5);
-  for (n = 0; !end_after(n, 1); n++)
-    CHECK(n < 2000);
+  bench_end_everywhere(end_after);
 }
 
 static int run_without_memory(long n) {
@@ -400,32 +394,23 @@ static int run_without_memory(long n) {
   tnk_hub_tokenizer_options_t options = TNK_HUB_TOKENIZER_OPTIONS_INIT;
   stage_t stage;
   outcome_t outcome;
-  int did_fail;
+  int is_over;
 
   options.overrides = &pair;
   options.n_overrides = 1;
   stage_open(&stage);
   test_alloc_fail_at(n);
   get(&stage, &outcome, "org/second", &options);
-  did_fail = test_alloc_did_fail();
-  test_alloc_fail_at(-1);
-  if (outcome.status != TNK_OK && outcome.status != TNK_ENOMEM)
-    test_fail(__FILE__, __LINE__, "allocation %ld: %s", n, outcome.text);
-  if (!did_fail)
-    CHECK_INT(outcome.status, TNK_OK);
+  is_over = bench_check_memory(&outcome, n);
   outcome_drop(&outcome);
   get(&stage, &outcome, "org/second", &options);
   CHECK_INT(outcome.status, TNK_OK);
   outcome_drop(&outcome);
   stage_close(&stage);
   CHECK_INT(test_alloc_live(), 0);
-  return !did_fail;
+  return is_over;
 }
 
 TEST_LIMIT(S3_26a_tokenizers_without_memory, 60) {
-  long n = 0;
-
-  while (!run_without_memory(n))
-    CHECK(++n < 1000);
-  CHECK(n > 20);
+  bench_without_memory(run_without_memory);
 }
