@@ -37,11 +37,13 @@ tnk__poll_event_t tnk__poll_event(tnk__outcome_t outcome, int has_json) {
 
 /* An answer that was held for long is polled again at once; the distance to
  * the last poll is kept only while they come back early. */
-static uint64_t paced_ms(tnk__poll_t *poll, uint64_t now_ms) {
+static uint64_t paced_ms(tnk__poll_t *poll, tnk__poll_event_t event,
+                         uint64_t now_ms) {
   uint64_t held_ms = now_ms > poll->sent_ms ? now_ms - poll->sent_ms : 0;
+  int is_not_yet = event == TNK__POLL_PENDING || event == TNK__POLL_408_JSON;
   uint64_t distance_ms;
 
-  if (held_ms >= TNK__POLL_MAX_MS) {
+  if (held_ms >= (is_not_yet ? TNK__POLL_HELD_MS : TNK__POLL_MAX_MS)) {
     poll->n_early = 0;
     return 0;
   }
@@ -74,11 +76,12 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
   case TNK__POLL_429:
     if (event == TNK__POLL_LOST && !poll->was_lost && poll->n_errors == 0) {
       poll->was_lost = 1;
-      *delay_ms = longer(server_ms, paced_ms(poll, now_ms));
+      *delay_ms = longer(server_ms, paced_ms(poll, event, now_ms));
       return 1;
     }
-    *delay_ms = server_ms != 0 ? longer(server_ms, paced_ms(poll, now_ms))
-                               : tnk__backoff_slow_ms(poll->n_errors);
+    *delay_ms = server_ms != 0
+                    ? longer(server_ms, paced_ms(poll, event, now_ms))
+                    : tnk__backoff_slow_ms(poll->n_errors);
     poll->n_errors += poll->n_errors < UINT32_MAX;
     return 1;
   case TNK__POLL_METADATA:
@@ -94,13 +97,13 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
     break;
   case TNK__POLL_TIMEOUT:
     /* No answer, so it says nothing on whether the service is back. */
-    *delay_ms = paced_ms(poll, now_ms);
+    *delay_ms = paced_ms(poll, event, now_ms);
     return 1;
   case TNK__POLL_PENDING:
   case TNK__POLL_5XX:
     break;
   }
   answered(poll);
-  *delay_ms = longer(server_ms, paced_ms(poll, now_ms));
+  *delay_ms = longer(server_ms, paced_ms(poll, event, now_ms));
   return 1;
 }

@@ -6,9 +6,12 @@
 #include "flow/classify.h"
 
 /* Polls are never sent closer together than a distance that grows between
- * these two while answers come back without having been held. */
+ * the first two while answers come back without having been held. A server may
+ * hold as briefly as it likes, so "not yet" after the third counts as held;
+ * anything else must have taken the second to be more than a quick failure. */
 #define TNK__POLL_MIN_MS 100
 #define TNK__POLL_MAX_MS 1000
+#define TNK__POLL_HELD_MS 40
 /* Answers of status 400 that one future survives. */
 #define TNK__POLL_MAX_400 3
 

@@ -46,9 +46,18 @@ TEST(early_answers_are_spaced_from_100_ms_to_1_s) {
 
 TEST(the_distance_counts_from_the_last_poll) {
   tnk__poll_init(&poll);
-  CHECK_INT(step(TNK__POLL_PENDING, 40, 0), 60);
-  CHECK_INT(step(TNK__POLL_PENDING, 150, 0), 50);
-  CHECK_INT(step(TNK__POLL_PENDING, 999, 0), 0);
+  CHECK_INT(step(TNK__POLL_5XX, 40, 0), 60);
+  CHECK_INT(step(TNK__POLL_5XX, 150, 0), 50);
+  CHECK_INT(step(TNK__POLL_5XX, 999, 0), 0);
+  CHECK_INT(step(TNK__POLL_PENDING, 39, 0), 761);
+}
+
+/* Also by a server that holds no poll for longer than a moment. */
+TEST(A7_not_yet_after_a_short_hold_is_polled_again_at_once) {
+  tnk__poll_init(&poll);
+  for (int i = 0; i < 100; i++)
+    CHECK_INT(step(i % 2 ? TNK__POLL_408_JSON : TNK__POLL_PENDING, 40, 0), 0);
+  CHECK_INT(step(TNK__POLL_PENDING, 39, 0), 61);
 }
 
 TEST(one_held_answer_resets_the_distance) {

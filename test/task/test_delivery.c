@@ -129,7 +129,7 @@ static void ready_after(kind_t kind, uint64_t hold_ms, uint64_t after_ms) {
   script_close(&server.script);
 }
 
-static const uint64_t holds[] = {1000, 10000, 50000, 300000};
+static const uint64_t holds[] = {60, 1000, 10000, 50000, 300000};
 enum { N_HOLDS = sizeof(holds) / sizeof(holds[0]) };
 
 TEST_LIMIT(A7_a_result_during_the_first_poll, 60) {
