@@ -105,9 +105,12 @@ int local_fault_suits(const local_fault_t *fault, const char *call) {
     return call == NULL;
   if (call == NULL)
     return 0;
-  /* Of a poll it would be the end of the operation, which has failed so. */
+  /* Of a poll it would be the end of the operation, which has failed so. Of a
+   * save it says that the name exists: after an attempt whose fate is unknown
+   * a client takes that for its own, and is right but for this fault. */
   if (fault->kind == LOCAL_FAULT_STATUS && fault->status == 409)
-    return strncmp(call, "retrieve_future", 15) != 0;
+    return strncmp(call, "retrieve_future", 15) != 0 &&
+           strncmp(call, "save_", 5) != 0;
   /* A promise that is gone; elsewhere these say that the call is not there. */
   if (fault->kind == LOCAL_FAULT_STATUS &&
       (fault->status == 404 || fault->status == 410))

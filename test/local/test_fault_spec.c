@@ -188,6 +188,10 @@ TEST(faults_of_polls_are_of_polls) {
   CHECK_INT(local_faults_set(faults, "404", NULL, 0), TNK_OK);
   CHECK_INT(ask(faults, "/api/v1/asample").kind, LOCAL_FAULT_NONE);
   CHECK_INT(ask(faults, "/api/v1/retrieve_future").status, 404);
+  CHECK_INT(local_faults_set(faults, "409", NULL, 0), TNK_OK);
+  CHECK_INT(ask(faults, "/api/v1/optim_step").status, 409);
+  CHECK_INT(ask(faults, "/api/v1/save_weights").kind, LOCAL_FAULT_NONE);
+  CHECK_INT(ask(faults, "/api/v1/retrieve_future").kind, LOCAL_FAULT_NONE);
   CHECK_INT(local_faults_set(faults, "404/asample", NULL, 0), TNK_OK);
   CHECK_INT(ask(faults, "/api/v1/asample").status, 404);
   local_faults_free(faults);
