@@ -173,8 +173,7 @@ static void start_timer(tnk__loop_t *loop, tnk__timer_t *timer,
   timer->loop = loop;
   timer->due_ms = delay_ms > UINT64_MAX - now ? UINT64_MAX : now + delay_ms;
   timer->fn = fn;
-  timer->background = background;
-  tnk__timers_insert(&loop->timers, timer);
+  tnk__timers_insert(&loop->timers, timer, background);
   timers_changed(loop);
 }
 

@@ -55,11 +55,12 @@ static tnk__timer_t *meld_siblings(tnk__timer_t *first) {
   return root;
 }
 
-void tnk__timers_insert(tnk__timers_t *timers, tnk__timer_t *timer) {
+void tnk__timers_insert(tnk__timers_t *timers, tnk__timer_t *timer,
+                        int background) {
   timer->child = timer->next = timer->prev = NULL;
-  timer->order = timers->n_started++;
+  timer->order = timers->n_started++ << 1 | (background ? 1 : 0);
   timers->root = meld(timers->root, timer);
-  if (!timer->background)
+  if (!background)
     timers->n_foreground++;
 }
 
@@ -79,12 +80,16 @@ void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer) {
   }
   timer->child = timer->next = timer->prev = NULL;
   timer->loop = NULL;
-  if (!timer->background)
+  if (!tnk__timer_is_background(timer))
     timers->n_foreground--;
 }
 
 int tnk__timer_is_active(const tnk__timer_t *timer) {
   return timer->loop != NULL;
+}
+
+int tnk__timer_is_background(const tnk__timer_t *timer) {
+  return (timer->order & 1) != 0;
 }
 
 void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms) {
@@ -93,7 +98,7 @@ void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms) {
   for (;;) {
     tnk__timer_t *timer = timers->root;
     /* A timer that restarts itself with no delay waits for the next turn. */
-    if (timer == NULL || timer->due_ms > now_ms || timer->order >= limit)
+    if (timer == NULL || timer->due_ms > now_ms || timer->order >> 1 >= limit)
       return;
     tnk__timers_remove(timers, timer);
     timer->fn(timer);

@@ -17,9 +17,10 @@ typedef struct tnk__timer {
   struct tnk__timer *prev; /* elder sibling, or the parent of a first child */
   struct tnk__loop *loop;  /* NULL while stopped */
   uint64_t due_ms;
-  uint64_t order; /* of starting; ties fire in this order */
+  /* Of starting, times two; ties fire in this order. The lowest bit: it does
+   * not keep the loop alive. */
+  uint64_t order;
   void (*fn)(struct tnk__timer *self);
-  int background; /* does not keep the loop alive */
 } tnk__timer_t;
 
 /* The timers of one context. */
@@ -30,12 +31,15 @@ typedef struct {
 } tnk__timers_t;
 
 /* The heap alone; owners use tnk__timer_start() and _stop() of loop/loop.h,
- * which also arm libuv's timer. `due_ms`, `fn` and `background` are set. */
-void tnk__timers_insert(tnk__timers_t *timers, tnk__timer_t *timer);
+ * which also arm libuv's timer. `due_ms` and `fn` are set. */
+void tnk__timers_insert(tnk__timers_t *timers, tnk__timer_t *timer,
+                        int background);
 void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer);
 /* Fire what is due at `now_ms`, at most what was started before the call. */
 void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms);
 
 int tnk__timer_is_active(const tnk__timer_t *timer);
+/* Of an active one. */
+int tnk__timer_is_background(const tnk__timer_t *timer);
 
 #endif
