@@ -10,14 +10,15 @@
 /*
  * Speed of libtnk-tokenizers on one core, and the memory it takes.
  *
- *   bench_tokenizer TOKENIZER TEXT ...
+ *   bench_tokenizer TOKENIZER [TEXT ...]
  *
  * Prints one line for loading and one a text: megabytes a second of encoding
  * (in calls of 4 KiB, cut at line ends, and in one call), of counting, of
  * decoding, and of encoding the same portions as one batch on two threads. CPU
  * time is counted, except for the batch, and the best of several rounds is
  * taken, for the machine may be busy. test/tokenizers/bench.py runs it beside
- * the reference.
+ * the reference. Without texts it makes hard ones: ten times the text should
+ * take ten times as long.
  */
 enum { ROUNDS = 7, PORTION = 4096, THREADS = 2 };
 
@@ -283,14 +284,51 @@ static tnk_tokenizer_t *load(const char *path) {
   return tok;
 }
 
+/* Texts without a place to cut, of a tenth of the size and of the whole. */
+static void time_hard(const tnk_tokenizer_t *tok) {
+  static const struct {
+    const char *name;
+    const char *unit;
+    size_t n;
+  } hard[] = {{"one letter", "a", 10000000},
+              {"two letters", "ab", 10000000},
+              {"blanks", " ", 1000000},
+              {"newlines", "\n", 1000000},
+              {"symbols", "=", 1000000},
+              {"zeros", "0", 1000000},
+              {"one character of Chinese", "\xe4\xb8\xad", 3000000},
+              {"one syllable of Korean", "\xea\xb0\x80", 3000000},
+              {"marks", "\xcc\x81", 1000000},
+              {"marks of two classes", "\xcc\x81\xcc\xa3", 1000000},
+              {"beginnings of added tokens", "<|im_", 1000000}};
+
+  for (size_t i = 0; i < sizeof(hard) / sizeof(hard[0]); i++) {
+    size_t n_unit = strlen(hard[i].unit), n = hard[i].n / n_unit * n_unit;
+    char *text = malloc(n);
+    double tenth, whole;
+
+    if (text == NULL)
+      exit(1);
+    for (size_t k = 0; k < n; k++)
+      text[k] = hard[i].unit[k % n_unit];
+    tenth = time_count(tok, text, n / 10 / n_unit * n_unit);
+    whole = time_count(tok, text, n);
+    printf("%s: %.1f MB in %.1f ms, a tenth in %.1f ms\n", hard[i].name,
+           (double)n * 1e-6, whole * 1e3, tenth * 1e3);
+    free(text);
+  }
+}
+
 int main(int argc, char **argv) {
   tnk_tokenizer_t *tok;
 
   if (argc < 2) {
-    fprintf(stderr, "usage: %s TOKENIZER TEXT ...\n", argv[0]);
+    fprintf(stderr, "usage: %s TOKENIZER [TEXT ...]\n", argv[0]);
     return 2;
   }
   tok = load(argv[1]);
+  if (argc == 2)
+    time_hard(tok);
   for (int i = 2; i < argc; i++) {
     size_t n, n_ids;
     char *text = read_file(argv[i], &n);
