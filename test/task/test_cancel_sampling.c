@@ -184,7 +184,7 @@ static const state_t sampling_states[] = {
      BATCHED, s_poll_pauses},
     {"is checked", "poll 1 of its result waits",
      "sample: was accepted 2 min 0 s ago as asample:0:0; poll 1 of its result "
-     "waits for the server's answer, attempt 1, since * s",
+     "waits for the server's answer, attempt 1, since *s",
      BATCHED, s_checks},
     {"waits to be checked", "is to be asked for",
      "sample: was accepted 2 min 0 s ago as asample:0:0; it is to be asked for "
