@@ -1,8 +1,12 @@
 /* Lanes and connections: who waits for whom, what is used again. */
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "fixture.h"
 
 TEST(one_connection_is_used_again) {
@@ -13,6 +17,82 @@ TEST(one_connection_is_used_again) {
     call_get(&f, "/ok");
   CHECK_INT(mock_n_connections(f.mock), 1);
   CHECK_INT(f.http.max_connections, 1);
+  fixture_close(&f);
+}
+
+/* A server that looks for requests in every turn of the loop, right behind the
+ * client's own turn: as fast as one can be. */
+typedef struct {
+  tnk__deferred_t turn;
+  tnk__loop_t *loop;
+  int listener;
+  int fd;
+  int n_accepted;
+  int n_answered;
+} quick_server_t;
+
+static void quick_turn(tnk__deferred_t *turn) {
+  static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+  quick_server_t *server = tnk__container_of(turn, quick_server_t, turn);
+  char request[4096];
+  int fd = accept(server->listener, NULL, NULL);
+
+  if (fd >= 0) {
+    close(server->fd);
+    server->fd = fd;
+    server->n_accepted++;
+  }
+  if (recv(server->fd, request, sizeof(request), MSG_DONTWAIT) > 0) {
+    CHECK_INT(send(server->fd, answer, sizeof(answer) - 1, 0),
+              sizeof(answer) - 1);
+    server->n_answered++;
+  }
+  tnk__defer(server->loop, turn);
+}
+
+static uint16_t quick_open(quick_server_t *server, tnk__loop_t *loop) {
+  struct sockaddr_in address = {.sin_family = AF_INET};
+  socklen_t len = sizeof(address);
+
+  memset(server, 0, sizeof(*server));
+  server->loop = loop;
+  server->fd = -1;
+  server->listener = socket(AF_INET, SOCK_STREAM, 0);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK_INT(bind(server->listener, (struct sockaddr *)&address, len), 0);
+  CHECK_INT(listen(server->listener, 1), 0);
+  CHECK_INT(fcntl(server->listener, F_SETFL, O_NONBLOCK), 0);
+  CHECK_INT(getsockname(server->listener, (struct sockaddr *)&address, &len),
+            0);
+  tnk__deferred_init(&server->turn, quick_turn);
+  return ntohs(address.sin_port);
+}
+
+/* The request is with the system when the answer is read, whether or not
+ * anybody was told. */
+TEST(an_answer_may_be_as_quick_as_it_likes) {
+  quick_server_t server;
+  fixture_t f;
+  uint16_t port;
+
+  fixture_open(&f);
+  port = quick_open(&server, &f.c.loop);
+  for (int i = 0; i < 5; i++) {
+    tnk__http_request_t request =
+        request_to(f.mock, TNK__LANE_CONTROL, "GET", "/");
+    call_t call;
+    request.origin.port = port;
+    call_init(&f, &call);
+    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    tnk__defer(&f.c.loop, &server.turn);
+    call_wait(&f, &call);
+    tnk__defer_cancel(&server.turn);
+    CHECK_INT(call.status, 200);
+  }
+  CHECK_INT(server.n_answered, 5);
+  CHECK_INT(server.n_accepted, 1);
+  close(server.fd);
+  close(server.listener);
   fixture_close(&f);
 }
 
