@@ -14,8 +14,6 @@
 /* Encrypt no more ahead of TCP than this. A record may go over it. */
 #define AHEAD_SIZE ((size_t)64 * 1024)
 #define FILLING_SIZE (2 * AHEAD_SIZE)
-/* An idle stream keeps no larger buffer than this. */
-#define IDLE_SIZE ((size_t)4 * 1024)
 
 /* Always takes all: mbedTLS 3.6 does not read while it could not write. What
  * bounds `filling` is encrypt(), and its ceiling, which only a peer that makes
@@ -35,29 +33,22 @@ static void write_failed(tnk__tls_t *tls, int cause) {
     tnk__defer(tls->net->loop, &tls->written);
 }
 
-static void trim(tnk__buf_t *buf) {
-  if (buf->cap > IDLE_SIZE)
-    tnk__buf_deinit(buf);
-  else
-    tnk__buf_clear(buf);
-}
-
+/* A stream that waits keeps no buffer: there may be many, and for long. */
 void tnk__tls_flush(tnk__tls_t *tls) {
-  tnk__buf_t flown = tls->flying;
+  const tnk__buf_t empty = tls->flying;
   uv_buf_t buf;
   int n;
 
   if (tls->tcp_writing || tls->filling.len == 0 || tls->write_error != 0)
     return;
   tls->flying = tls->filling;
-  tls->filling = flown;
-  tnk__buf_clear(&tls->filling);
+  tls->filling = empty;
   buf = uv_buf_init((char *)tls->flying.data, (unsigned)tls->flying.len);
   n = tnk__stream_write(tls->tcp, &buf, 1);
   if (n < 0)
     write_failed(tls, UV_EPIPE);
   else if (n == TNK__STREAM_WRITTEN)
-    trim(&tls->flying);
+    tnk__buf_deinit(&tls->flying);
   else
     tls->tcp_writing = 1;
 }
@@ -134,7 +125,7 @@ void tnk__tls_on_tcp_written(tnk__stream_t *tcp, int cause) {
     write_failed(tls, cause);
     return;
   }
-  trim(&tls->flying);
+  tnk__buf_deinit(&tls->flying);
   if (tls->state != TNK__TLS_OPEN)
     tnk__tls_flush(tls);
   else if (is_written(tls))
