@@ -14,10 +14,6 @@ int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                     "made without SentencePiece");
 }
 
-void tnk__sp_unload(tnk_tokenizer_t *tok) {
-  (void)tok;
-}
-
 int tnk__sp_pieces(const tnk_tokenizer_t *tok, const uint8_t *text, size_t n,
                    int with_places,
                    int (*put)(void *user, int32_t id, size_t begin, size_t end),
