@@ -6,9 +6,9 @@
 #include "api/hub_config.h"
 #include "base/alloc.h"
 #include "base/options.h"
-#include "hub/cache.h"
-#include "hub/get.h"
-#include "hub/tokenizer.h"
+#include "task/hub/cache.h"
+#include "task/hub/get.h"
+#include "task/hub/tokenizer.h"
 
 /* ---- Opening ---- */
 

@@ -2,7 +2,7 @@
 #define TNK_API_HUB_H
 
 #include "api/opened.h"
-#include "hub/hub.h"
+#include "task/hub/hub.h"
 
 /*
  * A hub: what its jobs share, in one piece of memory.

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "codec/http_write.h"
 #include "codec/url.h"
-#include "hub/files.h"
+#include "task/hub/files.h"
 
 /* The variables are those of the Python library, and so are their meanings. */
 

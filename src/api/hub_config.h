@@ -1,7 +1,7 @@
 #ifndef TNK_API_HUB_CONFIG_H
 #define TNK_API_HUB_CONFIG_H
 
-#include "hub/config.h"
+#include "task/hub/config.h"
 
 /* Fill `config` from the caller's options, which are in `options` with its
  * size set, and from the environment. On failure *why may tell what is wrong,

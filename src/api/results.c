@@ -1,6 +1,6 @@
 /* The results of promises by type. */
 #include "codec/results.h"
-#include "hub/tokenizer.h"
+#include "task/hub/tokenizer.h"
 #include "loop/promise.h"
 #include "task/query.h"
 

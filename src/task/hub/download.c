@@ -6,7 +6,7 @@
  * A failure of either side ends the other one. end() is the only place that
  * calls the owner's done.
  */
-#include "hub/download.h"
+#include "task/hub/download.h"
 
 #include <inttypes.h>
 #include <string.h>

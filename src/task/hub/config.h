@@ -1,5 +1,5 @@
-#ifndef TNK_HUB_CONFIG_H
-#define TNK_HUB_CONFIG_H
+#ifndef TNK_TASK_HUB_CONFIG_H
+#define TNK_TASK_HUB_CONFIG_H
 
 #include "base/arena.h"
 #include "tnk/hub.h"

@@ -1,5 +1,5 @@
-#ifndef TNK_HUB_FILES_H
-#define TNK_HUB_FILES_H
+#ifndef TNK_TASK_HUB_FILES_H
+#define TNK_TASK_HUB_FILES_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-#ifndef TNK_HUB_FETCH_H
-#define TNK_HUB_FETCH_H
+#ifndef TNK_TASK_HUB_FETCH_H
+#define TNK_TASK_HUB_FETCH_H
 
 #include "base/error.h"
 #include "codec/location.h"

@@ -1,8 +1,8 @@
-#ifndef TNK_HUB_SINK_H
-#define TNK_HUB_SINK_H
+#ifndef TNK_TASK_HUB_SINK_H
+#define TNK_TASK_HUB_SINK_H
 
 #include "base/buf.h"
-#include "hub/sha256.h"
+#include "task/hub/sha256.h"
 #include "loop/work.h"
 
 /*

@@ -5,7 +5,7 @@
  * While BUSY the members behind "the pool's" are the pool's alone. The bytes
  * of a piece belong to the sink from write to done.
  */
-#include "hub/sink.h"
+#include "task/hub/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "hub/files.h"
+#include "task/hub/files.h"
 #include "tnk/error.h"
 
 typedef enum { IDLE = 0, BUSY, FINISHED } state_t;

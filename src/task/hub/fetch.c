@@ -7,7 +7,7 @@
  *
  * Only on_answer() and on_failed() call the owner's done, as their last touch.
  */
-#include "hub/fetch.h"
+#include "task/hub/fetch.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "hub/hub.h"
+#include "task/hub/hub.h"
 
 #include "base/alloc.h"
 

@@ -1,8 +1,8 @@
-#ifndef TNK_HUB_MODEL_FILE_H
-#define TNK_HUB_MODEL_FILE_H
+#ifndef TNK_TASK_HUB_MODEL_FILE_H
+#define TNK_TASK_HUB_MODEL_FILE_H
 
-#include "hub/cache.h"
-#include "hub/hub.h"
+#include "task/hub/cache.h"
+#include "task/hub/hub.h"
 
 /* What came of it. Valid until the callback returns. */
 typedef struct {

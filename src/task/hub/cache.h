@@ -1,5 +1,5 @@
-#ifndef TNK_HUB_CACHE_H
-#define TNK_HUB_CACHE_H
+#ifndef TNK_TASK_HUB_CACHE_H
+#define TNK_TASK_HUB_CACHE_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
-#ifndef TNK_HUB_TOKENIZER_H
-#define TNK_HUB_TOKENIZER_H
+#ifndef TNK_TASK_HUB_TOKENIZER_H
+#define TNK_TASK_HUB_TOKENIZER_H
 
-#include "hub/hub.h"
-#include "hub/name.h"
+#include "task/hub/hub.h"
+#include "task/hub/name.h"
 #include "tnk/text.h"
 
 /* What is asked for, checked; everything is copied but the plug-in. */

@@ -1,4 +1,4 @@
-#include "hub/cache.h"
+#include "task/hub/cache.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hub/files.h"
+#include "task/hub/files.h"
 
 /* ---- Names ---- */
 

@@ -10,7 +10,7 @@
  * While the pool has it (is_busy), it cannot be freed; a cancel then leaves
  * that to on_pool_done(). end() is the only place that calls out.
  */
-#include "hub/model_file.h"
+#include "task/hub/model_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "codec/http_read.h"
-#include "hub/download.h"
+#include "task/hub/download.h"
 #include "loop/work.h"
 
 typedef enum { LOOKING = 0, ASKING, NOTING, CHECKING, LOADING, LINKING } step_t;

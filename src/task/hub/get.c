@@ -1,10 +1,10 @@
-#include "hub/get.h"
+#include "task/hub/get.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "hub/download.h"
-#include "hub/model_file.h"
+#include "task/hub/download.h"
+#include "task/hub/model_file.h"
 
 /* Any URL to a file: a download with a promise. */
 typedef struct {

@@ -1,4 +1,4 @@
-#include "hub/name.h"
+#include "task/hub/name.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-#ifndef TNK_HUB_DOWNLOAD_H
-#define TNK_HUB_DOWNLOAD_H
+#ifndef TNK_TASK_HUB_DOWNLOAD_H
+#define TNK_TASK_HUB_DOWNLOAD_H
 
-#include "hub/fetch.h"
-#include "hub/sink.h"
+#include "task/hub/fetch.h"
+#include "task/hub/sink.h"
 
 /* What is wanted. Texts are copied. */
 typedef struct {

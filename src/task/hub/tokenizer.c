@@ -13,12 +13,12 @@
  *
  * A tokenizer is counted: one reference of its load, one of each promise.
  */
-#include "hub/tokenizer.h"
+#include "task/hub/tokenizer.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "hub/model_file.h"
+#include "task/hub/model_file.h"
 #include "loop/work.h"
 
 enum { MAX_KEY = 256 * 1024 };

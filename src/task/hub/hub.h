@@ -1,7 +1,7 @@
-#ifndef TNK_HUB_HUB_H
-#define TNK_HUB_HUB_H
+#ifndef TNK_TASK_HUB_HUB_H
+#define TNK_TASK_HUB_HUB_H
 
-#include "hub/config.h"
+#include "task/hub/config.h"
 #include "http/client.h"
 #include "loop/promise.h"
 

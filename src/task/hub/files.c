@@ -1,4 +1,4 @@
-#include "hub/files.h"
+#include "task/hub/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-#ifndef TNK_HUB_NAME_H
-#define TNK_HUB_NAME_H
+#ifndef TNK_TASK_HUB_NAME_H
+#define TNK_TASK_HUB_NAME_H
 
 #include "tnk/hub.h"
 

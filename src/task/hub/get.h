@@ -1,7 +1,7 @@
-#ifndef TNK_HUB_GET_H
-#define TNK_HUB_GET_H
+#ifndef TNK_TASK_HUB_GET_H
+#define TNK_TASK_HUB_GET_H
 
-#include "hub/hub.h"
+#include "task/hub/hub.h"
 
 /* What tnk_hub_download() is asked for, checked; `sum` in lower case or NULL.
  * All texts are copied. */

@@ -1,4 +1,4 @@
-#include "hub/sha256.h"
+#include "task/hub/sha256.h"
 
 #include <mbedtls/version.h>
 #include <string.h>
