@@ -78,7 +78,7 @@ int train_args_read(train_args_t *args, int argc, char **argv) {
     if (flag == 's')
       ok = (args->steps = read_count(optarg, 100000)) > 0;
     else if (flag == 'b')
-      ok = (args->batch = read_count(optarg, 1024)) > 0;
+      ok = (args->batch = read_count(optarg, TRAIN_MAX_BATCH)) > 0;
     else if (flag == 'n')
       ok = (args->length = read_count(optarg, 4095)) > 0;
     else if (flag == 'r')
@@ -102,9 +102,10 @@ int train_args_read(train_args_t *args, int argc, char **argv) {
   return 2;
 }
 
-unsigned char *train_text_read(const char *file, size_t least, size_t *size) {
+/* A whole file, to be freed; NULL after telling what is wrong. */
+static unsigned char *read_file(const char *file, size_t least, size_t *size) {
   FILE *in = fopen(file, "rb");
-  unsigned char *text = NULL;
+  unsigned char *bytes = NULL;
   long end = -1;
 
   if (in != NULL && fseek(in, 0, SEEK_END) == 0)
@@ -114,14 +115,40 @@ unsigned char *train_text_read(const char *file, size_t least, size_t *size) {
   } else if ((size_t)end < least || end > MAX_TEXT) {
     fprintf(stderr, "train_text: %s has %ld bytes; %zu to %d are needed\n",
             file, end, least, MAX_TEXT);
-  } else if ((text = malloc((size_t)end)) == NULL ||
-             fread(text, 1, (size_t)end, in) != (size_t)end) {
+  } else if ((bytes = malloc((size_t)end)) == NULL ||
+             fread(bytes, 1, (size_t)end, in) != (size_t)end) {
     fprintf(stderr, "train_text: cannot read %s\n", file);
-    free(text);
-    text = NULL;
+    free(bytes);
+    bytes = NULL;
   }
   if (in != NULL)
     fclose(in);
-  *size = text != NULL ? (size_t)end : 0;
-  return text;
+  *size = bytes != NULL ? (size_t)end : 0;
+  return bytes;
+}
+
+int train_text_read(train_text_t *text, const char *file, size_t least) {
+  unsigned char *bytes = read_file(file, least, &text->size);
+
+  if (bytes == NULL)
+    return -1;
+  text->size--; /* The last byte is only predicted. */
+  text->tokens = calloc(text->size, sizeof(*text->tokens));
+  text->targets = calloc(text->size, sizeof(*text->targets));
+  for (size_t i = 0;
+       text->tokens != NULL && text->targets != NULL && i < text->size; i++) {
+    text->tokens[i] = bytes[i];
+    text->targets[i] = bytes[i + 1];
+  }
+  free(bytes);
+  if (text->tokens != NULL && text->targets != NULL)
+    return 0;
+  fprintf(stderr, "train_text: %s is too large for the memory\n", file);
+  train_text_free(text);
+  return -1;
+}
+
+void train_text_free(train_text_t *text) {
+  free(text->tokens);
+  free(text->targets);
 }

@@ -2,6 +2,9 @@
 #define EXAMPLES_TRAIN_ARGS_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+enum { TRAIN_MAX_BATCH = 1024 };
 
 /* The command line of train_text. */
 typedef struct {
@@ -19,8 +22,16 @@ typedef struct {
  * exit code after --help or after telling what is wrong. */
 int train_args_read(train_args_t *args, int argc, char **argv);
 
-/* A whole file, to be freed. Returns NULL after telling what is wrong, also
- * when it holds fewer than `least` bytes. */
-unsigned char *train_text_read(const char *file, size_t least, size_t *size);
+/* A text, a token a byte, and what to predict at each of them: the next one. */
+typedef struct {
+  int32_t *tokens;
+  int64_t *targets;
+  size_t size; /* of both */
+} train_text_t;
+
+/* Read a file. Returns 0, or -1 after telling what is wrong, also when it
+ * holds fewer than `least` bytes. */
+int train_text_read(train_text_t *text, const char *file, size_t least);
+void train_text_free(train_text_t *text);
 
 #endif

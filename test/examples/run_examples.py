@@ -126,6 +126,14 @@ def post(url, text):
         return answer.read()
 
 
+def listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+    except ConnectionRefusedError:
+        return False
+
+
 def sample_server():
     server = subprocess.Popen([BUILD / "examples" / "sample_server", "0"],
                               stdin=subprocess.DEVNULL, env=ENV,
@@ -143,7 +151,14 @@ def sample_server():
         check(False, "a prompt that is too long is refused")
     except urllib.error.HTTPError as err:
         check(err.code == 400, "a prompt that is too long is refused", err)
-    server.send_signal(signal.SIGINT)
+    with socket.create_connection(("127.0.0.1", port)) as late:
+        post(url, "The server knows of it: ")
+        server.send_signal(signal.SIGINT)
+        while listens(port):
+            pass
+        late.sendall(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab")
+        got = late.recv(100)
+        check(got.startswith(b"HTTP/1.1 503 "), "it asks too late", got)
     check(server.wait(60) == 0, "Ctrl-C ends the server")
 
 
