@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "codec/http_write.h"
 #include "codec/location.h"
-#include "hub/cache.h"
+#include "task/hub/cache.h"
 #include "lines.h"
 #include "tnk/error.h"
 
