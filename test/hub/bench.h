@@ -81,8 +81,9 @@ static inline void outcome_wait(bench_t *bench, outcome_t *outcome) {
  * nothing else. */
 static inline void outcome_wait_long(bench_t *bench, outcome_t *outcome) {
   while (outcome->n_done == 0) {
-    const tnk__timer_t *next = bench->hub->loop.timers.root;
+    const tnk__timer_t *next;
     uv_run(&bench->uv, UV_RUN_NOWAIT);
+    next = bench->hub->loop.timers.root;
     if (next != NULL && !tnk__timer_is_background(next) &&
         bench->hub->loop.n_held <= 3)
       tnk__loop_advance(&bench->hub->loop, 100);
