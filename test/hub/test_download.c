@@ -273,7 +273,7 @@ static void reply_rest(mock_request_t *request, void *user) {
   CHECK_STR(mock_header(request, "range"), "bytes=7-");
   CHECK_STR(mock_header(request, "if-range"), "\"one\"");
   mock_reply(request, 206, "ETag: \"one\"\r\nContent-Range: bytes 7-10/11\r\n",
-             TEXT + 7, 4);
+             &TEXT[7], 4);
 }
 
 TEST(O1_a_lost_connection_goes_on_where_it_ended) {

@@ -10,7 +10,9 @@ static const char in_a_row[] =
 static const char side_by_side[] = "{\"fwdbwd_max_chunk_len\":1}";
 static const char compressed[] = "{\"proto_compress_fwdbwd\":true}";
 
-enum { MAX_TURNS = 400 };
+/* After the second the thread pool is waited for, which may be slower than any
+ * number of turns of the loop. */
+enum { MAX_TURNS = 400, PATIENT_TURNS = 200 };
 
 /* What the operation meets. */
 typedef enum {
@@ -129,6 +131,8 @@ static void open_road(script_t *script, const script_kind_t *kind,
 static void step_on(script_t *script, road_t road, int turn) {
   if (road == ROAD_HARD)
     tnk__loop_advance(&script->service->loop, 200);
+  while (turn >= PATIENT_TURNS && script_is_packing(script))
+    uv_run(&script->uv, UV_RUN_ONCE);
   mock_turns(script->mock, 1);
   if (road == ROAD_QUEUED && turn == 5)
     accept_front(script);
