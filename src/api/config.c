@@ -150,9 +150,11 @@ static int load_key(tnk__config_t *config, int64_t now_s, const char **why) {
     *why = "~/.tinker/credentials.json cannot be read as a credentials file";
   if (err != TNK_OK)
     return err;
+  if (config->api_key == NULL && key != NULL)
+    return TNK_ENOMEM;
   if (config->api_key == NULL) {
     *why = "no API key: set api_key or TINKER_API_KEY";
-    return key != NULL ? TNK_ENOMEM : TNK_ECREDENTIAL;
+    return TNK_ECREDENTIAL;
   }
   err = tnk__key_check(config->alloc, config->api_key, &config->key_expires_s,
                        why);
@@ -207,25 +209,21 @@ static void load_numbers(tnk_service_options_t *o) {
 
 int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
                      const tnk_service_options_t *options, int64_t now_s,
-                     char *text, size_t text_size) {
-  const size_t first_release = sizeof(tnk_service_options_t);
-  const char *why = NULL;
-  int err;
+                     const char **why) {
+  int err = TNK_OK;
 
   memset(config, 0, sizeof(*config));
   config->alloc = alloc;
-  config->options.size = sizeof(config->options);
+  config->options = *options;
   tnk__arena_init(&config->arena, alloc, MAX_CONFIG);
-  err = tnk__options_load(&config->options, sizeof(config->options), options,
-                          first_release);
-  if (err == TNK_OK && config->options.limiter_scope > TNK_LIMITER_PRIVATE) {
-    why = "limiter_scope is none of tnk_limiter_scope_t";
+  if (config->options.limiter_scope > TNK_LIMITER_PRIVATE) {
+    *why = "limiter_scope is none of tnk_limiter_scope_t";
     err = TNK_EINVAL;
   }
   if (err == TNK_OK)
-    err = load_key(config, now_s, &why);
+    err = load_key(config, now_s, why);
   if (err == TNK_OK)
-    err = load_base_url(config, &why);
+    err = load_base_url(config, why);
   if (err == TNK_OK)
     err = load_texts(config);
   if (err == TNK_OK)
@@ -235,11 +233,8 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
   if (err == TNK_OK)
     err = load_tags(config);
   load_numbers(&config->options);
-  if (err == TNK_OK)
-    return TNK_OK;
-  if (text != NULL && text_size > 0)
-    snprintf(text, text_size, "%s", why != NULL ? why : tnk_strerror(err));
-  tnk__config_deinit(config);
+  if (err != TNK_OK)
+    tnk__config_deinit(config);
   return err;
 }
 

@@ -5,12 +5,13 @@
 
 #include "task/config.h"
 
-/* Fill `config` from the caller's options, the environment and the stored
- * credentials. On failure `text` tells what is wrong, nothing is kept, and the
- * code is one of tnk_service_open(). `now_s` is the wall clock. */
+/* Fill `config` from the caller's options, which are in `options` with its size
+ * set, from the environment and the stored credentials. On failure *why may
+ * tell what is wrong, nothing is kept, and the code is one of
+ * tnk_service_open(). `now_s` is the wall clock. */
 int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
                      const tnk_service_options_t *options, int64_t now_s,
-                     char *text, size_t text_size);
+                     const char **why);
 void tnk__config_deinit(tnk__config_t *config);
 
 /* An environment variable, NULL when unset or empty. */

@@ -345,7 +345,7 @@ static int dump(dump_t *d, const tnk_service_t *service) {
   dump_config(d, &service->config);
   dump_session(d, &service->session);
   dump_counters(d, service);
-  dump_http(d, &service->http);
+  dump_http(d, &service->root.http);
   dump_limits(d, &service->session);
   dump_clients(d, &service->session);
   if (!d->is_json)
@@ -363,7 +363,7 @@ int tnk_service_dump(const tnk_service_t *service, tnk_dump_format_t format,
   if (service == NULL || write == NULL ||
       (format != TNK_DUMP_TEXT && format != TNK_DUMP_JSON))
     return TNK_EINVAL;
-  tnk__buf_init(&d.buf, &service->loop.alloc, TNK__MAX_RESPONSE_BODY);
+  tnk__buf_init(&d.buf, &service->root.loop.alloc, TNK__MAX_RESPONSE_BODY);
   tnk__json_writer_init(&d.json, &d.buf);
   err = dump(&d, service);
   /* All at once and at the end: the function may close what was walked. */

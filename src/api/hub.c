@@ -12,115 +12,69 @@
 
 /* ---- Opening ---- */
 
-/* The last of it, when opening failed and when everything is closed. */
-static void free_hub(tnk_hub_t *hub) {
-  const tnk_allocator_t alloc = hub->alloc;
-
-  tnk__hub_config_deinit(&hub->config);
-  tnk__free(&alloc, hub);
+static tnk_hub_t *from(tnk__root_t *root) {
+  return tnk__container_of(root, tnk_hub_t, root);
 }
 
-static void on_open_undone(void *user) {
-  free_hub(user);
+static void close_left(tnk__root_t *root) {
+  tnk_hub_close(from(root), NULL, NULL);
 }
 
-static int open_http(tnk_hub_t *hub) {
-  const tnk_hub_options_t *o = &hub->config.options;
-  tnk__http_options_t options = {0};
-
-  options.ca_file = o->ca_file;
-  options.load_trust = o->ca_file != NULL;
-  options.connect_timeout_ms = o->connect_timeout_ms;
-  options.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */
-  return tnk__http_open(&hub->http, &hub->loop, &options);
+static void free_rest(tnk__root_t *root) {
+  tnk__hub_config_deinit(&from(root)->config);
 }
+
+static const tnk__root_kind_t kind = {
+    .size = sizeof(tnk_hub_t), .close = close_left, .free_rest = free_rest};
 
 static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
                       const tnk_hub_options_t *options, const char **why) {
-  int err = tnk__hub_config_load(&hub->config, &hub->alloc, options, why);
+  const tnk_hub_options_t *o = &hub->config.options;
+  tnk__root_t *root = &hub->root;
+  tnk__http_options_t http = {0};
+  int err = tnk__hub_config_load(&hub->config, &root->alloc, options, why);
 
-  if (err != TNK_OK) {
-    tnk__free(&hub->alloc, hub);
+  if (err != TNK_OK)
     return err;
-  }
-  err = tnk__loop_open(&hub->loop, loop, &hub->alloc, options->logger);
-  if (err != TNK_OK) {
-    free_hub(hub);
-    return err;
-  }
-  err = open_http(hub);
-  if (err != TNK_OK) {
-    /* libuv frees the context in a later turn. */
-    tnk__loop_close(&hub->loop, on_open_undone, hub);
-    *why = err == TNK_ECERT ? "ca_file cannot be read as certificates" : NULL;
-    return err;
-  }
-  tnk__hub_open(&hub->core, &hub->loop, &hub->http, &hub->config);
-  return TNK_OK;
-}
-
-static void close_left(tnk__opened_t *opened) {
-  tnk_hub_close(tnk__container_of(opened, tnk_hub_t, opened), NULL, NULL);
+  http.ca_file = o->ca_file;
+  http.load_trust = o->ca_file != NULL;
+  http.connect_timeout_ms = o->connect_timeout_ms;
+  http.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */
+  err = tnk__root_start(root, loop, options->logger, &http, why);
+  if (err == TNK_OK)
+    tnk__hub_open(&hub->core, &root->loop, &root->http, &hub->config);
+  return err;
 }
 
 int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
                  const tnk_hub_options_t *options, char *text,
                  size_t text_size) {
   tnk_hub_options_t own = TNK_HUB_OPTIONS_INIT;
-  const tnk_allocator_t *alloc = tnk__allocator_default();
   const char *why = NULL;
-  tnk_hub_t *hub;
-  int err;
+  tnk__root_t *root;
+  int err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
 
   *out = NULL;
-  tnk__opened_say(text, text_size, TNK_OK, "");
-  if (loop == NULL)
-    return tnk__opened_say(text, text_size, TNK_EINVAL, "no loop was given");
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
-  if (err != TNK_OK)
-    return tnk__opened_say(text, text_size, err,
-                           "options: size is wrong, or a field is "
-                           "set that this library does not know");
-  if (own.allocator != NULL)
-    alloc = own.allocator;
-  hub = tnk__calloc(alloc, 1, sizeof(*hub));
-  if (hub == NULL)
-    return tnk__opened_say(text, text_size, TNK_ENOMEM, NULL);
-  hub->alloc = *alloc;
-  err = open_parts(hub, loop, &own, &why);
-  if (err != TNK_OK)
-    return tnk__opened_say(text, text_size, err, why);
-  tnk__opened_add(&hub->opened, loop, close_left);
-  *out = hub;
-  return TNK_OK;
+  err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
+  if (err == TNK_OK)
+    err = open_parts(from(root), loop, &own, &why);
+  if (err == TNK_OK) {
+    tnk__root_open(root);
+    *out = from(root);
+  } else {
+    tnk__root_undo(root);
+  }
+  return tnk__root_say(text, text_size, err, why);
 }
 
 /* ---- Closing ---- */
 
-static void on_closed(void *user) {
-  tnk_hub_t *hub = user;
-  tnk_close_cb cb = hub->close_cb;
-  void *cb_user = hub->close_user;
-
-  free_hub(hub);
-  if (cb != NULL) {
-    tnk__callout_begin();
-    cb(cb_user);
-    tnk__callout_end();
-  }
-}
-
 void tnk_hub_close(tnk_hub_t *hub, tnk_close_cb cb, void *user) {
-  if (hub == NULL || hub->closing || tnk__loop_is_forked(&hub->loop))
+  if (hub == NULL || !tnk__root_begin_close(&hub->root, cb, user))
     return;
-  hub->closing = 1;
-  hub->close_cb = cb;
-  hub->close_user = user;
-  tnk__opened_remove(&hub->opened);
   tnk__hub_close(&hub->core);
   tnk__tokenizers_close(&hub->core);
-  tnk__http_close(&hub->http);
-  tnk__loop_close(&hub->loop, on_closed, hub);
+  tnk__root_end_close(&hub->root);
 }
 
 /* ---- Beginning ---- */
@@ -128,23 +82,15 @@ void tnk_hub_close(tnk_hub_t *hub, tnk_close_cb cb, void *user) {
 /* NULL, or the promise of why the call does not begin. What is wrong with the
  * hub comes before what is wrong with the call. */
 static tnk_promise_t *refuses(tnk_hub_t *hub, const char *name, int err,
-                              const char *text) {
-  int hub_err = tnk__loop_check_caller(&hub->loop);
-  tnk__error_t *error;
+                              const char *why) {
+  tnk__loop_t *loop = &hub->root.loop;
+  int hub_err = tnk__loop_check_caller(loop);
 
-  if (hub_err == TNK_OK && hub->closing)
+  if (hub_err == TNK_OK && hub->root.closing)
     hub_err = TNK_ECLOSED;
   if (hub_err != TNK_OK)
-    text = NULL;
-  else if (err == TNK_OK)
-    return NULL;
-  else
-    hub_err = err;
-  error =
-      text != NULL
-          ? tnk__error_new(&hub->alloc, hub_err, "%s: %s", name, text)
-          : tnk__error_from(&hub->alloc, name, &(tnk_error_t){.code = hub_err});
-  return tnk__promise_rejected(&hub->loop, error);
+    return tnk__root_reject(loop, hub_err, name, NULL);
+  return err != TNK_OK ? tnk__root_reject(loop, err, name, why) : NULL;
 }
 
 /* A SHA-256 in lower-case digits. 0: it is none. */
@@ -174,16 +120,16 @@ tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
   if (hub == NULL)
     return NULL;
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
-  if (err == TNK_EINVAL)
-    why = "the size of the options is wrong";
-  else if (url == NULL)
-    why = "no URL was given";
-  else if (path == NULL || path[0] == '\0')
-    why = "no path was given";
-  else if (own.sha256 != NULL && !normal_sum(sum, own.sha256))
-    why = "sha256 is not 64 hexadecimal digits";
-  if (err == TNK_OK && why != NULL)
-    err = TNK_EINVAL;
+  if (err == TNK_OK) {
+    if (url == NULL)
+      why = "no URL was given";
+    else if (path == NULL || path[0] == '\0')
+      why = "no path was given";
+    else if (own.sha256 != NULL && !normal_sum(sum, own.sha256))
+      why = "sha256 is not 64 hexadecimal digits";
+    if (why != NULL)
+      err = TNK_EINVAL;
+  }
   refusal = refuses(hub, "download", err, why);
   if (refusal != NULL)
     return refusal;
@@ -203,14 +149,12 @@ tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model, const char *file,
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (own.revision != NULL)
     key.revision = own.revision;
-  if (err == TNK_EINVAL)
-    why = "the size of the options is wrong";
-  else if (model == NULL || file == NULL)
-    why = "no model or no file was given";
-  else
-    why = tnk__cache_check(&key);
-  if (err == TNK_OK && why != NULL)
-    err = TNK_EINVAL;
+  if (err == TNK_OK) {
+    why = model == NULL || file == NULL ? "no model or no file was given"
+                                        : tnk__cache_check(&key);
+    if (why != NULL)
+      err = TNK_EINVAL;
+  }
   refusal = refuses(hub, "hub_file", err, why);
   if (refusal != NULL)
     return refusal;
@@ -286,7 +230,7 @@ tnk_promise_t *tnk_hub_tokenizer(tnk_hub_t *hub,
                                  const char *model,
                                  const tnk_hub_tokenizer_options_t *options) {
   tnk_hub_tokenizer_options_t own = TNK_HUB_TOKENIZER_OPTIONS_INIT;
-  const char *why = "the size of the options is wrong";
+  const char *why = NULL;
   tnk__tokenizer_request_t request;
   tnk_promise_t *refusal;
   tnk__name_t name;
@@ -298,8 +242,6 @@ tnk_promise_t *tnk_hub_tokenizer(tnk_hub_t *hub,
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
   if (err == TNK_OK)
     err = check_tokenizer(hub, plugin, model, &own, &name, &why);
-  else if (err != TNK_EINVAL)
-    why = NULL;
   snprintf(what, sizeof(what), "tokenizer of %.200s",
            model != NULL ? model : "nothing");
   refusal = refuses(hub, what, err, why);

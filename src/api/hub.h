@@ -1,7 +1,7 @@
 #ifndef TNK_API_HUB_H
 #define TNK_API_HUB_H
 
-#include "api/opened.h"
+#include "api/root.h"
 #include "task/hub/hub.h"
 
 /*
@@ -11,15 +11,9 @@
  * down. Gone, right before the caller is told.
  */
 struct tnk_hub {
-  tnk__opened_t opened;
-  tnk_allocator_t alloc;
-  tnk__loop_t loop;
+  tnk__root_t root;
   tnk__hub_config_t config;
-  tnk__http_t http;
   tnk__hub_t core;
-  int closing;
-  tnk_close_cb close_cb;
-  void *close_user;
 };
 
 #endif

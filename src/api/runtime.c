@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "api/opened.h"
+#include "api/root.h"
 #include "base/alloc.h"
 #include "base/list.h"
 #include "loop/loop.h"
@@ -83,7 +83,7 @@ static void thread_main(void *arg) {
   while (!uv_is_closing((uv_handle_t *)&runtime->wake))
     uv_run(loop, UV_RUN_DEFAULT);
   /* After every turn, since callbacks may use the time to open another one. */
-  while (tnk__opened_close_on(loop) > 0 || uv_loop_alive(loop))
+  while (tnk__root_close_all(loop) > 0 || uv_loop_alive(loop))
     uv_run(loop, UV_RUN_ONCE);
   if (uv_loop_close(loop) == 0)
     return;

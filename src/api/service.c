@@ -15,148 +15,87 @@
 
 /* ---- Opening ---- */
 
-static int open_http(tnk_service_t *service) {
-  const tnk_service_options_t *o = &service->config.options;
-  tnk__http_options_t options = {0};
-
-  options.ca_file = o->ca_file;
-  options.load_trust = o->ca_file != NULL;
-  options.connect_timeout_ms = o->connect_timeout_ms;
-  options.max_in_flight[TNK__LANE_POLL] = o->max_polls;
-  return tnk__http_open(&service->http, &service->loop, &options);
+static tnk_service_t *from(tnk__root_t *root) {
+  return tnk__container_of(root, tnk_service_t, root);
 }
 
-/* Only the parts that opening failed on need to be taken down. */
-static void on_open_undone(void *user) {
-  tnk_service_t *service = user;
+static void close_left(tnk__root_t *root) {
+  tnk_service_close(from(root), NULL, NULL);
+}
 
+static void free_rest(tnk__root_t *root) {
+  tnk_service_t *service = from(root);
+
+  tnk__free(&root->alloc, service->session.id);
   tnk__config_deinit(&service->config);
-  tnk__free(&service->alloc, service);
 }
+
+static const tnk__root_kind_t kind = {
+    .size = sizeof(tnk_service_t), .close = close_left, .free_rest = free_rest};
 
 static int open_parts(tnk_service_t *service, uv_loop_t *loop,
-                      const tnk_service_options_t *options,
-                      const tnk_logger_t *logger, char *text, size_t size) {
+                      const tnk_service_options_t *options, const char **why) {
+  const tnk_service_options_t *o = &service->config.options;
+  tnk__root_t *root = &service->root;
+  tnk__http_options_t http = {0};
   uv_timeval64_t now;
   int err;
 
   uv_gettimeofday(&now);
-  err = tnk__config_load(&service->config, &service->alloc, options, now.tv_sec,
-                         text, size);
-  if (err != TNK_OK) {
-    tnk__free(&service->alloc, service);
+  err = tnk__config_load(&service->config, &root->alloc, options, now.tv_sec,
+                         why);
+  if (err != TNK_OK)
     return err;
-  }
-  err = tnk__loop_open(&service->loop, loop, &service->alloc, logger);
-  if (err != TNK_OK) {
-    on_open_undone(service);
-    return tnk__opened_say(text, size, err, NULL);
-  }
-  err = open_http(service);
+  http.ca_file = o->ca_file;
+  http.load_trust = o->ca_file != NULL;
+  http.connect_timeout_ms = o->connect_timeout_ms;
+  http.max_in_flight[TNK__LANE_POLL] = o->max_polls;
+  err = tnk__root_start(root, loop, options->logger, &http, why);
   if (err == TNK_OK)
-    err = tnk__session_open(&service->session, &service->loop, &service->config,
-                            &service->http);
-  if (err != TNK_OK) {
-    /* libuv frees the context in a later turn. */
-    tnk__loop_close(&service->loop, on_open_undone, service);
-    return tnk__opened_say(
-        text, size, err,
-        err == TNK_ECERT ? "ca_file cannot be read as certificates" : NULL);
-  }
-  return TNK_OK;
-}
-
-static void close_left(tnk__opened_t *opened) {
-  tnk_service_close(tnk__container_of(opened, tnk_service_t, opened), NULL,
-                    NULL);
+    tnk__session_open(&service->session, &root->loop, &service->config,
+                      &root->http);
+  return err;
 }
 
 int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
                      const tnk_service_options_t *options, char *text,
                      size_t text_size) {
   tnk_service_options_t own = TNK_SERVICE_OPTIONS_INIT;
-  const tnk_allocator_t *alloc = tnk__allocator_default();
-  tnk_service_t *service;
-  int err;
+  const char *why = NULL;
+  tnk__root_t *root;
+  int err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
 
   *out = NULL;
-  tnk__opened_say(text, text_size, TNK_OK, "");
-  if (loop == NULL)
-    return tnk__opened_say(text, text_size, TNK_EINVAL, "no loop was given");
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
-  if (err != TNK_OK)
-    return tnk__opened_say(text, text_size, err,
-                           "options: size is wrong, or a field is "
-                           "set that this library does not know");
-  if (own.allocator != NULL)
-    alloc = own.allocator;
-  service = tnk__calloc(alloc, 1, sizeof(*service));
-  if (service == NULL)
-    return tnk__opened_say(text, text_size, TNK_ENOMEM, NULL);
-  service->alloc = *alloc;
-  err = open_parts(service, loop, options, own.logger, text, text_size);
-  if (err != TNK_OK)
-    return err;
-  tnk__opened_add(&service->opened, loop, close_left);
-  *out = service;
-  return TNK_OK;
+  err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
+  if (err == TNK_OK)
+    err = open_parts(from(root), loop, &own, &why);
+  if (err == TNK_OK) {
+    tnk__root_open(root);
+    *out = from(root);
+  } else {
+    tnk__root_undo(root);
+  }
+  return tnk__root_say(text, text_size, err, why);
 }
 
 /* ---- Closing ---- */
-
-static void on_closed(void *user) {
-  tnk_service_t *service = user;
-  const tnk_allocator_t alloc = service->alloc;
-  tnk_close_cb cb = service->close_cb;
-  void *cb_user = service->close_user;
-
-  tnk__free(&alloc, service->session.id);
-  tnk__config_deinit(&service->config);
-  tnk__free(&alloc, service);
-  if (cb != NULL) {
-    tnk__callout_begin();
-    cb(cb_user);
-    tnk__callout_end();
-  }
-}
 
 static void on_finished(tnk__session_t *session) {
   tnk_service_t *service = tnk__container_of(session, tnk_service_t, session);
 
   tnk__session_close(session);
-  tnk__http_close(&service->http);
-  tnk__loop_close(&service->loop, on_closed, service);
+  tnk__root_end_close(&service->root);
 }
 
 void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
-  if (service == NULL || service->closing ||
-      tnk__loop_is_forked(&service->loop))
+  if (service == NULL || !tnk__root_begin_close(&service->root, cb, user))
     return;
-  service->closing = 1;
-  service->close_cb = cb;
-  service->close_user = user;
-  tnk__opened_remove(&service->opened);
   tnk__session_shut(&service->session);
   tnk__clients_close(&service->session);
   tnk__session_finish(&service->session, on_finished);
 }
 
 /* ---- Beginning operations ---- */
-
-static tnk_promise_t *reject(tnk__session_t *session, int code,
-                             const char *name, const char *text) {
-  const tnk_allocator_t *alloc = &session->loop->alloc;
-  tnk__error_t *error;
-
-  /* All other checks say what they found. */
-  if (code == TNK_EINVAL && (text == NULL || text[0] == '\0'))
-    text = "the size of the options is wrong";
-  error = text != NULL && text[0] != '\0'
-              ? tnk__error_new(alloc, code, "%s: %s", name, text)
-              : tnk__error_from(alloc, name, &(tnk_error_t){.code = code});
-
-  return tnk__promise_rejected(session->loop, error);
-}
 
 tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
                                     int err, const char *text) {
@@ -170,12 +109,12 @@ tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
              "%zu operations are pending, and max_pending allows no more; "
              "wait for results first",
              session->loop->n_pending);
-    return reject(session, service_err, name, full);
+    return tnk__root_reject(session->loop, service_err, name, full);
   }
   if (service_err != TNK_OK)
-    return reject(session, service_err, name, NULL);
+    return tnk__root_reject(session->loop, service_err, name, NULL);
   if (err != TNK_OK)
-    return reject(session, err, name, text);
+    return tnk__root_reject(session->loop, err, name, text);
   tnk__watch_arm(session);
   return NULL;
 }
@@ -260,17 +199,17 @@ void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out) {
   memset(out, 0, sizeof(*out));
   if (service == NULL)
     return;
-  counters = &service->loop.counters;
+  counters = &service->root.loop.counters;
   out->n_requests = counters->n_requests;
   out->n_retries = counters->n_retries;
   out->n_late_events = counters->n_late_events;
   out->n_double_settles = counters->n_double_settles;
   out->n_bytes_sent = counters->n_bytes_sent;
   out->n_bytes_received = counters->n_bytes_received;
-  out->n_pending = (uint32_t)service->loop.n_pending;
-  out->n_connections = (uint32_t)service->http.n_connections;
-  out->max_connections = (uint32_t)service->http.max_connections;
-  out->n_polls = (uint32_t)tnk__http_n_polls(&service->http);
+  out->n_pending = (uint32_t)service->root.loop.n_pending;
+  out->n_connections = (uint32_t)service->root.http.n_connections;
+  out->max_connections = (uint32_t)service->root.http.max_connections;
+  out->n_polls = (uint32_t)tnk__http_n_polls(&service->root.http);
   out->n_retries_connect = counters->n_retries_by[TNK__RETRY_CONNECT];
   out->n_retries_lost = counters->n_retries_by[TNK__RETRY_LOST];
   out->n_retries_timeout = counters->n_retries_by[TNK__RETRY_TIMEOUT];

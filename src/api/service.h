@@ -1,9 +1,7 @@
 #ifndef TNK_API_SERVICE_H
 #define TNK_API_SERVICE_H
 
-#include "api/opened.h"
-#include "http/client.h"
-#include "loop/loop.h"
+#include "api/root.h"
 #include "task/config.h"
 #include "task/session.h"
 
@@ -15,15 +13,9 @@
  * caller is told.
  */
 struct tnk_service {
-  tnk__opened_t opened;
-  tnk_allocator_t alloc;
-  tnk__loop_t loop;
+  tnk__root_t root;
   tnk__config_t config;
-  tnk__http_t http;
   tnk__session_t session;
-  int closing;
-  tnk_close_cb close_cb;
-  void *close_user;
 };
 
 /* Whether an operation may begin, given what the check of its arguments found

@@ -376,8 +376,8 @@ static void step(tnk__session_t *session) {
 
 /* ---- Life ---- */
 
-int tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
-                      const tnk__config_t *config, tnk__http_t *http) {
+void tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
+                       const tnk__config_t *config, tnk__http_t *http) {
   memset(session, 0, sizeof(*session));
   session->loop = loop;
   session->config = config;
@@ -410,7 +410,6 @@ int tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
   tnk__canceler_open(&session->canceler, &session->endpoint, &session->dynamic);
   tnk__gate_open(&session->gate, loop, &session->limiter,
                  &session->sample_throttle, SAMPLE_THROTTLED_SLOTS);
-  return TNK_OK;
 }
 
 void tnk__session_shut(tnk__session_t *session) {

@@ -80,8 +80,8 @@ typedef struct tnk__session {
   tnk__semaphore_t sample_throttle; /* likewise; the gate sets the limit */
 } tnk__session_t;
 
-int tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
-                      const tnk__config_t *config, tnk__http_t *http);
+void tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
+                       const tnk__config_t *config, tnk__http_t *http);
 /* Refuse what comes and fail what waits for a level. */
 void tnk__session_shut(tnk__session_t *session);
 /* Report the session as finished, if there is one, and wait for the answer for

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "base/alloc.h"
 #include "support/test.h"
@@ -16,7 +17,7 @@
 #define JWT "eyJhIjoxfQ.eyJleHAiOjIwMDAwMDAwMDB9.x"
 
 static tnk__config_t config;
-static char text[256];
+static const char *text;
 
 /* No variable of the machine may reach a case. */
 static void clear_environment(void) {
@@ -34,9 +35,11 @@ static void clear_environment(void) {
 }
 
 static int load(const tnk_service_options_t *options) {
-  text[0] = '\0';
-  return tnk__config_load(&config, test_allocator(), options, 1000, text,
-                          sizeof(text));
+  const tnk_service_options_t empty = TNK_SERVICE_OPTIONS_INIT;
+
+  text = "";
+  return tnk__config_load(&config, test_allocator(),
+                          options != NULL ? options : &empty, 1000, &text);
 }
 
 TEST(config_defaults) {
@@ -154,9 +157,9 @@ TEST(config_jwt_key_has_an_expiry) {
   CHECK_INT(load(&options), TNK_OK);
   CHECK_INT(config.key_expires_s, 2000000000);
   tnk__config_deinit(&config);
-  CHECK_INT(tnk__config_load(&config, test_allocator(), &options, 2000000001,
-                             text, sizeof(text)),
-            TNK_ECREDENTIAL);
+  CHECK_INT(
+      tnk__config_load(&config, test_allocator(), &options, 2000000001, &text),
+      TNK_ECREDENTIAL);
   CHECK(strstr(text, "expired") != NULL);
 }
 
@@ -165,11 +168,19 @@ TEST(config_refuses_unknown_newer_options) {
     tnk_service_options_t known;
     uint64_t newer;
   } options = {.known = TNK_SERVICE_OPTIONS_INIT, .newer = 1};
+  tnk_service_t *service;
+  uv_loop_t loop;
+  char why[128];
 
   clear_environment();
+  CHECK_INT(uv_loop_init(&loop), 0);
   options.known.size = sizeof(options);
   options.known.api_key = KEY;
-  CHECK_INT(load(&options.known), TNK_ENOTSUP);
+  CHECK_INT(tnk_service_open(&service, &loop, &options.known, why, sizeof(why)),
+            TNK_ENOTSUP);
+  CHECK(service == NULL);
+  CHECK(strstr(why, "does not know") != NULL);
+  CHECK_INT(uv_loop_close(&loop), 0);
 }
 
 TEST(config_survives_lack_of_memory_at_every_point) {

@@ -396,7 +396,7 @@ static void call_elsewhere(void *arg) {
   script_t *script = arg;
 
   /* Nothing but the refusal may be done with it there. */
-  CHECK_INT(tnk__loop_check_caller(&script->service->loop), TNK_ETHREAD);
+  CHECK_INT(tnk__loop_check_caller(&script->service->root.loop), TNK_ETHREAD);
 }
 
 TEST(calls_from_another_thread_are_noticed) {

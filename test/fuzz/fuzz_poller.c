@@ -55,6 +55,7 @@ static rig_t *get(void) {
   const tnk__http_options_t http = {.ca_file = NULL};
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   const tnk_allocator_t *alloc = tnk__allocator_default();
+  const char *why = NULL;
 
   if (rig.is_open)
     return &rig;
@@ -63,8 +64,7 @@ static rig_t *get(void) {
   FUZZ_CHECK(uv_loop_init(&rig.uv) == 0);
   FUZZ_CHECK(tnk__loop_open(&rig.loop, &rig.uv, alloc, NULL) == TNK_OK);
   tnk__loop_fake_clock(&rig.loop, 1000000);
-  FUZZ_CHECK(tnk__config_load(&rig.config, alloc, &options, 0, NULL, 0) ==
-             TNK_OK);
+  FUZZ_CHECK(tnk__config_load(&rig.config, alloc, &options, 0, &why) == TNK_OK);
   FUZZ_CHECK(tnk__http_open(&rig.http, &rig.loop, &http) == TNK_OK);
   /* Requests stay in their lane: the input says what becomes of them. */
   rig.http.lanes[TNK__LANE_POLL].max = 0;

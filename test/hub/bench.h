@@ -83,10 +83,10 @@ static inline void outcome_wait_long(bench_t *bench, outcome_t *outcome) {
   while (outcome->n_done == 0) {
     const tnk__timer_t *next;
     uv_run(&bench->uv, UV_RUN_NOWAIT);
-    next = bench->hub->loop.timers.root;
+    next = bench->hub->root.loop.timers.root;
     if (next != NULL && !tnk__timer_is_background(next) &&
-        bench->hub->loop.n_held <= 3)
-      tnk__loop_advance(&bench->hub->loop, 100);
+        bench->hub->root.loop.n_held <= 3)
+      tnk__loop_advance(&bench->hub->root.loop, 100);
   }
 }
 
@@ -125,7 +125,7 @@ static inline void bench_open_hub(bench_t *bench,
     options.token = TOKEN;
   if (tnk_hub_open(&bench->hub, &bench->uv, &options, why, sizeof(why)) < 0)
     test_fail(__FILE__, __LINE__, "%s", why);
-  tnk__loop_fake_clock(&bench->hub->loop, 1000000);
+  tnk__loop_fake_clock(&bench->hub->root.loop, 1000000);
 }
 
 static inline void bench_open(bench_t *bench) {

@@ -278,8 +278,8 @@ static inline void script_open_with(script_t *script,
   if (tnk_service_open(&script->service, &script->uv, &options, text,
                        sizeof(text)) != TNK_OK)
     test_fail(__FILE__, __LINE__, "%s", text);
-  tnk__loop_fake_clock(&script->service->loop, 1000000);
-  mock_set_clock(script->mock, &script->service->loop);
+  tnk__loop_fake_clock(&script->service->root.loop, 1000000);
+  mock_set_clock(script->mock, &script->service->root.loop);
 }
 
 static inline void script_open(script_t *script) {
@@ -310,7 +310,7 @@ static inline void script_turns(script_t *script) {
 
 /* Let time pass, and all that it sets off. */
 static inline void script_advance(script_t *script, uint64_t ms) {
-  tnk__loop_advance(&script->service->loop, ms);
+  tnk__loop_advance(&script->service->root.loop, ms);
   mock_turns(script->mock, 20);
 }
 

@@ -28,7 +28,7 @@ static const tnk_model_input_t *marked_prompt(void) {
 
 static void open_marked(script_t *script) {
   script_open(script);
-  script->service->loop.logger.write = no_mark;
+  script->service->root.loop.logger.write = no_mark;
 }
 
 /* What a server may say of a request that it refuses, the request included. */

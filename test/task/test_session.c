@@ -349,7 +349,7 @@ TEST(a_close_waits_two_seconds_and_no_longer) {
   CHECK(!close_in_no_time(&script));
   script_advance(&script, 1999);
   CHECK(!script.is_closed);
-  tnk__loop_advance(&script.service->loop, 1);
+  tnk__loop_advance(&script.service->root.loop, 1);
   for (int i = 0; i < 10; i++)
     script_turns(&script);
   CHECK(script.is_closed);

@@ -88,8 +88,8 @@ static tnk_service_t *add_with(tenants_t *tenants,
   /* All clocks stand where the first one's stood when it was opened, because
    * a back-off may be older than the service. */
   if (tenants->now_ms == 0)
-    tenants->now_ms = tnk__loop_now_ms(&(*service)->loop);
-  tnk__loop_fake_clock(&(*service)->loop, tenants->now_ms);
+    tenants->now_ms = tnk__loop_now_ms(&(*service)->root.loop);
+  tnk__loop_fake_clock(&(*service)->root.loop, tenants->now_ms);
   return *service;
 }
 
@@ -136,7 +136,7 @@ static void advance(tenants_t *tenants, uint64_t ms) {
   tenants->now_ms += ms;
   for (int i = 0; i < tenants->n_services; i++)
     if (tenants->services[i] != NULL)
-      tnk__loop_advance(&tenants->services[i]->loop, ms);
+      tnk__loop_advance(&tenants->services[i]->root.loop, ms);
   mock_turns(tenants->mock, 40);
 }
 

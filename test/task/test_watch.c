@@ -385,7 +385,7 @@ static int try_in_child(script_t *script, tnk_promise_t *pending) {
   tnk_sampling_close(script->sampling, NULL, NULL);
   tnk_service_close(script->service, NULL, NULL);
   EXPECT(tnk_promise_state(pending) == TNK_PENDING);
-  EXPECT(!script->service->closing);
+  EXPECT(!script->service->root.closing);
   return 0;
 }
 

@@ -1,0 +1,153 @@
+#include "api/root.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "tnk/error.h"
+
+static _Thread_local tnk__list_t all;
+
+static tnk__list_t *list(void) {
+  if (all.next == NULL)
+    tnk__list_init(&all);
+  return &all;
+}
+
+int tnk__root_say(char *text, size_t size, int err, const char *why) {
+  if (err == TNK_OK)
+    why = "";
+  else if (why == NULL)
+    why = tnk_strerror(err);
+  if (text != NULL && size > 0)
+    snprintf(text, size, "%s", why);
+  return err;
+}
+
+/* ---- Opening ---- */
+
+static void free_root(tnk__root_t *root) {
+  const tnk_allocator_t alloc = root->alloc;
+
+  root->kind->free_rest(root);
+  tnk__free(&alloc, root);
+}
+
+int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
+                  const uv_loop_t *uv, int options_err,
+                  const tnk_allocator_t *alloc, const char **why) {
+  tnk__root_t *root;
+
+  *out = NULL;
+  if (uv == NULL) {
+    *why = "no loop was given";
+    return TNK_EINVAL;
+  }
+  if (options_err != TNK_OK) {
+    *why = "options: size is wrong, or a field is set that this library does "
+           "not know";
+    return options_err;
+  }
+  if (alloc == NULL)
+    alloc = tnk__allocator_default();
+  root = tnk__calloc(alloc, 1, kind->size);
+  if (root == NULL)
+    return TNK_ENOMEM;
+  root->kind = kind;
+  root->alloc = *alloc;
+  tnk__list_init(&root->link);
+  *out = root;
+  return TNK_OK;
+}
+
+int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
+                    const tnk_logger_t *logger, const tnk__http_options_t *http,
+                    const char **why) {
+  int err = tnk__loop_open(&root->loop, uv, &root->alloc, logger);
+
+  if (err != TNK_OK)
+    return err;
+  root->is_started = 1;
+  err = tnk__http_open(&root->http, &root->loop, http);
+  if (err == TNK_ECERT)
+    *why = "ca_file cannot be read as certificates";
+  return err;
+}
+
+void tnk__root_open(tnk__root_t *root) {
+  tnk__list_append(list(), &root->link);
+}
+
+static void on_undone(void *user) {
+  free_root(user);
+}
+
+void tnk__root_undo(tnk__root_t *root) {
+  if (root == NULL)
+    return;
+  if (!root->is_started) {
+    free_root(root);
+    return;
+  }
+  tnk__http_close(&root->http);
+  /* libuv frees the context in a later turn. */
+  tnk__loop_close(&root->loop, on_undone, root);
+}
+
+/* ---- Closing ---- */
+
+int tnk__root_begin_close(tnk__root_t *root, tnk_close_cb cb, void *user) {
+  if (root->closing || tnk__loop_is_forked(&root->loop))
+    return 0;
+  root->closing = 1;
+  root->close_cb = cb;
+  root->close_user = user;
+  tnk__list_remove(&root->link);
+  return 1;
+}
+
+static void on_closed(void *user) {
+  tnk__root_t *root = user;
+  const tnk_close_cb cb = root->close_cb;
+  void *cb_user = root->close_user;
+
+  free_root(root);
+  if (cb != NULL) {
+    tnk__callout_begin();
+    cb(cb_user);
+    tnk__callout_end();
+  }
+}
+
+void tnk__root_end_close(tnk__root_t *root) {
+  tnk__http_close(&root->http);
+  tnk__loop_close(&root->loop, on_closed, root);
+}
+
+size_t tnk__root_close_all(const uv_loop_t *uv) {
+  size_t n = 0;
+
+  TNK__LIST_FOREACH_SAFE (node, next, list()) {
+    tnk__root_t *root = tnk__container_of(node, tnk__root_t, link);
+    if (root->loop.uv != uv)
+      continue;
+    root->kind->close(root);
+    n++;
+  }
+  return n;
+}
+
+/* ---- Operations ---- */
+
+tnk_promise_t *tnk__root_reject(tnk__loop_t *loop, int code, const char *name,
+                                const char *why) {
+  tnk__error_t *error;
+
+  /* All other checks say what they found. */
+  if (code == TNK_EINVAL && (why == NULL || why[0] == '\0'))
+    why = "the size of the options is wrong";
+  error =
+      why != NULL && why[0] != '\0'
+          ? tnk__error_new(&loop->alloc, code, "%s: %s", name, why)
+          : tnk__error_from(&loop->alloc, name, &(tnk_error_t){.code = code});
+  return tnk__promise_rejected(loop, error);
+}

@@ -1,0 +1,77 @@
+#ifndef TNK_API_ROOT_H
+#define TNK_API_ROOT_H
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "http/client.h"
+#include "loop/loop.h"
+#include "loop/promise.h"
+#include "tnk/service.h"
+
+struct tnk__root;
+
+typedef struct {
+  size_t size; /* of the larger struct */
+  /* What the caller would call to close it. */
+  void (*close)(struct tnk__root *self);
+  /* Frees what the larger struct owns. After a failed opening some of it may
+   * still be zeroed. */
+  void (*free_rest)(struct tnk__root *self);
+} tnk__root_kind_t;
+
+/*
+ * What the caller opens on a loop and must close: the beginning of a service
+ * and of a hub. It has a context and connections of its own, and stays in a
+ * list of its thread while it is open, so that a runtime can close what is
+ * left on its loop.
+ *
+ * New: only memory. Started: context and connections are there. Open: the
+ * caller has it. Closing, from the caller's word until libuv has let go of
+ * everything; then the memory is freed, and the caller told.
+ */
+typedef struct tnk__root {
+  tnk__list_t link; /* of its thread's */
+  const tnk__root_kind_t *kind;
+  tnk_allocator_t alloc;
+  tnk__loop_t loop;
+  tnk__http_t http;
+  int is_started;
+  int closing;
+  tnk_close_cb close_cb;
+  void *close_user;
+} tnk__root_t;
+
+/* Opening, in this order. Each may set *why, which is NULL before; after a
+ * failure only tnk__root_undo() may follow. */
+
+/* Zeroed memory of kind->size bytes. `options_err` is what reading the options
+ * gave, and `alloc` is theirs or NULL. */
+int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
+                  const uv_loop_t *uv, int options_err,
+                  const tnk_allocator_t *alloc, const char **why);
+int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
+                    const tnk_logger_t *logger, const tnk__http_options_t *http,
+                    const char **why);
+/* The caller has it now. */
+void tnk__root_open(tnk__root_t *root);
+/* Instead of that; NULL is fine. */
+void tnk__root_undo(tnk__root_t *root);
+
+/* Into the caller's room, which may be NULL: `why`, or without it what the
+ * code means. Returns the code. */
+int tnk__root_say(char *text, size_t size, int err, const char *why);
+
+/* Whether it may be closed, which from then on it is not any more. */
+int tnk__root_begin_close(tnk__root_t *root, tnk_close_cb cb, void *user);
+/* When what was built upon it is closed. */
+void tnk__root_end_close(tnk__root_t *root);
+/* Close what this thread has open on the loop; how many there were. */
+size_t tnk__root_close_all(const uv_loop_t *uv);
+
+/* The promise of why an operation does not begin: `why`, or for NULL and ""
+ * what the code means. */
+tnk_promise_t *tnk__root_reject(tnk__loop_t *loop, int code, const char *name,
+                                const char *why);
+
+#endif
