@@ -157,32 +157,33 @@ tnk_service_t *measure_open(uv_loop_t *loop, const tnk_allocator_t *allocator) {
   return service;
 }
 
+/* Handed on, settled. Its accessors give NULL when it failed. */
+static tnk_promise_t *settled(tnk_promise_t *promise) {
+  if (tnk_wait(promise) != TNK_OK)
+    fprintf(stderr, "%s\n", tnk_promise_text(promise));
+  return promise;
+}
+
 tnk_sampling_t *measure_sampling(tnk_service_t *service) {
   tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
-  tnk_sampling_t *sampling = NULL;
+  tnk_sampling_t *sampling;
   tnk_promise_t *promise;
 
   options.base_model = "tnk/byte-lm";
-  promise = tnk_service_create_sampling(service, &options);
-  if (tnk_wait(promise) == TNK_OK)
-    sampling = tnk_promise_sampling(promise);
-  else
-    fprintf(stderr, "%s\n", tnk_promise_text(promise));
+  promise = settled(tnk_service_create_sampling(service, &options));
+  sampling = tnk_promise_sampling(promise);
   tnk_promise_unref(promise);
   return sampling;
 }
 
 tnk_training_t *measure_training(tnk_service_t *service) {
   tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
-  tnk_training_t *training = NULL;
+  tnk_training_t *training;
   tnk_promise_t *promise;
 
   options.base_model = "tnk/byte-lm";
-  promise = tnk_service_create_lora(service, &options);
-  if (tnk_wait(promise) == TNK_OK)
-    training = tnk_promise_training(promise);
-  else
-    fprintf(stderr, "%s\n", tnk_promise_text(promise));
+  promise = settled(tnk_service_create_lora(service, &options));
+  training = tnk_promise_training(promise);
   tnk_promise_unref(promise);
   return training;
 }
