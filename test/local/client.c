@@ -209,6 +209,15 @@ void rig_free(exchange_t *x) {
   free(x);
 }
 
+int rig_status(exchange_t *x) {
+  int status;
+
+  rig_wait(x, 1);
+  status = x->status;
+  rig_free(x);
+  return status;
+}
+
 static void on_tick(uv_timer_t *timer) {
   (void)timer;
 }
@@ -364,6 +373,18 @@ exchange_t *rig_step(rig_t *rig, const char *model, int seq, double rate) {
                    "{\"model_id\":\"%s\",\"seq_id\":%d,\"type\":\"optim_step\","
                    "\"adam_params\":{\"learning_rate\":%.17g}}",
                    model, seq, rate);
+}
+
+void rig_sampler(rig_t *rig, const char *session, char out[96]) {
+  exchange_t *x =
+      rig_post(rig, "create_sampling_session",
+               "{\"session_id\":\"%s\",\"sampling_session_seq_id\":0,"
+               "\"base_model\":\"tnk/byte-lm\"}",
+               session);
+
+  CHECK_INT(x->status, 200);
+  snprintf(out, 96, "%s", rig_text(x, "sampling_session_id"));
+  rig_free(x);
 }
 
 double rig_loss(const exchange_t *result) {

@@ -53,6 +53,8 @@ void rig_more(exchange_t *x, const void *bytes, size_t n);
 /* Run the loop until it has n answers, or the server has hung up. */
 void rig_wait(exchange_t *x, size_t n);
 void rig_free(exchange_t *x);
+/* The status of its one answer, waited for. Frees it. */
+int rig_status(exchange_t *x);
 /* Run the loop until it is true of the server's counts. */
 void rig_until(rig_t *rig, int (*is)(const local_counts_t *counts));
 
@@ -85,6 +87,8 @@ void rig_model(rig_t *rig, const char *session, char out[96]);
 /* A pass over one example in JSON, with the number `seq`; not waited for. */
 exchange_t *rig_pass(rig_t *rig, const char *model, int seq, const char *text);
 exchange_t *rig_step(rig_t *rig, const char *model, int seq, double rate);
+/* A sampler of the base model. */
+void rig_sampler(rig_t *rig, const char *session, char out[96]);
 double rig_loss(const exchange_t *result);
 
 #endif

@@ -158,6 +158,53 @@ static inline tnk_training_t *e2e_train(e2e_t *e2e, uint32_t rank) {
   return e2e->training;
 }
 
+/* ---- Samples ---- */
+
+/* A sampler with the weights as they are now. */
+static inline tnk_sampling_t *e2e_snapshot(e2e_t *e2e) {
+  tnk_promise_t *promise = e2e_ok(tnk_training_save_weights_and_get_sampling(
+      e2e->training, TNK_SAMPLER_SNAPSHOT, NULL));
+  tnk_sampling_t *sampling = tnk_promise_sampling(promise);
+
+  tnk_promise_unref(promise);
+  return sampling;
+}
+
+/* `options` may be NULL. */
+static inline tnk_promise_t *e2e_sample(tnk_sampling_t *sampling,
+                                        int32_t max_tokens, int64_t seed,
+                                        const tnk_sample_options_t *options) {
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+  static const int32_t tokens[] = {'t', 'h', 'e', ' '};
+  tnk_chunk_t chunk = tnk_chunk_text(tokens, 4);
+  tnk_model_input_t prompt = {&chunk, 1};
+
+  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_SEED;
+  params.max_tokens = max_tokens;
+  params.seed = seed;
+  return tnk_sampling_sample(sampling, &prompt, &params, options);
+}
+
+/* How many of a crowd have ended. */
+typedef struct {
+  int n_settled;
+  int n_failed;
+} e2e_tally_t;
+
+static inline void e2e_tally(tnk_promise_t *promise, int status, void *user) {
+  e2e_tally_t *tally = user;
+
+  tally->n_settled++;
+  if (status != TNK_OK && tally->n_failed++ == 0)
+    printf("# %s\n", tnk_promise_text(promise));
+}
+
+static inline void e2e_until_settled(e2e_t *e2e, const e2e_tally_t *tally,
+                                     int n) {
+  while (tally->n_settled < n)
+    uv_run(&e2e->uv, UV_RUN_ONCE);
+}
+
 /* ---- Data: a run of one sentence ---- */
 
 enum { E2E_LENGTH = 24 };

@@ -13,28 +13,6 @@ static void open_batched(e2e_t *e2e) {
   e2e_train(e2e, 2);
 }
 
-static tnk_sampling_t *snapshot(e2e_t *e2e) {
-  tnk_promise_t *promise = e2e_ok(tnk_training_save_weights_and_get_sampling(
-      e2e->training, TNK_SAMPLER_SNAPSHOT, NULL));
-  tnk_sampling_t *sampling = tnk_promise_sampling(promise);
-
-  tnk_promise_unref(promise);
-  return sampling;
-}
-
-static tnk_promise_t *sample(tnk_sampling_t *sampling, int32_t max_tokens,
-                             int64_t seed) {
-  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-  static const int32_t tokens[] = {'t', 'h', 'e', ' '};
-  tnk_chunk_t chunk = tnk_chunk_text(tokens, 4);
-  tnk_model_input_t prompt = {&chunk, 1};
-
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_SEED;
-  params.max_tokens = max_tokens;
-  params.seed = seed;
-  return tnk_sampling_sample(sampling, &prompt, &params, NULL);
-}
-
 static size_t count(const e2e_t *e2e, const char *call) {
   size_t n = 0;
 
@@ -59,12 +37,12 @@ TEST_LIMIT(A8_batched_and_direct_polls_give_the_same_tokens, 60) {
   open_batched(&e2e);
   e2e_open(&direct, (local_options_t)LOCAL_OPTIONS_INIT);
   e2e_train(&direct, 2);
-  tnk_sampling_t *sampling = snapshot(&e2e);
-  tnk_sampling_t *other = snapshot(&direct);
+  tnk_sampling_t *sampling = e2e_snapshot(&e2e);
+  tnk_sampling_t *other = e2e_snapshot(&direct);
   for (int i = 0; i < N; i++)
-    batch[i] = sample(sampling, 12, i);
+    batch[i] = e2e_sample(sampling, 12, i, NULL);
   for (int i = 0; i < N; i++) {
-    tnk_promise_t *one = e2e_ok(sample(other, 12, i));
+    tnk_promise_t *one = e2e_ok(e2e_sample(other, 12, i, NULL));
     e2e_ok(batch[i]);
     CHECK_MEM(tnk_samples_tokens(tnk_promise_samples(batch[i]), 0, &n),
               12 * sizeof(int32_t),
@@ -79,29 +57,19 @@ TEST_LIMIT(A8_batched_and_direct_polls_give_the_same_tokens, 60) {
   e2e_close(&e2e);
 }
 
-static int n_settled;
-static int n_failed;
-
-static void on_sample(tnk_promise_t *promise, int status, void *user) {
-  (void)user;
-  n_settled++;
-  if (status != TNK_OK && n_failed++ == 0)
-    printf("# %s\n", tnk_promise_text(promise));
-}
-
 TEST_LIMIT(A8_two_thousand_samples_without_a_held_poll_each, 120) {
   enum { N = 2000 };
+  e2e_tally_t tally = {0};
   tnk_sampling_t *sampling;
   tnk_stats_t stats;
   e2e_t e2e;
 
   open_batched(&e2e);
-  sampling = snapshot(&e2e);
+  sampling = e2e_snapshot(&e2e);
   for (int i = 0; i < N; i++)
-    tnk_then(sample(sampling, 2, i), on_sample, NULL);
-  while (n_settled < N)
-    uv_run(&e2e.uv, UV_RUN_ONCE);
-  CHECK_INT(n_failed, 0);
+    tnk_then(e2e_sample(sampling, 2, i, NULL), e2e_tally, &tally);
+  e2e_until_settled(&e2e, &tally, N);
+  CHECK_INT(tally.n_failed, 0);
   tnk_service_stats(e2e.service, &stats);
   CHECK_INT(stats.n_pending, 0);
   /* Submissions, fetches, one batched poll, training and control. */
@@ -117,14 +85,14 @@ TEST_LIMIT(A8_a_canceled_sample_ends_on_the_server, 60) {
   e2e_t e2e;
 
   open_batched(&e2e);
-  sampling = snapshot(&e2e);
-  promise = sample(sampling, 4000, 1);
+  sampling = e2e_snapshot(&e2e);
+  promise = e2e_sample(sampling, 4000, 1, NULL);
   await_calls(&e2e, "retrieve_futures", 1);
   tnk_promise_cancel(promise);
   CHECK_INT(tnk_wait(promise), TNK_ECANCELED);
   tnk_promise_unref(promise);
   await_calls(&e2e, "cancel_future", 1);
-  e2e_done(sample(sampling, 2, 2));
+  e2e_done(e2e_sample(sampling, 2, 2, NULL));
   e2e_close(&e2e);
 }
 
@@ -132,23 +100,21 @@ TEST_LIMIT(A8_a_canceled_sample_ends_on_the_server, 60) {
  */
 TEST_LIMIT(A8_a_fall_back_in_the_middle, 60) {
   enum { N = 40 };
+  e2e_tally_t tally = {0};
   tnk_sampling_t *sampling;
   size_t n_before;
   e2e_t e2e;
 
   open_batched(&e2e);
-  sampling = snapshot(&e2e);
-  n_settled = n_failed = 0;
+  sampling = e2e_snapshot(&e2e);
   for (int i = 0; i < N; i++)
-    tnk_then(sample(sampling, 64, i), on_sample, NULL);
-  while (n_settled < 3)
-    uv_run(&e2e.uv, UV_RUN_ONCE);
+    tnk_then(e2e_sample(sampling, 64, i, NULL), e2e_tally, &tally);
+  e2e_until_settled(&e2e, &tally, 3);
   e2e_faults(&e2e, "404/retrieve_futures");
-  while (n_settled < N)
-    uv_run(&e2e.uv, UV_RUN_ONCE);
-  CHECK_INT(n_failed, 0);
+  e2e_until_settled(&e2e, &tally, N);
+  CHECK_INT(tally.n_failed, 0);
   n_before = count(&e2e, "retrieve_futures");
-  e2e_done(sample(sampling, 2, 1));
+  e2e_done(e2e_sample(sampling, 2, 1, NULL));
   CHECK(count(&e2e, "retrieve_futures") <= n_before + 1);
   e2e_close(&e2e);
 }

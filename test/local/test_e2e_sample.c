@@ -2,29 +2,8 @@
 
 #include <math.h>
 
-static tnk_sampling_t *snapshot(e2e_t *e2e) {
-  tnk_promise_t *promise = e2e_ok(tnk_training_save_weights_and_get_sampling(
-      e2e->training, TNK_SAMPLER_SNAPSHOT, NULL));
-  tnk_sampling_t *sampling = tnk_promise_sampling(promise);
-
-  tnk_promise_unref(promise);
-  return sampling;
-}
-
-static tnk_promise_t *sample(tnk_sampling_t *sampling, int32_t max_tokens,
-                             int64_t seed) {
-  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-  tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
-  static const int32_t tokens[] = {'t', 'h', 'e', ' '};
-  tnk_chunk_t chunk = tnk_chunk_text(tokens, 4);
-  tnk_model_input_t prompt = {&chunk, 1};
-
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_SEED;
-  params.max_tokens = max_tokens;
-  params.seed = seed;
-  options.prompt_logprobs = TNK_YES;
-  return tnk_sampling_sample(sampling, &prompt, &params, &options);
-}
+static const tnk_sample_options_t with_prompt = {
+    .size = sizeof(tnk_sample_options_t), .prompt_logprobs = TNK_YES};
 
 /* What forward says of prompt and sample must be what sampling said. */
 TEST_LIMIT(e2e_sampled_logprobs_are_those_of_forward, 60) {
@@ -44,7 +23,7 @@ TEST_LIMIT(e2e_sampled_logprobs_are_those_of_forward, 60) {
   e2e_train(&e2e, 4);
   e2e_done(e2e_pass(&e2e, 0));
   e2e_done(e2e_step(&e2e));
-  sampled = e2e_ok(sample(snapshot(&e2e), 8, 5));
+  sampled = e2e_ok(e2e_sample(e2e_snapshot(&e2e), 8, 5, &with_prompt));
   memcpy(tokens + 4, tnk_samples_tokens(tnk_promise_samples(sampled), 0, &n),
          8 * sizeof(*tokens));
   CHECK_INT(n, 8);
@@ -78,18 +57,18 @@ TEST_LIMIT(e2e_an_old_sampler_keeps_its_weights, 60) {
 
   e2e_open(&e2e, (local_options_t)LOCAL_OPTIONS_INIT);
   e2e_train(&e2e, 4);
-  old = snapshot(&e2e);
-  before = e2e_ok(sample(old, 16, 3));
+  old = e2e_snapshot(&e2e);
+  before = e2e_ok(e2e_sample(old, 16, 3, &with_prompt));
   for (int i = 0; i < 5; i++) {
     e2e_done(e2e_pass(&e2e, 0));
     e2e_done(e2e_step(&e2e));
   }
-  after = e2e_ok(sample(old, 16, 3));
+  after = e2e_ok(e2e_sample(old, 16, 3, &with_prompt));
   logprobs = tnk_samples_logprobs(tnk_promise_samples(before), 0, &n);
   again = tnk_samples_logprobs(tnk_promise_samples(after), 0, &m);
   CHECK_MEM(again, m * sizeof(float), logprobs, n * sizeof(float));
   tnk_promise_unref(after);
-  after = e2e_ok(sample(snapshot(&e2e), 16, 3));
+  after = e2e_ok(e2e_sample(e2e_snapshot(&e2e), 16, 3, &with_prompt));
   CHECK(tnk_samples_logprobs(tnk_promise_samples(after), 0, &n)[0] !=
         tnk_samples_logprobs(tnk_promise_samples(before), 0, &n)[0]);
   tnk_promise_unref(before);
@@ -99,32 +78,22 @@ TEST_LIMIT(e2e_an_old_sampler_keeps_its_weights, 60) {
 
 /* ---- Thousands in flight ---- */
 
-static int n_settled;
-static int n_failed;
-
-static void on_sample(tnk_promise_t *promise, int status, void *user) {
-  (void)user;
-  n_settled++;
-  if (status != TNK_OK && n_failed++ == 0)
-    printf("# %s\n", tnk_promise_text(promise));
-}
-
 TEST_LIMIT(S3_11_two_thousand_samples_in_flight, 120) {
   enum { N = 2000 };
+  e2e_tally_t tally = {0};
   tnk_stats_t stats;
   tnk_sampling_t *sampling;
   e2e_t e2e;
 
   e2e_open(&e2e, (local_options_t)LOCAL_OPTIONS_INIT);
   e2e_train(&e2e, 2);
-  sampling = snapshot(&e2e);
+  sampling = e2e_snapshot(&e2e);
   for (int i = 0; i < N; i++)
-    tnk_then(sample(sampling, 2, i), on_sample, NULL);
+    tnk_then(e2e_sample(sampling, 2, i, &with_prompt), e2e_tally, &tally);
   tnk_service_stats(e2e.service, &stats);
   CHECK_INT(stats.n_pending, N);
-  while (n_settled < N)
-    uv_run(&e2e.uv, UV_RUN_ONCE);
-  CHECK_INT(n_failed, 0);
+  e2e_until_settled(&e2e, &tally, N);
+  CHECK_INT(tally.n_failed, 0);
   tnk_service_stats(e2e.service, &stats);
   CHECK_INT(stats.n_pending, 0);
   CHECK(stats.max_connections <= 2048 + 64 + 16 + 4);

@@ -108,13 +108,12 @@ TEST(dropped_after_it_was_done) {
 
 TEST(a_status_before_is_not_done_and_after_is) {
   faulty_t f;
-  exchange_t *x;
 
   open_faulty(&f, "503/create_session@1,503/create_session@2:after");
   for (size_t i = 0; i < 2; i++) {
-    x = rig_post(&f.rig, "create_session", "{\"sdk_version\":\"0.38.0\"}");
-    CHECK_INT(x->status, 503);
-    rig_free(x);
+    CHECK_INT(rig_status(rig_post(&f.rig, "create_session",
+                                  "{\"sdk_version\":\"0.38.0\"}")),
+              503);
     CHECK_INT(local_server_counts(f.rig.server).n_sessions, i);
   }
   close_faulty(&f);
@@ -362,12 +361,9 @@ static exchange_t *control(faulty_t *f, const char *method, const char *headers,
 
 TEST(the_endpoint_is_closed_by_default) {
   faulty_t f;
-  exchange_t *x;
 
   open_faulty(&f, "");
-  x = control(&f, "PUT", NULL, "503");
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(control(&f, "PUT", NULL, "503")), 404);
   rig_free(rig_get(&f.rig, "healthz"));
   CHECK_INT(local_faults_count(f.faults, NULL), 0);
   close_faulty(&f);
@@ -382,9 +378,7 @@ TEST(the_endpoint_sets_and_lists) {
   options.api_key = "tml-1";
   open_with(&f, "", options);
   local_faults_open_control(f.faults);
-  x = control(&f, "PUT", NULL, "503/healthz@2");
-  CHECK_INT(x->status, 401);
-  rig_free(x);
+  CHECK_INT(rig_status(control(&f, "PUT", NULL, "503/healthz@2")), 401);
   x = control(&f, "PUT", key, "503/healthz@2x");
   CHECK_INT(x->status, 400);
   CHECK(strstr(rig_text(x, "detail"), "in the fault \"503/healthz@2x\""));
@@ -404,8 +398,6 @@ TEST(the_endpoint_sets_and_lists) {
                 json_array_get(json_object_get(x->json, "last"), 0), "call")),
             "healthz");
   rig_free(x);
-  x = control(&f, "DELETE", key, "");
-  CHECK_INT(x->status, 405);
-  rig_free(x);
+  CHECK_INT(rig_status(control(&f, "DELETE", key, "")), 405);
   close_faulty(&f);
 }

@@ -14,18 +14,9 @@ typedef struct {
 } bench_t;
 
 static void bench_open(bench_t *b, const local_options_t *options) {
-  exchange_t *x;
-
   rig_open(&b->rig, options);
   rig_session(&b->rig, b->session);
-  x = rig_post(&b->rig, "create_sampling_session",
-               "{\"session_id\":\"%s\",\"sampling_session_seq_id\":0,"
-               "\"base_model\":\"tnk/byte-lm\"}",
-               b->session);
-  CHECK_INT(x->status, 200);
-  snprintf(b->sampler, sizeof(b->sampler), "%s",
-           rig_text(x, "sampling_session_id"));
-  rig_free(x);
+  rig_sampler(&b->rig, b->session, b->sampler);
 }
 
 static exchange_t *start_sample(bench_t *b, long long seq, int max_tokens) {
@@ -49,17 +40,30 @@ static int none_waits(const local_counts_t *counts) {
   return counts->n_waiting == 0;
 }
 
+/* A step that waits for the number before its own. */
+static void open_with_gap(bench_t *b, char id[96]) {
+  bench_open(b, NULL);
+  rig_model(&b->rig, b->session, b->model);
+  rig_id(rig_step(&b->rig, b->model, 2, 0.1), id);
+}
+
+/* The same with a poll for it, held. */
+static exchange_t *open_held(bench_t *b, char id[96]) {
+  exchange_t *x;
+
+  open_with_gap(b, id);
+  x = rig_start(&b->rig, "retrieve_future", "{\"request_id\":\"%s\"}", id);
+  rig_until(&b->rig, one_waits);
+  return x;
+}
+
 TEST(a_held_poll_is_answered_when_the_result_comes) {
   char id[96];
   bench_t b;
   exchange_t *x;
   exchange_t *second;
 
-  bench_open(&b, NULL);
-  rig_model(&b.rig, b.session, b.model);
-  rig_id(rig_step(&b.rig, b.model, 2, 0.1), id);
-  x = rig_start(&b.rig, "retrieve_future", "{\"request_id\":\"%s\"}", id);
-  rig_until(&b.rig, one_waits);
+  x = open_held(&b, id);
   second = rig_start(&b.rig, "retrieve_future", "{\"request_id\":\"%s\"}", id);
   CHECK_INT(x->n_done, 0);
   rig_free(rig_done(&b.rig, rig_step(&b.rig, b.model, 1, 0.1)));
@@ -80,17 +84,11 @@ TEST(a_waiter_that_leaves_is_forgotten) {
   bench_t b;
   exchange_t *x;
 
-  bench_open(&b, NULL);
-  rig_model(&b.rig, b.session, b.model);
-  rig_id(rig_step(&b.rig, b.model, 2, 0.1), id);
-  x = rig_start(&b.rig, "retrieve_future", "{\"request_id\":\"%s\"}", id);
-  rig_until(&b.rig, one_waits);
+  x = open_held(&b, id);
   rig_free(x);
   rig_until(&b.rig, none_waits);
   rig_free(rig_done(&b.rig, rig_step(&b.rig, b.model, 1, 0.1)));
-  x = rig_result(&b.rig, id);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_result(&b.rig, id)), 200);
   rig_close(&b.rig);
 }
 
@@ -99,11 +97,7 @@ TEST(closing_with_held_polls) {
   bench_t b;
   exchange_t *x;
 
-  bench_open(&b, NULL);
-  rig_model(&b.rig, b.session, b.model);
-  rig_id(rig_step(&b.rig, b.model, 2, 0.1), id);
-  x = rig_start(&b.rig, "retrieve_future", "{\"request_id\":\"%s\"}", id);
-  rig_until(&b.rig, one_waits);
+  x = open_held(&b, id);
   local_server_close(b.rig.server, NULL, NULL);
   uv_run(&b.rig.loop, UV_RUN_DEFAULT);
   CHECK(x->closed);
@@ -113,18 +107,13 @@ TEST(closing_with_held_polls) {
 
 TEST(unknown_ids) {
   bench_t b;
-  exchange_t *x;
 
   bench_open(&b, NULL);
-  x = poll_once(&b, "nobody");
-  CHECK_INT(x->status, 404);
-  rig_free(x);
-  x = rig_post(&b.rig, "retrieve_future", "{}");
-  CHECK_INT(x->status, 422);
-  rig_free(x);
-  x = rig_post(&b.rig, "cancel_future", "{\"request_id\":\"nobody\"}");
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(poll_once(&b, "nobody")), 404);
+  CHECK_INT(rig_status(rig_post(&b.rig, "retrieve_future", "{}")), 422);
+  CHECK_INT(rig_status(rig_post(&b.rig, "cancel_future",
+                                "{\"request_id\":\"nobody\"}")),
+            404);
   rig_close(&b.rig);
 }
 
@@ -133,7 +122,6 @@ TEST(results_have_a_ceiling) {
   local_options_t options = LOCAL_OPTIONS_INIT;
   char ids[6][96];
   bench_t b;
-  exchange_t *x;
 
   options.max_results = 3;
   bench_open(&b, &options);
@@ -141,11 +129,8 @@ TEST(results_have_a_ceiling) {
     rig_id(start_sample(&b, i, 1), ids[i]);
     rig_free(rig_result(&b.rig, ids[i]));
   }
-  for (int i = 0; i < 6; i++) {
-    x = poll_once(&b, ids[i]);
-    CHECK_INT(x->status, i < 3 ? 410 : 200);
-    rig_free(x);
-  }
+  for (int i = 0; i < 6; i++)
+    CHECK_INT(rig_status(poll_once(&b, ids[i])), i < 3 ? 410 : 200);
   CHECK_INT(local_server_counts(b.rig.server).n_futures, 3);
   rig_close(&b.rig);
 }
@@ -153,21 +138,13 @@ TEST(results_have_a_ceiling) {
 TEST(pending_requests_have_a_ceiling) {
   local_options_t options = LOCAL_OPTIONS_INIT;
   bench_t b;
-  exchange_t *x;
 
   options.max_pending = 4;
   bench_open(&b, &options);
   rig_model(&b.rig, b.session, b.model);
-  for (int i = 2; i < 6; i++) {
-    x = rig_step(&b.rig, b.model, i, 0.1);
-    rig_wait(x, 1);
-    CHECK_INT(x->status, 200);
-    rig_free(x);
-  }
-  x = rig_step(&b.rig, b.model, 6, 0.1);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 429);
-  rig_free(x);
+  for (int i = 2; i < 6; i++)
+    CHECK_INT(rig_status(rig_step(&b.rig, b.model, i, 0.1)), 200);
+  CHECK_INT(rig_status(rig_step(&b.rig, b.model, 6, 0.1)), 429);
   rig_close(&b.rig);
 }
 
@@ -224,24 +201,19 @@ TEST(cancelling_a_sample) {
   char id[96];
   char step[96];
   bench_t b;
-  exchange_t *x;
 
   bench_open(&b, NULL);
   rig_id(start_sample(&b, 0, 4000), id);
-  x = rig_post(&b.rig, "cancel_future", "{\"request_id\":\"%s\"}", id);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
-  x = rig_result(&b.rig, id);
-  CHECK_INT(x->status, 410);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&b.rig, "cancel_future",
+                                "{\"request_id\":\"%s\"}", id)),
+            200);
+  CHECK_INT(rig_status(rig_result(&b.rig, id)), 410);
   /* Twice is harmless, and a training step is not cancelled. */
   rig_free(rig_post(&b.rig, "cancel_future", "{\"request_id\":\"%s\"}", id));
   rig_model(&b.rig, b.session, b.model);
   rig_id(rig_step(&b.rig, b.model, 1, 0.1), step);
   rig_free(rig_post(&b.rig, "cancel_future", "{\"request_id\":\"%s\"}", step));
-  x = rig_result(&b.rig, step);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_result(&b.rig, step)), 200);
   rig_close(&b.rig);
 }
 
@@ -255,6 +227,14 @@ static exchange_t *batch(bench_t *b, long long clone, long long cursor,
                    "\"sampling_session_id\":\"%s\",\"cloned_sampler_id\":%lld},"
                    "\"prev_cursor\":%lld%s}",
                    b->sampler, clone, cursor, rest);
+}
+
+static exchange_t *batch_once(bench_t *b, long long clone, long long cursor,
+                              const char *rest) {
+  exchange_t *x = batch(b, clone, cursor, rest);
+
+  rig_wait(x, 1);
+  return x;
 }
 
 static size_t n_completions(const exchange_t *x) {
@@ -289,8 +269,7 @@ TEST(batched_polls_tell_what_is_new) {
   exchange_t *x;
 
   bench_open(&b, NULL);
-  x = batch(&b, 0, 0, ",\"timeout\":0.0");
-  rig_wait(x, 1);
+  x = batch_once(&b, 0, 0, ",\"timeout\":0.0");
   CHECK_INT(n_completions(x), 0);
   CHECK_INT(cursor_of(x), 0);
   rig_free(x);
@@ -307,25 +286,21 @@ TEST(batched_polls_tell_what_is_new) {
   /* Another client of the session has its own. */
   rig_id(start_sample(&b, 3000000000, 1), other);
   rig_free(rig_result(&b.rig, other));
-  x = batch(&b, 0, cursor, ",\"timeout\":0.0");
-  rig_wait(x, 1);
+  x = batch_once(&b, 0, cursor, ",\"timeout\":0.0");
   CHECK_INT(n_completions(x), 0);
   CHECK_INT(cursor_of(x), cursor);
   rig_free(x);
-  x = batch(&b, 3, 0, "");
-  rig_wait(x, 1);
+  x = batch_once(&b, 3, 0, "");
   CHECK_INT(n_completions(x), 1);
   CHECK(is_finished(x, other));
   rig_free(x);
   /* The same cursor again brings the same again. */
   rig_id(start_sample(&b, 1, 1), ids[1]);
   rig_free(rig_result(&b.rig, ids[1]));
-  x = batch(&b, 0, 0, "");
-  rig_wait(x, 1);
+  x = batch_once(&b, 0, 0, "");
   CHECK_INT(n_completions(x), 2);
   rig_free(x);
-  x = batch(&b, 0, cursor, "");
-  rig_wait(x, 1);
+  x = batch_once(&b, 0, cursor, "");
   CHECK_INT(n_completions(x), 1);
   CHECK(is_finished(x, ids[1]));
   rig_free(x);
@@ -343,14 +318,11 @@ TEST(batched_polls_drop_what_was_retrieved) {
   rig_free(rig_result(&b.rig, id));
   snprintf(rest, sizeof(rest),
            ",\"timeout\":0.0,\"retrieved_request_ids\":[\"%s\",\"x\",7]", id);
-  x = batch(&b, 0, 0, rest);
-  rig_wait(x, 1);
+  x = batch_once(&b, 0, 0, rest);
   CHECK_INT(x->status, 200);
   CHECK_INT(n_completions(x), 0);
   rig_free(x);
-  x = poll_once(&b, id);
-  CHECK_INT(x->status, 410);
-  rig_free(x);
+  CHECK_INT(rig_status(poll_once(&b, id)), 410);
   CHECK_INT(local_server_counts(b.rig.server).n_futures, 0);
   rig_close(&b.rig);
 }
@@ -358,13 +330,11 @@ TEST(batched_polls_drop_what_was_retrieved) {
 TEST(batched_polls_end_with_the_session) {
   char path[160];
   bench_t b;
-  exchange_t *x;
   exchange_t *held;
 
   bench_open(&b, NULL);
-  x = rig_post(&b.rig, "retrieve_futures", "{\"target\":{}}");
-  CHECK_INT(x->status, 422);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&b.rig, "retrieve_futures", "{\"target\":{}}")),
+            422);
   held = batch(&b, 0, 0, "");
   rig_until(&b.rig, one_waits);
   snprintf(path, sizeof(path), "sessions/%s/finish", b.session);
@@ -372,10 +342,7 @@ TEST(batched_polls_end_with_the_session) {
   rig_wait(held, 1);
   CHECK_INT(held->status, 404);
   rig_free(held);
-  x = batch(&b, 0, 0, "");
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(batch(&b, 0, 0, "")), 404);
   rig_close(&b.rig);
 }
 
@@ -388,9 +355,7 @@ TEST(requests_behind_a_held_poll) {
   exchange_t *x;
   int n;
 
-  bench_open(&b, NULL);
-  rig_model(&b.rig, b.session, b.model);
-  rig_id(rig_step(&b.rig, b.model, 2, 0.1), id);
+  open_with_gap(&b, id);
   n = snprintf(all, sizeof(all),
                "POST /api/v1/retrieve_future HTTP/1.1\r\nContent-Length: %zu"
                "\r\n\r\n{\"request_id\":\"%s\"}"

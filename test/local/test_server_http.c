@@ -78,20 +78,14 @@ TEST(routes) {
   CHECK_INT(x->status, 404);
   CHECK_STR(rig_text(x, "detail"), "Not Found");
   rig_free(x);
-  x = rig_get(&rig, "create_session");
-  CHECK_INT(x->status, 405);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_get(&rig, "create_session")), 405);
   x = rig_post(&rig, "create_session", "{\"tags\":[]}");
   CHECK_INT(x->status, 422);
   CHECK_STR(x->body, "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\","
                      "\"sdk_version\"],\"msg\":\"Field required\"}]}");
   rig_free(x);
-  x = rig_post(&rig, "create_session", "[1]");
-  CHECK_INT(x->status, 422);
-  rig_free(x);
-  x = rig_post(&rig, "create_session", "{\"a\":");
-  CHECK_INT(x->status, 422);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&rig, "create_session", "[1]")), 422);
+  CHECK_INT(rig_status(rig_post(&rig, "create_session", "{\"a\":")), 422);
   rig_close(&rig);
 }
 
@@ -203,29 +197,17 @@ TEST(ceilings) {
                "POST /api/v1/telemetry HTTP/1.1\r\n"
                "Transfer-Encoding: chunked\r\n\r\n800\r\n");
   big[n] = 'a';
-  x = rig_raw(&rig, big, 4000);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 413);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_raw(&rig, big, 4000)), 413);
   memset(big, 'a', sizeof(big));
   memcpy(big, "GET /", 5);
-  x = rig_raw(&rig, big, 20000);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 414);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_raw(&rig, big, 20000)), 414);
   n = snprintf(big, sizeof(big), "GET / HTTP/1.1\r\nA: ");
   big[n] = 'a';
-  x = rig_raw(&rig, big, 150000);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 431);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_raw(&rig, big, 150000)), 431);
   n = snprintf(big, sizeof(big), "GET / HTTP/1.1\r\n");
   for (int i = 0; i < 200; i++)
     n += snprintf(big + n, sizeof(big) - (size_t)n, "a%d: b\r\n", i);
-  x = rig_raw(&rig, big, (size_t)n);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 431);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_raw(&rig, big, (size_t)n)), 431);
   rig_close(&rig);
 }
 
@@ -249,10 +231,8 @@ TEST(connections_have_a_ceiling) {
   rig_free(held[0]);
   while (local_server_counts(rig.server).n_connections > 2)
     uv_run(&rig.loop, UV_RUN_ONCE);
-  x = rig_send(&rig, "GET", "/api/v1/healthz", NULL, NULL, 0);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_send(&rig, "GET", "/api/v1/healthz", NULL, NULL, 0)),
+            200);
   rig_free(held[1]);
   rig_free(held[2]);
   rig_close(&rig);
@@ -261,64 +241,48 @@ TEST(connections_have_a_ceiling) {
 TEST(keys_and_pages) {
   local_options_t options = LOCAL_OPTIONS_INIT;
   rig_t rig;
-  exchange_t *x;
 
   options.api_key = "tml-right";
   rig_open(&rig, &options);
-  x = rig_get(&rig, "healthz");
-  CHECK_INT(x->status, 200);
-  rig_free(x);
-  x = rig_get(&rig, "get_server_capabilities");
-  CHECK_INT(x->status, 401);
-  rig_free(x);
-  x = rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
-               "X-API-Key: tml-wrong\r\n", NULL, 0);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 403);
-  rig_free(x);
-  x = rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
-               "X-API-Key: tml-right\r\n", NULL, 0);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_get(&rig, "healthz")), 200);
+  CHECK_INT(rig_status(rig_get(&rig, "get_server_capabilities")), 401);
+  CHECK_INT(rig_status(rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
+                                "X-API-Key: tml-wrong\r\n", NULL, 0)),
+            403);
+  CHECK_INT(rig_status(rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
+                                "X-API-Key: tml-right\r\n", NULL, 0)),
+            200);
   rig_close(&rig);
   /* Without a key no web page gets in. */
   rig_open(&rig, NULL);
-  x = rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
-               "Origin: http://evil.example\r\n", NULL, 0);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 403);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_send(&rig, "GET", "/api/v1/get_server_capabilities",
+                                "Origin: http://evil.example\r\n", NULL, 0)),
+            403);
   rig_close(&rig);
 }
 
 TEST(encodings) {
   /* "{}" and a frame that is cut. */
   static const char frame[] = "\x28\xb5\x2f\xfd\x20\x02\x11\x00\x00\x7b\x7d";
+  static const struct {
+    const char *encoding;
+    const char *body;
+    size_t n;
+    int status;
+  } cases[] = {
+      {"Content-Encoding: zstd\r\n", frame, sizeof(frame) - 1, 200},
+      {"Content-Encoding: zstd\r\n", frame, sizeof(frame) - 2, 422},
+      {"Content-Encoding: zstd\r\n", "{}", 2, 422},
+      {"Content-Encoding: gzip\r\n", "{}", 2, 422},
+  };
   rig_t rig;
-  exchange_t *x;
 
   rig_open(&rig, NULL);
-  x = rig_send(&rig, "POST", "/api/v1/telemetry", "Content-Encoding: zstd\r\n",
-               frame, sizeof(frame) - 1);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
-  x = rig_send(&rig, "POST", "/api/v1/telemetry", "Content-Encoding: zstd\r\n",
-               frame, sizeof(frame) - 2);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 422);
-  rig_free(x);
-  x = rig_send(&rig, "POST", "/api/v1/telemetry", "Content-Encoding: zstd\r\n",
-               "{}", 2);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 422);
-  rig_free(x);
-  x = rig_send(&rig, "POST", "/api/v1/telemetry", "Content-Encoding: gzip\r\n",
-               "{}", 2);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 422);
-  rig_free(x);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+    CHECK_INT(
+        rig_status(rig_send(&rig, "POST", "/api/v1/telemetry",
+                            cases[i].encoding, cases[i].body, cases[i].n)),
+        cases[i].status);
   rig_close(&rig);
 }
 
@@ -431,9 +395,7 @@ TEST(clients_that_hang_up) {
     rig_wait(x, 1);
     rig_free(x);
   }
-  x = rig_get(&rig, "healthz");
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_get(&rig, "healthz")), 200);
   rig_until(&rig, none_connected);
   rig_close(&rig);
 }

@@ -30,13 +30,7 @@ static void step_id(bench_t *b, int seq, double rate, char id[96]) {
 }
 
 static int step_status(bench_t *b, int seq, double rate) {
-  exchange_t *x = rig_step(&b->rig, b->model, seq, rate);
-  int status;
-
-  rig_wait(x, 1);
-  status = x->status;
-  rig_free(x);
-  return status;
+  return rig_status(rig_step(&b->rig, b->model, seq, rate));
 }
 
 /* Number of the step that a finished request was; -1 when it failed. */
@@ -87,7 +81,6 @@ TEST(buffered_repeats) {
   char first[96];
   char again[96];
   bench_t b;
-  exchange_t *x;
 
   bench_open(&b, LOCAL_BUFFERED);
   step_id(&b, 1, 0.1, first);
@@ -100,10 +93,10 @@ TEST(buffered_repeats) {
   step_id(&b, 2, 0.1, again);
   CHECK_INT(step_number(&b, again), 2);
   /* A number is needed. */
-  x = rig_post(&b.rig, "optim_step", "{\"model_id\":\"%s\",\"adam_params\":{}}",
-               b.model);
-  CHECK_INT(x->status, 422);
-  rig_free(x);
+  CHECK_INT(
+      rig_status(rig_post(&b.rig, "optim_step",
+                          "{\"model_id\":\"%s\",\"adam_params\":{}}", b.model)),
+      422);
   rig_close(&b.rig);
 }
 
@@ -147,10 +140,7 @@ TEST(lenient_takes_what_comes) {
                "Training request sequence number was reused"));
   rig_free(x);
   /* The number is the model's, whatever the kind of request. */
-  x = rig_pass(&b.rig, b.model, 5, "ab");
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 409);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_pass(&b.rig, b.model, 5, "ab")), 409);
   /* Without numbers they stay distinct. */
   rig_id(rig_start(&b.rig, "optim_step",
                    "{\"model_id\":\"%s\",\"adam_params\":{}}", b.model),
@@ -169,12 +159,12 @@ TEST(lenient_failures_and_polls) {
   exchange_t *x;
 
   bench_open(&b, LOCAL_LENIENT);
-  x = rig_post(&b.rig, "load_weights",
-               "{\"model_id\":\"%s\",\"seq_id\":1,"
-               "\"path\":\"tinker://no/weights/x\",\"optimizer\":false}",
-               b.model);
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(
+                &b.rig, "load_weights",
+                "{\"model_id\":\"%s\",\"seq_id\":1,"
+                "\"path\":\"tinker://no/weights/x\",\"optimizer\":false}",
+                b.model)),
+            404);
   rig_id(rig_start(&b.rig, "optim_step",
                    "{\"model_id\":\"%s\",\"seq_id\":1,\"optimizer_params\":{"
                    "\"type\":\"dimuon\",\"learning_rate\":1}}",
@@ -193,14 +183,14 @@ TEST(lenient_failures_and_polls) {
   CHECK_STR(rig_text(x, "detail"),
             "LoadWeights is not permitted with seq_id 2");
   rig_free(x);
-  x = rig_post(&b.rig, "load_weights",
-               "{\"session_id\":\"%s\",\"path\":\"tinker://no/weights/x\"}",
-               b.session);
-  CHECK_INT(x->status, 422);
-  rig_free(x);
-  x = rig_post(&b.rig, "client/dynamic_config", "{\"sdk_version\":\"0\"}");
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(
+                &b.rig, "load_weights",
+                "{\"session_id\":\"%s\",\"path\":\"tinker://no/weights/x\"}",
+                b.session)),
+            422);
+  CHECK_INT(rig_status(rig_post(&b.rig, "client/dynamic_config",
+                                "{\"sdk_version\":\"0\"}")),
+            404);
   rig_close(&b.rig);
 }
 
@@ -237,7 +227,6 @@ TEST(strict_runs_the_very_next_number) {
 TEST(strict_failures_give_their_number_back) {
   char id[96];
   bench_t b;
-  exchange_t *x;
 
   bench_open(&b, LOCAL_STRICT);
   step_id(&b, 1, 0.1, id);
@@ -247,9 +236,7 @@ TEST(strict_failures_give_their_number_back) {
                    "\"path\":\"tinker://no/weights/x\",\"optimizer\":false}",
                    b.model),
          id);
-  x = rig_result(&b.rig, id);
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_result(&b.rig, id)), 404);
   step_id(&b, 3, 0.1, id);
   conflict(&b, id, "Sequence conflict: expected 2, got 3");
   step_id(&b, 2, 0.1, id);
@@ -263,18 +250,13 @@ TEST(strict_answers_with_its_own_statuses) {
 
   bench_open(&b, LOCAL_STRICT);
   CHECK_INT(step_status(&b, 1, 0.1), 202);
-  x = rig_post(&b.rig, "create_sampling_session",
-               "{\"session_id\":\"%s\",\"base_model\":\"tnk/byte-lm\"}",
-               b.session);
-  CHECK_INT(x->status, 201);
-  rig_free(x);
-  x = rig_pass(&b.rig, b.model, 2, "ab");
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 415);
-  rig_free(x);
-  x = rig_post(&b.rig, "client/config", "{}");
-  CHECK_INT(x->status, 422);
-  rig_free(x);
+  CHECK_INT(
+      rig_status(rig_post(
+          &b.rig, "create_sampling_session",
+          "{\"session_id\":\"%s\",\"base_model\":\"tnk/byte-lm\"}", b.session)),
+      201);
+  CHECK_INT(rig_status(rig_pass(&b.rig, b.model, 2, "ab")), 415);
+  CHECK_INT(rig_status(rig_post(&b.rig, "client/config", "{}")), 422);
   x = rig_post(&b.rig, "client/config", "{\"sdk_version\":\"0.38.0\"}");
   CHECK(json_is_false(json_object_get(x->json, "parallel_fwdbwd_chunks")));
   rig_free(x);
@@ -322,10 +304,9 @@ TEST(a_key_finds_the_first_answer) {
   x = with_key(&rig, "/api/v1/create_session", "k2", body);
   CHECK(strcmp(rig_text(x, "session_id"), session) != 0);
   rig_free(x);
-  x = with_key(&rig, "/api/v1/create_session", "k1",
-               "{\"sdk_version\":\"0.38.1\"}");
-  CHECK_INT(x->status, 422);
-  rig_free(x);
+  CHECK_INT(rig_status(with_key(&rig, "/api/v1/create_session", "k1",
+                                "{\"sdk_version\":\"0.38.1\"}")),
+            422);
   rig_close(&rig);
   local_faults_free(faults);
 }
@@ -345,9 +326,8 @@ TEST(a_model_number_is_made_once) {
   rig_id(rig_start(&rig, "create_model", format, session, 4), first);
   rig_id(rig_start(&rig, "create_model", format, session, 4), again);
   CHECK_STR(again, first);
-  x = rig_post(&rig, "create_model", format, session, 5);
-  CHECK_INT(x->status, 409);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&rig, "create_model", format, session, 5)),
+            409);
   x = rig_result(&rig, first);
   CHECK(strstr(rig_text(x, "model_id"), ":train:3"));
   rig_free(x);

@@ -15,18 +15,9 @@ typedef struct {
 } bench_t;
 
 static void bench_open(bench_t *b, const local_options_t *options) {
-  exchange_t *x;
-
   rig_open(&b->rig, options);
   rig_session(&b->rig, b->session);
-  x = rig_post(&b->rig, "create_sampling_session",
-               "{\"session_id\":\"%s\",\"sampling_session_seq_id\":0,"
-               "\"base_model\":\"tnk/byte-lm\"}",
-               b->session);
-  CHECK_INT(x->status / 100, 2);
-  snprintf(b->sampler, sizeof(b->sampler), "%s",
-           rig_text(x, "sampling_session_id"));
-  rig_free(x);
+  rig_sampler(&b->rig, b->session, b->sampler);
 }
 
 /* `params` are members of sampling_params, `rest` of the request. */
@@ -180,34 +171,30 @@ TEST(what_is_refused) {
       test_fail(__FILE__, __LINE__, "case %zu: %d %s", i, x->status, x->body);
     rig_free(x);
   }
-  x = rig_post(&b.rig, "asample", "{\"sampling_session_id\":\"no\"}");
-  CHECK_INT(x->status, 404);
-  rig_free(x);
-  x = rig_post(&b.rig, "asample", "{}");
-  CHECK_INT(x->status, 400);
-  rig_free(x);
-  x = rig_post(&b.rig, "asample",
-               "{\"base_model\":\"tnk/byte-lm\",\"sampling_params\":{},"
-               "\"prompt\":{\"chunks\":[{\"tokens\":[300]}]}}");
-  CHECK_INT(x->status, 422);
-  rig_free(x);
-  x = rig_post(&b.rig, "create_sampling_session",
-               "{\"session_id\":\"%s\",\"model_path\":\"tinker://a/b/c/d\"}",
-               b.session);
-  CHECK_INT(x->status, 400);
-  rig_free(x);
-  x = rig_post(&b.rig, "create_sampling_session",
-               "{\"session_id\":\"%s\",\"model_path\":"
-               "\"tinker://a/sampler_weights/..\"}",
-               b.session);
-  CHECK_INT(x->status, 400);
-  rig_free(x);
-  x = rig_post(&b.rig, "create_sampling_session",
-               "{\"session_id\":\"%s\",\"model_path\":"
-               "\"tinker://a/sampler_weights/x\"}",
-               b.session);
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&b.rig, "asample",
+                                "{\"sampling_session_id\":\"no\"}")),
+            404);
+  CHECK_INT(rig_status(rig_post(&b.rig, "asample", "{}")), 400);
+  CHECK_INT(rig_status(rig_post(
+                &b.rig, "asample",
+                "{\"base_model\":\"tnk/byte-lm\",\"sampling_params\":{},"
+                "\"prompt\":{\"chunks\":[{\"tokens\":[300]}]}}")),
+            422);
+  CHECK_INT(rig_status(rig_post(
+                &b.rig, "create_sampling_session",
+                "{\"session_id\":\"%s\",\"model_path\":\"tinker://a/b/c/d\"}",
+                b.session)),
+            400);
+  CHECK_INT(rig_status(rig_post(&b.rig, "create_sampling_session",
+                                "{\"session_id\":\"%s\",\"model_path\":"
+                                "\"tinker://a/sampler_weights/..\"}",
+                                b.session)),
+            400);
+  CHECK_INT(rig_status(rig_post(&b.rig, "create_sampling_session",
+                                "{\"session_id\":\"%s\",\"model_path\":"
+                                "\"tinker://a/sampler_weights/x\"}",
+                                b.session)),
+            404);
   rig_close(&b.rig);
 }
 
@@ -215,16 +202,12 @@ TEST(repeats_of_a_number) {
   char first[96];
   char again[96];
   bench_t b;
-  exchange_t *x;
 
   bench_open(&b, NULL);
   rig_id(start_sample(&b, 0, "\"max_tokens\":1", ""), first);
   rig_id(start_sample(&b, 0, "\"max_tokens\":1", ""), again);
   CHECK_STR(again, first);
-  x = start_sample(&b, 0, "\"max_tokens\":2", "");
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 422);
-  rig_free(x);
+  CHECK_INT(rig_status(start_sample(&b, 0, "\"max_tokens\":2", "")), 422);
   rig_close(&b.rig);
 }
 
@@ -246,9 +229,7 @@ TEST(joining_and_looking) {
   CHECK_STR(rig_text(x, "base_model"), "tnk/byte-lm");
   CHECK_STR(rig_text(x, "sampler_id"), b.sampler);
   rig_free(x);
-  x = rig_get(&b.rig, "samplers/no");
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_get(&b.rig, "samplers/no")), 404);
   rig_close(&b.rig);
 }
 
@@ -285,10 +266,9 @@ TEST_LIMIT(two_thousand_samples, 60) {
   CHECK_INT(x->status, 200);
   snprintf(last, sizeof(last), "%s", rig_text(x, "request_id"));
   rig_free(x);
-  x = rig_post(&b.rig, "session_heartbeat", "{\"session_id\":\"%s\"}",
-               b.session);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&b.rig, "session_heartbeat",
+                                "{\"session_id\":\"%s\"}", b.session)),
+            200);
   x = rig_result(&b.rig, last);
   CHECK_INT(n_tokens(x, 0), 2);
   rig_free(x);

@@ -135,11 +135,10 @@ TEST_LIMIT(a_restart_keeps_checkpoints, 20) {
   CHECK_NEAR(loss_of(&b, model, 1), loss, 0);
   rig_free(rig_done(&b.rig, rig_step(&b.rig, model, 2, 0.01)));
   CHECK_NEAR(loss_of(&b, model, 3), next, 0);
-  x = rig_post(&b.rig, "create_sampling_session",
-               "{\"session_id\":\"%s\",\"model_path\":\"%s\"}", b.session,
-               sampler);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&b.rig, "create_sampling_session",
+                                "{\"session_id\":\"%s\",\"model_path\":\"%s\"}",
+                                b.session, sampler)),
+            200);
   x = rig_done(&b.rig, rig_start(&b.rig, "asample",
                                  "{\"model_path\":\"%s\",\"prompt\":{"
                                  "\"chunks\":[{\"tokens\":[104]}]},"
@@ -190,13 +189,12 @@ TEST(weights_only_and_into_a_model) {
   CHECK_STR(rig_text(x, "base_model"), "tnk/byte-lm");
   CHECK_INT(json_integer_value(json_object_get(x->json, "lora_rank")), 4);
   rig_free(x);
-  x = rig_post(&b.rig, "weights_info",
-               "{\"tinker_path\":\"tinker://x/weights/no\"}");
-  CHECK_INT(x->status, 404);
-  rig_free(x);
-  x = rig_post(&b.rig, "weights_info", "{\"tinker_path\":\"nonsense\"}");
-  CHECK_INT(x->status, 400);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&b.rig, "weights_info",
+                                "{\"tinker_path\":\"tinker://x/weights/no\"}")),
+            404);
+  CHECK_INT(rig_status(rig_post(&b.rig, "weights_info",
+                                "{\"tinker_path\":\"nonsense\"}")),
+            400);
   bench_end(&b);
 }
 
@@ -210,13 +208,12 @@ TEST(names_and_overwriting) {
   make_dir(&b);
   bench_open(&b);
   rig_model(&b.rig, b.session, b.model);
-  for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-    x = rig_post(&b.rig, "save_weights",
-                 "{\"model_id\":\"%s\",\"seq_id\":1,\"path\":\"%s\"}", b.model,
-                 bad[i]);
-    CHECK_INT(x->status, 422);
-    rig_free(x);
-  }
+  for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+    CHECK_INT(rig_status(
+                  rig_post(&b.rig, "save_weights",
+                           "{\"model_id\":\"%s\",\"seq_id\":1,\"path\":\"%s\"}",
+                           b.model, bad[i])),
+              422);
   save(&b, "save_weights", 1, "w", path);
   x = rig_done(&b.rig, rig_start(&b.rig, "save_weights",
                                  "{\"model_id\":\"%s\",\"seq_id\":2,"
@@ -311,9 +308,7 @@ TEST(lists_and_managing) {
   x = rig_get(&b.rig, url);
   CHECK_INT(json_array_size(json_object_get(x->json, "checkpoints")), 1);
   rig_free(x);
-  x = rig_get(&b.rig, "training_runs/no-such-run");
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_get(&b.rig, "training_runs/no-such-run")), 404);
   bench_end(&b);
 }
 
@@ -332,9 +327,9 @@ TEST(a_checkpoint_expires) {
   bench_open(&b);
   rig_model(&b.rig, b.session, b.model);
   save(&b, "save_weights", 1, "w", path);
-  x = rig_post(&b.rig, "weights_info", "{\"tinker_path\":\"%s\"}", path);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&b.rig, "weights_info",
+                                "{\"tinker_path\":\"%s\"}", path)),
+            200);
   snprintf(dir, sizeof(dir), "%s/%s/weights/w", b.dir, b.model);
   for (char *at = dir + strlen(b.dir); *at != '\0'; at++)
     if (*at == ':')
@@ -344,9 +339,9 @@ TEST(a_checkpoint_expires) {
   CHECK(out != NULL);
   CHECK_INT(fwrite(meta, 1, sizeof(meta) - 1, out), sizeof(meta) - 1);
   fclose(out);
-  x = rig_post(&b.rig, "weights_info", "{\"tinker_path\":\"%s\"}", path);
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_post(&b.rig, "weights_info",
+                                "{\"tinker_path\":\"%s\"}", path)),
+            404);
   CHECK(!dir_exists(dir));
   x = rig_get(&b.rig, "checkpoints");
   CHECK_INT(json_array_size(json_object_get(x->json, "checkpoints")), 0);
@@ -412,26 +407,23 @@ TEST_LIMIT(unnamed_saves, 20) {
   snprintf(path, sizeof(path), "sessions/%s/finish", b.session);
   rig_free(rig_post(&b.rig, path, "{}"));
   snprintf(path, sizeof(path), "samplers/%s", sampler);
-  x = rig_get(&b.rig, path);
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_get(&b.rig, path)), 404);
   bench_end(&b);
 }
 
 TEST(external_weights) {
   char path[256];
   bench_t b;
-  exchange_t *x;
 
   make_dir(&b);
   bench_open(&b);
   rig_model(&b.rig, b.session, b.model);
-  x = rig_post(&b.rig, "save_weights_external",
-               "{\"model_id\":\"%s\",\"seq_id\":1,\"path\":\"e\","
-               "\"age_encryption_recipients\":[\"age1x\"]}",
-               b.model);
-  CHECK_INT(x->status, 400);
-  rig_free(x);
+  CHECK_INT(
+      rig_status(rig_post(&b.rig, "save_weights_external",
+                          "{\"model_id\":\"%s\",\"seq_id\":1,\"path\":\"e\","
+                          "\"age_encryption_recipients\":[\"age1x\"]}",
+                          b.model)),
+      400);
   save(&b, "save_weights_external", 1, "e", path);
   CHECK(strstr(path, "/external_weights/e"));
   bench_end(&b);

@@ -10,6 +10,14 @@
 
 /* Training: models, passes in both forms, steps, what is refused. */
 
+static void open_model(rig_t *rig, char model[96]) {
+  char session[96];
+
+  rig_open(rig, NULL);
+  rig_session(rig, session);
+  rig_model(rig, session, model);
+}
+
 static exchange_t *poll_proto(rig_t *rig, const char *id) {
   char body[256];
   exchange_t *x;
@@ -81,13 +89,10 @@ static exchange_t *post_pass(rig_t *rig, const char *headers,
 TEST_LIMIT(the_loss_falls, 20) {
   double first = 0;
   double last = 0;
-  char session[96];
   char model[96];
   rig_t rig;
 
-  rig_open(&rig, NULL);
-  rig_session(&rig, session);
-  rig_model(&rig, session, model);
+  open_model(&rig, model);
   for (int i = 0; i < 12; i++) {
     exchange_t *pass = rig_pass(&rig, model, 2 * i + 1, "hello hello hello");
     exchange_t *step = rig_step(&rig, model, 2 * i + 2, 0.005);
@@ -110,7 +115,6 @@ TEST_LIMIT(the_loss_falls, 20) {
 TEST(protobuf_and_json_agree) {
   uint8_t bytes[1024];
   uint8_t packed[1024];
-  char session[96];
   char model[96];
   char id[96];
   size_t n;
@@ -122,9 +126,7 @@ TEST(protobuf_and_json_agree) {
   double loss;
   json_t *data;
 
-  rig_open(&rig, NULL);
-  rig_session(&rig, session);
-  rig_model(&rig, session, model);
+  open_model(&rig, model);
   n = pass_bytes(bytes, model, 1, 1, 1);
   rig_id(post_pass(&rig, PROTO_TYPE, bytes, n), id);
   rig_free(rig_result(&rig, id));
@@ -297,14 +299,11 @@ TEST(what_is_refused_at_once) {
 
 /* Well-formed data that cannot be computed fail in their turn. */
 TEST(data_that_cannot_be_computed) {
-  char session[96];
   char model[96];
   rig_t rig;
   exchange_t *x;
 
-  rig_open(&rig, NULL);
-  rig_session(&rig, session);
-  rig_model(&rig, session, model);
+  open_model(&rig, model);
   x = rig_done(&rig,
                rig_start(&rig, "forward_backward",
                          "{\"model_id\":\"%s\",\"seq_id\":1,"
@@ -403,15 +402,12 @@ TEST(dimuon_only_for_dimuon_models) {
 
 /* Sparse targets of more than one candidate come back in their shape. */
 TEST(targets_of_two_dimensions) {
-  char session[96];
   char model[96];
   rig_t rig;
   exchange_t *x;
   json_t *shape;
 
-  rig_open(&rig, NULL);
-  rig_session(&rig, session);
-  rig_model(&rig, session, model);
+  open_model(&rig, model);
   x = rig_done(
       &rig,
       rig_start(&rig, "forward_backward",
@@ -441,6 +437,11 @@ static int no_models(const local_counts_t *counts) {
   return counts->n_models == 0;
 }
 
+static int heartbeat(rig_t *rig, const char *session) {
+  return rig_status(
+      rig_post(rig, "session_heartbeat", "{\"session_id\":\"%s\"}", session));
+}
+
 TEST(unloading_and_finishing) {
   char session[96];
   char model[96];
@@ -458,27 +459,18 @@ TEST(unloading_and_finishing) {
                rig_start(&rig, "unload_model", "{\"model_id\":\"%s\"}", model));
   CHECK_STR(rig_text(x, "type"), "unload_model");
   rig_free(x);
-  x = rig_step(&rig, model, 1, 0.1);
-  rig_wait(x, 1);
-  CHECK_INT(x->status, 404);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_step(&rig, model, 1, 0.1)), 404);
   /* One that waits for a gap to close hears of the end. */
   rig_id(rig_step(&rig, second, 7, 0.1), held);
   snprintf(path, sizeof(path), "sessions/%s/finish", session);
-  x = rig_post(&rig, path,
-               "{\"reason\":{\"type\":\"success\"},\"detail\":null}");
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(
+      rig_status(rig_post(
+          &rig, path, "{\"reason\":{\"type\":\"success\"},\"detail\":null}")),
+      200);
   rig_until(&rig, no_models);
-  x = rig_result(&rig, held);
-  CHECK_INT(x->status, 410);
-  rig_free(x);
-  x = rig_post(&rig, "session_heartbeat", "{\"session_id\":\"%s\"}", session);
-  CHECK_INT(x->status, 410);
-  rig_free(x);
-  x = rig_post(&rig, path, "{}");
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(rig_status(rig_result(&rig, held)), 410);
+  CHECK_INT(heartbeat(&rig, session), 410);
+  CHECK_INT(rig_status(rig_post(&rig, path, "{}")), 200);
   rig_close(&rig);
 }
 
@@ -488,23 +480,16 @@ TEST(silent_sessions_end) {
   char session[96];
   char model[96];
   rig_t rig;
-  exchange_t *x;
 
   options.session_timeout_ms = 20;
   rig_open(&rig, &options);
   rig_session(&rig, quiet);
   rig_session(&rig, session);
   rig_model(&rig, session, model);
-  x = rig_post(&rig, "session_heartbeat", "{\"session_id\":\"%s\"}", session);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(heartbeat(&rig, session), 200);
   rig_until(&rig, no_models);
-  x = rig_post(&rig, "session_heartbeat", "{\"session_id\":\"%s\"}", session);
-  CHECK_INT(x->status, 410);
-  rig_free(x);
+  CHECK_INT(heartbeat(&rig, session), 410);
   /* One that never sent a heartbeat does not miss any. */
-  x = rig_post(&rig, "session_heartbeat", "{\"session_id\":\"%s\"}", quiet);
-  CHECK_INT(x->status, 200);
-  rig_free(x);
+  CHECK_INT(heartbeat(&rig, quiet), 200);
   rig_close(&rig);
 }
