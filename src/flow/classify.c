@@ -110,6 +110,24 @@ static int is_poll(tnk__call_kind_t call) {
   return call == TNK__CALL_POLL || call == TNK__CALL_POLL_SAMPLE;
 }
 
+tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status) {
+  tnk__outcome_t outcome = tnk__outcome_of_status(status, 1);
+
+  if (outcome == TNK__OUTCOME_2XX)
+    return TNK__OUTCOME_TRUNCATED;
+  if (!is_poll(call))
+    return outcome;
+  switch (outcome) {
+  case TNK__OUTCOME_402:
+  case TNK__OUTCOME_408:
+  case TNK__OUTCOME_429:
+  case TNK__OUTCOME_5XX:
+    return outcome; /* polled again anyway, at a pace of its own */
+  default:
+    return TNK__OUTCOME_TRUNCATED;
+  }
+}
+
 /* Whether the server answered with a status that reports a failure. */
 static int is_refusal(tnk__outcome_t outcome) {
   return outcome > TNK__OUTCOME_2XX && outcome < TNK__OUTCOME_UNSENT;

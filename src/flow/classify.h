@@ -48,7 +48,7 @@ typedef enum {
   TNK__OUTCOME_UNTRUSTED, /* the certificate was not accepted; nothing sent */
   TNK__OUTCOME_LOST,      /* connection lost after sending, no status seen */
   TNK__OUTCOME_TIMEOUT,   /* our own limit, request sent, no status seen */
-  TNK__OUTCOME_TRUNCATED, /* a 2xx whose body broke off */
+  TNK__OUTCOME_TRUNCATED, /* a 2xx whose body broke off, or a poll's end */
   TNK__OUTCOME_MALFORMED, /* a 2xx whose body has no meaning */
   TNK__OUTCOME_TOO_BIG,   /* a 2xx over one of our limits */
   TNK__N_OUTCOMES
@@ -109,6 +109,10 @@ typedef struct {
 
 /* Any number is fine; n_body is the length of the body before decoding. */
 tnk__outcome_t tnk__outcome_of_status(int status, size_t n_body);
+/* Of an answer whose body broke off. The status of a refusal says enough, but
+ * a poll that would end with it is sent again: it costs nothing, and what is
+ * lost may be the reason why the operation failed. */
+tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status);
 tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt);
 /* Whether a sample that ended with err may be submitted anew (by policy of
  * the service's option retry_samples, in sampling.md 7.4's terms). */

@@ -75,7 +75,8 @@ static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
 /* ---- The answer ---- */
 
 /* A head that has come says more than how its body ended. */
-static tnk__outcome_t outcome_of(const tnk__http_result_t *result) {
+static tnk__outcome_t outcome_of(const tnk__call_t *call,
+                                 const tnk__http_result_t *result) {
   if (result->err == TNK_OK)
     return tnk__outcome_of_status(result->status, result->body->len);
   if (result->err == TNK_ECERT)
@@ -85,16 +86,12 @@ static tnk__outcome_t outcome_of(const tnk__http_result_t *result) {
   if (result->status == 0)
     return result->err == TNK_ETIMEDOUT ? TNK__OUTCOME_TIMEOUT
                                         : TNK__OUTCOME_LOST;
+  if (result->err != TNK_EPROTO && result->err != TNK_ETOOBIG)
+    return tnk__outcome_of_cut(call->route->kind, result->status);
   if (result->status / 100 != 2)
     return tnk__outcome_of_status(result->status, 1);
-  switch (result->err) {
-  case TNK_EPROTO:
-    return TNK__OUTCOME_MALFORMED;
-  case TNK_ETOOBIG:
-    return TNK__OUTCOME_TOO_BIG;
-  default:
-    return TNK__OUTCOME_TRUNCATED;
-  }
+  return result->err == TNK_EPROTO ? TNK__OUTCOME_MALFORMED
+                                   : TNK__OUTCOME_TOO_BIG;
 }
 
 static void log_deprecation(const tnk__call_t *call,
@@ -260,7 +257,7 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
 
   reply->status = result->status;
   reply->buf = result->body;
-  reply->outcome = outcome_of(result);
+  reply->outcome = outcome_of(call, result);
   reply->body =
       result->body->data != NULL ? result->body->data : (const uint8_t *)"";
   reply->body_len = result->body->len;

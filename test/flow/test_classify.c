@@ -312,6 +312,29 @@ TEST(outcome_of_a_400_depends_on_its_body) {
   CHECK_INT(tnk__outcome_of_status(100, 1), TNK__OUTCOME_STRANGE);
 }
 
+/* A poll that would end is sent again; other refusals need no body. */
+TEST(S3_2a_an_answer_that_broke_off) {
+  for (int status = 100; status <= 599; status++) {
+    tnk__outcome_t whole = tnk__outcome_of_status(status, 1);
+
+    for (int call = 0; call < TNK__N_CALLS; call++) {
+      tnk__outcome_t cut = tnk__outcome_of_cut((tnk__call_kind_t)call, status);
+      tnk__verdict_t verdict = judge((tnk__call_kind_t)call, cut);
+
+      if (status / 100 == 2)
+        CHECK_INT(cut, TNK__OUTCOME_TRUNCATED);
+      else if (strchr("pP", calls[call]) == NULL)
+        CHECK_INT(cut, whole);
+      else if (status == 402)
+        CHECK_INT(verdict.action, TNK__ACTION_PAUSE);
+      else
+        CHECK_INT(verdict.action, TNK__ACTION_REPOLL);
+    }
+  }
+  CHECK_INT(tnk__outcome_of_cut(TNK__CALL_POLL, 429), TNK__OUTCOME_429);
+  CHECK_INT(tnk__outcome_of_cut(TNK__CALL_POLL, 409), TNK__OUTCOME_TRUNCATED);
+}
+
 TEST(S3_16_samples_that_may_be_submitted_anew) {
   static const int yes[] = {TNK_ETIMEDOUT, TNK_ECONN,  TNK_EDNS,
                             TNK_ETLS,      TNK_ERATE,  TNK_EEXPIRED,

@@ -52,19 +52,9 @@ static void create(fast_t *fast) {
   } while (err != TNK_OK);
 }
 
-/* A poll's refusal whose body broke off tells no more than its status; the
- * code is that of the connection then. */
-static int is_cut_conflict(const tnk_promise_t *promise) {
-  return tnk_promise_error(promise)->http_status == 409;
-}
-
 /* It was run; the answer may be lost. */
 static void expect_run(fast_t *fast, tnk_promise_t *promise) {
-  int err = tnk_wait(promise);
-
-  if (err == TNK_ECONN && is_cut_conflict(promise))
-    err = TNK_ECONFLICT;
-  switch (err) {
+  switch (tnk_wait(promise)) {
   case TNK_OK:
     break;
   case TNK_ECONFLICT: /* the strict server, of a repeat */

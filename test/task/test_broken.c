@@ -1,0 +1,63 @@
+/* Answers that break off, and answers that mean nothing. */
+#include "task/kinds.h"
+
+static const char poll_path[] = "/api/v1/retrieve_future";
+static const char reason[] = "{\"detail\":\"expected 5, got 1\"}";
+
+/* ---- Polls ---- */
+
+/* The head and a part of the body; `user` is the status. */
+static void cut_poll(mock_request_t *request, void *user) {
+  static const char body[400] = "{\"detail\":\"";
+
+  mock_reply_cut(request, *(const int *)user, NULL, body, sizeof(body), 200);
+}
+
+/* The first poll of an operation breaks off; the second brings the result. */
+static void check_poll(const script_kind_t *kind, int status) {
+  script_t script;
+  outcome_t outcome;
+
+  script_open_for(&script, kind, NULL);
+  mock_once(script.mock, "POST", poll_path, cut_poll, &status);
+  outcome_of(&outcome, kind->start(&script));
+  for (int i = 0; i < 20 && outcome.n_done == 0; i++)
+    script_advance(&script, 5000);
+  if (outcome.n_done != 1 || outcome.status != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s after a broken %d: %s", kind->name,
+              status, outcome.text);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST_LIMIT(S1_7_a_poll_whose_answer_breaks_off_is_sent_again, 60) {
+  static const int statuses[] = {200, 302, 400, 401, 402, 403, 404, 405, 408,
+                                 409, 410, 418, 422, 425, 429, 500, 599};
+
+  for (size_t i = 0; i < SCRIPT_N_KINDS; i++) {
+    const script_kind_t *kind = &script_kinds[i];
+    if (kind->owner == OWNER_SERVICE)
+      continue;
+    for (size_t k = 0; k < sizeof(statuses) / sizeof(statuses[0]); k++)
+      check_poll(kind, statuses[k]);
+  }
+}
+
+/* Only then is it known why the operation failed. */
+TEST(S4_14_a_refusal_that_broke_off_is_read_in_the_end) {
+  script_t script;
+  outcome_t outcome;
+  int status = 409;
+
+  script_open(&script);
+  script_train(&script);
+  mock_once(script.mock, "POST", poll_path, cut_poll, &status);
+  mock_json_once(script.mock, "POST", poll_path, 409, reason);
+  outcome_of(&outcome, script_step(&script));
+  script_settle(&script, &outcome);
+  outcome_fails(&script, &outcome, TNK_ECONFLICT);
+  CHECK(strstr(outcome.text, "expected 5") != NULL);
+  CHECK_INT(script.training->turns.next, 5);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
