@@ -93,8 +93,13 @@ static int read_decoder(tnk_tokenizer_t *tok, tnk__jread_t *json, put_fn put) {
   return err;
 }
 
-int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
-                      put_fn put, tnk_tokenizer_error_t *error) {
+/* Reads or skips the value of one key of the file. */
+typedef int (*member_fn)(tnk_tokenizer_t *tok, tnk__jread_t *json,
+                         const tnk__jread_text_t *key, put_fn put);
+
+static int read_file(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                     member_fn read_member, put_fn put,
+                     tnk_tokenizer_error_t *error) {
   tnk__jread_t json;
   tnk__jread_text_t key;
   size_t count = 0;
@@ -104,29 +109,33 @@ int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
   if (tnk__utf8_valid(data, n) < n || tnk__jread_take(&json, '{') < 0)
     return malformed(&json, error);
   while (err == TNK_OK && (more = tnk__jread_next_key(&json, &count, &key)) > 0)
-    err = tnk__jread_is(&key, "added_tokens_decoder")
-              ? read_decoder(tok, &json, put)
-              : tnk__jread_skip(&json);
+    err = read_member(tok, &json, &key, put);
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(error);
   return err < 0 || more < 0 ? malformed(&json, error) : TNK_OK;
 }
 
+static int added_member(tnk_tokenizer_t *tok, tnk__jread_t *json,
+                        const tnk__jread_text_t *key, put_fn put) {
+  return tnk__jread_is(key, "added_tokens_decoder")
+             ? read_decoder(tok, json, put)
+             : tnk__jread_skip(json);
+}
+
+int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                      put_fn put, tnk_tokenizer_error_t *error) {
+  return read_file(tok, data, n, added_member, put, error);
+}
+
+static int name_member(tnk_tokenizer_t *tok, tnk__jread_t *json,
+                       const tnk__jread_text_t *key, put_fn put) {
+  (void)put;
+  return tnk__jread_is(key, "bos_token")   ? read_token(tok, json, &tok->bos)
+         : tnk__jread_is(key, "eos_token") ? read_token(tok, json, &tok->eos)
+                                           : tnk__jread_skip(json);
+}
+
 int tnk__config_names(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                       tnk_tokenizer_error_t *error) {
-  tnk__jread_t json;
-  tnk__jread_text_t key;
-  size_t count = 0;
-  int more = -1, err = TNK_OK;
-
-  tnk__jread_init(&json, data, n);
-  if (tnk__utf8_valid(data, n) < n || tnk__jread_take(&json, '{') < 0)
-    return malformed(&json, error);
-  while (err == TNK_OK && (more = tnk__jread_next_key(&json, &count, &key)) > 0)
-    err = tnk__jread_is(&key, "bos_token")   ? read_token(tok, &json, &tok->bos)
-          : tnk__jread_is(&key, "eos_token") ? read_token(tok, &json, &tok->eos)
-                                             : tnk__jread_skip(&json);
-  if (err == TNK_ENOMEM)
-    return tnk__fault_memory(error);
-  return err < 0 || more < 0 ? malformed(&json, error) : TNK_OK;
+  return read_file(tok, data, n, name_member, NULL, error);
 }
