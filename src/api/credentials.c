@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "tnk/error.h"
 
@@ -110,37 +111,6 @@ int tnk__credentials_read(const tnk_allocator_t *alloc, char **key) {
   return err;
 }
 
-static int base64url_digit(char c) {
-  if (c >= 'A' && c <= 'Z')
-    return c - 'A';
-  if (c >= 'a' && c <= 'z')
-    return c - 'a' + 26;
-  if (c >= '0' && c <= '9')
-    return c - '0' + 52;
-  return c == '-' ? 62 : c == '_' ? 63 : -1;
-}
-
-/* Decode unpadded base64url; -1 when it is none. `out` has room for n. */
-static long base64url(char *out, const char *text, size_t n) {
-  unsigned bits = 0;
-  int n_bits = 0;
-  long length = 0;
-  size_t i;
-
-  for (i = 0; i < n; i++) {
-    int digit = base64url_digit(text[i]);
-    if (digit < 0)
-      return -1;
-    bits = (bits << 6 | (unsigned)digit) & 0xffff;
-    n_bits += 6;
-    if (n_bits >= 8) {
-      n_bits -= 8;
-      out[length++] = (char)(bits >> n_bits & 0xff);
-    }
-  }
-  return length;
-}
-
 /* A number of seconds that is one, and no year beyond all calendars. */
 static int64_t seconds_of(const json_t *number) {
   double value = json_number_value(number);
@@ -155,7 +125,7 @@ static int64_t jwt_expiry(const tnk_allocator_t *alloc, const char *key) {
   int64_t expires;
   json_t *root;
   char *text;
-  long n;
+  size_t n;
 
   if (end == NULL || end - claims > MAX_KEY)
     return 0;
@@ -163,8 +133,8 @@ static int64_t jwt_expiry(const tnk_allocator_t *alloc, const char *key) {
   text = tnk__malloc(alloc, (size_t)(end - claims));
   if (text == NULL)
     return 0;
-  n = base64url(text, claims, (size_t)(end - claims));
-  root = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
+  n = tnk__base64_decode((uint8_t *)text, claims, (size_t)(end - claims));
+  root = n != SIZE_MAX ? json_loadb(text, n, 0, NULL) : NULL;
   expires = seconds_of(json_object_get(root, "exp"));
   json_decref(root);
   tnk__free(alloc, text);

@@ -1,4 +1,4 @@
-#include "codec/base64.h"
+#include "base/base64.h"
 
 #include <string.h>
 
@@ -98,30 +98,45 @@ size_t tnk__base64_read_lines(uint8_t *out, const char *text, size_t n) {
   return len;
 }
 
-int tnk__base64_read(tnk__buf_t *out, const char *text, size_t n) {
+/* Bytes that so many digits stand for. */
+static size_t size_of(size_t digits) {
+  return digits / 4 * 3 + digits % 4 * 3 / 4;
+}
+
+size_t tnk__base64_decode(uint8_t *out, const char *text, size_t n) {
   size_t digits = count_digits(text, n);
-  size_t size = digits / 4 * 3 + digits % 4 * 3 / 4;
   uint32_t bits = 0;
-  uint8_t *at;
   size_t i;
 
   if (digits == SIZE_MAX)
-    return TNK_EPROTO;
-  at = tnk__buf_reserve(out, size);
-  if (at == NULL)
-    return out->err;
+    return SIZE_MAX;
   for (i = 0; i < digits; i++) {
     int v = value(text[i]);
     if (v < 0)
-      return TNK_EPROTO;
+      return SIZE_MAX;
     bits = bits << 6 | (uint32_t)v;
     /* The second, third and fourth digit of a group complete a byte each. */
     if (i % 4 != 0)
-      *at++ = (uint8_t)(bits >> (6 - 2 * (i % 4)));
+      *out++ = (uint8_t)(bits >> (6 - 2 * (i % 4)));
   }
   if ((digits % 4 == 2 && (bits & 15) != 0) ||
       (digits % 4 == 3 && (bits & 3) != 0))
+    return SIZE_MAX;
+  return size_of(digits);
+}
+
+int tnk__base64_read(tnk__buf_t *out, const char *text, size_t n) {
+  size_t digits = count_digits(text, n);
+  uint8_t *at;
+
+  if (digits == SIZE_MAX)
     return TNK_EPROTO;
-  out->len += size;
+  at = tnk__buf_reserve(out, size_of(digits));
+  if (at == NULL)
+    return out->err;
+  n = tnk__base64_decode(at, text, n);
+  if (n == SIZE_MAX)
+    return TNK_EPROTO;
+  out->len += n;
   return TNK_OK;
 }

@@ -1,5 +1,5 @@
-#ifndef TNK_CODEC_BASE64_H
-#define TNK_CODEC_BASE64_H
+#ifndef TNK_BASE_BASE64_H
+#define TNK_BASE_BASE64_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +12,9 @@ void tnk__base64_write(tnk__buf_t *out, const void *data, size_t n);
  * be missing but not be wrong; blanks, and bits that a byte has no room for,
  * are TNK_EPROTO. TNK_OK or the buffer's failure otherwise. */
 int tnk__base64_read(tnk__buf_t *out, const char *text, size_t n);
+/* The same into memory of the caller's: 3 bytes for 4 characters, begun ones
+ * too. The length, or SIZE_MAX for malformed text. */
+size_t tnk__base64_decode(uint8_t *out, const char *text, size_t n);
 /* Decode text in lines, of the standard alphabet and padded, into memory of
  * the caller's: as many bytes as the text has are enough, and they may be its
  * own. Blanks and ends of lines do not count. The length, or SIZE_MAX for

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "codec/base64.h"
+#include "base/base64.h"
 #include "codec/json_read.h"
 #include "tnk/error.h"
 

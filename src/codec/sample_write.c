@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "codec/base64.h"
+#include "base/base64.h"
 #include "codec/data.h"
 #include "codec/json_write.h"
 #include "codec/number_text.h"

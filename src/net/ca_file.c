@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "codec/base64.h"
+#include "base/base64.h"
 #include "tnk/error.h"
 
 /*

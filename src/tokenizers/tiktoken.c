@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "tokenizers/chars.h"
 #include "tokenizers/config.h"
 #include "tokenizers/tokenizer.h"
@@ -26,42 +27,6 @@ static int malformed(const reader_t *reader, const char *what) {
       "rank file, byte %zu: %s", (size_t)(reader->p - reader->base), what);
 }
 
-static int sextet(uint8_t c) {
-  if (c >= 'A' && c <= 'Z')
-    return c - 'A';
-  if (c >= 'a' && c <= 'z')
-    return c - 'a' + 26;
-  if (c >= '0' && c <= '9')
-    return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* n characters of base64, padded, no bit left over. Their bytes go to `out`;
- * -1 when it is no base64. */
-static int64_t unbase64(const uint8_t *p, size_t n, uint8_t *out) {
-  size_t n_out = 0;
-  uint32_t bits = 0;
-  unsigned n_bits = 0;
-
-  if (n == 0 || n % 4 != 0)
-    return -1;
-  n -= p[n - 1] == '=' ? (p[n - 2] == '=' ? 2 : 1) : 0;
-  for (size_t i = 0; i < n; i++) {
-    int value = sextet(p[i]);
-
-    if (value < 0)
-      return -1;
-    bits = bits << 6 | (uint32_t)value;
-    n_bits += 6;
-    if (n_bits >= 8) {
-      n_bits -= 8;
-      out[n_out++] = (uint8_t)(bits >> n_bits);
-      bits &= (1u << n_bits) - 1;
-    }
-  }
-  return bits == 0 ? (int64_t)n_out : -1;
-}
-
 static int read_rank(reader_t *reader, uint32_t *rank) {
   const uint8_t *start = reader->p;
   uint32_t value = 0;
@@ -77,7 +42,7 @@ static int read_line(reader_t *reader) {
   const uint8_t *start = reader->p;
   tnk__vocab_t *vocab = &reader->tok->vocab;
   uint32_t rank;
-  int64_t n;
+  size_t n;
   uint8_t *out;
   int err;
 
@@ -86,8 +51,10 @@ static int read_line(reader_t *reader) {
   out = tnk__vocab_reserve(vocab, (size_t)(reader->p - start) + 1);
   if (out == NULL)
     return tnk__fault_memory(reader->error);
-  n = unbase64(start, (size_t)(reader->p - start), out);
-  if (n < 0) {
+  n = (size_t)(reader->p - start);
+  n = n == 0 || n % 4 != 0 ? SIZE_MAX
+                           : tnk__base64_decode(out, (const char *)start, n);
+  if (n == SIZE_MAX) {
     reader->p = start;
     return malformed(reader, "no base64");
   }
@@ -98,7 +65,7 @@ static int read_line(reader_t *reader) {
     reader->p++;
   if (reader->p < reader->end && *reader->p++ != '\n')
     return malformed(reader, "something behind the rank");
-  err = tnk__vocab_put(vocab, rank, (size_t)n, 0, 1);
+  err = tnk__vocab_put(vocab, rank, n, 0, 1);
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(reader->error);
   return err == TNK_OK ? TNK_OK

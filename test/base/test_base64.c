@@ -1,9 +1,9 @@
-#include "codec/base64.h"
+#include "base/base64.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "bodies.h"
+#include "codec/bodies.h"
 
 static const struct {
   const char *plain;

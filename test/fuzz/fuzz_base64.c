@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/base64.h"
+#include "base/base64.h"
 #include "tnk/error.h"
 
 enum { MAX_OUT = 8 << 20 };
