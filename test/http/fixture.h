@@ -124,13 +124,19 @@ static inline tnk__http_request_t request_to(const mock_server_t *mock,
                                .lane = lane};
 }
 
+/* Start with what the request says. */
+static inline void call_send(fixture_t *f, call_t *call,
+                             const tnk__http_request_t *request) {
+  call_init(f, call);
+  CHECK_INT(tnk__exchange_start(&f->http, &call->ex, request), TNK_OK);
+}
+
 /* Start with everything at its default. */
 static inline void call_start(fixture_t *f, call_t *call, tnk__lane_t lane,
                               const char *method, const char *target) {
   const tnk__http_request_t request = request_to(f->mock, lane, method, target);
 
-  call_init(f, call);
-  CHECK_INT(tnk__exchange_start(&f->http, &call->ex, &request), TNK_OK);
+  call_send(f, call, &request);
   CHECK_INT(call->n_done + call->n_sent, 0);
 }
 
@@ -138,12 +144,18 @@ static inline void call_wait(fixture_t *f, call_t *call) {
   mock_wait_flag(f->mock, &call->n_done, 1);
 }
 
+/* A whole exchange, however it ends. */
+static inline void call_run(fixture_t *f, call_t *call, tnk__lane_t lane,
+                            const char *method, const char *target) {
+  call_start(f, call, lane, method, target);
+  call_wait(f, call);
+}
+
 /* A whole exchange that must succeed. */
 static inline void call_get(fixture_t *f, const char *target) {
   call_t call;
 
-  call_start(f, &call, TNK__LANE_CONTROL, "GET", target);
-  call_wait(f, &call);
+  call_run(f, &call, TNK__LANE_CONTROL, "GET", target);
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(call.status, 200);
 }

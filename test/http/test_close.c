@@ -62,8 +62,7 @@ TEST(cancel_in_every_state) {
     if (stage == HELD || stage == IN_BODY)
       CHECK(mock_request(f.mock, 0)->is_gone);
     /* Its place is free. */
-    call_start(&f, &call, TNK__LANE_POLL, "GET", "/ok");
-    call_wait(&f, &call);
+    call_run(&f, &call, TNK__LANE_POLL, "GET", "/ok");
     CHECK_INT(call.err, TNK_OK);
     fixture_close(&f);
   }
@@ -206,8 +205,7 @@ TEST(cancel_gives_the_body_back) {
   request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/ok");
   feeder_init(&feeder, body, SIZE, SIZE);
   request.feed = &feeder.feed;
-  call_init(&f, &call);
-  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_send(&f, &call, &request);
   mock_wait_flag(f.mock, &call.n_sent, 1);
   tnk__exchange_cancel(&call.ex);
   free(feeder.piece);
@@ -333,8 +331,7 @@ TEST(the_credential_is_wiped) {
     request.headers = &pair;
     request.n_headers = 1;
     for (int i = 0; i < 3; i++) {
-      call_init(&f, &calls[i]);
-      CHECK_INT(tnk__exchange_start(&f.http, &calls[i].ex, &request), TNK_OK);
+      call_send(&f, &calls[i], &request);
     }
     if (stage >= HELD)
       mock_wait(f.mock, 1);

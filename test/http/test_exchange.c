@@ -31,8 +31,7 @@ TEST(request_and_answer) {
   request.body_len = 5;
   feeder_init(&feeder, "1}", 2, 1);
   request.feed = &feeder.feed;
-  call_init(&f, &call);
-  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_send(&f, &call, &request);
   CHECK(tnk__exchange_is_active(&call.ex));
   call_wait(&f, &call);
   CHECK_INT(call.err, TNK_OK);
@@ -165,8 +164,7 @@ TEST(B8_redirects_send_nothing_anywhere) {
     request.headers = &key;
     request.n_headers = 1;
     request.replayable = 1;
-    call_init(&f, &call);
-    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_send(&f, &call, &request);
     call_wait(&f, &call);
     CHECK_INT(call.err, TNK_OK);
     CHECK_INT(call.status, 307);
@@ -241,16 +239,13 @@ TEST(framings_whole_and_byte_by_byte) {
   mock_on(f.mock, NULL, "/none", answer_nothing, NULL);
   for (int drip = 0; drip < 2; drip++) {
     mock_set_drip(f.mock, drip);
-    call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/chunked");
-    call_wait(&f, &call);
+    call_run(&f, &call, TNK__LANE_TRAIN, "GET", "/chunked");
     CHECK_INT(call.err, TNK_OK);
     CHECK_STR(call.body, "abcde");
-    call_start(&f, &call, TNK__LANE_TRAIN, "POST", "/none");
-    call_wait(&f, &call);
+    call_run(&f, &call, TNK__LANE_TRAIN, "POST", "/none");
     CHECK_INT(call.err, TNK_OK);
     CHECK_INT(call.status, 204);
-    call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/end");
-    call_wait(&f, &call);
+    call_run(&f, &call, TNK__LANE_TRAIN, "GET", "/end");
     CHECK_INT(call.err, TNK_OK);
     CHECK_STR(call.body, "to the end");
     /* One connection until it was closed by the server. */
@@ -270,8 +265,7 @@ TEST(head_request) {
 
   fixture_open(&f);
   mock_on(f.mock, "HEAD", "/x", answer_head, NULL);
-  call_start(&f, &call, TNK__LANE_TRAIN, "HEAD", "/x");
-  call_wait(&f, &call);
+  call_run(&f, &call, TNK__LANE_TRAIN, "HEAD", "/x");
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(call.body_len, 0);
   call_get(&f, "/ok");
@@ -302,8 +296,7 @@ TEST_LIMIT(large_bodies_both_ways, 20) {
   request.body_len = LARGE / 2;
   feeder_init(&feeder, body + LARGE / 2, LARGE / 2, 100000);
   request.feed = &feeder.feed;
-  call_init(&f, &call);
-  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_send(&f, &call, &request);
   call_wait(&f, &call);
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(call.body_len, LARGE);
@@ -341,8 +334,7 @@ TEST_LIMIT(a_feed_is_repeated_on_a_fresh_connection, 20) {
   request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
   request.feed = &feeder.feed;
   request.replayable = 1;
-  call_init(&f, &call);
-  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_send(&f, &call, &request);
   call_wait(&f, &call);
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(mock_n_connections(f.mock), 2);
@@ -371,8 +363,7 @@ TEST_LIMIT(a_feed_without_memory_ends_its_exchange, 20) {
     request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
     request.feed = &feeder.feed;
     request.replayable = 1;
-    call_init(&f, &call);
-    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_send(&f, &call, &request);
     call_wait(&f, &call);
     CHECK_INT(call.err, TNK_ENOMEM);
     CHECK_INT(call.sent, i > 1);
@@ -394,8 +385,7 @@ TEST(answers_over_their_limit) {
   for (size_t max = 4; max <= 5; max++) {
     request = request_to(f.mock, TNK__LANE_TRAIN, "GET", "/chunked");
     request.max_body = max;
-    call_init(&f, &call);
-    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_send(&f, &call, &request);
     call_wait(&f, &call);
     CHECK_INT(call.err, max == 4 ? TNK_ETOOBIG : TNK_OK);
     CHECK_INT(call.sent, 1);
@@ -425,8 +415,7 @@ TEST(answers_that_are_none) {
   fixture_open(&f);
   for (size_t i = 0; i < 3; i++) {
     mock_once(f.mock, NULL, "/x", answer_raw, rows[i]);
-    call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/x");
-    call_wait(&f, &call);
+    call_run(&f, &call, TNK__LANE_TRAIN, "GET", "/x");
     CHECK_INT(call.err, TNK_EPROTO);
     CHECK_INT(call.sent, 1);
     CHECK_INT(mock_n_connections(f.mock), i + 1);

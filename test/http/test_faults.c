@@ -11,8 +11,7 @@ static void start_replayable(fixture_t *f, call_t *call, const char *target,
   request.replayable = replayable;
   request.body = "body";
   request.body_len = 4;
-  call_init(f, call);
-  CHECK_INT(tnk__exchange_start(&f->http, &call->ex, &request), TNK_OK);
+  call_send(f, call, &request);
 }
 
 static void start_with_timeout(fixture_t *f, call_t *call, const char *target,
@@ -21,8 +20,7 @@ static void start_with_timeout(fixture_t *f, call_t *call, const char *target,
       request_to(f->mock, TNK__LANE_TRAIN, "POST", target);
 
   request.timeout_ms = timeout_ms;
-  call_init(f, call);
-  CHECK_INT(tnk__exchange_start(&f->http, &call->ex, &request), TNK_OK);
+  call_send(f, call, &request);
 }
 
 TEST(refused_is_unsent) {
@@ -306,8 +304,7 @@ TEST(timeout_of_connecting) {
   mock_set_reading(mute, 0);
   request = request_to(mute, TNK__LANE_TRAIN, "GET", "/ok");
   request.origin.is_tls = 1;
-  call_init(&f, &call);
-  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_send(&f, &call, &request);
   mock_wait_open(mute, 1);
   tnk__loop_advance(&f.c.loop, 2999);
   mock_turns(f.mock, 3);
@@ -336,8 +333,7 @@ TEST(timeout_of_a_connection_too_many) {
   request = request_to(mute, TNK__LANE_TRAIN, "GET", "/ok");
   request.origin.is_tls = 1;
   for (size_t i = 0; i < 2; i++) {
-    call_init(&f, &calls[i]);
-    CHECK_INT(tnk__exchange_start(&f.http, &calls[i].ex, &request), TNK_OK);
+    call_send(&f, &calls[i], &request);
     mock_wait_open(mute, i + 1);
     tnk__loop_advance(&f.c.loop, 1000);
   }
@@ -366,8 +362,7 @@ TEST(timeout_while_waiting_for_a_connection) {
   request = request_to(mute, TNK__LANE_TRAIN, "GET", "/ok");
   request.origin.is_tls = 1;
   request.timeout_ms = 2000;
-  call_init(&f, &call);
-  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_send(&f, &call, &request);
   mock_wait_open(mute, 1);
   tnk__loop_advance(&f.c.loop, 2000);
   call_wait(&f, &call);
@@ -391,8 +386,7 @@ TEST_LIMIT(timeout_while_writing, 20) {
   request.body = body;
   request.body_len = SIZE;
   request.timeout_ms = 5000;
-  call_init(&f, &call);
-  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_send(&f, &call, &request);
   mock_wait_flag(f.mock, &call.n_sent, 1);
   mock_turns(f.mock, 5);
   tnk__loop_advance(&f.c.loop, 5000);

@@ -67,8 +67,7 @@ static void start(fixture_t *f, call_t *call, const char *target) {
 
   request.timeout_ms = TIMEOUT_MS;
   request.max_body = MAX_BODY;
-  call_init(f, call);
-  CHECK_INT(tnk__exchange_start(&f->http, &call->ex, &request), TNK_OK);
+  call_send(f, call, &request);
 }
 
 /* As many parts as make a portion. */
@@ -259,19 +258,26 @@ static void reply_raw(mock_request_t *request, void *user) {
   mock_end(request, 0);
 }
 
+/* A short exchange, measured. */
+static void run(fixture_t *f, call_t *call, const char *target,
+                const char *peer) {
+  meter_t meter;
+
+  meter_start(&meter, f);
+  start(f, call, target);
+  call_wait(f, call);
+  meter_check(&meter, f, peer, call, 100, 128);
+}
+
 /* The first answer counts. What is behind it meets nobody: the next request
  * goes out on a new connection. */
 static void check_surplus(const char *peer, char *bytes) {
-  meter_t meter;
   fixture_t f;
   call_t call;
 
   fixture_open(&f);
   mock_on(f.mock, "POST", "/surplus", reply_raw, bytes);
-  meter_start(&meter, &f);
-  start(&f, &call, "/surplus");
-  call_wait(&f, &call);
-  meter_check(&meter, &f, peer, &call, 100, 128);
+  run(&f, &call, "/surplus", peer);
   CHECK_INT(call.err, TNK_OK);
   CHECK_STR(call.body, "a1");
   mock_wait_open(f.mock, 0);
@@ -284,7 +290,6 @@ TEST(answers_that_nobody_asked_for) {
   static char two[] = ANSWER("a1") ANSWER("b2");
   static char garbage[] = ANSWER("a1") "\r\n\x01garbage";
   static char late[] = ANSWER("x9");
-  meter_t meter;
   fixture_t f;
   call_t call;
 
@@ -295,10 +300,7 @@ TEST(answers_that_nobody_asked_for) {
   call_get(&f, "/ok");
   mock_write_idle(f.mock, late);
   mock_wait_open(f.mock, 0);
-  meter_start(&meter, &f);
-  start(&f, &call, "/ok");
-  call_wait(&f, &call);
-  meter_check(&meter, &f, "an answer before the request", &call, 100, 128);
+  run(&f, &call, "/ok", "an answer before the request");
   CHECK_INT(call.err, TNK_OK);
   CHECK_STR(call.body, "{\"ok\":true}");
   CHECK_INT(mock_n_connections(f.mock), 2);
@@ -309,16 +311,12 @@ TEST(answers_that_nobody_asked_for) {
 TEST(a_redirect_is_an_answer) {
   static char loop[] = "HTTP/1.1 302 Found\r\nLocation: /loop\r\n"
                        "Content-Length: 0\r\n\r\n";
-  meter_t meter;
   fixture_t f;
   call_t call;
 
   fixture_open(&f);
   mock_on(f.mock, "POST", "/loop", reply_raw, loop);
-  meter_start(&meter, &f);
-  start(&f, &call, "/loop");
-  call_wait(&f, &call);
-  meter_check(&meter, &f, "redirect loop", &call, 100, 128);
+  run(&f, &call, "/loop", "redirect loop");
   CHECK_INT(call.status, 302);
   CHECK_INT(mock_n_requests(f.mock), 1);
   fixture_close(&f);
@@ -375,8 +373,7 @@ static void check_tls(const tls_row_t *row,
   request.origin.port = (uint16_t)server.port;
   request.origin.is_tls = 1;
   request.timeout_ms = TIMEOUT_MS;
-  call_init(&f, &call);
-  CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+  call_send(&f, &call, &request);
   send_tls(&f, &server, &call, row);
   meter_check(&meter, &f, row->peer, &call, row->max_ms, row->max_kib);
   CHECK_INT(call.err, row->err);

@@ -13,21 +13,17 @@
 
 enum { KIB = 1024, STEP_MS = 500 };
 
-/* Text `n` times, between a head and a tail. A '~' in it is a NUL. */
-typedef struct {
-  const char *head;
-  const char *unit;
-  size_t n;
-  const char *tail;
-} body_t;
-
 typedef struct {
   const char *peer;
   const char *call; /* that is answered so, again and again */
   tnk_promise_t *(*start)(script_t *script);
   int status;
   const char *headers;
-  body_t body;
+  /* The body: a text `n` times, between a head and a tail. '~' is a NUL. */
+  const char *head;
+  const char *unit;
+  size_t n;
+  const char *tail;
   int zstd; /* it is compressed */
   int err;
   uint64_t max_ms;
@@ -52,21 +48,20 @@ static void count_free(void *ptr) {
 /* ---- Bodies ---- */
 
 static void make_answer(answer_t *answer, const row_t *row) {
-  const body_t *body = &row->body;
-  size_t n_head = strlen(body->head), n_unit = strlen(body->unit);
-  size_t n_tail = strlen(body->tail), n = n_head + n_unit * body->n + n_tail;
+  size_t n_head = strlen(row->head), n_unit = strlen(row->unit);
+  size_t n_tail = strlen(row->tail), n = n_head + n_unit * row->n + n_tail;
   uint8_t *at = malloc(n + 1), *packed;
 
   CHECK(at != NULL);
   answer->row = row;
   answer->data = at;
   answer->n = n;
-  memcpy(at, body->head, n_head);
+  memcpy(at, row->head, n_head);
   at += n_head;
-  for (size_t i = 0; i < body->n; i++, at += n_unit)
+  for (size_t i = 0; i < row->n; i++, at += n_unit)
     for (size_t k = 0; k < n_unit; k++)
-      at[k] = (uint8_t)(body->unit[k] == '~' ? 0 : body->unit[k]);
-  memcpy(at, body->tail, n_tail);
+      at[k] = (uint8_t)(row->unit[k] == '~' ? 0 : row->unit[k]);
+  memcpy(at, row->tail, n_tail);
   if (!row->zstd)
     return;
   packed = malloc(ZSTD_compressBound(n));
@@ -162,116 +157,32 @@ static tnk_promise_t *models(script_t *script) {
 
 TEST_LIMIT(json_that_is_too_much, 60) {
   static const row_t rows[] = {
-      {"lists a million deep",
-       RESULT,
-       script_step,
-       200,
-       NULL,
-       {"", "[", 1000000, ""},
-       0,
-       TNK_EPROTO,
-       1000,
-       4096},
-      {"objects 100,000 deep",
-       RESULT,
-       script_step,
-       200,
-       NULL,
-       {"", "{\"a\":", 100000, ""},
-       0,
-       TNK_EPROTO,
-       1000,
-       4096},
-      {"objects 100,000 deep as a promise",
-       SUBMIT,
-       script_step,
-       200,
-       NULL,
-       {"", "{\"a\":", 100000, ""},
-       0,
-       TNK_EPROTO,
-       1000,
-       4096},
-      {"a million empty lists",
-       RESULT,
-       script_step,
-       200,
-       NULL,
-       {"{\"metrics\":{},\"x\":[[]", ",[]", 1000000, "]}"},
-       0,
-       TNK_OK,
-       1000,
+      {"lists a million deep", RESULT, script_step, 200, NULL, "", "[", 1000000,
+       "", 0, TNK_EPROTO, 1000, 4096},
+      {"objects 100,000 deep", RESULT, script_step, 200, NULL, "",
+       "{\"a\":", 100000, "", 0, TNK_EPROTO, 1000, 4096},
+      {"objects 100,000 deep as a promise", SUBMIT, script_step, 200, NULL, "",
+       "{\"a\":", 100000, "", 0, TNK_EPROTO, 1000, 4096},
+      {"a million empty lists", RESULT, script_step, 200, NULL,
+       "{\"metrics\":{},\"x\":[[]", ",[]", 1000000, "]}", 0, TNK_OK, 1000,
        260000},
-      {"a million empty lists as a pass",
-       RESULT,
-       pass,
-       200,
-       NULL,
-       {"{\"loss_fn_outputs\":[[]", ",[]", 1000000, "]}"},
-       0,
-       TNK_EPROTO,
-       1000,
+      {"a million empty lists as a pass", RESULT, pass, 200, NULL,
+       "{\"loss_fn_outputs\":[[]", ",[]", 1000000, "]}", 0, TNK_EPROTO, 1000,
        260000},
-      {"a million empty lists as samples",
-       RESULT,
-       script_sample,
-       200,
-       NULL,
-       {"{\"sequences\":[[]", ",[]", 1000000, "]}"},
-       0,
-       TNK_EPROTO,
-       1000,
-       260000},
-      {"a number of a million digits",
-       RESULT,
-       script_step,
-       200,
-       NULL,
-       {"{\"metrics\":{\"a\":1", "0", 1000000, "}}"},
-       0,
-       TNK_EPROTO,
-       1000,
+      {"a million empty lists as samples", RESULT, script_sample, 200, NULL,
+       "{\"sequences\":[[]", ",[]", 1000000, "]}", 0, TNK_EPROTO, 1000, 260000},
+      {"a number of a million digits", RESULT, script_step, 200, NULL,
+       "{\"metrics\":{\"a\":1", "0", 1000000, "}}", 0, TNK_EPROTO, 1000, 8192},
+      {"an exponent of a million digits", RESULT, script_step, 200, NULL,
+       "{\"metrics\":{\"a\":1e", "9", 1000000, "}}", 0, TNK_EPROTO, 1000, 8192},
+      {"a promise of 16 MiB", SUBMIT, script_step, 200, NULL,
+       "{\"request_id\":\"", "a", (size_t)16 << 20, "\"}", 0, TNK_ETOOBIG, 1000,
        8192},
-      {"an exponent of a million digits",
-       RESULT,
-       script_step,
-       200,
-       NULL,
-       {"{\"metrics\":{\"a\":1e", "9", 1000000, "}}"},
-       0,
-       TNK_EPROTO,
-       1000,
-       8192},
-      {"a promise of 16 MiB",
-       SUBMIT,
-       script_step,
-       200,
-       NULL,
-       {"{\"request_id\":\"", "a", (size_t)16 << 20, "\"}"},
-       0,
-       TNK_ETOOBIG,
-       1000,
-       8192},
-      {"a refusal of 3 MiB",
-       SUBMIT,
-       script_step,
-       400,
-       NULL,
-       {"{\"detail\":\"", "a", (size_t)3 << 20, "\"}"},
-       0,
-       TNK_EREQUEST,
-       1000,
-       16384},
-      {"a list of models of 16 MiB",
-       "get_server_capabilities",
-       models,
-       200,
-       NULL,
-       {"{\"supported_models\":[{}", ",{}", (size_t)16 << 20, "]}"},
-       0,
-       TNK_ETOOBIG,
-       1000,
-       8192},
+      {"a refusal of 3 MiB", SUBMIT, script_step, 400, NULL, "{\"detail\":\"",
+       "a", (size_t)3 << 20, "\"}", 0, TNK_EREQUEST, 1000, 16384},
+      {"a list of models of 16 MiB", "get_server_capabilities", models, 200,
+       NULL, "{\"supported_models\":[{}", ",{}", (size_t)16 << 20, "]}", 0,
+       TNK_ETOOBIG, 1000, 8192},
   };
 
   CHECK_ROWS(rows);
@@ -279,46 +190,14 @@ TEST_LIMIT(json_that_is_too_much, 60) {
 
 TEST_LIMIT(protobuf_that_is_too_much, 60) {
   static const row_t rows[] = {
-      {"a million empty outputs of a pass",
-       RESULT,
-       pass,
-       200,
-       PROTO,
-       {"", "\x12~", 1000000, ""},
-       0,
-       TNK_OK,
-       1000,
-       131072},
-      {"a million empty samples",
-       RESULT,
-       script_sample,
-       200,
-       PROTO,
-       {"", "\x0a~", 1000000, ""},
-       0,
-       TNK_EPROTO,
-       1000,
-       131072},
-      {"a field of 2 GiB",
-       RESULT,
-       pass,
-       200,
-       PROTO,
-       {"\x0a\xff\xff\xff\xff\x07", "a", 1000, ""},
-       0,
-       TNK_EPROTO,
-       1000,
-       512},
-      {"100,000 unknown fields",
-       RESULT,
-       pass,
-       200,
-       PROTO,
-       {"", "\x78\x01", 100000, ""},
-       0,
-       TNK_OK,
-       1000,
-       16384},
+      {"a million empty outputs of a pass", RESULT, pass, 200, PROTO, "",
+       "\x12~", 1000000, "", 0, TNK_OK, 1000, 131072},
+      {"a million empty samples", RESULT, script_sample, 200, PROTO, "",
+       "\x0a~", 1000000, "", 0, TNK_EPROTO, 1000, 131072},
+      {"a field of 2 GiB", RESULT, pass, 200, PROTO, "\x0a\xff\xff\xff\xff\x07",
+       "a", 1000, "", 0, TNK_EPROTO, 1000, 512},
+      {"100,000 unknown fields", RESULT, pass, 200, PROTO, "", "\x78\x01",
+       100000, "", 0, TNK_OK, 1000, 16384},
   };
 
   CHECK_ROWS(rows);
@@ -326,36 +205,13 @@ TEST_LIMIT(protobuf_that_is_too_much, 60) {
 
 TEST_LIMIT(what_unpacks_to_much, 60) {
   static const row_t rows[] = {
-      {"zstd: a promise of 256 MiB",
-       SUBMIT,
-       script_step,
-       200,
-       NULL,
-       {"", " ", (size_t)256 << 20, "{}"},
-       1,
-       TNK_ETOOBIG,
-       1000,
+      {"zstd: a promise of 256 MiB", SUBMIT, script_step, 200, NULL, "", " ",
+       (size_t)256 << 20, "{}", 1, TNK_ETOOBIG, 1000, 8192 + 2048},
+      {"zstd: a list of models of 256 MiB", "get_server_capabilities", models,
+       200, NULL, "", " ", (size_t)256 << 20, "{}", 1, TNK_ETOOBIG, 1000,
        8192 + 2048},
-      {"zstd: a list of models of 256 MiB",
-       "get_server_capabilities",
-       models,
-       200,
-       NULL,
-       {"", " ", (size_t)256 << 20, "{}"},
-       1,
-       TNK_ETOOBIG,
-       1000,
-       8192 + 2048},
-      {"zstd: a refusal of 256 MiB",
-       SUBMIT,
-       script_step,
-       400,
-       NULL,
-       {"", " ", (size_t)256 << 20, "{}"},
-       1,
-       TNK_ETOOBIG,
-       1000,
-       8192 + 2048},
+      {"zstd: a refusal of 256 MiB", SUBMIT, script_step, 400, NULL, "", " ",
+       (size_t)256 << 20, "{}", 1, TNK_ETOOBIG, 1000, 8192 + 2048},
   };
 
   CHECK_ROWS(rows);
@@ -363,56 +219,19 @@ TEST_LIMIT(what_unpacks_to_much, 60) {
 
 TEST_LIMIT(servers_that_never_come_to_an_end, 60) {
   static const row_t rows[] = {
-      {"redirect loop",
-       SUBMIT,
-       script_step,
-       302,
-       "Location: /api/v1/optim_step\r\n",
-       {"", "", 0, ""},
-       0,
-       TNK_EREQUEST,
-       1000,
+      {"redirect loop", SUBMIT, script_step, 302,
+       "Location: /api/v1/optim_step\r\n", "", "", 0, "", 0, TNK_EREQUEST, 1000,
        64},
-      {"redirect loop of results",
-       RESULT,
-       script_step,
-       307,
-       "Location: /api/v1/retrieve_future\r\n",
-       {"", "", 0, ""},
-       0,
-       TNK_EREQUEST,
-       1000,
-       64},
-      {"503 for ever, come back in a year",
-       SUBMIT,
-       script_step,
-       503,
-       "Retry-After: 31536000\r\n",
-       {"{}", "", 0, ""},
-       0,
-       TNK_ESERVER,
-       360000,
+      {"redirect loop of results", RESULT, script_step, 307,
+       "Location: /api/v1/retrieve_future\r\n", "", "", 0, "", 0, TNK_EREQUEST,
+       1000, 64},
+      {"503 for ever, come back in a year", SUBMIT, script_step, 503,
+       "Retry-After: 31536000\r\n", "{}", "", 0, "", 0, TNK_ESERVER, 360000,
        256},
-      {"429 for ever",
-       SUBMIT,
-       script_step,
-       429,
-       "Retry-After: 1\r\n",
-       {"{}", "", 0, ""},
-       0,
-       TNK_ERATE,
-       360000,
-       256},
-      {"402 for ever",
-       SUBMIT,
-       script_step,
-       402,
-       NULL,
-       {"{}", "", 0, ""},
-       0,
-       TNK_EBILLING,
-       3700000,
-       256},
+      {"429 for ever", SUBMIT, script_step, 429, "Retry-After: 1\r\n", "{}", "",
+       0, "", 0, TNK_ERATE, 360000, 256},
+      {"402 for ever", SUBMIT, script_step, 402, NULL, "{}", "", 0, "", 0,
+       TNK_EBILLING, 3700000, 256},
   };
 
   CHECK_ROWS(rows);

@@ -82,8 +82,7 @@ TEST(an_answer_may_be_as_quick_as_it_likes) {
         request_to(f.mock, TNK__LANE_CONTROL, "GET", "/");
     call_t call;
     request.origin.port = port;
-    call_init(&f, &call);
-    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_send(&f, &call, &request);
     tnk__defer(&f.c.loop, &server.turn);
     call_wait(&f, &call);
     tnk__defer_cancel(&server.turn);
@@ -174,8 +173,7 @@ TEST(SX_2_background_exchanges_keep_nothing_alive) {
   request.background = 1;
   request.timeout_ms = 10000;
   for (int round = 0; round < 2; round++) {
-    call_init(&f, &call);
-    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_send(&f, &call, &request);
     mock_wait(f.mock, (size_t)round + 1);
     CHECK_INT(uv_run(&f.c.uv, UV_RUN_DEFAULT), 0);
     CHECK_INT(call.n_done, 0);
@@ -304,8 +302,7 @@ TEST_LIMIT(two_thousand_polls_at_once, 60) {
     call_start(&f, &polls[i], TNK__LANE_POLL, "POST", "/hold");
   mock_wait(f.mock, N_POLLS);
   CHECK_INT(f.http.n_connections, N_POLLS);
-  call_start(&f, &heartbeat, TNK__LANE_CONTROL, "POST", "/ok");
-  call_wait(&f, &heartbeat);
+  call_run(&f, &heartbeat, TNK__LANE_CONTROL, "POST", "/ok");
   CHECK_INT(heartbeat.err, TNK_OK);
   mock_release(f.mock, 200, "{}");
   for (int i = 0; i < N_POLLS; i++) {
@@ -400,8 +397,7 @@ TEST(out_of_descriptors_at_once) {
 
   fixture_open(&f);
   exhaust_descriptors();
-  call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/ok");
-  call_wait(&f, &call);
+  call_run(&f, &call, TNK__LANE_TRAIN, "GET", "/ok");
   CHECK_INT(call.err, TNK_ECONN);
   CHECK_INT(call.cause, UV_EMFILE);
   CHECK_INT(call.sent, 0);
@@ -434,8 +430,7 @@ TEST(unused_connections_make_room_for_others) {
     servers[i] = mock_open(&f.c.uv);
     mock_json(servers[i], NULL, "/ok", 200, "{}");
     request = request_to(servers[i], TNK__LANE_TRAIN, "GET", "/ok");
-    call_init(&f, &call);
-    CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_OK);
+    call_send(&f, &call, &request);
     call_wait(&f, &call);
     tnk__loop_advance(&f.c.loop, 10);
   }

@@ -76,21 +76,29 @@ static void answer_big(mock_request_t *request, void *user) {
   mock_reply(request, 200, "X-Header: a\r\n", big, sizeof(big));
 }
 
-static void fill_big(void) {
+/* An answer of BIG bytes is on its way. */
+static void open_big(fixture_t *f, taker_t *taker) {
   uint64_t state = 1;
 
   for (size_t i = 0; i < sizeof(big); i++)
     big[i] = (uint8_t)test_random(&state);
+  fixture_open(f);
+  mock_on(f->mock, "GET", "/big", answer_big, NULL);
+  start_streamed(f, taker, "/big");
+}
+
+/* Nobody takes it, until the connection stops reading. */
+static void let_it_lie(fixture_t *f, taker_t *taker) {
+  taker->is_lazy = 1;
+  while (!taker->call.ex.is_paused)
+    uv_run(&f->c.uv, UV_RUN_ONCE);
 }
 
 TEST(O1_a_long_body_comes_in_pieces_and_whole) {
   fixture_t f;
   taker_t taker;
 
-  fill_big();
-  fixture_open(&f);
-  mock_on(f.mock, "GET", "/big", answer_big, NULL);
-  start_streamed(&f, &taker, "/big");
+  open_big(&f, &taker);
   call_wait(&f, &taker.call);
   CHECK_INT(taker.call.err, TNK_OK);
   CHECK(taker.n_bodies > 1);
@@ -109,13 +117,8 @@ TEST(O1_what_is_not_taken_makes_the_server_wait) {
   taker_t taker;
   int n;
 
-  fill_big();
-  fixture_open(&f);
-  mock_on(f.mock, "GET", "/big", answer_big, NULL);
-  start_streamed(&f, &taker, "/big");
-  taker.is_lazy = 1;
-  while (!taker.call.ex.is_paused)
-    uv_run(&f.c.uv, UV_RUN_ONCE);
+  open_big(&f, &taker);
+  let_it_lie(&f, &taker);
   mock_turns(f.mock, 5);
   n = taker.n_bodies;
   mock_turns(f.mock, 50);
@@ -162,10 +165,7 @@ TEST(O1_a_streamed_answer_is_canceled_from_its_callback) {
   fixture_t f;
   taker_t taker;
 
-  fill_big();
-  fixture_open(&f);
-  mock_on(f.mock, "GET", "/big", answer_big, NULL);
-  start_streamed(&f, &taker, "/big");
+  open_big(&f, &taker);
   taker.cancel_in_body = 1;
   while (taker.n_bodies == 0)
     uv_run(&f.c.uv, UV_RUN_ONCE);
@@ -197,13 +197,8 @@ TEST(O1_a_client_closes_while_an_answer_waits_to_be_taken) {
   fixture_t f;
   taker_t taker;
 
-  fill_big();
-  fixture_open(&f);
-  mock_on(f.mock, "GET", "/big", answer_big, NULL);
-  start_streamed(&f, &taker, "/big");
-  taker.is_lazy = 1;
-  while (!taker.call.ex.is_paused)
-    uv_run(&f.c.uv, UV_RUN_ONCE);
+  open_big(&f, &taker);
+  let_it_lie(&f, &taker);
   tnk__http_close(&f.http);
   call_wait(&f, &taker.call);
   CHECK_INT(taker.call.err, TNK_ECLOSED);
