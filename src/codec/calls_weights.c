@@ -4,7 +4,17 @@
 
 static const tnk_save_options_t defaults = TNK_SAVE_OPTIONS_INIT;
 
-static void put_ttl(tnk__json_writer_t *w, const tnk_save_options_t *options) {
+/* What all saves under a name begin with. */
+static void begin_save(tnk__json_writer_t *w, tnk__buf_t *out,
+                       const char *model_id, const char *name) {
+  tnk__calls_begin(w, out);
+  tnk__json_put_text(w, "model_id", model_id);
+  tnk__json_put_text(w, "path", name);
+}
+
+static void put_seq_and_ttl(tnk__json_writer_t *w, uint64_t seq_id,
+                            const tnk_save_options_t *options) {
+  tnk__calls_put_uint(w, "seq_id", seq_id);
   if (options->ttl_seconds != 0)
     tnk__calls_put_uint(w, "ttl_seconds", options->ttl_seconds);
 }
@@ -15,11 +25,8 @@ void tnk__save_weights_write(tnk__buf_t *out, const char *model_id,
   const tnk_save_options_t *o = options != NULL ? options : &defaults;
   tnk__json_writer_t w;
 
-  tnk__calls_begin(&w, out);
-  tnk__json_put_text(&w, "model_id", model_id);
-  tnk__json_put_text(&w, "path", name);
-  tnk__calls_put_uint(&w, "seq_id", seq_id);
-  put_ttl(&w, o);
+  begin_save(&w, out, model_id, name);
+  put_seq_and_ttl(&w, seq_id, o);
   tnk__json_put_bool(&w, "overwrite", o->overwrite == TNK_YES);
   tnk__calls_put_metadata(&w, o->user_metadata, o->n_user_metadata);
   tnk__json_put_text(&w, "type", "save_weights");
@@ -32,12 +39,9 @@ void tnk__save_sampler_write(tnk__buf_t *out, const char *model_id,
   const tnk_save_options_t *o = options != NULL ? options : &defaults;
   tnk__json_writer_t w;
 
-  tnk__calls_begin(&w, out);
-  tnk__json_put_text(&w, "model_id", model_id);
-  tnk__json_put_text(&w, "path", name);
+  begin_save(&w, out, model_id, name);
   tnk__json_put_text(&w, "kind", "snapshot");
-  tnk__calls_put_uint(&w, "seq_id", seq_id);
-  put_ttl(&w, o);
+  put_seq_and_ttl(&w, seq_id, o);
   tnk__calls_put_metadata(&w, o->user_metadata, o->n_user_metadata);
   tnk__json_put_text(&w, "type", "save_weights_for_sampler");
   tnk__calls_end(&w);
@@ -65,11 +69,8 @@ void tnk__save_external_write(tnk__buf_t *out, const char *model_id,
   tnk__json_writer_t w;
   size_t i;
 
-  tnk__calls_begin(&w, out);
-  tnk__json_put_text(&w, "model_id", model_id);
-  tnk__json_put_text(&w, "path", name);
-  tnk__calls_put_uint(&w, "seq_id", seq_id);
-  put_ttl(&w, o);
+  begin_save(&w, out, model_id, name);
+  put_seq_and_ttl(&w, seq_id, o);
   if (o->n_recipients > 0) {
     tnk__json_key(&w, "age_encryption_recipients");
     tnk__json_begin_array(&w);

@@ -112,7 +112,21 @@ static void put_datum(target_t *to, const tnk_datum_t *datum,
   copy->loss_input_spans = loss_spans;
 }
 
-static tnk_datum_t *put_data(target_t *to, const tnk_datum_t *data, size_t n) {
+/* Something with all that hangs on it; `n` is for arrays. */
+typedef void *(*put_fn)(target_t *to, const void *from, size_t n);
+
+/* The first walk measures, the second copies. */
+static void *copy_whole(tnk__arena_t *arena, put_fn put_whole, const void *from,
+                        size_t n) {
+  target_t to = {0};
+
+  put_whole(&to, from, n);
+  to = (target_t){.base = tnk__arena_alloc(arena, to.used)};
+  return to.base == NULL ? NULL : put_whole(&to, from, n);
+}
+
+static void *put_data(target_t *to, const void *from, size_t n) {
+  const tnk_datum_t *data = from;
   tnk_datum_t *copy = put(to, data, n * sizeof(*copy));
 
   for (size_t i = 0; i < n; i++)
@@ -122,43 +136,29 @@ static tnk_datum_t *put_data(target_t *to, const tnk_datum_t *data, size_t n) {
 
 tnk_datum_t *tnk__data_copy(tnk__arena_t *arena, const tnk_datum_t *data,
                             size_t n) {
-  target_t to = {0};
-
-  put_data(&to, data, n);
-  to = (target_t){.base = tnk__arena_alloc(arena, to.used)};
-  return to.base == NULL ? NULL : put_data(&to, data, n);
+  return copy_whole(arena, put_data, data, n);
 }
 
-static tnk_model_input_t *put_whole_input(target_t *to,
-                                          const tnk_model_input_t *input) {
-  tnk_model_input_t *copy = put(to, input, sizeof(*copy));
+static void *put_whole_input(target_t *to, const void *from, size_t n) {
+  tnk_model_input_t *copy = put(to, from, n * sizeof(*copy));
 
-  put_input(to, input, copy);
+  put_input(to, from, copy);
   return copy;
 }
 
 tnk_model_input_t *tnk__input_copy(tnk__arena_t *arena,
                                    const tnk_model_input_t *input) {
-  target_t to = {0};
-
-  put_whole_input(&to, input);
-  to = (target_t){.base = tnk__arena_alloc(arena, to.used)};
-  return to.base == NULL ? NULL : put_whole_input(&to, input);
+  return copy_whole(arena, put_whole_input, input, 1);
 }
 
-static tnk_tensor_t *put_whole_tensor(target_t *to,
-                                      const tnk_tensor_t *tensor) {
-  tnk_tensor_t *copy = put(to, tensor, sizeof(*copy));
+static void *put_whole_tensor(target_t *to, const void *from, size_t n) {
+  tnk_tensor_t *copy = put(to, from, n * sizeof(*copy));
 
-  put_tensor(to, tensor, copy);
+  put_tensor(to, from, copy);
   return copy;
 }
 
 tnk_tensor_t *tnk__tensor_copy(tnk__arena_t *arena,
                                const tnk_tensor_t *tensor) {
-  target_t to = {0};
-
-  put_whole_tensor(&to, tensor);
-  to = (target_t){.base = tnk__arena_alloc(arena, to.used)};
-  return to.base == NULL ? NULL : put_whole_tensor(&to, tensor);
+  return copy_whole(arena, put_whole_tensor, tensor, 1);
 }
