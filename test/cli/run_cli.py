@@ -3,7 +3,7 @@
 
 usage: run_cli.py TNK_COMMAND
 
-Output is TAP with one point a check; the first that fails ends the run.
+Output is TAP, see test/support/tap.py.
 """
 import json
 import os
@@ -19,19 +19,10 @@ import time
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from tap import check, plan
+
 TNK = sys.argv[1]
-N_CHECKS = 0
-
-
-def check(ok, what, got=""):
-    global N_CHECKS
-    N_CHECKS += 1
-    print(f"{'ok' if ok else 'not ok'} {N_CHECKS} - {what}")
-    if not ok:
-        print(f"1..{N_CHECKS}")
-        for line in str(got).splitlines():
-            print("# " + line)
-        sys.exit(1)
 
 
 def run(*args):
@@ -317,4 +308,4 @@ serving()
 switches()
 faults()
 stub_polls()
-print(f"1..{N_CHECKS}")
+plan()

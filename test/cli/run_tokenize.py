@@ -3,7 +3,7 @@
 
 usage: run_tokenize.py TNK_COMMAND DATA_DIR
 
-Output is TAP with one point a check.
+Output is TAP, see test/support/tap.py.
 """
 import hashlib
 import http.server
@@ -15,18 +15,11 @@ import sys
 import tempfile
 import threading
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from tap import check, plan
+
 TNK, DATA = sys.argv[1:3]
 MODEL = ["--tokenizer", DATA + "/qwen2.json"]
-N_CHECKS = FAILED = 0
-
-
-def check(ok, what, got=""):
-    global N_CHECKS, FAILED
-    N_CHECKS += 1
-    FAILED += not ok
-    print(f"{'ok' if ok else 'not ok'} {N_CHECKS} - {what}")
-    if not ok:
-        print("# " + str(got).replace("\n", "\n# "))
 
 
 def run(*args, data=b""):
@@ -163,8 +156,7 @@ def main():
         got = run(command, "--help")
         check(got.returncode == 0 and b"usage" in got.stdout,
               f"{command} --help", got)
-    print(f"1..{N_CHECKS}")
-    return FAILED != 0
+    plan()
 
 
-sys.exit(main())
+main()

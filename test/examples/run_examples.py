@@ -3,7 +3,7 @@
 
 usage: run_examples.py CASE BUILD_DIR TNK_COMMAND
 
-Output is TAP with one point a check; the first that fails ends the case.
+Output is TAP, see test/support/tap.py.
 """
 import concurrent.futures
 import json
@@ -18,23 +18,14 @@ import tempfile
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from tap import check, plan
+
 BUILD = pathlib.Path(sys.argv[2])
 TNK = sys.argv[3]
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("TINKER_")}
 TEXT = "The cat sat on the mat. The dog sat on the log. " * 40
 SMALL = ["--batch", "2", "--length", "32", "--rank", "4"]
-N_CHECKS = 0
-
-
-def check(ok, what, got=""):
-    global N_CHECKS
-    N_CHECKS += 1
-    print(f"{'ok' if ok else 'not ok'} {N_CHECKS} - {what}")
-    if not ok:
-        print(f"1..{N_CHECKS}")
-        for line in str(got).splitlines():
-            print("# " + line)
-        sys.exit(1)
 
 
 def run(name, *args, **env):
@@ -166,4 +157,4 @@ CASES = {f.__name__: f for f in
          (hello, train_text, train_text_errors, train_text_loses_its_server,
           thread, sample_server)}
 CASES[sys.argv[1]]()
-print(f"1..{N_CHECKS}")
+plan()
