@@ -379,31 +379,36 @@ static inline void outcome_drop_all(outcome_t *outcomes, size_t n) {
 
 /* ---- Clients and data ---- */
 
-static inline tnk_training_t *script_train(script_t *script) {
-  tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
+/* Settle a promise of a client; what it made is the script's from now on, and
+ * what was sent for it is forgotten. */
+static inline void script_made(script_t *script, tnk_promise_t *promise) {
   outcome_t outcome;
 
-  options.base_model = "base";
-  outcome_of(&outcome, tnk_service_create_lora(script->service, &options));
+  outcome_of(&outcome, promise);
   outcome_ok(script, &outcome);
-  script->training = tnk_promise_training(outcome.promise);
-  CHECK(script->training != NULL);
+  if (tnk_promise_training(promise) != NULL)
+    script->training = tnk_promise_training(promise);
+  else
+    script->sampling = tnk_promise_sampling(promise);
   outcome_drop(&outcome);
   script->n_sent = 0;
+}
+
+static inline tnk_training_t *script_train(script_t *script) {
+  tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
+
+  options.base_model = "base";
+  script_made(script, tnk_service_create_lora(script->service, &options));
+  CHECK(script->training != NULL);
   return script->training;
 }
 
 static inline tnk_sampling_t *script_sampler(script_t *script) {
   tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
-  outcome_t outcome;
 
   options.base_model = "base";
-  outcome_of(&outcome, tnk_service_create_sampling(script->service, &options));
-  outcome_ok(script, &outcome);
-  script->sampling = tnk_promise_sampling(outcome.promise);
+  script_made(script, tnk_service_create_sampling(script->service, &options));
   CHECK(script->sampling != NULL);
-  outcome_drop(&outcome);
-  script->n_sent = 0;
   return script->sampling;
 }
 
