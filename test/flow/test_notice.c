@@ -4,41 +4,35 @@
 
 #define GRACE_MS 900000 /* of training and of the creation of models */
 
-TEST(S4_10b_first_report_is_told_at_once_then_every_60_s) {
-  tnk__queue_notice_t notice;
+static tnk__queue_notice_t notice;
 
+static int due(tnk_queue_state_t state, uint64_t now_ms) {
+  return tnk__queue_notice_due(&notice, state, now_ms);
+}
+
+TEST(S4_10b_first_report_is_told_at_once_then_every_60_s) {
   tnk__queue_notice_init(&notice, 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 0), 1);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 1), 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 59999),
-            0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 60000),
-            1);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 119999),
-            0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 120000),
-            1);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 0), 1);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 1), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 59999), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 60000), 1);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 119999), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 120000), 1);
 }
 
 TEST(S4_10b_another_state_within_60_s_is_not_told) {
-  tnk__queue_notice_t notice;
-
   tnk__queue_notice_init(&notice, 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 10), 1);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_RATE_LIMIT, 20), 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_UNKNOWN, 60009), 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_RATE_LIMIT, 60010),
-            1);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 10), 1);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_RATE_LIMIT, 20), 0);
+  CHECK_INT(due(TNK_QUEUE_UNKNOWN, 60009), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_RATE_LIMIT, 60010), 1);
 }
 
 TEST(S4_10b_active_is_silent) {
-  tnk__queue_notice_t notice;
-
   tnk__queue_notice_init(&notice, 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_ACTIVE, 0), 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_ACTIVE, 100000), 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 100001),
-            1);
+  CHECK_INT(due(TNK_QUEUE_ACTIVE, 0), 0);
+  CHECK_INT(due(TNK_QUEUE_ACTIVE, 100000), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 100001), 1);
 }
 
 TEST(S4_10b_two_clients_are_told_apart) {
@@ -51,38 +45,21 @@ TEST(S4_10b_two_clients_are_told_apart) {
 }
 
 TEST(S4_10_training_waits_15_minutes_of_one_state) {
-  tnk__queue_notice_t notice;
-
   tnk__queue_notice_init(&notice, GRACE_MS);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 5), 0);
-  CHECK_INT(
-      tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, GRACE_MS + 4),
-      0);
-  CHECK_INT(
-      tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, GRACE_MS + 5),
-      1);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY,
-                                  GRACE_MS + 60004),
-            0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY,
-                                  GRACE_MS + 60005),
-            1);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 5), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, GRACE_MS + 4), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, GRACE_MS + 5), 1);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, GRACE_MS + 60004), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, GRACE_MS + 60005), 1);
 }
 
 TEST(S4_10_any_change_of_state_begins_the_15_minutes_anew) {
-  tnk__queue_notice_t notice;
-
   tnk__queue_notice_init(&notice, GRACE_MS);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 0), 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_ACTIVE, 800000), 0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY, 800001),
-            0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY,
-                                  800000 + GRACE_MS),
-            0);
-  CHECK_INT(tnk__queue_notice_due(&notice, TNK_QUEUE_PAUSED_CAPACITY,
-                                  800001 + GRACE_MS),
-            1);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 0), 0);
+  CHECK_INT(due(TNK_QUEUE_ACTIVE, 800000), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 800001), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 800000 + GRACE_MS), 0);
+  CHECK_INT(due(TNK_QUEUE_PAUSED_CAPACITY, 800001 + GRACE_MS), 1);
 }
 
 TEST(S1_13a_names_of_queue_states) {
@@ -116,9 +93,9 @@ TEST(S4_10b_the_servers_reason_goes_first) {
 
 /* ---- The pause of an account without credit ---- */
 
-TEST(billing_pauses_until_the_servers_limit) {
-  tnk__billing_t billing;
+static tnk__billing_t billing;
 
+TEST(billing_pauses_until_the_servers_limit) {
   tnk__billing_init(&billing, 20000);
   CHECK_INT(tnk__billing_refused(&billing, 7), TNK__BILLING_PAUSE_AND_WARN);
   CHECK_INT(tnk__billing_refused(&billing, 5007), TNK__BILLING_PAUSE);
@@ -127,8 +104,6 @@ TEST(billing_pauses_until_the_servers_limit) {
 }
 
 TEST(billing_warns_once_a_minute) {
-  tnk__billing_t billing;
-
   tnk__billing_init(&billing, TNK__BILLING_DEFAULT_MAX_MS);
   CHECK_INT(tnk__billing_refused(&billing, 0), TNK__BILLING_PAUSE_AND_WARN);
   CHECK_INT(tnk__billing_refused(&billing, 60000), TNK__BILLING_PAUSE);
@@ -137,8 +112,6 @@ TEST(billing_warns_once_a_minute) {
 }
 
 TEST(billing_forgets_an_incident_after_300_quiet_seconds) {
-  tnk__billing_t billing;
-
   tnk__billing_init(&billing, 10000);
   CHECK_INT(tnk__billing_refused(&billing, 0), TNK__BILLING_PAUSE_AND_WARN);
   CHECK_INT(tnk__billing_refused(&billing, 300000), TNK__BILLING_STOP);
@@ -148,8 +121,6 @@ TEST(billing_forgets_an_incident_after_300_quiet_seconds) {
 }
 
 TEST(billing_without_patience_stops_at_the_second) {
-  tnk__billing_t billing;
-
   tnk__billing_init(&billing, 0);
   CHECK_INT(tnk__billing_refused(&billing, 1), TNK__BILLING_PAUSE_AND_WARN);
   CHECK_INT(tnk__billing_refused(&billing, 2), TNK__BILLING_STOP);

@@ -5,37 +5,51 @@
 #include "base/alloc.h"
 #include "support/test.h"
 
-/* Waiters write their index here when they are granted. */
-static int granted[2048];
-static size_t n_granted;
+enum { MAX_PROBES = 1010 };
 
 typedef struct {
   tnk__waiter_t waiter;
   int index;
 } probe_t;
 
+static tnk__semaphore_t sem;
+static probe_t probes[MAX_PROBES];
+
+/* Waiters write their index here when they are granted. */
+static int granted[MAX_PROBES];
+static size_t n_granted;
+
 static void on_granted(tnk__waiter_t *waiter) {
   granted[n_granted++] = tnk__container_of(waiter, probe_t, waiter)->index;
 }
 
-static void init_probes(probe_t *probes, int n) {
-  for (int i = 0; i < n; i++) {
+static int acquire(int i) {
+  return tnk__semaphore_acquire(&sem, &probes[i].waiter);
+}
+
+static void release(int n) {
+  while (n-- > 0)
+    tnk__semaphore_release(&sem);
+}
+
+/* So many slots, and the first n have asked for one. */
+static void setup(uint32_t limit, int n) {
+  for (int i = 0; i < MAX_PROBES; i++) {
     tnk__waiter_init(&probes[i].waiter, on_granted);
     probes[i].index = i;
   }
+  tnk__semaphore_init(&sem, limit);
+  for (int i = 0; i < n; i++)
+    acquire(i);
 }
 
 TEST(S4_11_slots_go_out_in_order_of_arrival) {
-  static probe_t probes[1010];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 1010);
-  tnk__semaphore_init(&sem, 10);
+  setup(10, 0);
   for (int i = 0; i < 1010; i++)
-    CHECK_INT(tnk__semaphore_acquire(&sem, &probes[i].waiter), i < 10);
+    CHECK_INT(acquire(i), i < 10);
   CHECK_INT(sem.n_waiting, 1000);
   for (int i = 10; i < 1010; i++) {
-    tnk__semaphore_release(&sem);
+    release(1);
     CHECK_INT(sem.n_held, 10);
     CHECK_INT(granted[i - 10], i);
   }
@@ -43,86 +57,54 @@ TEST(S4_11_slots_go_out_in_order_of_arrival) {
 }
 
 TEST(S4_11b_one_release_wakes_one_waiter) {
-  probe_t probes[5];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 5);
-  tnk__semaphore_init(&sem, 1);
-  for (int i = 0; i < 5; i++)
-    tnk__semaphore_acquire(&sem, &probes[i].waiter);
+  setup(1, 5);
   for (size_t n = 1; n <= 4; n++) {
-    tnk__semaphore_release(&sem);
+    release(1);
     CHECK_INT(n_granted, n);
   }
-  tnk__semaphore_release(&sem);
+  release(1);
   CHECK_INT(n_granted, 4);
   CHECK_INT(sem.n_held, 0);
 }
 
 TEST(S4_11_nobody_comes_between_a_release_and_its_waiter) {
-  probe_t probes[3];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 3);
-  tnk__semaphore_init(&sem, 1);
-  tnk__semaphore_acquire(&sem, &probes[0].waiter);
-  tnk__semaphore_acquire(&sem, &probes[1].waiter);
-  tnk__semaphore_release(&sem);
-  CHECK_INT(tnk__semaphore_acquire(&sem, &probes[2].waiter), 0);
+  setup(1, 2);
+  release(1);
+  CHECK_INT(acquire(2), 0);
   CHECK_INT(n_granted, 1);
   CHECK_INT(granted[0], 1);
 }
 
 TEST(S4_11_asking_twice_is_one_place_in_the_queue) {
-  probe_t probes[2];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 2);
-  tnk__semaphore_init(&sem, 1);
-  tnk__semaphore_acquire(&sem, &probes[0].waiter);
-  CHECK_INT(tnk__semaphore_acquire(&sem, &probes[1].waiter), 0);
-  CHECK_INT(tnk__semaphore_acquire(&sem, &probes[1].waiter), 0);
+  setup(1, 1);
+  CHECK_INT(acquire(1), 0);
+  CHECK_INT(acquire(1), 0);
   CHECK_INT(sem.n_waiting, 1);
 }
 
 TEST(S3_12_a_waiter_that_returns_gets_its_old_place) {
-  probe_t probes[6];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 6);
-  tnk__semaphore_init(&sem, 3);
-  for (int i = 0; i < 6; i++)
-    tnk__semaphore_acquire(&sem, &probes[i].waiter);
+  setup(3, 6);
   tnk__semaphore_set_limit(&sem, 1);
   /* 2, 0 and 1 give their slots back and ask again, in this order. */
-  tnk__semaphore_release(&sem);
-  CHECK_INT(tnk__semaphore_acquire(&sem, &probes[2].waiter), 0);
-  tnk__semaphore_release(&sem);
-  CHECK_INT(tnk__semaphore_acquire(&sem, &probes[0].waiter), 0);
+  release(1);
+  CHECK_INT(acquire(2), 0);
+  release(1);
+  CHECK_INT(acquire(0), 0);
   CHECK_INT(n_granted, 0);
-  tnk__semaphore_release(&sem); /* by 1: the first of all is 0 */
-  CHECK_INT(tnk__semaphore_acquire(&sem, &probes[1].waiter), 0);
-  for (int i = 0; i < 5; i++)
-    tnk__semaphore_release(&sem);
+  release(1); /* by 1: the first of all is 0 */
+  CHECK_INT(acquire(1), 0);
+  release(5);
   CHECK_INT(n_granted, 6);
   for (int i = 0; i < 6; i++)
     CHECK_INT(granted[i], i);
 }
 
 TEST(S4_11d_a_canceled_waiter_leaves_the_middle_of_the_queue) {
-  probe_t probes[4];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 4);
-  tnk__semaphore_init(&sem, 1);
-  for (int i = 0; i < 4; i++)
-    tnk__semaphore_acquire(&sem, &probes[i].waiter);
+  setup(1, 4);
   tnk__semaphore_cancel(&sem, &probes[2].waiter);
   tnk__semaphore_cancel(&sem, &probes[2].waiter);
   CHECK_INT(sem.n_waiting, 2);
-  tnk__semaphore_release(&sem);
-  tnk__semaphore_release(&sem);
-  tnk__semaphore_release(&sem);
+  release(3);
   CHECK_INT(n_granted, 2);
   CHECK_INT(granted[0], 1);
   CHECK_INT(granted[1], 3);
@@ -130,31 +112,18 @@ TEST(S4_11d_a_canceled_waiter_leaves_the_middle_of_the_queue) {
 }
 
 TEST(S4_4_a_lower_limit_takes_no_slot_away) {
-  probe_t probes[6];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 6);
-  tnk__semaphore_init(&sem, 4);
-  for (int i = 0; i < 6; i++)
-    tnk__semaphore_acquire(&sem, &probes[i].waiter);
+  setup(4, 6);
   tnk__semaphore_set_limit(&sem, 2);
   CHECK_INT(sem.n_held, 4);
-  tnk__semaphore_release(&sem);
-  tnk__semaphore_release(&sem);
+  release(2);
   CHECK_INT(n_granted, 0);
-  tnk__semaphore_release(&sem);
+  release(1);
   CHECK_INT(n_granted, 1);
   CHECK_INT(sem.n_held, 2);
 }
 
 TEST(S4_4_a_higher_limit_lets_several_in) {
-  probe_t probes[6];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 6);
-  tnk__semaphore_init(&sem, 1);
-  for (int i = 0; i < 6; i++)
-    tnk__semaphore_acquire(&sem, &probes[i].waiter);
+  setup(1, 6);
   tnk__semaphore_set_limit(&sem, 4);
   CHECK_INT(n_granted, 3);
   tnk__semaphore_set_limit(&sem, TNK__SEMAPHORE_UNLIMITED);
@@ -164,37 +133,30 @@ TEST(S4_4_a_higher_limit_lets_several_in) {
 }
 
 TEST(S4_11_a_release_too_many_makes_no_slot) {
-  probe_t probes[2];
-  tnk__semaphore_t sem;
-
-  init_probes(probes, 2);
-  tnk__semaphore_init(&sem, 1);
-  tnk__semaphore_release(&sem);
-  CHECK_INT(tnk__semaphore_acquire(&sem, &probes[0].waiter), 1);
-  CHECK_INT(tnk__semaphore_acquire(&sem, &probes[1].waiter), 0);
+  setup(1, 0);
+  release(1);
+  CHECK_INT(acquire(0), 1);
+  CHECK_INT(acquire(1), 0);
 }
 
 /* Random acquires, releases and cancels: never over the limit, never a free
  * slot beside a waiter, and the order of grants is the order of arrival. */
 TEST(S4_11_random_use_keeps_order_and_limit) {
   enum { N = 400 };
-  static probe_t probes[N];
-  tnk__semaphore_t sem;
   uint64_t seed = 7;
   size_t checked = 0;
   int last = -1;
 
-  init_probes(probes, N);
-  tnk__semaphore_init(&sem, 3);
+  setup(3, 0);
   for (int i = 0; i < N;) {
     switch (test_random(&seed) % 3) {
     case 0:
-      if (tnk__semaphore_acquire(&sem, &probes[i].waiter))
+      if (acquire(i))
         granted[n_granted++] = i;
       i++;
       break;
     case 1:
-      tnk__semaphore_release(&sem);
+      release(1);
       break;
     default:
       tnk__semaphore_cancel(
