@@ -186,6 +186,10 @@ typedef struct {
  * Size and, of large files, the checksum are checked. Python's huggingface_hub
  * finds the file afterwards, and the other way round.
  *
+ * Calls for a file that is under way, those of tnk_hub_tokenizer() included,
+ * share one download, which a cancel ends when nobody else waits for it. A
+ * failure rejects all that wait and is not kept.
+ *
  * @param model    Its name on the hub, such as "Qwen/Qwen3-8B".
  * @param file     Its name in there, such as "tokenizer.json".
  * @param options  NULL for defaults.

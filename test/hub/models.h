@@ -130,4 +130,60 @@ static inline void models_open(models_t *models, bench_t *bench,
   mock_on(bench->cdn, NULL, NULL, models_blob, models);
 }
 
+/* A bench whose server is such a hub. */
+typedef struct {
+  bench_t bench;
+  models_t models;
+} stage_t;
+
+static inline void stage_open(stage_t *stage, const model_entry_t *entries,
+                              size_t n) {
+  bench_open(&stage->bench);
+  models_open(&stage->models, &stage->bench, entries, n);
+}
+
+static inline void stage_ask(stage_t *stage, outcome_t *outcome,
+                             const char *model, const char *file,
+                             const char *revision) {
+  tnk_hub_file_options_t options = TNK_HUB_FILE_OPTIONS_INIT;
+
+  options.revision = revision;
+  outcome_of(outcome, tnk_hub_file(stage->bench.hub, model, file, &options));
+}
+
+static inline void stage_get(stage_t *stage, outcome_t *outcome,
+                             const char *model, const char *file,
+                             const char *revision) {
+  stage_ask(stage, outcome, model, file, revision);
+  outcome_wait_long(&stage->bench, outcome);
+}
+
+/* A file that is to come to a path below the bench's folder. */
+static inline void stage_get_ok(stage_t *stage, const char *model,
+                                const char *file, const char *revision,
+                                const char *path) {
+  outcome_t outcome;
+  char full[300];
+
+  stage_get(stage, &outcome, model, file, revision);
+  if (outcome.status != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", outcome.text);
+  snprintf(full, sizeof(full), "%s/%s", stage->bench.dir, path);
+  CHECK_STR(tnk_promise_path(outcome.promise), full);
+  outcome_drop(&outcome);
+}
+
+/* A file that is to be refused, with a word in the sentence. */
+static inline void stage_get_not(stage_t *stage, const char *model,
+                                 const char *file, const char *revision,
+                                 int status, const char *word) {
+  outcome_t outcome;
+
+  stage_get(stage, &outcome, model, file, revision);
+  if (outcome.status != status || strstr(outcome.text, word) == NULL)
+    test_fail(__FILE__, __LINE__, "%s should speak of %s, with %d",
+              outcome.text, word, status);
+  outcome_drop(&outcome);
+}
+
 #endif

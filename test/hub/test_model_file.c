@@ -12,15 +12,8 @@ static const model_entry_t entries[] = {
 };
 #define CACHE "cache/models--org--model/"
 
-typedef struct {
-  bench_t bench;
-  models_t models;
-} stage_t;
-
-static void stage_open(stage_t *stage) {
-  bench_open(&stage->bench);
-  models_open(&stage->models, &stage->bench, entries,
-              sizeof(entries) / sizeof(entries[0]));
+static void open_stage(stage_t *stage) {
+  stage_open(stage, entries, sizeof(entries) / sizeof(entries[0]));
 }
 
 static void stage_reopen(stage_t *stage, tnk_choice_t offline) {
@@ -29,39 +22,6 @@ static void stage_reopen(stage_t *stage, tnk_choice_t offline) {
   bench_close_hub(&stage->bench);
   options.offline = offline;
   bench_open_hub(&stage->bench, &options);
-}
-
-static void get(stage_t *stage, outcome_t *outcome, const char *model,
-                const char *file, const char *revision) {
-  tnk_hub_file_options_t options = TNK_HUB_FILE_OPTIONS_INIT;
-
-  options.revision = revision;
-  outcome_of(outcome, tnk_hub_file(stage->bench.hub, model, file, &options));
-  outcome_wait_long(&stage->bench, outcome);
-}
-
-static void get_ok(stage_t *stage, const char *model, const char *file,
-                   const char *revision, const char *path) {
-  outcome_t outcome;
-  char full[300];
-
-  get(stage, &outcome, model, file, revision);
-  if (outcome.status != TNK_OK)
-    test_fail(__FILE__, __LINE__, "%s", outcome.text);
-  snprintf(full, sizeof(full), "%s/%s", stage->bench.dir, path);
-  CHECK_STR(tnk_promise_path(outcome.promise), full);
-  outcome_drop(&outcome);
-}
-
-static void get_not(stage_t *stage, const char *model, const char *file,
-                    const char *revision, int status, const char *word) {
-  outcome_t outcome;
-
-  get(stage, &outcome, model, file, revision);
-  if (outcome.status != status || strstr(outcome.text, word) == NULL)
-    test_fail(__FILE__, __LINE__, "%s should speak of %s, with %d",
-              outcome.text, word, status);
-  outcome_drop(&outcome);
 }
 
 static void check_link(const stage_t *stage, const char *name,
@@ -82,10 +42,10 @@ TEST(S0_4_files_come_into_the_cache_as_python_lays_it_out) {
   char sum[65];
   char target[100];
 
-  stage_open(&stage);
+  open_stage(&stage);
   models_sum(sum, "{\"large\":2}");
-  get_ok(&stage, "org/model", "small.json", NULL,
-         CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL,
+               CACHE "snapshots/" COMMIT "/small.json");
   bench_check_file(&stage.bench, CACHE "refs/main", COMMIT);
   bench_check_file(&stage.bench, CACHE "blobs/" SMALL_ETAG, "{\"small\":1}");
   check_link(&stage, CACHE "snapshots/" COMMIT "/small.json",
@@ -97,15 +57,15 @@ TEST(S0_4_files_come_into_the_cache_as_python_lays_it_out) {
             "Bearer " TOKEN);
   CHECK_STR(mock_request(stage.bench.mock, 1)->target,
             "/org/model/resolve/" COMMIT "/small.json");
-  get_ok(&stage, "org/model", "large.json", NULL,
-         CACHE "snapshots/" COMMIT "/large.json");
+  stage_get_ok(&stage, "org/model", "large.json", NULL,
+               CACHE "snapshots/" COMMIT "/large.json");
   snprintf(target, sizeof(target), "../../blobs/%s", sum);
   check_link(&stage, CACHE "snapshots/" COMMIT "/large.json", target);
   bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT "/large.json",
                    "{\"large\":2}");
   CHECK_INT(mock_n_requests(stage.bench.cdn), 1);
-  get_ok(&stage, "gpt2", "small.json", NULL,
-         "cache/models--gpt2/snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "gpt2", "small.json", NULL,
+               "cache/models--gpt2/snapshots/" COMMIT "/small.json");
   CHECK_INT(bench_count(&stage.bench, CACHE "blobs"), 2);
   bench_close(&stage.bench);
 }
@@ -113,22 +73,22 @@ TEST(S0_4_files_come_into_the_cache_as_python_lays_it_out) {
 TEST(S0_4_files_in_folders_and_revisions_with_slashes) {
   stage_t stage;
 
-  stage_open(&stage);
-  get_ok(&stage, "org/model", "sub/deep.json", NULL,
-         CACHE "snapshots/" COMMIT "/sub/deep.json");
+  open_stage(&stage);
+  stage_get_ok(&stage, "org/model", "sub/deep.json", NULL,
+               CACHE "snapshots/" COMMIT "/sub/deep.json");
   check_link(&stage, CACHE "snapshots/" COMMIT "/sub/deep.json",
              "../../../blobs/" SMALL_ETAG);
   bench_close(&stage.bench);
   /* The blob's name is shared by all small files of the script. */
-  stage_open(&stage);
+  open_stage(&stage);
   mock_once(stage.bench.mock, "HEAD",
             "/org/model/resolve/refs%2Fpr%2F1/small.json", models_answer,
             &(models_t){&stage.bench,
                         &(model_entry_t){"org/model", "refs%2Fpr%2F1", COMMIT2,
                                          "small.json", "{\"pr\":4}", 0},
                         1, 0});
-  get_ok(&stage, "org/model", "small.json", "refs/pr/1",
-         CACHE "snapshots/" COMMIT2 "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", "refs/pr/1",
+               CACHE "snapshots/" COMMIT2 "/small.json");
   bench_check_file(&stage.bench, CACHE "refs/refs/pr/1", COMMIT2);
   bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT2 "/small.json",
                    "{\"pr\":4}");
@@ -139,31 +99,31 @@ TEST(S0_4_what_is_in_the_cache_is_not_fetched_again) {
   stage_t stage;
   size_t n;
 
-  stage_open(&stage);
+  open_stage(&stage);
   bench_write(&stage.bench, CACHE "refs/main", COMMIT);
   bench_write(&stage.bench, CACHE "snapshots/" COMMIT "/small.json", "mine");
   /* A branch may have moved: one question, no download. */
-  get_ok(&stage, "org/model", "small.json", NULL,
-         CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL,
+               CACHE "snapshots/" COMMIT "/small.json");
   CHECK_INT(mock_n_requests(stage.bench.mock), 1);
   /* A commit has not. */
-  get_ok(&stage, "org/model", "small.json", COMMIT,
-         CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", COMMIT,
+               CACHE "snapshots/" COMMIT "/small.json");
   CHECK_INT(mock_n_requests(stage.bench.mock), 1);
   bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT "/small.json",
                    "mine");
   /* It has moved: the new commit's file, and the ref follows. */
   bench_write(&stage.bench, CACHE "refs/main", COMMIT2);
   bench_write(&stage.bench, CACHE "snapshots/" COMMIT2 "/small.json", "old");
-  get_ok(&stage, "org/model", "small.json", NULL,
-         CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL,
+               CACHE "snapshots/" COMMIT "/small.json");
   bench_check_file(&stage.bench, CACHE "refs/main", COMMIT);
   n = mock_n_requests(stage.bench.mock);
   CHECK_INT(n, 2);
   /* The blob is there, the commit's link is not. */
   bench_write(&stage.bench, CACHE "blobs/" SMALL_ETAG, "blob");
-  get_ok(&stage, "org/model", "sub/deep.json", NULL,
-         CACHE "snapshots/" COMMIT "/sub/deep.json");
+  stage_get_ok(&stage, "org/model", "sub/deep.json", NULL,
+               CACHE "snapshots/" COMMIT "/sub/deep.json");
   bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT "/sub/deep.json",
                    "blob");
   CHECK_INT(mock_n_requests(stage.bench.mock), n + 1);
@@ -174,17 +134,17 @@ TEST(S0_4_a_file_that_a_model_lacks_is_remembered) {
   stage_t stage;
   size_t n;
 
-  stage_open(&stage);
-  get_not(&stage, "org/model", "none.json", NULL, TNK_ENOTFOUND,
-          "org/model/none.json: there is no such file");
+  open_stage(&stage);
+  stage_get_not(&stage, "org/model", "none.json", NULL, TNK_ENOTFOUND,
+                "org/model/none.json: there is no such file");
   bench_check_file(&stage.bench, CACHE ".no_exist/" COMMIT "/none.json", "");
   bench_check_file(&stage.bench, CACHE "refs/main", COMMIT);
   n = mock_n_requests(stage.bench.mock);
-  get_not(&stage, "org/model", "none.json", COMMIT, TNK_ENOTFOUND,
-          "no such file");
+  stage_get_not(&stage, "org/model", "none.json", COMMIT, TNK_ENOTFOUND,
+                "no such file");
   CHECK_INT(mock_n_requests(stage.bench.mock), n);
-  get_not(&stage, "org/unknown", "small.json", NULL, TNK_EAUTH,
-          "Repository not found");
+  stage_get_not(&stage, "org/unknown", "small.json", NULL, TNK_EAUTH,
+                "Repository not found");
   CHECK_INT(bench_count(&stage.bench, "cache/models--org--unknown"), 0);
   bench_close(&stage.bench);
 }
@@ -192,24 +152,25 @@ TEST(S0_4_a_file_that_a_model_lacks_is_remembered) {
 TEST(S0_4_offline_nobody_is_asked) {
   stage_t stage;
 
-  stage_open(&stage);
-  get_ok(&stage, "org/model", "small.json", NULL,
-         CACHE "snapshots/" COMMIT "/small.json");
+  open_stage(&stage);
+  stage_get_ok(&stage, "org/model", "small.json", NULL,
+               CACHE "snapshots/" COMMIT "/small.json");
   CHECK_INT(mock_n_requests(stage.bench.mock), 2);
   setenv("HF_HUB_OFFLINE", "yes", 1);
   stage_reopen(&stage, TNK_DEFAULT);
-  get_ok(&stage, "org/model", "small.json", NULL,
-         CACHE "snapshots/" COMMIT "/small.json");
-  get_ok(&stage, "org/model", "small.json", COMMIT,
-         CACHE "snapshots/" COMMIT "/small.json");
-  get_not(&stage, "org/model", "large.json", NULL, TNK_ENOTFOUND,
-          "the hub is offline");
-  get_not(&stage, "org/other", "large.json", NULL, TNK_ENOTFOUND, "/cache");
+  stage_get_ok(&stage, "org/model", "small.json", NULL,
+               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", COMMIT,
+               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_not(&stage, "org/model", "large.json", NULL, TNK_ENOTFOUND,
+                "the hub is offline");
+  stage_get_not(&stage, "org/other", "large.json", NULL, TNK_ENOTFOUND,
+                "/cache");
   CHECK_INT(mock_n_requests(stage.bench.mock), 2);
   /* The option wins. */
   stage_reopen(&stage, TNK_NO);
-  get_ok(&stage, "org/model", "small.json", NULL,
-         CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL,
+               CACHE "snapshots/" COMMIT "/small.json");
   CHECK_INT(mock_n_requests(stage.bench.mock), 3);
   bench_close(&stage.bench);
 }
@@ -218,16 +179,17 @@ TEST(S0_4_a_hub_that_is_down_is_covered_by_the_cache) {
   stage_t stage;
   size_t n;
 
-  stage_open(&stage);
-  get_ok(&stage, "org/model", "small.json", NULL,
-         CACHE "snapshots/" COMMIT "/small.json");
+  open_stage(&stage);
+  stage_get_ok(&stage, "org/model", "small.json", NULL,
+               CACHE "snapshots/" COMMIT "/small.json");
   n = mock_n_requests(stage.bench.mock);
   stage.models.is_down = 1;
-  get_ok(&stage, "org/model", "small.json", NULL,
-         CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL,
+               CACHE "snapshots/" COMMIT "/small.json");
   /* At once: no repeats. */
   CHECK_INT(mock_n_requests(stage.bench.mock), n + 1);
-  get_not(&stage, "org/model", "large.json", NULL, TNK_ESERVER, "HTTP 503");
+  stage_get_not(&stage, "org/model", "large.json", NULL, TNK_ESERVER,
+                "HTTP 503");
   CHECK_INT(mock_n_requests(stage.bench.mock), n + 6);
   bench_close(&stage.bench);
 }
@@ -260,14 +222,16 @@ TEST(S0_4_what_is_no_hub_and_what_would_leave_the_cache_is_refused) {
                                        {"org\\model", "f", NULL}};
   stage_t stage;
 
-  stage_open(&stage);
+  open_stage(&stage);
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-    get_not(&stage, bad[i][0], bad[i][1], bad[i][2], TNK_EINVAL, "hub_file");
+    stage_get_not(&stage, bad[i][0], bad[i][1], bad[i][2], TNK_EINVAL,
+                  "hub_file");
   CHECK_INT(mock_n_requests(stage.bench.mock), 0);
   mock_once(stage.bench.mock, "HEAD", NULL, no_commit, NULL);
-  get_not(&stage, "org/model", "small.json", NULL, TNK_EPROTO, "no commit");
+  stage_get_not(&stage, "org/model", "small.json", NULL, TNK_EPROTO,
+                "no commit");
   mock_once(stage.bench.mock, "HEAD", NULL, bad_etag, NULL);
-  get_not(&stage, "org/model", "small.json", NULL, TNK_EPROTO, "ETag");
+  stage_get_not(&stage, "org/model", "small.json", NULL, TNK_EPROTO, "ETag");
   bench_close(&stage.bench);
 }
 
@@ -279,12 +243,13 @@ static void wrong_blob(mock_request_t *request, void *user) {
 TEST(K11_a_blob_that_is_not_as_announced_never_enters_the_cache) {
   stage_t stage;
 
-  stage_open(&stage);
+  open_stage(&stage);
   mock_once(stage.bench.cdn, "GET", NULL, wrong_blob, NULL);
-  get_not(&stage, "org/model", "large.json", NULL, TNK_ECORRUPT, "checksum");
+  stage_get_not(&stage, "org/model", "large.json", NULL, TNK_ECORRUPT,
+                "checksum");
   bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT "/large.json", NULL);
-  get_ok(&stage, "org/model", "large.json", NULL,
-         CACHE "snapshots/" COMMIT "/large.json");
+  stage_get_ok(&stage, "org/model", "large.json", NULL,
+               CACHE "snapshots/" COMMIT "/large.json");
   bench_close_hub(&stage.bench);
   CHECK_INT(bench_count(&stage.bench, CACHE "blobs"), 1);
   bench_close(&stage.bench);
@@ -293,9 +258,10 @@ TEST(K11_a_blob_that_is_not_as_announced_never_enters_the_cache) {
 TEST(S0_4_a_cache_that_cannot_be_written_is_told) {
   stage_t stage;
 
-  stage_open(&stage);
+  open_stage(&stage);
   bench_write(&stage.bench, "cache", "a file where a folder should be");
-  get_not(&stage, "org/model", "small.json", NULL, TNK_EFILE, "cannot write");
+  stage_get_not(&stage, "org/model", "small.json", NULL, TNK_EFILE,
+                "cannot write");
   bench_close(&stage.bench);
 }
 
@@ -316,13 +282,13 @@ TEST(S3_26_a_hub_closes_in_the_progress_callback_of_a_file) {
   stage_t stage;
   outcome_t outcome;
 
-  stage_open(&stage);
+  open_stage(&stage);
   bench_close_hub(&stage.bench);
   stage.bench.is_closed = 0;
   options.on_progress = close_it;
   options.progress_user = &stage;
   bench_open_hub(&stage.bench, &options);
-  get(&stage, &outcome, "org/model", "large.json", NULL);
+  stage_get(&stage, &outcome, "org/model", "large.json", NULL);
   CHECK_INT(outcome.status, TNK_ECLOSED);
   mock_wait_flag(stage.bench.mock, &stage.bench.is_closed, 1);
   stage.bench.hub = NULL;
@@ -337,7 +303,7 @@ static int end_after(int n, int closes) {
   outcome_t outcome;
   int was_done;
 
-  stage_open(&stage);
+  open_stage(&stage);
   outcome_of(&outcome,
              tnk_hub_file(stage.bench.hub, "org/model", "large.json", NULL));
   for (int i = 0; i < n && outcome.n_done == 0; i++)
@@ -364,13 +330,13 @@ static int run_without_memory(long n) {
   outcome_t outcome;
   int is_over;
 
-  stage_open(&stage);
+  open_stage(&stage);
   test_alloc_fail_at(n);
-  get(&stage, &outcome, "org/model", "large.json", NULL);
+  stage_get(&stage, &outcome, "org/model", "large.json", NULL);
   is_over = bench_check_memory(&outcome, n);
   outcome_drop(&outcome);
-  get_ok(&stage, "org/model", "large.json", NULL,
-         CACHE "snapshots/" COMMIT "/large.json");
+  stage_get_ok(&stage, "org/model", "large.json", NULL,
+               CACHE "snapshots/" COMMIT "/large.json");
   bench_close(&stage.bench);
   CHECK_INT(test_alloc_live(), 0);
   return is_over;

@@ -79,16 +79,9 @@ static const tnk_tokenizer_plugin_t toy_plugin = {.size = sizeof(toy_plugin),
                                                   .open = toy_open,
                                                   .close = toy_close};
 
-typedef struct {
-  bench_t bench;
-  models_t models;
-} stage_t;
-
-static void stage_open(stage_t *stage) {
+static void open_stage(stage_t *stage) {
   n_opened = n_closed = 0;
-  bench_open(&stage->bench);
-  models_open(&stage->models, &stage->bench, entries,
-              sizeof(entries) / sizeof(entries[0]));
+  stage_open(stage, entries, sizeof(entries) / sizeof(entries[0]));
 }
 
 /* Everything that was opened is closed with the hub and the promises. */
@@ -129,7 +122,7 @@ TEST(S0_4b_fifty_loads_in_one_turn_are_one_download) {
   outcome_t outcomes[MANY];
   outcome_t later;
 
-  stage_open(&stage);
+  open_stage(&stage);
   for (int i = 0; i < MANY; i++)
     ask(&stage, &outcomes[i], "meta-llama/Llama-3.1-8B", NULL);
   wait_all(&stage, outcomes, TNK_OK);
@@ -165,7 +158,7 @@ TEST(S0_4b_a_failure_rejects_all_and_the_next_one_tries_again) {
   outcome_t next;
   size_t n;
 
-  stage_open(&stage);
+  open_stage(&stage);
   stage.models.is_down = 1;
   for (int i = 0; i < MANY; i++)
     ask(&stage, &outcomes[i], "meta-llama/Llama-3.1-8B", NULL);
@@ -194,7 +187,7 @@ TEST(S0_4_names_of_one_id_share_and_others_do_not) {
   stage_t stage;
   outcome_t outcomes[7];
 
-  stage_open(&stage);
+  open_stage(&stage);
   for (int i = 0; i < 5; i++)
     options[i] = (tnk_hub_tokenizer_options_t)TNK_HUB_TOKENIZER_OPTIONS_INIT;
   options[0].tokenizer_id = LLAMA ":x";
@@ -231,7 +224,7 @@ TEST(S0_4_a_tokenizer_outlives_its_hub_with_the_promise) {
   stage_t stage;
   outcome_t outcome;
 
-  stage_open(&stage);
+  open_stage(&stage);
   get(&stage, &outcome, "meta-llama/Llama-3.1-8B", NULL);
   bench_close_hub(&stage.bench);
   CHECK_INT(n_closed, 0);
@@ -245,7 +238,7 @@ TEST(K4_the_next_main_file_is_tried_and_none_is_told) {
   stage_t stage;
   outcome_t outcome;
 
-  stage_open(&stage);
+  open_stage(&stage);
   get(&stage, &outcome, "org/second", NULL);
   CHECK_INT(outcome.status, TNK_OK);
   CHECK(strstr(toy_of(&outcome)->path, "/tok.model") != NULL);
@@ -264,7 +257,7 @@ TEST(S0_4_what_the_plug_in_refuses_is_told_and_forgotten) {
   stage_t stage;
   outcome_t outcome;
 
-  stage_open(&stage);
+  open_stage(&stage);
   for (int i = 0; i < 2; i++) {
     get(&stage, &outcome, "org/broken", NULL);
     CHECK_INT(outcome.status, TNK_EPROTO);
@@ -283,7 +276,7 @@ TEST(S0_4_folders_need_no_hub) {
   outcome_t other;
   char path[200];
 
-  stage_open(&stage);
+  open_stage(&stage);
   bench_write(&stage.bench, "mine/tok.json", "mine");
   snprintf(path, sizeof(path), "%s/mine", stage.bench.dir);
   options.directory = path;
@@ -304,7 +297,7 @@ TEST(S0_4_bad_arguments_are_refused) {
   stage_t stage;
   outcome_t outcome;
 
-  stage_open(&stage);
+  open_stage(&stage);
   get(&stage, &outcome, "../x", NULL);
   CHECK_INT(outcome.status, TNK_EINVAL);
   outcome_drop(&outcome);
@@ -335,7 +328,7 @@ TEST(S0_4b_one_who_cancels_does_not_take_it_from_the_others) {
   outcome_t outcomes[3];
   outcome_t again;
 
-  stage_open(&stage);
+  open_stage(&stage);
   for (int i = 0; i < 3; i++)
     ask(&stage, &outcomes[i], "meta-llama/Llama-3.1-8B", NULL);
   mock_wait(stage.bench.mock, 1);
@@ -358,12 +351,31 @@ TEST(S0_4b_one_who_cancels_does_not_take_it_from_the_others) {
   stage_close(&stage);
 }
 
+TEST(S0_4b_a_tokenizer_and_its_files_come_once) {
+  stage_t stage;
+  outcome_t outcomes[3];
+
+  open_stage(&stage);
+  ask(&stage, &outcomes[0], "org/second", NULL);
+  stage_ask(&stage, &outcomes[1], "org/second", "tok.json", NULL);
+  stage_ask(&stage, &outcomes[2], "org/second", "tok.model", COMMIT);
+  for (int i = 0; i < 3; i++)
+    outcome_wait_long(&stage.bench, &outcomes[i]);
+  CHECK_INT(outcomes[0].status, TNK_OK);
+  CHECK_INT(outcomes[1].status, TNK_ENOTFOUND);
+  CHECK_INT(outcomes[2].status, TNK_OK);
+  CHECK_INT(mock_n_requests(stage.bench.cdn), 1);
+  for (int i = 0; i < 3; i++)
+    outcome_drop(&outcomes[i]);
+  stage_close(&stage);
+}
+
 static int end_after(int n, int closes) {
   stage_t stage;
   outcome_t outcomes[2];
   int was_done;
 
-  stage_open(&stage);
+  open_stage(&stage);
   for (int i = 0; i < 2; i++)
     ask(&stage, &outcomes[i], "meta-llama/Llama-3.1-8B", NULL);
   for (int i = 0; i < n && outcomes[0].n_done == 0; i++)
@@ -398,7 +410,7 @@ static int run_without_memory(long n) {
 
   options.overrides = &pair;
   options.n_overrides = 1;
-  stage_open(&stage);
+  open_stage(&stage);
   test_alloc_fail_at(n);
   get(&stage, &outcome, "org/second", &options);
   is_over = bench_check_memory(&outcome, n);

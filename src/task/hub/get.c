@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "task/hub/download.h"
-#include "task/hub/model_file.h"
+#include "task/hub/wanted.h"
 
 /* Any URL to a file: a download with a promise. */
 typedef struct {
@@ -108,25 +108,22 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
 
 typedef struct {
   tnk__hub_job_t job;
-  tnk__model_file_t *file; /* NULL once it has ended */
+  tnk__wanted_t wanted;
 } get_file_t;
 
 static void stop_file(tnk__hub_job_t *job) {
-  tnk__model_file_cancel(((get_file_t *)(void *)job)->file);
+  tnk__wanted_cancel(&((get_file_t *)(void *)job)->wanted);
 }
 
 static void explain_file(const void *op, tnk__text_t *out) {
-  const get_file_t *get = op;
-
-  if (get->file != NULL)
-    tnk__model_file_explain(get->file, out);
+  tnk__wanted_explain(&((const get_file_t *)op)->wanted, out);
 }
 
-static void on_file(const tnk__model_file_result_t *result, void *user) {
-  get_file_t *get = user;
+static void on_file(tnk__wanted_t *wanted,
+                    const tnk__model_file_result_t *result) {
+  get_file_t *get = tnk__container_of(wanted, get_file_t, wanted);
   char *path;
 
-  get->file = NULL;
   if (result->error != NULL) {
     tnk__hub_job_fail(&get->job, result->error);
     return;
@@ -144,8 +141,10 @@ tnk_promise_t *tnk__hub_get_file(tnk__hub_t *hub, const char *model,
   get_file_t *get = (get_file_t *)(void *)tnk__hub_job_new(
       hub, sizeof(*get), stop_file, explain_file, &promise);
 
-  if (get != NULL && tnk__model_file_start(&get->file, hub, model, revision,
-                                           file, on_file, get) != TNK_OK)
+  if (get == NULL)
+    return promise;
+  tnk__wanted_init(&get->wanted, on_file);
+  if (tnk__wanted_start(&get->wanted, hub, model, revision, file) != TNK_OK)
     tnk__hub_job_fail(&get->job, tnk__error_static(TNK_ENOMEM));
   return promise;
 }

@@ -6,6 +6,8 @@ void tnk__hub_open(tnk__hub_t *hub, tnk__loop_t *loop, tnk__http_t *http,
                    const tnk__hub_config_t *config) {
   *hub = (tnk__hub_t){.loop = loop, .http = http, .config = config};
   tnk__list_init(&hub->jobs);
+  tnk__list_init(&hub->files);
+  tnk__list_init(&hub->downloads);
   tnk__list_init(&hub->tokenizers);
 }
 

@@ -14,6 +14,8 @@ typedef struct tnk__hub {
   tnk__http_t *http;
   const tnk__hub_config_t *config;
   tnk__list_t jobs;       /* under way */
+  tnk__list_t files;      /* under way, see wanted.c */
+  tnk__list_t downloads;  /* of blobs under way, see model_file.c */
   tnk__list_t tokenizers; /* under way and loaded, see tokenizer.c */
   int closing;
 } tnk__hub_t;

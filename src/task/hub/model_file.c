@@ -5,6 +5,9 @@
  *   ASKING --no answer, but in the cache--> done
  *   ASKING --commit and etag--> CHECKING (pool) --it is there--> done
  *   CHECKING --it is not--> LOADING (GET to its blob) --> LINKING (pool)
+ *   CHECKING --another one is loading that blob--> FOLLOWING
+ *   FOLLOWING --that one is done, or was canceled--> CHECKING
+ *   FOLLOWING --that one failed--> done, with the same error
  *   LINKING --> done
  *
  * While the pool has it (is_busy), it cannot be freed; a cancel then leaves
@@ -22,7 +25,15 @@
 #include "task/hub/download.h"
 #include "loop/work.h"
 
-typedef enum { LOOKING = 0, ASKING, NOTING, CHECKING, LOADING, LINKING } step_t;
+typedef enum {
+  LOOKING = 0,
+  ASKING,
+  NOTING,
+  CHECKING,
+  LOADING,
+  FOLLOWING,
+  LINKING
+} step_t;
 
 struct tnk__model_file {
   tnk__hub_t *hub;
@@ -38,6 +49,9 @@ struct tnk__model_file {
   char tag[24];         /* of temporary files */
   tnk__fetch_t fetch;
   tnk__download_t download;
+  tnk__list_t link; /* from LOADING on: in hub->downloads; FOLLOWING: in the
+                       other one's followers */
+  tnk__list_t followers; /* who want the same blob */
   uint64_t n_bytes;
   char etag[TNK__CACHE_ETAG + 1];
   char commit[TNK__CACHE_COMMIT + 1];
@@ -50,6 +64,8 @@ struct tnk__model_file {
   int cause;
 };
 
+static void let_go(tnk__model_file_t *file, tnk__error_t *error);
+
 static void release(tnk__model_file_t *file) {
   tnk__arena_deinit(&file->arena);
   tnk__free(&file->hub->loop->alloc, file);
@@ -60,6 +76,7 @@ void tnk__model_file_cancel(tnk__model_file_t *file) {
     return;
   tnk__fetch_cancel(&file->fetch);
   tnk__download_cancel(&file->download);
+  let_go(file, NULL);
   file->is_canceled = 1;
   if (!file->is_busy)
     release(file);
@@ -74,6 +91,7 @@ static void end(tnk__model_file_t *file, const char *path, int is_absent,
 
   tnk__fetch_cancel(&file->fetch);
   tnk__download_cancel(&file->download);
+  let_go(file, error);
   file->done(&result, file->user);
   tnk__error_unref(error);
   release(file);
@@ -313,6 +331,49 @@ static void load(tnk__model_file_t *file) {
     end_with(file, err, tnk_strerror(err));
 }
 
+/* ---- Several who want one blob ---- */
+
+static tnk__model_file_t *find_leader(const tnk__model_file_t *file) {
+  TNK__LIST_FOREACH (node, &file->hub->downloads) {
+    tnk__model_file_t *other = tnk__container_of(node, tnk__model_file_t, link);
+    if (strcmp(other->key.model, file->key.model) == 0 &&
+        strcmp(other->etag, file->etag) == 0)
+      return other;
+  }
+  return NULL;
+}
+
+/* A branch, its commit and files of equal contents are one blob: it is loaded
+ * once, and the others look for it again when that has ended. */
+static void load_or_follow(tnk__model_file_t *file) {
+  tnk__model_file_t *leader = find_leader(file);
+
+  if (leader == NULL) {
+    tnk__list_append(&file->hub->downloads, &file->link);
+    load(file);
+    return;
+  }
+  file->step = FOLLOWING;
+  tnk__list_append(&leader->followers, &file->link);
+}
+
+/* It no longer leads nor follows. */
+static void let_go(tnk__model_file_t *file, tnk__error_t *error) {
+  tnk__list_t followers;
+  tnk__list_t *node;
+
+  tnk__list_remove(&file->link);
+  tnk__list_move(&followers, &file->followers);
+  while ((node = tnk__list_pop(&followers)) != NULL) {
+    tnk__model_file_t *follower =
+        tnk__container_of(node, tnk__model_file_t, link);
+    if (error != NULL)
+      end(follower, "", 0, tnk__error_ref(error));
+    else
+      go_to_pool(follower, CHECKING);
+  }
+}
+
 /* ---- Going on ---- */
 
 static void on_looked(tnk__model_file_t *file) {
@@ -365,7 +426,7 @@ static void on_pool_done(tnk__work_t *work, int canceled) {
   else if (file->has == TNK__CACHE_HAS)
     go_to_pool(file, LINKING);
   else
-    load(file);
+    load_or_follow(file);
 }
 
 static int keep(tnk__model_file_t *file, const char *model,
@@ -402,6 +463,8 @@ int tnk__model_file_start(tnk__model_file_t **out, tnk__hub_t *hub,
   file->hub = hub;
   file->done = done;
   file->user = user;
+  tnk__list_init(&file->link);
+  tnk__list_init(&file->followers);
   if (keep(file, model, revision, name) != TNK_OK) {
     release(file);
     return TNK_ENOMEM;
@@ -417,6 +480,8 @@ void tnk__model_file_explain(const tnk__model_file_t *file, tnk__text_t *out) {
   tnk__text_printf(out, "%s: ", file->name);
   if (file->is_busy)
     tnk__text_printf(out, "the cache is looked into");
+  else if (file->step == FOLLOWING)
+    tnk__text_printf(out, "another download of it is waited for");
   else if (file->step == LOADING)
     tnk__download_explain(&file->download, out);
   else

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "task/hub/model_file.h"
+#include "task/hub/wanted.h"
 #include "loop/work.h"
 
 enum { MAX_KEY = 256 * 1024 };
@@ -45,7 +45,7 @@ typedef struct {
   tnk_pair_t *overrides; /* sorted */
   size_t n_overrides;
   /* FETCHING. */
-  tnk__model_file_t *file;
+  tnk__wanted_t wanted;
   size_t i_main; /* of plugin->main_files */
   size_t i_more;
   tnk__error_t *absent; /* of the first main file */
@@ -97,7 +97,7 @@ static void free_load(load_t *load) {
   const tnk_allocator_t *alloc = &load->hub->loop->alloc;
 
   tnk__list_remove(&load->link);
-  tnk__model_file_cancel(load->file);
+  tnk__wanted_cancel(&load->wanted);
   tnk__error_unref(load->absent);
   if (load->handle != NULL)
     unref(load->handle);
@@ -206,10 +206,10 @@ static int is_there_more(const load_t *load) {
   return load->path != NULL && more != NULL && more[load->i_more] != NULL;
 }
 
-static void on_file(const tnk__model_file_result_t *result, void *user) {
-  load_t *load = user;
+static void on_file(tnk__wanted_t *wanted,
+                    const tnk__model_file_result_t *result) {
+  load_t *load = tnk__container_of(wanted, load_t, wanted);
 
-  load->file = NULL;
   if (result->error != NULL && !result->is_absent) {
     fail_with_error(load, result->error);
     return;
@@ -246,8 +246,8 @@ static void fetch(load_t *load) {
     open_it(load);
   else if (name == NULL)
     fail_with_error(load, load->absent);
-  else if (tnk__model_file_start(&load->file, load->hub, load->name.id,
-                                 revision, name, on_file, load) != TNK_OK)
+  else if (tnk__wanted_start(&load->wanted, load->hub, load->name.id, revision,
+                             name) != TNK_OK)
     fail(load, tnk__error_static(TNK_ENOMEM));
 }
 
@@ -309,6 +309,7 @@ static load_t *new_load(tnk__hub_t *hub,
   load->hub = hub;
   tnk__list_init(&load->link);
   tnk__list_init(&load->waiters);
+  tnk__wanted_init(&load->wanted, on_file);
   tnk__arena_init(&load->arena, &hub->loop->alloc, MAX_KEY);
   load->plugin = request->plugin;
   load->name = *request->name;
@@ -338,8 +339,8 @@ static void explain(const void *op, tnk__text_t *out) {
   const load_t *load = ((const waiter_t *)op)->load;
 
   tnk__text_printf(out, "tokenizer of %s: ", load->name.id);
-  if (load->file != NULL)
-    tnk__model_file_explain(load->file, out);
+  if (load->state == FETCHING)
+    tnk__wanted_explain(&load->wanted, out);
   else
     tnk__text_printf(out, "is being read");
 }
