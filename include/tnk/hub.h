@@ -151,6 +151,9 @@ typedef struct {
  * when it is complete, checked and on the disk; otherwise what was at @p path
  * stays. Missing folders are made.
  *
+ * One path is written by one download at a time: a second one to the same path
+ * is refused with TNK_ECONFLICT. Paths are compared as they are given.
+ *
  * @param url      http:// or https://. It may be signed: it is neither logged
  *                 nor told in errors, but for its host.
  * @param path     The file to write.
@@ -160,8 +163,8 @@ typedef struct {
  * @return A promise of tnk_promise_path(), which gives @p path.
  * Rejects with: TNK_EINVAL, TNK_EFILE (error->cause is libuv's code),
  *   TNK_ECORRUPT (size or checksum), TNK_ETOOBIG (max_bytes), TNK_EAUTH,
- *   TNK_ENOTFOUND, TNK_EREQUEST, TNK_ERATE, TNK_ESERVER, TNK_ECANCELED,
- *   TNK_ECLOSED, TNK_ENOMEM, and the transport's codes.
+ *   TNK_ENOTFOUND, TNK_EREQUEST, TNK_ERATE, TNK_ESERVER, TNK_ECONFLICT,
+ *   TNK_ECANCELED, TNK_ECLOSED, TNK_ENOMEM, and the transport's codes.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,

@@ -385,6 +385,35 @@ TEST(O1_bad_arguments_are_refused_without_a_request) {
   bench_close(&bench);
 }
 
+TEST(O1_one_download_a_path_at_a_time) {
+  bench_t bench;
+  outcome_t first;
+  outcome_t other;
+
+  bench_open(&bench);
+  mock_once(bench.mock, "GET", "/f", mock_hold, NULL);
+  mock_on(bench.mock, "GET", "/f", reply_text, TEXT);
+  outcome_of(&first, get(&bench, bench.mock, "/f", "out/file", NULL));
+  mock_wait(bench.mock, 1);
+  get_and_wait(&bench, &other, "/f", NULL);
+  CHECK_INT(other.status, TNK_ECONFLICT);
+  CHECK(strstr(other.text, "/out/file") != NULL);
+  outcome_drop(&other);
+  /* Another path is another matter; and the path is free again at the end. */
+  outcome_of(&other, get(&bench, bench.mock, "/f", "out/other", NULL));
+  outcome_wait(&bench, &other);
+  CHECK_INT(other.status, TNK_OK);
+  outcome_drop(&other);
+  tnk_promise_cancel(first.promise);
+  get_and_wait(&bench, &other, "/f", NULL);
+  CHECK_INT(other.status, TNK_OK);
+  CHECK_INT(first.status, TNK_ECANCELED);
+  bench_check_file(&bench, "out/file", TEXT);
+  outcome_drop(&other);
+  outcome_drop(&first);
+  bench_close(&bench);
+}
+
 /* ---- Cancel and close in every state ---- */
 
 /* How far it may come before it is ended: waiting for the head, in the middle,

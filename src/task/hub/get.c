@@ -63,6 +63,17 @@ static tnk__error_t *start_error(const tnk__hub_t *hub, int err) {
   return tnk__error_static(err);
 }
 
+/* Two that write one file: which of them wins would be left to chance. */
+static int is_under_way(const tnk__hub_t *hub, const char *path) {
+  TNK__LIST_FOREACH (node, &hub->jobs) {
+    const tnk__hub_job_t *job = tnk__container_of(node, tnk__hub_job_t, link);
+    if (job->stop == stop &&
+        strcmp(((const get_t *)(const void *)job)->path, path) == 0)
+      return 1;
+  }
+  return 0;
+}
+
 tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
                             const char *sum,
                             const tnk_download_options_t *options) {
@@ -83,6 +94,12 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
   get_t *get;
   int err;
 
+  if (is_under_way(hub, path))
+    return tnk__promise_rejected(
+        hub->loop, tnk__error_new(&hub->loop->alloc, TNK_ECONFLICT,
+                                  "download: another one to %.256s is under "
+                                  "way",
+                                  path));
   get = (get_t *)(void *)tnk__hub_job_new(hub, sizeof(*get), stop, explain,
                                           &promise);
   if (get == NULL)
