@@ -31,20 +31,28 @@ static void on_probe(tnk__deferred_t *call) {
     tnk__defer_cancel(probe->drop);
 }
 
-static void init(context_t *context, probe_t *probe, char letter) {
+static context_t context;
+static probe_t a;
+static probe_t b;
+static probe_t c;
+
+static void init(probe_t *probe, char letter) {
   memset(probe, 0, sizeof(*probe));
-  probe->loop = &context->loop;
+  probe->loop = &context.loop;
   probe->letter = letter;
   tnk__deferred_init(&probe->call, on_probe);
 }
 
-TEST(a_deferred_call_runs_in_the_next_turn_not_inside) {
-  context_t context;
-  probe_t a;
-
+static void setup(void) {
   context_open(&context);
+  init(&a, 'a');
+  init(&b, 'b');
+  init(&c, 'c');
+}
+
+TEST(a_deferred_call_runs_in_the_next_turn_not_inside) {
+  setup();
   CHECK_INT(uv_loop_alive(&context.uv), 0);
-  init(&context, &a, 'a');
   tnk__defer(&context.loop, &a.call);
   CHECK_STR(seen, "");
   CHECK_INT(uv_loop_alive(&context.uv), 1);
@@ -55,13 +63,7 @@ TEST(a_deferred_call_runs_in_the_next_turn_not_inside) {
 }
 
 TEST(deferred_calls_keep_their_order_and_their_first_place) {
-  context_t context;
-  probe_t a;
-  probe_t b;
-
-  context_open(&context);
-  init(&context, &a, 'a');
-  init(&context, &b, 'b');
+  setup();
   tnk__defer(&context.loop, &a.call);
   tnk__defer(&context.loop, &b.call);
   tnk__defer(&context.loop, &a.call);
@@ -71,13 +73,7 @@ TEST(deferred_calls_keep_their_order_and_their_first_place) {
 }
 
 TEST(what_is_deferred_while_draining_runs_in_the_next_turn) {
-  context_t context;
-  probe_t a;
-  probe_t b;
-
-  context_open(&context);
-  init(&context, &a, 'a');
-  init(&context, &b, 'b');
+  setup();
   a.next = &b.call;
   b.next = &a.call;
   tnk__defer(&context.loop, &a.call);
@@ -93,15 +89,7 @@ TEST(what_is_deferred_while_draining_runs_in_the_next_turn) {
 }
 
 TEST(a_cancelled_call_does_not_run_also_while_draining) {
-  context_t context;
-  probe_t a;
-  probe_t b;
-  probe_t c;
-
-  context_open(&context);
-  init(&context, &a, 'a');
-  init(&context, &b, 'b');
-  init(&context, &c, 'c');
+  setup();
   a.drop = &b.call;
   tnk__defer(&context.loop, &a.call);
   tnk__defer(&context.loop, &b.call);
@@ -113,13 +101,7 @@ TEST(a_cancelled_call_does_not_run_also_while_draining) {
 }
 
 TEST(closing_runs_what_is_deferred_first) {
-  context_t context;
-  probe_t a;
-  probe_t b;
-
-  context_open(&context);
-  init(&context, &a, 'a');
-  init(&context, &b, 'b');
+  setup();
   a.next = &b.call;
   tnk__defer(&context.loop, &a.call);
   context_close(&context);
@@ -127,7 +109,6 @@ TEST(closing_runs_what_is_deferred_first) {
 }
 
 TEST(closing_waits_for_what_is_held_and_does_not_spin) {
-  context_t context;
   int i;
 
   context_open(&context);
@@ -159,12 +140,11 @@ static void on_last_timer(tnk__timer_t *timer) {
 }
 
 TEST(timers_and_deferred_calls_work_while_closing) {
-  context_t context;
   winding_down_t down;
 
   memset(&down, 0, sizeof(down));
   context_open(&context);
-  init(&context, &down.probe, 'a');
+  init(&down.probe, 'a');
   tnk__loop_hold(&context.loop);
   tnk__loop_close(&context.loop, context_closed, &context);
   context_turn(&context);
@@ -176,15 +156,12 @@ TEST(timers_and_deferred_calls_work_while_closing) {
 }
 
 TEST(two_contexts_share_a_loop) {
-  context_t context;
   tnk__loop_t second;
-  probe_t a;
   context_t other = {.is_closed = 0};
 
-  context_open(&context);
+  setup();
   CHECK_INT(tnk__loop_open(&second, &context.uv, test_allocator(), NULL),
             TNK_OK);
-  init(&context, &a, 'a');
   tnk__defer(&second, &a.call);
   context_turn(&context);
   CHECK_STR(seen, "a");
@@ -205,7 +182,6 @@ TEST(opening_fails_cleanly_at_every_allocation) {
     test_alloc_fail_at(n);
     err = tnk__loop_open(&loop, &uv, test_allocator(), NULL);
     if (!test_alloc_did_fail()) {
-      context_t context = {.is_closed = 0};
       CHECK_INT(err, TNK_OK);
       tnk__loop_close(&loop, context_closed, &context);
       uv_run(&uv, UV_RUN_DEFAULT);
@@ -220,7 +196,6 @@ TEST(opening_fails_cleanly_at_every_allocation) {
 }
 
 TEST(closing_allocates_nothing) {
-  context_t context;
   size_t before;
 
   context_open(&context);
@@ -236,7 +211,6 @@ static void ask_elsewhere(void *arg) {
 }
 
 TEST(the_caller_is_checked_for_thread_and_process) {
-  context_t context;
   uv_thread_t thread;
   int status;
   pid_t pid;
@@ -256,7 +230,6 @@ TEST(the_caller_is_checked_for_thread_and_process) {
 }
 
 TEST(sigpipe_is_blocked_in_the_thread_that_opens) {
-  context_t context;
   sigset_t set;
 
   pthread_sigmask(SIG_SETMASK, NULL, &set);
@@ -268,7 +241,6 @@ TEST(sigpipe_is_blocked_in_the_thread_that_opens) {
 }
 
 TEST(uniform_numbers_are_in_range_and_spread) {
-  context_t context;
   double sum = 0;
   int i;
 
@@ -283,8 +255,6 @@ TEST(uniform_numbers_are_in_range_and_spread) {
 }
 
 TEST(a_fake_clock_stands_still_until_it_is_advanced) {
-  context_t context;
-
   context_open(&context);
   tnk__loop_fake_clock(&context.loop, 42);
   CHECK_INT(tnk__loop_now_ms(&context.loop), 42);

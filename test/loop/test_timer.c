@@ -28,32 +28,41 @@ static void on_probe(tnk__timer_t *timer) {
     tnk__timer_start(probe->again, timer, 0, on_probe);
 }
 
-static void start(context_t *context, probe_t *probe, char letter,
-                  uint64_t delay_ms) {
-  probe->letter = letter;
-  tnk__timer_start(&context->loop, &probe->timer, delay_ms, on_probe);
+static context_t context;
+static probe_t a = {.letter = 'a'};
+static probe_t b = {.letter = 'b'};
+static probe_t c = {.letter = 'c'};
+static probe_t d = {.letter = 'd'};
+static probe_t e = {.letter = 'e'};
+
+static void open_at(uint64_t now_ms) {
+  context_open(&context);
+  tnk__loop_fake_clock(&context.loop, now_ms);
+}
+
+static void advance(uint64_t ms) {
+  tnk__loop_advance(&context.loop, ms);
+}
+
+static void start(probe_t *probe, uint64_t delay_ms) {
+  tnk__timer_start(&context.loop, &probe->timer, delay_ms, on_probe);
 }
 
 TEST(timers_fire_in_order_of_deadline_then_of_start) {
-  context_t context;
-  probe_t p[5];
-
-  memset(p, 0, sizeof(p));
-  context_open(&context);
-  tnk__loop_fake_clock(&context.loop, 1000);
-  start(&context, &p[0], 'c', 30);
-  start(&context, &p[1], 'a', 10);
-  start(&context, &p[2], 'd', 30);
-  start(&context, &p[3], 'b', 20);
-  start(&context, &p[4], 'e', 31);
-  tnk__loop_advance(&context.loop, 9);
+  open_at(1000);
+  start(&c, 30);
+  start(&a, 10);
+  start(&d, 30);
+  start(&b, 20);
+  start(&e, 31);
+  advance(9);
   CHECK_STR(fired, "");
-  tnk__loop_advance(&context.loop, 21);
+  advance(21);
   CHECK_STR(fired, "abcd");
   CHECK_INT(tnk__loop_now_ms(&context.loop), 1030);
-  CHECK(!tnk__timer_is_active(&p[0].timer));
-  CHECK(tnk__timer_is_active(&p[4].timer));
-  tnk__loop_advance(&context.loop, 1);
+  CHECK(!tnk__timer_is_active(&c.timer));
+  CHECK(tnk__timer_is_active(&e.timer));
+  advance(1);
   CHECK_STR(fired, "abcde");
   context_close(&context);
 }
@@ -67,18 +76,16 @@ static void on_look_at_clock(tnk__timer_t *timer) {
 }
 
 TEST(advancing_shows_each_timer_its_own_deadline) {
-  context_t context;
   tnk__timer_t timers[3];
   size_t i;
 
   memset(timers, 0, sizeof(timers));
-  context_open(&context);
+  open_at(0);
   seen_loop = &context.loop;
-  tnk__loop_fake_clock(&context.loop, 0);
   for (i = 0; i < 3; i++)
     tnk__timer_start(&context.loop, &timers[i], 60000 * (3 - i),
                      on_look_at_clock);
-  tnk__loop_advance(&context.loop, 200000);
+  advance(200000);
   CHECK_INT(seen_now[0], 60000);
   CHECK_INT(seen_now[1], 120000);
   CHECK_INT(seen_now[2], 180000);
@@ -87,67 +94,46 @@ TEST(advancing_shows_each_timer_its_own_deadline) {
 }
 
 TEST(a_restart_moves_the_deadline_both_ways) {
-  context_t context;
-  probe_t a = {.letter = 0};
-  probe_t b = {.letter = 0};
-
-  context_open(&context);
-  tnk__loop_fake_clock(&context.loop, 0);
-  start(&context, &a, 'a', 10);
-  start(&context, &b, 'b', 20);
-  start(&context, &a, 'a', 30);
-  tnk__loop_advance(&context.loop, 20);
+  open_at(0);
+  start(&a, 10);
+  start(&b, 20);
+  start(&a, 30);
+  advance(20);
   CHECK_STR(fired, "b");
-  start(&context, &a, 'a', 1);
-  tnk__loop_advance(&context.loop, 1);
+  start(&a, 1);
+  advance(1);
   CHECK_STR(fired, "ba");
-  tnk__loop_advance(&context.loop, 100);
+  advance(100);
   CHECK_STR(fired, "ba");
   context_close(&context);
 }
 
 TEST(a_restart_goes_behind_its_equals) {
-  context_t context;
-  probe_t a = {.letter = 0};
-  probe_t b = {.letter = 0};
-
-  context_open(&context);
-  tnk__loop_fake_clock(&context.loop, 0);
-  start(&context, &a, 'a', 10);
-  start(&context, &b, 'b', 10);
-  start(&context, &a, 'a', 10);
-  tnk__loop_advance(&context.loop, 10);
+  open_at(0);
+  start(&a, 10);
+  start(&b, 10);
+  start(&a, 10);
+  advance(10);
   CHECK_STR(fired, "ba");
   context_close(&context);
 }
 
 TEST(a_callback_may_stop_another_that_is_due) {
-  context_t context;
-  probe_t a = {.letter = 0};
-  probe_t b = {.letter = 0};
-  probe_t c = {.letter = 0};
-
-  context_open(&context);
-  tnk__loop_fake_clock(&context.loop, 0);
-  start(&context, &a, 'a', 5);
-  start(&context, &b, 'b', 5);
-  start(&context, &c, 'c', 5);
+  open_at(0);
+  start(&a, 5);
+  start(&b, 5);
+  start(&c, 5);
   a.to_stop = &b.timer;
-  tnk__loop_advance(&context.loop, 5);
+  advance(5);
   CHECK_STR(fired, "ac");
   tnk__timer_stop(&b.timer); /* stopping a stopped one does no harm */
   context_close(&context);
 }
 
 TEST(one_that_restarts_itself_waits_for_the_next_run) {
-  context_t context;
-  probe_t a = {.letter = 0};
-  probe_t b = {.letter = 0};
-
-  context_open(&context);
-  tnk__loop_fake_clock(&context.loop, 7);
-  start(&context, &a, 'a', 0);
-  start(&context, &b, 'b', 0);
+  open_at(7);
+  start(&a, 0);
+  start(&b, 0);
   a.again = &context.loop;
   tnk__timers_run(&context.loop.timers, 7);
   CHECK_STR(fired, "ab");
@@ -159,26 +145,19 @@ TEST(one_that_restarts_itself_waits_for_the_next_run) {
 }
 
 TEST(a_delay_too_long_for_the_clock_never_fires) {
-  context_t context;
-  probe_t a = {.letter = 0};
-
-  context_open(&context);
-  tnk__loop_fake_clock(&context.loop, 1000);
-  start(&context, &a, 'a', UINT64_MAX);
+  open_at(1000);
+  start(&a, UINT64_MAX);
   CHECK_INT(a.timer.due_ms == UINT64_MAX, 1);
-  tnk__loop_advance(&context.loop, 1000000);
+  advance(1000000);
   CHECK_STR(fired, "");
   tnk__timer_stop(&a.timer);
   context_close(&context);
 }
 
 TEST(a_foreground_timer_keeps_the_loop_alive_until_it_fires) {
-  context_t context;
-  probe_t a = {.letter = 0};
-
   context_open(&context);
   CHECK_INT(uv_loop_alive(&context.uv), 0);
-  start(&context, &a, 'a', 1);
+  start(&a, 1);
   CHECK_INT(uv_loop_alive(&context.uv), 1);
   CHECK_INT(uv_run(&context.uv, UV_RUN_DEFAULT), 0);
   CHECK_STR(fired, "a");
@@ -186,35 +165,27 @@ TEST(a_foreground_timer_keeps_the_loop_alive_until_it_fires) {
 }
 
 TEST(a_background_timer_does_not_keep_the_loop_alive) {
-  context_t context;
-  probe_t a = {.letter = 'a'};
-  probe_t b = {.letter = 0};
-
   context_open(&context);
   tnk__timer_start_background(&context.loop, &a.timer, 0, on_probe);
   CHECK_INT(uv_loop_alive(&context.uv), 0);
   CHECK_INT(uv_run(&context.uv, UV_RUN_DEFAULT), 0);
   CHECK_STR(fired, "");
   /* While something else does, it fires all the same. */
-  start(&context, &b, 'b', 2);
+  start(&b, 2);
   CHECK_INT(uv_run(&context.uv, UV_RUN_DEFAULT), 0);
   CHECK_STR(fired, "ab");
   context_close(&context);
 }
 
 TEST(a_stopped_foreground_timer_lets_the_loop_end) {
-  context_t context;
-  probe_t a = {.letter = 0};
-  probe_t b = {.letter = 'b'};
-
   context_open(&context);
-  start(&context, &a, 'a', 60000);
+  start(&a, 60000);
   tnk__timer_start_background(&context.loop, &b.timer, 50000, on_probe);
   CHECK_INT(uv_loop_alive(&context.uv), 1);
   tnk__timer_stop(&a.timer);
   CHECK_INT(uv_loop_alive(&context.uv), 0);
   /* In the foreground from now on. */
-  start(&context, &b, 'b', 1);
+  start(&b, 1);
   CHECK_INT(uv_loop_alive(&context.uv), 1);
   uv_run(&context.uv, UV_RUN_DEFAULT);
   CHECK_STR(fired, "b");
@@ -234,9 +205,9 @@ static void on_numbered(tnk__timer_t *timer) {
   fire_order[n_fired++] = tnk__container_of(timer, numbered_t, timer)->index;
 }
 
-static int by_deadline(const void *a, const void *b) {
-  const tnk__timer_t *x = *(const tnk__timer_t *const *)a;
-  const tnk__timer_t *y = *(const tnk__timer_t *const *)b;
+static int by_deadline(const void *left, const void *right) {
+  const tnk__timer_t *x = *(const tnk__timer_t *const *)left;
+  const tnk__timer_t *y = *(const tnk__timer_t *const *)right;
 
   if (x->due_ms != y->due_ms)
     return x->due_ms < y->due_ms ? -1 : 1;
@@ -249,13 +220,11 @@ TEST(ten_thousand_random_timers_fire_like_a_sorted_list) {
   static numbered_t timers[N_RANDOM];
   static const tnk__timer_t *expected[N_RANDOM];
   static int expected_index[N_RANDOM];
-  context_t context;
   uint64_t state = 17;
   size_t n = 0;
   size_t i;
 
-  context_open(&context);
-  tnk__loop_fake_clock(&context.loop, 5);
+  open_at(5);
   for (i = 0; i < N_RANDOM; i++) {
     timers[i].index = (int)i;
     tnk__timer_start(&context.loop, &timers[i].timer,
@@ -279,7 +248,7 @@ TEST(ten_thousand_random_timers_fire_like_a_sorted_list) {
     expected_index[i] =
         tnk__container_of(expected[i], numbered_t, timer)->index;
   for (i = 0; i < 3000; i += 7)
-    tnk__loop_advance(&context.loop, 7);
+    advance(7);
   CHECK_INT(n_fired, n);
   CHECK_MEM(fire_order, n * sizeof(int), expected_index, n * sizeof(int));
   CHECK_INT(context.loop.timers.n_foreground, 0);
@@ -293,17 +262,15 @@ static void on_late(tnk__timer_t *timer) {
 
 TEST(timer_shows_how_late_the_loop_is) {
   tnk__timer_t timer = {0};
-  context_t context;
 
-  context_open(&context);
-  tnk__loop_fake_clock(&context.loop, 0);
+  open_at(0);
   tnk__timer_start_background(&context.loop, &timer, 10, on_late);
   context.loop.fake_now = 310; /* somebody else has held the loop */
-  tnk__loop_advance(&context.loop, 0);
+  advance(0);
   CHECK_INT(context.loop.counters.lag_ms, 300);
   CHECK_INT(context.loop.counters.max_lag_ms, 300);
   tnk__timer_start_background(&context.loop, &timer, 10, on_late);
-  tnk__loop_advance(&context.loop, 20);
+  advance(20);
   CHECK_INT(context.loop.counters.lag_ms, 0);
   CHECK_INT(context.loop.counters.max_lag_ms, 300);
   context_close(&context);
