@@ -184,4 +184,26 @@ static inline void world_close(world_t *world) {
   context_close(&world->context);
 }
 
+/* Its client ends as well. */
+static inline void world_finish(world_t *world) {
+  client_finish(&world->client, &world->context.uv);
+  world_close(world);
+}
+
+/* To the server, without TLS. */
+static inline void world_connect(world_t *world, client_t *client,
+                                 const char *host) {
+  CHECK_INT(client_open(client, world->net, host, world->server.port, 0),
+            TNK_OK);
+}
+
+/* A world whose client and server have met. */
+static inline void world_meet(world_t *world,
+                              const test_server_options_t *options) {
+  world_open(world, options, NULL);
+  world_connect(world, &world->client, "127.0.0.1");
+  TEST_RUN_UNTIL(&world->context.uv,
+                 world->client.n_open && world->server.n_open);
+}
+
 #endif

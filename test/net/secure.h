@@ -38,6 +38,20 @@ static inline void secure_close(secure_t *secure) {
   CHECK_INT(unlink(secure->ca_path), 0);
 }
 
+/* Its client ends as well. */
+static inline void secure_finish(secure_t *secure) {
+  client_finish(&secure->world.client, &secure->world.context.uv);
+  secure_close(secure);
+}
+
+/* From now on connections trust this file; NULL: the system's. */
+static inline void secure_trust(secure_t *secure, const char *ca_file) {
+  tnk__net_unref(secure->world.net);
+  CHECK_INT(
+      tnk__net_new(&secure->world.net, &secure->world.context.loop, ca_file),
+      TNK_OK);
+}
+
 /* Names are resolved without asking anybody. */
 static inline void secure_learn(secure_t *secure, const char *host) {
   tnk__address_t address;
@@ -51,6 +65,16 @@ static inline int secure_connect(secure_t *secure, client_t *client,
   secure_learn(secure, host);
   return client_open(client, secure->world.net, host, secure->world.server.port,
                      1);
+}
+
+/* A secure world whose client and server have met. */
+static inline void secure_meet(secure_t *secure, const test_cert_t *cert,
+                               const test_server_options_t *options) {
+  secure_open(secure, cert, options);
+  CHECK_INT(secure_connect(secure, &secure->world.client, "good.test"), TNK_OK);
+  TEST_RUN_UNTIL(&secure->world.context.uv,
+                 secure->world.client.n_open &&
+                     secure->world.server.n_handshakes);
 }
 
 #endif

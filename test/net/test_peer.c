@@ -18,8 +18,7 @@ static void expect_refusal(const test_cert_t *cert, const char *host,
   CHECK_INT(client->code, TNK_ECERT);
   CHECK(client->cause < 0);
   CHECK_STR(client->text, why);
-  client_finish(client, &secure.world.context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 
 TEST(B13_certificate_for_somebody_else) {
@@ -75,8 +74,7 @@ static void expect_acceptance(const test_cert_t *cert, const char *host) {
   TEST_RUN_UNTIL(&secure.world.context.uv, client->n_open + client->n_end > 0);
   CHECK_STR(client->text, "");
   CHECK_INT(client->n_open, 1);
-  client_finish(client, &secure.world.context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 
 TEST(B13_names_that_fit) {
@@ -99,9 +97,7 @@ TEST(B13_authority_nobody_knows) {
   /* Of the same name, but with another key. */
   test_identity_make(&other, &authority);
   test_identity_save(&other, path, sizeof(path));
-  tnk__net_unref(secure.world.net);
-  CHECK_INT(tnk__net_new(&secure.world.net, &secure.world.context.loop, path),
-            TNK_OK);
+  secure_trust(&secure, path);
   CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
   TEST_RUN_UNTIL(&secure.world.context.uv, client->n_end > 0);
   CHECK_INT(client->code, TNK_ECERT);
@@ -125,7 +121,6 @@ TEST(B13_certificate_signed_by_itself) {
   TEST_RUN_UNTIL(&secure.world.context.uv, client->n_end > 0);
   CHECK_INT(client->code, TNK_ECERT);
   CHECK_STR(client->text, "certificate is not signed by a trusted authority");
-  client_finish(client, &secure.world.context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
   test_identity_free(&lone);
 }

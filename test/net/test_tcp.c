@@ -13,8 +13,7 @@ TEST(tcp_writes_and_reads) {
 
   world_open(&world, &echoing, NULL);
   client->on_open = client_say_hello;
-  CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
+  world_connect(&world, client, "127.0.0.1");
   CHECK_INT(tnk__stream_n_sent(client->stream), 0);
   TEST_RUN_UNTIL(&world.context.uv, client->got.len == 11);
   CHECK_MEM(client->got.data, client->got.len, "hello world", 11);
@@ -26,8 +25,7 @@ TEST(tcp_writes_and_reads) {
   CHECK_INT(world.net->counters.n_connected, 1);
   CHECK_INT(world.context.loop.counters.n_bytes_sent, 11);
   CHECK_INT(world.context.loop.counters.n_bytes_received, 11);
-  client_finish(client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 TEST(tcp_speaks_ipv6) {
@@ -47,11 +45,9 @@ TEST(tcp_speaks_ipv6) {
     test_skip("no IPv6 on this machine");
   world_open(&world, &options, NULL);
   world.client.on_open = client_say_hello;
-  CHECK_INT(client_open(&world.client, world.net, "::1", world.server.port, 0),
-            TNK_OK);
+  world_connect(&world, &world.client, "::1");
   TEST_RUN_UNTIL(&world.context.uv, world.client.got.len == 11);
-  client_finish(&world.client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 /* Open a listener only to learn a port that nobody listens on any more. */
@@ -79,8 +75,7 @@ TEST(tcp_refused_says_so) {
   CHECK(strstr(client->text, "connection refused") != NULL);
   CHECK_INT(client->n_open, 0);
   CHECK_INT(tnk__stream_n_sent(client->stream), 0);
-  client_finish(client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 TEST(an_orderly_end_is_no_error_and_a_reset_is_one) {
@@ -88,10 +83,7 @@ TEST(an_orderly_end_is_no_error_and_a_reset_is_one) {
   client_t *client = &world.client;
   client_t second = {0};
 
-  world_open(&world, &silent, NULL);
-  CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
-  TEST_RUN_UNTIL(&world.context.uv, client->n_open && world.server.n_open);
+  world_meet(&world, &silent);
   test_conn_write(world.server.conns, "bye", 3);
   test_conn_end(world.server.conns);
   TEST_RUN_UNTIL(&world.context.uv, client->n_end > 0);
@@ -99,8 +91,7 @@ TEST(an_orderly_end_is_no_error_and_a_reset_is_one) {
   CHECK_INT(client->got.len, 3);
   client_finish(client, &world.context.uv);
 
-  CHECK_INT(client_open(&second, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
+  world_connect(&world, &second, "127.0.0.1");
   TEST_RUN_UNTIL(&world.context.uv, second.n_open && world.server.n_open);
   test_conn_write(world.server.conns, "cut", 3);
   test_conn_reset(world.server.conns);
@@ -119,16 +110,14 @@ TEST(A8_connect_deadline_on_a_fake_clock) {
 
   world_open(&world, &silent, NULL);
   tnk__loop_fake_clock(&world.context.loop, 1000);
-  CHECK_INT(client_open(client, world.net, "localhost", world.server.port, 0),
-            TNK_OK);
+  world_connect(&world, client, "localhost");
   tnk__loop_advance(&world.context.loop, 4999);
   CHECK_INT(client->n_end, 0);
   tnk__loop_advance(&world.context.loop, 1);
   CHECK_INT(client->n_end, 1);
   CHECK_INT(client->code, TNK_ETIMEDOUT);
   CHECK(strstr(client->text, "looking up localhost") != NULL);
-  client_finish(client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 TEST(tcp_refuses_a_write_before_it_is_open) {
@@ -136,8 +125,7 @@ TEST(tcp_refuses_a_write_before_it_is_open) {
   client_t *client = &world.client;
 
   world_open(&world, &silent, NULL);
-  CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
+  world_connect(&world, client, "127.0.0.1");
   CHECK_INT(client_write(client, "x", 1, NULL, 0), TNK_ECONN);
   client_finish(client, &world.context.uv);
   CHECK_INT(client->n_end + client->n_open, 0);
@@ -153,10 +141,7 @@ TEST(a_large_write_waits_for_the_reader) {
   char *body = calloc(1, LARGE);
   uint64_t n_sent;
 
-  world_open(&world, &silent, NULL);
-  CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
-  TEST_RUN_UNTIL(&world.context.uv, client->n_open && world.server.n_open);
+  world_meet(&world, &silent);
   test_conn_pause(world.server.conns, 1);
   CHECK_INT(client_write(client, "head", 4, body, LARGE), TNK_OK);
   CHECK_INT(client_write(client, "more", 4, NULL, 0), TNK_ECONN);
@@ -178,10 +163,7 @@ TEST(closing_gives_the_bytes_of_a_write_back) {
   client_t *client = &world.client;
   char *body = calloc(1, LARGE);
 
-  world_open(&world, &silent, NULL);
-  CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
-  TEST_RUN_UNTIL(&world.context.uv, client->n_open && world.server.n_open);
+  world_meet(&world, &silent);
   test_conn_pause(world.server.conns, 1);
   CHECK_INT(client_write(client, body, LARGE, NULL, 0), TNK_OK);
   client_close(client);
@@ -196,10 +178,7 @@ TEST(a_write_to_a_reset_connection_sends_nothing) {
   world_t world;
   client_t *client = &world.client;
 
-  world_open(&world, &silent, NULL);
-  CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
-  TEST_RUN_UNTIL(&world.context.uv, client->n_open && world.server.n_open);
+  world_meet(&world, &silent);
   tnk__stream_pause(client->stream, 1);
   test_conn_reset(world.server.conns);
   TEST_RUN_UNTIL(&world.context.uv, world.server.n_open == 0);
@@ -210,8 +189,7 @@ TEST(a_write_to_a_reset_connection_sends_nothing) {
   CHECK_INT(client_write(client, "again", 5, NULL, 0), TNK_ECONN);
   tnk__stream_pause(client->stream, 0);
   TEST_RUN_UNTIL(&world.context.uv, client->n_end > 0);
-  client_finish(client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 TEST(a_paused_stream_reads_nothing) {
@@ -220,8 +198,7 @@ TEST(a_paused_stream_reads_nothing) {
   int i;
 
   world_open(&world, &silent, NULL);
-  CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
+  world_connect(&world, client, "127.0.0.1");
   tnk__stream_pause(client->stream, 1);
   TEST_RUN_UNTIL(&world.context.uv, client->n_open && world.server.n_open);
   test_conn_write(world.server.conns, "data", 4);
@@ -232,18 +209,14 @@ TEST(a_paused_stream_reads_nothing) {
   tnk__stream_pause(client->stream, 0);
   TEST_RUN_UNTIL(&world.context.uv, client->n_read > 0);
   CHECK_MEM(client->got.data, client->got.len, "data", 4);
-  client_finish(client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 TEST(an_unused_stream_does_not_hold_the_loop) {
   world_t world;
   client_t *client = &world.client;
 
-  world_open(&world, &silent, NULL);
-  CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-            TNK_OK);
-  TEST_RUN_UNTIL(&world.context.uv, client->n_open && world.server.n_open);
+  world_meet(&world, &silent);
   uv_unref((uv_handle_t *)&world.server.listener);
   uv_unref((uv_handle_t *)&world.server.conns->tcp);
   CHECK(uv_loop_alive(&world.context.uv));
@@ -251,8 +224,7 @@ TEST(an_unused_stream_does_not_hold_the_loop) {
   CHECK(!uv_loop_alive(&world.context.uv));
   tnk__stream_hold_loop(client->stream, 1);
   CHECK(uv_loop_alive(&world.context.uv));
-  client_finish(client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 static void say_much(client_t *client) {
@@ -273,15 +245,13 @@ TEST(closing_is_legal_in_every_event) {
     world_open(&world, &echoing, NULL);
     client->close_at = close_points[i];
     client->on_open = close_points[i] == 'w' ? say_much : client_say_hello;
-    CHECK_INT(client_open(client, world.net, "127.0.0.1", world.server.port, 0),
-              TNK_OK);
+    world_connect(&world, client, "127.0.0.1");
     if (close_points[i] == 'e') {
       TEST_RUN_UNTIL(&world.context.uv, client->n_read > 0);
       test_conn_end(world.server.conns);
     }
     TEST_RUN_UNTIL(&world.context.uv, client->n_closed > 0);
-    client_finish(client, &world.context.uv);
-    world_close(&world);
+    world_finish(&world);
   }
 }
 
@@ -294,13 +264,10 @@ TEST(closing_is_legal_at_every_moment) {
     int i;
     world_open(&world, &echoing, NULL);
     world.client.on_open = client_say_hello;
-    CHECK_INT(client_open(&world.client, world.net, "localhost",
-                          world.server.port, 0),
-              TNK_OK);
+    world_connect(&world, &world.client, "localhost");
     for (i = 0; i < n; i++)
       context_turn(&world.context);
-    client_finish(&world.client, &world.context.uv);
-    world_close(&world);
+    world_finish(&world);
   }
 }
 
@@ -308,9 +275,7 @@ TEST(the_context_waits_for_a_stream_that_closes) {
   world_t world;
 
   world_open(&world, &silent, NULL);
-  CHECK_INT(
-      client_open(&world.client, world.net, "127.0.0.1", world.server.port, 0),
-      TNK_OK);
+  world_connect(&world, &world.client, "127.0.0.1");
   TEST_RUN_UNTIL(&world.context.uv, world.client.n_open > 0);
   client_close(&world.client);
   world_close(&world);
@@ -337,9 +302,7 @@ TEST(an_address_that_refuses_gives_way_to_the_next) {
   world_open(&world, &echoing, NULL);
   fake_addresses(world.net, list, 3);
   client->on_open = client_say_hello;
-  CHECK_INT(
-      client_open(client, world.net, "several.test", world.server.port, 0),
-      TNK_OK);
+  world_connect(&world, client, "several.test");
   TEST_RUN_UNTIL(&world.context.uv, client->got.len == 11);
   CHECK_INT(world.server.n_accepted, 1);
   client_finish(client, &world.context.uv);
@@ -347,9 +310,7 @@ TEST(an_address_that_refuses_gives_way_to_the_next) {
   test_server_close(&world.server);
   context_turn(&world.context);
   test_server_open(&world.server, &world.context.uv, &echoing);
-  CHECK_INT(
-      client_open(&again, world.net, "several.test", world.server.port, 0),
-      TNK_OK);
+  world_connect(&world, &again, "several.test");
   TEST_RUN_UNTIL(&world.context.uv, again.n_open > 0);
   client_finish(&again, &world.context.uv);
   CHECK_INT(world.net->dns.n_lookups, 0);
@@ -363,14 +324,11 @@ TEST(all_addresses_refused_is_one_failure) {
 
   world_open(&world, &silent, NULL);
   fake_addresses(world.net, list, 2);
-  CHECK_INT(
-      client_open(client, world.net, "several.test", world.server.port, 0),
-      TNK_OK);
+  world_connect(&world, client, "several.test");
   TEST_RUN_UNTIL(&world.context.uv, client->n_end > 0);
   CHECK_INT(client->code, TNK_ECONN);
   CHECK_INT(client->cause, UV_ECONNREFUSED);
-  client_finish(client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 /* A listener whose queue is full drops what comes: as good as a host that does
@@ -442,9 +400,7 @@ TEST(an_address_that_hangs_gets_company_after_250_ms) {
   tnk__loop_fake_clock(&world.context.loop, 1000);
   fake_addresses(world.net, list, 2);
   client->on_open = client_say_hello;
-  CHECK_INT(
-      client_open(client, world.net, "several.test", world.server.port, 0),
-      TNK_OK);
+  world_connect(&world, client, "several.test");
   for (i = 0; i < 5; i++)
     context_turn(&world.context);
   tnk__loop_advance(&world.context.loop, 249);

@@ -39,8 +39,7 @@ TEST(tls_understands_bytes_that_come_one_by_one) {
   CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
   TEST_RUN_UNTIL(&world->context.uv, client->got.len == 11);
   CHECK_MEM(client->got.data, client->got.len, "hello world", 11);
-  client_finish(client, &world->context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 
 static void http_error(test_conn_t *conn, const unsigned char *data, size_t n) {
@@ -62,8 +61,7 @@ TEST(tls_to_a_server_without_tls) {
   TEST_RUN_UNTIL(&world.context.uv, client->n_end > 0);
   CHECK_INT(client->code, TNK_ETLS);
   CHECK(strstr(client->text, "does not speak TLS") != NULL);
-  client_finish(client, &world.context.uv);
-  world_close(&world);
+  world_finish(&world);
 }
 
 /* The server's part of the handshake ends early, after every so many bytes. */
@@ -265,10 +263,7 @@ TEST(tls_write_waits_for_the_reader_and_can_be_dropped) {
   uint64_t n_sent;
   int i;
 
-  secure_open(&secure, &good, &silent);
-  CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
-  TEST_RUN_UNTIL(&world->context.uv,
-                 client->n_open && world->server.n_handshakes);
+  secure_meet(&secure, &good, &silent);
   test_conn_pause(world->server.conns, 1);
   CHECK_INT(client_write(client, bytes, n, NULL, 0), TNK_OK);
   for (i = 0; i < 200; i++)
@@ -278,8 +273,7 @@ TEST(tls_write_waits_for_the_reader_and_can_be_dropped) {
   CHECK_INT(client->n_written, 0);
   client_close(client);
   free(bytes);
-  client_finish(client, &world->context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 
 TEST(tls_write_of_nothing_is_over_at_once) {
@@ -293,8 +287,7 @@ TEST(tls_write_of_nothing_is_over_at_once) {
   CHECK_INT(client_write(client, "", 0, NULL, 0), TNK_OK);
   CHECK_INT(client->n_at_once, 1);
   CHECK_INT(tnk__stream_n_sent(client->stream), 0);
-  client_finish(client, &world->context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 
 /* What a kept connection meets when the server had closed it. */
@@ -303,10 +296,7 @@ TEST(tls_write_to_a_reset_connection_sends_nothing) {
   world_t *world = &secure.world;
   client_t *client = &world->client;
 
-  secure_open(&secure, &good, &silent);
-  CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
-  TEST_RUN_UNTIL(&world->context.uv,
-                 client->n_open && world->server.n_handshakes);
+  secure_meet(&secure, &good, &silent);
   tnk__stream_pause(client->stream, 1);
   test_conn_reset(world->server.conns);
   TEST_RUN_UNTIL(&world->context.uv, world->server.n_open == 0);
@@ -318,8 +308,7 @@ TEST(tls_write_to_a_reset_connection_sends_nothing) {
   tnk__stream_pause(client->stream, 0);
   TEST_RUN_UNTIL(&world->context.uv, client->n_end > 0);
   CHECK_INT(client->n_written, 1);
-  client_finish(client, &world->context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 
 /* Pauses in every on_read; the case lets it go on again. */
@@ -380,8 +369,7 @@ TEST(A8_tls_handshake_meets_its_deadline) {
   CHECK_INT(client->n_end, 1);
   CHECK_INT(client->code, TNK_ETIMEDOUT);
   CHECK(strstr(client->text, "TLS handshake with good.test") != NULL);
-  client_finish(client, &world->context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 
 TEST(tls_deadline_ends_with_the_handshake) {
@@ -395,8 +383,7 @@ TEST(tls_deadline_ends_with_the_handshake) {
   TEST_RUN_UNTIL(&world->context.uv, client->n_open > 0);
   tnk__loop_advance(&world->context.loop, 100000);
   CHECK_INT(client->n_end, 0);
-  client_finish(client, &world->context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 
 static void say_much(client_t *client) {
@@ -423,8 +410,7 @@ TEST(tls_may_be_closed_in_every_event) {
       test_conn_end(secure.world.server.conns);
     }
     TEST_RUN_UNTIL(&secure.world.context.uv, client->n_closed > 0);
-    client_finish(client, &secure.world.context.uv);
-    secure_close(&secure);
+    secure_finish(&secure);
   }
 }
 

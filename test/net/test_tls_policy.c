@@ -50,7 +50,6 @@ TEST(tls_does_not_renegotiate) {
   CHECK_MEM(client->got.data, client->got.len, "still here", 10);
   CHECK_INT(secure.world.server.n_handshakes, 1);
   CHECK_INT(secure.world.net->counters.n_handshakes, 1);
-  client_finish(client, &secure.world.context.uv);
-  secure_close(&secure);
+  secure_finish(&secure);
 }
 #endif
