@@ -49,8 +49,11 @@ typedef enum {
   TNK__OUTCOME_LOST,      /* connection lost after sending, no status seen */
   TNK__OUTCOME_TIMEOUT,   /* our own limit, request sent, no status seen */
   TNK__OUTCOME_TRUNCATED, /* a 2xx whose body broke off, or a poll's end */
-  TNK__OUTCOME_MALFORMED, /* a 2xx whose body has no meaning */
-  TNK__OUTCOME_TOO_BIG,   /* a 2xx over one of our limits */
+  /* A 2xx whose body has no meaning. A numbered request is repeated a few
+   * times: a server that has it tells its id again, and what has answered may
+   * not have been the server. What makes a new object each time is not. */
+  TNK__OUTCOME_MALFORMED,
+  TNK__OUTCOME_TOO_BIG, /* a 2xx over one of our limits */
   TNK__N_OUTCOMES
 } tnk__outcome_t;
 

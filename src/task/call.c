@@ -13,7 +13,9 @@
 #include "flow/turns.h"
 #include "task/headers.h"
 
-enum { MAX_NAME = 256 };
+/* Something between us and the server may answer for a moment in its place;
+ * for longer than these, nothing will change. */
+enum { MAX_NAME = 256, MAX_UNREADABLE = 2 };
 
 static void attempt(tnk__call_t *call);
 
@@ -240,6 +242,9 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
     count_retry(loop, reply->outcome);
     return 1;
   }
+  if (reply->outcome == TNK__OUTCOME_MALFORMED &&
+      call->n_unreadable++ == MAX_UNREADABLE)
+    return 0;
   if (reply->verdict.action != TNK__ACTION_RETRY ||
       !tnk__retry_next(&call->retry, &reply->verdict, reply->retry_after_ms,
                        tnk__loop_now_ms(loop), tnk__loop_uniform(loop),
@@ -296,6 +301,30 @@ static void learn(tnk__call_t *call, int status) {
   }
 }
 
+/* For the attempts that follow. A 2xx that the owner cannot read, or that broke
+ * the rules of HTTP, may be of something in between: it proves nothing yet. */
+static void note_effect(tnk__call_t *call, const tnk__reply_t *reply) {
+  const tnk__effect_t effect = reply->verdict.effect;
+
+  if (effect == TNK__EFFECT_UNKNOWN || reply->outcome == TNK__OUTCOME_MALFORMED)
+    call->was_unknown = 1;
+  else if (effect == TNK__EFFECT_ACCEPTED && reply->outcome != TNK__OUTCOME_2XX)
+    call->was_accepted = 1;
+}
+
+int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
+  const tnk__attempt_t facts = {.call = call->route->kind,
+                                .outcome = TNK__OUTCOME_MALFORMED};
+  tnk__reply_t again = *reply;
+
+  again.outcome = TNK__OUTCOME_MALFORMED;
+  again.verdict = tnk__classify(&facts);
+  call->last_err = TNK_EPROTO;
+  note_effect(call, &again);
+  call->is_active = will_repeat(call, &again) != 0;
+  return call->is_active;
+}
+
 static void on_done(tnk__exchange_t *exchange,
                     const tnk__http_result_t *result) {
   tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
@@ -316,10 +345,7 @@ static void on_done(tnk__exchange_t *exchange,
   tnk__arena_init(&arena, &call->endpoint->loop->alloc, TNK__MIB);
   read_failure(call, result, &reply, &facts, &arena, &failure);
   reply.verdict = tnk__classify(&facts);
-  if (reply.verdict.effect == TNK__EFFECT_UNKNOWN)
-    call->was_unknown = 1;
-  if (reply.verdict.effect == TNK__EFFECT_ACCEPTED)
-    call->was_accepted = 1;
+  note_effect(call, &reply);
   call->last_status = result->status;
   call->last_err = result->err;
   if (!will_repeat(call, &reply)) {
@@ -451,6 +477,7 @@ void tnk__call_start(tnk__call_t *call,
   call->done = done;
   call->is_active = 1;
   call->n_attempts = 0;
+  call->n_unreadable = 0;
   call->was_unknown = 0;
   call->was_accepted = 0;
   /* The same for all attempts, so that a server can tell a repeat. */

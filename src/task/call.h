@@ -68,6 +68,7 @@ typedef struct tnk__call {
   uint8_t background;   /* does not keep the loop alive */
   uint8_t once;         /* no repeats at all: the owner decides */
   uint8_t is_active;    /* neither idle nor never started */
+  uint8_t n_unreadable; /* answers that meant nothing */
   uint8_t was_unknown;  /* an attempt may have been executed */
   uint8_t was_accepted; /* the answer that said so broke off */
 } tnk__call_t;
@@ -81,6 +82,9 @@ void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route);
 void tnk__call_start(tnk__call_t *call,
                      void (*done)(tnk__call_t *self,
                                   const tnk__reply_t *reply));
+/* From inside `done`: the body of this 2xx has no meaning. 1: the request is
+ * repeated, and `done` comes again. */
+int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);
 /* What a call that is under way waits for, as the end of a sentence. */

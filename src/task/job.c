@@ -27,36 +27,43 @@ static void fail(tnk__job_t *job, const tnk__reply_t *reply,
 }
 
 /* The answer to the submission is the result, or tells why there is none. */
-static void answered_at_once(tnk__job_t *job, tnk__arena_t *arena,
+static void answered_at_once(tnk__job_t *job, const tnk__answer_t *answer,
                              const tnk__reply_t *reply) {
   tnk__reply_t end = *reply;
-  tnk__answer_t answer;
   tnk_error_t pub = {.code = TNK_EPROTO,
                      .http_status = reply->status,
                      .n_attempts = job->future.call.n_attempts};
-  int err = tnk__answer_read(&answer, arena, reply->body, reply->body_len);
 
-  if (err == TNK_OK && answer.kind == TNK__ANSWER_RESULT) {
-    end.body = answer.result;
-    end.body_len = answer.result_len;
+  if (answer->kind == TNK__ANSWER_RESULT) {
+    end.body = answer->result;
+    end.body_len = answer->result_len;
     job->done(job, &end);
     return;
   }
-  if (err != TNK_OK) {
-    pub.code = err;
-  } else if (answer.kind == TNK__ANSWER_FAILED) {
+  if (answer->kind == TNK__ANSWER_FAILED) {
     pub.code = TNK_EFAILED;
-    pub.category = answer.failure.category;
-    pub.message = answer.failure.message;
+    pub.category = answer->failure.category;
+    pub.message = answer->failure.message;
     tnk__call_hide_key(&job->future.call, pub.message);
   }
   fail(job, reply, &pub);
 }
 
+/* What a 2xx says: where the result will be, or what it is. */
+static int read_answer(tnk__accepted_t *accepted, tnk__answer_t *answer,
+                       tnk__arena_t *arena, const tnk__reply_t *reply) {
+  int err = tnk__accepted_read(accepted, arena, reply->body, reply->body_len);
+
+  if (err == TNK_OK && accepted->request_id == NULL)
+    err = tnk__answer_read(answer, arena, reply->body, reply->body_len);
+  return err;
+}
+
 static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__job_t *job = tnk__container_of(call, tnk__job_t, future.call);
   tnk__loop_t *loop = call->endpoint->loop;
-  tnk__accepted_t answer = {0};
+  tnk__accepted_t accepted = {0};
+  tnk__answer_t answer = {0};
   tnk__arena_t arena;
   int err;
 
@@ -65,22 +72,26 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
     return;
   }
   tnk__arena_init(&arena, &loop->alloc, TNK__MIB);
+  err = read_answer(&accepted, &answer, &arena, reply);
+  if (err == TNK_EPROTO && tnk__call_repeat_unreadable(call, reply)) {
+    tnk__arena_deinit(&arena);
+    return;
+  }
   /* A 2xx is an acceptance, whatever it means. */
   job->is_accepted = 1;
-  err = tnk__accepted_read(&answer, &arena, reply->body, reply->body_len);
-  if (job->accepted != NULL && !job->accepted(job, &answer))
+  if (job->accepted != NULL && !job->accepted(job, &accepted))
     ; /* the owner is not interested any more */
   else if (err != TNK_OK)
     fail(job, reply,
          &(tnk_error_t){.code = err,
                         .http_status = reply->status,
                         .n_attempts = call->n_attempts});
-  else if (answer.request_id != NULL)
-    tnk__future_start(&job->future, answer.request_id,
+  else if (accepted.request_id != NULL)
+    tnk__future_start(&job->future, accepted.request_id,
                       tnk__loop_now_ms(loop) - call->retry.started_ms,
                       on_result);
   else
-    answered_at_once(job, &arena, reply);
+    answered_at_once(job, &answer, reply);
   tnk__arena_deinit(&arena);
 }
 

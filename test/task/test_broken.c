@@ -61,3 +61,68 @@ TEST(S4_14_a_refusal_that_broke_off_is_read_in_the_end) {
   outcome_drop(&outcome);
   script_close(&script);
 }
+
+/* ---- Submissions ---- */
+
+static void check_attempts(const script_kind_t *kind, const char *answer,
+                           size_t n_attempts, int code) {
+  script_t script;
+  outcome_t outcome;
+  char path[64];
+  size_t n_before;
+  size_t n;
+
+  snprintf(path, sizeof(path), "/api/v1/%s", kind->call);
+  script_open_for(&script, kind, NULL);
+  mock_json(script.mock, NULL, path, 200, answer);
+  n_before = mock_count(script.mock, NULL, path);
+  outcome_of(&outcome, kind->start(&script));
+  script_settle(&script, &outcome);
+  outcome_fails(&script, &outcome, code);
+  n = mock_count(script.mock, NULL, path) - n_before;
+  if (n != n_attempts)
+    test_fail(__FILE__, __LINE__, "%s: %zu attempts at %s", kind->name, n,
+              answer);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+/* With the same key, or the server could not tell a repeat. Samples too, but
+ * nothing that would be made a second time. */
+TEST_LIMIT(S1_7_answers_that_mean_nothing_are_asked_for_thrice, 20) {
+  static const char *const answers[] = {
+      "",         "<html>", "[]", "{\"request_id\":", "{\"request_id\":\"\"}",
+      "{\"a\":1}"};
+
+  for (size_t i = 0; i < SCRIPT_N_KINDS; i++) {
+    const script_kind_t *kind = &script_kinds[i];
+    int is_known = kind->owner != OWNER_SERVICE &&
+                   strcmp(kind->name, "unload") != 0; /* by its number */
+    for (size_t k = 0; k < sizeof(answers) / sizeof(answers[0]); k++)
+      check_attempts(kind, answers[k], is_known ? 3 : 1, TNK_EPROTO);
+  }
+}
+
+TEST(S1_7_a_repeat_after_a_strange_answer_is_the_same_request) {
+  static const char path[] = "/api/v1/optim_step";
+  script_t script;
+  outcome_t outcome;
+  const mock_request_t *requests[2];
+
+  script_open(&script);
+  script_train(&script);
+  mock_json_once(script.mock, "POST", path, 200, "<html>");
+  outcome_of(&outcome, script_step(&script));
+  script_settle(&script, &outcome);
+  outcome_ok(&script, &outcome);
+  CHECK_INT(mock_count(script.mock, "POST", path), 2);
+  for (size_t i = 0; i < 2; i++)
+    requests[i] = mock_find(script.mock, "POST", path, i);
+  CHECK_STR(mock_header(requests[0], "x-idempotency-key"),
+            mock_header(requests[1], "x-idempotency-key"));
+  CHECK_INT(requests[0]->body_len, requests[1]->body_len);
+  CHECK(memcmp(requests[0]->body, requests[1]->body, requests[0]->body_len) ==
+        0);
+  outcome_drop(&outcome);
+  script_close(&script);
+}

@@ -23,10 +23,26 @@ static void refuse(mock_request_t *request, void *user) {
   mock_reply_json(request, 422, "{\"detail\":\"no\"}");
 }
 
-/* The middle one of three fails with that answer; how does it end, and which
+/* A page from something in between, and then the server's own word. */
+static void answer_with_page(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 200, "Content-Type: text/html\r\n", "<html>", 6);
+}
+
+/* A chunk of a size that is no number. */
+static void answer_in_pieces(mock_request_t *request, void *user) {
+  static const char text[] = "HTTP/1.1 200 OK\r\n"
+                             "Transfer-Encoding: chunked\r\n\r\nxyz\r\n";
+
+  (void)script_note(user, request);
+  mock_raw(request, text, sizeof(text) - 1);
+  mock_end(request, 1);
+}
+
+/* The middle one of three fails with these answers; how does it end, and which
  * number does the third one have? */
-static void check_middle(size_t kind, mock_handler_t handler, int code,
-                         long long next) {
+static void check_middle_with(size_t kind, const mock_handler_t *handlers,
+                              size_t n, int code, long long next) {
   script_t script;
   outcome_t outcomes[3];
   char path[64];
@@ -36,7 +52,8 @@ static void check_middle(size_t kind, mock_handler_t handler, int code,
   script_train(&script);
   outcome_of(&outcomes[0], script_step(&script));
   outcome_ok(&script, &outcomes[0]);
-  mock_once(script.mock, "POST", path, handler, &script);
+  for (size_t i = 0; i < n; i++)
+    mock_once(script.mock, "POST", path, handlers[i], &script);
   outcome_of(&outcomes[1], script_kinds[kind].start(&script));
   outcome_of(&outcomes[2], script_pass(&script, 2));
   for (int i = 0; i < 20 && outcomes[2].n_done == 0; i++)
@@ -48,14 +65,37 @@ static void check_middle(size_t kind, mock_handler_t handler, int code,
   script_close(&script);
 }
 
+static void check_middle(size_t kind, mock_handler_t handler, int code,
+                         long long next) {
+  check_middle_with(kind, &handler, 1, code, next);
+}
+
 TEST_LIMIT(S0_3_a_refusal_gives_the_number_back_whatever_it_was, 20) {
   for (size_t i = 0; i < SCRIPT_N_NUMBERED; i++)
     check_middle(i, refuse, TNK_EREQUEST, 2);
 }
 
-TEST_LIMIT(S0_3_an_answer_that_means_nothing_uses_the_number_up, 20) {
+TEST_LIMIT(S0_3_an_answer_that_means_nothing_is_asked_for_again, 20) {
+  for (size_t i = 0; i < SCRIPT_N_NUMBERED; i++) {
+    check_middle(i, answer_badly, TNK_OK, 3);
+    check_middle(i, answer_in_pieces, TNK_OK, 3);
+  }
+}
+
+TEST_LIMIT(S0_3_answers_that_mean_nothing_use_the_number_up, 20) {
+  static const mock_handler_t thrice[] = {answer_badly, answer_badly,
+                                          answer_badly};
+
   for (size_t i = 0; i < SCRIPT_N_NUMBERED; i++)
-    check_middle(i, answer_badly, TNK_EPROTO, 3);
+    check_middle_with(i, thrice, 3, TNK_EPROTO, 3);
+}
+
+/* It was not the server that accepted. */
+TEST_LIMIT(S0_3_a_page_from_elsewhere_uses_no_number_up, 20) {
+  static const mock_handler_t both[] = {answer_with_page, refuse};
+
+  for (size_t i = 0; i < SCRIPT_N_NUMBERED; i++)
+    check_middle_with(i, both, 2, TNK_EREQUEST, 2);
 }
 
 TEST_LIMIT(S0_3_a_broken_answer_is_asked_for_again, 20) {
