@@ -82,6 +82,10 @@ typedef struct {
    * Copied. */
   const tnk_tokenizer_rule_t *tokenizer_rules;
   size_t n_tokenizer_rules;
+  /** Loaded tokenizers that the hub keeps; 0: 32. UINT32_MAX: all. One more,
+   * and it lets go of the one that was asked for longest ago, as by
+   * tnk_hub_forget(). */
+  uint32_t max_tokenizers;
   uint64_t reserved;
 } tnk_hub_options_t;
 
@@ -230,8 +234,9 @@ typedef struct {
  * library's own, as the official client does. Its files come from a folder or
  * as by tnk_hub_file(), and the plug-in reads them on the thread pool.
  *
- * What has been loaded stays until the hub closes, and is the answer to every
- * later call for the same tokenizer, revision, folder and overrides, by
+ * What has been loaded stays until the hub closes, forgets it
+ * (tnk_hub_forget()) or has max_tokenizers others, and is the answer to every
+ * call meanwhile for the same tokenizer, revision, folder and overrides, by
  * whatever name. Calls for one that is being loaded wait for that one. A
  * failure rejects all that wait and is forgotten: the next call tries anew.
  *
@@ -258,6 +263,22 @@ tnk_hub_tokenizer(tnk_hub_t *hub, const tnk_tokenizer_plugin_t *plugin,
  * Thread: loop thread. Since: 0.1
  */
 TNK_API void *tnk_promise_tokenizer(const tnk_promise_t *promise);
+
+/**
+ * Let go of a loaded tokenizer, for its memory or to have it loaded anew.
+ *
+ * It is closed when no promise holds it any more; references of the plug-in's
+ * own (tnk_tokenizer_ref()) stay good. A later call for it reads its files
+ * again, and asks what a branch stands for now. What is being loaded goes on.
+ *
+ * @param tokenizer  What tnk_promise_tokenizer() gave; NULL: all of them. One
+ *                   that the hub does not keep does nothing.
+ *
+ * Calls the plug-in's close(), and allocates nothing.
+ * @return TNK_OK; TNK_EINVAL for no hub, TNK_ECLOSED, TNK_ETHREAD, TNK_EFORKED.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_hub_forget(tnk_hub_t *hub, const void *tokenizer);
 
 #ifdef __cplusplus
 }

@@ -79,15 +79,19 @@ void tnk_hub_close(tnk_hub_t *hub, tnk_close_cb cb, void *user) {
 
 /* ---- Beginning ---- */
 
+static int check_hub(const tnk_hub_t *hub) {
+  const int err = tnk__loop_check_caller(&hub->root.loop);
+
+  return err == TNK_OK && hub->root.closing ? TNK_ECLOSED : err;
+}
+
 /* NULL, or the promise of why the call does not begin. What is wrong with the
  * hub comes before what is wrong with the call. */
 static tnk_promise_t *refuses(tnk_hub_t *hub, const char *name, int err,
                               const char *why) {
   tnk__loop_t *loop = &hub->root.loop;
-  int hub_err = tnk__loop_check_caller(loop);
+  const int hub_err = check_hub(hub);
 
-  if (hub_err == TNK_OK && hub->root.closing)
-    hub_err = TNK_ECLOSED;
   if (hub_err != TNK_OK)
     return tnk__root_reject(loop, hub_err, name, NULL);
   return err != TNK_OK ? tnk__root_reject(loop, err, name, why) : NULL;
@@ -252,4 +256,12 @@ tnk_promise_t *tnk_hub_tokenizer(tnk_hub_t *hub,
                                        .overrides = own.overrides,
                                        .n_overrides = own.n_overrides};
   return tnk__tokenizer_get(&hub->core, &request);
+}
+
+int tnk_hub_forget(tnk_hub_t *hub, const void *tokenizer) {
+  const int err = hub != NULL ? check_hub(hub) : TNK_EINVAL;
+
+  if (err == TNK_OK)
+    tnk__tokenizers_forget(&hub->core, tokenizer);
+  return err;
 }

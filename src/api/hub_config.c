@@ -187,6 +187,8 @@ static void load_numbers(tnk__hub_config_t *config) {
     o->max_retries = 0;
   if (o->silence_timeout_ms == 0)
     o->silence_timeout_ms = 30000;
+  if (o->max_tokenizers == 0)
+    o->max_tokenizers = 32; /* as many as the official client keeps */
   config->is_offline =
       o->offline == TNK_YES ||
       (o->offline == TNK_DEFAULT &&

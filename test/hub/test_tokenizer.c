@@ -13,6 +13,7 @@ static const model_entry_t entries[] = {
     {LLAMA, "main", COMMIT, "tok.json", MAIN, 1},
     {LLAMA, "main", COMMIT, "tok_config.json", "{\"bos\":2}", 0},
     {"org/second", "main", COMMIT, "tok.model", "ranks", 1},
+    {"org/third", "main", COMMIT, "tok.model", "ranks too", 1},
     {"org/none", "main", COMMIT, "readme", "nothing", 0},
     {"org/broken", "main", COMMIT, "tok.json", "broken", 1},
 };
@@ -231,6 +232,74 @@ TEST(S0_4_a_tokenizer_outlives_its_hub_with_the_promise) {
   CHECK(strstr(toy_of(&outcome)->path, "/tok.json") != NULL);
   outcome_drop(&outcome);
   CHECK_INT(n_closed, 1);
+  stage_close(&stage);
+}
+
+/* Whether a call is answered by what is loaded already. */
+static int is_kept(stage_t *stage, const char *model) {
+  const int n = n_opened;
+  outcome_t outcome;
+
+  get(stage, &outcome, model, NULL);
+  CHECK_INT(outcome.status, TNK_OK);
+  outcome_drop(&outcome);
+  return n_opened == n;
+}
+
+TEST(K7_a_hub_forgets_a_tokenizer_that_others_still_hold) {
+  stage_t stage;
+  outcome_t outcome;
+  outcome_t loading;
+
+  open_stage(&stage);
+  get(&stage, &outcome, "meta-llama/Llama-3.1-8B", NULL);
+  CHECK(!is_kept(&stage, "org/second"));
+  CHECK_INT(tnk_hub_forget(stage.bench.hub, toy_of(&outcome)), TNK_OK);
+  CHECK_INT(n_closed, 0);
+  CHECK(strstr(toy_of(&outcome)->path, "/tok.json") != NULL);
+  CHECK(is_kept(&stage, "org/second"));
+  CHECK(!is_kept(&stage, "meta-llama/Llama-3.1-8B"));
+  /* It is not the one that has been loaded since. */
+  CHECK_INT(tnk_hub_forget(stage.bench.hub, toy_of(&outcome)), TNK_OK);
+  CHECK(is_kept(&stage, "meta-llama/Llama-3.1-8B"));
+  outcome_drop(&outcome);
+  CHECK_INT(n_closed, 1);
+  /* All that is loaded, and not what is being loaded. */
+  ask(&stage, &loading, "org/second",
+      &(tnk_hub_tokenizer_options_t){
+          .size = sizeof(tnk_hub_tokenizer_options_t), .revision = COMMIT});
+  CHECK_INT(tnk_hub_forget(stage.bench.hub, NULL), TNK_OK);
+  CHECK_INT(n_closed, 3);
+  outcome_wait(&stage.bench, &loading);
+  CHECK_INT(loading.status, TNK_OK);
+  outcome_drop(&loading);
+  CHECK(!is_kept(&stage, "org/second"));
+  CHECK_INT(tnk_hub_forget(NULL, NULL), TNK_EINVAL);
+  stage_close(&stage);
+}
+
+TEST(K7_a_hub_keeps_so_many_tokenizers_and_the_youngest) {
+  tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
+  stage_t stage;
+  outcome_t first;
+
+  open_stage(&stage);
+  bench_close_hub(&stage.bench);
+  options.max_tokenizers = 2;
+  bench_open_hub(&stage.bench, &options);
+  get(&stage, &first, "org/second", NULL);
+  CHECK(!is_kept(&stage, "org/third"));
+  CHECK(is_kept(&stage, "org/second"));
+  CHECK(!is_kept(&stage, LLAMA));
+  CHECK_INT(n_closed, 1); /* the third */
+  CHECK(is_kept(&stage, "org/second"));
+  CHECK(is_kept(&stage, LLAMA));
+  CHECK(!is_kept(&stage, "org/third"));
+  /* Its turn has come, but its promise holds it. */
+  CHECK_INT(n_closed, 1);
+  CHECK(strstr(toy_of(&first)->path, "/tok.model") != NULL);
+  outcome_drop(&first);
+  CHECK_INT(n_closed, 2);
   stage_close(&stage);
 }
 

@@ -9,7 +9,9 @@
  * asks meanwhile waits for the same one, and whoever asks later gets the same
  * tokenizer or, after a failure, a new attempt. What the pool opens cannot be
  * stopped: without anybody waiting it becomes READY all the same, and after the
- * hub's end (is_closed) it is closed at once.
+ * hub's end (is_closed) it is closed at once. The list has who was asked for
+ * last at its end, and READY ones leave it at its beginning when they are too
+ * many.
  *
  * A tokenizer is counted: one reference of its load, one of each promise.
  */
@@ -148,6 +150,26 @@ static void fail_with_error(load_t *load, const tnk__error_t *from) {
   fail(load, error);
 }
 
+/* It becomes the youngest. */
+static void touch(load_t *load) {
+  tnk__list_remove(&load->link);
+  tnk__list_append(&load->hub->tokenizers, &load->link);
+}
+
+static void forget_oldest(tnk__hub_t *hub) {
+  const uint32_t max = hub->config->options.max_tokenizers;
+  load_t *oldest = NULL;
+  uint32_t n = 0;
+
+  TNK__LIST_FOREACH (node, &hub->tokenizers) {
+    load_t *load = tnk__container_of(node, load_t, link);
+    if (load->state == READY && n++ == 0)
+      oldest = load;
+  }
+  if (n > max)
+    free_load(oldest);
+}
+
 static void give(waiter_t *waiter, handle_t *handle) {
   handle->refs++;
   tnk__hub_job_resolve(&waiter->job, TNK__RESULT_TOKENIZER, handle, free_value);
@@ -180,6 +202,8 @@ static void on_opened(tnk__work_t *work, int canceled) {
   load->state = READY;
   while ((node = tnk__list_first(&load->waiters)) != NULL)
     give(tnk__container_of(node, waiter_t, link), load->handle);
+  touch(load);
+  forget_oldest(load->hub);
 }
 
 static void open_it(load_t *load) {
@@ -365,6 +389,7 @@ tnk_promise_t *tnk__tokenizer_get(tnk__hub_t *hub,
   load = enter(hub, mine);
   waiter->load = load;
   if (load->state == READY) {
+    touch(load);
     give(waiter, load->handle);
     return promise;
   }
@@ -377,6 +402,15 @@ tnk_promise_t *tnk__tokenizer_get(tnk__hub_t *hub,
   else
     fetch(load);
   return promise;
+}
+
+void tnk__tokenizers_forget(tnk__hub_t *hub, const void *tokenizer) {
+  TNK__LIST_FOREACH_SAFE (node, next, &hub->tokenizers) {
+    load_t *load = tnk__container_of(node, load_t, link);
+    if (load->state == READY &&
+        (tokenizer == NULL || load->handle->tokenizer == tokenizer))
+      free_load(load);
+  }
 }
 
 void tnk__tokenizers_close(tnk__hub_t *hub) {

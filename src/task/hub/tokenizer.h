@@ -22,6 +22,9 @@ tnk_promise_t *tnk__tokenizer_get(tnk__hub_t *hub,
                                   const tnk__tokenizer_request_t *request);
 /* What the plug-in opened; NULL for NULL. */
 void *tnk__tokenizer_value(const void *value);
+/* Let go of this one, as the plug-in opened it, if it is kept; NULL: of all
+ * that are loaded. */
+void tnk__tokenizers_forget(tnk__hub_t *hub, const void *tokenizer);
 /* Let go of all that is kept or under way; those who wait have been told. */
 void tnk__tokenizers_close(tnk__hub_t *hub);
 
