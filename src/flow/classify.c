@@ -115,6 +115,9 @@ tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status) {
 
   if (outcome == TNK__OUTCOME_2XX)
     return TNK__OUTCOME_TRUNCATED;
+  /* It may be the name that exists, or the number that is another. */
+  if (call == TNK__CALL_SAVE && outcome == TNK__OUTCOME_409)
+    return TNK__OUTCOME_LOST;
   if (!is_poll(call))
     return outcome;
   switch (outcome) {
@@ -181,8 +184,7 @@ static tnk__effect_t effect_of(const tnk__attempt_t *attempt) {
  * A 409 on a number. The server expects a lower one: it does not have ours,
  * and may have it under the number it asks for. A higher one: ours is taken,
  * by an earlier attempt if there was one whose fate we did not know, else by
- * somebody else. None named: for a save it is the name that exists, for other
- * operations it may pass.
+ * somebody else. None named: for other operations than saves it may pass.
  */
 static char conflict(const tnk__attempt_t *attempt, tnk__effect_t *effect) {
   int is_ours = attempt->was_unknown || attempt->was_accepted;
@@ -191,10 +193,35 @@ static char conflict(const tnk__attempt_t *attempt, tnk__effect_t *effect) {
     *effect = TNK__EFFECT_NONE;
     return 'H';
   }
-  if (attempt->conflict == 0 && attempt->call != TNK__CALL_SAVE)
-    return 'R';
+  if (attempt->conflict == 0 && attempt->call != TNK__CALL_SAVE) {
+    if (!attempt->doubts_number || is_ours)
+      return 'R';
+    *effect = TNK__EFFECT_NONE;
+    return 'F';
+  }
   *effect = is_ours ? TNK__EFFECT_ACCEPTED : TNK__EFFECT_NONE;
-  return is_ours || attempt->conflict == 0 ? 'F' : 'H';
+  return is_ours ? 'F' : 'H';
+}
+
+/*
+ * A 409 of a save that names no number: the name exists. It is ours if an
+ * earlier attempt made it, and the server has the number; or it is older, and
+ * the server may never have heard of the number. Nothing tells which. A server
+ * that waits for a number waits forever, while one that has it refuses it when
+ * it comes again, and then it is left out: so it is given back.
+ */
+static int is_name_taken(const tnk__attempt_t *attempt) {
+  return attempt->call == TNK__CALL_SAVE &&
+         attempt->outcome == TNK__OUTCOME_409 && attempt->conflict == 0 &&
+         !attempt->is_taken;
+}
+
+/* The number belongs to other bytes; had ours come before, the server would
+ * have known them. */
+static int is_number_taken(const tnk__attempt_t *attempt) {
+  return attempt->is_taken && !attempt->was_accepted &&
+         (attempt->call == TNK__CALL_TRAIN || attempt->call == TNK__CALL_SAVE ||
+          attempt->call == TNK__CALL_SAMPLE);
 }
 
 /* The header decides over the status, and the server's own judgement that the
@@ -242,11 +269,18 @@ static tnk__action_t action_of(char letter) {
 tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
   char letter = actions[attempt->call][attempt->outcome];
   tnk__effect_t effect = effect_of(attempt);
-  tnk__verdict_t verdict = {
-      TNK__ACTION_FAIL, TNK__SCHEDULE_NONE, 0, TNK__EFFECT_NONE, 0, 0};
+  tnk__verdict_t verdict = {0};
 
-  if (letter == 'C')
+  if (is_number_taken(attempt)) {
+    letter = attempt->call == TNK__CALL_SAMPLE ? 'N' : 'H';
+    effect = TNK__EFFECT_NONE;
+  } else if (is_name_taken(attempt)) {
+    letter = 'F';
+    effect = attempt->was_accepted ? TNK__EFFECT_ACCEPTED : TNK__EFFECT_NONE;
+    verdict.in_doubt = attempt->was_unknown && !attempt->was_accepted;
+  } else if (letter == 'C') {
     letter = conflict(attempt, &effect);
+  }
   letter = override(attempt, letter, &effect);
   if (letter == 'N' && is_lost_session(attempt))
     letter = 'F'; /* a new submission would end the same way */

@@ -94,6 +94,9 @@ typedef struct {
   /* An earlier attempt of this submission ended so. Before the next attempt
    * the owner notes each verdict's effect here. */
   int was_unknown;
+  int is_taken;      /* a refusal says that other bytes have the number */
+  int doubts_number; /* of a 409 that names none: the number has been refused
+                        before and was given back, and this goes on */
   int session_ended; /* the server has said so: it explains a refusal */
   int was_accepted;  /* by an answer that broke off: only its id is lost */
 } tnk__attempt_t;
@@ -106,6 +109,9 @@ typedef struct {
   int err;
   /* If this is the end: what holds for all attempts together. */
   tnk__effect_t effect;
+  /* With NONE: the number is given back on the chance that the server does not
+   * have it, but an earlier attempt may have been accepted. */
+  int in_doubt;
   int counts;    /* uses up a retry; a pause or a limiter's wait does not */
   int backs_off; /* set the shared back-off, whatever the action is */
 } tnk__verdict_t;

@@ -277,3 +277,15 @@ int tnk__turns_parse_conflict(const char *text, uint64_t *expected,
   }
   return 0;
 }
+
+int tnk__turns_parse_taken(const char *text) {
+  static const char *const words[] = {"was reused", "already used",
+                                      "already been used"};
+  size_t i;
+
+  text = text != NULL ? strstr(text, "sequence number") : NULL;
+  for (i = 0; text != NULL && i < sizeof(words) / sizeof(words[0]); i++)
+    if (strstr(text, words[i]) != NULL)
+      return 1;
+  return 0;
+}

@@ -106,8 +106,7 @@ int local_fault_suits(const local_fault_t *fault, const char *call) {
   if (call == NULL)
     return 0;
   /* Of a poll it would be the end of the operation, which has failed so. Of a
-   * save it says that the name exists: after an attempt whose fate is unknown
-   * a client takes that for its own, and is right but for this fault. */
+   * save it says that the name exists, which fails the save for good. */
   if (fault->kind == LOCAL_FAULT_STATUS && fault->status == 409)
     return strncmp(call, "retrieve_future", 15) != 0 &&
            strncmp(call, "save_", 5) != 0;

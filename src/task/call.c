@@ -13,9 +13,9 @@
 #include "flow/turns.h"
 #include "task/headers.h"
 
-/* Something between us and the server may answer for a moment in its place;
- * for longer than these, nothing will change. */
-enum { MAX_NAME = 256, MAX_UNREADABLE = 2 };
+/* Something between us and the server may answer for a moment in its place,
+ * and a conflict may pass; after these, nothing will change. */
+enum { MAX_NAME = 256, MAX_UNREADABLE = 2, MAX_CONFLICTS = 3 };
 
 static void attempt(tnk__call_t *call);
 
@@ -131,6 +131,9 @@ static void read_failure(const tnk__call_t *call,
   if (failure->retry_after_ms > reply->retry_after_ms &&
       failure->retry_after_ms <= TNK__RETRY_AFTER_MAX_MS)
     reply->retry_after_ms = failure->retry_after_ms;
+  if (result->status == 409 || result->status == 422)
+    facts->is_taken = reply->is_taken =
+        tnk__turns_parse_taken(failure->message);
   /* Other refusals may speak of what they expected too, but not of numbers. */
   if (result->status != 409 || failure->message == NULL ||
       !tnk__turns_parse_conflict(failure->message, &reply->expected,
@@ -306,6 +309,8 @@ static void learn(tnk__call_t *call, int status) {
 static void note_effect(tnk__call_t *call, const tnk__reply_t *reply) {
   const tnk__effect_t effect = reply->verdict.effect;
 
+  if (reply->status == 409)
+    return; /* a refusal, whole or not: what was unknown before stays so */
   if (effect == TNK__EFFECT_UNKNOWN || reply->outcome == TNK__OUTCOME_MALFORMED)
     call->was_unknown = 1;
   else if (effect == TNK__EFFECT_ACCEPTED && reply->outcome != TNK__OUTCOME_2XX)
@@ -344,6 +349,8 @@ static void on_done(tnk__exchange_t *exchange,
       tnk__should_retry(tnk__http_result_header(result, "x-should-retry"));
   tnk__arena_init(&arena, &call->endpoint->loop->alloc, TNK__MIB);
   read_failure(call, result, &reply, &facts, &arena, &failure);
+  facts.doubts_number = call->is_reused && reply.outcome == TNK__OUTCOME_409 &&
+                        call->n_conflicts++ == MAX_CONFLICTS;
   reply.verdict = tnk__classify(&facts);
   note_effect(call, &reply);
   call->last_status = result->status;
@@ -478,6 +485,7 @@ void tnk__call_start(tnk__call_t *call,
   call->is_active = 1;
   call->n_attempts = 0;
   call->n_unreadable = 0;
+  call->n_conflicts = 0;
   call->was_unknown = 0;
   call->was_accepted = 0;
   /* The same for all attempts, so that a server can tell a repeat. */

@@ -21,6 +21,7 @@ typedef struct {
   int has_expected;        /* a 409 named the sequence number it expects */
   uint64_t expected;
   uint64_t got; /* the number that it complains about */
+  int is_taken; /* a refusal said that other bytes have the number */
 } tnk__reply_t;
 
 struct tnk__headers;
@@ -69,6 +70,9 @@ typedef struct tnk__call {
   uint8_t once;         /* no repeats at all: the owner decides */
   uint8_t is_active;    /* neither idle nor never started */
   uint8_t n_unreadable; /* answers that meant nothing */
+  uint8_t n_conflicts;  /* 409s that named no number */
+  uint8_t is_reused;    /* its number was refused before and given back; the
+                           owner's, set anew before each start */
   uint8_t was_unknown;  /* an attempt may have been executed */
   uint8_t was_accepted; /* the answer that said so broke off */
 } tnk__call_t;

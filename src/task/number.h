@@ -21,6 +21,7 @@ typedef struct {
   int is_taken;
   int is_reused; /* it had been sent before, and was refused */
   uint32_t n_heals;
+  uint32_t n_skipped; /* numbers that the server has for somebody else */
   uint64_t suspects[TNK__NUMBER_MAX_SUSPECTS];
   uint32_t n_suspects;
   tnk__error_t *refusal; /* of the first suspect */

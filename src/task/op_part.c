@@ -71,8 +71,8 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
   if (op->promise != NULL &&
       (tnk__number_heal(&part->number, reply, !op->side_by_side) ||
-       (reply->verdict.effect == TNK__EFFECT_NONE && !op->side_by_side &&
-        tnk__number_suspect(&part->number, reply)))) {
+       (reply->verdict.effect == TNK__EFFECT_NONE && !reply->verdict.in_doubt &&
+        !op->side_by_side && tnk__number_suspect(&part->number, reply)))) {
     tnk__part_begin(part);
     return;
   }
@@ -166,6 +166,7 @@ static void submit(tnk__part_t *part) {
   tnk__cargo_load(&part->cargo, call);
   part->state = TNK__PART_SENDING;
   tnk__number_use(&part->number);
+  call->is_reused = part->number.is_reused != 0;
   tnk__job_start(&part->job, call->body, call->body_len, on_done);
 }
 

@@ -55,8 +55,11 @@ TEST(a_bad_random_number_keeps_the_delay_in_range) {
 /* ---- The repeats of one call ---- */
 
 static tnk__verdict_t verdict_of(tnk__schedule_t schedule) {
-  tnk__verdict_t verdict = {TNK__ACTION_RETRY,   schedule, TNK_ESERVER,
-                            TNK__EFFECT_UNKNOWN, 1,        0};
+  tnk__verdict_t verdict = {.action = TNK__ACTION_RETRY,
+                            .schedule = schedule,
+                            .err = TNK_ESERVER,
+                            .effect = TNK__EFFECT_UNKNOWN,
+                            .counts = 1};
 
   return verdict;
 }

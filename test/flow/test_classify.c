@@ -265,7 +265,7 @@ TEST(S4_14_conflicts_on_a_number) {
       /* a number was not named */
       {TNK__CALL_TRAIN, 0, 0, TNK__ACTION_RETRY, TNK__EFFECT_UNKNOWN},
       {TNK__CALL_SAVE, 0, 0, TNK__ACTION_FAIL, TNK__EFFECT_NONE},
-      {TNK__CALL_SAVE, 0, 1, TNK__ACTION_FAIL, TNK__EFFECT_ACCEPTED},
+      {TNK__CALL_SAVE, 0, 1, TNK__ACTION_FAIL, TNK__EFFECT_NONE},
   };
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -279,6 +279,59 @@ TEST(S4_14_conflicts_on_a_number) {
     CHECK_INT(verdict.effect, rows[i].effect);
     CHECK_INT(verdict.err, TNK_ECONFLICT);
   }
+}
+
+/* Nobody can tell whose the name is: the number is given back in doubt. */
+TEST(S4_14_a_name_that_exists_after_an_unknown_attempt) {
+  tnk__attempt_t attempt = attempt_of(TNK__CALL_SAVE, TNK__OUTCOME_409);
+
+  CHECK(!tnk__classify(&attempt).in_doubt);
+  attempt.was_unknown = 1;
+  CHECK(tnk__classify(&attempt).in_doubt);
+  attempt.conflict = -1;
+  CHECK(!tnk__classify(&attempt).in_doubt);
+  attempt.conflict = 0;
+  attempt.was_accepted = 1;
+  CHECK(!tnk__classify(&attempt).in_doubt);
+}
+
+TEST(S4_14_a_number_that_belongs_to_other_bytes) {
+  static const tnk__outcome_t outcomes[] = {TNK__OUTCOME_409, TNK__OUTCOME_422};
+
+  for (int n = 0; n < TNK__N_CALLS * 8; n++) {
+    tnk__attempt_t attempt =
+        attempt_of((tnk__call_kind_t)(n / 8), outcomes[n % 2]);
+    tnk__verdict_t plain = tnk__classify(&attempt);
+    tnk__verdict_t verdict;
+    char call = calls[n / 8];
+
+    attempt.is_taken = 1;
+    attempt.was_unknown = n / 2 % 2;
+    attempt.was_accepted = n / 4 % 2;
+    verdict = tnk__classify(&attempt);
+    if (strchr("twa", call) == NULL) {
+      CHECK_INT(verdict.action, plain.action);
+    } else if (attempt.was_accepted) {
+      CHECK_INT(verdict.effect, TNK__EFFECT_ACCEPTED);
+    } else {
+      CHECK_INT(verdict.action,
+                call == 'a' ? TNK__ACTION_RESUBMIT : TNK__ACTION_HEAL);
+      CHECK_INT(verdict.effect, TNK__EFFECT_NONE);
+      CHECK(!verdict.in_doubt);
+    }
+  }
+}
+
+/* A number that was given back, and is refused again and again. */
+TEST(S4_14_a_conflict_that_names_nothing_and_does_not_pass) {
+  tnk__attempt_t attempt = attempt_of(TNK__CALL_TRAIN, TNK__OUTCOME_409);
+
+  attempt.doubts_number = 1;
+  CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_FAIL);
+  CHECK_INT(tnk__classify(&attempt).effect, TNK__EFFECT_NONE);
+  attempt.was_unknown = 1;
+  CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_RETRY);
+  CHECK_INT(tnk__classify(&attempt).effect, TNK__EFFECT_UNKNOWN);
 }
 
 TEST(S3_2a_a_5xx_that_is_the_users_fault_was_not_accepted) {
@@ -323,6 +376,8 @@ TEST(S3_2a_an_answer_that_broke_off) {
 
       if (status / 100 == 2)
         CHECK_INT(cut, TNK__OUTCOME_TRUNCATED);
+      else if (status == 409 && calls[call] == 'w')
+        CHECK_INT(verdict.action, TNK__ACTION_RETRY);
       else if (strchr("pP", calls[call]) == NULL)
         CHECK_INT(cut, whole);
       else if (status == 402)

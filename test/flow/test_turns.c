@@ -508,3 +508,23 @@ TEST(S4_14_texts_of_conflicts) {
     }
   }
 }
+
+TEST(S4_14_a_number_that_is_taken_is_told_in_words) {
+  static const struct {
+    const char *text;
+    int is_taken;
+  } rows[] = {
+      {"Training request sequence number was reused", 1},
+      {"Training request sequence number was reused: 7", 1},
+      {"sequence number 7 is already used", 1},
+      {"the sequence number has already been used", 1},
+      {"Checkpoint 'was reused' already exists", 0},
+      {"Checkpoint 'w' was reused", 0},
+      {"sequence number is too low", 0},
+      {"", 0},
+      {NULL, 0},
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    CHECK_INT(tnk__turns_parse_taken(rows[i].text), rows[i].is_taken);
+}

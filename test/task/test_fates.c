@@ -18,6 +18,13 @@ static void answer_badly(mock_request_t *request, void *user) {
   mock_reply_json(request, 200, "{\"request_id\":");
 }
 
+static void cut_conflict(mock_request_t *request, void *user) {
+  static const char body[400] = "{\"detail\":\"";
+
+  (void)user;
+  mock_reply_cut(request, 409, NULL, body, sizeof(body), 200);
+}
+
 static void refuse(mock_request_t *request, void *user) {
   (void)user;
   mock_reply_json(request, 422, "{\"detail\":\"no\"}");
@@ -256,6 +263,155 @@ TEST(S4_14_what_a_future_says_of_a_number_is_used_by_the_next) {
   script_check_sent(&script, script.n_sent - 1, "optim_step", 5);
   CHECK_INT(mock_count(script.mock, "POST", step_path), 1);
   outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+/* ---- Numbers and names that are taken ---- */
+
+typedef struct {
+  script_t *script;
+  long long n_taken; /* the numbers 1 to this are somebody else's */
+  int status;
+  const char *text;
+} taken_t;
+
+static void refuse_taken(mock_request_t *request, void *user) {
+  const taken_t *taken = user;
+  script_sent_t sent;
+
+  script_read(request, &sent);
+  if (sent.seq <= taken->n_taken)
+    mock_reply_json(request, taken->status, taken->text);
+  else
+    script_accept(request, taken->script);
+}
+
+static const char reused[] =
+    "{\"detail\":\"Training request sequence number was reused\"}";
+
+TEST(S4_14_numbers_that_others_have_used_are_left_out) {
+  for (int i = 0; i < 2; i++) {
+    script_t script;
+    taken_t taken = {&script, 3, i == 0 ? 409 : 422, reused};
+    outcome_t outcomes[2];
+
+    script_open(&script);
+    script_train(&script);
+    mock_on(script.mock, "POST", step_path, refuse_taken, &taken);
+    outcome_of(&outcomes[0], script_step(&script));
+    outcome_of(&outcomes[1], script_pass(&script, 1));
+    outcome_ok(&script, &outcomes[0]); /* no time passes */
+    outcome_ok(&script, &outcomes[1]);
+    script_check_sent(&script, 0, "optim_step", 4);
+    script_check_sent(&script, 1, "forward_backward", 5);
+    outcome_drop_all(outcomes, 2);
+    script_close(&script);
+  }
+}
+
+TEST(S4_14_who_meets_only_used_numbers_gives_up_at_once) {
+  script_t script;
+  taken_t taken = {&script, 12, 409, reused};
+  outcome_t outcomes[2];
+
+  script_open(&script);
+  script_train(&script);
+  mock_on(script.mock, "POST", step_path, refuse_taken, &taken);
+  outcome_of(&outcomes[0], script_step(&script));
+  outcome_fails(&script, &outcomes[0], TNK_ECONFLICT);
+  CHECK(strstr(outcomes[0].text, "was reused") != NULL);
+  CHECK_INT(mock_count(script.mock, "POST", step_path), 9);
+  /* Those are known now. */
+  outcome_of(&outcomes[1], script_step(&script));
+  outcome_ok(&script, &outcomes[1]);
+  script_check_sent(&script, 0, "optim_step", 13);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+static const char *const save_paths[] = {"/api/v1/save_weights",
+                                         "/api/v1/save_weights_for_sampler",
+                                         "/api/v1/save_weights_external"};
+
+static tnk_promise_t *(*const start_saves[])(script_t *) = {
+    start_save, start_save_sampler, start_save_external};
+
+/* A save whose first attempt is lost meets a name that exists. On an idle
+ * connection a loss is repeated at once, and known only from the next one. */
+static void save_in_doubt(script_t *script, size_t kind, outcome_t *outcome) {
+  script_open(script);
+  script_train(script);
+  for (int i = 0; i < 2; i++)
+    mock_once(script->mock, "POST", save_paths[kind], mock_reset, NULL);
+  mock_json_once(script->mock, "POST", save_paths[kind], 409,
+                 "{\"detail\":\"Checkpoint 'a' already exists\"}");
+  outcome_of(outcome, start_saves[kind](script));
+  script_settle(script, outcome);
+  outcome_fails(script, outcome, TNK_ECONFLICT);
+  CHECK_INT(mock_count(script->mock, "POST", save_paths[kind]), 3);
+}
+
+/* The server has never heard of the number and would wait for it. */
+TEST(S4_14_a_name_that_exists_leaves_no_hole) {
+  for (size_t kind = 0; kind < 3; kind++) {
+    script_t script;
+    outcome_t outcomes[2];
+
+    save_in_doubt(&script, kind, &outcomes[0]);
+    outcome_of(&outcomes[1], script_step(&script));
+    outcome_ok(&script, &outcomes[1]);
+    script_check_sent(&script, 0, "optim_step", 1);
+    outcome_drop_all(outcomes, 2);
+    script_close(&script);
+  }
+}
+
+/* Or it has it, and says so in one way or another. */
+TEST(S4_14_a_name_that_was_our_own_uses_the_number_up) {
+  static const taken_t answers[] = {
+      {NULL, 1, 409, reused},
+      {NULL, 1, 422, "{\"detail\":\"out of order\"}"},
+      {NULL, 1, 409, "{\"detail\":\"expected 2, got 1\"}"},
+      {NULL, 1, 409, "{\"detail\":\"conflict\"}"}};
+
+  for (size_t kind = 0; kind < 3; kind++) {
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+      script_t script;
+      taken_t taken = answers[i];
+      outcome_t outcomes[3];
+
+      save_in_doubt(&script, kind, &outcomes[0]);
+      taken.script = &script;
+      mock_on(script.mock, "POST", step_path, refuse_taken, &taken);
+      outcome_of(&outcomes[1], script_step(&script));
+      outcome_of(&outcomes[2], script_step(&script));
+      script_settle(&script, &outcomes[2]);
+      outcome_ok(&script, &outcomes[1]);
+      outcome_ok(&script, &outcomes[2]);
+      script_check_sent(&script, 0, "optim_step", 2);
+      script_check_sent(&script, 1, "optim_step", 3);
+      outcome_drop_all(outcomes, 3);
+      script_close(&script);
+    }
+  }
+}
+
+/* It could have been about the number. */
+TEST(S4_14_a_conflict_of_a_save_that_broke_off_is_asked_for_again) {
+  static const char path[] = "/api/v1/save_weights";
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  script_train(&script);
+  mock_once(script.mock, "POST", path, cut_conflict, NULL);
+  mock_json_once(script.mock, "POST", path, 409,
+                 "{\"detail\":\"expected 5, got 1\"}");
+  outcome_of(&outcome, start_save(&script));
+  script_settle(&script, &outcome);
+  outcome_ok(&script, &outcome);
+  script_check_sent(&script, 0, "save_weights", 5);
+  outcome_drop(&outcome);
   script_close(&script);
 }
 
