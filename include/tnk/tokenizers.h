@@ -167,7 +167,8 @@ TNK_API const int32_t *tnk_tokens_ids(const tnk_tokens_t *tokens, size_t *n);
  * NULL for others. A token that the file puts around the text has start equal
  * to end. Where normalization changed the text, a token covers the whole
  * changed sequence; neighbours may then overlap. A token may begin or end
- * inside a character.
+ * inside a character. Blanks belong to their token also where the reference
+ * takes them off the place, which a file may ask for (trim_offsets).
  * Lifetime: until @p tokens is changed or freed. Thread: any. Since: 0.1
  */
 TNK_API const tnk_token_span_t *tnk_tokens_offsets(const tnk_tokens_t *tokens);

@@ -162,6 +162,25 @@ int32_t tnk__added_find(const tnk__added_t *added, const uint8_t *text,
   return token != NULL && token->n == n ? (int32_t)token->id : -1;
 }
 
+static int has_equals(const tnk__added_t *added) {
+  for (size_t i = 1; i < added->n; i++)
+    if (compare(added->blob, &added->tokens[i - 1], &added->tokens[i]) == 0)
+      return 1;
+  return 0;
+}
+
+int tnk__added_twice(const tnk__added_t *one, const tnk__added_t *other) {
+  if (has_equals(one) || has_equals(other))
+    return 1;
+  for (size_t i = 0; i < other->n; i++) {
+    const tnk__added_token_t *token = &other->tokens[i];
+
+    if (tnk__added_find(one, other->blob + token->offset, token->n) >= 0)
+      return 1;
+  }
+  return 0;
+}
+
 /* The next place where a token may begin. */
 static const tnk__added_token_t *find(tnk__added_search_t *search) {
   const tnk__added_t *added = search->added;
@@ -201,12 +220,27 @@ static int is_space_at(const uint8_t *p) {
   return (tnk__char_class(tnk__utf8_get(p)) & TNK__C_SPACE) != 0;
 }
 
-static void strip(const tnk__added_search_t *search, unsigned flags,
+/* The end of the blanks at `at`. It is remembered, so that tokens which stand
+ * in a run of blanks do not walk through it again and again. */
+static size_t behind_blanks(tnk__added_search_t *search, size_t at) {
+  size_t end = at;
+
+  if (at < search->blanks || at >= search->blanks_end) {
+    while (end < search->n && is_space_at(search->text + end))
+      end += tnk__utf8_length(search->text[end]);
+    search->blanks = at;
+    search->blanks_end = end;
+  }
+  return search->blanks_end;
+}
+
+static void strip(tnk__added_search_t *search, unsigned flags,
                   tnk__added_match_t *match) {
   const uint8_t *text = search->text;
 
   if (flags & TNK__ADDED_LSTRIP) {
-    while (match->start > 0) {
+    /* What the last token took is not walked through again. */
+    while (match->start > search->covered) {
       size_t before = char_before(text, match->start);
 
       if (!is_space_at(text + before))
@@ -217,8 +251,17 @@ static void strip(const tnk__added_search_t *search, unsigned flags,
       match->start = search->covered;
   }
   if (flags & TNK__ADDED_RSTRIP)
-    while (match->end < search->n && is_space_at(text + match->end))
-      match->end += tnk__utf8_length(text[match->end]);
+    match->end = behind_blanks(search, match->end);
+}
+
+static int is_in_word(const tnk__added_search_t *search,
+                      const tnk__added_match_t *match) {
+  const uint8_t *text = search->text;
+
+  return (match->start > 0 && tnk__is_word(tnk__utf8_get(
+                                  text + char_before(text, match->start)))) ||
+         (match->end < search->n &&
+          tnk__is_word(tnk__utf8_get(text + match->end)));
 }
 
 int tnk__added_next(tnk__added_search_t *search, tnk__added_match_t *match) {
@@ -230,9 +273,13 @@ int tnk__added_next(tnk__added_search_t *search, tnk__added_match_t *match) {
     match->id = token->id;
     /* One that is turned down uses up its place all the same. */
     search->at = match->end;
-    if (search->skip_special && (token->flags & TNK__ADDED_SPECIAL))
+    if ((search->skip_special && (token->flags & TNK__ADDED_SPECIAL)) ||
+        ((token->flags & TNK__ADDED_SINGLE_WORD) && is_in_word(search, match)))
       continue;
     strip(search, token->flags, match);
+    /* A token of blanks that the one before it has eaten is lost. */
+    if (match->start >= match->end)
+      continue;
     search->covered = match->end;
     return 1;
   }

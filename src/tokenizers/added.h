@@ -15,7 +15,8 @@ enum {
   TNK__ADDED_SPECIAL = 1,
   TNK__ADDED_NORMALIZED = 2, /* belongs to the second pass */
   TNK__ADDED_LSTRIP = 4,
-  TNK__ADDED_RSTRIP = 8
+  TNK__ADDED_RSTRIP = 8,
+  TNK__ADDED_SINGLE_WORD = 16 /* found where no word goes on */
 };
 
 typedef struct {
@@ -46,6 +47,9 @@ int tnk__added_put(tnk__added_t *added, const uint8_t *text, size_t n,
                    uint32_t id, unsigned flags);
 /* Sort; to be called after the last put and before any search. */
 void tnk__added_finish(tnk__added_t *added);
+/* Whether both have a token with the same text, or one of them has two. A
+ * search could find but one of these, and would trip over the other. */
+int tnk__added_twice(const tnk__added_t *one, const tnk__added_t *other);
 /* The id of the token with exactly this text, or -1. */
 int32_t tnk__added_find(const tnk__added_t *added, const uint8_t *text,
                         size_t n);
@@ -58,6 +62,8 @@ typedef struct {
   size_t at;      /* where the search goes on */
   size_t covered; /* behind the last token, blanks it took included */
   int skip_special;
+  size_t blanks; /* a place in a run of blanks */
+  size_t blanks_end;
 } tnk__added_search_t;
 
 /* Where a token stands, blanks it takes included. */

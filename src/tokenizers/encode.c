@@ -119,7 +119,7 @@ static int search(const cut_t *cut, const tnk__added_t *added,
                              size_t to),
                   cut_t *of_gap) {
   tnk__encoder_t *encoder = cut->encoder;
-  tnk__added_search_t found = {added, text, n, 0, 0, 0};
+  tnk__added_search_t found = {.added = added, .text = text, .n = n};
   tnk__added_match_t match;
   size_t behind = 0;
   int err = TNK_OK;

@@ -15,6 +15,11 @@ MAX = 0x110000
 SHIFT = 7
 SPACES = {*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B),
           0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
+# Symbols that are Alphabetic; all other such characters are letters, marks or
+# numbers.
+ALPHABETIC = {*range(0x24B6, 0x24EA), *range(0x1F130, 0x1F14A),
+              *range(0x1F150, 0x1F16A), *range(0x1F170, 0x1F18A)}
+JOIN_CONTROL = {0x200C, 0x200D}
 
 
 def scalar(c):
@@ -44,6 +49,23 @@ def class_of(c):
     if u.script(ch) == "Han":
         v |= 128
     return v
+
+
+def is_odd_word(c):
+    """Whether \\w has it but it is no letter, mark or number, or the other
+    way round."""
+    cat = u.category(chr(c))
+    return (cat in ("No", "Pc") or c in ALPHABETIC or c in JOIN_CONTROL)
+
+
+def ranges(chars):
+    rows = []
+    for c in chars:
+        if rows and rows[-1][1] == c - 1:
+            rows[-1][1] = c
+        else:
+            rows.append([c, c])
+    return rows
 
 
 def in_nfc(c):
@@ -116,6 +138,8 @@ def main():
     print("/* clang-format off */")
     print()
     two_level("class", bytes(class_of(c) for c in range(MAX)))
+    rows = ranges(c for c in range(MAX) if scalar(c) and is_odd_word(c))
+    array(f"const uint32_t tnk__odd_words[{2 * len(rows)}]", sum(rows, []))
     values, kinds, full, pairs = nfc_tables()
     two_level("nfc", values)
     array(f"const uint8_t tnk__nfc_ccc[{len(kinds)}]", [k[0] for k in kinds])

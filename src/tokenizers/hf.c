@@ -42,7 +42,16 @@ int tnk__hf_name(tnk__hf_t *hf, const char *place) {
   return TNK_OK;
 }
 
+int tnk__hf_word(tnk__hf_t *hf, const char *place) {
+  int err = tnk__hf_name(hf, place);
+
+  if (err == TNK_OK && memchr(hf->text.data, '\0', hf->text.len) != NULL)
+    err = tnk__hf_malformed(hf, place);
+  return err;
+}
+
 int tnk__hf_off(tnk__hf_t *hf) {
+  static const char zero[] = "0.0"; /* how a dropout of none is written */
   tnk__jread_text_t text;
   uint32_t number;
   int value;
@@ -55,8 +64,20 @@ int tnk__hf_off(tnk__hf_t *hf) {
   case '"':
     return tnk__jread_text(&hf->json, &text) == TNK_OK && text.n == 0;
   default:
+    if ((size_t)(hf->json.end - hf->json.p) > sizeof(zero) &&
+        memcmp(hf->json.p, zero, sizeof(zero) - 1) == 0 &&
+        strchr(",} \r\n\t", hf->json.p[sizeof(zero) - 1]) != NULL)
+      return tnk__jread_skip(&hf->json) == TNK_OK;
     return tnk__jread_uint(&hf->json, &number) == TNK_OK && number == 0;
   }
+}
+
+static int read_version(tnk__hf_t *hf) {
+  int err = tnk__hf_word(hf, "version");
+
+  if (err == TNK_OK && strcmp((char *)hf->text.data, "1.0") != 0)
+    err = tnk__hf_unsupported(hf, "version", (char *)hf->text.data);
+  return err;
 }
 
 /* Read what needs the model. */
@@ -69,6 +90,8 @@ static int after_model(tnk__hf_t *hf) {
   }
   tnk__added_finish(&hf->tok->raw);
   tnk__added_finish(&hf->tok->normalized);
+  if (err == TNK_OK && tnk__added_twice(&hf->tok->raw, &hf->tok->normalized))
+    err = tnk__hf_unsupported(hf, "added_tokens", "with one content twice");
   if (err == TNK_OK && hf->around != NULL) {
     hf->json.p = hf->around;
     err = tnk__hf_post_processor(hf);
@@ -119,6 +142,8 @@ static int read_member(tnk__hf_t *hf, const tnk__jread_text_t *key,
     hf->added = start;
   else if (bit == SEEN_POST)
     hf->around = start;
+  else if (tnk__jread_is(key, "version"))
+    return read_version(hf);
   else if (tnk__jread_is(key, "truncation") || tnk__jread_is(key, "padding")) {
     if (!tnk__hf_off(hf))
       return tnk__hf_unsupported(hf, "truncation or padding", "of texts");

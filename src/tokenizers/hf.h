@@ -19,6 +19,9 @@ int tnk__hf_malformed(tnk__hf_t *hf, const char *place);
 int tnk__hf_unsupported(tnk__hf_t *hf, const char *place, const char *what);
 /* A string with its escapes resolved, in hf->text until the next call. */
 int tnk__hf_name(tnk__hf_t *hf, const char *place);
+/* The same for what is compared with words of ours: without a NUL, at which a
+ * comparison would end. */
+int tnk__hf_word(tnk__hf_t *hf, const char *place);
 /* Is the object's member `key` at json.p one of false, null, "" or 0, in
  * other words switched off? It is taken. */
 int tnk__hf_off(tnk__hf_t *hf);

@@ -14,6 +14,7 @@ typedef struct {
   uint32_t id;
   int has_id;
   int has_content; /* it is in hf->text */
+  unsigned n_flags;
   int special;
   int normalized;
   int lstrip;
@@ -49,6 +50,7 @@ static int read_entry(tnk__hf_t *hf, entry_t *entry) {
     else if (tnk__jread_is(&key, "single_word"))
       flag = &entry->single_word;
     if (flag != NULL) {
+      entry->n_flags++;
       err = tnk__jread_bool(&hf->json, flag) < 0 ? malformed(hf) : TNK_OK;
     } else if (tnk__jread_is(&key, "id")) {
       entry->has_id = 1;
@@ -63,9 +65,38 @@ static int read_entry(tnk__hf_t *hf, entry_t *entry) {
   return err;
 }
 
+/* Where the numbers of added tokens go on. */
+typedef struct {
+  uint32_t n_model; /* tokens of the model */
+  uint32_t next;
+  int unsure; /* a token of the model has an id behind n_model: whether the
+                 next number lies behind it depends on who reads the file */
+} numbers_t;
+
+/* Is the id the one that the reference gives? `known` is the model's, or -1. */
+static int check_id(tnk__hf_t *hf, numbers_t *numbers, uint32_t id,
+                    int32_t known) {
+  uint32_t right = known >= 0 ? (uint32_t)known : numbers->next;
+
+  if (id != right)
+    return tnk__fault(hf->error, TNK_EUNSUPPORTED,
+                      (uint64_t)(hf->json.p - hf->json.base),
+                      "tokenizer.json: added_tokens has id %u for a token "
+                      "that the reference numbers %u",
+                      (unsigned)id, (unsigned)right);
+  if (known < 0 && numbers->unsure)
+    return tnk__hf_unsupported(hf, "added_tokens",
+                               "behind a model whose ids have gaps");
+  if (known >= 0 && right >= numbers->n_model)
+    numbers->unsure = 1;
+  if (id >= numbers->next)
+    numbers->next = id + 1;
+  return TNK_OK;
+}
+
 /* Make sure of the token's id. A name that is no sequence of the byte alphabet
  * stands for itself, as in the model. */
-static int put_token(tnk__hf_t *hf, const entry_t *entry, uint32_t next) {
+static int put_token(tnk__hf_t *hf, const entry_t *entry, numbers_t *numbers) {
   tnk__vocab_t *vocab = &hf->tok->vocab;
   const uint8_t *name = hf->text.data;
   size_t n = hf->text.len;
@@ -84,12 +115,9 @@ static int put_token(tnk__hf_t *hf, const entry_t *entry, uint32_t next) {
     n_bytes = (int64_t)n;
   }
   known = tnk__vocab_find(vocab, room, (size_t)n_bytes, literal);
-  if (entry->id != (known >= 0 ? (uint32_t)known : next))
-    return tnk__fault(
-        hf->error, TNK_EUNSUPPORTED, (uint64_t)(hf->json.p - hf->json.base),
-        "tokenizer.json: added_tokens has id %u for a token "
-        "that the reference numbers %u",
-        (unsigned)entry->id, known >= 0 ? (unsigned)known : (unsigned)next);
+  err = check_id(hf, numbers, entry->id, known);
+  if (err < 0)
+    return err;
   if (known < 0) {
     err = tnk__vocab_put(vocab, entry->id, (size_t)n_bytes, literal, 0);
     if (err == TNK_ENOMEM)
@@ -107,22 +135,30 @@ static int put_search(tnk__hf_t *hf, const entry_t *entry) {
   tnk_tokenizer_t *tok = hf->tok;
   unsigned flags = (entry->special ? (unsigned)TNK__ADDED_SPECIAL : 0) |
                    (entry->lstrip ? (unsigned)TNK__ADDED_LSTRIP : 0) |
-                   (entry->rstrip ? (unsigned)TNK__ADDED_RSTRIP : 0);
-  tnk__buf_t normal, cps;
-  int err;
+                   (entry->rstrip ? (unsigned)TNK__ADDED_RSTRIP : 0) |
+                   (entry->single_word ? (unsigned)TNK__ADDED_SINGLE_WORD : 0);
+  int err = tnk__added_put(entry->normalized ? &tok->normalized : &tok->raw,
+                           hf->text.data, hf->text.len, entry->id, flags);
 
-  if (!entry->normalized || !tok->nfc)
-    return tnk__added_put(entry->normalized ? &tok->normalized : &tok->raw,
-                          hf->text.data, hf->text.len, entry->id, flags);
-  tnk__buf_init(&normal, &tok->alloc, SIZE_MAX / 2);
-  tnk__buf_init(&cps, &tok->alloc, SIZE_MAX / 2);
+  return err < 0 ? tnk__fault_memory(hf->error) : TNK_OK;
+}
+
+/* Is the content as the normalizer leaves it? */
+static int is_composed(tnk__hf_t *hf) {
+  const tnk_allocator_t *alloc = &hf->tok->alloc;
+  tnk__buf_t normal, cps;
+  int err, same;
+
+  if (tnk__nfc_check(hf->text.data, hf->text.len) == hf->text.len)
+    return 1;
+  tnk__buf_init(&normal, alloc, SIZE_MAX / 2);
+  tnk__buf_init(&cps, alloc, SIZE_MAX / 2);
   err = tnk__nfc(hf->text.data, hf->text.len, &normal, &cps, NULL);
-  if (err == TNK_OK)
-    err = tnk__added_put(&tok->normalized, normal.data, normal.len, entry->id,
-                         flags);
+  same = err == TNK_OK && normal.len == hf->text.len &&
+         memcmp(normal.data, hf->text.data, normal.len) == 0;
   tnk__buf_deinit(&normal);
   tnk__buf_deinit(&cps);
-  return err;
+  return err < 0 ? err : same;
 }
 
 /* Tokens of the model: where the numbers of added ones begin. */
@@ -134,8 +170,23 @@ static uint32_t count_tokens(const tnk__vocab_t *vocab) {
   return n;
 }
 
+static int put_entry(tnk__hf_t *hf, const entry_t *entry, numbers_t *numbers) {
+  int composed = entry->normalized && hf->tok->nfc ? is_composed(hf) : 1, err;
+
+  if (composed < 0)
+    return tnk__fault_memory(hf->error);
+  /* The reference looks for the composed text, but decodes and skips now by
+   * the one, now by the other. */
+  if (!composed)
+    return tnk__hf_unsupported(hf, "added_tokens",
+                               "with a content that NFC changes");
+  err = put_token(hf, entry, numbers);
+  return err < 0 ? err : put_search(hf, entry);
+}
+
 int tnk__hf_added(tnk__hf_t *hf) {
-  uint32_t next = count_tokens(&hf->tok->vocab);
+  uint32_t n_model = count_tokens(&hf->tok->vocab);
+  numbers_t numbers = {n_model, n_model, 0};
   size_t n = 0;
   int more, err;
 
@@ -147,19 +198,11 @@ int tnk__hf_added(tnk__hf_t *hf) {
     err = read_entry(hf, &entry);
     if (err < 0)
       return err;
-    if (!entry.has_id || !entry.has_content)
+    if (!entry.has_id || !entry.has_content || entry.n_flags != 5)
       return malformed(hf);
-    if (hf->text.len == 0)
-      continue;
-    if (entry.single_word)
-      return tnk__hf_unsupported(hf, "added_tokens", "with single_word");
-    err = put_token(hf, &entry, next);
+    err = hf->text.len == 0 ? TNK_OK : put_entry(hf, &entry, &numbers);
     if (err < 0)
       return err;
-    if (entry.id >= next)
-      next = entry.id + 1;
-    if (put_search(hf, &entry) < 0)
-      return tnk__fault_memory(hf->error);
   }
   return more < 0 ? malformed(hf) : TNK_OK;
 }

@@ -210,6 +210,7 @@ static int read_pair(tnk__hf_t *hf, group_t *group) {
 
 /* "a b" */
 static int read_spaced(tnk__hf_t *hf, group_t *group) {
+  static const char version[] = "#version";
   tnk__jread_text_t text;
   const uint8_t *p, *space;
   size_t n, n_left;
@@ -220,6 +221,9 @@ static int read_spaced(tnk__hf_t *hf, group_t *group) {
   err = plain(hf, &text, &group->room, &p, &n);
   if (err < 0)
     return err;
+  /* The first line of a merges.txt; the reference leaves out any like it. */
+  if (n >= strlen(version) && memcmp(p, version, strlen(version)) == 0)
+    return TNK_OK;
   space = memchr(p, ' ', n);
   n_left = space == NULL ? 0 : (size_t)(space - p);
   if (space == NULL || memchr(space + 1, ' ', n - n_left - 1) != NULL)
@@ -256,51 +260,66 @@ static int read_merges(tnk__hf_t *hf) {
 
 /* Members that switch on what is not implemented. Those that are about unknown
  * characters do nothing: every byte has a token, see finish(). */
-static int refused(const tnk__jread_text_t *key) {
-  static const char *const names[] = {"dropout", "continuing_subword_prefix",
-                                      "end_of_word_suffix"};
+static const char *refused(const tnk__jread_text_t *key) {
+  static const char *const names[] = {"model.dropout",
+                                      "model.continuing_subword_prefix",
+                                      "model.end_of_word_suffix"};
 
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-    if (tnk__jread_is(key, names[i]))
-      return 1;
-  return 0;
+    if (tnk__jread_is(key, names[i] + strlen("model.")))
+      return names[i];
+  return NULL;
+}
+
+typedef struct {
+  const uint8_t *merges; /* when they come before the vocabulary */
+  int has_vocab;
+  int has_merges;
+} model_t;
+
+static int member_merges(tnk__hf_t *hf, model_t *model) {
+  if (model->has_merges)
+    return tnk__hf_malformed(hf, "model.merges: they are there twice");
+  model->has_merges = 1;
+  if (model->has_vocab)
+    return read_merges(hf);
+  (void)tnk__jread_peek(&hf->json);
+  model->merges = hf->json.p;
+  return tnk__jread_skip(&hf->json) < 0 ? tnk__hf_malformed(hf, "model.merges")
+                                        : TNK_OK;
+}
+
+static int member_type(tnk__hf_t *hf) {
+  int err = tnk__hf_word(hf, "model.type");
+
+  if (err == TNK_OK && strcmp((char *)hf->text.data, "BPE") != 0)
+    err = tnk__hf_unsupported(hf, "model.type", (char *)hf->text.data);
+  return err;
 }
 
 static int model_member(tnk__hf_t *hf, const tnk__jread_text_t *key,
-                        const uint8_t **merges, int *has_vocab) {
+                        model_t *model) {
   tnk__jread_t *json = &hf->json;
-  int err;
+  const char *place = refused(key);
 
-  if (tnk__jread_is(key, "type")) {
-    err = tnk__hf_name(hf, "model.type");
-    if (err == TNK_OK && strcmp((char *)hf->text.data, "BPE") != 0)
-      err = tnk__hf_unsupported(hf, "model.type", (char *)hf->text.data);
-    return err;
-  }
-  if (tnk__jread_is(key, "ignore_merges"))
+  if (place != NULL)
+    return tnk__hf_off(hf) ? TNK_OK
+                           : tnk__hf_unsupported(hf, place, "switched on");
+  if (tnk__jread_is(key, "type"))
+    return member_type(hf);
+  if (tnk__jread_is(key, "ignore_merges")) {
+    if (tnk__jread_null(json))
+      return TNK_OK;
     return tnk__jread_bool(json, &hf->tok->ignore_merges) < 0
                ? tnk__hf_malformed(hf, "model.ignore_merges")
                : TNK_OK;
-  if (refused(key)) {
-    char place[64] = "model.";
-
-    memcpy(place + 6, key->p, key->n);
-    return tnk__hf_off(hf) ? TNK_OK
-                           : tnk__hf_unsupported(hf, place, "switched on");
   }
   if (tnk__jread_is(key, "vocab")) {
-    *has_vocab = 1;
+    model->has_vocab = 1;
     return read_vocab(hf);
   }
-  if (tnk__jread_is(key, "merges")) {
-    (void)tnk__jread_peek(json);
-    *merges = json->p;
-    if (*has_vocab) {
-      hf->json.p = *merges;
-      *merges = NULL;
-      return read_merges(hf);
-    }
-  }
+  if (tnk__jread_is(key, "merges"))
+    return member_merges(hf, model);
   return tnk__jread_skip(json) < 0 ? tnk__hf_malformed(hf, "model") : TNK_OK;
 }
 
@@ -324,24 +343,24 @@ static int finish(tnk__hf_t *hf) {
 }
 
 int tnk__hf_model(tnk__hf_t *hf) {
-  const uint8_t *merges = NULL;
+  model_t model = {NULL, 0, 0};
   tnk__jread_text_t key;
-  int more, err, has_vocab = 0;
+  int more, err;
   size_t n = 0;
 
   if (tnk__jread_take(&hf->json, '{') < 0)
     return tnk__hf_malformed(hf, "model");
   while ((more = tnk__jread_next_key(&hf->json, &n, &key)) > 0) {
-    err = model_member(hf, &key, &merges, &has_vocab);
+    err = model_member(hf, &key, &model);
     if (err < 0)
       return err;
   }
   if (more < 0)
     return tnk__hf_malformed(hf, "model");
-  if (!has_vocab)
-    return tnk__hf_malformed(hf, "model: no vocab");
-  if (merges != NULL) {
-    hf->json.p = merges;
+  if (!model.has_vocab || !model.has_merges)
+    return tnk__hf_malformed(hf, "model: no vocab or no merges");
+  if (model.merges != NULL) {
+    hf->json.p = model.merges;
     err = read_merges(hf);
     if (err < 0)
       return err;

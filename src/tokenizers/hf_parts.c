@@ -34,7 +34,7 @@ static int malformed(parts_t *parts) {
 }
 
 static int read_short(parts_t *parts, char *out, size_t size) {
-  int err = tnk__hf_name(parts->hf, parts->place);
+  int err = tnk__hf_word(parts->hf, parts->place);
 
   if (err < 0)
     return err;
@@ -44,7 +44,8 @@ static int read_short(parts_t *parts, char *out, size_t size) {
   return TNK_OK;
 }
 
-/* {"Regex": "..."}; {"String": "..."} is another thing. */
+/* {"Regex": "..."}; {"String": "..."} is another thing and leaves no pattern
+ * behind. */
 static int read_pattern(parts_t *parts, part_t *part) {
   tnk__hf_t *hf = parts->hf;
   tnk__jread_text_t key;
@@ -54,9 +55,13 @@ static int read_pattern(parts_t *parts, part_t *part) {
   if (tnk__jread_take(&hf->json, '{') < 0 ||
       tnk__jread_next_key(&hf->json, &n, &key) <= 0)
     return malformed(parts);
-  if (!tnk__jread_is(&key, "Regex"))
-    return tnk__hf_unsupported(hf, parts->place, "with a String pattern");
-  err = tnk__hf_name(hf, parts->place);
+  if (!tnk__jread_is(&key, "Regex")) {
+    if (tnk__jread_skip(&hf->json) < 0 ||
+        tnk__jread_next_key(&hf->json, &n, &key) != 0)
+      return malformed(parts);
+    return TNK_OK;
+  }
+  err = tnk__hf_word(hf, parts->place);
   if (err < 0)
     return err;
   parts->patterns_at[parts->n] = parts->pattern_text.len;
@@ -200,7 +205,9 @@ static int judge_pre_tokenizer(const parts_t *parts) {
   for (size_t i = 0; i < n_splits; i++)
     if (!check_split(parts, i, n_splits))
       return tnk__hf_unsupported(hf, "pre_tokenizer",
-                                 "Split with this behavior");
+                                 parts->parts[i].has_pattern
+                                     ? "Split with this behavior"
+                                     : "Split with a String pattern");
   if (n_splits == 0) {
     hf->tok->shape = last->use_regex ? TNK__SHAPE_GPT2 : TNK__SHAPE_NONE;
     return TNK_OK;

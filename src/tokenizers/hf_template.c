@@ -1,5 +1,6 @@
 #include "tokenizers/hf.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -192,8 +193,9 @@ static int read_member(template_t *t, const tnk__jread_text_t *key,
 static int read_processor(template_t *t, unsigned depth) {
   tnk__hf_t *hf = t->hf;
   tnk__jread_text_t key, type = {NULL, 0, 0};
+  int more, err, had_sequence = t->has_sequence;
+  char name[48];
   size_t n = 0;
-  int more, err;
 
   if (depth > MAX_NESTING || tnk__jread_take(&hf->json, '{') < 0)
     return malformed(t);
@@ -207,10 +209,17 @@ static int read_processor(template_t *t, unsigned depth) {
   }
   if (more < 0 || type.p == NULL)
     return malformed(t);
-  if (tnk__jread_is(&type, "ByteLevel") || tnk__jread_is(&type, "Sequence") ||
-      tnk__jread_is(&type, "TemplateProcessing"))
+  if (tnk__jread_is(&type, "ByteLevel") || tnk__jread_is(&type, "Sequence"))
     return TNK_OK;
-  return tnk__hf_unsupported(hf, "post_processor", "of this type");
+  if (!tnk__jread_is(&type, "TemplateProcessing")) {
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(type.n < 40 ? type.n : 40),
+                   (const char *)type.p);
+    return tnk__hf_unsupported(hf, "post_processor", name);
+  }
+  /* Without the text in it the text would be gone. */
+  if (had_sequence || !t->has_sequence)
+    return tnk__hf_unsupported(hf, "post_processor", "without the text");
+  return TNK_OK;
 }
 
 int tnk__hf_post_processor(tnk__hf_t *hf) {

@@ -254,6 +254,11 @@ int tnk__jread_skip(tnk__jread_t *json) {
 }
 
 int tnk__jread_is(const tnk__jread_text_t *text, const char *word) {
-  return !text->escaped && text->n == strlen(word) &&
-         memcmp(text->p, word, text->n) == 0;
+  uint8_t room[256]; /* of any word we know, all of its letters escaped */
+  size_t n_word = strlen(word), n;
+
+  if (!text->escaped)
+    return text->n == n_word && memcmp(text->p, word, n_word) == 0;
+  return text->n <= sizeof(room) && tnk__jread_unescape(text, room, &n) == 0 &&
+         n == n_word && memcmp(room, word, n) == 0;
 }

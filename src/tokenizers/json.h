@@ -42,7 +42,7 @@ int tnk__jread_bool(tnk__jread_t *json, int *value);
 /* 1 when null was next, and it is taken. */
 int tnk__jread_null(tnk__jread_t *json);
 int tnk__jread_skip(tnk__jread_t *json);
-/* Whether a text without escapes is `word`. */
+/* Whether a text, its escapes resolved, is `word`. */
 int tnk__jread_is(const tnk__jread_text_t *text, const char *word);
 
 #endif

@@ -101,7 +101,9 @@ static tnk_tokenizer_format_t guess(const uint8_t *p, size_t n) {
 
   while (i < n && (p[i] == ' ' || (p[i] >= '\t' && p[i] <= '\r')))
     i++;
-  if (i < n && p[i] == '{')
+  /* JSON of another kind, or with a byte order mark, is no rank file; its
+   * reader says what is wrong. */
+  if (i < n && (p[i] == '{' || p[i] == '[' || p[i] == 0xef))
     return TNK_TOKENIZER_HF_JSON;
   /* A SentencePiece model begins with field 1, a message. */
   if (n > 0 && p[0] == 0x0a)
@@ -115,6 +117,8 @@ static int read_format(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
   tnk_tokenizer_format_t format =
       options->format == TNK_TOKENIZER_AUTO ? guess(data, n) : options->format;
 
+  if (n == 0)
+    return tnk__fault(error, TNK_EPROTO, 0, "the file is empty");
   switch (format) {
   case TNK_TOKENIZER_HF_JSON:
     return tnk__hf_load(tok, data, n, error);

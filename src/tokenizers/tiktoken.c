@@ -204,6 +204,10 @@ int tnk__tiktoken_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                : tnk__fault(error, err, 0, "rank file: too many tokens");
   tnk__added_finish(&tok->raw);
   tnk__added_finish(&tok->normalized);
+  if (tnk__added_twice(&tok->raw, &tok->normalized))
+    return tnk__fault(error, TNK_EUNSUPPORTED, 0,
+                      "rank file: two special tokens of one name are not "
+                      "implemented");
   tnk__vocab_trim(&tok->vocab);
   return TNK_OK;
 }

@@ -2,6 +2,22 @@
 
 #include <string.h>
 
+int tnk__is_word(uint32_t cp) {
+  unsigned class = tnk__char_class(cp);
+  int word = (class & (TNK__C_LETTER | TNK__C_MARK | TNK__C_NUMBER)) != 0;
+  size_t low = 0, high = TNK__ODD_WORD_ROWS;
+
+  while (low < high) { /* the first row that ends at cp or behind it */
+    size_t mid = (low + high) / 2;
+
+    if (tnk__odd_words[2 * mid + 1] < cp)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return word != (low < TNK__ODD_WORD_ROWS && tnk__odd_words[2 * low] <= cp);
+}
+
 /* The second byte decides between well-formed, overlong, surrogate and too
  * large, so its range depends on the lead byte; later ones are 80..BF. */
 static size_t second_range(uint8_t lead, uint8_t *low, uint8_t *high) {

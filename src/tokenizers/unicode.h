@@ -24,6 +24,9 @@ static inline unsigned tnk__char_class(uint32_t cp) {
   return tnk__class_block[block << TNK__UNICODE_SHIFT | low];
 }
 
+/* \w of the reference: what words are made of. */
+int tnk__is_word(uint32_t cp);
+
 /* Bytes of the character that begins with this lead byte, in valid text. */
 static inline size_t tnk__utf8_length(uint8_t lead) {
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;

@@ -11,6 +11,10 @@
 
 extern const uint8_t tnk__class_index[8704];
 extern const uint8_t tnk__class_block[32384];
+/* Rows of two: first and last of the characters that \w has although they are
+ * no letter, mark or number, or that it lacks although they are. Sorted. */
+#define TNK__ODD_WORD_ROWS 82
+extern const uint32_t tnk__odd_words[2 * TNK__ODD_WORD_ROWS];
 extern const uint8_t tnk__nfc_index[8704];
 extern const uint8_t tnk__nfc_block[11904];
 /* By the value of the nfc table: combining class; 0 stays, 1 may compose with

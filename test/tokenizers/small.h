@@ -8,9 +8,9 @@
 #include "tnk/tokenizers.h"
 
 /* The small vocabularies in data/, by the name of their shape. */
-static const char *const small_shapes[] = {"gpt2",   "whole",  "qwen2",
-                                           "llama3", "qwen35", "o200k",
-                                           "tekken", "kimi",   "deepseek"};
+static const char *const small_shapes[] = {
+    "gpt2",  "whole",  "qwen2", "llama3",   "qwen35",
+    "o200k", "tekken", "kimi",  "deepseek", "words"};
 #define SMALL_SHAPES (sizeof(small_shapes) / sizeof(small_shapes[0]))
 
 static inline tnk_tokenizer_options_t small_options(void) {

@@ -50,11 +50,22 @@ TEST(features_that_are_lacking_are_refused_by_name) {
       {"\"type\": \"Split\"", "\"type\": \"Digits\"", "pre_tokenizer Digits"},
       {"\"add_prefix_space\": false", "\"add_prefix_space\": true",
        "add_prefix_space"},
-      {"\"single_word\": false", "\"single_word\": true", "single_word"},
+      {"\"pattern\": {\n\"Regex\"", "\"pattern\": {\n\"String\"",
+       "Split with a String pattern"},
+      {"\"dropout\": null", "\"\\u0064ropout\": 0.1", "model.dropout"},
+      {"\"normalizer\": {",
+       "\"\\u006eormalizer\": {\"type\": \"NFD\"}, \"x\": {", "normalizer NFD"},
+      {"\"version\": \"1.0\"", "\"version\": \"1.1\"", "version 1.1"},
+      {"\"content\": \"<|im_end|>\"", "\"content\": \"<think>\"", "twice"},
+      {"\"content\": \"n\\u1e17\"", "\"content\": \"ne\\u0304\"", "NFC"},
+      {"\"type\": \"TemplateProcessing\",\n\"single\": [",
+       "\"type\": \"TemplateProcessing\",\n\"single\": [],\n\"x\": [",
+       "post_processor without the text"},
       {"\"truncation\": null", "\"truncation\": {\"max_length\": 5}",
        "truncation"},
       {"\"id\": 1161,", "\"id\": 1170,", "numbers 1161"},
-      {"\"TemplateProcessing\"", "\"RobertaProcessing\"", "post_processor"},
+      {"\"TemplateProcessing\"", "\"RobertaProcessing\"",
+       "post_processor RobertaProcessing"},
       {"\"\\u00ff\": 255,", "", "0xFF"},
   };
   tnk_tokenizer_error_t error;
@@ -77,6 +88,12 @@ TEST(malformed_files_are_refused_with_the_place) {
       {"\"!\": 33,", "\"\\ud800\": 33,", "model.vocab"},
       {"\"ids\": [\n1160\n]", "\"ids\": [\n99999\n]", "post_processor"},
       {"\"special\": true", "\"special\": 1", "added_tokens"},
+      {"\"special\": true", "\"no\": true", "added_tokens"},
+      {"\"merges\": [", "\"no\": [", "no merges"},
+      {"\"merges\": [", "\"merges\": [], \"merges\": [", "twice"},
+      {"\"type\": \"BPE\"", "\"type\": \"BPE\\u0000\"", "model.type"},
+      {"\\\\s+(?!\\\\S)|\\\\s+\"", "\\\\s+(?!\\\\S)|\\\\s+\\u0000x\"",
+       "pre_tokenizer"},
       {"\"content\": \"<think>\"", "\"no\": \"<think>\"", "added_tokens"},
       {"\"version\"", "\"decoder\": null, \"version\"", "decoder"},
   };
@@ -89,12 +106,31 @@ TEST(malformed_files_are_refused_with_the_place) {
         strstr(error.text, cases[i].said) == NULL)
       test_fail(__FILE__, __LINE__, "%s: %d, %s", cases[i].to, err, error.text);
   }
+  CHECK_INT(load_text("", &error), TNK_EPROTO);
+  CHECK(strstr(error.text, "empty") != NULL);
+  CHECK_INT(load_text("\xef\xbb\xbf{}", &error), TNK_EPROTO);
+  CHECK(strstr(error.text, "tokenizer.json") != NULL);
   CHECK_INT(load_text("{", &error), TNK_EPROTO);
   CHECK_INT(load_text("{}", &error), TNK_EPROTO);
   CHECK_INT(load_text("{\"model\":{\"vocab\":{},\"merges\":[]}} x", &error),
             TNK_EUNSUPPORTED);
   CHECK_INT(load_text("{\"a\":\"\xff\"}", &error), TNK_EPROTO);
   CHECK_INT(error.offset, 6);
+}
+
+/* What is switched off in another way is off all the same. */
+TEST(features_that_are_switched_off_are_no_trouble) {
+  tnk_tokenizer_error_t error;
+
+  CHECK_INT(
+      load_changed("qwen2", "\"dropout\": null", "\"dropout\": 0.0", &error),
+      TNK_OK);
+  CHECK_INT(load_changed("qwen2", "\"ignore_merges\": false",
+                         "\"ignore_merges\": null", &error),
+            TNK_OK);
+  CHECK_INT(load_changed("qwen2", "\"end_of_word_suffix\": null",
+                         "\"end_of_word_suffix\": \"\"", &error),
+            TNK_OK);
 }
 
 TEST_LIMIT(every_cut_off_file_is_refused, 60) {

@@ -115,7 +115,8 @@ TEST(malformed_rank_files_are_refused_with_the_place) {
     const char *text;
     int code;
     uint64_t offset;
-  } cases[] = {{"", TNK_EUNSUPPORTED, 0},
+  } cases[] = {{"", TNK_EPROTO, 0},
+               {"\n", TNK_EUNSUPPORTED, 0},
                {"AA== 0\nAQ== 1\n", TNK_EUNSUPPORTED, 0},
                {"AA== 0\nAQ=", TNK_EPROTO, 7},
                {"AA== 0\nA*== 1\n", TNK_EPROTO, 7},
