@@ -313,6 +313,10 @@ void local_conn_answered(local_conn_t *conn) {
   llhttp_resume(&conn->parser);
   if (conn->pumping || (conn->pending.len == 0 && !conn->paused))
     return;
+  /* It may be in line still: more bytes came, so that another request was
+   * taken up before its turn. A node must not be linked twice. */
+  if (!tnk__list_empty(&conn->resume))
+    return;
   tnk__list_append(&http->resuming, &conn->resume);
   uv_idle_start(&http->resumer, local_conn_on_resume);
 }

@@ -399,3 +399,68 @@ TEST(clients_that_hang_up) {
   rig_until(&rig, none_connected);
   rig_close(&rig);
 }
+
+/* A batched poll for a new session's sampler, which is held until the session
+ * ends. */
+static size_t held_poll(rig_t *rig, char session[96], char out[512]) {
+  char sampler[96], body[256];
+
+  rig_session(rig, session);
+  rig_sampler(rig, session, sampler);
+  snprintf(body, sizeof(body), "{\"target\":{\"sampling_session_id\":\"%s\"}}",
+           sampler);
+  return (size_t)snprintf(out, 512,
+                          "POST /api/v1/retrieve_futures HTTP/1.1\r\n"
+                          "Content-Length: %zu\r\n\r\n%s",
+                          strlen(body), body);
+}
+
+static exchange_t *finish(rig_t *rig, const char *session) {
+  char path[160];
+
+  snprintf(path, sizeof(path), "sessions/%s/finish", session);
+  return rig_start(rig, path, "{}");
+}
+
+/* Answers that were held end all at once, each before another request of the
+ * same peer. While those stand in line, more bytes come for them, and the next
+ * answer too. Nobody may be forgotten, and the server must not go round in
+ * circles. */
+TEST(held_answers_before_more_requests) {
+  static const char last[] = "GET /api/v1/healthz HTTP/1.1\r\n\r\n";
+  enum { N = 16 };
+  char session[2][96], polls[1024];
+  exchange_t *x[N];
+  exchange_t *end[2];
+  size_t n;
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  n = held_poll(&rig, session[0], polls);
+  n += held_poll(&rig, session[1], polls + n);
+  for (int i = 0; i < N; i++)
+    x[i] = rig_raw(&rig, polls, n);
+  while (local_server_counts(rig.server).n_waiting < N)
+    uv_run(&rig.loop, UV_RUN_ONCE);
+  end[1] = rig_get(&rig, "healthz"); /* so that it is connected already */
+  end[0] = finish(&rig, session[0]);
+  while (local_server_counts(rig.server).n_waiting == N)
+    uv_run(&rig.loop, UV_RUN_ONCE);
+  n = (size_t)snprintf(polls, sizeof(polls),
+                       "POST /api/v1/sessions/%s/finish HTTP/1.1\r\n"
+                       "Content-Length: 2\r\n\r\n{}",
+                       session[1]);
+  for (int i = 0; i < N; i++)
+    rig_more(x[i], last, sizeof(last) - 1);
+  rig_more(end[1], polls, n);
+  for (int i = 0; i < N; i++) {
+    rig_wait(x[i], 3);
+    CHECK_INT(x[i]->n_done, 3);
+    rig_free(x[i]);
+  }
+  rig_wait(end[0], 1);
+  rig_wait(end[1], 2);
+  rig_free(end[0]);
+  rig_free(end[1]);
+  rig_close(&rig);
+}
