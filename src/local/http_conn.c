@@ -43,6 +43,8 @@ static int on_begin(llhttp_t *parser) {
   tnk__buf_clear(&conn->url);
   tnk__buf_clear(&conn->req.head);
   tnk__buf_clear(&conn->req.body);
+  /* Those of the request before point into memory that the next one moves. */
+  conn->req.method = conn->req.path = conn->req.query = "";
   conn->req.on_gone = NULL;
   conn->req.user = NULL;
   conn->req.seq_id = -1;
@@ -188,9 +190,11 @@ static int take_url(local_conn_t *conn) {
   return url[0] == '/' && local_url_decode(url);
 }
 
-/* What has come of the headers may end in the middle of one: forget it. */
+/* What has come of the headers may end in the middle of one: forget it. What
+ * was to go wrong with the request does not: it never came to be. */
 static void refuse_now(local_conn_t *conn, int status, const char *detail) {
   tnk__buf_clear(&conn->req.head);
+  conn->req.fault = (local_fault_t){0};
   conn->keep_alive = 0;
   conn->state = LOCAL_CONN_HANDLING;
   local_req_reply_text(&conn->req, status, "application/json", detail);

@@ -464,3 +464,33 @@ TEST(held_answers_before_more_requests) {
   rig_free(end[1]);
   rig_close(&rig);
 }
+
+/* What is refused while it arrives has no path; the one before it on the
+ * connection is not its own. */
+TEST(a_fault_of_a_request_that_is_refused) {
+  static const char good[] = "GET /api/v1/healthz HTTP/1.1\r\n\r\n";
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  local_faults_t *faults = local_faults_new(test_allocator());
+  char bad[900];
+  rig_t rig;
+  exchange_t *x;
+  int n;
+
+  CHECK_INT(local_faults_set(faults, "wrong_type/telemetry", NULL, 0), TNK_OK);
+  options.faults = faults;
+  rig_open(&rig, &options);
+  x = rig_raw(&rig, good, sizeof(good) - 1);
+  rig_wait(x, 1);
+  n = snprintf(bad, sizeof(bad),
+               "POST /api/v1/telemetry?%0600d HTTP/1.1\r\n"
+               "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+               0);
+  rig_more(x, bad, (size_t)n);
+  rig_wait(x, 2);
+  CHECK_INT(x->status, 400);
+  /* It never came to be: nothing was injected. */
+  CHECK_INT(local_faults_count(faults, NULL), 0);
+  rig_free(x);
+  rig_close(&rig);
+  local_faults_free(faults);
+}
