@@ -199,6 +199,15 @@ static int explain(const local_options_t *options, int err, const char *text) {
   return err;
 }
 
+/* libuv makes up, and never frees, a text for a code that is not its own. */
+static const char *sentence(int err) {
+  if (err == TNK_ENOMEM)
+    return "out of memory";
+  if (strcmp(tnk_err_name(err), "TNK_EUNKNOWN") == 0)
+    return uv_strerror(err);
+  return tnk_strerror(err);
+}
+
 int local_server_open(local_server_t **out, uv_loop_t *loop,
                       const local_options_t *options) {
   local_options_t o = LOCAL_OPTIONS_INIT;
@@ -227,8 +236,7 @@ int local_server_open(local_server_t **out, uv_loop_t *loop,
   err = open_parts(server, &o);
   if (err != TNK_OK) {
     local_server_close(server, NULL, NULL);
-    return explain(&o, err,
-                   err == TNK_ENOMEM ? "out of memory" : uv_strerror(err));
+    return explain(&o, err, sentence(err));
   }
   local_reap_start(server);
   *out = server;

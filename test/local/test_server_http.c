@@ -494,3 +494,22 @@ TEST(a_fault_of_a_request_that_is_refused) {
   rig_close(&rig);
   local_faults_free(faults);
 }
+
+/* A code of ours is told in our words; libuv has none for it. */
+TEST(why_opening_failed) {
+  static const tnk_pair_t flag = {"name", "\xff"};
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  local_server_t *server;
+  uv_loop_t loop;
+  char why[128] = "";
+
+  CHECK_INT(uv_loop_init(&loop), 0);
+  options.why = why;
+  options.n_why = sizeof(why);
+  options.flags = &flag;
+  options.n_flags = 1;
+  CHECK_INT(local_server_open(&server, &loop, &options), TNK_EINVAL);
+  CHECK_STR(why, tnk_strerror(TNK_EINVAL));
+  uv_run(&loop, UV_RUN_DEFAULT);
+  CHECK_INT(uv_loop_close(&loop), 0);
+}
