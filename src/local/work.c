@@ -26,11 +26,13 @@ static void on_slice(uv_work_t *uv, int status) {
   local_job_t *job = slot->job;
 
   slot->job = NULL;
-  work->n_busy--;
   if (slot->finished || status != 0 || job->cancelled || work->closing)
     finish(job);
   else
     tnk__list_append(&work->ready[job->lane], &job->link);
+  /* Counted until here: whoever closes the queue from `done` must leave it to
+   * us to say that it is closed. */
+  work->n_busy--;
   if (work->closing && work->n_busy == 0)
     work->closed(work);
   else
