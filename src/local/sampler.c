@@ -135,7 +135,9 @@ void local_create_sampling_session(local_call_t *call) {
   if (session == NULL)
     return;
   seq = session->n_samplers;
-  if (!local_want_int(call, "sampling_session_seq_id", 0, INT64_MAX, &seq) ||
+  /* The number after it must exist as well. */
+  if (!local_want_int(call, "sampling_session_seq_id", 0, INT64_MAX - 1,
+                      &seq) ||
       !local_read_source(call, &place, &is_base))
     return;
   snprintf(id, sizeof(id), "%s:sample:%lld", session->id, (long long)seq);

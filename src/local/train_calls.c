@@ -338,7 +338,7 @@ static void save_unnamed(local_call_t *call) {
   if (op == NULL)
     return;
   save = &op->u.save;
-  if (!local_want_int(call, "sampling_session_seq_id", 0, INT64_MAX,
+  if (!local_want_int(call, "sampling_session_seq_id", 0, INT64_MAX - 1,
                       &session_seq)) {
     local_op_free(op, call->server);
     local_model_refuse(model, seq);

@@ -339,3 +339,25 @@ TEST_LIMIT(training_goes_on_beside_samples, 60) {
   rig_free(x);
   rig_close(&b.rig);
 }
+
+/* The number after the last one there is. */
+TEST(the_last_number_of_a_sampler) {
+  char session[96];
+  rig_t rig;
+  exchange_t *x;
+
+  rig_open(&rig, NULL);
+  rig_session(&rig, session);
+  CHECK_INT(rig_status(rig_post(
+                &rig, "create_sampling_session",
+                "{\"session_id\":\"%s\",\"base_model\":\"tnk/byte-lm\","
+                "\"sampling_session_seq_id\":9223372036854775807}",
+                session)),
+            422);
+  x = rig_post(&rig, "create_sampling_session",
+               "{\"session_id\":\"%s\",\"base_model\":\"tnk/byte-lm\"}",
+               session);
+  CHECK(strstr(rig_text(x, "sampling_session_id"), ":sample:0") != NULL);
+  rig_free(x);
+  rig_close(&rig);
+}
