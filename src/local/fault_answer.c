@@ -88,8 +88,9 @@ static void write_conflict(const local_req_t *req, const local_fault_t *fault,
                            char *out, size_t size) {
   int64_t expected = fault->expected;
 
-  if (fault->expect == LOCAL_EXPECT_RELATIVE)
-    expected += req->seq_id;
+  if (fault->expect == LOCAL_EXPECT_RELATIVE && req->seq_id >= 0)
+    expected =
+        expected > INT64_MAX - req->seq_id ? INT64_MAX : expected + req->seq_id;
   if (fault->expect == LOCAL_EXPECT_NONE || req->seq_id < 0)
     snprintf(out, size, "{\"detail\":\"Conflict, as an injected fault\"}");
   else

@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include "base/alloc.h"
+#include "codec/utf8.h"
 #include "local/call.h"
 #include "local/fault_state.h"
 #include "tnk/error.h"
@@ -80,6 +81,9 @@ void local_faults_note(local_faults_t *faults, const local_fault_t *fault,
              strncmp(path, prefix, sizeof(prefix) - 1) == 0
                  ? path + sizeof(prefix) - 1
                  : path);
+  /* A peer's path, decoded and cut: one odd byte would cost the whole list,
+   * which is JSON. */
+  tnk__utf8_repair(entry.call);
   add_count(faults, entry.name);
   if (faults->file != NULL)
     write_line(faults, &entry);

@@ -247,11 +247,17 @@ static int read_name(const reader_t *r, local_fault_rule_t *rule,
   return TNK_OK;
 }
 
+static int is_visible(const char *text) {
+  while (*text > ' ' && *text <= '~')
+    text++;
+  return *text == '\0';
+}
+
 static int read_call(const reader_t *r, local_fault_rule_t *rule,
                      const char *call) {
   if (rule->fault.kind == LOCAL_FAULT_REFUSE)
     return refuse(r, "connections are of no call, such as", call);
-  if (call[0] == '\0' || strlen(call) >= LOCAL_FAULT_CALL)
+  if (call[0] == '\0' || strlen(call) >= LOCAL_FAULT_CALL || !is_visible(call))
     return refuse(r, "this is no name of a call:", call);
   memcpy(rule->call, call, strlen(call) + 1);
   return TNK_OK;

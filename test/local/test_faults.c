@@ -348,6 +348,43 @@ TEST(the_log_is_bounded) {
   local_faults_free(faults);
 }
 
+/* A peer's bytes are in the list, which is JSON. */
+TEST(calls_that_are_not_utf8) {
+  faulty_t f;
+  exchange_t *x;
+
+  open_faulty(&f, "503");
+  local_faults_open_control(f.faults);
+  rig_free(ask(&f, "%ff", 1));
+  rig_free(ask(&f, "telemetry", 1));
+  x = rig_send(&f.rig, "GET", LOCAL_FAULTS_PATH, NULL, NULL, 0);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 200);
+  CHECK_INT(json_integer_value(json_object_get(x->json, "n")), 2);
+  rig_free(x);
+  x = rig_send(&f.rig, "PUT", LOCAL_FAULTS_PATH, NULL, "503/\xff", 5);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 400);
+  rig_free(x);
+  close_faulty(&f);
+}
+
+/* The sum of two numbers that a peer and a text choose. */
+TEST(an_expected_number_that_does_not_exist) {
+  static const char body[] = "{\"seq_id\":9223372036854775807}";
+  faulty_t f;
+  exchange_t *x;
+
+  open_faulty(&f, "409/telemetry:expected=+5");
+  x = rig_send(&f.rig, "POST", "/api/v1/telemetry", NULL, body,
+               sizeof(body) - 1);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 409);
+  CHECK(strstr(x->body, "expected -") == NULL);
+  rig_free(x);
+  close_faulty(&f);
+}
+
 /* ---- The endpoint ---- */
 
 static exchange_t *control(faulty_t *f, const char *method, const char *headers,
