@@ -7,6 +7,10 @@
 #include "base/alloc.h"
 #include "codec/json_read.h"
 #include "local/lm_check.h"
+#include "local/lm_file.h"
+
+/* Of a checkpoint's meta.json, most of which is the client's own note. */
+#define MAX_META ((size_t)32 << 20)
 
 /* ---- names and paths ---------------------------------------------------- */
 
@@ -193,31 +197,20 @@ static int64_t file_size(const char *path) {
 }
 
 /* What was written beside the weights; NULL when there is nothing. */
-static json_t *read_meta(const char *dir) {
-  char path[LOCAL_FILE + 64];
-  char text[65536];
-  uv_buf_t data = uv_buf_init(text, sizeof(text));
+static json_t *read_meta(const tnk_allocator_t *alloc, const char *dir) {
   json_t *json = NULL;
-  uv_fs_t req;
-  uv_file file;
-  ssize_t n;
+  tnk__buf_t buf;
 
-  snprintf(path, sizeof(path), "%s/meta.json", dir);
-  file = uv_fs_open(NULL, &req, path, UV_FS_O_RDONLY, 0, NULL);
-  uv_fs_req_cleanup(&req);
-  if (file < 0)
-    return NULL;
-  n = uv_fs_read(NULL, &req, file, &data, 1, 0, NULL);
-  uv_fs_req_cleanup(&req);
-  uv_fs_close(NULL, &req, file, NULL);
-  uv_fs_req_cleanup(&req);
-  if (n <= 0 || tnk__json_parse_object(&json, text, (size_t)n) != TNK_OK)
-    return NULL;
+  tnk__buf_init(&buf, alloc, MAX_META);
+  if (tnk__lm_file_read(dir, "meta.json", &buf, NULL) != TNK_OK ||
+      tnk__json_parse_object(&json, buf.data, buf.len) != TNK_OK)
+    json = NULL;
+  tnk__buf_deinit(&buf);
   return json;
 }
 
-static int is_expired(const char *dir) {
-  json_t *meta = read_meta(dir);
+static int is_expired(const tnk_allocator_t *alloc, const char *dir) {
+  json_t *meta = read_meta(alloc, dir);
   int64_t expires_ms = 0;
 
   if (meta == NULL)
@@ -237,7 +230,7 @@ int local_place_exists(const local_server_t *server,
   snprintf(path, sizeof(path), "%s/%s", dir, TNK__LM_FILE_CONFIG);
   if (!file_exists(path))
     return 0;
-  if (!is_expired(dir))
+  if (!is_expired(server->alloc, dir))
     return 1;
   local_remove_tree(dir);
   return 0;
@@ -261,7 +254,8 @@ static int write_meta(const tnk_allocator_t *alloc, const char *dir,
   uv_buf_t data;
   int err;
 
-  tnk__buf_init(&buf, alloc, (size_t)1 << 24);
+  /* What can be written can be read: reading asks for room in whole steps. */
+  tnk__buf_init(&buf, alloc, MAX_META / 2);
   tnk__json_writer_init(&w, &buf);
   tnk__json_begin_object(&w);
   tnk__json_put_int(&w, "time_ms", meta->time_ms);
@@ -345,7 +339,7 @@ int local_meta_read(const local_server_t *server, const local_place_t *place,
   if (!local_place_dir(server, place, dir) ||
       !local_place_exists(server, place))
     return TNK_ENOTFOUND;
-  json = read_meta(dir);
+  json = read_meta(server->alloc, dir);
   if (json != NULL) {
     read_members(server, json, out);
     json_decref(json);

@@ -444,3 +444,32 @@ TEST(a_directory_that_cannot_be_used) {
   uv_run(&loop, UV_RUN_DEFAULT);
   CHECK_INT(uv_loop_close(&loop), 0);
 }
+
+/* What a client notes about a checkpoint may be long; the time it lives stands
+ * in the same file. */
+TEST(a_long_note_keeps_the_rest) {
+  static char note[100000];
+  const json_t *list;
+  const json_t *first;
+  bench_t b;
+  exchange_t *x;
+
+  memset(note, 'n', sizeof(note) - 1);
+  make_dir(&b);
+  bench_open(&b);
+  rig_model(&b.rig, b.session, b.model);
+  rig_free(rig_done(
+      &b.rig,
+      rig_start(&b.rig, "save_weights",
+                "{\"model_id\":\"%s\",\"seq_id\":1,\"path\":\"w\","
+                "\"ttl_seconds\":3600,\"user_metadata\":{\"n\":\"%s\"}}",
+                b.model, note)));
+  x = rig_get(&b.rig, "checkpoints");
+  list = json_object_get(x->json, "checkpoints");
+  first = json_array_get(list, 0);
+  CHECK_INT(json_array_size(list), 1);
+  CHECK(json_is_string(json_object_get(first, "expires_at")));
+  CHECK(json_is_object(json_object_get(first, "user_metadata")));
+  rig_free(x);
+  bench_end(&b);
+}
