@@ -1,6 +1,7 @@
 #include "codec/results.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "tnk/error.h"
@@ -77,6 +78,9 @@ int tnk__samples_set_ids(tnk_samples_t *samples, const char *const *ids,
     return TNK_OK;
   if (n != samples->n_sequences)
     return TNK_EPROTO;
+  /* The ceiling followed from the body of the result. The ids come in another
+   * answer, which has had one of its own. */
+  samples->arena.max = SIZE_MAX;
   copies = tnk__arena_calloc(&samples->arena, n, sizeof(*copies));
   for (size_t i = 0; i < n && copies != NULL && !is_out; i++) {
     copies[i] = tnk__arena_strdup(&samples->arena, ids[i]);

@@ -340,6 +340,20 @@ TEST(sequence_ids_may_be_missing) {
   end(samples);
 }
 
+/* The ids come in an answer of their own; the ceiling that follows from the
+ * body of the result is not theirs. */
+TEST(ids_longer_than_the_result) {
+  enum { N = 2, LONG = 600000 };
+  static char text[LONG];
+  const char *ids[N] = {text, text};
+  tnk_samples_t *samples = from_hex(VEC_I2);
+
+  memset(text, 'x', sizeof(text) - 1);
+  CHECK_INT(tnk__samples_set_ids(samples, ids, N), TNK_OK);
+  CHECK_INT(strlen(tnk_samples_sequence_id(samples, 1)), LONG - 1);
+  end(samples);
+}
+
 TEST(S3_26a_ids_without_memory) {
   static char text[40000];
   const char *ids[] = {text, "b"};
