@@ -386,8 +386,7 @@ TEST(more_operations_than_allowed_are_refused) {
   for (int i = 0; i < 3; i++)
     outcome_ok(&script, &outcomes[i]);
   outcome_drop(&outcomes[3]);
-  outcome_of(&outcomes[3], script_step(&script));
-  outcome_ok(&script, &outcomes[3]);
+  script_ok(&script, &outcomes[3], script_step(&script));
   outcome_drop_all(outcomes, 4);
   script_close(&script);
 }

@@ -110,8 +110,7 @@ static void check_row(const row_t *row) {
   char path[64];
 
   make_answer(&answer, row);
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   script_sampler(&script);
   snprintf(path, sizeof(path), "/api/v1/%s", row->call);
   mock_on(script.mock, NULL, path, reply_badly, &answer);

@@ -372,6 +372,20 @@ static inline void outcome_fails(script_t *script, outcome_t *outcome,
               outcome->status, code, outcome->text);
 }
 
+/* The promise must resolve; the outcome is the caller's to drop. */
+static inline void script_ok(script_t *script, outcome_t *outcome,
+                             tnk_promise_t *promise) {
+  outcome_of(outcome, promise);
+  outcome_ok(script, outcome);
+}
+
+/* The same for one that must be rejected. */
+static inline void script_fails(script_t *script, outcome_t *outcome,
+                                tnk_promise_t *promise, int code) {
+  outcome_of(outcome, promise);
+  outcome_fails(script, outcome, code);
+}
+
 static inline void outcome_drop_all(outcome_t *outcomes, size_t n) {
   for (size_t i = 0; i < n; i++)
     outcome_drop(&outcomes[i]);
@@ -384,8 +398,7 @@ static inline void outcome_drop_all(outcome_t *outcomes, size_t n) {
 static inline void script_made(script_t *script, tnk_promise_t *promise) {
   outcome_t outcome;
 
-  outcome_of(&outcome, promise);
-  outcome_ok(script, &outcome);
+  script_ok(script, &outcome, promise);
   if (tnk_promise_training(promise) != NULL)
     script->training = tnk_promise_training(promise);
   else
@@ -401,6 +414,12 @@ static inline tnk_training_t *script_train(script_t *script) {
   script_made(script, tnk_service_create_lora(script->service, &options));
   CHECK(script->training != NULL);
   return script->training;
+}
+
+/* Open, with a training client. */
+static inline void script_open_train(script_t *script) {
+  script_open(script);
+  script_train(script);
 }
 
 static inline tnk_sampling_t *script_sampler(script_t *script) {

@@ -202,8 +202,7 @@ TEST(S1_7_closing_allocates_nothing) {
   outcome_t outcomes[6];
   size_t before;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   script_sampler(&script);
   mock_on(script.mock, "POST", "/api/v1/retrieve_future", script_hold, &held);
   for (int i = 0; i < 3; i++) {
@@ -225,8 +224,7 @@ TEST(S1_7_closing_a_service_without_memory) {
   for (long n = 0; n < 40; n++) {
     script_t script;
     outcome_t outcome;
-    script_open(&script);
-    script_train(&script);
+    script_open_train(&script);
     mock_on(script.mock, "POST", "/api/v1/retrieve_future", mock_hold, NULL);
     outcome_of(&outcome, script_pass(&script, 1));
     script_turns(&script);

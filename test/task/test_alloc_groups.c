@@ -41,8 +41,7 @@ static int run_group(group_fn group, long n) {
   script_t script;
   int did_fail;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   script_sampler(&script);
   test_alloc_fail_at(n);
   parts[0] = script_pass(&script, 1);
@@ -105,8 +104,7 @@ static int run_listeners(long n) {
   script_t script;
   int did_fail;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   p = script_step(&script);
   outcome_of(&outcome, tnk_promise_ref(p));
   test_alloc_fail_at(n);
@@ -145,8 +143,7 @@ static int run_lent(tnk_custom_loss_cb loss, long n) {
 
   options.release = on_release;
   options.release_user = &n_released;
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   test_alloc_fail_at(n);
   if (loss != NULL)
     outcome_of(&outcome,

@@ -49,8 +49,7 @@ TEST(S4_14_a_refusal_that_broke_off_is_read_in_the_end) {
   outcome_t outcome;
   int status = 409;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_once(script.mock, "POST", poll_path, cut_poll, &status);
   mock_json_once(script.mock, "POST", poll_path, 409, reason);
   outcome_of(&outcome, script_step(&script));

@@ -307,11 +307,11 @@ TEST(S3_a_missing_call_is_remembered) {
 
   script_open(&script);
   mock_json(script.mock, "GET", "/api/v1/get_server_capabilities", 404, "{}");
-  outcome_of(&outcomes[0], tnk_service_capabilities(script.service));
-  outcome_fails(&script, &outcomes[0], TNK_EUNSUPPORTED);
+  script_fails(&script, &outcomes[0], tnk_service_capabilities(script.service),
+               TNK_EUNSUPPORTED);
   tnk_service_stats(script.service, &before);
-  outcome_of(&outcomes[1], tnk_service_capabilities(script.service));
-  outcome_fails(&script, &outcomes[1], TNK_EUNSUPPORTED);
+  script_fails(&script, &outcomes[1], tnk_service_capabilities(script.service),
+               TNK_EUNSUPPORTED);
   tnk_service_stats(script.service, &after);
   CHECK_INT(after.n_requests, before.n_requests);
   CHECK_INT(mock_count(script.mock, "GET", "/api/v1/get_server_capabilities"),
@@ -325,19 +325,19 @@ TEST(S3_an_external_save_that_is_missing_costs_no_number_later) {
   tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
   script_t script;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json(script.mock, "POST", "/api/v1/save_weights_external", 405, "{}");
-  outcome_of(&outcomes[0], tnk_training_save_weights_external(script.training,
-                                                              "a", &options));
-  outcome_fails(&script, &outcomes[0], TNK_EUNSUPPORTED);
-  outcome_of(&outcomes[1], tnk_training_save_weights_external(script.training,
-                                                              "b", &options));
-  outcome_fails(&script, &outcomes[1], TNK_EUNSUPPORTED);
+  script_fails(
+      &script, &outcomes[0],
+      tnk_training_save_weights_external(script.training, "a", &options),
+      TNK_EUNSUPPORTED);
+  script_fails(
+      &script, &outcomes[1],
+      tnk_training_save_weights_external(script.training, "b", &options),
+      TNK_EUNSUPPORTED);
   CHECK_INT(mock_count(script.mock, "POST", "/api/v1/save_weights_external"),
             1);
-  outcome_of(&outcomes[2], script_step(&script));
-  outcome_ok(&script, &outcomes[2]);
+  script_ok(&script, &outcomes[2], script_step(&script));
   script_close(&script);
   outcome_drop_all(outcomes, 3);
 }

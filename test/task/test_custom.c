@@ -98,8 +98,7 @@ static void check_failure(plan_t *plan, int code, long long next) {
   outcome_t outcome;
   outcome_t step;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   outcome_of(&outcome, custom(&script, plan, 2));
   outcome_of(&step, script_step(&script));
   outcome_fails(&script, &outcome, code);
@@ -126,8 +125,7 @@ TEST(a_failure_of_either_pass_is_reported) {
     plan_t plan = {.loss = 1};
     outcome_t outcome;
     outcome_t step;
-    script_open(&script);
-    script_train(&script);
+    script_open_train(&script);
     if (i == 1)
       mock_once(script.mock, "POST", fb_path, script_accept, &script);
     mock_json_once(script.mock, "POST", fb_path, 400, "{\"detail\":\"no\"}");
@@ -155,12 +153,10 @@ TEST(logprobs_that_do_not_fit_are_no_input_of_a_loss) {
     script_t script;
     plan_t plan = {.loss = 1};
     outcome_t outcome;
-    script_open(&script);
-    script_train(&script);
+    script_open_train(&script);
     mock_json_once(script.mock, "POST", "/api/v1/retrieve_future", 200,
                    answers[i]);
-    outcome_of(&outcome, custom(&script, &plan, 1));
-    outcome_fails(&script, &outcome, TNK_EPROTO);
+    script_fails(&script, &outcome, custom(&script, &plan, 1), TNK_EPROTO);
     CHECK_INT(plan.n_calls, 0);
     outcome_drop(&outcome);
     script_close(&script);
@@ -172,10 +168,8 @@ TEST(S4_12_a_custom_loss_may_begin_operations) {
   plan_t plan = {.begin = 1};
   outcome_t outcome;
 
-  script_open(&script);
-  script_train(&script);
-  outcome_of(&outcome, custom(&script, &plan, 1));
-  outcome_ok(&script, &outcome);
+  script_open_train(&script);
+  script_ok(&script, &outcome, custom(&script, &plan, 1));
   outcome_ok(&script, &plan.inside);
   /* It comes after the backward pass of the operation it was begun in. */
   script_check_sent(&script, 2, "optim_step", 3);
@@ -190,8 +184,7 @@ TEST(S4_12_a_custom_loss_may_cancel_itself) {
   outcome_t outcome;
   outcome_t step;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   plan.cancel = custom(&script, &plan, 1);
   outcome_of(&outcome, tnk_promise_ref(plan.cancel));
   outcome_of(&step, script_step(&script));
@@ -209,10 +202,8 @@ TEST(S4_12_a_custom_loss_may_close_its_client) {
   plan_t plan = {.close_client = 1};
   outcome_t outcome;
 
-  script_open(&script);
-  script_train(&script);
-  outcome_of(&outcome, custom(&script, &plan, 1));
-  outcome_fails(&script, &outcome, TNK_ECLOSED);
+  script_open_train(&script);
+  script_fails(&script, &outcome, custom(&script, &plan, 1), TNK_ECLOSED);
   script_turns(&script);
   CHECK_INT(mock_count(script.mock, "POST", fb_path), 1);
   CHECK(tnk__list_empty(&script.service->session.trainings));
@@ -225,8 +216,7 @@ TEST(S4_12_a_custom_loss_may_close_its_service) {
   plan_t plan = {.close_service = 1};
   outcome_t outcome;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   outcome_of(&outcome, custom(&script, &plan, 1));
   outcome_wait(&script, &outcome);
   CHECK_INT(outcome.status, TNK_ECLOSED);
@@ -286,15 +276,14 @@ TEST(lent_data_comes_back_once_whatever_happens) {
   tnk_promise_t *promise;
   int n_released[4] = {0};
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   /* Refused by the check of arguments. */
-  outcome_of(&outcomes[0], lend(&script, 0, &n_released[0]));
-  outcome_fails(&script, &outcomes[0], TNK_EINVAL);
+  script_fails(&script, &outcomes[0], lend(&script, 0, &n_released[0]),
+               TNK_EINVAL);
   /* Refused by the server. */
   mock_json_once(script.mock, "POST", fb_path, 422, "{}");
-  outcome_of(&outcomes[1], lend(&script, 1, &n_released[1]));
-  outcome_fails(&script, &outcomes[1], TNK_EREQUEST);
+  script_fails(&script, &outcomes[1], lend(&script, 1, &n_released[1]),
+               TNK_EREQUEST);
   /* Canceled in the queue. */
   promise = lend(&script, 1, &n_released[2]);
   outcome_of(&outcomes[2], tnk_promise_ref(promise));
@@ -321,8 +310,7 @@ TEST(S3_26a_lent_data_comes_back_without_memory) {
     int n_released = 0;
     int did_fail;
     tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
-    script_open(&script);
-    script_train(&script);
+    script_open_train(&script);
     options.release = on_release;
     options.release_user = &n_released;
     test_alloc_fail_at(n);
@@ -352,8 +340,7 @@ TEST(data_lent_to_a_full_service_is_given_back) {
   script_open_with(&script, options);
   script_train(&script);
   outcome_of(&outcomes[0], script_step(&script));
-  outcome_of(&outcomes[1], lend(&script, 1, &n_released));
-  outcome_fails(&script, &outcomes[1], TNK_EFULL);
+  script_fails(&script, &outcomes[1], lend(&script, 1, &n_released), TNK_EFULL);
   outcome_ok(&script, &outcomes[0]);
   CHECK_INT(n_released, 1);
   outcome_drop(&outcomes[0]);

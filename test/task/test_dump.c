@@ -161,8 +161,7 @@ TEST(S3_26a_dump_without_memory) {
   static const tnk_dump_format_t formats[] = {TNK_DUMP_TEXT, TNK_DUMP_JSON};
   script_t script;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   for (int i = 0; i < 2; i++) {
     int err = TNK_ENOMEM;
     for (long n = 0; err != TNK_OK; n++) {

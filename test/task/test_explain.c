@@ -129,8 +129,7 @@ TEST(explain_the_pause_before_the_next_attempt) {
   tnk_promise_t *p;
   script_t script;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_on(script.mock, NULL, STEP, mock_hold, NULL);
   p = script_step(&script);
   CHECK_STR(explain(p), "optim_step: has its turn and is about to be sent");
@@ -159,8 +158,7 @@ TEST(explain_a_poll_with_the_state_of_the_queue) {
   tnk_promise_t *p;
   script_t script;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   hold(&script, POLL);
   p = script_step(&script);
   script_turns(&script);
@@ -215,8 +213,7 @@ TEST(explain_the_turn) {
   tnk_promise_t *p[4];
   script_t script;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   hold(&script, FB);
   p[0] = script_pass(&script, 1);
   for (int i = 1; i < 4; i++)
@@ -367,12 +364,10 @@ TEST(explain_a_custom_loss) {
   tnk_promise_t *p;
   script_t script;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   p = tnk_training_forward_backward_custom(script.training, script_data(1), 1,
                                            loss, &p, NULL);
-  outcome_of(&outcome, p);
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, p);
   CHECK_STR(explain(outcome.promise), "has succeeded");
   outcome_drop(&outcome);
   script_close(&script);
@@ -471,8 +466,7 @@ TEST(explain_groups) {
   tnk_promise_t *timed;
   script_t script;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   hold(&script, STEP);
   mock_turns(script.mock, 5);
   for (int i = 0; i < 3; i++)

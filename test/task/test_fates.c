@@ -55,10 +55,8 @@ static void check_middle_with(size_t kind, const mock_handler_t *handlers,
   char path[64];
 
   snprintf(path, sizeof(path), "/api/v1/%s", script_kinds[kind].call);
-  script_open(&script);
-  script_train(&script);
-  outcome_of(&outcomes[0], script_step(&script));
-  outcome_ok(&script, &outcomes[0]);
+  script_open_train(&script);
+  script_ok(&script, &outcomes[0], script_step(&script));
   for (size_t i = 0; i < n; i++)
     mock_once(script.mock, "POST", path, handlers[i], &script);
   outcome_of(&outcomes[1], script_kinds[kind].start(&script));
@@ -121,8 +119,7 @@ TEST(S0_3_a_server_that_is_gone_takes_no_number) {
   script_t script;
   outcome_t outcomes[3];
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_stop_listening(script.mock);
   mock_close_idle(script.mock, 0);
   script_turns(&script);
@@ -175,8 +172,7 @@ static void count(mock_request_t *request, void *user) {
 }
 
 static void open_counted(script_t *script, counter_t *counter) {
-  script_open(script);
-  script_train(script);
+  script_open_train(script);
   counter->script = script;
   mock_on(script->mock, "POST", fb_path, count, counter);
   mock_on(script->mock, "POST", step_path, count, counter);
@@ -204,10 +200,8 @@ TEST(S4_14_a_number_that_is_too_high_is_healed) {
   outcome_t outcomes[4];
 
   open_counted(&script, &counter);
-  for (int i = 0; i < 2; i++) {
-    outcome_of(&outcomes[i], script_step(&script));
-    outcome_ok(&script, &outcomes[i]);
-  }
+  for (int i = 0; i < 2; i++)
+    script_ok(&script, &outcomes[i], script_step(&script));
   counter.expected = 2; /* it forgot one that failed */
   outcome_of(&outcomes[2], script_pass(&script, 1));
   outcome_of(&outcomes[3], script_step(&script));
@@ -234,15 +228,12 @@ TEST(S4_14_a_server_that_is_never_content_is_given_up) {
   script_t script;
   outcome_t outcomes[2];
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_on(script.mock, "POST", fb_path, never_content, NULL);
-  outcome_of(&outcomes[0], script_pass(&script, 1));
-  outcome_fails(&script, &outcomes[0], TNK_ECONFLICT);
+  script_fails(&script, &outcomes[0], script_pass(&script, 1), TNK_ECONFLICT);
   CHECK_INT(mock_count(script.mock, "POST", fb_path), 4);
   CHECK(strstr(outcomes[0].text, "expected 5, got 4") != NULL);
-  outcome_of(&outcomes[1], script_step(&script));
-  outcome_ok(&script, &outcomes[1]);
+  script_ok(&script, &outcomes[1], script_step(&script));
   outcome_drop_all(outcomes, 2);
   script_close(&script);
 }
@@ -255,11 +246,9 @@ TEST(S4_14_what_a_future_says_of_a_number_is_used_by_the_next) {
   open_counted(&script, &counter);
   mock_json_once(script.mock, "POST", "/api/v1/retrieve_future", 409,
                  "{\"detail\":\"expected 5, got 1\"}");
-  outcome_of(&outcomes[0], script_pass(&script, 1));
-  outcome_fails(&script, &outcomes[0], TNK_ECONFLICT);
+  script_fails(&script, &outcomes[0], script_pass(&script, 1), TNK_ECONFLICT);
   counter.expected = 5;
-  outcome_of(&outcomes[1], script_step(&script));
-  outcome_ok(&script, &outcomes[1]);
+  script_ok(&script, &outcomes[1], script_step(&script));
   script_check_sent(&script, script.n_sent - 1, "optim_step", 5);
   CHECK_INT(mock_count(script.mock, "POST", step_path), 1);
   outcome_drop_all(outcomes, 2);
@@ -459,8 +448,7 @@ TEST(S0_3_a_request_that_is_wrong_is_not_blamed_on_its_number) {
   script_t script;
   outcome_t outcomes[3];
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json(script.mock, "POST", fb_path, 422, "{\"detail\":\"no such loss\"}");
   outcome_of(&outcomes[0], script_pass(&script, 1));
   outcome_of(&outcomes[1], script_pass(&script, 1));
@@ -469,8 +457,7 @@ TEST(S0_3_a_request_that_is_wrong_is_not_blamed_on_its_number) {
   CHECK(strstr(outcomes[1].text, "no such loss") != NULL);
   CHECK(mock_count(script.mock, "POST", fb_path) <=
         2 + TNK__NUMBER_MAX_SUSPECTS);
-  outcome_of(&outcomes[2], script_step(&script));
-  outcome_ok(&script, &outcomes[2]);
+  script_ok(&script, &outcomes[2], script_step(&script));
   /* All were refused, so the first number is still the next. */
   script_check_sent(&script, 0, "optim_step", 1);
   outcome_drop_all(outcomes, 3);
@@ -484,8 +471,7 @@ TEST_LIMIT(S1_7_an_unknown_fate_fails_the_client_with_one_error, 20) {
   outcome_t outcomes[4];
   outcome_t late;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_on(script.mock, "POST", fb_path, mock_reset, NULL);
   outcome_of(&outcomes[0], script_step(&script));
   for (int i = 1; i < 4; i++)
@@ -498,8 +484,7 @@ TEST_LIMIT(S1_7_an_unknown_fate_fails_the_client_with_one_error, 20) {
     CHECK_STR(outcomes[i].text, outcomes[1].text);
   }
   CHECK_INT(script.n_errors, 1);
-  outcome_of(&late, script_step(&script));
-  outcome_fails(&script, &late, TNK_ECONN);
+  script_fails(&script, &late, script_step(&script), TNK_ECONN);
   CHECK_STR(late.text, outcomes[1].text);
   CHECK_INT(mock_count(script.mock, "POST", step_path), 1);
   outcome_drop(&late);
@@ -523,8 +508,7 @@ TEST(S1_7_another_client_of_the_service_is_not_concerned) {
   outcome_fails(&script, &outcomes[0], TNK_ECONN);
   CHECK(strstr(outcomes[0].text, "connection reset by peer") != NULL);
   CHECK(tnk_promise_error(outcomes[0].promise)->message == NULL);
-  outcome_of(&outcomes[1], script_step(&script));
-  outcome_ok(&script, &outcomes[1]);
+  script_ok(&script, &outcomes[1], script_step(&script));
   outcome_drop_all(outcomes, 2);
   script_close(&script);
 }
@@ -537,8 +521,7 @@ TEST(S3_6c_S4_8_a_canceled_submission_is_followed_and_counted) {
   outcome_t outcomes[2];
   tnk_promise_t *promise;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_once(script.mock, "POST", fb_path, script_hold, &held);
   promise = script_pass(&script, 1);
   outcome_of(&outcomes[0], tnk_promise_ref(promise));

@@ -19,8 +19,7 @@ static void expect_next(script_t *script, long long seq) {
 }
 
 static void open_training(script_t *script) {
-  script_open(script);
-  script_train(script);
+  script_open_train(script);
 }
 
 /* Advance until it is over. */

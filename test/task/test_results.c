@@ -60,8 +60,7 @@ TEST(a_result_has_one_type) {
     outcome_t outcome;
     CHECK_STR(script_kinds[i].name, expected[i].name);
     script_open_for(&script, &script_kinds[i], NULL);
-    outcome_of(&outcome, script_kinds[i].start(&script));
-    outcome_ok(&script, &outcome);
+    script_ok(&script, &outcome, script_kinds[i].start(&script));
     CHECK_STR(kinds_of(outcome.promise), expected[i].has);
     CHECK_INT(tnk_promise_state(outcome.promise), TNK_RESOLVED);
     CHECK_STR(tnk_promise_text(outcome.promise), "success");
@@ -78,16 +77,14 @@ TEST(pending_and_rejected_promises_have_no_result) {
   tnk_promise_t *promise;
 
   CHECK_STR(kinds_of(NULL), "");
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json(script.mock, "POST", "/api/v1/optim_step", 400, "{}");
   promise = script_step(&script);
   CHECK_INT(tnk_promise_state(promise), TNK_PENDING);
   CHECK_INT(tnk_promise_status(promise), TNK_EPENDING);
   CHECK(tnk_promise_error(promise) == NULL);
   CHECK_STR(kinds_of(promise), "");
-  outcome_of(&outcome, promise);
-  outcome_fails(&script, &outcome, TNK_EREQUEST);
+  script_fails(&script, &outcome, promise, TNK_EREQUEST);
   CHECK_INT(tnk_promise_state(outcome.promise), TNK_REJECTED);
   CHECK_STR(kinds_of(outcome.promise), "");
   outcome_drop(&outcome);
@@ -100,8 +97,7 @@ TEST(S3_6c_results_outlive_their_service) {
   const tnk_pass_t *pass;
   size_t n;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   script_sampler(&script);
   outcome_of(&outcomes[0], script_pass(&script, 2));
   outcome_of(&outcomes[1], script_sample(&script));
@@ -124,11 +120,9 @@ TEST(S3_7_a_step_need_not_have_metrics) {
   script_t script;
   outcome_t outcome;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json(script.mock, "POST", "/api/v1/retrieve_future", 200, "{}");
-  outcome_of(&outcome, script_step(&script));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, script_step(&script));
   CHECK_INT(tnk_metrics_count(tnk_promise_metrics(outcome.promise)), 0);
   outcome_drop(&outcome);
   script_close(&script);
@@ -139,13 +133,11 @@ TEST(S1_4_a_pass_without_a_loss_has_none) {
   outcome_t outcome;
   const tnk_pass_t *pass;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json(script.mock, "POST", "/api/v1/retrieve_future", 200,
             "{\"loss_fn_output_type\":\"A\",\"metrics\":{\"x:sum\":1},"
             "\"loss_fn_outputs\":[{},{}]}");
-  outcome_of(&outcome, script_pass(&script, 2));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, script_pass(&script, 2));
   pass = tnk_promise_pass(outcome.promise);
   CHECK(tnk_pass_loss(pass) != tnk_pass_loss(pass)); /* NaN */
   CHECK_INT(tnk_pass_count(pass), 2);
@@ -173,8 +165,7 @@ TEST(S1_9_the_category_of_a_failure_in_any_case) {
   script_t script;
   outcome_t outcome;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   for (size_t i = 0; i <= sizeof(cases) / sizeof(cases[0]); i++) {
     int is_missing = i == sizeof(cases) / sizeof(cases[0]);
     char body[128];
@@ -182,8 +173,7 @@ TEST(S1_9_the_category_of_a_failure_in_any_case) {
         body, sizeof(body), "{\"error\":\"no memory\"%s%s}",
         is_missing ? "" : ",\"category\":", is_missing ? "" : cases[i].text);
     mock_json_once(script.mock, "POST", "/api/v1/retrieve_future", 200, body);
-    outcome_of(&outcome, script_step(&script));
-    outcome_fails(&script, &outcome, TNK_EFAILED);
+    script_fails(&script, &outcome, script_step(&script), TNK_EFAILED);
     CHECK_INT(tnk_promise_error(outcome.promise)->category,
               is_missing ? TNK_CATEGORY_UNKNOWN : cases[i].category);
     CHECK_STR(tnk_promise_error(outcome.promise)->message, "no memory");
@@ -198,8 +188,7 @@ TEST(an_error_says_what_is_known) {
   outcome_t outcome;
   const tnk_error_t *error;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json(script.mock, "POST", "/api/v1/optim_step", 503,
             "{\"detail\":\"down for maintenance\"}");
   outcome_of(&outcome, script_step(&script));
@@ -231,8 +220,7 @@ TEST(a_script_from_top_to_bottom) {
   tnk_promise_t *pass;
   tnk_promise_t *step;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   pass = script_pass(&script, 2);
   step = script_step(&script);
   tnk_then(tnk_promise_ref(pass), stuck, step);
@@ -249,8 +237,7 @@ TEST(a_timeout_cancels_the_operation_behind_it) {
   script_t script;
   outcome_t outcomes[2];
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_on(script.mock, "POST", "/api/v1/retrieve_future", mock_hold, NULL);
   outcome_of(&outcomes[0], tnk_with_timeout(script_step(&script), 5000));
   script_turns(&script);
@@ -263,8 +250,8 @@ TEST(a_timeout_cancels_the_operation_behind_it) {
   /* A result reads the same through it. */
   mock_on(script.mock, "POST", "/api/v1/retrieve_future", script_result,
           &script);
-  outcome_of(&outcomes[1], tnk_with_timeout(script_step(&script), 5000));
-  outcome_ok(&script, &outcomes[1]);
+  script_ok(&script, &outcomes[1],
+            tnk_with_timeout(script_step(&script), 5000));
   CHECK_STR(kinds_of(outcomes[1].promise), "m");
   outcome_drop_all(outcomes, 2);
   script_close(&script);
@@ -280,8 +267,7 @@ TEST(many_samples_as_one_promise) {
   script_sampler(&script);
   for (int i = 0; i < N; i++)
     samples[i] = script_sample(&script);
-  outcome_of(&outcome, tnk_all(samples, N));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, tnk_all(samples, N));
   for (size_t i = 0; i < N; i++)
     CHECK_STR(kinds_of(tnk_promise_child(outcome.promise, i)), "a");
   CHECK(tnk_promise_child(outcome.promise, N) == NULL);

@@ -95,8 +95,7 @@ TEST(S3_11_a_sample_is_not_queued_behind_another) {
   open_sampling(&script, NULL);
   mock_once(script.mock, "POST", sample_path, script_hold, &held);
   outcome_of(&first, script_sample(&script));
-  outcome_of(&second, script_sample(&script));
-  outcome_ok(&script, &second);
+  script_ok(&script, &second, script_sample(&script));
   CHECK_INT(first.n_done, 0);
   script_accept(held.requests[0], &script);
   outcome_ok(&script, &first);
@@ -183,8 +182,7 @@ TEST(S4_13_a_repeat_keeps_its_number_and_a_new_submission_takes_one) {
                            "X-Idempotency-Key"),
                mock_header(mock_find(script.mock, "POST", sample_path, 2),
                            "X-Idempotency-Key")) != 0);
-  outcome_of(&outcomes[1], script_sample(&script));
-  outcome_ok(&script, &outcomes[1]);
+  script_ok(&script, &outcomes[1], script_sample(&script));
   script_check_sent(&script, 2, "asample", 2);
   check_idle(&script);
   outcome_drop_all(outcomes, 2);
@@ -268,8 +266,7 @@ TEST(S3_16_without_repeats_a_lost_result_is_reported) {
 
   open_without_repeats(&script);
   mock_json_once(script.mock, "POST", future_path, 410, "{}");
-  outcome_of(&outcome, script_sample(&script));
-  outcome_fails(&script, &outcome, TNK_EEXPIRED);
+  script_fails(&script, &outcome, script_sample(&script), TNK_EEXPIRED);
   CHECK_INT(n_submitted(&script), 1);
   outcome_drop(&outcome);
   script_close(&script);

@@ -121,9 +121,9 @@ TEST(S3_3_a_session_counts_its_clients) {
   script_sampler(&script);
   script_train(&script);
   script_train(&script);
-  outcome_of(&outcome, tnk_training_save_weights_and_get_sampling(
-                           script.training, TNK_SAMPLER_SNAPSHOT, NULL));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome,
+            tnk_training_save_weights_and_get_sampling(
+                script.training, TNK_SAMPLER_SNAPSHOT, NULL));
   outcome_drop(&outcome);
   script_sampler(&script);
   CHECK_INT(n_sampling_seqs, 3);
@@ -144,13 +144,12 @@ TEST(S3_8_a_save_may_be_answered_at_once) {
   for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
     script_t script;
     outcome_t outcome;
-    script_open(&script);
-    script_train(&script);
+    script_open_train(&script);
     mock_json(script.mock, "POST", "/api/v1/save_weights_for_sampler", 200,
               answers[i]);
-    outcome_of(&outcome, tnk_training_save_weights_and_get_sampling(
-                             script.training, TNK_SAMPLER_SNAPSHOT, NULL));
-    outcome_ok(&script, &outcome);
+    script_ok(&script, &outcome,
+              tnk_training_save_weights_and_get_sampling(
+                  script.training, TNK_SAMPLER_SNAPSHOT, NULL));
     CHECK_STR(tnk_sampling_id(tnk_promise_sampling(outcome.promise)), "e-7");
     outcome_drop(&outcome);
     script_close(&script);
@@ -162,13 +161,12 @@ TEST(S3_8_a_save_of_a_server_that_only_knows_paths) {
   outcome_t outcome;
   const mock_request_t *create;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json(script.mock, "POST", "/api/v1/save_weights_for_sampler", 200,
             "{\"path\":\"tinker://r/sampler_weights/x\"}");
-  outcome_of(&outcome, tnk_training_save_weights_and_get_sampling(
-                           script.training, TNK_SAMPLER_SNAPSHOT, NULL));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome,
+            tnk_training_save_weights_and_get_sampling(
+                script.training, TNK_SAMPLER_SNAPSHOT, NULL));
   create = mock_find(script.mock, "POST", "/api/v1/create_sampling_session", 0);
   CHECK(create != NULL);
   CHECK(strstr((const char *)create->body, "tinker://r/sampler_weights/x"));

@@ -85,9 +85,9 @@ TEST(a_key_that_the_server_repeats_is_blotted_out) {
     if (i >= 3)
       script_sampler(&script);
     mock_json(script.mock, "POST", paths[i], 401, key_echo);
-    outcome_of(&outcome,
-               i >= 3 ? script_sample(&script) : start_sampler(&script));
-    outcome_fails(&script, &outcome, TNK_EAUTH);
+    script_fails(&script, &outcome,
+                 i >= 3 ? script_sample(&script) : start_sampler(&script),
+                 TNK_EAUTH);
     /* outcome_done() has looked for the key. */
     CHECK(strstr(outcome.text, "invalid key *****") != NULL);
     CHECK(strstr(tnk_promise_error(outcome.promise)->message, "canary") ==
@@ -107,11 +107,9 @@ TEST(a_key_in_the_words_of_a_failed_operation_is_blotted_out) {
   open_marked(&script);
   script_train(&script);
   mock_json_once(script.mock, "POST", "/api/v1/retrieve_future", 200, failed);
-  outcome_of(&outcomes[0], script_step(&script));
-  outcome_fails(&script, &outcomes[0], TNK_EFAILED);
+  script_fails(&script, &outcomes[0], script_step(&script), TNK_EFAILED);
   mock_json_once(script.mock, "POST", "/api/v1/optim_step", 200, failed);
-  outcome_of(&outcomes[1], script_step(&script));
-  outcome_fails(&script, &outcomes[1], TNK_EFAILED);
+  script_fails(&script, &outcomes[1], script_step(&script), TNK_EFAILED);
   for (int i = 0; i < 2; i++)
     CHECK(strstr(outcomes[i].text, "cannot use ****") != NULL);
   outcome_drop_all(outcomes, 2);
@@ -167,8 +165,7 @@ static void check_redirect(int status, const char *path, int is_elsewhere) {
            mock_url(is_elsewhere ? other : script.mock));
   mock_once(script.mock, "POST", path, redirect, &plan);
   before = mock_count(script.mock, "POST", "/api/v1/elsewhere");
-  outcome_of(&outcome, script_sample(&script));
-  outcome_fails(&script, &outcome, TNK_EREQUEST);
+  script_fails(&script, &outcome, script_sample(&script), TNK_EREQUEST);
   CHECK_INT(tnk_promise_error(outcome.promise)->http_status, status);
   script_turns(&script);
   CHECK_INT(mock_n_connections(other), 0);
@@ -220,8 +217,7 @@ TEST(the_callers_headers_replace_ours) {
   options.headers = headers;
   options.n_headers = 2;
   script_open_with(&script, options);
-  outcome_of(&outcome, tnk_service_health(script.service));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, tnk_service_health(script.service));
   request = mock_find(script.mock, "GET", "/api/v1/healthz", 0);
   CHECK_STR(mock_header(request, "X-API-Key"), "other");
   CHECK_STR(mock_header(request, "X-More"), "1");

@@ -29,11 +29,9 @@ TEST(nothing_is_sent_before_it_is_needed) {
   CHECK_INT(mock_n_requests(script.mock), 0);
   CHECK(tnk_service_session_id(script.service) == NULL);
   /* Questions about the server need no session. */
-  outcome_of(&outcome, tnk_service_health(script.service));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, tnk_service_health(script.service));
   outcome_drop(&outcome);
-  outcome_of(&outcome, tnk_service_capabilities(script.service));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, tnk_service_capabilities(script.service));
   outcome_drop(&outcome);
   CHECK_INT(mock_n_requests(script.mock), 2);
   script_close(&script);
@@ -101,8 +99,7 @@ TEST(a_start_up_that_fails_is_tried_again_by_the_next) {
       outcome_drop_all(outcomes, 2);
     }
   }
-  outcome_of(&outcomes[0], make_sampler(&script));
-  outcome_ok(&script, &outcomes[0]);
+  script_ok(&script, &outcomes[0], make_sampler(&script));
   outcome_drop(&outcomes[0]);
   /* What had succeeded was not asked for again: 4 + 1 each. */
   CHECK_INT(mock_count(script.mock, "POST", session_path), 5);
@@ -115,8 +112,7 @@ TEST(a_session_without_an_id_is_none) {
 
   script_open(&script);
   mock_json_once(script.mock, "POST", session_path, 200, "{}");
-  outcome_of(&outcome, make_sampler(&script));
-  outcome_fails(&script, &outcome, TNK_EPROTO);
+  script_fails(&script, &outcome, make_sampler(&script), TNK_EPROTO);
   outcome_drop(&outcome);
   script_close(&script);
 }
@@ -130,8 +126,7 @@ TEST(servers_without_configuration_have_the_defaults) {
     script_open(&script);
     mock_json(script.mock, "POST", config_path, statuses[i], "{}");
     mock_json(script.mock, "POST", dynamic_path, statuses[i], "{}");
-    outcome_of(&outcome, make_sampler(&script));
-    outcome_ok(&script, &outcome);
+    script_ok(&script, &outcome, make_sampler(&script));
     CHECK_INT(script.service->session.flags.train_chunk_items, 1024);
     CHECK_INT(script.service->session.dynamic.refresh_interval_s, 300);
     outcome_drop(&outcome);
@@ -147,8 +142,7 @@ TEST(what_the_server_says_of_the_session_is_logged) {
   mock_json(script.mock, "POST", session_path, 200,
             "{\"session_id\":\"session-0\",\"info_message\":\"i\","
             "\"warning_message\":\"upgrade\\nsoon\",\"error_message\":\"e\"}");
-  outcome_of(&outcome, make_sampler(&script));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, make_sampler(&script));
   CHECK_INT(script.n_warnings, 1);
   CHECK_INT(script.n_errors, 1);
   outcome_drop(&outcome);
@@ -413,8 +407,7 @@ TEST(S3_6c_a_start_up_that_everybody_gave_up_serves_the_next) {
   outcome_fails(&script, &outcomes[0], TNK_ECANCELED);
   mock_reply_json(held.requests[0], 200, "{\"session_id\":\"session-0\"}");
   script_turns(&script);
-  outcome_of(&outcomes[1], make_sampler(&script));
-  outcome_ok(&script, &outcomes[1]);
+  script_ok(&script, &outcomes[1], make_sampler(&script));
   CHECK_INT(mock_count(script.mock, "POST", session_path), 1);
   outcome_drop_all(outcomes, 2);
   script_close(&script);

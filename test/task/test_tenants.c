@@ -405,8 +405,7 @@ static void work(void *arg) {
   outcome_t outcomes[40];
 
   (void)arg;
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   script_sampler(&script);
   for (int i = 0; i < 40; i += 2) {
     outcome_of(&outcomes[i], script_pass(&script, 3));

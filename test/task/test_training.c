@@ -11,8 +11,7 @@ TEST(a_model_is_created_and_known) {
   script_t script;
   tnk_training_info_t info;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   tnk_training_info(script.training, &info);
   CHECK_STR(info.model_id, "model-0");
   CHECK_STR(info.base_model, "base");
@@ -28,10 +27,8 @@ TEST(S1_4_a_pass_has_outputs_metrics_and_a_loss) {
   const tnk_pass_t *pass;
   const tnk_tensor_t *logprobs;
 
-  script_open(&script);
-  script_train(&script);
-  outcome_of(&outcome, script_pass(&script, 3));
-  outcome_ok(&script, &outcome);
+  script_open_train(&script);
+  script_ok(&script, &outcome, script_pass(&script, 3));
   pass = tnk_promise_pass(outcome.promise);
   CHECK_INT(tnk_pass_count(pass), 3);
   CHECK_NEAR(tnk_pass_loss(pass), 3.0, 0);
@@ -47,10 +44,8 @@ TEST(S3_7_an_optimizer_step_has_metrics) {
   script_t script;
   outcome_t outcome;
 
-  script_open(&script);
-  script_train(&script);
-  outcome_of(&outcome, tnk_training_optim_step(script.training, NULL));
-  outcome_ok(&script, &outcome);
+  script_open_train(&script);
+  script_ok(&script, &outcome, tnk_training_optim_step(script.training, NULL));
   CHECK_NEAR(tnk_metrics_get(tnk_promise_metrics(outcome.promise), "grad_norm"),
              0.5, 0);
   outcome_drop(&outcome);
@@ -61,8 +56,7 @@ TEST(S4_14_numbers_follow_the_order_of_calls) {
   script_t script;
   outcome_t outcomes[4];
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   outcome_of(&outcomes[0], script_pass(&script, 1));
   outcome_of(&outcomes[1], tnk_training_optim_step(script.training, NULL));
   outcome_of(&outcomes[2],
@@ -86,10 +80,8 @@ TEST(S0_3_a_refused_operation_rejects_only_itself) {
   script_t script;
   outcome_t outcomes[3];
 
-  script_open(&script);
-  script_train(&script);
-  outcome_of(&outcomes[0], script_pass(&script, 1));
-  outcome_ok(&script, &outcomes[0]);
+  script_open_train(&script);
+  script_ok(&script, &outcomes[0], script_pass(&script, 1));
   mock_json_once(script.mock, "POST", "/api/v1/forward_backward", 422,
                  "{\"detail\":\"no such loss\"}");
   outcome_of(&outcomes[1], script_pass(&script, 2));
@@ -125,8 +117,7 @@ TEST(a_custom_loss_holds_one_place) {
   outcome_t step;
   int n_calls = 0;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   outcome_of(&custom,
              tnk_training_forward_backward_custom(
                  script.training, script_data(2), 2, halve, &n_calls, NULL));
@@ -151,11 +142,10 @@ TEST(an_ephemeral_save_gives_a_sampling_client) {
   script_t script;
   outcome_t outcome;
 
-  script_open(&script);
-  script_train(&script);
-  outcome_of(&outcome, tnk_training_save_weights_and_get_sampling(
-                           script.training, TNK_SAMPLER_SNAPSHOT, NULL));
-  outcome_ok(&script, &outcome);
+  script_open_train(&script);
+  script_ok(&script, &outcome,
+            tnk_training_save_weights_and_get_sampling(
+                script.training, TNK_SAMPLER_SNAPSHOT, NULL));
   CHECK_STR(tnk_sampling_id(tnk_promise_sampling(outcome.promise)), "e-1");
   outcome_drop(&outcome);
   script_close(&script);
@@ -170,15 +160,13 @@ TEST(a_sample_and_its_logprobs) {
 
   script_open(&script);
   script_sampler(&script);
-  outcome_of(&outcome, script_sample(&script));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, script_sample(&script));
   tokens = tnk_samples_tokens(tnk_promise_samples(outcome.promise), 0, &n);
   CHECK_INT(n, 2);
   CHECK_INT(tokens[1], 8);
   outcome_drop(&outcome);
-  outcome_of(&outcome, tnk_sampling_compute_logprobs(script.sampling,
-                                                     script_prompt(), 0));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome,
+            tnk_sampling_compute_logprobs(script.sampling, script_prompt(), 0));
   logprobs = tnk_promise_logprobs(outcome.promise, &n);
   CHECK_INT(n, 2);
   CHECK_NEAR(logprobs[1], -1.5, 0);

@@ -86,8 +86,7 @@ TEST(S3_9_a_long_submission_holds_up_no_other_client) {
   outcome_of(&slow,
              tnk_training_forward_backward(first, script_data(3), 3, NULL));
   script_turns(&script);
-  outcome_of(&other, script_step(&script));
-  outcome_ok(&script, &other);
+  script_ok(&script, &other, script_step(&script));
   CHECK_INT(slow.n_done, 0);
   CHECK_INT(mock_release(script.mock, 200,
                          "{\"request_id\":\"forward_backward:1:1\"}"),
@@ -103,8 +102,7 @@ TEST(S3_1_sends_are_in_order_and_results_in_any) {
   script_held_t polls = {.n = 0};
   outcome_t outcomes[2];
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_on(script.mock, "POST", "/api/v1/retrieve_future", script_hold, &polls);
   outcome_of(&outcomes[0], script_pass(&script, 1));
   outcome_of(&outcomes[1], script_step(&script));
@@ -153,8 +151,7 @@ TEST(S4_14_a_send_that_is_repeated_keeps_number_key_and_place) {
   const char *path = "/api/v1/forward_backward";
   const char *key;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json_once(script.mock, "POST", path, 503, "{}");
   mock_once(script.mock, "POST", path, mock_reset, NULL);
   mock_json_once(script.mock, "POST", path, 429, "{}");
@@ -205,12 +202,10 @@ TEST(S4_14_calls_from_a_callback_keep_their_order) {
   tnk_promise_t *promise;
 
   memset(outcomes, 0, sizeof(outcomes));
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   promise = script_pass(&script, 1);
   tnk_then(tnk_promise_ref(promise), call_two, &calls);
-  outcome_of(&outcomes[0], promise);
-  outcome_ok(&script, &outcomes[0]);
+  script_ok(&script, &outcomes[0], promise);
   outcome_ok(&script, &outcomes[1]);
   outcome_ok(&script, &outcomes[2]);
   script_check_sent(&script, 1, "optim_step", 2);
@@ -227,8 +222,7 @@ TEST(S3_4_the_servers_limits_cut_the_data) {
 
   open_with_flags(
       &script, "{\"fwdbwd_max_chunk_len\":2,\"parallel_fwdbwd_chunks\":false}");
-  outcome_of(&outcome, script_pass(&script, 5));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, script_pass(&script, 5));
   CHECK_INT(script.n_sent, 3);
   CHECK_INT(script.sent[0].n_data, 2);
   CHECK_INT(script.sent[1].n_data, 2);
@@ -249,8 +243,7 @@ TEST(S3_4_one_example_over_the_limit_goes_alone) {
 
   open_with_flags(&script, "{\"fwdbwd_max_chunk_bytes_count\":1,"
                            "\"parallel_fwdbwd_chunks\":false}");
-  outcome_of(&outcome, script_pass(&script, 3));
-  outcome_ok(&script, &outcome);
+  script_ok(&script, &outcome, script_pass(&script, 3));
   CHECK_INT(script.n_sent, 3);
   for (size_t i = 0; i < 3; i++)
     CHECK_INT(script.sent[i].n_data, 1);
@@ -302,8 +295,7 @@ TEST(S3_5_an_answer_without_a_request_id_is_no_success) {
   script_t script;
   outcome_t outcomes[2];
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json(script.mock, "POST", "/api/v1/forward_backward", 200,
             "{\"request_id\":\"\"}");
   outcome_of(&outcomes[0], script_pass(&script, 1));
@@ -327,8 +319,7 @@ TEST(S3_26c_a_refused_chunk_stops_those_after_it) {
   mock_on(script.mock, "POST", "/api/v1/retrieve_future", script_hold, &polls);
   mock_once(script.mock, "POST", path, script_accept, &script);
   mock_json_once(script.mock, "POST", path, 422, "{\"detail\":\"bad\"}");
-  outcome_of(&outcomes[0], script_pass(&script, 3));
-  outcome_fails(&script, &outcomes[0], TNK_EREQUEST);
+  script_fails(&script, &outcomes[0], script_pass(&script, 3), TNK_EREQUEST);
   script_turns(&script);
   CHECK_INT(mock_count(script.mock, "POST", path), 2);
   /* Nobody waits for the chunk that was accepted. */
@@ -336,8 +327,7 @@ TEST(S3_26c_a_refused_chunk_stops_those_after_it) {
   CHECK(polls.requests[0]->is_gone);
   mock_on(script.mock, "POST", "/api/v1/retrieve_future", script_result,
           &script);
-  outcome_of(&outcomes[1], script_step(&script));
-  outcome_ok(&script, &outcomes[1]);
+  script_ok(&script, &outcomes[1], script_step(&script));
   script_check_sent(&script, 1, "optim_step", 2);
   outcome_drop_all(outcomes, 2);
   script_close(&script);
@@ -363,8 +353,7 @@ TEST(S3_6a_a_chunk_that_fails_while_polled_rejects_once) {
     CHECK(polls.requests[0]->is_gone && polls.requests[2]->is_gone);
     mock_on(script.mock, "POST", "/api/v1/retrieve_future", script_result,
             &script);
-    outcome_of(&outcomes[1], script_step(&script));
-    outcome_ok(&script, &outcomes[1]);
+    script_ok(&script, &outcomes[1], script_step(&script));
     script_check_sent(&script, 3, "optim_step", 4);
     outcome_drop_all(outcomes, 2);
     script_close(&script);

@@ -314,8 +314,7 @@ TEST(session_lost_is_told_once_and_named_by_refusals) {
             "s; the server has ended session session-0");
   mock_json(script.mock, "POST", "/api/v1/optim_step", 404,
             "{\"detail\":\"no such model\"}");
-  outcome_of(&refused, script_step(&script));
-  outcome_fails(&script, &refused, TNK_ESESSION);
+  script_fails(&script, &refused, script_step(&script), TNK_ESESSION);
   CHECK_STR(refused.text, "optim_step in session-0: the session has ended "
                           "(HTTP 404): no such model");
   CHECK_INT(tnk_promise_error(refused.promise)->http_status, 404);
@@ -334,8 +333,7 @@ TEST(stats_count_retries_by_cause) {
   outcome_t outcome;
   script_t script;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json_once(script.mock, "POST", step, 503, "{}");
   mock_json_once(script.mock, "POST", step, 500, "{}");
   mock_json_once(script.mock, "POST", step, 429, "{}");
@@ -397,8 +395,7 @@ TEST(forked_child_is_refused_and_does_no_harm) {
   int status;
   pid_t child;
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   script_sampler(&script);
   hold(&script, "/api/v1/optim_step");
   pending = script_step(&script);
