@@ -290,6 +290,15 @@ static inline void script_closed(void *user) {
   ((script_t *)user)->is_closed++;
 }
 
+/* The service has been closed: wait until it is gone. */
+static inline void script_end(script_t *script) {
+  mock_wait_flag(script->mock, &script->is_closed, 1);
+  mock_close(script->mock);
+  uv_run(&script->uv, UV_RUN_DEFAULT);
+  CHECK_INT(uv_loop_close(&script->uv), 0);
+  free(script->sent);
+}
+
 static inline void script_close(script_t *script) {
   tnk_stats_t stats;
 
@@ -297,11 +306,7 @@ static inline void script_close(script_t *script) {
   CHECK_INT(stats.n_double_settles, 0);
   tnk_service_close(script->service, script_closed, script);
   CHECK_INT(script->is_closed, 0);
-  mock_wait_flag(script->mock, &script->is_closed, 1);
-  mock_close(script->mock);
-  uv_run(&script->uv, UV_RUN_DEFAULT);
-  CHECK_INT(uv_loop_close(&script->uv), 0);
-  free(script->sent);
+  script_end(script);
 }
 
 static inline void script_turns(script_t *script) {
@@ -312,6 +317,12 @@ static inline void script_turns(script_t *script) {
 static inline void script_advance(script_t *script, uint64_t ms) {
   tnk__loop_advance(&script->service->root.loop, ms);
   mock_turns(script->mock, 20);
+}
+
+/* The same where one thing sets off another, and so on. */
+static inline void script_later(script_t *script, uint64_t ms) {
+  script_advance(script, ms);
+  mock_turns(script->mock, 60);
 }
 
 /* ---- Promises ---- */

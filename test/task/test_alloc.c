@@ -20,6 +20,21 @@ static void check_live(const char *name, long n) {
               name, n, test_alloc_live());
 }
 
+/* Start it, let its n-th allocation fail, wait for its end. Whether there were
+ * that many. */
+static int start_without(script_t *script, const script_kind_t *kind, long n,
+                         outcome_t *outcome) {
+  int did_fail;
+
+  test_alloc_fail_at(n);
+  outcome_of(outcome, kind->start(script));
+  script_settle(script, outcome);
+  did_fail = test_alloc_did_fail();
+  test_alloc_fail_at(-1);
+  check_status(kind->name, n, outcome);
+  return did_fail;
+}
+
 /* 1 when all allocations of the operation were made before the n-th. */
 static int run(const script_kind_t *kind, const char *flags, long n) {
   script_t script;
@@ -27,12 +42,7 @@ static int run(const script_kind_t *kind, const char *flags, long n) {
   int did_fail;
 
   script_open_for(&script, kind, flags);
-  test_alloc_fail_at(n);
-  outcome_of(&outcome, kind->start(&script));
-  script_settle(&script, &outcome);
-  did_fail = test_alloc_did_fail();
-  test_alloc_fail_at(-1);
-  check_status(kind->name, n, &outcome);
+  did_fail = start_without(&script, kind, n, &outcome);
   if (!did_fail)
     CHECK_INT(outcome.status, TNK_OK);
   script_check_next(&script);
@@ -88,12 +98,7 @@ static int run_fresh(const script_kind_t *kind, long n) {
   int did_fail;
 
   script_open(&script);
-  test_alloc_fail_at(n);
-  outcome_of(&outcome, kind->start(&script));
-  script_settle(&script, &outcome);
-  did_fail = test_alloc_did_fail();
-  test_alloc_fail_at(-1);
-  check_status(kind->name, n, &outcome);
+  did_fail = start_without(&script, kind, n, &outcome);
   outcome_of(&next, kind->start(&script));
   script_settle(&script, &next);
   outcome_ok(&script, &next);
@@ -132,12 +137,7 @@ static int run_hard(const script_kind_t *kind, long n) {
                  "\"response_payload_size\":100}");
   mock_json_once(script.mock, "POST", "/api/v1/retrieve_future",
                  kind->owner == OWNER_SAMPLING ? 410 : 503, "{}");
-  test_alloc_fail_at(n);
-  outcome_of(&outcome, kind->start(&script));
-  script_settle(&script, &outcome);
-  did_fail = test_alloc_did_fail();
-  test_alloc_fail_at(-1);
-  check_status(kind->name, n, &outcome);
+  did_fail = start_without(&script, kind, n, &outcome);
   script_check_next(&script);
   outcome_drop(&outcome);
   script_close(&script);

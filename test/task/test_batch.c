@@ -27,8 +27,7 @@ TEST(A8_one_poll_for_all_and_the_reports) {
   outcome_ok(&script, &outcomes[0]);
   turns(&script);
   CHECK_INT(n_batches(&script), 2);
-  script_advance(&script, 1000);
-  turns(&script);
+  script_later(&script, 1000);
   CHECK_INT(n_batches(&script), 3);
   check_body(last_batch(&script),
              "\"prev_cursor\":9,\"timeout\":0.0,\"retrieved_request_ids\":["
@@ -68,8 +67,7 @@ TEST(A8_a_completion_before_the_waiter) {
   mock_reply_json(held.requests[0], 200, "{\"request_id\":\"asample:1:0\"}");
   outcome_ok(&script, &outcomes[1]);
   CHECK_INT(n_fetches(&script), 1);
-  script_advance(&script, 1000);
-  turns(&script);
+  script_later(&script, 1000);
   tell(&script, 0, 1, 2);
   outcome_ok(&script, &outcomes[0]);
   finish(&script, 2);
@@ -109,8 +107,7 @@ TEST(A8_a_failed_sample_is_fetched_and_reported) {
          "{\"completions\":[{\"state\":\"failed\",\"request_id\":"
          "\"asample:0:0\"}],\"cursor\":1}");
   outcome_fails(&script, &outcomes[0], TNK_EFAILED);
-  script_advance(&script, 1000);
-  turns(&script);
+  script_later(&script, 1000);
   check_body(last_batch(&script),
              "\"prev_cursor\":1,\"timeout\":0.0,\"retrieved_request_ids\":["
              "\"asample:0:0\"]}");
@@ -142,8 +139,7 @@ TEST(A8_a_lost_result_is_not_reported) {
   start(&script, 0, 1);
   mock_json_once(script.mock, "POST", fetch_path, 410, "{}");
   tell(&script, 0, 1, 1);
-  script_advance(&script, 60000);
-  turns(&script);
+  script_later(&script, 60000);
   check_body(last_batch(&script),
              "\"prev_cursor\":1,\"retrieved_request_ids\":[]}");
   tell(&script, 1, 1, 2);
@@ -161,8 +157,7 @@ TEST(A8_a_replayed_completion_is_taken_once) {
   tell(&script, 0, 1, 5);
   outcome_ok(&script, &outcomes[0]);
   tell(&script, 0, 1, 4); /* the cursor goes back, too */
-  script_advance(&script, 1000);
-  turns(&script);
+  script_later(&script, 1000);
   CHECK_INT(n_fetches(&script), 1);
   CHECK(strstr((const char *)last_batch(&script)->body, "\"prev_cursor\":4") !=
         NULL);
@@ -209,8 +204,7 @@ TEST(A8_a_moving_cursor_does_not_make_it_spin) {
   }
   CHECK(n >= 25 && n <= 40); /* in 30 s */
   mock_on(script.mock, "POST", batch_path, mock_hold, NULL);
-  script_advance(&script, 1000);
-  turns(&script);
+  script_later(&script, 1000);
   tell(&script, 0, 1, 1000);
   outcome_ok(&script, &outcomes[0]);
   finish(&script, 1);
@@ -225,8 +219,7 @@ static void check_passing(int status) {
   tell(&script, 0, 1, 6);
   tell(&script, 1, 1, 7);
   answer(&script, status, "{\"detail\":\"later\"}");
-  script_advance(&script, 2000);
-  turns(&script);
+  script_later(&script, 2000);
   CHECK_INT(n_batches(&script), 4);
   check_body(last_batch(&script),
              "\"prev_cursor\":7,\"retrieved_request_ids\":[\"asample:0:0\","
@@ -250,8 +243,7 @@ TEST(A8_a_lost_connection_passes) {
   start(&script, 0, 1);
   mock_reset(last_batch(&script), NULL);
   turns(&script);
-  script_advance(&script, 1000);
-  turns(&script);
+  script_later(&script, 1000);
   tell(&script, 0, 1, 1);
   outcome_ok(&script, &outcomes[0]);
   finish(&script, 1);
@@ -317,8 +309,7 @@ TEST(A8_the_fourth_400_in_a_row_falls_back) {
   start(&script, 0, 1);
   for (int i = 0; i < 4; i++) {
     answer(&script, 400, "{\"detail\":\"what\"}");
-    script_advance(&script, 1000);
-    turns(&script);
+    script_later(&script, 1000);
   }
   outcome_ok(&script, &outcomes[0]);
   CHECK_INT(n_batches(&script), 4);

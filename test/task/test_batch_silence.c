@@ -44,17 +44,14 @@ TEST(A8_a_lost_completion_is_found_by_asking) {
 
   open_default(&script);
   start(&script, 0, 1);
-  script_advance(&script, 59999);
-  turns(&script);
+  script_later(&script, 59999);
   CHECK_INT(n_fetches(&script), 0);
-  script_advance(&script, 60001);
-  turns(&script);
+  script_later(&script, 60001);
   CHECK_INT(n_fetches(&script), 1);
   CHECK(strstr((const char *)last_of(&script, fetch_path)->body,
                "\"allow_metadata_only\":true") != NULL);
   outcome_ok(&script, &outcomes[0]);
-  script_advance(&script, 1000);
-  turns(&script);
+  script_later(&script, 1000);
   CHECK(strstr((const char *)last_batch(&script)->body, "asample:0:0") != NULL);
   finish(&script, 1);
 }
@@ -86,8 +83,7 @@ TEST(A8_a_completion_during_a_check) {
   open_default(&script);
   mock_on(script.mock, "POST", fetch_path, mock_hold, NULL);
   start(&script, 0, 1);
-  script_advance(&script, 120000);
-  turns(&script);
+  script_later(&script, 120000);
   CHECK_INT(n_fetches(&script), 1);
   tell(&script, 0, 1, 1);
   CHECK_INT(n_fetches(&script), 1);
@@ -107,8 +103,7 @@ TEST(A8_a_fall_back_during_checks) {
   open_batch(&script, options);
   mock_on(script.mock, "POST", fetch_path, mock_hold, NULL);
   start(&script, 0, 4);
-  script_advance(&script, 120000);
-  turns(&script);
+  script_later(&script, 120000);
   CHECK_INT(n_fetches(&script), 2);
   answer(&script, 404, "{}");
   CHECK_INT(n_fetches(&script), 4);
@@ -129,8 +124,7 @@ TEST(A8_a_slow_acknowledgement_delays_nobody) {
   start(&script, 0, 1);
   tell(&script, 0, 1, 1);
   outcome_ok(&script, &outcomes[0]);
-  script_advance(&script, 1000);
-  turns(&script);
+  script_later(&script, 1000);
   CHECK_INT(n_batches(&script), 2); /* the acknowledgement is held */
   start(&script, 1, 1);
   CHECK_INT(n_batches(&script), 3); /* and given up for a poll */

@@ -33,8 +33,8 @@ static void open_sampling(script_t *script, const char *flags) {
 /* The promises that the test may cancel, beside their outcomes. */
 static tnk_promise_t *promises[MAX_SAMPLES];
 
-static void start(script_t *script, int n) {
-  for (int i = 0; i < n; i++) {
+static void start(script_t *script, int first, int n) {
+  for (int i = first; i < first + n; i++) {
     promises[i] = script_sample(script);
     outcome_of(&outcomes[i], tnk_promise_ref(promises[i]));
   }
@@ -58,7 +58,7 @@ TEST(S3_a_cancel_names_the_accepted_sample) {
   script_t script;
 
   open_sampling(&script, wanted);
-  start(&script, 2);
+  start(&script, 0, 2);
   cancel(&script, 1);
   CHECK_INT(n_cancels(&script), 1);
   check_cancel(&script, 0, "{\"request_id\":\"asample:1:0\"}");
@@ -86,7 +86,7 @@ TEST(S3_nothing_is_told_unless_the_server_wants_it) {
   script_t script;
 
   open_sampling(&script, "{}");
-  start(&script, 1);
+  start(&script, 0, 1);
   cancel(&script, 0);
   CHECK_INT(n_cancels(&script), 0);
   script_close(&script);
@@ -98,10 +98,9 @@ TEST(S3_a_refresh_turns_cancels_on) {
   script_t script;
 
   open_sampling(&script, "{}");
-  start(&script, 1);
+  start(&script, 0, 1);
   mock_json(script.mock, "POST", "/api/v1/client/dynamic_config", 200, wanted);
-  script_advance(&script, 300000);
-  mock_turns(script.mock, 40);
+  script_later(&script, 300000);
   cancel(&script, 0);
   CHECK_INT(n_cancels(&script), 1);
   script_close(&script);
@@ -113,7 +112,7 @@ TEST(S3_an_unanswered_submission_is_canceled_when_its_id_comes) {
 
   open_sampling(&script, wanted);
   mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  start(&script, 1);
+  start(&script, 0, 1);
   cancel(&script, 0);
   CHECK_INT(n_cancels(&script), 0);
   mock_release(script.mock, 200, "{\"request_id\":\"late\"}");
@@ -132,13 +131,12 @@ TEST(S3_a_lost_answer_is_asked_for_before_the_cancel) {
 
   open_sampling(&script, wanted);
   mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  start(&script, 1);
+  start(&script, 0, 1);
   cancel(&script, 0);
   first = mock_find(script.mock, "POST", "/api/v1/asample", 0);
   mock_reset(first, NULL);
   mock_turns(script.mock, 40);
-  script_advance(&script, 30000);
-  mock_turns(script.mock, 40);
+  script_later(&script, 30000);
   CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 2);
   CHECK_STR(mock_header(mock_find(script.mock, "POST", "/api/v1/asample", 1),
                         "x-idempotency-key"),
@@ -155,7 +153,7 @@ TEST(S3_a_refused_submission_needs_no_cancel) {
 
   open_sampling(&script, wanted);
   mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  start(&script, 2);
+  start(&script, 0, 2);
   cancel(&script, 0);
   cancel(&script, 1);
   mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 0), 422,
@@ -164,8 +162,7 @@ TEST(S3_a_refused_submission_needs_no_cancel) {
   mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 1), 429,
                   "{}");
   mock_turns(script.mock, 40);
-  script_advance(&script, 60000);
-  mock_turns(script.mock, 40);
+  script_later(&script, 60000);
   CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 2);
   CHECK_INT(n_cancels(&script), 0);
   script_close(&script);
@@ -179,7 +176,7 @@ TEST(S3_cancels_come_in_batches_of_the_servers_size) {
   open_sampling(&script, "{\"sample_cancel_enabled\":true,"
                          "\"sample_cancel_max_batch_size\":3}");
   mock_on(script.mock, "POST", "/api/v1/cancel_future", mock_hold, NULL);
-  start(&script, N);
+  start(&script, 0, N);
   for (int i = 0; i < N; i++)
     cancel(&script, i);
   CHECK_INT(n_cancels(&script), 3);
@@ -201,7 +198,7 @@ static void check_unsupported(int status) {
 
   open_sampling(&script, wanted);
   mock_json(script.mock, "POST", "/api/v1/cancel_future", status, "{}");
-  start(&script, 3);
+  start(&script, 0, 3);
   cancel(&script, 0);
   CHECK_INT(n_cancels(&script), 1);
   cancel(&script, 1);
@@ -224,7 +221,7 @@ TEST(S3_a_sample_that_is_gone_does_not_turn_cancels_off) {
   script_t script;
 
   open_sampling(&script, wanted);
-  start(&script, 3);
+  start(&script, 0, 3);
   cancel(&script, 0);
   mock_json_once(script.mock, "POST", "/api/v1/cancel_future", 404, "{}");
   cancel(&script, 1);
@@ -239,11 +236,9 @@ TEST(S3_closing_the_client_gives_up_its_samples) {
   script_t script;
 
   open_sampling(&script, wanted);
-  start(&script, 1);
+  start(&script, 0, 1);
   mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  promises[1] = script_sample(&script);
-  outcome_of(&outcomes[1], tnk_promise_ref(promises[1]));
-  mock_turns(script.mock, 40);
+  start(&script, 1, 1);
   tnk_sampling_close(script.sampling, NULL, NULL);
   outcome_fails(&script, &outcomes[0], TNK_ECLOSED);
   outcome_fails(&script, &outcomes[1], TNK_ECLOSED);
@@ -263,11 +258,9 @@ TEST(S3_closing_the_service_tells_nobody) {
 
   open_sampling(&script, wanted);
   mock_on(script.mock, "POST", "/api/v1/cancel_future", mock_hold, NULL);
-  start(&script, 2);
+  start(&script, 0, 2);
   mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  promises[2] = script_sample(&script);
-  outcome_of(&outcomes[2], tnk_promise_ref(promises[2]));
-  mock_turns(script.mock, 40);
+  start(&script, 2, 1);
   cancel(&script, 0);
   cancel(&script, 2); /* its submission is still out */
   CHECK_INT(n_cancels(&script), 1);
@@ -282,7 +275,7 @@ TEST(S3_without_memory_a_cancel_ends_the_promise_all_the_same) {
     int failed;
 
     open_sampling(&script, wanted);
-    start(&script, 1);
+    start(&script, 0, 1);
     test_alloc_fail_at(n);
     tnk_promise_cancel(promises[0]);
     mock_turns(script.mock, 40);

@@ -220,12 +220,8 @@ TEST(S4_12_a_custom_loss_may_close_its_service) {
   outcome_of(&outcome, custom(&script, &plan, 1));
   outcome_wait(&script, &outcome);
   CHECK_INT(outcome.status, TNK_ECLOSED);
-  mock_wait_flag(script.mock, &script.is_closed, 1);
+  script_end(&script);
   outcome_drop(&outcome);
-  mock_close(script.mock);
-  uv_run(&script.uv, UV_RUN_DEFAULT);
-  CHECK_INT(uv_loop_close(&script.uv), 0);
-  free(script.sent);
 }
 
 /* ---- Data that was lent ---- */

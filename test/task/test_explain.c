@@ -434,8 +434,7 @@ TEST(explain_a_back_off_and_what_it_leaves) {
   script_advance(&script, 500);
   CHECK_STR(explain(p[2]), "sample: waits for the end of a back-off, in 2.5 s, "
                            "with 2 ahead of it, since 500 ms");
-  script_advance(&script, 2500);
-  mock_turns(script.mock, 60);
+  script_later(&script, 2500);
   CHECK_STR(explain(p[12]),
             "sample: waits for one of the 10 slots that a recent back-off has "
             "left, with 2 ahead of it, since 3.0 s");

@@ -55,15 +55,28 @@ static void answer_poll(script_t *script, uint64_t at_ms, int status,
   script_turns(script);
 }
 
+/* A sample waits at the service. */
+static void open_waiting(script_t *script, told_t *told, outcome_t *outcome) {
+  open_told(script, told);
+  script_sampler(script);
+  mock_on(script->mock, "POST", future_path, mock_hold, NULL);
+  outcome_of(outcome, script_sample(script));
+}
+
+/* It still does. */
+static void finish(script_t *script, outcome_t *outcome) {
+  tnk_sampling_close(script->sampling, NULL, NULL);
+  outcome_fails(script, outcome, TNK_ECLOSED);
+  outcome_drop(outcome);
+  script_close(script);
+}
+
 TEST(S4_10b_the_first_report_at_once_then_one_in_60_s) {
   script_t script;
   told_t told;
   outcome_t outcome;
 
-  open_told(&script, &told);
-  script_sampler(&script);
-  mock_on(script.mock, "POST", future_path, mock_hold, NULL);
-  outcome_of(&outcome, script_sample(&script));
+  open_waiting(&script, &told, &outcome);
   answer_poll(&script, 0, 408, paused);
   CHECK_INT(told.n, 1);
   CHECK_STR(told.client, "sampler-0");
@@ -79,10 +92,7 @@ TEST(S4_10b_the_first_report_at_once_then_one_in_60_s) {
   CHECK_INT(told.n, 2);
   CHECK_INT(told.state, TNK_QUEUE_PAUSED_RATE_LIMIT);
   CHECK_STR(told.reason, "in the server's words");
-  tnk_sampling_close(script.sampling, NULL, NULL);
-  outcome_fails(&script, &outcome, TNK_ECLOSED);
-  outcome_drop(&outcome);
-  script_close(&script);
+  finish(&script, &outcome);
 }
 
 TEST(S4_10b_an_active_queue_is_no_news) {
@@ -90,20 +100,14 @@ TEST(S4_10b_an_active_queue_is_no_news) {
   told_t told;
   outcome_t outcome;
 
-  open_told(&script, &told);
-  script_sampler(&script);
-  mock_on(script.mock, "POST", future_path, mock_hold, NULL);
-  outcome_of(&outcome, script_sample(&script));
+  open_waiting(&script, &told, &outcome);
   answer_poll(&script, 0, 408, "{\"queue_state\":\"active\"}");
   answer_poll(&script, 0, 408, "{}");
   answer_poll(&script, 0, 408, "no JSON at all");
   answer_poll(&script, 0, 200, "{\"type\":\"try_again\"}");
   CHECK_INT(told.n, 0);
   CHECK_INT(script.n_warnings, 0);
-  tnk_sampling_close(script.sampling, NULL, NULL);
-  outcome_fails(&script, &outcome, TNK_ECLOSED);
-  outcome_drop(&outcome);
-  script_close(&script);
+  finish(&script, &outcome);
 }
 
 TEST(S4_10b_two_clients_are_told_of_apart) {
@@ -188,10 +192,6 @@ TEST(S4_12_the_observer_may_close_everything) {
         script_close(&script);
         continue;
       }
-      mock_wait_flag(script.mock, &script.is_closed, 1);
-      mock_close(script.mock);
-      uv_run(&script.uv, UV_RUN_DEFAULT);
-      CHECK_INT(uv_loop_close(&script.uv), 0);
-      free(script.sent);
+      script_end(&script);
     }
 }

@@ -67,8 +67,7 @@ TEST(S3_12_nothing_is_sent_before_the_deadline) {
     outcome_of(&outcomes[i], script_sample(&script));
   script_advance(&script, 2999);
   CHECK_INT(n_submitted(&script), 1);
-  script_advance(&script, 1);
-  mock_turns(script.mock, 40);
+  script_later(&script, 1);
   CHECK_INT(n_submitted(&script), 6);
   /* The one that was turned away is first in line, under its old number. */
   CHECK_INT(seq_of(&script, 0), 0);
@@ -85,8 +84,7 @@ TEST(S3_15_without_a_wish_the_pause_is_a_second) {
   mock_turns(script.mock, 40);
   script_advance(&script, 999);
   CHECK_INT(n_submitted(&script), 1);
-  script_advance(&script, 1);
-  mock_turns(script.mock, 40);
+  script_later(&script, 1);
   CHECK_INT(n_submitted(&script), 2);
   finish(&script, 1);
 }
@@ -105,8 +103,7 @@ TEST(S4_3b_a_success_does_not_end_a_back_off) {
   outcome_wait(&script, &outcomes[1]);
   script_advance(&script, 3999);
   CHECK_INT(n_submitted(&script), 2);
-  script_advance(&script, 1);
-  mock_turns(script.mock, 40);
+  script_later(&script, 1);
   CHECK_INT(n_submitted(&script), 3);
   finish(&script, 2);
 }
@@ -123,8 +120,7 @@ TEST(S4_3_a_later_429_extends_the_wait) {
   mock_turns(script.mock, 40);
   script_advance(&script, 4999);
   CHECK_INT(n_submitted(&script), 2);
-  script_advance(&script, 1);
-  mock_turns(script.mock, 40);
+  script_later(&script, 1);
   CHECK_INT(n_submitted(&script), 4);
   finish(&script, 2);
 }
@@ -138,8 +134,7 @@ TEST(S4_4_few_at_a_time_after_a_back_off) {
   for (size_t i = 0; i < 60; i++)
     refuse(&script, i, "Retry-After: 2\r\n");
   mock_turns(script.mock, 60);
-  script_advance(&script, 2000);
-  mock_turns(script.mock, 60);
+  script_later(&script, 2000);
   CHECK_INT(n_submitted(&script), 70);
   for (size_t i = 0; i < 10; i++) /* in order of their first arrival */
     CHECK_INT(seq_of(&script, 60 + i), (long long)i);
@@ -152,8 +147,7 @@ TEST(S4_4_few_at_a_time_after_a_back_off) {
   /* 10 s after the deadline all of the rest go, and nobody overtakes. */
   script_advance(&script, 9999);
   CHECK_INT(n_submitted(&script), 71);
-  script_advance(&script, 1);
-  mock_turns(script.mock, 60);
+  script_later(&script, 1);
   CHECK_INT(n_submitted(&script), 120);
   for (size_t i = 0; i < 60; i++)
     CHECK_INT(seq_of(&script, 60 + i), (long long)i);
@@ -168,16 +162,14 @@ TEST(S4_4_new_samples_do_not_overtake_the_limited) {
   for (size_t i = 0; i < 20; i++)
     refuse(&script, i, "Retry-After: 2\r\n");
   mock_turns(script.mock, 60);
-  script_advance(&script, 2000);
-  mock_turns(script.mock, 60);
+  script_later(&script, 2000);
   CHECK_INT(n_submitted(&script), 30);
   script_advance(&script, 9000);
   for (int i = 20; i < 25; i++)
     outcome_of(&outcomes[i], script_sample(&script));
   mock_turns(script.mock, 40);
   CHECK_INT(n_submitted(&script), 30);
-  script_advance(&script, 1000);
-  mock_turns(script.mock, 60);
+  script_later(&script, 1000);
   CHECK_INT(n_submitted(&script), 45);
   for (size_t i = 0; i < 25; i++)
     CHECK_INT(seq_of(&script, 20 + i), (long long)i);
@@ -201,8 +193,7 @@ TEST(S4_4_those_who_wait_for_bytes_are_limited_too) {
   mock_turns(script.mock, 60);
   CHECK_INT(few->n_held, 10);
   CHECK_INT(n_submitted(&script), 1);
-  script_advance(&script, 2000);
-  mock_turns(script.mock, 60);
+  script_later(&script, 2000);
   CHECK_INT(n_submitted(&script), 2);
   CHECK_INT(few->n_held, 10);
   finish(&script, 30);
