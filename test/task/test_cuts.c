@@ -138,14 +138,6 @@ static void step_on(script_t *script, road_t road, int turn) {
     accept_front(script);
 }
 
-static void close_after_cut(script_t *script) {
-  mock_wait_flag(script->mock, &script->is_closed, 1);
-  mock_close(script->mock);
-  uv_run(&script->uv, UV_RUN_DEFAULT);
-  CHECK_INT(uv_loop_close(&script->uv), 0);
-  free(script->sent);
-}
-
 /* 1 when the operation was over before it was cut. */
 static int run(const script_kind_t *kind, const char *flags, road_t road,
                cut_t cut, int code, int turns) {
@@ -164,7 +156,7 @@ static int run(const script_kind_t *kind, const char *flags, road_t road,
   cut(&script, kind, promise);
   tnk_promise_unref(promise);
   if (cut == cut_service) {
-    close_after_cut(&script);
+    script_end(&script);
   } else {
     script_turns(&script);
     if (road == ROAD_QUEUED)

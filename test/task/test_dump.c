@@ -50,14 +50,10 @@ static void start_all(script_t *script, outcome_t outcomes[4]) {
 
 static void close_all(script_t *script, outcome_t outcomes[4]) {
   tnk_service_close(script->service, script_closed, script);
-  mock_wait_flag(script->mock, &script->is_closed, 1);
+  script_end(script);
   for (int i = 0; i < 4; i++)
     CHECK_INT(outcomes[i].status, TNK_ECLOSED);
   outcome_drop_all(outcomes, 4);
-  mock_close(script->mock);
-  uv_run(&script->uv, UV_RUN_DEFAULT);
-  CHECK_INT(uv_loop_close(&script->uv), 0);
-  free(script->sent);
 }
 
 static json_int_t number(const json_t *root, const char *a, const char *b) {

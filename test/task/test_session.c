@@ -299,13 +299,6 @@ static int close_in_no_time(script_t *script) {
   return script->is_closed;
 }
 
-static void clean_up(script_t *script) {
-  mock_close(script->mock);
-  uv_run(&script->uv, UV_RUN_DEFAULT);
-  CHECK_INT(uv_loop_close(&script->uv), 0);
-  free(script->sent);
-}
-
 TEST(a_close_reports_the_end_of_the_session) {
   script_t script;
   const mock_request_t *finish;
@@ -316,7 +309,7 @@ TEST(a_close_reports_the_end_of_the_session) {
   finish = mock_find(script.mock, "POST", finish_path, 0);
   CHECK(finish != NULL);
   CHECK(strstr((const char *)finish->body, "\"success\"") != NULL);
-  clean_up(&script);
+  script_end(&script);
 }
 
 TEST(servers_may_not_know_of_ends) {
@@ -330,7 +323,7 @@ TEST(servers_may_not_know_of_ends) {
     CHECK(close_in_no_time(&script));
     CHECK_INT(mock_count(script.mock, "POST", finish_path), 1);
     CHECK_INT(script.n_warnings + script.n_errors, 0);
-    clean_up(&script);
+    script_end(&script);
   }
 }
 
@@ -347,7 +340,7 @@ TEST(a_close_waits_two_seconds_and_no_longer) {
   for (int i = 0; i < 10; i++)
     script_turns(&script);
   CHECK(script.is_closed);
-  clean_up(&script);
+  script_end(&script);
 }
 
 TEST(a_close_without_a_session_reports_nothing) {
@@ -356,7 +349,7 @@ TEST(a_close_without_a_session_reports_nothing) {
   script_open(&script);
   CHECK(close_in_no_time(&script));
   CHECK_INT(mock_n_requests(script.mock), 0);
-  clean_up(&script);
+  script_end(&script);
 }
 
 TEST(a_session_that_the_server_ended_is_not_reported) {
@@ -368,7 +361,7 @@ TEST(a_session_that_the_server_ended_is_not_reported) {
   script_advance(&script, 10000);
   CHECK(close_in_no_time(&script));
   CHECK_INT(mock_count(script.mock, "POST", finish_path), 0);
-  clean_up(&script);
+  script_end(&script);
 }
 
 TEST(S1_7_closed_while_starting_up) {
@@ -387,7 +380,7 @@ TEST(S1_7_closed_while_starting_up) {
     CHECK_INT(outcomes[0].status, TNK_ECLOSED);
     CHECK_INT(outcomes[1].status, TNK_ECLOSED);
     outcome_drop_all(outcomes, 2);
-    clean_up(&script);
+    script_end(&script);
   }
 }
 

@@ -109,13 +109,9 @@ TEST(watch_tells_of_samples_and_of_requests) {
   script_advance(&script, 61000);
   CHECK_STR(notices.client, "healthz");
   tnk_service_close(script.service, script_closed, &script);
-  mock_wait_flag(script.mock, &script.is_closed, 1);
+  script_end(&script);
   outcome_drop(&sample);
   outcome_drop(&health);
-  mock_close(script.mock);
-  uv_run(&script.uv, UV_RUN_DEFAULT);
-  CHECK_INT(uv_loop_close(&script.uv), 0);
-  free(script.sent);
 }
 
 /* The observer ends what it is told of. */
@@ -157,15 +153,11 @@ TEST(watch_survives_an_observer_that_closes) {
   script_advance(&script, 70000);
   CHECK_INT(closer.n, 1);
   script_advance(&script, 2000);
-  mock_wait_flag(script.mock, &script.is_closed, 1);
+  script_end(&script);
   for (int i = 0; i < 6; i++) {
     CHECK_INT(outcomes[i].status, TNK_ECLOSED);
     outcome_drop(&outcomes[i]);
   }
-  mock_close(script.mock);
-  uv_run(&script.uv, UV_RUN_DEFAULT);
-  CHECK_INT(uv_loop_close(&script.uv), 0);
-  free(script.sent);
 }
 
 /* ---- Depth ---- */
