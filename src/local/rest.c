@@ -353,9 +353,19 @@ void local_delete_checkpoint(local_call_t *call) {
   local_req_reply(call->req, 204, "application/json", NULL, NULL, 0);
 }
 
+/* Write it, free it, answer. */
+static void keep_meta(local_call_t *call, local_meta_t *meta) {
+  int err = local_meta_write(call->server, meta);
+
+  local_meta_free(call->server, meta);
+  if (err != TNK_OK)
+    local_reply_error(call->req, 500, "Cannot write the checkpoint's file");
+  else
+    local_reply_text(call->req, 200, "{}");
+}
+
 static void set_public(local_call_t *call, int value) {
   local_meta_t meta;
-  int err;
 
   if (!path_meta(call, &meta))
     return;
@@ -366,12 +376,7 @@ static void set_public(local_call_t *call, int value) {
     return;
   }
   meta.is_public = value;
-  err = local_meta_write(call->server, &meta);
-  local_meta_free(call->server, &meta);
-  if (err != TNK_OK)
-    local_reply_error(call->req, 500, "Cannot write the checkpoint's file");
-  else
-    local_reply_text(call->req, 200, "{}");
+  keep_meta(call, &meta);
 }
 
 void local_publish(local_call_t *call) {
@@ -385,19 +390,13 @@ void local_unpublish(local_call_t *call) {
 void local_set_ttl(local_call_t *call) {
   local_meta_t meta;
   int64_t ttl = 0;
-  int err;
 
   if (!local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400,
                       &ttl) ||
       !path_meta(call, &meta))
     return;
   meta.expires_ms = ttl > 0 ? local_wall_ms() + ttl * 1000 : 0;
-  err = local_meta_write(call->server, &meta);
-  local_meta_free(call->server, &meta);
-  if (err != TNK_OK)
-    local_reply_error(call->req, 500, "Cannot write the checkpoint's file");
-  else
-    local_reply_text(call->req, 200, "{}");
+  keep_meta(call, &meta);
 }
 
 void local_weights_info(local_call_t *call) {
