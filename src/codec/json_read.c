@@ -123,30 +123,27 @@ tnk__json_has_t tnk__json_get_bool(const json_t *object, const char *key,
   return TNK__JSON_FOUND;
 }
 
-tnk__json_has_t tnk__json_get_object(const json_t *object, const char *key,
-                                     const json_t **out) {
+static tnk__json_has_t get_of(const json_t *object, const char *key,
+                              json_type type, const json_t **out) {
   const json_t *member;
   tnk__json_has_t has = find(object, key, &member);
 
   if (has != TNK__JSON_FOUND)
     return has;
-  if (!json_is_object(member))
+  if (json_typeof(member) != type)
     return TNK__JSON_WRONG;
   *out = member;
   return TNK__JSON_FOUND;
 }
 
+tnk__json_has_t tnk__json_get_object(const json_t *object, const char *key,
+                                     const json_t **out) {
+  return get_of(object, key, JSON_OBJECT, out);
+}
+
 tnk__json_has_t tnk__json_get_array(const json_t *object, const char *key,
                                     const json_t **out) {
-  const json_t *member;
-  tnk__json_has_t has = find(object, key, &member);
-
-  if (has != TNK__JSON_FOUND)
-    return has;
-  if (!json_is_array(member))
-    return TNK__JSON_WRONG;
-  *out = member;
-  return TNK__JSON_FOUND;
+  return get_of(object, key, JSON_ARRAY, out);
 }
 
 const char *tnk__json_str(const json_t *object, const char *key) {
