@@ -68,36 +68,41 @@ const tnk_token_span_t *tnk_tokens_offsets(const tnk_tokens_t *tokens) {
   return tokens == NULL || tokens->n_spans != tokens->n ? NULL : tokens->spans;
 }
 
+/* Memory for n items of `size` bytes more than the `used` ones, or NULL: then
+ * the old is as it was. */
+static void *grow(tnk_tokens_t *tokens, void *items, size_t size, size_t *cap,
+                  size_t used, size_t n) {
+  size_t wanted = *cap * 2 > used + n ? *cap * 2 : used + n + 64;
+  void *grown = wanted > SIZE_MAX / size
+                    ? NULL
+                    : tnk__realloc(&tokens->alloc, items, wanted * size);
+
+  if (grown != NULL)
+    *cap = wanted;
+  return grown;
+}
+
 int tnk__tokens_reserve(tnk_tokens_t *tokens, size_t n) {
-  size_t cap = tokens->cap;
   int32_t *ids;
 
-  if (n <= cap - tokens->n)
+  if (n <= tokens->cap - tokens->n)
     return TNK_OK;
-  cap = cap * 2 > tokens->n + n ? cap * 2 : tokens->n + n + 64;
-  if (cap > SIZE_MAX / sizeof(*ids))
-    return TNK_ENOMEM;
-  ids = tnk__realloc(&tokens->alloc, tokens->ids, cap * sizeof(*ids));
+  ids = grow(tokens, tokens->ids, sizeof(*ids), &tokens->cap, tokens->n, n);
   if (ids == NULL)
     return TNK_ENOMEM;
   tokens->ids = ids;
-  tokens->cap = cap;
   return TNK_OK;
 }
 
 int tnk__tokens_reserve_spans(tnk_tokens_t *tokens, size_t n) {
-  size_t cap = tokens->cap_spans;
   tnk_token_span_t *spans;
 
-  if (n <= cap - tokens->n_spans)
+  if (n <= tokens->cap_spans - tokens->n_spans)
     return TNK_OK;
-  cap = cap * 2 > tokens->n_spans + n ? cap * 2 : tokens->n_spans + n + 64;
-  if (cap > SIZE_MAX / sizeof(*spans))
-    return TNK_ENOMEM;
-  spans = tnk__realloc(&tokens->alloc, tokens->spans, cap * sizeof(*spans));
+  spans = grow(tokens, tokens->spans, sizeof(*spans), &tokens->cap_spans,
+               tokens->n_spans, n);
   if (spans == NULL)
     return TNK_ENOMEM;
   tokens->spans = spans;
-  tokens->cap_spans = cap;
   return TNK_OK;
 }
