@@ -108,8 +108,7 @@ TEST(S1_7_a_repeat_after_a_strange_answer_is_the_same_request) {
   outcome_t outcome;
   const mock_request_t *requests[2];
 
-  script_open(&script);
-  script_train(&script);
+  script_open_train(&script);
   mock_json_once(script.mock, "POST", path, 200, "<html>");
   outcome_of(&outcome, script_step(&script));
   script_settle(&script, &outcome);
