@@ -188,33 +188,19 @@ void tnk__pass_give_back(tnk__loop_t *loop, const tnk_pass_options_t *options) {
 
 /* ---- Start ---- */
 
-static const tnk__op_class_t forward_class = {
-    .name = "forward",
-    .method = "TrainingClient.forward",
-    .type = "Forward",
-    .route = TNK__ROUTE_FORWARD_BACKWARD,
-    .prepare = tnk__pass_prepare,
-    .request = tnk__pass_request,
-    .cost = tnk__pass_cost,
-    .read = tnk__pass_read_part,
-    .finish = finish,
-    .submitted = tnk__pass_submitted,
-    .destroy = tnk__pass_destroy,
-};
+/* Both are the same request but for one bit of its body. */
+#define PASS_CLASS(call, result_type)                                          \
+  {                                                                            \
+    .name = call, .method = "TrainingClient." call, .type = result_type,       \
+    .route = TNK__ROUTE_FORWARD_BACKWARD, .prepare = tnk__pass_prepare,        \
+    .request = tnk__pass_request, .cost = tnk__pass_cost,                      \
+    .read = tnk__pass_read_part, .finish = finish,                             \
+    .submitted = tnk__pass_submitted, .destroy = tnk__pass_destroy,            \
+  }
 
-static const tnk__op_class_t forward_backward_class = {
-    .name = "forward_backward",
-    .method = "TrainingClient.forward_backward",
-    .type = "ForwardBackward",
-    .route = TNK__ROUTE_FORWARD_BACKWARD,
-    .prepare = tnk__pass_prepare,
-    .request = tnk__pass_request,
-    .cost = tnk__pass_cost,
-    .read = tnk__pass_read_part,
-    .finish = finish,
-    .submitted = tnk__pass_submitted,
-    .destroy = tnk__pass_destroy,
-};
+static const tnk__op_class_t forward_class = PASS_CLASS("forward", "Forward");
+static const tnk__op_class_t forward_backward_class =
+    PASS_CLASS("forward_backward", "ForwardBackward");
 
 /* A copy of what the options say about the loss. */
 static int copy_loss(tnk__pass_op_t *pass, const tnk_pass_options_t *options) {

@@ -291,6 +291,16 @@ static void log_message(tnk__session_t *session, tnk_log_level_t level,
              text);
 }
 
+static void init_background(tnk__session_t *session, tnk__call_t *call,
+                            tnk__route_id_t route, const char *method,
+                            const tnk__buf_t *body) {
+  tnk__call_init(call, &session->endpoint, route, method);
+  call->once = 1;
+  call->background = 1;
+  call->body = body->data;
+  call->body_len = body->len;
+}
+
 /* What the heartbeat and the refresh send never changes. */
 static int prepare_background(tnk__session_t *session) {
   tnk__buf_clear(&session->heartbeat_body);
@@ -300,18 +310,10 @@ static int prepare_background(tnk__session_t *session) {
   if (session->heartbeat_body.err != TNK_OK ||
       session->startup_body.err != TNK_OK)
     return TNK_ENOMEM;
-  tnk__call_init(&session->heartbeat, &session->endpoint, TNK__ROUTE_HEARTBEAT,
-                 "session_heartbeat");
-  session->heartbeat.once = 1;
-  session->heartbeat.background = 1;
-  session->heartbeat.body = session->heartbeat_body.data;
-  session->heartbeat.body_len = session->heartbeat_body.len;
-  tnk__call_init(&session->refresh, &session->endpoint,
-                 TNK__ROUTE_DYNAMIC_CONFIG, "client/dynamic_config");
-  session->refresh.once = 1;
-  session->refresh.background = 1;
-  session->refresh.body = session->startup_body.data;
-  session->refresh.body_len = session->startup_body.len;
+  init_background(session, &session->heartbeat, TNK__ROUTE_HEARTBEAT,
+                  "session_heartbeat", &session->heartbeat_body);
+  init_background(session, &session->refresh, TNK__ROUTE_DYNAMIC_CONFIG,
+                  "client/dynamic_config", &session->startup_body);
   return TNK_OK;
 }
 
