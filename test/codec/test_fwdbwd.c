@@ -78,29 +78,31 @@ TEST(vector_A_dense_and_config) {
   expect(&request, VEC_A);
 }
 
+/* A matrix of 3 rows and 4 columns. */
+static tnk_loss_input_t sparse(const char *name, tnk_dtype_t dtype,
+                               const void *values, size_t n_values,
+                               const int64_t *crow, const int64_t *col) {
+  return (tnk_loss_input_t){name,
+                            {.dtype = dtype,
+                             .n_dims = 2,
+                             .shape = {3, 4},
+                             .data = values,
+                             .n_values = n_values,
+                             .crow = crow,
+                             .col = col}};
+}
+
 TEST(vector_B_sparse_floats) {
   static const float values[] = {1, 2};
   static const double wide[] = {1, 2};
   static const int64_t crow[] = {0, 1, 1, 2};
   static const int64_t col[] = {1, 3};
-  tnk_loss_input_t input = {"weights",
-                            {.dtype = TNK_F32,
-                             .n_dims = 2,
-                             .shape = {3, 4},
-                             .data = values,
-                             .n_values = 2,
-                             .crow = crow,
-                             .col = col}};
+  tnk_loss_input_t input = sparse("weights", TNK_F32, values, 2, crow, col);
   tnk_datum_t datum = one_datum(NULL, 0, &input);
-  tnk__fwdbwd_t request = {.model_id = "m",
-                           .seq_id = 300,
-                           .data = &datum,
-                           .n_data = 1,
-                           .loss_fn = "x"};
+  tnk__fwdbwd_t request = {"m", 300, &datum, 1, .loss_fn = "x"};
 
   expect(&request, VEC_B);
-  input.tensor.dtype = TNK_F64;
-  input.tensor.data = wide;
+  input = sparse("weights", TNK_F64, wide, 2, crow, col);
   expect(&request, VEC_B);
 }
 
@@ -108,20 +110,10 @@ TEST(vector_C_sparse_ints) {
   static const int64_t values[] = {7};
   static const int64_t crow[] = {0, 0, 1, 1};
   static const int64_t col[] = {3};
-  tnk_loss_input_t input = {"target_tokens",
-                            {.dtype = TNK_I64,
-                             .n_dims = 2,
-                             .shape = {3, 4},
-                             .data = values,
-                             .n_values = 1,
-                             .crow = crow,
-                             .col = col}};
+  tnk_loss_input_t input =
+      sparse("target_tokens", TNK_I64, values, 1, crow, col);
   tnk_datum_t datum = one_datum(NULL, 0, &input);
-  tnk__fwdbwd_t request = {.model_id = "m",
-                           .seq_id = 1,
-                           .data = &datum,
-                           .n_data = 1,
-                           .loss_fn = "x"};
+  tnk__fwdbwd_t request = {"m", 1, &datum, 1, .loss_fn = "x"};
 
   expect(&request, VEC_C);
 }
