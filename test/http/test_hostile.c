@@ -105,15 +105,20 @@ static void send_all(fixture_t *f, const call_t *call, const row_t *row) {
   free(portion);
 }
 
+/* A request has come, and the meter is on. */
+static void open_measured(fixture_t *f, meter_t *meter, call_t *call) {
+  fixture_open(f);
+  meter_start(meter, f);
+  start(f, call, "/hold");
+  mock_wait(f->mock, 1);
+}
+
 static void check_row(const row_t *row) {
   meter_t meter;
   fixture_t f;
   call_t call;
 
-  fixture_open(&f);
-  meter_start(&meter, &f);
-  start(&f, &call, "/hold");
-  mock_wait(f.mock, 1);
+  open_measured(&f, &meter, &call);
   send_all(&f, &call, row);
   meter_check(&meter, &f, row->peer, &call, row->max_ms, row->max_kib);
   CHECK_INT(call.err, row->err);
@@ -210,10 +215,7 @@ static void check_packed(const char *peer, const void *packed, size_t n,
   fixture_t f;
   call_t call;
 
-  fixture_open(&f);
-  meter_start(&meter, &f);
-  start(&f, &call, "/hold");
-  mock_wait(f.mock, 1);
+  open_measured(&f, &meter, &call);
   mock_reply(mock_request(f.mock, 0), 200, headers, packed, n);
   call_wait(&f, &call);
   meter_check(&meter, &f, peer, &call, 100, max_kib);
