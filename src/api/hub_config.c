@@ -86,43 +86,76 @@ static int load_cache(tnk__hub_config_t *config, const char **why) {
 
 /* ---- The token ---- */
 
+/* As that library does: secrets of containers often end on a line end. A copy,
+ * or NULL without memory; "" counts as none. */
+static char *clean_token(const tnk_allocator_t *alloc, const char *text) {
+  char *token = tnk__strdup(alloc, text);
+  const size_t n_all = strlen(text);
+  size_t n = 0;
+
+  for (size_t i = 0; token != NULL && token[i] != '\0'; i++)
+    if (strchr("\r\n", token[i]) == NULL && (n > 0 || token[i] != ' '))
+      token[n++] = token[i];
+  while (n > 0 && token[n - 1] == ' ')
+    n--;
+  if (token != NULL)
+    memset(token + n, 0, n_all - n);
+  return token;
+}
+
 static int read_token(tnk__hub_config_t *config) {
   const char *path = tnk__env("HF_TOKEN_PATH");
-  char text[MAX_TOKEN];
+  char text[MAX_TOKEN] = "";
 
   path = path != NULL ? join(config, path, "") : home_of_hub(config, "/token");
   if (path == NULL && tnk__env("HOME") != NULL)
     return TNK_ENOMEM;
-  if (path == NULL || tnk__files_read(path, text, sizeof(text)) != 0 ||
-      text[0] == '\0')
-    return TNK_OK; /* as if there were none: most files need no token */
-  config->token = tnk__strdup(config->alloc, text);
+  /* Unreadable is as if there were none: most files need no token. */
+  if (path == NULL || tnk__files_read(path, text, sizeof(text)) != 0)
+    text[0] = '\0';
+  config->token = clean_token(config->alloc, text);
   tnk__wipe(text, sizeof(text));
   return config->token != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-static int load_token(tnk__hub_config_t *config, const char **why) {
-  const char *token = config->options.token;
-  const int is_implicit = token == NULL;
+/* The first of them that is set, in Python's order. */
+static int find_token(tnk__hub_config_t *config) {
+  const char *token = tnk__env("HF_TOKEN");
 
-  config->options.token = NULL;
-  if (is_implicit && is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN"))
-    return TNK_OK;
-  if (is_implicit)
-    token = tnk__env("HF_TOKEN");
-  if (is_implicit && token == NULL)
+  if (token == NULL)
     token = tnk__env("HUGGING_FACE_HUB_TOKEN");
   if (token == NULL)
     return read_token(config);
-  if (token[0] == '\0')
-    return TNK_OK;
-  config->token = tnk__strdup(config->alloc, token);
+  config->token = clean_token(config->alloc, token);
   if (config->token == NULL)
     return TNK_ENOMEM;
-  if (tnk__http_is_field_value(token))
+  if (config->token[0] != '\0')
     return TNK_OK;
-  *why = "the token holds a character that cannot be sent";
-  return TNK_EINVAL;
+  tnk__free(config->alloc, config->token);
+  return read_token(config);
+}
+
+static int load_token(tnk__hub_config_t *config, const char **why) {
+  const char *token = config->options.token;
+  int err = TNK_OK;
+
+  config->options.token = NULL;
+  if (token != NULL) {
+    config->token = tnk__strdup(config->alloc, token);
+    err = config->token != NULL ? TNK_OK : TNK_ENOMEM;
+  } else if (!is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
+    err = find_token(config);
+  }
+  if (err != TNK_OK || config->token == NULL)
+    return err;
+  if (config->token[0] == '\0') {
+    tnk__free(config->alloc, config->token);
+    config->token = NULL;
+  } else if (!tnk__http_is_field_value(config->token)) {
+    *why = "the token holds a character that cannot be sent";
+    err = TNK_EINVAL;
+  }
+  return err;
 }
 
 /* ---- The rest ---- */
@@ -192,7 +225,8 @@ static void load_numbers(tnk__hub_config_t *config) {
   config->is_offline =
       o->offline == TNK_YES ||
       (o->offline == TNK_DEFAULT &&
-       (is_true("HF_HUB_OFFLINE") || is_true("TRANSFORMERS_OFFLINE")));
+       is_true(tnk__env("HF_HUB_OFFLINE") != NULL ? "HF_HUB_OFFLINE"
+                                                  : "TRANSFORMERS_OFFLINE"));
 }
 
 int tnk__hub_config_load(tnk__hub_config_t *config,

@@ -67,7 +67,9 @@ TEST(S0_4_the_token_is_where_python_has_it) {
   snprintf(path, sizeof(path), "%s/elsewhere/t", bench.dir);
   setenv("HF_TOKEN_PATH", path, 1);
   check_token("from-path");
-  setenv("HF_TOKEN", "from-env", 1);
+  setenv("HF_TOKEN", " \n", 1);
+  check_token("from-path");
+  setenv("HF_TOKEN", " \r\nfrom-env\n", 1);
   check_token("from-env");
   setenv("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1", 1);
   check_token(NULL);
@@ -83,7 +85,17 @@ TEST(S0_4_the_token_is_where_python_has_it) {
   CHECK_INT(tnk__hub_config_load(&config, test_allocator(), &options, &why),
             TNK_EINVAL);
   CHECK(strstr(why, "token") != NULL);
+  /* A file that holds anything but a token, too. */
   unsetenv("HF_HUB_DISABLE_IMPLICIT_TOKEN");
+  unsetenv("HF_TOKEN");
+  bench_write(&bench, "elsewhere/t",
+              "a\x01"
+              "b");
+  options.token = NULL;
+  why = NULL;
+  CHECK_INT(tnk__hub_config_load(&config, test_allocator(), &options, &why),
+            TNK_EINVAL);
+  CHECK(strstr(why, "token") != NULL);
   bench_close(&bench);
 }
 
@@ -102,6 +114,11 @@ TEST(S0_4_endpoint_and_offline_follow_the_environment) {
   CHECK_STR(config.options.endpoint, "http://mirror/hf");
   CHECK(config.is_offline);
   tnk__hub_config_deinit(&config);
+  setenv("HF_HUB_OFFLINE", "0", 1);
+  load(&config, NULL);
+  CHECK(!config.is_offline);
+  tnk__hub_config_deinit(&config);
+  unsetenv("HF_HUB_OFFLINE");
   setenv("TRANSFORMERS_OFFLINE", "0", 1);
   options.endpoint = "https://other";
   load(&config, &options);
