@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "task/hub/files.h"
@@ -35,12 +36,35 @@ static int is_safe(const char *text, size_t max, int max_slashes) {
   return !begins;
 }
 
+/* Any name of a file or of a branch that stays below its folder. */
+static int stays_below(const char *text, size_t max, int max_slashes) {
+  int n_slashes = 0;
+
+  if (strlen(text) > max)
+    return 0;
+  for (;;) {
+    const size_t n = strcspn(text, "/");
+    if (n == 0 || (n == 1 && text[0] == '.') ||
+        (n == 2 && text[0] == '.' && text[1] == '.'))
+      return 0;
+    for (size_t i = 0; i < n; i++)
+      if ((unsigned char)text[i] < ' ' || text[i] == 0x7f || text[i] == '\\')
+        return 0;
+    if (text[n] == '\0')
+      return 1;
+    text += n + 1;
+    if (++n_slashes > max_slashes)
+      return 0;
+  }
+}
+
 const char *tnk__cache_check(const tnk__cache_key_t *key) {
-  if (!is_safe(key->model, 200, 1))
+  /* "--" stands for the slash in the cache, and "a--b" would be "a/b" there. */
+  if (!is_safe(key->model, 200, 1) || strstr(key->model, "--") != NULL)
     return "it is no name of a model";
-  if (!is_safe(key->revision, 200, 8))
+  if (!stays_below(key->revision, 200, 8))
     return "its revision is none";
-  if (!is_safe(key->file, 200, 8))
+  if (!stays_below(key->file, 200, 8))
     return "the file's name is none";
   return NULL;
 }
@@ -90,8 +114,12 @@ put_path(char out[TNK__CACHE_PATH], const tnk__cache_key_t *key,
   return m >= 0 && m < TNK__CACHE_PATH - n;
 }
 
+/* Followed, as blobs of Python's library may be links themselves. */
 static int is_there(const char *path) {
-  return access(path, R_OK) == 0;
+  struct stat about;
+
+  return stat(path, &about) == 0 && S_ISREG(about.st_mode) &&
+         access(path, R_OK) == 0;
 }
 
 /* ---- Looking ---- */
@@ -112,6 +140,8 @@ static int read_ref(const tnk__cache_key_t *key,
 tnk__cache_has_t tnk__cache_find(const tnk__cache_key_t *key,
                                  char commit[TNK__CACHE_COMMIT + 1],
                                  char path[TNK__CACHE_PATH]) {
+  tnk__cache_has_t has = TNK__CACHE_UNKNOWN;
+
   if (tnk__cache_is_commit(key->revision))
     memcpy(commit, key->revision, TNK__CACHE_COMMIT + 1);
   else if (!read_ref(key, commit)) {
@@ -120,11 +150,12 @@ tnk__cache_has_t tnk__cache_find(const tnk__cache_key_t *key,
   }
   if (put_path(path, key, ".no_exist/%s/%s", commit, key->file) &&
       is_there(path))
-    return TNK__CACHE_ABSENT;
-  return put_path(path, key, "snapshots/%s/%s", commit, key->file) &&
-                 is_there(path)
-             ? TNK__CACHE_HAS
-             : TNK__CACHE_UNKNOWN;
+    has = TNK__CACHE_ABSENT;
+  /* What is there is not absent, whatever was said of it. */
+  if (put_path(path, key, "snapshots/%s/%s", commit, key->file) &&
+      is_there(path))
+    has = TNK__CACHE_HAS;
+  return has;
 }
 
 int tnk__cache_find_blob(const tnk__cache_key_t *key, const char *etag,
