@@ -150,7 +150,9 @@ typedef struct {
  * Download what a URL names to a file, in bounded memory.
  *
  * Redirections are followed, never from https to http. What fails in a way
- * that may pass is repeated, and goes on where it ended if the server allows.
+ * that may pass is repeated, and goes on where it ended if the server allows;
+ * not when the server wants to be left alone for more than a minute, which is
+ * error->retry_after_ms then.
  * The bytes go to a temporary file beside @p path, which takes its place only
  * when it is complete, checked and on the disk; otherwise what was at @p path
  * stays. Missing folders are made.
@@ -189,7 +191,8 @@ typedef struct {
  *
  * What the cache has of a commit is taken as it is. For a branch or tag the
  * hub is asked which commit it stands for, unless the hub is offline; when it
- * does not answer, what the cache has is good enough, and a warning is logged.
+ * does not answer, or not for this asker, what the cache has is good enough,
+ * and a warning is logged.
  * Size and, of large files, the checksum are checked. Python's huggingface_hub
  * finds the file afterwards, and the other way round.
  *
@@ -203,9 +206,11 @@ typedef struct {
  *
  * @return A promise of tnk_promise_path(): the file in the cache, to be read
  *         only.
- * Rejects with: TNK_EINVAL (names), TNK_ENOTFOUND (no such model or file;
- *   offline: not in the cache), TNK_EAUTH (private or gated), TNK_EPROTO (the
- *   endpoint is no hub), and as tnk_hub_download().
+ * Rejects with: TNK_EINVAL (names), TNK_ENOTFOUND (no such model, revision or
+ *   file, as the sentence says; offline: not in the cache), TNK_EAUTH (private,
+ *   gated, or a bad token; the sentence says what to do), TNK_ERATE
+ *   (error->retry_after_ms is the hub's wish), TNK_EPROTO (the endpoint is no
+ *   hub), and as tnk_hub_download().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model,

@@ -77,17 +77,21 @@ static inline void outcome_wait(bench_t *bench, outcome_t *outcome) {
   CHECK_INT(outcome->n_done, 1);
 }
 
-/* The same when pauses are expected: time goes on whenever the hub waits for
- * nothing else. */
+/* A turn of the loop; time goes on when the hub waits for nothing else. */
+static inline void bench_step(bench_t *bench) {
+  const tnk__timer_t *next;
+
+  uv_run(&bench->uv, UV_RUN_NOWAIT);
+  next = bench->hub->root.loop.timers.root;
+  if (next != NULL && !tnk__timer_is_background(next) &&
+      bench->hub->root.loop.n_held <= 3)
+    tnk__loop_advance(&bench->hub->root.loop, 100);
+}
+
+/* The same when pauses are expected. */
 static inline void outcome_wait_long(bench_t *bench, outcome_t *outcome) {
-  while (outcome->n_done == 0) {
-    const tnk__timer_t *next;
-    uv_run(&bench->uv, UV_RUN_NOWAIT);
-    next = bench->hub->root.loop.timers.root;
-    if (next != NULL && !tnk__timer_is_background(next) &&
-        bench->hub->root.loop.n_held <= 3)
-      tnk__loop_advance(&bench->hub->root.loop, 100);
-  }
+  while (outcome->n_done == 0)
+    bench_step(bench);
 }
 
 static inline void bench_clear_env(void) {
@@ -150,6 +154,32 @@ static inline void bench_close_hub(bench_t *bench) {
   tnk_hub_close(bench->hub, bench_hub_closed, bench);
   mock_wait_flag(bench->mock, &bench->is_closed, 1);
   bench->hub = NULL;
+}
+
+/* Answers with the text that is given as `user`. */
+static inline void bench_reply(mock_request_t *request, void *user) {
+  mock_reply(request, 200, "ETag: \"one\"\r\n", user, strlen(user));
+}
+
+/* A download to a file below the bench's folder. */
+static inline tnk_promise_t *
+bench_download(const bench_t *bench, const mock_server_t *from,
+               const char *target, const char *name,
+               const tnk_download_options_t *options) {
+  char url[300];
+  char path[200];
+
+  snprintf(url, sizeof(url), "%s%s", mock_url(from), target);
+  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
+  return tnk_hub_download(bench->hub, url, path, options);
+}
+
+static inline void bench_get(bench_t *bench, outcome_t *outcome,
+                             const char *target,
+                             const tnk_download_options_t *options) {
+  outcome_of(outcome,
+             bench_download(bench, bench->mock, target, "out/file", options));
+  outcome_wait_long(bench, outcome);
 }
 
 /* How many entries a folder has; each is removed with all below it. */

@@ -21,7 +21,7 @@
 #include "flow/backoff.h"
 #include "flow/retry_after.h"
 
-enum { MAX_HEADERS = 6, MAX_SAID = 400 };
+enum { MAX_HEADERS = 6, MAX_SAID = 720 };
 
 static void ask(tnk__fetch_t *fetch);
 static void on_answer(tnk__exchange_t *exchange,
@@ -95,7 +95,7 @@ int tnk__fetch_number(const tnk__fetch_t *fetch, const char *name,
 static void hide(char *text, const char *secret) {
   const size_t n = secret != NULL ? strlen(secret) : 0;
 
-  while (n > 0 && (text = strstr(text, secret)) != NULL)
+  for (; n > 0 && (text = strstr(text, secret)) != NULL; text += n)
     memset(text, '*', n);
 }
 
@@ -132,26 +132,74 @@ static int code_of_status(int status) {
   }
 }
 
-/* A hub says in a header what is the matter; a body is not repeated. */
+/* The number of a parameter: ";t=55". */
+static int read_param(const char *text, char name, uint64_t *out) {
+  while ((text = strchr(text, ';')) != NULL) {
+    text++;
+    text += strspn(text, " ");
+    if (text[0] == name && text[1] == '=')
+      return read_number(text + 2, out);
+  }
+  return 0;
+}
+
+/* How long the server wants to be left alone, in ms; 0: it does not say. The
+ * real hub says it in a draft's header: "resolvers";r=0;t=55 */
+static uint64_t asked_ms(const tnk__fetch_t *fetch,
+                         const tnk__http_result_t *result) {
+  const char *after = tnk__http_result_header(result, "retry-after");
+  const char *limit = tnk__http_result_header(result, "ratelimit");
+  uint64_t left;
+  uint64_t s;
+
+  if (after != NULL && read_number(after, &s) && s < UINT64_MAX / 1000 &&
+      s * 1000 > TNK__RETRY_AFTER_MAX_MS)
+    return s * 1000;
+  if (after == NULL && result->status == 429 && limit != NULL &&
+      read_param(limit, 'r', &left) && left == 0 && read_param(limit, 't', &s))
+    return s < UINT64_MAX / 1000 ? s * 1000 : UINT64_MAX;
+  return tnk__retry_after(tnk__http_result_header(result, "retry-after-ms"),
+                          after, tnk__http_result_header(result, "date"),
+                          tnk__loop_wall_s(fetch->loop));
+}
+
+const char *tnk__fetch_said(const tnk__fetch_t *fetch,
+                            const tnk__http_result_t *result) {
+  const char *said = tnk__http_result_header(result, "x-error-message");
+
+  /* Cut into, a token would no longer be found by hide(). */
+  if (said != NULL && fetch->token != NULL && strstr(said, fetch->token))
+    return NULL;
+  return said;
+}
+
+/* A body is not repeated. */
 static tnk__error_t *error_of(const tnk__fetch_t *fetch,
                               const tnk__http_result_t *result) {
-  const char *said = tnk__http_result_header(result, "x-error-message");
+  const char *said = tnk__fetch_said(fetch, result);
+  const uint64_t wait_ms = result->err == TNK_OK ? asked_ms(fetch, result) : 0;
   const int code =
       result->err != TNK_OK ? result->err : code_of_status(result->status);
+  char wait[64] = "";
   tnk__error_t *error;
 
+  if (wait_ms > 0)
+    snprintf(wait, sizeof(wait), "; it asks to be left alone for %llu s",
+             (unsigned long long)((wait_ms + 999) / 1000));
   if (result->err != TNK_OK)
     error = tnk__fetch_error(fetch, code, "%s%s%.200s", tnk_strerror(code),
                              result->detail != NULL ? ": " : "",
                              result->detail != NULL ? result->detail : "");
   else
-    error = tnk__fetch_error(
-        fetch, code, "%s (HTTP %d)%s%.200s", tnk_strerror(code), result->status,
-        said != NULL ? ": " : "", said != NULL ? said : "");
+    error = tnk__fetch_error(fetch, code, "%s (HTTP %d)%s%.200s%s",
+                             tnk_strerror(code), result->status,
+                             said != NULL ? ": " : "", said != NULL ? said : "",
+                             wait);
   if (error->refs > 0) {
     error->pub.cause = result->cause;
     error->pub.http_status = result->status;
     error->pub.n_attempts = fetch->n_attempts;
+    error->pub.retry_after_ms = wait_ms;
   }
   return error;
 }
@@ -181,8 +229,9 @@ static void on_failed(tnk__deferred_t *call) {
 static int may_pass(const tnk__http_result_t *result) {
   switch (result->err) {
   case TNK_OK:
-    return result->status == 408 || result->status == 416 ||
-           result->status == 429 || result->status / 100 == 5;
+    return result->status == 206 || result->status == 408 ||
+           result->status == 416 || result->status == 429 ||
+           result->status / 100 == 5;
   case TNK_EDNS:
   case TNK_ECONN:
   case TNK_ETLS:
@@ -196,7 +245,6 @@ static int may_pass(const tnk__http_result_t *result) {
 static void attempt(tnk__fetch_t *fetch) {
   fetch->n_attempts++;
   fetch->n_redirects = 0;
-  fetch->last_offset = fetch->offset;
   ask(fetch);
 }
 
@@ -210,20 +258,22 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
 
   if (!may_pass(result))
     return 0;
-  if (fetch->offset > fetch->last_offset)
+  /* More than ever, or it could come and go for ever. */
+  if (fetch->offset > fetch->most) {
+    fetch->most = fetch->offset;
     fetch->n_retries = 0;
-  if (fetch->n_retries >= fetch->max_retries)
+  }
+  delay_ms = asked_ms(fetch, result);
+  if (fetch->n_retries >= fetch->max_retries ||
+      delay_ms > TNK__RETRY_AFTER_MAX_MS)
     return 0;
-  delay_ms = tnk__retry_after(tnk__http_result_header(result, "retry-after-ms"),
-                              tnk__http_result_header(result, "retry-after"),
-                              tnk__http_result_header(result, "date"),
-                              tnk__loop_wall_s(fetch->loop));
   if (delay_ms == 0)
     delay_ms = tnk__backoff_request_ms(fetch->n_retries,
                                        tnk__loop_uniform(fetch->loop));
   fetch->n_retries++;
-  /* What we have is more than there is now. */
-  if (result->err == TNK_OK && result->status == 416) {
+  /* What we have is not how it begins now, or the server cannot do this. */
+  if (result->err == TNK_OK &&
+      (result->status == 416 || result->status == 206)) {
     tnk__free(&fetch->loop->alloc, fetch->etag);
     fetch->etag = NULL;
   }
@@ -254,6 +304,7 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
                              : tnk__location_join(&to, alloc, from, location);
 
   if (err == TNK_OK && fetch->is_head &&
+      tnk__http_result_header(result, "x-repo-commit") != NULL &&
       !tnk__location_same_origin(&to, &fetch->first)) {
     tnk__location_deinit(&to, alloc);
     return 0;
@@ -285,13 +336,25 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
 
 /* ---- Answers ---- */
 
-/* Whether the rest came that was asked for: "bytes 100-199/200". */
+/* Whether all of the rest came that was asked for: "bytes 100-199/200". */
 static int is_rest_of(const tnk__fetch_t *fetch, int status) {
   const char *range = tnk__fetch_header(fetch, "content-range");
+  const char *etag = tnk__fetch_header(fetch, "etag");
   uint64_t first;
+  uint64_t last;
+  uint64_t total;
 
-  return status == 206 && range != NULL && strncmp(range, "bytes ", 6) == 0 &&
-         read_number(range + 6, &first) && first == fetch->offset;
+  if (status != 206 || range == NULL || strncmp(range, "bytes ", 6) != 0 ||
+      fetch->etag == NULL || (etag != NULL && strcmp(etag, fetch->etag) != 0))
+    return 0;
+  range += 6;
+  if (!read_number(range, &first) || first != fetch->offset)
+    return 0;
+  range += strspn(range, "0123456789");
+  if (range[0] != '-' || !read_number(range + 1, &last))
+    return 0;
+  range += 1 + strspn(range + 1, "0123456789");
+  return range[0] == '/' && read_number(range + 1, &total) && total - last == 1;
 }
 
 /* A strong one proves that later bytes belong to the same thing. */

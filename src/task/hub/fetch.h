@@ -10,8 +10,8 @@ typedef struct {
   const char *url;
   const char *name;  /* of the thing, in sentences */
   const char *token; /* bearer token; NULL: none */
-  /* Ask for the head alone. A redirection to another origin is an answer then,
-   * as it is the hub that knows what it points to. */
+  /* Ask for the head alone. A redirection to another origin is an answer then
+   * if it names a commit, as it is the hub that knows what it points to. */
   int is_head;
   uint64_t silence_ms;
   uint32_t max_retries; /* in a row without a byte of progress */
@@ -63,7 +63,7 @@ typedef struct tnk__fetch {
   uint32_t n_retries;
   uint32_t max_retries;
   uint64_t silence_ms;
-  uint64_t last_offset; /* when the attempt began */
+  uint64_t most; /* bytes that any attempt has brought */
 } tnk__fetch_t;
 
 void tnk__fetch_init(tnk__fetch_t *fetch, tnk__loop_t *loop, tnk__http_t *http);
@@ -76,6 +76,10 @@ const char *tnk__fetch_header(const tnk__fetch_t *fetch, const char *name);
 /* A number in a header; 0: there is none. */
 int tnk__fetch_number(const tnk__fetch_t *fetch, const char *name,
                       uint64_t *out);
+/* What a hub says in a header about its refusal; NULL: nothing that could be
+ * told. */
+const char *tnk__fetch_said(const tnk__fetch_t *fetch,
+                            const tnk__http_result_t *result);
 /* An error about the thing: "name from host: what happened". */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))

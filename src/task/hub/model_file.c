@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "codec/http_read.h"
 #include "task/hub/download.h"
+#include "task/hub/refusal.h"
 #include "loop/work.h"
 
 typedef enum {
@@ -215,6 +216,13 @@ static void ask(tnk__model_file_t *file) {
     end_with(file, err, tnk_strerror(err));
 }
 
+/* A commit stands for itself alone. */
+static int is_of_revision(const tnk__model_file_t *file, const char *commit) {
+  return tnk__cache_is_commit(commit) &&
+         (!tnk__cache_is_commit(file->key.revision) ||
+          strcmp(commit, file->key.revision) == 0);
+}
+
 /* What the answer says of the file. NULL, or what it lacks. */
 static const char *read_answer(tnk__model_file_t *file,
                                const tnk__fetch_t *fetch, int status) {
@@ -225,6 +233,8 @@ static const char *read_answer(tnk__model_file_t *file,
     etag = tnk__fetch_header(fetch, "etag");
   if (commit == NULL || !tnk__cache_is_commit(commit))
     return "the answer names no commit; is this a hub?";
+  if (!is_of_revision(file, commit))
+    return "the answer is about another commit";
   if (etag == NULL || !tnk__cache_read_etag(file->etag, etag))
     return "the answer has no ETag that can name a file";
   memcpy(file->commit, commit, TNK__CACHE_COMMIT + 1);
@@ -235,34 +245,33 @@ static const char *read_answer(tnk__model_file_t *file,
   return NULL;
 }
 
-/* The hub knows the model and says that it has no such file. */
-static int says_absent(tnk__model_file_t *file,
-                       const tnk__http_result_t *result) {
-  const char *code;
-  const char *commit;
+/* What the answer, which may be NULL, says about why there is no file. */
+static tnk__refusal_t read_refusal(tnk__model_file_t *file,
+                                   const tnk__http_result_t *result) {
+  const char *commit =
+      result != NULL ? tnk__http_result_header(result, "x-repo-commit") : NULL;
 
-  if (result == NULL || result->err != TNK_OK || result->status != 404)
-    return 0;
-  code = tnk__http_result_header(result, "x-error-code");
-  commit = tnk__http_result_header(result, "x-repo-commit");
-  if (commit != NULL && tnk__cache_is_commit(commit))
+  if (commit != NULL && is_of_revision(file, commit))
     memcpy(file->commit, commit, TNK__CACHE_COMMIT + 1);
-  return code != NULL ? strcmp(code, "EntryNotFound") == 0
-                      : file->commit[0] != '\0';
+  return tnk__refusal_of(result, file->commit[0] != '\0');
 }
 
 static void on_answer(tnk__fetch_t *fetch, const tnk__http_result_t *result,
                       tnk__error_t *error) {
   tnk__model_file_t *file = tnk__container_of(fetch, tnk__model_file_t, fetch);
+  tnk__refusal_t refusal = TNK__REFUSAL_OTHER;
   const char *why = NULL;
 
   if (error == NULL)
     why = read_answer(file, fetch, result->status);
+  else
+    refusal = read_refusal(file, result);
   if (error == NULL && why == NULL) {
     go_to_pool(file, CHECKING);
-  } else if (error != NULL && says_absent(file, result)) {
+  } else if (refusal == TNK__REFUSAL_NO_FILE) {
     go_to_pool(file, NOTING);
   } else if (file->has == TNK__CACHE_HAS &&
+             refusal != TNK__REFUSAL_NO_REVISION &&
              (error == NULL || error->pub.code != TNK_ENOMEM)) {
     tnk__log(&file->hub->loop->logger, TNK_LOG_WARN, "hub",
              "%s; what the cache has is used",
@@ -270,7 +279,9 @@ static void on_answer(tnk__fetch_t *fetch, const tnk__http_result_t *result,
     memcpy(file->commit, file->found_commit, sizeof(file->commit));
     end_with_file(file, file->found);
   } else if (error != NULL) {
-    end(file, "", 0, tnk__error_ref(error));
+    end(file, "", 0,
+        tnk__refusal_error(refusal, fetch, result, error, &file->key,
+                           file->hub->config->options.endpoint));
   } else {
     end_with(file, TNK_EPROTO, why);
   }

@@ -146,6 +146,7 @@ static void fail_with_error(load_t *load, const tnk__error_t *from) {
     error->pub.cause = from->pub.cause;
     error->pub.http_status = from->pub.http_status;
     error->pub.n_attempts = from->pub.n_attempts;
+    error->pub.retry_after_ms = from->pub.retry_after_ms;
   }
   fail(load, error);
 }
