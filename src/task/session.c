@@ -126,14 +126,11 @@ static void on_heartbeat(tnk__call_t *call, const tnk__reply_t *reply) {
 }
 
 static void on_heartbeat_due(tnk__timer_t *timer) {
-  tnk__session_t *session =
-      tnk__container_of(timer, tnk__session_t, heartbeat_timer);
-
-  tnk__call_start(&session->heartbeat, on_heartbeat);
+  tnk__call_start(tnk__container_of(timer, tnk__call_t, timer), on_heartbeat);
 }
 
 static void start_heartbeat(tnk__session_t *session) {
-  tnk__timer_start_background(session->loop, &session->heartbeat_timer,
+  tnk__timer_start_background(session->loop, &session->heartbeat.timer,
                               HEARTBEAT_MS, on_heartbeat_due);
 }
 
@@ -149,10 +146,7 @@ static void on_refreshed(tnk__call_t *call, const tnk__reply_t *reply) {
 }
 
 static void on_refresh_due(tnk__timer_t *timer) {
-  tnk__session_t *session =
-      tnk__container_of(timer, tnk__session_t, refresh_timer);
-
-  tnk__call_start(&session->refresh, on_refreshed);
+  tnk__call_start(tnk__container_of(timer, tnk__call_t, timer), on_refreshed);
 }
 
 static void start_refresh(tnk__session_t *session) {
@@ -160,7 +154,7 @@ static void start_refresh(tnk__session_t *session) {
 
   if (session->endpoint.missing & tnk__route_bit(session->refresh.route))
     return;
-  tnk__timer_start_background(session->loop, &session->refresh_timer,
+  tnk__timer_start_background(session->loop, &session->refresh.timer,
                               ms > MIN_REFRESH_MS ? ms : MIN_REFRESH_MS,
                               on_refresh_due);
 }
@@ -416,8 +410,6 @@ void tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
 
 void tnk__session_shut(tnk__session_t *session) {
   session->endpoint.closing = 1;
-  tnk__timer_stop(&session->heartbeat_timer);
-  tnk__timer_stop(&session->refresh_timer);
   tnk__timer_stop(&session->watch_timer);
   tnk__call_cancel(&session->startup);
   tnk__call_cancel(&session->heartbeat);

@@ -49,15 +49,12 @@ typedef struct tnk__session {
   tnk__call_t startup;
   tnk__buf_t startup_body;
   tnk__timer_t watch_timer; /* see watch.h */
-  tnk__call_t heartbeat;
+  tnk__call_t heartbeat;    /* its timer runs between two of them */
   tnk__buf_t heartbeat_body;
-  tnk__timer_t heartbeat_timer;
   uint64_t heartbeat_ok_ms; /* of the last good answer */
-  int heartbeat_warned;
   void (*finished)(struct tnk__session *self);
   tnk__deferred_t no_finish; /* there is nothing to report */
-  tnk__call_t refresh;       /* of the dynamic configuration */
-  tnk__timer_t refresh_timer;
+  tnk__call_t refresh;       /* of the dynamic configuration; likewise */
   char *id;
   tnk__flags_t flags;
   tnk__dynamic_flags_t dynamic;
