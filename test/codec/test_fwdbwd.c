@@ -172,11 +172,7 @@ TEST(vector_G_spans) {
                          {TNK_SPAN_SAMPLED, "q", 0, 2},
                          {TNK_SPAN_SAMPLED, "r", 0, 0}};
   tnk_datum_t datum = one_datum(&chunk, 1, &input);
-  tnk__fwdbwd_t request = {.model_id = "m",
-                           .seq_id = 1,
-                           .data = &datum,
-                           .n_data = 1,
-                           .loss_fn = "x"};
+  tnk__fwdbwd_t request = {"m", 1, &datum, 1, .loss_fn = "x"};
 
   datum.input_spans = inputs;
   datum.n_input_spans = 2;
@@ -204,11 +200,7 @@ TEST(limits_and_memory) {
   tnk_chunk_t chunk = tnk_chunk_text(ids, 3);
   tnk_loss_input_t input = {"target_tokens", tnk_tensor_i64(numbers, 3)};
   tnk_datum_t datum = one_datum(&chunk, 1, &input);
-  tnk__fwdbwd_t request = {.model_id = "m",
-                           .seq_id = 1,
-                           .data = &datum,
-                           .n_data = 1,
-                           .loss_fn = "x"};
+  tnk__fwdbwd_t request = {"m", 1, &datum, 1, .loss_fn = "x"};
   tnk__buf_t buf;
 
   CHECK_INT(tnk__fwdbwd_begin(&writer, &request), TNK_OK);
