@@ -36,7 +36,8 @@ static int check(const tnk__lm_t *lm, const tnk_adam_t *p, tnk__lm_why_t *why) {
   return TNK_OK;
 }
 
-double tnk__lm_clip(tnk__lm_t *lm, double limit) {
+/* Returns the norm before. */
+static double clip(tnk__lm_t *lm, double limit) {
   double sum = 0;
   double norm;
   size_t i;
@@ -49,6 +50,12 @@ double tnk__lm_clip(tnk__lm_t *lm, double limit) {
     for (i = 0; i < lm->n_params; i++)
       lm->grad[i] *= (float)(limit / norm);
   return norm;
+}
+
+void tnk__lm_step_begin(tnk__lm_t *lm, double limit, tnk__lm_step_t *out) {
+  tnk__lm_factor_grads(lm);
+  out->grad_norm = clip(lm, limit);
+  out->step = ++lm->n_steps;
 }
 
 int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
@@ -67,9 +74,7 @@ int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
 
   if (err != TNK_OK)
     return err;
-  tnk__lm_factor_grads(lm);
-  out->grad_norm = tnk__lm_clip(lm, params->grad_clip_norm);
-  out->step = ++lm->n_steps;
+  tnk__lm_step_begin(lm, params->grad_clip_norm, out);
   /* Both corrections of the bias, moved out of the loop: m / c1 over
    * sqrt(v / c2) is (1 / c1) m over sqrt(v) sqrt(1 / c2). */
   rate = (float)(params->learning_rate /

@@ -113,9 +113,7 @@ int tnk__lm_step_dimuon(tnk__lm_t *lm, const tnk_dimuon_t *params,
 
   if (err != TNK_OK)
     return err;
-  tnk__lm_factor_grads(lm);
-  out->grad_norm = tnk__lm_clip(lm, params->grad_clip_norm);
-  out->step = ++lm->n_steps;
+  tnk__lm_step_begin(lm, params->grad_clip_norm, out);
   for (i = 0; i < TNK__LM_N_MATRICES; i++) {
     tnk__lm_matrix_t m = tnk__lm_matrix(i);
     factor_t a = {lm->factors[i].a, m.n_in, lm->lanes, scale_of(rank, m.n_in)};

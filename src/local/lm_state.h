@@ -56,10 +56,10 @@ struct tnk__lm {
 int tnk__lm_config_check(const tnk__lm_config_t *config, tnk__lm_why_t *why);
 /* Compute w and wt after parameters changed. */
 void tnk__lm_merge(tnk__lm_t *lm);
-/* Scale lm->grad down to the norm `limit` if that is above 0; returns the norm
- * it had. */
-double tnk__lm_clip(tnk__lm_t *lm, double limit);
 /* Compute lm->grad from lm->g. */
 void tnk__lm_factor_grads(tnk__lm_t *lm);
+/* What every step begins with: that, scaled down to the norm `limit` if it is
+ * above 0. The norm it had and the number of the step go to `out`. */
+void tnk__lm_step_begin(tnk__lm_t *lm, double limit, tnk__lm_step_t *out);
 
 #endif
