@@ -144,18 +144,21 @@ static inline void e2e_done(tnk_promise_t *promise) {
   tnk_promise_unref(e2e_ok(promise));
 }
 
+/* What comes of it is the training client from now on. */
+static inline tnk_training_t *e2e_client(e2e_t *e2e, tnk_promise_t *promise) {
+  e2e->training = tnk_promise_training(e2e_ok(promise));
+  tnk_promise_unref(promise);
+  return e2e->training;
+}
+
 static inline tnk_training_t *e2e_train(e2e_t *e2e, uint32_t rank) {
   tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
-  tnk_promise_t *promise;
 
   options.base_model = "tnk/byte-lm";
   options.rank = rank;
   options.has_seed = 1;
   options.seed = 7;
-  promise = e2e_ok(tnk_service_create_lora(e2e->service, &options));
-  e2e->training = tnk_promise_training(promise);
-  tnk_promise_unref(promise);
-  return e2e->training;
+  return e2e_client(e2e, tnk_service_create_lora(e2e->service, &options));
 }
 
 /* ---- Samples ---- */

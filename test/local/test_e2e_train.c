@@ -117,17 +117,13 @@ TEST_LIMIT(e2e_a_restart_continues_bit_for_bit, 60) {
   e2e_start_client(&e2e);
   restore.path = path;
   restore.with_optimizer = TNK_YES;
-  promise = e2e_ok(tnk_service_restore(e2e.service, &restore));
-  e2e.training = tnk_promise_training(promise);
-  tnk_promise_unref(promise);
+  e2e_client(&e2e, tnk_service_restore(e2e.service, &restore));
   continued = learn(&e2e, 3, 3);
   CHECK(memcmp(&continued, &uninterrupted, sizeof(continued)) == 0);
 
   /* The classic way arrives at the same. */
   restore.classic = TNK_YES;
-  promise = e2e_ok(tnk_service_restore(e2e.service, &restore));
-  e2e.training = tnk_promise_training(promise);
-  tnk_promise_unref(promise);
+  e2e_client(&e2e, tnk_service_restore(e2e.service, &restore));
   continued = learn(&e2e, 3, 3);
   CHECK(memcmp(&continued, &uninterrupted, sizeof(continued)) == 0);
   e2e_close(&e2e);
