@@ -18,8 +18,17 @@ extern "C" {
 
 /** Initializer of a sized struct: all zero but its size. */
 #ifdef __cplusplus
-#define TNK_SIZED(type)                                                        \
-  { sizeof(type) }
+/* A list of one value would be warned about in each of the caller's files. */
+extern "C++" {
+namespace tnk_detail {
+template <typename T> inline T sized() {
+  T value = T();
+  value.size = sizeof(T);
+  return value;
+}
+} // namespace tnk_detail
+}
+#define TNK_SIZED(type) tnk_detail::sized<type>()
 #else
 #define TNK_SIZED(type)                                                        \
   { .size = sizeof(type) }

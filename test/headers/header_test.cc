@@ -1,4 +1,25 @@
 #include TNK_TEST_HEADER
+
+/* The macros as well: what they leave out is warned about where they are used.
+ */
 int main(void) {
+#ifdef TNK_SERVICE_H
+  tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  if (service.size != sizeof(service) || service.api_key != nullptr ||
+      lora.size != sizeof(lora))
+    return 1;
+#endif
+#ifdef TNK_TRAINING_H
+  tnk_adam_t adam = TNK_ADAM_INIT;
+  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.1);
+  if (adam.size != sizeof(adam) || dimuon.size != sizeof(dimuon))
+    return 1;
+#endif
+#ifdef TNK_SAMPLING_H
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+  if (params.size != sizeof(params) || params.present != 0)
+    return 1;
+#endif
   return 0;
 }
