@@ -7,6 +7,7 @@
 #include "api/credentials.h"
 #include "base/alloc.h"
 #include "base/options.h"
+#include "codec/check.h"
 #include "codec/url.h"
 #include "tnk/error.h"
 
@@ -47,8 +48,6 @@ static int keep_pairs(tnk__config_t *config, const tnk_pair_t *from, size_t n,
 
   for (i = 0; i < n; i++) {
     to[i] = from[i];
-    if (to[i].name == NULL || to[i].value == NULL)
-      return TNK_EINVAL;
     if (keep(config, &to[i].name) != TNK_OK ||
         keep(config, &to[i].value) != TNK_OK)
       return TNK_ENOMEM;
@@ -61,8 +60,6 @@ static int load_metadata(tnk__config_t *config) {
   tnk_pair_t *copy;
   int err;
 
-  if (o->n_user_metadata > MAX_PAIRS)
-    return TNK_EINVAL;
   copy =
       tnk__arena_calloc(&config->arena, o->n_user_metadata + 1, sizeof(*copy));
   if (copy == NULL)
@@ -83,8 +80,6 @@ static int load_headers(tnk__config_t *config) {
   size_t i;
   int err;
 
-  if (o->n_headers > MAX_PAIRS)
-    return TNK_EINVAL;
   config->headers = tnk__arena_calloc(
       &config->arena, n_variables + o->n_headers, sizeof(*config->headers));
   if (config->headers == NULL)
@@ -207,19 +202,42 @@ static void load_numbers(tnk_service_options_t *o) {
     o->max_pending = 1048576;
 }
 
+/* What is sent as it is; the sentence stays in `config`. */
+static int check_options(tnk__config_t *config, const char **why) {
+  const tnk_service_options_t *o = &config->options;
+  char *text = config->complaint;
+  const size_t size = sizeof(config->complaint);
+  int err;
+
+  if (o->limiter_scope > TNK_LIMITER_PRIVATE) {
+    *why = "limiter_scope is none of tnk_limiter_scope_t";
+    return TNK_EINVAL;
+  }
+  if (o->n_user_metadata > MAX_PAIRS || o->n_headers > MAX_PAIRS) {
+    *why = "more than 1,024 headers or user_metadata";
+    return TNK_EINVAL;
+  }
+  err = tnk__check_headers(o->headers, o->n_headers, text, size);
+  if (err == TNK_OK)
+    err = tnk__check_pairs("user_metadata", o->user_metadata,
+                           o->n_user_metadata, text, size);
+  if (err == TNK_OK)
+    err = tnk__check_optional("display_name", o->display_name, text, size);
+  if (err != TNK_OK)
+    *why = text;
+  return err;
+}
+
 int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
                      const tnk_service_options_t *options, int64_t now_s,
                      const char **why) {
-  int err = TNK_OK;
+  int err;
 
   memset(config, 0, sizeof(*config));
   config->alloc = alloc;
   config->options = *options;
   tnk__arena_init(&config->arena, alloc, MAX_CONFIG);
-  if (config->options.limiter_scope > TNK_LIMITER_PRIVATE) {
-    *why = "limiter_scope is none of tnk_limiter_scope_t";
-    err = TNK_EINVAL;
-  }
+  err = check_options(config, why);
   if (err == TNK_OK)
     err = load_key(config, now_s, why);
   if (err == TNK_OK)

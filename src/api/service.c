@@ -51,6 +51,11 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
   http.connect_timeout_ms = o->connect_timeout_ms;
   http.max_in_flight[TNK__LANE_POLL] = o->max_polls;
   err = tnk__root_start(root, loop, options->logger, &http, why);
+  if (err == TNK_ECERT) {
+    snprintf(service->config.complaint, sizeof(service->config.complaint),
+             "%s: ca_file cannot be read as certificates", o->ca_file);
+    *why = service->config.complaint;
+  }
   if (err == TNK_OK)
     tnk__session_open(&service->session, &root->loop, &service->config,
                       &root->http);
@@ -72,10 +77,11 @@ int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
   if (err == TNK_OK) {
     tnk__root_open(root);
     *out = from(root);
-  } else {
-    tnk__root_undo(root);
   }
-  return tnk__root_say(text, text_size, err, why);
+  tnk__root_say(text, text_size, err, why); /* It may be in the root. */
+  if (err != TNK_OK)
+    tnk__root_undo(root);
+  return err;
 }
 
 /* ---- Closing ---- */

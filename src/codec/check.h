@@ -31,6 +31,9 @@ int tnk__check_optional(const char *what, const char *value, char *text,
                         size_t size);
 int tnk__check_pairs(const char *what, const tnk_pair_t *pairs, size_t n,
                      char *text, size_t size);
+/* Headers of the caller's own, none of which is the HTTP code's. */
+int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
+                       size_t size);
 int tnk__check_save(const char *name, const tnk_save_options_t *options,
                     char *text, size_t size);
 /* One object in JSON with a text under "type". */

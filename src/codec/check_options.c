@@ -4,6 +4,7 @@
 #include "codec/check.h"
 #include "codec/check_place.h"
 #include "codec/data.h"
+#include "codec/http_write.h"
 #include "tnk/error.h"
 
 int tnk__check_text(const char *what, const char *value, char *text,
@@ -29,7 +30,8 @@ int tnk__check_pairs(const char *what, const tnk_pair_t *pairs, size_t n,
   int err = TNK_OK;
 
   if (n > 0 && pairs == NULL)
-    return tnk__place_fail(&place, "it is missing");
+    return tnk__place_fail(&(tnk__place_t){.text = text, .size = size},
+                           "%s is missing, and n_%s is %zu", what, what, n);
   for (size_t i = 0; i < n && err == TNK_OK; i++) {
     place.index = i;
     err = tnk__place_text(&place, "its name", pairs[i].name);
@@ -37,6 +39,28 @@ int tnk__check_pairs(const char *what, const tnk_pair_t *pairs, size_t n,
       err = tnk__place_text(&place, "its value", pairs[i].value);
   }
   return err;
+}
+
+int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
+                       size_t size) {
+  tnk__place_t place = {.text = text, .size = size, .kind = "headers"};
+
+  if (n > 0 && headers == NULL)
+    return tnk__place_fail(&(tnk__place_t){.text = text, .size = size},
+                           "headers is missing, and n_headers is %zu", n);
+  for (size_t i = 0; i < n; i++) {
+    const char *name = headers[i].name;
+    place.index = i;
+    if (name == NULL || !tnk__http_is_token(name))
+      return tnk__place_fail(&place, "its name is none that a header can have");
+    if (tnk__http_is_reserved(name))
+      return tnk__place_fail(&place, "%.40s is for the library to set", name);
+    /* Not quoted: it may be a credential. */
+    if (headers[i].value == NULL || !tnk__http_is_field_value(headers[i].value))
+      return tnk__place_fail(&place, "%.40s has no value that can be sent",
+                             name);
+  }
+  return TNK_OK;
 }
 
 int tnk__check_prompt(const tnk_model_input_t *prompt, char *text,

@@ -133,6 +133,43 @@ TEST(config_headers_of_the_caller_come_last) {
   tnk__config_deinit(&config);
 }
 
+static void refused(const tnk_service_options_t *options, const char *why) {
+  CHECK_INT(load(options), TNK_EINVAL);
+  CHECK_STR(text, why);
+}
+
+TEST(config_names_the_pair_that_cannot_be_sent) {
+  tnk_pair_t pair[2] = {{"X-A", "1"}, {"X-B", "2"}};
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = KEY;
+  options.n_headers = 1;
+  refused(&options, "headers is missing, and n_headers is 1");
+  options.headers = pair;
+  options.n_headers = 2;
+  pair[1].name = NULL;
+  refused(&options, "headers 1: its name is none that a header can have");
+  pair[1].name = "X B";
+  refused(&options, "headers 1: its name is none that a header can have");
+  pair[1].name = "content-length";
+  refused(&options, "headers 1: content-length is for the library to set");
+  pair[1].name = "X-B";
+  pair[1].value = NULL;
+  refused(&options, "headers 1: X-B has no value that can be sent");
+  pair[1].value = "a\r\nX-C: 1";
+  refused(&options, "headers 1: X-B has no value that can be sent");
+  options.n_headers = 0;
+  options.n_user_metadata = 1;
+  refused(&options, "user_metadata is missing, and n_user_metadata is 1");
+  options.user_metadata = pair;
+  pair[0].value = NULL;
+  refused(&options, "user_metadata 0: its value is missing");
+  options.n_user_metadata = 0;
+  options.display_name = "\xff";
+  refused(&options, "display_name is not valid UTF-8");
+}
+
 TEST(config_refuses_keys_without_naming_them) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   static const char *const bad[] = {"secret-canary", "tml-a\r\nX: y",
