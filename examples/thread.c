@@ -111,6 +111,12 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: thread PROMPT ...   (at most %d)\n", MAX_PROMPTS);
     return 2;
   }
+  for (int i = 0; i < n; i++) {
+    if (strlen(argv[i + 1]) < MAX_PROMPT)
+      continue;
+    fprintf(stderr, "thread: a prompt has %d bytes or more\n", MAX_PROMPT);
+    return 2;
+  }
   if (local_server_unless_set() != 0)
     return 1;
   if (tnk_runtime_start(&runtime) != TNK_OK) {
@@ -120,8 +126,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < n; i++) {
     questions[i].runtime = runtime;
     questions[i].prompt = argv[i + 1];
-    if (strlen(argv[i + 1]) >= MAX_PROMPT ||
-        uv_sem_init(&questions[i].answered, 0) != 0 ||
+    if (uv_sem_init(&questions[i].answered, 0) != 0 ||
         uv_thread_create(&questions[i].thread, ask_and_wait, &questions[i]))
       abort();
   }
