@@ -109,14 +109,16 @@ tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
 /* The sentence: what failed, why in general, and what is known in detail. */
 static void compose(tnk__buf_t *buf, const char *what, const tnk_error_t *pub) {
   tnk__buf_printf(buf, "%s: %s", what, tnk_strerror(pub->code));
-  if (pub->http_status != 0)
+  /* A failure that came as a result says nothing by its status. */
+  if (pub->http_status != 0 &&
+      !(pub->code == TNK_EFAILED && pub->http_status == 200))
     tnk__buf_printf(buf, " (HTTP %d)", pub->http_status);
   if (pub->message != NULL && pub->message[0] != '\0')
     tnk__buf_printf(buf, ": %.*s", (int)TNK__MAX_ERROR_TEXT / 2, pub->message);
   if (pub->request_id != NULL)
     tnk__buf_printf(buf, " [request %.128s]", pub->request_id);
   if (pub->n_attempts > 1)
-    tnk__buf_printf(buf, " after %u attempts", pub->n_attempts);
+    tnk__buf_printf(buf, " (%u attempts)", pub->n_attempts);
 }
 
 /* Copy `text` behind `*at`, and move on. NULL stays NULL. */

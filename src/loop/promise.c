@@ -360,8 +360,12 @@ int tnk_promise_status(const tnk_promise_t *promise) {
 }
 
 const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise) {
+  static const tnk_error_t none = {
+      .code = TNK_EINVAL,
+      .text = "there is no promise: it, or the handle of the call, is NULL"};
+
   if (promise == NULL)
-    return &tnk__error_static(TNK_EINVAL)->pub;
+    return &none;
   if (promise->state != TNK_REJECTED)
     return NULL;
   observe(promise);

@@ -221,6 +221,20 @@ static void on_timed_child(tnk_promise_t *child, int status, void *user) {
   tnk_promise_unref(timed);
 }
 
+/* It says what was waited for, if there is memory. */
+static tnk__error_t *timeout_error(const tnk__group_t *group) {
+  tnk__error_t *error;
+  char waits[512];
+  tnk__text_t out;
+
+  tnk__text_init(&out, waits, sizeof(waits));
+  tnk__promise_explain(group->children[0], &out);
+  error = tnk__error_new(&group->promise->home->alloc, TNK_ETIMEDOUT, "%s: %s",
+                         tnk_strerror(TNK_ETIMEDOUT), waits);
+  return error->pub.code == TNK_ETIMEDOUT ? error
+                                          : tnk__error_static(TNK_ETIMEDOUT);
+}
+
 static void on_timeout(tnk__timer_t *timer) {
   tnk__group_t *group = tnk__container_of(timer, tnk__group_t, timer);
   tnk_promise_t *timed = group->promise;
@@ -228,7 +242,7 @@ static void on_timeout(tnk__timer_t *timer) {
   /* Settling gives up a reference; the children are still needed after. */
   tnk_promise_ref(timed);
   if (timed->state == TNK_PENDING)
-    tnk__promise_reject(timed, tnk__error_static(TNK_ETIMEDOUT));
+    tnk__promise_reject(timed, timeout_error(group));
   cancel_children(group);
   tnk_promise_unref(timed);
 }

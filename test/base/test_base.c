@@ -148,11 +148,26 @@ TEST(error_sentence_names_operation_status_and_text) {
   tnk__error_t *error = tnk__error_from(test_allocator(), "optim_step", &pub);
 
   CHECK_STR(error->pub.text, "optim_step: request rejected by the service "
-                             "(HTTP 422): bad loss [request r-1] after 2 "
-                             "attempts");
+                             "(HTTP 422): bad loss [request r-1] (2 "
+                             "attempts)");
   CHECK_STR(error->pub.message, "bad loss");
   tnk__error_ref(error);
   tnk__error_unref(error);
+  tnk__error_unref(error);
+}
+
+TEST(error_of_a_result_leaves_out_its_good_status) {
+  tnk_error_t pub = {
+      .code = TNK_EFAILED, .http_status = 200, .message = "no such path"};
+  tnk__error_t *error = tnk__error_from(test_allocator(), "restore", &pub);
+
+  CHECK_STR(error->pub.text,
+            "restore: the operation failed on the service: no such path");
+  CHECK_INT(error->pub.http_status, 200);
+  tnk__error_unref(error);
+  pub.code = TNK_EPROTO; /* Here it tells that there was an answer. */
+  error = tnk__error_from(test_allocator(), "restore", &pub);
+  CHECK(strstr(error->pub.text, "(HTTP 200)") != NULL);
   tnk__error_unref(error);
 }
 

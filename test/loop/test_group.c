@@ -256,10 +256,28 @@ TEST(with_timeout_too_late_rejects_and_cancels) {
   timed = tnk_with_timeout(f.list[0], 100);
   tnk__loop_advance(&f.context.loop, 100);
   CHECK_INT(tnk_promise_status(timed), TNK_ETIMEDOUT);
+  CHECK_STR(tnk_promise_text(timed), "deadline passed: is pending");
   CHECK_INT(f.children[0].n_cancels, 1);
   run(&f);
   CHECK_INT(tnk_promise_status(tnk_promise_child(timed, 0)), TNK_ECANCELED);
   CHECK_INT(f.context.n_warnings, 0);
+  tnk_promise_unref(timed);
+  context_close(&f.context);
+}
+
+TEST(with_timeout_needs_no_memory_to_reject) {
+  fixture_t f;
+  tnk_promise_t *timed;
+
+  open_single(&f);
+  timed = tnk_with_timeout(f.list[0], 100);
+  test_alloc_fail_at(0);
+  tnk__loop_advance(&f.context.loop, 100);
+  CHECK(test_alloc_did_fail());
+  CHECK_INT(tnk_promise_status(timed), TNK_ETIMEDOUT);
+  CHECK_STR(tnk_promise_text(timed), "deadline passed");
+  test_alloc_fail_at(-1);
+  run(&f);
   tnk_promise_unref(timed);
   context_close(&f.context);
 }
