@@ -115,13 +115,13 @@ typedef struct {
 } tnk_loss_setting_t;
 
 /**
- * A view of an i64 vector. Never fails; the data is not read.
+ * A view of a vector of @p n i64. Never fails; the data is not read.
  * Lifetime: the view is valid as long as @p values. Thread: any. Since: 0.1
  */
 TNK_API tnk_tensor_t tnk_tensor_i64(const int64_t *values, size_t n);
 
 /**
- * A view of an f32 vector. Never fails; the data is not read.
+ * A view of a vector of @p n f32. Never fails; the data is not read.
  * Lifetime: the view is valid as long as @p values. Thread: any. Since: 0.1
  */
 TNK_API tnk_tensor_t tnk_tensor_f32(const float *values, size_t n);

@@ -105,6 +105,7 @@ TNK_API const char *tnk_err_name(int err);
  * The library has already retried what is safe to retry; this tells a caller
  * who wants to go on for longer.
  *
+ * @param err  A code of tnk_err_t, or anything else.
  * @return 1 or 0.
  * Thread: any. Since: 0.1
  */

@@ -114,7 +114,8 @@ TNK_API tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises,
 
 /**
  * A promise that follows @p promise but rejects with TNK_ETIMEDOUT after
- * @p timeout_ms, and then cancels the operation.
+ * @p timeout_ms, and then cancels the operation. Its text tells what the
+ * operation was waiting for.
  *
  * @param promise     One reference is taken. Results read the same through
  *                    the new promise.
@@ -162,7 +163,10 @@ TNK_API void tnk_promise_unref(tnk_promise_t *promise);
 TNK_API tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise);
 
 /**
- * TNK_OK when resolved, the error's code when rejected, else TNK_EPENDING.
+ * How @p promise ended.
+ *
+ * @return TNK_OK when resolved, the error's code when rejected, else
+ *         TNK_EPENDING.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API int tnk_promise_status(const tnk_promise_t *promise);
@@ -210,8 +214,9 @@ TNK_API size_t tnk_promise_explain(const tnk_promise_t *promise, char *text,
                                    size_t text_size);
 
 /**
- * A child of what tnk_all() or tnk_all_settled() returned, in the order they
- * were given.
+ * A child of what tnk_all() or tnk_all_settled() returned.
+ *
+ * @param index  From 0, in the order in which they were given.
  *
  * @return Borrowed from @p promise; NULL when there is no such child.
  * Thread: loop thread. Since: 0.1

@@ -78,7 +78,7 @@ TNK_API size_t tnk_samples_count(const tnk_samples_t *samples);
 TNK_API const int32_t *tnk_samples_tokens(const tnk_samples_t *samples,
                                           size_t index, size_t *n);
 /** Log-probability of each token of sequence @p index, or NULL if the server
- * sent none. Thread: any. Since: 0.1 */
+ * sent none; @p n receives their number. Thread: any. Since: 0.1 */
 TNK_API const float *tnk_samples_logprobs(const tnk_samples_t *samples,
                                           size_t index, size_t *n);
 /** Why sequence @p index ended. Thread: any. Since: 0.1 */
@@ -89,7 +89,8 @@ TNK_API tnk_stop_reason_t tnk_samples_stop_reason(const tnk_samples_t *samples,
 TNK_API const char *tnk_samples_sequence_id(const tnk_samples_t *samples,
                                             size_t index);
 /** Log-probability of each prompt token given those before it, NaN where not
- * computed (the first always), or NULL if not asked for.
+ * computed (the first always), or NULL if not asked for; @p n receives their
+ * number.
  * Thread: any. Since: 0.1 */
 TNK_API const float *tnk_samples_prompt_logprobs(const tnk_samples_t *samples,
                                                  size_t *n);

@@ -36,6 +36,8 @@ TNK_API int tnk_runtime_start(tnk_runtime_t **out);
 /**
  * Run @p cb on the runtime's thread, soon and in the order of posting.
  *
+ * @param cb       Called once.
+ * @param user     Handed to @p cb.
  * @param runtime  Not yet freed: a program that posts from several threads
  *                 keeps them from doing so after tnk_runtime_stop() returned.
  * @return TNK_OK; TNK_ECLOSED while tnk_runtime_stop() runs; TNK_ENOMEM;
@@ -47,7 +49,7 @@ TNK_API int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb,
                              void *user);
 
 /**
- * Run what was posted, close every service that is still open on the loop,
+ * Run what was posted, close every service and hub still open on the loop,
  * end the thread, and free the runtime. Returns when all that is done: a
  * handle of the caller's own on the loop, such as a timer, is waited for if
  * it keeps a loop alive, and closed if it does not.

@@ -116,6 +116,7 @@ TNK_API const char *tnk_sampling_id(const tnk_sampling_t *sampling);
  *
  * @param sampling  NULL calls nothing.
  * @param cb        May be NULL.
+ * @param user      Handed to @p cb.
  * Never fails and allocates nothing.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */

@@ -57,8 +57,10 @@ typedef struct {
   const char *tags;
   const tnk_pair_t *user_metadata; /**< Sent with create_session. */
   size_t n_user_metadata;
-  const char *display_name;  /**< Name of the session. */
-  const tnk_pair_t *headers; /**< Sent with each request, over our own. */
+  const char *display_name; /**< Name of the session. */
+  /** Sent with each request, over our own; those that frame a message, such as
+   * Host and Content-Length, are refused. */
+  const tnk_pair_t *headers;
   size_t n_headers;
   const tnk_allocator_t *allocator; /**< NULL: malloc. Copied. */
   const tnk_logger_t *logger;       /**< NULL: no output. Copied. */
@@ -103,7 +105,8 @@ typedef struct {
  *
  * Protocol: transport, endpoint and credential.
  * @return TNK_OK, or
- *   TNK_EINVAL       an option out of range, a base URL that is none
+ *   TNK_EINVAL       an option out of range, a base URL that is none, a text
+ *                    or header that cannot be sent
  *   TNK_ECREDENTIAL  no API key, or one that is neither tml-... nor a JWT
  *   TNK_ENOTSUP      @p options sets a field this library does not know
  *   TNK_ECERT        ca_file could not be read
@@ -131,6 +134,7 @@ typedef void (*tnk_close_cb)(void *user);
  *
  * @param service  NULL calls nothing.
  * @param cb       May be NULL.
+ * @param user     Handed to @p cb.
  *
  * Never fails and allocates nothing.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -142,8 +146,10 @@ TNK_API void tnk_service_close(tnk_service_t *service, tnk_close_cb cb,
  * What models the server offers. Protocol: session, capabilities.
  *
  * @return A promise of tnk_capabilities_t. Does not create a session.
- * Rejects with: TNK_ECREDENTIAL, TNK_EAUTH, TNK_EUNSUPPORTED, TNK_ESERVER,
- *   and the transport's codes.
+ * Rejects with: TNK_ECREDENTIAL, TNK_EAUTH, TNK_EUNSUPPORTED, TNK_EREQUEST,
+ *   TNK_ESERVER, TNK_EPROTO, TNK_ECANCELED, TNK_ECLOSED, TNK_ENOMEM,
+ *   TNK_ETHREAD and TNK_EFORKED (called from elsewhere), and the transport's
+ *   codes.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_service_capabilities(tnk_service_t *service);
@@ -196,8 +202,8 @@ typedef struct {
  * @return A promise of tnk_training_t; the handle lives until
  *         tnk_training_close() or tnk_service_close().
  * Rejects with: TNK_EINVAL (no base model, all three parts off), TNK_EREQUEST,
- *   TNK_EFAILED, TNK_EAUTH, TNK_EBILLING, TNK_ECLOSED, TNK_ENOMEM, and the
- *   transport's codes.
+ *   TNK_EFAILED, TNK_EBILLING, TNK_EFULL, TNK_ESESSION, and as
+ *   tnk_service_capabilities().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -230,7 +236,8 @@ typedef struct {
  *
  * @param options  Copied.
  * @return A promise of tnk_training_t, as tnk_service_create_lora().
- * Rejects with: as tnk_service_create_lora(); TNK_ENOTFOUND for the path.
+ * Rejects with: as tnk_service_create_lora(); TNK_ENOTFOUND for the path, or
+ *   TNK_EFAILED where the server learns of it only when it loads.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -290,7 +297,9 @@ typedef struct {
 } tnk_stats_t;
 
 /**
- * Read the counters. @param[out] out  Filled.
+ * Read the counters of a service; nothing is sent.
+ *
+ * @param[out] out  Filled.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out);
@@ -322,7 +331,9 @@ typedef void (*tnk_dump_cb)(const char *text, size_t length, void *user);
  * Holds no secret: of the key only its kind, of the headers their names, and
  * no prompt or body. Names and fields may be added or change between versions.
  *
- * @param write  Called once, from inside this call, and only on success.
+ * @param format  For people or for programs.
+ * @param write   Called once, from inside this call, and only on success.
+ * @param user    Handed to @p write.
  *
  * @return TNK_OK, TNK_ENOMEM, or TNK_EINVAL for NULL, an unknown format, and
  *         an option's text that is not UTF-8 and so has no place in JSON.

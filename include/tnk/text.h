@@ -79,8 +79,8 @@ typedef struct tnk_text_input tnk_text_input_t;
  * @param flags      The plug-in's own, such as TNK_ENCODE_ADD_SPECIAL; 0 is its
  *                   default.
  * @param allocator  Copied; NULL for malloc and its family.
- * @param why        On failure, receives one sentence; may be NULL. It does not
- *                   hold the text.
+ * @param why        On failure, receives one sentence, cut at @p why_size
+ *                   bytes; may be NULL. It does not hold the text.
  *
  * @return TNK_OK; TNK_EINVAL for NULL or a plug-in without `encode`;
  *   TNK_ETOOBIG for 2^31 tokens or more; TNK_ENOMEM; or the plug-in's code.
@@ -99,7 +99,7 @@ TNK_API int tnk_model_input_from_text(tnk_text_input_t **out,
  */
 TNK_API const tnk_model_input_t *tnk_text_input(const tnk_text_input_t *input);
 
-/** NULL does nothing. Thread: any. Since: 0.1 */
+/** Free an input and its tokens. NULL does nothing. Thread: any. Since: 0.1 */
 TNK_API void tnk_text_input_free(tnk_text_input_t *input);
 
 #ifdef __cplusplus

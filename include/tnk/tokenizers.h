@@ -149,11 +149,11 @@ TNK_API void tnk_tokenizer_unref(tnk_tokenizer_t *tok);
  * An empty list.
  *
  * @param allocator  Copied; NULL for malloc and its family.
- * @return NULL when memory is out.
+ * @return Owned by the caller, see tnk_tokens_free(); NULL when memory is out.
  * Thread: any; one list is used by one thread at a time. Since: 0.1
  */
 TNK_API tnk_tokens_t *tnk_tokens_new(const tnk_allocator_t *allocator);
-/** NULL does nothing. Thread: any. Since: 0.1 */
+/** Free a list. NULL does nothing. Thread: any. Since: 0.1 */
 TNK_API void tnk_tokens_free(tnk_tokens_t *tokens);
 /** Forget the contents, keep the memory. Thread: any. Since: 0.1 */
 TNK_API void tnk_tokens_clear(tnk_tokens_t *tokens);
@@ -297,7 +297,7 @@ TNK_API int32_t tnk_tokenizer_eos(const tnk_tokenizer_t *tok);
  */
 TNK_API int tnk_detokenizer_new(tnk_detokenizer_t **out,
                                 const tnk_tokenizer_t *tok, unsigned flags);
-/** NULL does nothing. Thread: any. Since: 0.1 */
+/** Free a decoder. NULL does nothing. Thread: any. Since: 0.1 */
 TNK_API void tnk_detokenizer_free(tnk_detokenizer_t *detok);
 /**
  * Take ids in, give the text that is certain.

@@ -116,7 +116,9 @@ typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
  * reach the service after its backward pass.
  *
  * @param data    Each needs "target_tokens". Copied.
+ * @param n_data  At least 1.
  * @param loss    Called between the two passes.
+ * @param user    Handed to @p loss.
  * @param options Its loss_fn and settings are ignored. NULL for defaults.
  *
  * Protocol: training, forward_backward_custom.
@@ -215,8 +217,8 @@ typedef struct {
  * @param name     Required. Copied.
  * @param options  NULL for defaults. Copied.
  * @return A promise of a path, tinker://<run>/weights/<name>.
- * Rejects with: TNK_ECONFLICT (the name exists), and as
- *   tnk_training_forward_backward().
+ * Rejects with: TNK_ECONFLICT (the name exists; TNK_EFAILED where the server
+ *   learns of it only when it saves), and as tnk_training_forward_backward().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -227,6 +229,8 @@ tnk_training_save_state(tnk_training_t *training, const char *name,
  * Save weights for sampling under a name. Protocol: training, JSON training
  * requests.
  *
+ * @param name     Required. Copied.
+ * @param options  NULL for defaults. Copied.
  * @return A promise of a path. Rejects as tnk_training_save_state().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -239,6 +243,8 @@ tnk_training_save_weights_for_sampler(tnk_training_t *training,
  * Export weights in a foreign layout. Protocol: training, JSON training
  * requests.
  *
+ * @param name     Required. Copied.
+ * @param options  NULL for defaults. Copied.
  * @return A promise of a path. Rejects as tnk_training_save_state();
  *   TNK_EUNSUPPORTED on servers without it.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -257,6 +263,7 @@ typedef enum {
  * Save the current weights without a name and sample from them. Protocol:
  * training, snapshot and inflight samplers.
  *
+ * @param kind     Whether later saves move it.
  * @param options  model_path and base_model are ignored; NULL for defaults.
  * @return A promise of tnk_sampling_t, as tnk_service_create_sampling().
  * Rejects with: as tnk_training_save_state().
@@ -273,7 +280,8 @@ TNK_API tnk_promise_t *tnk_training_save_weights_and_get_sampling(
  * @param path            tinker://<run>/weights/<name>. Copied.
  * @param with_optimizer  Whether the optimizer's state is loaded too.
  * @return A promise of a path. Rejects as tnk_training_forward_backward();
- *   TNK_ENOTFOUND.
+ *   TNK_ENOTFOUND, or TNK_EFAILED where the server learns of a missing path
+ *   only when it loads.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
@@ -317,6 +325,7 @@ TNK_API tnk_promise_t *tnk_training_unload(tnk_training_t *training);
  *
  * @param training  NULL calls nothing.
  * @param cb        May be NULL.
+ * @param user      Handed to @p cb.
  * Never fails and allocates nothing.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
