@@ -156,6 +156,37 @@ static inline void bench_close_hub(bench_t *bench) {
   bench->hub = NULL;
 }
 
+/* The contents of a file below the bench's folder, NUL-terminated, or NULL. */
+static inline const char *bench_read(const bench_t *bench, const char *name,
+                                     size_t *n) {
+  static char text[8 * 1024 * 1024 + 1];
+  char path[512];
+  FILE *file;
+
+  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
+  file = fopen(path, "rb");
+  if (file == NULL)
+    return NULL;
+  *n = fread(text, 1, sizeof(text) - 1, file);
+  fclose(file);
+  text[*n] = '\0';
+  return text;
+}
+
+static inline void bench_check_file(const bench_t *bench, const char *name,
+                                    const char *text) {
+  size_t n = 0;
+  const char *is = bench_read(bench, name, &n);
+
+  if (text == NULL) {
+    CHECK(is == NULL);
+    return;
+  }
+  if (is == NULL)
+    test_fail(__FILE__, __LINE__, "%s is missing", name);
+  CHECK_MEM(is, n, text, strlen(text));
+}
+
 /* Answers with the text that is given as `user`. */
 static inline void bench_reply(mock_request_t *request, void *user) {
   mock_reply(request, 200, "ETag: \"one\"\r\n", user, strlen(user));
@@ -180,6 +211,32 @@ static inline void bench_get(bench_t *bench, outcome_t *outcome,
   outcome_of(outcome,
              bench_download(bench, bench->mock, target, "out/file", options));
   outcome_wait_long(bench, outcome);
+}
+
+/* The same, which is to end so. */
+static inline void bench_get_not(bench_t *bench, const char *target,
+                                 const tnk_download_options_t *options,
+                                 int status) {
+  outcome_t outcome;
+
+  bench_get(bench, &outcome, target, options);
+  if (outcome.status != status)
+    test_fail(__FILE__, __LINE__, "%d expected: %s", status, outcome.text);
+  outcome_drop(&outcome);
+}
+
+/* ... and which is to bring this text. */
+static inline void bench_get_ok(bench_t *bench, const char *target,
+                                const tnk_download_options_t *options,
+                                const char *text) {
+  bench_get_not(bench, target, options, TNK_OK);
+  bench_check_file(bench, "out/file", text);
+}
+
+static inline void bench_reopen_hub(bench_t *bench,
+                                    const tnk_hub_options_t *options) {
+  bench_close_hub(bench);
+  bench_open_hub(bench, options);
 }
 
 /* How many entries a folder has; each is removed with all below it. */
@@ -241,6 +298,27 @@ static inline void bench_end_everywhere(int (*run)(int n_turns, int closes)) {
   }
 }
 
+/* One such end, by closing the hub or by canceling. 1: what is waited for was
+ * over before. */
+static inline int bench_end_after(bench_t *bench, int n_turns, int closes,
+                                  outcome_t *outcomes, int n) {
+  int was_done;
+
+  for (int i = 0; i < n_turns && outcomes[0].n_done == 0; i++)
+    uv_run(&bench->uv, UV_RUN_ONCE);
+  was_done = tnk_promise_state(outcomes[0].promise) != TNK_PENDING;
+  if (closes)
+    bench_close_hub(bench);
+  for (int i = 0; i < n && !closes; i++)
+    tnk_promise_cancel(outcomes[i].promise);
+  for (int i = 0; i < n; i++) {
+    outcome_wait(bench, &outcomes[i]);
+    if (!was_done)
+      CHECK_INT(outcomes[i].status, closes ? TNK_ECLOSED : TNK_ECANCELED);
+  }
+  return was_done;
+}
+
 /* Whether an operation did what it should with the n-th allocation failing. */
 static inline int bench_check_memory(const outcome_t *outcome, long n) {
   const int did_fail = test_alloc_did_fail();
@@ -268,23 +346,6 @@ static inline int bench_count(const bench_t *bench, const char *folder) {
   return n;
 }
 
-/* The contents of a file below the bench's folder, NUL-terminated, or NULL. */
-static inline const char *bench_read(const bench_t *bench, const char *name,
-                                     size_t *n) {
-  static char text[8 * 1024 * 1024 + 1];
-  char path[512];
-  FILE *file;
-
-  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
-  file = fopen(path, "rb");
-  if (file == NULL)
-    return NULL;
-  *n = fread(text, 1, sizeof(text) - 1, file);
-  fclose(file);
-  text[*n] = '\0';
-  return text;
-}
-
 static inline void bench_write(const bench_t *bench, const char *name,
                                const char *text) {
   char path[512];
@@ -300,20 +361,6 @@ static inline void bench_write(const bench_t *bench, const char *name,
   CHECK(file != NULL);
   CHECK_INT(fwrite(text, 1, strlen(text), file), strlen(text));
   CHECK_INT(fclose(file), 0);
-}
-
-static inline void bench_check_file(const bench_t *bench, const char *name,
-                                    const char *text) {
-  size_t n = 0;
-  const char *is = bench_read(bench, name, &n);
-
-  if (text == NULL) {
-    CHECK(is == NULL);
-    return;
-  }
-  if (is == NULL)
-    test_fail(__FILE__, __LINE__, "%s is missing", name);
-  CHECK_MEM(is, n, text, strlen(text));
 }
 
 #endif

@@ -142,6 +142,30 @@ static inline void stage_open(stage_t *stage, const model_entry_t *entries,
   models_open(&stage->models, &stage->bench, entries, n);
 }
 
+/* Most tests are content with these. */
+static const model_entry_t usual_entries[] = {
+    {"org/model", "main", COMMIT, "small.json", "{\"small\":1}", 0},
+    {"org/model", "main", COMMIT, "large.json", "{\"large\":2}", 1},
+    {"org/model", "main", COMMIT, "copy.json", "{\"large\":2}", 1},
+    {"org/model", "main", COMMIT, "sub/deep.json", "{\"deep\":3}", 0},
+    {"org/model", "refs/pr%2F1", COMMIT2, "small.json", "{\"pr\":4}", 0},
+    {"gpt2", "main", COMMIT, "small.json", "{\"one part\":5}", 0},
+};
+#define CACHE "cache/models--org--model/"
+#define SMALL CACHE "snapshots/" COMMIT "/small.json"
+#define LARGE CACHE "snapshots/" COMMIT "/large.json"
+#define DEEP CACHE "snapshots/" COMMIT "/sub/deep.json"
+
+static inline void stage_open_usual(stage_t *stage) {
+  stage_open(stage, usual_entries,
+             sizeof(usual_entries) / sizeof(usual_entries[0]));
+}
+
+static inline void wrong_blob(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 200, NULL, "{\"large\":3}", 11);
+}
+
 static inline void stage_ask(stage_t *stage, outcome_t *outcome,
                              const char *model, const char *file,
                              const char *revision) {

@@ -78,14 +78,10 @@ TEST(O1_a_large_file_comes_in_pieces_and_tells_its_progress) {
 
 TEST(O1_an_empty_file_is_a_file) {
   bench_t bench;
-  outcome_t outcome;
 
   bench_open(&bench);
   mock_on(bench.mock, "GET", "/f", bench_reply, (void *)"");
-  bench_get(&bench, &outcome, "/f", NULL);
-  CHECK_INT(outcome.status, TNK_OK);
-  bench_check_file(&bench, "out/file", "");
-  outcome_drop(&outcome);
+  bench_get_ok(&bench, "/f", NULL, "");
   bench_close(&bench);
 }
 
@@ -158,15 +154,20 @@ static void to_new_name(mock_request_t *request, void *user) {
   mock_reply(request, 302, "Location: /new\r\n", NULL, 0);
 }
 
+/* "/old" is at another place of another origin. */
+static void serve_moved(bench_t *bench) {
+  mock_on(bench->mock, "GET", "/old", to_new_name, NULL);
+  mock_on(bench->mock, "GET", "/new", to_cdn, bench);
+  mock_on(bench->cdn, "GET", "/blob", bench_reply, (void *)TEXT);
+}
+
 TEST(K11_redirections_to_another_origin_go_without_the_token) {
   tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
   bench_t bench;
   outcome_t outcome;
 
   bench_open(&bench);
-  mock_on(bench.mock, "GET", "/old", to_new_name, NULL);
-  mock_on(bench.mock, "GET", "/new", to_cdn, &bench);
-  mock_on(bench.cdn, "GET", "/blob", bench_reply, (void *)TEXT);
+  serve_moved(&bench);
   options.token = TOKEN;
   bench_get(&bench, &outcome, "/old", &options);
   CHECK_INT(outcome.status, TNK_OK);
@@ -203,9 +204,7 @@ TEST(K11_redirections_in_circles_or_to_nowhere_end) {
   CHECK(strstr(outcome.text, "too often") != NULL);
   CHECK_INT(mock_n_requests(bench.mock), 6);
   outcome_drop(&outcome);
-  bench_get(&bench, &outcome, "/none", NULL);
-  CHECK_INT(outcome.status, TNK_EPROTO);
-  outcome_drop(&outcome);
+  bench_get_not(&bench, "/none", NULL, TNK_EPROTO);
   CHECK_INT(bench_count(&bench, "out"), 0);
   bench_close(&bench);
 }
@@ -258,33 +257,25 @@ static void reply_rest(mock_request_t *request, void *user) {
 TEST(O1_a_lost_connection_goes_on_where_it_ended) {
   tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
   bench_t bench;
-  outcome_t outcome;
 
   bench_open(&bench);
   mock_once(bench.mock, "GET", "/f", cut_after_7, NULL);
   mock_once(bench.mock, "GET", "/f", reply_rest, NULL);
   options.n_bytes = 11;
-  bench_get(&bench, &outcome, "/f", &options);
-  CHECK_INT(outcome.status, TNK_OK);
-  bench_check_file(&bench, "out/file", TEXT);
+  bench_get_ok(&bench, "/f", &options, TEXT);
   CHECK_INT(mock_n_requests(bench.mock), 2);
-  outcome_drop(&outcome);
   bench_close(&bench);
 }
 
 TEST(O1_what_is_not_the_rest_is_not_taken_for_it) {
   bench_t bench;
-  outcome_t outcome;
 
   bench_open(&bench);
   /* It has changed: all of it comes anew. */
   mock_once(bench.mock, "GET", "/f", cut_after_7, NULL);
   mock_once(bench.mock, "GET", "/f", bench_reply,
             (void *)"another text, longer");
-  bench_get(&bench, &outcome, "/f", NULL);
-  CHECK_INT(outcome.status, TNK_OK);
-  bench_check_file(&bench, "out/file", "another text, longer");
-  outcome_drop(&outcome);
+  bench_get_ok(&bench, "/f", NULL, "another text, longer");
   bench_close(&bench);
 }
 
@@ -297,10 +288,7 @@ TEST(O1_what_may_pass_is_repeated_and_then_told) {
   mock_once(bench.mock, "GET", "/f", mock_reset, NULL);
   mock_json_once(bench.mock, "GET", "/f", 429, "{}");
   mock_once(bench.mock, "GET", "/f", bench_reply, (void *)TEXT);
-  bench_get(&bench, &outcome, "/f", NULL);
-  CHECK_INT(outcome.status, TNK_OK);
-  bench_check_file(&bench, "out/file", TEXT);
-  outcome_drop(&outcome);
+  bench_get_ok(&bench, "/f", NULL, TEXT);
   CHECK_INT(mock_n_requests(bench.mock), 4);
   mock_json(bench.mock, "GET", "/f", 500, "{}");
   bench_get(&bench, &outcome, "/f", NULL);
@@ -333,9 +321,7 @@ TEST(O1_bad_arguments_are_refused_without_a_request) {
 
   bench_open(&bench);
   options.sha256 = "abc";
-  bench_get(&bench, &outcome, "/f", &options);
-  CHECK_INT(outcome.status, TNK_EINVAL);
-  outcome_drop(&outcome);
+  bench_get_not(&bench, "/f", &options, TNK_EINVAL);
   outcome_of(&outcome,
              tnk_hub_download(bench.hub, "ftp://h/" SIGNATURE, "/tmp/x", NULL));
   outcome_wait(&bench, &outcome);
@@ -343,9 +329,7 @@ TEST(O1_bad_arguments_are_refused_without_a_request) {
   outcome_drop(&outcome);
   options = (tnk_download_options_t)TNK_DOWNLOAD_OPTIONS_INIT;
   options.token = TOKEN "\r\nX: y";
-  bench_get(&bench, &outcome, "/f", &options);
-  CHECK_INT(outcome.status, TNK_EINVAL);
-  outcome_drop(&outcome);
+  bench_get_not(&bench, "/f", &options, TNK_EINVAL);
   outcome_of(&outcome, tnk_hub_download(bench.hub, NULL, "/tmp/x", NULL));
   outcome_wait(&bench, &outcome);
   CHECK_INT(outcome.status, TNK_EINVAL);
@@ -501,9 +485,7 @@ static int run_without_memory(long n) {
   int is_over;
 
   bench_open(&bench);
-  mock_on(bench.mock, "GET", "/old", to_new_name, NULL);
-  mock_on(bench.mock, "GET", "/new", to_cdn, &bench);
-  mock_on(bench.cdn, "GET", "/blob", bench_reply, (void *)TEXT);
+  serve_moved(&bench);
   options.token = TOKEN;
   test_alloc_fail_at(n);
   bench_get(&bench, &outcome, "/old", &options);

@@ -8,19 +8,6 @@
 
 #define TEXT "hello, file"
 
-static const model_entry_t entries[] = {
-    {"org/model", "main", COMMIT, "small.json", "{\"small\":1}", 0},
-    {"org/model", "main", COMMIT, "large.json", "{\"large\":2}", 1},
-    {"org/model", "main", COMMIT, "sub/deep.json", "{\"deep\":3}", 0},
-};
-#define CACHE "cache/models--org--model/"
-#define SMALL CACHE "snapshots/" COMMIT "/small.json"
-#define LARGE CACHE "snapshots/" COMMIT "/large.json"
-
-static void open_stage(stage_t *stage) {
-  stage_open(stage, entries, sizeof(entries) / sizeof(entries[0]));
-}
-
 /* ---- What comes in parts ---- */
 
 /* The next of some answers, each the whole text of one; then the connection
@@ -51,35 +38,27 @@ TEST(K11_a_rest_that_is_not_all_of_the_rest_is_not_taken) {
 
   for (size_t i = 0; i < sizeof(rests) / sizeof(rests[0]); i++) {
     bench_t bench;
-    outcome_t outcome;
 
     bench_open(&bench);
     mock_once(bench.mock, "GET", "/f", reply_raw, (void *)CUT);
     mock_once(bench.mock, "GET", "/f", reply_raw, (void *)rests[i]);
     mock_once(bench.mock, "GET", "/f", bench_reply, (void *)TEXT);
-    bench_get(&bench, &outcome, "/f", NULL);
-    if (outcome.status != TNK_OK)
-      test_fail(__FILE__, __LINE__, "rest %zu: %s", i, outcome.text);
-    bench_check_file(&bench, "out/file", TEXT);
+    bench_get_ok(&bench, "/f", NULL, TEXT);
     /* It begins anew, all of it. */
     CHECK_STR(mock_header(mock_request(bench.mock, 1), "range"), "bytes=7-");
     CHECK(mock_header(mock_request(bench.mock, 2), "range") == NULL);
-    outcome_drop(&outcome);
     bench_close(&bench);
   }
 }
 
 TEST(K11_a_part_that_nobody_asked_for_is_not_the_whole) {
   bench_t bench;
-  outcome_t outcome;
 
   bench_open(&bench);
   mock_on(bench.mock, "GET", "/f", reply_raw,
           (void *)(REST "5\r\nContent-Range: bytes 0-4/11\r\n\r\nhello"));
-  bench_get(&bench, &outcome, "/f", NULL);
-  CHECK_INT(outcome.status, TNK_EREQUEST);
+  bench_get_not(&bench, "/f", NULL, TNK_EREQUEST);
   CHECK_INT(bench_count(&bench, "out"), 0);
-  outcome_drop(&outcome);
   bench_close(&bench);
 }
 
@@ -140,14 +119,11 @@ static void echo_stars(mock_request_t *request, void *user) {
 TEST(K11_a_token_of_stars_is_hidden_in_the_end) {
   tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
   bench_t bench;
-  outcome_t outcome;
 
   bench_open(&bench);
   mock_on(bench.mock, "GET", "/f", echo_stars, NULL);
   options.token = "*";
-  bench_get(&bench, &outcome, "/f", &options);
-  CHECK_INT(outcome.status, TNK_EAUTH);
-  outcome_drop(&outcome);
+  bench_get_not(&bench, "/f", &options, TNK_EAUTH);
   bench_close(&bench);
 }
 
@@ -185,7 +161,7 @@ TEST(K11_what_a_hub_says_stays_in_its_folder) {
   };
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     says_t says = {&stage, bad[i][0]};
     mock_once(stage.bench.mock, "HEAD", NULL, reply_says, &says);
@@ -200,7 +176,7 @@ TEST(K11_a_commit_is_answered_by_itself) {
   says_t says = {NULL, "X-Repo-Commit: " COMMIT2 "\r\nETag: \"a\"\r\n"};
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   mock_once(stage.bench.mock, "HEAD", NULL, reply_says, &says);
   stage_get_not(&stage, "org/model", "small.json", COMMIT, TNK_EPROTO,
                 "another commit");
@@ -213,7 +189,7 @@ TEST(K11_a_weak_etag_names_a_blob_as_in_python) {
                        "Content-Length: 11\r\n"};
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   mock_once(stage.bench.mock, "HEAD", NULL, reply_says, &says);
   stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   bench_check_file(&stage.bench, CACHE "blobs/weak-1", "{\"small\":1}");
@@ -227,7 +203,7 @@ TEST(K11_a_size_that_differs_is_told) {
                        "Transfer-Encoding: chunked\r\n"};
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   mock_once(stage.bench.mock, "HEAD", NULL, reply_says, &says);
   stage_get_not(&stage, "org/model", "small.json", NULL, TNK_ECORRUPT,
                 "and not 10");
@@ -266,7 +242,7 @@ static void other_hub(mock_request_t *request, void *user) {
 TEST(S0_4_a_model_that_has_moved_is_found) {
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   mock_on(stage.bench.mock, NULL, "/old/name/resolve/main/small.json",
           to_new_name, NULL);
   mock_on(stage.bench.mock, NULL, "/old/name/resolve/" COMMIT "/small.json",
@@ -281,7 +257,7 @@ TEST(S0_4_a_model_that_has_moved_is_found) {
 TEST(S0_4_a_hub_that_has_moved_is_followed_without_the_token) {
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   mock_on(stage.bench.cdn, NULL, NULL, other_hub, &stage.models);
   mock_on(stage.bench.mock, NULL, NULL, to_other_hub, &stage.bench);
   stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
@@ -293,9 +269,8 @@ TEST(S0_4_a_hub_that_has_moved_is_followed_without_the_token) {
 TEST(S0_4_a_folder_is_no_file) {
   stage_t stage;
 
-  open_stage(&stage);
-  stage_get_ok(&stage, "org/model", "sub/deep.json", NULL,
-               CACHE "snapshots/" COMMIT "/sub/deep.json");
+  stage_open_usual(&stage);
+  stage_get_ok(&stage, "org/model", "sub/deep.json", NULL, DEEP);
   stage_get_not(&stage, "org/model", "sub", COMMIT, TNK_ENOTFOUND,
                 "no such file");
   bench_close(&stage.bench);
@@ -304,7 +279,7 @@ TEST(S0_4_a_folder_is_no_file) {
 TEST(S0_4_what_is_there_is_not_absent) {
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   bench_write(&stage.bench, CACHE ".no_exist/" COMMIT "/small.json", "");
   stage_get_ok(&stage, "org/model", "small.json", COMMIT, SMALL);
@@ -315,7 +290,7 @@ TEST(S0_4_what_is_there_is_not_absent) {
 TEST(S0_4_a_cache_that_can_only_be_read_is_read) {
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   bench_write(&stage.bench, SMALL, "mine");
   bench_write(&stage.bench, CACHE "refs", "no folder");
   bench_write(&stage.bench, CACHE "blobs", "no folder");
@@ -366,7 +341,7 @@ TEST(S0_4b_two_hubs_fetch_one_file_side_by_side) {
   tnk_hub_t *first;
   outcome_t outcomes[2];
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   first = stage.bench.hub;
   stage_ask(&stage, &outcomes[0], "org/model", "large.json", NULL);
   bench_open_hub(&stage.bench, &options);

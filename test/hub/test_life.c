@@ -16,9 +16,12 @@ static void load(tnk__hub_config_t *config, const tnk_hub_options_t *options) {
             TNK_OK);
 }
 
-static void check_cache(const char *expected) {
+/* The cache when the environment is that before and this besides. */
+static void check_cache(const char *name, const char *value,
+                        const char *expected) {
   tnk__hub_config_t config;
 
+  setenv(name, value, 1);
   load(&config, NULL);
   CHECK_STR(config.options.cache_dir, expected);
   tnk__hub_config_deinit(&config);
@@ -26,18 +29,12 @@ static void check_cache(const char *expected) {
 
 TEST(S0_4_the_cache_is_where_python_has_it) {
   bench_clear_env();
-  setenv("HOME", "/h", 1);
-  check_cache("/h/.cache/huggingface/hub");
-  setenv("XDG_CACHE_HOME", "/xdg", 1);
-  check_cache("/xdg/huggingface/hub");
-  setenv("HF_HOME", "~/hf", 1);
-  check_cache("/h/hf/hub");
-  setenv("HUGGINGFACE_HUB_CACHE", "/old", 1);
-  check_cache("/old");
-  setenv("HF_HUB_CACHE", "~", 1);
-  check_cache("/h");
-  setenv("HF_HUB_CACHE", "/new", 1);
-  check_cache("/new");
+  check_cache("HOME", "/h", "/h/.cache/huggingface/hub");
+  check_cache("XDG_CACHE_HOME", "/xdg", "/xdg/huggingface/hub");
+  check_cache("HF_HOME", "~/hf", "/h/hf/hub");
+  check_cache("HUGGINGFACE_HUB_CACHE", "/old", "/old");
+  check_cache("HF_HUB_CACHE", "~", "/h");
+  check_cache("HF_HUB_CACHE", "/new", "/new");
 }
 
 static void check_token(const char *expected) {

@@ -3,25 +3,11 @@
  */
 #include "hub/models.h"
 
-static const model_entry_t entries[] = {
-    {"org/model", "main", COMMIT, "small.json", "{\"small\":1}", 0},
-    {"org/model", "main", COMMIT, "large.json", "{\"large\":2}", 1},
-    {"org/model", "main", COMMIT, "sub/deep.json", "{\"deep\":3}", 0},
-    {"org/model", "refs/pr%2F1", COMMIT2, "small.json", "{\"pr\":4}", 0},
-    {"gpt2", "main", COMMIT, "small.json", "{\"one part\":5}", 0},
-};
-#define CACHE "cache/models--org--model/"
-
-static void open_stage(stage_t *stage) {
-  stage_open(stage, entries, sizeof(entries) / sizeof(entries[0]));
-}
-
 static void stage_reopen(stage_t *stage, tnk_choice_t offline) {
   tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
 
-  bench_close_hub(&stage->bench);
   options.offline = offline;
-  bench_open_hub(&stage->bench, &options);
+  bench_reopen_hub(&stage->bench, &options);
 }
 
 static void check_link(const stage_t *stage, const char *name,
@@ -42,14 +28,12 @@ TEST(S0_4_files_come_into_the_cache_as_python_lays_it_out) {
   char sum[65];
   char target[100];
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   models_sum(sum, "{\"large\":2}");
-  stage_get_ok(&stage, "org/model", "small.json", NULL,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   bench_check_file(&stage.bench, CACHE "refs/main", COMMIT);
   bench_check_file(&stage.bench, CACHE "blobs/" SMALL_ETAG, "{\"small\":1}");
-  check_link(&stage, CACHE "snapshots/" COMMIT "/small.json",
-             "../../blobs/" SMALL_ETAG);
+  check_link(&stage, SMALL, "../../blobs/" SMALL_ETAG);
   CHECK_STR(mock_request(stage.bench.mock, 0)->method, "HEAD");
   CHECK_STR(mock_request(stage.bench.mock, 0)->target,
             "/org/model/resolve/main/small.json");
@@ -57,12 +41,10 @@ TEST(S0_4_files_come_into_the_cache_as_python_lays_it_out) {
             "Bearer " TOKEN);
   CHECK_STR(mock_request(stage.bench.mock, 1)->target,
             "/org/model/resolve/" COMMIT "/small.json");
-  stage_get_ok(&stage, "org/model", "large.json", NULL,
-               CACHE "snapshots/" COMMIT "/large.json");
+  stage_get_ok(&stage, "org/model", "large.json", NULL, LARGE);
   snprintf(target, sizeof(target), "../../blobs/%s", sum);
-  check_link(&stage, CACHE "snapshots/" COMMIT "/large.json", target);
-  bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT "/large.json",
-                   "{\"large\":2}");
+  check_link(&stage, LARGE, target);
+  bench_check_file(&stage.bench, LARGE, "{\"large\":2}");
   CHECK_INT(mock_n_requests(stage.bench.cdn), 1);
   stage_get_ok(&stage, "gpt2", "small.json", NULL,
                "cache/models--gpt2/snapshots/" COMMIT "/small.json");
@@ -73,14 +55,12 @@ TEST(S0_4_files_come_into_the_cache_as_python_lays_it_out) {
 TEST(S0_4_files_in_folders_and_revisions_with_slashes) {
   stage_t stage;
 
-  open_stage(&stage);
-  stage_get_ok(&stage, "org/model", "sub/deep.json", NULL,
-               CACHE "snapshots/" COMMIT "/sub/deep.json");
-  check_link(&stage, CACHE "snapshots/" COMMIT "/sub/deep.json",
-             "../../../blobs/" SMALL_ETAG);
+  stage_open_usual(&stage);
+  stage_get_ok(&stage, "org/model", "sub/deep.json", NULL, DEEP);
+  check_link(&stage, DEEP, "../../../blobs/" SMALL_ETAG);
   bench_close(&stage.bench);
   /* The blob's name is shared by all small files of the script. */
-  open_stage(&stage);
+  stage_open_usual(&stage);
   mock_once(stage.bench.mock, "HEAD",
             "/org/model/resolve/refs%2Fpr%2F1/small.json", models_answer,
             &(models_t){&stage.bench,
@@ -99,33 +79,27 @@ TEST(S0_4_what_is_in_the_cache_is_not_fetched_again) {
   stage_t stage;
   size_t n;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   bench_write(&stage.bench, CACHE "refs/main", COMMIT);
-  bench_write(&stage.bench, CACHE "snapshots/" COMMIT "/small.json", "mine");
+  bench_write(&stage.bench, SMALL, "mine");
   /* A branch may have moved: one question, no download. */
-  stage_get_ok(&stage, "org/model", "small.json", NULL,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   CHECK_INT(mock_n_requests(stage.bench.mock), 1);
   /* A commit has not. */
-  stage_get_ok(&stage, "org/model", "small.json", COMMIT,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", COMMIT, SMALL);
   CHECK_INT(mock_n_requests(stage.bench.mock), 1);
-  bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT "/small.json",
-                   "mine");
+  bench_check_file(&stage.bench, SMALL, "mine");
   /* It has moved: the new commit's file, and the ref follows. */
   bench_write(&stage.bench, CACHE "refs/main", COMMIT2);
   bench_write(&stage.bench, CACHE "snapshots/" COMMIT2 "/small.json", "old");
-  stage_get_ok(&stage, "org/model", "small.json", NULL,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   bench_check_file(&stage.bench, CACHE "refs/main", COMMIT);
   n = mock_n_requests(stage.bench.mock);
   CHECK_INT(n, 2);
   /* The blob is there, the commit's link is not. */
   bench_write(&stage.bench, CACHE "blobs/" SMALL_ETAG, "blob");
-  stage_get_ok(&stage, "org/model", "sub/deep.json", NULL,
-               CACHE "snapshots/" COMMIT "/sub/deep.json");
-  bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT "/sub/deep.json",
-                   "blob");
+  stage_get_ok(&stage, "org/model", "sub/deep.json", NULL, DEEP);
+  bench_check_file(&stage.bench, DEEP, "blob");
   CHECK_INT(mock_n_requests(stage.bench.mock), n + 1);
   bench_close(&stage.bench);
 }
@@ -134,7 +108,7 @@ TEST(S0_4_a_file_that_a_model_lacks_is_remembered) {
   stage_t stage;
   size_t n;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   stage_get_not(&stage, "org/model", "none.json", NULL, TNK_ENOTFOUND,
                 "org/model/none.json: there is no such file");
   bench_check_file(&stage.bench, CACHE ".no_exist/" COMMIT "/none.json", "");
@@ -152,16 +126,13 @@ TEST(S0_4_a_file_that_a_model_lacks_is_remembered) {
 TEST(S0_4_offline_nobody_is_asked) {
   stage_t stage;
 
-  open_stage(&stage);
-  stage_get_ok(&stage, "org/model", "small.json", NULL,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_open_usual(&stage);
+  stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   CHECK_INT(mock_n_requests(stage.bench.mock), 2);
   setenv("HF_HUB_OFFLINE", "yes", 1);
   stage_reopen(&stage, TNK_DEFAULT);
-  stage_get_ok(&stage, "org/model", "small.json", NULL,
-               CACHE "snapshots/" COMMIT "/small.json");
-  stage_get_ok(&stage, "org/model", "small.json", COMMIT,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
+  stage_get_ok(&stage, "org/model", "small.json", COMMIT, SMALL);
   stage_get_not(&stage, "org/model", "large.json", NULL, TNK_ENOTFOUND,
                 "the hub is offline");
   stage_get_not(&stage, "org/other", "large.json", NULL, TNK_ENOTFOUND,
@@ -169,8 +140,7 @@ TEST(S0_4_offline_nobody_is_asked) {
   CHECK_INT(mock_n_requests(stage.bench.mock), 2);
   /* The option wins. */
   stage_reopen(&stage, TNK_NO);
-  stage_get_ok(&stage, "org/model", "small.json", NULL,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   CHECK_INT(mock_n_requests(stage.bench.mock), 3);
   bench_close(&stage.bench);
 }
@@ -179,13 +149,11 @@ TEST(S0_4_a_hub_that_is_down_is_covered_by_the_cache) {
   stage_t stage;
   size_t n;
 
-  open_stage(&stage);
-  stage_get_ok(&stage, "org/model", "small.json", NULL,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_open_usual(&stage);
+  stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   n = mock_n_requests(stage.bench.mock);
   stage.models.is_down = 1;
-  stage_get_ok(&stage, "org/model", "small.json", NULL,
-               CACHE "snapshots/" COMMIT "/small.json");
+  stage_get_ok(&stage, "org/model", "small.json", NULL, SMALL);
   /* At once: no repeats. */
   CHECK_INT(mock_n_requests(stage.bench.mock), n + 1);
   stage_get_not(&stage, "org/model", "large.json", NULL, TNK_ESERVER,
@@ -228,7 +196,7 @@ TEST(S0_4_what_is_no_hub_and_what_would_leave_the_cache_is_refused) {
                                        {"org\\model", "f", NULL}};
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
     stage_get_not(&stage, bad[i][0], bad[i][1], bad[i][2], TNK_EINVAL,
                   "hub_file");
@@ -241,21 +209,15 @@ TEST(S0_4_what_is_no_hub_and_what_would_leave_the_cache_is_refused) {
   bench_close(&stage.bench);
 }
 
-static void wrong_blob(mock_request_t *request, void *user) {
-  (void)user;
-  mock_reply(request, 200, NULL, "{\"large\":3}", 11);
-}
-
 TEST(K11_a_blob_that_is_not_as_announced_never_enters_the_cache) {
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   mock_once(stage.bench.cdn, "GET", NULL, wrong_blob, NULL);
   stage_get_not(&stage, "org/model", "large.json", NULL, TNK_ECORRUPT,
                 "checksum");
-  bench_check_file(&stage.bench, CACHE "snapshots/" COMMIT "/large.json", NULL);
-  stage_get_ok(&stage, "org/model", "large.json", NULL,
-               CACHE "snapshots/" COMMIT "/large.json");
+  bench_check_file(&stage.bench, LARGE, NULL);
+  stage_get_ok(&stage, "org/model", "large.json", NULL, LARGE);
   bench_close_hub(&stage.bench);
   CHECK_INT(bench_count(&stage.bench, CACHE "blobs"), 1);
   bench_close(&stage.bench);
@@ -264,7 +226,7 @@ TEST(K11_a_blob_that_is_not_as_announced_never_enters_the_cache) {
 TEST(S0_4_a_cache_that_cannot_be_written_is_told) {
   stage_t stage;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   bench_write(&stage.bench, "cache", "a file where a folder should be");
   stage_get_not(&stage, "org/model", "small.json", NULL, TNK_EFILE,
                 "cannot write");
@@ -288,12 +250,11 @@ TEST(S3_26_a_hub_closes_in_the_progress_callback_of_a_file) {
   stage_t stage;
   outcome_t outcome;
 
-  open_stage(&stage);
-  bench_close_hub(&stage.bench);
-  stage.bench.is_closed = 0;
+  stage_open_usual(&stage);
   options.on_progress = close_it;
   options.progress_user = &stage;
-  bench_open_hub(&stage.bench, &options);
+  bench_reopen_hub(&stage.bench, &options);
+  stage.bench.is_closed = 0;
   stage_get(&stage, &outcome, "org/model", "large.json", NULL);
   CHECK_INT(outcome.status, TNK_ECLOSED);
   mock_wait_flag(stage.bench.mock, &stage.bench.is_closed, 1);
@@ -309,19 +270,10 @@ static int end_after(int n, int closes) {
   outcome_t outcome;
   int was_done;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   outcome_of(&outcome,
              tnk_hub_file(stage.bench.hub, "org/model", "large.json", NULL));
-  for (int i = 0; i < n && outcome.n_done == 0; i++)
-    uv_run(&stage.bench.uv, UV_RUN_ONCE);
-  was_done = tnk_promise_state(outcome.promise) != TNK_PENDING;
-  if (closes)
-    bench_close_hub(&stage.bench);
-  else
-    tnk_promise_cancel(outcome.promise);
-  outcome_wait(&stage.bench, &outcome);
-  if (!was_done)
-    CHECK_INT(outcome.status, closes ? TNK_ECLOSED : TNK_ECANCELED);
+  was_done = bench_end_after(&stage.bench, n, closes, &outcome, 1);
   outcome_drop(&outcome);
   bench_close(&stage.bench);
   return was_done;
@@ -336,13 +288,12 @@ static int run_without_memory(long n) {
   outcome_t outcome;
   int is_over;
 
-  open_stage(&stage);
+  stage_open_usual(&stage);
   test_alloc_fail_at(n);
   stage_get(&stage, &outcome, "org/model", "large.json", NULL);
   is_over = bench_check_memory(&outcome, n);
   outcome_drop(&outcome);
-  stage_get_ok(&stage, "org/model", "large.json", NULL,
-               CACHE "snapshots/" COMMIT "/large.json");
+  stage_get_ok(&stage, "org/model", "large.json", NULL, LARGE);
   bench_close(&stage.bench);
   CHECK_INT(test_alloc_live(), 0);
   return is_over;

@@ -7,7 +7,6 @@ static const model_entry_t entries[] = {
     {"org/model", "main", COMMIT, "f.json", "{}", 0},
     {"org/model", "main", COMMIT, ".odd%20name%25.json", "{\"odd\":1}", 0},
 };
-#define CACHE "cache/models--org--model/"
 
 typedef struct {
   int status;
@@ -78,9 +77,8 @@ TEST(S0_4_refusals_say_what_to_do) {
     stage_t stage;
 
     stage_open(&stage, entries, 1);
-    bench_close_hub(&stage.bench);
     options.token = with_token ? TOKEN : "";
-    bench_open_hub(&stage.bench, &options);
+    bench_reopen_hub(&stage.bench, &options);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
       answer_t answer = cases[i].answer;
       mock_once(stage.bench.mock, "HEAD", NULL, refuse, &answer);

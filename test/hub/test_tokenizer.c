@@ -284,9 +284,8 @@ TEST(K7_a_hub_keeps_so_many_tokenizers_and_the_youngest) {
   outcome_t first;
 
   open_stage(&stage);
-  bench_close_hub(&stage.bench);
   options.max_tokenizers = 2;
-  bench_open_hub(&stage.bench, &options);
+  bench_reopen_hub(&stage.bench, &options);
   get(&stage, &first, "org/second", NULL);
   CHECK(!is_kept(&stage, "org/third"));
   CHECK(is_kept(&stage, "org/second"));
@@ -447,21 +446,9 @@ static int end_after(int n, int closes) {
   open_stage(&stage);
   for (int i = 0; i < 2; i++)
     ask(&stage, &outcomes[i], "meta-llama/Llama-3.1-8B", NULL);
-  for (int i = 0; i < n && outcomes[0].n_done == 0; i++)
-    uv_run(&stage.bench.uv, UV_RUN_ONCE);
-  was_done = tnk_promise_state(outcomes[0].promise) != TNK_PENDING;
-  if (closes) {
-    bench_close_hub(&stage.bench);
-  } else {
-    tnk_promise_cancel(outcomes[0].promise);
-    tnk_promise_cancel(outcomes[1].promise);
-  }
-  for (int i = 0; i < 2; i++) {
-    outcome_wait(&stage.bench, &outcomes[i]);
-    if (!was_done)
-      CHECK_INT(outcomes[i].status, closes ? TNK_ECLOSED : TNK_ECANCELED);
+  was_done = bench_end_after(&stage.bench, n, closes, outcomes, 2);
+  for (int i = 0; i < 2; i++)
     outcome_drop(&outcomes[i]);
-  }
   stage_close(&stage);
   return was_done;
 }
