@@ -134,26 +134,39 @@ static inline int64_t recall(tnk__cache_entry_t *pair, const uint64_t key[2],
   return unpack(&second, out);
 }
 
-/* A segment of a piece, through the cache. It is not the same as a piece of
- * the same bytes when whole pieces are looked for among the tokens. */
-static int64_t segment(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
-                       size_t readable, int32_t *out) {
+typedef int64_t (*make_fn)(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
+                           int32_t *out);
+
+/* What the cache has for these bytes, or what `make` makes of them. `mark` is
+ * for whom they are: two who make other ids of the same bytes have their own
+ * entries. */
+static inline int64_t cached(tnk__encoder_t *encoder, const uint8_t *p,
+                             size_t n, size_t readable, uint64_t mark,
+                             make_fn make, int32_t *out) {
   tnk__cache_entry_t *cache = encoder->tokens->scratch.cache, *pair;
   uint64_t key[2];
   int64_t n_ids;
 
   if (n > TNK__CACHE_BYTES || cache == NULL)
-    return merge(encoder, p, n, out);
+    return make(encoder, p, n, out);
   load_key(key, p, n, readable);
-  if (encoder->tok->ignore_merges)
-    key[1] |= UINT64_C(1) << 63;
+  key[1] |= mark;
   pair = cache_pair(cache, key);
   n_ids = recall(pair, key, out);
   if (n_ids == 0) {
-    n_ids = merge(encoder, p, n, out);
+    n_ids = make(encoder, p, n, out);
     keep(pair, key, out, n_ids);
   }
   return n_ids;
+}
+
+/* A segment of a piece. It is not the same as a piece of the same bytes when
+ * whole pieces are looked for among the tokens. */
+static int64_t segment(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
+                       size_t readable, int32_t *out) {
+  uint64_t mark = encoder->tok->ignore_merges ? UINT64_C(1) << 63 : 0;
+
+  return cached(encoder, p, n, readable, mark, merge, out);
 }
 
 /* A piece that begins with the segment from p to `stop`, of which `id` is
@@ -204,10 +217,6 @@ static inline int is_dense(const uint8_t *p, size_t n) {
 /* Ids of one piece. */
 static int64_t piece(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                      size_t readable, int32_t *out) {
-  tnk__cache_entry_t *cache = encoder->tokens->scratch.cache, *pair;
-  uint64_t key[2];
-  int64_t n_ids;
-
   if (is_dense(p, n)) {
     int32_t id;
     const uint8_t *stop = tnk__chars_segment(&encoder->tok->bpe, p, p + n, &id);
@@ -215,16 +224,7 @@ static int64_t piece(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
     if (stop < p + n)
       return segments(encoder, p, stop, p + n, p + readable, id, out);
   }
-  if (n > TNK__CACHE_BYTES || cache == NULL)
-    return whole(encoder, p, n, out);
-  load_key(key, p, n, readable);
-  pair = cache_pair(cache, key);
-  n_ids = recall(pair, key, out);
-  if (n_ids == 0) {
-    n_ids = whole(encoder, p, n, out);
-    keep(pair, key, out, n_ids);
-  }
-  return n_ids;
+  return cached(encoder, p, n, readable, 0, whole, out);
 }
 
 int tnk__encode_pieces(tnk__encoder_t *encoder, const uint8_t *p,
