@@ -19,7 +19,7 @@ static void print_help(void) {
          "       tnk detokenize --model NAME [switches] [ID ...]\n\n"
          "Prints the text of token ids: of those given, or of those on the\n"
          "standard input, between which may be blanks, commas and "
-         "brackets.\n\n" CLI_TOKENIZER_HELP
+         "brackets. Ids that no token has are left out.\n\n" CLI_TOKENIZER_HELP
          "  --skip-special    leave special tokens out\n"
          "  --json            print one JSON object\n");
 }
@@ -33,6 +33,9 @@ static int parse(args_t *args, int argc, char *const *argv, char *why,
 
     if (value != NULL && i + 1 < argc) {
       *value = argv[++i];
+    } else if (value != NULL) {
+      (void)snprintf(why, n_why, "%s needs a value", argv[i]);
+      return -1;
     } else if (strcmp(argv[i], "--skip-special") == 0) {
       args->flags |= TNK_DECODE_SKIP_SPECIAL;
     } else if (strcmp(argv[i], "--json") == 0) {
@@ -73,6 +76,13 @@ static int put(ids_t *ids, int32_t id) {
   return 0;
 }
 
+/* What is quoted must not steer a terminal. */
+static void calm(char *why) {
+  for (; *why != '\0'; why++)
+    if ((unsigned char)*why < 0x20 || (unsigned char)*why >= 0x7f)
+      *why = '?';
+}
+
 /* All numbers of a text. */
 static int put_text(ids_t *ids, const char *text, char *why, size_t n_why) {
   for (;;) {
@@ -83,6 +93,7 @@ static int put_text(ids_t *ids, const char *text, char *why, size_t n_why) {
       return 0;
     if (*text < '0' || *text > '9') {
       (void)snprintf(why, n_why, "no id: %.40s", text);
+      calm(why);
       return -1;
     }
     for (; *text >= '0' && *text <= '9'; text++) {
@@ -109,6 +120,10 @@ static int gather(const args_t *args, ids_t *ids, char *why, size_t n_why) {
     if (text == NULL)
       return -1;
     err = put_text(ids, text, why, n_why);
+    if (err == 0 && strlen(text) < n) {
+      (void)snprintf(why, n_why, "no id: a NUL byte");
+      err = -1;
+    }
     free(text);
   }
   for (int i = 0; i < args->n_ids && err == 0; i++)

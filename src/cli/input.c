@@ -34,8 +34,8 @@ char *cli_read_all(FILE *from, size_t *n, char *why, size_t n_why) {
 }
 
 char *cli_read_file(const char *path, size_t *n, char *why, size_t n_why) {
+  char *text, reason[256];
   FILE *from;
-  char *text;
 
   if (strcmp(path, "-") == 0)
     return cli_read_all(stdin, n, why, n_why);
@@ -44,7 +44,9 @@ char *cli_read_file(const char *path, size_t *n, char *why, size_t n_why) {
     (void)snprintf(why, n_why, "cannot open %s: %s", path, strerror(errno));
     return NULL;
   }
-  text = cli_read_all(from, n, why, n_why);
+  text = cli_read_all(from, n, reason, sizeof(reason));
+  if (text == NULL)
+    (void)snprintf(why, n_why, "%s: %s", path, reason);
   (void)fclose(from);
   return text;
 }

@@ -22,7 +22,7 @@ static int is_one_of(const char *word, const char *a, const char *b) {
   return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   if (argc < 2) {
     print_help(stderr);
     return 2;
@@ -48,4 +48,15 @@ int main(int argc, char **argv) {
   fprintf(stderr, "tnk: there is no command \"%s\"\nTry tnk --help.\n",
           argv[1]);
   return 2;
+}
+
+/* What was printed may still fail to arrive: the disk is full. */
+int main(int argc, char **argv) {
+  int status = run(argc, argv);
+
+  if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) {
+    fprintf(stderr, "tnk: cannot write the output\n");
+    status = 1;
+  }
+  return status;
 }
