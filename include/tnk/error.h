@@ -29,6 +29,7 @@ extern "C" {
   XX(EDNS, -50101, "host name could not be resolved")                          \
   XX(ECONN, -50102, "connection failed or was lost")                           \
   XX(ETOOBIG, -50103, "the answer is larger than the limit")                   \
+  XX(EPROXY, -50104, "the proxy refused, or cannot be used")                   \
   XX(ETLS, -50201, "TLS handshake or record failed")                           \
   XX(ECERT, -50202, "the server's certificate was not accepted")               \
   XX(EPROTO, -50301, "malformed answer from the server")                       \

@@ -305,6 +305,11 @@ static int check_size(tnk__http_reader_t *reader, const char *data, size_t n) {
   return reader->n_overhead <= TNK__MAX_RESPONSE_HEAD ? TNK_OK : TNK_ETOOBIG;
 }
 
+static void has_more(tnk__http_reader_t *reader) {
+  reader->has_more = 1;
+  reader->response->is_keep_alive = 0;
+}
+
 static int read_piece(tnk__http_reader_t *reader, const char *data, size_t n) {
   const int was_head = reader->state == TNK__HTTP_READ_HEAD;
   llhttp_errno_t code;
@@ -315,7 +320,7 @@ static int read_piece(tnk__http_reader_t *reader, const char *data, size_t n) {
     return reader->err;
   if (reader->state == TNK__HTTP_READ_DONE) {
     if (llhttp_get_error_pos(&reader->parser) != data + n)
-      reader->response->is_keep_alive = 0;
+      has_more(reader);
     return TNK_OK;
   }
   if (code != HPE_OK)
@@ -333,7 +338,7 @@ int tnk__http_reader_feed(tnk__http_reader_t *reader, const uint8_t *data,
   while (n > 0 && reader->err == TNK_OK) {
     size_t piece = n;
     if (reader->state == TNK__HTTP_READ_DONE) {
-      reader->response->is_keep_alive = 0;
+      has_more(reader);
       break;
     }
     /* A head that is too long is noticed at the same byte however it is cut:

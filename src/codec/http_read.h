@@ -59,6 +59,7 @@ typedef struct {
   size_t n_headers;     /* lines, of interim heads too */
   int is_zstd;          /* the body is compressed ... */
   size_t n_compressed;  /* ... and that much of it has come */
+  int has_more;         /* bytes came behind the end of the response */
   const char *progress; /* in the piece being read: where the body last grew */
 } tnk__http_reader_t;
 

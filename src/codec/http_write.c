@@ -158,17 +158,27 @@ static char *put_headers(char *at, const tnk_pair_t *headers, size_t n) {
   return at;
 }
 
-static char *put_host(char *at, const tnk__http_head_t *head) {
+/* The default port is left out; 0 is nobody's. */
+static char *put_authority(char *at, const tnk__http_head_t *head,
+                           uint16_t default_port) {
   const int is_v6 = strchr(head->host, ':') != NULL;
 
-  at = put(at, is_v6 ? "Host: [" : "Host: ");
+  if (is_v6)
+    *at++ = '[';
   at = put(at, head->host);
   if (is_v6)
     *at++ = ']';
-  if (head->port != head->default_port) {
+  if (head->port != default_port) {
     *at++ = ':';
     at += tnk__uint_text(at, head->port);
   }
+  return at;
+}
+
+static char *put_host(char *at, const tnk__http_head_t *head,
+                      uint16_t default_port) {
+  at = put(at, "Host: ");
+  at = put_authority(at, head, default_port);
   return put(at, "\r\n");
 }
 
@@ -182,9 +192,14 @@ static int needs_length(const tnk__http_head_t *head) {
 static char *put_head(char *at, const tnk__http_head_t *head) {
   at = put(at, head->method);
   *at++ = ' ';
+  if (head->is_absolute) {
+    at = put(at, "http://");
+    at = put_authority(at, head, head->default_port);
+  }
   at = put(at, head->target);
   at = put(at, " HTTP/1.1\r\n");
-  at = put_host(at, head);
+  at = put_host(at, head, head->default_port);
+  at = put_headers(at, head->proxy_headers, head->n_proxy_headers);
   at = put_headers(at, head->headers, head->n_headers);
   at = put_headers(at, head->more_headers, head->n_more_headers);
   at = put(at, head->is_plain ? "Accept-Encoding: identity\r\n"
@@ -205,14 +220,42 @@ int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   char *at;
 
   if (ok)
-    size += strlen(head->method) + strlen(head->target) + strlen(head->host);
+    size +=
+        strlen(head->method) + strlen(head->target) + 2 * strlen(head->host);
   size += check_headers(head->headers, head->n_headers, &ok);
   size += check_headers(head->more_headers, head->n_more_headers, &ok);
+  size += check_headers(head->proxy_headers, head->n_proxy_headers, &ok);
   if (!ok)
     return TNK_EINVAL;
   at = (char *)tnk__buf_reserve(out, size);
   if (at == NULL)
     return out->err;
   out->len += (size_t)(put_head(at, head) - at);
+  return TNK_OK;
+}
+
+static char *put_connect(char *at, const tnk__http_head_t *head) {
+  at = put(at, "CONNECT ");
+  at = put_authority(at, head, 0);
+  at = put(at, " HTTP/1.1\r\n");
+  at = put_host(at, head, 0);
+  at = put_headers(at, head->proxy_headers, head->n_proxy_headers);
+  return put(at, "\r\n");
+}
+
+int tnk__http_write_connect(tnk__buf_t *out, const tnk__http_head_t *head) {
+  int ok = is_host(head->host);
+  size_t size = FIXED_SIZE;
+  char *at;
+
+  if (ok)
+    size += 2 * strlen(head->host);
+  size += check_headers(head->proxy_headers, head->n_proxy_headers, &ok);
+  if (!ok)
+    return TNK_EINVAL;
+  at = (char *)tnk__buf_reserve(out, size);
+  if (at == NULL)
+    return out->err;
+  out->len += (size_t)(put_connect(at, head) - at);
   return TNK_OK;
 }

@@ -16,6 +16,11 @@ typedef struct {
   size_t n_more_headers;
   size_t body_len;
   int is_plain; /* the answer must not be compressed */
+  /* The request goes to a proxy, which has to know all of the http:// URL, and
+   * gets these headers before the others. */
+  int is_absolute;
+  const tnk_pair_t *proxy_headers;
+  size_t n_proxy_headers;
 } tnk__http_head_t;
 
 /*
@@ -29,6 +34,9 @@ typedef struct {
  * was given back.
  */
 int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head);
+/* The same for CONNECT, which asks a proxy for a tunnel to host and port: of
+ * `head` only those two and proxy_headers count. */
+int tnk__http_write_connect(tnk__buf_t *out, const tnk__http_head_t *head);
 
 /* Whether `text` may stand in a header as its name, or as its value. */
 int tnk__http_is_token(const char *text);

@@ -203,3 +203,27 @@ TEST(names_compare_without_case) {
   CHECK(tnk__http_compare_names("[", "{") != 0);
   CHECK(tnk__http_compare_names("\xc9", "\xe9") != 0);
 }
+
+TEST(A16_a_request_to_a_proxy_has_the_whole_url) {
+  const tnk_pair_t more[] = {{"Proxy-Authorization", "Basic x"}};
+  tnk__http_head_t head = post();
+
+  head.method = "GET";
+  head.port = 8080;
+  head.default_port = 80;
+  head.is_absolute = 1;
+  head.proxy_headers = more;
+  head.n_proxy_headers = 1;
+  check_head(&head, "GET http://h.example:8080/api/v1/x?a=b HTTP/1.1\r\n"
+                    "Host: h.example:8080\r\n"
+                    "Proxy-Authorization: Basic x\r\n"
+                    "Accept-Encoding: zstd\r\n"
+                    "Connection: keep-alive\r\n\r\n");
+  head.host = "::1";
+  head.port = 80;
+  check_head(&head, "GET http://[::1]/api/v1/x?a=b HTTP/1.1\r\n"
+                    "Host: [::1]\r\n"
+                    "Proxy-Authorization: Basic x\r\n"
+                    "Accept-Encoding: zstd\r\n"
+                    "Connection: keep-alive\r\n\r\n");
+}
