@@ -9,6 +9,7 @@
 struct tnk__conn;
 struct tnk__pool;
 struct tnk__net;
+struct tnk__proxies;
 struct tnk__response;
 
 /*
@@ -25,10 +26,12 @@ typedef enum {
 
 /* Zero means the default. */
 typedef struct {
-  const char *ca_file;         /* NULL: SSL_CERT_FILE, then the system's */
-  int load_trust;              /* 1: read the certificates now, not lazily */
-  uint64_t connect_timeout_ms; /* name, TCP and TLS together; 0: 5,000 */
-  uint64_t idle_timeout_ms;    /* of an unused connection; 0: 60,000 */
+  const char *ca_file; /* NULL: SSL_CERT_FILE, then the system's */
+  int load_trust;      /* 1: read the certificates now, not lazily */
+  /* NULL: none. Stays until tnk__http_close(). */
+  const struct tnk__proxies *proxies;
+  uint64_t connect_timeout_ms;          /* all until it is open; 0: 5,000 */
+  uint64_t idle_timeout_ms;             /* of an unused connection; 0: 60,000 */
   uint32_t max_in_flight[TNK__N_LANES]; /* 0: 4, 16, 64, 2,048 */
 } tnk__http_options_t;
 
@@ -45,7 +48,8 @@ typedef struct {
 typedef struct tnk__http {
   tnk__loop_t *loop;
   struct tnk__net *net;
-  tnk__list_t pools; /* one an origin that is in use */
+  const struct tnk__proxies *proxies; /* or NULL */
+  tnk__list_t pools;                  /* one an origin that is in use */
   tnk__http_lane_t lanes[TNK__N_LANES];
   tnk__list_t sent; /* exchanges whose on_sent is due */
   tnk__list_t done; /* exchanges whose on_done is due */
@@ -116,6 +120,7 @@ typedef struct {
  * err TNK_OK: there is a status, of whatever class; redirects are not
  * followed. Else one of
  *   TNK_EDNS, TNK_ECONN, TNK_ETLS, TNK_ECERT  transport
+ *   TNK_EPROXY     the proxy refused, and will again
  *   TNK_ETIMEDOUT  connect_timeout_ms or timeout_ms
  *   TNK_EPROTO     not HTTP, or a Content-Encoding we did not ask for
  *   TNK_ETOOBIG    the answer's head or body over its limit
@@ -202,7 +207,8 @@ size_t tnk__http_n_polls(const tnk__http_t *http);
 
 void tnk__exchange_init(tnk__exchange_t *ex);
 /* TNK_OK; or TNK_ECLOSED, TNK_ENOMEM, TNK_EINVAL (a header that cannot be
- * written), TNK_ETOOBIG (the head), and then nothing is called. */
+ * written), TNK_ETOOBIG (the head), TNK_EPROXY (its origin's proxy cannot be
+ * used), and then nothing is called. */
 int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
                         const tnk__http_request_t *request);
 /* Legal in every state, any number of times. When it returns, nothing refers

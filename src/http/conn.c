@@ -1,8 +1,10 @@
 #include "http/conn.h"
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "http/exchange.h"
+#include "net/tunnel.h"
 #include "tnk/error.h"
 
 /*
@@ -25,8 +27,8 @@ static const tnk__stream_events_t stream_events;
 static void on_next(tnk__deferred_t *call);
 
 int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
-                  const tnk__origin_t *origin, const tnk__conn_events_t *events,
-                  struct tnk__pool *pool) {
+                  const tnk__origin_t *origin, const tnk__via_t *via,
+                  const tnk__conn_events_t *events, struct tnk__pool *pool) {
   const tnk_allocator_t *alloc = &http->loop->alloc;
   tnk__conn_t *conn = tnk__calloc(alloc, 1, sizeof(*conn));
   int err;
@@ -37,9 +39,10 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
   conn->http = http;
   conn->pool = pool;
   conn->events = events;
+  conn->relay = origin->is_tls ? NULL : via;
   tnk__list_init(&conn->link);
   tnk__deferred_init(&conn->next, on_next);
-  err = tnk__stream_open(&conn->stream, http->net, origin,
+  err = tnk__stream_open(&conn->stream, http->net, origin, via,
                          http->connect_timeout_ms, &stream_events, conn);
   if (err != TNK_OK) {
     tnk__free(alloc, conn);
@@ -180,9 +183,23 @@ static void on_open(tnk__stream_t *stream) {
   conn->events->on_open(conn);
 }
 
+/* The proxy wants to know who we are; it has passed nothing on. */
+static void refused(tnk__conn_t *conn) {
+  char text[TNK__MAX_ERROR_TEXT];
+
+  tnk__tunnel_explain(text, sizeof(text), conn->relay, "the request",
+                      conn->ex->answer->status);
+  conn->text = text;
+  finish(conn, TNK_EPROXY, 0, 0);
+}
+
 static void complete(tnk__conn_t *conn, int is_open) {
   const tnk__response_t *answer = conn->ex->answer;
 
+  if (conn->relay != NULL && answer->status == 407) {
+    refused(conn);
+    return;
+  }
   finish(conn, TNK_OK, 0,
          is_open && answer->is_keep_alive && !conn->is_writing &&
              !conn->write_failed);

@@ -35,6 +35,8 @@ struct tnk__conn {
   const tnk__conn_events_t *events;
   tnk__stream_t *stream;
   tnk__conn_state_t state;
+  /* The proxy that gets the requests themselves, or NULL. */
+  const tnk__via_t *relay;
   tnk__exchange_t *ex;        /* while ACTIVE */
   tnk__http_reader_t *reader; /* the exchange's, once an answer has begun */
   tnk__timer_t timer;         /* of being unused */
@@ -47,10 +49,10 @@ struct tnk__conn {
   const char *text; /* why it ended, while that is reported; or NULL */
 };
 
-/* TNK_OK or TNK_ENOMEM; begins to connect. */
+/* TNK_OK or TNK_ENOMEM; begins to connect. `via` is NULL, or stays. */
 int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
-                  const tnk__origin_t *origin, const tnk__conn_events_t *events,
-                  struct tnk__pool *pool);
+                  const tnk__origin_t *origin, const tnk__via_t *via,
+                  const tnk__conn_events_t *events, struct tnk__pool *pool);
 /* Close and free, in whatever state, without a report. An exchange on it has
  * been taken off before. */
 void tnk__conn_close(tnk__conn_t *conn);

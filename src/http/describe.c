@@ -14,6 +14,8 @@ static void put_origin(const tnk__exchange_t *ex, tnk__text_t *out) {
   const tnk__origin_t *origin = &ex->pool->origin;
 
   tnk__text_printf(out, "%s:%u", origin->host, (unsigned)origin->port);
+  if (ex->pool->via != NULL)
+    tnk__text_printf(out, " through proxy %s", ex->pool->via->name);
 }
 
 static void describe_queued(const tnk__exchange_t *ex, tnk__text_t *out) {

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "codec/http_read.h"
 #include "codec/http_write.h"
+#include "codec/proxy.h"
 #include "tnk/error.h"
 
 /*
@@ -34,8 +35,17 @@ int tnk__exchange_was_sent(const tnk__exchange_t *ex) {
          (ex->state != TNK__EXCHANGE_IDLE && (ex->sent || ex->replayed));
 }
 
-static int encode_head(tnk__exchange_t *ex, const tnk_allocator_t *alloc,
+/* A proxy that is not asked for a tunnel gets the request itself. */
+static const tnk__proxy_t *proxy_for(const tnk__http_t *http,
+                                     const tnk__origin_t *origin) {
+  if (origin->is_tls)
+    return NULL;
+  return tnk__proxies_find(http->proxies, origin->host, origin->port, 0);
+}
+
+static int encode_head(tnk__exchange_t *ex, const tnk__http_t *http,
                        const tnk__http_request_t *request, size_t body_len) {
+  const tnk__proxy_t *proxy = proxy_for(http, &request->origin);
   const tnk__http_head_t head = {
       .method = request->method,
       .target = request->target,
@@ -48,10 +58,13 @@ static int encode_head(tnk__exchange_t *ex, const tnk_allocator_t *alloc,
       .n_more_headers = request->n_more_headers,
       .body_len = body_len,
       .is_plain = request->is_streamed,
+      .is_absolute = proxy != NULL,
+      .proxy_headers = proxy != NULL ? proxy->headers : NULL,
+      .n_proxy_headers = proxy != NULL ? proxy->n_headers : 0,
   };
   int err;
 
-  tnk__buf_init(&ex->head, alloc, TNK__MAX_REQUEST_HEAD);
+  tnk__buf_init(&ex->head, &http->loop->alloc, TNK__MAX_REQUEST_HEAD);
   err = tnk__http_write_head(&ex->head, &head);
   if (err != TNK_OK)
     tnk__buf_deinit(&ex->head);
@@ -66,7 +79,7 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   if (request->body_len > TNK__MAX_REQUEST_BODY ||
       more > TNK__MAX_REQUEST_BODY - request->body_len)
     return TNK_ETOOBIG;
-  err = encode_head(ex, &http->loop->alloc, request, request->body_len + more);
+  err = encode_head(ex, http, request, request->body_len + more);
   if (err != TNK_OK)
     return err;
   ex->http = http;

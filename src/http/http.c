@@ -78,6 +78,7 @@ int tnk__http_open(tnk__http_t *http, tnk__loop_t *loop,
                                  : CONNECT_TIMEOUT_MS;
   http->idle_timeout_ms =
       options->idle_timeout_ms > 0 ? options->idle_timeout_ms : IDLE_TIMEOUT_MS;
+  http->proxies = options->proxies;
   tnk__list_init(&http->pools);
   tnk__list_init(&http->sent);
   tnk__list_init(&http->done);

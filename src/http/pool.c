@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "base/log.h"
+#include "codec/http_write.h"
+#include "codec/proxy.h"
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "tnk/error.h"
@@ -33,13 +36,54 @@ static tnk__pool_t *find(tnk__http_t *http, const tnk__origin_t *origin) {
   return NULL;
 }
 
-static tnk__pool_t *new_pool(tnk__http_t *http, const tnk__origin_t *origin) {
+/* How its connections get to the origin. */
+static int find_way(tnk__pool_t *pool) {
+  const tnk__origin_t *origin = &pool->origin;
+  const tnk__proxy_t *proxy = tnk__proxies_find(
+      pool->http->proxies, origin->host, origin->port, origin->is_tls);
+  tnk__buf_t *request = &pool->proxy.request;
+  tnk__http_head_t head = {.host = origin->host, .port = origin->port};
+  int err = TNK_OK;
+
+  tnk__buf_init(request, &pool->http->loop->alloc, TNK__MAX_REQUEST_HEAD);
+  if (proxy == NULL)
+    return TNK_OK;
+  if (proxy->why != NULL)
+    return TNK_EPROXY;
+  if (origin->is_tls) {
+    head.proxy_headers = proxy->headers;
+    head.n_proxy_headers = proxy->n_headers;
+    err = tnk__http_write_connect(request, &head);
+  }
+  pool->proxy.via = (tnk__via_t){.host = proxy->at.host,
+                                 .port = proxy->at.port,
+                                 .name = proxy->at.authority,
+                                 .request = request->data,
+                                 .request_len = request->len,
+                                 .has_credentials = proxy->has_credentials};
+  pool->via = &pool->proxy.via;
+  return err;
+}
+
+static void free_pool(tnk__pool_t *pool) {
+  tnk__buf_t *request = &pool->proxy.request;
+
+  tnk__list_remove(&pool->link);
+  tnk__wipe(request->data, request->len);
+  tnk__buf_deinit(request);
+  tnk__free(&pool->http->loop->alloc, pool);
+}
+
+static int new_pool(tnk__pool_t **out, tnk__http_t *http,
+                    const tnk__origin_t *origin) {
   size_t n = strlen(origin->host) + 1;
   tnk__pool_t *pool = tnk__malloc(&http->loop->alloc, sizeof(tnk__pool_t) + n);
   char *host;
+  int err;
 
+  *out = pool;
   if (pool == NULL)
-    return NULL;
+    return TNK_ENOMEM;
   memset(pool, 0, sizeof(*pool));
   host = (char *)(pool + 1);
   memcpy(host, origin->host, n);
@@ -52,7 +96,10 @@ static tnk__pool_t *new_pool(tnk__http_t *http, const tnk__origin_t *origin) {
   tnk__list_init(&pool->active);
   tnk__list_init(&pool->idle);
   tnk__list_append(&http->pools, &pool->link);
-  return pool;
+  err = find_way(pool);
+  if (err != TNK_OK)
+    free_pool(pool);
+  return err;
 }
 
 /* The last touch of whoever may have taken the last member away. */
@@ -60,18 +107,16 @@ static void free_if_empty(tnk__pool_t *pool) {
   if (pool->n_exchanges > 0 || !tnk__list_empty(&pool->connecting) ||
       !tnk__list_empty(&pool->active) || !tnk__list_empty(&pool->idle))
     return;
-  tnk__list_remove(&pool->link);
-  tnk__free(&pool->http->loop->alloc, pool);
+  free_pool(pool);
 }
 
 int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
                    tnk__exchange_t *ex) {
   tnk__pool_t *pool = find(http, origin);
+  int err = pool == NULL ? new_pool(&pool, http, origin) : TNK_OK;
 
-  if (pool == NULL)
-    pool = new_pool(http, origin);
-  if (pool == NULL)
-    return TNK_ENOMEM;
+  if (err != TNK_OK)
+    return err;
   pool->n_exchanges++;
   ex->pool = pool;
   return TNK_OK;
@@ -174,7 +219,8 @@ static int open_conn(tnk__pool_t *pool) {
 
   if (pool->http->n_connections >= pool->http->enough)
     close_one_idle(pool->http);
-  err = tnk__conn_new(&conn, pool->http, &pool->origin, &conn_events, pool);
+  err = tnk__conn_new(&conn, pool->http, &pool->origin, pool->via, &conn_events,
+                      pool);
   if (err != TNK_OK)
     return err;
   tnk__list_append(&pool->connecting, &conn->link);

@@ -4,13 +4,19 @@
 #include "http/client.h"
 
 /*
- * The connections to one origin. Lives while an exchange of any state before
- * DONE or a connection belongs to it, then frees itself.
+ * The connections to one origin, which all take the same way. Lives while an
+ * exchange of any state before DONE or a connection belongs to it, then frees
+ * itself.
  */
 typedef struct tnk__pool {
   tnk__list_t link; /* in tnk__http_t.pools */
   tnk__http_t *http;
-  tnk__origin_t origin; /* the host is a copy, behind the struct */
+  tnk__origin_t origin;  /* the host is a copy, behind the struct */
+  const tnk__via_t *via; /* NULL: no proxy */
+  struct {
+    tnk__via_t via;
+    tnk__buf_t request; /* the CONNECT; wiped */
+  } proxy;
   size_t n_exchanges;
   tnk__list_t waiting; /* exchanges, for any connection, in order */
   tnk__list_t fresh;   /* exchanges, for a connection that is new */
@@ -21,7 +27,8 @@ typedef struct tnk__pool {
   tnk__list_t idle; /* latest use first */
 } tnk__pool_t;
 
-/* Make the exchange a member of its origin's pool. TNK_OK or TNK_ENOMEM. */
+/* Make the exchange a member of its origin's pool. TNK_OK, TNK_ENOMEM, or what
+ * is wrong with the proxy: TNK_EPROXY, TNK_EINVAL, TNK_ETOOBIG. */
 int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
                    tnk__exchange_t *ex);
 /* The exchange has a place in its lane: give it a connection, now or later.

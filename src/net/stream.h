@@ -14,6 +14,18 @@ typedef struct {
   int is_tls;
 } tnk__origin_t;
 
+/* A proxy on the way to an origin. */
+typedef struct {
+  const char *host;
+  uint16_t port;
+  const char *name; /* for people */
+  /* The head of a CONNECT, for origins with TLS: the proxy makes a tunnel to
+   * the origin, and TLS is spoken with that. May hold a credential. */
+  const void *request;
+  size_t request_len;
+  int has_credentials; /* for a better sentence when they are refused */
+} tnk__via_t;
+
 /* Host names are compared without regard to case. */
 int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
 
@@ -21,7 +33,9 @@ int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
 typedef struct {
   /* TNK_OK: the peer ended it in an orderly way. Else one of
    *   TNK_EDNS, TNK_ECONN (reset, or TLS cut off without a goodbye),
-   *   TNK_ECERT, TNK_ETLS, TNK_ETIMEDOUT (connecting), TNK_ENOMEM */
+   *   TNK_ECERT, TNK_ETLS, TNK_ETIMEDOUT (connecting), TNK_ENOMEM,
+   *   TNK_EPROXY (refused for good), TNK_EPROTO and TNK_ETOOBIG (what a proxy
+   *   answered instead of opening) */
   int code;
   int cause;        /* libuv's or mbedTLS's own code, or 0 */
   const char *text; /* one sentence, never NULL; valid until on_end returns */
@@ -65,7 +79,8 @@ typedef struct {
 } tnk__stream_ops_t;
 
 /*
- * A stream of bytes in both directions: TCP, or TLS over another stream. It
+ * A stream of bytes in both directions: TCP, a tunnel through a proxy over
+ * that, or TLS over either. It
  * begins to connect when it is opened, and reads as soon as it is open.
  */
 struct tnk__stream {
@@ -75,11 +90,16 @@ struct tnk__stream {
 };
 
 /* TNK_OK, or TNK_ENOMEM and then there is no stream and no event. The name of
- * the host must stay until the stream is closed, `events` for ever. When the
- * stream is not open after `connect_timeout_ms` (name, TCP and TLS together; 0:
- * for ever) it ends with TNK_ETIMEDOUT. */
+ * the host and `via` must stay until the stream is closed, `events` for ever.
+ * When the stream is not open after `connect_timeout_ms` (name, TCP, tunnel and
+ * TLS together; 0: for ever) it ends with TNK_ETIMEDOUT.
+ *
+ * With a `via`, which may be NULL, TCP goes to the proxy, and the origin's name
+ * is looked up by nobody here. Without TLS the stream then ends at the proxy.
+ */
 int tnk__stream_open(tnk__stream_t **out, struct tnk__net *net,
-                     const tnk__origin_t *origin, uint64_t connect_timeout_ms,
+                     const tnk__origin_t *origin, const tnk__via_t *via,
+                     uint64_t connect_timeout_ms,
                      const tnk__stream_events_t *events, void *user);
 
 /* Write at most TNK__STREAM_MAX_BUFS pieces; one write at a time, from on_open

@@ -66,6 +66,7 @@ typedef struct tcp {
   int hold;
   tnk__deferred_t written;
   tnk__deferred_t gone;
+  int is_proxy; /* whom it connects to */
   uint16_t port;
   const char *host; /* the owner's; not looked at when CLOSING */
 } tcp_t;
@@ -131,9 +132,9 @@ static void end(tcp_t *tcp, int code, int cause, const char *what) {
   if (tcp->socket != NULL)
     uv_read_stop((uv_stream_t *)&tcp->socket->handle);
   tcp->state = ENDED;
-  snprintf(text, sizeof(text), "%s %s port %u%s%s", what, tcp->host,
-           (unsigned)tcp->port, cause != 0 ? ": " : "",
-           cause != 0 ? uv_strerror(cause) : "");
+  snprintf(text, sizeof(text), "%s %s%s port %u%s%s", what,
+           tcp->is_proxy ? "the proxy " : "", tcp->host, (unsigned)tcp->port,
+           cause != 0 ? ": " : "", cause != 0 ? uv_strerror(cause) : "");
   tcp->base.events->on_end(&tcp->base, &error);
 }
 
@@ -449,7 +450,8 @@ static tcp_t *new_tcp(const tnk_allocator_t *alloc) {
 }
 
 int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
-                  const tnk__origin_t *origin, uint64_t connect_timeout_ms,
+                  const tnk__origin_t *origin, const tnk__via_t *via,
+                  uint64_t connect_timeout_ms,
                   const tnk__stream_events_t *events, void *user) {
   tcp_t *tcp = new_tcp(&net->loop->alloc);
 
@@ -459,13 +461,14 @@ int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
   tcp->base = (tnk__stream_t){&tcp_ops, events, user};
   tcp->net = net;
   tcp->hold = 1;
-  tcp->port = origin->port;
-  tcp->host = origin->host;
+  tcp->is_proxy = via != NULL;
+  tcp->port = via != NULL ? via->port : origin->port;
+  tcp->host = via != NULL ? via->host : origin->host;
   tnk__deferred_init(&tcp->written, on_written_deferred);
   tnk__deferred_init(&tcp->gone, on_gone);
   tnk__net_ref(net);
   tnk__loop_hold(net->loop);
-  tnk__dns_resolve(&net->dns, &tcp->dial->query, origin->host, on_resolved);
+  tnk__dns_resolve(&net->dns, &tcp->dial->query, tcp->host, on_resolved);
   if (connect_timeout_ms > 0)
     tnk__timer_start(net->loop, &tcp->dial->deadline, connect_timeout_ms,
                      on_deadline);

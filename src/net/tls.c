@@ -10,6 +10,7 @@
 #include "net/tcp.h"
 #include "net/tls_error.h"
 #include "net/tls_stream.h"
+#include "net/tunnel.h"
 #include "tnk/error.h"
 
 /*
@@ -73,8 +74,10 @@ static void on_deadline(tnk__timer_t *timer) {
     what = "TLS handshake with";
   else if (tls->tcp_open)
     what = "reading the trusted certificates for";
-  snprintf(text, sizeof(text), "%s %s port %u took too long", what,
-           tls->peer.host, (unsigned)tls->port);
+  snprintf(text, sizeof(text), "%s %s port %u%s%s took too long", what,
+           tls->peer.host, (unsigned)tls->port,
+           tls->via != NULL ? " through proxy " : "",
+           tls->via != NULL ? tls->via->name : "");
   end(tls, TNK_ETIMEDOUT, UV_ETIMEDOUT, text);
 }
 
@@ -374,8 +377,16 @@ static void init(tnk__tls_t *tls, tnk__net_t *net) {
   tnk__tls_init_write(tls);
 }
 
+/* Our deadline covers what is below too. */
+static int open_below(tnk__tls_t *tls, const tnk__origin_t *origin) {
+  if (tls->via != NULL)
+    return tnk__tunnel_open(&tls->tcp, tls->net, tls->via, &tcp_events, tls);
+  return tnk__tcp_open(&tls->tcp, tls->net, origin, NULL, 0, &tcp_events, tls);
+}
+
 int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
-                  const tnk__origin_t *origin, uint64_t connect_timeout_ms,
+                  const tnk__origin_t *origin, const tnk__via_t *via,
+                  uint64_t connect_timeout_ms,
                   const tnk__stream_events_t *events, void *user) {
   tnk__tls_t *tls = tnk__calloc(&net->loop->alloc, 1, sizeof(*tls));
 
@@ -387,8 +398,8 @@ int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
   tls->port = origin->port;
   /* A name that cannot be one fails in the look-up as well. */
   (void)tnk__peer_init(&tls->peer, origin->host);
-  /* Our deadline covers TCP too. */
-  if (tnk__tcp_open(&tls->tcp, net, origin, 0, &tcp_events, tls) != TNK_OK) {
+  tls->via = via;
+  if (open_below(tls, origin) != TNK_OK) {
     free_tls(tls);
     return TNK_ENOMEM;
   }

@@ -4,9 +4,10 @@
 #include "net/net.h"
 #include "net/stream.h"
 
-/* TLS 1.2 or later over a TCP stream; see tnk__stream_open(). */
+/* TLS 1.2 or later over a TCP stream or a tunnel; see tnk__stream_open(). */
 int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
-                  const tnk__origin_t *origin, uint64_t connect_timeout_ms,
+                  const tnk__origin_t *origin, const tnk__via_t *via,
+                  uint64_t connect_timeout_ms,
                   const tnk__stream_events_t *events, void *user);
 
 #endif

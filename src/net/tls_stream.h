@@ -32,6 +32,7 @@ typedef struct {
   tnk__timer_t deadline;
   tnk__peer_t peer;
   uint16_t port;
+  const tnk__via_t *via; /* or NULL; not looked at when CLOSING */
   mbedtls_ssl_context ssl;
   const uint8_t *in;
   size_t in_len;

@@ -24,7 +24,7 @@ typedef struct call {
   int cause;
   int sent;
   int status;
-  char detail[128];
+  char detail[256];
   int order; /* among all calls, from 1 */
   size_t body_len;
   char body[200];  /* its start, NUL-terminated */

@@ -30,6 +30,7 @@ typedef struct client {
   int close_at;   /* close inside that event: 'o', 'r', 'w' or 'e' */
   void (*on_open)(struct client *client);
   void (*on_read)(struct client *client);
+  const tnk__via_t *via;
   void *user;
 } client_t;
 
@@ -115,7 +116,8 @@ static inline int client_open(client_t *client, tnk__net_t *net,
 
   tnk__buf_init(&client->got, tnk__allocator_default(), SIZE_MAX / 2);
   client->is_calling++;
-  err = tnk__stream_open(&client->stream, net, &origin, 5000, &events, client);
+  err = tnk__stream_open(&client->stream, net, &origin, client->via, 5000,
+                         &events, client);
   client->is_calling--;
   return err;
 }

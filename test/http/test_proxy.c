@@ -1,0 +1,327 @@
+/* Exchanges through proxies: tunnels for https://, whole URLs for http://. */
+#include "support/proxy.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "codec/proxy.h"
+#include "fixture.h"
+
+#define BASIC "Basic dXNlcjpzZWNyZXQ="
+
+/* A fixture whose mock is the proxy for http://, and a second proxy in front
+ * of a server with TLS. */
+typedef struct {
+  fixture_t f;
+  test_identity_t ca;
+  test_identity_t leaf;
+  char ca_path[256];
+  test_server_t server;
+  test_proxy_t proxy;
+  tnk__proxies_t proxies;
+  char no_proxy[64];
+  char request[4096]; /* the last one to the server with TLS */
+  size_t n;
+  int n_requests;
+  int closes; /* after each answer */
+} way_t;
+
+static void on_request(test_conn_t *conn, const unsigned char *data, size_t n) {
+  static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+  way_t *way = conn->server->options.user;
+
+  CHECK(way->n + n < sizeof(way->request));
+  memcpy(way->request + way->n, data, n);
+  way->n += n;
+  way->request[way->n] = '\0';
+  if (strstr(way->request, "\r\n\r\n") == NULL)
+    return;
+  way->n = 0;
+  way->n_requests++;
+  test_conn_write(conn, answer, sizeof(answer) - 1);
+  if (way->closes)
+    test_conn_end(conn);
+}
+
+static void parse(tnk__proxy_t *out, int port) {
+  static const tnk_pair_t header = {"X-Team", "seven"};
+  const char *why = NULL;
+  char text[64];
+
+  snprintf(text, sizeof(text), "http://user:secret@127.0.0.1:%d", port);
+  CHECK_INT(tnk__proxy_parse(out, test_allocator(), text, &header, 1, &why),
+            TNK_OK);
+}
+
+static void way_open(way_t *way) {
+  const test_cert_t authority = {.subject = "CN=test authority", .is_ca = 1};
+  const test_cert_t leaf = {.dns = "far.test", .issuer = &way->ca};
+  tnk__http_options_t options = {.ca_file = way->ca_path,
+                                 .proxies = &way->proxies};
+  test_server_options_t server = {.on_read = on_request, .user = way};
+
+  memset(way, 0, sizeof(*way));
+  way->proxies.no_proxy = way->no_proxy;
+  test_identity_make(&way->ca, &authority);
+  test_identity_save(&way->ca, way->ca_path, sizeof(way->ca_path));
+  test_identity_make(&way->leaf, &leaf);
+  server.identity = &way->leaf;
+  fixture_open_with(&way->f, &options);
+  test_server_open(&way->server, &way->f.c.uv, &server);
+  test_proxy_open(&way->proxy, &way->f.c.uv, way->server.port, 0);
+  parse(&way->proxies.https, way->proxy.server.port);
+  parse(&way->proxies.http, mock_port(way->f.mock));
+}
+
+static void way_close(way_t *way) {
+  test_server_close(&way->server);
+  test_proxy_close(&way->proxy);
+  fixture_close(&way->f);
+  way->proxies.no_proxy = NULL;
+  tnk__proxies_deinit(&way->proxies, test_allocator());
+  test_identity_free(&way->leaf);
+  test_identity_free(&way->ca);
+  CHECK_INT(unlink(way->ca_path), 0);
+}
+
+static int way_start(way_t *way, call_t *call, const char *host, int port,
+                     int is_tls) {
+  static const tnk_pair_t key = {"X-API-Key", "tml-key"};
+  tnk__http_request_t request =
+      request_to(way->f.mock, TNK__LANE_CONTROL, "GET", "/x?y=z");
+
+  request.origin = (tnk__origin_t){host, (uint16_t)port, is_tls};
+  request.headers = &key;
+  request.n_headers = 1;
+  call_init(&way->f, call);
+  return tnk__exchange_start(&way->f.http, &call->ex, &request);
+}
+
+static void way_call(way_t *way, call_t *call, const char *host, int port,
+                     int is_tls) {
+  CHECK_INT(way_start(way, call, host, port, is_tls), TNK_OK);
+  call_wait(&way->f, call);
+}
+
+TEST(A16_one_tunnel_for_many_exchanges) {
+  way_t way;
+  call_t call;
+
+  way_open(&way);
+  for (int i = 0; i < 5; i++) {
+    way_call(&way, &call, "far.test", 443, 1);
+    if (call.err != TNK_OK)
+      test_fail(__FILE__, __LINE__, "%s", call.detail);
+    CHECK_STR(call.body, "ok");
+  }
+  CHECK_INT(way.n_requests, 5);
+  CHECK_INT(way.proxy.n_asked, 1);
+  CHECK_INT(way.server.n_handshakes, 1);
+  CHECK_INT(mock_n_requests(way.f.mock), 0);
+  way_close(&way);
+}
+
+/* Who gets what: the proxy the credentials, the server the key. */
+TEST(P10_secrets_go_to_their_owners) {
+  way_t way;
+  call_t call;
+
+  way_open(&way);
+  way_call(&way, &call, "far.test", 443, 1);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_STR(way.proxy.head, "CONNECT far.test:443 HTTP/1.1\r\n"
+                            "Host: far.test:443\r\n"
+                            "Proxy-Authorization: " BASIC "\r\n"
+                            "X-Team: seven\r\n\r\n");
+  CHECK(strstr(way.request, "GET /x?y=z HTTP/1.1\r\nHost: far.test\r\n") ==
+        way.request);
+  CHECK(strstr(way.request, "X-API-Key: tml-key\r\n") != NULL);
+  CHECK(strstr(way.request, "Proxy") == NULL);
+  CHECK(strstr(way.request, "X-Team") == NULL);
+  way_close(&way);
+}
+
+/* Each origin has a tunnel of its own. */
+TEST(A16_no_tunnel_serves_another_origin) {
+  way_t way;
+  call_t call;
+
+  way_open(&way);
+  way_call(&way, &call, "far.test", 443, 1);
+  CHECK_INT(call.err, TNK_OK);
+  way_call(&way, &call, "far.test", 8443, 1);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(way.proxy.n_asked, 2);
+  CHECK(strstr(way.proxy.head, "CONNECT far.test:8443 ") == way.proxy.head);
+  CHECK(strstr(way.request, "Host: far.test:8443\r\n") != NULL);
+  way_call(&way, &call, "other.test", 443, 1);
+  CHECK_INT(call.err, TNK_ECERT);
+  CHECK_INT(call.sent, 0);
+  CHECK_INT(way.n_requests, 2);
+  way_close(&way);
+}
+
+TEST(A16_a_tunnel_that_ended_is_made_anew) {
+  way_t way;
+  call_t call;
+
+  way_open(&way);
+  way.closes = 1;
+  for (int i = 1; i <= 3; i++) {
+    way_call(&way, &call, "far.test", 443, 1);
+    CHECK_INT(call.err, TNK_OK);
+    TEST_RUN_UNTIL(&way.f.c.uv, way.f.http.n_connections == 0);
+    CHECK_INT(way.proxy.n_asked, i);
+  }
+  /* The session goes on, though by another tunnel. */
+  CHECK_INT(way.server.n_resumed, 2);
+  way_close(&way);
+}
+
+TEST(A16_http_goes_to_the_proxy_as_a_whole_url) {
+  const mock_request_t *request;
+  way_t way;
+  call_t call;
+
+  way_open(&way);
+  mock_on(way.f.mock, NULL, NULL, mock_hold, NULL);
+  for (int i = 0; i < 3; i++) {
+    CHECK_INT(way_start(&way, &call, "far.test", i < 2 ? 8080 : 80, 0), TNK_OK);
+    mock_wait(way.f.mock, (size_t)i + 1);
+    mock_release(way.f.mock, 200, "{}");
+    call_wait(&way.f, &call);
+    CHECK_INT(call.err, TNK_OK);
+    CHECK_INT(call.status, 200);
+  }
+  /* The connection is kept, for the same origin. */
+  CHECK_INT(mock_n_connections(way.f.mock), 2);
+  request = mock_request(way.f.mock, 1);
+  CHECK_STR(request->target, "http://far.test:8080/x?y=z");
+  CHECK_STR(mock_header(request, "Host"), "far.test:8080");
+  CHECK_STR(mock_header(request, "Proxy-Authorization"), BASIC);
+  CHECK_STR(mock_header(request, "X-Team"), "seven");
+  CHECK_STR(mock_request(way.f.mock, 2)->target, "http://far.test/x?y=z");
+  CHECK_INT(way.proxy.n_asked, 0);
+  way_close(&way);
+}
+
+/* A 407 is never the service's, neither are its words. */
+TEST(A16_http_refused_by_the_proxy) {
+  way_t way;
+  call_t call;
+  char text[256];
+
+  way_open(&way);
+  mock_json(way.f.mock, NULL, NULL, 407, "{\"detail\":\"" BASIC "\"}");
+  way_call(&way, &call, "far.test", 80, 0);
+  CHECK_INT(call.err, TNK_EPROXY);
+  snprintf(text, sizeof(call.detail),
+           "proxy 127.0.0.1:%d refused the request: 407 Proxy Authentication "
+           "Required: it does not accept the user and password that it was "
+           "given",
+           (int)mock_port(way.f.mock));
+  CHECK_STR(call.detail, text);
+  CHECK_INT(way.f.http.n_connections, 0);
+  way_close(&way);
+}
+
+/* Nothing of the request has left: it is safe to repeat. */
+TEST(A16_a_refused_tunnel_has_sent_nothing) {
+  static const struct {
+    const char *answer;
+    int err;
+  } rows[] = {{"HTTP/1.1 503 x\r\n\r\n", TNK_ECONN},
+              {"HTTP/1.1 502 x\r\n\r\n", TNK_ECONN},
+              {"HTTP/1.1 407 x\r\n\r\n", TNK_EPROXY}};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    way_t way;
+    call_t call;
+    way_open(&way);
+    way.proxy.answer = rows[i].answer;
+    way_call(&way, &call, "far.test", 443, 1);
+    CHECK_INT(call.err, rows[i].err);
+    CHECK_INT(call.sent, 0);
+    CHECK_INT(call.n_sent, 0);
+    CHECK_INT(call.status, 0);
+    way.proxy.answer = NULL;
+    way_call(&way, &call, "far.test", 443, 1);
+    CHECK_INT(call.err, TNK_OK);
+    way_close(&way);
+  }
+}
+
+TEST(NO_PROXY_hosts_are_reached_directly) {
+  way_t way;
+  call_t call;
+
+  way_open(&way);
+  snprintf(way.no_proxy, sizeof(way.no_proxy), "127.0.0.1");
+  mock_json(way.f.mock, "GET", "/x", 200, "{}");
+  way_call(&way, &call, "127.0.0.1", mock_port(way.f.mock), 0);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_STR(mock_request(way.f.mock, 0)->target, "/x?y=z");
+  CHECK_STR(mock_header(mock_request(way.f.mock, 0), "Proxy-Authorization"),
+            NULL);
+  CHECK_STR(mock_header(mock_request(way.f.mock, 0), "X-Team"), NULL);
+  way_call(&way, &call, "127.0.0.1", way.server.port, 1);
+  CHECK_INT(call.err, TNK_ECERT);
+  CHECK_INT(way.proxy.n_asked, 0);
+  way_close(&way);
+}
+
+TEST(A16_what_waits_names_the_proxy) {
+  char said[256], expected[256];
+  tnk__text_t text;
+  way_t way;
+  call_t call;
+
+  way_open(&way);
+  way.proxy.answer = "";
+  CHECK_INT(way_start(&way, &call, "far.test", 443, 1), TNK_OK);
+  TEST_RUN_UNTIL(&way.f.c.uv, way.proxy.n_asked > 0);
+  tnk__text_init(&text, said, sizeof(said));
+  tnk__exchange_describe(&call.ex, &text);
+  snprintf(expected, sizeof(expected),
+           "waits for a connection to far.test:443 through proxy "
+           "127.0.0.1:%d (1 on the way)",
+           way.proxy.server.port);
+  CHECK_STR(said, expected);
+  tnk__exchange_cancel(&call.ex);
+  way_close(&way);
+}
+
+TEST(A16_a_proxy_that_cannot_be_used) {
+  way_t way;
+  call_t call;
+
+  way_open(&way);
+  tnk__proxy_deinit(&way.proxies.https, test_allocator());
+  way.proxies.https.why = "of no use";
+  CHECK_INT(way_start(&way, &call, "far.test", 443, 1), TNK_EPROXY);
+  CHECK(!tnk__exchange_is_active(&call.ex));
+  way_close(&way);
+}
+
+TEST_LIMIT(A16_exchanges_without_memory, 30) {
+  for (int is_tls = 0; is_tls < 2; is_tls++) {
+    int failed = 1;
+    for (long n = 0; failed; n++) {
+      way_t way;
+      call_t call;
+      int err;
+      way_open(&way);
+      mock_json(way.f.mock, NULL, NULL, 200, "{}");
+      test_alloc_fail_at(n);
+      err = way_start(&way, &call, "far.test", 443, is_tls);
+      if (err == TNK_OK) {
+        call_wait(&way.f, &call);
+        err = call.err;
+      }
+      failed = test_alloc_did_fail();
+      test_alloc_fail_at(-1);
+      CHECK(err == TNK_OK || (failed && err == TNK_ENOMEM));
+      way_close(&way);
+    }
+  }
+}
