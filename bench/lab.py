@@ -153,7 +153,7 @@ class Lab:
 
     def environment(self, url):
         env = {**os.environ, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-bench",
-               "TINKER_TELEMETRY": "0", "PYTHONWARNINGS": "ignore"}
+               "TINKER_TELEMETRY": "0", "no_proxy": "*", "PYTHONWARNINGS": "ignore"}
         if url.startswith("https:"):
             env["SSL_CERT_FILE"] = self.ca_file
         return env

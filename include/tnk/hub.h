@@ -69,11 +69,26 @@ typedef struct {
   /** Repeats of a download in a row that bring no byte; 0: 4. UINT32_MAX:
    * none. */
   uint32_t max_retries;
-  uint64_t connect_timeout_ms; /**< DNS, TCP and TLS together; 0: 5,000. */
+  uint64_t connect_timeout_ms; /**< DNS, TCP, proxy, TLS together; 0: 5,000. */
   uint64_t silence_timeout_ms; /**< Longest time without a byte; 0: 30,000. */
   /** PEM file of trusted certificates, instead of SSL_CERT_FILE and the
    * system's store. */
   const char *ca_file;
+  /** http://[user[:password]@]host[:port] of an HTTP proxy for everything;
+   * user and password are percent-encoded, go to the proxy alone and are
+   * wiped. "": none. NULL: for https:// the variables https_proxy, else
+   * HTTPS_PROXY, for http:// the variable http_proxy, in small letters only;
+   * for both else all_proxy, else ALL_PROXY. https:// is tunnelled (CONNECT),
+   * so the proxy learns the host and the port and no more. */
+  const char *proxy;
+  /** Hosts that need no proxy: names, for all that is below them too,
+   * addresses, networks such as 10.0.0.0/8, each with :port if only that is
+   * meant, or "*"; between commas or blanks. This machine is no exception
+   * unless it is listed. "": every host needs it. NULL: no_proxy, else
+   * NO_PROXY, unless `proxy` is given. */
+  const char *no_proxy;
+  const tnk_pair_t *proxy_headers; /**< For the proxy alone; copied. */
+  size_t n_proxy_headers;
   const tnk_allocator_t *allocator; /**< NULL: malloc. Copied. */
   const tnk_logger_t *logger;       /**< NULL: no output. Copied. */
   tnk_progress_cb on_progress;      /**< Of files of models; may be NULL. */
@@ -105,7 +120,8 @@ typedef struct {
  * @param text_size Bytes at @p text; a longer sentence is cut.
  *
  * @return TNK_OK, or
- *   TNK_EINVAL   an endpoint that is no URL, no folder for the cache
+ *   TNK_EINVAL   an endpoint that is no URL, no folder for the cache, a proxy
+ *                that cannot be used (also one of the environment)
  *   TNK_ENOTSUP  @p options sets a field this library does not know
  *   TNK_ECERT    ca_file could not be read
  *   TNK_ENOMEM, or a code of libuv

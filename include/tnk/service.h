@@ -69,7 +69,22 @@ typedef struct {
   /** PEM file of trusted certificates, instead of SSL_CERT_FILE and the
    * system's store. */
   const char *ca_file;
-  uint64_t connect_timeout_ms; /**< DNS, TCP and TLS together; 0: 5,000. */
+  /** http://[user[:password]@]host[:port] of an HTTP proxy for everything;
+   * user and password are percent-encoded, go to the proxy alone and are
+   * wiped. "": none. NULL: for https:// the variables https_proxy, else
+   * HTTPS_PROXY, for http:// the variable http_proxy, in small letters only;
+   * for both else all_proxy, else ALL_PROXY. https:// is tunnelled (CONNECT),
+   * so the proxy learns the host and the port and no more. */
+  const char *proxy;
+  /** Hosts that need no proxy: names, for all that is below them too,
+   * addresses, networks such as 10.0.0.0/8, each with :port if only that is
+   * meant, or "*"; between commas or blanks. This machine is no exception
+   * unless it is listed. "": every host needs it. NULL: no_proxy, else
+   * NO_PROXY, unless `proxy` is given. */
+  const char *no_proxy;
+  const tnk_pair_t *proxy_headers; /**< For the proxy alone; copied. */
+  size_t n_proxy_headers;
+  uint64_t connect_timeout_ms; /**< DNS, TCP, proxy, TLS together; 0: 5,000. */
   uint64_t timeout_ms;         /**< One request, whole; 0: 60,000. */
   uint64_t poll_timeout_ms;    /**< One long poll; 0: 45,000. */
   /** Repeats of a failed request; 0: 10. UINT32_MAX: none. */
@@ -106,7 +121,8 @@ typedef struct {
  * Protocol: transport, endpoint and credential.
  * @return TNK_OK, or
  *   TNK_EINVAL       an option out of range, a base URL that is none, a text
- *                    or header that cannot be sent
+ *                    or header that cannot be sent, a proxy that cannot be
+ *                    used (also one of the environment)
  *   TNK_ECREDENTIAL  no API key, or one that is neither tml-... nor a JWT
  *   TNK_ENOTSUP      @p options sets a field this library does not know
  *   TNK_ECERT        ca_file could not be read

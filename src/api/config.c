@@ -1,10 +1,11 @@
 #include "api/config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/credentials.h"
+#include "api/env.h"
+#include "api/proxy.h"
 #include "base/alloc.h"
 #include "base/options.h"
 #include "codec/check.h"
@@ -15,12 +16,6 @@
   "https://tinker.thinkingmachines.dev/services/tinker-prod"
 
 enum { MAX_CONFIG = 4 * 1024 * 1024, MAX_PAIRS = 1024 };
-
-const char *tnk__env(const char *name) {
-  const char *value = getenv(name);
-
-  return value != NULL && value[0] != '\0' ? value : NULL;
-}
 
 /* An explicit text, else the variable, else `fallback`; empty is absent. */
 static const char *choose(const char *explicit_text, const char *variable,
@@ -174,6 +169,18 @@ static int load_base_url(tnk__config_t *config, const char **why) {
   return err;
 }
 
+static int load_proxies(tnk__config_t *config, const char **why) {
+  tnk_service_options_t *o = &config->options;
+  const tnk__proxy_options_t options = {o->proxy, o->no_proxy, o->proxy_headers,
+                                        o->n_proxy_headers};
+
+  o->proxy = o->no_proxy = NULL;
+  o->proxy_headers = NULL;
+  o->n_proxy_headers = 0;
+  return tnk__proxies_load(&config->proxies, config->alloc, &options,
+                           &config->url, why);
+}
+
 static int load_texts(tnk__config_t *config) {
   tnk_service_options_t *o = &config->options;
 
@@ -243,6 +250,8 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
   if (err == TNK_OK)
     err = load_base_url(config, why);
   if (err == TNK_OK)
+    err = load_proxies(config, why);
+  if (err == TNK_OK)
     err = load_texts(config);
   if (err == TNK_OK)
     err = load_metadata(config);
@@ -259,5 +268,6 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
 void tnk__config_deinit(tnk__config_t *config) {
   tnk__free_secret(config->alloc, config->api_key);
   config->api_key = NULL;
+  tnk__proxies_deinit(&config->proxies, config->alloc);
   tnk__arena_deinit(&config->arena);
 }

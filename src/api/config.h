@@ -14,7 +14,4 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
                      const char **why);
 void tnk__config_deinit(tnk__config_t *config);
 
-/* An environment variable, NULL when unset or empty. */
-const char *tnk__env(const char *name);
-
 #endif

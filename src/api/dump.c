@@ -213,6 +213,8 @@ static void dump_http(dump_t *d, const tnk__http_t *http) {
     begin(d, NULL, 0);
     put_text(d, "host", pool->origin.host);
     put_uint(d, "port", pool->origin.port);
+    if (pool->via != NULL)
+      put_text(d, "proxy", pool->via->name);
     put_uint(d, "connecting", pool->n_connecting);
     put_uint(d, "active", length(&pool->active));
     put_uint(d, "idle", length(&pool->idle));

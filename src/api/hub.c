@@ -37,6 +37,7 @@ static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
   if (err != TNK_OK)
     return err;
   http.ca_file = o->ca_file;
+  http.proxies = &hub->config.proxies;
   http.load_trust = o->ca_file != NULL;
   http.connect_timeout_ms = o->connect_timeout_ms;
   http.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */

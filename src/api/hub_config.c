@@ -3,7 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/config.h"
+#include "api/env.h"
+#include "api/proxy.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "codec/http_write.h"
@@ -160,6 +161,19 @@ static int load_token(tnk__hub_config_t *config, const char **why) {
 
 /* ---- The rest ---- */
 
+static int load_proxies(tnk__hub_config_t *config, const tnk__url_t *endpoint,
+                        const char **why) {
+  tnk_hub_options_t *o = &config->options;
+  const tnk__proxy_options_t options = {o->proxy, o->no_proxy, o->proxy_headers,
+                                        o->n_proxy_headers};
+
+  o->proxy = o->no_proxy = NULL;
+  o->proxy_headers = NULL;
+  o->n_proxy_headers = 0;
+  return tnk__proxies_load(&config->proxies, config->alloc, &options, endpoint,
+                           why);
+}
+
 static int load_endpoint(tnk__hub_config_t *config, const char **why) {
   tnk_hub_options_t *o = &config->options;
   const char *text = o->endpoint;
@@ -175,7 +189,7 @@ static int load_endpoint(tnk__hub_config_t *config, const char **why) {
     o->endpoint = url.text;
   else if (err == TNK_EINVAL)
     *why = "the endpoint is no http:// or https:// URL";
-  return err;
+  return err == TNK_OK ? load_proxies(config, &url, why) : err;
 }
 
 /* Copy a text into the arena in place; NULL stays NULL. 0: no memory. */
@@ -256,5 +270,6 @@ int tnk__hub_config_load(tnk__hub_config_t *config,
 void tnk__hub_config_deinit(tnk__hub_config_t *config) {
   tnk__free_secret(config->alloc, config->token);
   config->token = NULL;
+  tnk__proxies_deinit(&config->proxies, config->alloc);
   tnk__arena_deinit(&config->arena);
 }

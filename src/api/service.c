@@ -47,6 +47,7 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
   if (err != TNK_OK)
     return err;
   http.ca_file = o->ca_file;
+  http.proxies = &service->config.proxies;
   http.load_trust = o->ca_file != NULL;
   http.connect_timeout_ms = o->connect_timeout_ms;
   http.max_in_flight[TNK__LANE_POLL] = o->max_polls;

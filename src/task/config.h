@@ -2,6 +2,7 @@
 #define TNK_TASK_CONFIG_H
 
 #include "base/arena.h"
+#include "codec/proxy.h"
 #include "codec/url.h"
 #include "tnk/service.h"
 
@@ -15,6 +16,7 @@ typedef struct {
   const tnk_allocator_t *alloc;
   tnk_service_options_t options; /* its strings point into the arena */
   tnk__url_t url;                /* options.base_url, taken apart */
+  tnk__proxies_t proxies;
   char *api_key;
   int64_t key_expires_s; /* of a key that is a JWT; 0: does not expire */
   const char **tags;

@@ -33,7 +33,7 @@ def run(*args):
 def start(*args, **env):
     server = subprocess.Popen([TNK, "local", *args], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, env={**os.environ, **env})
+                              text=True, env={**os.environ, "no_proxy": "*", **env})
     line = server.stdout.readline()
     found = re.fullmatch(r"listening on (http://\S+)\n", line)
     check(found, f"tnk local {' '.join(args)} says where it listens", line)

@@ -75,7 +75,7 @@ def check_models(want):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     keep = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     with tempfile.TemporaryDirectory() as home:
-        env = {**keep, "HF_HOME": home, "HF_TOKEN": "hf_canary",
+        env = {**keep, "no_proxy": "*", "HF_HOME": home, "HF_TOKEN": "hf_canary",
                "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
 
         def ask(*args, **more):

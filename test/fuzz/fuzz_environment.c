@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/config.h"
+#include "api/env.h"
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "codec/http_write.h"

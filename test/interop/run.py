@@ -197,7 +197,7 @@ def environment(clients, version, server, groups):
         path.append(str(HERE / "standin"))
     env = {name: value for name, value in os.environ.items() if not name.startswith("TINKER_")}
     env.update(TINKER_BASE_URL=server.url, TINKER_API_KEY=KEY, HOME=str(clients.cache / "home"),
-               PYTHONPATH=os.pathsep.join(path), HF_HUB_OFFLINE="1", NO_PROXY="*", COLUMNS="200")
+               PYTHONPATH=os.pathsep.join(path), HF_HUB_OFFLINE="1", NO_PROXY="*", no_proxy="*", COLUMNS="200")
     return env
 
 

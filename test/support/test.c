@@ -302,6 +302,16 @@ static int has_flag(const char *flag, int argc, char **argv) {
   return 0;
 }
 
+/* The proxies of the machine are nothing for servers that live in a case. */
+static void clear_proxies(void) {
+  static const char *const names[] = {
+      "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+      "ALL_PROXY",  "no_proxy",    "NO_PROXY"};
+
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    unsetenv(names[i]);
+}
+
 int main(int argc, char **argv) {
   int no_fork = has_flag("--no-fork", argc, argv);
   int n_run = 0;
@@ -314,6 +324,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   signal(SIGPIPE, SIG_DFL);
+  clear_proxies();
   for (i = 0; i < n_cases; i++) {
     int code = 0;
     if (!selected(cases[i].name, argc, argv))

@@ -2,6 +2,7 @@
 #define TNK_TASK_HUB_CONFIG_H
 
 #include "base/arena.h"
+#include "codec/proxy.h"
 #include "tnk/hub.h"
 
 /* How a hub is used: checked, complete and copied. Texts are in the arena but
@@ -10,6 +11,7 @@ typedef struct {
   const tnk_allocator_t *alloc;
   tnk__arena_t arena;
   tnk_hub_options_t options; /* with defaults in place of zeros */
+  tnk__proxies_t proxies;    /* secrets in them are wiped too */
   char *token;               /* NULL: none */
   int is_offline;
 } tnk__hub_config_t;
