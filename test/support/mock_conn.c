@@ -175,10 +175,14 @@ static int on_head(llhttp_t *parser) {
   mock_server_t *server = conn->server;
   mock_request_t *request = conn->request;
   size_t n = strcspn(conn->text.data, "?");
+  size_t i = 0;
 
+  /* Of a whole URL, as a proxy gets it, the host is no part of the path. */
+  if (strncmp(conn->text.data, "http://", 7) == 0)
+    i = 7 + strcspn(conn->text.data + 7, "/");
   /* The path goes behind the headers, the body behind the path. */
   conn->path_at = conn->text.len;
-  for (size_t i = 0; i < n; i++) {
+  for (; i < n; i++) {
     char c = conn->text.data[i];
     mock__add(&conn->text, &c, 1);
   }

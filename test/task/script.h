@@ -257,21 +257,26 @@ static inline void script_routes(script_t *script) {
   mock_on(mock, "POST", "/api/v1/retrieve_future", script_result, script);
 }
 
-/* The service's URL and key are filled in. */
-static inline void script_open_with(script_t *script,
-                                    tnk_service_options_t options) {
-  char text[256];
-  tnk_logger_t logger;
-
+/* The server alone. */
+static inline void script_begin(script_t *script) {
   memset(script, 0, sizeof(*script));
   script->sent = calloc(SCRIPT_MAX_SENT, sizeof(*script->sent));
   CHECK(script->sent != NULL);
   CHECK_INT(uv_loop_init(&script->uv), 0);
   script->mock = mock_open(&script->uv);
   script_routes(script);
+}
+
+/* The service's key is filled in, and its URL unless it has one. */
+static inline void script_open_service(script_t *script,
+                                       tnk_service_options_t options) {
+  char text[256];
+  tnk_logger_t logger;
+
   logger = (tnk_logger_t){TNK_LOG_TRACE, script_log, script};
   options.api_key = script_key();
-  options.base_url = mock_url(script->mock);
+  if (options.base_url == NULL)
+    options.base_url = mock_url(script->mock);
   if (options.allocator == NULL)
     options.allocator = test_allocator();
   options.logger = &logger;
@@ -280,6 +285,12 @@ static inline void script_open_with(script_t *script,
     test_fail(__FILE__, __LINE__, "%s", text);
   tnk__loop_fake_clock(&script->service->root.loop, 1000000);
   mock_set_clock(script->mock, &script->service->root.loop);
+}
+
+static inline void script_open_with(script_t *script,
+                                    tnk_service_options_t options) {
+  script_begin(script);
+  script_open_service(script, options);
 }
 
 static inline void script_open(script_t *script) {
