@@ -35,6 +35,7 @@ void tnk__arena_deinit(tnk__arena_t *arena) {
 /* A block for at least `size` bytes. A large request gets one of its own and
  * goes behind the current block, whose free room stays in use. */
 static tnk__arena_block_t *add_block(tnk__arena_t *arena, size_t size) {
+  const size_t left = arena->max - arena->total;
   size_t cap = arena->blocks == NULL ? FIRST_BLOCK : arena->blocks->cap * 2;
   int large;
   tnk__arena_block_t *block;
@@ -44,8 +45,10 @@ static tnk__arena_block_t *add_block(tnk__arena_t *arena, size_t size) {
   large = size > cap;
   if (large)
     cap = size;
-  if (cap > SIZE_MAX - sizeof(*block) || cap > arena->max ||
-      arena->total > arena->max - cap)
+  /* The ceiling is for what is asked for; the step to it is ours to shorten. */
+  if (cap > left && size <= left)
+    cap = left;
+  if (cap > left || cap > SIZE_MAX - sizeof(*block))
     return NULL;
   block = tnk__malloc(arena->alloc, sizeof(*block) + cap);
   if (block == NULL)

@@ -80,6 +80,23 @@ TEST(arena_aligns_and_stops_at_its_ceiling) {
   tnk__arena_deinit(&arena);
 }
 
+/* A ceiling below the size of a block, and the rest before a ceiling. */
+TEST(arena_gives_all_that_its_ceiling_allows) {
+  tnk__arena_t arena;
+  size_t n = 0;
+
+  tnk__arena_init(&arena, test_allocator(), 1600);
+  while (tnk__arena_alloc(&arena, 16) != NULL)
+    n++;
+  CHECK_INT(n, 100);
+  CHECK_INT(arena.total, 1600);
+  tnk__arena_deinit(&arena);
+  tnk__arena_init(&arena, test_allocator(), 100);
+  CHECK(tnk__arena_alloc(&arena, 90) != NULL);
+  CHECK(tnk__arena_alloc(&arena, 1) == NULL);
+  tnk__arena_deinit(&arena);
+}
+
 struct item {
   int value;
   tnk__list_t link;
