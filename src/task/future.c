@@ -247,7 +247,9 @@ static void on_json(tnk__future_t *future, const tnk__reply_t *reply) {
   tnk__arena_t arena;
   int err;
 
-  tnk__arena_init(&arena, &future->session->loop->alloc, TNK__MIB);
+  /* A result that is wrapped is written anew, where 0.1 becomes 19 digits. */
+  tnk__arena_init(&arena, &future->session->loop->alloc,
+                  TNK__MIB + 8 * reply->body_len);
   err = tnk__answer_read(&answer, &arena, reply->body, reply->body_len);
   if (err != TNK_OK) {
     fail(future, reply,

@@ -274,3 +274,29 @@ TEST(many_samples_as_one_promise) {
   outcome_drop(&outcome);
   script_close(&script);
 }
+
+/* Some servers put a result into another object, and results may be long. */
+TEST(a_long_result_in_a_wrapper) {
+  enum { N = 50000, SIZE = N * 40 };
+  char *body = malloc(SIZE);
+  size_t n;
+  script_t script;
+  outcome_t outcome;
+
+  CHECK(body != NULL);
+  n = (size_t)snprintf(body, SIZE,
+                       "{\"status\":\"completed\","
+                       "\"result\":{\"metrics\":{\"m:sum\":1");
+  for (int i = 0; i < N; i++)
+    n += (size_t)snprintf(body + n, SIZE - n, ",\"metric_%09d:sum\":0.1", i);
+  snprintf(body + n, SIZE - n, "}}}");
+  script_open(&script);
+  script_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/retrieve_future", 200, body);
+  outcome_of(&outcome, script_step(&script));
+  outcome_ok(&script, &outcome);
+  CHECK_INT(tnk_metrics_count(tnk_promise_metrics(outcome.promise)), N + 1);
+  outcome_drop(&outcome);
+  script_close(&script);
+  free(body);
+}
