@@ -5,8 +5,9 @@
 
 #include "flow/classify.h"
 
-/* The longest time all attempts of one call take, pauses for billing
- * included, before the next one is not made. */
+/* The longest time all attempts of one call with the long schedule take, pauses
+ * for billing included, before the next one is not made. The other schedule is
+ * limited by the number of retries alone. */
 #define TNK__RETRY_TOTAL_MS 300000
 
 /*
@@ -26,7 +27,8 @@ void tnk__retry_init(tnk__retry_t *retry, uint32_t max_retries,
  * after *delay_ms. 0: that was the last one.
  *
  * server_ms is tnk__retry_after()'s, 0 for none: it decides when, never
- * whether. The delay never reaches beyond TNK__RETRY_TOTAL_MS.
+ * whether. With the long schedule the delay never reaches beyond
+ * TNK__RETRY_TOTAL_MS.
  */
 int tnk__retry_next(tnk__retry_t *retry, const tnk__verdict_t *verdict,
                     uint64_t server_ms, uint64_t now_ms, double u,
