@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/text.h"
 
 const char *tnk_version(void) {
   return TNK_VERSION_STRING;
@@ -76,13 +77,6 @@ tnk__error_t *tnk__error_static(int code) {
   return &statics[n - 1];
 }
 
-/* A server's text ends up on terminals: nothing in it may act there. */
-static void clean(char *text) {
-  for (; *text != '\0'; text++)
-    if ((unsigned char)*text < 0x20 || *text == 0x7f)
-      *text = ' ';
-}
-
 tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
                              const char *format, ...) {
   tnk__error_t *error;
@@ -94,7 +88,8 @@ tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
   va_start(args, format);
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
-  clean(text);
+  /* A server's text ends up on terminals: nothing in it may act there. */
+  tnk__text_clean(text, strlen(text));
   size = strlen(text) + 1;
   error = tnk__malloc(alloc, sizeof(*error) + size);
   if (error == NULL)
@@ -131,7 +126,7 @@ static const char *place(char **at, const char *text, size_t max) {
   n = strnlen(text, max);
   memcpy(to, text, n);
   to[n] = '\0';
-  clean(to);
+  tnk__text_clean(to, n);
   *at = to + n + 1;
   return to;
 }

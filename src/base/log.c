@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 #include "base/limits.h"
+#include "base/text.h"
 
 void tnk__log(const tnk_logger_t *logger, tnk_log_level_t level,
               const char *subject, const char *format, ...) {
   char line[TNK__MAX_LOG_LINE];
-  size_t i;
   size_t length;
   va_list args;
   int n;
@@ -22,8 +22,6 @@ void tnk__log(const tnk_logger_t *logger, tnk_log_level_t level,
     return;
   length = (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
   /* A server's text must not be able to forge a second line. */
-  for (i = 0; i < length; i++)
-    if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-      line[i] = ' ';
+  tnk__text_clean(line, length);
   logger->write(level, subject, line, length, logger->user);
 }

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void tnk__text_init(tnk__text_t *text, char *data, size_t size) {
   text->data = data;
@@ -11,13 +12,19 @@ void tnk__text_init(tnk__text_t *text, char *data, size_t size) {
     data[0] = '\0';
 }
 
-/* Blanks in place of what could act on a terminal, from the byte at `from`. */
-static void clean(tnk__text_t *text, size_t from) {
+void tnk__text_clean(char *data, size_t n) {
   size_t i;
 
-  for (i = from; i + 1 < text->size && text->data[i] != '\0'; i++)
-    if ((unsigned char)text->data[i] < 0x20 || text->data[i] == 0x7f)
-      text->data[i] = ' ';
+  for (i = 0; i < n; i++) {
+    unsigned char c = (unsigned char)data[i];
+    if (c < 0x20 || c == 0x7f) {
+      data[i] = ' ';
+    } else if (c == 0xc2 && i + 1 < n &&
+               ((unsigned char)data[i + 1] & 0xe0) == 0x80) {
+      /* Both bytes, so that what is left stays UTF-8. */
+      data[i] = data[i + 1] = ' ';
+    }
+  }
 }
 
 /* A cut may have split a character of several bytes: drop what is left. */
@@ -48,7 +55,8 @@ void tnk__text_printf(tnk__text_t *text, const char *format, ...) {
   va_end(args);
   if (n < 0)
     return;
-  clean(text, begin);
+  if (begin < text->size)
+    tnk__text_clean(text->data + begin, strlen(text->data + begin));
   text->len += (size_t)n;
   if (begin < text->size && text->len >= text->size)
     trim(text);

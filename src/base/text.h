@@ -14,6 +14,10 @@ typedef struct {
   size_t len; /* of the whole text, also when it was cut */
 } tnk__text_t;
 
+/* Put blanks in place of the characters of a text that could act on a terminal
+ * or begin a new line: those below a blank, DEL, and U+0080 to U+009F, which
+ * terminals take for escape sequences as well. */
+void tnk__text_clean(char *data, size_t n);
 /* data may be NULL when size is 0: then the text is only measured. */
 void tnk__text_init(tnk__text_t *text, char *data, size_t size);
 /* Control characters become blanks: some pieces are a server's words. */

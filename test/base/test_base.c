@@ -161,13 +161,13 @@ TEST(error_sentence_names_operation_status_and_text) {
                      .http_status = 422,
                      .n_attempts = 2,
                      .request_id = "r-1",
-                     .message = "bad\nloss"};
+                     .message = "bad\nlo\xc2\x9bss"};
   tnk__error_t *error = tnk__error_from(test_allocator(), "optim_step", &pub);
 
   CHECK_STR(error->pub.text, "optim_step: request rejected by the service "
-                             "(HTTP 422): bad loss [request r-1] (2 "
+                             "(HTTP 422): bad lo  ss [request r-1] (2 "
                              "attempts)");
-  CHECK_STR(error->pub.message, "bad loss");
+  CHECK_STR(error->pub.message, "bad lo  ss");
   tnk__error_ref(error);
   tnk__error_unref(error);
   tnk__error_unref(error);

@@ -17,6 +17,18 @@ TEST(text_grows_piece_by_piece) {
   CHECK_INT(text.len, 8);
 }
 
+/* U+009B begins an escape sequence, U+0085 a line; U+00A9 is a letter. */
+TEST(text_holds_nothing_that_acts_on_a_terminal) {
+  char data[32];
+  tnk__text_t text;
+
+  tnk__text_init(&text, data, sizeof(data));
+  tnk__text_printf(&text, "a%sb", "\xc2\x9b\x7f\xc2\x85\xc2\xa9");
+  CHECK_STR(data, "a     \xc2\xa9"
+                  "b");
+  CHECK_INT(text.len, 9);
+}
+
 TEST(text_is_cut_but_counted) {
   char data[6];
   tnk__text_t text;
