@@ -10,9 +10,11 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "codec/datum_json.h"
 #include "codec/json_read.h"
 #include "codec/json_write.h"
+#include "codec/utf8.h"
 #include "tnk/error.h"
 
 enum { MAX_REASON = 512 };
@@ -61,7 +63,7 @@ static void report(const lint_t *lint, size_t line, const char *reason) {
   tnk__json_end(&w);
   if (tnk__json_finish(&w) == TNK_OK)
     fprintf(lint->out, "%.*s\n", (int)buf.len, (const char *)buf.data);
-  else /* a file name or a text that is not UTF-8 */
+  else /* a file name that is not UTF-8 */
     fprintf(lint->out, "{\"line\":%zu,\"reason\":\"%s\"}\n", line,
             "what is wrong cannot be told in JSON");
   tnk__buf_deinit(&buf);
@@ -100,8 +102,16 @@ static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
 
 /* ---- The file ---- */
 
-static int is_blank(const char *line) {
-  return line[strspn(line, " \t\r\n")] == '\0';
+/* By its length: a line that begins with a NUL is not empty. */
+static int is_blank(const char *line, size_t n) {
+  return strspn(line, " \t\r\n") == n;
+}
+
+/* Names in the data are part of it: they may be cut inside a character, and
+ * hold what acts on a terminal. */
+static void clean(char *reason) {
+  tnk__utf8_repair(reason);
+  tnk__text_clean(reason, strlen(reason));
 }
 
 static int check_lines(lint_t *lint, FILE *in) {
@@ -114,13 +124,14 @@ static int check_lines(lint_t *lint, FILE *in) {
 
   while (err != TNK_ENOMEM && (n = getline(&line, &room, in)) >= 0) {
     number++;
-    if (is_blank(line))
+    if (is_blank(line, (size_t)n))
       continue;
     lint->n_lines++;
     err = check(lint, line, (size_t)n, reason);
     if (err != TNK_EINVAL)
       continue;
     lint->n_bad++;
+    clean(reason);
     report(lint, number, without_index(reason));
   }
   free(line);

@@ -247,6 +247,19 @@ def lint():
         got = run("lint", str(path))
         check(got.returncode == 0 and got.stdout == "1 examples, 0 wrong\n",
               "good data passes", got)
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp, "odd.jsonl")
+        odd = {"\u001b[2J" + "\u00e9" * 80: 1}
+        path.write_bytes(b"\0 not empty\n" + json.dumps(
+            {"model_input": {"chunks": []}, "loss_fn_inputs": odd}).encode())
+        got = run("lint", str(path))
+        check("\x1b" not in got.stdout and
+              got.stdout.endswith("2 examples, 2 wrong\n"),
+              "odd bytes are faults and do nothing to a terminal", got)
+        got = run("lint", "--json", str(path))
+        found = [json.loads(line) for line in got.stdout.splitlines()]
+        check("has no array" in found[1]["reason"],
+              "a name that is cut keeps the reason in JSON", found)
     for args in (["lint"], ["lint", "--loss"], ["lint", "--x", "f"],
                  ["lint", "a", "b"], ["lint", "/nowhere/at/all"]):
         got = run(*args)
