@@ -7,8 +7,10 @@
 #include <uv.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "cli/args.h"
 #include "local/stub.h"
+#include "tnk/error.h"
 
 /*
  * The process listens, then serves until a signal or the end of its input;
@@ -98,13 +100,22 @@ static void raise_file_limit(void) {
 }
 
 static void print_request(void *user, const local_seen_t *seen) {
+  char line[1024];
+  tnk__text_t text;
+
   (void)user;
-  if (seen->status != 0)
-    fprintf(stderr, "%llu %s %s seq=%lld %d\n", (unsigned long long)seen->n,
-            seen->method, seen->path, (long long)seen->seq_id, seen->status);
+  if (seen->status == 0)
+    return;
+  /* Paths are decoded, and a terminal obeys what may come out of %1b. */
+  tnk__text_init(&text, line, sizeof(line));
+  tnk__text_printf(&text, "%llu %s %s seq=%lld %d", (unsigned long long)seen->n,
+                   seen->method, seen->path, (long long)seen->seq_id,
+                   seen->status);
+  fprintf(stderr, "%s\n", line);
 }
 
-static int open_stub(run_t *run, const cli_local_args_t *args) {
+static int open_stub(run_t *run, const cli_local_args_t *args, char *why,
+                     size_t n_why) {
   const local_stub_options_t options = {.host = args->server.host,
                                         .port = args->server.port,
                                         .latency_ms = args->server.latency_ms,
@@ -115,7 +126,12 @@ static int open_stub(run_t *run, const cli_local_args_t *args) {
                                         .n_flags = args->server.n_flags,
                                         .faults = run->faults};
 
-  return local_stub_open(&run->stub, &run->loop, &options);
+  int err = local_stub_open(&run->stub, &run->loop, &options);
+
+  if (err != 0)
+    snprintf(why, n_why, "%s",
+             err == TNK_ENOMEM ? tnk_strerror(err) : uv_strerror(err));
+  return err;
 }
 
 /* The text has been checked with the other arguments. */
@@ -155,7 +171,7 @@ static int serve(run_t *run, cli_local_args_t *args) {
   if (args->verbose)
     args->server.on_request = print_request;
   if ((args->stub
-           ? open_stub(run, args)
+           ? open_stub(run, args, why, sizeof(why))
            : local_server_open(&run->server, &run->loop, &args->server)) != 0) {
     fprintf(stderr, "tnk local: cannot serve on %s port %d: %s\n", host,
             args->server.port, why);

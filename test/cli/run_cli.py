@@ -134,6 +134,9 @@ def cannot_serve():
         got = run("local", "--port", str(taken.getsockname()[1]))
         check(got.returncode == 1 and "address already in use" in got.stderr,
               "a port that is taken", got)
+        got = run("local", "--stub", "--port", str(taken.getsockname()[1]))
+        check(got.returncode == 1 and "address already in use" in got.stderr,
+              "with canned answers too", got)
     got = run("local", "--host", "0.0.0.0")
     check(got.returncode == 1 and "needs an API key" in got.stderr,
           "an open address without a key", got)
@@ -195,8 +198,10 @@ def switches():
           "flags are told to clients", config)
     status, config = call(url, "client/dynamic_config", {}, **key)
     check(config == {"sample_cancel_enabled": False}, "dynamic ones too", config)
+    call(url, "%1b[2J", {}, **key)
     server.stdin.close()
     log = server.stderr.read()
+    check("POST /api/v1/ [2J seq=-1 404" in log, "nor a peer's escapes", log)
     check("POST /api/v1/client/config seq=-1 401" in log and "tml-" not in log,
           "--verbose tells requests, but no keys", log)
     check(server.wait(60) == 0, "it ends")
