@@ -125,6 +125,11 @@ static void handle(local_req_t *req, void *user) {
   if (local_faults_control(req->http->config.faults, req) ||
       local_fault_answers(req))
     return;
+  /* Numbers in it are read with strtoull(), which needs an end. */
+  if (tnk__buf_cstr(&req->body) == NULL) {
+    local_req_reply_text(req, 500, "text/plain", "out of memory");
+    return;
+  }
   if (strncmp(path, prefix, sizeof(prefix) - 1) == 0)
     path += sizeof(prefix) - 1;
   if (strcmp(path, "retrieve_future") == 0) {
