@@ -65,9 +65,29 @@ typedef enum {
 } tnk_category_t;
 
 /**
+ * Whether the service has run an operation that was rejected, as far as the
+ * library knows: what decides whether a script may do it again. An optimizer
+ * step that was run and is repeated is taken twice.
+ */
+typedef enum {
+  /** It may have been run: the request or its answer was lost, or the service
+   * has begun it and reports a failure (TNK_EFAILED), or nothing is known. */
+  TNK_RAN_UNKNOWN = 0,
+  /** It was not run, and will not be. Repeating it is safe. */
+  TNK_RAN_NO = 1,
+  /** The service has accepted it and has run it or will: only its result is
+   * lost, or not wanted any more. */
+  TNK_RAN_YES = 2,
+  /** Of a pass that went as several requests: some were run, others not or
+   * perhaps not. The gradients of the former have been added up. */
+  TNK_RAN_PARTLY = 3
+} tnk_ran_t;
+
+/**
  * What is known about a failure. Strings are NULL when there is none.
  *
- * Lifetime: belongs to the promise it came from; copied nowhere else.
+ * Lifetime: belongs to the promise it came from; made by the library only, so
+ * later versions may append members.
  * Since: 0.1
  */
 typedef struct {
@@ -80,6 +100,8 @@ typedef struct {
   const char *request_id;  /**< The service's id of the operation. */
   const char *message;     /**< The service's own text. */
   const char *text;        /**< One sentence that says it all; never NULL. */
+  tnk_ran_t ran; /**< Whether it was run; `text` says so too where it is known
+                      of an operation. Of a sample: its last submission. */
 } tnk_error_t;
 
 /**

@@ -149,5 +149,9 @@ tnk_promise_t *tnk__root_reject(tnk__loop_t *loop, int code, const char *name,
       why != NULL && why[0] != '\0'
           ? tnk__error_new(&loop->alloc, code, "%s: %s", name, why)
           : tnk__error_from(&loop->alloc, name, &(tnk_error_t){.code = code});
+  if (error->refs > 0)
+    error->pub.ran = TNK_RAN_NO; /* which goes without saying */
+  else
+    error = tnk__error_ran(error, TNK_RAN_NO);
   return tnk__promise_rejected(loop, error);
 }

@@ -60,21 +60,47 @@ int tnk_err_is_fatal(int err) {
   return err <= -50900 && err > -51000;
 }
 
-/* One static object a code, for when there is no memory for another. */
-static tnk__error_t statics[] = {
-#define XX(name, number, sentence) {.pub = {.code = number, .text = sentence}},
+#define RAN_UNKNOWN "; it may have been run"
+#define RAN_NO "; it was not run"
+#define RAN_YES "; the service has run it or will"
+#define RAN_PARTLY "; a part of it was run"
+
+static const char *const endings[] = {[TNK_RAN_UNKNOWN] = RAN_UNKNOWN,
+                                      [TNK_RAN_NO] = RAN_NO,
+                                      [TNK_RAN_YES] = RAN_YES,
+                                      [TNK_RAN_PARTLY] = RAN_PARTLY};
+
+enum { SILENT = 4, N_ENDINGS };
+
+/* Static objects for each code, for when there is no memory for others: one
+ * for each ending of the sentence, and one without. */
+#define STATIC(number, said, sentence)                                         \
+  {                                                                            \
+    .pub = {.code = (number), .ran = (said), .text = (sentence) }              \
+  }
+static tnk__error_t statics[][N_ENDINGS] = {
+#define XX(name, number, sentence)                                             \
+  {STATIC(number, TNK_RAN_UNKNOWN, sentence RAN_UNKNOWN),                      \
+   STATIC(number, TNK_RAN_NO, sentence RAN_NO),                                \
+   STATIC(number, TNK_RAN_YES, sentence RAN_YES),                              \
+   STATIC(number, TNK_RAN_PARTLY, sentence RAN_PARTLY),                        \
+   STATIC(number, TNK_RAN_UNKNOWN, sentence)},
     TNK_ERROR_MAP(XX)
 #undef XX
 };
 
-tnk__error_t *tnk__error_static(int code) {
+static tnk__error_t *static_of(int code, size_t ending) {
   const size_t n = sizeof(statics) / sizeof(statics[0]);
   size_t i;
 
-  for (i = 0; i < n; i++)
-    if (statics[i].pub.code == code)
-      return &statics[i];
-  return &statics[n - 1];
+  for (i = 0; i < n - 1; i++)
+    if (statics[i][0].pub.code == code)
+      break;
+  return &statics[i][ending];
+}
+
+tnk__error_t *tnk__error_static(int code) {
+  return static_of(code, SILENT);
 }
 
 tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
@@ -96,8 +122,10 @@ tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
     return tnk__error_static(TNK_ENOMEM);
   copy = (char *)(error + 1);
   memcpy(copy, text, size);
-  *error = (tnk__error_t){
-      .pub = {.code = code, .text = copy}, .alloc = *alloc, .refs = 1};
+  *error = (tnk__error_t){.pub = {.code = code, .text = copy},
+                          .alloc = *alloc,
+                          .refs = 1,
+                          .n_text = size - 1};
   return error;
 }
 
@@ -152,13 +180,66 @@ tnk__error_t *tnk__error_from(const tnk_allocator_t *alloc, const char *what,
   if (error == NULL)
     goto done;
   at = (char *)(error + 1);
-  *error = (tnk__error_t){.pub = *pub, .alloc = *alloc, .refs = 1};
+  *error = (tnk__error_t){
+      .pub = *pub, .alloc = *alloc, .refs = 1, .n_text = strlen(text)};
   error->pub.text = place(&at, text, SIZE_MAX);
   error->pub.message = place(&at, pub->message, max);
   error->pub.request_id = place(&at, pub->request_id, max);
 done:
   tnk__buf_deinit(&sentence);
   return error != NULL ? error : tnk__error_static(TNK_ENOMEM);
+}
+
+/* A copy with another ending. NULL without memory. */
+static tnk__error_t *copy(const tnk__error_t *from, tnk_ran_t ran,
+                          const char *ending) {
+  const tnk_error_t *pub = &from->pub;
+  const size_t max = TNK__MAX_ERROR_TEXT;
+  size_t size = from->n_text + strlen(ending) + 1;
+  tnk__error_t *error;
+  char *at;
+
+  size += pub->message != NULL ? strnlen(pub->message, max) + 1 : 0;
+  size += pub->request_id != NULL ? strnlen(pub->request_id, max) + 1 : 0;
+  error = tnk__malloc(&from->alloc, sizeof(*error) + size);
+  if (error == NULL)
+    return NULL;
+  *error = *from;
+  error->refs = 1;
+  at = (char *)(error + 1);
+  error->pub.ran = ran;
+  error->pub.text = at;
+  memcpy(at, pub->text, from->n_text);
+  at += from->n_text;
+  place(&at, ending, max);
+  error->pub.message = place(&at, pub->message, max);
+  error->pub.request_id = place(&at, pub->request_id, max);
+  return error;
+}
+
+int tnk__error_says_ran(const tnk__error_t *error) {
+  return error->refs == 0 ? error != tnk__error_static(error->pub.code)
+                          : error->pub.text[error->n_text] != '\0';
+}
+
+tnk__error_t *tnk__error_ran(tnk__error_t *error, tnk_ran_t ran) {
+  tnk__error_t *other;
+
+  if (error->refs == 0)
+    return static_of(error->pub.code, ran);
+  if (tnk__error_says_ran(error) && error->pub.ran == ran)
+    return tnk__error_ref(error);
+  other = copy(error, ran, endings[ran]);
+  return other != NULL ? other : static_of(error->pub.code, ran);
+}
+
+tnk__error_t *tnk__error_behind(tnk__error_t *error) {
+  static const char ending[] = "; what came after it was not run";
+  tnk__error_t *other = NULL;
+
+  if (error->refs > 0)
+    other = copy(error, TNK_RAN_NO, ending);
+  return other != NULL ? other : static_of(error->pub.code, TNK_RAN_NO);
 }
 
 tnk__error_t *tnk__error_ref(tnk__error_t *error) {

@@ -13,6 +13,7 @@ typedef struct tnk__error {
   tnk_error_t pub;
   tnk_allocator_t alloc; /* a copy: a promise may outlive its service */
   size_t refs;           /* 0: static, not counted */
+  size_t n_text; /* of pub.text, without what it says of `ran`; 0: static */
 } tnk__error_t;
 
 /* An error with a sentence of its own. The sentence is cut at
@@ -29,6 +30,14 @@ tnk__error_t *tnk__error_from(const tnk_allocator_t *alloc, const char *what,
                               const tnk_error_t *pub);
 /* The static error for a code: needs no memory. */
 tnk__error_t *tnk__error_static(int code);
+/* The same error with a word on whether the operation was run, of which there
+ * was none. A new reference: a copy, a static error where `error` is one or
+ * there is no memory, or `error` itself if it says that already. */
+tnk__error_t *tnk__error_ran(tnk__error_t *error, tnk_ran_t ran);
+/* Likewise for what came after the operation that failed, and was not run. */
+tnk__error_t *tnk__error_behind(tnk__error_t *error);
+/* Whether the sentence says anything of it. */
+int tnk__error_says_ran(const tnk__error_t *error);
 tnk__error_t *tnk__error_ref(tnk__error_t *error);
 void tnk__error_unref(tnk__error_t *error);
 

@@ -266,6 +266,28 @@ static tnk__action_t action_of(char letter) {
   }
 }
 
+/* The number may be free, by all that is likely, and yet the request have been
+ * run; that is told as it is. */
+static tnk_ran_t ran_of(const tnk__attempt_t *attempt,
+                        const tnk__verdict_t *verdict) {
+  if (attempt->outcome == TNK__OUTCOME_MALFORMED && !attempt->was_accepted)
+    return TNK_RAN_UNKNOWN; /* it need not have been the server */
+  switch (verdict->effect) {
+  case TNK__EFFECT_ACCEPTED:
+    return TNK_RAN_YES;
+  case TNK__EFFECT_NONE:
+    break;
+  default:
+    return TNK_RAN_UNKNOWN;
+  }
+  if (verdict->in_doubt)
+    return TNK_RAN_UNKNOWN;
+  return attempt->was_replayed && verdict->action != TNK__ACTION_HEAL &&
+                 !outcomes[attempt->outcome].certain
+             ? TNK_RAN_UNKNOWN
+             : TNK_RAN_NO;
+}
+
 tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
   char letter = actions[attempt->call][attempt->outcome];
   tnk__effect_t effect = effect_of(attempt);
@@ -277,7 +299,8 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
   } else if (is_name_taken(attempt)) {
     letter = 'F';
     effect = attempt->was_accepted ? TNK__EFFECT_ACCEPTED : TNK__EFFECT_NONE;
-    verdict.in_doubt = attempt->was_unknown && !attempt->was_accepted;
+    verdict.in_doubt = !attempt->was_accepted &&
+                       (attempt->was_unknown || attempt->was_replayed);
   } else if (letter == 'C') {
     letter = conflict(attempt, &effect);
   }
@@ -289,6 +312,7 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
     verdict.schedule = schedules[attempt->call];
   verdict.err = letter == 'S' ? TNK_OK : code_of(attempt);
   verdict.effect = effect;
+  verdict.ran = ran_of(attempt, &verdict);
   verdict.counts = letter == 'R' || letter == 'N' || letter == 'H';
   verdict.backs_off = attempt->call == TNK__CALL_SAMPLE &&
                       (attempt->outcome == TNK__OUTCOME_429 ||

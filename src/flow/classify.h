@@ -94,6 +94,8 @@ typedef struct {
   /* An earlier attempt of this submission ended so. Before the next attempt
    * the owner notes each verdict's effect here. */
   int was_unknown;
+  int was_replayed;  /* a kept connection broke under this very attempt, and
+                        it was sent once more */
   int is_taken;      /* a refusal says that other bytes have the number */
   int doubts_number; /* of a 409 that names none: the number has been refused
                         before and was given back, and this goes on */
@@ -112,6 +114,7 @@ typedef struct {
   /* With NONE: the number is given back on the chance that the server does not
    * have it, but an earlier attempt may have been accepted. */
   int in_doubt;
+  tnk_ran_t ran; /* if this is the end: whether it was, or will be, run */
   int counts;    /* uses up a retry; a pause or a limiter's wait does not */
   int backs_off; /* set the shared back-off, whatever the action is */
 } tnk__verdict_t;

@@ -235,15 +235,33 @@ static tnk__error_t *timeout_error(const tnk__group_t *group) {
                                           : tnk__error_static(TNK_ETIMEDOUT);
 }
 
+/* And what the child, once it is canceled, says of whether it was run. Takes
+ * over `error`. */
+static tnk__error_t *with_ran(tnk__error_t *error, const tnk_promise_t *child) {
+  tnk__error_t *other;
+
+  if (child->state != TNK_REJECTED || !tnk__error_says_ran(child->as.error))
+    return error;
+  other = tnk__error_ran(error, child->as.error->pub.ran);
+  tnk__error_unref(error);
+  return other;
+}
+
 static void on_timeout(tnk__timer_t *timer) {
   tnk__group_t *group = tnk__container_of(timer, tnk__group_t, timer);
   tnk_promise_t *timed = group->promise;
+  tnk__error_t *error;
 
-  /* Settling gives up a reference; the children are still needed after. */
+  /* Settling gives up a reference; the child is still needed after. Its own
+   * callbacks come later, and find us settled. */
   tnk_promise_ref(timed);
-  if (timed->state == TNK_PENDING)
-    tnk__promise_reject(timed, timeout_error(group));
+  error = timeout_error(group);
   cancel_children(group);
+  error = with_ran(error, group->children[0]);
+  if (timed->state == TNK_PENDING)
+    tnk__promise_reject(timed, error);
+  else
+    tnk__error_unref(error);
   tnk_promise_unref(timed);
 }
 

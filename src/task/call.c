@@ -343,6 +343,9 @@ static void on_done(tnk__exchange_t *exchange,
   tnk__failure_t failure = {0};
   tnk__arena_t arena;
 
+  if (exchange->replayed)
+    call->was_replayed = 1;
+  facts.was_replayed = call->was_replayed;
   read_head(call, result, &reply);
   facts.outcome = reply.outcome;
   facts.should_retry =
@@ -361,6 +364,7 @@ static void on_done(tnk__exchange_t *exchange,
     if (facts.outcome != TNK__OUTCOME_2XX)
       reply.error = make_error(call, result, &reply, &failure);
     tnk__arena_deinit(&arena);
+    call->ran = (uint8_t)reply.verdict.ran;
     call->is_active = 0;
     call->done(call, &reply);
     tnk__error_unref(reply.error);
@@ -378,6 +382,7 @@ static void on_failed(tnk__deferred_t *deferred) {
                         .outcome = TNK__OUTCOME_UNSENT};
 
   call->early = NULL;
+  call->ran = (uint8_t)tnk__call_ran(call);
   reply.verdict =
       (tnk__verdict_t){.action = TNK__ACTION_FAIL,
                        .err = reply.error->pub.code,
@@ -465,6 +470,7 @@ void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
   call->endpoint = endpoint;
   call->route = tnk__route(route);
   call->name = name;
+  call->ran = TNK_RAN_NO;
 }
 
 void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
@@ -488,6 +494,8 @@ void tnk__call_start(tnk__call_t *call,
   call->n_conflicts = 0;
   call->was_unknown = 0;
   call->was_accepted = 0;
+  call->was_replayed = 0;
+  call->ran = TNK_RAN_NO;
   /* The same for all attempts, so that a server can tell a repeat. */
   call->key[0] = tnk__loop_random(call->endpoint->loop);
   call->key[1] = tnk__loop_random(call->endpoint->loop);
@@ -521,6 +529,19 @@ int tnk__call_is_active(const tnk__call_t *call) {
 int tnk__call_is_unseen(const tnk__call_t *call) {
   return !call->was_unknown && !call->was_accepted &&
          !tnk__exchange_was_sent(&call->exchange);
+}
+
+int tnk__call_was_doubtful(const tnk__call_t *call) {
+  return call->was_unknown || call->was_accepted || call->was_replayed;
+}
+
+tnk_ran_t tnk__call_ran(const tnk__call_t *call) {
+  if (!call->is_active)
+    return (tnk_ran_t)call->ran;
+  if (call->was_accepted)
+    return TNK_RAN_YES;
+  return tnk__call_is_unseen(call) && !call->was_replayed ? TNK_RAN_NO
+                                                          : TNK_RAN_UNKNOWN;
 }
 
 /* ---- What it waits for ---- */

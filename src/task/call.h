@@ -75,6 +75,8 @@ typedef struct tnk__call {
                            owner's, set anew before each start */
   uint8_t was_unknown;  /* an attempt may have been executed */
   uint8_t was_accepted; /* the answer that said so broke off */
+  uint8_t was_replayed; /* a broken connection was replaced under an attempt */
+  uint8_t ran;          /* tnk_ran_t, of one that is over */
 } tnk__call_t;
 
 /* Clear and bind. The owner then sets what differs from the defaults. */
@@ -98,6 +100,10 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
 void tnk__call_hide_key(const tnk__call_t *call, const char *message);
 /* Whether it was started and `done` is still to come. */
 int tnk__call_is_active(const tnk__call_t *call);
+/* Whether it has been run or will be, if it ended now, or as it has ended. */
+tnk_ran_t tnk__call_ran(const tnk__call_t *call);
+/* Whether an attempt before the last one may have been accepted. */
+int tnk__call_was_doubtful(const tnk__call_t *call);
 /* Whether the server certainly has not accepted it so far. */
 int tnk__call_is_unseen(const tnk__call_t *call);
 

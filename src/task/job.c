@@ -6,9 +6,33 @@
 #include "base/limits.h"
 #include "task/session.h"
 
+/* What was accepted is run; a poll's refusal says that something was wrong
+ * with it, but seldom whether before or after. What is about the polling, the
+ * credential or the connection says nothing of it. */
+static tnk_ran_t ran_of(const tnk__job_t *job, const tnk__reply_t *reply) {
+  if (reply->error == NULL)
+    return TNK_RAN_YES;
+  if (reply->verdict.err == TNK_EFAILED)
+    return TNK_RAN_UNKNOWN;
+  switch (reply->status) {
+  case 409: /* of its number: it came out of turn */
+    return reply->has_expected && !job->was_doubtful ? TNK_RAN_NO
+                                                     : TNK_RAN_UNKNOWN;
+  case 401:
+  case 402:
+  case 405:
+  case 408:
+  case 429:
+    return TNK_RAN_YES;
+  default:
+    return reply->status / 100 == 4 ? TNK_RAN_UNKNOWN : TNK_RAN_YES;
+  }
+}
+
 static void on_result(tnk__future_t *future, const tnk__reply_t *reply) {
   tnk__job_t *job = tnk__container_of(future, tnk__job_t, future);
 
+  job->ran = (uint8_t)ran_of(job, reply);
   job->done(job, reply);
 }
 
@@ -45,6 +69,7 @@ static void answered_at_once(tnk__job_t *job, const tnk__answer_t *answer,
     pub.category = answer->failure.category;
     pub.message = answer->failure.message;
     tnk__call_hide_key(&job->future.call, pub.message);
+    job->ran = TNK_RAN_UNKNOWN;
   }
   fail(job, reply, &pub);
 }
@@ -79,6 +104,8 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
   }
   /* A 2xx is an acceptance, whatever it means. */
   job->is_accepted = 1;
+  job->was_doubtful = tnk__call_was_doubtful(call) != 0;
+  job->ran = err == TNK_EPROTO ? TNK_RAN_UNKNOWN : TNK_RAN_YES;
   if (job->accepted != NULL && !job->accepted(job, &accepted))
     ; /* the owner is not interested any more */
   else if (err != TNK_OK)
@@ -108,6 +135,13 @@ void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
   job->future.call.body = body;
   job->future.call.body_len = n;
   tnk__call_start(&job->future.call, on_submitted);
+}
+
+tnk_ran_t tnk__job_ran(const tnk__job_t *job) {
+  if (job->future.session == NULL)
+    return TNK_RAN_NO;
+  return job->is_accepted ? (tnk_ran_t)job->ran
+                          : tnk__call_ran(&job->future.call);
 }
 
 void tnk__job_cancel(tnk__job_t *job) {

@@ -23,6 +23,8 @@ typedef struct tnk__job {
    * the operation failed. */
   void (*done)(struct tnk__job *self, const tnk__reply_t *reply);
   uint8_t is_accepted;
+  uint8_t was_doubtful; /* it was not the first attempt that was accepted */
+  uint8_t ran;          /* tnk_ran_t, once it is accepted */
 } tnk__job_t;
 
 /* Clear and bind; strings are static. The owner then sets what differs from
@@ -32,6 +34,9 @@ void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
 /* The body is the owner's until `accepted` or `done`. */
 void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
                     void (*done)(tnk__job_t *self, const tnk__reply_t *reply));
+/* Whether it has been run or will be, in any state, also when it is over. One
+ * that was never bound has not been run. */
+tnk_ran_t tnk__job_ran(const tnk__job_t *job);
 void tnk__job_cancel(tnk__job_t *job);
 /* What one that is under way waits for, as the end of a sentence. */
 void tnk__job_explain(const tnk__job_t *job, tnk__text_t *out);

@@ -66,25 +66,47 @@ void tnk__op_dispose(tnk__op_t *op) {
   tnk__op_release(op);
 }
 
-void tnk__op_fail(tnk__op_t *op, tnk__error_t *error) {
-  tnk_promise_t *promise = op->promise;
+/* Of all its requests together. One that will have a second pass has changed
+ * nothing with its first. */
+static tnk_ran_t ran_of(const tnk__op_t *op) {
+  size_t n_of[TNK_RAN_PARTLY + 1] = {0};
+  size_t i;
 
-  if (promise == NULL)
-    return;
+  for (i = 0; i < op->n_parts && op->parts != NULL; i++)
+    n_of[tnk__job_ran(&op->parts[i].job)]++;
+  if (op->keeps_turn || n_of[TNK_RAN_NO] == i)
+    return TNK_RAN_NO;
+  if (n_of[TNK_RAN_YES] > 0)
+    return n_of[TNK_RAN_YES] == i ? TNK_RAN_YES : TNK_RAN_PARTLY;
+  return TNK_RAN_UNKNOWN;
+}
+
+/* The service's word that it failed says it all, unless a part has not. */
+static void reject(tnk__op_t *op, tnk__error_t *error) {
+  tnk_promise_t *promise = op->promise;
+  tnk_ran_t ran = ran_of(op);
+
   op->promise = NULL;
-  tnk__promise_reject(promise, tnk__error_ref(error));
+  tnk__promise_reject(promise,
+                      error->pub.code == TNK_EFAILED && ran == TNK_RAN_UNKNOWN
+                          ? tnk__error_ref(error)
+                          : tnk__error_ran(error, ran));
+}
+
+void tnk__op_fail(tnk__op_t *op, tnk__error_t *error) {
+  if (op->promise == NULL)
+    return;
+  reject(op, error);
   drop_parts(op);
   tnk__op_release(op);
 }
 
 static void on_abort(tnk__member_t *member, tnk__error_t *error) {
   tnk__op_t *op = tnk__container_of(member, tnk__op_t, member);
-  tnk_promise_t *promise = op->promise;
   size_t i;
 
-  op->promise = NULL;
-  if (promise != NULL)
-    tnk__promise_reject(promise, tnk__error_ref(error));
+  if (op->promise != NULL)
+    reject(op, error);
   for (i = 0; i < op->n_parts; i++) {
     tnk__number_settle(&op->parts[i].number, TNK__EFFECT_NONE, TNK_OK);
     tnk__part_clear(&op->parts[i]);
@@ -134,12 +156,12 @@ void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error) {
 
   if (training->failed != NULL || training->closing)
     return;
-  training->failed = tnk__error_ref(error);
+  training->failed = tnk__error_behind(error);
   tnk__log(&training->session->loop->logger, TNK_LOG_ERROR, "training",
            "%s: no further operation can be sent: %s", training->info.model_id,
            error->pub.text);
   while ((turn = tnk__turns_next_failed(&training->turns)) != NULL)
-    tnk__op_fail(tnk__container_of(turn, tnk__op_t, turn), error);
+    tnk__op_fail(tnk__container_of(turn, tnk__op_t, turn), training->failed);
 }
 
 /* ---- The order of parts ---- */
@@ -284,7 +306,8 @@ void *tnk__op_new(size_t size, const tnk__op_class_t *type,
   }
   tnk__free(&loop->alloc, op);
   if (!tnk__promise_is_oom(*promise))
-    tnk__promise_reject(*promise, tnk__error_static(TNK_ENOMEM));
+    tnk__promise_reject(
+        *promise, tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO));
   return NULL;
 }
 
@@ -308,6 +331,6 @@ void tnk__op_enter(tnk__op_t *op, int is_complete) {
     enter(op);
     return;
   }
-  tnk__promise_reject(op->promise, tnk__error_static(TNK_ENOMEM));
+  reject(op, tnk__error_static(TNK_ENOMEM));
   op->type->destroy(op);
 }

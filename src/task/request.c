@@ -82,8 +82,26 @@ void tnk__request_resolve(tnk__request_t *request, tnk__result_kind_t kind,
   tnk__request_dispose(request);
 }
 
+/* A question is safe to ask again, so of those that is not said. */
+static int is_question(const tnk__request_t *request) {
+  return request->job.future.session == NULL &&
+         request->call.endpoint != NULL &&
+         request->call.route->kind == TNK__CALL_QUERY;
+}
+
+/* Whether what it was to make has been made. */
+static tnk_ran_t ran_of(const tnk__request_t *request) {
+  if (request->job.future.session == NULL && request->call.endpoint != NULL)
+    return tnk__call_ran(&request->call);
+  return tnk__job_ran(&request->job);
+}
+
 void tnk__request_fail(tnk__request_t *request, tnk__error_t *error) {
-  tnk__promise_reject(request->promise, tnk__error_ref(error));
+  int says = !is_question(request) && error->pub.code != TNK_EFAILED;
+
+  tnk__promise_reject(request->promise,
+                      says ? tnk__error_ran(error, ran_of(request))
+                           : tnk__error_ref(error));
   tnk__request_dispose(request);
 }
 

@@ -61,8 +61,20 @@ static void dispose(tnk__sample_t *sample) {
   tnk__free(alloc, sample);
 }
 
+/* Settles the promise; the sample's own reference to it is gone then. */
+static void reject(tnk__sample_t *sample, tnk__error_t *error) {
+  tnk_promise_t *promise = sample->promise;
+  tnk_ran_t ran = tnk__job_ran(&sample->job);
+
+  sample->promise = NULL;
+  tnk__promise_reject(promise, error->pub.code == TNK_EFAILED
+                                   ? tnk__error_ref(error)
+                                   : tnk__error_ran(error, ran));
+}
+
 static void fail(tnk__sample_t *sample, tnk__error_t *error) {
-  tnk__promise_reject(sample->promise, tnk__error_ref(error));
+  moved(sample);
+  reject(sample, error);
   dispose(sample);
 }
 
@@ -99,12 +111,11 @@ static int tell_server(tnk__sample_t *sample) {
 }
 
 static void give_up(tnk__sample_t *sample, tnk__error_t *error) {
-  tnk_promise_t *promise = sample->promise;
+  const int is_first = sample->promise != NULL;
 
-  sample->promise = NULL;
-  if (promise != NULL)
-    tnk__promise_reject(promise, tnk__error_ref(error));
-  if (promise == NULL || !tell_server(sample))
+  if (is_first)
+    reject(sample, error);
+  if (!is_first || !tell_server(sample))
     dispose(sample);
 }
 

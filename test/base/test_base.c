@@ -188,6 +188,41 @@ TEST(error_of_a_result_leaves_out_its_good_status) {
   tnk__error_unref(error);
 }
 
+TEST(error_says_whether_it_was_run) {
+  tnk_error_t pub = {
+      .code = TNK_ECONN, .request_id = "r-1", .message = "reset"};
+  tnk__error_t *plain = tnk__error_from(test_allocator(), "x", &pub);
+  tnk__error_t *said = tnk__error_ran(plain, TNK_RAN_NO);
+  tnk__error_t *other = tnk__error_ran(said, TNK_RAN_UNKNOWN);
+  tnk__error_t *same = tnk__error_ran(other, TNK_RAN_UNKNOWN);
+  tnk__error_t *behind = tnk__error_behind(other);
+
+  CHECK_STR(said->pub.text, "x: connection failed or was lost: reset [request "
+                            "r-1]; it was not run");
+  CHECK_INT(said->pub.ran, TNK_RAN_NO);
+  CHECK_STR(said->pub.message, "reset");
+  CHECK_STR(said->pub.request_id, "r-1");
+  CHECK_STR(other->pub.text, "x: connection failed or was lost: reset [request "
+                             "r-1]; it may have been run");
+  CHECK(same == other && !tnk__error_says_ran(plain));
+  CHECK(tnk__error_says_ran(other));
+  CHECK_INT(behind->pub.ran, TNK_RAN_NO);
+  CHECK(strstr(behind->pub.text, "; what came after it was not run") != NULL);
+  test_alloc_fail_at(0);
+  tnk__error_unref(said);
+  said = tnk__error_ran(plain, TNK_RAN_PARTLY);
+  CHECK_STR(said->pub.text,
+            "connection failed or was lost; a part of it was run");
+  CHECK_INT(said->pub.ran, TNK_RAN_PARTLY);
+  CHECK(!tnk__error_says_ran(tnk__error_static(TNK_ECONN)));
+  CHECK_STR(tnk__error_static(TNK_ECONN)->pub.text,
+            "connection failed or was lost");
+  tnk__error_unref(plain);
+  tnk__error_unref(other);
+  tnk__error_unref(same);
+  tnk__error_unref(behind);
+}
+
 TEST(error_without_memory_is_static) {
   tnk_error_t pub = {.code = TNK_EREQUEST};
   long n;

@@ -242,4 +242,17 @@ static inline void script_check_next(script_t *script) {
     script_check_numbers(script);
 }
 
+/* What a rejection says of whether the operation was run. */
+static inline void check_ran(const outcome_t *outcome, tnk_ran_t ran,
+                             const char *ending) {
+  size_t n = strlen(outcome->text);
+  size_t n_ending = strlen(ending);
+
+  if (tnk_promise_error(outcome->promise)->ran != ran || n < n_ending ||
+      strcmp(outcome->text + n - n_ending, ending) != 0)
+    test_fail(__FILE__, __LINE__, "ran is %d, expected %d: %s",
+              (int)tnk_promise_error(outcome->promise)->ran, (int)ran,
+              outcome->text);
+}
+
 #endif

@@ -229,7 +229,8 @@ TEST(explain_the_turn) {
             "the first of them, forward_backward, waits for the server's "
             "answer, attempt 1, since 3.0 s");
   tnk_promise_cancel(p[0]);
-  CHECK_STR(explain(p[0]), "has failed: operation canceled");
+  CHECK_STR(explain(p[0]), "has failed: operation canceled; "
+                           "it may have been run");
   CHECK_STR(explain(p[1]),
             "optim_step: waits for its turn behind 1 operation, since 3.0 s; "
             "the first of them, forward_backward, has been given up, but the "

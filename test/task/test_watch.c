@@ -308,7 +308,8 @@ TEST(session_lost_is_told_once_and_named_by_refusals) {
             "{\"detail\":\"no such model\"}");
   script_fails(&script, &refused, script_step(&script), TNK_ESESSION);
   CHECK_STR(refused.text, "optim_step in session-0: the session has ended "
-                          "(HTTP 404): no such model");
+                          "(HTTP 404): no such model; "
+                          "it was not run");
   CHECK_INT(tnk_promise_error(refused.promise)->http_status, 404);
   mock_release(script.mock, 200, "{\"metrics\":{}}");
   outcome_ok(&script, &pending);
