@@ -8,10 +8,11 @@ English and code, and text put together from the vocabulary's own tokens in all
 its languages) and random strings that are made to hit the seams. Ids must be
 equal, and so must decoded text. Then rank files against tiktoken and models of
 every type against sentencepiece. Ends with a skip and its reason when the
-registries are out of reach.
+registries are out of reach. One process a core.
 """
 import argparse
 import base64
+import concurrent.futures
 import io
 import json
 import pathlib
@@ -70,6 +71,12 @@ def texts_at_hand(limit):
             yield text[i:i + 20000]
 
 
+def whole_tokens(tokenizer, n):
+    """The text of each token that is whole characters."""
+    return [t for i in range(n)
+            if (t := tokenizer.decode([i])) and "\ufffd" not in t]
+
+
 def texts_of_tokens(tokens, limit, rng):
     """Runs of tokens of one script after the other."""
     scripts = {}
@@ -118,14 +125,22 @@ def batches(texts, size=2000):
     yield batch
 
 
-def compare(check, ours, theirs, texts, decode=True):
+def mixed_texts(tokens, megabytes, rng):
+    """Half of it English and code, half of it all languages of the tokens."""
+    left = megabytes * 1e6
+    for text in texts_at_hand(left / 2):
+        left -= len(text.encode())
+        yield text
+    yield from texts_of_tokens(tokens, left, rng)
+
+
+def compare(check, ours, theirs, texts):
     for batch in batches(texts):
         for text, got in zip(batch, theirs.encode_batch_fast(
                 batch, add_special_tokens=False)):
             check.equal("ids", text, ours.encode(text), got.ids)
-            if decode:
-                check.equal("text", "", ours.decode(got.ids),
-                            theirs.decode(got.ids, skip_special_tokens=False))
+            check.equal("text", "", ours.decode(got.ids),
+                        theirs.decode(got.ids, skip_special_tokens=False))
 
 
 def hugging_face(library, folder, name, megabytes, n_strings):
@@ -135,12 +150,8 @@ def hugging_face(library, folder, name, megabytes, n_strings):
     ours = library.load(path)
     rng = random.Random(name)
     check = Check(name)
-    known = [t for i in range(theirs.get_vocab_size())
-             if (t := ours.decode([i])) and "\ufffd" not in t]
-    limit = megabytes * 1e6
-    compare(check, ours, theirs, texts_at_hand(limit / 2), decode=False)
-    compare(check, ours, theirs,
-            texts_of_tokens(known, limit - check.n_bytes, rng))
+    known = whole_tokens(ours, theirs.get_vocab_size())
+    compare(check, ours, theirs, mixed_texts(known, megabytes, rng))
     compare(check, ours, theirs, (random_string(rng) for _ in range(n_strings)))
     for _ in range(n_strings // 20):
         text = random_string(rng)
@@ -173,73 +184,84 @@ def byte_alphabet():
     return table
 
 
-def rank_files(library, folder, n_strings):
+def rank_file(library, folder, name, megabytes, n_strings):
     import tiktoken
     path = reference.vocabulary(folder, "gptoss")
     file = json.loads((path / "tokenizer.json").read_text())
     table = byte_alphabet()
     ranks = {bytes(table[ch] for ch in token): i
              for token, i in file["model"]["vocab"].items()}
-    (folder / "ranks").mkdir(exist_ok=True)
-    rank_file = folder / "ranks/tiktoken.model"
-    rank_file.write_text("".join(f"{base64.b64encode(t).decode()} {i}\n"
-                                 for t, i in ranks.items()))
+    path = folder / "ranks" / name / "tiktoken.model"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{base64.b64encode(t).decode()} {i}\n"
+                            for t, i in ranks.items()))
     o200k = file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
-    specials = {f"<|reserved_token_{i}|>": i
+    reserved = {f"<|reserved_token_{i}|>": i
                 for i in range(len(ranks), len(ranks) + 256)}
-    bad = 0
-    for name, pattern, option in (("tiktoken o200k", o200k, o200k),
-                                  ("tiktoken kimi", KIMI, None)):
-        check = Check(name)
-        theirs = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks,
-                                   special_tokens={} if option else specials)
-        ours = library.load(rank_file, option)
-        rng = random.Random(name)
-        known = [t for i in range(len(ranks))
-                 if (t := ours.decode([i])) and "\ufffd" not in t]
-        for texts in (texts_at_hand(2e6), texts_of_tokens(known, 2e6, rng),
-                      (random_string(rng) for _ in range(n_strings // 4))):
-            for text in texts:
-                ids = theirs.encode(text, allowed_special="all")
-                check.equal("ids", text, ours.encode(text), ids)
-                check.equal("text", "", ours.decode(ids), theirs.decode(ids))
-        bad += check.report()
-    return bad
+    pattern, option, specials = {"o200k": (o200k, o200k, {}),
+                                 "kimi": (KIMI, None, reserved)}[name]
+    check = Check(f"tiktoken {name}")
+    theirs = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks,
+                               special_tokens=specials)
+    ours = library.load(path, option)
+    rng = random.Random(name)
+    known = whole_tokens(ours, len(ranks))
+    for texts in (mixed_texts(known, megabytes, rng),
+                  (random_string(rng) for _ in range(n_strings))):
+        for text in texts:
+            ids = theirs.encode(text, allowed_special="all")
+            check.equal("ids", text, ours.encode(text), ids)
+            check.equal("text", "", ours.decode(ids), theirs.decode(ids))
+    return check.report()
 
 
-def sentencepiece_models(library, folder, n_strings):
+MODEL_TYPES = ("unigram", "bpe", "char", "word")
+NORMALIZERS = ("identity", "nmt_nfkc", "nfkc", "nfkc_cf")
+
+
+def train(kind, rule):
     import sentencepiece
-    (folder / "sp").mkdir(exist_ok=True)
     lines = [line for text in texts_at_hand(1e6) for line in text.splitlines()]
     rng = random.Random(6)
     lines += ["".join(rng.choice(ATOMS[:-16]) + " " for _ in range(8))
               .replace("\0", "") for _ in range(2000)]
-    bad = 0
-    for kind in ("unigram", "bpe", "char", "word"):
-        for rule in ("identity", "nmt_nfkc", "nfkc", "nfkc_cf"):
-            name = f"sentencepiece {kind} {rule}"
-            path = folder / f"sp/{kind}_{rule}.model"
-            model = io.BytesIO()
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(lines), model_writer=model,
-                model_type=kind, vocab_size=2000, hard_vocab_limit=False,
-                normalization_rule_name=rule, minloglevel=2, num_threads=2,
-                byte_fallback=kind in ("unigram", "bpe"),
-                remove_extra_whitespaces=rule != "identity",
-                user_defined_symbols=["<|im_end|>"])
-            path.write_bytes(model.getvalue())
-            theirs = sentencepiece.SentencePieceProcessor(
-                model_file=str(path))
-            ours = library.load(path)
-            check = Check(name)
-            for texts in (texts_at_hand(3e5),
-                          (random_string(rng) for _ in range(n_strings // 50))):
-                for text in texts:
-                    ids = theirs.encode(text)
-                    check.equal("ids", text, ours.encode(text), ids)
-                    check.equal("text", "", ours.decode(ids), theirs.decode(ids))
-            bad += check.report()
-    return bad
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=model,
+        model_type=kind, vocab_size=2000, hard_vocab_limit=False,
+        normalization_rule_name=rule, minloglevel=2, num_threads=1,
+        byte_fallback=kind in ("unigram", "bpe"),
+        remove_extra_whitespaces=rule != "identity",
+        user_defined_symbols=["<|im_end|>"])
+    return model.getvalue()
+
+
+def sentencepiece_model(library, folder, name, megabytes, n_strings):
+    """The amounts are those of all models together."""
+    import sentencepiece
+    kind, rule = name
+    path = folder / f"sp/{kind}_{rule}.model"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(train(kind, rule))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ours = library.load(path)
+    known = whole_tokens(library.load(reference.vocabulary(folder, "gptoss")),
+                         200000)
+    n_models = len(MODEL_TYPES) * len(NORMALIZERS)
+    check = Check(f"sentencepiece {kind} {rule}")
+    rng = random.Random(f"{kind} {rule}")
+    for texts in (mixed_texts(known, megabytes / n_models, rng),
+                  (random_string(rng) for _ in range(n_strings // n_models))):
+        for text in texts:
+            ids = theirs.encode(text)
+            check.equal("ids", text, ours.encode(text), ids)
+            check.equal("text", "", ours.decode(ids), theirs.decode(ids))
+    return check.report()
+
+
+def run(job):
+    compare_one, path, *args = job
+    return compare_one(reference.Library(path), *args)
 
 
 def main():
@@ -254,15 +276,20 @@ def main():
     folder = args.cache.resolve()
     try:
         reference.enter_venv(folder)
-        library = reference.Library(args.tokenizers.resolve())
-        bad = sum(hugging_face(library, folder, name, args.megabytes,
-                               args.strings)
-                  for name in reference.VOCABULARIES)
-        bad += rank_files(library, folder, args.strings)
-        bad += sentencepiece_models(library, folder, args.strings)
+        for name in reference.VOCABULARIES:
+            reference.vocabulary(folder, name)
     except reference.Skip as e:
         print(f"conformance: skipped: {e}")
         return 0
+    models = [(kind, rule) for kind in MODEL_TYPES for rule in NORMALIZERS]
+    jobs = [(compare_one, args.tokenizers.resolve(), folder, name,
+             args.megabytes, args.strings)
+            for compare_one, names in ((hugging_face, reference.VOCABULARIES),
+                                       (rank_file, ("o200k", "kimi")),
+                                       (sentencepiece_model, models))
+            for name in names]
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        bad = sum(pool.map(run, jobs))
     print("conformance:", "identical" if bad == 0 else f"{bad} differences")
     return bad != 0
 
