@@ -79,6 +79,19 @@ static void check_parts(const char *text) {
   FUZZ_CHECK(strstr(text, "//") == NULL && strstr(text, "/.") == NULL);
 }
 
+/* It may be hidden and hold anything but what a path or a line means. */
+static void check_below(const char *text) {
+  FUZZ_CHECK(text[0] != '\0' && text[0] != '/');
+  for (const char *at = text; at != NULL; at = strchr(at, '/')) {
+    at += *at == '/';
+    const size_t n = strcspn(at, "/");
+    FUZZ_CHECK(n > 0 && !(n == 1 && at[0] == '.'));
+    FUZZ_CHECK(!(n == 2 && at[0] == '.' && at[1] == '.'));
+  }
+  for (; *text != '\0'; text++)
+    FUZZ_CHECK((unsigned char)*text >= ' ' && *text != 0x7f && *text != '\\');
+}
+
 static void check_etag(const char *header) {
   char etag[TNK__CACHE_ETAG + 1], again[TNK__CACHE_ETAG + 1];
 
@@ -107,8 +120,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   key.file = text[5];
   if (tnk__cache_check(&key) == NULL) {
     check_parts(key.model);
-    check_parts(key.revision);
-    check_parts(key.file);
+    FUZZ_CHECK(strstr(key.model, "--") == NULL);
+    check_below(key.revision);
+    check_below(key.file);
   }
   tnk__cache_is_commit(key.revision);
   fuzz_lines_close(&lines);
