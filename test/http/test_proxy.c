@@ -226,7 +226,7 @@ TEST(A16_http_refused_by_the_proxy) {
 }
 
 /* Nothing of the request has left: it is safe to repeat. */
-TEST(A16_a_refused_tunnel_has_sent_nothing) {
+TEST_LIMIT(A16_a_refused_tunnel_has_sent_nothing, 20) {
   static const struct {
     const char *answer;
     int err;
@@ -303,7 +303,7 @@ TEST(A16_a_proxy_that_cannot_be_used) {
   way_close(&way);
 }
 
-TEST_LIMIT(A16_exchanges_without_memory, 30) {
+TEST_LIMIT(A16_exchanges_without_memory, 60) {
   for (int is_tls = 0; is_tls < 2; is_tls++) {
     int failed = 1;
     for (long n = 0; failed; n++) {
