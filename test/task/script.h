@@ -421,10 +421,10 @@ static inline void script_made(script_t *script, tnk_promise_t *promise) {
   outcome_t outcome;
 
   script_ok(script, &outcome, promise);
-  if (tnk_promise_training(promise) != NULL)
-    script->training = tnk_promise_training(promise);
+  if (tnk_promise_training(outcome.promise) != NULL)
+    script->training = tnk_promise_training(outcome.promise);
   else
-    script->sampling = tnk_promise_sampling(promise);
+    script->sampling = tnk_promise_sampling(outcome.promise);
   outcome_drop(&outcome);
   script->n_sent = 0;
 }
