@@ -7,13 +7,11 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
-#include "base/base64.h"
 #include "base/buf.h"
+#include "codec/jwt.h"
 #include "tnk/error.h"
 
-enum { MAX_FILE = 1024 * 1024, MAX_KEY = 16 * 1024 };
-
-#define MAX_SECONDS 1e15 /* exact in a double */
+enum { MAX_FILE = 1024 * 1024 };
 
 static const char *string_member(const json_t *object, const char *name) {
   return json_string_value(json_object_get(object, name));
@@ -111,54 +109,24 @@ int tnk__credentials_read(const tnk_allocator_t *alloc, char **key) {
   return err;
 }
 
-/* A number of seconds that is one, and no year beyond all calendars. */
-static int64_t seconds_of(const json_t *number) {
-  double value = json_number_value(number);
-
-  return value > 0 && value < MAX_SECONDS ? (int64_t)value : 0;
-}
-
-/* The "exp" of a JWT's claims; 0 when unreadable. */
-static int64_t jwt_expiry(const tnk_allocator_t *alloc, const char *key) {
-  const char *claims = strchr(key, '.');
-  const char *end = claims != NULL ? strchr(claims + 1, '.') : NULL;
-  int64_t expires;
-  json_t *root;
-  char *text;
-  size_t n;
-
-  if (end == NULL || end - claims > MAX_KEY)
-    return 0;
-  claims++;
-  text = tnk__malloc(alloc, (size_t)(end - claims));
-  if (text == NULL)
-    return 0;
-  n = tnk__base64_decode((uint8_t *)text, claims, (size_t)(end - claims));
-  root = n != SIZE_MAX ? json_loadb(text, n, 0, NULL) : NULL;
-  expires = seconds_of(json_object_get(root, "exp"));
-  json_decref(root);
-  tnk__free(alloc, text);
-  return expires;
-}
-
 int tnk__key_check(const tnk_allocator_t *alloc, const char *key,
                    int64_t *expires_s, const char **why) {
-  const char *c;
+  tnk__jwt_t jwt;
 
   *expires_s = 0;
-  for (c = key; *c != '\0'; c++) {
-    if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f) {
-      *why = "the API key has a character that no key has";
-      return TNK_ECREDENTIAL;
-    }
+  if (!tnk__token_is_sound(key)) {
+    *why = "the API key has a character that no key has, or is too long";
+    return TNK_ECREDENTIAL;
   }
   if (strncmp(key, "tml-", 4) == 0)
     return TNK_OK;
-  if (strncmp(key, "eyJ", 3) != 0) {
+  if (!tnk__token_is_jwt(key)) {
     *why = "the API key starts neither with tml- nor, as a JWT, with eyJ";
     return TNK_ECREDENTIAL;
   }
-  *expires_s = jwt_expiry(alloc, key);
+  if (tnk__jwt_read(&jwt, alloc, key) != TNK_OK)
+    return TNK_ENOMEM;
+  *expires_s = jwt.expires_s;
   if (*expires_s > 0)
     return TNK_OK;
   *why = "the API key is a JWT without a readable time of expiry";

@@ -16,7 +16,8 @@ int tnk__credentials_parse(const tnk_allocator_t *alloc, const char *text,
 int tnk__credentials_read(const tnk_allocator_t *alloc, char **key);
 
 /* Check a key's form. TNK_OK, with *expires_s set for a JWT and 0 for a plain
- * key; else TNK_ECREDENTIAL, and *why says what is wrong, without the key. */
+ * key; TNK_ECREDENTIAL, and *why says what is wrong, without the key; or
+ * TNK_ENOMEM. */
 int tnk__key_check(const tnk_allocator_t *alloc, const char *key,
                    int64_t *expires_s, const char **why);
 

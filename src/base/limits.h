@@ -20,6 +20,7 @@
 #define TNK__MAX_ERROR_TEXT ((size_t)2048) /* a server's text, kept */
 #define TNK__MAX_LOG_LINE ((size_t)1024)   /* longer lines are cut */
 #define TNK__MAX_CA_FILE (16 * TNK__MIB)
+#define TNK__MAX_CREDENTIAL ((size_t)16 * 1024)
 #define TNK__MAX_URL ((size_t)8192)
 #define TNK__MAX_REDIRECTS 5
 #define TNK__MAX_PROTO_FACTOR 64 /* decoded bytes an encoded byte may cost */

@@ -1,0 +1,162 @@
+#include "loop/command.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "tnk/error.h"
+
+struct tnk__command {
+  tnk__loop_t *loop;
+  tnk__command_options_t options;
+  uv_process_t process;
+  uv_pipe_t pipe; /* its output */
+  tnk__timer_t timer;
+  int n_handles; /* that libuv holds */
+  int has_exited;
+  int has_ended; /* its output */
+  int is_over;
+  int status;
+  size_t len;
+  char output[TNK__MAX_CREDENTIAL + 1]; /* never moved, so it can be wiped */
+};
+
+static void on_handle_closed(uv_handle_t *handle) {
+  tnk__command_t *command = handle->data;
+  tnk__loop_t *loop = command->loop;
+
+  if (--command->n_handles == 0) {
+    tnk__wipe(command->output, sizeof(command->output));
+    tnk__free(&loop->alloc, command);
+  }
+  tnk__loop_release(loop);
+}
+
+static void hold(tnk__command_t *command, uv_handle_t *handle) {
+  handle->data = command;
+  command->n_handles++;
+  tnk__loop_hold(command->loop);
+}
+
+/* Over. A process that still lives is killed, but its handle stays until it
+ * has been reaped: else it would be a zombie for ever. */
+static void end(tnk__command_t *command) {
+  uv_handle_t *process = (uv_handle_t *)&command->process;
+
+  command->is_over = 1;
+  tnk__timer_stop(&command->timer);
+  uv_close((uv_handle_t *)&command->pipe, on_handle_closed);
+  if (command->has_exited) {
+    uv_close(process, on_handle_closed);
+    return;
+  }
+  uv_ref(process);
+  uv_kill(-command->process.pid, SIGKILL);
+}
+
+static void report(tnk__command_t *command, int err) {
+  tnk__command_result_t result = {err, command->status, command->output};
+
+  command->output[command->len] = '\0';
+  end(command);
+  command->options.done(command->options.user, &result);
+}
+
+static void on_exit(uv_process_t *process, int64_t status, int signal_no) {
+  tnk__command_t *command = process->data;
+
+  command->has_exited = 1;
+  command->status = signal_no != 0 ? 128 + signal_no : (int)status;
+  if (command->is_over)
+    uv_close((uv_handle_t *)process, on_handle_closed);
+  else if (command->has_ended)
+    report(command, TNK_OK);
+}
+
+static void on_room(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
+  tnk__command_t *command = handle->data;
+  size_t left = TNK__MAX_CREDENTIAL - command->len;
+
+  (void)hint;
+  *buf = uv_buf_init(command->output + command->len, (unsigned)left);
+}
+
+static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  tnk__command_t *command = stream->data;
+
+  (void)buf;
+  if (n > 0) {
+    command->len += (size_t)n;
+  } else if (n == UV_EOF) {
+    command->has_ended = 1;
+    uv_read_stop(stream);
+    if (command->has_exited)
+      report(command, TNK_OK);
+  } else if (n < 0) {
+    report(command, n == UV_ENOBUFS ? TNK_ETOOBIG : (int)n);
+  }
+}
+
+static void on_timeout(tnk__timer_t *timer) {
+  report(tnk__container_of(timer, tnk__command_t, timer), TNK_ETIMEDOUT);
+}
+
+/* In a process group of its own, which can be killed as a whole. */
+static int spawn(tnk__command_t *command) {
+  char *args[] = {"sh", "-c", (char *)command->options.text, NULL};
+  uv_stdio_container_t stdio[] = {
+      {.flags = UV_IGNORE},
+      {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
+       .data.stream = (uv_stream_t *)&command->pipe},
+      {.flags = UV_IGNORE}};
+  uv_process_options_t options = {.exit_cb = on_exit,
+                                  .file = "/bin/sh",
+                                  .args = args,
+                                  .flags = UV_PROCESS_DETACHED,
+                                  .stdio_count = 3,
+                                  .stdio = stdio};
+  int err = uv_spawn(command->loop->uv, &command->process, &options);
+
+  if (err != 0)
+    command->has_exited = 1; /* there is none */
+  hold(command, (uv_handle_t *)&command->process);
+  return err;
+}
+
+int tnk__command_start(tnk__command_t **out, tnk__loop_t *loop,
+                       const tnk__command_options_t *options) {
+  tnk__command_t *command = tnk__calloc(&loop->alloc, 1, sizeof(*command));
+  int err;
+
+  *out = NULL;
+  if (command == NULL)
+    return TNK_ENOMEM;
+  command->loop = loop;
+  command->options = *options;
+  uv_pipe_init(loop->uv, &command->pipe, 0);
+  hold(command, (uv_handle_t *)&command->pipe);
+  err = spawn(command);
+  if (err == 0)
+    err = uv_read_start((uv_stream_t *)&command->pipe, on_room, on_output);
+  command->options.text = NULL;
+  if (err != 0) {
+    end(command);
+    return err;
+  }
+  if (options->background) {
+    uv_unref((uv_handle_t *)&command->process);
+    uv_unref((uv_handle_t *)&command->pipe);
+    tnk__timer_start_background(loop, &command->timer, options->timeout_ms,
+                                on_timeout);
+  } else {
+    tnk__timer_start(loop, &command->timer, options->timeout_ms, on_timeout);
+  }
+  *out = command;
+  return TNK_OK;
+}
+
+void tnk__command_kill(tnk__command_t *command) {
+  if (command != NULL && !command->is_over)
+    end(command);
+}
