@@ -47,9 +47,15 @@ typedef void (*tnk_queue_state_cb)(const char *client, tnk_queue_state_t state,
  */
 typedef struct {
   size_t size; /**< Set by TNK_SERVICE_OPTIONS_INIT. */
-  /** NULL: TINKER_API_KEY, else the default key of
+  /** NULL: TINKER_API_KEY, else, without a command, the default key of
    * ~/.tinker/credentials.json. Copied, and wiped when the service ends. */
   const char *api_key;
+  /** A command for /bin/sh that prints a credential; NULL:
+   * TINKER_CREDENTIAL_CMD. Run whenever a token is needed, if there is no key,
+   * or if the server asks for its output instead of a key. What it prints is
+   * trimmed, and wiped after use; it has 30 seconds and must end with status
+   * 0. It reads nothing, and its errors go nowhere. Copied. */
+  const char *credential_cmd;
   /** NULL: TINKER_BASE_URL, else the hosted service. http:// or https://. */
   const char *base_url;
   const char *project_id; /**< NULL: TINKER_PROJECT_ID. */
@@ -123,7 +129,8 @@ typedef struct {
  *   TNK_EINVAL       an option out of range, a base URL that is none, a text
  *                    or header that cannot be sent, a proxy that cannot be
  *                    used (also one of the environment)
- *   TNK_ECREDENTIAL  no API key, or one that is neither tml-... nor a JWT
+ *   TNK_ECREDENTIAL  no API key and no command, or a key that is neither
+ *                    tml-... nor a JWT
  *   TNK_ENOTSUP      @p options sets a field this library does not know
  *   TNK_ECERT        ca_file could not be read
  *   TNK_ENOMEM, or a code of libuv

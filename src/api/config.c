@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "codec/check.h"
+#include "codec/jwt.h"
 #include "codec/url.h"
 #include "tnk/error.h"
 
@@ -127,32 +128,59 @@ static int load_tags(tnk__config_t *config) {
   return TNK_OK;
 }
 
-static int load_key(tnk__config_t *config, int64_t now_s, const char **why) {
-  const char *key = choose(config->options.api_key, "TINKER_API_KEY", NULL);
-  int err = TNK_OK;
+/* A key that is none gives way to the command, but an unusable JWT does not:
+ * a JWT goes before all else. */
+static int check_key(tnk__config_t *config, int64_t now_s, const char **why) {
+  int err = tnk__key_check(config->alloc, config->api_key,
+                           &config->key_expires_s, why);
 
-  config->options.api_key = NULL;
-  if (key != NULL)
-    config->api_key = tnk__strdup(config->alloc, key);
-  else
-    err = tnk__credentials_read(config->alloc, &config->api_key);
-  if (err == TNK_ECREDENTIAL)
-    *why = "~/.tinker/credentials.json cannot be read as a credentials file";
-  if (err != TNK_OK)
-    return err;
-  if (config->api_key == NULL && key != NULL)
-    return TNK_ENOMEM;
-  if (config->api_key == NULL) {
-    *why = "no API key: set api_key or TINKER_API_KEY";
-    return TNK_ECREDENTIAL;
-  }
-  err = tnk__key_check(config->alloc, config->api_key, &config->key_expires_s,
-                       why);
   if (err == TNK_OK && config->key_expires_s != 0 &&
       config->key_expires_s <= now_s) {
     *why = "the API key, a JWT, has expired";
-    err = TNK_ECREDENTIAL;
+    return TNK_ECREDENTIAL;
   }
+  if (err != TNK_ECREDENTIAL || config->credential_cmd == NULL ||
+      tnk__token_is_jwt(config->api_key))
+    return err;
+  tnk__free_secret(config->alloc, config->api_key);
+  config->api_key = NULL;
+  return TNK_OK;
+}
+
+static int load_stored_key(tnk__config_t *config, const char **why) {
+  int err = tnk__credentials_read(config->alloc, &config->api_key);
+
+  if (err == TNK_ECREDENTIAL)
+    *why = "~/.tinker/credentials.json cannot be read as a credentials file";
+  if (err != TNK_OK || config->api_key != NULL)
+    return err;
+  *why = "no API key: set api_key or TINKER_API_KEY";
+  return TNK_ECREDENTIAL;
+}
+
+static int keep_secret(tnk__config_t *config, char **out, const char *text) {
+  if (text != NULL)
+    *out = tnk__strdup(config->alloc, text);
+  return text == NULL || *out != NULL ? TNK_OK : TNK_ENOMEM;
+}
+
+/* Protocol: transport, provider selection. */
+static int load_credential(tnk__config_t *config, int64_t now_s,
+                           const char **why) {
+  tnk_service_options_t *o = &config->options;
+  const char *key = choose(o->api_key, "TINKER_API_KEY", NULL);
+  const char *command =
+      choose(o->credential_cmd, "TINKER_CREDENTIAL_CMD", NULL);
+  int err;
+
+  o->api_key = o->credential_cmd = NULL;
+  err = keep_secret(config, &config->credential_cmd, command);
+  if (err == TNK_OK)
+    err = keep_secret(config, &config->api_key, key);
+  if (err == TNK_OK && key == NULL && command == NULL)
+    err = load_stored_key(config, why);
+  if (err == TNK_OK && config->api_key != NULL)
+    err = check_key(config, now_s, why);
   return err;
 }
 
@@ -246,7 +274,7 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
   tnk__arena_init(&config->arena, alloc, MAX_CONFIG);
   err = check_options(config, why);
   if (err == TNK_OK)
-    err = load_key(config, now_s, why);
+    err = load_credential(config, now_s, why);
   if (err == TNK_OK)
     err = load_base_url(config, why);
   if (err == TNK_OK)
@@ -267,7 +295,8 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
 
 void tnk__config_deinit(tnk__config_t *config) {
   tnk__free_secret(config->alloc, config->api_key);
-  config->api_key = NULL;
+  tnk__free_secret(config->alloc, config->credential_cmd);
+  config->api_key = config->credential_cmd = NULL;
   tnk__proxies_deinit(&config->proxies, config->alloc);
   tnk__arena_deinit(&config->arena);
 }

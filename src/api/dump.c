@@ -116,7 +116,10 @@ static void dump_config(dump_t *d, const tnk__config_t *config) {
   put_uint(d, "port", config->url.port);
   put_bool(d, "tls", config->url.is_tls);
   put_text(d, "api_key",
-           strncmp(config->api_key, "tml-", 4) == 0 ? "tml-***" : "*** (JWT)");
+           config->api_key == NULL      ? "none"
+           : config->key_expires_s == 0 ? "tml-***"
+                                        : "*** (JWT)");
+  put_bool(d, "credential_cmd", config->credential_cmd != NULL);
   put_text(d, "project_id", config->options.project_id);
   begin(d, "headers", 1);
   for (i = 0; i < config->n_headers; i++)

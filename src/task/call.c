@@ -8,71 +8,15 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "codec/answer.h"
-#include "codec/calls_session.h"
 #include "flow/retry_after.h"
 #include "flow/turns.h"
-#include "task/headers.h"
+#include "task/auth.h"
 
 /* Something between us and the server may answer for a moment in its place,
  * and a conflict may pass; after these, nothing will change. */
 enum { MAX_NAME = 256, MAX_UNREADABLE = 2, MAX_CONFLICTS = 3 };
 
 static void attempt(tnk__call_t *call);
-
-/* ---- The request ---- */
-
-static uint64_t timeout_of(const tnk__call_t *call) {
-  const tnk_service_options_t *options = &call->endpoint->config->options;
-
-  if (call->timeout_ms != 0)
-    return call->timeout_ms;
-  if (call->route->timeout_ms != 0)
-    return call->route->timeout_ms;
-  return call->route->lane == TNK__LANE_POLL ? options->poll_timeout_ms
-                                             : options->timeout_ms;
-}
-
-static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
-  static const char proto[] = "application/x-protobuf";
-  static const char json[] = "application/json";
-  const int is_get = call->route->is_get;
-
-  tnk__headers_add(headers, "Accept", call->wants_proto ? proto : json);
-  if (!is_get)
-    tnk__headers_add(headers, "Content-Type", call->is_proto ? proto : json);
-  if (call->is_zstd)
-    tnk__headers_add(headers, "Content-Encoding", "zstd");
-  tnk__headers_add(headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
-  tnk__headers_add(headers, "X-API-Key", call->endpoint->config->api_key);
-  tnk__headers_add(headers, "X-Stainless-Package-Version",
-                   TNK__PROTOCOL_VERSION);
-  tnk__headers_add_uint(headers, "x-stainless-retry-count", call->n_attempts);
-  tnk__headers_add_uint(headers, "x-stainless-read-timeout",
-                        timeout_of(call) / 1000);
-  if (call->method_name != NULL) {
-    tnk__headers_add(headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
-    tnk__headers_add(headers, "x-sdk-method", call->method_name);
-  }
-  if (!is_get)
-    tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->key);
-  if (call->add_headers != NULL)
-    call->add_headers(call, headers);
-}
-
-static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
-  const char *path = call->route->path;
-  const char *hole = strstr(path, "%s");
-
-  tnk__buf_text(out, call->endpoint->config->url.path);
-  tnk__buf_text(out, "/api/v1/");
-  if (hole == NULL) {
-    tnk__buf_text(out, path);
-    return;
-  }
-  tnk__buf_append(out, path, (size_t)(hole - path));
-  tnk__url_put_segment(out, call->path_id);
-  tnk__buf_text(out, hole + 2);
-}
 
 /* ---- The answer ---- */
 
@@ -109,15 +53,6 @@ static void log_deprecation(const tnk__call_t *call,
            "http", "%s: deprecated: %s", call->name, note);
 }
 
-void tnk__call_hide_key(const tnk__call_t *call, const char *message) {
-  const char *key = call->endpoint->config->api_key;
-  size_t n = strlen(key);
-  char *at = (char *)message;
-
-  while (at != NULL && n > 0 && (at = strstr(at, key)) != NULL)
-    memset(at, '*', n);
-}
-
 /* What the body of a refusal says. */
 static void read_failure(const tnk__call_t *call,
                          const tnk__http_result_t *result, tnk__reply_t *reply,
@@ -126,7 +61,7 @@ static void read_failure(const tnk__call_t *call,
   if (result->err != TNK_OK || facts->outcome == TNK__OUTCOME_2XX ||
       tnk__failure_read(failure, arena, reply->body, reply->body_len) != TNK_OK)
     return; /* without memory the status alone decides */
-  tnk__call_hide_key(call, failure->message);
+  tnk__auth_hide(call->endpoint->auth, failure->message);
   facts->category = failure->category;
   if (failure->retry_after_ms > reply->retry_after_ms &&
       failure->retry_after_ms <= TNK__RETRY_AFTER_MAX_MS)
@@ -330,6 +265,23 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
   return call->is_active;
 }
 
+/* Refused only because its token has come to its end before its time: it is
+ * sent once more with another. 1 when it is on its way. */
+static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
+  const char *why = tnk__http_result_header(result, "www-authenticate");
+
+  if (result->status != 401 || why == NULL ||
+      strstr(why, "error=\"invalid_token\"") == NULL || call->was_rejected ||
+      call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
+      !tnk__auth_reject(call->endpoint->auth, call->token_number))
+    return 0;
+  call->was_rejected = 1;
+  call->n_attempts--; /* by the protocol it is the same one */
+  count_retry(call->endpoint->loop, TNK__OUTCOME_401);
+  attempt(call);
+  return 1;
+}
+
 static void on_done(tnk__exchange_t *exchange,
                     const tnk__http_result_t *result) {
   tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
@@ -343,6 +295,8 @@ static void on_done(tnk__exchange_t *exchange,
   tnk__failure_t failure = {0};
   tnk__arena_t arena;
 
+  if (will_replay(call, result))
+    return;
   if (exchange->replayed)
     call->was_replayed = 1;
   facts.was_replayed = call->was_replayed;
@@ -400,65 +354,44 @@ static void fail_early(tnk__call_t *call, tnk__error_t *error) {
   tnk__defer(call->endpoint->loop, &call->deferred);
 }
 
-/* Results may be large; what else a server has to say is not. */
-static size_t max_body_of(const tnk__call_t *call) {
-  const tnk__call_kind_t kind = call->route->kind;
+static void send_now(tnk__call_t *call, const char *key) {
+  int err = tnk__call_send(call, key);
 
-  if (call->max_body != 0)
-    return call->max_body;
-  return kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE
-             ? TNK__MAX_RESPONSE_BODY
-             : TNK__MAX_CALL_ANSWER;
-}
-
-static int key_has_expired(const tnk__call_t *call) {
-  int64_t expires = call->endpoint->config->key_expires_s;
-
-  return expires != 0 && tnk__loop_wall_s(call->endpoint->loop) >= expires;
-}
-
-static void attempt(tnk__call_t *call) {
-  tnk__endpoint_t *endpoint = call->endpoint;
-  tnk__headers_t headers;
-  tnk__http_request_t request = {0};
-  tnk__buf_t target;
-  int err;
-
-  if (key_has_expired(call)) {
-    fail_early(call, tnk__error_new(&endpoint->loop->alloc, TNK_ECREDENTIAL,
-                                    "%s: the API key, a JWT, has expired",
-                                    call->name));
-    return;
-  }
-  tnk__headers_init(&headers, endpoint->config);
-  add_headers(call, &headers);
-  tnk__buf_init(&target, &endpoint->loop->alloc, TNK__MAX_URL);
-  write_target(call, &target);
-  request.origin.host = endpoint->config->url.host;
-  request.origin.port = endpoint->config->url.port;
-  request.origin.is_tls = endpoint->config->url.is_tls;
-  request.method = call->route->is_get ? "GET" : "POST";
-  request.target = tnk__buf_cstr(&target);
-  request.headers = headers.pairs;
-  request.n_headers = headers.n;
-  request.more_headers = endpoint->config->headers;
-  request.n_more_headers = endpoint->config->n_headers;
-  request.body = call->body;
-  request.body_len = call->body_len;
-  request.feed = call->feed;
-  request.lane = call->route->lane;
-  request.timeout_ms = timeout_of(call);
-  request.max_body = max_body_of(call);
-  request.background = call->background;
-  request.replayable = 1; /* by sequence number or idempotency key */
-  call->n_attempts++;
-  call->since_ms = tnk__loop_now_ms(endpoint->loop);
-  err = target.err;
-  if (err == TNK_OK)
-    err = tnk__exchange_start(endpoint->http, &call->exchange, &request);
   if (err != TNK_OK)
     fail_early(call, tnk__error_ref(tnk__error_static(err)));
-  tnk__buf_deinit(&target);
+}
+
+static void on_resumed(tnk__deferred_t *deferred) {
+  attempt(tnk__container_of(deferred, tnk__call_t, deferred));
+}
+
+/* The end of a wait for a token: ask again in a later turn, or fail. */
+static void resume(tnk__deferred_t *deferred, tnk__error_t *error) {
+  tnk__call_t *call = tnk__container_of(deferred, tnk__call_t, deferred);
+
+  if (error != NULL) {
+    fail_early(call, error);
+    return;
+  }
+  deferred->fn = on_resumed;
+  tnk__defer(call->endpoint->loop, deferred);
+}
+
+/* Send it, or let it wait for what it has to be sent with. */
+static void attempt(tnk__call_t *call) {
+  tnk__auth_t *auth = call->endpoint->auth;
+  const int is_exchange = call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN);
+  tnk__error_t *error;
+  const char *key = tnk__auth_key(auth, is_exchange, call->name, &error);
+
+  call->since_ms = tnk__loop_now_ms(call->endpoint->loop);
+  call->token_number = auth->number;
+  if (key != NULL)
+    send_now(call, key);
+  else if (error != NULL)
+    fail_early(call, error);
+  else
+    tnk__auth_wait(auth, &call->deferred, call->background, resume);
 }
 
 void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
@@ -495,6 +428,7 @@ void tnk__call_start(tnk__call_t *call,
   call->was_unknown = 0;
   call->was_accepted = 0;
   call->was_replayed = 0;
+  call->was_rejected = 0;
   call->ran = TNK_RAN_NO;
   /* The same for all attempts, so that a server can tell a repeat. */
   call->key[0] = tnk__loop_random(call->endpoint->loop);
@@ -576,6 +510,11 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
   }
   if (tnk__timer_is_active(&call->timer)) {
     explain_pause(call, now, out);
+    return;
+  }
+  if (!tnk__list_empty(&call->deferred.link) &&
+      tnk__auth_is_waiting(call->endpoint->auth)) {
+    call->endpoint->auth->explain(call->endpoint->auth, out);
     return;
   }
   if (!tnk__exchange_is_active(&call->exchange)) {

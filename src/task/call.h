@@ -30,7 +30,8 @@ struct tnk__headers;
  * One request of the protocol, repeated as the retry table says, always with
  * the same bytes and idempotency key.
  *
- * Idle, until tnk__call_start(). Sending, while an exchange is under way.
+ * Idle, until tnk__call_start(). Waiting for a token, in a list of auth.h,
+ * unless there is one. Sending, while an exchange is under way.
  * Pausing, between two attempts. Back to idle right before `done`, which is
  * called once and never inside start. Cancel leads to idle without `done`.
  *
@@ -43,7 +44,7 @@ typedef struct tnk__call {
   const tnk__route_t *route;
   tnk__exchange_t exchange;
   tnk__timer_t timer;
-  tnk__deferred_t deferred; /* a start that failed at once */
+  tnk__deferred_t deferred; /* a wait for a token, or a start that failed */
   tnk__error_t *early;      /* why */
   void (*done)(struct tnk__call *self, const tnk__reply_t *reply);
   const char *name;        /* of the operation, begins error sentences */
@@ -61,6 +62,7 @@ typedef struct tnk__call {
   tnk__retry_t retry;
   uint32_t timeout_ms; /* 0: the route's */
   uint32_t n_attempts;
+  uint32_t token_number; /* it was sent with, see auth.h */
   int last_status;      /* how the attempt before a pause ended: a status ... */
   int last_err;         /* ... or, when there was none, a code */
   uint8_t wants_proto;  /* an answer in protobuf is welcome; else JSON */
@@ -77,6 +79,7 @@ typedef struct tnk__call {
   uint8_t was_accepted; /* the answer that said so broke off */
   uint8_t was_replayed; /* a broken connection was replaced under an attempt */
   uint8_t ran;          /* tnk_ran_t, of one that is over */
+  uint8_t was_rejected; /* its token, so it went out once more */
 } tnk__call_t;
 
 /* Clear and bind. The owner then sets what differs from the defaults. */
@@ -95,9 +98,9 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
 void tnk__call_cancel(tnk__call_t *call);
 /* What a call that is under way waits for, as the end of a sentence. */
 void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
-/* Blot out the service's key in the server's words, in place: a server may
- * repeat what it was sent. The text is in an arena of ours, or NULL. */
-void tnk__call_hide_key(const tnk__call_t *call, const char *message);
+/* Of the inside: begin the exchange of one attempt. TNK_OK, or a code and then
+ * nothing has begun. */
+int tnk__call_send(tnk__call_t *call, const char *key);
 /* Whether it was started and `done` is still to come. */
 int tnk__call_is_active(const tnk__call_t *call);
 /* Whether it has been run or will be, if it ended now, or as it has ended. */

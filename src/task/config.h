@@ -8,8 +8,8 @@
 
 /*
  * The options of a service after defaults, environment and checks; the api
- * layer fills it. Strings are in the arena; the key is apart, so that it can
- * be wiped.
+ * layer fills it. Strings are in the arena; the key and the command are apart,
+ * so that they can be wiped. There is one of them at least.
  */
 typedef struct {
   tnk__arena_t arena;
@@ -17,7 +17,8 @@ typedef struct {
   tnk_service_options_t options; /* its strings point into the arena */
   tnk__url_t url;                /* options.base_url, taken apart */
   tnk__proxies_t proxies;
-  char *api_key;
+  char *api_key;         /* NULL: the command's output instead */
+  char *credential_cmd;  /* or NULL */
   int64_t key_expires_s; /* of a key that is a JWT; 0: does not expire */
   const char **tags;
   size_t n_tags;

@@ -6,11 +6,14 @@
 #include "loop/loop.h"
 #include "task/config.h"
 
+struct tnk__auth;
+
 /* Where calls go, and what all calls of a service share. */
 typedef struct {
   tnk__loop_t *loop;
   const tnk__config_t *config;
   tnk__http_t *http;
+  struct tnk__auth *auth;
   tnk__billing_t billing;
   /* Optional calls that this server has answered, and those it lacks; sets of
    * tnk__route_bit(). */

@@ -232,7 +232,7 @@ static void on_failed_answer(tnk__future_t *future, const tnk__reply_t *reply,
                      .http_status = reply->status,
                      .n_attempts = 1};
 
-  tnk__call_hide_key(&future->call, pub.message);
+  tnk__auth_hide(future->call.endpoint->auth, pub.message);
   fail(future, reply, &pub);
 }
 

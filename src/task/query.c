@@ -68,6 +68,7 @@ static void on_health(tnk__call_t *call, const tnk__reply_t *reply) {
 static void begin_capabilities(tnk__request_t *request) {
   tnk__call_init(&request->call, &request->session->endpoint,
                  TNK__ROUTE_CAPABILITIES, "get_server_capabilities");
+  request->call.method_name = "RestClient.get_server_capabilities";
   tnk__request_call(request, on_capabilities);
 }
 
@@ -78,20 +79,23 @@ static void begin_health(tnk__request_t *request) {
 }
 
 static tnk_promise_t *start(tnk__session_t *session, const char *name,
+                            tnk__session_level_t level,
                             void (*begin)(tnk__request_t *request)) {
   tnk_promise_t *promise = NULL;
   tnk__request_t *request =
       tnk__request_new(session, name, sizeof(*request), &promise);
 
   if (request != NULL)
-    tnk__request_enter(request, TNK__SESSION_NEW, begin);
+    tnk__request_enter(request, level, begin);
   return promise;
 }
 
+/* Only with the flags it is known what the server wants for a key. */
 tnk_promise_t *tnk__query_capabilities(tnk__session_t *session) {
-  return start(session, "get_server_capabilities", begin_capabilities);
+  return start(session, "get_server_capabilities", TNK__SESSION_CONFIGURED,
+               begin_capabilities);
 }
 
 tnk_promise_t *tnk__query_health(tnk__session_t *session) {
-  return start(session, "healthz", begin_health);
+  return start(session, "healthz", TNK__SESSION_NEW, begin_health);
 }

@@ -11,6 +11,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
     [TNK__ROUTE_DYNAMIC_CONFIG] = {"client/dynamic_config", 0, 10000,
                                    TNK__CALL_QUERY, OPTIONAL,
                                    TNK__LANE_CONTROL},
+    [TNK__ROUTE_AUTH_TOKEN] = {"auth/token", 0, 0, TNK__CALL_QUERY, 0,
+                               TNK__LANE_CONTROL},
     [TNK__ROUTE_CREATE_SESSION] = {"create_session", 0, 0,
                                    TNK__CALL_CREATE_SESSION, 0,
                                    TNK__LANE_CONTROL},

@@ -269,10 +269,14 @@ static void on_config(tnk__call_t *call, const tnk__reply_t *reply) {
     }
   }
   apply_flags(session);
+  tnk__renewal_configure(&session->renewal, &session->flags);
   send_dynamic(session);
 }
 
+/* Without tokens: an earlier answer that wanted them may be out of date. */
 static void send_config(tnk__session_t *session) {
+  tnk__flags_default(&session->flags);
+  tnk__renewal_configure(&session->renewal, &session->flags);
   tnk__buf_clear(&session->startup_body);
   tnk__client_config_write(&session->startup_body);
   startup_send(session, TNK__ROUTE_CLIENT_CONFIG, "client/config", on_config);
@@ -380,6 +384,8 @@ void tnk__session_open(tnk__session_t *session, tnk__loop_t *loop,
   session->endpoint.loop = loop;
   session->endpoint.config = config;
   session->endpoint.http = http;
+  session->endpoint.auth = &session->renewal.auth;
+  tnk__renewal_open(&session->renewal, &session->endpoint);
   tnk__list_init(&session->needs);
   tnk__list_init(&session->trainings);
   tnk__list_init(&session->samplings);
@@ -415,6 +421,7 @@ void tnk__session_shut(tnk__session_t *session) {
   tnk__call_cancel(&session->heartbeat);
   tnk__call_cancel(&session->refresh);
   tnk__canceler_close(&session->canceler);
+  tnk__renewal_shut(&session->renewal);
   fail_needs(session, tnk__error_static(TNK_ECLOSED));
 }
 
@@ -459,6 +466,7 @@ void tnk__session_finish(tnk__session_t *session,
 void tnk__session_close(tnk__session_t *session) {
   tnk__call_cancel(&session->startup);
   tnk__defer_cancel(&session->no_finish);
+  tnk__renewal_close(&session->renewal);
   tnk__gate_close(&session->gate);
   tnk__limiter_leave(&session->limiter, tnk__loop_now_ms(session->loop));
   tnk__buf_deinit(&session->startup_body);

@@ -10,6 +10,7 @@
 #include "task/cancel.h"
 #include "task/config.h"
 #include "task/gate.h"
+#include "task/renewal.h"
 
 /* How far the start-up has come. */
 typedef enum {
@@ -43,6 +44,7 @@ typedef struct tnk__session {
   tnk__loop_t *loop;
   const tnk__config_t *config;
   tnk__endpoint_t endpoint;
+  tnk__renewal_t renewal;
   tnk__session_level_t level;
   int busy;
   tnk__list_t needs;

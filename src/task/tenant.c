@@ -17,6 +17,8 @@ void tnk__tenant_join(tnk__limiter_t *limiter, const tnk__config_t *config,
     tnk__limiter_registry_init(&registry, random0, random1);
     registry_is_ready = 1;
   }
-  key = tnk__limiter_key(&registry, config->options.base_url, config->api_key);
+  key = tnk__limiter_key(&registry, config->options.base_url,
+                         config->api_key != NULL ? config->api_key
+                                                 : config->credential_cmd);
   tnk__limiter_join(limiter, &registry, &key, now_ms);
 }

@@ -9,6 +9,7 @@
 #include "codec/json_read.h"
 #include "codec/utf8.h"
 #include "lines.h"
+#include "task/auth.h"
 #include "task/poller.h"
 #include "tnk/error.h"
 
@@ -39,6 +40,7 @@ typedef struct {
   tnk__http_t http;
   tnk__config_t config;
   tnk__endpoint_t endpoint;
+  tnk__auth_t auth;
   int is_open;
 } rig_t;
 
@@ -250,8 +252,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_lines_t lines;
   char *line;
 
-  rig->endpoint = (tnk__endpoint_t){
-      .loop = &rig->loop, .config = &rig->config, .http = &rig->http};
+  rig->endpoint = (tnk__endpoint_t){.loop = &rig->loop,
+                                    .config = &rig->config,
+                                    .http = &rig->http,
+                                    .auth = &rig->auth};
+  tnk__auth_open(&rig->auth, &rig->loop, &rig->config);
   tnk__poller_open(&s.poller, &rig->endpoint, "sampler-0");
   fuzz_lines_open(&lines, data, size);
   for (int i = 0; i < MAX_STEPS && (line = fuzz_lines_next(&lines)) != NULL;
@@ -261,6 +266,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   fuzz_lines_close(&lines);
   tnk__poller_close(&s.poller);
+  tnk__auth_close(&rig->auth);
   for (size_t i = 0; i < s.n_waiters; i++)
     FUZZ_CHECK(!s.waiters[i].is_waiting);
   FUZZ_CHECK(s.poller.tickets.n == 0);

@@ -267,14 +267,16 @@ static inline void script_begin(script_t *script) {
   script_routes(script);
 }
 
-/* The service's key is filled in, and its URL unless it has one. */
+/* The service's URL is filled in unless it has one, and its key unless there is
+ * a command. */
 static inline void script_open_service(script_t *script,
                                        tnk_service_options_t options) {
   char text[256];
   tnk_logger_t logger;
 
   logger = (tnk_logger_t){TNK_LOG_TRACE, script_log, script};
-  options.api_key = script_key();
+  if (options.credential_cmd == NULL)
+    options.api_key = script_key();
   if (options.base_url == NULL)
     options.base_url = mock_url(script->mock);
   if (options.allocator == NULL)

@@ -1,0 +1,103 @@
+#ifndef TNK_TEST_TASK_TOKENS_H
+#define TNK_TEST_TASK_TOKENS_H
+
+#include "base/base64.h"
+#include "task/script.h"
+
+/* A server that gives a token for the key: its number, its life and, for the
+ * checks that no secret comes out, a canary are in it. */
+typedef struct {
+  script_t script;
+  int n_made;
+  long long life_s; /* 0: the token does not tell */
+  char token[512];  /* the last one made */
+} tokens_t;
+
+static const char tokens_path[] = "/api/v1/auth/token";
+static const char tokens_sample_path[] = "/api/v1/asample";
+
+static inline void tokens_make(tokens_t *tokens) {
+  char claims[128];
+  tnk__buf_t text;
+
+  snprintf(claims, sizeof(claims), "{\"iat\":%d,\"exp\":%lld}", 1000000,
+           1000000 + tokens->life_s);
+  tnk__buf_init(&text, tnk__allocator_default(), 256);
+  if (tokens->life_s != 0)
+    tnk__base64_write(&text, claims, strlen(claims));
+  snprintf(tokens->token, sizeof(tokens->token), "eyJhIjoxfQ.%s.canary-%d",
+           tnk__buf_cstr(&text), ++tokens->n_made);
+  tnk__buf_deinit(&text);
+}
+
+static inline void tokens_give(mock_request_t *request, void *user) {
+  tokens_t *tokens = user;
+  char body[600];
+
+  CHECK_STR((const char *)request->body, "{}");
+  tokens_make(tokens);
+  snprintf(body, sizeof(body), "{\"jwt\":\"%s\"}", tokens->token);
+  mock_reply_json(request, 200, body);
+}
+
+static inline void tokens_open_with(tokens_t *tokens,
+                                    tnk_service_options_t options,
+                                    long long life_s, const char *flags) {
+  memset(tokens, 0, sizeof(*tokens));
+  tokens->life_s = life_s;
+  script_open_with(&tokens->script, options);
+  script_flags(&tokens->script, flags);
+  mock_on(tokens->script.mock, "POST", tokens_path, tokens_give, tokens);
+}
+
+static inline void tokens_open(tokens_t *tokens, long long life_s) {
+  tokens_open_with(tokens, (tnk_service_options_t)TNK_SERVICE_OPTIONS_INIT,
+                   life_s, "{\"pjwt_auth_enabled\":true}");
+}
+
+static inline void tokens_close(tokens_t *tokens) {
+  script_close(&tokens->script);
+}
+
+/* What the i-th request of that path was sent with. */
+static inline const char *tokens_key(const tokens_t *tokens, const char *path,
+                                     size_t i) {
+  const mock_request_t *request =
+      mock_find(tokens->script.mock, "POST", path, i);
+
+  CHECK(request != NULL);
+  return mock_header(request, "x-api-key");
+}
+
+static inline size_t tokens_count(const tokens_t *tokens, const char *path) {
+  return mock_count(tokens->script.mock, "POST", path);
+}
+
+/* Let it end, whatever it is that it waits for. */
+static inline void tokens_settle(tokens_t *tokens, const outcome_t *outcome) {
+  script_t *script = &tokens->script;
+
+  for (int i = 0; i < 100 && outcome->n_done == 0; i++) {
+    script_turns(script);
+    while (script->service->session.renewal.command != NULL)
+      uv_run(&script->uv, UV_RUN_ONCE);
+    script_turns(script);
+    if (outcome->n_done == 0)
+      script_advance(script, 2000);
+  }
+  CHECK_INT(outcome->n_done, 1);
+}
+
+/* A sample that must end like that. */
+static inline void tokens_sample(tokens_t *tokens, int status) {
+  outcome_t outcome;
+
+  outcome_of(&outcome, script_sample(&tokens->script));
+  tokens_settle(tokens, &outcome);
+  if (outcome.status != status)
+    test_fail(__FILE__, __LINE__, "status is %d, expected %d: %s",
+              outcome.status, status, outcome.text);
+  outcome_drop(&outcome);
+}
+
+#endif
