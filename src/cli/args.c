@@ -84,6 +84,10 @@ static int set_key(const parse_t *p) {
   return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
 }
 
+static int set_tokens(const parse_t *p) {
+  return number(p, 31536000, &p->args->server.token_life_s);
+}
+
 static int set_data(const parse_t *p) {
   p->args->server.data = p->value;
   return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
@@ -221,6 +225,9 @@ static const switch_t switches[] = {
     {"--api-key", "KEY", set_key,
      "refuse requests whose X-API-Key is another; clients\n"
      "want it to begin with \"tml-\""},
+    {"--tokens", "SECONDS", set_tokens,
+     "clients must exchange the key for tokens, which live\n"
+     "so long; 0 not (0)"},
     {"--data", "DIR", set_data,
      "keep checkpoints here; without it they go at the end"},
     {"--sequence", "MODE", set_sequence,

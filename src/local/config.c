@@ -50,7 +50,7 @@ static int make(local_server_t *server, char **out, int dynamic) {
   if (dynamic) {
     put_default(&w, options, "sample_cancel_enabled", 1);
   } else {
-    put_default(&w, options, "pjwt_auth_enabled", 0);
+    put_default(&w, options, "pjwt_auth_enabled", options->token_life_s != 0);
     /* This server takes the requests of a model in one order only. */
     if (options->sequence == LOCAL_STRICT)
       put_default(&w, options, "parallel_fwdbwd_chunks", 0);

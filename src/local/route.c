@@ -12,6 +12,7 @@
 #include "local/rest.h"
 #include "local/sampler.h"
 #include "local/session.h"
+#include "local/token.h"
 
 /*
  * From a request to its handler: route, key, body, observer, fault, handler;
@@ -23,7 +24,8 @@ enum {
   NO_BODY = 1, /* a body is not read */
   PROTO = 2,   /* protobuf is taken as well as JSON */
   OPEN = 4,    /* no API key needed */
-  ONCE = 8     /* a repeat with its idempotency key gets the first answer */
+  ONCE = 8,    /* a repeat with its idempotency key gets the first answer */
+  RAW = 16     /* takes the key itself where tokens are wanted */
 };
 
 typedef struct {
@@ -36,7 +38,8 @@ typedef struct {
 static const route_t routes[] = {
     {"GET", "/healthz", local_healthz, NO_BODY | OPEN},
     {"GET", "/get_server_capabilities", local_capabilities, NO_BODY},
-    {"POST", "/client/config", local_client_config, 0},
+    {"POST", "/client/config", local_client_config, RAW},
+    {"POST", "/auth/token", local_auth_token, RAW},
     {"POST", "/client/dynamic_config", local_dynamic_config, 0},
     {"POST", "/telemetry", local_telemetry, 0},
     {"POST", "/create_session", local_create_session, ONCE},
@@ -162,6 +165,30 @@ static int check_key(const local_server_t *server, local_req_t *req) {
     return 0;
   }
   return 1;
+}
+
+static int check_token(const local_server_t *server, local_req_t *req) {
+  static const char text[] = "{\"detail\":\"Invalid token\"}";
+  const char *token = local_req_header(req, "x-api-key");
+  uint8_t *body;
+
+  if (token != NULL && local_token_is_valid(server, token))
+    return 1;
+  body = (uint8_t *)tnk__strdup(server->alloc, text);
+  local_req_reply(req, 401, "application/json",
+                  "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n", body,
+                  body != NULL ? sizeof(text) - 1 : 0);
+  return 0;
+}
+
+/* 0 when answered. */
+static int check_credential(const local_server_t *server, local_req_t *req,
+                            int flags) {
+  if (flags & OPEN)
+    return 1;
+  return server->options.token_life_s != 0 && !(flags & RAW)
+             ? check_token(server, req)
+             : check_key(server, req);
 }
 
 /* ---- body -----------------------------------------------------------------
@@ -320,7 +347,7 @@ static void serve(local_call_t *call, const route_t *route) {
   json_t *json;
   int64_t seq = -1;
 
-  if (!(route->flags & OPEN) && !check_key(call->server, req))
+  if (!check_credential(call->server, req, route->flags))
     return;
   if (!decompress(call->server, req) || !parse_body(call, route->flags, &json))
     return;

@@ -69,6 +69,10 @@ typedef struct {
   int port;
   /* Wanted in X-API-Key: without it 401, with another one 403. NULL: any. */
   const char *api_key;
+  /* Not 0: everything but client/config and auth/token wants a token that
+   * auth/token has given for the key, and that lives so long; else 401. At
+   * most a year. */
+  uint64_t token_life_s;
   /* Directory of the checkpoints; made when it is missing, and kept. NULL: a
    * temporary directory that closing removes. */
   const char *data;

@@ -35,6 +35,8 @@ static const char *refusal(const local_options_t *o) {
     return "a ceiling must not be 0";
   if (o->hold_ms > 3600000 || o->latency_ms > 3600000)
     return "times must be at most an hour";
+  if (o->token_life_s > 31536000)
+    return "a token must live for at most a year";
   for (size_t i = 0; i < o->n_flags; i++)
     if (o->flags[i].name == NULL || o->flags[i].name[0] == '\0')
       return "a flag has no name";

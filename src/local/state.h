@@ -27,8 +27,16 @@ enum {
   LOCAL_MAX_MODELS = 256, /* each has weights and moments */
   LOCAL_MAX_SAMPLERS = 16384,
   LOCAL_MAX_KEPT_SEQ = 8192, /* numbers remembered for repeats */
-  LOCAL_MAX_TEXT = 512       /* names and paths a client sends */
+  LOCAL_MAX_TEXT = 512,      /* names and paths a client sends */
+  LOCAL_MAX_TOKENS = 256,
+  LOCAL_TOKEN_ID = 32
 };
+
+/* A token given for the key, see token.h. */
+typedef struct {
+  char id[LOCAL_TOKEN_ID + 1];
+  uint64_t end_ms; /* of the loop's time */
+} local_token_t;
 
 /* Samples of one client that wait for their turn, oldest first. */
 typedef struct {
@@ -84,9 +92,11 @@ struct local_server {
   size_t n_results;
   size_t n_result_bytes;
   size_t n_waiting;
-  uint64_t n_made; /* futures made so far */
-  char run[20];    /* tells this server's ids from another's */
-  int n_open;      /* parts that still have to close */
+  uint64_t n_made;                        /* futures made so far */
+  local_token_t tokens[LOCAL_MAX_TOKENS]; /* a ring */
+  size_t n_tokens;                        /* made so far */
+  char run[20]; /* tells this server's ids from another's */
+  int n_open;   /* parts that still have to close */
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;

@@ -62,6 +62,8 @@ SETTINGS = [
         "parallel_fwdbwd_chunks": "false",
     }, ["--max-chunk", "2", "--metadata-from", "1"]),
     Setting("key wanted", ["auth"], {"use_pyqwest_transport": "false"}, ["--api-key", KEY]),
+    Setting("tokens wanted", ["auth", "tokens"], {"use_pyqwest_transport": "false"},
+            ["--api-key", KEY, "--tokens", "3"]),
 ]
 
 
