@@ -31,6 +31,8 @@ const tnk_allocator_t *tnk__allocator_default(void) {
   return &libc_allocator;
 }
 
+/* malloc(0) may be NULL, which would look like a lack of memory; so in the two
+ * functions that follow, where realloc(p, 0) might free as well. */
 void *tnk__malloc(const tnk_allocator_t *alloc, size_t size) {
   return alloc->malloc(size > 0 ? size : 1, alloc->user);
 }
@@ -81,6 +83,7 @@ void tnk__wipe(void *data, size_t n) {
 void tnk__free_secret(const tnk_allocator_t *alloc, char *text) {
   if (text == NULL)
     return;
+  /* A secret is a text without NULs, so that this is all of it. */
   tnk__wipe(text, strlen(text));
   tnk__free(alloc, text);
 }

@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 
+/* Most results fit into the first block; steps double up to a size that costs
+ * few calls and wastes little. */
 enum { FIRST_BLOCK = 512, LARGEST_STEP = 65536 };
 
 struct tnk__arena_block {
@@ -73,6 +75,8 @@ void *tnk__arena_alloc(tnk__arena_t *arena, size_t size) {
 
   if (size > SIZE_MAX - align)
     return NULL;
+  /* Every piece has a multiple of the alignment, so that the next one is
+   * aligned where it begins. */
   size = (size + align - 1) / align * align;
   if (size == 0)
     size = align;

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "tnk/error.h"
 
+/* A head of a request or a small body. */
 enum { FIRST_CAPACITY = 256 };
 
 void tnk__buf_init(tnk__buf_t *buf, const tnk_allocator_t *alloc, size_t max) {
@@ -31,6 +32,8 @@ static int grow(tnk__buf_t *buf, size_t need) {
 
   if (cap == 0)
     cap = need > FIRST_CAPACITY ? need : FIRST_CAPACITY;
+  /* Doubling keeps appending byte by byte linear. The capacity may go over
+   * `max`, to which only `len` is held. */
   while (cap < need)
     cap = cap > SIZE_MAX / 2 ? need : cap * 2;
   data = tnk__realloc(buf->alloc, buf->data, cap);
@@ -46,6 +49,7 @@ static int grow(tnk__buf_t *buf, size_t need) {
 uint8_t *tnk__buf_reserve(tnk__buf_t *buf, size_t n) {
   if (buf->err != TNK_OK)
     return NULL;
+  /* Compared by subtraction: the sum may wrap around. */
   if (n > buf->max || buf->len > buf->max - n) {
     buf->err = TNK_ETOOBIG;
     return NULL;
@@ -81,6 +85,7 @@ int tnk__buf_printf(tnk__buf_t *buf, const char *format, ...) {
   int n;
 
   va_start(args, format);
+  /* Measured first, so that a failure leaves nothing half written. */
   n = vsnprintf(NULL, 0, format, args);
   va_end(args);
   if (n < 0) {
@@ -103,6 +108,7 @@ void tnk__buf_consume(tnk__buf_t *buf, size_t n) {
     buf->len = 0;
     return;
   }
+  /* Costs what is left: meant for pieces, not for bytes. */
   memmove(buf->data, buf->data + n, buf->len - n);
   buf->len -= n;
 }

@@ -56,6 +56,7 @@ int tnk_err_is_retryable(int err) {
   }
 }
 
+/* The band that tnk/error.h keeps for codes after which nothing can go on. */
 int tnk_err_is_fatal(int err) {
   return err <= -50900 && err > -51000;
 }
@@ -116,6 +117,8 @@ tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
   va_end(args);
   /* A server's text ends up on terminals: nothing in it may act there. */
   tnk__text_clean(text, strlen(text));
+  /* The object and its texts are one allocation, so that one failure and one
+   * free are all there can be. */
   size = strlen(text) + 1;
   error = tnk__malloc(alloc, sizeof(*error) + size);
   if (error == NULL)
@@ -253,6 +256,7 @@ void tnk__error_unref(tnk__error_t *error) {
 
   if (error == NULL || error->refs == 0 || --error->refs > 0)
     return;
+  /* It lies in what is freed. */
   alloc = error->alloc;
   tnk__free(&alloc, error);
 }

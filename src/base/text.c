@@ -57,6 +57,8 @@ void tnk__text_printf(tnk__text_t *text, const char *format, ...) {
     return;
   if (begin < text->size)
     tnk__text_clean(text->data + begin, strlen(text->data + begin));
+  /* Counted also when it was cut, so that the caller can ask again with enough
+   * room. */
   text->len += (size_t)n;
   if (begin < text->size && text->len >= text->size)
     trim(text);
