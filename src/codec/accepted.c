@@ -38,6 +38,8 @@ static int pass(scan_t *scan, char c) {
   return 1;
 }
 
+/* Visible ASCII only: what needs a look at escapes or at UTF-8 is left to the
+ * other reader. */
 static int is_plain(unsigned char c) {
   return c > ' ' && c < 0x7f && c != '"' && c != '\\';
 }
@@ -127,6 +129,8 @@ static int scan_plain(plain_t *out, const uint8_t *body, size_t n) {
     if (!pass_member(&scan, out))
       return 0;
   } while (pass(&scan, ','));
+  /* An empty id is not plain either: the other reader refuses it, and no answer
+   * may become right by being read here. */
   return pass(&scan, '}') && scan.at == scan.end && out->request_id.len > 0;
 }
 
@@ -142,6 +146,7 @@ static int copy_list(tnk__accepted_t *out, tnk__arena_t *arena,
   if (ids == NULL)
     return TNK_ENOMEM;
   for (size_t i = 0; i < plain->n_list; i++) {
+    /* It has been passed before, so that nothing can be wrong with it. */
     (void)pass_text(&scan, &id);
     (void)pass(&scan, ',');
     ids[i] = tnk__arena_strndup(arena, id.text, id.len);

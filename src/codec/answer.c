@@ -15,6 +15,8 @@ enum {
   MAX_RETRY_S = 24 * 3600 /* a longer wish counts as none */
 };
 
+/* A size above this counts as not stated, so that sums of sizes stay far from
+ * 2^63; a body is refused at TNK__MAX_RESPONSE_BODY anyway. */
 #define MAX_RESULT ((int64_t)1 << 50)
 
 /* ---- The text of a failure ---- */
@@ -27,6 +29,8 @@ static void add_text(tnk__buf_t *out, const char *text, size_t n) {
   while (i < n && out->err == TNK_OK) {
     size_t step = tnk__utf8_char(text + i, n - i);
     unsigned char c = (unsigned char)text[i];
+    /* The first character that does not fit ends the text, so that it is cut
+     * between two. */
     if (out->len + (step > 1 ? step : 1) > TNK__MAX_ERROR_TEXT)
       return;
     if (step == 0)
@@ -212,6 +216,7 @@ int tnk__failure_read(tnk__failure_t *out, tnk__arena_t *arena,
   json_t *root = NULL;
   int err = TNK_OK;
 
+  /* What is no JSON is no failure here: a proxy's page has words, too. */
   if (n <= MAX_PARSED)
     err = tnk__json_parse(&root, body, n);
   if (err != TNK_ENOMEM)
@@ -230,6 +235,7 @@ static int is(const json_t *root, const char *key, const char *value) {
   return text != NULL && strcmp(text, value) == 0;
 }
 
+/* A null counts as absent, here as everywhere. */
 static int has(const json_t *root, const char *key) {
   const json_t *member = json_object_get(root, key);
 

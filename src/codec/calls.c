@@ -1,3 +1,5 @@
+/* Bodies have their members in the order in which the reference client sends
+ * them; test/interop compares the bytes. */
 #include "codec/calls.h"
 
 #include <string.h>
@@ -90,6 +92,8 @@ int tnk__calls_get_id(const char **out, tnk__arena_t *arena,
 
 int tnk__calls_keep_json(const char **out, size_t *n, tnk__arena_t *arena,
                          const json_t *object) {
+  /* Measured first: jansson writes into memory of ours only when it is given
+   * enough of it. */
   size_t size = json_dumpb(object, NULL, 0, JSON_COMPACT);
   char *text = size > 0 ? tnk__arena_alloc(arena, size + 1) : NULL;
 

@@ -36,6 +36,8 @@ void tnk__retrieve_futures_write(tnk__buf_t *out,
   tnk__calls_put_uint(&w, "cloned_sampler_id", request->clone);
   tnk__json_end(&w);
   tnk__json_put_int(&w, "prev_cursor", request->prev_cursor);
+  /* With 0 the server answers after one look; without the member it holds the
+   * poll for as long as it likes. */
   if (request->at_once)
     tnk__json_put_double(&w, "timeout", 0);
   tnk__json_key(&w, "retrieved_request_ids");
@@ -53,6 +55,8 @@ static int read_completion(tnk__completion_t *out, tnk__arena_t *arena,
   int64_t size = 0;
   int err;
 
+  /* Left out rather than refused, unlike in the reference client: one odd
+   * element must not cost the samples beside it. */
   if (state == NULL ||
       (strcmp(state, "finished") != 0 && strcmp(state, "failed") != 0))
     return 0;
@@ -61,6 +65,7 @@ static int read_completion(tnk__completion_t *out, tnk__arena_t *arena,
     return err;
   if (err != TNK_OK || out->request_id == NULL)
     return 0;
+  /* "finished", not "failed": only a result has a size. */
   if (state[1] == 'i')
     tnk__json_get_int(element, "response_payload_uncompressed_size", 0,
                       INT64_MAX, &size);

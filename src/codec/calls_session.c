@@ -7,10 +7,13 @@
 
 /* No size that a server names goes over this, so sums stay far from 2^63. */
 #define MAX_SIZE ((int64_t)1 << 50)
+/* Some 30 years: in milliseconds still far from any limit. */
 #define MAX_SECONDS ((int64_t)1000000000)
 
 /* ---- Configuration ---- */
 
+/* Servers choose the flags by the version, so it is that of the protocol and
+ * not ours. */
 void tnk__client_config_write(tnk__buf_t *out) {
   tnk__json_writer_t w;
 
@@ -65,6 +68,9 @@ static int read_switches(tnk__flags_t *f, const json_t *root) {
          get_flag(&f->server_losses, root, "custom_loss_server_side");
 }
 
+/* 0 is refused where it would stop everything: no chunk could hold an example,
+ * and no sample could be under way. A budget may be 0, because one request
+ * always gets through (flow/budget.h). */
 static int read_sizes(tnk__flags_t *f, const json_t *root) {
   return get_size(&f->train_chunk_items, root, "fwdbwd_max_chunk_len", 1,
                   MAX_SIZE) &&
@@ -82,6 +88,8 @@ static int read_sizes(tnk__flags_t *f, const json_t *root) {
                   "billing_exception_max_pause_duration_sec", 0, MAX_SECONDS);
 }
 
+/* As strict as the reference client: a type that we do not expect means
+ * something that we do not know, and the start is the time to find out. */
 int tnk__flags_read(tnk__flags_t *flags, const uint8_t *body, size_t n) {
   tnk__flags_t read;
   json_t *root;

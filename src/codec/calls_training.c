@@ -126,6 +126,7 @@ static int get_tokenizer(const char **out, tnk__arena_t *arena,
   return *out != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
+/* A rank that no model can have counts as not stated. */
 static uint32_t get_rank(const json_t *object, const char *key) {
   int64_t rank = 0;
 
@@ -187,6 +188,7 @@ void tnk__weights_info_write(tnk__buf_t *out, const char *path) {
   tnk__calls_end(&w);
 }
 
+/* The protocol allows null; then the adapters are taken to be on all parts. */
 static tnk_choice_t get_part(const json_t *root, const char *key) {
   int value = 1;
 

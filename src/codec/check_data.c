@@ -68,6 +68,8 @@ static int check_targets(const tnk__place_t *place,
   if (!tnk__dtype_is_int(tensor->dtype))
     return tnk__place_fail(place, "\"target_tokens\" must be integers");
 
+  /* The scan ends where the first wrong value may be; from there on the slow
+   * way finds words for it. */
   if (tensor->dtype == TNK_I64)
     i = tnk__scan_no_id(tensor->data, tensor->n_values);
   for (; i < tensor->n_values; i++) {
@@ -106,6 +108,7 @@ static int check_input(const tnk__place_t *place, const tnk_loss_input_t *input,
 static int check_inputs(const tnk__place_t *place, const tnk_datum_t *datum,
                         const char *loss_fn) {
   const loss_rule_t *rule = find_loss(loss_fn);
+  /* -1: not known, then nothing can be said of the lengths of inputs. */
   int64_t length = tnk__input_length(&datum->input);
 
   if (datum->n_loss_inputs > 0 && datum->loss_inputs == NULL)
@@ -117,6 +120,7 @@ static int check_inputs(const tnk__place_t *place, const tnk_datum_t *datum,
 
     if (err != TNK_OK)
       return err;
+    /* It finds the first of a name, so that another one is a repeat. */
     if (tnk__datum_input(datum, input->name) != input)
       return tnk__place_fail(place, "\"%s\" is given twice", input->name);
   }
@@ -161,6 +165,8 @@ static int check_spans(const tnk__place_t *place, const tnk_datum_t *datum) {
     return TNK_OK;
   if (datum->input_spans == NULL || datum->loss_input_spans == NULL)
     return tnk__place_fail(place, "set both span lists or neither");
+  /* Spans tile positions; targets of two dimensions do not say how many of
+   * these there are. */
   if (target != NULL && target->tensor.n_dims <= 1)
     n_targets = (int64_t)target->tensor.n_values;
   err = check_runs(place, "model input", datum->input_spans,

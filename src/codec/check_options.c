@@ -100,6 +100,8 @@ static int check_params(const tnk__place_t *place,
                         const tnk_sampling_params_t *params) {
   uint32_t has = params->present;
 
+  /* A bit above those that we know comes from a newer header, and what it
+   * announces would be dropped without a word. */
   if (params->reserved != 0 || has >= TNK_HAS_STOP_TOKENS * 2u)
     return tnk__place_fail(place, "a reserved member of the params is set");
   if ((has & TNK_HAS_MAX_TOKENS) && params->max_tokens < 1)
@@ -142,6 +144,7 @@ static int check_extras(const tnk__place_t *place,
                         const tnk_sample_options_t *options, int64_t length) {
   if (options->reserved != 0)
     return tnk__place_fail(place, "a reserved member of the options is set");
+  /* Servers keep these in 32 bits with a sign. */
   if (options->num_samples > INT32_MAX ||
       options->topk_prompt_logprobs > INT32_MAX ||
       options->topk_sample_logprobs > INT32_MAX ||
@@ -176,6 +179,8 @@ static int check_range(const tnk__place_t *place, const char *name,
                        double value, double low, double high) {
   if (!isfinite(value))
     return tnk__place_fail(place, "%s is not a finite number", name);
+  /* The bounds that are told are 0 and 1. HUGE_VAL stands for none: nothing
+   * finite reaches it. */
   if (value < low)
     return tnk__place_fail(place, "%s is below %d", name, (int)low);
   if (value >= high)

@@ -73,6 +73,7 @@ static int check_shape(const tnk__place_t *place, const char *name,
   if (tensor->crow == NULL && n != tensor->n_values)
     return tnk__place_fail(place, "\"%s\" has %zu values, its shape has %zu",
                            name, tensor->n_values, n);
+  /* So that no size in bytes wraps around later. */
   if (tensor->n_values > SIZE_MAX / sizeof(int64_t))
     return tnk__place_fail(place, "\"%s\" has too many values", name);
   if (tensor->n_values > 0 && tensor->data == NULL)
@@ -92,6 +93,8 @@ static int check_csr(const tnk__place_t *place, const char *name,
                            name);
   if (tensor->n_values > 0 && tensor->col == NULL)
     return tnk__place_fail(place, "\"%s\" is sparse and has no columns", name);
+  /* That crow has rows + 1 entries is the caller's word (tnk/data.h); nothing
+   * here could find out. */
   if (crow[0] != 0 || crow[tensor->shape[0]] != n)
     return tnk__place_fail(place,
                            "\"%s\": its row starts do not go from 0 to %zu",
@@ -122,6 +125,7 @@ static int check_finite(const tnk__place_t *place, const char *name,
     if (!isfinite(value))
       return tnk__place_fail(place, "\"%s\" value %zu is not a finite number",
                              name, i);
+    /* The wire has no doubles: it must survive being narrowed. */
     if (tensor->dtype == TNK_F64 && isinf((float)value))
       return tnk__place_fail(place, "\"%s\" value %zu is too large for f32",
                              name, i);
@@ -165,6 +169,8 @@ static int check_tokens(const tnk__place_t *place, size_t i,
                         const tnk_chunk_t *chunk) {
   size_t t;
 
+  /* The dearest estimate counts 10 bytes a token (codec/data.c), and must not
+   * wrap around. */
   if (chunk->n_tokens > SIZE_MAX / 16)
     return tnk__place_fail(place, "chunk %zu has too many tokens", i);
   if (chunk->n_tokens > 0 && chunk->tokens == NULL)

@@ -152,6 +152,8 @@ static size_t input_bytes(const tnk_model_input_t *input, size_t token_bytes) {
   return n;
 }
 
+/* The factors 4 and 10 are the service's own; chunks and budgets are only
+ * comparable with those of its other clients if we use the same. */
 size_t tnk__datum_bytes(const tnk_datum_t *datum) {
   size_t n = input_bytes(&datum->input, 4);
 

@@ -49,6 +49,7 @@ static void put_tensor(target_t *to, const tnk_tensor_t *tensor,
 
 static void put_input(target_t *to, const tnk_model_input_t *input,
                       tnk_model_input_t *copy) {
+  /* For their room: each one is written anew below. */
   tnk_chunk_t *chunks =
       put(to, input->chunks, input->n_chunks * sizeof(*chunks));
 

@@ -262,6 +262,7 @@ static int read_loss_inputs(reader_t *r, const json_t *object,
   if (inputs == NULL)
     return TNK_ENOMEM;
   out->loss_inputs = inputs;
+  /* jansson's iterator wants an object it might write to, and does not. */
   json_object_foreach((json_t *)(uintptr_t)object, key, value) {
     snprintf(r->path, sizeof(r->path), "loss_fn_inputs.%.100s", key);
     inputs[out->n_loss_inputs].name = key;

@@ -51,6 +51,7 @@ static void put_elements(tnk__pb_t *pb, uint32_t field,
 
 /* ---- Messages ---- */
 
+/* Empty arrays are absent, as everywhere in proto3; crow never is empty. */
 static void put_csr(tnk__pb_t *pb, const void *message) {
   const tnk_tensor_t *tensor = message;
 
@@ -185,10 +186,15 @@ static void put_back(tnk__pb_t *pb, const tnk__fwdbwd_t *request) {
     tnk__pb_message(pb, 7, put_setting, &request->settings[i]);
 }
 
+/* The writer is at an example, `datum`, which begins at `datum_at`. A piece
+ * moves it on over all that end inside of the piece, so that pieces in order
+ * pass each example once and cost nothing for those before; only going back
+ * begins anew. */
 int tnk__fwdbwd_begin(tnk__fwdbwd_writer_t *writer,
                       const tnk__fwdbwd_t *request) {
   tnk__pb_t pb = {0};
 
+  /* 0 would be an absent field, which servers refuse. */
   if (request->seq_id < 1 || request->seq_id > INT32_MAX)
     return TNK_EINVAL;
   writer->request = *request;

@@ -97,6 +97,8 @@ static int on_field_end(llhttp_t *parser) {
     return 0;
   if (++reader->n_headers > TNK__MAX_RESPONSE_HEADERS)
     return fail(reader, TNK_ETOOBIG);
+  /* A name begins behind the NUL of the value before it, which works because
+   * the parser lets no NUL into a value. */
   header.name = 0;
   if (n > 0) {
     uint32_t last = list[n - 1].value;
@@ -141,6 +143,7 @@ static void join_repeats(tnk__response_t *response, size_t i) {
       const char *first = text_at(response, list[i].value);
       size_t len = strlen(first);
       joined = (uint32_t)response->text.len;
+      /* Room first: what is appended lies in this buffer, which may move. */
       if (tnk__buf_reserve(&response->text, len) == NULL)
         return;
       first = text_at(response, list[i].value);
@@ -212,6 +215,7 @@ static int on_head_end(llhttp_t *parser) {
   tnk__response_t *response = reader->response;
   int err;
 
+  /* 101: we have offered nothing that a server could switch to. */
   if (parser->http_major != 1 || parser->status_code < 100 ||
       parser->status_code > 599 || parser->status_code == 101)
     return fail(reader, TNK_EPROTO);
@@ -265,6 +269,8 @@ static int on_end(llhttp_t *parser) {
     tnk__buf_clear(&response->index);
     return 0;
   }
+  /* No body is no frame, and is fine: an answer may be called compressed and be
+   * empty. */
   if (reader->n_compressed > 0 &&
       tnk__unzstd_finish(&response->unzstd) != TNK_OK)
     return fail(reader, TNK_EPROTO);
@@ -319,6 +325,8 @@ static int read_piece(tnk__http_reader_t *reader, const char *data, size_t n) {
   if (reader->err != TNK_OK)
     return reader->err;
   if (reader->state == TNK__HTTP_READ_DONE) {
+    /* What follows was not asked for; the next answer could not be told from
+     * it. */
     if (llhttp_get_error_pos(&reader->parser) != data + n)
       has_more(reader);
     return TNK_OK;
@@ -356,6 +364,8 @@ int tnk__http_reader_feed(tnk__http_reader_t *reader, const uint8_t *data,
 int tnk__http_reader_eof(tnk__http_reader_t *reader) {
   if (reader->err != TNK_OK || reader->state == TNK__HTTP_READ_DONE)
     return reader->err;
+  /* A body without a length ends with the connection: then on_end() is called
+   * from in here. */
   llhttp_finish(&reader->parser);
   if (reader->err == TNK_OK && reader->state != TNK__HTTP_READ_DONE)
     reader->err = TNK_ECONN;

@@ -216,6 +216,7 @@ static char *put_head(char *at, const tnk__http_head_t *head) {
 int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   int ok = tnk__http_is_token(head->method) && is_visible(head->target) &&
            is_host(head->host);
+  /* Counted before anything is written, so that the buffer grows once. */
   size_t size = FIXED_SIZE;
   char *at;
 

@@ -63,11 +63,13 @@ int tnk__json_finish(tnk__json_writer_t *w) {
 static void begin(tnk__json_writer_t *w, int is_object) {
   if (!before_value(w))
     return;
+  /* A reader of ours would refuse it, and the bits of a level end here. */
   if (w->depth == TNK__MAX_JSON_DEPTH) {
     fail(w, TNK_EINVAL);
     return;
   }
   w->depth++;
+  /* The bits may be left from another level at this depth. */
   w->objects &= ~level_bit(w);
   w->nonempty &= ~level_bit(w);
   if (is_object)

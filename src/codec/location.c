@@ -63,6 +63,8 @@ int tnk__location_parse(tnk__location_t *out, const tnk_allocator_t *alloc,
   memset(out, 0, sizeof(*out));
   if (n_origin == 0 || n_origin + n > TNK__MAX_URL || !is_visible(rest, n))
     return TNK_EINVAL;
+  /* Only the origin goes through the parser of base URLs, which takes no query;
+   * what is behind it is checked and kept as it is. */
   tnk__arena_init(&arena, alloc, 4 * TNK__MAX_URL);
   head = tnk__arena_strndup(&arena, text, n_origin);
   err = head == NULL ? TNK_ENOMEM : tnk__url_parse(&origin, &arena, head, NULL);
@@ -77,6 +79,9 @@ static size_t kept_length(const tnk__location_t *base, const char *reference) {
   const size_t n_origin = (size_t)(base->target - base->text);
   size_t n = strcspn(base->target, "?");
 
+  /* In the order of RFC 3986, 5.2.2: another host, another path, another query,
+   * and else a file beside this one. Segments of dots are left to the server.
+   */
   if (reference[0] == '/' && reference[1] == '/')
     return strcspn(base->text, "/");
   if (reference[0] == '/')

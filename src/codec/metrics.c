@@ -82,6 +82,7 @@ void tnk__metrics_build(tnk_metrics_t *metrics, tnk__room_t *room,
     return;
   if (n > 0)
     kept = drop_repeated(items, by_key, n);
+  /* Its pointers are into places that have moved. */
   if (kept < n)
     by_key = sort(room, items, kept);
   if (room->err != TNK_OK)
@@ -110,6 +111,7 @@ void tnk__metrics_from_json(tnk_metrics_t *metrics, tnk__room_t *room,
                           key);
       continue;
     }
+    /* Servers whose JSON has no NaN write null for it. */
     items[n].key = tnk__room_text(room, key);
     items[n++].value = json_is_null(value) ? NAN : json_number_value(value);
   }

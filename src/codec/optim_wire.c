@@ -75,6 +75,7 @@ int tnk__optim_read(tnk_metrics_t **out, const tnk_allocator_t *alloc,
   metrics = tnk__room_zeroed(&room, 1, sizeof(*metrics));
   if (tnk__json_get_object(root, "metrics", &object) == TNK__JSON_WRONG)
     tnk__room_bad(&room);
+  /* NULL only after a failure, which the room remembers. */
   if (metrics != NULL)
     tnk__metrics_from_json(metrics, &room, object, NULL);
   json_decref(root);

@@ -90,6 +90,9 @@ static uint64_t hash_of(double value) {
   int shift;
 
   memcpy(&bits, &value, sizeof(bits));
+  /* 1075: the bias of the exponent, 1023, and the 52 bits of the fraction,
+   * which is taken for a whole number. Zero and subnormal numbers end far below
+   * 1. */
   shift = (int)(bits >> 52 & 0x7ff) - 1075;
   number = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
   if (shift >= 64 || shift <= -64)
@@ -148,6 +151,8 @@ static int collect(joint_t *joint, const char *key) {
   return 1;
 }
 
+/* The reference client fails the whole result for a key that it cannot reduce;
+ * the gradient has been counted by then, so that we only warn. */
 static void reduce_key(joint_t *joint, const char *key) {
   reducer_t reduce = reducer_of(key);
   const char *why = NULL;
@@ -257,6 +262,7 @@ int tnk__pass_combine(tnk_pass_t **out, const tnk_allocator_t *alloc,
     tnk__arena_deinit(&joint.room.arena);
     return joint.room.err;
   }
+  /* The outputs point into the parts, which therefore live as long. */
   for (size_t i = n; i > 0; i--) {
     parts[i - 1]->next = joint.pass->parts;
     joint.pass->parts = parts[i - 1];

@@ -31,6 +31,7 @@ static int trailing(column_t *column) {
   size_t n;
 
   column->per_row = 1;
+  /* One dimension is for the rows. */
   if (column->message->n_trailing_shape >= TNK_MAX_DIMS)
     return 0;
   if (probe.n_dims == 0)
@@ -129,6 +130,8 @@ static void read_record(tnk__room_t *room, tnk_pass_t *pass,
   for (size_t f = 0; f < n_fields && columns != NULL; f++) {
     if (!read_column(room, &columns[f], record->fields[f]))
       return;
+    /* More than the record speaks of are let pass, as in the reference client.
+     */
     if (columns[f].n < count)
       tnk__room_bad(room);
   }

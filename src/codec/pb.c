@@ -116,6 +116,8 @@ void tnk__pb_message(tnk__pb_t *pb, uint32_t field, tnk__pb_body_t body,
   tnk__pb_t inner = {0};
   size_t lo, hi;
 
+  /* Counted for the length in front of it, then written only if some of it is
+   * wanted: what lies outside costs its count and no more. */
   body(&inner, message);
   head(pb, field, inner.n);
   if (!advance(pb, inner.n, &lo, &hi))

@@ -22,6 +22,8 @@ static const tnk_topk_t *read_topk(tnk__room_t *room,
 
   if (cells == 0)
     return NULL;
+  /* Longer arrays than the cells need are let pass, as in the reference client.
+   */
   if (message->token_ids.len % 4 != 0 || message->logprobs.len % 4 != 0 ||
       message->token_ids.len / 4 < cells || message->logprobs.len / 4 < cells) {
     tnk__room_bad(room);
@@ -149,6 +151,7 @@ static int is_scored_before(const tnk_samples_t *samples, uint32_t last_n) {
 
 static int has_no_topk(const tnk_samples_t *samples) {
   for (size_t i = 0; i < samples->n_sequences; i++)
+    /* One without tokens has no rows to send. */
     if (samples->sequences[i].n_tokens > 0 &&
         samples->sequences[i].topk == NULL)
       return 1;

@@ -119,6 +119,8 @@ static void put_target(tnk__json_writer_t *w,
     return;
   tnk__json_put_text(w, "sampling_session_id", request->sampling_session_id);
   tnk__json_key(w, "seq_id");
+  /* A sample that is submitted anew gets another number; its prompt, which may
+   * be long, is not written again for that. */
   seq->at = w->buf->len;
   tnk__json_int(w, request->seq_id);
   seq->n = w->buf->len - seq->at;

@@ -10,6 +10,7 @@ size_t tnk__scan_negative(const int32_t *values, size_t n) {
 
   for (; n - i >= BLOCK; i += BLOCK) {
     int32_t all = 0;
+    /* The sign of all is set when that of one is. */
     for (size_t k = 0; k < BLOCK; k++)
       all |= values[i + k];
     if (all < 0)

@@ -188,6 +188,7 @@ static int whole(const json_t *value, int64_t *out) {
     *out = json_integer_value(value);
     return 1;
   }
+  /* Below 2^53, where every whole number is a double of its own. */
   if (!json_is_real(value) || !(real > -9.0e15 && real < 9.0e15))
     return 0;
   *out = (int64_t)real;

@@ -21,6 +21,7 @@ typedef struct {
   int is_ipv6;
 } pieces_t;
 
+/* Of DNS (RFC 1035). */
 enum { MAX_HOST = 253, MAX_LABEL = 63 };
 
 static int is_digit(char c) {
@@ -85,6 +86,7 @@ static const char *cut_host(pieces_t *out, slice_t authority) {
   const char *colon;
   const char *why;
 
+  /* It would end up in logs and in messages of errors. */
   if (memchr(rest.at, '@', rest.n) != NULL)
     return "the base URL holds a user name or password";
   if (rest.n > 0 && rest.at[0] == '[') {
@@ -335,6 +337,7 @@ static void put_segment(tnk__buf_t *out, slice_t segment) {
 
   if (out->err != TNK_OK)
     return;
+  /* Only bare dots: the percent sign of encoded ones is encoded itself. */
   if (segment.n == 0 || (segment.n <= 2 && is_dots(segment))) {
     out->err = TNK_EINVAL;
     return;

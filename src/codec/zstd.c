@@ -186,6 +186,8 @@ static int compress(tnk__zstd_t *zstd, tnk__buf_t *out, ZSTD_inBuffer *in,
     size_t size = out->max - out->len;
     ZSTD_outBuffer room = {.size = size < STEP_SIZE ? size : STEP_SIZE};
 
+    /* At the ceiling one byte is asked for, so that the buffer says itself that
+     * this is too much. */
     room.dst = tnk__buf_reserve(out, size > 0 ? room.size : 1);
     if (room.dst == NULL)
       return out->err;
