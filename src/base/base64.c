@@ -16,6 +16,7 @@ void tnk__base64_write(tnk__buf_t *out, const void *data, size_t n) {
   uint8_t *at;
   size_t i;
 
+  /* (n + 2) / 3 * 4 must not wrap around. */
   if (out->err == TNK_OK && n > SIZE_MAX / 4 * 3 - 3)
     out->err = TNK_ETOOBIG;
   at = tnk__buf_reserve(out, out->err == TNK_OK ? (n + 2) / 3 * 4 : 0);
@@ -80,6 +81,8 @@ size_t tnk__base64_read_lines(uint8_t *out, const char *text, size_t n) {
   make_table(table);
   for (size_t i = 0; i < n; i++) {
     unsigned v = table[(unsigned char)text[i]];
+    /* In place is possible because no byte is written before the digits it
+     * comes from have been read. */
     if (v < 64 && n_pads == 0) {
       bits = bits << 6 | v;
       n_digits++;
@@ -119,6 +122,9 @@ size_t tnk__base64_decode(uint8_t *out, const char *text, size_t n) {
     if (i % 4 != 0)
       *out++ = (uint8_t)(bits >> (6 - 2 * (i % 4)));
   }
+  /* Bits that no byte has room for must be 0, so that no two texts stand for
+   * the same bytes. Nothing has been counted yet: after a failure `out` is as
+   * before. */
   if ((digits % 4 == 2 && (bits & 15) != 0) ||
       (digits % 4 == 3 && (bits & 3) != 0))
     return SIZE_MAX;

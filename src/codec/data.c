@@ -33,6 +33,8 @@ int tnk_path_parse(tnk_path_t *out, const char *text) {
   run = text + sizeof(scheme) - 1;
   kind = strchr(run, '/');
   name = kind == NULL ? NULL : strchr(kind + 1, '/');
+  /* A name with a slash would be a path of more parts, and no part may be
+   * empty. */
   if (name == NULL || kind == run || name[1] == '\0' ||
       strchr(name + 1, '/') != NULL)
     return TNK_EINVAL;

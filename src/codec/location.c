@@ -29,6 +29,7 @@ static int keep(tnk__location_t *out, const tnk_allocator_t *alloc,
   const int needs_slash = n == 0 || rest[0] != '/';
   char *at;
 
+  /* Room for a slash and the NUL. */
   out->text = tnk__malloc(alloc, n_origin + n + 2);
   out->host = tnk__strdup(alloc, origin->host);
   out->authority = tnk__strdup(alloc, origin->authority);

@@ -33,6 +33,8 @@ static const tnk__metric_t **sort(tnk__room_t *room, const tnk__metric_t *items,
     return NULL;
   for (size_t i = 0; i < n; i++)
     from[i] = &items[i];
+  /* From below, in two arrays that change places, so that it needs no
+   * recursion. */
   for (size_t width = 1; width < n; width *= 2) {
     const tnk__metric_t **other = from;
 

@@ -183,6 +183,8 @@ static void join_metrics(joint_t *joint) {
   const tnk_metrics_t *first = &joint->parts[0]->metrics;
   tnk_pass_t *pass = joint->pass;
 
+  /* One array for all keys in turn: each is reduced before the next is
+   * collected. */
   joint->values =
       tnk__room_get(&joint->room, joint->n_parts, sizeof(*joint->values));
   joint->items =
@@ -222,6 +224,8 @@ static void join_outputs(joint_t *joint) {
   tnk__output_t *outputs;
   size_t at = 0;
 
+  /* As the reference client does; other types in later chunks only cost a
+   * warning. */
   pass->output_type = joint->parts[0]->output_type;
   for (size_t i = 0; i < joint->n_parts; i++)
     pass->n_outputs += joint->parts[i]->n_outputs;

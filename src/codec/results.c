@@ -76,6 +76,7 @@ int tnk__samples_set_ids(tnk_samples_t *samples, const char *const *ids,
 
   if (n == 0)
     return TNK_OK;
+  /* Which id belongs to which sequence would be a guess. */
   if (n != samples->n_sequences)
     return TNK_EPROTO;
   /* The ceiling followed from the body of the result. The ids come in another

@@ -27,6 +27,7 @@ void *tnk__room_get(tnk__room_t *room, size_t n, size_t size) {
 
   if (room->err != TNK_OK)
     return NULL;
+  /* A peer's number: that many cannot be meant. */
   if (n > SIZE_MAX / size) {
     room->err = TNK_EPROTO;
     return NULL;

@@ -137,6 +137,8 @@ static void read_sequence(tnk__room_t *room, const json_t *object,
                           tnk__sequence_t *out) {
   if (!json_is_object(object))
     tnk__room_bad(room);
+  /* Lengths are not compared, as little as in protobuf: logprobs may be left
+   * out. */
   out->tokens = tokens_of(room, object, &out->n_tokens);
   out->logprobs = floats_of(room, object, "logprobs", &out->n_logprobs);
   out->stop_reason = stop_reason_of(room, object);

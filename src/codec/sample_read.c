@@ -115,6 +115,7 @@ static void read_protobuf(tnk__room_t *room, tnk_samples_t *samples,
       TINKER_PUBLIC__SAMPLE_RESPONSE__HAS_PROMPT_LOGPROBS_PROMPT_LOGPROBS)
     samples->prompt_logprobs = tnk__wire_array(room, &message->prompt_logprobs,
                                                4, &samples->n_prompt_logprobs);
+  /* Billed once a prompt, whatever the number of samples. */
   samples->cache_hit_tokens = message->prompt_cache_hit_tokens;
   read_extras(room, samples, message);
 }

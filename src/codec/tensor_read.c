@@ -137,6 +137,7 @@ int tnk__wire_tensor(tnk__room_t *room, const TinkerPublic__Tensor *message,
     wire_csr(room, message, out);
     return room->err == TNK_OK;
   }
+  /* Neither of the two is a tensor without elements. */
   if (message->encoding_case == TINKER_PUBLIC__TENSOR__ENCODING_DENSE)
     dense = &message->dense;
   if (!tnk__wire_elements(room, dense, (int)message->dtype, out))
@@ -283,6 +284,7 @@ static void json_csr(tnk__room_t *room, const json_t *object,
   if (crow != NULL && col != NULL) {
     out->crow = tnk__json_int64s_of(room, crow, &n_crow);
     out->col = tnk__json_int64s_of(room, col, &n_col);
+    /* Row starts have one entry more than rows, and so at least one. */
     if (out->crow == NULL)
       tnk__room_bad(room);
   }

@@ -122,6 +122,7 @@ static const char *cut(pieces_t *out, const char *text) {
     return "the base URL has a query";
   if (text[out->path.n] == '#')
     return "the base URL has a fragment";
+  /* Every path that is joined brings its own. */
   while (out->path.n > 0 && text[out->path.n - 1] == '/')
     out->path.n--;
   return NULL;
