@@ -35,6 +35,8 @@ void tnk__batch_answered(tnk__batch_t *batch, int64_t cursor, int has_news,
                          uint64_t now_ms) {
   uint64_t delay_ms = 0;
 
+  /* Taken also when it is lower: only the server knows what its cursors mean.
+   */
   batch->cursor = cursor;
   batch->n_flush_failures = 0;
   batch->pace.n_400 = 0;

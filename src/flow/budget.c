@@ -35,6 +35,8 @@ static void pay(tnk__budget_t *budget, tnk__payer_t *payer) {
 int tnk__budget_acquire(tnk__budget_t *budget, tnk__payer_t *payer) {
   if (tnk__waiter_is_queued(&payer->waiter))
     return 0;
+  /* An empty queue is needed as well: a balance that is good again belongs to
+   * whoever waits. */
   if (budget->balance >= 0 && tnk__list_empty(&budget->waiters)) {
     pay(budget, payer);
     return 1;

@@ -175,6 +175,8 @@ static int code_of(const tnk__attempt_t *attempt) {
 static tnk__effect_t effect_of(const tnk__attempt_t *attempt) {
   if (attempt->was_accepted)
     return TNK__EFFECT_ACCEPTED;
+  /* That an earlier attempt may have been executed is not undone by a refusal
+   * for another reason. */
   if (attempt->was_unknown && !outcomes[attempt->outcome].certain)
     return TNK__EFFECT_UNKNOWN;
   return outcomes[attempt->outcome].effect;

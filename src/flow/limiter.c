@@ -98,6 +98,8 @@ static void remember(tnk__limiter_registry_t *registry,
     if (registry->memory[i].deadline_ms < place->deadline_ms)
       place = &registry->memory[i];
   }
+  /* All remembered ones end later than this one, so that forgetting this one
+   * costs the least. */
   if (place->deadline_ms > deadline_ms)
     return;
   place->hash = key->hash;

@@ -21,6 +21,8 @@ tnk_queue_state_t tnk__queue_state_parse(const char *text) {
 
 int tnk__queue_notice_due(tnk__queue_notice_t *notice, tnk_queue_state_t state,
                           uint64_t now_ms) {
+  /* Any change begins the grace anew, also "active" from another operation of
+   * the same client: one that moves shows that the client does. */
   if (!notice->has_state || notice->state != state) {
     notice->has_state = 1;
     notice->state = state;

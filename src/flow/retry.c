@@ -26,6 +26,7 @@ int tnk__retry_next(tnk__retry_t *retry, const tnk__verdict_t *verdict,
   if (verdict->schedule == TNK__SCHEDULE_NONE ||
       retry->n_retries >= retry->max_retries)
     return 0;
+  /* The server's wish goes in place of our delay, not on top of it. */
   ms = server_ms != 0 ? server_ms : scheduled_ms(retry, verdict->schedule, u);
   if (verdict->schedule == TNK__SCHEDULE_LONG) {
     if (elapsed_ms >= TNK__RETRY_TOTAL_MS)

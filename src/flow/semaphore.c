@@ -31,6 +31,8 @@ static void enqueue(tnk__semaphore_t *sem, tnk__waiter_t *waiter) {
 int tnk__semaphore_acquire(tnk__semaphore_t *sem, tnk__waiter_t *waiter) {
   if (tnk__waiter_is_queued(waiter))
     return 0;
+  /* Kept over the release of a slot: it is the place in the order of first
+   * arrival. */
   if (waiter->ticket == 0)
     waiter->ticket = ++sem->last_ticket;
   if (sem->n_held < sem->limit) {

@@ -134,6 +134,8 @@ static void timers_changed(tnk__loop_t *loop) {
     uv_timer_stop(&loop->timer);
     return;
   }
+  /* Starting and stopping other timers is frequent and must not cost a call
+   * into libuv. */
   if (uv_is_active(handle) && loop->armed_ms == first->due_ms)
     return;
   loop->armed_ms = first->due_ms;

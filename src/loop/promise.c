@@ -38,6 +38,8 @@ static tnk_promise_t *new_shared(tnk__loop_t *loop) {
       (tnk__home_t){.alloc = loop->alloc, .logger = loop->logger, .loop = loop};
   init(oom, home);
   oom->is_shared = 1;
+  /* Nobody is blamed for not looking at it: it is many calls' answer at once.
+   */
   oom->observed = 1;
   oom->refs = 1;
   oom->state = TNK_REJECTED;

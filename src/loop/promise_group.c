@@ -86,6 +86,7 @@ static void fail_groups(tnk__loop_t *loop) {
 }
 
 static tnk__group_t *alloc_group(const tnk_allocator_t *alloc, size_t n) {
+  /* The caller's n; its product must not wrap around. */
   const size_t max =
       (SIZE_MAX - sizeof(tnk__group_t)) / sizeof(tnk_promise_t *);
 

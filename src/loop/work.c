@@ -12,6 +12,8 @@ static void on_done(uv_work_t *req, int status) {
   tnk__work_t *work = req->data;
   tnk__loop_t *loop = work->loop;
 
+  /* Released behind it: `done` may be what the context's end waits for, and
+   * must still find the context. */
   work->done(work, status == UV_ECANCELED);
   tnk__loop_release(loop);
 }
