@@ -17,6 +17,7 @@ static int refuse(const parse_t *p, const char *what) {
   return -1;
 }
 
+/* Without strtoull(), which takes signs and blanks and wraps around. */
 static int number(const parse_t *p, uint64_t max, uint64_t *out) {
   uint64_t value = 0;
 
@@ -50,6 +51,7 @@ static int add_flag(const parse_t *p, const char *name, size_t n_name,
 
   if (n == CLI_MAX_FLAGS || n_name == 0 || n_name >= sizeof(args->values[0]))
     return refuse(p, "is not a flag, or there are too many");
+  /* A copy, because the name ends at a '=' in argv, which stays as it is. */
   memcpy(args->values[n], name, n_name);
   args->values[n][n_name] = '\0';
   args->flags[n] = (tnk_pair_t){args->values[n], value};
@@ -172,6 +174,8 @@ static int set_stub(const parse_t *p) {
 }
 
 static int set_faults(const parse_t *p) {
+  /* Read here only to be refused with the other arguments; the server reads the
+   * text again. It is large for a stack. */
   static local_fault_spec_t spec;
   char why[480];
 

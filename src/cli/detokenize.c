@@ -28,6 +28,7 @@ static int parse(args_t *args, int argc, char *const *argv, char *why,
                  size_t n_why) {
   int i = 0;
 
+  /* Ids are never negative, so that what begins with a dash is a switch. */
   for (; i < argc && argv[i][0] == '-'; i++) {
     const char **value = cli_tokenizer_switch(&args->which, argv[i]);
 
@@ -98,6 +99,8 @@ static int put_text(ids_t *ids, const char *text, char *why, size_t n_why) {
     }
     for (; *text >= '0' && *text <= '9'; text++) {
       id = id * 10 + (uint32_t)(*text - '0');
+      /* Far above any vocabulary, and far below where the next digit would wrap
+       * around. */
       if (id > 99999999) {
         (void)snprintf(why, n_why, "an id is too large");
         return -1;

@@ -12,6 +12,7 @@ char *cli_read_all(FILE *from, size_t *n, char *why, size_t n_why) {
   *n = 0;
   while (text != NULL) {
     *n += fread(text + *n, 1, cap - *n - 1, from);
+    /* Less than there was room for: the end, or an error. */
     if (*n < cap - 1)
       break;
     more = cap > SIZE_MAX / 4 ? NULL : realloc(text, cap * 2);

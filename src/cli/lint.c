@@ -91,9 +91,11 @@ static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
   }
   if (err != TNK_OK)
     return err;
+  /* The data are the user's own and in memory already: no ceiling. */
   tnk__arena_init(&arena, alloc, SIZE_MAX / 2);
   err = tnk__datum_read(&datum, &arena, json, reason, MAX_REASON);
   if (err == TNK_OK)
+    /* The very function that a call would use, so that both always agree. */
     err = tnk_data_check(&datum, 1, lint->options.loss, reason, MAX_REASON);
   tnk__arena_deinit(&arena);
   json_decref(json);

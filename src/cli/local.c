@@ -36,6 +36,7 @@ typedef struct {
 } run_t;
 
 static void end(run_t *run) {
+  /* A second signal, or the end of the input after one: it is on its way. */
   if (uv_is_closing((uv_handle_t *)&run->interrupt))
     return;
   uv_close((uv_handle_t *)&run->interrupt, NULL);
@@ -181,6 +182,7 @@ static int serve(run_t *run, cli_local_args_t *args) {
          is_ip6 ? "]" : "",
          args->stub ? (unsigned)local_stub_port(run->stub)
                     : (unsigned)local_server_port(run->server));
+  /* Whoever started us waits for this line, perhaps through a pipe. */
   fflush(stdout);
   if (args->exit_with_stdin && !watch_input(run))
     end(run);

@@ -161,6 +161,7 @@ static int run(const args_t *args, const tnk_tokenizer_t *tok, const char *text,
 }
 
 static int tokenize(const args_t *args) {
+  /* The sentence for a failure that brings none of its own. */
   tnk_tokenizer_error_t error = {0, 0, "out of memory"};
   tnk_tokenizer_t *tok = NULL;
   char why[512], *read = NULL;

@@ -83,6 +83,7 @@ static tnk_tokenizer_t *open_model(const cli_tokenizer_t *which, char *why,
     return NULL;
   }
   options.logger = &logger;
+  /* A line that is written over would fill a log. */
   if (isatty(STDERR_FILENO))
     options.on_progress = on_progress;
   options.progress_user = &has_line;
@@ -90,6 +91,7 @@ static tnk_tokenizer_t *open_model(const cli_tokenizer_t *which, char *why,
     tok = ask(hub, which, why, n_why);
     tnk_hub_close(hub, NULL, NULL);
   }
+  /* For the hub to close: a loop cannot be closed before. */
   (void)uv_run(&loop, UV_RUN_DEFAULT);
   (void)uv_loop_close(&loop);
   if (has_line)
