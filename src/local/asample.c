@@ -10,6 +10,8 @@
 
 /* Reading a sampling request. */
 
+/* What one request may ask for: its tokens, logprobs and ids are all held until
+ * they are fetched. */
 enum { MAX_SAMPLES = 1024, MAX_STOPS = 256 };
 
 /* All refusals are sentences in `why`, which become a 422. */
@@ -301,6 +303,8 @@ static void submit(local_call_t *call, local_sample_t *sample,
   }
   if (sampler != NULL) {
     sample->future->sampler = sampler;
+    /* Clients number their samples from clone * 10^9 on, so that the number
+     * tells which one asks. */
     sample->future->clone = seq > 0 ? (uint64_t)seq / 1000000000u : 0;
     tnk__list_append(&sampler->futures, &sample->future->in_sampler);
     if (seq >= 0)

@@ -173,6 +173,8 @@ int local_want_double(local_call_t *call, const json_t *object, const char *key,
                        "Input should be a valid number");
 }
 
+/* A session that ended is known for a while, and answers 410 rather than 404: a
+ * client can then tell its end from a wrong id. */
 local_session_t *local_need_session(local_call_t *call) {
   const char *id;
   local_node_t *node;

@@ -17,6 +17,8 @@ static void put_flag(tnk__json_writer_t *w, const tnk_pair_t *flag) {
   json_t *json;
 
   tnk__json_key(w, flag->name);
+  /* Parsed only to learn whether it is JSON; written as it came, so that
+   * numbers keep their spelling. */
   if (tnk__json_parse(&json, value, strlen(value)) == TNK_OK) {
     json_decref(json);
     tnk__json_raw(w, value, strlen(value));

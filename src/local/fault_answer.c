@@ -193,6 +193,8 @@ static void set_oversized(const local_req_t *req, const local_fault_t *fault,
 
 /* ---- The two places ---- */
 
+/* The answer given here is never seen: local_fault_shape() puts the fault in
+ * its place, and hears of all answers, these included. */
 int local_fault_answers(local_req_t *req) {
   if (req->fault.kind == LOCAL_FAULT_NONE || req->fault.after)
     return 0;

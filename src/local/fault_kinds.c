@@ -77,6 +77,7 @@ static const local_fault_t all[] = {
   {.kind = LOCAL_FAULT_OVERSIZED, .after = 1, .n = (int64_t)1 << 40},
     /* clang-format on */
 };
+/* How many stand before the comment in the list above. */
 enum { N_MILD = 31 };
 
 const local_fault_kind_info_t *local_fault_kind_at(size_t i) {

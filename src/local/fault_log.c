@@ -56,6 +56,8 @@ static void write_line(local_faults_t *faults,
   tnk__buf_deinit(&line);
 }
 
+/* There is room for as many names as a text can have faults. A plan that is set
+ * again and again may bring more; those count in the sum alone. */
 static void add_count(local_faults_t *faults, const char *name) {
   size_t i = 0;
 

@@ -119,6 +119,7 @@ static const local_fault_t *decide(local_faults_t *faults, const char *call,
                                    const char *path, uint64_t n) {
   local_fault_spec_t *spec = &faults->spec;
   const char *name = call != NULL ? call : "";
+  /* Never 0, which marks a free place. */
   uint64_t hash = local_hash(5, name, strlen(name)) | 1;
   const local_fault_rule_t *hit = NULL;
   uint64_t sum = 0;
@@ -126,6 +127,7 @@ static const local_fault_t *decide(local_faults_t *faults, const char *call,
 
   if (call != NULL)
     n = count(faults, hash);
+  /* A number below a million, as shares are counted. */
   at = (uint32_t)((uint64_t)draw(spec->seed, hash, n, 1) * 1000000 >> 32);
   for (size_t i = 0; i < spec->n_rules; i++) {
     local_fault_rule_t *rule = &spec->rules[i];

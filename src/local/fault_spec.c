@@ -17,6 +17,7 @@
 
 enum { MAX_ITEM = 160, MAX_WHY = 400 };
 
+/* So that sums with it, and ms made of it, stay within int64_t. */
 #define MAX_NUMBER ((uint64_t)INT64_MAX / 1000)
 
 static const char *const states[] = {"active", "paused_capacity",

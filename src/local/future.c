@@ -74,6 +74,8 @@ static void evict(local_server_t *server) {
          server->n_result_bytes > server->options.max_result_bytes) {
     local_future_t *oldest = FUTURE(server->results.next);
 
+    /* The newest stays even when it is over the limit by itself: somebody waits
+     * for it. */
     if (server->n_results == 1)
       return;
     forget(oldest);
@@ -105,6 +107,7 @@ static void settle(local_future_t *future) {
   future->owner = NULL;
   future->cancel = NULL;
   future->state = LOCAL_FUTURE_HIDDEN;
+  /* One that was cancelled hides nothing: its client has gone on. */
   if (age >= server->options.latency_ms || future->is_cancelled)
     reveal(future);
   else

@@ -286,6 +286,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
  * one packet cannot pile up stack frames. */
 static void pump(local_conn_t *conn) {
   while (conn->state == LOCAL_CONN_READING && conn->pending.len > 0) {
+    /* Taken out first: what is not used of it goes back to the connection's own
+     * buffer, by way of set_aside(). */
     tnk__buf_t pending = conn->pending;
 
     tnk__buf_init(&conn->pending, pending.alloc, pending.max);
@@ -298,6 +300,7 @@ static void pump(local_conn_t *conn) {
   }
 }
 
+/* A connection may live for long after one large request. */
 static void shrink(tnk__buf_t *buf) {
   if (buf->cap > KEEP_CAPACITY)
     tnk__buf_deinit(buf);

@@ -105,6 +105,8 @@ static void on_connection(uv_stream_t *stream, int status) {
   http->n_conns++;
   http->n_open++;
   http->n_accepted++;
+  /* Accepted before it is counted out: libuv tells of no other until this one
+   * has been taken. */
   if (uv_accept(stream, (uv_stream_t *)&conn->tcp) != 0 ||
       http->n_conns > http->config.max_conns) {
     local_conn_close(conn);

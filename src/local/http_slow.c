@@ -55,6 +55,7 @@ static void on_tick(uv_timer_t *timer) {
   buf = uv_buf_init((char *)slow->body + slow->n_sent,
                     (unsigned)(due - slow->n_sent));
   n = uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1);
+  /* The peer reads more slowly than it is sent; the next tick tries again. */
   if (n == UV_EAGAIN)
     return;
   if (n < 0) {

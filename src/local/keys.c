@@ -77,6 +77,8 @@ void local_keys_answered(local_req_t *req, int status, const uint8_t *body,
   const char *text = req->key_hash != 0 ? header(req) : NULL;
   kept_t *key;
 
+  /* Failures are not remembered: the same key may be tried again after them.
+   * Long answers are results, which have ids. */
   if (text == NULL || status >= 300 || len == 0 || len > MAX_ANSWER)
     return;
   key = tnk__calloc(server->alloc, 1, sizeof(*key));

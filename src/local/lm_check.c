@@ -67,6 +67,7 @@ static int apply(tnk__lm_loss_t *loss, const char *name,
   if (value == NULL)
     return tnk__lm_refuse(why, TNK_EINVAL, "%s has no setting \"%.64s\"", name,
                           setting->name);
+  /* No loss of ours has a setting that is a text. */
   if (setting->text != NULL || !isfinite(setting->number) ||
       setting->number < 0)
     return tnk__lm_refuse(why, TNK_EINVAL,

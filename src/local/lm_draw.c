@@ -220,6 +220,7 @@ static int read_prompt(tnk__lm_draw_t *draw, size_t n, size_t *done) {
   int err;
 
   n = n < left ? n : left;
+  /* A chunk may touch two blocks, so both ends need theirs. */
   n = n < BLOCK ? n : BLOCK;
   err = need_block(draw, at);
   if (err == TNK_OK)

@@ -67,6 +67,8 @@ int32_t tnk__lm_pick(const float *logits, const tnk__lm_pick_t *how,
   double at;
   size_t i;
 
+  /* Without a draw, so that it takes no random number and repeats whatever the
+   * seed. */
   if (how->temperature <= 0)
     return most_likely(logits);
   rank(list, logits);

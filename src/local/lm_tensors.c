@@ -9,6 +9,8 @@
 #include "local/lm_check.h"
 #include "tnk/error.h"
 
+/* MAX_HEADER: a model of ours needs some KB; it bounds what a damaged length
+ * can ask for. */
 enum { MAX_HEADER = 1 << 20, ALIGN = 8, FACTORS = 2 };
 
 /* One factor of one matrix, as a file has it. Element (i, j) is the array's

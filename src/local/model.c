@@ -29,6 +29,7 @@ local_op_t *local_op_new(local_server_t *server, local_kind_t kind) {
 void local_op_free(local_op_t *op, local_server_t *server) {
   if (op->kind == LOCAL_SAVE_FOR_SAMPLER)
     tnk__lm_weights_free(op->u.save.snapshot);
+  /* At the end all futures are freed together, by local_futures_free(). */
   if (op->future != NULL && !server->closing)
     local_future_drop(op->future);
   tnk__list_remove(&op->link);
@@ -56,6 +57,7 @@ void local_model_end(local_model_t *model, const char *why) {
     local_model_free(model);
     return;
   }
+  /* The slice that runs still uses it: on_done() of queue.c frees it. */
   model->ended = why;
   local_job_cancel(&model->server->work, &model->job);
 }
@@ -174,6 +176,8 @@ static int answer_repeat(local_call_t *call, const char *id, uint64_t hash) {
   if (node == NULL)
     return 0;
   model = tnk__container_of(node, local_model_t, node);
+  /* The request that made the model is remembered under a number that no other
+   * has. */
   made = local_seqs_find(&model->seqs, -1);
   if (made != NULL && made->hash == hash)
     local_reply_future(call, made->request_id, id, NULL);

@@ -5,6 +5,7 @@
 #include "codec/json_read.h"
 #include "local/lm_check.h"
 
+/* Far above the 1,024 examples a request that clients send. */
 enum { MAX_DATUMS = 65536, MAX_SETTINGS = 64 };
 
 /* The operation fails in its turn, with the first reason found. */

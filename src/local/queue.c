@@ -31,6 +31,8 @@ static void on_done(local_job_t *job) {
       model->server->options.sequence == LOCAL_STRICT)
     model->next_seq = op->seq;
   if (model->ended != NULL) {
+    /* What it computed is lost with the model; the future must still be
+     * settled. */
     local_future_fail(op->future, 410, "user", "%s", model->ended);
     op->future = NULL;
     local_op_free(op, model->server);
@@ -152,6 +154,8 @@ static int answer_repeat(local_call_t *call, const local_model_t *model,
   if (seq < 0 || mode == LOCAL_STRICT)
     return 0;
   seen = local_seqs_find(&model->seqs, seq);
+  /* Refused before (local_model_refuse()): the number is remembered without a
+   * request, and is taken once. */
   if (seen != NULL && seen->request_id[0] == '\0')
     return 0;
   if (seen != NULL && seen->hash == hash) {

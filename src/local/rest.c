@@ -11,6 +11,7 @@
 /* The directory is read anew for each request: it is small, and what it says
  * is then true after a restart too. */
 
+/* Looking for runs in the list is quadratic in it. */
 enum { MAX_LISTED = 20000 };
 
 typedef struct {

@@ -45,6 +45,7 @@ static void put_topk(tnk__json_writer_t *w,
   for (size_t row = 0; row < t->length; row++) {
     size_t at = row * t->k;
 
+    /* The first cell tells of a row that was not scored (sample_write.c). */
     if (float_at(&t->logprobs, at) <= -99999.0f) {
       tnk__json_null(w);
       continue;

@@ -87,6 +87,8 @@ static void reply_settled(local_future_t *future, local_req_t *req,
     reply_metadata(future, req);
     return;
   }
+  /* Results are stored once, as protobuf; JSON is made for those who ask for
+   * it. */
   if (future->is_proto &&
       (server->options.json_results || !accepts_proto(req))) {
     tnk__buf_init(&json, server->alloc, (size_t)1 << 30);
@@ -134,6 +136,7 @@ static void on_held(local_timer_t *timer) {
   local_future_t *future = wait->future;
   local_req_t *req = wait->req;
 
+  /* Before the answer: with it the connection may go on to its next request. */
   free_wait(wait);
   reply_not_yet(future, req);
 }

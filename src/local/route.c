@@ -81,6 +81,7 @@ static const route_t routes[] = {
 
 /* ---- matching ------------------------------------------------------------ */
 
+/* MAX_PARTS is what the longest route has. */
 enum { MAX_PARTS = 8, MAX_PATH_TEXT = 1024 };
 
 /* The path in parts: `text` is cut up in place. 0 when there are too many. */

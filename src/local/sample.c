@@ -30,6 +30,7 @@ static int on_thread(local_job_t *job) {
   local_sample_t *sample = tnk__container_of(job, local_sample_t, job);
   int done = 0;
 
+  /* On the thread, because it copies the prompt. */
   if (sample->draw == NULL)
     sample->err =
         tnk__lm_draw_new(&sample->draw, sample->weights->lm, &sample->options,

@@ -10,6 +10,7 @@ local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
   local_server_t *server = session->server;
   local_sampler_t *sampler;
 
+  /* They live as long as their session, however many are made. */
   if (server->samplers.n >= LOCAL_MAX_SAMPLERS)
     return NULL;
   sampler = tnk__calloc(server->alloc, 1, sizeof(*sampler));

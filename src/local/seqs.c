@@ -37,6 +37,8 @@ int local_seqs_add(local_seqs_t *seqs, int64_t seq, uint64_t hash,
 
   if (entry == NULL)
     return TNK_ENOMEM;
+  /* The text of its key is in the old entry, which therefore goes as a whole.
+   */
   if (old != NULL)
     drop(seqs, old);
   else if (seqs->table.n >= LOCAL_MAX_KEPT_SEQ)

@@ -321,6 +321,7 @@ void local_server_close(local_server_t *server, void (*closed)(void *user),
   server->closing = 1;
   server->closed_cb = closed;
   server->closed_user = user;
+  /* Connections, work and timers; the last one frees everything. */
   server->n_open = 3;
   local_http_close(&server->http, on_http_closed, server);
   local_work_close(&server->work, on_work_closed);

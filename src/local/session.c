@@ -151,6 +151,7 @@ void local_session_heartbeat(local_call_t *call) {
   if (session == NULL)
     return;
   session->beat_ms = uv_now(call->server->loop);
+  /* 0 would say that there was none; the loop's clock may begin there. */
   if (session->beat_ms == 0)
     session->beat_ms = 1;
   local_reply_text(call->req, 200, "{\"type\":\"session_heartbeat\"}");

@@ -381,6 +381,7 @@ int local_store_save(const local_server_t *server, const tnk__lm_t *lm,
   *strrchr(temporary, '/') = '\0';
   snprintf(temporary + strlen(temporary), sizeof(temporary) - strlen(temporary),
            "/.%s", meta->place.name);
+  /* Left by a save that was cut off. */
   local_remove_tree(temporary);
   err = local_make_dirs(temporary);
   if (err != 0)

@@ -20,6 +20,8 @@ static int int64s(const int64_t **out, tnk__arena_t *arena,
   return *out != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
+/* Copied as they are: the server runs on little-endian machines only, unlike
+ * the library. */
 static int values_proto(local_tensor_t *out, tnk__arena_t *arena, int dtype,
                         const ProtobufCBinaryData *bytes, tnk__lm_why_t *why) {
   size_t size = dtype == TINKER_PUBLIC__DTYPE__DTYPE_INT64 ? 8 : 4;

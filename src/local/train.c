@@ -13,6 +13,7 @@
  * the loop. A pass runs example by example; everything else in one piece.
  */
 
+/* After so many another job gets the thread, in the middle of a pass too. */
 enum { SLICE_TOKENS = 256 };
 
 /* ---- on a thread -------------------------------------------------------- */
@@ -208,6 +209,8 @@ static int publish(local_op_t *op) {
 static void after(local_op_t *op) {
   local_model_t *model = op->model;
 
+  /* A checkpoint may have been made with another rank or optimizer than the
+   * request assumed. */
   if (op->kind == LOCAL_CREATE_MODEL || op->kind == LOCAL_LOAD_WEIGHTS)
     model->config = *tnk__lm_config(model->lm);
   if (op->kind == LOCAL_OPTIM_STEP)

@@ -72,6 +72,7 @@ static void pass_proto(local_call_t *call, local_op_t *op) {
                         "The body is no ForwardBackwardRequest");
     return;
   }
+  /* proto3 cannot tell 0 from an absent number, and none begins at 0. */
   seq = request->seq_id > 0 ? request->seq_id : -1;
   call->req->seq_id = seq;
   err = local_pass_proto(op, request, &why);

@@ -116,6 +116,8 @@ static int on_thread(local_job_t *job) {
 static void on_done(local_job_t *job) {
   local_weights_t *weights = tnk__container_of(job, local_weights_t, job);
 
+  /* Taken over on the loop, because others look at `lm` while the thread loads.
+   */
   weights->lm = weights->loaded;
   weights->loaded = NULL;
   if (!weights->server->closing)

@@ -49,6 +49,8 @@ static local_slot_t *free_slot(local_work_t *work) {
 static tnk__list_t *next_ready(local_work_t *work) {
   tnk__list_t *node = tnk__list_pop(&work->ready[work->lane]);
 
+  /* Turned also when the lane is empty, which costs nothing: the other one is
+   * looked at next. */
   work->lane ^= 1;
   return node != NULL ? node : tnk__list_pop(&work->ready[work->lane]);
 }
