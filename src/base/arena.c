@@ -1,3 +1,8 @@
+/*
+ * The first block of the list is the one that is being filled. One that is made
+ * for a single large piece goes behind it, because it is full from the start.
+ * Pieces never move and are never given back alone.
+ */
 #include "base/arena.h"
 
 #include <stdalign.h>

@@ -1,3 +1,8 @@
+/*
+ * Good, or failed with the code in `err`. Only clear() and deinit() make a
+ * failed buffer good again; until then appends do nothing, and what was written
+ * before stays, to be freed and not to be used.
+ */
 #include "base/buf.h"
 
 #include <stdarg.h>

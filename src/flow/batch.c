@@ -1,3 +1,8 @@
+/*
+ * On; waiting until next_ms after an answer without news or a failure; off for
+ * ever, which batch_failed() decides. Nothing turns it on again: those who wait
+ * go back to a poll each, and a server that cannot do it does not learn it.
+ */
 #include "flow/batch.h"
 
 #include <string.h>

@@ -1,3 +1,11 @@
+/*
+ * A payer is idle, waits in the queue, or has paid. acquire() lets it pay at
+ * once or queues it; admit() takes payers out from the front for as long as the
+ * balance is not negative; release() brings each of them back to idle.
+ *
+ * The price is known only when it is paid, so that nothing is reserved for
+ * those who wait.
+ */
 #include "flow/budget.h"
 
 #include "base/alloc.h"

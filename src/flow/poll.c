@@ -1,3 +1,9 @@
+/*
+ * The pace of a future: calm; early, while answers come back without having
+ * been held (n_early), which widens the distance between polls; failing, while
+ * there are none at all or 429 (n_errors), with a back-off. An answer that was
+ * held ends the second, any answer the third.
+ */
 #include "flow/poll.h"
 
 #include <string.h>

@@ -1,3 +1,8 @@
+/*
+ * The state that was reported last, since when, and when the user was told
+ * last. A report of another state begins `since_ms` anew; only a state that has
+ * lasted for the grace is told, and never twice within TNK__QUEUE_NOTICE_MS.
+ */
 #include "flow/queue_state.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+/*
+ * A call has made n_retries repeats since started_ms. Only those that count get
+ * here: pauses and waits for the limiter have ends of their own.
+ */
 #include "flow/retry.h"
 
 #include "flow/backoff.h"

@@ -1,3 +1,9 @@
+/*
+ * A waiter is new (no ticket), holds a slot, waits in the queue, or has given
+ * its slot back and may ask again with the ticket it has. acquire() takes it to
+ * a slot or into the queue; a slot that comes free, or a higher limit, takes
+ * the first one out; cancel() takes one out without a slot.
+ */
 #include "flow/semaphore.h"
 
 #include "base/alloc.h"

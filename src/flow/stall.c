@@ -1,3 +1,8 @@
+/*
+ * Moving, or silent since `moved_ms`. While it is silent each notice doubles
+ * the time to the next one, so that a night of silence is told of ten times and
+ * not a thousand; a move begins anew.
+ */
 #include "flow/stall.h"
 
 void tnk__stall_moved(tnk__stall_t *stall, uint64_t now_ms) {

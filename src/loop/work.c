@@ -1,3 +1,8 @@
+/*
+ * A job is idle, then with libuv from start() to on_done(), and the context is
+ * held all that time. Only `run` is on another thread; canceling is a wish,
+ * which comes too late once that has begun.
+ */
 #include "loop/work.h"
 
 #include "tnk/error.h"
