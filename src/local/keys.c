@@ -1,3 +1,8 @@
+/*
+ * A key is unknown; noted in its request (key_hash) until that is answered;
+ * then kept with the answer, if that was good and short. The oldest go when
+ * there are too many.
+ */
 #include "local/keys.h"
 
 #include <string.h>

@@ -1,3 +1,8 @@
+/*
+ * A sampling session lives from its creation, or from an unnamed save, to the
+ * end of its session. What still runs then goes on without it: polls are
+ * answered, samples move to the loose lane, futures forget it.
+ */
 #include "local/sampler.h"
 
 #include <stdio.h>

@@ -1,3 +1,8 @@
+/*
+ * A number is unknown, or known with the request that came under it. It is
+ * forgotten when too many others have come since; whether it is then new or too
+ * old is for those who count to say (queue.c).
+ */
 #include "local/seqs.h"
 
 #include <stdio.h>

@@ -1,3 +1,7 @@
+/*
+ * A table begins without buckets and doubles them when there are as many nodes;
+ * it never shrinks.
+ */
 #include "local/table.h"
 
 #include <string.h>

@@ -1,3 +1,8 @@
+/*
+ * A timer is stopped (linked to itself) or in `active`. When it fires it is in
+ * a list of on_fire() for a moment, out of which it can be stopped just as
+ * well.
+ */
 #include "local/timers.h"
 
 #include "base/alloc.h"
