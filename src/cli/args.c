@@ -1,3 +1,7 @@
+/*
+ * The switches of `tnk local`. The table of them is the parser and the help, so
+ * that neither can know one that the other does not.
+ */
 #include "cli/args.h"
 
 #include <stdio.h>
@@ -298,6 +302,7 @@ static int take_value(parse_t *p, const switch_t *sw, int argc,
     p->value = equals + 1;
     return refuse(p, "is given, but the switch takes no value");
   }
+  /* A value may hold more of them: --flag=name=value. */
   if (equals != NULL) {
     p->value = equals + 1;
     return 0;

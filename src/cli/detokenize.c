@@ -1,3 +1,7 @@
+/*
+ * tnk detokenize: the ids are gathered first and decoded at once, because bytes
+ * of one character may come from several tokens.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -79,6 +79,7 @@ void cli_put_json_text(FILE *to, const char *text, size_t n) {
   while (p < end) {
     size_t length = character(p, (size_t)(end - p));
 
+    /* Never dropped: the text must show that there was something. */
     if (length == 0)
       (void)fputs("\xef\xbf\xbd", to);
     else if (*p == '"' || *p == '\\')

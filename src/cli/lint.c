@@ -85,6 +85,7 @@ static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
   tnk_datum_t datum;
   int err = tnk__json_parse(&json, line, n);
 
+  /* Lack of memory is not a fault of the data, and ends the run. */
   if (err == TNK_EPROTO) {
     snprintf(reason, MAX_REASON, "it is not JSON");
     return TNK_EINVAL;
@@ -128,6 +129,7 @@ static int check_lines(lint_t *lint, FILE *in) {
     number++;
     if (is_blank(line, (size_t)n))
       continue;
+    /* Counted although it may be wrong: it was meant to be an example. */
     lint->n_lines++;
     err = check(lint, line, (size_t)n, reason);
     if (err != TNK_EINVAL)

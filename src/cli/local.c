@@ -208,6 +208,8 @@ int cli_local(int argc, char *const *argv) {
     fprintf(stderr, "tnk local: cannot make an event loop\n");
     return 1;
   }
+  /* Before the server opens: a signal while it does would leave its directory
+   * behind. */
   uv_signal_init(&run.loop, &run.interrupt);
   uv_signal_init(&run.loop, &run.terminate);
   run.interrupt.data = run.terminate.data = &run;
@@ -218,6 +220,7 @@ int cli_local(int argc, char *const *argv) {
     end(&run);
   uv_run(&run.loop, UV_RUN_DEFAULT);
   uv_loop_close(&run.loop);
+  /* Both servers borrow them until the loop is empty. */
   local_faults_free(run.faults);
   return status;
 }

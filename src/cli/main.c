@@ -24,6 +24,7 @@ static int is_one_of(const char *word, const char *a, const char *b) {
 
 static int run(int argc, char **argv) {
   if (argc < 2) {
+    /* Nothing was asked for, so that this is a mistake and not an answer. */
     print_help(stderr);
     return 2;
   }

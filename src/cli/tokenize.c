@@ -1,3 +1,7 @@
+/*
+ * tnk tokenize: reads its text as a whole, because tokens depend on what is on
+ * both sides of them; asks for offsets only when they are printed.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +74,7 @@ static int parse(args_t *args, int argc, char *const *argv, char *why,
       }
       *value = argv[i];
     } else if (!take_flag(args, arg)) {
+      /* A dash alone is the standard input. */
       if ((arg[0] == '-' && arg[1] != '\0') || args->file != NULL) {
         (void)snprintf(why, n_why, "unexpected argument %s", arg);
         return -1;

@@ -1,3 +1,8 @@
+/*
+ * Opens what the switches name. A file is opened by libtnk-tokenizers alone; a
+ * model goes through a hub of libtnk on a loop of its own, with the same
+ * tokenizers as its plug-in.
+ */
 #include "cli/tokenizer.h"
 
 #include <inttypes.h>
