@@ -283,6 +283,8 @@ static int read_answer(tnk__answer_t *out, tnk__arena_t *arena,
   out->retry_after_ms = read_retry_after_ms(root);
   tnk__json_get_int(root, "response_payload_size", 0, MAX_RESULT, &size);
   out->result_bytes = (uint64_t)size;
+  /* Before the failure is read, whose words may be the text of what is wrapped.
+   */
   err = unwrap(out, arena, root);
   if (err == TNK_OK && out->kind == TNK__ANSWER_FAILED)
     err =

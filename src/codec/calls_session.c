@@ -161,6 +161,8 @@ void tnk__create_session_write(tnk__buf_t *out, const char *const *tags,
   for (i = 0; i < n_tags; i++)
     tnk__json_text(&w, tags[i]);
   tnk__json_end(&w);
+  /* Sent when it is empty, too: one kind of server refuses a session without.
+   */
   tnk__calls_put_pairs(&w, "user_metadata", user_metadata, n_user_metadata);
   tnk__json_put_text(&w, "sdk_version", TNK__PROTOCOL_VERSION);
   tnk__calls_put_optional(&w, "project_id", project_id);
@@ -211,6 +213,7 @@ void tnk__finish_session_write(tnk__buf_t *out, const char *reason,
   tnk__json_begin_object(&w);
   tnk__json_put_text(&w, "type", reason);
   tnk__json_end(&w);
+  /* A null is sent: the member is required. */
   tnk__json_put_text(&w, "detail", detail);
   tnk__calls_end(&w);
 }

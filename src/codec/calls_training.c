@@ -14,6 +14,7 @@ static void put_lora_config(tnk__json_writer_t *w,
                             const tnk_lora_options_t *o) {
   tnk__json_key(w, "lora_config");
   tnk__json_begin_object(w);
+  /* The reference client's own default, which servers do not have to know. */
   tnk__json_put_int(w, "rank", o->rank != 0 ? o->rank : DEFAULT_RANK);
   if (o->has_seed)
     tnk__json_put_int(w, "seed", o->seed);
@@ -160,6 +161,7 @@ static int read_info(tnk_training_info_t *out, tnk__arena_t *arena,
   if (err == TNK_OK)
     err = get_optimizer(&out->optimizer, arena, root);
   out->lora_rank = get_rank(root, "lora_rank");
+  /* Some servers tell it inside of the model's data only. */
   if (out->lora_rank == 0)
     out->lora_rank = get_rank(tnk__json_obj(data, "lora_config"), "rank");
   return err;

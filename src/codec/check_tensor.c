@@ -15,6 +15,7 @@ int tnk__place_fail(const tnk__place_t *place, const char *format, ...) {
 
   if (place->text == NULL || place->size == 0)
     return TNK_EINVAL;
+  /* For a format that fails. */
   place->text[0] = '\0';
   if (place->kind != NULL)
     used = snprintf(place->text, place->size, "%s %zu: ", place->kind,

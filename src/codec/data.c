@@ -86,6 +86,7 @@ int tnk__tensor_elements(const tnk_tensor_t *tensor, size_t *out) {
   for (uint32_t i = 0; i < tensor->n_dims; i++) {
     if (tensor->shape[i] < 0)
       return 0;
+    /* Looked for first: the dimensions beside it would overflow in vain. */
     zero |= tensor->shape[i] == 0;
   }
   /* With a zero among them the others may be of any size. */

@@ -99,6 +99,7 @@ static void put_image(tnk__pb_t *pb, const void *message) {
 
   tnk__pb_bytes(pb, 1, chunk->bytes, chunk->n_bytes);
   tnk__pb_text(pb, 2, chunk->format == TNK_PNG ? "png" : "jpeg");
+  /* 0 and less say that the caller does not know. */
   if (chunk->expected_tokens > 0)
     tnk__pb_varint(pb, 3, (uint64_t)chunk->expected_tokens);
 }
@@ -214,12 +215,14 @@ size_t tnk__fwdbwd_piece(tnk__fwdbwd_writer_t *writer, size_t at, uint8_t *to,
   tnk__pb_t pb = {.at = to, .from = at};
 
   pb.to = n < writer->len - at ? at + n : writer->len;
+  /* Going back: the examples before are measured anew. */
   if (at < writer->datum_at) {
     writer->datum = 0;
     writer->datum_at = writer->front;
   }
   if (at < writer->front)
     put_front(&pb, request);
+  /* Everything before it has been written, or is not wanted. */
   pb.n = writer->datum_at;
   while (pb.n < pb.to && writer->datum < request->n_data) {
     tnk__pb_message(&pb, 3, put_datum, &request->data[writer->datum]);

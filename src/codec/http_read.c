@@ -203,6 +203,7 @@ static int expect_length(tnk__http_reader_t *reader) {
   /* How much comes out of it is not announced. */
   if (reader->is_zstd)
     return TNK_OK;
+  /* The rest comes with the bytes themselves. */
   if (claim > MAX_CLAIM)
     claim = MAX_CLAIM;
   return tnk__buf_reserve(body, (size_t)claim) == NULL ? body->err : TNK_OK;
@@ -224,6 +225,7 @@ static int on_head_end(llhttp_t *parser) {
   join_all_repeats(response);
   if (response->text.err != TNK_OK)
     return fail(reader, response->text.err);
+  /* From here on headers can be asked for. */
   response->status = parser->status_code;
   reader->state = TNK__HTTP_READ_BODY;
   reader->n_overhead = 0;
@@ -305,6 +307,7 @@ static int check_size(tnk__http_reader_t *reader, const char *data, size_t n) {
     return reader->n_head < TNK__MAX_RESPONSE_HEAD ? TNK_OK : TNK_ETOOBIG;
   }
   if (reader->progress != NULL)
+    /* Only what came behind the last part of the body. */
     reader->n_overhead = (size_t)(data + n - reader->progress);
   else
     reader->n_overhead += n;

@@ -142,6 +142,8 @@ static void quote(tnk__json_writer_t *w, const char *text, size_t n) {
       fail(w, TNK_EINVAL);
       return;
     }
+    /* A plain byte never comes here, so that it is one to be escaped; longer
+     * characters stay as they are. */
     if (step == 1) {
       tnk__buf_append(w->buf, text + start, at - start);
       escape(w->buf, (unsigned char)text[at]);
@@ -274,6 +276,7 @@ static void write_array(tnk__json_writer_t *w, const void *values, size_t n,
     return;
   tnk__buf_byte(w->buf, '[');
   for (i = 0; i < n; i++) {
+    /* Room for a comma and the longest number there is. */
     if (used + TNK__NUMBER_TEXT + 1 > sizeof(text)) {
       if (tnk__buf_append(w->buf, text, used) != TNK_OK)
         return;

@@ -164,6 +164,7 @@ void tnk__warnings_add(tnk__warnings_t *warnings, tnk__room_t *room,
   for (size_t i = 0; i < warnings->n; i++)
     if (strcmp(warnings->text[i], text) == 0)
       return;
+  /* A peer that names thousands of odd keys does not fill the log. */
   if (warnings->n == TNK__MAX_WARNINGS)
     return;
   warnings->text[warnings->n] = tnk__room_text(room, text);

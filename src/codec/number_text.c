@@ -27,6 +27,7 @@ static const char pairs[] = "00010203040506070809"
 static size_t n_digits(uint64_t value) {
   size_t n = 1;
 
+  /* Most numbers here are tokens and counts: one or two steps. */
   for (; value >= 10000; value /= 10000)
     n += 4;
   return n + (value >= 10) + (value >= 100) + (value >= 1000);
@@ -61,6 +62,7 @@ static void read_scientific(struct decimal *d, const char *text) {
   int exponent = 0;
 
   d->n = 0;
+  /* Skips the point without knowing it. */
   for (; text < e; text++)
     if (*text >= '0' && *text <= '9')
       d->digits[d->n++] = *text;

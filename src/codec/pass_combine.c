@@ -193,6 +193,7 @@ static void join_metrics(joint_t *joint) {
     reduce_key(joint, first->items[i].key);
   tnk__metrics_build(&pass->metrics, &joint->room, joint->items,
                      joint->n_items);
+  /* Whoever trains looks at it first, and a custom loss needs it. */
   if (joint->room.err == TNK_OK &&
       tnk__metrics_find(&pass->metrics, "loss:sum") == NULL)
     tnk__warnings_add(&pass->warnings, &joint->room,

@@ -159,6 +159,8 @@ static void read_records(tnk__room_t *room, tnk_pass_t *pass,
   for (size_t i = 0; i < message->n_loss_fn_outputs; i++) {
     size_t count = record_count(room, message->loss_fn_outputs[i]);
 
+    /* A record may claim any number of examples, and has none to show when it
+     * has no fields. */
     if (count > SIZE_MAX - total)
       tnk__room_bad(room);
     if (room->err != TNK_OK)

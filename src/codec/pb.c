@@ -12,6 +12,7 @@ static int advance(tnk__pb_t *pb, size_t n, size_t *lo, size_t *hi) {
   size_t start = pb->n;
 
   pb->n += n;
+  /* Only counting, behind what is wanted, or before it. */
   if (pb->at == NULL || start >= pb->to || pb->n <= pb->from)
     return 0;
   *lo = start < pb->from ? pb->from - start : 0;

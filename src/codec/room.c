@@ -22,6 +22,7 @@ void tnk__room_init(tnk__room_t *room, const tnk_allocator_t *alloc,
 
 void *tnk__room_get(tnk__room_t *room, size_t n, size_t size) {
   const tnk__arena_t *arena = &room->arena;
+  /* Asked before, to tell a ceiling that is reached from a lack of memory. */
   size_t left = arena->max - arena->total;
   void *ptr;
 

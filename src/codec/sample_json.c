@@ -66,6 +66,7 @@ static void read_row(tnk__room_t *room, const json_t *row, uint32_t k,
 
     ids[i] = 0;
     logprobs[i] = NO_LOGPROB;
+    /* A shorter row than the longest one is filled up. */
     if (i >= n)
       continue;
     if (json_array_size(pair) != 2 || !json_is_number(logprob)) {

@@ -76,6 +76,7 @@ static int set_shape(tnk__room_t *room, const int64_t *shape, size_t n,
                      tnk_tensor_t *out) {
   size_t elements;
 
+  /* More than tnk/data.h has room for. */
   if (n > TNK_MAX_DIMS) {
     tnk__room_bad(room);
     return 0;

@@ -192,6 +192,7 @@ static const char *read_port(uint16_t *out, const pieces_t *pieces) {
     if (!is_digit(pieces->port.at[i]))
       return "the base URL's port is not a number";
     port = port * 10 + (uint32_t)(pieces->port.at[i] - '0');
+    /* At each digit, so that no row of digits overflows. */
     if (port > UINT16_MAX)
       return "the base URL's port is above 65535";
   }
@@ -278,6 +279,8 @@ static const char *write_all(tnk__buf_t *text, marks_t *marks, tnk__url_t *url,
   marks->host_end = text->len;
   if (pieces->is_ipv6)
     tnk__buf_byte(text, ']');
+  /* Left out, so that equal URLs are equal texts, and Host is what servers
+   * expect. */
   if (url->port != (url->is_tls ? 443 : 80))
     tnk__buf_printf(text, ":%u", (unsigned)url->port);
   marks->path = text->len;

@@ -130,6 +130,7 @@ static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
       return TNK_ETOOBIG;
     out->len += room.pos;
     unzstd->inside = ret != 0;
+    /* 0 is the end of a frame, all of it written out. */
     unzstd->seen |= ret == 0;
     if (ret == 0)
       unzstd->n_magic = 0;
