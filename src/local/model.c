@@ -215,6 +215,7 @@ void local_model_make(local_call_t *call, local_session_t *session,
     local_reply_error(call->req, 429, "Too many models or requests");
     return;
   }
+  /* For the next request that brings no number. */
   if (model_seq >= session->n_models)
     session->n_models = model_seq + 1;
   local_seqs_add(&model->seqs, -1, hash, op->future->id);

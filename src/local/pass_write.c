@@ -81,6 +81,7 @@ static void output(tnk__pb_t *pb, const local_pass_t *pass) {
   run_t run = {pass, 0, 0};
 
   tnk__pb_text(pb, 1, "scalar");
+  /* Nearly always one run: the examples of a pass are alike. */
   while (run.first < pass->n) {
     run.n = 1;
     while (run.first + run.n < pass->n &&

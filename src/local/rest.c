@@ -44,6 +44,7 @@ static void add(list_t *list, const local_place_t *place) {
     list->metas = metas;
     list->cap = cap;
   }
+  /* Too many to list; the newest may be among those left out. */
   if (list->n == list->cap)
     return;
   if (local_meta_read(list->server, place, &list->metas[list->n]) == TNK_OK)
@@ -87,6 +88,7 @@ static list_t list_read(const local_server_t *server, const char *run) {
 
   if (run != NULL) {
     snprintf(name, sizeof(name), "%s", run);
+    /* As directories are named, see store.h. */
     for (char *p = name; *p != '\0'; p++)
       if (*p == ':' || *p == '/')
         *p = '_';

@@ -54,6 +54,7 @@ static void on_reap(local_timer_t *timer) {
   uint64_t now = uv_now(server->loop);
 
   end_silent(server, now);
+  /* The loop's clock may be younger than the limit. */
   if (idle > 0 && now > idle)
     local_http_sweep(&server->http, now - idle);
   local_reap_start(server);

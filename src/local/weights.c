@@ -24,6 +24,7 @@ static void trim(local_server_t *server) {
   TNK__LIST_FOREACH_SAFE (node, next, &server->weight_list) {
     local_weights_t *weights = WEIGHTS(node);
 
+    /* The oldest first, and only as many as are too many. */
     if (server->weights.n <= MAX_LOADED)
       return;
     if (weights->refs == 0 && !weights->job.active)
