@@ -58,8 +58,9 @@ TNK_API double tnk_pass_loss(const tnk_pass_t *pass);
 TNK_API const tnk_metrics_t *tnk_pass_metrics(const tnk_pass_t *pass);
 /** The server's name for the kind of output. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_pass_output_type(const tnk_pass_t *pass);
-/** How many examples have outputs, in the order of the call's data. A server
- * may strip outputs; then this is 0. Thread: any. Since: 0.1 */
+/** How many examples have outputs, in the order of the call's data: all, as
+ * any other number rejects the pass with TNK_EPROTO, unless the server has
+ * stripped the outputs of a request. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_pass_count(const tnk_pass_t *pass);
 /** How many tensors example @p index has. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_pass_field_count(const tnk_pass_t *pass, size_t index);

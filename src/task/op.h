@@ -38,8 +38,10 @@ typedef struct {
   tnk__fwdbwd_t (*request)(struct tnk__op *op, size_t index, uint64_t number);
   /* Bytes of the dispatch budget. May be NULL: none. */
   uint64_t (*cost)(struct tnk__op *op, size_t index);
-  /* Read the result of request `index`; may be NULL: it does not matter. */
-  int (*read)(struct tnk__op *op, size_t index, const tnk__reply_t *reply);
+  /* Read the result of request `index`, and say what is wrong with it if the
+   * code alone would not; may be NULL: it does not matter. */
+  int (*read)(struct tnk__op *op, size_t index, const tnk__reply_t *reply,
+              tnk__text_t *why);
   /* All results are read: ends the operation or begins the next pass. */
   void (*finish)(struct tnk__op *op);
   /* The caller's data is not needed any more; may be NULL. Only schedules. */

@@ -97,8 +97,8 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__error_unref(error);
 }
 
-static void lose_code(const tnk__part_t *part, int code) {
-  tnk_error_t pub = {.code = code};
+static void lose_text(const tnk__part_t *part, int code, const char *why) {
+  tnk_error_t pub = {.code = code, .message = why};
   tnk__error_t *error = tnk__error_from(&session_of(part)->loop->alloc,
                                         part->op->type->name, &pub);
 
@@ -108,7 +108,9 @@ static void lose_code(const tnk__part_t *part, int code) {
 
 static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__op_t *op = part->op;
-  int err;
+  char why[128];
+  tnk__text_t text;
+  int err = TNK_OK;
 
   part->state = TNK__PART_DONE;
   tnk__training_moved(op->training);
@@ -124,10 +126,11 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
       tnk__op_lose(op, reply->error);
     return;
   }
-  err =
-      op->type->read != NULL ? op->type->read(op, part->index, reply) : TNK_OK;
+  tnk__text_init(&text, why, sizeof(why));
+  if (op->type->read != NULL)
+    err = op->type->read(op, part->index, reply, &text);
   if (err != TNK_OK)
-    lose_code(part, err);
+    lose_text(part, err, why);
   else
     tnk__op_has_read(op);
 }

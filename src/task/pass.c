@@ -110,11 +110,24 @@ uint64_t tnk__pass_cost(tnk__op_t *op, size_t index) {
 
 /* ---- Results ---- */
 
-int tnk__pass_read_part(tnk__op_t *op, size_t index,
-                        const tnk__reply_t *reply) {
-  return tnk__pass_read(&pass_of(op)->results[index],
-                        &op->training->session->loop->alloc, reply->body,
-                        reply->body_len, reply->is_proto);
+/* Outputs belong to examples by their place, so there are as many, or none:
+ * servers may strip them. */
+int tnk__pass_read_part(tnk__op_t *op, size_t index, const tnk__reply_t *reply,
+                        tnk__text_t *why) {
+  tnk__pass_op_t *pass = pass_of(op);
+  const size_t n_data = pass->chunks[index].n;
+  size_t n;
+  int err =
+      tnk__pass_read(&pass->results[index], &op->training->session->loop->alloc,
+                     reply->body, reply->body_len, reply->is_proto);
+
+  if (err != TNK_OK)
+    return err;
+  n = tnk_pass_count(pass->results[index]);
+  if (n == 0 || n == n_data)
+    return TNK_OK;
+  tnk__text_printf(why, "%zu outputs for %zu examples", n, n_data);
+  return TNK_EPROTO;
 }
 
 int tnk__pass_join(tnk__pass_op_t *pass, tnk_pass_t **out) {

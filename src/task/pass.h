@@ -57,7 +57,8 @@ tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
 int tnk__pass_prepare(tnk__op_t *op, size_t *n_parts);
 tnk__fwdbwd_t tnk__pass_request(tnk__op_t *op, size_t index, uint64_t number);
 uint64_t tnk__pass_cost(tnk__op_t *op, size_t index);
-int tnk__pass_read_part(tnk__op_t *op, size_t index, const tnk__reply_t *reply);
+int tnk__pass_read_part(tnk__op_t *op, size_t index, const tnk__reply_t *reply,
+                        tnk__text_t *why);
 void tnk__pass_submitted(tnk__op_t *op);
 void tnk__pass_destroy(tnk__op_t *op);
 /* Join the results of all chunks; *out is the caller's. */

@@ -31,8 +31,10 @@ static int write_body(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   return tnk__optim_write_adam(out, model_id, (int64_t)number, &step->adam);
 }
 
-static int read_result(tnk__op_t *op, size_t index, const tnk__reply_t *reply) {
+static int read_result(tnk__op_t *op, size_t index, const tnk__reply_t *reply,
+                       tnk__text_t *why) {
   (void)index;
+  (void)why;
   return tnk__optim_read(&step_of(op)->result,
                          &op->training->session->loop->alloc, reply->body,
                          reply->body_len);

@@ -71,9 +71,11 @@ static int write_unload(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
 
 /* ---- Results ---- */
 
-static int read_saved(tnk__op_t *op, size_t index, const tnk__reply_t *reply) {
+static int read_saved(tnk__op_t *op, size_t index, const tnk__reply_t *reply,
+                      tnk__text_t *why) {
   weights_t *weights = weights_of(op);
 
+  (void)why;
   (void)index;
   return tnk__saved_read(&weights->saved, &weights->arena, reply->body,
                          reply->body_len);

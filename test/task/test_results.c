@@ -300,3 +300,37 @@ TEST(a_long_result_in_a_wrapper) {
   script_close(&script);
   free(body);
 }
+
+/* ---- Outputs and examples ---- */
+
+static void check_outputs(size_t n_data, size_t n_outputs, const char *says) {
+  script_t script;
+  outcome_t outcome;
+  char text[256] = "{\"metrics\":{},\"loss_fn_outputs\":[";
+
+  for (size_t i = 0; i < n_outputs; i++)
+    strcat(text, i > 0 ? ",{}" : "{}");
+  strcat(text, "]}");
+  script_open_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/retrieve_future", 200, text);
+  outcome_of(&outcome, script_pass(&script, n_data));
+  outcome_wait(&script, &outcome);
+  if (says == NULL) {
+    CHECK_INT(outcome.status, TNK_OK);
+    CHECK_INT(tnk_pass_count(tnk_promise_pass(outcome.promise)), n_outputs);
+  } else {
+    CHECK_INT(outcome.status, TNK_EPROTO);
+    CHECK(strstr(outcome.text, says) != NULL);
+    CHECK_INT(tnk_promise_error(outcome.promise)->ran, TNK_RAN_YES);
+  }
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(S3_6b_as_many_outputs_as_examples_or_none) {
+  check_outputs(2, 2, NULL);
+  check_outputs(2, 0, NULL);
+  check_outputs(2, 3, "2 examples");
+  check_outputs(2, 1, "1 outputs for 2 examples");
+  check_outputs(3, 7, "7 outputs for 3 examples");
+}
