@@ -126,21 +126,6 @@ static void pause(tnk__call_t *call, uint64_t delay_ms) {
   tnk__timer_start(call->endpoint->loop, &call->timer, delay_ms, on_pause_over);
 }
 
-/* 402: wait as long as the account's pause allows. 1 when waiting. */
-static int pause_for_billing(tnk__call_t *call) {
-  tnk__loop_t *loop = call->endpoint->loop;
-  tnk__billing_step_t step =
-      tnk__billing_refused(&call->endpoint->billing, tnk__loop_now_ms(loop));
-
-  if (step == TNK__BILLING_STOP)
-    return 0;
-  if (step == TNK__BILLING_PAUSE_AND_WARN)
-    tnk__log(&loop->logger, TNK_LOG_WARN, "call",
-             "%s: refused for billing reasons (HTTP 402); waiting", call->name);
-  pause(call, TNK__BILLING_DELAY_MS);
-  return 1;
-}
-
 static tnk__retry_cause_t cause_of(tnk__outcome_t outcome) {
   switch (outcome) {
   case TNK__OUTCOME_UNSENT:
@@ -167,6 +152,20 @@ static void count_retry(tnk__loop_t *loop, tnk__outcome_t outcome) {
   loop->counters.n_retries_by[cause_of(outcome)]++;
 }
 
+int tnk__call_may_pause(const tnk__call_t *call) {
+  tnk__loop_t *loop = call->endpoint->loop;
+  tnk__billing_step_t step =
+      tnk__billing_refused(&call->endpoint->billing, tnk__loop_now_ms(loop));
+
+  if (step == TNK__BILLING_STOP)
+    return 0;
+  if (step == TNK__BILLING_PAUSE_AND_WARN)
+    tnk__log(&loop->logger, TNK_LOG_WARN, "call",
+             "%s: refused for billing reasons (HTTP 402); waiting", call->name);
+  count_retry(loop, TNK__OUTCOME_402);
+  return 1;
+}
+
 /* Whether another attempt is on its way. */
 static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__loop_t *loop = call->endpoint->loop;
@@ -175,9 +174,9 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   if (call->once || call->endpoint->closing)
     return 0;
   if (reply->verdict.action == TNK__ACTION_PAUSE) {
-    if (!pause_for_billing(call))
-      return 0;
-    count_retry(loop, reply->outcome);
+    if (call->route->kind == TNK__CALL_SAMPLE || !tnk__call_may_pause(call))
+      return 0; /* a sample waits without its slot */
+    pause(call, TNK__BILLING_DELAY_MS);
     return 1;
   }
   if (reply->outcome == TNK__OUTCOME_MALFORMED &&

@@ -94,6 +94,9 @@ void tnk__call_start(tnk__call_t *call,
 /* From inside `done`: the body of this 2xx has no meaning. 1: the request is
  * repeated, and `done` comes again. */
 int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
+/* A 402 came: whether the account's pause allows to wait and try again. Asked
+ * once for each; of a sample, whose owner waits for it, from inside `done`. */
+int tnk__call_may_pause(const tnk__call_t *call);
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);
 /* What a call that is under way waits for, as the end of a sentence. */

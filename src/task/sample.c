@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "codec/data.h"
 #include "flow/backoff.h"
+#include "flow/billing.h"
 #include "task/headers.h"
 
 /* What a request has beside its prompt, about. */
@@ -205,14 +206,30 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* 429: everybody of the tenant waits; we are first in line afterwards. */
-static void back_off(tnk__sample_t *sample, uint64_t wish_ms) {
+/* 429 and 402: everybody of the tenant waits; we are first in line
+ * afterwards. */
+static void back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__session_t *session = session_of(sample);
-  uint64_t pause_ms =
-      wish_ms != 0 ? wish_ms : tnk__limiter_default_pause_ms(sample->n_bytes);
+  uint64_t pause_ms = reply->retry_after_ms != 0
+                          ? reply->retry_after_ms
+                          : tnk__limiter_default_pause_ms(sample->n_bytes);
+
+  if (reply->status == 402 && pause_ms < TNK__BILLING_DELAY_MS)
+    pause_ms = TNK__BILLING_DELAY_MS;
 
   tnk__limiter_back_off(&session->limiter,
                         tnk__loop_now_ms(session->loop) + pause_ms);
+}
+
+/* Whether the same is sent again once the back-off is over, after a wait that
+ * holds neither slot nor bytes. */
+static int waits(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  if (session_of(sample)->config->options.retry_samples == TNK_NO ||
+      sample->job.is_accepted)
+    return 0;
+  return reply->verdict.action == TNK__ACTION_BACK_OFF ||
+         (reply->verdict.action == TNK__ACTION_PAUSE &&
+          tnk__call_may_pause(call_of(sample)));
 }
 
 static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
@@ -223,12 +240,11 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
 
   if (reply->error != NULL) {
     if (reply->verdict.backs_off)
-      back_off(sample, reply->retry_after_ms);
+      back_off(sample, reply);
     if (sample->promise == NULL) {
       session->loop->counters.n_late_events++;
       dispose(sample); /* there is nothing to cancel */
-    } else if (reply->verdict.action == TNK__ACTION_BACK_OFF &&
-               session->config->options.retry_samples != TNK_NO) {
+    } else if (waits(sample, reply)) {
       tnk__sample_give_back(sample);
       sample->since_ms = tnk__loop_now_ms(session->loop);
       tnk__sample_go_on(sample);

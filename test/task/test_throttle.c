@@ -198,3 +198,54 @@ TEST(S4_4_those_who_wait_for_bytes_are_limited_too) {
   CHECK_INT(few->n_held, 10);
   finish(&script, 30);
 }
+
+/* ---- No credit ---- */
+
+/* While the first one waits for credit, its only slot is the second one's. */
+TEST(S3_14_a_sample_without_credit_keeps_no_slot) {
+  static const long long order[] = {0, 1, 0};
+  script_t script;
+  outcome_t ends[2];
+
+  script_open(&script);
+  script_sampler(&script);
+  tnk__semaphore_set_limit(&script.service->session.sample_slots, 1);
+  mock_json_once(script.mock, "POST", "/api/v1/asample", 402, "{}");
+  for (int i = 0; i < 2; i++)
+    outcome_of(&ends[i], script_sample(&script));
+  script_turns(&script);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 1);
+  script_advance(&script, 4999);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 1);
+  script_advance(&script, 1);
+  for (int i = 0; i < 2; i++)
+    outcome_ok(&script, &ends[i]);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 3);
+  for (size_t i = 0; i < 3; i++)
+    CHECK_INT(
+        script_number(mock_find(script.mock, "POST", "/api/v1/asample", i),
+                      "seq_id"),
+        order[i]);
+  outcome_drop_all(ends, 2);
+  script_close(&script);
+}
+
+TEST(S3_14_samples_wait_for_credit_as_long_as_the_account_may) {
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  script_flags(&script, "{\"billing_exception_max_pause_duration_sec\":12}");
+  script_sampler(&script);
+  mock_json(script.mock, "POST", "/api/v1/asample", 402, "{}");
+  outcome_of(&outcome, script_sample(&script));
+  for (int i = 0; i < 12; i++)
+    script_advance(&script, 1000);
+  CHECK_INT(outcome.n_done, 0);
+  for (int i = 0; i < 12 && outcome.n_done == 0; i++)
+    script_advance(&script, 1000);
+  outcome_fails(&script, &outcome, TNK_EBILLING);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 4);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
