@@ -1,4 +1,5 @@
 #!/bin/sh
+# check_symbols.sh LIBRARY [no-c++]
 # Every global symbol of the library carries our prefix; a shared library
 # exports none of the inside ones. DW.ref. are what C++ compilers add, hidden.
 set -eu
@@ -7,3 +8,13 @@ case $1 in
 *) symbols=$(nm -A -g --defined-only "$1" | grep -E ' [ABCDGRSTV] ' | grep -vE ' (tnk_|llhttp_|tinker_public__|DW\.ref\.)' || true) ;;
 esac
 [ -z "$symbols" ] || { echo "$symbols"; exit 1; }
+# Neither library takes a function of the other. With a second argument there
+# is no C++ in it either, which needs symbols of its runtime.
+case $1 in
+*.so*) wanted=$(nm -D -u "$1") wants='tnk_' ;;
+*) wanted=$(nm -A -u "$1") wants='' ;;
+esac
+[ -z "${2-}" ] || wants="${wants:+$wants|}_Z|__gxx_|__cxa_throw|__cxa_begin_catch"
+[ -n "$wants" ] || exit 0
+found=$(echo "$wanted" | grep -E " U ($wants)" || true)
+[ -z "$found" ] || { echo "$found"; exit 1; }
