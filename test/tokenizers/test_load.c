@@ -14,23 +14,31 @@ static int load_text(const char *text, tnk_tokenizer_error_t *error) {
   return err;
 }
 
+/* A copy of a text with one piece of it replaced. */
+static char *replace(const char *text, const char *from, const char *to) {
+  size_t n = strlen(text), n_from = strlen(from), n_to = strlen(to), before;
+  char *changed =
+      test_allocator()->malloc(n + n_to + 1, test_allocator()->user);
+  const char *at = strstr(text, from);
+
+  if (at == NULL)
+    test_fail(__FILE__, __LINE__, "the file has no %s", from);
+  before = (size_t)(at - text);
+  memcpy(changed, text, before);
+  memcpy(changed + before, to, n_to);
+  memcpy(changed + before + n_to, at + n_from, n - before - n_from + 1);
+  return changed;
+}
+
 /* The file of a shape with one piece of it replaced. */
 static int load_changed(const char *shape, const char *from, const char *to,
                         tnk_tokenizer_error_t *error) {
-  char name[64], *text, *at, *changed;
-  size_t n, n_from = strlen(from), n_to = strlen(to);
+  char name[64], *changed;
+  size_t n;
   int err;
 
   (void)snprintf(name, sizeof(name), "%s.json", shape);
-  text = small_read(name, &n);
-  at = strstr(text, from);
-  if (at == NULL)
-    test_fail(__FILE__, __LINE__, "%s has no %s", name, from);
-  changed = test_allocator()->malloc(n + n_to + 1, test_allocator()->user);
-  memcpy(changed, text, (size_t)(at - text));
-  memcpy(changed + (at - text), to, n_to);
-  memcpy(changed + (at - text) + n_to, at + n_from,
-         n - (size_t)(at - text) - n_from + 1);
+  changed = replace(small_read(name, &n), from, to);
   err = load_text(changed, error);
   test_allocator()->free(changed, test_allocator()->user);
   return err;
@@ -116,6 +124,29 @@ TEST(malformed_files_are_refused_with_the_place) {
             TNK_EUNSUPPORTED);
   CHECK_INT(load_text("{\"a\":\"\xff\"}", &error), TNK_EPROTO);
   CHECK_INT(error.offset, 6);
+}
+
+/* With an added token of the model behind a gap, versions of the reference
+ * number the next one differently. */
+TEST(added_tokens_behind_a_gap_are_refused) {
+  static const char one_more[] =
+      "\"added_tokens\": [{\"id\": 5000, \"content\": \"!\", \"special\": "
+      "true, "
+      "\"normalized\": false, \"lstrip\": false, \"rstrip\": false, "
+      "\"single_word\": false},";
+  tnk_tokenizer_error_t error;
+  size_t n;
+  char *gap =
+      replace(small_read("words.json", &n), "\"!\": 33,", "\"!\": 5000,");
+  char *known = replace(gap, "\"added_tokens\": [", one_more);
+  char *next = replace(known, "\"id\": 360,", "\"id\": 5001,");
+
+  CHECK_INT(load_text(gap, &error), TNK_OK);
+  CHECK_INT(load_text(next, &error), TNK_EUNSUPPORTED);
+  CHECK(strstr(error.text, "gaps") != NULL);
+  test_allocator()->free(gap, test_allocator()->user);
+  test_allocator()->free(known, test_allocator()->user);
+  test_allocator()->free(next, test_allocator()->user);
 }
 
 /* What is switched off in another way is off all the same. */

@@ -136,6 +136,27 @@ TEST(malformed_rank_files_are_refused_with_the_place) {
   }
 }
 
+TEST(two_special_tokens_of_one_name_are_refused) {
+  static const char config[] =
+      "{\"added_tokens_decoder\": {\"5000\": {\"content\": \"<x>\"}, "
+      "\"5001\": {\"content\": \"<x>\"}}}";
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok;
+  size_t n;
+  const char *text = small_read("ranks.tiktoken", &n);
+  const tnk_tokenizer_options_t kimi = options;
+
+  options.config = config;
+  options.n_config = sizeof(config) - 1;
+  options.pattern = tnk__split_pattern(TNK__SHAPE_O200K);
+  CHECK_INT(tnk_tokenizer_load_memory(&tok, text, n, &options, &error),
+            TNK_EUNSUPPORTED);
+  CHECK(strstr(error.text, "one name") != NULL);
+  CHECK_INT(tnk_tokenizer_load_memory(&tok, text, n, &kimi, &error), TNK_OK);
+  tnk_tokenizer_unref(tok);
+}
+
 TEST(an_unknown_pattern_is_refused) {
   tnk_tokenizer_options_t options = small_options();
   tnk_tokenizer_error_t error;
