@@ -201,6 +201,7 @@ static int read_sequence_ids(tnk__accepted_t *out, tnk__arena_t *arena,
   const char **ids;
   size_t n, i;
 
+  /* Absent and null are the same: old servers give none. */
   if (tnk__json_get_array(root, "sample_sequence_ids", &list) ==
       TNK__JSON_WRONG)
     return TNK_EPROTO;

@@ -57,6 +57,8 @@ static int read_switches(tnk__flags_t *f, const json_t *root) {
 
   sound = tnk__json_get_text(root, "credential_default_source", &source) !=
           TNK__JSON_WRONG;
+  /* Any other word is the plain key: the reference client compares with this
+   * one alone. */
   f->credential_cmd = strcmp(source, "credential_cmd") == 0;
   return sound && get_flag(&f->use_jwt, root, "pjwt_auth_enabled") &&
          get_flag(&f->parallel_chunks, root, "parallel_fwdbwd_chunks") &&

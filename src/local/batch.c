@@ -102,6 +102,7 @@ void local_batch_settled(local_future_t *future) {
   if (sampler == NULL)
     return;
   future->cursor = ++sampler->cursor;
+  /* To the end of the list, which is so in the order of cursors. */
   tnk__list_remove(&future->in_sampler);
   tnk__list_append(&sampler->futures, &future->in_sampler);
   /* There is one poll for each client, as a rule. */

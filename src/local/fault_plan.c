@@ -62,6 +62,7 @@ static uint64_t count(local_faults_t *faults, uint64_t hash) {
   while (at + 1 < LOCAL_FAULT_CALLS && faults->call_hash[at] != 0 &&
          faults->call_hash[at] != hash)
     at++;
+  /* The last place takes all further calls in turn. */
   faults->call_hash[at] = hash;
   return ++faults->n_of_call[at];
 }

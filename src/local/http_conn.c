@@ -98,6 +98,7 @@ static int on_field_complete(llhttp_t *parser) {
 static int on_value(llhttp_t *parser, const char *at, size_t n) {
   local_conn_t *conn = CONN(parser);
 
+  /* The head is kept as a row of texts that end with one. */
   if (memchr(at, 0, n) != NULL)
     return refuse(conn, 400);
   return tnk__buf_append(&conn->req.head, at, n) == TNK_OK ? 0

@@ -121,6 +121,8 @@ static void on_connection(uv_stream_t *stream, int status) {
 static int bind_listener(local_http_t *http) {
   struct sockaddr_storage addr;
   int len = sizeof(addr);
+  /* Numeric addresses only: a look-up could find another host than was meant.
+   */
   int err = uv_ip4_addr(http->config.host, http->config.port,
                         (struct sockaddr_in *)&addr);
 

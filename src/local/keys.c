@@ -42,6 +42,7 @@ static const char *header(const local_req_t *req) {
 }
 
 static void replay(local_call_t *call, const kept_t *key) {
+  /* The answer that is sent belongs to the connection. */
   uint8_t *copy = tnk__malloc(call->server->alloc, key->n_body);
 
   if (copy == NULL) {

@@ -71,6 +71,8 @@ static int orthogonalise(float *work, const float *x, size_t n_rows,
     memcpy(work, x, size * sizeof(*x));
   for (i = 0; i < size; i++)
     sum += (double)x[i] * (double)x[i];
+  /* Singular values of at most 1, from where the rounds converge; a matrix of
+   * zeros stays one. */
   by = (float)(1 / (sqrt(sum) + 1e-30));
   for (i = 0; i < size; i++)
     work[i] *= by;

@@ -43,6 +43,7 @@ static int write_all(int fd, const uint8_t *data, size_t n) {
     data += got;
     n -= (size_t)got;
   }
+  /* Before the rename: a crash behind it must not leave a name with nothing. */
   return fsync(fd) == 0 ? 0 : errno;
 }
 

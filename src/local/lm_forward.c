@@ -73,6 +73,8 @@ void tnk__lm_attend(float (*p)[TNK__LM_KEYS], const tnk__lm_base_t *base,
   for (i = 0; i < n; i++) {
     size_t own = pos + i;
     size_t seen = own + 1 < window ? own + 1 : window;
+    /* The columns begin with the span's first block; the row's own keys begin
+     * some way into it, and end at the row itself. */
     normalise(p[i], own + 1 - seen - span.first * BLOCK, seen,
               (span.end - span.first) * BLOCK, bias + TNK__LM_WINDOW - seen);
   }

@@ -35,6 +35,8 @@ static term_t clipped(double ratio, double advantage, bounds_t b) {
   double held = clip(ratio, b) * advantage;
   term_t t = {-held, 0};
 
+  /* The smaller of the two counts. Where both are equal the ratio is inside of
+   * its bounds, and moves. */
   if (open <= held) {
     t.value = -open;
     t.slope = -open;

@@ -99,6 +99,7 @@ void local_model_push(local_model_t *model, local_op_t *op) {
 static void hold(local_model_t *model, local_op_t *op) {
   tnk__list_t *before = model->held.prev;
 
+  /* From the end, because what is behind a gap mostly comes in order. */
   while (before != &model->held && OP(before)->seq > op->seq)
     before = before->prev;
   tnk__list_prepend(before, &op->link);

@@ -350,6 +350,7 @@ void local_delete_checkpoint(local_call_t *call) {
   if (!path_meta(call, &meta))
     return;
   local_meta_free(call->server, &meta);
+  /* Samplers that have the weights keep them; nobody finds them any more. */
   if (local_place_dir(call->server, &meta.place, dir))
     local_weights_forget(call->server, dir);
   local_store_remove(call->server, &meta.place);

@@ -165,6 +165,8 @@ static void reply_unknown(local_call_t *call, const char *id) {
   const local_server_t *server = call->server;
   size_t n_run = strlen(server->run);
 
+  /* The part before the dash is drawn when a server starts, so that ids of an
+   * earlier one are unknown and not gone. */
   if (dash != NULL && (size_t)(dash - id) == n_run &&
       memcmp(id, server->run, n_run) == 0 && dash[1] >= '1' && dash[1] <= '9' &&
       strtoull(dash + 1, NULL, 10) <= server->n_made)

@@ -257,6 +257,8 @@ static int64_t scan_seq(const uint8_t *at, size_t n) {
       shift = 0;
       while (at < end) {
         value |= (uint64_t)(*at & 0x7f) << shift;
+        /* No number of ours is longer, and a further shift would be undefined.
+         */
         if (!(*at++ & 0x80) || (shift += 7) >= 63)
           break;
       }

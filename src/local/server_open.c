@@ -132,6 +132,8 @@ static int open_data(local_server_t *server) {
   server->data = tnk__strdup(server->alloc, server->options.data);
   if (server->data == NULL)
     return TNK_ENOMEM;
+  /* A server that did not end well could not remove what goes with its
+   * samplers. */
   sweep(server->data);
   return 0;
 }

@@ -79,6 +79,7 @@ static int make_room(local_server_t *server) {
   if (server->sessions.n < LOCAL_MAX_SESSIONS)
     return 1;
   TNK__LIST_FOREACH_SAFE (node, next, &server->session_list) {
+    /* Its name is all that is left of it. */
     if (SESSION(node)->finished) {
       local_session_free(SESSION(node));
       return 1;

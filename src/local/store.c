@@ -97,6 +97,7 @@ int local_place_dir(const local_server_t *server, const local_place_t *place,
 
   if (n < 0 || n >= LOCAL_FILE - 64) /* room for the files' names */
     return 0;
+  /* Colons are no part of names on every file system, nor in archives. */
   for (char *p = out + strlen(server->data); *p != '\0'; p++)
     if (*p == ':')
       *p = '_';
@@ -271,6 +272,8 @@ static int write_meta(const tnk_allocator_t *alloc, const char *dir,
   tnk__json_end(&w);
   err = tnk__json_finish(&w);
   snprintf(path, sizeof(path), "%s/meta.json", dir);
+  /* Renamed when it is complete, so that whoever reads finds the old one or the
+   * new one. */
   snprintf(temporary, sizeof(temporary), "%s/meta.json.tmp", dir);
   if (err == TNK_OK) {
     file =

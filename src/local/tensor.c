@@ -53,6 +53,7 @@ static int check_layout(const local_tensor_t *t, tnk__lm_why_t *why) {
   if (t->n_dims != 2 || rows < 0 || cols < 0)
     return tnk__lm_refuse(why, TNK_EINVAL,
                           "a sparse tensor needs a shape of two dimensions");
+  /* By division: the product may overflow. */
   if (cols > 0 && rows > LOCAL_MAX_ELEMENTS / cols)
     return tnk__lm_refuse(why, TNK_EINVAL, "the tensor is too large");
   if (t->n_crow != (size_t)rows + 1 || t->n_listed != t->n || t->crow[0] != 0 ||

@@ -229,6 +229,7 @@ void local_op_settle(local_op_t *op) {
 
   if (op->err == TNK_OK)
     after(op);
+  /* It goes on without the operation, which must not drop it. */
   op->future = NULL;
   if (op->err != TNK_OK) {
     local_future_fail_code(future, op->err, op->why.text);

@@ -303,6 +303,7 @@ static void save_named(local_call_t *call, local_kind_t kind,
   if (op == NULL)
     return;
   op->u.save.place.kind = place;
+  /* Only a state to go on from needs it; samplers and exports do not. */
   op->u.save.with_optimizer = place == LOCAL_WEIGHTS;
   if (!read_name(call, op) || refuse_taken(call, op)) {
     local_op_free(op, call->server);
@@ -345,6 +346,7 @@ static void save_unnamed(local_call_t *call) {
     local_model_refuse(model, seq);
     return;
   }
+  /* A request without a number gets the next one. */
   if (session_seq < 0)
     session_seq = model->session->n_samplers;
   if (session_seq >= model->session->n_samplers)
