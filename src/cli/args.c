@@ -25,17 +25,20 @@ static int refuse(const parse_t *p, const char *what) {
 static int number(const parse_t *p, uint64_t max, uint64_t *out) {
   uint64_t value = 0;
 
-  if (p->value[0] == '\0')
-    return refuse(p, "is not a number");
-  for (const char *c = p->value; *c != '\0'; c++) {
-    if (*c < '0' || *c > '9' || value > max / 10)
-      return refuse(p, "is not a number in range");
+  int ok = p->value[0] != '\0';
+  char what[64];
+
+  for (const char *c = p->value; ok && *c != '\0'; c++) {
+    ok = *c >= '0' && *c <= '9' && value <= max / 10;
     value = value * 10 + (uint64_t)(*c - '0');
   }
-  if (value > max)
-    return refuse(p, "is not a number in range");
-  *out = value;
-  return 0;
+  if (ok && value <= max) {
+    *out = value;
+    return 0;
+  }
+  snprintf(what, sizeof(what), "is not a number from 0 to %llu",
+           (unsigned long long)max);
+  return refuse(p, what);
 }
 
 static int size(const parse_t *p, size_t *out) {
@@ -255,7 +258,7 @@ static const switch_t switches[] = {
     {"--max-chunk-bytes", "N", set_max_chunk_bytes, "and at most N bytes"},
     {"--flag", "NAME=VALUE", set_flag,
      "a member of client/config or client/dynamic_config,\n"
-     "such as proto_compress_fwdbwd=true; may be repeated"},
+     "such as proto_compress_fwdbwd (=true); may be repeated"},
     {"--max-body", "BYTES", set_max_body, "of a request (268435456)"},
     {"--max-connections", "N", set_max_connections, "at a time (4096)"},
     {"--max-pending", "N", set_max_pending,

@@ -22,6 +22,7 @@ typedef struct {
   uv_loop_t loop;
   uv_signal_t interrupt;
   uv_signal_t terminate;
+  uv_signal_t hang_up;
   union {
     uv_handle_t handle;
     uv_stream_t stream;
@@ -41,6 +42,7 @@ static void end(run_t *run) {
     return;
   uv_close((uv_handle_t *)&run->interrupt, NULL);
   uv_close((uv_handle_t *)&run->terminate, NULL);
+  uv_close((uv_handle_t *)&run->hang_up, NULL);
   if (run->has_input)
     uv_close(&run->in.handle, NULL);
   if (run->server != NULL)
@@ -183,7 +185,8 @@ static int serve(run_t *run, cli_local_args_t *args) {
          args->stub ? (unsigned)local_stub_port(run->stub)
                     : (unsigned)local_server_port(run->server));
   /* Whoever started us waits for this line, perhaps through a pipe. */
-  fflush(stdout);
+  if (fflush(stdout) != 0)
+    return 1;
   if (args->exit_with_stdin && !watch_input(run))
     end(run);
   return 0;
@@ -212,9 +215,11 @@ int cli_local(int argc, char *const *argv) {
    * behind. */
   uv_signal_init(&run.loop, &run.interrupt);
   uv_signal_init(&run.loop, &run.terminate);
-  run.interrupt.data = run.terminate.data = &run;
+  uv_signal_init(&run.loop, &run.hang_up);
+  run.interrupt.data = run.terminate.data = run.hang_up.data = &run;
   uv_signal_start(&run.interrupt, on_signal, SIGINT);
   uv_signal_start(&run.terminate, on_signal, SIGTERM);
+  uv_signal_start(&run.hang_up, on_signal, SIGHUP);
   status = serve(&run, &args);
   if (status != 0)
     end(&run);

@@ -23,9 +23,18 @@ static int is_loopback(const char *host) {
   return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
+static int is_numeric(const char *host) {
+  struct sockaddr_in ip4;
+  struct sockaddr_in6 ip6;
+
+  return uv_ip4_addr(host, 0, &ip4) == 0 || uv_ip6_addr(host, 0, &ip6) == 0;
+}
+
 static const char *refusal(const local_options_t *o) {
   if (o->port < 0 || o->port > 65535)
     return "the port must be a number from 0 to 65535";
+  if (!is_numeric(o->host))
+    return "the host is no numeric address";
   if (!is_loopback(o->host) && (o->api_key == NULL || o->api_key[0] == '\0'))
     return "an address other than a loopback one needs an API key";
   if (o->sequence < LOCAL_BUFFERED || o->sequence > LOCAL_STRICT)
@@ -164,7 +173,9 @@ static void init(local_server_t *server, const tnk_allocator_t *alloc,
   local_timer_init(&server->reaper);
 }
 
-static int open_parts(local_server_t *server, const local_options_t *options) {
+/* `about` says what a failure is about, unless it is the whole server. */
+static int open_parts(local_server_t *server, const local_options_t *options,
+                      const char **about) {
   local_http_config_t http = {.handle = local_route,
                               .on_answer = local_keys_answered,
                               .on_reply = local_route_replied,
@@ -180,9 +191,12 @@ static int open_parts(local_server_t *server, const local_options_t *options) {
                    random[i]);
   if (err == TNK_OK)
     err = local_config_init(server);
-  if (err == TNK_OK)
-    err = open_data(server);
   if (err == TNK_OK) {
+    *about = "the directory for checkpoints: ";
+    err = open_data(server);
+  }
+  if (err == TNK_OK) {
+    *about = "";
     server->base = tnk__lm_base_new(server->alloc);
     err = server->base != NULL ? TNK_OK : TNK_ENOMEM;
   }
@@ -197,9 +211,10 @@ static int open_parts(local_server_t *server, const local_options_t *options) {
   return local_http_open(&server->http, server->loop, &http);
 }
 
-static int explain(const local_options_t *options, int err, const char *text) {
+static int explain(const local_options_t *options, int err, const char *about,
+                   const char *text) {
   if (options->why != NULL && options->n_why > 0)
-    snprintf(options->why, options->n_why, "%s", text);
+    snprintf(options->why, options->n_why, "%s%s", about, text);
   return err;
 }
 
@@ -215,6 +230,7 @@ static const char *sentence(int err) {
 int local_server_open(local_server_t **out, uv_loop_t *loop,
                       const local_options_t *options) {
   local_options_t o = LOCAL_OPTIONS_INIT;
+  const char *about = "";
   local_server_t *server;
   int err;
 
@@ -226,21 +242,21 @@ int local_server_open(local_server_t **out, uv_loop_t *loop,
   if (o.alloc == NULL)
     o.alloc = tnk__allocator_default();
   if (refusal(&o) != NULL)
-    return explain(&o, TNK_EINVAL, refusal(&o));
+    return explain(&o, TNK_EINVAL, "", refusal(&o));
   server = tnk__calloc(o.alloc, 1, sizeof(*server));
   if (server == NULL)
-    return explain(&o, TNK_ENOMEM, "out of memory");
+    return explain(&o, TNK_ENOMEM, "", "out of memory");
   init(server, o.alloc, loop);
   err = local_timers_open(&server->timers, loop);
   if (err != 0) {
     tnk__free(o.alloc, server);
-    return explain(&o, err, uv_strerror(err));
+    return explain(&o, err, "", uv_strerror(err));
   }
   local_work_init(&server->work, loop, o.n_threads > 0 ? o.n_threads : 2);
-  err = open_parts(server, &o);
+  err = open_parts(server, &o, &about);
   if (err != TNK_OK) {
     local_server_close(server, NULL, NULL);
-    return explain(&o, err, sentence(err));
+    return explain(&o, err, about, sentence(err));
   }
   local_reap_start(server);
   *out = server;

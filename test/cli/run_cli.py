@@ -80,7 +80,7 @@ def command_lines():
                         (["--port"], "needs a value: --port N"),
                         (["--port", "x"], "not a number"),
                         (["--port", "-1"], "not a number"),
-                        (["--port", "65536"], "not a number in range"),
+                        (["--port", "65536"], "not a number from 0 to 65535"),
                         (["--port="], "not a number"),
                         (["--sequence", "odd"], "neither buffered"),
                         (["--flag", "=1"], "not a flag"),
@@ -95,6 +95,20 @@ def command_lines():
         check(got.returncode == 2 and words in got.stderr and not got.stdout
               and "--help" in got.stderr,
               f"local {' '.join(args)[:40]} is refused", got)
+
+
+def standard_files():
+    """Output that goes nowhere is told, and missing files are no others."""
+    for args in (["--version"], ["--help"], ["local", "--help"], ["local"]):
+        with open("/dev/full", "w") as full:
+            got = subprocess.run([TNK, *args], stdin=subprocess.DEVNULL,
+                                 stdout=full, stderr=subprocess.PIPE, text=True,
+                                 timeout=60)
+        check(got.returncode == 1 and "cannot write the output" in got.stderr,
+              f"{' '.join(args)} on a full disk", got)
+    got = subprocess.run(["sh", "-c", 'exec "$0" local --exit-with-stdin '
+                          "0<&- 1>&- 2>&-", TNK], timeout=60)
+    check(got.returncode == 0, "none of the standard files", got)
 
 
 def faults():
@@ -141,9 +155,14 @@ def cannot_serve():
     check(got.returncode == 1 and "needs an API key" in got.stderr,
           "an open address without a key", got)
     got = run("local", "--host", "localhost")
-    check(got.returncode == 1 and got.stderr, "a host by name", got)
+    check(got.returncode == 1 and "no numeric address" in got.stderr,
+          "a host by name", got)
+    got = run("local", "--stub", "--host", "localhost")
+    check(got.returncode == 1 and "invalid argument" in got.stderr,
+          "a stub's by name", got)
     got = run("local", "--data", "/proc/nothing/here")
-    check(got.returncode == 1 and got.stderr, "a directory that cannot be", got)
+    check(got.returncode == 1 and "the directory for checkpoints" in got.stderr,
+          "a directory that cannot be", got)
     got = run("local", "--port", "0", "--exit-with-stdin")
     check(got.returncode == 0 and "listening on" in got.stdout,
           "an input that is at its end already", got)
@@ -169,7 +188,7 @@ def serving():
               "clients that hang up in the middle of answers end nothing")
         end(server, "it ends with its input")
         check(not os.listdir(tmp), "and leaves nothing behind", os.listdir(tmp))
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             server, url = start("--port=0", TMPDIR=tmp)
             server.send_signal(number)
             check(server.wait(60) == 0, f"{number.name} ends it")
@@ -320,6 +339,7 @@ def stub_polls():
 
 
 command_lines()
+standard_files()
 lint()
 cannot_serve()
 serving()
