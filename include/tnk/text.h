@@ -60,8 +60,9 @@ typedef struct {
 
 #define TNK_TOKENIZER_PLUGIN_INIT TNK_SIZED(tnk_tokenizer_plugin_t)
 
-/** A model input that owns its tokens. */
-typedef struct tnk_text_input tnk_text_input_t;
+/** A model input that owns its tokens. The struct is not named as the function
+ * below, of which C++ would say that one hides the other. */
+typedef struct tnk_text_tokens tnk_text_input_t;
 
 /**
  * Turn a text into a model input of one chunk.

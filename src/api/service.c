@@ -71,6 +71,8 @@ int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
   tnk__root_t *root;
   int err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
 
+  if (out == NULL)
+    return tnk__root_say(text, text_size, TNK_EINVAL, "out is NULL");
   *out = NULL;
   err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
   if (err == TNK_OK)

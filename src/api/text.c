@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "tnk/error.h"
 
-struct tnk_text_input {
+struct tnk_text_tokens {
   tnk_allocator_t alloc;
   tnk_chunk_t chunk;
   tnk_model_input_t input;

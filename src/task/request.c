@@ -107,8 +107,15 @@ void tnk__request_fail(tnk__request_t *request, tnk__error_t *error) {
 
 void tnk__request_fail_code(tnk__request_t *request, const char *name,
                             int code) {
-  tnk__error_t *error = tnk__error_from(&request->session->loop->alloc, name,
-                                        &(tnk_error_t){.code = code});
+  /* Web sites and gateways answer 200 to anything. */
+  const tnk_error_t pub = {
+      .code = code,
+      .message = code == TNK_EPROTO
+                     ? "it is not what this call is answered with; does "
+                       "base_url name a Tinker server?"
+                     : NULL};
+  tnk__error_t *error =
+      tnk__error_from(&request->session->loop->alloc, name, &pub);
 
   tnk__request_fail(request, error);
   tnk__error_unref(error);

@@ -182,7 +182,8 @@ static void startup_malformed(tnk__session_t *session, int err) {
       err == TNK_ENOMEM
           ? tnk__error_static(TNK_ENOMEM)
           : tnk__error_new(&session->loop->alloc, err,
-                           "%s: the server's answer cannot be understood",
+                           "%s: the server's answer cannot be understood; does "
+                           "base_url name a Tinker server?",
                            session->startup.name);
 
   startup_failed(session, error);

@@ -359,6 +359,13 @@ TEST(S0_1b_without_a_handle_there_is_no_promise) {
   tnk_service_close(NULL, NULL, NULL);
 }
 
+TEST(a_service_that_nobody_gets_is_not_opened) {
+  char why[40];
+
+  CHECK_INT(tnk_service_open(NULL, NULL, NULL, why, sizeof(why)), TNK_EINVAL);
+  CHECK_STR(why, "out is NULL");
+}
+
 TEST(S0_1b_no_promise_is_one_that_was_rejected) {
   tnk_then(NULL, outcome_done, NULL);
   tnk_promise_cancel(NULL);

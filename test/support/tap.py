@@ -17,6 +17,8 @@ def check(ok, what, got=""):
         plan()
         for line in str(got).splitlines():
             print("# " + line)
+        # `meson test --print-errorlogs` shows no comments of TAP.
+        print(f"not ok: {what}: {got}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -41,14 +41,16 @@ void test_register(const char *name, test_fn fn, unsigned limit_s) {
 
 void test_fail(const char *file, int line, const char *format, ...) {
   va_list args;
+  char text[1024];
 
-  fflush(stdout);
-  printf("# %s:%d: ", file, line);
   va_start(args, format);
-  vprintf(format, args);
+  vsnprintf(text, sizeof(text), format, args);
   va_end(args);
-  printf("\n");
   fflush(stdout);
+  printf("# %s:%d: %s\n", file, line, text);
+  fflush(stdout);
+  /* `meson test --print-errorlogs` shows no comments of TAP. */
+  fprintf(stderr, "%s:%d: %s\n", file, line, text);
   _exit(EXIT_FAILED);
 }
 

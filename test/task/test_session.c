@@ -108,6 +108,23 @@ TEST(a_start_up_that_fails_is_tried_again_by_the_next) {
   script_close(&script);
 }
 
+TEST(an_answer_of_something_else_asks_about_the_base_url) {
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  mock_json_once(script.mock, "GET", "/api/v1/healthz", 200, "<html>");
+  script_fails(&script, &outcome, tnk_service_health(script.service),
+               TNK_EPROTO);
+  CHECK(strstr(outcome.text, "base_url") != NULL);
+  outcome_drop(&outcome);
+  mock_json_once(script.mock, "POST", config_path, 200, "<html>");
+  script_fails(&script, &outcome, make_sampler(&script), TNK_EPROTO);
+  CHECK(strstr(outcome.text, "base_url") != NULL);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 TEST(a_session_without_an_id_is_none) {
   script_t script;
   outcome_t outcome;
