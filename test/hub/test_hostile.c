@@ -23,7 +23,7 @@ static void reply_raw(mock_request_t *request, void *user) {
   "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: 11\r\n\r\nhello, "
 #define REST "HTTP/1.1 206 Partial Content\r\nContent-Length: "
 
-TEST(K11_a_rest_that_is_not_all_of_the_rest_is_not_taken) {
+TEST_LIMIT(K11_a_rest_that_is_not_all_of_the_rest_is_not_taken, 30) {
   static const char *const rests[] = {
       /* from somewhere else, of something else, not to the end, of unknown
        * length, not in bytes, nonsense */
@@ -83,7 +83,7 @@ static void count_progress(const char *file, uint64_t n_bytes, uint64_t n_total,
   ++*(int *)user;
 }
 
-TEST(K11_a_download_that_never_gets_further_ends) {
+TEST_LIMIT(K11_a_download_that_never_gets_further_ends, 20) {
   tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
   bench_t bench;
   outcome_t outcome;

@@ -71,7 +71,7 @@ static const case_t cases[] = {
      "(HTTP 404): new"},
 };
 
-TEST(S0_4_refusals_say_what_to_do) {
+TEST_LIMIT(S0_4_refusals_say_what_to_do, 20) {
   for (int with_token = 0; with_token < 2; with_token++) {
     tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
     stage_t stage;
@@ -89,7 +89,7 @@ TEST(S0_4_refusals_say_what_to_do) {
   }
 }
 
-TEST(S0_4_a_message_that_holds_the_token_is_not_repeated) {
+TEST_LIMIT(S0_4_a_message_that_holds_the_token_is_not_repeated, 20) {
   answer_t answer = {403, NULL};
   char headers[300];
   outcome_t outcome;
@@ -168,7 +168,7 @@ static void check_rate(const char *headers, int n_more, uint64_t wait_ms) {
   bench_close(&stage.bench);
 }
 
-TEST(S1_5_a_hub_that_is_asked_too_often_is_left_alone) {
+TEST_LIMIT(S1_5_a_hub_that_is_asked_too_often_is_left_alone, 30) {
   check_rate("Retry-After: 20\r\n", 2, 20000);
   check_rate("RateLimit: \"resolvers\";r=0;t=55\r\n", 2, 55000);
   check_rate("RateLimit: \"api\"; r=9; t=300\r\n", 2, 0);

@@ -152,7 +152,7 @@ static int end_after(int n, int closes) {
   return was_done;
 }
 
-TEST_LIMIT(S3_26_shared_files_are_canceled_and_closed_at_every_turn, 60) {
+TEST_LIMIT(S3_26_shared_files_are_canceled_and_closed_at_every_turn, 150) {
   bench_end_everywhere(end_after);
 }
 
@@ -175,6 +175,6 @@ static int run_without_memory(long n) {
   return is_over;
 }
 
-TEST_LIMIT(S3_26a_shared_files_without_memory, 60) {
+TEST_LIMIT(S3_26a_shared_files_without_memory, 150) {
   bench_without_memory(run_without_memory);
 }
