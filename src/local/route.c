@@ -331,7 +331,10 @@ static int parse_body(local_call_t *call, int flags, json_t **json) {
     return 1;
   err = tnk__json_parse(json, req->body.data, req->body.len);
   if (err != TNK_OK) {
-    local_reply_invalid(req, "json_invalid", NULL, "JSON decode error");
+    if (err == TNK_ENOMEM)
+      local_reply_text(req, 503, "{\"detail\":\"Out of memory\"}");
+    else
+      local_reply_invalid(req, "json_invalid", NULL, "JSON decode error");
     return 0;
   }
   if (!json_is_object(*json)) {

@@ -95,3 +95,26 @@ TEST_LIMIT(requests_without_memory, 60) {
   }
   rig_close(&rig);
 }
+
+static void *no_memory(size_t size) {
+  (void)size;
+  return NULL;
+}
+
+/* jansson has an allocator of its own. What it lacks is not the client's
+ * fault. */
+TEST(json_without_memory) {
+  json_malloc_t alloc;
+  json_free_t release;
+  rig_t rig;
+  exchange_t *x;
+
+  rig_open(&rig, NULL);
+  json_get_alloc_funcs(&alloc, &release);
+  json_set_alloc_funcs(no_memory, release);
+  x = rig_post(&rig, "create_session", "{\"sdk_version\":\"0.38.0\"}");
+  json_set_alloc_funcs(alloc, release);
+  CHECK_INT(x->status, 503);
+  rig_free(x);
+  rig_close(&rig);
+}
