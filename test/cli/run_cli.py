@@ -226,6 +226,13 @@ def switches():
     check(server.wait(60) == 0, "it ends")
     server.stdout.close()
     server.stderr.close()
+    server, url = start("--exit-with-stdin", "--api-key", "tml-k", "--tokens", "60")
+    status, answer = call(url, "auth/token", {}, **key)
+    check(status == 200 and call(url, "client/dynamic_config", {}, **key)[0] == 401,
+          "with --tokens the key is good for a token")
+    token = {"X-API-Key": answer["jwt"]}
+    check(call(url, "client/dynamic_config", {}, **token)[0] == 200, "which opens")
+    end(server, "it ends")
     server, url = start("--exit-with-stdin", "--sequence", "lenient")
     check(call(url, "client/config", {})[1] == {"pjwt_auth_enabled": False},
           "--sequence lenient resembles its server")

@@ -1,0 +1,65 @@
+/* A server that wants tokens instead of the key. */
+#include "local/client.h"
+#include "local/e2e.h"
+
+static int status_with(rig_t *rig, const char *path, const char *key) {
+  char header[400];
+
+  snprintf(header, sizeof(header), "X-API-Key: %s\r\n", key);
+  return rig_status(rig_send(rig, "POST", path, header, "{}", 2));
+}
+
+TEST(D2_server_takes_the_key_for_a_token_only) {
+  static const char dynamic[] = "/api/v1/client/dynamic_config";
+  static const char exchange[] = "/api/v1/auth/token";
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  char token[300];
+  exchange_t *x;
+  rig_t rig;
+
+  options.api_key = "tml-right";
+  options.token_life_s = 60;
+  rig_open(&rig, &options);
+  CHECK_INT(status_with(&rig, "/api/v1/client/config", "tml-right"), 200);
+  CHECK_INT(status_with(&rig, exchange, "tml-wrong"), 403);
+  CHECK_INT(status_with(&rig, dynamic, "tml-right"), 401);
+  x = rig_send(&rig, "POST", exchange, "X-API-Key: tml-right\r\n", "{}", 2);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 200);
+  snprintf(token, sizeof(token), "%s", rig_text(x, "jwt"));
+  rig_free(x);
+  CHECK_INT(status_with(&rig, dynamic, token), 200);
+  token[strlen(token) - 1] ^= 1;
+  CHECK_INT(status_with(&rig, dynamic, token), 401);
+  CHECK_INT(status_with(&rig, dynamic, strrchr(token, '.')), 401);
+  CHECK_INT(status_with(&rig, dynamic, "."), 401);
+  rig_close(&rig);
+}
+
+TEST(server_without_tokens_has_no_exchange) {
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  CHECK_INT(status_with(&rig, "/api/v1/auth/token", "tml-x"), 404);
+  rig_close(&rig);
+}
+
+static size_t n_exchanges(const e2e_t *e2e) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < e2e->n_seen; i++)
+    n += strcmp(e2e->seen[i].call, "token") == 0;
+  return n;
+}
+
+TEST_LIMIT(D2_jwt_is_renewed_while_a_client_trains, 60) {
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  e2e_t e2e;
+
+  options.token_life_s = 1;
+  e2e_open(&e2e, options);
+  e2e_train(&e2e, 4);
+  while (n_exchanges(&e2e) < 4)
+    e2e_done(tnk_training_optim_step(e2e.training, NULL));
+  e2e_close(&e2e);
+}
