@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "codec/json_write.h"
+#include "codec/jwt.h"
 #include "tnk/error.h"
 
 /* A key holds nothing that could end a header, and the sentence about a bad
@@ -24,6 +25,15 @@ static void check_key(const char *key) {
   FUZZ_CHECK((expires_s == 0) == (strncmp(key, "tml-", 4) == 0));
   for (const char *c = key; *c != '\0'; c++)
     FUZZ_CHECK((unsigned char)*c > 0x20 && (unsigned char)*c < 0x7f);
+}
+
+/* Times are known or zero, whatever the claims say. */
+static void check_times(const char *token) {
+  tnk__jwt_t jwt;
+
+  FUZZ_CHECK(tnk__jwt_read(&jwt, tnk__allocator_default(), token) == TNK_OK);
+  FUZZ_CHECK(jwt.expires_s >= 0 && jwt.expires_s < 1000000000000000);
+  FUZZ_CHECK(jwt.issued_s >= 0 && jwt.issued_s < 1000000000000000);
 }
 
 /* What was read, written as a file of one key, is read again. */
@@ -69,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   tnk__free(alloc, key);
   FUZZ_CHECK(text != NULL);
   check_key(text);
+  check_times(text);
   tnk__free(alloc, text);
   return 0;
 }
