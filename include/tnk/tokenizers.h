@@ -77,7 +77,9 @@ typedef struct {
 #define TNK_TOKENIZER_OPTIONS_INIT TNK_SIZED(tnk_tokenizer_options_t)
 
 /** Flags of encoding. By default added tokens are found in the text and
- * nothing is put around it. */
+ * nothing is put around it. A SentencePiece model has no added tokens: it
+ * finds its own user-defined pieces whatever the flags, and never its control
+ * tokens. */
 enum {
   /** Put around the text what the file says: a BOS token for most. */
   TNK_ENCODE_ADD_SPECIAL = 1,
