@@ -2,7 +2,8 @@
 # Install the Debian packages that are missing. `sh test/install.sh build`
 # asks only for what a build needs; without an argument also for the tests'.
 set -eu
-build='gcc g++ libc6-dev meson ninja-build pkg-config libuv1-dev libmbedtls-dev
+# meson asks dpkg-dev for the directory in which Debian looks for libraries.
+build='gcc g++ libc6-dev dpkg-dev meson ninja-build pkg-config libuv1-dev libmbedtls-dev
   node-llhttp libjansson-dev libprotobuf-c-dev protobuf-c-compiler
   libsentencepiece-dev libzstd-dev'
 test='clang libclang-rt-14-dev clang-format python3 python3-protobuf
