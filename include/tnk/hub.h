@@ -120,8 +120,9 @@ typedef struct {
  * @param text_size Bytes at @p text; a longer sentence is cut.
  *
  * @return TNK_OK, or
- *   TNK_EINVAL   an endpoint that is no URL, no folder for the cache, a proxy
- *                that cannot be used (also one of the environment)
+ *   TNK_EINVAL   no @p out or @p loop, an endpoint that is no URL, no folder
+ *                for the cache, a proxy that cannot be used (also one of the
+ *                environment)
  *   TNK_ENOTSUP  @p options sets a field this library does not know
  *   TNK_ECERT    ca_file could not be read
  *   TNK_ENOMEM, or a code of libuv
@@ -140,6 +141,7 @@ TNK_API int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
  *
  * @param hub  NULL calls nothing.
  * @param cb   May be NULL.
+ * @param user Passed to @p cb.
  *
  * Never fails and allocates nothing.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1

@@ -55,17 +55,14 @@ int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
   tnk__root_t *root;
   int err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
 
-  *out = NULL;
+  if (out == NULL)
+    return tnk__root_say(text, text_size, TNK_EINVAL, "out is NULL");
   err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
   if (err == TNK_OK)
     err = open_parts(from(root), loop, &own, &why);
-  if (err == TNK_OK) {
-    tnk__root_open(root);
-    *out = from(root);
-  } else {
-    tnk__root_undo(root);
-  }
-  return tnk__root_say(text, text_size, err, why);
+  tnk__root_finish(root, err, why, text, text_size);
+  *out = err == TNK_OK ? from(root) : NULL;
+  return err;
 }
 
 /* ---- Closing ---- */

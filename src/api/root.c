@@ -73,15 +73,11 @@ int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
   return err;
 }
 
-void tnk__root_open(tnk__root_t *root) {
-  tnk__list_append(list(), &root->link);
-}
-
 static void on_undone(void *user) {
   free_root(user);
 }
 
-void tnk__root_undo(tnk__root_t *root) {
+static void undo(tnk__root_t *root) {
   if (root == NULL)
     return;
   if (!root->is_started) {
@@ -91,6 +87,15 @@ void tnk__root_undo(tnk__root_t *root) {
   tnk__http_close(&root->http);
   /* libuv frees the context in a later turn. */
   tnk__loop_close(&root->loop, on_undone, root);
+}
+
+void tnk__root_finish(tnk__root_t *root, int err, const char *why, char *text,
+                      size_t size) {
+  tnk__root_say(text, size, err, why);
+  if (err == TNK_OK)
+    tnk__list_append(list(), &root->link);
+  else
+    undo(root);
 }
 
 /* ---- Closing ---- */

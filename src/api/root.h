@@ -42,8 +42,8 @@ typedef struct tnk__root {
   void *close_user;
 } tnk__root_t;
 
-/* Opening, in this order. Each may set *why, which is NULL before; after a
- * failure only tnk__root_undo() may follow. */
+/* Opening, in this order. The first two may set *why, which is NULL before;
+ * after a failure only the last may follow. */
 
 /* Zeroed memory of kind->size bytes. `options_err` is what reading the options
  * gave, and `alloc` is theirs or NULL. */
@@ -53,10 +53,11 @@ int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
 int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
                     const tnk_logger_t *logger, const tnk__http_options_t *http,
                     const char **why);
-/* The caller has it now. */
-void tnk__root_open(tnk__root_t *root);
-/* Instead of that; NULL is fine. */
-void tnk__root_undo(tnk__root_t *root);
+/* With TNK_OK the caller has it now, else it is undone, and its memory, of
+ * which `why` may be a part, is gone. `text` is as for tnk__root_say(). `root`
+ * may be NULL after a failure. */
+void tnk__root_finish(tnk__root_t *root, int err, const char *why, char *text,
+                      size_t size);
 
 /* Into the caller's room, which may be NULL: `why`, or without it what the
  * code means. Returns the code. */

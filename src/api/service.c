@@ -73,17 +73,11 @@ int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
 
   if (out == NULL)
     return tnk__root_say(text, text_size, TNK_EINVAL, "out is NULL");
-  *out = NULL;
   err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
   if (err == TNK_OK)
     err = open_parts(from(root), loop, &own, &why);
-  if (err == TNK_OK) {
-    tnk__root_open(root);
-    *out = from(root);
-  }
-  tnk__root_say(text, text_size, err, why); /* It may be in the root. */
-  if (err != TNK_OK)
-    tnk__root_undo(root);
+  tnk__root_finish(root, err, why, text, text_size);
+  *out = err == TNK_OK ? from(root) : NULL;
   return err;
 }
 

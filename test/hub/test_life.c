@@ -48,6 +48,17 @@ static void check_token(const char *expected) {
   tnk__hub_config_deinit(&config);
 }
 
+TEST(a_hub_without_a_place_or_a_loop_is_refused_in_words) {
+  char why[64] = "";
+  tnk_hub_t *hub;
+
+  CHECK_INT(tnk_hub_open(NULL, NULL, NULL, why, sizeof(why)), TNK_EINVAL);
+  CHECK_STR(why, "out is NULL");
+  CHECK_INT(tnk_hub_open(&hub, NULL, NULL, why, sizeof(why)), TNK_EINVAL);
+  CHECK_STR(why, "no loop was given");
+  CHECK(hub == NULL);
+}
+
 TEST(S0_4_the_token_is_where_python_has_it) {
   tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
   tnk__hub_config_t config;
