@@ -124,6 +124,8 @@ def listens(port):
         return True
     except ConnectionRefusedError:
         return False
+    except ConnectionResetError:
+        return True  # it closes right now
 
 
 def sample_server():
