@@ -213,12 +213,21 @@ static char *put_head(char *at, const tnk__http_head_t *head) {
   return put(at, "\r\n");
 }
 
+/* `size` is enough for what `put_it` writes, so that the buffer grows once. */
+static int write_all(tnk__buf_t *out, const tnk__http_head_t *head, size_t size,
+                     char *(*put_it)(char *at, const tnk__http_head_t *head)) {
+  char *at = (char *)tnk__buf_reserve(out, size);
+
+  if (at == NULL)
+    return out->err;
+  out->len += (size_t)(put_it(at, head) - at);
+  return TNK_OK;
+}
+
 int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   int ok = tnk__http_is_token(head->method) && is_visible(head->target) &&
            is_host(head->host);
-  /* Counted before anything is written, so that the buffer grows once. */
   size_t size = FIXED_SIZE;
-  char *at;
 
   if (ok)
     size +=
@@ -226,13 +235,7 @@ int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   size += check_headers(head->headers, head->n_headers, &ok);
   size += check_headers(head->more_headers, head->n_more_headers, &ok);
   size += check_headers(head->proxy_headers, head->n_proxy_headers, &ok);
-  if (!ok)
-    return TNK_EINVAL;
-  at = (char *)tnk__buf_reserve(out, size);
-  if (at == NULL)
-    return out->err;
-  out->len += (size_t)(put_head(at, head) - at);
-  return TNK_OK;
+  return ok ? write_all(out, head, size, put_head) : TNK_EINVAL;
 }
 
 static char *put_connect(char *at, const tnk__http_head_t *head) {
@@ -247,16 +250,9 @@ static char *put_connect(char *at, const tnk__http_head_t *head) {
 int tnk__http_write_connect(tnk__buf_t *out, const tnk__http_head_t *head) {
   int ok = is_host(head->host);
   size_t size = FIXED_SIZE;
-  char *at;
 
   if (ok)
     size += 2 * strlen(head->host);
   size += check_headers(head->proxy_headers, head->n_proxy_headers, &ok);
-  if (!ok)
-    return TNK_EINVAL;
-  at = (char *)tnk__buf_reserve(out, size);
-  if (at == NULL)
-    return out->err;
-  out->len += (size_t)(put_connect(at, head) - at);
-  return TNK_OK;
+  return ok ? write_all(out, head, size, put_connect) : TNK_EINVAL;
 }
