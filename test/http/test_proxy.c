@@ -2,10 +2,10 @@
 #include "support/proxy.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "codec/proxy.h"
 #include "fixture.h"
+#include "peer.h"
 
 #define BASIC "Basic dXNlcjpzZWNyZXQ="
 
@@ -13,35 +13,11 @@
  * of a server with TLS. */
 typedef struct {
   fixture_t f;
-  test_identity_t ca;
-  test_identity_t leaf;
-  char ca_path[256];
-  test_server_t server;
+  peer_t peer;
   test_proxy_t proxy;
   tnk__proxies_t proxies;
   char no_proxy[64];
-  char request[4096]; /* the last one to the server with TLS */
-  size_t n;
-  int n_requests;
-  int closes; /* after each answer */
 } way_t;
-
-static void on_request(test_conn_t *conn, const unsigned char *data, size_t n) {
-  static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-  way_t *way = conn->server->options.user;
-
-  CHECK(way->n + n < sizeof(way->request));
-  memcpy(way->request + way->n, data, n);
-  way->n += n;
-  way->request[way->n] = '\0';
-  if (strstr(way->request, "\r\n\r\n") == NULL)
-    return;
-  way->n = 0;
-  way->n_requests++;
-  test_conn_write(conn, answer, sizeof(answer) - 1);
-  if (way->closes)
-    test_conn_end(conn);
-}
 
 static void parse(tnk__proxy_t *out, int port) {
   static const tnk_pair_t header = {"X-Team", "seven"};
@@ -54,34 +30,27 @@ static void parse(tnk__proxy_t *out, int port) {
 }
 
 static void way_open(way_t *way) {
-  const test_cert_t authority = {.subject = "CN=test authority", .is_ca = 1};
-  const test_cert_t leaf = {.dns = "far.test", .issuer = &way->ca};
-  tnk__http_options_t options = {.ca_file = way->ca_path,
+  const test_cert_t leaf = {.dns = "far.test"};
+  tnk__http_options_t options = {.ca_file = way->peer.ca_path,
                                  .proxies = &way->proxies};
-  test_server_options_t server = {.on_read = on_request, .user = way};
 
   memset(way, 0, sizeof(*way));
   way->proxies.no_proxy = way->no_proxy;
-  test_identity_make(&way->ca, &authority);
-  test_identity_save(&way->ca, way->ca_path, sizeof(way->ca_path));
-  test_identity_make(&way->leaf, &leaf);
-  server.identity = &way->leaf;
+  peer_init(&way->peer, leaf);
   fixture_open_with(&way->f, &options);
-  test_server_open(&way->server, &way->f.c.uv, &server);
-  test_proxy_open(&way->proxy, &way->f.c.uv, way->server.port, 0);
+  peer_open(&way->peer, &way->f.c.uv);
+  test_proxy_open(&way->proxy, &way->f.c.uv, way->peer.server.port, 0);
   parse(&way->proxies.https, way->proxy.server.port);
   parse(&way->proxies.http, mock_port(way->f.mock));
 }
 
 static void way_close(way_t *way) {
-  test_server_close(&way->server);
+  test_server_close(&way->peer.server);
   test_proxy_close(&way->proxy);
   fixture_close(&way->f);
   way->proxies.no_proxy = NULL;
   tnk__proxies_deinit(&way->proxies, test_allocator());
-  test_identity_free(&way->leaf);
-  test_identity_free(&way->ca);
-  CHECK_INT(unlink(way->ca_path), 0);
+  peer_free(&way->peer);
 }
 
 static int way_start(way_t *way, call_t *call, const char *host, int port,
@@ -114,9 +83,9 @@ TEST(A16_one_tunnel_for_many_exchanges) {
       test_fail(__FILE__, __LINE__, "%s", call.detail);
     CHECK_STR(call.body, "ok");
   }
-  CHECK_INT(way.n_requests, 5);
+  CHECK_INT(way.peer.n_requests, 5);
   CHECK_INT(way.proxy.n_asked, 1);
-  CHECK_INT(way.server.n_handshakes, 1);
+  CHECK_INT(way.peer.server.n_handshakes, 1);
   CHECK_INT(mock_n_requests(way.f.mock), 0);
   way_close(&way);
 }
@@ -133,11 +102,11 @@ TEST(P10_secrets_go_to_their_owners) {
                             "Host: far.test:443\r\n"
                             "Proxy-Authorization: " BASIC "\r\n"
                             "X-Team: seven\r\n\r\n");
-  CHECK(strstr(way.request, "GET /x?y=z HTTP/1.1\r\nHost: far.test\r\n") ==
-        way.request);
-  CHECK(strstr(way.request, "X-API-Key: tml-key\r\n") != NULL);
-  CHECK(strstr(way.request, "Proxy") == NULL);
-  CHECK(strstr(way.request, "X-Team") == NULL);
+  CHECK(strstr(way.peer.request, "GET /x?y=z HTTP/1.1\r\nHost: far.test\r\n") ==
+        way.peer.request);
+  CHECK(strstr(way.peer.request, "X-API-Key: tml-key\r\n") != NULL);
+  CHECK(strstr(way.peer.request, "Proxy") == NULL);
+  CHECK(strstr(way.peer.request, "X-Team") == NULL);
   way_close(&way);
 }
 
@@ -153,11 +122,11 @@ TEST(A16_no_tunnel_serves_another_origin) {
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(way.proxy.n_asked, 2);
   CHECK(strstr(way.proxy.head, "CONNECT far.test:8443 ") == way.proxy.head);
-  CHECK(strstr(way.request, "Host: far.test:8443\r\n") != NULL);
+  CHECK(strstr(way.peer.request, "Host: far.test:8443\r\n") != NULL);
   way_call(&way, &call, "other.test", 443, 1);
   CHECK_INT(call.err, TNK_ECERT);
   CHECK_INT(call.sent, 0);
-  CHECK_INT(way.n_requests, 2);
+  CHECK_INT(way.peer.n_requests, 2);
   way_close(&way);
 }
 
@@ -166,7 +135,7 @@ TEST(A16_a_tunnel_that_ended_is_made_anew) {
   call_t call;
 
   way_open(&way);
-  way.closes = 1;
+  way.peer.ends = 1;
   for (int i = 1; i <= 3; i++) {
     way_call(&way, &call, "far.test", 443, 1);
     CHECK_INT(call.err, TNK_OK);
@@ -174,7 +143,7 @@ TEST(A16_a_tunnel_that_ended_is_made_anew) {
     CHECK_INT(way.proxy.n_asked, i);
   }
   /* The session goes on, though by another tunnel. */
-  CHECK_INT(way.server.n_resumed, 2);
+  CHECK_INT(way.peer.server.n_resumed, 2);
   way_close(&way);
 }
 
@@ -264,7 +233,7 @@ TEST(NO_PROXY_hosts_are_reached_directly) {
   CHECK_STR(mock_header(mock_request(way.f.mock, 0), "Proxy-Authorization"),
             NULL);
   CHECK_STR(mock_header(mock_request(way.f.mock, 0), "X-Team"), NULL);
-  way_call(&way, &call, "127.0.0.1", way.server.port, 1);
+  way_call(&way, &call, "127.0.0.1", way.peer.server.port, 1);
   CHECK_INT(call.err, TNK_ECERT);
   CHECK_INT(way.proxy.n_asked, 0);
   way_close(&way);

@@ -1,71 +1,36 @@
 /* The same over TLS, against a server that says what it is told to. */
-#include <unistd.h>
-
 #include "fixture.h"
-#include "support/tls_server.h"
+#include "peer.h"
 
 typedef struct {
   fixture_t f;
-  test_identity_t ca;
-  test_identity_t leaf;
-  char ca_path[256];
-  test_server_t server;
-  const char *answer;
-  int ends; /* after the answer: 1 with a goodbye, 2 without */
-  int n_requests;
-  char request[2048];
-  size_t n;
+  peer_t peer;
 } secure_t;
-
-static void on_request(test_conn_t *conn, const unsigned char *data, size_t n) {
-  secure_t *s = conn->server->options.user;
-
-  CHECK(s->n + n < sizeof(s->request));
-  memcpy(s->request + s->n, data, n);
-  s->n += n;
-  s->request[s->n] = '\0';
-  if (strstr(s->request, "\r\n\r\nbody") == NULL)
-    return;
-  s->n = 0;
-  s->n_requests++;
-  test_conn_write(conn, s->answer, strlen(s->answer));
-  if (s->ends == 1)
-    test_conn_end(conn);
-  if (s->ends == 2)
-    test_conn_cut(conn);
-}
 
 static void secure_open(secure_t *s, const char *address, const char *answer,
                         int ends) {
-  const test_cert_t authority = {.subject = "CN=test authority", .is_ca = 1};
-  const test_cert_t leaf = {.address = address, .issuer = &s->ca};
-  tnk__http_options_t options = {.ca_file = s->ca_path};
-  test_server_options_t server = {.on_read = on_request, .user = s};
+  const test_cert_t leaf = {.address = address};
+  tnk__http_options_t options = {.ca_file = s->peer.ca_path};
 
-  memset(s, 0, sizeof(*s));
-  s->answer = answer;
-  s->ends = ends;
-  test_identity_make(&s->ca, &authority);
-  test_identity_save(&s->ca, s->ca_path, sizeof(s->ca_path));
-  test_identity_make(&s->leaf, &leaf);
-  server.identity = &s->leaf;
+  peer_init(&s->peer, leaf);
+  s->peer.answer = answer;
+  s->peer.request_end = "\r\n\r\nbody";
+  s->peer.ends = ends;
   fixture_open_with(&s->f, &options);
-  test_server_open(&s->server, &s->f.c.uv, &server);
+  peer_open(&s->peer, &s->f.c.uv);
 }
 
 static void secure_close(secure_t *s) {
-  test_server_close(&s->server);
+  test_server_close(&s->peer.server);
   fixture_close(&s->f);
-  test_identity_free(&s->leaf);
-  test_identity_free(&s->ca);
-  CHECK_INT(unlink(s->ca_path), 0);
+  peer_free(&s->peer);
 }
 
 static void secure_call(secure_t *s, call_t *call) {
   tnk__http_request_t request =
       request_to(s->f.mock, TNK__LANE_TRAIN, "POST", "/x");
 
-  request.origin.port = (uint16_t)s->server.port;
+  request.origin.port = (uint16_t)s->peer.server.port;
   request.origin.is_tls = 1;
   request.body = "body";
   request.body_len = 4;
@@ -86,8 +51,8 @@ TEST(one_handshake_for_many_exchanges) {
     CHECK_INT(call.status, 200);
     CHECK_STR(call.body, "ok");
   }
-  CHECK_INT(s.n_requests, 5);
-  CHECK_INT(s.server.n_handshakes, 1);
+  CHECK_INT(s.peer.n_requests, 5);
+  CHECK_INT(s.peer.server.n_handshakes, 1);
   secure_close(&s);
 }
 
@@ -103,8 +68,8 @@ TEST(a_wrong_certificate_gets_no_byte) {
   CHECK_STR(call.detail, "certificate is for 127.0.0.2, not for 127.0.0.1");
   CHECK_INT(call.sent, 0);
   CHECK_INT(call.n_sent, 0);
-  CHECK_INT(s.n_requests, 0);
-  CHECK_INT(s.server.n_received, 0);
+  CHECK_INT(s.peer.n_requests, 0);
+  CHECK_INT(s.peer.server.n_received, 0);
   secure_close(&s);
 }
 
@@ -125,22 +90,22 @@ TEST(a_certificate_that_changes) {
   test_identity_make(&strange_ca, &other);
   cert.issuer = &strange_ca;
   test_identity_make(&strange, &cert);
-  cert.issuer = &s.ca;
+  cert.issuer = &s.peer.ca;
   test_identity_make(&renewed, &cert);
   secure_call(&s, &call);
   CHECK_INT(call.err, TNK_OK);
-  s.server.options.identity = &strange;
-  test_server_configure(&s.server);
+  s.peer.server.options.identity = &strange;
+  test_server_configure(&s.peer.server);
   secure_call(&s, &call);
   CHECK_INT(call.err, TNK_ECERT);
   CHECK_INT(call.sent, 0);
-  CHECK_INT(s.n_requests, 1);
-  s.server.options.identity = &renewed;
-  test_server_configure(&s.server);
+  CHECK_INT(s.peer.n_requests, 1);
+  s.peer.server.options.identity = &renewed;
+  test_server_configure(&s.peer.server);
   secure_call(&s, &call);
   CHECK_INT(call.err, TNK_OK);
   CHECK_STR(call.body, "ok");
-  CHECK_INT(s.n_requests, 2);
+  CHECK_INT(s.peer.n_requests, 2);
   secure_close(&s);
   test_identity_free(&renewed);
   test_identity_free(&strange);

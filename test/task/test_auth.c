@@ -508,21 +508,14 @@ TEST(jwt_close_waits_for_no_token) {
 
 static int run_without_memory(long n) {
   tokens_t t;
-  outcome_t outcome;
-  int did_fail;
+  int is_over;
 
   tokens_open(&t, HOUR_S);
-  test_alloc_fail_at(n);
-  outcome_of(&outcome, tnk_service_capabilities(t.script.service));
-  tokens_settle(&t, &outcome);
-  did_fail = test_alloc_did_fail();
-  test_alloc_fail_at(-1);
-  CHECK(outcome.status == TNK_OK || outcome.status == TNK_ENOMEM);
-  outcome_drop(&outcome);
+  is_over = tokens_ask_without_memory(&t, n);
   script_sampler(&t.script);
   tokens_close(&t);
   CHECK_INT(test_alloc_live(), 0);
-  return !did_fail;
+  return is_over;
 }
 
 TEST_LIMIT(D2_jwt_without_memory, 30) {

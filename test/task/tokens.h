@@ -100,4 +100,19 @@ static inline void tokens_sample(tokens_t *tokens, int status) {
   outcome_drop(&outcome);
 }
 
+/* A question while the n-th allocation fails; 1: none was left to fail. */
+static inline int tokens_ask_without_memory(tokens_t *tokens, long n) {
+  outcome_t outcome;
+  int did_fail;
+
+  test_alloc_fail_at(n);
+  outcome_of(&outcome, tnk_service_capabilities(tokens->script.service));
+  tokens_settle(tokens, &outcome);
+  did_fail = test_alloc_did_fail();
+  test_alloc_fail_at(-1);
+  CHECK(outcome.status == TNK_OK || outcome.status == TNK_ENOMEM);
+  outcome_drop(&outcome);
+  return !did_fail;
+}
+
 #endif
