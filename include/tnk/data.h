@@ -55,7 +55,7 @@ typedef enum {
 /** Image encodings. */
 typedef enum { TNK_PNG = 1, TNK_JPEG = 2 } tnk_image_format_t;
 
-/** One run of a model input. Protocol: sampling, chunk JSON. */
+/** One run of a model input. Protocol: sampling, chunk. */
 typedef struct {
   tnk_chunk_kind_t kind;
   const int32_t *tokens;     /**< Text: vocabulary ids. */
@@ -92,7 +92,8 @@ typedef struct {
 } tnk_span_t;
 
 /**
- * One training example. Protocol: training, and protobuf, provenance.
+ * One training example. Protocol: protobuf, datum; protobuf, provenance of a
+ * datum.
  *
  * Set both span lists or neither; each tiles what it describes.
  */

@@ -124,7 +124,7 @@ typedef struct {
  *                  NULL.
  * @param text_size Bytes at @p text; a longer sentence is cut.
  *
- * Protocol: transport, endpoint and credential.
+ * Protocol: transport, base URL; transport, provider selection.
  * @return TNK_OK, or
  *   TNK_EINVAL       an option out of range, a base URL that is none, a text
  *                    or header that cannot be sent, a proxy that cannot be
@@ -255,7 +255,7 @@ typedef struct {
 
 /**
  * Create a model from a saved state. Protocol: session, creating a training
- * client, from checkpoint.
+ * client.
  *
  * @param options  Copied.
  * @return A promise of tnk_training_t, as tnk_service_create_lora().

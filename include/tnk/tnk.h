@@ -12,6 +12,9 @@
  * A child made with fork() shares sockets with its parent, so there every
  * operation is refused with TNK_EFORKED, and closing and canceling do nothing.
  * Open a service of its own, on a loop of its own, in the child.
+ *
+ * What is on the wire is described in src/codec/protocol of the sources. A line
+ * as "Protocol: training." cites a document there, and a heading in it.
  */
 #include "tnk/common.h"
 #include "tnk/data.h"

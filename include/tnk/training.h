@@ -55,7 +55,7 @@ typedef struct {
  * @param options  NULL for defaults. Copied.
  *
  * Lifetime: @p data is copied, unless options->release is set.
- * Protocol: training, forward_backward and chunking.
+ * Protocol: training, forward_backward; training, chunking.
  *
  * @return A promise of tnk_pass_t.
  * Rejects with: TNK_EINVAL (the text names datum and input), TNK_EFULL,
@@ -188,7 +188,7 @@ tnk_training_optim_step_dimuon(tnk_training_t *training,
  * Apply the gradients with an optimizer this library does not know.
  *
  * @param json  An object with a text under "type", sent as it is. Copied.
- * Protocol: training, optimizers, open step.
+ * Protocol: training, open step.
  * @return A promise of tnk_metrics_t. Rejects as tnk_training_optim_step().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */

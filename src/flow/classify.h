@@ -126,8 +126,8 @@ tnk__outcome_t tnk__outcome_of_status(int status, size_t n_body);
  * lost may be the reason why the operation failed. */
 tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status);
 tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt);
-/* Whether a sample that ended with err may be submitted anew (by policy of
- * the service's option retry_samples, in sampling.md 7.4's terms). */
+/* Whether a sample that ended with err may be submitted anew, if the service's
+ * option retry_samples wants that. Protocol: sampling, retry handler. */
 int tnk__sample_may_resubmit(int err);
 
 #endif

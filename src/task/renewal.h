@@ -14,7 +14,7 @@
  * the middle of a token's life; all who need one wait for the same fetch. When
  * it fails, a token that has not expired serves on, for at least a minute until
  * it is tried again; else those who wait fail with it. Protocol: transport, JWT
- * exchange, provider selection.
+ * exchange; transport, provider selection.
  */
 typedef struct {
   tnk__auth_t auth;

@@ -37,7 +37,7 @@ typedef enum {
   TNK__N_ROUTES
 } tnk__route_id_t;
 
-/* What is fixed about one call. Protocol: transport, timeouts and retries. */
+/* What is fixed about one call. Protocol: transport, timeouts. */
 typedef struct {
   const char *path; /* below the base URL; "%s" stands for an id */
   int is_get;

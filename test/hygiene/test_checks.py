@@ -14,7 +14,14 @@ GOOD = {
     "src/base/README.md": "Base.\n",
     "src/base/a.h": "int a(void);\n",
     "src/base/a.c": '#include "base/a.h"\n\nint a(void) {\n  return 1;\n}\n',
-    "src/base/b.h": '#include "base/a.h"\n',
+    "src/base/b.h": '#include "base/a.h"\n'
+                    "/* What b is. Protocol: calls, making tea; calls,\n"
+                    " * coffee. */\n",
+    "src/codec/README.md": "Codec.\n",
+    "src/codec/protocol/README.md": "Protocol.\n",
+    "src/codec/protocol/calls.md": "# Calls\n\n## 1.2 Making tea (hot)\n\n"
+                                   "| call | body |\n|---|---|\n"
+                                   "| `coffee` | none |\n",
     "include/tnk/x.h": "/** Doc. Thread: any. Since: 0.1 */\n"
                        "TNK_API int tnk_x(void);\n",
     "test/t.c": "int t(void) {\n  return 0;\n}\n",
@@ -33,6 +40,18 @@ FAULTS = [
     ("check_docs.py", "include",
      {"include/tnk/x.h": "/** Doc. Since: 0.1 */\nTNK_API int tnk_x(void);\n"},
      "no Thread:"),
+    ("check_protocol.py", ".",
+     {"src/base/b.h": "/* Protocol: letters. */\n"}, "no document \"letters\""),
+    ("check_protocol.py", ".",
+     {"src/base/b.h": "/* Protocol: calls, tea\n * and cake. */\n"},
+     "no heading or row \"tea and cake\""),
+    ("check_protocol.py", ".",
+     {"src/base/b.h": "/* Protocol: calls, making tea */\n"}, "no full stop"),
+    ("check_protocol.py", ".",
+     {"src/base/a.c": "/* See calls.md 1.2. Protocol: calls. */\n"},
+     "write \"Protocol:"),
+    ("check_protocol.py", ".", {"src/base/b.h": "/* None. */\n"},
+     "looks at the wrong place"),
     ("check_layers.py", "src", {"src/base/a.c": '#include "loop/loop.h"\n'},
      "base may not include"),
 ]
