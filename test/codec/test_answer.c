@@ -16,7 +16,7 @@ static tnk__failure_t failure(const void *body, size_t n) {
   return out;
 }
 
-TEST(S2_7_errors_of_all_servers_are_readable) {
+TEST(T3_errors_of_all_servers_are_readable) {
   static const struct {
     const char *body;
     const char *message;
@@ -120,7 +120,7 @@ TEST(failure_reports_lack_of_memory) {
               CHECK_STR(out.message, "Not Found"));
 }
 
-TEST(P4_accepted_request) {
+TEST(P4_1_accepted_request) {
   tnk__accepted_t out;
 
 #define CALL tnk__accepted_read(&out, &arena, body, n)

@@ -19,7 +19,7 @@ static uint64_t wait_ms(const tnk__batch_t *batch, uint64_t now_ms) {
   return tnk__batch_wait_ms(batch, TNK__BATCH_POLL, now_ms);
 }
 
-TEST(S8_6_who_waits_comes_before_what_is_reported) {
+TEST(P8_6_who_waits_comes_before_what_is_reported) {
   tnk__batch_t batch;
 
   tnk__batch_init(&batch);
@@ -30,7 +30,7 @@ TEST(S8_6_who_waits_comes_before_what_is_reported) {
   CHECK_INT(tnk__batch_wait_ms(&batch, TNK__BATCH_FLUSH, 5000), 1000);
 }
 
-TEST(S8_6_news_is_followed_at_once) {
+TEST(P8_6_news_is_followed_at_once) {
   tnk__batch_t batch;
   uint64_t now = 1000;
 
@@ -44,7 +44,7 @@ TEST(S8_6_news_is_followed_at_once) {
 }
 
 /* A server whose cursor always moves is asked about once a second. */
-TEST(S8_6_a_moving_cursor_does_not_spin) {
+TEST(P8_6_a_moving_cursor_does_not_spin) {
   tnk__batch_t batch;
   uint64_t now = 1000;
   int n = 0;
@@ -58,7 +58,7 @@ TEST(S8_6_a_moving_cursor_does_not_spin) {
   CHECK(n >= 60 && n <= 65);
 }
 
-TEST(S8_6_a_poll_that_was_held_is_followed_at_once) {
+TEST(P8_6_a_poll_that_was_held_is_followed_at_once) {
   tnk__batch_t batch;
 
   tnk__batch_init(&batch);
@@ -67,7 +67,7 @@ TEST(S8_6_a_poll_that_was_held_is_followed_at_once) {
   CHECK_INT(wait_ms(&batch, 30000), 0);
 }
 
-TEST(S8_6_a_smaller_cursor_is_taken) {
+TEST(P8_6_a_smaller_cursor_is_taken) {
   tnk__batch_t batch;
 
   tnk__batch_init(&batch);
@@ -76,7 +76,7 @@ TEST(S8_6_a_smaller_cursor_is_taken) {
   CHECK_INT(batch.cursor, 4);
 }
 
-TEST(S8_6_what_may_pass_is_asked_again) {
+TEST(P8_6_what_may_pass_is_asked_again) {
   static const tnk__outcome_t passing[] = {
       TNK__OUTCOME_408,  TNK__OUTCOME_409,       TNK__OUTCOME_429,
       TNK__OUTCOME_5XX,  TNK__OUTCOME_400_EMPTY, TNK__OUTCOME_UNSENT,
@@ -94,7 +94,7 @@ TEST(S8_6_what_may_pass_is_asked_again) {
   }
 }
 
-TEST(S8_6_anything_else_turns_it_off) {
+TEST(P8_6_anything_else_turns_it_off) {
   static const tnk__outcome_t terminal[] = {
       TNK__OUTCOME_401, TNK__OUTCOME_403,       TNK__OUTCOME_404,
       TNK__OUTCOME_405, TNK__OUTCOME_410,       TNK__OUTCOME_413,
@@ -110,7 +110,7 @@ TEST(S8_6_anything_else_turns_it_off) {
   }
 }
 
-TEST(S8_6_three_400s_without_a_success_between) {
+TEST(P8_6_three_400s_without_a_success_between) {
   tnk__batch_t batch;
 
   tnk__batch_init(&batch);
@@ -123,7 +123,7 @@ TEST(S8_6_three_400s_without_a_success_between) {
   CHECK_INT(batch.is_off, 1);
 }
 
-TEST(S8_6_the_servers_wish_counts) {
+TEST(P8_6_the_servers_wish_counts) {
   tnk__batch_t batch;
 
   tnk__batch_init(&batch);
@@ -133,7 +133,7 @@ TEST(S8_6_the_servers_wish_counts) {
   CHECK_INT(tnk__batch_wait_ms(&batch, TNK__BATCH_FLUSH, 1000), 7000);
 }
 
-TEST(S8_6_reports_are_dropped_after_three_failures) {
+TEST(P8_6_reports_are_dropped_after_three_failures) {
   tnk__batch_t batch;
 
   tnk__batch_init(&batch);
@@ -146,7 +146,7 @@ TEST(S8_6_reports_are_dropped_after_three_failures) {
   CHECK_INT(tnk__batch_drops_reports(&batch), 0);
 }
 
-TEST(S8_6_silence_is_checked_after_one_to_two_minutes) {
+TEST(P8_6_silence_is_checked_after_one_to_two_minutes) {
   CHECK_INT(tnk__batch_check_ms(0), 60000);
   CHECK_INT(tnk__batch_check_ms(0.5), 90000);
   CHECK(tnk__batch_check_ms(0.999999) < 120000);

@@ -53,7 +53,7 @@ TEST(the_distance_counts_from_the_last_poll) {
 }
 
 /* Also by a server that holds no poll for longer than a moment. */
-TEST(A7_not_yet_after_a_short_hold_is_polled_again_at_once) {
+TEST(P8_2_not_yet_after_a_short_hold_is_polled_again_at_once) {
   tnk__poll_init(&poll);
   for (int i = 0; i < 100; i++)
     CHECK_INT(step(i % 2 ? TNK__POLL_408_JSON : TNK__POLL_PENDING, 40, 0), 0);

@@ -206,7 +206,7 @@ TEST(S3_26a_hubs_open_without_memory) {
   CHECK_INT(uv_loop_close(&uv), 0);
 }
 
-TEST(A1_an_unused_hub_does_not_keep_the_loop_alive) {
+TEST(SX_2_an_unused_hub_does_not_keep_the_loop_alive) {
   bench_t bench;
 
   bench_open(&bench);
@@ -225,7 +225,7 @@ static void open_and_leave(uv_loop_t *loop, void *user) {
   ++*(int *)user;
 }
 
-TEST(A1_a_runtime_closes_the_hubs_left_on_it) {
+TEST(SX_1_a_runtime_closes_the_hubs_left_on_it) {
   tnk_runtime_t *runtime;
   int n = 0;
 

@@ -27,7 +27,7 @@ static void await_calls(e2e_t *e2e, const char *call, size_t n) {
     uv_run(&e2e->uv, UV_RUN_ONCE);
 }
 
-TEST_LIMIT(A8_batched_and_direct_polls_give_the_same_tokens, 60) {
+TEST_LIMIT(P8_6_batched_and_direct_polls_give_the_same_tokens, 60) {
   enum { N = 8 };
   tnk_promise_t *batch[N];
   size_t n;
@@ -57,7 +57,7 @@ TEST_LIMIT(A8_batched_and_direct_polls_give_the_same_tokens, 60) {
   e2e_close(&e2e);
 }
 
-TEST_LIMIT(A8_two_thousand_samples_without_a_held_poll_each, 120) {
+TEST_LIMIT(P8_6_two_thousand_samples_without_a_held_poll_each, 120) {
   enum { N = 2000 };
   e2e_tally_t tally = {0};
   tnk_sampling_t *sampling;
@@ -79,7 +79,7 @@ TEST_LIMIT(A8_two_thousand_samples_without_a_held_poll_each, 120) {
   e2e_close(&e2e);
 }
 
-TEST_LIMIT(A8_a_canceled_sample_ends_on_the_server, 60) {
+TEST_LIMIT(P8_7_a_canceled_sample_ends_on_the_server, 60) {
   tnk_sampling_t *sampling;
   tnk_promise_t *promise;
   e2e_t e2e;
@@ -98,7 +98,7 @@ TEST_LIMIT(A8_a_canceled_sample_ends_on_the_server, 60) {
 
 /* The server loses the call in the middle: those who wait poll for themselves.
  */
-TEST_LIMIT(A8_a_fall_back_in_the_middle, 60) {
+TEST_LIMIT(P8_6_a_fall_back_in_the_middle, 60) {
   enum { N = 40 };
   e2e_tally_t tally = {0};
   tnk_sampling_t *sampling;

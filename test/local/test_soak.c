@@ -224,7 +224,7 @@ static int can_measure_memory(void) {
 #endif
 }
 
-TEST_LIMIT(S0_soak_with_a_tenth_of_faults, 100) {
+TEST_LIMIT(S0_3_soak_with_a_tenth_of_faults, 100) {
   const char *wish = getenv("TNK_TEST_SOAK");
   soak_t soak = {.n_samples = N_DEFAULT};
   size_t n_open = n_descriptors();

@@ -2,7 +2,7 @@
 
 /* ---- The normal course ---- */
 
-TEST(A8_one_poll_for_all_and_the_reports) {
+TEST(P8_6_one_poll_for_all_and_the_reports) {
   script_t script;
 
   open_default(&script);
@@ -38,7 +38,7 @@ TEST(A8_one_poll_for_all_and_the_reports) {
   finish(&script, 3);
 }
 
-TEST(A8_reports_ride_on_the_next_poll) {
+TEST(P8_6_reports_ride_on_the_next_poll) {
   script_t script;
 
   open_default(&script);
@@ -53,7 +53,7 @@ TEST(A8_reports_ride_on_the_next_poll) {
   finish(&script, 3);
 }
 
-TEST(A8_a_completion_before_the_waiter) {
+TEST(P8_6_a_completion_before_the_waiter) {
   script_held_t held = {0};
   script_t script;
 
@@ -73,7 +73,7 @@ TEST(A8_a_completion_before_the_waiter) {
   finish(&script, 2);
 }
 
-TEST(A8_a_large_result_takes_room_and_is_final) {
+TEST(P8_6_a_large_result_takes_room_and_is_final) {
   script_t script;
 
   open_default(&script);
@@ -96,7 +96,7 @@ TEST(A8_a_large_result_takes_room_and_is_final) {
   finish(&script, 2);
 }
 
-TEST(A8_a_failed_sample_is_fetched_and_reported) {
+TEST(P8_6_a_failed_sample_is_fetched_and_reported) {
   script_t script;
 
   open_default(&script);
@@ -115,7 +115,7 @@ TEST(A8_a_failed_sample_is_fetched_and_reported) {
 }
 
 /* The server said it is done, but the fetch is told to wait: go on polling. */
-TEST(A8_a_fetch_that_must_wait_goes_on) {
+TEST(P8_6_a_fetch_that_must_wait_goes_on) {
   script_t script;
 
   open_default(&script);
@@ -132,7 +132,7 @@ TEST(A8_a_fetch_that_must_wait_goes_on) {
 }
 
 /* A result that expired is submitted anew, and waits here again. */
-TEST(A8_a_lost_result_is_not_reported) {
+TEST(P8_6_a_lost_result_is_not_reported) {
   script_t script;
 
   open_default(&script);
@@ -149,7 +149,7 @@ TEST(A8_a_lost_result_is_not_reported) {
 
 /* ---- Odd answers ---- */
 
-TEST(A8_a_replayed_completion_is_taken_once) {
+TEST(P8_6_a_replayed_completion_is_taken_once) {
   script_t script;
 
   open_default(&script);
@@ -167,7 +167,7 @@ TEST(A8_a_replayed_completion_is_taken_once) {
   finish(&script, 2);
 }
 
-TEST(A8_unknown_elements_are_ignored) {
+TEST(P8_6_unknown_elements_are_ignored) {
   script_t script;
 
   open_default(&script);
@@ -191,7 +191,7 @@ static void on_restless(mock_request_t *request, void *user) {
   mock_reply_json(request, 200, json);
 }
 
-TEST(A8_a_moving_cursor_does_not_make_it_spin) {
+TEST(P8_6_a_moving_cursor_does_not_make_it_spin) {
   script_t script;
   int n = 0;
 
@@ -229,14 +229,14 @@ static void check_passing(int status) {
   finish(&script, 3);
 }
 
-TEST(A8_errors_that_pass) {
+TEST(P8_6_errors_that_pass) {
   static const int passing[] = {400, 408, 409, 429, 500, 503};
 
   for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
     check_passing(passing[i]);
 }
 
-TEST(A8_a_lost_connection_passes) {
+TEST(P8_6_a_lost_connection_passes) {
   script_t script;
 
   open_default(&script);
@@ -274,21 +274,21 @@ static void check_fallback(int status, const char *body) {
   finish(&script, 5);
 }
 
-TEST(A8_terminal_answers_fall_back_to_polls) {
+TEST(P8_6_terminal_answers_fall_back_to_polls) {
   static const int statuses[] = {401, 403, 404, 405, 410, 422, 302};
 
   for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
     check_fallback(statuses[i], "{\"detail\":\"no\"}");
 }
 
-TEST(A8_answers_without_meaning_fall_back_to_polls) {
+TEST(P8_6_answers_without_meaning_fall_back_to_polls) {
   check_fallback(200, "{\"completions\":[]}");
   check_fallback(200, "<html>");
   check_fallback(200, "{\"completions\":{},\"cursor\":1}");
 }
 
 /* On the very first question a 404 says that there is no such call. */
-TEST(A8_a_server_without_the_call_is_asked_once) {
+TEST(P8_6_a_server_without_the_call_is_asked_once) {
   script_t script;
 
   open_default(&script);
@@ -302,7 +302,7 @@ TEST(A8_a_server_without_the_call_is_asked_once) {
   finish(&script, 6);
 }
 
-TEST(A8_the_fourth_400_in_a_row_falls_back) {
+TEST(P8_6_the_fourth_400_in_a_row_falls_back) {
   script_t script;
 
   open_default(&script);
@@ -316,7 +316,7 @@ TEST(A8_the_fourth_400_in_a_row_falls_back) {
   finish(&script, 1);
 }
 
-TEST(A8_closing_while_waiting_settles_all) {
+TEST(P8_6_closing_while_waiting_settles_all) {
   script_t script;
 
   open_default(&script);
@@ -336,7 +336,7 @@ static void on_first_closes(tnk_promise_t *promise, int status, void *user) {
   tnk_sampling_close(script->sampling, NULL, NULL);
 }
 
-TEST(A8_closing_from_inside_a_result) {
+TEST(P8_6_closing_from_inside_a_result) {
   script_t script;
 
   open_default(&script);
@@ -349,7 +349,7 @@ TEST(A8_closing_from_inside_a_result) {
   finish(&script, 3);
 }
 
-TEST(A8_closing_the_service_while_waiting) {
+TEST(P8_6_closing_the_service_while_waiting) {
   script_t script;
 
   open_default(&script);

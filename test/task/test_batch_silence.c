@@ -3,7 +3,7 @@
 
 /* ---- Cancelled samples ---- */
 
-TEST(A8_a_canceled_sample_is_dropped_and_reported) {
+TEST(P8_6_a_canceled_sample_is_dropped_and_reported) {
   script_t script;
 
   open_default(&script);
@@ -19,7 +19,7 @@ TEST(A8_a_canceled_sample_is_dropped_and_reported) {
   finish(&script, 2);
 }
 
-TEST(A8_when_the_last_is_canceled_nothing_is_held) {
+TEST(P8_6_when_the_last_is_canceled_nothing_is_held) {
   script_t script;
 
   open_default(&script);
@@ -39,7 +39,7 @@ TEST(A8_when_the_last_is_canceled_nothing_is_held) {
 
 /* ---- Silence ---- */
 
-TEST(A8_a_lost_completion_is_found_by_asking) {
+TEST(P8_6_a_lost_completion_is_found_by_asking) {
   script_t script;
 
   open_default(&script);
@@ -57,7 +57,7 @@ TEST(A8_a_lost_completion_is_found_by_asking) {
 }
 
 /* A check that finds nothing goes back to waiting, again and again. */
-TEST(A8_a_silent_sample_is_asked_for_every_minute_or_two) {
+TEST(P8_6_a_silent_sample_is_asked_for_every_minute_or_two) {
   script_t script;
 
   open_default(&script);
@@ -77,7 +77,7 @@ TEST(A8_a_silent_sample_is_asked_for_every_minute_or_two) {
 }
 
 /* The completion comes while a check is held: the check's answer decides. */
-TEST(A8_a_completion_during_a_check) {
+TEST(P8_6_a_completion_during_a_check) {
   script_t script;
 
   open_default(&script);
@@ -95,7 +95,7 @@ TEST(A8_a_completion_during_a_check) {
 }
 
 /* Turned off while checks are held: they go on as plain polls. */
-TEST(A8_a_fall_back_during_checks) {
+TEST(P8_6_a_fall_back_during_checks) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   script_t script;
 
@@ -117,7 +117,7 @@ TEST(A8_a_fall_back_during_checks) {
 
 /* ---- Slow acknowledgements ---- */
 
-TEST(A8_a_slow_acknowledgement_delays_nobody) {
+TEST(P8_6_a_slow_acknowledgement_delays_nobody) {
   script_t script;
 
   open_default(&script);
@@ -135,7 +135,7 @@ TEST(A8_a_slow_acknowledgement_delays_nobody) {
   finish(&script, 2);
 }
 
-TEST(A8_acknowledgements_that_fail_are_given_up) {
+TEST(P8_6_acknowledgements_that_fail_are_given_up) {
   script_t script;
 
   open_default(&script);
@@ -156,7 +156,7 @@ TEST(A8_acknowledgements_that_fail_are_given_up) {
 
 /* ---- Many ---- */
 
-TEST(A8_fetches_are_limited) {
+TEST(P8_6_fetches_are_limited) {
   enum { N = 200 };
   script_t script;
   size_t done = 0;
@@ -182,7 +182,7 @@ TEST(A8_fetches_are_limited) {
 
 /* With batched polls nothing is held for a sample, so there is no limit to
  * those under way; without them there is again. */
-TEST(A8_the_limit_of_samples_under_way_is_lifted) {
+TEST(P8_6_the_limit_of_samples_under_way_is_lifted) {
   script_t script;
 
   script_open(&script);
@@ -202,7 +202,7 @@ TEST(A8_the_limit_of_samples_under_way_is_lifted) {
 }
 
 /* Held polls must leave room for the fetches. */
-TEST(A8_pollers_are_a_part_of_all_polls) {
+TEST(P8_6_pollers_are_a_part_of_all_polls) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   script_t script;
 
@@ -221,7 +221,7 @@ TEST(A8_pollers_are_a_part_of_all_polls) {
 
 /* One sample from start to end with each allocation failing in turn: it
  * settles, whatever happens. */
-TEST_LIMIT(A8_without_memory_it_settles_all_the_same, 60) {
+TEST_LIMIT(P8_6_without_memory_it_settles_all_the_same, 60) {
   for (long n = 0;; n++) {
     script_t script;
     int failed;

@@ -54,7 +54,7 @@ static void drop(int n) {
   }
 }
 
-TEST(S3_a_cancel_names_the_accepted_sample) {
+TEST(P8_7_a_cancel_names_the_accepted_sample) {
   script_t script;
 
   open_sampling(&script, wanted);
@@ -68,7 +68,7 @@ TEST(S3_a_cancel_names_the_accepted_sample) {
   drop(2);
 }
 
-TEST(S3_a_deadline_is_told_too) {
+TEST(P8_7_a_deadline_is_told_too) {
   script_t script;
 
   open_sampling(&script, wanted);
@@ -82,7 +82,7 @@ TEST(S3_a_deadline_is_told_too) {
   outcome_drop(&outcomes[0]);
 }
 
-TEST(S3_nothing_is_told_unless_the_server_wants_it) {
+TEST(P8_7_nothing_is_told_unless_the_server_wants_it) {
   script_t script;
 
   open_sampling(&script, "{}");
@@ -94,7 +94,7 @@ TEST(S3_nothing_is_told_unless_the_server_wants_it) {
 }
 
 /* The flag is asked at the moment of the cancel, not at the start. */
-TEST(S3_a_refresh_turns_cancels_on) {
+TEST(P8_7_a_refresh_turns_cancels_on) {
   script_t script;
 
   open_sampling(&script, "{}");
@@ -107,7 +107,7 @@ TEST(S3_a_refresh_turns_cancels_on) {
   drop(1);
 }
 
-TEST(S3_an_unanswered_submission_is_canceled_when_its_id_comes) {
+TEST(P8_7_an_unanswered_submission_is_canceled_when_its_id_comes) {
   script_t script;
 
   open_sampling(&script, wanted);
@@ -125,7 +125,7 @@ TEST(S3_an_unanswered_submission_is_canceled_when_its_id_comes) {
 
 /* The answer is lost after the server took it: the same submission again
  * finds out the id. */
-TEST(S3_a_lost_answer_is_asked_for_before_the_cancel) {
+TEST(P8_7_a_lost_answer_is_asked_for_before_the_cancel) {
   mock_request_t *first;
   script_t script;
 
@@ -148,7 +148,7 @@ TEST(S3_a_lost_answer_is_asked_for_before_the_cancel) {
   drop(1);
 }
 
-TEST(S3_a_refused_submission_needs_no_cancel) {
+TEST(P8_7_a_refused_submission_needs_no_cancel) {
   script_t script;
 
   open_sampling(&script, wanted);
@@ -169,7 +169,7 @@ TEST(S3_a_refused_submission_needs_no_cancel) {
   drop(2);
 }
 
-TEST(S3_cancels_come_in_batches_of_the_servers_size) {
+TEST(P8_7_cancels_come_in_batches_of_the_servers_size) {
   enum { N = 10 };
   script_t script;
 
@@ -208,16 +208,16 @@ static void check_unsupported(int status) {
   drop(3);
 }
 
-TEST(S3_a_server_without_cancel_is_asked_once_404) {
+TEST(P8_7_a_server_without_cancel_is_asked_once_404) {
   check_unsupported(404);
 }
 
-TEST(S3_a_server_without_cancel_is_asked_once_405) {
+TEST(P8_7_a_server_without_cancel_is_asked_once_405) {
   check_unsupported(405);
 }
 
 /* After a good answer a 404 is about the sample, which may have ended. */
-TEST(S3_a_sample_that_is_gone_does_not_turn_cancels_off) {
+TEST(P8_7_a_sample_that_is_gone_does_not_turn_cancels_off) {
   script_t script;
 
   open_sampling(&script, wanted);
@@ -232,7 +232,7 @@ TEST(S3_a_sample_that_is_gone_does_not_turn_cancels_off) {
   drop(3);
 }
 
-TEST(S3_closing_the_client_gives_up_its_samples) {
+TEST(P8_7_closing_the_client_gives_up_its_samples) {
   script_t script;
 
   open_sampling(&script, wanted);
@@ -253,7 +253,7 @@ TEST(S3_closing_the_client_gives_up_its_samples) {
   drop(2);
 }
 
-TEST(S3_closing_the_service_tells_nobody) {
+TEST(P8_7_closing_the_service_tells_nobody) {
   script_t script;
 
   open_sampling(&script, wanted);
@@ -269,7 +269,7 @@ TEST(S3_closing_the_service_tells_nobody) {
   drop(3);
 }
 
-TEST(S3_without_memory_a_cancel_ends_the_promise_all_the_same) {
+TEST(P8_7_without_memory_a_cancel_ends_the_promise_all_the_same) {
   for (long n = 0;; n++) {
     script_t script;
     int failed;
@@ -293,7 +293,7 @@ TEST(S3_without_memory_a_cancel_ends_the_promise_all_the_same) {
 
 /* ---- Calls that a server lacks ---- */
 
-TEST(S3_a_missing_call_is_remembered) {
+TEST(P4_10_a_missing_call_is_remembered) {
   tnk_stats_t before;
   tnk_stats_t after;
   script_t script;
@@ -314,7 +314,7 @@ TEST(S3_a_missing_call_is_remembered) {
 }
 
 /* What another operation asks for is not affected, and numbers go on. */
-TEST(S3_an_external_save_that_is_missing_costs_no_number_later) {
+TEST(P5_8_an_external_save_that_is_missing_costs_no_number_later) {
   tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
   script_t script;
 
@@ -335,7 +335,7 @@ TEST(S3_an_external_save_that_is_missing_costs_no_number_later) {
   outcome_drop_all(outcomes, 3);
 }
 
-TEST(S3_a_missing_dynamic_config_is_not_asked_again) {
+TEST(P3_2_a_missing_dynamic_config_is_not_asked_again) {
   script_t script;
 
   script_open(&script);

@@ -201,7 +201,7 @@ static const state_t sampling_states[] = {
     {"has settled", SETTLED, SETTLED, NULL, start_turns},
 };
 
-TEST_LIMIT(A4_sample_in_every_state, 120) {
+TEST_LIMIT(S1_7_sample_in_every_state, 120) {
   run_table(SAMPLING, "sample", sampling_states,
             sizeof(sampling_states) / sizeof(sampling_states[0]));
 }

@@ -220,22 +220,22 @@ static void run_seeds(uint64_t first) {
     run_storm(seed);
 }
 
-TEST_LIMIT(A2_storm_of_cancels_seeds_0_mod_5, 300) {
+TEST_LIMIT(S1_7_storm_of_cancels_seeds_0_mod_5, 300) {
   run_seeds(0);
 }
 
-TEST_LIMIT(A2_storm_of_cancels_seeds_1_mod_5, 300) {
+TEST_LIMIT(S1_7_storm_of_cancels_seeds_1_mod_5, 300) {
   run_seeds(1);
 }
 
-TEST_LIMIT(A2_storm_of_cancels_seeds_2_mod_5, 300) {
+TEST_LIMIT(S1_7_storm_of_cancels_seeds_2_mod_5, 300) {
   run_seeds(2);
 }
 
-TEST_LIMIT(A2_storm_of_cancels_seeds_3_mod_5, 300) {
+TEST_LIMIT(S1_7_storm_of_cancels_seeds_3_mod_5, 300) {
   run_seeds(3);
 }
 
-TEST_LIMIT(A2_storm_of_cancels_seeds_4_mod_5, 300) {
+TEST_LIMIT(S1_7_storm_of_cancels_seeds_4_mod_5, 300) {
   run_seeds(4);
 }

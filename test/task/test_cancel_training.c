@@ -216,12 +216,12 @@ static const state_t request_states[] = {
     {"has settled", SETTLED, SETTLED, NULL, r_created},
 };
 
-TEST_LIMIT(A4_training_in_every_state, 120) {
+TEST_LIMIT(S1_7_training_in_every_state, 120) {
   run_table(TRAINING, "training operation", training_states,
             sizeof(training_states) / sizeof(training_states[0]));
 }
 
-TEST_LIMIT(A4_request_in_every_state, 60) {
+TEST_LIMIT(S1_7_request_in_every_state, 60) {
   run_table(REQUEST, "request of no client", request_states,
             sizeof(request_states) / sizeof(request_states[0]));
 }

@@ -132,27 +132,27 @@ static void ready_after(kind_t kind, uint64_t hold_ms, uint64_t after_ms) {
 static const uint64_t holds[] = {60, 1000, 10000, 50000, 300000};
 enum { N_HOLDS = sizeof(holds) / sizeof(holds[0]) };
 
-TEST_LIMIT(A7_a_result_during_the_first_poll, 60) {
+TEST_LIMIT(P8_2_a_result_during_the_first_poll, 60) {
   for (int kind = 0; kind < N_KINDS; kind++)
     for (int i = 0; i < N_HOLDS; i++)
       ready_after((kind_t)kind, holds[i], holds[i] * 7 / 10);
 }
 
-TEST_LIMIT(A7_a_result_many_polls_later, 120) {
+TEST_LIMIT(P8_2_a_result_many_polls_later, 120) {
   for (int kind = 0; kind < N_KINDS; kind++)
     for (int i = 0; i < N_HOLDS; i++)
       ready_after((kind_t)kind, holds[i], holds[i] * 43 / 10);
 }
 
 /* It became ready in the moment in which a poll came back empty. */
-TEST_LIMIT(A7_a_result_between_two_polls, 60) {
+TEST_LIMIT(P8_2_a_result_between_two_polls, 60) {
   for (int kind = 0; kind < N_KINDS; kind++)
     for (int i = 0; i < N_HOLDS; i++)
       ready_after((kind_t)kind, holds[i], holds[i]);
 }
 
 /* A poll is cut off in the very moment in which the result becomes ready. */
-TEST_LIMIT(A7_a_result_when_the_poll_breaks, 60) {
+TEST_LIMIT(P8_2_a_result_when_the_poll_breaks, 60) {
   for (int kind = 0; kind < N_KINDS; kind++)
     for (int i = 0; i < N_HOLDS; i++) {
       static server_t server;
