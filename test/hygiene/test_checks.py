@@ -2,14 +2,16 @@
 """The checks of this folder find what they are for: each gets a good tree,
 then the same tree with one fault.
 
-usage: test_checks.py HYGIENE_DIR
+usage: test_checks.py HYGIENE_DIR COMPILER...
 """
+import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(sys.argv[1])
+COMPILER = sys.argv[2:]
 GOOD = {
     "src/base/README.md": "Base.\n",
     "src/base/a.h": "int a(void);\n",
@@ -22,11 +24,17 @@ GOOD = {
     "src/codec/protocol/calls.md": "# Calls\n\n## 1.2 Making tea (hot)\n\n"
                                    "| call | body |\n|---|---|\n"
                                    "| `coffee` | none |\n",
+    "src/base/b.c": '#include "base/a.h"\n\nint b(void) {\n  return a();\n}\n',
+    "src/base/main.c": "int b(void);\n\nint main(void) {\n  return b();\n}\n",
     "include/tnk/x.h": "/** Doc. Thread: any. Since: 0.1 */\n"
                        "TNK_API int tnk_x(void);\n",
     "test/t.c": "int t(void) {\n  return 0;\n}\n",
     "bench/t.c": "", "examples/t.c": "",
 }
+CALLS = "test/hygiene/calls.txt"
+A_CALLS_B = "int b(void);\n\nint a(void) {\n  return b();\n}\n"
+A_CALLS_C = A_CALLS_B.replace("b(", "c(")
+C = A_CALLS_B.replace("a(", "c(")
 LONG_BODY = "int a(void) {\n" + "  a();\n" * 119 + "}\n"
 # check, the folder it is given, what is changed, words of its complaint.
 FAULTS = [
@@ -54,7 +62,36 @@ FAULTS = [
      "looks at the wrong place"),
     ("check_layers.py", "src", {"src/base/a.c": '#include "loop/loop.h"\n'},
      "base may not include"),
+    ("check_calls.py", ".", {"src/base/b.c": None}, "none but tests call a"),
+    ("check_calls.py", ".", {"src/base/a.c": A_CALLS_B}, "a -> base/b: b"),
+    ("check_calls.py", ".", {"src/base/a.c": A_CALLS_C, "src/base/c.c": C},
+     "circle of calls: base/a base/b base/c"),
+    ("check_calls.py", ".", {"src/base/b.h": "#define BASE_B 1\n"},
+     "nothing uses BASE_B"),
+    ("check_calls.py", ".",
+     {"src/base/c.c": "int c(int n) {\n  return n ? c(n - 1) : 0;\n}\n"},
+     "base/c: c should be static"),
+    ("check_calls.py", ".", {CALLS: "circle base/a base/b -- a reason\n"},
+     "no circle any more"),
+    ("check_calls.py", ".", {CALLS: "unused a -- a reason\n"},
+     "a is used or gone"),
+    ("check_calls.py", ".",
+     {"src/base/a.c": A_CALLS_C, "src/base/c.c": C,
+      CALLS: "circle base/a base/b base/c -- a reason\n"},
+     "no reason is good enough"),
 ]
+
+
+def build(top):
+    """Compiles src/ as a build does, and notes it where builds note it."""
+    notes = []
+    for path in top.glob("src/*/*.c"):
+        output = path.name + ".o"
+        subprocess.run([*COMPILER, "-I", top / "src", "-c", path, "-o",
+                        top / output], check=True)
+        notes.append({"directory": str(top), "file": str(path),
+                      "output": output})
+    (top / "compile_commands.json").write_text(json.dumps(notes))
 
 
 def run(check, folder, changes):
@@ -64,9 +101,11 @@ def run(check, folder, changes):
             path.parent.mkdir(parents=True, exist_ok=True)
             if text is not None:
                 path.write_text(text)
-        return subprocess.run(
-            [sys.executable, HERE / check, pathlib.Path(top, folder)],
-            capture_output=True, text=True)
+        command = [sys.executable, HERE / check, pathlib.Path(top, folder)]
+        if check == "check_calls.py":
+            build(pathlib.Path(top))
+            command.append(top)
+        return subprocess.run(command, capture_output=True, text=True)
 
 
 def main():
@@ -77,7 +116,7 @@ def main():
             print(f"{check} rejects a good tree:\n{good.stdout}{good.stderr}")
             bad = 1
         found = run(check, folder, changes)
-        if found.returncode != 1 or words not in found.stdout:
+        if found.returncode != 1 or words not in found.stdout + found.stderr:
             print(f"{check} misses {words!r}:\n{found.stdout}{found.stderr}")
             bad = 1
     return bad

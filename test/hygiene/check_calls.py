@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Fail on circles of calls and on functions that nobody calls.
+
+usage: check_calls.py SOURCE_ROOT BUILD_ROOT
+
+Includes tell who may call whom, the symbols of the objects tell who does. A
+file calls another one when its object needs a symbol (a function, or a table
+with functions in it) that the other one's defines; what is handed over as an
+argument is no call. Checked is all of src/ that was built, except that of C++.
+
+1. Circles: files that call each other, at once or by way of others.
+2. Dead code: a function that is not exported (TNK_API) and that nothing in
+   src/ calls, whatever tests do, and a macro that nothing there uses. A
+   function that only its own file calls is static, unless tests call it too.
+
+Two files may call each other where that is better than its cure, and a function
+may wait for its caller: calls.txt beside this script lists both with their
+reason. What is listed and no longer there is a fault too. Lines that end in "to
+go" are debts: delete them when they are paid, add none.
+"""
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+SOURCES = (".c", ".h", ".cc", ".inc")
+NO_WORDS = re.compile(r'''/\*.*?\*/|"(\\.|[^"\\\n])*"|'(\\.|[^'\\\n])+\'''',
+                      re.S)
+# Macros (but for the guards of headers) and functions that stand in a header.
+IN_HEADER = re.compile(r"^#define (\w+)(?<!_H)\b|^static inline [^;{]*?(\w+)\(",
+                       re.M)
+EXPORT = re.compile(r"TNK_API\b[^;{]*?\b(tnk_\w+)\(")
+
+
+def read_objects(source, build):
+    """The built files below src/: path without extension -> objects."""
+    objects = collections.defaultdict(set)
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        folder = pathlib.Path(entry["directory"])
+        path = (folder / entry["file"]).resolve()
+        if path.suffix == ".c" and (source / "src") in path.parents:
+            name = path.relative_to(source / "src").with_suffix("").as_posix()
+            objects[name].add((folder / entry["output"]).resolve())
+    return objects
+
+
+def read_symbols(objects):
+    """Of each file: the symbols that it defines and those that it needs."""
+    defined, needed = {}, {}
+    owner = {str(o): name for name, all in objects.items() for o in all}
+    for name in objects:
+        defined[name], needed[name] = set(), set()
+    out = subprocess.run(["nm", "-A", "-g", "-P", *sorted(owner)],
+                         check=True, capture_output=True, text=True).stdout
+    for line in out.splitlines():
+        file, symbol, kind = re.match(r"(.*?): (\S+) (\S)", line).groups()
+        if symbol.startswith("_"):
+            continue  # Of the compiler.
+        (needed if kind == "U" else defined)[owner[file]].add(symbol)
+    return defined, needed
+
+
+def make_graph(defined, needed):
+    """Who calls whom: file -> file -> symbols."""
+    home = collections.defaultdict(set)
+    for name, symbols in defined.items():
+        for symbol in symbols:
+            home[symbol].add(name)
+    graph = {name: collections.defaultdict(set) for name in defined}
+    for name, symbols in needed.items():
+        for symbol in symbols:
+            for other in home[symbol] - {name}:
+                graph[name][other].add(symbol)
+    return graph
+
+
+def reach(graph, start):
+    seen, todo = set(), [start]
+    while todo:
+        for other in graph[todo.pop()]:
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+    return seen
+
+
+def find_circles(graph):
+    """The circles, each as a sorted tuple of all files that are in it."""
+    reached = {name: reach(graph, name) for name in graph}
+    circles = {tuple(sorted({b for b in reached[a] if a in reached[b]}))
+               for a in graph if a in reached[a]}
+    return sorted(circles)
+
+
+def read_excuses(source):
+    """What is let pass: kind -> the names of each line."""
+    excuses = {"circle": [], "unused": []}
+    path = source / "test/hygiene/calls.txt"
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if line and not line.startswith("#"):
+            names, reason = line.split(" -- ")
+            kind, *names = names.split()
+            excuses[kind].append(tuple(names))
+            if kind == "circle" and len(names) > 2 and reason != "to go":
+                raise SystemExit(f"{path}: no reason is good enough: {line}")
+    return excuses
+
+
+def check_circles(source, graph, excused):
+    complaints = []
+    circles = find_circles(graph)
+    for circle in circles:
+        if circle in excused:
+            continue
+        complaints.append("circle of calls: " + " ".join(circle))
+        complaints += [f"  {a} -> {b}: {' '.join(sorted(graph[a][b]))}"
+                       for a in circle for b in circle if b in graph[a]]
+    for circle in excused:
+        # What this build leaves out may be a circle in another one.
+        built = all(name in graph for name in circle)
+        there = all((source / "src" / (name + ".c")).exists()
+                    for name in circle)
+        if circle not in circles and (built or not there):
+            complaints.append("no circle any more, take it off calls.txt: " +
+                              " ".join(circle))
+    return complaints
+
+
+def words(text):
+    """The words of C source, comments and texts aside."""
+    return re.findall(r"\w+", NO_WORDS.sub(" ", text))
+
+
+def find_dead(source, defined, needed, exported):
+    """The functions that nobody calls: name -> what to do."""
+    src = {path: words(path.read_text())
+           for path in (source / "src").rglob("*") if path.suffix in SOURCES}
+    named = collections.Counter(word for all in src.values() for word in all)
+    tested = {word for path in (source / "test").rglob("*.[ch]")
+              for word in words(path.read_text())}
+    called = set().union(*needed.values())
+    dead = {}
+    for name, symbols in defined.items():
+        own = src[source / "src" / (name + ".c")]
+        for symbol in symbols - exported - called - {"main"}:
+            if own.count(symbol) < 2:  # Once it is its definition.
+                dead[symbol] = f"{name}: none but tests call {symbol}"
+            elif symbol not in tested:
+                dead[symbol] = f"{name}: {symbol} should be static"
+    for path in src:
+        if path.suffix == ".h":
+            for pair in IN_HEADER.findall(path.read_text()):
+                name = max(pair)
+                if named[name] < 2:
+                    dead[name] = f"{path.name}: nothing uses {name}"
+    return dead
+
+
+def check_dead(dead, excused):
+    return [dead[name] for name in sorted(dead) if (name,) not in excused] + [
+        f"{name} is used or gone, take it off calls.txt"
+        for (name,) in excused if name not in dead]
+
+
+def main():
+    source, build = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+    objects = read_objects(source, build)
+    if not objects:
+        print("no object found: the check looks at the wrong place")
+        return 1
+    defined, needed = read_symbols(objects)
+    exported = {name for path in (source / "include").rglob("*.h")
+                for name in EXPORT.findall(path.read_text())}
+    excuses = read_excuses(source)
+    complaints = check_circles(source, make_graph(defined, needed),
+                               excuses["circle"])
+    complaints += check_dead(find_dead(source, defined, needed, exported),
+                             excuses["unused"])
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+sys.exit(main())
