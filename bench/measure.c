@@ -165,7 +165,7 @@ static tnk_promise_t *settled(tnk_promise_t *promise) {
 }
 
 tnk_sampling_t *measure_sampling(tnk_service_t *service) {
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   tnk_sampling_t *sampling;
   tnk_promise_t *promise;
 

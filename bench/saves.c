@@ -16,7 +16,7 @@
 
 static int save(tnk_training_t *training) {
   tnk_promise_t *promise = tnk_training_save_weights_and_get_sampling(
-      training, TNK_SAMPLER_SNAPSHOT, NULL);
+      training, TNK_SAMPLING_SNAPSHOT, NULL);
   int status = tnk_wait(promise);
 
   if (status == TNK_OK)

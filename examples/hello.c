@@ -39,7 +39,7 @@ int main(void) {
     tnk_promise_unref(pass);
   }
   tnk_promise_t *saved = done(tnk_training_save_weights_and_get_sampling(
-      model, TNK_SAMPLER_SNAPSHOT, NULL));
+      model, TNK_SAMPLING_SNAPSHOT, NULL));
   params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_TEMPERATURE;
   params.max_tokens = 4; /* At temperature 0: always the likeliest token. */
   tnk_promise_t *sample = done(

@@ -81,7 +81,7 @@ static int fail(const char *why) {
 }
 
 int main(int argc, char **argv) {
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   uv_loop_t *loop = uv_default_loop();
   static uv_signal_t signal;
   tnk_promise_t *made;

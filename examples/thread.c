@@ -71,7 +71,7 @@ static void on_sampler(tnk_promise_t *promise, int status, void *user) {
  * a loop. The first question opens the service, which all share. */
 static void ask(uv_loop_t *loop, void *user) {
   question_t *question = user;
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
 
   if (service == NULL) {
     if (tnk_service_open(&service, loop, NULL, question->why,

@@ -102,7 +102,7 @@ static void sample(tnk_promise_t *made, const char *when,
 int main(int argc, char **argv) {
   uv_loop_t *loop = uv_default_loop();
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
-  tnk_sampler_options_t base = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t base = TNK_SAMPLING_OPTIONS_INIT;
   tnk_save_options_t save = TNK_SAVE_OPTIONS_INIT;
   train_args_t args;
   train_text_t text;
@@ -130,8 +130,8 @@ int main(int argc, char **argv) {
   tnk_promise_t *saved =
       done(tnk_training_save_state(training, "train-text", &save), "saving");
   train_show_saved(&show, tnk_promise_path(saved));
-  sample(tnk_training_save_weights_and_get_sampling(training,
-                                                    TNK_SAMPLER_SNAPSHOT, NULL),
+  sample(tnk_training_save_weights_and_get_sampling(
+             training, TNK_SAMPLING_SNAPSHOT, NULL),
          "after", &show);
   train_show_end(&show);
 

@@ -42,7 +42,7 @@ typedef struct {
 /** What to return beside the tokens. Zero is the default. */
 typedef struct {
   size_t size;                     /**< Set by TNK_SAMPLE_OPTIONS_INIT. */
-  uint32_t num_samples;            /**< 0: 1. */
+  uint32_t n_samples;              /**< 0: 1. */
   tnk_choice_t prompt_logprobs;    /**< Default no. */
   uint32_t topk_prompt_logprobs;   /**< Likeliest tokens a prompt position. */
   uint32_t topk_sample_logprobs;   /**< Likeliest tokens a sampled position. */

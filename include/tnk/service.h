@@ -269,14 +269,14 @@ tnk_service_restore(tnk_service_t *service,
 
 /** What to sample from. One of the first two is required. */
 typedef struct {
-  size_t size;            /**< Set by TNK_SAMPLER_OPTIONS_INIT. */
+  size_t size;            /**< Set by TNK_SAMPLING_OPTIONS_INIT. */
   const char *model_path; /**< tinker://... sampler weights. */
   const char *base_model;
   tnk_choice_t record_stability_info; /**< Default no. */
   uint32_t reserved;
-} tnk_sampler_options_t;
+} tnk_sampling_options_t;
 
-#define TNK_SAMPLER_OPTIONS_INIT TNK_SIZED(tnk_sampler_options_t)
+#define TNK_SAMPLING_OPTIONS_INIT TNK_SIZED(tnk_sampling_options_t)
 
 /**
  * Create a sampling client. Protocol: session, sampling-session validation.
@@ -290,7 +290,7 @@ typedef struct {
  */
 TNK_API tnk_promise_t *
 tnk_service_create_sampling(tnk_service_t *service,
-                            const tnk_sampler_options_t *options);
+                            const tnk_sampling_options_t *options);
 
 /** Counters of a service since it was opened. */
 typedef struct {

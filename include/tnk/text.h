@@ -62,16 +62,16 @@ typedef struct {
 
 /** A model input that owns its tokens. The struct is not named as the function
  * below, of which C++ would say that one hides the other. */
-typedef struct tnk_text_tokens tnk_text_input_t;
+typedef struct tnk_text_tokens tnk_prompt_t;
 
 /**
  * Turn a text into a model input of one chunk.
  *
- *     tnk_text_input_t *prompt;
- *     tnk_model_input_from_text(&prompt, plugin, tokenizer, "Hello", 5, 0,
+ *     tnk_prompt_t *prompt;
+ *     tnk_prompt_from_text(&prompt, plugin, tokenizer, "Hello", 5, 0,
  *                               NULL, why, sizeof(why));
- *     tnk_sampling_sample(sampling, tnk_text_input(prompt), &params, NULL);
- *     tnk_text_input_free(prompt);
+ *     tnk_sampling_sample(sampling, tnk_prompt_input(prompt), &params, NULL);
+ *     tnk_prompt_free(prompt);
  *
  * @param[out] out   To be freed by the caller; NULL on failure.
  * @param tokenizer  What the plug-in opened: tnk_promise_tokenizer(), or one
@@ -87,21 +87,21 @@ typedef struct tnk_text_tokens tnk_text_input_t;
  *   TNK_ETOOBIG for 2^31 tokens or more; TNK_ENOMEM; or the plug-in's code.
  * Thread: any. Since: 0.1
  */
-TNK_API int tnk_model_input_from_text(tnk_text_input_t **out,
-                                      const tnk_tokenizer_plugin_t *plugin,
-                                      const void *tokenizer, const char *text,
-                                      size_t n, unsigned flags,
-                                      const tnk_allocator_t *allocator,
-                                      char *why, size_t why_size);
+TNK_API int tnk_prompt_from_text(tnk_prompt_t **out,
+                                 const tnk_tokenizer_plugin_t *plugin,
+                                 const void *tokenizer, const char *text,
+                                 size_t n, unsigned flags,
+                                 const tnk_allocator_t *allocator, char *why,
+                                 size_t why_size);
 
 /**
  * The view to hand to calls. @return NULL for NULL.
  * Lifetime: until the input is freed. Thread: any. Since: 0.1
  */
-TNK_API const tnk_model_input_t *tnk_text_input(const tnk_text_input_t *input);
+TNK_API const tnk_model_input_t *tnk_prompt_input(const tnk_prompt_t *input);
 
 /** Free an input and its tokens. NULL does nothing. Thread: any. Since: 0.1 */
-TNK_API void tnk_text_input_free(tnk_text_input_t *input);
+TNK_API void tnk_prompt_free(tnk_prompt_t *input);
 
 #ifdef __cplusplus
 }

@@ -322,7 +322,7 @@ TNK_API int tnk_detokenizer_finish(tnk_detokenizer_t *detok, const char **text,
 
 /**
  * This library for functions of libtnk that take a plug-in, such as
- * tnk_hub_tokenizer() and tnk_model_input_from_text(). What it opens is a
+ * tnk_hub_tokenizer() and tnk_prompt_from_text(). What it opens is a
  * tnk_tokenizer_t. Flags of encoding are TNK_ENCODE_*. Overrides are "pattern"
  * and "format" ("auto", "hf_json", "tiktoken", "sentencepiece"), with the
  * meanings they have in tnk_tokenizer_options_t.

@@ -255,9 +255,9 @@ tnk_training_save_weights_external(tnk_training_t *training, const char *name,
 
 /** Which weights a sampling client made from a training client uses. */
 typedef enum {
-  TNK_SAMPLER_SNAPSHOT = 0, /**< Frozen at the save. */
-  TNK_SAMPLER_INFLIGHT = 1  /**< Moved by each later save of this kind. */
-} tnk_sampler_kind_t;
+  TNK_SAMPLING_SNAPSHOT = 0, /**< Frozen at the save. */
+  TNK_SAMPLING_INFLIGHT = 1  /**< Moved by each later save of this kind. */
+} tnk_sampling_kind_t;
 
 /**
  * Save the current weights without a name and sample from them. Protocol:
@@ -270,8 +270,8 @@ typedef enum {
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_save_weights_and_get_sampling(
-    tnk_training_t *training, tnk_sampler_kind_t kind,
-    const tnk_sampler_options_t *options);
+    tnk_training_t *training, tnk_sampling_kind_t kind,
+    const tnk_sampling_options_t *options);
 
 /**
  * Load a saved state into this model, for servers that know it. Protocol:

@@ -8,9 +8,9 @@
 #include "api/proxy.h"
 #include "base/alloc.h"
 #include "base/options.h"
-#include "codec/check.h"
-#include "codec/jwt.h"
-#include "codec/url.h"
+#include "codec/data/check.h"
+#include "codec/format/jwt.h"
+#include "codec/format/url.h"
 #include "tnk/error.h"
 
 #define DEFAULT_BASE_URL                                                       \

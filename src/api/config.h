@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "task/config.h"
+#include "task/call/config.h"
 
 /* Fill `config` from the caller's options, which are in `options` with its size
  * set, from the environment and the stored credentials. On failure *why may

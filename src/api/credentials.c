@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "codec/jwt.h"
+#include "codec/format/jwt.h"
 #include "tnk/error.h"
 
 enum { MAX_FILE = 1024 * 1024 };

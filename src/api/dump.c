@@ -9,12 +9,12 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "codec/json_write.h"
+#include "codec/format/json_write.h"
 #include "http/pool.h"
-#include "task/member.h"
-#include "task/request.h"
-#include "task/sampling.h"
-#include "task/training.h"
+#include "task/session/member.h"
+#include "task/future/request.h"
+#include "task/sample/sampling.h"
+#include "task/train/training.h"
 
 /* Operations of one client that are listed, the oldest. */
 enum { MAX_OPERATIONS = 8, MAX_SENTENCE = 768 };
@@ -149,7 +149,7 @@ static void dump_session(dump_t *d, const tnk__session_t *session) {
   put_text(d, "id", session->id);
   if (session->id != NULL)
     put_uint(d, "heartbeat_age_ms",
-             tnk__loop_now_ms(session->loop) - session->heartbeat_ok_ms);
+             tnk__context_now_ms(session->context) - session->heartbeat_ok_ms);
   end(d);
 }
 
@@ -250,7 +250,7 @@ static void dump_semaphore(dump_t *d, const char *key,
 }
 
 static void dump_limits(dump_t *d, const tnk__session_t *session) {
-  const uint64_t now = tnk__loop_now_ms(session->loop);
+  const uint64_t now = tnk__context_now_ms(session->context);
 
   begin(d, "limiter", 0);
   put_uint(d, "wait_ms", tnk__limiter_wait_ms(&session->limiter, now));
@@ -368,7 +368,7 @@ int tnk_service_dump(const tnk_service_t *service, tnk_dump_format_t format,
   if (service == NULL || write == NULL ||
       (format != TNK_DUMP_TEXT && format != TNK_DUMP_JSON))
     return TNK_EINVAL;
-  tnk__buf_init(&d.buf, &service->root.loop.alloc, TNK__MAX_RESPONSE_BODY);
+  tnk__buf_init(&d.buf, &service->root.context.alloc, TNK__MAX_RESPONSE_BODY);
   tnk__json_writer_init(&d.json, &d.buf);
   err = dump(&d, service);
   /* All at once and at the end: the function may close what was walked. */

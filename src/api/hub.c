@@ -12,16 +12,16 @@
 
 /* ---- Opening ---- */
 
-static tnk_hub_t *from(tnk__root_t *root) {
+static tnk_hub_t *hub_of(tnk__root_t *root) {
   return tnk__container_of(root, tnk_hub_t, root);
 }
 
 static void close_left(tnk__root_t *root) {
-  tnk_hub_close(from(root), NULL, NULL);
+  tnk_hub_close(hub_of(root), NULL, NULL);
 }
 
 static void free_rest(tnk__root_t *root) {
-  tnk__hub_config_deinit(&from(root)->config);
+  tnk__hub_config_deinit(&hub_of(root)->config);
 }
 
 static const tnk__root_kind_t kind = {
@@ -43,7 +43,7 @@ static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
   http.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */
   err = tnk__root_start(root, loop, options->logger, &http, why);
   if (err == TNK_OK)
-    tnk__hub_open(&hub->core, &root->loop, &root->http, &hub->config);
+    tnk__hub_open(&hub->core, &root->context, &root->http, &hub->config);
   return err;
 }
 
@@ -59,9 +59,9 @@ int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
     return tnk__root_say(text, text_size, TNK_EINVAL, "out is NULL");
   err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
   if (err == TNK_OK)
-    err = open_parts(from(root), loop, &own, &why);
+    err = open_parts(hub_of(root), loop, &own, &why);
   tnk__root_finish(root, err, why, text, text_size);
-  *out = err == TNK_OK ? from(root) : NULL;
+  *out = err == TNK_OK ? hub_of(root) : NULL;
   return err;
 }
 
@@ -78,7 +78,7 @@ void tnk_hub_close(tnk_hub_t *hub, tnk_close_cb cb, void *user) {
 /* ---- Beginning ---- */
 
 static int check_hub(const tnk_hub_t *hub) {
-  const int err = tnk__loop_check_caller(&hub->root.loop);
+  const int err = tnk__context_check_caller(&hub->root.context);
 
   return err == TNK_OK && hub->root.closing ? TNK_ECLOSED : err;
 }
@@ -87,12 +87,12 @@ static int check_hub(const tnk_hub_t *hub) {
  * hub comes before what is wrong with the call. */
 static tnk_promise_t *refuses(tnk_hub_t *hub, const char *name, int err,
                               const char *why) {
-  tnk__loop_t *loop = &hub->root.loop;
+  tnk__context_t *context = &hub->root.context;
   const int hub_err = check_hub(hub);
 
   if (hub_err != TNK_OK)
-    return tnk__root_reject(loop, hub_err, name, NULL);
-  return err != TNK_OK ? tnk__root_reject(loop, err, name, why) : NULL;
+    return tnk__root_reject(context, hub_err, name, NULL);
+  return err != TNK_OK ? tnk__root_reject(context, err, name, why) : NULL;
 }
 
 /* A SHA-256 in lower-case digits. 0: it is none. */

@@ -7,8 +7,8 @@
 #include "api/proxy.h"
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "codec/http_write.h"
-#include "codec/url.h"
+#include "codec/format/http_write.h"
+#include "codec/format/url.h"
 #include "task/hub/files.h"
 
 /* The variables are those of the Python library, and so are their meanings. */

@@ -1,7 +1,7 @@
 #ifndef TNK_API_PROXY_H
 #define TNK_API_PROXY_H
 
-#include "codec/proxy.h"
+#include "codec/format/proxy.h"
 
 /* The fields of this name in the options of a service and of a hub. */
 typedef struct {

@@ -1,8 +1,8 @@
 /* The results of promises by type. */
-#include "codec/results.h"
+#include "codec/message/results.h"
 #include "task/hub/tokenizer.h"
 #include "loop/promise.h"
-#include "task/query.h"
+#include "task/service/query.h"
 
 tnk_training_t *tnk_promise_training(const tnk_promise_t *promise) {
   return tnk__promise_value(promise, TNK__RESULT_TRAINING);

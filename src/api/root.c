@@ -7,7 +7,7 @@
 
 static _Thread_local tnk__list_t all;
 
-static tnk__list_t *list(void) {
+static tnk__list_t *open_roots(void) {
   if (all.next == NULL)
     tnk__list_init(&all);
   return &all;
@@ -62,12 +62,12 @@ int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
 int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
                     const tnk_logger_t *logger, const tnk__http_options_t *http,
                     const char **why) {
-  int err = tnk__loop_open(&root->loop, uv, &root->alloc, logger);
+  int err = tnk__context_open(&root->context, uv, &root->alloc, logger);
 
   if (err != TNK_OK)
     return err;
   root->is_started = 1;
-  err = tnk__http_open(&root->http, &root->loop, http);
+  err = tnk__http_open(&root->http, &root->context, http);
   if (err == TNK_ECERT)
     *why = "ca_file cannot be read as certificates";
   return err;
@@ -86,14 +86,14 @@ static void undo(tnk__root_t *root) {
   }
   tnk__http_close(&root->http);
   /* libuv frees the context in a later turn. */
-  tnk__loop_close(&root->loop, on_undone, root);
+  tnk__context_close(&root->context, on_undone, root);
 }
 
 void tnk__root_finish(tnk__root_t *root, int err, const char *why, char *text,
                       size_t size) {
   tnk__root_say(text, size, err, why);
   if (err == TNK_OK)
-    tnk__list_append(list(), &root->link);
+    tnk__list_append(open_roots(), &root->link);
   else
     undo(root);
 }
@@ -101,7 +101,7 @@ void tnk__root_finish(tnk__root_t *root, int err, const char *why, char *text,
 /* ---- Closing ---- */
 
 int tnk__root_begin_close(tnk__root_t *root, tnk_close_cb cb, void *user) {
-  if (root->closing || tnk__loop_is_forked(&root->loop))
+  if (root->closing || tnk__context_is_forked(&root->context))
     return 0;
   root->closing = 1;
   root->close_cb = cb;
@@ -125,15 +125,15 @@ static void on_closed(void *user) {
 
 void tnk__root_end_close(tnk__root_t *root) {
   tnk__http_close(&root->http);
-  tnk__loop_close(&root->loop, on_closed, root);
+  tnk__context_close(&root->context, on_closed, root);
 }
 
 size_t tnk__root_close_all(const uv_loop_t *uv) {
   size_t n = 0;
 
-  TNK__LIST_FOREACH_SAFE (node, next, list()) {
+  TNK__LIST_FOREACH_SAFE (node, next, open_roots()) {
     tnk__root_t *root = tnk__container_of(node, tnk__root_t, link);
-    if (root->loop.uv != uv)
+    if (root->context.uv != uv)
       continue;
     root->kind->close(root);
     n++;
@@ -143,20 +143,20 @@ size_t tnk__root_close_all(const uv_loop_t *uv) {
 
 /* ---- Operations ---- */
 
-tnk_promise_t *tnk__root_reject(tnk__loop_t *loop, int code, const char *name,
-                                const char *why) {
+tnk_promise_t *tnk__root_reject(tnk__context_t *context, int code,
+                                const char *name, const char *why) {
   tnk__error_t *error;
 
   /* All other checks say what they found. */
   if (code == TNK_EINVAL && (why == NULL || why[0] == '\0'))
     why = "the size of the options is wrong";
-  error =
-      why != NULL && why[0] != '\0'
-          ? tnk__error_new(&loop->alloc, code, "%s: %s", name, why)
-          : tnk__error_from(&loop->alloc, name, &(tnk_error_t){.code = code});
+  error = why != NULL && why[0] != '\0'
+              ? tnk__error_new(&context->alloc, code, "%s: %s", name, why)
+              : tnk__error_from(&context->alloc, name,
+                                &(tnk_error_t){.code = code});
   if (error->refs > 0)
     error->pub.ran = TNK_RAN_NO; /* which goes without saying */
   else
     error = tnk__error_ran(error, TNK_RAN_NO);
-  return tnk__promise_rejected(loop, error);
+  return tnk__promise_rejected(context, error);
 }

@@ -5,7 +5,7 @@
 
 #include "base/list.h"
 #include "http/client.h"
-#include "loop/loop.h"
+#include "loop/context.h"
 #include "loop/promise.h"
 #include "tnk/service.h"
 
@@ -34,7 +34,7 @@ typedef struct tnk__root {
   tnk__list_t link; /* of its thread's */
   const tnk__root_kind_t *kind;
   tnk_allocator_t alloc;
-  tnk__loop_t loop;
+  tnk__context_t context;
   tnk__http_t http;
   int is_started;
   int closing;
@@ -72,7 +72,7 @@ size_t tnk__root_close_all(const uv_loop_t *uv);
 
 /* The promise of why an operation does not begin: `why`, or for NULL and ""
  * what the code means. */
-tnk_promise_t *tnk__root_reject(tnk__loop_t *loop, int code, const char *name,
-                                const char *why);
+tnk_promise_t *tnk__root_reject(tnk__context_t *context, int code,
+                                const char *name, const char *why);
 
 #endif

@@ -17,7 +17,7 @@
 #include "api/root.h"
 #include "base/alloc.h"
 #include "base/list.h"
-#include "loop/loop.h"
+#include "loop/context.h"
 #include "tnk/error.h"
 
 struct tnk_runtime {

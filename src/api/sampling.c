@@ -2,9 +2,9 @@
 
 #include "api/service.h"
 #include "base/options.h"
-#include "codec/check.h"
-#include "task/sample.h"
-#include "task/sampling.h"
+#include "codec/data/check.h"
+#include "task/sample/sample.h"
+#include "task/sample/sampling.h"
 
 enum { MAX_TEXT = 512 };
 
@@ -68,6 +68,6 @@ const char *tnk_sampling_id(const tnk_sampling_t *sampling) {
 }
 
 void tnk_sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user) {
-  if (sampling != NULL && !tnk__loop_is_forked(sampling->session->loop))
+  if (sampling != NULL && !tnk__context_is_forked(sampling->session->context))
     tnk__sampling_close(sampling, cb, user);
 }

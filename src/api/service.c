@@ -6,25 +6,25 @@
 #include "api/config.h"
 #include "base/alloc.h"
 #include "base/options.h"
-#include "codec/check.h"
-#include "task/clients.h"
-#include "task/create.h"
-#include "task/create_sampling.h"
-#include "task/query.h"
-#include "task/watch.h"
+#include "codec/data/check.h"
+#include "task/service/clients.h"
+#include "task/service/create.h"
+#include "task/sample/create_sampling.h"
+#include "task/service/query.h"
+#include "task/service/watch.h"
 
 /* ---- Opening ---- */
 
-static tnk_service_t *from(tnk__root_t *root) {
+static tnk_service_t *service_of(tnk__root_t *root) {
   return tnk__container_of(root, tnk_service_t, root);
 }
 
 static void close_left(tnk__root_t *root) {
-  tnk_service_close(from(root), NULL, NULL);
+  tnk_service_close(service_of(root), NULL, NULL);
 }
 
 static void free_rest(tnk__root_t *root) {
-  tnk_service_t *service = from(root);
+  tnk_service_t *service = service_of(root);
 
   tnk__free(&root->alloc, service->session.id);
   tnk__config_deinit(&service->config);
@@ -58,7 +58,7 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
     *why = service->config.complaint;
   }
   if (err == TNK_OK)
-    tnk__session_open(&service->session, &root->loop, &service->config,
+    tnk__session_open(&service->session, &root->context, &service->config,
                       &root->http);
   return err;
 }
@@ -75,9 +75,9 @@ int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
     return tnk__root_say(text, text_size, TNK_EINVAL, "out is NULL");
   err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
   if (err == TNK_OK)
-    err = open_parts(from(root), loop, &own, &why);
+    err = open_parts(service_of(root), loop, &own, &why);
   tnk__root_finish(root, err, why, text, text_size);
-  *out = err == TNK_OK ? from(root) : NULL;
+  *out = err == TNK_OK ? service_of(root) : NULL;
   return err;
 }
 
@@ -103,7 +103,7 @@ void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
 tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
                                     int err, const char *text) {
   char full[160];
-  int service_err = tnk__loop_check_caller(session->loop);
+  int service_err = tnk__context_check_caller(session->context);
 
   if (service_err == TNK_OK)
     service_err = tnk__session_admits(session);
@@ -111,13 +111,13 @@ tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
     snprintf(full, sizeof(full),
              "%zu operations are pending, and max_pending allows no more; "
              "wait for results first",
-             session->loop->n_pending);
-    return tnk__root_reject(session->loop, service_err, name, full);
+             session->context->n_pending);
+    return tnk__root_reject(session->context, service_err, name, full);
   }
   if (service_err != TNK_OK)
-    return tnk__root_reject(session->loop, service_err, name, NULL);
+    return tnk__root_reject(session->context, service_err, name, NULL);
   if (err != TNK_OK)
-    return tnk__root_reject(session->loop, err, name, text);
+    return tnk__root_reject(session->context, err, name, text);
   tnk__watch_arm(session);
   return NULL;
 }
@@ -179,8 +179,8 @@ tnk_promise_t *tnk_service_restore(tnk_service_t *service,
 
 tnk_promise_t *
 tnk_service_create_sampling(tnk_service_t *service,
-                            const tnk_sampler_options_t *options) {
-  tnk_sampler_options_t own = TNK_SAMPLER_OPTIONS_INIT;
+                            const tnk_sampling_options_t *options) {
+  tnk_sampling_options_t own = TNK_SAMPLING_OPTIONS_INIT;
   tnk_promise_t *refusal;
   char text[256] = "";
   int err;
@@ -202,14 +202,14 @@ void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out) {
   memset(out, 0, sizeof(*out));
   if (service == NULL)
     return;
-  counters = &service->root.loop.counters;
+  counters = &service->root.context.counters;
   out->n_requests = counters->n_requests;
   out->n_retries = counters->n_retries;
   out->n_late_events = counters->n_late_events;
   out->n_double_settles = counters->n_double_settles;
   out->n_bytes_sent = counters->n_bytes_sent;
   out->n_bytes_received = counters->n_bytes_received;
-  out->n_pending = (uint32_t)service->root.loop.n_pending;
+  out->n_pending = (uint32_t)service->root.context.n_pending;
   out->n_connections = (uint32_t)service->root.http.n_connections;
   out->max_connections = (uint32_t)service->root.http.max_connections;
   out->n_polls = (uint32_t)tnk__http_n_polls(&service->root.http);

@@ -2,8 +2,8 @@
 #define TNK_API_SERVICE_H
 
 #include "api/root.h"
-#include "task/config.h"
-#include "task/session.h"
+#include "task/call/config.h"
+#include "task/session/session.h"
 
 /*
  * A service: everything that its clients share, in one piece of memory.

@@ -31,9 +31,9 @@ static int take(const int32_t *ids, size_t n, void *user) {
 }
 
 /* Owns the bytes of `ids`. */
-static int make(tnk_text_input_t **out, const tnk_allocator_t *alloc,
+static int make(tnk_prompt_t **out, const tnk_allocator_t *alloc,
                 tnk__buf_t *ids) {
-  tnk_text_input_t *input = tnk__calloc(alloc, 1, sizeof(*input));
+  tnk_prompt_t *input = tnk__calloc(alloc, 1, sizeof(*input));
   size_t n = 0;
 
   if (input == NULL)
@@ -47,11 +47,11 @@ static int make(tnk_text_input_t **out, const tnk_allocator_t *alloc,
   return TNK_OK;
 }
 
-int tnk_model_input_from_text(tnk_text_input_t **out,
-                              const tnk_tokenizer_plugin_t *plugin,
-                              const void *tokenizer, const char *text, size_t n,
-                              unsigned flags, const tnk_allocator_t *allocator,
-                              char *why, size_t why_size) {
+int tnk_prompt_from_text(tnk_prompt_t **out,
+                         const tnk_tokenizer_plugin_t *plugin,
+                         const void *tokenizer, const char *text, size_t n,
+                         unsigned flags, const tnk_allocator_t *allocator,
+                         char *why, size_t why_size) {
   tnk_tokenizer_plugin_t own = TNK_TOKENIZER_PLUGIN_INIT;
   char said[400] = "";
   tnk__buf_t ids;
@@ -79,11 +79,11 @@ int tnk_model_input_from_text(tnk_text_input_t **out,
                              said[0] != '\0' ? said : tnk_strerror(err));
 }
 
-const tnk_model_input_t *tnk_text_input(const tnk_text_input_t *input) {
+const tnk_model_input_t *tnk_prompt_input(const tnk_prompt_t *input) {
   return input != NULL ? &input->input : NULL;
 }
 
-void tnk_text_input_free(tnk_text_input_t *input) {
+void tnk_prompt_free(tnk_prompt_t *input) {
   if (input == NULL)
     return;
   const tnk_allocator_t alloc = input->alloc;

@@ -4,12 +4,12 @@
 
 #include "api/service.h"
 #include "base/options.h"
-#include "codec/check.h"
-#include "task/custom.h"
-#include "task/pass.h"
-#include "task/step.h"
-#include "task/training.h"
-#include "task/weights.h"
+#include "codec/data/check.h"
+#include "task/train/custom.h"
+#include "task/train/pass.h"
+#include "task/train/step.h"
+#include "task/train/training.h"
+#include "task/train/weights.h"
 
 enum { MAX_TEXT = 512 };
 
@@ -48,7 +48,7 @@ static tnk_promise_t *pass(tnk_training_t *training, const tnk_datum_t *data,
                        data, n_data, NULL, options, &own);
   if (refusal == NULL)
     return tnk__pass_start(training, data, n_data, &own, forward_only);
-  tnk__pass_give_back(training->session->loop, &own);
+  tnk__pass_give_back(training->session->context, &own);
   return refusal;
 }
 
@@ -81,7 +81,7 @@ tnk_promise_t *tnk_training_forward_backward_custom(
                                    "no loss function was given");
   if (refusal == NULL)
     return tnk__custom_start(training, data, n_data, loss, user, &own);
-  tnk__pass_give_back(training->session->loop, &own);
+  tnk__pass_give_back(training->session->context, &own);
   return refusal;
 }
 
@@ -179,10 +179,10 @@ tnk_training_save_weights_external(tnk_training_t *training, const char *name,
 }
 
 tnk_promise_t *tnk_training_save_weights_and_get_sampling(
-    tnk_training_t *training, tnk_sampler_kind_t kind,
-    const tnk_sampler_options_t *options) {
+    tnk_training_t *training, tnk_sampling_kind_t kind,
+    const tnk_sampling_options_t *options) {
   static const char name[] = "save_weights_and_get_sampling";
-  tnk_sampler_options_t own = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t own = TNK_SAMPLING_OPTIONS_INIT;
   tnk_promise_t *refusal;
   const char *text = NULL;
   int err;
@@ -190,8 +190,8 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
   if (training == NULL)
     return NULL;
   err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
-  if (err == TNK_OK && kind != TNK_SAMPLER_SNAPSHOT &&
-      kind != TNK_SAMPLER_INFLIGHT) {
+  if (err == TNK_OK && kind != TNK_SAMPLING_SNAPSHOT &&
+      kind != TNK_SAMPLING_INFLIGHT) {
     err = TNK_EINVAL;
     text = "the kind of sampler is not known";
   }
@@ -236,6 +236,6 @@ tnk_promise_t *tnk_training_unload(tnk_training_t *training) {
 }
 
 void tnk_training_close(tnk_training_t *training, tnk_close_cb cb, void *user) {
-  if (training != NULL && !tnk__loop_is_forked(training->session->loop))
+  if (training != NULL && !tnk__context_is_forked(training->session->context))
     tnk__training_close(training, cb, user);
 }

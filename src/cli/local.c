@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cli/args.h"
-#include "local/stub.h"
+#include "local/stub/stub.h"
 #include "tnk/error.h"
 
 /*

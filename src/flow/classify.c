@@ -228,8 +228,8 @@ static int is_number_taken(const tnk__attempt_t *attempt) {
 
 /* The header decides over the status, and the server's own judgement that the
  * caller is at fault over a 5xx. Polls have rules of their own. */
-static char override(const tnk__attempt_t *attempt, char action,
-                     tnk__effect_t *effect) {
+static char apply_header(const tnk__attempt_t *attempt, char action,
+                         tnk__effect_t *effect) {
   if (!is_refusal(attempt->outcome) || is_poll(attempt->call) ||
       attempt->call == TNK__CALL_HEARTBEAT)
     return action;
@@ -306,7 +306,7 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
   } else if (letter == 'C') {
     letter = conflict(attempt, &effect);
   }
-  letter = override(attempt, letter, &effect);
+  letter = apply_header(attempt, letter, &effect);
   if (letter == 'N' && is_lost_session(attempt))
     letter = 'F'; /* a new submission would end the same way */
   verdict.action = action_of(letter);

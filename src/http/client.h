@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "loop/loop.h"
+#include "loop/context.h"
 #include "net/stream.h"
 
 struct tnk__conn;
@@ -46,7 +46,7 @@ typedef struct {
  * tnk__exchange_start() returns TNK_ECLOSED until the context is gone.
  */
 typedef struct tnk__http {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   struct tnk__net *net;
   const struct tnk__proxies *proxies; /* or NULL */
   tnk__list_t pools;                  /* one an origin that is in use */
@@ -197,7 +197,7 @@ typedef struct tnk__exchange {
 
 /* Reserves nothing and connects nowhere. TNK_OK, TNK_ENOMEM, or TNK_ECERT when
  * ca_file was given, or load_trust set, and it could not be read. */
-int tnk__http_open(tnk__http_t *http, tnk__loop_t *loop,
+int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
                    const tnk__http_options_t *options);
 /* Every exchange ends with TNK_ECLOSED, from the deferred queue; connections
  * close. The context's end is also ours. A second call does nothing. */

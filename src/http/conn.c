@@ -29,7 +29,7 @@ static void on_next(tnk__deferred_t *call);
 int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
                   const tnk__origin_t *origin, const tnk__via_t *via,
                   const tnk__conn_events_t *events, struct tnk__pool *pool) {
-  const tnk_allocator_t *alloc = &http->loop->alloc;
+  const tnk_allocator_t *alloc = &http->context->alloc;
   tnk__conn_t *conn = tnk__calloc(alloc, 1, sizeof(*conn));
   int err;
 
@@ -60,7 +60,7 @@ void tnk__conn_close(tnk__conn_t *conn) {
   tnk__list_remove(&conn->link);
   tnk__stream_close(conn->stream);
   conn->http->n_connections--;
-  tnk__free(&conn->http->loop->alloc, conn);
+  tnk__free(&conn->http->context->alloc, conn);
 }
 
 int tnk__conn_is_reused(const tnk__conn_t *conn) {
@@ -78,7 +78,7 @@ static void on_unused(tnk__timer_t *timer) {
 static void become_idle(tnk__conn_t *conn) {
   conn->state = TNK__CONN_IDLE;
   tnk__stream_hold_loop(conn->stream, 0);
-  tnk__timer_start_background(conn->http->loop, &conn->timer,
+  tnk__timer_start_background(conn->http->context, &conn->timer,
                               conn->http->idle_timeout_ms, on_unused);
 }
 
@@ -146,7 +146,7 @@ static int write_piece(tnk__conn_t *conn, uv_buf_t *bufs, unsigned n_bufs) {
   /* To make a piece is work, so the next one is for the next turn. */
   if (is_feeding(conn)) {
     conn->is_writing = 1;
-    tnk__defer(conn->http->loop, &conn->next);
+    tnk__defer(conn->http->context, &conn->next);
   }
   return TNK_OK;
 }
@@ -171,7 +171,7 @@ int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex) {
     tnk__conn_abort(conn);
     return err;
   }
-  conn->http->loop->counters.n_requests++;
+  conn->http->context->counters.n_requests++;
   tnk__exchange_note_sent(ex);
   return TNK_OK;
 }
@@ -253,7 +253,7 @@ static void on_next(tnk__deferred_t *call) {
 }
 
 static void log_end(const tnk__conn_t *conn, const tnk__net_error_t *error) {
-  tnk__log(&conn->http->loop->logger, TNK_LOG_DEBUG, "http",
+  tnk__log(&conn->http->context->logger, TNK_LOG_DEBUG, "http",
            "connection ended while %s: %s",
            conn->state == TNK__CONN_CONNECTING ? "connecting"
            : conn->ex != NULL                  ? "in use"

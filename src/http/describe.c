@@ -1,4 +1,4 @@
-#include "codec/http_read.h"
+#include "codec/format/http_read.h"
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "http/pool.h"

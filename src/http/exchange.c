@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/http_read.h"
-#include "codec/http_write.h"
-#include "codec/proxy.h"
+#include "codec/format/http_read.h"
+#include "codec/format/http_write.h"
+#include "codec/format/proxy.h"
 #include "tnk/error.h"
 
 /*
@@ -64,7 +64,7 @@ static int encode_head(tnk__exchange_t *ex, const tnk__http_t *http,
   };
   int err;
 
-  tnk__buf_init(&ex->head, &http->loop->alloc, TNK__MAX_REQUEST_HEAD);
+  tnk__buf_init(&ex->head, &http->context->alloc, TNK__MAX_REQUEST_HEAD);
   err = tnk__http_write_head(&ex->head, &head);
   if (err != TNK_OK)
     tnk__buf_deinit(&ex->head);
@@ -109,7 +109,7 @@ typedef struct {
 } incoming_t;
 
 tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex) {
-  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+  const tnk_allocator_t *alloc = &ex->http->context->alloc;
   incoming_t *incoming = tnk__malloc(alloc, sizeof(*incoming));
 
   if (incoming == NULL)
@@ -141,7 +141,7 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex) {
     return;
   ex->told = TELL;
   tnk__list_append(&ex->http->sent, &ex->link);
-  tnk__defer(ex->http->loop, &ex->http->turn);
+  tnk__defer(ex->http->context, &ex->http->turn);
 }
 
 /* ---- Streamed answers ---- */
@@ -164,7 +164,7 @@ void tnk__exchange_note_body(tnk__exchange_t *ex) {
   if (ex->told == TELL)
     return; /* it is in the list already */
   tnk__list_append(&ex->http->sent, &ex->link);
-  tnk__defer(ex->http->loop, &ex->http->turn);
+  tnk__defer(ex->http->context, &ex->http->turn);
 }
 
 int tnk__exchange_status(const tnk__exchange_t *ex) {
@@ -186,7 +186,7 @@ static void leave(tnk__exchange_t *ex) {
   wipe_head(ex);
   ex->body = NULL;
   ex->feed = NULL;
-  tnk__defer(ex->http->loop, &ex->http->turn);
+  tnk__defer(ex->http->context, &ex->http->turn);
 }
 
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause) {
@@ -198,7 +198,7 @@ void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause) {
 }
 
 void tnk__exchange_explain(tnk__exchange_t *ex, const char *text) {
-  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+  const tnk_allocator_t *alloc = &ex->http->context->alloc;
 
   if (text == NULL)
     return;
@@ -207,7 +207,7 @@ void tnk__exchange_explain(tnk__exchange_t *ex, const char *text) {
 }
 
 void tnk__exchange_drop(tnk__exchange_t *ex) {
-  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+  const tnk_allocator_t *alloc = &ex->http->context->alloc;
 
   leave(ex);
   free_answer(alloc, ex->answer);
@@ -218,7 +218,7 @@ void tnk__exchange_drop(tnk__exchange_t *ex) {
 }
 
 void tnk__exchange_deliver(tnk__exchange_t *ex) {
-  const tnk_allocator_t *alloc = &ex->http->loop->alloc;
+  const tnk_allocator_t *alloc = &ex->http->context->alloc;
   tnk__response_t *answer;
   char *detail;
   tnk__buf_t no_body;

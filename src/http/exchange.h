@@ -1,7 +1,7 @@
 #ifndef TNK_HTTP_EXCHANGE_H
 #define TNK_HTTP_EXCHANGE_H
 
-#include "codec/http_read.h"
+#include "codec/format/http_read.h"
 #include "http/client.h"
 
 /* The inside of exchanges: what connections, pools and the client share. */

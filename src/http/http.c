@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "codec/http_read.h"
+#include "codec/format/http_read.h"
 #include "http/client.h"
 #include "http/conn.h"
 #include "http/exchange.h"
@@ -56,7 +56,7 @@ static void bound_polls(tnk__http_t *http) {
     left = left > spare + others ? left - spare - others : 1;
     if (polls->max > left) {
       polls->max = left;
-      tnk__log(&http->loop->logger, TNK_LOG_WARN, "http",
+      tnk__log(&http->context->logger, TNK_LOG_WARN, "http",
                "this process may open %llu descriptors: at most %zu long "
                "polls are held at once instead of %zu, the others wait; raise "
                "the limit (ulimit -n) to hold more",
@@ -68,11 +68,11 @@ static void bound_polls(tnk__http_t *http) {
 
 static void on_turn(tnk__deferred_t *self);
 
-int tnk__http_open(tnk__http_t *http, tnk__loop_t *loop,
+int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
                    const tnk__http_options_t *options) {
   int err;
 
-  *http = (tnk__http_t){.loop = loop};
+  *http = (tnk__http_t){.context = context};
   http->connect_timeout_ms = options->connect_timeout_ms > 0
                                  ? options->connect_timeout_ms
                                  : CONNECT_TIMEOUT_MS;
@@ -89,7 +89,7 @@ int tnk__http_open(tnk__http_t *http, tnk__loop_t *loop,
                              ? options->max_in_flight[i]
                              : default_max[i];
   }
-  err = tnk__net_new(&http->net, loop, options->ca_file);
+  err = tnk__net_new(&http->net, context, options->ca_file);
   if (err == TNK_OK && (options->ca_file != NULL || options->load_trust))
     err = tnk__net_load_trust(http->net);
   if (err != TNK_OK) {
@@ -135,10 +135,10 @@ static void on_timeout(tnk__timer_t *timer) {
 
 void tnk__exchange_arm(tnk__exchange_t *ex) {
   if (ex->timeout_ms > 0 && ex->background)
-    tnk__timer_start_background(ex->http->loop, &ex->timer, ex->timeout_ms,
+    tnk__timer_start_background(ex->http->context, &ex->timer, ex->timeout_ms,
                                 on_timeout);
   else if (ex->timeout_ms > 0)
-    tnk__timer_start(ex->http->loop, &ex->timer, ex->timeout_ms, on_timeout);
+    tnk__timer_start(ex->http->context, &ex->timer, ex->timeout_ms, on_timeout);
 }
 
 static void give_place(tnk__exchange_t *ex) {
@@ -200,7 +200,7 @@ static void on_turn(tnk__deferred_t *self) {
   for (int i = 0; i < TNK__N_LANES; i++)
     fill_lane(&http->lanes[i]);
   if (is_work_left(http))
-    tnk__defer(http->loop, &http->turn);
+    tnk__defer(http->context, &http->turn);
 }
 
 /* Exchanges, as their owners see them. */
@@ -235,7 +235,7 @@ int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
   }
   ex->state = TNK__EXCHANGE_QUEUED;
   tnk__list_append(&http->lanes[ex->lane].queue, &ex->link);
-  tnk__defer(http->loop, &http->turn);
+  tnk__defer(http->context, &http->turn);
   return TNK_OK;
 }
 

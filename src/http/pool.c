@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "codec/http_write.h"
-#include "codec/proxy.h"
+#include "codec/format/http_write.h"
+#include "codec/format/proxy.h"
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "tnk/error.h"
@@ -45,7 +45,7 @@ static int find_way(tnk__pool_t *pool) {
   tnk__http_head_t head = {.host = origin->host, .port = origin->port};
   int err = TNK_OK;
 
-  tnk__buf_init(request, &pool->http->loop->alloc, TNK__MAX_REQUEST_HEAD);
+  tnk__buf_init(request, &pool->http->context->alloc, TNK__MAX_REQUEST_HEAD);
   if (proxy == NULL)
     return TNK_OK;
   if (proxy->why != NULL)
@@ -71,13 +71,14 @@ static void free_pool(tnk__pool_t *pool) {
   tnk__list_remove(&pool->link);
   tnk__wipe(request->data, request->len);
   tnk__buf_deinit(request);
-  tnk__free(&pool->http->loop->alloc, pool);
+  tnk__free(&pool->http->context->alloc, pool);
 }
 
 static int new_pool(tnk__pool_t **out, tnk__http_t *http,
                     const tnk__origin_t *origin) {
   size_t n = strlen(origin->host) + 1;
-  tnk__pool_t *pool = tnk__malloc(&http->loop->alloc, sizeof(tnk__pool_t) + n);
+  tnk__pool_t *pool =
+      tnk__malloc(&http->context->alloc, sizeof(tnk__pool_t) + n);
   char *host;
   int err;
 
@@ -332,7 +333,7 @@ static int can_wait(tnk__http_t *http, int cause) {
   if (cause != UV_EMFILE && cause != UV_ENFILE)
     return 0;
   if (!http->has_warned)
-    tnk__log(&http->loop->logger, TNK_LOG_WARN, "http",
+    tnk__log(&http->context->logger, TNK_LOG_WARN, "http",
              "the process is out of descriptors: requests wait for those that "
              "are under way; raise the limit (ulimit -n)");
   http->has_warned = 1;

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/json_read.h"
-#include "local/lm_check.h"
+#include "codec/format/json_read.h"
+#include "local/lm/check.h"
 #include "local/pass_read.h"
 #include "local/sampler.h"
 
@@ -205,7 +205,7 @@ static int read_all(reader_t *r, const json_t *body) {
   int64_t n_samples = 1;
   int err = integer(r, body, "num_samples", 1, MAX_SAMPLES, &n_samples);
 
-  o->num_samples = (uint32_t)n_samples;
+  o->n_samples = (uint32_t)n_samples;
   if (err == TNK_OK)
     err = local_tokens_json(&r->sample->arena, tnk__json_obj(body, "prompt"),
                             &o->prompt, &o->n_prompt, &r->why);
@@ -287,7 +287,7 @@ static void submit(local_call_t *call, local_sample_t *sample,
   char dir[LOCAL_FILE] = "";
   int full = 0;
 
-  if (answer_repeat(call, sampler, seq, hash, sample->options.num_samples)) {
+  if (answer_repeat(call, sampler, seq, hash, sample->options.n_samples)) {
     local_sample_free(sample);
     return;
   }
@@ -310,7 +310,7 @@ static void submit(local_call_t *call, local_sample_t *sample,
     if (seq >= 0)
       local_seqs_add(&sampler->seqs, seq, hash, sample->future->id);
   }
-  reply_accepted(call, sample->future->id, sample->options.num_samples);
+  reply_accepted(call, sample->future->id, sample->options.n_samples);
   local_sample_start(sample, sampler != NULL ? &sampler->lane : &server->loose);
 }
 

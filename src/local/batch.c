@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/json_read.h"
+#include "codec/format/json_read.h"
 #include "local/sampler.h"
 
 /*

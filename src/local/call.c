@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/json_read.h"
-#include "codec/utf8.h"
+#include "codec/format/json_read.h"
+#include "codec/format/utf8.h"
 
 /* ---- answers ------------------------------------------------------------ */
 

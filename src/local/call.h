@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "codec/json_write.h"
+#include "codec/format/json_write.h"
 #include "local/state.h"
 
 /*

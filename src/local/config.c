@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/json_read.h"
+#include "codec/format/json_read.h"
 
 static int is_dynamic(const char *name) {
   return strcmp(name, "refresh_interval_sec") == 0 ||

@@ -5,9 +5,9 @@
 #include <uv.h>
 
 #include "base/alloc.h"
-#include "codec/utf8.h"
+#include "codec/format/utf8.h"
 #include "local/call.h"
-#include "local/fault_state.h"
+#include "local/fault/state.h"
 #include "tnk/error.h"
 
 /*

@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/json_read.h"
-#include "local/lm_check.h"
+#include "codec/format/json_read.h"
+#include "local/lm/check.h"
 
 /*
  * Models in training: made by a request of a session, ended by unload_model or

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "codec/json_read.h"
-#include "local/lm_check.h"
+#include "codec/format/json_read.h"
+#include "local/lm/check.h"
 
 /* Far above the 1,024 examples a request that clients send. */
 enum { MAX_DATUMS = 65536, MAX_SETTINGS = 64 };

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "codec/pb.h"
+#include "codec/format/pb.h"
 
 /*
  * Every example has one output, "logprobs". A record holds a run of examples

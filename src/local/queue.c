@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/lm_check.h"
+#include "local/lm/check.h"
 #include "local/model.h"
 
 /*

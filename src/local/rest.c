@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/json_read.h"
+#include "codec/format/json_read.h"
 #include "local/model.h"
 
 /* The directory is read anew for each request: it is small, and what it says

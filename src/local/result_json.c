@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "codec/json_write.h"
+#include "codec/format/json_write.h"
 #include "tinker.pb-c.h"
 #include "tnk/error.h"
 

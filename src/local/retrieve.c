@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/json_read.h"
+#include "codec/format/json_read.h"
 #include "local/future.h"
 #include "local/result_json.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/json_read.h"
-#include "codec/zstd.h"
+#include "codec/format/json_read.h"
+#include "codec/format/zstd.h"
 #include "local/call.h"
 #include "local/config.h"
 #include "local/keys.h"

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "codec/pb.h"
+#include "codec/format/pb.h"
 #include "local/sampler.h"
 
 /* A finished draw as a SampleResponse. */
@@ -116,7 +116,7 @@ static void response(tnk__pb_t *pb, const local_sample_t *sample) {
   const tnk__lm_draw_options_t *o = &sample->options;
   tnk__lm_prompt_t prompt = tnk__lm_draw_prompt(sample->draw);
 
-  for (uint32_t i = 0; i < o->num_samples; i++) {
+  for (uint32_t i = 0; i < o->n_samples; i++) {
     sequence_t s = {sample, i};
 
     tnk__pb_message(pb, 1, sequence, &s);

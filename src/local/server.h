@@ -6,7 +6,7 @@
 
 #include <uv.h>
 
-#include "local/fault.h"
+#include "local/fault/fault.h"
 #include "tnk/common.h"
 
 /*

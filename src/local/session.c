@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/json_read.h"
+#include "codec/format/json_read.h"
 #include "local/model.h"
 #include "local/rest.h"
 #include "local/sampler.h"

@@ -3,12 +3,12 @@
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "local/http.h"
-#include "local/lm.h"
+#include "local/http/http.h"
+#include "local/lm/lm.h"
 #include "local/server.h"
-#include "local/table.h"
-#include "local/timers.h"
-#include "local/work.h"
+#include "local/base/table.h"
+#include "local/base/timers.h"
+#include "local/base/work.h"
 #include "tnk/error.h"
 
 /*

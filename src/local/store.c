@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "codec/json_read.h"
-#include "local/lm_check.h"
-#include "local/lm_file.h"
+#include "codec/format/json_read.h"
+#include "local/lm/check.h"
+#include "local/lm/file.h"
 
 /* Of a checkpoint's meta.json, most of which is the client's own note. */
 #define MAX_META ((size_t)32 << 20)

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "codec/json_read.h"
-#include "local/lm_check.h"
+#include "codec/format/json_read.h"
+#include "local/lm/check.h"
 #include "tnk/error.h"
 
 /* Both forms are read into the listed values first; then shape and layout are

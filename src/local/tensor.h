@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "base/arena.h"
-#include "local/lm.h"
+#include "local/lm/lm.h"
 #include "tinker.pb-c.h"
 
 enum { LOCAL_MAX_ELEMENTS = 1 << 24 };

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "local/lm_check.h"
+#include "local/lm/check.h"
 #include "local/model.h"
 #include "local/pass_write.h"
 #include "local/sampler.h"

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/json_read.h"
-#include "local/lm_check.h"
+#include "codec/format/json_read.h"
+#include "local/lm/check.h"
 #include "local/pass_read.h"
 
 /* The training requests: read, checked, handed to the model's queue. */

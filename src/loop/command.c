@@ -8,7 +8,7 @@
 #include "tnk/error.h"
 
 struct tnk__command {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__command_options_t options;
   uv_process_t process;
   uv_pipe_t pipe; /* its output */
@@ -24,19 +24,19 @@ struct tnk__command {
 
 static void on_handle_closed(uv_handle_t *handle) {
   tnk__command_t *command = handle->data;
-  tnk__loop_t *loop = command->loop;
+  tnk__context_t *context = command->context;
 
   if (--command->n_handles == 0) {
     tnk__wipe(command->output, sizeof(command->output));
-    tnk__free(&loop->alloc, command);
+    tnk__free(&context->alloc, command);
   }
-  tnk__loop_release(loop);
+  tnk__context_release(context);
 }
 
 static void hold(tnk__command_t *command, uv_handle_t *handle) {
   handle->data = command;
   command->n_handles++;
-  tnk__loop_hold(command->loop);
+  tnk__context_hold(command->context);
 }
 
 /* Over. A process that still lives is killed, but its handle stays until it
@@ -116,7 +116,7 @@ static int spawn(tnk__command_t *command) {
                                   .flags = UV_PROCESS_DETACHED,
                                   .stdio_count = 3,
                                   .stdio = stdio};
-  int err = uv_spawn(command->loop->uv, &command->process, &options);
+  int err = uv_spawn(command->context->uv, &command->process, &options);
 
   if (err != 0)
     command->has_exited = 1; /* there is none */
@@ -124,17 +124,17 @@ static int spawn(tnk__command_t *command) {
   return err;
 }
 
-int tnk__command_start(tnk__command_t **out, tnk__loop_t *loop,
+int tnk__command_start(tnk__command_t **out, tnk__context_t *context,
                        const tnk__command_options_t *options) {
-  tnk__command_t *command = tnk__calloc(&loop->alloc, 1, sizeof(*command));
+  tnk__command_t *command = tnk__calloc(&context->alloc, 1, sizeof(*command));
   int err;
 
   *out = NULL;
   if (command == NULL)
     return TNK_ENOMEM;
-  command->loop = loop;
+  command->context = context;
   command->options = *options;
-  uv_pipe_init(loop->uv, &command->pipe, 0);
+  uv_pipe_init(context->uv, &command->pipe, 0);
   hold(command, (uv_handle_t *)&command->pipe);
   err = spawn(command);
   if (err == 0)
@@ -147,10 +147,10 @@ int tnk__command_start(tnk__command_t **out, tnk__loop_t *loop,
   if (options->background) {
     uv_unref((uv_handle_t *)&command->process);
     uv_unref((uv_handle_t *)&command->pipe);
-    tnk__timer_start_background(loop, &command->timer, options->timeout_ms,
+    tnk__timer_start_background(context, &command->timer, options->timeout_ms,
                                 on_timeout);
   } else {
-    tnk__timer_start(loop, &command->timer, options->timeout_ms, on_timeout);
+    tnk__timer_start(context, &command->timer, options->timeout_ms, on_timeout);
   }
   *out = command;
   return TNK_OK;

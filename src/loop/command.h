@@ -1,7 +1,7 @@
 #ifndef TNK_LOOP_COMMAND_H
 #define TNK_LOOP_COMMAND_H
 
-#include "loop/loop.h"
+#include "loop/context.h"
 
 /*
  * A shell command whose output is a secret. It reads nothing, what it writes
@@ -32,7 +32,7 @@ typedef struct {
 } tnk__command_options_t;
 
 /* TNK_OK, TNK_ENOMEM or libuv's code, and then `done` is not called. */
-int tnk__command_start(tnk__command_t **out, tnk__loop_t *loop,
+int tnk__command_start(tnk__command_t **out, tnk__context_t *context,
                        const tnk__command_options_t *options);
 /* End it without `done`. Allocates nothing. NULL does nothing. */
 void tnk__command_kill(tnk__command_t *command);

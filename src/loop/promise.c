@@ -25,17 +25,17 @@ static void init(tnk_promise_t *promise, tnk__home_t *home) {
 }
 
 /* The shared promise, and with it the home of all that follow. */
-static tnk_promise_t *new_shared(tnk__loop_t *loop) {
-  tnk__home_t *home = tnk__malloc(&loop->alloc, sizeof(*home));
-  tnk_promise_t *oom = tnk__malloc(&loop->alloc, sizeof(*oom));
+static tnk_promise_t *new_shared(tnk__context_t *context) {
+  tnk__home_t *home = tnk__malloc(&context->alloc, sizeof(*home));
+  tnk_promise_t *oom = tnk__malloc(&context->alloc, sizeof(*oom));
 
   if (home == NULL || oom == NULL) {
-    tnk__free(&loop->alloc, home);
-    tnk__free(&loop->alloc, oom);
+    tnk__free(&context->alloc, home);
+    tnk__free(&context->alloc, oom);
     return NULL;
   }
-  *home =
-      (tnk__home_t){.alloc = loop->alloc, .logger = loop->logger, .loop = loop};
+  *home = (tnk__home_t){
+      .alloc = context->alloc, .logger = context->logger, .context = context};
   init(oom, home);
   oom->is_shared = 1;
   /* Nobody is blamed for not looking at it: it is many calls' answer at once.
@@ -47,45 +47,45 @@ static tnk_promise_t *new_shared(tnk__loop_t *loop) {
   return oom;
 }
 
-int tnk__promise_reserve(tnk__loop_t *loop) {
+int tnk__promise_reserve(tnk__context_t *context) {
   size_t i;
 
-  loop->oom = new_shared(loop);
-  if (loop->oom == NULL)
+  context->oom = new_shared(context);
+  if (context->oom == NULL)
     return TNK_ENOMEM;
   for (i = 0; i < N_SPARES; i++) {
-    tnk__then_t *spare = tnk__malloc(&loop->alloc, sizeof(*spare));
+    tnk__then_t *spare = tnk__malloc(&context->alloc, sizeof(*spare));
     if (spare == NULL) {
-      tnk__promise_reserve_free(loop);
+      tnk__promise_reserve_free(context);
       return TNK_ENOMEM;
     }
-    spare->next = loop->spares;
-    loop->spares = spare;
+    spare->next = context->spares;
+    context->spares = spare;
   }
   return TNK_OK;
 }
 
-void tnk__promise_reserve_free(tnk__loop_t *loop) {
-  while (loop->spares != NULL) {
-    tnk__then_t *next = loop->spares->next;
-    tnk__free(&loop->alloc, loop->spares);
-    loop->spares = next;
+void tnk__promise_reserve_free(tnk__context_t *context) {
+  while (context->spares != NULL) {
+    tnk__then_t *next = context->spares->next;
+    tnk__free(&context->alloc, context->spares);
+    context->spares = next;
   }
-  tnk_promise_unref(loop->oom);
-  loop->oom = NULL;
+  tnk_promise_unref(context->oom);
+  context->oom = NULL;
 }
 
-tnk_promise_t *tnk__promise_new(tnk__loop_t *loop, void (*cancel)(void *op),
-                                void *op) {
-  tnk_promise_t *promise = tnk__malloc(&loop->alloc, sizeof(*promise));
+tnk_promise_t *tnk__promise_new(tnk__context_t *context,
+                                void (*cancel)(void *op), void *op) {
+  tnk_promise_t *promise = tnk__malloc(&context->alloc, sizeof(*promise));
 
   if (promise == NULL)
-    return tnk_promise_ref(loop->oom);
-  init(promise, loop->oom->home);
+    return tnk_promise_ref(context->oom);
+  init(promise, context->oom->home);
   promise->refs = 2;
   promise->as.pending.cancel = cancel;
   promise->as.pending.op = op;
-  loop->n_pending++;
+  context->n_pending++;
   return promise;
 }
 
@@ -103,8 +103,9 @@ int tnk__promise_is_oom(const tnk_promise_t *promise) {
   return promise->is_shared;
 }
 
-tnk_promise_t *tnk__promise_rejected(tnk__loop_t *loop, tnk__error_t *error) {
-  tnk_promise_t *promise = tnk__promise_new(loop, NULL, NULL);
+tnk_promise_t *tnk__promise_rejected(tnk__context_t *context,
+                                     tnk__error_t *error) {
+  tnk_promise_t *promise = tnk__promise_new(context, NULL, NULL);
 
   if (tnk__promise_is_oom(promise))
     tnk__error_unref(error);
@@ -174,14 +175,14 @@ static void queue_callbacks(tnk_promise_t *promise) {
   if (!has_callbacks(promise) || !tnk__list_empty(&promise->call.link))
     return;
   tnk_promise_ref(promise);
-  tnk__defer(promise->home->loop, &promise->call);
+  tnk__defer(promise->home->context, &promise->call);
 }
 
 /* Give back the room of a callback that has been taken out. */
 static void free_then(tnk_promise_t *promise, tnk__then_t *node) {
   if (promise->is_shared) {
-    node->next = promise->home->loop->spares;
-    promise->home->loop->spares = node;
+    node->next = promise->home->context->spares;
+    promise->home->context->spares = node;
   } else {
     tnk__free(&promise->home->alloc, node);
   }
@@ -220,7 +221,7 @@ static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   promise->state = state;
   if (promise->group != NULL)
     tnk__list_remove(&promise->group->link);
-  promise->home->loop->n_pending--;
+  promise->home->context->n_pending--;
   queue_callbacks(promise);
   tnk_promise_unref(promise);
 }
@@ -230,7 +231,7 @@ void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
                           void (*free_value)(const tnk_allocator_t *alloc,
                                              void *value)) {
   if (promise->state != TNK_PENDING) {
-    promise->home->loop->counters.n_double_settles++;
+    promise->home->context->counters.n_double_settles++;
     if (value != NULL && free_value != NULL)
       free_value(&promise->home->alloc, value);
     return;
@@ -243,7 +244,7 @@ void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
 
 void tnk__promise_reject(tnk_promise_t *promise, tnk__error_t *error) {
   if (promise->state != TNK_PENDING) {
-    promise->home->loop->counters.n_double_settles++;
+    promise->home->context->counters.n_double_settles++;
     tnk__error_unref(error);
     return;
   }
@@ -257,9 +258,9 @@ static tnk__then_t *new_then(tnk_promise_t *promise) {
 
   if (!promise->is_shared)
     return tnk__malloc(&promise->home->alloc, sizeof(*node));
-  node = promise->home->loop->spares;
+  node = promise->home->context->spares;
   if (node != NULL)
-    promise->home->loop->spares = node->next;
+    promise->home->context->spares = node->next;
   return node;
 }
 
@@ -271,7 +272,7 @@ static void then_without_memory(tnk_promise_t *promise, tnk_promise_cb cb,
     tnk__log(&promise->home->logger, TNK_LOG_ERROR, "promise",
              "no memory to remember a callback; it will not be called");
   else
-    tnk_then(tnk_promise_ref(promise->home->loop->oom), cb, user);
+    tnk_then(tnk_promise_ref(promise->home->context->oom), cb, user);
   tnk_promise_unref(promise);
 }
 
@@ -310,7 +311,7 @@ int tnk_wait(tnk_promise_t *promise) {
   if (promise == NULL)
     return TNK_EINVAL;
   if (promise->state == TNK_PENDING) {
-    err = tnk__loop_check_caller(promise->home->loop);
+    err = tnk__context_check_caller(promise->home->context);
     if (err != TNK_OK)
       return err;
     if (tnk__callout_active())
@@ -318,7 +319,7 @@ int tnk_wait(tnk_promise_t *promise) {
   }
   promise->observed = 1;
   while (promise->state == TNK_PENDING)
-    if (uv_run(promise->home->loop->uv, UV_RUN_ONCE) == 0 &&
+    if (uv_run(promise->home->context->uv, UV_RUN_ONCE) == 0 &&
         promise->state == TNK_PENDING)
       return TNK_EPENDING;
   return tnk_promise_status(promise);
@@ -329,7 +330,7 @@ void tnk_promise_cancel(tnk_promise_t *promise) {
 
   if (promise == NULL || promise->state != TNK_PENDING ||
       promise->as.pending.cancel == NULL ||
-      tnk__loop_is_forked(promise->home->loop))
+      tnk__context_is_forked(promise->home->context))
     return;
   cancel = promise->as.pending.cancel;
   /* The hook may settle and so free what we hold; keep it over the call. */

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "loop/loop.h"
+#include "loop/context.h"
 #include "tnk/promise.h"
 
 /* What a resolved promise holds; the api layer gives the types. */
@@ -32,7 +32,7 @@ typedef struct tnk__then {
 typedef struct {
   tnk_allocator_t alloc;
   tnk_logger_t logger;
-  tnk__loop_t *loop; /* not to be touched after the context's end */
+  tnk__context_t *context; /* not to be touched after the context's end */
   size_t refs;
 } tnk__home_t;
 
@@ -88,8 +88,8 @@ struct tnk_promise {
 /* Two references: the operation's, which settling takes, and the caller's.
  * `cancel` may be NULL. Never NULL: without memory the context's shared
  * promise, rejected with TNK_ENOMEM; see tnk__promise_is_oom. */
-tnk_promise_t *tnk__promise_new(tnk__loop_t *loop, void (*cancel)(void *op),
-                                void *op);
+tnk_promise_t *tnk__promise_new(tnk__context_t *context,
+                                void (*cancel)(void *op), void *op);
 /* Bind the hooks of a pending promise anew; the shared promise has none. They
  * are not called any more once it is settled. */
 void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
@@ -99,7 +99,8 @@ void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
 void tnk__promise_explain(const tnk_promise_t *promise, tnk__text_t *out);
 int tnk__promise_is_oom(const tnk_promise_t *promise);
 /* A promise that is rejected already; takes `error`. */
-tnk_promise_t *tnk__promise_rejected(tnk__loop_t *loop, tnk__error_t *error);
+tnk_promise_t *tnk__promise_rejected(tnk__context_t *context,
+                                     tnk__error_t *error);
 
 /* Settle and give up the operation's reference. `value` belongs to the promise
  * from here on; a second settling frees it, counts, and changes nothing. */

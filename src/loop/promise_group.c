@@ -42,7 +42,7 @@ static void explain_group(const void *op, tnk__text_t *out) {
       first = child;
   }
   if (tnk__timer_is_active(&group->timer)) {
-    const uint64_t now = tnk__loop_now_ms(promise->home->loop);
+    const uint64_t now = tnk__context_now_ms(promise->home->context);
     tnk__text_printf(out, "times out in ");
     tnk__text_time(out,
                    group->timer.due_ms > now ? group->timer.due_ms - now : 0);
@@ -58,12 +58,12 @@ static void explain_group(const void *op, tnk__text_t *out) {
     tnk__text_printf(out, "is about to settle");
 }
 
-static tnk__loop_t *loop_of(tnk_promise_t *const *promises, size_t n) {
+static tnk__context_t *loop_of(tnk_promise_t *const *promises, size_t n) {
   size_t i;
 
   for (i = 0; i < n; i++)
     if (promises[i] != NULL)
-      return promises[i]->home->loop;
+      return promises[i]->home->context;
   return NULL;
 }
 
@@ -75,10 +75,10 @@ static void unref_all(tnk_promise_t *const *promises, size_t n) {
 }
 
 /* The context goes, while children live on in another one. */
-static void fail_groups(tnk__loop_t *loop) {
+static void fail_groups(tnk__context_t *context) {
   tnk__list_t *node;
 
-  while ((node = tnk__list_first(&loop->groups)) != NULL) {
+  while ((node = tnk__list_first(&context->groups)) != NULL) {
     tnk__group_t *group = tnk__container_of(node, tnk__group_t, link);
     tnk__timer_stop(&group->timer);
     tnk__promise_reject(group->promise, tnk__error_static(TNK_ECLOSED));
@@ -98,16 +98,16 @@ static tnk__group_t *alloc_group(const tnk_allocator_t *alloc, size_t n) {
 
 /* A group over the given children, whose references it takes. */
 static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
-  tnk__loop_t *loop = loop_of(promises, n);
+  tnk__context_t *context = loop_of(promises, n);
   tnk_promise_t *promise;
   tnk__group_t *group;
   size_t i;
 
-  if (loop == NULL)
+  if (context == NULL)
     return NULL;
-  promise = tnk__promise_new(loop, NULL, NULL);
+  promise = tnk__promise_new(context, NULL, NULL);
   if (!tnk__promise_is_oom(promise)) {
-    group = alloc_group(&loop->alloc, n);
+    group = alloc_group(&context->alloc, n);
     if (group == NULL) {
       tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
     } else {
@@ -118,8 +118,8 @@ static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
       group->promise = promise;
       promise->group = group;
       tnk__promise_bind(promise, cancel_group, explain_group, promise);
-      loop->fail_groups = fail_groups;
-      tnk__list_append(&loop->groups, &group->link);
+      context->fail_groups = fail_groups;
+      tnk__list_append(&context->groups, &group->link);
       return promise;
     }
   }
@@ -273,7 +273,7 @@ tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise, uint64_t timeout_ms) {
     return timed;
   watch_children(timed, on_timed_child);
   if (promise->state == TNK_PENDING)
-    tnk__timer_start(timed->home->loop, &timed->group->timer, timeout_ms,
+    tnk__timer_start(timed->home->context, &timed->group->timer, timeout_ms,
                      on_timeout);
   return timed;
 }

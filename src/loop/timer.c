@@ -79,13 +79,13 @@ void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer) {
     timers->root = meld(timers->root, children);
   }
   timer->child = timer->next = timer->prev = NULL;
-  timer->loop = NULL;
+  timer->context = NULL;
   if (!tnk__timer_is_background(timer))
     timers->n_foreground--;
 }
 
 int tnk__timer_is_active(const tnk__timer_t *timer) {
-  return timer->loop != NULL;
+  return timer->context != NULL;
 }
 
 int tnk__timer_is_background(const tnk__timer_t *timer) {

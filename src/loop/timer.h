@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct tnk__loop;
+struct tnk__context;
 
 /*
  * A one-shot timer, embedded in its owner and zeroed before its first use.
@@ -15,7 +15,7 @@ typedef struct tnk__timer {
   struct tnk__timer *child;
   struct tnk__timer *next; /* sibling */
   struct tnk__timer *prev; /* elder sibling, or the parent of a first child */
-  struct tnk__loop *loop;  /* NULL while stopped */
+  struct tnk__context *context; /* NULL while stopped */
   uint64_t due_ms;
   /* Of starting, times two; ties fire in this order. The lowest bit: it does
    * not keep the loop alive. */

@@ -15,26 +15,26 @@ static void on_run(uv_work_t *req) {
 
 static void on_done(uv_work_t *req, int status) {
   tnk__work_t *work = req->data;
-  tnk__loop_t *loop = work->loop;
+  tnk__context_t *context = work->context;
 
   /* Released behind it: `done` may be what the context's end waits for, and
    * must still find the context. */
   work->done(work, status == UV_ECANCELED);
-  tnk__loop_release(loop);
+  tnk__context_release(context);
 }
 
-int tnk__work_start(tnk__loop_t *loop, tnk__work_t *work,
+int tnk__work_start(tnk__context_t *context, tnk__work_t *work,
                     void (*run)(tnk__work_t *self),
                     void (*done)(tnk__work_t *self, int canceled)) {
   int err;
 
-  work->loop = loop;
+  work->context = context;
   work->run = run;
   work->done = done;
   work->req.data = work;
-  err = uv_queue_work(loop->uv, &work->req, on_run, on_done);
+  err = uv_queue_work(context->uv, &work->req, on_run, on_done);
   if (err == 0)
-    tnk__loop_hold(loop);
+    tnk__context_hold(context);
   return err;
 }
 

@@ -1,7 +1,7 @@
 #ifndef TNK_LOOP_WORK_H
 #define TNK_LOOP_WORK_H
 
-#include "loop/loop.h"
+#include "loop/context.h"
 
 /*
  * A job on libuv's thread pool, embedded in its owner. The owner, and all that
@@ -10,13 +10,13 @@
  */
 typedef struct tnk__work {
   uv_work_t req;
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   void (*run)(struct tnk__work *self);
   void (*done)(struct tnk__work *self, int canceled);
 } tnk__work_t;
 
 /* TNK_OK, or a code and then neither function is called. */
-int tnk__work_start(tnk__loop_t *loop, tnk__work_t *work,
+int tnk__work_start(tnk__context_t *context, tnk__work_t *work,
                     void (*run)(tnk__work_t *self),
                     void (*done)(tnk__work_t *self, int canceled));
 /* Ask to skip `run`; too late, it runs. `done` is called either way. */

@@ -17,7 +17,7 @@
 
 typedef struct {
   tnk__list_t link;
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__dns_t *dns; /* NULL: not in its table any more */
   uv_getaddrinfo_t req;
   int pending;
@@ -28,8 +28,8 @@ typedef struct {
   char host[TNK__DNS_MAX_HOST + 1];
 } dns_entry_t;
 
-void tnk__dns_init(tnk__dns_t *dns, tnk__loop_t *loop) {
-  dns->loop = loop;
+void tnk__dns_init(tnk__dns_t *dns, tnk__context_t *context) {
+  dns->context = context;
   tnk__list_init(&dns->entries);
   dns->n_entries = 0;
   dns->n_lookups = 0;
@@ -43,7 +43,7 @@ static void entry_drop(dns_entry_t *entry) {
   if (entry->pending)
     uv_cancel((uv_req_t *)&entry->req);
   else
-    tnk__free(&entry->loop->alloc, entry);
+    tnk__free(&entry->context->alloc, entry);
 }
 
 void tnk__dns_deinit(tnk__dns_t *dns) {
@@ -108,14 +108,14 @@ static void entry_answer(dns_entry_t *entry, int status) {
 static void on_lookup(uv_getaddrinfo_t *req, int status,
                       struct addrinfo *list) {
   dns_entry_t *entry = req->data;
-  tnk__loop_t *loop = entry->loop;
+  tnk__context_t *context = entry->context;
 
   if (status == 0)
     entry_take(entry, list);
   uv_freeaddrinfo(list);
   if (status == 0 && entry->n_addresses == 0)
     status = UV_EAI_NODATA;
-  entry->expires_ms = tnk__loop_now_ms(loop) + KEEP_MS;
+  entry->expires_ms = tnk__context_now_ms(context) + KEEP_MS;
   /* Still pending, so that it stays while it answers; but a question asked by
    * an answer must not find it unless it is good. */
   if (status != 0 && entry->dns != NULL)
@@ -123,8 +123,8 @@ static void on_lookup(uv_getaddrinfo_t *req, int status,
   entry_answer(entry, status);
   entry->pending = 0;
   if (entry->dns == NULL)
-    tnk__free(&loop->alloc, entry);
-  tnk__loop_release(loop);
+    tnk__free(&context->alloc, entry);
+  tnk__context_release(context);
 }
 
 static int entry_start(dns_entry_t *entry) {
@@ -135,13 +135,13 @@ static int entry_start(dns_entry_t *entry) {
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   entry->req.data = entry;
-  err = uv_getaddrinfo(entry->loop->uv, &entry->req, on_lookup, entry->host,
+  err = uv_getaddrinfo(entry->context->uv, &entry->req, on_lookup, entry->host,
                        NULL, &hints);
   if (err != 0)
     return err;
   entry->pending = 1;
   entry->dns->n_lookups++;
-  tnk__loop_hold(entry->loop);
+  tnk__context_hold(entry->context);
   return 0;
 }
 
@@ -162,10 +162,10 @@ static dns_entry_t *entry_new(tnk__dns_t *dns, const char *host) {
   dns_entry_t *entry;
 
   make_room(dns);
-  entry = tnk__calloc(&dns->loop->alloc, 1, sizeof(*entry));
+  entry = tnk__calloc(&dns->context->alloc, 1, sizeof(*entry));
   if (entry == NULL)
     return NULL;
-  entry->loop = dns->loop;
+  entry->context = dns->context;
   entry->dns = dns;
   tnk__list_init(&entry->waiters);
   memcpy(entry->host, host, strlen(host) + 1);
@@ -210,7 +210,7 @@ int tnk__dns_learn(tnk__dns_t *dns, const char *host,
     return TNK_ENOMEM;
   memcpy(entry->addresses, addresses, n * sizeof(*addresses));
   entry->n_addresses = n;
-  entry->expires_ms = tnk__loop_now_ms(dns->loop) + KEEP_MS;
+  entry->expires_ms = tnk__context_now_ms(dns->context) + KEEP_MS;
   return TNK_OK;
 }
 
@@ -225,20 +225,20 @@ void tnk__dns_resolve(tnk__dns_t *dns, tnk__dns_query_t *query,
   query->cause = 0;
   query->n_addresses = 1;
   if (tnk__address_parse(&query->addresses[0], host)) {
-    tnk__defer(dns->loop, &query->call);
+    tnk__defer(dns->context, &query->call);
     return;
   }
   query->n_addresses = 0;
   entry = entry_find(dns, host);
   if (entry != NULL && !entry->pending &&
-      tnk__loop_now_ms(dns->loop) >= entry->expires_ms) {
+      tnk__context_now_ms(dns->context) >= entry->expires_ms) {
     entry_drop(entry);
     entry = NULL;
   }
   if (entry == NULL)
     entry = look_up(dns, query, host);
   if (entry == NULL) {
-    tnk__defer(dns->loop, &query->call);
+    tnk__defer(dns->context, &query->call);
     return;
   }
   tnk__list_remove(&entry->link);
@@ -248,7 +248,7 @@ void tnk__dns_resolve(tnk__dns_t *dns, tnk__dns_query_t *query,
     return;
   }
   query_fill(query, entry);
-  tnk__defer(dns->loop, &query->call);
+  tnk__defer(dns->context, &query->call);
 }
 
 void tnk__dns_cancel(tnk__dns_query_t *query) {

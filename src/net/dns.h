@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 
 #include "base/list.h"
-#include "loop/loop.h"
+#include "loop/context.h"
 
 #define TNK__DNS_MAX_ADDRESSES 8
 #define TNK__DNS_MAX_HOST 253 /* bytes in a name, by RFC 1035 */
@@ -30,13 +30,13 @@ typedef struct tnk__dns_query {
 /* Answers are kept for a short while; questions for the same name that come
  * in the meantime share one look-up. */
 typedef struct {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__list_t entries; /* latest use first */
   size_t n_entries;
   size_t n_lookups; /* questions put to the system */
 } tnk__dns_t;
 
-void tnk__dns_init(tnk__dns_t *dns, tnk__loop_t *loop);
+void tnk__dns_init(tnk__dns_t *dns, tnk__context_t *context);
 /* Nobody may be waiting. What is under way goes on by itself. */
 void tnk__dns_deinit(tnk__dns_t *dns);
 void tnk__dns_resolve(tnk__dns_t *dns, tnk__dns_query_t *query,

@@ -6,7 +6,7 @@
 #include "tnk/error.h"
 
 static void release_parts(tnk__net_t *net) {
-  const tnk_allocator_t *alloc = &net->loop->alloc;
+  const tnk_allocator_t *alloc = &net->context->alloc;
 
   tnk__dns_deinit(&net->dns);
   tnk__trust_free(net->trust);
@@ -17,22 +17,23 @@ static void release_parts(tnk__net_t *net) {
   tnk__free(alloc, net);
 }
 
-int tnk__net_new(tnk__net_t **out, tnk__loop_t *loop, const char *ca_file) {
-  const tnk_allocator_t *alloc = &loop->alloc;
+int tnk__net_new(tnk__net_t **out, tnk__context_t *context,
+                 const char *ca_file) {
+  const tnk_allocator_t *alloc = &context->alloc;
   tnk__net_t *net = tnk__calloc(alloc, 1, sizeof(*net));
 
   *out = NULL;
   if (net == NULL)
     return TNK_ENOMEM;
-  net->loop = loop;
+  net->context = context;
   net->refs = 1;
-  tnk__dns_init(&net->dns, loop);
-  tnk__pace_init(&net->pace, loop);
+  tnk__dns_init(&net->dns, context);
+  tnk__pace_init(&net->pace, context);
   net->read_buf = tnk__malloc(alloc, TNK__NET_READ_SIZE);
   net->plain_buf = tnk__malloc(alloc, TNK__NET_PLAIN_SIZE);
   if (net->read_buf == NULL || net->plain_buf == NULL ||
-      tnk__trust_new(&net->trust, loop, ca_file) != TNK_OK ||
-      tnk__sessions_new(&net->sessions, loop) != TNK_OK) {
+      tnk__trust_new(&net->trust, context, ca_file) != TNK_OK ||
+      tnk__sessions_new(&net->sessions, context) != TNK_OK) {
     release_parts(net);
     return TNK_ENOMEM;
   }

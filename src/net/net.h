@@ -1,7 +1,7 @@
 #ifndef TNK_NET_NET_H
 #define TNK_NET_NET_H
 
-#include "loop/loop.h"
+#include "loop/context.h"
 #include "net/dns.h"
 #include "net/pace.h"
 
@@ -24,7 +24,7 @@ typedef struct {
  * until its memory is free, so the owner may drop its own at any time.
  */
 typedef struct tnk__net {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   size_t refs;
   tnk__dns_t dns;
   struct tnk__trust *trust; /* read for the first TLS stream */
@@ -39,7 +39,8 @@ typedef struct tnk__net {
 
 /* `ca_file` may be NULL: then SSL_CERT_FILE, then the system's store. TNK_OK
  * or TNK_ENOMEM; no file is read yet. */
-int tnk__net_new(tnk__net_t **out, tnk__loop_t *loop, const char *ca_file);
+int tnk__net_new(tnk__net_t **out, tnk__context_t *context,
+                 const char *ca_file);
 void tnk__net_ref(tnk__net_t *net);
 /* NULL does nothing. */
 void tnk__net_unref(tnk__net_t *net);

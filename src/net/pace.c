@@ -16,11 +16,11 @@ static void on_turn(tnk__deferred_t *call) {
     step->run(step);
   }
   if (pace->n_used > 0)
-    tnk__defer(pace->loop, &pace->turn);
+    tnk__defer(pace->context, &pace->turn);
 }
 
-void tnk__pace_init(tnk__pace_t *pace, tnk__loop_t *loop) {
-  pace->loop = loop;
+void tnk__pace_init(tnk__pace_t *pace, tnk__context_t *context) {
+  pace->context = context;
   pace->n_used = 0;
   tnk__list_init(&pace->waiting);
   tnk__deferred_init(&pace->turn, on_turn);
@@ -37,7 +37,7 @@ void tnk__pace_step_init(tnk__pace_step_t *step,
 }
 
 int tnk__pace_ask(tnk__pace_t *pace, tnk__pace_step_t *step) {
-  tnk__defer(pace->loop, &pace->turn);
+  tnk__defer(pace->context, &pace->turn);
   if (pace->n_used < TNK__PACE_STEPS && tnk__list_empty(&pace->waiting)) {
     pace->n_used++;
     return 1;

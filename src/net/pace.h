@@ -1,7 +1,7 @@
 #ifndef TNK_NET_PACE_H
 #define TNK_NET_PACE_H
 
-#include "loop/loop.h"
+#include "loop/context.h"
 
 /*
  * A TLS handshake computes for up to 5 ms at a stretch. When many streams open
@@ -17,13 +17,13 @@ typedef struct tnk__pace_step {
 } tnk__pace_step_t;
 
 typedef struct {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__list_t waiting; /* in order of asking */
   unsigned n_used;     /* steps since the latest turn */
   tnk__deferred_t turn;
 } tnk__pace_t;
 
-void tnk__pace_init(tnk__pace_t *pace, tnk__loop_t *loop);
+void tnk__pace_init(tnk__pace_t *pace, tnk__context_t *context);
 /* Nobody may be waiting. */
 void tnk__pace_deinit(tnk__pace_t *pace);
 void tnk__pace_step_init(tnk__pace_step_t *step,

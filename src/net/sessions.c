@@ -19,18 +19,18 @@ typedef struct {
 } entry_t;
 
 struct tnk__sessions {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__list_t entries; /* latest first */
   size_t n_entries;
 };
 
-int tnk__sessions_new(tnk__sessions_t **out, tnk__loop_t *loop) {
-  tnk__sessions_t *sessions = tnk__malloc(&loop->alloc, sizeof(*sessions));
+int tnk__sessions_new(tnk__sessions_t **out, tnk__context_t *context) {
+  tnk__sessions_t *sessions = tnk__malloc(&context->alloc, sizeof(*sessions));
 
   *out = sessions;
   if (sessions == NULL)
     return TNK_ENOMEM;
-  sessions->loop = loop;
+  sessions->context = context;
   sessions->n_entries = 0;
   tnk__list_init(&sessions->entries);
   return TNK_OK;
@@ -40,7 +40,7 @@ static void drop(tnk__sessions_t *sessions, entry_t *entry) {
   tnk__list_remove(&entry->link);
   sessions->n_entries--;
   mbedtls_ssl_session_free(&entry->session);
-  tnk__free(&sessions->loop->alloc, entry);
+  tnk__free(&sessions->context->alloc, entry);
 }
 
 void tnk__sessions_free(tnk__sessions_t *sessions) {
@@ -50,7 +50,7 @@ void tnk__sessions_free(tnk__sessions_t *sessions) {
     return;
   while ((node = tnk__list_first(&sessions->entries)) != NULL)
     drop(sessions, tnk__container_of(node, entry_t, link));
-  tnk__free(&sessions->loop->alloc, sessions);
+  tnk__free(&sessions->context->alloc, sessions);
 }
 
 static entry_t *find(const tnk__sessions_t *sessions, const char *host,
@@ -77,7 +77,7 @@ void tnk__sessions_offer(tnk__sessions_t *sessions, const char *host,
 
   if (entry == NULL)
     return;
-  if (tnk__loop_now_ms(sessions->loop) >= entry->expires_ms ||
+  if (tnk__context_now_ms(sessions->context) >= entry->expires_ms ||
       mbedtls_ssl_set_session(ssl, &entry->session) != 0)
     drop(sessions, entry);
 }
@@ -85,7 +85,7 @@ void tnk__sessions_offer(tnk__sessions_t *sessions, const char *host,
 void tnk__sessions_keep(tnk__sessions_t *sessions, const char *host,
                         uint16_t port, const mbedtls_ssl_context *ssl,
                         int resumed) {
-  uint64_t expires_ms = tnk__loop_now_ms(sessions->loop) + KEEP_MS;
+  uint64_t expires_ms = tnk__context_now_ms(sessions->context) + KEEP_MS;
   size_t len = strlen(host);
   entry_t *entry = find(sessions, host, port);
 
@@ -95,7 +95,7 @@ void tnk__sessions_keep(tnk__sessions_t *sessions, const char *host,
     drop(sessions, entry);
   if (len > TNK__DNS_MAX_HOST)
     return;
-  entry = tnk__calloc(&sessions->loop->alloc, 1, sizeof(*entry));
+  entry = tnk__calloc(&sessions->context->alloc, 1, sizeof(*entry));
   if (entry == NULL)
     return;
   memcpy(entry->host, host, len + 1);

@@ -3,7 +3,7 @@
 
 #include <mbedtls/ssl.h>
 
-#include "loop/loop.h"
+#include "loop/context.h"
 
 /*
  * TLS sessions that can be resumed, one an origin: a tenth of a millisecond
@@ -14,7 +14,7 @@
 typedef struct tnk__sessions tnk__sessions_t;
 
 /* TNK_OK or TNK_ENOMEM. */
-int tnk__sessions_new(tnk__sessions_t **out, tnk__loop_t *loop);
+int tnk__sessions_new(tnk__sessions_t **out, tnk__context_t *context);
 /* NULL does nothing. */
 void tnk__sessions_free(tnk__sessions_t *sessions);
 /* Offer the kept session, if there is one, in the handshake to come. */

@@ -78,15 +78,15 @@ static tcp_t *tcp_of(const tnk__stream_t *stream) {
 /* Free what is left, when libuv has let go of it all. */
 static void finish(tcp_t *tcp) {
   tnk__net_t *net = tcp->net;
-  tnk__loop_t *loop = net->loop;
+  tnk__context_t *context = net->context;
   void (*on_closed)(void *) = tcp->base.events->on_closed;
   void *user = tcp->base.user;
 
-  tnk__free(&loop->alloc, tcp);
+  tnk__free(&context->alloc, tcp);
   tnk__net_unref(net);
   if (on_closed != NULL)
     on_closed(user);
-  tnk__loop_release(loop);
+  tnk__context_release(context);
 }
 
 static void on_gone(tnk__deferred_t *call) {
@@ -97,7 +97,7 @@ static void on_socket_closed(uv_handle_t *handle) {
   socket_t *socket = handle->data;
   tcp_t *tcp = socket->tcp;
 
-  tnk__free(&tcp->net->loop->alloc, socket);
+  tnk__free(&tcp->net->context->alloc, socket);
   if (--tcp->n_sockets == 0 && tcp->state == CLOSING)
     finish(tcp);
 }
@@ -120,7 +120,7 @@ static void stop_connecting(tcp_t *tcp) {
   tnk__dns_cancel(&dial->query);
   while ((node = tnk__list_first(&dial->attempts)) != NULL)
     socket_close(tnk__container_of(node, socket_t, link));
-  tnk__free(&tcp->net->loop->alloc, dial);
+  tnk__free(&tcp->net->context->alloc, dial);
 }
 
 static void end(tcp_t *tcp, int code, int cause, const char *what) {
@@ -173,7 +173,7 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
   if (n == UV_EOF)
     n = hidden_error(socket) != 0 ? UV_ECONNRESET : UV_EOF;
   if (n > 0) {
-    tcp->net->loop->counters.n_bytes_received += (uint64_t)n;
+    tcp->net->context->counters.n_bytes_received += (uint64_t)n;
     tcp->base.events->on_read(&tcp->base, (const uint8_t *)buf->base,
                               (size_t)n);
   } else if (n == UV_EOF) {
@@ -236,16 +236,16 @@ static void on_connect(uv_connect_t *req, int status) {
 
 /* TNK_OK, TNK_ENOMEM, or libuv's code. */
 static int attempt(tcp_t *tcp, size_t i) {
-  tnk__loop_t *loop = tcp->net->loop;
-  socket_t *socket = tnk__calloc(&loop->alloc, 1, sizeof(*socket));
+  tnk__context_t *context = tcp->net->context;
+  socket_t *socket = tnk__calloc(&context->alloc, 1, sizeof(*socket));
   tnk__address_t address = tcp->dial->query.addresses[i];
   int err;
 
   if (socket == NULL)
     return TNK_ENOMEM;
-  err = uv_tcp_init(loop->uv, &socket->handle);
+  err = uv_tcp_init(context->uv, &socket->handle);
   if (err != 0) {
-    tnk__free(&loop->alloc, socket);
+    tnk__free(&context->alloc, socket);
     return err;
   }
   socket->tcp = tcp;
@@ -279,7 +279,7 @@ static void try_next(tcp_t *tcp) {
     }
     if (err == 0) {
       if (dial->n_tried < dial->query.n_addresses)
-        tnk__timer_start(tcp->net->loop, &dial->next, ATTEMPT_MS, on_next);
+        tnk__timer_start(tcp->net->context, &dial->next, ATTEMPT_MS, on_next);
       return;
     }
     dial->cause = err;
@@ -371,7 +371,7 @@ static int tcp_write(tnk__stream_t *stream, const uv_buf_t *bufs,
     n = 0;
   if (n >= 0) {
     tcp->n_sent += (uint64_t)n;
-    tcp->net->loop->counters.n_bytes_sent += total;
+    tcp->net->context->counters.n_bytes_sent += total;
     if ((size_t)n == total) {
       tcp->is_writing = 0;
       return TNK__STREAM_WRITTEN;
@@ -382,7 +382,7 @@ static int tcp_write(tnk__stream_t *stream, const uv_buf_t *bufs,
   }
   tcp->n_writing = 0;
   tcp->write_error = n;
-  tnk__defer(tcp->net->loop, &tcp->written);
+  tnk__defer(tcp->net->context, &tcp->written);
   return TNK_OK;
 }
 
@@ -428,7 +428,7 @@ static void tcp_close(tnk__stream_t *stream) {
   if (tcp->socket != NULL)
     socket_close(tcp->socket);
   if (tcp->n_sockets == 0)
-    tnk__defer(tcp->net->loop, &tcp->gone);
+    tnk__defer(tcp->net->context, &tcp->gone);
 }
 
 static const tnk__stream_ops_t tcp_ops = {tcp_write, tcp_n_sent, tcp_pause,
@@ -453,7 +453,7 @@ int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
                   const tnk__origin_t *origin, const tnk__via_t *via,
                   uint64_t connect_timeout_ms,
                   const tnk__stream_events_t *events, void *user) {
-  tcp_t *tcp = new_tcp(&net->loop->alloc);
+  tcp_t *tcp = new_tcp(&net->context->alloc);
 
   *out = NULL;
   if (tcp == NULL)
@@ -467,10 +467,10 @@ int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
   tnk__deferred_init(&tcp->written, on_written_deferred);
   tnk__deferred_init(&tcp->gone, on_gone);
   tnk__net_ref(net);
-  tnk__loop_hold(net->loop);
+  tnk__context_hold(net->context);
   tnk__dns_resolve(&net->dns, &tcp->dial->query, tcp->host, on_resolved);
   if (connect_timeout_ms > 0)
-    tnk__timer_start(net->loop, &tcp->dial->deadline, connect_timeout_ms,
+    tnk__timer_start(net->context, &tcp->dial->deadline, connect_timeout_ms,
                      on_deadline);
   *out = &tcp->base;
   return TNK_OK;

@@ -296,7 +296,7 @@ static void free_tls(tnk__tls_t *tls) {
   mbedtls_ssl_free(&tls->ssl);
   tnk__buf_deinit(&tls->rest);
   tnk__tls_deinit_write(tls);
-  tnk__free(&net->loop->alloc, tls);
+  tnk__free(&net->context->alloc, tls);
   tnk__net_unref(net);
 }
 
@@ -322,7 +322,7 @@ static void tls_pause(tnk__stream_t *stream, int paused) {
     return;
   /* mbedTLS may hold bytes too, so going on is more than TCP's matter. */
   if (!paused)
-    tnk__defer(tls->net->loop, &tls->resume);
+    tnk__defer(tls->net->context, &tls->resume);
   else
     tnk__stream_pause(tls->tcp, 1);
 }
@@ -364,7 +364,7 @@ static const tnk__stream_ops_t tls_ops = {tnk__tls_write, tnk__tls_n_sent,
                                           tls_pause, tls_hold_loop, tls_close};
 
 static void init(tnk__tls_t *tls, tnk__net_t *net) {
-  const tnk_allocator_t *alloc = &net->loop->alloc;
+  const tnk_allocator_t *alloc = &net->context->alloc;
 
   tls->net = net;
   tnk__net_ref(net);
@@ -388,7 +388,7 @@ int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
                   const tnk__origin_t *origin, const tnk__via_t *via,
                   uint64_t connect_timeout_ms,
                   const tnk__stream_events_t *events, void *user) {
-  tnk__tls_t *tls = tnk__calloc(&net->loop->alloc, 1, sizeof(*tls));
+  tnk__tls_t *tls = tnk__calloc(&net->context->alloc, 1, sizeof(*tls));
 
   *out = NULL;
   if (tls == NULL)
@@ -406,7 +406,7 @@ int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
   tnk__stream_pause(tls->tcp, 1);
   tnk__trust_wait(net->trust, &tls->trust, on_trust);
   if (connect_timeout_ms > 0)
-    tnk__timer_start(net->loop, &tls->deadline, connect_timeout_ms,
+    tnk__timer_start(net->context, &tls->deadline, connect_timeout_ms,
                      on_deadline);
   *out = &tls->base;
   return TNK_OK;

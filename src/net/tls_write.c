@@ -30,7 +30,7 @@ static void write_failed(tnk__tls_t *tls, int cause) {
   tls->write_error = cause;
   tnk__buf_deinit(&tls->filling);
   if (tls->is_writing && tls->state == TNK__TLS_OPEN)
-    tnk__defer(tls->net->loop, &tls->written);
+    tnk__defer(tls->net->context, &tls->written);
 }
 
 /* A stream that waits keeps no buffer: there may be many, and for long. */
@@ -80,7 +80,7 @@ static void encrypt(tnk__tls_t *tls) {
     }
     if (n < 0) {
       tls->broken = n;
-      tnk__defer(tls->net->loop, &tls->fail);
+      tnk__defer(tls->net->context, &tls->fail);
       break;
     }
     buf->base += n;
@@ -96,7 +96,7 @@ void tnk__tls_push(tnk__tls_t *tls) {
   encrypt(tls);
   if (tls->is_writing && !tls->tcp_writing && !tls->wants_read &&
       tls->broken == 0)
-    tnk__defer(tls->net->loop, &tls->written);
+    tnk__defer(tls->net->context, &tls->written);
 }
 
 static void forget_write(tnk__tls_t *tls) {
@@ -135,7 +135,7 @@ void tnk__tls_on_tcp_written(tnk__stream_t *tcp, int cause) {
 }
 
 void tnk__tls_init_write(tnk__tls_t *tls) {
-  const tnk_allocator_t *alloc = &tls->net->loop->alloc;
+  const tnk_allocator_t *alloc = &tls->net->context->alloc;
 
   tnk__deferred_init(&tls->written, on_written);
   tnk__buf_init(&tls->filling, alloc, FILLING_SIZE);

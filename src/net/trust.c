@@ -114,7 +114,7 @@ static void load(tnk__trust_t *trust) {
   /* Negative: nothing usable. Positive: so many were not understood, which
    * is normal in a system's store. */
   err = tnk__ca_file_read(&trust->chain, tnk__trust_file(trust),
-                          &trust->loop->alloc);
+                          &trust->context->alloc);
   if (err >= 0 && trust->chain.version == 0)
     err = MBEDTLS_ERR_X509_CERT_UNKNOWN_FORMAT;
   if (err >= 0) {
@@ -143,7 +143,7 @@ static int init_process(void) {
 static void loaded(tnk__trust_t *trust) {
   trust->state = trust->err == TNK_OK ? TNK__TRUST_READY : TNK__TRUST_NONE;
   if (trust->err != TNK_OK)
-    tnk__log(&trust->loop->logger, TNK_LOG_ERROR, "tls",
+    tnk__log(&trust->context->logger, TNK_LOG_ERROR, "tls",
              "cannot use the certificates in %s: %s", tnk__trust_file(trust),
              tnk_strerror(trust->err));
 }
@@ -195,7 +195,7 @@ void tnk__trust_wait(tnk__trust_t *trust, tnk__trust_waiter_t *waiter,
   if (trust->state == TNK__TRUST_NONE) {
     int err = init_process();
     if (err == TNK_OK)
-      err = tnk__work_start(trust->loop, &trust->work, on_run, on_done);
+      err = tnk__work_start(trust->context, &trust->work, on_run, on_done);
     /* From here on `err` and `cause` are the pool's. */
     if (err == 0) {
       trust->state = TNK__TRUST_LOADING;
@@ -204,21 +204,22 @@ void tnk__trust_wait(tnk__trust_t *trust, tnk__trust_waiter_t *waiter,
     trust->err = TNK_ENOMEM;
     trust->cause = err;
   }
-  tnk__defer(trust->loop, &trust->answer);
+  tnk__defer(trust->context, &trust->answer);
 }
 
 void tnk__trust_forget(tnk__trust_waiter_t *waiter) {
   tnk__list_remove(&waiter->link);
 }
 
-int tnk__trust_new(tnk__trust_t **out, tnk__loop_t *loop, const char *ca_file) {
-  const tnk_allocator_t *alloc = &loop->alloc;
+int tnk__trust_new(tnk__trust_t **out, tnk__context_t *context,
+                   const char *ca_file) {
+  const tnk_allocator_t *alloc = &context->alloc;
   tnk__trust_t *trust = tnk__calloc(alloc, 1, sizeof(*trust));
 
   *out = trust;
   if (trust == NULL)
     return TNK_ENOMEM;
-  trust->loop = loop;
+  trust->context = context;
   tnk__list_init(&trust->waiters);
   tnk__deferred_init(&trust->answer, answer);
   if (ca_file == NULL)
@@ -238,7 +239,7 @@ void tnk__trust_free(tnk__trust_t *trust) {
     trust->unwanted = 1;
     return;
   }
-  alloc = &trust->loop->alloc;
+  alloc = &trust->context->alloc;
   tnk__defer_cancel(&trust->answer);
   if (trust->state == TNK__TRUST_READY)
     free_parts(trust);

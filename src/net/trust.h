@@ -6,7 +6,7 @@
 #include <mbedtls/ssl.h>
 #include <mbedtls/x509_crt.h>
 
-#include "loop/loop.h"
+#include "loop/context.h"
 #include "loop/work.h"
 
 /* Somebody who needs the certificates. Embedded in its owner. */
@@ -27,7 +27,7 @@ typedef enum {
  * Once READY it is only read, but for the generator's state.
  */
 typedef struct tnk__trust {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__trust_state_t state;
   int unwanted;  /* freed while LOADING; the end of that frees it */
   char *ca_file; /* NULL: look for the system's */
@@ -43,7 +43,8 @@ typedef struct tnk__trust {
 } tnk__trust_t;
 
 /* Reads nothing yet. TNK_OK or TNK_ENOMEM. */
-int tnk__trust_new(tnk__trust_t **out, tnk__loop_t *loop, const char *ca_file);
+int tnk__trust_new(tnk__trust_t **out, tnk__context_t *context,
+                   const char *ca_file);
 /* NULL does nothing. Nobody may be waiting. */
 void tnk__trust_free(tnk__trust_t *trust);
 /* Read on this thread. */

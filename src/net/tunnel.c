@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/http_read.h"
+#include "codec/format/http_read.h"
 #include "net/tcp.h"
 #include "tnk/error.h"
 
@@ -48,7 +48,7 @@ static void free_answer(tunnel_t *tunnel) {
   if (tunnel->answer == NULL)
     return;
   tnk__response_deinit(&tunnel->answer->response);
-  tnk__free(&tunnel->net->loop->alloc, tunnel->answer);
+  tnk__free(&tunnel->net->context->alloc, tunnel->answer);
   tunnel->answer = NULL;
 }
 
@@ -153,10 +153,11 @@ static int ask(tunnel_t *tunnel) {
                              (unsigned)tunnel->via->request_len);
   int err;
 
-  tunnel->answer = tnk__malloc(&tunnel->net->loop->alloc, sizeof(answer_t));
+  tunnel->answer = tnk__malloc(&tunnel->net->context->alloc, sizeof(answer_t));
   if (tunnel->answer == NULL)
     return TNK_ENOMEM;
-  tnk__response_init(&tunnel->answer->response, &tunnel->net->loop->alloc, 0);
+  tnk__response_init(&tunnel->answer->response, &tunnel->net->context->alloc,
+                     0);
   tnk__http_reader_init(&tunnel->answer->reader, &tunnel->answer->response, 1);
   tunnel->state = ASKING;
   tunnel->n_asked = buf.len;
@@ -206,7 +207,7 @@ static void free_tunnel(tunnel_t *tunnel) {
   tnk__net_t *net = tunnel->net;
 
   free_answer(tunnel);
-  tnk__free(&net->loop->alloc, tunnel);
+  tnk__free(&net->context->alloc, tunnel);
   tnk__net_unref(net);
 }
 
@@ -269,7 +270,7 @@ static const tnk__stream_ops_t tunnel_ops = {
 int tnk__tunnel_open(tnk__stream_t **out, tnk__net_t *net,
                      const tnk__via_t *via, const tnk__stream_events_t *events,
                      void *user) {
-  tunnel_t *tunnel = tnk__calloc(&net->loop->alloc, 1, sizeof(*tunnel));
+  tunnel_t *tunnel = tnk__calloc(&net->context->alloc, 1, sizeof(*tunnel));
 
   *out = NULL;
   if (tunnel == NULL)

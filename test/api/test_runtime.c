@@ -294,16 +294,17 @@ static void on_context_closed(void *user) {
 
 static void wait_inside(uv_loop_t *loop, void *user) {
   const tnk_logger_t logger = {TNK_LOG_NONE, NULL, NULL};
-  static tnk__loop_t context; /* outlives this call: it closes later */
+  static tnk__context_t context; /* outlives this call: it closes later */
   probe_t *probe = user;
   tnk_promise_t *promise;
 
-  CHECK_INT(tnk__loop_open(&context, loop, test_allocator(), &logger), TNK_OK);
+  CHECK_INT(tnk__context_open(&context, loop, test_allocator(), &logger),
+            TNK_OK);
   promise = tnk__promise_new(&context, NULL, NULL);
   probe->result = tnk_wait(promise);
   tnk__promise_resolve(promise, TNK__RESULT_NONE, NULL, NULL);
   tnk_promise_unref(promise);
-  tnk__loop_close(&context, on_context_closed, probe);
+  tnk__context_close(&context, on_context_closed, probe);
 }
 
 TEST(a_posted_function_may_not_wait) {

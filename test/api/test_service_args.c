@@ -100,7 +100,7 @@ TEST(bad_options_of_a_new_model) {
 
 TEST(options_of_a_newer_library) {
   struct {
-    tnk_sampler_options_t options;
+    tnk_sampling_options_t options;
     uint64_t newer;
   } big = {.options = {.size = sizeof(big), .base_model = "b"}, .newer = 1};
   bench_t bench;
@@ -134,7 +134,7 @@ TEST(bad_options_of_a_restored_model) {
 
 TEST(bad_options_of_a_sampling_client) {
   bench_t bench;
-  tnk_sampler_options_t bad = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t bad = TNK_SAMPLING_OPTIONS_INIT;
   tnk_service_t *service;
 
   bench_open(&bench);
@@ -274,7 +274,7 @@ TEST(bad_names_and_paths) {
           "load_state", "path");
   refused(&bench,
           tnk_training_save_weights_and_get_sampling(
-              training, (tnk_sampler_kind_t)7, NULL),
+              training, (tnk_sampling_kind_t)7, NULL),
           TNK_EINVAL, "save_weights_and_get_sampling", "kind");
   bench_close(&bench);
 }
@@ -344,7 +344,7 @@ TEST(S0_1b_without_a_handle_there_is_no_promise) {
   CHECK(tnk_training_save_state(NULL, NULL, NULL) == NULL);
   CHECK(tnk_training_save_weights_for_sampler(NULL, NULL, NULL) == NULL);
   CHECK(tnk_training_save_weights_external(NULL, NULL, NULL) == NULL);
-  CHECK(tnk_training_save_weights_and_get_sampling(NULL, TNK_SAMPLER_SNAPSHOT,
+  CHECK(tnk_training_save_weights_and_get_sampling(NULL, TNK_SAMPLING_SNAPSHOT,
                                                    NULL) == NULL);
   CHECK(tnk_training_load_state(NULL, NULL, TNK_NO) == NULL);
   CHECK(tnk_training_unload(NULL) == NULL);
@@ -402,7 +402,8 @@ static void call_elsewhere(void *arg) {
   script_t *script = arg;
 
   /* Nothing but the refusal may be done with it there. */
-  CHECK_INT(tnk__loop_check_caller(&script->service->root.loop), TNK_ETHREAD);
+  CHECK_INT(tnk__context_check_caller(&script->service->root.context),
+            TNK_ETHREAD);
 }
 
 TEST(calls_from_another_thread_are_noticed) {

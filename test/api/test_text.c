@@ -30,38 +30,38 @@ static const int32_t tokenizer = 1000;
 static const tnk_tokenizer_plugin_t plugin = {
     .size = sizeof(plugin), .name = "bytes", .encode = encode};
 
-static int make(tnk_text_input_t **out, const char *text, size_t n,
-                unsigned flags, char *why, size_t size) {
-  return tnk_model_input_from_text(out, &plugin, &tokenizer, text, n, flags,
-                                   test_allocator(), why, size);
+static int make(tnk_prompt_t **out, const char *text, size_t n, unsigned flags,
+                char *why, size_t size) {
+  return tnk_prompt_from_text(out, &plugin, &tokenizer, text, n, flags,
+                              test_allocator(), why, size);
 }
 
 TEST(J1_a_text_becomes_a_model_input_of_one_chunk) {
-  tnk_text_input_t *input;
+  tnk_prompt_t *input;
   const tnk_model_input_t *view;
   char why[50] = "x";
 
   CHECK_INT(make(&input, "ab\0c", 4, 1, why, sizeof(why)), TNK_OK);
   CHECK_STR(why, "");
-  view = tnk_text_input(input);
+  view = tnk_prompt_input(input);
   CHECK_INT(view->n_chunks, 1);
   CHECK_INT(view->chunks[0].kind, TNK_CHUNK_TEXT);
   CHECK_INT(view->chunks[0].n_tokens, 4);
   CHECK_INT(view->chunks[0].tokens[0], 1001 + 'a');
   CHECK_INT(view->chunks[0].tokens[2], 1001);
   CHECK_INT(view->chunks[0].tokens[3], 1001 + 'c');
-  tnk_text_input_free(input);
+  tnk_prompt_free(input);
   CHECK_INT(make(&input, NULL, 0, 0, NULL, 0), TNK_OK);
-  CHECK_INT(tnk_text_input(input)->chunks[0].n_tokens, 0);
-  tnk_text_input_free(input);
-  tnk_text_input_free(NULL);
-  CHECK(tnk_text_input(NULL) == NULL);
+  CHECK_INT(tnk_prompt_input(input)->chunks[0].n_tokens, 0);
+  tnk_prompt_free(input);
+  tnk_prompt_free(NULL);
+  CHECK(tnk_prompt_input(NULL) == NULL);
 }
 
 TEST(J1_what_cannot_be_encoded_is_told) {
   tnk_tokenizer_plugin_t mute = {.size = sizeof(mute)};
   tnk_tokenizer_plugin_t newer = plugin;
-  tnk_text_input_t *input;
+  tnk_prompt_t *input;
   char why[50];
 
   CHECK_INT(make(&input, "ab!", 3, 0, why, sizeof(why)), TNK_EUNSUPPORTED);
@@ -70,24 +70,24 @@ TEST(J1_what_cannot_be_encoded_is_told) {
   CHECK_INT(make(&input, "ab!", 3, 0, why, 4), TNK_EUNSUPPORTED);
   CHECK_STR(why, "no ");
   CHECK_INT(make(&input, NULL, 3, 0, why, sizeof(why)), TNK_EINVAL);
-  CHECK_INT(tnk_model_input_from_text(&input, &mute, &tokenizer, "a", 1, 0,
-                                      NULL, why, sizeof(why)),
+  CHECK_INT(tnk_prompt_from_text(&input, &mute, &tokenizer, "a", 1, 0, NULL,
+                                 why, sizeof(why)),
             TNK_EINVAL);
-  CHECK_INT(tnk_model_input_from_text(&input, NULL, &tokenizer, "a", 1, 0, NULL,
-                                      why, sizeof(why)),
+  CHECK_INT(tnk_prompt_from_text(&input, NULL, &tokenizer, "a", 1, 0, NULL, why,
+                                 sizeof(why)),
             TNK_EINVAL);
-  CHECK_INT(tnk_model_input_from_text(&input, &plugin, NULL, "a", 1, 0, NULL,
-                                      NULL, 0),
-            TNK_EINVAL);
+  CHECK_INT(
+      tnk_prompt_from_text(&input, &plugin, NULL, "a", 1, 0, NULL, NULL, 0),
+      TNK_EINVAL);
   newer.size = 3;
-  CHECK_INT(tnk_model_input_from_text(&input, &newer, &tokenizer, "a", 1, 0,
-                                      NULL, why, sizeof(why)),
+  CHECK_INT(tnk_prompt_from_text(&input, &newer, &tokenizer, "a", 1, 0, NULL,
+                                 why, sizeof(why)),
             TNK_EINVAL);
   CHECK(input == NULL);
 }
 
 TEST(S3_26a_text_without_memory) {
-  tnk_text_input_t *input;
+  tnk_prompt_t *input;
   int err;
 
   for (long n = 0;; n++) {
@@ -101,5 +101,5 @@ TEST(S3_26a_text_without_memory) {
   }
   test_alloc_fail_at(-1);
   CHECK_INT(err, TNK_OK);
-  tnk_text_input_free(input);
+  tnk_prompt_free(input);
 }

@@ -14,7 +14,7 @@
 NO_TAIL_PADDING(tnk_service_options_t, reserved);
 NO_TAIL_PADDING(tnk_lora_options_t, reserved);
 NO_TAIL_PADDING(tnk_restore_options_t, reserved);
-NO_TAIL_PADDING(tnk_sampler_options_t, reserved);
+NO_TAIL_PADDING(tnk_sampling_options_t, reserved);
 NO_TAIL_PADDING(tnk_pass_options_t, reserved);
 NO_TAIL_PADDING(tnk_adam_t, grad_clip_norm);
 NO_TAIL_PADDING(tnk_dimuon_t, beta1);

@@ -1,4 +1,4 @@
-#include "codec/answer.h"
+#include "codec/message/answer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

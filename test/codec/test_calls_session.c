@@ -1,4 +1,4 @@
-#include "codec/calls_session.h"
+#include "codec/message/calls_session.h"
 
 #include "bodies.h"
 

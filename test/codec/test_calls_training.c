@@ -1,8 +1,8 @@
-#include "codec/calls_training.h"
+#include "codec/message/calls_training.h"
 
 #include "bodies.h"
-#include "codec/calls_future.h"
-#include "codec/calls_sampling.h"
+#include "codec/message/calls_future.h"
+#include "codec/message/calls_sampling.h"
 
 static const tnk_pair_t pairs[] = {{"k", "v"}, {"a", "\xc3\xa4"}};
 
@@ -123,11 +123,11 @@ TEST(P5_6_save_bodies) {
 
 TEST(P5_6_ephemeral_save_body) {
   CHECK_WRITES(
-      tnk__save_ephemeral_write(&out, "m", 7, 0, TNK_SAMPLER_SNAPSHOT),
+      tnk__save_ephemeral_write(&out, "m", 7, 0, TNK_SAMPLING_SNAPSHOT),
       "{\"model_id\":\"m\",\"sampling_session_seq_id\":0,\"kind\":"
       "\"snapshot\",\"seq_id\":7,\"type\":\"save_weights_for_sampler\"}");
   CHECK_WRITES(
-      tnk__save_ephemeral_write(&out, "m", 7, 2, TNK_SAMPLER_INFLIGHT),
+      tnk__save_ephemeral_write(&out, "m", 7, 2, TNK_SAMPLING_INFLIGHT),
       "{\"model_id\":\"m\",\"sampling_session_seq_id\":2,\"kind\":"
       "\"inflight\",\"seq_id\":7,\"type\":\"save_weights_for_sampler\"}");
 }

@@ -1,4 +1,4 @@
-#include "codec/check.h"
+#include "codec/data/check.h"
 
 #include <math.h>
 #include <string.h>

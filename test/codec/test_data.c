@@ -1,4 +1,4 @@
-#include "codec/data.h"
+#include "codec/data/data.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-#include "codec/datum_json.h"
+#include "codec/data/datum_json.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
-#include "codec/json_read.h"
+#include "codec/format/json_read.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "codec/fwdbwd.h"
+#include "codec/message/fwdbwd.h"
 
 #include <stdlib.h>
 #include <string.h>

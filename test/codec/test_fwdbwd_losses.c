@@ -2,8 +2,8 @@
 
 #include "tinker.pb-c.h"
 
-#include "codec/check.h"
-#include "codec/fwdbwd.h"
+#include "codec/data/check.h"
+#include "codec/message/fwdbwd.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

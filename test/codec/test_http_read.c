@@ -1,4 +1,4 @@
-#include "codec/http_read.h"
+#include "codec/format/http_read.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "codec/http_write.h"
+#include "codec/format/http_write.h"
 
 #include <string.h>
 

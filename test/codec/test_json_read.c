@@ -1,4 +1,4 @@
-#include "codec/json_read.h"
+#include "codec/format/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "codec/json_write.h"
+#include "codec/format/json_write.h"
 
 #include <float.h>
 #include <locale.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "codec/number_text.h"
-#include "codec/utf8.h"
+#include "codec/format/number_text.h"
+#include "codec/format/utf8.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "codec/jwt.h"
+#include "codec/format/jwt.h"
 
 #include <stdlib.h>
 #include <string.h>

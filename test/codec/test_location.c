@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "codec/location.h"
+#include "codec/format/location.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "codec/optim_wire.h"
+#include "codec/message/optim_wire.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "codec/pass_result.h"
+#include "codec/message/pass_result.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,8 +18,9 @@ static tnk_pass_t *chunk(size_t n, const char *metrics) {
   for (size_t i = 0; i < n; i++)
     tnk__buf_printf(&buf, "%s{\"i\":[%zu]}", i > 0 ? "," : "", i);
   tnk__buf_printf(&buf, "],\"metrics\":{%s}}", metrics);
-  CHECK_INT(tnk__pass_read(&pass, test_allocator(), buf.data, buf.len, 0),
-            TNK_OK);
+  CHECK_INT(
+      tnk__pass_result_read(&pass, test_allocator(), buf.data, buf.len, 0),
+      TNK_OK);
   tnk__buf_deinit(&buf);
   return pass;
 }
@@ -27,7 +28,8 @@ static tnk_pass_t *chunk(size_t n, const char *metrics) {
 static tnk_pass_t *combine(tnk_pass_t **parts, size_t n) {
   tnk_pass_t *pass;
 
-  CHECK_INT(tnk__pass_combine(&pass, test_allocator(), parts, NULL, n), TNK_OK);
+  CHECK_INT(tnk__pass_result_combine(&pass, test_allocator(), parts, NULL, n),
+            TNK_OK);
   return pass;
 }
 
@@ -71,7 +73,7 @@ TEST(S1_4b_vector_K_metrics_combine_by_suffix) {
   CHECK(warned(pass, "metric \"i:mean\" is left out: not every"));
   CHECK(warned(pass, "no metric \"loss:sum\""));
   CHECK_INT(tnk_pass_count(pass), 4);
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
 }
 
 TEST(hash2_is_exact_modulo_2_to_64) {
@@ -108,7 +110,7 @@ TEST(hash2_is_exact_modulo_2_to_64) {
     if (hash != cases[i].sum)
       test_fail(__FILE__, __LINE__, "case %zu: %llu", i,
                 (unsigned long long)hash);
-    tnk__pass_free(test_allocator(), pass);
+    tnk__pass_result_free(test_allocator(), pass);
   }
 }
 
@@ -121,7 +123,7 @@ TEST(a_hash_that_is_not_finite_costs_only_itself) {
   CHECK_INT(pass->warnings.n, 1);
   CHECK(warned(pass, "not finite"));
   CHECK_NEAR(tnk_pass_loss(pass), 2, 0);
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
 }
 
 TEST(M5_keys_without_a_colon_are_averaged) {
@@ -132,7 +134,7 @@ TEST(M5_keys_without_a_colon_are_averaged) {
   CHECK_NEAR(tnk_pass_loss(pass), 1.75, 0);
   CHECK_NEAR(get(pass, "x:y:sum"), 3, 0);
   CHECK(isnan(get(pass, "z:")));
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
 }
 
 TEST(M6_weights_without_outputs) {
@@ -145,11 +147,12 @@ TEST(M6_weights_without_outputs) {
                            chunk(0, "\"a:mean\":2,\"b:slack\":2")};
     tnk_pass_t *pass;
 
-    CHECK_INT(tnk__pass_combine(&pass, test_allocator(), parts, weights[i], 2),
-              TNK_OK);
+    CHECK_INT(
+        tnk__pass_result_combine(&pass, test_allocator(), parts, weights[i], 2),
+        TNK_OK);
     CHECK_NEAR(get(pass, "a:mean"), means[i], 0);
     CHECK_NEAR(get(pass, "b:slack"), 2 - means[i], 0);
-    tnk__pass_free(test_allocator(), pass);
+    tnk__pass_result_free(test_allocator(), pass);
   }
 }
 
@@ -162,7 +165,7 @@ TEST(M8_a_single_chunk_is_reduced_too) {
   CHECK_NEAR(get(pass, "b:slack"), 0, 0);
   CHECK_NEAR(get(pass, "d:unique"), 4, 0);
   CHECK_INT(tnk_metrics_count(tnk_pass_metrics(pass)), 3);
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
 }
 
 TEST(nan_goes_through_all_reducers) {
@@ -181,7 +184,7 @@ TEST(nan_goes_through_all_reducers) {
     CHECK_INT(tnk_metrics_count(tnk_pass_metrics(pass)), 5);
     for (int k = 0; k < 5; k++)
       CHECK(isnan(get(pass, keys[k])));
-    tnk__pass_free(test_allocator(), pass);
+    tnk__pass_result_free(test_allocator(), pass);
   }
 }
 
@@ -191,14 +194,14 @@ TEST(M9_output_types_that_differ) {
   tnk_pass_t *parts[] = {chunk(1, "\"loss:sum\":1"), NULL};
   tnk_pass_t *pass;
 
-  CHECK_INT(
-      tnk__pass_read(&parts[1], test_allocator(), other, strlen(other), 0),
-      TNK_OK);
+  CHECK_INT(tnk__pass_result_read(&parts[1], test_allocator(), other,
+                                  strlen(other), 0),
+            TNK_OK);
   pass = combine(parts, 2);
   CHECK_STR(tnk_pass_output_type(pass), "t");
   CHECK_INT(pass->warnings.n, 1);
   CHECK(warned(pass, "different types"));
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
 }
 
 TEST(S3_6b_outputs_keep_the_order_of_the_chunks) {
@@ -218,7 +221,7 @@ TEST(S3_6b_outputs_keep_the_order_of_the_chunks) {
     }
   CHECK_NEAR(tnk_pass_loss(pass), 3.5, 0);
   CHECK_INT(pass->warnings.n, 0);
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
 }
 
 TEST(S1_4b_ten_thousand_keys) {
@@ -241,7 +244,7 @@ TEST(S1_4b_ten_thousand_keys) {
     CHECK_STR(tnk_metrics_key(tnk_pass_metrics(pass), (size_t)i), key);
     CHECK_NEAR(get(pass, key), 3 * i, 0);
   }
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
 }
 
 TEST(warnings_have_an_end) {
@@ -255,7 +258,7 @@ TEST(warnings_have_an_end) {
   tnk__buf_deinit(&text);
   pass = combine(parts, 1);
   CHECK_INT(pass->warnings.n, TNK__MAX_WARNINGS);
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
 }
 
 /* A key is cut inside of a character, and has a line break. */
@@ -266,14 +269,14 @@ TEST(warnings_are_clean_text) {
   pass = combine(parts, 1);
   CHECK_STR(pass->warnings.text[0],
             "metric \"?2?:x\" is left out: its ending is not known");
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
   parts[0] =
       chunk(1, "\"12345678901234567890123456789012345678901234567890123456789"
                "0123\xc3\xa4\":\"\"");
   CHECK_STR(parts[0]->warnings.text[0],
             "metric \"123456789012345678901234567890123456789012345678901234567"
             "890123?\" is not a number");
-  tnk__pass_free(test_allocator(), parts[0]);
+  tnk__pass_result_free(test_allocator(), parts[0]);
 }
 
 TEST(S3_26a_combining_without_memory) {
@@ -285,17 +288,17 @@ TEST(S3_26a_combining_without_memory) {
     int err;
 
     test_alloc_fail_at(at);
-    err = tnk__pass_combine(&pass, test_allocator(), parts, NULL, 2);
+    err = tnk__pass_result_combine(&pass, test_allocator(), parts, NULL, 2);
     test_alloc_fail_at(-1);
     if (err == TNK_OK) {
       CHECK(at > 0);
-      tnk__pass_free(test_allocator(), pass);
+      tnk__pass_result_free(test_allocator(), pass);
       return;
     }
     CHECK_INT(err, TNK_ENOMEM);
     CHECK(pass == NULL);
-    tnk__pass_free(test_allocator(), parts[0]);
-    tnk__pass_free(test_allocator(), parts[1]);
+    tnk__pass_result_free(test_allocator(), parts[0]);
+    tnk__pass_result_free(test_allocator(), parts[1]);
     CHECK_INT(test_alloc_live(), 0);
   }
 }
@@ -307,9 +310,10 @@ TEST(freed_with_an_allocator_of_its_own) {
   tnk_pass_t *parts[2], *pass;
 
   for (int i = 0; i < 2; i++)
-    CHECK_INT(tnk__pass_read(&parts[i], &copy, body, strlen(body), 0), TNK_OK);
-  CHECK_INT(tnk__pass_combine(&pass, &copy, parts, NULL, 2), TNK_OK);
+    CHECK_INT(tnk__pass_result_read(&parts[i], &copy, body, strlen(body), 0),
+              TNK_OK);
+  CHECK_INT(tnk__pass_result_combine(&pass, &copy, parts, NULL, 2), TNK_OK);
   memset(&copy, 0, sizeof(copy));
-  tnk__pass_free(test_allocator(), pass);
+  tnk__pass_result_free(test_allocator(), pass);
   CHECK_INT(test_alloc_live(), 0);
 }

@@ -6,7 +6,7 @@
 static int read_json(void **out, const tnk_allocator_t *alloc, const void *body,
                      size_t n) {
   tnk_pass_t *pass;
-  int err = tnk__pass_read(&pass, alloc, body, n, 0);
+  int err = tnk__pass_result_read(&pass, alloc, body, n, 0);
 
   *out = pass;
   return err;
@@ -15,8 +15,9 @@ static int read_json(void **out, const tnk_allocator_t *alloc, const void *body,
 static void expect_refused(const char *text) {
   tnk_pass_t *pass;
 
-  CHECK_INT(tnk__pass_read(&pass, test_allocator(), text, strlen(text), 0),
-            TNK_EPROTO);
+  CHECK_INT(
+      tnk__pass_result_read(&pass, test_allocator(), text, strlen(text), 0),
+      TNK_EPROTO);
   CHECK(pass == NULL);
 }
 
@@ -59,8 +60,10 @@ TEST(S1_4_json_result) {
 }
 
 TEST(S3_26a_damaged_json) {
-  wire_damage(read_json, tnk__pass_free, JSON_RESULT, strlen(JSON_RESULT));
-  wire_starve(read_json, tnk__pass_free, JSON_RESULT, strlen(JSON_RESULT));
+  wire_damage(read_json, tnk__pass_result_free, JSON_RESULT,
+              strlen(JSON_RESULT));
+  wire_starve(read_json, tnk__pass_result_free, JSON_RESULT,
+              strlen(JSON_RESULT));
 }
 
 TEST(json_forms_of_self_hosted_servers) {
@@ -165,7 +168,7 @@ TEST(custom_loss_takes_the_place_of_the_servers) {
 
   for (long at = 0;; at++) {
     test_alloc_fail_at(at);
-    err = tnk__pass_set_custom_loss(pass, 7);
+    err = tnk__pass_result_set_custom_loss(pass, 7);
     test_alloc_fail_at(-1);
     if (err == TNK_OK)
       break;
@@ -180,7 +183,7 @@ TEST(custom_loss_takes_the_place_of_the_servers) {
 
   /* A server that sends none loses nothing. */
   pass = from_json("{\"metrics\":{\"a\":1}}");
-  CHECK_INT(tnk__pass_set_custom_loss(pass, -1), TNK_OK);
+  CHECK_INT(tnk__pass_result_set_custom_loss(pass, -1), TNK_OK);
   CHECK_NEAR(tnk_pass_loss(pass), -1, 0);
   CHECK(isnan(tnk_metrics_get(&pass->metrics, "surrogate_loss:sum")));
   end(pass);

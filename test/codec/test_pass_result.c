@@ -8,7 +8,7 @@
 static int read_proto(void **out, const tnk_allocator_t *alloc,
                       const void *body, size_t n) {
   tnk_pass_t *pass;
-  int err = tnk__pass_read(&pass, alloc, body, n, 1);
+  int err = tnk__pass_result_read(&pass, alloc, body, n, 1);
 
   *out = pass;
   return err;
@@ -88,8 +88,8 @@ TEST(S3_26a_damaged_protobuf) {
   for (size_t i = 0; i < 3; i++) {
     size_t n = test_unhex(bytes, sizeof(bytes), vectors[i]);
 
-    wire_damage(read_proto, tnk__pass_free, bytes, n);
-    wire_starve(read_proto, tnk__pass_free, bytes, n);
+    wire_damage(read_proto, tnk__pass_result_free, bytes, n);
+    wire_starve(read_proto, tnk__pass_result_free, bytes, n);
   }
 }
 
@@ -127,8 +127,8 @@ static int read_batch(tnk_pass_t **pass, const int64_t *offsets,
   tensor.dtype = TINKER_PUBLIC__DTYPE__DTYPE_FLOAT32;
   tensor.trailing_shape = (int64_t *)(uintptr_t)trailing;
   tensor.n_trailing_shape = n_trailing;
-  return tnk__pass_read(pass, test_allocator(), out,
-                        pack(out, &tensor, num_datums), 1);
+  return tnk__pass_result_read(pass, test_allocator(), out,
+                               pack(out, &tensor, num_datums), 1);
 }
 
 TEST(hostile_offsets) {
@@ -185,16 +185,16 @@ TEST(examples_without_fields_are_bounded_by_the_body) {
   uint8_t out[64];
   tnk_pass_t *pass;
 
-  CHECK_INT(
-      tnk__pass_read(&pass, test_allocator(), out, pack(out, NULL, 1000), 1),
-      TNK_OK);
+  CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out,
+                                  pack(out, NULL, 1000), 1),
+            TNK_OK);
   CHECK_INT(tnk_pass_count(pass), 1000);
   end(pass);
-  CHECK_INT(
-      tnk__pass_read(&pass, test_allocator(), out, pack(out, NULL, 1 << 30), 1),
-      TNK_EPROTO);
-  CHECK_INT(tnk__pass_read(&pass, test_allocator(), out,
-                           pack(out, NULL, INT64_MAX), 1),
+  CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out,
+                                  pack(out, NULL, 1 << 30), 1),
+            TNK_EPROTO);
+  CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out,
+                                  pack(out, NULL, INT64_MAX), 1),
             TNK_EPROTO);
 }
 
@@ -242,9 +242,9 @@ TEST(every_element_type) {
       (ProtobufCBinaryData){sizeof(offsets8), (uint8_t *)(uintptr_t)offsets8};
   tensor.data = (ProtobufCBinaryData){16, (uint8_t *)(uintptr_t)wide};
   tensor.dtype = TINKER_PUBLIC__DTYPE__DTYPE_INT64;
-  CHECK_INT(
-      tnk__pass_read(&pass, test_allocator(), out, pack(out, &tensor, 2), 1),
-      TNK_OK);
+  CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out,
+                                  pack(out, &tensor, 2), 1),
+            TNK_OK);
   CHECK(((const int64_t *)tnk_pass_tensor(pass, 1, "p")->data)[0] == INT64_MIN);
   end(pass);
 
@@ -252,9 +252,9 @@ TEST(every_element_type) {
       (ProtobufCBinaryData){sizeof(offsets), (uint8_t *)(uintptr_t)offsets};
   tensor.data = (ProtobufCBinaryData){8, (uint8_t *)(uintptr_t)narrow};
   tensor.dtype = TINKER_PUBLIC__DTYPE__DTYPE_INT32;
-  CHECK_INT(
-      tnk__pass_read(&pass, test_allocator(), out, pack(out, &tensor, 2), 1),
-      TNK_OK);
+  CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out,
+                                  pack(out, &tensor, 2), 1),
+            TNK_OK);
   got = tnk_pass_tensor(pass, 1, "p");
   CHECK_INT(got->dtype, TNK_I64);
   CHECK_INT(((const int64_t *)got->data)[0], INT32_MIN);
@@ -262,9 +262,9 @@ TEST(every_element_type) {
 
   tensor.data = (ProtobufCBinaryData){8, (uint8_t *)(uintptr_t)brief};
   tensor.dtype = TINKER_PUBLIC__DTYPE__DTYPE_BFLOAT16;
-  CHECK_INT(
-      tnk__pass_read(&pass, test_allocator(), out, pack(out, &tensor, 2), 1),
-      TNK_OK);
+  CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out,
+                                  pack(out, &tensor, 2), 1),
+            TNK_OK);
   got = tnk_pass_tensor(pass, 1, "p");
   CHECK(isnan(((const float *)got->data)[0]));
   CHECK(isinf(((const float *)got->data)[1]));
@@ -276,9 +276,9 @@ TEST(every_element_type) {
     if (dtype == 2)
       continue; /* 4 is no offset of 8-byte elements */
     tensor.dtype = (TinkerPublic__DType)dtype;
-    CHECK_INT(
-        tnk__pass_read(&pass, test_allocator(), out, pack(out, &tensor, 2), 1),
-        err);
+    CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out,
+                                    pack(out, &tensor, 2), 1),
+              err);
     if (pass != NULL)
       end(pass);
   }
@@ -301,7 +301,7 @@ TEST(a_metric_given_twice_counts_the_last_time) {
   }
   message.metrics = list;
   message.n_metrics = 5;
-  CHECK_INT(tnk__pass_read(
+  CHECK_INT(tnk__pass_result_read(
                 &pass, test_allocator(), out,
                 tinker_public__forward_backward_output__pack(&message, out), 1),
             TNK_OK);
@@ -380,7 +380,7 @@ TEST(random_batches) {
     message.loss_fn_output_type = "x";
     message.loss_fn_outputs = list;
     message.n_loss_fn_outputs = RECORDS;
-    CHECK_INT(tnk__pass_read(
+    CHECK_INT(tnk__pass_result_read(
                   &pass, test_allocator(), out,
                   tinker_public__forward_backward_output__pack(&message, out),
                   1),

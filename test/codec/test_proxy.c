@@ -1,10 +1,10 @@
-#include "codec/proxy.h"
+#include "codec/format/proxy.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
-#include "codec/http_write.h"
+#include "codec/format/http_write.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

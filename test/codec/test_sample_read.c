@@ -3,7 +3,7 @@
 #include "tinker.pb-c.h"
 
 #include "base/alloc.h"
-#include "codec/sample_wire.h"
+#include "codec/message/sample_wire.h"
 #include "codec/vectors.h"
 #include "codec/wire.h"
 

@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/json_read.h"
-#include "codec/sample_wire.h"
+#include "codec/format/json_read.h"
+#include "codec/message/sample_wire.h"
 #include "support/test.h"
 #include "tnk/error.h"
 
@@ -32,7 +32,7 @@ TEST(vector_M_first_sample) {
   params.max_tokens = 5;
   params.stop_texts = stop;
   params.n_stop_texts = 1;
-  options.num_samples = 2;
+  options.n_samples = 2;
   expect(&request,
          "{\"num_samples\":2,\"prompt\":{\"chunks\":[{\"tokens\":[1,2,3],"
          "\"type\":\"encoded_text\"}]},\"sampling_params\":{\"max_tokens\":5,"

@@ -1,4 +1,4 @@
-#include "codec/scan.h"
+#include "codec/format/scan.h"
 
 #include <math.h>
 

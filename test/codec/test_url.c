@@ -1,4 +1,4 @@
-#include "codec/url.h"
+#include "codec/format/url.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "codec/zstd.h"
+#include "codec/format/zstd.h"
 
 #include <stdlib.h>
 #include <string.h>

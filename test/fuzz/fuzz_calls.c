@@ -2,10 +2,10 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/calls_future.h"
-#include "codec/calls_sampling.h"
-#include "codec/calls_session.h"
-#include "codec/calls_training.h"
+#include "codec/message/calls_future.h"
+#include "codec/message/calls_sampling.h"
+#include "codec/message/calls_session.h"
+#include "codec/message/calls_training.h"
 #include "tnk/error.h"
 
 static void read_flags(const uint8_t *data, size_t size) {

@@ -5,8 +5,8 @@
 #include "api/credentials.h"
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/json_write.h"
-#include "codec/jwt.h"
+#include "codec/format/json_write.h"
+#include "codec/format/jwt.h"
 #include "tnk/error.h"
 
 /* A key holds nothing that could end a header, and the sentence about a bad

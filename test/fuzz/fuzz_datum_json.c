@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/check.h"
-#include "codec/datum_json.h"
-#include "codec/json_read.h"
+#include "codec/data/check.h"
+#include "codec/data/datum_json.h"
+#include "codec/format/json_read.h"
 #include "tnk/error.h"
 
 /* A line of a file that tnk lint reads. */

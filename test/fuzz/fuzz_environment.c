@@ -7,7 +7,7 @@
 #include "api/env.h"
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/http_write.h"
+#include "codec/format/http_write.h"
 #include "lines.h"
 #include "tnk/error.h"
 

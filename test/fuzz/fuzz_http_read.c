@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/http_read.h"
+#include "codec/format/http_read.h"
 #include "tnk/error.h"
 
 enum { MAX_BODY = 1 << 20, STREAM_STEP = 5 };

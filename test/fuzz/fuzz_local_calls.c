@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/http_read.h"
-#include "codec/json_read.h"
+#include "codec/format/http_read.h"
+#include "codec/format/json_read.h"
 #include "local/state.h"
 #include "peer.h"
 #include "tnk/error.h"

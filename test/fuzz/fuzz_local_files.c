@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "local/lm_config.h"
-#include "local/lm_tensors.h"
+#include "local/lm/config.h"
+#include "local/lm/tensors.h"
 #include "tnk/error.h"
 
 /*

@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/http_write.h"
-#include "codec/location.h"
+#include "codec/format/http_write.h"
+#include "codec/format/location.h"
 #include "task/hub/cache.h"
 #include "lines.h"
 #include "tnk/error.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/pass_result.h"
+#include "codec/message/pass_result.h"
 #include "fuzz.h"
 #include "tensor.h"
 #include "tnk/error.h"
@@ -39,12 +39,12 @@ static void join(tnk_pass_t *first, tnk_pass_t *second) {
   tnk_pass_t *parts[] = {first, second}, *pass;
   size_t n = first->n_outputs;
 
-  FUZZ_CHECK(tnk__pass_combine(&pass, alloc, parts, NULL, 2) == TNK_OK);
+  FUZZ_CHECK(tnk__pass_result_combine(&pass, alloc, parts, NULL, 2) == TNK_OK);
   FUZZ_CHECK(tnk_pass_count(pass) == 2 * n);
   check_pass(pass);
-  FUZZ_CHECK(tnk__pass_set_custom_loss(pass, 1) == TNK_OK);
+  FUZZ_CHECK(tnk__pass_result_set_custom_loss(pass, 1) == TNK_OK);
   FUZZ_CHECK(tnk_metrics_get(tnk_pass_metrics(pass), "loss:sum") == 1);
-  tnk__pass_free(alloc, pass);
+  tnk__pass_result_free(alloc, pass);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -55,12 +55,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
   if (size == 0)
     return 0;
-  err = tnk__pass_read(&first, alloc, data + 1, size - 1, is_proto);
+  err = tnk__pass_result_read(&first, alloc, data + 1, size - 1, is_proto);
   FUZZ_CHECK(err == TNK_OK || err == TNK_EPROTO);
   if (err != TNK_OK)
     return 0;
   check_pass(first);
-  err = tnk__pass_read(&second, alloc, data + 1, size - 1, is_proto);
+  err = tnk__pass_result_read(&second, alloc, data + 1, size - 1, is_proto);
   FUZZ_CHECK(err == TNK_OK);
   join(first, second);
   return 0;

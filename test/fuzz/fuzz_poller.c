@@ -5,12 +5,12 @@
 
 #include "api/config.h"
 #include "base/alloc.h"
-#include "codec/http_read.h"
-#include "codec/json_read.h"
-#include "codec/utf8.h"
+#include "codec/format/http_read.h"
+#include "codec/format/json_read.h"
+#include "codec/format/utf8.h"
 #include "lines.h"
-#include "task/auth.h"
-#include "task/poller.h"
+#include "task/call/auth.h"
+#include "task/future/poller.h"
 #include "tnk/error.h"
 
 /*
@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct {
   uv_loop_t uv;
-  tnk__loop_t loop;
+  tnk__context_t loop;
   tnk__http_t http;
   tnk__config_t config;
   tnk__endpoint_t endpoint;
@@ -64,8 +64,8 @@ static rig_t *get(void) {
   options.api_key = "tml-key";
   options.base_url = "http://127.0.0.1:9";
   FUZZ_CHECK(uv_loop_init(&rig.uv) == 0);
-  FUZZ_CHECK(tnk__loop_open(&rig.loop, &rig.uv, alloc, NULL) == TNK_OK);
-  tnk__loop_fake_clock(&rig.loop, 1000000);
+  FUZZ_CHECK(tnk__context_open(&rig.loop, &rig.uv, alloc, NULL) == TNK_OK);
+  tnk__context_fake_clock(&rig.loop, 1000000);
   FUZZ_CHECK(tnk__config_load(&rig.config, alloc, &options, 0, &why) == TNK_OK);
   FUZZ_CHECK(tnk__http_open(&rig.http, &rig.loop, &http) == TNK_OK);
   /* Requests stay in their lane: the input says what becomes of them. */
@@ -166,7 +166,7 @@ static void leave(state_t *s, const char *text) {
 static void pass_time(rig_t *rig, const char *text) {
   unsigned long ms = strtoul(text, NULL, 10);
 
-  tnk__loop_advance(&rig->loop, ms % MAX_WAIT_MS);
+  tnk__context_advance(&rig->loop, ms % MAX_WAIT_MS);
   uv_run(&rig->uv, UV_RUN_NOWAIT);
 }
 
@@ -252,7 +252,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_lines_t lines;
   char *line;
 
-  rig->endpoint = (tnk__endpoint_t){.loop = &rig->loop,
+  rig->endpoint = (tnk__endpoint_t){.context = &rig->loop,
                                     .config = &rig->config,
                                     .http = &rig->http,
                                     .auth = &rig->auth};

@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/http_read.h"
-#include "codec/http_write.h"
-#include "codec/proxy.h"
+#include "codec/format/http_read.h"
+#include "codec/format/http_write.h"
+#include "codec/format/proxy.h"
 #include "lines.h"
 #include "tnk/error.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/sample_wire.h"
+#include "codec/message/sample_wire.h"
 #include "fuzz.h"
 #include "tensor.h"
 #include "tnk/error.h"

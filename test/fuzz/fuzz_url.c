@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/location.h"
+#include "codec/format/location.h"
 #include "tnk/error.h"
 
 static void check_parse(tnk__arena_t *arena, const char *text) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/zstd.h"
+#include "codec/format/zstd.h"
 #include "tnk/error.h"
 
 enum { MAX_OUT = 1 << 20 };

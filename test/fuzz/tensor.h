@@ -1,7 +1,7 @@
 #ifndef TNK_TEST_FUZZ_TENSOR_H
 #define TNK_TEST_FUZZ_TENSOR_H
 
-#include "codec/data.h"
+#include "codec/data/data.h"
 #include "fuzz.h"
 
 /* Touch every byte, so that a sanitizer sees one that is not ours. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "http/client.h"
-#include "loop/context.h"
+#include "loop/fixture.h"
 #include "support/mock_server.h"
 
 /* A client and a scripted server on one loop with a fake clock. */
@@ -163,7 +163,7 @@ static inline void call_get(fixture_t *f, const char *target) {
 /* On a context that is open. */
 static inline void fixture_begin(fixture_t *f,
                                  const tnk__http_options_t *options) {
-  tnk__loop_fake_clock(&f->c.loop, 1000000);
+  tnk__context_fake_clock(&f->c.loop, 1000000);
   f->mock = mock_open(&f->c.uv);
   mock_set_clock(f->mock, &f->c.loop);
   mock_json(f->mock, NULL, "/ok", 200, "{\"ok\":true}");

@@ -224,7 +224,7 @@ static void live(fixture_t *f, long n, int *n_failed) {
   int err;
 
   context_open(&f->c);
-  tnk__loop_fake_clock(&f->c.loop, 1000000);
+  tnk__context_fake_clock(&f->c.loop, 1000000);
   f->mock = mock_open(&f->c.uv);
   mock_json(f->mock, NULL, "/ok", 200, "{\"ok\":true}");
   request = request_to(f->mock, TNK__LANE_TRAIN, "POST", "/ok");
@@ -325,7 +325,7 @@ TEST(the_credential_is_wiped) {
     call_t calls[3];
     memset(&f, 0, sizeof(f));
     CHECK_INT(uv_loop_init(&f.c.uv), 0);
-    CHECK_INT(tnk__loop_open(&f.c.loop, &f.c.uv, &spy, NULL), TNK_OK);
+    CHECK_INT(tnk__context_open(&f.c.loop, &f.c.uv, &spy, NULL), TNK_OK);
     fixture_begin(&f, &one_each);
     request = request_to(f.mock, TNK__LANE_POLL, "POST", "/hold");
     request.headers = &pair;

@@ -226,10 +226,10 @@ TEST(timeout_of_the_answer) {
   fixture_open(&f);
   start_with_timeout(&f, &call, "/hold", 45000);
   mock_wait(f.mock, 1);
-  tnk__loop_advance(&f.c.loop, 44999);
+  tnk__context_advance(&f.c.loop, 44999);
   mock_turns(f.mock, 3);
   CHECK_INT(call.n_done, 0);
-  tnk__loop_advance(&f.c.loop, 1);
+  tnk__context_advance(&f.c.loop, 1);
   CHECK_INT(call.n_done, 0);
   call_wait(&f, &call);
   CHECK_INT(call.err, TNK_ETIMEDOUT);
@@ -253,12 +253,12 @@ TEST(timeout_in_the_middle_of_an_answer) {
   mock_raw(mock_request(f.mock, 0), start, sizeof(start) - 1);
   for (int i = 0; i < 9; i++) {
     mock_turns(f.mock, 3);
-    tnk__loop_advance(&f.c.loop, 1000);
+    tnk__context_advance(&f.c.loop, 1000);
     mock_raw(mock_request(f.mock, 0), "d", 1);
   }
   mock_turns(f.mock, 3);
   CHECK_INT(call.n_done, 0);
-  tnk__loop_advance(&f.c.loop, 1000);
+  tnk__context_advance(&f.c.loop, 1000);
   call_wait(&f, &call);
   CHECK_INT(call.err, TNK_ETIMEDOUT);
   CHECK_INT(call.status, 200);
@@ -275,13 +275,13 @@ TEST(the_queue_is_not_timed) {
   start_with_timeout(&f, &calls[0], "/hold", 1000);
   start_with_timeout(&f, &calls[1], "/hold", 1000);
   mock_wait(f.mock, 1);
-  tnk__loop_advance(&f.c.loop, 999);
+  tnk__context_advance(&f.c.loop, 999);
   mock_turns(f.mock, 3);
   CHECK_INT(calls[0].n_done + calls[1].n_done, 0);
-  tnk__loop_advance(&f.c.loop, 1);
+  tnk__context_advance(&f.c.loop, 1);
   mock_wait(f.mock, 2);
   CHECK_INT(calls[0].err, TNK_ETIMEDOUT);
-  tnk__loop_advance(&f.c.loop, 999);
+  tnk__context_advance(&f.c.loop, 999);
   mock_turns(f.mock, 3);
   CHECK_INT(calls[1].n_done, 0);
   mock_release(f.mock, 200, "{}");
@@ -306,10 +306,10 @@ TEST(timeout_of_connecting) {
   request.origin.is_tls = 1;
   call_send(&f, &call, &request);
   mock_wait_open(mute, 1);
-  tnk__loop_advance(&f.c.loop, 2999);
+  tnk__context_advance(&f.c.loop, 2999);
   mock_turns(f.mock, 3);
   CHECK_INT(call.n_done, 0);
-  tnk__loop_advance(&f.c.loop, 1);
+  tnk__context_advance(&f.c.loop, 1);
   call_wait(&f, &call);
   CHECK_INT(call.err, TNK_ETIMEDOUT);
   CHECK_INT(call.sent, 0);
@@ -335,14 +335,14 @@ TEST(timeout_of_a_connection_too_many) {
   for (size_t i = 0; i < 2; i++) {
     call_send(&f, &calls[i], &request);
     mock_wait_open(mute, i + 1);
-    tnk__loop_advance(&f.c.loop, 1000);
+    tnk__context_advance(&f.c.loop, 1000);
   }
   tnk__exchange_cancel(&calls[0].ex);
-  tnk__loop_advance(&f.c.loop, 1000);
+  tnk__context_advance(&f.c.loop, 1000);
   mock_turns(f.mock, 3);
   CHECK_INT(f.http.n_connections, 1);
   CHECK_INT(calls[1].n_done, 0);
-  tnk__loop_advance(&f.c.loop, 1000);
+  tnk__context_advance(&f.c.loop, 1000);
   call_wait(&f, &calls[1]);
   CHECK_INT(calls[1].err, TNK_ETIMEDOUT);
   mock_close(mute);
@@ -364,7 +364,7 @@ TEST(timeout_while_waiting_for_a_connection) {
   request.timeout_ms = 2000;
   call_send(&f, &call, &request);
   mock_wait_open(mute, 1);
-  tnk__loop_advance(&f.c.loop, 2000);
+  tnk__context_advance(&f.c.loop, 2000);
   call_wait(&f, &call);
   CHECK_INT(call.err, TNK_ETIMEDOUT);
   CHECK_INT(call.sent, 0);
@@ -389,7 +389,7 @@ TEST_LIMIT(timeout_while_writing, 20) {
   call_send(&f, &call, &request);
   mock_wait_flag(f.mock, &call.n_sent, 1);
   mock_turns(f.mock, 5);
-  tnk__loop_advance(&f.c.loop, 5000);
+  tnk__context_advance(&f.c.loop, 5000);
   call_wait(&f, &call);
   /* The body is ours again. */
   free(body);

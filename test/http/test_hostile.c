@@ -40,7 +40,7 @@ typedef struct {
 } meter_t;
 
 static void meter_start(meter_t *meter, const fixture_t *f) {
-  meter->began_ms = tnk__loop_now_ms(&f->c.loop);
+  meter->began_ms = tnk__context_now_ms(&f->c.loop);
   meter->bytes = test_alloc_bytes();
   test_alloc_reset_peak();
 }
@@ -48,7 +48,7 @@ static void meter_start(meter_t *meter, const fixture_t *f) {
 static void meter_check(const meter_t *meter, const fixture_t *f,
                         const char *peer, const call_t *call, uint64_t max_ms,
                         size_t max_kib) {
-  uint64_t ms = tnk__loop_now_ms(&f->c.loop) - meter->began_ms;
+  uint64_t ms = tnk__context_now_ms(&f->c.loop) - meter->began_ms;
   size_t kib = (test_alloc_peak() - meter->bytes + KIB - 1) / KIB;
 
   printf("# %-44s %-13s %3d %6llu ms %6zu KiB\n", peer, tnk_err_name(call->err),
@@ -99,7 +99,7 @@ static void send_all(fixture_t *f, const call_t *call, const row_t *row) {
     else if (row->part != NULL)
       mock_raw(request, row->part, strlen(row->part));
     mock_turns(f->mock, 3);
-    tnk__loop_advance(&f->c.loop, row->every_ms > 0 ? row->every_ms : 1);
+    tnk__context_advance(&f->c.loop, row->every_ms > 0 ? row->every_ms : 1);
     mock_turns(f->mock, 1);
   }
   free(portion);
@@ -353,7 +353,7 @@ static void send_tls(fixture_t *f, test_server_t *server, const call_t *call,
       test_conn_write(server->conns, bytes, n);
     mock_turns(f->mock, 5);
     if (call->n_done == 0)
-      tnk__loop_advance(&f->c.loop, row->every_ms);
+      tnk__context_advance(&f->c.loop, row->every_ms);
     mock_turns(f->mock, 1);
   }
   free(bytes);

@@ -115,14 +115,15 @@ static void check_row(const row_t *row) {
   snprintf(path, sizeof(path), "/api/v1/%s", row->call);
   mock_on(script.mock, NULL, path, reply_badly, &answer);
   n_before = mock_n_requests(script.mock);
-  begin = tnk__loop_now_ms(&script.service->root.loop);
+  begin = tnk__context_now_ms(&script.service->root.context);
   bytes = test_alloc_bytes();
   test_alloc_reset_peak();
   outcome_of(&outcome, row->start(&script));
   script_turns(&script);
   while (outcome.n_done == 0)
     script_advance(&script, STEP_MS);
-  report(row, &outcome, tnk__loop_now_ms(&script.service->root.loop) - begin,
+  report(row, &outcome,
+         tnk__context_now_ms(&script.service->root.context) - begin,
          (test_alloc_peak() - bytes) / KIB,
          mock_n_requests(script.mock) - n_before);
   CHECK(strlen(outcome.text) < TNK__MAX_ERROR_TEXT + 256);

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <uv.h>
 
-#include "loop/context.h"
+#include "loop/fixture.h"
 #include "support/mock_server.h"
 #include "support/test.h"
 
@@ -120,7 +120,7 @@ TEST(held_delayed_and_dripped) {
   mock_server_t *mock;
 
   context_open(&c);
-  tnk__loop_fake_clock(&c.loop, 1000);
+  tnk__context_fake_clock(&c.loop, 1000);
   mock = mock_open(&c.uv);
   mock_set_clock(mock, &c.loop);
   mock_set_drip(mock, 1);
@@ -134,9 +134,9 @@ TEST(held_delayed_and_dripped) {
   send_text(&peer, "GET /h HTTP/1.1\r\n\r\n");
   mock_wait(mock, 2);
   mock_reply_json_after(mock_request(mock, 1), 500, 200, "[2]");
-  tnk__loop_advance(&c.loop, 499);
+  tnk__context_advance(&c.loop, 499);
   CHECK(!mock_request(mock, 1)->is_answered);
-  tnk__loop_advance(&c.loop, 1);
+  tnk__context_advance(&c.loop, 1);
   CHECK(mock_request(mock, 1)->is_answered);
   wait_text(&peer, &c.uv, "[2]");
   finish(&c, &peer, mock);

@@ -24,7 +24,7 @@ TEST(one_connection_is_used_again) {
  * client's own turn: as fast as one can be. */
 typedef struct {
   tnk__deferred_t turn;
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   int listener;
   int fd;
   int n_accepted;
@@ -47,15 +47,15 @@ static void quick_turn(tnk__deferred_t *turn) {
               sizeof(answer) - 1);
     server->n_answered++;
   }
-  tnk__defer(server->loop, turn);
+  tnk__defer(server->context, turn);
 }
 
-static uint16_t quick_open(quick_server_t *server, tnk__loop_t *loop) {
+static uint16_t quick_open(quick_server_t *server, tnk__context_t *context) {
   struct sockaddr_in address = {.sin_family = AF_INET};
   socklen_t len = sizeof(address);
 
   memset(server, 0, sizeof(*server));
-  server->loop = loop;
+  server->context = context;
   server->fd = -1;
   server->listener = socket(AF_INET, SOCK_STREAM, 0);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -139,12 +139,12 @@ TEST(unused_connections_close_after_a_minute) {
 
   fixture_open(&f);
   call_get(&f, "/ok");
-  tnk__loop_advance(&f.c.loop, 59999);
+  tnk__context_advance(&f.c.loop, 59999);
   CHECK_INT(f.http.n_connections, 1);
   call_get(&f, "/ok");
-  tnk__loop_advance(&f.c.loop, 59999);
+  tnk__context_advance(&f.c.loop, 59999);
   CHECK_INT(f.http.n_connections, 1);
-  tnk__loop_advance(&f.c.loop, 1);
+  tnk__context_advance(&f.c.loop, 1);
   CHECK_INT(f.http.n_connections, 0);
   CHECK(tnk__list_empty(&f.http.pools));
   mock_wait_open(f.mock, 0);
@@ -432,7 +432,7 @@ TEST(unused_connections_make_room_for_others) {
     request = request_to(servers[i], TNK__LANE_TRAIN, "GET", "/ok");
     call_send(&f, &call, &request);
     call_wait(&f, &call);
-    tnk__loop_advance(&f.c.loop, 10);
+    tnk__context_advance(&f.c.loop, 10);
   }
   /* Four places, so four connections are enough; the oldest had to go. */
   CHECK_INT(f.http.n_connections, 4);

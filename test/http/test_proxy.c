@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "codec/proxy.h"
+#include "codec/format/proxy.h"
 #include "fixture.h"
 #include "peer.h"
 

@@ -125,7 +125,7 @@ TEST(O1_what_is_not_taken_makes_the_server_wait) {
   CHECK_INT(taker.call.n_done, 0);
   CHECK_INT(taker.n_bodies, n);
   /* Waiting for the owner is no silence of the server's. */
-  tnk__loop_advance(&f.c.loop, 5000);
+  tnk__context_advance(&f.c.loop, 5000);
   mock_turns(f.mock, 5);
   CHECK_INT(taker.call.n_done, 0);
   take(&taker);
@@ -151,10 +151,10 @@ TEST(O1_silence_ends_a_streamed_answer_and_bytes_do_not) {
     mock_raw(request, "ab", 2);
     while (taker.n_taken < 2 * (i + 1))
       uv_run(&f.c.uv, UV_RUN_ONCE);
-    tnk__loop_advance(&f.c.loop, 900);
+    tnk__context_advance(&f.c.loop, 900);
     CHECK_INT(taker.call.n_done, 0);
   }
-  tnk__loop_advance(&f.c.loop, 100);
+  tnk__context_advance(&f.c.loop, 100);
   call_wait(&f, &taker.call);
   CHECK_INT(taker.call.err, TNK_ETIMEDOUT);
   CHECK_INT(taker.call.status, 200);

@@ -82,10 +82,10 @@ static inline void bench_step(bench_t *bench) {
   const tnk__timer_t *next;
 
   uv_run(&bench->uv, UV_RUN_NOWAIT);
-  next = bench->hub->root.loop.timers.root;
+  next = bench->hub->root.context.timers.root;
   if (next != NULL && !tnk__timer_is_background(next) &&
-      bench->hub->root.loop.n_held <= 3)
-    tnk__loop_advance(&bench->hub->root.loop, 100);
+      bench->hub->root.context.n_held <= 3)
+    tnk__context_advance(&bench->hub->root.context, 100);
 }
 
 /* The same when pauses are expected. */
@@ -129,7 +129,7 @@ static inline void bench_open_hub(bench_t *bench,
     options.token = TOKEN;
   if (tnk_hub_open(&bench->hub, &bench->uv, &options, why, sizeof(why)) < 0)
     test_fail(__FILE__, __LINE__, "%s", why);
-  tnk__loop_fake_clock(&bench->hub->root.loop, 1000000);
+  tnk__context_fake_clock(&bench->hub->root.context, 1000000);
 }
 
 static inline void bench_open(bench_t *bench) {

@@ -45,9 +45,9 @@ cat >"$stage/both.c" <<'END'
 #include <tnk/tokenizers.h>
 
 int main(void) {
-  tnk_text_input_t *input;
+  tnk_prompt_t *input;
   char why[100];
-  return tnk_model_input_from_text(&input, tnk_tokenizer_plugin(), NULL, "a", 1,
+  return tnk_prompt_from_text(&input, tnk_tokenizer_plugin(), NULL, "a", 1,
                                    0, NULL, why, sizeof(why)) != TNK_EINVAL;
 }
 END

@@ -166,7 +166,7 @@ static inline tnk_training_t *e2e_train(e2e_t *e2e, uint32_t rank) {
 /* A sampler with the weights as they are now. */
 static inline tnk_sampling_t *e2e_snapshot(e2e_t *e2e) {
   tnk_promise_t *promise = e2e_ok(tnk_training_save_weights_and_get_sampling(
-      e2e->training, TNK_SAMPLER_SNAPSHOT, NULL));
+      e2e->training, TNK_SAMPLING_SNAPSHOT, NULL));
   tnk_sampling_t *sampling = tnk_promise_sampling(promise);
 
   tnk_promise_unref(promise);

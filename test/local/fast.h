@@ -15,14 +15,14 @@ typedef struct {
 static inline void fast_on_tick(uv_timer_t *timer) {
   fast_clock_t *clock = timer->data;
 
-  tnk__loop_advance(&clock->service->root.loop, clock->speed);
+  tnk__context_advance(&clock->service->root.context, clock->speed);
 }
 
 static inline void fast_start(fast_clock_t *clock, uv_loop_t *uv,
                               tnk_service_t *service, uint64_t speed) {
   clock->service = service;
   clock->speed = speed;
-  tnk__loop_fake_clock(&service->root.loop, 1000000);
+  tnk__context_fake_clock(&service->root.context, 1000000);
   CHECK_INT(uv_timer_init(uv, &clock->timer), 0);
   clock->timer.data = clock;
   uv_timer_start(&clock->timer, fast_on_tick, 1, 1);

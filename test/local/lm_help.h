@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "local/lm.h"
+#include "local/lm/lm.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "local/fault.h"
+#include "local/fault/fault.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "local/fault.h"
+#include "local/fault/fault.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "local/lm.h"
+#include "local/lm/lm.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "lm_help.h"
-#include "local/lm_model.h"
+#include "local/lm/model.h"
 
 /* A model that has learnt a little, and its weights. */
 typedef struct {
@@ -26,7 +26,7 @@ static void set_up(setup_t *s, size_t n_prompt) {
   memset(&s->o, 0, sizeof(s->o));
   s->o.prompt = s->prompt;
   s->o.n_prompt = n_prompt;
-  s->o.num_samples = 1;
+  s->o.n_samples = 1;
   s->o.max_tokens = 12;
   s->o.seed = 42;
   s->o.temperature = 1;
@@ -74,7 +74,7 @@ static void check_against_passes(size_t n_prompt, size_t n_sampled) {
   uint32_t i;
 
   set_up(&s, n_prompt);
-  s.o.num_samples = 3;
+  s.o.n_samples = 3;
   s.o.max_tokens = (uint32_t)n_sampled;
   s.o.prompt_logprobs = 1;
   s.o.stop_kind = TNK__LM_STOP_LISTED;
@@ -136,10 +136,10 @@ TEST(slices_do_not_matter_and_seeds_do) {
   tnk__lm_draw_t *other;
 
   set_up(&s, 20);
-  s.o.num_samples = 2;
+  s.o.n_samples = 2;
   whole = draw_in(&s, 100000);
   sliced = draw_in(&s, 1);
-  s.o.num_samples = 3;
+  s.o.n_samples = 3;
   s.o.topk_sample = 4;
   more = draw_in(&s, 7);
   s.o.seed = 43;
@@ -271,7 +271,7 @@ TEST(the_end_token_stops_by_default) {
   set_up(&s, 3);
   weights = tnk__lm_base_weights(s.base, test_allocator());
   CHECK(weights != NULL);
-  s.o.num_samples = 20;
+  s.o.n_samples = 20;
   s.o.max_tokens = 60;
   CHECK_INT(tnk__lm_draw_new(&draw, weights, &s.o, test_allocator(), NULL),
             TNK_OK);
@@ -380,7 +380,7 @@ TEST(options_nobody_can_draw_with) {
   o.n_prompt = 0;
   refused(&s, o, "the prompt has 0 tokens, 1 to 4096 are possible");
   o = s.o;
-  o.num_samples = 0;
+  o.n_samples = 0;
   refused(&s, o, "num_samples must be at least 1");
   o = s.o;
   o.temperature = -1;

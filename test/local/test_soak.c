@@ -95,7 +95,7 @@ static void start_one(soak_t *soak) {
 static void open_soak(soak_t *soak, const char *faults) {
   local_options_t server = LOCAL_OPTIONS_INIT;
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
-  tnk_sampler_options_t sampler = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t sampler = TNK_SAMPLING_OPTIONS_INIT;
   tnk_promise_t *promise;
   char why[512] = "";
   char url[64];

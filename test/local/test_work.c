@@ -1,4 +1,4 @@
-#include "local/work.h"
+#include "local/base/work.h"
 
 #include "support/test.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "loop/context.h"
+#include "loop/fixture.h"
 
 typedef struct {
   context_t context;
@@ -44,7 +44,7 @@ static int start(run_t *run, const char *text, int background) {
 static void open_and_start(run_t *run, const char *text) {
   memset(run, 0, sizeof(*run));
   context_open(&run->context);
-  tnk__loop_fake_clock(&run->context.loop, 1000);
+  tnk__context_fake_clock(&run->context.loop, 1000);
   CHECK_INT(start(run, text, 0), TNK_OK);
   CHECK_INT(run->n_done, 0);
 }
@@ -142,9 +142,9 @@ TEST(A23_command_that_takes_too_long_is_killed_with_its_children) {
   run_t run;
   pid_t child = start_sleeper(&run);
 
-  tnk__loop_advance(&run.context.loop, 29999);
+  tnk__context_advance(&run.context.loop, 29999);
   CHECK_INT(run.n_done, 0);
-  tnk__loop_advance(&run.context.loop, 1);
+  tnk__context_advance(&run.context.loop, 1);
   CHECK_INT(run.n_done, 1);
   CHECK_INT(run.err, TNK_ETIMEDOUT);
   context_close(&run.context);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "loop/context.h"
+#include "loop/fixture.h"
 
 /* A child: an operation that cancels in time unless told otherwise. */
 typedef struct {
@@ -32,7 +32,7 @@ static void open_fixture(fixture_t *f) {
   int i;
 
   context_open(&f->context);
-  tnk__loop_fake_clock(&f->context.loop, 1000);
+  tnk__context_fake_clock(&f->context.loop, 1000);
   memset(f->children, 0, sizeof(f->children));
   for (i = 0; i < N; i++) {
     f->list[i] = tnk__promise_new(&f->context.loop, on_cancel, &f->children[i]);
@@ -232,7 +232,7 @@ TEST(with_timeout_in_time_reads_like_what_it_wraps) {
 
   open_single(&f);
   timed = tnk_with_timeout(tnk_with_timeout(f.list[0], 200), 100);
-  tnk__loop_advance(&f.context.loop, 99);
+  tnk__context_advance(&f.context.loop, 99);
   run(&f);
   CHECK_INT(tnk_promise_state(timed), TNK_PENDING);
   tnk__promise_resolve(f.list[0], TNK__RESULT_PATH,
@@ -242,7 +242,7 @@ TEST(with_timeout_in_time_reads_like_what_it_wraps) {
   CHECK(tnk__promise_value(timed, TNK__RESULT_PASS) == NULL);
   /* The timer is gone with the promise. */
   CHECK_INT(f.context.loop.timers.n_foreground, 0);
-  tnk__loop_advance(&f.context.loop, 1000);
+  tnk__context_advance(&f.context.loop, 1000);
   CHECK_INT(f.children[0].n_cancels, 0);
   tnk_promise_unref(timed);
   context_close(&f.context);
@@ -254,7 +254,7 @@ TEST(with_timeout_too_late_rejects_and_cancels) {
 
   open_single(&f);
   timed = tnk_with_timeout(f.list[0], 100);
-  tnk__loop_advance(&f.context.loop, 100);
+  tnk__context_advance(&f.context.loop, 100);
   CHECK_INT(tnk_promise_status(timed), TNK_ETIMEDOUT);
   CHECK_STR(tnk_promise_text(timed), "deadline passed: is pending");
   CHECK_INT(f.children[0].n_cancels, 1);
@@ -272,7 +272,7 @@ TEST(with_timeout_needs_no_memory_to_reject) {
   open_single(&f);
   timed = tnk_with_timeout(f.list[0], 100);
   test_alloc_fail_at(0);
-  tnk__loop_advance(&f.context.loop, 100);
+  tnk__context_advance(&f.context.loop, 100);
   CHECK(test_alloc_did_fail());
   CHECK_INT(tnk_promise_status(timed), TNK_ETIMEDOUT);
   CHECK_STR(tnk_promise_text(timed), "deadline passed");
@@ -289,7 +289,7 @@ TEST(with_timeout_zero_rejects_at_the_next_turn) {
   open_single(&f);
   timed = tnk_with_timeout(f.list[0], 0);
   CHECK_INT(tnk_promise_state(timed), TNK_PENDING);
-  tnk__loop_advance(&f.context.loop, 0);
+  tnk__context_advance(&f.context.loop, 0);
   CHECK_INT(tnk_promise_status(timed), TNK_ETIMEDOUT);
   tnk_promise_unref(timed);
   context_close(&f.context);
@@ -314,7 +314,7 @@ TEST(a_dropped_timeout_still_cancels) {
 
   open_single(&f);
   tnk_then(tnk_with_timeout(f.list[0], 100), NULL, NULL);
-  tnk__loop_advance(&f.context.loop, 100);
+  tnk__context_advance(&f.context.loop, 100);
   CHECK_INT(f.children[0].n_cancels, 1);
   context_close(&f.context);
 }

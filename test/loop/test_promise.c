@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "loop/context.h"
+#include "loop/fixture.h"
 
 /* Callbacks write the letter they were given, and the last status. */
 static char seen[256];

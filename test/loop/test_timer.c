@@ -1,10 +1,10 @@
-#include "loop/loop.h"
+#include "loop/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "loop/context.h"
+#include "loop/fixture.h"
 
 /* Timers write their letter into this text when they fire. */
 static char fired[64];
@@ -14,7 +14,7 @@ typedef struct {
   tnk__timer_t timer;
   char letter;
   tnk__timer_t *to_stop;
-  tnk__loop_t *again; /* restart with no delay on this context */
+  tnk__context_t *again; /* restart with no delay on this context */
 } probe_t;
 
 static void on_probe(tnk__timer_t *timer) {
@@ -37,11 +37,11 @@ static probe_t e = {.letter = 'e'};
 
 static void open_at(uint64_t now_ms) {
   context_open(&context);
-  tnk__loop_fake_clock(&context.loop, now_ms);
+  tnk__context_fake_clock(&context.loop, now_ms);
 }
 
 static void advance(uint64_t ms) {
-  tnk__loop_advance(&context.loop, ms);
+  tnk__context_advance(&context.loop, ms);
 }
 
 static void start(probe_t *probe, uint64_t delay_ms) {
@@ -59,7 +59,7 @@ TEST(timers_fire_in_order_of_deadline_then_of_start) {
   CHECK_STR(fired, "");
   advance(21);
   CHECK_STR(fired, "abcd");
-  CHECK_INT(tnk__loop_now_ms(&context.loop), 1030);
+  CHECK_INT(tnk__context_now_ms(&context.loop), 1030);
   CHECK(!tnk__timer_is_active(&c.timer));
   CHECK(tnk__timer_is_active(&e.timer));
   advance(1);
@@ -68,11 +68,11 @@ TEST(timers_fire_in_order_of_deadline_then_of_start) {
 }
 
 static uint64_t seen_now[3];
-static tnk__loop_t *seen_loop;
+static tnk__context_t *seen_loop;
 
 static void on_look_at_clock(tnk__timer_t *timer) {
   (void)timer;
-  seen_now[n_fired++] = tnk__loop_now_ms(seen_loop);
+  seen_now[n_fired++] = tnk__context_now_ms(seen_loop);
 }
 
 TEST(advancing_shows_each_timer_its_own_deadline) {
@@ -89,7 +89,7 @@ TEST(advancing_shows_each_timer_its_own_deadline) {
   CHECK_INT(seen_now[0], 60000);
   CHECK_INT(seen_now[1], 120000);
   CHECK_INT(seen_now[2], 180000);
-  CHECK_INT(tnk__loop_now_ms(&context.loop), 200000);
+  CHECK_INT(tnk__context_now_ms(&context.loop), 200000);
   context_close(&context);
 }
 

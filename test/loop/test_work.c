@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "loop/context.h"
+#include "loop/fixture.h"
 #include "tnk/error.h"
 
 typedef struct {

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "loop/context.h"
+#include "loop/fixture.h"
 #include "net/net.h"
 #include "net/stream.h"
 #include "support/tls_server.h"

@@ -66,7 +66,7 @@ TEST(questions_for_one_name_share_a_look_up_and_its_answer) {
   int i;
 
   open_net(&world);
-  tnk__loop_fake_clock(&world.context.loop, 1000);
+  tnk__context_fake_clock(&world.context.loop, 1000);
   for (i = 0; i < 2; i++)
     resolve(&world, &asks[i], i == 0 ? "localhost" : "LOCALHOST");
   TEST_RUN_UNTIL(&world.context.uv, asks[0].n_done && asks[1].n_done);
@@ -76,7 +76,7 @@ TEST(questions_for_one_name_share_a_look_up_and_its_answer) {
   TEST_RUN_UNTIL(&world.context.uv, asks[2].n_done > 0);
   CHECK_INT(world.net->dns.n_lookups, 1);
   /* It is not kept for long. */
-  tnk__loop_advance(&world.context.loop, 30000);
+  tnk__context_advance(&world.context.loop, 30000);
   resolve(&world, &asks[2], "localhost");
   TEST_RUN_UNTIL(&world.context.uv, asks[2].n_done > 0);
   CHECK_INT(world.net->dns.n_lookups, 2);

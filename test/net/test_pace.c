@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "loop/context.h"
+#include "loop/fixture.h"
 
 typedef struct {
   tnk__pace_step_t step;

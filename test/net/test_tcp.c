@@ -109,11 +109,11 @@ TEST(A8_connect_deadline_on_a_fake_clock) {
   client_t *client = &world.client;
 
   world_open(&world, &silent, NULL);
-  tnk__loop_fake_clock(&world.context.loop, 1000);
+  tnk__context_fake_clock(&world.context.loop, 1000);
   world_connect(&world, client, "localhost");
-  tnk__loop_advance(&world.context.loop, 4999);
+  tnk__context_advance(&world.context.loop, 4999);
   CHECK_INT(client->n_end, 0);
-  tnk__loop_advance(&world.context.loop, 1);
+  tnk__context_advance(&world.context.loop, 1);
   CHECK_INT(client->n_end, 1);
   CHECK_INT(client->code, TNK_ETIMEDOUT);
   CHECK(strstr(client->text, "looking up localhost") != NULL);
@@ -373,13 +373,13 @@ TEST(A8_a_connection_that_hangs_meets_its_deadline) {
 
   world_open(&world, &silent, NULL);
   tarpit_open(&pit, "127.0.0.1", 0);
-  tnk__loop_fake_clock(&world.context.loop, 1000);
+  tnk__context_fake_clock(&world.context.loop, 1000);
   CHECK_INT(client_open(client, world.net, "127.0.0.1", pit.port, 0), TNK_OK);
   for (i = 0; i < 5; i++)
     context_turn(&world.context);
-  tnk__loop_advance(&world.context.loop, 4999);
+  tnk__context_advance(&world.context.loop, 4999);
   CHECK_INT(client->n_end, 0);
-  tnk__loop_advance(&world.context.loop, 1);
+  tnk__context_advance(&world.context.loop, 1);
   CHECK_INT(client->n_end, 1);
   CHECK_INT(client->code, TNK_ETIMEDOUT);
   CHECK(strstr(client->text, "connecting to 127.0.0.1") != NULL);
@@ -397,17 +397,17 @@ TEST(an_address_that_hangs_gets_company_after_250_ms) {
 
   world_open(&world, &echoing, NULL);
   tarpit_open(&pit, "127.0.0.2", world.server.port);
-  tnk__loop_fake_clock(&world.context.loop, 1000);
+  tnk__context_fake_clock(&world.context.loop, 1000);
   fake_addresses(world.net, list, 2);
   client->on_open = client_say_hello;
   world_connect(&world, client, "several.test");
   for (i = 0; i < 5; i++)
     context_turn(&world.context);
-  tnk__loop_advance(&world.context.loop, 249);
+  tnk__context_advance(&world.context.loop, 249);
   for (i = 0; i < 5; i++)
     context_turn(&world.context);
   CHECK_INT(world.server.n_accepted, 0);
-  tnk__loop_advance(&world.context.loop, 1);
+  tnk__context_advance(&world.context.loop, 1);
   TEST_RUN_UNTIL(&world.context.uv, client->got.len == 11);
   CHECK_INT(client->n_open, 1);
   client_finish(client, &world.context.uv);

@@ -165,7 +165,7 @@ TEST(tls_sessions_are_resumed) {
   const tnk__net_counters_t *counters;
 
   secure_open(&secure, &good, &welcoming);
-  tnk__loop_fake_clock(&secure.world.context.loop, 1000);
+  tnk__context_fake_clock(&secure.world.context.loop, 1000);
   counters = &secure.world.net->counters;
   visit(&secure, "good.test");
   CHECK_INT(counters->n_resumed, 0);
@@ -175,10 +175,10 @@ TEST(tls_sessions_are_resumed) {
   CHECK_INT(counters->n_resumed, 2);
   CHECK_INT(secure.world.server.n_resumed, 2);
   /* A resumed session does not live longer than the one it came from. */
-  tnk__loop_advance(&secure.world.context.loop, 3600 * 1000 - 1);
+  tnk__context_advance(&secure.world.context.loop, 3600 * 1000 - 1);
   visit(&secure, "good.test");
   CHECK_INT(counters->n_resumed, 3);
-  tnk__loop_advance(&secure.world.context.loop, 1);
+  tnk__context_advance(&secure.world.context.loop, 1);
   visit(&secure, "good.test");
   CHECK_INT(counters->n_resumed, 3);
   CHECK_INT(secure.world.server.n_resumed, 3);
@@ -358,14 +358,14 @@ TEST(A8_tls_handshake_meets_its_deadline) {
   client_t *client = &world->client;
 
   secure_open(&secure, &good, &options);
-  tnk__loop_fake_clock(&world->context.loop, 1000);
+  tnk__context_fake_clock(&world->context.loop, 1000);
   CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
   TEST_RUN_UNTIL(&world->context.uv,
                  world->net->counters.n_connected > 0 &&
                      world->context.loop.counters.n_bytes_sent > 0);
-  tnk__loop_advance(&world->context.loop, 4999);
+  tnk__context_advance(&world->context.loop, 4999);
   CHECK_INT(client->n_end, 0);
-  tnk__loop_advance(&world->context.loop, 1);
+  tnk__context_advance(&world->context.loop, 1);
   CHECK_INT(client->n_end, 1);
   CHECK_INT(client->code, TNK_ETIMEDOUT);
   CHECK(strstr(client->text, "TLS handshake with good.test") != NULL);
@@ -378,10 +378,10 @@ TEST(tls_deadline_ends_with_the_handshake) {
   client_t *client = &world->client;
 
   secure_open(&secure, &good, &silent);
-  tnk__loop_fake_clock(&world->context.loop, 1000);
+  tnk__context_fake_clock(&world->context.loop, 1000);
   CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
   TEST_RUN_UNTIL(&world->context.uv, client->n_open > 0);
-  tnk__loop_advance(&world->context.loop, 100000);
+  tnk__context_advance(&world->context.loop, 100000);
   CHECK_INT(client->n_end, 0);
   secure_finish(&secure);
 }

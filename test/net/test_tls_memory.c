@@ -64,12 +64,12 @@ static void say_hello(client_t *client) {
 
 /* A net of its own and two conversations, the second resumed. A failure may
  * also just cost the resumption. */
-static int converse(secure_t *secure, tnk__loop_t *loop) {
+static int converse(secure_t *secure, tnk__context_t *context) {
   tnk__net_t *net;
   int n_failed = 0;
   int i;
 
-  if (tnk__net_new(&net, loop, secure->ca_path) != TNK_OK)
+  if (tnk__net_new(&net, context, secure->ca_path) != TNK_OK)
     return 1;
   for (i = 0; i < 2; i++) {
     client_t client = {0};
@@ -81,13 +81,13 @@ static int converse(secure_t *secure, tnk__loop_t *loop) {
       n_failed++;
       continue;
     }
-    TEST_RUN_UNTIL(loop->uv, client.n_end > 0 || client.got.len == 5);
+    TEST_RUN_UNTIL(context->uv, client.n_end > 0 || client.got.len == 5);
     n_failed += client.n_end;
     n_memory += client.code == TNK_ENOMEM;
-    client_finish(&client, loop->uv);
+    client_finish(&client, context->uv);
   }
   tnk__net_unref(net);
-  TEST_RUN_UNTIL(loop->uv, secure->world.server.n_open == 0);
+  TEST_RUN_UNTIL(context->uv, secure->world.server.n_open == 0);
   return n_failed;
 }
 
@@ -99,15 +99,16 @@ static long next_of(long n) {
 
 TEST_LIMIT(tls_survives_each_failure_of_mbedtls_to_allocate, 60) {
   secure_t secure;
-  tnk__loop_t loop;
+  tnk__context_t loop;
   context_t *context = &secure.world.context;
   long live;
   long n;
   int n_failed = 0;
 
   secure_open(&secure, &good, &echoing);
-  CHECK_INT(tnk__loop_open(&loop, &context->uv, tnk__allocator_default(), NULL),
-            TNK_OK);
+  CHECK_INT(
+      tnk__context_open(&loop, &context->uv, tnk__allocator_default(), NULL),
+      TNK_OK);
   /* Threads and caches come with the first one. */
   CHECK_INT(converse(&secure, &loop), 0);
   for (n = 0; n < 100000; n = next_of(n)) {
@@ -125,7 +126,7 @@ TEST_LIMIT(tls_survives_each_failure_of_mbedtls_to_allocate, 60) {
   CHECK(n_failed > 50);
   /* While it checks a signature mbedTLS takes it for a bad one. */
   CHECK(n_memory > 40);
-  tnk__loop_close(&loop, context_closed, context);
+  tnk__context_close(&loop, context_closed, context);
   TEST_RUN_UNTIL(&context->uv, context->is_closed > 0);
   context->is_closed = 0;
   secure_close(&secure);

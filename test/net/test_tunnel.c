@@ -251,14 +251,14 @@ TEST(A16_a_proxy_that_says_nothing) {
   client_t *client = &way.secure.world.client;
 
   way_open(&way, &echoing, 0);
-  tnk__loop_fake_clock(&context->loop, 1000);
+  tnk__context_fake_clock(&context->loop, 1000);
   way.proxy.answer = "HTTP/1.1 200";
   CHECK_INT(way_connect(&way, client, "good.test"), TNK_OK);
   TEST_RUN_UNTIL(&context->uv, way.proxy.n_asked > 0);
-  tnk__loop_advance(&context->loop, 4999);
+  tnk__context_advance(&context->loop, 4999);
   uv_run(&context->uv, UV_RUN_NOWAIT);
   CHECK_INT(client->n_end, 0);
-  tnk__loop_advance(&context->loop, 1);
+  tnk__context_advance(&context->loop, 1);
   TEST_RUN_UNTIL(&context->uv, client->n_end > 0);
   CHECK_INT(client->code, TNK_ETIMEDOUT);
   CHECK_STR(client->text, "connecting to good.test port 443 through proxy "

@@ -4,7 +4,7 @@
 #include <llhttp.h>
 
 #include "base/list.h"
-#include "loop/loop.h"
+#include "loop/context.h"
 #include "support/mock_server.h"
 
 /* What mock_server.c (the script) and mock_conn.c (the wire) share. Memory is
@@ -63,7 +63,7 @@ struct mock_server {
   size_t n_connections;
   size_t n_open;
   size_t n_handles;
-  tnk__loop_t *clock;
+  tnk__context_t *clock;
   mock_handler_t on_head;
   void *on_head_user;
   int drip;

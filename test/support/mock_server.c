@@ -443,7 +443,7 @@ void mock_turns(mock_server_t *server, int n) {
 
 /* Manners. */
 
-void mock_set_clock(mock_server_t *server, struct tnk__loop *loop) {
+void mock_set_clock(mock_server_t *server, struct tnk__context *loop) {
   server->clock = loop;
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-struct tnk__loop;
+struct tnk__context;
 
 /*
  * A scripted HTTP/1.1 server on the test's own loop, port chosen by the system.
@@ -116,7 +116,7 @@ void mock_wait_open(mock_server_t *server, size_t n_open);
 void mock_turns(mock_server_t *server, int n);
 
 /* Manners. */
-void mock_set_clock(mock_server_t *server, struct tnk__loop *loop);
+void mock_set_clock(mock_server_t *server, struct tnk__context *loop);
 /* Every answer goes out byte by byte. */
 void mock_set_drip(mock_server_t *server, int drip);
 /* 0: stop reading from all connections, so that requests get stuck. */

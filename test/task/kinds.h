@@ -1,7 +1,7 @@
 #ifndef TNK_TEST_TASK_KINDS_H
 #define TNK_TEST_TASK_KINDS_H
 
-#include "task/op.h"
+#include "task/train/op.h"
 #include "task/script.h"
 
 /*
@@ -43,8 +43,8 @@ static tnk_promise_t *start_save_external(script_t *script) {
 }
 
 static tnk_promise_t *start_ephemeral(script_t *script) {
-  return tnk_training_save_weights_and_get_sampling(script->training,
-                                                    TNK_SAMPLER_SNAPSHOT, NULL);
+  return tnk_training_save_weights_and_get_sampling(
+      script->training, TNK_SAMPLING_SNAPSHOT, NULL);
 }
 
 static tnk_promise_t *start_load(script_t *script) {
@@ -100,7 +100,7 @@ static tnk_promise_t *start_classic(script_t *script) {
 }
 
 static tnk_promise_t *start_sampler(script_t *script) {
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
 
   options.model_path = "tinker://r/sampler_weights/a";
   return tnk_service_create_sampling(script->service, &options);

@@ -8,11 +8,11 @@
 #include "api/service.h"
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/zstd.h"
+#include "codec/format/zstd.h"
 #include "support/mock_server.h"
 #include "support/test.h"
-#include "task/sampling.h"
-#include "task/training.h"
+#include "task/sample/sampling.h"
+#include "task/train/training.h"
 #include "tinker.pb-c.h"
 #include "tnk/tnk.h"
 
@@ -285,8 +285,8 @@ static inline void script_open_service(script_t *script,
   if (tnk_service_open(&script->service, &script->uv, &options, text,
                        sizeof(text)) != TNK_OK)
     test_fail(__FILE__, __LINE__, "%s", text);
-  tnk__loop_fake_clock(&script->service->root.loop, 1000000);
-  mock_set_clock(script->mock, &script->service->root.loop);
+  tnk__context_fake_clock(&script->service->root.context, 1000000);
+  mock_set_clock(script->mock, &script->service->root.context);
 }
 
 static inline void script_open_with(script_t *script,
@@ -328,7 +328,7 @@ static inline void script_turns(script_t *script) {
 
 /* Let time pass, and all that it sets off. */
 static inline void script_advance(script_t *script, uint64_t ms) {
-  tnk__loop_advance(&script->service->root.loop, ms);
+  tnk__context_advance(&script->service->root.context, ms);
   mock_turns(script->mock, 20);
 }
 
@@ -447,7 +447,7 @@ static inline void script_open_train(script_t *script) {
 }
 
 static inline tnk_sampling_t *script_sampler(script_t *script) {
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
 
   options.base_model = "base";
   script_made(script, tnk_service_create_sampling(script->service, &options));

@@ -199,7 +199,7 @@ TEST(P8_6_a_moving_cursor_does_not_make_it_spin) {
   mock_on(script.mock, "POST", batch_path, on_restless, &n);
   start(&script, 0, 1);
   for (int i = 0; i < 300; i++) {
-    tnk__loop_advance(&script.service->root.loop, 100);
+    tnk__context_advance(&script.service->root.context, 100);
     mock_turns(script.mock, 8);
   }
   CHECK(n >= 25 && n <= 40); /* in 30 s */

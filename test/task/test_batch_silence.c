@@ -66,7 +66,7 @@ TEST(P8_6_a_silent_sample_is_asked_for_every_minute_or_two) {
             "\"queue_state\":\"active\"}");
   start(&script, 0, 1);
   for (int i = 0; i < 1200; i++) {
-    tnk__loop_advance(&script.service->root.loop, 1000);
+    tnk__context_advance(&script.service->root.context, 1000);
     mock_turns(script.mock, 6);
   }
   CHECK(n_fetches(&script) >= 10 && n_fetches(&script) <= 20);

@@ -160,7 +160,7 @@ static void ride_out(uint32_t max_cancels) {
     size_t before = storm.n_settled;
     for (uint32_t n = rnd(max_cancels); n > 0; n--)
       cancel_somebody();
-    tnk__loop_advance(&storm.script.service->root.loop, rnd(100));
+    tnk__context_advance(&storm.script.service->root.context, rnd(100));
     mock_turns(storm.script.mock, 3);
     while (storm.head < N_OPS && storm.ops[storm.head].n_settled > 0)
       storm.head++;

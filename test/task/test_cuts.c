@@ -130,7 +130,7 @@ static void open_road(script_t *script, const script_kind_t *kind,
 
 static void step_on(script_t *script, road_t road, int turn) {
   if (road == ROAD_HARD)
-    tnk__loop_advance(&script->service->root.loop, 200);
+    tnk__context_advance(&script->service->root.context, 200);
   while (turn >= PATIENT_TURNS && script_is_packing(script))
     uv_run(&script->uv, UV_RUN_ONCE);
   mock_turns(script->mock, 1);

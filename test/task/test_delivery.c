@@ -24,7 +24,7 @@ static const char one_path[] = "/api/v1/retrieve_future";
 static const char all_path[] = "/api/v1/retrieve_futures";
 
 static uint64_t now(const server_t *server) {
-  return tnk__loop_now_ms(&server->script.service->root.loop);
+  return tnk__context_now_ms(&server->script.service->root.context);
 }
 
 static void finish(server_t *server, mock_request_t *request) {

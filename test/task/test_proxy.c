@@ -34,7 +34,7 @@ static void open_behind(script_t *script, const char *base_url, int port) {
   options.proxy = proxy;
   options.base_url = base_url;
   script_open_service(script, options);
-  script->service->root.loop.logger.write = no_secret;
+  script->service->root.context.logger.write = no_secret;
   n_told = 0;
 }
 

@@ -46,7 +46,7 @@ static void answer_poll(script_t *script, uint64_t at_ms, int status,
 
   while (mock_n_held(script->mock) == 0)
     script_advance(script, 100);
-  now_ms = tnk__loop_now_ms(&script->service->root.loop);
+  now_ms = tnk__context_now_ms(&script->service->root.context);
   if (at_ms == 0)
     start_ms = now_ms;
   CHECK(start_ms + at_ms >= now_ms);

@@ -393,7 +393,7 @@ TEST(S4_3_a_back_off_that_is_cleared_lets_all_go_at_once) {
   script_advance(&script, 1000);
   CHECK_INT(n_submitted(&script), 1);
   tnk__limiter_clear(&script.service->session.limiter,
-                     tnk__loop_now_ms(&script.service->root.loop));
+                     tnk__context_now_ms(&script.service->root.context));
   script_advance(&script, 0);
   for (int i = 0; i < 3; i++)
     outcome_ok(&script, &outcomes[i]);

@@ -28,7 +28,7 @@ static void sample_at_once(tnk_promise_t *promise, int status, void *user) {
 
 TEST_LIMIT(S4_1_a_client_is_ready_when_its_promise_is, 20) {
   static made_t made;
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   script_t script;
 
   options.base_model = "base";
@@ -55,7 +55,7 @@ TEST(S3_10_a_client_that_cannot_be_made_is_nowhere) {
                {404, TNK_ENOTFOUND},
                {422, TNK_EREQUEST},
                {200, TNK_EPROTO}}; /* an answer without an id */
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   script_t script;
   outcome_t outcome;
 
@@ -123,7 +123,7 @@ TEST(S3_3_a_session_counts_its_clients) {
   script_train(&script);
   script_ok(&script, &outcome,
             tnk_training_save_weights_and_get_sampling(
-                script.training, TNK_SAMPLER_SNAPSHOT, NULL));
+                script.training, TNK_SAMPLING_SNAPSHOT, NULL));
   outcome_drop(&outcome);
   script_sampler(&script);
   CHECK_INT(n_sampling_seqs, 3);
@@ -149,7 +149,7 @@ TEST(S3_8_a_save_may_be_answered_at_once) {
               answers[i]);
     script_ok(&script, &outcome,
               tnk_training_save_weights_and_get_sampling(
-                  script.training, TNK_SAMPLER_SNAPSHOT, NULL));
+                  script.training, TNK_SAMPLING_SNAPSHOT, NULL));
     CHECK_STR(tnk_sampling_id(tnk_promise_sampling(outcome.promise)), "e-7");
     outcome_drop(&outcome);
     script_close(&script);
@@ -166,7 +166,7 @@ TEST(S3_8_a_save_of_a_server_that_only_knows_paths) {
             "{\"path\":\"tinker://r/sampler_weights/x\"}");
   script_ok(&script, &outcome,
             tnk_training_save_weights_and_get_sampling(
-                script.training, TNK_SAMPLER_SNAPSHOT, NULL));
+                script.training, TNK_SAMPLING_SNAPSHOT, NULL));
   create = mock_find(script.mock, "POST", "/api/v1/create_sampling_session", 0);
   CHECK(create != NULL);
   CHECK(strstr((const char *)create->body, "tinker://r/sampler_weights/x"));

@@ -28,7 +28,7 @@ static const tnk_model_input_t *marked_prompt(void) {
 
 static void open_marked(script_t *script) {
   script_open(script);
-  script->service->root.loop.logger.write = no_mark;
+  script->service->root.context.logger.write = no_mark;
 }
 
 /* What a server may say of a request that it refuses, the request included. */
@@ -190,7 +190,7 @@ TEST_LIMIT(a_redirect_gets_no_request_at_all, 20) {
 TEST(ids_of_the_server_cannot_forge_a_request) {
   script_t script;
   outcome_t outcome;
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   const mock_request_t *last;
 
   script_open(&script);

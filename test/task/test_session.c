@@ -8,7 +8,7 @@ static const char beat_path[] = "/api/v1/session_heartbeat";
 static const char finish_path[] = "/api/v1/sessions/session-0/finish";
 
 static tnk_promise_t *make_sampler(script_t *script) {
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
 
   options.base_model = "base";
   return tnk_service_create_sampling(script->service, &options);
@@ -355,7 +355,7 @@ TEST(a_close_waits_two_seconds_and_no_longer) {
   CHECK(!close_in_no_time(&script));
   script_advance(&script, 1999);
   CHECK(!script.is_closed);
-  tnk__loop_advance(&script.service->root.loop, 1);
+  tnk__context_advance(&script.service->root.context, 1);
   for (int i = 0; i < 10; i++)
     script_turns(&script);
   CHECK(script.is_closed);

@@ -88,8 +88,8 @@ static tnk_service_t *add_with(tenants_t *tenants,
   /* All clocks stand where the first one's stood when it was opened, because
    * a back-off may be older than the service. */
   if (tenants->now_ms == 0)
-    tenants->now_ms = tnk__loop_now_ms(&(*service)->root.loop);
-  tnk__loop_fake_clock(&(*service)->root.loop, tenants->now_ms);
+    tenants->now_ms = tnk__context_now_ms(&(*service)->root.context);
+  tnk__context_fake_clock(&(*service)->root.context, tenants->now_ms);
   return *service;
 }
 
@@ -136,7 +136,7 @@ static void advance(tenants_t *tenants, uint64_t ms) {
   tenants->now_ms += ms;
   for (int i = 0; i < tenants->n_services; i++)
     if (tenants->services[i] != NULL)
-      tnk__loop_advance(&tenants->services[i]->root.loop, ms);
+      tnk__context_advance(&tenants->services[i]->root.context, ms);
   mock_turns(tenants->mock, 40);
 }
 
@@ -147,7 +147,7 @@ static void wait_ok(tenants_t *tenants, outcome_t *outcome) {
 }
 
 static tnk_sampling_t *sampler(tenants_t *tenants, tnk_service_t *service) {
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   tnk_sampling_t *sampling;
   outcome_t outcome;
 

@@ -145,7 +145,7 @@ TEST(an_ephemeral_save_gives_a_sampling_client) {
   script_open_train(&script);
   script_ok(&script, &outcome,
             tnk_training_save_weights_and_get_sampling(
-                script.training, TNK_SAMPLER_SNAPSHOT, NULL));
+                script.training, TNK_SAMPLING_SNAPSHOT, NULL));
   CHECK_STR(tnk_sampling_id(tnk_promise_sampling(outcome.promise)), "e-1");
   outcome_drop(&outcome);
   script_close(&script);

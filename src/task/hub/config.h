@@ -2,7 +2,7 @@
 #define TNK_TASK_HUB_CONFIG_H
 
 #include "base/arena.h"
-#include "codec/proxy.h"
+#include "codec/format/proxy.h"
 #include "tnk/hub.h"
 
 /* How a hub is used: checked, complete and copied. Texts are in the arena but

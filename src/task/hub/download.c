@@ -19,14 +19,14 @@ static void on_body(tnk__fetch_t *fetch);
 static void on_fetched(tnk__fetch_t *fetch, const tnk__http_result_t *result,
                        tnk__error_t *error);
 
-void tnk__download_init(tnk__download_t *download, tnk__loop_t *loop,
+void tnk__download_init(tnk__download_t *download, tnk__context_t *context,
                         tnk__http_t *http) {
   memset(download, 0, sizeof(*download));
-  tnk__fetch_init(&download->fetch, loop, http);
+  tnk__fetch_init(&download->fetch, context, http);
   download->fetch.on_begin = on_begin;
   download->fetch.on_body = on_body;
   download->fetch.done = on_fetched;
-  tnk__buf_init(&download->last, &loop->alloc, TNK__MAX_UNREAD_BODY);
+  tnk__buf_init(&download->last, &context->alloc, TNK__MAX_UNREAD_BODY);
 }
 
 static tnk__download_t *download_of(tnk__fetch_t *fetch) {
@@ -34,15 +34,15 @@ static tnk__download_t *download_of(tnk__fetch_t *fetch) {
 }
 
 void tnk__download_cancel(tnk__download_t *download) {
-  const tnk__loop_t *loop = download->fetch.loop;
+  const tnk__context_t *context = download->fetch.context;
 
-  if (loop == NULL)
+  if (context == NULL)
     return; /* never initialised */
   tnk__fetch_cancel(&download->fetch);
   tnk__sink_free(download->sink);
   download->sink = NULL;
   tnk__buf_deinit(&download->last);
-  tnk__free(&loop->alloc, download->path);
+  tnk__free(&context->alloc, download->path);
   download->path = NULL;
 }
 
@@ -142,7 +142,7 @@ static void on_body(tnk__fetch_t *fetch) {
 
   if (tnk__sink_is_busy(download->sink))
     return;
-  tnk__buf_init(&piece, &fetch->loop->alloc, 0);
+  tnk__buf_init(&piece, &fetch->context->alloc, 0);
   if (fetch->is_good)
     tnk__exchange_take_body(&fetch->exchange, &piece);
   if (piece.len == 0) {
@@ -191,7 +191,7 @@ int tnk__download_start(tnk__download_t *download,
                                       .silence_ms = request->silence_ms,
                                       .max_retries = request->max_retries,
                                       .lane = request->lane};
-  tnk__loop_t *loop = download->fetch.loop;
+  tnk__context_t *context = download->fetch.context;
   int err = TNK_OK;
 
   if (request->sum != NULL && !tnk__sha256_is_sum(request->sum))
@@ -200,12 +200,12 @@ int tnk__download_start(tnk__download_t *download,
     memcpy(download->sum, request->sum, sizeof(download->sum));
   download->n_bytes = download->n_total = request->n_bytes;
   download->max_bytes = request->max_bytes;
-  download->path = tnk__strdup(&loop->alloc, request->path);
+  download->path = tnk__strdup(&context->alloc, request->path);
   if (download->path == NULL)
     err = TNK_ENOMEM;
   if (err == TNK_OK)
-    err =
-        tnk__sink_new(&download->sink, loop, request->path, on_sunk, download);
+    err = tnk__sink_new(&download->sink, context, request->path, on_sunk,
+                        download);
   if (err == TNK_OK)
     err = tnk__fetch_start(&download->fetch, &fetch);
   if (err != TNK_OK)

@@ -46,7 +46,7 @@ typedef struct tnk__download {
   char sum[TNK__SHA256_DIGITS + 1];
 } tnk__download_t;
 
-void tnk__download_init(tnk__download_t *download, tnk__loop_t *loop,
+void tnk__download_init(tnk__download_t *download, tnk__context_t *context,
                         tnk__http_t *http);
 /* TNK_OK; or TNK_EINVAL (the URL, the sum), TNK_ENOMEM, and then nothing is
  * called and nothing needs to be canceled. */

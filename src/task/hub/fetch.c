@@ -16,8 +16,8 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "codec/http_read.h"
-#include "codec/http_write.h"
+#include "codec/format/http_read.h"
+#include "codec/format/http_write.h"
 #include "flow/backoff.h"
 #include "flow/retry_after.h"
 
@@ -29,19 +29,19 @@ static void on_answer(tnk__exchange_t *exchange,
 static void on_part(tnk__exchange_t *exchange);
 static void on_failed(tnk__deferred_t *call);
 
-void tnk__fetch_init(tnk__fetch_t *fetch, tnk__loop_t *loop,
+void tnk__fetch_init(tnk__fetch_t *fetch, tnk__context_t *context,
                      tnk__http_t *http) {
   memset(fetch, 0, sizeof(*fetch));
   tnk__exchange_init(&fetch->exchange);
   fetch->exchange.on_done = on_answer;
   fetch->exchange.on_body = on_part;
   tnk__deferred_init(&fetch->failed, on_failed);
-  fetch->loop = loop;
+  fetch->context = context;
   fetch->http = http;
 }
 
 static void forget(tnk__fetch_t *fetch) {
-  const tnk_allocator_t *alloc = &fetch->loop->alloc;
+  const tnk_allocator_t *alloc = &fetch->context->alloc;
 
   tnk__location_deinit(&fetch->first, alloc);
   tnk__location_deinit(&fetch->at, alloc);
@@ -52,7 +52,7 @@ static void forget(tnk__fetch_t *fetch) {
 }
 
 void tnk__fetch_cancel(tnk__fetch_t *fetch) {
-  if (fetch->loop == NULL)
+  if (fetch->context == NULL)
     return; /* never initialised */
   tnk__exchange_cancel(&fetch->exchange);
   tnk__timer_stop(&fetch->timer);
@@ -108,7 +108,7 @@ tnk__error_t *tnk__fetch_error(const tnk__fetch_t *fetch, int code,
   vsnprintf(said, sizeof(said), format, args);
   va_end(args);
   hide(said, fetch->token);
-  return tnk__error_new(&fetch->loop->alloc, code, "%s from %s: %s",
+  return tnk__error_new(&fetch->context->alloc, code, "%s from %s: %s",
                         fetch->name,
                         fetch->at.authority != NULL ? fetch->at.authority
                                                     : fetch->first.authority,
@@ -160,7 +160,7 @@ static uint64_t asked_ms(const tnk__fetch_t *fetch,
     return s < UINT64_MAX / 1000 ? s * 1000 : UINT64_MAX;
   return tnk__retry_after(tnk__http_result_header(result, "retry-after-ms"),
                           after, tnk__http_result_header(result, "date"),
-                          tnk__loop_wall_s(fetch->loop));
+                          tnk__context_wall_s(fetch->context));
 }
 
 const char *tnk__fetch_said(const tnk__fetch_t *fetch,
@@ -213,7 +213,7 @@ static void finish(tnk__fetch_t *fetch, const tnk__http_result_t *result,
 /* For failures inside of a call of the owner's. */
 static void fail_later(tnk__fetch_t *fetch, tnk__error_t *error) {
   fetch->early = error;
-  tnk__defer(fetch->loop, &fetch->failed);
+  tnk__defer(fetch->context, &fetch->failed);
 }
 
 static void on_failed(tnk__deferred_t *call) {
@@ -269,19 +269,19 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
     return 0;
   if (delay_ms == 0)
     delay_ms = tnk__backoff_request_ms(fetch->n_retries,
-                                       tnk__loop_uniform(fetch->loop));
+                                       tnk__context_uniform(fetch->context));
   fetch->n_retries++;
   /* What we have is not how it begins now, or the server cannot do this. */
   if (result->err == TNK_OK &&
       (result->status == 416 || result->status == 206)) {
-    tnk__free(&fetch->loop->alloc, fetch->etag);
+    tnk__free(&fetch->context->alloc, fetch->etag);
     fetch->etag = NULL;
   }
-  tnk__location_deinit(&fetch->at, &fetch->loop->alloc);
-  tnk__log(&fetch->loop->logger, TNK_LOG_DEBUG, "hub",
+  tnk__location_deinit(&fetch->at, &fetch->context->alloc);
+  tnk__log(&fetch->context->logger, TNK_LOG_DEBUG, "hub",
            "%s: attempt %u failed; the next one in %llu ms", fetch->name,
            fetch->n_attempts, (unsigned long long)delay_ms);
-  tnk__timer_start(fetch->loop, &fetch->timer, delay_ms, on_pause_over);
+  tnk__timer_start(fetch->context, &fetch->timer, delay_ms, on_pause_over);
   return 1;
 }
 
@@ -295,7 +295,7 @@ static int is_redirection(int status) {
 /* 1 when it is followed, or the error is on its way; 0 when it is to be taken
  * as the answer. */
 static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
-  const tnk_allocator_t *alloc = &fetch->loop->alloc;
+  const tnk_allocator_t *alloc = &fetch->context->alloc;
   const tnk__location_t *from =
       fetch->at.text != NULL ? &fetch->at : &fetch->first;
   const char *location = tnk__http_result_header(result, "location");
@@ -361,9 +361,9 @@ static int is_rest_of(const tnk__fetch_t *fetch, int status) {
 static void keep_etag(tnk__fetch_t *fetch) {
   const char *etag = tnk__fetch_header(fetch, "etag");
 
-  tnk__free(&fetch->loop->alloc, fetch->etag);
+  tnk__free(&fetch->context->alloc, fetch->etag);
   fetch->etag = etag != NULL && etag[0] == '"'
-                    ? tnk__strdup(&fetch->loop->alloc, etag)
+                    ? tnk__strdup(&fetch->context->alloc, etag)
                     : NULL;
 }
 
@@ -391,7 +391,7 @@ static void on_part(tnk__exchange_t *exchange) {
     fetch->on_body(fetch);
     return;
   }
-  tnk__buf_init(&unwanted, &fetch->loop->alloc, 0);
+  tnk__buf_init(&unwanted, &fetch->context->alloc, 0);
   tnk__exchange_take_body(exchange, &unwanted);
   tnk__buf_deinit(&unwanted);
 }
@@ -433,7 +433,7 @@ static void ask(tnk__fetch_t *fetch) {
   headers[request.n_headers++] =
       (tnk_pair_t){"User-Agent", "tnk/" TNK_VERSION_STRING};
   if (n_token > 0 && is_home) {
-    bearer = tnk__malloc(&fetch->loop->alloc, n_token + 8);
+    bearer = tnk__malloc(&fetch->context->alloc, n_token + 8);
     err = bearer != NULL ? TNK_OK : TNK_ENOMEM;
     if (bearer != NULL)
       snprintf(bearer, n_token + 8, "Bearer %s", fetch->token);
@@ -456,13 +456,13 @@ static void ask(tnk__fetch_t *fetch) {
   fetch->is_good = 0;
   if (err == TNK_OK)
     err = tnk__exchange_start(fetch->http, &fetch->exchange, &request);
-  tnk__free_secret(&fetch->loop->alloc, bearer);
+  tnk__free_secret(&fetch->context->alloc, bearer);
   if (err != TNK_OK)
     fail_later(fetch, tnk__error_ref(tnk__error_static(err)));
 }
 
 int tnk__fetch_start(tnk__fetch_t *fetch, const tnk__fetch_request_t *request) {
-  const tnk_allocator_t *alloc = &fetch->loop->alloc;
+  const tnk_allocator_t *alloc = &fetch->context->alloc;
   int err = tnk__location_parse(&fetch->first, alloc, request->url);
 
   if (err != TNK_OK)
@@ -487,7 +487,7 @@ int tnk__fetch_start(tnk__fetch_t *fetch, const tnk__fetch_request_t *request) {
 }
 
 void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out) {
-  const uint64_t now = tnk__loop_now_ms(fetch->loop);
+  const uint64_t now = tnk__context_now_ms(fetch->context);
 
   if (tnk__timer_is_active(&fetch->timer)) {
     tnk__text_printf(out,

@@ -2,7 +2,7 @@
 #define TNK_TASK_HUB_FETCH_H
 
 #include "base/error.h"
-#include "codec/location.h"
+#include "codec/format/location.h"
 #include "http/client.h"
 
 /* What is asked for. Texts are copied unless said otherwise. */
@@ -44,7 +44,7 @@ typedef struct tnk__fetch {
   uint32_t n_attempts;
   tnk__exchange_t exchange;
   /* Private. */
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__http_t *http;
   tnk__location_t first;
   tnk__location_t at; /* after redirections */
@@ -66,7 +66,8 @@ typedef struct tnk__fetch {
   uint64_t most; /* bytes that any attempt has brought */
 } tnk__fetch_t;
 
-void tnk__fetch_init(tnk__fetch_t *fetch, tnk__loop_t *loop, tnk__http_t *http);
+void tnk__fetch_init(tnk__fetch_t *fetch, tnk__context_t *context,
+                     tnk__http_t *http);
 /* TNK_OK; or TNK_EINVAL (the URL), TNK_ENOMEM, and then nothing is called. */
 int tnk__fetch_start(tnk__fetch_t *fetch, const tnk__fetch_request_t *request);
 /* Legal in every state. Nothing is called any more. */

@@ -19,7 +19,7 @@ static void stop(tnk__hub_job_t *job) {
   get_t *get = (get_t *)(void *)job;
 
   tnk__download_cancel(&get->download);
-  tnk__free(&job->hub->loop->alloc, get->path);
+  tnk__free(&job->hub->context->alloc, get->path);
 }
 
 static void explain(const void *op, tnk__text_t *out) {
@@ -57,7 +57,7 @@ static void on_progress(tnk__download_t *download) {
 
 static tnk__error_t *start_error(const tnk__hub_t *hub, int err) {
   if (err == TNK_EINVAL)
-    return tnk__error_new(&hub->loop->alloc, err,
+    return tnk__error_new(&hub->context->alloc, err,
                           "download: the URL, or the token, is none that can "
                           "be sent");
   return tnk__error_static(err);
@@ -96,21 +96,21 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
 
   if (is_under_way(hub, path))
     return tnk__promise_rejected(
-        hub->loop, tnk__error_new(&hub->loop->alloc, TNK_ECONFLICT,
-                                  "download: another one to %.256s is under "
-                                  "way",
-                                  path));
+        hub->context, tnk__error_new(&hub->context->alloc, TNK_ECONFLICT,
+                                     "download: another one to %.256s is under "
+                                     "way",
+                                     path));
   get = (get_t *)(void *)tnk__hub_job_new(hub, sizeof(*get), stop, explain,
                                           &promise);
   if (get == NULL)
     return promise;
-  tnk__download_init(&get->download, hub->loop, hub->http);
+  tnk__download_init(&get->download, hub->context, hub->http);
   get->download.done = on_done;
   get->on_progress = options->on_progress;
   get->progress_user = options->progress_user;
   if (options->on_progress != NULL)
     get->download.on_progress = on_progress;
-  get->path = tnk__strdup(&hub->loop->alloc, path);
+  get->path = tnk__strdup(&hub->context->alloc, path);
   err = get->path == NULL ? TNK_ENOMEM
                           : tnk__download_start(&get->download, &request);
   if (err != TNK_OK) {
@@ -145,7 +145,7 @@ static void on_file(tnk__wanted_t *wanted,
     tnk__hub_job_fail(&get->job, result->error);
     return;
   }
-  path = tnk__strdup(&get->job.hub->loop->alloc, result->path);
+  path = tnk__strdup(&get->job.hub->context->alloc, result->path);
   if (path == NULL)
     tnk__hub_job_fail(&get->job, tnk__error_static(TNK_ENOMEM));
   else

@@ -2,9 +2,9 @@
 
 #include "base/alloc.h"
 
-void tnk__hub_open(tnk__hub_t *hub, tnk__loop_t *loop, tnk__http_t *http,
+void tnk__hub_open(tnk__hub_t *hub, tnk__context_t *context, tnk__http_t *http,
                    const tnk__hub_config_t *config) {
-  *hub = (tnk__hub_t){.loop = loop, .http = http, .config = config};
+  *hub = (tnk__hub_t){.context = context, .http = http, .config = config};
   tnk__list_init(&hub->jobs);
   tnk__list_init(&hub->files);
   tnk__list_init(&hub->downloads);
@@ -14,7 +14,7 @@ void tnk__hub_open(tnk__hub_t *hub, tnk__loop_t *loop, tnk__http_t *http,
 static void dispose(tnk__hub_job_t *job) {
   tnk__list_remove(&job->link);
   job->stop(job);
-  tnk__free(&job->hub->loop->alloc, job);
+  tnk__free(&job->hub->context->alloc, job);
 }
 
 void tnk__hub_job_fail(tnk__hub_job_t *job, tnk__error_t *error) {
@@ -47,14 +47,15 @@ tnk__hub_job_t *tnk__hub_job_new(tnk__hub_t *hub, size_t size,
                                  void (*explain)(const void *op,
                                                  tnk__text_t *out),
                                  tnk_promise_t **promise) {
-  const tnk_allocator_t *alloc = &hub->loop->alloc;
+  const tnk_allocator_t *alloc = &hub->context->alloc;
   tnk__hub_job_t *job = tnk__calloc(alloc, 1, size);
 
   if (job == NULL) {
-    *promise = tnk__promise_rejected(hub->loop, tnk__error_static(TNK_ENOMEM));
+    *promise =
+        tnk__promise_rejected(hub->context, tnk__error_static(TNK_ENOMEM));
     return NULL;
   }
-  *promise = tnk__promise_new(hub->loop, NULL, NULL);
+  *promise = tnk__promise_new(hub->context, NULL, NULL);
   if (tnk__promise_is_oom(*promise)) {
     tnk__free(alloc, job);
     return NULL;

@@ -10,7 +10,7 @@
  * which rejects what is under way.
  */
 typedef struct tnk__hub {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__http_t *http;
   const tnk__hub_config_t *config;
   tnk__list_t jobs;       /* under way */
@@ -20,7 +20,7 @@ typedef struct tnk__hub {
   int closing;
 } tnk__hub_t;
 
-void tnk__hub_open(tnk__hub_t *hub, tnk__loop_t *loop, tnk__http_t *http,
+void tnk__hub_open(tnk__hub_t *hub, tnk__context_t *context, tnk__http_t *http,
                    const tnk__hub_config_t *config);
 /* Everything under way rejects with TNK_ECLOSED; allocates nothing. */
 void tnk__hub_close(tnk__hub_t *hub);

@@ -21,7 +21,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "codec/http_read.h"
+#include "codec/format/http_read.h"
 #include "task/hub/download.h"
 #include "task/hub/refusal.h"
 #include "loop/work.h"
@@ -69,7 +69,7 @@ static void let_go(tnk__model_file_t *file, tnk__error_t *error);
 
 static void release(tnk__model_file_t *file) {
   tnk__arena_deinit(&file->arena);
-  tnk__free(&file->hub->loop->alloc, file);
+  tnk__free(&file->hub->context->alloc, file);
 }
 
 void tnk__model_file_cancel(tnk__model_file_t *file) {
@@ -150,14 +150,14 @@ static void go_to_pool(tnk__model_file_t *file, step_t step) {
   file->step = step;
   file->is_busy = 1;
   /* libuv refuses a job only when it is given no function. */
-  (void)tnk__work_start(file->hub->loop, &file->work, run, on_pool_done);
+  (void)tnk__work_start(file->hub->context, &file->work, run, on_pool_done);
 }
 
 /* ---- Errors ---- */
 
 static tnk__error_t *absent_error(const tnk__model_file_t *file) {
   const tnk_hub_options_t *o = &file->hub->config->options;
-  const tnk_allocator_t *alloc = &file->hub->loop->alloc;
+  const tnk_allocator_t *alloc = &file->hub->context->alloc;
 
   if (file->has != TNK__CACHE_ABSENT && file->hub->config->is_offline)
     return tnk__error_new(alloc, TNK_ENOTFOUND,
@@ -170,7 +170,8 @@ static tnk__error_t *absent_error(const tnk__model_file_t *file) {
 
 static void end_with(tnk__model_file_t *file, int code, const char *why) {
   end(file, "", 0,
-      tnk__error_new(&file->hub->loop->alloc, code, "%s: %s", file->name, why));
+      tnk__error_new(&file->hub->context->alloc, code, "%s: %s", file->name,
+                     why));
 }
 
 /* ---- Asking the hub ---- */
@@ -204,9 +205,9 @@ static void ask(tnk__model_file_t *file) {
   /* With something to fall back on nobody has to wait for repeats. */
   if (file->has == TNK__CACHE_HAS)
     request.max_retries = 0;
-  tnk__fetch_init(&file->fetch, file->hub->loop, file->hub->http);
+  tnk__fetch_init(&file->fetch, file->hub->context, file->hub->http);
   file->fetch.done = on_answer;
-  tnk__buf_init(&url, &file->hub->loop->alloc, TNK__MAX_URL);
+  tnk__buf_init(&url, &file->hub->context->alloc, TNK__MAX_URL);
   put_url(&url, file, file->key.revision);
   request.url = tnk__buf_cstr(&url);
   err =
@@ -273,7 +274,7 @@ static void on_answer(tnk__fetch_t *fetch, const tnk__http_result_t *result,
   } else if (file->has == TNK__CACHE_HAS &&
              refusal != TNK__REFUSAL_NO_REVISION &&
              (error == NULL || error->pub.code != TNK_ENOMEM)) {
-    tnk__log(&file->hub->loop->logger, TNK_LOG_WARN, "hub",
+    tnk__log(&file->hub->context->logger, TNK_LOG_WARN, "hub",
              "%s; what the cache has is used",
              error != NULL ? error->pub.text : why);
     memcpy(file->commit, file->found_commit, sizeof(file->commit));
@@ -328,11 +329,11 @@ static void load(tnk__model_file_t *file) {
   int err;
 
   file->step = LOADING;
-  tnk__download_init(&file->download, file->hub->loop, file->hub->http);
+  tnk__download_init(&file->download, file->hub->context, file->hub->http);
   file->download.done = on_loaded;
   if (o->on_progress != NULL)
     file->download.on_progress = on_progress;
-  tnk__buf_init(&url, &file->hub->loop->alloc, TNK__MAX_URL);
+  tnk__buf_init(&url, &file->hub->context->alloc, TNK__MAX_URL);
   put_url(&url, file, file->commit);
   request.url = tnk__buf_cstr(&url);
   err = request.url == NULL ? url.err
@@ -410,7 +411,7 @@ static void on_linked(tnk__model_file_t *file) {
     end_with_file(file, file->path);
     return;
   }
-  error = tnk__error_new(&file->hub->loop->alloc, TNK_EFILE,
+  error = tnk__error_new(&file->hub->context->alloc, TNK_EFILE,
                          "%s: cannot write to the cache at %.512s: %s",
                          file->name, file->hub->config->options.cache_dir,
                          uv_strerror(file->cause));
@@ -446,7 +447,7 @@ static int keep(tnk__model_file_t *file, const char *model,
   const size_t n = strlen(model) + strlen(name) + 2;
   char *full;
 
-  tnk__arena_init(arena, &file->hub->loop->alloc, 16 * 1024);
+  tnk__arena_init(arena, &file->hub->context->alloc, 16 * 1024);
   full = tnk__arena_alloc(arena, n);
   file->key.root = file->hub->config->options.cache_dir;
   file->key.model = tnk__arena_strdup(arena, model);
@@ -466,7 +467,7 @@ int tnk__model_file_start(tnk__model_file_t **out, tnk__hub_t *hub,
                           void (*done)(const tnk__model_file_result_t *result,
                                        void *user),
                           void *user) {
-  tnk__model_file_t *file = tnk__calloc(&hub->loop->alloc, 1, sizeof(*file));
+  tnk__model_file_t *file = tnk__calloc(&hub->context->alloc, 1, sizeof(*file));
 
   *out = NULL;
   if (file == NULL)
@@ -481,7 +482,7 @@ int tnk__model_file_start(tnk__model_file_t **out, tnk__hub_t *hub,
     return TNK_ENOMEM;
   }
   snprintf(file->tag, sizeof(file->tag), "%016llx",
-           (unsigned long long)tnk__loop_random(hub->loop));
+           (unsigned long long)tnk__context_random(hub->context));
   *out = file;
   go_to_pool(file, LOOKING);
   return TNK_OK;

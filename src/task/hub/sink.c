@@ -23,7 +23,7 @@ typedef enum { IDLE = 0, BUSY, FINISHED } state_t;
 typedef enum { WRITE = 0, FINISH, DISCARD } job_t;
 
 struct tnk__sink {
-  tnk__loop_t *loop;
+  tnk__context_t *context;
   tnk__work_t work;
   tnk__sink_cb done;
   void *user;
@@ -44,12 +44,12 @@ struct tnk__sink {
   char path[]; /* followed by the room of `temporary` */
 };
 
-int tnk__sink_new(tnk__sink_t **out, tnk__loop_t *loop, const char *path,
+int tnk__sink_new(tnk__sink_t **out, tnk__context_t *context, const char *path,
                   tnk__sink_cb done, void *user) {
   const size_t n = strlen(path) + 1;
   const size_t n_temporary = n + sizeof(".0123456789abcdef.incomplete");
   tnk__sink_t *sink =
-      tnk__calloc(&loop->alloc, 1, sizeof(*sink) + n + n_temporary);
+      tnk__calloc(&context->alloc, 1, sizeof(*sink) + n + n_temporary);
 
   *out = NULL;
   if (sink == NULL)
@@ -58,12 +58,12 @@ int tnk__sink_new(tnk__sink_t **out, tnk__loop_t *loop, const char *path,
   sink->temporary = sink->path + n;
   /* Nobody else writes to this name: it is made with O_EXCL. */
   snprintf(sink->temporary, n_temporary, "%s.%016llx.incomplete", path,
-           (unsigned long long)tnk__loop_random(loop));
-  sink->loop = loop;
+           (unsigned long long)tnk__context_random(context));
+  sink->context = context;
   sink->done = done;
   sink->user = user;
   sink->fd = -1;
-  tnk__buf_init(&sink->piece, &loop->alloc, SIZE_MAX);
+  tnk__buf_init(&sink->piece, &context->alloc, SIZE_MAX);
   *out = sink;
   return TNK_OK;
 }
@@ -181,7 +181,7 @@ static void run(tnk__work_t *work) {
 
 static void release(tnk__sink_t *sink) {
   tnk__buf_deinit(&sink->piece);
-  tnk__free(&sink->loop->alloc, sink);
+  tnk__free(&sink->context->alloc, sink);
 }
 
 static void on_done(tnk__work_t *work, int canceled) {
@@ -205,7 +205,7 @@ static void start(tnk__sink_t *sink, job_t job) {
   sink->starts_anew = sink->is_rewound && sink->fd >= 0;
   sink->is_rewound = 0;
   /* libuv refuses a job only when it is given no function. */
-  (void)tnk__work_start(sink->loop, &sink->work, run, on_done);
+  (void)tnk__work_start(sink->context, &sink->work, run, on_done);
 }
 
 void tnk__sink_write(tnk__sink_t *sink, tnk__buf_t *piece) {

@@ -20,7 +20,7 @@ typedef void (*tnk__sink_cb)(tnk__sink_t *sink, int err, int cause);
 
 /* TNK_OK or TNK_ENOMEM. Nothing is written yet; missing folders on the way to
  * `path` are made with the first bytes. */
-int tnk__sink_new(tnk__sink_t **out, tnk__loop_t *loop, const char *path,
+int tnk__sink_new(tnk__sink_t **out, tnk__context_t *context, const char *path,
                   tnk__sink_cb done, void *user);
 void *tnk__sink_user(const tnk__sink_t *sink);
 int tnk__sink_is_busy(const tnk__sink_t *sink);

@@ -96,7 +96,7 @@ void *tnk__tokenizer_value(const void *value) {
 /* ---- The end of loads ---- */
 
 static void free_load(load_t *load) {
-  const tnk_allocator_t *alloc = &load->hub->loop->alloc;
+  const tnk_allocator_t *alloc = &load->hub->context->alloc;
 
   tnk__list_remove(&load->link);
   tnk__wanted_cancel(&load->wanted);
@@ -132,14 +132,14 @@ static void fail(load_t *load, tnk__error_t *error) {
 }
 
 static void fail_with(load_t *load, int code, const char *why) {
-  fail(load, tnk__error_new(&load->hub->loop->alloc, code,
+  fail(load, tnk__error_new(&load->hub->context->alloc, code,
                             "tokenizer of %s: %s", load->name.id, why));
 }
 
 /* What kept one of its files from coming; `from` stays the caller's. */
 static void fail_with_error(load_t *load, const tnk__error_t *from) {
   tnk__error_t *error =
-      tnk__error_new(&load->hub->loop->alloc, from->pub.code,
+      tnk__error_new(&load->hub->context->alloc, from->pub.code,
                      "tokenizer of %s: %s", load->name.id, from->pub.text);
 
   if (error->refs > 0) {
@@ -208,7 +208,7 @@ static void on_opened(tnk__work_t *work, int canceled) {
 }
 
 static void open_it(load_t *load) {
-  const tnk_allocator_t *alloc = &load->hub->loop->alloc;
+  const tnk_allocator_t *alloc = &load->hub->context->alloc;
 
   load->handle = tnk__calloc(alloc, 1, sizeof(*load->handle));
   if (load->handle == NULL) {
@@ -220,7 +220,7 @@ static void open_it(load_t *load) {
   load->handle->plugin = load->plugin;
   load->state = OPENING;
   /* libuv refuses a job only when it is given no function. */
-  (void)tnk__work_start(load->hub->loop, &load->work, run, on_opened);
+  (void)tnk__work_start(load->hub->context, &load->work, run, on_opened);
 }
 
 /* ---- Fetching ---- */
@@ -327,7 +327,7 @@ static int keep_overrides(load_t *load,
 static load_t *new_load(tnk__hub_t *hub,
                         const tnk__tokenizer_request_t *request) {
   const char *directory = request->name->directory;
-  load_t *load = tnk__calloc(&hub->loop->alloc, 1, sizeof(*load));
+  load_t *load = tnk__calloc(&hub->context->alloc, 1, sizeof(*load));
 
   if (load == NULL)
     return NULL;
@@ -335,7 +335,7 @@ static load_t *new_load(tnk__hub_t *hub,
   tnk__list_init(&load->link);
   tnk__list_init(&load->waiters);
   tnk__wanted_init(&load->wanted, on_file);
-  tnk__arena_init(&load->arena, &hub->loop->alloc, MAX_KEY);
+  tnk__arena_init(&load->arena, &hub->context->alloc, MAX_KEY);
   load->plugin = request->plugin;
   load->name = *request->name;
   if (directory != NULL)

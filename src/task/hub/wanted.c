@@ -25,7 +25,7 @@ typedef struct tnk__shared_file {
 static void free_shared(shared_t *shared) {
   tnk__list_remove(&shared->link);
   tnk__model_file_cancel(shared->file);
-  tnk__free(&shared->hub->loop->alloc, shared);
+  tnk__free(&shared->hub->context->alloc, shared);
 }
 
 static void on_done(const tnk__model_file_result_t *result, void *user) {
@@ -50,7 +50,7 @@ static size_t put_key(char *out, size_t size, const char *model,
 static shared_t *new_shared(tnk__hub_t *hub, const char *model,
                             const char *revision, const char *file) {
   const size_t n = put_key(NULL, 0, model, revision, file) + 1;
-  shared_t *shared = tnk__calloc(&hub->loop->alloc, 1, sizeof(*shared) + n);
+  shared_t *shared = tnk__calloc(&hub->context->alloc, 1, sizeof(*shared) + n);
 
   if (shared == NULL)
     return NULL;

@@ -333,7 +333,7 @@ tnk_sample_options_t arg_sample_options(pool_t *pool, const json_t *args) {
   tnk_sample_options_t out = TNK_SAMPLE_OPTIONS_INIT;
   tnk_tensor_t *tensor;
 
-  out.num_samples = (uint32_t)arg_int(args, "n", 0);
+  out.n_samples = (uint32_t)arg_int(args, "n", 0);
   out.prompt_logprobs = arg_choice(args, "include_prompt_logprobs");
   out.topk_prompt_logprobs = (uint32_t)arg_int(args, "topk_prompt_logprobs", 0);
   out.topk_sample_logprobs = (uint32_t)arg_int(args, "topk_sample_logprobs", 0);

@@ -72,8 +72,8 @@ static tnk_promise_t *call_restore(run_t *run, const json_t *args) {
   return tnk_service_restore(run->service, &options);
 }
 
-static tnk_sampler_options_t sampler_options(run_t *run, const json_t *args) {
-  tnk_sampler_options_t options = TNK_SAMPLER_OPTIONS_INIT;
+static tnk_sampling_options_t sampler_options(run_t *run, const json_t *args) {
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
 
   options.model_path = path_of(run, args);
   options.base_model =
@@ -83,19 +83,19 @@ static tnk_sampler_options_t sampler_options(run_t *run, const json_t *args) {
 }
 
 static tnk_promise_t *call_sampler(run_t *run, const json_t *args) {
-  tnk_sampler_options_t options = sampler_options(run, args);
+  tnk_sampling_options_t options = sampler_options(run, args);
 
   return tnk_service_create_sampling(run->service, &options);
 }
 
 static tnk_promise_t *call_save_and_sampler(run_t *run, const json_t *args) {
-  tnk_sampler_options_t options = sampler_options(run, args);
+  tnk_sampling_options_t options = sampler_options(run, args);
   const char *kind = arg_text(args, "kind");
 
   return tnk_training_save_weights_and_get_sampling(
       run->training,
-      kind != NULL && strcmp(kind, "inflight") == 0 ? TNK_SAMPLER_INFLIGHT
-                                                    : TNK_SAMPLER_SNAPSHOT,
+      kind != NULL && strcmp(kind, "inflight") == 0 ? TNK_SAMPLING_INFLIGHT
+                                                    : TNK_SAMPLING_SNAPSHOT,
       &options);
 }
 

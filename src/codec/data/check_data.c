@@ -1,0 +1,233 @@
+#include <math.h>
+#include <string.h>
+
+#include "codec/data/check.h"
+#include "codec/data/check_place.h"
+#include "codec/data/data.h"
+#include "codec/format/scan.h"
+#include "tnk/error.h"
+
+/* What a loss cannot do without. Optional inputs are not listed: weights
+ * default to 1, and not every server's gspo reads a mask. */
+typedef struct {
+  const char *loss;
+  const char *needs[3];
+} loss_rule_t;
+
+static const loss_rule_t losses[] = {
+    {"cross_entropy", {"target_tokens"}},
+    {"importance_sampling", {"target_tokens", "logprobs", "advantages"}},
+    {"ppo", {"target_tokens", "logprobs", "advantages"}},
+    {"cispo", {"target_tokens", "logprobs", "advantages"}},
+    {"dro", {"target_tokens", "logprobs", "advantages"}},
+    {"gspo", {"target_tokens", "logprobs", "advantages"}},
+};
+
+/* Inputs with one value, or one row, a position. */
+static const char *const per_token[] = {"weights",
+                                        "advantages",
+                                        "logprobs",
+                                        "clip_low_threshold",
+                                        "clip_high_threshold",
+                                        "sequence_ratio_mask"};
+
+static const loss_rule_t *find_loss(const char *name) {
+  for (size_t i = 0; name != NULL && i < sizeof(losses) / sizeof(losses[0]);
+       i++)
+    if (strcmp(losses[i].loss, name) == 0)
+      return &losses[i];
+  return NULL;
+}
+
+static int is_per_token(const char *name) {
+  for (size_t i = 0; i < sizeof(per_token) / sizeof(per_token[0]); i++)
+    if (strcmp(per_token[i], name) == 0)
+      return 1;
+  return 0;
+}
+
+/* Either a vector of `expected` values or `expected` rows. */
+static int check_rows(const tnk__place_t *place, const char *name,
+                      const tnk_tensor_t *tensor, int64_t expected) {
+  if (tensor->n_dims <= 1 && (int64_t)tensor->n_values != expected)
+    return tnk__place_fail(place, "\"%s\" has %zu values, expected %lld", name,
+                           tensor->n_values, (long long)expected);
+  if (tensor->n_dims == 2 && tensor->shape[0] != expected)
+    return tnk__place_fail(place, "\"%s\" has %lld rows, expected %lld", name,
+                           (long long)tensor->shape[0], (long long)expected);
+  if (tensor->n_dims > 2)
+    return tnk__place_fail(place, "\"%s\" has %u dimensions, at most 2", name,
+                           (unsigned)tensor->n_dims);
+  return TNK_OK;
+}
+
+static int check_targets(const tnk__place_t *place,
+                         const tnk_tensor_t *tensor) {
+  size_t i = 0;
+
+  if (!tnk__dtype_is_int(tensor->dtype))
+    return tnk__place_fail(place, "\"target_tokens\" must be integers");
+
+  /* The scan ends where the first wrong value may be; from there on the slow
+   * way finds words for it. */
+  if (tensor->dtype == TNK_I64)
+    i = tnk__scan_no_id(tensor->data, tensor->n_values);
+  for (; i < tensor->n_values; i++) {
+    int64_t id = tnk__tensor_int(tensor, i);
+
+    if (id < 0 || id > INT32_MAX)
+      return tnk__place_fail(place, "\"target_tokens\" value %zu is %lld", i,
+                             (long long)id);
+  }
+  return TNK_OK;
+}
+
+static int check_input(const tnk__place_t *place, const tnk_loss_input_t *input,
+                       int64_t length, int know_loss) {
+  int target, position;
+  int err = tnk__place_text(place, "the name of a loss input", input->name);
+
+  if (err == TNK_OK && input->name[0] == '\0')
+    err = tnk__place_fail(place, "a loss input has an empty name");
+  if (err == TNK_OK)
+    err = tnk__place_tensor(place, input->name, &input->tensor);
+  if (err != TNK_OK)
+    return err;
+  target = strcmp(input->name, "target_tokens") == 0;
+  position = is_per_token(input->name);
+  if (target)
+    err = check_targets(place, &input->tensor);
+  else if (position && tnk__dtype_is_int(input->tensor.dtype))
+    err = tnk__place_fail(place, "\"%s\" must be f32", input->name);
+  /* An image that does not say its tokens leaves the length open. */
+  if (err == TNK_OK && length >= 0 && (target || (position && know_loss)))
+    err = check_rows(place, input->name, &input->tensor, length);
+  return err;
+}
+
+static int check_inputs(const tnk__place_t *place, const tnk_datum_t *datum,
+                        const char *loss_fn) {
+  const loss_rule_t *rule = find_loss(loss_fn);
+  /* -1: not known, then nothing can be said of the lengths of inputs. */
+  int64_t length = tnk__input_length(&datum->input);
+
+  if (datum->n_loss_inputs > 0 && datum->loss_inputs == NULL)
+    return tnk__place_fail(place, "it has no loss inputs");
+  for (size_t i = 0; i < datum->n_loss_inputs; i++) {
+    const tnk_loss_input_t *input = &datum->loss_inputs[i];
+    int err =
+        check_input(place, input, length, rule != NULL || loss_fn == NULL);
+
+    if (err != TNK_OK)
+      return err;
+    /* It finds the first of a name, so that another one is a repeat. */
+    if (tnk__datum_input(datum, input->name) != input)
+      return tnk__place_fail(place, "\"%s\" is given twice", input->name);
+  }
+  for (size_t i = 0; rule != NULL && i < 3 && rule->needs[i] != NULL; i++)
+    if (tnk__datum_input(datum, rule->needs[i]) == NULL)
+      return tnk__place_fail(place, "loss \"%s\" needs \"%s\"", loss_fn,
+                             rule->needs[i]);
+  return TNK_OK;
+}
+
+/* Runs that follow each other without gaps, so only their sum can be wrong. */
+static int check_runs(const tnk__place_t *place, const char *what,
+                      const tnk_span_t *spans, size_t n, int64_t expected) {
+  int64_t sum = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    const tnk_span_t *span = &spans[i];
+
+    if (span->kind != TNK_SPAN_PROMPT && span->kind != TNK_SPAN_SAMPLED)
+      return tnk__place_fail(place, "%s span %zu is of no known kind", what, i);
+    if (span->sequence_id == NULL || span->sequence_id[0] == '\0')
+      return tnk__place_fail(place, "%s span %zu has no sequence id", what, i);
+    if (tnk__place_text(place, "the sequence id of a span",
+                        span->sequence_id) != TNK_OK)
+      return TNK_EINVAL;
+    if (span->offset < 0 || span->length < 0 || span->length > INT64_MAX - sum)
+      return tnk__place_fail(place, "%s span %zu is out of range", what, i);
+    sum += span->length;
+  }
+  if (expected >= 0 && sum != expected)
+    return tnk__place_fail(place, "%s spans cover %lld tokens, expected %lld",
+                           what, (long long)sum, (long long)expected);
+  return TNK_OK;
+}
+
+static int check_spans(const tnk__place_t *place, const tnk_datum_t *datum) {
+  const tnk_loss_input_t *target = tnk__datum_input(datum, "target_tokens");
+  int64_t n_targets = -1;
+  int err;
+
+  if (datum->n_input_spans == 0 && datum->n_loss_input_spans == 0)
+    return TNK_OK;
+  if (datum->input_spans == NULL || datum->loss_input_spans == NULL)
+    return tnk__place_fail(place, "set both span lists or neither");
+  /* Spans tile positions; targets of two dimensions do not say how many of
+   * these there are. */
+  if (target != NULL && target->tensor.n_dims <= 1)
+    n_targets = (int64_t)target->tensor.n_values;
+  err = check_runs(place, "model input", datum->input_spans,
+                   datum->n_input_spans, tnk__input_length(&datum->input));
+  if (err == TNK_OK)
+    err = check_runs(place, "loss input", datum->loss_input_spans,
+                     datum->n_loss_input_spans, n_targets);
+  return err;
+}
+
+int tnk__check_data(const tnk_datum_t *data, size_t n, const char *loss_fn,
+                    char *text, size_t size) {
+  tnk__place_t place = {.text = text, .size = size};
+  int err = TNK_OK;
+
+  if (data == NULL || n == 0)
+    return tnk__place_fail(&place, "there is no datum");
+  if (loss_fn != NULL)
+    err = tnk__place_text(&place, "the name of the loss", loss_fn);
+  place.kind = "datum";
+  for (size_t i = 0; i < n && err == TNK_OK; i++) {
+    place.index = i;
+    if (data[i].reserved != 0)
+      err = tnk__place_fail(&place, "it has a reserved member set");
+    if (err == TNK_OK)
+      err = tnk__place_input(&place, &data[i].input, 0);
+    if (err == TNK_OK)
+      err = check_inputs(&place, &data[i], loss_fn);
+    if (err == TNK_OK)
+      err = check_spans(&place, &data[i]);
+  }
+  return err;
+}
+
+int tnk_data_check(const tnk_datum_t *data, size_t n_data, const char *loss_fn,
+                   char *text, size_t text_size) {
+  return tnk__check_data(data, n_data, loss_fn, text, text_size);
+}
+
+int tnk__check_settings(const tnk_loss_setting_t *settings, size_t n,
+                        char *text, size_t size) {
+  tnk__place_t place = {.text = text, .size = size, .kind = "loss setting"};
+
+  if (n > 0 && settings == NULL)
+    return tnk__place_fail(&place, "it is missing");
+  for (size_t i = 0; i < n; i++) {
+    int err;
+
+    place.index = i;
+    err = tnk__place_text(&place, "its name", settings[i].name);
+    if (err == TNK_OK && settings[i].text != NULL)
+      err = tnk__place_text(&place, "its text", settings[i].text);
+    else if (err == TNK_OK && !isfinite(settings[i].number))
+      err = tnk__place_fail(&place, "\"%s\" is not a finite number",
+                            settings[i].name);
+    for (size_t j = 0; j < i && err == TNK_OK; j++)
+      if (strcmp(settings[i].name, settings[j].name) == 0)
+        err =
+            tnk__place_fail(&place, "\"%s\" is given twice", settings[i].name);
+    if (err != TNK_OK)
+      return err;
+  }
+  return TNK_OK;
+}

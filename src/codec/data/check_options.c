@@ -1,0 +1,222 @@
+#include <math.h>
+#include <string.h>
+
+#include "codec/data/check.h"
+#include "codec/data/check_place.h"
+#include "codec/data/data.h"
+#include "codec/format/http_write.h"
+#include "tnk/error.h"
+
+int tnk__check_text(const char *what, const char *value, char *text,
+                    size_t size) {
+  tnk__place_t place = {.text = text, .size = size};
+  int err = tnk__place_text(&place, what, value);
+
+  if (err == TNK_OK && value[0] == '\0')
+    err = tnk__place_fail(&place, "%s is empty", what);
+  return err;
+}
+
+int tnk__check_optional(const char *what, const char *value, char *text,
+                        size_t size) {
+  tnk__place_t place = {.text = text, .size = size};
+
+  return value == NULL ? TNK_OK : tnk__place_text(&place, what, value);
+}
+
+int tnk__check_pairs(const char *what, const tnk_pair_t *pairs, size_t n,
+                     char *text, size_t size) {
+  tnk__place_t place = {.text = text, .size = size, .kind = what};
+  int err = TNK_OK;
+
+  if (n > 0 && pairs == NULL)
+    return tnk__place_fail(&(tnk__place_t){.text = text, .size = size},
+                           "%s is missing, and n_%s is %zu", what, what, n);
+  for (size_t i = 0; i < n && err == TNK_OK; i++) {
+    place.index = i;
+    err = tnk__place_text(&place, "its name", pairs[i].name);
+    if (err == TNK_OK)
+      err = tnk__place_text(&place, "its value", pairs[i].value);
+  }
+  return err;
+}
+
+int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
+                       size_t size) {
+  tnk__place_t place = {.text = text, .size = size, .kind = "headers"};
+
+  if (n > 0 && headers == NULL)
+    return tnk__place_fail(&(tnk__place_t){.text = text, .size = size},
+                           "headers is missing, and n_headers is %zu", n);
+  for (size_t i = 0; i < n; i++) {
+    const char *name = headers[i].name;
+    place.index = i;
+    if (name == NULL || !tnk__http_is_token(name))
+      return tnk__place_fail(&place, "its name is none that a header can have");
+    if (tnk__http_is_reserved(name))
+      return tnk__place_fail(&place, "%.40s is for the library to set", name);
+    /* Not quoted: it may be a credential. */
+    if (headers[i].value == NULL || !tnk__http_is_field_value(headers[i].value))
+      return tnk__place_fail(&place, "%.40s has no value that can be sent",
+                             name);
+  }
+  return TNK_OK;
+}
+
+int tnk__check_prompt(const tnk_model_input_t *prompt, char *text,
+                      size_t size) {
+  tnk__place_t place = {.text = text, .size = size};
+
+  if (prompt == NULL)
+    return tnk__place_fail(&place, "there is no prompt");
+  return tnk__place_input(&place, prompt, 1);
+}
+
+static int check_stop(const tnk__place_t *place,
+                      const tnk_sampling_params_t *params) {
+  const uint32_t both = TNK_HAS_STOP_TEXTS | TNK_HAS_STOP_TOKENS;
+  int err = TNK_OK;
+
+  if ((params->present & both) == both)
+    return tnk__place_fail(place, "stop is given as texts and as tokens");
+  if (params->present & TNK_HAS_STOP_TEXTS) {
+    if (params->n_stop_texts > 0 && params->stop_texts == NULL)
+      return tnk__place_fail(place, "stop_texts is missing");
+    for (size_t i = 0; i < params->n_stop_texts && err == TNK_OK; i++)
+      err = tnk__place_text(place, "a stop text", params->stop_texts[i]);
+  }
+  if (params->present & TNK_HAS_STOP_TOKENS) {
+    if (params->n_stop_tokens > 0 && params->stop_tokens == NULL)
+      return tnk__place_fail(place, "stop_tokens is missing");
+    for (size_t i = 0; i < params->n_stop_tokens; i++)
+      if (params->stop_tokens[i] < 0)
+        return tnk__place_fail(place, "stop token %zu is %ld", i,
+                               (long)params->stop_tokens[i]);
+  }
+  return err;
+}
+
+static int check_params(const tnk__place_t *place,
+                        const tnk_sampling_params_t *params) {
+  uint32_t has = params->present;
+
+  /* A bit above those that we know comes from a newer header, and what it
+   * announces would be dropped without a word. */
+  if (params->reserved != 0 || has >= TNK_HAS_STOP_TOKENS * 2u)
+    return tnk__place_fail(place, "a reserved member of the params is set");
+  if ((has & TNK_HAS_MAX_TOKENS) && params->max_tokens < 1)
+    return tnk__place_fail(place, "max_tokens must be at least 1");
+  if ((has & TNK_HAS_TEMPERATURE) &&
+      (!isfinite(params->temperature) || params->temperature < 0))
+    return tnk__place_fail(place, "temperature must be finite, at least 0");
+  if ((has & TNK_HAS_TOP_P) && !(params->top_p >= 0 && params->top_p <= 1))
+    return tnk__place_fail(place, "top_p must be between 0 and 1");
+  if ((has & TNK_HAS_TOP_K) && params->top_k < -1)
+    return tnk__place_fail(place, "top_k must be at least -1");
+  return check_stop(place, params);
+}
+
+static int check_target(const tnk__place_t *place, const tnk_tensor_t *tensor,
+                        int64_t length) {
+  const char *name = "target_prompt_logprobs";
+  int err = tnk__place_tensor(place, name, tensor);
+
+  if (err != TNK_OK)
+    return err;
+  if (!tnk__dtype_is_int(tensor->dtype))
+    return tnk__place_fail(place, "\"%s\" must be integers", name);
+  if (tensor->n_dims != 2)
+    return tnk__place_fail(place, "\"%s\" needs two dimensions", name);
+  if (length > 0 && tensor->shape[0] != length - 1)
+    return tnk__place_fail(place, "\"%s\" has %lld rows, expected %lld", name,
+                           (long long)tensor->shape[0], (long long)length - 1);
+  for (size_t i = 0; i < tensor->n_values; i++) {
+    int64_t id = tnk__tensor_int(tensor, i);
+
+    if (id < -1 || id > INT32_MAX)
+      return tnk__place_fail(place, "\"%s\" value %zu is %lld", name, i,
+                             (long long)id);
+  }
+  return TNK_OK;
+}
+
+static int check_extras(const tnk__place_t *place,
+                        const tnk_sample_options_t *options, int64_t length) {
+  if (options->reserved != 0)
+    return tnk__place_fail(place, "a reserved member of the options is set");
+  /* Servers keep these in 32 bits with a sign. */
+  if (options->n_samples > INT32_MAX ||
+      options->topk_prompt_logprobs > INT32_MAX ||
+      options->topk_sample_logprobs > INT32_MAX ||
+      options->prompt_alt_tokens_k > INT32_MAX ||
+      options->prompt_logprobs_last_n > INT32_MAX)
+    return tnk__place_fail(place, "a number of the options is too large");
+  if (options->prompt_logprobs_last_n > 0 &&
+      options->prompt_logprobs != TNK_YES)
+    return tnk__place_fail(place,
+                           "prompt_logprobs_last_n needs prompt_logprobs");
+  if (options->target_prompt_logprobs == NULL)
+    return TNK_OK;
+  return check_target(place, options->target_prompt_logprobs, length);
+}
+
+int tnk__check_sampling(const tnk_model_input_t *prompt,
+                        const tnk_sampling_params_t *params,
+                        const tnk_sample_options_t *options, char *text,
+                        size_t size) {
+  tnk__place_t place = {.text = text, .size = size};
+  int err = tnk__check_prompt(prompt, text, size);
+
+  if (err == TNK_OK && params != NULL)
+    err = check_params(&place, params);
+  if (err == TNK_OK && options != NULL)
+    err = check_extras(&place, options, tnk__input_length(prompt));
+  return err;
+}
+
+/* A parameter that must lie in [low, high). */
+static int check_range(const tnk__place_t *place, const char *name,
+                       double value, double low, double high) {
+  if (!isfinite(value))
+    return tnk__place_fail(place, "%s is not a finite number", name);
+  /* The bounds that are told are 0 and 1. HUGE_VAL stands for none: nothing
+   * finite reaches it. */
+  if (value < low)
+    return tnk__place_fail(place, "%s is below %d", name, (int)low);
+  if (value >= high)
+    return tnk__place_fail(place, "%s is not below %d", name, (int)high);
+  return TNK_OK;
+}
+
+int tnk__check_adam(const tnk_adam_t *adam, char *text, size_t size) {
+  tnk__place_t place = {.text = text, .size = size};
+  int err =
+      check_range(&place, "learning_rate", adam->learning_rate, 0, HUGE_VAL);
+
+  if (err == TNK_OK)
+    err = check_range(&place, "beta1", adam->beta1, 0, 1);
+  if (err == TNK_OK)
+    err = check_range(&place, "beta2", adam->beta2, 0, 1);
+  if (err == TNK_OK)
+    err = check_range(&place, "eps", adam->eps, 0, HUGE_VAL);
+  if (err == TNK_OK && adam->eps <= 0)
+    err = tnk__place_fail(&place, "eps is not above 0");
+  if (err == TNK_OK)
+    err = check_range(&place, "weight_decay", adam->weight_decay, 0, HUGE_VAL);
+  if (err == TNK_OK)
+    err = check_range(&place, "grad_clip_norm", adam->grad_clip_norm, 0,
+                      HUGE_VAL);
+  return err;
+}
+
+int tnk__check_dimuon(const tnk_dimuon_t *dimuon, char *text, size_t size) {
+  tnk__place_t place = {.text = text, .size = size};
+  int err =
+      check_range(&place, "learning_rate", dimuon->learning_rate, 0, HUGE_VAL);
+
+  if (err == TNK_OK)
+    err = check_range(&place, "beta1", dimuon->beta1, 0, 1);
+  if (err == TNK_OK && !isfinite(dimuon->grad_clip_norm))
+    err = tnk__place_fail(&place, "grad_clip_norm is not a finite number");
+  return err;
+}

@@ -1,0 +1,211 @@
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/data/check_place.h"
+#include "codec/data/data.h"
+#include "codec/format/scan.h"
+#include "tnk/error.h"
+
+int tnk__place_fail(const tnk__place_t *place, const char *format, ...) {
+  int used = 0;
+  va_list args;
+
+  if (place->text == NULL || place->size == 0)
+    return TNK_EINVAL;
+  /* For a format that fails. */
+  place->text[0] = '\0';
+  if (place->kind != NULL)
+    used = snprintf(place->text, place->size, "%s %zu: ", place->kind,
+                    place->index);
+  if (used >= 0 && (size_t)used < place->size) {
+    va_start(args, format);
+    vsnprintf(place->text + used, place->size - (size_t)used, format, args);
+    va_end(args);
+  }
+  return TNK_EINVAL;
+}
+
+/* How many bytes the UTF-8 sequence at `s` has, 0 if it is none. The text
+ * ends with a NUL, which is no continuation byte. */
+static size_t utf8_length(const unsigned char *s) {
+  size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+  if (s[0] >= 0x80 && (s[0] < 0xc2 || s[0] > 0xf4))
+    return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((s[i] & 0xc0) != 0x80)
+      return 0;
+  /* Overlong forms, surrogates, and what lies above U+10FFFF. */
+  if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+      (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+    return 0;
+  return n;
+}
+
+int tnk__place_text(const tnk__place_t *place, const char *what,
+                    const char *value) {
+  const unsigned char *s = (const unsigned char *)value;
+
+  if (s == NULL)
+    return tnk__place_fail(place, "%s is missing", what);
+  while (*s != '\0') {
+    size_t n = utf8_length(s);
+
+    if (n == 0)
+      return tnk__place_fail(place, "%s is not valid UTF-8", what);
+    s += n;
+  }
+  return TNK_OK;
+}
+
+static int check_shape(const tnk__place_t *place, const char *name,
+                       const tnk_tensor_t *tensor) {
+  size_t n;
+
+  if (tensor->n_dims > TNK_MAX_DIMS)
+    return tnk__place_fail(place, "\"%s\" has %u dimensions, at most %d", name,
+                           (unsigned)tensor->n_dims, TNK_MAX_DIMS);
+  if (!tnk__tensor_elements(tensor, &n))
+    return tnk__place_fail(
+        place, "\"%s\" has a dimension that is negative or too large", name);
+  if (tensor->crow == NULL && n != tensor->n_values)
+    return tnk__place_fail(place, "\"%s\" has %zu values, its shape has %zu",
+                           name, tensor->n_values, n);
+  /* So that no size in bytes wraps around later. */
+  if (tensor->n_values > SIZE_MAX / sizeof(int64_t))
+    return tnk__place_fail(place, "\"%s\" has too many values", name);
+  if (tensor->n_values > 0 && tensor->data == NULL)
+    return tnk__place_fail(place, "\"%s\" has no data", name);
+  return TNK_OK;
+}
+
+/* Row starts that grow from 0 to the number of values, and columns that grow
+ * within each row. */
+static int check_csr(const tnk__place_t *place, const char *name,
+                     const tnk_tensor_t *tensor) {
+  const int64_t *crow = tensor->crow;
+  int64_t n = (int64_t)tensor->n_values;
+
+  if (tensor->n_dims != 2)
+    return tnk__place_fail(place, "\"%s\" is sparse and needs two dimensions",
+                           name);
+  if (tensor->n_values > 0 && tensor->col == NULL)
+    return tnk__place_fail(place, "\"%s\" is sparse and has no columns", name);
+  /* That crow has rows + 1 entries is the caller's word (tnk/data.h); nothing
+   * here could find out. */
+  if (crow[0] != 0 || crow[tensor->shape[0]] != n)
+    return tnk__place_fail(place,
+                           "\"%s\": its row starts do not go from 0 to %zu",
+                           name, tensor->n_values);
+  for (int64_t row = 0; row < tensor->shape[0]; row++) {
+    if (crow[row + 1] < crow[row] || crow[row + 1] > n)
+      return tnk__place_fail(place, "\"%s\": the start of row %lld is wrong",
+                             name, (long long)row + 1);
+    for (int64_t i = crow[row]; i < crow[row + 1]; i++)
+      if (tensor->col[i] < 0 || tensor->col[i] >= tensor->shape[1] ||
+          (i > crow[row] && tensor->col[i] <= tensor->col[i - 1]))
+        return tnk__place_fail(
+            place, "\"%s\": row %lld has a column out of order or range", name,
+            (long long)row);
+  }
+  return TNK_OK;
+}
+
+static int check_finite(const tnk__place_t *place, const char *name,
+                        const tnk_tensor_t *tensor) {
+  size_t i = 0;
+
+  if (tensor->dtype == TNK_F32)
+    i = tnk__scan_not_finite(tensor->data, tensor->n_values);
+  for (; i < tensor->n_values; i++) {
+    double value = tnk__tensor_float(tensor, i);
+
+    if (!isfinite(value))
+      return tnk__place_fail(place, "\"%s\" value %zu is not a finite number",
+                             name, i);
+    /* The wire has no doubles: it must survive being narrowed. */
+    if (tensor->dtype == TNK_F64 && isinf((float)value))
+      return tnk__place_fail(place, "\"%s\" value %zu is too large for f32",
+                             name, i);
+  }
+  return TNK_OK;
+}
+
+int tnk__place_tensor(const tnk__place_t *place, const char *name,
+                      const tnk_tensor_t *tensor) {
+  int err;
+
+  if (tensor->reserved != 0)
+    return tnk__place_fail(place, "\"%s\" has a reserved member set", name);
+  if (tnk__dtype_size(tensor->dtype) == 0)
+    return tnk__place_fail(place, "\"%s\" has no known element type", name);
+  err = check_shape(place, name, tensor);
+  if (err == TNK_OK && tensor->crow != NULL)
+    err = check_csr(place, name, tensor);
+  if (err == TNK_OK && !tnk__dtype_is_int(tensor->dtype))
+    err = check_finite(place, name, tensor);
+  return err;
+}
+
+static int check_image(const tnk__place_t *place, size_t i,
+                       const tnk_chunk_t *chunk) {
+  if (chunk->format != TNK_PNG && chunk->format != TNK_JPEG)
+    return tnk__place_fail(place, "chunk %zu is an image of no known format",
+                           i);
+  if (chunk->kind == TNK_CHUNK_IMAGE &&
+      (chunk->bytes == NULL || chunk->n_bytes == 0))
+    return tnk__place_fail(place, "chunk %zu is an image without bytes", i);
+  if (chunk->kind == TNK_CHUNK_IMAGE_POINTER &&
+      (chunk->location == NULL || chunk->location[0] == '\0'))
+    return tnk__place_fail(place, "chunk %zu has no location", i);
+  if (chunk->kind == TNK_CHUNK_IMAGE_POINTER)
+    return tnk__place_text(place, "location of an image", chunk->location);
+  return TNK_OK;
+}
+
+static int check_tokens(const tnk__place_t *place, size_t i,
+                        const tnk_chunk_t *chunk) {
+  size_t t;
+
+  /* The dearest estimate counts 10 bytes a token (codec/data.c), and must not
+   * wrap around. */
+  if (chunk->n_tokens > SIZE_MAX / 16)
+    return tnk__place_fail(place, "chunk %zu has too many tokens", i);
+  if (chunk->n_tokens > 0 && chunk->tokens == NULL)
+    return tnk__place_fail(place, "chunk %zu has no tokens", i);
+  t = tnk__scan_negative(chunk->tokens, chunk->n_tokens);
+  if (t < chunk->n_tokens)
+    return tnk__place_fail(place, "chunk %zu: token %zu is %ld", i, t,
+                           (long)chunk->tokens[t]);
+  return TNK_OK;
+}
+
+int tnk__place_input(const tnk__place_t *place, const tnk_model_input_t *input,
+                     int allow_pointer) {
+  int err = TNK_OK;
+
+  if (input->n_chunks > 0 && input->chunks == NULL)
+    return tnk__place_fail(place, "the model input has no chunks");
+  for (size_t i = 0; i < input->n_chunks && err == TNK_OK; i++) {
+    const tnk_chunk_t *chunk = &input->chunks[i];
+
+    if (chunk->reserved != 0)
+      err = tnk__place_fail(place, "chunk %zu has a reserved member set", i);
+    else if (chunk->kind == TNK_CHUNK_TEXT)
+      err = check_tokens(place, i, chunk);
+    else if (chunk->kind == TNK_CHUNK_IMAGE)
+      err = check_image(place, i, chunk);
+    else if (chunk->kind != TNK_CHUNK_IMAGE_POINTER)
+      err = tnk__place_fail(place, "chunk %zu is of no known kind", i);
+    else if (!allow_pointer)
+      err = tnk__place_fail(
+          place, "chunk %zu is an image pointer, which training does not take",
+          i);
+    else
+      err = check_image(place, i, chunk);
+  }
+  return err;
+}

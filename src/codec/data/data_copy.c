@@ -1,0 +1,165 @@
+#include <string.h>
+
+#include "codec/data/data.h"
+
+/*
+ * A deep copy runs the same code twice: first without a target, to learn the
+ * size, then into one block of that size.
+ */
+typedef struct {
+  unsigned char *base; /* NULL while measuring */
+  size_t used;
+} target_t;
+
+/* Every part starts at a multiple of this, enough for pointers, int64_t and
+ * double. */
+enum { ALIGN = 8 };
+
+static void *put(target_t *to, const void *data, size_t size) {
+  unsigned char *at = to->base == NULL ? NULL : to->base + to->used;
+
+  to->used += (size + ALIGN - 1) / ALIGN * ALIGN;
+  if (at != NULL && size > 0)
+    memcpy(at, data, size);
+  return at;
+}
+
+static char *put_text(target_t *to, const char *text) {
+  return text == NULL ? NULL : put(to, text, strlen(text) + 1);
+}
+
+/* `copy` is NULL while measuring, in the functions below. */
+static void put_tensor(target_t *to, const tnk_tensor_t *tensor,
+                       tnk_tensor_t *copy) {
+  size_t n = tensor->n_values;
+  void *data = put(to, tensor->data, n * tnk__dtype_size(tensor->dtype));
+  int64_t *crow = NULL;
+  int64_t *col = NULL;
+
+  if (tensor->crow != NULL) {
+    crow = put(to, tensor->crow, tnk__tensor_n_crow(tensor) * sizeof(*crow));
+    col = put(to, tensor->col, n * sizeof(*col));
+  }
+  if (copy == NULL)
+    return;
+  copy->data = data;
+  copy->crow = crow;
+  copy->col = col;
+}
+
+static void put_input(target_t *to, const tnk_model_input_t *input,
+                      tnk_model_input_t *copy) {
+  /* For their room: each one is written anew below. */
+  tnk_chunk_t *chunks =
+      put(to, input->chunks, input->n_chunks * sizeof(*chunks));
+
+  for (size_t i = 0; i < input->n_chunks; i++) {
+    const tnk_chunk_t *chunk = &input->chunks[i];
+    /* Members that do not belong to the kind are not looked at. */
+    tnk_chunk_t own = {.kind = chunk->kind,
+                       .format = chunk->format,
+                       .expected_tokens = chunk->expected_tokens};
+
+    if (chunk->kind == TNK_CHUNK_TEXT) {
+      own.n_tokens = chunk->n_tokens;
+      own.tokens = put(to, chunk->tokens, own.n_tokens * sizeof(int32_t));
+    } else if (chunk->kind == TNK_CHUNK_IMAGE) {
+      own.n_bytes = chunk->n_bytes;
+      own.bytes = put(to, chunk->bytes, own.n_bytes);
+    } else {
+      own.location = put_text(to, chunk->location);
+    }
+    if (chunks != NULL)
+      chunks[i] = own;
+  }
+  if (copy != NULL)
+    copy->chunks = chunks;
+}
+
+static tnk_span_t *put_spans(target_t *to, const tnk_span_t *spans, size_t n) {
+  tnk_span_t *copy = put(to, spans, n * sizeof(*copy));
+
+  for (size_t i = 0; i < n; i++) {
+    char *id = put_text(to, spans[i].sequence_id);
+
+    if (copy != NULL)
+      copy[i].sequence_id = id;
+  }
+  return copy;
+}
+
+static void put_datum(target_t *to, const tnk_datum_t *datum,
+                      tnk_datum_t *copy) {
+  tnk_loss_input_t *inputs =
+      put(to, datum->loss_inputs, datum->n_loss_inputs * sizeof(*inputs));
+  tnk_span_t *input_spans, *loss_spans;
+
+  put_input(to, &datum->input, copy == NULL ? NULL : &copy->input);
+  for (size_t i = 0; i < datum->n_loss_inputs; i++) {
+    char *name = put_text(to, datum->loss_inputs[i].name);
+
+    if (inputs != NULL)
+      inputs[i].name = name;
+    put_tensor(to, &datum->loss_inputs[i].tensor,
+               inputs == NULL ? NULL : &inputs[i].tensor);
+  }
+  input_spans = put_spans(to, datum->input_spans, datum->n_input_spans);
+  loss_spans =
+      put_spans(to, datum->loss_input_spans, datum->n_loss_input_spans);
+  if (copy == NULL)
+    return;
+  copy->loss_inputs = inputs;
+  copy->input_spans = input_spans;
+  copy->loss_input_spans = loss_spans;
+}
+
+/* Something with all that hangs on it; `n` is for arrays. */
+typedef void *(*put_fn)(target_t *to, const void *from, size_t n);
+
+/* The first walk measures, the second copies. */
+static void *copy_whole(tnk__arena_t *arena, put_fn put_whole, const void *from,
+                        size_t n) {
+  target_t to = {0};
+
+  put_whole(&to, from, n);
+  to = (target_t){.base = tnk__arena_alloc(arena, to.used)};
+  return to.base == NULL ? NULL : put_whole(&to, from, n);
+}
+
+static void *put_data(target_t *to, const void *from, size_t n) {
+  const tnk_datum_t *data = from;
+  tnk_datum_t *copy = put(to, data, n * sizeof(*copy));
+
+  for (size_t i = 0; i < n; i++)
+    put_datum(to, &data[i], copy == NULL ? NULL : &copy[i]);
+  return copy;
+}
+
+tnk_datum_t *tnk__data_copy(tnk__arena_t *arena, const tnk_datum_t *data,
+                            size_t n) {
+  return copy_whole(arena, put_data, data, n);
+}
+
+static void *put_whole_input(target_t *to, const void *from, size_t n) {
+  tnk_model_input_t *copy = put(to, from, n * sizeof(*copy));
+
+  put_input(to, from, copy);
+  return copy;
+}
+
+tnk_model_input_t *tnk__input_copy(tnk__arena_t *arena,
+                                   const tnk_model_input_t *input) {
+  return copy_whole(arena, put_whole_input, input, 1);
+}
+
+static void *put_whole_tensor(target_t *to, const void *from, size_t n) {
+  tnk_tensor_t *copy = put(to, from, n * sizeof(*copy));
+
+  put_tensor(to, from, copy);
+  return copy;
+}
+
+tnk_tensor_t *tnk__tensor_copy(tnk__arena_t *arena,
+                               const tnk_tensor_t *tensor) {
+  return copy_whole(arena, put_whole_tensor, tensor, 1);
+}

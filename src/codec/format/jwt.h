@@ -1,0 +1,25 @@
+#ifndef TNK_CODEC_FORMAT_JWT_H
+#define TNK_CODEC_FORMAT_JWT_H
+
+#include <stdint.h>
+
+#include "tnk/common.h"
+
+/* Whether a credential may go into a header: some visible ASCII characters and
+ * no more than a header has room for. */
+int tnk__token_is_sound(const char *token);
+/* Whether it has the form by which a JWT is told from a plain key. */
+int tnk__token_is_jwt(const char *token);
+
+/* What a JWT says of its life, in Unix seconds; 0 for what is missing or no
+ * time. Its signature is the server's affair. */
+typedef struct {
+  int64_t expires_s; /* "exp" */
+  int64_t issued_s;  /* "iat" */
+} tnk__jwt_t;
+
+/* TNK_OK, also with both unknown when `token` is no JWT; or TNK_ENOMEM. */
+int tnk__jwt_read(tnk__jwt_t *out, const tnk_allocator_t *alloc,
+                  const char *token);
+
+#endif

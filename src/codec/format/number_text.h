@@ -1,0 +1,17 @@
+#ifndef TNK_CODEC_FORMAT_NUMBER_TEXT_H
+#define TNK_CODEC_FORMAT_NUMBER_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Room that any of these needs; none writes a terminator. */
+enum { TNK__NUMBER_TEXT = 32 };
+
+/* Decimal text of numbers, the same in every locale. All return the length. */
+size_t tnk__int_text(char *out, int64_t value);
+size_t tnk__uint_text(char *out, uint64_t value);
+/* The shortest text that reads back as `value`, which must be finite. */
+size_t tnk__double_text(char *out, double value);
+size_t tnk__float_text(char *out, float value);
+
+#endif

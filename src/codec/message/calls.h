@@ -1,0 +1,43 @@
+#ifndef TNK_CODEC_MESSAGE_CALLS_H
+#define TNK_CODEC_MESSAGE_CALLS_H
+
+#include "base/arena.h"
+#include "codec/format/json_read.h"
+#include "codec/format/json_write.h"
+#include "tnk/common.h"
+
+/* What the files calls_*.c share. */
+
+/* A body is one object: everything between these two is its members. The
+ * second one leaves what went wrong in out->err. */
+void tnk__calls_begin(tnk__json_writer_t *w, tnk__buf_t *out);
+void tnk__calls_end(tnk__json_writer_t *w);
+/* Left out when NULL, and when there are no pairs. */
+void tnk__calls_put_optional(tnk__json_writer_t *w, const char *key,
+                             const char *text);
+void tnk__calls_put_metadata(tnk__json_writer_t *w, const tnk_pair_t *pairs,
+                             size_t n);
+void tnk__calls_put_pairs(tnk__json_writer_t *w, const char *key,
+                          const tnk_pair_t *pairs, size_t n);
+void tnk__calls_put_uint(tnk__json_writer_t *w, const char *key,
+                         uint64_t value);
+
+/* Copy a member into the arena. An absent or null one gives NULL, which is
+ * TNK_EPROTO where it is required; so is an empty required one. */
+int tnk__calls_get_text(const char **out, tnk__arena_t *arena,
+                        const json_t *object, const char *key);
+int tnk__calls_get_required(const char **out, tnk__arena_t *arena,
+                            const json_t *object, const char *key);
+/* Ids may be whole numbers too, as some servers send them. */
+int tnk__calls_get_id(const char **out, tnk__arena_t *arena,
+                      const json_t *object, const char *key);
+
+/* An object as text, so that it can be handed on whole; `n` may be NULL. */
+int tnk__calls_keep_json(const char **out, size_t *n, tnk__arena_t *arena,
+                         const json_t *object);
+
+/* The whole of an answer that has one required text. */
+int tnk__calls_read_one(const char **out, tnk__arena_t *arena,
+                        const uint8_t *body, size_t n, const char *key);
+
+#endif

@@ -1,0 +1,10 @@
+#ifndef TNK_CODEC_MESSAGE_SAMPLE_JSON_H
+#define TNK_CODEC_MESSAGE_SAMPLE_JSON_H
+
+#include "codec/message/results.h"
+
+/* The JSON half of tnk__samples_read(); failures stick to `room`. */
+void tnk__samples_from_json(tnk__room_t *room, tnk_samples_t *samples,
+                            const void *body, size_t n);
+
+#endif

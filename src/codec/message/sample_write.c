@@ -1,0 +1,193 @@
+#include <string.h>
+
+#include "base/base64.h"
+#include "codec/data/data.h"
+#include "codec/format/json_write.h"
+#include "codec/format/number_text.h"
+#include "codec/message/sample_wire.h"
+#include "tnk/error.h"
+
+static void put_ids(tnk__json_writer_t *w, const tnk_tensor_t *tensor) {
+  if (tensor->dtype == TNK_I32)
+    tnk__json_int32s(w, tensor->data, tensor->n_values);
+  else
+    tnk__json_int64s(w, tensor->data, tensor->n_values);
+}
+
+static void put_tensor(tnk__json_writer_t *w, const tnk_tensor_t *tensor) {
+  tnk__json_begin_object(w);
+  tnk__json_key(w, "data");
+  put_ids(w, tensor);
+  tnk__json_put_text(w, "dtype", "int64");
+  tnk__json_key(w, "shape");
+  tnk__json_int64s(w, tensor->shape, tensor->n_dims);
+  if (tensor->crow != NULL) {
+    tnk__json_key(w, "sparse_crow_indices");
+    tnk__json_int64s(w, tensor->crow, tnk__tensor_n_crow(tensor));
+    tnk__json_key(w, "sparse_col_indices");
+    tnk__json_int64s(w, tensor->col, tensor->n_values);
+  }
+  tnk__json_end(w);
+}
+
+/* Base64 needs no escapes, and goes to the buffer in one piece. */
+static void put_base64(tnk__json_writer_t *w, const void *data, size_t n) {
+  tnk__json_raw(w, "\"", 1);
+  tnk__base64_write(w->buf, data, n);
+  tnk__buf_byte(w->buf, '"');
+}
+
+static void put_chunk(tnk__json_writer_t *w, const tnk_chunk_t *chunk) {
+  const char *format = chunk->format == TNK_PNG ? "png" : "jpeg";
+
+  tnk__json_begin_object(w);
+  if (chunk->kind == TNK_CHUNK_TEXT) {
+    tnk__json_key(w, "tokens");
+    tnk__json_int32s(w, chunk->tokens, chunk->n_tokens);
+    tnk__json_put_text(w, "type", "encoded_text");
+    tnk__json_end(w);
+    return;
+  }
+  if (chunk->kind == TNK_CHUNK_IMAGE) {
+    tnk__json_key(w, "data");
+    put_base64(w, chunk->bytes, chunk->n_bytes);
+    tnk__json_put_text(w, "format", format);
+  } else {
+    tnk__json_put_text(w, "format", format);
+    tnk__json_put_text(w, "location", chunk->location);
+  }
+  if (chunk->expected_tokens > 0)
+    tnk__json_put_int(w, "expected_tokens", chunk->expected_tokens);
+  tnk__json_put_text(w, "type",
+                     chunk->kind == TNK_CHUNK_IMAGE ? "image"
+                                                    : "image_asset_pointer");
+  tnk__json_end(w);
+}
+
+static void put_prompt(tnk__json_writer_t *w, const tnk_model_input_t *prompt) {
+  tnk__json_key(w, "prompt");
+  tnk__json_begin_object(w);
+  tnk__json_key(w, "chunks");
+  tnk__json_begin_array(w);
+  for (size_t i = 0; i < prompt->n_chunks; i++)
+    put_chunk(w, &prompt->chunks[i]);
+  tnk__json_end(w);
+  tnk__json_end(w);
+}
+
+static void put_stop(tnk__json_writer_t *w,
+                     const tnk_sampling_params_t *params) {
+  if (params->present & TNK_HAS_STOP_TOKENS) {
+    tnk__json_key(w, "stop");
+    tnk__json_int32s(w, params->stop_tokens, params->n_stop_tokens);
+  } else if (params->present & TNK_HAS_STOP_TEXTS) {
+    tnk__json_key(w, "stop");
+    tnk__json_begin_array(w);
+    for (size_t i = 0; i < params->n_stop_texts; i++)
+      tnk__json_text(w, params->stop_texts[i]);
+    tnk__json_end(w);
+  }
+}
+
+/* The last three are always sent: absent ones as the values they stand for. */
+static void put_params(tnk__json_writer_t *w,
+                       const tnk_sampling_params_t *params) {
+  uint32_t has = params->present;
+
+  tnk__json_key(w, "sampling_params");
+  tnk__json_begin_object(w);
+  if (has & TNK_HAS_MAX_TOKENS)
+    tnk__json_put_int(w, "max_tokens", params->max_tokens);
+  if (has & TNK_HAS_SEED)
+    tnk__json_put_int(w, "seed", params->seed);
+  put_stop(w, params);
+  /* With a point, as the reference client sends these two. */
+  tnk__json_put_double(w, "temperature",
+                       has & TNK_HAS_TEMPERATURE ? params->temperature : 1.0);
+  tnk__json_put_int(w, "top_k", has & TNK_HAS_TOP_K ? params->top_k : -1);
+  tnk__json_put_double(w, "top_p", has & TNK_HAS_TOP_P ? params->top_p : 1.0);
+  tnk__json_end(w);
+}
+
+static void put_target(tnk__json_writer_t *w,
+                       const tnk__sample_request_t *request,
+                       tnk__sample_seq_t *seq) {
+  if (request->base_model != NULL)
+    tnk__json_put_text(w, "base_model", request->base_model);
+  if (request->model_path != NULL)
+    tnk__json_put_text(w, "model_path", request->model_path);
+  if (request->sampling_session_id == NULL)
+    return;
+  tnk__json_put_text(w, "sampling_session_id", request->sampling_session_id);
+  tnk__json_key(w, "seq_id");
+  /* A sample that is submitted anew gets another number; its prompt, which may
+   * be long, is not written again for that. */
+  seq->at = w->buf->len;
+  tnk__json_int(w, request->seq_id);
+  seq->n = w->buf->len - seq->at;
+}
+
+static void put_options(tnk__json_writer_t *w,
+                        const tnk__sample_request_t *request,
+                        const tnk_sample_options_t *options) {
+  int all = !request->omit_defaults;
+
+  tnk__json_put_bool(w, "prompt_logprobs", options->prompt_logprobs == TNK_YES);
+  tnk__json_put_int(w, "topk_prompt_logprobs", options->topk_prompt_logprobs);
+  if (all || options->topk_sample_logprobs > 0)
+    tnk__json_put_int(w, "topk_sample_logprobs", options->topk_sample_logprobs);
+  if (options->target_prompt_logprobs != NULL) {
+    tnk__json_key(w, "target_prompt_logprobs");
+    put_tensor(w, options->target_prompt_logprobs);
+  }
+  if (all || options->prompt_alt_tokens_k > 0)
+    tnk__json_put_int(w, "prompt_alt_tokens_k", options->prompt_alt_tokens_k);
+  if (options->prompt_logprobs_last_n > 0)
+    tnk__json_put_int(w, "prompt_logprobs_last_n",
+                      options->prompt_logprobs_last_n);
+  if (all || request->record_stability_info)
+    tnk__json_put_bool(w, "record_stability_info",
+                       request->record_stability_info);
+}
+
+int tnk__sample_write(tnk__buf_t *out, const tnk__sample_request_t *request,
+                      tnk__sample_seq_t *seq) {
+  static const tnk_sampling_params_t no_params;
+  static const tnk_sample_options_t no_options;
+  const tnk_sample_options_t *options =
+      request->options == NULL ? &no_options : request->options;
+  tnk__sample_seq_t ignored;
+  tnk__json_writer_t w;
+
+  if (seq == NULL)
+    seq = &ignored;
+  *seq = (tnk__sample_seq_t){0};
+  tnk__json_writer_init(&w, out);
+  tnk__json_begin_object(&w);
+  tnk__json_put_int(&w, "num_samples",
+                    options->n_samples == 0 ? 1 : options->n_samples);
+  put_prompt(&w, request->prompt);
+  put_params(&w, request->params == NULL ? &no_params : request->params);
+  put_target(&w, request, seq);
+  put_options(&w, request, options);
+  tnk__json_put_text(&w, "type", "sample");
+  tnk__json_end(&w);
+  return tnk__json_finish(&w);
+}
+
+int tnk__sample_renumber(tnk__buf_t *out, tnk__sample_seq_t *seq,
+                         int64_t seq_id) {
+  char text[TNK__NUMBER_TEXT];
+  size_t n = tnk__int_text(text, seq_id);
+  size_t behind = seq->at + seq->n;
+
+  if (seq->n == 0 || out->err != TNK_OK)
+    return out->err;
+  if (n > seq->n && tnk__buf_reserve(out, n - seq->n) == NULL)
+    return out->err;
+  memmove(out->data + seq->at + n, out->data + behind, out->len - behind);
+  memcpy(out->data + seq->at, text, n);
+  out->len = out->len - seq->n + n;
+  seq->n = n;
+  return TNK_OK;
+}

@@ -1,0 +1,60 @@
+#ifndef TNK_LOCAL_HTTP_CONN_H
+#define TNK_LOCAL_HTTP_CONN_H
+
+#include <llhttp.h>
+
+#include "local/http/http.h"
+
+struct local_slow;
+
+/* What a connection is doing; see http_conn.c. */
+typedef enum {
+  LOCAL_CONN_READING,  /* a request is arriving */
+  LOCAL_CONN_HANDLING, /* it is complete and not yet answered */
+  LOCAL_CONN_CLOSING
+} local_conn_state_t;
+
+typedef struct local_conn {
+  uv_tcp_t tcp;
+  tnk__list_t link;   /* in local_http_t.conns */
+  tnk__list_t resume; /* in local_http_t.resuming */
+  local_http_t *http;
+  llhttp_t parser;
+  local_req_t req;
+  tnk__buf_t url;
+  tnk__buf_t pending; /* bytes that came behind the request in hand */
+  local_conn_state_t state;
+  int keep_alive;
+  int pumping; /* inside on_read or pump(); answers only change the state */
+  int paused;  /* reading is stopped: too much is pending */
+  int refuse;  /* status with which the parser's callbacks refuse */
+  size_t n_headers;
+  struct local_slow *slow; /* the answer that trickles out, or NULL */
+  uint64_t active_ms;      /* when it last sent or was sent something */
+} local_conn_t;
+
+/* The parser's callbacks, shared by all connections. */
+void local_conn_setup(llhttp_settings_t *settings);
+int local_conn_init(local_conn_t *conn, local_http_t *http, uv_loop_t *loop);
+void local_conn_start(local_conn_t *conn);
+void local_conn_close(local_conn_t *conn);
+/* The same, so that the peer sees a reset. */
+void local_conn_reset(local_conn_t *conn);
+/* One handle less that libuv knows. */
+void local_http_release(local_http_t *http);
+/* The answer is out of our hands: read on, but never from in here. */
+void local_conn_answered(local_conn_t *conn);
+/* The idle callback that goes on with those that wait for it. */
+void local_conn_on_resume(uv_idle_t *idle);
+/* Send the body of an answer at so many bytes a second; it is taken. Goes on
+ * with the next request, or closes. TNK_OK or a code. */
+int local_slow_start(local_conn_t *conn, uint8_t *body, size_t len,
+                     uint64_t rate, int close_after);
+/* The connection closes. */
+void local_slow_stop(local_conn_t *conn);
+/* A peer that waits for leave before it sends the body gets it. */
+void local_conn_send_continue(local_conn_t *conn);
+/* Percent-decode in place; 0 when malformed or when a NUL would come out. */
+int local_url_decode(char *text);
+
+#endif

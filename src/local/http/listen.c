@@ -1,0 +1,207 @@
+#include <signal.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "local/http/conn.h"
+#include "tnk/error.h"
+
+/*
+ * The listener: open, then closing. Closing closes it and every connection;
+ * the last handle that libuv lets go of runs `closed_cb`.
+ */
+
+#define CONN(node) tnk__container_of(node, local_conn_t, link)
+
+void local_http_release(local_http_t *http) {
+  if (--http->n_open > 0 || !http->closing)
+    return;
+  tnk__free(http->config.alloc, http->scratch);
+  http->scratch = NULL;
+  http->closed_cb(http->closed_user);
+}
+
+static void on_listener_closed(uv_handle_t *handle) {
+  local_http_release(tnk__container_of(handle, local_http_t, listener));
+}
+
+static void on_resumer_closed(uv_handle_t *handle) {
+  local_http_release(
+      tnk__container_of((uv_idle_t *)handle, local_http_t, resumer));
+}
+
+static void on_conn_closed(uv_handle_t *handle) {
+  local_conn_t *conn = tnk__container_of(handle, local_conn_t, tcp);
+  local_http_t *http = conn->http;
+
+  tnk__buf_deinit(&conn->req.head);
+  tnk__buf_deinit(&conn->req.body);
+  tnk__buf_deinit(&conn->url);
+  tnk__buf_deinit(&conn->pending);
+  tnk__free(http->config.alloc, conn);
+  local_http_release(http);
+}
+
+static void end(local_conn_t *conn, int is_reset) {
+  int parked = conn->state == LOCAL_CONN_HANDLING && conn->req.on_gone != NULL;
+
+  if (conn->state == LOCAL_CONN_CLOSING)
+    return;
+  conn->state = LOCAL_CONN_CLOSING;
+  tnk__list_remove(&conn->link);
+  tnk__list_remove(&conn->resume);
+  conn->http->n_conns--;
+  local_slow_stop(conn);
+  if (!is_reset || uv_tcp_close_reset(&conn->tcp, on_conn_closed) != 0)
+    uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
+  if (parked)
+    conn->req.on_gone(&conn->req, conn->req.user);
+}
+
+void local_conn_close(local_conn_t *conn) {
+  end(conn, 0);
+}
+
+void local_conn_reset(local_conn_t *conn) {
+  end(conn, 1);
+}
+
+/* libuv tells of no further connection until this one has been taken, so one
+ * that cannot be served is taken all the same, and closed. */
+static void refuse_one(local_http_t *http);
+
+static void on_refused(uv_handle_t *handle) {
+  local_http_t *http =
+      tnk__container_of((uv_tcp_t *)handle, local_http_t, refused);
+
+  http->refusing = 0;
+  if (http->refuse_again && !http->closing)
+    refuse_one(http);
+  local_http_release(http);
+}
+
+static void refuse_one(local_http_t *http) {
+  http->refuse_again = http->refusing;
+  if (http->refusing || uv_tcp_init(http->listener.loop, &http->refused) != 0)
+    return;
+  http->refusing = 1;
+  http->n_open++;
+  uv_accept((uv_stream_t *)&http->listener, (uv_stream_t *)&http->refused);
+  uv_close((uv_handle_t *)&http->refused, on_refused);
+}
+
+static void on_connection(uv_stream_t *stream, int status) {
+  local_http_t *http = tnk__container_of(stream, local_http_t, listener);
+  local_conn_t *conn;
+
+  if (status < 0 || http->closing)
+    return;
+  conn = tnk__calloc(http->config.alloc, 1, sizeof(*conn));
+  if (conn == NULL || local_conn_init(conn, http, stream->loop) != 0) {
+    tnk__free(http->config.alloc, conn);
+    refuse_one(http);
+    return;
+  }
+  tnk__list_append(&http->conns, &conn->link);
+  http->n_conns++;
+  http->n_open++;
+  http->n_accepted++;
+  /* Accepted before it is counted out: libuv tells of no other until this one
+   * has been taken. */
+  if (uv_accept(stream, (uv_stream_t *)&conn->tcp) != 0 ||
+      http->n_conns > http->config.max_conns) {
+    local_conn_close(conn);
+    return;
+  }
+  if (http->config.faults != NULL && local_faults_refuses(http->config.faults))
+    local_conn_reset(conn);
+  else
+    local_conn_start(conn);
+}
+
+static int bind_listener(local_http_t *http) {
+  struct sockaddr_storage addr;
+  int len = sizeof(addr);
+  /* Numeric addresses only: a look-up could find another host than was meant.
+   */
+  int err = uv_ip4_addr(http->config.host, http->config.port,
+                        (struct sockaddr_in *)&addr);
+
+  if (err < 0)
+    err = uv_ip6_addr(http->config.host, http->config.port,
+                      (struct sockaddr_in6 *)&addr);
+  if (err < 0)
+    return err;
+  err = uv_tcp_bind(&http->listener, (struct sockaddr *)&addr, 0);
+  if (err < 0)
+    return err;
+  err = uv_listen((uv_stream_t *)&http->listener, 1024, on_connection);
+  if (err < 0)
+    return err;
+  err = uv_tcp_getsockname(&http->listener, (struct sockaddr *)&addr, &len);
+  if (err < 0)
+    return err;
+  http->port = addr.ss_family == AF_INET6
+                   ? ntohs(((struct sockaddr_in6 *)&addr)->sin6_port)
+                   : ntohs(((struct sockaddr_in *)&addr)->sin_port);
+  return 0;
+}
+
+/* A peer that hangs up is an error of one write; libuv's writes raise the
+ * signal all the same. */
+static void block_sigpipe(void) {
+  sigset_t set;
+
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+int local_http_open(local_http_t *http, uv_loop_t *loop,
+                    const local_http_config_t *config) {
+  int err;
+
+  block_sigpipe();
+  *http = (local_http_t){.config = *config};
+  tnk__list_init(&http->conns);
+  tnk__list_init(&http->resuming);
+  local_conn_setup(&http->settings);
+  http->scratch = tnk__malloc(config->alloc, LOCAL_HTTP_SCRATCH);
+  if (http->scratch == NULL)
+    return TNK_ENOMEM;
+  err = uv_tcp_init(loop, &http->listener);
+  if (err < 0) {
+    tnk__free(config->alloc, http->scratch);
+    http->scratch = NULL;
+    return err;
+  }
+  uv_idle_init(loop, &http->resumer);
+  http->n_open = 2;
+  return bind_listener(http);
+}
+
+void local_http_sweep(local_http_t *http, uint64_t since_ms) {
+  TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
+    local_conn_t *conn = CONN(node);
+
+    if (conn->state == LOCAL_CONN_READING && conn->active_ms < since_ms)
+      local_conn_close(conn);
+  }
+}
+
+void local_http_close(local_http_t *http, void (*closed)(void *user),
+                      void *user) {
+  if (http->closing)
+    return;
+  http->closing = 1;
+  http->closed_cb = closed;
+  http->closed_user = user;
+  if (http->n_open == 0) {
+    closed(user);
+    return;
+  }
+  TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
+    local_conn_close(CONN(node));
+  }
+  uv_close((uv_handle_t *)&http->resumer, on_resumer_closed);
+  uv_close((uv_handle_t *)&http->listener, on_listener_closed);
+}

@@ -1,0 +1,12 @@
+#ifndef TNK_LOCAL_LM_DRAW_OPTIONS_H
+#define TNK_LOCAL_LM_DRAW_OPTIONS_H
+
+#include "base/arena.h"
+#include "local/lm/lm.h"
+
+/* TNK_EINVAL with a sentence for options nobody can draw with. */
+int tnk__lm_draw_check(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why);
+/* Replace all arrays by copies in the arena; 0 when memory is out. */
+int tnk__lm_draw_copy(tnk__lm_draw_options_t *o, tnk__arena_t *arena);
+
+#endif

@@ -1,0 +1,24 @@
+#ifndef TNK_LOCAL_LM_PICK_H
+#define TNK_LOCAL_LM_PICK_H
+
+#include "local/lm/lm.h"
+#include "local/lm/math.h"
+
+/* Choosing tokens from a row of logits. */
+
+typedef struct {
+  double temperature; /* 0: the most likely token */
+  int64_t top_k;      /* below 1: off */
+  double top_p;       /* 1: off */
+} tnk__lm_pick_t;
+
+/* One draw. Equal logits count in the order of their ids. */
+int32_t tnk__lm_pick(const float *logits, const tnk__lm_pick_t *how,
+                     tnk__lm_rng_t *rng);
+/* The `k` most likely ids, best first, with their logprobs. k is at most
+ * TNK__LM_VOCAB. */
+void tnk__lm_best(const float *logits, size_t k, int32_t *ids, float *logprobs);
+/* The logprob of one id, as a pass reports it. */
+float tnk__lm_logprob(const float *logits, int32_t id);
+
+#endif

@@ -1,0 +1,80 @@
+#ifndef TNK_LOCAL_STUB_STATE_H
+#define TNK_LOCAL_STUB_STATE_H
+
+#include "base/buf.h"
+#include "local/http/http.h"
+#include "local/stub/stub.h"
+#include "local/base/timers.h"
+
+enum { LOCAL_STUB_MAX_TOKENS = 65536 };
+
+/*
+ * The name of a future says all about it: "<kind>:<due>:<samples>:<tokens>:
+ * <number>". For a pass <tokens> is the moment at which its last byte came.
+ */
+enum { LOCAL_STUB_MAX_ID = 80 };
+
+/* A sample, for batched polls. */
+typedef struct {
+  char id[LOCAL_STUB_MAX_ID];
+  uint64_t due_ms;
+} local_stub_sample_t;
+
+/* What has become of a sample. */
+typedef struct {
+  uint64_t there_ns; /* when its result was there; 0: it is not */
+  int is_cut;        /* a poll for it was */
+} local_stub_fate_t;
+
+struct local_stub {
+  local_http_t http;
+  local_timers_t timers;
+  uv_loop_t *loop;
+  local_stub_options_t options;
+  tnk__buf_t config;       /* the answer of client/config */
+  uint64_t n_ids;          /* given out since the start */
+  uint64_t n_cut;          /* polls */
+  size_t n_held;           /* polls, now */
+  tnk__list_t batch_polls; /* of them, those for all samples */
+  uint64_t n_batch_polls;  /* that were ever held */
+  /* Samples since the last sampling session was made, in order of their ends;
+   * cursors count them. */
+  local_stub_sample_t *samples;
+  size_t n_samples;
+  size_t max_samples;
+  /* By number, of samples from `first` on. */
+  local_stub_fate_t *fates;
+  uint64_t first;
+  size_t max_fates;
+  int n_open; /* what libuv has not let go of */
+  int32_t tokens[LOCAL_STUB_MAX_TOKENS];
+  float logprobs[LOCAL_STUB_MAX_TOKENS];
+};
+
+/* ---- stub_open.c ---- */
+
+static inline uint64_t local_stub_now(const local_stub_t *stub) {
+  return uv_now(stub->loop);
+}
+
+/* A number in the JSON of a body that we trust; `otherwise` when it is not
+ * there. */
+uint64_t local_stub_number(const local_req_t *req, const char *key,
+                           uint64_t otherwise);
+
+/* ---- stub_poll.c ---- */
+
+/* Batched polls begin anew. */
+void local_stub_forget_samples(local_stub_t *stub);
+/* A sample was accepted. */
+void local_stub_remember(local_stub_t *stub, const char *id, uint64_t due_ms);
+/* A poll for one result, and one for all samples that have ended. */
+void local_stub_retrieve(local_stub_t *stub, local_req_t *req);
+void local_stub_retrieve_batch(local_stub_t *stub, local_req_t *req);
+
+/* ---- stub_result.c ---- */
+
+void local_stub_result(local_stub_t *stub, local_req_t *req, const char *id,
+                       uint64_t there_ns);
+
+#endif

@@ -1,0 +1,47 @@
+#ifndef TNK_LOCAL_STUB_STUB_H
+#define TNK_LOCAL_STUB_STUB_H
+
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "local/fault/fault.h"
+#include "tnk/common.h"
+
+/*
+ * A server with nothing behind it: valid, canned answers, as fast as they can
+ * be given, for measuring clients. It keeps no objects and checks nothing.
+ *
+ * A sample has as many tokens as its request allows. The first three tell when
+ * its result was there: nanoseconds of the monotonic clock, 21 bits each, the
+ * lowest first. Passes return no outputs and two metrics, one of which is the
+ * moment at which the last byte of the request had come, "arrived_ns:max".
+ *
+ * Batched polls tell of the samples since the last sampling session was made.
+ * GET /api/v1/stub/counts: requests accepted, polls held now, polls cut.
+ */
+typedef struct local_stub local_stub_t;
+
+typedef struct {
+  const char *host;    /* numeric; NULL: 127.0.0.1 */
+  int port;            /* 0: any free port */
+  uint64_t latency_ms; /* a result is there so long after its request, */
+  uint64_t spread_ms;  /* and up to so much later */
+  uint64_t hold_ms;    /* the longest that a poll is held; 0: 20,000 */
+  /* Break the connection of a held poll after so long: of the first one for
+   * each sample, and of every other batched one. 0: never. */
+  uint64_t cut_ms;
+  /* Members of client/config; values in JSON. */
+  const tnk_pair_t *flags;
+  size_t n_flags;
+  local_faults_t *faults; /* to inject; NULL: none. Outlives the stub. */
+} local_stub_options_t;
+
+/* TNK_OK, TNK_ENOMEM or a code of libuv; on failure the loop must be run for
+ * the handles to go away. */
+int local_stub_open(local_stub_t **out, uv_loop_t *loop,
+                    const local_stub_options_t *options);
+uint16_t local_stub_port(const local_stub_t *stub);
+void local_stub_close(local_stub_t *stub);
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * A context is open, then closing, then gone. While it is open, its timer is
+ * armed for the earliest deadline and its idle handle is active only while
+ * calls are deferred. tnk__context_close() makes it closing: what is held winds
+ * down, with timers and deferred calls still at work, and whenever only our
+ * own two handles are left, the next quiet turn closes them. The end of the
+ * second one hands the memory back to the owner.
+ */
+#include "loop/context.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "tnk/error.h"
+
+/* How deep this thread is inside functions of the caller. It is per thread
+ * because several services may share a loop. */
+static _Thread_local unsigned callout_depth;
+
+void tnk__callout_begin(void) {
+  callout_depth++;
+}
+
+void tnk__callout_end(void) {
+  callout_depth--;
+}
+
+int tnk__callout_active(void) {
+  return callout_depth > 0;
+}
+
+/* The timer and the idle handle. */
+enum { N_OWN_HANDLES = 2 };
+
+static void on_idle(uv_idle_t *idle);
+
+static void finish_close(tnk__context_t *context) {
+  void (*closed)(void *) = context->closed_cb;
+  void *user = context->closed_user;
+
+  if (closed == NULL)
+    return;
+  context->closed_cb = NULL;
+  tnk__promise_reserve_free(context);
+  closed(user);
+}
+
+/* Look in the next turn whether all is quiet. Not at once: whoever lets go of
+ * the last thing may still want to defer a call. */
+static void watch_for_end(tnk__context_t *context) {
+  if (!uv_is_closing((uv_handle_t *)&context->idle))
+    uv_idle_start(&context->idle, on_idle);
+}
+
+void tnk__context_hold(tnk__context_t *context) {
+  context->n_held++;
+}
+
+void tnk__context_release(tnk__context_t *context) {
+  context->n_held--;
+  if (!context->closing)
+    return;
+  if (context->n_held == 0)
+    finish_close(context);
+  else if (context->n_held == N_OWN_HANDLES)
+    watch_for_end(context);
+}
+
+static void run_deferred(tnk__context_t *context) {
+  tnk__list_t now;
+  tnk__list_t *node;
+
+  tnk__list_move(&now, &context->deferred);
+  while ((node = tnk__list_pop(&now)) != NULL) {
+    tnk__deferred_t *call = tnk__container_of(node, tnk__deferred_t, link);
+    call->fn(call);
+  }
+}
+
+/* Somebody may have registered on a settled promise since the idle handle
+ * began to close: this is the last chance to tell him. */
+static void on_handle_closed(uv_handle_t *handle) {
+  tnk__context_t *context = handle->data;
+
+  while (context->n_held == 1 && !tnk__list_empty(&context->deferred))
+    run_deferred(context);
+  tnk__context_release(context);
+}
+
+/* Close our two handles once nothing else is held: until then timers and
+ * deferred calls must still work for those who are winding down. */
+static void close_when_quiet(tnk__context_t *context) {
+  if (!context->closing || context->n_held != N_OWN_HANDLES)
+    return;
+  if (!tnk__list_empty(&context->groups)) {
+    /* They wait for promises of other services, and cannot without us. */
+    context->fail_groups(context);
+    watch_for_end(context);
+    return;
+  }
+  uv_close((uv_handle_t *)&context->timer, on_handle_closed);
+  uv_close((uv_handle_t *)&context->idle, on_handle_closed);
+}
+
+static void on_idle(uv_idle_t *idle) {
+  tnk__context_t *context = idle->data;
+
+  run_deferred(context);
+  if (!tnk__list_empty(&context->deferred))
+    return;
+  /* Stopped while closing as well: a look-up may hold us for long, and an
+   * active idle handle would make the loop spin meanwhile. */
+  uv_idle_stop(idle);
+  close_when_quiet(context);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* The earliest deadline may have changed: arm libuv's timer for it. */
+static void timers_changed(tnk__context_t *context) {
+  const tnk__timer_t *first = context->timers.root;
+  uv_handle_t *handle = (uv_handle_t *)&context->timer;
+  uint64_t now;
+
+  if (uv_is_closing(handle))
+    return;
+  if (context->timers.n_foreground > 0)
+    uv_ref(handle);
+  else
+    uv_unref(handle);
+  if (first == NULL || context->is_fake) {
+    uv_timer_stop(&context->timer);
+    return;
+  }
+  /* Starting and stopping other timers is frequent and must not cost a call
+   * into libuv. */
+  if (uv_is_active(handle) && context->armed_ms == first->due_ms)
+    return;
+  context->armed_ms = first->due_ms;
+  now = tnk__context_now_ms(context);
+  /* libuv counts from its own cached time, which may lag behind ours. */
+  uv_update_time(context->uv);
+  uv_timer_start(&context->timer, on_timer,
+                 first->due_ms > now ? first->due_ms - now : 0, 0);
+}
+
+/* The first of the timers that are due tells how late the loop is. */
+static void run_timers(tnk__context_t *context, uint64_t now) {
+  const tnk__timer_t *first = context->timers.root;
+
+  if (first != NULL && first->due_ms <= now) {
+    context->counters.lag_ms = now - first->due_ms;
+    if (context->counters.lag_ms > context->counters.max_lag_ms)
+      context->counters.max_lag_ms = context->counters.lag_ms;
+  }
+  tnk__timers_run(&context->timers, now);
+}
+
+static void on_timer(uv_timer_t *timer) {
+  tnk__context_t *context = timer->data;
+
+  run_timers(context, tnk__context_now_ms(context));
+  timers_changed(context);
+}
+
+static void start_timer(tnk__context_t *context, tnk__timer_t *timer,
+                        uint64_t delay_ms, void (*fn)(tnk__timer_t *self),
+                        int background) {
+  const uint64_t now = tnk__context_now_ms(context);
+
+  if (timer->context != NULL)
+    tnk__timers_remove(&timer->context->timers, timer);
+  timer->context = context;
+  timer->due_ms = delay_ms > UINT64_MAX - now ? UINT64_MAX : now + delay_ms;
+  timer->fn = fn;
+  tnk__timers_insert(&context->timers, timer, background);
+  timers_changed(context);
+}
+
+void tnk__timer_start(tnk__context_t *context, tnk__timer_t *timer,
+                      uint64_t delay_ms, void (*fn)(tnk__timer_t *self)) {
+  start_timer(context, timer, delay_ms, fn, 0);
+}
+
+void tnk__timer_start_background(tnk__context_t *context, tnk__timer_t *timer,
+                                 uint64_t delay_ms,
+                                 void (*fn)(tnk__timer_t *self)) {
+  start_timer(context, timer, delay_ms, fn, 1);
+}
+
+void tnk__timer_stop(tnk__timer_t *timer) {
+  tnk__context_t *context = timer->context;
+
+  if (context == NULL)
+    return;
+  tnk__timers_remove(&context->timers, timer);
+  timers_changed(context);
+}
+
+void tnk__deferred_init(tnk__deferred_t *call,
+                        void (*fn)(tnk__deferred_t *self)) {
+  tnk__list_init(&call->link);
+  call->fn = fn;
+}
+
+void tnk__defer(tnk__context_t *context, tnk__deferred_t *call) {
+  if (!tnk__list_empty(&call->link))
+    return;
+  tnk__list_append(&context->deferred, &call->link);
+  if (!uv_is_closing((uv_handle_t *)&context->idle))
+    uv_idle_start(&context->idle, on_idle);
+}
+
+void tnk__defer_cancel(tnk__deferred_t *call) {
+  tnk__list_remove(&call->link);
+}
+
+uint64_t tnk__context_now_ms(const tnk__context_t *context) {
+  return context->is_fake ? context->fake_now : uv_hrtime() / 1000000;
+}
+
+int64_t tnk__context_wall_s(const tnk__context_t *context) {
+  uv_timeval64_t now;
+
+  if (uv_gettimeofday(&now) != 0)
+    return 0;
+  return now.tv_sec + context->fake_wall_offset_s;
+}
+
+uint64_t tnk__context_random(tnk__context_t *context) {
+  uint64_t z = (context->random += 0x9e3779b97f4a7c15u);
+
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+double tnk__context_uniform(tnk__context_t *context) {
+  return (double)(tnk__context_random(context) >> 11) * 0x1.0p-53;
+}
+
+int tnk__context_is_forked(const tnk__context_t *context) {
+  return context->pid != (int)getpid();
+}
+
+int tnk__context_check_caller(const tnk__context_t *context) {
+  uv_thread_t self = uv_thread_self();
+
+  if (tnk__context_is_forked(context))
+    return TNK_EFORKED;
+  return uv_thread_equal(&self, &context->thread) ? TNK_OK : TNK_ETHREAD;
+}
+
+/* libuv's writes to a dead socket raise SIGPIPE, whose default ends the
+ * process. Blocking it in this thread turns it into an error code. */
+static void block_sigpipe(void) {
+  sigset_t set;
+
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
+                      const tnk_allocator_t *alloc,
+                      const tnk_logger_t *logger) {
+  int err;
+
+  memset(context, 0, sizeof(*context));
+  context->uv = uv;
+  context->alloc = *alloc;
+  if (logger != NULL)
+    context->logger = *logger;
+  context->pid = (int)getpid();
+  context->thread = uv_thread_self();
+  tnk__list_init(&context->deferred);
+  tnk__list_init(&context->groups);
+  err =
+      uv_random(NULL, NULL, &context->random, sizeof(context->random), 0, NULL);
+  if (err != 0)
+    return err;
+  err = tnk__promise_reserve(context);
+  if (err != TNK_OK)
+    return err;
+  block_sigpipe();
+  /* Neither init can fail; both are linked into the loop from here on. */
+  uv_timer_init(uv, &context->timer);
+  uv_idle_init(uv, &context->idle);
+  uv_unref((uv_handle_t *)&context->timer);
+  context->timer.data = context;
+  context->idle.data = context;
+  context->n_held = N_OWN_HANDLES;
+  return TNK_OK;
+}
+
+void tnk__context_close(tnk__context_t *context, void (*closed)(void *user),
+                        void *user) {
+  context->closing = 1;
+  context->closed_cb = closed;
+  context->closed_user = user;
+  watch_for_end(context);
+}
+
+void tnk__context_fake_clock(tnk__context_t *context, uint64_t now_ms) {
+  context->is_fake = 1;
+  context->fake_now = now_ms;
+  timers_changed(context);
+}
+
+void tnk__context_advance(tnk__context_t *context, uint64_t ms) {
+  const uint64_t end = context->fake_now + ms;
+
+  while (context->timers.root != NULL && context->timers.root->due_ms <= end) {
+    if (context->timers.root->due_ms > context->fake_now)
+      context->fake_now = context->timers.root->due_ms;
+    run_timers(context, context->fake_now);
+  }
+  context->fake_now = end;
+  timers_changed(context);
+}

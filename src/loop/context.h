@@ -1,0 +1,136 @@
+#ifndef TNK_LOOP_CONTEXT_H
+#define TNK_LOOP_CONTEXT_H
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "loop/timer.h"
+#include "tnk/common.h"
+
+struct tnk__then;
+
+/* Why a request was repeated. */
+typedef enum {
+  TNK__RETRY_CONNECT = 0, /* it had not been sent */
+  TNK__RETRY_LOST,
+  TNK__RETRY_TIMEOUT,
+  TNK__RETRY_RATE,
+  TNK__RETRY_BILLING,
+  TNK__RETRY_SERVER,
+  TNK__RETRY_OTHER,
+  TNK__N_RETRY_CAUSES
+} tnk__retry_cause_t;
+
+/* Counters behind tnk_service_stats(). */
+typedef struct {
+  uint64_t n_requests;
+  uint64_t n_retries;
+  uint64_t n_late_events;
+  uint64_t n_double_settles;
+  uint64_t n_bytes_sent;
+  uint64_t n_bytes_received;
+  uint64_t n_retries_by[TNK__N_RETRY_CAUSES]; /* n_retries is their sum */
+  uint64_t n_resubmits;
+  uint64_t n_stalls;
+  uint64_t lag_ms; /* how late the last timer was */
+  uint64_t max_lag_ms;
+} tnk__counters_t;
+
+/*
+ * The context of one service. States: open; closing, from tnk__context_close()
+ * until libuv has let go of everything; then closed_cb runs and the memory is
+ * the owner's again.
+ */
+typedef struct tnk__context {
+  uv_loop_t *uv;
+  tnk_allocator_t alloc; /* the service's copy */
+  tnk_logger_t logger;
+  uv_timer_t timer; /* fires for the earliest of our timers */
+  uv_idle_t idle;   /* runs while `deferred` is not empty */
+  tnk__list_t deferred;
+  tnk__list_t groups; /* promises that wait for others, see promise_group.c */
+  void (*fail_groups)(
+      struct tnk__context *context); /* set with the first of them */
+  tnk__timers_t timers;
+  uint64_t armed_ms; /* the deadline `timer` was started for */
+  size_t n_held;     /* what libuv still holds, our two handles included */
+  int closing;
+  void (*closed_cb)(void *user);
+  void *closed_user;
+  size_t n_pending;  /* promises that have not settled */
+  uint64_t random;   /* state of the generator */
+  uint64_t fake_now; /* used while `is_fake` */
+  int is_fake;
+  int fake_wall_offset_s;
+  int pid;                  /* of the process that opened us */
+  uv_thread_t thread;       /* that opened us */
+  struct tnk_promise *oom;  /* handed out when there is no memory for one */
+  struct tnk__then *spares; /* callbacks of `oom`, made in advance */
+  tnk__counters_t counters;
+} tnk__context_t;
+
+/* A call to be made from the next turn of the loop. Embedded in its owner. */
+typedef struct tnk__deferred {
+  tnk__list_t link;
+  void (*fn)(struct tnk__deferred *self);
+} tnk__deferred_t;
+
+/* The allocator and logger are copied. Returns TNK_OK, TNK_ENOMEM or libuv's
+ * code; on failure nothing needs to be closed. */
+int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
+                      const tnk_allocator_t *alloc, const tnk_logger_t *logger);
+/* Close our handles; `closed` runs when n_held has come down to zero and the
+ * deferred queue is empty. Everything that holds must be let go of by its
+ * owner. Allocates nothing. */
+void tnk__context_close(tnk__context_t *context, void (*closed)(void *user),
+                        void *user);
+/* Something of ours is now known to libuv / no longer is. */
+void tnk__context_hold(tnk__context_t *context);
+void tnk__context_release(tnk__context_t *context);
+
+void tnk__deferred_init(tnk__deferred_t *call,
+                        void (*fn)(tnk__deferred_t *self));
+/* Queue it; a call that is queued already stays where it is. */
+void tnk__defer(tnk__context_t *context, tnk__deferred_t *call);
+void tnk__defer_cancel(tnk__deferred_t *call);
+
+/* Monotonic milliseconds. */
+uint64_t tnk__context_now_ms(const tnk__context_t *context);
+/* Unix seconds, for comparing with dates on the wire only. */
+int64_t tnk__context_wall_s(const tnk__context_t *context);
+/* Uniform 64 bits, and uniform in [0, 1). Not for secrets. */
+uint64_t tnk__context_random(tnk__context_t *context);
+double tnk__context_uniform(tnk__context_t *context);
+
+/* Whether this is a child of the process that opened it. Its sockets, and
+ * libuv's own descriptors, are the parent's: nothing may be touched. */
+int tnk__context_is_forked(const tnk__context_t *context);
+/* TNK_OK when called on the thread and in the process that opened it. */
+int tnk__context_check_caller(const tnk__context_t *context);
+
+/* The caller's code runs between these two; tnk_wait() refuses meanwhile. */
+void tnk__callout_begin(void);
+void tnk__callout_end(void);
+int tnk__callout_active(void);
+
+/* Tests: stop reading the clock; time stands still until it is advanced.
+ * Advancing fires due timers in order, with `now` at each one's deadline. */
+void tnk__context_fake_clock(tnk__context_t *context, uint64_t now_ms);
+void tnk__context_advance(tnk__context_t *context, uint64_t ms);
+
+/* Fire `fn` once, `delay_ms` from now; restarts a running timer. */
+void tnk__timer_start(tnk__context_t *context, tnk__timer_t *timer,
+                      uint64_t delay_ms, void (*fn)(tnk__timer_t *self));
+/* The same without keeping the loop alive. */
+void tnk__timer_start_background(tnk__context_t *context, tnk__timer_t *timer,
+                                 uint64_t delay_ms,
+                                 void (*fn)(tnk__timer_t *self));
+/* Once stopped it does not fire; stopping it twice does no harm. */
+void tnk__timer_stop(tnk__timer_t *timer);
+
+/* Memory for promises when there is none left, part of opening and closing a
+ * context; promise.c provides both. */
+int tnk__promise_reserve(tnk__context_t *context);
+void tnk__promise_reserve_free(tnk__context_t *context);
+
+#endif

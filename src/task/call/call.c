@@ -1,0 +1,530 @@
+#include "task/call/call.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "codec/message/answer.h"
+#include "flow/retry_after.h"
+#include "flow/turns.h"
+#include "task/call/auth.h"
+
+/* Something between us and the server may answer for a moment in its place,
+ * and a conflict may pass; after these, nothing will change. */
+enum { MAX_NAME = 256, MAX_UNREADABLE = 2, MAX_CONFLICTS = 3 };
+
+static void attempt(tnk__call_t *call);
+
+/* ---- The answer ---- */
+
+/* A head that has come says more than how its body ended. */
+static tnk__outcome_t outcome_of(const tnk__call_t *call,
+                                 const tnk__http_result_t *result) {
+  if (result->err == TNK_OK)
+    return tnk__outcome_of_status(result->status, result->body->len);
+  if (result->err == TNK_ECERT || result->err == TNK_EPROXY)
+    return TNK__OUTCOME_UNTRUSTED;
+  if (!result->sent)
+    return TNK__OUTCOME_UNSENT;
+  if (result->status == 0)
+    return result->err == TNK_ETIMEDOUT ? TNK__OUTCOME_TIMEOUT
+                                        : TNK__OUTCOME_LOST;
+  if (result->err != TNK_EPROTO && result->err != TNK_ETOOBIG)
+    return tnk__outcome_of_cut(call->route->kind, result->status);
+  if (result->status / 100 != 2)
+    return tnk__outcome_of_status(result->status, 1);
+  return result->err == TNK_EPROTO ? TNK__OUTCOME_MALFORMED
+                                   : TNK__OUTCOME_TOO_BIG;
+}
+
+static void log_deprecation(const tnk__call_t *call,
+                            const tnk__http_result_t *result) {
+  const char *note = tnk__http_result_header(result, "x-deprecation-note");
+  const char *level = tnk__http_result_header(result, "x-deprecation-level");
+
+  if (note == NULL || note[0] == '\0')
+    return;
+  tnk__log(&call->endpoint->context->logger,
+           level != NULL && strcasecmp(level, "error") == 0 ? TNK_LOG_ERROR
+                                                            : TNK_LOG_WARN,
+           "http", "%s: deprecated: %s", call->name, note);
+}
+
+/* What the body of a refusal says. */
+static void read_failure(const tnk__call_t *call,
+                         const tnk__http_result_t *result, tnk__reply_t *reply,
+                         tnk__attempt_t *facts, tnk__arena_t *arena,
+                         tnk__failure_t *failure) {
+  if (result->err != TNK_OK || facts->outcome == TNK__OUTCOME_2XX ||
+      tnk__failure_read(failure, arena, reply->body, reply->body_len) != TNK_OK)
+    return; /* without memory the status alone decides */
+  tnk__auth_hide(call->endpoint->auth, failure->message);
+  facts->category = failure->category;
+  if (failure->retry_after_ms > reply->retry_after_ms &&
+      failure->retry_after_ms <= TNK__RETRY_AFTER_MAX_MS)
+    reply->retry_after_ms = failure->retry_after_ms;
+  if (result->status == 409 || result->status == 422)
+    facts->is_taken = reply->is_taken =
+        tnk__turns_parse_taken(failure->message);
+  /* Other refusals may speak of what they expected too, but not of numbers. */
+  if (result->status != 409 || failure->message == NULL ||
+      !tnk__turns_parse_conflict(failure->message, &reply->expected,
+                                 &reply->got))
+    return;
+  reply->has_expected = 1;
+  if (reply->expected != reply->got)
+    facts->conflict = reply->expected > reply->got ? 1 : -1;
+}
+
+/* The error of a call that is over, from what is known. */
+static tnk__error_t *make_error(tnk__call_t *call,
+                                const tnk__http_result_t *result,
+                                const tnk__reply_t *reply,
+                                const tnk__failure_t *failure) {
+  const tnk_allocator_t *alloc = &call->endpoint->context->alloc;
+  const char *what = call->name;
+  char named[MAX_NAME];
+  tnk_error_t pub = {.code = reply->verdict.err,
+                     .cause = result->cause,
+                     .http_status = result->status,
+                     .n_attempts = call->n_attempts,
+                     .category = failure->category,
+                     .message = failure->message,
+                     .retry_after_ms = reply->retry_after_ms};
+  tnk__error_t *error;
+
+  if (pub.code == TNK_ESESSION && call->endpoint->ended_session != NULL) {
+    snprintf(named, sizeof(named), "%s in %s", call->name,
+             call->endpoint->ended_session);
+    what = named;
+  }
+  /* The transport's own word is more precise than the table's. */
+  if (result->err != TNK_OK)
+    pub.code = result->err;
+  if (pub.message != NULL || result->detail == NULL)
+    return tnk__error_from(alloc, what, &pub);
+  /* It belongs into the sentence, but is not the service's message. */
+  pub.message = result->detail;
+  error = tnk__error_from(alloc, what, &pub);
+  if (error->refs > 0)
+    error->pub.message = NULL;
+  return error;
+}
+
+static void on_pause_over(tnk__timer_t *timer) {
+  attempt(tnk__container_of(timer, tnk__call_t, timer));
+}
+
+static void pause_for(tnk__call_t *call, uint64_t delay_ms) {
+  call->since_ms = tnk__context_now_ms(call->endpoint->context);
+  tnk__log(&call->endpoint->context->logger, TNK_LOG_DEBUG, "call",
+           "%s: attempt %u failed; the next one in %llu ms", call->name,
+           call->n_attempts, (unsigned long long)delay_ms);
+  tnk__timer_start(call->endpoint->context, &call->timer, delay_ms,
+                   on_pause_over);
+}
+
+static tnk__retry_cause_t cause_of(tnk__outcome_t outcome) {
+  switch (outcome) {
+  case TNK__OUTCOME_UNSENT:
+    return TNK__RETRY_CONNECT;
+  case TNK__OUTCOME_LOST:
+  case TNK__OUTCOME_TRUNCATED:
+    return TNK__RETRY_LOST;
+  case TNK__OUTCOME_TIMEOUT:
+  case TNK__OUTCOME_408:
+    return TNK__RETRY_TIMEOUT;
+  case TNK__OUTCOME_429:
+    return TNK__RETRY_RATE;
+  case TNK__OUTCOME_402:
+    return TNK__RETRY_BILLING;
+  case TNK__OUTCOME_5XX:
+    return TNK__RETRY_SERVER;
+  default:
+    return TNK__RETRY_OTHER;
+  }
+}
+
+static void count_retry(tnk__context_t *context, tnk__outcome_t outcome) {
+  context->counters.n_retries++;
+  context->counters.n_retries_by[cause_of(outcome)]++;
+}
+
+int tnk__call_may_pause(const tnk__call_t *call) {
+  tnk__context_t *context = call->endpoint->context;
+  tnk__billing_step_t step = tnk__billing_refused(&call->endpoint->billing,
+                                                  tnk__context_now_ms(context));
+
+  if (step == TNK__BILLING_STOP)
+    return 0;
+  if (step == TNK__BILLING_PAUSE_AND_WARN)
+    tnk__log(&context->logger, TNK_LOG_WARN, "call",
+             "%s: refused for billing reasons (HTTP 402); waiting", call->name);
+  count_retry(context, TNK__OUTCOME_402);
+  return 1;
+}
+
+/* Whether another attempt is on its way. */
+static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__context_t *context = call->endpoint->context;
+  uint64_t delay_ms;
+
+  if (call->once || call->endpoint->closing)
+    return 0;
+  if (reply->verdict.action == TNK__ACTION_PAUSE) {
+    if (call->route->kind == TNK__CALL_SAMPLE || !tnk__call_may_pause(call))
+      return 0; /* a sample waits without its slot */
+    pause_for(call, TNK__BILLING_DELAY_MS);
+    return 1;
+  }
+  if (reply->outcome == TNK__OUTCOME_MALFORMED &&
+      call->n_unreadable++ == MAX_UNREADABLE)
+    return 0;
+  if (reply->verdict.action != TNK__ACTION_RETRY ||
+      !tnk__retry_next(&call->retry, &reply->verdict, reply->retry_after_ms,
+                       tnk__context_now_ms(context),
+                       tnk__context_uniform(context), &delay_ms))
+    return 0;
+  count_retry(context, reply->outcome);
+  pause_for(call, delay_ms);
+  return 1;
+}
+
+/* Everything about the answer but what its body means. */
+static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
+                      tnk__reply_t *reply) {
+  const char *type = tnk__http_result_header(result, "content-type");
+
+  reply->status = result->status;
+  reply->buf = result->body;
+  reply->outcome = outcome_of(call, result);
+  reply->body =
+      result->body->data != NULL ? result->body->data : (const uint8_t *)"";
+  reply->body_len = result->body->len;
+  reply->is_proto =
+      type != NULL && strstr(type, "application/x-protobuf") != NULL;
+  reply->retry_after_ms =
+      tnk__retry_after(tnk__http_result_header(result, "retry-after-ms"),
+                       tnk__http_result_header(result, "retry-after"),
+                       tnk__http_result_header(result, "date"),
+                       tnk__context_wall_s(call->endpoint->context));
+}
+
+/* ---- What the server offers ---- */
+
+/* A call that has been answered exists: its 404 is about what was asked for.
+ * Before that, a 404 or 405 says that there is no such call. */
+static int is_offered(const tnk__call_t *call) {
+  return (call->endpoint->offered & tnk__route_bit(call->route)) != 0;
+}
+
+static int is_missing(const tnk__call_t *call) {
+  return (call->endpoint->missing & tnk__route_bit(call->route)) != 0;
+}
+
+static void learn(tnk__call_t *call, int status) {
+  tnk__endpoint_t *endpoint = call->endpoint;
+
+  if (!call->route->is_optional || is_missing(call) || is_offered(call))
+    return;
+  if (status / 100 == 2) {
+    endpoint->offered |= tnk__route_bit(call->route);
+  } else if (status == 404 || status == 405) {
+    endpoint->missing |= tnk__route_bit(call->route);
+    tnk__log(&endpoint->context->logger, TNK_LOG_INFO, "call",
+             "%s: not offered by this server (HTTP %d)", call->name, status);
+  }
+}
+
+/* For the attempts that follow. A 2xx that the owner cannot read, or that broke
+ * the rules of HTTP, may be of something in between: it proves nothing yet. */
+static void note_effect(tnk__call_t *call, const tnk__reply_t *reply) {
+  const tnk__effect_t effect = reply->verdict.effect;
+
+  if (reply->status == 409)
+    return; /* a refusal, whole or not: what was unknown before stays so */
+  if (effect == TNK__EFFECT_UNKNOWN || reply->outcome == TNK__OUTCOME_MALFORMED)
+    call->was_unknown = 1;
+  else if (effect == TNK__EFFECT_ACCEPTED && reply->outcome != TNK__OUTCOME_2XX)
+    call->was_accepted = 1;
+}
+
+int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
+  const tnk__attempt_t facts = {.call = call->route->kind,
+                                .outcome = TNK__OUTCOME_MALFORMED};
+  tnk__reply_t again = *reply;
+
+  again.outcome = TNK__OUTCOME_MALFORMED;
+  again.verdict = tnk__classify(&facts);
+  call->last_err = TNK_EPROTO;
+  note_effect(call, &again);
+  call->is_active = will_repeat(call, &again) != 0;
+  return call->is_active;
+}
+
+/* Refused only because its token has come to its end before its time: it is
+ * sent once more with another. 1 when it is on its way. */
+static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
+  const char *why = tnk__http_result_header(result, "www-authenticate");
+
+  if (result->status != 401 || why == NULL ||
+      strstr(why, "error=\"invalid_token\"") == NULL || call->was_rejected ||
+      call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
+      !tnk__auth_reject(call->endpoint->auth, call->token_number))
+    return 0;
+  call->was_rejected = 1;
+  call->n_attempts--; /* by the protocol it is the same one */
+  count_retry(call->endpoint->context, TNK__OUTCOME_401);
+  attempt(call);
+  return 1;
+}
+
+static void on_done(tnk__exchange_t *exchange,
+                    const tnk__http_result_t *result) {
+  tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
+  tnk__reply_t reply = {0};
+  tnk__attempt_t facts = {
+      .call = call->route->kind,
+      .optional = call->route->is_optional && !is_offered(call),
+      .was_unknown = call->was_unknown,
+      .was_accepted = call->was_accepted,
+      .session_ended = call->endpoint->ended_session != NULL};
+  tnk__failure_t failure = {0};
+  tnk__arena_t arena;
+
+  if (will_replay(call, result))
+    return;
+  if (exchange->replayed)
+    call->was_replayed = 1;
+  facts.was_replayed = call->was_replayed;
+  read_head(call, result, &reply);
+  facts.outcome = reply.outcome;
+  facts.should_retry =
+      tnk__should_retry(tnk__http_result_header(result, "x-should-retry"));
+  tnk__arena_init(&arena, &call->endpoint->context->alloc, TNK__MIB);
+  read_failure(call, result, &reply, &facts, &arena, &failure);
+  facts.doubts_number = call->is_reused && reply.outcome == TNK__OUTCOME_409 &&
+                        call->n_conflicts++ == MAX_CONFLICTS;
+  reply.verdict = tnk__classify(&facts);
+  note_effect(call, &reply);
+  call->last_status = result->status;
+  call->last_err = result->err;
+  if (!will_repeat(call, &reply)) {
+    log_deprecation(call, result);
+    learn(call, reply.status);
+    if (facts.outcome != TNK__OUTCOME_2XX)
+      reply.error = make_error(call, result, &reply, &failure);
+    tnk__arena_deinit(&arena);
+    call->ran = (uint8_t)reply.verdict.ran;
+    call->is_active = 0;
+    call->done(call, &reply);
+    tnk__error_unref(reply.error);
+    return;
+  }
+  tnk__arena_deinit(&arena);
+}
+
+/* ---- Life ---- */
+
+static void on_failed(tnk__deferred_t *deferred) {
+  tnk__call_t *call = tnk__container_of(deferred, tnk__call_t, deferred);
+  tnk__reply_t reply = {.error = call->early,
+                        .body = (const uint8_t *)"",
+                        .outcome = TNK__OUTCOME_UNSENT};
+
+  call->early = NULL;
+  call->ran = (uint8_t)tnk__call_ran(call);
+  reply.verdict =
+      (tnk__verdict_t){.action = TNK__ACTION_FAIL,
+                       .err = reply.error->pub.code,
+                       .effect = call->was_accepted  ? TNK__EFFECT_ACCEPTED
+                                 : call->was_unknown ? TNK__EFFECT_UNKNOWN
+                                                     : TNK__EFFECT_NONE};
+  call->is_active = 0;
+  call->done(call, &reply);
+  tnk__error_unref(reply.error);
+}
+
+static void fail_early(tnk__call_t *call, tnk__error_t *error) {
+  call->early = error;
+  call->deferred.fn = on_failed;
+  tnk__defer(call->endpoint->context, &call->deferred);
+}
+
+static void send_now(tnk__call_t *call, const char *key) {
+  int err = tnk__call_send(call, key);
+
+  if (err != TNK_OK)
+    fail_early(call, tnk__error_ref(tnk__error_static(err)));
+}
+
+static void on_resumed(tnk__deferred_t *deferred) {
+  attempt(tnk__container_of(deferred, tnk__call_t, deferred));
+}
+
+/* The end of a wait for a token: ask again in a later turn, or fail. */
+static void resume(tnk__deferred_t *deferred, tnk__error_t *error) {
+  tnk__call_t *call = tnk__container_of(deferred, tnk__call_t, deferred);
+
+  if (error != NULL) {
+    fail_early(call, error);
+    return;
+  }
+  deferred->fn = on_resumed;
+  tnk__defer(call->endpoint->context, deferred);
+}
+
+/* Send it, or let it wait for what it has to be sent with. */
+static void attempt(tnk__call_t *call) {
+  tnk__auth_t *auth = call->endpoint->auth;
+  const int is_exchange = call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN);
+  tnk__error_t *error;
+  const char *key = tnk__auth_key(auth, is_exchange, call->name, &error);
+
+  call->since_ms = tnk__context_now_ms(call->endpoint->context);
+  call->token_number = auth->number;
+  if (key != NULL)
+    send_now(call, key);
+  else if (error != NULL)
+    fail_early(call, error);
+  else
+    tnk__auth_wait(auth, &call->deferred, call->background, resume);
+}
+
+void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
+                    tnk__route_id_t route, const char *name) {
+  memset(call, 0, sizeof(*call));
+  tnk__exchange_init(&call->exchange);
+  call->exchange.on_done = on_done;
+  tnk__deferred_init(&call->deferred, NULL);
+  call->endpoint = endpoint;
+  call->route = tnk__route(route);
+  call->name = name;
+  call->ran = TNK_RAN_NO;
+}
+
+void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
+  call->route = tnk__route(route);
+  call->path_id = NULL;
+  call->add_headers = NULL;
+  call->feed = NULL;
+  call->timeout_ms = 0;
+  call->max_body = 0;
+  call->background = call->once = 0;
+  call->wants_proto = call->is_proto = call->is_zstd = 0;
+}
+
+void tnk__call_start(tnk__call_t *call,
+                     void (*done)(tnk__call_t *self,
+                                  const tnk__reply_t *reply)) {
+  call->done = done;
+  call->is_active = 1;
+  call->n_attempts = 0;
+  call->n_unreadable = 0;
+  call->n_conflicts = 0;
+  call->was_unknown = 0;
+  call->was_accepted = 0;
+  call->was_replayed = 0;
+  call->was_rejected = 0;
+  call->ran = TNK_RAN_NO;
+  /* The same for all attempts, so that a server can tell a repeat. */
+  call->key[0] = tnk__context_random(call->endpoint->context);
+  call->key[1] = tnk__context_random(call->endpoint->context);
+  tnk__retry_init(&call->retry, call->endpoint->config->options.max_retries,
+                  tnk__context_now_ms(call->endpoint->context));
+  if (is_missing(call))
+    fail_early(call,
+               tnk__error_new(&call->endpoint->context->alloc, TNK_EUNSUPPORTED,
+                              "%s: not offered by this server, as an "
+                              "earlier answer has told",
+                              call->name));
+  else
+    attempt(call);
+}
+
+void tnk__call_cancel(tnk__call_t *call) {
+  if (call->endpoint == NULL)
+    return; /* never bound */
+  tnk__exchange_cancel(&call->exchange);
+  tnk__timer_stop(&call->timer);
+  tnk__defer_cancel(&call->deferred);
+  call->is_active = 0;
+  tnk__error_unref(call->early);
+  call->early = NULL;
+}
+
+int tnk__call_is_active(const tnk__call_t *call) {
+  return call->is_active;
+}
+
+int tnk__call_is_unseen(const tnk__call_t *call) {
+  return !call->was_unknown && !call->was_accepted &&
+         !tnk__exchange_was_sent(&call->exchange);
+}
+
+int tnk__call_was_doubtful(const tnk__call_t *call) {
+  return call->was_unknown || call->was_accepted || call->was_replayed;
+}
+
+tnk_ran_t tnk__call_ran(const tnk__call_t *call) {
+  if (!call->is_active)
+    return (tnk_ran_t)call->ran;
+  if (call->was_accepted)
+    return TNK_RAN_YES;
+  return tnk__call_is_unseen(call) && !call->was_replayed ? TNK_RAN_NO
+                                                          : TNK_RAN_UNKNOWN;
+}
+
+/* ---- What it waits for ---- */
+
+static void explain_pause(const tnk__call_t *call, uint64_t now,
+                          tnk__text_t *out) {
+  if (call->last_status == 402)
+    tnk__text_printf(out, "pauses because the service refuses for billing "
+                          "reasons (HTTP 402)");
+  else if (call->last_status != 0)
+    tnk__text_printf(out, "pauses after attempt %u failed (HTTP %d)",
+                     call->n_attempts, call->last_status);
+  else
+    tnk__text_printf(out, "pauses after attempt %u failed (%s)",
+                     call->n_attempts, tnk_strerror(call->last_err));
+  tnk__text_printf(out, ", attempt %u follows in ", call->n_attempts + 1);
+  tnk__text_time(out, call->timer.due_ms > now ? call->timer.due_ms - now : 0);
+}
+
+void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
+  uint64_t now;
+
+  if (!call->is_active) {
+    tnk__text_printf(out, "is about to go on");
+    return;
+  }
+  now = tnk__context_now_ms(call->endpoint->context);
+  if (call->early != NULL) {
+    tnk__text_printf(out, "cannot be sent and is about to fail: %s",
+                     call->early->pub.text);
+    return;
+  }
+  if (tnk__timer_is_active(&call->timer)) {
+    explain_pause(call, now, out);
+    return;
+  }
+  if (!tnk__list_empty(&call->deferred.link) &&
+      tnk__auth_is_waiting(call->endpoint->auth)) {
+    call->endpoint->auth->explain(call->endpoint->auth, out);
+    return;
+  }
+  if (!tnk__exchange_is_active(&call->exchange)) {
+    tnk__text_printf(out, "is about to go on"); /* asked from a log line */
+    return;
+  }
+  tnk__exchange_describe(&call->exchange, out);
+  tnk__text_printf(out, ", attempt %u, since ", call->n_attempts);
+  tnk__text_time(out, now - call->since_ms);
+  if (call->endpoint->ended_session != NULL)
+    tnk__text_printf(out, "; the server has ended session %s",
+                     call->endpoint->ended_session);
+}

@@ -1,0 +1,116 @@
+#ifndef TNK_TASK_CALL_CALL_H
+#define TNK_TASK_CALL_CALL_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "flow/retry.h"
+#include "task/call/endpoint.h"
+#include "task/call/routes.h"
+
+/* How a call ended. Belongs to the call; valid inside `done`. */
+typedef struct {
+  tnk__error_t *error;    /* NULL on a 2xx; `done` may ref it */
+  tnk__verdict_t verdict; /* what the retry table says is next */
+  tnk__outcome_t outcome;
+  int status;          /* 0 when there was no answer */
+  int is_proto;        /* the body is protobuf, else JSON or text */
+  const uint8_t *body; /* never NULL */
+  size_t body_len;
+  tnk__buf_t *buf;         /* holds the body; may be taken out */
+  uint64_t retry_after_ms; /* 0: none */
+  int has_expected;        /* a 409 named the sequence number it expects */
+  uint64_t expected;
+  uint64_t got; /* the number that it complains about */
+  int is_taken; /* a refusal said that other bytes have the number */
+} tnk__reply_t;
+
+struct tnk__headers;
+
+/*
+ * One request of the protocol, repeated as the retry table says, always with
+ * the same bytes and idempotency key.
+ *
+ * Idle, until tnk__call_start(). Waiting for a token, in a list of auth.h,
+ * unless there is one. Sending, while an exchange is under way.
+ * Pausing, between two attempts. Back to idle right before `done`, which is
+ * called once and never inside start. Cancel leads to idle without `done`.
+ *
+ * There is one for each operation in flight, so it is kept small. While it is
+ * idle its timer and its deferred call are the owner's, who needs them between
+ * two calls only; cancel stops them too.
+ */
+typedef struct tnk__call {
+  tnk__endpoint_t *endpoint;
+  const tnk__route_t *route;
+  tnk__exchange_t exchange;
+  tnk__timer_t timer;
+  tnk__deferred_t deferred; /* a wait for a token, or a start that failed */
+  tnk__error_t *early;      /* why */
+  void (*done)(struct tnk__call *self, const tnk__reply_t *reply);
+  const char *name;        /* of the operation, begins error sentences */
+  const char *method_name; /* the official client's name of the public call */
+  const char *path_id;     /* for "%s" of the route's path; the owner's */
+  /* Adds further headers of the next attempt; NULL: there are none. */
+  void (*add_headers)(const struct tnk__call *self,
+                      struct tnk__headers *headers);
+  const uint8_t *body; /* the owner's, until `done` */
+  size_t body_len;
+  tnk__feed_t *feed; /* what follows the body, or NULL; likewise */
+  size_t max_body;   /* of the answer; 0: by the kind of call */
+  uint64_t since_ms; /* of the present attempt or pause */
+  uint64_t key[2];   /* X-Idempotency-Key */
+  tnk__retry_t retry;
+  uint32_t timeout_ms; /* 0: the route's */
+  uint32_t n_attempts;
+  uint32_t token_number; /* it was sent with, see auth.h */
+  int last_status;      /* how the attempt before a pause ended: a status ... */
+  int last_err;         /* ... or, when there was none, a code */
+  uint8_t wants_proto;  /* an answer in protobuf is welcome; else JSON */
+  uint8_t is_proto;     /* so is the body; else JSON */
+  uint8_t is_zstd;      /* the body is compressed */
+  uint8_t background;   /* does not keep the loop alive */
+  uint8_t once;         /* no repeats at all: the owner decides */
+  uint8_t is_active;    /* neither idle nor never started */
+  uint8_t n_unreadable; /* answers that meant nothing */
+  uint8_t n_conflicts;  /* 409s that named no number */
+  uint8_t is_reused;    /* its number was refused before and given back; the
+                           owner's, set anew before each start */
+  uint8_t was_unknown;  /* an attempt may have been executed */
+  uint8_t was_accepted; /* the answer that said so broke off */
+  uint8_t was_replayed; /* a broken connection was replaced under an attempt */
+  uint8_t ran;          /* tnk_ran_t, of one that is over */
+  uint8_t was_rejected; /* its token, so it went out once more */
+} tnk__call_t;
+
+/* Clear and bind. The owner then sets what differs from the defaults. */
+void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
+                    tnk__route_id_t route, const char *name);
+/* Bind an idle one anew, for the same operation: all that the owner sets is
+ * back at the defaults, except method_name. */
+void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route);
+void tnk__call_start(tnk__call_t *call,
+                     void (*done)(tnk__call_t *self,
+                                  const tnk__reply_t *reply));
+/* From inside `done`: the body of this 2xx has no meaning. 1: the request is
+ * repeated, and `done` comes again. */
+int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
+/* A 402 came: whether the account's pause allows to wait and try again. Asked
+ * once for each; of a sample, whose owner waits for it, from inside `done`. */
+int tnk__call_may_pause(const tnk__call_t *call);
+/* Stop without `done`; legal in every state. */
+void tnk__call_cancel(tnk__call_t *call);
+/* What a call that is under way waits for, as the end of a sentence. */
+void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
+/* Of the inside: begin the exchange of one attempt. TNK_OK, or a code and then
+ * nothing has begun. */
+int tnk__call_send(tnk__call_t *call, const char *key);
+/* Whether it was started and `done` is still to come. */
+int tnk__call_is_active(const tnk__call_t *call);
+/* Whether it has been run or will be, if it ended now, or as it has ended. */
+tnk_ran_t tnk__call_ran(const tnk__call_t *call);
+/* Whether an attempt before the last one may have been accepted. */
+int tnk__call_was_doubtful(const tnk__call_t *call);
+/* Whether the server certainly has not accepted it so far. */
+int tnk__call_is_unseen(const tnk__call_t *call);
+
+#endif

@@ -1,0 +1,109 @@
+/* One attempt at a call as a request. */
+#include "task/call/call.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "codec/message/calls_session.h"
+#include "task/call/headers.h"
+
+static uint64_t timeout_of(const tnk__call_t *call) {
+  const tnk_service_options_t *options = &call->endpoint->config->options;
+
+  if (call->timeout_ms != 0)
+    return call->timeout_ms;
+  if (call->route->timeout_ms != 0)
+    return call->route->timeout_ms;
+  return call->route->lane == TNK__LANE_POLL ? options->poll_timeout_ms
+                                             : options->timeout_ms;
+}
+
+static void add_headers(const tnk__call_t *call, const char *key,
+                        tnk__headers_t *headers) {
+  static const char proto[] = "application/x-protobuf";
+  static const char json[] = "application/json";
+  const int is_get = call->route->is_get;
+
+  tnk__headers_add(headers, "Accept", call->wants_proto ? proto : json);
+  if (!is_get)
+    tnk__headers_add(headers, "Content-Type", call->is_proto ? proto : json);
+  if (call->is_zstd)
+    tnk__headers_add(headers, "Content-Encoding", "zstd");
+  tnk__headers_add(headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
+  tnk__headers_add(headers, "X-API-Key", key);
+  tnk__headers_add(headers, "X-Stainless-Package-Version",
+                   TNK__PROTOCOL_VERSION);
+  tnk__headers_add_uint(headers, "x-stainless-retry-count", call->n_attempts);
+  tnk__headers_add_uint(headers, "x-stainless-read-timeout",
+                        timeout_of(call) / 1000);
+  if (call->method_name != NULL) {
+    tnk__headers_add(headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
+    tnk__headers_add(headers, "x-sdk-method", call->method_name);
+  }
+  if (!is_get)
+    tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->key);
+  if (call->add_headers != NULL)
+    call->add_headers(call, headers);
+}
+
+static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
+  const char *path = call->route->path;
+  const char *hole = strstr(path, "%s");
+
+  tnk__buf_text(out, call->endpoint->config->url.path);
+  tnk__buf_text(out, "/api/v1/");
+  if (hole == NULL) {
+    tnk__buf_text(out, path);
+    return;
+  }
+  tnk__buf_append(out, path, (size_t)(hole - path));
+  tnk__url_put_segment(out, call->path_id);
+  tnk__buf_text(out, hole + 2);
+}
+
+/* Results may be large; what else a server has to say is not. */
+static size_t max_body_of(const tnk__call_t *call) {
+  const tnk__call_kind_t kind = call->route->kind;
+
+  if (call->max_body != 0)
+    return call->max_body;
+  return kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE
+             ? TNK__MAX_RESPONSE_BODY
+             : TNK__MAX_CALL_ANSWER;
+}
+
+int tnk__call_send(tnk__call_t *call, const char *key) {
+  tnk__endpoint_t *endpoint = call->endpoint;
+  tnk__headers_t headers;
+  tnk__http_request_t request = {0};
+  tnk__buf_t target;
+  int err;
+
+  tnk__headers_init(&headers, endpoint->config);
+  add_headers(call, key, &headers);
+  tnk__buf_init(&target, &endpoint->context->alloc, TNK__MAX_URL);
+  write_target(call, &target);
+  request.origin.host = endpoint->config->url.host;
+  request.origin.port = endpoint->config->url.port;
+  request.origin.is_tls = endpoint->config->url.is_tls;
+  request.method = call->route->is_get ? "GET" : "POST";
+  request.target = tnk__buf_cstr(&target);
+  request.headers = headers.pairs;
+  request.n_headers = headers.n;
+  request.more_headers = endpoint->config->headers;
+  request.n_more_headers = endpoint->config->n_headers;
+  request.body = call->body;
+  request.body_len = call->body_len;
+  request.feed = call->feed;
+  request.lane = call->route->lane;
+  request.timeout_ms = timeout_of(call);
+  request.max_body = max_body_of(call);
+  request.background = call->background;
+  request.replayable = 1; /* by sequence number or idempotency key */
+  call->n_attempts++;
+  err = target.err;
+  if (err == TNK_OK)
+    err = tnk__exchange_start(endpoint->http, &call->exchange, &request);
+  tnk__buf_deinit(&target);
+  return err;
+}

@@ -1,0 +1,30 @@
+#ifndef TNK_TASK_CALL_CONFIG_H
+#define TNK_TASK_CALL_CONFIG_H
+
+#include "base/arena.h"
+#include "codec/format/proxy.h"
+#include "codec/format/url.h"
+#include "tnk/service.h"
+
+/*
+ * The options of a service after defaults, environment and checks; the api
+ * layer fills it. Strings are in the arena; the key and the command are apart,
+ * so that they can be wiped. There is one of them at least.
+ */
+typedef struct {
+  tnk__arena_t arena;
+  const tnk_allocator_t *alloc;
+  tnk_service_options_t options; /* its strings point into the arena */
+  tnk__url_t url;                /* options.base_url, taken apart */
+  tnk__proxies_t proxies;
+  char *api_key;         /* NULL: the command's output instead */
+  char *credential_cmd;  /* or NULL */
+  int64_t key_expires_s; /* of a key that is a JWT; 0: does not expire */
+  const char **tags;
+  size_t n_tags;
+  tnk_pair_t *headers; /* of the environment, then the caller's */
+  size_t n_headers;
+  char complaint[160]; /* why the options were refused */
+} tnk__config_t;
+
+#endif

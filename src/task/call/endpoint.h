@@ -1,0 +1,27 @@
+#ifndef TNK_TASK_CALL_ENDPOINT_H
+#define TNK_TASK_CALL_ENDPOINT_H
+
+#include "flow/billing.h"
+#include "http/client.h"
+#include "loop/context.h"
+#include "task/call/config.h"
+
+struct tnk__auth;
+
+/* Where calls go, and what all calls of a service share. */
+typedef struct {
+  tnk__context_t *context;
+  const tnk__config_t *config;
+  tnk__http_t *http;
+  struct tnk__auth *auth;
+  tnk__billing_t billing;
+  /* Optional calls that this server has answered, and those it lacks; sets of
+   * tnk__route_bit(). */
+  uint64_t offered;
+  uint64_t missing;
+  /* The session that the server has ended; NULL while it lives. */
+  const char *ended_session;
+  int closing; /* nothing is repeated any more */
+} tnk__endpoint_t;
+
+#endif

@@ -1,0 +1,34 @@
+#ifndef TNK_TASK_CALL_HEADERS_H
+#define TNK_TASK_CALL_HEADERS_H
+
+#include "task/call/config.h"
+
+/* Ours, at most; the caller's come in a second list. */
+enum { TNK__MAX_HEADERS = 24, TNK__MAX_HEADER_TEXT = 192 };
+
+/* The headers of one attempt at a call, made on the stack right before it:
+ * what can be worked out again is not kept while the call is under way. */
+typedef struct tnk__headers {
+  const tnk__config_t *config;
+  size_t n;
+  size_t n_text;
+  tnk_pair_t pairs[TNK__MAX_HEADERS];
+  char text[TNK__MAX_HEADER_TEXT]; /* values that had to be written */
+} tnk__headers_t;
+
+void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config);
+/* Borrows both strings. Nothing happens when the caller's options set the same
+ * header. */
+void tnk__headers_add(tnk__headers_t *headers, const char *name,
+                      const char *value);
+/* The same with a number, in decimal. */
+void tnk__headers_add_uint(tnk__headers_t *headers, const char *name,
+                           uint64_t value);
+/* Milliseconds as seconds with three decimals. */
+void tnk__headers_add_seconds(tnk__headers_t *headers, const char *name,
+                              uint64_t ms);
+/* 128 random bits as a UUID behind "tnk-". */
+void tnk__headers_add_uuid(tnk__headers_t *headers, const char *name,
+                           const uint64_t bits[2]);
+
+#endif

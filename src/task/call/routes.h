@@ -1,0 +1,54 @@
+#ifndef TNK_TASK_CALL_ROUTES_H
+#define TNK_TASK_CALL_ROUTES_H
+
+#include <stdint.h>
+
+#include "flow/classify.h"
+#include "http/client.h"
+
+/* The calls of the protocol, one row each in routes.c. */
+typedef enum {
+  TNK__ROUTE_CLIENT_CONFIG,
+  TNK__ROUTE_DYNAMIC_CONFIG,
+  TNK__ROUTE_AUTH_TOKEN,
+  TNK__ROUTE_CREATE_SESSION,
+  TNK__ROUTE_HEARTBEAT,
+  TNK__ROUTE_FINISH,
+  TNK__ROUTE_CAPABILITIES,
+  TNK__ROUTE_HEALTH,
+  TNK__ROUTE_CREATE_MODEL,
+  TNK__ROUTE_CREATE_FROM_STATE,
+  TNK__ROUTE_WEIGHTS_INFO,
+  TNK__ROUTE_GET_INFO,
+  TNK__ROUTE_UNLOAD,
+  TNK__ROUTE_CREATE_SAMPLING,
+  TNK__ROUTE_GET_SAMPLER,
+  TNK__ROUTE_FORWARD_BACKWARD,
+  TNK__ROUTE_OPTIM_STEP,
+  TNK__ROUTE_SAVE_STATE,
+  TNK__ROUTE_SAVE_SAMPLER,
+  TNK__ROUTE_SAVE_EXTERNAL,
+  TNK__ROUTE_LOAD_STATE,
+  TNK__ROUTE_SAMPLE,
+  TNK__ROUTE_RETRIEVE_FUTURE,
+  TNK__ROUTE_RETRIEVE_SAMPLE,
+  TNK__ROUTE_RETRIEVE_FUTURES,
+  TNK__ROUTE_CANCEL_FUTURE,
+  TNK__N_ROUTES
+} tnk__route_id_t;
+
+/* What is fixed about one call. Protocol: transport, timeouts. */
+typedef struct {
+  const char *path; /* below the base URL; "%s" stands for an id */
+  int is_get;
+  uint32_t timeout_ms; /* 0: the service's */
+  tnk__call_kind_t kind;
+  int is_optional; /* servers may lack it */
+  tnk__lane_t lane;
+} tnk__route_t;
+
+const tnk__route_t *tnk__route(tnk__route_id_t id);
+/* For sets of calls. */
+uint64_t tnk__route_bit(const tnk__route_t *route);
+
+#endif

@@ -1,0 +1,457 @@
+#include "task/sample/sample.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "codec/data/data.h"
+#include "flow/backoff.h"
+#include "flow/billing.h"
+#include "task/call/headers.h"
+
+/* What a request has beside its prompt, about. */
+enum { MAX_FRAME = 512 };
+
+static tnk__session_t *session_of(const tnk__sample_t *sample) {
+  return sample->job.future.session;
+}
+
+static tnk__call_t *call_of(tnk__sample_t *sample) {
+  return &sample->job.future.call;
+}
+
+static const char *name_of(const tnk__sample_t *sample) {
+  return sample->wants_logprobs ? "compute_logprobs" : "sample";
+}
+
+/* Whether a result that is lost is asked for again. The server's word is about
+ * samples only, and only about this. */
+static int may_resubmit(const tnk__sample_t *sample) {
+  const tnk__session_t *session = session_of(sample);
+
+  return session->config->options.retry_samples != TNK_NO &&
+         (sample->wants_logprobs || !session->flags.sample_fail_fast);
+}
+
+/* Only while its promise is pending: later the client may be gone. */
+static void moved(tnk__sample_t *sample) {
+  if (sample->promise != NULL)
+    tnk__stall_moved(&sample->sampling->stall,
+                     tnk__context_now_ms(session_of(sample)->context));
+}
+
+/* ---- What it holds ---- */
+
+static void forget_ids(tnk__sample_t *sample) {
+  tnk__free(&session_of(sample)->context->alloc, sample->ids);
+  sample->ids = NULL;
+  sample->n_ids = 0;
+}
+
+static void dispose(tnk__sample_t *sample) {
+  const tnk_allocator_t *alloc = &session_of(sample)->context->alloc;
+
+  moved(sample);
+  tnk__list_remove(&sample->member.link);
+  tnk__job_cancel(&sample->job);
+  tnk__sample_give_back(sample);
+  tnk__sample_leave(sample);
+  forget_ids(sample);
+  tnk__buf_deinit(&sample->body);
+  tnk__free(alloc, sample);
+}
+
+/* Settles the promise; the sample's own reference to it is gone then. */
+static void reject(tnk__sample_t *sample, tnk__error_t *error) {
+  tnk_promise_t *promise = sample->promise;
+  tnk_ran_t ran = tnk__job_ran(&sample->job);
+
+  sample->promise = NULL;
+  tnk__promise_reject(promise, error->pub.code == TNK_EFAILED
+                                   ? tnk__error_ref(error)
+                                   : tnk__error_ran(error, ran));
+}
+
+static void fail(tnk__sample_t *sample, tnk__error_t *error) {
+  moved(sample);
+  reject(sample, error);
+  dispose(sample);
+}
+
+static void fail_text(tnk__sample_t *sample, int code, const char *text) {
+  tnk_error_t pub = {.code = code, .message = text};
+  tnk__error_t *error = tnk__error_from(&session_of(sample)->context->alloc,
+                                        name_of(sample), &pub);
+
+  fail(sample, error);
+  tnk__error_unref(error);
+}
+
+/* ---- Given up ---- */
+
+/* Tell the server that nobody waits. 1: the sample is kept until the answer
+ * to its submission names its id. */
+static int tell_server(tnk__sample_t *sample) {
+  tnk__canceler_t *canceler = &session_of(sample)->canceler;
+
+  if (!tnk__canceler_is_wanted(canceler))
+    return 0;
+  if (sample->job.is_accepted) {
+    if (sample->job.future.request_id != NULL)
+      tnk__canceler_tell(canceler, sample->job.future.request_id);
+    return 0;
+  }
+  if (!tnk__call_is_active(call_of(sample)) ||
+      tnk__call_is_unseen(call_of(sample)))
+    return 0;
+  tnk__sample_leave(sample);
+  tnk__list_remove(&sample->member.link);
+  tnk__list_append(&canceler->submissions, &sample->member.link);
+  return 1;
+}
+
+static void give_up(tnk__sample_t *sample, tnk__error_t *error) {
+  const int is_first = sample->promise != NULL;
+
+  if (is_first)
+    reject(sample, error);
+  if (!is_first || !tell_server(sample))
+    dispose(sample);
+}
+
+static void on_abort(tnk__member_t *member, tnk__error_t *error) {
+  give_up(tnk__container_of(member, tnk__sample_t, member), error);
+}
+
+static void on_cancel(void *arg) {
+  give_up(arg, tnk__error_static(TNK_ECANCELED));
+}
+
+/* ---- The result ---- */
+
+/* Whether the answer is what was asked for; see tnk__samples_check(). */
+static int check(const tnk__sample_t *sample, const tnk_samples_t *samples,
+                 char *text, size_t size) {
+  static const tnk_tensor_t targets = {0};
+  const tnk_sample_options_t options = {
+      .prompt_logprobs = sample->asks_logprobs ? TNK_YES : TNK_NO,
+      .topk_prompt_logprobs = sample->topk_prompt_logprobs,
+      .topk_sample_logprobs = sample->topk_sample_logprobs,
+      .prompt_alt_tokens_k = sample->prompt_alt_tokens_k,
+      .prompt_logprobs_last_n = sample->prompt_logprobs_last_n,
+      .target_prompt_logprobs = sample->asks_targets ? &targets : NULL};
+
+  return tnk__samples_check(samples, &options, text, size);
+}
+
+static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
+  tnk__context_t *context = session_of(sample)->context;
+  char text[256] = "";
+
+  if (tnk__samples_set_ids(samples, (const char *const *)sample->ids,
+                           sample->n_ids) == TNK_EPROTO)
+    tnk__log(&context->logger, TNK_LOG_WARN, "sampling",
+             "%s: the server named another number of sequences than it sent",
+             sample->sampling->id);
+  if (check(sample, samples, text, sizeof(text)) != TNK_OK) {
+    tnk__samples_free(&context->alloc, samples);
+    fail_text(sample, TNK_EUNSUPPORTED, text);
+    return;
+  }
+  if (text[0] != '\0')
+    tnk__log(&context->logger, TNK_LOG_WARN, "sampling", "%s: %s",
+             sample->sampling->id, text);
+  if (sample->wants_logprobs && samples->prompt_logprobs == NULL) {
+    tnk__samples_free(&context->alloc, samples);
+    fail_text(sample, TNK_EUNSUPPORTED, "the server sent no prompt logprobs");
+    return;
+  }
+  tnk__promise_resolve(sample->promise,
+                       sample->wants_logprobs ? TNK__RESULT_LOGPROBS
+                                              : TNK__RESULT_SAMPLES,
+                       samples, tnk__samples_free);
+  dispose(sample);
+}
+
+static void on_resubmit_due(tnk__timer_t *timer) {
+  tnk__sample_t *sample =
+      tnk__container_of(timer, tnk__sample_t, job.future.call.timer);
+
+  sample->since_ms = tnk__context_now_ms(session_of(sample)->context);
+  tnk__sample_go_on(sample);
+}
+
+/* 1 when the sample will be submitted anew. */
+static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  tnk__session_t *session = session_of(sample);
+  const tnk_service_options_t *options = &session->config->options;
+  uint64_t delay_ms;
+
+  if (!may_resubmit(sample) || sample->n_resubmits >= options->max_retries ||
+      (reply->verdict.action != TNK__ACTION_RESUBMIT &&
+       !tnk__sample_may_resubmit(reply->error->pub.code)))
+    return 0;
+  session->context->counters.n_resubmits++;
+  tnk__sample_give_back(sample);
+  forget_ids(sample);
+  sample->has_seq = 0;
+  delay_ms = tnk__backoff_sample_ms(sample->n_resubmits++,
+                                    tnk__context_uniform(session->context));
+  tnk__log(&session->context->logger, TNK_LOG_WARN, "sampling",
+           "%s: submitted anew in %llu ms: %s", sample->sampling->id,
+           (unsigned long long)delay_ms, reply->error->pub.text);
+  tnk__timer_start(session->context, &call_of(sample)->timer, delay_ms,
+                   on_resubmit_due);
+  return 1;
+}
+
+/* 429 and 402: everybody of the tenant waits; we are first in line
+ * afterwards. */
+static void back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  tnk__session_t *session = session_of(sample);
+  uint64_t pause_ms = reply->retry_after_ms != 0
+                          ? reply->retry_after_ms
+                          : tnk__limiter_default_pause_ms(sample->n_bytes);
+
+  if (reply->status == 402 && pause_ms < TNK__BILLING_DELAY_MS)
+    pause_ms = TNK__BILLING_DELAY_MS;
+
+  tnk__limiter_back_off(&session->limiter,
+                        tnk__context_now_ms(session->context) + pause_ms);
+}
+
+/* Whether the same is sent again once the back-off is over, after a wait that
+ * holds neither slot nor bytes. */
+static int waits(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  if (session_of(sample)->config->options.retry_samples == TNK_NO ||
+      sample->job.is_accepted)
+    return 0;
+  return reply->verdict.action == TNK__ACTION_BACK_OFF ||
+         (reply->verdict.action == TNK__ACTION_PAUSE &&
+          tnk__call_may_pause(call_of(sample)));
+}
+
+static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
+  tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
+  tnk__session_t *session = session_of(sample);
+  tnk_samples_t *samples = NULL;
+  int err;
+
+  if (reply->error != NULL) {
+    if (reply->verdict.backs_off)
+      back_off(sample, reply);
+    if (sample->promise == NULL) {
+      session->context->counters.n_late_events++;
+      dispose(sample); /* there is nothing to cancel */
+    } else if (waits(sample, reply)) {
+      tnk__sample_give_back(sample);
+      sample->since_ms = tnk__context_now_ms(session->context);
+      tnk__sample_go_on(sample);
+    } else if (!resubmit(sample, reply)) {
+      fail(sample, reply->error);
+    }
+    return;
+  }
+  err = tnk__samples_read(&samples, &session->context->alloc, reply->body,
+                          reply->body_len, reply->is_proto);
+  if (err != TNK_OK)
+    fail_text(sample, err, NULL);
+  else
+    on_samples(sample, samples);
+}
+
+/* ---- Submitting ---- */
+
+/* The ids and their texts in one piece of memory; without it, no ids. */
+static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
+  size_t size = answer->n_sequence_ids * sizeof(char *);
+  char *text;
+  size_t i;
+
+  forget_ids(sample);
+  if (answer->n_sequence_ids == 0)
+    return;
+  for (i = 0; i < answer->n_sequence_ids; i++)
+    size += strlen(answer->sequence_ids[i]) + 1;
+  sample->ids = tnk__malloc(&session_of(sample)->context->alloc, size);
+  if (sample->ids == NULL)
+    return;
+  text = (char *)(sample->ids + answer->n_sequence_ids);
+  for (i = 0; i < answer->n_sequence_ids; i++) {
+    size_t n = strlen(answer->sequence_ids[i]) + 1;
+    memcpy(text, answer->sequence_ids[i], n);
+    sample->ids[i] = text;
+    text += n;
+  }
+  sample->n_ids = (uint32_t)answer->n_sequence_ids;
+}
+
+static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
+  tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
+
+  if (sample->promise == NULL) {
+    session_of(sample)->context->counters.n_late_events++;
+    if (answer->request_id != NULL)
+      tnk__canceler_tell(&session_of(sample)->canceler, answer->request_id);
+    dispose(sample);
+    return 0;
+  }
+  moved(sample);
+  job->future.poller = tnk__sampling_poller(sample->sampling);
+  keep_ids(sample, answer);
+  tnk__sample_give_back(sample);
+  /* A place in line is for those who were turned away. */
+  sample->slot_ticket = 0;
+  sample->throttle_ticket = 0;
+  if (!may_resubmit(sample))
+    tnk__buf_deinit(&sample->body);
+  return 1;
+}
+
+static void on_state(tnk__future_t *future, const char *state,
+                     const char *reason) {
+  tnk__job_t *job = tnk__container_of(future, tnk__job_t, future);
+  tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
+
+  tnk__sampling_notice(sample->sampling, state, reason);
+}
+
+static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
+  (void)call;
+  tnk__headers_add(headers, "X-Tinker-Sampling-Backpressure", "1");
+}
+
+void tnk__sample_submit(tnk__sample_t *sample) {
+  tnk_sampling_t *sampling = sample->sampling;
+  tnk__call_t *call = call_of(sample);
+
+  if (!sample->has_seq) {
+    sample->seq = sampling->next_seq++;
+    sample->has_seq = 1;
+    if (tnk__sample_renumber(&sample->body, &sample->seq_place,
+                             (int64_t)sample->seq) != TNK_OK) {
+      fail_text(sample, TNK_ENOMEM, NULL);
+      return;
+    }
+  }
+  tnk__call_rebind(call, TNK__ROUTE_SAMPLE);
+  call->add_headers = add_headers;
+  call->once = sampling->session->config->options.retry_samples == TNK_NO;
+  tnk__job_start(&sample->job, sample->body.data, sample->body.len, on_done);
+}
+
+/* ---- What it waits for ---- */
+
+static void on_explain(const void *arg, tnk__text_t *out) {
+  const tnk__sample_t *sample = arg;
+  const tnk__call_t *call = &sample->job.future.call;
+
+  tnk__text_printf(out, "%s: ", name_of(sample));
+  if (sample->job.future.is_begun || tnk__call_is_active(call)) {
+    tnk__job_explain(&sample->job, out);
+  } else if (tnk__timer_is_active(&call->timer)) {
+    tnk__text_printf(out, "is submitted anew (resubmission %u) in ",
+                     sample->n_resubmits);
+    tnk__text_time(out, call->timer.due_ms -
+                            tnk__context_now_ms(session_of(sample)->context));
+  } else if (!tnk__sample_explain_wait(sample, out)) {
+    tnk__text_printf(out, "is about to be submitted");
+  }
+}
+
+static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
+  const tnk__sample_t *sample = (const tnk__sample_t *)(const void *)member;
+
+  if (sample->promise != NULL && out != NULL)
+    on_explain(sample, out);
+  return sample->promise != NULL;
+}
+
+/* ---- Start ---- */
+
+static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
+                  const tnk_sampling_params_t *params,
+                  const tnk_sample_options_t *options) {
+  tnk__sample_request_t request = {.prompt = prompt,
+                                   .params = params,
+                                   .options = options,
+                                   .sampling_session_id = sample->sampling->id,
+                                   .seq_id = INT64_MAX, /* room for any */
+                                   .record_stability_info =
+                                       sample->sampling->record_stability_info};
+
+  int err;
+
+  sample->n_bytes = tnk__prompt_bytes(prompt);
+  tnk__buf_reserve(&sample->body, sample->n_bytes + MAX_FRAME);
+  err = tnk__sample_write(&sample->body, &request, &sample->seq_place);
+  tnk__buf_trim(&sample->body);
+  return err;
+}
+
+static void keep_options(tnk__sample_t *sample,
+                         const tnk_sample_options_t *options) {
+  sample->asks_logprobs = options->prompt_logprobs == TNK_YES;
+  sample->asks_targets = options->target_prompt_logprobs != NULL;
+  sample->topk_prompt_logprobs = options->topk_prompt_logprobs;
+  sample->topk_sample_logprobs = options->topk_sample_logprobs;
+  sample->prompt_alt_tokens_k = options->prompt_alt_tokens_k;
+  sample->prompt_logprobs_last_n = options->prompt_logprobs_last_n;
+}
+
+static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
+                    int wants_logprobs) {
+  tnk__context_t *context = sampling->session->context;
+
+  sample->since_ms = tnk__context_now_ms(context);
+  sample->sampling = sampling;
+  sample->wants_logprobs = wants_logprobs != 0;
+  tnk__list_init(&sample->member.link);
+  sample->member.abort = on_abort;
+  sample->member.explain = explain_member;
+  tnk__buf_init(&sample->body, &context->alloc, TNK__MAX_REQUEST_BODY);
+  tnk__job_init(&sample->job, sampling->session, TNK__ROUTE_SAMPLE,
+                name_of(sample), "Sample");
+  call_of(sample)->method_name = wants_logprobs
+                                     ? "SamplingClient.compute_logprobs"
+                                     : "SamplingClient.sample";
+  sample->job.future.is_proto = 1;
+  sample->job.future.is_sample = 1;
+  sample->job.future.on_state = on_state;
+  sample->job.accepted = on_accepted;
+}
+
+tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
+                                 const tnk_model_input_t *prompt,
+                                 const tnk_sampling_params_t *params,
+                                 const tnk_sample_options_t *options,
+                                 int wants_logprobs) {
+  tnk__context_t *context = sampling->session->context;
+  const tnk_allocator_t *alloc = &context->alloc;
+  tnk__sample_t *sample = tnk__calloc(alloc, 1, sizeof(*sample));
+  tnk_promise_t *promise;
+  int err;
+
+  if (sample == NULL)
+    return tnk__promise_rejected(context, tnk__error_static(TNK_ENOMEM));
+  promise = tnk__promise_new(context, NULL, NULL);
+  tnk__promise_bind(promise, on_cancel, on_explain, sample);
+  prepare(sample, sampling, wants_logprobs);
+  if (options != NULL)
+    keep_options(sample, options);
+  sample->promise = promise;
+  if (tnk__promise_is_oom(promise)) {
+    tnk__free(alloc, sample);
+    return promise;
+  }
+  if (tnk__list_empty(&sampling->samples))
+    tnk__stall_moved(&sampling->stall, tnk__context_now_ms(context));
+  tnk__list_append(&sampling->samples, &sample->member.link);
+  err = encode(sample, prompt, params, options);
+  if (err != TNK_OK)
+    fail_text(sample, err, NULL);
+  else
+    tnk__sample_go_later(sample);
+  return promise;
+}

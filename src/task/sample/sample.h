@@ -1,0 +1,89 @@
+#ifndef TNK_TASK_SAMPLE_SAMPLE_H
+#define TNK_TASK_SAMPLE_SAMPLE_H
+
+#include "codec/message/sample_wire.h"
+#include "task/future/job.h"
+#include "task/session/member.h"
+#include "task/sample/sampling.h"
+
+/*
+ * One sample. It waits, in this order, for its turn among those under way, for
+ * a slot, for the end of a back-off, for a second slot, of which there are few
+ * while a back-off is recent, for bytes of the dispatch budget, and again for
+ * the end of a back-off; takes its sequence number and is submitted; then its
+ * future is polled. A 429 gives everything back and starts from the top, first
+ * in line and with the same number. A result that is lost, and failures that
+ * may pass, start from the top with a new number, after a delay and a limited
+ * number of times.
+ *
+ * When it is given up, the server is told if it wants to know. For that, one
+ * whose submission is on the wire outlives its promise, and perhaps its client,
+ * until the answer tells its id.
+ */
+/* What a sample takes before it is submitted, one after the other. */
+typedef enum {
+  TNK__SAMPLE_NOTHING = 0,
+  TNK__SAMPLE_PLACE,    /* among those under way */
+  TNK__SAMPLE_SLOT,     /* of all submissions */
+  TNK__SAMPLE_GATE,     /* the end of a back-off; nobody holds that */
+  TNK__SAMPLE_THROTTLE, /* the second slot */
+  TNK__SAMPLE_BYTES     /* of the dispatch budget */
+} tnk__sample_need_t;
+
+/* There may be many thousands, so it is kept small. Until it is accepted it
+ * waits with what its future lends: the timer, the deferred call, the place in
+ * a queue. */
+typedef struct tnk__sample {
+  tnk__member_t member; /* in sampling->samples, or session->canceler's */
+  tnk_sampling_t *sampling;
+  tnk_promise_t *promise; /* NULL once it was given up */
+  tnk__buf_t body;        /* kept for as long as it may be sent again */
+  tnk__sample_seq_t seq_place;
+  uint64_t seq;
+  uint64_t since_ms; /* when it began, or began anew, to wait */
+  uint64_t n_bytes;  /* estimate for the budget */
+  /* Its places in line for the two slots, for when it is turned away. */
+  uint64_t slot_ticket;
+  uint64_t throttle_ticket;
+  char **ids; /* of the sequences, in one piece of memory */
+  uint32_t n_ids;
+  uint32_t n_resubmits;
+  /* What the answer must hold, as in tnk_sample_options_t. */
+  uint32_t topk_prompt_logprobs;
+  uint32_t topk_sample_logprobs;
+  uint32_t prompt_alt_tokens_k;
+  uint32_t prompt_logprobs_last_n;
+  uint8_t asks_logprobs;
+  uint8_t asks_targets;
+  uint8_t wants_logprobs; /* compute_logprobs rather than sample */
+  uint8_t has_seq;
+  uint8_t waits_for; /* a tnk__sample_need_t */
+  uint8_t holds;     /* a set of 1 << tnk__sample_need_t */
+  tnk__job_t job;
+} tnk__sample_t;
+
+/* Arguments have passed their checks and are copied. */
+tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
+                                 const tnk_model_input_t *prompt,
+                                 const tnk_sampling_params_t *params,
+                                 const tnk_sample_options_t *options,
+                                 int wants_logprobs);
+
+/* ---- sample_wait.c: from its start, or a refusal, to its submission ---- */
+
+/* Take what is still missing; when all is there, tnk__sample_submit(). */
+void tnk__sample_go_on(tnk__sample_t *sample);
+/* The same from the next turn. */
+void tnk__sample_go_later(tnk__sample_t *sample);
+/* Give back, or stop waiting for, all that is needed for submitting only. */
+void tnk__sample_give_back(tnk__sample_t *sample);
+/* Give back the place among those under way. */
+void tnk__sample_leave(tnk__sample_t *sample);
+/* Write what it waits for. 0: nothing, it has been submitted. */
+int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out);
+
+/* ---- sample.c ---- */
+
+void tnk__sample_submit(tnk__sample_t *sample);
+
+#endif

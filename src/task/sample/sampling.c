@@ -1,0 +1,118 @@
+#include "task/sample/sampling.h"
+
+#include "base/alloc.h"
+#include "task/session/member.h"
+
+static void on_closed(tnk__deferred_t *closed) {
+  tnk_sampling_t *sampling = tnk__container_of(closed, tnk_sampling_t, closed);
+  const tnk_allocator_t *alloc = &sampling->session->context->alloc;
+  tnk_close_cb cb = sampling->close_cb;
+  void *user = sampling->close_user;
+
+  tnk__list_remove(&sampling->link);
+  tnk__free(alloc, sampling->poller);
+  tnk__free(alloc, sampling->id);
+  tnk__free(alloc, sampling->base_model);
+  tnk__free(alloc, sampling);
+  if (cb != NULL) {
+    tnk__callout_begin();
+    cb(user);
+    tnk__callout_end();
+  }
+}
+
+tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
+                                  const char *base_model,
+                                  int record_stability_info) {
+  const tnk_allocator_t *alloc = &session->context->alloc;
+  tnk_sampling_t *sampling = tnk__calloc(alloc, 1, sizeof(*sampling));
+
+  if (sampling == NULL)
+    return NULL;
+  sampling->id = tnk__strdup(alloc, id);
+  if (base_model != NULL)
+    sampling->base_model = tnk__strdup(alloc, base_model);
+  if (sampling->id == NULL ||
+      (base_model != NULL && sampling->base_model == NULL)) {
+    tnk__free(alloc, sampling->id);
+    tnk__free(alloc, sampling->base_model);
+    tnk__free(alloc, sampling);
+    return NULL;
+  }
+  sampling->session = session;
+  sampling->record_stability_info = record_stability_info;
+  tnk__list_init(&sampling->samples);
+  tnk__queue_notice_init(&sampling->notice, 0);
+  tnk__deferred_init(&sampling->closed, on_closed);
+  tnk__list_append(&session->samplings, &sampling->link);
+  return sampling;
+}
+
+void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
+                         void *user) {
+  tnk__list_t *node;
+
+  if (sampling->closing)
+    return;
+  sampling->closing = 1;
+  sampling->close_cb = cb;
+  sampling->close_user = user;
+  while ((node = tnk__list_first(&sampling->samples)) != NULL)
+    tnk__member_of(node)->abort(tnk__member_of(node),
+                                tnk__error_static(TNK_ECLOSED));
+  if (sampling->poller != NULL) {
+    tnk__poller_close(sampling->poller);
+    sampling->session->n_pollers--;
+  }
+  tnk__defer(sampling->session->context, &sampling->closed);
+}
+
+/* A poll that is held takes one of the places of all polls, of which the
+ * fetches need the most. */
+enum { POLLERS_PART = 4 };
+
+static int has_place_for_poller(const tnk__session_t *session) {
+  return session->n_pollers < session->config->options.max_polls / POLLERS_PART;
+}
+
+static int lacks_batched_polls(const tnk__session_t *session) {
+  return (session->endpoint.missing &
+          tnk__route_bit(tnk__route(TNK__ROUTE_RETRIEVE_FUTURES))) != 0;
+}
+
+/* Samples hold a poll each again, so there must be a limit to them again. */
+static void on_poller_off(tnk__poller_t *poller) {
+  tnk__session_t *session =
+      tnk__container_of(poller->endpoint, tnk__session_t, endpoint);
+
+  if (!lacks_batched_polls(session))
+    return; /* it is about this client only */
+  tnk__semaphore_set_limit(&session->sample_running,
+                           (size_t)session->flags.sample_concurrency);
+}
+
+tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling) {
+  tnk__session_t *session = sampling->session;
+
+  if (sampling->poller != NULL || !session->flags.batched_polls ||
+      lacks_batched_polls(session) || !has_place_for_poller(session))
+    return sampling->poller;
+  sampling->poller =
+      tnk__malloc(&session->context->alloc, sizeof(*sampling->poller));
+  if (sampling->poller != NULL) {
+    tnk__poller_open(sampling->poller, &session->endpoint, sampling->id);
+    sampling->poller->on_off = on_poller_off;
+    session->n_pollers++;
+  }
+  return sampling->poller;
+}
+
+void tnk__sampling_notice(tnk_sampling_t *sampling, const char *state,
+                          const char *reason) {
+  tnk_queue_state_t parsed = tnk__queue_state_parse(state);
+
+  if (tnk__queue_notice_due(&sampling->notice, parsed,
+                            tnk__context_now_ms(sampling->session->context)))
+    tnk__session_notice(sampling->session, sampling->id, parsed,
+                        tnk__queue_reason(TNK__QUEUE_SAMPLING, parsed, reason));
+}

@@ -1,0 +1,20 @@
+#include "task/service/clients.h"
+
+#include "base/alloc.h"
+#include "task/future/request.h"
+#include "task/sample/sampling.h"
+#include "task/train/training.h"
+
+void tnk__clients_close(tnk__session_t *session) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(&session->requests)) != NULL)
+    tnk__request_fail(tnk__container_of(node, tnk__request_t, link),
+                      tnk__error_static(TNK_ECLOSED));
+  TNK__LIST_FOREACH_SAFE (training, next, &session->trainings)
+    tnk__training_close(tnk__container_of(training, tnk_training_t, link), NULL,
+                        NULL);
+  TNK__LIST_FOREACH_SAFE (sampling, next, &session->samplings)
+    tnk__sampling_close(tnk__container_of(sampling, tnk_sampling_t, link), NULL,
+                        NULL);
+}

@@ -1,0 +1,345 @@
+/*
+ * A training client: create_model or load_weights, its future, get_info. The
+ * classic way from a saved state: weights_info, create_model, its future,
+ * get_info, and then load_weights as the client's first operation.
+ *
+ * Once the service has made a model nothing loses it: without an answer from
+ * get_info the client exists all the same and knows less.
+ */
+#include "task/service/create.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "codec/message/calls_training.h"
+#include "task/future/request.h"
+#include "task/train/training.h"
+#include "task/train/weights.h"
+
+typedef struct {
+  tnk__request_t request;
+  const char *name; /* begins error sentences */
+  const char *method;
+  tnk_lora_options_t lora;
+  tnk_restore_options_t restore;
+  uint64_t model_seq;
+  const char *model_id;
+} create_t;
+
+static create_t *of_request(tnk__request_t *request) {
+  return tnk__container_of(request, create_t, request);
+}
+
+static create_t *of_call(tnk__call_t *call) {
+  return of_request(tnk__container_of(call, tnk__request_t, call));
+}
+
+static create_t *of_job(tnk__job_t *job) {
+  return of_request(tnk__container_of(job, tnk__request_t, job));
+}
+
+static void fail_code(create_t *create, int code) {
+  tnk__request_fail_code(&create->request, create->name, code);
+}
+
+static void prepare_call(create_t *create, tnk__route_id_t route) {
+  tnk__request_t *request = &create->request;
+
+  tnk__call_init(&request->call, &request->session->endpoint, route,
+                 create->name);
+  request->call.method_name = create->method;
+  tnk__buf_clear(&request->body);
+}
+
+static void prepare_job(create_t *create, tnk__route_id_t route,
+                        const char *type) {
+  tnk__request_t *request = &create->request;
+
+  tnk__job_init(&request->job, request->session, route, create->name, type);
+  request->job.future.call.method_name = create->method;
+  tnk__buf_clear(&request->body);
+}
+
+/* ---- The end: a client ---- */
+
+static const char *keep(tnk_training_t *training, const char *text) {
+  return text != NULL ? tnk__arena_strdup(&training->arena, text) : NULL;
+}
+
+static void set_info(tnk_training_t *training,
+                     const tnk_training_info_t *info) {
+  /* The id is ours already. */
+  training->info.base_model = keep(training, info->base_model);
+  training->info.arch = keep(training, info->arch);
+  training->info.tokenizer_id = keep(training, info->tokenizer_id);
+  training->info.optimizer = keep(training, info->optimizer);
+  training->info.lora_rank = info->lora_rank;
+}
+
+/* A server that does not know the optimizers makes an Adam model and refuses
+ * the first step: say so before that. */
+static void check_optimizer(const create_t *create,
+                            const tnk_training_info_t *info) {
+  if (create->lora.optimizer == TNK_OPTIMIZER_DIMUON &&
+      info->optimizer != NULL && strcmp(info->optimizer, "dimuon") != 0)
+    tnk__log(&create->request.session->context->logger, TNK_LOG_WARN,
+             "training",
+             "%s: the model's optimizer is %s, not dimuon as asked for",
+             create->name, info->optimizer);
+}
+
+static void hand_over(create_t *create, const tnk_training_info_t *info) {
+  tnk__request_t *request = &create->request;
+  const tnk_restore_options_t *restore = &create->restore;
+  tnk_training_t *training =
+      tnk__training_new(request->session, create->model_id);
+
+  if (training == NULL) {
+    fail_code(create, TNK_ENOMEM);
+    return;
+  }
+  set_info(training, info);
+  check_optimizer(create, info);
+  if (restore->path == NULL || restore->classic != TNK_YES) {
+    tnk__request_resolve(request, TNK__RESULT_TRAINING, training, NULL);
+    return;
+  }
+  tnk__load_into_new(training, restore->path,
+                     restore->with_optimizer == TNK_YES,
+                     restore->weights_access_token, request->promise);
+  tnk__request_dispose(request);
+}
+
+static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
+  create_t *create = of_call(call);
+  tnk_training_info_t info = {.base_model = create->lora.base_model};
+
+  if (reply->error != NULL)
+    tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
+             "%s: the model exists, but not what is known of it: %s",
+             create->model_id, reply->error->pub.text);
+  else if (tnk__get_info_read(&info, &create->request.arena, reply->body,
+                              reply->body_len) != TNK_OK)
+    tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
+             "%s: the answer of get_info cannot be understood",
+             create->model_id);
+  if (info.base_model == NULL)
+    info.base_model = create->lora.base_model;
+  hand_over(create, &info);
+}
+
+static void ask_info(create_t *create) {
+  prepare_call(create, TNK__ROUTE_GET_INFO);
+  tnk__get_info_write(&create->request.body, create->model_id);
+  tnk__request_call(&create->request, on_info);
+}
+
+/* ---- create_model ---- */
+
+static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
+  create_t *create = of_job(job);
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__request_fail(&create->request, reply->error);
+    return;
+  }
+  err = tnk__create_model_read(&create->model_id, &create->request.arena,
+                               reply->body, reply->body_len);
+  if (err != TNK_OK)
+    fail_code(create, err);
+  else
+    ask_info(create);
+}
+
+static void send_create(create_t *create) {
+  tnk__request_t *request = &create->request;
+
+  prepare_job(create, TNK__ROUTE_CREATE_MODEL, "CreateModel");
+  create->model_seq = request->session->next_model_seq++;
+  tnk__create_model_write(&request->body, request->session->id,
+                          create->model_seq, &create->lora);
+  tnk__request_job(request, on_created);
+}
+
+static void begin_lora(tnk__request_t *request) {
+  send_create(of_request(request));
+}
+
+/* ---- From a saved state, in one call ---- */
+
+/* The answer need not name the model; then its id follows from the number. */
+static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
+  tnk__request_t *request = &create->request;
+  tnk__saved_t saved;
+  tnk__buf_t text;
+  const char *id = NULL;
+
+  if (tnk__saved_read(&saved, &request->arena, reply->body, reply->body_len) ==
+          TNK_OK &&
+      saved.model_id != NULL)
+    return saved.model_id;
+  tnk__buf_init(&text, &request->session->context->alloc, 4096);
+  tnk__model_id_write(&text, request->session->id, create->model_seq);
+  if (tnk__buf_cstr(&text) != NULL)
+    id = tnk__arena_strdup(&request->arena, tnk__buf_cstr(&text));
+  tnk__buf_deinit(&text);
+  return id;
+}
+
+static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
+  create_t *create = of_job(job);
+
+  if (reply->error != NULL) {
+    tnk__request_fail(&create->request, reply->error);
+    return;
+  }
+  create->model_id = restored_id(create, reply);
+  if (create->model_id == NULL)
+    fail_code(create, TNK_ENOMEM);
+  else
+    ask_info(create);
+}
+
+static void begin_restore(tnk__request_t *request) {
+  create_t *create = of_request(request);
+
+  prepare_job(create, TNK__ROUTE_CREATE_FROM_STATE, "LoadWeights");
+  create->model_seq = request->session->next_model_seq++;
+  tnk__create_from_state_write(&request->body, request->session->id,
+                               create->model_seq, &create->restore);
+  tnk__request_job(request, on_restored);
+}
+
+/* ---- The classic way ---- */
+
+static void on_weights_info(tnk__call_t *call, const tnk__reply_t *reply) {
+  create_t *create = of_call(call);
+  const tnk_restore_options_t *restore = &create->restore;
+  tnk_lora_options_t *lora = &create->lora;
+  tnk__weights_info_t info;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__request_fail(&create->request, reply->error);
+    return;
+  }
+  err = tnk__weights_info_read(&info, &create->request.arena, reply->body,
+                               reply->body_len);
+  if (err != TNK_OK) {
+    fail_code(create, err);
+    return;
+  }
+  lora->base_model =
+      restore->base_model != NULL ? restore->base_model : info.base_model;
+  lora->rank = info.lora_rank;
+  lora->train_mlp = info.train_mlp;
+  lora->train_attn = info.train_attn;
+  lora->train_unembed = info.train_unembed;
+  lora->optimizer = restore->optimizer;
+  lora->optimizer_json = restore->optimizer_json;
+  if (restore->with_optimizer == TNK_YES && info.optimizer_json != NULL) {
+    lora->optimizer = TNK_OPTIMIZER_RAW; /* as it was saved */
+    lora->optimizer_json = info.optimizer_json;
+  }
+  lora->user_metadata = restore->user_metadata;
+  lora->n_user_metadata = restore->n_user_metadata;
+  send_create(create);
+}
+
+static void begin_classic(tnk__request_t *request) {
+  create_t *create = of_request(request);
+
+  prepare_call(create, TNK__ROUTE_WEIGHTS_INFO);
+  tnk__weights_info_write(&request->body, create->restore.path);
+  tnk__request_call(request, on_weights_info);
+}
+
+/* ---- Start ---- */
+
+/* Copies a text of the options in place; 0 without memory. */
+static int own(tnk__arena_t *arena, const char **text) {
+  if (*text == NULL)
+    return 1;
+  *text = tnk__arena_strdup(arena, *text);
+  return *text != NULL;
+}
+
+static int own_pairs(tnk__arena_t *arena, const tnk_pair_t **pairs, size_t n) {
+  tnk_pair_t *copy = tnk__arena_calloc(arena, n + 1, sizeof(*copy));
+  size_t i;
+
+  for (i = 0; copy != NULL && i < n; i++) {
+    copy[i] = (*pairs)[i];
+    if (!own(arena, &copy[i].name) || !own(arena, &copy[i].value))
+      return 0;
+  }
+  *pairs = copy;
+  return copy != NULL;
+}
+
+static create_t *new_create(tnk__session_t *session, const char *name,
+                            const char *method, tnk_promise_t **promise) {
+  tnk__request_t *request =
+      tnk__request_new(session, name, sizeof(create_t), promise);
+  create_t *create;
+
+  if (request == NULL)
+    return NULL;
+  create = of_request(request);
+  create->name = name;
+  create->method = method;
+  create->lora = (tnk_lora_options_t)TNK_LORA_OPTIONS_INIT;
+  return create;
+}
+
+tnk_promise_t *tnk__create_lora(tnk__session_t *session,
+                                const tnk_lora_options_t *options) {
+  tnk_promise_t *promise = NULL;
+  create_t *create =
+      new_create(session, "create_lora",
+                 "ServiceClient.create_lora_training_client", &promise);
+  tnk__arena_t *arena;
+
+  if (create == NULL)
+    return promise;
+  arena = &create->request.arena;
+  create->lora = *options;
+  if (own(arena, &create->lora.base_model) &&
+      own(arena, &create->lora.optimizer_json) &&
+      own_pairs(arena, &create->lora.user_metadata, options->n_user_metadata))
+    tnk__request_enter(&create->request, TNK__SESSION_READY, begin_lora);
+  else
+    fail_code(create, TNK_ENOMEM);
+  return promise;
+}
+
+tnk_promise_t *tnk__restore(tnk__session_t *session,
+                            const tnk_restore_options_t *options) {
+  tnk_promise_t *promise = NULL;
+  create_t *create = new_create(
+      session, "restore",
+      options->with_optimizer == TNK_YES
+          ? "ServiceClient.create_training_client_from_state_with_optimizer"
+          : "ServiceClient.create_training_client_from_state",
+      &promise);
+  tnk__arena_t *arena;
+
+  if (create == NULL)
+    return promise;
+  arena = &create->request.arena;
+  create->restore = *options;
+  if (own(arena, &create->restore.path) &&
+      own(arena, &create->restore.base_model) &&
+      own(arena, &create->restore.weights_access_token) &&
+      own(arena, &create->restore.optimizer_json) &&
+      own_pairs(arena, &create->restore.user_metadata,
+                options->n_user_metadata))
+    tnk__request_enter(&create->request, TNK__SESSION_READY,
+                       options->classic == TNK_YES ? begin_classic
+                                                   : begin_restore);
+  else
+    fail_code(create, TNK_ENOMEM);
+  return promise;
+}

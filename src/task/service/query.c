@@ -1,0 +1,101 @@
+#include "task/service/query.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "codec/message/calls_session.h"
+#include "task/future/request.h"
+
+/* A result with the arena it lives in. */
+typedef struct {
+  tnk__arena_t arena;
+  tnk_capabilities_t *capabilities;
+} value_t;
+
+static void free_value(const tnk_allocator_t *alloc, void *value) {
+  value_t *box = value;
+
+  box->arena.alloc = alloc; /* the service may be gone */
+  tnk__arena_deinit(&box->arena);
+  tnk__free(alloc, box);
+}
+
+const tnk_capabilities_t *tnk__query_value(const void *value) {
+  const value_t *box = value;
+
+  return box != NULL ? box->capabilities : NULL;
+}
+
+static void on_capabilities(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__request_t *request = tnk__container_of(call, tnk__request_t, call);
+  const tnk_allocator_t *alloc = &request->session->context->alloc;
+  value_t *box;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__request_fail(request, reply->error);
+    return;
+  }
+  box = tnk__calloc(alloc, 1, sizeof(*box));
+  if (box == NULL) {
+    tnk__request_fail_code(request, call->name, TNK_ENOMEM);
+    return;
+  }
+  tnk__arena_init(&box->arena, alloc, 64 * TNK__MIB);
+  err = tnk__capabilities_read(&box->capabilities, &box->arena, reply->body,
+                               reply->body_len);
+  if (err == TNK_OK) {
+    tnk__request_resolve(request, TNK__RESULT_CAPABILITIES, box, free_value);
+    return;
+  }
+  free_value(alloc, box);
+  tnk__request_fail_code(request, call->name, err);
+}
+
+static void on_health(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__request_t *request = tnk__container_of(call, tnk__request_t, call);
+  int err = TNK_OK;
+
+  if (reply->error == NULL)
+    err = tnk__health_read(reply->body, reply->body_len);
+  if (reply->error != NULL)
+    tnk__request_fail(request, reply->error);
+  else if (err != TNK_OK)
+    tnk__request_fail_code(request, call->name, err);
+  else
+    tnk__request_resolve(request, TNK__RESULT_NONE, NULL, NULL);
+}
+
+static void begin_capabilities(tnk__request_t *request) {
+  tnk__call_init(&request->call, &request->session->endpoint,
+                 TNK__ROUTE_CAPABILITIES, "get_server_capabilities");
+  request->call.method_name = "RestClient.get_server_capabilities";
+  tnk__request_call(request, on_capabilities);
+}
+
+static void begin_health(tnk__request_t *request) {
+  tnk__call_init(&request->call, &request->session->endpoint, TNK__ROUTE_HEALTH,
+                 "healthz");
+  tnk__request_call(request, on_health);
+}
+
+static tnk_promise_t *start(tnk__session_t *session, const char *name,
+                            tnk__session_level_t level,
+                            void (*begin)(tnk__request_t *request)) {
+  tnk_promise_t *promise = NULL;
+  tnk__request_t *request =
+      tnk__request_new(session, name, sizeof(*request), &promise);
+
+  if (request != NULL)
+    tnk__request_enter(request, level, begin);
+  return promise;
+}
+
+/* Only with the flags it is known what the server wants for a key. */
+tnk_promise_t *tnk__query_capabilities(tnk__session_t *session) {
+  return start(session, "get_server_capabilities", TNK__SESSION_CONFIGURED,
+               begin_capabilities);
+}
+
+tnk_promise_t *tnk__query_health(tnk__session_t *session) {
+  return start(session, "healthz", TNK__SESSION_NEW, begin_health);
+}

@@ -1,0 +1,104 @@
+#include "task/service/watch.h"
+
+#include "base/alloc.h"
+#include "task/session/member.h"
+#include "task/future/request.h"
+#include "task/sample/sampling.h"
+#include "task/train/training.h"
+
+enum { WATCH_MS = 1000, MAX_TEXT = 768 };
+
+/* How many of a client's operations are pending; the oldest of them explains
+ * itself. */
+static size_t explain_oldest(const tnk__list_t *members, tnk__text_t *out) {
+  size_t n = 0;
+
+  TNK__LIST_FOREACH (node, members) {
+    const tnk__member_t *member = tnk__member_of(node);
+    if (member->explain(member, n == 0 ? out : NULL))
+      n++;
+  }
+  return n;
+}
+
+/* The caller's function may end anything, so the lists begin anew after. */
+static void tell(tnk__session_t *session, const char *client,
+                 const tnk__stall_t *stall, uint64_t now, size_t n,
+                 const char *oldest) {
+  char reason[MAX_TEXT];
+  tnk__text_t out;
+
+  session->context->counters.n_stalls++;
+  tnk__text_init(&out, reason, sizeof(reason));
+  tnk__text_printf(&out, "no progress for ");
+  tnk__text_time(&out, now - stall->moved_ms);
+  tnk__text_printf(&out, n == 1 ? "; " : "; the oldest of %zu operations: ", n);
+  tnk__text_printf(&out, "%s", oldest);
+  tnk__session_notice(session, client, TNK_QUEUE_STALLED, reason);
+}
+
+static int watch_members(tnk__session_t *session, const tnk__list_t *members,
+                         const char *client, tnk__stall_t *stall,
+                         uint64_t now) {
+  char oldest[MAX_TEXT];
+  tnk__text_t out;
+  size_t n;
+
+  if (tnk__list_empty(members) || !tnk__stall_due(stall, now))
+    return 0;
+  tnk__text_init(&out, oldest, sizeof(oldest));
+  n = explain_oldest(members, &out);
+  if (n > 0)
+    tell(session, client, stall, now, n, oldest);
+  return n > 0;
+}
+
+static int watch_requests(tnk__session_t *session, uint64_t now) {
+  char text[MAX_TEXT];
+  tnk__text_t out;
+
+  TNK__LIST_FOREACH (node, &session->requests) {
+    tnk__request_t *request = tnk__container_of(node, tnk__request_t, link);
+    if (!tnk__stall_due(&request->stall, now))
+      continue;
+    tnk__text_init(&out, text, sizeof(text));
+    tnk__promise_explain(request->promise, &out);
+    tell(session, request->name, &request->stall, now, 1, text);
+    return 1;
+  }
+  return 0;
+}
+
+/* 1 when somebody was told of something. */
+static int look(tnk__session_t *session, uint64_t now) {
+  TNK__LIST_FOREACH (node, &session->trainings) {
+    tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
+    if (watch_members(session, &training->ops, training->info.model_id,
+                      &training->stall, now))
+      return 1;
+  }
+  TNK__LIST_FOREACH (node, &session->samplings) {
+    tnk_sampling_t *sampling = tnk__container_of(node, tnk_sampling_t, link);
+    if (watch_members(session, &sampling->samples, sampling->id,
+                      &sampling->stall, now))
+      return 1;
+  }
+  return watch_requests(session, now);
+}
+
+static void on_tick(tnk__timer_t *timer) {
+  tnk__session_t *session =
+      tnk__container_of(timer, tnk__session_t, watch_timer);
+  const uint64_t now = tnk__context_now_ms(session->context);
+
+  while (!session->endpoint.closing && look(session, now))
+    continue;
+  if (!session->endpoint.closing && session->context->n_pending > 0)
+    tnk__watch_arm(session);
+}
+
+void tnk__watch_arm(tnk__session_t *session) {
+  if (!tnk__timer_is_active(&session->watch_timer))
+    tnk__timer_start_background(session->context, &session->watch_timer,
+                                WATCH_MS, on_tick);
+}

@@ -1,0 +1,498 @@
+#include "task/session/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "task/call/tenant.h"
+
+enum {
+  HEARTBEAT_MS = 10000,
+  HEARTBEAT_WARN_MS = 120000,
+  MIN_REFRESH_MS = 10000,
+  MAX_STARTUP_BODY = 1024 * 1024,
+  MAX_TRAIN_BYTES = 16 * 1000 * 1000,
+  /* The protocol allows 400, but a submission that waits for a connection
+   * could not look at the limiter again before it goes out. So no more than
+   * there are connections for them. */
+  SAMPLE_SLOTS = 64,
+  SAMPLE_THROTTLED_SLOTS = 10,
+  /* With batched polls: results fetched side by side, and the part of all
+   * polls that may be spent on checking the silent. */
+  MAX_FETCHES = 64,
+  CHECKS_PART = 8
+};
+
+static void step(tnk__session_t *session);
+
+/* ---- Waiting for a level ---- */
+
+static void on_need_settled(tnk__deferred_t *call) {
+  tnk__need_t *need = tnk__container_of(call, tnk__need_t, call);
+  tnk__error_t *error = need->error;
+
+  need->error = NULL;
+  need->done(need, error);
+  tnk__error_unref(error);
+}
+
+void tnk__need_init(tnk__need_t *need,
+                    void (*done)(tnk__need_t *self, tnk__error_t *error)) {
+  memset(need, 0, sizeof(*need));
+  tnk__list_init(&need->link);
+  tnk__deferred_init(&need->call, on_need_settled);
+  need->done = done;
+}
+
+static void settle_need(tnk__session_t *session, tnk__need_t *need,
+                        tnk__error_t *error) {
+  tnk__list_remove(&need->link);
+  need->error = error != NULL ? tnk__error_ref(error) : NULL;
+  tnk__defer(session->context, &need->call);
+}
+
+void tnk__session_need(tnk__session_t *session, tnk__need_t *need,
+                       tnk__session_level_t level) {
+  need->level = level;
+  need->session = session;
+  if (session->endpoint.closing)
+    settle_need(session, need, tnk__error_static(TNK_ECLOSED));
+  else if (session->level >= level)
+    settle_need(session, need, NULL);
+  else {
+    tnk__list_append(&session->needs, &need->link);
+    step(session);
+  }
+}
+
+void tnk__need_cancel(tnk__need_t *need) {
+  tnk__list_remove(&need->link);
+  tnk__defer_cancel(&need->call);
+  tnk__error_unref(need->error);
+  need->error = NULL;
+}
+
+static void fail_needs(tnk__session_t *session, tnk__error_t *error) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(&session->needs)) != NULL)
+    settle_need(session, tnk__container_of(node, tnk__need_t, link), error);
+}
+
+/* ---- The observer ---- */
+
+static void tell(tnk__session_t *session, const char *client,
+                 tnk_queue_state_t state, const char *reason) {
+  const tnk_service_options_t *options = &session->config->options;
+
+  if (options->on_queue_state == NULL)
+    return;
+  tnk__callout_begin();
+  options->on_queue_state(client, state, reason, options->queue_state_user);
+  tnk__callout_end();
+}
+
+/* ---- Background: heartbeat and refresh ---- */
+
+static void start_heartbeat(tnk__session_t *session);
+static void start_refresh(tnk__session_t *session);
+
+/* The server has ended the session. What is under way gets the server's own
+ * answers; those that refuse then name the session. */
+static void on_ended(tnk__session_t *session, const tnk__error_t *error) {
+  session->endpoint.ended_session = session->id;
+  tnk__log(&session->context->logger, TNK_LOG_INFO, "session",
+           "%s: the server has ended it; no more heartbeats: %s", session->id,
+           error->pub.text);
+  tell(session, session->id, TNK_QUEUE_SESSION_LOST, error->pub.text);
+}
+
+static void on_heartbeat(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__session_t *session = tnk__container_of(call, tnk__session_t, heartbeat);
+  uint64_t now = tnk__context_now_ms(session->context);
+
+  if (reply->error == NULL) {
+    session->heartbeat_ok_ms = now;
+  } else if (reply->status == 410) {
+    on_ended(session, reply->error);
+    return;
+  } else if (now - session->heartbeat_ok_ms > HEARTBEAT_WARN_MS) {
+    tnk__log(&session->context->logger, TNK_LOG_WARN, "session",
+             "%s: no heartbeat has been answered for %u s: %s", session->id,
+             (unsigned)((now - session->heartbeat_ok_ms) / 1000),
+             reply->error->pub.text);
+  }
+  start_heartbeat(session);
+}
+
+static void on_heartbeat_due(tnk__timer_t *timer) {
+  tnk__call_start(tnk__container_of(timer, tnk__call_t, timer), on_heartbeat);
+}
+
+static void start_heartbeat(tnk__session_t *session) {
+  tnk__timer_start_background(session->context, &session->heartbeat.timer,
+                              HEARTBEAT_MS, on_heartbeat_due);
+}
+
+static void on_refreshed(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__session_t *session = tnk__container_of(call, tnk__session_t, refresh);
+  tnk__dynamic_flags_t flags;
+
+  /* Whatever goes wrong, the last good values stay. */
+  if (reply->error == NULL &&
+      tnk__dynamic_flags_read(&flags, reply->body, reply->body_len) == TNK_OK)
+    session->dynamic = flags;
+  start_refresh(session);
+}
+
+static void on_refresh_due(tnk__timer_t *timer) {
+  tnk__call_start(tnk__container_of(timer, tnk__call_t, timer), on_refreshed);
+}
+
+static void start_refresh(tnk__session_t *session) {
+  uint64_t ms = (uint64_t)session->dynamic.refresh_interval_s * 1000;
+
+  if (session->endpoint.missing & tnk__route_bit(session->refresh.route))
+    return;
+  tnk__timer_start_background(session->context, &session->refresh.timer,
+                              ms > MIN_REFRESH_MS ? ms : MIN_REFRESH_MS,
+                              on_refresh_due);
+}
+
+/* ---- Start-up ---- */
+
+static void raise_level(tnk__session_t *session, tnk__session_level_t level) {
+  session->level = level;
+  TNK__LIST_FOREACH_SAFE (node, next, &session->needs) {
+    tnk__need_t *need = tnk__container_of(node, tnk__need_t, link);
+    if (need->level <= level)
+      settle_need(session, need, NULL);
+  }
+  step(session);
+}
+
+/* A start-up call ended badly: everybody who waits learns it. */
+static void startup_failed(tnk__session_t *session, tnk__error_t *error) {
+  session->busy = 0;
+  fail_needs(session, error);
+}
+
+static void startup_malformed(tnk__session_t *session, int err) {
+  tnk__error_t *error =
+      err == TNK_ENOMEM
+          ? tnk__error_static(TNK_ENOMEM)
+          : tnk__error_new(&session->context->alloc, err,
+                           "%s: the server's answer cannot be understood; does "
+                           "base_url name a Tinker server?",
+                           session->startup.name);
+
+  startup_failed(session, error);
+  tnk__error_unref(error);
+}
+
+static void apply_flags(tnk__session_t *session) {
+  const tnk__flags_t *flags = &session->flags;
+  uint64_t train_bytes = flags->train_dispatch_bytes;
+
+  /* Encoded chunks are memory: no more of them at once than keep the
+   * connections busy, even where the server would take more. */
+  if (train_bytes > MAX_TRAIN_BYTES)
+    train_bytes = MAX_TRAIN_BYTES;
+  tnk__budget_set_size(&session->train_bytes, train_bytes);
+  tnk__budget_set_size(&session->sample_bytes, flags->sample_dispatch_bytes);
+  tnk__budget_set_size(&session->result_bytes, flags->result_bytes);
+  tnk__semaphore_set_limit(&session->sample_running,
+                           flags->batched_polls
+                               ? TNK__SEMAPHORE_UNLIMITED
+                               : (size_t)flags->sample_concurrency);
+  tnk__billing_init(&session->endpoint.billing, flags->billing_pause_s * 1000);
+}
+
+/* Begin a start-up call whose body has been written. */
+static void startup_send(tnk__session_t *session, tnk__route_id_t route,
+                         const char *name,
+                         void (*done)(tnk__call_t *, const tnk__reply_t *)) {
+  session->busy = 1;
+  tnk__call_init(&session->startup, &session->endpoint, route, name);
+  session->startup.body = session->startup_body.data;
+  session->startup.body_len = session->startup_body.len;
+  if (session->startup_body.err != TNK_OK)
+    startup_malformed(session, session->startup_body.err);
+  else
+    tnk__call_start(&session->startup, done);
+}
+
+/* Servers without a call for configuration are used with the defaults. */
+static int is_missing(const tnk__reply_t *reply) {
+  return reply->status == 404 || reply->status == 405;
+}
+
+static void on_dynamic(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__session_t *session = tnk__container_of(call, tnk__session_t, startup);
+  int err;
+
+  if (reply->error != NULL && !is_missing(reply)) {
+    startup_failed(session, reply->error);
+    return;
+  }
+  if (reply->error == NULL) {
+    err = tnk__dynamic_flags_read(&session->dynamic, reply->body,
+                                  reply->body_len);
+    if (err != TNK_OK) {
+      startup_malformed(session, err);
+      return;
+    }
+  }
+  session->busy = 0;
+  raise_level(session, TNK__SESSION_CONFIGURED);
+}
+
+static void send_dynamic(tnk__session_t *session) {
+  tnk__buf_clear(&session->startup_body);
+  tnk__client_config_write(&session->startup_body);
+  startup_send(session, TNK__ROUTE_DYNAMIC_CONFIG, "client/dynamic_config",
+               on_dynamic);
+}
+
+static void on_config(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__session_t *session = tnk__container_of(call, tnk__session_t, startup);
+  int err;
+
+  if (reply->error != NULL && !is_missing(reply)) {
+    startup_failed(session, reply->error);
+    return;
+  }
+  if (reply->error == NULL) {
+    err = tnk__flags_read(&session->flags, reply->body, reply->body_len);
+    if (err != TNK_OK) {
+      startup_malformed(session, err);
+      return;
+    }
+  }
+  apply_flags(session);
+  tnk__renewal_configure(&session->renewal, &session->flags);
+  send_dynamic(session);
+}
+
+/* Without tokens: an earlier answer that wanted them may be out of date. */
+static void send_config(tnk__session_t *session) {
+  tnk__flags_default(&session->flags);
+  tnk__renewal_configure(&session->renewal, &session->flags);
+  tnk__buf_clear(&session->startup_body);
+  tnk__client_config_write(&session->startup_body);
+  startup_send(session, TNK__ROUTE_CLIENT_CONFIG, "client/config", on_config);
+}
+
+static void log_message(tnk__session_t *session, tnk_log_level_t level,
+                        const char *text) {
+  if (text != NULL && text[0] != '\0')
+    tnk__log(&session->context->logger, level, "session", "%s: %s", session->id,
+             text);
+}
+
+static void init_background(tnk__session_t *session, tnk__call_t *call,
+                            tnk__route_id_t route, const char *method,
+                            const tnk__buf_t *body) {
+  tnk__call_init(call, &session->endpoint, route, method);
+  call->once = 1;
+  call->background = 1;
+  call->body = body->data;
+  call->body_len = body->len;
+}
+
+/* What the heartbeat and the refresh send never changes. */
+static int prepare_background(tnk__session_t *session) {
+  tnk__buf_clear(&session->heartbeat_body);
+  tnk__heartbeat_write(&session->heartbeat_body, session->id);
+  tnk__buf_clear(&session->startup_body);
+  tnk__client_config_write(&session->startup_body);
+  if (session->heartbeat_body.err != TNK_OK ||
+      session->startup_body.err != TNK_OK)
+    return TNK_ENOMEM;
+  init_background(session, &session->heartbeat, TNK__ROUTE_HEARTBEAT,
+                  "session_heartbeat", &session->heartbeat_body);
+  init_background(session, &session->refresh, TNK__ROUTE_DYNAMIC_CONFIG,
+                  "client/dynamic_config", &session->startup_body);
+  return TNK_OK;
+}
+
+static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__session_t *session = tnk__container_of(call, tnk__session_t, startup);
+  const tnk_allocator_t *alloc = &session->context->alloc;
+  tnk__create_session_reply_t answer;
+  tnk__arena_t arena;
+  int err;
+
+  if (reply->error != NULL) {
+    startup_failed(session, reply->error);
+    return;
+  }
+  tnk__arena_init(&arena, alloc, MAX_STARTUP_BODY);
+  err = tnk__create_session_read(&answer, &arena, reply->body, reply->body_len);
+  if (err == TNK_OK) {
+    session->id = tnk__strdup(alloc, answer.session_id);
+    err = session->id != NULL ? prepare_background(session) : TNK_ENOMEM;
+  }
+  if (err == TNK_OK) {
+    log_message(session, TNK_LOG_INFO, answer.info_message);
+    log_message(session, TNK_LOG_WARN, answer.warning_message);
+    log_message(session, TNK_LOG_ERROR, answer.error_message);
+  }
+  tnk__arena_deinit(&arena);
+  if (err != TNK_OK) {
+    tnk__free(alloc, session->id);
+    session->id = NULL;
+    startup_malformed(session, err);
+    return;
+  }
+  session->busy = 0;
+  session->heartbeat_ok_ms = tnk__context_now_ms(session->context);
+  start_heartbeat(session);
+  start_refresh(session);
+  raise_level(session, TNK__SESSION_READY);
+}
+
+static void send_create(tnk__session_t *session) {
+  tnk__buf_clear(&session->startup_body);
+  tnk__create_session_write(&session->startup_body, session->config->tags,
+                            session->config->n_tags,
+                            session->config->options.user_metadata,
+                            session->config->options.n_user_metadata,
+                            session->config->options.project_id,
+                            session->config->options.display_name);
+  startup_send(session, TNK__ROUTE_CREATE_SESSION, "create_session",
+               on_created);
+}
+
+/* Take the next step up if somebody waits for it and none is under way. */
+static void step(tnk__session_t *session) {
+  if (session->busy || session->endpoint.closing ||
+      tnk__list_empty(&session->needs))
+    return;
+  if (session->level == TNK__SESSION_NEW)
+    send_config(session);
+  else if (session->level == TNK__SESSION_CONFIGURED)
+    send_create(session);
+}
+
+/* ---- Life ---- */
+
+void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
+                       const tnk__config_t *config, tnk__http_t *http) {
+  memset(session, 0, sizeof(*session));
+  session->context = context;
+  session->config = config;
+  session->endpoint.context = context;
+  session->endpoint.config = config;
+  session->endpoint.http = http;
+  session->endpoint.auth = &session->renewal.auth;
+  tnk__renewal_open(&session->renewal, &session->endpoint);
+  tnk__list_init(&session->needs);
+  tnk__list_init(&session->trainings);
+  tnk__list_init(&session->samplings);
+  tnk__list_init(&session->requests);
+  tnk__buf_init(&session->startup_body, &context->alloc, MAX_STARTUP_BODY);
+  tnk__buf_init(&session->heartbeat_body, &context->alloc, MAX_STARTUP_BODY);
+  tnk__flags_default(&session->flags);
+  tnk__dynamic_flags_default(&session->dynamic);
+  tnk__budget_init(&session->train_bytes, session->flags.train_dispatch_bytes);
+  tnk__budget_init(&session->sample_bytes,
+                   session->flags.sample_dispatch_bytes);
+  tnk__budget_init(&session->result_bytes, session->flags.result_bytes);
+  tnk__semaphore_init(&session->sample_running,
+                      (size_t)session->flags.sample_concurrency);
+  tnk__semaphore_init(&session->sample_slots, SAMPLE_SLOTS);
+  tnk__semaphore_init(&session->fetches, MAX_FETCHES);
+  tnk__semaphore_init(&session->checks,
+                      1 + config->options.max_polls / CHECKS_PART);
+  tnk__semaphore_init(&session->sample_throttle, TNK__SEMAPHORE_UNLIMITED);
+  tnk__billing_init(&session->endpoint.billing,
+                    session->flags.billing_pause_s * 1000);
+  tnk__tenant_join(&session->limiter, config, tnk__context_now_ms(context),
+                   tnk__context_random(context), tnk__context_random(context));
+  tnk__canceler_open(&session->canceler, &session->endpoint, &session->dynamic);
+  tnk__gate_open(&session->gate, context, &session->limiter,
+                 &session->sample_throttle, SAMPLE_THROTTLED_SLOTS);
+}
+
+void tnk__session_shut(tnk__session_t *session) {
+  session->endpoint.closing = 1;
+  tnk__timer_stop(&session->watch_timer);
+  tnk__call_cancel(&session->startup);
+  tnk__call_cancel(&session->heartbeat);
+  tnk__call_cancel(&session->refresh);
+  tnk__canceler_close(&session->canceler);
+  tnk__renewal_shut(&session->renewal);
+  fail_needs(session, tnk__error_static(TNK_ECLOSED));
+}
+
+static void on_finished(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__session_t *session = tnk__container_of(call, tnk__session_t, startup);
+
+  if (reply->error != NULL)
+    tnk__log(&session->context->logger, TNK_LOG_INFO, "session",
+             "%s: its end could not be reported: %s", session->id,
+             reply->error->pub.text);
+  session->finished(session);
+}
+
+static void on_no_finish(tnk__deferred_t *deferred) {
+  tnk__session_t *session =
+      tnk__container_of(deferred, tnk__session_t, no_finish);
+
+  session->finished(session);
+}
+
+void tnk__session_finish(tnk__session_t *session,
+                         void (*done)(tnk__session_t *session)) {
+  session->finished = done;
+  tnk__deferred_init(&session->no_finish, on_no_finish);
+  tnk__buf_clear(&session->startup_body);
+  tnk__finish_session_write(&session->startup_body, "success", NULL);
+  if (session->id == NULL || session->endpoint.ended_session != NULL ||
+      session->startup_body.err != TNK_OK) {
+    tnk__defer(session->context, &session->no_finish);
+    return;
+  }
+  tnk__call_init(&session->startup, &session->endpoint, TNK__ROUTE_FINISH,
+                 "finish");
+  session->startup.method_name = "ServiceClient.close";
+  session->startup.once = 1;
+  session->startup.path_id = session->id;
+  session->startup.body = session->startup_body.data;
+  session->startup.body_len = session->startup_body.len;
+  tnk__call_start(&session->startup, on_finished);
+}
+
+void tnk__session_close(tnk__session_t *session) {
+  tnk__call_cancel(&session->startup);
+  tnk__defer_cancel(&session->no_finish);
+  tnk__renewal_close(&session->renewal);
+  tnk__gate_close(&session->gate);
+  tnk__limiter_leave(&session->limiter, tnk__context_now_ms(session->context));
+  tnk__buf_deinit(&session->startup_body);
+  tnk__buf_deinit(&session->heartbeat_body);
+}
+
+void tnk__session_notice(tnk__session_t *session, const char *client,
+                         tnk_queue_state_t state, const char *reason) {
+  tnk__log(&session->context->logger, TNK_LOG_WARN, "queue", "%s: %s", client,
+           reason);
+  tell(session, client, state, reason);
+}
+
+int tnk__session_admits(const tnk__session_t *session) {
+  if (session->endpoint.closing)
+    return TNK_ECLOSED;
+  if (session->context->n_pending >= session->config->options.max_pending)
+    return TNK_EFULL;
+  return TNK_OK;
+}
+
+void tnk__session_explain(const tnk__session_t *session, tnk__text_t *out) {
+  tnk__text_printf(out, "waits for the session to be set up");
+  if (!tnk__call_is_active(&session->startup))
+    return;
+  tnk__text_printf(out, "; %s ", session->startup.name);
+  tnk__call_explain(&session->startup, out);
+}

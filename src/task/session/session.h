@@ -1,0 +1,110 @@
+#ifndef TNK_TASK_SESSION_SESSION_H
+#define TNK_TASK_SESSION_SESSION_H
+
+#include "codec/message/calls_session.h"
+#include "flow/budget.h"
+#include "flow/limiter.h"
+#include "flow/semaphore.h"
+#include "loop/promise.h"
+#include "task/call/call.h"
+#include "task/session/cancel.h"
+#include "task/call/config.h"
+#include "task/session/gate.h"
+#include "task/call/renewal.h"
+
+/* How far the start-up has come. */
+typedef enum {
+  TNK__SESSION_NEW,        /* nothing was sent */
+  TNK__SESSION_CONFIGURED, /* the server's flags are known */
+  TNK__SESSION_READY       /* the session exists */
+} tnk__session_level_t;
+
+/* Waits for a level. Embedded in the operation. */
+typedef struct tnk__need {
+  tnk__list_t link;
+  tnk__session_level_t level;
+  tnk__deferred_t call;
+  tnk__error_t *error; /* one reference, while `call` is queued */
+  /* Called once, from the deferred queue; `error` is NULL on success and is
+   * not the callee's. */
+  void (*done)(struct tnk__need *self, tnk__error_t *error);
+  struct tnk__session *session;
+} tnk__need_t;
+
+/*
+ * What all clients of a service share: the HTTP client, the server's flags,
+ * the session with its heartbeat and counters, and the limits for sending.
+ *
+ * The level only rises, step by step, driven by the first that needs it: one
+ * start-up call is under way at a time (`busy`). If it fails, all who wait
+ * fail with it, and the next one to come tries again. Closing fails those who
+ * wait; calls belong to those who made them.
+ */
+typedef struct tnk__session {
+  tnk__context_t *context;
+  const tnk__config_t *config;
+  tnk__endpoint_t endpoint;
+  tnk__renewal_t renewal;
+  tnk__session_level_t level;
+  int busy;
+  tnk__list_t needs;
+  tnk__call_t startup;
+  tnk__buf_t startup_body;
+  tnk__timer_t watch_timer; /* see watch.h */
+  tnk__call_t heartbeat;    /* its timer runs between two of them */
+  tnk__buf_t heartbeat_body;
+  uint64_t heartbeat_ok_ms; /* of the last good answer */
+  void (*finished)(struct tnk__session *self);
+  tnk__deferred_t no_finish; /* there is nothing to report */
+  tnk__call_t refresh;       /* of the dynamic configuration; likewise */
+  char *id;
+  tnk__flags_t flags;
+  tnk__dynamic_flags_t dynamic;
+  uint64_t next_model_seq;
+  uint64_t next_sampling_seq; /* one counter for all that make a sampler */
+  tnk__limiter_t limiter;
+  tnk__budget_t train_bytes;
+  tnk__budget_t result_bytes;
+  tnk__budget_t sample_bytes;
+  tnk__list_t trainings; /* clients, open or closing */
+  tnk__list_t samplings;
+  tnk__list_t requests; /* operations of no client: creations, questions */
+  tnk__canceler_t canceler;
+  size_t n_pollers; /* of sampling clients; each holds one poll */
+  tnk__gate_t gate; /* samples that wait for the end of a back-off */
+  tnk__semaphore_t sample_running; /* from the first attempt to the result */
+  tnk__semaphore_t sample_slots;   /* while being submitted */
+  tnk__semaphore_t fetches;        /* of results whose completion was told */
+  tnk__semaphore_t checks; /* polls of samples that are silent for long */
+  tnk__semaphore_t sample_throttle; /* likewise; the gate sets the limit */
+} tnk__session_t;
+
+void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
+                       const tnk__config_t *config, tnk__http_t *http);
+/* Refuse what comes and fail what waits for a level. */
+void tnk__session_shut(tnk__session_t *session);
+/* Report the session as finished, if there is one, and wait for the answer for
+ * at most two seconds; `done` is called in a later turn. */
+void tnk__session_finish(tnk__session_t *session,
+                         void (*done)(tnk__session_t *session));
+/* The end: stop timers and calls, leave the limiter, free. */
+void tnk__session_close(tnk__session_t *session);
+
+/* Tell the user that operations of a client wait at the service. */
+void tnk__session_notice(tnk__session_t *session, const char *client,
+                         tnk_queue_state_t state, const char *reason);
+/* Whether one more operation may be pending; else TNK_EFULL or TNK_ECLOSED. */
+int tnk__session_admits(const tnk__session_t *session);
+
+/* What the start-up waits for while somebody needs it: the end of a sentence.
+ */
+void tnk__session_explain(const tnk__session_t *session, tnk__text_t *out);
+
+void tnk__need_init(tnk__need_t *need,
+                    void (*done)(tnk__need_t *self, tnk__error_t *error));
+/* Ask for a level; `done` comes in a later turn. */
+void tnk__session_need(tnk__session_t *session, tnk__need_t *need,
+                       tnk__session_level_t level);
+void tnk__need_cancel(tnk__need_t *need);
+
+#endif

@@ -1,0 +1,336 @@
+#include "task/train/op.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "task/session/session.h"
+
+static tnk__session_t *session_of(const tnk__op_t *op) {
+  return op->training->session;
+}
+
+/* ---- The end ---- */
+
+/* Parts of which nothing is on the wire and nothing is awaited any more. */
+static void drop_parts(tnk__op_t *op) {
+  size_t i;
+
+  for (i = 0; i < op->n_parts; i++) {
+    tnk__part_t *part = &op->parts[i];
+    if (part->state == TNK__PART_SENDING &&
+        !tnk__call_is_unseen(&part->job.future.call))
+      continue; /* its number depends on how this ends */
+    if (part->state < TNK__PART_WAITING)
+      tnk__seq_settle(&part->number, TNK__EFFECT_NONE, TNK_OK);
+    tnk__part_clear(part);
+  }
+}
+
+static int is_busy(const tnk__op_t *op) {
+  size_t i;
+
+  for (i = 0; i < op->n_parts; i++)
+    if (op->parts[i].state != TNK__PART_DONE)
+      return 1;
+  return op->n_holds > 0;
+}
+
+void tnk__op_release(tnk__op_t *op) {
+  tnk_training_t *training = op->training;
+  const tnk_allocator_t *alloc = &session_of(op)->context->alloc;
+
+  if (op->promise != NULL || is_busy(op))
+    return;
+  tnk__turns_leave(&training->turns, &op->turn);
+  tnk__defer_cancel(&op->ready);
+  tnk__list_remove(&op->member.link);
+  tnk__training_moved(training);
+  tnk__free(alloc, op->parts);
+  tnk__error_unref(op->lost);
+  op->type->destroy(op);
+  tnk__training_op_gone(training);
+}
+
+void tnk__op_resolve(tnk__op_t *op, tnk__result_kind_t kind, void *value,
+                     void (*free_value)(const tnk_allocator_t *, void *)) {
+  tnk_promise_t *promise = op->promise;
+
+  op->promise = NULL;
+  tnk__promise_resolve(promise, kind, value, free_value);
+  tnk__op_dispose(op);
+}
+
+void tnk__op_dispose(tnk__op_t *op) {
+  drop_parts(op);
+  tnk__op_release(op);
+}
+
+/* Of all its requests together. One that will have a second pass has changed
+ * nothing with its first. */
+static tnk_ran_t ran_of(const tnk__op_t *op) {
+  size_t n_of[TNK_RAN_PARTLY + 1] = {0};
+  size_t i;
+
+  for (i = 0; i < op->n_parts && op->parts != NULL; i++)
+    n_of[tnk__job_ran(&op->parts[i].job)]++;
+  if (op->keeps_turn || n_of[TNK_RAN_NO] == i)
+    return TNK_RAN_NO;
+  if (n_of[TNK_RAN_YES] > 0)
+    return n_of[TNK_RAN_YES] == i ? TNK_RAN_YES : TNK_RAN_PARTLY;
+  return TNK_RAN_UNKNOWN;
+}
+
+/* The service's word that it failed says it all, unless a part has not. */
+static void reject(tnk__op_t *op, tnk__error_t *error) {
+  tnk_promise_t *promise = op->promise;
+  tnk_ran_t ran = ran_of(op);
+
+  op->promise = NULL;
+  tnk__promise_reject(promise,
+                      error->pub.code == TNK_EFAILED && ran == TNK_RAN_UNKNOWN
+                          ? tnk__error_ref(error)
+                          : tnk__error_ran(error, ran));
+}
+
+void tnk__op_fail(tnk__op_t *op, tnk__error_t *error) {
+  if (op->promise == NULL)
+    return;
+  reject(op, error);
+  drop_parts(op);
+  tnk__op_release(op);
+}
+
+static void on_abort(tnk__member_t *member, tnk__error_t *error) {
+  tnk__op_t *op = tnk__container_of(member, tnk__op_t, member);
+  size_t i;
+
+  if (op->promise != NULL)
+    reject(op, error);
+  for (i = 0; i < op->n_parts; i++) {
+    tnk__seq_settle(&op->parts[i].number, TNK__EFFECT_NONE, TNK_OK);
+    tnk__part_clear(&op->parts[i]);
+  }
+  tnk__op_release(op);
+}
+
+void tnk__op_fail_code(tnk__op_t *op, int code) {
+  tnk_error_t pub = {.code = code};
+  tnk__error_t *error =
+      tnk__error_from(&session_of(op)->context->alloc, op->type->name, &pub);
+
+  tnk__op_fail(op, error);
+  tnk__error_unref(error);
+}
+
+void tnk__op_hold(tnk__op_t *op) {
+  op->n_holds++;
+}
+
+int tnk__op_unhold(tnk__op_t *op) {
+  op->n_holds--;
+  if (op->promise != NULL)
+    return 1;
+  tnk__op_release(op);
+  return 0;
+}
+
+static void on_explain(const void *arg, tnk__text_t *out) {
+  tnk__op_explain(arg, out);
+}
+
+static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
+  const tnk__op_t *op = (const tnk__op_t *)(const void *)member;
+
+  if (op->promise != NULL && out != NULL)
+    tnk__op_explain(op, out);
+  return op->promise != NULL;
+}
+
+static void on_cancel(void *arg) {
+  tnk__op_fail(arg, tnk__error_static(TNK_ECANCELED));
+}
+
+void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error) {
+  tnk__turn_t *turn;
+
+  if (training->failed != NULL || training->closing)
+    return;
+  training->failed = tnk__error_behind(error);
+  tnk__log(&training->session->context->logger, TNK_LOG_ERROR, "training",
+           "%s: no further operation can be sent: %s", training->info.model_id,
+           error->pub.text);
+  while ((turn = tnk__turns_next_failed(&training->turns)) != NULL)
+    tnk__op_fail(tnk__container_of(turn, tnk__op_t, turn), training->failed);
+}
+
+/* ---- The order of parts ---- */
+
+/* Everything is with the service: the next operation's turn. */
+static void all_submitted(tnk__op_t *op) {
+  if (op->keeps_turn)
+    return;
+  tnk__turns_leave(&op->training->turns, &op->turn);
+  if (op->type->submitted != NULL)
+    op->type->submitted(op);
+}
+
+void tnk__op_accepted(tnk__op_t *op) {
+  tnk__context_t *context = session_of(op)->context;
+
+  op->n_accepted++;
+  if (op->n_accepted == op->n_parts)
+    all_submitted(op);
+  else if (!op->side_by_side)
+    tnk__defer(context, &op->parts[op->n_accepted].due);
+  else if (op->n_accepted == op->n_parts - 1)
+    tnk__defer(context, &op->parts[0].due); /* the first goes last */
+}
+
+int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
+  if (error != NULL && op->lost == NULL)
+    op->lost = tnk__error_ref(error);
+  if (op->lost == NULL || op->n_accepted < op->n_parts)
+    return 0;
+  tnk__op_fail(op, op->lost);
+  return 1;
+}
+
+void tnk__op_has_read(tnk__op_t *op) {
+  if (++op->n_read == op->n_parts)
+    op->type->finish(op);
+}
+
+/* Numbers in order first; then all but the first part at once. A failure in
+ * here ends the operation, which may be gone then. */
+static void begin_side_by_side(tnk__op_t *op) {
+  size_t n = op->n_parts;
+  tnk__part_t *parts = op->parts;
+  size_t i;
+
+  for (i = 0; i < n; i++) {
+    int err = tnk__seq_take(&parts[i].number);
+    if (err != TNK_OK) {
+      tnk__op_fail_code(op, err);
+      return;
+    }
+  }
+  tnk__defer(session_of(op)->context, &parts[1].due);
+}
+
+/* Side by side each part sets off the next one, in another turn of the loop:
+ * encoding a chunk takes a moment. */
+static void on_due(tnk__deferred_t *due) {
+  tnk__part_t *part = tnk__container_of(due, tnk__part_t, due);
+  tnk__op_t *op = part->op;
+
+  if (op->side_by_side && part->index > 0 && part->index + 1 < op->n_parts)
+    tnk__defer(session_of(op)->context, &part[1].due);
+  tnk__part_begin(part);
+}
+
+static int make_parts(tnk__op_t *op, size_t n) {
+  tnk__session_t *session = session_of(op);
+  size_t i;
+
+  tnk__free(&session->context->alloc, op->parts);
+  op->n_parts = op->n_accepted = op->n_read = 0;
+  op->parts = tnk__calloc(&session->context->alloc, n, sizeof(*op->parts));
+  if (op->parts == NULL)
+    return TNK_ENOMEM;
+  for (i = 0; i < n; i++) {
+    tnk__part_init(&op->parts[i], op, i);
+    tnk__deferred_init(&op->parts[i].due, on_due);
+  }
+  op->n_parts = n;
+  op->side_by_side = n > 1 && session->flags.parallel_chunks;
+  return TNK_OK;
+}
+
+void tnk__op_next_pass(tnk__op_t *op, size_t n_parts) {
+  int err = make_parts(op, n_parts);
+
+  if (err != TNK_OK)
+    tnk__op_fail_code(op, err);
+  else if (op->side_by_side)
+    begin_side_by_side(op);
+  else
+    tnk__part_begin(&op->parts[0]);
+}
+
+/* ---- The queue ---- */
+
+static void on_ready(tnk__deferred_t *ready) {
+  tnk__op_t *op = tnk__container_of(ready, tnk__op_t, ready);
+  size_t n_parts = 1;
+  int err =
+      op->type->prepare != NULL ? op->type->prepare(op, &n_parts) : TNK_OK;
+
+  if (err != TNK_OK)
+    tnk__op_fail_code(op, err);
+  else
+    tnk__op_next_pass(op, n_parts);
+}
+
+static void on_turn(tnk__turn_t *turn) {
+  tnk__op_t *op = tnk__container_of(turn, tnk__op_t, turn);
+
+  tnk__defer(session_of(op)->context, &op->ready);
+}
+
+static void setup(tnk__op_t *op, const tnk__op_class_t *type,
+                  tnk_training_t *training, tnk_promise_t *promise) {
+  op->type = type;
+  op->poll_type = type->type;
+  op->training = training;
+  op->promise = promise;
+  tnk__list_init(&op->member.link);
+  op->member.abort = on_abort;
+  op->member.explain = explain_member;
+  op->entered_ms = tnk__context_now_ms(training->session->context);
+  tnk__promise_bind(promise, on_cancel, on_explain, op);
+  tnk__turn_init(&op->turn, on_turn);
+  tnk__deferred_init(&op->ready, on_ready);
+}
+
+void *tnk__op_new(size_t size, const tnk__op_class_t *type,
+                  tnk_training_t *training, tnk_promise_t **promise) {
+  tnk__context_t *context = training->session->context;
+  void *op = tnk__calloc(&context->alloc, 1, size);
+
+  if (*promise == NULL)
+    *promise = tnk__promise_new(context, NULL, NULL);
+  if (op != NULL && !tnk__promise_is_oom(*promise)) {
+    setup(op, type, training, *promise);
+    return op;
+  }
+  tnk__free(&context->alloc, op);
+  if (!tnk__promise_is_oom(*promise))
+    tnk__promise_reject(
+        *promise, tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO));
+  return NULL;
+}
+
+static void enter(tnk__op_t *op) {
+  tnk_training_t *training = op->training;
+  int has_turn = tnk__turns_enter(&training->turns, &op->turn);
+
+  if (tnk__list_empty(&training->ops))
+    tnk__training_moved(training);
+  tnk__op_warn_depth(training);
+  tnk__list_append(&training->ops, &op->member.link);
+  if (has_turn < 0)
+    tnk__op_fail(op, training->failed != NULL ? training->failed
+                                              : tnk__error_static(has_turn));
+  else if (has_turn)
+    tnk__defer(session_of(op)->context, &op->ready);
+}
+
+void tnk__op_enter(tnk__op_t *op, int is_complete) {
+  if (is_complete) {
+    enter(op);
+    return;
+  }
+  reject(op, tnk__error_static(TNK_ENOMEM));
+  op->type->destroy(op);
+}

@@ -1,0 +1,151 @@
+#ifndef TNK_TASK_TRAIN_OP_H
+#define TNK_TASK_TRAIN_OP_H
+
+#include "flow/turns.h"
+#include "task/train/cargo.h"
+#include "task/future/job.h"
+#include "task/session/member.h"
+#include "task/train/seq.h"
+#include "task/train/training.h"
+
+/*
+ * An operation of a training client: one or several numbered requests that are
+ * submitted in the client's order, whose results are awaited side by side.
+ *
+ * Queued for its turn. With the turn: its parts are submitted, one after the
+ * other or side by side. It leaves the turn when all are accepted (one that
+ * has a second pass keeps it until then), and waits for results. Over: the
+ * promise has settled; the operation stays until the fate of every request on
+ * the wire is known, because its number depends on it, and is then freed.
+ */
+
+struct tnk__op;
+
+/* Behaviour of a kind of operation. */
+typedef struct {
+  const char *name;   /* begins error sentences */
+  const char *method; /* the official client's name of the public call */
+  const char *type;   /* kind of request, for polls */
+  tnk__route_id_t route;
+  int is_unnumbered; /* takes its turn but no sequence number */
+  /* It has the turn. How many requests it takes, at least 1; may be NULL:
+   * one. */
+  int (*prepare)(struct tnk__op *op, size_t *n_parts);
+  /* Append the body of its only request. */
+  int (*write)(struct tnk__op *op, uint64_t number, tnk__buf_t *out);
+  /* Or, where that is not given: what is to be written, in protobuf, while
+   * request `index` is sent; the result is in protobuf as well. */
+  tnk__fwdbwd_t (*request)(struct tnk__op *op, size_t index, uint64_t number);
+  /* Bytes of the dispatch budget. May be NULL: none. */
+  uint64_t (*cost)(struct tnk__op *op, size_t index);
+  /* Read the result of request `index`, and say what is wrong with it if the
+   * code alone would not; may be NULL: it does not matter. */
+  int (*read)(struct tnk__op *op, size_t index, const tnk__reply_t *reply,
+              tnk__text_t *why);
+  /* All results are read: ends the operation or begins the next pass. */
+  void (*finish)(struct tnk__op *op);
+  /* The caller's data is not needed any more; may be NULL. Only schedules. */
+  void (*submitted)(struct tnk__op *op);
+  /* Free the operation and what the kind has added. */
+  void (*destroy)(struct tnk__op *op);
+} tnk__op_class_t;
+
+typedef enum {
+  TNK__PART_IDLE = 0,
+  TNK__PART_PAYING,  /* waits for the byte budget */
+  TNK__PART_PACKING, /* its body is being compressed */
+  TNK__PART_SENDING, /* submitted, not yet accepted */
+  TNK__PART_WAITING, /* accepted, its future is polled */
+  TNK__PART_DONE
+} tnk__part_state_t;
+
+/*
+ * One request of an operation. It is idle until the operation says that it may
+ * begin; pays for its bytes; takes its number and is encoded, and if the server
+ * wants it compressed; is submitted, again under another number if the number
+ * was at fault; accepted, and its result awaited; done. The memory is the
+ * operation's.
+ */
+typedef struct tnk__part {
+  struct tnk__op *op;
+  size_t index;
+  tnk__part_state_t state;
+  uint64_t since_ms; /* when it asked for its bytes */
+  tnk__job_t job;
+  tnk__payer_t payer;
+  tnk__deferred_t due;  /* the operation lets it begin */
+  tnk__deferred_t paid; /* the budget does */
+  tnk__cargo_t cargo;
+  tnk__seq_t number;
+} tnk__part_t;
+
+typedef struct tnk__op {
+  tnk__member_t member; /* in training->ops */
+  const tnk__op_class_t *type;
+  tnk_training_t *training;
+  tnk_promise_t *promise; /* NULL once it has settled */
+  uint64_t entered_ms;    /* when it took its place in the queue */
+  const char *poll_type;  /* type->type, unless the kind changes it */
+  tnk__turn_t turn;
+  tnk__deferred_t ready;
+  tnk__part_t *parts;
+  size_t n_parts;
+  size_t n_accepted;
+  size_t n_read;
+  tnk__error_t *lost; /* why a result that was due will not come, or NULL */
+  size_t n_holds;     /* jobs on the thread pool, and calls of the user */
+  int side_by_side;
+  int keeps_turn; /* also when everything has been submitted */
+} tnk__op_t;
+
+/* Zeroed memory of `size` bytes that begins with an operation, bound to its
+ * promise: *promise, which somebody else gives up, or if that is NULL a new
+ * one, which is the caller's. NULL without memory; then *promise says so. */
+void *tnk__op_new(size_t size, const tnk__op_class_t *type,
+                  tnk_training_t *training, tnk_promise_t **promise);
+/* It is complete: take a place in the queue; it frees itself from here on. Or
+ * there was no memory to complete it: reject its promise and destroy it. */
+void tnk__op_enter(tnk__op_t *op, int is_complete);
+/* From `finish`: another pass of n_parts, still with the turn. */
+void tnk__op_next_pass(tnk__op_t *op, size_t n_parts);
+/* From `finish` or at any time: settle. `error` stays the caller's. */
+void tnk__op_resolve(tnk__op_t *op, tnk__result_kind_t kind, void *value,
+                     void (*free_value)(const tnk_allocator_t *, void *));
+void tnk__op_fail(tnk__op_t *op, tnk__error_t *error);
+/* Keep the memory while the user's code runs, who may cancel or close. */
+void tnk__op_hold(tnk__op_t *op);
+/* 0: it is over, and may be gone. */
+int tnk__op_unhold(tnk__op_t *op);
+/* Free it after its promise has been handed to somebody else. */
+void tnk__op_dispose(tnk__op_t *op);
+/* What one whose promise is pending waits for: one sentence that begins with
+ * its name. */
+void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out);
+/* Warn of a queue that has become deep. */
+void tnk__op_warn_depth(tnk_training_t *training);
+/* Fail with a code and nothing more to say. */
+void tnk__op_fail_code(tnk__op_t *op, int code);
+
+/* ---- Between op.c and op_part.c ---- */
+
+void tnk__part_init(tnk__part_t *part, tnk__op_t *op, size_t index);
+/* Its turn: from IDLE on, or again after its number was refused. */
+void tnk__part_begin(tnk__part_t *part);
+/* Nothing is awaited of it any more; its number has been settled. DONE, unless
+ * it is being compressed: then once that is over. */
+void tnk__part_clear(tnk__part_t *part);
+/* A part has been accepted; all that may follow is scheduled. */
+void tnk__op_accepted(tnk__op_t *op);
+/* A part has been run, but its result is lost: the operation fails with the
+ * first such error once its other parts are with the service too, as half a
+ * batch of gradients would be worse than none or all. NULL: look whether it is
+ * time. 1 when the operation has failed, and may be gone. */
+int tnk__op_lose(tnk__op_t *op, tnk__error_t *error);
+/* The result of a part has been read. */
+void tnk__op_has_read(tnk__op_t *op);
+/* A part has ended: free the operation when it is over and nothing is open. */
+void tnk__op_release(tnk__op_t *op);
+/* No further operation can be numbered: fail all that wait. */
+void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error);
+
+#endif

@@ -1,0 +1,68 @@
+#ifndef TNK_TASK_TRAIN_PASS_H
+#define TNK_TASK_TRAIN_PASS_H
+
+#include "base/arena.h"
+#include "codec/message/results.h"
+#include "task/train/op.h"
+
+/*
+ * Forward and backward passes: the data is cut into chunks, each chunk is one
+ * request, and the results are joined.
+ */
+
+/* A run of the data that goes out in one request. */
+typedef struct {
+  size_t begin;
+  size_t n;
+  uint64_t n_bytes; /* as the dispatch budget counts them */
+} tnk__slice_t;
+
+typedef struct {
+  tnk__op_t op;
+  tnk__arena_t arena;
+  const tnk_datum_t *data;
+  size_t n_data;
+  const char *loss_fn;
+  const tnk_loss_setting_t *settings;
+  size_t n_settings;
+  int forward_only;
+  tnk__slice_t *chunks;
+  size_t n_chunks;
+  tnk_pass_t **results; /* of the chunks; NULL once joined */
+  /* The lender of the data is told once; then, or if there is none, the
+   * memory is freed. */
+  void (*release)(void *user);
+  void *release_user;
+  tnk__deferred_t released;
+  int is_over;
+} tnk__pass_op_t;
+
+/* Arguments have passed their checks. */
+tnk_promise_t *tnk__pass_start(tnk_training_t *training,
+                               const tnk_datum_t *data, size_t n_data,
+                               const tnk_pass_options_t *options,
+                               int forward_only);
+
+/* Nothing will be read of the data: tell its lender, in a later turn if there
+ * is memory for that. NULL options and copied data need nothing. */
+void tnk__pass_give_back(tnk__context_t *context,
+                         const tnk_pass_options_t *options);
+
+/* For custom.c: make an operation of `size` bytes that begins with a
+ * tnk__pass_op_t. NULL without memory; then *promise says so. */
+tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
+                              tnk_training_t *training, const tnk_datum_t *data,
+                              size_t n_data, const tnk_pass_options_t *options,
+                              tnk_promise_t **promise);
+/* Behaviour that a custom loss shares with a plain pass. */
+int tnk__pass_prepare(tnk__op_t *op, size_t *n_parts);
+tnk__fwdbwd_t tnk__pass_request(tnk__op_t *op, size_t index, uint64_t number);
+uint64_t tnk__pass_cost(tnk__op_t *op, size_t index);
+int tnk__pass_result_read_part(tnk__op_t *op, size_t index,
+                               const tnk__reply_t *reply, tnk__text_t *why);
+void tnk__pass_submitted(tnk__op_t *op);
+void tnk__pass_destroy(tnk__op_t *op);
+/* Join the results of all chunks; *out is the caller's. */
+int tnk__pass_join(tnk__pass_op_t *pass, tnk_pass_t **out);
+
+#endif

@@ -1,0 +1,90 @@
+#include "task/train/step.h"
+
+#include "base/alloc.h"
+#include "codec/message/optim_wire.h"
+#include "task/train/op.h"
+
+typedef enum { STEP_ADAM, STEP_DIMUON, STEP_RAW } step_kind_t;
+
+typedef struct {
+  tnk__op_t op;
+  step_kind_t kind;
+  tnk_adam_t adam;
+  tnk_dimuon_t dimuon;
+  char *json;
+  tnk_metrics_t *result;
+} step_t;
+
+static step_t *step_of(tnk__op_t *op) {
+  return tnk__container_of(op, step_t, op);
+}
+
+static int write_body(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
+  const step_t *step = step_of(op);
+  const char *model_id = op->training->info.model_id;
+
+  if (step->kind == STEP_RAW)
+    return tnk__optim_write_raw(out, model_id, (int64_t)number, step->json);
+  if (step->kind == STEP_DIMUON)
+    return tnk__optim_write_dimuon(out, model_id, (int64_t)number,
+                                   &step->dimuon);
+  return tnk__optim_write_adam(out, model_id, (int64_t)number, &step->adam);
+}
+
+static int read_result(tnk__op_t *op, size_t index, const tnk__reply_t *reply,
+                       tnk__text_t *why) {
+  (void)index;
+  (void)why;
+  return tnk__optim_read(&step_of(op)->result,
+                         &op->training->session->context->alloc, reply->body,
+                         reply->body_len);
+}
+
+static void finish(tnk__op_t *op) {
+  step_t *step = step_of(op);
+  tnk_metrics_t *result = step->result;
+
+  step->result = NULL;
+  tnk__op_resolve(op, TNK__RESULT_METRICS, result, tnk__metrics_free);
+}
+
+static void destroy(tnk__op_t *op) {
+  const tnk_allocator_t *alloc = &op->training->session->context->alloc;
+  step_t *step = step_of(op);
+
+  tnk__metrics_free(alloc, step->result);
+  tnk__free(alloc, step->json);
+  tnk__free(alloc, step);
+}
+
+static const tnk__op_class_t step_class = {
+    .name = "optim_step",
+    .method = "TrainingClient.optim_step",
+    .type = "OptimStep",
+    .route = TNK__ROUTE_OPTIM_STEP,
+    .write = write_body,
+    .read = read_result,
+    .finish = finish,
+    .destroy = destroy,
+};
+
+tnk_promise_t *tnk__step_start(tnk_training_t *training,
+                               const tnk__step_params_t *params) {
+  const tnk_allocator_t *alloc = &training->session->context->alloc;
+  const tnk_adam_t defaults = TNK_ADAM_INIT;
+  tnk_promise_t *promise = NULL;
+  step_t *step = tnk__op_new(sizeof(*step), &step_class, training, &promise);
+
+  if (step == NULL)
+    return promise;
+  step->kind = params->json != NULL     ? STEP_RAW
+               : params->dimuon != NULL ? STEP_DIMUON
+                                        : STEP_ADAM;
+  step->adam = params->adam != NULL ? *params->adam : defaults;
+  if (params->dimuon != NULL)
+    step->dimuon = *params->dimuon;
+  if (params->json != NULL)
+    step->json = tnk__strdup(alloc, params->json);
+  tnk__op_enter(&step->op, params->json == NULL || step->json != NULL);
+  return promise;
+}

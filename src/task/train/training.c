@@ -1,0 +1,91 @@
+#include "task/train/training.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "task/session/member.h"
+
+/* A young pause is no news for a training client. */
+enum { NOTICE_GRACE_MS = 15 * 60 * 1000 };
+
+static void on_closed(tnk__deferred_t *closed) {
+  tnk_training_t *training = tnk__container_of(closed, tnk_training_t, closed);
+  const tnk_allocator_t *alloc = &training->session->context->alloc;
+  tnk_close_cb cb = training->close_cb;
+  void *user = training->close_user;
+
+  tnk__list_remove(&training->link);
+  tnk__error_unref(training->failed);
+  tnk__arena_deinit(&training->arena);
+  tnk__free(alloc, training);
+  if (cb != NULL) {
+    tnk__callout_begin();
+    cb(user);
+    tnk__callout_end();
+  }
+}
+
+tnk_training_t *tnk__training_new(tnk__session_t *session,
+                                  const char *model_id) {
+  const tnk_allocator_t *alloc = &session->context->alloc;
+  tnk_training_t *training = tnk__calloc(alloc, 1, sizeof(*training));
+
+  if (training == NULL)
+    return NULL;
+  training->session = session;
+  tnk__arena_init(&training->arena, alloc, TNK__MIB);
+  training->info.model_id = tnk__arena_strdup(&training->arena, model_id);
+  if (training->info.model_id == NULL) {
+    tnk__arena_deinit(&training->arena);
+    tnk__free(alloc, training);
+    return NULL;
+  }
+  tnk__list_init(&training->ops);
+  tnk__turns_init(&training->turns, 1);
+  training->fresh = 1;
+  training->deep = TNK__TRAINING_DEEP;
+  tnk__queue_notice_init(&training->notice, NOTICE_GRACE_MS);
+  tnk__deferred_init(&training->closed, on_closed);
+  tnk__list_append(&session->trainings, &training->link);
+  return training;
+}
+
+void tnk__training_moved(tnk_training_t *training) {
+  tnk__stall_moved(&training->stall,
+                   tnk__context_now_ms(training->session->context));
+}
+
+void tnk__training_op_gone(tnk_training_t *training) {
+  /* Some MiB, which only a client that is busy may keep. */
+  if (tnk__list_empty(&training->ops))
+    tnk__zstd_deinit(&training->zstd);
+  if (training->closing && tnk__list_empty(&training->ops))
+    tnk__defer(training->session->context, &training->closed);
+}
+
+void tnk__training_close(tnk_training_t *training, tnk_close_cb cb,
+                         void *user) {
+  tnk__error_t *error = tnk__error_static(TNK_ECLOSED);
+
+  if (training->closing)
+    return;
+  training->closing = 1;
+  training->close_cb = cb;
+  training->close_user = user;
+  /* Those that get the turn meanwhile only schedule, until it is theirs. */
+  TNK__LIST_FOREACH_SAFE (node, next, &training->ops)
+    tnk__member_of(node)->abort(tnk__member_of(node), error);
+  tnk__training_op_gone(training);
+}
+
+void tnk__training_notice(tnk_training_t *training, const char *state,
+                          const char *reason) {
+  tnk_queue_state_t parsed = tnk__queue_state_parse(state);
+
+  if (state == NULL && reason == NULL)
+    return;
+  if (tnk__queue_notice_due(&training->notice, parsed,
+                            tnk__context_now_ms(training->session->context)))
+    tnk__session_notice(training->session, training->info.model_id, parsed,
+                        tnk__queue_reason(TNK__QUEUE_TRAINING, parsed, reason));
+}

@@ -1,0 +1,54 @@
+#ifndef TNK_TASK_TRAIN_TRAINING_H
+#define TNK_TASK_TRAIN_TRAINING_H
+
+#include "base/arena.h"
+#include "codec/format/zstd.h"
+#include "flow/queue_state.h"
+#include "flow/stall.h"
+#include "flow/turns.h"
+#include "task/session/session.h"
+#include "tnk/training.h"
+
+/* As many operations that wait for their turn are worth a warning; then twice
+ * as many, and so on. */
+#define TNK__TRAINING_DEEP 1024
+
+/*
+ * A training client: the queue of its operations and what is known of its
+ * model.
+ *
+ * Open; closing, from tnk__training_close() until the last operation is gone;
+ * then the caller is told and the memory freed.
+ */
+struct tnk_training {
+  tnk__list_t link; /* in session->trainings */
+  tnk__session_t *session;
+  tnk__turns_t turns;
+  tnk__list_t ops;    /* of tnk__member_t */
+  tnk__arena_t arena; /* of the strings of info */
+  tnk_training_info_t info;
+  size_t deep;    /* as many in the queue are worth the next warning */
+  uint64_t fresh; /* no number from here on has been sent */
+  tnk__queue_notice_t notice;
+  tnk__stall_t stall;
+  tnk__zstd_t zstd;     /* for the next body to be compressed */
+  tnk__error_t *failed; /* why nothing can be submitted any more */
+  int closing;
+  tnk_close_cb close_cb;
+  void *close_user;
+  tnk__deferred_t closed;
+};
+
+/* NULL without memory. The id is copied. */
+tnk_training_t *tnk__training_new(tnk__session_t *session,
+                                  const char *model_id);
+void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
+/* The server reported the state of its queue. */
+void tnk__training_notice(tnk_training_t *training, const char *state,
+                          const char *reason);
+/* Something has begun or ended that shows that the client does not hang. */
+void tnk__training_moved(tnk_training_t *training);
+/* An operation is gone. */
+void tnk__training_op_gone(tnk_training_t *training);
+
+#endif
