@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tokenizers/sp.h"
 #include "tokenizers/unicode.h"
 
 /*
@@ -15,8 +14,8 @@
 struct tnk_detokenizer {
   const tnk_tokenizer_t *tok; /* counted */
   unsigned flags;
-  tnk__buf_t bytes;        /* held back, then those of the new tokens */
-  tnk__sp_stream_t stream; /* the same of a SentencePiece model */
+  tnk__buf_t bytes;            /* held back, then those of the new tokens */
+  tnk__engine_stream_t stream; /* the same of an engine */
   tnk__buf_t text;
 };
 
@@ -79,8 +78,9 @@ int tnk_tokenizer_decode(const tnk_tokenizer_t *tok, char **text, size_t *n,
     return TNK_EINVAL;
   tnk__buf_init(&bytes, &tok->alloc, SIZE_MAX / 2);
   tnk__buf_init(&out, &tok->alloc, SIZE_MAX / 2);
-  err = tok->sp != NULL ? tnk__sp_text(tok, ids, n_ids, flags, &bytes)
-                        : put_bytes(tok, &bytes, ids, n_ids, flags);
+  err = tok->engine != NULL
+            ? tok->engine->decode(tok, ids, n_ids, flags, &bytes)
+            : put_bytes(tok, &bytes, ids, n_ids, flags);
   if (err == TNK_OK && tnk__utf8_valid(bytes.data, bytes.len) == bytes.len) {
     tnk__buf_t swap = out; /* nothing to replace */
 
@@ -166,16 +166,17 @@ static int hand_out(tnk_detokenizer_t *detok, size_t held, int at_end,
   return err;
 }
 
-static int push_model(tnk_detokenizer_t *detok, const int32_t *ids,
-                      size_t n_ids, int at_end, const char **text, size_t *n) {
+static int push_to_engine(tnk_detokenizer_t *detok, const int32_t *ids,
+                          size_t n_ids, int at_end, const char **text,
+                          size_t *n) {
   int err;
 
   *text = "";
   tnk__buf_clear(&detok->text);
   if (tnk__buf_cstr(&detok->text) == NULL)
     return TNK_ENOMEM;
-  err = tnk__sp_push(detok->tok, &detok->stream, ids, n_ids, detok->flags,
-                     at_end, &detok->text);
+  err = detok->tok->engine->push(detok->tok, &detok->stream, ids, n_ids,
+                                 detok->flags, at_end, &detok->text);
   if (err < 0)
     return err;
   *text = tnk__buf_cstr(&detok->text);
@@ -192,8 +193,8 @@ int tnk_detokenizer_push(tnk_detokenizer_t *detok, const int32_t *ids,
     *n = 0;
   if (detok == NULL || text == NULL || (ids == NULL && n_ids > 0))
     return TNK_EINVAL;
-  if (detok->tok->sp != NULL)
-    return push_model(detok, ids, n_ids, 0, text, n);
+  if (detok->tok->engine != NULL)
+    return push_to_engine(detok, ids, n_ids, 0, text, n);
   held = detok->bytes.len;
   (void)put_bytes(detok->tok, &detok->bytes, ids, n_ids, detok->flags);
   return hand_out(detok, held, 0, text, n);
@@ -205,7 +206,7 @@ int tnk_detokenizer_finish(tnk_detokenizer_t *detok, const char **text,
     *n = 0;
   if (detok == NULL || text == NULL)
     return TNK_EINVAL;
-  if (detok->tok->sp != NULL)
-    return push_model(detok, NULL, 0, 1, text, n);
+  if (detok->tok->engine != NULL)
+    return push_to_engine(detok, NULL, 0, 1, text, n);
   return hand_out(detok, detok->bytes.len, 1, text, n);
 }

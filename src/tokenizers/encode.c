@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "tokenizers/nfc.h"
-#include "tokenizers/sp.h"
 #include "tokenizers/unicode.h"
 
 /*
@@ -60,8 +59,9 @@ static size_t to_given(const cut_t *cut, size_t at, int is_end) {
   return at + cut->encoder->place;
 }
 
-int tnk__encode_id(tnk__encoder_t *encoder, int32_t id, size_t start,
-                   size_t end) {
+/* Room for one more id, with its place if places are kept. */
+static int put_id(tnk__encoder_t *encoder, int32_t id, size_t start,
+                  size_t end) {
   tnk_tokens_t *tokens = encoder->tokens;
 
   if (encoder->count_only) {
@@ -131,9 +131,8 @@ static int search(const cut_t *cut, const tnk__added_t *added,
     if (behind < match.start)
       err = gap(of_gap, text, behind, match.start);
     if (err == TNK_OK)
-      err = tnk__encode_id(encoder, (int32_t)match.id,
-                           to_given(cut, match.start, 0),
-                           to_given(cut, match.end, 1));
+      err = put_id(encoder, (int32_t)match.id, to_given(cut, match.start, 0),
+                   to_given(cut, match.end, 1));
     behind = match.end;
   }
   if (err == TNK_OK && behind < n)
@@ -211,16 +210,15 @@ static int put_around(tnk__encoder_t *encoder, const int32_t *ids, unsigned n,
   if ((encoder->flags & TNK_ENCODE_ADD_SPECIAL) == 0)
     return TNK_OK;
   for (unsigned i = 0; i < n && err == TNK_OK; i++)
-    err = tnk__encode_id(encoder, ids[i], encoder->place + at,
-                         encoder->place + at);
+    err = put_id(encoder, ids[i], encoder->place + at, encoder->place + at);
   return err;
 }
 
 static int put_piece(void *user, int32_t id, size_t begin, size_t end) {
   const cut_t *cut = user;
 
-  return tnk__encode_id(cut->encoder, id, to_given(cut, begin, 0),
-                        to_given(cut, end, 1));
+  return put_id(cut->encoder, id, to_given(cut, begin, 0),
+                to_given(cut, end, 1));
 }
 
 static int encode_slice(tnk__encoder_t *encoder, const uint8_t *text,
@@ -278,10 +276,10 @@ static int encode_text(tnk__encoder_t *encoder, const uint8_t *text, size_t n,
   cut_t whole = {encoder, 0, 0, 0};
   int err = put_around(encoder, tok->before, tok->n_before, 0);
 
-  if (err == TNK_OK && tok->sp != NULL)
-    err =
-        tnk__sp_pieces(tok, text, n, (encoder->flags & TNK_ENCODE_OFFSETS) != 0,
-                       put_piece, &whole);
+  if (err == TNK_OK && tok->engine != NULL)
+    err = tok->engine->encode(tok, text, n,
+                              (encoder->flags & TNK_ENCODE_OFFSETS) != 0,
+                              put_piece, &whole);
   else if (err == TNK_OK && tok->long_cuts && n > MAX_RUN)
     err = encode_slices(encoder, text, n);
   else if (err == TNK_OK)
@@ -367,8 +365,8 @@ int tnk_tokenizer_encode_parts(const tnk_tokenizer_t *tok, tnk_tokens_t *tokens,
       encoder.place += parts[i].n;
     } else if (parts[i].id < 0) {
       err = tnk__fault(error, TNK_EINVAL, 0, "parts[%zu]: a negative id", i);
-    } else if (tnk__encode_id(&encoder, parts[i].id, encoder.place,
-                              encoder.place) < 0) {
+    } else if (put_id(&encoder, parts[i].id, encoder.place, encoder.place) <
+               0) {
       err = tnk__fault_memory(error);
     }
   }

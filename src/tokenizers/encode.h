@@ -2,6 +2,7 @@
 #define TNK_TOKENIZERS_ENCODE_H
 
 #include "tokenizers/tokenizer.h"
+#include "tokenizers/tokens.h"
 
 /* One text on its way into a list. */
 typedef struct {
@@ -17,9 +18,6 @@ typedef struct {
  * failure. */
 int tnk__encode(tnk__encoder_t *encoder, const char *text, size_t n,
                 tnk_tokenizer_error_t *error);
-/* Room for one more id, with its place if places are kept. */
-int tnk__encode_id(tnk__encoder_t *encoder, int32_t id, size_t start,
-                   size_t end);
 
 /* Cut [p, end) into pieces and append their ids, without places. */
 int tnk__encode_pieces(tnk__encoder_t *encoder, const uint8_t *p,

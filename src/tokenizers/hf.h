@@ -14,7 +14,9 @@ typedef struct {
   tnk__buf_t text;       /* for one name at a time */
 } tnk__hf_t;
 
-/* The file is no JSON, or not of the expected kind, at json.p. */
+/* hf_read.c: what all of them use.
+ *
+ * The file is no JSON, or not of the expected kind, at json.p. */
 int tnk__hf_malformed(tnk__hf_t *hf, const char *place);
 int tnk__hf_unsupported(tnk__hf_t *hf, const char *place, const char *what);
 /* A string with its escapes resolved, in hf->text until the next call. */
@@ -26,10 +28,11 @@ int tnk__hf_word(tnk__hf_t *hf, const char *place);
  * other words switched off? It is taken. */
 int tnk__hf_off(tnk__hf_t *hf);
 
-/* What stands before and behind the model: hf_parts.c */
+/* hf_parts.c: what stands before and behind the model. */
 int tnk__hf_normalizer(tnk__hf_t *hf);
 int tnk__hf_pre_tokenizer(tnk__hf_t *hf);
 int tnk__hf_decoder(tnk__hf_t *hf);
+/* hf_template.c */
 int tnk__hf_post_processor(tnk__hf_t *hf);
 /* hf_model.c */
 int tnk__hf_model(tnk__hf_t *hf);

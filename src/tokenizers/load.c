@@ -125,7 +125,7 @@ static int read_format(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
   case TNK_TOKENIZER_TIKTOKEN:
     return tnk__tiktoken_load(tok, data, n, options, error);
   case TNK_TOKENIZER_SENTENCEPIECE:
-    return tnk__sp_load(tok, data, n, options, error);
+    return tnk__sp_load(tok, data, n, error);
   default:
     return tnk__fault(error, TNK_EINVAL, 0, "unknown format");
   }

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tokenizers/config.h"
 #include "tokenizers/sp_shim.h"
 #include "tokenizers/unicode.h"
 
@@ -87,48 +86,10 @@ static int32_t find_anchor(const tnk_tokenizer_t *tok) {
   return -1;
 }
 
-static void unload(tnk_tokenizer_t *tok) {
-  tnk__sp_free(tok->sp);
-}
-
-int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
-                 const tnk_tokenizer_options_t *options,
-                 tnk_tokenizer_error_t *error) {
-  char why[160];
-  int err = tnk__sp_new(&tok->sp, data, n, why, sizeof(why));
-
-  (void)options;
-  if (err == TNK_ENOMEM)
-    return tnk__fault_memory(error);
-  if (err == TNK_EUNSUPPORTED)
-    return tnk__fault(error, err, 0, "SentencePiece models: %s", why);
-  if (err < 0)
-    return tnk__fault(error, TNK_EPROTO, 0, "SentencePiece model: %s",
-                      why[0] != '\0' ? why : "it has no pieces");
-  tok->unload = unload;
-  for (int32_t id = 0; id < tnk__sp_size(tok->sp) && err == TNK_OK; id++)
-    err = put_piece(tok, id);
-  if (err == TNK_ENOMEM)
-    return tnk__fault_memory(error);
-  if (err < 0)
-    return tnk__fault(error, err == TNK_ETOOBIG ? err : TNK_EPROTO, 0,
-                      "SentencePiece model: a piece is too large, or there "
-                      "are too many");
-  tok->bos = tnk__sp_bos(tok->sp);
-  tok->eos = tnk__sp_eos(tok->sp);
-  tok->anchor = find_anchor(tok);
-  if (tok->bos >= 0)
-    tok->before[tok->n_before++] = tok->bos;
-  tnk__added_finish(&tok->raw);
-  tnk__added_finish(&tok->normalized);
-  tnk__vocab_trim(&tok->vocab);
-  return TNK_OK;
-}
-
-int tnk__sp_pieces(const tnk_tokenizer_t *tok, const uint8_t *text, size_t n,
-                   int with_places,
-                   int (*put)(void *user, int32_t id, size_t begin, size_t end),
-                   void *user) {
+static int encode(const tnk_tokenizer_t *tok, const uint8_t *text, size_t n,
+                  int with_places,
+                  int (*put)(void *user, int32_t id, size_t begin, size_t end),
+                  void *user) {
   return tnk__sp_encode(tok->sp, (const char *)text, n, with_places, put, user);
 }
 
@@ -149,8 +110,8 @@ static int filter(const tnk_tokenizer_t *tok, const int32_t *ids, size_t n,
   return known->err;
 }
 
-int tnk__sp_text(const tnk_tokenizer_t *tok, const int32_t *ids, size_t n,
-                 unsigned flags, tnk__buf_t *out) {
+static int decode(const tnk_tokenizer_t *tok, const int32_t *ids, size_t n,
+                  unsigned flags, tnk__buf_t *out) {
   tnk__buf_t known;
   int err;
 
@@ -205,9 +166,9 @@ static int decode_further(const tnk_tokenizer_t *tok, const tnk__buf_t *all,
   return err;
 }
 
-int tnk__sp_push(const tnk_tokenizer_t *tok, tnk__sp_stream_t *stream,
-                 const int32_t *ids, size_t n, unsigned flags, int at_end,
-                 tnk__buf_t *out) {
+static int push(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
+                const int32_t *ids, size_t n, unsigned flags, int at_end,
+                tnk__buf_t *out) {
   tnk__buf_t all; /* the anchor, what is pending, what is new */
   const int32_t *known;
   size_t n_known, n_held, before = out->len;
@@ -239,4 +200,42 @@ int tnk__sp_push(const tnk_tokenizer_t *tok, tnk__sp_stream_t *stream,
   stream->pending.err = TNK_OK;
   tnk__buf_deinit(&all);
   return err;
+}
+
+static void unload(tnk_tokenizer_t *tok) {
+  tnk__sp_free(tok->sp);
+}
+
+static const tnk__engine_t engine = {encode, decode, push, unload};
+
+int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                 tnk_tokenizer_error_t *error) {
+  char why[160];
+  int err = tnk__sp_new(&tok->sp, data, n, why, sizeof(why));
+
+  if (err == TNK_ENOMEM)
+    return tnk__fault_memory(error);
+  if (err == TNK_EUNSUPPORTED)
+    return tnk__fault(error, err, 0, "SentencePiece models: %s", why);
+  if (err < 0)
+    return tnk__fault(error, TNK_EPROTO, 0, "SentencePiece model: %s",
+                      why[0] != '\0' ? why : "it has no pieces");
+  tok->engine = &engine;
+  for (int32_t id = 0; id < tnk__sp_size(tok->sp) && err == TNK_OK; id++)
+    err = put_piece(tok, id);
+  if (err == TNK_ENOMEM)
+    return tnk__fault_memory(error);
+  if (err < 0)
+    return tnk__fault(error, err == TNK_ETOOBIG ? err : TNK_EPROTO, 0,
+                      "SentencePiece model: a piece is too large, or there "
+                      "are too many");
+  tok->bos = tnk__sp_bos(tok->sp);
+  tok->eos = tnk__sp_eos(tok->sp);
+  tok->anchor = find_anchor(tok);
+  if (tok->bos >= 0)
+    tok->before[tok->n_before++] = tok->bos;
+  tnk__added_finish(&tok->raw);
+  tnk__added_finish(&tok->normalized);
+  tnk__vocab_trim(&tok->vocab);
+  return TNK_OK;
 }

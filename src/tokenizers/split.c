@@ -62,13 +62,6 @@ tnk__shape_t tnk__split_find3(const char *const *patterns, const size_t *n) {
   return TNK__SHAPE_DEEPSEEK;
 }
 
-const char *tnk__split_pattern(tnk__shape_t shape) {
-  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-    if (known[i].shape == shape)
-      return known[i].pattern;
-  return NULL;
-}
-
 static const uint8_t *next_whole(tnk__splitter_t *splitter, const uint8_t *p,
                                  const uint8_t *end) {
   (void)splitter;

@@ -37,8 +37,6 @@ typedef enum {
 tnk__shape_t tnk__split_find(const char *pattern, size_t n);
 /* The shape of three expressions in a row, NONE when it is not known. */
 tnk__shape_t tnk__split_find3(const char *const *patterns, const size_t *n);
-/* The text of a shape's expression; NULL for those without one. */
-const char *tnk__split_pattern(tnk__shape_t shape);
 void tnk__split_init(tnk__splitter_t *splitter, tnk__shape_t shape);
 
 /* The scanners, one file a family. */

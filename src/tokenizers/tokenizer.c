@@ -32,8 +32,8 @@ void tnk_tokenizer_unref(tnk_tokenizer_t *tok) {
       atomic_fetch_sub_explicit(&tok->refs, 1, memory_order_acq_rel) != 1)
     return;
   alloc = tok->alloc;
-  if (tok->unload != NULL)
-    tok->unload(tok);
+  if (tok->engine != NULL)
+    tok->engine->unload(tok);
   tnk__vocab_deinit(&tok->vocab);
   tnk__bpe_deinit(&tok->bpe);
   tnk__added_deinit(&tok->raw);

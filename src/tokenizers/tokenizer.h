@@ -3,15 +3,41 @@
 
 #include <stdatomic.h>
 
+#include "base/buf.h"
 #include "tokenizers/added.h"
 #include "tokenizers/bpe.h"
 #include "tokenizers/fault.h"
 #include "tokenizers/split.h"
-#include "tokenizers/tokens.h"
 #include "tokenizers/vocab.h"
 
 /* Ids that a file puts before and behind a text. */
 #define TNK__MAX_AROUND 8
+
+/* A stream of ids that an engine decodes. */
+typedef struct {
+  tnk__buf_t pending; /* int32_t: ids that cannot be decoded yet */
+  int begun;          /* some text came out: blanks at the front are kept */
+} tnk__engine_stream_t;
+
+/* A model that encodes and decodes whole texts by itself, as SentencePiece
+ * does. Its pieces are in the vocabulary as well. */
+typedef struct {
+  /* The pieces of valid UTF-8, one by one, with their places; `put` may end it
+   * with a negative code. */
+  int (*encode)(const tnk_tokenizer_t *tok, const uint8_t *text, size_t n,
+                int with_places,
+                int (*put)(void *user, int32_t id, size_t begin, size_t end),
+                void *user);
+  /* The whole text of ids, appended. */
+  int (*decode)(const tnk_tokenizer_t *tok, const int32_t *ids, size_t n,
+                unsigned flags, tnk__buf_t *out);
+  /* Take ids in, append the text that is certain; all of it at the end. On
+   * failure nothing was taken and `out` is to be thrown away. */
+  int (*push)(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
+              const int32_t *ids, size_t n, unsigned flags, int at_end,
+              tnk__buf_t *out);
+  void (*unload)(tnk_tokenizer_t *tok); /* frees the model */
+} tnk__engine_t;
 
 /* Everything but `refs` is as it is from the end of loading on. */
 struct tnk_tokenizer {
@@ -30,9 +56,9 @@ struct tnk_tokenizer {
   int32_t behind[TNK__MAX_AROUND];
   unsigned n_before;
   unsigned n_behind;
-  struct tnk__sp *sp;                   /* a SentencePiece model, or NULL */
-  void (*unload)(tnk_tokenizer_t *tok); /* frees it */
-  int32_t anchor;                       /* of sp.c: a piece with text, or -1 */
+  const tnk__engine_t *engine; /* NULL: pieces are cut and merged here */
+  struct tnk__sp *sp;          /* of the engine: a SentencePiece model */
+  int32_t anchor;              /* of the engine: a piece with text, or -1 */
   int32_t bos;
   int32_t eos;
 };
