@@ -28,7 +28,9 @@ GOOD = {
     "src/base/main.c": "int b(void);\n\nint main(void) {\n  return b();\n}\n",
     "include/tnk/x.h": "/** Doc. Thread: any. Since: 0.1 */\n"
                        "TNK_API int tnk_x(void);\n",
-    "test/t.c": "int t(void) {\n  return 0;\n}\n",
+    "test/t.c": "TEST(S1_4_P1_2_tea) {\n}\n",
+    "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n"
+                            "| S1.4a | Tea. |\n| A2 | Milk. |\n",
     "bench/t.c": "", "examples/t.c": "",
 }
 CALLS = "test/hygiene/calls.txt"
@@ -48,6 +50,15 @@ FAULTS = [
     ("check_docs.py", "include",
      {"include/tnk/x.h": "/** Doc. Since: 0.1 */\nTNK_API int tnk_x(void);\n"},
      "no Thread:"),
+    ("check_requirements.py", ".",
+     {"test/t.c": "TEST_LIMIT(A2_S1_5_tea, 9) {\n}\n"}, "cites S1_5"),
+    ("check_requirements.py", ".", {"test/t.c": "TEST(P1_3_tea) {\n}\n"},
+     "cites P1_3"),
+    ("check_requirements.py", ".", {"test/t.c": "TEST(tea) {\n}\n"},
+     "no test cites a row"),
+    ("check_requirements.py", ".",
+     {"test/REQUIREMENTS.md": "| S1.4 | Tea. |\n| S1.4 | Tea. |\n"},
+     "2 rows are called S1.4"),
     ("check_protocol.py", ".",
      {"src/base/b.h": "/* Protocol: letters. */\n"}, "no document \"letters\""),
     ("check_protocol.py", ".",

@@ -23,8 +23,8 @@ typedef void (*test_fn)(void);
 
 void test_register(const char *name, test_fn fn, unsigned limit_s);
 
-/* Define one case. The name is shown with underscores; requirement rows are
- * cited in it, as in TEST(S1_5_retry_after_dates). */
+/* Define one case. The name is shown with underscores; rows of
+ * test/REQUIREMENTS.md are cited in it, as in TEST(S1_5_retry_after_dates). */
 #define TEST(name) TEST_LIMIT(name, 5)
 
 /* The same with a time limit of its own, in seconds. Sanitizer and valgrind
