@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "support/mock_internal.h"
@@ -243,10 +245,34 @@ size_t mock_release(mock_server_t *server, int status, const char *json) {
 
 /* Opening, closing, rules. */
 
+/* A socket on a port that no earlier server of this thread had. The system may
+ * give one out again, and a client that remembers a server by its address, as
+ * back-offs are remembered, would take the new one for the old. */
+static int bind_fresh_port(uint16_t *port) {
+  static _Thread_local uint8_t is_used[65536];
+  const int yes = 1;
+  struct sockaddr_in address;
+  socklen_t size = sizeof(address);
+  int fd = -1;
+
+  CHECK_INT(uv_ip4_addr("127.0.0.1", 0, &address), 0);
+  do {
+    if (fd >= 0)
+      close(fd);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0);
+    CHECK_INT(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)), 0);
+    address.sin_port = 0;
+    CHECK_INT(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    CHECK_INT(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    *port = ntohs(address.sin_port);
+  } while (is_used[*port]);
+  is_used[*port] = 1;
+  return fd;
+}
+
 mock_server_t *mock_open(uv_loop_t *uv) {
   mock_server_t *server = calloc(1, sizeof(*server));
-  struct sockaddr_in address;
-  int size = sizeof(address);
 
   CHECK(server != NULL);
   server->uv = uv;
@@ -261,16 +287,10 @@ mock_server_t *mock_open(uv_loop_t *uv) {
   server->listener.data = server;
   server->spin.data = server;
   uv_unref((uv_handle_t *)&server->listener);
-  CHECK_INT(uv_ip4_addr("127.0.0.1", 0, &address), 0);
-  CHECK_INT(
-      uv_tcp_bind(&server->listener, (const struct sockaddr *)&address, 0), 0);
+  CHECK_INT(uv_tcp_open(&server->listener, bind_fresh_port(&server->port)), 0);
   CHECK_INT(
       uv_listen((uv_stream_t *)&server->listener, 4096, mock__on_connection),
       0);
-  CHECK_INT(
-      uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &size),
-      0);
-  server->port = ntohs(address.sin_port);
   snprintf(server->url, sizeof(server->url), "http://127.0.0.1:%u",
            (unsigned)server->port);
   return server;

@@ -425,3 +425,23 @@ TEST_LIMIT(S1_13_services_on_two_threads_know_nothing_of_each_other, 20) {
   for (int i = 0; i < 2; i++)
     CHECK_INT(uv_thread_join(&threads[i]), 0);
 }
+
+/* What the tests themselves build on: a back-off that one server has asked for
+ * is not taken for that of a server which came after it. */
+TEST(S1_1_no_two_servers_of_a_test_have_one_address) {
+  enum { N = 500 };
+  static uint16_t ports[N];
+  uv_loop_t uv;
+
+  CHECK_INT(uv_loop_init(&uv), 0);
+  for (int i = 0; i < N; i++) {
+    mock_server_t *mock = mock_open(&uv);
+
+    ports[i] = mock_port(mock);
+    mock_close(mock);
+    uv_run(&uv, UV_RUN_DEFAULT);
+    for (int k = 0; k < i; k++)
+      CHECK(ports[k] != ports[i]);
+  }
+  CHECK_INT(uv_loop_close(&uv), 0);
+}
