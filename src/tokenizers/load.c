@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "tokenizers/config.h"
-#include "tokenizers/sp.h"
+#include "tokenizers/format/config.h"
+#include "tokenizers/sentencepiece/sp.h"
 
 /* Loading: which file, which format, then one of the readers. */
 #define MAX_FILE ((uint64_t)256 << 20)

@@ -28,7 +28,10 @@ BLIND = [("flow", "codec"), ("codec", "flow"), ("task/hub", "task")]
 
 LOCAL = {"local/base": 0, "local/lm": 0, "local/fault": 1, "local/http": 2,
          "local/stub": 3, "local": 4}
-TOKENIZERS = {"tokenizers": 0}
+TOKENIZERS = {"tokenizers/unicode": 0, "tokenizers/split": 1,
+              "tokenizers/model": 2, "tokenizers/coding": 3,
+              "tokenizers/format": 4, "tokenizers/sentencepiece": 5,
+              "tokenizers": 6}
 CLI = {"cli": 0}
 # program -> the ranks of its own rooms, what it sees of others
 BESIDE = {

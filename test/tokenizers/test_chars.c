@@ -3,8 +3,8 @@
 #include "support/test.h"
 #include "tnk/error.h"
 #include "base/alloc.h"
-#include "tokenizers/chars.h"
-#include "tokenizers/unicode.h"
+#include "tokenizers/model/chars.h"
+#include "tokenizers/unicode/unicode.h"
 
 /*
  * Random vocabularies over few characters, trained badly on purpose: pairs are

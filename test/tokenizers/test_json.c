@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 #include "tnk/error.h"
-#include "tokenizers/json.h"
+#include "tokenizers/format/json.h"
 
 static int skips(const char *text) {
   tnk__jread_t json;

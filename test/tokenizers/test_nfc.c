@@ -2,8 +2,8 @@
 
 #include "support/test.h"
 #include "tnk/error.h"
-#include "tokenizers/nfc.h"
-#include "tokenizers/unicode.h"
+#include "tokenizers/unicode/nfc.h"
+#include "tokenizers/unicode/unicode.h"
 
 static void check(const char *text, const char *expected) {
   tnk__buf_t out, work, changes;

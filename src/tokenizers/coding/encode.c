@@ -1,0 +1,399 @@
+#include "tokenizers/coding/encode.h"
+
+#include <string.h>
+
+#include "tokenizers/unicode/nfc.h"
+#include "tokenizers/unicode/unicode.h"
+
+/*
+ * The way of a text: check or clean its UTF-8; cut it at the added tokens
+ * that are looked for in raw text; normalize each gap by itself; cut it at
+ * the added tokens that are looked for in normalized text; and what is then
+ * left goes to pieces.c.
+ */
+#define ALL_FLAGS                                                              \
+  (TNK_ENCODE_ADD_SPECIAL | TNK_ENCODE_SPLIT_SPECIAL | TNK_ENCODE_PLAIN |      \
+   TNK_ENCODE_LOSSY | TNK_ENCODE_OFFSETS)
+#define MAX_TEXT ((size_t)1 << 31)
+#define MAX_SLICE 400000u
+#define MAX_RUN 25000u
+
+/* From a place in changed text to the place in what it was made from; a place
+ * inside of a change goes to one of its ends. */
+static size_t map_back(const tnk__buf_t *changes, size_t at, int is_end) {
+  const tnk__nfc_change_t *all = (const void *)changes->data;
+  size_t low = 0, high = changes->len / sizeof(*all);
+
+  while (low < high) { /* the last change that begins before `at` */
+    size_t mid = (low + high) / 2;
+
+    if (all[mid].to < at || (!is_end && all[mid].to == at))
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (low == 0)
+    return at;
+  all += low - 1;
+  if (at < all->to + all->n_to || (is_end && at == all->to + all->n_to))
+    return is_end ? all->from + all->n_from : all->from;
+  return at - (all->to + all->n_to) + all->from + all->n_from;
+}
+
+/* One text while it is being cut. */
+typedef struct {
+  tnk__encoder_t *encoder;
+  size_t gap;   /* where the gap begins in the clean text */
+  int mapped;   /* `changes` says where the gap's bytes came from */
+  size_t slice; /* where the slice begins of which the gap is a part */
+} cut_t;
+
+static size_t to_given(const cut_t *cut, size_t at, int is_end) {
+  const tnk__scratch_t *scratch = &cut->encoder->tokens->scratch;
+
+  if (cut->mapped)
+    at = map_back(&scratch->changes, at, is_end);
+  at += cut->gap;
+  if (scratch->cleaned.len > 0)
+    at = map_back(&scratch->cleaned, at, is_end);
+  return at + cut->encoder->place;
+}
+
+/* Room for one more id, with its place if places are kept. */
+static int put_id(tnk__encoder_t *encoder, int32_t id, size_t start,
+                  size_t end) {
+  tnk_tokens_t *tokens = encoder->tokens;
+
+  if (encoder->count_only) {
+    encoder->count++;
+    return TNK_OK;
+  }
+  if (tnk__tokens_reserve(tokens, 1) < 0)
+    return TNK_ENOMEM;
+  if (encoder->flags & TNK_ENCODE_OFFSETS) {
+    if (tnk__tokens_reserve_spans(tokens, 1) < 0)
+      return TNK_ENOMEM;
+    tokens->spans[tokens->n_spans].start = start;
+    tokens->spans[tokens->n_spans++].end = end;
+  }
+  tokens->ids[tokens->n++] = id;
+  return TNK_OK;
+}
+
+/* Places of the ids from the first-th on, whose bytes are those of the gap
+ * from `at` on. */
+static int add_spans(const cut_t *cut, size_t first, size_t at) {
+  tnk_tokens_t *tokens = cut->encoder->tokens;
+
+  if (tnk__tokens_reserve_spans(tokens, tokens->n - first) < 0)
+    return TNK_ENOMEM;
+  for (size_t i = first; i < tokens->n; i++) {
+    tnk_token_span_t *span = &tokens->spans[tokens->n_spans++];
+    size_t n;
+
+    (void)tnk__vocab_bytes(&cut->encoder->tok->vocab, (uint32_t)tokens->ids[i],
+                           &n);
+    span->start = to_given(cut, at, 0);
+    at += n;
+    span->end = to_given(cut, at, 1);
+  }
+  return TNK_OK;
+}
+
+/* A stretch of a gap in which no added token is left. */
+static int encode_rest(const cut_t *cut, const uint8_t *gap, size_t from,
+                       size_t to) {
+  tnk__encoder_t *encoder = cut->encoder;
+  size_t first = encoder->tokens->n;
+  int err = tnk__encode_pieces(encoder, gap + from, gap + to);
+
+  if (err == TNK_OK && (encoder->flags & TNK_ENCODE_OFFSETS) &&
+      !encoder->count_only)
+    err = add_spans(cut, first, from);
+  return err;
+}
+
+static int search(const cut_t *cut, const tnk__added_t *added,
+                  const uint8_t *text, size_t n,
+                  int (*gap)(cut_t *cut, const uint8_t *text, size_t from,
+                             size_t to),
+                  cut_t *of_gap) {
+  tnk__encoder_t *encoder = cut->encoder;
+  tnk__added_search_t found = {.added = added, .text = text, .n = n};
+  tnk__added_match_t match;
+  size_t behind = 0;
+  int err = TNK_OK;
+
+  found.skip_special = (encoder->flags & TNK_ENCODE_SPLIT_SPECIAL) != 0;
+  if (added->n == 0 || (encoder->flags & TNK_ENCODE_PLAIN))
+    found.at = n;
+  while (err == TNK_OK && tnk__added_next(&found, &match)) {
+    if (behind < match.start)
+      err = gap(of_gap, text, behind, match.start);
+    if (err == TNK_OK)
+      err = put_id(encoder, (int32_t)match.id, to_given(cut, match.start, 0),
+                   to_given(cut, match.end, 1));
+    behind = match.end;
+  }
+  if (err == TNK_OK && behind < n)
+    err = gap(of_gap, text, behind, n);
+  return err;
+}
+
+static int rest_gap(cut_t *cut, const uint8_t *text, size_t from, size_t to) {
+  return encode_rest(cut, text, from, to);
+}
+
+/* A gap between the tokens that are looked for in raw text. */
+static int raw_gap(cut_t *cut, const uint8_t *text, size_t from, size_t to) {
+  const tnk_tokenizer_t *tok = cut->encoder->tok;
+  tnk__scratch_t *scratch = &cut->encoder->tokens->scratch;
+  size_t n = to - from;
+  int err;
+
+  text += from;
+  cut->gap = cut->slice + from;
+  cut->mapped = 0;
+  if (tok->nfc && tnk__nfc_check(text, n) < n) {
+    tnk__buf_clear(&scratch->normal);
+    tnk__buf_clear(&scratch->changes);
+    cut->mapped = (cut->encoder->flags & TNK_ENCODE_OFFSETS) != 0;
+    err = tnk__nfc(text, n, &scratch->normal, &scratch->cps,
+                   cut->mapped ? &scratch->changes : NULL);
+    if (err < 0)
+      return err;
+    text = scratch->normal.data;
+    n = scratch->normal.len;
+  }
+  return search(cut, &tok->normalized, text, n, rest_gap, cut);
+}
+
+/* Replace what is not UTF-8; records where, so that places can be told. */
+static int clean(tnk__encoder_t *encoder, const uint8_t *text, size_t n,
+                 size_t good) {
+  tnk__scratch_t *scratch = &encoder->tokens->scratch;
+
+  tnk__buf_clear(&scratch->clean);
+  while (n > 0) {
+    tnk__nfc_change_t change;
+    int cut;
+
+    (void)tnk__buf_append(&scratch->clean, text, good);
+    if (good == n)
+      break;
+    (void)tnk__utf8_check(text + good, n - good, &change.n_from, &cut);
+    change.to = scratch->clean.len;
+    change.n_to = 3;
+    change.from = change.to;
+    if (scratch->cleaned.len > 0) {
+      const tnk__nfc_change_t *last =
+          (const void *)(scratch->cleaned.data + scratch->cleaned.len);
+
+      last--;
+      change.from += last->from + last->n_from;
+      change.from -= last->to + last->n_to;
+    }
+    (void)tnk__buf_append(&scratch->clean, "\xef\xbf\xbd", 3);
+    (void)tnk__buf_append(&scratch->cleaned, &change, sizeof(change));
+    text += good + change.n_from;
+    n -= good + change.n_from;
+    good = tnk__utf8_valid(text, n);
+  }
+  return scratch->clean.err != TNK_OK ? scratch->clean.err
+                                      : scratch->cleaned.err;
+}
+
+static int put_around(tnk__encoder_t *encoder, const int32_t *ids, unsigned n,
+                      size_t at) {
+  int err = TNK_OK;
+
+  if ((encoder->flags & TNK_ENCODE_ADD_SPECIAL) == 0)
+    return TNK_OK;
+  for (unsigned i = 0; i < n && err == TNK_OK; i++)
+    err = put_id(encoder, ids[i], encoder->place + at, encoder->place + at);
+  return err;
+}
+
+static int put_piece(void *user, int32_t id, size_t begin, size_t end) {
+  const cut_t *cut = user;
+
+  return put_id(cut->encoder, id, to_given(cut, begin, 0),
+                to_given(cut, end, 1));
+}
+
+static int encode_slice(tnk__encoder_t *encoder, const uint8_t *text,
+                        size_t from, size_t to) {
+  cut_t raw = {encoder, from, 0, from}, gap = raw;
+
+  return search(&raw, &encoder->tok->raw, text + from, to - from, raw_gap,
+                &gap);
+}
+
+/* Python's str.isspace(): four control characters more than White_Space. */
+static int is_python_space(const uint8_t *p) {
+  return (*p >= 0x1c && *p <= 0x1f) ||
+         (tnk__char_class(tnk__utf8_get(p)) & TNK__C_SPACE) != 0;
+}
+
+/* Where Kimi's wrapper cuts a text: after so many characters, and inside of
+ * long runs of blanks or of anything else. */
+static size_t slice_end(const uint8_t *text, size_t n, size_t from,
+                        size_t *n_chars) {
+  size_t n_run = 0, at = from;
+  int last = -1;
+
+  while (at < n && *n_chars < MAX_SLICE) {
+    int space = is_python_space(text + at);
+
+    n_run = space == last ? n_run + 1 : 1;
+    if (n_run > MAX_RUN)
+      return at;
+    last = space;
+    at += tnk__utf8_length(text[at]);
+    (*n_chars)++;
+  }
+  *n_chars = 0;
+  return at;
+}
+
+static int encode_slices(tnk__encoder_t *encoder, const uint8_t *text,
+                         size_t n) {
+  size_t n_chars = 0;
+  int err = TNK_OK;
+
+  for (size_t at = 0; at < n && err == TNK_OK;) {
+    size_t end = slice_end(text, n, at, &n_chars);
+
+    err = encode_slice(encoder, text, at, end);
+    at = end;
+  }
+  return err;
+}
+
+static int encode_text(tnk__encoder_t *encoder, const uint8_t *text, size_t n,
+                       size_t n_given) {
+  const tnk_tokenizer_t *tok = encoder->tok;
+  cut_t whole = {encoder, 0, 0, 0};
+  int err = put_around(encoder, tok->before, tok->n_before, 0);
+
+  if (err == TNK_OK && tok->engine != NULL)
+    err = tok->engine->encode(tok, text, n,
+                              (encoder->flags & TNK_ENCODE_OFFSETS) != 0,
+                              put_piece, &whole);
+  else if (err == TNK_OK && tok->long_cuts && n > MAX_RUN)
+    err = encode_slices(encoder, text, n);
+  else if (err == TNK_OK)
+    err = encode_slice(encoder, text, 0, n);
+  if (err == TNK_OK)
+    err = put_around(encoder, tok->behind, tok->n_behind, n_given);
+  return err;
+}
+
+int tnk__encode(tnk__encoder_t *encoder, const char *text, size_t n,
+                tnk_tokenizer_error_t *error) {
+  tnk__scratch_t *scratch = &encoder->tokens->scratch;
+  const uint8_t *p = text == NULL ? (const uint8_t *)"" : (const void *)text;
+  size_t n_given = n, good;
+  int err = TNK_OK;
+
+  if ((encoder->flags & ~(unsigned)ALL_FLAGS) != 0)
+    return tnk__fault(error, TNK_EINVAL, 0, "unknown flag of encoding");
+  if (text == NULL && n > 0)
+    return tnk__fault(error, TNK_EINVAL, 0, "no text");
+  if (n >= MAX_TEXT)
+    return tnk__fault(error, TNK_ETOOBIG, 0, "the text is larger than 2 GiB");
+  good = tnk__utf8_valid(p, n);
+  tnk__buf_clear(&scratch->cleaned);
+  if (good < n) {
+    if ((encoder->flags & TNK_ENCODE_LOSSY) == 0)
+      return tnk__fault(error, TNK_EINVAL, encoder->place + good,
+                        "the text is not UTF-8 at byte %zu", good);
+    err = clean(encoder, p, n, good);
+    p = scratch->clean.data;
+    n = scratch->clean.len;
+  }
+  if (err == TNK_OK)
+    err = encode_text(encoder, p, n, n_given);
+  if (err == TNK_OK)
+    return TNK_OK;
+  return err == TNK_ENOMEM
+             ? tnk__fault_memory(error)
+             : tnk__fault(error, err, 0, "the model failed on this text");
+}
+
+static int encode_or_restore(tnk__encoder_t *encoder, const char *text,
+                             size_t n, size_t n_ids, size_t n_spans,
+                             tnk_tokenizer_error_t *error) {
+  int err = tnk__encode(encoder, text, n, error);
+
+  if (err < 0) {
+    encoder->tokens->n = n_ids;
+    encoder->tokens->n_spans = n_spans;
+  }
+  return err;
+}
+
+int tnk_tokenizer_encode(const tnk_tokenizer_t *tok, tnk_tokens_t *tokens,
+                         const char *text, size_t n, unsigned flags,
+                         tnk_tokenizer_error_t *error) {
+  tnk__encoder_t encoder = {tok, tokens, flags, 0, 0, 0};
+
+  tnk__fault_clear(error);
+  if (tok == NULL || tokens == NULL)
+    return tnk__fault(error, TNK_EINVAL, 0, "no tokenizer or no list");
+  return encode_or_restore(&encoder, text, n, tokens->n, tokens->n_spans,
+                           error);
+}
+
+int tnk_tokenizer_encode_parts(const tnk_tokenizer_t *tok, tnk_tokens_t *tokens,
+                               const tnk_tokenizer_part_t *parts,
+                               size_t n_parts, tnk_tokenizer_error_t *error) {
+  tnk__encoder_t encoder = {tok, tokens, 0, 0, 0, 0};
+  size_t n_ids, n_spans;
+  int err = TNK_OK;
+
+  tnk__fault_clear(error);
+  if (tok == NULL || tokens == NULL || (parts == NULL && n_parts > 0))
+    return tnk__fault(error, TNK_EINVAL, 0, "no tokenizer, list or parts");
+  n_ids = tokens->n;
+  n_spans = tokens->n_spans;
+  for (size_t i = 0; i < n_parts && err == TNK_OK; i++) {
+    encoder.flags = parts[i].flags;
+    if (parts[i].text != NULL) {
+      err = encode_or_restore(&encoder, parts[i].text, parts[i].n, n_ids,
+                              n_spans, error);
+      encoder.place += parts[i].n;
+    } else if (parts[i].id < 0) {
+      err = tnk__fault(error, TNK_EINVAL, 0, "parts[%zu]: a negative id", i);
+    } else if (put_id(&encoder, parts[i].id, encoder.place, encoder.place) <
+               0) {
+      err = tnk__fault_memory(error);
+    }
+  }
+  if (err < 0) {
+    tokens->n = n_ids;
+    tokens->n_spans = n_spans;
+  }
+  return err;
+}
+
+int tnk_tokenizer_count(const tnk_tokenizer_t *tok, const char *text, size_t n,
+                        unsigned flags, size_t *count,
+                        tnk_tokenizer_error_t *error) {
+  tnk__encoder_t encoder = {tok, NULL, flags, 1, 0, 0};
+  tnk_tokens_t tokens;
+  int err;
+
+  tnk__fault_clear(error);
+  if (count != NULL)
+    *count = 0;
+  if (tok == NULL || count == NULL)
+    return tnk__fault(error, TNK_EINVAL, 0, "no tokenizer or no count");
+  tnk__tokens_init(&tokens, &tok->alloc);
+  encoder.tokens = &tokens;
+  err = tnk__encode(&encoder, text, n, error);
+  if (err == TNK_OK)
+    *count = encoder.count;
+  tnk__tokens_deinit(&tokens);
+  return err;
+}

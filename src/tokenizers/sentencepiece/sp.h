@@ -1,0 +1,11 @@
+#ifndef TNK_TOKENIZERS_SENTENCEPIECE_SP_H
+#define TNK_TOKENIZERS_SENTENCEPIECE_SP_H
+
+#include "tokenizers/model/tokenizer.h"
+
+/* Reads a SentencePiece model and makes it the tokenizer's engine. A build
+ * without the shim (see meson.build) says so. */
+int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                 tnk_tokenizer_error_t *error);
+
+#endif

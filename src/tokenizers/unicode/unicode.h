@@ -1,0 +1,59 @@
+#ifndef TNK_TOKENIZERS_UNICODE_UNICODE_H
+#define TNK_TOKENIZERS_UNICODE_UNICODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tokenizers/unicode/tables.h"
+
+/* Classes of a character, as bits. A letter has one of the first three. */
+#define TNK__C_UPPER 1u   /* Lu, Lt */
+#define TNK__C_LOWER 2u   /* Ll */
+#define TNK__C_OTHER 4u   /* Lm, Lo */
+#define TNK__C_MARK 8u    /* M */
+#define TNK__C_NUMBER 16u /* N */
+#define TNK__C_SPACE 32u  /* White_Space */
+#define TNK__C_PUNCT 64u  /* P, S */
+#define TNK__C_HAN 128u   /* Script=Han */
+#define TNK__C_LETTER (TNK__C_UPPER | TNK__C_LOWER | TNK__C_OTHER)
+
+static inline unsigned tnk__char_class(uint32_t cp) {
+  size_t block = tnk__class_index[cp >> TNK__UNICODE_SHIFT];
+  size_t low = cp & ((1u << TNK__UNICODE_SHIFT) - 1);
+
+  return tnk__class_block[block << TNK__UNICODE_SHIFT | low];
+}
+
+/* \w of the reference: what words are made of. */
+int tnk__is_word(uint32_t cp);
+
+/* Bytes of the character that begins with this lead byte, in valid text. */
+static inline size_t tnk__utf8_length(uint8_t lead) {
+  return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+/* The character at p, which must be the start of one in valid text. */
+static inline uint32_t tnk__utf8_get(const uint8_t *p) {
+  uint32_t c = p[0];
+
+  if (c < 0x80)
+    return c;
+  if (c < 0xe0)
+    return (c & 0x1f) << 6 | (p[1] & 0x3fu);
+  if (c < 0xf0)
+    return (c & 0x0f) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+  return (c & 0x07) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 |
+         (p[3] & 0x3fu);
+}
+
+/* Bytes at the front of s that are well-formed UTF-8. */
+size_t tnk__utf8_valid(const uint8_t *s, size_t n);
+/* Length of the well-formed character at s, or 0. When 0, *bad is how many
+ * bytes one replacement character stands for: the longest beginning of a
+ * character that could have been completed, at least 1. *cut says that the
+ * input ended inside a character that was good so far. */
+size_t tnk__utf8_check(const uint8_t *s, size_t n, size_t *bad, int *cut);
+/* Write a character; returns its length. */
+size_t tnk__utf8_put(uint8_t *out, uint32_t cp);
+
+#endif
