@@ -13,15 +13,15 @@ const tnk_allocator_t *tnk__allocator_default(void);
 void *tnk__malloc(const tnk_allocator_t *alloc, size_t size);
 void *tnk__calloc(const tnk_allocator_t *alloc, size_t n, size_t size);
 void *tnk__realloc(const tnk_allocator_t *alloc, void *ptr, size_t size);
-/* n * size, checked. */
+/* Allocate n * size bytes; the product is checked. */
 void *tnk__alloc_array(const tnk_allocator_t *alloc, size_t n, size_t size);
 char *tnk__strdup(const tnk_allocator_t *alloc, const char *text);
 char *tnk__strndup(const tnk_allocator_t *alloc, const char *text, size_t n);
-/* NULL does nothing. */
+/* Free memory of that allocator; NULL does nothing. */
 void tnk__free(const tnk_allocator_t *alloc, void *ptr);
-/* Overwrite with zeros so that the compiler cannot drop it. */
+/* Overwrite memory with zeros so that the compiler cannot leave it out. */
 void tnk__wipe(void *data, size_t n);
-/* Overwrite a secret so that the compiler cannot drop it, then free it. */
+/* Wipe a secret, then free it. */
 void tnk__free_secret(const tnk_allocator_t *alloc, char *text);
 
 #define tnk__container_of(ptr, type, member)                                   \

@@ -21,7 +21,8 @@ typedef struct {
 void tnk__arena_init(tnk__arena_t *arena, const tnk_allocator_t *alloc,
                      size_t max);
 void tnk__arena_deinit(tnk__arena_t *arena);
-/* NULL when memory is out or the ceiling is reached. Not zeroed. */
+/* Allocate memory that is not zeroed; NULL when there is none or the ceiling is
+ * reached. */
 void *tnk__arena_alloc(tnk__arena_t *arena, size_t size);
 void *tnk__arena_calloc(tnk__arena_t *arena, size_t n, size_t size);
 void *tnk__arena_copy(tnk__arena_t *arena, const void *data, size_t size);

@@ -25,7 +25,7 @@ void tnk__buf_init(tnk__buf_t *buf, const tnk_allocator_t *alloc, size_t max);
 void tnk__buf_deinit(tnk__buf_t *buf);
 /* Forget the contents and the error, keep the memory. */
 void tnk__buf_clear(tnk__buf_t *buf);
-/* Room for n more bytes; returns where they go, or NULL (see err). The
+/* Make n more bytes available; returns where they go, or NULL (see err). The
  * caller adds what it wrote to len. */
 uint8_t *tnk__buf_reserve(tnk__buf_t *buf, size_t n);
 int tnk__buf_append(tnk__buf_t *buf, const void *data, size_t n);
@@ -42,7 +42,8 @@ void tnk__buf_consume(tnk__buf_t *buf, size_t n);
 uint8_t *tnk__buf_take(tnk__buf_t *buf, size_t *len);
 /* Give back memory that is not used, as far as the allocator can. */
 void tnk__buf_trim(tnk__buf_t *buf);
-/* NUL-terminate (not counted in len) and return the text, NULL on failure. */
+/* End the text with a NUL, which len does not count, and return it; NULL on
+ * failure. */
 const char *tnk__buf_cstr(tnk__buf_t *buf);
 
 #endif

@@ -30,13 +30,14 @@ tnk__error_t *tnk__error_from(const tnk_allocator_t *alloc, const char *what,
                               const tnk_error_t *pub);
 /* The static error for a code: needs no memory. */
 tnk__error_t *tnk__error_static(int code);
-/* The same error with a word on whether the operation was run, of which there
- * was none. A new reference: a copy, a static error where `error` is one or
- * there is no memory, or `error` itself if it says that already. */
+/* Add to an error whether the operation was run, unless it says so already.
+ * Returns a new reference: to a copy; to a static error where `error` is one or
+ * there is no memory; or to `error` itself. */
 tnk__error_t *tnk__error_ran(tnk__error_t *error, tnk_ran_t ran);
-/* Likewise for what came after the operation that failed, and was not run. */
+/* The error of an operation that was not run because one before it failed.
+ * Returns a new reference as tnk__error_ran() does. */
 tnk__error_t *tnk__error_behind(tnk__error_t *error);
-/* Whether the sentence says anything of it. */
+/* Whether the sentence says if the operation was run. */
 int tnk__error_says_ran(const tnk__error_t *error);
 tnk__error_t *tnk__error_ref(tnk__error_t *error);
 void tnk__error_unref(tnk__error_t *error);

@@ -2,8 +2,9 @@
 #define TNK_BASE_LIMITS_H
 
 /*
- * Every ceiling of the library in one place. What arrives from a peer is
- * refused with TNK_ETOOBIG or TNK_EPROTO when it goes over one of them.
+ * Ceilings on what a peer decides: what goes over one of them is refused with
+ * TNK_ETOOBIG or TNK_EPROTO. Limits that we set ourselves stand beside the code
+ * that keeps them.
  */
 #define TNK__MIB ((size_t)1024 * 1024)
 
@@ -24,6 +25,6 @@
 #define TNK__MAX_URL ((size_t)8192)
 #define TNK__MAX_REDIRECTS 5
 #define TNK__MAX_PROTO_FACTOR 64 /* decoded bytes an encoded byte may cost */
-#define TNK__LOOP_BUDGET 64      /* callbacks of one kind in one turn */
+#define TNK__LOOP_BUDGET 64      /* callbacks of a kind in a turn of the loop */
 
 #endif

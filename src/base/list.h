@@ -41,7 +41,7 @@ static inline void tnk__list_remove(tnk__list_t *node) {
   tnk__list_init(node);
 }
 
-/* First node, or NULL. */
+/* The first node, or NULL. */
 static inline tnk__list_t *tnk__list_first(const tnk__list_t *head) {
   return tnk__list_empty(head) ? NULL : head->next;
 }

@@ -18,14 +18,16 @@ typedef struct {
  * or begin a new line: those below a blank, DEL, and U+0080 to U+009F, which
  * terminals take for escape sequences as well. */
 void tnk__text_clean(char *data, size_t n);
-/* data may be NULL when size is 0: then the text is only measured. */
+/* Begin an empty text. `data` may be NULL when `size` is 0: then the text is
+ * only measured. */
 void tnk__text_init(tnk__text_t *text, char *data, size_t size);
-/* Control characters become blanks: some pieces are a server's words. */
+/* Append a piece. Control characters become blanks: some pieces are a server's
+ * words. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 void tnk__text_printf(tnk__text_t *text, const char *format, ...);
-/* A length of time as people write it: "350 ms", "12.3 s", "5 min 3 s",
+/* Append a length of time as people write it: "350 ms", "12.3 s", "5 min 3 s",
  * "2 h 5 min". */
 void tnk__text_time(tnk__text_t *text, uint64_t ms);
 

@@ -33,23 +33,24 @@ typedef struct {
 } tnk__batch_t;
 
 void tnk__batch_init(tnk__batch_t *batch);
-/* What is to be asked, by how many wait and how many ids are to be reported. */
+/* The request that is needed next, by how many wait and how many ids are to be
+ * reported. */
 tnk__batch_need_t tnk__batch_need(const tnk__batch_t *batch, size_t n_waiting,
                                   size_t n_reports);
 /* How long the next request of that kind must wait. */
 uint64_t tnk__batch_wait_ms(const tnk__batch_t *batch, tnk__batch_need_t need,
                             uint64_t now_ms);
 void tnk__batch_sent(tnk__batch_t *batch, uint64_t now_ms);
-/* A good answer. has_news: it ended somebody's wait, so that the next request
- * may follow at once; a cursor that moves is no news. */
+/* Note a good answer. has_news: it ended somebody's wait, so that the next
+ * request may follow at once; a cursor that moves is no news. */
 void tnk__batch_answered(tnk__batch_t *batch, int64_t cursor, int has_news,
                          uint64_t now_ms);
-/* A bad one, with the verdict of the retry table and the server's wish. 1: ask
- * again when tnk__batch_wait_ms() says. 0: it is off now. */
+/* Note a bad answer, with the verdict of the retry table and the server's wish.
+ * 1: ask again when tnk__batch_wait_ms() says. 0: it is off now. */
 int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
                       tnk__outcome_t outcome, uint64_t server_ms,
                       uint64_t now_ms);
-/* A flush has failed: whether what it reported is to be dropped. */
+/* Note a flush that has failed. 1: drop what it reported. */
 int tnk__batch_drops_reports(tnk__batch_t *batch);
 
 /* How long a sample may be silent before it is asked for by itself, because

@@ -22,7 +22,7 @@ typedef enum {
 } tnk__billing_step_t;
 
 void tnk__billing_init(tnk__billing_t *billing, uint64_t max_ms);
-/* A 402 came. */
+/* Decide what follows a 402. */
 tnk__billing_step_t tnk__billing_refused(tnk__billing_t *billing,
                                          uint64_t now_ms);
 

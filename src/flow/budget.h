@@ -31,12 +31,13 @@ typedef struct tnk__payer {
 void tnk__budget_init(tnk__budget_t *budget, uint64_t size);
 void tnk__payer_init(tnk__payer_t *payer, void (*granted)(tnk__waiter_t *self),
                      uint64_t (*cost)(tnk__payer_t *self));
-/* 1: admitted and paid. 0: queued; `waiter.granted` will be called once. */
+/* Ask for the bytes. 1: admitted and paid. 0: queued; `waiter.granted` will be
+ * called once. */
 int tnk__budget_acquire(tnk__budget_t *budget, tnk__payer_t *payer);
 /* Give back what was paid, or leave the queue; harmless when neither holds.
  * May call several `granted`. */
 void tnk__budget_release(tnk__budget_t *budget, tnk__payer_t *payer);
-/* The server changed the size; may call several `granted`. */
+/* Change the size, as the server wants; may call several `granted`. */
 void tnk__budget_set_size(tnk__budget_t *budget, uint64_t size);
 
 #endif

@@ -5,24 +5,23 @@
 #include <stdint.h>
 
 /*
- * Cuts a row of items into chunks by number and by bytes, in order and in one
- * pass. No chunk is empty; an item over the byte limit gets a chunk of its
- * own.
+ * Cuts a row of items into slices by number and by bytes, in order and in one
+ * go. No slice is empty; an item over the byte limit gets a slice of its own.
  */
 typedef struct {
   size_t max_items;   /* at least 1 */
-  uint64_t max_bytes; /* of a chunk with more than one item */
-  size_t n_items;     /* in the chunk being filled */
-  uint64_t n_bytes;   /* likewise */
+  uint64_t max_bytes; /* of a slice with more than one item */
+  size_t n_items;     /* in the slice being filled */
+  uint64_t n_bytes;   /* in it, too */
 } tnk__chunker_t;
 
 #define TNK__CHUNK_MAX_ITEMS 1024
 #define TNK__CHUNK_MAX_BYTES 5000000
 
-/* A max_items of 0 counts as 1. */
+/* Begin with nothing. A max_items of 0 counts as 1. */
 void tnk__chunker_init(tnk__chunker_t *chunker, size_t max_items,
                        uint64_t max_bytes);
-/* Add the next item; 1 when it begins a new chunk, the first item too. */
+/* Add the next item; 1 when it begins a new slice, as the first item does. */
 int tnk__chunker_add(tnk__chunker_t *chunker, uint64_t n_bytes);
 /* The end (exclusive) of the chunk that begins at `begin` < n. */
 size_t tnk__chunk_end(const uint64_t *n_bytes, size_t n, size_t begin,

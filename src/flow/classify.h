@@ -12,11 +12,11 @@
 typedef enum {
   TNK__CALL_QUERY = 0,      /* start-up and reads; safe to repeat */
   TNK__CALL_CREATE_SESSION, /* a repeat may leave an unused session behind */
-  TNK__CALL_CREATE,         /* a model or a sampling session, likewise */
-  TNK__CALL_TRAIN,          /* carries a sequence number */
-  TNK__CALL_SAVE,           /* under a name; carries a sequence number */
-  TNK__CALL_SAMPLE,         /* a submission, with its own sequence number */
-  TNK__CALL_POLL,           /* the future of anything but a sample */
+  TNK__CALL_CREATE, /* a model or a sampling session; a repeat may, too */
+  TNK__CALL_TRAIN,  /* carries a sequence number */
+  TNK__CALL_SAVE,   /* under a name; carries a sequence number */
+  TNK__CALL_SAMPLE, /* a submission, with its own sequence number */
+  TNK__CALL_POLL,   /* the future of anything but a sample */
   TNK__CALL_POLL_SAMPLE,
   TNK__CALL_HEARTBEAT,
   TNK__CALL_CANCEL,
@@ -119,11 +119,12 @@ typedef struct {
   int backs_off; /* set the shared back-off, whatever the action is */
 } tnk__verdict_t;
 
-/* Any number is fine; n_body is the length of the body before decoding. */
+/* The outcome of an attempt that was answered with `status`, whatever number
+ * that is; n_body is the length of the body before decoding. */
 tnk__outcome_t tnk__outcome_of_status(int status, size_t n_body);
-/* Of an answer whose body broke off. The status of a refusal says enough, but
- * a poll that would end with it is sent again: it costs nothing, and what is
- * lost may be the reason why the operation failed. */
+/* The outcome of an answer whose body broke off. The status of a refusal says
+ * enough, but a poll that would end with it is sent again: it costs nothing,
+ * and what is lost may be the reason why the operation failed. */
 tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status);
 tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt);
 /* Whether a sample that ended with err may be submitted anew, if the service's

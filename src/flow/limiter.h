@@ -33,7 +33,7 @@ typedef struct tnk__limiter {
   uint64_t n_backoffs;  /* calls to tnk__limiter_back_off() on this one */
 } tnk__limiter_t;
 
-/* Told that the deadline moved. Must only schedule or re-arm a timer. */
+/* Hears that the deadline has moved. Must only schedule or re-arm a timer. */
 typedef struct tnk__limiter_watcher {
   tnk__list_t link;
   void (*changed)(struct tnk__limiter_watcher *self);
@@ -65,27 +65,27 @@ tnk__limiter_key_t tnk__limiter_key(const tnk__limiter_registry_t *registry,
                                     const char *base_url,
                                     const char *credential);
 
-/* A private limiter; enough for TNK_LIMITER_PRIVATE. */
+/* Make a private limiter, which is enough for TNK_LIMITER_PRIVATE. */
 void tnk__limiter_init(tnk__limiter_t *limiter);
 /* Share it with its tenant, and take over the tenant's back-off. */
 void tnk__limiter_join(tnk__limiter_t *limiter,
                        tnk__limiter_registry_t *registry,
                        const tnk__limiter_key_t *key, uint64_t now_ms);
-/* Before the memory goes. A running back-off is remembered when this is the
- * tenant's last limiter. Watchers are unlinked and not called. */
+/* End its life. A running back-off is remembered when this is the tenant's last
+ * limiter. Watchers are unlinked and not called. */
 void tnk__limiter_leave(tnk__limiter_t *limiter, uint64_t now_ms);
 /* Names the tenant: equal for limiters that share. */
 uint64_t tnk__limiter_id(const tnk__limiter_t *limiter);
 
-/* Nobody of the tenant sends before until_ms; an earlier moment than the one
+/* Let nobody of the tenant send before until_ms; an earlier moment than the one
  * known changes nothing. Calls watchers. */
 void tnk__limiter_back_off(tnk__limiter_t *limiter, uint64_t until_ms);
 /* End the back-off now, by decision of the user or a test. Calls watchers. */
 void tnk__limiter_clear(tnk__limiter_t *limiter, uint64_t now_ms);
-/* 0: send. Otherwise the milliseconds to wait. Asked again before each send. */
+/* The milliseconds to wait; 0: send. To be asked again before each send. */
 uint64_t tnk__limiter_wait_ms(const tnk__limiter_t *limiter, uint64_t now_ms);
-/* Before the deadline and for TNK__LIMITER_RECENT_MS after it: fewer slots and
- * dearer bytes. */
+/* Whether slots are few and bytes dear: before the deadline, and for
+ * TNK__LIMITER_RECENT_MS after it. */
 int tnk__limiter_is_recent(const tnk__limiter_t *limiter, uint64_t now_ms);
 /* When is_recent ends; 0 when it is over. For the timer that restores the
  * limits. */

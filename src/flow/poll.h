@@ -42,14 +42,14 @@ typedef enum {
 tnk__poll_event_t tnk__poll_event(tnk__outcome_t outcome, int has_json);
 
 void tnk__poll_init(tnk__poll_t *poll);
-/* A poll goes out; returns its X-Tinker-Request-Iteration. */
+/* Note that a poll goes out; returns its X-Tinker-Request-Iteration. */
 uint64_t tnk__poll_sent(tnk__poll_t *poll, uint64_t now_ms);
 /*
- * An answer that does not end the future, or none: the first poll in a row
- * whose connection broke is repeated at once, since a result that becomes ready
- * meanwhile should not wait for a back-off. 1: poll again after *delay_ms. 0:
- * no more (too many 400s). server_ms is the wish of the answer's Retry-After
- * (or of its body), 0 for none.
+ * Decide what follows an answer that does not end the future, or none: the
+ * first poll in a row whose connection broke is repeated at once, since a
+ * result that becomes ready meanwhile should not wait for a back-off. 1: poll
+ * again after *delay_ms. 0: no more (too many 400s). server_ms is the wish of
+ * the answer's Retry-After (or of its body), 0 for none.
  */
 int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
                    uint64_t server_ms, uint64_t now_ms, uint64_t *delay_ms);

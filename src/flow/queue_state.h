@@ -23,15 +23,16 @@ typedef struct {
   uint8_t has_state;
 } tnk__queue_notice_t;
 
-/* grace_ms 0: the first report is noticed. */
+/* Begin without a report. With a grace_ms of 0 the first one is noticed. */
 void tnk__queue_notice_init(tnk__queue_notice_t *notice, uint64_t grace_ms);
-/* "active", "paused_capacity", "paused_rate_limit"; all else, and NULL, is
- * TNK_QUEUE_UNKNOWN. */
+/* Read "active", "paused_capacity" or "paused_rate_limit"; all else, and NULL,
+ * is TNK_QUEUE_UNKNOWN. */
 tnk_queue_state_t tnk__queue_state_parse(const char *text);
-/* The server reported a state. 1: tell the user. */
+/* Note a state that the server has reported. 1: tell the user. */
 int tnk__queue_notice_due(tnk__queue_notice_t *notice, tnk_queue_state_t state,
                           uint64_t now_ms);
-/* The server's words if it has any, else ours. Never NULL. */
+/* The reason of a state: the server's words if it has any, else ours. Never
+ * NULL. */
 const char *tnk__queue_reason(tnk__queue_kind_t kind, tnk_queue_state_t state,
                               const char *server_reason);
 

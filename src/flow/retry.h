@@ -11,7 +11,7 @@
 #define TNK__RETRY_TOTAL_MS 300000
 
 /*
- * The repeats of one call: one policy in place of the reference's nested
+ * The repeats of one call: one policy, where the official client nests two
  * loops.
  */
 typedef struct {

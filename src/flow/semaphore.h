@@ -23,10 +23,10 @@ typedef struct {
 
 void tnk__semaphore_init(tnk__semaphore_t *sem, size_t limit);
 /*
- * 1: the caller holds a slot now. 0: queued; `granted` will be called once,
- * with the slot held already. A waiter that asks again (after it gave back
- * its slot because of a 429) gets its old place: it is first in line, in
- * order of first arrival. tnk__waiter_init() makes it new.
+ * Ask for a slot. 1: the caller holds one now. 0: queued; `granted` will be
+ * called once, with the slot held already. A waiter that asks again (after it
+ * gave back its slot because of a 429) gets its old place: it is first in line,
+ * in order of first arrival. tnk__waiter_init() makes it new.
  */
 int tnk__semaphore_acquire(tnk__semaphore_t *sem, tnk__waiter_t *waiter);
 /* Give back one slot; may call one `granted`. */

@@ -18,16 +18,16 @@
  * operation leaves when all its submissions are settled, and the next one has
  * the turn. A custom loss keeps the turn over both its passes.
  *
- * Chunks side by side: take n numbers, send those of chunks 2..n, and chunk 1
- * when they are accepted. After a refusal among them give back the number of
- * chunk 1 unsent.
+ * Slices side by side: take n numbers, send slices 2..n, and slice 1 when they
+ * are accepted. After a refusal among them give back the number of slice 1
+ * unsent.
  *
- * A number whose fate can never be known fails the queue: whatever is queued
- * or comes later gets the same error, instead of a server that waits forever.
+ * A number whose fate can never be known fails the queue: whatever is queued or
+ * comes later gets the same error, instead of a server that waits forever.
  */
 typedef struct tnk__turn {
   tnk__list_t link;
-  /* It is the turn of this one. Must only schedule. */
+  /* It has the turn now. Must only schedule. */
   void (*ready)(struct tnk__turn *self);
   uint32_t n_open; /* numbers taken and not settled */
   uint32_t epoch;  /* numbering under which the last one was taken; kept with
@@ -56,49 +56,51 @@ typedef struct {
   tnk__turns_hole_t holes[TNK__TURNS_MAX_HOLES];
 } tnk__turns_t;
 
-/* first: the first number on the wire; 1 for a model made by create_model or
- * loaded in one call, which itself is number 0. */
+/* Begin with an empty queue. first: the first number on the wire; 1 for a model
+ * made by create_model or loaded in one call, which itself is number 0. */
 void tnk__turns_init(tnk__turns_t *turns, uint64_t first);
 void tnk__turn_init(tnk__turn_t *turn, void (*ready)(tnk__turn_t *self));
 
-/* Take a place at the end. 1: it is this one's turn now. 0: queued, `ready`
- * will be called once. Negative: the queue has failed with that code. */
+/* Take a place at the end of the queue. 1: it has the turn now. 0: queued,
+ * `ready` will be called once. Negative: the queue has failed with that
+ * code. */
 int tnk__turns_enter(tnk__turns_t *turns, tnk__turn_t *turn);
-/* Leave: done, failed or canceled, with or without the turn; harmless when not
- * queued. No number may be open. May call one `ready`. */
+/* Leave the queue: done, failed or canceled, with or without the turn; harmless
+ * when not queued. No number may be open. May call one `ready`. */
 void tnk__turns_leave(tnk__turns_t *turns, tnk__turn_t *turn);
 int tnk__turns_has_turn(const tnk__turns_t *turns, const tnk__turn_t *turn);
 
-/* The next number, for the one that has the turn. TNK_OK, the queue's error,
- * or TNK_EINTERNAL without the turn. */
+/* Take the next number; only the one that has the turn may. TNK_OK, the queue's
+ * error, or TNK_EINTERNAL without the turn. */
 int tnk__turns_take(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t *number);
 /*
- * What became of it: ACCEPTED; NONE (refused, or never sent): free again;
- * UNKNOWN, after all retries: the queue fails, with code err, and so it does
- * when there are more holes than can be remembered. Returns the queue's error;
- * when it is not TNK_OK for the first time, the owner fails the operation and
- * drains the rest with tnk__turns_next_failed().
+ * Say what became of a number: ACCEPTED; NONE (refused, or never sent): free
+ * again; UNKNOWN, after all retries: the queue fails, with code err, and so it
+ * does when there are more holes than can be remembered. Returns the queue's
+ * error; when it is not TNK_OK for the first time, the owner fails the
+ * operation and drains the rest with tnk__turns_next_failed().
  */
 int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
                       tnk__effect_t effect, int err);
 /*
- * The submission of `number`, or its future, was refused with "expected N, got
- * M", M being our number. A lower N: the server did not count what we counted
- * (TuFT does not count operations that failed), and numbering goes on at N. A
- * higher N: what is below it is used, by a repeat of ours or by somebody else.
- * Either holds as soon as no number is open. `epoch` is the turn's right after
- * it took the number: what was said of numbers from before the last change
- * downwards is ignored. 1 when the report is used, else 0.
+ * Go on with the server's numbers: the submission of `number`, or its future,
+ * was refused with "expected N, got M", M being our number. A lower N: the
+ * server did not count what we counted (TuFT does not count operations that
+ * failed), and numbering goes on at N. A higher N: what is below it is used, by
+ * a repeat of ours or by somebody else. Either holds as soon as no number is
+ * open. `epoch` is the turn's right after it took the number: what was said of
+ * numbers from before the last change downwards is ignored. 1 when the report
+ * is used, else 0.
  */
 int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,
                     uint64_t expected);
 /* Fail the queue for another reason, such as the end of the session. */
 void tnk__turns_fail(tnk__turns_t *turns, int err);
-/* After a failure: takes the next waiting operation out that has no open
+/* Take out, after a failure, the next waiting operation that has no open
  * number, without calling it; NULL when there is none. */
 tnk__turn_t *tnk__turns_next_failed(tnk__turns_t *turns);
 
-/* Reads "expected N, got M" out of a server's text; 1 when both are there. */
+/* Read "expected N, got M" out of a server's text; 1 when both are there. */
 int tnk__turns_parse_conflict(const char *text, uint64_t *expected,
                               uint64_t *got);
 

@@ -31,7 +31,8 @@ typedef struct {
   void *user;
 } tnk__command_options_t;
 
-/* TNK_OK, TNK_ENOMEM or libuv's code, and then `done` is not called. */
+/* Start one. Returns TNK_OK, or TNK_ENOMEM or libuv's code, after which `done`
+ * is not called. */
 int tnk__command_start(tnk__command_t **out, tnk__context_t *context,
                        const tnk__command_options_t *options);
 /* End it without `done`. Allocates nothing. NULL does nothing. */

@@ -37,9 +37,9 @@ typedef struct {
 } tnk__counters_t;
 
 /*
- * The context of one service. States: open; closing, from tnk__context_close()
- * until libuv has let go of everything; then closed_cb runs and the memory is
- * the owner's again.
+ * The context of one service or hub. States: open; closing, from
+ * tnk__context_close() until libuv has let go of everything; then closed_cb
+ * runs and the memory is the owner's again.
  */
 typedef struct tnk__context {
   uv_loop_t *uv;
@@ -62,8 +62,8 @@ typedef struct tnk__context {
   uint64_t fake_now; /* used while `is_fake` */
   int is_fake;
   int fake_wall_offset_s;
-  int pid;                  /* of the process that opened us */
-  uv_thread_t thread;       /* that opened us */
+  int pid;                  /* of the process that opened it */
+  uv_thread_t thread;       /* that opened it */
   struct tnk_promise *oom;  /* handed out when there is no memory for one */
   struct tnk__then *spares; /* callbacks of `oom`, made in advance */
   tnk__counters_t counters;
@@ -75,22 +75,23 @@ typedef struct tnk__deferred {
   void (*fn)(struct tnk__deferred *self);
 } tnk__deferred_t;
 
-/* The allocator and logger are copied. Returns TNK_OK, TNK_ENOMEM or libuv's
- * code; on failure nothing needs to be closed. */
+/* Open a context. The allocator and logger are copied. Returns TNK_OK,
+ * TNK_ENOMEM or libuv's code; on failure nothing needs to be closed. */
 int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
                       const tnk_allocator_t *alloc, const tnk_logger_t *logger);
-/* Close our handles; `closed` runs when n_held has come down to zero and the
- * deferred queue is empty. Everything that holds must be let go of by its
- * owner. Allocates nothing. */
+/* Begin to close. `closed` runs when n_held has come down to zero and the
+ * deferred queue is empty: whoever holds the context must release it. Allocates
+ * nothing. */
 void tnk__context_close(tnk__context_t *context, void (*closed)(void *user),
                         void *user);
-/* Something of ours is now known to libuv / no longer is. */
+/* Keep the context from closing while libuv knows something of ours, and
+ * release it when libuv does no longer. */
 void tnk__context_hold(tnk__context_t *context);
 void tnk__context_release(tnk__context_t *context);
 
 void tnk__deferred_init(tnk__deferred_t *call,
                         void (*fn)(tnk__deferred_t *self));
-/* Queue it; a call that is queued already stays where it is. */
+/* Queue a call; one that is queued already stays where it is. */
 void tnk__defer(tnk__context_t *context, tnk__deferred_t *call);
 void tnk__defer_cancel(tnk__deferred_t *call);
 
@@ -98,17 +99,18 @@ void tnk__defer_cancel(tnk__deferred_t *call);
 uint64_t tnk__context_now_ms(const tnk__context_t *context);
 /* Unix seconds, for comparing with dates on the wire only. */
 int64_t tnk__context_wall_s(const tnk__context_t *context);
-/* Uniform 64 bits, and uniform in [0, 1). Not for secrets. */
+/* Random numbers: 64 uniform bits, and uniform in [0, 1). Not for secrets. */
 uint64_t tnk__context_random(tnk__context_t *context);
 double tnk__context_uniform(tnk__context_t *context);
 
 /* Whether this is a child of the process that opened it. Its sockets, and
  * libuv's own descriptors, are the parent's: nothing may be touched. */
 int tnk__context_is_forked(const tnk__context_t *context);
-/* TNK_OK when called on the thread and in the process that opened it. */
+/* Check who calls: TNK_OK on the thread and in the process that opened it. */
 int tnk__context_check_caller(const tnk__context_t *context);
 
-/* The caller's code runs between these two; tnk_wait() refuses meanwhile. */
+/* Mark that the program's code runs between these two; tnk_wait() refuses
+ * meanwhile. */
 void tnk__callout_begin(void);
 void tnk__callout_end(void);
 int tnk__callout_active(void);
@@ -121,15 +123,15 @@ void tnk__context_advance(tnk__context_t *context, uint64_t ms);
 /* Fire `fn` once, `delay_ms` from now; restarts a running timer. */
 void tnk__timer_start(tnk__context_t *context, tnk__timer_t *timer,
                       uint64_t delay_ms, void (*fn)(tnk__timer_t *self));
-/* The same without keeping the loop alive. */
+/* Start a timer that does not keep the loop alive. */
 void tnk__timer_start_background(tnk__context_t *context, tnk__timer_t *timer,
                                  uint64_t delay_ms,
                                  void (*fn)(tnk__timer_t *self));
-/* Once stopped it does not fire; stopping it twice does no harm. */
+/* Stop a timer: it does not fire. Stopping it twice does no harm. */
 void tnk__timer_stop(tnk__timer_t *timer);
 
-/* Memory for promises when there is none left, part of opening and closing a
- * context; promise.c provides both. */
+/* Set aside memory for promises that are made when there is none left, and free
+ * it: part of opening and closing a context. promise.c has both. */
 int tnk__promise_reserve(tnk__context_t *context);
 void tnk__promise_reserve_free(tnk__context_t *context);
 

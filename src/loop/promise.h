@@ -85,9 +85,10 @@ struct tnk_promise {
   tnk__group_t *group; /* NULL for most */
 };
 
-/* Two references: the operation's, which settling takes, and the caller's.
- * `cancel` may be NULL. Never NULL: without memory the context's shared
- * promise, rejected with TNK_ENOMEM; see tnk__promise_is_oom. */
+/* Make a pending promise with two references: the operation's, which settling
+ * takes, and the caller's. `cancel` may be NULL. Never returns NULL: without
+ * memory it is the context's shared promise, rejected with TNK_ENOMEM; see
+ * tnk__promise_is_oom. */
 tnk_promise_t *tnk__promise_new(tnk__context_t *context,
                                 void (*cancel)(void *op), void *op);
 /* Bind the hooks of a pending promise anew; the shared promise has none. They
@@ -95,7 +96,7 @@ tnk_promise_t *tnk__promise_new(tnk__context_t *context,
 void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
                        void (*explain)(const void *op, tnk__text_t *out),
                        void *op);
-/* What it waits for, or how it ended. */
+/* Write what it waits for, or how it ended. */
 void tnk__promise_explain(const tnk_promise_t *promise, tnk__text_t *out);
 int tnk__promise_is_oom(const tnk_promise_t *promise);
 /* A promise that is rejected already; takes `error`. */
@@ -108,7 +109,7 @@ void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
                           void *value,
                           void (*free_value)(const tnk_allocator_t *alloc,
                                              void *value));
-/* Takes one reference of `error`. */
+/* Reject it and give up the operation's reference. Takes one of `error`. */
 void tnk__promise_reject(tnk_promise_t *promise, tnk__error_t *error);
 
 /* The value if the promise was resolved with that kind, else NULL. Follows

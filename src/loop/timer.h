@@ -17,7 +17,7 @@ typedef struct tnk__timer {
   struct tnk__timer *prev; /* elder sibling, or the parent of a first child */
   struct tnk__context *context; /* NULL while stopped */
   uint64_t due_ms;
-  /* Of starting, times two; ties fire in this order. The lowest bit: it does
+  /* The order of starting, times two; ties fire in it. The lowest bit: it does
    * not keep the loop alive. */
   uint64_t order;
   void (*fn)(struct tnk__timer *self);
@@ -30,8 +30,8 @@ typedef struct {
   size_t n_foreground; /* those that keep the loop alive */
 } tnk__timers_t;
 
-/* The heap alone; owners use tnk__timer_start() and _stop() of loop/loop.h,
- * which also arm libuv's timer. `due_ms` and `fn` are set. */
+/* The heap alone; owners use tnk__timer_start() and _stop() of context.h, which
+ * also arm libuv's timer. `due_ms` and `fn` are set. */
 void tnk__timers_insert(tnk__timers_t *timers, tnk__timer_t *timer,
                         int background);
 void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer);
@@ -39,7 +39,7 @@ void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer);
 void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms);
 
 int tnk__timer_is_active(const tnk__timer_t *timer);
-/* Of an active one. */
+/* Whether an active timer does not keep the loop alive. */
 int tnk__timer_is_background(const tnk__timer_t *timer);
 
 #endif

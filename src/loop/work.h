@@ -15,11 +15,13 @@ typedef struct tnk__work {
   void (*done)(struct tnk__work *self, int canceled);
 } tnk__work_t;
 
-/* TNK_OK, or a code and then neither function is called. */
+/* Start a job. Returns TNK_OK, or a code and then neither function is
+ * called. */
 int tnk__work_start(tnk__context_t *context, tnk__work_t *work,
                     void (*run)(tnk__work_t *self),
                     void (*done)(tnk__work_t *self, int canceled));
-/* Ask to skip `run`; too late, it runs. `done` is called either way. */
+/* Ask to skip `run`, which runs if it is too late. `done` is called either
+ * way. */
 void tnk__work_cancel(tnk__work_t *work);
 
 #endif
