@@ -36,9 +36,9 @@ typedef struct {
 } tnk__http_options_t;
 
 typedef struct {
-  tnk__list_t queue; /* exchanges without a place, in order of starting */
+  tnk__list_t queue; /* exchanges without a slot, in order of starting */
   size_t max;
-  size_t n_in_flight; /* exchanges with a place */
+  size_t n_in_flight; /* exchanges with a slot */
 } tnk__http_lane_t;
 
 /*
@@ -51,7 +51,7 @@ typedef struct tnk__http {
   const struct tnk__proxies *proxies; /* or NULL */
   tnk__list_t pools;                  /* one an origin that is in use */
   tnk__http_lane_t lanes[TNK__N_LANES];
-  tnk__list_t sent; /* exchanges whose on_sent is due */
+  tnk__list_t sent; /* exchanges whose on_sent or on_body is due */
   tnk__list_t done; /* exchanges whose on_done is due */
   tnk__deferred_t turn;
   uint64_t connect_timeout_ms;
@@ -60,7 +60,7 @@ typedef struct tnk__http {
   size_t max_connections; /* the most there ever were */
   size_t enough;          /* connections; over it, unused ones are closed */
   /* The process has run out of descriptors: no connection is opened until the
-   * turn after the next exchange's end. */
+   * turn of the loop after the next exchange's end. */
   int is_starved;
   int has_warned; /* of that */
   int closing;
@@ -150,11 +150,11 @@ const char *tnk__http_result_header(const tnk__http_result_t *result,
 
 /*
  * One request and its one answer. Owned by the caller, zeroed by
- * tnk__exchange_init(); may be started again from on_done and later, and may
- * be freed in on_done.
+ * tnk__exchange_init(); may be started again from on_done and later, and may be
+ * freed in on_done.
  *
  * States: IDLE; QUEUED in its lane; WAITING for a connection; ACTIVE on one;
- * DONE, with on_done due. It has a place of its lane while WAITING or ACTIVE.
+ * DONE, with on_done due. It has a slot of its lane while WAITING or ACTIVE.
  */
 typedef struct tnk__exchange {
   /* The caller's. on_sent may be NULL: told once, after the request is handed
@@ -195,25 +195,27 @@ typedef struct tnk__exchange {
   char *detail;
 } tnk__exchange_t;
 
-/* Reserves nothing and connects nowhere. TNK_OK, TNK_ENOMEM, or TNK_ECERT when
- * ca_file was given, or load_trust set, and it could not be read. */
+/* Open a client, which reserves nothing and connects nowhere. TNK_OK,
+ * TNK_ENOMEM, or TNK_ECERT when ca_file was given, or load_trust set, and it
+ * could not be read. */
 int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
                    const tnk__http_options_t *options);
-/* Every exchange ends with TNK_ECLOSED, from the deferred queue; connections
- * close. The context's end is also ours. A second call does nothing. */
+/* Close for ever: every exchange ends with TNK_ECLOSED, from the deferred
+ * queue, and connections close. The context's end is also the client's. A
+ * second call does nothing. */
 void tnk__http_close(tnk__http_t *http);
-/* Long polls that are under way now. */
+/* The number of long polls that are under way now. */
 size_t tnk__http_n_polls(const tnk__http_t *http);
 
 void tnk__exchange_init(tnk__exchange_t *ex);
-/* TNK_OK; or TNK_ECLOSED, TNK_ENOMEM, TNK_EINVAL (a header that cannot be
- * written), TNK_ETOOBIG (the head), TNK_EPROXY (its origin's proxy cannot be
- * used), and then nothing is called. */
+/* Start an exchange. TNK_OK; or TNK_ECLOSED, TNK_ENOMEM, TNK_EINVAL (a header
+ * that cannot be written), TNK_ETOOBIG (the head), TNK_EPROXY (its origin's
+ * proxy cannot be used), and then nothing is called. */
 int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
                         const tnk__http_request_t *request);
-/* Legal in every state, any number of times. When it returns, nothing refers
- * to the exchange or its body any more and nothing will be called. A
- * connection in the middle of it is closed. */
+/* Cancel it; legal in every state, any number of times. When it returns,
+ * nothing refers to the exchange or its body any more and nothing will be
+ * called. A connection in the middle of it is closed. */
 void tnk__exchange_cancel(tnk__exchange_t *ex);
 /* The head of the answer to a streamed exchange that is active: 0 or NULL
  * until it has come. */
@@ -228,8 +230,8 @@ int tnk__exchange_is_active(const tnk__exchange_t *ex);
  * only, so that it comes too late for somebody who wants to cancel. */
 int tnk__exchange_was_sent(const tnk__exchange_t *ex);
 
-/* What an active exchange waits for, as the end of a sentence that begins with
- * its owner: "waits for a connection to 127.0.0.1:80 (1 on the way)". */
+/* Write what an active exchange waits for, as the end of a sentence that begins
+ * with its owner: "waits for a connection to 127.0.0.1:80 (1 on the way)". */
 void tnk__exchange_describe(const tnk__exchange_t *ex, tnk__text_t *out);
 
 #endif

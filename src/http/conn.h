@@ -49,15 +49,16 @@ struct tnk__conn {
   const char *text; /* why it ended, while that is reported; or NULL */
 };
 
-/* TNK_OK or TNK_ENOMEM; begins to connect. `via` is NULL, or stays. */
+/* Make a connection, which begins to connect. TNK_OK or TNK_ENOMEM. `via` is
+ * NULL, or stays. */
 int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
                   const tnk__origin_t *origin, const tnk__via_t *via,
                   const tnk__conn_events_t *events, struct tnk__pool *pool);
 /* Close and free, in whatever state, without a report. An exchange on it has
  * been taken off before. */
 void tnk__conn_close(tnk__conn_t *conn);
-/* IDLE to ACTIVE: write the request. TNK_OK, or a code and then the exchange
- * is not on the connection, which is ENDED. */
+/* Write the request: from IDLE to ACTIVE. TNK_OK, or a code and then the
+ * exchange is not on the connection, which is ENDED. */
 int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex);
 /* Take the exchange off and leave the connection ENDED. */
 void tnk__conn_abort(tnk__conn_t *conn);

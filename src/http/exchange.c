@@ -12,7 +12,7 @@
 /*
  * The life of an exchange, and who moves it:
  *
- *   IDLE --start--> QUEUED --a place in the lane--> WAITING
+ *   IDLE --start--> QUEUED --a slot of the lane--> WAITING
  *   WAITING --a connection--> ACTIVE --the end, of any kind--> DONE
  *   DONE --on_done--> IDLE
  *
@@ -182,7 +182,7 @@ static void leave(tnk__exchange_t *ex) {
     ex->http->lanes[ex->lane].n_in_flight--;
   tnk__timer_stop(&ex->timer);
   tnk__list_remove(&ex->link);
-  /* The body is the caller's again, and a place may be free. */
+  /* The body is the caller's again, and a slot may be free. */
   wipe_head(ex);
   ex->body = NULL;
   ex->feed = NULL;

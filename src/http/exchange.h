@@ -18,23 +18,26 @@ typedef enum {
  * TNK_ETOOBIG, and then the exchange is as before. */
 int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
                        const tnk__http_request_t *request);
-/* A response, and what reads it, which lives as long; NULL without memory. */
+/* Make room for an answer. Returns what reads it, which lives as long as it;
+ * NULL without memory. */
 tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex);
-/* on_sent is due. */
+/* Note that on_sent is due. */
 void tnk__exchange_note_sent(tnk__exchange_t *ex);
-/* A part of a streamed answer has come: on_body may be due, the timeout begins
- * anew. With is_paused set, reading must stop until the body is taken. */
+/* Note that a part of a streamed answer has come: on_body may be due, the
+ * timeout begins anew. With is_paused set, reading must stop until the body is
+ * taken. */
 void tnk__exchange_note_body(tnk__exchange_t *ex);
-/* The timeout of an exchange that has a place of its lane begins, anew. */
+/* Begin the timeout, anew, of an exchange that has a slot of its lane. */
 void tnk__exchange_arm(tnk__exchange_t *ex);
-/* Give the lane's place back, if it has one, and let on_done follow. It has
- * left its pool already. */
+/* Give the lane's slot back, if it has one, and let on_done follow. It has left
+ * its pool already. */
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause);
 /* Keep a sentence for the result; NULL does nothing. */
 void tnk__exchange_explain(tnk__exchange_t *ex, const char *text);
-/* Back to IDLE, without a word; it has left its pool already. */
+/* Make it IDLE without calling anything; it has left its pool already. */
 void tnk__exchange_drop(tnk__exchange_t *ex);
-/* Call what is due: on_sent, or on_done as the last touch. It is in no list. */
+/* Call what is due: on_sent, on_body, or on_done as the last touch. It is in no
+ * list. */
 void tnk__exchange_deliver(tnk__exchange_t *ex);
 
 #endif

@@ -36,7 +36,7 @@ static tnk__exchange_t *exchange_at(tnk__list_t *node) {
   return tnk__container_of(node, tnk__exchange_t, link);
 }
 
-/* Every place may need a connection, hence a descriptor. The other lanes are
+/* Every slot may need a connection, hence a descriptor. The other lanes are
  * small and must work; the polls take what is left. */
 static void bound_polls(tnk__http_t *http) {
   tnk__http_lane_t *polls = &http->lanes[TNK__LANE_POLL];

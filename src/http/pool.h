@@ -31,15 +31,15 @@ typedef struct tnk__pool {
  * is wrong with the proxy: TNK_EPROXY, TNK_EINVAL, TNK_ETOOBIG. */
 int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
                    tnk__exchange_t *ex);
-/* The exchange has a place in its lane: give it a connection, now or later.
- * It may be DONE on return. */
+/* Give an exchange that has a slot of its lane a connection, now or later. It
+ * may be DONE on return. */
 void tnk__pool_run(tnk__exchange_t *ex);
 /* Open the connections that could not be opened before. */
 void tnk__pool_retry(tnk__pool_t *pool);
 /* Take a member out in whatever state; a connection in the middle of it is
  * closed. Allocates nothing. The pool may be gone on return. */
 void tnk__pool_leave(tnk__exchange_t *ex);
-/* Settle all exchanges that have a place, close all connections. */
+/* Settle all exchanges that have a slot, close all connections. */
 void tnk__pool_close(tnk__pool_t *pool, int err);
 
 #endif

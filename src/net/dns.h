@@ -37,22 +37,23 @@ typedef struct {
 } tnk__dns_t;
 
 void tnk__dns_init(tnk__dns_t *dns, tnk__context_t *context);
-/* Nobody may be waiting. What is under way goes on by itself. */
+/* Forget all answers. Nobody may be waiting. What is under way goes on by
+ * itself. */
 void tnk__dns_deinit(tnk__dns_t *dns);
 void tnk__dns_resolve(tnk__dns_t *dns, tnk__dns_query_t *query,
                       const char *host, void (*done)(tnk__dns_query_t *self));
 void tnk__dns_cancel(tnk__dns_query_t *query);
-/* That address answered: try it first from now on. */
+/* Try that address first from now on: it has answered. */
 void tnk__dns_prefer(tnk__dns_t *dns, const char *host,
                      const tnk__address_t *address);
-/* No address answered: ask again next time. */
+/* Ask again next time: no address has answered. */
 void tnk__dns_forget(tnk__dns_t *dns, const char *host);
 
-/* Tests: as if the system had given this answer now. */
+/* For tests: take this for an answer that the system has given now. */
 int tnk__dns_learn(tnk__dns_t *dns, const char *host,
                    const tnk__address_t *addresses, size_t n);
 
-/* 1 when `host` is an IPv4 or IPv6 address in text; fills `out`. */
+/* Whether `host` is an IPv4 or IPv6 address in text; then `out` is filled. */
 int tnk__address_parse(tnk__address_t *out, const char *host);
 /* The 4 or 16 bytes of an address. */
 size_t tnk__address_bytes(const tnk__address_t *address, const uint8_t **bytes);

@@ -12,7 +12,7 @@ struct tnk__sessions;
 /* Also the most that one TLS record can hold. */
 #define TNK__NET_PLAIN_SIZE ((size_t)16 * 1024)
 
-/* For tests and for the curious. */
+/* Counters, for tests and for the curious. */
 typedef struct {
   uint64_t n_connected; /* TCP connections made */
   uint64_t n_handshakes;
@@ -37,16 +37,16 @@ typedef struct tnk__net {
   tnk__net_counters_t counters;
 } tnk__net_t;
 
-/* `ca_file` may be NULL: then SSL_CERT_FILE, then the system's store. TNK_OK
- * or TNK_ENOMEM; no file is read yet. */
+/* Make one. `ca_file` may be NULL: then SSL_CERT_FILE, then the system's store.
+ * TNK_OK or TNK_ENOMEM; no file is read yet. */
 int tnk__net_new(tnk__net_t **out, tnk__context_t *context,
                  const char *ca_file);
 void tnk__net_ref(tnk__net_t *net);
-/* NULL does nothing. */
+/* Give back a reference; NULL does nothing. */
 void tnk__net_unref(tnk__net_t *net);
 /* Read the certificates now, on this thread, instead of on the pool with the
- * first TLS stream: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS. About 1 ms for a
- * system's store. Only before the first stream. */
+ * first TLS stream: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS. Takes about 1 ms
+ * for a system's store. Legal only before the first stream. */
 int tnk__net_load_trust(tnk__net_t *net);
 
 #endif

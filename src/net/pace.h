@@ -4,11 +4,11 @@
 #include "loop/context.h"
 
 /*
- * A TLS handshake computes for up to 5 ms at a stretch. When many streams open
- * together the loop must get its turn in between, or heartbeats and answers of
- * other streams wait for all of them.
+ * Spreads the steps of TLS handshakes over turns of the loop. A handshake
+ * computes for up to 5 ms at a stretch: when many streams open together,
+ * heartbeats and answers of other streams would wait for all of them.
  */
-#define TNK__PACE_STEPS 2 /* in one turn of the loop */
+#define TNK__PACE_STEPS 2 /* in a turn of the loop */
 
 /* Somebody with a step to do later. Embedded in its owner. */
 typedef struct tnk__pace_step {
@@ -19,16 +19,17 @@ typedef struct tnk__pace_step {
 typedef struct {
   tnk__context_t *context;
   tnk__list_t waiting; /* in order of asking */
-  unsigned n_used;     /* steps since the latest turn */
+  unsigned n_used;     /* steps in this turn of the loop */
   tnk__deferred_t turn;
 } tnk__pace_t;
 
 void tnk__pace_init(tnk__pace_t *pace, tnk__context_t *context);
-/* Nobody may be waiting. */
+/* End its life. Nobody may be waiting. */
 void tnk__pace_deinit(tnk__pace_t *pace);
 void tnk__pace_step_init(tnk__pace_step_t *step,
                          void (*run)(tnk__pace_step_t *self));
-/* 1: do the step now. 0: `run` will be called in a turn to come. */
+/* Ask for a step. 1: do it now. 0: `run` will be called in a later turn of the
+ * loop. */
 int tnk__pace_ask(tnk__pace_t *pace, tnk__pace_step_t *step);
 void tnk__pace_forget(tnk__pace_step_t *step);
 

@@ -20,12 +20,12 @@ typedef struct {
   char date[16];    /* when it expired or becomes valid */
 } tnk__peer_t;
 
-/* TNK_OK, or TNK_EDNS for a name that is too long or empty. */
+/* Begin with a name. TNK_OK, or TNK_EDNS for one that is too long or empty. */
 int tnk__peer_init(tnk__peer_t *peer, const char *host);
 /* Make the stream check that it talks to this peer. TNK_OK or mbedTLS's code.
  * The peer must stay as long as `ssl`. */
 int tnk__peer_require(tnk__peer_t *peer, mbedtls_ssl_context *ssl);
-/* What is wrong with the certificate, in words. */
+/* Write what is wrong with the certificate. */
 void tnk__peer_explain(const tnk__peer_t *peer, char *text, size_t size);
 
 #endif

@@ -13,9 +13,9 @@
  */
 typedef struct tnk__sessions tnk__sessions_t;
 
-/* TNK_OK or TNK_ENOMEM. */
+/* Make an empty set. TNK_OK or TNK_ENOMEM. */
 int tnk__sessions_new(tnk__sessions_t **out, tnk__context_t *context);
-/* NULL does nothing. */
+/* Free the set and its sessions; NULL does nothing. */
 void tnk__sessions_free(tnk__sessions_t *sessions);
 /* Offer the kept session, if there is one, in the handshake to come. */
 void tnk__sessions_offer(tnk__sessions_t *sessions, const char *host,

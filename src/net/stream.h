@@ -26,7 +26,8 @@ typedef struct {
   int has_credentials; /* for a better sentence when they are refused */
 } tnk__via_t;
 
-/* Host names are compared without regard to case. */
+/* Whether two origins are one. Host names are compared without regard to
+ * case. */
 int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
 
 /* Why a stream ended. */
@@ -60,7 +61,7 @@ typedef struct {
    * has sent before is still read, until on_end. */
   void (*on_written)(tnk__stream_t *stream, int cause);
   void (*on_end)(tnk__stream_t *stream, const tnk__net_error_t *error);
-  /* May be NULL. The memory of the stream is gone, its socket closed. */
+  /* The memory of the stream is gone, its socket closed. May be NULL. */
   void (*on_closed)(void *user);
 } tnk__stream_events_t;
 
@@ -80,8 +81,8 @@ typedef struct {
 
 /*
  * A stream of bytes in both directions: TCP, a tunnel through a proxy over
- * that, or TLS over either. It
- * begins to connect when it is opened, and reads as soon as it is open.
+ * that, or TLS over either. It begins to connect when it is opened, and reads
+ * as soon as it is open.
  */
 struct tnk__stream {
   const tnk__stream_ops_t *ops;
@@ -89,10 +90,11 @@ struct tnk__stream {
   void *user; /* the owner's */
 };
 
-/* TNK_OK, or TNK_ENOMEM and then there is no stream and no event. The name of
- * the host and `via` must stay until the stream is closed, `events` for ever.
- * When the stream is not open after `connect_timeout_ms` (name, TCP, tunnel and
- * TLS together; 0: for ever) it ends with TNK_ETIMEDOUT.
+/*
+ * Open a stream. TNK_OK, or TNK_ENOMEM and then there is no stream and no
+ * event. The name of the host and `via` must stay until the stream is closed,
+ * `events` for ever. When the stream is not open after `connect_timeout_ms`
+ * (name, TCP, tunnel and TLS together; 0: for ever) it ends with TNK_ETIMEDOUT.
  *
  * With a `via`, which may be NULL, TCP goes to the proxy, and the origin's name
  * is looked up by nobody here. Without TLS the stream then ends at the proxy.
@@ -123,14 +125,14 @@ static inline void tnk__stream_pause(tnk__stream_t *stream, int paused) {
   stream->ops->pause(stream, paused);
 }
 
-/* Whether the stream keeps uv_run() going; it does from the start. An unused
- * connection must not. */
+/* Say whether the stream keeps uv_run() going; it does from the start. An
+ * unused connection must not. */
 static inline void tnk__stream_hold_loop(tnk__stream_t *stream, int hold) {
   stream->ops->hold_loop(stream, hold);
 }
 
-/* Legal in every state, once. Only on_closed follows; until then the context
- * is held. Allocates nothing. */
+/* Close it; legal in every state, once. Only on_closed follows; until then the
+ * context is held. Allocates nothing. */
 static inline void tnk__stream_close(tnk__stream_t *stream) {
   stream->ops->close(stream);
 }

@@ -4,8 +4,8 @@
 #include "net/net.h"
 #include "net/stream.h"
 
-/* A TCP stream; see tnk__stream_open(). Of `origin` and `via` one
- * is enough. */
+/* Open a TCP stream as tnk__stream_open() does. One of `origin` and `via` is
+ * enough. */
 int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
                   const tnk__origin_t *origin, const tnk__via_t *via,
                   uint64_t connect_timeout_ms,

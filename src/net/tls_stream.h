@@ -39,7 +39,7 @@ typedef struct {
   tnk__buf_t rest;
   int paused;
   tnk__deferred_t resume;
-  tnk__pace_step_t step; /* of the handshake, when it is not our turn */
+  tnk__pace_step_t step; /* of the handshake, when it has to wait */
   tnk__buf_t filling;
   tnk__buf_t flying;
   int tcp_writing;
@@ -67,13 +67,13 @@ static inline tnk__tls_t *tnk__tls_of(const tnk__stream_t *stream) {
 
 void tnk__tls_init_write(tnk__tls_t *tls);
 void tnk__tls_deinit_write(tnk__tls_t *tls);
-/* mbedTLS has a record to send. Takes all of it. */
+/* Take a record that mbedTLS has to send, all of it. */
 int tnk__tls_send(void *user, const unsigned char *data, size_t n);
 /* Hand the records that gathered to TCP. */
 void tnk__tls_flush(tnk__tls_t *tls);
 /* Go on with the owner's write, who is told from a deferred call. */
 void tnk__tls_push(tnk__tls_t *tls);
-/* TCP's event. Calls the owner. */
+/* Handle TCP's event of that name. Calls the owner. */
 void tnk__tls_on_tcp_written(tnk__stream_t *tcp, int cause);
 int tnk__tls_write(tnk__stream_t *stream, const uv_buf_t *bufs,
                    unsigned n_bufs);

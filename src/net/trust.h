@@ -42,15 +42,16 @@ typedef struct tnk__trust {
   mbedtls_ssl_config config;
 } tnk__trust_t;
 
-/* Reads nothing yet. TNK_OK or TNK_ENOMEM. */
+/* Make one that has read nothing yet. TNK_OK or TNK_ENOMEM. */
 int tnk__trust_new(tnk__trust_t **out, tnk__context_t *context,
                    const char *ca_file);
-/* NULL does nothing. Nobody may be waiting. */
+/* Free it; NULL does nothing. Nobody may be waiting. */
 void tnk__trust_free(tnk__trust_t *trust);
-/* Read on this thread. */
+/* Read the certificates on this thread. */
 int tnk__trust_load(tnk__trust_t *trust);
-/* `done` is called once, later, unless forgotten before; `err` tells how it
- * went. A failure is not kept: the next waiter tries anew. */
+/* Wait until they are read: `done` is called once, later, unless it is
+ * forgotten before; `err` tells how it went. A failure is not kept: the next
+ * waiter tries anew. */
 void tnk__trust_wait(tnk__trust_t *trust, tnk__trust_waiter_t *waiter,
                      void (*done)(tnk__trust_waiter_t *self));
 void tnk__trust_forget(tnk__trust_waiter_t *waiter);

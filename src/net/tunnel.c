@@ -183,7 +183,7 @@ static void on_tcp_read(tnk__stream_t *tcp, const uint8_t *data, size_t n) {
     read_answer(tunnel, data, n);
 }
 
-/* Of a CONNECT that failed, on_end tells more. */
+/* Why a CONNECT failed is told by on_end. */
 static void on_tcp_written(tnk__stream_t *tcp, int cause) {
   tunnel_t *tunnel = tcp->user;
 

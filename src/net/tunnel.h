@@ -4,14 +4,14 @@
 #include "net/net.h"
 #include "net/stream.h"
 
-/* A TCP stream to a proxy, who then connects it to the origin of via->request:
- * opens when the proxy has agreed. It has no deadline of its own. As
- * tnk__stream_open() else. */
+/* Open a TCP stream to a proxy, which then connects it to the origin of
+ * via->request: it is open when the proxy has agreed. It has no deadline of its
+ * own; all else is as with tnk__stream_open(). */
 int tnk__tunnel_open(tnk__stream_t **out, tnk__net_t *net,
                      const tnk__via_t *via, const tnk__stream_events_t *events,
                      void *user);
-/* A sentence on a proxy that refused `what` with that status. Nothing in it is
- * the proxy's own: it knows the credentials. */
+/* Write a sentence on a proxy that refused `what` with that status. Nothing in
+ * it is the proxy's own: it knows the credentials. */
 void tnk__tunnel_explain(char *text, size_t size, const tnk__via_t *via,
                          const char *what, int status);
 

@@ -29,33 +29,33 @@ typedef struct tnk__auth {
   uint64_t expires_ms;
   tnk__list_t waiters; /* tnk__deferred_t, all of one kind */
   void (*resume)(tnk__deferred_t *waiter, tnk__error_t *error);
-  /* The renewal's: see to it that a token comes or tnk__auth_wake() is called;
-   * and what that waits for, as the end of a sentence. */
+  /* The renewal's: to see to it that a token comes or tnk__auth_wake() is
+   * called; and to write what that waits for, as the end of a sentence. */
   void (*fetch)(struct tnk__auth *self, int background);
   void (*explain)(const struct tnk__auth *self, tnk__text_t *out);
 } tnk__auth_t;
 
-/* The key, or the command without one, until the server's flags are known.
- * Allocates nothing. */
+/* Begin with the key, or the command without one, until the server's flags are
+ * known. Allocates nothing. */
 void tnk__auth_open(tnk__auth_t *auth, tnk__context_t *context,
                     const tnk__config_t *config);
-/* Wipe all. */
+/* Wipe all secrets. */
 void tnk__auth_close(tnk__auth_t *auth);
 
-/* What the call of that name may send now; valid until the next turn. NULL:
- * there is nothing, which is an error if *error is set, and else worth waiting
- * for. */
+/* What the call of that name may send now; valid until the next turn of the
+ * loop. NULL: there is nothing, which is an error if *error is set, and else
+ * worth waiting for. */
 const char *tnk__auth_key(const tnk__auth_t *auth, int is_exchange,
                           const char *name, tnk__error_t **error);
-/* `resume` is called when there is a token, to ask again, or with an error,
- * whose reference it takes. It is not called inside of this function only if
- * it defers; canceling the deferred call ends the wait. */
+/* Wait for a token: `resume` is called when there is one, to ask again, or with
+ * an error, whose reference it takes. It may be called inside of this function,
+ * so it must defer; canceling the deferred call ends the wait. */
 void tnk__auth_wait(tnk__auth_t *auth, tnk__deferred_t *waiter, int background,
                     void (*resume)(tnk__deferred_t *waiter,
                                    tnk__error_t *error));
 int tnk__auth_is_waiting(const tnk__auth_t *auth);
-/* The server has rejected the token of that number. 0: it cannot be replaced.
- */
+/* Give up the token of that number, which the server has rejected. 0: it cannot
+ * be replaced. */
 int tnk__auth_reject(tnk__auth_t *auth, uint32_t number);
 /* Blot out every secret in the server's words, in place: a server may repeat
  * what it was sent. The text is in an arena of ours, or NULL. */
@@ -65,9 +65,9 @@ void tnk__auth_hide(const tnk__auth_t *auth, const char *message);
 
 /* How long the token may still be used; 0 without one. */
 uint64_t tnk__auth_left_ms(const tnk__auth_t *auth);
-/* The next token, which lives so long; the string is ours from now on. */
+/* Use this token from now on, for `life_ms`; the string is ours. */
 void tnk__auth_take(tnk__auth_t *auth, char *token, uint64_t life_ms);
-/* Let a token that has not expired be fresh for so long. */
+/* Let a token that has not expired be fresh for `ms` more. */
 void tnk__auth_prolong(tnk__auth_t *auth, uint64_t ms);
 /* Use the token no more. */
 void tnk__auth_retire(tnk__auth_t *auth);

@@ -55,7 +55,7 @@ typedef struct tnk__call {
                       struct tnk__headers *headers);
   const uint8_t *body; /* the owner's, until `done` */
   size_t body_len;
-  tnk__feed_t *feed; /* what follows the body, or NULL; likewise */
+  tnk__feed_t *feed; /* what follows the body, the owner's too; or NULL */
   size_t max_body;   /* of the answer; 0: by the kind of call */
   uint64_t since_ms; /* of the present attempt or pause */
   uint64_t key[2];   /* X-Idempotency-Key */
@@ -70,7 +70,7 @@ typedef struct tnk__call {
   uint8_t is_zstd;      /* the body is compressed */
   uint8_t background;   /* does not keep the loop alive */
   uint8_t once;         /* no repeats at all: the owner decides */
-  uint8_t is_active;    /* neither idle nor never started */
+  uint8_t is_active;    /* started, and `done` is still to come */
   uint8_t n_unreadable; /* answers that meant nothing */
   uint8_t n_conflicts;  /* 409s that named no number */
   uint8_t is_reused;    /* its number was refused before and given back; the
@@ -94,19 +94,21 @@ void tnk__call_start(tnk__call_t *call,
 /* From inside `done`: the body of this 2xx has no meaning. 1: the request is
  * repeated, and `done` comes again. */
 int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
-/* A 402 came: whether the account's pause allows to wait and try again. Asked
- * once for each; of a sample, whose owner waits for it, from inside `done`. */
+/* Whether a call that a 402 has answered may wait and try again, by the pause
+ * of the account. To be asked once for each 402; for a sample, whose owner does
+ * the waiting, from inside `done`. */
 int tnk__call_may_pause(const tnk__call_t *call);
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);
-/* What a call that is under way waits for, as the end of a sentence. */
+/* Write what a call that is under way waits for, as the end of a sentence. */
 void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
-/* Of the inside: begin the exchange of one attempt. TNK_OK, or a code and then
- * nothing has begun. */
+/* Begin the exchange of one attempt; for call.c alone. TNK_OK, or a code and
+ * then nothing has begun. */
 int tnk__call_send(tnk__call_t *call, const char *key);
 /* Whether it was started and `done` is still to come. */
 int tnk__call_is_active(const tnk__call_t *call);
-/* Whether it has been run or will be, if it ended now, or as it has ended. */
+/* Whether the server has run the request or will: of a call under way, if it
+ * ended now; else as it has ended. */
 tnk_ran_t tnk__call_ran(const tnk__call_t *call);
 /* Whether an attempt before the last one may have been accepted. */
 int tnk__call_was_doubtful(const tnk__call_t *call);

@@ -3,7 +3,7 @@
 
 #include "task/call/config.h"
 
-/* Ours, at most; the caller's come in a second list. */
+/* The most that the library adds; the caller's come in a second list. */
 enum { TNK__MAX_HEADERS = 24, TNK__MAX_HEADER_TEXT = 192 };
 
 /* The headers of one attempt at a call, made on the stack right before it:
@@ -17,17 +17,17 @@ typedef struct tnk__headers {
 } tnk__headers_t;
 
 void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config);
-/* Borrows both strings. Nothing happens when the caller's options set the same
- * header. */
+/* Add a header; both strings are borrowed. Nothing happens when the caller's
+ * options set the same one. */
 void tnk__headers_add(tnk__headers_t *headers, const char *name,
                       const char *value);
-/* The same with a number, in decimal. */
+/* Add a header whose value is a number, in decimal. */
 void tnk__headers_add_uint(tnk__headers_t *headers, const char *name,
                            uint64_t value);
-/* Milliseconds as seconds with three decimals. */
+/* Add milliseconds as seconds with three decimals. */
 void tnk__headers_add_seconds(tnk__headers_t *headers, const char *name,
                               uint64_t ms);
-/* 128 random bits as a UUID behind "tnk-". */
+/* Add 128 random bits as a UUID behind "tnk-". */
 void tnk__headers_add_uuid(tnk__headers_t *headers, const char *name,
                            const uint64_t bits[2]);
 

@@ -27,9 +27,9 @@ typedef struct {
   tnk__timer_t timer; /* of the next fetch in the background */
 } tnk__renewal_t;
 
-/* Allocates nothing. */
+/* Begin with nothing fetched. Allocates nothing. */
 void tnk__renewal_open(tnk__renewal_t *renewal, tnk__endpoint_t *endpoint);
-/* What the server wants. */
+/* Do what the server wants from now on. */
 void tnk__renewal_configure(tnk__renewal_t *renewal, const tnk__flags_t *flags);
 /* Fetch no more; what there is may be used to the end. */
 void tnk__renewal_shut(tnk__renewal_t *renewal);

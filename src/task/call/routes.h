@@ -48,7 +48,7 @@ typedef struct {
 } tnk__route_t;
 
 const tnk__route_t *tnk__route(tnk__route_id_t id);
-/* For sets of calls. */
+/* The bit of a call in sets of calls. */
 uint64_t tnk__route_bit(const tnk__route_t *route);
 
 #endif

@@ -73,7 +73,7 @@ static void clean(tnk__future_t *future, tnk__leave_t how) {
 }
 
 static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
-  /* The room is given back after `done` only if the owner did not free the
+  /* The bytes are given back after `done` only if the owner did not free the
    * future there, so it is given back before: the body is read at once. */
   clean(future, reply->error == NULL || reply->verdict.err == TNK_EFAILED
                     ? TNK__LEAVE_RECEIVED
@@ -133,7 +133,7 @@ static void on_room(tnk__waiter_t *waiter) {
   go_later(tnk__container_of(payer, tnk__future_t, payer));
 }
 
-/* The result is ready and this large: fetch it when there is room. */
+/* The result is ready and this large: fetch it when it is paid for. */
 static void make_room(tnk__future_t *future, uint64_t size) {
   future->is_final = 1;
   future->result_bytes = size;
@@ -344,7 +344,7 @@ static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
                              future->took_ms);
 }
 
-/* Told from the deferred queue. */
+/* Report the failure from the deferred queue. */
 static void fail_later(tnk__future_t *future) {
   future->has_failed = 1;
   go_later(future);

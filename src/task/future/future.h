@@ -9,39 +9,39 @@
 #include "task/future/poller.h"
 
 /*
- * Waits for the result of an accepted request. Two stages behind one
- * interface, waiting for the completion and fetching the result: polling one
- * request does both at once; with a poller, that does the first.
+ * Waits for the result of an accepted request. Two stages behind one interface,
+ * waiting for the completion and fetching the result: polling one request does
+ * both at once; with a poller, that does the first.
  *
  * Idle; polling (a call is held by the server); pausing (between two polls);
- * waiting for room in the budget of large results; idle again right before
- * `done`, which is called once and never inside start. Cancel leads to idle
- * without `done`.
+ * paying, for a large result, out of a budget; idle again right before `done`,
+ * which is called once and never inside start. Cancel leads to idle without
+ * `done`.
  *
  * With a poller: awaiting the completion without a request of its own; then
  * fetching, of which few go on side by side. After long silence checking: one
  * poll, while still awaiting.
  *
  * There is one for each operation in flight, so it is kept small. While it is
- * idle its call and its place in a queue are the owner's: no operation makes
- * two calls, or waits in two queues, at a time.
+ * idle its call and its node in a queue are the owner's: no operation makes two
+ * calls, or waits in two queues, at a time.
  */
 typedef enum {
   TNK__FUTURE_DIRECT = 0,
   TNK__FUTURE_AWAITING,
-  TNK__FUTURE_CHECKING, /* waits for a place, or polls */
+  TNK__FUTURE_CHECKING, /* waits for a slot, or polls */
   TNK__FUTURE_FETCHING
 } tnk__future_stage_t;
 
 typedef struct tnk__future {
   struct tnk__session *session;
   /* The polls, one after the other. Its timer counts pauses and silence; its
-   * deferred call comes when room or a place was granted, or the start has
+   * deferred call comes when bytes or a slot were granted, or the start has
    * failed. */
   tnk__call_t call;
   tnk__poll_t poll;
-  tnk__payer_t payer;       /* of room for a large result */
-  tnk__semaphore_t *places; /* where it has, or waits for, a place */
+  tnk__payer_t payer;       /* of the bytes of a large result */
+  tnk__semaphore_t *places; /* where it has, or waits for, a slot */
   tnk__poller_t *poller;    /* NULL: none; the owner's */
   tnk__awaited_t awaited;
   const char *type;     /* of the request: "ForwardBackward" ... */
@@ -51,16 +51,16 @@ typedef struct tnk__future {
   uint64_t queue_ms;    /* when the server spoke of its queue; 0: never */
   char *queue_reason;   /* what it said last, or NULL */
   uint64_t result_bytes;
-  /* Told what the server says of its queue; strings may be NULL. */
+  /* Hears what the server says of its queue; strings may be NULL. */
   void (*on_state)(struct tnk__future *self, const char *state,
                    const char *reason);
   void (*done)(struct tnk__future *self, const tnk__reply_t *reply);
   tnk__future_stage_t stage;
   tnk_queue_state_t queue_state;
   uint32_t body_len;
-  uint8_t is_begun;    /* neither idle nor never started */
-  uint8_t has_place;   /* among fetches or checks */
-  uint8_t wants_place; /* room first, then a place */
+  uint8_t is_begun;    /* started, and `done` is still to come */
+  uint8_t has_place;   /* a slot of `places` */
+  uint8_t wants_place; /* bytes first, then a slot */
   uint8_t is_complete; /* learnt from the poller while checking */
   uint8_t is_proto;    /* the result comes as protobuf if the server can */
   uint8_t is_sample;  /* a result that expired is asked for anew by the owner */
@@ -84,7 +84,7 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
                        uint64_t took_ms,
                        void (*done)(tnk__future_t *self,
                                     const tnk__reply_t *reply));
-/* What one that is under way waits for, as the end of a sentence. */
+/* Write what one that is under way waits for, as the end of a sentence. */
 void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out);
 /* Stop without `done`, free what is held; legal in every state. */
 void tnk__future_cancel(tnk__future_t *future);

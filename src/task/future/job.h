@@ -31,14 +31,14 @@ typedef struct tnk__job {
  * the defaults in `future` and, for the submission, in `future.call`. */
 void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
                    tnk__route_id_t route, const char *name, const char *type);
-/* The body is the owner's until `accepted` or `done`. */
+/* Submit the request. The body is the owner's until `accepted` or `done`. */
 void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
                     void (*done)(tnk__job_t *self, const tnk__reply_t *reply));
-/* Whether it has been run or will be, in any state, also when it is over. One
- * that was never bound has not been run. */
+/* Whether the server has run the request or will, in any state, also when it is
+ * over. One that was never bound has not been run. */
 tnk_ran_t tnk__job_ran(const tnk__job_t *job);
 void tnk__job_cancel(tnk__job_t *job);
-/* What one that is under way waits for, as the end of a sentence. */
+/* Write what one that is under way waits for, as the end of a sentence. */
 void tnk__job_explain(const tnk__job_t *job, tnk__text_t *out);
 
 #endif

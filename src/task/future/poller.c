@@ -89,7 +89,7 @@ static void report_again(tnk__poller_t *poller) {
 
 /* ---- The end ---- */
 
-/* From here on everybody polls for himself. */
+/* Wake all who wait: from here on each is polled for by itself. */
 static void go_off(tnk__poller_t *poller) {
   tnk__list_t *node;
 

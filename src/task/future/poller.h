@@ -58,7 +58,7 @@ typedef struct tnk__awaited {
 typedef enum {
   TNK__AWAIT_DIRECT = 0, /* poll for yourself; `woken` will not be called */
   TNK__AWAIT_WAIT,       /* `woken` will be called */
-  TNK__AWAIT_COMPLETE    /* it has ended already; likewise */
+  TNK__AWAIT_COMPLETE    /* it has ended already; `woken` will not be called */
 } tnk__await_t;
 
 /* How somebody stops waiting, or has ended after being woken. */
@@ -74,9 +74,9 @@ void tnk__poller_open(tnk__poller_t *poller, tnk__endpoint_t *endpoint,
 void tnk__poller_close(tnk__poller_t *poller);
 tnk__await_t tnk__poller_wait(tnk__poller_t *poller, tnk__awaited_t *awaited,
                               const char *request_id, uint64_t *result_bytes);
-/* What those who wait for it wait for, as the end of a sentence. */
+/* Write what those who wait for it wait for, as the end of a sentence. */
 void tnk__poller_explain(const tnk__poller_t *poller, tnk__text_t *out);
-/* Harmless when it does not wait. */
+/* Stop waiting; harmless when it does not wait. */
 void tnk__awaited_leave(tnk__awaited_t *awaited, tnk__leave_t how);
 
 #endif

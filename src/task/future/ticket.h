@@ -43,7 +43,8 @@ void tnk__tickets_init(tnk__tickets_t *tickets, const tnk_allocator_t *alloc,
 /* Free the table; its tickets are gone already. */
 void tnk__tickets_deinit(tnk__tickets_t *tickets);
 tnk__ticket_t *tnk__tickets_find(const tnk__tickets_t *tickets, const char *id);
-/* A new one, in no list; NULL without memory. The id is not there yet. */
+/* Add a ticket, which is in no list; NULL without memory. The id is not there
+ * yet. */
 tnk__ticket_t *tnk__tickets_add(tnk__tickets_t *tickets, const char *id);
 /* Take it out of its list and free it. */
 void tnk__tickets_remove(tnk__tickets_t *tickets, tnk__ticket_t *ticket);

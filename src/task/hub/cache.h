@@ -33,29 +33,29 @@ typedef enum {
   TNK__CACHE_ABSENT = 2 /* the model has no such file, as was found before */
 } tnk__cache_has_t;
 
-/* NULL, or what is wrong with the names: none of them may lead out of its
+/* What is wrong with the names, or NULL: none of them may lead out of its
  * folder. */
 const char *tnk__cache_check(const tnk__cache_key_t *key);
 /* Whether a text is a commit, of which the contents never change. */
 int tnk__cache_is_commit(const char *text);
-/* The part of an ETag that names a blob, into `out`. 0: it cannot be one. */
+/* Read the part of an ETag that names a blob. 0: it cannot be one. */
 int tnk__cache_read_etag(char out[TNK__CACHE_ETAG + 1], const char *header);
 
 /* Look for the file: `commit` receives what the revision stands for, or "". */
 tnk__cache_has_t tnk__cache_find(const tnk__cache_key_t *key,
                                  char commit[TNK__CACHE_COMMIT + 1],
                                  char path[TNK__CACHE_PATH]);
-/* Where a blob belongs. 1: it is there. */
+/* Find where a blob belongs. 1: it is there. */
 int tnk__cache_find_blob(const tnk__cache_key_t *key, const char *etag,
                          char path[TNK__CACHE_PATH]);
-/* The revision stands for this commit now. `tag` makes names of temporary
- * files unlike all others. */
+/* Note that the revision stands for this commit now. `tag` makes names of
+ * temporary files unlike all others. */
 int tnk__cache_put_ref(const tnk__cache_key_t *key, const char *commit,
                        const char *tag);
-/* The file of that commit is that blob. */
+/* Note that the file of that commit is that blob. */
 int tnk__cache_put_link(const tnk__cache_key_t *key, const char *commit,
                         const char *etag, const char *tag);
-/* The commit has no such file. */
+/* Note that the commit has no such file. */
 int tnk__cache_put_absent(const tnk__cache_key_t *key, const char *commit,
                           const char *tag);
 

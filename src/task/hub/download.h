@@ -48,13 +48,13 @@ typedef struct tnk__download {
 
 void tnk__download_init(tnk__download_t *download, tnk__context_t *context,
                         tnk__http_t *http);
-/* TNK_OK; or TNK_EINVAL (the URL, the sum), TNK_ENOMEM, and then nothing is
- * called and nothing needs to be canceled. */
+/* Start a download. TNK_OK; or TNK_EINVAL (the URL, the sum), TNK_ENOMEM, and
+ * then nothing is called and nothing needs to be canceled. */
 int tnk__download_start(tnk__download_t *download,
                         const tnk__download_request_t *request);
-/* Legal in every state; allocates nothing. */
+/* Cancel it; legal in every state. Allocates nothing. */
 void tnk__download_cancel(tnk__download_t *download);
-/* What it waits for, as the end of a sentence. */
+/* Write what it waits for, as the end of a sentence. */
 void tnk__download_explain(const tnk__download_t *download, tnk__text_t *out);
 
 #endif

@@ -68,26 +68,27 @@ typedef struct tnk__fetch {
 
 void tnk__fetch_init(tnk__fetch_t *fetch, tnk__context_t *context,
                      tnk__http_t *http);
-/* TNK_OK; or TNK_EINVAL (the URL), TNK_ENOMEM, and then nothing is called. */
+/* Start it. TNK_OK; or TNK_EINVAL (the URL), TNK_ENOMEM, and then nothing is
+ * called. */
 int tnk__fetch_start(tnk__fetch_t *fetch, const tnk__fetch_request_t *request);
-/* Legal in every state. Nothing is called any more. */
+/* Cancel it; legal in every state. Nothing is called any more. */
 void tnk__fetch_cancel(tnk__fetch_t *fetch);
 /* A header of the answer, in on_body and done. */
 const char *tnk__fetch_header(const tnk__fetch_t *fetch, const char *name);
-/* A number in a header; 0: there is none. */
+/* Read a number in a header; 0: there is none. */
 int tnk__fetch_number(const tnk__fetch_t *fetch, const char *name,
                       uint64_t *out);
 /* What a hub says in a header about its refusal; NULL: nothing that could be
  * told. */
 const char *tnk__fetch_said(const tnk__fetch_t *fetch,
                             const tnk__http_result_t *result);
-/* An error about the thing: "name from host: what happened". */
+/* Make an error about the thing: "name from host: what happened". */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 tnk__error_t *
 tnk__fetch_error(const tnk__fetch_t *fetch, int code, const char *format, ...);
-/* What it waits for, as the end of a sentence. */
+/* Write what it waits for, as the end of a sentence. */
 void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out);
 
 #endif

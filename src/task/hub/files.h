@@ -10,12 +10,12 @@
 
 /* Make the folders on the way to `path`, its last part not included. */
 int tnk__files_make_way(const char *path);
-/* Give the name beside it the place of `path`, durably. */
+/* Rename a file beside it to `path`, durably. */
 int tnk__files_rename(const char *from, const char *path);
 /* Write a small file by way of a temporary one, whose name ends on `tag`. */
 int tnk__files_write(const char *path, const char *text, const char *tag);
-/* The text of a small file without blanks at its end, into `out`; a longer one
- * is an error. */
+/* Read the text of a small file, without blanks at its end; a longer one is an
+ * error. */
 int tnk__files_read(const char *path, char *out, size_t size);
 
 #endif

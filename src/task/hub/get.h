@@ -3,13 +3,13 @@
 
 #include "task/hub/hub.h"
 
-/* What tnk_hub_download() is asked for, checked; `sum` in lower case or NULL.
- * All texts are copied. */
+/* Do what tnk_hub_download() is asked for, checked; `sum` is in lower case or
+ * NULL. All texts are copied. */
 tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
                             const char *sum,
                             const tnk_download_options_t *options);
 
-/* A file of a model; the names have been checked. */
+/* Get a file of a model; the names have been checked. */
 tnk_promise_t *tnk__hub_get_file(tnk__hub_t *hub, const char *model,
                                  const char *revision, const char *file);
 

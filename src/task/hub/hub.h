@@ -22,7 +22,8 @@ typedef struct tnk__hub {
 
 void tnk__hub_open(tnk__hub_t *hub, tnk__context_t *context, tnk__http_t *http,
                    const tnk__hub_config_t *config);
-/* Everything under way rejects with TNK_ECLOSED; allocates nothing. */
+/* Close for ever: everything under way rejects with TNK_ECLOSED. Allocates
+ * nothing. */
 void tnk__hub_close(tnk__hub_t *hub);
 
 /*
@@ -37,7 +38,7 @@ typedef struct tnk__hub_job {
   void (*stop)(struct tnk__hub_job *self);
 } tnk__hub_job_t;
 
-/* A zeroed job of `size` bytes, or NULL without memory; *promise tells the
+/* Make a zeroed job of `size` bytes; NULL without memory. *promise tells the
  * caller either way. */
 tnk__hub_job_t *tnk__hub_job_new(
     tnk__hub_t *hub, size_t size, void (*stop)(tnk__hub_job_t *self),

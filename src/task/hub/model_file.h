@@ -21,16 +21,18 @@ typedef struct {
  */
 typedef struct tnk__model_file tnk__model_file_t;
 
-/* `name` has been checked. TNK_OK or TNK_ENOMEM, and then nothing is called. */
+/* Start it; the names have been checked. TNK_OK, or TNK_ENOMEM and then nothing
+ * is called. */
 int tnk__model_file_start(tnk__model_file_t **out, tnk__hub_t *hub,
                           const char *model, const char *revision,
                           const char *file,
                           void (*done)(const tnk__model_file_result_t *result,
                                        void *user),
                           void *user);
-/* Nothing is called any more. NULL does nothing; allocates nothing. */
+/* Cancel it: nothing is called any more. NULL does nothing. Allocates
+ * nothing. */
 void tnk__model_file_cancel(tnk__model_file_t *file);
-/* What it waits for, as the end of a sentence. */
+/* Write what it waits for, as the end of a sentence. */
 void tnk__model_file_explain(const tnk__model_file_t *file, tnk__text_t *out);
 
 #endif

@@ -18,7 +18,7 @@ typedef enum {
  * when it is the real one; `knows_commit`: the answer names a commit. */
 tnk__refusal_t tnk__refusal_of(const tnk__http_result_t *result,
                                int knows_commit);
-/* The error with a sentence on what to do about it. `error` stays the
+/* Make an error whose sentence says what to do about it. `error` stays the
  * caller's. */
 tnk__error_t *
 tnk__refusal_error(tnk__refusal_t refusal, const tnk__fetch_t *fetch,

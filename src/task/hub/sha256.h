@@ -14,7 +14,7 @@ typedef struct {
 
 void tnk__sha256_init(tnk__sha256_t *sha);
 void tnk__sha256_add(tnk__sha256_t *sha, const void *data, size_t n);
-/* The sum as lower-case digits, NUL-terminated; "" when mbedTLS failed. */
+/* Write the sum as lower-case digits and a NUL; "" when mbedTLS failed. */
 void tnk__sha256_end(tnk__sha256_t *sha, char out[TNK__SHA256_DIGITS + 1]);
 /* Whether the text is such a sum: 64 lower-case digits. */
 int tnk__sha256_is_sum(const char *text);

@@ -14,9 +14,9 @@ typedef struct {
 } tnk__tokenizer_request_t;
 
 /*
- * A tokenizer: from those the hub has, from a load under way, or from a load
- * that begins. Equal are requests with one plug-in, id, revision, folder and
- * set of overrides.
+ * Get a tokenizer: from those the hub has, from a load under way, or from a
+ * load that begins. Equal are requests with one plug-in, id, revision, folder
+ * and set of overrides.
  */
 tnk_promise_t *tnk__tokenizer_get(tnk__hub_t *hub,
                                   const tnk__tokenizer_request_t *request);

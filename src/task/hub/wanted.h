@@ -22,13 +22,13 @@ typedef struct tnk__wanted {
 void tnk__wanted_init(tnk__wanted_t *wanted,
                       void (*done)(tnk__wanted_t *wanted,
                                    const tnk__model_file_result_t *result));
-/* The names have been checked. TNK_OK or TNK_ENOMEM, and then nothing is
- * called. */
+/* Ask for a file; the names have been checked. TNK_OK, or TNK_ENOMEM and then
+ * nothing is called. */
 int tnk__wanted_start(tnk__wanted_t *wanted, tnk__hub_t *hub, const char *model,
                       const char *revision, const char *file);
-/* Legal in both states; allocates nothing. */
+/* Stop waiting; legal in both states. Allocates nothing. */
 void tnk__wanted_cancel(tnk__wanted_t *wanted);
-/* What it waits for, as the end of a sentence. */
+/* Write what it waits for, as the end of a sentence. */
 void tnk__wanted_explain(const tnk__wanted_t *wanted, tnk__text_t *out);
 
 #endif

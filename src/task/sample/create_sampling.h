@@ -6,7 +6,7 @@
 /* Make a sampling client. Options have passed their checks and are copied. */
 tnk_promise_t *tnk__create_sampling(tnk__session_t *session,
                                     const tnk_sampling_options_t *options);
-/* The same for a promise of somebody else, who gives it up. */
+/* Make one for a promise of somebody else, who gives it up. */
 void tnk__create_sampling_for(tnk__session_t *session, tnk_promise_t *promise,
                               const tnk_sampling_options_t *options);
 

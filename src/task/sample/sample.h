@@ -7,14 +7,14 @@
 #include "task/sample/sampling.h"
 
 /*
- * One sample. It waits, in this order, for its turn among those under way, for
- * a slot, for the end of a back-off, for a second slot, of which there are few
- * while a back-off is recent, for bytes of the dispatch budget, and again for
- * the end of a back-off; takes its sequence number and is submitted; then its
- * future is polled. A 429 gives everything back and starts from the top, first
- * in line and with the same number. A result that is lost, and failures that
- * may pass, start from the top with a new number, after a delay and a limited
- * number of times.
+ * One sample. It waits, in this order, for a slot among those under way, for a
+ * slot to submit, for the end of a back-off, for another slot, of which there
+ * are few while a back-off is recent, for bytes of the dispatch budget, and
+ * again for the end of a back-off; takes its sequence number and is submitted;
+ * then its future is polled. A 429 gives everything back and starts from the
+ * top, first in line and with the same number. A result that is lost, and
+ * failures that may pass, start from the top with a new number, after a delay
+ * and a limited number of times.
  *
  * When it is given up, the server is told if it wants to know. For that, one
  * whose submission is on the wire outlives its promise, and perhaps its client,
@@ -31,8 +31,8 @@ typedef enum {
 } tnk__sample_need_t;
 
 /* There may be many thousands, so it is kept small. Until it is accepted it
- * waits with what its future lends: the timer, the deferred call, the place in
- * a queue. */
+ * waits with what its future lends: the timer, the deferred call, the node in a
+ * queue. */
 typedef struct tnk__sample {
   tnk__member_t member; /* in sampling->samples, or session->canceler's */
   tnk_sampling_t *sampling;
@@ -42,7 +42,7 @@ typedef struct tnk__sample {
   uint64_t seq;
   uint64_t since_ms; /* when it began, or began anew, to wait */
   uint64_t n_bytes;  /* estimate for the budget */
-  /* Its places in line for the two slots, for when it is turned away. */
+  /* Its places in the lines for the two slots, for when it is turned away. */
   uint64_t slot_ticket;
   uint64_t throttle_ticket;
   char **ids; /* of the sequences, in one piece of memory */
@@ -62,7 +62,7 @@ typedef struct tnk__sample {
   tnk__job_t job;
 } tnk__sample_t;
 
-/* Arguments have passed their checks and are copied. */
+/* Start a sample. Arguments have passed their checks and are copied. */
 tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
                                  const tnk_model_input_t *prompt,
                                  const tnk_sampling_params_t *params,
@@ -73,11 +73,11 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
 
 /* Take what is still missing; when all is there, tnk__sample_submit(). */
 void tnk__sample_go_on(tnk__sample_t *sample);
-/* The same from the next turn. */
+/* Go on from the next turn of the loop. */
 void tnk__sample_go_later(tnk__sample_t *sample);
 /* Give back, or stop waiting for, all that is needed for submitting only. */
 void tnk__sample_give_back(tnk__sample_t *sample);
-/* Give back the place among those under way. */
+/* Give back the slot among those under way. */
 void tnk__sample_leave(tnk__sample_t *sample);
 /* Write what it waits for. 0: nothing, it has been submitted. */
 int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out);

@@ -67,8 +67,8 @@ void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
   tnk__defer(sampling->session->context, &sampling->closed);
 }
 
-/* A poll that is held takes one of the places of all polls, of which the
- * fetches need the most. */
+/* A poll that is held takes one of the slots of all polls, of which the fetches
+ * need the most. */
 enum { POLLERS_PART = 4 };
 
 static int has_place_for_poller(const tnk__session_t *session) {

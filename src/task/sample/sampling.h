@@ -11,8 +11,8 @@
  * A sampling client: a name for weights on the service, and a counter. Its
  * samples are independent of each other.
  *
- * Open; closing, from tnk__sampling_close() until the next turn; then the
- * caller is told and the memory freed.
+ * Open; closing, from tnk__sampling_close() until the next turn of the loop;
+ * then the caller is told and the memory freed.
  */
 struct tnk_sampling {
   tnk__list_t link; /* in session->samplings */
@@ -31,7 +31,8 @@ struct tnk_sampling {
   tnk__deferred_t closed;
 };
 
-/* NULL without memory. Texts are copied; base_model may be NULL. */
+/* Make a sampling client; NULL without memory. Texts are copied; base_model may
+ * be NULL. */
 tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
                                   const char *base_model,
                                   int record_stability_info);

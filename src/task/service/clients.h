@@ -4,7 +4,7 @@
 #include "task/session/session.h"
 
 /* Fail all operations of a session that is closing, and close its clients.
- * Their memory goes in later turns. */
+ * Their memory is freed in later turns of the loop. */
 void tnk__clients_close(tnk__session_t *session);
 
 #endif

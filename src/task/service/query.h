@@ -3,7 +3,7 @@
 
 #include "task/session/session.h"
 
-/* Questions to the service that need no session. */
+/* Ask the service what needs no session. */
 tnk_promise_t *tnk__query_capabilities(tnk__session_t *session);
 tnk_promise_t *tnk__query_health(tnk__session_t *session);
 /* The capabilities behind a promise's value. */

@@ -12,7 +12,7 @@
  * session is shut.
  */
 
-/* Something is about to be pending. */
+/* Run from now on: something is about to be pending. */
 void tnk__watch_arm(tnk__session_t *session);
 
 #endif

@@ -22,14 +22,15 @@ typedef struct {
   tnk__list_t submissions; /* of tnk__member_t */
 } tnk__canceler_t;
 
-/* The flags are the service's, which change. */
+/* Begin with nothing to tell. The flags are the service's, which change. */
 void tnk__canceler_open(tnk__canceler_t *canceler, tnk__endpoint_t *endpoint,
                         const tnk__dynamic_flags_t *flags);
 /* Forget all of it. Allocates nothing. */
 void tnk__canceler_close(tnk__canceler_t *canceler);
 /* Whether the server wants to be told now. */
 int tnk__canceler_is_wanted(const tnk__canceler_t *canceler);
-/* The id is copied; without memory the server is not told. */
+/* Tell the server of a sample. The id is copied; without memory nothing is
+ * told. */
 void tnk__canceler_tell(tnk__canceler_t *canceler, const char *request_id);
 
 #endif

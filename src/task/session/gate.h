@@ -29,8 +29,9 @@ void tnk__gate_open(tnk__gate_t *gate, tnk__context_t *context,
                     tnk__limiter_t *limiter, tnk__semaphore_t *slots,
                     size_t few);
 void tnk__gate_close(tnk__gate_t *gate);
-/* 1: no back-off, go. 0: queued; `granted` will be called once, and then this
- * is to be asked again. The gate needs no tickets. */
+/* Ask to go through. 1: there is no back-off, go. 0: queued; `granted` will be
+ * called once, and then this is to be asked again. The gate needs no
+ * tickets. */
 int tnk__gate_pass(tnk__gate_t *gate, tnk__waiter_t *waiter);
 void tnk__gate_cancel(tnk__waiter_t *waiter);
 

@@ -5,7 +5,7 @@
 #include "base/list.h"
 #include "base/text.h"
 
-/* A place in the list of a client's operations; embedded in the operation. */
+/* A node in the list of a client's operations; embedded in the operation. */
 typedef struct tnk__member {
   tnk__list_t link;
   /* The client is closing: fail and forget everything, on the wire too. The

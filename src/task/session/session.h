@@ -56,7 +56,7 @@ typedef struct tnk__session {
   uint64_t heartbeat_ok_ms; /* of the last good answer */
   void (*finished)(struct tnk__session *self);
   tnk__deferred_t no_finish; /* there is nothing to report */
-  tnk__call_t refresh;       /* of the dynamic configuration; likewise */
+  tnk__call_t refresh;       /* of the dynamic configuration, with its timer */
   char *id;
   tnk__flags_t flags;
   tnk__dynamic_flags_t dynamic;
@@ -76,7 +76,7 @@ typedef struct tnk__session {
   tnk__semaphore_t sample_slots;   /* while being submitted */
   tnk__semaphore_t fetches;        /* of results whose completion was told */
   tnk__semaphore_t checks; /* polls of samples that are silent for long */
-  tnk__semaphore_t sample_throttle; /* likewise; the gate sets the limit */
+  tnk__semaphore_t sample_throttle; /* a second one; the gate sets the limit */
 } tnk__session_t;
 
 void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
@@ -84,7 +84,7 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
 /* Refuse what comes and fail what waits for a level. */
 void tnk__session_shut(tnk__session_t *session);
 /* Report the session as finished, if there is one, and wait for the answer for
- * at most two seconds; `done` is called in a later turn. */
+ * at most two seconds; `done` is called in a later turn of the loop. */
 void tnk__session_finish(tnk__session_t *session,
                          void (*done)(tnk__session_t *session));
 /* The end: stop timers and calls, leave the limiter, free. */
@@ -93,16 +93,17 @@ void tnk__session_close(tnk__session_t *session);
 /* Tell the user that operations of a client wait at the service. */
 void tnk__session_notice(tnk__session_t *session, const char *client,
                          tnk_queue_state_t state, const char *reason);
-/* Whether one more operation may be pending; else TNK_EFULL or TNK_ECLOSED. */
+/* Check that one more operation may be pending: TNK_OK, TNK_EFULL or
+ * TNK_ECLOSED. */
 int tnk__session_admits(const tnk__session_t *session);
 
-/* What the start-up waits for while somebody needs it: the end of a sentence.
- */
+/* Write what the start-up waits for while somebody needs it, as the end of a
+ * sentence. */
 void tnk__session_explain(const tnk__session_t *session, tnk__text_t *out);
 
 void tnk__need_init(tnk__need_t *need,
                     void (*done)(tnk__need_t *self, tnk__error_t *error));
-/* Ask for a level; `done` comes in a later turn. */
+/* Ask for a level; `done` comes in a later turn of the loop. */
 void tnk__session_need(tnk__session_t *session, tnk__need_t *need,
                        tnk__session_level_t level);
 void tnk__need_cancel(tnk__need_t *need);

@@ -38,17 +38,17 @@ typedef struct tnk__cargo {
 void tnk__cargo_init(tnk__cargo_t *cargo, const tnk_allocator_t *alloc);
 /* Empty it; not while it is being packed. */
 void tnk__cargo_clear(tnk__cargo_t *cargo);
-/* From empty: the buffer to write a whole body to. */
+/* The buffer to write a whole body to; from empty. */
 tnk__buf_t *tnk__cargo_write(tnk__cargo_t *cargo);
-/* From empty: feed this, which stays as it is until the cargo is cleared.
+/* Feed a request, from empty; it stays as it is until the cargo is cleared.
  * TNK_OK, TNK_EINVAL or TNK_ETOOBIG. */
 int tnk__cargo_feed(tnk__cargo_t *cargo, const tnk__fwdbwd_t *request);
-/* From fed: compress it. On the shelf a context may lie that nobody uses: it is
- * taken, and one is there when `packed` is called, before which the shelf must
- * not go away. TNK_OK, or a code and then nothing has changed. */
+/* Compress what is fed. On the shelf a context may lie that nobody uses: it is
+ * taken, and one is there when `packed` is called; the shelf must stay until
+ * then. TNK_OK, or a code and then nothing has changed. */
 int tnk__cargo_pack(tnk__cargo_t *cargo, tnk__context_t *context,
                     tnk__zstd_t *shelf, void (*packed)(tnk__cargo_t *self));
-/* Bytes, before they are compressed or after. */
+/* The number of bytes, of whatever form the body is in. */
 size_t tnk__cargo_len(const tnk__cargo_t *cargo);
 /* Give it to a call, which borrows it. */
 void tnk__cargo_load(tnk__cargo_t *cargo, tnk__call_t *call);

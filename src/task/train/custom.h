@@ -4,9 +4,9 @@
 #include "task/train/pass.h"
 
 /*
- * A loss of the caller: a forward pass, the caller's function, a backward pass
- * with its gradients as weights. All under one turn. Protocol: training,
- * forward_backward_custom.
+ * Start a pass with a loss of the caller's: a forward pass, the function, a
+ * backward pass with its gradients as weights. It keeps its turn throughout.
+ * Protocol: training, forward_backward_custom.
  */
 tnk_promise_t *tnk__custom_start(tnk_training_t *training,
                                  const tnk_datum_t *data, size_t n_data,

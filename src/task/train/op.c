@@ -66,8 +66,8 @@ void tnk__op_dispose(tnk__op_t *op) {
   tnk__op_release(op);
 }
 
-/* Of all its requests together. One that will have a second pass has changed
- * nothing with its first. */
+/* Whether all its requests together were run. One that will have a second pass
+ * has changed nothing with its first. */
 static tnk_ran_t ran_of(const tnk__op_t *op) {
   size_t n_of[TNK_RAN_PARTLY + 1] = {0};
   size_t i;

@@ -27,8 +27,8 @@ typedef struct {
   const char *method; /* the official client's name of the public call */
   const char *type;   /* kind of request, for polls */
   tnk__route_id_t route;
-  int is_unnumbered; /* takes its turn but no sequence number */
-  /* It has the turn. How many requests it takes, at least 1; may be NULL:
+  int is_unnumbered; /* waits for its turn but takes no sequence number */
+  /* Say, with the turn, how many requests it takes, at least 1; may be NULL:
    * one. */
   int (*prepare)(struct tnk__op *op, size_t *n_parts);
   /* Append the body of its only request. */
@@ -42,7 +42,8 @@ typedef struct {
    * code alone would not; may be NULL: it does not matter. */
   int (*read)(struct tnk__op *op, size_t index, const tnk__reply_t *reply,
               tnk__text_t *why);
-  /* All results are read: ends the operation or begins the next pass. */
+  /* End the operation, now that all results are read, or begin the next
+   * pass. */
   void (*finish)(struct tnk__op *op);
   /* The caller's data is not needed any more; may be NULL. Only schedules. */
   void (*submitted)(struct tnk__op *op);
@@ -98,28 +99,29 @@ typedef struct tnk__op {
   int keeps_turn; /* also when everything has been submitted */
 } tnk__op_t;
 
-/* Zeroed memory of `size` bytes that begins with an operation, bound to its
- * promise: *promise, which somebody else gives up, or if that is NULL a new
- * one, which is the caller's. NULL without memory; then *promise says so. */
+/* Make an operation: zeroed memory of `size` bytes that begins with it, bound
+ * to its promise: *promise, which somebody else gives up, or if that is NULL a
+ * new one, which is the caller's. NULL without memory; then *promise says
+ * so. */
 void *tnk__op_new(size_t size, const tnk__op_class_t *type,
                   tnk_training_t *training, tnk_promise_t **promise);
-/* It is complete: take a place in the queue; it frees itself from here on. Or
- * there was no memory to complete it: reject its promise and destroy it. */
+/* Queue an operation that is complete; it frees itself from here on. One that
+ * there was no memory to complete is destroyed and its promise rejected. */
 void tnk__op_enter(tnk__op_t *op, int is_complete);
-/* From `finish`: another pass of n_parts, still with the turn. */
+/* Begin another pass of n_parts, still with the turn; from `finish`. */
 void tnk__op_next_pass(tnk__op_t *op, size_t n_parts);
-/* From `finish` or at any time: settle. `error` stays the caller's. */
+/* Settle it, from `finish` or at any time. `error` stays the caller's. */
 void tnk__op_resolve(tnk__op_t *op, tnk__result_kind_t kind, void *value,
                      void (*free_value)(const tnk_allocator_t *, void *));
 void tnk__op_fail(tnk__op_t *op, tnk__error_t *error);
-/* Keep the memory while the user's code runs, who may cancel or close. */
+/* Keep the memory while the program's code runs, which may cancel or close. */
 void tnk__op_hold(tnk__op_t *op);
-/* 0: it is over, and may be gone. */
+/* Keep it no longer. 0: it is over, and may be gone. */
 int tnk__op_unhold(tnk__op_t *op);
 /* Free it after its promise has been handed to somebody else. */
 void tnk__op_dispose(tnk__op_t *op);
-/* What one whose promise is pending waits for: one sentence that begins with
- * its name. */
+/* Write what one whose promise is pending waits for: a sentence that begins
+ * with its name. */
 void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out);
 /* Warn of a queue that has become deep. */
 void tnk__op_warn_depth(tnk_training_t *training);
@@ -129,23 +131,24 @@ void tnk__op_fail_code(tnk__op_t *op, int code);
 /* ---- Between op.c and op_part.c ---- */
 
 void tnk__part_init(tnk__part_t *part, tnk__op_t *op, size_t index);
-/* Its turn: from IDLE on, or again after its number was refused. */
+/* Let it begin, from IDLE on, or again after its number was refused. */
 void tnk__part_begin(tnk__part_t *part);
-/* Nothing is awaited of it any more; its number has been settled. DONE, unless
+/* Await nothing of it any more; its number has been settled. It is DONE, unless
  * it is being compressed: then once that is over. */
 void tnk__part_clear(tnk__part_t *part);
-/* A part has been accepted; all that may follow is scheduled. */
+/* Note that a part has been accepted; all that may follow is scheduled. */
 void tnk__op_accepted(tnk__op_t *op);
-/* A part has been run, but its result is lost: the operation fails with the
- * first such error once its other parts are with the service too, as half a
- * batch of gradients would be worse than none or all. NULL: look whether it is
- * time. 1 when the operation has failed, and may be gone. */
+/* Note that a part has been run, but its result is lost: the operation fails
+ * with the first such error once its other parts are with the service too, as
+ * half a batch of gradients would be worse than none or all. NULL: look whether
+ * it is time. 1 when the operation has failed, and may be gone. */
 int tnk__op_lose(tnk__op_t *op, tnk__error_t *error);
-/* The result of a part has been read. */
+/* Note that the result of a part has been read. */
 void tnk__op_has_read(tnk__op_t *op);
-/* A part has ended: free the operation when it is over and nothing is open. */
+/* Free the operation, a part of which has ended, when it is over and nothing is
+ * open. */
 void tnk__op_release(tnk__op_t *op);
-/* No further operation can be numbered: fail all that wait. */
+/* Fail all that wait: no further operation can be numbered. */
 void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error);
 
 #endif

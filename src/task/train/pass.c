@@ -163,7 +163,7 @@ static void finish(tnk__op_t *op) {
     tnk__op_resolve(op, TNK__RESULT_PASS, result, tnk__pass_result_free);
 }
 
-/* ---- Data that was lent in vain ---- */
+/* ---- Data that was lent and is not used ---- */
 
 typedef struct {
   tnk__deferred_t call;

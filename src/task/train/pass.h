@@ -6,8 +6,8 @@
 #include "task/train/op.h"
 
 /*
- * Forward and backward passes: the data is cut into chunks, each chunk is one
- * request, and the results are joined.
+ * Forward and backward passes: the data is cut into slices, each slice is sent
+ * by one part, and the results are joined.
  */
 
 /* A run of the data that goes out in one request. */
@@ -28,7 +28,7 @@ typedef struct {
   int forward_only;
   tnk__slice_t *chunks;
   size_t n_chunks;
-  tnk_pass_t **results; /* of the chunks; NULL once joined */
+  tnk_pass_t **results; /* of the slices; NULL once joined */
   /* The lender of the data is told once; then, or if there is none, the
    * memory is freed. */
   void (*release)(void *user);
@@ -37,19 +37,20 @@ typedef struct {
   int is_over;
 } tnk__pass_op_t;
 
-/* Arguments have passed their checks. */
+/* Start a pass. Arguments have passed their checks. */
 tnk_promise_t *tnk__pass_start(tnk_training_t *training,
                                const tnk_datum_t *data, size_t n_data,
                                const tnk_pass_options_t *options,
                                int forward_only);
 
-/* Nothing will be read of the data: tell its lender, in a later turn if there
- * is memory for that. NULL options and copied data need nothing. */
+/* Tell the lender of the data that nothing will be read of it, in a later turn
+ * of the loop if there is memory for that. NULL options and copied data need
+ * nothing. */
 void tnk__pass_give_back(tnk__context_t *context,
                          const tnk_pass_options_t *options);
 
-/* For custom.c: make an operation of `size` bytes that begins with a
- * tnk__pass_op_t. NULL without memory; then *promise says so. */
+/* Make an operation of `size` bytes that begins with a tnk__pass_op_t, for
+ * custom.c. NULL without memory; then *promise says so. */
 tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
                               tnk_training_t *training, const tnk_datum_t *data,
                               size_t n_data, const tnk_pass_options_t *options,
@@ -62,7 +63,7 @@ int tnk__pass_result_read_part(tnk__op_t *op, size_t index,
                                const tnk__reply_t *reply, tnk__text_t *why);
 void tnk__pass_submitted(tnk__op_t *op);
 void tnk__pass_destroy(tnk__op_t *op);
-/* Join the results of all chunks; *out is the caller's. */
+/* Join the results of all slices; *out is the caller's. */
 int tnk__pass_join(tnk__pass_op_t *pass, tnk_pass_t **out);
 
 #endif

@@ -29,23 +29,25 @@ typedef struct {
 
 void tnk__seq_init(tnk__seq_t *number, tnk_training_t *training,
                    tnk__turn_t *turn);
-/* It has been settled. */
+/* Free what it holds; it has been settled. */
 void tnk__seq_deinit(tnk__seq_t *number);
-/* TNK_OK, also when there is one; or what has stopped the numbering. */
+/* Take a number, unless there is one. TNK_OK, or what has stopped the
+ * numbering. */
 int tnk__seq_take(tnk__seq_t *number);
-/* The request is sent under it. */
+/* Note that the request is sent under it. */
 void tnk__seq_use(tnk__seq_t *number);
-/* The fate of all it has been is known, or can never be. */
+/* Settle it: the fate of all that was sent under it is known, or can never
+ * be. */
 void tnk__seq_settle(tnk__seq_t *number, tnk__effect_t effect, int err);
-/* A number that had been given back is refused: it may be the number rather
- * than the request. 1: try the next one; when that is taken, the server counts
- * refused numbers as used. */
+/* Decide about a refusal of a number that had been given back: the number may
+ * be at fault rather than the request. 1: try the next one; when that is taken,
+ * the server counts refused numbers as used. */
 int tnk__seq_suspect(tnk__seq_t *number, const tnk__reply_t *reply);
-/* The submission was refused because the server counts differently; `alone`
- * when no other request is on its way under numbers that are as wrong. 1: try
- * the number that it expects. */
+/* Decide about a submission that was refused because the server counts
+ * differently; `alone` when no other request is on its way under numbers that
+ * are as wrong. 1: try the number that it expects. */
 int tnk__seq_heal(tnk__seq_t *number, const tnk__reply_t *reply, int alone);
-/* The same learnt from a result: those that follow can use it. */
+/* Learn from a result how the server counts: those that follow can use it. */
 void tnk__seq_learn(const tnk__seq_t *number, const tnk__reply_t *reply);
 
 #endif

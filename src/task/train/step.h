@@ -3,8 +3,8 @@
 
 #include "task/train/training.h"
 
-/* Optimizer steps. Exactly one of the three is given, and has passed its
- * checks; NULL for all is Adam with its defaults. Copied. */
+/* What an optimizer step is made with. Exactly one of the three is given, and
+ * has passed its checks; NULL for all is Adam with its defaults. Copied. */
 typedef struct {
   const tnk_adam_t *adam;
   const tnk_dimuon_t *dimuon;

@@ -39,16 +39,16 @@ struct tnk_training {
   tnk__deferred_t closed;
 };
 
-/* NULL without memory. The id is copied. */
+/* Make a training client; NULL without memory. The id is copied. */
 tnk_training_t *tnk__training_new(tnk__session_t *session,
                                   const char *model_id);
 void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
-/* The server reported the state of its queue. */
+/* Note that the server has reported the state of its queue. */
 void tnk__training_notice(tnk_training_t *training, const char *state,
                           const char *reason);
-/* Something has begun or ended that shows that the client does not hang. */
+/* Note that something has begun or ended, so that the client does not hang. */
 void tnk__training_moved(tnk_training_t *training);
-/* An operation is gone. */
+/* Note that an operation is gone. */
 void tnk__training_op_gone(tnk_training_t *training);
 
 #endif

@@ -18,11 +18,12 @@ tnk_promise_t *tnk__save_start(tnk_training_t *training, tnk__save_kind_t kind,
 tnk_promise_t *tnk__save_ephemeral_start(tnk_training_t *training,
                                          tnk_sampling_kind_t kind,
                                          const tnk_sampling_options_t *options);
-/* access_token may be NULL. */
+/* Load a saved state; access_token may be NULL. */
 tnk_promise_t *tnk__load_start(tnk_training_t *training, const char *path,
                                int with_optimizer, const char *access_token);
-/* The last step of making a client: load, then resolve `promise`, which is
- * taken over, with the client; if it fails, the client is closed. */
+/* Load a state into a new client, as the last step of making it, then resolve
+ * `promise`, which is taken over, with the client; if it fails, the client is
+ * closed. */
 void tnk__load_into_new(tnk_training_t *training, const char *path,
                         int with_optimizer, const char *access_token,
                         tnk_promise_t *promise);
