@@ -9,7 +9,7 @@
  * TINKER_BASE_URL and TINKER_API_KEY say where the server is. Prints one line
  * of JSON when all clients are made, and one in the end. --stall watches the
  * loop, which costs a little; --delays needs a server that writes into the
- * tokens when the result was there (see src/local/stub.h); with --count
+ * tokens when the result was there (see src/local/stub/stub.h); with --count
  * allocations are counted, and after SIGINT it says what is live, and ends.
  */
 #include <stdio.h>

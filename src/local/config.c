@@ -56,7 +56,7 @@ static int make(local_server_t *server, char **out, int dynamic) {
     /* This server takes the requests of a model in one order only. */
     if (options->sequence == LOCAL_STRICT)
       put_default(&w, options, "parallel_fwdbwd_chunks", 0);
-    /* The reference client cannot do without TLS on its other stack. */
+    /* The official client cannot do without TLS on its other stack. */
     if (options->sequence != LOCAL_LENIENT)
       put_default(&w, options, "use_pyqwest_transport", 0);
   }

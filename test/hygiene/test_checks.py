@@ -18,7 +18,7 @@ GOOD = {
     "src/base/a.c": '#include "base/a.h"\n\nint a(void) {\n  return 1;\n}\n',
     "src/base/b.h": '#include "base/a.h"\n'
                     "/* What b is. Protocol: calls, making tea; calls,\n"
-                    " * coffee. */\n",
+                    " * coffee. See base/a.h. */\n",
     "src/codec/README.md": "Codec.\n",
     "src/codec/protocol/README.md": "Protocol.\n",
     "src/codec/protocol/calls.md": "# Calls\n\n## 1.2 Making tea (hot)\n\n"
@@ -50,6 +50,12 @@ FAULTS = [
     ("check_docs.py", "include",
      {"include/tnk/x.h": "/** Doc. Since: 0.1 */\nTNK_API int tnk_x(void);\n"},
      "no Thread:"),
+    ("check_paths.py", ".", {"src/base/b.h": "/* See base/gone.h. */\n"},
+     "there is no src/base/gone.h"),
+    ("check_paths.py", ".", {"src/base/README.md": "`base/gone` is gone.\n"},
+     "there is no src/base/gone"),
+    ("check_paths.py", ".", {"src/base/b.h": "\n"},
+     "looks at the wrong place"),
     ("check_requirements.py", ".",
      {"test/t.c": "TEST_LIMIT(A2_S1_5_tea, 9) {\n}\n"}, "cites S1_5"),
     ("check_requirements.py", ".", {"test/t.c": "TEST(P1_3_tea) {\n}\n"},

@@ -6,8 +6,8 @@
 
 /*
  * Checks of a caller's arguments. Each returns TNK_OK, or TNK_EINVAL with one
- * sentence in `text` that names the place. `text` may be NULL; a longer
- * sentence is cut at `size`.
+ * sentence in `text` that says where. `text` may be NULL; a longer sentence is
+ * cut at `size`.
  *
  * What has passed can be encoded, copied and measured without further checks.
  */
@@ -16,27 +16,28 @@ int tnk__check_data(const tnk_datum_t *data, size_t n, const char *loss_fn,
 int tnk__check_settings(const tnk_loss_setting_t *settings, size_t n,
                         char *text, size_t size);
 int tnk__check_prompt(const tnk_model_input_t *prompt, char *text, size_t size);
-/* NULL options or params pass. */
+/* Check a sample's arguments; NULL options or params pass. */
 int tnk__check_sampling(const tnk_model_input_t *prompt,
                         const tnk_sampling_params_t *params,
                         const tnk_sample_options_t *options, char *text,
                         size_t size);
 int tnk__check_adam(const tnk_adam_t *adam, char *text, size_t size);
 int tnk__check_dimuon(const tnk_dimuon_t *dimuon, char *text, size_t size);
-/* A text that must be there and is sent: `what` names it in the sentence. */
+/* Check a text that must be there and is sent: `what` names it in the
+ * sentence. */
 int tnk__check_text(const char *what, const char *value, char *text,
                     size_t size);
-/* The same for one that may be NULL. */
+/* Check a text that may be NULL. */
 int tnk__check_optional(const char *what, const char *value, char *text,
                         size_t size);
 int tnk__check_pairs(const char *what, const tnk_pair_t *pairs, size_t n,
                      char *text, size_t size);
-/* Headers of the caller's own, none of which is the HTTP code's. */
+/* Check headers of the caller's own, none of which is the HTTP code's. */
 int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
                        size_t size);
 int tnk__check_save(const char *name, const tnk_save_options_t *options,
                     char *text, size_t size);
-/* One object in JSON with a text under "type". */
+/* Check that it is one object in JSON with a text under "type". */
 int tnk__check_optimizer_json(const char *json, char *text, size_t size);
 int tnk__check_lora(const tnk_lora_options_t *options, char *text, size_t size);
 int tnk__check_restore(const tnk_restore_options_t *options, char *text,

@@ -18,7 +18,7 @@ __attribute__((format(printf, 2, 3)))
 #endif
 int tnk__place_fail(const tnk__place_t *place, const char *format, ...);
 
-/* Shape, element type, CSR order and finite numbers of one tensor. */
+/* Check the shape, element type, CSR order and numbers of one tensor. */
 int tnk__place_tensor(const tnk__place_t *place, const char *name,
                       const tnk_tensor_t *tensor);
 int tnk__place_input(const tnk__place_t *place, const tnk_model_input_t *input,

@@ -77,7 +77,7 @@ int tnk__check_lora(const tnk_lora_options_t *options, char *text,
     return tnk__place_fail(&place, "a reserved member is set");
   if (options->rank > INT32_MAX)
     return tnk__place_fail(&place, "rank is too large");
-  /* The reference client demands one of them, too. */
+  /* The official client demands one of them, too. */
   if (options->train_mlp == TNK_NO && options->train_attn == TNK_NO &&
       options->train_unembed == TNK_NO)
     return tnk__place_fail(&place, "no part of the model is to be trained");

@@ -170,8 +170,8 @@ static int check_tokens(const tnk__place_t *place, size_t i,
                         const tnk_chunk_t *chunk) {
   size_t t;
 
-  /* The dearest estimate counts 10 bytes a token (codec/data.c), and must not
-   * wrap around. */
+  /* The dearest estimate counts 10 bytes a token (codec/data/data.c), and must
+   * not wrap around. */
   if (chunk->n_tokens > SIZE_MAX / 16)
     return tnk__place_fail(place, "chunk %zu has too many tokens", i);
   if (chunk->n_tokens > 0 && chunk->tokens == NULL)

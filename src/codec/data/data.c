@@ -86,7 +86,7 @@ int tnk__tensor_elements(const tnk_tensor_t *tensor, size_t *out) {
   for (uint32_t i = 0; i < tensor->n_dims; i++) {
     if (tensor->shape[i] < 0)
       return 0;
-    /* Looked for first: the dimensions beside it would overflow in vain. */
+    /* Looked for first: that the dimensions beside it overflow is no matter. */
     zero |= tensor->shape[i] == 0;
   }
   /* With a zero among them the others may be of any size. */
@@ -155,7 +155,7 @@ static size_t input_bytes(const tnk_model_input_t *input, size_t token_bytes) {
   return n;
 }
 
-/* The factors 4 and 10 are the service's own; chunks and budgets are only
+/* The factors 4 and 10 are the service's own; slices and budgets are only
  * comparable with those of its other clients if we use the same. */
 size_t tnk__datum_bytes(const tnk_datum_t *datum) {
   size_t n = input_bytes(&datum->input, 4);

@@ -5,38 +5,38 @@
 #include "tnk/data.h"
 
 /*
- * Helpers on the views of tnk/data.h. They expect data that codec/check.h has
- * accepted, and do not check it again.
+ * Helpers on the views of tnk/data.h. They expect data that codec/data/check.h
+ * has accepted, and do not check it again.
  */
 
-/* Bytes of an element in memory and on the wire, where i32 is widened and f64
- * narrowed. 0 for an unknown type. */
+/* The bytes of an element in memory and on the wire, where i32 is widened and
+ * f64 narrowed. 0 for an unknown type. */
 size_t tnk__dtype_size(tnk_dtype_t dtype);
 size_t tnk__dtype_wire_size(tnk_dtype_t dtype);
 /* Whether the elements are whole numbers. */
 int tnk__dtype_is_int(tnk_dtype_t dtype);
 
-/* Product of the shape: 1 on success, 0 when a dimension is negative or the
- * product does not fit. Without dimensions it is n_values. */
+/* Work out the product of the shape: 1 on success, 0 when a dimension is
+ * negative or the product does not fit. Without dimensions it is n_values. */
 int tnk__tensor_elements(const tnk_tensor_t *tensor, size_t *out);
-/* Entries of crow: rows + 1, or 0 for a dense tensor. */
+/* The number of entries of crow: rows + 1, or 0 for a dense tensor. */
 size_t tnk__tensor_n_crow(const tnk_tensor_t *tensor);
 /* Element i of an integer tensor, and of a floating one. */
 int64_t tnk__tensor_int(const tnk_tensor_t *tensor, size_t i);
 double tnk__tensor_float(const tnk_tensor_t *tensor, size_t i);
 
-/* Tokens that the model reads, or -1 when an image does not say how many it
- * stands for. */
+/* The number of tokens that the model reads, or -1 when an image does not say
+ * how many it stands for. */
 int64_t tnk__input_length(const tnk_model_input_t *input);
 const tnk_loss_input_t *tnk__datum_input(const tnk_datum_t *datum,
                                          const char *name);
 
-/* The service's estimates of size, by which chunks are cut and budgets
- * counted; they differ between training and sampling. */
+/* The service's estimates of size, by which slices are cut and budgets counted;
+ * they differ between training and sampling. */
 size_t tnk__datum_bytes(const tnk_datum_t *datum);
 size_t tnk__prompt_bytes(const tnk_model_input_t *prompt);
 
-/* Deep copies in one piece of the arena; NULL when it gives none. */
+/* Make deep copies in one piece of the arena; NULL when it gives none. */
 tnk_datum_t *tnk__data_copy(tnk__arena_t *arena, const tnk_datum_t *data,
                             size_t n);
 tnk_model_input_t *tnk__input_copy(tnk__arena_t *arena,

@@ -9,7 +9,7 @@
 #include "codec/format/json_read.h"
 #include "tnk/error.h"
 
-/* The place that is being read, for the sentence when something is wrong. */
+/* What is being read, for the sentence when something is wrong. */
 typedef struct {
   tnk__arena_t *arena;
   char *text;

@@ -7,14 +7,15 @@
 #include "tnk/data.h"
 
 /*
- * One training example in the protocol's JSON form, for checking it offline:
+ * Read one training example in the protocol's JSON form, for checking it
+ * offline:
  *
  *   {"model_input": {"chunks": [...]}, "loss_fn_inputs": {name: tensor, ...}}
  *
- * TNK_OK; TNK_EINVAL when it has not got this form, with the place and the
- * reason in `text`: `model_input.chunks[2].tokens[5] is not an integer`; or
- * TNK_ENOMEM. Whether the values make sense is codec/check.h's to say. What
- * *out points to lies in the arena, but for texts, which are the JSON's.
+ * TNK_OK; TNK_EINVAL when it has not got this form, with the reason and where
+ * it is in `text`: `model_input.chunks[2].tokens[5] is not an integer`; or
+ * TNK_ENOMEM. Whether the values make sense is codec/data/check.h's to say.
+ * What *out points to lies in the arena, but for texts, which are the JSON's.
  */
 int tnk__datum_read(tnk_datum_t *out, tnk__arena_t *arena, const json_t *datum,
                     char *text, size_t size);

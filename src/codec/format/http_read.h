@@ -22,7 +22,8 @@ typedef struct tnk__response {
   tnk__unzstd_t unzstd;
 } tnk__response_t;
 
-/* `max_body` limits the decoded body. Nothing is allocated. */
+/* Begin with an empty response. `max_body` limits the decoded body. Nothing is
+ * allocated. */
 void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
                         size_t max_body);
 void tnk__response_deinit(tnk__response_t *response);
@@ -63,19 +64,19 @@ typedef struct {
   const char *progress; /* in the piece being read: where the body last grew */
 } tnk__http_reader_t;
 
-/* `response` is empty and outlives the reader's use. */
+/* Begin to read into `response`, which is empty and outlives the reader. */
 void tnk__http_reader_init(tnk__http_reader_t *reader,
                            tnk__response_t *response, int is_head_request);
 /*
- * TNK_OK; look at `state` then. Or TNK_EPROTO (not HTTP/1, contradictory
- * framing, an encoding that was not asked for), TNK_ETOOBIG, TNK_ENOMEM.
- * Bytes behind the end of the response are ignored, but the connection may not
- * be used again then.
+ * Read the next piece. TNK_OK; look at `state` then. Or TNK_EPROTO (not HTTP/1,
+ * contradictory framing, an encoding that was not asked for), TNK_ETOOBIG,
+ * TNK_ENOMEM. Bytes behind the end of the response are ignored, but the
+ * connection may not be used again then.
  */
 int tnk__http_reader_feed(tnk__http_reader_t *reader, const uint8_t *data,
                           size_t n);
-/* The peer ended the stream in an orderly way. TNK_OK: that was the end of the
- * response as well. TNK_ECONN: it is cut off. */
+/* Note that the peer has ended the stream in an orderly way. TNK_OK: that was
+ * the end of the response as well. TNK_ECONN: it is cut off. */
 int tnk__http_reader_eof(tnk__http_reader_t *reader);
 
 #endif

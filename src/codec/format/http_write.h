@@ -34,14 +34,14 @@ typedef struct {
  * was given back.
  */
 int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head);
-/* The same for CONNECT, which asks a proxy for a tunnel to host and port: of
- * `head` only those two and proxy_headers count. */
+/* Append the head of a CONNECT, which asks a proxy for a tunnel to host and
+ * port: of `head` only those two and proxy_headers count. */
 int tnk__http_write_connect(tnk__buf_t *out, const tnk__http_head_t *head);
 
 /* Whether `text` may stand in a header as its name, or as its value. */
 int tnk__http_is_token(const char *text);
 int tnk__http_is_field_value(const char *text);
-/* 1 for headers that only the HTTP code may write. */
+/* Whether only the HTTP code may write that header. */
 int tnk__http_is_reserved(const char *name);
 /* The order of two header names, without regard to the case of ASCII. */
 int tnk__http_compare_names(const char *a, const char *b);

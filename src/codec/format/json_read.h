@@ -17,7 +17,7 @@
  * range and nesting deeper than TNK__MAX_JSON_DEPTH; TNK_ENOMEM where jansson
  * tells, which it does not inside of texts. */
 int tnk__json_parse(json_t **out, const void *data, size_t n);
-/* The same, and the value must be an object. */
+/* Parse bytes that must hold an object. */
 int tnk__json_parse_object(json_t **out, const void *data, size_t n);
 
 /* How a member was found. */
@@ -28,14 +28,14 @@ typedef enum {
   TNK__JSON_FOUND = 2
 } tnk__json_has_t;
 
-/* All leave *out as it was unless they return TNK__JSON_FOUND, so it may hold
- * a default. What they give out lives as long as `object`. An `object` that is
- * NULL or no object has no members. */
+/* Get a member. All leave *out as it was unless they return TNK__JSON_FOUND, so
+ * it may hold a default. What they give out lives as long as `object`. An
+ * `object` that is NULL or no object has no members. */
 tnk__json_has_t tnk__json_get_text(const json_t *object, const char *key,
                                    const char **out);
 tnk__json_has_t tnk__json_get_int(const json_t *object, const char *key,
                                   int64_t min, int64_t max, int64_t *out);
-/* Whole numbers count as doubles too. */
+/* Get a number; whole ones count as doubles too. */
 tnk__json_has_t tnk__json_get_double(const json_t *object, const char *key,
                                      double *out);
 tnk__json_has_t tnk__json_get_bool(const json_t *object, const char *key,
@@ -45,7 +45,7 @@ tnk__json_has_t tnk__json_get_object(const json_t *object, const char *key,
 tnk__json_has_t tnk__json_get_array(const json_t *object, const char *key,
                                     const json_t **out);
 
-/* Short forms: NULL unless the member is there and has the type. */
+/* The member, or NULL unless it is there and has the type. */
 const char *tnk__json_str(const json_t *object, const char *key);
 const json_t *tnk__json_obj(const json_t *object, const char *key);
 const json_t *tnk__json_arr(const json_t *object, const char *key);

@@ -32,7 +32,8 @@ typedef struct {
 } tnk__json_writer_t;
 
 void tnk__json_writer_init(tnk__json_writer_t *w, tnk__buf_t *buf);
-/* The buffer's error, or TNK_EINTERNAL when the value is incomplete. */
+/* End the value. Returns the buffer's error, or TNK_EINTERNAL when the value is
+ * incomplete. */
 int tnk__json_finish(tnk__json_writer_t *w);
 
 void tnk__json_begin_object(tnk__json_writer_t *w);
@@ -42,28 +43,28 @@ void tnk__json_end(tnk__json_writer_t *w);
 void tnk__json_key(tnk__json_writer_t *w, const char *key);
 void tnk__json_key_n(tnk__json_writer_t *w, const char *key, size_t n);
 
-/* NULL writes null. */
+/* Write a text; NULL writes null. */
 void tnk__json_text(tnk__json_writer_t *w, const char *text);
 void tnk__json_text_n(tnk__json_writer_t *w, const char *text, size_t n);
 void tnk__json_int(tnk__json_writer_t *w, int64_t value);
 void tnk__json_uint(tnk__json_writer_t *w, uint64_t value);
-/* The shortest text that reads back as the same number, always with a point
- * or an exponent: 1.0, 0.0001, 1e-12. NaN and infinities become null. */
+/* Write the shortest text that reads back as the same number, always with a
+ * point or an exponent: 1.0, 0.0001, 1e-12. NaN and infinities become null. */
 void tnk__json_double(tnk__json_writer_t *w, double value);
-/* The same for a float: reads back as the same float, also by way of a
+/* Write a float so that it reads back as the same float, also by way of a
  * double. */
 void tnk__json_float(tnk__json_writer_t *w, float value);
 void tnk__json_bool(tnk__json_writer_t *w, int value);
 void tnk__json_null(tnk__json_writer_t *w);
-/* One value that is JSON already; not looked at. */
+/* Write a value that is JSON already; it is not looked at. */
 void tnk__json_raw(tnk__json_writer_t *w, const void *json, size_t n);
 
-/* Whole arrays, written without a call for each element. */
+/* Write whole arrays, without a call for each element. */
 void tnk__json_int32s(tnk__json_writer_t *w, const int32_t *values, size_t n);
 void tnk__json_int64s(tnk__json_writer_t *w, const int64_t *values, size_t n);
 void tnk__json_floats(tnk__json_writer_t *w, const float *values, size_t n);
 
-/* key and value in one call */
+/* Write a key and its value. */
 void tnk__json_put_text(tnk__json_writer_t *w, const char *key,
                         const char *text);
 void tnk__json_put_int(tnk__json_writer_t *w, const char *key, int64_t value);

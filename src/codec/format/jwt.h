@@ -6,7 +6,7 @@
 #include "tnk/common.h"
 
 /* Whether a credential may go into a header: some visible ASCII characters and
- * no more than a header has room for. */
+ * no more than a header may hold. */
 int tnk__token_is_sound(const char *token);
 /* Whether it has the form by which a JWT is told from a plain key. */
 int tnk__token_is_jwt(const char *token);
@@ -18,7 +18,8 @@ typedef struct {
   int64_t issued_s;  /* "iat" */
 } tnk__jwt_t;
 
-/* TNK_OK, also with both unknown when `token` is no JWT; or TNK_ENOMEM. */
+/* Read it. TNK_OK, also with both unknown when `token` is no JWT; or
+ * TNK_ENOMEM. */
 int tnk__jwt_read(tnk__jwt_t *out, const tnk_allocator_t *alloc,
                   const char *token);
 

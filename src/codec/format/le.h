@@ -38,7 +38,7 @@ static inline uint64_t tnk__le_get64(const uint8_t *from) {
                                              << 32;
 }
 
-/* n elements of 4 or 8 bytes between the host's order and the wire's; `to`
+/* Copy n elements of 4 or 8 bytes between the host's order and the wire's; `to`
  * may be `from`. */
 static inline void tnk__le_copy(void *to, const void *from, size_t n,
                                 size_t size) {

@@ -22,13 +22,14 @@ typedef struct {
  * there is nothing to be freed. */
 int tnk__location_parse(tnk__location_t *out, const tnk_allocator_t *alloc,
                         const char *text);
-/* What a reference (a Location header) on the page `base` means. As above. */
+/* Find out what a reference (a Location header) on the page `base` means;
+ * returns what tnk__location_parse() does. */
 int tnk__location_join(tnk__location_t *out, const tnk_allocator_t *alloc,
                        const tnk__location_t *base, const char *reference);
-/* Same scheme, host and port. */
+/* Whether scheme, host and port are the same. */
 int tnk__location_same_origin(const tnk__location_t *a,
                               const tnk__location_t *b);
-/* A zeroed address may be given too. */
+/* Free and wipe it; a zeroed one may be given too. */
 void tnk__location_deinit(tnk__location_t *location,
                           const tnk_allocator_t *alloc);
 

@@ -7,7 +7,8 @@
 /* Room that any of these needs; none writes a terminator. */
 enum { TNK__NUMBER_TEXT = 32 };
 
-/* Decimal text of numbers, the same in every locale. All return the length. */
+/* Write numbers as decimal text, the same in every locale. All return the
+ * length. */
 size_t tnk__int_text(char *out, int64_t value);
 size_t tnk__uint_text(char *out, uint64_t value);
 /* The shortest text that reads back as `value`, which must be finite. */

@@ -20,7 +20,7 @@ typedef struct {
   size_t to;
 } tnk__pb_t;
 
-/* A message as a whole; {0} counts it. */
+/* A writer of a message as a whole; {0} counts it. */
 static inline tnk__pb_t tnk__pb_whole(uint8_t *at) {
   return (tnk__pb_t){.at = at, .to = SIZE_MAX};
 }
@@ -35,15 +35,15 @@ void tnk__pb_varint(tnk__pb_t *pb, uint32_t field, uint64_t value);
 void tnk__pb_double(tnk__pb_t *pb, uint32_t field, double value);
 void tnk__pb_text(tnk__pb_t *pb, uint32_t field, const char *text);
 void tnk__pb_bytes(tnk__pb_t *pb, uint32_t field, const void *data, size_t n);
-/* The head of a field of n bytes. Returns where they go, NULL when only
+/* Write the head of a field of n bytes. Returns where they go, NULL when only
  * counting; the bytes themselves are counted already. For whole messages. */
 uint8_t *tnk__pb_open(tnk__pb_t *pb, uint32_t field, size_t n);
-/* A field of n elements of `size` bytes, without an array in between. */
+/* Write a field of n elements of `size` bytes, without an array in between. */
 void tnk__pb_array(tnk__pb_t *pb, uint32_t field, const void *array, size_t n,
                    size_t size, tnk__pb_fill_t fill);
 void tnk__pb_message(tnk__pb_t *pb, uint32_t field, tnk__pb_body_t body,
                      const void *message);
-/* A packed array of varints, from the caller's int64_t. */
+/* Write a packed array of varints, from the caller's int64_t. */
 void tnk__pb_packed(tnk__pb_t *pb, uint32_t field, const int64_t *values,
                     size_t n);
 

@@ -18,13 +18,14 @@ typedef struct {
   const char *why;
 } tnk__proxy_t;
 
-/* `headers` are copied; a Proxy-Authorization among them replaces that of the
- * URL. TNK_OK, TNK_ENOMEM, or TNK_EINVAL with *why, a static phrase in which
- * nothing of the text is told. After a failure there is nothing to be freed. */
+/* Read the URL of a proxy. `headers` are copied; a Proxy-Authorization among
+ * them replaces that of the URL. TNK_OK, TNK_ENOMEM, or TNK_EINVAL with *why, a
+ * static phrase in which nothing of the text is told. After a failure there is
+ * nothing to be freed. */
 int tnk__proxy_parse(tnk__proxy_t *out, const tnk_allocator_t *alloc,
                      const char *text, const tnk_pair_t *headers,
                      size_t n_headers, const char **why);
-/* A zeroed proxy may be given too. */
+/* Free and wipe it; a zeroed one may be given too. */
 void tnk__proxy_deinit(tnk__proxy_t *proxy, const tnk_allocator_t *alloc);
 
 /*

@@ -20,13 +20,13 @@ typedef struct {
 
 void tnk__room_init(tnk__room_t *room, const tnk_allocator_t *alloc,
                     size_t n_body);
-/* n elements, not zeroed; NULL after a failure, also an earlier one. */
+/* Get n elements, not zeroed; NULL after a failure, also an earlier one. */
 void *tnk__room_get(tnk__room_t *room, size_t n, size_t size);
 void *tnk__room_zeroed(tnk__room_t *room, size_t n, size_t size);
 char *tnk__room_text(tnk__room_t *room, const char *text);
 /* Note that the body is malformed. */
 void tnk__room_bad(tnk__room_t *room);
-/* For protobuf-c; what it gives back stays until the arena ends. */
+/* An allocator for protobuf-c; what it frees stays until the arena ends. */
 ProtobufCAllocator tnk__room_protobuf(tnk__room_t *room);
 
 #endif

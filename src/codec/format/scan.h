@@ -4,10 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first element that is out of place, or n. At the speed of memory: whole
- * blocks are tested at once, and only one that is not clean is looked at. */
+/* The index of the first element that is wrong, or n. At the speed of memory:
+ * whole blocks are tested at once, and only one that is not clean is looked
+ * at. */
 size_t tnk__scan_negative(const int32_t *values, size_t n);
-/* Below 0 or over INT32_MAX. */
+/* Wrong is what is below 0 or over INT32_MAX. */
 size_t tnk__scan_no_id(const int64_t *values, size_t n);
 size_t tnk__scan_not_finite(const float *values, size_t n);
 

@@ -21,7 +21,7 @@ typedef struct {
   int is_ipv6;
 } pieces_t;
 
-/* Of DNS (RFC 1035). */
+/* Limits of DNS (RFC 1035). */
 enum { MAX_HOST = 253, MAX_LABEL = 63 };
 
 static int is_digit(char c) {

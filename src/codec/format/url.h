@@ -29,7 +29,8 @@ typedef struct {
  */
 int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
                    const char **why);
-/* Same scheme, host and port: what may see the credential of the other. */
+/* Whether scheme, host and port are the same, so that one may see the
+ * credential of the other. */
 int tnk__url_same_origin(const tnk__url_t *a, const tnk__url_t *b);
 
 /*
@@ -39,7 +40,7 @@ int tnk__url_same_origin(const tnk__url_t *a, const tnk__url_t *b);
  * TNK_EINVAL.
  */
 void tnk__url_put_segment(tnk__buf_t *out, const char *segment);
-/* The same for several segments at once: slashes stay, as the API expects of
+/* Append several segments at once: slashes stay, as the API expects of
  * checkpoint ids ("weights/step-10"). */
 void tnk__url_put_segments(tnk__buf_t *out, const char *segments);
 

@@ -3,11 +3,12 @@
 
 #include <stddef.h>
 
-/* Bytes of the well-formed character at `text`, of which `n` bytes exist;
- * 0 when it is malformed: overlong, a surrogate, cut off, above U+10FFFF. */
+/* The number of bytes of the well-formed character at `text`, of which `n`
+ * bytes exist; 0 when it is malformed: overlong, a surrogate, cut off, above
+ * U+10FFFF. */
 size_t tnk__utf8_char(const char *text, size_t n);
-/* Put '?' in place of each byte that belongs to no character, so that what a
- * peer gave, or what was cut to a length, can be written as JSON. */
+/* Put '?' for each byte that belongs to no character, so that what a peer gave,
+ * or what was cut to a length, can be written as JSON. */
 void tnk__utf8_repair(char *text);
 
 #endif

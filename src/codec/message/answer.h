@@ -23,7 +23,7 @@ typedef struct {
 } tnk__failure_t;
 
 /*
- * The text of an error in any of the forms that servers use:
+ * Read an error in any of the forms that servers use:
  *   {"detail": "..."}, {"detail": [{"loc": [...], "msg": "..."}]},
  *   {"error": "...", "category": "user"}, {"error": {"message": "..."}},
  *   {"error_message": "..."}, {"message": "..."}, a JSON text, plain text.
@@ -34,15 +34,15 @@ int tnk__failure_read(tnk__failure_t *out, tnk__arena_t *arena,
 
 /* A submitted request, as answered with a 2xx. */
 typedef struct {
-  /* Of the future; NULL: the body is a result or a failure already, to be
-   * read with tnk__answer_read(). */
+  /* The id of the future; NULL: the body is a result or a failure already, to
+   * be read with tnk__answer_read(). */
   const char *request_id;
   const char *model_id;            /* or NULL */
   const char *const *sequence_ids; /* of samples, in order of the results */
   size_t n_sequence_ids;           /* 0: none were given */
 } tnk__accepted_t;
 
-/* TNK_EPROTO too, when it is nothing of the above. */
+/* Read such an answer; TNK_EPROTO too, when it is none. */
 int tnk__accepted_read(tnk__accepted_t *out, tnk__arena_t *arena,
                        const uint8_t *body, size_t n);
 
@@ -67,7 +67,7 @@ typedef struct {
   size_t result_len;
 } tnk__answer_t;
 
-/* TNK_EPROTO: not a JSON object. */
+/* Read it. TNK_EPROTO: it is not a JSON object. */
 int tnk__answer_read(tnk__answer_t *out, tnk__arena_t *arena,
                      const uint8_t *body, size_t n);
 

@@ -1,4 +1,4 @@
-/* Bodies have their members in the order in which the reference client sends
+/* Bodies have their members in the order in which the official client sends
  * them; test/interop compares the bytes. */
 #include "codec/message/calls.h"
 

@@ -8,11 +8,11 @@
 
 /* What the files calls_*.c share. */
 
-/* A body is one object: everything between these two is its members. The
- * second one leaves what went wrong in out->err. */
+/* Begin and end a body, which is one object: everything between these two is
+ * its members. The second one leaves what went wrong in out->err. */
 void tnk__calls_begin(tnk__json_writer_t *w, tnk__buf_t *out);
 void tnk__calls_end(tnk__json_writer_t *w);
-/* Left out when NULL, and when there are no pairs. */
+/* Put a member; it is left out when it is NULL or there are no pairs. */
 void tnk__calls_put_optional(tnk__json_writer_t *w, const char *key,
                              const char *text);
 void tnk__calls_put_metadata(tnk__json_writer_t *w, const tnk_pair_t *pairs,
@@ -28,15 +28,16 @@ int tnk__calls_get_text(const char **out, tnk__arena_t *arena,
                         const json_t *object, const char *key);
 int tnk__calls_get_required(const char **out, tnk__arena_t *arena,
                             const json_t *object, const char *key);
-/* Ids may be whole numbers too, as some servers send them. */
+/* Copy an id, which may be a whole number too, as some servers send them. */
 int tnk__calls_get_id(const char **out, tnk__arena_t *arena,
                       const json_t *object, const char *key);
 
-/* An object as text, so that it can be handed on whole; `n` may be NULL. */
+/* Copy an object as text, so that it can be handed on whole; `n` may be
+ * NULL. */
 int tnk__calls_keep_json(const char **out, size_t *n, tnk__arena_t *arena,
                          const json_t *object);
 
-/* The whole of an answer that has one required text. */
+/* Read a whole answer that has one required text. */
 int tnk__calls_read_one(const char **out, tnk__arena_t *arena,
                         const uint8_t *body, size_t n, const char *key);
 

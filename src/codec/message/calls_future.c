@@ -55,7 +55,7 @@ static int read_completion(tnk__completion_t *out, tnk__arena_t *arena,
   int64_t size = 0;
   int err;
 
-  /* Left out rather than refused, unlike in the reference client: one odd
+  /* Left out rather than refused, unlike in the official client: one odd
    * element must not cost the samples beside it. */
   if (state == NULL ||
       (strcmp(state, "finished") != 0 && strcmp(state, "failed") != 0))

@@ -7,11 +7,11 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
-/* Bodies of the calls about futures; answers are in codec/answer.h. The rules
- * of codec/calls_session.h hold. */
+/* Bodies of the calls about futures; answers are in codec/message/answer.h. The
+ * rules of codec/message/calls_session.h hold. */
 
-/* With allow_metadata_only the server may tell the size of a large result
- * first; without it, it must not. */
+/* Write a poll. With allow_metadata_only the server may tell the size of a
+ * large result first; without it, it must not. */
 void tnk__retrieve_future_write(tnk__buf_t *out, const char *request_id,
                                 int allow_metadata_only);
 void tnk__cancel_future_write(tnk__buf_t *out, const char *request_id);
@@ -42,8 +42,8 @@ typedef struct {
   size_t n;
 } tnk__batch_answer_t;
 
-/* Elements in a state we do not know are left out. TNK_EPROTO: there is no
- * list, or no cursor. */
+/* Read the answer. Elements in a state we do not know are left out. TNK_EPROTO:
+ * there is no list, or no cursor. */
 int tnk__retrieve_futures_read(tnk__batch_answer_t *out, tnk__arena_t *arena,
                                const uint8_t *body, size_t n);
 

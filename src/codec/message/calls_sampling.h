@@ -8,7 +8,7 @@
 #include "base/buf.h"
 
 /* Bodies and answers of the calls that make sampling clients. The rules of
- * codec/calls_session.h hold. */
+ * codec/message/calls_session.h hold. */
 
 void tnk__create_sampling_write(tnk__buf_t *out, const char *session_id,
                                 uint64_t sampling_seq_id,

@@ -57,8 +57,8 @@ static int read_switches(tnk__flags_t *f, const json_t *root) {
 
   sound = tnk__json_get_text(root, "credential_default_source", &source) !=
           TNK__JSON_WRONG;
-  /* Any other word is the plain key: the reference client compares with this
-   * one alone. */
+  /* Any other word is the plain key: the official client compares with this one
+   * alone. */
   f->credential_cmd = strcmp(source, "credential_cmd") == 0;
   return sound && get_flag(&f->use_jwt, root, "pjwt_auth_enabled") &&
          get_flag(&f->parallel_chunks, root, "parallel_fwdbwd_chunks") &&
@@ -90,7 +90,7 @@ static int read_sizes(tnk__flags_t *f, const json_t *root) {
                   "billing_exception_max_pause_duration_sec", 0, MAX_SECONDS);
 }
 
-/* As strict as the reference client: a type that we do not expect means
+/* As strict as the official client: a type that we do not expect means
  * something that we do not know, and the start is the time to find out. */
 int tnk__flags_read(tnk__flags_t *flags, const uint8_t *body, size_t n) {
   tnk__flags_t read;

@@ -14,7 +14,7 @@ static void put_lora_config(tnk__json_writer_t *w,
                             const tnk_lora_options_t *o) {
   tnk__json_key(w, "lora_config");
   tnk__json_begin_object(w);
-  /* The reference client's own default, which servers do not have to know. */
+  /* The official client's own default, which servers do not have to know. */
   tnk__json_put_int(w, "rank", o->rank != 0 ? o->rank : DEFAULT_RANK);
   if (o->has_seed)
     tnk__json_put_int(w, "seed", o->seed);

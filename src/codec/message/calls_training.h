@@ -10,8 +10,8 @@
 
 /*
  * Bodies and answers of the calls about models and their weights, without the
- * passes and the optimizer's step. The rules of codec/calls_session.h hold;
- * options have passed codec/check.h.
+ * passes and the optimizer's step. The rules of codec/message/calls_session.h
+ * hold; options have passed codec/data/check.h.
  */
 
 /* ---- Creating ---- */
@@ -19,23 +19,24 @@
 void tnk__create_model_write(tnk__buf_t *out, const char *session_id,
                              uint64_t model_seq_id,
                              const tnk_lora_options_t *options);
-/* A model out of a saved state in one call, to load_weights; the answer does
- * not name the model, see tnk__model_id_write(). */
+/* Write the body of load_weights that makes a model out of a saved state in one
+ * call; the answer does not name the model, see tnk__model_id_write(). */
 void tnk__create_from_state_write(tnk__buf_t *out, const char *session_id,
                                   uint64_t model_seq_id,
                                   const tnk_restore_options_t *options);
-/* The id that the server gives such a model: "<session>:train:<number>". */
+/* Write the id that the server gives such a model:
+ * "<session>:train:<number>". */
 void tnk__model_id_write(tnk__buf_t *out, const char *session_id,
                          uint64_t model_seq_id);
-/* The result of create_model. */
+/* Read the result of create_model. */
 int tnk__create_model_read(const char **model_id, tnk__arena_t *arena,
                            const uint8_t *body, size_t n);
 
 /* ---- Asking ---- */
 
 void tnk__get_info_write(tnk__buf_t *out, const char *model_id);
-/* base_model, arch, tokenizer_id and lora_rank may be missing; the optimizer
- * is "adamw" unless stated. */
+/* Read the answer. base_model, arch, tokenizer_id and lora_rank may be missing;
+ * the optimizer is "adamw" unless stated. */
 int tnk__get_info_read(tnk_training_info_t *out, tnk__arena_t *arena,
                        const uint8_t *body, size_t n);
 
@@ -46,8 +47,8 @@ typedef struct {
   int is_lora;
   uint32_t lora_rank;         /* 0: not stated */
   tnk_choice_t train_mlp;     /* TNK_YES or TNK_NO; not stated is yes */
-  tnk_choice_t train_attn;    /* likewise */
-  tnk_choice_t train_unembed; /* likewise */
+  tnk_choice_t train_attn;    /* so too */
+  tnk_choice_t train_unembed; /* so too */
   const char *optimizer;      /* its type; "adamw" unless stated */
   const char *optimizer_json; /* as the server wrote it; NULL: not stated */
 } tnk__weights_info_t;
@@ -59,24 +60,25 @@ void tnk__unload_model_write(tnk__buf_t *out, const char *model_id);
 
 /* ---- Saving and loading ---- */
 
-/* save_weights; NULL options are the defaults, here and below. */
+/* Write the body of save_weights; NULL options are the defaults, here and
+ * below. */
 void tnk__save_weights_write(tnk__buf_t *out, const char *model_id,
                              uint64_t seq_id, const char *name,
                              const tnk_save_options_t *options);
-/* save_weights_for_sampler under a name. */
+/* Write the body of save_weights_for_sampler under a name. */
 void tnk__save_sampler_write(tnk__buf_t *out, const char *model_id,
                              uint64_t seq_id, const char *name,
                              const tnk_save_options_t *options);
-/* The same without a name, which makes a sampling session; its number must
+/* Write one without a name, which makes a sampling session; its number must
  * stay the same over all repeats. */
 void tnk__save_ephemeral_write(tnk__buf_t *out, const char *model_id,
                                uint64_t seq_id, uint64_t sampling_seq_id,
                                tnk_sampling_kind_t kind);
-/* save_weights_external. */
+/* Write the body of save_weights_external. */
 void tnk__save_external_write(tnk__buf_t *out, const char *model_id,
                               uint64_t seq_id, const char *name,
                               const tnk_save_options_t *options);
-/* load_weights into a model that exists. */
+/* Write the body of load_weights into a model that exists. */
 void tnk__load_weights_write(tnk__buf_t *out, const char *model_id,
                              uint64_t seq_id, const char *path,
                              int with_optimizer, const char *access_token);

@@ -40,7 +40,7 @@ void tnk__save_sampler_write(tnk__buf_t *out, const char *model_id,
   tnk__json_writer_t w;
 
   begin_save(&w, out, model_id, name);
-  /* Sent although it is the default: the reference client does. */
+  /* Sent although it is the default: the official client does. */
   tnk__json_put_text(&w, "kind", "snapshot");
   put_seq_and_ttl(&w, seq_id, o);
   tnk__calls_put_metadata(&w, o->user_metadata, o->n_user_metadata);

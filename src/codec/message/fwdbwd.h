@@ -5,11 +5,11 @@
 #include "tnk/training.h"
 
 /* One forward or backward request; all of it borrowed, and accepted by
- * codec/check.h. */
+ * codec/data/check.h. */
 typedef struct {
   const char *model_id;
   int64_t seq_id;
-  const tnk_datum_t *data; /* the first datum of the chunk */
+  const tnk_datum_t *data; /* the first datum of the slice */
   size_t n_data;
   const char *loss_fn;
   const tnk_loss_setting_t *settings;

@@ -29,14 +29,15 @@ typedef struct {
 } tnk__warnings_t;
 
 /* Make metrics of n entries, which stay where they are. A key that is given
- * twice keeps its first place and its last value. Failures stick to `room`. */
+ * twice stays where it was first and has its last value. Failures stick to
+ * `room`. */
 void tnk__metrics_build(tnk_metrics_t *metrics, tnk__room_t *room,
                         tnk__metric_t *items, size_t n);
-/* The same from a JSON object; NULL gives none. null counts as NaN, what is
+/* Make metrics of a JSON object; NULL gives none. null counts as NaN, what is
  * no number is left out with a warning, if `warnings` is set. */
 void tnk__metrics_from_json(tnk_metrics_t *metrics, tnk__room_t *room,
                             const json_t *object, tnk__warnings_t *warnings);
-/* NULL when there is no such key. */
+/* The metric of that key, or NULL. */
 const tnk__metric_t *tnk__metrics_find(const tnk_metrics_t *metrics,
                                        const char *key);
 

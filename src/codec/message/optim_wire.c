@@ -6,7 +6,7 @@
 #include "codec/format/json_write.h"
 #include "tnk/error.h"
 
-/* The kind first, as the reference client sends it; until 0.25 it came last. */
+/* The kind first, as the official client sends it; until 0.25 it came last. */
 static void begin(tnk__json_writer_t *w, tnk__buf_t *out, const char *model_id,
                   int64_t seq_id) {
   tnk__json_writer_init(w, out);

@@ -5,14 +5,14 @@
 #include "codec/message/pass_result.h"
 #include "tnk/error.h"
 
-/* What is known of the chunks while their metrics are reduced. */
+/* What is known of the slices while their metrics are reduced. */
 typedef struct {
   tnk__room_t room;
   tnk_pass_t *const *parts;
   size_t n_parts;
   const double *weights;
   double total;   /* of the weights, above 0 */
-  double *values; /* of the metric at hand, one a chunk */
+  double *values; /* of the metric at hand, one a slice */
   tnk_pass_t *pass;
   tnk__metric_t *items;
   size_t n_items;
@@ -69,7 +69,7 @@ static void reduce_slack(joint_t *joint, const char *key) {
   add(joint, key, extreme(joint, 1) - weighted_mean(joint));
 }
 
-/* Every chunk's value under a key of its own: "k:unique", "k:unique_1" ... */
+/* Every slice's value under a key of its own: "k:unique", "k:unique_1" ... */
 static void reduce_unique(joint_t *joint, const char *key) {
   size_t size = strlen(key) + 24;
 
@@ -138,7 +138,7 @@ static reducer_t reducer_of(const char *key) {
   return NULL;
 }
 
-/* Collect the values of a key; 0 when a chunk does not have it. */
+/* Collect the values of a key; 0 when a slice does not have it. */
 static int collect(joint_t *joint, const char *key) {
   for (size_t i = 0; i < joint->n_parts; i++) {
     const tnk__metric_t *found =
@@ -151,7 +151,7 @@ static int collect(joint_t *joint, const char *key) {
   return 1;
 }
 
-/* The reference client fails the whole result for a key that it cannot reduce;
+/* The official client fails the whole result for a key that it cannot reduce;
  * the gradient has been counted by then, so that we only warn. */
 static void reduce_key(joint_t *joint, const char *key) {
   reducer_t reduce = reducer_of(key);
@@ -200,7 +200,7 @@ static void join_metrics(joint_t *joint) {
                       "the server sent no metric \"loss:sum\"");
 }
 
-/* A chunk weighs as many outputs as it has. Without any outputs it weighs the
+/* A slice weighs as many outputs as it has. Without any outputs it weighs the
  * examples it was sent, and without knowledge of those the same as others. */
 static void weigh(joint_t *joint, const size_t *n_data) {
   double *weights =
@@ -225,7 +225,7 @@ static void join_outputs(joint_t *joint) {
   tnk__output_t *outputs;
   size_t at = 0;
 
-  /* As the reference client does; other types in later chunks only cost a
+  /* As the official client does; other types in later slices only cost a
    * warning. */
   pass->output_type = joint->parts[0]->output_type;
   for (size_t i = 0; i < joint->n_parts; i++)

@@ -130,8 +130,8 @@ static void read_record(tnk__room_t *room, tnk_pass_t *pass,
   for (size_t f = 0; f < n_fields && columns != NULL; f++) {
     if (!read_column(room, &columns[f], record->fields[f]))
       return;
-    /* More than the record speaks of are let pass, as in the reference client.
-     */
+    /* More than the record speaks of are let pass, as in the official
+     * client. */
     if (columns[f].n < count)
       tnk__room_bad(room);
   }

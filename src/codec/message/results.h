@@ -4,16 +4,15 @@
 #include "codec/message/metrics.h"
 
 /*
- * What stands behind the result types of tnk/result.h. Each result is one
- * arena that also holds the struct itself; the accessors of tnk/result.h that
- * do not need a promise are in results.c.
+ * What stands behind the result types of tnk/result.h. Each result is one arena
+ * that also holds the struct itself; the accessors of tnk/result.h that do not
+ * need a promise are in results.c.
  *
- * Results are made by codec/pass_result.h, codec/sample_wire.h and
- * codec/optim_wire.h, on any thread; from then on nobody writes to them, but
- * for the functions below that say so. The tnk__*_free() functions have the
- * shape that tnk__promise_resolve() asks for. They take the allocator, because
- * a result may outlive the place where its maker kept one; it must be the same
- * one in effect.
+ * Results are made by codec/message/pass_result.h, codec/message/sample_wire.h
+ * and codec/message/optim_wire.h, on any thread; from then on nobody writes to
+ * them, but for the functions below that say so. The tnk__*_free() functions
+ * have the shape that tnk__promise_resolve() asks for. They take the allocator,
+ * because a result may outlive its maker's; it must be the same one in effect.
  */
 
 /* A tensor of an output, under the server's name for it. */
@@ -63,17 +62,17 @@ struct tnk_samples {
   tnk__arena_t arena;
 };
 
-/* `value` is a tnk_pass_t, tnk_samples_t, tnk_metrics_t; NULL does nothing. */
+/* Free a tnk_pass_t, tnk_samples_t or tnk_metrics_t; NULL does nothing. */
 void tnk__pass_result_free(const tnk_allocator_t *alloc, void *value);
 void tnk__samples_free(const tnk_allocator_t *alloc, void *value);
 void tnk__metrics_free(const tnk_allocator_t *alloc, void *value);
 
-/* Before the result is shown to anybody: put the metrics of a custom loss in
- * place. "loss:sum" becomes `loss`, and what the server had there
+/* Put in the metrics of a custom loss, before the result is shown to anybody:
+ * "loss:sum" becomes `loss`, and what the server had there
  * "surrogate_loss:sum". TNK_OK or TNK_ENOMEM, which changes nothing. */
 int tnk__pass_result_set_custom_loss(tnk_pass_t *pass, double loss);
 
-/* Before the result is shown to anybody: name the sequences, in their order,
+/* Name the sequences, before the result is shown to anybody, in their order,
  * with the ids that the submission was answered with. TNK_OK; TNK_EPROTO when
  * there is another number of ids than of sequences, and none is set;
  * TNK_ENOMEM. No ids at all are fine. */

@@ -3,7 +3,7 @@
 
 #include "codec/message/results.h"
 
-/* The JSON half of tnk__samples_read(); failures stick to `room`. */
+/* Read samples in JSON, for tnk__samples_read(); failures stick to `room`. */
 void tnk__samples_from_json(tnk__room_t *room, tnk_samples_t *samples,
                             const void *body, size_t n);
 

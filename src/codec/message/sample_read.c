@@ -22,8 +22,8 @@ static const tnk_topk_t *read_topk(tnk__room_t *room,
 
   if (cells == 0)
     return NULL;
-  /* Longer arrays than the cells need are let pass, as in the reference client.
-   */
+  /* Longer arrays than the cells need are let pass, as in the official
+   * client. */
   if (message->token_ids.len % 4 != 0 || message->logprobs.len % 4 != 0 ||
       message->token_ids.len / 4 < cells || message->logprobs.len / 4 < cells) {
     tnk__room_bad(room);

@@ -37,7 +37,7 @@ int tnk__sample_write(tnk__buf_t *out, const tnk__sample_request_t *request,
 int tnk__sample_renumber(tnk__buf_t *out, tnk__sample_seq_t *seq,
                          int64_t seq_id);
 /* What the request counts in the byte budget is tnk__prompt_bytes(), see
- * codec/data.h. */
+ * codec/data/data.h. */
 
 /* Read the result, as protobuf or as JSON. On success *out is freed with
  * tnk__samples_free(). The sequences have no ids yet: tnk__samples_set_ids().

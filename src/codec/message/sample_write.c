@@ -101,7 +101,7 @@ static void put_params(tnk__json_writer_t *w,
   if (has & TNK_HAS_SEED)
     tnk__json_put_int(w, "seed", params->seed);
   put_stop(w, params);
-  /* With a point, as the reference client sends these two. */
+  /* With a point, as the official client sends these two. */
   tnk__json_put_double(w, "temperature",
                        has & TNK_HAS_TEMPERATURE ? params->temperature : 1.0);
   tnk__json_put_int(w, "top_k", has & TNK_HAS_TOP_K ? params->top_k : -1);
