@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- time and memory -------------------------------------------------- */
+/* ---- Time and memory ---- */
 
 double measure_cpu_s(void) {
   struct rusage usage;
@@ -57,7 +57,7 @@ void measure_reset_peak(void) {
   }
 }
 
-/* ---- memory that is counted ------------------------------------------- */
+/* ---- Memory that is counted ---- */
 
 static void *count(measure_memory_t *memory, void *block) {
   if (block != NULL) {
@@ -102,7 +102,7 @@ void measure_memory_init(measure_memory_t *memory) {
   memory->n_bytes = memory->n_blocks = 0;
 }
 
-/* ---- stalls ----------------------------------------------------------- */
+/* ---- Stalls ---- */
 
 static void on_prepare(uv_prepare_t *prepare) {
   measure_stall_t *stall = prepare->data;
@@ -141,7 +141,7 @@ void measure_stall_close(measure_stall_t *stall) {
   uv_close((uv_handle_t *)&stall->prepare, NULL);
 }
 
-/* ---- clients ---------------------------------------------------------- */
+/* ---- Clients ---- */
 
 tnk_service_t *measure_open(uv_loop_t *loop, const tnk_allocator_t *allocator) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;

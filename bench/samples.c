@@ -46,7 +46,7 @@ typedef struct {
 static bench_t bench = {
     .n_samples = 2000, .in_flight = 2000, .n_prompt = 128, .n_tokens = 8};
 
-/* ---- samples ---------------------------------------------------------- */
+/* ---- Samples ---- */
 
 static void start_one(void);
 
@@ -105,7 +105,7 @@ static void run(void) {
     uv_run(uv_default_loop(), UV_RUN_ONCE);
 }
 
-/* ---- what is told ----------------------------------------------------- */
+/* ---- What is told ---- */
 
 static int compare(const void *a, const void *b) {
   double x = *(const double *)a;
@@ -157,7 +157,7 @@ static void on_interrupt(uv_signal_t *signal, int number) {
   exit(0);
 }
 
-/* ---- life ------------------------------------------------------------- */
+/* ---- Life ---- */
 
 static int read_args(int argc, char **argv) {
   static const struct {

@@ -26,7 +26,7 @@ static int refuse(reader_t *r, const char *text) {
   return tnk__lm_refuse(&r->why, TNK_EINVAL, "%s", text);
 }
 
-/* ---- stop ---------------------------------------------------------------- */
+/* ---- Stop ---- */
 
 static int stop_tokens(reader_t *r, const json_t *list) {
   size_t n = json_array_size(list);
@@ -89,8 +89,7 @@ static int read_stop(reader_t *r, const json_t *stop) {
   return stop_tokens(r, stop);
 }
 
-/* ---- parameters ------------------------------------------------------------
- */
+/* ---- Parameters ---- */
 
 static int integer(reader_t *r, const json_t *object, const char *key,
                    int64_t min, int64_t max, int64_t *out) {
@@ -143,8 +142,7 @@ static int read_params(reader_t *r, const json_t *params) {
   return err;
 }
 
-/* ---- extra outputs -------------------------------------------------------
- */
+/* ---- Extra outputs ---- */
 
 static int read_targets(reader_t *r, const json_t *tensor) {
   local_tensor_t t;
@@ -223,8 +221,7 @@ static int read_all(reader_t *r, const json_t *body) {
   return err == TNK_OK ? read_outputs(r, body) : err;
 }
 
-/* ---- the request ---------------------------------------------------------
- */
+/* ---- The request ---- */
 
 static local_sample_t *sample_new(local_server_t *server) {
   local_sample_t *sample = tnk__calloc(server->alloc, 1, sizeof(*sample));

@@ -127,8 +127,7 @@ void local_batch_end(local_sampler_t *sampler) {
   }
 }
 
-/* ---- the request ---------------------------------------------------------
- */
+/* ---- The request ---- */
 
 static void hold(local_call_t *call, local_sampler_t *sampler, uint64_t clone,
                  uint64_t prev) {

@@ -8,7 +8,7 @@
 #include "codec/format/json_read.h"
 #include "codec/format/utf8.h"
 
-/* ---- answers ------------------------------------------------------------ */
+/* ---- Answers ---- */
 
 void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf) {
   size_t len = 0;
@@ -102,7 +102,7 @@ int local_status_accepted(const local_server_t *server) {
   return server->options.sequence == LOCAL_STRICT ? 202 : 200;
 }
 
-/* ---- members of the body --------------------------------------------- */
+/* ---- Members of the body ---- */
 
 static int refuse_member(local_call_t *call, tnk__json_has_t has,
                          const char *key, const char *type,

@@ -19,7 +19,7 @@ typedef struct {
   char *args[3]; /* parts of the path that the route left open */
 } local_call_t;
 
-/* ---- answers ------------------------------------------------------------ */
+/* ---- Answers ---- */
 
 /* Answer with what is in `buf`, which is emptied. */
 void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf);
@@ -44,7 +44,7 @@ typedef struct {
 void local_out_init(local_out_t *out, const tnk_allocator_t *alloc);
 void local_out_reply(local_out_t *out, local_req_t *req, int status);
 
-/* ---- members of the body --------------------------------------------- */
+/* ---- Members of the body ---- */
 
 /* These answer the request themselves when the member is not as wanted, and
  * return 0 then. Optional ones leave *out alone when absent or null. */

@@ -37,7 +37,7 @@ void local_op_free(local_op_t *op, local_server_t *server) {
   tnk__free(server->alloc, op);
 }
 
-/* ---- models ------------------------------------------------------------- */
+/* ---- Models ---- */
 
 void local_model_free(local_model_t *model) {
   local_server_t *server = model->server;
@@ -95,7 +95,7 @@ static local_model_t *model_new(local_session_t *session, const char *id) {
   return model;
 }
 
-/* ---- creation ----------------------------------------------------------- */
+/* ---- Creation ---- */
 
 int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out) {
   const json_t *config = NULL;
@@ -249,7 +249,7 @@ void local_create_model(local_call_t *call) {
   local_model_make(call, session, op, &config, 1);
 }
 
-/* ---- what is known about one ------------------------------------------ */
+/* ---- What is known about one ---- */
 
 void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer) {
   tnk__json_key(w, "optimizer_config");

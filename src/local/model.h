@@ -94,7 +94,7 @@ typedef struct local_model {
   int64_t owner_seq; /* model_seq_id */
 } local_model_t;
 
-/* ---- model.c ------------------------------------------------------------ */
+/* ---- model.c ---- */
 
 local_op_t *local_op_new(local_server_t *server, local_kind_t kind);
 void local_op_free(local_op_t *op, local_server_t *server);
@@ -116,7 +116,7 @@ int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out);
 /* At the server's end, with no job running. */
 void local_model_free(local_model_t *model);
 
-/* ---- queue.c ------------------------------------------------------------ */
+/* ---- queue.c ---- */
 
 /*
  * Take the operation in (it is freed when refused) and answer the call. `hash`
@@ -136,14 +136,14 @@ void local_model_push(local_model_t *model, local_op_t *op);
 void local_queue_fail(local_model_t *model, const char *why);
 void local_queue_free(local_model_t *model);
 
-/* ---- train.c: on a thread; and what follows on the loop ---------------- */
+/* ---- train.c: on a thread; and what follows on the loop ---- */
 
 /* A slice; 1 when done. */
 int local_op_run(local_op_t *op);
 /* Turn the outcome into the future's result and free the operation. */
 void local_op_settle(local_op_t *op);
 
-/* ---- handlers ----------------------------------------------------------- */
+/* ---- Handlers ---- */
 
 void local_create_model(local_call_t *call);
 void local_get_info(local_call_t *call);

@@ -15,7 +15,7 @@ static void note(local_op_t *op, size_t datum, const tnk__lm_why_t *why) {
                              why->text);
 }
 
-/* ---- loss inputs --------------------------------------------------------- */
+/* ---- Loss inputs ---- */
 
 static int need_floats(const local_tensor_t *t, const char *name, size_t n,
                        const float **out, tnk__lm_why_t *why) {
@@ -101,8 +101,7 @@ static int place_in(tnk__lm_why_t *why, size_t datum, const char *name) {
                         name, inner.text);
 }
 
-/* ---- common ---------------------------------------------------------------
- */
+/* ---- Common ---- */
 
 static int begin(local_op_t *op, size_t n, const char *loss,
                  const tnk_loss_setting_t *settings, size_t n_settings,
@@ -135,8 +134,7 @@ static int finish(local_op_t *op) {
   return TNK_OK;
 }
 
-/* ---- protobuf -------------------------------------------------------------
- */
+/* ---- Protobuf ---- */
 
 static int chunks_proto(local_op_t *op, size_t at,
                         const TinkerPublic__Datum *from, tnk__lm_datum_t *datum,
@@ -244,8 +242,7 @@ int local_pass_proto(local_op_t *op,
   return err == TNK_OK ? finish(op) : err;
 }
 
-/* ---- JSON ----------------------------------------------------------------
- */
+/* ---- JSON ---- */
 
 static const json_t *chunk_tokens(const json_t *chunk) {
   const char *type = tnk__json_str(chunk, "type");

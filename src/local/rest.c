@@ -22,8 +22,7 @@ typedef struct {
   int err;
 } list_t;
 
-/* ---- reading the directory ------------------------------------------------
- */
+/* ---- Reading the directory ---- */
 
 static void list_free(list_t *list) {
   for (size_t i = 0; i < list->n; i++)
@@ -103,8 +102,7 @@ static list_t list_read(const local_server_t *server, const char *run) {
   return list;
 }
 
-/* ---- records ---------------------------------------------------------------
- */
+/* ---- Records ---- */
 
 static void put_time(tnk__json_writer_t *w, const char *key, int64_t ms) {
   char text[32];
@@ -208,8 +206,7 @@ static void put_run(tnk__json_writer_t *w, const list_t *list,
   tnk__json_end(w);
 }
 
-/* ---- lists ---------------------------------------------------------------
- */
+/* ---- Lists ---- */
 
 size_t local_query_number(const local_req_t *req, const char *name,
                           size_t fallback) {
@@ -324,8 +321,7 @@ void local_list_checkpoints(local_call_t *call) {
                     local_query_number(call->req, "limit", 100));
 }
 
-/* ---- one checkpoint ------------------------------------------------------
- */
+/* ---- One checkpoint ---- */
 
 /* The checkpoint that the path names; 0 when answered. */
 static int path_meta(local_call_t *call, local_meta_t *meta) {

@@ -79,7 +79,7 @@ static const route_t routes[] = {
     {"GET", "/checkpoints", local_list_checkpoints, NO_BODY},
 };
 
-/* ---- matching ------------------------------------------------------------ */
+/* ---- Matching ---- */
 
 /* MAX_PARTS is what the longest route has. */
 enum { MAX_PARTS = 8, MAX_PATH_TEXT = 1024 };
@@ -133,8 +133,7 @@ static const route_t *find(const char *method, char *const *parts, size_t n,
   return NULL;
 }
 
-/* ---- key ------------------------------------------------------------------
- */
+/* ---- Key ---- */
 
 /* Takes as long for any wrong key. */
 static int same_key(const char *a, const char *b) {
@@ -192,8 +191,7 @@ static int check_credential(const local_server_t *server, local_req_t *req,
              : check_key(server, req);
 }
 
-/* ---- body -----------------------------------------------------------------
- */
+/* ---- Body ---- */
 
 /* Decompress in place; 0 when answered. */
 static int decompress(local_server_t *server, local_req_t *req) {
@@ -276,8 +274,7 @@ static int64_t scan_seq(const uint8_t *at, size_t n) {
   return seq;
 }
 
-/* ---- observer -------------------------------------------------------------
- */
+/* ---- Observer ---- */
 
 static const char *header_or_empty(const local_req_t *req, const char *name) {
   const char *value = local_req_header(req, name);
@@ -319,8 +316,7 @@ static int observe(local_server_t *server, local_req_t *req) {
   return local_fault_answers(req);
 }
 
-/* ---- all together --------------------------------------------------------
- */
+/* ---- All together ---- */
 
 static int parse_body(local_call_t *call, int flags, json_t **json) {
   local_req_t *req = call->req;

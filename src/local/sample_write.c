@@ -54,7 +54,7 @@ static void sequence(tnk__pb_t *pb, const void *message) {
     tnk__pb_message(pb, 4, topk, &best);
 }
 
-/* ---- tensors about the prompt ---------------------------------------- */
+/* ---- Tensors about the prompt ---- */
 
 typedef struct {
   const void *data;

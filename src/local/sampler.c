@@ -73,7 +73,7 @@ local_sampler_t *local_sampler_find(local_server_t *server, const char *id) {
   return node != NULL ? tnk__container_of(node, local_sampler_t, node) : NULL;
 }
 
-/* ---- handlers ----------------------------------------------------------- */
+/* ---- Handlers ---- */
 
 int local_read_source(local_call_t *call, local_place_t *place, int *is_base) {
   const char *base = NULL;

@@ -43,7 +43,7 @@ typedef struct local_sample {
   tnk__lm_why_t why;
 } local_sample_t;
 
-/* ---- sampler.c ---------------------------------------------------------- */
+/* ---- sampler.c ---- */
 
 /* NULL: out of memory or too many. */
 local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
@@ -57,7 +57,7 @@ void local_create_sampling_session(local_call_t *call);
 void local_join_sampling_session(local_call_t *call);
 void local_get_sampler(local_call_t *call);
 
-/* ---- sample.c: running -------------------------------------------------- */
+/* ---- sample.c: running ---- */
 
 void local_sample_start(local_sample_t *sample, local_lane_t *lane);
 /* A lane ends; its samples wait on without it. */
@@ -65,15 +65,15 @@ void local_lane_end(local_server_t *server, local_lane_t *lane);
 void local_sample_free(local_sample_t *sample);
 void local_samples_free(local_server_t *server);
 
-/* ---- asample.c: reading ------------------------------------------------- */
+/* ---- asample.c: reading ---- */
 
 void local_asample(local_call_t *call);
 
-/* ---- sample_write.c ----------------------------------------------------- */
+/* ---- sample_write.c ---- */
 
 void local_sample_write(tnk__buf_t *out, const local_sample_t *sample);
 
-/* ---- batch.c ------------------------------------------------------------ */
+/* ---- batch.c ---- */
 
 void local_batch_end(local_sampler_t *sampler);
 

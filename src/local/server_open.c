@@ -16,8 +16,7 @@
  * freed.
  */
 
-/* ---- options -------------------------------------------------------------
- */
+/* ---- Options ---- */
 
 static int is_loopback(const char *host) {
   return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
@@ -89,8 +88,7 @@ static int copy_options(local_server_t *server, const local_options_t *from) {
   return copy_flags(server, from);
 }
 
-/* ---- the directory --------------------------------------------------------
- */
+/* ---- The directory ---- */
 
 /* Unnamed weights of servers that did not end well. */
 static void sweep(const char *data) {
@@ -147,8 +145,7 @@ static int open_data(local_server_t *server) {
   return 0;
 }
 
-/* ---- opening --------------------------------------------------------------
- */
+/* ---- Opening ---- */
 
 static void init(local_server_t *server, const tnk_allocator_t *alloc,
                  uv_loop_t *loop) {
@@ -263,8 +260,7 @@ int local_server_open(local_server_t **out, uv_loop_t *loop,
   return TNK_OK;
 }
 
-/* ---- closing --------------------------------------------------------------
- */
+/* ---- Closing ---- */
 
 static void free_sessions(local_server_t *server) {
   while (!tnk__list_empty(&server->session_list)) {
@@ -346,8 +342,7 @@ void local_server_close(local_server_t *server, void (*closed)(void *user),
   local_timers_close(&server->timers, on_timers_closed);
 }
 
-/* ---- looking --------------------------------------------------------------
- */
+/* ---- Looking ---- */
 
 uint16_t local_server_port(const local_server_t *server) {
   return (uint16_t)server->http.port;

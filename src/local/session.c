@@ -33,7 +33,7 @@ void local_session_free(local_session_t *session) {
   tnk__free(server->alloc, session);
 }
 
-/* ---- silence ------------------------------------------------------------- */
+/* ---- Silence ---- */
 
 static void end_silent(local_server_t *server, uint64_t now) {
   uint64_t timeout = server->options.session_timeout_ms;
@@ -72,7 +72,7 @@ void local_reap_start(local_server_t *server) {
                       wait / 4 > 0 ? wait / 4 : 1, on_reap);
 }
 
-/* ---- creation ------------------------------------------------------------ */
+/* ---- Creation ---- */
 
 /* Room for one more: the oldest finished one gives way. */
 static int make_room(local_server_t *server) {
@@ -145,7 +145,7 @@ void local_create_session(local_call_t *call) {
   local_out_reply(&out, call->req, local_status_created(call->server));
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- Life ---- */
 
 void local_session_heartbeat(local_call_t *call) {
   local_session_t *session = local_need_session(call);

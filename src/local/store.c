@@ -12,7 +12,7 @@
 /* Of a checkpoint's meta.json, most of which is the client's own note. */
 #define MAX_META ((size_t)32 << 20)
 
-/* ---- names and paths ---------------------------------------------------- */
+/* ---- Names and paths ---- */
 
 static const char *const kinds[] = {"weights", "sampler_weights",
                                     "external_weights", "ephemeral"};
@@ -104,7 +104,7 @@ int local_place_dir(const local_server_t *server, const local_place_t *place,
   return 1;
 }
 
-/* ---- the file system ----------------------------------------------------- */
+/* ---- The file system ---- */
 
 int64_t local_wall_ms(void) {
   uv_timeval64_t now;
@@ -237,7 +237,7 @@ int local_place_exists(const local_server_t *server,
   return 0;
 }
 
-/* ---- what is known about a checkpoint -------------------------------- */
+/* ---- What is known about a checkpoint ---- */
 
 void local_meta_free(const local_server_t *server, local_meta_t *meta) {
   tnk__free(server->alloc, meta->metadata);
@@ -350,7 +350,7 @@ int local_meta_read(const local_server_t *server, const local_place_t *place,
   return TNK_OK; /* the weights are there all the same */
 }
 
-/* ---- saving ------------------------------------------------------------- */
+/* ---- Saving ---- */
 
 static int64_t total_size(const char *dir) {
   static const char *const files[] = {

@@ -159,7 +159,7 @@ int local_tensor_proto(local_tensor_t *out, tnk__arena_t *arena,
   return err == TNK_OK ? finish(out, arena, pad, why) : err;
 }
 
-/* ---- JSON ---------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static int indices(const int64_t **out, tnk__arena_t *arena,
                    const json_t *array, size_t *n, tnk__lm_why_t *why) {

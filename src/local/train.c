@@ -16,7 +16,7 @@
 /* After so many another job gets the thread, in the middle of a pass too. */
 enum { SLICE_TOKENS = 256 };
 
-/* ---- on a thread -------------------------------------------------------- */
+/* ---- On a thread ---- */
 
 /* One slice of a pass. The longest example's memory is taken first, so that
  * the gradients of a batch come whole or not at all. */
@@ -119,7 +119,7 @@ int local_op_run(local_op_t *op) {
   return 1;
 }
 
-/* ---- on the loop -------------------------------------------------------- */
+/* ---- On the loop ---- */
 
 static void write_step(tnk__json_writer_t *w, const local_step_t *step) {
   tnk__json_key(w, "metrics");

@@ -9,7 +9,7 @@
 
 /* The training requests: read, checked, handed to the model's queue. */
 
-/* ---- passes ------------------------------------------------------------- */
+/* ---- Passes ---- */
 
 static void *proto_alloc(void *arena, size_t size) {
   return tnk__arena_alloc(arena, size);
@@ -138,7 +138,7 @@ void local_forward(local_call_t *call) {
     pass_json(call, op, "forward_input", 0);
 }
 
-/* ---- optimizer ---------------------------------------------------------- */
+/* ---- Optimizer ---- */
 
 static int refuse_value(local_call_t *call, const char *key,
                         const char *message) {
@@ -230,7 +230,7 @@ void local_optim_step(local_call_t *call) {
                      local_hash(op->kind, call->bytes, call->n_bytes));
 }
 
-/* ---- saving ------------------------------------------------------------- */
+/* ---- Saving ---- */
 
 /* What all saves have; NULL when answered. */
 static local_op_t *read_save(local_call_t *call, local_kind_t kind,
@@ -373,7 +373,7 @@ void local_save_for_sampler(local_call_t *call) {
     save_unnamed(call);
 }
 
-/* ---- loading ------------------------------------------------------------ */
+/* ---- Loading ---- */
 
 /* The checkpoint in "path" and whether to take the optimizer's state; NULL
  * when answered. */

@@ -20,7 +20,7 @@ void rig_close(rig_t *rig) {
   CHECK_INT(uv_loop_close(&rig->loop), 0);
 }
 
-/* ---- one exchange -------------------------------------------------------- */
+/* ---- One exchange ---- */
 
 static int on_begin(llhttp_t *parser) {
   exchange_t *x = parser->data;
@@ -236,8 +236,7 @@ void rig_until(rig_t *rig, int (*is)(const local_counts_t *counts)) {
   uv_run(&rig->loop, UV_RUN_NOWAIT);
 }
 
-/* ---- calls ---------------------------------------------------------------
- */
+/* ---- Calls ---- */
 
 exchange_t *rig_get(rig_t *rig, const char *path) {
   char full[512];
@@ -316,7 +315,7 @@ exchange_t *rig_done(rig_t *rig, exchange_t *post) {
   return rig_result(rig, id);
 }
 
-/* ---- what most tests need ----------------------------------------------- */
+/* ---- What most tests need ---- */
 
 void rig_session(rig_t *rig, char out[96]) {
   exchange_t *x = rig_post(rig, "create_session",

@@ -80,7 +80,7 @@ exchange_t *rig_result(rig_t *rig, const char *id);
 /* Post was accepted, its result is there with this status. Frees it. */
 exchange_t *rig_done(rig_t *rig, exchange_t *post);
 
-/* ---- what most tests need ----------------------------------------------- */
+/* ---- What most tests need ---- */
 
 void rig_session(rig_t *rig, char out[96]);
 void rig_model(rig_t *rig, const char *session, char out[96]);

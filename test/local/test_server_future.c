@@ -217,8 +217,7 @@ TEST(cancelling_a_sample) {
   rig_close(&b.rig);
 }
 
-/* ---- batched polls -------------------------------------------------------
- */
+/* ---- Batched polls ---- */
 
 static exchange_t *batch(bench_t *b, long long clone, long long cursor,
                          const char *rest) {

@@ -263,7 +263,7 @@ TEST(strict_answers_with_its_own_statuses) {
   rig_close(&b.rig);
 }
 
-/* ---- keys --------------------------------------------------------------- */
+/* ---- Keys ---- */
 
 static exchange_t *with_key(rig_t *rig, const char *path, const char *key,
                             const char *body) {

@@ -104,7 +104,7 @@ const char *local_fault_name(const local_fault_t *fault, char out[32]);
 /* Whether a fault of this kind makes sense for a call. */
 int local_fault_suits(const local_fault_t *fault, const char *call);
 
-/* ---- The plan of a server ------------------------------------------------ */
+/* ---- The plan of a server ---- */
 
 typedef struct local_faults local_faults_t;
 
@@ -131,7 +131,7 @@ uint64_t local_faults_count(const local_faults_t *faults, const char *name);
 const local_fault_entry_t *local_faults_entry(const local_faults_t *faults,
                                               size_t i);
 
-/* ---- For the HTTP server ------------------------------------------------- */
+/* ---- For the HTTP server ---- */
 
 struct local_req;
 

@@ -30,7 +30,7 @@ enum {
 
 #define CONN(p) ((local_conn_t *)(p)->data)
 
-/* ---- reading ---------------------------------------------------------- */
+/* ---- Reading ---- */
 
 static int refuse(local_conn_t *conn, int status) {
   conn->refuse = status;
@@ -173,7 +173,7 @@ void local_conn_setup(llhttp_settings_t *settings) {
   settings->on_message_complete = on_complete;
 }
 
-/* ---- the complete request --------------------------------------------- */
+/* ---- The complete request ---- */
 
 /* Split the URL into path and query; 0 when it is not usable. */
 static int take_url(local_conn_t *conn) {

@@ -51,7 +51,7 @@ typedef struct tnk__lm_weights tnk__lm_weights_t;
 typedef struct tnk__lm tnk__lm_t;
 typedef struct tnk__lm_draw tnk__lm_draw_t;
 
-/* ---- base and models --------------------------------------------------- */
+/* ---- Base and models ---- */
 
 /* Takes some milliseconds. NULL when memory is out. */
 tnk__lm_base_t *tnk__lm_base_new(const tnk_allocator_t *alloc);
@@ -81,7 +81,7 @@ const tnk__lm_config_t *tnk__lm_config(const tnk__lm_t *lm);
 /* Optimizer steps done so far, those before a checkpoint included. */
 uint64_t tnk__lm_n_steps(const tnk__lm_t *lm);
 
-/* ---- passes ------------------------------------------------------------ */
+/* ---- Passes ---- */
 
 typedef enum {
   TNK__LM_CROSS_ENTROPY = 0,
@@ -149,7 +149,7 @@ int tnk__lm_reserve(tnk__lm_t *lm, size_t n_tokens);
 /* Forget gradients that no step has used. */
 void tnk__lm_zero_grad(tnk__lm_t *lm);
 
-/* ---- optimizer --------------------------------------------------------- */
+/* ---- Optimizer ---- */
 
 typedef struct {
   double grad_norm; /* of all adapters, before clipping */
@@ -171,7 +171,7 @@ int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
 int tnk__lm_step_dimuon(tnk__lm_t *lm, const tnk_dimuon_t *params,
                         tnk__lm_step_t *out, tnk__lm_why_t *why);
 
-/* ---- checkpoints ------------------------------------------------------- */
+/* ---- Checkpoints ---- */
 
 /* The files of a checkpoint, inside a directory of their own. The config is
  * written last, so a directory that has it is complete. */
@@ -202,7 +202,7 @@ int tnk__lm_read_config(tnk__lm_config_t *out, const char *dir,
                         int *has_optimizer, const tnk_allocator_t *alloc,
                         tnk__lm_why_t *why);
 
-/* ---- weights for sampling ---------------------------------------------- */
+/* ---- Weights for sampling ---- */
 
 /* A copy of the model's weights as they are now. NULL: out of memory. */
 tnk__lm_weights_t *tnk__lm_snapshot(const tnk__lm_t *lm);
@@ -215,7 +215,7 @@ int tnk__lm_weights_load(tnk__lm_weights_t **out, const tnk__lm_base_t *base,
                          tnk__lm_why_t *why);
 void tnk__lm_weights_free(tnk__lm_weights_t *weights);
 
-/* ---- sampling ---------------------------------------------------------- */
+/* ---- Sampling ---- */
 
 typedef enum {
   TNK__LM_STOP_EOS = 0,   /* the end token, and nothing of the lists */

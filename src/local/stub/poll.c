@@ -25,7 +25,7 @@ static const tnk_allocator_t *alloc_of(const local_stub_t *stub) {
   return stub->http.config.alloc;
 }
 
-/* ---- what becomes of samples ------------------------------------------ */
+/* ---- What becomes of samples ---- */
 
 /* NULL without memory, and for names that are not of this session. */
 static local_stub_fate_t *fate_of(local_stub_t *stub, const char *id) {
@@ -73,7 +73,7 @@ static int take_cut(local_stub_t *stub, const char *id) {
   return 1;
 }
 
-/* ---- answers ---------------------------------------------------------- */
+/* ---- Answers ---- */
 
 /* The request's future, or NULL. It ends with a quotation mark. */
 static const char *id_in(const local_req_t *req, char *out) {
@@ -126,7 +126,7 @@ static void give_batch(local_stub_t *stub, local_req_t *req, int is_held) {
                   len);
 }
 
-/* ---- holding ---------------------------------------------------------- */
+/* ---- Holding ---- */
 
 static void drop(poll_t *poll) {
   local_timer_stop(&poll->timer);
@@ -175,7 +175,7 @@ static void cut(local_stub_t *stub, local_req_t *req) {
   local_req_drop(req);
 }
 
-/* ---- one result ------------------------------------------------------- */
+/* ---- One result ---- */
 
 static void on_result_due(local_timer_t *timer) {
   poll_t *poll = tnk__container_of(timer, poll_t, timer);
@@ -215,7 +215,7 @@ void local_stub_retrieve(local_stub_t *stub, local_req_t *req) {
     wait_until(poll, due, on_result_due);
 }
 
-/* ---- all samples ------------------------------------------------------ */
+/* ---- All samples ---- */
 
 static uint64_t next_due(const local_stub_t *stub, const local_req_t *req) {
   uint64_t cursor = local_stub_number(req, "prev_cursor", 0);

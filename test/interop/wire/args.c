@@ -23,7 +23,7 @@ void pool_free(pool_t *pool) {
   }
 }
 
-/* ---- single values ------------------------------------------------------- */
+/* ---- Single values ---- */
 
 const char *arg_text(const json_t *args, const char *name) {
   return json_string_value(json_object_get(args, name));
@@ -97,7 +97,7 @@ tnk_optimizer_t arg_optimizer(pool_t *pool, const json_t *args,
   return TNK_OPTIMIZER_RAW;
 }
 
-/* ---- numbers in a row ---------------------------------------------------- */
+/* ---- Numbers in a row ---- */
 
 static const int32_t *tokens_of(pool_t *pool, const json_t *array, size_t *n) {
   int32_t *tokens;
@@ -151,7 +151,7 @@ tnk_tensor_t arg_tensor(pool_t *pool, const json_t *spec) {
   return tensor;
 }
 
-/* ---- chunks and examples ------------------------------------------------- */
+/* ---- Chunks and examples ---- */
 
 /* Standard base64 with padding, which calls.json has no errors in. */
 static const void *bytes_of(pool_t *pool, const char *text, size_t *n) {
@@ -282,7 +282,7 @@ const tnk_loss_setting_t *arg_settings(pool_t *pool, const json_t *args,
   return made;
 }
 
-/* ---- sampling ------------------------------------------------------------ */
+/* ---- Sampling ---- */
 
 /* A text, texts or tokens. */
 static void stop_of(pool_t *pool, const json_t *params,

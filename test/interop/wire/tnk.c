@@ -36,7 +36,7 @@ static const char *path_of(const run_t *run, const json_t *args) {
   return path != NULL && strcmp(path, "$") == 0 ? run->path : path;
 }
 
-/* ---- clients ------------------------------------------------------------- */
+/* ---- Clients ---- */
 
 static tnk_promise_t *call_capabilities(run_t *run, const json_t *args) {
   (void)args;
@@ -99,7 +99,7 @@ static tnk_promise_t *call_save_and_sampler(run_t *run, const json_t *args) {
       &options);
 }
 
-/* ---- training ------------------------------------------------------------ */
+/* ---- Training ---- */
 
 static tnk_pass_options_t pass_options(run_t *run, const json_t *args) {
   tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
@@ -210,7 +210,7 @@ static tnk_promise_t *call_load_state(run_t *run, const json_t *args) {
                                  arg_choice(args, "with_optimizer"));
 }
 
-/* ---- sampling ------------------------------------------------------------ */
+/* ---- Sampling ---- */
 
 static tnk_promise_t *call_sample(run_t *run, const json_t *args) {
   tnk_model_input_t prompt =
@@ -250,7 +250,7 @@ static tnk_promise_t *call_logprobs(run_t *run, const json_t *args) {
                                        (uint32_t)arg_int(args, "last_n", 0));
 }
 
-/* ---- a case -------------------------------------------------------------- */
+/* ---- A case ---- */
 
 static const struct {
   const char *name;
