@@ -24,15 +24,15 @@ typedef struct {
 /* Answer with what is in `buf`, which is emptied. */
 void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf);
 void local_reply_text(local_req_t *req, int status, const char *json);
-/* {"detail": sentence} */
+/* Answer {"detail": sentence}. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 void local_reply_error(local_req_t *req, int status, const char *format, ...);
-/* 422 with FastAPI's list: one entry about one member of the body. */
+/* Answer 422 with FastAPI's list: one entry about one member of the body. */
 void local_reply_invalid(local_req_t *req, const char *type, const char *member,
                          const char *message);
-/* The promise of a result; `ids` is NULL or a JSON array. */
+/* Answer with the promise of a result; `ids` is NULL or a JSON array. */
 void local_reply_future(local_call_t *call, const char *request_id,
                         const char *model_id, const char *ids);
 
@@ -46,8 +46,9 @@ void local_out_reply(local_out_t *out, local_req_t *req, int status);
 
 /* ---- Members of the body ---- */
 
-/* These answer the request themselves when the member is not as wanted, and
- * return 0 then. Optional ones leave *out alone when absent or null. */
+/* Get a member: `need` one that is required, `want` one that is optional and
+ * leaves *out alone when absent or null. They answer the request themselves
+ * when it is not as it must be, and return 0 then. */
 int local_need_text(local_call_t *call, const char *key, const char **out);
 int local_want_text(local_call_t *call, const char *key, const char **out);
 int local_need_int(local_call_t *call, const char *key, int64_t min,
@@ -58,10 +59,11 @@ int local_want_bool(local_call_t *call, const char *key, int *out);
 int local_want_double(local_call_t *call, const json_t *object, const char *key,
                       double *out);
 
-/* The session in "session_id", alive; else answered. */
+/* The session in "session_id", which is alive; NULL: answered. */
 local_session_t *local_need_session(local_call_t *call);
 
-/* Success statuses differ between the servers we resemble. */
+/* The statuses of success, which differ between the servers that we
+ * resemble. */
 int local_status_created(const local_server_t *server);
 int local_status_accepted(const local_server_t *server);
 

@@ -53,7 +53,8 @@ typedef struct local_future {
   uint64_t cursor;
 } local_future_t;
 
-/* NULL: out of memory, or too many wait already (*full is set). */
+/* Make one that is pending. NULL: out of memory, or too many wait already
+ * (*full is set). */
 local_future_t *local_future_new(local_server_t *server, local_kind_t kind,
                                  int *full);
 local_future_t *local_future_find(local_server_t *server, const char *id);
@@ -66,21 +67,21 @@ __attribute__((format(printf, 4, 5)))
 #endif
 void local_future_fail(local_future_t *future, int status, const char *category,
                        const char *format, ...);
-/* The status and category that a code of the library stands for. */
+/* Fail with the status and category that a code of the library stands for. */
 void local_future_fail_code(local_future_t *future, int code, const char *why);
 /* Forget one that nobody has been told of. */
 void local_future_drop(local_future_t *future);
 /* Free a settled one that the client has and nobody waits for. */
 void local_future_forget(local_future_t *future);
-/* At the end: everything, whatever its state. */
+/* Free everything, whatever its state, at the end. */
 void local_futures_free(local_server_t *server);
 
-/* Handlers. */
+/* Handle the calls of these names. */
 void local_retrieve_future(local_call_t *call);
 void local_retrieve_futures(local_call_t *call);
 void local_cancel_future(local_call_t *call);
 
-/* Parts of retrieve.c and batch.c that settling calls. */
+/* Tell the polls that wait, in retrieve.c and batch.c, that it has settled. */
 void local_future_wake(local_future_t *future);
 void local_batch_settled(local_future_t *future);
 

@@ -10,10 +10,11 @@
  */
 enum { LOCAL_MAX_KEYS = 4096 };
 
-/* 1 when the request has been answered: a repeat, or a key used twice for
- * different requests (422). Otherwise its answer will be remembered. */
+/* Answer a repeat. 1 when the request has been answered: a repeat, or a key
+ * used twice for different requests (422). Otherwise its answer will be
+ * remembered. */
 int local_keys_answer(local_call_t *call);
-/* For local_http_config_t. */
+/* Remember an answer; for local_http_config_t. */
 void local_keys_answered(local_req_t *req, int status, const uint8_t *body,
                          size_t len, void *user);
 void local_keys_free(local_server_t *server);

@@ -98,7 +98,7 @@ typedef struct local_model {
 
 local_op_t *local_op_new(local_server_t *server, local_kind_t kind);
 void local_op_free(local_op_t *op, local_server_t *server);
-/* The model in "model_id" that can work, else answered. */
+/* The model in "model_id" that can work; NULL: answered. */
 local_model_t *local_need_model(local_call_t *call, const char *id);
 /* Drop a model: what waits fails with `why`, a constant text. */
 void local_model_end(local_model_t *model, const char *why);
@@ -109,11 +109,11 @@ void local_model_make(local_call_t *call, local_session_t *session,
                       int64_t first_seq);
 /* "user_metadata" as text of the server's allocator; NULL: none. */
 char *local_metadata(local_call_t *call);
-/* The member "optimizer_config". */
+/* Write the member "optimizer_config". */
 void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer);
-/* "optimizer_config" of a request; answered when unknown. */
+/* Read "optimizer_config" of a request; answered when unknown. */
 int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out);
-/* At the server's end, with no job running. */
+/* Free it at the server's end, with no job running. */
 void local_model_free(local_model_t *model);
 
 /* ---- queue.c ---- */
@@ -138,7 +138,7 @@ void local_queue_free(local_model_t *model);
 
 /* ---- train.c: on a thread; and what follows on the loop ---- */
 
-/* A slice; 1 when done. */
+/* Work on it for a slice; 1 when done. */
 int local_op_run(local_op_t *op);
 /* Turn the outcome into the future's result and free the operation. */
 void local_op_settle(local_op_t *op);

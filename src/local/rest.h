@@ -14,7 +14,7 @@ void local_publish(local_call_t *call);
 void local_unpublish(local_call_t *call);
 void local_set_ttl(local_call_t *call);
 
-/* A number in the query, or `fallback`. */
+/* The number in the query, or `fallback`. */
 size_t local_query_number(const local_req_t *req, const char *name,
                           size_t fallback);
 

@@ -9,7 +9,7 @@
 
 /*
  * A poll is answered at once when the result is there, else held until it
- * comes, the hold time is over, or the peer goes away.
+ * comes, the hold time is over, or the peer hangs up.
  */
 
 typedef struct {

@@ -45,13 +45,13 @@ typedef struct local_sample {
 
 /* ---- sampler.c ---- */
 
-/* NULL: out of memory or too many. */
+/* Make a sampling session; NULL: out of memory or too many. */
 local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
                                    const local_place_t *place);
 void local_sampler_free(local_sampler_t *sampler);
 local_sampler_t *local_sampler_find(local_server_t *server, const char *id);
-/* Which weights a request names: 1 with *place or, for the base, without; 0
- * when answered. */
+/* Find which weights a request names: 1 with *place or, for the base, without;
+ * 0 when answered. */
 int local_read_source(local_call_t *call, local_place_t *place, int *is_base);
 void local_create_sampling_session(local_call_t *call);
 void local_join_sampling_session(local_call_t *call);
@@ -60,7 +60,7 @@ void local_get_sampler(local_call_t *call);
 /* ---- sample.c: running ---- */
 
 void local_sample_start(local_sample_t *sample, local_lane_t *lane);
-/* A lane ends; its samples wait on without it. */
+/* End a lane; its samples wait on without it. */
 void local_lane_end(local_server_t *server, local_lane_t *lane);
 void local_sample_free(local_sample_t *sample);
 void local_samples_free(local_server_t *server);

@@ -21,7 +21,8 @@ typedef struct {
 void local_seqs_init(local_seqs_t *seqs, const tnk_allocator_t *alloc);
 void local_seqs_deinit(local_seqs_t *seqs);
 local_seq_t *local_seqs_find(const local_seqs_t *seqs, int64_t seq);
-/* TNK_OK or TNK_ENOMEM; replaces an older one. */
+/* Remember a request; it replaces an older one of that number. TNK_OK or
+ * TNK_ENOMEM. */
 int local_seqs_add(local_seqs_t *seqs, int64_t seq, uint64_t hash,
                    const char *request_id);
 

@@ -69,9 +69,9 @@ typedef struct {
   int port;
   /* Wanted in X-API-Key: without it 401, with another one 403. NULL: any. */
   const char *api_key;
-  /* Not 0: everything but client/config and auth/token wants a token that
-   * auth/token has given for the key, and that lives so long; else 401. At
-   * most a year. */
+  /* How long a token lives that auth/token gives for the key; everything but
+   * client/config and auth/token then wants one, else 401. At most a year. 0:
+   * the key does. */
   uint64_t token_life_s;
   /* Directory of the checkpoints; made when it is missing, and kept. NULL: a
    * temporary directory that closing removes. */
@@ -130,9 +130,8 @@ typedef struct {
  * Start listening. `options` is copied, its texts too. NULL: defaults.
  *
  * Returns TNK_OK; TNK_EINVAL for options out of range; TNK_ENOMEM; a code of
- * libuv (negative) when the address or the directory cannot be used. On
- * failure nothing is left, but the loop must still be run for the handles to
- * go away.
+ * libuv (negative) when the address or the directory cannot be used. On failure
+ * nothing is left, but the loop must still be run for the handles to be closed.
  */
 int local_server_open(local_server_t **out, uv_loop_t *loop,
                       const local_options_t *options);

@@ -6,8 +6,8 @@
 /* End a session's models and samplers, and keep its name. `why` is constant. */
 void local_session_finish(local_session_t *session, const char *why);
 void local_session_free(local_session_t *session);
-/* Finish those whose heartbeats have stopped, drop connections that do
- * nothing; goes on by itself. */
+/* Finish sessions whose heartbeats have stopped and drop connections that do
+ * nothing, now and again and again. */
 void local_reap_start(local_server_t *server);
 
 void local_create_session(local_call_t *call);

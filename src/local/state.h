@@ -22,7 +22,7 @@
  */
 
 enum {
-  LOCAL_ID = 96, /* room of any id we make */
+  LOCAL_ID = 96, /* memory for any id that we make */
   LOCAL_MAX_SESSIONS = 4096,
   LOCAL_MAX_MODELS = 256, /* each has weights and moments */
   LOCAL_MAX_SAMPLERS = 16384,
@@ -38,7 +38,7 @@ typedef struct {
   uint64_t end_ms; /* of the loop's time */
 } local_token_t;
 
-/* Samples of one client that wait for their turn, oldest first. */
+/* Samples of one client that wait, oldest first. */
 typedef struct {
   tnk__list_t link; /* in local_server_t.lanes, or local_weights_t.waiting */
   tnk__list_t samples;

@@ -36,24 +36,25 @@ typedef struct {
 } local_meta_t;
 
 const char *local_kind_name(local_place_kind_t kind);
-/* Letters, digits, '-' and '_', with dots between them unless `strict`. */
+/* Whether a name has only letters, digits, '-' and '_', with dots between them
+ * unless `strict`. */
 int local_name_ok(const char *name, int strict);
 /* Parse "tinker://run/kind/name"; a path of two parts means sampler weights,
  * as SkyRL writes them. 0 when it is no such path. */
 int local_place_parse(local_place_t *place, const char *path);
-/* "weights/name" of a run. */
+/* Make one out of a run and "weights/name". */
 int local_place_make(local_place_t *place, const char *run, const char *kind,
                      const char *name);
-/* Text of a path into `out` of at least LOCAL_PATH bytes. */
+/* Write a path as text; `out` has at least LOCAL_PATH bytes. */
 enum { LOCAL_PATH = 512 };
 void local_place_text(const local_place_t *place, char *out);
-/* Its directory into `out`, of LOCAL_FILE bytes. */
+/* Write the name of its directory; `out` has LOCAL_FILE bytes. */
 enum { LOCAL_FILE = 1536 };
 int local_place_dir(const local_server_t *server, const local_place_t *place,
                     char *out);
 
-/* All of these block on the disk. One whose time is over is removed by the
- * first of them that looks, and is not there. */
+/* Whether it exists. This and all that follow block on the disk; a checkpoint
+ * whose time is over is removed by the first that looks, and is not there. */
 int local_place_exists(const local_server_t *server,
                        const local_place_t *place);
 /* Write a checkpoint of `lm`. TNK_ECONFLICT when there is one and not
@@ -71,7 +72,7 @@ void local_meta_free(const local_server_t *server, local_meta_t *meta);
 void local_remove_tree(const char *dir);
 int local_make_dirs(const char *dir);
 int64_t local_wall_ms(void);
-/* "2026-11-21T07:33:14.000Z"; `out` has 32 bytes. */
+/* Write a time as "2026-11-21T07:33:14.000Z"; `out` has 32 bytes. */
 void local_time_text(int64_t ms, char *out);
 
 #endif

@@ -24,8 +24,8 @@ typedef struct {
   const int64_t *col;
 } local_tensor_t;
 
-/* Cells that a sparse tensor does not list become `pad`. TNK_EINVAL with the
- * reason, or TNK_ENOMEM. */
+/* Read a tensor. Cells that a sparse one does not list become `pad`. TNK_EINVAL
+ * with the reason, or TNK_ENOMEM. */
 int local_tensor_proto(local_tensor_t *out, tnk__arena_t *arena,
                        const TinkerPublic__Tensor *tensor, int64_t pad,
                        tnk__lm_why_t *why);

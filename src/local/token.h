@@ -9,9 +9,9 @@
  * The latest LOCAL_MAX_TOKENS are remembered, the others are over.
  */
 
-/* auth/token. 404 when no tokens are wanted. */
+/* Handle auth/token; 404 when no tokens are wanted. */
 void local_auth_token(local_call_t *call);
-/* Whether this is one of ours that has not come to its end. */
+/* Whether this is a token of ours that lives. */
 int local_token_is_valid(const local_server_t *server, const char *token);
 
 #endif

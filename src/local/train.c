@@ -13,7 +13,7 @@
  * the loop. A pass runs example by example; everything else in one piece.
  */
 
-/* After so many another job gets the thread, in the middle of a pass too. */
+/* After this many another job gets the thread, in the middle of a pass too. */
 enum { SLICE_TOKENS = 256 };
 
 /* ---- On a thread ---- */

@@ -22,7 +22,8 @@ typedef struct local_weights {
   tnk__list_t waiting; /* local_lane_t.link */
 } local_weights_t;
 
-/* With a reference; NULL: out of memory. `lm` is NULL until loaded. */
+/* Get weights, with a reference; NULL: out of memory. `lm` is NULL until
+ * loaded. */
 local_weights_t *local_weights_get(local_server_t *server, const char *dir);
 void local_weights_unref(local_weights_t *weights);
 /* Take a snapshot just made in, so that it need not be loaded. */
@@ -31,7 +32,8 @@ void local_weights_put(local_server_t *server, const char *dir,
 void local_weights_forget(local_server_t *server, const char *dir);
 /* Load, unless it is being loaded; `local_samples_loaded` follows. */
 void local_weights_load(local_weights_t *weights);
-/* In sample.c: what lanes wait for is there, or is not. */
+/* Go on with the lanes that wait, now that the weights are there or are not;
+ * sample.c has it. */
 void local_samples_loaded(local_weights_t *weights);
 void local_weights_free_all(local_server_t *server);
 

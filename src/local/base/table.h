@@ -25,14 +25,15 @@ typedef struct {
 
 void local_table_init(local_table_t *table, const tnk_allocator_t *alloc);
 void local_table_deinit(local_table_t *table);
-/* TNK_OK or TNK_ENOMEM. The key must not be in yet. */
+/* Put a node in. TNK_OK or TNK_ENOMEM. The key must not be in yet. */
 int local_table_add(local_table_t *table, local_node_t *node, const char *key);
 local_node_t *local_table_find(const local_table_t *table, const char *key);
 void local_table_remove(local_table_t *table, local_node_t *node);
 /* Any node, or NULL: for emptying the table. */
 local_node_t *local_table_any(const local_table_t *table);
 
-/* FNV-1a with a final mix; `seed` chains several pieces. Not for secrets. */
+/* Hash with FNV-1a and a final mix; `seed` chains several pieces. Not for
+ * secrets. */
 uint64_t local_hash(uint64_t seed, const void *data, size_t n);
 
 #endif

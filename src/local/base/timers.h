@@ -22,14 +22,14 @@ typedef struct {
 } local_timers_t;
 
 int local_timers_open(local_timers_t *timers, uv_loop_t *loop);
-/* Nothing fires any more; `closed` runs when libuv has let go. */
+/* Close: nothing fires any more; `closed` runs when libuv has let go. */
 void local_timers_close(local_timers_t *timers, uv_close_cb closed);
 
 void local_timer_init(local_timer_t *timer);
 /* Fire once in `delay_ms`; restarts a running one. */
 void local_timer_start(local_timers_t *timers, local_timer_t *timer,
                        uint64_t delay_ms, void (*fn)(local_timer_t *self));
-/* Immediate: once stopped it does not fire. */
+/* Stop one: it does not fire. */
 void local_timer_stop(local_timer_t *timer);
 
 #endif

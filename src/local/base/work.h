@@ -6,9 +6,9 @@
 #include "base/list.h"
 
 /*
- * Jobs on libuv's thread pool, a slice at a time, in turn: after each slice
- * the job goes behind all others that wait, so many jobs share few threads
- * fairly and none keeps a thread for long. There are two lanes, served
+ * Jobs on libuv's thread pool, a slice at a time, one after the other: after
+ * each slice the job goes behind all others that wait, so many jobs share few
+ * threads fairly and none keeps a thread for long. There are two lanes, served
  * alternately, so that a crowd of samples does not slow training down.
  */
 enum { LOCAL_WORK_MAX_THREADS = 8 };
@@ -46,11 +46,11 @@ struct local_work {
 };
 
 void local_work_init(local_work_t *work, uv_loop_t *loop, unsigned n_threads);
-/* Every job still there gets its `done`; then `closed` runs, at once when no
- * slice is running. */
+/* Close: every job still there gets its `done`; then `closed` runs, at once
+ * when no slice is running. */
 void local_work_close(local_work_t *work, void (*closed)(local_work_t *work));
 void local_job_start(local_work_t *work, local_job_t *job);
-/* `done` follows, from here or after the slice that runs. */
+/* Cancel a job; `done` follows, from here or after the slice that runs. */
 void local_job_cancel(local_work_t *work, local_job_t *job);
 
 #endif

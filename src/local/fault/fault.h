@@ -8,9 +8,9 @@
 
 /*
  * Faults that a server injects into its own answers, as a text asks for. The
- * text is described in README.md; fault_spec.c reads it, fault_plan.c decides
- * what happens to a request, fault_answer.c does it, and fault_log.c writes
- * down what was done.
+ * text is described in README.md; spec.c reads it, plan.c decides what happens
+ * to a request, fault_answer.c does it, and fault_log.c writes down what was
+ * done.
  *
  * Each request suffers at most one fault. What it is depends only on the seed,
  * on which call it is and on how many of that call came before, so that the
@@ -72,7 +72,7 @@ typedef struct {
 
 enum {
   LOCAL_MAX_FAULT_RULES = 64,
-  LOCAL_FAULT_CALL = 64,      /* room of the name of a call */
+  LOCAL_FAULT_CALL = 64,      /* memory for the name of a call */
   LOCAL_FAULT_LOG_SIZE = 4096 /* faults that are remembered */
 };
 
@@ -116,14 +116,15 @@ typedef struct {
   char call[LOCAL_FAULT_CALL]; /* "" for a connection */
 } local_fault_entry_t;
 
-/* NULL without memory. */
+/* Make a plan without faults; NULL without memory. */
 local_faults_t *local_faults_new(const tnk_allocator_t *alloc);
 void local_faults_free(local_faults_t *faults);
 /* Begin anew with this text: positions count from 1 again, the log is kept.
  * On failure the plan stays as it was. */
 int local_faults_set(local_faults_t *faults, const char *text, char *why,
                      size_t n_why);
-/* Write each fault to a file too, as a line of JSON. A code of libuv. */
+/* Write each fault to a file too, as a line of JSON. TNK_OK or a code of
+ * libuv. */
 int local_faults_log_to(local_faults_t *faults, const char *path);
 /* How many were injected since the start; NULL: of all names. */
 uint64_t local_faults_count(const local_faults_t *faults, const char *name);
@@ -137,7 +138,8 @@ struct local_req;
 
 /* Whether a new connection is refused. */
 int local_faults_refuses(local_faults_t *faults);
-/* Decide on the request whose head has come; kind NONE: served as usual. */
+/* Decide on a request whose head has come; of kind NONE it is served as
+ * usual. */
 void local_faults_decide(local_faults_t *faults, const char *path,
                          local_fault_t *out);
 void local_faults_note(local_faults_t *faults, const local_fault_t *fault,
@@ -157,13 +159,13 @@ typedef struct {
   int is_twice;       /* the whole answer, directly behind itself */
 } local_answer_t;
 
-/* 1: answered by a fault that does not let the request through. To be called
- * by whoever serves requests, before he does. */
+/* Answer a request whose fault does not let it through. 1: answered. To be
+ * called before a request is served. */
 int local_fault_answers(struct local_req *req);
 /* Change the answer as the request's fault wants it, and write it down. */
 void local_fault_shape(struct local_req *req, local_answer_t *answer);
-/* A GET lists what was injected, a PUT of a text sets faults. 1: answered; 0:
- * not this path, or not open. */
+/* Open the endpoint whose GET lists what was injected and whose PUT of a text
+ * sets faults; and serve it. 1: answered; 0: not this path, or not open. */
 #define LOCAL_FAULTS_PATH "/tnk/faults"
 void local_faults_open_control(local_faults_t *faults);
 int local_faults_control(local_faults_t *faults, struct local_req *req);

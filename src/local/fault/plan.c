@@ -54,7 +54,7 @@ int local_faults_set(local_faults_t *faults, const char *text, char *why,
 
 /* ---- Numbers ---- */
 
-/* The next number of this call, from 1. Calls beyond the room for them, and
+/* The next number of this call, from 1. Calls beyond the entries for them, and
  * those whose names have the same hash, are counted together. */
 static uint64_t count(local_faults_t *faults, uint64_t hash) {
   size_t at = 0;
@@ -62,7 +62,7 @@ static uint64_t count(local_faults_t *faults, uint64_t hash) {
   while (at + 1 < LOCAL_FAULT_CALLS && faults->call_hash[at] != 0 &&
          faults->call_hash[at] != hash)
     at++;
-  /* The last place takes all further calls in turn. */
+  /* The last entry is for all further calls, one after the other. */
   faults->call_hash[at] = hash;
   return ++faults->n_of_call[at];
 }

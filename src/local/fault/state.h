@@ -20,17 +20,17 @@ typedef struct {
   int64_t n;   /* without it */
 } local_fault_kind_info_t;
 
-/* NULL behind the last. */
+/* The i-th kind; NULL behind the last. */
 const local_fault_kind_info_t *local_fault_kind_at(size_t i);
 /* The faults of "mild" or "all"; NULL for other names. */
 const local_fault_t *local_fault_group(const char *name, size_t *n);
 
-/* Shared by fault_plan.c and fault_log.c. */
+/* Shared by plan.c and fault_log.c. */
 struct local_faults {
   const tnk_allocator_t *alloc;
   local_fault_spec_t spec;
   char *text;                            /* of spec; never NULL */
-  uint64_t call_hash[LOCAL_FAULT_CALLS]; /* 0: the place is free */
+  uint64_t call_hash[LOCAL_FAULT_CALLS]; /* 0: the entry is free */
   uint64_t n_of_call[LOCAL_FAULT_CALLS];
   uint64_t n_connections;
   /* The last good answer, for whom it was not meant. */

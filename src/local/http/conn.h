@@ -7,7 +7,7 @@
 
 struct local_slow;
 
-/* What a connection is doing; see http_conn.c. */
+/* What a connection is doing; see conn.c. */
 typedef enum {
   LOCAL_CONN_READING,  /* a request is arriving */
   LOCAL_CONN_HANDLING, /* it is complete and not yet answered */
@@ -33,26 +33,26 @@ typedef struct local_conn {
   uint64_t active_ms;      /* when it last sent or was sent something */
 } local_conn_t;
 
-/* The parser's callbacks, shared by all connections. */
+/* Set the parser's callbacks, which all connections share. */
 void local_conn_setup(llhttp_settings_t *settings);
 int local_conn_init(local_conn_t *conn, local_http_t *http, uv_loop_t *loop);
 void local_conn_start(local_conn_t *conn);
 void local_conn_close(local_conn_t *conn);
-/* The same, so that the peer sees a reset. */
+/* Close it so that the peer sees a reset. */
 void local_conn_reset(local_conn_t *conn);
-/* One handle less that libuv knows. */
+/* Count one handle less that libuv knows. */
 void local_http_release(local_http_t *http);
-/* The answer is out of our hands: read on, but never from in here. */
+/* Read on, now that the answer is on its way, but never from in here. */
 void local_conn_answered(local_conn_t *conn);
-/* The idle callback that goes on with those that wait for it. */
+/* Go on with those that wait for the idle callback, which this is. */
 void local_conn_on_resume(uv_idle_t *idle);
-/* Send the body of an answer at so many bytes a second; it is taken. Goes on
+/* Send the body of an answer at `rate` bytes a second; it is taken. Goes on
  * with the next request, or closes. TNK_OK or a code. */
 int local_slow_start(local_conn_t *conn, uint8_t *body, size_t len,
                      uint64_t rate, int close_after);
-/* The connection closes. */
+/* Stop sending, because the connection closes. */
 void local_slow_stop(local_conn_t *conn);
-/* A peer that waits for leave before it sends the body gets it. */
+/* Give a peer that waits for it leave to send the body. */
 void local_conn_send_continue(local_conn_t *conn);
 /* Percent-decode in place; 0 when malformed or when a NUL would come out. */
 int local_url_decode(char *text);

@@ -47,7 +47,7 @@ typedef struct {
   /* Called for each complete request; must answer or park it. Calls
    * local_fault_answers() before it does anything else with it. */
   void (*handle)(local_req_t *req, void *user);
-  /* Called with each answer, before a fault takes its place; may be NULL. */
+  /* Called with each answer, before a fault replaces it; may be NULL. */
   void (*on_answer)(local_req_t *req, int status, const uint8_t *body,
                     size_t len, void *user);
   /* Called with the status that goes out, -1: none does; may be NULL. */
@@ -87,9 +87,10 @@ void local_http_sweep(local_http_t *http, uint64_t since_ms);
 void local_http_close(local_http_t *http, void (*closed)(void *user),
                       void *user);
 
-/* Value of a header, or NULL; `name` in lower case. */
+/* The value of a header, or NULL; `name` in lower case. */
 const char *local_req_header(const local_req_t *req, const char *name);
-/* Decoded query parameter into `out`; 1 when present and short enough. */
+/* Decode a parameter of the query into `out`; 1 when present and short
+ * enough. */
 int local_req_query(const local_req_t *req, const char *name, char *out,
                     size_t size);
 /*
@@ -99,12 +100,12 @@ int local_req_query(const local_req_t *req, const char *name, char *out,
  */
 void local_req_reply(local_req_t *req, int status, const char *content_type,
                      const char *extra, uint8_t *body, size_t len);
-/* The same with text that is copied. */
+/* Answer with text, which is copied. */
 void local_req_reply_text(local_req_t *req, int status,
                           const char *content_type, const char *text);
-/* Hang up in place of an answer. */
+/* Hang up instead of answering. */
 void local_req_drop(local_req_t *req);
-/* Answer later; `on_gone` is called instead if the peer goes away. */
+/* Answer later; `on_gone` is called instead if the peer hangs up. */
 void local_req_park(local_req_t *req,
                     void (*on_gone)(local_req_t *req, void *user), void *user);
 

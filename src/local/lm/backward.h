@@ -35,9 +35,9 @@ typedef struct {
 } tnk__lm_back_t;
 
 /*
- * The gradients of chunk `index`, which has n rows and whose logits have been
- * replaced by their gradients. Chunks come from the last to the first; dk and
- * dv of all are zero at the start.
+ * Work out the gradients of chunk `index`, which has n rows and whose logits
+ * have been replaced by their gradients. Chunks come from the last to the
+ * first; dk and dv of all are zero at the start.
  */
 void tnk__lm_backward(const tnk__lm_back_t *back, size_t index, size_t n);
 

@@ -13,7 +13,7 @@ typedef struct {
   tnk__lm_sum_t optimizer; /* when has_optimizer */
 } tnk__lm_saved_config_t;
 
-/* The outcome is in buf->err. */
+/* Write the file; the outcome is in buf->err. */
 void tnk__lm_config_write(const tnk__lm_saved_config_t *saved, tnk__buf_t *buf);
 int tnk__lm_config_read(tnk__lm_saved_config_t *out, const char *dir,
                         const tnk_allocator_t *alloc, tnk__lm_why_t *why);

@@ -4,7 +4,8 @@
 #include "base/arena.h"
 #include "local/lm/lm.h"
 
-/* TNK_EINVAL with a sentence for options nobody can draw with. */
+/* Check options: TNK_EINVAL, with a sentence, for those nobody can draw
+ * with. */
 int tnk__lm_draw_check(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why);
 /* Replace all arrays by copies in the arena; 0 when memory is out. */
 int tnk__lm_draw_copy(tnk__lm_draw_options_t *o, tnk__arena_t *arena);

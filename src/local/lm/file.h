@@ -7,7 +7,8 @@
 /* Whole files of a checkpoint. All block on the disk. A refusal names the
  * file and the system's reason. */
 
-/* Under a temporary name, synced, then renamed. TNK_EFAILED, TNK_ENOMEM. */
+/* Write a file under a temporary name, sync it, then rename it. TNK_EFAILED,
+ * TNK_ENOMEM. */
 int tnk__lm_file_write(const char *dir, const char *name,
                        const tnk__buf_t *contents, tnk__lm_why_t *why);
 /* Append the file to the buffer, whose `max` bounds it. TNK_ENOTFOUND,

@@ -8,8 +8,8 @@
 /*
  * Rows go through in chunks only to meet the weights while these are in the
  * cache. Nothing may depend on where a chunk begins: sums run in one order
- * (lm_math.h), and a key that a row does not see has a probability of
- * exactly 0, which adds nothing to a sum.
+ * (math.h), and a key that a row does not see has a probability of exactly 0,
+ * which adds nothing to a sum.
  */
 
 enum {

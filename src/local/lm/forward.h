@@ -35,7 +35,7 @@ typedef struct {
   float logits[TNK__LM_BLOCK][TNK__LM_LOGITS];
 } tnk__lm_chunk_t;
 
-/* Room that no call keeps anything in. */
+/* Memory that no call keeps anything in. */
 typedef struct {
   float x[TNK__LM_BLOCK][TNK__LM_DIM];
   float h[TNK__LM_BLOCK][TNK__LM_FF];
@@ -50,8 +50,8 @@ typedef struct {
 tnk__lm_span_t tnk__lm_span(const tnk__lm_base_t *base, size_t layer,
                             size_t pos, size_t n);
 
-/* Probabilities of attention of one head: row i, position pos + i, over the
- * keys of the span. What a row does not see is 0. */
+/* Work out the probabilities of attention of one head: row i, position pos + i,
+ * over the keys of the span. What a row does not see is 0. */
 void tnk__lm_attend(float (*p)[TNK__LM_KEYS], const tnk__lm_base_t *base,
                     tnk__lm_block_t *const *blocks, float (*q)[TNK__LM_DIM],
                     size_t layer, size_t head, size_t pos, size_t n);
@@ -66,9 +66,9 @@ void tnk__lm_forward(const tnk__lm_base_t *base, const float *w,
                      tnk__lm_scratch_t *scratch, const int32_t *tokens,
                      size_t pos, size_t n);
 
-/* Natural logarithm of the sum of the exponentials of a row of logits; `e`
- * receives exp(logit - *max), LOGITS floats, the padding 0. A token's
- * logprob is (logit - *max) - *log_sum. */
+/* Work out the natural logarithm of the sum of the exponentials of a row of
+ * logits; `e` receives exp(logit - *max), LOGITS floats, the padding 0. A
+ * token's logprob is (logit - *max) - *log_sum. */
 void tnk__lm_softmax(float *e, const float *logits, float *max, float *sum,
                      float *log_sum);
 

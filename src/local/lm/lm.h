@@ -24,7 +24,7 @@
  *
  * Functions return TNK_OK or a negative code. A function that can refuse
  * what a client sent takes a `why`, which may be NULL and receives one
- * sentence naming the place.
+ * sentence that says where.
  */
 
 enum {
@@ -53,7 +53,7 @@ typedef struct tnk__lm_draw tnk__lm_draw_t;
 
 /* ---- Base and models ---- */
 
-/* Takes some milliseconds. NULL when memory is out. */
+/* Make a base, which takes some milliseconds. NULL when memory is out. */
 tnk__lm_base_t *tnk__lm_base_new(const tnk_allocator_t *alloc);
 void tnk__lm_base_free(tnk__lm_base_t *base);
 
@@ -72,7 +72,8 @@ typedef struct {
 #define TNK__LM_CONFIG_INIT                                                    \
   { TNK__LM_DEFAULT_RANK, 0, 1, 1, 1, TNK__LM_ADAMW }
 
-/* TNK_EINVAL (rank, no train flag) or TNK_ENOMEM, then *out is NULL. */
+/* Make a model. TNK_EINVAL (rank, no train flag) or TNK_ENOMEM, then *out is
+ * NULL. */
 int tnk__lm_new(tnk__lm_t **out, const tnk__lm_base_t *base,
                 const tnk__lm_config_t *config, const tnk_allocator_t *alloc,
                 tnk__lm_why_t *why);
@@ -116,17 +117,17 @@ typedef struct {
   const float *weights;    /* N x n_targets factors; NULL: all 1 */
   const float *logprobs;   /* N: the sampler's; all but cross_entropy */
   const float *advantages; /* N: all but cross_entropy */
-  const float *clip_low;   /* N or NULL: in place of the loss's settings */
+  const float *clip_low;   /* N or NULL: instead of the loss's settings */
   const float *clip_high;  /* N or NULL */
   const float *mask;       /* N or NULL: gspo's sequence_ratio_mask */
 } tnk__lm_datum_t;
 
-/* Everything a pass needs: sizes, ids within the vocabulary, the arrays the
- * loss reads, finite numbers. The sentence names array and position, without
- * the datum's number: `"target_tokens"[7] is 300, ...`. */
+/* Check everything a pass needs: sizes, ids within the vocabulary, the arrays
+ * the loss reads, finite numbers. The sentence names array and position,
+ * without the datum's number: `"target_tokens"[7] is 300, ...`. */
 int tnk__lm_datum_check(const tnk__lm_datum_t *datum,
                         const tnk__lm_loss_t *loss, tnk__lm_why_t *why);
-/* The same for bare ids, such as a prompt; `what` names them. */
+/* Check bare ids, such as a prompt; `what` names them. */
 int tnk__lm_tokens_check(const int32_t *tokens, size_t n, const char *what,
                          tnk__lm_why_t *why);
 
@@ -158,13 +159,12 @@ typedef struct {
 
 /*
  * Apply the gradients and clear them; without gradients they count as zero.
- * TNK_EINVAL for parameters out of range or of another family than the
- * model's (nothing changes then); TNK_ENOMEM likewise.
+ * TNK_EINVAL for parameters out of range or of another family than the model's,
+ * or TNK_ENOMEM; nothing changes then.
  *
- * AdamW: decoupled decay, bias correction, one global clip norm.
- * Dimuon here: momentum, then each factor's momentum matrix is brought near
- * orthogonal by five Newton-Schulz rounds and scaled by
- * sqrt(max(1, rows / columns)).
+ * AdamW: decoupled decay, bias correction, one global clip norm. Dimuon here:
+ * momentum, then each factor's momentum matrix is brought near orthogonal by
+ * five Newton-Schulz rounds and scaled by sqrt(max(1, rows / columns)).
  */
 int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
                        tnk__lm_step_t *out, tnk__lm_why_t *why);
@@ -186,10 +186,10 @@ int tnk__lm_step_dimuon(tnk__lm_t *lm, const tnk_dimuon_t *params,
  */
 int tnk__lm_save(const tnk__lm_t *lm, const char *dir, int with_optimizer,
                  tnk__lm_why_t *why);
-/* Make a model from a checkpoint. With the optimizer's state it goes on bit
- * for bit; without, moments and step count are zero and `optimizer` is used
- * instead of the saved family. TNK_ENOTFOUND, TNK_EPROTO (malformed, the
- * sentence names file and place), TNK_ENOMEM, TNK_EFAILED. */
+/* Make a model from a checkpoint. With the optimizer's state it goes on bit for
+ * bit; without, moments and step count are zero and `optimizer` is used instead
+ * of the saved family. TNK_ENOTFOUND, TNK_EPROTO (malformed, the sentence says
+ * in which file and where), TNK_ENOMEM, TNK_EFAILED. */
 int tnk__lm_load(tnk__lm_t **out, const tnk__lm_base_t *base, const char *dir,
                  int with_optimizer, tnk__lm_optimizer_t optimizer,
                  const tnk_allocator_t *alloc, tnk__lm_why_t *why);
@@ -197,7 +197,7 @@ int tnk__lm_load(tnk__lm_t **out, const tnk__lm_base_t *base, const char *dir,
  * (TNK_EINVAL). The model is unchanged on failure; gradients are cleared. */
 int tnk__lm_restore(tnk__lm_t *lm, const char *dir, int with_optimizer,
                     tnk__lm_why_t *why);
-/* What a checkpoint was made with, without reading its tensors. */
+/* Read what a checkpoint was made with, without its tensors. */
 int tnk__lm_read_config(tnk__lm_config_t *out, const char *dir,
                         int *has_optimizer, const tnk_allocator_t *alloc,
                         tnk__lm_why_t *why);
@@ -209,7 +209,7 @@ tnk__lm_weights_t *tnk__lm_snapshot(const tnk__lm_t *lm);
 /* The base's own weights. NULL: out of memory. */
 tnk__lm_weights_t *tnk__lm_base_weights(const tnk__lm_base_t *base,
                                         const tnk_allocator_t *alloc);
-/* From a checkpoint; fails as tnk__lm_load(). */
+/* Load them from a checkpoint; fails as tnk__lm_load(). */
 int tnk__lm_weights_load(tnk__lm_weights_t **out, const tnk__lm_base_t *base,
                          const char *dir, const tnk_allocator_t *alloc,
                          tnk__lm_why_t *why);
@@ -285,8 +285,8 @@ typedef struct {
   const float *ask_logprobs; /* (L - 1) x n_ask; 0 where not asked */
 } tnk__lm_prompt_t;
 
-/* TNK_EINVAL names the option; TNK_ENOMEM. The weights stay borrowed until
- * the draw is freed. Costs no model work. */
+/* Make a draw. TNK_EINVAL names the option; TNK_ENOMEM. The weights stay
+ * borrowed until the draw is freed. Costs no model work. */
 int tnk__lm_draw_new(tnk__lm_draw_t **out, const tnk__lm_weights_t *weights,
                      const tnk__lm_draw_options_t *options,
                      const tnk_allocator_t *alloc, tnk__lm_why_t *why);

@@ -7,12 +7,12 @@
  * Shapes, and what the parts of the model share.
  *
  * Pre-norm layers over a residual stream of DIM floats, each of causal
- * attention and a squared-ReLU MLP, then a norm and the unembedding. There
- * are no rotations and no position vectors: every head has a fixed bias for
- * each distance (see lm_base.c).
+ * attention and a squared-ReLU MLP, then a norm and the unembedding. There are
+ * no rotations and no position vectors: every head has a fixed bias for each
+ * distance (see base.c).
  *
- * A weight matrix has n_in rows of n_out floats, y = x W. All of them lie
- * one after the other in one array, in the order of tnk__lm_matrix().
+ * A weight matrix has n_in rows of n_out floats, y = x W. All of them lie one
+ * after the other in one array, in the order of tnk__lm_matrix().
  */
 enum {
   TNK__LM_DIM = 128,

@@ -12,10 +12,10 @@ typedef struct {
   double top_p;       /* 1: off */
 } tnk__lm_pick_t;
 
-/* One draw. Equal logits count in the order of their ids. */
+/* Draw one token. Equal logits count in the order of their ids. */
 int32_t tnk__lm_pick(const float *logits, const tnk__lm_pick_t *how,
                      tnk__lm_rng_t *rng);
-/* The `k` most likely ids, best first, with their logprobs. k is at most
+/* Find the `k` most likely ids, best first, with their logprobs. k is at most
  * TNK__LM_VOCAB. */
 void tnk__lm_best(const float *logits, size_t k, int32_t *ids, float *logprobs);
 /* The logprob of one id, as a pass reports it. */

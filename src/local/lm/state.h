@@ -44,7 +44,7 @@ struct tnk__lm {
   float *w;    /* effective weights */
   float *wt;   /* the same, each matrix transposed */
   float *g;    /* gradients of the effective weights */
-  /* Room for passes of up to n_reserved blocks. */
+  /* Memory for passes of up to n_reserved blocks. */
   size_t n_reserved;
   tnk__lm_block_t *blocks[TNK__LM_MAX_BLOCKS];
   tnk__lm_saved_t *saved[TNK__LM_MAX_BLOCKS];
@@ -52,13 +52,13 @@ struct tnk__lm {
   tnk__lm_back_scratch_t *back_scratch;
 };
 
-/* TNK__LM_OK or TNK_EINVAL for what no model can have. */
+/* Check a configuration: TNK_OK, or TNK_EINVAL for what no model can have. */
 int tnk__lm_config_check(const tnk__lm_config_t *config, tnk__lm_why_t *why);
 /* Compute w and wt after parameters changed. */
 void tnk__lm_merge(tnk__lm_t *lm);
 /* Compute lm->grad from lm->g. */
 void tnk__lm_factor_grads(tnk__lm_t *lm);
-/* What every step begins with: that, scaled down to the norm `limit` if it is
+/* Begin a step: compute lm->grad, scaled down to the norm `limit` if that is
  * above 0. The norm it had and the number of the step go to `out`. */
 void tnk__lm_step_begin(tnk__lm_t *lm, double limit, tnk__lm_step_t *out);
 

@@ -1,7 +1,7 @@
 /*
- * Requests come in here and are answered from a table; those that make a
- * future get its name. Nothing is kept but the list of samples for batched
- * polls (stub_poll.c).
+ * Requests come in here and are answered from a table; those that make a future
+ * get its name. Nothing is kept but the list of samples for batched polls
+ * (poll.c).
  */
 #include "local/stub/stub.h"
 

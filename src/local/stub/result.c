@@ -7,7 +7,7 @@
 
 /* Results, from nothing but the names of their futures. */
 
-/* A moment takes three tokens of so many bits. */
+/* A moment takes three tokens of this many bits. */
 enum { STAMP_BITS = 21 };
 
 typedef struct {

@@ -51,7 +51,7 @@ struct local_stub {
   float logprobs[LOCAL_STUB_MAX_TOKENS];
 };
 
-/* ---- stub_open.c ---- */
+/* ---- open.c ---- */
 
 static inline uint64_t local_stub_now(const local_stub_t *stub) {
   return uv_now(stub->loop);
@@ -62,17 +62,17 @@ static inline uint64_t local_stub_now(const local_stub_t *stub) {
 uint64_t local_stub_number(const local_req_t *req, const char *key,
                            uint64_t otherwise);
 
-/* ---- stub_poll.c ---- */
+/* ---- poll.c ---- */
 
-/* Batched polls begin anew. */
+/* Let batched polls begin anew. */
 void local_stub_forget_samples(local_stub_t *stub);
-/* A sample was accepted. */
+/* Note that a sample was accepted. */
 void local_stub_remember(local_stub_t *stub, const char *id, uint64_t due_ms);
-/* A poll for one result, and one for all samples that have ended. */
+/* Serve a poll for one result, and one for all samples that have ended. */
 void local_stub_retrieve(local_stub_t *stub, local_req_t *req);
 void local_stub_retrieve_batch(local_stub_t *stub, local_req_t *req);
 
-/* ---- stub_result.c ---- */
+/* ---- result.c ---- */
 
 void local_stub_result(local_stub_t *stub, local_req_t *req, const char *id,
                        uint64_t there_ns);

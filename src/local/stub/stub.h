@@ -25,10 +25,10 @@ typedef struct local_stub local_stub_t;
 typedef struct {
   const char *host;    /* numeric; NULL: 127.0.0.1 */
   int port;            /* 0: any free port */
-  uint64_t latency_ms; /* a result is there so long after its request, */
-  uint64_t spread_ms;  /* and up to so much later */
+  uint64_t latency_ms; /* from a request to its result, */
+  uint64_t spread_ms;  /* and at most so much more */
   uint64_t hold_ms;    /* the longest that a poll is held; 0: 20,000 */
-  /* Break the connection of a held poll after so long: of the first one for
+  /* Break the connection of a held poll after this time: of the first one for
    * each sample, and of every other batched one. 0: never. */
   uint64_t cut_ms;
   /* Members of client/config; values in JSON. */
@@ -37,8 +37,8 @@ typedef struct {
   local_faults_t *faults; /* to inject; NULL: none. Outlives the stub. */
 } local_stub_options_t;
 
-/* TNK_OK, TNK_ENOMEM or a code of libuv; on failure the loop must be run for
- * the handles to go away. */
+/* Open a stub. TNK_OK, TNK_ENOMEM or a code of libuv; on failure the loop must
+ * be run for the handles to be closed. */
 int local_stub_open(local_stub_t **out, uv_loop_t *loop,
                     const local_stub_options_t *options);
 uint16_t local_stub_port(const local_stub_t *stub);

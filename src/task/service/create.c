@@ -135,7 +135,7 @@ static void ask_info(create_t *create) {
   tnk__request_call(&create->request, on_info);
 }
 
-/* ---- Create_model ---- */
+/* ---- create_model ---- */
 
 static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
   create_t *create = of_job(job);
