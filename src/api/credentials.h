@@ -8,11 +8,12 @@
 
 /* Protocol: transport, stored credentials. */
 
-/* The default key of a credentials file's text. TNK_OK with a key or with
- * *key NULL when the file names none; TNK_ECREDENTIAL when it is invalid. */
+/* Read the default key out of a credentials file's text. TNK_OK with a key or
+ * with *key NULL when the file names none; TNK_ECREDENTIAL when it is
+ * invalid. */
 int tnk__credentials_parse(const tnk_allocator_t *alloc, const char *text,
                            size_t length, char **key);
-/* The same from ~/.tinker/credentials.json. A missing file holds no key. */
+/* Read it out of ~/.tinker/credentials.json. A missing file holds no key. */
 int tnk__credentials_read(const tnk_allocator_t *alloc, char **key);
 
 /* Check a key's form. TNK_OK, with *expires_s set for a JWT and 0 for a plain

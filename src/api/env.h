@@ -1,7 +1,7 @@
 #ifndef TNK_API_ENV_H
 #define TNK_API_ENV_H
 
-/* An environment variable, NULL when unset or empty. */
+/* The value of an environment variable, NULL when unset or empty. */
 const char *tnk__env(const char *name);
 
 #endif

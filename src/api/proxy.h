@@ -11,10 +11,10 @@ typedef struct {
   size_t n_headers;
 } tnk__proxy_options_t;
 
-/* What the options say of proxies, else the environment. TNK_OK, TNK_ENOMEM, or
- * TNK_EINVAL with *why: what the options name cannot be used, or what is meant
- * for `url`. Another proxy of the environment does no harm until it is needed.
- * To be freed in each case. */
+/* Read what the options say of proxies, else the environment. TNK_OK,
+ * TNK_ENOMEM, or TNK_EINVAL with *why: what the options name cannot be used, or
+ * what is meant for `url`. Another proxy of the environment does no harm until
+ * it is needed. *out is to be freed in each case. */
 int tnk__proxies_load(tnk__proxies_t *out, const tnk_allocator_t *alloc,
                       const tnk__proxy_options_t *options,
                       const tnk__url_t *url, const char **why);

@@ -42,36 +42,37 @@ typedef struct tnk__root {
   void *close_user;
 } tnk__root_t;
 
-/* Opening, in this order. The first two may set *why, which is NULL before;
- * after a failure only the last may follow. */
+/* Opening takes the three functions that follow, in this order. The first two
+ * may set *why, which is NULL before; after a failure only the last may
+ * follow. */
 
-/* Zeroed memory of kind->size bytes. `options_err` is what reading the options
- * gave, and `alloc` is theirs or NULL. */
+/* Make it: zeroed memory of kind->size bytes. `options_err` is what reading the
+ * options gave, and `alloc` is theirs or NULL. */
 int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
                   const uv_loop_t *uv, int options_err,
                   const tnk_allocator_t *alloc, const char **why);
 int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
                     const tnk_logger_t *logger, const tnk__http_options_t *http,
                     const char **why);
-/* With TNK_OK the caller has it now, else it is undone, and its memory, of
- * which `why` may be a part, is gone. `text` is as for tnk__root_say(). `root`
- * may be NULL after a failure. */
+/* End the opening: with TNK_OK the caller has it now, else it is undone, and
+ * its memory, of which `why` may be a part, is gone. `text` is as for
+ * tnk__root_say(). `root` may be NULL after a failure. */
 void tnk__root_finish(tnk__root_t *root, int err, const char *why, char *text,
                       size_t size);
 
-/* Into the caller's room, which may be NULL: `why`, or without it what the
- * code means. Returns the code. */
+/* Write `why`, or without it what the code means, into the caller's memory,
+ * which may be NULL. Returns the code. */
 int tnk__root_say(char *text, size_t size, int err, const char *why);
 
 /* Whether it may be closed, which from then on it is not any more. */
 int tnk__root_begin_close(tnk__root_t *root, tnk_close_cb cb, void *user);
-/* When what was built upon it is closed. */
+/* Go on closing, when what was built upon it is closed. */
 void tnk__root_end_close(tnk__root_t *root);
-/* Close what this thread has open on the loop; how many there were. */
+/* Close what this thread has open on the loop; returns how many there were. */
 size_t tnk__root_close_all(const uv_loop_t *uv);
 
-/* The promise of why an operation does not begin: `why`, or for NULL and ""
- * what the code means. */
+/* Make the promise of an operation that does not begin, rejected with `why`, or
+ * for NULL and "" with what the code means. */
 tnk_promise_t *tnk__root_reject(tnk__context_t *context, int code,
                                 const char *name, const char *why);
 

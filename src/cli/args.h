@@ -15,13 +15,14 @@ typedef struct {
   int fault_control;               /* an endpoint sets and lists them */
   int stub;                        /* canned answers and no model, */
   uint64_t stub_spread_ms;         /* so much later at most, */
-  uint64_t stub_cut_ms;            /* polls cut after so long; 0: never */
+  uint64_t stub_cut_ms;            /* polls are cut after this; 0: never */
   int exit_with_stdin;
   int verbose;
   int help;
 } cli_local_args_t;
 
-/* 0, or -1 with one sentence in `why`. Texts point into argv. */
+/* Read the switches. 0, or -1 with one sentence in `why`. Texts point into
+ * argv. */
 int cli_parse_local(cli_local_args_t *args, int argc, char *const *argv,
                     char *why, size_t n_why);
 void cli_print_local_help(void);

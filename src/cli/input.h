@@ -4,13 +4,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* All of a stream, NUL-terminated, or NULL with a sentence in `why`. To be
- * freed. */
+/* Read all of a stream, NUL-terminated and to be freed; NULL with a sentence in
+ * `why`. */
 char *cli_read_all(FILE *from, size_t *n, char *why, size_t n_why);
-/* The same of a file; "-" is the standard input. */
+/* Read all of a file; "-" is the standard input. */
 char *cli_read_file(const char *path, size_t *n, char *why, size_t n_why);
-/* Text as a JSON string with its quotes. What is not UTF-8 is written as one
- * U+FFFD a byte. */
+/* Write text as a JSON string with its quotes. What is not UTF-8 is written as
+ * one U+FFFD a byte. */
 void cli_put_json_text(FILE *to, const char *text, size_t n);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* tnk lint: argv begins behind the word. Returns the exit status. */
+/* Run `tnk lint`; argv begins behind the word. Returns the exit status. */
 int cli_lint(int argc, char *const *argv);
 
 typedef struct {
@@ -12,7 +12,7 @@ typedef struct {
   int json;         /* findings in JSON */
 } cli_lint_options_t;
 
-/* The same of an open file: findings and the count go to `out`. */
+/* Check an open file; findings and their number go to `out`. */
 int cli_lint_stream(const cli_lint_options_t *options, FILE *in, FILE *out);
 
 #endif

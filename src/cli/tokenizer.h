@@ -19,12 +19,12 @@ typedef struct {
   "                    HF_HUB_OFFLINE\n"                                       \
   "  --revision REV    a commit, branch or tag of it\n"
 
-/* The place for the value of a switch, or NULL when it is none of these. */
+/* Where the value of a switch belongs, or NULL when it is none of these. */
 const char **cli_tokenizer_switch(cli_tokenizer_t *which, const char *arg);
-/* NULL, or what is wrong with the switches together. */
+/* What is wrong with the switches together, or NULL. */
 const char *cli_tokenizer_check(const cli_tokenizer_t *which);
-/* One reference, or NULL with a sentence in `why`. A download tells its
- * progress on the standard error, when that is a terminal. */
+/* Open it. Returns one reference, or NULL with a sentence in `why`. A download
+ * tells its progress on the standard error, when that is a terminal. */
 tnk_tokenizer_t *cli_tokenizer_open(const cli_tokenizer_t *which, char *why,
                                     size_t n_why);
 
