@@ -45,10 +45,10 @@ struct tnk_tokens {
   tnk__scratch_t scratch;
 };
 
-/* An empty list in memory of the caller. */
+/* Make an empty list in memory of the caller. */
 void tnk__tokens_init(tnk_tokens_t *tokens, const tnk_allocator_t *alloc);
 void tnk__tokens_deinit(tnk_tokens_t *tokens);
-/* Room for n more ids behind the last. */
+/* Reserve memory for n more ids behind the last. */
 int tnk__tokens_reserve(tnk_tokens_t *tokens, size_t n);
 int tnk__tokens_reserve_spans(tnk_tokens_t *tokens, size_t n);
 

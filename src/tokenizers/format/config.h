@@ -3,11 +3,11 @@
 
 #include "tokenizers/model/tokenizer.h"
 
-/* tokenizer_config.json: take bos_token and eos_token from it. */
+/* Take bos_token and eos_token from tokenizer_config.json. */
 int tnk__config_names(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                       tnk_tokenizer_error_t *error);
 
-/* The same file's added_tokens_decoder: give each of its tokens to `put`, with
+/* Give each token of the same file's added_tokens_decoder to `put`, with
  * TNK__ADDED_SPECIAL or 0. */
 int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                       int (*put)(tnk_tokenizer_t *tok, uint32_t id,

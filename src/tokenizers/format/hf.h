@@ -14,18 +14,21 @@ typedef struct {
   tnk__buf_t text;       /* for one name at a time */
 } tnk__hf_t;
 
-/* hf_read.c: what all of them use.
+/*
+ * hf_read.c: what all of them use.
  *
- * The file is no JSON, or not of the expected kind, at json.p. */
+ * Say that the file is no JSON, or not of the expected kind, at json.p.
+ */
 int tnk__hf_malformed(tnk__hf_t *hf, const char *place);
 int tnk__hf_unsupported(tnk__hf_t *hf, const char *place, const char *what);
-/* A string with its escapes resolved, in hf->text until the next call. */
+/* Read a string with its escapes resolved, which is in hf->text until the next
+ * call. */
 int tnk__hf_name(tnk__hf_t *hf, const char *place);
-/* The same for what is compared with words of ours: without a NUL, at which a
+/* Read a string that is compared with words of ours: without a NUL, at which a
  * comparison would end. */
 int tnk__hf_word(tnk__hf_t *hf, const char *place);
-/* Is the object's member `key` at json.p one of false, null, "" or 0, in
- * other words switched off? It is taken. */
+/* Take the object's member `key` at json.p. 1: it is one of false, null, "" or
+ * 0, in other words switched off. */
 int tnk__hf_off(tnk__hf_t *hf);
 
 /* hf_parts.c: what stands before and behind the model. */

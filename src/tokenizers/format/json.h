@@ -39,7 +39,7 @@ int tnk__jread_text(tnk__jread_t *json, tnk__jread_text_t *text);
 int tnk__jread_unescape(const tnk__jread_text_t *text, uint8_t *out, size_t *n);
 int tnk__jread_uint(tnk__jread_t *json, uint32_t *value);
 int tnk__jread_bool(tnk__jread_t *json, int *value);
-/* 1 when null was next, and it is taken. */
+/* Take null if it is next; 1 when it was. */
 int tnk__jread_null(tnk__jread_t *json);
 int tnk__jread_skip(tnk__jread_t *json);
 /* Whether a text, its escapes resolved, is `word`. */

@@ -42,7 +42,7 @@ typedef struct {
 
 void tnk__added_init(tnk__added_t *added, const tnk_allocator_t *alloc);
 void tnk__added_deinit(tnk__added_t *added);
-/* TNK_ENOMEM, TNK_ETOOBIG. */
+/* Put a token in. TNK_OK, TNK_ENOMEM, TNK_ETOOBIG. */
 int tnk__added_put(tnk__added_t *added, const uint8_t *text, size_t n,
                    uint32_t id, unsigned flags);
 /* Sort; to be called after the last put and before any search. */
@@ -73,7 +73,8 @@ typedef struct {
   uint32_t id;
 } tnk__added_match_t;
 
-/* 1 when there is another token: the leftmost one, and the longest there. */
+/* Find the next token: the leftmost one, and the longest there. 0: there is
+ * none. */
 int tnk__added_next(tnk__added_search_t *search, tnk__added_match_t *match);
 
 #endif

@@ -44,7 +44,7 @@ int tnk__bpe_add(tnk__bpe_t *bpe, int32_t left, int32_t right, int32_t merged);
  * be mixed with the other. All pairs that give one result have one rank. */
 int tnk__bpe_add_ranked(tnk__bpe_t *bpe, int32_t left, int32_t right,
                         int32_t merged);
-/* After the last merge and with byte_id filled. */
+/* Make it ready, after the last merge and with byte_id filled. */
 int tnk__bpe_finish(tnk__bpe_t *bpe);
 
 uint32_t tnk__bpe_rank(const tnk__bpe_t *bpe, int32_t left, int32_t right);
@@ -61,7 +61,7 @@ typedef struct {
  * ids. */
 int64_t tnk__bpe_bytes(const tnk__bpe_t *bpe, tnk__bpe_work_t *work,
                        const uint8_t *bytes, size_t n, int32_t *out);
-/* The same from ids that are in `ids` and are replaced. */
+/* Merge the ids that are in `ids`, which are replaced. */
 int64_t tnk__bpe_ids(const tnk__bpe_t *bpe, tnk__bpe_work_t *work, int32_t *ids,
                      size_t n);
 

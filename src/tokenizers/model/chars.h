@@ -10,8 +10,8 @@
  * loaded.
  */
 int tnk__chars_prepare(tnk__bpe_t *bpe, const tnk__vocab_t *vocab);
-/* The ids to begin with: of characters where possible, else of bytes. The text
- * is valid UTF-8; `out` has room for n. */
+/* Write the ids to begin with: of characters where possible, else of bytes. The
+ * text is valid UTF-8; `out` has room for n. */
 size_t tnk__chars_ids(const tnk__bpe_t *bpe, const uint8_t *bytes, size_t n,
                       int32_t *out);
 /* The end of the segment of a piece that begins at p: what is merged out of the

@@ -10,7 +10,8 @@ __attribute__((format(printf, 4, 5)))
 #endif
 int tnk__fault(tnk_tokenizer_error_t *error, int code, uint64_t offset,
                const char *format, ...);
-/* Out of memory has one sentence; other codes must have been explained. */
+/* Explain a code: lack of memory has one sentence, other codes must have been
+ * explained before. */
 int tnk__fault_memory(tnk_tokenizer_error_t *error);
 void tnk__fault_clear(tnk_tokenizer_error_t *error);
 

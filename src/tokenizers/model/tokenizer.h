@@ -63,12 +63,12 @@ struct tnk_tokenizer {
   int32_t eos;
 };
 
-/* With one reference, empty; NULL when memory is out. */
+/* Make an empty one with one reference; NULL when memory is out. */
 tnk_tokenizer_t *tnk__tokenizer_new(const tnk_allocator_t *alloc);
 
-/* The byte alphabet of byte-level vocabularies: a token's name has one
- * character a byte. Turns a name into bytes; returns their number, or -1 when
- * a character is not of the alphabet. `out` may be `name`. */
+/* Turn a name in the byte alphabet of byte-level vocabularies, which has one
+ * character a byte, into bytes. Returns their number, or -1 when a character is
+ * not of the alphabet. `out` may be `name`. */
 int64_t tnk__byte_level(const uint8_t *name, size_t n, uint8_t *out);
 
 /* The readers, one file a format. They fill in an empty tokenizer. */

@@ -6,7 +6,7 @@
 
 #include "tnk/common.h"
 
-/* Memory that will be read soon. */
+/* Fetch memory that will be read soon. */
 #if defined(__GNUC__)
 #define tnk__prefetch(p) __builtin_prefetch(p)
 #else
@@ -52,8 +52,8 @@ typedef struct {
 
 void tnk__vocab_init(tnk__vocab_t *vocab, const tnk_allocator_t *alloc);
 void tnk__vocab_deinit(tnk__vocab_t *vocab);
-/* Room for a token of at most n bytes at the end of the blob, to be filled
- * before tnk__vocab_put(); NULL when memory is out. */
+/* Reserve memory for a token of at most n bytes at the end of the blob, to be
+ * filled before tnk__vocab_put(); NULL when memory is out. */
 uint8_t *tnk__vocab_reserve(tnk__vocab_t *vocab, size_t n);
 /* Give the n reserved bytes to an id. TNK_EPROTO: the id or the bytes are
  * taken; TNK_ETOOBIG; TNK_ENOMEM. */
@@ -69,9 +69,9 @@ int tnk__vocab_is(const tnk__vocab_t *vocab, uint32_t id, const uint8_t *bytes,
  * tokens from sequences of the byte alphabet. */
 int32_t tnk__vocab_find(const tnk__vocab_t *vocab, const uint8_t *bytes,
                         size_t n, unsigned flags);
-/* The same in steps, for who looks for many tokens and does not want to wait
- * for memory each time: tnk__vocab_hash(), then for all of them
- * tnk__vocab_soon() with step 0, 1, 2, then tnk__vocab_find_hashed(). */
+/* Find in steps, for who looks for many tokens and does not want to wait for
+ * memory each time: tnk__vocab_hash(), then for all of them tnk__vocab_soon()
+ * with step 0, 1, 2, then tnk__vocab_find_hashed(). */
 uint32_t tnk__vocab_hash(const uint8_t *bytes, size_t n, unsigned flags);
 void tnk__vocab_soon(const tnk__vocab_t *vocab, uint32_t hash, int step);
 int32_t tnk__vocab_find_hashed(const tnk__vocab_t *vocab, const uint8_t *bytes,

@@ -51,27 +51,27 @@ extern const tnk__sp_calls_t tnk__sp_shim;
 /* The table, wherever it is; NULL with a reason when there is none. */
 const tnk__sp_calls_t *tnk__sp_open(char *why, size_t why_size);
 
-/* TNK_OK, TNK_ENOMEM, TNK_EUNSUPPORTED without the C++ side, or TNK_EPROTO with
- * the library's words in `why`. */
+/* Open a model. TNK_OK, TNK_ENOMEM, TNK_EUNSUPPORTED without the C++ side, or
+ * TNK_EPROTO with the library's words in `why`. */
 int tnk__sp_new(tnk__sp_t **out, const void *data, size_t n, char *why,
                 size_t why_size);
 void tnk__sp_free(tnk__sp_t *sp);
 
 int32_t tnk__sp_size(const tnk__sp_t *sp);
-/* -1 when the model has none. */
+/* The id that begins, and that ends a text; -1 when the model has none. */
 int32_t tnk__sp_bos(const tnk__sp_t *sp);
 int32_t tnk__sp_eos(const tnk__sp_t *sp);
 /* The name of a piece; belongs to the model. NULL when something failed. */
 const char *tnk__sp_piece(const tnk__sp_t *sp, int32_t id, size_t *n,
                           tnk__sp_kind_t *kind);
 
-/* `put` is called for each piece with its place in the text; it returns a
- * negative code to end the call, which then returns it. */
+/* Encode a text: `put` is called for each piece with its place in the text; it
+ * returns a negative code to end the call, which then returns it. */
 int tnk__sp_encode(const tnk__sp_t *sp, const char *text, size_t n,
                    int with_places,
                    int (*put)(void *user, int32_t id, size_t begin, size_t end),
                    void *user);
-/* `put` is called once, with the text. */
+/* Decode ids: `put` is called once, with the text. */
 int tnk__sp_decode(const tnk__sp_t *sp, const int32_t *ids, size_t n,
                    int (*put)(void *user, const char *text, size_t n),
                    void *user);

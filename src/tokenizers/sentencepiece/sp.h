@@ -3,7 +3,7 @@
 
 #include "tokenizers/model/tokenizer.h"
 
-/* Reads a SentencePiece model and makes it the tokenizer's engine. A build
+/* Read a SentencePiece model and make it the tokenizer's engine. A build
  * without the shim (see meson.build) says so. */
 int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                  tnk_tokenizer_error_t *error);

@@ -12,7 +12,7 @@ static inline int tnk__is_newline(uint8_t byte) {
   return byte == '\n' || byte == '\r';
 }
 
-/* Class of the character at p and the place behind it. */
+/* The class of the character at p, and where it ends. */
 static inline unsigned tnk__scan_class(const uint8_t *p, const uint8_t **next) {
   if (*p < 0x80) {
     *next = p + 1;

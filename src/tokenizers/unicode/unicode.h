@@ -27,7 +27,8 @@ static inline unsigned tnk__char_class(uint32_t cp) {
 /* \w of the reference: what words are made of. */
 int tnk__is_word(uint32_t cp);
 
-/* Bytes of the character that begins with this lead byte, in valid text. */
+/* The number of bytes of the character that begins with this lead byte, in
+ * valid text. */
 static inline size_t tnk__utf8_length(uint8_t lead) {
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
@@ -46,9 +47,9 @@ static inline uint32_t tnk__utf8_get(const uint8_t *p) {
          (p[3] & 0x3fu);
 }
 
-/* Bytes at the front of s that are well-formed UTF-8. */
+/* The number of bytes at the front of s that are well-formed UTF-8. */
 size_t tnk__utf8_valid(const uint8_t *s, size_t n);
-/* Length of the well-formed character at s, or 0. When 0, *bad is how many
+/* The length of the well-formed character at s, or 0. When 0, *bad is how many
  * bytes one replacement character stands for: the longest beginning of a
  * character that could have been completed, at least 1. *cut says that the
  * input ended inside a character that was good so far. */
