@@ -49,7 +49,9 @@ typedef struct tnk_promise tnk_promise_t;
 typedef struct tnk_runtime tnk_runtime_t;
 
 /**
- * Memory functions for everything one object allocates.
+ * Memory functions for what one object allocates. Two libraries below have
+ * allocators of their own, which belong to the program: jansson, while it reads
+ * JSON, and mbedTLS.
  *
  * All four functions follow their namesakes in <stdlib.h>; `user` is passed
  * through. They are called on the loop thread, and on a worker thread of

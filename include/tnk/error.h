@@ -78,8 +78,8 @@ typedef enum {
   /** The service has accepted it and has run it or will: only its result is
    * lost, or not wanted any more. */
   TNK_RAN_YES = 2,
-  /** Of a pass that went as several requests: some were run, others not or
-   * perhaps not. The gradients of the former have been added up. */
+  /** Some requests of a pass were run, others not or perhaps not. The gradients
+   * of the former have been added up. */
   TNK_RAN_PARTLY = 3
 } tnk_ran_t;
 

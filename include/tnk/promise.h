@@ -227,27 +227,27 @@ TNK_API tnk_promise_t *tnk_promise_child(const tnk_promise_t *promise,
 /* Results by type: NULL unless resolved with that type. Each belongs to the
  * promise and lives as long as it does. */
 
-/** Of create calls. The client itself lives until it is closed; this accessor
- * only names it. Thread: loop thread. Since: 0.1 */
+/** The training client that a create call made. It lives until it is closed;
+ * this accessor only names it. Thread: loop thread. Since: 0.1 */
 TNK_API tnk_training_t *tnk_promise_training(const tnk_promise_t *promise);
-/** Of create calls and of a save that returns a sampling client; as above.
- * Thread: loop thread. Since: 0.1 */
+/** The sampling client that a create call or a save made, with a life of its
+ * own too. Thread: loop thread. Since: 0.1 */
 TNK_API tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise);
-/** Of forward, forward_backward and forward_backward_custom.
- * Thread: loop thread. Since: 0.1 */
+/** The result of forward, forward_backward and forward_backward_custom. Thread:
+ * loop thread. Since: 0.1 */
 TNK_API const tnk_pass_t *tnk_promise_pass(const tnk_promise_t *promise);
-/** Of sample. Thread: loop thread. Since: 0.1 */
+/** The result of sample. Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_samples_t *tnk_promise_samples(const tnk_promise_t *promise);
-/** Of compute_logprobs: one value a prompt token, NaN where there is none;
- * @p n receives their number. Thread: loop thread. Since: 0.1 */
+/** The result of compute_logprobs: one value a prompt token, NaN where there is
+ * none; @p n receives their number. Thread: loop thread. Since: 0.1 */
 TNK_API const float *tnk_promise_logprobs(const tnk_promise_t *promise,
                                           size_t *n);
-/** Of optim_step. Thread: loop thread. Since: 0.1 */
+/** The result of optim_step. Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise);
-/** Of saves and loads: the "tinker://" path, or NULL when the server gave
- * none. Of downloads: the file. Thread: loop thread. Since: 0.1 */
+/** The "tinker://" path of a save or load, or NULL when the server gave none;
+ * the file of a download. Thread: loop thread. Since: 0.1 */
 TNK_API const char *tnk_promise_path(const tnk_promise_t *promise);
-/** Of tnk_service_capabilities(). Thread: loop thread. Since: 0.1 */
+/** The result of tnk_service_capabilities(). Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_capabilities_t *
 tnk_promise_capabilities(const tnk_promise_t *promise);
 

@@ -5,16 +5,17 @@
  * tnk: the Tinker training API on a libuv loop.
  *
  * Start at service.h (opening, creating clients), then training.h and
- * sampling.h; promise.h tells how results and errors arrive. Unless a
- * function says otherwise it must be called on the thread that runs the loop.
- * No callback ever runs inside the call that registered it.
+ * sampling.h; promise.h tells how results and errors arrive. Unless a function
+ * says otherwise it must be called on the thread that runs the loop. No
+ * callback ever runs inside the call that registered it, but the one that
+ * tnk_service_dump() writes through.
  *
  * A child made with fork() shares sockets with its parent, so there every
  * operation is refused with TNK_EFORKED, and closing and canceling do nothing.
  * Open a service of its own, on a loop of its own, in the child.
  *
  * What is on the wire is described in src/codec/protocol of the sources. A line
- * as "Protocol: training." cites a document there, and a heading in it.
+ * such as "Protocol: training." cites a document there, or a heading in it.
  */
 #include "tnk/common.h"
 #include "tnk/data.h"

@@ -115,7 +115,8 @@ typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
  * The whole operation holds one place in the queue: calls made after it
  * reach the service after its backward pass.
  *
- * @param data    Each needs "target_tokens". Copied.
+ * @param data    Each needs "target_tokens". Copied, unless options->release
+ *                is set.
  * @param n_data  At least 1.
  * @param loss    Called between the two passes.
  * @param user    Handed to @p loss.
