@@ -54,6 +54,8 @@ FAULTS = [
      "there is no src/base/gone.h"),
     ("check_paths.py", ".", {"src/base/README.md": "`base/gone` is gone.\n"},
      "there is no src/base/gone"),
+    ("check_paths.py", ".", {"src/base/b.h": "/* gone.c does it. */\n"},
+     "there is no file gone.c"),
     ("check_paths.py", ".", {"src/base/b.h": "\n"},
      "looks at the wrong place"),
     ("check_requirements.py", ".",
