@@ -83,8 +83,8 @@ static int check_hub(const tnk_hub_t *hub) {
   return err == TNK_OK && hub->root.closing ? TNK_ECLOSED : err;
 }
 
-/* NULL, or the promise of why the call does not begin. What is wrong with the
- * hub comes before what is wrong with the call. */
+/* The promise of why a call does not begin, or NULL. What is wrong with the hub
+ * comes before what is wrong with the call. */
 static tnk_promise_t *refuses(tnk_hub_t *hub, const char *name, int err,
                               const char *why) {
   tnk__context_t *context = &hub->root.context;

@@ -17,7 +17,7 @@ enum { MAX_CONFIG = 1024 * 1024, MAX_TOKEN = 4096, MAX_PATH = 4096 };
 
 enum { MAX_RULES = 1024 };
 
-/* As that library reads them. */
+/* Read a switch as that library does. */
 static int is_true(const char *name) {
   static const char *const yes[] = {"1", "on", "yes", "true"};
   const char *value = tnk__env(name);
@@ -87,8 +87,9 @@ static int load_cache(tnk__hub_config_t *config, const char **why) {
 
 /* ---- The token ---- */
 
-/* As that library does: secrets of containers often end on a line end. A copy,
- * or NULL without memory; "" counts as none. */
+/* Copy a token without blanks around it, as that library does: secrets of
+ * containers often end on a line end. NULL without memory; "" counts as
+ * none. */
 static char *clean_token(const tnk_allocator_t *alloc, const char *text) {
   char *token = tnk__strdup(alloc, text);
   const size_t n_all = strlen(text);

@@ -157,7 +157,7 @@ static void lower_next(tnk__turns_t *turns) {
   }
 }
 
-/* 0 when there is no room to remember it. */
+/* Remember that a number is free; 0 when there are too many holes. */
 static int give_back(tnk__turns_t *turns, uint64_t number) {
   uint32_t i = find_hole(turns, number);
   int joins_left = i > 0 && turns->holes[i - 1].last + 1 == number;

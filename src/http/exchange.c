@@ -102,7 +102,8 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   return TNK_OK;
 }
 
-/* Together, so that an exchange that waits for its answer has neither. */
+/* An answer and its reader, in one, so that an exchange that waits for its
+ * answer has neither. */
 typedef struct {
   tnk__response_t response; /* first: what `answer` points to is freed */
   tnk__http_reader_t reader;
@@ -146,8 +147,8 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex) {
 
 /* ---- Streamed answers ---- */
 
-/* So much may wait to be taken; more than that is only what the stream had
- * already when it was paused. */
+/* What may wait to be taken; more than that is only what the stream had already
+ * when it was paused. */
 #define ENOUGH_BODY ((size_t)256 * 1024)
 
 void tnk__exchange_note_body(tnk__exchange_t *ex) {

@@ -21,7 +21,8 @@ typedef struct {
 #define POLL(p) tnk__container_of(p, poll_t, link)
 #define FUTURE(p) tnk__container_of(p, local_future_t, in_sampler)
 
-/* Of one answer; the cursor makes the client come again for the rest. */
+/* The most in one answer; the cursor makes the client come again for the
+ * rest. */
 enum { MAX_COMPLETIONS = 4096 };
 
 static int is_new(const local_future_t *future, uint64_t clone, uint64_t prev) {

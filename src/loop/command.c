@@ -39,7 +39,7 @@ static void hold(tnk__command_t *command, uv_handle_t *handle) {
   tnk__context_hold(command->context);
 }
 
-/* Over. A process that still lives is killed, but its handle stays until it
+/* End it. A process that still lives is killed, but its handle stays until it
  * has been reaped: else it would be a zombie for ever. */
 static void end(tnk__command_t *command) {
   uv_handle_t *process = (uv_handle_t *)&command->process;

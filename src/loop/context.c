@@ -79,8 +79,8 @@ static void run_deferred(tnk__context_t *context) {
   }
 }
 
-/* Somebody may have registered on a settled promise since the idle handle
- * began to close: this is the last chance to tell him. */
+/* Somebody may have registered on a settled promise since the idle handle began
+ * to close: this is the last chance to call back. */
 static void on_handle_closed(uv_handle_t *handle) {
   tnk__context_t *context = handle->data;
 

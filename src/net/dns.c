@@ -35,7 +35,8 @@ void tnk__dns_init(tnk__dns_t *dns, tnk__context_t *context) {
   dns->n_lookups = 0;
 }
 
-/* Out of the table; the memory stays while the system has the request. */
+/* Take it out of the table; the memory stays while the system has the
+ * request. */
 static void entry_drop(dns_entry_t *entry) {
   tnk__list_remove(&entry->link);
   entry->dns->n_entries--;

@@ -53,7 +53,8 @@ static int read_int64s(reader_t *r, const char *name, const json_t *array,
   return TNK_OK;
 }
 
-/* As doubles, so that one too large for an f32 is noticed by the checks. */
+/* Read numbers as doubles, so that one too large for an f32 is noticed by the
+ * checks. */
 static int read_doubles(reader_t *r, const json_t *array, const void **out) {
   size_t n = json_array_size(array);
   double *values = tnk__arena_calloc(r->arena, n + 1, sizeof(*values));

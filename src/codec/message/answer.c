@@ -100,7 +100,8 @@ static int add_object(tnk__buf_t *out, const json_t *object) {
   return 0;
 }
 
-/* 1 when it said something. Recursion ends with TNK__MAX_JSON_DEPTH. */
+/* Add what a value says; 1 when it said something. Recursion ends with
+ * TNK__MAX_JSON_DEPTH. */
 static int add_value(tnk__buf_t *out, const json_t *value) {
   if (json_is_object(value))
     return add_object(out, value);

@@ -70,7 +70,7 @@ static int read_switches(tnk__flags_t *f, const json_t *root) {
          get_flag(&f->server_losses, root, "custom_loss_server_side");
 }
 
-/* 0 is refused where it would stop everything: no chunk could hold an example,
+/* 0 is refused where it would stop everything: no slice could hold an example,
  * and no sample could be under way. A budget may be 0, because one request
  * always gets through (flow/budget.h). */
 static int read_sizes(tnk__flags_t *f, const json_t *root) {

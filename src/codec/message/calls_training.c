@@ -115,7 +115,7 @@ static int get_first(const char **out, tnk__arena_t *arena, const char *a,
   return *out != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* Of "family:revision" only the family names a tokenizer. */
+/* Keep the family of "family:revision", which alone names a tokenizer. */
 static int get_tokenizer(const char **out, tnk__arena_t *arena,
                          const json_t *data) {
   const char *text = tnk__json_str(data, "tokenizer_id");

@@ -126,7 +126,8 @@ static const struct {
                 {"slack", reduce_slack}, {"unique", reduce_unique},
                 {"hash2", reduce_hash}};
 
-/* By what follows the last colon; a key without one is averaged. */
+/* The reducer for what follows the last colon; a key without one is
+ * averaged. */
 static reducer_t reducer_of(const char *key) {
   const char *colon = strrchr(key, ':');
 

@@ -124,7 +124,7 @@ static void on_begin(tnk__fetch_t *fetch) {
     download->n_total = fetch->offset + n;
 }
 
-/* 1 unless it is too much. */
+/* Count bytes that have come; 0 when it is too much. */
 static int count(tnk__download_t *download, size_t n) {
   download->fetch.offset += n;
   return !is_too_long(download, download->fetch.offset);

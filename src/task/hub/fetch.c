@@ -210,7 +210,7 @@ static void finish(tnk__fetch_t *fetch, const tnk__http_result_t *result,
   tnk__error_unref(error);
 }
 
-/* For failures inside of a call of the owner's. */
+/* Fail later, not inside of a call of the owner's. */
 static void fail_later(tnk__fetch_t *fetch, tnk__error_t *error) {
   fetch->early = error;
   tnk__defer(fetch->context, &fetch->failed);
@@ -252,7 +252,7 @@ static void on_pause_over(tnk__timer_t *timer) {
   attempt(tnk__container_of(timer, tnk__fetch_t, timer));
 }
 
-/* 1 when another attempt follows. */
+/* Decide on another attempt; 1 when it follows. */
 static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   uint64_t delay_ms;
 
@@ -292,8 +292,8 @@ static int is_redirection(int status) {
          status == 308;
 }
 
-/* 1 when it is followed, or the error is on its way; 0 when it is to be taken
- * as the answer. */
+/* Follow a redirection. 1 when it is followed, or the error is on its way; 0
+ * when it is to be taken as the answer. */
 static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   const tnk_allocator_t *alloc = &fetch->context->alloc;
   const tnk__location_t *from =

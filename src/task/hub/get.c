@@ -6,7 +6,7 @@
 #include "task/hub/download.h"
 #include "task/hub/wanted.h"
 
-/* Any URL to a file: a download with a promise. */
+/* A download from any URL to a file, with a promise. */
 typedef struct {
   tnk__hub_job_t job;
   tnk__download_t download;

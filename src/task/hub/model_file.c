@@ -369,7 +369,7 @@ static void load_or_follow(tnk__model_file_t *file) {
   tnk__list_append(&leader->followers, &file->link);
 }
 
-/* It no longer leads nor follows. */
+/* Let it neither lead nor follow any more. */
 static void let_go(tnk__model_file_t *file, tnk__error_t *error) {
   tnk__list_t followers;
   tnk__list_t *node;

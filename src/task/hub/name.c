@@ -4,14 +4,15 @@
 
 #include "tnk/error.h"
 
-/* By the model's name, when the server has not named a tokenizer. The first
- * row that fits counts. Llama 3 itself is not to be had without a licence. */
+/* Rules by the model's name, when the server has not named a tokenizer. The
+ * first row that fits counts. Llama 3 itself is not to be had without a
+ * licence. */
 static const tnk_tokenizer_rule_t model_rules[] = {
     {.model = "meta-llama/Llama-3*",
      .tokenizer = "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer"},
 };
 
-/* By the tokenizer's id, whoever named it. Kimi's files are pinned. */
+/* Rules by the tokenizer's id, whoever named it. Kimi's files are pinned. */
 static const tnk_tokenizer_rule_t id_rules[] = {
     {.model = "moonshotai/Kimi-K2-Thinking",
      .revision = "612681931a8c906ddb349f8ad0f582cb552189cd"},

@@ -151,7 +151,7 @@ static void fail_with_error(load_t *load, const tnk__error_t *from) {
   fail(load, error);
 }
 
-/* It becomes the youngest. */
+/* Make it the youngest. */
 static void touch(load_t *load) {
   tnk__list_remove(&load->link);
   tnk__list_append(&load->hub->tokenizers, &load->link);
