@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "codec/format/http_read.h"
 #include "codec/format/json_read.h"
-#include "local/state.h"
+#include "local/call/state.h"
 #include "peer.h"
 #include "tnk/error.h"
 

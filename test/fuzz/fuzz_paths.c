@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/store.h"
+#include "local/store/store.h"
 #include "tnk/data.h"
 #include "tnk/error.h"
 

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/pass_read.h"
-#include "local/pass_write.h"
-#include "local/result_json.h"
+#include "local/train/pass_read.h"
+#include "local/train/pass_write.h"
+#include "local/future/result_json.h"
 #include "support/test.h"
 
 /* The protocol's own bytes: requests that are read, results that are written.

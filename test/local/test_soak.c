@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "local/fast.h"
-#include "local/state.h"
+#include "local/call/state.h"
 #include "support/test.h"
 #include "tnk/tnk.h"
 

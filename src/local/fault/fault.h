@@ -134,8 +134,6 @@ const local_fault_entry_t *local_faults_entry(const local_faults_t *faults,
 
 /* ---- For the HTTP server ---- */
 
-struct local_req;
-
 /* Whether a new connection is refused. */
 int local_faults_refuses(local_faults_t *faults);
 /* Decide on a request whose head has come; of kind NONE it is served as
@@ -159,15 +157,8 @@ typedef struct {
   int is_twice;       /* the whole answer, directly behind itself */
 } local_answer_t;
 
-/* Answer a request whose fault does not let it through. 1: answered. To be
- * called before a request is served. */
-int local_fault_answers(struct local_req *req);
-/* Change the answer as the request's fault wants it, and write it down. */
-void local_fault_shape(struct local_req *req, local_answer_t *answer);
-/* Open the endpoint whose GET lists what was injected and whose PUT of a text
- * sets faults; and serve it. 1: answered; 0: not this path, or not open. */
+/* Open the endpoint that lists what was injected and takes other faults. */
 #define LOCAL_FAULTS_PATH "/tnk/faults"
 void local_faults_open_control(local_faults_t *faults);
-int local_faults_control(local_faults_t *faults, struct local_req *req);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "codec/format/json_write.h"
 #include "local/fault/fault.h"
 
 enum {
@@ -50,5 +51,8 @@ struct local_faults {
 };
 
 void local_fault_log_close(local_faults_t *faults);
+/* One injected fault as an object. */
+void local_fault_write_entry(tnk__json_writer_t *w,
+                             const local_fault_entry_t *entry);
 
 #endif

@@ -21,12 +21,7 @@
 /* The parser's callbacks want the connection reset. */
 enum { RESET = -1 };
 
-enum {
-  MAX_PENDING = 64 * 1024,
-  MAX_HEADERS = 128,
-  /* A request's memory above this is not kept for the next one. */
-  KEEP_CAPACITY = 16 * 1024
-};
+enum { MAX_PENDING = 64 * 1024, MAX_HEADERS = 128 };
 
 #define CONN(p) ((local_conn_t *)(p)->data)
 
@@ -299,34 +294,6 @@ static void pump(local_conn_t *conn) {
     conn->paused = 0;
     uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
   }
-}
-
-/* A connection may live for long after one large request. */
-static void shrink(tnk__buf_t *buf) {
-  if (buf->cap > KEEP_CAPACITY)
-    tnk__buf_deinit(buf);
-  else
-    tnk__buf_clear(buf);
-}
-
-/* Whoever answers a parked request may be in the middle of anything, and must
- * not find the next request's handler under its feet. */
-void local_conn_answered(local_conn_t *conn) {
-  local_http_t *http = conn->http;
-
-  shrink(&conn->req.head);
-  shrink(&conn->req.body);
-  conn->state = LOCAL_CONN_READING;
-  conn->active_ms = uv_now(conn->tcp.loop);
-  llhttp_resume(&conn->parser);
-  if (conn->pumping || (conn->pending.len == 0 && !conn->paused))
-    return;
-  /* It may be in line still: more bytes came, so that another request was
-   * taken up before its turn. A node must not be linked twice. */
-  if (!tnk__list_empty(&conn->resume))
-    return;
-  tnk__list_append(&http->resuming, &conn->resume);
-  uv_idle_start(&http->resumer, local_conn_on_resume);
 }
 
 void local_conn_on_resume(uv_idle_t *idle) {

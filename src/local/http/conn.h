@@ -30,7 +30,9 @@ typedef struct local_conn {
   int refuse;  /* status with which the parser's callbacks refuse */
   size_t n_headers;
   struct local_slow *slow; /* the answer that trickles out, or NULL */
-  uint64_t active_ms;      /* when it last sent or was sent something */
+  /* Ends what goes on by itself, set together with it. */
+  void (*on_close)(struct local_conn *conn);
+  uint64_t active_ms; /* when it last sent or was sent something */
 } local_conn_t;
 
 /* Set the parser's callbacks, which all connections share. */
@@ -50,8 +52,6 @@ void local_conn_on_resume(uv_idle_t *idle);
  * with the next request, or closes. TNK_OK or a code. */
 int local_slow_start(local_conn_t *conn, uint8_t *body, size_t len,
                      uint64_t rate, int close_after);
-/* Stop sending, because the connection closes. */
-void local_slow_stop(local_conn_t *conn);
 /* Give a peer that waits for it leave to send the body. */
 void local_conn_send_continue(local_conn_t *conn);
 /* Percent-decode in place; 0 when malformed or when a NUL would come out. */

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "local/fault/state.h"
-#include "local/http/http.h"
+#include "local/http/fault_calls.h"
 
 /*
  * Does what the plan has decided. A fault of a request acts in one of two
@@ -192,15 +192,6 @@ static void set_oversized(const local_req_t *req, const local_fault_t *fault,
 }
 
 /* ---- The two places ---- */
-
-/* The answer given here is never seen: local_fault_shape() puts the fault in
- * its place, and hears of all answers, these included. */
-int local_fault_answers(local_req_t *req) {
-  if (req->fault.kind == LOCAL_FAULT_NONE || req->fault.after)
-    return 0;
-  local_req_reply(req, 500, "application/json", NULL, NULL, 0);
-  return 1;
-}
 
 /* Of good answers only: a failure would not be mistaken for one's own. */
 static void keep(local_faults_t *faults, const local_answer_t *answer) {

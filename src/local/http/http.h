@@ -59,7 +59,8 @@ struct local_http {
   uv_tcp_t listener;
   local_http_config_t config;
   llhttp_settings_t settings;
-  uv_idle_t resumer;    /* runs while `resuming` has connections */
+  uv_idle_t resumer;    /* runs while `resuming` has connections, */
+  uv_idle_cb resume;    /* which it goes on with */
   tnk__list_t resuming; /* answered, with the next request at hand */
   tnk__list_t conns;
   size_t n_conns;

@@ -12,14 +12,6 @@
 
 #define CONN(node) tnk__container_of(node, local_conn_t, link)
 
-void local_http_release(local_http_t *http) {
-  if (--http->n_open > 0 || !http->closing)
-    return;
-  tnk__free(http->config.alloc, http->scratch);
-  http->scratch = NULL;
-  http->closed_cb(http->closed_user);
-}
-
 static void on_listener_closed(uv_handle_t *handle) {
   local_http_release(tnk__container_of(handle, local_http_t, listener));
 }
@@ -27,42 +19,6 @@ static void on_listener_closed(uv_handle_t *handle) {
 static void on_resumer_closed(uv_handle_t *handle) {
   local_http_release(
       tnk__container_of((uv_idle_t *)handle, local_http_t, resumer));
-}
-
-static void on_conn_closed(uv_handle_t *handle) {
-  local_conn_t *conn = tnk__container_of(handle, local_conn_t, tcp);
-  local_http_t *http = conn->http;
-
-  tnk__buf_deinit(&conn->req.head);
-  tnk__buf_deinit(&conn->req.body);
-  tnk__buf_deinit(&conn->url);
-  tnk__buf_deinit(&conn->pending);
-  tnk__free(http->config.alloc, conn);
-  local_http_release(http);
-}
-
-static void end(local_conn_t *conn, int is_reset) {
-  int parked = conn->state == LOCAL_CONN_HANDLING && conn->req.on_gone != NULL;
-
-  if (conn->state == LOCAL_CONN_CLOSING)
-    return;
-  conn->state = LOCAL_CONN_CLOSING;
-  tnk__list_remove(&conn->link);
-  tnk__list_remove(&conn->resume);
-  conn->http->n_conns--;
-  local_slow_stop(conn);
-  if (!is_reset || uv_tcp_close_reset(&conn->tcp, on_conn_closed) != 0)
-    uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
-  if (parked)
-    conn->req.on_gone(&conn->req, conn->req.user);
-}
-
-void local_conn_close(local_conn_t *conn) {
-  end(conn, 0);
-}
-
-void local_conn_reset(local_conn_t *conn) {
-  end(conn, 1);
 }
 
 /* libuv tells of no further connection until this one has been taken, so one
@@ -165,6 +121,7 @@ int local_http_open(local_http_t *http, uv_loop_t *loop,
   tnk__list_init(&http->conns);
   tnk__list_init(&http->resuming);
   local_conn_setup(&http->settings);
+  http->resume = local_conn_on_resume;
   http->scratch = tnk__malloc(config->alloc, LOCAL_HTTP_SCRATCH);
   if (http->scratch == NULL)
     return TNK_ENOMEM;

@@ -31,12 +31,11 @@ static void on_closed(uv_handle_t *handle) {
   local_http_release(http);
 }
 
-void local_slow_stop(local_conn_t *conn) {
+static void stop(local_conn_t *conn) {
   local_slow_t *slow = conn->slow;
 
-  if (slow == NULL)
-    return;
   conn->slow = NULL;
+  conn->on_close = NULL;
   uv_close((uv_handle_t *)&slow->timer, on_closed);
 }
 
@@ -67,7 +66,7 @@ static void on_tick(uv_timer_t *timer) {
   if (slow->n_sent < slow->len)
     return;
   n = slow->close_after;
-  local_slow_stop(conn);
+  stop(conn);
   if (n)
     local_conn_close(conn);
   else
@@ -91,6 +90,7 @@ int local_slow_start(local_conn_t *conn, uint8_t *body, size_t len,
   slow->began_ms = uv_now(conn->tcp.loop);
   slow->close_after = close_after;
   conn->slow = slow;
+  conn->on_close = stop;
   uv_timer_start(&slow->timer, on_tick, 0, TICK_MS);
   return TNK_OK;
 }

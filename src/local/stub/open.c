@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "local/http/fault_calls.h"
 #include "local/stub/state.h"
 #include "tnk/error.h"
 

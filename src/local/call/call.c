@@ -1,0 +1,196 @@
+#include "local/call/call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "codec/format/utf8.h"
+
+/* ---- Answers ---- */
+
+void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf) {
+  size_t len = 0;
+  uint8_t *body = tnk__buf_take(buf, &len);
+
+  if (body == NULL) {
+    tnk__buf_deinit(buf);
+    local_req_reply_text(req, 500, "text/plain", "Internal Server Error");
+    return;
+  }
+  local_req_reply(req, status, "application/json", NULL, body, len);
+}
+
+void local_reply_text(local_req_t *req, int status, const char *json) {
+  local_req_reply_text(req, status, "application/json", json);
+}
+
+void local_out_init(local_out_t *out, const tnk_allocator_t *alloc) {
+  tnk__buf_init(&out->buf, alloc, (size_t)1 << 30);
+  tnk__json_writer_init(&out->w, &out->buf);
+}
+
+void local_out_reply(local_out_t *out, local_req_t *req, int status) {
+  /* A text of the client that is not UTF-8 can only come from its path. */
+  if (tnk__json_finish(&out->w) != TNK_OK)
+    tnk__buf_deinit(&out->buf);
+  local_reply_buf(req, status, &out->buf);
+}
+
+void local_reply_error(local_req_t *req, int status, const char *format, ...) {
+  char text[1024];
+  local_out_t out;
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  tnk__utf8_repair(text);
+  local_out_init(&out, req->http->config.alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "detail", text);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, req, status);
+}
+
+void local_reply_invalid(local_req_t *req, const char *type, const char *member,
+                         const char *message) {
+  local_out_t out;
+
+  local_out_init(&out, req->http->config.alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_key(&out.w, "detail");
+  tnk__json_begin_array(&out.w);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "type", type);
+  tnk__json_key(&out.w, "loc");
+  tnk__json_begin_array(&out.w);
+  tnk__json_text(&out.w, "body");
+  if (member != NULL)
+    tnk__json_text(&out.w, member);
+  tnk__json_end(&out.w);
+  tnk__json_put_text(&out.w, "msg", message);
+  tnk__json_end(&out.w);
+  tnk__json_end(&out.w);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, req, 422);
+}
+
+void local_reply_future(local_call_t *call, const char *request_id,
+                        const char *model_id, const char *ids) {
+  local_out_t out;
+
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "request_id", request_id);
+  if (model_id != NULL)
+    tnk__json_put_text(&out.w, "model_id", model_id);
+  if (ids != NULL) {
+    tnk__json_key(&out.w, "sample_sequence_ids");
+    tnk__json_raw(&out.w, ids, strlen(ids));
+  }
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, local_status_accepted(call->server));
+}
+
+int local_status_created(const local_server_t *server) {
+  return server->options.sequence == LOCAL_STRICT ? 201 : 200;
+}
+
+int local_status_accepted(const local_server_t *server) {
+  return server->options.sequence == LOCAL_STRICT ? 202 : 200;
+}
+
+/* ---- Members of the body ---- */
+
+static int refuse_member(local_call_t *call, tnk__json_has_t has,
+                         const char *key, const char *type,
+                         const char *message) {
+  if (has == TNK__JSON_ABSENT)
+    local_reply_invalid(call->req, "missing", key, "Field required");
+  else
+    local_reply_invalid(call->req, type, key, message);
+  return 0;
+}
+
+int local_need_text(local_call_t *call, const char *key, const char **out) {
+  tnk__json_has_t has = tnk__json_get_text(call->body, key, out);
+
+  if (has == TNK__JSON_FOUND && strlen(*out) <= LOCAL_MAX_TEXT)
+    return 1;
+  return refuse_member(call, has, key, "string_type",
+                       "Input should be a valid string");
+}
+
+int local_want_text(local_call_t *call, const char *key, const char **out) {
+  tnk__json_has_t has = tnk__json_get_text(call->body, key, out);
+
+  if (has == TNK__JSON_ABSENT || has == TNK__JSON_NULL)
+    return 1;
+  if (has == TNK__JSON_FOUND && strlen(*out) <= LOCAL_MAX_TEXT)
+    return 1;
+  return refuse_member(call, has, key, "string_type",
+                       "Input should be a valid string");
+}
+
+int local_need_int(local_call_t *call, const char *key, int64_t min,
+                   int64_t max, int64_t *out) {
+  tnk__json_has_t has = tnk__json_get_int(call->body, key, min, max, out);
+
+  if (has == TNK__JSON_FOUND)
+    return 1;
+  return refuse_member(call, has, key, "int_type",
+                       "Input should be a valid integer in range");
+}
+
+int local_want_int(local_call_t *call, const char *key, int64_t min,
+                   int64_t max, int64_t *out) {
+  tnk__json_has_t has = tnk__json_get_int(call->body, key, min, max, out);
+
+  if (has != TNK__JSON_WRONG)
+    return 1;
+  return refuse_member(call, has, key, "int_type",
+                       "Input should be a valid integer in range");
+}
+
+int local_want_bool(local_call_t *call, const char *key, int *out) {
+  tnk__json_has_t has = tnk__json_get_bool(call->body, key, out);
+
+  if (has != TNK__JSON_WRONG)
+    return 1;
+  return refuse_member(call, has, key, "bool_type",
+                       "Input should be a valid boolean");
+}
+
+int local_want_double(local_call_t *call, const json_t *object, const char *key,
+                      double *out) {
+  tnk__json_has_t has = tnk__json_get_double(object, key, out);
+
+  if (has != TNK__JSON_WRONG)
+    return 1;
+  return refuse_member(call, has, key, "float_type",
+                       "Input should be a valid number");
+}
+
+/* A session that ended is known for a while, and answers 410 rather than 404: a
+ * client can then tell its end from a wrong id. */
+local_session_t *local_need_session(local_call_t *call) {
+  const char *id;
+  local_node_t *node;
+  local_session_t *session;
+
+  if (!local_need_text(call, "session_id", &id))
+    return NULL;
+  node = local_table_find(&call->server->sessions, id);
+  if (node == NULL) {
+    local_reply_error(call->req, 404, "Session not found: %s", id);
+    return NULL;
+  }
+  session = tnk__container_of(node, local_session_t, node);
+  if (session->finished) {
+    local_reply_error(call->req, 410, "Session %s is finished", id);
+    return NULL;
+  }
+  return session;
+}

@@ -1,0 +1,211 @@
+/*
+ * A sampling session lives from its creation, or from an unnamed save, to the
+ * end of its session. What still runs then goes on without it: polls are
+ * answered, samples move to the loose lane, futures forget it.
+ */
+#include "local/sample/sampler.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
+                                   const local_place_t *place) {
+  local_server_t *server = session->server;
+  local_sampler_t *sampler;
+
+  /* They live as long as their session, however many are made. */
+  if (server->samplers.n >= LOCAL_MAX_SAMPLERS)
+    return NULL;
+  sampler = tnk__calloc(server->alloc, 1, sizeof(*sampler));
+  if (sampler == NULL)
+    return NULL;
+  sampler->session = session;
+  sampler->server = server;
+  sampler->is_base = place == NULL;
+  if (place != NULL)
+    sampler->place = *place;
+  tnk__list_init(&sampler->lane.link);
+  tnk__list_init(&sampler->lane.samples);
+  tnk__list_init(&sampler->futures);
+  tnk__list_init(&sampler->polls);
+  local_seqs_init(&sampler->seqs, server->alloc);
+  snprintf(sampler->id, sizeof(sampler->id), "%s", id);
+  if (local_table_find(&server->samplers, id) != NULL ||
+      local_table_add(&server->samplers, &sampler->node, sampler->id) !=
+          TNK_OK) {
+    tnk__free(server->alloc, sampler);
+    return NULL;
+  }
+  tnk__list_append(&session->samplers, &sampler->in_session);
+  return sampler;
+}
+
+void local_sampler_free(local_sampler_t *sampler) {
+  local_server_t *server = sampler->server;
+  char dir[LOCAL_FILE];
+
+  local_batch_end(sampler);
+  local_lane_end(server, &sampler->lane);
+  TNK__LIST_FOREACH_SAFE (node, next, &sampler->futures) {
+    local_future_t *future =
+        tnk__container_of(node, local_future_t, in_sampler);
+
+    tnk__list_remove(node);
+    future->sampler = NULL;
+  }
+  /* Nobody else can name these weights. */
+  if (!sampler->is_base && sampler->place.kind == LOCAL_EPHEMERAL &&
+      local_place_dir(server, &sampler->place, dir)) {
+    local_weights_forget(server, dir);
+    local_remove_tree(dir);
+  }
+  local_table_remove(&server->samplers, &sampler->node);
+  tnk__list_remove(&sampler->in_session);
+  local_seqs_deinit(&sampler->seqs);
+  tnk__free(server->alloc, sampler);
+}
+
+local_sampler_t *local_sampler_find(local_server_t *server, const char *id) {
+  local_node_t *node = local_table_find(&server->samplers, id);
+
+  return node != NULL ? tnk__container_of(node, local_sampler_t, node) : NULL;
+}
+
+/* ---- Handlers ---- */
+
+int local_read_source(local_call_t *call, local_place_t *place, int *is_base) {
+  const char *base = NULL;
+  const char *path = NULL;
+
+  if (!local_want_text(call, "base_model", &base) ||
+      !local_want_text(call, "model_path", &path))
+    return 0;
+  *is_base = path == NULL;
+  if (path == NULL && base == NULL) {
+    local_reply_error(call->req, 400, "base_model or model_path is needed");
+    return 0;
+  }
+  if (path != NULL && base != NULL &&
+      call->server->options.sequence == LOCAL_LENIENT) {
+    local_reply_error(call->req, 400,
+                      "Exactly one of base_model and model_path is needed");
+    return 0;
+  }
+  if (base != NULL && strcmp(base, TNK__LM_NAME) != 0) {
+    local_reply_error(call->req, 400, "Base model %s is not offered here",
+                      base);
+    return 0;
+  }
+  if (path == NULL)
+    return 1;
+  if (!local_place_parse(place, path)) {
+    local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
+    return 0;
+  }
+  if (!local_place_exists(call->server, place)) {
+    local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
+    return 0;
+  }
+  return 1;
+}
+
+static void reply_sampler(local_call_t *call, const char *id) {
+  local_out_t out;
+
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "sampling_session_id", id);
+  tnk__json_put_text(&out.w, "type", "create_sampling_session");
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, local_status_created(call->server));
+}
+
+static int same_source(const local_sampler_t *sampler, int is_base,
+                       const local_place_t *place) {
+  return sampler->is_base == is_base &&
+         (is_base || (sampler->place.kind == place->kind &&
+                      strcmp(sampler->place.run, place->run) == 0 &&
+                      strcmp(sampler->place.name, place->name) == 0));
+}
+
+void local_create_sampling_session(local_call_t *call) {
+  local_session_t *session = local_need_session(call);
+  local_place_t place = {0};
+  const local_sampler_t *old;
+  char id[LOCAL_ID];
+  int64_t seq;
+  int is_base;
+
+  if (session == NULL)
+    return;
+  seq = session->n_samplers;
+  /* The number after it must exist as well. */
+  if (!local_want_int(call, "sampling_session_seq_id", 0, INT64_MAX - 1,
+                      &seq) ||
+      !local_read_source(call, &place, &is_base))
+    return;
+  snprintf(id, sizeof(id), "%s:sample:%lld", session->id, (long long)seq);
+  old = local_sampler_find(call->server, id);
+  if (old != NULL && !same_source(old, is_base, &place)) {
+    local_reply_error(call->req, 409,
+                      "sampling_session_seq_id %lld was used with another "
+                      "request",
+                      (long long)seq);
+    return;
+  }
+  if (seq >= session->n_samplers)
+    session->n_samplers = seq + 1;
+  if (old == NULL &&
+      local_sampler_new(session, id, is_base ? NULL : &place) == NULL) {
+    local_reply_error(call->req, 429, "Too many sampling sessions");
+    return;
+  }
+  reply_sampler(call, id);
+}
+
+static local_sampler_t *need_sampler(local_call_t *call, const char *id) {
+  local_sampler_t *sampler = local_sampler_find(call->server, id);
+
+  if (sampler == NULL)
+    local_reply_error(call->req, 404, "Sampling session not found: %s", id);
+  return sampler;
+}
+
+void local_join_sampling_session(local_call_t *call) {
+  const char *id = NULL;
+  local_sampler_t *sampler;
+  local_out_t out;
+
+  if (!local_need_text(call, "sampling_session_id", &id))
+    return;
+  sampler = need_sampler(call, id);
+  if (sampler == NULL)
+    return;
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "type", "join_sampling_session");
+  tnk__json_put_int(&out.w, "client_counter", ++sampler->n_clients);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+void local_get_sampler(local_call_t *call) {
+  const local_sampler_t *sampler = need_sampler(call, call->args[0]);
+  char path[LOCAL_PATH];
+  local_out_t out;
+
+  if (sampler == NULL)
+    return;
+  local_place_text(&sampler->place, path);
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "sampler_id", sampler->id);
+  tnk__json_put_text(&out.w, "base_model", TNK__LM_NAME);
+  tnk__json_put_text(
+      &out.w, "model_path",
+      sampler->is_base || sampler->place.kind == LOCAL_EPHEMERAL ? NULL : path);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}

@@ -1,0 +1,407 @@
+#include "local/server/route.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "codec/format/zstd.h"
+#include "local/call/call.h"
+#include "local/http/fault_calls.h"
+#include "local/server/config.h"
+#include "local/server/keys.h"
+#include "local/train/model.h"
+#include "local/server/rest.h"
+#include "local/sample/sampler.h"
+#include "local/server/session.h"
+#include "local/server/token.h"
+
+/*
+ * From a request to its handler: route, key, body, observer, fault, handler;
+ * whatever fails on the way is answered here. The faults' own path is outside
+ * the routes.
+ */
+
+enum {
+  NO_BODY = 1, /* a body is not read */
+  PROTO = 2,   /* protobuf is taken as well as JSON */
+  OPEN = 4,    /* no API key needed */
+  ONCE = 8,    /* a repeat with its idempotency key gets the first answer */
+  RAW = 16     /* takes the key itself where tokens are wanted */
+};
+
+typedef struct {
+  const char *method;
+  const char *path; /* below /api/v1; a star is one part */
+  void (*handle)(local_call_t *call);
+  int flags;
+} route_t;
+
+static const route_t routes[] = {
+    {"GET", "/healthz", local_healthz, NO_BODY | OPEN},
+    {"GET", "/get_server_capabilities", local_capabilities, NO_BODY},
+    {"POST", "/client/config", local_client_config, RAW},
+    {"POST", "/auth/token", local_auth_token, RAW},
+    {"POST", "/client/dynamic_config", local_dynamic_config, 0},
+    {"POST", "/telemetry", local_telemetry, 0},
+    {"POST", "/create_session", local_create_session, ONCE},
+    {"POST", "/session_heartbeat", local_session_heartbeat, 0},
+    {"POST", "/sessions/*/finish", local_finish_session, 0},
+    {"GET", "/sessions/*", local_get_session, NO_BODY},
+    {"GET", "/sessions", local_list_sessions, NO_BODY},
+    {"POST", "/create_model", local_create_model, ONCE},
+    {"POST", "/get_info", local_get_info, 0},
+    {"POST", "/unload_model", local_unload_model, ONCE},
+    {"POST", "/forward_backward", local_forward_backward, PROTO | ONCE},
+    {"POST", "/forward", local_forward, ONCE},
+    {"POST", "/optim_step", local_optim_step, ONCE},
+    {"POST", "/save_weights", local_save_weights, ONCE},
+    {"POST", "/save_weights_for_sampler", local_save_for_sampler, ONCE},
+    {"POST", "/save_weights_external", local_save_external, ONCE},
+    {"POST", "/load_weights", local_load_weights, ONCE},
+    {"POST", "/create_sampling_session", local_create_sampling_session, ONCE},
+    {"POST", "/join_sampling_session", local_join_sampling_session, ONCE},
+    {"POST", "/asample", local_asample, ONCE},
+    {"GET", "/samplers/*", local_get_sampler, NO_BODY},
+    {"POST", "/retrieve_future", local_retrieve_future, 0},
+    {"POST", "/retrieve_futures", local_retrieve_futures, 0},
+    {"POST", "/cancel_future", local_cancel_future, 0},
+    {"POST", "/weights_info", local_weights_info, 0},
+    {"GET", "/training_runs", local_list_runs, NO_BODY},
+    {"GET", "/training_runs/*", local_get_run, NO_BODY},
+    {"GET", "/training_runs/*/checkpoints", local_list_run_checkpoints,
+     NO_BODY},
+    {"DELETE", "/training_runs/*/checkpoints/*/*", local_delete_checkpoint,
+     NO_BODY},
+    {"POST", "/training_runs/*/checkpoints/*/*/publish", local_publish,
+     NO_BODY},
+    {"DELETE", "/training_runs/*/checkpoints/*/*/publish", local_unpublish,
+     NO_BODY},
+    {"PUT", "/training_runs/*/checkpoints/*/*/ttl", local_set_ttl, 0},
+    {"GET", "/checkpoints", local_list_checkpoints, NO_BODY},
+};
+
+/* ---- Matching ---- */
+
+/* MAX_PARTS is what the longest route has. */
+enum { MAX_PARTS = 8, MAX_PATH_TEXT = 1024 };
+
+/* The path in parts: `text` is cut up in place. 0 when there are too many. */
+static size_t split(char *text, char *parts[MAX_PARTS]) {
+  size_t n = 0;
+
+  while (*text == '/') {
+    *text++ = '\0';
+    if (n == MAX_PARTS)
+      return 0;
+    parts[n++] = text;
+    text += strcspn(text, "/");
+  }
+  return *text == '\0' ? n : 0;
+}
+
+static int matches(const char *pattern, char *const *parts, size_t n,
+                   char *args[3]) {
+  size_t i = 0;
+  size_t n_args = 0;
+
+  for (; *pattern == '/'; i++) {
+    size_t len = strcspn(++pattern, "/");
+
+    if (i == n || parts[i][0] == '\0')
+      return 0;
+    if (*pattern == '*')
+      args[n_args++] = parts[i];
+    else if (strlen(parts[i]) != len || memcmp(parts[i], pattern, len) != 0)
+      return 0;
+    pattern += len;
+  }
+  return i == n;
+}
+
+/* NULL with *status 404 or 405. */
+static const route_t *find(const char *method, char *const *parts, size_t n,
+                           char *args[3], int *status) {
+  *status = 404;
+  if (n < 3 || strcmp(parts[0], "api") != 0 || strcmp(parts[1], "v1") != 0)
+    return NULL;
+  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
+    if (!matches(routes[i].path, parts + 2, n - 2, args))
+      continue;
+    if (strcmp(routes[i].method, method) == 0)
+      return &routes[i];
+    *status = 405;
+  }
+  return NULL;
+}
+
+/* ---- Key ---- */
+
+/* Takes as long for any wrong key. */
+static int same_key(const char *a, const char *b) {
+  size_t n = strlen(b);
+  unsigned char diff = strlen(a) != n;
+
+  for (size_t i = 0; i < n && a[i] != '\0'; i++)
+    diff |= (unsigned char)(a[i] ^ b[i]);
+  return diff == 0;
+}
+
+/* 0 when answered. */
+static int check_key(const local_server_t *server, local_req_t *req) {
+  const char *key = local_req_header(req, "x-api-key");
+
+  /* A browser names the page that asks; no page may use an open server. */
+  if (server->options.api_key == NULL) {
+    if (local_req_header(req, "origin") == NULL)
+      return 1;
+    local_reply_text(req, 403, "{\"detail\":\"Not for web pages\"}");
+    return 0;
+  }
+  if (key == NULL) {
+    local_reply_text(req, 401, "{\"detail\":\"Missing API key\"}");
+    return 0;
+  }
+  if (!same_key(key, server->options.api_key)) {
+    local_reply_text(req, 403, "{\"detail\":\"Invalid API key\"}");
+    return 0;
+  }
+  return 1;
+}
+
+static int check_token(const local_server_t *server, local_req_t *req) {
+  static const char text[] = "{\"detail\":\"Invalid token\"}";
+  const char *token = local_req_header(req, "x-api-key");
+  uint8_t *body;
+
+  if (token != NULL && local_token_is_valid(server, token))
+    return 1;
+  body = (uint8_t *)tnk__strdup(server->alloc, text);
+  local_req_reply(req, 401, "application/json",
+                  "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n", body,
+                  body != NULL ? sizeof(text) - 1 : 0);
+  return 0;
+}
+
+/* 0 when answered. */
+static int check_credential(const local_server_t *server, local_req_t *req,
+                            int flags) {
+  if (flags & OPEN)
+    return 1;
+  return server->options.token_life_s != 0 && !(flags & RAW)
+             ? check_token(server, req)
+             : check_key(server, req);
+}
+
+/* ---- Body ---- */
+
+/* Decompress in place; 0 when answered. */
+static int decompress(local_server_t *server, local_req_t *req) {
+  const char *encoding = local_req_header(req, "content-encoding");
+  tnk__unzstd_t unzstd;
+  tnk__buf_t plain;
+  int err;
+
+  if (encoding == NULL || strcmp(encoding, "identity") == 0 ||
+      encoding[0] == '\0')
+    return 1;
+  if (strcmp(encoding, "zstd") != 0) {
+    local_reply_invalid(req, "value_error", NULL,
+                        "Only the content encoding zstd is served");
+    return 0;
+  }
+  tnk__buf_init(&plain, server->alloc, server->options.max_body);
+  tnk__unzstd_init(&unzstd, server->alloc);
+  err = tnk__unzstd_feed(&unzstd, &plain, req->body.data, req->body.len);
+  if (err == TNK_OK)
+    err = tnk__unzstd_finish(&unzstd);
+  tnk__unzstd_deinit(&unzstd);
+  if (err == TNK_OK) {
+    tnk__buf_deinit(&req->body);
+    req->body = plain;
+    return 1;
+  }
+  tnk__buf_deinit(&plain);
+  if (err == TNK_ETOOBIG)
+    local_reply_text(req, 413, "{\"detail\":\"Request body is too large\"}");
+  else if (err == TNK_ENOMEM)
+    local_reply_text(req, 503, "{\"detail\":\"Out of memory\"}");
+  else
+    local_reply_invalid(req, "value_error", NULL, "Invalid zstd body");
+  return 0;
+}
+
+static int is_proto(const local_req_t *req) {
+  const char *type = local_req_header(req, "content-type");
+
+  return type != NULL && strstr(type, "application/x-protobuf") != NULL;
+}
+
+/* The top-level field 2 of a ForwardBackwardRequest, for the observer: cheaper
+ * than decoding all of it before a fault is decided on. */
+static int64_t scan_seq(const uint8_t *at, size_t n) {
+  const uint8_t *end = n > 0 ? at + n : at; /* an empty body is NULL */
+  int64_t seq = -1;
+
+  while (at < end) {
+    uint64_t tag = 0;
+    uint64_t value = 0;
+    unsigned shift = 0;
+
+    do
+      tag |= (uint64_t)(*at & 0x7f) << shift;
+    while ((*at++ & 0x80) && (shift += 7) < 63 && at < end);
+    if ((tag & 7) == 1) {
+      value = 8;
+    } else if ((tag & 7) == 0 || (tag & 7) == 2) {
+      shift = 0;
+      while (at < end) {
+        value |= (uint64_t)(*at & 0x7f) << shift;
+        /* No number of ours is longer, and a further shift would be undefined.
+         */
+        if (!(*at++ & 0x80) || (shift += 7) >= 63)
+          break;
+      }
+      if (tag == (2 << 3))
+        seq = (int64_t)value;
+      if ((tag & 7) == 0)
+        value = 0;
+    } else {
+      return seq;
+    }
+    if (value > (uint64_t)(end - at))
+      return seq;
+    at += value;
+  }
+  return seq;
+}
+
+/* ---- Observer ---- */
+
+static const char *header_or_empty(const local_req_t *req, const char *name) {
+  const char *value = local_req_header(req, name);
+
+  return value != NULL ? value : "";
+}
+
+static local_seen_t seen_of(const local_req_t *req) {
+  return (local_seen_t){.method = req->method,
+                        .path = req->path,
+                        .seq_id = req->seq_id,
+                        .n = req->tag,
+                        .accept = header_or_empty(req, "accept"),
+                        .idempotency_key =
+                            header_or_empty(req, "x-idempotency-key")};
+}
+
+void local_route_replied(local_req_t *req, int status, void *user) {
+  const local_server_t *server = user;
+  local_seen_t seen;
+
+  if (server->options.on_request == NULL || req->tag == 0)
+    return;
+  seen = seen_of(req);
+  seen.status = status;
+  server->options.on_request(server->options.user, &seen);
+}
+
+/* 1 when a fault has answered. */
+static int observe(local_server_t *server, local_req_t *req) {
+  local_seen_t seen;
+
+  if (server->options.on_request != NULL) {
+    seen = seen_of(req);
+    seen.body = req->body.data;
+    seen.n_body = req->body.len;
+    server->options.on_request(server->options.user, &seen);
+  }
+  return local_fault_answers(req);
+}
+
+/* ---- All together ---- */
+
+static int parse_body(local_call_t *call, int flags, json_t **json) {
+  local_req_t *req = call->req;
+  int err;
+
+  *json = NULL;
+  if ((flags & NO_BODY) || ((flags & PROTO) && is_proto(req)))
+    return 1;
+  err = tnk__json_parse(json, req->body.data, req->body.len);
+  if (err != TNK_OK) {
+    if (err == TNK_ENOMEM)
+      local_reply_text(req, 503, "{\"detail\":\"Out of memory\"}");
+    else
+      local_reply_invalid(req, "json_invalid", NULL, "JSON decode error");
+    return 0;
+  }
+  if (!json_is_object(*json)) {
+    json_decref(*json);
+    *json = NULL;
+    local_reply_invalid(req, "model_attributes_type", NULL,
+                        "Input should be a valid dictionary");
+    return 0;
+  }
+  return 1;
+}
+
+static void serve(local_call_t *call, const route_t *route) {
+  local_req_t *req = call->req;
+  tnk__buf_t body;
+  json_t *json;
+  int64_t seq = -1;
+
+  if (!check_credential(call->server, req, route->flags))
+    return;
+  if (!decompress(call->server, req) || !parse_body(call, route->flags, &json))
+    return;
+  if (json != NULL)
+    tnk__json_get_int(json, "seq_id", INT64_MIN, INT64_MAX, &seq);
+  else if (route->flags & PROTO)
+    seq = scan_seq(req->body.data, req->body.len);
+  req->seq_id = seq;
+  if (!observe(call->server, req)) {
+    /* The body must outlive the answer, with which the request ends. */
+    body = req->body;
+    tnk__buf_init(&req->body, body.alloc, body.max);
+    call->body = json;
+    call->bytes = body.data;
+    call->n_bytes = body.len;
+    if (!(route->flags & ONCE) || !local_keys_answer(call))
+      route->handle(call);
+    tnk__buf_deinit(&body);
+  }
+  json_decref(json);
+}
+
+void local_route(local_req_t *req, void *user) {
+  char text[MAX_PATH_TEXT];
+  char *parts[MAX_PARTS];
+  local_call_t call = {.server = user, .req = req};
+  const route_t *route = NULL;
+  int status = 404;
+  size_t n_path = strlen(req->path);
+
+  req->tag = req->n;
+  if (strcmp(req->path, LOCAL_FAULTS_PATH) == 0) {
+    if (check_key(call.server, req) &&
+        !local_faults_control(call.server->options.faults, req))
+      local_reply_error(req, 404, "Not Found");
+    return;
+  }
+  if (n_path < sizeof(text)) {
+    size_t n;
+
+    memcpy(text, req->path, n_path + 1);
+    n = split(text, parts);
+    route = find(req->method, parts, n, call.args, &status);
+  }
+  if (route == NULL) {
+    if (observe(call.server, req))
+      return;
+    local_reply_text(req, status,
+                     status == 404 ? "{\"detail\":\"Not Found\"}"
+                                   : "{\"detail\":\"Method Not Allowed\"}");
+    return;
+  }
+  serve(&call, route);
+}

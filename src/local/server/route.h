@@ -1,0 +1,11 @@
+#ifndef TNK_LOCAL_SERVER_ROUTE_H
+#define TNK_LOCAL_SERVER_ROUTE_H
+
+#include "local/call/state.h"
+
+/* Serve one request; `user` is the server. */
+void local_route(local_req_t *req, void *user);
+/* Tell the observer of an answer. */
+void local_route_replied(local_req_t *req, int status, void *user);
+
+#endif

@@ -1,0 +1,17 @@
+#ifndef TNK_LOCAL_SERVER_TOKEN_H
+#define TNK_LOCAL_SERVER_TOKEN_H
+
+#include "local/call/call.h"
+
+/*
+ * Short-lived tokens in exchange for the key, wanted where token_life_s says
+ * so. A token is a JWT in form; it is known by its last part, which is random.
+ * The latest LOCAL_MAX_TOKENS are remembered, the others are over.
+ */
+
+/* Handle auth/token; 404 when no tokens are wanted. */
+void local_auth_token(local_call_t *call);
+/* Whether this is a token of ours that lives. */
+int local_token_is_valid(const local_server_t *server, const char *token);
+
+#endif

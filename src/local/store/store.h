@@ -1,0 +1,78 @@
+#ifndef TNK_LOCAL_STORE_STORE_H
+#define TNK_LOCAL_STORE_STORE_H
+
+#include "local/call/call.h"
+
+/*
+ * Checkpoints on the disk, a directory each:
+ *
+ *   <data>/<run id, ':' as '_'>/<kind>/<name>/ the model's files + meta.json
+ *
+ * A save writes into a directory with a temporary name and renames it, so one
+ * that is there is complete. Unnamed ones for sampling are kind "ephemeral" and
+ * go with their sampler.
+ */
+typedef enum {
+  LOCAL_WEIGHTS,
+  LOCAL_SAMPLER_WEIGHTS,
+  LOCAL_EXTERNAL_WEIGHTS,
+  LOCAL_EPHEMERAL
+} local_place_kind_t;
+
+typedef struct {
+  local_place_kind_t kind;
+  char run[LOCAL_ID];
+  char name[256];
+} local_place_t;
+
+typedef struct {
+  local_place_t place;
+  int64_t time_ms;    /* since 1970 */
+  int64_t expires_ms; /* 0: never */
+  int64_t n_bytes;
+  int is_public;
+  int rank;
+  char *metadata; /* JSON, or NULL; owned */
+} local_meta_t;
+
+const char *local_kind_name(local_place_kind_t kind);
+/* Whether a name has only letters, digits, '-' and '_', with dots between them
+ * unless `strict`. */
+int local_name_ok(const char *name, int strict);
+/* Parse "tinker://run/kind/name"; a path of two parts means sampler weights,
+ * as SkyRL writes them. 0 when it is no such path. */
+int local_place_parse(local_place_t *place, const char *path);
+/* Make one out of a run and "weights/name". */
+int local_place_make(local_place_t *place, const char *run, const char *kind,
+                     const char *name);
+/* Write a path as text; `out` has at least LOCAL_PATH bytes. */
+enum { LOCAL_PATH = 512 };
+void local_place_text(const local_place_t *place, char *out);
+/* Write the name of its directory; `out` has LOCAL_FILE bytes. */
+enum { LOCAL_FILE = 1536 };
+int local_place_dir(const local_server_t *server, const local_place_t *place,
+                    char *out);
+
+/* Whether it exists. This and all that follow block on the disk; a checkpoint
+ * whose time is over is removed by the first that looks, and is not there. */
+int local_place_exists(const local_server_t *server,
+                       const local_place_t *place);
+/* Write a checkpoint of `lm`. TNK_ECONFLICT when there is one and not
+ * `overwrite`. `meta` is completed with time and size. */
+int local_store_save(const local_server_t *server, const tnk__lm_t *lm,
+                     int with_optimizer, int overwrite, local_meta_t *meta,
+                     tnk__lm_why_t *why);
+int local_store_remove(const local_server_t *server,
+                       const local_place_t *place);
+int local_meta_read(const local_server_t *server, const local_place_t *place,
+                    local_meta_t *out);
+int local_meta_write(const local_server_t *server, const local_meta_t *meta);
+void local_meta_free(const local_server_t *server, local_meta_t *meta);
+/* Remove a directory with all in it. */
+void local_remove_tree(const char *dir);
+int local_make_dirs(const char *dir);
+int64_t local_wall_ms(void);
+/* Write a time as "2026-11-21T07:33:14.000Z"; `out` has 32 bytes. */
+void local_time_text(int64_t ms, char *out);
+
+#endif
