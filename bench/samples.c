@@ -131,9 +131,9 @@ static void print_stalls(void) {
 }
 
 static void print_all(double wall_s, double cpu_s) {
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
 
-  tnk_service_stats(bench.service, &stats);
+  tnk_service_stats(&stats, bench.service);
   printf("{\"samples\":%ld,\"in_flight\":%ld,\"failed\":%ld,\"wall_s\":%.3f,"
          "\"cpu_s\":%.3f,\"per_s\":%.0f,\"per_cpu_s\":%.0f,"
          "\"first_ns\":%llu,\"first_cpu_ms\":%.2f",

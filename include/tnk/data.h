@@ -161,19 +161,25 @@ typedef enum {
 
 /** The parts of `tinker://<run>/<kind>/<name>`; slices of the parsed text. */
 typedef struct {
+  size_t size; /**< Set by TNK_PATH_INIT. */
   tnk_path_kind_t kind;
+  uint32_t reserved;
   const char *run; /**< Not NUL-terminated. */
   size_t run_length;
   const char *name; /**< NUL-terminated: the rest of the text. */
 } tnk_path_t;
 
+#define TNK_PATH_INIT TNK_SIZED(tnk_path_t)
+
 /**
  * Take a checkpoint path apart. Protocol: reference, enumerations.
  *
- * @param[out] out  The parts; they point into @p text.
+ * @param[out] out  Begins with TNK_PATH_INIT. The parts; they point into
+ *                  @p text.
  * @param text      A path such as "tinker://run/weights/step-10".
  *
- * @return TNK_OK, or TNK_EINVAL when it is not a path of three parts.
+ * @return TNK_OK, or TNK_EINVAL when it is not a path of three parts, or for a
+ *         size that is none of tnk_path_t.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_path_parse(tnk_path_t *out, const char *text);

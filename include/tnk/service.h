@@ -294,6 +294,7 @@ tnk_service_create_sampling(tnk_service_t *service,
 
 /** Counters of a service since it was opened. */
 typedef struct {
+  size_t size;                /**< Set by TNK_STATS_INIT. */
   uint64_t n_requests;        /**< Sent, repeats included. */
   uint64_t n_retries;         /**< Repeats among them. */
   uint64_t n_late_events;     /**< Answers nobody waited for any more. */
@@ -319,13 +320,19 @@ typedef struct {
   uint64_t max_loop_lag_ms;   /**< The most of that so far. */
 } tnk_stats_t;
 
+#define TNK_STATS_INIT TNK_SIZED(tnk_stats_t)
+
 /**
  * Read the counters of a service; nothing is sent.
  *
- * @param[out] out  Filled.
+ * @param[out] out  Begins with TNK_STATS_INIT. Filled, as far as its size
+ *                  goes; a counter that this library does not have is 0.
+ * @param service   NULL: all are 0.
+ *
+ * @return TNK_OK, or TNK_EINVAL for a size that is none of tnk_stats_t.
  * Thread: loop thread. Since: 0.1
  */
-TNK_API void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out);
+TNK_API int tnk_service_stats(tnk_stats_t *out, const tnk_service_t *service);
 
 /** Forms of tnk_service_dump(). */
 typedef enum {

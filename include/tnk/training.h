@@ -291,22 +291,31 @@ TNK_API tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
 
 /** What the server said of a model; strings may be NULL. */
 typedef struct {
+  size_t size; /**< Set by TNK_TRAINING_INFO_INIT. */
   const char *model_id;
   const char *base_model;
   const char *arch;
   const char *tokenizer_id; /**< Cut at the first ":". */
-  uint32_t lora_rank;       /**< 0: not stated. */
   const char *optimizer;    /**< Type of the optimizer, "adamw" ... */
+  uint32_t lora_rank;       /**< 0: not stated. */
+  uint32_t reserved;
 } tnk_training_info_t;
+
+#define TNK_TRAINING_INFO_INIT TNK_SIZED(tnk_training_info_t)
 
 /**
  * What is known of the model; fetched when it was created.
  *
- * @param[out] out  Filled; strings live as long as the client.
+ * @param[out] out  Begins with TNK_TRAINING_INFO_INIT. Filled, as far as its
+ *                  size goes; the texts live as long as the client.
+ * @param training  NULL, or closed: nothing is known.
+ *
+ * @return TNK_OK, or TNK_EINVAL for a size that is none of
+ *         tnk_training_info_t.
  * Protocol: session, get info. Thread: loop thread. Since: 0.1
  */
-TNK_API void tnk_training_info(const tnk_training_t *training,
-                               tnk_training_info_t *out);
+TNK_API int tnk_training_info(tnk_training_info_t *out,
+                              const tnk_training_t *training);
 
 /**
  * Remove the model from the service; further operations on it fail there.

@@ -154,9 +154,9 @@ static void dump_session(dump_t *d, const tnk__session_t *session) {
 }
 
 static void dump_counters(dump_t *d, const tnk_service_t *service) {
-  tnk_stats_t s;
+  tnk_stats_t s = TNK_STATS_INIT;
 
-  tnk_service_stats(service, &s);
+  tnk_service_stats(&s, service);
   begin(d, "counters", 0);
   put_uint(d, "pending", s.n_pending);
   put_uint(d, "requests", s.n_requests);

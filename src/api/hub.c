@@ -51,13 +51,16 @@ int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
                  const tnk_hub_options_t *options, char *text,
                  size_t text_size) {
   tnk_hub_options_t own = TNK_HUB_OPTIONS_INIT;
-  const char *why = NULL;
-  tnk__root_t *root;
-  int err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  char said[TNK__MAX_WHY];
+  const char *why = said;
+  tnk__root_t *root = NULL;
+  int err;
 
   if (out == NULL)
     return tnk__root_say(text, text_size, TNK_EINVAL, "out is NULL");
-  err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
+  err = TNK__LOAD(tnk_hub_options_t, &own, options, said, sizeof(said));
+  if (err == TNK_OK)
+    err = tnk__root_new(&root, &kind, loop, own.allocator, &why);
   if (err == TNK_OK)
     err = open_parts(hub_of(root), loop, &own, &why);
   tnk__root_finish(root, err, why, text, text_size);
@@ -114,14 +117,15 @@ tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
                                 const char *path,
                                 const tnk_download_options_t *options) {
   tnk_download_options_t own = TNK_DOWNLOAD_OPTIONS_INIT;
-  const char *why = NULL;
+  char said[TNK__MAX_WHY];
+  const char *why = said;
   tnk_promise_t *refusal;
   char sum[65] = "";
   int err;
 
   if (hub == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  err = TNK__LOAD(tnk_download_options_t, &own, options, said, sizeof(said));
   if (err == TNK_OK) {
     if (url == NULL)
       why = "no URL was given";
@@ -142,13 +146,14 @@ tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model, const char *file,
                             const tnk_hub_file_options_t *options) {
   tnk_hub_file_options_t own = TNK_HUB_FILE_OPTIONS_INIT;
   tnk__cache_key_t key = {.model = model, .file = file, .revision = "main"};
-  const char *why = NULL;
+  char said[TNK__MAX_WHY];
+  const char *why = said;
   tnk_promise_t *refusal;
   int err;
 
   if (hub == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  err = TNK__LOAD(tnk_hub_file_options_t, &own, options, said, sizeof(said));
   if (own.revision != NULL)
     key.revision = own.revision;
   if (err == TNK_OK) {
@@ -181,11 +186,22 @@ static const char *check_files(const tnk__name_t *name,
 }
 
 static const char *check_plugin(const tnk_tokenizer_plugin_t *plugin) {
-  if (plugin == NULL || plugin->size < sizeof(*plugin) ||
-      plugin->open == NULL || plugin->close == NULL ||
-      plugin->main_files == NULL || plugin->main_files[0] == NULL)
-    return "the plug-in is none that this library knows";
+  if (plugin->open == NULL || plugin->close == NULL)
+    return "the plug-in cannot open or close a tokenizer";
+  if (plugin->main_files == NULL || plugin->main_files[0] == NULL)
+    return "the plug-in names no file";
   return NULL;
+}
+
+/* A plug-in may be older than this library, or newer. */
+static int load_plugin(tnk_tokenizer_plugin_t *own,
+                       const tnk_tokenizer_plugin_t *plugin, char *why,
+                       size_t why_size) {
+  if (plugin == NULL) {
+    snprintf(why, why_size, "no plug-in was given");
+    return TNK_EINVAL;
+  }
+  return TNK__LOAD(tnk_tokenizer_plugin_t, own, plugin, why, why_size);
 }
 
 static const char *check_overrides(const tnk_hub_tokenizer_options_t *o) {
@@ -232,7 +248,9 @@ tnk_promise_t *tnk_hub_tokenizer(tnk_hub_t *hub,
                                  const char *model,
                                  const tnk_hub_tokenizer_options_t *options) {
   tnk_hub_tokenizer_options_t own = TNK_HUB_TOKENIZER_OPTIONS_INIT;
-  const char *why = NULL;
+  tnk_tokenizer_plugin_t calls = TNK_TOKENIZER_PLUGIN_INIT;
+  char said[TNK__MAX_WHY];
+  const char *why = said;
   tnk__tokenizer_request_t request;
   tnk_promise_t *refusal;
   tnk__name_t name;
@@ -241,15 +259,19 @@ tnk_promise_t *tnk_hub_tokenizer(tnk_hub_t *hub,
 
   if (hub == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  err =
+      TNK__LOAD(tnk_hub_tokenizer_options_t, &own, options, said, sizeof(said));
   if (err == TNK_OK)
-    err = check_tokenizer(hub, plugin, model, &own, &name, &why);
+    err = load_plugin(&calls, plugin, said, sizeof(said));
+  if (err == TNK_OK)
+    err = check_tokenizer(hub, &calls, model, &own, &name, &why);
   snprintf(what, sizeof(what), "tokenizer of %.200s",
            model != NULL ? model : "nothing");
   refusal = refuses(hub, what, err, why);
   if (refusal != NULL)
     return refusal;
   request = (tnk__tokenizer_request_t){.plugin = plugin,
+                                       .calls = calls,
                                        .name = &name,
                                        .overrides = own.overrides,
                                        .n_overrides = own.n_overrides};

@@ -33,19 +33,15 @@ static void free_root(tnk__root_t *root) {
 }
 
 int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
-                  const uv_loop_t *uv, int options_err,
-                  const tnk_allocator_t *alloc, const char **why) {
+                  const uv_loop_t *uv, const tnk_allocator_t *alloc,
+                  const char **why) {
   tnk__root_t *root;
 
   *out = NULL;
+  *why = NULL;
   if (uv == NULL) {
     *why = "no loop was given";
     return TNK_EINVAL;
-  }
-  if (options_err != TNK_OK) {
-    *why = "options: size is wrong, or a field is set that this library does "
-           "not know";
-    return options_err;
   }
   if (alloc == NULL)
     alloc = tnk__allocator_default();
@@ -147,9 +143,6 @@ tnk_promise_t *tnk__root_reject(tnk__context_t *context, int code,
                                 const char *name, const char *why) {
   tnk__error_t *error;
 
-  /* All other checks say what they found. */
-  if (code == TNK_EINVAL && (why == NULL || why[0] == '\0'))
-    why = "the size of the options is wrong";
   error = why != NULL && why[0] != '\0'
               ? tnk__error_new(&context->alloc, code, "%s: %s", name, why)
               : tnk__error_from(&context->alloc, name,

@@ -43,14 +43,13 @@ typedef struct tnk__root {
 } tnk__root_t;
 
 /* Opening takes the three functions that follow, in this order. The first two
- * may set *why, which is NULL before; after a failure only the last may
+ * may set *why, which the first makes NULL; after a failure only the last may
  * follow. */
 
-/* Make it: zeroed memory of kind->size bytes. `options_err` is what reading the
- * options gave, and `alloc` is theirs or NULL. */
+/* Make it: zeroed memory of kind->size bytes; `alloc` may be NULL. */
 int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
-                  const uv_loop_t *uv, int options_err,
-                  const tnk_allocator_t *alloc, const char **why);
+                  const uv_loop_t *uv, const tnk_allocator_t *alloc,
+                  const char **why);
 int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
                     const tnk_logger_t *logger, const tnk__http_options_t *http,
                     const char **why);

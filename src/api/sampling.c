@@ -20,11 +20,11 @@ static tnk_promise_t *start(tnk_sampling_t *sampling, const char *name,
   char text[MAX_TEXT] = "";
   int err;
 
-  err = tnk__options_load(&own_params, sizeof(own_params), params,
-                          sizeof(own_params));
+  err =
+      TNK__LOAD(tnk_sampling_params_t, &own_params, params, text, sizeof(text));
   if (err == TNK_OK)
-    err = tnk__options_load(&own_options, sizeof(own_options), options,
-                            sizeof(own_options));
+    err = TNK__LOAD(tnk_sample_options_t, &own_options, options, text,
+                    sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_sampling(prompt, &own_params, &own_options, text,
                               sizeof(text));

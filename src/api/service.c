@@ -1,7 +1,6 @@
 #include "api/service.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "api/config.h"
 #include "base/alloc.h"
@@ -67,13 +66,16 @@ int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
                      const tnk_service_options_t *options, char *text,
                      size_t text_size) {
   tnk_service_options_t own = TNK_SERVICE_OPTIONS_INIT;
-  const char *why = NULL;
-  tnk__root_t *root;
-  int err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  char said[TNK__MAX_WHY];
+  const char *why = said;
+  tnk__root_t *root = NULL;
+  int err;
 
   if (out == NULL)
     return tnk__root_say(text, text_size, TNK_EINVAL, "out is NULL");
-  err = tnk__root_new(&root, &kind, loop, err, own.allocator, &why);
+  err = TNK__LOAD(tnk_service_options_t, &own, options, said, sizeof(said));
+  if (err == TNK_OK)
+    err = tnk__root_new(&root, &kind, loop, own.allocator, &why);
   if (err == TNK_OK)
     err = open_parts(service_of(root), loop, &own, &why);
   tnk__root_finish(root, err, why, text, text_size);
@@ -149,12 +151,12 @@ tnk_promise_t *tnk_service_create_lora(tnk_service_t *service,
                                        const tnk_lora_options_t *options) {
   tnk_lora_options_t own = TNK_LORA_OPTIONS_INIT;
   tnk_promise_t *refusal;
-  char text[256] = "";
+  char text[TNK__MAX_WHY] = "";
   int err;
 
   if (service == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  err = TNK__LOAD(tnk_lora_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_lora(&own, text, sizeof(text));
   refusal = tnk__service_refuses(&service->session, "create_lora", err, text);
@@ -165,12 +167,12 @@ tnk_promise_t *tnk_service_restore(tnk_service_t *service,
                                    const tnk_restore_options_t *options) {
   tnk_restore_options_t own = TNK_RESTORE_OPTIONS_INIT;
   tnk_promise_t *refusal;
-  char text[256] = "";
+  char text[TNK__MAX_WHY] = "";
   int err;
 
   if (service == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  err = TNK__LOAD(tnk_restore_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_restore(&own, text, sizeof(text));
   refusal = tnk__service_refuses(&service->session, "restore", err, text);
@@ -182,12 +184,12 @@ tnk_service_create_sampling(tnk_service_t *service,
                             const tnk_sampling_options_t *options) {
   tnk_sampling_options_t own = TNK_SAMPLING_OPTIONS_INIT;
   tnk_promise_t *refusal;
-  char text[256] = "";
+  char text[TNK__MAX_WHY] = "";
   int err;
 
   if (service == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  err = TNK__LOAD(tnk_sampling_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_sampler(&own, text, sizeof(text));
   refusal =
@@ -196,13 +198,9 @@ tnk_service_create_sampling(tnk_service_t *service,
                          : tnk__create_sampling(&service->session, &own);
 }
 
-void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out) {
-  const tnk__counters_t *counters;
+static void count(tnk_stats_t *out, const tnk_service_t *service) {
+  const tnk__counters_t *counters = &service->root.context.counters;
 
-  memset(out, 0, sizeof(*out));
-  if (service == NULL)
-    return;
-  counters = &service->root.context.counters;
   out->n_requests = counters->n_requests;
   out->n_retries = counters->n_retries;
   out->n_late_events = counters->n_late_events;
@@ -224,4 +222,12 @@ void tnk_service_stats(const tnk_service_t *service, tnk_stats_t *out) {
   out->n_stalls = counters->n_stalls;
   out->loop_lag_ms = counters->lag_ms;
   out->max_loop_lag_ms = counters->max_lag_ms;
+}
+
+int tnk_service_stats(tnk_stats_t *out, const tnk_service_t *service) {
+  tnk_stats_t own = TNK_STATS_INIT;
+
+  if (service != NULL)
+    count(&own, service);
+  return out != NULL ? TNK__FILL(tnk_stats_t, out, &own) : TNK_EINVAL;
 }

@@ -61,10 +61,11 @@ int tnk_prompt_from_text(tnk_prompt_t **out,
   say(why, why_size, TNK_OK, "");
   if (allocator == NULL)
     allocator = tnk__allocator_default();
-  err = tnk__options_load(&own, sizeof(own), plugin, sizeof(own));
-  if (err != TNK_OK || own.encode == NULL)
-    return say(why, why_size, err != TNK_OK ? err : TNK_EINVAL,
-               "the plug-in is none that this library knows");
+  err = TNK__LOAD(tnk_tokenizer_plugin_t, &own, plugin, said, sizeof(said));
+  if (err != TNK_OK)
+    return say(why, why_size, err, said);
+  if (own.encode == NULL)
+    return say(why, why_size, TNK_EINVAL, "the plug-in cannot encode");
   if (tokenizer == NULL || (text == NULL && n > 0))
     return say(why, why_size, TNK_EINVAL, "no tokenizer or no text was given");
   tnk__buf_init(&ids, allocator, (size_t)INT32_MAX * sizeof(int32_t));

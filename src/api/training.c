@@ -1,7 +1,5 @@
 #include "tnk/training.h"
 
-#include <string.h>
-
 #include "api/service.h"
 #include "base/options.h"
 #include "codec/data/check.h"
@@ -22,7 +20,7 @@ static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
                                  const tnk_pass_options_t *options,
                                  tnk_pass_options_t *own) {
   char text[MAX_TEXT] = "";
-  int err = tnk__options_load(own, sizeof(*own), options, sizeof(*own));
+  int err = TNK__LOAD(tnk_pass_options_t, own, options, text, sizeof(text));
 
   if (err == TNK_OK && loss_fn == NULL)
     loss_fn = own->loss_fn != NULL ? own->loss_fn : "cross_entropy";
@@ -104,7 +102,7 @@ tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
 
   if (training == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), adam, sizeof(own));
+  err = TNK__LOAD(tnk_adam_t, &own, adam, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_adam(&own, text, sizeof(text));
   return step(training, &(tnk__step_params_t){.adam = &own}, err, text);
@@ -120,7 +118,7 @@ tnk_promise_t *tnk_training_optim_step_dimuon(tnk_training_t *training,
     return NULL;
   if (dimuon == NULL)
     return step(training, NULL, TNK_EINVAL, "no dimuon parameters were given");
-  err = tnk__options_load(&own, sizeof(own), dimuon, sizeof(own));
+  err = TNK__LOAD(tnk_dimuon_t, &own, dimuon, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_dimuon(&own, text, sizeof(text));
   return step(training, &(tnk__step_params_t){.dimuon = &own}, err, text);
@@ -149,7 +147,7 @@ static tnk_promise_t *save(tnk_training_t *training, tnk__save_kind_t kind,
 
   if (training == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  err = TNK__LOAD(tnk_save_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_save(name, &own, text, sizeof(text));
   refusal = tnk__service_refuses(training->session, op_name, err, text);
@@ -184,12 +182,13 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
   static const char name[] = "save_weights_and_get_sampling";
   tnk_sampling_options_t own = TNK_SAMPLING_OPTIONS_INIT;
   tnk_promise_t *refusal;
-  const char *text = NULL;
+  char said[MAX_TEXT];
+  const char *text = said;
   int err;
 
   if (training == NULL)
     return NULL;
-  err = tnk__options_load(&own, sizeof(own), options, sizeof(own));
+  err = TNK__LOAD(tnk_sampling_options_t, &own, options, said, sizeof(said));
   if (err == TNK_OK && kind != TNK_SAMPLING_SNAPSHOT &&
       kind != TNK_SAMPLING_INFLIGHT) {
     err = TNK_EINVAL;
@@ -219,11 +218,12 @@ tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
 
 /* ---- The model ---- */
 
-void tnk_training_info(const tnk_training_t *training,
-                       tnk_training_info_t *out) {
-  memset(out, 0, sizeof(*out));
-  if (training != NULL)
-    *out = training->info;
+int tnk_training_info(tnk_training_info_t *out,
+                      const tnk_training_t *training) {
+  static const tnk_training_info_t none = TNK_TRAINING_INFO_INIT;
+  const tnk_training_info_t *info = training != NULL ? &training->info : &none;
+
+  return out != NULL ? TNK__FILL(tnk_training_info_t, out, info) : TNK_EINVAL;
 }
 
 tnk_promise_t *tnk_training_unload(tnk_training_t *training) {

@@ -3,14 +3,109 @@
 
 #include <stddef.h>
 
+#include "tnk/tnk.h"
+#include "tnk/tokenizers.h"
+
 /*
- * Copy a caller's sized options struct over `dst`, which the caller has filled
- * with defaults. `min` is the size the struct had when it was first released.
+ * Every struct of the public headers that begins with its size. A struct that
+ * is missing here is found by test/hygiene/check_sized.py, a call without a
+ * test of its old and new callers by test/api/test_sized.c.
  *
- * Older caller: the fields it does not know keep their defaults. Newer
- * caller: accepted only while every byte we do not know is zero, else
- * TNK_ENOTSUP. NULL changes nothing.
+ * X(type, INIT, first, bytes, last, RESERVED)
+ *
+ * INIT      What the caller begins with, for sentences.
+ * first     The last member when the struct was first released: a caller's
+ *           struct ends there at the earliest. Never changes after that.
+ * bytes     The size that this gives where pointers have 64 bits; checked.
+ * last      The last member now. No padding follows it, in which a member that
+ *           is appended could hide.
+ * RESERVED  YES: the struct has a member `reserved`, which must be zero.
+ *
+ * The second list is of those that the library fills.
  */
-int tnk__options_load(void *dst, size_t dst_size, const void *src, size_t min);
+#define TNK__STRUCTS_IN(X)                                                     \
+  X(tnk_service_options_t, TNK_SERVICE_OPTIONS_INIT, reserved, 216, reserved,  \
+    YES)                                                                       \
+  X(tnk_lora_options_t, TNK_LORA_OPTIONS_INIT, reserved, 80, reserved, YES)    \
+  X(tnk_restore_options_t, TNK_RESTORE_OPTIONS_INIT, reserved, 80, reserved,   \
+    YES)                                                                       \
+  X(tnk_sampling_options_t, TNK_SAMPLING_OPTIONS_INIT, reserved, 32, reserved, \
+    YES)                                                                       \
+  X(tnk_pass_options_t, TNK_PASS_OPTIONS_INIT, reserved, 56, reserved, YES)    \
+  X(tnk_adam_t, TNK_ADAM_INIT, grad_clip_norm, 56, grad_clip_norm, NO)         \
+  X(tnk_dimuon_t, TNK_DIMUON_INIT, beta1, 32, beta1, NO)                       \
+  X(tnk_save_options_t, TNK_SAVE_OPTIONS_INIT, n_recipients, 56, n_recipients, \
+    YES)                                                                       \
+  X(tnk_sampling_params_t, TNK_SAMPLING_PARAMS_INIT, n_stop_tokens, 80,        \
+    n_stop_tokens, YES)                                                        \
+  X(tnk_sample_options_t, TNK_SAMPLE_OPTIONS_INIT, reserved, 48, reserved,     \
+    YES)                                                                       \
+  X(tnk_hub_options_t, TNK_HUB_OPTIONS_INIT, reserved, 160, reserved, YES)     \
+  X(tnk_download_options_t, TNK_DOWNLOAD_OPTIONS_INIT, reserved, 64, reserved, \
+    YES)                                                                       \
+  X(tnk_hub_file_options_t, TNK_HUB_FILE_OPTIONS_INIT, reserved, 24, reserved, \
+    YES)                                                                       \
+  X(tnk_hub_tokenizer_options_t, TNK_HUB_TOKENIZER_OPTIONS_INIT, reserved, 56, \
+    reserved, YES)                                                             \
+  X(tnk_tokenizer_plugin_t, TNK_TOKENIZER_PLUGIN_INIT, encode, 56, encode, NO) \
+  X(tnk_tokenizer_options_t, TNK_TOKENIZER_OPTIONS_INIT, reserved, 48,         \
+    reserved, YES)
+
+#define TNK__STRUCTS_OUT(X)                                                    \
+  X(tnk_stats_t, TNK_STATS_INIT, max_loop_lag_ms, 160, max_loop_lag_ms, NO)    \
+  X(tnk_training_info_t, TNK_TRAINING_INFO_INIT, reserved, 56, reserved, YES)  \
+  X(tnk_path_t, TNK_PATH_INIT, name, 40, name, YES)
+
+typedef enum {
+#define TNK__NUMBER(type, ...) TNK__STRUCT_##type,
+  TNK__STRUCTS_IN(TNK__NUMBER) TNK__STRUCTS_OUT(TNK__NUMBER)
+#undef TNK__NUMBER
+      TNK__N_STRUCTS
+} tnk__struct_id_t;
+
+/* Room for any sentence of tnk__struct_load(). */
+#define TNK__MAX_WHY 256
+
+/* A row of the table above. */
+typedef struct {
+  const char *name;
+  const char *init;
+  size_t size;        /* of the struct as this library knows it */
+  size_t first;       /* of the struct as it was first released */
+  size_t reserved_at; /* where `reserved` begins */
+  size_t n_reserved;  /* its bytes; 0: there is none */
+} tnk__struct_t;
+
+const tnk__struct_t *tnk__struct(tnk__struct_id_t id);
+
+/*
+ * Copy a caller's struct over `dst`, which holds the defaults.
+ *
+ * Older caller: the members that it does not know keep their defaults. Newer
+ * caller: accepted only while every byte that we do not know is zero. NULL
+ * changes nothing.
+ *
+ * TNK_OK; TNK_EINVAL for a size that is none of this struct; TNK_ENOTSUP for
+ * bytes that we do not know, and for a reserved member. On failure `dst` is as
+ * before and `why`, which may be NULL, has one sentence, cut at `why_size`.
+ */
+int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
+                     char *why, size_t why_size);
+
+/*
+ * Copy `src`, which is ours, into a caller's struct, as much as that holds. The
+ * caller's size stays, and what we do not know becomes zero. TNK_OK or
+ * TNK_EINVAL, as above, and then nothing is written.
+ */
+int tnk__struct_fill(void *dst, const tnk__struct_t *row, const void *src);
+
+#define TNK__LOAD(type, dst, src, why, why_size)                               \
+  tnk__struct_load(TNK__SAME(type, dst), tnk__struct(TNK__STRUCT_##type),      \
+                   TNK__SAME(const type, src), why, why_size)
+#define TNK__FILL(type, dst, src)                                              \
+  tnk__struct_fill(TNK__SAME(type, dst), tnk__struct(TNK__STRUCT_##type),      \
+                   TNK__SAME(const type, src))
+/* A pointer that has the type; another does not compile. */
+#define TNK__SAME(type, pointer) (1 ? (pointer) : (type *)NULL)
 
 #endif

@@ -11,7 +11,6 @@
 /* Loading: which file, which format, then one of the readers. */
 #define MAX_FILE ((uint64_t)256 << 20)
 #define MAX_PATH 4096
-#define OPTIONS_0_1 sizeof(tnk_tokenizer_options_t)
 
 typedef struct {
   uint8_t *data;
@@ -156,12 +155,13 @@ static int take_options(tnk_tokenizer_options_t *to,
                         const tnk_tokenizer_options_t *from,
                         tnk_tokenizer_error_t *error) {
   const tnk_tokenizer_options_t defaults = TNK_TOKENIZER_OPTIONS_INIT;
+  char why[TNK__MAX_WHY];
   int err;
 
   *to = defaults;
-  err = tnk__options_load(to, sizeof(*to), from, OPTIONS_0_1);
+  err = TNK__LOAD(tnk_tokenizer_options_t, to, from, why, sizeof(why));
   if (err < 0)
-    return tnk__fault(error, err, 0, "an option is not known");
+    return tnk__fault(error, err, 0, "%s", why);
   if (to->config == NULL && to->n_config > 0)
     return tnk__fault(error, TNK_EINVAL, 0, "n_config without config");
   return TNK_OK;

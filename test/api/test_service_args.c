@@ -323,8 +323,8 @@ TEST(bad_samples) {
 /* ---- No handle, too much, too late ---- */
 
 TEST(S0_1b_without_a_handle_there_is_no_promise) {
-  tnk_stats_t stats;
-  tnk_training_info_t info;
+  tnk_stats_t stats = TNK_STATS_INIT;
+  tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
 
   CHECK(tnk_service_health(NULL) == NULL);
   CHECK(tnk_service_capabilities(NULL) == NULL);
@@ -332,7 +332,7 @@ TEST(S0_1b_without_a_handle_there_is_no_promise) {
   CHECK(tnk_service_restore(NULL, NULL) == NULL);
   CHECK(tnk_service_create_sampling(NULL, NULL) == NULL);
   CHECK(tnk_service_session_id(NULL) == NULL);
-  tnk_service_stats(NULL, &stats);
+  tnk_service_stats(&stats, NULL);
   CHECK_INT(stats.n_requests, 0);
   CHECK(tnk_training_forward(NULL, NULL, 0, NULL) == NULL);
   CHECK(tnk_training_forward_backward(NULL, NULL, 0, NULL) == NULL);
@@ -348,7 +348,7 @@ TEST(S0_1b_without_a_handle_there_is_no_promise) {
                                                    NULL) == NULL);
   CHECK(tnk_training_load_state(NULL, NULL, TNK_NO) == NULL);
   CHECK(tnk_training_unload(NULL) == NULL);
-  tnk_training_info(NULL, &info);
+  tnk_training_info(&info, NULL);
   CHECK(info.model_id == NULL);
   CHECK(tnk_sampling_sample(NULL, NULL, NULL, NULL) == NULL);
   CHECK(tnk_sampling_compute_logprobs(NULL, NULL, 0) == NULL);

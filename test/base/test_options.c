@@ -1,81 +1,184 @@
+/*
+ * Sized structs, each row of the table: callers that are older and newer than
+ * the library, and a library that is newer than this one.
+ */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/options.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "support/test.h"
-#include "tnk/tnk.h"
+#include "support/guard.h"
 
-/* A new field must not be able to hide in tail padding. */
-#define NO_TAIL_PADDING(type, last)                                            \
-  _Static_assert(                                                              \
-      offsetof(type, last) + sizeof(((type *)0)->last) == sizeof(type), #type)
+enum { MAX = 1024, DEFAULT = 0x5a, MORE = 24 };
 
-NO_TAIL_PADDING(tnk_service_options_t, reserved);
-NO_TAIL_PADDING(tnk_lora_options_t, reserved);
-NO_TAIL_PADDING(tnk_restore_options_t, reserved);
-NO_TAIL_PADDING(tnk_sampling_options_t, reserved);
-NO_TAIL_PADDING(tnk_pass_options_t, reserved);
-NO_TAIL_PADDING(tnk_adam_t, grad_clip_norm);
-NO_TAIL_PADDING(tnk_dimuon_t, beta1);
-NO_TAIL_PADDING(tnk_save_options_t, n_recipients);
-NO_TAIL_PADDING(tnk_sampling_params_t, n_stop_tokens);
-NO_TAIL_PADDING(tnk_sample_options_t, reserved);
+typedef struct {
+  unsigned char dst[MAX];
+  char why[TNK__MAX_WHY];
+} room_t;
 
-/* Three releases of one options struct; the library under test is at v2. */
-struct v1 {
-  size_t size;
-  long long a;
-};
-struct v2 {
-  size_t size;
-  long long a;
-  long long b;
-};
-struct v3 {
-  size_t size;
-  long long a;
-  long long b;
-  long long c;
-};
-
-/* A heap block of exactly the caller's size lets ASan see any over-read. */
-static int load(struct v2 *out, const void *src, size_t size) {
-  void *exact;
-  int err;
-
-  *out = (struct v2){sizeof(*out), 7, 9};
-  exact = malloc(size);
-  CHECK(exact != NULL);
-  memcpy(exact, src, size);
-  err = tnk__options_load(out, sizeof(*out), exact, sizeof(struct v1));
-  free(exact);
-  return err;
+static void set_size(void *any, size_t size) {
+  memcpy(any, &size, sizeof(size));
 }
 
-TEST(options_older_caller_keeps_defaults) {
-  struct v1 older = {sizeof(older), 1};
-  struct v2 got;
+static size_t get_size(const void *any) {
+  size_t size;
 
-  CHECK_INT(load(&got, &older, sizeof(older)), TNK_OK);
-  CHECK(got.a == 1 && got.b == 9 && got.size == sizeof(got));
+  memcpy(&size, any, sizeof(size));
+  return size;
 }
 
-TEST(options_newer_caller_is_accepted_while_unknown_bytes_are_zero) {
-  struct v3 newer = {sizeof(newer), 2, 3, 0};
-  struct v2 got;
+/* A caller's struct of `size` bytes: members 1, 2, 3 ..., but `reserved`. */
+static guarded_t caller(const tnk__struct_t *row, size_t size) {
+  unsigned char bytes[MAX];
+  guarded_t guarded;
 
-  CHECK_INT(load(&got, &newer, sizeof(newer)), TNK_OK);
-  CHECK(got.a == 2 && got.b == 3 && got.size == sizeof(got));
-  newer.c = 1;
-  CHECK_INT(load(&got, &newer, sizeof(newer)), TNK_ENOTSUP);
+  for (size_t i = 0; i < sizeof(bytes); i++)
+    bytes[i] = (unsigned char)(i % 251 + 1);
+  memset(bytes + row->reserved_at, 0, row->n_reserved);
+  guarded = guarded_copy(bytes, size < row->size ? size : row->size, size);
+  set_size(guarded.data, size);
+  return guarded;
 }
 
-TEST(options_uninitialised_size_is_refused_and_null_is_default) {
-  struct v1 older = {0, 1};
-  struct v2 got = {sizeof(got), 7, 9};
+/* Into a struct that is full of defaults. */
+static int load(room_t *room, const tnk__struct_t *row, const void *src) {
+  memset(room->dst, DEFAULT, sizeof(room->dst));
+  return tnk__struct_load(room->dst, row, src, room->why, sizeof(room->why));
+}
 
-  CHECK_INT(load(&got, &older, sizeof(older)), TNK_EINVAL);
-  CHECK_INT(tnk__options_load(&got, sizeof(got), NULL, sizeof(older)), TNK_OK);
-  CHECK(got.a == 7 && got.b == 9);
+static void check_filled(const unsigned char *bytes, size_t from, size_t to,
+                         unsigned char value) {
+  for (size_t i = from; i < to; i++)
+    CHECK_INT(bytes[i], value);
+}
+
+/* Everything is the caller's but the size. */
+static void check_taken(const room_t *room, const guarded_t *from, size_t n) {
+  const size_t at = sizeof(size_t);
+
+  CHECK_MEM(room->dst + at, n - at, (const char *)from->data + at, n - at);
+}
+
+#define FOR_EACH_ROW(row)                                                      \
+  for (const tnk__struct_t *row = tnk__struct(0), *const end =                 \
+                                                      row + TNK__N_STRUCTS;    \
+       row < end; row++)
+
+TEST(options_older_caller_keeps_defaults_of_what_it_does_not_know) {
+  FOR_EACH_ROW(row) {
+    tnk__struct_t later = *row; /* as of a library with more members */
+    guarded_t old = caller(row, row->first);
+    room_t room;
+
+    CHECK_INT(load(&room, row, old.data), TNK_OK);
+    check_taken(&room, &old, row->first);
+    CHECK_INT(get_size(room.dst), row->size);
+    CHECK_STR(room.why, "");
+    later.size += MORE;
+    CHECK_INT(load(&room, &later, old.data), TNK_OK);
+    check_taken(&room, &old, row->first);
+    CHECK_INT(get_size(room.dst), later.size);
+    check_filled(room.dst, row->first, later.size, DEFAULT);
+    guarded_free(&old);
+  }
+}
+
+TEST(options_newer_caller_is_told_of_a_member_that_is_not_known) {
+  FOR_EACH_ROW(row) {
+    guarded_t newer = caller(row, row->size + MORE);
+    unsigned char *tail = (unsigned char *)newer.data + row->size;
+    char expected[128];
+    room_t room;
+
+    CHECK_INT(load(&room, row, newer.data), TNK_OK);
+    check_taken(&room, &newer, row->size);
+    CHECK_INT(get_size(room.dst), row->size);
+    for (size_t i = 0; i < MORE; i++) {
+      tail[i] = 1;
+      snprintf(expected, sizeof(expected),
+               "%s has a member at byte %zu that this library (%s) does not "
+               "know",
+               row->name, row->size + i, tnk_version());
+      CHECK_INT(load(&room, row, newer.data), TNK_ENOTSUP);
+      CHECK_STR(room.why, expected);
+      check_filled(room.dst, 0, row->size, DEFAULT);
+      tail[i] = 0;
+    }
+    guarded_free(&newer);
+  }
+}
+
+TEST(options_reserved_member_must_be_zero) {
+  FOR_EACH_ROW(row) {
+    guarded_t same = caller(row, row->size);
+    char expected[64];
+    room_t room;
+
+    snprintf(expected, sizeof(expected), "%s.reserved is set", row->name);
+    for (size_t i = 0; i < row->n_reserved; i++) {
+      unsigned char *byte = (unsigned char *)same.data + row->reserved_at + i;
+      *byte = 1;
+      CHECK_INT(load(&room, row, same.data), TNK_ENOTSUP);
+      CHECK(strstr(room.why, expected) == room.why);
+      *byte = 0;
+    }
+    CHECK_INT(load(&room, row, same.data), TNK_OK);
+    guarded_free(&same);
+  }
+}
+
+TEST(options_size_that_was_never_set_is_refused_with_the_name_of_its_init) {
+  FOR_EACH_ROW(row) {
+    const size_t wrong[] = {0, 1, row->first - 1, 0x7fff12345678u, SIZE_MAX};
+    guarded_t bare = guarded_copy("", 1, sizeof(size_t));
+    char expected[128];
+    room_t room;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+      set_size(bare.data, wrong[i]);
+      snprintf(expected, sizeof(expected), "size is %zu: begin with %s",
+               wrong[i], row->init);
+      CHECK_INT(load(&room, row, bare.data), TNK_EINVAL);
+      CHECK_STR(room.why, expected);
+      CHECK_INT(tnk__struct_load(room.dst, row, bare.data, NULL, 0),
+                TNK_EINVAL);
+      CHECK_INT(tnk__struct_fill(bare.data, row, room.dst), TNK_EINVAL);
+      CHECK_INT(get_size(bare.data), wrong[i]);
+      check_filled(room.dst, 0, row->size, DEFAULT);
+    }
+    CHECK_INT(load(&room, row, NULL), TNK_OK);
+    check_filled(room.dst, 0, row->size, DEFAULT);
+    guarded_free(&bare);
+  }
+}
+
+TEST(options_what_the_library_fills_ends_where_the_caller_ends) {
+  FOR_EACH_ROW(row) {
+    guarded_t ours = caller(row, row->size);
+    guarded_t old = guarded_copy("", 1, row->first);
+    guarded_t newer = guarded_copy("", 1, row->size + MORE);
+    tnk__struct_t later = *row;
+    const size_t at = sizeof(size_t);
+
+    set_size(old.data, old.size);
+    CHECK_INT(tnk__struct_fill(old.data, row, ours.data), TNK_OK);
+    CHECK_INT(get_size(old.data), old.size);
+    CHECK_MEM((char *)old.data + at, old.size - at, (char *)ours.data + at,
+              old.size - at);
+    /* What was there before must not be taken for ours. */
+    memset(newer.data, DEFAULT, newer.size);
+    set_size(newer.data, newer.size);
+    CHECK_INT(tnk__struct_fill(newer.data, row, ours.data), TNK_OK);
+    CHECK_INT(get_size(newer.data), newer.size);
+    CHECK_MEM((char *)newer.data + at, row->size - at, (char *)ours.data + at,
+              row->size - at);
+    check_filled(newer.data, row->size, newer.size, 0);
+    /* A library with more members, and a caller that has not got them. */
+    later.size += MORE;
+    CHECK_INT(tnk__struct_fill(ours.data, &later, newer.data), TNK_OK);
+    guarded_free(&ours);
+    guarded_free(&old);
+    guarded_free(&newer);
+  }
 }

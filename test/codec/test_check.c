@@ -303,7 +303,7 @@ TEST(sampling_params) {
   params.present |= TNK_HAS_STOP_TOKENS;
   expect_params(&params, NULL, "stop is given as texts and as tokens");
   params.present = 1u << 7;
-  expect_params(&params, NULL, "a reserved member of the params is set");
+  expect_params(&params, NULL, "present has a bit that is not known");
 }
 
 TEST(sampling_options) {

@@ -6,7 +6,7 @@
 #include "tnk/error.h"
 
 TEST(path_parts) {
-  tnk_path_t path;
+  tnk_path_t path = TNK_PATH_INIT;
 
   CHECK_INT(tnk_path_parse(&path, "tinker://a:train:0/sampler_weights/ck-1"),
             TNK_OK);
@@ -34,7 +34,7 @@ TEST(path_of_wrong_form_is_refused) {
       "tinker://r/weight/x",
       "tinker://r/weightss/x",
   };
-  tnk_path_t path;
+  tnk_path_t path = TNK_PATH_INIT;
 
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
     CHECK_INT(tnk_path_parse(&path, bad[i]), TNK_EINVAL);

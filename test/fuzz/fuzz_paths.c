@@ -15,7 +15,7 @@ static const char *const kinds[] = {NULL, "weights", "sampler_weights",
 
 /* Written anew from its parts it is the same text. */
 static int check_client(const char *text) {
-  tnk_path_t path;
+  tnk_path_t path = TNK_PATH_INIT;
   size_t n = strlen(text) + 1;
   char *again;
   int err = tnk_path_parse(&path, text);

@@ -25,9 +25,17 @@ GOOD = {
                                    "| call | body |\n|---|---|\n"
                                    "| `coffee` | none |\n",
     "src/base/b.c": '#include "base/a.h"\n\nint b(void) {\n  return a();\n}\n',
-    "src/base/main.c": "int b(void);\n\nint main(void) {\n  return b();\n}\n",
+    "src/base/main.c": '#include "base/options.h"\n\n#define R(...)\n'
+                       "TNK__STRUCTS_IN(R)\nint b(void);\n\nint main(void) {\n  return b();\n}\n",
     "include/tnk/x.h": "/** Doc. Thread: any. Since: 0.1 */\n"
                        "TNK_API int tnk_x(void);\n",
+    "include/tnk/s.h": "/** A struct. */\n"
+                       "typedef struct {\n  size_t size; /**< Set. */\n"
+                       "  int a;\n  int reserved;\n} tnk_s_t;\n"
+                       "#define TNK_S_INIT TNK_SIZED(tnk_s_t)\n",
+    "src/base/options.h": "#define TNK__STRUCTS_IN(X) \\\n"
+                          "  X(tnk_s_t, TNK_S_INIT, reserved, 16, \\\n"
+                          "    reserved, YES)\n",
     "test/t.c": "TEST(S1_4_P1_2_tea) {\n}\n",
     "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n"
                             "| S1.4a | Tea. |\n| A2 | Milk. |\n",
@@ -58,6 +66,19 @@ FAULTS = [
      "there is no file gone.c"),
     ("check_paths.py", ".", {"src/base/b.h": "\n"},
      "looks at the wrong place"),
+    ("check_sized.py", ".",
+     {"include/tnk/x.h": "typedef struct {\n  size_t size;\n} tnk_x_t;\n"},
+     "tnk_x_t: no row"),
+    ("check_sized.py", ".",
+     {"include/tnk/s.h": "typedef struct {\n  int a;\n  size_t size;\n"
+                         "} tnk_s_t;\n"}, "size is not its first member"),
+    ("check_sized.py", ".",
+     {"include/tnk/s.h": "typedef struct {\n  size_t size;\n} tnk_s_t;\n"
+                         "#define TNK_S_INIT TNK_SIZED(tnk_s_t)\n"},
+     "its row says YES of `reserved`"),
+    ("check_sized.py", ".",
+     {"include/tnk/s.h": "typedef struct {\n  size_t size;\n  int reserved;\n"
+                         "} tnk_s_t;\n"}, "does not define TNK_S_INIT"),
     ("check_requirements.py", ".",
      {"test/t.c": "TEST_LIMIT(A2_S1_5_tea, 9) {\n}\n"}, "cites S1_5"),
     ("check_requirements.py", ".", {"test/t.c": "TEST(P1_3_tea) {\n}\n"},

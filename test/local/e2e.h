@@ -103,9 +103,9 @@ static inline void e2e_start_client(e2e_t *e2e) {
 
 static inline void e2e_stop_client(e2e_t *e2e) {
   int n = e2e->n_closed;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
 
-  tnk_service_stats(e2e->service, &stats);
+  tnk_service_stats(&stats, e2e->service);
   CHECK_INT(stats.n_double_settles, 0);
   tnk_service_close(e2e->service, e2e_closed, e2e);
   while (e2e->n_closed == n)

@@ -61,7 +61,7 @@ TEST_LIMIT(P8_6_two_thousand_samples_without_a_held_poll_each, 120) {
   enum { N = 2000 };
   e2e_tally_t tally = {0};
   tnk_sampling_t *sampling;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
   e2e_t e2e;
 
   open_batched(&e2e);
@@ -70,7 +70,7 @@ TEST_LIMIT(P8_6_two_thousand_samples_without_a_held_poll_each, 120) {
     tnk_then(e2e_sample(sampling, 2, i, NULL), e2e_tally, &tally);
   e2e_until_settled(&e2e, &tally, N);
   CHECK_INT(tally.n_failed, 0);
-  tnk_service_stats(e2e.service, &stats);
+  tnk_service_stats(&stats, e2e.service);
   CHECK_INT(stats.n_pending, 0);
   /* Submissions, fetches, one batched poll, training and control. */
   CHECK(stats.max_connections <= 64 + 64 + 1 + 16 + 4);

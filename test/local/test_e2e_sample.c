@@ -81,7 +81,7 @@ TEST_LIMIT(e2e_an_old_sampler_keeps_its_weights, 60) {
 TEST_LIMIT(S3_11_two_thousand_samples_in_flight, 120) {
   enum { N = 2000 };
   e2e_tally_t tally = {0};
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
   tnk_sampling_t *sampling;
   e2e_t e2e;
 
@@ -90,11 +90,11 @@ TEST_LIMIT(S3_11_two_thousand_samples_in_flight, 120) {
   sampling = e2e_snapshot(&e2e);
   for (int i = 0; i < N; i++)
     tnk_then(e2e_sample(sampling, 2, i, &with_prompt), e2e_tally, &tally);
-  tnk_service_stats(e2e.service, &stats);
+  tnk_service_stats(&stats, e2e.service);
   CHECK_INT(stats.n_pending, N);
   e2e_until_settled(&e2e, &tally, N);
   CHECK_INT(tally.n_failed, 0);
-  tnk_service_stats(e2e.service, &stats);
+  tnk_service_stats(&stats, e2e.service);
   CHECK_INT(stats.n_pending, 0);
   CHECK(stats.max_connections <= 2048 + 64 + 16 + 4);
   CHECK_INT(stats.n_late_events, 0);

@@ -180,9 +180,9 @@ static uint64_t n_fatal_faults(const soak_t *soak) {
 
 static void check_counts(const soak_t *soak, uint64_t n_made) {
   uint64_t n_submitted;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
 
-  tnk_service_stats(soak->service, &stats);
+  tnk_service_stats(&stats, soak->service);
   printf("# %zu samples, %llu faults, %zu rejected, %zu mistaken, "
          "%llu requests, %llu repeats, %llu resubmits\n",
          soak->n_settled,

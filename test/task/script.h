@@ -313,9 +313,9 @@ static inline void script_end(script_t *script) {
 }
 
 static inline void script_close(script_t *script) {
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
 
-  tnk_service_stats(script->service, &stats);
+  tnk_service_stats(&stats, script->service);
   CHECK_INT(stats.n_double_settles, 0);
   tnk_service_close(script->service, script_closed, script);
   CHECK_INT(script->is_closed, 0);

@@ -294,18 +294,18 @@ TEST(P8_7_without_memory_a_cancel_ends_the_promise_all_the_same) {
 /* ---- Calls that a server lacks ---- */
 
 TEST(P4_10_a_missing_call_is_remembered) {
-  tnk_stats_t before;
-  tnk_stats_t after;
+  tnk_stats_t before = TNK_STATS_INIT;
+  tnk_stats_t after = TNK_STATS_INIT;
   script_t script;
 
   script_open(&script);
   mock_json(script.mock, "GET", "/api/v1/get_server_capabilities", 404, "{}");
   script_fails(&script, &outcomes[0], tnk_service_capabilities(script.service),
                TNK_EUNSUPPORTED);
-  tnk_service_stats(script.service, &before);
+  tnk_service_stats(&before, script.service);
   script_fails(&script, &outcomes[1], tnk_service_capabilities(script.service),
                TNK_EUNSUPPORTED);
-  tnk_service_stats(script.service, &after);
+  tnk_service_stats(&after, script.service);
   CHECK_INT(after.n_requests, before.n_requests);
   CHECK_INT(mock_count(script.mock, "GET", "/api/v1/get_server_capabilities"),
             1);

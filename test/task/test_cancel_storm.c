@@ -176,7 +176,7 @@ static void ride_out(uint32_t max_cancels) {
 
 static void check_storm(void) {
   outcome_t outcome;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
 
   /* The client still trains, under the very next number. */
   storm.is_calm = 1;
@@ -191,7 +191,7 @@ static void check_storm(void) {
         storm.n_status[2] > 0);
   for (size_t i = 0; i < N_OPS; i++)
     CHECK_INT(storm.ops[i].n_settled, 1);
-  tnk_service_stats(storm.script.service, &stats);
+  tnk_service_stats(&stats, storm.script.service);
   CHECK_INT(stats.n_pending, 0);
 }
 

@@ -144,7 +144,7 @@ static int run(const script_kind_t *kind, const char *flags, road_t road,
   script_t script;
   outcome_t outcome;
   tnk_promise_t *promise;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
   int was_done;
 
   open_road(&script, kind, flags, road);
@@ -163,7 +163,7 @@ static int run(const script_kind_t *kind, const char *flags, road_t road,
       accept_front(&script);
     script_settle(&script, &outcome);
     script_check_next(&script);
-    tnk_service_stats(script.service, &stats);
+    tnk_service_stats(&stats, script.service);
     CHECK_INT(stats.n_pending, 0);
     script_close(&script);
   }

@@ -521,7 +521,7 @@ TEST(S1_7_another_client_of_the_service_is_not_concerned) {
 /* Canceled while its fate is open: the number is not free yet. */
 TEST(S3_6c_S4_8_a_canceled_submission_is_followed_and_counted) {
   script_t script;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
   script_held_t held = {.n = 0};
   outcome_t outcomes[2];
   tnk_promise_t *promise;
@@ -537,13 +537,13 @@ TEST(S3_6c_S4_8_a_canceled_submission_is_followed_and_counted) {
   outcome_of(&outcomes[1], script_step(&script));
   script_turns(&script);
   CHECK_INT(script.n_sent, 0);
-  tnk_service_stats(script.service, &stats);
+  tnk_service_stats(&stats, script.service);
   CHECK_INT(stats.n_late_events, 0);
   script_accept(held.requests[0], &script);
   outcome_ok(&script, &outcomes[1]);
   script_check_sent(&script, 1, "optim_step", 2);
   CHECK_INT(mock_count(script.mock, "POST", "/api/v1/retrieve_future"), 2);
-  tnk_service_stats(script.service, &stats);
+  tnk_service_stats(&stats, script.service);
   CHECK_INT(stats.n_late_events, 1);
   outcome_drop_all(outcomes, 2);
   script_close(&script);

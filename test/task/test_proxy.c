@@ -40,9 +40,9 @@ static void open_behind(script_t *script, const char *base_url, int port) {
 
 static void check_stats(const script_t *script, uint64_t n_retries,
                         uint64_t n_connect) {
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
 
-  tnk_service_stats(script->service, &stats);
+  tnk_service_stats(&stats, script->service);
   CHECK_INT(stats.n_retries, n_retries);
   CHECK_INT(stats.n_retries_connect, n_connect);
   CHECK_INT(n_told, 0);

@@ -42,7 +42,7 @@ TEST_LIMIT(S3_11_S3_13_S4_13_ten_thousand_samples_in_one_tick, 60) {
   enum { N = 10000 };
   static uint8_t seen[N];
   script_t script;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
   size_t before;
 
   open_sampling(&script, NULL);
@@ -50,7 +50,7 @@ TEST_LIMIT(S3_11_S3_13_S4_13_ten_thousand_samples_in_one_tick, 60) {
   for (int i = 0; i < N; i++)
     tnk_then(script_sample(&script), count_done, NULL);
   /* Nothing is sent inside the call, everything soon after it. */
-  tnk_service_stats(script.service, &stats);
+  tnk_service_stats(&stats, script.service);
   CHECK_INT(stats.n_pending, N);
   CHECK_INT(mock_n_requests(script.mock), before);
   mock_turns(script.mock, 10);
@@ -62,7 +62,7 @@ TEST_LIMIT(S3_11_S3_13_S4_13_ten_thousand_samples_in_one_tick, 60) {
     CHECK(script.sent[i].seq >= 0 && script.sent[i].seq < N);
     CHECK_INT(seen[script.sent[i].seq]++, 0);
   }
-  tnk_service_stats(script.service, &stats);
+  tnk_service_stats(&stats, script.service);
   CHECK_INT(stats.n_pending, 0);
   CHECK_INT(stats.n_late_events, 0);
   check_idle(&script);

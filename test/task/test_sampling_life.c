@@ -278,7 +278,7 @@ static void on_gone(void *user) {
 TEST_LIMIT(S3_17_closing_with_many_under_way_and_more_queued, 20) {
   enum { N = 1400 };
   script_t script;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
   int is_gone = 0;
 
   script_open(&script);
@@ -297,7 +297,7 @@ TEST_LIMIT(S3_17_closing_with_many_under_way_and_more_queued, 20) {
   mock_wait_flag(script.mock, &n_closed, N);
   script_turns(&script);
   CHECK_INT(script.n_sent, 400);
-  tnk_service_stats(script.service, &stats);
+  tnk_service_stats(&stats, script.service);
   CHECK_INT(stats.n_pending, 0);
   CHECK_INT(script.service->session.sample_running.n_held, 0);
   CHECK_INT(script.service->session.sample_bytes.balance,

@@ -9,10 +9,10 @@ static void check_sent(const script_t *script, size_t i, const char *call,
 
 TEST(a_model_is_created_and_known) {
   script_t script;
-  tnk_training_info_t info;
+  tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
 
   script_open_train(&script);
-  tnk_training_info(script.training, &info);
+  tnk_training_info(&info, script.training);
   CHECK_STR(info.model_id, "model-0");
   CHECK_STR(info.base_model, "base");
   CHECK_STR(info.tokenizer_id, "t");

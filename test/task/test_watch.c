@@ -44,7 +44,7 @@ static void hold(script_t *script, const char *path) {
 
 TEST(watch_tells_of_a_training_client_that_does_not_move) {
   notices_t notices;
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
   outcome_t outcomes[2];
   script_t script;
 
@@ -80,7 +80,7 @@ TEST(watch_tells_of_a_training_client_that_does_not_move) {
   }
   script_advance(&script, 1000000);
   CHECK_INT(notices.n, 3);
-  tnk_service_stats(script.service, &stats);
+  tnk_service_stats(&stats, script.service);
   CHECK_INT(stats.n_stalls, 3);
   script_close(&script);
 }
@@ -322,7 +322,7 @@ TEST(session_lost_is_told_once_and_named_by_refusals) {
 
 TEST(stats_count_retries_by_cause) {
   static const char step[] = "/api/v1/optim_step";
-  tnk_stats_t stats;
+  tnk_stats_t stats = TNK_STATS_INIT;
   outcome_t outcome;
   script_t script;
 
@@ -340,7 +340,7 @@ TEST(stats_count_retries_by_cause) {
     script_advance(&script, 1000);
   outcome_ok(&script, &outcome);
   outcome_drop(&outcome);
-  tnk_service_stats(script.service, &stats);
+  tnk_service_stats(&stats, script.service);
   CHECK_INT(stats.n_retries_server, 2);
   CHECK_INT(stats.n_retries_rate, 1);
   CHECK_INT(stats.n_retries_billing, 1);

@@ -102,8 +102,8 @@ static int check_params(const tnk__place_t *place,
 
   /* A bit above those that we know comes from a newer header, and what it
    * announces would be dropped without a word. */
-  if (params->reserved != 0 || has >= TNK_HAS_STOP_TOKENS * 2u)
-    return tnk__place_fail(place, "a reserved member of the params is set");
+  if (has >= TNK_HAS_STOP_TOKENS * 2u)
+    return tnk__place_fail(place, "present has a bit that is not known");
   if ((has & TNK_HAS_MAX_TOKENS) && params->max_tokens < 1)
     return tnk__place_fail(place, "max_tokens must be at least 1");
   if ((has & TNK_HAS_TEMPERATURE) &&
@@ -142,8 +142,6 @@ static int check_target(const tnk__place_t *place, const tnk_tensor_t *tensor,
 
 static int check_extras(const tnk__place_t *place,
                         const tnk_sample_options_t *options, int64_t length) {
-  if (options->reserved != 0)
-    return tnk__place_fail(place, "a reserved member of the options is set");
   /* Servers keep these in 32 bits with a sign. */
   if (options->n_samples > INT32_MAX ||
       options->topk_prompt_logprobs > INT32_MAX ||

@@ -12,8 +12,6 @@ int tnk__check_save(const char *name, const tnk_save_options_t *options,
 
   if (err != TNK_OK || options == NULL)
     return err;
-  if (options->reserved != 0)
-    return tnk__place_fail(&place, "a reserved member is set");
   if (options->ttl_seconds > INT64_MAX)
     return tnk__place_fail(&place, "ttl_seconds is too large");
   if (options->n_recipients > 0 && options->recipients == NULL)
@@ -73,8 +71,8 @@ int tnk__check_lora(const tnk_lora_options_t *options, char *text,
 
   if (err != TNK_OK)
     return err;
-  if (options->reserved != 0 || options->has_seed > 1)
-    return tnk__place_fail(&place, "a reserved member is set");
+  if (options->has_seed > 1)
+    return tnk__place_fail(&place, "has_seed is neither 0 nor 1");
   if (options->rank > INT32_MAX)
     return tnk__place_fail(&place, "rank is too large");
   /* The official client demands one of them, too. */
@@ -95,8 +93,6 @@ int tnk__check_restore(const tnk_restore_options_t *options, char *text,
 
   if (err != TNK_OK)
     return err;
-  if (options->reserved != 0)
-    return tnk__place_fail(&place, "a reserved member is set");
   /* A state that brings its optimizer brings its kind. */
   if (options->with_optimizer == TNK_YES &&
       options->optimizer != TNK_OPTIMIZER_ADAMW)
@@ -118,8 +114,6 @@ int tnk__check_sampler(const tnk_sampling_options_t *options, char *text,
                        size_t size) {
   tnk__place_t place = {.text = text, .size = size};
 
-  if (options->reserved != 0)
-    return tnk__place_fail(&place, "a reserved member is set");
   if (options->model_path == NULL && options->base_model == NULL)
     return tnk__place_fail(&place, "neither model_path nor base_model is set");
   if (options->model_path != NULL &&

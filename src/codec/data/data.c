@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/options.h"
 #include "tnk/error.h"
 
 tnk_tensor_t tnk_tensor_i64(const int64_t *values, size_t n) {
@@ -17,7 +18,7 @@ tnk_chunk_t tnk_chunk_text(const int32_t *tokens, size_t n_tokens) {
       .kind = TNK_CHUNK_TEXT, .tokens = tokens, .n_tokens = n_tokens};
 }
 
-int tnk_path_parse(tnk_path_t *out, const char *text) {
+static int parse_path(tnk_path_t *out, const char *text) {
   static const char scheme[] = "tinker://";
   static const struct {
     const char *text;
@@ -27,8 +28,7 @@ int tnk_path_parse(tnk_path_t *out, const char *text) {
                {"external_weights", TNK_PATH_EXTERNAL_WEIGHTS}};
   const char *run, *kind, *name;
 
-  if (out == NULL || text == NULL ||
-      strncmp(text, scheme, sizeof(scheme) - 1) != 0)
+  if (strncmp(text, scheme, sizeof(scheme) - 1) != 0)
     return TNK_EINVAL;
   run = text + sizeof(scheme) - 1;
   kind = strchr(run, '/');
@@ -51,6 +51,16 @@ int tnk_path_parse(tnk_path_t *out, const char *text) {
     }
   }
   return TNK_EINVAL;
+}
+
+int tnk_path_parse(tnk_path_t *out, const char *text) {
+  tnk_path_t own = TNK_PATH_INIT;
+  int err;
+
+  if (out == NULL || text == NULL)
+    return TNK_EINVAL;
+  err = parse_path(&own, text);
+  return err == TNK_OK ? TNK__FILL(tnk_path_t, out, &own) : err;
 }
 
 size_t tnk__dtype_size(tnk_dtype_t dtype) {

@@ -28,7 +28,7 @@ enum { MAX_KEY = 256 * 1024 };
 typedef struct {
   tnk_allocator_t alloc; /* a copy: promises may outlive the hub */
   size_t refs;
-  const tnk_tokenizer_plugin_t *plugin;
+  void (*close)(void *tokenizer); /* the plug-in's */
   void *tokenizer;
 } handle_t;
 
@@ -42,13 +42,14 @@ typedef struct {
   tnk__list_t waiters;
   /* What it is known by; texts are in the arena. */
   tnk__arena_t arena;
-  const tnk_tokenizer_plugin_t *plugin;
+  const void *plugin;
   tnk__name_t name;
   tnk_pair_t *overrides; /* sorted */
   size_t n_overrides;
+  tnk_tokenizer_plugin_t calls; /* of the plug-in */
   /* FETCHING. */
   tnk__wanted_t wanted;
-  size_t i_main; /* of plugin->main_files */
+  size_t i_main; /* of calls.main_files */
   size_t i_more;
   tnk__error_t *absent; /* of the first main file */
   char commit[TNK__CACHE_COMMIT + 1];
@@ -78,7 +79,7 @@ static void unref(handle_t *handle) {
   if (--handle->refs > 0)
     return;
   if (handle->tokenizer != NULL)
-    handle->plugin->close(handle->tokenizer);
+    handle->close(handle->tokenizer);
   tnk__free(&alloc, handle);
 }
 
@@ -181,7 +182,7 @@ static void give(waiter_t *waiter, handle_t *handle) {
 static void run(tnk__work_t *work) {
   load_t *load = tnk__container_of(work, load_t, work);
 
-  load->err = load->plugin->open(
+  load->err = load->calls.open(
       &load->handle->tokenizer, load->path, load->overrides, load->n_overrides,
       &load->handle->alloc, load->why, sizeof(load->why));
 }
@@ -217,7 +218,7 @@ static void open_it(load_t *load) {
   }
   load->handle->alloc = *alloc;
   load->handle->refs = 1;
-  load->handle->plugin = load->plugin;
+  load->handle->close = load->calls.close;
   load->state = OPENING;
   /* libuv refuses a job only when it is given no function. */
   (void)tnk__work_start(load->hub->context, &load->work, run, on_opened);
@@ -226,7 +227,7 @@ static void open_it(load_t *load) {
 /* ---- Fetching ---- */
 
 static int is_there_more(const load_t *load) {
-  const char *const *more = load->plugin->more_files;
+  const char *const *more = load->calls.more_files;
 
   return load->path != NULL && more != NULL && more[load->i_more] != NULL;
 }
@@ -260,9 +261,9 @@ static void on_file(tnk__wanted_t *wanted,
 
 /* The next of the files, then the opening. */
 static void fetch(load_t *load) {
-  const char *name = load->path == NULL ? load->plugin->main_files[load->i_main]
+  const char *name = load->path == NULL ? load->calls.main_files[load->i_main]
                      : is_there_more(load)
-                         ? load->plugin->more_files[load->i_more]
+                         ? load->calls.more_files[load->i_more]
                          : NULL;
   const char *revision =
       load->commit[0] != '\0' ? load->commit : load->name.revision;
@@ -337,6 +338,7 @@ static load_t *new_load(tnk__hub_t *hub,
   tnk__wanted_init(&load->wanted, on_file);
   tnk__arena_init(&load->arena, &hub->context->alloc, MAX_KEY);
   load->plugin = request->plugin;
+  load->calls = request->calls;
   load->name = *request->name;
   if (directory != NULL)
     load->name.directory = tnk__arena_strdup(&load->arena, directory);

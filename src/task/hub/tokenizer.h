@@ -5,11 +5,12 @@
 #include "task/hub/name.h"
 #include "tnk/text.h"
 
-/* What is asked for, checked; everything is copied but the plug-in. */
+/* What is asked for, checked; everything is copied. */
 typedef struct {
-  const tnk_tokenizer_plugin_t *plugin;
-  const tnk__name_t *name;     /* resolved */
-  const tnk_pair_t *overrides; /* in any order */
+  const void *plugin;           /* the caller's struct, which names it */
+  tnk_tokenizer_plugin_t calls; /* and what it holds, in our size */
+  const tnk__name_t *name;      /* resolved */
+  const tnk_pair_t *overrides;  /* in any order */
   size_t n_overrides;
 } tnk__tokenizer_request_t;
 
