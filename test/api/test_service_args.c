@@ -108,7 +108,7 @@ TEST(options_of_a_newer_library) {
   bench_open(&bench);
   refused(&bench,
           tnk_service_create_sampling(bench.script.service, &big.options),
-          TNK_ENOTSUP, "create_sampling", "not known");
+          TNK_ENOTSUP, "create_sampling", "does not know");
   bench_close(&bench);
 }
 
