@@ -127,6 +127,7 @@ tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
     return NULL;
   err = TNK__LOAD(tnk_download_options_t, &own, options, said, sizeof(said));
   if (err == TNK_OK) {
+    why = NULL;
     if (url == NULL)
       why = "no URL was given";
     else if (path == NULL || path[0] == '\0')
