@@ -3,8 +3,8 @@
 
 /*
  * Ceilings on what a peer decides: what goes over one of them is refused with
- * TNK_ETOOBIG or TNK_EPROTO. Limits that we set ourselves stand beside the code
- * that keeps them.
+ * TNK_ETOOBIG or TNK_EPROTO. Most limits of our own stand beside the code that
+ * keeps them; here are those that several folders share.
  */
 #define TNK__MIB ((size_t)1024 * 1024)
 

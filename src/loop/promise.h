@@ -39,10 +39,11 @@ typedef struct {
 /* What a promise that is made of others has beyond the rest: tnk_all() and the
  * like, see promise_group.c. Freed with its promise. */
 typedef struct {
-  tnk__list_t link; /* in loop->groups, while pending */
+  tnk__list_t link; /* in context->groups, while pending */
   tnk_promise_t *promise;
   tnk__timer_t timer;
   size_t n_waiting;
+  int is_wrapper; /* of tnk_with_timeout(): reads like its only child */
   size_t n_children;
   tnk_promise_t *children[];
 } tnk__group_t;

@@ -222,7 +222,7 @@ static void on_timed_child(tnk_promise_t *child, int status, void *user) {
   tnk_promise_unref(timed);
 }
 
-/* It says what was waited for, if there is memory. */
+/* Make the error, which says what was waited for, if there is memory. */
 static tnk__error_t *timeout_error(const tnk__group_t *group) {
   tnk__error_t *error;
   char waits[512];
@@ -236,7 +236,7 @@ static tnk__error_t *timeout_error(const tnk__group_t *group) {
                                           : tnk__error_static(TNK_ETIMEDOUT);
 }
 
-/* And what the child, once it is canceled, says of whether it was run. Takes
+/* Add what the child, once it is canceled, says of whether it was run. Takes
  * over `error`. */
 static tnk__error_t *with_ran(tnk__error_t *error, const tnk_promise_t *child) {
   tnk__error_t *other;
@@ -271,6 +271,7 @@ tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise, uint64_t timeout_ms) {
 
   if (timed == NULL || timed->group == NULL)
     return timed;
+  timed->group->is_wrapper = 1;
   watch_children(timed, on_timed_child);
   if (promise->state == TNK_PENDING)
     tnk__timer_start(timed->home->context, &timed->group->timer, timeout_ms,
@@ -291,9 +292,8 @@ void *tnk__promise_value(const tnk_promise_t *promise,
     return NULL;
   if (promise->kind == kind)
     return promise->as.resolved.value;
-  /* Only tnk_with_timeout() has one child and no value of its own. */
   if (promise->kind == TNK__RESULT_NONE && promise->group != NULL &&
-      promise->group->n_children == 1)
+      promise->group->is_wrapper)
     return tnk__promise_value(promise->group->children[0], kind);
   return NULL;
 }

@@ -248,6 +248,23 @@ TEST(with_timeout_in_time_reads_like_what_it_wraps) {
   context_close(&f.context);
 }
 
+TEST(results_are_read_from_a_child_not_through_its_group) {
+  fixture_t f;
+  tnk_promise_t *all;
+
+  open_single(&f);
+  all = tnk_all(f.list, 1);
+  tnk__promise_resolve(f.list[0], TNK__RESULT_PATH,
+                       tnk__strdup(test_allocator(), "tinker://x"), free_text);
+  run(&f);
+  CHECK_INT(tnk_promise_state(all), TNK_RESOLVED);
+  CHECK(tnk__promise_value(all, TNK__RESULT_PATH) == NULL);
+  CHECK_STR(tnk__promise_value(tnk_promise_child(all, 0), TNK__RESULT_PATH),
+            "tinker://x");
+  tnk_promise_unref(all);
+  context_close(&f.context);
+}
+
 TEST(with_timeout_too_late_rejects_and_cancels) {
   fixture_t f;
   tnk_promise_t *timed;
