@@ -26,7 +26,7 @@ const local_fault_kind_info_t *local_fault_kind_at(size_t i);
 /* The faults of "mild" or "all"; NULL for other names. */
 const local_fault_t *local_fault_group(const char *name, size_t *n);
 
-/* Shared by plan.c and fault_log.c. */
+/* Shared by plan.c and log.c. */
 struct local_faults {
   const tnk_allocator_t *alloc;
   local_fault_spec_t spec;
