@@ -2,9 +2,9 @@
 
 #include <mbedtls/oid.h>
 #include <mbedtls/x509_crt.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "tnk/error.h"
 
 /* Kinds of subjectAltName, as they are tagged in the certificate (RFC 5280). */
@@ -140,29 +140,18 @@ static const struct {
      "certificate is signed with a weak key or algorithm"},
 };
 
-typedef struct {
-  char *text;
-  size_t size;
-  size_t len;
-} line_t;
-
-static void add(line_t *line, const char *a, const char *b, const char *c,
+/* One more reason, in up to four pieces. */
+static void add(tnk__text_t *line, const char *a, const char *b, const char *c,
                 const char *d) {
-  int n = snprintf(line->text + line->len, line->size - line->len, "%s%s%s%s%s",
-                   line->len > 0 ? "; " : "", a, b, c, d);
-
-  if (n > 0)
-    line->len += (size_t)n;
-  if (line->len >= line->size)
-    line->len = line->size - 1;
+  tnk__text_printf(line, "%s%s%s%s%s", line->len > 0 ? "; " : "", a, b, c, d);
 }
 
 void tnk__peer_explain(const tnk__peer_t *peer, char *text, size_t size) {
   const size_t n = sizeof(meanings) / sizeof(meanings[0]);
-  line_t line = {text, size, 0};
+  tnk__text_t line;
   size_t i;
 
-  text[0] = '\0';
+  tnk__text_init(&line, text, size);
   if (peer->flags & MBEDTLS_X509_BADCERT_EXPIRED)
     add(&line, "certificate has expired on ", peer->date, "", "");
   if (peer->flags & MBEDTLS_X509_BADCERT_FUTURE)

@@ -5,7 +5,10 @@
 
 #include "net/secure.h"
 
+/* What Mbed TLS 3 has left out needs no refusal. */
+#if MBEDTLS_VERSION_MAJOR < 3
 static const test_cert_t good = {.dns = "good.test"};
+#endif
 
 TEST(B13_tls_1_1_is_refused) {
 #if MBEDTLS_VERSION_MAJOR < 3

@@ -5,6 +5,7 @@
 #include <mbedtls/ecp.h>
 #include <mbedtls/oid.h>
 #include <mbedtls/pem.h>
+#include <mbedtls/version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,22 @@ static void sign(mbedtls_x509write_cert *write, test_identity_t *identity) {
             0);
 }
 
+static void set_serial(mbedtls_x509write_cert *write) {
+#if MBEDTLS_VERSION_NUMBER >= 0x03040000
+  unsigned char serial[] = {7};
+
+  CHECK_INT(mbedtls_x509write_crt_set_serial_raw(write, serial, sizeof(serial)),
+            0);
+#else
+  mbedtls_mpi serial;
+
+  mbedtls_mpi_init(&serial);
+  CHECK_INT(mbedtls_mpi_lset(&serial, 7), 0);
+  CHECK_INT(mbedtls_x509write_crt_set_serial(write, &serial), 0);
+  mbedtls_mpi_free(&serial);
+#endif
+}
+
 static const char *or_else(const char *text, const char *otherwise) {
   return text != NULL ? text : otherwise;
 }
@@ -86,7 +103,6 @@ void test_identity_make(test_identity_t *identity, const test_cert_t *cert) {
   const char *subject = or_else(cert->subject, "CN=test");
   mbedtls_x509write_cert write;
   char issuer_name[128];
-  mbedtls_mpi serial;
 
   make_key(&identity->key);
   snprintf(issuer_name, sizeof(issuer_name), "%s", subject);
@@ -94,15 +110,13 @@ void test_identity_make(test_identity_t *identity, const test_cert_t *cert) {
     CHECK(mbedtls_x509_dn_gets(issuer_name, sizeof(issuer_name),
                                &issuer->crt.subject) > 0);
   mbedtls_x509write_crt_init(&write);
-  mbedtls_mpi_init(&serial);
-  CHECK_INT(mbedtls_mpi_lset(&serial, 7), 0);
   mbedtls_x509write_crt_set_md_alg(&write, MBEDTLS_MD_SHA256);
   mbedtls_x509write_crt_set_subject_key(&write, &identity->key);
   mbedtls_x509write_crt_set_issuer_key(&write,
                                        (mbedtls_pk_context *)&issuer->key);
   CHECK_INT(mbedtls_x509write_crt_set_subject_name(&write, subject), 0);
   CHECK_INT(mbedtls_x509write_crt_set_issuer_name(&write, issuer_name), 0);
-  CHECK_INT(mbedtls_x509write_crt_set_serial(&write, &serial), 0);
+  set_serial(&write);
   CHECK_INT(mbedtls_x509write_crt_set_validity(
                 &write, or_else(cert->not_before, "20200101000000"),
                 or_else(cert->not_after, "20491231235959")),
@@ -112,7 +126,6 @@ void test_identity_make(test_identity_t *identity, const test_cert_t *cert) {
             0);
   set_names(&write, cert);
   sign(&write, identity);
-  mbedtls_mpi_free(&serial);
   mbedtls_x509write_crt_free(&write);
 }
 

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/alloc.h"
 #include "support/mock_internal.h"
@@ -260,18 +261,21 @@ void mock__start_reading(mock_conn_t *conn) {
   CHECK_INT(uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read), 0);
 }
 
-void mock__on_connection(uv_stream_t *listener, int status) {
-  mock_server_t *server = listener->data;
+static mock_conn_t *new_conn(mock_server_t *server) {
   mock_conn_t *conn = calloc(1, sizeof(*conn));
 
-  CHECK_INT(status, 0);
   CHECK(conn != NULL);
   CHECK_INT(uv_tcp_init(server->uv, &conn->tcp), 0);
-  CHECK_INT(uv_accept(listener, (uv_stream_t *)&conn->tcp), 0);
-  uv_tcp_nodelay(&conn->tcp, 1);
-  uv_unref((uv_handle_t *)&conn->tcp);
   conn->tcp.data = conn;
   conn->server = server;
+  return conn;
+}
+
+static void begin(mock_conn_t *conn) {
+  mock_server_t *server = conn->server;
+
+  uv_tcp_nodelay(&conn->tcp, 1);
+  uv_unref((uv_handle_t *)&conn->tcp);
   conn->number = server->n_connections++;
   server->n_open++;
   server->n_handles++;
@@ -280,4 +284,23 @@ void mock__on_connection(uv_stream_t *listener, int status) {
   conn->parser.data = conn;
   if (!server->is_deaf)
     mock__start_reading(conn);
+}
+
+/* Takes all connections that wait. From 1.45 on libuv hands out one a turn, and
+ * requests would not be seen in the order in which they were sent. */
+void mock__on_connection(uv_stream_t *listener, int status) {
+  mock_server_t *server = listener->data;
+  mock_conn_t *conn = new_conn(server);
+  uv_os_fd_t listening;
+  int fd;
+
+  CHECK_INT(status, 0);
+  CHECK_INT(uv_accept(listener, (uv_stream_t *)&conn->tcp), 0);
+  begin(conn);
+  CHECK_INT(uv_fileno((uv_handle_t *)listener, &listening), 0);
+  while ((fd = accept(listening, NULL, NULL)) >= 0) {
+    conn = new_conn(server);
+    CHECK_INT(uv_tcp_open(&conn->tcp, fd), 0);
+    begin(conn);
+  }
 }
