@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install what the tests need (Debian packages), build, run every test.
+# Installs what is missing (where there is apt), builds, and runs every test.
 #
 #   sh test/run.sh [-b BUILD_DIR] [MESON_OPTION ...]
 #
@@ -13,7 +13,8 @@ if [ "${1:-}" = -b ]; then
   shift 2
 fi
 cd "$top" || exit 1
-sh test/install.sh || exit 1
+# Without apt it names what it misses, and the build tells whether that matters.
+sh test/install.sh || [ $? = 2 ] || exit 1
 
 [ -f "$build/build.ninja" ] || meson setup "$build" --werror -Dtests=true "$@" || exit 1
 ninja -C "$build" || exit 1
