@@ -350,12 +350,16 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
 
   tnk__conn_close(conn);
   pool->n_connecting--;
-  if (can_wait(pool->http, cause)) {
-    serve(pool);
-  } else if (pool->n_waiting > pool->n_connecting) {
-    ex = pop_waiting(pool, 1);
-    tnk__exchange_explain(ex, text);
-    settle(pool, ex, err, cause);
+  /* One that nobody waits for any more needs no room: only an exchange that
+   * waits also keeps the pool, whose last unused connection may have to go. */
+  if (pool->n_waiting > pool->n_connecting) {
+    if (can_wait(pool->http, cause)) {
+      serve(pool);
+    } else {
+      ex = pop_waiting(pool, 1);
+      tnk__exchange_explain(ex, text);
+      settle(pool, ex, err, cause);
+    }
   }
   free_if_empty(pool);
 }
