@@ -91,25 +91,26 @@ static void entry_take(dns_entry_t *entry, const struct addrinfo *list) {
   }
 }
 
-static void entry_answer(dns_entry_t *entry, int status) {
-  tnk__list_t waiters;
-  tnk__list_t *node;
-
-  tnk__list_move(&waiters, &entry->waiters);
-  while ((node = tnk__list_pop(&waiters)) != NULL) {
+/* Put the answer into all that wait, and take them away from the entry. */
+static void fill_waiters(dns_entry_t *entry, int status, tnk__list_t *out) {
+  TNK__LIST_FOREACH (node, &entry->waiters) {
     tnk__dns_query_t *query = tnk__container_of(node, tnk__dns_query_t, link);
     if (status == 0)
       query_fill(query, entry);
     query->err = status == 0 ? TNK_OK : TNK_EDNS;
     query->cause = status;
-    query->done(query);
   }
+  tnk__list_move(out, &entry->waiters);
 }
 
+/* The look-up is over before anybody is told: a question that is asked by an
+ * answer finds an entry that is valid, or none, and may drop any entry. */
 static void on_lookup(uv_getaddrinfo_t *req, int status,
                       struct addrinfo *list) {
   dns_entry_t *entry = req->data;
   tnk__context_t *context = entry->context;
+  tnk__list_t waiters;
+  tnk__list_t *node;
 
   if (status == 0)
     entry_take(entry, list);
@@ -117,14 +118,16 @@ static void on_lookup(uv_getaddrinfo_t *req, int status,
   if (status == 0 && entry->n_addresses == 0)
     status = UV_EAI_NODATA;
   entry->expires_ms = tnk__context_now_ms(context) + KEEP_MS;
-  /* Still pending, so that it stays while it answers; but a question asked by
-   * an answer must not find it unless it is good. */
-  if (status != 0 && entry->dns != NULL)
-    entry_drop(entry);
-  entry_answer(entry, status);
   entry->pending = 0;
+  fill_waiters(entry, status, &waiters);
   if (entry->dns == NULL)
     tnk__free(&context->alloc, entry);
+  else if (status != 0)
+    entry_drop(entry);
+  while ((node = tnk__list_pop(&waiters)) != NULL) {
+    tnk__dns_query_t *query = tnk__container_of(node, tnk__dns_query_t, link);
+    query->done(query);
+  }
   tnk__context_release(context);
 }
 

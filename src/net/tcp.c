@@ -286,7 +286,9 @@ static void try_next(tcp_t *tcp) {
   }
   if (!tnk__list_empty(&dial->attempts))
     return;
-  tnk__dns_forget(&tcp->net->dns, tcp->host);
+  /* Without a descriptor nobody was asked, and the name is none the worse. */
+  if (dial->cause != UV_EMFILE && dial->cause != UV_ENFILE)
+    tnk__dns_forget(&tcp->net->dns, tcp->host);
   end(tcp, TNK_ECONN, dial->cause, "cannot connect to");
 }
 

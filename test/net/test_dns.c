@@ -8,6 +8,8 @@ typedef struct {
   int n_done;
   int cancel_too; /* cancel `other` from the answer */
   tnk__dns_query_t *other;
+  int forget; /* the entry first, before `other` is asked */
+  struct world_of_names *world;
 } ask_t;
 
 static void on_answer(tnk__dns_query_t *query) {
@@ -18,7 +20,7 @@ static void on_answer(tnk__dns_query_t *query) {
     tnk__dns_cancel(ask->other);
 }
 
-typedef struct {
+typedef struct world_of_names {
   context_t context;
   tnk__net_t *net;
 } world_of_names_t;
@@ -127,6 +129,43 @@ TEST(a_cancelled_question_is_not_answered) {
   TEST_RUN_UNTIL(&world.context.uv, a.n_done + b.n_done > 0);
   CHECK_INT(a.n_done + b.n_done, 1);
   close_net(&world);
+}
+
+static void ask_again(tnk__dns_query_t *query) {
+  ask_t *ask = tnk__container_of(query, ask_t, query);
+  world_of_names_t *world = ask->world;
+
+  ask->n_done++;
+  if (ask->forget)
+    tnk__dns_forget(&world->net->dns, "localhost");
+  tnk__dns_resolve(&world->net->dns, ask->other, "localhost", on_answer);
+}
+
+TEST(a_question_asked_by_an_answer_is_answered_too) {
+  for (int forget = 0; forget < 2; forget++) {
+    world_of_names_t world;
+    ask_t asks[2];
+    ask_t next[2];
+    int i;
+    memset(next, 0, sizeof(next));
+    open_net(&world);
+    for (i = 0; i < 2; i++) {
+      resolve(&world, &asks[i], "localhost");
+      asks[i].query.done = ask_again;
+      asks[i].other = &next[i].query;
+      asks[i].world = &world;
+      asks[i].forget = forget;
+    }
+    TEST_RUN_UNTIL(&world.context.uv, next[0].n_done && next[1].n_done);
+    for (i = 0; i < 2; i++) {
+      CHECK_INT(asks[i].n_done, 1);
+      CHECK_INT(next[i].query.err, TNK_OK);
+      CHECK(next[i].query.n_addresses > 0);
+    }
+    if (!forget)
+      CHECK_INT(world.net->dns.n_lookups, 1);
+    close_net(&world);
+  }
 }
 
 TEST(a_net_that_is_let_go_waits_for_its_look_ups) {
