@@ -79,13 +79,23 @@ static void run_deferred(tnk__context_t *context) {
   }
 }
 
-/* Somebody may have registered on a settled promise since the idle handle began
- * to close: this is the last chance to call back. */
+/* Since the idle handle began to close, somebody may have registered on a
+ * promise that has settled, or made a group of one and of one of another
+ * service: this is the last chance to tell them. */
+static void finish_promises(tnk__context_t *context) {
+  while (!tnk__list_empty(&context->deferred) ||
+         !tnk__list_empty(&context->groups)) {
+    run_deferred(context);
+    if (!tnk__list_empty(&context->groups))
+      context->fail_groups(context);
+  }
+}
+
 static void on_handle_closed(uv_handle_t *handle) {
   tnk__context_t *context = handle->data;
 
-  while (context->n_held == 1 && !tnk__list_empty(&context->deferred))
-    run_deferred(context);
+  if (context->n_held == 1)
+    finish_promises(context);
   tnk__context_release(context);
 }
 

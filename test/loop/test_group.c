@@ -430,6 +430,10 @@ TEST(nested_groups_survive_every_failing_allocation) {
 
 static int n_foreign;
 
+static void count_closed(void *user) {
+  ++*(int *)user;
+}
+
 static void on_foreign(tnk_promise_t *promise, int status, void *user) {
   (void)promise;
   (void)user;
@@ -456,4 +460,54 @@ TEST(a_group_over_two_contexts_ends_with_its_own) {
   tnk__promise_resolve(children[1], TNK__RESULT_NONE, NULL, NULL);
   context_close(&b);
   CHECK_INT(n_foreign, 2);
+}
+
+/* What prepares a turn sees the first context while its handles close. */
+typedef struct {
+  context_t a;
+  tnk__context_t b;
+  tnk_promise_t *children[2];
+  tnk_promise_t *group;
+} late_t;
+
+static void group_while_closing(uv_prepare_t *prepare) {
+  late_t *late = prepare->data;
+
+  if (late->group != NULL || !uv_is_closing((uv_handle_t *)&late->a.loop.idle))
+    return;
+  CHECK_INT(late->a.is_closed, 0);
+  late->group = tnk_all_settled(late->children, 2);
+  tnk_then(tnk_promise_ref(late->group), on_foreign, NULL);
+}
+
+TEST(a_group_made_while_the_handles_close_ends_with_its_context) {
+  uv_prepare_t prepare;
+  late_t late;
+  int n_closed = 0;
+
+  memset(&late, 0, sizeof(late));
+  context_open(&late.a);
+  CHECK_INT(tnk__context_open(&late.b, &late.a.uv, test_allocator(), NULL),
+            TNK_OK);
+  uv_prepare_init(&late.a.uv, &prepare);
+  prepare.data = &late;
+  uv_prepare_start(&prepare, group_while_closing);
+  uv_unref((uv_handle_t *)&prepare);
+  late.children[0] = tnk__promise_new(&late.a.loop, NULL, NULL);
+  late.children[1] = tnk__promise_new(&late.b, NULL, NULL);
+  resolve(late.children[0]);
+  context_turn(&late.a);
+  tnk__context_close(&late.a.loop, context_closed, &late.a);
+  uv_run(&late.a.uv, UV_RUN_DEFAULT);
+  CHECK_INT(late.a.is_closed, 1);
+  CHECK(late.group != NULL);
+  CHECK_INT(tnk_promise_status(late.group), TNK_ECLOSED);
+  CHECK_INT(n_foreign, 1);
+  resolve(tnk_promise_child(late.group, 1));
+  tnk__context_close(&late.b, count_closed, &n_closed);
+  uv_close((uv_handle_t *)&prepare, NULL);
+  uv_run(&late.a.uv, UV_RUN_DEFAULT);
+  CHECK_INT(n_closed, 1);
+  tnk_promise_unref(late.group);
+  CHECK_INT(uv_loop_close(&late.a.uv), 0);
 }
