@@ -7,6 +7,9 @@
 #include "base/limits.h"
 #include "tnk/error.h"
 
+/* What a command has left running may write for so long after its exit. */
+enum { GRACE_MS = 1000 };
+
 struct tnk__command {
   tnk__context_t *context;
   tnk__command_options_t options;
@@ -14,6 +17,7 @@ struct tnk__command {
   uv_pipe_t pipe; /* its output */
   tnk__timer_t timer;
   int n_handles; /* that libuv holds */
+  int is_running;
   int has_exited;
   int has_ended; /* its output */
   int is_over;
@@ -40,19 +44,21 @@ static void hold(tnk__command_t *command, uv_handle_t *handle) {
 }
 
 /* End it. A process that still lives is killed, but its handle stays until it
- * has been reaped: else it would be a zombie for ever. */
+ * has been reaped: else it would be a zombie for ever. What it has left running
+ * with its output open is killed too; while one of that group lives, its number
+ * is not given to another. */
 static void end(tnk__command_t *command) {
   uv_handle_t *process = (uv_handle_t *)&command->process;
 
   command->is_over = 1;
   tnk__timer_stop(&command->timer);
   uv_close((uv_handle_t *)&command->pipe, on_handle_closed);
-  if (command->has_exited) {
+  if (command->is_running || (command->has_exited && !command->has_ended))
+    uv_kill(-command->process.pid, SIGKILL);
+  if (command->is_running)
+    uv_ref(process);
+  else
     uv_close(process, on_handle_closed);
-    return;
-  }
-  uv_ref(process);
-  uv_kill(-command->process.pid, SIGKILL);
 }
 
 static void report(tnk__command_t *command, int err) {
@@ -63,15 +69,32 @@ static void report(tnk__command_t *command, int err) {
   command->options.done(command->options.user, &result);
 }
 
+static void on_timeout(tnk__timer_t *timer) {
+  tnk__command_t *command = tnk__container_of(timer, tnk__command_t, timer);
+
+  report(command, command->has_exited ? TNK_OK : TNK_ETIMEDOUT);
+}
+
+static void start_timer(tnk__command_t *command, uint64_t delay_ms) {
+  if (command->options.background)
+    tnk__timer_start_background(command->context, &command->timer, delay_ms,
+                                on_timeout);
+  else
+    tnk__timer_start(command->context, &command->timer, delay_ms, on_timeout);
+}
+
 static void on_exit(uv_process_t *process, int64_t status, int signal_no) {
   tnk__command_t *command = process->data;
 
+  command->is_running = 0;
   command->has_exited = 1;
   command->status = signal_no != 0 ? 128 + signal_no : (int)status;
   if (command->is_over)
     uv_close((uv_handle_t *)process, on_handle_closed);
   else if (command->has_ended)
     report(command, TNK_OK);
+  else
+    start_timer(command, GRACE_MS);
 }
 
 static void on_room(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
@@ -98,10 +121,6 @@ static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   }
 }
 
-static void on_timeout(tnk__timer_t *timer) {
-  report(tnk__container_of(timer, tnk__command_t, timer), TNK_ETIMEDOUT);
-}
-
 /* In a process group of its own, which can be killed as a whole. */
 static int spawn(tnk__command_t *command) {
   char *args[] = {"sh", "-c", (char *)command->options.text, NULL};
@@ -118,8 +137,7 @@ static int spawn(tnk__command_t *command) {
                                   .stdio = stdio};
   int err = uv_spawn(command->context->uv, &command->process, &options);
 
-  if (err != 0)
-    command->has_exited = 1; /* there is none */
+  command->is_running = err == 0;
   hold(command, (uv_handle_t *)&command->process);
   return err;
 }
@@ -147,11 +165,8 @@ int tnk__command_start(tnk__command_t **out, tnk__context_t *context,
   if (options->background) {
     uv_unref((uv_handle_t *)&command->process);
     uv_unref((uv_handle_t *)&command->pipe);
-    tnk__timer_start_background(context, &command->timer, options->timeout_ms,
-                                on_timeout);
-  } else {
-    tnk__timer_start(context, &command->timer, options->timeout_ms, on_timeout);
   }
+  start_timer(command, options->timeout_ms);
   *out = command;
   return TNK_OK;
 }

@@ -5,12 +5,14 @@
 
 /*
  * A shell command whose output is a secret. It reads nothing, what it writes
- * as an error goes nowhere, and all that it has started in its process group
- * dies with it.
+ * as an error goes nowhere, and what it has started in its process group dies
+ * with it, or, when it has left something running that holds its output open, a
+ * second after its exit.
  *
- * Running until it has exited and closed its output, or until it has taken too
- * long or written too much, or until it is killed. Then over: it waits only
- * for its process to be reaped, which holds the context, and frees itself.
+ * Running until it has exited and closed its output, or until that second is
+ * over, or until it has taken too long or written too much, or until it is
+ * killed. Then over: it waits only for its process to be reaped, which holds
+ * the context, and frees itself.
  */
 typedef struct tnk__command tnk__command_t;
 

@@ -103,8 +103,9 @@ static pid_t wait_for_pid(run_t *run, const char *path) {
   return (pid_t)pid;
 }
 
-/* A command whose own child sleeps; returns that child. */
-static pid_t start_sleeper(run_t *run) {
+/* A command whose own child sleeps, and what it does then; returns that child.
+ */
+static pid_t start_sleeper(run_t *run, const char *then) {
   char path[] = "/tmp/tnk-command-XXXXXX";
   char text[128];
   int fd = mkstemp(path);
@@ -112,7 +113,7 @@ static pid_t start_sleeper(run_t *run) {
 
   CHECK(fd >= 0);
   close(fd);
-  snprintf(text, sizeof(text), "sleep 600 & echo $! > %s; wait", path);
+  snprintf(text, sizeof(text), "sleep 600 & echo $! > %s; %s", path, then);
   open_and_start(run, text);
   pid = wait_for_pid(run, path);
   CHECK_INT(kill(pid, 0), 0);
@@ -140,7 +141,7 @@ static int is_gone(pid_t pid) {
 
 TEST(A23_command_that_takes_too_long_is_killed_with_its_children) {
   run_t run;
-  pid_t child = start_sleeper(&run);
+  pid_t child = start_sleeper(&run, "wait");
 
   tnk__context_advance(&run.context.loop, 29999);
   CHECK_INT(run.n_done, 0);
@@ -154,9 +155,46 @@ TEST(A23_command_that_takes_too_long_is_killed_with_its_children) {
 
 TEST(A23_command_is_killed_in_the_middle) {
   run_t run;
-  pid_t child = start_sleeper(&run);
+  pid_t child = start_sleeper(&run, "wait");
 
   tnk__command_kill(run.command);
+  tnk__command_kill(run.command);
+  context_close(&run.context);
+  CHECK_INT(run.n_done, 0);
+  while (!is_gone(child))
+    sched_yield();
+}
+
+/* The shell is gone, but what it started holds the output open. */
+static pid_t start_orphan(run_t *run) {
+  const tnk__context_t *context = &run->context.loop;
+  pid_t child = start_sleeper(run, "echo tml-a");
+
+  while (context->timers.root->due_ms > tnk__context_now_ms(context) + 1000)
+    context_turn(&run->context);
+  return child;
+}
+
+TEST(A23_a_command_may_leave_a_child_behind_which_dies_a_second_later) {
+  run_t run;
+  pid_t child = start_orphan(&run);
+
+  tnk__context_advance(&run.context.loop, 999);
+  CHECK_INT(run.n_done, 0);
+  CHECK_INT(is_gone(child), 0);
+  tnk__context_advance(&run.context.loop, 1);
+  CHECK_INT(run.n_done, 1);
+  CHECK_INT(run.err, TNK_OK);
+  CHECK_STR(run.output, "tml-a\n");
+  context_close(&run.context);
+  while (!is_gone(child))
+    sched_yield();
+}
+
+TEST(A23_a_killed_command_takes_the_child_that_it_left_behind_with_it) {
+  run_t run;
+  pid_t child = start_orphan(&run);
+
   tnk__command_kill(run.command);
   context_close(&run.context);
   CHECK_INT(run.n_done, 0);
