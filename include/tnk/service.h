@@ -240,8 +240,10 @@ typedef struct {
   const char *base_model; /**< NULL: the checkpoint's. */
   /** TNK_YES: moments and step count of the optimizer too. Default no. */
   tnk_choice_t with_optimizer;
-  /** TNK_YES: weights_info, create_model, load_weights, for self-hosted
-   * servers that do not know the one-call form. Default no. */
+  /** TNK_YES: in several calls, weights_info, create_model and load_weights,
+   * as servers want that do not know the form in one call. TNK_NO: in one call
+   * or not at all. Default: in one call, and where the server refuses that for
+   * want of a model, having done nothing, in several. */
   tnk_choice_t classic;
   const char *weights_access_token; /**< For somebody else's state. */
   tnk_optimizer_t optimizer;        /**< Only without with_optimizer. */

@@ -263,6 +263,23 @@ static int check_options(tnk__config_t *config, const char **why) {
   return err;
 }
 
+/* The same for what has come from the environment. */
+static int check_loaded(tnk__config_t *config, const char **why) {
+  char *text = config->complaint;
+  const size_t size = sizeof(config->complaint);
+  size_t i;
+  int err = tnk__check_headers(config->headers, config->n_headers, text, size);
+
+  if (err == TNK_OK)
+    err = tnk__check_optional("project_id", config->options.project_id, text,
+                              size);
+  for (i = 0; i < config->n_tags && err == TNK_OK; i++)
+    err = tnk__check_optional("a tag", config->tags[i], text, size);
+  if (err != TNK_OK)
+    *why = text;
+  return err;
+}
+
 int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
                      const tnk_service_options_t *options, int64_t now_s,
                      const char **why) {
@@ -287,6 +304,8 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
     err = load_headers(config);
   if (err == TNK_OK)
     err = load_tags(config);
+  if (err == TNK_OK)
+    err = check_loaded(config, why);
   load_numbers(&config->options);
   if (err != TNK_OK)
     tnk__config_deinit(config);

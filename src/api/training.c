@@ -46,7 +46,7 @@ static tnk_promise_t *pass(tnk_training_t *training, const tnk_datum_t *data,
                        data, n_data, NULL, options, &own);
   if (refusal == NULL)
     return tnk__pass_start(training, data, n_data, &own, forward_only);
-  tnk__pass_give_back(training->session->context, &own);
+  tnk__pass_give_back(training->session, &own);
   return refusal;
 }
 
@@ -79,7 +79,7 @@ tnk_promise_t *tnk_training_forward_backward_custom(
                                    "no loss function was given");
   if (refusal == NULL)
     return tnk__custom_start(training, data, n_data, loss, user, &own);
-  tnk__pass_give_back(training->session->context, &own);
+  tnk__pass_give_back(training->session, &own);
   return refusal;
 }
 

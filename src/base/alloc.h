@@ -26,5 +26,7 @@ void tnk__free_secret(const tnk_allocator_t *alloc, char *text);
 
 #define tnk__container_of(ptr, type, member)                                   \
   ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define tnk__container_of_const(ptr, type, member)                             \
+  ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))
 
 #endif

@@ -8,59 +8,74 @@
  *   F fail          P poll again, at the pace of poll.h
  *   N submit anew   B wait for the shared limiter, then send the same
  *   Z pause: no credit; billing.h says for how long
- *   C conflict on a sequence number: see conflict()
+ *   C conflict on a sequence number: conflict() makes R, F or H of it
+ *   H heal: take the number that the server expects (in no cell)
  */
-static const char actions[TNK__N_CALLS][TNK__N_OUTCOMES + 1] = {
-    /*  3 400 402 404 408 410 422 429 5 ? untrusted   malformed
-     * 2 400e 401 403 405 409 413 425 4  unsent lost truncated
-     *                                        timeout       too big */
-    [TNK__CALL_QUERY] = "SFFRFFFFFRRFFFFRFRFRFRRRFF",
-    [TNK__CALL_CREATE_SESSION] = "SFFRFFFFFRRFFFFRFRFRFRRRFF",
-    [TNK__CALL_CREATE] = "SFFRFFFFFRRFFFFRFRFRFRRRFF",
-    [TNK__CALL_TRAIN] = "SFFRFZFFFRCFFFFRFRFRFRRRRF",
-    [TNK__CALL_SAVE] = "SFFRFZFFFRCFFFFRFRFRFRRRRF",
-    [TNK__CALL_SAMPLE] = "SFFRFZFFFRRFFFFBFRFRFRRRRF",
-    [TNK__CALL_POLL] = "SFPPFZFFFPFFFFFPFPFPFPPPFF",
-    [TNK__CALL_POLL_SAMPLE] = "SFPPFZFFFPFNFFFPFPFPFPPPFF",
-    [TNK__CALL_HEARTBEAT] = "SFFFFFFFFFFFFFFFFFFFFFFFFF",
-    [TNK__CALL_CANCEL] = "SFFRFFFFFRRFFFFRFRFRFRRRFF",
-    [TNK__CALL_FINISH] = "SFFRFFFSSRRFFFFRFRFRFRRRFF",
+
+/* With a letter for each outcome, or it does not compile. */
+#define ROW(letters)                                                           \
+  &letters[0 * sizeof(char[sizeof(letters) - 1 == TNK__N_OUTCOMES ? 1 : -1])]
+static const char *const actions[TNK__N_CALLS] = {
+    /*       3 400 402 404 408 410 422 429 5 ? untrusted   malformed
+     *      2 400e 401 403 405 409 413 425 4  unsent lost truncated
+     *                                             timeout       too big */
+    [TNK__CALL_QUERY] = ROW("SFFRFFFFFRRFFFFRFRFRFRRRFF"),
+    [TNK__CALL_CREATE_SESSION] = ROW("SFFRFFFFFRRFFFFRFRFRFRRRFF"),
+    [TNK__CALL_CREATE] = ROW("SFFRFFFFFRRFFFFRFRFRFRRRFF"),
+    [TNK__CALL_TRAIN] = ROW("SFFRFZFFFRCFFFFRFRFRFRRRRF"),
+    [TNK__CALL_SAVE] = ROW("SFFRFZFFFRCFFFFRFRFRFRRRRF"),
+    [TNK__CALL_SAMPLE] = ROW("SFFRFZFFFRRFFFFBFRFRFRRRRF"),
+    [TNK__CALL_POLL] = ROW("SFPPFZFFFPFFFFFPFPFPFPPPFF"),
+    [TNK__CALL_POLL_SAMPLE] = ROW("SFPPFZFFFPFNFFFPFPFPFPPPFF"),
+    [TNK__CALL_HEARTBEAT] = ROW("SFFFFFFFFFFFFFFFFFFFFFFFFF"),
+    [TNK__CALL_CANCEL] = ROW("SFFRFFFFFRRFFFFRFRFRFRRRFF"),
+    [TNK__CALL_FINISH] = ROW("SFFRFFFSSRRFFFFRFRFRFRRRFF"),
 };
 
-/* What each outcome means by itself. `certain`: a repeat of the same bytes
- * was refused for what they say, so an earlier attempt was not accepted
- * either; other refusals tell nothing of earlier attempts. */
+/* What an answer tells of earlier attempts, whose answers were lost. */
+typedef enum {
+  TELLS_NOTHING = 0,
+  /* A server that knows a repeat by its number would have answered it like the
+   * first one; one that does not may refuse it for what the first one has
+   * changed. */
+  TELLS_LIKELY,
+  /* The same bytes were refused for their form, or were taken. */
+  TELLS_SURELY
+} tells_t;
+
+/* What each outcome means by itself. */
 static const struct {
   int err;
   tnk__effect_t effect;
-  int certain;
+  tells_t tells;
 } outcomes[TNK__N_OUTCOMES] = {
-    [TNK__OUTCOME_2XX] = {TNK_OK, TNK__EFFECT_ACCEPTED, 1},
-    [TNK__OUTCOME_3XX] = {TNK_EREQUEST, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_400] = {TNK_EREQUEST, TNK__EFFECT_NONE, 1},
-    [TNK__OUTCOME_400_EMPTY] = {TNK_EREQUEST, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_401] = {TNK_EAUTH, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_402] = {TNK_EBILLING, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_403] = {TNK_EAUTH, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_404] = {TNK_ENOTFOUND, TNK__EFFECT_NONE, 1},
-    [TNK__OUTCOME_405] = {TNK_EUNSUPPORTED, TNK__EFFECT_NONE, 1},
-    [TNK__OUTCOME_408] = {TNK_ESERVER, TNK__EFFECT_UNKNOWN, 0},
-    [TNK__OUTCOME_409] = {TNK_ECONFLICT, TNK__EFFECT_UNKNOWN, 0},
-    [TNK__OUTCOME_410] = {TNK_EEXPIRED, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_413] = {TNK_EREQUEST, TNK__EFFECT_NONE, 1},
-    [TNK__OUTCOME_422] = {TNK_EREQUEST, TNK__EFFECT_NONE, 1},
-    [TNK__OUTCOME_425] = {TNK_EREQUEST, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_429] = {TNK_ERATE, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_4XX] = {TNK_EREQUEST, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_5XX] = {TNK_ESERVER, TNK__EFFECT_UNKNOWN, 0},
-    [TNK__OUTCOME_STRANGE] = {TNK_EPROTO, TNK__EFFECT_UNKNOWN, 0},
-    [TNK__OUTCOME_UNSENT] = {TNK_ECONN, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_UNTRUSTED] = {TNK_ECERT, TNK__EFFECT_NONE, 0},
-    [TNK__OUTCOME_LOST] = {TNK_ECONN, TNK__EFFECT_UNKNOWN, 0},
-    [TNK__OUTCOME_TIMEOUT] = {TNK_ETIMEDOUT, TNK__EFFECT_UNKNOWN, 0},
-    [TNK__OUTCOME_TRUNCATED] = {TNK_ECONN, TNK__EFFECT_ACCEPTED, 1},
-    [TNK__OUTCOME_MALFORMED] = {TNK_EPROTO, TNK__EFFECT_ACCEPTED, 1},
-    [TNK__OUTCOME_TOO_BIG] = {TNK_ETOOBIG, TNK__EFFECT_ACCEPTED, 1},
+    [TNK__OUTCOME_2XX] = {TNK_OK, TNK__EFFECT_ACCEPTED, TELLS_SURELY},
+    [TNK__OUTCOME_3XX] = {TNK_EREQUEST, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_400] = {TNK_EREQUEST, TNK__EFFECT_NONE, TELLS_LIKELY},
+    [TNK__OUTCOME_400_EMPTY] = {TNK_EREQUEST, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_401] = {TNK_EAUTH, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_402] = {TNK_EBILLING, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_403] = {TNK_EAUTH, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_404] = {TNK_ENOTFOUND, TNK__EFFECT_NONE, TELLS_LIKELY},
+    [TNK__OUTCOME_405] = {TNK_EUNSUPPORTED, TNK__EFFECT_NONE, TELLS_SURELY},
+    [TNK__OUTCOME_408] = {TNK_ESERVER, TNK__EFFECT_UNKNOWN, TELLS_NOTHING},
+    [TNK__OUTCOME_409] = {TNK_ECONFLICT, TNK__EFFECT_UNKNOWN, TELLS_NOTHING},
+    [TNK__OUTCOME_410] = {TNK_EEXPIRED, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_413] = {TNK_EREQUEST, TNK__EFFECT_NONE, TELLS_SURELY},
+    [TNK__OUTCOME_422] = {TNK_EREQUEST, TNK__EFFECT_NONE, TELLS_SURELY},
+    [TNK__OUTCOME_425] = {TNK_EREQUEST, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_429] = {TNK_ERATE, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_4XX] = {TNK_EREQUEST, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_5XX] = {TNK_ESERVER, TNK__EFFECT_UNKNOWN, TELLS_NOTHING},
+    [TNK__OUTCOME_STRANGE] = {TNK_EPROTO, TNK__EFFECT_UNKNOWN, TELLS_NOTHING},
+    [TNK__OUTCOME_UNSENT] = {TNK_ECONN, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_UNTRUSTED] = {TNK_ECERT, TNK__EFFECT_NONE, TELLS_NOTHING},
+    [TNK__OUTCOME_LOST] = {TNK_ECONN, TNK__EFFECT_UNKNOWN, TELLS_NOTHING},
+    [TNK__OUTCOME_TIMEOUT] = {TNK_ETIMEDOUT, TNK__EFFECT_UNKNOWN,
+                              TELLS_NOTHING},
+    [TNK__OUTCOME_TRUNCATED] = {TNK_ECONN, TNK__EFFECT_ACCEPTED, TELLS_SURELY},
+    [TNK__OUTCOME_MALFORMED] = {TNK_EPROTO, TNK__EFFECT_ACCEPTED, TELLS_SURELY},
+    [TNK__OUTCOME_TOO_BIG] = {TNK_ETOOBIG, TNK__EFFECT_ACCEPTED, TELLS_SURELY},
 };
 
 /* Delays of R. Calls whose loss costs the most are tried the longest. */
@@ -177,7 +192,7 @@ static tnk__effect_t effect_of(const tnk__attempt_t *attempt) {
     return TNK__EFFECT_ACCEPTED;
   /* That an earlier attempt may have been executed is not undone by a refusal
    * for another reason. */
-  if (attempt->was_unknown && !outcomes[attempt->outcome].certain)
+  if (attempt->was_unknown && outcomes[attempt->outcome].tells == TELLS_NOTHING)
     return TNK__EFFECT_UNKNOWN;
   return outcomes[attempt->outcome].effect;
 }
@@ -247,7 +262,14 @@ static char apply_header(const tnk__attempt_t *attempt, char action,
   return action;
 }
 
-static tnk__action_t action_of(char letter) {
+/* The end of a request whose number is free by all that is likely only. */
+static int is_in_doubt(const tnk__attempt_t *attempt) {
+  return attempt->was_unknown && !attempt->was_accepted &&
+         outcomes[attempt->outcome].tells == TELLS_LIKELY;
+}
+
+/* A letter that is none is a mistake in this file. */
+static tnk__action_t action_of(char letter, int *err) {
   switch (letter) {
   case 'S':
     return TNK__ACTION_SUCCEED;
@@ -263,7 +285,10 @@ static tnk__action_t action_of(char letter) {
     return TNK__ACTION_RESUBMIT;
   case 'H':
     return TNK__ACTION_HEAL;
+  case 'F':
+    return TNK__ACTION_FAIL;
   default:
+    *err = TNK_EINTERNAL;
     return TNK__ACTION_FAIL;
   }
 }
@@ -285,7 +310,7 @@ static tnk_ran_t ran_of(const tnk__attempt_t *attempt,
   if (verdict->in_doubt)
     return TNK_RAN_UNKNOWN;
   return attempt->was_replayed && verdict->action != TNK__ACTION_HEAL &&
-                 !outcomes[attempt->outcome].certain
+                 outcomes[attempt->outcome].tells != TELLS_SURELY
              ? TNK_RAN_UNKNOWN
              : TNK_RAN_NO;
 }
@@ -295,7 +320,9 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
   tnk__effect_t effect = effect_of(attempt);
   tnk__verdict_t verdict = {0};
 
+  verdict.in_doubt = is_in_doubt(attempt);
   if (is_number_taken(attempt)) {
+    verdict.in_doubt = 0;
     letter = attempt->call == TNK__CALL_SAMPLE ? 'N' : 'H';
     effect = TNK__EFFECT_NONE;
   } else if (is_name_taken(attempt)) {
@@ -309,10 +336,10 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
   letter = apply_header(attempt, letter, &effect);
   if (letter == 'N' && is_lost_session(attempt))
     letter = 'F'; /* a new submission would end the same way */
-  verdict.action = action_of(letter);
+  verdict.err = letter == 'S' ? TNK_OK : code_of(attempt);
+  verdict.action = action_of(letter, &verdict.err);
   if (verdict.action == TNK__ACTION_RETRY)
     verdict.schedule = schedules[attempt->call];
-  verdict.err = letter == 'S' ? TNK_OK : code_of(attempt);
   verdict.effect = effect;
   verdict.ran = ran_of(attempt, &verdict);
   verdict.counts = letter == 'R' || letter == 'N' || letter == 'H';

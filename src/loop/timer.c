@@ -88,6 +88,10 @@ int tnk__timer_is_active(const tnk__timer_t *timer) {
   return timer->context != NULL;
 }
 
+uint64_t tnk__timer_left_ms(const tnk__timer_t *timer, uint64_t now_ms) {
+  return timer->due_ms > now_ms ? timer->due_ms - now_ms : 0;
+}
+
 int tnk__timer_is_background(const tnk__timer_t *timer) {
   return (timer->order & 1) != 0;
 }

@@ -45,7 +45,9 @@ typedef struct script {
   int n_errors;
   int is_closed;
   char last_log[512];
-  char paths[9][64]; /* of the calls that are accepted */
+  const char *log_text; /* lines of any level that have this in them ... */
+  int n_log_texts;      /* ... so many */
+  char paths[9][64];    /* of the calls that are accepted */
 } script_t;
 
 static inline const char *script_key(void) {
@@ -62,6 +64,8 @@ static inline void script_log(tnk_log_level_t level, const char *subject,
   if (level <= TNK_LOG_WARN)
     snprintf(script->last_log, sizeof(script->last_log), "%.*s", (int)length,
              message);
+  if (script->log_text != NULL && strstr(message, script->log_text) != NULL)
+    script->n_log_texts++;
   CHECK(strstr(message, "canary") == NULL);
 }
 
@@ -330,6 +334,12 @@ static inline void script_turns(script_t *script) {
 static inline void script_advance(script_t *script, uint64_t ms) {
   tnk__context_advance(&script->service->root.context, ms);
   mock_turns(script->mock, 20);
+}
+
+/* Right after opening: time passes by itself, for what must let the loop
+ * end. */
+static inline void script_real_clock(script_t *script) {
+  script->service->root.context.is_fake = 0;
 }
 
 /* The same where one thing sets off another, and so on. */

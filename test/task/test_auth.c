@@ -351,19 +351,6 @@ TEST(jwt_refresh_does_not_keep_the_loop_alive_but_who_waits_does) {
 
 /* ---- Tokens that are rejected ---- */
 
-static const char invalid[] =
-    "Content-Type: application/json\r\n"
-    "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n";
-
-static void reject(mock_request_t *request, void *user) {
-  char text[300];
-
-  (void)user;
-  snprintf(text, sizeof(text), "{\"detail\":\"%s is no token\"}",
-           mock_header(request, "x-api-key"));
-  mock_reply(request, 401, invalid, text, strlen(text));
-}
-
 static void check_same(const tokens_t *t, const char *path, const char *name) {
   CHECK_STR(mock_header(mock_find(t->script.mock, "POST", path, 0), name),
             mock_header(mock_find(t->script.mock, "POST", path, 1), name));
@@ -377,7 +364,7 @@ TEST(D2_jwt_that_is_rejected_is_replaced_and_the_request_sent_again) {
 
   tokens_open(&t, HOUR_S);
   script_sampler(&t.script);
-  mock_once(t.script.mock, "POST", path, reject, NULL);
+  mock_once(t.script.mock, "POST", path, tokens_reject, NULL);
   tokens_sample(&t, TNK_OK);
   CHECK_INT(t.n_made, 2);
   CHECK_INT(tokens_count(&t, path), 2);
@@ -395,7 +382,7 @@ TEST(D2_jwt_second_rejection_is_final) {
 
   tokens_open(&t, HOUR_S);
   script_sampler(&t.script);
-  mock_on(t.script.mock, "POST", tokens_sample_path, reject, NULL);
+  mock_on(t.script.mock, "POST", tokens_sample_path, tokens_reject, NULL);
   tokens_sample(&t, TNK_EAUTH);
   CHECK_INT(tokens_count(&t, tokens_sample_path), 2);
   tokens_close(&t);
@@ -421,7 +408,7 @@ TEST(D2_jwt_rejected_for_many_is_exchanged_once) {
   tokens_open(&t, HOUR_S);
   script_sampler(&t.script);
   for (int i = 0; i < N; i++)
-    mock_once(t.script.mock, "POST", tokens_sample_path, reject, NULL);
+    mock_once(t.script.mock, "POST", tokens_sample_path, tokens_reject, NULL);
   for (int i = 0; i < N; i++)
     outcome_of(&outcomes[i], script_sample(&t.script));
   for (int i = 0; i < N; i++)
@@ -438,7 +425,7 @@ TEST(D2_key_that_is_rejected_is_not_replayed) {
   tokens_open(&t, HOUR_S);
   script_flags(&t.script, "{}");
   script_sampler(&t.script);
-  mock_on(t.script.mock, "POST", tokens_sample_path, reject, NULL);
+  mock_on(t.script.mock, "POST", tokens_sample_path, tokens_reject, NULL);
   tokens_sample(&t, TNK_EAUTH);
   CHECK_INT(tokens_count(&t, tokens_sample_path), 1);
   tokens_close(&t);

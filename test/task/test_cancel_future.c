@@ -148,6 +148,40 @@ TEST(P8_7_a_lost_answer_is_asked_for_before_the_cancel) {
   drop(1);
 }
 
+/* A repeat could begin what nobody wants. */
+TEST(P8_7_a_submission_that_was_answered_is_not_repeated_for_a_cancel) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
+  start(&script, 0, 2);
+  cancel(&script, 0); /* while its answer is due */
+  mock_release(script.mock, 503, "{}");
+  mock_turns(script.mock, 40);
+  cancel(&script, 1); /* while it pauses */
+  script_later(&script, 600000);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 2);
+  CHECK_INT(n_cancels(&script), 0);
+  script_close(&script);
+  drop(2);
+}
+
+/* Nor again and again for an id that does not come. */
+TEST(P8_7_a_lost_answer_is_asked_for_once) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  mock_on(script.mock, "POST", "/api/v1/asample", mock_reset, NULL);
+  start(&script, 0, 1);
+  cancel(&script, 0); /* it went out twice, as its connection was kept */
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 2);
+  for (int i = 0; i < 20; i++)
+    script_later(&script, 30000);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 3);
+  script_close(&script);
+  drop(1);
+}
+
 TEST(P8_7_a_refused_submission_needs_no_cancel) {
   script_t script;
 

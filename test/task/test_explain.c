@@ -148,9 +148,10 @@ TEST(explain_the_pause_before_the_next_attempt) {
             "reasons (HTTP 402), attempt 3 follows in 5.0 s");
   mock_on(script.mock, NULL, STEP, mock_reset, NULL);
   script_advance(&script, 5000);
+  /* The connection was kept, so that it went out twice. */
   explain_until(&script, p,
-                "optim_step: pauses after attempt 3 failed (connection failed "
-                "or was lost), attempt 4 follows in ");
+                "optim_step: pauses after attempt 4 failed (connection failed "
+                "or was lost), attempt 5 follows in ");
   end(&script, &p, 1);
 }
 

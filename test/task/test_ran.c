@@ -132,6 +132,7 @@ typedef struct {
 } fate_t;
 
 static const char exists[] = "{\"detail\":\"already exists\"}";
+static const char state[] = "{\"detail\":\"not now\"}";
 static const char number[] = "{\"detail\":\"expected 9, got 1\"}";
 
 static const fate_t fates[] = {
@@ -141,6 +142,12 @@ static const fate_t fates[] = {
     {0, 1, 401, "{}", TNK_EAUTH, TNK_RAN_UNKNOWN, MAYBE},
     {0, 2, 422, "{}", TNK_EREQUEST, TNK_RAN_NO, NOT_RUN},
     {0, 2, 401, "{}", TNK_EAUTH, TNK_RAN_UNKNOWN, MAYBE},
+    {0, 0, 400, state, TNK_EREQUEST, TNK_RAN_NO, NOT_RUN},
+    {0, 1, 400, state, TNK_EREQUEST, TNK_RAN_UNKNOWN, MAYBE},
+    {0, 2, 400, state, TNK_EREQUEST, TNK_RAN_UNKNOWN, MAYBE},
+    {0, 0, 404, state, TNK_ENOTFOUND, TNK_RAN_NO, NOT_RUN},
+    {0, 1, 404, state, TNK_ENOTFOUND, TNK_RAN_UNKNOWN, MAYBE},
+    {0, 2, 404, state, TNK_ENOTFOUND, TNK_RAN_UNKNOWN, MAYBE},
     {0, 0, 200, "<html>", TNK_EPROTO, TNK_RAN_UNKNOWN, MAYBE},
     {0, 0, 503, "{}", TNK_ESERVER, TNK_RAN_UNKNOWN, MAYBE},
     {1, 0, 404, "{}", TNK_ENOTFOUND, TNK_RAN_UNKNOWN, MAYBE},

@@ -354,3 +354,62 @@ TEST(S4_10_a_pause_told_after_the_close_is_told_to_nobody) {
   CHECK_INT(script.n_warnings, 0);
   script_close(&script);
 }
+
+/* ---- Begun by those who are told of the close ---- */
+
+typedef struct {
+  script_t *script;
+  outcome_t outcomes[4];
+  int n;
+  int n_released;
+} late_t;
+
+static void on_released(void *user) {
+  ((late_t *)user)->n_released++;
+}
+
+/* The client is not valid any more, but its memory is still there. */
+static void sample_late(tnk_promise_t *promise, int status, void *user) {
+  late_t *late = user;
+
+  (void)promise;
+  CHECK_INT(status, TNK_ECLOSED);
+  outcome_of(&late->outcomes[late->n++], script_sample(late->script));
+}
+
+static void train_late(tnk_promise_t *promise, int status, void *user) {
+  late_t *late = user;
+  tnk_pass_options_t lent = TNK_PASS_OPTIONS_INIT;
+
+  (void)promise;
+  CHECK_INT(status, TNK_ECLOSED);
+  lent.release = on_released;
+  lent.release_user = late;
+  outcome_of(&late->outcomes[late->n++], script_step(late->script));
+  outcome_of(&late->outcomes[late->n++],
+             tnk_training_forward_backward(late->script->training,
+                                           script_data(1), 1, &lent));
+}
+
+TEST(S4_1_what_is_begun_while_a_client_closes_is_refused) {
+  static late_t late;
+  script_t script;
+
+  script_open_train(&script);
+  script_sampler(&script);
+  late.script = &script;
+  tnk_then(script_sample(&script), sample_late, &late);
+  tnk_then(script_step(&script), train_late, &late);
+  tnk_training_close(script.training, NULL, NULL);
+  tnk_sampling_close(script.sampling, NULL, NULL);
+  for (int i = 0; i < 4; i++)
+    script_turns(&script);
+  CHECK_INT(late.n, 3);
+  CHECK_INT(late.n_released, 1);
+  for (int i = 0; i < late.n; i++) {
+    outcome_fails(&script, &late.outcomes[i], TNK_ECLOSED);
+    CHECK_INT(tnk_promise_error(late.outcomes[i].promise)->ran, TNK_RAN_NO);
+  }
+  outcome_drop_all(late.outcomes, 3);
+  script_close(&script);
+}

@@ -337,11 +337,14 @@ TEST(servers_may_not_know_of_ends) {
   for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
     script_t script;
     script_open(&script);
-    mock_json(script.mock, "POST", finish_path, statuses[i], "{}");
+    mock_json(script.mock, "POST", finish_path, statuses[i],
+              "{\"detail\":\"Not Found\"}");
     script_sampler(&script);
+    script.log_text = "finish: "; /* a failure is told, and 404 is none */
     CHECK(close_in_no_time(&script));
     CHECK_INT(mock_count(script.mock, "POST", finish_path), 1);
     CHECK_INT(script.n_warnings + script.n_errors, 0);
+    CHECK_INT(script.n_log_texts, statuses[i] < 404 || statuses[i] > 405);
     script_end(&script);
   }
 }

@@ -249,3 +249,29 @@ TEST(S3_14_samples_wait_for_credit_as_long_as_the_account_may) {
   outcome_drop(&outcome);
   script_close(&script);
 }
+
+/* ---- Given up ---- */
+
+/* On the real clock: the loop would be alive for half a minute. */
+TEST_LIMIT(S3_6b_who_stops_waiting_for_a_back_off_keeps_no_loop_alive, 15) {
+  script_t script;
+  tnk_promise_t *promise;
+  outcome_t outcome;
+
+  script_open(&script);
+  script_real_clock(&script);
+  script_sampler(&script);
+  hold_samples(&script);
+  promise = script_sample(&script);
+  outcome_of(&outcome, tnk_promise_ref(promise));
+  mock_turns(script.mock, 40);
+  refuse(&script, 0, "Retry-After: 30\r\n");
+  mock_turns(script.mock, 40);
+  tnk_promise_cancel(promise);
+  outcome_fails(&script, &outcome, TNK_ECANCELED);
+  CHECK_INT(script.service->root.context.timers.n_foreground, 0);
+  uv_run(&script.uv, UV_RUN_DEFAULT);
+  tnk_promise_unref(promise);
+  outcome_drop(&outcome);
+  script_close(&script);
+}

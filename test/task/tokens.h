@@ -40,6 +40,18 @@ static inline void tokens_give(mock_request_t *request, void *user) {
   mock_reply_json(request, 200, body);
 }
 
+/* Refuses whatever token the request came with, and quotes it. */
+static inline void tokens_reject(mock_request_t *request, void *user) {
+  char text[300];
+
+  (void)user;
+  snprintf(text, sizeof(text), "{\"detail\":\"%s is no token\"}",
+           mock_header(request, "x-api-key"));
+  mock_reply(request, 401,
+             "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n", text,
+             strlen(text));
+}
+
 static inline void tokens_open_with(tokens_t *tokens,
                                     tnk_service_options_t options,
                                     long long life_s, const char *flags) {

@@ -70,10 +70,6 @@ void tnk__auth_wait(tnk__auth_t *auth, tnk__deferred_t *waiter, int background,
   auth->fetch(auth, background);
 }
 
-int tnk__auth_is_waiting(const tnk__auth_t *auth) {
-  return !tnk__list_empty(&auth->waiters);
-}
-
 int tnk__auth_reject(tnk__auth_t *auth, uint32_t number) {
   if (auth->is_shut || (!auth->exchanges && !auth->uses_command))
     return 0;

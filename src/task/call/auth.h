@@ -53,7 +53,6 @@ const char *tnk__auth_key(const tnk__auth_t *auth, int is_exchange,
 void tnk__auth_wait(tnk__auth_t *auth, tnk__deferred_t *waiter, int background,
                     void (*resume)(tnk__deferred_t *waiter,
                                    tnk__error_t *error));
-int tnk__auth_is_waiting(const tnk__auth_t *auth);
 /* Give up the token of that number, which the server has rejected. 0: it cannot
  * be replaced. */
 int tnk__auth_reject(tnk__auth_t *auth, uint32_t number);

@@ -53,30 +53,35 @@ static void log_deprecation(const tnk__call_t *call,
            "http", "%s: deprecated: %s", call->name, note);
 }
 
-/* What the body of a refusal says. */
-static void read_failure(const tnk__call_t *call,
-                         const tnk__http_result_t *result, tnk__reply_t *reply,
-                         tnk__attempt_t *facts, tnk__arena_t *arena,
-                         tnk__failure_t *failure) {
-  if (result->err != TNK_OK || facts->outcome == TNK__OUTCOME_2XX ||
-      tnk__failure_read(failure, arena, reply->body, reply->body_len) != TNK_OK)
-    return; /* without memory the status alone decides */
-  tnk__auth_hide(call->endpoint->auth, failure->message);
-  facts->category = failure->category;
+/* What the body of a refusal says; nothing without memory, and then the status
+ * alone decides. Texts are in the arena. */
+static tnk__failure_t read_failure(const tnk__call_t *call,
+                                   const tnk__http_result_t *result,
+                                   const tnk__reply_t *reply,
+                                   tnk__arena_t *arena) {
+  tnk__failure_t failure = {0};
+
+  if (result->err != TNK_OK || reply->outcome == TNK__OUTCOME_2XX ||
+      tnk__failure_read(&failure, arena, reply->body, reply->body_len) !=
+          TNK_OK)
+    return (tnk__failure_t){0};
+  tnk__auth_hide(call->endpoint->auth, failure.message);
+  return failure;
+}
+
+/* What the words of a refusal add to what its head says. */
+static void note_words(tnk__reply_t *reply, const tnk__failure_t *failure) {
   if (failure->retry_after_ms > reply->retry_after_ms &&
       failure->retry_after_ms <= TNK__RETRY_AFTER_MAX_MS)
     reply->retry_after_ms = failure->retry_after_ms;
-  if (result->status == 409 || result->status == 422)
-    facts->is_taken = reply->is_taken =
-        tnk__turns_parse_taken(failure->message);
-  /* Other refusals may speak of what they expected too, but not of numbers. */
-  if (result->status != 409 || failure->message == NULL ||
-      !tnk__turns_parse_conflict(failure->message, &reply->expected,
-                                 &reply->got))
+  if (failure->message == NULL)
     return;
-  reply->has_expected = 1;
-  if (reply->expected != reply->got)
-    facts->conflict = reply->expected > reply->got ? 1 : -1;
+  if (reply->status == 409 || reply->status == 422)
+    reply->is_taken = tnk__turns_parse_taken(failure->message);
+  /* Other refusals may speak of what they expected too, but not of numbers. */
+  if (reply->status == 409)
+    reply->has_expected = tnk__turns_parse_conflict(
+        failure->message, &reply->expected, &reply->got);
 }
 
 /* The error of a call that is over, from what is known. */
@@ -119,6 +124,7 @@ static void on_pause_over(tnk__timer_t *timer) {
 }
 
 static void pause_for(tnk__call_t *call, uint64_t delay_ms) {
+  call->state = TNK__CALL_PAUSING;
   call->since_ms = tnk__context_now_ms(call->endpoint->context);
   tnk__log(&call->endpoint->context->logger, TNK_LOG_DEBUG, "call",
            "%s: attempt %u failed; the next one in %llu ms", call->name,
@@ -148,7 +154,9 @@ static tnk__retry_cause_t cause_of(tnk__outcome_t outcome) {
   }
 }
 
-static void count_retry(tnk__context_t *context, tnk__outcome_t outcome) {
+void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome) {
+  tnk__context_t *context = call->endpoint->context;
+
   context->counters.n_retries++;
   context->counters.n_retries_by[cause_of(outcome)]++;
 }
@@ -163,8 +171,14 @@ int tnk__call_may_pause(const tnk__call_t *call) {
   if (step == TNK__BILLING_PAUSE_AND_WARN)
     tnk__log(&context->logger, TNK_LOG_WARN, "call",
              "%s: refused for billing reasons (HTTP 402); waiting", call->name);
-  count_retry(context, TNK__OUTCOME_402);
+  tnk__call_count_repeat(call, TNK__OUTCOME_402);
   return 1;
+}
+
+/* Whether the server may have taken it, and has told nobody. */
+static int is_lost(tnk__outcome_t outcome) {
+  return outcome == TNK__OUTCOME_LOST || outcome == TNK__OUTCOME_TIMEOUT ||
+         outcome == TNK__OUTCOME_TRUNCATED;
 }
 
 /* Whether another attempt is on its way. */
@@ -172,7 +186,8 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__context_t *context = call->endpoint->context;
   uint64_t delay_ms;
 
-  if (call->once || call->endpoint->closing)
+  if (call->once || call->endpoint->closing ||
+      (call->disowned && (call->disowned++ > 1 || !is_lost(reply->outcome))))
     return 0;
   if (reply->verdict.action == TNK__ACTION_PAUSE) {
     if (call->route->kind == TNK__CALL_SAMPLE || !tnk__call_may_pause(call))
@@ -188,7 +203,7 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
                        tnk__context_now_ms(context),
                        tnk__context_uniform(context), &delay_ms))
     return 0;
-  count_retry(context, reply->outcome);
+  tnk__call_count_repeat(call, reply->outcome);
   pause_for(call, delay_ms);
   return 1;
 }
@@ -261,8 +276,7 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
   again.verdict = tnk__classify(&facts);
   call->last_err = TNK_EPROTO;
   note_effect(call, &again);
-  call->is_active = will_repeat(call, &again) != 0;
-  return call->is_active;
+  return will_repeat(call, &again);
 }
 
 /* Refused only because its token has come to its end before its time: it is
@@ -277,54 +291,85 @@ static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
     return 0;
   call->was_rejected = 1;
   call->n_attempts--; /* by the protocol it is the same one */
-  count_retry(call->endpoint->context, TNK__OUTCOME_401);
+  tnk__call_count_repeat(call, TNK__OUTCOME_401);
   attempt(call);
   return 1;
+}
+
+/* The kept connection that it was sent on broke, and it went out once more on
+ * another: the server may have had the first copy. */
+static void note_replay(tnk__call_t *call) {
+  call->was_replayed = 1;
+  call->n_attempts++;
+  tnk__call_count_repeat(call, TNK__OUTCOME_LOST);
+}
+
+/* What the table of recovery looks at. */
+static tnk__attempt_t facts_of(tnk__call_t *call,
+                               const tnk__http_result_t *result,
+                               const tnk__reply_t *reply,
+                               const tnk__failure_t *failure) {
+  tnk__attempt_t facts = {
+      .call = call->route->kind,
+      .outcome = reply->outcome,
+      .should_retry =
+          tnk__should_retry(tnk__http_result_header(result, "x-should-retry")),
+      .category = failure->category,
+      .optional = call->route->is_optional && !is_offered(call),
+      .was_unknown = call->was_unknown,
+      .was_replayed = call->was_replayed,
+      .was_accepted = call->was_accepted,
+      .is_taken = reply->is_taken,
+      .session_ended = call->endpoint->ended_session != NULL};
+
+  if (reply->has_expected && reply->expected != reply->got)
+    facts.conflict = reply->expected > reply->got ? 1 : -1;
+  facts.doubts_number = call->is_reused && reply->outcome == TNK__OUTCOME_409 &&
+                        call->n_conflicts++ == MAX_CONFLICTS;
+  return facts;
+}
+
+static void end(tnk__call_t *call, tnk__reply_t *reply) {
+  tnk__error_t *error = reply->error;
+
+  call->ran = (uint8_t)reply->verdict.ran;
+  call->state = TNK__CALL_IDLE;
+  call->done(call, reply);
+  tnk__error_unref(error);
 }
 
 static void on_done(tnk__exchange_t *exchange,
                     const tnk__http_result_t *result) {
   tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
   tnk__reply_t reply = {0};
-  tnk__attempt_t facts = {
-      .call = call->route->kind,
-      .optional = call->route->is_optional && !is_offered(call),
-      .was_unknown = call->was_unknown,
-      .was_accepted = call->was_accepted,
-      .session_ended = call->endpoint->ended_session != NULL};
-  tnk__failure_t failure = {0};
+  tnk__attempt_t facts;
+  tnk__failure_t failure;
   tnk__arena_t arena;
+  int is_over;
 
+  call->state = TNK__CALL_DECIDING;
+  if (exchange->replayed)
+    note_replay(call);
   if (will_replay(call, result))
     return;
-  if (exchange->replayed)
-    call->was_replayed = 1;
-  facts.was_replayed = call->was_replayed;
   read_head(call, result, &reply);
-  facts.outcome = reply.outcome;
-  facts.should_retry =
-      tnk__should_retry(tnk__http_result_header(result, "x-should-retry"));
   tnk__arena_init(&arena, &call->endpoint->context->alloc, TNK__MIB);
-  read_failure(call, result, &reply, &facts, &arena, &failure);
-  facts.doubts_number = call->is_reused && reply.outcome == TNK__OUTCOME_409 &&
-                        call->n_conflicts++ == MAX_CONFLICTS;
+  failure = read_failure(call, result, &reply, &arena);
+  note_words(&reply, &failure);
+  facts = facts_of(call, result, &reply, &failure);
   reply.verdict = tnk__classify(&facts);
   note_effect(call, &reply);
   call->last_status = result->status;
   call->last_err = result->err;
-  if (!will_repeat(call, &reply)) {
-    log_deprecation(call, result);
-    learn(call, reply.status);
-    if (facts.outcome != TNK__OUTCOME_2XX)
-      reply.error = make_error(call, result, &reply, &failure);
-    tnk__arena_deinit(&arena);
-    call->ran = (uint8_t)reply.verdict.ran;
-    call->is_active = 0;
-    call->done(call, &reply);
-    tnk__error_unref(reply.error);
-    return;
-  }
+  is_over = !will_repeat(call, &reply);
+  if (is_over && reply.verdict.action != TNK__ACTION_SUCCEED)
+    reply.error = make_error(call, result, &reply, &failure);
   tnk__arena_deinit(&arena);
+  if (!is_over)
+    return;
+  log_deprecation(call, result);
+  learn(call, reply.status);
+  end(call, &reply);
 }
 
 /* ---- Life ---- */
@@ -336,27 +381,28 @@ static void on_failed(tnk__deferred_t *deferred) {
                         .outcome = TNK__OUTCOME_UNSENT};
 
   call->early = NULL;
-  call->ran = (uint8_t)tnk__call_ran(call);
   reply.verdict =
       (tnk__verdict_t){.action = TNK__ACTION_FAIL,
                        .err = reply.error->pub.code,
                        .effect = call->was_accepted  ? TNK__EFFECT_ACCEPTED
                                  : call->was_unknown ? TNK__EFFECT_UNKNOWN
-                                                     : TNK__EFFECT_NONE};
-  call->is_active = 0;
-  call->done(call, &reply);
-  tnk__error_unref(reply.error);
+                                                     : TNK__EFFECT_NONE,
+                       .ran = tnk__call_ran(call)};
+  end(call, &reply);
 }
 
 static void fail_early(tnk__call_t *call, tnk__error_t *error) {
+  call->state = TNK__CALL_FAILING;
   call->early = error;
   call->deferred.fn = on_failed;
   tnk__defer(call->endpoint->context, &call->deferred);
 }
 
 static void send_now(tnk__call_t *call, const char *key) {
-  int err = tnk__call_send(call, key);
+  int err;
 
+  call->state = TNK__CALL_SENDING;
+  err = tnk__call_send(call, key);
   if (err != TNK_OK)
     fail_early(call, tnk__error_ref(tnk__error_static(err)));
 }
@@ -373,8 +419,16 @@ static void resume(tnk__deferred_t *deferred, tnk__error_t *error) {
     fail_early(call, error);
     return;
   }
+  call->state = TNK__CALL_DECIDING;
   deferred->fn = on_resumed;
   tnk__defer(call->endpoint->context, deferred);
+}
+
+/* It may have failed, or may be resumed, before this returns. */
+static void wait_for_token(tnk__call_t *call) {
+  call->state = TNK__CALL_WAITING;
+  tnk__auth_wait(call->endpoint->auth, &call->deferred, call->background,
+                 resume);
 }
 
 /* Send it, or let it wait for what it has to be sent with. */
@@ -391,7 +445,7 @@ static void attempt(tnk__call_t *call) {
   else if (error != NULL)
     fail_early(call, error);
   else
-    tnk__auth_wait(auth, &call->deferred, call->background, resume);
+    wait_for_token(call);
 }
 
 void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
@@ -421,7 +475,7 @@ void tnk__call_start(tnk__call_t *call,
                      void (*done)(tnk__call_t *self,
                                   const tnk__reply_t *reply)) {
   call->done = done;
-  call->is_active = 1;
+  call->state = TNK__CALL_DECIDING;
   call->n_attempts = 0;
   call->n_unreadable = 0;
   call->n_conflicts = 0;
@@ -429,6 +483,7 @@ void tnk__call_start(tnk__call_t *call,
   call->was_accepted = 0;
   call->was_replayed = 0;
   call->was_rejected = 0;
+  call->disowned = 0;
   call->ran = TNK_RAN_NO;
   /* The same for all attempts, so that a server can tell a repeat. */
   call->key[0] = tnk__context_random(call->endpoint->context);
@@ -451,13 +506,22 @@ void tnk__call_cancel(tnk__call_t *call) {
   tnk__exchange_cancel(&call->exchange);
   tnk__timer_stop(&call->timer);
   tnk__defer_cancel(&call->deferred);
-  call->is_active = 0;
+  call->state = TNK__CALL_IDLE;
   tnk__error_unref(call->early);
   call->early = NULL;
 }
 
 int tnk__call_is_active(const tnk__call_t *call) {
-  return call->is_active;
+  return call->state != TNK__CALL_IDLE;
+}
+
+int tnk__call_disown(tnk__call_t *call) {
+  if (call->state == TNK__CALL_SENDING)
+    call->disowned = tnk__exchange_was_sent(&call->exchange) != 0;
+  else if (call->state == TNK__CALL_PAUSING && !tnk__call_is_unseen(call) &&
+           (call->last_status == 0 || call->last_status / 100 == 2))
+    call->disowned = 2; /* that repeat will be the one */
+  return call->disowned;
 }
 
 int tnk__call_is_unseen(const tnk__call_t *call) {
@@ -470,61 +534,10 @@ int tnk__call_was_doubtful(const tnk__call_t *call) {
 }
 
 tnk_ran_t tnk__call_ran(const tnk__call_t *call) {
-  if (!call->is_active)
+  if (call->state == TNK__CALL_IDLE)
     return (tnk_ran_t)call->ran;
   if (call->was_accepted)
     return TNK_RAN_YES;
   return tnk__call_is_unseen(call) && !call->was_replayed ? TNK_RAN_NO
                                                           : TNK_RAN_UNKNOWN;
-}
-
-/* ---- What it waits for ---- */
-
-static void explain_pause(const tnk__call_t *call, uint64_t now,
-                          tnk__text_t *out) {
-  if (call->last_status == 402)
-    tnk__text_printf(out, "pauses because the service refuses for billing "
-                          "reasons (HTTP 402)");
-  else if (call->last_status != 0)
-    tnk__text_printf(out, "pauses after attempt %u failed (HTTP %d)",
-                     call->n_attempts, call->last_status);
-  else
-    tnk__text_printf(out, "pauses after attempt %u failed (%s)",
-                     call->n_attempts, tnk_strerror(call->last_err));
-  tnk__text_printf(out, ", attempt %u follows in ", call->n_attempts + 1);
-  tnk__text_time(out, call->timer.due_ms > now ? call->timer.due_ms - now : 0);
-}
-
-void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
-  uint64_t now;
-
-  if (!call->is_active) {
-    tnk__text_printf(out, "is about to go on");
-    return;
-  }
-  now = tnk__context_now_ms(call->endpoint->context);
-  if (call->early != NULL) {
-    tnk__text_printf(out, "cannot be sent and is about to fail: %s",
-                     call->early->pub.text);
-    return;
-  }
-  if (tnk__timer_is_active(&call->timer)) {
-    explain_pause(call, now, out);
-    return;
-  }
-  if (!tnk__list_empty(&call->deferred.link) &&
-      tnk__auth_is_waiting(call->endpoint->auth)) {
-    call->endpoint->auth->explain(call->endpoint->auth, out);
-    return;
-  }
-  if (!tnk__exchange_is_active(&call->exchange)) {
-    tnk__text_printf(out, "is about to go on"); /* asked from a log line */
-    return;
-  }
-  tnk__exchange_describe(&call->exchange, out);
-  tnk__text_printf(out, ", attempt %u, since ", call->n_attempts);
-  tnk__text_time(out, now - call->since_ms);
-  if (call->endpoint->ended_session != NULL)
-    tnk__text_printf(out, "; the server has ended session %s",
-                     call->endpoint->ended_session);
 }

@@ -26,14 +26,27 @@ typedef struct {
 
 struct tnk__headers;
 
+typedef enum {
+  TNK__CALL_IDLE = 0, /* never started, or over */
+  TNK__CALL_WAITING,  /* for a token, in a list of auth.h */
+  TNK__CALL_SENDING,  /* an exchange is under way */
+  TNK__CALL_PAUSING,  /* between two attempts; its timer runs */
+  TNK__CALL_DECIDING, /* what follows an answer or a token, at the latest in
+                         the next turn */
+  TNK__CALL_FAILING   /* it cannot be sent: `done` comes in the next turn */
+} tnk__call_state_t;
+
 /*
  * One request of the protocol, repeated as the retry table says, always with
  * the same bytes and idempotency key.
  *
- * Idle, until tnk__call_start(). Waiting for a token, in a list of auth.h,
- * unless there is one. Sending, while an exchange is under way.
- * Pausing, between two attempts. Back to idle right before `done`, which is
- * called once and never inside start. Cancel leads to idle without `done`.
+ *   IDLE --start--> SENDING --answered--> DECIDING --> IDLE, then `done`
+ *          |          ^  ^                   |
+ *          |          |  '----- PAUSING <----'
+ *          '--> WAITING --a token came--> DECIDING --> SENDING
+ *
+ * Whatever cannot be sent is FAILING, and then IDLE. `done` is called once and
+ * never inside start. Cancel leads to IDLE without `done`.
  *
  * There is one for each operation in flight, so it is kept small. While it is
  * idle its timer and its deferred call are the owner's, who needs them between
@@ -44,8 +57,8 @@ typedef struct tnk__call {
   const tnk__route_t *route;
   tnk__exchange_t exchange;
   tnk__timer_t timer;
-  tnk__deferred_t deferred; /* a wait for a token, or a start that failed */
-  tnk__error_t *early;      /* why */
+  tnk__deferred_t deferred; /* of WAITING, and of what follows it; of FAILING */
+  tnk__error_t *early;      /* why it is FAILING */
   void (*done)(struct tnk__call *self, const tnk__reply_t *reply);
   const char *name;        /* of the operation, begins error sentences */
   const char *method_name; /* the official client's name of the public call */
@@ -70,7 +83,7 @@ typedef struct tnk__call {
   uint8_t is_zstd;      /* the body is compressed */
   uint8_t background;   /* does not keep the loop alive */
   uint8_t once;         /* no repeats at all: the owner decides */
-  uint8_t is_active;    /* started, and `done` is still to come */
+  uint8_t state;        /* a tnk__call_state_t */
   uint8_t n_unreadable; /* answers that meant nothing */
   uint8_t n_conflicts;  /* 409s that named no number */
   uint8_t is_reused;    /* its number was refused before and given back; the
@@ -80,6 +93,7 @@ typedef struct tnk__call {
   uint8_t was_replayed; /* a broken connection was replaced under an attempt */
   uint8_t ran;          /* tnk_ran_t, of one that is over */
   uint8_t was_rejected; /* its token, so it went out once more */
+  uint8_t disowned;     /* 1; 2 once a lost answer is asked for */
 } tnk__call_t;
 
 /* Clear and bind. The owner then sets what differs from the defaults. */
@@ -98,6 +112,8 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
  * of the account. To be asked once for each 402; for a sample, whose owner does
  * the waiting, from inside `done`. */
 int tnk__call_may_pause(const tnk__call_t *call);
+/* Count a request that follows one that ended so. */
+void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome);
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);
 /* Write what a call that is under way waits for, as the end of a sentence. */
@@ -105,13 +121,18 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
 /* Begin the exchange of one attempt; for call.c alone. TNK_OK, or a code and
  * then nothing has begun. */
 int tnk__call_send(tnk__call_t *call, const char *key);
-/* Whether it was started and `done` is still to come. */
+/* Whether it was started and `done` is still to come: it is not IDLE. */
 int tnk__call_is_active(const tnk__call_t *call);
 /* Whether the server has run the request or will: of a call under way, if it
  * ended now; else as it has ended. */
 tnk_ran_t tnk__call_ran(const tnk__call_t *call);
 /* Whether an attempt before the last one may have been accepted. */
 int tnk__call_was_doubtful(const tnk__call_t *call);
+/* Note that nobody waits for what it does any more. 1: `done` will still tell
+ * what it has begun, by the answer that is due, or by one repeat if that was
+ * lost. 0: nothing is due, and a repeat could begin what nobody wants: cancel
+ * it. */
+int tnk__call_disown(tnk__call_t *call);
 /* Whether the server certainly has not accepted it so far. */
 int tnk__call_is_unseen(const tnk__call_t *call);
 

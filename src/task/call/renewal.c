@@ -290,7 +290,7 @@ static void on_wait(tnk__auth_t *auth, int background) {
 
 static void explain(const tnk__auth_t *auth, tnk__text_t *out) {
   const tnk__renewal_t *renewal =
-      tnk__container_of(auth, const tnk__renewal_t, auth);
+      tnk__container_of_const(auth, tnk__renewal_t, auth);
 
   if (renewal->command == NULL) {
     tnk__text_printf(out, "waits for a token; auth/token ");

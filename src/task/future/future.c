@@ -19,6 +19,7 @@ static void wait_for_word(tnk__future_t *future);
 static void on_go(tnk__deferred_t *go);
 
 static void go_later(tnk__future_t *future) {
+  future->state = TNK__FUTURE_GOING;
   future->call.deferred.fn = on_go;
   tnk__defer(future->session->context, &future->call.deferred);
 }
@@ -34,10 +35,6 @@ static void leave_place(tnk__future_t *future) {
   future->places = NULL;
 }
 
-static int is_in_line(const tnk__future_t *future) {
-  return future->places != NULL && !future->has_place;
-}
-
 static void on_place(tnk__waiter_t *waiter) {
   tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
   tnk__future_t *future = tnk__container_of(payer, tnk__future_t, payer);
@@ -51,6 +48,7 @@ static void on_place(tnk__waiter_t *waiter) {
 static void poll_in_place(tnk__future_t *future, tnk__semaphore_t *places) {
   tnk__waiter_init(&future->payer.waiter, on_place);
   future->places = places;
+  future->state = TNK__FUTURE_IN_LINE;
   if (tnk__semaphore_acquire(places, &future->payer.waiter)) {
     future->has_place = 1;
     send_poll(future);
@@ -63,13 +61,13 @@ static void poll_in_place(tnk__future_t *future, tnk__semaphore_t *places) {
 static void clean(tnk__future_t *future, tnk__leave_t how) {
   tnk__awaited_leave(&future->awaited, how);
   leave_place(future);
-  future->stage = TNK__FUTURE_DIRECT;
+  future->polls = TNK__POLLS_WAIT;
   tnk__budget_release(&future->session->result_bytes, &future->payer);
   tnk__free(&future->session->context->alloc, future->request_id);
   future->request_id = NULL;
   tnk__free(&future->session->context->alloc, future->queue_reason);
   future->queue_reason = NULL;
-  future->is_begun = 0;
+  future->state = TNK__FUTURE_IDLE;
 }
 
 static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
@@ -102,6 +100,12 @@ static void on_pause_over(tnk__timer_t *timer) {
   send_poll(tnk__container_of(timer, tnk__future_t, call.timer));
 }
 
+static void pause_for(tnk__future_t *future, uint64_t delay_ms) {
+  future->state = TNK__FUTURE_PAUSING;
+  tnk__timer_start(future->session->context, &future->call.timer, delay_ms,
+                   on_pause_over);
+}
+
 /* 1 when another poll is on its way. */
 static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
                       uint64_t server_ms) {
@@ -112,12 +116,12 @@ static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
                       tnk__context_now_ms(context), &delay_ms))
     return 0;
   leave_place(future); /* those are for what is quick */
-  if (future->stage == TNK__FUTURE_CHECKING)
+  if (future->polls == TNK__POLLS_CHECK)
     wait_for_word(future);
   else if (delay_ms == 0)
     send_poll(future);
   else
-    tnk__timer_start(context, &future->call.timer, delay_ms, on_pause_over);
+    pause_for(future, delay_ms);
   return 1;
 }
 
@@ -138,6 +142,7 @@ static void make_room(tnk__future_t *future, uint64_t size) {
   future->is_final = 1;
   future->result_bytes = size;
   tnk__waiter_init(&future->payer.waiter, on_room);
+  future->state = TNK__FUTURE_PAYING;
   if (size == 0 ||
       tnk__budget_acquire(&future->session->result_bytes, &future->payer))
     go_later(future);
@@ -146,7 +151,7 @@ static void make_room(tnk__future_t *future, uint64_t size) {
 /* ---- Completions told by a poller ---- */
 
 static void fetch(tnk__future_t *future, uint64_t result_bytes) {
-  future->stage = TNK__FUTURE_FETCHING;
+  future->polls = TNK__POLLS_FETCH;
   future->wants_place = 1;
   if (result_bytes > 0)
     make_room(future, result_bytes);
@@ -158,7 +163,6 @@ static void fetch(tnk__future_t *future, uint64_t result_bytes) {
 static void on_silence(tnk__timer_t *timer) {
   tnk__future_t *future = tnk__container_of(timer, tnk__future_t, call.timer);
 
-  future->stage = TNK__FUTURE_CHECKING;
   poll_in_place(future, &future->session->checks);
 }
 
@@ -169,7 +173,8 @@ static void wait_for_word(tnk__future_t *future) {
     fetch(future, future->result_bytes);
     return;
   }
-  future->stage = TNK__FUTURE_AWAITING;
+  future->polls = TNK__POLLS_CHECK;
+  future->state = TNK__FUTURE_AWAITING;
   tnk__timer_start(context, &future->call.timer,
                    tnk__batch_check_ms(tnk__context_uniform(context)),
                    on_silence);
@@ -180,13 +185,13 @@ static void on_woken(tnk__awaited_t *awaited, int is_complete,
                      uint64_t result_bytes) {
   tnk__future_t *future = tnk__container_of(awaited, tnk__future_t, awaited);
 
-  if (future->stage == TNK__FUTURE_FETCHING)
+  if (future->polls == TNK__POLLS_FETCH)
     return;
   if (tnk__call_is_active(&future->call)) {
     future->is_complete = is_complete != 0;
     future->result_bytes = result_bytes;
     if (!is_complete)
-      future->stage = TNK__FUTURE_DIRECT;
+      future->polls = TNK__POLLS_WAIT;
     return;
   }
   leave_place(future);
@@ -195,7 +200,7 @@ static void on_woken(tnk__awaited_t *awaited, int is_complete,
   if (is_complete) {
     fetch(future, result_bytes);
   } else {
-    future->stage = TNK__FUTURE_DIRECT;
+    future->polls = TNK__POLLS_WAIT;
     send_poll(future);
   }
 }
@@ -239,8 +244,8 @@ static void on_failed_answer(tnk__future_t *future, const tnk__reply_t *reply,
 }
 
 static void on_metadata(tnk__future_t *future, uint64_t result_bytes) {
-  if (future->stage == TNK__FUTURE_CHECKING)
-    future->stage = TNK__FUTURE_FETCHING;
+  if (future->polls == TNK__POLLS_CHECK)
+    future->polls = TNK__POLLS_FETCH;
   make_room(future, result_bytes);
 }
 
@@ -290,10 +295,14 @@ static void on_unfinished(tnk__future_t *future, const tnk__reply_t *reply) {
     has_json = tnk__answer_read(&answer, &arena, reply->body,
                                 reply->body_len) == TNK_OK;
   if (!poll_again(future, tnk__poll_event(reply->outcome, has_json),
-                  reply->retry_after_ms))
+                  reply->retry_after_ms)) {
     finish(future, reply);
-  else if (has_json)
-    notify(future, &answer);
+  } else {
+    if (reply->status != 408) /* that one is an answer: not yet */
+      tnk__call_count_repeat(&future->call, reply->outcome);
+    if (has_json)
+      notify(future, &answer);
+  }
   tnk__arena_deinit(&arena);
 }
 
@@ -334,7 +343,7 @@ static int write_poll(tnk__future_t *future, const char *request_id) {
 
 static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
   const tnk__future_t *future =
-      tnk__container_of((tnk__call_t *)call, tnk__future_t, call);
+      tnk__container_of_const(call, tnk__future_t, call);
   const uint64_t n = future->poll.iteration - 1; /* of the one being sent */
 
   tnk__headers_add_uint(headers, "X-Tinker-Request-Iteration", n);
@@ -346,14 +355,15 @@ static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
 
 /* Report the failure from the deferred queue. */
 static void fail_later(tnk__future_t *future) {
-  future->has_failed = 1;
   go_later(future);
+  future->state = TNK__FUTURE_FAILING;
 }
 
 static void send_poll(tnk__future_t *future) {
   tnk__context_t *context = future->session->context;
   tnk__call_t *call = &future->call;
 
+  future->state = TNK__FUTURE_POLLING;
   tnk__poll_sent(&future->poll, tnk__context_now_ms(context));
   if (future->says_final != future->is_final &&
       write_poll(future, future->request_id) != TNK_OK) {
@@ -371,7 +381,7 @@ static void on_go(tnk__deferred_t *go) {
   tnk__reply_t reply = {.body = (const uint8_t *)"",
                         .outcome = TNK__OUTCOME_UNSENT};
 
-  if (future->has_failed) {
+  if (future->state == TNK__FUTURE_FAILING) {
     fail(future, &reply, &(tnk_error_t){.code = TNK_ENOMEM});
   } else if (future->wants_place) {
     future->wants_place = 0;
@@ -419,11 +429,9 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
   future->call.add_headers = add_headers;
   tnk__payer_init(&future->payer, on_room, room_cost);
   future->done = done;
-  future->is_begun = 1;
   future->is_final = 0;
   future->wants_place = 0;
   future->is_complete = 0;
-  future->has_failed = 0;
   tnk__poll_init(&future->poll);
   future->accepted_ms = tnk__context_now_ms(future->session->context);
   future->took_ms = took_ms;
@@ -438,8 +446,12 @@ void tnk__future_cancel(tnk__future_t *future) {
   if (future->session == NULL)
     return; /* never bound */
   tnk__call_cancel(&future->call);
-  if (future->is_begun)
+  if (tnk__future_is_active(future))
     clean(future, TNK__LEAVE_CANCELED);
+}
+
+int tnk__future_is_active(const tnk__future_t *future) {
+  return future->state != TNK__FUTURE_IDLE;
 }
 
 /* ---- What it waits for ---- */
@@ -480,36 +492,53 @@ static void explain_room(const tnk__future_t *future, tnk__text_t *out) {
                    (long long)budget->size);
 }
 
+static void explain_line(const tnk__future_t *future, tnk__text_t *out) {
+  tnk__text_printf(out, "%s and waits for one of %zu places",
+                   future->polls == TNK__POLLS_CHECK
+                       ? "it is to be asked for by itself"
+                       : "its result is ready",
+                   future->places->limit);
+}
+
+static void explain_state(const tnk__future_t *future, uint64_t now,
+                          tnk__text_t *out) {
+  const unsigned long long n = future->poll.iteration;
+
+  switch ((tnk__future_state_t)future->state) {
+  case TNK__FUTURE_POLLING:
+    tnk__text_printf(out, "poll %llu of its result ", n);
+    tnk__call_explain(&future->call, out);
+    break;
+  case TNK__FUTURE_PAUSING:
+    tnk__text_printf(out, "poll %llu of its result follows in ", n + 1);
+    tnk__text_time(out, tnk__timer_left_ms(&future->call.timer, now));
+    break;
+  case TNK__FUTURE_AWAITING:
+    tnk__poller_explain(future->poller, out);
+    tnk__text_printf(out, "; its own poll follows in ");
+    tnk__text_time(out, tnk__timer_left_ms(&future->call.timer, now));
+    break;
+  case TNK__FUTURE_IN_LINE:
+    explain_line(future, out);
+    break;
+  case TNK__FUTURE_PAYING:
+    explain_room(future, out);
+    break;
+  case TNK__FUTURE_IDLE:
+  case TNK__FUTURE_GOING:
+  case TNK__FUTURE_FAILING:
+    tnk__text_printf(out, "its result is about to be fetched");
+    break;
+  }
+}
+
 void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out) {
   const uint64_t now = tnk__context_now_ms(future->session->context);
-  const unsigned long long n = future->poll.iteration;
 
   tnk__text_printf(out, "was accepted ");
   tnk__text_time(out, now - future->accepted_ms);
   tnk__text_printf(out, " ago%s%s; ", future->request_id != NULL ? " as " : "",
                    future->request_id != NULL ? future->request_id : "");
-  if (!is_in_line(future) && tnk__waiter_is_queued(&future->payer.waiter)) {
-    explain_room(future, out);
-  } else if (future->stage == TNK__FUTURE_AWAITING) {
-    tnk__poller_explain(future->poller, out);
-    tnk__text_printf(out, "; its own poll follows in ");
-    tnk__text_time(out, future->call.timer.due_ms > now
-                            ? future->call.timer.due_ms - now
-                            : 0);
-  } else if (is_in_line(future)) {
-    tnk__text_printf(out, "%s and waits for one of %zu places",
-                     future->stage == TNK__FUTURE_CHECKING
-                         ? "it is to be asked for by itself"
-                         : "its result is ready",
-                     future->places->limit);
-  } else if (tnk__call_is_active(&future->call)) {
-    tnk__text_printf(out, "poll %llu of its result ", n);
-    tnk__call_explain(&future->call, out);
-  } else if (tnk__timer_is_active(&future->call.timer)) {
-    tnk__text_printf(out, "poll %llu of its result follows in ", n + 1);
-    tnk__text_time(out, future->call.timer.due_ms - now);
-  } else {
-    tnk__text_printf(out, "its result is about to be fetched");
-  }
+  explain_state(future, now, out);
   explain_queue(future, now, out);
 }

@@ -8,31 +8,40 @@
 #include "task/call/call.h"
 #include "task/future/poller.h"
 
+typedef enum {
+  TNK__FUTURE_IDLE = 0, /* never started, or over */
+  TNK__FUTURE_POLLING,  /* a call is held by the server, or repeated */
+  TNK__FUTURE_PAUSING,  /* between two polls; the call's timer runs */
+  TNK__FUTURE_AWAITING, /* the poller will tell; the timer counts silence */
+  TNK__FUTURE_IN_LINE,  /* for a slot among checks or fetches */
+  TNK__FUTURE_PAYING,   /* for a large result, out of a budget */
+  TNK__FUTURE_GOING,    /* goes on in the next turn */
+  TNK__FUTURE_FAILING   /* without memory: fails in the next turn */
+} tnk__future_state_t;
+
+/* What its polls are for. */
+typedef enum {
+  TNK__POLLS_WAIT = 0, /* for the completion and the result, both at once */
+  TNK__POLLS_CHECK,    /* whether the poller's word has been lost */
+  TNK__POLLS_FETCH     /* for a result that the poller has told of */
+} tnk__polls_t;
+
 /*
  * Waits for the result of an accepted request. Two stages behind one interface,
  * waiting for the completion and fetching the result: polling one request does
  * both at once; with a poller, that does the first.
  *
- * Idle; polling (a call is held by the server); pausing (between two polls);
- * paying, for a large result, out of a budget; idle again right before `done`,
- * which is called once and never inside start. Cancel leads to idle without
- * `done`.
- *
- * With a poller: awaiting the completion without a request of its own; then
- * fetching, of which few go on side by side. After long silence checking: one
- * poll, while still awaiting.
+ * POLLING and PAUSING take turns, until a poll brings the result, or tells that
+ * it is ready and large: then PAYING, and POLLING once more. With a poller:
+ * AWAITING until it tells of the completion, then IN_LINE, as few fetch side by
+ * side, and POLLING; after long silence IN_LINE for one poll to check, and
+ * AWAITING again. IDLE right before `done`, which is called once and never
+ * inside start. Cancel leads to IDLE without `done`.
  *
  * There is one for each operation in flight, so it is kept small. While it is
  * idle its call and its node in a queue are the owner's: no operation makes two
  * calls, or waits in two queues, at a time.
  */
-typedef enum {
-  TNK__FUTURE_DIRECT = 0,
-  TNK__FUTURE_AWAITING,
-  TNK__FUTURE_CHECKING, /* waits for a slot, or polls */
-  TNK__FUTURE_FETCHING
-} tnk__future_stage_t;
-
 typedef struct tnk__future {
   struct tnk__session *session;
   /* The polls, one after the other. Its timer counts pauses and silence; its
@@ -55,10 +64,10 @@ typedef struct tnk__future {
   void (*on_state)(struct tnk__future *self, const char *state,
                    const char *reason);
   void (*done)(struct tnk__future *self, const tnk__reply_t *reply);
-  tnk__future_stage_t stage;
   tnk_queue_state_t queue_state;
   uint32_t body_len;
-  uint8_t is_begun;    /* started, and `done` is still to come */
+  uint8_t state;       /* a tnk__future_state_t */
+  uint8_t polls;       /* a tnk__polls_t */
   uint8_t has_place;   /* a slot of `places` */
   uint8_t wants_place; /* bytes first, then a slot */
   uint8_t is_complete; /* learnt from the poller while checking */
@@ -66,7 +75,6 @@ typedef struct tnk__future {
   uint8_t is_sample;  /* a result that expired is asked for anew by the owner */
   uint8_t is_final;   /* the next answer must be the result */
   uint8_t says_final; /* and the body says so */
-  uint8_t has_failed; /* there was no memory */
 } tnk__future_t;
 
 /* Clear and bind; the call is bound to `route`, for the owner to use first.
@@ -84,6 +92,8 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
                        uint64_t took_ms,
                        void (*done)(tnk__future_t *self,
                                     const tnk__reply_t *reply));
+/* Whether it was started and `done` is still to come: it is not IDLE. */
+int tnk__future_is_active(const tnk__future_t *future);
 /* Write what one that is under way waits for, as the end of a sentence. */
 void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out);
 /* Stop without `done`, free what is held; legal in every state. */

@@ -154,3 +154,42 @@ void tnk__job_explain(const tnk__job_t *job, tnk__text_t *out) {
   else
     tnk__call_explain(&job->future.call, out);
 }
+
+int tnk__job_is_active(const tnk__job_t *job) {
+  return tnk__future_is_active(&job->future) ||
+         tnk__call_is_active(&job->future.call);
+}
+
+/* ---- What is lent while idle ---- */
+
+tnk__timer_t *tnk__job_timer(tnk__job_t *job) {
+  return &job->future.call.timer;
+}
+
+tnk__deferred_t *tnk__job_deferred(tnk__job_t *job) {
+  return &job->future.call.deferred;
+}
+
+tnk__payer_t *tnk__job_payer(tnk__job_t *job) {
+  return &job->future.payer;
+}
+
+const tnk__timer_t *tnk__job_timer_const(const tnk__job_t *job) {
+  return &job->future.call.timer;
+}
+
+const tnk__payer_t *tnk__job_payer_const(const tnk__job_t *job) {
+  return &job->future.payer;
+}
+
+tnk__job_t *tnk__job_of_timer(tnk__timer_t *timer) {
+  return tnk__container_of(timer, tnk__job_t, future.call.timer);
+}
+
+tnk__job_t *tnk__job_of_deferred(tnk__deferred_t *deferred) {
+  return tnk__container_of(deferred, tnk__job_t, future.call.deferred);
+}
+
+tnk__job_t *tnk__job_of_waiter(tnk__waiter_t *waiter) {
+  return tnk__container_of(waiter, tnk__job_t, future.payer.waiter);
+}

@@ -9,9 +9,10 @@
  * the future it returned, which goes on with the same call object. Some servers
  * answer at once; then the future is skipped.
  *
- * Idle; submitting; accepted (its future is polled); idle again right before
- * `done`, which is called once and never inside start. Cancel leads to idle
- * without `done`.
+ * Idle, while its call and its future are; submitting, while its call is under
+ * way alone; accepted, while its future is. Idle again right before `done`,
+ * which is called once and never inside start. Cancel leads to idle without
+ * `done`.
  */
 typedef struct tnk__job {
   tnk__future_t future;
@@ -34,11 +35,24 @@ void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
 /* Submit the request. The body is the owner's until `accepted` or `done`. */
 void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
                     void (*done)(tnk__job_t *self, const tnk__reply_t *reply));
+/* Whether it was started and `done` is still to come. */
+int tnk__job_is_active(const tnk__job_t *job);
 /* Whether the server has run the request or will, in any state, also when it is
  * over. One that was never bound has not been run. */
 tnk_ran_t tnk__job_ran(const tnk__job_t *job);
 void tnk__job_cancel(tnk__job_t *job);
 /* Write what one that is under way waits for, as the end of a sentence. */
 void tnk__job_explain(const tnk__job_t *job, tnk__text_t *out);
+
+/* ---- What it lends its owner while it is idle, and back from there ---- */
+
+tnk__timer_t *tnk__job_timer(tnk__job_t *job);
+tnk__deferred_t *tnk__job_deferred(tnk__job_t *job);
+tnk__payer_t *tnk__job_payer(tnk__job_t *job);
+const tnk__timer_t *tnk__job_timer_const(const tnk__job_t *job);
+const tnk__payer_t *tnk__job_payer_const(const tnk__job_t *job);
+tnk__job_t *tnk__job_of_timer(tnk__timer_t *timer);
+tnk__job_t *tnk__job_of_deferred(tnk__deferred_t *deferred);
+tnk__job_t *tnk__job_of_waiter(tnk__waiter_t *waiter);
 
 #endif

@@ -36,13 +36,14 @@ tnk__request_t *tnk__request_new(tnk__session_t *session, const char *name,
                                  size_t size, tnk_promise_t **promise) {
   const tnk_allocator_t *alloc = &session->context->alloc;
   tnk__request_t *request = tnk__calloc(alloc, 1, size);
+  tnk__error_t *error;
 
   if (request == NULL) {
+    error = tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO);
     if (*promise != NULL)
-      tnk__promise_reject(*promise, tnk__error_static(TNK_ENOMEM));
+      tnk__promise_reject(*promise, error);
     else
-      *promise = tnk__promise_rejected(session->context,
-                                       tnk__error_static(TNK_ENOMEM));
+      *promise = tnk__promise_rejected(session->context, error);
     return NULL;
   }
   if (*promise == NULL)

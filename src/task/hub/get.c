@@ -68,7 +68,7 @@ static int is_under_way(const tnk__hub_t *hub, const char *path) {
   TNK__LIST_FOREACH (node, &hub->jobs) {
     const tnk__hub_job_t *job = tnk__container_of(node, tnk__hub_job_t, link);
     if (job->stop == stop &&
-        strcmp(((const get_t *)(const void *)job)->path, path) == 0)
+        strcmp(tnk__container_of_const(job, get_t, job)->path, path) == 0)
       return 1;
   }
   return 0;

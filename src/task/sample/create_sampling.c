@@ -3,6 +3,7 @@
 #include "task/sample/create_sampling.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -39,10 +40,26 @@ static void hand_over(create_t *create, const char *base_model) {
     tnk__request_fail_code(&create->request, NAME, TNK_ENOMEM);
 }
 
+/* The service knows the call and not the weights. A 404 in a framework's own
+ * words, or in none, says that there is no such call. */
+static int is_missing_path(const tnk__reply_t *reply) {
+  const char *message;
+
+  if (reply->error == NULL || reply->status != 404)
+    return 0;
+  message = reply->error->pub.message;
+  return message != NULL && message[0] != '\0' &&
+         strcasecmp(message, "not found") != 0;
+}
+
 static void on_sampler(tnk__call_t *call, const tnk__reply_t *reply) {
   create_t *create = of_call(call);
   tnk__sampler_t sampler = {0};
 
+  if (is_missing_path(reply)) {
+    tnk__request_fail(&create->request, reply->error);
+    return;
+  }
   /* Without it everything works but asking for the base model. */
   if (reply->error != NULL ||
       tnk__sampler_read(&sampler, &create->request.arena, reply->body,

@@ -102,8 +102,7 @@ static int tell_server(tnk__sample_t *sample) {
       tnk__canceler_tell(canceler, sample->job.future.request_id);
     return 0;
   }
-  if (!tnk__call_is_active(call_of(sample)) ||
-      tnk__call_is_unseen(call_of(sample)))
+  if (!tnk__call_disown(call_of(sample)))
     return 0;
   tnk__sample_leave(sample);
   tnk__list_remove(&sample->member.link);
@@ -176,7 +175,7 @@ static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
 
 static void on_resubmit_due(tnk__timer_t *timer) {
   tnk__sample_t *sample =
-      tnk__container_of(timer, tnk__sample_t, job.future.call.timer);
+      tnk__container_of(tnk__job_of_timer(timer), tnk__sample_t, job);
 
   sample->since_ms = tnk__context_now_ms(session_of(sample)->context);
   tnk__sample_go_on(sample);
@@ -201,7 +200,7 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__log(&session->context->logger, TNK_LOG_WARN, "sampling",
            "%s: submitted anew in %llu ms: %s", sample->sampling->id,
            (unsigned long long)delay_ms, reply->error->pub.text);
-  tnk__timer_start(session->context, &call_of(sample)->timer, delay_ms,
+  tnk__timer_start(session->context, tnk__job_timer(&sample->job), delay_ms,
                    on_resubmit_due);
   return 1;
 }
@@ -345,23 +344,24 @@ void tnk__sample_submit(tnk__sample_t *sample) {
 
 static void on_explain(const void *arg, tnk__text_t *out) {
   const tnk__sample_t *sample = arg;
-  const tnk__call_t *call = &sample->job.future.call;
+  const tnk__timer_t *timer = tnk__job_timer_const(&sample->job);
+  const uint64_t now = tnk__context_now_ms(session_of(sample)->context);
 
   tnk__text_printf(out, "%s: ", name_of(sample));
-  if (sample->job.future.is_begun || tnk__call_is_active(call)) {
+  if (tnk__job_is_active(&sample->job)) {
     tnk__job_explain(&sample->job, out);
-  } else if (tnk__timer_is_active(&call->timer)) {
+  } else if (tnk__timer_is_active(timer)) {
     tnk__text_printf(out, "is submitted anew (resubmission %u) in ",
                      sample->n_resubmits);
-    tnk__text_time(out, call->timer.due_ms -
-                            tnk__context_now_ms(session_of(sample)->context));
+    tnk__text_time(out, tnk__timer_left_ms(timer, now));
   } else if (!tnk__sample_explain_wait(sample, out)) {
     tnk__text_printf(out, "is about to be submitted");
   }
 }
 
 static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
-  const tnk__sample_t *sample = (const tnk__sample_t *)(const void *)member;
+  const tnk__sample_t *sample =
+      tnk__container_of_const(member, tnk__sample_t, member);
 
   if (sample->promise != NULL && out != NULL)
     on_explain(sample, out);
@@ -422,6 +422,12 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   sample->job.accepted = on_accepted;
 }
 
+/* Of what has not begun, and so was not run. */
+static tnk_promise_t *rejected(tnk__context_t *context, int code) {
+  return tnk__promise_rejected(
+      context, tnk__error_ran(tnk__error_static(code), TNK_RAN_NO));
+}
+
 tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
                                  const tnk_model_input_t *prompt,
                                  const tnk_sampling_params_t *params,
@@ -429,12 +435,15 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
                                  int wants_logprobs) {
   tnk__context_t *context = sampling->session->context;
   const tnk_allocator_t *alloc = &context->alloc;
-  tnk__sample_t *sample = tnk__calloc(alloc, 1, sizeof(*sample));
+  tnk__sample_t *sample;
   tnk_promise_t *promise;
   int err;
 
+  if (sampling->closing)
+    return rejected(context, TNK_ECLOSED);
+  sample = tnk__calloc(alloc, 1, sizeof(*sample));
   if (sample == NULL)
-    return tnk__promise_rejected(context, tnk__error_static(TNK_ENOMEM));
+    return rejected(context, TNK_ENOMEM);
   promise = tnk__promise_new(context, NULL, NULL);
   tnk__promise_bind(promise, on_cancel, on_explain, sample);
   prepare(sample, sampling, wants_logprobs);

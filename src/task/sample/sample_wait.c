@@ -14,13 +14,11 @@ static tnk__session_t *session_of(const tnk__sample_t *sample) {
 }
 
 static tnk__waiter_t *waiter_of(tnk__sample_t *sample) {
-  return &sample->job.future.payer.waiter;
+  return &tnk__job_payer(&sample->job)->waiter;
 }
 
 static tnk__sample_t *sample_of(tnk__waiter_t *waiter) {
-  tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
-
-  return tnk__container_of(payer, tnk__sample_t, job.future.payer);
+  return tnk__container_of(tnk__job_of_waiter(waiter), tnk__sample_t, job);
 }
 
 static int holds(const tnk__sample_t *sample, tnk__sample_need_t need) {
@@ -62,20 +60,20 @@ static void leave_queue(tnk__sample_t *sample) {
   if (need == TNK__SAMPLE_NOTHING)
     return;
   if (need == TNK__SAMPLE_GATE)
-    tnk__gate_cancel(waiter_of(sample));
+    tnk__gate_cancel(&session->gate, waiter_of(sample));
   else if (need == TNK__SAMPLE_BYTES)
-    tnk__budget_release(&session->sample_bytes, &sample->job.future.payer);
+    tnk__budget_release(&session->sample_bytes, tnk__job_payer(&sample->job));
   else
     tnk__semaphore_cancel(semaphore_of(session, need), waiter_of(sample));
 }
 
 static void on_go(tnk__deferred_t *go) {
   tnk__sample_go_on(
-      tnk__container_of(go, tnk__sample_t, job.future.call.deferred));
+      tnk__container_of(tnk__job_of_deferred(go), tnk__sample_t, job));
 }
 
 void tnk__sample_go_later(tnk__sample_t *sample) {
-  tnk__deferred_t *go = &sample->job.future.call.deferred;
+  tnk__deferred_t *go = tnk__job_deferred(&sample->job);
 
   go->fn = on_go;
   tnk__defer(session_of(sample)->context, go);
@@ -131,7 +129,7 @@ static uint64_t cost(tnk__payer_t *payer) {
 }
 
 static int pay(tnk__sample_t *sample) {
-  tnk__payer_t *payer = &sample->job.future.payer;
+  tnk__payer_t *payer = tnk__job_payer(&sample->job);
 
   if (holds(sample, TNK__SAMPLE_BYTES))
     return 1;
@@ -148,7 +146,7 @@ static int pay(tnk__sample_t *sample) {
 static void give_back_bytes(tnk__sample_t *sample) {
   if (let_go(sample, TNK__SAMPLE_BYTES))
     tnk__budget_release(&session_of(sample)->sample_bytes,
-                        &sample->job.future.payer);
+                        tnk__job_payer(&sample->job));
 }
 
 /* ---- Taking and giving back ---- */
@@ -206,7 +204,7 @@ static size_t n_ahead(const tnk__sample_t *sample, const tnk__list_t *queue) {
   size_t n = 0;
 
   TNK__LIST_FOREACH (link, queue) {
-    if (link == &sample->job.future.payer.waiter.link)
+    if (link == &tnk__job_payer_const(&sample->job)->waiter.link)
       break;
     n++;
   }

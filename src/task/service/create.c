@@ -1,7 +1,8 @@
 /*
  * A training client: create_model or load_weights, its future, get_info. The
  * classic way from a saved state: weights_info, create_model, its future,
- * get_info, and then load_weights as the client's first operation.
+ * get_info, and then load_weights as the client's first operation. A server
+ * that knows only that one refuses the other, and then it is taken.
  *
  * Once the service has made a model nothing loses it: without an answer from
  * get_info the client exists all the same and knows less.
@@ -25,6 +26,7 @@ typedef struct {
   tnk_restore_options_t restore;
   uint64_t model_seq;
   const char *model_id;
+  int is_classic; /* the state is loaded by an operation of the client */
 } create_t;
 
 static create_t *of_request(tnk__request_t *request) {
@@ -101,7 +103,7 @@ static void hand_over(create_t *create, const tnk_training_info_t *info) {
   }
   set_info(training, info);
   check_optimizer(create, info);
-  if (restore->path == NULL || restore->classic != TNK_YES) {
+  if (!create->is_classic) {
     tnk__request_resolve(request, TNK__RESULT_TRAINING, training, NULL);
     return;
   }
@@ -188,9 +190,33 @@ static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
   return id;
 }
 
+static void begin_classic(tnk__request_t *request);
+
+/* Whether the server restores in several calls only: it wants a model that
+ * exists, and has done nothing. */
+static int wants_model(const create_t *create, const tnk__job_t *job,
+                       const tnk__reply_t *reply) {
+  const char *message = reply->error->pub.message;
+
+  return create->restore.classic != TNK_NO && !job->is_accepted &&
+         (reply->status == 400 || reply->status == 422) &&
+         tnk__job_ran(job) == TNK_RAN_NO && message != NULL &&
+         strstr(message, "model_id") != NULL;
+}
+
 static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
   create_t *create = of_job(job);
+  tnk__session_t *session = create->request.session;
 
+  if (reply->error != NULL && wants_model(create, job, reply)) {
+    tnk__log(&session->context->logger, TNK_LOG_INFO, "training",
+             "%s: this server does it in several calls, as its answer shows: "
+             "%s",
+             create->name, reply->error->pub.text);
+    session->restores_in_calls = 1;
+    begin_classic(&create->request);
+    return;
+  }
   if (reply->error != NULL) {
     tnk__request_fail(&create->request, reply->error);
     return;
@@ -204,7 +230,13 @@ static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
 
 static void begin_restore(tnk__request_t *request) {
   create_t *create = of_request(request);
+  const tnk_choice_t classic = create->restore.classic;
 
+  if (classic == TNK_YES ||
+      (classic != TNK_NO && request->session->restores_in_calls)) {
+    begin_classic(request);
+    return;
+  }
   prepare_job(create, TNK__ROUTE_CREATE_FROM_STATE, "LoadWeights");
   create->model_seq = request->session->next_model_seq++;
   tnk__create_from_state_write(&request->body, request->session->id,
@@ -251,6 +283,7 @@ static void on_weights_info(tnk__call_t *call, const tnk__reply_t *reply) {
 static void begin_classic(tnk__request_t *request) {
   create_t *create = of_request(request);
 
+  create->is_classic = 1;
   prepare_call(create, TNK__ROUTE_WEIGHTS_INFO);
   tnk__weights_info_write(&request->body, create->restore.path);
   tnk__request_call(request, on_weights_info);
@@ -336,9 +369,7 @@ tnk_promise_t *tnk__restore(tnk__session_t *session,
       own(arena, &create->restore.optimizer_json) &&
       own_pairs(arena, &create->restore.user_metadata,
                 options->n_user_metadata))
-    tnk__request_enter(&create->request, TNK__SESSION_READY,
-                       options->classic == TNK_YES ? begin_classic
-                                                   : begin_restore);
+    tnk__request_enter(&create->request, TNK__SESSION_READY, begin_restore);
   else
     fail_code(create, TNK_ENOMEM);
   return promise;

@@ -81,6 +81,8 @@ int tnk__gate_pass(tnk__gate_t *gate, tnk__waiter_t *waiter) {
   return 0;
 }
 
-void tnk__gate_cancel(tnk__waiter_t *waiter) {
+void tnk__gate_cancel(tnk__gate_t *gate, tnk__waiter_t *waiter) {
   tnk__list_remove(&waiter->link);
+  if (tnk__list_empty(&gate->waiting))
+    tnk__timer_stop(&gate->timer); /* it keeps the loop alive */
 }

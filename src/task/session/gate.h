@@ -33,6 +33,7 @@ void tnk__gate_close(tnk__gate_t *gate);
  * called once, and then this is to be asked again. The gate needs no
  * tickets. */
 int tnk__gate_pass(tnk__gate_t *gate, tnk__waiter_t *waiter);
-void tnk__gate_cancel(tnk__waiter_t *waiter);
+/* Takes the waiter out of the queue, if it is there. */
+void tnk__gate_cancel(tnk__gate_t *gate, tnk__waiter_t *waiter);
 
 #endif

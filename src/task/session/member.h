@@ -1,6 +1,7 @@
 #ifndef TNK_TASK_SESSION_MEMBER_H
 #define TNK_TASK_SESSION_MEMBER_H
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/list.h"
 #include "base/text.h"
@@ -16,7 +17,7 @@ typedef struct tnk__member {
 } tnk__member_t;
 
 static inline tnk__member_t *tnk__member_of(tnk__list_t *link) {
-  return (tnk__member_t *)(void *)link; /* it is the first field */
+  return tnk__container_of(link, tnk__member_t, link);
 }
 
 #endif

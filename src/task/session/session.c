@@ -190,6 +190,16 @@ static void startup_malformed(tnk__session_t *session, int err) {
   tnk__error_unref(error);
 }
 
+/* What cannot be written is no fault of the server's. */
+static void startup_unsendable(tnk__session_t *session, int err) {
+  const tnk_error_t pub = {.code = err};
+  tnk__error_t *error =
+      tnk__error_from(&session->context->alloc, session->startup.name, &pub);
+
+  startup_failed(session, error);
+  tnk__error_unref(error);
+}
+
 static void apply_flags(tnk__session_t *session) {
   const tnk__flags_t *flags = &session->flags;
   uint64_t train_bytes = flags->train_dispatch_bytes;
@@ -217,7 +227,7 @@ static void startup_send(tnk__session_t *session, tnk__route_id_t route,
   session->startup.body = session->startup_body.data;
   session->startup.body_len = session->startup_body.len;
   if (session->startup_body.err != TNK_OK)
-    startup_malformed(session, session->startup_body.err);
+    startup_unsendable(session, session->startup_body.err);
   else
     tnk__call_start(&session->startup, done);
 }
@@ -387,6 +397,7 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
   session->endpoint.http = http;
   session->endpoint.auth = &session->renewal.auth;
   tnk__renewal_open(&session->renewal, &session->endpoint);
+  tnk__loans_open(&session->loans, context);
   tnk__list_init(&session->needs);
   tnk__list_init(&session->trainings);
   tnk__list_init(&session->samplings);

@@ -10,6 +10,7 @@
 #include "task/session/cancel.h"
 #include "task/call/config.h"
 #include "task/session/gate.h"
+#include "task/session/loan.h"
 #include "task/call/renewal.h"
 
 /* How far the start-up has come. */
@@ -60,6 +61,7 @@ typedef struct tnk__session {
   char *id;
   tnk__flags_t flags;
   tnk__dynamic_flags_t dynamic;
+  int restores_in_calls; /* the server has refused to restore in one */
   uint64_t next_model_seq;
   uint64_t next_sampling_seq; /* one counter for all that make a sampler */
   tnk__limiter_t limiter;
@@ -68,6 +70,7 @@ typedef struct tnk__session {
   tnk__budget_t sample_bytes;
   tnk__list_t trainings; /* clients, open or closing */
   tnk__list_t samplings;
+  tnk__loans_t loans;
   tnk__list_t requests; /* operations of no client: creations, questions */
   tnk__canceler_t canceler;
   size_t n_pollers; /* of sampling clients; each holds one poll */

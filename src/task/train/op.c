@@ -66,6 +66,14 @@ void tnk__op_dispose(tnk__op_t *op) {
   tnk__op_release(op);
 }
 
+/* Whether one was run: what has been accepted will be, unless another part came
+ * out of turn: then it may wait in vain for its own. */
+static tnk_ran_t ran_of_part(const tnk__op_t *op, const tnk__part_t *part) {
+  if (op->is_out_of_turn && part->state == TNK__PART_WAITING)
+    return TNK_RAN_UNKNOWN;
+  return tnk__job_ran(&part->job);
+}
+
 /* Whether all its requests together were run. One that will have a second pass
  * has changed nothing with its first. */
 static tnk_ran_t ran_of(const tnk__op_t *op) {
@@ -73,7 +81,7 @@ static tnk_ran_t ran_of(const tnk__op_t *op) {
   size_t i;
 
   for (i = 0; i < op->n_parts && op->parts != NULL; i++)
-    n_of[tnk__job_ran(&op->parts[i].job)]++;
+    n_of[ran_of_part(op, &op->parts[i])]++;
   if (op->keeps_turn || n_of[TNK_RAN_NO] == i)
     return TNK_RAN_NO;
   if (n_of[TNK_RAN_YES] > 0)
@@ -140,7 +148,7 @@ static void on_explain(const void *arg, tnk__text_t *out) {
 }
 
 static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
-  const tnk__op_t *op = (const tnk__op_t *)(const void *)member;
+  const tnk__op_t *op = tnk__container_of_const(member, tnk__op_t, member);
 
   if (op->promise != NULL && out != NULL)
     tnk__op_explain(op, out);
@@ -187,10 +195,20 @@ void tnk__op_accepted(tnk__op_t *op) {
     tnk__defer(context, &op->parts[0].due); /* the first goes last */
 }
 
+static int awaits_results(const tnk__op_t *op) {
+  size_t i;
+
+  for (i = 0; i < op->n_parts; i++)
+    if (op->parts[i].state != TNK__PART_DONE)
+      return 1;
+  return 0;
+}
+
 int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
   if (error != NULL && op->lost == NULL)
     op->lost = tnk__error_ref(error);
-  if (op->lost == NULL || op->n_accepted < op->n_parts)
+  if (op->lost == NULL || op->n_accepted < op->n_parts ||
+      (op->is_out_of_turn && awaits_results(op)))
     return 0;
   tnk__op_fail(op, op->lost);
   return 1;
@@ -199,6 +217,8 @@ int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
 void tnk__op_has_read(tnk__op_t *op) {
   if (++op->n_read == op->n_parts)
     op->type->finish(op);
+  else
+    tnk__op_lose(op, NULL);
 }
 
 /* Numbers in order first; then all but the first part at once. A failure in
@@ -235,6 +255,7 @@ static int make_parts(tnk__op_t *op, size_t n) {
 
   tnk__free(&session->context->alloc, op->parts);
   op->n_parts = op->n_accepted = op->n_read = 0;
+  op->is_out_of_turn = 0;
   op->parts = tnk__calloc(&session->context->alloc, n, sizeof(*op->parts));
   if (op->parts == NULL)
     return TNK_ENOMEM;
@@ -296,7 +317,10 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
 void *tnk__op_new(size_t size, const tnk__op_class_t *type,
                   tnk_training_t *training, tnk_promise_t **promise) {
   tnk__context_t *context = training->session->context;
-  void *op = tnk__calloc(&context->alloc, 1, size);
+  /* The caller may still hear of the client's end when its memory is about to
+   * be freed. */
+  int err = training->closing ? TNK_ECLOSED : TNK_ENOMEM;
+  void *op = training->closing ? NULL : tnk__calloc(&context->alloc, 1, size);
 
   if (*promise == NULL)
     *promise = tnk__promise_new(context, NULL, NULL);
@@ -306,8 +330,8 @@ void *tnk__op_new(size_t size, const tnk__op_class_t *type,
   }
   tnk__free(&context->alloc, op);
   if (!tnk__promise_is_oom(*promise))
-    tnk__promise_reject(
-        *promise, tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO));
+    tnk__promise_reject(*promise,
+                        tnk__error_ran(tnk__error_static(err), TNK_RAN_NO));
   return NULL;
 }
 

@@ -96,13 +96,14 @@ typedef struct tnk__op {
   tnk__error_t *lost; /* why a result that was due will not come, or NULL */
   size_t n_holds;     /* jobs on the thread pool, and calls of the user */
   int side_by_side;
-  int keeps_turn; /* also when everything has been submitted */
+  int keeps_turn;     /* also when everything has been submitted */
+  int is_out_of_turn; /* a part was accepted, and then refused for its number */
 } tnk__op_t;
 
 /* Make an operation: zeroed memory of `size` bytes that begins with it, bound
  * to its promise: *promise, which somebody else gives up, or if that is NULL a
- * new one, which is the caller's. NULL without memory; then *promise says
- * so. */
+ * new one, which is the caller's. NULL without memory, or when the client is
+ * closing; then *promise says so. */
 void *tnk__op_new(size_t size, const tnk__op_class_t *type,
                   tnk_training_t *training, tnk_promise_t **promise);
 /* Queue an operation that is complete; it frees itself from here on. One that
@@ -140,8 +141,10 @@ void tnk__part_clear(tnk__part_t *part);
 void tnk__op_accepted(tnk__op_t *op);
 /* Note that a part has been run, but its result is lost: the operation fails
  * with the first such error once its other parts are with the service too, as
- * half a batch of gradients would be worse than none or all. NULL: look whether
- * it is time. 1 when the operation has failed, and may be gone. */
+ * half a batch of gradients would be worse than none or all. If a part came out
+ * of turn, it fails once all have ended: the others then probably did too, and
+ * only that tells whether it was run. NULL: look whether it is time. 1 when
+ * the operation has failed, and may be gone. */
 int tnk__op_lose(tnk__op_t *op, tnk__error_t *error);
 /* Note that the result of a part has been read. */
 void tnk__op_has_read(tnk__op_t *op);

@@ -49,6 +49,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   (void)answer;
   tnk__training_moved(op->training);
   tnk__seq_settle(&part->number, TNK__EFFECT_ACCEPTED, TNK_OK);
+  tnk__seq_deinit(&part->number);
   tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
   tnk__cargo_clear(&part->cargo);
   if (op->promise == NULL) {
@@ -120,6 +121,8 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
   if (reply->error != NULL) {
     /* The future may tell what the submission did not. */
     tnk__seq_learn(&part->number, reply);
+    if (tnk__job_ran(&part->job) == TNK_RAN_NO)
+      op->is_out_of_turn = 1;
     if (reply->verdict.err == TNK_EFAILED)
       tnk__op_fail(op, reply->error);
     else

@@ -148,8 +148,8 @@ int tnk__pass_join(tnk__pass_op_t *pass, tnk_pass_t **out) {
   for (i = 0; i < pass->n_chunks; i++)
     pass->results[i] = NULL; /* part of the whole now */
   for (i = 0; i < (*out)->warnings.n; i++)
-    tnk__log(&context->logger, TNK_LOG_WARN, "training", "%s: %s",
-             pass->op.type->name, (*out)->warnings.text[i]);
+    tnk__training_warn(pass->op.training, pass->op.type->name,
+                       (*out)->warnings.text[i]);
   return TNK_OK;
 }
 
@@ -161,43 +161,6 @@ static void finish(tnk__op_t *op) {
     tnk__op_fail_code(op, err);
   else
     tnk__op_resolve(op, TNK__RESULT_PASS, result, tnk__pass_result_free);
-}
-
-/* ---- Data that was lent and is not used ---- */
-
-typedef struct {
-  tnk__deferred_t call;
-  const tnk_allocator_t *alloc;
-  void (*release)(void *user);
-  void *user;
-} loan_t;
-
-static void on_loan_over(tnk__deferred_t *call) {
-  loan_t *loan = tnk__container_of(call, loan_t, call);
-  const loan_t copy = *loan;
-
-  tnk__free(copy.alloc, loan);
-  tnk__callout_begin();
-  copy.release(copy.user);
-  tnk__callout_end();
-}
-
-void tnk__pass_give_back(tnk__context_t *context,
-                         const tnk_pass_options_t *options) {
-  loan_t *loan;
-
-  if (options == NULL || options->release == NULL)
-    return;
-  loan = tnk__malloc(&context->alloc, sizeof(*loan));
-  if (loan == NULL) {
-    options->release(options->release_user);
-    return;
-  }
-  tnk__deferred_init(&loan->call, on_loan_over);
-  loan->alloc = &context->alloc;
-  loan->release = options->release;
-  loan->user = options->release_user;
-  tnk__defer(context, &loan->call);
 }
 
 /* ---- Start ---- */
@@ -215,6 +178,12 @@ void tnk__pass_give_back(tnk__context_t *context,
 static const tnk__op_class_t forward_class = PASS_CLASS("forward", "Forward");
 static const tnk__op_class_t forward_backward_class =
     PASS_CLASS("forward_backward", "ForwardBackward");
+
+void tnk__pass_give_back(tnk__session_t *session,
+                         const tnk_pass_options_t *options) {
+  if (options != NULL && options->release != NULL)
+    tnk__loans_end(&session->loans, options->release, options->release_user);
+}
 
 /* A copy of what the options say about the loss. */
 static int copy_loss(tnk__pass_op_t *pass, const tnk_pass_options_t *options) {
@@ -263,7 +232,7 @@ tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
     }
     tnk__op_enter(&pass->op, 0);
   }
-  tnk__pass_give_back(training->session->context, options);
+  tnk__pass_give_back(training->session, options);
   return NULL;
 }
 

@@ -43,10 +43,9 @@ tnk_promise_t *tnk__pass_start(tnk_training_t *training,
                                const tnk_pass_options_t *options,
                                int forward_only);
 
-/* Tell the lender of the data that nothing will be read of it, in a later turn
- * of the loop if there is memory for that. NULL options and copied data need
- * nothing. */
-void tnk__pass_give_back(tnk__context_t *context,
+/* Tell the lender of the data that nothing will be read of it, as loan.h says.
+ * NULL options and copied data need nothing. */
+void tnk__pass_give_back(tnk__session_t *session,
                          const tnk_pass_options_t *options);
 
 /* Make an operation of `size` bytes that begins with a tnk__pass_op_t, for

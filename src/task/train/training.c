@@ -1,5 +1,7 @@
 #include "task/train/training.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -88,4 +90,27 @@ void tnk__training_notice(tnk_training_t *training, const char *state,
                             tnk__context_now_ms(training->session->context)))
     tnk__session_notice(training->session, training->info.model_id, parsed,
                         tnk__queue_reason(TNK__QUEUE_TRAINING, parsed, reason));
+}
+
+/* 1 when it has been told, or can never be told apart. */
+static int was_warned(tnk_training_t *training, const char *text) {
+  size_t i;
+  char *copy;
+
+  for (i = 0; i < training->n_warned; i++)
+    if (strcmp(training->warned[i], text) == 0)
+      return 1;
+  if (training->n_warned == TNK__TRAINING_MAX_WARNED)
+    return 1;
+  copy = tnk__arena_strdup(&training->arena, text);
+  if (copy != NULL)
+    training->warned[training->n_warned++] = copy;
+  return 0;
+}
+
+void tnk__training_warn(tnk_training_t *training, const char *name,
+                        const char *text) {
+  tnk__log(&training->session->context->logger,
+           was_warned(training, text) ? TNK_LOG_DEBUG : TNK_LOG_WARN,
+           "training", "%s: %s", name, text);
 }

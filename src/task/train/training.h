@@ -12,6 +12,8 @@
 /* As many operations that wait for their turn are worth a warning; then twice
  * as many, and so on. */
 #define TNK__TRAINING_DEEP 1024
+/* Warnings about results that are told once; what differs is only noted. */
+#define TNK__TRAINING_MAX_WARNED 16
 
 /*
  * A training client: the queue of its operations and what is known of its
@@ -25,10 +27,12 @@ struct tnk_training {
   tnk__session_t *session;
   tnk__turns_t turns;
   tnk__list_t ops;    /* of tnk__member_t */
-  tnk__arena_t arena; /* of the strings of info */
+  tnk__arena_t arena; /* of the strings of info, and of `warned` */
   tnk_training_info_t info;
   size_t deep;    /* as many in the queue are worth the next warning */
   uint64_t fresh; /* no number from here on has been sent */
+  const char *warned[TNK__TRAINING_MAX_WARNED];
+  size_t n_warned;
   tnk__queue_notice_t notice;
   tnk__stall_t stall;
   tnk__zstd_t zstd;     /* for the next body to be compressed */
@@ -46,7 +50,12 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
 /* Note that the server has reported the state of its queue. */
 void tnk__training_notice(tnk_training_t *training, const char *state,
                           const char *reason);
-/* Note that something has begun or ended, so that the client does not hang. */
+/* Warn, once a client, that the result of operation `name` lacks something, as
+ * in all likelihood each of them does. */
+void tnk__training_warn(tnk_training_t *training, const char *name,
+                        const char *text);
+/* Note that something has begun or ended, which shows that the client does not
+ * hang. */
 void tnk__training_moved(tnk_training_t *training);
 /* Note that an operation is gone. */
 void tnk__training_op_gone(tnk_training_t *training);

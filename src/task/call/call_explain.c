@@ -1,0 +1,53 @@
+/* What a call that is under way waits for. */
+#include "task/call/call.h"
+
+#include "task/call/auth.h"
+
+static void explain_pause(const tnk__call_t *call, uint64_t now,
+                          tnk__text_t *out) {
+  if (call->last_status == 402)
+    tnk__text_printf(out, "pauses because the service refuses for billing "
+                          "reasons (HTTP 402)");
+  else if (call->last_status != 0)
+    tnk__text_printf(out, "pauses after attempt %u failed (HTTP %d)",
+                     call->n_attempts, call->last_status);
+  else
+    tnk__text_printf(out, "pauses after attempt %u failed (%s)",
+                     call->n_attempts, tnk_strerror(call->last_err));
+  tnk__text_printf(out, ", attempt %u follows in ", call->n_attempts + 1);
+  tnk__text_time(out, tnk__timer_left_ms(&call->timer, now));
+}
+
+static void explain_exchange(const tnk__call_t *call, uint64_t now,
+                             tnk__text_t *out) {
+  tnk__exchange_describe(&call->exchange, out);
+  tnk__text_printf(out, ", attempt %u, since ", call->n_attempts);
+  tnk__text_time(out, now - call->since_ms);
+  if (call->endpoint->ended_session != NULL)
+    tnk__text_printf(out, "; the server has ended session %s",
+                     call->endpoint->ended_session);
+}
+
+void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
+  const uint64_t now = tnk__context_now_ms(call->endpoint->context);
+
+  switch ((tnk__call_state_t)call->state) {
+  case TNK__CALL_WAITING:
+    call->endpoint->auth->explain(call->endpoint->auth, out);
+    break;
+  case TNK__CALL_SENDING:
+    explain_exchange(call, now, out);
+    break;
+  case TNK__CALL_PAUSING:
+    explain_pause(call, now, out);
+    break;
+  case TNK__CALL_FAILING:
+    tnk__text_printf(out, "cannot be sent and is about to fail: %s",
+                     call->early->pub.text);
+    break;
+  case TNK__CALL_IDLE:
+  case TNK__CALL_DECIDING:
+    tnk__text_printf(out, "is about to go on");
+    break;
+  }
+}
