@@ -8,9 +8,9 @@
 
 /*
  * Faults that a server injects into its own answers, as a text asks for. The
- * text is described in README.md; spec.c reads it, plan.c decides what happens
- * to a request, local/http/fault_answer.c does it, and log.c writes down what
- * was done.
+ * text is described in README.md beside this; spec.c reads it, plan.c decides
+ * what happens to a request, local/http/fault_answer.c does it, and log.c
+ * writes down what was done.
  *
  * Each request suffers at most one fault. What it is depends only on the seed,
  * on which call it is and on how many of that call came before, so that the
