@@ -173,7 +173,7 @@ static tnk_promise_t *sampler_from_path(script_t *script) {
   return tnk_service_create_sampling(script->service, &options);
 }
 
-TEST(P7_8_a_sampler_from_a_missing_path_is_none) {
+TEST(P7_7_a_sampler_from_a_missing_path_is_none) {
   script_t script;
   outcome_t outcome;
 
@@ -187,7 +187,7 @@ TEST(P7_8_a_sampler_from_a_missing_path_is_none) {
 }
 
 /* The base model is not known then, and all else works. */
-TEST(P7_8_a_server_may_not_tell_of_samplers) {
+TEST(P7_7_a_server_may_not_tell_of_samplers) {
   static const char *const bodies[] = {"{\"detail\":\"Not Found\"}", "{}", ""};
 
   for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
