@@ -142,15 +142,15 @@ TNK_API tnk_chunk_t tnk_chunk_text(const int32_t *tokens, size_t n_tokens);
  * @param data      Examples.
  * @param n_data    At least 1.
  * @param loss_fn   Loss the data is meant for; NULL checks shapes only.
- * @param text      Receives one sentence that names the place, such as
+ * @param why       Receives one sentence that names the place, such as
  *                  `datum 3: "weights" has 7 values, expected 9`. May be NULL.
- * @param text_size Bytes at @p text; a longer sentence is cut.
+ * @param why_size  Bytes at @p why; a longer sentence is cut.
  *
  * @return TNK_OK or TNK_EINVAL.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_data_check(const tnk_datum_t *data, size_t n_data,
-                           const char *loss_fn, char *text, size_t text_size);
+                           const char *loss_fn, char *why, size_t why_size);
 
 /** The kinds of a stored checkpoint. */
 typedef enum {

@@ -115,9 +115,9 @@ typedef struct {
  * @param[out] out  The hub, to be closed by the caller. NULL on failure.
  * @param loop      Outlives the hub.
  * @param options   NULL for defaults. Copied.
- * @param text      On failure, receives one sentence on what is wrong; may be
+ * @param why       On failure, receives one sentence on what is wrong; may be
  *                  NULL.
- * @param text_size Bytes at @p text; a longer sentence is cut.
+ * @param why_size  Bytes at @p why; a longer sentence is cut.
  *
  * @return TNK_OK, or
  *   TNK_EINVAL   no @p out or @p loop, an endpoint that is no URL, no folder
@@ -129,8 +129,8 @@ typedef struct {
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
-                         const tnk_hub_options_t *options, char *text,
-                         size_t text_size);
+                         const tnk_hub_options_t *options, char *why,
+                         size_t why_size);
 
 /**
  * Close a hub.

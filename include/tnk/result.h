@@ -43,8 +43,8 @@ TNK_API double tnk_metrics_get(const tnk_metrics_t *metrics, const char *key);
  * @return 1, or 0 when there is no such key or it is not a hash2 metric.
  * Thread: any. Since: 0.1
  */
-TNK_API int tnk_metrics_hash(const tnk_metrics_t *metrics, const char *key,
-                             uint64_t *out);
+TNK_API int tnk_metrics_hash(uint64_t *out, const tnk_metrics_t *metrics,
+                             const char *key);
 
 /**
  * The loss of a pass: metric "loss" if there is one, else "loss:mean", else

@@ -120,9 +120,9 @@ typedef struct {
  * @param[out] out  The service, to be closed by the caller. NULL on failure.
  * @param loop      Outlives the service.
  * @param options   NULL for defaults. Copied.
- * @param text      On failure, receives one sentence on what is wrong; may be
+ * @param why       On failure, receives one sentence on what is wrong; may be
  *                  NULL.
- * @param text_size Bytes at @p text; a longer sentence is cut.
+ * @param why_size  Bytes at @p why; a longer sentence is cut.
  *
  * Protocol: transport, base URL; transport, provider selection.
  * @return TNK_OK, or
@@ -137,8 +137,8 @@ typedef struct {
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
-                             const tnk_service_options_t *options, char *text,
-                             size_t text_size);
+                             const tnk_service_options_t *options, char *why,
+                             size_t why_size);
 
 /**
  * Told that a closed object is gone and its memory free.

@@ -63,22 +63,22 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
 }
 
 int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
-                     const tnk_service_options_t *options, char *text,
-                     size_t text_size) {
+                     const tnk_service_options_t *options, char *why,
+                     size_t why_size) {
   tnk_service_options_t own = TNK_SERVICE_OPTIONS_INIT;
-  char said[TNK__MAX_WHY];
-  const char *why = said;
+  char text[TNK__MAX_WHY];
+  const char *said = text;
   tnk__root_t *root = NULL;
   int err;
 
   if (out == NULL)
-    return tnk__root_say(text, text_size, TNK_EINVAL, "out is NULL");
-  err = TNK__LOAD(tnk_service_options_t, &own, options, said, sizeof(said));
+    return tnk__root_say(why, why_size, TNK_EINVAL, "out is NULL");
+  err = TNK__LOAD(tnk_service_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
-    err = tnk__root_new(&root, &kind, loop, own.allocator, &why);
+    err = tnk__root_new(&root, &kind, loop, own.allocator, &said);
   if (err == TNK_OK)
-    err = open_parts(service_of(root), loop, &own, &why);
-  tnk__root_finish(root, err, why, text, text_size);
+    err = open_parts(service_of(root), loop, &own, &said);
+  tnk__root_finish(root, err, said, why, why_size);
   *out = err == TNK_OK ? service_of(root) : NULL;
   return err;
 }

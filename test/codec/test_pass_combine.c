@@ -58,7 +58,7 @@ TEST(S1_4b_vector_K_metrics_combine_by_suffix) {
   CHECK_NEAR(get(pass, "b:slack"), 0.25, 0);
   CHECK_NEAR(get(pass, "f:unique"), 1, 0);
   CHECK_NEAR(get(pass, "f:unique_1"), 2, 0);
-  CHECK_INT(tnk_metrics_hash(metrics, "g:hash2", &hash), 1);
+  CHECK_INT(tnk_metrics_hash(&hash, metrics, "g:hash2"), 1);
   CHECK(hash == 18446744073709551614u);
   CHECK_NEAR(get(pass, "j:sum"), 3, 0);
   CHECK_NEAR(get(pass, "k:min"), 1, 0);
@@ -68,7 +68,7 @@ TEST(S1_4b_vector_K_metrics_combine_by_suffix) {
   CHECK_INT(tnk_metrics_count(metrics), 8);
   CHECK_STR(tnk_metrics_key(metrics, 0), "a:mean");
   CHECK_STR(tnk_metrics_key(metrics, 3), "f:unique_1");
-  CHECK_INT(tnk_metrics_hash(metrics, "a:mean", &hash), 0);
+  CHECK_INT(tnk_metrics_hash(&hash, metrics, "a:mean"), 0);
   CHECK(warned(pass, "metric \"h:last\" is left out: its ending"));
   CHECK(warned(pass, "metric \"i:mean\" is left out: not every"));
   CHECK(warned(pass, "no metric \"loss:sum\""));
@@ -106,7 +106,7 @@ TEST(hash2_is_exact_modulo_2_to_64) {
       parts[1] = chunk(1, text);
     }
     pass = combine(parts, n);
-    CHECK_INT(tnk_metrics_hash(tnk_pass_metrics(pass), "h:hash2", &hash), 1);
+    CHECK_INT(tnk_metrics_hash(&hash, tnk_pass_metrics(pass), "h:hash2"), 1);
     if (hash != cases[i].sum)
       test_fail(__FILE__, __LINE__, "case %zu: %llu", i,
                 (unsigned long long)hash);

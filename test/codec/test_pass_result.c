@@ -327,7 +327,7 @@ TEST(accessors_outside_of_the_range) {
   CHECK(tnk_metrics_key(&pass->metrics, 1) == NULL);
   CHECK(isnan(tnk_metrics_value(&pass->metrics, 1)));
   CHECK(isnan(tnk_metrics_get(&pass->metrics, NULL)));
-  CHECK_INT(tnk_metrics_hash(&pass->metrics, "loss:sum", &hash), 0);
+  CHECK_INT(tnk_metrics_hash(&hash, &pass->metrics, "loss:sum"), 0);
   end(pass);
   CHECK_INT(tnk_pass_count(NULL), 0);
   CHECK_INT(tnk_metrics_count(tnk_pass_metrics(NULL)), 0);

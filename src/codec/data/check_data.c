@@ -202,8 +202,8 @@ int tnk__check_data(const tnk_datum_t *data, size_t n, const char *loss_fn,
 }
 
 int tnk_data_check(const tnk_datum_t *data, size_t n_data, const char *loss_fn,
-                   char *text, size_t text_size) {
-  return tnk__check_data(data, n_data, loss_fn, text, text_size);
+                   char *why, size_t why_size) {
+  return tnk__check_data(data, n_data, loss_fn, why, why_size);
 }
 
 int tnk__check_settings(const tnk_loss_setting_t *settings, size_t n,

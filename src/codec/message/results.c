@@ -121,8 +121,8 @@ double tnk_metrics_get(const tnk_metrics_t *metrics, const char *key) {
   return metric == NULL ? NAN : metric->value;
 }
 
-int tnk_metrics_hash(const tnk_metrics_t *metrics, const char *key,
-                     uint64_t *out) {
+int tnk_metrics_hash(uint64_t *out, const tnk_metrics_t *metrics,
+                     const char *key) {
   const tnk__metric_t *metric = find(metrics, key);
 
   if (metric == NULL || !metric->is_hash || out == NULL)
