@@ -90,7 +90,6 @@ static void start_one(void) {
   tnk_chunk_t chunk = tnk_chunk_text(bench.prompt, (size_t)bench.n_prompt);
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
 
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_SEED;
   params.max_tokens = (int32_t)bench.n_tokens;
   params.seed = bench.n_started++;
   tnk_then(tnk_sampling_sample(bench.sampling, &(tnk_model_input_t){&chunk, 1},

@@ -40,8 +40,8 @@ int main(void) {
   }
   tnk_promise_t *saved = done(tnk_training_save_weights_and_get_sampling(
       model, TNK_SAMPLING_SNAPSHOT, NULL));
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_TEMPERATURE;
-  params.max_tokens = 4; /* At temperature 0: always the likeliest token. */
+  params.max_tokens = 4;
+  params.temperature = 0; /* Always the likeliest token. */
   tnk_promise_t *sample = done(
       tnk_sampling_sample(tnk_promise_sampling(saved), &prompt, &params, NULL));
   const int32_t *out = tnk_samples_tokens(tnk_promise_samples(sample), 0, &n);

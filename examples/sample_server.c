@@ -57,7 +57,6 @@ static void on_asked(tiny_http_request_t *request) {
   for (size_t i = 0; i < request->n_body; i++)
     tokens[i] = (unsigned char)request->body[i];
   chunk = tnk_chunk_text(tokens, request->n_body);
-  params.present = TNK_HAS_MAX_TOKENS;
   params.max_tokens = ANSWER_TOKENS;
   request->user = tnk_sampling_sample(sampler, &(tnk_model_input_t){&chunk, 1},
                                       &params, NULL);

@@ -60,7 +60,6 @@ static void on_sampler(tnk_promise_t *promise, int status, void *user) {
   for (size_t i = 0; i < n; i++)
     tokens[i] = (unsigned char)question->prompt[i];
   chunk = tnk_chunk_text(tokens, n);
-  params.present = TNK_HAS_MAX_TOKENS;
   params.max_tokens = ANSWER_TOKENS;
   tnk_then(tnk_sampling_sample(tnk_promise_sampling(promise),
                                &(tnk_model_input_t){&chunk, 1}, &params, NULL),

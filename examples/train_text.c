@@ -86,7 +86,6 @@ static void sample(tnk_promise_t *made, const char *when,
   const int32_t *out;
   size_t n;
 
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_TEMPERATURE | TNK_HAS_SEED;
   params.max_tokens = SAMPLE_TOKENS;
   params.temperature = 0.5;
   params.seed = 1;

@@ -107,6 +107,14 @@ typedef struct {
   const char *value;
 } tnk_pair_t;
 
+/**
+ * The number of an option that is absent, where 0 is a value like any other:
+ * TNK_SAMPLING_PARAMS_INIT and TNK_LORA_OPTIONS_INIT put it there. Every other
+ * option is absent when it is 0, NULL or TNK_DEFAULT, so what an INIT macro
+ * holds is always "absent".
+ */
+#define TNK_ABSENT (-2147483647 - 1)
+
 /** Three states of a yes-or-no option, so that zero can mean "default". */
 typedef enum { TNK_DEFAULT = 0, TNK_YES = 1, TNK_NO = 2 } tnk_choice_t;
 

@@ -7,37 +7,31 @@
 extern "C" {
 #endif
 
-/** Bits of tnk_sampling_params_t.present. */
-enum {
-  TNK_HAS_MAX_TOKENS = 1 << 0,
-  TNK_HAS_SEED = 1 << 1,
-  TNK_HAS_TEMPERATURE = 1 << 2,
-  TNK_HAS_TOP_K = 1 << 3,
-  TNK_HAS_TOP_P = 1 << 4,
-  TNK_HAS_STOP_TEXTS = 1 << 5, /**< 0 texts: even the end token goes on. */
-  TNK_HAS_STOP_TOKENS = 1 << 6 /**< 0 tokens: likewise. */
-};
-
 /**
- * How tokens are drawn. A value counts only with its bit in `present`; zero
- * is a value like any other. Protocol: sampling.
+ * How tokens are drawn. TNK_SAMPLING_PARAMS_INIT makes every member absent; a
+ * number is absent as TNK_ABSENT, since zero is a value like any other.
+ * Protocol: sampling.
  */
 typedef struct {
   size_t size;        /**< Set by TNK_SAMPLING_PARAMS_INIT. */
-  uint32_t present;   /**< TNK_HAS_... */
-  int32_t max_tokens; /**< Absent: up to the server. */
-  int64_t seed;
-  double temperature; /**< Absent: 1. */
-  double top_p;       /**< Absent: 1. */
-  int32_t top_k;      /**< Absent: -1, all. */
-  uint32_t reserved;
+  int32_t max_tokens; /**< At least 1. Absent: up to the server. */
+  int32_t top_k;      /**< -1: all; else at least 0. Absent: -1. */
+  int64_t seed;       /**< Absent: another one each time. */
+  double temperature; /**< At least 0. Absent: 1. */
+  double top_p;       /**< From 0 to 1. Absent: 1. */
+  /** Where a sequence ends, as texts or as tokens. NULL: at the model's own end
+   * token. Not NULL with a count of 0: nowhere before max_tokens. */
   const char *const *stop_texts;
   size_t n_stop_texts;
   const int32_t *stop_tokens;
   size_t n_stop_tokens;
 } tnk_sampling_params_t;
 
-#define TNK_SAMPLING_PARAMS_INIT TNK_SIZED(tnk_sampling_params_t)
+#define TNK_SAMPLING_PARAMS_INIT                                               \
+  {                                                                            \
+    sizeof(tnk_sampling_params_t), TNK_ABSENT, TNK_ABSENT, TNK_ABSENT,         \
+        TNK_ABSENT, TNK_ABSENT, NULL, 0, NULL, 0                               \
+  }
 
 /** What to return beside the tokens. Zero is the default. */
 typedef struct {

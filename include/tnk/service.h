@@ -199,24 +199,37 @@ typedef enum {
   TNK_OPTIMIZER_RAW = 2 /**< The JSON object given beside it. */
 } tnk_optimizer_t;
 
-/** A new LoRA model. Zero means the default, except where stated. */
+/** A new LoRA model. Zero means the default, but for `seed`. */
 typedef struct {
-  size_t size;            /**< Set by TNK_LORA_OPTIONS_INIT. */
-  const char *base_model; /**< Required, such as "Qwen/Qwen3-8B". */
-  uint32_t rank;          /**< 0: 32. */
-  uint32_t has_seed;      /**< 1: seed is sent. */
-  int64_t seed;
+  size_t size;                /**< Set by TNK_LORA_OPTIONS_INIT. */
+  const char *base_model;     /**< Required, such as "Qwen/Qwen3-8B". */
+  uint32_t rank;              /**< 0: 32. */
+  tnk_optimizer_t optimizer;  /**< Fixed for the model's life. */
+  int64_t seed;               /**< TNK_ABSENT: up to the server. */
   tnk_choice_t train_mlp;     /**< Default yes; one of the three must be. */
   tnk_choice_t train_attn;    /**< Default yes. */
   tnk_choice_t train_unembed; /**< Default yes. */
-  tnk_optimizer_t optimizer;  /**< Fixed for the model's life. */
+  uint32_t reserved;
   const char *optimizer_json; /**< TNK_OPTIMIZER_RAW: `{"type":...}`. */
   const tnk_pair_t *user_metadata;
   size_t n_user_metadata;
-  uint64_t reserved;
 } tnk_lora_options_t;
 
-#define TNK_LORA_OPTIONS_INIT TNK_SIZED(tnk_lora_options_t)
+#ifdef __cplusplus
+extern "C++" {
+namespace tnk_detail {
+inline tnk_lora_options_t lora_options() {
+  tnk_lora_options_t value = sized<tnk_lora_options_t>();
+  value.seed = TNK_ABSENT;
+  return value;
+}
+} // namespace tnk_detail
+}
+#define TNK_LORA_OPTIONS_INIT tnk_detail::lora_options()
+#else
+#define TNK_LORA_OPTIONS_INIT                                                  \
+  { .size = sizeof(tnk_lora_options_t), .seed = TNK_ABSENT }
+#endif
 
 /**
  * Create a model to train. Protocol: session, creating a training client.

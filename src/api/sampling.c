@@ -52,7 +52,6 @@ tnk_promise_t *tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
 
   if (sampling == NULL)
     return NULL;
-  params.present = TNK_HAS_MAX_TOKENS;
   params.max_tokens = 1;
   options.prompt_logprobs = TNK_YES;
   options.prompt_logprobs_last_n = last_n;

@@ -26,7 +26,8 @@
 #define TNK__STRUCTS_IN(X)                                                     \
   X(tnk_service_options_t, TNK_SERVICE_OPTIONS_INIT, reserved, 216, reserved,  \
     YES)                                                                       \
-  X(tnk_lora_options_t, TNK_LORA_OPTIONS_INIT, reserved, 80, reserved, YES)    \
+  X(tnk_lora_options_t, TNK_LORA_OPTIONS_INIT, n_user_metadata, 72,            \
+    n_user_metadata, YES)                                                      \
   X(tnk_restore_options_t, TNK_RESTORE_OPTIONS_INIT, reserved, 80, reserved,   \
     YES)                                                                       \
   X(tnk_sampling_options_t, TNK_SAMPLING_OPTIONS_INIT, reserved, 32, reserved, \
@@ -36,8 +37,8 @@
   X(tnk_dimuon_t, TNK_DIMUON_INIT, beta1, 32, beta1, NO)                       \
   X(tnk_save_options_t, TNK_SAVE_OPTIONS_INIT, n_recipients, 56, n_recipients, \
     YES)                                                                       \
-  X(tnk_sampling_params_t, TNK_SAMPLING_PARAMS_INIT, n_stop_tokens, 80,        \
-    n_stop_tokens, YES)                                                        \
+  X(tnk_sampling_params_t, TNK_SAMPLING_PARAMS_INIT, n_stop_tokens, 72,        \
+    n_stop_tokens, NO)                                                         \
   X(tnk_sample_options_t, TNK_SAMPLE_OPTIONS_INIT, reserved, 48, reserved,     \
     YES)                                                                       \
   X(tnk_hub_options_t, TNK_HUB_OPTIONS_INIT, reserved, 160, reserved, YES)     \

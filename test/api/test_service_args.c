@@ -62,10 +62,11 @@ static void refuse_lora(bench_t *bench, const tnk_lora_options_t *options,
 
 TEST(bad_options_of_a_new_model) {
   bench_t bench;
-  const tnk_lora_options_t good = {.size = sizeof(good), .base_model = "b"};
+  tnk_lora_options_t good = TNK_LORA_OPTIONS_INIT;
   const tnk_pair_t nameless = {NULL, "v"};
   tnk_lora_options_t bad;
 
+  good.base_model = "b";
   bench_open(&bench);
   refuse_lora(&bench, NULL, "base_model");
   bad = good;
@@ -302,15 +303,15 @@ TEST(bad_samples) {
   refused(&bench,
           tnk_sampling_compute_logprobs(bench.script.sampling, &empty, 0),
           TNK_EINVAL, "compute_logprobs", "chunks");
-  params.present = TNK_HAS_MAX_TOKENS;
-  refuse_sample(&bench, &params, NULL, "max_tokens");
-  params.present = TNK_HAS_TEMPERATURE;
+  params.max_tokens = 0;
+  refuse_sample(&bench, &params, NULL, "TNK_SAMPLING_PARAMS_INIT");
+  params.max_tokens = TNK_ABSENT;
   params.temperature = NAN;
   refuse_sample(&bench, &params, NULL, "temperature");
-  params.present = TNK_HAS_TOP_P;
+  params.temperature = TNK_ABSENT;
   params.top_p = 1.5;
   refuse_sample(&bench, &params, NULL, "top_p");
-  params.present = TNK_HAS_STOP_TEXTS;
+  params.top_p = TNK_ABSENT;
   params.n_stop_texts = 1;
   refuse_sample(&bench, &params, NULL, "stop_texts");
   options.prompt_logprobs_last_n = 3;

@@ -17,7 +17,6 @@ TEST(P4_1_create_model_body) {
       "\"train_mlp\":true,\"train_attn\":true},\"optimizer_config\":{\"type\":"
       "\"adamw\"},\"type\":\"create_model\"}");
   o.rank = 8;
-  o.has_seed = 1;
   o.seed = -5;
   o.train_mlp = TNK_NO;
   o.train_attn = TNK_YES;

@@ -277,33 +277,53 @@ static void expect_params(const tnk_sampling_params_t *params,
   CHECK_STR(text, sentence);
 }
 
-TEST(sampling_params) {
-  tnk_sampling_params_t params = {.size = sizeof(params)};
-  const char *stop[] = {"a", "\xff"};
+TEST(S1_11_sampling_values_outside_their_range_are_refused) {
+  static const char *const stop[] = {"a", "\xff"};
+  static const int32_t ids[] = {3, -4};
+  const tnk_sampling_params_t absent = TNK_SAMPLING_PARAMS_INIT;
+  tnk_sampling_params_t params = absent;
 
   expect_params(NULL, NULL, NULL);
+  expect_params(&params, NULL, NULL);
   params.max_tokens = -5;
-  params.temperature = NAN;
-  expect_params(&params, NULL, NULL);
-  params.present = TNK_HAS_MAX_TOKENS;
-  expect_params(&params, NULL, "max_tokens must be at least 1");
-  params.present = TNK_HAS_TEMPERATURE;
-  expect_params(&params, NULL, "temperature must be finite, at least 0");
-  params.present = TNK_HAS_TOP_P;
-  params.top_p = NAN;
-  expect_params(&params, NULL, "top_p must be between 0 and 1");
-  params.present = TNK_HAS_TOP_K;
+  expect_params(&params, NULL, "max_tokens is -5, expected at least 1");
+  params = absent;
+  params.temperature = -3;
+  expect_params(&params, NULL,
+                "temperature is -3, expected a finite number of at least 0");
+  params.temperature = HUGE_VAL;
+  expect_params(&params, NULL,
+                "temperature is inf, expected a finite number of at least 0");
+  params = absent;
+  params.top_p = 1.5;
+  expect_params(&params, NULL, "top_p is 1.5, expected 0 to 1");
+  params.top_p = -NAN;
+  expect_params(&params, NULL, "top_p is -nan, expected 0 to 1");
+  params = absent;
   params.top_k = -2;
-  expect_params(&params, NULL, "top_k must be at least -1");
-  params.present = TNK_HAS_STOP_TEXTS;
-  expect_params(&params, NULL, NULL);
+  expect_params(&params, NULL, "top_k is -2, expected at least -1");
+  params = absent;
   params.stop_texts = stop;
+  expect_params(&params, NULL, NULL);
   params.n_stop_texts = 2;
   expect_params(&params, NULL, "a stop text is not valid UTF-8");
-  params.present |= TNK_HAS_STOP_TOKENS;
+  params.stop_tokens = ids;
   expect_params(&params, NULL, "stop is given as texts and as tokens");
-  params.present = 1u << 7;
-  expect_params(&params, NULL, "present has a bit that is not known");
+  params.stop_texts = NULL;
+  expect_params(&params, NULL, "stop_texts is missing");
+  params.n_stop_texts = 0;
+  params.n_stop_tokens = 2;
+  expect_params(&params, NULL, "stop token 1 is -4");
+  params.stop_tokens = NULL;
+  expect_params(&params, NULL, "stop_tokens is missing");
+}
+
+TEST(a_zeroed_struct_of_sampling_values_is_told_how_to_begin) {
+  tnk_sampling_params_t params = {.size = sizeof(params)};
+
+  expect_params(&params, NULL,
+                "max_tokens is 0, expected at least 1; begin with "
+                "TNK_SAMPLING_PARAMS_INIT");
 }
 
 TEST(sampling_options) {

@@ -28,7 +28,6 @@ TEST(vector_M_first_sample) {
                                    .options = &options,
                                    .sampling_session_id = "SS"};
 
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_STOP_TEXTS;
   params.max_tokens = 5;
   params.stop_texts = stop;
   params.n_stop_texts = 1;
@@ -46,8 +45,6 @@ TEST(vector_M_first_sample) {
 static tnk_sampling_params_t full_params(void) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
 
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_SEED | TNK_HAS_TEMPERATURE |
-                   TNK_HAS_TOP_K | TNK_HAS_TOP_P | TNK_HAS_STOP_TOKENS;
   params.max_tokens = 5;
   params.seed = 7;
   params.temperature = 0.5;
@@ -153,36 +150,40 @@ TEST(chunks_of_every_kind_without_a_session) {
          "\"model_path\":\"tinker://m/x\"," TAIL);
 }
 
-/* Zero and an empty list are values; only the bit says that they are there. */
-TEST(S1_11_presence_is_explicit_and_nothing_is_null) {
+/* Zero and an empty list are values like any other. */
+TEST(S1_11_what_is_absent_is_not_sent_and_nothing_is_null) {
+  static const tnk_sampling_params_t absent = TNK_SAMPLING_PARAMS_INIT;
+  static const char *const no_texts[] = {""};
+  static const int32_t no_tokens[] = {0};
   tnk_model_input_t prompt = {NULL, 0};
-  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-  tnk__sample_request_t request = {
-      .prompt = &prompt, .params = &params, .omit_defaults = 1};
-  static const struct {
-    uint32_t present;
-    const char *text;
-  } cases[] = {
-      {0, "\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0"},
-      {TNK_HAS_SEED, "\"seed\":0,\"temperature\":1.0,\"top_k\":-1,"
-                     "\"top_p\":1.0"},
-      {TNK_HAS_MAX_TOKENS, "\"max_tokens\":0,\"temperature\":1.0,"
-                           "\"top_k\":-1,\"top_p\":1.0"},
-      {TNK_HAS_TEMPERATURE, "\"temperature\":0.0,\"top_k\":-1,\"top_p\":1.0"},
-      {TNK_HAS_TOP_K, "\"temperature\":1.0,\"top_k\":0,\"top_p\":1.0"},
-      {TNK_HAS_TOP_P, "\"temperature\":1.0,\"top_k\":-1,\"top_p\":0.0"},
-      {TNK_HAS_STOP_TEXTS, "\"stop\":[],\"temperature\":1.0,\"top_k\":-1,"
-                           "\"top_p\":1.0"},
-      {TNK_HAS_STOP_TOKENS, "\"stop\":[],\"temperature\":1.0,\"top_k\":-1,"
-                            "\"top_p\":1.0"}};
+  tnk_sampling_params_t all[8];
+  tnk__sample_request_t request = {.prompt = &prompt, .omit_defaults = 1};
+  static const char *const texts[] = {
+      "\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0",
+      "\"seed\":0,\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0",
+      "\"max_tokens\":1,\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0",
+      "\"temperature\":0.0,\"top_k\":-1,\"top_p\":1.0",
+      "\"temperature\":1.0,\"top_k\":0,\"top_p\":1.0",
+      "\"temperature\":1.0,\"top_k\":-1,\"top_p\":0.0",
+      "\"stop\":[],\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0",
+      "\"stop\":[],\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0"};
   char text[512];
 
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    params.present = cases[i].present;
+  for (size_t i = 0; i < 8; i++)
+    all[i] = absent;
+  all[1].seed = 0;
+  all[2].max_tokens = 1;
+  all[3].temperature = 0;
+  all[4].top_k = 0;
+  all[5].top_p = 0;
+  all[6].stop_texts = no_texts;
+  all[7].stop_tokens = no_tokens;
+  for (size_t i = 0; i < 8; i++) {
+    request.params = &all[i];
     snprintf(text, sizeof(text),
              "{\"num_samples\":1,\"prompt\":{\"chunks\":[]},"
              "\"sampling_params\":{%s}," TAIL,
-             cases[i].text);
+             texts[i]);
     CHECK(strstr(text, "null") == NULL);
     expect(&request, text);
   }
@@ -297,7 +298,12 @@ TEST(random_requests_are_valid_json) {
     json_t *root;
     tnk__buf_t buf;
 
-    params.present = (uint32_t)test_random(&seed) & 63;
+    if (round & 2)
+      params.max_tokens = TNK_ABSENT;
+    if (round & 4)
+      params.temperature = params.top_p = TNK_ABSENT;
+    if (round & 8)
+      params.top_k = TNK_ABSENT;
     options.topk_sample_logprobs = (uint32_t)test_random(&seed) % 3;
     for (size_t i = 0; i < prompt.n_chunks; i++)
       chunks[i] = tnk_chunk_text(tokens, test_random(&seed) % 500);

@@ -7,7 +7,7 @@ int main(void) {
   tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   if (service.size != sizeof(service) || service.api_key != nullptr ||
-      lora.size != sizeof(lora))
+      lora.size != sizeof(lora) || lora.seed != TNK_ABSENT)
     return 1;
 #endif
 #ifdef TNK_TRAINING_H
@@ -18,7 +18,8 @@ int main(void) {
 #endif
 #ifdef TNK_SAMPLING_H
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-  if (params.size != sizeof(params) || params.present != 0)
+  if (params.size != sizeof(params) || params.max_tokens != TNK_ABSENT ||
+      params.temperature != TNK_ABSENT)
     return 1;
 #endif
   return 0;

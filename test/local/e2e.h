@@ -156,7 +156,6 @@ static inline tnk_training_t *e2e_train(e2e_t *e2e, uint32_t rank) {
 
   options.base_model = "tnk/byte-lm";
   options.rank = rank;
-  options.has_seed = 1;
   options.seed = 7;
   return e2e_client(e2e, tnk_service_create_lora(e2e->service, &options));
 }
@@ -182,7 +181,6 @@ static inline tnk_promise_t *e2e_sample(tnk_sampling_t *sampling,
   tnk_chunk_t chunk = tnk_chunk_text(tokens, 4);
   tnk_model_input_t prompt = {&chunk, 1};
 
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_SEED;
   params.max_tokens = max_tokens;
   params.seed = seed;
   return tnk_sampling_sample(sampling, &prompt, &params, options);

@@ -41,7 +41,6 @@ static void create(fast_t *fast) {
 
   options.base_model = "tnk/byte-lm";
   options.rank = 4;
-  options.has_seed = 1;
   options.seed = 7;
   do {
     promise = tnk_service_create_lora(fast->e2e.service, &options);

@@ -83,7 +83,6 @@ static void start_one(soak_t *soak) {
 
   CHECK(one != NULL);
   *one = (one_t){soak, soak->n_started++};
-  params.present = TNK_HAS_MAX_TOKENS | TNK_HAS_SEED;
   params.max_tokens = length_of(one->i);
   params.seed = (int64_t)one->i;
   tnk_then(tnk_sampling_sample(soak->sampling, &prompt, &params, NULL),

@@ -188,7 +188,6 @@ TEST(S0_1_requests_carry_what_their_service_was_given) {
   }
   for (int i = 0; i < 4; i++) {
     tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-    params.present = TNK_HAS_TOP_K;
     params.top_k = 7;
     outcome_of(&outcomes[i],
                tnk_sampling_sample(samplings[i % 2], script_prompt(),

@@ -74,45 +74,45 @@ int tnk__check_prompt(const tnk_model_input_t *prompt, char *text,
 
 static int check_stop(const tnk__place_t *place,
                       const tnk_sampling_params_t *params) {
-  const uint32_t both = TNK_HAS_STOP_TEXTS | TNK_HAS_STOP_TOKENS;
   int err = TNK_OK;
 
-  if ((params->present & both) == both)
+  if (params->stop_texts != NULL && params->stop_tokens != NULL)
     return tnk__place_fail(place, "stop is given as texts and as tokens");
-  if (params->present & TNK_HAS_STOP_TEXTS) {
-    if (params->n_stop_texts > 0 && params->stop_texts == NULL)
-      return tnk__place_fail(place, "stop_texts is missing");
-    for (size_t i = 0; i < params->n_stop_texts && err == TNK_OK; i++)
-      err = tnk__place_text(place, "a stop text", params->stop_texts[i]);
-  }
-  if (params->present & TNK_HAS_STOP_TOKENS) {
-    if (params->n_stop_tokens > 0 && params->stop_tokens == NULL)
-      return tnk__place_fail(place, "stop_tokens is missing");
-    for (size_t i = 0; i < params->n_stop_tokens; i++)
-      if (params->stop_tokens[i] < 0)
-        return tnk__place_fail(place, "stop token %zu is %ld", i,
-                               (long)params->stop_tokens[i]);
-  }
+  if (params->n_stop_texts > 0 && params->stop_texts == NULL)
+    return tnk__place_fail(place, "stop_texts is missing");
+  if (params->n_stop_tokens > 0 && params->stop_tokens == NULL)
+    return tnk__place_fail(place, "stop_tokens is missing");
+  for (size_t i = 0; i < params->n_stop_texts && err == TNK_OK; i++)
+    err = tnk__place_text(place, "a stop text", params->stop_texts[i]);
+  for (size_t i = 0; i < params->n_stop_tokens && err == TNK_OK; i++)
+    if (params->stop_tokens[i] < 0)
+      err = tnk__place_fail(place, "stop token %zu is %ld", i,
+                            (long)params->stop_tokens[i]);
   return err;
 }
 
 static int check_params(const tnk__place_t *place,
                         const tnk_sampling_params_t *params) {
-  uint32_t has = params->present;
+  double temperature = params->temperature;
 
-  /* A bit above those that we know comes from a newer header, and what it
-   * announces would be dropped without a word. */
-  if (has >= TNK_HAS_STOP_TOKENS * 2u)
-    return tnk__place_fail(place, "present has a bit that is not known");
-  if ((has & TNK_HAS_MAX_TOKENS) && params->max_tokens < 1)
-    return tnk__place_fail(place, "max_tokens must be at least 1");
-  if ((has & TNK_HAS_TEMPERATURE) &&
-      (!isfinite(params->temperature) || params->temperature < 0))
-    return tnk__place_fail(place, "temperature must be finite, at least 0");
-  if ((has & TNK_HAS_TOP_P) && !(params->top_p >= 0 && params->top_p <= 1))
-    return tnk__place_fail(place, "top_p must be between 0 and 1");
-  if ((has & TNK_HAS_TOP_K) && params->top_k < -1)
-    return tnk__place_fail(place, "top_k must be at least -1");
+  /* A struct that was only zeroed says 0, which nobody can mean. */
+  if (params->max_tokens == 0)
+    return tnk__place_fail(place, "max_tokens is 0, expected at least 1; begin "
+                                  "with TNK_SAMPLING_PARAMS_INIT");
+  if (params->max_tokens < 0 && params->max_tokens != TNK_ABSENT)
+    return tnk__place_fail(place, "max_tokens is %ld, expected at least 1",
+                           (long)params->max_tokens);
+  if (!isfinite(temperature) || (temperature < 0 && temperature != TNK_ABSENT))
+    return tnk__place_fail(
+        place, "temperature is %g, expected a finite number of at least 0",
+        temperature);
+  if (params->top_p != TNK_ABSENT &&
+      !(params->top_p >= 0 && params->top_p <= 1))
+    return tnk__place_fail(place, "top_p is %g, expected 0 to 1",
+                           params->top_p);
+  if (params->top_k < -1 && params->top_k != TNK_ABSENT)
+    return tnk__place_fail(place, "top_k is %ld, expected at least -1",
+                           (long)params->top_k);
   return check_stop(place, params);
 }
 

@@ -71,8 +71,6 @@ int tnk__check_lora(const tnk_lora_options_t *options, char *text,
 
   if (err != TNK_OK)
     return err;
-  if (options->has_seed > 1)
-    return tnk__place_fail(&place, "has_seed is neither 0 nor 1");
   if (options->rank > INT32_MAX)
     return tnk__place_fail(&place, "rank is too large");
   /* The official client demands one of them, too. */

@@ -16,7 +16,7 @@ static void put_lora_config(tnk__json_writer_t *w,
   tnk__json_begin_object(w);
   /* The official client's own default, which servers do not have to know. */
   tnk__json_put_int(w, "rank", o->rank != 0 ? o->rank : DEFAULT_RANK);
-  if (o->has_seed)
+  if (o->seed != TNK_ABSENT)
     tnk__json_put_int(w, "seed", o->seed);
   tnk__json_put_bool(w, "train_unembed", o->train_unembed != TNK_NO);
   tnk__json_put_bool(w, "train_mlp", o->train_mlp != TNK_NO);

@@ -77,10 +77,10 @@ static void put_prompt(tnk__json_writer_t *w, const tnk_model_input_t *prompt) {
 
 static void put_stop(tnk__json_writer_t *w,
                      const tnk_sampling_params_t *params) {
-  if (params->present & TNK_HAS_STOP_TOKENS) {
+  if (params->stop_tokens != NULL) {
     tnk__json_key(w, "stop");
     tnk__json_int32s(w, params->stop_tokens, params->n_stop_tokens);
-  } else if (params->present & TNK_HAS_STOP_TEXTS) {
+  } else if (params->stop_texts != NULL) {
     tnk__json_key(w, "stop");
     tnk__json_begin_array(w);
     for (size_t i = 0; i < params->n_stop_texts; i++)
@@ -89,23 +89,25 @@ static void put_stop(tnk__json_writer_t *w,
   }
 }
 
+static double double_or(double value, double absent) {
+  return value != TNK_ABSENT ? value : absent;
+}
+
 /* The last three are always sent: absent ones as the values they stand for. */
 static void put_params(tnk__json_writer_t *w,
                        const tnk_sampling_params_t *params) {
-  uint32_t has = params->present;
-
   tnk__json_key(w, "sampling_params");
   tnk__json_begin_object(w);
-  if (has & TNK_HAS_MAX_TOKENS)
+  if (params->max_tokens != TNK_ABSENT)
     tnk__json_put_int(w, "max_tokens", params->max_tokens);
-  if (has & TNK_HAS_SEED)
+  if (params->seed != TNK_ABSENT)
     tnk__json_put_int(w, "seed", params->seed);
   put_stop(w, params);
   /* With a point, as the official client sends these two. */
-  tnk__json_put_double(w, "temperature",
-                       has & TNK_HAS_TEMPERATURE ? params->temperature : 1.0);
-  tnk__json_put_int(w, "top_k", has & TNK_HAS_TOP_K ? params->top_k : -1);
-  tnk__json_put_double(w, "top_p", has & TNK_HAS_TOP_P ? params->top_p : 1.0);
+  tnk__json_put_double(w, "temperature", double_or(params->temperature, 1.0));
+  tnk__json_put_int(w, "top_k",
+                    params->top_k != TNK_ABSENT ? params->top_k : -1);
+  tnk__json_put_double(w, "top_p", double_or(params->top_p, 1.0));
   tnk__json_end(w);
 }
 
@@ -152,7 +154,7 @@ static void put_options(tnk__json_writer_t *w,
 
 int tnk__sample_write(tnk__buf_t *out, const tnk__sample_request_t *request,
                       tnk__sample_seq_t *seq) {
-  static const tnk_sampling_params_t no_params;
+  static const tnk_sampling_params_t no_params = TNK_SAMPLING_PARAMS_INIT;
   static const tnk_sample_options_t no_options;
   const tnk_sample_options_t *options =
       request->options == NULL ? &no_options : request->options;

@@ -295,13 +295,10 @@ static void stop_of(pool_t *pool, const json_t *params,
     one[0] = json_string_value(stop);
     out->stop_texts = one;
     out->n_stop_texts = 1;
-    out->present |= TNK_HAS_STOP_TEXTS;
   } else if (json_is_array(stop) && json_is_integer(json_array_get(stop, 0))) {
     out->stop_tokens = tokens_of(pool, stop, &out->n_stop_tokens);
-    out->present |= TNK_HAS_STOP_TOKENS;
   } else if (json_is_array(stop)) {
     out->stop_texts = arg_texts(pool, params, "stop", &out->n_stop_texts);
-    out->present |= TNK_HAS_STOP_TEXTS;
   }
 }
 
@@ -309,21 +306,11 @@ tnk_sampling_params_t arg_params(pool_t *pool, const json_t *args) {
   const json_t *params = json_object_get(args, "params");
   tnk_sampling_params_t out = TNK_SAMPLING_PARAMS_INIT;
 
-  out.max_tokens = (int32_t)arg_int(params, "max_tokens", 0);
-  out.seed = arg_int(params, "seed", 0);
-  out.top_k = (int32_t)arg_int(params, "top_k", 0);
-  out.temperature = arg_number(params, "temperature", 0);
-  out.top_p = arg_number(params, "top_p", 0);
-  if (json_object_get(params, "max_tokens") != NULL)
-    out.present |= TNK_HAS_MAX_TOKENS;
-  if (json_object_get(params, "seed") != NULL)
-    out.present |= TNK_HAS_SEED;
-  if (json_object_get(params, "top_k") != NULL)
-    out.present |= TNK_HAS_TOP_K;
-  if (json_object_get(params, "temperature") != NULL)
-    out.present |= TNK_HAS_TEMPERATURE;
-  if (json_object_get(params, "top_p") != NULL)
-    out.present |= TNK_HAS_TOP_P;
+  out.max_tokens = (int32_t)arg_int(params, "max_tokens", TNK_ABSENT);
+  out.seed = arg_int(params, "seed", TNK_ABSENT);
+  out.top_k = (int32_t)arg_int(params, "top_k", TNK_ABSENT);
+  out.temperature = arg_number(params, "temperature", TNK_ABSENT);
+  out.top_p = arg_number(params, "top_p", TNK_ABSENT);
   stop_of(pool, params, &out);
   return out;
 }

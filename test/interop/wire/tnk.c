@@ -48,8 +48,7 @@ static tnk_promise_t *call_lora(run_t *run, const json_t *args) {
 
   options.base_model = model_or(args, MODEL);
   options.rank = (uint32_t)arg_int(args, "rank", 0);
-  options.has_seed = json_object_get(args, "seed") != NULL;
-  options.seed = arg_int(args, "seed", 0);
+  options.seed = arg_int(args, "seed", TNK_ABSENT);
   options.train_mlp = arg_choice(args, "train_mlp");
   options.train_attn = arg_choice(args, "train_attn");
   options.train_unembed = arg_choice(args, "train_unembed");
