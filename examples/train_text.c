@@ -27,7 +27,7 @@ static step_t begin_step(tnk_training_t *training, const train_args_t *args,
   static tnk_chunk_t chunks[TRAIN_MAX_BATCH];
   static tnk_loss_input_t inputs[TRAIN_MAX_BATCH];
   static tnk_datum_t data[TRAIN_MAX_BATCH];
-  tnk_adam_t adam = TNK_ADAM_INIT;
+  tnk_optim_t step = TNK_OPTIM_INIT;
 
   for (size_t i = 0; i < args->batch; i++) {
     const size_t at = (size_t)rand() % (text->size - args->length);
@@ -38,11 +38,11 @@ static step_t begin_step(tnk_training_t *training, const train_args_t *args,
     data[i].loss_inputs = &inputs[i];
     data[i].n_loss_inputs = 1;
   }
-  adam.learning_rate = args->learning_rate;
+  step.learning_rate = args->learning_rate;
   /* The library copies the data before it returns. */
   return (step_t){
       tnk_training_forward_backward(training, data, args->batch, NULL),
-      tnk_training_optim_step(training, &adam)};
+      tnk_training_optim_step(training, &step)};
 }
 
 /* Wait for a step; its loss is a sum over the tokens of the batch. */

@@ -76,12 +76,21 @@ TNK_API tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
                                            const tnk_sampling_params_t *params,
                                            const tnk_sample_options_t *options);
 
+/** What to score. Zero is the default. */
+typedef struct {
+  size_t size;     /**< Set by TNK_LOGPROBS_OPTIONS_INIT. */
+  uint32_t last_n; /**< Score only the last n tokens; 0: all. */
+  uint32_t reserved;
+} tnk_logprobs_options_t;
+
+#define TNK_LOGPROBS_OPTIONS_INIT TNK_SIZED(tnk_logprobs_options_t)
+
 /**
  * Score a prompt: the log-probability of each of its tokens given those
  * before. One token is generated and dropped.
  *
- * @param prompt  Copied.
- * @param last_n  Score only the last n tokens; 0: all.
+ * @param prompt   Copied.
+ * @param options  NULL for defaults. Copied.
  *
  * Protocol: sampling, compute_logprobs.
  * @return A promise of logprobs, one a prompt token, NaN where not computed.
@@ -90,7 +99,8 @@ TNK_API tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
  */
 TNK_API tnk_promise_t *
 tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
-                              const tnk_model_input_t *prompt, uint32_t last_n);
+                              const tnk_model_input_t *prompt,
+                              const tnk_logprobs_options_t *options);
 
 /**
  * The base model, as the server or the caller named it; NULL if unknown.

@@ -132,69 +132,54 @@ TNK_API tnk_promise_t *tnk_training_forward_backward_custom(
     tnk_training_t *training, const tnk_datum_t *data, size_t n_data,
     tnk_custom_loss_cb loss, void *user, const tnk_pass_options_t *options);
 
-/** Adam's parameters. TNK_ADAM_INIT holds the official client's defaults;
- * here zero means zero. */
+/**
+ * One step of an optimizer. TNK_OPTIM_INIT is a step of Adam with every number
+ * absent, which stands for what the official client has:
+ *
+ *                    ADAMW    DIMUON
+ *     learning_rate  0.0001   required   at least 0
+ *     beta1          0.9      0.9        from 0, below 1
+ *     beta2          0.95     -          from 0, below 1
+ *     eps            1e-12    -          above 0
+ *     weight_decay   0        -          at least 0
+ *     grad_clip_norm 0        0          0: no clipping; for ADAMW at least 0
+ *
+ * Numbers are finite. One that the optimizer does not have (-) is refused, and
+ * so is every number beside `json`.
+ */
 typedef struct {
-  size_t size; /**< Set by TNK_ADAM_INIT. */
+  size_t size;               /**< Set by TNK_OPTIM_INIT. */
+  tnk_optimizer_t optimizer; /**< What the model was created for. */
+  uint32_t reserved;
   double learning_rate;
   double beta1;
   double beta2;
   double eps;
   double weight_decay;
-  double grad_clip_norm; /**< 0: no clipping. */
-} tnk_adam_t;
+  double grad_clip_norm;
+  /** TNK_OPTIMIZER_RAW: an object with a text under "type", for an optimizer
+   * that this library does not know; it is sent as it is. */
+  const char *json;
+} tnk_optim_t;
 
-#define TNK_ADAM_INIT                                                          \
-  { sizeof(tnk_adam_t), 0.0001, 0.9, 0.95, 1e-12, 0.0, 0.0 }
+#define TNK_OPTIM_INIT                                                         \
+  {                                                                            \
+    sizeof(tnk_optim_t), TNK_OPTIMIZER_ADAMW, 0, TNK_ABSENT, TNK_ABSENT,       \
+        TNK_ABSENT, TNK_ABSENT, TNK_ABSENT, TNK_ABSENT, NULL                   \
+  }
 
 /**
- * Apply the gradients with Adam and clear them.
+ * Apply the gradients and clear them.
  *
- * @param adam  NULL for TNK_ADAM_INIT. Learning rate, decay and clip norm at
- *              least 0, betas in [0, 1), eps above 0, all finite. Copied.
- * Protocol: training, optimizers.
+ * @param optim  NULL for TNK_OPTIM_INIT. Copied.
+ * Protocol: training, optimizers; training, open step.
  * @return A promise of tnk_metrics_t.
  * Rejects with: TNK_EINVAL (the text names the parameter), and as
  *   tnk_training_forward_backward().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
-                                               const tnk_adam_t *adam);
-
-/** Dimuon's parameters; zero means zero. */
-typedef struct {
-  size_t size; /**< Set by TNK_DIMUON_INIT. */
-  double learning_rate;
-  double grad_clip_norm; /**< 0 or less: no clipping. */
-  double beta1;
-} tnk_dimuon_t;
-
-/** A Dimuon step; the learning rate has no default. */
-#define TNK_DIMUON_INIT(learning_rate)                                         \
-  { sizeof(tnk_dimuon_t), (learning_rate), 0.0, 0.9 }
-
-/**
- * Apply the gradients with Dimuon. The model must have been created for it.
- *
- * @param dimuon  Learning rate at least 0, beta1 in [0, 1), all finite.
- * Protocol: training, optimizers.
- * @return A promise of tnk_metrics_t. Rejects as tnk_training_optim_step().
- * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
- */
-TNK_API tnk_promise_t *
-tnk_training_optim_step_dimuon(tnk_training_t *training,
-                               const tnk_dimuon_t *dimuon);
-
-/**
- * Apply the gradients with an optimizer this library does not know.
- *
- * @param json  An object with a text under "type", sent as it is. Copied.
- * Protocol: training, open step.
- * @return A promise of tnk_metrics_t. Rejects as tnk_training_optim_step().
- * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
- */
-TNK_API tnk_promise_t *tnk_training_optim_step_raw(tnk_training_t *training,
-                                                   const char *json);
+                                               const tnk_optim_t *optim);
 
 /** How to save. */
 typedef struct {
@@ -274,20 +259,31 @@ TNK_API tnk_promise_t *tnk_training_save_weights_and_get_sampling(
     tnk_training_t *training, tnk_sampling_kind_t kind,
     const tnk_sampling_options_t *options);
 
+/** What to load into a model that exists. */
+typedef struct {
+  size_t size;      /**< Set by TNK_LOAD_OPTIONS_INIT. */
+  const char *path; /**< Required: tinker://<run>/weights/<name>. */
+  /** TNK_YES: moments and step count of the optimizer too. Default no. */
+  tnk_choice_t with_optimizer;
+  uint32_t reserved;
+  const char *weights_access_token; /**< For somebody else's state. */
+} tnk_load_options_t;
+
+#define TNK_LOAD_OPTIONS_INIT TNK_SIZED(tnk_load_options_t)
+
 /**
  * Load a saved state into this model, for servers that know it. Protocol:
  * training, JSON training requests.
  *
- * @param path            tinker://<run>/weights/<name>. Copied.
- * @param with_optimizer  Whether the optimizer's state is loaded too.
+ * @param options  Copied.
  * @return A promise of a path. Rejects as tnk_training_forward_backward();
  *   TNK_ENOTFOUND, or TNK_EFAILED where the server learns of a missing path
  *   only when it loads.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
-TNK_API tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
-                                               const char *path,
-                                               tnk_choice_t with_optimizer);
+TNK_API tnk_promise_t *
+tnk_training_load_state(tnk_training_t *training,
+                        const tnk_load_options_t *options);
 
 /** What the server said of a model; strings may be NULL. */
 typedef struct {

@@ -44,18 +44,28 @@ tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
   return start(sampling, "sample", prompt, params, options, 0);
 }
 
-tnk_promise_t *tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
-                                             const tnk_model_input_t *prompt,
-                                             uint32_t last_n) {
+tnk_promise_t *
+tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
+                              const tnk_model_input_t *prompt,
+                              const tnk_logprobs_options_t *options) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-  tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
+  tnk_sample_options_t sample = TNK_SAMPLE_OPTIONS_INIT;
+  tnk_logprobs_options_t own = TNK_LOGPROBS_OPTIONS_INIT;
+  tnk_promise_t *refusal;
+  char text[MAX_TEXT] = "";
+  int err;
 
   if (sampling == NULL)
     return NULL;
+  err = TNK__LOAD(tnk_logprobs_options_t, &own, options, text, sizeof(text));
+  refusal =
+      tnk__service_refuses(sampling->session, "compute_logprobs", err, text);
+  if (refusal != NULL)
+    return refusal;
   params.max_tokens = 1;
-  options.prompt_logprobs = TNK_YES;
-  options.prompt_logprobs_last_n = last_n;
-  return start(sampling, "compute_logprobs", prompt, &params, &options, 1);
+  sample.prompt_logprobs = TNK_YES;
+  sample.prompt_logprobs_last_n = own.last_n;
+  return start(sampling, "compute_logprobs", prompt, &params, &sample, 1);
 }
 
 const char *tnk_sampling_base_model(const tnk_sampling_t *sampling) {

@@ -85,54 +85,20 @@ tnk_promise_t *tnk_training_forward_backward_custom(
 
 /* ---- Steps ---- */
 
-static tnk_promise_t *step(tnk_training_t *training,
-                           const tnk__step_params_t *params, int err,
-                           const char *text) {
-  tnk_promise_t *refusal =
-      tnk__service_refuses(training->session, "optim_step", err, text);
-
-  return refusal != NULL ? refusal : tnk__step_start(training, params);
-}
-
 tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
-                                       const tnk_adam_t *adam) {
-  tnk_adam_t own = TNK_ADAM_INIT;
+                                       const tnk_optim_t *optim) {
+  tnk_optim_t own = TNK_OPTIM_INIT;
+  tnk_promise_t *refusal;
   char text[MAX_TEXT] = "";
   int err;
 
   if (training == NULL)
     return NULL;
-  err = TNK__LOAD(tnk_adam_t, &own, adam, text, sizeof(text));
+  err = TNK__LOAD(tnk_optim_t, &own, optim, text, sizeof(text));
   if (err == TNK_OK)
-    err = tnk__check_adam(&own, text, sizeof(text));
-  return step(training, &(tnk__step_params_t){.adam = &own}, err, text);
-}
-
-tnk_promise_t *tnk_training_optim_step_dimuon(tnk_training_t *training,
-                                              const tnk_dimuon_t *dimuon) {
-  tnk_dimuon_t own = TNK_DIMUON_INIT(0.0);
-  char text[MAX_TEXT] = "";
-  int err;
-
-  if (training == NULL)
-    return NULL;
-  if (dimuon == NULL)
-    return step(training, NULL, TNK_EINVAL, "no dimuon parameters were given");
-  err = TNK__LOAD(tnk_dimuon_t, &own, dimuon, text, sizeof(text));
-  if (err == TNK_OK)
-    err = tnk__check_dimuon(&own, text, sizeof(text));
-  return step(training, &(tnk__step_params_t){.dimuon = &own}, err, text);
-}
-
-tnk_promise_t *tnk_training_optim_step_raw(tnk_training_t *training,
-                                           const char *json) {
-  char text[MAX_TEXT] = "";
-  int err;
-
-  if (training == NULL)
-    return NULL;
-  err = tnk__check_optimizer_json(json, text, sizeof(text));
-  return step(training, &(tnk__step_params_t){.json = json}, err, text);
+    err = tnk__check_optim(&own, text, sizeof(text));
+  refusal = tnk__service_refuses(training->session, "optim_step", err, text);
+  return refusal != NULL ? refusal : tnk__step_start(training, &own);
 }
 
 /* ---- Saving and loading ---- */
@@ -200,20 +166,22 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
 }
 
 tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
-                                       const char *path,
-                                       tnk_choice_t with_optimizer) {
-  static const char name[] = "load_state";
+                                       const tnk_load_options_t *options) {
+  tnk_load_options_t own = TNK_LOAD_OPTIONS_INIT;
   tnk_promise_t *refusal;
   char text[MAX_TEXT] = "";
   int err;
 
   if (training == NULL)
     return NULL;
-  err = tnk__check_text("path", path, text, sizeof(text));
-  refusal = tnk__service_refuses(training->session, name, err, text);
-  return refusal != NULL
-             ? refusal
-             : tnk__load_start(training, path, with_optimizer == TNK_YES, NULL);
+  err = TNK__LOAD(tnk_load_options_t, &own, options, text, sizeof(text));
+  if (err == TNK_OK)
+    err = tnk__check_load(&own, text, sizeof(text));
+  refusal = tnk__service_refuses(training->session, "load_state", err, text);
+  if (refusal != NULL)
+    return refusal;
+  return tnk__load_start(training, own.path, own.with_optimizer == TNK_YES,
+                         own.weights_access_token);
 }
 
 /* ---- The model ---- */

@@ -33,8 +33,11 @@
   X(tnk_sampling_options_t, TNK_SAMPLING_OPTIONS_INIT, reserved, 32, reserved, \
     YES)                                                                       \
   X(tnk_pass_options_t, TNK_PASS_OPTIONS_INIT, reserved, 56, reserved, YES)    \
-  X(tnk_adam_t, TNK_ADAM_INIT, grad_clip_norm, 56, grad_clip_norm, NO)         \
-  X(tnk_dimuon_t, TNK_DIMUON_INIT, beta1, 32, beta1, NO)                       \
+  X(tnk_optim_t, TNK_OPTIM_INIT, json, 72, json, YES)                          \
+  X(tnk_load_options_t, TNK_LOAD_OPTIONS_INIT, weights_access_token, 32,       \
+    weights_access_token, YES)                                                 \
+  X(tnk_logprobs_options_t, TNK_LOGPROBS_OPTIONS_INIT, reserved, 16, reserved, \
+    YES)                                                                       \
   X(tnk_save_options_t, TNK_SAVE_OPTIONS_INIT, n_recipients, 56, n_recipients, \
     YES)                                                                       \
   X(tnk_sampling_params_t, TNK_SAMPLING_PARAMS_INIT, n_stop_tokens, 72,        \

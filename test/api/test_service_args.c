@@ -222,34 +222,54 @@ TEST(bad_parameters_of_optimizers) {
     double value;
     const char *name;
   } cases[] = {
-      {offsetof(tnk_adam_t, learning_rate), -1, "learning_rate"},
-      {offsetof(tnk_adam_t, beta1), 1, "beta1"},
-      {offsetof(tnk_adam_t, beta2), NAN, "beta2"},
-      {offsetof(tnk_adam_t, eps), 0, "eps"},
-      {offsetof(tnk_adam_t, weight_decay), -0.5, "weight_decay"},
-      {offsetof(tnk_adam_t, grad_clip_norm), INFINITY, "grad_clip_norm"}};
+      {offsetof(tnk_optim_t, learning_rate), -1, "learning_rate"},
+      {offsetof(tnk_optim_t, beta1), 1, "beta1"},
+      {offsetof(tnk_optim_t, beta2), NAN, "beta2"},
+      {offsetof(tnk_optim_t, eps), 0, "eps"},
+      {offsetof(tnk_optim_t, weight_decay), -0.5, "weight_decay"},
+      {offsetof(tnk_optim_t, grad_clip_norm), INFINITY, "grad_clip_norm"}};
   bench_t bench;
   tnk_training_t *training;
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(NAN);
+  const tnk_optim_t absent = TNK_OPTIM_INIT;
+  tnk_optim_t step = absent;
 
   bench_open(&bench);
   training = bench.script.training;
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    tnk_adam_t adam = TNK_ADAM_INIT;
-    memcpy((char *)&adam + cases[i].offset, &cases[i].value, sizeof(double));
-    refused(&bench, tnk_training_optim_step(training, &adam), TNK_EINVAL,
+    step = absent;
+    memcpy((char *)&step + cases[i].offset, &cases[i].value, sizeof(double));
+    refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
             "optim_step", cases[i].name);
   }
-  refused(&bench, tnk_training_optim_step_dimuon(training, &dimuon), TNK_EINVAL,
-          "optim_step", "learning_rate");
-  refused(&bench, tnk_training_optim_step_dimuon(training, NULL), TNK_EINVAL,
-          "optim_step", "dimuon");
-  refused(&bench, tnk_training_optim_step_raw(training, NULL), TNK_EINVAL,
+  step = absent;
+  step.optimizer = TNK_OPTIMIZER_DIMUON;
+  refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
+          "optim_step", "learning_rate is missing");
+  step.learning_rate = 0.1;
+  step.beta2 = 0.5;
+  refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
+          "optim_step", "beta2 is not for this optimizer");
+  step = absent;
+  step.json = "{\"type\":\"x\"}";
+  refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
+          "optim_step", "json is given");
+  step.optimizer = TNK_OPTIMIZER_RAW;
+  step.learning_rate = 0.1;
+  refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
+          "optim_step", "learning_rate is not for this optimizer");
+  step.json = NULL;
+  refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
           "optim_step", "JSON");
-  refused(&bench, tnk_training_optim_step_raw(training, "{\"type\":1}"),
-          TNK_EINVAL, "optim_step", "type");
-  refused(&bench, tnk_training_optim_step_raw(training, "{"), TNK_EINVAL,
+  step.json = "{\"type\":1}";
+  refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
+          "optim_step", "type");
+  step.json = "{";
+  refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
           "optim_step", "JSON");
+  step = absent;
+  step.optimizer = (tnk_optimizer_t)9;
+  refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
+          "optim_step", "no known kind");
   bench_close(&bench);
 }
 
@@ -271,7 +291,7 @@ TEST(bad_names_and_paths) {
   bad.ttl_seconds = UINT64_MAX;
   refused(&bench, tnk_training_save_state(training, "a", &bad), TNK_EINVAL,
           "save_state", "ttl_seconds");
-  refused(&bench, tnk_training_load_state(training, NULL, TNK_YES), TNK_EINVAL,
+  refused(&bench, tnk_training_load_state(training, NULL), TNK_EINVAL,
           "load_state", "path");
   refused(&bench,
           tnk_training_save_weights_and_get_sampling(
@@ -301,7 +321,7 @@ TEST(bad_samples) {
   refused(&bench, tnk_sampling_sample(bench.script.sampling, NULL, NULL, NULL),
           TNK_EINVAL, "sample", "prompt");
   refused(&bench,
-          tnk_sampling_compute_logprobs(bench.script.sampling, &empty, 0),
+          tnk_sampling_compute_logprobs(bench.script.sampling, &empty, NULL),
           TNK_EINVAL, "compute_logprobs", "chunks");
   params.max_tokens = 0;
   refuse_sample(&bench, &params, NULL, "TNK_SAMPLING_PARAMS_INIT");
@@ -340,19 +360,17 @@ TEST(S0_1b_without_a_handle_there_is_no_promise) {
   CHECK(tnk_training_forward_backward_custom(NULL, NULL, 0, NULL, NULL, NULL) ==
         NULL);
   CHECK(tnk_training_optim_step(NULL, NULL) == NULL);
-  CHECK(tnk_training_optim_step_dimuon(NULL, NULL) == NULL);
-  CHECK(tnk_training_optim_step_raw(NULL, NULL) == NULL);
   CHECK(tnk_training_save_state(NULL, NULL, NULL) == NULL);
   CHECK(tnk_training_save_weights_for_sampler(NULL, NULL, NULL) == NULL);
   CHECK(tnk_training_save_weights_external(NULL, NULL, NULL) == NULL);
   CHECK(tnk_training_save_weights_and_get_sampling(NULL, TNK_SAMPLING_SNAPSHOT,
                                                    NULL) == NULL);
-  CHECK(tnk_training_load_state(NULL, NULL, TNK_NO) == NULL);
+  CHECK(tnk_training_load_state(NULL, NULL) == NULL);
   CHECK(tnk_training_unload(NULL) == NULL);
   tnk_training_info(&info, NULL);
   CHECK(info.model_id == NULL);
   CHECK(tnk_sampling_sample(NULL, NULL, NULL, NULL) == NULL);
-  CHECK(tnk_sampling_compute_logprobs(NULL, NULL, 0) == NULL);
+  CHECK(tnk_sampling_compute_logprobs(NULL, NULL, NULL) == NULL);
   CHECK(tnk_sampling_id(NULL) == NULL);
   CHECK(tnk_sampling_base_model(NULL) == NULL);
   tnk_training_close(NULL, NULL, NULL);

@@ -352,27 +352,48 @@ TEST(sampling_options) {
                 "\"target_prompt_logprobs\" needs two dimensions");
 }
 
-TEST(optimizer_parameters) {
-  tnk_adam_t adam = TNK_ADAM_INIT;
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.02);
+static void expect_step(const tnk_optim_t *step, const char *sentence) {
+  int err = tnk__check_optim(step, text, sizeof(text));
 
-  CHECK_INT(tnk__check_adam(&adam, text, sizeof(text)), TNK_OK);
-  adam.beta2 = 1;
-  CHECK_INT(tnk__check_adam(&adam, text, sizeof(text)), TNK_EINVAL);
-  CHECK_STR(text, "beta2 is not below 1");
-  adam.beta2 = 0;
-  adam.eps = 0;
-  CHECK_INT(tnk__check_adam(&adam, text, sizeof(text)), TNK_EINVAL);
-  CHECK_STR(text, "eps is not above 0");
-  adam.learning_rate = -1;
-  CHECK_INT(tnk__check_adam(&adam, text, sizeof(text)), TNK_EINVAL);
-  CHECK_STR(text, "learning_rate is below 0");
-  CHECK_INT(tnk__check_dimuon(&dimuon, text, sizeof(text)), TNK_OK);
-  dimuon.grad_clip_norm = -1;
-  CHECK_INT(tnk__check_dimuon(&dimuon, text, sizeof(text)), TNK_OK);
-  dimuon.beta1 = NAN;
-  CHECK_INT(tnk__check_dimuon(&dimuon, text, sizeof(text)), TNK_EINVAL);
-  CHECK_STR(text, "beta1 is not a finite number");
+  CHECK_INT(err, sentence == NULL ? TNK_OK : TNK_EINVAL);
+  if (sentence != NULL)
+    CHECK_STR(text, sentence);
+}
+
+TEST(optimizer_parameters) {
+  tnk_optim_t step = TNK_OPTIM_INIT;
+
+  expect_step(&step, NULL);
+  step.beta2 = 1;
+  expect_step(&step, "beta2 is not below 1");
+  step.beta2 = 0;
+  step.eps = 0;
+  expect_step(&step, "eps is not above 0");
+  step.learning_rate = -1;
+  expect_step(&step, "learning_rate is below 0");
+  step = (tnk_optim_t)TNK_OPTIM_INIT;
+  step.optimizer = TNK_OPTIMIZER_DIMUON;
+  expect_step(&step, "learning_rate is missing");
+  step.learning_rate = 0.02;
+  step.grad_clip_norm = -1;
+  expect_step(&step, NULL);
+  step.beta1 = NAN;
+  expect_step(&step, "beta1 is not a finite number");
+}
+
+TEST(an_optimizer_parameter_that_would_be_ignored_is_refused) {
+  tnk_optim_t step = TNK_OPTIM_INIT;
+
+  step.optimizer = TNK_OPTIMIZER_DIMUON;
+  step.learning_rate = 0.02;
+  step.weight_decay = 0.1;
+  expect_step(&step, "weight_decay is not for this optimizer");
+  step.optimizer = TNK_OPTIMIZER_RAW;
+  step.json = "{\"type\":\"x\"}";
+  expect_step(&step, "learning_rate is not for this optimizer");
+  step = (tnk_optim_t)TNK_OPTIM_INIT;
+  step.json = "{\"type\":\"x\"}";
+  expect_step(&step, "json is given, and optimizer is not TNK_OPTIMIZER_RAW");
 }
 
 TEST(texts_and_pairs) {

@@ -27,12 +27,12 @@ static void end(tnk_metrics_t *metrics) {
 }
 
 TEST(vector_M_adam) {
-  tnk_adam_t adam = TNK_ADAM_INIT;
+  tnk_optim_t step = TNK_OPTIM_INIT;
   tnk__buf_t buf;
 
-  adam.learning_rate = 0.001;
+  step.learning_rate = 0.001;
   tnk__buf_init(&buf, test_allocator(), 4096);
-  CHECK_INT(tnk__optim_write_adam(&buf, "M", 1, &adam), TNK_OK);
+  CHECK_INT(tnk__optim_write(&buf, "M", 1, &step), TNK_OK);
   CHECK_STR(tnk__buf_cstr(&buf),
             "{\"model_id\":\"M\",\"seq_id\":1,\"type\":\"optim_step\","
             "\"adam_params\":{\"learning_rate\":0.001,\"beta1\":0.9,"
@@ -42,11 +42,13 @@ TEST(vector_M_adam) {
 }
 
 TEST(vector_M_dimuon) {
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.02);
+  tnk_optim_t step = TNK_OPTIM_INIT;
   tnk__buf_t buf;
 
+  step.optimizer = TNK_OPTIMIZER_DIMUON;
+  step.learning_rate = 0.02;
   tnk__buf_init(&buf, test_allocator(), 4096);
-  CHECK_INT(tnk__optim_write_dimuon(&buf, "M", 2, &dimuon), TNK_OK);
+  CHECK_INT(tnk__optim_write(&buf, "M", 2, &step), TNK_OK);
   CHECK_STR(tnk__buf_cstr(&buf),
             "{\"model_id\":\"M\",\"seq_id\":2,\"type\":\"optim_step\","
             "\"optimizer_params\":{\"type\":\"dimuon\",\"learning_rate\":0.02,"
@@ -55,11 +57,13 @@ TEST(vector_M_dimuon) {
 }
 
 TEST(raw_parameters_are_sent_as_they_are) {
+  tnk_optim_t step = TNK_OPTIM_INIT;
   tnk__buf_t buf;
 
+  step.optimizer = TNK_OPTIMIZER_RAW;
+  step.json = "{\"type\": \"lion\", \"b\":1}";
   tnk__buf_init(&buf, test_allocator(), 4096);
-  CHECK_INT(tnk__optim_write_raw(&buf, "M", 3, "{\"type\": \"lion\", \"b\":1}"),
-            TNK_OK);
+  CHECK_INT(tnk__optim_write(&buf, "M", 3, &step), TNK_OK);
   CHECK_STR(tnk__buf_cstr(&buf),
             "{\"model_id\":\"M\",\"seq_id\":3,\"type\":\"optim_step\","
             "\"optimizer_params\":{\"type\": \"lion\", \"b\":1}}");
@@ -67,12 +71,12 @@ TEST(raw_parameters_are_sent_as_they_are) {
 }
 
 TEST(S3_26a_writing_without_memory) {
-  tnk_adam_t adam = TNK_ADAM_INIT;
+  tnk_optim_t step = TNK_OPTIM_INIT;
   tnk__buf_t buf;
 
   tnk__buf_init(&buf, test_allocator(), 4096);
   test_alloc_fail_at(0);
-  CHECK_INT(tnk__optim_write_adam(&buf, "M", 1, &adam), TNK_ENOMEM);
+  CHECK_INT(tnk__optim_write(&buf, "M", 1, &step), TNK_ENOMEM);
   test_alloc_fail_at(-1);
   tnk__buf_deinit(&buf);
 }

@@ -11,9 +11,10 @@ int main(void) {
     return 1;
 #endif
 #ifdef TNK_TRAINING_H
-  tnk_adam_t adam = TNK_ADAM_INIT;
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.1);
-  if (adam.size != sizeof(adam) || dimuon.size != sizeof(dimuon))
+  tnk_optim_t step = TNK_OPTIM_INIT;
+  tnk_load_options_t load = TNK_LOAD_OPTIONS_INIT;
+  if (step.size != sizeof(step) || step.beta1 != TNK_ABSENT ||
+      load.size != sizeof(load))
     return 1;
 #endif
 #ifdef TNK_SAMPLING_H

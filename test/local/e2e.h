@@ -244,10 +244,10 @@ static inline tnk_promise_t *e2e_pass(e2e_t *e2e, size_t start) {
 }
 
 static inline tnk_promise_t *e2e_step(e2e_t *e2e) {
-  tnk_adam_t adam = TNK_ADAM_INIT;
+  tnk_optim_t step = TNK_OPTIM_INIT;
 
-  adam.learning_rate = 0.01;
-  return tnk_training_optim_step(e2e->training, &adam);
+  step.learning_rate = 0.01;
+  return tnk_training_optim_step(e2e->training, &step);
 }
 
 static inline double e2e_loss(tnk_promise_t *promise) {

@@ -68,7 +68,7 @@ static inline tnk__lm_t *lm_model(const tnk__lm_base_t *base, uint32_t rank,
 /* Steps of Adam on the sentence; returns the loss before the last. */
 static inline double lm_learn(tnk__lm_t *lm, int n_steps, size_t n_tokens) {
   tnk__lm_loss_t loss = lm_loss(NULL);
-  tnk_adam_t adam = TNK_ADAM_INIT;
+  tnk__adam_t adam = TNK__ADAM_INIT;
   lm_example_t ex;
   float logprobs[LM_MAX_TEST];
   tnk__lm_step_t step;

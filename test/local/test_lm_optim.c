@@ -40,7 +40,7 @@ static double pass(setup_t *s, size_t start) {
 TEST(adamw_follows_its_formulas) {
   enum { N = 40 };
   setup_t s;
-  tnk_adam_t adam = {sizeof(adam), 0.01, 0.9, 0.95, 1e-8, 0.1, 0.5};
+  tnk__adam_t adam = {0.01, 0.9, 0.95, 1e-8, 0.1, 0.5};
   tnk__lm_step_t out;
   double value[N];
   double m[N] = {0};
@@ -104,7 +104,7 @@ TEST(gradients_add_up_until_the_step) {
 /* A step without gradients counts them as zero. */
 TEST(a_step_without_gradients) {
   setup_t s;
-  tnk_adam_t adam = TNK_ADAM_INIT;
+  tnk__adam_t adam = TNK__ADAM_INIT;
   tnk__lm_step_t out;
   float before;
 
@@ -161,7 +161,7 @@ static void check_orthogonal(const float *before, const float *after,
 TEST(dimuon_steps_are_orthogonal_and_learn) {
   static float before[4 * TNK__LM_LOGITS];
   setup_t s;
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.005);
+  tnk__dimuon_t dimuon = TNK__DIMUON_INIT(0.005);
   tnk__lm_step_t out;
   const float *b;
   double first;
@@ -188,7 +188,7 @@ TEST(dimuon_steps_are_orthogonal_and_learn) {
 /* Ranks above the width turn the factors over. */
 TEST(dimuon_with_a_high_rank) {
   setup_t s;
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.01);
+  tnk__dimuon_t dimuon = TNK__DIMUON_INIT(0.01);
   tnk__lm_step_t out;
   double first;
 
@@ -199,7 +199,7 @@ TEST(dimuon_with_a_high_rank) {
   tear_down(&s);
 }
 
-static void refused(tnk__lm_t *lm, tnk_adam_t adam, const char *text) {
+static void refused(tnk__lm_t *lm, tnk__adam_t adam, const char *text) {
   tnk__lm_step_t out;
   tnk__lm_why_t why;
 
@@ -210,9 +210,9 @@ static void refused(tnk__lm_t *lm, tnk_adam_t adam, const char *text) {
 
 TEST(parameters_out_of_range) {
   setup_t s;
-  const tnk_adam_t good = TNK_ADAM_INIT;
-  tnk_adam_t adam;
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0.01);
+  const tnk__adam_t good = TNK__ADAM_INIT;
+  tnk__adam_t adam;
+  tnk__dimuon_t dimuon = TNK__DIMUON_INIT(0.01);
   tnk__lm_step_t out;
   tnk__lm_why_t why;
 

@@ -219,7 +219,7 @@ TEST(what_runs_in_between_does_not_matter) {
   lm_learn(a, 2, 50);
   CHECK_INT(tnk__lm_reserve(b, 300), TNK_OK);
   for (i = 0; i < 2; i++) {
-    tnk_adam_t adam = TNK_ADAM_INIT;
+    tnk__adam_t adam = TNK__ADAM_INIT;
     tnk__lm_step_t step;
     adam.learning_rate = 0.01;
     d = lm_datum(&ex, 3, 150);

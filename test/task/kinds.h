@@ -48,12 +48,18 @@ static tnk_promise_t *start_ephemeral(script_t *script) {
 }
 
 static tnk_promise_t *start_load(script_t *script) {
-  return tnk_training_load_state(script->training, "tinker://r/weights/a",
-                                 TNK_NO);
+  tnk_load_options_t options = TNK_LOAD_OPTIONS_INIT;
+
+  options.path = "tinker://r/weights/a";
+  return tnk_training_load_state(script->training, &options);
 }
 
 static tnk_promise_t *start_raw(script_t *script) {
-  return tnk_training_optim_step_raw(script->training, "{\"type\":\"x\"}");
+  tnk_optim_t step = TNK_OPTIM_INIT;
+
+  step.optimizer = TNK_OPTIMIZER_RAW;
+  step.json = "{\"type\":\"x\"}";
+  return tnk_training_optim_step(script->training, &step);
 }
 
 static int kind_loss(tnk_custom_loss_t *io, void *user) {
@@ -73,7 +79,7 @@ static tnk_promise_t *start_unload(script_t *script) {
 }
 
 static tnk_promise_t *start_logprobs(script_t *script) {
-  return tnk_sampling_compute_logprobs(script->sampling, script_prompt(), 0);
+  return tnk_sampling_compute_logprobs(script->sampling, script_prompt(), NULL);
 }
 
 static tnk_promise_t *start_lora(script_t *script) {

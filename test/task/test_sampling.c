@@ -288,8 +288,8 @@ TEST(S3_16_the_server_can_switch_new_submissions_off) {
   CHECK_INT(n_submitted(&script), 3);
   /* Of samples only, not of compute_logprobs. */
   mock_json_once(script.mock, "POST", future_path, 410, "{}");
-  outcome_of(&outcomes[1], tnk_sampling_compute_logprobs(script.sampling,
-                                                         script_prompt(), 0));
+  outcome_of(&outcomes[1], tnk_sampling_compute_logprobs(
+                               script.sampling, script_prompt(), NULL));
   script_turns(&script);
   script_advance(&script, 10000);
   outcome_ok(&script, &outcomes[1]);

@@ -165,8 +165,9 @@ TEST(a_sample_and_its_logprobs) {
   CHECK_INT(n, 2);
   CHECK_INT(tokens[1], 8);
   outcome_drop(&outcome);
-  script_ok(&script, &outcome,
-            tnk_sampling_compute_logprobs(script.sampling, script_prompt(), 0));
+  script_ok(
+      &script, &outcome,
+      tnk_sampling_compute_logprobs(script.sampling, script_prompt(), NULL));
   logprobs = tnk_promise_logprobs(outcome.promise, &n);
   CHECK_INT(n, 2);
   CHECK_NEAR(logprobs[1], -1.5, 0);

@@ -21,8 +21,7 @@ int tnk__check_sampling(const tnk_model_input_t *prompt,
                         const tnk_sampling_params_t *params,
                         const tnk_sample_options_t *options, char *text,
                         size_t size);
-int tnk__check_adam(const tnk_adam_t *adam, char *text, size_t size);
-int tnk__check_dimuon(const tnk_dimuon_t *dimuon, char *text, size_t size);
+int tnk__check_optim(const tnk_optim_t *optim, char *text, size_t size);
 /* Check a text that must be there and is sent: `what` names it in the
  * sentence. */
 int tnk__check_text(const char *what, const char *value, char *text,
@@ -37,6 +36,7 @@ int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
                        size_t size);
 int tnk__check_save(const char *name, const tnk_save_options_t *options,
                     char *text, size_t size);
+int tnk__check_load(const tnk_load_options_t *options, char *text, size_t size);
 /* Check that it is one object in JSON with a text under "type". */
 int tnk__check_optimizer_json(const char *json, char *text, size_t size);
 int tnk__check_lora(const tnk_lora_options_t *options, char *text, size_t size);

@@ -2,7 +2,6 @@
 
 #include "codec/data/check.h"
 #include "codec/data/check_place.h"
-#include "codec/format/json_read.h"
 #include "tnk/error.h"
 
 int tnk__check_save(const char *name, const tnk_save_options_t *options,
@@ -24,27 +23,6 @@ int tnk__check_save(const char *name, const tnk_save_options_t *options,
   return err;
 }
 
-int tnk__check_optimizer_json(const char *json, char *text, size_t size) {
-  tnk__place_t place = {.text = text, .size = size};
-  const char *type;
-  json_t *object;
-  int err = tnk__check_text("the optimizer's JSON", json, text, size);
-
-  if (err != TNK_OK)
-    return err;
-  err = tnk__json_parse_object(&object, json, strlen(json));
-  if (err == TNK_ENOMEM)
-    return err;
-  if (err != TNK_OK)
-    return tnk__place_fail(&place, "the optimizer's JSON is not an object");
-  type = tnk__json_str(object, "type");
-  if (type == NULL || type[0] == '\0')
-    err = tnk__place_fail(&place,
-                          "the optimizer's JSON has no text under \"type\"");
-  json_decref(object);
-  return err;
-}
-
 static int check_optimizer(const tnk__place_t *place, tnk_optimizer_t optimizer,
                            const char *json) {
   if (optimizer == TNK_OPTIMIZER_RAW)
@@ -61,6 +39,16 @@ static int check_path(const tnk__place_t *place, const char *path) {
 
   if (err == TNK_OK && strncmp(path, "tinker://", 9) != 0)
     err = tnk__place_fail(place, "the path does not begin with tinker://");
+  return err;
+}
+
+int tnk__check_load(const tnk_load_options_t *options, char *text,
+                    size_t size) {
+  int err = tnk__check_text("path", options->path, text, size);
+
+  if (err == TNK_OK)
+    err = tnk__check_optional("weights_access_token",
+                              options->weights_access_token, text, size);
   return err;
 }
 

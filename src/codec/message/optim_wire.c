@@ -6,57 +6,51 @@
 #include "codec/format/json_write.h"
 #include "tnk/error.h"
 
-/* The kind first, as the official client sends it; until 0.25 it came last. */
-static void begin(tnk__json_writer_t *w, tnk__buf_t *out, const char *model_id,
-                  int64_t seq_id) {
-  tnk__json_writer_init(w, out);
+static void put(tnk__json_writer_t *w, const char *key, double value,
+                double absent) {
+  tnk__json_put_double(w, key, value != TNK_ABSENT ? value : absent);
+}
+
+static void put_adam(tnk__json_writer_t *w, const tnk_optim_t *optim) {
+  tnk__json_key(w, "adam_params");
   tnk__json_begin_object(w);
-  tnk__json_put_text(w, "model_id", model_id);
-  tnk__json_put_int(w, "seq_id", seq_id);
-  tnk__json_put_text(w, "type", "optim_step");
+  put(w, "learning_rate", optim->learning_rate, 0.0001);
+  put(w, "beta1", optim->beta1, 0.9);
+  put(w, "beta2", optim->beta2, 0.95);
+  put(w, "eps", optim->eps, 1e-12);
+  put(w, "weight_decay", optim->weight_decay, 0.0);
+  put(w, "grad_clip_norm", optim->grad_clip_norm, 0.0);
+  tnk__json_end(w);
 }
 
-int tnk__optim_write_adam(tnk__buf_t *out, const char *model_id, int64_t seq_id,
-                          const tnk_adam_t *adam) {
+static void put_dimuon(tnk__json_writer_t *w, const tnk_optim_t *optim) {
+  tnk__json_key(w, "optimizer_params");
+  tnk__json_begin_object(w);
+  tnk__json_put_text(w, "type", "dimuon");
+  tnk__json_put_double(w, "learning_rate", optim->learning_rate);
+  put(w, "grad_clip_norm", optim->grad_clip_norm, 0.0);
+  put(w, "beta1", optim->beta1, 0.9);
+  tnk__json_end(w);
+}
+
+/* The kind first, as the official client sends it; until 0.25 it came last. */
+int tnk__optim_write(tnk__buf_t *out, const char *model_id, int64_t seq_id,
+                     const tnk_optim_t *optim) {
   tnk__json_writer_t w;
 
-  begin(&w, out, model_id, seq_id);
-  tnk__json_key(&w, "adam_params");
+  tnk__json_writer_init(&w, out);
   tnk__json_begin_object(&w);
-  tnk__json_put_double(&w, "learning_rate", adam->learning_rate);
-  tnk__json_put_double(&w, "beta1", adam->beta1);
-  tnk__json_put_double(&w, "beta2", adam->beta2);
-  tnk__json_put_double(&w, "eps", adam->eps);
-  tnk__json_put_double(&w, "weight_decay", adam->weight_decay);
-  tnk__json_put_double(&w, "grad_clip_norm", adam->grad_clip_norm);
-  tnk__json_end(&w);
-  tnk__json_end(&w);
-  return tnk__json_finish(&w);
-}
-
-int tnk__optim_write_dimuon(tnk__buf_t *out, const char *model_id,
-                            int64_t seq_id, const tnk_dimuon_t *dimuon) {
-  tnk__json_writer_t w;
-
-  begin(&w, out, model_id, seq_id);
-  tnk__json_key(&w, "optimizer_params");
-  tnk__json_begin_object(&w);
-  tnk__json_put_text(&w, "type", "dimuon");
-  tnk__json_put_double(&w, "learning_rate", dimuon->learning_rate);
-  tnk__json_put_double(&w, "grad_clip_norm", dimuon->grad_clip_norm);
-  tnk__json_put_double(&w, "beta1", dimuon->beta1);
-  tnk__json_end(&w);
-  tnk__json_end(&w);
-  return tnk__json_finish(&w);
-}
-
-int tnk__optim_write_raw(tnk__buf_t *out, const char *model_id, int64_t seq_id,
-                         const char *json) {
-  tnk__json_writer_t w;
-
-  begin(&w, out, model_id, seq_id);
-  tnk__json_key(&w, "optimizer_params");
-  tnk__json_raw(&w, json, strlen(json));
+  tnk__json_put_text(&w, "model_id", model_id);
+  tnk__json_put_int(&w, "seq_id", seq_id);
+  tnk__json_put_text(&w, "type", "optim_step");
+  if (optim->optimizer == TNK_OPTIMIZER_RAW) {
+    tnk__json_key(&w, "optimizer_params");
+    tnk__json_raw(&w, optim->json, strlen(optim->json));
+  } else if (optim->optimizer == TNK_OPTIMIZER_DIMUON) {
+    put_dimuon(&w, optim);
+  } else {
+    put_adam(&w, optim);
+  }
   tnk__json_end(&w);
   return tnk__json_finish(&w);
 }

@@ -17,7 +17,8 @@ static int refuse(tnk__lm_why_t *why, const char *name, const char *range) {
 }
 
 /* Written so that NaN is refused too. */
-static int check(const tnk__lm_t *lm, const tnk_adam_t *p, tnk__lm_why_t *why) {
+static int check(const tnk__lm_t *lm, const tnk__adam_t *p,
+                 tnk__lm_why_t *why) {
   if (lm->config.optimizer != TNK__LM_ADAMW)
     return tnk__lm_refuse(why, TNK_EINVAL,
                           "the model was not created for adamw");
@@ -58,7 +59,7 @@ void tnk__lm_step_begin(tnk__lm_t *lm, double limit, tnk__lm_step_t *out) {
   out->step = ++lm->n_steps;
 }
 
-int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
+int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk__adam_t *params,
                        tnk__lm_step_t *out, tnk__lm_why_t *why) {
   const float b1 = (float)params->beta1;
   const float b2 = (float)params->beta2;

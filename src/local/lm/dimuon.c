@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 5 };
 
-static int check(const tnk__lm_t *lm, const tnk_dimuon_t *p,
+static int check(const tnk__lm_t *lm, const tnk__dimuon_t *p,
                  tnk__lm_why_t *why) {
   if (lm->config.optimizer != TNK__LM_DIMUON)
     return tnk__lm_refuse(why, TNK_EINVAL,
@@ -105,7 +105,7 @@ static float scale_of(size_t n_out, size_t n_in) {
   return n_out > n_in ? sqrtf((float)n_out / (float)n_in) : 1;
 }
 
-int tnk__lm_step_dimuon(tnk__lm_t *lm, const tnk_dimuon_t *params,
+int tnk__lm_step_dimuon(tnk__lm_t *lm, const tnk__dimuon_t *params,
                         tnk__lm_step_t *out, tnk__lm_why_t *why) {
   const float rate = (float)params->learning_rate;
   const float beta = (float)params->beta1;

@@ -157,6 +157,27 @@ typedef struct {
   uint64_t step;    /* number of this step, from 1 */
 } tnk__lm_step_t;
 
+/* Parameters of the two optimizers; the service's defaults. */
+typedef struct {
+  double learning_rate;
+  double beta1;
+  double beta2;
+  double eps;
+  double weight_decay;
+  double grad_clip_norm; /* 0: no clipping */
+} tnk__adam_t;
+
+typedef struct {
+  double learning_rate;
+  double grad_clip_norm; /* 0 or less: no clipping */
+  double beta1;
+} tnk__dimuon_t;
+
+#define TNK__ADAM_INIT                                                         \
+  { 0.0001, 0.9, 0.95, 1e-12, 0.0, 0.0 }
+#define TNK__DIMUON_INIT(learning_rate)                                        \
+  { (learning_rate), 0.0, 0.9 }
+
 /*
  * Apply the gradients and clear them; without gradients they count as zero.
  * TNK_EINVAL for parameters out of range or of another family than the model's,
@@ -166,9 +187,9 @@ typedef struct {
  * momentum, then each factor's momentum matrix is brought near orthogonal by
  * five Newton-Schulz rounds and scaled by sqrt(max(1, rows / columns)).
  */
-int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk_adam_t *params,
+int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk__adam_t *params,
                        tnk__lm_step_t *out, tnk__lm_why_t *why);
-int tnk__lm_step_dimuon(tnk__lm_t *lm, const tnk_dimuon_t *params,
+int tnk__lm_step_dimuon(tnk__lm_t *lm, const tnk__dimuon_t *params,
                         tnk__lm_step_t *out, tnk__lm_why_t *why);
 
 /* ---- Checkpoints ---- */

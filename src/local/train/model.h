@@ -21,8 +21,8 @@ typedef struct {
 
 typedef struct {
   int dimuon;
-  tnk_adam_t adam;
-  tnk_dimuon_t muon;
+  tnk__adam_t adam;
+  tnk__dimuon_t muon;
   tnk__lm_step_t out;
 } local_step_t;
 

@@ -146,8 +146,9 @@ static int refuse_value(local_call_t *call, const char *key,
   return 0;
 }
 
-static int read_adam(local_call_t *call, const json_t *from, tnk_adam_t *adam) {
-  *adam = (tnk_adam_t)TNK_ADAM_INIT;
+static int read_adam(local_call_t *call, const json_t *from,
+                     tnk__adam_t *adam) {
+  *adam = (tnk__adam_t)TNK__ADAM_INIT;
   if (!local_want_double(call, from, "learning_rate", &adam->learning_rate) ||
       !local_want_double(call, from, "beta1", &adam->beta1) ||
       !local_want_double(call, from, "beta2", &adam->beta2) ||
@@ -168,10 +169,10 @@ static int read_adam(local_call_t *call, const json_t *from, tnk_adam_t *adam) {
 }
 
 static int read_muon(local_call_t *call, const json_t *from,
-                     tnk_dimuon_t *muon) {
+                     tnk__dimuon_t *muon) {
   double rate = -1;
 
-  *muon = (tnk_dimuon_t)TNK_DIMUON_INIT(0);
+  *muon = (tnk__dimuon_t)TNK__DIMUON_INIT(0);
   if (!local_want_double(call, from, "learning_rate", &rate) ||
       !local_want_double(call, from, "beta1", &muon->beta1) ||
       !local_want_double(call, from, "grad_clip_norm", &muon->grad_clip_norm))

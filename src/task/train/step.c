@@ -4,14 +4,10 @@
 #include "codec/message/optim_wire.h"
 #include "task/train/op.h"
 
-typedef enum { STEP_ADAM, STEP_DIMUON, STEP_RAW } step_kind_t;
-
 typedef struct {
   tnk__op_t op;
-  step_kind_t kind;
-  tnk_adam_t adam;
-  tnk_dimuon_t dimuon;
-  char *json;
+  tnk_optim_t optim;
+  char *json; /* the optim's, owned */
   tnk_metrics_t *result;
 } step_t;
 
@@ -20,15 +16,9 @@ static step_t *step_of(tnk__op_t *op) {
 }
 
 static int write_body(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
-  const step_t *step = step_of(op);
-  const char *model_id = op->training->info.model_id;
 
-  if (step->kind == STEP_RAW)
-    return tnk__optim_write_raw(out, model_id, (int64_t)number, step->json);
-  if (step->kind == STEP_DIMUON)
-    return tnk__optim_write_dimuon(out, model_id, (int64_t)number,
-                                   &step->dimuon);
-  return tnk__optim_write_adam(out, model_id, (int64_t)number, &step->adam);
+  return tnk__optim_write(out, op->training->info.model_id, (int64_t)number,
+                          &step_of(op)->optim);
 }
 
 static int read_result(tnk__op_t *op, size_t index, const tnk__reply_t *reply,
@@ -69,22 +59,17 @@ static const tnk__op_class_t step_class = {
 };
 
 tnk_promise_t *tnk__step_start(tnk_training_t *training,
-                               const tnk__step_params_t *params) {
+                               const tnk_optim_t *optim) {
   const tnk_allocator_t *alloc = &training->session->context->alloc;
-  const tnk_adam_t defaults = TNK_ADAM_INIT;
   tnk_promise_t *promise = NULL;
   step_t *step = tnk__op_new(sizeof(*step), &step_class, training, &promise);
 
   if (step == NULL)
     return promise;
-  step->kind = params->json != NULL     ? STEP_RAW
-               : params->dimuon != NULL ? STEP_DIMUON
-                                        : STEP_ADAM;
-  step->adam = params->adam != NULL ? *params->adam : defaults;
-  if (params->dimuon != NULL)
-    step->dimuon = *params->dimuon;
-  if (params->json != NULL)
-    step->json = tnk__strdup(alloc, params->json);
-  tnk__op_enter(&step->op, params->json == NULL || step->json != NULL);
+  step->optim = *optim;
+  if (optim->json != NULL)
+    step->json = tnk__strdup(alloc, optim->json);
+  step->optim.json = step->json;
+  tnk__op_enter(&step->op, optim->json == NULL || step->json != NULL);
   return promise;
 }

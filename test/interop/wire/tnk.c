@@ -148,27 +148,22 @@ static tnk_promise_t *call_custom(run_t *run, const json_t *args) {
 
 static tnk_promise_t *call_optim_step(run_t *run, const json_t *args) {
   const json_t *given = json_object_get(args, "adam");
-  tnk_adam_t adam = TNK_ADAM_INIT;
-  tnk_dimuon_t dimuon = TNK_DIMUON_INIT(0);
+  tnk_optim_t step = TNK_OPTIM_INIT;
 
-  if (given != NULL) {
-    adam.learning_rate = arg_number(given, "learning_rate", adam.learning_rate);
-    adam.beta1 = arg_number(given, "beta1", adam.beta1);
-    adam.beta2 = arg_number(given, "beta2", adam.beta2);
-    adam.eps = arg_number(given, "eps", adam.eps);
-    adam.weight_decay = arg_number(given, "weight_decay", adam.weight_decay);
-    adam.grad_clip_norm =
-        arg_number(given, "grad_clip_norm", adam.grad_clip_norm);
-    return tnk_training_optim_step(run->training, &adam);
+  if (given == NULL && (given = json_object_get(args, "dimuon")) != NULL)
+    step.optimizer = TNK_OPTIMIZER_DIMUON;
+  if (given == NULL) {
+    step.optimizer = TNK_OPTIMIZER_RAW;
+    step.json = arg_dump(&run->pool, json_object_get(args, "raw"));
+  } else {
+    step.learning_rate = arg_number(given, "learning_rate", TNK_ABSENT);
+    step.beta1 = arg_number(given, "beta1", TNK_ABSENT);
+    step.beta2 = arg_number(given, "beta2", TNK_ABSENT);
+    step.eps = arg_number(given, "eps", TNK_ABSENT);
+    step.weight_decay = arg_number(given, "weight_decay", TNK_ABSENT);
+    step.grad_clip_norm = arg_number(given, "grad_clip_norm", TNK_ABSENT);
   }
-  given = json_object_get(args, "dimuon");
-  if (given == NULL)
-    return tnk_training_optim_step_raw(
-        run->training, arg_dump(&run->pool, json_object_get(args, "raw")));
-  dimuon.learning_rate = arg_number(given, "learning_rate", 0);
-  dimuon.beta1 = arg_number(given, "beta1", dimuon.beta1);
-  dimuon.grad_clip_norm = arg_number(given, "grad_clip_norm", 0);
-  return tnk_training_optim_step_dimuon(run->training, &dimuon);
+  return tnk_training_optim_step(run->training, &step);
 }
 
 static tnk_save_options_t save_options(run_t *run, const json_t *args) {
@@ -205,8 +200,11 @@ static tnk_promise_t *call_save_external(run_t *run, const json_t *args) {
 }
 
 static tnk_promise_t *call_load_state(run_t *run, const json_t *args) {
-  return tnk_training_load_state(run->training, path_of(run, args),
-                                 arg_choice(args, "with_optimizer"));
+  tnk_load_options_t options = TNK_LOAD_OPTIONS_INIT;
+
+  options.path = path_of(run, args);
+  options.with_optimizer = arg_choice(args, "with_optimizer");
+  return tnk_training_load_state(run->training, &options);
 }
 
 /* ---- Sampling ---- */
@@ -245,8 +243,10 @@ static tnk_promise_t *call_logprobs(run_t *run, const json_t *args) {
   tnk_model_input_t prompt =
       arg_input(&run->pool, json_object_get(args, "prompt"));
 
-  return tnk_sampling_compute_logprobs(run->sampling, &prompt,
-                                       (uint32_t)arg_int(args, "last_n", 0));
+  tnk_logprobs_options_t options = TNK_LOGPROBS_OPTIONS_INIT;
+
+  options.last_n = (uint32_t)arg_int(args, "last_n", 0);
+  return tnk_sampling_compute_logprobs(run->sampling, &prompt, &options);
 }
 
 /* ---- A case ---- */
