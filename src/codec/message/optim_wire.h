@@ -5,8 +5,8 @@
 #include "codec/message/results.h"
 #include "tnk/training.h"
 
-/* Append the body of an optim_step; the parameters have passed their checks
- * in codec/check.h, and absent ones are written as their defaults. TNK_OK or
+/* Append the body of an optim_step; the parameters have passed their checks in
+ * codec/data/check.h, and absent ones are written as their defaults. TNK_OK or
  * the buffer's error. */
 int tnk__optim_write(tnk__buf_t *out, const char *model_id, int64_t seq_id,
                      const tnk_optim_t *optim);
