@@ -81,7 +81,7 @@ static void undo(tnk__root_t *root) {
     return;
   }
   tnk__http_close(&root->http);
-  /* libuv frees the context in a later turn. */
+  /* libuv frees the context in a later turn of the loop. */
   tnk__context_close(&root->context, on_undone, root);
 }
 

@@ -82,7 +82,8 @@ static void thread_main(void *arg) {
   /* A posted function may call uv_stop() too; only ours ends this. */
   while (!uv_is_closing((uv_handle_t *)&runtime->wake))
     uv_run(loop, UV_RUN_DEFAULT);
-  /* After every turn, since callbacks may use the time to open another one. */
+  /* After every turn of the loop, since callbacks may use the time to open
+   * another one. */
   while (tnk__root_close_all(loop) > 0 || uv_loop_alive(loop))
     uv_run(loop, UV_RUN_ONCE);
   if (uv_loop_close(loop) == 0)

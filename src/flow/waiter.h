@@ -6,7 +6,7 @@
 #include "base/list.h"
 
 /*
- * A place in one of the queues of this folder. Embedded in the operation that
+ * A node in one of the queues of this folder. Embedded in the operation that
  * waits; one node may serve several queues, one after the other.
  *
  * `granted` is called from the function that freed what was waited for, never

@@ -51,9 +51,9 @@ typedef struct tnk__http {
   const struct tnk__proxies *proxies; /* or NULL */
   tnk__list_t pools;                  /* one an origin that is in use */
   tnk__http_lane_t lanes[TNK__N_LANES];
-  tnk__list_t sent; /* exchanges whose on_sent or on_body is due */
-  tnk__list_t done; /* exchanges whose on_done is due */
-  tnk__deferred_t turn;
+  tnk__list_t sent;    /* exchanges whose on_sent or on_body is due */
+  tnk__list_t done;    /* exchanges whose on_done is due */
+  tnk__deferred_t due; /* calls the callers, and gives slots */
   uint64_t connect_timeout_ms;
   uint64_t idle_timeout_ms;
   size_t n_connections;

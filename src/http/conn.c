@@ -18,8 +18,8 @@
  * rest of the request will not be written.
  *
  * A body that is fed goes out piece by piece: each is asked for when the one
- * before is written, in a turn of its own, so that neither memory nor a turn
- * of the loop grows with the body.
+ * before is written, in another turn of the loop, so that neither memory nor a
+ * turn grows with the body.
  */
 
 static const tnk__stream_events_t stream_events;
@@ -143,7 +143,8 @@ static int write_piece(tnk__conn_t *conn, uv_buf_t *bufs, unsigned n_bufs) {
   conn->is_writing = err == TNK_OK;
   if (err != TNK__STREAM_WRITTEN)
     return err;
-  /* To make a piece is work, so the next one is for the next turn. */
+  /* To make a piece is work, so the next one is for the next turn of the
+   * loop. */
   if (is_feeding(conn)) {
     conn->is_writing = 1;
     tnk__defer(conn->http->context, &conn->next);

@@ -31,7 +31,7 @@ static void describe_queued(const tnk__exchange_t *ex, tnk__text_t *out) {
     tnk__text_printf(out, "goes out in the next turns of the loop");
   else
     tnk__text_printf(out,
-                     "waits for one of the %zu places for %s, with %zu ahead",
+                     "waits for one of the %zu slots for %s, with %zu ahead",
                      lane->max, lane_names[ex->lane], ahead);
 }
 

@@ -18,7 +18,8 @@
  *
  * ACTIVE goes back to WAITING once when a kept connection proves to be dead;
  * every state goes to DONE by a timeout or a close, and to IDLE by a cancel.
- * Only tnk__exchange_deliver() calls out, and only the client's turn calls it.
+ * Only tnk__exchange_deliver() calls out, and only the client's deferred call
+ * calls it.
  */
 
 void tnk__exchange_init(tnk__exchange_t *ex) {
@@ -142,7 +143,7 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex) {
     return;
   ex->told = TELL;
   tnk__list_append(&ex->http->sent, &ex->link);
-  tnk__defer(ex->http->context, &ex->http->turn);
+  tnk__defer(ex->http->context, &ex->http->due);
 }
 
 /* ---- Streamed answers ---- */
@@ -165,7 +166,7 @@ void tnk__exchange_note_body(tnk__exchange_t *ex) {
   if (ex->told == TELL)
     return; /* it is in the list already */
   tnk__list_append(&ex->http->sent, &ex->link);
-  tnk__defer(ex->http->context, &ex->http->turn);
+  tnk__defer(ex->http->context, &ex->http->due);
 }
 
 int tnk__exchange_status(const tnk__exchange_t *ex) {
@@ -187,7 +188,7 @@ static void leave(tnk__exchange_t *ex) {
   wipe_head(ex);
   ex->body = NULL;
   ex->feed = NULL;
-  tnk__defer(ex->http->context, &ex->http->turn);
+  tnk__defer(ex->http->context, &ex->http->due);
 }
 
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause) {

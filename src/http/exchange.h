@@ -18,8 +18,8 @@ typedef enum {
  * TNK_ETOOBIG, and then the exchange is as before. */
 int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
                        const tnk__http_request_t *request);
-/* Make room for an answer. Returns what reads it, which lives as long as it;
- * NULL without memory. */
+/* Allocate an answer. Returns what reads it, which lives as long as it; NULL
+ * without memory. */
 tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex);
 /* Note that on_sent is due. */
 void tnk__exchange_note_sent(tnk__exchange_t *ex);

@@ -12,11 +12,11 @@
 #include "tnk/error.h"
 
 /*
- * The client: open, then closing for ever. All that happens in it is decided
- * at two places. Events of connections and timers move exchanges between their
- * states at once; the turn, a deferred call, then does what must not happen
- * inside of somebody else's call: it tells the callers, and gives free places
- * to what waits in the lanes.
+ * The client: open, then closing for ever. All that happens in it is decided at
+ * two places. Events of connections and timers move exchanges between their
+ * states at once; a deferred call (`due`) then does what must not happen inside
+ * of somebody else's call: it tells the callers, and gives free slots to what
+ * waits in the lanes.
  */
 
 /* Descriptors left to the rest of the program when the limit is low: an
@@ -66,7 +66,7 @@ static void bound_polls(tnk__http_t *http) {
   http->enough = others + polls->max;
 }
 
-static void on_turn(tnk__deferred_t *self);
+static void on_due(tnk__deferred_t *self);
 
 int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
                    const tnk__http_options_t *options) {
@@ -82,7 +82,7 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
   tnk__list_init(&http->pools);
   tnk__list_init(&http->sent);
   tnk__list_init(&http->done);
-  tnk__deferred_init(&http->turn, on_turn);
+  tnk__deferred_init(&http->due, on_due);
   for (int i = 0; i < TNK__N_LANES; i++) {
     tnk__list_init(&http->lanes[i].queue);
     http->lanes[i].max = options->max_in_flight[i] > 0
@@ -124,7 +124,7 @@ size_t tnk__http_n_polls(const tnk__http_t *http) {
   return http->lanes[TNK__LANE_POLL].n_in_flight;
 }
 
-/* The turn. */
+/* What is due. */
 
 static void on_timeout(tnk__timer_t *timer) {
   tnk__exchange_t *ex = tnk__container_of(timer, tnk__exchange_t, timer);
@@ -141,7 +141,7 @@ void tnk__exchange_arm(tnk__exchange_t *ex) {
     tnk__timer_start(ex->http->context, &ex->timer, ex->timeout_ms, on_timeout);
 }
 
-static void give_place(tnk__exchange_t *ex) {
+static void give_slot(tnk__exchange_t *ex) {
   ex->http->lanes[ex->lane].n_in_flight++;
   tnk__exchange_arm(ex);
   tnk__pool_run(ex);
@@ -152,7 +152,7 @@ static void fill_lane(tnk__http_lane_t *lane) {
 
   while (budget > 0 && lane->n_in_flight < lane->max &&
          !tnk__list_empty(&lane->queue)) {
-    give_place(exchange_at(tnk__list_pop(&lane->queue)));
+    give_slot(exchange_at(tnk__list_pop(&lane->queue)));
     budget--;
   }
 }
@@ -184,8 +184,8 @@ static int is_work_left(const tnk__http_t *http) {
   return 0;
 }
 
-static void on_turn(tnk__deferred_t *self) {
-  tnk__http_t *http = tnk__container_of(self, tnk__http_t, turn);
+static void on_due(tnk__deferred_t *self) {
+  tnk__http_t *http = tnk__container_of(self, tnk__http_t, due);
   tnk__list_t *node;
 
   retry_starved(http);
@@ -200,7 +200,7 @@ static void on_turn(tnk__deferred_t *self) {
   for (int i = 0; i < TNK__N_LANES; i++)
     fill_lane(&http->lanes[i]);
   if (is_work_left(http))
-    tnk__defer(http->context, &http->turn);
+    tnk__defer(http->context, &http->due);
 }
 
 /* Exchanges, as their owners see them. */
@@ -235,7 +235,7 @@ int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
   }
   ex->state = TNK__EXCHANGE_QUEUED;
   tnk__list_append(&http->lanes[ex->lane].queue, &ex->link);
-  tnk__defer(http->context, &http->turn);
+  tnk__defer(http->context, &http->due);
   return TNK_OK;
 }
 

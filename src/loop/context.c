@@ -2,9 +2,9 @@
  * A context is open, then closing, then gone. While it is open, its timer is
  * armed for the earliest deadline and its idle handle is active only while
  * calls are deferred. tnk__context_close() makes it closing: what is held winds
- * down, with timers and deferred calls still at work, and whenever only our
- * own two handles are left, the next quiet turn closes them. The end of the
- * second one hands the memory back to the owner.
+ * down, with timers and deferred calls still at work, and whenever only our own
+ * two handles are left, the next quiet turn of the loop closes them. The end of
+ * the second one hands the memory back to the owner.
  */
 #include "loop/context.h"
 
@@ -47,8 +47,8 @@ static void finish_close(tnk__context_t *context) {
   closed(user);
 }
 
-/* Look in the next turn whether all is quiet. Not at once: whoever lets go of
- * the last thing may still want to defer a call. */
+/* Look in the next turn of the loop whether all is quiet. Not at once: whoever
+ * lets go of the last thing may still want to defer a call. */
 static void watch_for_end(tnk__context_t *context) {
   if (!uv_is_closing((uv_handle_t *)&context->idle))
     uv_idle_start(&context->idle, on_idle);

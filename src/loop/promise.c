@@ -197,7 +197,8 @@ static void call_out(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
 }
 
 /* Both places of callbacks are emptied first, so that one which registers
- * itself again waits for the next turn and cannot hold up the loop. */
+ * itself again waits for the next turn of the loop and cannot hold up the
+ * loop. */
 static void run_callbacks(tnk__deferred_t *call) {
   tnk_promise_t *promise = tnk__container_of(call, tnk_promise_t, call);
   const tnk_promise_cb first = promise->first_cb;

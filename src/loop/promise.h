@@ -65,8 +65,8 @@ struct tnk_promise {
   uint8_t kind;      /* tnk__result_kind_t, once resolved */
   union {
     struct {
-      /* How to end the operation early. The hook must settle the promise
-       * before the next turn, or leave it as it is (too late). */
+      /* How to end the operation early. The hook must settle the promise before
+       * the next turn of the loop, or leave it as it is (too late). */
       void (*cancel)(void *op);
       /* Writes the sentence of tnk_promise_explain(); NULL: there is none.
        * Changes and allocates nothing. */

@@ -101,7 +101,8 @@ void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms) {
 
   for (;;) {
     tnk__timer_t *timer = timers->root;
-    /* A timer that restarts itself with no delay waits for the next turn. */
+    /* A timer that restarts itself with no delay waits for the next turn of the
+     * loop. */
     if (timer == NULL || timer->due_ms > now_ms || timer->order >> 1 >= limit)
       return;
     tnk__timers_remove(timers, timer);

@@ -20,7 +20,7 @@ typedef struct {
   tnk__context_t *context;
   tnk__list_t waiting; /* in order of asking */
   unsigned n_used;     /* steps in this turn of the loop */
-  tnk__deferred_t turn;
+  tnk__deferred_t later;
 } tnk__pace_t;
 
 void tnk__pace_init(tnk__pace_t *pace, tnk__context_t *context);

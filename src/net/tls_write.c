@@ -91,7 +91,8 @@ static void encrypt(tnk__tls_t *tls) {
 }
 
 /* The same when nobody waits for a return value. What TCP has taken at once it
- * does not report, and the rest of a long write is for the next turn. */
+ * does not report, and the rest of a long write is for the next turn of the
+ * loop. */
 void tnk__tls_push(tnk__tls_t *tls) {
   encrypt(tls);
   if (tls->is_writing && !tls->tcp_writing && !tls->wants_read &&

@@ -434,7 +434,7 @@ TEST(unused_connections_make_room_for_others) {
     call_wait(&f, &call);
     tnk__context_advance(&f.c.loop, 10);
   }
-  /* Four places, so four connections are enough; the oldest had to go. */
+  /* Four slots, so four connections are enough; the oldest had to go. */
   CHECK_INT(f.http.n_connections, 4);
   mock_turns(f.mock, 3);
   CHECK_INT(mock_n_open(servers[0]), 0);

@@ -79,7 +79,7 @@ static tnk_promise_t *s_check_waits(cell_t *cell) {
   return s_checks(cell);
 }
 
-/* All have ended; there are places for 64 of them. */
+/* All have ended; there are slots for 64 of them. */
 static void tell_all(cell_t *cell, int n) {
   char text[16384];
   size_t at = 0;
@@ -117,8 +117,8 @@ static tnk_promise_t *s_fetch_waits(cell_t *cell) {
 static const state_t sampling_states[] = {
     {"is new", "is about to be submitted", "sample: is about to be submitted",
      NULL, start},
-    {"waits for others to end", "places for samples under way",
-     "sample: waits for one of the 1 places for samples under way, with 0 "
+    {"waits for others to end", "slots for samples under way",
+     "sample: waits for one of the 1 slots for samples under way, with 0 "
      "ahead of it, since 0 ms",
      "{\"sample_max_concurrent_requests\":1}", s_one_held},
     {"waits for a slot", "slots for submissions",
@@ -188,15 +188,15 @@ static const state_t sampling_states[] = {
      BATCHED, s_checks},
     {"waits to be checked", "is to be asked for",
      "sample: was accepted 2 min 0 s ago as asample:0:0; it is to be asked for "
-     "by itself and waits for one of 0 places",
+     "by itself and waits for one of 0 slots",
      BATCHED, s_check_waits},
     {"is fetched", "poll 1 of its result waits",
      "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result waits "
      "for the server's answer, attempt 1, since 0 ms",
      BATCHED, s_fetches},
-    {"waits to be fetched", "waits for one of 64 places",
+    {"waits to be fetched", "waits for one of 64 slots",
      "sample: was accepted 0 ms ago as asample:64:0; its result is ready and "
-     "waits for one of 64 places",
+     "waits for one of 64 slots",
      BATCHED, s_fetch_waits},
     {"has settled", SETTLED, SETTLED, NULL, start_turns},
 };

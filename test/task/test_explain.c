@@ -95,7 +95,7 @@ TEST(explain_a_place_in_a_lane) {
   CHECK_STR(explain(p[3]),
             "healthz: waits for the server's answer, attempt 1, since 0 ms");
   CHECK_STR(explain(p[18]),
-            "healthz: waits for one of the 16 places for requests, with "
+            "healthz: waits for one of the 16 slots for requests, with "
             "2 ahead, attempt 1, since 0 ms");
   end(&script, p, 19);
 }
@@ -413,7 +413,7 @@ TEST(explain_samples_under_way_and_their_bytes) {
             "sample: waits for bytes of the dispatch budget (20 of 1 are "
             "taken, 1 ahead of it), since 0 ms");
   CHECK_STR(explain(p[3]),
-            "sample: waits for one of the 3 places for samples under way, "
+            "sample: waits for one of the 3 slots for samples under way, "
             "with 0 ahead of it, since 0 ms");
   end(&script, p, 4);
 }

@@ -69,7 +69,7 @@ TEST(explain_a_place_among_fetches) {
             "result waits for the server's answer, attempt 1, since 0 ms");
   snprintf(text, sizeof(text),
            "sample: was accepted 0 ms ago as asample:%d:0; its result is ready "
-           "and waits for one of %zu places",
+           "and waits for one of %zu slots",
            N - 1, n_fetching);
   CHECK_STR(explain(promises[N - 1]), text);
   finish(&script, N);

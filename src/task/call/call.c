@@ -411,7 +411,8 @@ static void on_resumed(tnk__deferred_t *deferred) {
   attempt(tnk__container_of(deferred, tnk__call_t, deferred));
 }
 
-/* The end of a wait for a token: ask again in a later turn, or fail. */
+/* The end of a wait for a token: ask again in a later turn of the loop, or
+ * fail. */
 static void resume(tnk__deferred_t *deferred, tnk__error_t *error) {
   tnk__call_t *call = tnk__container_of(deferred, tnk__call_t, deferred);
 

@@ -33,7 +33,8 @@ typedef enum {
   TNK__CALL_PAUSING,  /* between two attempts; its timer runs */
   TNK__CALL_DECIDING, /* what follows an answer or a token, at the latest in
                          the next turn */
-  TNK__CALL_FAILING   /* it cannot be sent: `done` comes in the next turn */
+  TNK__CALL_FAILING   /* it cannot be sent: `done` comes in the next turn of the
+                         loop */
 } tnk__call_state_t;
 
 /*

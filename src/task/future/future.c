@@ -26,31 +26,31 @@ static void go_later(tnk__future_t *future) {
 
 /* ---- Places among fetches and checks ---- */
 
-static void leave_place(tnk__future_t *future) {
-  if (future->has_place)
-    tnk__semaphore_release(future->places);
-  else if (future->places != NULL)
-    tnk__semaphore_cancel(future->places, &future->payer.waiter);
-  future->has_place = 0;
-  future->places = NULL;
+static void leave_slot(tnk__future_t *future) {
+  if (future->has_slot)
+    tnk__semaphore_release(future->slots);
+  else if (future->slots != NULL)
+    tnk__semaphore_cancel(future->slots, &future->payer.waiter);
+  future->has_slot = 0;
+  future->slots = NULL;
 }
 
-static void on_place(tnk__waiter_t *waiter) {
+static void on_slot(tnk__waiter_t *waiter) {
   tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
   tnk__future_t *future = tnk__container_of(payer, tnk__future_t, payer);
 
-  future->has_place = 1;
+  future->has_slot = 1;
   go_later(future);
 }
 
-/* Poll once there is a place. Room has been granted by now, so the place in
+/* Poll once there is a slot. Its bytes have been granted by now, so the node in
  * that queue is free. */
-static void poll_in_place(tnk__future_t *future, tnk__semaphore_t *places) {
-  tnk__waiter_init(&future->payer.waiter, on_place);
-  future->places = places;
+static void poll_in_slot(tnk__future_t *future, tnk__semaphore_t *slots) {
+  tnk__waiter_init(&future->payer.waiter, on_slot);
+  future->slots = slots;
   future->state = TNK__FUTURE_IN_LINE;
-  if (tnk__semaphore_acquire(places, &future->payer.waiter)) {
-    future->has_place = 1;
+  if (tnk__semaphore_acquire(slots, &future->payer.waiter)) {
+    future->has_slot = 1;
     send_poll(future);
   }
 }
@@ -60,7 +60,7 @@ static void poll_in_place(tnk__future_t *future, tnk__semaphore_t *places) {
 /* Give back all that a future holds; it is idle then. */
 static void clean(tnk__future_t *future, tnk__leave_t how) {
   tnk__awaited_leave(&future->awaited, how);
-  leave_place(future);
+  leave_slot(future);
   future->polls = TNK__POLLS_WAIT;
   tnk__budget_release(&future->session->result_bytes, &future->payer);
   tnk__free(&future->session->context->alloc, future->request_id);
@@ -115,7 +115,7 @@ static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
   if (!tnk__poll_next(&future->poll, event, server_ms,
                       tnk__context_now_ms(context), &delay_ms))
     return 0;
-  leave_place(future); /* those are for what is quick */
+  leave_slot(future); /* those are for what is quick */
   if (future->polls == TNK__POLLS_CHECK)
     wait_for_word(future);
   else if (delay_ms == 0)
@@ -152,7 +152,7 @@ static void make_room(tnk__future_t *future, uint64_t size) {
 
 static void fetch(tnk__future_t *future, uint64_t result_bytes) {
   future->polls = TNK__POLLS_FETCH;
-  future->wants_place = 1;
+  future->wants_slot = 1;
   if (result_bytes > 0)
     make_room(future, result_bytes);
   else
@@ -163,7 +163,7 @@ static void fetch(tnk__future_t *future, uint64_t result_bytes) {
 static void on_silence(tnk__timer_t *timer) {
   tnk__future_t *future = tnk__container_of(timer, tnk__future_t, call.timer);
 
-  poll_in_place(future, &future->session->checks);
+  poll_in_slot(future, &future->session->checks);
 }
 
 static void wait_for_word(tnk__future_t *future) {
@@ -194,7 +194,7 @@ static void on_woken(tnk__awaited_t *awaited, int is_complete,
       future->polls = TNK__POLLS_WAIT;
     return;
   }
-  leave_place(future);
+  leave_slot(future);
   tnk__timer_stop(&future->call.timer);
   tnk__defer_cancel(&future->call.deferred);
   if (is_complete) {
@@ -383,9 +383,9 @@ static void on_go(tnk__deferred_t *go) {
 
   if (future->state == TNK__FUTURE_FAILING) {
     fail(future, &reply, &(tnk_error_t){.code = TNK_ENOMEM});
-  } else if (future->wants_place) {
-    future->wants_place = 0;
-    poll_in_place(future, &future->session->fetches);
+  } else if (future->wants_slot) {
+    future->wants_slot = 0;
+    poll_in_slot(future, &future->session->fetches);
   } else {
     send_poll(future);
   }
@@ -430,7 +430,7 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
   tnk__payer_init(&future->payer, on_room, room_cost);
   future->done = done;
   future->is_final = 0;
-  future->wants_place = 0;
+  future->wants_slot = 0;
   future->is_complete = 0;
   tnk__poll_init(&future->poll);
   future->accepted_ms = tnk__context_now_ms(future->session->context);
@@ -493,11 +493,11 @@ static void explain_room(const tnk__future_t *future, tnk__text_t *out) {
 }
 
 static void explain_line(const tnk__future_t *future, tnk__text_t *out) {
-  tnk__text_printf(out, "%s and waits for one of %zu places",
+  tnk__text_printf(out, "%s and waits for one of %zu slots",
                    future->polls == TNK__POLLS_CHECK
                        ? "it is to be asked for by itself"
                        : "its result is ready",
-                   future->places->limit);
+                   future->slots->limit);
 }
 
 static void explain_state(const tnk__future_t *future, uint64_t now,

@@ -15,8 +15,8 @@ typedef enum {
   TNK__FUTURE_AWAITING, /* the poller will tell; the timer counts silence */
   TNK__FUTURE_IN_LINE,  /* for a slot among checks or fetches */
   TNK__FUTURE_PAYING,   /* for a large result, out of a budget */
-  TNK__FUTURE_GOING,    /* goes on in the next turn */
-  TNK__FUTURE_FAILING   /* without memory: fails in the next turn */
+  TNK__FUTURE_GOING,    /* goes on in the next turn of the loop */
+  TNK__FUTURE_FAILING   /* without memory: fails in the next turn of the loop */
 } tnk__future_state_t;
 
 /* What its polls are for. */
@@ -31,7 +31,7 @@ typedef enum {
  * waiting for the completion and fetching the result: polling one request does
  * both at once; with a poller, that does the first.
  *
- * POLLING and PAUSING take turns, until a poll brings the result, or tells that
+ * POLLING and PAUSING alternate, until a poll brings the result, or tells that
  * it is ready and large: then PAYING, and POLLING once more. With a poller:
  * AWAITING until it tells of the completion, then IN_LINE, as few fetch side by
  * side, and POLLING; after long silence IN_LINE for one poll to check, and
@@ -49,9 +49,9 @@ typedef struct tnk__future {
    * failed. */
   tnk__call_t call;
   tnk__poll_t poll;
-  tnk__payer_t payer;       /* of the bytes of a large result */
-  tnk__semaphore_t *places; /* where it has, or waits for, a slot */
-  tnk__poller_t *poller;    /* NULL: none; the owner's */
+  tnk__payer_t payer;      /* of the bytes of a large result */
+  tnk__semaphore_t *slots; /* where it has, or waits for, a slot */
+  tnk__poller_t *poller;   /* NULL: none; the owner's */
   tnk__awaited_t awaited;
   const char *type;     /* of the request: "ForwardBackward" ... */
   char *request_id;     /* behind its end is the body of a poll */
@@ -68,8 +68,8 @@ typedef struct tnk__future {
   uint32_t body_len;
   uint8_t state;       /* a tnk__future_state_t */
   uint8_t polls;       /* a tnk__polls_t */
-  uint8_t has_place;   /* a slot of `places` */
-  uint8_t wants_place; /* bytes first, then a slot */
+  uint8_t has_slot;    /* a slot of `slots` */
+  uint8_t wants_slot;  /* bytes first, then a slot */
   uint8_t is_complete; /* learnt from the poller while checking */
   uint8_t is_proto;    /* the result comes as protobuf if the server can */
   uint8_t is_sample;  /* a result that expired is asked for anew by the owner */

@@ -41,7 +41,7 @@ struct tnk__sink {
   int err;
   int cause;
   char *temporary;
-  char path[]; /* followed by the room of `temporary` */
+  char path[]; /* followed by the memory of `temporary` */
 };
 
 int tnk__sink_new(tnk__sink_t **out, tnk__context_t *context, const char *path,

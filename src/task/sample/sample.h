@@ -23,7 +23,7 @@
 /* What a sample takes before it is submitted, one after the other. */
 typedef enum {
   TNK__SAMPLE_NOTHING = 0,
-  TNK__SAMPLE_PLACE,    /* among those under way */
+  TNK__SAMPLE_RUNNING,  /* among those under way */
   TNK__SAMPLE_SLOT,     /* of all submissions */
   TNK__SAMPLE_GATE,     /* the end of a back-off; nobody holds that */
   TNK__SAMPLE_THROTTLE, /* the second slot */

@@ -1,8 +1,8 @@
 /*
  * What a sample waits for before it is submitted, in the order of
  * tnk__sample_need_t. It is in one queue at most: `waits_for` says in which,
- * `holds` what it has. A grant takes it from there to the next turn, where it
- * goes on with what follows.
+ * `holds` what it has. A grant takes it from there to the next turn of the
+ * loop, where it goes on with what follows.
  */
 #include "base/alloc.h"
 #include "task/sample/sample.h"
@@ -43,7 +43,7 @@ static int let_go(tnk__sample_t *sample, tnk__sample_need_t need) {
 static tnk__semaphore_t *semaphore_of(tnk__session_t *session,
                                       tnk__sample_need_t need) {
   switch (need) {
-  case TNK__SAMPLE_PLACE:
+  case TNK__SAMPLE_RUNNING:
     return &session->sample_running;
   case TNK__SAMPLE_SLOT:
     return &session->sample_slots;
@@ -163,7 +163,7 @@ void tnk__sample_give_back(tnk__sample_t *sample) {
 }
 
 void tnk__sample_leave(tnk__sample_t *sample) {
-  if (let_go(sample, TNK__SAMPLE_PLACE))
+  if (let_go(sample, TNK__SAMPLE_RUNNING))
     tnk__semaphore_release(&session_of(sample)->sample_running);
 }
 
@@ -186,7 +186,7 @@ static int still_fits(tnk__sample_t *sample) {
 void tnk__sample_go_on(tnk__sample_t *sample) {
   if (sample->waits_for != TNK__SAMPLE_NOTHING)
     return;
-  if (!take(sample, TNK__SAMPLE_PLACE, NULL) ||
+  if (!take(sample, TNK__SAMPLE_RUNNING, NULL) ||
       !take(sample, TNK__SAMPLE_SLOT, &sample->slot_ticket))
     return;
   if (!holds(sample, TNK__SAMPLE_THROTTLE) && !pass_gate(sample))
@@ -243,8 +243,8 @@ static void explain_budget(const tnk__sample_t *sample, tnk__text_t *out) {
 
 int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out) {
   switch (sample->waits_for) {
-  case TNK__SAMPLE_PLACE:
-    explain_semaphore(sample, "places for samples under way", out);
+  case TNK__SAMPLE_RUNNING:
+    explain_semaphore(sample, "slots for samples under way", out);
     break;
   case TNK__SAMPLE_SLOT:
     explain_semaphore(sample, "slots for submissions", out);

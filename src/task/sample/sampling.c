@@ -71,7 +71,7 @@ void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
  * need the most. */
 enum { POLLERS_PART = 4 };
 
-static int has_place_for_poller(const tnk__session_t *session) {
+static int has_slot_for_poller(const tnk__session_t *session) {
   return session->n_pollers < session->config->options.max_polls / POLLERS_PART;
 }
 
@@ -95,7 +95,7 @@ tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling) {
   tnk__session_t *session = sampling->session;
 
   if (sampling->poller != NULL || !session->flags.batched_polls ||
-      lacks_batched_polls(session) || !has_place_for_poller(session))
+      lacks_batched_polls(session) || !has_slot_for_poller(session))
     return sampling->poller;
   sampling->poller =
       tnk__malloc(&session->context->alloc, sizeof(*sampling->poller));

@@ -5,8 +5,9 @@
 
 /*
  * Data that a caller has lent and gets back unread, because the call was
- * refused. The lender is told in a later turn, also when there is no memory:
- * for that some room is kept, for as many refusals as one turn may bring.
+ * refused. The lender is told in a later turn of the loop, also when there is
+ * no memory: some memory is kept for that, for as many refusals as a turn may
+ * bring.
  */
 enum { TNK__LOANS_SPARE = 32 };
 
@@ -24,8 +25,8 @@ typedef struct tnk__loans {
 } tnk__loans_t;
 
 void tnk__loans_open(tnk__loans_t *loans, tnk__context_t *context);
-/* Tell the lender in the next turn; inside of the call only when there is no
- * memory and all that was kept is in use. */
+/* Tell the lender in the next turn of the loop; inside of the call only when
+ * there is no memory and all that was kept is in use. */
 void tnk__loans_end(tnk__loans_t *loans, void (*release)(void *user),
                     void *user);
 

@@ -204,7 +204,7 @@ static void apply_flags(tnk__session_t *session) {
   const tnk__flags_t *flags = &session->flags;
   uint64_t train_bytes = flags->train_dispatch_bytes;
 
-  /* Encoded chunks are memory: no more of them at once than keep the
+  /* Encoded slices are memory: no more of them at once than keep the
    * connections busy, even where the server would take more. */
   if (train_bytes > MAX_TRAIN_BYTES)
     train_bytes = MAX_TRAIN_BYTES;

@@ -1,6 +1,6 @@
 /*
  * First pass: forward only, with the examples' own weights or zeros. Then the
- * caller's function. Second pass: the same chunks, weights = -gradient. The
+ * caller's function. Second pass: the same slices, weights = -gradient. The
  * turn is kept until the second pass has been submitted.
  */
 #include "task/train/custom.h"
@@ -117,7 +117,7 @@ static int make_backward_data(tnk__pass_op_t *pass, float *const *gradients) {
 
 /* ---- The caller's function ---- */
 
-/* The logprobs of each example, and room for the gradients. */
+/* The logprobs of each example, and memory for the gradients. */
 static int make_io(custom_t *custom, const tnk_pass_t *result,
                    tnk_custom_loss_t *io, const char **why) {
   tnk__pass_op_t *pass = &custom->pass;
@@ -218,7 +218,7 @@ static void finish_first(custom_t *custom, tnk_pass_t *result) {
   pass->forward_only = 0;
   op->poll_type = "ForwardBackward";
   op->keeps_turn = 0;
-  tnk__op_next_pass(op, pass->n_chunks);
+  tnk__op_next_pass(op, pass->n_slices);
 }
 
 static void finish_second(custom_t *custom, tnk_pass_t *result) {

@@ -67,7 +67,7 @@ void tnk__op_dispose(tnk__op_t *op) {
 }
 
 /* Whether one was run: what has been accepted will be, unless another part came
- * out of turn: then it may wait in vain for its own. */
+ * out of turn: then its own may never come. */
 static tnk_ran_t ran_of_part(const tnk__op_t *op, const tnk__part_t *part) {
   if (op->is_out_of_turn && part->state == TNK__PART_WAITING)
     return TNK_RAN_UNKNOWN;
@@ -239,7 +239,7 @@ static void begin_side_by_side(tnk__op_t *op) {
 }
 
 /* Side by side each part sets off the next one, in another turn of the loop:
- * encoding a chunk takes a moment. */
+ * encoding a slice takes a moment. */
 static void on_due(tnk__deferred_t *due) {
   tnk__part_t *part = tnk__container_of(due, tnk__part_t, due);
   tnk__op_t *op = part->op;

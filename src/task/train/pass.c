@@ -38,7 +38,7 @@ void tnk__pass_destroy(tnk__op_t *op) {
   const tnk_allocator_t *alloc = pass->arena.alloc;
   size_t i;
 
-  for (i = 0; pass->results != NULL && i < pass->n_chunks; i++)
+  for (i = 0; pass->results != NULL && i < pass->n_slices; i++)
     tnk__pass_result_free(alloc, pass->results[i]);
   tnk__arena_deinit(&pass->arena);
   pass->is_over = 1;
@@ -50,54 +50,54 @@ void tnk__pass_destroy(tnk__op_t *op) {
 
 /* ---- Requests ---- */
 
-static int make_chunks(tnk__pass_op_t *pass) {
+static int make_slices(tnk__pass_op_t *pass) {
   const tnk__flags_t *flags = &pass->op.training->session->flags;
   tnk__chunker_t chunker;
-  tnk__slice_t *chunk = NULL;
+  tnk__slice_t *slice = NULL;
   size_t i;
 
   /* As many as there are examples is the most; one array of that size is
    * small beside the examples themselves. */
-  pass->chunks =
-      tnk__arena_calloc(&pass->arena, pass->n_data, sizeof(*pass->chunks));
-  if (pass->chunks == NULL)
+  pass->slices =
+      tnk__arena_calloc(&pass->arena, pass->n_data, sizeof(*pass->slices));
+  if (pass->slices == NULL)
     return TNK_ENOMEM;
   tnk__chunker_init(&chunker, flags->train_chunk_items,
                     flags->train_chunk_bytes);
   for (i = 0; i < pass->n_data; i++) {
     uint64_t n_bytes = tnk__datum_bytes(&pass->data[i]);
     if (tnk__chunker_add(&chunker, n_bytes)) {
-      chunk = &pass->chunks[pass->n_chunks++];
-      chunk->begin = i;
+      slice = &pass->slices[pass->n_slices++];
+      slice->begin = i;
     }
-    chunk->n++;
-    chunk->n_bytes += n_bytes;
+    slice->n++;
+    slice->n_bytes += n_bytes;
   }
   return TNK_OK;
 }
 
 int tnk__pass_prepare(tnk__op_t *op, size_t *n_parts) {
   tnk__pass_op_t *pass = pass_of(op);
-  int err = make_chunks(pass);
+  int err = make_slices(pass);
 
   if (err != TNK_OK)
     return err;
   pass->results =
-      tnk__arena_calloc(&pass->arena, pass->n_chunks, sizeof(tnk_pass_t *));
+      tnk__arena_calloc(&pass->arena, pass->n_slices, sizeof(tnk_pass_t *));
   if (pass->results == NULL)
     return TNK_ENOMEM;
-  *n_parts = pass->n_chunks;
+  *n_parts = pass->n_slices;
   return TNK_OK;
 }
 
 tnk__fwdbwd_t tnk__pass_request(tnk__op_t *op, size_t index, uint64_t number) {
   const tnk__pass_op_t *pass = pass_of(op);
-  const tnk__slice_t *chunk = &pass->chunks[index];
+  const tnk__slice_t *slice = &pass->slices[index];
 
   return (tnk__fwdbwd_t){.model_id = op->training->info.model_id,
                          .seq_id = (int64_t)number,
-                         .data = pass->data + chunk->begin,
-                         .n_data = chunk->n,
+                         .data = pass->data + slice->begin,
+                         .n_data = slice->n,
                          .loss_fn = pass->loss_fn,
                          .settings = pass->settings,
                          .n_settings = pass->n_settings,
@@ -105,7 +105,7 @@ tnk__fwdbwd_t tnk__pass_request(tnk__op_t *op, size_t index, uint64_t number) {
 }
 
 uint64_t tnk__pass_cost(tnk__op_t *op, size_t index) {
-  return pass_of(op)->chunks[index].n_bytes;
+  return pass_of(op)->slices[index].n_bytes;
 }
 
 /* ---- Results ---- */
@@ -115,7 +115,7 @@ uint64_t tnk__pass_cost(tnk__op_t *op, size_t index) {
 int tnk__pass_result_read_part(tnk__op_t *op, size_t index,
                                const tnk__reply_t *reply, tnk__text_t *why) {
   tnk__pass_op_t *pass = pass_of(op);
-  const size_t n_data = pass->chunks[index].n;
+  const size_t n_data = pass->slices[index].n;
   size_t n;
   int err = tnk__pass_result_read(
       &pass->results[index], &op->training->session->context->alloc,
@@ -133,19 +133,19 @@ int tnk__pass_result_read_part(tnk__op_t *op, size_t index,
 int tnk__pass_join(tnk__pass_op_t *pass, tnk_pass_t **out) {
   tnk__context_t *context = pass->op.training->session->context;
   size_t *n_data =
-      tnk__arena_calloc(&pass->arena, pass->n_chunks, sizeof(*n_data));
+      tnk__arena_calloc(&pass->arena, pass->n_slices, sizeof(*n_data));
   size_t i;
   int err;
 
   if (n_data == NULL)
     return TNK_ENOMEM;
-  for (i = 0; i < pass->n_chunks; i++)
-    n_data[i] = pass->chunks[i].n;
+  for (i = 0; i < pass->n_slices; i++)
+    n_data[i] = pass->slices[i].n;
   err = tnk__pass_result_combine(out, &context->alloc, pass->results, n_data,
-                                 pass->n_chunks);
+                                 pass->n_slices);
   if (err != TNK_OK)
     return err;
-  for (i = 0; i < pass->n_chunks; i++)
+  for (i = 0; i < pass->n_slices; i++)
     pass->results[i] = NULL; /* part of the whole now */
   for (i = 0; i < (*out)->warnings.n; i++)
     tnk__training_warn(pass->op.training, pass->op.type->name,

@@ -26,8 +26,8 @@ typedef struct {
   const tnk_loss_setting_t *settings;
   size_t n_settings;
   int forward_only;
-  tnk__slice_t *chunks;
-  size_t n_chunks;
+  tnk__slice_t *slices;
+  size_t n_slices;
   tnk_pass_t **results; /* of the slices; NULL once joined */
   /* The lender of the data is told once; then, or if there is none, the
    * memory is freed. */
