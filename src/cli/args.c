@@ -126,6 +126,16 @@ static int set_sequence(const parse_t *p) {
   return 0;
 }
 
+static int set_members(const parse_t *p) {
+  if (strcmp(p->value, "any") == 0)
+    p->args->server.members = LOCAL_MEMBERS_ANY;
+  else if (strcmp(p->value, "strict") == 0)
+    p->args->server.members = LOCAL_MEMBERS_STRICT;
+  else
+    return refuse(p, "is neither any nor strict");
+  return 0;
+}
+
 static int set_threads(const parse_t *p) {
   uint64_t n;
 
@@ -244,6 +254,10 @@ static const switch_t switches[] = {
     {"--sequence", "MODE", set_sequence,
      "a number out of order: buffered (default) waits for\n"
      "the gap to close, lenient runs it, strict refuses it"},
+    {"--members", "MODE", set_members,
+     "members of a body that protocol 0.25 did not have: any\n"
+     "(default) takes them, strict answers 422 as a server of\n"
+     "that age that reads its requests strictly"},
     {"--latency-ms", "N", set_latency, "results appear no earlier (0)"},
     {"--hold-ms", "N", set_hold,
      "how long a poll without a result is held (20000)"},

@@ -48,6 +48,20 @@ typedef enum {
   LOCAL_STRICT = 2
 } local_sequence_t;
 
+/*
+ * What the server does with members of a request's body that it does not know.
+ *
+ * ANY     Ignores them, as the hosted service does.
+ * STRICT  Answers 422 that names them. Known are those that clients of the
+ *         protocol's 0.25 sent, as on a server of that age which declares its
+ *         requests strictly. Such a server makes no model from a checkpoint in
+ *         one call either: load_weights without model_id is answered 400.
+ */
+typedef enum {
+  LOCAL_MEMBERS_ANY = 0,
+  LOCAL_MEMBERS_STRICT = 1
+} local_members_t;
+
 /* One request, as the observer sees it. Texts live until it returns. */
 typedef struct {
   const char *method;
@@ -87,6 +101,7 @@ typedef struct {
    * request, or for the rest of one, is closed. 0: never. */
   uint64_t idle_ms;
   local_sequence_t sequence;
+  local_members_t members;
   /* Answer JSON also to those who accept protobuf. */
   int json_results;
   /* Answer large results with their size first, to those who allow it, from

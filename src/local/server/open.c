@@ -38,6 +38,8 @@ static const char *refusal(const local_options_t *o) {
     return "an address other than a loopback one needs an API key";
   if (o->sequence < LOCAL_BUFFERED || o->sequence > LOCAL_STRICT)
     return "the sequence must be lenient, strict or buffered";
+  if (o->members != LOCAL_MEMBERS_ANY && o->members != LOCAL_MEMBERS_STRICT)
+    return "the members must be any or strict";
   if (o->max_body == 0 || o->max_connections == 0 || o->max_pending == 0 ||
       o->max_results == 0)
     return "a ceiling must not be 0";

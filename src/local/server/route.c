@@ -6,6 +6,8 @@
 #include "codec/format/json_read.h"
 #include "codec/format/zstd.h"
 #include "local/call/call.h"
+#include "local/call/members.h"
+#include "local/call/scan.h"
 #include "local/http/fault_calls.h"
 #include "local/server/config.h"
 #include "local/server/keys.h"
@@ -236,45 +238,6 @@ static int is_proto(const local_req_t *req) {
   return type != NULL && strstr(type, "application/x-protobuf") != NULL;
 }
 
-/* The top-level field 2 of a ForwardBackwardRequest, for the observer: cheaper
- * than decoding all of it before a fault is decided on. */
-static int64_t scan_seq(const uint8_t *at, size_t n) {
-  const uint8_t *end = n > 0 ? at + n : at; /* an empty body is NULL */
-  int64_t seq = -1;
-
-  while (at < end) {
-    uint64_t tag = 0;
-    uint64_t value = 0;
-    unsigned shift = 0;
-
-    do
-      tag |= (uint64_t)(*at & 0x7f) << shift;
-    while ((*at++ & 0x80) && (shift += 7) < 63 && at < end);
-    if ((tag & 7) == 1) {
-      value = 8;
-    } else if ((tag & 7) == 0 || (tag & 7) == 2) {
-      shift = 0;
-      while (at < end) {
-        value |= (uint64_t)(*at & 0x7f) << shift;
-        /* No number of ours is longer, and a further shift would be undefined.
-         */
-        if (!(*at++ & 0x80) || (shift += 7) >= 63)
-          break;
-      }
-      if (tag == (2 << 3))
-        seq = (int64_t)value;
-      if ((tag & 7) == 0)
-        value = 0;
-    } else {
-      return seq;
-    }
-    if (value > (uint64_t)(end - at))
-      return seq;
-    at += value;
-  }
-  return seq;
-}
-
 /* ---- Observer ---- */
 
 static const char *header_or_empty(const local_req_t *req, const char *name) {
@@ -344,6 +307,26 @@ static int parse_body(local_call_t *call, int flags, json_t **json) {
   return 1;
 }
 
+/* A client may have spent the number of a request that is refused for its
+ * members, as it may that of any other that is refused at once. */
+static void refuse_number(const local_call_t *call, int64_t seq) {
+  const char *id = tnk__json_str(call->body, "model_id");
+  local_node_t *node =
+      id != NULL ? local_table_find(&call->server->models, id) : NULL;
+
+  if (node != NULL)
+    local_model_refuse(tnk__container_of(node, local_model_t, node), seq);
+}
+
+static void handle(local_call_t *call, const route_t *route, int64_t seq) {
+  if (call->body != NULL &&
+      call->server->options.members == LOCAL_MEMBERS_STRICT &&
+      !local_members_check(call, route->path))
+    refuse_number(call, seq);
+  else if (!(route->flags & ONCE) || !local_keys_answer(call))
+    route->handle(call);
+}
+
 static void serve(local_call_t *call, const route_t *route) {
   local_req_t *req = call->req;
   tnk__buf_t body;
@@ -357,7 +340,7 @@ static void serve(local_call_t *call, const route_t *route) {
   if (json != NULL)
     tnk__json_get_int(json, "seq_id", INT64_MIN, INT64_MAX, &seq);
   else if (route->flags & PROTO)
-    seq = scan_seq(req->body.data, req->body.len);
+    seq = local_scan_seq(req->body.data, req->body.len);
   req->seq_id = seq;
   if (!observe(call->server, req)) {
     /* The body must outlive the answer, with which the request ends. */
@@ -366,8 +349,7 @@ static void serve(local_call_t *call, const route_t *route) {
     call->body = json;
     call->bytes = body.data;
     call->n_bytes = body.len;
-    if (!(route->flags & ONCE) || !local_keys_answer(call))
-      route->handle(call);
+    handle(call, route, seq);
     tnk__buf_deinit(&body);
   }
   json_decref(json);

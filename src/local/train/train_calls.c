@@ -452,6 +452,8 @@ void local_load_weights(local_call_t *call) {
     load_into(call, model_id);
   else if (call->server->options.sequence == LOCAL_LENIENT)
     local_reply_invalid(call->req, "missing", "model_id", "Field required");
+  else if (call->server->options.members == LOCAL_MEMBERS_STRICT)
+    local_reply_error(call->req, 400, "Missing model_id");
   else
     load_new(call);
 }
