@@ -252,12 +252,13 @@ static const switch_t switches[] = {
     {"--data", "DIR", set_data,
      "keep checkpoints here; without it they go at the end"},
     {"--sequence", "MODE", set_sequence,
-     "a number out of order: buffered (default) waits for\n"
-     "the gap to close, lenient runs it, strict refuses it"},
+     "the kind of server to resemble, in what it makes of\n"
+     "numbers, repeats, failures and polls: buffered\n"
+     "(default), lenient or strict (below)"},
     {"--members", "MODE", set_members,
-     "members of a body that protocol 0.25 did not have: any\n"
-     "(default) takes them, strict answers 422 as a server of\n"
-     "that age that reads its requests strictly"},
+     "members that protocol 0.25 did not have: any (default)\n"
+     "takes them, strict answers 422, as a server of that\n"
+     "age does that reads its requests strictly"},
     {"--latency-ms", "N", set_latency, "results appear no earlier (0)"},
     {"--hold-ms", "N", set_hold,
      "how long a poll without a result is held (20000)"},
@@ -370,6 +371,26 @@ static void print_help_of(const switch_t *sw) {
   }
 }
 
+static void print_sequence_help(void) {
+  static const char text[] =
+      "\nEach mode of --sequence resembles one kind of server:\n"
+      "  buffered  holds a request until the gap before its number closes; a "
+      "repeat\n"
+      "            gets the first answer, a failure uses its number up\n"
+      "  lenient   runs requests as they come; refuses a name that is taken, "
+      "weights\n"
+      "            that are loaded into a used model, and a model made from a\n"
+      "            checkpoint in one call, so that clients must restore with\n"
+      "            create_model and load_weights\n"
+      "  strict    runs only the very next number, any other fails with 409; a "
+      "request\n"
+      "            whose answer was lost cannot be repeated, by any client: "
+      "its\n"
+      "            result is gone, though it was run\n";
+
+  fputs(text, stdout);
+}
+
 static void print_fault_help(void) {
   static const char text[] =
       "\nA fault is NAME[/CALL][=SHARE|@POSITION][:ARGUMENT...], several are "
@@ -410,6 +431,7 @@ void cli_print_local_help(void) {
          "ends it.\n\n");
   for (size_t i = 0; i < sizeof(switches) / sizeof(*switches); i++)
     print_help_of(&switches[i]);
+  print_sequence_help();
   print_fault_help();
   printf("\nTo use it:\n"
          "  export TINKER_BASE_URL=http://127.0.0.1:PORT "

@@ -77,6 +77,11 @@ void local_reply_invalid(local_req_t *req, const char *type, const char *member,
   local_out_reply(&out, req, 422);
 }
 
+/* Success statuses differ between the servers we resemble. */
+static int status_accepted(const local_server_t *server) {
+  return server->options.sequence == LOCAL_STRICT ? 202 : 200;
+}
+
 void local_reply_future(local_call_t *call, const char *request_id,
                         const char *model_id, const char *ids) {
   local_out_t out;
@@ -91,15 +96,11 @@ void local_reply_future(local_call_t *call, const char *request_id,
     tnk__json_raw(&out.w, ids, strlen(ids));
   }
   tnk__json_end(&out.w);
-  local_out_reply(&out, call->req, local_status_accepted(call->server));
+  local_out_reply(&out, call->req, status_accepted(call->server));
 }
 
 int local_status_created(const local_server_t *server) {
   return server->options.sequence == LOCAL_STRICT ? 201 : 200;
-}
-
-int local_status_accepted(const local_server_t *server) {
-  return server->options.sequence == LOCAL_STRICT ? 202 : 200;
 }
 
 /* ---- Members of the body ---- */
@@ -134,16 +135,6 @@ int local_want_text(local_call_t *call, const char *key, const char **out) {
                        "Input should be a valid string");
 }
 
-int local_need_int(local_call_t *call, const char *key, int64_t min,
-                   int64_t max, int64_t *out) {
-  tnk__json_has_t has = tnk__json_get_int(call->body, key, min, max, out);
-
-  if (has == TNK__JSON_FOUND)
-    return 1;
-  return refuse_member(call, has, key, "int_type",
-                       "Input should be a valid integer in range");
-}
-
 int local_want_int(local_call_t *call, const char *key, int64_t min,
                    int64_t max, int64_t *out) {
   tnk__json_has_t has = tnk__json_get_int(call->body, key, min, max, out);
@@ -171,6 +162,27 @@ int local_want_double(local_call_t *call, const json_t *object, const char *key,
     return 1;
   return refuse_member(call, has, key, "float_type",
                        "Input should be a valid number");
+}
+
+char *local_metadata(local_call_t *call) {
+  const json_t *metadata = NULL;
+  char *text;
+  char *copy;
+
+  if (tnk__json_get_object(call->body, "user_metadata", &metadata) !=
+      TNK__JSON_FOUND)
+    return NULL;
+  text = json_dumps(metadata, JSON_COMPACT);
+  copy = text != NULL ? tnk__strdup(call->server->alloc, text) : NULL;
+  /* jansson's own memory: its hook belongs to the application. */
+  if (text != NULL) {
+    json_malloc_t alloc_fn;
+    json_free_t free_fn;
+
+    json_get_alloc_funcs(&alloc_fn, &free_fn);
+    free_fn(text);
+  }
+  return copy;
 }
 
 /* A session that ended is known for a while, and answers 410 rather than 404: a

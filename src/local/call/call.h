@@ -51,20 +51,19 @@ void local_out_reply(local_out_t *out, local_req_t *req, int status);
  * when it is not as it must be, and return 0 then. */
 int local_need_text(local_call_t *call, const char *key, const char **out);
 int local_want_text(local_call_t *call, const char *key, const char **out);
-int local_need_int(local_call_t *call, const char *key, int64_t min,
-                   int64_t max, int64_t *out);
 int local_want_int(local_call_t *call, const char *key, int64_t min,
                    int64_t max, int64_t *out);
 int local_want_bool(local_call_t *call, const char *key, int *out);
 int local_want_double(local_call_t *call, const json_t *object, const char *key,
                       double *out);
 
+/* "user_metadata" as text of the server's allocator; NULL: none. */
+char *local_metadata(local_call_t *call);
 /* The session in "session_id", which is alive; NULL: answered. */
 local_session_t *local_need_session(local_call_t *call);
 
 /* The statuses of success, which differ between the servers that we
  * resemble. */
 int local_status_created(const local_server_t *server);
-int local_status_accepted(const local_server_t *server);
 
 #endif

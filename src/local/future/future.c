@@ -82,6 +82,17 @@ static void evict(local_server_t *server) {
   }
 }
 
+/* Each of them leaves the list. */
+static void wake(local_future_t *future) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(&future->waiters)) != NULL) {
+    local_waiter_t *waiter = tnk__container_of(node, local_waiter_t, link);
+
+    waiter->wake(waiter);
+  }
+}
+
 static void reveal(local_future_t *future) {
   local_server_t *server = future->server;
 
@@ -91,8 +102,9 @@ static void reveal(local_future_t *future) {
   server->n_pending--;
   server->n_results++;
   server->n_result_bytes += future->n_result;
-  local_batch_settled(future);
-  local_future_wake(future);
+  if (future->settled != NULL)
+    future->settled(future);
+  wake(future);
   evict(server);
 }
 

@@ -22,6 +22,12 @@ typedef enum {
   LOCAL_FUTURE_SETTLED
 } local_future_state_t;
 
+/* Something that waits for a future; `wake` takes it off the future's list. */
+typedef struct local_waiter {
+  tnk__list_t link;
+  void (*wake)(struct local_waiter *waiter);
+} local_waiter_t;
+
 /*
  * A result, now or later. While PENDING it belongs to an operation or a
  * sample, which settles it exactly once; afterwards to the server, which drops
@@ -30,7 +36,7 @@ typedef enum {
 typedef struct local_future {
   local_node_t node;
   tnk__list_t link;    /* in the server's pending or results */
-  tnk__list_t waiters; /* polls that are held */
+  tnk__list_t waiters; /* local_waiter_t, polls that are held */
   local_server_t *server;
   char id[LOCAL_ID];
   local_kind_t kind;
@@ -46,7 +52,9 @@ typedef struct local_future {
   /* Stop the work; set by the owner while pending, may be NULL. */
   void (*cancel)(void *owner);
   void *owner;
-  /* For completions of a sampling session (batch.c). */
+  /* Told when it is settled, before the waiters; may be NULL. What follows is
+   * for completions of a sampling session (batch.c). */
+  void (*settled)(struct local_future *future);
   struct local_sampler *sampler;
   tnk__list_t in_sampler;
   uint64_t clone;
@@ -78,11 +86,6 @@ void local_futures_free(local_server_t *server);
 
 /* Handle the calls of these names. */
 void local_retrieve_future(local_call_t *call);
-void local_retrieve_futures(local_call_t *call);
 void local_cancel_future(local_call_t *call);
-
-/* Tell the polls that wait, in retrieve.c and batch.c, that it has settled. */
-void local_future_wake(local_future_t *future);
-void local_batch_settled(local_future_t *future);
 
 #endif

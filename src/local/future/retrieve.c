@@ -13,19 +13,17 @@
  */
 
 typedef struct {
-  tnk__list_t link; /* in local_future_t.waiters */
+  local_waiter_t waiter;
   local_timer_t timer;
   local_future_t *future;
   local_req_t *req;
   int metadata; /* the size may be answered instead of the result */
 } wait_t;
 
-#define WAIT(node) tnk__container_of(node, wait_t, link)
-
 static void free_wait(wait_t *wait) {
   local_server_t *server = wait->future->server;
 
-  tnk__list_remove(&wait->link);
+  tnk__list_remove(&wait->waiter.link);
   local_timer_stop(&wait->timer);
   server->n_waiting--;
   tnk__free(server->alloc, wait);
@@ -146,16 +144,14 @@ static void on_gone(local_req_t *req, void *user) {
   free_wait(user);
 }
 
-void local_future_wake(local_future_t *future) {
-  tnk__list_t *node;
+static void on_settled(local_waiter_t *waiter) {
+  wait_t *wait = tnk__container_of(waiter, wait_t, waiter);
+  local_future_t *future = wait->future;
+  local_req_t *req = wait->req;
+  int metadata = wait->metadata;
 
-  while ((node = tnk__list_first(&future->waiters)) != NULL) {
-    local_req_t *req = WAIT(node)->req;
-    int metadata = WAIT(node)->metadata;
-
-    free_wait(WAIT(node));
-    reply_settled(future, req, metadata);
-  }
+  free_wait(wait);
+  reply_settled(future, req, metadata);
 }
 
 /* An id that this server made and no longer knows is gone; another one never
@@ -183,11 +179,12 @@ static void hold(local_call_t *call, local_future_t *future, int metadata) {
     local_reply_error(call->req, 503, "Out of memory");
     return;
   }
+  wait->waiter.wake = on_settled;
   wait->future = future;
   wait->req = call->req;
   wait->metadata = metadata;
   local_timer_init(&wait->timer);
-  tnk__list_append(&future->waiters, &wait->link);
+  tnk__list_append(&future->waiters, &wait->waiter.link);
   server->n_waiting++;
   local_req_park(call->req, on_gone, wait);
   local_timer_start(&server->timers, &wait->timer, server->options.hold_ms,

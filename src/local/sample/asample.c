@@ -301,6 +301,7 @@ static void submit(local_call_t *call, local_sample_t *sample,
   }
   if (sampler != NULL) {
     sample->future->sampler = sampler;
+    sample->future->settled = local_batch_settled;
     /* Clients number their samples from clone * 10^9 on, so that the number
      * tells which one asks. */
     sample->future->clone = seq > 0 ? (uint64_t)seq / 1000000000u : 0;

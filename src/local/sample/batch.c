@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/format/json_read.h"
 #include "local/sample/sampler.h"
 
 /*
@@ -149,45 +148,10 @@ static void hold(local_call_t *call, local_sampler_t *sampler, uint64_t clone,
                     on_held);
 }
 
-static void drop_retrieved(local_call_t *call, local_sampler_t *sampler) {
-  const json_t *ids = tnk__json_arr(call->body, "retrieved_request_ids");
-
-  for (size_t i = 0; i < json_array_size(ids); i++) {
-    const char *id = json_string_value(json_array_get(ids, i));
-    local_future_t *future =
-        id != NULL ? local_future_find(call->server, id) : NULL;
-
-    if (future != NULL && future->sampler == sampler)
-      local_future_forget(future);
-  }
-}
-
-void local_retrieve_futures(local_call_t *call) {
-  const json_t *target = tnk__json_obj(call->body, "target");
-  const char *id = tnk__json_str(target, "sampling_session_id");
-  local_sampler_t *sampler;
-  double timeout = -1;
-  int64_t clone = 0;
-  int64_t prev = 0;
-
-  if (id == NULL || tnk__json_get_int(target, "cloned_sampler_id", 0, INT64_MAX,
-                                      &clone) == TNK__JSON_WRONG) {
-    local_reply_invalid(call->req, "value_error", "target",
-                        "Input should name a sampling session");
-    return;
-  }
-  if (!local_want_int(call, "prev_cursor", 0, INT64_MAX, &prev) ||
-      !local_want_double(call, call->body, "timeout", &timeout))
-    return;
-  sampler = local_sampler_find(call->server, id);
-  if (sampler == NULL) {
-    local_reply_error(call->req, 404, "Sampling session not found: %s", id);
-    return;
-  }
-  drop_retrieved(call, sampler);
-  if (timeout == 0 || call->server->options.hold_ms == 0 ||
-      has_news(sampler, (uint64_t)clone, (uint64_t)prev))
-    reply_news(call->req, sampler, (uint64_t)clone, (uint64_t)prev);
+void local_batch_poll(local_call_t *call, local_sampler_t *sampler,
+                      uint64_t clone, uint64_t prev, int may_wait) {
+  if (!may_wait || has_news(sampler, clone, prev))
+    reply_news(call->req, sampler, clone, prev);
   else
-    hold(call, sampler, (uint64_t)clone, (uint64_t)prev);
+    hold(call, sampler, clone, prev);
 }

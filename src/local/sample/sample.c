@@ -16,6 +16,7 @@ enum { MAX_DRAWING = 32, MAX_EXTRA = 32, SLICE_TOKENS = 64 };
 #define SAMPLE(p) tnk__container_of(p, local_sample_t, link)
 
 static void pump(local_server_t *server);
+static void on_loaded(local_weights_t *weights);
 
 void local_sample_free(local_sample_t *sample) {
   tnk__list_remove(&sample->link);
@@ -119,7 +120,7 @@ static void pump(local_server_t *server) {
     }
     tnk__list_remove(&lane->link);
     tnk__list_append(&sample->weights->waiting, &lane->link);
-    local_weights_load(sample->weights);
+    local_weights_load(sample->weights, on_loaded);
   }
 }
 
@@ -176,7 +177,7 @@ static void fail_lane(local_lane_t *lane, const local_weights_t *weights) {
   }
 }
 
-void local_samples_loaded(local_weights_t *weights) {
+static void on_loaded(local_weights_t *weights) {
   local_server_t *server = weights->server;
   tnk__list_t *node;
 

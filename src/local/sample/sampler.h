@@ -50,12 +50,16 @@ local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
                                    const local_place_t *place);
 void local_sampler_free(local_sampler_t *sampler);
 local_sampler_t *local_sampler_find(local_server_t *server, const char *id);
+
+/* ---- sampler_calls.c ---- */
+
 /* Find which weights a request names: 1 with *place or, for the base, without;
  * 0 when answered. */
 int local_read_source(local_call_t *call, local_place_t *place, int *is_base);
 void local_create_sampling_session(local_call_t *call);
 void local_join_sampling_session(local_call_t *call);
 void local_get_sampler(local_call_t *call);
+void local_retrieve_futures(local_call_t *call);
 
 /* ---- sample.c: running ---- */
 
@@ -75,6 +79,12 @@ void local_sample_write(tnk__buf_t *out, const local_sample_t *sample);
 
 /* ---- batch.c ---- */
 
+/* Answer with the completions since a cursor; where there are none, and it may
+ * wait, when there are. */
+void local_batch_poll(local_call_t *call, local_sampler_t *sampler,
+                      uint64_t clone, uint64_t prev, int may_wait);
+/* For local_future_t.settled of a sample. */
+void local_batch_settled(local_future_t *future);
 void local_batch_end(local_sampler_t *sampler);
 
 #endif

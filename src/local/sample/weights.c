@@ -122,10 +122,12 @@ static void on_done(local_job_t *job) {
   weights->lm = weights->loaded;
   weights->loaded = NULL;
   if (!weights->server->closing)
-    local_samples_loaded(weights);
+    weights->tell(weights);
 }
 
-void local_weights_load(local_weights_t *weights) {
+void local_weights_load(local_weights_t *weights,
+                        void (*loaded)(local_weights_t *weights)) {
+  weights->tell = loaded;
   if (weights->job.active)
     return;
   weights->job.run = on_thread;

@@ -19,6 +19,7 @@ typedef struct local_weights {
   int err; /* loading failed */
   tnk__lm_why_t why;
   local_job_t job;
+  void (*tell)(struct local_weights *weights);
   tnk__list_t waiting; /* local_lane_t.link */
 } local_weights_t;
 
@@ -30,11 +31,10 @@ void local_weights_unref(local_weights_t *weights);
 void local_weights_put(local_server_t *server, const char *dir,
                        tnk__lm_weights_t *lm);
 void local_weights_forget(local_server_t *server, const char *dir);
-/* Load, unless it is being loaded; `local_samples_loaded` follows. */
-void local_weights_load(local_weights_t *weights);
-/* Go on with the lanes that wait, now that the weights are there or are not;
- * sample.c has it. */
-void local_samples_loaded(local_weights_t *weights);
+/* Load, unless it is being loaded; `loaded` is called when it is there, or is
+ * not. */
+void local_weights_load(local_weights_t *weights,
+                        void (*loaded)(local_weights_t *weights));
 void local_weights_free_all(local_server_t *server);
 
 #endif

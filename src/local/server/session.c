@@ -16,7 +16,7 @@
 #define MODEL(p) tnk__container_of(p, local_model_t, in_session)
 #define SAMPLER(p) tnk__container_of(p, local_sampler_t, in_session)
 
-void local_session_finish(local_session_t *session, const char *why) {
+static void finish(local_session_t *session, const char *why) {
   session->finished = 1;
   while (!tnk__list_empty(&session->models))
     local_model_end(MODEL(session->models.next), why);
@@ -44,7 +44,7 @@ static void end_silent(local_server_t *server, uint64_t now) {
     /* One that never sent a heartbeat does not miss any. */
     if (timeout > 0 && !session->finished && session->beat_ms != 0 &&
         now - session->beat_ms > timeout)
-      local_session_finish(session, "The session's heartbeats stopped");
+      finish(session, "The session's heartbeats stopped");
   }
 }
 
@@ -175,7 +175,7 @@ void local_finish_session(local_call_t *call) {
   if (session == NULL)
     return;
   if (!session->finished)
-    local_session_finish(session, "The session is finished");
+    finish(session, "The session is finished");
   local_reply_text(call->req, 200, "{\"type\":\"finish_session\"}");
 }
 

@@ -3,8 +3,6 @@
 
 #include "local/call/call.h"
 
-/* End a session's models and samplers, and keep its name. `why` is constant. */
-void local_session_finish(local_session_t *session, const char *why);
 void local_session_free(local_session_t *session);
 /* Finish sessions whose heartbeats have stopped and drop connections that do
  * nothing, now and again and again. */

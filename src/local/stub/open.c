@@ -22,19 +22,6 @@ static void reply(local_req_t *req, const char *json) {
   local_req_reply_text(req, 200, "application/json", json);
 }
 
-uint64_t local_stub_number(const local_req_t *req, const char *key,
-                           uint64_t otherwise) {
-  const char *text = (const char *)req->body.data;
-  size_t n_key = strlen(key);
-
-  /* Near the end of long bodies, so from there. */
-  for (size_t at = req->body.len; at-- > 0;)
-    if (text[at] == '"' && req->body.len - at > n_key + 2 &&
-        memcmp(text + at + 1, key, n_key) == 0 && text[at + 1 + n_key] == '"')
-      return strtoull(text + at + n_key + 3, NULL, 10);
-  return otherwise;
-}
-
 /* ---- Accepting ---- */
 
 /* When the result will be there. Spread so that no pattern comes of it: the

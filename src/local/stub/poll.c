@@ -75,26 +75,6 @@ static int take_cut(local_stub_t *stub, const char *id) {
 
 /* ---- Answers ---- */
 
-/* The request's future, or NULL. It ends with a quotation mark. */
-static const char *id_in(const local_req_t *req, char *out) {
-  static const char key[] = "\"request_id\":\"";
-  const char *text = (const char *)req->body.data;
-  const char *end = text + req->body.len;
-
-  for (; text + sizeof(key) < end; text++)
-    if (memcmp(text, key, sizeof(key) - 1) == 0)
-      break;
-  text += sizeof(key) - 1;
-  for (size_t n = 0; text + n < end && n < LOCAL_STUB_MAX_ID; n++) {
-    out[n] = text[n];
-    if (text[n] == '"') {
-      out[n] = '\0';
-      return n > 2 && strchr(out + 2, ':') != NULL ? out : NULL;
-    }
-  }
-  return NULL;
-}
-
 static void give_result(local_stub_t *stub, local_req_t *req, const char *id,
                         int is_held) {
   uint64_t there_ns = id[0] == 'S' ? note_there(stub, id, is_held) : 0;
@@ -185,7 +165,7 @@ static void on_result_due(local_timer_t *timer) {
   char id[LOCAL_STUB_MAX_ID];
 
   drop(poll);
-  if (id_in(req, id) != NULL &&
+  if (local_stub_id(req, id) != NULL &&
       strtoull(id + 2, NULL, 10) <= local_stub_now(stub))
     give_result(stub, req, id, 1);
   else if (is_cut)
@@ -201,7 +181,7 @@ void local_stub_retrieve(local_stub_t *stub, local_req_t *req) {
   uint64_t due;
   poll_t *poll;
 
-  if (id_in(req, id) == NULL) {
+  if (local_stub_id(req, id) == NULL) {
     local_req_reply_text(req, 404, "text/plain", "no such request");
     return;
   }

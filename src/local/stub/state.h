@@ -57,10 +57,15 @@ static inline uint64_t local_stub_now(const local_stub_t *stub) {
   return uv_now(stub->loop);
 }
 
+/* ---- request.c ---- */
+
 /* A number in the JSON of a body that we trust; `otherwise` when it is not
  * there. */
 uint64_t local_stub_number(const local_req_t *req, const char *key,
                            uint64_t otherwise);
+/* Find the future that the request names, into `out`, which has room for
+ * LOCAL_STUB_MAX_ID bytes. NULL: none. */
+const char *local_stub_id(const local_req_t *req, char *out);
 
 /* ---- poll.c ---- */
 

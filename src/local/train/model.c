@@ -4,40 +4,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/format/json_read.h"
 #include "local/lm/check.h"
 
 /*
  * Models in training: made by a request of a session, ended by unload_model or
  * with the session. An ended model is unknown at once and freed when its
- * thread has let go of it.
+ * thread has let go of it. The first of its queue runs on a thread, one at a
+ * time.
  */
-
-local_op_t *local_op_new(local_server_t *server, local_kind_t kind) {
-  local_op_t *op = tnk__calloc(server->alloc, 1, sizeof(*op));
-
-  if (op == NULL)
-    return NULL;
-  op->kind = kind;
-  op->seq = -1;
-  tnk__list_init(&op->link);
-  tnk__arena_init(&op->arena, server->alloc, 2 * TNK__MAX_REQUEST_BODY);
-  return op;
-}
-
-void local_op_free(local_op_t *op, local_server_t *server) {
-  if (op->kind == LOCAL_SAVE_FOR_SAMPLER)
-    tnk__lm_weights_free(op->u.save.snapshot);
-  /* At the end all futures are freed together, by local_futures_free(). */
-  if (op->future != NULL && !server->closing)
-    local_future_drop(op->future);
-  tnk__list_remove(&op->link);
-  tnk__arena_deinit(&op->arena);
-  tnk__free(server->alloc, op);
-}
-
-/* ---- Models ---- */
 
 void local_model_free(local_model_t *model) {
   local_server_t *server = model->server;
@@ -57,7 +31,7 @@ void local_model_end(local_model_t *model, const char *why) {
     local_model_free(model);
     return;
   }
-  /* The slice that runs still uses it: on_done() of queue.c frees it. */
+  /* The slice that runs still uses it: on_done() frees it. */
   model->ended = why;
   local_job_cancel(&model->server->work, &model->job);
 }
@@ -72,7 +46,7 @@ local_model_t *local_need_model(local_call_t *call, const char *id) {
   return tnk__container_of(node, local_model_t, node);
 }
 
-static local_model_t *model_new(local_session_t *session, const char *id) {
+local_model_t *local_model_new(local_session_t *session, const char *id) {
   local_server_t *server = session->server;
   local_model_t *model = tnk__calloc(server->alloc, 1, sizeof(*model));
 
@@ -95,220 +69,156 @@ static local_model_t *model_new(local_session_t *session, const char *id) {
   return model;
 }
 
-/* ---- Creation ---- */
+/* ---- Running ---- */
 
-int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out) {
-  const json_t *config = NULL;
-  const char *type = "adamw";
-  tnk__json_has_t has =
-      tnk__json_get_object(call->body, "optimizer_config", &config);
+static void start_next(local_model_t *model);
 
-  if (has == TNK__JSON_FOUND)
-    tnk__json_get_text(config, "type", &type);
-  if (has == TNK__JSON_WRONG ||
-      (strcmp(type, "adamw") != 0 && strcmp(type, "dimuon") != 0)) {
-    local_reply_invalid(call->req, "value_error", "optimizer_config",
-                        "The optimizer must be adamw or dimuon");
-    return 0;
+static void on_done(local_job_t *job) {
+  local_model_t *model = tnk__container_of(job, local_model_t, job);
+  local_op_t *op = model->running;
+
+  model->running = NULL;
+  if (model->server->closing) {
+    local_op_free(op, model->server);
+    if (model->ended != NULL)
+      local_model_free(model);
+    return;
   }
-  *out = type[0] == 'd' ? TNK__LM_DIMUON : TNK__LM_ADAMW;
-  return 1;
-}
-
-static int read_lora(local_call_t *call, tnk__lm_config_t *config) {
-  const json_t *lora = NULL;
-  local_call_t inner = *call;
-  int64_t rank = config->rank;
-  int64_t seed = 0;
-  int mlp = 1;
-  int attn = 1;
-  int unembed = 1;
-
-  if (tnk__json_get_object(call->body, "lora_config", &lora) !=
-      TNK__JSON_FOUND) {
-    local_reply_invalid(call->req, "model_type", "lora_config",
-                        "Input should be a valid LoRA configuration");
-    return 0;
+  /* A strict server gives the number of a failed request back. */
+  if (op->err != TNK_OK && op->seq >= 0 &&
+      model->server->options.sequence == LOCAL_STRICT)
+    model->next_seq = op->seq;
+  if (model->ended != NULL) {
+    /* What it computed is lost with the model; the future must still be
+     * settled. */
+    local_future_fail(op->future, 410, "user", "%s", model->ended);
+    op->future = NULL;
+    local_op_free(op, model->server);
+    local_model_free(model);
+    return;
   }
-  inner.body = lora;
-  if (!local_want_int(&inner, "rank", 1, INT32_MAX, &rank) ||
-      !local_want_int(&inner, "seed", INT64_MIN, INT64_MAX, &seed) ||
-      !local_want_bool(&inner, "train_mlp", &mlp) ||
-      !local_want_bool(&inner, "train_attn", &attn) ||
-      !local_want_bool(&inner, "train_unembed", &unembed))
-    return 0;
-  config->rank = (uint32_t)rank;
-  config->seed = (uint64_t)seed;
-  config->train_mlp = mlp != 0;
-  config->train_attn = attn != 0;
-  config->train_unembed = unembed != 0;
-  return 1;
-}
-
-char *local_metadata(local_call_t *call) {
-  const json_t *metadata = NULL;
-  char *text;
-  char *copy;
-
-  if (tnk__json_get_object(call->body, "user_metadata", &metadata) !=
-      TNK__JSON_FOUND)
-    return NULL;
-  text = json_dumps(metadata, JSON_COMPACT);
-  copy = text != NULL ? tnk__strdup(call->server->alloc, text) : NULL;
-  /* jansson's own memory: its hook belongs to the application. */
-  if (text != NULL) {
-    json_malloc_t alloc_fn;
-    json_free_t free_fn;
-
-    json_get_alloc_funcs(&alloc_fn, &free_fn);
-    free_fn(text);
-  }
-  return copy;
-}
-
-/* The model that a session's model_seq_id stands for; a repeat of the request
- * that made it is answered, another request for the same is refused. */
-static int answer_repeat(local_call_t *call, const char *id, uint64_t hash) {
-  local_node_t *node = local_table_find(&call->server->models, id);
-  const local_model_t *model;
-  local_seq_t *made;
-
-  if (node == NULL)
-    return 0;
-  model = tnk__container_of(node, local_model_t, node);
-  /* The request that made the model is remembered under a number that no other
-   * has. */
-  made = local_seqs_find(&model->seqs, -1);
-  if (made != NULL && made->hash == hash)
-    local_reply_future(call, made->request_id, id, NULL);
+  local_op_settle(op);
+  if (model->unloaded)
+    local_model_end(model, "The model was unloaded");
   else
-    local_reply_error(call->req, 409,
-                      "model_seq_id of %s was used with another request", id);
+    start_next(model);
+}
+
+static int on_thread(local_job_t *job) {
+  return local_op_run(tnk__container_of(job, local_model_t, job)->running);
+}
+
+/* Everything but making a model, and ending one, needs the model. */
+static int needs_weights(const local_op_t *op) {
+  return op->kind != LOCAL_CREATE_MODEL && op->kind != LOCAL_UNLOAD_MODEL &&
+         !(op->kind == LOCAL_LOAD_WEIGHTS && op->u.load.creates);
+}
+
+/* Fail what cannot run before it costs a thread. 1 when it has been settled. */
+static int settle_early(local_model_t *model, local_op_t *op) {
+  if (needs_weights(op) && model->lm == NULL && op->err == TNK_OK)
+    op->err =
+        tnk__lm_refuse(&op->why, TNK_EINVAL, "Model %s not loaded", model->id);
+  if (op->err == TNK_OK && op->seq >= 0 &&
+      model->server->options.sequence == LOCAL_STRICT) {
+    if (op->seq != model->next_seq)
+      op->err = tnk__lm_refuse(&op->why, TNK_ECONFLICT,
+                               "Sequence conflict: expected %lld, got %lld",
+                               (long long)model->next_seq, (long long)op->seq);
+    else
+      model->next_seq++;
+  }
+  if (op->err == TNK_OK)
+    return 0;
+  local_op_settle(op);
   return 1;
 }
 
-void local_model_make(local_call_t *call, local_session_t *session,
-                      local_op_t *op, const tnk__lm_config_t *config,
-                      int64_t first_seq) {
+static void start_next(local_model_t *model) {
+  local_op_t *op;
+
+  while (model->running == NULL && (op = local_queue_take(model)) != NULL) {
+    if (settle_early(model, op))
+      continue;
+    model->running = op;
+    model->job.run = on_thread;
+    model->job.done = on_done;
+    local_job_start(&model->server->work, &model->job);
+  }
+}
+
+void local_model_push(local_model_t *model, local_op_t *op) {
+  local_queue_append(model, op);
+  start_next(model);
+}
+
+void local_model_refuse(local_model_t *model, int64_t seq) {
+  local_queue_skip(model, seq);
+  start_next(model);
+}
+
+/* ---- Taking in ---- */
+
+/* A number that was there before: 1 when the call has been answered. */
+static int answer_repeat(local_call_t *call, const local_model_t *model,
+                         int64_t seq, uint64_t hash) {
+  local_sequence_t mode = call->server->options.sequence;
+  local_seq_t *seen;
+
+  if (seq < 0 || mode == LOCAL_STRICT)
+    return 0;
+  seen = local_seqs_find(&model->seqs, seq);
+  /* Refused before (local_model_refuse()): the number is remembered without a
+   * request, and is taken once. */
+  if (seen != NULL && seen->request_id[0] == '\0')
+    return 0;
+  if (seen != NULL && seen->hash == hash) {
+    local_reply_future(call, seen->request_id, model->id, NULL);
+    return 1;
+  }
+  if (seen != NULL) {
+    local_reply_error(call->req, mode == LOCAL_LENIENT ? 409 : 422,
+                      "Training request sequence number was reused: %lld",
+                      (long long)seq);
+    return 1;
+  }
+  if (mode == LOCAL_BUFFERED && seq < model->next_seq) {
+    local_reply_error(call->req, 410,
+                      "Training request %lld is too old to be repeated",
+                      (long long)seq);
+    return 1;
+  }
+  return 0;
+}
+
+void local_model_submit(local_call_t *call, local_model_t *model,
+                        local_op_t *op, int64_t seq, uint64_t hash) {
   local_server_t *server = call->server;
-  uint64_t hash = local_hash(1, call->bytes, call->n_bytes);
-  int64_t model_seq = session->n_models;
-  char id[LOCAL_ID];
-  local_model_t *model;
   int full = 0;
 
-  if (!local_want_int(call, "model_seq_id", 0, INT32_MAX, &model_seq)) {
+  if (answer_repeat(call, model, seq, hash)) {
     local_op_free(op, server);
     return;
   }
-  snprintf(id, sizeof(id), "%s:train:%lld", session->id, (long long)model_seq);
-  if (answer_repeat(call, id, hash)) {
+  if (seq < 0 && server->options.sequence == LOCAL_BUFFERED) {
     local_op_free(op, server);
+    local_reply_invalid(call->req, "missing", "seq_id", "Field required");
     return;
   }
   op->future = local_future_new(server, op->kind, &full);
-  model = op->future != NULL && server->models.n < LOCAL_MAX_MODELS
-              ? model_new(session, id)
-              : NULL;
-  if (model == NULL) {
+  if (op->future == NULL ||
+      (seq >= 0 &&
+       local_seqs_add(&model->seqs, seq, hash, op->future->id) != TNK_OK)) {
     local_op_free(op, server);
-    local_reply_error(call->req, 429, "Too many models or requests");
+    local_reply_error(call->req, full ? 429 : 503,
+                      full ? "Too many requests are pending" : "Out of memory");
     return;
   }
-  /* For the next request that brings no number. */
-  if (model_seq >= session->n_models)
-    session->n_models = model_seq + 1;
-  local_seqs_add(&model->seqs, -1, hash, op->future->id);
-  model->config = *config;
-  model->metadata = local_metadata(call);
-  model->next_seq = first_seq;
+  op->seq = seq;
+  model->n_seqd++;
+  model->last_ms = (uint64_t)local_wall_ms();
+  /* Answered first: what follows may settle the future at once. */
   local_reply_future(call, op->future->id, model->id, NULL);
-  local_model_push(model, op);
-}
-
-void local_create_model(local_call_t *call) {
-  tnk__lm_config_t config = TNK__LM_CONFIG_INIT;
-  local_session_t *session = local_need_session(call);
-  const char *base = NULL;
-  local_op_t *op;
-
-  if (session == NULL || !local_need_text(call, "base_model", &base) ||
-      !read_lora(call, &config) ||
-      !local_want_optimizer(call, &config.optimizer))
-    return;
-  op = local_op_new(call->server, LOCAL_CREATE_MODEL);
-  if (op == NULL) {
-    local_reply_error(call->req, 503, "Out of memory");
-    return;
-  }
-  op->u.create = config;
-  if (strcmp(base, TNK__LM_NAME) != 0)
-    op->err = tnk__lm_refuse(&op->why, TNK_EINVAL,
-                             "Base model %s is not offered here, but %s is",
-                             base, TNK__LM_NAME);
-  local_model_make(call, session, op, &config, 1);
-}
-
-/* ---- What is known about one ---- */
-
-void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer) {
-  tnk__json_key(w, "optimizer_config");
-  tnk__json_begin_object(w);
-  tnk__json_put_text(w, "type",
-                     optimizer == TNK__LM_DIMUON ? "dimuon" : "adamw");
-  if (optimizer == TNK__LM_DIMUON)
-    tnk__json_put_int(w, "version", 1);
-  tnk__json_end(w);
-}
-
-void local_get_info(local_call_t *call) {
-  const char *id = NULL;
-  const local_model_t *model;
-  local_out_t out;
-
-  if (!local_need_text(call, "model_id", &id))
-    return;
-  model = local_need_model(call, id);
-  if (model == NULL)
-    return;
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_put_text(&out.w, "type", "get_info");
-  tnk__json_put_text(&out.w, "model_id", model->id);
-  tnk__json_key(&out.w, "model_data");
-  tnk__json_begin_object(&out.w);
-  tnk__json_put_text(&out.w, "arch", TNK__LM_ARCH);
-  tnk__json_put_text(&out.w, "model_name", model->base_model);
-  tnk__json_put_text(&out.w, "tokenizer_id", TNK__LM_TOKENIZER);
-  tnk__json_end(&out.w);
-  local_put_optimizer(&out.w, model->config.optimizer);
-  tnk__json_put_bool(&out.w, "is_lora", 1);
-  tnk__json_put_int(&out.w, "lora_rank", model->config.rank);
-  tnk__json_put_text(&out.w, "model_name", model->base_model);
-  tnk__json_end(&out.w);
-  local_out_reply(&out, call->req, 200);
-}
-
-void local_unload_model(local_call_t *call) {
-  const char *id = NULL;
-  local_model_t *model;
-  local_op_t *op;
-  int full = 0;
-
-  if (!local_need_text(call, "model_id", &id))
-    return;
-  model = local_need_model(call, id);
-  if (model == NULL)
-    return;
-  op = local_op_new(call->server, LOCAL_UNLOAD_MODEL);
-  if (op != NULL)
-    op->future = local_future_new(call->server, op->kind, &full);
-  if (op == NULL || op->future == NULL) {
-    if (op != NULL)
-      local_op_free(op, call->server);
-    local_reply_error(call->req, 503, "Too many requests are pending");
-    return;
-  }
-  local_reply_future(call, op->future->id, model->id, NULL);
-  local_model_push(model, op);
+  local_queue_add(model, op);
+  start_next(model);
 }

@@ -94,30 +94,47 @@ typedef struct local_model {
   int64_t owner_seq; /* model_seq_id */
 } local_model_t;
 
-/* ---- model.c ---- */
+/* ---- op.c ---- */
 
 local_op_t *local_op_new(local_server_t *server, local_kind_t kind);
 void local_op_free(local_op_t *op, local_server_t *server);
+/* Make one for a call; NULL: answered. */
+local_op_t *local_need_op(local_call_t *call, local_kind_t kind);
+/* Read the number of a call, -1 without one; 0 when answered. */
+int local_want_seq(local_call_t *call, int64_t *seq);
+
+/* ---- queue.c ---- */
+
+/* Put the operation where its number belongs: behind the others, or held until
+ * the gap before it closes. */
+void local_queue_add(local_model_t *model, local_op_t *op);
+/* Put one without a number behind all others. */
+void local_queue_append(local_model_t *model, local_op_t *op);
+/* Take the first that may run; NULL: there is none. */
+local_op_t *local_queue_take(local_model_t *model);
+/* Wait no longer for the request with this number. */
+void local_queue_skip(local_model_t *model, int64_t seq);
+/* Fail what waits, because the model ends. */
+void local_queue_fail(local_model_t *model, const char *why);
+void local_queue_free(local_model_t *model);
+
+/* ---- run.c: on a thread; and what follows on the loop ---- */
+
+/* Work on it for a slice; 1 when done. */
+int local_op_run(local_op_t *op);
+/* Turn the outcome into the future's result and free the operation. */
+void local_op_settle(local_op_t *op);
+
+/* ---- model.c ---- */
+
+/* Make one that is still to be created or loaded; NULL: out of memory. */
+local_model_t *local_model_new(local_session_t *session, const char *id);
+/* Free it at the server's end, with no job running. */
+void local_model_free(local_model_t *model);
 /* The model in "model_id" that can work; NULL: answered. */
 local_model_t *local_need_model(local_call_t *call, const char *id);
 /* Drop a model: what waits fails with `why`, a constant text. */
 void local_model_end(local_model_t *model, const char *why);
-/* Make a model for `op`, which creates or loads it, and answer the call. The
- * operation is taken. */
-void local_model_make(local_call_t *call, local_session_t *session,
-                      local_op_t *op, const tnk__lm_config_t *config,
-                      int64_t first_seq);
-/* "user_metadata" as text of the server's allocator; NULL: none. */
-char *local_metadata(local_call_t *call);
-/* Write the member "optimizer_config". */
-void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer);
-/* Read "optimizer_config" of a request; answered when unknown. */
-int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out);
-/* Free it at the server's end, with no job running. */
-void local_model_free(local_model_t *model);
-
-/* ---- queue.c ---- */
-
 /*
  * Take the operation in (it is freed when refused) and answer the call. `hash`
  * tells a repeat from another request with the same number.
@@ -132,25 +149,30 @@ void local_model_submit(local_call_t *call, local_model_t *model,
 void local_model_refuse(local_model_t *model, int64_t seq);
 /* Queue one without a number, such as creation, and start. */
 void local_model_push(local_model_t *model, local_op_t *op);
-/* Fail what waits, because the model ends. */
-void local_queue_fail(local_model_t *model, const char *why);
-void local_queue_free(local_model_t *model);
 
-/* ---- train.c: on a thread; and what follows on the loop ---- */
+/* ---- model_calls.c ---- */
 
-/* Work on it for a slice; 1 when done. */
-int local_op_run(local_op_t *op);
-/* Turn the outcome into the future's result and free the operation. */
-void local_op_settle(local_op_t *op);
-
-/* ---- Handlers ---- */
-
+/* Make a model for `op`, which creates or loads it, and answer the call. The
+ * operation is taken. */
+void local_model_make(local_call_t *call, local_session_t *session,
+                      local_op_t *op, const tnk__lm_config_t *config,
+                      int64_t first_seq);
+/* Write the member "optimizer_config". */
+void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer);
+/* Read "optimizer_config" of a request; answered when unknown. */
+int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out);
 void local_create_model(local_call_t *call);
 void local_get_info(local_call_t *call);
 void local_unload_model(local_call_t *call);
+
+/* ---- train_calls.c ---- */
+
 void local_forward_backward(local_call_t *call);
 void local_forward(local_call_t *call);
 void local_optim_step(local_call_t *call);
+
+/* ---- checkpoint_calls.c ---- */
+
 void local_save_weights(local_call_t *call);
 void local_save_for_sampler(local_call_t *call);
 void local_save_external(local_call_t *call);

@@ -80,12 +80,6 @@ static void pass_proto(local_call_t *call, local_op_t *op) {
   tnk__arena_deinit(&arena);
 }
 
-/* 0 when answered. A number that is absent is -1. */
-static int read_seq(local_call_t *call, int64_t *seq) {
-  *seq = -1;
-  return local_want_int(call, "seq_id", 0, INT64_MAX, seq);
-}
-
 static void pass_json(local_call_t *call, local_op_t *op, const char *member,
                       int backward) {
   const json_t *input = NULL;
@@ -94,7 +88,8 @@ static void pass_json(local_call_t *call, local_op_t *op, const char *member,
   int64_t seq;
   int err;
 
-  if (!local_need_text(call, "model_id", &model_id) || !read_seq(call, &seq)) {
+  if (!local_need_text(call, "model_id", &model_id) ||
+      !local_want_seq(call, &seq)) {
     local_op_free(op, call->server);
     return;
   }
@@ -107,14 +102,6 @@ static void pass_json(local_call_t *call, local_op_t *op, const char *member,
   submit_pass(call, op, model_id, seq, err, &why);
 }
 
-static local_op_t *new_op(local_call_t *call, local_kind_t kind) {
-  local_op_t *op = local_op_new(call->server, kind);
-
-  if (op == NULL)
-    local_reply_error(call->req, 503, "Out of memory");
-  return op;
-}
-
 void local_forward_backward(local_call_t *call) {
   local_op_t *op;
 
@@ -122,7 +109,7 @@ void local_forward_backward(local_call_t *call) {
     local_reply_error(call->req, 415, "Only application/x-protobuf is served");
     return;
   }
-  op = new_op(call, LOCAL_FORWARD_BACKWARD);
+  op = local_need_op(call, LOCAL_FORWARD_BACKWARD);
   if (op == NULL)
     return;
   if (call->body != NULL)
@@ -132,7 +119,7 @@ void local_forward_backward(local_call_t *call) {
 }
 
 void local_forward(local_call_t *call) {
-  local_op_t *op = new_op(call, LOCAL_FORWARD);
+  local_op_t *op = local_need_op(call, LOCAL_FORWARD);
 
   if (op != NULL)
     pass_json(call, op, "forward_input", 0);
@@ -214,7 +201,8 @@ void local_optim_step(local_call_t *call) {
   local_op_t *op;
   int64_t seq;
 
-  if (!local_need_text(call, "model_id", &model_id) || !read_seq(call, &seq))
+  if (!local_need_text(call, "model_id", &model_id) ||
+      !local_want_seq(call, &seq))
     return;
   model = local_need_model(call, model_id);
   if (model == NULL)
@@ -223,237 +211,10 @@ void local_optim_step(local_call_t *call) {
     local_model_refuse(model, seq);
     return;
   }
-  op = new_op(call, LOCAL_OPTIM_STEP);
+  op = local_need_op(call, LOCAL_OPTIM_STEP);
   if (op == NULL)
     return;
   op->u.step = step;
   local_model_submit(call, model, op, seq,
                      local_hash(op->kind, call->bytes, call->n_bytes));
-}
-
-/* ---- Saving ---- */
-
-/* What all saves have; NULL when answered. */
-static local_op_t *read_save(local_call_t *call, local_kind_t kind,
-                             local_model_t **model, int64_t *seq) {
-  const char *model_id = NULL;
-  int64_t ttl = -1;
-  int overwrite = 0;
-  local_op_t *op;
-  char *metadata;
-
-  if (!local_need_text(call, "model_id", &model_id) || !read_seq(call, seq))
-    return NULL;
-  *model = local_need_model(call, model_id);
-  if (*model == NULL)
-    return NULL;
-  if (!local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400,
-                      &ttl) ||
-      !local_want_bool(call, "overwrite", &overwrite)) {
-    local_model_refuse(*model, *seq);
-    return NULL;
-  }
-  op = new_op(call, kind);
-  if (op == NULL)
-    return NULL;
-  op->u.save.ttl_s = ttl;
-  op->u.save.overwrite = overwrite;
-  memcpy(op->u.save.place.run, (*model)->id, sizeof((*model)->id));
-  metadata = local_metadata(call);
-  if (metadata != NULL) {
-    op->u.save.metadata = tnk__arena_strdup(&op->arena, metadata);
-    tnk__free(call->server->alloc, metadata);
-  }
-  return op;
-}
-
-/* The checkpoint's name into the place; 0 when answered. */
-static int read_name(local_call_t *call, local_op_t *op) {
-  local_sequence_t mode = call->server->options.sequence;
-  const char *name = NULL;
-
-  if (!local_need_text(call, "path", &name))
-    return 0;
-  if (!local_name_ok(name, mode == LOCAL_LENIENT)) {
-    local_reply_invalid(call->req, "string_pattern_mismatch", "path",
-                        "String should match pattern '^[a-zA-Z0-9_-]+$'");
-    return 0;
-  }
-  memcpy(op->u.save.place.name, name, strlen(name) + 1);
-  if (mode == LOCAL_STRICT)
-    op->u.save.overwrite = 1;
-  return 1;
-}
-
-/* SkyRL refuses a name that is taken at once. */
-static int refuse_taken(local_call_t *call, const local_op_t *op) {
-  if (call->server->options.sequence != LOCAL_LENIENT ||
-      !local_place_exists(call->server, &op->u.save.place))
-    return 0;
-  local_reply_error(call->req, 409, "Checkpoint '%s' already exists for model",
-                    op->u.save.place.name);
-  return 1;
-}
-
-static void save_named(local_call_t *call, local_kind_t kind,
-                       local_place_kind_t place) {
-  local_model_t *model;
-  int64_t seq;
-  local_op_t *op = read_save(call, kind, &model, &seq);
-
-  if (op == NULL)
-    return;
-  op->u.save.place.kind = place;
-  /* Only a state to go on from needs it; samplers and exports do not. */
-  op->u.save.with_optimizer = place == LOCAL_WEIGHTS;
-  if (!read_name(call, op) || refuse_taken(call, op)) {
-    local_op_free(op, call->server);
-    local_model_refuse(model, seq);
-    return;
-  }
-  local_model_submit(call, model, op, seq,
-                     local_hash(kind, call->bytes, call->n_bytes));
-}
-
-void local_save_weights(local_call_t *call) {
-  save_named(call, LOCAL_SAVE_WEIGHTS, LOCAL_WEIGHTS);
-}
-
-void local_save_external(local_call_t *call) {
-  const json_t *recipients =
-      tnk__json_arr(call->body, "age_encryption_recipients");
-
-  /* Plain files in place of encrypted ones would be worse than none. */
-  if (json_array_size(recipients) > 0)
-    local_reply_error(call->req, 400,
-                      "This server cannot encrypt external weights");
-  else
-    save_named(call, LOCAL_SAVE_EXTERNAL, LOCAL_EXTERNAL_WEIGHTS);
-}
-
-static void save_unnamed(local_call_t *call) {
-  local_model_t *model;
-  int64_t session_seq = -1;
-  int64_t seq;
-  local_op_t *op = read_save(call, LOCAL_SAVE_FOR_SAMPLER, &model, &seq);
-  local_save_t *save;
-
-  if (op == NULL)
-    return;
-  save = &op->u.save;
-  if (!local_want_int(call, "sampling_session_seq_id", 0, INT64_MAX - 1,
-                      &session_seq)) {
-    local_op_free(op, call->server);
-    local_model_refuse(model, seq);
-    return;
-  }
-  /* A request without a number gets the next one. */
-  if (session_seq < 0)
-    session_seq = model->session->n_samplers;
-  if (session_seq >= model->session->n_samplers)
-    model->session->n_samplers = session_seq + 1;
-  save->is_unnamed = 1;
-  save->place.kind = LOCAL_EPHEMERAL;
-  snprintf(save->place.name, sizeof(save->place.name), "ss%lld_seq%lld",
-           (long long)session_seq, (long long)seq);
-  snprintf(save->sampler_id, sizeof(save->sampler_id), "%s:sample:%lld",
-           model->session->id, (long long)session_seq);
-  /* Clients draw the session's number anew for each attempt, so it does not
-   * tell a repeat from another request. */
-  local_model_submit(call, model, op, seq, local_hash(9, "unnamed", 7));
-}
-
-void local_save_for_sampler(local_call_t *call) {
-  const char *name = NULL;
-
-  if (!local_want_text(call, "path", &name))
-    return;
-  if (name != NULL)
-    save_named(call, LOCAL_SAVE_FOR_SAMPLER, LOCAL_SAMPLER_WEIGHTS);
-  else
-    save_unnamed(call);
-}
-
-/* ---- Loading ---- */
-
-/* The checkpoint in "path" and whether to take the optimizer's state; NULL
- * when answered. */
-static local_op_t *read_load(local_call_t *call) {
-  const char *path = NULL;
-  int with_optimizer = 0;
-  local_place_t place;
-  local_op_t *op;
-
-  if (!local_need_text(call, "path", &path) ||
-      !local_want_bool(call, "optimizer", &with_optimizer))
-    return NULL;
-  if (!local_place_parse(&place, path)) {
-    local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
-    return NULL;
-  }
-  op = new_op(call, LOCAL_LOAD_WEIGHTS);
-  if (op == NULL)
-    return NULL;
-  op->u.load.place = place;
-  op->u.load.with_optimizer = with_optimizer;
-  return op;
-}
-
-static void load_into(local_call_t *call, const char *model_id) {
-  local_model_t *model = local_need_model(call, model_id);
-  local_op_t *op;
-  int64_t seq;
-
-  if (model == NULL || !read_seq(call, &seq))
-    return;
-  if (call->server->options.sequence == LOCAL_LENIENT && model->n_seqd > 0) {
-    local_reply_error(call->req, 400,
-                      "LoadWeights is not permitted with seq_id %lld",
-                      (long long)seq);
-    return;
-  }
-  op = read_load(call);
-  if (op == NULL) {
-    local_model_refuse(model, seq);
-    return;
-  }
-  if (call->server->options.sequence == LOCAL_LENIENT &&
-      !local_place_exists(call->server, &op->u.load.place)) {
-    local_op_free(op, call->server);
-    local_reply_error(call->req, 404, "Checkpoint not found");
-    return;
-  }
-  local_model_submit(call, model, op, seq,
-                     local_hash(op->kind, call->bytes, call->n_bytes));
-}
-
-static void load_new(local_call_t *call) {
-  tnk__lm_config_t config = TNK__LM_CONFIG_INIT;
-  local_session_t *session = local_need_session(call);
-  local_op_t *op;
-
-  if (session == NULL || !local_want_optimizer(call, &config.optimizer))
-    return;
-  op = read_load(call);
-  if (op == NULL)
-    return;
-  op->u.load.creates = 1;
-  op->u.load.optimizer = config.optimizer;
-  /* The load has number 0. */
-  local_model_make(call, session, op, &config, 1);
-}
-
-void local_load_weights(local_call_t *call) {
-  const char *model_id = NULL;
-
-  if (!local_want_text(call, "model_id", &model_id))
-    return;
-  if (model_id != NULL)
-    load_into(call, model_id);
-  else if (call->server->options.sequence == LOCAL_LENIENT)
-    local_reply_invalid(call->req, "missing", "model_id", "Field required");
-  else if (call->server->options.members == LOCAL_MEMBERS_STRICT)
-    local_reply_error(call->req, 400, "Missing model_id");
-  else
-    load_new(call);
 }
