@@ -92,9 +92,11 @@ static void start_one(void) {
 
   params.max_tokens = (int32_t)bench.n_tokens;
   params.seed = bench.n_started++;
-  tnk_then(tnk_sampling_sample(bench.sampling, &(tnk_model_input_t){&chunk, 1},
-                               &params, NULL),
-           on_sample, NULL);
+  tnk_then(
+      tnk_sampling_sample(bench.sampling,
+                          &(tnk_model_input_t){.chunks = &chunk, .n_chunks = 1},
+                          &params, NULL),
+      on_sample, NULL);
 }
 
 static void run(void) {

@@ -15,10 +15,11 @@ int main(void) {
   const int64_t next[] = {'e', 'l', 'l', 'o'};
   const tnk_chunk_t all = tnk_chunk_text(text, 4);
   const tnk_chunk_t first = tnk_chunk_text(text, 1);
-  const tnk_model_input_t prompt = {&first, 1};
+  const tnk_model_input_t prompt = {.chunks = &first, .n_chunks = 1};
   const tnk_loss_input_t targets = {"target_tokens", tnk_tensor_i64(next, 4)};
-  const tnk_datum_t datum = {
-      .input = {&all, 1}, .loss_inputs = &targets, .n_loss_inputs = 1};
+  const tnk_datum_t datum = {.input = {.chunks = &all, .n_chunks = 1},
+                             .loss_inputs = &targets,
+                             .n_loss_inputs = 1};
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_service_t *service;

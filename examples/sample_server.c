@@ -58,8 +58,9 @@ static void on_asked(tiny_http_request_t *request) {
     tokens[i] = (unsigned char)request->body[i];
   chunk = tnk_chunk_text(tokens, request->n_body);
   params.max_tokens = ANSWER_TOKENS;
-  request->user = tnk_sampling_sample(sampler, &(tnk_model_input_t){&chunk, 1},
-                                      &params, NULL);
+  request->user = tnk_sampling_sample(
+      sampler, &(tnk_model_input_t){.chunks = &chunk, .n_chunks = 1}, &params,
+      NULL);
   request->gone = on_gone;
   tnk_then(tnk_promise_ref(request->user), on_sample, request);
 }

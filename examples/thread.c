@@ -61,9 +61,11 @@ static void on_sampler(tnk_promise_t *promise, int status, void *user) {
     tokens[i] = (unsigned char)question->prompt[i];
   chunk = tnk_chunk_text(tokens, n);
   params.max_tokens = ANSWER_TOKENS;
-  tnk_then(tnk_sampling_sample(tnk_promise_sampling(promise),
-                               &(tnk_model_input_t){&chunk, 1}, &params, NULL),
-           on_sample, question);
+  tnk_then(
+      tnk_sampling_sample(tnk_promise_sampling(promise),
+                          &(tnk_model_input_t){.chunks = &chunk, .n_chunks = 1},
+                          &params, NULL),
+      on_sample, question);
 }
 
 /* Runs on the runtime's thread: from here on it is like any other program on

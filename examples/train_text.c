@@ -34,7 +34,7 @@ static step_t begin_step(tnk_training_t *training, const train_args_t *args,
     chunks[i] = tnk_chunk_text(text->tokens + at, args->length);
     inputs[i].name = "target_tokens";
     inputs[i].tensor = tnk_tensor_i64(text->targets + at, args->length);
-    data[i].input = (tnk_model_input_t){&chunks[i], 1};
+    data[i].input = (tnk_model_input_t){.chunks = &chunks[i], .n_chunks = 1};
     data[i].loss_inputs = &inputs[i];
     data[i].n_loss_inputs = 1;
   }
@@ -79,7 +79,7 @@ static void sample(tnk_promise_t *made, const char *when,
                    const train_show_t *show) {
   static const int32_t tokens[] = {'T', 'h', 'e', ' '};
   const tnk_chunk_t chunk = tnk_chunk_text(tokens, 4);
-  const tnk_model_input_t prompt = {&chunk, 1};
+  const tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
   tnk_sampling_t *sampler = tnk_promise_sampling(done(made, "the sampler"));
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_promise_t *answer;

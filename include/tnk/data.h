@@ -68,8 +68,13 @@ typedef struct {
   uint64_t reserved;
 } tnk_chunk_t;
 
-/** What the model reads: chunks in order. */
+/**
+ * What the model reads: tokens, or chunks in order where there are images.
+ * Both are refused.
+ */
 typedef struct {
+  const int32_t *tokens; /**< Text alone: vocabulary ids. NULL: see chunks. */
+  size_t n_tokens;
   const tnk_chunk_t *chunks;
   size_t n_chunks;
 } tnk_model_input_t;
@@ -99,6 +104,10 @@ typedef struct {
  */
 typedef struct {
   tnk_model_input_t input;
+  /** "target_tokens", one for each token of the input, which says how many it
+   * has; NULL: see loss_inputs. Beside both in loss_inputs it is refused. */
+  const int64_t *targets;
+  const float *weights; /**< "weights", likewise. */
   const tnk_loss_input_t *loss_inputs;
   size_t n_loss_inputs;
   const tnk_span_t *input_spans;

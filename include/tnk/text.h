@@ -65,7 +65,7 @@ typedef struct {
 typedef struct tnk_text_tokens tnk_prompt_t;
 
 /**
- * Turn a text into a model input of one chunk.
+ * Turn a text into a model input.
  *
  *     tnk_prompt_t *prompt;
  *     tnk_prompt_from_text(&prompt, plugin, tokenizer, "Hello", 5, 0,

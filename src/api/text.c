@@ -11,7 +11,6 @@
 
 struct tnk_text_tokens {
   tnk_allocator_t alloc;
-  tnk_chunk_t chunk;
   tnk_model_input_t input;
   int32_t *ids;
 };
@@ -41,8 +40,8 @@ static int make(tnk_prompt_t **out, const tnk_allocator_t *alloc,
   input->alloc = *alloc;
   /* From the allocator, so aligned for any type. */
   input->ids = (int32_t *)(void *)tnk__buf_take(ids, &n);
-  input->chunk = tnk_chunk_text(input->ids, n / sizeof(*input->ids));
-  input->input = (tnk_model_input_t){&input->chunk, 1};
+  input->input = (tnk_model_input_t){.tokens = input->ids,
+                                     .n_tokens = n / sizeof(*input->ids)};
   *out = input;
   return TNK_OK;
 }

@@ -167,7 +167,7 @@ TEST(bad_data_of_a_pass) {
   refused(&bench, tnk_training_forward(training, NULL, 2, NULL), TNK_EINVAL,
           "forward", "no datum");
   memcpy(data, good, sizeof(data));
-  data[3].n_loss_inputs = 0;
+  data[3].targets = NULL;
   refused(&bench, tnk_training_forward_backward(training, data, 4, NULL),
           TNK_EINVAL, "forward_backward", "datum 3");
   inputs[0] = (tnk_loss_input_t){"target_tokens", tnk_tensor_i64(targets, 3)};
@@ -315,7 +315,7 @@ TEST(bad_samples) {
   bench_t bench;
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
-  const tnk_model_input_t empty = {NULL, 2};
+  const tnk_model_input_t empty = {.chunks = NULL, .n_chunks = 2};
 
   bench_open(&bench);
   refused(&bench, tnk_sampling_sample(bench.script.sampling, NULL, NULL, NULL),

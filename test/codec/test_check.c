@@ -29,7 +29,7 @@ static void make(one_t *one) {
                  {"advantages", tnk_tensor_f32(numbers, 3)}},
       .spans = {{TNK_SPAN_PROMPT, "p", 0, 2}, {TNK_SPAN_SAMPLED, "q", 5, 1}},
   };
-  one->datum = (tnk_datum_t){.input = {one->chunks, 1},
+  one->datum = (tnk_datum_t){.input = {.chunks = one->chunks, .n_chunks = 1},
                              .loss_inputs = one->inputs,
                              .n_loss_inputs = 2};
 }
@@ -266,7 +266,7 @@ static void expect_params(const tnk_sampling_params_t *params,
                           const tnk_sample_options_t *options,
                           const char *sentence) {
   tnk_chunk_t chunk = tnk_chunk_text(tokens, 3);
-  tnk_model_input_t prompt = {&chunk, 1};
+  tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
   int err = tnk__check_sampling(&prompt, params, options, text, sizeof(text));
 
   if (sentence == NULL) {
@@ -275,6 +275,56 @@ static void expect_params(const tnk_sampling_params_t *params,
   }
   CHECK_INT(err, TNK_EINVAL);
   CHECK_STR(text, sentence);
+}
+
+TEST(one_thing_in_two_forms_is_refused) {
+  one_t one;
+
+  make(&one);
+  one.datum.input = (tnk_model_input_t){.tokens = tokens, .n_tokens = 3};
+  expect(&one, "cross_entropy", NULL);
+  one.datum.input.chunks = one.chunks;
+  expect(&one, "cross_entropy",
+         "datum 0: the model input is given as tokens and as chunks");
+  one.datum.input = (tnk_model_input_t){.n_tokens = 3};
+  expect(&one, "cross_entropy", "datum 0: the model input has no tokens");
+  make(&one);
+  one.datum.targets = targets;
+  expect(&one, "cross_entropy", "datum 0: \"target_tokens\" is given twice");
+  one.datum.loss_inputs = &one.inputs[2];
+  one.datum.n_loss_inputs = 2;
+  expect(&one, "importance_sampling", NULL);
+  one.datum.weights = numbers;
+  expect(&one, NULL, NULL);
+  one.datum.targets = NULL;
+  expect(&one, "cross_entropy",
+         "datum 0: loss \"cross_entropy\" needs \"target_tokens\"");
+}
+
+TEST(targets_of_no_known_length_are_refused) {
+  one_t one;
+
+  make(&one);
+  one.chunks[0] = (tnk_chunk_t){
+      .kind = TNK_CHUNK_IMAGE, .bytes = "x", .n_bytes = 1, .format = TNK_PNG};
+  one.datum.targets = targets;
+  one.datum.n_loss_inputs = 0;
+  expect(&one, "cross_entropy",
+         "datum 0: its targets or weights are of no known length: an image "
+         "does not say its tokens");
+  one.chunks[0].expected_tokens = 3;
+  expect(&one, "cross_entropy", NULL);
+}
+
+TEST(a_chunk_of_two_kinds_is_refused) {
+  one_t one;
+
+  make(&one);
+  one.chunks[0] = (tnk_chunk_t){.bytes = "x", .n_bytes = 1, .format = TNK_PNG};
+  expect(&one, NULL, "datum 0: chunk 0 is text, and has an image");
+  one.chunks[0].kind = TNK_CHUNK_IMAGE;
+  one.chunks[0].tokens = tokens;
+  expect(&one, NULL, "datum 0: chunk 0 is an image, and has tokens");
 }
 
 TEST(S1_11_sampling_values_outside_their_range_are_refused) {

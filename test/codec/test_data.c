@@ -68,9 +68,10 @@ TEST(sizes_of_inputs) {
         .crow = crow,
         .col = col}},
   };
-  tnk_datum_t datum = {
-      .input = {chunks, 2}, .loss_inputs = inputs, .n_loss_inputs = 3};
-  tnk_model_input_t prompt = {chunks, 3};
+  tnk_datum_t datum = {.input = {.chunks = chunks, .n_chunks = 2},
+                       .loss_inputs = inputs,
+                       .n_loss_inputs = 3};
+  tnk_model_input_t prompt = {.chunks = chunks, .n_chunks = 3};
 
   CHECK_INT(tnk__input_length(&datum.input), 10);
   CHECK_INT(tnk__input_length(&prompt), -1);
@@ -132,7 +133,7 @@ static void make_sample(sample_t *s) {
                                      .crow = s->crow,
                                      .col = s->col}};
   s->spans[0] = (tnk_span_t){TNK_SPAN_SAMPLED, s->id, 3, 2};
-  s->data[1] = (tnk_datum_t){.input = {s->chunks, 2},
+  s->data[1] = (tnk_datum_t){.input = {.chunks = s->chunks, .n_chunks = 2},
                              .loss_inputs = s->inputs,
                              .n_loss_inputs = 2,
                              .input_spans = s->spans,
@@ -163,6 +164,36 @@ TEST(copy_keeps_nothing_of_the_original) {
   CHECK_NEAR(tnk__tensor_float(&copy[1].loss_inputs[1].tensor, 0), 0.5, 0);
   CHECK_STR(copy[1].input_spans[0].sequence_id, "seq");
   CHECK_INT(copy[1].loss_input_spans[0].offset, 3);
+  tnk__arena_deinit(&arena);
+}
+
+TEST(the_short_form_is_measured_and_copied_as_the_long_one) {
+  int32_t tokens[] = {1, 2, 3};
+  int64_t targets[] = {2, 3, 9};
+  float weights[] = {0, 1, 0.5f};
+  tnk_datum_t datum = {.input = {.tokens = tokens, .n_tokens = 3},
+                       .targets = targets,
+                       .weights = weights};
+  tnk__arena_t arena;
+  const tnk_datum_t *copy;
+
+  CHECK_INT(tnk__input_length(&datum.input), 3);
+  CHECK_INT(tnk__datum_bytes(&datum), 3 * 4 + 3 * 8 + 3 * 4);
+  CHECK_INT(tnk__prompt_bytes(&datum.input), 3 * 10);
+  tnk__arena_init(&arena, test_allocator(), 4096);
+  copy = tnk__data_copy(&arena, &datum, 1);
+  CHECK(copy != NULL);
+  memset(tokens, 0xff, sizeof(tokens));
+  memset(targets, 0xff, sizeof(targets));
+  memset(weights, 0xff, sizeof(weights));
+  CHECK_INT(copy->input.tokens[2], 3);
+  CHECK_INT(copy->input.n_tokens, 3);
+  CHECK_INT(copy->targets[2], 9);
+  CHECK_NEAR(copy->weights[2], 0.5, 0);
+  CHECK_INT(tnk__datum_n_inputs(copy), 2);
+  CHECK_STR(tnk__datum_input_at(copy, 1).name, "weights");
+  CHECK_INT(tnk__datum_find(copy, "weights"), 1);
+  CHECK_INT(tnk__datum_find(copy, "advantages"), SIZE_MAX);
   tnk__arena_deinit(&arena);
 }
 

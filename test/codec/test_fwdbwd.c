@@ -52,8 +52,9 @@ static void expect(const tnk__fwdbwd_t *request, const char *hex) {
 /* The named parts of the vectors. */
 static tnk_datum_t one_datum(const tnk_chunk_t *chunks, size_t n_chunks,
                              const tnk_loss_input_t *inputs) {
-  return (tnk_datum_t){
-      .input = {chunks, n_chunks}, .loss_inputs = inputs, .n_loss_inputs = 1};
+  return (tnk_datum_t){.input = {.chunks = chunks, .n_chunks = n_chunks},
+                       .loss_inputs = inputs,
+                       .n_loss_inputs = 1};
 }
 
 TEST(vector_A_dense_and_config) {
@@ -76,6 +77,38 @@ TEST(vector_A_dense_and_config) {
   input.tensor =
       (tnk_tensor_t){.dtype = TNK_I32, .data = narrow, .n_values = 2};
   expect(&request, VEC_A);
+}
+
+TEST(the_short_form_of_a_datum_is_the_long_one) {
+  static const float weights[] = {0.5f, 0};
+  const tnk_chunk_t chunk = tnk_chunk_text(ids, 2);
+  const tnk_loss_input_t inputs[] = {
+      {"target_tokens", tnk_tensor_i64(numbers, 2)},
+      {"weights", tnk_tensor_f32(weights, 2)},
+      {"advantages", tnk_tensor_f32(weights, 2)}};
+  const tnk_datum_t forms[] = {{.input = {.chunks = &chunk, .n_chunks = 1},
+                                .loss_inputs = inputs,
+                                .n_loss_inputs = 3},
+                               {.input = {.tokens = ids, .n_tokens = 2},
+                                .targets = numbers,
+                                .weights = weights,
+                                .loss_inputs = &inputs[2],
+                                .n_loss_inputs = 1}};
+  tnk__buf_t bufs[2];
+
+  for (int i = 0; i < 2; i++) {
+    const tnk__fwdbwd_t request = {.model_id = "m",
+                                   .seq_id = 1,
+                                   .data = &forms[i],
+                                   .n_data = 1,
+                                   .loss_fn = "cross_entropy"};
+    tnk__buf_init(&bufs[i], test_allocator(), 4096);
+    CHECK_INT(tnk__fwdbwd_write(&bufs[i], &request), TNK_OK);
+    expect_pieces(&request, (const uint8_t *)bufs[i].data, bufs[i].len);
+  }
+  CHECK_MEM(bufs[0].data, bufs[0].len, bufs[1].data, bufs[1].len);
+  tnk__buf_deinit(&bufs[0]);
+  tnk__buf_deinit(&bufs[1]);
 }
 
 /* A matrix of 3 rows and 4 columns. */
@@ -152,7 +185,8 @@ TEST(vector_F_chunks) {
                            .format = TNK_JPEG}};
   tnk_chunk_t text = tnk_chunk_text(edge, 2);
   tnk_loss_input_t empty = {"a", tnk_tensor_f32(NULL, 0)};
-  tnk_datum_t data[] = {one_datum(chunks, 2, &empty), {.input = {&text, 1}}};
+  tnk_datum_t data[] = {one_datum(chunks, 2, &empty),
+                        {.input = {.chunks = &text, .n_chunks = 1}}};
   tnk__fwdbwd_t request = {
       .model_id = "m", .seq_id = 1, .data = data, .n_data = 2, .loss_fn = "x"};
 

@@ -104,7 +104,7 @@ static void run_loss(const loss_t *loss, int64_t columns) {
   tnk_chunk_t chunk = tnk_chunk_text(tokens, T);
   tnk_loss_input_t inputs[MAX_INPUTS];
   tnk_loss_setting_t settings[3];
-  tnk_datum_t datum = {.input = {&chunk, 1},
+  tnk_datum_t datum = {.input = {.chunks = &chunk, .n_chunks = 1},
                        .loss_inputs = inputs,
                        .n_loss_inputs = count(loss->inputs, MAX_INPUTS)};
   tnk__fwdbwd_t request = {.model_id = "m",

@@ -20,7 +20,7 @@ static void expect(const tnk__sample_request_t *request, const char *text) {
 TEST(vector_M_first_sample) {
   static const char *const stop[] = {"a"};
   tnk_chunk_t chunk = tnk_chunk_text(ids, 3);
-  tnk_model_input_t prompt = {&chunk, 1};
+  tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
   tnk__sample_request_t request = {.prompt = &prompt,
@@ -69,7 +69,7 @@ TEST(vector_M_second_sample) {
       "},\"prompt_alt_tokens_k\":2,\"prompt_logprobs_last_n\":1,"
       "\"record_stability_info\":false,\"type\":\"sample\"}";
   tnk_chunk_t chunk = tnk_chunk_text(ids, 4);
-  tnk_model_input_t prompt = {&chunk, 1};
+  tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
   tnk_sampling_params_t params = full_params();
   tnk_tensor_t target = {.dtype = TNK_I64,
                          .n_dims = 2,
@@ -131,7 +131,7 @@ TEST(chunks_of_every_kind_without_a_session) {
                            .location = "s3://b/\"x\"",
                            .format = TNK_JPEG,
                            .expected_tokens = 3}};
-  tnk_model_input_t prompt = {chunks, 4};
+  tnk_model_input_t prompt = {.chunks = chunks, .n_chunks = 4};
   tnk__sample_request_t request = {.prompt = &prompt,
                                    .base_model = "m/x",
                                    .model_path = "tinker://m/x",
@@ -155,7 +155,7 @@ TEST(S1_11_what_is_absent_is_not_sent_and_nothing_is_null) {
   static const tnk_sampling_params_t absent = TNK_SAMPLING_PARAMS_INIT;
   static const char *const no_texts[] = {""};
   static const int32_t no_tokens[] = {0};
-  tnk_model_input_t prompt = {NULL, 0};
+  tnk_model_input_t prompt = {.chunks = NULL, .n_chunks = 0};
   tnk_sampling_params_t all[8];
   tnk__sample_request_t request = {.prompt = &prompt, .omit_defaults = 1};
   static const char *const texts[] = {
@@ -189,8 +189,22 @@ TEST(S1_11_what_is_absent_is_not_sent_and_nothing_is_null) {
   }
 }
 
+TEST(the_short_form_of_a_prompt_is_the_long_one) {
+  const tnk_chunk_t chunk = tnk_chunk_text(ids, 3);
+  const tnk_model_input_t forms[] = {{.chunks = &chunk, .n_chunks = 1},
+                                     {.tokens = ids, .n_tokens = 3}};
+  tnk__sample_request_t request = {.prompt = &forms[0], .base_model = "b"};
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, test_allocator(), 1 << 16);
+  CHECK_INT(tnk__sample_write(&buf, &request, NULL), TNK_OK);
+  request.prompt = &forms[1];
+  expect(&request, tnk__buf_cstr(&buf));
+  tnk__buf_deinit(&buf);
+}
+
 TEST(stability_info_is_said_when_it_is_wanted) {
-  tnk_model_input_t prompt = {NULL, 0};
+  tnk_model_input_t prompt = {.chunks = NULL, .n_chunks = 0};
   tnk__sample_request_t request = {
       .prompt = &prompt, .omit_defaults = 1, .record_stability_info = 1};
   tnk__buf_t buf;
@@ -206,7 +220,7 @@ TEST(S4_13_renumbering) {
   static const int64_t numbers[] = {9, 10,        0,  1000000000000000007,
                                     5, INT64_MAX, 123};
   tnk_chunk_t chunk = tnk_chunk_text(ids, 4);
-  tnk_model_input_t prompt = {&chunk, 1};
+  tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
   tnk__sample_request_t request = {
       .prompt = &prompt, .sampling_session_id = "seq_id", .seq_id = 3};
   tnk__sample_seq_t seq;
@@ -235,7 +249,7 @@ TEST(S4_13_renumbering) {
 }
 
 TEST(renumbering_stays_within_the_limit) {
-  tnk_model_input_t prompt = {NULL, 0};
+  tnk_model_input_t prompt = {.chunks = NULL, .n_chunks = 0};
   tnk__sample_request_t request = {.prompt = &prompt,
                                    .sampling_session_id = "s"};
   tnk__sample_seq_t seq;
@@ -256,7 +270,7 @@ TEST(S3_26a_writing_without_memory) {
                            .bytes = image,
                            .n_bytes = sizeof(image),
                            .format = TNK_PNG}};
-  tnk_model_input_t prompt = {chunks, 2};
+  tnk_model_input_t prompt = {.chunks = chunks, .n_chunks = 2};
   tnk__sample_request_t request = {.prompt = &prompt,
                                    .sampling_session_id = "s"};
 
@@ -285,7 +299,8 @@ TEST(random_requests_are_valid_json) {
     tokens[i] = (int32_t)(test_random(&seed) >> 33);
   for (int round = 0; round < 200; round++) {
     tnk_chunk_t chunks[8];
-    tnk_model_input_t prompt = {chunks, test_random(&seed) % 8};
+    tnk_model_input_t prompt = {.chunks = chunks,
+                                .n_chunks = test_random(&seed) % 8};
     tnk_sampling_params_t params = full_params();
     tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
     tnk__sample_request_t request = {.prompt = &prompt,

@@ -179,7 +179,7 @@ static inline tnk_promise_t *e2e_sample(tnk_sampling_t *sampling,
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   static const int32_t tokens[] = {'t', 'h', 'e', ' '};
   tnk_chunk_t chunk = tnk_chunk_text(tokens, 4);
-  tnk_model_input_t prompt = {&chunk, 1};
+  tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
 
   params.max_tokens = max_tokens;
   params.seed = seed;
@@ -229,7 +229,7 @@ static inline const tnk_datum_t *e2e_datum(e2e_example_t *ex, size_t start) {
   ex->chunk = tnk_chunk_text(ex->tokens, E2E_LENGTH);
   ex->input = (tnk_loss_input_t){"target_tokens",
                                  tnk_tensor_i64(ex->targets, E2E_LENGTH)};
-  ex->datum = (tnk_datum_t){.input = {&ex->chunk, 1}};
+  ex->datum = (tnk_datum_t){.input = {.chunks = &ex->chunk, .n_chunks = 1}};
   ex->datum.loss_inputs = &ex->input;
   ex->datum.n_loss_inputs = 1;
   return &ex->datum;

@@ -11,7 +11,7 @@ TEST_LIMIT(e2e_sampled_logprobs_are_those_of_forward, 60) {
   int64_t targets[12];
   tnk_chunk_t chunk = tnk_chunk_text(tokens, 11);
   tnk_loss_input_t input = {"target_tokens", tnk_tensor_i64(targets, 11)};
-  tnk_datum_t datum = {.input = {&chunk, 1}};
+  tnk_datum_t datum = {.input = {.chunks = &chunk, .n_chunks = 1}};
   tnk_promise_t *sampled;
   tnk_promise_t *forward;
   const tnk_tensor_t *logprobs;

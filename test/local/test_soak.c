@@ -77,7 +77,7 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
 static void start_one(soak_t *soak) {
   static const int32_t token = ' ';
   tnk_chunk_t chunk = tnk_chunk_text(&token, 1);
-  tnk_model_input_t prompt = {&chunk, 1};
+  tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   one_t *one = malloc(sizeof(*one));
 

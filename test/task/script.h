@@ -469,18 +469,12 @@ static inline tnk_sampling_t *script_sampler(script_t *script) {
 static inline const tnk_datum_t *script_data(size_t n) {
   static const int32_t tokens[] = {11, 12};
   static const int64_t targets[] = {12, 13};
-  static _Thread_local tnk_chunk_t chunk;
-  static _Thread_local tnk_loss_input_t input;
   static _Thread_local tnk_datum_t data[4096];
 
   CHECK(n <= sizeof(data) / sizeof(data[0]));
-  chunk = tnk_chunk_text(tokens, 2);
-  input = (tnk_loss_input_t){"target_tokens", tnk_tensor_i64(targets, 2)};
-  for (size_t i = 0; i < n; i++) {
-    data[i] = (tnk_datum_t){.input = {&chunk, 1}};
-    data[i].loss_inputs = &input;
-    data[i].n_loss_inputs = 1;
-  }
+  for (size_t i = 0; i < n; i++)
+    data[i] = (tnk_datum_t){.input = {.tokens = tokens, .n_tokens = 2},
+                            .targets = targets};
   return data;
 }
 
@@ -503,11 +497,8 @@ static inline tnk_promise_t *script_pass(script_t *script, size_t n) {
 
 static inline const tnk_model_input_t *script_prompt(void) {
   static const int32_t tokens[] = {11, 12};
-  static _Thread_local tnk_chunk_t chunk;
-  static _Thread_local tnk_model_input_t prompt;
+  static const tnk_model_input_t prompt = {.tokens = tokens, .n_tokens = 2};
 
-  chunk = tnk_chunk_text(tokens, 2);
-  prompt = (tnk_model_input_t){&chunk, 1};
   return &prompt;
 }
 

@@ -38,7 +38,7 @@ static tnk_promise_t *s_few(cell_t *cell) {
 }
 
 static tnk_promise_t *s_half_sent(cell_t *cell) {
-  tnk_model_input_t prompt = {big_chunk(), 1};
+  tnk_model_input_t prompt = {.chunks = big_chunk(), .n_chunks = 1};
   tnk_promise_t *promise;
 
   mock_set_reading(cell->script.mock, 0);

@@ -45,7 +45,7 @@ static tnk_promise_t *packs(cell_t *cell) {
 static tnk_promise_t *half_sent(cell_t *cell) {
   static int64_t targets[BIG];
   tnk_loss_input_t input = {"target_tokens", tnk_tensor_i64(targets, BIG)};
-  tnk_datum_t datum = {.input = {big_chunk(), 1}};
+  tnk_datum_t datum = {.input = {.chunks = big_chunk(), .n_chunks = 1}};
   tnk_promise_t *promise;
 
   datum.loss_inputs = &input;

@@ -110,7 +110,7 @@ TEST(S4_11c_a_giant_among_small_ones_is_served_in_order) {
   outcome_t outcomes[N];
   int32_t *tokens = calloc(TOKENS, sizeof(*tokens));
   tnk_chunk_t chunk = tnk_chunk_text(tokens, TOKENS);
-  const tnk_model_input_t giant = {&chunk, 1};
+  const tnk_model_input_t giant = {.chunks = &chunk, .n_chunks = 1};
 
   CHECK(tokens != NULL);
   open_sampling(&script, "{\"sample_dispatch_bytes_semaphore_size\":1}");
@@ -305,7 +305,7 @@ enum { LARGE = 20000 };
 static uint64_t pause_after(const char *headers, size_t n_tokens) {
   static int32_t tokens[LARGE];
   tnk_chunk_t chunk = tnk_chunk_text(tokens, n_tokens);
-  const tnk_model_input_t prompt = {&chunk, 1};
+  const tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
   script_t script;
   outcome_t outcome;
   uint64_t ms = 0;

@@ -22,7 +22,7 @@ static const tnk_model_input_t *marked_prompt(void) {
   static tnk_model_input_t prompt;
 
   chunk = tnk_chunk_text(tokens, 2);
-  prompt = (tnk_model_input_t){&chunk, 1};
+  prompt = (tnk_model_input_t){.chunks = &chunk, .n_chunks = 1};
   return &prompt;
 }
 

@@ -113,19 +113,22 @@ static int check_inputs(const tnk__place_t *place, const tnk_datum_t *datum,
 
   if (datum->n_loss_inputs > 0 && datum->loss_inputs == NULL)
     return tnk__place_fail(place, "it has no loss inputs");
-  for (size_t i = 0; i < datum->n_loss_inputs; i++) {
-    const tnk_loss_input_t *input = &datum->loss_inputs[i];
+  if (length < 0 && (datum->targets != NULL || datum->weights != NULL))
+    return tnk__place_fail(place, "its targets or weights are of no known "
+                                  "length: an image does not say its tokens");
+  for (size_t i = 0; i < tnk__datum_n_inputs(datum); i++) {
+    const tnk_loss_input_t input = tnk__datum_input_at(datum, i);
     int err =
-        check_input(place, input, length, rule != NULL || loss_fn == NULL);
+        check_input(place, &input, length, rule != NULL || loss_fn == NULL);
 
     if (err != TNK_OK)
       return err;
     /* It finds the first of a name, so that another one is a repeat. */
-    if (tnk__datum_input(datum, input->name) != input)
-      return tnk__place_fail(place, "\"%s\" is given twice", input->name);
+    if (tnk__datum_find(datum, input.name) != i)
+      return tnk__place_fail(place, "\"%s\" is given twice", input.name);
   }
   for (size_t i = 0; rule != NULL && i < 3 && rule->needs[i] != NULL; i++)
-    if (tnk__datum_input(datum, rule->needs[i]) == NULL)
+    if (tnk__datum_find(datum, rule->needs[i]) == SIZE_MAX)
       return tnk__place_fail(place, "loss \"%s\" needs \"%s\"", loss_fn,
                              rule->needs[i]);
   return TNK_OK;
@@ -157,7 +160,7 @@ static int check_runs(const tnk__place_t *place, const char *what,
 }
 
 static int check_spans(const tnk__place_t *place, const tnk_datum_t *datum) {
-  const tnk_loss_input_t *target = tnk__datum_input(datum, "target_tokens");
+  const size_t target = tnk__datum_find(datum, "target_tokens");
   int64_t n_targets = -1;
   int err;
 
@@ -167,8 +170,12 @@ static int check_spans(const tnk__place_t *place, const tnk_datum_t *datum) {
     return tnk__place_fail(place, "set both span lists or neither");
   /* Spans tile positions; targets of two dimensions do not say how many of
    * these there are. */
-  if (target != NULL && target->tensor.n_dims <= 1)
-    n_targets = (int64_t)target->tensor.n_values;
+  if (target != SIZE_MAX) {
+    const tnk_tensor_t tensor = tnk__datum_input_at(datum, target).tensor;
+
+    if (tensor.n_dims <= 1)
+      n_targets = (int64_t)tensor.n_values;
+  }
   err = check_runs(place, "model input", datum->input_spans,
                    datum->n_input_spans, tnk__input_length(&datum->input));
   if (err == TNK_OK)

@@ -183,29 +183,44 @@ static int check_tokens(const tnk__place_t *place, size_t i,
   return TNK_OK;
 }
 
+static int check_chunk(const tnk__place_t *place, size_t i,
+                       const tnk_chunk_t *chunk, int allow_pointer) {
+  const int is_text = chunk->kind == TNK_CHUNK_TEXT;
+
+  if (chunk->reserved != 0)
+    return tnk__place_fail(place, "chunk %zu has a reserved member set", i);
+  if (!is_text && chunk->kind != TNK_CHUNK_IMAGE &&
+      chunk->kind != TNK_CHUNK_IMAGE_POINTER)
+    return tnk__place_fail(place, "chunk %zu is of no known kind", i);
+  /* Text is kind 0: an image that does not say its kind would be no tokens. */
+  if (is_text && (chunk->bytes != NULL || chunk->location != NULL))
+    return tnk__place_fail(place, "chunk %zu is text, and has an image", i);
+  if (!is_text && chunk->tokens != NULL)
+    return tnk__place_fail(place, "chunk %zu is an image, and has tokens", i);
+  if (is_text)
+    return check_tokens(place, i, chunk);
+  if (chunk->kind == TNK_CHUNK_IMAGE_POINTER && !allow_pointer)
+    return tnk__place_fail(
+        place, "chunk %zu is an image pointer, which training does not take",
+        i);
+  return check_image(place, i, chunk);
+}
+
 int tnk__place_input(const tnk__place_t *place, const tnk_model_input_t *input,
                      int allow_pointer) {
   int err = TNK_OK;
 
+  if (input->tokens != NULL && (input->chunks != NULL || input->n_chunks > 0))
+    return tnk__place_fail(place,
+                           "the model input is given as tokens and as chunks");
+  if (input->n_tokens > 0 && input->tokens == NULL)
+    return tnk__place_fail(place, "the model input has no tokens");
   if (input->n_chunks > 0 && input->chunks == NULL)
     return tnk__place_fail(place, "the model input has no chunks");
-  for (size_t i = 0; i < input->n_chunks && err == TNK_OK; i++) {
-    const tnk_chunk_t *chunk = &input->chunks[i];
+  for (size_t i = 0; i < tnk__input_n_chunks(input) && err == TNK_OK; i++) {
+    const tnk_chunk_t chunk = tnk__input_chunk(input, i);
 
-    if (chunk->reserved != 0)
-      err = tnk__place_fail(place, "chunk %zu has a reserved member set", i);
-    else if (chunk->kind == TNK_CHUNK_TEXT)
-      err = check_tokens(place, i, chunk);
-    else if (chunk->kind == TNK_CHUNK_IMAGE)
-      err = check_image(place, i, chunk);
-    else if (chunk->kind != TNK_CHUNK_IMAGE_POINTER)
-      err = tnk__place_fail(place, "chunk %zu is of no known kind", i);
-    else if (!allow_pointer)
-      err = tnk__place_fail(
-          place, "chunk %zu is an image pointer, which training does not take",
-          i);
-    else
-      err = check_image(place, i, chunk);
+    err = check_chunk(place, i, &chunk, allow_pointer);
   }
   return err;
 }

@@ -125,42 +125,70 @@ double tnk__tensor_float(const tnk_tensor_t *tensor, size_t i) {
   return ((const double *)tensor->data)[i];
 }
 
+size_t tnk__input_n_chunks(const tnk_model_input_t *input) {
+  return input->tokens != NULL ? 1 : input->n_chunks;
+}
+
+tnk_chunk_t tnk__input_chunk(const tnk_model_input_t *input, size_t i) {
+  return input->tokens != NULL ? tnk_chunk_text(input->tokens, input->n_tokens)
+                               : input->chunks[i];
+}
+
 int64_t tnk__input_length(const tnk_model_input_t *input) {
   int64_t n = 0;
 
-  for (size_t i = 0; i < input->n_chunks; i++) {
-    const tnk_chunk_t *chunk = &input->chunks[i];
+  for (size_t i = 0; i < tnk__input_n_chunks(input); i++) {
+    const tnk_chunk_t chunk = tnk__input_chunk(input, i);
 
-    if (chunk->kind == TNK_CHUNK_TEXT)
-      n += (int64_t)chunk->n_tokens;
-    else if (chunk->expected_tokens > 0)
-      n += chunk->expected_tokens;
+    if (chunk.kind == TNK_CHUNK_TEXT)
+      n += (int64_t)chunk.n_tokens;
+    else if (chunk.expected_tokens > 0)
+      n += chunk.expected_tokens;
     else
       return -1;
   }
   return n;
 }
 
-const tnk_loss_input_t *tnk__datum_input(const tnk_datum_t *datum,
-                                         const char *name) {
-  for (size_t i = 0; i < datum->n_loss_inputs; i++)
-    if (strcmp(datum->loss_inputs[i].name, name) == 0)
-      return &datum->loss_inputs[i];
-  return NULL;
+size_t tnk__datum_n_inputs(const tnk_datum_t *datum) {
+  return (size_t)(datum->targets != NULL) + (size_t)(datum->weights != NULL) +
+         datum->n_loss_inputs;
+}
+
+tnk_loss_input_t tnk__datum_input_at(const tnk_datum_t *datum, size_t i) {
+  const tnk_model_input_t *input = &datum->input;
+
+  /* The check demands that the length is known. */
+  if (datum->targets != NULL && i-- == 0)
+    return (tnk_loss_input_t){
+        "target_tokens",
+        tnk_tensor_i64(datum->targets, (size_t)tnk__input_length(input))};
+  if (datum->weights != NULL && i-- == 0)
+    return (tnk_loss_input_t){
+        "weights",
+        tnk_tensor_f32(datum->weights, (size_t)tnk__input_length(input))};
+  return datum->loss_inputs[i];
+}
+
+size_t tnk__datum_find(const tnk_datum_t *datum, const char *name) {
+  for (size_t i = 0; i < tnk__datum_n_inputs(datum); i++)
+    if (strcmp(tnk__datum_input_at(datum, i).name, name) == 0)
+      return i;
+  return SIZE_MAX;
 }
 
 static size_t input_bytes(const tnk_model_input_t *input, size_t token_bytes) {
   size_t n = 0;
 
-  for (size_t i = 0; i < input->n_chunks; i++) {
-    const tnk_chunk_t *chunk = &input->chunks[i];
+  for (size_t i = 0; i < tnk__input_n_chunks(input); i++) {
+    const tnk_chunk_t chunk = tnk__input_chunk(input, i);
 
-    if (chunk->kind == TNK_CHUNK_TEXT)
-      n += token_bytes * chunk->n_tokens;
-    else if (chunk->kind == TNK_CHUNK_IMAGE)
-      n += chunk->n_bytes;
+    if (chunk.kind == TNK_CHUNK_TEXT)
+      n += token_bytes * chunk.n_tokens;
+    else if (chunk.kind == TNK_CHUNK_IMAGE)
+      n += chunk.n_bytes;
     else
-      n += strlen(chunk->location);
+      n += strlen(chunk.location);
   }
   return n;
 }
@@ -170,12 +198,12 @@ static size_t input_bytes(const tnk_model_input_t *input, size_t token_bytes) {
 size_t tnk__datum_bytes(const tnk_datum_t *datum) {
   size_t n = input_bytes(&datum->input, 4);
 
-  for (size_t i = 0; i < datum->n_loss_inputs; i++) {
-    const tnk_tensor_t *tensor = &datum->loss_inputs[i].tensor;
+  for (size_t i = 0; i < tnk__datum_n_inputs(datum); i++) {
+    const tnk_tensor_t tensor = tnk__datum_input_at(datum, i).tensor;
 
-    n += tnk__dtype_wire_size(tensor->dtype) * tensor->n_values;
-    if (tensor->crow != NULL)
-      n += 8 * (tnk__tensor_n_crow(tensor) + tensor->n_values);
+    n += tnk__dtype_wire_size(tensor.dtype) * tensor.n_values;
+    if (tensor.crow != NULL)
+      n += 8 * (tnk__tensor_n_crow(&tensor) + tensor.n_values);
   }
   return n;
 }

@@ -28,8 +28,17 @@ double tnk__tensor_float(const tnk_tensor_t *tensor, size_t i);
 /* The number of tokens that the model reads, or -1 when an image does not say
  * how many it stands for. */
 int64_t tnk__input_length(const tnk_model_input_t *input);
-const tnk_loss_input_t *tnk__datum_input(const tnk_datum_t *datum,
-                                         const char *name);
+/* The chunks of an input in either form: text alone is one of them. */
+size_t tnk__input_n_chunks(const tnk_model_input_t *input);
+tnk_chunk_t tnk__input_chunk(const tnk_model_input_t *input, size_t i);
+
+/* The loss inputs of a datum in either form: targets, then weights, then the
+ * list. */
+size_t tnk__datum_n_inputs(const tnk_datum_t *datum);
+tnk_loss_input_t tnk__datum_input_at(const tnk_datum_t *datum, size_t i);
+/* Look for a loss input by its name, and give its index; SIZE_MAX if there is
+ * none. */
+size_t tnk__datum_find(const tnk_datum_t *datum, const char *name);
 
 /* The service's estimates of size, by which slices are cut and budgets counted;
  * they differ between training and sampling. */

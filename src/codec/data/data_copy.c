@@ -49,6 +49,7 @@ static void put_tensor(target_t *to, const tnk_tensor_t *tensor,
 
 static void put_input(target_t *to, const tnk_model_input_t *input,
                       tnk_model_input_t *copy) {
+  int32_t *tokens = put(to, input->tokens, input->n_tokens * sizeof(*tokens));
   /* For their room: each one is written anew below. */
   tnk_chunk_t *chunks =
       put(to, input->chunks, input->n_chunks * sizeof(*chunks));
@@ -72,8 +73,10 @@ static void put_input(target_t *to, const tnk_model_input_t *input,
     if (chunks != NULL)
       chunks[i] = own;
   }
-  if (copy != NULL)
-    copy->chunks = chunks;
+  if (copy == NULL)
+    return;
+  copy->tokens = input->tokens != NULL ? tokens : NULL;
+  copy->chunks = chunks;
 }
 
 static tnk_span_t *put_spans(target_t *to, const tnk_span_t *spans, size_t n) {
@@ -92,9 +95,18 @@ static void put_datum(target_t *to, const tnk_datum_t *datum,
                       tnk_datum_t *copy) {
   tnk_loss_input_t *inputs =
       put(to, datum->loss_inputs, datum->n_loss_inputs * sizeof(*inputs));
+  const size_t length = datum->targets != NULL || datum->weights != NULL
+                            ? (size_t)tnk__input_length(&datum->input)
+                            : 0;
+  int64_t *targets = NULL;
+  float *weights = NULL;
   tnk_span_t *input_spans, *loss_spans;
 
   put_input(to, &datum->input, copy == NULL ? NULL : &copy->input);
+  if (datum->targets != NULL)
+    targets = put(to, datum->targets, length * sizeof(*targets));
+  if (datum->weights != NULL)
+    weights = put(to, datum->weights, length * sizeof(*weights));
   for (size_t i = 0; i < datum->n_loss_inputs; i++) {
     char *name = put_text(to, datum->loss_inputs[i].name);
 
@@ -108,6 +120,8 @@ static void put_datum(target_t *to, const tnk_datum_t *datum,
       put_spans(to, datum->loss_input_spans, datum->n_loss_input_spans);
   if (copy == NULL)
     return;
+  copy->targets = targets;
+  copy->weights = weights;
   copy->loss_inputs = inputs;
   copy->input_spans = input_spans;
   copy->loss_input_spans = loss_spans;

@@ -174,7 +174,7 @@ static int read_input(reader_t *r, const json_t *input,
     err = read_chunk(r, json_array_get(list, i), &chunks[i]);
   }
   r->path[0] = '\0';
-  *out = (tnk_model_input_t){chunks, n};
+  *out = (tnk_model_input_t){.chunks = chunks, .n_chunks = n};
   return err;
 }
 

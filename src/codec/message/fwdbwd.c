@@ -132,10 +132,16 @@ static void put_span(tnk__pb_t *pb, const void *message) {
 static void put_datum(tnk__pb_t *pb, const void *message) {
   const tnk_datum_t *datum = message;
 
-  for (size_t i = 0; i < datum->input.n_chunks; i++)
-    tnk__pb_message(pb, 1, put_chunk, &datum->input.chunks[i]);
-  for (size_t i = 0; i < datum->n_loss_inputs; i++)
-    tnk__pb_message(pb, 2, put_loss_input, &datum->loss_inputs[i]);
+  for (size_t i = 0; i < tnk__input_n_chunks(&datum->input); i++) {
+    const tnk_chunk_t chunk = tnk__input_chunk(&datum->input, i);
+
+    tnk__pb_message(pb, 1, put_chunk, &chunk);
+  }
+  for (size_t i = 0; i < tnk__datum_n_inputs(datum); i++) {
+    const tnk_loss_input_t input = tnk__datum_input_at(datum, i);
+
+    tnk__pb_message(pb, 2, put_loss_input, &input);
+  }
   for (size_t i = 0; i < datum->n_input_spans; i++)
     tnk__pb_message(pb, 3, put_span, &datum->input_spans[i]);
   for (size_t i = 0; i < datum->n_loss_input_spans; i++)

@@ -69,8 +69,11 @@ static void put_prompt(tnk__json_writer_t *w, const tnk_model_input_t *prompt) {
   tnk__json_begin_object(w);
   tnk__json_key(w, "chunks");
   tnk__json_begin_array(w);
-  for (size_t i = 0; i < prompt->n_chunks; i++)
-    put_chunk(w, &prompt->chunks[i]);
+  for (size_t i = 0; i < tnk__input_n_chunks(prompt); i++) {
+    const tnk_chunk_t chunk = tnk__input_chunk(prompt, i);
+
+    put_chunk(w, &chunk);
+  }
   tnk__json_end(w);
   tnk__json_end(w);
 }

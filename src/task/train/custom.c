@@ -36,17 +36,23 @@ static void fail_text(tnk__op_t *op, int code, int cause, const char *text) {
 
 /* ---- Data of the two passes ---- */
 
+/* The target, which the check has demanded. */
+static tnk_loss_input_t target_of(const tnk_datum_t *datum) {
+  return tnk__datum_input_at(datum, tnk__datum_find(datum, "target_tokens"));
+}
+
 /* The example as it is sent: target and weights, nothing else. */
 static int sent_datum(tnk__arena_t *arena, const tnk_datum_t *from,
                       const tnk_tensor_t *weights, tnk_datum_t *to) {
-  const tnk_loss_input_t *target = tnk__datum_input(from, "target_tokens");
   tnk_loss_input_t *inputs = tnk__arena_calloc(arena, 2, sizeof(*inputs));
 
   if (inputs == NULL)
     return TNK_ENOMEM;
-  inputs[0] = *target;
+  inputs[0] = target_of(from);
   inputs[1] = (tnk_loss_input_t){"weights", *weights};
   *to = *from;
+  to->targets = NULL;
+  to->weights = NULL;
   to->loss_inputs = inputs;
   to->n_loss_inputs = 2;
   return TNK_OK;
@@ -55,18 +61,19 @@ static int sent_datum(tnk__arena_t *arena, const tnk_datum_t *from,
 /* A dense tensor in the shape of the targets, over `values`. */
 static tnk_tensor_t weights_like(const tnk_datum_t *datum, const float *values,
                                  size_t n) {
-  const tnk_loss_input_t *target = tnk__datum_input(datum, "target_tokens");
+  const tnk_loss_input_t target = target_of(datum);
   tnk_tensor_t out = tnk_tensor_f32(values, n);
 
-  out.n_dims = target->tensor.n_dims;
-  memcpy(out.shape, target->tensor.shape, sizeof(out.shape));
+  out.n_dims = target.tensor.n_dims;
+  memcpy(out.shape, target.tensor.shape, sizeof(out.shape));
   return out;
 }
 
 static size_t n_targets(const tnk_datum_t *datum) {
+  const tnk_loss_input_t target = target_of(datum);
   size_t n = 0;
 
-  tnk__tensor_elements(&tnk__datum_input(datum, "target_tokens")->tensor, &n);
+  tnk__tensor_elements(&target.tensor, &n);
   return n;
 }
 
@@ -77,10 +84,10 @@ static int make_forward_data(tnk__pass_op_t *pass) {
 
   for (i = 0; data != NULL && i < pass->n_data; i++) {
     const tnk_datum_t *from = &pass->data[i];
-    const tnk_loss_input_t *own = tnk__datum_input(from, "weights");
+    const size_t own = tnk__datum_find(from, "weights");
     tnk_tensor_t weights;
-    if (own != NULL) {
-      weights = own->tensor;
+    if (own != SIZE_MAX) {
+      weights = tnk__datum_input_at(from, own).tensor;
     } else {
       size_t n = n_targets(from);
       float *zeros = tnk__arena_calloc(&pass->arena, n + 1, sizeof(*zeros));

@@ -213,7 +213,7 @@ tnk_model_input_t arg_input(pool_t *pool, const json_t *chunks) {
 
   for (size_t i = 0; i < n; i++)
     made[i] = chunk_of(pool, json_array_get(chunks, i));
-  return (tnk_model_input_t){made, n};
+  return (tnk_model_input_t){.chunks = made, .n_chunks = n};
 }
 
 static const tnk_span_t *spans_of(pool_t *pool, const json_t *specs,
