@@ -17,7 +17,7 @@ extern "C" {
   XX(EINVAL, -50001, "invalid argument")                                       \
   XX(ENOTSUP, -50002, "option not known to this version of the library")       \
   XX(ECLOSED, -50003, "the object is closed or closing")                       \
-  XX(ECANCELED, -50004, "operation canceled")                                  \
+  XX(ECANCELED, -50004, "canceled")                                            \
   XX(ETIMEDOUT, -50005, "deadline passed")                                     \
   XX(ENOMEM, -50006, "out of memory")                                          \
   XX(EREENTRANT, -50007, "not callable from inside a callback")                \

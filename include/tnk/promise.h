@@ -27,8 +27,9 @@ extern "C" {
  *       ...
  *
  * Dropping a promise neither cancels nor hurries the operation. A promise may
- * outlive its service; then it can be read and dropped, but not waited for,
- * grouped or given callbacks.
+ * outlive its service, and has settled then: it can be read, waited for and
+ * dropped, but callbacks (TNK_ECLOSED) and groups (see tnk_all()) come too
+ * late.
  */
 
 /** The life of a promise. */
@@ -59,16 +60,46 @@ typedef void (*tnk_promise_cb)(tnk_promise_t *promise, int status, void *user);
  * call, also when the promise has settled already. To keep the promise, for
  * instance to cancel it later, ref it first.
  *
- * @param promise  One reference is taken. NULL does nothing.
+ * @param promise  One reference is taken, also when this fails.
  * @param cb       NULL only drops the reference and marks the promise as
  *                 observed, so that a rejection is not logged.
  * @param user     Handed to @p cb.
  *
- * Never fails: room for the first callback is part of the promise; if memory
- * runs out for a further one, it is called with TNK_ENOMEM.
+ * Completion: after TNK_OK @p cb is called exactly once, unless it is forgotten
+ * before (tnk_promise_forget()); after anything else never.
+ *
+ * @return TNK_OK, or
+ *   TNK_EINVAL   @p promise is NULL, as calls on a NULL handle return
+ *   TNK_ECLOSED  the service of @p promise has been closed, and is gone
+ *   TNK_ENOMEM   for a second or further callback, when there is no memory and
+ *                64 such callbacks are registered already. The first one is
+ *                part of the promise.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
-TNK_API void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user);
+TNK_API int tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user);
+
+/**
+ * Take back what tnk_then() registered: @p cb is not called with @p user any
+ * more. For those whose @p user goes before the promise settles.
+ *
+ * The operation goes on. Each registration that is taken back gives up the
+ * reference that tnk_then() took for it.
+ *
+ * @param promise  Valid at least until @p cb has been called, also for somebody
+ *                 who has no other reference. Not to be used afterwards without
+ *                 one.
+ * @param cb       As given to tnk_then().
+ * @param user     As given to tnk_then(). With a @p cb that is registered
+ *                 several times with it, all are taken back.
+ *
+ * @return TNK_OK, or
+ *   TNK_EINVAL    @p promise or @p cb is NULL
+ *   TNK_ENOTFOUND no such callback waits: it was never registered, or has been
+ *                 called, or is being called
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_promise_forget(tnk_promise_t *promise, tnk_promise_cb cb,
+                               void *user);
 
 /**
  * Run the loop until @p promise has settled. For scripts.
@@ -92,9 +123,12 @@ TNK_API int tnk_wait(tnk_promise_t *promise);
  *
  * @param promises  One reference of each is taken. Ref those to be read
  *                  later, or read them with tnk_promise_child().
- * @param n         At least 1; 0 gives NULL.
+ * @param n         At least 1; 0 gives NULL, and so do children that are all
+ *                  NULL.
  *
- * Rejects with: the code of a child; TNK_ENOMEM.
+ * Rejects with: the error of a child; TNK_EINVAL (a child is NULL);
+ *   TNK_ECANCELED; TNK_ECLOSED (the service is being closed, or that of all
+ *   children has gone; NULL if there is no memory to say so); TNK_ENOMEM.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_all(tnk_promise_t *const *promises, size_t n);
@@ -104,9 +138,10 @@ TNK_API tnk_promise_t *tnk_all(tnk_promise_t *const *promises, size_t n);
  * their outcome.
  *
  * @param promises  One reference of each is taken.
- * @param n         At least 1; 0 gives NULL.
+ * @param n         At least 1; 0 gives NULL, and so do children that are all
+ *                  NULL.
  *
- * Rejects with: TNK_ENOMEM, TNK_ECANCELED.
+ * Rejects with: TNK_ECANCELED, TNK_ECLOSED as tnk_all() does, TNK_ENOMEM.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises,
@@ -121,7 +156,8 @@ TNK_API tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises,
  *                    the new promise.
  * @param timeout_ms  From now; 0 rejects at the next turn if still pending.
  *
- * Rejects with: TNK_ETIMEDOUT, the code of @p promise, TNK_ENOMEM.
+ * Rejects with: TNK_ETIMEDOUT, the error of @p promise, TNK_ECANCELED,
+ *   TNK_ECLOSED as tnk_all() does, TNK_ENOMEM.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise,

@@ -220,6 +220,20 @@ static tnk__error_t *copy(const tnk__error_t *from, tnk_ran_t ran,
   return error;
 }
 
+tnk__error_t *tnk__error_named(const tnk_allocator_t *alloc, const char *what,
+                               const tnk__error_t *error) {
+  const char *ending =
+      tnk__error_says_ran(error) ? endings[error->pub.ran] : "";
+  tnk__error_t *named = tnk__error_new(alloc, error->pub.code, "%s: %s%s", what,
+                                       tnk_strerror(error->pub.code), ending);
+
+  if (named->refs == 0)
+    return NULL;
+  named->pub.ran = error->pub.ran;
+  named->n_text -= strlen(ending);
+  return named;
+}
+
 int tnk__error_says_ran(const tnk__error_t *error) {
   return error->refs == 0 ? error != tnk__error_static(error->pub.code)
                           : error->pub.text[error->n_text] != '\0';

@@ -43,7 +43,7 @@ static void finish_close(tnk__context_t *context) {
   if (closed == NULL)
     return;
   context->closed_cb = NULL;
-  tnk__promise_reserve_free(context);
+  context->free_promises(context);
   closed(user);
 }
 
@@ -273,11 +273,9 @@ static void block_sigpipe(void) {
   pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
+int tnk__context_init(tnk__context_t *context, uv_loop_t *uv,
                       const tnk_allocator_t *alloc,
                       const tnk_logger_t *logger) {
-  int err;
-
   memset(context, 0, sizeof(*context));
   context->uv = uv;
   context->alloc = *alloc;
@@ -287,22 +285,19 @@ int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
   context->thread = uv_thread_self();
   tnk__list_init(&context->deferred);
   tnk__list_init(&context->groups);
-  err =
-      uv_random(NULL, NULL, &context->random, sizeof(context->random), 0, NULL);
-  if (err != 0)
-    return err;
-  err = tnk__promise_reserve(context);
-  if (err != TNK_OK)
-    return err;
+  return uv_random(NULL, NULL, &context->random, sizeof(context->random), 0,
+                   NULL);
+}
+
+void tnk__context_start(tnk__context_t *context) {
   block_sigpipe();
   /* Neither init can fail; both are linked into the loop from here on. */
-  uv_timer_init(uv, &context->timer);
-  uv_idle_init(uv, &context->idle);
+  uv_timer_init(context->uv, &context->timer);
+  uv_idle_init(context->uv, &context->idle);
   uv_unref((uv_handle_t *)&context->timer);
   context->timer.data = context;
   context->idle.data = context;
   context->n_held = N_OWN_HANDLES;
-  return TNK_OK;
 }
 
 void tnk__context_close(tnk__context_t *context, void (*closed)(void *user),

@@ -51,6 +51,8 @@ typedef struct tnk__context {
   tnk__list_t groups; /* promises that wait for others, see promise_group.c */
   void (*fail_groups)(
       struct tnk__context *context); /* set with the first of them */
+  /* Frees what promises keep here; set with it. */
+  void (*free_promises)(struct tnk__context *context);
   tnk__timers_t timers;
   uint64_t armed_ms; /* the deadline `timer` was started for */
   size_t n_held;     /* what libuv still holds, our two handles included */
@@ -75,10 +77,16 @@ typedef struct tnk__deferred {
   void (*fn)(struct tnk__deferred *self);
 } tnk__deferred_t;
 
-/* Open a context. The allocator and logger are copied. Returns TNK_OK,
- * TNK_ENOMEM or libuv's code; on failure nothing needs to be closed. */
+/* Open a context, the reserve of its promises included. The allocator and
+ * logger are copied. Returns TNK_OK, TNK_ENOMEM or libuv's code; on failure
+ * nothing needs to be closed. */
 int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
                       const tnk_allocator_t *alloc, const tnk_logger_t *logger);
+/* The two halves of opening, before libuv knows of it and after that. The first
+ * returns TNK_OK or libuv's code, the second cannot fail. */
+int tnk__context_init(tnk__context_t *context, uv_loop_t *uv,
+                      const tnk_allocator_t *alloc, const tnk_logger_t *logger);
+void tnk__context_start(tnk__context_t *context);
 /* Begin to close. `closed` runs when n_held has come down to zero and the
  * deferred queue is empty: whoever holds the context must release it. Allocates
  * nothing. */
@@ -129,10 +137,5 @@ void tnk__timer_start_background(tnk__context_t *context, tnk__timer_t *timer,
                                  void (*fn)(tnk__timer_t *self));
 /* Stop a timer: it does not fire. Stopping it twice does no harm. */
 void tnk__timer_stop(tnk__timer_t *timer);
-
-/* Set aside memory for promises that are made when there is none left, and free
- * it: part of opening and closing a context. promise.c has both. */
-int tnk__promise_reserve(tnk__context_t *context);
-void tnk__promise_reserve_free(tnk__context_t *context);
 
 #endif

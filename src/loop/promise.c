@@ -6,14 +6,17 @@
  */
 #include "loop/promise.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 
-/* Callbacks that can be registered on the shared out-of-memory promise at one
- * time. */
+/* Callbacks that can be registered at one time when there is no memory. */
 enum { N_SPARES = 64 };
+
+/* What becomes of the node of a callback that has been taken out. */
+typedef enum { NODE_OURS = 0, NODE_SPARE, NODE_OF_GROUP } node_origin_t;
 
 static void run_callbacks(tnk__deferred_t *call);
 
@@ -47,32 +50,37 @@ static tnk_promise_t *new_shared(tnk__context_t *context) {
   return oom;
 }
 
+static void free_reserve(tnk__context_t *context) {
+  while (context->spares != NULL) {
+    tnk__then_t *next = context->spares->next;
+    tnk__free(&context->alloc, context->spares);
+    context->spares = next;
+  }
+  if (context->oom == NULL)
+    return;
+  /* Promises may outlive the context; from here on they know. */
+  context->oom->home->context = NULL;
+  tnk_promise_unref(context->oom);
+  context->oom = NULL;
+}
+
 int tnk__promise_reserve(tnk__context_t *context) {
   size_t i;
 
+  context->free_promises = free_reserve;
   context->oom = new_shared(context);
   if (context->oom == NULL)
     return TNK_ENOMEM;
   for (i = 0; i < N_SPARES; i++) {
     tnk__then_t *spare = tnk__malloc(&context->alloc, sizeof(*spare));
     if (spare == NULL) {
-      tnk__promise_reserve_free(context);
+      free_reserve(context);
       return TNK_ENOMEM;
     }
-    spare->next = context->spares;
+    *spare = (tnk__then_t){.next = context->spares, .origin = NODE_SPARE};
     context->spares = spare;
   }
   return TNK_OK;
-}
-
-void tnk__promise_reserve_free(tnk__context_t *context) {
-  while (context->spares != NULL) {
-    tnk__then_t *next = context->spares->next;
-    tnk__free(&context->alloc, context->spares);
-    context->spares = next;
-  }
-  tnk_promise_unref(context->oom);
-  context->oom = NULL;
 }
 
 tnk_promise_t *tnk__promise_new(tnk__context_t *context,
@@ -99,6 +107,11 @@ void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
   promise->as.pending.op = op;
 }
 
+void tnk__promise_name(tnk_promise_t *promise, const char *name) {
+  if (!promise->is_shared)
+    promise->name = name;
+}
+
 int tnk__promise_is_oom(const tnk_promise_t *promise) {
   return promise->is_shared;
 }
@@ -114,18 +127,51 @@ tnk_promise_t *tnk__promise_rejected(tnk__context_t *context,
   return promise;
 }
 
+tnk_promise_t *tnk__promise_orphan(tnk__home_t *home, tnk__error_t *error) {
+  tnk_promise_t *promise = tnk__malloc(&home->alloc, sizeof(*promise));
+
+  if (promise == NULL) {
+    tnk__error_unref(error);
+    return NULL;
+  }
+  init(promise, home);
+  promise->refs = 1;
+  promise->state = TNK_REJECTED;
+  promise->as.error = error;
+  return promise;
+}
+
 tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise) {
   if (promise != NULL)
     promise->refs++;
   return promise;
 }
 
-static void free_group(const tnk_allocator_t *alloc, tnk__group_t *group) {
-  size_t i;
+/* An error that belongs to no promise in particular says nothing of the
+ * operation; its name is put in front when somebody looks, because settling
+ * allocates nothing. */
+static int lacks_name(const tnk_promise_t *promise) {
+  return promise->name != NULL && promise->as.error->refs == 0;
+}
 
-  for (i = 0; group != NULL && i < group->n_children; i++)
-    tnk_promise_unref(group->children[i]);
-  tnk__free(alloc, group);
+static const char *name_of(const tnk_promise_t *promise) {
+  return lacks_name(promise) ? promise->name : "";
+}
+
+static const char *colon_of(const tnk_promise_t *promise) {
+  return lacks_name(promise) ? ": " : "";
+}
+
+tnk__error_t *tnk__promise_error(tnk_promise_t *promise) {
+  tnk__error_t *named;
+
+  if (!lacks_name(promise))
+    return promise->as.error;
+  named =
+      tnk__error_named(&promise->home->alloc, promise->name, promise->as.error);
+  if (named != NULL)
+    promise->as.error = named;
+  return promise->as.error;
 }
 
 static void free_outcome(tnk_promise_t *promise) {
@@ -138,32 +184,61 @@ static void free_outcome(tnk_promise_t *promise) {
   } else if (promise->state == TNK_REJECTED) {
     if (!promise->observed)
       tnk__log(&home->logger, TNK_LOG_WARN, "promise",
-               "nobody looked at this failure: %s",
-               promise->as.error->pub.text);
+               "nobody looked at this failure: %s%s%s", name_of(promise),
+               colon_of(promise), promise->as.error->pub.text);
     tnk__error_unref(promise->as.error);
   }
 }
 
-static void free_promise(tnk_promise_t *promise) {
-  tnk__home_t *home = promise->home;
-  const tnk_allocator_t alloc = home->alloc;
+/* Give up a group's references; the children that nobody else has are put on
+ * top of `dead`. */
+static tnk__list_t *drop_children(tnk_promise_t *promise, tnk__list_t *dead) {
+  tnk__group_t *group = promise->group;
+  size_t i;
 
-  while (promise->rest != NULL) {
-    tnk__then_t *next = promise->rest->next;
-    tnk__free(&alloc, promise->rest);
-    promise->rest = next;
+  for (i = 0; group != NULL && i < group->n_children; i++) {
+    tnk_promise_t *child = group->children[i].promise;
+    if (child == NULL || --child->refs > 0)
+      continue;
+    child->call.link.next = dead;
+    dead = &child->call.link;
   }
-  free_group(&alloc, promise->group);
-  free_outcome(promise);
-  tnk__free(&alloc, promise);
-  if (--home->refs == 0)
-    tnk__free(&alloc, home);
+  tnk__free(&promise->home->alloc, group);
+  return dead;
+}
+
+/* Groups may be nested as deep as one likes, so those to be freed are kept in a
+ * stack. A promise that nobody has is in no queue, and its link is free. */
+static void free_promise(tnk_promise_t *promise) {
+  tnk__list_t *dead = &promise->call.link;
+
+  dead->next = NULL;
+  while (dead != NULL) {
+    tnk__home_t *home;
+    tnk_allocator_t alloc;
+    promise = tnk__container_of(dead, tnk_promise_t, call.link);
+    home = promise->home;
+    alloc = home->alloc;
+    dead = drop_children(promise, dead->next);
+    free_outcome(promise);
+    tnk__free(&alloc, promise);
+    if (--home->refs == 0)
+      tnk__free(&alloc, home);
+  }
 }
 
 void tnk_promise_unref(tnk_promise_t *promise) {
-  if (promise == NULL || --promise->refs > 0)
-    return;
-  free_promise(promise);
+  if (promise != NULL && --promise->refs == 0)
+    free_promise(promise);
+}
+
+/* Where a further callback is linked in. */
+static tnk__then_t **tail_of(tnk_promise_t *promise) {
+  tnk__then_t **tail = &promise->rest;
+
+  while (*tail != NULL)
+    tail = &(*tail)->next;
+  return tail;
 }
 
 static int has_callbacks(const tnk_promise_t *promise) {
@@ -178,13 +253,16 @@ static void queue_callbacks(tnk_promise_t *promise) {
   tnk__defer(promise->home->context, &promise->call);
 }
 
-/* Give back the room of a callback that has been taken out. */
+/* Give back the room of a callback that has been taken out. A group keeps that
+ * of its own until it is freed. */
 static void free_then(tnk_promise_t *promise, tnk__then_t *node) {
-  if (promise->is_shared) {
-    node->next = promise->home->context->spares;
-    promise->home->context->spares = node;
-  } else {
+  tnk__context_t *context = promise->home->context;
+
+  if (node->origin == NODE_OURS) {
     tnk__free(&promise->home->alloc, node);
+  } else if (node->origin == NODE_SPARE) {
+    node->next = context->spares;
+    context->spares = node;
   }
 }
 
@@ -196,24 +274,37 @@ static void call_out(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   tnk_promise_unref(promise);
 }
 
-/* Both places of callbacks are emptied first, so that one which registers
- * itself again waits for the next turn of the loop and cannot hold up the
- * loop. */
+/* Take the next callback out of the list. 0: there is none before `end`. */
+static int pop_then(tnk_promise_t *promise, const tnk__then_t *end,
+                    tnk__then_t *out) {
+  tnk__then_t *node = promise->rest;
+
+  if (node == NULL)
+    return 0;
+  promise->rest = node->next;
+  *out = *node;
+  if (node == end)
+    return 0;
+  free_then(promise, node);
+  return 1;
+}
+
+/* An end mark is put behind the callbacks that there are, so that one which
+ * registers itself again waits for the next turn of the loop and cannot hold it
+ * up; those in front of it can still be forgotten. */
 static void run_callbacks(tnk__deferred_t *call) {
   tnk_promise_t *promise = tnk__container_of(call, tnk_promise_t, call);
   const tnk_promise_cb first = promise->first_cb;
-  tnk__then_t *rest = promise->rest;
+  tnk__then_t end = {.origin = NODE_OF_GROUP};
+  tnk__then_t then;
 
+  *tail_of(promise) = &end;
   promise->first_cb = NULL;
-  promise->rest = NULL;
   if (first != NULL)
     call_out(promise, first, promise->first_user);
-  while (rest != NULL) {
-    const tnk__then_t then = *rest;
-    free_then(promise, rest);
-    rest = then.next;
-    call_out(promise, then.cb, then.user);
-  }
+  while (pop_then(promise, &end, &then))
+    if (then.cb != NULL)
+      call_out(promise, then.cb, then.user);
   tnk_promise_unref(promise);
 }
 
@@ -227,14 +318,21 @@ static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   tnk_promise_unref(promise);
 }
 
+/* Only an error of ours settles a promise twice. */
+static void settled_twice(tnk_promise_t *promise) {
+  if (promise->home->context != NULL)
+    promise->home->context->counters.n_double_settles++;
+  assert(!"a promise was settled twice");
+}
+
 void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
                           void *value,
                           void (*free_value)(const tnk_allocator_t *alloc,
                                              void *value)) {
   if (promise->state != TNK_PENDING) {
-    promise->home->context->counters.n_double_settles++;
     if (value != NULL && free_value != NULL)
       free_value(&promise->home->alloc, value);
+    settled_twice(promise);
     return;
   }
   promise->kind = (uint8_t)kind;
@@ -245,65 +343,120 @@ void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
 
 void tnk__promise_reject(tnk_promise_t *promise, tnk__error_t *error) {
   if (promise->state != TNK_PENDING) {
-    promise->home->context->counters.n_double_settles++;
     tnk__error_unref(error);
+    settled_twice(promise);
     return;
   }
   promise->as.error = error;
   settle(promise, TNK_REJECTED);
 }
 
-/* A node for a further callback, NULL when there is no memory at all. */
+/* A node for a further callback; NULL when there is no memory at all. */
 static tnk__then_t *new_then(tnk_promise_t *promise) {
-  tnk__then_t *node;
+  tnk__context_t *context = promise->home->context;
+  tnk__then_t *node = tnk__malloc(&promise->home->alloc, sizeof(*node));
 
-  if (!promise->is_shared)
-    return tnk__malloc(&promise->home->alloc, sizeof(*node));
-  node = promise->home->context->spares;
+  if (node != NULL) {
+    node->origin = NODE_OURS;
+    return node;
+  }
+  node = context->spares;
   if (node != NULL)
-    promise->home->context->spares = node->next;
+    context->spares = node->next;
   return node;
 }
 
-/* There is no memory for a further callback: it is told so, through the
- * shared promise, instead of the outcome. */
-static void then_without_memory(tnk_promise_t *promise, tnk_promise_cb cb,
-                                void *user) {
-  if (promise->is_shared)
-    tnk__log(&promise->home->logger, TNK_LOG_ERROR, "promise",
-             "no memory to remember a callback; it will not be called");
-  else
-    tnk_then(tnk_promise_ref(promise->home->context->oom), cb, user);
-  tnk_promise_unref(promise);
+/* Whether the next callback takes the place in the promise. It must not
+ * overtake one that waits behind the end mark. */
+static int has_first_place(const tnk_promise_t *promise) {
+  const tnk__then_t *last = promise->rest;
+
+  while (last != NULL && last->next != NULL)
+    last = last->next;
+  return promise->first_cb == NULL && (last == NULL || last->cb == NULL);
 }
 
-void tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
-  tnk__then_t **tail;
+/* Register a callback, which takes the reference. */
+static void put_first(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
+  promise->first_cb = cb;
+  promise->first_user = user;
+}
+
+static void put_last(tnk_promise_t *promise, tnk__then_t *node,
+                     tnk_promise_cb cb, void *user) {
+  node->next = NULL;
+  node->cb = cb;
+  node->user = user;
+  *tail_of(promise) = node;
+}
+
+void tnk__promise_watch(tnk_promise_t *promise, tnk__then_t *node,
+                        tnk_promise_cb cb, void *user) {
+  node->origin = NODE_OF_GROUP;
+  promise->observed = 1;
+  if (has_first_place(promise))
+    put_first(promise, cb, user);
+  else
+    put_last(promise, node, cb, user);
+  if (promise->state != TNK_PENDING)
+    queue_callbacks(promise);
+}
+
+/* TNK_OK, or why the callback was not registered. */
+static int add_callback(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   tnk__then_t *node;
 
-  if (promise == NULL)
-    return;
-  promise->observed = 1;
-  if (cb == NULL) {
-    tnk_promise_unref(promise);
-    return;
-  }
-  if (!has_callbacks(promise)) {
-    promise->first_cb = cb;
-    promise->first_user = user;
+  if (promise->home->context == NULL)
+    return TNK_ECLOSED;
+  if (has_first_place(promise)) {
+    put_first(promise, cb, user);
   } else {
     node = new_then(promise);
-    if (node == NULL) {
-      then_without_memory(promise, cb, user);
-      return;
-    }
-    *node = (tnk__then_t){NULL, cb, user};
-    for (tail = &promise->rest; *tail != NULL; tail = &(*tail)->next)
-      continue;
-    *tail = node;
+    if (node == NULL)
+      return TNK_ENOMEM;
+    put_last(promise, node, cb, user);
   }
   if (promise->state != TNK_PENDING)
     queue_callbacks(promise);
+  return TNK_OK;
+}
+
+int tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
+  int err = TNK_OK;
+
+  if (promise == NULL)
+    return TNK_EINVAL;
+  promise->observed = 1;
+  if (cb != NULL)
+    err = add_callback(promise, cb, user);
+  if (cb == NULL || err != TNK_OK)
+    tnk_promise_unref(promise);
+  return err;
+}
+
+int tnk_promise_forget(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
+  size_t n = 0;
+  size_t i;
+
+  if (promise == NULL || cb == NULL)
+    return TNK_EINVAL;
+  if (promise->first_cb == cb && promise->first_user == user) {
+    promise->first_cb = NULL;
+    n++;
+  }
+  for (tnk__then_t **at = &promise->rest; *at != NULL;) {
+    tnk__then_t *node = *at;
+    if (node->cb != cb || node->user != user) {
+      at = &node->next;
+      continue;
+    }
+    *at = node->next;
+    free_then(promise, node);
+    n++;
+  }
+  for (i = 0; i < n; i++)
+    tnk_promise_unref(promise);
+  return n > 0 ? TNK_OK : TNK_ENOTFOUND;
 }
 
 int tnk_wait(tnk_promise_t *promise) {
@@ -373,7 +526,7 @@ const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise) {
   if (promise->state != TNK_REJECTED)
     return NULL;
   observe(promise);
-  return &promise->as.error->pub;
+  return &tnk__promise_error((tnk_promise_t *)promise)->pub;
 }
 
 const char *tnk_promise_text(const tnk_promise_t *promise) {
@@ -389,7 +542,8 @@ void tnk__promise_explain(const tnk_promise_t *promise, tnk__text_t *out) {
   else if (promise->state == TNK_RESOLVED)
     tnk__text_printf(out, "has succeeded");
   else if (promise->state == TNK_REJECTED)
-    tnk__text_printf(out, "has failed: %s", promise->as.error->pub.text);
+    tnk__text_printf(out, "has failed: %s%s%s", name_of(promise),
+                     colon_of(promise), promise->as.error->pub.text);
   else if (promise->as.pending.explain != NULL)
     promise->as.pending.explain(promise->as.pending.op, out);
   else

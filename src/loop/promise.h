@@ -23,8 +23,9 @@ typedef enum {
 /* One registered callback. */
 typedef struct tnk__then {
   struct tnk__then *next;
-  tnk_promise_cb cb;
+  tnk_promise_cb cb; /* NULL: the end of those that are being called */
   void *user;
+  uint8_t origin; /* whose memory it is */
 } tnk__then_t;
 
 /* What the promises of a context share. Counted, one reference a promise,
@@ -32,7 +33,7 @@ typedef struct tnk__then {
 typedef struct {
   tnk_allocator_t alloc;
   tnk_logger_t logger;
-  tnk__context_t *context; /* not to be touched after the context's end */
+  tnk__context_t *context; /* NULL after its end */
   size_t refs;
 } tnk__home_t;
 
@@ -43,9 +44,12 @@ typedef struct {
   tnk_promise_t *promise;
   tnk__timer_t timer;
   size_t n_waiting;
-  int is_wrapper; /* of tnk_with_timeout(): reads like its only child */
   size_t n_children;
-  tnk_promise_t *children[];
+  uint8_t is_wrapper; /* the child's result is also that of the promise */
+  struct {
+    tnk_promise_t *promise;
+    tnk__then_t then; /* so that to watch it needs no memory */
+  } children[];
 } tnk__group_t;
 
 /*
@@ -79,12 +83,18 @@ struct tnk_promise {
     } resolved;
     tnk__error_t *error; /* when rejected */
   } as;
+  /* What the operation is called, for sentences; static, or NULL. */
+  const char *name;
   tnk_promise_cb first_cb; /* the first callback, if there is one */
   void *first_user;
   tnk__then_t *rest; /* the others, in order of registration */
   tnk__deferred_t call;
   tnk__group_t *group; /* NULL for most */
 };
+
+/* Set aside memory for promises that are made when there is none left; the
+ * context's end frees it. TNK_OK or TNK_ENOMEM. */
+int tnk__promise_reserve(tnk__context_t *context);
 
 /* Make a pending promise with two references: the operation's, which settling
  * takes, and the caller's. `cancel` may be NULL. Never returns NULL: without
@@ -100,6 +110,19 @@ void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
 /* Write what it waits for, or how it ended. */
 void tnk__promise_explain(const tnk_promise_t *promise, tnk__text_t *out);
 int tnk__promise_is_oom(const tnk_promise_t *promise);
+/* Say what the operation is called: a rejection with a static error then begins
+ * with that. */
+void tnk__promise_name(tnk_promise_t *promise, const char *name);
+/* The error of a rejected promise, with the name of its operation if there is
+ * memory for that. Borrowed. */
+tnk__error_t *tnk__promise_error(tnk_promise_t *promise);
+/* tnk_then() for groups: takes a reference, uses `node` if it needs one, and
+ * cannot fail. The promise's context is not gone. */
+void tnk__promise_watch(tnk_promise_t *promise, tnk__then_t *node,
+                        tnk_promise_cb cb, void *user);
+/* A rejected promise with one reference where the context has gone; takes
+ * `error`. NULL without memory. */
+tnk_promise_t *tnk__promise_orphan(tnk__home_t *home, tnk__error_t *error);
 /* A promise that is rejected already; takes `error`. */
 tnk_promise_t *tnk__promise_rejected(tnk__context_t *context,
                                      tnk__error_t *error);

@@ -6,72 +6,138 @@
  * Promises made of promises. A group holds one reference of each child and
  * one callback on it; each callback holds one reference of the group, so the
  * group lives until all children have settled, whatever became of its own
- * promise meanwhile.
+ * promise meanwhile. Groups may be nested as deep as one likes: nothing here
+ * recurses over them.
  */
 
-static void cancel_children(tnk__group_t *group) {
-  size_t i;
+/* ---- Cancelling ---- */
 
-  for (i = 0; i < group->n_children; i++)
-    tnk_promise_cancel(group->children[i]);
+static void cancel_group(void *op);
+
+static int is_pending_group(const tnk_promise_t *promise) {
+  return promise != NULL && promise->state == TNK_PENDING &&
+         promise->as.pending.cancel == cancel_group;
 }
 
-/* The group's own cancel hook: children settle in their own time, the group
- * at once. */
-static void cancel_group(void *op) {
-  tnk_promise_t *promise = op;
-
-  cancel_children(promise->group);
-  if (promise->state == TNK_PENDING)
-    tnk__promise_reject(promise, tnk__error_static(TNK_ECANCELED));
-}
-
-/* The first child that is still pending stands for all of them. */
-static void explain_group(const void *op, tnk__text_t *out) {
-  const tnk_promise_t *promise = op;
-  const tnk__group_t *group = promise->group;
-  const tnk_promise_t *first = NULL;
-  size_t n = 0;
+/* Cancel the children; those that are groups of their own are put behind the
+ * others in `groups`, by a link that is free as long as they are pending. */
+static void cancel_children(const tnk__group_t *group, tnk__list_t *groups) {
   size_t i;
 
   for (i = 0; i < group->n_children; i++) {
-    const tnk_promise_t *child = group->children[i];
+    tnk_promise_t *child = group->children[i].promise;
+    if (!is_pending_group(child))
+      tnk_promise_cancel(child);
+    else if (tnk__list_empty(&child->call.link))
+      tnk__list_append(groups, &child->call.link);
+  }
+}
+
+/* The words of the child that was canceled first say more than ours. */
+static tnk__error_t *error_of_children(const tnk__group_t *group, int code) {
+  size_t i;
+
+  for (i = 0; i < group->n_children; i++) {
+    tnk_promise_t *child = group->children[i].promise;
+    if (child != NULL && child->state == TNK_REJECTED &&
+        child->as.error->pub.code == code)
+      return tnk__error_ref(tnk__promise_error(child));
+  }
+  return tnk__error_static(code);
+}
+
+/* Cancel everything below, then reject the groups, the innermost first: their
+ * children settle in their own time, the groups at once. */
+static void cancel_all(tnk_promise_t *promise) {
+  tnk__list_t groups;
+
+  tnk__list_init(&groups);
+  tnk__list_append(&groups, &promise->call.link);
+  TNK__LIST_FOREACH (node, &groups) {
+    promise = tnk__container_of(node, tnk_promise_t, call.link);
+    cancel_children(promise->group, &groups);
+  }
+  while (!tnk__list_empty(&groups)) {
+    promise = tnk__container_of(groups.prev, tnk_promise_t, call.link);
+    tnk__list_remove(&promise->call.link);
+    tnk__timer_stop(&promise->group->timer);
+    tnk__promise_reject(promise,
+                        error_of_children(promise->group, TNK_ECANCELED));
+  }
+}
+
+static void cancel_group(void *op) {
+  tnk_promise_t *promise = op;
+
+  if (tnk__list_empty(&promise->call.link))
+    cancel_all(promise);
+}
+
+/* ---- In words ---- */
+
+/* What the group says of itself, before the child that is told of. */
+static void explain_self(const tnk__group_t *group, size_t n_pending,
+                         tnk__text_t *out) {
+  if (tnk__timer_is_active(&group->timer)) {
+    tnk__text_printf(out, "times out in ");
+    tnk__text_time(
+        out, tnk__timer_left_ms(&group->timer,
+                                tnk__context_now_ms(group->timer.context)));
+    tnk__text_printf(out, "; ");
+  } else if (n_pending > 0) {
+    tnk__text_printf(out, "waits for %zu of %zu promises; the first of them: ",
+                     n_pending, group->n_children);
+  }
+}
+
+/* The first child that is still pending stands for all of them. */
+static const tnk_promise_t *first_pending(const tnk__group_t *group,
+                                          size_t *n) {
+  const tnk_promise_t *first = NULL;
+  size_t i;
+
+  *n = 0;
+  for (i = 0; i < group->n_children; i++) {
+    const tnk_promise_t *child = group->children[i].promise;
     if (child == NULL || child->state != TNK_PENDING)
       continue;
-    if (n++ == 0)
+    if ((*n)++ == 0)
       first = child;
   }
-  if (tnk__timer_is_active(&group->timer)) {
-    const uint64_t now = tnk__context_now_ms(promise->home->context);
-    tnk__text_printf(out, "times out in ");
-    tnk__text_time(out,
-                   group->timer.due_ms > now ? group->timer.due_ms - now : 0);
-    tnk__text_printf(out, "; ");
-  } else if (n > 0) {
-    tnk__text_printf(out,
-                     "waits for %zu of %zu promises; the first of them: ", n,
-                     group->n_children);
+  return first;
+}
+
+static void explain_group(const void *op, tnk__text_t *out) {
+  const tnk_promise_t *promise = op;
+
+  while (is_pending_group(promise)) {
+    const tnk__group_t *group = promise->group;
+    size_t n;
+    promise = first_pending(group, &n);
+    explain_self(group, n, out);
   }
-  if (first != NULL)
-    tnk__promise_explain(first, out);
+  if (promise != NULL)
+    tnk__promise_explain(promise, out);
   else
     tnk__text_printf(out, "is about to settle");
 }
 
-static tnk__context_t *loop_of(tnk_promise_t *const *promises, size_t n) {
+/* ---- Making one ---- */
+
+/* The home of the first child whose service is there; else of the first. */
+static tnk__home_t *home_of(tnk_promise_t *const *promises, size_t n) {
+  tnk__home_t *home = NULL;
   size_t i;
 
-  for (i = 0; i < n; i++)
-    if (promises[i] != NULL)
-      return promises[i]->home->context;
-  return NULL;
-}
-
-static void unref_all(tnk_promise_t *const *promises, size_t n) {
-  size_t i;
-
-  for (i = 0; i < n; i++)
-    tnk_promise_unref(promises[i]);
+  for (i = 0; i < n; i++) {
+    if (promises[i] == NULL)
+      continue;
+    if (promises[i]->home->context != NULL)
+      return promises[i]->home;
+    if (home == NULL)
+      home = promises[i]->home;
+  }
+  return home;
 }
 
 /* The context goes, while children live on in another one. */
@@ -81,74 +147,99 @@ static void fail_groups(tnk__context_t *context) {
   while ((node = tnk__list_first(&context->groups)) != NULL) {
     tnk__group_t *group = tnk__container_of(node, tnk__group_t, link);
     tnk__timer_stop(&group->timer);
-    tnk__promise_reject(group->promise, tnk__error_static(TNK_ECLOSED));
+    tnk__promise_reject(group->promise, error_of_children(group, TNK_ECLOSED));
   }
 }
 
 static tnk__group_t *alloc_group(const tnk_allocator_t *alloc, size_t n) {
+  const tnk__group_t *group = NULL;
   /* The caller's n; its product must not wrap around. */
-  const size_t max =
-      (SIZE_MAX - sizeof(tnk__group_t)) / sizeof(tnk_promise_t *);
+  const size_t max = (SIZE_MAX - sizeof(*group)) / sizeof(group->children[0]);
 
   if (n > max)
     return NULL;
-  return tnk__calloc(alloc, 1,
-                     sizeof(tnk__group_t) + n * sizeof(tnk_promise_t *));
+  return tnk__calloc(alloc, 1, sizeof(*group) + n * sizeof(group->children[0]));
 }
 
-/* A group over the given children, whose references it takes. */
-static tnk_promise_t *new_group(tnk_promise_t *const *promises, size_t n) {
-  tnk__context_t *context = loop_of(promises, n);
-  tnk_promise_t *promise;
-  tnk__group_t *group;
+/* The group of a promise that is pending. */
+static void fill_group(tnk__group_t *group, tnk_promise_t *promise,
+                       tnk_promise_t *const *promises, size_t n) {
+  tnk__context_t *context = promise->home->context;
   size_t i;
 
-  if (context == NULL)
-    return NULL;
-  promise = tnk__promise_new(context, NULL, NULL);
-  if (!tnk__promise_is_oom(promise)) {
-    group = alloc_group(&context->alloc, n);
-    if (group == NULL) {
-      tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
-    } else {
-      for (i = 0; i < n; i++)
-        group->children[i] = promises[i];
-      group->n_children = n;
-      group->n_waiting = n;
-      group->promise = promise;
-      promise->group = group;
-      tnk__promise_bind(promise, cancel_group, explain_group, promise);
-      context->fail_groups = fail_groups;
-      tnk__list_append(&context->groups, &group->link);
-      return promise;
+  for (i = 0; i < n; i++)
+    group->children[i].promise = promises[i];
+  group->n_children = n;
+  group->n_waiting = n;
+  group->promise = promise;
+  promise->group = group;
+  tnk__promise_bind(promise, cancel_group, explain_group, promise);
+  context->fail_groups = fail_groups;
+  tnk__list_append(&context->groups, &group->link);
+}
+
+/* A group over the given children, whose references it takes. What is returned
+ * has none when something is in the way, and then it has settled. */
+static tnk_promise_t *new_group(const char *name,
+                                tnk_promise_t *const *promises, size_t n) {
+  tnk__home_t *home = home_of(promises, n);
+  tnk_promise_t *promise = NULL;
+  tnk__group_t *group = NULL;
+  size_t i;
+
+  if (home != NULL && home->context == NULL) {
+    promise = tnk__promise_orphan(home, tnk__error_static(TNK_ECLOSED));
+  } else if (home != NULL) {
+    promise = tnk__promise_new(home->context, NULL, NULL);
+    if (!tnk__promise_is_oom(promise)) {
+      group = alloc_group(&home->alloc, n);
+      if (group == NULL)
+        tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
+      else
+        fill_group(group, promise, promises, n);
     }
   }
-  unref_all(promises, n);
+  if (promise != NULL)
+    tnk__promise_name(promise, name);
+  for (i = 0; group == NULL && i < n; i++)
+    tnk_promise_unref(promises[i]);
   return promise;
 }
 
-/* A NULL child counts as rejected with TNK_EINVAL, and has no callback. */
+/* A NULL child has no callback; one whose service has gone has settled, and is
+ * told of at once, because nobody could later. */
 static void watch_children(tnk_promise_t *promise, tnk_promise_cb cb) {
   tnk__group_t *group = promise->group;
   size_t i;
 
   for (i = 0; i < group->n_children; i++) {
-    if (group->children[i] == NULL) {
+    tnk_promise_t *child = group->children[i].promise;
+    if (child == NULL) {
       group->n_waiting--;
-    } else {
-      tnk_promise_ref(promise);
-      tnk_then(tnk_promise_ref(group->children[i]), cb, promise);
+      continue;
     }
+    tnk_promise_ref(promise);
+    if (child->home->context == NULL)
+      cb(child, tnk_promise_status(child), promise);
+    else
+      tnk__promise_watch(tnk_promise_ref(child), &group->children[i].then, cb,
+                         promise);
   }
 }
 
-static int has_null(const tnk__group_t *group) {
-  size_t i;
+/* ---- All ---- */
 
-  for (i = 0; i < group->n_children; i++)
-    if (group->children[i] == NULL)
-      return 1;
-  return 0;
+/* A NULL child counts as rejected with TNK_EINVAL. */
+static void reject_null(tnk_promise_t *promise) {
+  const tnk__group_t *group = promise->group;
+  size_t i = 0;
+
+  while (i < group->n_children && group->children[i].promise != NULL)
+    i++;
+  if (i == group->n_children || promise->state != TNK_PENDING)
+    return;
+  tnk__promise_reject(promise, tnk__error_new(&promise->home->alloc, TNK_EINVAL,
+                                              "all: child %zu is NULL", i));
 }
 
 static void on_child_of_all(tnk_promise_t *child, int status, void *user) {
@@ -157,27 +248,11 @@ static void on_child_of_all(tnk_promise_t *child, int status, void *user) {
   promise->group->n_waiting--;
   if (promise->state == TNK_PENDING) {
     if (status != TNK_OK)
-      tnk__promise_reject(promise, tnk__error_ref(child->as.error));
+      tnk__promise_reject(promise, tnk__error_ref(tnk__promise_error(child)));
     else if (promise->group->n_waiting == 0)
       tnk__promise_resolve(promise, TNK__RESULT_NONE, NULL, NULL);
   }
   tnk_promise_unref(promise);
-}
-
-/* All children have reported. One that is still pending could only report
- * that there was no memory to watch it. */
-static void settle_settled(tnk_promise_t *promise) {
-  const tnk__group_t *group = promise->group;
-  size_t i;
-
-  for (i = 0; i < group->n_children; i++) {
-    const tnk_promise_t *child = group->children[i];
-    if (child != NULL && child->state == TNK_PENDING) {
-      tnk__promise_reject(promise, tnk__error_static(TNK_ENOMEM));
-      return;
-    }
-  }
-  tnk__promise_resolve(promise, TNK__RESULT_NONE, NULL, NULL);
 }
 
 static void on_child_of_settled(tnk_promise_t *child, int status, void *user) {
@@ -186,28 +261,29 @@ static void on_child_of_settled(tnk_promise_t *child, int status, void *user) {
   (void)child;
   (void)status;
   if (--promise->group->n_waiting == 0 && promise->state == TNK_PENDING)
-    settle_settled(promise);
+    tnk__promise_resolve(promise, TNK__RESULT_NONE, NULL, NULL);
   tnk_promise_unref(promise);
 }
 
 tnk_promise_t *tnk_all(tnk_promise_t *const *promises, size_t n) {
-  tnk_promise_t *promise = new_group(promises, n);
+  tnk_promise_t *promise = new_group("all", promises, n);
 
   if (promise == NULL || promise->group == NULL)
     return promise;
+  reject_null(promise);
   watch_children(promise, on_child_of_all);
-  if (has_null(promise->group))
-    tnk__promise_reject(promise, tnk__error_static(TNK_EINVAL));
   return promise;
 }
 
 tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises, size_t n) {
-  tnk_promise_t *promise = new_group(promises, n);
+  tnk_promise_t *promise = new_group("all_settled", promises, n);
 
   if (promise != NULL && promise->group != NULL)
     watch_children(promise, on_child_of_settled);
   return promise;
 }
+
+/* ---- With a time limit ---- */
 
 static void on_timed_child(tnk_promise_t *child, int status, void *user) {
   tnk_promise_t *timed = user;
@@ -215,7 +291,7 @@ static void on_timed_child(tnk_promise_t *child, int status, void *user) {
   tnk__timer_stop(&timed->group->timer);
   if (timed->state == TNK_PENDING) {
     if (status != TNK_OK)
-      tnk__promise_reject(timed, tnk__error_ref(child->as.error));
+      tnk__promise_reject(timed, tnk__error_ref(tnk__promise_error(child)));
     else
       tnk__promise_resolve(timed, TNK__RESULT_NONE, NULL, NULL);
   }
@@ -229,7 +305,7 @@ static tnk__error_t *timeout_error(const tnk__group_t *group) {
   tnk__text_t out;
 
   tnk__text_init(&out, waits, sizeof(waits));
-  tnk__promise_explain(group->children[0], &out);
+  tnk__promise_explain(group->children[0].promise, &out);
   error = tnk__error_new(&group->promise->home->alloc, TNK_ETIMEDOUT, "%s: %s",
                          tnk_strerror(TNK_ETIMEDOUT), waits);
   return error->pub.code == TNK_ETIMEDOUT ? error
@@ -251,14 +327,15 @@ static tnk__error_t *with_ran(tnk__error_t *error, const tnk_promise_t *child) {
 static void on_timeout(tnk__timer_t *timer) {
   tnk__group_t *group = tnk__container_of(timer, tnk__group_t, timer);
   tnk_promise_t *timed = group->promise;
+  tnk_promise_t *child = group->children[0].promise;
   tnk__error_t *error;
 
   /* Settling gives up a reference; the child is still needed after. Its own
    * callbacks come later, and find us settled. */
   tnk_promise_ref(timed);
   error = timeout_error(group);
-  cancel_children(group);
-  error = with_ran(error, group->children[0]);
+  tnk_promise_cancel(child);
+  error = with_ran(error, child);
   if (timed->state == TNK_PENDING)
     tnk__promise_reject(timed, error);
   else
@@ -267,7 +344,8 @@ static void on_timeout(tnk__timer_t *timer) {
 }
 
 tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise, uint64_t timeout_ms) {
-  tnk_promise_t *timed = new_group(&promise, promise != NULL ? 1 : 0);
+  tnk_promise_t *timed =
+      new_group(promise != NULL ? promise->name : NULL, &promise, 1);
 
   if (timed == NULL || timed->group == NULL)
     return timed;
@@ -283,17 +361,16 @@ tnk_promise_t *tnk_promise_child(const tnk_promise_t *promise, size_t index) {
   if (promise == NULL || promise->group == NULL ||
       index >= promise->group->n_children)
     return NULL;
-  return promise->group->children[index];
+  return promise->group->children[index].promise;
 }
 
 void *tnk__promise_value(const tnk_promise_t *promise,
                          tnk__result_kind_t kind) {
-  if (promise == NULL || promise->state != TNK_RESOLVED)
+  while (promise != NULL && promise->group != NULL &&
+         promise->group->is_wrapper && promise->state == TNK_RESOLVED)
+    promise = promise->group->children[0].promise;
+  if (promise == NULL || promise->state != TNK_RESOLVED ||
+      promise->kind != kind)
     return NULL;
-  if (promise->kind == kind)
-    return promise->as.resolved.value;
-  if (promise->kind == TNK__RESULT_NONE && promise->group != NULL &&
-      promise->group->is_wrapper)
-    return tnk__promise_value(promise->group->children[0], kind);
-  return NULL;
+  return promise->as.resolved.value;
 }

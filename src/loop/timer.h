@@ -39,9 +39,10 @@ void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer);
 void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms);
 
 int tnk__timer_is_active(const tnk__timer_t *timer);
+/* The time until an active timer fires. 0 when it is due, which it may be for
+ * long where the loop is late. */
+uint64_t tnk__timer_left_ms(const tnk__timer_t *timer, uint64_t now_ms);
 /* Whether an active timer does not keep the loop alive. */
 int tnk__timer_is_background(const tnk__timer_t *timer);
-/* How long until it is due; 0 when it is late. */
-uint64_t tnk__timer_left_ms(const tnk__timer_t *timer, uint64_t now_ms);
 
 #endif

@@ -199,6 +199,7 @@ TEST(null_children_count_as_rejected_with_einval) {
   settled = tnk_all_settled(list, 2);
   run(&f);
   CHECK_INT(tnk_promise_status(all), TNK_EINVAL);
+  CHECK_STR(tnk_promise_text(all), "all: child 0 is NULL");
   CHECK_INT(tnk_promise_state(settled), TNK_PENDING);
   resolve(f.list[0]);
   resolve(f.list[1]);
@@ -336,32 +337,6 @@ TEST(a_dropped_timeout_still_cancels) {
   context_close(&f.context);
 }
 
-static void ignore(tnk_promise_t *promise, int status, void *user) {
-  (void)promise;
-  (void)status;
-  (void)user;
-}
-
-TEST(all_settled_rejects_when_it_could_not_watch_a_child) {
-  fixture_t f;
-  tnk_promise_t *all;
-  int i;
-
-  open_fixture(&f);
-  tnk_then(tnk_promise_ref(f.list[2]), ignore, NULL);
-  for (i = 0; i < 2; i++)
-    resolve(f.list[i]);
-  test_alloc_fail_at(2); /* after the group and its list */
-  all = tnk_all_settled(f.list, N);
-  CHECK_INT(test_alloc_did_fail(), 1);
-  run(&f);
-  CHECK_INT(tnk_promise_status(all), TNK_ENOMEM);
-  resolve(f.children[2].promise);
-  run(&f);
-  tnk_promise_unref(all);
-  context_close(&f.context);
-}
-
 typedef tnk_promise_t *(*make_fn)(tnk_promise_t *const *promises, size_t n);
 
 static tnk_promise_t *make_nested(tnk_promise_t *const *promises, size_t n) {
@@ -376,8 +351,8 @@ static void count_call(tnk_promise_t *promise, int status, void *user) {
   ++*(int *)user;
 }
 
-/* Each allocation fails in turn, also that for a second callback on the
- * children: the group always settles, and nothing leaks. */
+/* Each allocation fails in turn: the group always settles, and nothing leaks.
+ * To watch its children takes none. */
 static void fail_each_allocation(make_fn make) {
   long n;
 
@@ -402,17 +377,164 @@ static void fail_each_allocation(make_fn make) {
     run(&f);
     CHECK_INT(n_called, N);
     CHECK(tnk_promise_state(group) != TNK_PENDING);
-    /* all_settled may still see them all settle, and is right to resolve. */
-    if (make != tnk_all_settled || !did_fail)
-      CHECK_INT(tnk_promise_status(group), did_fail ? TNK_ENOMEM : TNK_OK);
+    CHECK_INT(tnk_promise_status(group), did_fail ? TNK_ENOMEM : TNK_OK);
     CHECK_INT(f.context.n_errors, 0);
     tnk_promise_unref(group);
     context_close(&f.context);
     if (!did_fail)
       break;
   }
-  CHECK(n >= 2 + N);
+  CHECK(n >= 2);
 }
+
+/* With no memory at all but for the group, and no spare left. */
+TEST(a_group_sees_its_children_settle_without_memory) {
+  enum { SPARES = 64 };
+  fixture_t f;
+  tnk_promise_t *all;
+  int n_called = 0;
+  int i;
+
+  open_fixture(&f);
+  for (i = 0; i < SPARES + N; i++) {
+    if (i >= N)
+      test_alloc_fail_at(0);
+    CHECK_INT(tnk_then(tnk_promise_ref(f.list[i % N]), count_call, &n_called),
+              TNK_OK);
+  }
+  CHECK(f.context.loop.spares == NULL);
+  test_alloc_fail_at(2); /* after the promise and the group */
+  all = tnk_all(f.list, N);
+  CHECK(!test_alloc_did_fail());
+  for (i = 0; i < N; i++)
+    resolve(f.children[i].promise);
+  run(&f);
+  CHECK(!test_alloc_did_fail());
+  test_alloc_fail_at(-1);
+  CHECK_INT(tnk_promise_status(all), TNK_OK);
+  CHECK_INT(n_called, SPARES + N);
+  tnk_promise_unref(all);
+  context_close(&f.context);
+}
+
+/* ---- What they say ---- */
+
+static void cancel_unrun(void *op) {
+  child_t *child = op;
+
+  tnk__promise_reject(
+      child->promise,
+      tnk__error_ran(tnk__error_static(TNK_ECANCELED), TNK_RAN_NO));
+}
+
+TEST(a_canceled_group_says_what_was_canceled_and_that_it_was_not_run) {
+  for (int i = 0; i < 4; i++) {
+    fixture_t f;
+    tnk_promise_t *group;
+    open_fixture(&f);
+    for (int k = 0; k < N; k++) {
+      tnk__promise_bind(f.list[k], cancel_unrun, NULL, &f.children[k]);
+      tnk__promise_name(f.list[k], k == 0 ? "sample" : "optim_step");
+    }
+    group = i % 2 == 0 ? tnk_all(f.list, N) : tnk_all_settled(f.list, N);
+    if (i >= 2)
+      group = tnk_with_timeout(group, 1000);
+    tnk_promise_cancel(group);
+    CHECK_STR(tnk_promise_text(group), "sample: canceled; it was not run");
+    CHECK_INT(tnk_promise_error(group)->ran, TNK_RAN_NO);
+    CHECK_INT(tnk_promise_status(group), TNK_ECANCELED);
+    run(&f);
+    tnk_promise_unref(group);
+    context_close(&f.context);
+  }
+}
+
+TEST(a_rejection_names_its_operation_if_there_is_memory) {
+  fixture_t f;
+  tnk_promise_t *all;
+  char text[64];
+
+  open_fixture(&f);
+  tnk__promise_name(f.list[1], "optim_step");
+  tnk__promise_reject(f.list[1], tnk__error_ran(tnk__error_static(TNK_ECLOSED),
+                                                TNK_RAN_UNKNOWN));
+  /* To explain allocates nothing. */
+  test_alloc_fail_at(0);
+  tnk_promise_explain(f.list[1], text, sizeof(text));
+  CHECK(!test_alloc_did_fail());
+  CHECK(strncmp(text, "has failed: optim_step: the object is closed",
+                strlen("has failed: optim_step: the object is closed")) == 0);
+  CHECK_STR(tnk_promise_text(f.list[1]),
+            "the object is closed or closing; it may have been run");
+  CHECK(test_alloc_did_fail());
+  all = tnk_all(f.list, N);
+  run(&f);
+  CHECK_STR(tnk_promise_text(all), "optim_step: the object is closed or "
+                                   "closing; it may have been run");
+  CHECK_INT(tnk_promise_error(all)->ran, TNK_RAN_UNKNOWN);
+  resolve(f.list[0]);
+  resolve(f.list[2]);
+  run(&f);
+  tnk_promise_unref(all);
+  context_close(&f.context);
+}
+
+TEST(a_group_is_explained_while_the_loop_is_late) {
+  fixture_t f;
+  tnk_promise_t *timed;
+  char text[128];
+
+  open_single(&f);
+  timed = tnk_with_timeout(f.list[0], 100);
+  f.context.loop.fake_now += 5000;
+  tnk_promise_explain(timed, text, sizeof(text));
+  CHECK_STR(text, "times out in 0 ms; is pending");
+  tnk__context_advance(&f.context.loop, 0);
+  run(&f);
+  CHECK_INT(tnk_promise_status(timed), TNK_ETIMEDOUT);
+  tnk_promise_unref(timed);
+  context_close(&f.context);
+}
+
+/* ---- Any depth ---- */
+
+enum { DEPTH = 100000 };
+
+TEST_LIMIT(groups_may_be_nested_as_deep_as_one_likes, 20) {
+  fixture_t f;
+  tnk_promise_t *outer;
+  char text[64];
+
+  open_single(&f);
+  outer = f.list[0];
+  for (int i = 0; i < DEPTH; i++)
+    outer = i % 2 == 0 ? tnk_with_timeout(outer, 1000) : tnk_all(&outer, 1);
+  CHECK(tnk_promise_explain(outer, text, sizeof(text)) > sizeof(text));
+  tnk_promise_cancel(outer);
+  CHECK_INT(tnk_promise_status(outer), TNK_ECANCELED);
+  CHECK_INT(f.children[0].n_cancels, 1);
+  run(&f);
+  tnk_promise_unref(outer);
+  context_close(&f.context);
+}
+
+TEST_LIMIT(results_show_through_any_number_of_time_limits, 20) {
+  fixture_t f;
+  tnk_promise_t *outer;
+
+  open_single(&f);
+  outer = f.list[0];
+  for (int i = 0; i < DEPTH; i++)
+    outer = tnk_with_timeout(outer, 1000);
+  tnk__promise_resolve(f.list[0], TNK__RESULT_PATH,
+                       tnk__strdup(test_allocator(), "tinker://x"), free_text);
+  CHECK_INT(tnk_wait(outer), TNK_OK);
+  CHECK_STR(tnk__promise_value(outer, TNK__RESULT_PATH), "tinker://x");
+  tnk_promise_unref(outer);
+  context_close(&f.context);
+}
+
+/* ---- Memory ---- */
 
 TEST(all_survives_every_failing_allocation) {
   fail_each_allocation(tnk_all);
@@ -424,90 +546,4 @@ TEST(all_settled_survives_every_failing_allocation) {
 
 TEST(nested_groups_survive_every_failing_allocation) {
   fail_each_allocation(make_nested);
-}
-
-/* ---- Two services ---- */
-
-static int n_foreign;
-
-static void count_closed(void *user) {
-  ++*(int *)user;
-}
-
-static void on_foreign(tnk_promise_t *promise, int status, void *user) {
-  (void)promise;
-  (void)user;
-  n_foreign++;
-  CHECK_INT(status, TNK_ECLOSED);
-}
-
-TEST(a_group_over_two_contexts_ends_with_its_own) {
-  context_t a;
-  context_t b;
-  tnk_promise_t *children[2];
-  tnk_promise_t *timed;
-
-  context_open(&a);
-  context_open(&b);
-  children[0] = tnk__promise_new(&a.loop, NULL, NULL);
-  children[1] = tnk__promise_new(&b.loop, NULL, NULL);
-  timed = tnk_promise_ref(children[0]);
-  tnk_then(tnk_all_settled(children, 2), on_foreign, NULL);
-  tnk_then(tnk_with_timeout(timed, 60000), on_foreign, NULL);
-  tnk__promise_reject(children[0], tnk__error_static(TNK_ECLOSED));
-  context_close(&a);
-  CHECK_INT(n_foreign, 2);
-  tnk__promise_resolve(children[1], TNK__RESULT_NONE, NULL, NULL);
-  context_close(&b);
-  CHECK_INT(n_foreign, 2);
-}
-
-/* What prepares a turn sees the first context while its handles close. */
-typedef struct {
-  context_t a;
-  tnk__context_t b;
-  tnk_promise_t *children[2];
-  tnk_promise_t *group;
-} late_t;
-
-static void group_while_closing(uv_prepare_t *prepare) {
-  late_t *late = prepare->data;
-
-  if (late->group != NULL || !uv_is_closing((uv_handle_t *)&late->a.loop.idle))
-    return;
-  CHECK_INT(late->a.is_closed, 0);
-  late->group = tnk_all_settled(late->children, 2);
-  tnk_then(tnk_promise_ref(late->group), on_foreign, NULL);
-}
-
-TEST(a_group_made_while_the_handles_close_ends_with_its_context) {
-  uv_prepare_t prepare;
-  late_t late;
-  int n_closed = 0;
-
-  memset(&late, 0, sizeof(late));
-  context_open(&late.a);
-  CHECK_INT(tnk__context_open(&late.b, &late.a.uv, test_allocator(), NULL),
-            TNK_OK);
-  uv_prepare_init(&late.a.uv, &prepare);
-  prepare.data = &late;
-  uv_prepare_start(&prepare, group_while_closing);
-  uv_unref((uv_handle_t *)&prepare);
-  late.children[0] = tnk__promise_new(&late.a.loop, NULL, NULL);
-  late.children[1] = tnk__promise_new(&late.b, NULL, NULL);
-  resolve(late.children[0]);
-  context_turn(&late.a);
-  tnk__context_close(&late.a.loop, context_closed, &late.a);
-  uv_run(&late.a.uv, UV_RUN_DEFAULT);
-  CHECK_INT(late.a.is_closed, 1);
-  CHECK(late.group != NULL);
-  CHECK_INT(tnk_promise_status(late.group), TNK_ECLOSED);
-  CHECK_INT(n_foreign, 1);
-  resolve(tnk_promise_child(late.group, 1));
-  tnk__context_close(&late.b, count_closed, &n_closed);
-  uv_close((uv_handle_t *)&prepare, NULL);
-  uv_run(&late.a.uv, UV_RUN_DEFAULT);
-  CHECK_INT(n_closed, 1);
-  tnk_promise_unref(late.group);
-  CHECK_INT(uv_loop_close(&late.a.uv), 0);
 }

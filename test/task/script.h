@@ -336,6 +336,11 @@ static inline void script_advance(script_t *script, uint64_t ms) {
   mock_turns(script->mock, 20);
 }
 
+/* The loop is late: time passes, and nothing happens. */
+static inline void script_late(script_t *script, uint64_t ms) {
+  script->service->root.context.fake_now += ms;
+}
+
 /* Right after opening: time passes by itself, for what must let the loop
  * end. */
 static inline void script_real_clock(script_t *script) {

@@ -138,7 +138,11 @@ TEST(explain_the_pause_before_the_next_attempt) {
   script_turns(&script);
   CHECK_STR(explain(p), "optim_step: pauses after attempt 1 failed (HTTP 503), "
                         "attempt 2 follows in 7.0 s");
-  script_advance(&script, 7000);
+  /* While the loop is late the attempt is due, and not begun. */
+  script_late(&script, 7500);
+  CHECK_STR(explain(p), "optim_step: pauses after attempt 1 failed (HTTP 503), "
+                        "attempt 2 follows in 0 ms");
+  script_advance(&script, 0);
   CHECK_STR(explain(p), "optim_step: waits for the server's answer, attempt "
                         "2, since 0 ms");
   mock_reply(last(&script, STEP), 402, NULL, "{}", 2);
@@ -179,6 +183,8 @@ TEST(explain_a_poll_with_the_state_of_the_queue) {
             "optim_step: was accepted 23.0 s ago as optim_step:1:0; poll 3 of "
             "its result follows in 8.0 s; 3.0 s ago its queue was paused for "
             "lack of capacity (no gpu)");
+  script_late(&script, 9000);
+  CHECK(strstr(explain(p), "poll 3 of its result follows in 0 ms;") != NULL);
   end(&script, &p, 1);
 }
 
@@ -230,7 +236,7 @@ TEST(explain_the_turn) {
             "the first of them, forward_backward, waits for the server's "
             "answer, attempt 1, since 3.0 s");
   tnk_promise_cancel(p[0]);
-  CHECK_STR(explain(p[0]), "has failed: operation canceled; "
+  CHECK_STR(explain(p[0]), "has failed: forward_backward: canceled; "
                            "it may have been run");
   CHECK_STR(explain(p[1]),
             "optim_step: waits for its turn behind 1 operation, since 3.0 s; "
@@ -456,6 +462,8 @@ TEST(explain_a_sample_that_is_submitted_anew) {
   script_turns(&script);
   CHECK(strstr(explain(p), "sample: is submitted anew (resubmission 1) in ") ==
         sentence);
+  script_late(&script, 60000);
+  CHECK_STR(explain(p), "sample: is submitted anew (resubmission 1) in 0 ms");
   end(&script, &p, 1);
 }
 

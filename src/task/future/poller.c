@@ -417,8 +417,7 @@ void tnk__poller_explain(const tnk__poller_t *poller, tnk__text_t *out) {
                    poller->n_awaited, poller->n_awaited == 1 ? "" : "s");
   if (tnk__timer_is_active(&poller->timer)) {
     tnk__text_printf(out, "follows in ");
-    tnk__text_time(out,
-                   poller->timer.due_ms > now ? poller->timer.due_ms - now : 0);
+    tnk__text_time(out, tnk__timer_left_ms(&poller->timer, now));
   } else {
     tnk__call_explain(&poller->call, out);
   }

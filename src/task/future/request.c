@@ -53,6 +53,7 @@ tnk__request_t *tnk__request_new(tnk__session_t *session, const char *name,
     return NULL;
   }
   tnk__promise_bind(*promise, on_cancel, on_explain, request);
+  tnk__promise_name(*promise, name);
   request->name = name;
   tnk__stall_moved(&request->stall, tnk__context_now_ms(session->context));
   request->promise = *promise;

@@ -493,8 +493,7 @@ void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out) {
     tnk__text_printf(out,
                      "pauses after attempt %u failed, the next follows in ",
                      fetch->n_attempts);
-    tnk__text_time(out,
-                   fetch->timer.due_ms > now ? fetch->timer.due_ms - now : 0);
+    tnk__text_time(out, tnk__timer_left_ms(&fetch->timer, now));
   } else if (tnk__exchange_is_active(&fetch->exchange)) {
     tnk__exchange_describe(&fetch->exchange, out);
   } else {

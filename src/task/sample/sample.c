@@ -447,6 +447,7 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   promise = tnk__promise_new(context, NULL, NULL);
   tnk__promise_bind(promise, on_cancel, on_explain, sample);
   prepare(sample, sampling, wants_logprobs);
+  tnk__promise_name(promise, name_of(sample));
   if (options != NULL)
     keep_options(sample, options);
   sample->promise = promise;

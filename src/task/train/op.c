@@ -310,6 +310,7 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
   op->member.explain = explain_member;
   op->entered_ms = tnk__context_now_ms(training->session->context);
   tnk__promise_bind(promise, on_cancel, on_explain, op);
+  tnk__promise_name(promise, op->type->name);
   tnk__turn_init(&op->turn, on_turn);
   tnk__deferred_init(&op->ready, on_ready);
 }
