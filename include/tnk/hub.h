@@ -21,7 +21,7 @@ extern "C" {
 typedef struct tnk_hub tnk_hub_t;
 
 /**
- * Told that more of a file has come. The end is told by the promise.
+ * Hears that more of a file has come. The end is told by the promise.
  *
  * @param file     Its name; valid until the return.
  * @param n_bytes  How many have come. It may fall when a download begins anew.
@@ -205,7 +205,7 @@ typedef struct {
 #define TNK_HUB_FILE_OPTIONS_INIT TNK_SIZED(tnk_hub_file_options_t)
 
 /**
- * Have a file of a model in the cache.
+ * Get a file of a model into the cache.
  *
  * What the cache has of a commit is taken as it is. For a branch or tag the
  * hub is asked which commit it stands for, unless the hub is offline; when it
@@ -279,7 +279,8 @@ tnk_hub_tokenizer(tnk_hub_t *hub, const tnk_tokenizer_plugin_t *plugin,
                   const tnk_hub_tokenizer_options_t *options);
 
 /**
- * Of tnk_hub_tokenizer(): what the plug-in opened, such as a tnk_tokenizer_t.
+ * The result of tnk_hub_tokenizer(): what the plug-in opened, such as a
+ * tnk_tokenizer_t.
  *
  * @return NULL unless resolved with that type. Lifetime: as long as the promise
  *         and, beyond that, by the plug-in's own means (tnk_tokenizer_ref()).

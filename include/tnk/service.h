@@ -28,7 +28,7 @@ typedef enum {
 } tnk_queue_state_t;
 
 /**
- * Told that operations of one client wait on the service's side: at most once
+ * Hears that operations of one client wait on the service's side, at most once
  * in 60 seconds for each client; that nothing moves; and that the session is
  * lost.
  *
@@ -141,7 +141,7 @@ TNK_API int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
                              size_t why_size);
 
 /**
- * Told that a closed object is gone and its memory free.
+ * Hears that a closed object is gone and its memory free.
  * Thread: loop thread. Since: 0.1
  */
 typedef void (*tnk_close_cb)(void *user);

@@ -42,7 +42,7 @@ typedef struct tnk_tokens tnk_tokens_t;
 /** Turns a stream of ids into text, whole characters at a time. */
 typedef struct tnk_detokenizer tnk_detokenizer_t;
 
-/** Room for a sentence about what went wrong. Since: 0.1 */
+/** What went wrong, in a sentence. Since: 0.1 */
 typedef struct {
   int code;        /**< A code of tnk_err_t; TNK_OK after success. */
   uint64_t offset; /**< Byte of the file or text it is about, or 0. */
@@ -131,7 +131,7 @@ TNK_API int tnk_tokenizer_load(tnk_tokenizer_t **out, const char *path,
                                tnk_tokenizer_error_t *error);
 
 /**
- * The same from memory. Nothing of @p data is kept.
+ * Read a tokenizer from memory. Nothing of @p data is kept.
  *
  * @return As tnk_tokenizer_load(), without TNK_ENOTFOUND.
  * Thread: any. Since: 0.1
@@ -141,14 +141,14 @@ TNK_API int tnk_tokenizer_load_memory(tnk_tokenizer_t **out, const void *data,
                                       const tnk_tokenizer_options_t *options,
                                       tnk_tokenizer_error_t *error);
 
-/** One more reference. @return @p tok. Thread: any. Since: 0.1 */
+/** Take one more reference. @return @p tok. Thread: any. Since: 0.1 */
 TNK_API tnk_tokenizer_t *tnk_tokenizer_ref(tnk_tokenizer_t *tok);
 /** Give up a reference; the last one frees. NULL does nothing. Thread: any.
  * Since: 0.1 */
 TNK_API void tnk_tokenizer_unref(tnk_tokenizer_t *tok);
 
 /**
- * An empty list.
+ * Make an empty list.
  *
  * @param allocator  Copied; NULL for malloc and its family.
  * @return Owned by the caller, see tnk_tokens_free(); NULL when memory is out.
@@ -244,7 +244,7 @@ TNK_API int tnk_tokenizer_encode_batch(const tnk_tokenizer_t *tok,
                                        tnk_tokenizer_error_t *error);
 
 /**
- * The text of ids.
+ * Turn ids into text.
  *
  * Ids that name no token are left out. Bytes that are not UTF-8 become
  * U+FFFD.
@@ -313,7 +313,8 @@ TNK_API void tnk_detokenizer_free(tnk_detokenizer_t *detok);
 TNK_API int tnk_detokenizer_push(tnk_detokenizer_t *detok, const int32_t *ids,
                                  size_t n_ids, const char **text, size_t *n);
 /**
- * The end: what was held back, as U+FFFD where it is not a whole character.
+ * End the text: give what was held back, as U+FFFD where it is not a whole
+ * character.
  * The decoder can then be used for another text. Parameters and codes as
  * tnk_detokenizer_push(). Thread: any. Since: 0.1
  */
@@ -321,7 +322,7 @@ TNK_API int tnk_detokenizer_finish(tnk_detokenizer_t *detok, const char **text,
                                    size_t *n);
 
 /**
- * This library for functions of libtnk that take a plug-in, such as
+ * This library as a plug-in, for functions of libtnk that take one, such as
  * tnk_hub_tokenizer() and tnk_prompt_from_text(). What it opens is a
  * tnk_tokenizer_t. Flags of encoding are TNK_ENCODE_*. Overrides are "pattern"
  * and "format" ("auto", "hf_json", "tiktoken", "sentencepiece"), with the
