@@ -40,7 +40,7 @@ typedef enum {
 } tnk_promise_state_t;
 
 /**
- * Told once that a promise has settled.
+ * Hears once that a promise has settled.
  *
  * @param promise  Settled; read its result or error with the accessors.
  *                 Valid until the function returns; ref it to keep it.
@@ -180,7 +180,7 @@ TNK_API tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise,
 TNK_API void tnk_promise_cancel(tnk_promise_t *promise);
 
 /**
- * One more reference.
+ * Take one more reference.
  * @return @p promise. Thread: loop thread. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise);
