@@ -107,7 +107,7 @@ typedef struct {
   /** "target_tokens", one for each token of the input, which says how many it
    * has; NULL: see loss_inputs. Beside both in loss_inputs it is refused. */
   const int64_t *targets;
-  const float *weights; /**< "weights", likewise. */
+  const float *weights; /**< "weights", under the same rules. */
   const tnk_loss_input_t *loss_inputs;
   size_t n_loss_inputs;
   const tnk_span_t *input_spans;
@@ -168,7 +168,7 @@ typedef enum {
   TNK_PATH_EXTERNAL_WEIGHTS = 3 /**< Export in a foreign layout. */
 } tnk_path_kind_t;
 
-/** The parts of `tinker://<run>/<kind>/<name>`; slices of the parsed text. */
+/** The parts of `tinker://<run>/<kind>/<name>`; they point into that text. */
 typedef struct {
   size_t size; /**< Set by TNK_PATH_INIT. */
   tnk_path_kind_t kind;

@@ -106,8 +106,8 @@ int local_fault_suits(const local_fault_t *fault, const char *call) {
     return call == NULL;
   if (call == NULL)
     return 0;
-  /* Of a poll it would be the end of the operation, which has failed so. Of a
-   * save it says that the name exists, which fails the save for good. */
+  /* To a poll it says that the operation has failed so, which is its end; to a
+   * save, that the name exists, which fails the save for good. */
   if (fault->kind == LOCAL_FAULT_STATUS && fault->status == 409)
     return strncmp(call, "retrieve_future", 15) != 0 &&
            strncmp(call, "save_", 5) != 0;

@@ -52,7 +52,7 @@ typedef struct local_future {
   /* Stop the work; set by the owner while pending, may be NULL. */
   void (*cancel)(void *owner);
   void *owner;
-  /* Told when it is settled, before the waiters; may be NULL. What follows is
+  /* Hears when it is settled, before the waiters; may be NULL. What follows is
    * for completions of a sampling session (batch.c). */
   void (*settled)(struct local_future *future);
   struct local_sampler *sampler;

@@ -193,7 +193,7 @@ static void set_oversized(const local_req_t *req, const local_fault_t *fault,
 
 /* ---- The two places ---- */
 
-/* Of good answers only: a failure would not be mistaken for one's own. */
+/* Keep good answers only: a failure would not be mistaken for one's own. */
 static void keep(local_faults_t *faults, const local_answer_t *answer) {
   if (answer->status / 100 != 2 || answer->len == 0 ||
       answer->len > sizeof(faults->kept))

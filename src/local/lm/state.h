@@ -22,7 +22,8 @@ typedef struct {
 
 enum {
   TNK__LM_ALPHA = 12, /* the scale is this over the rank */
-  /* Of the base weights; adapters fit only the base they were trained on. */
+  /* The version of the base weights; adapters fit only the base they were
+   * trained on. */
   TNK__LM_BASE_VERSION = 1
 };
 

@@ -9,7 +9,7 @@
 #include "local/lm/check.h"
 #include "local/lm/file.h"
 
-/* Of a checkpoint's meta.json, most of which is the client's own note. */
+/* The largest meta.json of a checkpoint, most of which is the client's note. */
 #define MAX_META ((size_t)32 << 20)
 
 /* ---- Names and paths ---- */

@@ -34,7 +34,7 @@ static local_stub_fate_t *fate_of(local_stub_t *stub, const char *id) {
   size_t grown = at + stub->max_fates + 1024;
   local_stub_fate_t *fates;
 
-  /* Of a session before, or made up. */
+  /* It is of a session before, or made up. */
   if (number < stub->first || number > stub->n_ids)
     return NULL;
   if (at >= stub->max_fates) {

@@ -422,7 +422,7 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   sample->job.accepted = on_accepted;
 }
 
-/* Of what has not begun, and so was not run. */
+/* The promise of a sample that has not begun, and so was not run. */
 static tnk_promise_t *rejected(tnk__context_t *context, int code) {
   return tnk__promise_rejected(
       context, tnk__error_ran(tnk__error_static(code), TNK_RAN_NO));

@@ -122,8 +122,8 @@ void tnk__added_finish(tnk__added_t *added) {
   }
 }
 
-/* Of the tokens [low, high), which agree in `depth` bytes and are longer, the
- * first whose next byte is not less than `byte`. */
+/* The first of the tokens [low, high), which agree in `depth` bytes and are
+ * longer, whose next byte is not less than `byte`. */
 static size_t bound(const tnk__added_t *added, size_t low, size_t high,
                     size_t depth, unsigned byte) {
   while (low < high) {
