@@ -101,7 +101,7 @@ size_t tnk__base64_read_lines(uint8_t *out, const char *text, size_t n) {
   return len;
 }
 
-/* Bytes that so many digits stand for. */
+/* The number of bytes that n digits stand for. */
 static size_t size_of(size_t digits) {
   return digits / 4 * 3 + digits % 4 * 3 / 4;
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* After so long without a 402 the next one is a new incident. */
+/* After this time without a 402 the next one is a new incident. */
 #define FORGET_MS 300000
 #define WARN_EVERY_MS 60000
 

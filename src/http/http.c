@@ -19,8 +19,8 @@
  * waits in the lanes.
  */
 
-/* Descriptors left to the rest of the program when the limit is low: an
- * eighth of them, at least so many. */
+/* Descriptors left to the rest of the program when the limit is low: an eighth
+ * of them, at least this many. */
 enum { MIN_SPARE_DESCRIPTORS = 64 };
 
 enum { CONNECT_TIMEOUT_MS = 5000, IDLE_TIMEOUT_MS = 60000 };

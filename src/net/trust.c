@@ -111,8 +111,8 @@ static void load(tnk__trust_t *trust) {
 
   init_parts(trust);
   trust->err = TNK_ECERT;
-  /* Negative: nothing usable. Positive: so many were not understood, which
-   * is normal in a system's store. */
+  /* Negative: nothing usable. Positive: the number that was not understood,
+   * which is normal in a system's store. */
   err = tnk__ca_file_read(&trust->chain, tnk__trust_file(trust),
                           &trust->context->alloc);
   if (err >= 0 && trust->chain.version == 0)

@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "tnk/error.h"
 
-/* Before the end of a token calls wait for the next one for so long, or for
- * half its life, if that is less. */
+/* How long before the end of a token calls wait for the next one: this, or half
+ * its life, if that is less. */
 enum { MARGIN_MS = 60000 };
 
 static uint64_t smaller(uint64_t a, uint64_t b) {

@@ -235,7 +235,7 @@ static int is_python_space(const uint8_t *p) {
          (tnk__char_class(tnk__utf8_get(p)) & TNK__C_SPACE) != 0;
 }
 
-/* Where Kimi's wrapper cuts a text: after so many characters, and inside of
+/* Where Kimi's wrapper cuts a text: after a number of characters, and inside of
  * long runs of blanks or of anything else. */
 static size_t slice_end(const uint8_t *text, size_t n, size_t from,
                         size_t *n_chars) {
