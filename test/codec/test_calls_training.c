@@ -14,8 +14,7 @@ TEST(P4_1_create_model_body) {
       tnk__create_model_write(&out, "s-1", 0, &o),
       "{\"session_id\":\"s-1\",\"model_seq_id\":0,\"base_model\":\"Qwen/"
       "Qwen3-8B\",\"lora_config\":{\"rank\":32,\"train_unembed\":true,"
-      "\"train_mlp\":true,\"train_attn\":true},\"optimizer_config\":{\"type\":"
-      "\"adamw\"},\"type\":\"create_model\"}");
+      "\"train_mlp\":true,\"train_attn\":true},\"type\":\"create_model\"}");
   o.rank = 8;
   o.seed = -5;
   o.train_mlp = TNK_NO;
@@ -92,7 +91,7 @@ TEST(P5_6_save_bodies) {
                "{\"model_id\":\"m\",\"path\":\"step-1\",\"seq_id\":4,"
                "\"overwrite\":false,\"type\":\"save_weights\"}");
   CHECK_WRITES(tnk__save_sampler_write(&out, "m", 5, "step-1", NULL),
-               "{\"model_id\":\"m\",\"path\":\"step-1\",\"kind\":\"snapshot\","
+               "{\"model_id\":\"m\",\"path\":\"step-1\","
                "\"seq_id\":5,\"type\":\"save_weights_for_sampler\"}");
   CHECK_WRITES(tnk__save_external_write(&out, "m", 6, "x", NULL),
                "{\"model_id\":\"m\",\"path\":\"x\",\"seq_id\":6,"
@@ -110,7 +109,7 @@ TEST(P5_6_save_bodies) {
       "\"type\":\"save_weights\"}");
   CHECK_WRITES(
       tnk__save_sampler_write(&out, "m", 5, "step-1", &o),
-      "{\"model_id\":\"m\",\"path\":\"step-1\",\"kind\":\"snapshot\","
+      "{\"model_id\":\"m\",\"path\":\"step-1\","
       "\"seq_id\":5,\"ttl_seconds\":3600,\"user_metadata\":{\"k\":\"v\"},"
       "\"type\":\"save_weights_for_sampler\"}");
   CHECK_WRITES(
@@ -123,8 +122,8 @@ TEST(P5_6_save_bodies) {
 TEST(P5_6_ephemeral_save_body) {
   CHECK_WRITES(
       tnk__save_ephemeral_write(&out, "m", 7, 0, TNK_SAMPLING_SNAPSHOT),
-      "{\"model_id\":\"m\",\"sampling_session_seq_id\":0,\"kind\":"
-      "\"snapshot\",\"seq_id\":7,\"type\":\"save_weights_for_sampler\"}");
+      "{\"model_id\":\"m\",\"sampling_session_seq_id\":0,\"seq_id\":7,\"type\":"
+      "\"save_weights_for_sampler\"}");
   CHECK_WRITES(
       tnk__save_ephemeral_write(&out, "m", 7, 2, TNK_SAMPLING_INFLIGHT),
       "{\"model_id\":\"m\",\"sampling_session_seq_id\":2,\"kind\":"

@@ -38,8 +38,7 @@ TEST(vector_M_first_sample) {
          "\"stop\":[\"a\"],\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0},"
          "\"sampling_session_id\":\"SS\",\"seq_id\":0,"
          "\"prompt_logprobs\":false,\"topk_prompt_logprobs\":0,"
-         "\"topk_sample_logprobs\":0,\"prompt_alt_tokens_k\":0,"
-         "\"record_stability_info\":false,\"type\":\"sample\"}");
+         "\"type\":\"sample\"}");
 }
 
 static tnk_sampling_params_t full_params(void) {
@@ -67,7 +66,7 @@ TEST(vector_M_second_sample) {
       "\"topk_sample_logprobs\":3,\"target_prompt_logprobs\":{\"data\":";
   static const char tail[] =
       "},\"prompt_alt_tokens_k\":2,\"prompt_logprobs_last_n\":1,"
-      "\"record_stability_info\":false,\"type\":\"sample\"}";
+      "\"type\":\"sample\"}";
   tnk_chunk_t chunk = tnk_chunk_text(ids, 4);
   tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
   tnk_sampling_params_t params = full_params();
@@ -132,10 +131,8 @@ TEST(chunks_of_every_kind_without_a_session) {
                            .format = TNK_JPEG,
                            .expected_tokens = 3}};
   tnk_model_input_t prompt = {.chunks = chunks, .n_chunks = 4};
-  tnk__sample_request_t request = {.prompt = &prompt,
-                                   .base_model = "m/x",
-                                   .model_path = "tinker://m/x",
-                                   .omit_defaults = 1};
+  tnk__sample_request_t request = {
+      .prompt = &prompt, .base_model = "m/x", .model_path = "tinker://m/x"};
 
   expect(&request,
          "{\"num_samples\":1,\"prompt\":{\"chunks\":["
@@ -157,7 +154,7 @@ TEST(S1_11_what_is_absent_is_not_sent_and_nothing_is_null) {
   static const int32_t no_tokens[] = {0};
   tnk_model_input_t prompt = {.chunks = NULL, .n_chunks = 0};
   tnk_sampling_params_t all[8];
-  tnk__sample_request_t request = {.prompt = &prompt, .omit_defaults = 1};
+  tnk__sample_request_t request = {.prompt = &prompt};
   static const char *const texts[] = {
       "\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0",
       "\"seed\":0,\"temperature\":1.0,\"top_k\":-1,\"top_p\":1.0",
@@ -205,8 +202,8 @@ TEST(the_short_form_of_a_prompt_is_the_long_one) {
 
 TEST(stability_info_is_said_when_it_is_wanted) {
   tnk_model_input_t prompt = {.chunks = NULL, .n_chunks = 0};
-  tnk__sample_request_t request = {
-      .prompt = &prompt, .omit_defaults = 1, .record_stability_info = 1};
+  tnk__sample_request_t request = {.prompt = &prompt,
+                                   .record_stability_info = 1};
   tnk__buf_t buf;
 
   tnk__buf_init(&buf, test_allocator(), 1 << 16);
@@ -307,8 +304,7 @@ TEST(random_requests_are_valid_json) {
                                      .params = &params,
                                      .options = &options,
                                      .sampling_session_id = "s",
-                                     .seq_id = round,
-                                     .omit_defaults = round & 1};
+                                     .seq_id = round};
     const json_t *list;
     json_t *root;
     tnk__buf_t buf;

@@ -176,3 +176,24 @@ TEST(a_sample_and_its_logprobs) {
   outcome_drop(&outcome);
   script_close(&script);
 }
+
+/* "The result is ready" is said once; then the result comes, or it is wrong. */
+TEST(F7_a_result_that_is_announced_twice_is_an_error) {
+  static const char ready[] =
+      "{\"status\":\"complete_metadata\",\"response_payload_size\":900}";
+
+  for (int n = 1; n <= 2; n++) {
+    script_t script;
+    outcome_t outcome;
+
+    script_open_train(&script);
+    for (int i = 0; i < n; i++)
+      mock_json_once(script.mock, "POST", "/api/v1/retrieve_future", 200,
+                     ready);
+    outcome_of(&outcome, script_step(&script));
+    outcome_wait(&script, &outcome);
+    CHECK_INT(outcome.status, n == 1 ? TNK_OK : TNK_EPROTO);
+    outcome_drop(&outcome);
+    script_close(&script);
+  }
+}

@@ -50,7 +50,9 @@ void tnk__create_model_write(tnk__buf_t *out, const char *session_id,
   tnk__json_put_text(&w, "base_model", options->base_model);
   tnk__calls_put_metadata(&w, options->user_metadata, options->n_user_metadata);
   put_lora_config(&w, options);
-  put_optimizer(&w, options->optimizer, options->optimizer_json);
+  /* Adam is what a server takes by itself; some know no choice, and refuse. */
+  if (options->optimizer != TNK_OPTIMIZER_ADAMW)
+    put_optimizer(&w, options->optimizer, options->optimizer_json);
   tnk__json_put_text(&w, "type", "create_model");
   tnk__calls_end(&w);
 }

@@ -40,8 +40,6 @@ void tnk__save_sampler_write(tnk__buf_t *out, const char *model_id,
   tnk__json_writer_t w;
 
   begin_save(&w, out, model_id, name);
-  /* Sent although it is the default: the official client does. */
-  tnk__json_put_text(&w, "kind", "snapshot");
   put_seq_and_ttl(&w, seq_id, o);
   tnk__calls_put_metadata(&w, o->user_metadata, o->n_user_metadata);
   tnk__json_put_text(&w, "type", "save_weights_for_sampler");
@@ -56,8 +54,9 @@ void tnk__save_ephemeral_write(tnk__buf_t *out, const char *model_id,
   tnk__calls_begin(&w, out);
   tnk__json_put_text(&w, "model_id", model_id);
   tnk__calls_put_uint(&w, "sampling_session_seq_id", sampling_seq_id);
-  tnk__json_put_text(&w, "kind",
-                     kind == TNK_SAMPLING_INFLIGHT ? "inflight" : "snapshot");
+  /* A snapshot is what servers take by themselves, and all that some know. */
+  if (kind == TNK_SAMPLING_INFLIGHT)
+    tnk__json_put_text(&w, "kind", "inflight");
   tnk__calls_put_uint(&w, "seq_id", seq_id);
   tnk__json_put_text(&w, "type", "save_weights_for_sampler");
   tnk__calls_end(&w);

@@ -18,9 +18,6 @@ typedef struct {
   const char *base_model;
   const char *model_path;
   int record_stability_info;
-  /* Leave out the newer members while they hold their defaults, for servers
-   * that refuse what they do not know. */
-  int omit_defaults;
 } tnk__sample_request_t;
 
 /* Where the sequence number stands in a written request. */

@@ -132,25 +132,26 @@ static void put_target(tnk__json_writer_t *w,
   seq->n = w->buf->len - seq->at;
 }
 
+/* Those that version 0.25 of the official client does not send are left out
+ * while they hold their defaults: servers exist that refuse what they do not
+ * know. */
 static void put_options(tnk__json_writer_t *w,
                         const tnk__sample_request_t *request,
                         const tnk_sample_options_t *options) {
-  int all = !request->omit_defaults;
-
   tnk__json_put_bool(w, "prompt_logprobs", options->prompt_logprobs == TNK_YES);
   tnk__json_put_int(w, "topk_prompt_logprobs", options->topk_prompt_logprobs);
-  if (all || options->topk_sample_logprobs > 0)
+  if (options->topk_sample_logprobs > 0)
     tnk__json_put_int(w, "topk_sample_logprobs", options->topk_sample_logprobs);
   if (options->target_prompt_logprobs != NULL) {
     tnk__json_key(w, "target_prompt_logprobs");
     put_tensor(w, options->target_prompt_logprobs);
   }
-  if (all || options->prompt_alt_tokens_k > 0)
+  if (options->prompt_alt_tokens_k > 0)
     tnk__json_put_int(w, "prompt_alt_tokens_k", options->prompt_alt_tokens_k);
   if (options->prompt_logprobs_last_n > 0)
     tnk__json_put_int(w, "prompt_logprobs_last_n",
                       options->prompt_logprobs_last_n);
-  if (all || request->record_stability_info)
+  if (request->record_stability_info)
     tnk__json_put_bool(w, "record_stability_info",
                        request->record_stability_info);
 }
