@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "tokenizers/format/config.h"
+#include "tokenizers/format/format.h"
 #include "tokenizers/sentencepiece/sp.h"
 
 /* Loading: which file, which format, then one of the readers. */

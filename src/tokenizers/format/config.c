@@ -1,4 +1,4 @@
-#include "tokenizers/format/config.h"
+#include "tokenizers/format/format.h"
 
 #include "tokenizers/format/json.h"
 #include "tokenizers/unicode/unicode.h"

@@ -1,8 +1,8 @@
 #ifndef TNK_TOKENIZERS_FORMAT_HF_H
 #define TNK_TOKENIZERS_FORMAT_HF_H
 
+#include "tokenizers/format/format.h"
 #include "tokenizers/format/json.h"
-#include "tokenizers/model/tokenizer.h"
 
 /* A tokenizer.json while it is read. */
 typedef struct {
@@ -27,9 +27,13 @@ int tnk__hf_name(tnk__hf_t *hf, const char *place);
 /* Read a string that is compared with words of ours: without a NUL, at which a
  * comparison would end. */
 int tnk__hf_word(tnk__hf_t *hf, const char *place);
-/* Take the object's member `key` at json.p. 1: it is one of false, null, "" or
- * 0, in other words switched off. */
+/* Take the value at json.p. 1: it is one of false, null, "" or 0, in other
+ * words switched off. */
 int tnk__hf_off(tnk__hf_t *hf);
+/* Turn a token's name, which has one character of the byte alphabet for each
+ * byte, into these bytes. Returns their number, or -1 when a character is not
+ * of the alphabet. `out` may be `name`. */
+int64_t tnk__hf_bytes(const uint8_t *name, size_t n, uint8_t *out);
 
 /* hf_parts.c: what stands before and behind the model. */
 int tnk__hf_normalizer(tnk__hf_t *hf);

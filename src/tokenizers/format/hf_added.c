@@ -108,7 +108,7 @@ static int put_token(tnk__hf_t *hf, const entry_t *entry, numbers_t *numbers) {
 
   if (room == NULL)
     return tnk__fault_memory(hf->error);
-  n_bytes = tnk__byte_level(name, n, room);
+  n_bytes = tnk__hf_bytes(name, n, room);
   if (n_bytes < 0) {
     literal = TNK__TOKEN_LITERAL;
     memcpy(room, name, n);

@@ -23,7 +23,7 @@ static int put_name(tnk__hf_t *hf, const tnk__jread_text_t *key, size_t *n,
       return tnk__hf_malformed(hf, "model.vocab");
     name = room;
   }
-  n_bytes = tnk__byte_level(name, *n, room);
+  n_bytes = tnk__hf_bytes(name, *n, room);
   if (n_bytes >= 0) {
     *n = (size_t)n_bytes;
     return TNK_OK;
@@ -102,7 +102,7 @@ static int add_half(tnk__hf_t *hf, group_t *group, const uint8_t *p, size_t n) {
 
   if (out == NULL)
     return tnk__fault_memory(hf->error);
-  n_bytes = tnk__byte_level(p, n, out);
+  n_bytes = tnk__hf_bytes(p, n, out);
   if (n_bytes < 0)
     memcpy(out, p, n);
   half->at = hf->text.len;

@@ -2,9 +2,8 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "tokenizers/format/format.h"
 #include "tokenizers/model/chars.h"
-#include "tokenizers/format/config.h"
-#include "tokenizers/model/tokenizer.h"
 
 /*
  * tiktoken rank files: a line has the bytes of a token in base64 and its rank,

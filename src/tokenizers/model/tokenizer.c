@@ -41,44 +41,6 @@ void tnk_tokenizer_unref(tnk_tokenizer_t *tok) {
   tnk__free(&alloc, tok);
 }
 
-/* Printable bytes stand for themselves; the other 68 follow from U+0100 on,
- * in their order. */
-static int alphabet_byte(uint32_t cp) {
-  if ((cp >= 0x21 && cp <= 0x7e) || (cp >= 0xa1 && cp <= 0xff && cp != 0xad))
-    return (int)cp;
-  if (cp < 0x100 || cp > 0x143)
-    return -1;
-  cp -= 0x100;
-  return cp <= 0x20 ? (int)cp : cp <= 0x42 ? (int)cp + 0x5e : 0xad;
-}
-
-int64_t tnk__byte_level(const uint8_t *name, size_t n, uint8_t *out) {
-  size_t n_out = 0;
-
-  for (size_t i = 0; i < n;) {
-    uint32_t cp = name[i];
-    int byte;
-
-    if (cp >= 0x21 && cp <= 0x7e) {
-      out[n_out++] = (uint8_t)cp;
-      i++;
-      continue;
-    }
-    if (cp >= 0x80) {
-      if (cp < 0xc2 || cp > 0xc5 || i + 1 == n)
-        return -1;
-      cp = (cp & 0x1f) << 6 | (name[i + 1] & 0x3fu);
-      i++;
-    }
-    i++;
-    byte = alphabet_byte(cp);
-    if (byte < 0)
-      return -1;
-    out[n_out++] = (uint8_t)byte;
-  }
-  return (int64_t)n_out;
-}
-
 const char *tnk_tokenizer_token(const tnk_tokenizer_t *tok, int32_t id,
                                 size_t *n, unsigned *flags) {
   unsigned packed;

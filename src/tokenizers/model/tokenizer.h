@@ -66,16 +66,4 @@ struct tnk_tokenizer {
 /* Make an empty one with one reference; NULL when memory is out. */
 tnk_tokenizer_t *tnk__tokenizer_new(const tnk_allocator_t *alloc);
 
-/* Turn a name in the byte alphabet of byte-level vocabularies, which has one
- * character a byte, into bytes. Returns their number, or -1 when a character is
- * not of the alphabet. `out` may be `name`. */
-int64_t tnk__byte_level(const uint8_t *name, size_t n, uint8_t *out);
-
-/* The readers, one file a format. They fill in an empty tokenizer. */
-int tnk__hf_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
-                 tnk_tokenizer_error_t *error);
-int tnk__tiktoken_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
-                       const tnk_tokenizer_options_t *options,
-                       tnk_tokenizer_error_t *error);
-
 #endif

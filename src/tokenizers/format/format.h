@@ -1,0 +1,26 @@
+#ifndef TNK_TOKENIZERS_FORMAT_FORMAT_H
+#define TNK_TOKENIZERS_FORMAT_FORMAT_H
+
+#include "tokenizers/model/tokenizer.h"
+
+/* The readers fill in an empty tokenizer. */
+
+/* hf.c: tokenizer.json. */
+int tnk__hf_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                 tnk_tokenizer_error_t *error);
+/* tiktoken.c: rank files. */
+int tnk__tiktoken_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                       const tnk_tokenizer_options_t *options,
+                       tnk_tokenizer_error_t *error);
+/* config.c: tokenizer_config.json. Take bos_token and eos_token from it. */
+int tnk__config_names(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                      tnk_tokenizer_error_t *error);
+
+/* The same file's added_tokens_decoder: give each of its tokens to `put`, with
+ * TNK__ADDED_SPECIAL or 0. */
+int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
+                      int (*put)(tnk_tokenizer_t *tok, uint32_t id,
+                                 const uint8_t *text, size_t n, unsigned flags),
+                      tnk_tokenizer_error_t *error);
+
+#endif
