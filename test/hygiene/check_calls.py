@@ -12,11 +12,13 @@ argument is no call. Checked is all of src/ that was built, except that of C++.
 2. Dead code: a function that is not exported (TNK_API) and that nothing in
    src/ calls, whatever tests do, and a macro that nothing there uses. A
    function that only its own file calls is static, unless tests call it too.
+3. Ranks: a file calls only files that it might include by check_layers.py, and
+   programs also what is exported.
 
 Two files may call each other where that is better than its cure, and a function
 may wait for its caller: calls.txt beside this script lists both with their
 reason. What is listed and no longer there is a fault too. Lines that end in "to
-go" are debts: delete them when they are paid, add none.
+go" are debts, of all three kinds: delete them when they are paid, add none.
 """
 import collections
 import json
@@ -24,6 +26,10 @@ import pathlib
 import re
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import check_layers
 
 SOURCES = (".c", ".h", ".cc", ".inc")
 NO_WORDS = re.compile(r'''/\*.*?\*/|"(\\.|[^"\\\n])*"|'(\\.|[^'\\\n])+\'''',
@@ -96,14 +102,14 @@ def find_circles(graph):
 
 def read_excuses(source):
     """What is let pass: kind -> the names of each line."""
-    excuses = {"circle": [], "unused": []}
+    excuses = {"circle": [], "rank": [], "unused": []}
     path = source / "test/hygiene/calls.txt"
     for line in path.read_text().splitlines() if path.exists() else ():
         if line and not line.startswith("#"):
             names, reason = line.split(" -- ")
             kind, *names = names.split()
             excuses[kind].append(tuple(names))
-            if kind == "circle" and len(names) > 2 and reason != "to go":
+            if reason != "to go" and (len(names) > 2 or kind == "rank"):
                 raise SystemExit(f"{path}: no reason is good enough: {line}")
     return excuses
 
@@ -126,6 +132,28 @@ def check_circles(source, graph, excused):
             complaints.append("no circle any more, take it off calls.txt: " +
                               " ".join(circle))
     return complaints
+
+
+def check_ranks(graph, exported, excused):
+    complaints = []
+    climbs = set()
+    for caller in graph:
+        room = pathlib.PurePosixPath(caller).parent.as_posix()
+        for other, symbols in graph[caller].items():
+            home = pathlib.PurePosixPath(other).parent.as_posix()
+            if check_layers.allowed(room, home):
+                continue
+            if check_layers.top(room) in check_layers.BESIDE:
+                symbols = symbols - exported
+            if not symbols:
+                continue
+            climbs.add((caller, other))
+            if (caller, other) in excused:
+                continue
+            complaints += [f"{caller} may not call {symbol} of {other}"
+                           for symbol in sorted(symbols)]
+    return complaints + [f"{a} does not call {b}, take it off calls.txt"
+                         for a, b in excused if (a, b) not in climbs]
 
 
 def words(text):
@@ -174,8 +202,9 @@ def main():
     exported = {name for path in (source / "include").rglob("*.h")
                 for name in EXPORT.findall(path.read_text())}
     excuses = read_excuses(source)
-    complaints = check_circles(source, make_graph(defined, needed),
-                               excuses["circle"])
+    graph = make_graph(defined, needed)
+    complaints = check_circles(source, graph, excuses["circle"])
+    complaints += check_ranks(graph, exported, excuses["rank"])
     complaints += check_dead(find_dead(source, defined, needed, exported),
                              excuses["unused"])
     print("\n".join(complaints))

@@ -116,6 +116,11 @@ FAULTS = [
     ("check_calls.py", ".", {CALLS: "unused a -- a reason\n"},
      "a is used or gone"),
     ("check_calls.py", ".",
+     {"src/base/a.c": A_CALLS_C, "src/flow/c.c": "int c(void) { return 1; }\n"},
+     "base/a may not call c of flow/c"),
+    ("check_calls.py", ".", {CALLS: "rank base/a flow/c -- to go\n"},
+     "base/a does not call flow/c"),
+    ("check_calls.py", ".",
      {"src/base/a.c": A_CALLS_C, "src/base/c.c": C,
       CALLS: "circle base/a base/b base/c -- a reason\n"},
      "no reason is good enough"),
@@ -125,7 +130,7 @@ FAULTS = [
 def build(top):
     """Compiles src/ as a build does, and notes it where builds note it."""
     notes = []
-    for path in top.glob("src/*/*.c"):
+    for path in top.glob("src/**/*.c"):
         output = path.name + ".o"
         subprocess.run([*COMPILER, "-I", top / "src", "-c", path, "-o",
                         top / output], check=True)
