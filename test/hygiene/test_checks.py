@@ -129,13 +129,11 @@ FAULTS = [
 
 def build(top):
     """Compiles src/ as a build does, and notes it where builds note it."""
-    notes = []
-    for path in top.glob("src/**/*.c"):
-        output = path.name + ".o"
-        subprocess.run([*COMPILER, "-I", top / "src", "-c", path, "-o",
-                        top / output], check=True)
-        notes.append({"directory": str(top), "file": str(path),
-                      "output": output})
+    files = list(top.glob("src/**/*.c"))
+    subprocess.run([*COMPILER, "-I", top / "src", "-c", *files], cwd=top,
+                   check=True)
+    notes = [{"directory": str(top), "file": str(path),
+              "output": path.stem + ".o"} for path in files]
     (top / "compile_commands.json").write_text(json.dumps(notes))
 
 
