@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 char *cli_read_all(FILE *from, size_t *n, char *why, size_t n_why) {
   size_t cap = 65536;
   char *text = malloc(cap), *more;
@@ -52,32 +54,12 @@ char *cli_read_file(const char *path, size_t *n, char *why, size_t n_why) {
   return text;
 }
 
-/* Bytes of the well-formed character at p, or 0. */
-static size_t character(const unsigned char *p, size_t n) {
-  size_t length = p[0] < 0x80                    ? 1
-                  : p[0] >= 0xc2 && p[0] <= 0xdf ? 2
-                  : p[0] >= 0xe0 && p[0] <= 0xef ? 3
-                  : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
-                                                 : 0;
-
-  if (length == 0 || length > n)
-    return 0;
-  for (size_t i = 1; i < length; i++)
-    if ((p[i] & 0xc0) != 0x80)
-      return 0;
-  /* overlong forms, surrogates, beyond U+10FFFF */
-  if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-      (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-    return 0;
-  return length;
-}
-
 void cli_put_json_text(FILE *to, const char *text, size_t n) {
   const unsigned char *p = (const unsigned char *)text, *end = p + n;
 
   (void)fputc('"', to);
   while (p < end) {
-    size_t length = character(p, (size_t)(end - p));
+    size_t length = tnk__utf8_char((const char *)p, (size_t)(end - p));
 
     /* Never dropped: the text must show that there was something. */
     if (length == 0)

@@ -11,10 +11,10 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "codec/data/datum_json.h"
 #include "codec/format/json_read.h"
 #include "codec/format/json_write.h"
-#include "codec/format/utf8.h"
 #include "tnk/error.h"
 
 enum { MAX_REASON = 512 };

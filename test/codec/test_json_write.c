@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "codec/format/number_text.h"
-#include "codec/format/utf8.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

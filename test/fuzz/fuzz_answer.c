@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "codec/message/answer.h"
-#include "codec/format/utf8.h"
 
 static void check_message(const char *message) {
   size_t n = message != NULL ? strlen(message) : 0;

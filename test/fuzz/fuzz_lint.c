@@ -5,8 +5,8 @@
 
 #include "cli/input.h"
 #include "cli/lint.h"
+#include "base/utf8.h"
 #include "codec/format/json_read.h"
-#include "codec/format/utf8.h"
 #include "tnk/error.h"
 
 /* A file of training data, as tnk lint reads it. */

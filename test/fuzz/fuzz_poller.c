@@ -5,9 +5,9 @@
 
 #include "api/config.h"
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "codec/format/http_read.h"
 #include "codec/format/json_read.h"
-#include "codec/format/utf8.h"
 #include "lines.h"
 #include "task/call/auth.h"
 #include "task/future/poller.h"

@@ -72,27 +72,3 @@ TEST(long_runs_of_marks) {
   tnk__buf_deinit(&out);
   tnk__buf_deinit(&work);
 }
-
-TEST(utf8_ends_where_it_is_broken) {
-  static const struct {
-    const char *text;
-    size_t good, bad;
-    int cut;
-  } cases[] = {{"ab\x80", 2, 1, 0},           {"\xc0\xaf", 0, 1, 0},
-               {"\xe2\x82", 0, 2, 1},         {"a\xe2\x82z", 1, 2, 0},
-               {"\xed\xa0\x80", 0, 1, 0},     {"\xf0\x90\x80", 0, 3, 1},
-               {"\xf4\x90\x80\x80", 0, 1, 0}, {"\xf5", 0, 1, 0},
-               {"12345678\xff", 8, 1, 0},     {"\xe0\x80\x80", 0, 1, 0}};
-
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    const uint8_t *p = (const uint8_t *)cases[i].text;
-    size_t n = strlen(cases[i].text), bad;
-    int cut;
-
-    CHECK_INT(tnk__utf8_valid(p, n), cases[i].good);
-    CHECK_INT(tnk__utf8_check(p + cases[i].good, n - cases[i].good, &bad, &cut),
-              0);
-    CHECK_INT(bad, cases[i].bad);
-    CHECK_INT(cut, cases[i].cut);
-  }
-}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "codec/data/check_place.h"
 #include "codec/data/data.h"
 #include "codec/format/scan.h"
@@ -28,36 +29,15 @@ int tnk__place_fail(const tnk__place_t *place, const char *format, ...) {
   return TNK_EINVAL;
 }
 
-/* How many bytes the UTF-8 sequence at `s` has, 0 if it is none. The text
- * ends with a NUL, which is no continuation byte. */
-static size_t utf8_length(const unsigned char *s) {
-  size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-  if (s[0] >= 0x80 && (s[0] < 0xc2 || s[0] > 0xf4))
-    return 0;
-  for (size_t i = 1; i < n; i++)
-    if ((s[i] & 0xc0) != 0x80)
-      return 0;
-  /* Overlong forms, surrogates, and what lies above U+10FFFF. */
-  if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-      (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-    return 0;
-  return n;
-}
-
 int tnk__place_text(const tnk__place_t *place, const char *what,
                     const char *value) {
-  const unsigned char *s = (const unsigned char *)value;
+  size_t n;
 
-  if (s == NULL)
+  if (value == NULL)
     return tnk__place_fail(place, "%s is missing", what);
-  while (*s != '\0') {
-    size_t n = utf8_length(s);
-
-    if (n == 0)
-      return tnk__place_fail(place, "%s is not valid UTF-8", what);
-    s += n;
-  }
+  n = strlen(value);
+  if (tnk__utf8_valid((const uint8_t *)value, n) < n)
+    return tnk__place_fail(place, "%s is not valid UTF-8", what);
   return TNK_OK;
 }
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "codec/format/number_text.h"
-#include "codec/format/utf8.h"
 #include "tnk/error.h"
 
 _Static_assert(TNK__MAX_JSON_DEPTH <= 64, "a level has one bit of 64");

@@ -4,9 +4,9 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "codec/message/calls.h"
 #include "codec/format/number_text.h"
-#include "codec/format/utf8.h"
 #include "tnk/error.h"
 
 enum {

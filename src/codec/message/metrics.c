@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/format/utf8.h"
+#include "base/utf8.h"
 #include "tnk/error.h"
 
 /* Merge two sorted neighbours; of equal keys the left one comes first. */

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
-#include "codec/format/utf8.h"
+#include "base/utf8.h"
 
 /* ---- Answers ---- */
 

@@ -5,8 +5,8 @@
 #include <uv.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "codec/format/json_write.h"
-#include "codec/format/utf8.h"
 #include "local/fault/state.h"
 #include "tnk/error.h"
 

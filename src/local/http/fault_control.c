@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "codec/format/json_write.h"
-#include "codec/format/utf8.h"
 #include "local/fault/state.h"
 #include "local/http/fault_calls.h"
 #include "tnk/error.h"

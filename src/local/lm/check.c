@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/format/utf8.h"
+#include "base/utf8.h"
 #include "tnk/error.h"
 
 int tnk__lm_refuse(tnk__lm_why_t *why, int code, const char *format, ...) {

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/utf8.h"
 #include "tokenizers/unicode/tables.h"
 
 /* Classes of a character, as bits. A letter has one of the first three. */
@@ -47,13 +48,6 @@ static inline uint32_t tnk__utf8_get(const uint8_t *p) {
          (p[3] & 0x3fu);
 }
 
-/* The number of bytes at the front of s that are well-formed UTF-8. */
-size_t tnk__utf8_valid(const uint8_t *s, size_t n);
-/* The length of the well-formed character at s, or 0. When 0, *bad is how many
- * bytes one replacement character stands for: the longest beginning of a
- * character that could have been completed, at least 1. *cut says that the
- * input ended inside a character that was good so far. */
-size_t tnk__utf8_check(const uint8_t *s, size_t n, size_t *bad, int *cut);
 /* Write a character; returns its length. */
 size_t tnk__utf8_put(uint8_t *out, uint32_t cp);
 
