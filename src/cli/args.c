@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "tnk/error.h"
+
 typedef struct {
   cli_local_args_t *args;
   const char *name;
@@ -21,21 +24,11 @@ static int refuse(const parse_t *p, const char *what) {
   return -1;
 }
 
-/* Without strtoull(), which takes signs and blanks and wraps around. */
 static int number(const parse_t *p, uint64_t max, uint64_t *out) {
-  uint64_t value = 0;
-
-  int ok = p->value[0] != '\0';
   char what[64];
 
-  for (const char *c = p->value; ok && *c != '\0'; c++) {
-    ok = *c >= '0' && *c <= '9' && value <= max / 10;
-    value = value * 10 + (uint64_t)(*c - '0');
-  }
-  if (ok && value <= max) {
-    *out = value;
+  if (tnk__text_u64(p->value, max, out) == TNK_OK)
     return 0;
-  }
   snprintf(what, sizeof(what), "is not a number from 0 to %llu",
            (unsigned long long)max);
   return refuse(p, what);

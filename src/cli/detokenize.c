@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cli/input.h"
 #include "cli/tokenizer.h"
 #include "cli/tokens.h"
@@ -88,27 +89,27 @@ static void calm(char *why) {
       *why = '?';
 }
 
+/* Far above any vocabulary. */
+#define MAX_ID 99999999
+
 /* All numbers of a text. */
 static int put_text(ids_t *ids, const char *text, char *why, size_t n_why) {
   for (;;) {
-    uint32_t id = 0;
+    uint64_t id;
+    int err;
 
     text += strspn(text, " \t\r\n,[]");
     if (*text == '\0')
       return 0;
-    if (*text < '0' || *text > '9') {
+    err = tnk__read_u64(&text, NULL, MAX_ID, &id);
+    if (err == TNK_ETOOBIG) {
+      (void)snprintf(why, n_why, "an id is too large");
+      return -1;
+    }
+    if (err < 0) {
       (void)snprintf(why, n_why, "no id: %.40s", text);
       calm(why);
       return -1;
-    }
-    for (; *text >= '0' && *text <= '9'; text++) {
-      id = id * 10 + (uint32_t)(*text - '0');
-      /* Far above any vocabulary, and far below where the next digit would wrap
-       * around. */
-      if (id > 99999999) {
-        (void)snprintf(why, n_why, "an id is too large");
-        return -1;
-      }
     }
     if (put(ids, (int32_t)id) < 0) {
       (void)snprintf(why, n_why, "out of memory");

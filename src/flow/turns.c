@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 
 /*
  * States of a queue: running; failed (err set), for ever. While it runs:
@@ -248,17 +249,9 @@ int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,
 
 /* Digits after spaces; NULL when there are none or too many. */
 static const char *read_number(const char *p, uint64_t *number) {
-  const char *start;
-
   while (*p == ' ')
     p++;
-  *number = 0;
-  for (start = p; *p >= '0' && *p <= '9'; p++) {
-    if (*number > (uint64_t)INT64_MAX / 10 - 1)
-      return NULL;
-    *number = *number * 10 + (uint64_t)(*p - '0');
-  }
-  return p > start ? p : NULL;
+  return tnk__read_u64(&p, NULL, INT64_MAX - 1, number) == TNK_OK ? p : NULL;
 }
 
 int tnk__turns_parse_conflict(const char *text, uint64_t *expected,

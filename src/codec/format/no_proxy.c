@@ -2,7 +2,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "codec/format/proxy.h"
+#include "tnk/error.h"
 
 /* A piece of the list, not terminated. */
 typedef struct {
@@ -33,16 +35,13 @@ static address_t read_address(slice_t text) {
 
 /* A number of at most `max`; -1: none. */
 static long read_number(slice_t text, long max) {
-  long value = 0;
+  const char *at = text.at;
+  uint64_t value;
 
-  for (size_t i = 0; i < text.n; i++) {
-    if (text.at[i] < '0' || text.at[i] > '9')
-      return -1;
-    value = value * 10 + (text.at[i] - '0');
-    if (value > max)
-      return -1;
-  }
-  return text.n > 0 ? value : -1;
+  if (tnk__read_u64(&at, text.at + text.n, (uint64_t)max, &value) != TNK_OK ||
+      at != text.at + text.n)
+    return -1;
+  return (long)value;
 }
 
 static int same_bits(const address_t *a, const address_t *b, size_t n_bits) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/number.h"
 #include "tnk/error.h"
 
 /* A piece of the text, not terminated. */
@@ -181,21 +182,19 @@ static const char *write_ipv6(tnk__buf_t *out, slice_t host) {
 }
 
 static const char *read_port(uint16_t *out, const pieces_t *pieces) {
-  uint32_t port = 0;
-  size_t i;
+  const char *at = pieces->port.at;
+  uint64_t port;
+  int err;
 
   if (pieces->port.n == 0) {
     *out = pieces->is_tls ? 443 : 80;
     return NULL;
   }
-  for (i = 0; i < pieces->port.n; i++) {
-    if (!is_digit(pieces->port.at[i]))
-      return "the base URL's port is not a number";
-    port = port * 10 + (uint32_t)(pieces->port.at[i] - '0');
-    /* At each digit, so that no row of digits overflows. */
-    if (port > UINT16_MAX)
-      return "the base URL's port is above 65535";
-  }
+  err = tnk__read_u64(&at, at + pieces->port.n, UINT16_MAX, &port);
+  if (err == TNK_ETOOBIG)
+    return "the base URL's port is above 65535";
+  if (err < 0 || at != pieces->port.at + pieces->port.n)
+    return "the base URL's port is not a number";
   *out = (uint16_t)port;
   return port == 0 ? "the base URL's port is 0" : NULL;
 }

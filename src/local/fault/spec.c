@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "tnk/error.h"
 
 /*
@@ -43,17 +44,7 @@ static int refuse(const reader_t *r, const char *what, const char *about) {
 
 /* Digits only, and all of them; 0 when it is none. */
 static int number(const char *text, uint64_t *out) {
-  uint64_t value = 0;
-
-  if (*text == '\0')
-    return 0;
-  for (; *text != '\0'; text++) {
-    if (*text < '0' || *text > '9' || value > MAX_NUMBER / 10)
-      return 0;
-    value = value * 10 + (uint64_t)(*text - '0');
-  }
-  *out = value;
-  return 1;
+  return tnk__text_u64(text, MAX_NUMBER, out) == TNK_OK;
 }
 
 /* "2.5%" or "0.025", of a million; 0 when it is neither. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "codec/format/json_read.h"
 #include "codec/format/json_write.h"
 #include "local/lm/check.h"
@@ -84,18 +85,8 @@ void tnk__lm_config_write(const tnk__lm_saved_config_t *saved,
 /* A whole number of 64 bits, which JSON readers cut: kept as text. */
 static int get_count(const json_t *object, const char *key, uint64_t *out) {
   const char *text = tnk__json_str(object, key);
-  uint64_t value = 0;
 
-  if (text == NULL || *text == '\0')
-    return 0;
-  for (; *text != '\0'; text++) {
-    uint64_t digit = (uint64_t)(unsigned char)*text - '0';
-    if (digit > 9 || value > (UINT64_MAX - digit) / 10)
-      return 0;
-    value = value * 10 + digit;
-  }
-  *out = value;
-  return 1;
+  return text != NULL && tnk__text_u64(text, UINT64_MAX, out) == TNK_OK;
 }
 
 static int get_flag(const json_t *object, const char *key, uint8_t *out) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "codec/format/json_read.h"
 #include "local/train/model.h"
 
@@ -211,16 +212,12 @@ static void put_run(tnk__json_writer_t *w, const list_t *list,
 size_t local_query_number(const local_req_t *req, const char *name,
                           size_t fallback) {
   char text[24];
-  size_t value = 0;
+  uint64_t value;
 
-  if (!local_req_query(req, name, text, sizeof(text)) || text[0] == '\0')
+  if (!local_req_query(req, name, text, sizeof(text)) ||
+      tnk__text_u64(text, 1000000000, &value) != TNK_OK)
     return fallback;
-  for (const char *p = text; *p != '\0'; p++) {
-    if (*p < '0' || *p > '9' || value > 100000000)
-      return fallback;
-    value = value * 10 + (size_t)(*p - '0');
-  }
-  return value;
+  return (size_t)value;
 }
 
 /* Whether checkpoint i is the first of its run in the list. */

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "codec/format/http_read.h"
 #include "codec/format/http_write.h"
 #include "flow/backoff.h"
@@ -70,17 +71,7 @@ const char *tnk__fetch_header(const tnk__fetch_t *fetch, const char *name) {
 }
 
 static int read_number(const char *text, uint64_t *out) {
-  uint64_t value = 0;
-
-  if (*text < '0' || *text > '9')
-    return 0;
-  for (; *text >= '0' && *text <= '9'; text++) {
-    if (value > (UINT64_MAX - 9) / 10)
-      return 0;
-    value = value * 10 + (uint64_t)(*text - '0');
-  }
-  *out = value;
-  return 1;
+  return tnk__read_u64(&text, NULL, UINT64_MAX, out) == TNK_OK;
 }
 
 int tnk__fetch_number(const tnk__fetch_t *fetch, const char *name,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "tnk/error.h"
 #include "tokenizers/unicode/unicode.h"
 
@@ -165,17 +166,15 @@ int tnk__jread_unescape(const tnk__jread_text_t *text, uint8_t *out,
 }
 
 int tnk__jread_uint(tnk__jread_t *json, uint32_t *value) {
-  const uint8_t *p;
-  uint64_t v = 0;
+  const char *p, *end = (const char *)json->end;
+  uint64_t v;
 
   (void)peek(json);
-  p = json->p;
-  while (p < json->end && *p >= '0' && *p <= '9' && v <= UINT32_MAX)
-    v = v * 10 + (*p++ - (uint64_t)'0');
-  if (p == json->p || v > UINT32_MAX ||
-      (p < json->end && (*p == '.' || *p == 'e' || *p == 'E')))
+  p = (const char *)json->p;
+  if (tnk__read_u64(&p, end, UINT32_MAX, &v) != TNK_OK ||
+      (p < end && (*p == '.' || *p == 'e' || *p == 'E')))
     return TNK_EPROTO;
-  json->p = p;
+  json->p = (const uint8_t *)p;
   *value = (uint32_t)v;
   return TNK_OK;
 }

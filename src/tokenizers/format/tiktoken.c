@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/number.h"
 #include "tokenizers/format/format.h"
 #include "tokenizers/model/chars.h"
 
@@ -27,14 +28,16 @@ static int malformed(const reader_t *reader, const char *what) {
 }
 
 static int read_rank(reader_t *reader, uint32_t *rank) {
-  const uint8_t *start = reader->p;
-  uint32_t value = 0;
+  const char *at = (const char *)reader->p;
+  uint64_t value;
+  int err =
+      tnk__read_u64(&at, (const char *)reader->end, TNK__MAX_VOCAB - 1, &value);
 
-  while (reader->p < reader->end && *reader->p >= '0' && *reader->p <= '9' &&
-         value < TNK__MAX_VOCAB)
-    value = value * 10 + (uint32_t)(*reader->p++ - '0');
-  *rank = value;
-  return reader->p == start ? TNK_EPROTO : TNK_OK;
+  if (err == TNK_OK) {
+    *rank = (uint32_t)value;
+    reader->p = (const uint8_t *)at;
+  }
+  return err;
 }
 
 static int read_line(reader_t *reader) {
@@ -57,9 +60,12 @@ static int read_line(reader_t *reader) {
     reader->p = start;
     return malformed(reader, "no base64");
   }
-  if (reader->p == reader->end || *reader->p++ != ' ' ||
-      read_rank(reader, &rank) < 0)
-    return malformed(reader, "no rank behind the token");
+  err = reader->p == reader->end || *reader->p++ != ' '
+            ? TNK_EPROTO
+            : read_rank(reader, &rank);
+  if (err < 0)
+    return malformed(reader, err == TNK_ETOOBIG ? "a rank too large"
+                                                : "no rank behind the token");
   if (reader->p < reader->end && *reader->p == '\r')
     reader->p++;
   if (reader->p < reader->end && *reader->p++ != '\n')
@@ -67,10 +73,10 @@ static int read_line(reader_t *reader) {
   err = tnk__vocab_put(vocab, rank, n, 0, 1);
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(reader->error);
-  return err == TNK_OK ? TNK_OK
-                       : malformed(reader, err == TNK_ETOOBIG
-                                               ? "a rank or token too large"
-                                               : "a token or rank twice");
+  return err == TNK_OK
+             ? TNK_OK
+             : malformed(reader, err == TNK_ETOOBIG ? "a token too large"
+                                                    : "a token or rank twice");
 }
 
 static int read_lines(reader_t *reader) {
