@@ -12,7 +12,6 @@
 #define TNK__MAX_RESPONSE_HEADERS 256              /* header lines */
 #define TNK__MAX_RESPONSE_BODY (1024 * TNK__MIB)   /* as received */
 #define TNK__MAX_CALL_ANSWER (4 * TNK__MIB)        /* of all but results */
-#define TNK__MAX_DECOMPRESSED (1024 * TNK__MIB)    /* after Content-Encoding */
 #define TNK__MAX_UNREAD_BODY                                                   \
   (4 * TNK__MIB) /* of an answer read piece by piece */
 #define TNK__MAX_REQUEST_HEAD ((size_t)64 * 1024)

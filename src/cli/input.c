@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-char *cli_read_all(FILE *from, size_t *n, char *why, size_t n_why) {
+static char *read_all(FILE *from, size_t *n, char *why, size_t n_why) {
   size_t cap = 65536;
   char *text = malloc(cap), *more;
 
@@ -41,13 +41,13 @@ char *cli_read_file(const char *path, size_t *n, char *why, size_t n_why) {
   FILE *from;
 
   if (strcmp(path, "-") == 0)
-    return cli_read_all(stdin, n, why, n_why);
+    return read_all(stdin, n, why, n_why);
   from = fopen(path, "rb");
   if (from == NULL) {
     (void)snprintf(why, n_why, "cannot open %s: %s", path, strerror(errno));
     return NULL;
   }
-  text = cli_read_all(from, n, reason, sizeof(reason));
+  text = read_all(from, n, reason, sizeof(reason));
   if (text == NULL)
     (void)snprintf(why, n_why, "%s: %s", path, reason);
   (void)fclose(from);

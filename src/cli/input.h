@@ -4,10 +4,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Read all of a stream, NUL-terminated and to be freed; NULL with a sentence in
- * `why`. */
-char *cli_read_all(FILE *from, size_t *n, char *why, size_t n_why);
-/* Read all of a file; "-" is the standard input. */
+/* Read all of a file, NUL-terminated and to be freed; NULL with a sentence in
+ * `why`. "-" is the standard input. */
 char *cli_read_file(const char *path, size_t *n, char *why, size_t n_why);
 /* Write text as a JSON string with its quotes. What is not UTF-8 is written as
  * one U+FFFD a byte. */

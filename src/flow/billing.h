@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #define TNK__BILLING_DELAY_MS 5000 /* of one pause */
-#define TNK__BILLING_DEFAULT_MAX_MS 3600000
 
 /* The pause of one service while its account has no credit (status 402). */
 typedef struct {

@@ -26,14 +26,3 @@ int tnk__chunker_add(tnk__chunker_t *chunker, uint64_t n_bytes) {
   chunker->n_bytes += n_bytes;
   return begins;
 }
-
-size_t tnk__chunk_end(const uint64_t *n_bytes, size_t n, size_t begin,
-                      size_t max_items, uint64_t max_bytes) {
-  tnk__chunker_t chunker;
-  size_t i = begin;
-
-  tnk__chunker_init(&chunker, max_items, max_bytes);
-  while (i < n && (!tnk__chunker_add(&chunker, n_bytes[i]) || i == begin))
-    i++;
-  return i;
-}

@@ -15,16 +15,10 @@ typedef struct {
   uint64_t n_bytes;   /* in it, too */
 } tnk__chunker_t;
 
-#define TNK__CHUNK_MAX_ITEMS 1024
-#define TNK__CHUNK_MAX_BYTES 5000000
-
 /* Begin with nothing. A max_items of 0 counts as 1. */
 void tnk__chunker_init(tnk__chunker_t *chunker, size_t max_items,
                        uint64_t max_bytes);
 /* Add the next item; 1 when it begins a new slice, as the first item does. */
 int tnk__chunker_add(tnk__chunker_t *chunker, uint64_t n_bytes);
-/* The end (exclusive) of the slice that begins at `begin` < n. */
-size_t tnk__chunk_end(const uint64_t *n_bytes, size_t n, size_t begin,
-                      size_t max_items, uint64_t max_bytes);
 
 #endif

@@ -141,10 +141,6 @@ void tnk__limiter_leave(tnk__limiter_t *limiter, uint64_t now_ms) {
     remember(registry, &limiter->key, limiter->deadline_ms);
 }
 
-uint64_t tnk__limiter_id(const tnk__limiter_t *limiter) {
-  return limiter->key.hash;
-}
-
 static void set_deadline(tnk__limiter_t *limiter, uint64_t deadline_ms) {
   limiter->deadline_ms = deadline_ms;
   TNK__LIST_FOREACH_SAFE (link, tmp, &limiter->watchers) {

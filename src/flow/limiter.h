@@ -74,8 +74,6 @@ void tnk__limiter_join(tnk__limiter_t *limiter,
 /* End its life. A running back-off is remembered when this is the tenant's last
  * limiter. Watchers are unlinked and not called. */
 void tnk__limiter_leave(tnk__limiter_t *limiter, uint64_t now_ms);
-/* Names the tenant: equal for limiters that share. */
-uint64_t tnk__limiter_id(const tnk__limiter_t *limiter);
 
 /* Let nobody of the tenant send before until_ms; an earlier moment than the one
  * known changes nothing. Calls watchers. */

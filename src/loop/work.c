@@ -1,11 +1,8 @@
 /*
  * A job is idle, then with libuv from start() to on_done(), and the context is
- * held all that time. Only `run` is on another thread; canceling is a wish,
- * which comes too late once that has begun.
+ * held all that time. Only `run` is on another thread; it always runs.
  */
 #include "loop/work.h"
-
-#include "tnk/error.h"
 
 static void on_run(uv_work_t *req) {
   tnk__work_t *work = req->data;
@@ -17,15 +14,16 @@ static void on_done(uv_work_t *req, int status) {
   tnk__work_t *work = req->data;
   tnk__context_t *context = work->context;
 
+  (void)status; /* nobody cancels it */
   /* Released behind it: `done` may be what the context's end waits for, and
    * must still find the context. */
-  work->done(work, status == UV_ECANCELED);
+  work->done(work);
   tnk__context_release(context);
 }
 
 int tnk__work_start(tnk__context_t *context, tnk__work_t *work,
                     void (*run)(tnk__work_t *self),
-                    void (*done)(tnk__work_t *self, int canceled)) {
+                    void (*done)(tnk__work_t *self)) {
   int err;
 
   work->context = context;
@@ -36,8 +34,4 @@ int tnk__work_start(tnk__context_t *context, tnk__work_t *work,
   if (err == 0)
     tnk__context_hold(context);
   return err;
-}
-
-void tnk__work_cancel(tnk__work_t *work) {
-  uv_cancel((uv_req_t *)&work->req);
 }

@@ -12,16 +12,13 @@ typedef struct tnk__work {
   uv_work_t req;
   tnk__context_t *context;
   void (*run)(struct tnk__work *self);
-  void (*done)(struct tnk__work *self, int canceled);
+  void (*done)(struct tnk__work *self);
 } tnk__work_t;
 
 /* Start a job. Returns TNK_OK, or a code and then neither function is
  * called. */
 int tnk__work_start(tnk__context_t *context, tnk__work_t *work,
                     void (*run)(tnk__work_t *self),
-                    void (*done)(tnk__work_t *self, int canceled));
-/* Ask to skip `run`, which runs if it is too late. `done` is called either
- * way. */
-void tnk__work_cancel(tnk__work_t *work);
+                    void (*done)(tnk__work_t *self));
 
 #endif

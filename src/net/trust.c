@@ -175,10 +175,9 @@ static void on_run(tnk__work_t *work) {
   load(tnk__container_of(work, tnk__trust_t, work));
 }
 
-static void on_done(tnk__work_t *work, int canceled) {
+static void on_done(tnk__work_t *work) {
   tnk__trust_t *trust = tnk__container_of(work, tnk__trust_t, work);
 
-  (void)canceled; /* nobody does */
   loaded(trust);
   if (trust->unwanted)
     tnk__trust_free(trust);

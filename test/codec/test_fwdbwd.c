@@ -1,11 +1,10 @@
-#include "codec/message/fwdbwd.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "tinker.pb-c.h"
 
 #include "base/alloc.h"
+#include "codec/request.h"
 #include "codec/vectors.h"
 #include "support/test.h"
 #include "tnk/error.h"
@@ -43,7 +42,7 @@ static void expect(const tnk__fwdbwd_t *request, const char *hex) {
   tnk__buf_t buf;
 
   tnk__buf_init(&buf, test_allocator(), 4096);
-  CHECK_INT(tnk__fwdbwd_write(&buf, request), TNK_OK);
+  write_request(&buf, request);
   CHECK_MEM(buf.data, buf.len, expected, n);
   tnk__buf_deinit(&buf);
   expect_pieces(request, expected, n);
@@ -216,37 +215,15 @@ TEST(vector_G_spans) {
 }
 
 TEST(sequence_number_fits_or_is_refused) {
+  tnk__fwdbwd_writer_t writer;
   tnk__fwdbwd_t request = {
       .model_id = "m", .seq_id = 1LL << 31, .loss_fn = "x"};
-  tnk__buf_t buf;
 
-  tnk__buf_init(&buf, test_allocator(), 4096);
-  CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_EINVAL);
+  CHECK_INT(tnk__fwdbwd_begin(&writer, &request), TNK_EINVAL);
   request.seq_id = 0;
-  CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_EINVAL);
+  CHECK_INT(tnk__fwdbwd_begin(&writer, &request), TNK_EINVAL);
   request.seq_id = INT32_MAX;
-  CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_OK);
-  tnk__buf_deinit(&buf);
-}
-
-TEST(limits_and_memory) {
-  tnk__fwdbwd_writer_t writer;
-  tnk_chunk_t chunk = tnk_chunk_text(ids, 3);
-  tnk_loss_input_t input = {"target_tokens", tnk_tensor_i64(numbers, 3)};
-  tnk_datum_t datum = one_datum(&chunk, 1, &input);
-  tnk__fwdbwd_t request = {"m", 1, &datum, 1, .loss_fn = "x"};
-  tnk__buf_t buf;
-
   CHECK_INT(tnk__fwdbwd_begin(&writer, &request), TNK_OK);
-  tnk__buf_init(&buf, test_allocator(), writer.len - 1);
-  CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_ETOOBIG);
-  tnk__buf_init(&buf, test_allocator(), writer.len);
-  test_alloc_fail_at(0);
-  CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_ENOMEM);
-  test_alloc_fail_at(-1);
-  tnk__buf_clear(&buf);
-  CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_OK);
-  tnk__buf_deinit(&buf);
 }
 
 /* A large request: what we write is what the generated code reads. */
@@ -285,7 +262,7 @@ TEST(generated_code_reads_random_requests) {
     data[i].n_loss_inputs = 2;
   }
   tnk__buf_init(&buf, test_allocator(), 1 << 20);
-  CHECK_INT(tnk__fwdbwd_write(&buf, &request), TNK_OK);
+  write_request(&buf, &request);
   read =
       tinker_public__forward_backward_request__unpack(NULL, buf.len, buf.data);
   CHECK(read != NULL);

@@ -3,7 +3,7 @@
 #include "tinker.pb-c.h"
 
 #include "codec/data/check.h"
-#include "codec/message/fwdbwd.h"
+#include "codec/request.h"
 #include "support/test.h"
 #include "tnk/error.h"
 
@@ -75,7 +75,7 @@ static void round_trip(const tnk__fwdbwd_t *request) {
   tnk__buf_t buf;
 
   tnk__buf_init(&buf, test_allocator(), 1 << 16);
-  CHECK_INT(tnk__fwdbwd_write(&buf, request), TNK_OK);
+  write_request(&buf, request);
   read =
       tinker_public__forward_backward_request__unpack(NULL, buf.len, buf.data);
   CHECK(read != NULL);

@@ -163,21 +163,6 @@ TEST(getters_tell_absent_null_and_wrong_apart) {
   json_decref(root);
 }
 
-TEST(ids_may_be_numbers_where_asked) {
-  json_t *root = parse("{\"a\":\"x:1\",\"b\":-42,\"c\":1.5,\"d\":null}");
-  char id[24] = "old";
-
-  CHECK_INT(tnk__json_get_id(root, "c", id, sizeof(id)), TNK__JSON_WRONG);
-  CHECK_INT(tnk__json_get_id(root, "d", id, sizeof(id)), TNK__JSON_NULL);
-  CHECK_INT(tnk__json_get_id(root, "a", id, 3), TNK__JSON_WRONG);
-  CHECK_STR(id, "old");
-  CHECK_INT(tnk__json_get_id(root, "a", id, 4), TNK__JSON_FOUND);
-  CHECK_STR(id, "x:1");
-  CHECK_INT(tnk__json_get_id(root, "b", id, sizeof(id)), TNK__JSON_FOUND);
-  CHECK_STR(id, "-42");
-  json_decref(root);
-}
-
 /* jansson's hook is the application's; this test is the application. */
 static long allocations_left;
 

@@ -31,7 +31,10 @@ static void write_everything(tnk__json_writer_t *w) {
   tnk__json_begin_array(w);
   tnk__json_int32s(w, ids, 5);
   tnk__json_int64s(w, longs, 2);
-  tnk__json_floats(w, floats, 4);
+  tnk__json_begin_array(w);
+  for (size_t i = 0; i < 4; i++)
+    tnk__json_float(w, floats[i]);
+  tnk__json_end(w);
   tnk__json_int32s(w, NULL, 0);
   tnk__json_end(w);
   tnk__json_key_n(w, "rawX", 3);

@@ -82,7 +82,8 @@ TEST(O1_only_the_same_scheme_host_and_port_are_one_origin) {
     int is_same;
   } cases[] = {{"https://h/x", 1},      {"https://H:443/", 1},
                {"http://h/x", 0},       {"https://h:444/x", 0},
-               {"https://h.evil/x", 0}, {"https://sub.h/x", 0}};
+               {"https://h.evil/x", 0}, {"https://sub.h/x", 0},
+               {"http://h:443/", 0}};
   tnk__location_t a;
   tnk__location_t b;
 

@@ -171,29 +171,6 @@ TEST(length_has_a_ceiling) {
   free(text);
 }
 
-static int same(const char *a_text, const char *b_text) {
-  tnk__arena_t a_arena, b_arena;
-  tnk__url_t a, b;
-  int is_same;
-
-  CHECK_INT(parse(&a, &a_arena, a_text, NULL), TNK_OK);
-  CHECK_INT(parse(&b, &b_arena, b_text, NULL), TNK_OK);
-  is_same = tnk__url_same_origin(&a, &b);
-  tnk__arena_deinit(&a_arena);
-  tnk__arena_deinit(&b_arena);
-  return is_same;
-}
-
-TEST(B8_origins_are_scheme_host_and_port) {
-  CHECK(same("http://A/x", "http://a:80/y"));
-  CHECK(same("https://[::1]", "https://[0:0::1]:443/y"));
-  CHECK(!same("http://a", "https://a"));
-  CHECK(!same("http://a:443", "https://a:443"));
-  CHECK(!same("http://a", "http://a:81"));
-  CHECK(!same("http://a", "http://b"));
-  CHECK(!same("http://a", "http://a.b"));
-}
-
 TEST(url_reports_lack_of_memory) {
   long n;
 

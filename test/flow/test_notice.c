@@ -104,7 +104,7 @@ TEST(billing_pauses_until_the_servers_limit) {
 }
 
 TEST(billing_warns_once_a_minute) {
-  tnk__billing_init(&billing, TNK__BILLING_DEFAULT_MAX_MS);
+  tnk__billing_init(&billing, 3600000);
   CHECK_INT(tnk__billing_refused(&billing, 0), TNK__BILLING_PAUSE_AND_WARN);
   CHECK_INT(tnk__billing_refused(&billing, 60000), TNK__BILLING_PAUSE);
   CHECK_INT(tnk__billing_refused(&billing, 60001), TNK__BILLING_PAUSE_AND_WARN);

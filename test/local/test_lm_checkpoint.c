@@ -68,7 +68,7 @@ TEST(training_goes_on_bit_for_bit) {
   lm_learn(lm, 3, 40);
   CHECK_INT(tnk__lm_save(lm, s.dir, 1, NULL), TNK_OK);
   again = load(&s, 1);
-  CHECK_INT(tnk__lm_n_steps(again), 3);
+  CHECK_INT(again->n_steps, 3);
   CHECK_INT(tnk__lm_config(again)->seed, 9);
   check_equal(lm, again, PARAM_KINDS);
   lm_learn(lm, 2, 40);
@@ -105,7 +105,7 @@ TEST(without_the_optimizer_moments_start_anew) {
             TNK_ENOTFOUND);
   CHECK_STR(why.text, "the checkpoint has no optimizer state");
   again = load(&s, 0);
-  CHECK_INT(tnk__lm_n_steps(again), 0);
+  CHECK_INT(again->n_steps, 0);
   check_equal(lm, again, 1);
   for (i = 0; i < again->n_params; i++)
     CHECK(again->param[PARAM_MOMENT2][i] == 0);
@@ -137,7 +137,7 @@ TEST(restore_into_a_model) {
   CHECK_INT(tnk__lm_restore(wider, s.dir, 1, &why), TNK_EINVAL);
   CHECK_STR(why.text, "the checkpoint has rank 4, the model 8");
   CHECK_INT(tnk__lm_restore(other, s.dir, 1, NULL), TNK_OK);
-  CHECK_INT(tnk__lm_n_steps(other), 2);
+  CHECK_INT(other->n_steps, 2);
   check_equal(lm, other, PARAM_KINDS);
   /* A failure leaves the model alone. */
   lm_learn(other, 1, 40);
@@ -149,9 +149,9 @@ TEST(restore_into_a_model) {
   CHECK_STR(why.text, "optimizer.safetensors: the check sum is wrong");
   CHECK_INT(memcmp(before, other->param[0], other->n_params * sizeof(*before)),
             0);
-  CHECK_INT(tnk__lm_n_steps(other), 3);
+  CHECK_INT(other->n_steps, 3);
   CHECK_INT(tnk__lm_restore(other, s.dir, 0, NULL), TNK_OK);
-  CHECK_INT(tnk__lm_n_steps(other), 0);
+  CHECK_INT(other->n_steps, 0);
   check_equal(lm, other, 1);
   free(before);
   tnk__lm_free(lm);

@@ -311,7 +311,6 @@ static uint64_t pause_after(const char *headers, size_t n_tokens) {
   uint64_t ms = 0;
 
   open_sampling(&script, NULL);
-  tnk__limiter_clear(&script.service->session.limiter, UINT64_MAX);
   mock_once(script.mock, "POST", sample_path, mock_hold, NULL);
   outcome_of(&outcome,
              tnk_sampling_sample(script.sampling, &prompt, NULL, NULL));

@@ -63,8 +63,8 @@ int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
   return TNK_OK;
 }
 
-int tnk__check_prompt(const tnk_model_input_t *prompt, char *text,
-                      size_t size) {
+static int check_prompt(const tnk_model_input_t *prompt, char *text,
+                        size_t size) {
   tnk__place_t place = {.text = text, .size = size};
 
   if (prompt == NULL)
@@ -163,7 +163,7 @@ int tnk__check_sampling(const tnk_model_input_t *prompt,
                         const tnk_sample_options_t *options, char *text,
                         size_t size) {
   tnk__place_t place = {.text = text, .size = size};
-  int err = tnk__check_prompt(prompt, text, size);
+  int err = check_prompt(prompt, text, size);
 
   if (err == TNK_OK && params != NULL)
     err = check_params(&place, params);

@@ -45,11 +45,8 @@ size_t tnk__datum_find(const tnk_datum_t *datum, const char *name);
 size_t tnk__datum_bytes(const tnk_datum_t *datum);
 size_t tnk__prompt_bytes(const tnk_model_input_t *prompt);
 
-/* Make deep copies in one piece of the arena; NULL when it gives none. */
+/* Make a deep copy in one piece of the arena; NULL when it gives none. */
 tnk_datum_t *tnk__data_copy(tnk__arena_t *arena, const tnk_datum_t *data,
                             size_t n);
-tnk_model_input_t *tnk__input_copy(tnk__arena_t *arena,
-                                   const tnk_model_input_t *input);
-tnk_tensor_t *tnk__tensor_copy(tnk__arena_t *arena, const tnk_tensor_t *tensor);
 
 #endif

@@ -128,20 +128,7 @@ static void put_datum(target_t *to, const tnk_datum_t *datum,
 }
 
 /* Something with all that hangs on it; `n` is for arrays. */
-typedef void *(*put_fn)(target_t *to, const void *from, size_t n);
-
-/* The first walk measures, the second copies. */
-static void *copy_whole(tnk__arena_t *arena, put_fn put_whole, const void *from,
-                        size_t n) {
-  target_t to = {0};
-
-  put_whole(&to, from, n);
-  to = (target_t){.base = tnk__arena_alloc(arena, to.used)};
-  return to.base == NULL ? NULL : put_whole(&to, from, n);
-}
-
-static void *put_data(target_t *to, const void *from, size_t n) {
-  const tnk_datum_t *data = from;
+static tnk_datum_t *put_data(target_t *to, const tnk_datum_t *data, size_t n) {
   tnk_datum_t *copy = put(to, data, n * sizeof(*copy));
 
   for (size_t i = 0; i < n; i++)
@@ -149,31 +136,12 @@ static void *put_data(target_t *to, const void *from, size_t n) {
   return copy;
 }
 
+/* The first walk measures, the second copies. */
 tnk_datum_t *tnk__data_copy(tnk__arena_t *arena, const tnk_datum_t *data,
                             size_t n) {
-  return copy_whole(arena, put_data, data, n);
-}
+  target_t to = {0};
 
-static void *put_whole_input(target_t *to, const void *from, size_t n) {
-  tnk_model_input_t *copy = put(to, from, n * sizeof(*copy));
-
-  put_input(to, from, copy);
-  return copy;
-}
-
-tnk_model_input_t *tnk__input_copy(tnk__arena_t *arena,
-                                   const tnk_model_input_t *input) {
-  return copy_whole(arena, put_whole_input, input, 1);
-}
-
-static void *put_whole_tensor(target_t *to, const void *from, size_t n) {
-  tnk_tensor_t *copy = put(to, from, n * sizeof(*copy));
-
-  put_tensor(to, from, copy);
-  return copy;
-}
-
-tnk_tensor_t *tnk__tensor_copy(tnk__arena_t *arena,
-                               const tnk_tensor_t *tensor) {
-  return copy_whole(arena, put_whole_tensor, tensor, 1);
+  put_data(&to, data, n);
+  to = (target_t){.base = tnk__arena_alloc(arena, to.used)};
+  return to.base == NULL ? NULL : put_data(&to, data, n);
 }

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "codec/format/number_text.h"
 #include "tnk/error.h"
 
 /* jansson recurses up to a depth of its own, 2,048. Counting brackets outside
@@ -165,29 +164,4 @@ const json_t *tnk__json_arr(const json_t *object, const char *key) {
 
   tnk__json_get_array(object, key, &member);
   return member;
-}
-
-tnk__json_has_t tnk__json_get_id(const json_t *object, const char *key,
-                                 char *out, size_t size) {
-  char number[TNK__NUMBER_TEXT];
-  const json_t *member;
-  const char *text = number;
-  tnk__json_has_t has = find(object, key, &member);
-  size_t n;
-
-  if (has != TNK__JSON_FOUND)
-    return has;
-  if (json_is_string(member)) {
-    text = json_string_value(member);
-    n = json_string_length(member);
-  } else if (json_is_integer(member)) {
-    n = tnk__int_text(number, json_integer_value(member));
-  } else {
-    return TNK__JSON_WRONG;
-  }
-  if (n >= size)
-    return TNK__JSON_WRONG;
-  memcpy(out, text, n);
-  out[n] = '\0';
-  return TNK__JSON_FOUND;
 }

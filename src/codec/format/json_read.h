@@ -50,10 +50,4 @@ const char *tnk__json_str(const json_t *object, const char *key);
 const json_t *tnk__json_obj(const json_t *object, const char *key);
 const json_t *tnk__json_arr(const json_t *object, const char *key);
 
-/* A text, or a whole number as its decimal text, into `out` (at least 24
- * bytes for numbers). For ids that old servers send as numbers.
- * TNK__JSON_WRONG too when `size` is too small. */
-tnk__json_has_t tnk__json_get_id(const json_t *object, const char *key,
-                                 char *out, size_t size);
-
 #endif

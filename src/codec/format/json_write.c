@@ -204,7 +204,7 @@ void tnk__json_raw(tnk__json_writer_t *w, const void *json, size_t n) {
     tnk__buf_append(w->buf, json, n);
 }
 
-void tnk__json_bool(tnk__json_writer_t *w, int value) {
+static void put_bool(tnk__json_writer_t *w, int value) {
   if (before_value(w))
     tnk__buf_text(w->buf, value ? "true" : "false");
 }
@@ -240,7 +240,7 @@ void tnk__json_float(tnk__json_writer_t *w, float value) {
   tnk__json_raw(w, text, float_or_null(text, value));
 }
 
-void tnk__json_double(tnk__json_writer_t *w, double value) {
+static void put_double(tnk__json_writer_t *w, double value) {
   char text[TNK__NUMBER_TEXT];
 
   if (isfinite(value))
@@ -249,7 +249,7 @@ void tnk__json_double(tnk__json_writer_t *w, double value) {
     tnk__json_null(w);
 }
 
-/* The three kinds of arrays differ only in how an element is printed. */
+/* Both kinds of arrays differ only in how an element is printed. */
 typedef size_t element_fn(char *out, const void *values, size_t i);
 
 static size_t int32_at(char *out, const void *values, size_t i) {
@@ -258,10 +258,6 @@ static size_t int32_at(char *out, const void *values, size_t i) {
 
 static size_t int64_at(char *out, const void *values, size_t i) {
   return tnk__int_text(out, ((const int64_t *)values)[i]);
-}
-
-static size_t float_at(char *out, const void *values, size_t i) {
-  return float_or_null(out, ((const float *)values)[i]);
 }
 
 /* Through a small block, so that the buffer is asked once for many elements
@@ -298,10 +294,6 @@ void tnk__json_int64s(tnk__json_writer_t *w, const int64_t *values, size_t n) {
   write_array(w, values, n, int64_at);
 }
 
-void tnk__json_floats(tnk__json_writer_t *w, const float *values, size_t n) {
-  write_array(w, values, n, float_at);
-}
-
 void tnk__json_put_text(tnk__json_writer_t *w, const char *key,
                         const char *text) {
   tnk__json_key(w, key);
@@ -316,10 +308,10 @@ void tnk__json_put_int(tnk__json_writer_t *w, const char *key, int64_t value) {
 void tnk__json_put_double(tnk__json_writer_t *w, const char *key,
                           double value) {
   tnk__json_key(w, key);
-  tnk__json_double(w, value);
+  put_double(w, value);
 }
 
 void tnk__json_put_bool(tnk__json_writer_t *w, const char *key, int value) {
   tnk__json_key(w, key);
-  tnk__json_bool(w, value);
+  put_bool(w, value);
 }

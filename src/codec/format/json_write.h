@@ -48,13 +48,9 @@ void tnk__json_text(tnk__json_writer_t *w, const char *text);
 void tnk__json_text_n(tnk__json_writer_t *w, const char *text, size_t n);
 void tnk__json_int(tnk__json_writer_t *w, int64_t value);
 void tnk__json_uint(tnk__json_writer_t *w, uint64_t value);
-/* Write the shortest text that reads back as the same number, always with a
- * point or an exponent: 1.0, 0.0001, 1e-12. NaN and infinities become null. */
-void tnk__json_double(tnk__json_writer_t *w, double value);
 /* Write a float so that it reads back as the same float, also by way of a
  * double. */
 void tnk__json_float(tnk__json_writer_t *w, float value);
-void tnk__json_bool(tnk__json_writer_t *w, int value);
 void tnk__json_null(tnk__json_writer_t *w);
 /* Write a value that is JSON already; it is not looked at. */
 void tnk__json_raw(tnk__json_writer_t *w, const void *json, size_t n);
@@ -62,12 +58,13 @@ void tnk__json_raw(tnk__json_writer_t *w, const void *json, size_t n);
 /* Write whole arrays, without a call for each element. */
 void tnk__json_int32s(tnk__json_writer_t *w, const int32_t *values, size_t n);
 void tnk__json_int64s(tnk__json_writer_t *w, const int64_t *values, size_t n);
-void tnk__json_floats(tnk__json_writer_t *w, const float *values, size_t n);
 
 /* Write a key and its value. */
 void tnk__json_put_text(tnk__json_writer_t *w, const char *key,
                         const char *text);
 void tnk__json_put_int(tnk__json_writer_t *w, const char *key, int64_t value);
+/* Write the shortest text that reads back as the same number, always with a
+ * point or an exponent: 1.0, 0.0001, 1e-12. NaN and infinities become null. */
 void tnk__json_put_double(tnk__json_writer_t *w, const char *key, double value);
 void tnk__json_put_bool(tnk__json_writer_t *w, const char *key, int value);
 

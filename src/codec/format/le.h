@@ -15,11 +15,6 @@
 #define TNK__LITTLE_ENDIAN 0
 #endif
 
-static inline void tnk__le_put32(uint8_t *to, uint32_t value) {
-  for (int i = 0; i < 4; i++)
-    to[i] = (uint8_t)(value >> (8 * i));
-}
-
 static inline void tnk__le_put64(uint8_t *to, uint64_t value) {
   for (int i = 0; i < 8; i++)
     to[i] = (uint8_t)(value >> (8 * i));

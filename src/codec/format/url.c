@@ -327,11 +327,6 @@ int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
   return err;
 }
 
-int tnk__url_same_origin(const tnk__url_t *a, const tnk__url_t *b) {
-  return a->is_tls == b->is_tls && a->port == b->port &&
-         strcmp(a->host, b->host) == 0;
-}
-
 /* ---- Segments ---- */
 
 static void put_segment(tnk__buf_t *out, slice_t segment) {

@@ -29,10 +29,6 @@ typedef struct {
  */
 int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
                    const char **why);
-/* Whether scheme, host and port are the same, so that one may see the
- * credential of the other. */
-int tnk__url_same_origin(const tnk__url_t *a, const tnk__url_t *b);
-
 /*
  * Append one segment of a path, such as an id that a server gave. What may
  * not stand there, slashes included, is percent-encoded; colons stay. An

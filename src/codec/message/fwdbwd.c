@@ -241,17 +241,3 @@ size_t tnk__fwdbwd_piece(tnk__fwdbwd_writer_t *writer, size_t at, uint8_t *to,
     put_back(&pb, request);
   return pb.to - at;
 }
-
-int tnk__fwdbwd_write(tnk__buf_t *out, const tnk__fwdbwd_t *request) {
-  tnk__fwdbwd_writer_t writer;
-  int err = tnk__fwdbwd_begin(&writer, request);
-  uint8_t *to;
-
-  if (err != TNK_OK)
-    return err;
-  to = tnk__buf_reserve(out, writer.len);
-  if (to == NULL)
-    return out->err;
-  out->len += tnk__fwdbwd_piece(&writer, 0, to, writer.len);
-  return TNK_OK;
-}

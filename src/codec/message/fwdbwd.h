@@ -38,7 +38,4 @@ int tnk__fwdbwd_begin(tnk__fwdbwd_writer_t *writer,
  * allowed. */
 size_t tnk__fwdbwd_piece(tnk__fwdbwd_writer_t *writer, size_t at, uint8_t *to,
                          size_t n);
-/* Append the whole request to `out`. TNK_EINVAL, or what stuck to `out`. */
-int tnk__fwdbwd_write(tnk__buf_t *out, const tnk__fwdbwd_t *request);
-
 #endif

@@ -197,8 +197,7 @@ static int whole(const json_t *value, int64_t *out) {
   return (double)*out == real;
 }
 
-int64_t *tnk__json_int64s_of(tnk__room_t *room, const json_t *array,
-                             size_t *n) {
+static int64_t *int64s_of(tnk__room_t *room, const json_t *array, size_t *n) {
   size_t size = json_array_size(array);
   int64_t *values;
 
@@ -249,7 +248,7 @@ static int json_dtype(const json_t *object, const json_t *data,
 static void json_values(tnk__room_t *room, const json_t *array,
                         tnk_tensor_t *out) {
   if (out->dtype == TNK_I64)
-    out->data = tnk__json_int64s_of(room, array, &out->n_values);
+    out->data = int64s_of(room, array, &out->n_values);
   else
     out->data = tnk__json_floats_of(room, array, &out->n_values);
 }
@@ -266,7 +265,7 @@ static void json_shape(tnk__room_t *room, const json_t *object,
     tnk__room_bad(room);
   /* [] with one value is a scalar; with more, it was never filled in. */
   if (array != NULL && (json_array_size(array) > 0 || vector == 1))
-    shape = tnk__json_int64s_of(room, array, &n);
+    shape = int64s_of(room, array, &n);
   if (room->err == TNK_OK)
     set_shape(room, shape, n, out);
 }
@@ -283,8 +282,8 @@ static void json_csr(tnk__room_t *room, const json_t *object,
       (crow == NULL) != (col == NULL))
     tnk__room_bad(room);
   if (crow != NULL && col != NULL) {
-    out->crow = tnk__json_int64s_of(room, crow, &n_crow);
-    out->col = tnk__json_int64s_of(room, col, &n_col);
+    out->crow = int64s_of(room, crow, &n_crow);
+    out->col = int64s_of(room, col, &n_col);
     /* Row starts have one entry more than rows, and so at least one. */
     if (out->crow == NULL)
       tnk__room_bad(room);

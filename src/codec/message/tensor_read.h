@@ -33,10 +33,9 @@ int tnk__wire_tensor(tnk__room_t *room, const TinkerPublic__Tensor *message,
 /* From JSON: {"data": [...], "dtype", "shape", "sparse_crow_indices",
  * "sparse_col_indices"}, a bare array of numbers, or a bare number. */
 int tnk__json_tensor(tnk__room_t *room, const json_t *value, tnk_tensor_t *out);
-/* Arrays of numbers; null counts as NaN among floats. NULL for an empty one,
- * and after a failure. */
+/* Read an array of floats; null counts as NaN. NULL for an empty one, and after
+ * a failure. */
 float *tnk__json_floats_of(tnk__room_t *room, const json_t *array, size_t *n);
-int64_t *tnk__json_int64s_of(tnk__room_t *room, const json_t *array, size_t *n);
 /* The nearest float; infinite beyond the range. */
 float tnk__float_of(double value);
 

@@ -62,7 +62,7 @@ char *local_metadata(local_call_t *call);
 /* The session in "session_id", which is alive; NULL: answered. */
 local_session_t *local_need_session(local_call_t *call);
 
-/* The statuses of success, which differ between the servers that we
+/* The status of what was made, which differs between the servers that we
  * resemble. */
 int local_status_created(const local_server_t *server);
 

@@ -79,8 +79,6 @@ int tnk__lm_new(tnk__lm_t **out, const tnk__lm_base_t *base,
                 tnk__lm_why_t *why);
 void tnk__lm_free(tnk__lm_t *lm);
 const tnk__lm_config_t *tnk__lm_config(const tnk__lm_t *lm);
-/* Optimizer steps done so far, those before a checkpoint included. */
-uint64_t tnk__lm_n_steps(const tnk__lm_t *lm);
 
 /* ---- Passes ---- */
 

@@ -212,17 +212,17 @@ tnk__lm_rng_t tnk__lm_rng(uint64_t seed, uint64_t stream) {
   return rng;
 }
 
-uint64_t tnk__lm_rng_next(tnk__lm_rng_t *rng) {
+static uint64_t rng_next(tnk__lm_rng_t *rng) {
   rng->state += 0x9e3779b97f4a7c15u;
   return mix(rng->state);
 }
 
 double tnk__lm_rng_unit(tnk__lm_rng_t *rng) {
-  return (double)(tnk__lm_rng_next(rng) >> 11) * 0x1p-53;
+  return (double)(rng_next(rng) >> 11) * 0x1p-53;
 }
 
 float tnk__lm_rng_uniform(tnk__lm_rng_t *rng, float bound) {
-  float unit = (float)(tnk__lm_rng_next(rng) >> 40) * 0x1p-23f;
+  float unit = (float)(rng_next(rng) >> 40) * 0x1p-23f;
 
   return bound * (unit - 1.0f);
 }

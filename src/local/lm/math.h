@@ -47,7 +47,6 @@ typedef struct {
 
 /* Streams of different (seed, stream) are unrelated. */
 tnk__lm_rng_t tnk__lm_rng(uint64_t seed, uint64_t stream);
-uint64_t tnk__lm_rng_next(tnk__lm_rng_t *rng);
 /* In [0, 1), a multiple of 2^-53. */
 double tnk__lm_rng_unit(tnk__lm_rng_t *rng);
 /* Uniform in [-bound, bound). */

@@ -202,10 +202,6 @@ const tnk__lm_config_t *tnk__lm_config(const tnk__lm_t *lm) {
   return &lm->config;
 }
 
-uint64_t tnk__lm_n_steps(const tnk__lm_t *lm) {
-  return lm->n_steps;
-}
-
 void tnk__lm_zero_grad(tnk__lm_t *lm) {
   memset(lm->g, 0, TNK__LM_N_WEIGHTS * sizeof(*lm->g));
 }

@@ -16,6 +16,7 @@
 #define MODEL(p) tnk__container_of(p, local_model_t, in_session)
 #define SAMPLER(p) tnk__container_of(p, local_sampler_t, in_session)
 
+/* End a session's models and samplers, and keep its name. `why` is constant. */
 static void finish(local_session_t *session, const char *why) {
   session->finished = 1;
   while (!tnk__list_empty(&session->models))

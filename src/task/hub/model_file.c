@@ -144,7 +144,7 @@ static void run(tnk__work_t *work) {
   }
 }
 
-static void on_pool_done(tnk__work_t *work, int canceled);
+static void on_pool_done(tnk__work_t *work);
 
 static void go_to_pool(tnk__model_file_t *file, step_t step) {
   file->step = step;
@@ -420,10 +420,9 @@ static void on_linked(tnk__model_file_t *file) {
   end(file, "", 0, error);
 }
 
-static void on_pool_done(tnk__work_t *work, int canceled) {
+static void on_pool_done(tnk__work_t *work) {
   tnk__model_file_t *file = tnk__container_of(work, tnk__model_file_t, work);
 
-  (void)canceled;
   file->is_busy = 0;
   if (file->is_canceled)
     release(file);

@@ -184,10 +184,9 @@ static void release(tnk__sink_t *sink) {
   tnk__free(&sink->context->alloc, sink);
 }
 
-static void on_done(tnk__work_t *work, int canceled) {
+static void on_done(tnk__work_t *work) {
   tnk__sink_t *sink = tnk__container_of(work, tnk__sink_t, work);
 
-  (void)canceled;
   tnk__buf_deinit(&sink->piece);
   sink->state = sink->job == FINISH && sink->err == TNK_OK ? FINISHED : IDLE;
   if (sink->job == DISCARD)

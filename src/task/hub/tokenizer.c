@@ -187,11 +187,10 @@ static void run(tnk__work_t *work) {
       &load->handle->alloc, load->why, sizeof(load->why));
 }
 
-static void on_opened(tnk__work_t *work, int canceled) {
+static void on_opened(tnk__work_t *work) {
   load_t *load = tnk__container_of(work, load_t, work);
   tnk__list_t *node;
 
-  (void)canceled;
   if (load->is_closed) {
     free_load(load);
     return;

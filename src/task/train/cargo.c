@@ -86,11 +86,11 @@ static void give_context(tnk__cargo_t *cargo) {
   cargo->zstd.ctx = NULL;
 }
 
-static void on_packed(tnk__work_t *work, int canceled) {
+static void on_packed(tnk__work_t *work) {
   tnk__cargo_t *cargo = tnk__container_of(work, tnk__cargo_t, work);
 
   give_context(cargo);
-  if (canceled || cargo->err != TNK_OK) {
+  if (cargo->err != TNK_OK) {
     tnk__buf_deinit(&cargo->whole);
     cargo->state = TNK__CARGO_FED; /* that is always possible */
   } else {
