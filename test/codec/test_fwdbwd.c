@@ -102,7 +102,7 @@ TEST(the_short_form_of_a_datum_is_the_long_one) {
                                    .n_data = 1,
                                    .loss_fn = "cross_entropy"};
     tnk__buf_init(&bufs[i], test_allocator(), 4096);
-    CHECK_INT(tnk__fwdbwd_write(&bufs[i], &request), TNK_OK);
+    write_request(&bufs[i], &request);
     expect_pieces(&request, (const uint8_t *)bufs[i].data, bufs[i].len);
   }
   CHECK_MEM(bufs[0].data, bufs[0].len, bufs[1].data, bufs[1].len);
