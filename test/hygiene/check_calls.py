@@ -10,8 +10,9 @@ argument is no call. Checked is all of src/ that was built, except that of C++.
 
 1. Circles: files that call each other, at once or by way of others.
 2. Dead code: a function that is not exported (TNK_API) and that nothing in
-   src/ calls, whatever tests do, and a macro that nothing there uses. A
-   function that only its own file calls is static, unless tests call it too.
+   src/ calls, whatever tests do, and a macro or a member that nothing there
+   names. A function that only its own file calls is static, unless tests call
+   it too.
 3. Ranks: a file calls only files that it might include by check_layers.py, and
    programs also what is exported.
 
@@ -37,6 +38,9 @@ NO_WORDS = re.compile(r'''/\*.*?\*/|"(\\.|[^"\\\n])*"|'(\\.|[^'\\\n])+\'''',
 # Macros (but for the guards of headers) and functions that stand in a header.
 IN_HEADER = re.compile(r"^#define (\w+)(?<!_H)\b|^static inline [^;{]*?(\w+)\(",
                        re.M)
+# Members of structs in headers.
+MEMBER = re.compile(r"^  (?:const )?(?:struct )?\w+\s+\**(\w+)(?:\[.*?\])?;",
+                    re.M)
 EXPORT = re.compile(r"TNK_API\b[^;{]*?\b(tnk_\w+)\(")
 
 
@@ -179,8 +183,9 @@ def find_dead(source, defined, needed, exported):
                 dead[symbol] = f"{name}: {symbol} should be static"
     for path in src:
         if path.suffix == ".h":
-            for pair in IN_HEADER.findall(path.read_text()):
-                name = max(pair)
+            text = NO_WORDS.sub(" ", path.read_text())
+            names = [max(pair) for pair in IN_HEADER.findall(text)]
+            for name in names + MEMBER.findall(text):
                 if named[name] < 2:
                     dead[name] = f"{path.name}: nothing uses {name}"
     return dead

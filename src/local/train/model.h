@@ -78,7 +78,6 @@ typedef struct local_model {
   char *metadata; /* JSON, or NULL */
   tnk__lm_t *lm;  /* NULL until made; the thread's while a job is active */
   tnk__lm_config_t config;
-  int is_made;       /* creating succeeded */
   int unloaded;      /* by its own request; ends after that */
   const char *ended; /* why; waits for the slice that runs */
   int n_seqd;        /* numbered requests accepted */
@@ -90,8 +89,7 @@ typedef struct local_model {
   local_job_t job;
   local_op_t *running;
   uint64_t n_steps;
-  uint64_t last_ms;  /* wall clock of the last request */
-  int64_t owner_seq; /* model_seq_id */
+  uint64_t last_ms; /* wall clock of the last request */
 } local_model_t;
 
 /* ---- op.c ---- */
