@@ -50,6 +50,9 @@ TNK_API int tnk_metrics_hash(uint64_t *out, const tnk_metrics_t *metrics,
  * The loss of a pass: metric "loss" if there is one, else "loss:mean", else
  * "loss:sum".
  *
+ * A mean and a sum are on different scales, and servers differ in which they
+ * send: to compare runs, read one key with tnk_metrics_get().
+ *
  * @return NaN when the server sent none of them.
  * Thread: any. Since: 0.1
  */

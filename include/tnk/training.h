@@ -120,7 +120,7 @@ typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
  * @param n_data  At least 1.
  * @param loss    Called between the two passes.
  * @param user    Handed to @p loss.
- * @param options Its loss_fn and settings are ignored. NULL for defaults.
+ * @param options Without loss_fn and settings. NULL for defaults.
  *
  * Protocol: training, forward_backward_custom.
  * @return A promise of tnk_pass_t, whose metric "loss:sum" is the loss that
@@ -250,7 +250,7 @@ typedef enum {
  * training, snapshot and inflight samplers.
  *
  * @param kind     Whether later saves move it.
- * @param options  model_path and base_model are ignored; NULL for defaults.
+ * @param options  Without model_path and base_model. NULL for defaults.
  * @return A promise of tnk_sampling_t, as tnk_service_create_sampling().
  * Rejects with: as tnk_training_save_state().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1

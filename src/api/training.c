@@ -22,6 +22,12 @@ static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
   char text[MAX_TEXT] = "";
   int err = TNK__LOAD(tnk_pass_options_t, own, options, text, sizeof(text));
 
+  if (err == TNK_OK && loss_fn != NULL &&
+      (own->loss_fn != NULL || own->n_settings > 0)) {
+    snprintf(text, sizeof(text),
+             "loss_fn and settings are of the service's losses");
+    err = TNK_EINVAL;
+  }
   if (err == TNK_OK && loss_fn == NULL)
     loss_fn = own->loss_fn != NULL ? own->loss_fn : "cross_entropy";
   if (err == TNK_OK)
@@ -159,6 +165,10 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
       kind != TNK_SAMPLING_INFLIGHT) {
     err = TNK_EINVAL;
     text = "the kind of sampler is not known";
+  }
+  if (err == TNK_OK && (own.model_path != NULL || own.base_model != NULL)) {
+    err = TNK_EINVAL;
+    text = "it samples from this model: set no model_path and no base_model";
   }
   refusal = tnk__service_refuses(training->session, name, err, text);
   return refusal != NULL ? refusal

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "codec/data/check.h"
 #include "codec/data/datum_json.h"
 #include "codec/format/json_read.h"
 #include "codec/format/json_write.h"
@@ -146,9 +147,23 @@ static int check_lines(lint_t *lint, FILE *in) {
   return 2;
 }
 
+/* Not of a line: whoever misspells a loss would be told that all is well. */
+static void note_loss(const lint_t *lint) {
+  char text[MAX_REASON];
+
+  if (lint->options.loss == NULL || tnk__loss_is_known(lint->options.loss))
+    return;
+  snprintf(text, sizeof(text),
+           "loss \"%.64s\" is not known here: only forms were checked",
+           lint->options.loss);
+  clean(text);
+  fprintf(stderr, "tnk lint: %s\n", text);
+}
+
 int cli_lint_stream(const cli_lint_options_t *options, FILE *in, FILE *out) {
   lint_t lint = {.options = *options, .out = out};
 
+  note_loss(&lint);
   if (check_lines(&lint, in) != 0)
     return 2;
   fprintf(out,

@@ -188,6 +188,33 @@ TEST(bad_data_of_a_pass) {
   bench_close(&bench);
 }
 
+/* What is given and would be ignored is a mistake. */
+TEST(options_that_have_no_part_in_a_call_are_refused) {
+  static const tnk_loss_setting_t setting = {"beta", 1, NULL};
+  bench_t bench;
+  tnk_pass_options_t named = TNK_PASS_OPTIONS_INIT;
+  tnk_pass_options_t set = TNK_PASS_OPTIONS_INIT;
+  tnk_sampling_options_t based = TNK_SAMPLING_OPTIONS_INIT;
+  const tnk_pass_options_t *passes[] = {&named, &set};
+
+  bench_open(&bench);
+  named.loss_fn = "ppo";
+  set.settings = &setting;
+  set.n_settings = 1;
+  based.base_model = "base";
+  for (size_t i = 0; i < 2; i++)
+    refused(&bench,
+            tnk_training_forward_backward_custom(bench.script.training,
+                                                 script_data(1), 1, NULL, NULL,
+                                                 passes[i]),
+            TNK_EINVAL, "forward_backward_custom", "the service's losses");
+  refused(&bench,
+          tnk_training_save_weights_and_get_sampling(
+              bench.script.training, TNK_SAMPLING_SNAPSHOT, &based),
+          TNK_EINVAL, "save_weights_and_get_sampling", "from this model");
+  bench_close(&bench);
+}
+
 TEST(bad_options_of_a_pass) {
   bench_t bench;
   tnk_training_t *training;

@@ -278,6 +278,10 @@ def lint():
         got = run("lint", str(path))
         check(got.returncode == 0 and got.stdout == "1 examples, 0 wrong\n",
               "good data passes", got)
+        got = run("lint", "--loss", "nonsense", str(path))
+        check(got.returncode == 0 and got.stderr == "tnk lint: loss \"nonsense\" "
+              "is not known here: only forms were checked\n",
+              "a loss that is not known is told", got)
     with tempfile.TemporaryDirectory() as tmp:
         path = pathlib.Path(tmp, "odd.jsonl")
         odd = {"\u001b[2J" + "\u00e9" * 80: 1}

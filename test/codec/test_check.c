@@ -111,6 +111,52 @@ TEST(data_losses_and_their_inputs) {
   expect(&one, "unheard_of", NULL);
 }
 
+/* A misspelt one would be ignored, and the loss be another one. */
+TEST(data_inputs_that_a_loss_does_not_read) {
+  static const struct {
+    const char *loss;
+    const char *name;
+    const char *sentence;
+  } rows[] = {
+      {"cross_entropy", "weight",
+       "datum 0: loss \"cross_entropy\" does not read \"weight\"; did you mean "
+       "\"weights\"?"},
+      {"cross_entropy", "target",
+       "datum 0: loss \"cross_entropy\" does not read \"target\"; did you mean "
+       "\"target_tokens\"?"},
+      {"cross_entropy", "mask",
+       "datum 0: loss \"cross_entropy\" does not read \"mask\""},
+      {"cross_entropy", "logprobs",
+       "datum 0: loss \"cross_entropy\" does not read \"logprobs\""},
+      {"nonsense", "weight", NULL},
+      {NULL, "weight", NULL}};
+  one_t one;
+
+  make(&one);
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    one.inputs[1].name = rows[i].name;
+    expect(&one, rows[i].loss, rows[i].sentence);
+  }
+}
+
+TEST(data_inputs_that_a_loss_may_read) {
+  static const char *const losses[] = {"ppo", "cispo", "gspo"};
+  static const char *const names[] = {"weights", "clip_low_threshold",
+                                      "clip_high_threshold",
+                                      "sequence_ratio_mask"};
+  one_t one;
+
+  for (size_t i = 0; i < 3; i++) {
+    for (size_t k = 0; k < 4; k++) {
+      make(&one);
+      one.datum.n_loss_inputs = 4;
+      one.inputs[1].name = names[k];
+      CHECK_INT(tnk_data_check(&one.datum, 1, losses[i], text, sizeof(text)),
+                k < 3 || i == 2 ? TNK_OK : TNK_EINVAL);
+    }
+  }
+}
+
 TEST(data_elements) {
   static const float bad[] = {0, 1, NAN};
   static const double large[] = {0, 1e39, 0};

@@ -197,3 +197,22 @@ TEST(F7_a_result_that_is_announced_twice_is_an_error) {
     script_close(&script);
   }
 }
+
+/* It lacks in the next result, too. */
+TEST(S1_4b_what_results_lack_is_a_warning_once_a_client) {
+  script_t script;
+  outcome_t outcome;
+
+  script_open_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/retrieve_future", 200,
+            "{\"loss_fn_output_type\":\"ArrayRecord\",\"metrics\":{},"
+            "\"loss_fn_outputs\":[]}");
+  script.log_text = "the server sent no metric \"loss:sum\"";
+  for (int i = 0; i < 3; i++) {
+    script_ok(&script, &outcome, script_pass(&script, 1));
+    outcome_drop(&outcome);
+  }
+  CHECK_INT(script.n_log_texts, 3);
+  CHECK_INT(script.n_warnings, 1);
+  script_close(&script);
+}

@@ -13,6 +13,8 @@
  */
 int tnk__check_data(const tnk_datum_t *data, size_t n, const char *loss_fn,
                     char *text, size_t size);
+/* Whether the names of a loss's inputs are known, and checked. */
+int tnk__loss_is_known(const char *name);
 int tnk__check_settings(const tnk_loss_setting_t *settings, size_t n,
                         char *text, size_t size);
 int tnk__check_prompt(const tnk_model_input_t *prompt, char *text, size_t size);

@@ -7,20 +7,33 @@
 #include "codec/format/scan.h"
 #include "tnk/error.h"
 
-/* What a loss cannot do without. Optional inputs are not listed: weights
- * default to 1, and not every server's gspo reads a mask. */
+/* The inputs that a loss reads: what it cannot do without, and what it takes if
+ * it is there. Servers multiply any loss by weights, which default to 1, or
+ * know none. Protocol: reference, losses. */
+enum { MAX_NEEDS = 3, MAX_READS = 4 };
+
 typedef struct {
   const char *loss;
-  const char *needs[3];
+  const char *needs[MAX_NEEDS];
+  const char *reads[MAX_READS];
 } loss_rule_t;
 
 static const loss_rule_t losses[] = {
-    {"cross_entropy", {"target_tokens"}},
-    {"importance_sampling", {"target_tokens", "logprobs", "advantages"}},
-    {"ppo", {"target_tokens", "logprobs", "advantages"}},
-    {"cispo", {"target_tokens", "logprobs", "advantages"}},
-    {"dro", {"target_tokens", "logprobs", "advantages"}},
-    {"gspo", {"target_tokens", "logprobs", "advantages"}},
+    {"cross_entropy", {"target_tokens"}, {"weights"}},
+    {"importance_sampling",
+     {"target_tokens", "logprobs", "advantages"},
+     {"weights"}},
+    {"ppo",
+     {"target_tokens", "logprobs", "advantages"},
+     {"weights", "clip_low_threshold", "clip_high_threshold"}},
+    {"cispo",
+     {"target_tokens", "logprobs", "advantages"},
+     {"weights", "clip_low_threshold", "clip_high_threshold"}},
+    {"dro", {"target_tokens", "logprobs", "advantages"}, {"weights"}},
+    {"gspo",
+     {"target_tokens", "logprobs", "advantages"},
+     {"weights", "clip_low_threshold", "clip_high_threshold",
+      "sequence_ratio_mask"}},
 };
 
 /* Inputs with one value, or one row, a position. */
@@ -37,6 +50,49 @@ static const loss_rule_t *find_loss(const char *name) {
     if (strcmp(losses[i].loss, name) == 0)
       return &losses[i];
   return NULL;
+}
+
+int tnk__loss_is_known(const char *name) {
+  return find_loss(name) != NULL;
+}
+
+static size_t common_prefix(const char *a, const char *b) {
+  size_t n = 0;
+
+  while (a[n] != '\0' && a[n] == b[n])
+    n++;
+  return n;
+}
+
+/* Of the names, the one that begins most like this one; `best` is how much. */
+static const char *most_alike(const char *const *names, size_t n,
+                              const char *name, size_t *best) {
+  const char *found = NULL;
+
+  for (size_t i = 0; i < n && names[i] != NULL; i++)
+    if (common_prefix(names[i], name) > *best) {
+      found = names[i];
+      *best = common_prefix(found, name);
+    }
+  return found;
+}
+
+/* A name that is misspelt would be ignored, and the loss be another one. */
+static int check_is_read(const tnk__place_t *place, const loss_rule_t *rule,
+                         const char *name) {
+  size_t n_alike = 2; /* a name that shares less is no guess */
+  const char *needed = most_alike(rule->needs, MAX_NEEDS, name, &n_alike);
+  const char *read = most_alike(rule->reads, MAX_READS, name, &n_alike);
+  const char *guess = read != NULL ? read : needed;
+
+  if (guess != NULL && strcmp(guess, name) == 0)
+    return TNK_OK;
+  if (guess == NULL)
+    return tnk__place_fail(place, "loss \"%s\" does not read \"%.64s\"",
+                           rule->loss, name);
+  return tnk__place_fail(
+      place, "loss \"%s\" does not read \"%.64s\"; did you mean \"%s\"?",
+      rule->loss, name, guess);
 }
 
 static int is_per_token(const char *name) {
@@ -105,6 +161,20 @@ static int check_input(const tnk__place_t *place, const tnk_loss_input_t *input,
   return err;
 }
 
+/* All that the loss needs is there, and nothing that it does not read. */
+static int check_names(const tnk__place_t *place, const tnk_datum_t *datum,
+                       const loss_rule_t *rule) {
+  int err = TNK_OK;
+
+  for (size_t i = 0; i < MAX_NEEDS && rule->needs[i] != NULL; i++)
+    if (tnk__datum_find(datum, rule->needs[i]) == SIZE_MAX)
+      return tnk__place_fail(place, "loss \"%s\" needs \"%s\"", rule->loss,
+                             rule->needs[i]);
+  for (size_t i = 0; i < tnk__datum_n_inputs(datum) && err == TNK_OK; i++)
+    err = check_is_read(place, rule, tnk__datum_input_at(datum, i).name);
+  return err;
+}
+
 static int check_inputs(const tnk__place_t *place, const tnk_datum_t *datum,
                         const char *loss_fn) {
   const loss_rule_t *rule = find_loss(loss_fn);
@@ -127,11 +197,7 @@ static int check_inputs(const tnk__place_t *place, const tnk_datum_t *datum,
     if (tnk__datum_find(datum, input.name) != i)
       return tnk__place_fail(place, "\"%s\" is given twice", input.name);
   }
-  for (size_t i = 0; rule != NULL && i < 3 && rule->needs[i] != NULL; i++)
-    if (tnk__datum_find(datum, rule->needs[i]) == SIZE_MAX)
-      return tnk__place_fail(place, "loss \"%s\" needs \"%s\"", loss_fn,
-                             rule->needs[i]);
-  return TNK_OK;
+  return rule != NULL ? check_names(place, datum, rule) : TNK_OK;
 }
 
 /* Runs that follow each other without gaps, so only their sum can be wrong. */

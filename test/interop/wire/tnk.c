@@ -88,9 +88,10 @@ static tnk_promise_t *call_sampler(run_t *run, const json_t *args) {
 }
 
 static tnk_promise_t *call_save_and_sampler(run_t *run, const json_t *args) {
-  tnk_sampling_options_t options = sampler_options(run, args);
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   const char *kind = arg_text(args, "kind");
 
+  options.record_stability_info = arg_choice(args, "record_stability_info");
   return tnk_training_save_weights_and_get_sampling(
       run->training,
       kind != NULL && strcmp(kind, "inflight") == 0 ? TNK_SAMPLING_INFLIGHT
