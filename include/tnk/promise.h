@@ -260,6 +260,34 @@ TNK_API size_t tnk_promise_explain(const tnk_promise_t *promise, char *text,
 TNK_API tnk_promise_t *tnk_promise_child(const tnk_promise_t *promise,
                                          size_t index);
 
+/**
+ * Wait for a training client and let go of its promise: a client that is there
+ * needs none.
+ *
+ * @param promise   The reference is given up, whatever the outcome. NULL gives
+ *                  NULL.
+ * @param why       When there is no client, receives one sentence that says
+ *                  why; may be NULL.
+ * @param why_size  Bytes at @p why; a longer sentence is cut.
+ *
+ * @return The client, as tnk_promise_training(); NULL when tnk_wait() failed or
+ *         the promise is of something else.
+ * Thread: loop thread. Callable from callbacks: no. Since: 0.1
+ */
+TNK_API tnk_training_t *tnk_take_training(tnk_promise_t *promise, char *why,
+                                          size_t why_size);
+
+/**
+ * Wait for a sampling client and let go of its promise, in the way of
+ * tnk_take_training().
+ *
+ * @return The client, as tnk_promise_sampling(); NULL when tnk_wait() failed or
+ *         the promise is of something else.
+ * Thread: loop thread. Callable from callbacks: no. Since: 0.1
+ */
+TNK_API tnk_sampling_t *tnk_take_sampling(tnk_promise_t *promise, char *why,
+                                          size_t why_size);
+
 /* Results by type: NULL unless resolved with that type. Each belongs to the
  * promise and lives as long as it does. */
 

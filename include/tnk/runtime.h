@@ -49,6 +49,18 @@ TNK_API int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb,
                              void *user);
 
 /**
+ * Give up a reference to a promise from any thread, as a garbage collector has
+ * to: tnk_promise_unref() runs on the runtime's thread, soon.
+ *
+ * @param promise  Of a service or hub on the runtime's loop. NULL does nothing.
+ * @return TNK_OK, or as tnk_runtime_post(), and then the reference stays the
+ *         caller's. After tnk_runtime_stop() returned, tnk_promise_unref() is
+ *         good on any one thread.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_runtime_unref(tnk_runtime_t *runtime, tnk_promise_t *promise);
+
+/**
  * Run what was posted, close every service and hub still open on the loop,
  * end the thread, and free the runtime. Returns when all that is done: a
  * handle of the caller's own on the loop, such as a timer, is waited for if

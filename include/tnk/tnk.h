@@ -17,6 +17,8 @@
  * What is on the wire is described in src/codec/protocol of the sources. A line
  * such as "Protocol: training." cites a document there, or a heading in it.
  */
+#include "tnk/batch.h"
+#include "tnk/bindings.h"
 #include "tnk/common.h"
 #include "tnk/data.h"
 #include "tnk/error.h"

@@ -1,4 +1,6 @@
 /* The results of promises by type. */
+#include <stdio.h>
+
 #include "codec/message/results.h"
 #include "task/hub/tokenizer.h"
 #include "loop/promise.h"
@@ -10,6 +12,35 @@ tnk_training_t *tnk_promise_training(const tnk_promise_t *promise) {
 
 tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise) {
   return tnk__promise_value(promise, TNK__RESULT_SAMPLING);
+}
+
+/* Wait for a client and give up the reference; NULL with a sentence. */
+static void *take(tnk_promise_t *promise, tnk__result_kind_t type, char *why,
+                  size_t why_size) {
+  const int err = tnk_wait(promise);
+  void *value = err == TNK_OK ? tnk__promise_value(promise, type) : NULL;
+  const char *text = "";
+
+  /* A promise that cannot be waited for has no error of its own to tell. */
+  if (err != TNK_OK)
+    text = tnk_promise_status(promise) == err ? tnk_promise_text(promise)
+                                              : tnk_strerror(err);
+  else if (value == NULL)
+    text = "the promise holds no client of this kind, or a closed one";
+  if (why != NULL && why_size > 0)
+    snprintf(why, why_size, "%s", text);
+  tnk_promise_unref(promise);
+  return value;
+}
+
+tnk_training_t *tnk_take_training(tnk_promise_t *promise, char *why,
+                                  size_t why_size) {
+  return take(promise, TNK__RESULT_TRAINING, why, why_size);
+}
+
+tnk_sampling_t *tnk_take_sampling(tnk_promise_t *promise, char *why,
+                                  size_t why_size) {
+  return take(promise, TNK__RESULT_SAMPLING, why, why_size);
 }
 
 const tnk_pass_t *tnk_promise_pass(const tnk_promise_t *promise) {

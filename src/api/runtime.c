@@ -19,6 +19,7 @@
 #include "base/list.h"
 #include "loop/context.h"
 #include "tnk/error.h"
+#include "tnk/promise.h"
 
 struct tnk_runtime {
   tnk_allocator_t alloc;
@@ -175,6 +176,15 @@ int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
     return TNK_OK;
   tnk__free(&runtime->alloc, post);
   return TNK_ECLOSED;
+}
+
+static void drop(uv_loop_t *loop, void *user) {
+  (void)loop;
+  tnk_promise_unref(user);
+}
+
+int tnk_runtime_unref(tnk_runtime_t *runtime, tnk_promise_t *promise) {
+  return promise != NULL ? tnk_runtime_post(runtime, drop, promise) : TNK_OK;
 }
 
 int tnk_runtime_stop(tnk_runtime_t *runtime) {

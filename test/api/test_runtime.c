@@ -23,6 +23,7 @@ typedef struct {
   uv_loop_t *loop;
   uv_timer_t timer;
   uv_idle_t idle;
+  tnk_promise_t *promise;
 } probe_t;
 
 static void probe_start(probe_t *probe) {
@@ -373,6 +374,34 @@ TEST(stop_closes_a_service_that_was_opened_while_it_closed_another) {
             TNK_OK);
   probe_stop(&probe);
   CHECK_INT(probe.result, TNK_ECLOSED);
+}
+
+static void keep_promise(uv_loop_t *loop, void *user) {
+  probe_t *probe = user;
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  tnk_service_t *service;
+
+  options.base_url = "http://127.0.0.1:1";
+  options.api_key = "tml-key";
+  options.allocator = test_allocator();
+  CHECK_INT(tnk_service_open(&service, loop, &options, NULL, 0), TNK_OK);
+  probe->promise = tnk_service_health(service);
+  tnk_then(tnk_promise_ref(probe->promise), on_health, probe);
+  uv_sem_post(&probe->reached);
+}
+
+TEST(a_promise_is_let_go_of_on_any_thread) {
+  probe_t probe;
+
+  probe_start(&probe);
+  CHECK_INT(tnk_runtime_post(probe.runtime, keep_promise, &probe), TNK_OK);
+  uv_sem_wait(&probe.reached);
+  CHECK_INT(tnk_runtime_unref(probe.runtime, NULL), TNK_OK);
+  CHECK_INT(tnk_runtime_unref(NULL, probe.promise), TNK_EINVAL);
+  CHECK_INT(tnk_runtime_unref(probe.runtime, probe.promise), TNK_OK);
+  probe_stop(&probe);
+  CHECK_INT(probe.result, TNK_ECLOSED);
+  CHECK_INT(test_alloc_live(), 0);
 }
 
 TEST(nothing_is_asked_of_no_runtime) {

@@ -1,0 +1,91 @@
+#ifndef TNK_SCRIPT_H
+#define TNK_SCRIPT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <uv.h>
+
+#include "tnk/tnk.h"
+
+/*
+ * For scripts, which run from top to bottom on the default loop and have no use
+ * for an error but to tell it: what fails writes its sentence to stderr and
+ * ends the program with status 1. None of this is in the library; it is
+ * compiled into the program, whose decision it is to end.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Ends the program with a sentence. */
+static inline void tnk_must_not(const char *why) {
+  fprintf(stderr, "%s\n", why);
+  exit(1);
+}
+
+/** Opens a service on uv_default_loop(). @param options  NULL for defaults. */
+static inline tnk_service_t *
+tnk_must_open(const tnk_service_options_t *options) {
+  tnk_service_t *service;
+  char why[512];
+
+  if (tnk_service_open(&service, uv_default_loop(), options, why,
+                       sizeof(why)) != TNK_OK)
+    tnk_must_not(why);
+  return service;
+}
+
+/** Waits, and gives the promise back for its accessors. */
+static inline tnk_promise_t *tnk_must_keep(tnk_promise_t *promise) {
+  if (tnk_wait(promise) != TNK_OK)
+    tnk_must_not(tnk_promise_text(promise));
+  return promise;
+}
+
+/** Waits, and lets go of the promise. */
+static inline void tnk_must(tnk_promise_t *promise) {
+  tnk_promise_unref(tnk_must_keep(promise));
+}
+
+/** Waits for a training client, and lets go of the promise. */
+static inline tnk_training_t *tnk_must_training(tnk_promise_t *promise) {
+  char why[512];
+  tnk_training_t *training = tnk_take_training(promise, why, sizeof(why));
+
+  if (training == NULL)
+    tnk_must_not(why);
+  return training;
+}
+
+/** Waits for a sampling client, and lets go of the promise. */
+static inline tnk_sampling_t *tnk_must_sampling(tnk_promise_t *promise) {
+  char why[512];
+  tnk_sampling_t *sampling = tnk_take_sampling(promise, why, sizeof(why));
+
+  if (sampling == NULL)
+    tnk_must_not(why);
+  return sampling;
+}
+
+/** Waits for a pass, lets go of the promise, and tells tnk_pass_loss(). */
+static inline double tnk_must_loss(tnk_promise_t *promise) {
+  const double loss = tnk_pass_loss(tnk_promise_pass(tnk_must_keep(promise)));
+
+  tnk_promise_unref(promise);
+  return loss;
+}
+
+/** Closes the service with its clients and runs the loop until all is over.
+ * Returns what main() may return: 0. */
+static inline int tnk_must_close(tnk_service_t *service) {
+  tnk_service_close(service, NULL, NULL);
+  uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+  return uv_loop_close(uv_default_loop()) == 0 ? 0 : 1;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
