@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Breaks the library on purpose and looks whether a test notices.
+
+    test/mutants/run.py [--work DIR] [--only NAME,...]      the list in mutants.txt
+    test/mutants/run.py --generate N [--seed S]             N breakages by chance
+
+Nothing is changed here: the tree is copied to DIR (a folder of its own under
+the temporary directory, unless told), built there, and each mutant is made,
+built, tried and taken back. An entry of the list names the programs that must
+fail; "equivalent" says why none can. The exit status is 1 if a mutant of the
+list survives, if an equivalent one is noticed, or if an entry no longer
+applies. Generated mutants are reported as they come out; they fail nothing,
+because some of them change nothing that a test could see.
+
+Format of mutants.txt, entries apart by blank lines, # for comments:
+
+    == NAME what is broken, with the row that forbids it
+    file: src/flow/limiter.c
+    tests: flow_limiter task_throttle       or   equivalent: REASON
+    -the line or lines as they are
+    +what stands there instead
+
+Only lines' ends are trimmed; the old text must occur exactly once.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+LIMIT_S = 600  # a mutant that never ends is noticed as well
+
+
+class Mutant:
+    def __init__(self, name, title):
+        self.name, self.title = name, title
+        self.file, self.tests, self.reason = None, [], None
+        self.old, self.new = [], []
+
+
+def read_list(text):
+    mutants = []
+    for n, line in enumerate(text.splitlines(), 1):
+        line = line.rstrip()
+        if line.startswith("== "):
+            name, _, title = line[3:].partition(" ")
+            mutants.append(Mutant(name, title))
+        elif not line or line.startswith("#"):
+            continue
+        elif not mutants:
+            sys.exit(f"mutants.txt:{n}: no entry has begun")
+        elif line.startswith("file: "):
+            mutants[-1].file = line[6:]
+        elif line.startswith("tests: "):
+            mutants[-1].tests = line[7:].split()
+        elif line.startswith("equivalent: "):
+            mutants[-1].reason = line[12:]
+        elif line[0] in "-+":
+            (mutants[-1].old if line[0] == "-" else mutants[-1].new).append(line[1:])
+        else:
+            sys.exit(f"mutants.txt:{n}: cannot read: {line}")
+    return mutants
+
+
+def copy_tree(work):
+    """What git tracks, as it is in the working tree."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, check=True,
+                           capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        source, target = TOP / name, work / name
+        if not source.is_file():
+            continue
+        if target.exists() and target.read_bytes() == source.read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+
+
+def build(work, targets):
+    run = subprocess.run(["ninja", "-C", work / "build", *targets],
+                         capture_output=True, text=True)
+    return run.returncode == 0, run.stdout
+
+
+def programs(work):
+    """Test programs by name: flow_limiter -> test/test_flow_limiter."""
+    out = subprocess.run(["ninja", "-C", work / "build", "-t", "targets", "all"],
+                         capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"^(test/(?:\w+/)?test_(\w+)): ", out, re.M)
+    return {name: target for target, name in found}
+
+
+def try_program(work, target):
+    """The names of the cases that fail; None: the program passes."""
+    try:
+        run = subprocess.run([work / "build" / target], capture_output=True,
+                             text=True, errors="replace", timeout=LIMIT_S,
+                             stdin=subprocess.DEVNULL, cwd=work / "build")
+    except subprocess.TimeoutExpired:
+        return ["(time limit)"]
+    if run.returncode == 0:
+        return None
+    return re.findall(r"^not ok \d+ - (\S+)", run.stdout, re.M) or ["(died)"]
+
+
+def apply(path, old, new):
+    """The text before, or None where `old` does not occur exactly once."""
+    text = path.read_text()
+    lines = [line.rstrip() for line in text.split("\n")]
+    places = [i for i in range(len(lines) - len(old) + 1)
+              if [s.strip() for s in lines[i:i + len(old)]] == [s.strip() for s in old]]
+    if not old or len(places) != 1:
+        return None
+    lines[places[0]:places[0] + len(old)] = new
+    path.write_text("\n".join(lines))
+    return text
+
+
+def notice(work, targets):
+    """What notices the mutant that is in the tree: [(program, cases)]."""
+    ok, out = build(work, [target for _, target in targets])
+    if not ok:
+        return [("compiler", re.findall(r"error: (.*)", out)[:1])]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = pool.map(lambda t: (t[0], try_program(work, t[1])), targets)
+        return [(name, cases) for name, cases in results if cases]
+
+
+def run_list(work, only):
+    known = programs(work)
+    mutants = read_list((HERE / "mutants.txt").read_text())
+    if only:
+        mutants = [m for m in mutants if m.name in only]
+    killed = survived = wrong = same = 0
+    for m in mutants:
+        missing = [t for t in m.tests if t not in known]
+        path = work / (m.file or "-")
+        before = apply(path, m.old, m.new) if path.is_file() else None
+        if missing or before is None or not (m.tests or m.reason):
+            why = f"no program {missing[0]}" if missing else "does not apply"
+            print(f"{m.name}: WRONG ENTRY, {why}: {m.title}", flush=True)
+            if before is not None:
+                path.write_text(before)
+            wrong += 1
+            continue
+        found = notice(work, [(t, known[t]) for t in m.tests])
+        path.write_text(before)
+        # Survivors by the letter of the list: every named program must fail.
+        quiet = sorted(set(m.tests) - {name for name, _ in found})
+        if m.reason:
+            same += 1
+            print(f"{m.name}: changes nothing ({m.reason}): {m.title}", flush=True)
+        elif found and (found[0][0] == "compiler" or quiet):
+            survived += 1
+            who = "it does not compile" if found[0][0] == "compiler" else f"unnoticed by {' '.join(quiet)}"
+            print(f"{m.name}: SURVIVED, {who}: {m.title}", flush=True)
+        elif found:
+            killed += 1
+            print(f"{m.name}: killed by {found[0][0]} ({', '.join(found[0][1][:2])}): {m.title}", flush=True)
+        else:
+            survived += 1
+            print(f"{m.name}: SURVIVED: {m.title}", flush=True)
+    print(f"{killed} killed, {survived} survived, {same} change nothing, {wrong} wrong entries")
+    return 1 if survived or wrong else 0
+
+
+# One small slip each: what a tired person might type.
+SLIPS = [
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
+    (r" == ", " != "), (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "),
+    (r" \+ 1\b", ""), (r" - 1\b", ""), (r" \+ ", " - "), (r" - ", " + "),
+    (r"\+\+;", "--;"), (r"--;", "++;"), (r"\b1000\b", "999"),
+    (r"= 1;", "= 0;"), (r"= 0;", "= 1;"), (r"\breturn 1;", "return 0;"),
+    (r"\breturn 0;", "return 1;"), (r"if \((\w[^()]*)\)$", r"if (!(\1))"),
+]
+ROOMS = {"base": "base", "codec": "codec", "flow": "flow", "loop": "loop",
+         "net": "net", "http": "http", "task": "task", "api": "api"}
+
+
+def slips(path):
+    """(line number, new line) of every slip that can be made in a file."""
+    found = []
+    for n, line in enumerate(path.read_text().split("\n")):
+        bare = line.strip()
+        if bare.startswith(("*", "/*", "//", "#", '"')) or "_Static_assert" in bare:
+            continue
+        for old, new in SLIPS:
+            for m in re.finditer(old, line):
+                if line.count('"', 0, m.start()) % 2 == 0:
+                    found.append((n, line[:m.start()] + m.expand(new) + line[m.end():]))
+    return found
+
+
+def run_generated(work, n, seed):
+    known = programs(work)
+    chance = random.Random(seed)
+    files = [p for room in ROOMS for p in sorted((work / "src" / room).rglob("*.c"))]
+    everything = [(p, s) for p in files for s in slips(p)]
+    killed = compiled = 0
+    for path, (line, text) in chance.sample(everything, min(n, len(everything))):
+        place = path.relative_to(work)
+        room = ROOMS[place.parts[1]]
+        if place.parts[1:3] == ("task", "hub"):
+            room = "hub"
+        before = path.read_text()
+        lines = before.split("\n")
+        was, lines[line] = lines[line].strip(), text
+        path.write_text("\n".join(lines))
+        near = [(k, t) for k, t in known.items() if k.split("_")[0] == room]
+        # What is close by first; then the tests of whole operations.
+        far = [(k, t) for k, t in known.items() if k.split("_")[0] == "task"]
+        found = notice(work, near)
+        if not found and room != "task":
+            found = notice(work, far)
+        path.write_text(before)
+        if found and found[0][0] == "compiler":
+            print(f"{place}:{line + 1}: refused by the compiler: {was}", flush=True)
+            continue
+        compiled += 1
+        killed += bool(found)
+        verdict = f"killed by {found[0][0]}" if found else "SURVIVED"
+        print(f"{place}:{line + 1}: {verdict}: {was} -> {text.strip()}", flush=True)
+    print(f"{killed} of {compiled} generated mutants killed, seed {seed}")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--work", type=pathlib.Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--generate", type=int, default=0, metavar="N")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    work = (args.work or pathlib.Path(tempfile.gettempdir()) / "tnk-mutants").resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    copy_tree(work)
+    if not (work / "build" / "build.ninja").is_file():
+        subprocess.run(["meson", "setup", work / "build", work, "-Dtests=true",
+                        "-Doptimization=0", "-Dexamples=false"], check=True,
+                       stdout=subprocess.DEVNULL)
+    # Unbroken, everything the list names has to pass.
+    ok, out = build(work, [])
+    if not ok:
+        print(out[-3000:])
+        sys.exit("the tree does not build as it is")
+    if args.generate:
+        return run_generated(work, args.generate, args.seed)
+    return run_list(work, set(filter(None, args.only.split(","))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
