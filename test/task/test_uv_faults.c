@@ -159,3 +159,57 @@ TEST_LIMIT(S4_18c_each_call_of_libuv_breaks_a_compressed_pass, 60) {
   run_all("{\"proto_compress_fwdbwd\":true,\"fwdbwd_max_chunk_len\":1}",
           UV_ENOMEM);
 }
+
+/* The name is looked up on another thread: time stands still meanwhile. */
+static void settle_by_name(script_t *script, const outcome_t *outcome,
+                           const tnk_promise_t *promise) {
+  char text[400];
+
+  for (int i = 0; i < 40 && outcome->n_done == 0; i++) {
+    script_turns(script);
+    while (outcome->n_done == 0 &&
+           tnk_promise_explain(promise, text, sizeof(text)) > 0 &&
+           strstr(text, "looking up") != NULL)
+      uv_run(&script->uv, UV_RUN_ONCE);
+    script_turns(script);
+    if (outcome->n_done == 0)
+      script_advance(script, 30000);
+  }
+}
+
+/* 1 when asking a server by its name takes no more than n calls. */
+static int run_by_name(long n) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  script_t script;
+  outcome_t outcome;
+  tnk_promise_t *promise;
+  char url[64];
+  int is_past;
+
+  script_begin(&script);
+  snprintf(url, sizeof(url), "http://localhost:%u", mock_port(script.mock));
+  options.base_url = url;
+  script_open_service(&script, options);
+  n_calls = 0;
+  fail_at = n;
+  promise = tnk_promise_ref(tnk_service_health(script.service));
+  outcome_of(&outcome, promise);
+  settle_by_name(&script, &outcome, promise);
+  is_past = n_calls <= n;
+  fail_at = -1;
+  check_status("healthz by name", n, &outcome);
+  tnk_promise_unref(promise);
+  outcome_drop(&outcome);
+  script_close(&script);
+  CHECK_INT(test_alloc_live(), 0);
+  return is_past;
+}
+
+TEST_LIMIT(S4_18c_a_name_that_cannot_be_looked_up_is_asked_again, 60) {
+  long n = 0;
+
+  fail_with = UV_ENOMEM;
+  while (!run_by_name(n))
+    CHECK(++n < MAX_CALLS);
+  CHECK(n > 1);
+}
