@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "codec/data/data.h"
 #include "codec/message/pass_result.h"
-#include "flow/chunk.h"
+#include "flow/slicer.h"
 
 static tnk__pass_op_t *pass_of(tnk__op_t *op) {
   return tnk__container_of(op, tnk__pass_op_t, op);
@@ -52,7 +52,7 @@ void tnk__pass_destroy(tnk__op_t *op) {
 
 static int make_slices(tnk__pass_op_t *pass) {
   const tnk__flags_t *flags = &pass->op.training->session->flags;
-  tnk__chunker_t chunker;
+  tnk__slicer_t slicer;
   tnk__slice_t *slice = NULL;
   size_t i;
 
@@ -62,11 +62,10 @@ static int make_slices(tnk__pass_op_t *pass) {
       tnk__arena_calloc(&pass->arena, pass->n_data, sizeof(*pass->slices));
   if (pass->slices == NULL)
     return TNK_ENOMEM;
-  tnk__chunker_init(&chunker, flags->train_chunk_items,
-                    flags->train_chunk_bytes);
+  tnk__slicer_init(&slicer, flags->train_chunk_items, flags->train_chunk_bytes);
   for (i = 0; i < pass->n_data; i++) {
     uint64_t n_bytes = tnk__datum_bytes(&pass->data[i]);
-    if (tnk__chunker_add(&chunker, n_bytes)) {
+    if (tnk__slicer_add(&slicer, n_bytes)) {
       slice = &pass->slices[pass->n_slices++];
       slice->begin = i;
     }

@@ -1,13 +1,13 @@
-#include "flow/chunk.h"
+#include "flow/slicer.h"
 
 #include "support/test.h"
 
 /* The end of the slice that begins at `begin`. */
-static size_t end_of(tnk__chunker_t *chunker, const uint64_t *bytes, size_t n,
+static size_t end_of(tnk__slicer_t *slicer, const uint64_t *bytes, size_t n,
                      size_t begin) {
   size_t end = begin + 1;
 
-  while (end < n && !tnk__chunker_add(chunker, bytes[end]))
+  while (end < n && !tnk__slicer_add(slicer, bytes[end]))
     end++;
   return end;
 }
@@ -16,15 +16,15 @@ static size_t end_of(tnk__chunker_t *chunker, const uint64_t *bytes, size_t n,
  * few. */
 static size_t cut(const uint64_t *bytes, size_t n, size_t max_items,
                   uint64_t max_bytes, size_t *ends) {
-  tnk__chunker_t chunker;
+  tnk__slicer_t slicer;
   size_t n_chunks = 0;
   size_t begin = 0;
 
-  tnk__chunker_init(&chunker, max_items, max_bytes);
+  tnk__slicer_init(&slicer, max_items, max_bytes);
   if (n > 0)
-    CHECK(tnk__chunker_add(&chunker, bytes[0]));
+    CHECK(tnk__slicer_add(&slicer, bytes[0]));
   while (begin < n) {
-    size_t end = end_of(&chunker, bytes, n, begin);
+    size_t end = end_of(&slicer, bytes, n, begin);
 
     CHECK(end - begin <= (max_items > 0 ? max_items : 1));
     if (ends != NULL && n_chunks < 8)
@@ -103,17 +103,17 @@ TEST(S3_4_nothing_is_no_chunk) {
 
 TEST(S3_4_random_input_is_cut_greedily) {
   static uint64_t bytes[100000];
-  tnk__chunker_t chunker;
+  tnk__slicer_t slicer;
   uint64_t seed = 5;
   size_t begin = 0;
 
   for (size_t i = 0; i < 100000; i++)
     bytes[i] = test_random(&seed) % 40000;
   CHECK(cut(bytes, 100000, 128, 500000, NULL) > 100000 / 128);
-  tnk__chunker_init(&chunker, 128, 500000);
-  CHECK(tnk__chunker_add(&chunker, bytes[0]));
+  tnk__slicer_init(&slicer, 128, 500000);
+  CHECK(tnk__slicer_add(&slicer, bytes[0]));
   while (begin < 100000) {
-    size_t end = end_of(&chunker, bytes, 100000, begin);
+    size_t end = end_of(&slicer, bytes, 100000, begin);
     uint64_t sum = 0;
 
     for (size_t i = begin; i < end; i++)

@@ -1,5 +1,5 @@
-#ifndef TNK_FLOW_CHUNK_H
-#define TNK_FLOW_CHUNK_H
+#ifndef TNK_FLOW_SLICER_H
+#define TNK_FLOW_SLICER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,12 +13,12 @@ typedef struct {
   uint64_t max_bytes; /* of a slice with more than one item */
   size_t n_items;     /* in the slice being filled */
   uint64_t n_bytes;   /* in it, too */
-} tnk__chunker_t;
+} tnk__slicer_t;
 
 /* Begin with nothing. A max_items of 0 counts as 1. */
-void tnk__chunker_init(tnk__chunker_t *chunker, size_t max_items,
-                       uint64_t max_bytes);
+void tnk__slicer_init(tnk__slicer_t *slicer, size_t max_items,
+                      uint64_t max_bytes);
 /* Add the next item; 1 when it begins a new slice, as the first item does. */
-int tnk__chunker_add(tnk__chunker_t *chunker, uint64_t n_bytes);
+int tnk__slicer_add(tnk__slicer_t *slicer, uint64_t n_bytes);
 
 #endif
