@@ -156,8 +156,71 @@ def sample_server():
     check(server.wait(60) == 0, "Ctrl-C ends the server")
 
 
+def chats(folder):
+    """Questions and answers; every fifth is another one."""
+    path = pathlib.Path(folder, "chats")
+    path.write_text("".join(json.dumps({"messages": [
+        {"role": "user", "content": f"say {i % 5}"},
+        {"role": "assistant", "content": "ab" * (i % 5 + 1)}]}) + "\n"
+        for i in range(60)))
+    return str(path)
+
+
+def serve(folder, *args):
+    server = subprocess.Popen(
+        [TNK, "local", "--port", "0", "--exit-with-stdin", "--data",
+         pathlib.Path(folder, "data"), *args],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV, text=True)
+    url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+    return server, {"TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"}
+
+
+def sft():
+    with tempfile.TemporaryDirectory() as folder:
+        server, env = serve(folder)
+        state = str(pathlib.Path(folder, "state"))
+        got = run("sft", chats(folder), state, "12", "6", **env)
+        check(got.returncode == 0, "fine-tuning succeeds", got)
+        losses = [float(x) for x in re.findall(r"held-out loss (\S+)",
+                                               got.stdout)]
+        check(len(losses) == 2 and losses[1] < losses[0],
+              "the loss of what was held out falls", got)
+        check(pathlib.Path(state).read_text().startswith("12 tinker://"),
+              "the last checkpoint is noted")
+        got = run("sft", chats(folder), state, "15", "6", **env)
+        check(got.returncode == 0 and "resuming at step 12" in got.stdout and
+              "step 13 loss" in got.stdout and "step 12 loss" not in got.stdout,
+              "a second run goes on where the first ended", got)
+        server.stdin.close()
+        server.wait(20)
+        got = run("sft", "/nonexistent", state)
+        check(got.returncode == 1 and "cannot be read" in got.stderr,
+              "a file that is not there is told", got)
+
+
+def rl():
+    with tempfile.TemporaryDirectory() as folder:
+        server, env = serve(folder, "--faults", "mild=5%")
+        got = run("rl", "8", "0.01", **env)
+        check(got.returncode == 0, "learning from rewards succeeds", got)
+        rewards = [float(x) for x in re.findall(r"reward (\S+)", got.stdout)]
+        check(len(rewards) == 8 and rewards[-1] > rewards[0],
+              "the reward rises", got)
+        server.stdin.close()
+        server.wait(20)
+
+
+def foreign_loop():
+    got = subprocess.run([BUILD / "examples/foreign_loop"], env=ENV,
+                         input="".join(f"line {i}\n" for i in range(20)),
+                         capture_output=True, text=True, timeout=240)
+    check(got.returncode == 0, "the foreign loop ends", got)
+    check(sorted(line.split("|")[0] for line in got.stdout.splitlines()) ==
+          sorted(f"line {i}" for i in range(20)), "all lines are answered", got)
+
+
 CASES = {f.__name__: f for f in
          (hello, train_text, train_text_errors, train_text_loses_its_server,
-          thread, sample_server)}
+          thread, sample_server, sft, rl, foreign_loop)}
 CASES[sys.argv[1]]()
 plan()

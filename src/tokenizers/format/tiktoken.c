@@ -43,7 +43,7 @@ static int read_rank(reader_t *reader, uint32_t *rank) {
 static int read_line(reader_t *reader) {
   const uint8_t *start = reader->p;
   tnk__vocab_t *vocab = &reader->tok->vocab;
-  uint32_t rank;
+  uint32_t rank = 0;
   size_t n;
   uint8_t *out;
   int err;

@@ -1,0 +1,167 @@
+/*
+ * Supervised fine-tuning on chat messages: only what the assistant says is
+ * learnt. Warm-up and cosine decay of the learning rate, the loss of examples
+ * held out, a checkpoint every so many steps, and going on from the last one.
+ *
+ *   sft FILE STATE_FILE [STEPS [EVERY]]     {"messages": [{"role": ...}]} a
+ * line
+ */
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <tnk/script.h>
+
+#include "local_server.h"
+
+enum { MAX_TOKENS = 256, BATCH = 16, HELD_OUT = 32, IN_FLIGHT = 2 };
+static const double PEAK = 0.01, WARM_UP = 10;
+
+typedef struct {
+  tnk_promise_t *pass, *update;
+  double weight;
+} step_t;
+
+static size_t put(int32_t *tokens, float *weights, size_t n, const char *text,
+                  float weight) {
+  for (; *text != '\0' && n < MAX_TOKENS; text++, n++) {
+    tokens[n] = (unsigned char)*text;
+    weights[n] = weight;
+  }
+  return n;
+}
+
+static void add_chat(tnk_batch_t *all, const json_t *messages) {
+  int32_t tokens[MAX_TOKENS];
+  float weights[MAX_TOKENS];
+  const json_t *message;
+  size_t n = 0, i;
+  json_array_foreach(messages, i, message) {
+    const char *role = json_string_value(json_object_get(message, "role"));
+    const char *text = json_string_value(json_object_get(message, "content"));
+    const int mine = role != NULL && strcmp(role, "assistant") == 0;
+    n = put(tokens, weights, n, mine ? "A: " : "U: ", 0);
+    n = put(tokens, weights, n, text != NULL ? text : "", mine ? 1 : 0);
+    n = put(tokens, weights, n, "\n", mine ? 1 : 0);
+  }
+  if (tnk_batch_add_tokens(all, tokens, weights, n) != TNK_OK)
+    tnk_must_not("a line is no chat, or there is no memory");
+}
+
+/* All examples; a batch to learn from is a choice of them. */
+static tnk_batch_t *read_chats(const char *path) {
+  tnk_batch_t *all = tnk_batch_new(NULL);
+  FILE *file = fopen(path, "r");
+  json_t *chat;
+  if (file == NULL || all == NULL)
+    tnk_must_not("the file of examples cannot be read");
+  while ((chat = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL)) != NULL) {
+    add_chat(all, json_object_get(chat, "messages"));
+    json_decref(chat);
+  }
+  fclose(file);
+  return all;
+}
+
+static double weight_of(const tnk_datum_t *data, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; i++)
+    for (size_t t = 0; t < data[i].input.n_tokens; t++)
+      sum += (double)data[i].weights[t];
+  return sum;
+}
+
+/* The mean of a token: the sum is what every server sends. */
+static double mean_loss(tnk_promise_t *pass, double weight) {
+  const tnk_pass_t *result = tnk_promise_pass(tnk_must_keep(pass));
+  const double sum = tnk_metrics_get(tnk_pass_metrics(result), "loss:sum");
+  tnk_promise_unref(pass);
+  return sum / weight;
+}
+
+/* Draws by the step's number, so that to resume is to repeat. */
+static step_t begin(tnk_training_t *model, const tnk_batch_t *all,
+                    unsigned step, unsigned steps) {
+  const double done = (step - WARM_UP) / (steps - WARM_UP);
+  uint64_t random = step * 0x9E3779B97F4A7C15u + 1;
+  tnk_optim_t optim = TNK_OPTIM_INIT;
+  tnk_datum_t data[BATCH];
+  size_t n;
+  const tnk_datum_t *from = tnk_batch_data(all, &n);
+  for (size_t i = 0; i < BATCH; i++) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    data[i] = from[HELD_OUT + (random >> 33) % (n - HELD_OUT)];
+  }
+  optim.learning_rate = step < WARM_UP ? PEAK * (step + 1) / WARM_UP
+                                       : PEAK * 0.5 * (1 + cos(3.1416 * done));
+  step_t begun = {.weight = weight_of(data, BATCH)};
+  begun.pass = tnk_training_forward_backward(model, data, BATCH, NULL);
+  begun.update = tnk_training_optim_step(model, &optim);
+  return begun;
+}
+
+/* Notes where the state after `begun` steps is, for the next run. The file is
+ * replaced as a whole, so that it is never half. */
+static void save(tnk_training_t *model, const char *path, unsigned begun) {
+  tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
+  char name[32], fresh[512];
+  snprintf(name, sizeof(name), "step-%u", begun);
+  snprintf(fresh, sizeof(fresh), "%s.new", path);
+  options.overwrite = TNK_YES;
+  tnk_promise_t *saved =
+      tnk_must_keep(tnk_training_save_state(model, name, &options));
+  FILE *file = fopen(fresh, "w");
+  if (file == NULL ||
+      fprintf(file, "%u %s\n", begun, tnk_promise_path(saved)) < 0 ||
+      fclose(file) != 0 || rename(fresh, path) != 0)
+    tnk_must_not("the state file cannot be written");
+  tnk_promise_unref(saved);
+}
+
+static tnk_training_t *open_model(tnk_service_t *service, const char *path,
+                                  unsigned *step) {
+  tnk_restore_options_t restore = TNK_RESTORE_OPTIONS_INIT;
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  FILE *file = fopen(path, "r");
+  char from[256];
+  lora.base_model = "tnk/byte-lm";
+  if (file == NULL)
+    return tnk_must_training(tnk_service_create_lora(service, &lora));
+  if (fscanf(file, "%u %255s", step, from) != 2)
+    tnk_must_not("the state file is none");
+  fclose(file);
+  printf("resuming at step %u from %s\n", *step, from);
+  restore.path = from;
+  restore.with_optimizer = TNK_YES;
+  return tnk_must_training(tnk_service_restore(service, &restore));
+}
+
+int main(int argc, char **argv) {
+  const unsigned steps = argc > 3 ? (unsigned)atoi(argv[3]) : 100;
+  const unsigned every = argc > 4 ? (unsigned)atoi(argv[4]) : 20;
+  step_t flight[IN_FLIGHT];
+  unsigned step = 0;
+  size_t n;
+  if (argc < 3 || every == 0)
+    tnk_must_not("usage: sft FILE STATE_FILE [STEPS [EVERY]]");
+  tnk_batch_t *all = read_chats(argv[1]);
+  const tnk_datum_t *held_out = tnk_batch_data(all, &n);
+  if (n <= HELD_OUT || local_server_unless_set() != 0)
+    tnk_must_not("there are too few examples, or no server");
+  tnk_service_t *service = tnk_must_open(NULL);
+  tnk_training_t *model = open_model(service, argv[2], &step);
+  for (unsigned begun = step; step < steps; step++) {
+    for (; begun < steps && begun < step + IN_FLIGHT; begun++)
+      flight[begun % IN_FLIGHT] = begin(model, all, begun, steps);
+    const step_t *s = &flight[step % IN_FLIGHT];
+    printf("step %u loss %.3f\n", step + 1, mean_loss(s->pass, s->weight));
+    tnk_must(s->update);
+    if ((step + 1) % every != 0 && step + 1 != steps)
+      continue;
+    save(model, argv[2], begun); /* It has the steps that are begun. */
+    tnk_promise_t *pass = tnk_training_forward(model, held_out, HELD_OUT, NULL);
+    printf("step %u held-out loss %.4f\n", begun,
+           mean_loss(pass, weight_of(held_out, HELD_OUT)));
+  }
+  tnk_batch_free(all);
+  return tnk_must_close(service);
+}
