@@ -136,8 +136,9 @@ TNK_API int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
  * Close a hub.
  *
  * Legal in every state. Everything pending rejects with TNK_ECLOSED, sockets
- * close, unfinished files are removed, then @p cb runs. The handle is invalid
- * from this call on. A second call does nothing.
+ * close, unfinished files are removed, then @p cb runs. Until then calls on the
+ * handle reject with TNK_ECLOSED, and a second close does nothing and calls
+ * nothing; after that the handle is gone, as that of a service is.
  *
  * @param hub  NULL calls nothing.
  * @param cb   May be NULL.

@@ -291,11 +291,13 @@ TNK_API tnk_sampling_t *tnk_take_sampling(tnk_promise_t *promise, char *why,
 /* Results by type: NULL unless resolved with that type. Each belongs to the
  * promise and lives as long as it does. */
 
-/** The training client that a create call made. It lives until it is closed;
- * this accessor only names it. Thread: loop thread. Since: 0.1 */
+/** The training client that a create call made; NULL once that is closed. It
+ * lives until then, also without the promise; closed, it stays as long as such
+ * a promise does, so that a late call on it rejects with TNK_ECLOSED.
+ * Thread: loop thread. Since: 0.1 */
 TNK_API tnk_training_t *tnk_promise_training(const tnk_promise_t *promise);
-/** The sampling client that a create call or a save made, with a life of its
- * own too. Thread: loop thread. Since: 0.1 */
+/** The sampling client that a create call or a save made; its life is as that
+ * of a training client. Thread: loop thread. Since: 0.1 */
 TNK_API tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise);
 /** The result of forward, forward_backward and forward_backward_custom. Thread:
  * loop thread. Since: 0.1 */

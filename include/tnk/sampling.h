@@ -115,8 +115,8 @@ TNK_API const char *tnk_sampling_base_model(const tnk_sampling_t *sampling);
 TNK_API const char *tnk_sampling_id(const tnk_sampling_t *sampling);
 
 /**
- * Close the client. Everything pending rejects with TNK_ECLOSED; @p cb runs
- * when its memory is free. The handle is invalid from this call on.
+ * Close the client. Everything pending rejects with TNK_ECLOSED, then @p cb
+ * runs. What is left of the handle is as after tnk_training_close().
  *
  * @param sampling  NULL calls nothing.
  * @param cb        May be NULL.

@@ -151,9 +151,11 @@ typedef void (*tnk_close_cb)(void *user);
  *
  * Legal in every state. Everything pending rejects with TNK_ECLOSED, the
  * session is reported as finished if there is one (waiting at most two
- * seconds for the answer), sockets close, then @p cb runs. The handle and
- * those of its clients are invalid from this call on. A second call does
- * nothing.
+ * seconds for the answer), sockets close, then @p cb runs. Until then calls on
+ * the handle reject with TNK_ECLOSED, and a second close does nothing and calls
+ * nothing; after that the handle is gone, and using it is a mistake that a
+ * debug build of the library may end the program for. Of the clients' handles
+ * and how long they can be used tnk_training_close() tells.
  *
  * @param service  NULL calls nothing.
  * @param cb       May be NULL.

@@ -28,9 +28,10 @@ typedef struct {
    * When set, the arrays that the data points to are not copied: they are
    * read, part by part and again for every repeat of a request, until
    * `release` is called, once. That is never inside the call, unless there is
-   * no memory even to remember it. They and the structs themselves
-   * (tnk_datum_t and below) must stay and not change until then; where the
-   * service wants requests compressed, libuv's thread pool reads them too.
+   * no memory even to remember it, or the client is closed and gone. They and
+   * the structs themselves (tnk_datum_t and below) must stay and not change
+   * until then; where the service wants requests compressed, libuv's thread
+   * pool reads them too.
    */
   void (*release)(void *user);
   void *release_user;
@@ -326,8 +327,10 @@ TNK_API tnk_promise_t *tnk_training_unload(tnk_training_t *training);
 /**
  * Close the client; its model stays on the service.
  *
- * Everything pending rejects with TNK_ECLOSED; @p cb runs when the client's
- * memory is free. The handle is invalid from this call on.
+ * Everything pending rejects with TNK_ECLOSED, then @p cb runs. Until then
+ * calls on the handle reject with TNK_ECLOSED, and a second close does nothing
+ * and calls nothing. After that the handle is gone, unless a promise that
+ * showed it still lives: then it goes on like that until that one is dropped.
  *
  * @param training  NULL calls nothing.
  * @param cb        May be NULL.

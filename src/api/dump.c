@@ -365,7 +365,7 @@ int tnk_service_dump(const tnk_service_t *service, tnk_dump_format_t format,
   dump_t d = {.is_json = format == TNK_DUMP_JSON};
   int err;
 
-  if (service == NULL || write == NULL ||
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE) || write == NULL ||
       (format != TNK_DUMP_TEXT && format != TNK_DUMP_JSON))
     return TNK_EINVAL;
   tnk__buf_init(&d.buf, &service->root.context.alloc, TNK__MAX_RESPONSE_BODY);

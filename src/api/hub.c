@@ -24,8 +24,10 @@ static void free_rest(tnk__root_t *root) {
   tnk__hub_config_deinit(&hub_of(root)->config);
 }
 
-static const tnk__root_kind_t kind = {
-    .size = sizeof(tnk_hub_t), .close = close_left, .free_rest = free_rest};
+static const tnk__root_kind_t kind = {.magic = TNK__MAGIC_HUB,
+                                      .size = sizeof(tnk_hub_t),
+                                      .close = close_left,
+                                      .free_rest = free_rest};
 
 static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
                       const tnk_hub_options_t *options, const char **why) {
@@ -70,7 +72,8 @@ int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
 /* ---- Closing ---- */
 
 void tnk_hub_close(tnk_hub_t *hub, tnk_close_cb cb, void *user) {
-  if (hub == NULL || !tnk__root_begin_close(&hub->root, cb, user))
+  if (!TNK__HANDLE_AT(hub, root.magic, HUB) ||
+      !tnk__root_begin_close(&hub->root, cb, user))
     return;
   tnk__hub_close(&hub->core);
   tnk__tokenizers_close(&hub->core);
@@ -122,7 +125,7 @@ tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
   char sum[65] = "";
   int err;
 
-  if (hub == NULL)
+  if (!TNK__HANDLE_AT(hub, root.magic, HUB))
     return NULL;
   err = TNK__LOAD(tnk_download_options_t, &own, options, said, sizeof(said));
   if (err == TNK_OK) {
@@ -151,7 +154,7 @@ tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model, const char *file,
   tnk_promise_t *refusal;
   int err;
 
-  if (hub == NULL)
+  if (!TNK__HANDLE_AT(hub, root.magic, HUB))
     return NULL;
   err = TNK__LOAD(tnk_hub_file_options_t, &own, options, said, sizeof(said));
   if (own.revision != NULL)
@@ -257,7 +260,7 @@ tnk_promise_t *tnk_hub_tokenizer(tnk_hub_t *hub,
   char what[224];
   int err;
 
-  if (hub == NULL)
+  if (!TNK__HANDLE_AT(hub, root.magic, HUB))
     return NULL;
   err =
       TNK__LOAD(tnk_hub_tokenizer_options_t, &own, options, said, sizeof(said));
@@ -279,7 +282,8 @@ tnk_promise_t *tnk_hub_tokenizer(tnk_hub_t *hub,
 }
 
 int tnk_hub_forget(tnk_hub_t *hub, const void *tokenizer) {
-  const int err = hub != NULL ? check_hub(hub) : TNK_EINVAL;
+  const int err =
+      TNK__HANDLE_AT(hub, root.magic, HUB) ? check_hub(hub) : TNK_EINVAL;
 
   if (err == TNK_OK)
     tnk__tokenizers_forget(&hub->core, tokenizer);

@@ -1,26 +1,42 @@
 /* The results of promises by type. */
 #include <stdio.h>
 
+#include "base/misuse.h"
 #include "codec/message/results.h"
 #include "task/hub/tokenizer.h"
 #include "loop/promise.h"
+#include "task/sample/sampling.h"
 #include "task/service/query.h"
+#include "task/train/training.h"
+
+#define VALUE(promise, KIND)                                                   \
+  (TNK__HANDLE(promise, PROMISE)                                               \
+       ? tnk__promise_value(promise, TNK__RESULT_##KIND)                       \
+       : NULL)
 
 tnk_training_t *tnk_promise_training(const tnk_promise_t *promise) {
-  return tnk__promise_value(promise, TNK__RESULT_TRAINING);
+  tnk_training_t *training = VALUE(promise, TRAINING);
+
+  return training != NULL && !training->closing ? training : NULL;
 }
 
 tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise) {
-  return tnk__promise_value(promise, TNK__RESULT_SAMPLING);
+  tnk_sampling_t *sampling = VALUE(promise, SAMPLING);
+
+  return sampling != NULL && !sampling->closing ? sampling : NULL;
 }
 
 /* Wait for a client and give up the reference; NULL with a sentence. */
 static void *take(tnk_promise_t *promise, tnk__result_kind_t type, char *why,
                   size_t why_size) {
   const int err = tnk_wait(promise);
-  void *value = err == TNK_OK ? tnk__promise_value(promise, type) : NULL;
   const char *text = "";
+  void *value = NULL;
 
+  if (err == TNK_OK && type == TNK__RESULT_TRAINING)
+    value = tnk_promise_training(promise);
+  else if (err == TNK_OK)
+    value = tnk_promise_sampling(promise);
   /* A promise that cannot be waited for has no error of its own to tell. */
   if (err != TNK_OK)
     text = tnk_promise_status(promise) == err ? tnk_promise_text(promise)
@@ -44,16 +60,15 @@ tnk_sampling_t *tnk_take_sampling(tnk_promise_t *promise, char *why,
 }
 
 const tnk_pass_t *tnk_promise_pass(const tnk_promise_t *promise) {
-  return tnk__promise_value(promise, TNK__RESULT_PASS);
+  return VALUE(promise, PASS);
 }
 
 const tnk_samples_t *tnk_promise_samples(const tnk_promise_t *promise) {
-  return tnk__promise_value(promise, TNK__RESULT_SAMPLES);
+  return VALUE(promise, SAMPLES);
 }
 
 const float *tnk_promise_logprobs(const tnk_promise_t *promise, size_t *n) {
-  const tnk_samples_t *samples =
-      tnk__promise_value(promise, TNK__RESULT_LOGPROBS);
+  const tnk_samples_t *samples = VALUE(promise, LOGPROBS);
 
   if (n != NULL)
     *n = samples != NULL ? samples->n_prompt_logprobs : 0;
@@ -61,20 +76,18 @@ const float *tnk_promise_logprobs(const tnk_promise_t *promise, size_t *n) {
 }
 
 const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise) {
-  return tnk__promise_value(promise, TNK__RESULT_METRICS);
+  return VALUE(promise, METRICS);
 }
 
 const char *tnk_promise_path(const tnk_promise_t *promise) {
-  return tnk__promise_value(promise, TNK__RESULT_PATH);
+  return VALUE(promise, PATH);
 }
 
 const tnk_capabilities_t *
 tnk_promise_capabilities(const tnk_promise_t *promise) {
-  return tnk__query_value(
-      tnk__promise_value(promise, TNK__RESULT_CAPABILITIES));
+  return tnk__query_value(VALUE(promise, CAPABILITIES));
 }
 
 void *tnk_promise_tokenizer(const tnk_promise_t *promise) {
-  return tnk__tokenizer_value(
-      tnk__promise_value(promise, TNK__RESULT_TOKENIZER));
+  return tnk__tokenizer_value(VALUE(promise, TOKENIZER));
 }

@@ -29,6 +29,7 @@ static void free_root(tnk__root_t *root) {
   const tnk_allocator_t alloc = root->alloc;
 
   root->kind->free_rest(root);
+  tnk__handle_end(root, root->kind->size);
   tnk__free(&alloc, root);
 }
 
@@ -48,6 +49,7 @@ int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
   root = tnk__calloc(alloc, 1, kind->size);
   if (root == NULL)
     return TNK_ENOMEM;
+  root->magic = kind->magic;
   root->kind = kind;
   root->alloc = *alloc;
   tnk__list_init(&root->link);
@@ -141,15 +143,22 @@ size_t tnk__root_close_all(const uv_loop_t *uv) {
 
 tnk_promise_t *tnk__root_reject(tnk__context_t *context, int code,
                                 const char *name, const char *why) {
+  return tnk__root_reject_beside(context->oom, code, name, why);
+}
+
+tnk_promise_t *tnk__root_reject_beside(tnk_promise_t *kin, int code,
+                                       const char *name, const char *why) {
+  const tnk_allocator_t *alloc = &kin->home->alloc;
+  tnk_promise_t *promise;
   tnk__error_t *error;
 
   error = why != NULL && why[0] != '\0'
-              ? tnk__error_new(&context->alloc, code, "%s: %s", name, why)
-              : tnk__error_from(&context->alloc, name,
-                                &(tnk_error_t){.code = code});
+              ? tnk__error_new(alloc, code, "%s: %s", name, why)
+              : tnk__error_from(alloc, name, &(tnk_error_t){.code = code});
   if (error->refs > 0)
     error->pub.ran = TNK_RAN_NO; /* which goes without saying */
   else
     error = tnk__error_ran(error, TNK_RAN_NO);
-  return tnk__promise_rejected(context, error);
+  promise = tnk__promise_orphan(kin->home, error);
+  return promise != NULL ? promise : tnk_promise_ref(kin);
 }

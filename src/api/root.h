@@ -4,6 +4,7 @@
 #include <uv.h>
 
 #include "base/list.h"
+#include "base/misuse.h"
 #include "http/client.h"
 #include "loop/context.h"
 #include "loop/promise.h"
@@ -12,6 +13,7 @@
 struct tnk__root;
 
 typedef struct {
+  tnk__magic_t magic;
   size_t size; /* of the larger struct */
   /* What the caller would call to close it. */
   void (*close)(struct tnk__root *self);
@@ -31,6 +33,7 @@ typedef struct {
  * everything; then the memory is freed, and the caller told.
  */
 typedef struct tnk__root {
+  uint32_t magic;   /* that of its kind */
   tnk__list_t link; /* of its thread's */
   const tnk__root_kind_t *kind;
   tnk_allocator_t alloc;
@@ -74,5 +77,8 @@ size_t tnk__root_close_all(const uv_loop_t *uv);
  * for NULL and "" with what the code means. */
 tnk_promise_t *tnk__root_reject(tnk__context_t *context, int code,
                                 const char *name, const char *why);
+/* The same beside the shared promise of a context that may be gone. */
+tnk_promise_t *tnk__root_reject_beside(tnk_promise_t *kin, int code,
+                                       const char *name, const char *why);
 
 #endif

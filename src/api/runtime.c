@@ -17,11 +17,13 @@
 #include "api/root.h"
 #include "base/alloc.h"
 #include "base/list.h"
+#include "base/misuse.h"
 #include "loop/context.h"
 #include "tnk/error.h"
 #include "tnk/promise.h"
 
 struct tnk_runtime {
+  uint32_t magic;
   tnk_allocator_t alloc;
   uv_loop_t loop;
   uv_async_t wake;
@@ -127,6 +129,7 @@ int tnk__runtime_start(tnk_runtime_t **out, const tnk_allocator_t *alloc) {
   *out = NULL;
   if (runtime == NULL)
     return TNK_ENOMEM;
+  runtime->magic = TNK__MAGIC_RUNTIME;
   runtime->alloc = *alloc;
   runtime->pid = getpid();
   err = open_loop(runtime);
@@ -154,7 +157,7 @@ int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
   post_t *post;
   int refused;
 
-  if (runtime == NULL || cb == NULL)
+  if (!TNK__HANDLE(runtime, RUNTIME) || cb == NULL)
     return TNK_EINVAL;
   if (runtime->pid != getpid())
     return TNK_EFORKED;
@@ -191,7 +194,7 @@ int tnk_runtime_stop(tnk_runtime_t *runtime) {
   const uv_thread_t self = uv_thread_self();
   tnk_allocator_t alloc;
 
-  if (runtime == NULL)
+  if (!TNK__HANDLE(runtime, RUNTIME))
     return TNK_OK;
   if (runtime->pid != getpid())
     return TNK_EFORKED;
@@ -204,6 +207,7 @@ int tnk_runtime_stop(tnk_runtime_t *runtime) {
   uv_thread_join(&runtime->thread);
   uv_mutex_destroy(&runtime->lock);
   alloc = runtime->alloc;
+  tnk__handle_end(runtime, sizeof(*runtime));
   tnk__free(&alloc, runtime);
   return TNK_OK;
 }

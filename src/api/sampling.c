@@ -13,7 +13,6 @@ static tnk_promise_t *start(tnk_sampling_t *sampling, const char *name,
                             const tnk_sampling_params_t *params,
                             const tnk_sample_options_t *options,
                             int wants_logprobs) {
-  tnk__session_t *session = sampling->session;
   tnk_sampling_params_t own_params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_options_t own_options = TNK_SAMPLE_OPTIONS_INIT;
   tnk_promise_t *refusal;
@@ -28,7 +27,7 @@ static tnk_promise_t *start(tnk_sampling_t *sampling, const char *name,
   if (err == TNK_OK)
     err = tnk__check_sampling(prompt, &own_params, &own_options, text,
                               sizeof(text));
-  refusal = tnk__service_refuses(session, name, err, text);
+  refusal = tnk__client_refuses(TNK__CLIENT(sampling), name, err, text);
   if (refusal != NULL)
     return refusal;
   return tnk__sample_start(sampling, prompt, &own_params, &own_options,
@@ -39,7 +38,7 @@ tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
                                    const tnk_model_input_t *prompt,
                                    const tnk_sampling_params_t *params,
                                    const tnk_sample_options_t *options) {
-  if (sampling == NULL)
+  if (!TNK__HANDLE(sampling, SAMPLING))
     return NULL;
   return start(sampling, "sample", prompt, params, options, 0);
 }
@@ -55,7 +54,7 @@ tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
   char text[MAX_TEXT] = "";
   int err;
 
-  if (sampling == NULL)
+  if (!TNK__HANDLE(sampling, SAMPLING))
     return NULL;
   err = TNK__LOAD(tnk_logprobs_options_t, &own, options, text, sizeof(text));
   refusal =
@@ -69,14 +68,18 @@ tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
 }
 
 const char *tnk_sampling_base_model(const tnk_sampling_t *sampling) {
-  return sampling != NULL ? sampling->base_model : NULL;
+  return TNK__HANDLE(sampling, SAMPLING) && !sampling->closing
+             ? sampling->base_model
+             : NULL;
 }
 
 const char *tnk_sampling_id(const tnk_sampling_t *sampling) {
-  return sampling != NULL ? sampling->id : NULL;
+  return TNK__HANDLE(sampling, SAMPLING) && !sampling->closing ? sampling->id
+                                                               : NULL;
 }
 
 void tnk_sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user) {
-  if (sampling != NULL && !tnk__context_is_forked(sampling->session->context))
+  if (TNK__HANDLE(sampling, SAMPLING) && !sampling->closing &&
+      !tnk__context_is_forked(sampling->session->context))
     tnk__sampling_close(sampling, cb, user);
 }

@@ -29,8 +29,10 @@ static void free_rest(tnk__root_t *root) {
   tnk__config_deinit(&service->config);
 }
 
-static const tnk__root_kind_t kind = {
-    .size = sizeof(tnk_service_t), .close = close_left, .free_rest = free_rest};
+static const tnk__root_kind_t kind = {.magic = TNK__MAGIC_SERVICE,
+                                      .size = sizeof(tnk_service_t),
+                                      .close = close_left,
+                                      .free_rest = free_rest};
 
 static int open_parts(tnk_service_t *service, uv_loop_t *loop,
                       const tnk_service_options_t *options, const char **why) {
@@ -93,7 +95,8 @@ static void on_finished(tnk__session_t *session) {
 }
 
 void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
-  if (service == NULL || !tnk__root_begin_close(&service->root, cb, user))
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE) ||
+      !tnk__root_begin_close(&service->root, cb, user))
     return;
   tnk__session_shut(&service->session);
   tnk__clients_close(&service->session);
@@ -124,10 +127,23 @@ tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
   return NULL;
 }
 
+tnk_promise_t *tnk__client_refuses(const tnk__client_t *client,
+                                   const char *name, int err,
+                                   const char *text) {
+  int caller_err = TNK_OK;
+
+  if (!client->closing)
+    return tnk__service_refuses(client->session, name, err, text);
+  if (client->session != NULL)
+    caller_err = tnk__context_check_caller(client->session->context);
+  return tnk__root_reject_beside(
+      client->kin, caller_err != TNK_OK ? caller_err : TNK_ECLOSED, name, NULL);
+}
+
 tnk_promise_t *tnk_service_capabilities(tnk_service_t *service) {
   tnk_promise_t *refusal;
 
-  if (service == NULL)
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
     return NULL;
   refusal = tnk__service_refuses(&service->session, "get_server_capabilities",
                                  TNK_OK, NULL);
@@ -137,14 +153,15 @@ tnk_promise_t *tnk_service_capabilities(tnk_service_t *service) {
 tnk_promise_t *tnk_service_health(tnk_service_t *service) {
   tnk_promise_t *refusal;
 
-  if (service == NULL)
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
     return NULL;
   refusal = tnk__service_refuses(&service->session, "healthz", TNK_OK, NULL);
   return refusal != NULL ? refusal : tnk__query_health(&service->session);
 }
 
 const char *tnk_service_session_id(const tnk_service_t *service) {
-  return service != NULL ? service->session.id : NULL;
+  return TNK__HANDLE_AT(service, root.magic, SERVICE) ? service->session.id
+                                                      : NULL;
 }
 
 tnk_promise_t *tnk_service_create_lora(tnk_service_t *service,
@@ -154,7 +171,7 @@ tnk_promise_t *tnk_service_create_lora(tnk_service_t *service,
   char text[TNK__MAX_WHY] = "";
   int err;
 
-  if (service == NULL)
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
     return NULL;
   err = TNK__LOAD(tnk_lora_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
@@ -170,7 +187,7 @@ tnk_promise_t *tnk_service_restore(tnk_service_t *service,
   char text[TNK__MAX_WHY] = "";
   int err;
 
-  if (service == NULL)
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
     return NULL;
   err = TNK__LOAD(tnk_restore_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
@@ -187,7 +204,7 @@ tnk_service_create_sampling(tnk_service_t *service,
   char text[TNK__MAX_WHY] = "";
   int err;
 
-  if (service == NULL)
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
     return NULL;
   err = TNK__LOAD(tnk_sampling_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
@@ -227,7 +244,7 @@ static void count(tnk_stats_t *out, const tnk_service_t *service) {
 int tnk_service_stats(tnk_stats_t *out, const tnk_service_t *service) {
   tnk_stats_t own = TNK_STATS_INIT;
 
-  if (service != NULL)
+  if (TNK__HANDLE_AT(service, root.magic, SERVICE))
     count(&own, service);
   return out != NULL ? TNK__FILL(tnk_stats_t, out, &own) : TNK_EINVAL;
 }

@@ -24,4 +24,20 @@ struct tnk_service {
 tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
                                     int err, const char *text);
 
+/* What it takes to refuse an operation of a client, in whatever state. */
+typedef struct {
+  tnk__session_t *session;
+  tnk_promise_t *kin;
+  int closing;
+} tnk__client_t;
+
+/* The same for an operation of a client. */
+tnk_promise_t *tnk__client_refuses(const tnk__client_t *client,
+                                   const char *name, int err, const char *text);
+/* Of a training or a sampling client. */
+#define TNK__CLIENT(handle)                                                    \
+  (&(const tnk__client_t){.session = (handle)->session,                        \
+                          .kin = (handle)->kin,                                \
+                          .closing = (handle)->closing})
+
 #endif

@@ -37,7 +37,20 @@ static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
   if (err == TNK_OK)
     err =
         tnk__check_settings(own->settings, own->n_settings, text, sizeof(text));
-  return tnk__service_refuses(training->session, name, err, text);
+  return tnk__client_refuses(TNK__CLIENT(training), name, err, text);
+}
+
+/* Data that was lent to a pass that is refused. When the client is gone, there
+ * may be no loop any more to tell the lender from. */
+static void give_back(const tnk_training_t *training,
+                      const tnk_pass_options_t *options) {
+  if (training->session != NULL) {
+    tnk__pass_give_back(training->session, options);
+  } else if (options->release != NULL) {
+    tnk__callout_begin();
+    options->release(options->release_user);
+    tnk__callout_end();
+  }
 }
 
 static tnk_promise_t *pass(tnk_training_t *training, const tnk_datum_t *data,
@@ -46,13 +59,13 @@ static tnk_promise_t *pass(tnk_training_t *training, const tnk_datum_t *data,
   tnk_pass_options_t own = TNK_PASS_OPTIONS_INIT;
   tnk_promise_t *refusal;
 
-  if (training == NULL)
+  if (!TNK__HANDLE(training, TRAINING))
     return NULL;
   refusal = check_pass(training, forward_only ? "forward" : "forward_backward",
                        data, n_data, NULL, options, &own);
   if (refusal == NULL)
     return tnk__pass_start(training, data, n_data, &own, forward_only);
-  tnk__pass_give_back(training->session, &own);
+  give_back(training, &own);
   return refusal;
 }
 
@@ -76,16 +89,16 @@ tnk_promise_t *tnk_training_forward_backward_custom(
   tnk_pass_options_t own = TNK_PASS_OPTIONS_INIT;
   tnk_promise_t *refusal;
 
-  if (training == NULL)
+  if (!TNK__HANDLE(training, TRAINING))
     return NULL;
   refusal =
       check_pass(training, name, data, n_data, "cross_entropy", options, &own);
   if (refusal == NULL && loss == NULL)
-    refusal = tnk__service_refuses(training->session, name, TNK_EINVAL,
-                                   "no loss function was given");
+    refusal = tnk__client_refuses(TNK__CLIENT(training), name, TNK_EINVAL,
+                                  "no loss function was given");
   if (refusal == NULL)
     return tnk__custom_start(training, data, n_data, loss, user, &own);
-  tnk__pass_give_back(training->session, &own);
+  give_back(training, &own);
   return refusal;
 }
 
@@ -98,12 +111,12 @@ tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
   char text[MAX_TEXT] = "";
   int err;
 
-  if (training == NULL)
+  if (!TNK__HANDLE(training, TRAINING))
     return NULL;
   err = TNK__LOAD(tnk_optim_t, &own, optim, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_optim(&own, text, sizeof(text));
-  refusal = tnk__service_refuses(training->session, "optim_step", err, text);
+  refusal = tnk__client_refuses(TNK__CLIENT(training), "optim_step", err, text);
   return refusal != NULL ? refusal : tnk__step_start(training, &own);
 }
 
@@ -117,12 +130,12 @@ static tnk_promise_t *save(tnk_training_t *training, tnk__save_kind_t kind,
   char text[MAX_TEXT] = "";
   int err;
 
-  if (training == NULL)
+  if (!TNK__HANDLE(training, TRAINING))
     return NULL;
   err = TNK__LOAD(tnk_save_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_save(name, &own, text, sizeof(text));
-  refusal = tnk__service_refuses(training->session, op_name, err, text);
+  refusal = tnk__client_refuses(TNK__CLIENT(training), op_name, err, text);
   return refusal != NULL ? refusal
                          : tnk__save_start(training, kind, name, &own);
 }
@@ -158,7 +171,7 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
   const char *text = said;
   int err;
 
-  if (training == NULL)
+  if (!TNK__HANDLE(training, TRAINING))
     return NULL;
   err = TNK__LOAD(tnk_sampling_options_t, &own, options, said, sizeof(said));
   if (err == TNK_OK && kind != TNK_SAMPLING_SNAPSHOT &&
@@ -170,7 +183,7 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
     err = TNK_EINVAL;
     text = "it samples from this model: set no model_path and no base_model";
   }
-  refusal = tnk__service_refuses(training->session, name, err, text);
+  refusal = tnk__client_refuses(TNK__CLIENT(training), name, err, text);
   return refusal != NULL ? refusal
                          : tnk__save_ephemeral_start(training, kind, &own);
 }
@@ -182,12 +195,12 @@ tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
   char text[MAX_TEXT] = "";
   int err;
 
-  if (training == NULL)
+  if (!TNK__HANDLE(training, TRAINING))
     return NULL;
   err = TNK__LOAD(tnk_load_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_load(&own, text, sizeof(text));
-  refusal = tnk__service_refuses(training->session, "load_state", err, text);
+  refusal = tnk__client_refuses(TNK__CLIENT(training), "load_state", err, text);
   if (refusal != NULL)
     return refusal;
   return tnk__load_start(training, own.path, own.with_optimizer == TNK_YES,
@@ -199,7 +212,8 @@ tnk_promise_t *tnk_training_load_state(tnk_training_t *training,
 int tnk_training_info(tnk_training_info_t *out,
                       const tnk_training_t *training) {
   static const tnk_training_info_t none = TNK_TRAINING_INFO_INIT;
-  const tnk_training_info_t *info = training != NULL ? &training->info : &none;
+  const int is_open = TNK__HANDLE(training, TRAINING) && !training->closing;
+  const tnk_training_info_t *info = is_open ? &training->info : &none;
 
   return out != NULL ? TNK__FILL(tnk_training_info_t, out, info) : TNK_EINVAL;
 }
@@ -207,13 +221,14 @@ int tnk_training_info(tnk_training_info_t *out,
 tnk_promise_t *tnk_training_unload(tnk_training_t *training) {
   tnk_promise_t *refusal;
 
-  if (training == NULL)
+  if (!TNK__HANDLE(training, TRAINING))
     return NULL;
-  refusal = tnk__service_refuses(training->session, "unload", TNK_OK, NULL);
+  refusal = tnk__client_refuses(TNK__CLIENT(training), "unload", TNK_OK, NULL);
   return refusal != NULL ? refusal : tnk__unload_start(training);
 }
 
 void tnk_training_close(tnk_training_t *training, tnk_close_cb cb, void *user) {
-  if (training != NULL && !tnk__context_is_forked(training->session->context))
+  if (TNK__HANDLE(training, TRAINING) && !training->closing &&
+      !tnk__context_is_forked(training->session->context))
     tnk__training_close(training, cb, user);
 }

@@ -6,11 +6,11 @@
  */
 #include "loop/promise.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/misuse.h"
 
 /* Callbacks that can be registered at one time when there is no memory. */
 enum { N_SPARES = 64 };
@@ -22,6 +22,7 @@ static void run_callbacks(tnk__deferred_t *call);
 
 static void init(tnk_promise_t *promise, tnk__home_t *home) {
   memset(promise, 0, sizeof(*promise));
+  promise->magic = TNK__MAGIC_PROMISE;
   promise->home = home;
   home->refs++;
   tnk__deferred_init(&promise->call, run_callbacks);
@@ -142,8 +143,9 @@ tnk_promise_t *tnk__promise_orphan(tnk__home_t *home, tnk__error_t *error) {
 }
 
 tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise) {
-  if (promise != NULL)
-    promise->refs++;
+  if (!TNK__HANDLE(promise, PROMISE))
+    return NULL;
+  promise->refs++;
   return promise;
 }
 
@@ -221,6 +223,7 @@ static void free_promise(tnk_promise_t *promise) {
     alloc = home->alloc;
     dead = drop_children(promise, dead->next);
     free_outcome(promise);
+    tnk__handle_end(promise, sizeof(*promise));
     tnk__free(&alloc, promise);
     if (--home->refs == 0)
       tnk__free(&alloc, home);
@@ -228,7 +231,7 @@ static void free_promise(tnk_promise_t *promise) {
 }
 
 void tnk_promise_unref(tnk_promise_t *promise) {
-  if (promise != NULL && --promise->refs == 0)
+  if (TNK__HANDLE(promise, PROMISE) && --promise->refs == 0)
     free_promise(promise);
 }
 
@@ -322,7 +325,7 @@ static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
 static void settled_twice(tnk_promise_t *promise) {
   if (promise->home->context != NULL)
     promise->home->context->counters.n_double_settles++;
-  assert(!"a promise was settled twice");
+  TNK__ASSERT(!"a promise was settled twice");
 }
 
 void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
@@ -424,7 +427,7 @@ static int add_callback(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
 int tnk_then(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   int err = TNK_OK;
 
-  if (promise == NULL)
+  if (!TNK__HANDLE(promise, PROMISE))
     return TNK_EINVAL;
   promise->observed = 1;
   if (cb != NULL)
@@ -438,7 +441,7 @@ int tnk_promise_forget(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   size_t n = 0;
   size_t i;
 
-  if (promise == NULL || cb == NULL)
+  if (!TNK__HANDLE(promise, PROMISE) || cb == NULL)
     return TNK_EINVAL;
   if (promise->first_cb == cb && promise->first_user == user) {
     promise->first_cb = NULL;
@@ -462,7 +465,7 @@ int tnk_promise_forget(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
 int tnk_wait(tnk_promise_t *promise) {
   int err;
 
-  if (promise == NULL)
+  if (!TNK__HANDLE(promise, PROMISE))
     return TNK_EINVAL;
   if (promise->state == TNK_PENDING) {
     err = tnk__context_check_caller(promise->home->context);
@@ -482,7 +485,7 @@ int tnk_wait(tnk_promise_t *promise) {
 void tnk_promise_cancel(tnk_promise_t *promise) {
   void (*cancel)(void *op);
 
-  if (promise == NULL || promise->state != TNK_PENDING ||
+  if (!TNK__HANDLE(promise, PROMISE) || promise->state != TNK_PENDING ||
       promise->as.pending.cancel == NULL ||
       tnk__context_is_forked(promise->home->context))
     return;
@@ -501,14 +504,14 @@ static void observe(const tnk_promise_t *promise) {
 }
 
 tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise) {
-  if (promise == NULL)
+  if (!TNK__HANDLE(promise, PROMISE))
     return TNK_REJECTED;
   observe(promise);
   return promise->state;
 }
 
 int tnk_promise_status(const tnk_promise_t *promise) {
-  if (promise == NULL)
+  if (!TNK__HANDLE(promise, PROMISE))
     return TNK_EINVAL;
   if (promise->state == TNK_PENDING)
     return TNK_EPENDING;
@@ -521,7 +524,7 @@ const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise) {
       .code = TNK_EINVAL,
       .text = "there is no promise: it, or the handle of the call, is NULL"};
 
-  if (promise == NULL)
+  if (!TNK__HANDLE(promise, PROMISE))
     return &none;
   if (promise->state != TNK_REJECTED)
     return NULL;
@@ -555,6 +558,6 @@ size_t tnk_promise_explain(const tnk_promise_t *promise, char *text,
   tnk__text_t out;
 
   tnk__text_init(&out, text, text != NULL ? text_size : 0);
-  tnk__promise_explain(promise, &out);
+  tnk__promise_explain(TNK__HANDLE(promise, PROMISE) ? promise : NULL, &out);
   return out.len;
 }

@@ -61,8 +61,9 @@ typedef struct {
  * There is one for each operation in flight, so it is kept small.
  */
 struct tnk_promise {
+  uint32_t magic;
+  uint32_t refs;
   tnk__home_t *home;
-  size_t refs;
   tnk_promise_state_t state;
   uint8_t observed;  /* somebody looked at the outcome */
   uint8_t is_shared; /* the context's out-of-memory promise */

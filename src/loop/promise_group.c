@@ -1,6 +1,7 @@
 #include "loop/promise.h"
 
 #include "base/alloc.h"
+#include "base/misuse.h"
 
 /*
  * Promises made of promises. A group holds one reference of each child and
@@ -130,7 +131,7 @@ static tnk__home_t *home_of(tnk_promise_t *const *promises, size_t n) {
   size_t i;
 
   for (i = 0; i < n; i++) {
-    if (promises[i] == NULL)
+    if (!TNK__HANDLE(promises[i], PROMISE))
       continue;
     if (promises[i]->home->context != NULL)
       return promises[i]->home;
@@ -168,7 +169,8 @@ static void fill_group(tnk__group_t *group, tnk_promise_t *promise,
   size_t i;
 
   for (i = 0; i < n; i++)
-    group->children[i].promise = promises[i];
+    group->children[i].promise =
+        TNK__HANDLE(promises[i], PROMISE) ? promises[i] : NULL;
   group->n_children = n;
   group->n_waiting = n;
   group->promise = promise;
@@ -345,7 +347,8 @@ static void on_timeout(tnk__timer_t *timer) {
 
 tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise, uint64_t timeout_ms) {
   tnk_promise_t *timed =
-      new_group(promise != NULL ? promise->name : NULL, &promise, 1);
+      new_group(TNK__HANDLE(promise, PROMISE) ? promise->name : NULL, &promise,
+                1);
 
   if (timed == NULL || timed->group == NULL)
     return timed;
@@ -358,7 +361,7 @@ tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise, uint64_t timeout_ms) {
 }
 
 tnk_promise_t *tnk_promise_child(const tnk_promise_t *promise, size_t index) {
-  if (promise == NULL || promise->group == NULL ||
+  if (!TNK__HANDLE(promise, PROMISE) || promise->group == NULL ||
       index >= promise->group->n_children)
     return NULL;
   return promise->group->children[index].promise;

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "loop/fixture.h"
@@ -338,56 +336,6 @@ static void free_value(const tnk_allocator_t *alloc, void *value) {
   n_values_freed++;
   tnk__free(alloc, value);
 }
-
-#ifdef NDEBUG
-TEST(S4_6_a_second_settling_is_counted_and_changes_nothing) {
-  context_t context;
-  tnk_promise_t *promise;
-
-  context_open(&context);
-  promise = new_promise(&context);
-  then(tnk_promise_ref(promise), "a");
-  tnk__promise_resolve(promise, TNK__RESULT_PATH,
-                       tnk__strdup(test_allocator(), "first"), free_value);
-  tnk__promise_resolve(promise, TNK__RESULT_PATH,
-                       tnk__strdup(test_allocator(), "second"), free_value);
-  CHECK_INT(n_values_freed, 1);
-  tnk__promise_reject(promise,
-                      tnk__error_new(test_allocator(), TNK_ESERVER, "third"));
-  CHECK_INT(context.loop.counters.n_double_settles, 2);
-  CHECK_STR(tnk__promise_value(promise, TNK__RESULT_PATH), "first");
-  CHECK(tnk__promise_value(promise, TNK__RESULT_PASS) == NULL);
-  uv_run(&context.uv, UV_RUN_DEFAULT);
-  CHECK_STR(seen, "a");
-  CHECK_INT(last_status, TNK_OK);
-  CHECK_INT(context.loop.n_pending, 0);
-  tnk_promise_unref(promise);
-  CHECK_INT(n_values_freed, 2);
-  context_close(&context);
-}
-
-#else
-/* It is an error of ours, so a build for debugging ends. */
-TEST(S4_6_a_second_settling_ends_a_build_for_debugging) {
-  int status = 0;
-  pid_t child = fork();
-
-  if (child == 0) {
-    context_t context;
-    tnk_promise_t *promise;
-    CHECK(freopen("/dev/null", "w", stderr) != NULL);
-    context_open(&context);
-    promise = new_promise(&context);
-    resolve(promise);
-    resolve(promise);
-    _exit(0);
-  }
-  CHECK(child > 0);
-  CHECK_INT(waitpid(child, &status, 0), child);
-  CHECK(WIFSIGNALED(status));
-  CHECK_INT(WTERMSIG(status), SIGABRT);
-}
-#endif
 
 /* Settles a promise from a timer, as an answer from outside would. */
 typedef struct {

@@ -34,8 +34,8 @@ static void hand_over(create_t *create, const char *base_model) {
                         create->record_stability_info);
 
   if (sampling != NULL)
-    tnk__request_resolve(&create->request, TNK__RESULT_SAMPLING, sampling,
-                         NULL);
+    tnk__request_resolve(&create->request, TNK__RESULT_SAMPLING,
+                         tnk__sampling_show(sampling), tnk__sampling_hide);
   else
     tnk__request_fail_code(&create->request, NAME, TNK_ENOMEM);
 }

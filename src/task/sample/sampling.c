@@ -1,7 +1,23 @@
 #include "task/sample/sampling.h"
 
 #include "base/alloc.h"
+#include "base/misuse.h"
 #include "task/session/member.h"
+
+void *tnk__sampling_show(tnk_sampling_t *sampling) {
+  sampling->refs++;
+  return sampling;
+}
+
+void tnk__sampling_hide(const tnk_allocator_t *alloc, void *value) {
+  tnk_sampling_t *sampling = value;
+
+  if (--sampling->refs > 0)
+    return;
+  tnk_promise_unref(sampling->kin);
+  tnk__handle_end(sampling, sizeof(*sampling));
+  tnk__free(alloc, sampling);
+}
 
 static void on_closed(tnk__deferred_t *closed) {
   tnk_sampling_t *sampling = tnk__container_of(closed, tnk_sampling_t, closed);
@@ -13,7 +29,8 @@ static void on_closed(tnk__deferred_t *closed) {
   tnk__free(alloc, sampling->poller);
   tnk__free(alloc, sampling->id);
   tnk__free(alloc, sampling->base_model);
-  tnk__free(alloc, sampling);
+  sampling->session = NULL;
+  tnk__sampling_hide(alloc, sampling);
   if (cb != NULL) {
     tnk__callout_begin();
     cb(user);
@@ -39,6 +56,9 @@ tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
     tnk__free(alloc, sampling);
     return NULL;
   }
+  sampling->magic = TNK__MAGIC_SAMPLING;
+  sampling->refs = 1;
+  sampling->kin = tnk_promise_ref(session->context->oom);
   sampling->session = session;
   sampling->record_stability_info = record_stability_info;
   tnk__list_init(&sampling->samples);

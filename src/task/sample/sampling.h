@@ -12,12 +12,16 @@
  * samples are independent of each other.
  *
  * Open; closing, from tnk__sampling_close() until the next turn of the loop;
- * then the caller is told and the memory freed.
+ * then closed, and the caller is told: what is left refuses every call, and is
+ * freed with the last promise that shows it.
  */
 struct tnk_sampling {
-  tnk__list_t link; /* in session->samplings */
-  tnk__session_t *session;
-  tnk__list_t samples; /* of tnk__member_t */
+  uint32_t magic;
+  uint32_t refs;           /* one until it is closed, one a promise */
+  tnk__list_t link;        /* in session->samplings */
+  tnk__session_t *session; /* NULL once it is closed */
+  tnk_promise_t *kin;      /* of its service, for refusals after its end */
+  tnk__list_t samples;     /* of tnk__member_t */
   char *id;
   char *base_model; /* or NULL */
   int record_stability_info;
@@ -37,6 +41,9 @@ tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
                                   const char *base_model,
                                   int record_stability_info);
 void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user);
+/* As a promise's value: one more reference, and how it is given up. */
+void *tnk__sampling_show(tnk_sampling_t *sampling);
+void tnk__sampling_hide(const tnk_allocator_t *alloc, void *value);
 /* What tells of completions; NULL: each sample is to be polled for. */
 tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling);
 void tnk__sampling_notice(tnk_sampling_t *sampling, const char *state,

@@ -104,7 +104,8 @@ static void hand_over(create_t *create, const tnk_training_info_t *info) {
   set_info(training, info);
   check_optimizer(create, info);
   if (!create->is_classic) {
-    tnk__request_resolve(request, TNK__RESULT_TRAINING, training, NULL);
+    tnk__request_resolve(request, TNK__RESULT_TRAINING,
+                         tnk__training_show(training), tnk__training_hide);
     return;
   }
   tnk__load_into_new(training, restore->path,

@@ -5,10 +5,26 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/misuse.h"
 #include "task/session/member.h"
 
 /* A young pause is no news for a training client. */
 enum { NOTICE_GRACE_MS = 15 * 60 * 1000 };
+
+void *tnk__training_show(tnk_training_t *training) {
+  training->refs++;
+  return training;
+}
+
+void tnk__training_hide(const tnk_allocator_t *alloc, void *value) {
+  tnk_training_t *training = value;
+
+  if (--training->refs > 0)
+    return;
+  tnk_promise_unref(training->kin);
+  tnk__handle_end(training, sizeof(*training));
+  tnk__free(alloc, training);
+}
 
 static void on_closed(tnk__deferred_t *closed) {
   tnk_training_t *training = tnk__container_of(closed, tnk_training_t, closed);
@@ -19,7 +35,8 @@ static void on_closed(tnk__deferred_t *closed) {
   tnk__list_remove(&training->link);
   tnk__error_unref(training->failed);
   tnk__arena_deinit(&training->arena);
-  tnk__free(alloc, training);
+  training->session = NULL;
+  tnk__training_hide(alloc, training);
   if (cb != NULL) {
     tnk__callout_begin();
     cb(user);
@@ -42,6 +59,9 @@ tnk_training_t *tnk__training_new(tnk__session_t *session,
     tnk__free(alloc, training);
     return NULL;
   }
+  training->magic = TNK__MAGIC_TRAINING;
+  training->refs = 1;
+  training->kin = tnk_promise_ref(session->context->oom);
   tnk__list_init(&training->ops);
   tnk__turns_init(&training->turns, 1);
   training->fresh = 1;

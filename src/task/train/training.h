@@ -20,11 +20,15 @@
  * model.
  *
  * Open; closing, from tnk__training_close() until the last operation is gone;
- * then the caller is told and the memory freed.
+ * then closed, and the caller is told: what is left refuses every call, and is
+ * freed with the last promise that shows it.
  */
 struct tnk_training {
-  tnk__list_t link; /* in session->trainings */
-  tnk__session_t *session;
+  uint32_t magic;
+  uint32_t refs;           /* one until it is closed, one a promise */
+  tnk__list_t link;        /* in session->trainings */
+  tnk__session_t *session; /* NULL once it is closed */
+  tnk_promise_t *kin;      /* of its service, for refusals after its end */
   tnk__turns_t turns;
   tnk__list_t ops;    /* of tnk__member_t */
   tnk__arena_t arena; /* of the strings of info, and of `warned` */
@@ -47,6 +51,9 @@ struct tnk_training {
 tnk_training_t *tnk__training_new(tnk__session_t *session,
                                   const char *model_id);
 void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
+/* As a promise's value: one more reference, and how it is given up. */
+void *tnk__training_show(tnk_training_t *training);
+void tnk__training_hide(const tnk_allocator_t *alloc, void *value);
 /* Note that the server has reported the state of its queue. */
 void tnk__training_notice(tnk_training_t *training, const char *state,
                           const char *reason);

@@ -115,7 +115,8 @@ static void finish_ephemeral(tnk__op_t *op) {
     sampling = tnk__sampling_new(session, weights->saved.sampling_session_id,
                                  base_model, weights->record_stability_info);
     if (sampling != NULL)
-      tnk__op_resolve(op, TNK__RESULT_SAMPLING, sampling, NULL);
+      tnk__op_resolve(op, TNK__RESULT_SAMPLING, tnk__sampling_show(sampling),
+                      tnk__sampling_hide);
     else
       tnk__op_fail_code(op, TNK_ENOMEM);
   } else if (weights->saved.path != NULL) {
@@ -140,7 +141,8 @@ static void finish_nothing(tnk__op_t *op) {
 
 static void finish_new(tnk__op_t *op) {
   weights_of(op)->is_new = 0;
-  tnk__op_resolve(op, TNK__RESULT_TRAINING, op->training, NULL);
+  tnk__op_resolve(op, TNK__RESULT_TRAINING, tnk__training_show(op->training),
+                  tnk__training_hide);
 }
 
 static void destroy(tnk__op_t *op) {
