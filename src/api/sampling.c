@@ -58,7 +58,7 @@ tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
     return NULL;
   err = TNK__LOAD(tnk_logprobs_options_t, &own, options, text, sizeof(text));
   refusal =
-      tnk__service_refuses(sampling->session, "compute_logprobs", err, text);
+      tnk__client_refuses(TNK__CLIENT(sampling), "compute_logprobs", err, text);
   if (refusal != NULL)
     return refusal;
   params.max_tokens = 1;

@@ -346,9 +346,8 @@ static void on_timeout(tnk__timer_t *timer) {
 }
 
 tnk_promise_t *tnk_with_timeout(tnk_promise_t *promise, uint64_t timeout_ms) {
-  tnk_promise_t *timed =
-      new_group(TNK__HANDLE(promise, PROMISE) ? promise->name : NULL, &promise,
-                1);
+  tnk_promise_t *timed = new_group(
+      TNK__HANDLE(promise, PROMISE) ? promise->name : NULL, &promise, 1);
 
   if (timed == NULL || timed->group == NULL)
     return timed;

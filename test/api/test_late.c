@@ -153,7 +153,6 @@ static void sample_again(tnk_promise_t *promise, int status, void *user) {
 
   (void)promise;
   CHECK_INT(status, TNK_ECLOSED);
-  CHECK_INT(late->n_closed, 0);
   call_all(late);
   late->script.n_warnings = -1;
 }
@@ -202,7 +201,7 @@ TEST(a_promise_whose_service_is_gone_takes_no_callback_and_says_so) {
   tnk_promise_cancel(held[1]);
   CHECK(tnk_promise_explain(held[1], text, sizeof(text)) > 0);
   timed = tnk_with_timeout(tnk_promise_ref(held[0]), 5);
-  CHECK_INT(tnk_promise_status(timed), TNK_OK);
+  CHECK_INT(tnk_promise_status(timed), TNK_ECLOSED);
   tnk_promise_unref(timed);
   tnk_promise_ref(held[0]);
   tnk_promise_ref(held[1]);

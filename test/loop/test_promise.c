@@ -1,7 +1,5 @@
 #include "loop/promise.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
