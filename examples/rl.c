@@ -122,7 +122,7 @@ static tnk_sampling_t *sampler_of(tnk_training_t *model) {
 }
 
 int main(int argc, char **argv) {
-  const int iterations = argc > 1 ? atoi(argv[1]) : 20;
+  const int iterations = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 20;
   const double learning_rate = argc > 2 ? strtod(argv[2], NULL) : 0.005;
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   tnk_batch_t *batch = tnk_batch_new(NULL);

@@ -136,8 +136,8 @@ static tnk_training_t *open_model(tnk_service_t *service, const char *path,
 }
 
 int main(int argc, char **argv) {
-  const unsigned steps = argc > 3 ? (unsigned)atoi(argv[3]) : 100;
-  const unsigned every = argc > 4 ? (unsigned)atoi(argv[4]) : 20;
+  const unsigned steps = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 100;
+  const unsigned every = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 20;
   step_t flight[IN_FLIGHT];
   unsigned step = 0;
   size_t n;
