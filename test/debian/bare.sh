@@ -1,0 +1,79 @@
+#!/bin/sh
+# Runs the README's two commands on a bare Debian: a root with the least that
+# debootstrap makes, and in it a clean export of the last commit.
+#
+#   sh test/debian/bare.sh 12|13 [COMMAND ...]
+#
+# COMMAND ... is run in place of the two, in the folder of the export. Packages
+# come from the mirror that this machine's apt uses. Nothing is left behind but
+# what is told. Needs root; ends with 77 and a reason where it cannot be done.
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+case ${1:-} in
+12) release=bookworm ;;
+13) release=trixie ;;
+*)
+  echo 'usage: bare.sh 12|13 [COMMAND ...]' >&2
+  exit 1
+  ;;
+esac
+shift
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+[ "$(id -u)" = 0 ] || skip 'only root can make a root'
+command -v debootstrap >/dev/null || skip 'debootstrap is not installed'
+# In a space of its own, what is mounted and what still runs is gone at the end.
+unshare --mount --pid --fork true 2>/dev/null || skip 'unshare is not permitted here'
+git -C "$top" rev-parse -q --verify HEAD >/dev/null || skip 'this is no clone'
+
+# The mirror from which this machine has its own packages.
+mirror() {
+  apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
+    awk '$1 == "Debian" && $2 ~ /^[a-z]+$/ { print $3; exit }'
+}
+mirror=$(mirror)
+[ -n "$mirror" ] || { apt-get update -qq && mirror=$(mirror); }
+[ -n "$mirror" ] || skip "apt has no mirror of Debian"
+
+root=$(mktemp -d "${TMPDIR:-/var/tmp}/bare-$release.XXXXXX")
+trap 'rm -rf --one-file-system "$root"' EXIT
+trap 'exit 1' INT TERM HUP
+
+began=$(date +%s)
+unshare --mount debootstrap --variant=minbase "$release" "$root" "$mirror" >"$root.log" 2>&1 || {
+  cat "$root.log"
+  rm -f "$root.log"
+  exit 1
+}
+rm -f "$root.log"
+echo "bare: a root of Debian $release after $(($(date +%s) - began)) s"
+cp /etc/resolv.conf "$root/etc/"
+# Nobody reads manuals in there, or minds when power fails.
+cat >"$root/etc/dpkg/dpkg.cfg.d/bare" <<'END'
+force-unsafe-io
+path-exclude /usr/share/man/*
+path-exclude /usr/share/locale/*
+path-exclude /usr/share/doc/*
+path-include /usr/share/doc/*/copyright
+END
+echo 'Acquire::Languages "none";' >"$root/etc/apt/apt.conf.d/bare"
+mkdir "$root/root/tnk"
+git -C "$top" archive HEAD | tar -x -C "$root/root/tnk"
+
+# inside COMMAND ...: run it in the root, with an environment of its own.
+inside() {
+  echo "bare: $*"
+  began=$(date +%s)
+  unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" \
+    chroot "$root" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    sh -c 'cd /root/tnk && exec "$@"' sh "$@" </dev/null
+  echo "bare: done in $(($(date +%s) - began)) s"
+}
+if [ $# -gt 0 ]; then
+  inside "$@"
+else
+  inside sh examples/quickstart.sh
+  inside sh test/run.sh
+fi
