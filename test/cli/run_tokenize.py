@@ -32,7 +32,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 class Hub(http.server.BaseHTTPRequestHandler):
     """A hub with one model, org/model, whose file is a large one: it is
-    redirected to a signed address, here on the same server."""
+    redirected to a signed address, here on another port."""
     protocol_version = "HTTP/1.1"
     content = pathlib.Path(DATA + "/qwen2.json").read_bytes()
     seen = []
@@ -60,7 +60,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
             self.reply(404, [("X-Error-Code", "EntryNotFound"),
                              ("X-Repo-Commit", COMMIT)])
         else:
-            host = "http://localhost:%d" % self.server.server_port
+            host = "http://127.0.0.1:%d" % self.storage.server_port
             self.reply(302, [("X-Repo-Commit", COMMIT),
                              ("X-Linked-Etag", f'"{etag}"'),
                              ("X-Linked-Size", str(len(self.content))),
@@ -71,8 +71,10 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
 def check_models(want):
     """tnk tokenize --model, against a hub on this machine."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server, Hub.storage = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+                           for _ in range(2)]
+    for each in server, Hub.storage:
+        threading.Thread(target=each.serve_forever, daemon=True).start()
     keep = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     with tempfile.TemporaryDirectory() as home:
         env = {**keep, "no_proxy": "*", "HF_HOME": home, "HF_TOKEN": "hf_canary",
@@ -101,7 +103,8 @@ def check_models(want):
         got = ask("tokenize", "--model", "org/none", "--text", "Hello")
         check(got.returncode == 1 and b"Repository not found" in got.stderr and
               b"canary" not in got.stderr, "an unknown model", got)
-    server.shutdown()
+    for each in server, Hub.storage:
+        each.shutdown()
     got = run("tokenize", "--model", "a/b", *MODEL, "--text", "x")
     check(got.returncode == 2, "not both --model and --tokenizer", got)
     got = run("tokenize", "--revision", "x", *MODEL, "--text", "x")

@@ -67,6 +67,8 @@ TEST(questions_for_one_name_share_a_look_up_and_its_answer) {
   ask_t asks[3];
   int i;
 
+  if (!test_has_localhost())
+    test_skip("localhost has no address here");
   open_net(&world);
   tnk__context_fake_clock(&world.context.loop, 1000);
   for (i = 0; i < 2; i++)
@@ -142,6 +144,8 @@ static void ask_again(tnk__dns_query_t *query) {
 }
 
 TEST(a_question_asked_by_an_answer_is_answered_too) {
+  if (!test_has_localhost())
+    test_skip("localhost has no address here");
   for (int forget = 0; forget < 2; forget++) {
     world_of_names_t world;
     ask_t asks[2];

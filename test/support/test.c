@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -58,6 +59,15 @@ void test_skip(const char *reason) {
   printf("# skipped: %s\n", reason);
   fflush(stdout);
   _exit(EXIT_SKIPPED);
+}
+
+int test_has_localhost(void) {
+  struct addrinfo *found = NULL;
+  int err = getaddrinfo("localhost", NULL, NULL, &found);
+
+  if (err == 0)
+    freeaddrinfo(found);
+  return err == 0;
 }
 
 void test_check_str(const char *file, int line, const char *expr,

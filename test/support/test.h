@@ -40,6 +40,8 @@ void test_register(const char *name, test_fn fn, unsigned limit_s);
 __attribute__((noreturn, format(printf, 3, 4)))
 #endif
 void test_fail(const char *file, int line, const char *format, ...);
+/* Whether this machine knows the name: a bare root may have no /etc/hosts. */
+int test_has_localhost(void);
 /* End the case as skipped, with the reason. */
 #if defined(__GNUC__)
 __attribute__((noreturn))
