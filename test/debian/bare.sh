@@ -53,7 +53,6 @@ cp /etc/resolv.conf "$root/etc/"
 # Nobody reads manuals in there, or minds when power fails.
 cat >"$root/etc/dpkg/dpkg.cfg.d/bare" <<'END'
 force-unsafe-io
-path-exclude /usr/share/man/*
 path-exclude /usr/share/locale/*
 path-exclude /usr/share/doc/*
 path-include /usr/share/doc/*/copyright
