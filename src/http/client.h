@@ -109,7 +109,8 @@ typedef struct {
   /* The server recognizes a repeat: when a kept connection turns out to be
    * closed before any byte of an answer, send once more on a fresh one. */
   int replayable;
-  /* It alone does not keep uv_run() going, as suits a heartbeat. */
+  /* It alone does not keep uv_run() going, as suits a heartbeat, but for a
+   * connection that is being made for it: libuv waits for those. */
   int background;
 } tnk__http_request_t;
 

@@ -138,6 +138,16 @@ static tnk__exchange_t *exchange_at(tnk__list_t *node) {
   return tnk__container_of(node, tnk__exchange_t, link);
 }
 
+static void count_waiting(tnk__pool_t *pool, const tnk__exchange_t *ex) {
+  pool->n_waiting++;
+  pool->n_foreground += !ex->background;
+}
+
+static void uncount_waiting(tnk__pool_t *pool, const tnk__exchange_t *ex) {
+  pool->n_waiting--;
+  pool->n_foreground -= !ex->background;
+}
+
 /* Take the first of those that wait; the ones that have been sent before are
  * the oldest. */
 static tnk__exchange_t *pop_waiting(tnk__pool_t *pool, int with_fresh) {
@@ -149,7 +159,7 @@ static tnk__exchange_t *pop_waiting(tnk__pool_t *pool, int with_fresh) {
     node = tnk__list_pop(&pool->waiting);
   if (node == NULL)
     return NULL;
-  pool->n_waiting--;
+  uncount_waiting(pool, exchange_at(node));
   return exchange_at(node);
 }
 
@@ -157,7 +167,7 @@ static void wait_in(tnk__pool_t *pool, tnk__list_t *list, tnk__exchange_t *ex) {
   ex->state = TNK__EXCHANGE_WAITING;
   tnk__list_remove(&ex->link);
   tnk__list_append(list, &ex->link);
-  pool->n_waiting++;
+  count_waiting(pool, ex);
 }
 
 /* What becomes of an exchange whose connection failed under it. A kept
@@ -251,14 +261,26 @@ void tnk__pool_run(tnk__exchange_t *ex) {
   free_if_empty(pool);
 }
 
+/* libuv cannot be told that a connection on its way is not worth waiting for:
+ * once the last exchange that keeps uv_run() going has been given up, those
+ * that were for it go. */
+static void close_surplus(tnk__pool_t *pool) {
+  while (pool->n_foreground == 0 && pool->n_connecting > pool->n_waiting) {
+    tnk__conn_close(conn_at(pool->connecting.prev));
+    pool->n_connecting--;
+  }
+}
+
 void tnk__pool_leave(tnk__exchange_t *ex) {
   tnk__pool_t *pool = ex->pool;
   tnk__conn_t *conn = ex->conn;
 
   if (pool == NULL)
     return;
-  if (ex->state == TNK__EXCHANGE_WAITING)
-    pool->n_waiting--;
+  if (ex->state == TNK__EXCHANGE_WAITING) {
+    uncount_waiting(pool, ex);
+    close_surplus(pool);
+  }
   tnk__list_remove(&ex->link);
   pool->n_exchanges--;
   ex->pool = NULL;

@@ -21,6 +21,7 @@ typedef struct tnk__pool {
   tnk__list_t waiting; /* exchanges, for any connection, in order */
   tnk__list_t fresh;   /* exchanges, for a connection that is new */
   size_t n_waiting;    /* in both */
+  size_t n_foreground; /* of them, those that keep uv_run() going */
   tnk__list_t connecting;
   size_t n_connecting;
   tnk__list_t active;

@@ -185,6 +185,72 @@ TEST(SX_2_background_exchanges_keep_nothing_alive) {
   fixture_close(&f);
 }
 
+/* A listener that has no room for a connection, so that connecting goes on for
+ * as long as it may. */
+typedef struct {
+  int listener;
+  int filler[2];
+  uint16_t port;
+} full_server_t;
+
+static void full_open(full_server_t *server) {
+  struct sockaddr_in address = {.sin_family = AF_INET};
+  socklen_t len = sizeof(address);
+
+  server->listener = socket(AF_INET, SOCK_STREAM, 0);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK_INT(bind(server->listener, (struct sockaddr *)&address, len), 0);
+  CHECK_INT(listen(server->listener, 0), 0);
+  CHECK_INT(getsockname(server->listener, (struct sockaddr *)&address, &len),
+            0);
+  server->port = ntohs(address.sin_port);
+  for (int i = 0; i < 2; i++) {
+    server->filler[i] = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_INT(fcntl(server->filler[i], F_SETFL, O_NONBLOCK), 0);
+    (void)connect(server->filler[i], (struct sockaddr *)&address, len);
+  }
+}
+
+static void full_close(full_server_t *server) {
+  close(server->filler[0]);
+  close(server->filler[1]);
+  close(server->listener);
+}
+
+/* What is given up while its connection is being made takes that with it, as
+ * soon as nobody else may want it. */
+TEST(SX_2_a_connection_that_nobody_waits_for_keeps_nothing_alive) {
+  for (int is_tls = 0; is_tls < 2; is_tls++) {
+    tnk__http_request_t request;
+    full_server_t server;
+    fixture_t f;
+    call_t calls[3];
+    fixture_open(&f);
+    full_open(&server);
+    request = request_to(f.mock, TNK__LANE_CONTROL, "GET", "/ok");
+    request.origin.port = server.port;
+    request.origin.is_tls = is_tls;
+    for (int i = 0; i < 3; i++) {
+      request.background = i == 2;
+      request.timeout_ms = i == 1 ? 1000 : 0;
+      call_send(&f, &calls[i], &request);
+    }
+    mock_turns(f.mock, 20);
+    CHECK_INT(f.http.n_connections, 3);
+    tnk__exchange_cancel(&calls[0].ex);
+    CHECK_INT(f.http.n_connections, 3);
+    tnk__context_advance(&f.c.loop, 1000);
+    CHECK_INT(f.http.n_connections, 1);
+    call_wait(&f, &calls[1]);
+    CHECK_INT(calls[1].err, TNK_ETIMEDOUT);
+    tnk__exchange_cancel(&calls[2].ex);
+    CHECK_INT(f.http.n_connections, 0);
+    CHECK_INT(uv_run(&f.c.uv, UV_RUN_DEFAULT), 0);
+    full_close(&server);
+    fixture_close(&f);
+  }
+}
+
 TEST(S1_6_origins_are_apart) {
   tnk__http_request_t request;
   mock_server_t *other;
