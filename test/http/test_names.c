@@ -1,4 +1,5 @@
 /* What a look-up that takes its time does to exchanges and connections. */
+#include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 /* ---- The system's resolver, as slow as a case wants ---- */
 
 static uv_sem_t gate;
+static int out_of_descriptors;
 
 /* In the place of the system's: every name is this machine's, and is told when
  * the gate lets it through. */
@@ -21,6 +23,10 @@ int getaddrinfo(const char *node, const char *service,
   (void)service;
   (void)hints;
   uv_sem_wait(&gate);
+  if (out_of_descriptors) {
+    errno = EMFILE;
+    return EAI_SYSTEM;
+  }
   info = calloc(1, sizeof(*info) + sizeof(*address));
   if (info == NULL)
     return EAI_MEMORY;
@@ -160,6 +166,33 @@ TEST(a_connection_that_gets_room_from_another_looks_its_name_up_at_once) {
   answer_one_look_up(&f);
   run_until_connections(&f, 1);
   set_limit(limit);
+  call_wait(&f, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(call.status, 200);
+  close_named(&f);
+}
+
+/* The resolver needs descriptors too. */
+TEST(a_look_up_without_a_descriptor_waits_for_what_is_under_way) {
+  fixture_t f;
+  call_t held;
+  call_t call;
+
+  open_named(&f);
+  start_named(&f, &held, "/hold");
+  answer_one_look_up(&f);
+  mock_wait(f.mock, 1);
+  tnk__context_advance(&f.c.loop, 31000);
+  out_of_descriptors = 1;
+  start_named(&f, &call, "/ok");
+  mock_turns(f.mock, 2);
+  uv_sem_post(&gate);
+  run_until_connections(&f, 1);
+  mock_turns(f.mock, 5);
+  CHECK_INT(call.n_done, 0);
+  out_of_descriptors = 0;
+  mock_release(f.mock, 200, "{}");
+  call_wait(&f, &held);
   call_wait(&f, &call);
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(call.status, 200);
