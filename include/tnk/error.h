@@ -26,6 +26,7 @@ extern "C" {
   XX(EFORKED, -50010, "the object belongs to the parent process")              \
   XX(EPENDING, -50011, "the promise has not settled yet")                      \
   XX(EFILE, -50012, "a local file could not be read or written")               \
+  XX(ESYSTEM, -50013, "the operating system refused a resource")               \
   XX(EDNS, -50101, "host name could not be resolved")                          \
   XX(ECONN, -50102, "connection failed or was lost")                           \
   XX(ETOOBIG, -50103, "the answer is larger than the limit")                   \

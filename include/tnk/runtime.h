@@ -28,7 +28,8 @@ typedef void (*tnk_post_cb)(uv_loop_t *loop, void *user);
  * The thread sees the signals that are not blocked in the calling thread.
  *
  * @param[out] out  To be stopped by the caller. NULL on failure.
- * @return TNK_OK, TNK_ENOMEM, or a code of libuv.
+ * @return TNK_OK; TNK_ENOMEM; TNK_ESYSTEM: there is no thread or no descriptor
+ *         left.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_runtime_start(tnk_runtime_t **out);

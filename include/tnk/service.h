@@ -133,7 +133,7 @@ typedef struct {
  *                    tml-... nor a JWT
  *   TNK_ENOTSUP      @p options sets a field this library does not know
  *   TNK_ECERT        ca_file could not be read
- *   TNK_ENOMEM, or a code of libuv
+ *   TNK_ENOMEM, TNK_ESYSTEM (the sentence has the system's reason)
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,

@@ -5,6 +5,9 @@
 #include "base/alloc.h"
 #include "tnk/error.h"
 
+/* libuv's codes lie above it, ours far below; see tnk/error.h. */
+enum { LOWEST_OF_LIBUV = -4096 };
+
 static _Thread_local tnk__list_t all;
 
 static tnk__list_t *open_roots(void) {
@@ -21,6 +24,15 @@ int tnk__root_say(char *text, size_t size, int err, const char *why) {
   if (text != NULL && size > 0)
     snprintf(text, size, "%s", why);
   return err;
+}
+
+int tnk__root_code(int err, const char **why) {
+  if (err == TNK_OK || err <= LOWEST_OF_LIBUV)
+    return err;
+  if (err == UV_ENOMEM)
+    return TNK_ENOMEM;
+  *why = uv_strerror(err);
+  return TNK_ESYSTEM;
 }
 
 /* ---- Opening ---- */
@@ -63,7 +75,7 @@ int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
   int err = tnk__context_open(&root->context, uv, &root->alloc, logger);
 
   if (err != TNK_OK)
-    return err;
+    return tnk__root_code(err, why);
   root->is_started = 1;
   err = tnk__http_open(&root->http, &root->context, http);
   if (err == TNK_ECERT)

@@ -65,6 +65,9 @@ void tnk__root_finish(tnk__root_t *root, int err, const char *why, char *text,
 /* Write `why`, or without it what the code means, into the caller's memory,
  * which may be NULL. Returns the code. */
 int tnk__root_say(char *text, size_t size, int err, const char *why);
+/* Our code for one of libuv's, whose sentence goes to `why`; ours stay as they
+ * are. */
+int tnk__root_code(int err, const char **why);
 
 /* Whether it may be closed, which from then on it is not any more. */
 int tnk__root_begin_close(tnk__root_t *root, tnk_close_cb cb, void *user);

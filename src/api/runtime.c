@@ -124,6 +124,7 @@ static int open_loop(tnk_runtime_t *runtime) {
 
 int tnk__runtime_start(tnk_runtime_t **out, const tnk_allocator_t *alloc) {
   tnk_runtime_t *runtime = tnk__calloc(alloc, 1, sizeof(*runtime));
+  const char *why = NULL;
   int err;
 
   *out = NULL;
@@ -146,7 +147,7 @@ int tnk__runtime_start(tnk_runtime_t **out, const tnk_allocator_t *alloc) {
 
 fail:
   tnk__free(alloc, runtime);
-  return err == UV_ENOMEM ? TNK_ENOMEM : err;
+  return tnk__root_code(err, &why);
 }
 
 int tnk_runtime_start(tnk_runtime_t **out) {
@@ -154,6 +155,7 @@ int tnk_runtime_start(tnk_runtime_t **out) {
 }
 
 int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
+  tnk_allocator_t alloc;
   post_t *post;
   int refused;
 
@@ -161,7 +163,8 @@ int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
     return TNK_EINVAL;
   if (runtime->pid != getpid())
     return TNK_EFORKED;
-  post = tnk__malloc(&runtime->alloc, sizeof(*post));
+  alloc = runtime->alloc;
+  post = tnk__malloc(&alloc, sizeof(*post));
   if (post == NULL)
     return TNK_ENOMEM;
   post->cb = cb;
@@ -175,9 +178,10 @@ int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
     uv_async_send(&runtime->wake);
   }
   uv_mutex_unlock(&runtime->lock);
+  /* Once it is refused the runtime may go any moment. */
   if (!refused)
     return TNK_OK;
-  tnk__free(&runtime->alloc, post);
+  tnk__free(&alloc, post);
   return TNK_ECLOSED;
 }
 
@@ -205,6 +209,10 @@ int tnk_runtime_stop(tnk_runtime_t *runtime) {
   uv_async_send(&runtime->wake);
   uv_mutex_unlock(&runtime->lock);
   uv_thread_join(&runtime->thread);
+  /* Let out whoever posts meanwhile, and is being refused. One who has not got
+   * as far as the lock cannot be seen: the caller must keep him away. */
+  uv_mutex_lock(&runtime->lock);
+  uv_mutex_unlock(&runtime->lock);
   uv_mutex_destroy(&runtime->lock);
   alloc = runtime->alloc;
   tnk__handle_end(runtime, sizeof(*runtime));

@@ -1,6 +1,7 @@
 #include "api/runtime.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
@@ -76,6 +77,23 @@ TEST(the_public_start_uses_malloc) {
   CHECK_INT(tnk_runtime_stop(runtime), TNK_OK);
   CHECK_INT(probe.n_run, 1);
   CHECK_INT(test_alloc_count(), 0);
+}
+
+TEST(without_descriptors_the_system_refuses_a_runtime) {
+  const rlim_t none = (rlim_t)dup(0);
+  tnk_runtime_t *runtime;
+  struct rlimit limit;
+  rlim_t before;
+
+  close((int)none);
+  CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  before = limit.rlim_cur;
+  limit.rlim_cur = none;
+  CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  CHECK_INT(tnk_runtime_start(&runtime), TNK_ESYSTEM);
+  CHECK(runtime == NULL);
+  limit.rlim_cur = before;
+  CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 enum { N_THREADS = 8, N_POSTS = 2000 };
