@@ -338,6 +338,7 @@ TEST(jwt_refresh_does_not_keep_the_loop_alive_but_who_waits_does) {
   mock_on(t.script.mock, "POST", tokens_path, mock_hold, NULL);
   while (mock_n_held(t.script.mock) == 0)
     script_advance(&t.script, 9000);
+  CHECK_INT(t.script.service->root.context.timers.n_foreground, 0);
   CHECK(!uv_run(&t.script.uv, UV_RUN_NOWAIT));
   t.script.service->session.renewal.auth.due_ms =
       0; /* as if its end had come */

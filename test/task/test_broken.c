@@ -124,3 +124,57 @@ TEST(S1_7_a_repeat_after_a_strange_answer_is_the_same_request) {
   outcome_drop(&outcome);
   script_close(&script);
 }
+
+/* ---- A server that is not there ---- */
+
+/* The first failure is told at once, the others only to those who ask. */
+TEST(a_server_that_cannot_be_reached_is_told_of_once) {
+  script_t script;
+  outcome_t outcome;
+  char expected[160];
+
+  script_open(&script);
+  script.log_text = "; trying on, ";
+  mock_stop_listening(script.mock);
+  outcome_of(&outcome, tnk_service_capabilities(script.service));
+  for (int i = 0; i < 40 && script.n_warnings == 0; i++)
+    mock_turns(script.mock, 1);
+  snprintf(expected, sizeof(expected),
+           "cannot connect to 127.0.0.1 port %d: connection refused; trying "
+           "on, 10 more times at most",
+           mock_port(script.mock));
+  CHECK(strstr(script.last_log, expected) != NULL);
+  for (int i = 0; i < 40 && outcome.n_done == 0; i++)
+    script_advance(&script, 30000);
+  outcome_fails(&script, &outcome, TNK_ECONN);
+  CHECK_INT(script.n_log_texts, 1);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(a_server_that_has_answered_before_is_tried_in_silence) {
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  script.log_text = "; trying on, ";
+  outcome_of(&outcome, tnk_service_capabilities(script.service));
+  outcome_ok(&script, &outcome);
+  outcome_drop(&outcome);
+  CHECK_INT(script.n_log_texts, 0);
+  script.log_text = "attempt 2 failed (cannot connect to ";
+  mock_stop_listening(script.mock);
+  mock_close_idle(script.mock, 0);
+  script_turns(&script);
+  script.n_warnings = 0;
+  outcome_of(&outcome, tnk_service_capabilities(script.service));
+  for (int i = 0; i < 20 && script.n_log_texts == 0; i++)
+    script_advance(&script, 500);
+  CHECK_INT(script.n_log_texts, 1);
+  CHECK_INT(script.n_warnings, 0);
+  for (int i = 0; i < 40 && outcome.n_done == 0; i++)
+    script_advance(&script, 30000);
+  outcome_fails(&script, &outcome, TNK_ECONN);
+  outcome_drop(&outcome);
+  script_close(&script);
+}

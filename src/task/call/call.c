@@ -123,12 +123,41 @@ static void on_pause_over(tnk__timer_t *timer) {
   attempt(tnk__container_of(timer, tnk__call_t, timer));
 }
 
-static void pause_for(tnk__call_t *call, uint64_t delay_ms) {
+/* Why an attempt failed, for the log. */
+static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
+                             char *text, size_t size) {
+  if (reply->detail != NULL)
+    return reply->detail;
+  if (call->last_err != TNK_OK)
+    return tnk_strerror(call->last_err);
+  snprintf(text, size, "HTTP %d", reply->status);
+  return text;
+}
+
+/* A server that cannot be reached from the start is told of once, lest the
+ * program wait in silence for the end of all attempts. */
+static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
+                        uint64_t delay_ms) {
+  tnk__endpoint_t *endpoint = call->endpoint;
+  char text[MAX_NAME];
+  const char *why = reason_of(call, reply, text, sizeof(text));
+
+  if (!endpoint->is_known && reply->status == 0 && !call->background) {
+    endpoint->is_known = 1;
+    tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call",
+             "%s: %s; trying on, %u more times at most", call->name, why,
+             call->retry.max_retries + 1 - call->retry.n_retries);
+  }
+  tnk__log(&endpoint->context->logger, TNK_LOG_DEBUG, "call",
+           "%s: attempt %u failed (%s); the next one in %llu ms", call->name,
+           call->n_attempts, why, (unsigned long long)delay_ms);
+}
+
+static void pause_for(tnk__call_t *call, const tnk__reply_t *reply,
+                      uint64_t delay_ms) {
   call->state = TNK__CALL_PAUSING;
   call->since_ms = tnk__context_now_ms(call->endpoint->context);
-  tnk__log(&call->endpoint->context->logger, TNK_LOG_DEBUG, "call",
-           "%s: attempt %u failed; the next one in %llu ms", call->name,
-           call->n_attempts, (unsigned long long)delay_ms);
+  log_failure(call, reply, delay_ms);
   tnk__timer_start(call->endpoint->context, &call->timer, delay_ms,
                    on_pause_over);
 }
@@ -192,7 +221,7 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->verdict.action == TNK__ACTION_PAUSE) {
     if (call->route->kind == TNK__CALL_SAMPLE || !tnk__call_may_pause(call))
       return 0; /* a sample waits without its slot */
-    pause_for(call, TNK__BILLING_DELAY_MS);
+    pause_for(call, reply, TNK__BILLING_DELAY_MS);
     return 1;
   }
   if (reply->outcome == TNK__OUTCOME_MALFORMED &&
@@ -204,7 +233,7 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
                        tnk__context_uniform(context), &delay_ms))
     return 0;
   tnk__call_count_repeat(call, reply->outcome);
-  pause_for(call, delay_ms);
+  pause_for(call, reply, delay_ms);
   return 1;
 }
 
@@ -214,6 +243,9 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
   const char *type = tnk__http_result_header(result, "content-type");
 
   reply->status = result->status;
+  reply->detail = result->detail;
+  if (result->status != 0)
+    call->endpoint->is_known = 1;
   reply->buf = result->body;
   reply->outcome = outcome_of(call, result);
   reply->body =

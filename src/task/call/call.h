@@ -17,6 +17,7 @@ typedef struct {
   const uint8_t *body; /* never NULL */
   size_t body_len;
   tnk__buf_t *buf;         /* holds the body; may be taken out */
+  const char *detail;      /* what happened to the connection, or NULL */
   uint64_t retry_after_ms; /* 0: none */
   int has_expected;        /* a 409 named the sequence number it expects */
   uint64_t expected;

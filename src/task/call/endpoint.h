@@ -21,6 +21,9 @@ typedef struct {
   uint64_t missing;
   /* The session that the server has ended; NULL while it lives. */
   const char *ended_session;
+  /* The server has answered something, or the caller has been warned that it
+   * cannot be reached. */
+  int is_known;
   int closing; /* nothing is repeated any more */
 } tnk__endpoint_t;
 
