@@ -1,4 +1,4 @@
-#include "net/stream.h"
+#include "net/origin.h"
 
 #include <strings.h>
 

@@ -3,16 +3,9 @@
 
 #include <uv.h>
 
-#include "tnk/common.h"
+#include "net/origin.h"
 
 struct tnk__net;
-
-/* The far end. Two origins are equal when all three parts agree. */
-typedef struct {
-  const char *host; /* a name or an address; IPv6 without brackets */
-  uint16_t port;
-  int is_tls;
-} tnk__origin_t;
 
 /* A proxy on the way to an origin. */
 typedef struct {
@@ -25,10 +18,6 @@ typedef struct {
   size_t request_len;
   int has_credentials; /* for a better sentence when they are refused */
 } tnk__via_t;
-
-/* Whether two origins are one. Host names are compared without regard to
- * case. */
-int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
 
 /* Why a stream ended. */
 typedef struct {

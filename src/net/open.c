@@ -1,5 +1,5 @@
-/* Apart from stream.c, because the kinds of streams know their interface, and
- * the interface does not know them. */
+/* Apart from the interface, which the kinds of streams know and which does not
+ * know them. */
 #include "net/stream.h"
 
 #include "net/tcp.h"
