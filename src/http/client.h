@@ -51,9 +51,10 @@ typedef struct tnk__http {
   const struct tnk__proxies *proxies; /* or NULL */
   tnk__list_t pools;                  /* one an origin that is in use */
   tnk__http_lane_t lanes[TNK__N_LANES];
-  tnk__list_t sent;    /* exchanges whose on_sent or on_body is due */
+  tnk__list_t news;    /* exchanges whose on_sent or on_body is due */
   tnk__list_t done;    /* exchanges whose on_done is due */
   tnk__deferred_t due; /* calls the callers, and gives slots */
+  void (*on_timeout)(tnk__timer_t *self); /* of an exchange */
   uint64_t connect_timeout_ms;
   uint64_t idle_timeout_ms;
   size_t n_connections;
@@ -167,33 +168,33 @@ typedef struct tnk__exchange {
   void (*on_sent)(struct tnk__exchange *ex);
   void (*on_body)(struct tnk__exchange *ex);
   void (*on_done)(struct tnk__exchange *ex, const tnk__http_result_t *result);
-  /* Private. */
-  int state;
-  tnk__list_t link; /* in the lane's queue, the pool's, `sent`, or `done` */
+  /* Private. There is one for each operation in flight, so it is kept small. */
+  tnk__list_t link; /* in the lane's queue, the pool's, `news`, or `done` */
   tnk__http_t *http;
   struct tnk__pool *pool; /* while QUEUED, WAITING or ACTIVE */
   struct tnk__conn *conn; /* while ACTIVE */
   tnk__timer_t timer;
-  tnk__lane_t lane;
   uint64_t timeout_ms;
   size_t max_body;
-  int is_head; /* the method is HEAD */
-  int replayable;
-  int replayed;
-  int background;
-  int is_streamed;
-  int has_body;  /* on_body is due */
-  int is_paused; /* the server waits until the body is taken */
-  int told;      /* on_sent is due, or has been called */
-  int sent;
   tnk__buf_t head; /* the encoded request head; wiped when done */
   const void *body;
   size_t body_len;
   tnk__feed_t *feed;
   struct tnk__response *answer; /* what arrived; NULL before the first byte */
+  char *detail;
   int err;
   int cause;
-  char *detail;
+  uint8_t state;   /* a tnk__exchange_state_t */
+  uint8_t lane;    /* a tnk__lane_t */
+  uint8_t is_head; /* the method is HEAD */
+  uint8_t replayable;
+  uint8_t replayed;
+  uint8_t background;
+  uint8_t is_streamed;
+  uint8_t has_body;  /* on_body is due */
+  uint8_t is_paused; /* the server waits until the body is taken */
+  uint8_t told;      /* on_sent is due, or has been called */
+  uint8_t sent;
 } tnk__exchange_t;
 
 /* Open a client, which reserves nothing and connects nowhere. TNK_OK,

@@ -84,17 +84,17 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   if (err != TNK_OK)
     return err;
   ex->http = http;
-  ex->lane = request->lane;
+  ex->lane = (uint8_t)request->lane;
   ex->timeout_ms = request->timeout_ms;
   ex->max_body =
       request->max_body > 0 ? request->max_body : TNK__MAX_RESPONSE_BODY;
   if (request->is_streamed)
     ex->max_body = TNK__MAX_UNREAD_BODY;
-  ex->is_streamed = request->is_streamed;
+  ex->is_streamed = request->is_streamed != 0;
   ex->has_body = ex->is_paused = 0;
   ex->is_head = strcmp(request->method, "HEAD") == 0;
-  ex->replayable = request->replayable;
-  ex->background = request->background;
+  ex->replayable = request->replayable != 0;
+  ex->background = request->background != 0;
   ex->body = request->body;
   ex->body_len = request->body_len;
   ex->feed = request->feed;
@@ -142,8 +142,17 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex) {
   if (ex->on_sent == NULL || ex->told == TOLD)
     return;
   ex->told = TELL;
-  tnk__list_append(&ex->http->sent, &ex->link);
+  tnk__list_append(&ex->http->news, &ex->link);
   tnk__defer(ex->http->context, &ex->http->due);
+}
+
+void tnk__exchange_arm(tnk__exchange_t *ex) {
+  if (ex->timeout_ms > 0 && ex->background)
+    tnk__timer_start_background(ex->http->context, &ex->timer, ex->timeout_ms,
+                                ex->http->on_timeout);
+  else if (ex->timeout_ms > 0)
+    tnk__timer_start(ex->http->context, &ex->timer, ex->timeout_ms,
+                     ex->http->on_timeout);
 }
 
 /* ---- Streamed answers ---- */
@@ -165,7 +174,7 @@ void tnk__exchange_note_body(tnk__exchange_t *ex) {
   ex->has_body = 1;
   if (ex->told == TELL)
     return; /* it is in the list already */
-  tnk__list_append(&ex->http->sent, &ex->link);
+  tnk__list_append(&ex->http->news, &ex->link);
   tnk__defer(ex->http->context, &ex->http->due);
 }
 
@@ -231,7 +240,7 @@ void tnk__exchange_deliver(tnk__exchange_t *ex) {
     if (ex->state == TNK__EXCHANGE_DONE)
       tnk__list_prepend(&ex->http->done, &ex->link);
     else if (ex->has_body)
-      tnk__list_append(&ex->http->sent, &ex->link);
+      tnk__list_append(&ex->http->news, &ex->link);
     ex->on_sent(ex);
     return;
   }

@@ -67,6 +67,7 @@ static void bound_polls(tnk__http_t *http) {
 }
 
 static void on_due(tnk__deferred_t *self);
+static void on_timeout(tnk__timer_t *timer);
 
 int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
                    const tnk__http_options_t *options) {
@@ -80,9 +81,10 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
       options->idle_timeout_ms > 0 ? options->idle_timeout_ms : IDLE_TIMEOUT_MS;
   http->proxies = options->proxies;
   tnk__list_init(&http->pools);
-  tnk__list_init(&http->sent);
+  tnk__list_init(&http->news);
   tnk__list_init(&http->done);
   tnk__deferred_init(&http->due, on_due);
+  http->on_timeout = on_timeout;
   for (int i = 0; i < TNK__N_LANES; i++) {
     tnk__list_init(&http->lanes[i].queue);
     http->lanes[i].max = options->max_in_flight[i] > 0
@@ -133,14 +135,6 @@ static void on_timeout(tnk__timer_t *timer) {
   tnk__exchange_settle(ex, TNK_ETIMEDOUT, 0);
 }
 
-void tnk__exchange_arm(tnk__exchange_t *ex) {
-  if (ex->timeout_ms > 0 && ex->background)
-    tnk__timer_start_background(ex->http->context, &ex->timer, ex->timeout_ms,
-                                on_timeout);
-  else if (ex->timeout_ms > 0)
-    tnk__timer_start(ex->http->context, &ex->timer, ex->timeout_ms, on_timeout);
-}
-
 static void give_slot(tnk__exchange_t *ex) {
   ex->http->lanes[ex->lane].n_in_flight++;
   tnk__exchange_arm(ex);
@@ -174,7 +168,7 @@ static void retry_starved(tnk__http_t *http) {
 }
 
 static int is_work_left(const tnk__http_t *http) {
-  if (!tnk__list_empty(&http->sent) || !tnk__list_empty(&http->done))
+  if (!tnk__list_empty(&http->news) || !tnk__list_empty(&http->done))
     return 1;
   for (int i = 0; i < TNK__N_LANES; i++) {
     const tnk__http_lane_t *lane = &http->lanes[i];
@@ -190,7 +184,7 @@ static void on_due(tnk__deferred_t *self) {
 
   retry_starved(http);
   for (int n = 0; n < TNK__LOOP_BUDGET; n++) {
-    node = tnk__list_pop(&http->sent);
+    node = tnk__list_pop(&http->news);
     if (node == NULL)
       node = tnk__list_pop(&http->done);
     if (node == NULL)
