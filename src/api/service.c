@@ -217,6 +217,7 @@ tnk_service_create_sampling(tnk_service_t *service,
 
 static void count(tnk_stats_t *out, const tnk_service_t *service) {
   const tnk__counters_t *counters = &service->root.context.counters;
+  const uint64_t *retries = service->session.endpoint.n_retries_by;
 
   out->n_requests = counters->n_requests;
   out->n_retries = counters->n_retries;
@@ -228,13 +229,13 @@ static void count(tnk_stats_t *out, const tnk_service_t *service) {
   out->n_connections = (uint32_t)service->root.http.n_connections;
   out->max_connections = (uint32_t)service->root.http.max_connections;
   out->n_polls = (uint32_t)tnk__http_n_polls(&service->root.http);
-  out->n_retries_connect = counters->n_retries_by[TNK__RETRY_CONNECT];
-  out->n_retries_lost = counters->n_retries_by[TNK__RETRY_LOST];
-  out->n_retries_timeout = counters->n_retries_by[TNK__RETRY_TIMEOUT];
-  out->n_retries_rate = counters->n_retries_by[TNK__RETRY_RATE];
-  out->n_retries_billing = counters->n_retries_by[TNK__RETRY_BILLING];
-  out->n_retries_server = counters->n_retries_by[TNK__RETRY_SERVER];
-  out->n_retries_other = counters->n_retries_by[TNK__RETRY_OTHER];
+  out->n_retries_connect = retries[TNK__RETRY_CONNECT];
+  out->n_retries_lost = retries[TNK__RETRY_LOST];
+  out->n_retries_timeout = retries[TNK__RETRY_TIMEOUT];
+  out->n_retries_rate = retries[TNK__RETRY_RATE];
+  out->n_retries_billing = retries[TNK__RETRY_BILLING];
+  out->n_retries_server = retries[TNK__RETRY_SERVER];
+  out->n_retries_other = retries[TNK__RETRY_OTHER];
   out->n_resubmits = counters->n_resubmits;
   out->n_stalls = counters->n_stalls;
   out->loop_lag_ms = counters->lag_ms;

@@ -9,18 +9,6 @@
 
 struct tnk__then;
 
-/* Why a request was repeated. */
-typedef enum {
-  TNK__RETRY_CONNECT = 0, /* it had not been sent */
-  TNK__RETRY_LOST,
-  TNK__RETRY_TIMEOUT,
-  TNK__RETRY_RATE,
-  TNK__RETRY_BILLING,
-  TNK__RETRY_SERVER,
-  TNK__RETRY_OTHER,
-  TNK__N_RETRY_CAUSES
-} tnk__retry_cause_t;
-
 /* Counters behind tnk_service_stats(). */
 typedef struct {
   uint64_t n_requests;
@@ -29,7 +17,6 @@ typedef struct {
   uint64_t n_double_settles;
   uint64_t n_bytes_sent;
   uint64_t n_bytes_received;
-  uint64_t n_retries_by[TNK__N_RETRY_CAUSES]; /* n_retries is their sum */
   uint64_t n_resubmits;
   uint64_t n_stalls;
   uint64_t lag_ms; /* how late the last timer was */

@@ -118,7 +118,7 @@ TEST(S1_7_chunks_behind_one_out_of_turn_may_wait_in_vain) {
 /* ---- A kept connection that broke ---- */
 
 static uint64_t n_repeats(const script_t *script, tnk__retry_cause_t cause) {
-  return script->service->root.context.counters.n_retries_by[cause];
+  return script->service->session.endpoint.n_retries_by[cause];
 }
 
 /* The first copy may have been run, whatever the second is answered. */

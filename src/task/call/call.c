@@ -184,10 +184,8 @@ static tnk__retry_cause_t cause_of(tnk__outcome_t outcome) {
 }
 
 void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome) {
-  tnk__context_t *context = call->endpoint->context;
-
-  context->counters.n_retries++;
-  context->counters.n_retries_by[cause_of(outcome)]++;
+  call->endpoint->context->counters.n_retries++;
+  call->endpoint->n_retries_by[cause_of(outcome)]++;
 }
 
 int tnk__call_may_pause(const tnk__call_t *call) {

@@ -8,6 +8,18 @@
 
 struct tnk__auth;
 
+/* Why a request was repeated. */
+typedef enum {
+  TNK__RETRY_CONNECT = 0, /* it had not been sent */
+  TNK__RETRY_LOST,
+  TNK__RETRY_TIMEOUT,
+  TNK__RETRY_RATE,
+  TNK__RETRY_BILLING,
+  TNK__RETRY_SERVER,
+  TNK__RETRY_OTHER,
+  TNK__N_RETRY_CAUSES
+} tnk__retry_cause_t;
+
 /* Where calls go, and what all calls of a service share. */
 typedef struct {
   tnk__context_t *context;
@@ -21,6 +33,8 @@ typedef struct {
   uint64_t missing;
   /* The session that the server has ended; NULL while it lives. */
   const char *ended_session;
+  /* Repeated requests; the context's n_retries is their sum. */
+  uint64_t n_retries_by[TNK__N_RETRY_CAUSES];
   /* The server has answered something, or the caller has been warned that it
    * cannot be reached. */
   int is_known;
