@@ -170,6 +170,28 @@ TEST(config_names_the_pair_that_cannot_be_sent) {
   refused(&options, "display_name is not valid UTF-8");
 }
 
+/* What comes from the environment is looked at when the service opens, not when
+ * the first request cannot be written. */
+TEST(A4_config_refuses_variables_that_cannot_be_sent) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = KEY;
+  setenv("CLOUDFLARE_ACCESS_CLIENT_SECRET", "a\r\nX-Evil: b", 1);
+  refused(&options,
+          "headers 0: CF-Access-Client-Secret has no value that can be sent");
+  clear_environment();
+  setenv("TINKER_PROJECT_ID", "\xff\xfe", 1);
+  refused(&options, "project_id is not valid UTF-8");
+  clear_environment();
+  options.project_id = "\xff";
+  refused(&options, "project_id is not valid UTF-8");
+  options.project_id = NULL;
+  setenv("TINKER_TAGS", "good,\xff", 1);
+  refused(&options, "a tag is not valid UTF-8");
+  clear_environment();
+}
+
 TEST(config_refuses_keys_without_naming_them) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   static const char *const bad[] = {"secret-canary", "tml-a\r\nX: y",
