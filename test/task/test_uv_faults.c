@@ -160,7 +160,8 @@ TEST_LIMIT(S4_18c_each_call_of_libuv_breaks_a_compressed_pass, 60) {
           UV_ENOMEM);
 }
 
-/* The name is looked up on another thread: time stands still meanwhile. */
+/* The name is looked up on another thread: time stands still until there is a
+ * connection. */
 static void settle_by_name(script_t *script, const outcome_t *outcome,
                            const tnk_promise_t *promise) {
   char text[400];
@@ -169,7 +170,7 @@ static void settle_by_name(script_t *script, const outcome_t *outcome,
     script_turns(script);
     while (outcome->n_done == 0 &&
            tnk_promise_explain(promise, text, sizeof(text)) > 0 &&
-           strstr(text, "looking up") != NULL)
+           strstr(text, "waits for a connection") != NULL)
       uv_run(&script->uv, UV_RUN_ONCE);
     script_turns(script);
     if (outcome->n_done == 0)
