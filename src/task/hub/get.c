@@ -104,6 +104,7 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
                                           &promise);
   if (get == NULL)
     return promise;
+  tnk__promise_name(promise, "download");
   tnk__download_init(&get->download, hub->context, hub->http);
   get->download.done = on_done;
   get->on_progress = options->on_progress;
@@ -160,6 +161,7 @@ tnk_promise_t *tnk__hub_get_file(tnk__hub_t *hub, const char *model,
 
   if (get == NULL)
     return promise;
+  tnk__promise_name(promise, "file");
   tnk__wanted_init(&get->wanted, on_file);
   if (tnk__wanted_start(&get->wanted, hub, model, revision, file) != TNK_OK)
     tnk__hub_job_fail(&get->job, tnk__error_static(TNK_ENOMEM));
