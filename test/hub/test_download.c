@@ -364,6 +364,7 @@ TEST(O1_one_download_a_path_at_a_time) {
   bench_get(&bench, &other, "/f", NULL);
   CHECK_INT(other.status, TNK_OK);
   CHECK_INT(first.status, TNK_ECANCELED);
+  CHECK_STR(first.text, "download: canceled");
   bench_check_file(&bench, "out/file", TEXT);
   outcome_drop(&other);
   outcome_drop(&first);

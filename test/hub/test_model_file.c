@@ -257,6 +257,7 @@ TEST(S3_26_a_hub_closes_in_the_progress_callback_of_a_file) {
   stage.bench.is_closed = 0;
   stage_get(&stage, &outcome, "org/model", "large.json", NULL);
   CHECK_INT(outcome.status, TNK_ECLOSED);
+  CHECK_STR(outcome.text, "file: the object is closed or closing");
   mock_wait_flag(stage.bench.mock, &stage.bench.is_closed, 1);
   stage.bench.hub = NULL;
   CHECK_INT(bench_count(&stage.bench, CACHE "blobs"), 0);

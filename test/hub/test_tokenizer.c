@@ -403,6 +403,7 @@ TEST(S0_4b_one_who_cancels_does_not_take_it_from_the_others) {
   tnk_promise_cancel(outcomes[0].promise);
   outcome_wait_long(&stage.bench, &outcomes[2]);
   CHECK_INT(outcomes[0].status, TNK_ECANCELED);
+  CHECK_STR(outcomes[0].text, "tokenizer: canceled");
   CHECK_INT(outcomes[1].status, TNK_OK);
   CHECK_INT(outcomes[2].status, TNK_OK);
   /* When all have, it ends; and may begin again. */
