@@ -58,6 +58,22 @@ typedef enum {
 #undef TNK__XX
 } tnk_err_t;
 
+/*
+ * Groups, by which lists of errors name codes that go together:
+ *
+ * Caller     TNK_EINVAL, TNK_ENOTSUP, TNK_ETHREAD, TNK_EFORKED, TNK_ECLOSED,
+ *            TNK_ECANCELED, TNK_ENOMEM, TNK_EINTERNAL: this side refuses, gives
+ *            up, or cannot.
+ * Transport  TNK_EDNS, TNK_ECONN, TNK_ETOOBIG, TNK_EPROXY, TNK_ETLS, TNK_ECERT,
+ *            TNK_ETIMEDOUT: the service was not reached, or its answer was not
+ *            received.
+ * Service    TNK_ECREDENTIAL, TNK_EAUTH, TNK_EREQUEST, TNK_ESERVER,
+ *            TNK_ENOTFOUND, TNK_ECONFLICT, TNK_ERATE, TNK_EBILLING,
+ *            TNK_EUNSUPPORTED, TNK_EPROTO: the service has answered.
+ * Operation  TNK_EFULL, TNK_ESESSION, TNK_EFAILED, TNK_EEXPIRED: what is done
+ *            in a session, and takes its time there.
+ */
+
 /** Who the service holds responsible for a failed operation. */
 typedef enum {
   TNK_CATEGORY_UNKNOWN = 0,

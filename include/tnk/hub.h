@@ -186,10 +186,9 @@ typedef struct {
  *
  * Completion: cancel ends the download and removes the temporary file.
  * @return A promise of tnk_promise_path(), which gives @p path.
- * Rejects with: TNK_EINVAL, TNK_EFILE (error->cause is libuv's code),
- *   TNK_ECORRUPT (size or checksum), TNK_ETOOBIG (max_bytes), TNK_EAUTH,
- *   TNK_ENOTFOUND, TNK_EREQUEST, TNK_ERATE, TNK_ESERVER, TNK_ECONFLICT,
- *   TNK_ECANCELED, TNK_ECLOSED, TNK_ENOMEM, and the transport's codes.
+ * Rejects with: Caller, Transport, Service (groups of error.h), TNK_EFILE
+ *   (error->cause is libuv's code), TNK_ECORRUPT (size or checksum).
+ *   TNK_ETOOBIG is for max_bytes too.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
@@ -225,11 +224,12 @@ typedef struct {
  *
  * @return A promise of tnk_promise_path(): the file in the cache, to be read
  *         only.
- * Rejects with: TNK_EINVAL (names), TNK_ENOTFOUND (no such model, revision or
- *   file, as the sentence says; offline: not in the cache), TNK_EAUTH (private,
- *   gated, or a bad token; the sentence says what to do), TNK_ERATE
- *   (error->retry_after_ms is the hub's wish), TNK_EPROTO (the endpoint is no
- *   hub), and as tnk_hub_download().
+ * Rejects with: Caller, Transport, Service (groups of error.h), TNK_EFILE,
+ *   TNK_ECORRUPT, as tnk_hub_download(): TNK_ENOTFOUND for no such model,
+ *   revision or file, as the sentence says, and offline for what is not in the
+ *   cache; TNK_EAUTH when it is private or gated, or the token is bad, and the
+ *   sentence says what to do; TNK_ERATE with the hub's wish in
+ *   error->retry_after_ms; TNK_EPROTO when the endpoint is no hub.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model,
@@ -270,8 +270,9 @@ typedef struct {
  *
  * @return A promise of tnk_promise_tokenizer().
  * Protocol: session, tokenizer choice.
- * Rejects with: TNK_EINVAL (names), TNK_EUNSUPPORTED (a tokenizer that is not
- *   public), as tnk_hub_file(), and the plug-in's codes.
+ * Rejects with: Caller, Transport, Service (groups of error.h), TNK_EFILE,
+ *   TNK_ECORRUPT, as tnk_hub_file(), and the plug-in's codes: TNK_EUNSUPPORTED
+ *   for a tokenizer that is not public.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *

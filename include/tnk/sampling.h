@@ -63,12 +63,9 @@ typedef struct {
  *
  * Protocol: sampling.
  * @return A promise of tnk_samples_t.
- * Rejects with: TNK_EINVAL, TNK_EFULL, TNK_EREQUEST, TNK_EFAILED,
- *   TNK_ESERVER, TNK_ERATE (with retry_samples off), TNK_ENOTFOUND,
- *   TNK_EUNSUPPORTED, TNK_EAUTH, TNK_EBILLING, TNK_EPROTO, TNK_ECANCELED,
- *   TNK_ECLOSED, TNK_ESESSION (the server has ended the session), TNK_ENOMEM,
- *   TNK_ETHREAD and TNK_EFORKED (called from elsewhere), and the transport's
- *   codes.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_ERATE with retry_samples off; TNK_EEXPIRED when the result was lost
+ *   more often than it is asked for anew.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
@@ -94,7 +91,7 @@ typedef struct {
  *
  * Protocol: sampling, compute_logprobs.
  * @return A promise of logprobs, one a prompt token, NaN where not computed.
- * Rejects with: as tnk_sampling_sample().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *

@@ -171,10 +171,7 @@ TNK_API void tnk_service_close(tnk_service_t *service, tnk_close_cb cb,
  * What models the server offers. Protocol: session, capabilities.
  *
  * @return A promise of tnk_capabilities_t. Does not create a session.
- * Rejects with: TNK_ECREDENTIAL, TNK_EAUTH, TNK_EUNSUPPORTED, TNK_EREQUEST,
- *   TNK_ESERVER, TNK_EPROTO, TNK_ECANCELED, TNK_ECLOSED, TNK_ENOMEM,
- *   TNK_ETHREAD and TNK_EFORKED (called from elsewhere), and the transport's
- *   codes.
+ * Rejects with: Caller, Transport, Service (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_service_capabilities(tnk_service_t *service);
@@ -183,7 +180,7 @@ TNK_API tnk_promise_t *tnk_service_capabilities(tnk_service_t *service);
  * Ask whether the server is up. Protocol: session, health.
  *
  * @return A promise without a result; no session is created.
- * Rejects with: as tnk_service_capabilities().
+ * Rejects with: Caller, Transport, Service (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_service_health(tnk_service_t *service);
@@ -239,9 +236,8 @@ inline tnk_lora_options_t lora_options() {
  * @param options  Copied.
  * @return A promise of tnk_training_t; the handle lives until
  *         tnk_training_close() or tnk_service_close().
- * Rejects with: TNK_EINVAL (no base model, all three parts off), TNK_EREQUEST,
- *   TNK_EFAILED, TNK_EBILLING, TNK_EFULL, TNK_ESESSION, and as
- *   tnk_service_capabilities().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_EINVAL for no base model, and for all three parts off.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -276,8 +272,9 @@ typedef struct {
  *
  * @param options  Copied.
  * @return A promise of tnk_training_t, as tnk_service_create_lora().
- * Rejects with: as tnk_service_create_lora(); TNK_ENOTFOUND for the path, or
- *   TNK_EFAILED where the server learns of it only when it loads.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_ENOTFOUND for the path, or TNK_EFAILED where the server learns of it
+ *   only when it loads.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -301,8 +298,9 @@ typedef struct {
  * @param options  Copied.
  * @return A promise of tnk_sampling_t; the handle lives until
  *         tnk_sampling_close() or tnk_service_close().
- * Rejects with: TNK_EINVAL (no model, a path that is not tinker://),
- *   TNK_ENOTFOUND, and as tnk_service_create_lora().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_EINVAL for no model, and for a path that is not tinker://;
+ *   TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *

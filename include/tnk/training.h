@@ -18,6 +18,29 @@ extern "C" {
  * else.
  */
 
+/*
+ * Losses, what they read beside the tokens of each example, and their settings.
+ * T is the number of tokens of the input; every input is f32 [T], but for
+ * target_tokens, which is i64 [T]. With cross_entropy both may be [T, K], for K
+ * candidates a position.
+ *
+ *   cross_entropy        target_tokens; weights
+ *   importance_sampling  target_tokens, logprobs, advantages; weights
+ *   ppo                  the same; clip_low_threshold, clip_high_threshold
+ *   cispo                the same; clip_low_threshold, clip_high_threshold
+ *   gspo                 the same; clip_low_threshold, clip_high_threshold,
+ *                        sequence_ratio_mask
+ *   dro                  as importance_sampling
+ *
+ * What stands before the semicolon is required. `logprobs` are those that the
+ * tokens were sampled with, `weights` are 1 where they are not given. Settings
+ * are clip_low_threshold (0.8) and clip_high_threshold (1.2) of ppo, the same
+ * two with other defaults of cispo and gspo, and beta (0.05) of dro. Defaults
+ * are the service's; other servers may have others. What a known loss does not
+ * read is refused. The name of a loss that is not listed is sent as it is, with
+ * whatever it is given.
+ */
+
 /** How to run a pass. */
 typedef struct {
   size_t size;         /**< Set by TNK_PASS_OPTIONS_INIT. */
@@ -44,11 +67,7 @@ typedef struct {
  * Run one forward and backward pass; gradients add up on the service until
  * tnk_training_optim_step().
  *
- * @param data     Examples; each needs the inputs of its loss, for
- *                 cross_entropy:
- *                   "target_tokens"  i64 [T]  required
- *                   "weights"        f32 [T]  unitless, finite; absent: 1
- *                 where T is the number of tokens of the example's input.
+ * @param data     Examples; each needs the inputs of its loss, as listed above.
  * @param n_data   At least 1. May be sent as several requests; metrics are
  *                 then combined and outputs keep the order of @p data. When
  *                 the service has run one but its result is lost, the others
@@ -59,11 +78,8 @@ typedef struct {
  * Protocol: training, forward_backward; training, chunking.
  *
  * @return A promise of tnk_pass_t.
- * Rejects with: TNK_EINVAL (the text names datum and input), TNK_EFULL,
- *   TNK_EREQUEST, TNK_EFAILED, TNK_ESERVER, TNK_EEXPIRED, TNK_ECONFLICT,
- *   TNK_EAUTH, TNK_EBILLING, TNK_EPROTO, TNK_ECANCELED, TNK_ECLOSED,
- *   TNK_ESESSION (the server has ended the session), TNK_ENOMEM, TNK_ETHREAD
- *   and TNK_EFORKED (called from elsewhere), and the transport's codes.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_EINVAL names the datum and the input.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -73,10 +89,11 @@ tnk_training_forward_backward(tnk_training_t *training, const tnk_datum_t *data,
 /**
  * Run a forward pass only: losses and log-probabilities, no gradients.
  *
- * Arguments, lifetime and errors as tnk_training_forward_backward().
+ * Arguments and lifetime as tnk_training_forward_backward().
  * Protocol: training, forward_backward.
  *
  * @return A promise of tnk_pass_t.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_forward(tnk_training_t *training,
@@ -126,7 +143,8 @@ typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
  * Protocol: training, forward_backward_custom.
  * @return A promise of tnk_pass_t, whose metric "loss:sum" is the loss that
  *         @p loss computed; the server's own is under "surrogate_loss:sum".
- * Rejects with: TNK_EUSER, and as tnk_training_forward_backward().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h),
+ *   TNK_EUSER.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_forward_backward_custom(
@@ -175,8 +193,8 @@ typedef struct {
  * @param optim  NULL for TNK_OPTIM_INIT. Copied.
  * Protocol: training, optimizers; training, open step.
  * @return A promise of tnk_metrics_t.
- * Rejects with: TNK_EINVAL (the text names the parameter), and as
- *   tnk_training_forward_backward().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_EINVAL names the parameter.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
@@ -204,8 +222,9 @@ typedef struct {
  * @param name     Required. Copied.
  * @param options  NULL for defaults. Copied.
  * @return A promise of a path, tinker://<run>/weights/<name>.
- * Rejects with: TNK_ECONFLICT (the name exists; TNK_EFAILED where the server
- *   learns of it only when it saves), and as tnk_training_forward_backward().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_ECONFLICT when the name exists, or TNK_EFAILED where the server learns
+ *   of it only when it saves.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -218,7 +237,8 @@ tnk_training_save_state(tnk_training_t *training, const char *name,
  *
  * @param name     Required. Copied.
  * @param options  NULL for defaults. Copied.
- * @return A promise of a path. Rejects as tnk_training_save_state().
+ * @return A promise of a path.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -232,7 +252,8 @@ tnk_training_save_weights_for_sampler(tnk_training_t *training,
  *
  * @param name     Required. Copied.
  * @param options  NULL for defaults. Copied.
- * @return A promise of a path. Rejects as tnk_training_save_state();
+ * @return A promise of a path.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
  *   TNK_EUNSUPPORTED on servers without it.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -253,7 +274,7 @@ typedef enum {
  * @param kind     Whether later saves move it.
  * @param options  Without model_path and base_model. NULL for defaults.
  * @return A promise of tnk_sampling_t, as tnk_service_create_sampling().
- * Rejects with: as tnk_training_save_state().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_save_weights_and_get_sampling(
@@ -277,7 +298,8 @@ typedef struct {
  * training, JSON training requests.
  *
  * @param options  Copied.
- * @return A promise of a path. Rejects as tnk_training_forward_backward();
+ * @return A promise of a path.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
  *   TNK_ENOTFOUND, or TNK_EFAILED where the server learns of a missing path
  *   only when it loads.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -319,7 +341,8 @@ TNK_API int tnk_training_info(tnk_training_info_t *out,
  * Protocol: session, unload.
  *
  * @return A promise without a result.
- * Rejects with: TNK_EUNSUPPORTED, and as tnk_training_forward_backward().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_EUNSUPPORTED on servers without it.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_unload(tnk_training_t *training);

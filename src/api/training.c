@@ -1,5 +1,7 @@
 #include "tnk/training.h"
 
+#include <stdio.h>
+
 #include "api/service.h"
 #include "base/options.h"
 #include "codec/data/check.h"
@@ -122,6 +124,18 @@ tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
 
 /* ---- Saving and loading ---- */
 
+/* Options that this kind of save does not have, and would not send. */
+static const char *misplaced(tnk__save_kind_t kind,
+                             const tnk_save_options_t *options) {
+  if (kind != TNK__SAVE_STATE && options->overwrite == TNK_YES)
+    return "overwrite is for save_state alone";
+  if (kind != TNK__SAVE_EXTERNAL && options->n_recipients > 0)
+    return "recipients are for save_weights_external alone";
+  if (kind == TNK__SAVE_EXTERNAL && options->n_user_metadata > 0)
+    return "user_metadata is not for save_weights_external";
+  return NULL;
+}
+
 static tnk_promise_t *save(tnk_training_t *training, tnk__save_kind_t kind,
                            const char *op_name, const char *name,
                            const tnk_save_options_t *options) {
@@ -135,6 +149,10 @@ static tnk_promise_t *save(tnk_training_t *training, tnk__save_kind_t kind,
   err = TNK__LOAD(tnk_save_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_save(name, &own, text, sizeof(text));
+  if (err == TNK_OK && misplaced(kind, &own) != NULL) {
+    snprintf(text, sizeof(text), "%s", misplaced(kind, &own));
+    err = TNK_EINVAL;
+  }
   refusal = tnk__client_refuses(TNK__CLIENT(training), op_name, err, text);
   return refusal != NULL ? refusal
                          : tnk__save_start(training, kind, name, &own);

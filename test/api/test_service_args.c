@@ -300,6 +300,54 @@ TEST(bad_parameters_of_optimizers) {
   bench_close(&bench);
 }
 
+static int no_loss(tnk_custom_loss_t *io, void *user) {
+  (void)io;
+  (void)user;
+  return 0;
+}
+
+TEST(what_would_be_ignored_is_refused) {
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  tnk_save_options_t save = TNK_SAVE_OPTIONS_INIT;
+  tnk_pass_options_t pass = TNK_PASS_OPTIONS_INIT;
+  const char *const keys[] = {"age1x"};
+  const tnk_pair_t pair = {"k", "v"};
+  bench_t bench;
+  tnk_training_t *training;
+
+  bench_open(&bench);
+  training = bench.script.training;
+  lora.base_model = "b";
+  lora.optimizer_json = "{\"type\":\"x\"}";
+  refuse_lora(&bench, &lora, "optimizer is not TNK_OPTIMIZER_RAW");
+  save.overwrite = TNK_YES;
+  refused(&bench, tnk_training_save_weights_for_sampler(training, "a", &save),
+          TNK_EINVAL, "save_weights_for_sampler", "overwrite");
+  save = (tnk_save_options_t)TNK_SAVE_OPTIONS_INIT;
+  save.recipients = keys;
+  save.n_recipients = 1;
+  refused(&bench, tnk_training_save_state(training, "a", &save), TNK_EINVAL,
+          "save_state", "recipients");
+  save = (tnk_save_options_t)TNK_SAVE_OPTIONS_INIT;
+  save.user_metadata = &pair;
+  save.n_user_metadata = 1;
+  refused(&bench, tnk_training_save_weights_external(training, "a", &save),
+          TNK_EINVAL, "save_weights_external", "user_metadata");
+  pass.loss_fn = "ppo";
+  refused(&bench,
+          tnk_training_forward_backward_custom(training, script_data(1), 1,
+                                               no_loss, NULL, &pass),
+          TNK_EINVAL, "forward_backward_custom", "loss_fn and settings");
+  bench_close(&bench);
+}
+
+TEST(a_code_that_no_header_lists_is_noticed) {
+  CHECK_INT(test_code_is_listed("sample: lost", TNK_EEXPIRED), 1);
+  CHECK_INT(test_code_is_listed("sample: x", TNK_EUSER), 0);
+  CHECK_INT(test_code_is_listed("healthz: x", TNK_EFAILED), 0);
+  CHECK_INT(test_code_is_listed("canceled", TNK_EUSER), 1);
+}
+
 TEST(bad_names_and_paths) {
   bench_t bench;
   tnk_training_t *training;

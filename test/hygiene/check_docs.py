@@ -6,7 +6,8 @@ usage: check_docs.py INCLUDE_DIR
 "Right above" means that the line before the declaration's first line ends a
 comment. A struct, enum or callback type that is named in public needs one too;
 that of a function must also say on which thread it may be called ("Thread:")
-and since which version it is there ("Since:").
+and since which version it is there ("Since:"), and one that returns a promise
+which errors reject it ("Rejects with:" and groups of error.h, or codes).
 """
 import pathlib
 import re
@@ -15,6 +16,8 @@ import sys
 EXPORT = re.compile(r"TNK_API\b")
 TYPE = re.compile(r"typedef\s")
 FUNCTION_NEEDS = ("Thread:", "Since:")
+PROMISE = re.compile(r"TNK_API tnk_promise_t \*\s*tnk_(?!promise_)\w+\(")
+ERRORS = re.compile(r"Rejects with:[\s*]*(Caller|TNK_E|the error)")
 
 
 def comment_above(lines, n):
@@ -37,6 +40,9 @@ def check(path, lines):
         missing = [w for w in FUNCTION_NEEDS if w not in (comment or "")]
         if comment is None:
             yield f"{path}:{n + 1}: no comment above: {line}"
+        elif is_function and PROMISE.match("\n".join(lines[n:n + 2])) and \
+                not ERRORS.search(comment):
+            yield f"{path}:{n + 1}: no list of errors for: {line}"
         elif is_function and missing:
             yield f"{path}:{n + 1}: no {' '.join(missing)} for: {line}"
         else:

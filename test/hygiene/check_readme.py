@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""The README's program is examples/hello.c, and the names it uses exist.
+"""The README's program is examples/hello.c, short, and the names it uses exist.
+Each of its blocks in C compiles as it stands.
 
-usage: check_readme.py ROOT
+usage: check_readme.py ROOT CC ...
 """
 import pathlib
 import re
+import subprocess
 import sys
+
+MAX_LINES = 38  # of the program, blank ones not counted
 
 
 def main():
@@ -18,6 +22,17 @@ def main():
     if programs != [(root / "examples/hello.c").read_text()]:
         print("README.md: the program differs from examples/hello.c")
         bad = 1
+    if sum(bool(line.strip()) for line in "".join(programs).splitlines()) > MAX_LINES:
+        print(f"README.md: the program has more than {MAX_LINES} lines")
+        bad = 1
+    for block in re.findall(r"```c\n(.*?)```", readme, re.S):
+        got = subprocess.run([*sys.argv[2:], "-std=gnu11", "-Wall", "-Wextra",
+                              "-Werror", "-fsyntax-only", "-I", root / "include",
+                              "-x", "c", "-"], input=block, text=True,
+                             capture_output=True)
+        if got.returncode != 0:
+            print(f"README.md: a block does not compile:\n{got.stderr}")
+            bad = 1
     for name in sorted(set(re.findall(r"\b(?:tnk_|TNK_)\w+", readme))):
         if not re.search(rf"\b{name}\b", headers) and \
            not re.search(rf"\bXX\({name.removeprefix('TNK_')},", headers):

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "codec/format/zstd.h"
 #include "support/mock_server.h"
+#include "support/codes.h"
 #include "support/test.h"
 #include "task/sample/sampling.h"
 #include "task/train/training.h"
@@ -377,6 +378,9 @@ static inline void outcome_done(tnk_promise_t *promise, int status,
   snprintf(outcome->text, sizeof(outcome->text), "%s",
            tnk_promise_text(promise));
   CHECK(strstr(outcome->text, "canary") == NULL);
+  if (status != TNK_OK && !test_code_is_listed(outcome->text, status))
+    test_fail(__FILE__, __LINE__, "the header does not list %s: %s",
+              tnk_err_name(status), outcome->text);
 }
 
 static inline void outcome_of(outcome_t *outcome, tnk_promise_t *promise) {

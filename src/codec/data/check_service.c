@@ -29,6 +29,9 @@ static int check_optimizer(const tnk__place_t *place, tnk_optimizer_t optimizer,
     return tnk__check_optimizer_json(json, place->text, place->size);
   if (optimizer != TNK_OPTIMIZER_ADAMW && optimizer != TNK_OPTIMIZER_DIMUON)
     return tnk__place_fail(place, "the optimizer is of no known kind");
+  if (json != NULL)
+    return tnk__place_fail(place, "optimizer_json is given, and optimizer is "
+                                  "not TNK_OPTIMIZER_RAW");
   return TNK_OK;
 }
 
