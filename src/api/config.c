@@ -187,13 +187,18 @@ static int load_credential(tnk__config_t *config, int64_t now_s,
 /* Kept in its normal form, so that equal services have equal texts. */
 static int load_base_url(tnk__config_t *config, const char **why) {
   tnk_service_options_t *o = &config->options;
-  int err;
+  const int is_option = o->base_url != NULL && o->base_url[0] != '\0';
+  const char *text = choose(o->base_url, "TINKER_BASE_URL", DEFAULT_BASE_URL);
+  int err = tnk__url_parse(&config->url, &config->arena, text, why);
 
-  err = tnk__url_parse(&config->url, &config->arena,
-                       choose(o->base_url, "TINKER_BASE_URL", DEFAULT_BASE_URL),
-                       why);
   if (err == TNK_OK)
     o->base_url = config->url.text;
+  /* One with a user name may hold a password. */
+  if (err != TNK_EINVAL || strchr(text, '@') != NULL)
+    return err;
+  snprintf(config->complaint, sizeof(config->complaint), "%s: %s is \"%.60s\"",
+           *why, is_option ? "base_url" : "TINKER_BASE_URL", text);
+  *why = config->complaint;
   return err;
 }
 

@@ -101,6 +101,14 @@ TEST(A21_bad_base_url_is_refused_with_the_reason) {
   options.base_url = "http://me:secret@option";
   CHECK_INT(load(&options), TNK_EINVAL);
   CHECK_STR(text, "the base URL holds a user name or password");
+  options.base_url = "ftp://option";
+  CHECK_INT(load(&options), TNK_EINVAL);
+  CHECK_STR(text, "the base URL does not begin with http:// or https://: "
+                  "base_url is \"ftp://option\"");
+  setenv("TINKER_BASE_URL", "localhost:8000", 1);
+  options.base_url = NULL;
+  CHECK_INT(load(&options), TNK_EINVAL);
+  CHECK(strstr(text, "TINKER_BASE_URL is \"localhost:8000\"") != NULL);
 }
 
 TEST(config_tags_are_trimmed_and_unique) {
