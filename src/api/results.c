@@ -6,7 +6,7 @@
 #include "task/hub/tokenizer.h"
 #include "loop/promise.h"
 #include "task/sample/sampling.h"
-#include "task/service/query.h"
+#include "task/service/service.h"
 #include "task/train/training.h"
 
 #define VALUE(promise, KIND)                                                   \

@@ -6,11 +6,8 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "codec/data/check.h"
-#include "task/service/clients.h"
-#include "task/service/create.h"
-#include "task/sample/create_sampling.h"
-#include "task/service/query.h"
-#include "task/service/watch.h"
+#include "task/service/service.h"
+#include "task/sample/sampling.h"
 
 /* ---- Opening ---- */
 

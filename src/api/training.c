@@ -5,11 +5,9 @@
 #include "api/service.h"
 #include "base/options.h"
 #include "codec/data/check.h"
-#include "task/train/custom.h"
+#include "task/train/operations.h"
 #include "task/train/pass.h"
-#include "task/train/step.h"
 #include "task/train/training.h"
-#include "task/train/weights.h"
 
 enum { MAX_TEXT = 512 };
 

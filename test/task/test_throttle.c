@@ -250,6 +250,23 @@ TEST(S3_14_samples_wait_for_credit_as_long_as_the_account_may) {
   script_close(&script);
 }
 
+/* ---- Told ---- */
+
+TEST(G6_why_samples_wait_is_told_once) {
+  static const char busy[] = "{\"detail\":\"too many tokens a minute\"}";
+  script_t script;
+
+  open_sampling(&script);
+  start_samples(&script, 3);
+  script.log_text = "too many tokens a minute";
+  for (size_t i = 0; i < 3; i++)
+    mock_reply(mock_find(script.mock, "POST", "/api/v1/asample", i), 429,
+               "Retry-After: 2\r\n", busy, strlen(busy));
+  mock_turns(script.mock, 40);
+  CHECK_INT(script.n_log_texts, 1);
+  finish(&script, 3);
+}
+
 /* ---- Given up ---- */
 
 /* On the real clock: the loop would be alive for half a minute. */

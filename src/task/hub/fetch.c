@@ -290,38 +290,36 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   const tnk__location_t *from =
       fetch->at.text != NULL ? &fetch->at : &fetch->first;
   const char *location = tnk__http_result_header(result, "location");
+  const char *why = NULL;
   tnk__location_t to;
   int err = location == NULL ? TNK_EINVAL
                              : tnk__location_join(&to, alloc, from, location);
 
-  if (err == TNK_OK && fetch->is_head &&
+  if (err != TNK_OK) {
+    fail_later(fetch, err == TNK_ENOMEM
+                          ? tnk__error_static(TNK_ENOMEM)
+                          : tnk__fetch_error(fetch, TNK_EPROTO, "%s",
+                                             "redirected to nowhere"));
+    return 1;
+  }
+  if (fetch->is_head &&
       tnk__http_result_header(result, "x-repo-commit") != NULL &&
       !tnk__location_same_origin(&to, &fetch->first)) {
     tnk__location_deinit(&to, alloc);
     return 0;
   }
-  if (err == TNK_OK && from->is_tls && !to.is_tls) {
+  if (from->is_tls && !to.is_tls)
+    why = "redirected from https to http";
+  else if (++fetch->n_redirects > TNK__MAX_REDIRECTS)
+    why = "redirected too often";
+  if (why != NULL) {
     tnk__location_deinit(&to, alloc);
-    err = TNK_EPROTO;
-  }
-  if (err == TNK_OK && ++fetch->n_redirects > TNK__MAX_REDIRECTS) {
-    tnk__location_deinit(&to, alloc);
-    err = TNK_ETOOBIG;
-  }
-  if (err == TNK_OK) {
-    tnk__location_deinit(&fetch->at, alloc);
-    fetch->at = to;
-    ask(fetch);
+    fail_later(fetch, tnk__fetch_error(fetch, TNK_EPROTO, "%s", why));
     return 1;
   }
-  if (err == TNK_ENOMEM)
-    fail_later(fetch, tnk__error_static(TNK_ENOMEM));
-  else
-    fail_later(fetch, tnk__fetch_error(
-                          fetch, TNK_EPROTO, "%s",
-                          err == TNK_EPROTO    ? "redirected from https to http"
-                          : err == TNK_ETOOBIG ? "redirected too often"
-                                               : "redirected to nowhere"));
+  tnk__location_deinit(&fetch->at, alloc);
+  fetch->at = to;
+  ask(fetch);
   return 1;
 }
 

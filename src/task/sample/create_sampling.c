@@ -1,6 +1,6 @@
 /* A sampling client: create_sampling_session, and, if the caller named only a
  * path, samplers/{id} for the base model. */
-#include "task/sample/create_sampling.h"
+#include "task/sample/sampling.h"
 
 #include <string.h>
 #include <strings.h>
@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "codec/message/calls_sampling.h"
 #include "task/future/request.h"
-#include "task/sample/sampling.h"
 
 #define NAME "create_sampling"
 #define METHOD "ServiceClient.create_sampling_client"

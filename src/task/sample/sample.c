@@ -215,7 +215,12 @@ static void back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
 
   if (reply->status == 402 && pause_ms < TNK__BILLING_DELAY_MS)
     pause_ms = TNK__BILLING_DELAY_MS;
-
+  /* Once a back-off: all that are on the wire are refused alike. */
+  if (tnk__limiter_wait_ms(&session->limiter,
+                           tnk__context_now_ms(session->context)) == 0)
+    tnk__log(&session->context->logger, TNK_LOG_INFO, "sampling",
+             "%s: all samples wait for %llu ms: %s", sample->sampling->id,
+             (unsigned long long)pause_ms, reply->error->pub.text);
   tnk__limiter_back_off(&session->limiter,
                         tnk__context_now_ms(session->context) + pause_ms);
 }

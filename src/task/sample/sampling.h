@@ -35,6 +35,12 @@ struct tnk_sampling {
   tnk__deferred_t closed;
 };
 
+/* Make a sampling client. Options have passed their checks and are copied. */
+tnk_promise_t *tnk__create_sampling(tnk__session_t *session,
+                                    const tnk_sampling_options_t *options);
+/* Make one for a promise of somebody else, who gives it up. */
+void tnk__create_sampling_for(tnk__session_t *session, tnk_promise_t *promise,
+                              const tnk_sampling_options_t *options);
 /* Make a sampling client; NULL without memory. Texts are copied; base_model may
  * be NULL. */
 tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,

@@ -1,4 +1,4 @@
-#include "task/service/clients.h"
+#include "task/service/service.h"
 
 #include "base/alloc.h"
 #include "task/future/request.h"

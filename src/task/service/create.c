@@ -7,7 +7,7 @@
  * Once the service has made a model nothing loses it: without an answer from
  * get_info the client exists all the same and knows less.
  */
-#include "task/service/create.h"
+#include "task/service/service.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #include "codec/message/calls_training.h"
 #include "task/future/request.h"
 #include "task/train/training.h"
-#include "task/train/weights.h"
+#include "task/train/operations.h"
 
 typedef struct {
   tnk__request_t request;

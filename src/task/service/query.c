@@ -1,4 +1,4 @@
-#include "task/service/query.h"
+#include "task/service/service.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"

@@ -1,4 +1,4 @@
-#include "task/service/watch.h"
+#include "task/service/service.h"
 
 #include "base/alloc.h"
 #include "task/session/member.h"

@@ -51,7 +51,7 @@ typedef struct tnk__session {
   tnk__list_t needs;
   tnk__call_t startup;
   tnk__buf_t startup_body;
-  tnk__timer_t watch_timer; /* see watch.h */
+  tnk__timer_t watch_timer; /* see watch.c */
   tnk__call_t heartbeat;    /* its timer runs between two of them */
   tnk__buf_t heartbeat_body;
   uint64_t heartbeat_ok_ms; /* of the last good answer */

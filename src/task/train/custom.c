@@ -3,7 +3,8 @@
  * caller's function. Second pass: the same slices, weights = -gradient. The
  * turn is kept until the second pass has been submitted.
  */
-#include "task/train/custom.h"
+#include "task/train/operations.h"
+#include "task/train/pass.h"
 
 #include <math.h>
 #include <string.h>

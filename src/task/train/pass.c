@@ -1,3 +1,4 @@
+#include "task/train/operations.h"
 #include "task/train/pass.h"
 
 #include "base/alloc.h"

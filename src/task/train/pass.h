@@ -38,16 +38,6 @@ typedef struct {
 } tnk__pass_op_t;
 
 /* Start a pass. Arguments have passed their checks. */
-tnk_promise_t *tnk__pass_start(tnk_training_t *training,
-                               const tnk_datum_t *data, size_t n_data,
-                               const tnk_pass_options_t *options,
-                               int forward_only);
-
-/* Tell the lender of the data that nothing will be read of it, as loan.h says.
- * NULL options and copied data need nothing. */
-void tnk__pass_give_back(tnk__session_t *session,
-                         const tnk_pass_options_t *options);
-
 /* Make an operation of `size` bytes that begins with a tnk__pass_op_t, for
  * custom.c. NULL without memory; then *promise says so. */
 tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,

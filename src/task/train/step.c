@@ -1,4 +1,4 @@
-#include "task/train/step.h"
+#include "task/train/operations.h"
 
 #include "base/alloc.h"
 #include "codec/message/optim_wire.h"

@@ -1,11 +1,10 @@
-#include "task/train/weights.h"
+#include "task/train/operations.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "codec/message/calls_training.h"
-#include "task/sample/create_sampling.h"
-#include "task/train/op.h"
 #include "task/sample/sampling.h"
+#include "task/train/op.h"
 
 /* Writes the request of a save. */
 typedef void (*put_save_t)(tnk__buf_t *out, const char *model_id,
