@@ -50,11 +50,11 @@ typedef struct {
   /**
    * When set, the arrays that the data points to are not copied: they are
    * read, part by part and again for every repeat of a request, until
-   * `release` is called, once. That is never inside the call, unless there is
-   * no memory even to remember it, or the client is closed and gone. They and
-   * the structs themselves (tnk_datum_t and below) must stay and not change
-   * until then; where the service wants requests compressed, libuv's thread
-   * pool reads them too.
+   * `release` is called, once. That is never inside the call, unless dozens of
+   * calls are refused in one turn of the loop without any memory, or the client
+   * is closed and gone. They and the structs themselves (tnk_datum_t and below)
+   * must stay and not change until then; where the service wants requests
+   * compressed, libuv's thread pool reads them too.
    */
   void (*release)(void *user);
   void *release_user;

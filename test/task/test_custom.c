@@ -326,6 +326,30 @@ TEST(S3_26a_lent_data_comes_back_without_memory) {
   }
 }
 
+/* Also of a call that is refused, when there is none for the refusal. */
+TEST(S3_26a_lent_data_of_a_refused_call_comes_back_later) {
+  for (long n = 0;; n++) {
+    script_t script;
+    outcome_t outcome;
+    int n_released = 0;
+    int did_fail;
+
+    script_open_train(&script);
+    test_alloc_fail_at(n);
+    outcome_of(&outcome, lend(&script, 0, &n_released));
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    outcome_wait(&script, &outcome);
+    script_turns(&script);
+    CHECK_INT(n_released, 1);
+    CHECK(outcome.status == TNK_EINVAL || outcome.status == TNK_ENOMEM);
+    outcome_drop(&outcome);
+    script_close(&script);
+    if (!did_fail)
+      break;
+  }
+}
+
 TEST(data_lent_to_a_full_service_is_given_back) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   outcome_t outcomes[2];
