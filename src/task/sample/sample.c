@@ -427,12 +427,6 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   sample->job.accepted = on_accepted;
 }
 
-/* The promise of a sample that has not begun, and so was not run. */
-static tnk_promise_t *rejected(tnk__context_t *context, int code) {
-  return tnk__promise_rejected(
-      context, tnk__error_ran(tnk__error_static(code), TNK_RAN_NO));
-}
-
 tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
                                  const tnk_model_input_t *prompt,
                                  const tnk_sampling_params_t *params,
@@ -440,15 +434,13 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
                                  int wants_logprobs) {
   tnk__context_t *context = sampling->session->context;
   const tnk_allocator_t *alloc = &context->alloc;
-  tnk__sample_t *sample;
+  tnk__sample_t *sample = tnk__calloc(alloc, 1, sizeof(*sample));
   tnk_promise_t *promise;
   int err;
 
-  if (sampling->closing)
-    return rejected(context, TNK_ECLOSED);
-  sample = tnk__calloc(alloc, 1, sizeof(*sample));
   if (sample == NULL)
-    return rejected(context, TNK_ENOMEM);
+    return tnk__promise_rejected(
+        context, tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO));
   promise = tnk__promise_new(context, NULL, NULL);
   tnk__promise_bind(promise, on_cancel, on_explain, sample);
   prepare(sample, sampling, wants_logprobs);

@@ -318,10 +318,7 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
 void *tnk__op_new(size_t size, const tnk__op_class_t *type,
                   tnk_training_t *training, tnk_promise_t **promise) {
   tnk__context_t *context = training->session->context;
-  /* The caller may still hear of the client's end when its memory is about to
-   * be freed. */
-  int err = training->closing ? TNK_ECLOSED : TNK_ENOMEM;
-  void *op = training->closing ? NULL : tnk__calloc(&context->alloc, 1, size);
+  void *op = tnk__calloc(&context->alloc, 1, size);
 
   if (*promise == NULL)
     *promise = tnk__promise_new(context, NULL, NULL);
@@ -331,8 +328,8 @@ void *tnk__op_new(size_t size, const tnk__op_class_t *type,
   }
   tnk__free(&context->alloc, op);
   if (!tnk__promise_is_oom(*promise))
-    tnk__promise_reject(*promise,
-                        tnk__error_ran(tnk__error_static(err), TNK_RAN_NO));
+    tnk__promise_reject(
+        *promise, tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO));
   return NULL;
 }
 

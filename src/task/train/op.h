@@ -102,8 +102,8 @@ typedef struct tnk__op {
 
 /* Make an operation: zeroed memory of `size` bytes that begins with it, bound
  * to its promise: *promise, which somebody else gives up, or if that is NULL a
- * new one, which is the caller's. NULL without memory, or when the client is
- * closing; then *promise says so. */
+ * new one, which is the caller's. NULL without memory; then *promise says
+ * so. */
 void *tnk__op_new(size_t size, const tnk__op_class_t *type,
                   tnk_training_t *training, tnk_promise_t **promise);
 /* Queue an operation that is complete; it frees itself from here on. One that
