@@ -30,8 +30,8 @@ typedef enum {
  * Dense: `data` holds n_values elements in row-major order and the product of
  * the shape is n_values. Sparse (`crow` set): two dimensions, `data` holds
  * the n_values listed entries row by row; crow has rows + 1 entries, where each
- * row begins in `data` and, last, n_values; col has n_values entries, the column
- * of each, ascending within a row.
+ * row begins in `data` and, last, n_values; col has n_values entries, the
+ * column of each, ascending within a row.
  *
  * A tensor in a result uses the same struct; there its memory belongs to the
  * result, and only TNK_I64 and TNK_F32 occur.
