@@ -18,12 +18,6 @@ struct tnk_service {
   tnk__session_t session;
 };
 
-/* Whether an operation may begin, given what the check of its arguments found
- * (`err`, with a sentence in `text` or NULL): NULL, or the promise of why not.
- * What is wrong with the service comes before what is wrong with the call. */
-tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
-                                    int err, const char *text);
-
 /* What it takes to refuse an operation of a client, in whatever state. */
 typedef struct {
   tnk__session_t *session;
