@@ -54,6 +54,11 @@ TEST(values_and_slopes) {
   check("dro", &d,
         -(-1 - 0.025 * 0.01) - (-4 - 0.025 * 0.25) - (1.5 - 0.025 * 0.25),
         -(1 - 0.05 * 0.1), -(2 + 0.05 * 0.5), -(-3 - 0.05 * 0.5));
+  /* The ratio counts up to 1; the rest holds the model near the sampler. */
+  check("stable_reinforce", &d,
+        -(-1.0 + 2 * r1 * -2.0 - 3 * -0.5) +
+            0.005 * (0.1 * 0.1 + 0.5 * 0.5 + 0.5 * 0.5),
+        -1 + 0.01 * 0.1, -2 * r1 - 0.01 * 0.5, 3 + 0.01 * 0.5);
 }
 
 TEST(ppo_stops_where_it_has_gone_far_enough) {

@@ -81,6 +81,9 @@ struct local_server {
   local_table_t keys;   /* idempotency keys, local_key_t */
   tnk__list_t key_list; /* oldest first */
   tnk__list_t session_list;
+  local_table_t records;   /* local_record_t of samples */
+  tnk__list_t record_list; /* least recently used first */
+  size_t n_record_bytes;
   tnk__list_t pending;     /* futures without a result */
   tnk__list_t results;     /* futures with one, oldest first */
   tnk__list_t weight_list; /* least recently used first */

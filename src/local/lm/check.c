@@ -38,12 +38,13 @@ typedef struct {
 } known_loss_t;
 
 static const known_loss_t losses[] = {
-    {"cross_entropy", {TNK__LM_CROSS_ENTROPY, 0, 0, 0}},
-    {"importance_sampling", {TNK__LM_IMPORTANCE_SAMPLING, 0, 0, 0}},
-    {"ppo", {TNK__LM_PPO, 0.8, 1.2, 0}},
-    {"cispo", {TNK__LM_CISPO, 0.0, 4.0, 0}},
-    {"dro", {TNK__LM_DRO, 0, 0, 0.05}},
-    {"gspo", {TNK__LM_GSPO, 0.8, 1.2, 0}},
+    {"cross_entropy", {TNK__LM_CROSS_ENTROPY, 0, 0, 0, 0}},
+    {"importance_sampling", {TNK__LM_IMPORTANCE_SAMPLING, 0, 0, 0, 0}},
+    {"ppo", {TNK__LM_PPO, 0.8, 1.2, 0, 0}},
+    {"cispo", {TNK__LM_CISPO, 0.0, 4.0, 0, 0}},
+    {"dro", {TNK__LM_DRO, 0, 0, 0.05, 0}},
+    {"gspo", {TNK__LM_GSPO, 0.8, 1.2, 0, 0}},
+    {"stable_reinforce", {TNK__LM_STABLE_REINFORCE, 0, 0, 0, 0.01}},
 };
 
 /* Where a setting goes, or NULL when the loss has none of that name. */
@@ -57,6 +58,8 @@ static double *setting_of(tnk__lm_loss_t *loss, const char *name) {
     return &loss->clip_high;
   if (loss->kind == TNK__LM_DRO && strcmp(name, "beta") == 0)
     return &loss->beta;
+  if (loss->kind == TNK__LM_STABLE_REINFORCE && strcmp(name, "kl_coeff") == 0)
+    return &loss->kl_coeff;
   return NULL;
 }
 

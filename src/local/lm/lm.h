@@ -88,7 +88,8 @@ typedef enum {
   TNK__LM_PPO = 2,
   TNK__LM_CISPO = 3,
   TNK__LM_DRO = 4,
-  TNK__LM_GSPO = 5
+  TNK__LM_GSPO = 5,
+  TNK__LM_STABLE_REINFORCE = 6
 } tnk__lm_loss_kind_t;
 
 /* A loss function with its settings. */
@@ -97,6 +98,7 @@ typedef struct {
   double clip_low;  /* ppo, gspo 0.8; cispo 0.0: bounds of the ratio itself */
   double clip_high; /* ppo, gspo 1.2; cispo 4.0 */
   double beta;      /* dro 0.05 */
+  double kl_coeff;  /* stable_reinforce 0.01 */
 } tnk__lm_loss_t;
 
 /* Look a loss up by its protocol name and apply the settings over the

@@ -96,6 +96,13 @@ static term_t term_of(const tnk__lm_terms_t *terms, size_t i) {
   case TNK__LM_GSPO:
     t = clipped(terms->whole, a, b);
     break;
+  case TNK__LM_STABLE_REINFORCE:
+    /* A token that the sampler liked less than the model does now counts
+     * once; one that it liked more, as much as it still would be drawn. */
+    held = p < q ? exp(p - q) : 1;
+    t.value = -held * p * a + 0.5 * loss->kl_coeff * (p - q) * (p - q);
+    t.slope = -held * a + loss->kl_coeff * (p - q);
+    break;
   }
   return t;
 }

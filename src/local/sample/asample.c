@@ -20,6 +20,7 @@ typedef struct {
   local_call_t *call;
   local_sample_t *sample;
   tnk__lm_draw_options_t *options;
+  int record; /* what was sampled is kept for training */
   tnk__lm_why_t why;
 } reader_t;
 
@@ -171,6 +172,7 @@ static int read_outputs(reader_t *r, const json_t *body) {
   int64_t last_n = 0;
   int64_t alternatives = 0;
   int prompt_logprobs = 0;
+  int record = 0;
   int err = integer(r, body, "topk_prompt_logprobs", 0, TNK__LM_MAX_TOPK,
                     &topk_prompt);
 
@@ -185,6 +187,10 @@ static int read_outputs(reader_t *r, const json_t *body) {
   if (err == TNK_OK && tnk__json_get_bool(body, "prompt_logprobs",
                                           &prompt_logprobs) == TNK__JSON_WRONG)
     err = refuse(r, "prompt_logprobs must be true or false");
+  if (err == TNK_OK && tnk__json_get_bool(body, "record_stability_info",
+                                          &record) == TNK__JSON_WRONG)
+    err = refuse(r, "record_stability_info must be true or false");
+  r->record = record;
   if (err == TNK_OK && tnk__json_get_object(body, "target_prompt_logprobs",
                                             &targets) == TNK__JSON_WRONG)
     err = refuse(r, "target_prompt_logprobs must be a tensor");
@@ -355,6 +361,10 @@ void local_asample(local_call_t *call) {
   r.options = &r.sample->options;
   err = read_all(&r, call->body);
   if (err == TNK_OK) {
+    /* Without a session nobody could name the sequences later. */
+    if (r.record && sampler != NULL)
+      memcpy(r.sample->session, sampler->session->id,
+             sizeof(r.sample->session));
     submit(call, r.sample, sampler, seq, is_base ? NULL : &place);
     return;
   }

@@ -1,4 +1,4 @@
-#include "local/sample/sampler.h"
+#include "local/sample/record.h"
 
 #include "base/alloc.h"
 
@@ -55,6 +55,9 @@ static void settle(local_sample_t *sample) {
   }
   tnk__buf_init(&buf, sample->server->alloc, (size_t)1 << 30);
   local_sample_write(&buf, sample);
+  /* A sequence without its record cannot be trained on. */
+  if (sample->session[0] != '\0' && local_records_add(sample) != TNK_OK)
+    buf.err = TNK_ENOMEM;
   local_future_proto(future, &buf);
 }
 

@@ -35,6 +35,7 @@ typedef struct local_sample {
   tnk__arena_t arena;
   tnk__lm_draw_options_t options;
   tnk__lm_draw_t *draw;
+  char session[40]; /* that keeps a record of it (record.h); "": none does */
   /* The layout of target_prompt_logprobs, repeated in the answer. */
   size_t n_asked; /* listed cells of a sparse one, else 0 */
   const int64_t *crow;

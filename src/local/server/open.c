@@ -7,6 +7,7 @@
 #include "local/server/keys.h"
 #include "local/train/model.h"
 #include "local/server/route.h"
+#include "local/sample/record.h"
 #include "local/sample/sampler.h"
 #include "local/server/session.h"
 
@@ -160,6 +161,8 @@ static void init(local_server_t *server, const tnk_allocator_t *alloc,
   local_table_init(&server->futures, alloc);
   local_table_init(&server->weights, alloc);
   local_table_init(&server->keys, alloc);
+  local_table_init(&server->records, alloc);
+  tnk__list_init(&server->record_list);
   tnk__list_init(&server->key_list);
   tnk__list_init(&server->session_list);
   tnk__list_init(&server->pending);
@@ -293,12 +296,14 @@ static void free_all(local_server_t *server) {
   local_samples_free(server);
   local_futures_free(server);
   local_weights_free_all(server);
+  local_records_free(server, NULL);
   local_table_deinit(&server->sessions);
   local_table_deinit(&server->models);
   local_table_deinit(&server->samplers);
   local_table_deinit(&server->futures);
   local_table_deinit(&server->weights);
   local_table_deinit(&server->keys);
+  local_table_deinit(&server->records);
   tnk__lm_base_free(server->base);
   if (server->data_is_temporary && server->data != NULL)
     local_remove_tree(server->data);

@@ -7,7 +7,7 @@
 #include "codec/format/json_read.h"
 #include "local/train/model.h"
 #include "local/server/rest.h"
-#include "local/sample/sampler.h"
+#include "local/sample/record.h"
 
 /* A session is alive until it is finished by its client or by silence; its
  * name stays known, so that late requests are told what happened. */
@@ -23,6 +23,7 @@ static void finish(local_session_t *session, const char *why) {
     local_model_end(MODEL(session->models.next), why);
   while (!tnk__list_empty(&session->samplers))
     local_sampler_free(SAMPLER(session->samplers.next));
+  local_records_free(session->server, session->id);
 }
 
 void local_session_free(local_session_t *session) {

@@ -7,13 +7,31 @@
 #include "local/store/store.h"
 #include "local/sample/weights.h"
 
+/* A run of tokens whose origin a client names: `length` of the prompt, or of
+ * the sampled tokens, of a sequence. */
+typedef struct {
+  const char *sequence_id;
+  int is_sampled;
+  int64_t offset;
+  int64_t length;
+} local_run_t;
+
+/* Where the input and the targets of an example come from. */
+typedef struct {
+  const local_run_t *input;
+  size_t n_input;
+  const local_run_t *targets;
+  size_t n_targets;
+} local_origin_t;
+
 /* The data of a pass. */
 typedef struct {
   tnk__lm_loss_t loss;
   int backward;
   size_t n;
   tnk__lm_datum_t *data;
-  float **logprobs; /* what came out, n_tokens x n_targets each */
+  local_origin_t *origins; /* for stable_reinforce, else NULL */
+  float **logprobs;        /* what came out, n_tokens x n_targets each */
   double loss_sum;
   size_t next; /* first datum that has not run */
   uint64_t n_tokens;
@@ -100,6 +118,10 @@ void local_op_free(local_op_t *op, local_server_t *server);
 local_op_t *local_need_op(local_call_t *call, local_kind_t kind);
 /* Read the number of a call, -1 without one; 0 when answered. */
 int local_want_seq(local_call_t *call, int64_t *seq);
+
+/* Fail a pass in its turn, for what is wrong with an example; the first reason
+ * stays. */
+void local_pass_note(local_op_t *op, size_t datum, const tnk__lm_why_t *why);
 
 /* ---- queue.c ---- */
 

@@ -1,6 +1,7 @@
 /* A training request, from acceptance to result. */
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "local/lm/check.h"
 #include "local/train/model.h"
 
 local_op_t *local_op_new(local_server_t *server, local_kind_t kind) {
@@ -37,4 +38,10 @@ local_op_t *local_need_op(local_call_t *call, local_kind_t kind) {
 int local_want_seq(local_call_t *call, int64_t *seq) {
   *seq = -1;
   return local_want_int(call, "seq_id", 0, INT64_MAX, seq);
+}
+
+void local_pass_note(local_op_t *op, size_t datum, const tnk__lm_why_t *why) {
+  if (op->err == TNK_OK)
+    op->err = tnk__lm_refuse(&op->why, TNK_EINVAL, "datum %zu: %.200s", datum,
+                             why->text);
 }

@@ -5,16 +5,10 @@
 #include "codec/format/json_read.h"
 #include "local/call/prompt.h"
 #include "local/lm/check.h"
+#include "local/train/provenance.h"
 
 /* Far above the 1,024 examples a request that clients send. */
 enum { MAX_DATUMS = 65536, MAX_SETTINGS = 64 };
-
-/* The operation fails in its turn, with the first reason found. */
-static void note(local_op_t *op, size_t datum, const tnk__lm_why_t *why) {
-  if (op->err == TNK_OK)
-    op->err = tnk__lm_refuse(&op->why, TNK_EINVAL, "datum %zu: %.200s", datum,
-                             why->text);
-}
 
 /* ---- Loss inputs ---- */
 
@@ -89,10 +83,11 @@ static void apply(local_op_t *op, size_t at, tnk__lm_datum_t *datum,
     else
       err = set_input(datum, inputs[i].name, &inputs[i].tensor, &why);
   }
-  if (err == TNK_OK)
+  /* What it lacks still comes from its provenance. */
+  if (err == TNK_OK && op->u.pass.loss.kind != TNK__LM_STABLE_REINFORCE)
     err = tnk__lm_datum_check(datum, &op->u.pass.loss, &why);
   if (err != TNK_OK)
-    note(op, at, &why);
+    local_pass_note(op, at, &why);
 }
 
 static int place_in(tnk__lm_why_t *why, size_t datum, const char *name) {
@@ -118,6 +113,11 @@ static int begin(local_op_t *op, size_t n, const char *loss,
   pass->n = n;
   pass->data = tnk__arena_calloc(&op->arena, n, sizeof(*pass->data));
   pass->logprobs = tnk__arena_calloc(&op->arena, n, sizeof(*pass->logprobs));
+  if (pass->loss.kind == TNK__LM_STABLE_REINFORCE) {
+    pass->origins = tnk__arena_calloc(&op->arena, n, sizeof(*pass->origins));
+    if (pass->origins == NULL)
+      return TNK_ENOMEM;
+  }
   return pass->data != NULL && pass->logprobs != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
@@ -194,7 +194,9 @@ static int datum_proto(local_op_t *op, size_t at,
       return err;
   }
   apply(op, at, datum, inputs, from->n_loss_fn_inputs);
-  return TNK_OK;
+  return op->u.pass.origins != NULL
+             ? local_origin_read(op, &op->u.pass.origins[at], from)
+             : TNK_OK;
 }
 
 /* Field 7 counts when it is there: only it holds texts. */

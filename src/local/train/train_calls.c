@@ -6,6 +6,7 @@
 #include "codec/format/json_read.h"
 #include "local/lm/check.h"
 #include "local/train/pass_read.h"
+#include "local/train/provenance.h"
 
 /* The training requests: read, checked, handed to the model's queue. */
 
@@ -45,6 +46,11 @@ static void submit_pass(local_call_t *call, local_op_t *op,
     refuse_pass(call, op, err, why);
     if (err != TNK_ENOMEM)
       local_model_refuse(model, seq);
+    return;
+  }
+  if (local_pass_trace(op, model->session) != TNK_OK) {
+    local_op_free(op, call->server);
+    local_reply_error(call->req, 503, "Out of memory");
     return;
   }
   op->kind = op->u.pass.backward ? LOCAL_FORWARD_BACKWARD : LOCAL_FORWARD;
