@@ -92,14 +92,23 @@ static int watch_input(run_t *run) {
   return uv_read_start(&run->in.stream, on_alloc, on_input) == 0;
 }
 
-/* Thousands of held polls are thousands of connections. */
-static void raise_file_limit(void) {
+/* Thousands of held polls are thousands of connections. What the system allows
+ * is for connections but for what everything else opens. */
+static void fit_file_limit(local_options_t *options) {
+  enum { OTHERS = 24, FEWEST = 4 };
   struct rlimit limit;
+  size_t most;
 
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
     return;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+      getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return;
+  most = limit.rlim_cur > OTHERS + FEWEST ? (size_t)limit.rlim_cur - OTHERS
+                                          : FEWEST;
+  if (options->max_connections > most)
+    options->max_connections = most;
 }
 
 static void print_request(void *user, const local_seen_t *seen) {
@@ -206,7 +215,7 @@ int cli_local(int argc, char *const *argv) {
     cli_print_local_help();
     return 0;
   }
-  raise_file_limit();
+  fit_file_limit(&args.server);
   if (uv_loop_init(&run.loop) != 0) {
     fprintf(stderr, "tnk local: cannot make an event loop\n");
     return 1;

@@ -113,7 +113,7 @@ typedef struct {
   size_t n_flags;
   /* Ceilings. */
   size_t max_body;        /* of a request, as sent and decompressed */
-  size_t max_connections; /* more are closed at once */
+  size_t max_connections; /* more wait until one of them ends */
   size_t max_pending;     /* requests without a result; more: 429 */
   size_t max_results;     /* results kept; the oldest give way: 410 */
   size_t max_result_bytes;

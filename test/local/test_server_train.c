@@ -493,3 +493,49 @@ TEST(silent_sessions_end) {
   CHECK_INT(heartbeat(&rig, quiet), 200);
   rig_close(&rig);
 }
+
+TEST(a_learning_rate_that_is_null_is_none) {
+  char session[96];
+  char model[96];
+  exchange_t *x;
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  rig_session(&rig, session);
+  rig_model(&rig, session, model);
+  x = rig_post(&rig, "optim_step",
+               "{\"model_id\":\"%s\",\"seq_id\":1,"
+               "\"adam_params\":{\"learning_rate\":null}}",
+               model);
+  CHECK_INT(x->status, 422);
+  CHECK(strstr(x->body, "learning_rate") != NULL);
+  rig_free(x);
+  rig_close(&rig);
+}
+
+/* Not with a status that clients repeat. */
+TEST_LIMIT(a_model_that_does_not_fit_is_refused_for_good, 60) {
+  static const char format[] =
+      "{\"session_id\":\"%s\",\"model_seq_id\":%d,\"base_model\":"
+      "\"tnk/byte-lm\",\"lora_config\":{\"rank\":1}}";
+  char session[96];
+  char model[96];
+  exchange_t *x;
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  rig_session(&rig, session);
+  rig_model(&rig, session, model);
+  for (int i = 1; i < 256; i++)
+    CHECK_INT(rig_status(rig_start(&rig, "create_model", format, session, i)),
+              200);
+  x = rig_post(&rig, "create_model", format, session, 256);
+  CHECK_INT(x->status, 400);
+  CHECK(strstr(rig_text(x, "detail"), "256 models") != NULL);
+  rig_free(x);
+  rig_free(rig_done(
+      &rig, rig_post(&rig, "unload_model", "{\"model_id\":\"%s\"}", model)));
+  CHECK_INT(rig_status(rig_post(&rig, "create_model", format, session, 256)),
+            200);
+  rig_close(&rig);
+}

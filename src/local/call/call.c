@@ -10,7 +10,8 @@
 
 /* ---- Answers ---- */
 
-void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf) {
+static void reply_with(local_req_t *req, int status, const char *extra,
+                       tnk__buf_t *buf) {
   size_t len = 0;
   uint8_t *body = tnk__buf_take(buf, &len);
 
@@ -19,7 +20,13 @@ void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf) {
     local_req_reply_text(req, 500, "text/plain", "Internal Server Error");
     return;
   }
-  local_req_reply(req, status, "application/json", NULL, body, len);
+  local_req_reply(req, status, "application/json", extra, body, len);
+}
+
+void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf) {
+  /* Clients repeat a 429, some of them at once and for ever without a word on
+   * when. */
+  reply_with(req, status, status == 429 ? "Retry-After: 1\r\n" : NULL, buf);
 }
 
 void local_reply_text(local_req_t *req, int status, const char *json) {

@@ -68,6 +68,7 @@ struct local_server {
   char *dynamic_config;
   char *data; /* directory of the checkpoints */
   int data_is_temporary;
+  int lock; /* descriptor; -1: none */
   local_http_t http;
   local_timers_t timers;
   local_work_t work;
@@ -94,6 +95,7 @@ struct local_server {
   size_t n_pending;
   size_t n_results;
   size_t n_result_bytes;
+  tnk__list_t held; /* polls, local_hold_t */
   size_t n_waiting;
   uint64_t n_made;                        /* futures made so far */
   local_token_t tokens[LOCAL_MAX_TOKENS]; /* a ring */

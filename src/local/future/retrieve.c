@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
 #include "local/future/future.h"
+#include "local/future/hold.h"
 #include "local/future/result_json.h"
 
 /*
@@ -14,7 +15,7 @@
 
 typedef struct {
   local_waiter_t waiter;
-  local_timer_t timer;
+  local_hold_t hold;
   local_future_t *future;
   local_req_t *req;
   int metadata; /* the size may be answered instead of the result */
@@ -24,8 +25,7 @@ static void free_wait(wait_t *wait) {
   local_server_t *server = wait->future->server;
 
   tnk__list_remove(&wait->waiter.link);
-  local_timer_stop(&wait->timer);
-  server->n_waiting--;
+  local_hold_stop(server, &wait->hold);
   tnk__free(server->alloc, wait);
 }
 
@@ -130,7 +130,7 @@ static void reply_not_yet(local_future_t *future, local_req_t *req) {
 }
 
 static void on_held(local_timer_t *timer) {
-  wait_t *wait = tnk__container_of(timer, wait_t, timer);
+  wait_t *wait = tnk__container_of(timer, wait_t, hold.timer);
   local_future_t *future = wait->future;
   local_req_t *req = wait->req;
 
@@ -183,12 +183,9 @@ static void hold(local_call_t *call, local_future_t *future, int metadata) {
   wait->future = future;
   wait->req = call->req;
   wait->metadata = metadata;
-  local_timer_init(&wait->timer);
   tnk__list_append(&future->waiters, &wait->waiter.link);
-  server->n_waiting++;
   local_req_park(call->req, on_gone, wait);
-  local_timer_start(&server->timers, &wait->timer, server->options.hold_ms,
-                    on_held);
+  local_hold_start(server, &wait->hold, on_held);
 }
 
 void local_retrieve_future(local_call_t *call) {

@@ -11,6 +11,7 @@
  * answered:
  *
  *   READING --message complete--> HANDLING --answered--> READING
+ *   READING --refused, answered--> DRAINING --end of stream--> CLOSING
  *   any --error, end of stream, answer without keep-alive--> CLOSING
  *
  * While a request is in hand the socket is still read, so that a peer that
@@ -21,7 +22,12 @@
 /* The parser's callbacks want the connection reset. */
 enum { RESET = -1 };
 
-enum { MAX_PENDING = 64 * 1024, MAX_HEADERS = 128 };
+enum {
+  MAX_PENDING = 64 * 1024,
+  MAX_HEADERS = 128,
+  /* Read and dropped behind a refusal, before the connection closes. */
+  MAX_DRAINED = 16 << 20
+};
 
 #define CONN(p) ((local_conn_t *)(p)->data)
 
@@ -42,7 +48,9 @@ static int on_begin(llhttp_t *parser) {
   conn->req.method = conn->req.path = conn->req.query = "";
   conn->req.on_gone = NULL;
   conn->req.user = NULL;
+  conn->begun = 1;
   conn->req.seq_id = -1;
+  conn->req.is_head = 0;
   conn->req.tag = 0;
   conn->req.fault = (local_fault_t){0};
   conn->req.key_hash = 0;
@@ -133,6 +141,15 @@ static int on_headers_complete(llhttp_t *parser) {
   return 0;
 }
 
+/* A chunk that cannot fit is refused when it is announced. */
+static int on_chunk_header(llhttp_t *parser) {
+  local_conn_t *conn = CONN(parser);
+  size_t max = conn->http->config.max_body;
+
+  return parser->content_length > max - conn->req.body.len ? refuse(conn, 413)
+                                                           : 0;
+}
+
 static int on_body(llhttp_t *parser, const char *at, size_t n) {
   local_conn_t *conn = CONN(parser);
   tnk__buf_t *body = &conn->req.body;
@@ -165,6 +182,7 @@ void local_conn_setup(llhttp_settings_t *settings) {
   settings->on_header_value_complete = on_value_complete;
   settings->on_headers_complete = on_headers_complete;
   settings->on_body = on_body;
+  settings->on_chunk_header = on_chunk_header;
   settings->on_message_complete = on_complete;
 }
 
@@ -178,6 +196,9 @@ static int take_url(local_conn_t *conn) {
   if (tnk__buf_cstr(&conn->url) == NULL)
     return 0;
   url = (char *)conn->url.data;
+  /* An absolute target, which a server must take as well. */
+  if (strncmp(url, "http://", 7) == 0)
+    url += 7 + strcspn(url + 7, "/?");
   mark = strchr(url, '?');
   if (mark != NULL)
     *mark++ = '\0';
@@ -192,6 +213,7 @@ static void refuse_now(local_conn_t *conn, int status, const char *detail) {
   tnk__buf_clear(&conn->req.head);
   conn->req.fault = (local_fault_t){0};
   conn->keep_alive = 0;
+  conn->drains = 1;
   conn->state = LOCAL_CONN_HANDLING;
   local_req_reply_text(&conn->req, status, "application/json", detail);
 }
@@ -206,6 +228,7 @@ static void dispatch(local_conn_t *conn) {
   }
   conn->req.method =
       llhttp_method_name((llhttp_method_t)llhttp_get_method(&conn->parser));
+  conn->req.is_head = llhttp_get_method(&conn->parser) == HTTP_HEAD;
   conn->req.n_bytes_sent = conn->req.body.len;
   http->config.handle(&conn->req, http->config.user);
 }
@@ -319,6 +342,12 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
     return;
   }
   conn->active_ms = uv_now(stream->loop);
+  if (conn->state == LOCAL_CONN_DRAINING) {
+    conn->n_drained += (size_t)n;
+    if (conn->n_drained > MAX_DRAINED)
+      local_conn_close(conn);
+    return;
+  }
   conn->pumping = 1;
   feed(conn, buf->base, (size_t)n);
   pump(conn);

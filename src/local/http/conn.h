@@ -11,6 +11,7 @@ struct local_slow;
 typedef enum {
   LOCAL_CONN_READING,  /* a request is arriving */
   LOCAL_CONN_HANDLING, /* it is complete and not yet answered */
+  LOCAL_CONN_DRAINING, /* refused; what the peer still sends is dropped */
   LOCAL_CONN_CLOSING
 } local_conn_state_t;
 
@@ -27,7 +28,11 @@ typedef struct local_conn {
   int keep_alive;
   int pumping; /* inside on_read or pump(); answers only change the state */
   int paused;  /* reading is stopped: too much is pending */
-  int refuse;  /* status with which the parser's callbacks refuse */
+  int begun;   /* a request has begun to arrive, or is in hand */
+  int drains;  /* after the answer, so that the peer gets to read it */
+  size_t n_drained;
+  uv_shutdown_t shutdown;
+  int refuse; /* status with which the parser's callbacks refuse */
   size_t n_headers;
   struct local_slow *slow; /* the answer that trickles out, or NULL */
   /* Ends what goes on by itself, set together with it. */
@@ -40,6 +45,9 @@ void local_conn_setup(llhttp_settings_t *settings);
 int local_conn_init(local_conn_t *conn, local_http_t *http, uv_loop_t *loop);
 void local_conn_start(local_conn_t *conn);
 void local_conn_close(local_conn_t *conn);
+/* Send no more, and close when the peer has hung up. A peer that is still
+ * sending would lose the answer to a reset otherwise. */
+void local_conn_drain(local_conn_t *conn);
 /* Close it so that the peer sees a reset. */
 void local_conn_reset(local_conn_t *conn);
 /* Count one handle less that libuv knows. */

@@ -30,6 +30,7 @@ typedef struct local_req {
   uint64_t tag;        /* the handler's own, 0 at first */
   uint64_t key_hash;   /* not 0: remember the answer under its key */
   uint64_t n;          /* running number, from 1 */
+  int is_head;         /* the answer goes without its body */
   local_fault_t fault; /* what will go wrong with it */
   /* Set while parked: the connection is gone, forget the request. */
   void (*on_gone)(struct local_req *req, void *user);
@@ -40,7 +41,7 @@ typedef struct {
   const char *host;
   int port;         /* 0: any free one */
   size_t max_body;  /* bytes as received; larger: 413 */
-  size_t max_conns; /* more are closed at once */
+  size_t max_conns; /* more wait until one of them ends */
   const tnk_allocator_t *alloc;
   /* What goes wrong. May be NULL; outlives the server. */
   local_faults_t *faults;
@@ -52,6 +53,9 @@ typedef struct {
                     size_t len, void *user);
   /* Called with the status that goes out, -1: none does; may be NULL. */
   void (*on_reply)(local_req_t *req, int status, void *user);
+  /* Called when a connection waits and all others are busy: whoever holds a
+   * request may answer it now. May be NULL. */
+  void (*on_full)(void *user);
   void *user;
 } local_http_config_t;
 
@@ -64,6 +68,8 @@ struct local_http {
   tnk__list_t resuming; /* answered, with the next request at hand */
   tnk__list_t conns;
   size_t n_conns;
+  int waiting; /* libuv has a connection that has not been taken */
+  void (*take)(struct local_http *http); /* it, if there is room */
   size_t n_open; /* handles libuv still knows: listener and connections */
   uint64_t n_requests;
   uint64_t n_accepted;

@@ -29,6 +29,8 @@ static void on_conn_closed(uv_handle_t *handle) {
   tnk__buf_deinit(&conn->url);
   tnk__buf_deinit(&conn->pending);
   tnk__free(http->config.alloc, conn);
+  if (http->waiting)
+    http->take(http);
   local_http_release(http);
 }
 
@@ -57,6 +59,21 @@ void local_conn_reset(local_conn_t *conn) {
   end(conn, 1);
 }
 
+static void on_shutdown(uv_shutdown_t *req, int status) {
+  local_conn_t *conn = tnk__container_of(req, local_conn_t, shutdown);
+
+  if (status < 0)
+    local_conn_close(conn);
+}
+
+void local_conn_drain(local_conn_t *conn) {
+  if (conn->state == LOCAL_CONN_CLOSING)
+    return;
+  conn->state = LOCAL_CONN_DRAINING;
+  if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shutdown) != 0)
+    local_conn_close(conn);
+}
+
 /* A connection may live for long after one large request. */
 static void shrink(tnk__buf_t *buf) {
   if (buf->cap > KEEP_CAPACITY)
@@ -73,6 +90,7 @@ void local_conn_answered(local_conn_t *conn) {
   shrink(&conn->req.head);
   shrink(&conn->req.body);
   conn->state = LOCAL_CONN_READING;
+  conn->begun = 0;
   conn->active_ms = uv_now(conn->tcp.loop);
   llhttp_resume(&conn->parser);
   if (conn->pumping || (conn->pending.len == 0 && !conn->paused))

@@ -45,13 +45,11 @@ static void refuse_one(local_http_t *http) {
   uv_close((uv_handle_t *)&http->refused, on_refused);
 }
 
-static void on_connection(uv_stream_t *stream, int status) {
-  local_http_t *http = tnk__container_of(stream, local_http_t, listener);
-  local_conn_t *conn;
+static void accept_one(local_http_t *http) {
+  uv_stream_t *stream = (uv_stream_t *)&http->listener;
+  local_conn_t *conn = tnk__calloc(http->config.alloc, 1, sizeof(*conn));
 
-  if (status < 0 || http->closing)
-    return;
-  conn = tnk__calloc(http->config.alloc, 1, sizeof(*conn));
+  http->waiting = 0;
   if (conn == NULL || local_conn_init(conn, http, stream->loop) != 0) {
     tnk__free(http->config.alloc, conn);
     refuse_one(http);
@@ -61,17 +59,55 @@ static void on_connection(uv_stream_t *stream, int status) {
   http->n_conns++;
   http->n_open++;
   http->n_accepted++;
-  /* Accepted before it is counted out: libuv tells of no other until this one
-   * has been taken. */
-  if (uv_accept(stream, (uv_stream_t *)&conn->tcp) != 0 ||
-      http->n_conns > http->config.max_conns) {
+  if (uv_accept(stream, (uv_stream_t *)&conn->tcp) != 0)
     local_conn_close(conn);
-    return;
-  }
-  if (http->config.faults != NULL && local_faults_refuses(http->config.faults))
+  else if (http->config.faults != NULL &&
+           local_faults_refuses(http->config.faults))
     local_conn_reset(conn);
   else
     local_conn_start(conn);
+}
+
+/* Close the connection that has been idle for longest. 0: none is. */
+static int close_idle(local_http_t *http) {
+  local_conn_t *idlest = NULL;
+
+  TNK__LIST_FOREACH (node, &http->conns) {
+    local_conn_t *conn = CONN(node);
+
+    if (conn->state == LOCAL_CONN_READING && !conn->begun &&
+        conn->pending.len == 0 &&
+        (idlest == NULL || conn->active_ms < idlest->active_ms))
+      idlest = conn;
+  }
+  if (idlest == NULL)
+    return 0;
+  local_conn_close(idlest);
+  return 1;
+}
+
+/* Take the connection that waits, when there is room. libuv tells of no other
+ * until then, so that the rest of a crowd waits in the system's queue, where
+ * nobody has to connect anew. */
+static void take(local_http_t *http) {
+  if (http->closing)
+    return;
+  if (http->n_conns < http->config.max_conns) {
+    accept_one(http);
+    return;
+  }
+  /* Goes on when its handle is closed. */
+  if (!close_idle(http) && http->config.on_full != NULL)
+    http->config.on_full(http->config.user);
+}
+
+static void on_connection(uv_stream_t *stream, int status) {
+  local_http_t *http = tnk__container_of(stream, local_http_t, listener);
+
+  if (status < 0 || http->closing)
+    return;
+  http->waiting = 1;
+  take(http);
 }
 
 static int bind_listener(local_http_t *http) {
@@ -122,6 +158,7 @@ int local_http_open(local_http_t *http, uv_loop_t *loop,
   tnk__list_init(&http->resuming);
   local_conn_setup(&http->settings);
   http->resume = local_conn_on_resume;
+  http->take = take;
   http->scratch = tnk__malloc(config->alloc, LOCAL_HTTP_SCRATCH);
   if (http->scratch == NULL)
     return TNK_ENOMEM;
@@ -140,7 +177,9 @@ void local_http_sweep(local_http_t *http, uint64_t since_ms) {
   TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
     local_conn_t *conn = CONN(node);
 
-    if (conn->state == LOCAL_CONN_READING && conn->active_ms < since_ms)
+    if ((conn->state == LOCAL_CONN_READING ||
+         conn->state == LOCAL_CONN_DRAINING) &&
+        conn->active_ms < since_ms)
       local_conn_close(conn);
   }
 }

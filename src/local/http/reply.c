@@ -24,7 +24,9 @@ typedef struct {
 static void on_written(uv_write_t *write, int status) {
   reply_t *reply = tnk__container_of(write, reply_t, write);
 
-  if (reply->close_after || status < 0)
+  if (reply->close_after && reply->conn->drains && status == 0)
+    local_conn_drain(reply->conn);
+  else if (reply->close_after || status < 0)
     local_conn_close(reply->conn);
   tnk__free(reply->alloc, reply->body);
   tnk__free(reply->alloc, reply);
@@ -137,7 +139,9 @@ static void send_slowly(local_conn_t *conn, reply_t *reply, size_t n_head,
 
 /* Takes the body. */
 static void send_answer(local_conn_t *conn, const local_answer_t *answer) {
-  int keep_alive = conn->keep_alive && answer->n_sent == answer->announced;
+  size_t n_sent = conn->req.is_head ? 0 : answer->n_sent;
+  int keep_alive = conn->keep_alive && answer->n_sent == answer->announced &&
+                   !conn->http->waiting;
   reply_t *reply = answer->status > 0 && conn->state == LOCAL_CONN_HANDLING
                        ? reply_new(conn)
                        : NULL;
@@ -150,16 +154,16 @@ static void send_answer(local_conn_t *conn, const local_answer_t *answer) {
   }
   reply->body = answer->body;
   reply->close_after = !keep_alive;
-  n = write_head(answer, conn->keep_alive, reply->head);
+  n = write_head(answer, conn->keep_alive && !conn->http->waiting, reply->head);
   if (n < 0) {
     on_written(&reply->write, UV_E2BIG);
     return;
   }
-  if (answer->rate > 0 && answer->n_sent > 0) {
+  if (answer->rate > 0 && n_sent > 0) {
     send_slowly(conn, reply, (size_t)n, answer);
     return;
   }
-  send_reply(conn, reply, (size_t)n, answer->n_sent, answer->is_twice);
+  send_reply(conn, reply, (size_t)n, n_sent, answer->is_twice);
   if (conn->state == LOCAL_CONN_HANDLING && keep_alive)
     local_conn_answered(conn);
 }

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "local/future/hold.h"
 #include "local/sample/sampler.h"
 
 /*
@@ -10,7 +11,7 @@
 
 typedef struct {
   tnk__list_t link; /* in local_sampler_t.polls */
-  local_timer_t timer;
+  local_hold_t hold;
   local_req_t *req;
   local_sampler_t *sampler;
   uint64_t clone;
@@ -75,8 +76,7 @@ static void free_poll(poll_t *poll) {
   local_server_t *server = poll->sampler->server;
 
   tnk__list_remove(&poll->link);
-  local_timer_stop(&poll->timer);
-  server->n_waiting--;
+  local_hold_stop(server, &poll->hold);
   tnk__free(server->alloc, poll);
 }
 
@@ -88,7 +88,7 @@ static void answer(poll_t *poll) {
 }
 
 static void on_held(local_timer_t *timer) {
-  answer(tnk__container_of(timer, poll_t, timer));
+  answer(tnk__container_of(timer, poll_t, hold.timer));
 }
 
 static void on_gone(local_req_t *req, void *user) {
@@ -110,7 +110,7 @@ void local_batch_settled(local_future_t *future) {
     if (POLL(node)->clone == future->clone) {
       /* The answer goes out from the timer: what settles together is told
        * together, and nothing is answered from in here. */
-      local_timer_start(&sampler->server->timers, &POLL(node)->timer, 0,
+      local_timer_start(&sampler->server->timers, &POLL(node)->hold.timer, 0,
                         on_held);
     }
   }
@@ -140,12 +140,9 @@ static void hold(local_call_t *call, local_sampler_t *sampler, uint64_t clone,
   }
   *poll = (poll_t){
       .req = call->req, .sampler = sampler, .clone = clone, .prev = prev};
-  local_timer_init(&poll->timer);
   tnk__list_append(&sampler->polls, &poll->link);
-  server->n_waiting++;
   local_req_park(call->req, on_gone, poll);
-  local_timer_start(&server->timers, &poll->timer, server->options.hold_ms,
-                    on_held);
+  local_hold_start(server, &poll->hold, on_held);
 }
 
 void local_batch_poll(local_call_t *call, local_sampler_t *sampler,

@@ -3,6 +3,7 @@
  * end of its session. What still runs then goes on without it: polls are
  * answered, samples move to the loose lane, futures forget it.
  */
+#include "local/store/files.h"
 #include "local/sample/sampler.h"
 
 #include <stdio.h>

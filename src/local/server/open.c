@@ -7,6 +7,7 @@
 #include "local/server/keys.h"
 #include "local/train/model.h"
 #include "local/server/route.h"
+#include "local/future/hold.h"
 #include "local/sample/record.h"
 #include "local/sample/sampler.h"
 #include "local/server/session.h"
@@ -91,69 +92,13 @@ static int copy_options(local_server_t *server, const local_options_t *from) {
   return copy_flags(server, from);
 }
 
-/* ---- The directory ---- */
-
-/* Unnamed weights of servers that did not end well. */
-static void sweep(const char *data) {
-  char path[LOCAL_FILE];
-  uv_dirent_t entry;
-  uv_fs_t scan;
-
-  if (uv_fs_scandir(NULL, &scan, data, 0, NULL) < 0)
-    return;
-  while (uv_fs_scandir_next(&scan, &entry) == 0) {
-    int n = snprintf(path, sizeof(path), "%s/%s/%s", data, entry.name,
-                     local_kind_name(LOCAL_EPHEMERAL));
-
-    if (n > 0 && (size_t)n < sizeof(path))
-      local_remove_tree(path);
-  }
-  uv_fs_req_cleanup(&scan);
-}
-
-static int open_temporary(local_server_t *server) {
-  char tmp[1024];
-  char pattern[1100];
-  size_t n = sizeof(tmp);
-  uv_fs_t req;
-  int err = uv_os_tmpdir(tmp, &n);
-
-  if (err != 0)
-    return err;
-  snprintf(pattern, sizeof(pattern), "%s/tnk-local-XXXXXX", tmp);
-  err = uv_fs_mkdtemp(NULL, &req, pattern, NULL);
-  if (err == 0) {
-    server->data = tnk__strdup(server->alloc, req.path);
-    server->data_is_temporary = 1;
-    err = server->data != NULL ? 0 : TNK_ENOMEM;
-  }
-  uv_fs_req_cleanup(&req);
-  return err;
-}
-
-static int open_data(local_server_t *server) {
-  int err;
-
-  if (server->options.data == NULL)
-    return open_temporary(server);
-  err = local_make_dirs(server->options.data);
-  if (err != 0)
-    return err;
-  server->data = tnk__strdup(server->alloc, server->options.data);
-  if (server->data == NULL)
-    return TNK_ENOMEM;
-  /* A server that did not end well could not remove what goes with its
-   * samplers. */
-  sweep(server->data);
-  return 0;
-}
-
 /* ---- Opening ---- */
 
 static void init(local_server_t *server, const tnk_allocator_t *alloc,
                  uv_loop_t *loop) {
   server->alloc = alloc;
   server->loop = loop;
+  server->lock = -1;
   tnk__arena_init(&server->texts, alloc, (size_t)1 << 24);
   local_table_init(&server->sessions, alloc);
   local_table_init(&server->models, alloc);
@@ -163,6 +108,7 @@ static void init(local_server_t *server, const tnk_allocator_t *alloc,
   local_table_init(&server->keys, alloc);
   local_table_init(&server->records, alloc);
   tnk__list_init(&server->record_list);
+  tnk__list_init(&server->held);
   tnk__list_init(&server->key_list);
   tnk__list_init(&server->session_list);
   tnk__list_init(&server->pending);
@@ -175,12 +121,13 @@ static void init(local_server_t *server, const tnk_allocator_t *alloc,
   local_timer_init(&server->reaper);
 }
 
-/* `about` says what a failure is about, unless it is the whole server. */
+/* `why` is empty where the code says it all. */
 static int open_parts(local_server_t *server, const local_options_t *options,
-                      const char **about) {
+                      tnk__lm_why_t *why) {
   local_http_config_t http = {.handle = local_route,
                               .on_answer = local_keys_answered,
                               .on_reply = local_route_replied,
+                              .on_full = local_hold_oldest_ends,
                               .user = server};
   unsigned char random[6];
   int err = copy_options(server, options);
@@ -193,12 +140,9 @@ static int open_parts(local_server_t *server, const local_options_t *options,
                    random[i]);
   if (err == TNK_OK)
     err = local_config_init(server);
+  if (err == TNK_OK)
+    err = local_data_open(server, why);
   if (err == TNK_OK) {
-    *about = "the directory for checkpoints: ";
-    err = open_data(server);
-  }
-  if (err == TNK_OK) {
-    *about = "";
     server->base = tnk__lm_base_new(server->alloc);
     err = server->base != NULL ? TNK_OK : TNK_ENOMEM;
   }
@@ -213,10 +157,9 @@ static int open_parts(local_server_t *server, const local_options_t *options,
   return local_http_open(&server->http, server->loop, &http);
 }
 
-static int explain(const local_options_t *options, int err, const char *about,
-                   const char *text) {
+static int explain(const local_options_t *options, int err, const char *text) {
   if (options->why != NULL && options->n_why > 0)
-    snprintf(options->why, options->n_why, "%s%s", about, text);
+    snprintf(options->why, options->n_why, "%s", text);
   return err;
 }
 
@@ -232,7 +175,7 @@ static const char *sentence(int err) {
 int local_server_open(local_server_t **out, uv_loop_t *loop,
                       const local_options_t *options) {
   local_options_t o = LOCAL_OPTIONS_INIT;
-  const char *about = "";
+  tnk__lm_why_t why = {{0}};
   local_server_t *server;
   int err;
 
@@ -244,21 +187,21 @@ int local_server_open(local_server_t **out, uv_loop_t *loop,
   if (o.alloc == NULL)
     o.alloc = tnk__allocator_default();
   if (refusal(&o) != NULL)
-    return explain(&o, TNK_EINVAL, "", refusal(&o));
+    return explain(&o, TNK_EINVAL, refusal(&o));
   server = tnk__calloc(o.alloc, 1, sizeof(*server));
   if (server == NULL)
-    return explain(&o, TNK_ENOMEM, "", "out of memory");
+    return explain(&o, TNK_ENOMEM, "out of memory");
   init(server, o.alloc, loop);
   err = local_timers_open(&server->timers, loop);
   if (err != 0) {
     tnk__free(o.alloc, server);
-    return explain(&o, err, "", uv_strerror(err));
+    return explain(&o, err, uv_strerror(err));
   }
   local_work_init(&server->work, loop, o.n_threads > 0 ? o.n_threads : 2);
-  err = open_parts(server, &o, &about);
+  err = open_parts(server, &o, &why);
   if (err != TNK_OK) {
     local_server_close(server, NULL, NULL);
-    return explain(&o, err, about, sentence(err));
+    return explain(&o, err, why.text[0] != '\0' ? why.text : sentence(err));
   }
   local_reap_start(server);
   *out = server;
@@ -305,9 +248,7 @@ static void free_all(local_server_t *server) {
   local_table_deinit(&server->keys);
   local_table_deinit(&server->records);
   tnk__lm_base_free(server->base);
-  if (server->data_is_temporary && server->data != NULL)
-    local_remove_tree(server->data);
-  tnk__free(server->alloc, server->data);
+  local_data_close(server);
   local_config_deinit(server);
   tnk__arena_deinit(&server->texts);
   tnk__free(server->alloc, server);

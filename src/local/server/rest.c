@@ -1,3 +1,4 @@
+#include "local/base/clock.h"
 #include "local/server/rest.h"
 
 #include <stdio.h>

@@ -124,6 +124,9 @@ static int matches(const char *pattern, char *const *parts, size_t n,
 static const route_t *find(const char *method, char *const *parts, size_t n,
                            char *args[3], int *status) {
   *status = 404;
+  /* Answered like a GET, but for the body. */
+  if (strcmp(method, "HEAD") == 0)
+    method = "GET";
   if (n < 3 || strcmp(parts[0], "api") != 0 || strcmp(parts[1], "v1") != 0)
     return NULL;
   for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
@@ -294,7 +297,9 @@ static int parse_body(local_call_t *call, int flags, json_t **json) {
     if (err == TNK_ENOMEM)
       local_reply_text(req, 503, "{\"detail\":\"Out of memory\"}");
     else
-      local_reply_invalid(req, "json_invalid", NULL, "JSON decode error");
+      local_reply_invalid(req, "json_invalid", NULL,
+                          "JSON decode error: no JSON, or a number that is "
+                          "too large");
     return 0;
   }
   if (!json_is_object(*json)) {

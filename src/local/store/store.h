@@ -42,6 +42,9 @@ int local_name_ok(const char *name, int strict);
 /* Parse "tinker://run/kind/name"; a path of two parts means sampler weights,
  * as SkyRL writes them. 0 when it is no such path. */
 int local_place_parse(local_place_t *place, const char *path);
+/* Whether an id of a run is one: letters, digits, '-', '_' and colons, so that
+ * no part of it leads out of the directory. */
+int local_run_ok(const char *run);
 /* Make one out of a run and "weights/name". */
 int local_place_make(local_place_t *place, const char *run, const char *kind,
                      const char *name);
@@ -67,12 +70,18 @@ int local_store_remove(const local_server_t *server,
 int local_meta_read(const local_server_t *server, const local_place_t *place,
                     local_meta_t *out);
 int local_meta_write(const local_server_t *server, const local_meta_t *meta);
+/* Write it into a directory that may not be its own yet. */
+int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
+                        const local_meta_t *meta, tnk__lm_why_t *why);
 void local_meta_free(const local_server_t *server, local_meta_t *meta);
-/* Remove a directory with all in it. */
-void local_remove_tree(const char *dir);
-int local_make_dirs(const char *dir);
-int64_t local_wall_ms(void);
-/* Write a time as "2026-11-21T07:33:14.000Z"; `out` has 32 bytes. */
-void local_time_text(int64_t ms, char *out);
+
+/* ---- data.c ---- */
+
+/* Open the directory of all checkpoints: the one of the options, made and
+ * locked, or a temporary one. TNK_OK; else a code and a sentence that names
+ * it. */
+int local_data_open(local_server_t *server, tnk__lm_why_t *why);
+/* Unlock it, or remove what is temporary. */
+void local_data_close(local_server_t *server);
 
 #endif

@@ -1,3 +1,4 @@
+#include "local/base/clock.h"
 #include "local/train/model.h"
 
 #include <stdio.h>

@@ -98,13 +98,20 @@ void local_model_make(local_call_t *call, local_session_t *session,
     local_op_free(op, server);
     return;
   }
+  if (server->models.n >= LOCAL_MAX_MODELS) {
+    local_op_free(op, server);
+    /* No 429, which clients repeat in silence: only they can end a model. */
+    local_reply_error(call->req, 400,
+                      "There are %d models already, more do not fit: unload "
+                      "one, or end its session",
+                      LOCAL_MAX_MODELS);
+    return;
+  }
   op->future = local_future_new(server, op->kind, &full);
-  model = op->future != NULL && server->models.n < LOCAL_MAX_MODELS
-              ? local_model_new(session, id)
-              : NULL;
+  model = op->future != NULL ? local_model_new(session, id) : NULL;
   if (model == NULL) {
     local_op_free(op, server);
-    local_reply_error(call->req, 429, "Too many models or requests");
+    local_reply_error(call->req, 429, "Too many requests are pending");
     return;
   }
   /* For the next request that brings no number. */

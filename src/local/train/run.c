@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "local/base/clock.h"
 #include "local/lm/check.h"
 #include "local/train/model.h"
 #include "local/train/pass_write.h"

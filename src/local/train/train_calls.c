@@ -139,15 +139,27 @@ static int refuse_value(local_call_t *call, const char *key,
   return 0;
 }
 
+/* A number that may be absent, but is none when it is null. */
+static int read_number(local_call_t *call, const json_t *from, const char *key,
+                       double *out) {
+  tnk__json_has_t has = tnk__json_get_double(from, key, out);
+
+  if (has == TNK__JSON_FOUND || has == TNK__JSON_ABSENT)
+    return 1;
+  local_reply_invalid(call->req, "float_type", key,
+                      "Input should be a valid number");
+  return 0;
+}
+
 static int read_adam(local_call_t *call, const json_t *from,
                      tnk__adam_t *adam) {
   *adam = (tnk__adam_t)TNK__ADAM_INIT;
-  if (!local_want_double(call, from, "learning_rate", &adam->learning_rate) ||
-      !local_want_double(call, from, "beta1", &adam->beta1) ||
-      !local_want_double(call, from, "beta2", &adam->beta2) ||
-      !local_want_double(call, from, "eps", &adam->eps) ||
-      !local_want_double(call, from, "weight_decay", &adam->weight_decay) ||
-      !local_want_double(call, from, "grad_clip_norm", &adam->grad_clip_norm))
+  if (!read_number(call, from, "learning_rate", &adam->learning_rate) ||
+      !read_number(call, from, "beta1", &adam->beta1) ||
+      !read_number(call, from, "beta2", &adam->beta2) ||
+      !read_number(call, from, "eps", &adam->eps) ||
+      !read_number(call, from, "weight_decay", &adam->weight_decay) ||
+      !read_number(call, from, "grad_clip_norm", &adam->grad_clip_norm))
     return 0;
   if (!(adam->learning_rate >= 0))
     return refuse_value(call, "learning_rate",
@@ -166,9 +178,9 @@ static int read_muon(local_call_t *call, const json_t *from,
   double rate = -1;
 
   *muon = (tnk__dimuon_t)TNK__DIMUON_INIT(0);
-  if (!local_want_double(call, from, "learning_rate", &rate) ||
-      !local_want_double(call, from, "beta1", &muon->beta1) ||
-      !local_want_double(call, from, "grad_clip_norm", &muon->grad_clip_norm))
+  if (!read_number(call, from, "learning_rate", &rate) ||
+      !read_number(call, from, "beta1", &muon->beta1) ||
+      !read_number(call, from, "grad_clip_norm", &muon->grad_clip_norm))
     return 0;
   if (!(rate >= 0))
     return refuse_value(call, "learning_rate",

@@ -1,0 +1,139 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "local/base/clock.h"
+#include "local/lm/file.h"
+#include "local/store/files.h"
+#include "local/store/store.h"
+
+/* What is known about a checkpoint, in a file beside its weights. */
+
+#define META "meta.json"
+/* The largest one; most of it is the client's note. */
+#define MAX_META ((size_t)32 << 20)
+
+/* What was written beside the weights; NULL when there is nothing. */
+static json_t *read_meta(const tnk_allocator_t *alloc, const char *dir) {
+  json_t *json = NULL;
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, alloc, MAX_META);
+  if (tnk__lm_file_read(dir, META, &buf, NULL) != TNK_OK ||
+      tnk__json_parse_object(&json, buf.data, buf.len) != TNK_OK)
+    json = NULL;
+  tnk__buf_deinit(&buf);
+  return json;
+}
+
+static int is_expired(const tnk_allocator_t *alloc, const char *dir) {
+  json_t *meta = read_meta(alloc, dir);
+  int64_t expires_ms = 0;
+
+  if (meta == NULL)
+    return 0;
+  tnk__json_get_int(meta, "expires_ms", 0, INT64_MAX, &expires_ms);
+  json_decref(meta);
+  return expires_ms > 0 && expires_ms <= local_wall_ms();
+}
+
+int local_place_exists(const local_server_t *server,
+                       const local_place_t *place) {
+  char dir[LOCAL_FILE];
+  char path[LOCAL_FILE + 64];
+
+  if (!local_place_dir(server, place, dir))
+    return 0;
+  snprintf(path, sizeof(path), "%s/%s", dir, TNK__LM_FILE_CONFIG);
+  if (!local_file_exists(path))
+    return 0;
+  if (!is_expired(server->alloc, dir))
+    return 1;
+  local_remove_tree(dir);
+  return 0;
+}
+
+void local_meta_free(const local_server_t *server, local_meta_t *meta) {
+  tnk__free(server->alloc, meta->metadata);
+  meta->metadata = NULL;
+}
+
+int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
+                        const local_meta_t *meta, tnk__lm_why_t *why) {
+  tnk__json_writer_t w;
+  tnk__buf_t buf;
+  int err;
+
+  /* What can be written can be read: reading asks for room in whole steps. */
+  tnk__buf_init(&buf, alloc, MAX_META / 2);
+  tnk__json_writer_init(&w, &buf);
+  tnk__json_begin_object(&w);
+  tnk__json_put_int(&w, "time_ms", meta->time_ms);
+  tnk__json_put_int(&w, "expires_ms", meta->expires_ms);
+  tnk__json_put_int(&w, "size_bytes", meta->n_bytes);
+  tnk__json_put_int(&w, "rank", meta->rank);
+  tnk__json_put_bool(&w, "public", meta->is_public);
+  if (meta->metadata != NULL) {
+    tnk__json_key(&w, "user_metadata");
+    tnk__json_raw(&w, meta->metadata, strlen(meta->metadata));
+  }
+  tnk__json_put_text(&w, "run", meta->place.run);
+  tnk__json_end(&w);
+  err = tnk__json_finish(&w);
+  if (err == TNK_OK)
+    err = tnk__lm_file_write(dir, META, &buf, why);
+  tnk__buf_deinit(&buf);
+  return err;
+}
+
+int local_meta_write(const local_server_t *server, const local_meta_t *meta) {
+  char dir[LOCAL_FILE];
+
+  if (!local_place_dir(server, &meta->place, dir))
+    return TNK_ENOTFOUND;
+  return local_meta_write_to(server->alloc, dir, meta, NULL);
+}
+
+static void read_members(const local_server_t *server, const json_t *from,
+                         local_meta_t *out) {
+  const json_t *metadata = tnk__json_obj(from, "user_metadata");
+  const char *run = tnk__json_str(from, "run");
+  int64_t rank = 0;
+
+  tnk__json_get_int(from, "time_ms", 0, INT64_MAX, &out->time_ms);
+  tnk__json_get_int(from, "expires_ms", 0, INT64_MAX, &out->expires_ms);
+  tnk__json_get_int(from, "size_bytes", 0, INT64_MAX, &out->n_bytes);
+  tnk__json_get_int(from, "rank", 0, INT32_MAX, &rank);
+  tnk__json_get_bool(from, "public", &out->is_public);
+  out->rank = (int)rank;
+  /* The directory's name has lost the colons. */
+  if (run != NULL && local_run_ok(run))
+    snprintf(out->place.run, sizeof(out->place.run), "%s", run);
+  if (metadata != NULL) {
+    size_t n = json_dumpb(metadata, NULL, 0, JSON_COMPACT);
+
+    out->metadata = tnk__malloc(server->alloc, n + 1);
+    if (out->metadata != NULL) {
+      json_dumpb(metadata, out->metadata, n, JSON_COMPACT);
+      out->metadata[n] = '\0';
+    }
+  }
+}
+
+int local_meta_read(const local_server_t *server, const local_place_t *place,
+                    local_meta_t *out) {
+  char dir[LOCAL_FILE];
+  json_t *json;
+
+  *out = (local_meta_t){.place = *place};
+  if (!local_place_dir(server, place, dir) ||
+      !local_place_exists(server, place))
+    return TNK_ENOTFOUND;
+  json = read_meta(server->alloc, dir);
+  if (json != NULL) {
+    read_members(server, json, out);
+    json_decref(json);
+  }
+  return TNK_OK; /* the weights are there all the same */
+}
