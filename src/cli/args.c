@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/nearest.h"
 #include "tnk/error.h"
 
 typedef struct {
@@ -24,14 +25,22 @@ static int refuse(const parse_t *p, const char *what) {
   return -1;
 }
 
-static int number(const parse_t *p, uint64_t max, uint64_t *out) {
+static int number_from(const parse_t *p, uint64_t min, uint64_t max,
+                       uint64_t *out) {
   char what[64];
+  uint64_t value;
 
-  if (tnk__text_u64(p->value, max, out) == TNK_OK)
+  if (tnk__text_u64(p->value, max, &value) == TNK_OK && value >= min) {
+    *out = value;
     return 0;
-  snprintf(what, sizeof(what), "is not a number from 0 to %llu",
-           (unsigned long long)max);
+  }
+  snprintf(what, sizeof(what), "is not a number from %llu to %llu",
+           (unsigned long long)min, (unsigned long long)max);
   return refuse(p, what);
+}
+
+static int number(const parse_t *p, uint64_t max, uint64_t *out) {
+  return number_from(p, 0, max, out);
 }
 
 static int size(const parse_t *p, size_t *out) {
@@ -77,7 +86,9 @@ static int set_port(const parse_t *p) {
 }
 
 static int set_host(const parse_t *p) {
-  p->args->server.host = p->value;
+  /* The one name that needs no look-up. */
+  p->args->server.host =
+      strcmp(p->value, "localhost") == 0 ? "127.0.0.1" : p->value;
   return 0;
 }
 
@@ -92,6 +103,11 @@ static int set_tokens(const parse_t *p) {
 
 static int set_data(const parse_t *p) {
   p->args->server.data = p->value;
+  return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
+}
+
+static int set_model_dir(const parse_t *p) {
+  p->args->server.model_dir = p->value;
   return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
 }
 
@@ -132,7 +148,7 @@ static int set_members(const parse_t *p) {
 static int set_threads(const parse_t *p) {
   uint64_t n;
 
-  if (number(p, 8, &n) != 0)
+  if (number_from(p, 1, 8, &n) != 0)
     return -1;
   p->args->server.n_threads = (unsigned)n;
   return 0;
@@ -224,78 +240,111 @@ static int set_help(const parse_t *p) {
   return 0;
 }
 
+/* Which of the two servers knows a switch. */
+typedef enum { MODEL_ONLY = 0, BOTH, STUB_ONLY } of_t;
+
 typedef struct {
   const char *name;
   const char *value; /* its name in the help; NULL: the switch has none */
   int (*set)(const parse_t *p);
   const char *help;
+  of_t of;
 } switch_t;
 
 static const switch_t switches[] = {
-    {"--port", "N", set_port, "port to listen on; 0 takes a free one (0)"},
+    {"--port", "N", set_port, "port to listen on; 0 takes a free one (0)",
+     BOTH},
     {"--host", "ADDRESS", set_host,
-     "numeric address (127.0.0.1); others than loopback ones\n"
-     "need --api-key"},
+     "numeric address, or localhost (127.0.0.1); others than\n"
+     "loopback ones need --api-key",
+     BOTH},
     {"--api-key", "KEY", set_key,
      "refuse requests whose X-API-Key is another; clients\n"
-     "want it to begin with \"tml-\""},
+     "want it to begin with \"tml-\"",
+     MODEL_ONLY},
     {"--tokens", "SECONDS", set_tokens,
      "clients must exchange the key for tokens, which live\n"
-     "so long; 0 not (0)"},
+     "so long; 0 not (0)",
+     MODEL_ONLY},
     {"--data", "DIR", set_data,
-     "keep checkpoints here; without it they go at the end"},
+     "keep checkpoints here; without it they go at the end", MODEL_ONLY},
+    {"--model-dir", "DIR", set_model_dir,
+     "write the model's tokenizer here, and give the model\n"
+     "this directory's name, which clients that load the\n"
+     "tokenizer of a model by its name can then do",
+     MODEL_ONLY},
     {"--sequence", "MODE", set_sequence,
      "the kind of server to resemble, in what it makes of\n"
      "numbers, repeats, failures and polls: buffered\n"
-     "(default), lenient or strict (below)"},
+     "(default), lenient or strict (below)",
+     MODEL_ONLY},
     {"--members", "MODE", set_members,
      "members that protocol 0.25 did not have: any (default)\n"
      "takes them, strict answers 422, as a server of that\n"
-     "age does that reads its requests strictly"},
-    {"--latency-ms", "N", set_latency, "results appear no earlier (0)"},
+     "age does that reads its requests strictly",
+     MODEL_ONLY},
+    {"--latency-ms", "N", set_latency, "results appear no earlier (0)", BOTH},
     {"--hold-ms", "N", set_hold,
-     "how long a poll without a result is held (20000)"},
+     "how long a poll without a result is held (20000)", BOTH},
     {"--session-timeout-ms", "N", set_timeout,
-     "end sessions that fall silent; 0 never (300000)"},
-    {"--json-results", NULL, set_json, "never answer with protobuf"},
+     "end sessions without a heartbeat for so long; clients\n"
+     "send one every 10000, so that less ends those that\n"
+     "live; 0 never (300000)",
+     MODEL_ONLY},
+    {"--json-results", NULL, set_json, "never answer with protobuf",
+     MODEL_ONLY},
     {"--metadata-from", "BYTES", set_metadata,
-     "tell the size of larger results first; 0 never (0)"},
+     "tell the size of larger results first; 0 never (0)", MODEL_ONLY},
     {"--max-chunk", "N", set_max_chunk,
      "clients put at most N examples in a "
-     "request"},
-    {"--max-chunk-bytes", "N", set_max_chunk_bytes, "and at most N bytes"},
+     "request",
+     BOTH},
+    {"--max-chunk-bytes", "N", set_max_chunk_bytes, "and at most N bytes",
+     BOTH},
     {"--flag", "NAME=VALUE", set_flag,
      "a member of client/config or client/dynamic_config,\n"
-     "such as proto_compress_fwdbwd (=true); may be repeated"},
-    {"--max-body", "BYTES", set_max_body, "of a request (268435456)"},
-    {"--max-connections", "N", set_max_connections, "at a time (4096)"},
+     "such as proto_compress_fwdbwd (=true); may be repeated",
+     BOTH},
+    {"--max-body", "BYTES", set_max_body, "of a request (268435456)",
+     MODEL_ONLY},
+    {"--max-connections", "N", set_max_connections,
+     "at a time, as far as the system's limit of open files\n"
+     "allows; more wait (4096)",
+     MODEL_ONLY},
     {"--max-pending", "N", set_max_pending,
-     "requests without a result; more get 429 (16384)"},
-    {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)"},
+     "requests without a result; more get 429 (16384)", MODEL_ONLY},
+    {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)",
+     MODEL_ONLY},
     {"--stub", NULL, set_stub,
      "canned answers and no model, for measuring clients;\n"
      "takes --host, --port, --latency-ms, --hold-ms, --flag,\n"
-     "--fault*"},
+     "--fault*",
+     BOTH},
     {"--faults", "LIST", set_faults,
      "what goes wrong, such as\n"
      "seed=7,mild=5%,drop_after_commit/optim_step@3,\n"
-     "429=1%:ms=20 (below)"},
+     "429=1%:ms=20 (below)",
+     BOTH},
     {"--fault-log", "FILE", set_fault_log,
-     "a line of JSON for each injected fault, appended"},
+     "a line of JSON for each injected fault, appended", BOTH},
     {"--fault-control", NULL, set_fault_control,
-     "GET " LOCAL_FAULTS_PATH " lists faults, PUT sets them"},
-    {"--stub-spread-ms", "N", set_spread, "its results come up to N ms later"},
+     "GET " LOCAL_FAULTS_PATH " lists faults, PUT sets them", BOTH},
+    {"--stub-spread-ms", "N", set_spread, "its results come up to N ms later",
+     STUB_ONLY},
     {"--stub-cut-ms", "N", set_cut,
      "it breaks the connection of the first poll for each\n"
-     "sample, and of every other batched one, after N ms"},
+     "sample, and of every other batched one, after N ms",
+     STUB_ONLY},
     {"--exit-with-stdin", NULL, set_stdin,
-     "end when the standard input does, so with the parent"},
-    {"--verbose", NULL, set_verbose, "a line for each request on stderr"},
-    {"--help", NULL, set_help, "this text"},
+     "end when the standard input does, so with the parent", BOTH},
+    {"--verbose", NULL, set_verbose, "a line for each request on stderr", BOTH},
+    {"--help", NULL, set_help, "this text", BOTH},
 };
 
+enum { N_SWITCHES = sizeof(switches) / sizeof(*switches) };
+
 static const switch_t *find(const char *name, size_t n) {
-  for (size_t i = 0; i < sizeof(switches) / sizeof(*switches); i++)
+  for (size_t i = 0; i < N_SWITCHES; i++)
     if (strlen(switches[i].name) == n && memcmp(switches[i].name, name, n) == 0)
       return &switches[i];
   return NULL;
@@ -327,8 +376,42 @@ static int take_value(parse_t *p, const switch_t *sw, int argc,
   return -1;
 }
 
+static const char *name_of(size_t i) {
+  return switches[i].name;
+}
+
+static int refuse_unknown(const char *arg, char *why, size_t n_why) {
+  const char *meant = cli_nearest(arg, name_of, N_SWITCHES);
+
+  if (arg[0] != '-')
+    snprintf(why, n_why, "it takes no argument, such as \"%s\"", arg);
+  else if (meant != NULL)
+    snprintf(why, n_why, "there is no switch \"%s\", did you mean \"%s\"?", arg,
+             meant);
+  else
+    snprintf(why, n_why, "there is no switch \"%s\"", arg);
+  return -1;
+}
+
+/* A switch that would be ignored is a mistake. */
+static int check_together(const cli_local_args_t *args, const int *given,
+                          char *why, size_t n_why) {
+  for (size_t i = 0; i < N_SWITCHES; i++) {
+    if (!given[i] || args->help || switches[i].of == BOTH ||
+        (switches[i].of == STUB_ONLY) == args->stub)
+      continue;
+    snprintf(why, n_why,
+             args->stub ? "--stub has no use for %s" : "%s needs --stub",
+             switches[i].name);
+    return -1;
+  }
+  return 0;
+}
+
 int cli_parse_local(cli_local_args_t *args, int argc, char *const *argv,
                     char *why, size_t n_why) {
+  int given[N_SWITCHES] = {0};
+
   *args = (cli_local_args_t){.server = LOCAL_OPTIONS_INIT};
   for (int i = 0; i < argc; i++) {
     const switch_t *sw = strcmp(argv[i], "-h") == 0
@@ -336,14 +419,13 @@ int cli_parse_local(cli_local_args_t *args, int argc, char *const *argv,
                              : find(argv[i], strcspn(argv[i], "="));
     parse_t p = {.args = args, .why = why, .n_why = n_why};
 
-    if (sw == NULL) {
-      snprintf(why, n_why, "there is no switch \"%s\"", argv[i]);
-      return -1;
-    }
+    if (sw == NULL)
+      return refuse_unknown(argv[i], why, n_why);
+    given[sw - switches] = 1;
     if (take_value(&p, sw, argc, argv, &i) != 0 || sw->set(&p) != 0)
       return -1;
   }
-  return 0;
+  return check_together(args, given, why, n_why);
 }
 
 static void print_help_of(const switch_t *sw) {
@@ -422,7 +504,7 @@ void cli_print_local_help(void) {
          "Serve the Tinker API on this machine with a small byte-level model "
          "that\nreally trains. Prints the address when it listens; Ctrl-C "
          "ends it.\n\n");
-  for (size_t i = 0; i < sizeof(switches) / sizeof(*switches); i++)
+  for (size_t i = 0; i < N_SWITCHES; i++)
     print_help_of(&switches[i]);
   print_sequence_help();
   print_fault_help();

@@ -5,6 +5,7 @@
 
 #include "cli/lint.h"
 #include "cli/local.h"
+#include "cli/nearest.h"
 #include "cli/tokens.h"
 #include "tnk/version.h"
 
@@ -17,40 +18,81 @@ static void print_help(FILE *to) {
               "  tnk detokenize  token ids to text\n"
 #endif
               "  tnk version     print the version\n\n"
-              "tnk COMMAND --help tells more.\n");
+              "tnk COMMAND --help, or tnk help COMMAND, tells more.\n");
 }
 
-static int is_one_of(const char *word, const char *a, const char *b) {
-  return strcmp(word, a) == 0 || strcmp(word, b) == 0;
+static int print_version(int argc, char *const *argv) {
+  int is_help = argc > 0 &&
+                (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0);
+
+  if (is_help) {
+    printf("usage: tnk version\n\nPrints the version.\n");
+    return 0;
+  }
+  if (argc > 0) {
+    fprintf(stderr,
+            "tnk version: it takes no argument, such as \"%s\"\n"
+            "Try tnk version --help.\n",
+            argv[0]);
+    return 2;
+  }
+  printf("tnk %s\n", TNK_VERSION_STRING);
+  return 0;
+}
+
+typedef struct {
+  const char *name;
+  int (*run)(int argc, char *const *argv);
+} command_t;
+
+static const command_t commands[] = {
+    {"local", cli_local},       {"lint", cli_lint},
+#ifdef CLI_TOKENIZERS
+    {"tokenize", cli_tokenize}, {"detokenize", cli_detokenize},
+#endif
+    {"version", print_version},
+};
+enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
+
+static const char *name_of(size_t i) {
+  return commands[i].name;
+}
+
+static int run_command(const char *name, int argc, char *const *argv) {
+  const char *meant = cli_nearest(name, name_of, N_COMMANDS);
+
+  for (size_t i = 0; i < N_COMMANDS; i++)
+    if (strcmp(commands[i].name, name) == 0)
+      return commands[i].run(argc, argv);
+  fprintf(stderr, "tnk: there is no command \"%s\"", name);
+  if (meant != NULL)
+    fprintf(stderr, ", did you mean \"%s\"?", meant);
+  fprintf(stderr, "\nTry tnk --help.\n");
+  return 2;
+}
+
+static int is_help(const char *word) {
+  return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+         strcmp(word, "help") == 0;
 }
 
 static int run(int argc, char **argv) {
+  static char help[] = "--help";
+  char *const only_help[] = {help};
+
   if (argc < 2) {
     /* Nothing was asked for, so that this is a mistake and not an answer. */
     print_help(stderr);
     return 2;
   }
-  if (strcmp(argv[1], "local") == 0)
-    return cli_local(argc - 2, argv + 2);
-  if (strcmp(argv[1], "lint") == 0)
-    return cli_lint(argc - 2, argv + 2);
-#ifdef CLI_TOKENIZERS
-  if (strcmp(argv[1], "tokenize") == 0)
-    return cli_tokenize(argc - 2, argv + 2);
-  if (strcmp(argv[1], "detokenize") == 0)
-    return cli_detokenize(argc - 2, argv + 2);
-#endif
-  if (is_one_of(argv[1], "version", "--version")) {
-    printf("tnk %s\n", TNK_VERSION_STRING);
-    return 0;
-  }
-  if (is_one_of(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0) {
-    print_help(stdout);
-    return 0;
-  }
-  fprintf(stderr, "tnk: there is no command \"%s\"\nTry tnk --help.\n",
-          argv[1]);
-  return 2;
+  if (strcmp(argv[1], "--version") == 0)
+    return print_version(argc - 2, argv + 2);
+  if (!is_help(argv[1]))
+    return run_command(argv[1], argc - 2, argv + 2);
+  if (argc > 2 && !is_help(argv[2]))
+    return run_command(argv[2], 1, only_help);
+  print_help(stdout);
+  return 0;
 }
 
 /* A file that is opened where a standard one is missing would get what we

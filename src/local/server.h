@@ -90,6 +90,9 @@ typedef struct {
   /* Directory of the checkpoints; made when it is missing, and kept. NULL: a
    * temporary directory that closing removes. */
   const char *data;
+  /* Directory that gets the tokenizer of the model, and whose name the model
+   * then has beside TNK__LM_NAME. NULL: none. */
+  const char *model_dir;
   /* A result becomes visible no earlier than this after its request. */
   uint64_t latency_ms;
   /* How long a poll is held before "not yet" is answered. */

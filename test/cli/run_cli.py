@@ -5,6 +5,7 @@ usage: run_cli.py TNK_COMMAND
 
 Output is TAP, see test/support/tap.py.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -66,6 +67,19 @@ def command_lines():
     for word in ("--help", "-h", "help"):
         got = run(word)
         check(got.returncode == 0 and "tnk local" in got.stdout, word, got)
+    for word in (["help", "local"], ["help", "lint"], ["help", "version"]):
+        got = run(*word)
+        check(got.returncode == 0 and f"usage: tnk {word[1]}" in got.stdout,
+              " ".join(word), got)
+    got = run("locla")
+    check(got.returncode == 2 and 'did you mean "local"?' in got.stderr,
+          "what a command may have been", got)
+    got = run("version", "x")
+    check(got.returncode == 2 and '"x"' in got.stderr and not got.stdout,
+          "version takes no argument", got)
+    got = run("version", "--help")
+    check(got.returncode == 0 and "usage: tnk version" in got.stdout,
+          "version --help", got)
     got = run("--version")
     check(re.fullmatch(r"tnk \d+\.\d+\.\d+\n", got.stdout), "--version", got)
     got = run("local", "--help")
@@ -76,7 +90,14 @@ def command_lines():
     check(all(len(line) <= 80 for line in got.stdout.splitlines()),
           "the help fits 80 columns", got)
     for args, words in ((["--nonsense"], "--nonsense"),
-                        (["local"], '"local"'),
+                        (["extra"], 'takes no argument, such as "extra"'),
+                        (["--prot", "1"], 'did you mean "--port"?'),
+                        (["--sequnce=strict"], 'did you mean "--sequence"?'),
+                        (["--threads", "0"], "not a number from 1 to 8"),
+                        (["--threads", "9"], "not a number from 1 to 8"),
+                        (["--members", "odd"], "neither any nor strict"),
+                        (["--stub", "--data", "x"], "--stub has no use for --data"),
+                        (["--stub-cut-ms", "1"], "--stub-cut-ms needs --stub"),
                         (["--port"], "needs a value: --port N"),
                         (["--port", "x"], "not a number"),
                         (["--port", "-1"], "not a number"),
@@ -154,18 +175,100 @@ def cannot_serve():
     got = run("local", "--host", "0.0.0.0")
     check(got.returncode == 1 and "needs an API key" in got.stderr,
           "an open address without a key", got)
-    got = run("local", "--host", "localhost")
+    got = run("local", "--host", "example.org")
     check(got.returncode == 1 and "no numeric address" in got.stderr,
           "a host by name", got)
-    got = run("local", "--stub", "--host", "localhost")
+    got = run("local", "--stub", "--host", "example.org")
     check(got.returncode == 1 and "invalid argument" in got.stderr,
           "a stub's by name", got)
+    got = run("local", "--host", "localhost", "--exit-with-stdin")
+    check(got.returncode == 0 and "listening on http://127.0.0.1:" in got.stdout,
+          "but for the one that needs no look-up", got)
     got = run("local", "--data", "/proc/nothing/here")
     check(got.returncode == 1 and "the directory for checkpoints" in got.stderr,
           "a directory that cannot be", got)
+    with tempfile.TemporaryDirectory() as tmp:
+        file = pathlib.Path(tmp, "file")
+        file.write_text("")
+        got = run("local", "--data", str(file), "--exit-with-stdin")
+        check(got.returncode == 1 and
+              f"checkpoints {file}: not a directory" in got.stderr,
+              "a file in place of the directory", got)
+        data = pathlib.Path(tmp, "data")
+        server, _ = start("--exit-with-stdin", "--data", str(data))
+        got = run("local", "--data", str(data), "--exit-with-stdin")
+        check(got.returncode == 1 and
+              f"checkpoints {data}: another server is using it" in got.stderr,
+              "a directory that another server uses", got)
+        end(server, "which is not disturbed")
+        got = run("local", "--data", str(data), "--exit-with-stdin")
+        check(got.returncode == 0, "and leaves it to the next one", got)
     got = run("local", "--port", "0", "--exit-with-stdin")
     check(got.returncode == 0 and "listening on" in got.stdout,
           "an input that is at its end already", got)
+
+
+def few_files():
+    """Many polls at once with hardly a descriptor."""
+    server = subprocess.Popen(
+        ["sh", "-c", 'ulimit -n 48; exec "$0" local --exit-with-stdin', TNK],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True)
+    url = server.stdout.readline().split()[-1]
+    session = call(url, "create_session", {"sdk_version": "1"})[1]["session_id"]
+    sampler = call(url, "create_sampling_session",
+                   {"session_id": session, "base_model": "tnk/byte-lm"})[1]
+    ids = [call(url, "asample", {
+        "sampling_session_id": sampler["sampling_session_id"], "seq_id": i,
+        "prompt": {"chunks": [{"type": "encoded_text", "tokens": [i % 256]}]},
+        "sampling_params": {"max_tokens": 2}})[1]["request_id"]
+        for i in range(150)]
+
+    def result(id):
+        while True:
+            status, body = call(url, "retrieve_future", {"request_id": id})
+            if status != 200 or body.get("type") != "try_again":
+                return status
+
+    with concurrent.futures.ThreadPoolExecutor(150) as pool:
+        got = list(pool.map(result, ids))
+    check(got == [200] * 150, "150 polls share 24 connections", got)
+    end(server, "and it ends")
+
+
+def model_dir():
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = pathlib.Path(tmp).resolve() / "byte-lm"
+        server, url = start("--exit-with-stdin", "--model-dir", str(folder))
+        models = call(url, "get_server_capabilities")[1]["supported_models"]
+        check([m["model_name"] for m in models] == [str(folder)],
+              "the model has the name of its directory", models)
+        session = call(url, "create_session", {"sdk_version": "1"})[1]
+        made = call(url, "create_model", {
+            "session_id": session["session_id"], "base_model": str(folder),
+            "lora_config": {"rank": 2}})[1]["model_id"]
+        info = call(url, "get_info", {"model_id": made})[1]["model_data"]
+        check(info["tokenizer_id"] == info["model_name"] == str(folder),
+              "and so has its tokenizer", info)
+        end(server, "it ends")
+        vocab = json.loads((folder / "tokenizer.json").read_text())
+        check(sorted(vocab["model"]["vocab"].values()) == list(range(256)) and
+              [t["id"] for t in vocab["added_tokens"]] == [256, 257],
+              "it has the ids of the model")
+        text = "tab\t, n\u00e4chste, \u20ac and <|end|>\n"
+        got = run("tokenize", "--tokenizer", str(folder), "--text", text)
+        if "no command" not in got.stderr:  # Left out of this build.
+            want = list(text.encode().replace(b"<|end|>", b"\0"))
+            want = [257 if c == 0 else c for c in want]
+            ids = [int(i) for i in got.stdout.split()]
+            check(ids == want, "a text is its bytes", got)
+            back = subprocess.run([TNK, "detokenize", "--tokenizer",
+                                   str(folder)], input=got.stdout,
+                                  capture_output=True, text=True, timeout=60)
+            check(back.stdout.rstrip("\n") == text.rstrip("\n"), "and back", back)
+        got = run("local", "--model-dir", "/proc/nothing", "--exit-with-stdin")
+        check(got.returncode == 1 and "for the model /proc/nothing" in got.stderr,
+              "a directory that cannot be made", got)
 
 
 def rude(url):
@@ -353,6 +456,8 @@ command_lines()
 standard_files()
 lint()
 cannot_serve()
+few_files()
+model_dir()
 serving()
 switches()
 faults()

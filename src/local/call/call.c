@@ -110,6 +110,19 @@ int local_status_created(const local_server_t *server) {
   return server->options.sequence == LOCAL_STRICT ? 201 : 200;
 }
 
+const char *local_base_name(const local_server_t *server) {
+  return server->model_dir != NULL ? server->model_dir : TNK__LM_NAME;
+}
+
+const char *local_tokenizer_name(const local_server_t *server) {
+  return server->model_dir != NULL ? server->model_dir : TNK__LM_TOKENIZER;
+}
+
+int local_is_base(const local_server_t *server, const char *name) {
+  return strcmp(name, local_base_name(server)) == 0 ||
+         strcmp(name, TNK__LM_NAME) == 0;
+}
+
 /* ---- Members of the body ---- */
 
 static int refuse_member(local_call_t *call, tnk__json_has_t has,

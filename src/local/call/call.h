@@ -62,6 +62,10 @@ char *local_metadata(local_call_t *call);
 /* The session in "session_id", which is alive; NULL: answered. */
 local_session_t *local_need_session(local_call_t *call);
 
+/* The name of the base model, and of its tokenizer. */
+const char *local_base_name(const local_server_t *server);
+const char *local_tokenizer_name(const local_server_t *server);
+int local_is_base(const local_server_t *server, const char *name);
 /* The status of what was made, which differs between the servers that we
  * resemble. */
 int local_status_created(const local_server_t *server);

@@ -68,7 +68,8 @@ struct local_server {
   char *dynamic_config;
   char *data; /* directory of the checkpoints */
   int data_is_temporary;
-  int lock; /* descriptor; -1: none */
+  char *model_dir; /* absolute, or NULL */
+  int lock;        /* descriptor; -1: none */
   local_http_t http;
   local_timers_t timers;
   local_work_t work;

@@ -323,4 +323,11 @@ int tnk__lm_draw_step(tnk__lm_draw_t *draw, size_t n_tokens, int *done);
 tnk__lm_sample_t tnk__lm_draw_sample(const tnk__lm_draw_t *draw, uint32_t i);
 tnk__lm_prompt_t tnk__lm_draw_prompt(const tnk__lm_draw_t *draw);
 
+/* ---- Tokenizer ---- */
+
+/* Write the files of a tokenizer with the model's ids into `dir`, which exists:
+ * each byte is a token, begin and end of a text are special ones. */
+int tnk__lm_tokenizer_write(const char *dir, const tnk_allocator_t *alloc,
+                            tnk__lm_why_t *why);
+
 #endif

@@ -24,7 +24,7 @@ int local_read_source(local_call_t *call, local_place_t *place, int *is_base) {
                       "Exactly one of base_model and model_path is needed");
     return 0;
   }
-  if (base != NULL && strcmp(base, TNK__LM_NAME) != 0) {
+  if (base != NULL && !local_is_base(call->server, base)) {
     local_reply_error(call->req, 400, "Base model %s is not offered here",
                       base);
     return 0;
@@ -133,7 +133,7 @@ void local_get_sampler(local_call_t *call) {
   local_out_init(&out, call->server->alloc);
   tnk__json_begin_object(&out.w);
   tnk__json_put_text(&out.w, "sampler_id", sampler->id);
-  tnk__json_put_text(&out.w, "base_model", TNK__LM_NAME);
+  tnk__json_put_text(&out.w, "base_model", local_base_name(call->server));
   tnk__json_put_text(
       &out.w, "model_path",
       sampler->is_base || sampler->place.kind == LOCAL_EPHEMERAL ? NULL : path);

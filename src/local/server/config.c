@@ -116,7 +116,7 @@ void local_capabilities(local_call_t *call) {
   tnk__json_key(&out.w, "supported_models");
   tnk__json_begin_array(&out.w);
   tnk__json_begin_object(&out.w);
-  tnk__json_put_text(&out.w, "model_name", TNK__LM_NAME);
+  tnk__json_put_text(&out.w, "model_name", local_base_name(call->server));
   tnk__json_put_int(&out.w, "max_context_length", TNK__LM_MAX_CONTEXT);
   tnk__json_put_bool(&out.w, "trainable", 1);
   tnk__json_put_bool(&out.w, "sampleable", 1);

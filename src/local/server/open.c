@@ -84,8 +84,10 @@ static int copy_options(local_server_t *server, const local_options_t *from) {
   o->host = keep(server, from->host);
   o->api_key = keep(server, from->api_key);
   o->data = keep(server, from->data);
+  o->model_dir = keep(server, from->model_dir);
   if (o->host == NULL || (from->api_key != NULL && o->api_key == NULL) ||
-      (from->data != NULL && o->data == NULL))
+      (from->data != NULL && o->data == NULL) ||
+      (from->model_dir != NULL && o->model_dir == NULL))
     return TNK_ENOMEM;
   if (o->n_threads == 0)
     o->n_threads = 2;
@@ -142,6 +144,8 @@ static int open_parts(local_server_t *server, const local_options_t *options,
     err = local_config_init(server);
   if (err == TNK_OK)
     err = local_data_open(server, why);
+  if (err == TNK_OK)
+    err = local_model_dir_open(server, why);
   if (err == TNK_OK) {
     server->base = tnk__lm_base_new(server->alloc);
     err = server->base != NULL ? TNK_OK : TNK_ENOMEM;

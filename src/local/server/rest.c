@@ -196,7 +196,7 @@ static void put_run(tnk__json_writer_t *w, const list_t *list,
   local_time_text(ms, text);
   tnk__json_begin_object(w);
   tnk__json_put_text(w, "training_run_id", run);
-  tnk__json_put_text(w, "base_model", TNK__LM_NAME);
+  tnk__json_put_text(w, "base_model", local_base_name(list->server));
   tnk__json_put_text(w, "model_owner", "local");
   tnk__json_put_bool(w, "is_lora", 1);
   tnk__json_put_bool(w, "corrupted", 0);
@@ -421,7 +421,7 @@ void local_weights_info(local_call_t *call) {
   }
   local_out_init(&out, call->server->alloc);
   tnk__json_begin_object(&out.w);
-  tnk__json_put_text(&out.w, "base_model", TNK__LM_NAME);
+  tnk__json_put_text(&out.w, "base_model", local_base_name(call->server));
   tnk__json_put_bool(&out.w, "is_lora", 1);
   tnk__json_put_int(&out.w, "lora_rank", config.rank);
   tnk__json_put_bool(&out.w, "train_unembed", config.train_unembed);

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -105,4 +106,43 @@ void local_data_close(local_server_t *server) {
   if (server->lock >= 0)
     close(server->lock);
   tnk__free(server->alloc, server->data);
+  tnk__free(server->alloc, server->model_dir);
+}
+
+/* ---- The model's own directory ---- */
+
+static int refuse_model(const local_server_t *server, tnk__lm_why_t *why,
+                        int err, const char *reason) {
+  return tnk__lm_refuse(why, err, "the directory for the model %.120s: %.80s",
+                        server->options.model_dir, reason);
+}
+
+int local_model_dir_open(local_server_t *server, tnk__lm_why_t *why) {
+  const char *dir = server->options.model_dir;
+  tnk__lm_why_t inner = {{0}};
+  uv_fs_t req;
+  int err;
+
+  if (dir == NULL)
+    return TNK_OK;
+  err = local_make_dirs(dir);
+  if (err != 0)
+    return refuse_model(server, why, err, uv_strerror(err));
+  err = tnk__lm_tokenizer_write(dir, server->alloc, &inner);
+  if (err != TNK_OK)
+    return refuse_model(server, why, err, inner.text);
+  err = uv_fs_realpath(NULL, &req, dir, NULL);
+  if (err == 0)
+    server->model_dir = tnk__strdup(server->alloc, req.ptr);
+  uv_fs_req_cleanup(&req);
+  if (err != 0)
+    return refuse_model(server, why, err, uv_strerror(err));
+  if (server->model_dir == NULL)
+    return refuse_model(server, why, TNK_ENOMEM, "out of memory");
+  /* Clients cut the name of a tokenizer there, and send names no longer. */
+  if (strchr(server->model_dir, ':') != NULL ||
+      strlen(server->model_dir) > LOCAL_MAX_TEXT)
+    return refuse_model(server, why, TNK_EINVAL,
+                        "its path has a colon, or is too long");
+  return TNK_OK;
 }

@@ -81,6 +81,9 @@ void local_meta_free(const local_server_t *server, local_meta_t *meta);
  * locked, or a temporary one. TNK_OK; else a code and a sentence that names
  * it. */
 int local_data_open(local_server_t *server, tnk__lm_why_t *why);
+/* Write the model's tokenizer into the directory that the options name for it,
+ * if they do. */
+int local_model_dir_open(local_server_t *server, tnk__lm_why_t *why);
 /* Unlock it, or remove what is temporary. */
 void local_data_close(local_server_t *server);
 

@@ -61,7 +61,6 @@ local_model_t *local_model_new(local_session_t *session, const char *id) {
   tnk__list_init(&model->held);
   local_seqs_init(&model->seqs, server->alloc);
   snprintf(model->id, sizeof(model->id), "%s", id);
-  snprintf(model->base_model, sizeof(model->base_model), "%s", TNK__LM_NAME);
   if (local_table_add(&server->models, &model->node, model->id) != TNK_OK) {
     tnk__free(server->alloc, model);
     return NULL;

@@ -92,7 +92,6 @@ typedef struct local_model {
   local_session_t *session;
   local_server_t *server;
   char id[LOCAL_ID];
-  char base_model[LOCAL_ID];
   char *metadata; /* JSON, or NULL */
   tnk__lm_t *lm;  /* NULL until made; the thread's while a job is active */
   tnk__lm_config_t config;

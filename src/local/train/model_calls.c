@@ -141,10 +141,10 @@ void local_create_model(local_call_t *call) {
     return;
   }
   op->u.create = config;
-  if (strcmp(base, TNK__LM_NAME) != 0)
+  if (!local_is_base(call->server, base))
     op->err = tnk__lm_refuse(&op->why, TNK_EINVAL,
                              "Base model %s is not offered here, but %s is",
-                             base, TNK__LM_NAME);
+                             base, local_base_name(call->server));
   local_model_make(call, session, op, &config, 1);
 }
 
@@ -177,13 +177,14 @@ void local_get_info(local_call_t *call) {
   tnk__json_key(&out.w, "model_data");
   tnk__json_begin_object(&out.w);
   tnk__json_put_text(&out.w, "arch", TNK__LM_ARCH);
-  tnk__json_put_text(&out.w, "model_name", model->base_model);
-  tnk__json_put_text(&out.w, "tokenizer_id", TNK__LM_TOKENIZER);
+  tnk__json_put_text(&out.w, "model_name", local_base_name(call->server));
+  tnk__json_put_text(&out.w, "tokenizer_id",
+                     local_tokenizer_name(call->server));
   tnk__json_end(&out.w);
   local_put_optimizer(&out.w, model->config.optimizer);
   tnk__json_put_bool(&out.w, "is_lora", 1);
   tnk__json_put_int(&out.w, "lora_rank", model->config.rank);
-  tnk__json_put_text(&out.w, "model_name", model->base_model);
+  tnk__json_put_text(&out.w, "model_name", local_base_name(call->server));
   tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }
