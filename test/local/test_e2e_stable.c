@@ -61,7 +61,7 @@ static void roll(rollout_t *r, tnk_sampling_t *sampling) {
   r->input_spans[1] = (tnk_span_t){TNK_SPAN_SAMPLED, r->id, 0, SAMPLED - 1};
   r->target_spans[0] = (tnk_span_t){TNK_SPAN_PROMPT, r->id, 1, PROMPT - 1};
   r->target_spans[1] = (tnk_span_t){TNK_SPAN_SAMPLED, r->id, 0, SAMPLED};
-  r->datum = (tnk_datum_t){.input = {&r->chunk, 1}};
+  r->datum = (tnk_datum_t){.input = {.chunks = &r->chunk, .n_chunks = 1}};
   r->datum.loss_inputs = r->inputs;
   r->datum.n_loss_inputs = 2;
   r->datum.input_spans = r->input_spans;

@@ -5,8 +5,6 @@
 
 #include <uv.h>
 
-#include "local/store/store.h"
-
 /* Something of this name is there; it may be a file. */
 static int check_dir(const char *path) {
   uv_fs_t req;

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+enum { LOCAL_FILE = 1536 }; /* room of any path we make */
+
 /* Make a directory and those above it. 0, also when it is there, or a code of
  * libuv. */
 int local_make_dirs(const char *dir);

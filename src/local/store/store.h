@@ -2,6 +2,7 @@
 #define TNK_LOCAL_STORE_STORE_H
 
 #include "local/call/call.h"
+#include "local/store/files.h"
 
 /*
  * Checkpoints on the disk, a directory each:
@@ -52,7 +53,6 @@ int local_place_make(local_place_t *place, const char *run, const char *kind,
 enum { LOCAL_PATH = 512 };
 void local_place_text(const local_place_t *place, char *out);
 /* Write the name of its directory; `out` has LOCAL_FILE bytes. */
-enum { LOCAL_FILE = 1536 };
 int local_place_dir(const local_server_t *server, const local_place_t *place,
                     char *out);
 
