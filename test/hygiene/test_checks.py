@@ -36,7 +36,8 @@ GOOD = {
     "src/base/options.h": "#define TNK__STRUCTS_IN(X) \\\n"
                           "  X(tnk_s_t, TNK_S_INIT, reserved, 16, \\\n"
                           "    reserved, YES)\n",
-    "test/t.c": "TEST(S1_4_P1_2_tea) {\n}\n",
+    "include/tnk/error.h": "#define TNK_ERRORS(XX) XX(EINVAL, -1, \"no\")\n",
+    "test/t.c": "TEST(S1_4_P1_2_tea) {\n  CHECK_INT(a(), TNK_EINVAL);\n}\n",
     "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n"
                             "| S1.4a | Tea. |\n| A2 | Milk. |\n",
     "bench/t.c": "", "examples/t.c": "",
@@ -69,6 +70,9 @@ FAULTS = [
      "there is no file gone.c"),
     ("check_paths.py", ".", {"src/base/b.h": "\n"},
      "looks at the wrong place"),
+    ("check_errors.py", ".",
+     {"include/tnk/error.h": "XX(EINVAL, -1, \"no\") XX(EBAD, -2, \"no\")\n"},
+     "no test expects TNK_EBAD"),
     ("check_sized.py", ".",
      {"include/tnk/x.h": "typedef struct {\n  size_t size;\n} tnk_x_t;\n"},
      "tnk_x_t: no row"),

@@ -1,0 +1,451 @@
+/*
+ * No callback runs inside of a call. Every function that the headers export has
+ * a row here, or this does not compile; all rows are called from outside and
+ * from inside of each kind of callback, and each callback looks whether a call
+ * is under way.
+ */
+#include <stdlib.h>
+
+#include "exports.h"
+#include "task/script.h"
+
+typedef struct {
+  script_t script;
+  tnk_hub_t *hub;
+  tnk_promise_t *settled;
+  tnk_promise_t *pending;
+  tnk_service_t *opened; /* by a row, for that which closes it */
+  tnk_hub_t *opened_hub;
+  int n_expected; /* callbacks that are still to come */
+  int n_called;
+  int n_told; /* of the state of the queue */
+  int n_all;  /* times that all rows were called */
+} stage_t;
+
+static int inside; /* a row's call is under way */
+
+static void called(stage_t *stage) {
+  CHECK_INT(inside, 0);
+  stage->n_called++;
+}
+
+static void on_settled(tnk_promise_t *promise, int status, void *user) {
+  (void)promise;
+  (void)status;
+  called(user);
+}
+
+static void on_closed(void *user) {
+  called(user);
+}
+
+static int on_loss(tnk_custom_loss_t *io, void *user) {
+  io->loss = 1;
+  called(user);
+  return 0;
+}
+
+static void on_dump(const char *text, size_t length, void *user) {
+  (void)text;
+  (void)length;
+  (void)user;
+  CHECK_INT(inside, 1); /* as its header says */
+}
+
+static void keep(stage_t *stage, tnk_promise_t *promise) {
+  CHECK(promise != NULL);
+  stage->n_expected++;
+  CHECK_INT(tnk_then(promise, on_settled, stage), TNK_OK);
+}
+
+/* ---- A row for each function ---- */
+
+#define ROW(name)                                                              \
+  static void call_##name(stage_t *s);                                         \
+  static void call_##name(stage_t *s)
+/* Reads memory of the caller or of a result, and has nothing that could call;
+ * or another row calls it. */
+#define READS(name)                                                            \
+  ROW(name) {                                                                  \
+    (void)s;                                                                   \
+    CHECK((void (*)(void))name != NULL);                                       \
+  }
+#define KEEPS(name, call)                                                      \
+  ROW(name) {                                                                  \
+    keep(s, call);                                                             \
+  }
+#define GETS(name, call)                                                       \
+  ROW(name) {                                                                  \
+    (void)(call);                                                              \
+    (void)s;                                                                   \
+  }
+
+READS(tnk_batch_add_sample)
+READS(tnk_batch_add_tokens)
+READS(tnk_batch_clear)
+READS(tnk_batch_data)
+READS(tnk_batch_free)
+READS(tnk_batch_new)
+READS(tnk_batch_weight)
+READS(tnk_capabilities_count)
+READS(tnk_capabilities_model)
+READS(tnk_chunk_text)
+READS(tnk_data_check)
+READS(tnk_err_is_fatal)
+READS(tnk_err_is_retryable)
+READS(tnk_err_name)
+READS(tnk_init)
+READS(tnk_libuv_version)
+READS(tnk_metrics_count)
+READS(tnk_metrics_get)
+READS(tnk_metrics_hash)
+READS(tnk_metrics_key)
+READS(tnk_metrics_value)
+READS(tnk_pass_count)
+READS(tnk_pass_field_count)
+READS(tnk_pass_field_name)
+READS(tnk_pass_loss)
+READS(tnk_pass_metrics)
+READS(tnk_pass_output_type)
+READS(tnk_pass_tensor)
+READS(tnk_path_parse)
+READS(tnk_prompt_free)
+READS(tnk_prompt_from_text)
+READS(tnk_prompt_input)
+READS(tnk_samples_alt_logprobs)
+READS(tnk_samples_alt_tokens)
+READS(tnk_samples_cache_hit_tokens)
+READS(tnk_samples_count)
+READS(tnk_samples_logprobs)
+READS(tnk_samples_prompt_logprobs)
+READS(tnk_samples_prompt_topk)
+READS(tnk_samples_sequence_id)
+READS(tnk_samples_stop_reason)
+READS(tnk_samples_target_logprobs)
+READS(tnk_samples_tokens)
+READS(tnk_samples_topk)
+READS(tnk_strerror)
+READS(tnk_tensor_f32)
+READS(tnk_tensor_i64)
+READS(tnk_version)
+
+static tnk_promise_t *
+group(stage_t *s, tnk_promise_t *(*make)(tnk_promise_t *const *, size_t)) {
+  tnk_promise_t *both[2] = {tnk_promise_ref(s->settled),
+                            tnk_service_health(s->script.service)};
+
+  return make(both, 2);
+}
+
+KEEPS(tnk_all, group(s, tnk_all))
+KEEPS(tnk_all_settled, group(s, tnk_all_settled))
+KEEPS(tnk_with_timeout, tnk_with_timeout(tnk_promise_ref(s->settled), 1))
+KEEPS(tnk_then, tnk_promise_ref(s->settled))
+ROW(tnk_promise_forget) {
+  tnk_then(tnk_promise_ref(s->settled), on_settled, &inside);
+  CHECK_INT(tnk_promise_forget(s->settled, on_settled, &inside), TNK_OK);
+}
+ROW(tnk_promise_cancel) {
+  tnk_promise_t *promise = tnk_service_health(s->script.service);
+
+  keep(s, tnk_promise_ref(promise));
+  tnk_promise_cancel(promise);
+  tnk_promise_unref(promise);
+}
+ROW(tnk_promise_unref) {
+  tnk_promise_unref(tnk_service_health(s->script.service));
+}
+ROW(tnk_promise_ref) {
+  tnk_promise_unref(tnk_promise_ref(s->settled));
+}
+ROW(tnk_promise_explain) {
+  char text[64];
+
+  tnk_promise_explain(s->settled, text, sizeof(text));
+}
+GETS(tnk_promise_capabilities, tnk_promise_capabilities(s->settled))
+GETS(tnk_promise_child, tnk_promise_child(s->settled, 0))
+GETS(tnk_promise_error, tnk_promise_error(s->settled))
+GETS(tnk_promise_logprobs, tnk_promise_logprobs(s->settled, NULL))
+GETS(tnk_promise_metrics, tnk_promise_metrics(s->settled))
+GETS(tnk_promise_pass, tnk_promise_pass(s->settled))
+GETS(tnk_promise_path, tnk_promise_path(s->settled))
+GETS(tnk_promise_samples, tnk_promise_samples(s->settled))
+GETS(tnk_promise_sampling, tnk_promise_sampling(s->settled))
+GETS(tnk_promise_state, tnk_promise_state(s->settled))
+GETS(tnk_promise_status, tnk_promise_status(s->settled))
+GETS(tnk_promise_text, tnk_promise_text(s->settled))
+GETS(tnk_promise_tokenizer, tnk_promise_tokenizer(s->settled))
+GETS(tnk_promise_training, tnk_promise_training(s->settled))
+/* These two may turn the loop, but not inside of a callback; what has settled
+ * needs no turn. */
+GETS(tnk_wait, tnk_wait(s->settled))
+GETS(tnk_take_training, tnk_take_training(tnk_promise_ref(s->settled), NULL, 0))
+GETS(tnk_take_sampling, tnk_take_sampling(tnk_promise_ref(s->settled), NULL, 0))
+
+static void on_post(uv_loop_t *loop, void *user) {
+  (void)loop;
+  (void)user;
+}
+/* Its callbacks run on a thread of its own, as test_runtime.c tells. */
+ROW(tnk_runtime_start) {
+  tnk_runtime_t *runtime;
+
+  (void)s;
+  CHECK_INT(tnk_runtime_start(&runtime), TNK_OK);
+  CHECK_INT(tnk_runtime_post(runtime, on_post, NULL), TNK_OK);
+  CHECK_INT(tnk_runtime_stop(runtime), TNK_OK);
+}
+READS(tnk_runtime_post)
+READS(tnk_runtime_stop)
+READS(tnk_runtime_unref)
+
+KEEPS(tnk_hub_download,
+      tnk_hub_download(s->hub, "http://127.0.0.1:1/", "/nonexistent/a", NULL))
+KEEPS(tnk_hub_file, tnk_hub_file(s->hub, "a/b", "c", NULL))
+KEEPS(tnk_hub_tokenizer, tnk_hub_tokenizer(s->hub, NULL, "a/b", NULL))
+GETS(tnk_hub_forget, tnk_hub_forget(s->hub, NULL))
+ROW(tnk_hub_open) {
+  tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
+
+  options.cache_dir = "/nonexistent";
+  CHECK_INT(tnk_hub_open(&s->opened_hub, &s->script.uv, &options, NULL, 0),
+            TNK_OK);
+  s->n_expected++;
+  tnk_hub_close(s->opened_hub, on_closed, s);
+}
+READS(tnk_hub_close)
+
+ROW(tnk_service_open) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  options.api_key = script_key();
+  options.base_url = mock_url(s->script.mock);
+  CHECK_INT(tnk_service_open(&s->opened, &s->script.uv, &options, NULL, 0),
+            TNK_OK);
+  keep(s, tnk_service_health(s->opened));
+  s->n_expected++;
+  tnk_service_close(s->opened, on_closed, s);
+}
+READS(tnk_service_close)
+KEEPS(tnk_service_capabilities, tnk_service_capabilities(s->script.service))
+KEEPS(tnk_service_health, tnk_service_health(s->script.service))
+KEEPS(tnk_service_create_lora, tnk_service_create_lora(s->script.service, NULL))
+KEEPS(tnk_service_create_sampling,
+      tnk_service_create_sampling(s->script.service, NULL))
+KEEPS(tnk_service_restore, tnk_service_restore(s->script.service, NULL))
+GETS(tnk_service_session_id, tnk_service_session_id(s->script.service))
+ROW(tnk_service_stats) {
+  tnk_stats_t stats = TNK_STATS_INIT;
+
+  CHECK_INT(tnk_service_stats(&stats, s->script.service), TNK_OK);
+}
+GETS(tnk_service_dump,
+     tnk_service_dump(s->script.service, TNK_DUMP_TEXT, on_dump, s))
+
+KEEPS(tnk_sampling_sample, script_sample(&s->script))
+KEEPS(tnk_sampling_compute_logprobs,
+      tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(), NULL))
+GETS(tnk_sampling_base_model, tnk_sampling_base_model(s->script.sampling))
+GETS(tnk_sampling_id, tnk_sampling_id(s->script.sampling))
+GETS(tnk_sampling_close, tnk_sampling_close(NULL, on_closed, s))
+
+static tnk_promise_t *pass(stage_t *s, int is_lent) {
+  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
+
+  options.release = on_closed;
+  options.release_user = s;
+  s->n_expected++;
+  return tnk_training_forward(s->script.training,
+                              is_lent ? script_data(1) : NULL, 1, &options);
+}
+
+/* Lent data, of a call that is taken and of one that is refused. */
+ROW(tnk_training_forward) {
+  keep(s, pass(s, 1));
+  keep(s, pass(s, 0));
+}
+KEEPS(tnk_training_forward_backward, script_pass(&s->script, 1))
+ROW(tnk_training_forward_backward_custom) {
+  s->n_expected++;
+  keep(s, tnk_training_forward_backward_custom(
+              s->script.training, script_data(1), 1, on_loss, s, NULL));
+}
+KEEPS(tnk_training_optim_step, script_step(&s->script))
+KEEPS(tnk_training_save_state,
+      tnk_training_save_state(s->script.training, "a", NULL))
+KEEPS(tnk_training_save_weights_for_sampler,
+      tnk_training_save_weights_for_sampler(s->script.training, "a", NULL))
+KEEPS(tnk_training_save_weights_external,
+      tnk_training_save_weights_external(s->script.training, "a", NULL))
+KEEPS(tnk_training_save_weights_and_get_sampling,
+      tnk_training_save_weights_and_get_sampling(s->script.training,
+                                                 TNK_SAMPLING_SNAPSHOT, NULL))
+KEEPS(tnk_training_load_state,
+      tnk_training_load_state(s->script.training, NULL))
+KEEPS(tnk_training_unload, tnk_training_unload(s->script.training))
+ROW(tnk_training_info) {
+  tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
+
+  CHECK_INT(tnk_training_info(&info, s->script.training), TNK_OK);
+}
+GETS(tnk_training_close, tnk_training_close(NULL, on_closed, s))
+
+#define ENTRY(name) call_##name,
+static void (*const rows[])(stage_t *s) = {TNK_EXPORTS(ENTRY)};
+
+/* Once from each place, which otherwise would call itself for ever. */
+static void call_all(stage_t *stage) {
+  stage->n_all++;
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    inside++;
+    rows[i](stage);
+    inside--;
+  }
+}
+
+/* ---- From everywhere ---- */
+
+static void all_on_settled(tnk_promise_t *promise, int status, void *user) {
+  on_settled(promise, status, user);
+  call_all(user);
+}
+
+static void all_on_closed(void *user) {
+  on_closed(user);
+  call_all(user);
+}
+
+static int all_on_loss(tnk_custom_loss_t *io, void *user) {
+  on_loss(io, user);
+  call_all(user);
+  return 0;
+}
+
+static void all_on_dump(const char *text, size_t length, void *user) {
+  (void)text;
+  (void)length;
+  call_all(user);
+}
+
+static void all_on_state(const char *client, tnk_queue_state_t state,
+                         const char *reason, void *user) {
+  stage_t *stage = user;
+
+  (void)client;
+  (void)state;
+  (void)reason;
+  CHECK_INT(inside, 0);
+  if (stage->n_told++ == 0)
+    call_all(stage);
+}
+
+static void stage_open(stage_t *stage) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  tnk_hub_options_t hub = TNK_HUB_OPTIONS_INIT;
+
+  memset(stage, 0, sizeof(*stage));
+  options.on_queue_state = all_on_state;
+  options.queue_state_user = stage;
+  script_open_with(&stage->script, options);
+  hub.cache_dir = "/nonexistent";
+  CHECK_INT(tnk_hub_open(&stage->hub, &stage->script.uv, &hub, NULL, 0),
+            TNK_OK);
+  script_train(&stage->script);
+  script_sampler(&stage->script);
+  stage->settled = tnk_service_health(stage->script.service);
+  CHECK_INT(tnk_wait(stage->settled), TNK_OK);
+}
+
+static void stage_wait(stage_t *stage) {
+  while (stage->n_called < stage->n_expected)
+    script_later(&stage->script, 1000);
+  CHECK_INT(stage->n_called, stage->n_expected);
+}
+
+static void stage_close(stage_t *stage, int n_all) {
+  stage_wait(stage);
+  CHECK_INT(stage->n_all, n_all);
+  tnk_promise_unref(stage->settled);
+  tnk_hub_close(stage->hub, NULL, NULL);
+  tnk_service_close(stage->script.service, script_closed, &stage->script);
+  script_end(&stage->script);
+}
+
+TEST_LIMIT(no_callback_runs_inside_of_a_call, 30) {
+  stage_t stage;
+
+  stage_open(&stage);
+  call_all(&stage);
+  stage_close(&stage, 1);
+}
+
+TEST_LIMIT(everything_can_be_called_from_the_callback_of_a_promise, 30) {
+  stage_t stage;
+
+  stage_open(&stage);
+  stage.n_expected = 1;
+  tnk_then(script_step(&stage.script), all_on_settled, &stage);
+  stage_close(&stage, 1);
+}
+
+TEST_LIMIT(everything_can_be_called_when_a_client_has_closed, 30) {
+  stage_t stage;
+  tnk_sampling_t *first;
+
+  stage_open(&stage);
+  first = stage.script.sampling;
+  script_sampler(&stage.script);
+  stage.n_expected = 1;
+  tnk_sampling_close(first, all_on_closed, &stage);
+  stage_close(&stage, 1);
+}
+
+TEST_LIMIT(everything_can_be_called_when_lent_data_comes_back, 30) {
+  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
+  stage_t stage;
+
+  stage_open(&stage);
+  options.release = all_on_closed;
+  options.release_user = &stage;
+  stage.n_expected = 1;
+  keep(&stage, tnk_training_forward(stage.script.training, script_data(1), 1,
+                                    &options));
+  stage_close(&stage, 1);
+}
+
+TEST_LIMIT(everything_can_be_called_from_a_loss, 30) {
+  stage_t stage;
+
+  stage_open(&stage);
+  stage.n_expected = 1;
+  keep(&stage, tnk_training_forward_backward_custom(stage.script.training,
+                                                    script_data(1), 1,
+                                                    all_on_loss, &stage, NULL));
+  stage_close(&stage, 1);
+}
+
+TEST_LIMIT(everything_can_be_called_from_a_notice, 30) {
+  stage_t stage;
+
+  stage_open(&stage);
+  mock_on(stage.script.mock, "POST", "/api/v1/retrieve_future", mock_hold,
+          NULL);
+  keep(&stage, script_step(&stage.script));
+  script_turns(&stage.script);
+  script_later(&stage.script, 61000);
+  CHECK(stage.n_told > 0);
+  mock_on(stage.script.mock, "POST", "/api/v1/retrieve_future", script_result,
+          &stage.script);
+  stage_close(&stage, 1);
+}
+
+TEST_LIMIT(everything_can_be_called_from_a_dump, 30) {
+  stage_t stage;
+
+  stage_open(&stage);
+  CHECK_INT(tnk_service_dump(stage.script.service, TNK_DUMP_JSON, all_on_dump,
+                             &stage),
+            TNK_OK);
+  stage_close(&stage, 1);
+}
