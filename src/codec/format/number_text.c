@@ -171,7 +171,7 @@ static size_t print_decimal(char *out, const struct decimal *d) {
 }
 
 static size_t number_text(char *out, double value, int is_float) {
-  struct decimal d;
+  struct decimal d = {.n = 0};
   size_t at = 0;
 
   if (signbit(value)) {

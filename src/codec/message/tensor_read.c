@@ -55,8 +55,10 @@ int tnk__wire_elements(tnk__room_t *room, const ProtobufCBinaryData *bytes,
                        int dtype, tnk_tensor_t *out) {
   size_t size = tnk__wire_size(dtype);
 
-  if (size == 0 || bytes->len % size != 0)
+  if (size == 0 || bytes->len % size != 0) {
     tnk__room_bad(room);
+    return 0;
+  }
   if (room->err != TNK_OK)
     return 0;
   out->dtype = dtype == INT64 || dtype == INT32 ? TNK_I64 : TNK_F32;

@@ -45,9 +45,9 @@ static int read_vocab(tnk__hf_t *hf) {
   if (tnk__jread_take(&hf->json, '{') < 0)
     return tnk__hf_unsupported(hf, "model.vocab", "other than an object");
   while ((more = tnk__jread_next_key(&hf->json, &count, &key)) > 0) {
-    unsigned flags;
+    unsigned flags = 0;
     uint32_t id;
-    size_t n;
+    size_t n = 0;
 
     if (tnk__jread_uint(&hf->json, &id) < 0)
       return tnk__hf_malformed(hf, "model.vocab");

@@ -76,7 +76,7 @@ static uint32_t merge_alone(const lowest_t *lowest, const uint8_t *bytes,
                             size_t n) {
   const tnk__bpe_t *bpe = lowest->bpe;
   uint32_t ahead = CHAR_AHEAD;
-  int32_t ids[4];
+  int32_t ids[4] = {0};
 
   for (size_t i = 0; i < n; i++)
     ids[i] = bpe->byte_id[bytes[i]];

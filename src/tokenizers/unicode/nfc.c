@@ -82,7 +82,7 @@ size_t tnk__nfc_check(const uint8_t *text, size_t n) {
   const uint8_t *p = text, *end = text + n;
 
   while (p < end) {
-    int clean;
+    int clean = 0;
     const uint8_t *next;
 
     p = pass_plain(p, end);
