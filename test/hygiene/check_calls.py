@@ -203,6 +203,11 @@ def main():
     if not objects:
         print("no object found: the check looks at the wrong place")
         return 1
+    missing = [name for name in objects
+               if not all(o.exists() for o in objects[name])]
+    if missing:
+        print("not built: " + " ".join(missing))
+        return 1
     defined, needed = read_symbols(objects)
     exported = {name for path in (source / "include").rglob("*.h")
                 for name in EXPORT.findall(path.read_text())}
