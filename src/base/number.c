@@ -12,10 +12,12 @@ int tnk__read_u64(const char **at, const char *end, uint64_t max,
   for (; p != end && *p >= '0' && *p <= '9'; p++) {
     uint64_t digit = (uint64_t)(*p - '0');
 
-    if (value > max / 10 || digit > max - value * 10)
+    if (value > UINT64_MAX / 10 || digit > UINT64_MAX - value * 10)
       return TNK_ETOOBIG;
     value = value * 10 + digit;
   }
+  if (value > max)
+    return TNK_ETOOBIG;
   if (p == *at)
     return TNK_EINVAL;
   *at = p;
