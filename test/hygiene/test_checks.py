@@ -38,6 +38,9 @@ GOOD = {
                           "    reserved, YES)\n",
     "include/tnk/error.h": "#define TNK_ERRORS(XX) XX(EINVAL, -1, \"no\")\n",
     "test/t.c": "TEST(S1_4_P1_2_tea) {\n  CHECK_INT(a(), TNK_EINVAL);\n}\n",
+    "test/base/test_a.c": "TEST(milk) {\n}\n",
+    "test/mutants/mutants.txt": "== m1 S1.4a, P1.2: nothing\nfile: src/base/a.c\n"
+                                "tests: base_a\n-  return 1;\n+  return 2;\n",
     "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n"
                             "| S1.4a | Tea. |\n| A2 | Milk. |\n",
     "bench/t.c": "", "examples/t.c": "",
@@ -86,6 +89,16 @@ FAULTS = [
     ("check_sized.py", ".",
      {"include/tnk/s.h": "typedef struct {\n  size_t size;\n  int reserved;\n"
                          "} tnk_s_t;\n"}, "does not define TNK_S_INIT"),
+    ("check_mutants.py", ".",
+     {"test/mutants/mutants.txt": "== m1 S9.9: x\nfile: src/base/a.c\n"
+                                  "tests: base_b\n-  return 7;\n"},
+     "S9.9 is no row"),
+    ("check_mutants.py", ".", {"src/base/a.c": "int a(void);\n"},
+     "occurs 0 times"),
+    ("check_mutants.py", ".", {"test/base/test_a.c": None},
+     "no program base_a"),
+    ("check_mutants.py", ".", {"test/mutants/mutants.txt": "# None.\n"},
+     "looks at the wrong place"),
     ("check_requirements.py", ".",
      {"test/t.c": "TEST_LIMIT(A2_S1_5_tea, 9) {\n}\n"}, "cites S1_5"),
     ("check_requirements.py", ".", {"test/t.c": "TEST(P1_3_tea) {\n}\n"},
