@@ -29,6 +29,7 @@ typedef struct local_conn {
   int pumping; /* inside on_read or pump(); answers only change the state */
   int paused;  /* reading is stopped: too much is pending */
   int begun;   /* a request has begun to arrive, or is in hand */
+  int served;  /* it has had an answer */
   int drains;  /* after the answer, so that the peer gets to read it */
   size_t n_drained;
   uv_shutdown_t shutdown;

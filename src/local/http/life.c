@@ -91,6 +91,7 @@ void local_conn_answered(local_conn_t *conn) {
   shrink(&conn->req.body);
   conn->state = LOCAL_CONN_READING;
   conn->begun = 0;
+  conn->served = 1;
   conn->active_ms = uv_now(conn->tcp.loop);
   llhttp_resume(&conn->parser);
   if (conn->pumping || (conn->pending.len == 0 && !conn->paused))

@@ -68,14 +68,16 @@ static void accept_one(local_http_t *http) {
     local_conn_start(conn);
 }
 
-/* Close the connection that has been idle for longest. 0: none is. */
+/* Close the connection that has been idle for longest. One whose first request
+ * is still to come is not idle: the peer could not tell why it was closed. 0:
+ * none is. */
 static int close_idle(local_http_t *http) {
   local_conn_t *idlest = NULL;
 
   TNK__LIST_FOREACH (node, &http->conns) {
     local_conn_t *conn = CONN(node);
 
-    if (conn->state == LOCAL_CONN_READING && !conn->begun &&
+    if (conn->state == LOCAL_CONN_READING && conn->served && !conn->begun &&
         conn->pending.len == 0 &&
         (idlest == NULL || conn->active_ms < idlest->active_ms))
       idlest = conn;
