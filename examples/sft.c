@@ -1,16 +1,13 @@
 /*
  * Supervised fine-tuning on chat messages: only what the assistant says is
  * learnt. Warm-up and cosine decay of the learning rate, the loss of examples
- * held out, a checkpoint every so many steps, and going on from the last one.
- *
- *   sft FILE STATE_FILE [STEPS [EVERY]]     {"messages": [{"role": ...}]} a
- * line
+ * held out, checkpoints, and going on from the last one. FILE holds a line
+ * {"messages": [{"role": ..., "content": ...}]} for each chat.
  */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <tnk/script.h>
-
 #include "local_server.h"
 
 enum { MAX_TOKENS = 256, BATCH = 16, HELD_OUT = 32, IN_FLIGHT = 2 };
@@ -51,13 +48,12 @@ static void add_chat(tnk_batch_t *all, const json_t *messages) {
 static tnk_batch_t *read_chats(const char *path) {
   tnk_batch_t *all = tnk_batch_new(NULL);
   FILE *file = fopen(path, "r");
-  json_t *chat;
   if (file == NULL || all == NULL)
     tnk_must_not("the file of examples cannot be read");
-  while ((chat = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL)) != NULL) {
+  for (json_t *chat;
+       (chat = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL)) != NULL;
+       json_decref(chat))
     add_chat(all, json_object_get(chat, "messages"));
-    json_decref(chat);
-  }
   fclose(file);
   return all;
 }
@@ -102,19 +98,18 @@ static step_t begin(tnk_training_t *model, const tnk_batch_t *all,
 /* Notes where the state after `begun` steps is, for the next run. The file is
  * replaced as a whole, so that it is never half. */
 static void save(tnk_training_t *model, const char *path, unsigned begun) {
-  tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
+  tnk_save_options_t how = TNK_SAVE_OPTIONS_INIT;
   char name[32], fresh[512];
   snprintf(name, sizeof(name), "step-%u", begun);
   snprintf(fresh, sizeof(fresh), "%s.new", path);
-  options.overwrite = TNK_YES;
-  tnk_promise_t *saved =
-      tnk_must_keep(tnk_training_save_state(model, name, &options));
+  how.overwrite = TNK_YES;
+  tnk_promise_t *at = tnk_must_keep(tnk_training_save_state(model, name, &how));
   FILE *file = fopen(fresh, "w");
   if (file == NULL ||
-      fprintf(file, "%u %s\n", begun, tnk_promise_path(saved)) < 0 ||
+      fprintf(file, "%u %s\n", begun, tnk_promise_path(at)) < 0 ||
       fclose(file) != 0 || rename(fresh, path) != 0)
     tnk_must_not("the state file cannot be written");
-  tnk_promise_unref(saved);
+  tnk_promise_unref(at);
 }
 
 static tnk_training_t *open_model(tnk_service_t *service, const char *path,
