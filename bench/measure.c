@@ -157,6 +157,13 @@ tnk_service_t *measure_open(uv_loop_t *loop, const tnk_allocator_t *allocator) {
   return service;
 }
 
+/* The local server's, unless another server is asked. */
+static const char *base_model(void) {
+  const char *name = getenv("BENCH_MODEL");
+
+  return name != NULL ? name : "tnk/byte-lm";
+}
+
 /* Handed on, settled. Its accessors give NULL when it failed. */
 static tnk_promise_t *settled(tnk_promise_t *promise) {
   if (tnk_wait(promise) != TNK_OK)
@@ -169,7 +176,7 @@ tnk_sampling_t *measure_sampling(tnk_service_t *service) {
   tnk_sampling_t *sampling;
   tnk_promise_t *promise;
 
-  options.base_model = "tnk/byte-lm";
+  options.base_model = base_model();
   promise = settled(tnk_service_create_sampling(service, &options));
   sampling = tnk_promise_sampling(promise);
   tnk_promise_unref(promise);
@@ -181,7 +188,7 @@ tnk_training_t *measure_training(tnk_service_t *service) {
   tnk_training_t *training;
   tnk_promise_t *promise;
 
-  options.base_model = "tnk/byte-lm";
+  options.base_model = base_model();
   promise = settled(tnk_service_create_lora(service, &options));
   training = tnk_promise_training(promise);
   tnk_promise_unref(promise);

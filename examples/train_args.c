@@ -135,13 +135,16 @@ int train_text_read(train_text_t *text, const char *file, size_t least) {
   text->size--; /* The last byte is only predicted. */
   text->tokens = calloc(text->size, sizeof(*text->tokens));
   text->targets = calloc(text->size, sizeof(*text->targets));
-  for (size_t i = 0;
-       text->tokens != NULL && text->targets != NULL && i < text->size; i++) {
+  text->weights = calloc(text->size, sizeof(*text->weights));
+  for (size_t i = 0; text->tokens != NULL && text->targets != NULL &&
+                     text->weights != NULL && i < text->size;
+       i++) {
     text->tokens[i] = bytes[i];
     text->targets[i] = bytes[i + 1];
+    text->weights[i] = 1;
   }
   free(bytes);
-  if (text->tokens != NULL && text->targets != NULL)
+  if (text->tokens != NULL && text->targets != NULL && text->weights != NULL)
     return 0;
   fprintf(stderr, "train_text: %s is too large for the memory\n", file);
   train_text_free(text);
@@ -151,4 +154,5 @@ int train_text_read(train_text_t *text, const char *file, size_t least) {
 void train_text_free(train_text_t *text) {
   free(text->tokens);
   free(text->targets);
+  free(text->weights);
 }

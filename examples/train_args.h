@@ -26,7 +26,8 @@ int train_args_read(train_args_t *args, int argc, char **argv);
 typedef struct {
   int32_t *tokens;
   int64_t *targets;
-  size_t size; /* of both */
+  float *weights; /* 1 for each */
+  size_t size;    /* of all three */
 } train_text_t;
 
 /* Read a file. Returns 0, or -1 after telling what is wrong, also when it

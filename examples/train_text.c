@@ -24,19 +24,15 @@ typedef struct {
 
 static step_t begin_step(tnk_training_t *training, const train_args_t *args,
                          const train_text_t *text) {
-  static tnk_chunk_t chunks[TRAIN_MAX_BATCH];
-  static tnk_loss_input_t inputs[TRAIN_MAX_BATCH];
   static tnk_datum_t data[TRAIN_MAX_BATCH];
   tnk_optim_t step = TNK_OPTIM_INIT;
 
   for (size_t i = 0; i < args->batch; i++) {
     const size_t at = (size_t)rand() % (text->size - args->length);
-    chunks[i] = tnk_chunk_text(text->tokens + at, args->length);
-    inputs[i].name = "target_tokens";
-    inputs[i].tensor = tnk_tensor_i64(text->targets + at, args->length);
-    data[i].input = (tnk_model_input_t){.chunks = &chunks[i], .n_chunks = 1};
-    data[i].loss_inputs = &inputs[i];
-    data[i].n_loss_inputs = 1;
+    data[i].input = (tnk_model_input_t){.tokens = text->tokens + at,
+                                        .n_tokens = args->length};
+    data[i].targets = text->targets + at;
+    data[i].weights = text->weights; /* all 1, which some servers want to see */
   }
   step.learning_rate = args->learning_rate;
   /* The library copies the data before it returns. */
@@ -45,18 +41,28 @@ static step_t begin_step(tnk_training_t *training, const train_args_t *args,
       tnk_training_optim_step(training, &step)};
 }
 
-/* Wait for a step; its loss is a sum over the tokens of the batch. */
-static double end_step(step_t step, size_t n_tokens) {
-  const tnk_pass_t *pass = tnk_promise_pass(done(step.pass, "the pass"));
-  const double loss = tnk_metrics_get(tnk_pass_metrics(pass), "loss:sum");
+/* The mean of a token. Every server tells the logprobs of the targets, not
+ * every one the loss. */
+static double loss_of(const tnk_pass_t *pass) {
+  double sum = 0;
+  size_t n = 0;
 
-  if (isnan(loss)) {
-    fprintf(stderr, "\ntrain_text: the server reports no loss\n");
-    exit(1);
+  for (size_t i = 0; i < tnk_pass_count(pass); i++) {
+    const tnk_tensor_t *logprobs = tnk_pass_tensor(pass, i, "logprobs");
+    const float *values = logprobs != NULL ? logprobs->data : NULL;
+
+    for (size_t t = 0; values != NULL && t < logprobs->n_values; t++, n++)
+      sum -= (double)values[t];
   }
+  return n > 0 ? sum / (double)n : NAN;
+}
+
+static double end_step(step_t step) {
+  const double loss = loss_of(tnk_promise_pass(done(step.pass, "the pass")));
+
   tnk_promise_unref(done(step.update, "the optimizer step"));
   tnk_promise_unref(step.pass);
-  return loss / (double)n_tokens;
+  return loss;
 }
 
 static void train(tnk_training_t *training, const train_args_t *args,
@@ -69,8 +75,7 @@ static void train(tnk_training_t *training, const train_args_t *args,
   for (unsigned i = 0; i < args->steps; i++) {
     for (; begun < args->steps && begun < i + IN_FLIGHT; begun++)
       flight[begun % IN_FLIGHT] = begin_step(training, args, text);
-    train_show_step(show, i + 1, end_step(flight[i % IN_FLIGHT], n_tokens),
-                    n_tokens);
+    train_show_step(show, i + 1, end_step(flight[i % IN_FLIGHT]), n_tokens);
   }
 }
 
@@ -78,8 +83,7 @@ static void train(tnk_training_t *training, const train_args_t *args,
 static void sample(tnk_promise_t *made, const char *when,
                    const train_show_t *show) {
   static const int32_t tokens[] = {'T', 'h', 'e', ' '};
-  const tnk_chunk_t chunk = tnk_chunk_text(tokens, 4);
-  const tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
+  const tnk_model_input_t prompt = {.tokens = tokens, .n_tokens = 4};
   tnk_sampling_t *sampler = tnk_promise_sampling(done(made, "the sampler"));
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_promise_t *answer;
