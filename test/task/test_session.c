@@ -136,6 +136,22 @@ TEST(a_session_without_an_id_is_none) {
   script_close(&script);
 }
 
+TEST(a_wrong_base_url_is_named_where_no_session_can_be_made) {
+  char sentence[200];
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  snprintf(sentence, sizeof(sentence),
+           "create_session at %s: not found on the service (HTTP 404)",
+           mock_url(script.mock));
+  mock_json_once(script.mock, "POST", session_path, 404, "{}");
+  script_fails(&script, &outcome, make_sampler(&script), TNK_ENOTFOUND);
+  CHECK(strstr(outcome.text, sentence) == outcome.text);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 TEST(servers_without_configuration_have_the_defaults) {
   static const int statuses[] = {404, 405};
 

@@ -84,14 +84,30 @@ static void note_words(tnk__reply_t *reply, const tnk__failure_t *failure) {
         failure->message, &reply->expected, &reply->got);
 }
 
+/* The call's name in a sentence, with what explains the failure: the session
+ * that has ended, or the URL where no session can be made. */
+static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
+                           char *text, size_t size) {
+  const tnk__endpoint_t *endpoint = call->endpoint;
+
+  if (reply->verdict.err == TNK_ESESSION && endpoint->ended_session != NULL)
+    snprintf(text, size, "%s in %s", call->name, endpoint->ended_session);
+  else if (reply->status == 404 &&
+           call->route->kind == TNK__CALL_CREATE_SESSION)
+    snprintf(text, size, "%s at %s", call->name, endpoint->config->url.text);
+  else
+    return call->name;
+  return text;
+}
+
 /* The error of a call that is over, from what is known. */
 static tnk__error_t *make_error(tnk__call_t *call,
                                 const tnk__http_result_t *result,
                                 const tnk__reply_t *reply,
                                 const tnk__failure_t *failure) {
   const tnk_allocator_t *alloc = &call->endpoint->context->alloc;
-  const char *what = call->name;
   char named[MAX_NAME];
+  const char *what = name_of(call, reply, named, sizeof(named));
   tnk_error_t pub = {.code = reply->verdict.err,
                      .cause = result->cause,
                      .http_status = result->status,
@@ -101,11 +117,6 @@ static tnk__error_t *make_error(tnk__call_t *call,
                      .retry_after_ms = reply->retry_after_ms};
   tnk__error_t *error;
 
-  if (pub.code == TNK_ESESSION && call->endpoint->ended_session != NULL) {
-    snprintf(named, sizeof(named), "%s in %s", call->name,
-             call->endpoint->ended_session);
-    what = named;
-  }
   /* The transport's own word is more precise than the table's. */
   if (result->err != TNK_OK)
     pub.code = result->err;
