@@ -47,24 +47,30 @@ static tnk__error_t *error_of_children(const tnk__group_t *group, int code) {
   return tnk__error_static(code);
 }
 
-/* Cancel everything below, then reject the groups, the innermost first: their
- * children settle in their own time, the groups at once. */
-static void cancel_all(tnk_promise_t *promise) {
-  tnk__list_t groups;
+static void reject_canceled(tnk_promise_t *promise) {
+  tnk__timer_stop(&promise->group->timer);
+  tnk__promise_reject(promise,
+                      error_of_children(promise->group, TNK_ECANCELED));
+}
 
-  tnk__list_init(&groups);
-  tnk__list_append(&groups, &promise->call.link);
-  TNK__LIST_FOREACH (node, &groups) {
+/* Cancel everything below, then reject the groups, the innermost first: their
+ * children settle in their own time, the groups at once. Those inside of the
+ * outermost are linked in a ring with it. */
+static void cancel_all(tnk_promise_t *outermost) {
+  tnk__list_t *const ring = &outermost->call.link;
+  tnk_promise_t *promise;
+
+  cancel_children(outermost->group, ring);
+  TNK__LIST_FOREACH (node, ring) {
     promise = tnk__container_of(node, tnk_promise_t, call.link);
-    cancel_children(promise->group, &groups);
+    cancel_children(promise->group, ring);
   }
-  while (!tnk__list_empty(&groups)) {
-    promise = tnk__container_of(groups.prev, tnk_promise_t, call.link);
+  while (!tnk__list_empty(ring)) {
+    promise = tnk__container_of(ring->prev, tnk_promise_t, call.link);
     tnk__list_remove(&promise->call.link);
-    tnk__timer_stop(&promise->group->timer);
-    tnk__promise_reject(promise,
-                        error_of_children(promise->group, TNK_ECANCELED));
+    reject_canceled(promise);
   }
+  reject_canceled(outermost);
 }
 
 static void cancel_group(void *op) {
