@@ -111,6 +111,20 @@ TEST(A21_bad_base_url_is_refused_with_the_reason) {
   CHECK(strstr(text, "TINKER_BASE_URL is \"localhost:8000\"") != NULL);
 }
 
+TEST(P10_a_key_in_the_place_of_the_base_url_is_not_shown) {
+  static const char *const texts[] = {KEY, "x" KEY,
+                                      "tml-another-key-0123456789"};
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = KEY;
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    setenv("TINKER_BASE_URL", texts[i], 1);
+    CHECK_INT(load(&options), TNK_EINVAL);
+    CHECK(strstr(text, "key") == NULL && strstr(text, KEY) == NULL);
+  }
+}
+
 TEST(config_tags_are_trimmed_and_unique) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
 

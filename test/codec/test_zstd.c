@@ -221,6 +221,19 @@ TEST(formats_of_old_versions_are_refused) {
       }
 }
 
+/* The rest of a header may look like the number of an old version. */
+TEST(a_header_that_goes_on_like_an_old_frame_means_the_same_however_it_is_cut) {
+  static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0x25, 0xb5,
+                                  0x2f, 0xfd, 0,    0,    0,    0};
+
+  for (size_t step = 1; step <= sizeof(frame); step++) {
+    tnk__buf_t out;
+
+    CHECK_INT(unpack(&out, frame, sizeof(frame), step, ROOM), TNK_EPROTO);
+    tnk__buf_deinit(&out);
+  }
+}
+
 /* Any of sixteen magic numbers begins a frame that is to be skipped. */
 TEST(skippable_frames_are_skipped) {
   uint8_t frame[] = {0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 'a', 'b'};

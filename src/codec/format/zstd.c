@@ -13,6 +13,7 @@ enum {
   WINDOW_LOG = 23,        /* 8 MiB, what RFC 9659 lets a sender of HTTP use */
   STEP_SIZE = 128 * 1024, /* room asked for at once */
   MAGIC_SIZE = 4,
+  HEAD_SIZE = 18, /* the longest header of a frame, its magic number with it */
   LEVEL = 3
 };
 
@@ -87,17 +88,18 @@ static int is_magic(tnk__unzstd_t *unzstd, uint8_t byte) {
   static const uint8_t frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd};
   static const uint8_t skippable[MAGIC_SIZE] = {0x50, 0x2a, 0x4d, 0x18};
 
-  if (unzstd->n_magic == 0) {
+  if (unzstd->n_head == 0) {
     unzstd->is_skippable = (byte & 0xf0) == 0x50; /* any of sixteen */
     if (unzstd->is_skippable)
       byte &= 0xf0;
   }
-  return byte == (unzstd->is_skippable ? skippable : frame)[unzstd->n_magic++];
+  return byte == (unzstd->is_skippable ? skippable : frame)[unzstd->n_head];
 }
 
-/* The magic number of a frame goes in by itself, byte for byte: zstd takes
- * another way for a frame that it sees whole, with other checks, and the
- * outcome must not depend on how the input is cut. */
+/* The head of a frame goes in by itself, byte for byte: zstd takes another way
+ * for a frame that it sees whole, with other checks, and looks for a frame
+ * where its header goes on; the outcome must not depend on how the input is
+ * cut. */
 static size_t decompress(tnk__unzstd_t *unzstd, ZSTD_outBuffer *room,
                          ZSTD_inBuffer *in, int is_first) {
   ZSTD_inBuffer part = *in;
@@ -116,10 +118,12 @@ static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
   int err;
 
   do {
-    const int is_first = unzstd->n_magic < MAGIC_SIZE;
+    const int is_first = unzstd->n_head < HEAD_SIZE && in->pos < in->size;
     size_t ret;
-    if (is_first && !is_magic(unzstd, ((const uint8_t *)in->src)[in->pos]))
+    if (is_first && unzstd->n_head < MAGIC_SIZE &&
+        !is_magic(unzstd, ((const uint8_t *)in->src)[in->pos]))
       return TNK_EPROTO;
+    unzstd->n_head += (size_t)is_first;
     err = make_room(&room, out, &spare);
     if (err != TNK_OK)
       return err;
@@ -133,7 +137,7 @@ static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
     /* 0 is the end of a frame, all of it written out. */
     unzstd->seen |= ret == 0;
     if (ret == 0)
-      unzstd->n_magic = 0;
+      unzstd->n_head = 0;
     /* A full buffer means that output may be waiting inside zstd. */
   } while (in->pos < in->size || (unzstd->inside && room.pos == room.size));
   return TNK_OK;

@@ -19,7 +19,7 @@ typedef struct {
   const tnk_allocator_t *alloc;
   int inside;       /* a frame has begun and not ended */
   int is_skippable; /* it is one to be skipped */
-  size_t n_magic;   /* bytes of its magic number that have come */
+  size_t n_head;    /* bytes of its beginning that have come, up to HEAD_SIZE */
   int seen;         /* at least one frame has ended */
   int err;
 } tnk__unzstd_t;
