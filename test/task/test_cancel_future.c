@@ -287,6 +287,24 @@ TEST(P8_7_closing_the_client_gives_up_its_samples) {
   drop(2);
 }
 
+TEST(P8_7_a_refusal_of_a_closed_clients_sample_is_told_of_the_session) {
+  script_t script;
+
+  open_sampling(&script, wanted);
+  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
+  start(&script, 0, 1);
+  tnk_sampling_close(script.sampling, NULL, NULL);
+  outcome_fails(&script, &outcomes[0], TNK_ECLOSED);
+  mock_turns(script.mock, 40);
+  script.log_text = "session-0: all samples wait for";
+  mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 0), 429,
+                  "{}");
+  mock_turns(script.mock, 40);
+  CHECK_INT(script.n_log_texts, 1);
+  script_close(&script);
+  drop(1);
+}
+
 TEST(P8_7_closing_the_service_tells_nobody) {
   script_t script;
 

@@ -219,7 +219,9 @@ static void back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
   if (tnk__limiter_wait_ms(&session->limiter,
                            tnk__context_now_ms(session->context)) == 0)
     tnk__log(&session->context->logger, TNK_LOG_INFO, "sampling",
-             "%s: all samples wait for %llu ms: %s", sample->sampling->id,
+             "%s: all samples wait for %llu ms: %s",
+             /* The client may be gone that a canceled one belonged to. */
+             sample->promise != NULL ? sample->sampling->id : session->id,
              (unsigned long long)pause_ms, reply->error->pub.text);
   tnk__limiter_back_off(&session->limiter,
                         tnk__context_now_ms(session->context) + pause_ms);
