@@ -1,7 +1,10 @@
 #!/bin/sh
-# Runs every fuzz target for a moment, on inputs that are new each time:
+# Runs every fuzz target for a moment, on inputs made from its corpus:
 #
 #   sh test/fuzz/live.sh [SECONDS [BUILD_DIR]]
+#
+# SEED, 1 unless it is set, decides which: a finding comes again with the same
+# one, and SEED=0 takes other inputs each time.
 #
 # SECONDS, 60 unless told otherwise, are of processor time and for all targets
 # together. What breaks one is kept in BUILD_DIR, by default build-fuzz, which
@@ -27,7 +30,7 @@ echo "$targets" | tr ' ' '\n' | xargs -P 2 -I '{}' sh -c '
   name=$1
   case $name in fuzz_tokenizer_*) length=20000 ;; *) length=4096 ;; esac
   mkdir -p "$build/new/$name"
-  if "$build/test/fuzz/$name" -max_len=$length -max_total_time=$each -rss_limit_mb=4096 \
+  if "$build/test/fuzz/$name" -max_len=$length -seed=${SEED:-1} -max_total_time=$each -rss_limit_mb=4096 \
     -artifact_prefix="$build/new/$name-" "$build/new/$name" "test/fuzz/corpus/${name#fuzz_}" \
     >"$build/new/$name.log" 2>&1; then
     echo "ok - $name: $(sed -n "s/^Done \([0-9]* runs\).*/\1/p" "$build/new/$name.log")"
