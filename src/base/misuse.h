@@ -29,13 +29,13 @@ typedef enum {
   ((handle) != NULL &&                                                         \
    ((handle)->member == TNK__MAGIC_##KIND || tnk__misuse(__func__, #handle)))
 
-/* Something that holds whatever callers and peers do. */
-#define TNK__ASSERT(expr)                                                      \
-  ((void)((expr) || tnk__is_broken(#expr, __FILE__, __LINE__)))
+/* Told where something has happened that cannot, whatever callers and peers
+ * do. */
+#define TNK__BROKEN(text) ((void)tnk__is_broken(text, __FILE__, __LINE__))
 
 /* Both are 0, where they return. */
 int tnk__misuse(const char *function, const char *handle);
-int tnk__is_broken(const char *expr, const char *file, int line);
+int tnk__is_broken(const char *text, const char *file, int line);
 /* Whether this build ends the program. */
 int tnk__misuse_is_fatal(void);
 

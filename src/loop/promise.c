@@ -325,7 +325,7 @@ static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
 static void settled_twice(tnk_promise_t *promise) {
   if (promise->home->context != NULL)
     promise->home->context->counters.n_double_settles++;
-  (void)tnk__is_broken("a promise was settled twice", __FILE__, __LINE__);
+  TNK__BROKEN("a promise was settled twice");
 }
 
 void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
