@@ -32,7 +32,7 @@ static char *dup_text(const char *text) {
   return copy;
 }
 
-static void free_request(mock_request_t *request) {
+void mock__free_request(mock_request_t *request) {
   free(request->text);
   free(request->headers);
   free(request);
@@ -54,7 +54,7 @@ void mock__release_handle(mock_server_t *server) {
   if (--server->n_handles > 0)
     return;
   for (size_t i = 0; i < server->n_requests; i++)
-    free_request(server->requests[i]);
+    mock__free_request(server->requests[i]);
   free(server->requests);
   free_rules(&server->once);
   free_rules(&server->rules);
@@ -111,6 +111,8 @@ void mock_raw(mock_request_t *request, const void *data, size_t n) {
 
   if (conn == NULL)
     return;
+  /* They would be no frames. */
+  CHECK(request->stream == NULL);
   mock__add(&conn->queue, data, n);
   mock__flush(conn);
 }
@@ -121,8 +123,14 @@ void mock_end(mock_request_t *request, int close) {
   if (conn == NULL)
     return;
   request->is_answered = 1;
-  conn->ends = 1;
-  conn->close_after |= close;
+  if (request->stream != NULL) {
+    mock__http2_end(request->stream);
+    if (close)
+      mock__http2_finish(conn);
+  } else {
+    conn->ends = 1;
+    conn->close_after |= close;
+  }
   mock__flush(conn);
 }
 
@@ -134,21 +142,71 @@ static int has(const char *headers, const char *name) {
   return 0;
 }
 
-static void build(mock_text_t *out, int status, const char *headers,
-                  const void *body, size_t body_len) {
+/* The head of HTTP/1.1. */
+static void build_head(mock_text_t *out, int status, const char *headers) {
   char line[64];
   int n = snprintf(line, sizeof(line), "HTTP/1.1 %d Status\r\n", status);
 
   mock__add(out, line, (size_t)n);
-  if (headers != NULL)
-    mock__add(out, headers, strlen(headers));
+  mock__add(out, headers, strlen(headers));
+  mock__add(out, "\r\n", 2);
+}
+
+/* The headers, with a Content-Length if nothing else frames the body. */
+static void frame(mock_text_t *out, const char *headers, size_t body_len) {
+  char line[64];
+  int n;
+
+  mock__add(out, headers, headers != NULL ? strlen(headers) : 0);
   if (headers == NULL || (!has(headers, "content-length:") &&
                           !has(headers, "transfer-encoding:"))) {
     n = snprintf(line, sizeof(line), "Content-Length: %zu\r\n", body_len);
     mock__add(out, line, (size_t)n);
   }
-  mock__add(out, "\r\n", 2);
-  mock__add(out, body, body_len);
+}
+
+void mock_begin(mock_request_t *request, int status, const char *headers) {
+  mock_text_t head = {NULL, 0, 0};
+  mock_conn_t *conn = answerable(request);
+
+  if (conn == NULL)
+    return;
+  if (headers == NULL)
+    headers = "";
+  if (request->stream != NULL) {
+    mock__http2_begin(request->stream, status, headers, 0);
+    mock__flush(conn);
+    return;
+  }
+  build_head(&head, status, headers);
+  mock_raw(request, head.data, head.len);
+  free(head.data);
+}
+
+void mock_piece(mock_request_t *request, const void *data, size_t n) {
+  mock_conn_t *conn = answerable(request);
+
+  if (conn == NULL)
+    return;
+  if (request->stream == NULL) {
+    mock_raw(request, data, n);
+    return;
+  }
+  mock__http2_piece(request->stream, data, n);
+  mock__flush(conn);
+}
+
+void mock_inform(mock_request_t *request, int status, const char *headers) {
+  mock_conn_t *conn = answerable(request);
+
+  if (conn == NULL)
+    return;
+  if (request->stream == NULL) {
+    mock_begin(request, status, headers);
+    return;
+  }
+  mock__http2_inform(request->stream, status, headers);
+  mock__flush(conn);
 }
 
 void mock_reply(mock_request_t *request, int status, const char *headers,
@@ -156,24 +214,65 @@ void mock_reply(mock_request_t *request, int status, const char *headers,
   mock_reply_cut(request, status, headers, body, body_len, SIZE_MAX);
 }
 
+/* On HTTP/2: as much of the body as would be in n bytes of HTTP/1.1. */
+static void reply_on_stream(mock_stream_t *stream, int status,
+                            const char *headers, const void *body,
+                            size_t body_len, size_t n) {
+  mock_text_t head = {NULL, 0, 0};
+  size_t n_head;
+
+  build_head(&head, status, headers);
+  n_head = head.len;
+  free(head.data);
+  if (n < n_head) {
+    mock__http2_cut(stream);
+    return;
+  }
+  n = n - n_head < body_len ? n - n_head : body_len;
+  mock__http2_begin(stream, status, headers, body_len == 0);
+  if (body_len > 0)
+    mock__http2_piece(stream, body, n);
+  if (n < body_len)
+    mock__http2_cut(stream);
+  else
+    mock__http2_end(stream);
+}
+
+static void reply_on_conn(mock_request_t *request, int status,
+                          const char *headers, const void *body,
+                          size_t body_len, size_t n) {
+  mock_text_t out = {NULL, 0, 0};
+
+  build_head(&out, status, headers);
+  mock__add(&out, body, body_len);
+  if (n == SIZE_MAX)
+    n = out.len;
+  CHECK(n <= out.len);
+  mock_raw(request, out.data, n);
+  free(out.data);
+}
+
 void mock_reply_cut(mock_request_t *request, int status, const char *headers,
                     const void *body, size_t body_len, size_t n) {
-  mock_text_t out = {NULL, 0, 0};
+  const int closes = headers != NULL && has(headers, "connection: close");
+  mock_text_t framed = {NULL, 0, 0};
   mock_conn_t *conn = answerable(request);
 
   if (conn == NULL)
     return;
-  build(&out, status, headers, body, body_len);
-  if (n == SIZE_MAX)
-    n = out.len;
-  else
-    conn->close_after = 1;
-  CHECK(n <= out.len);
-  if (headers != NULL && has(headers, "connection: close"))
-    conn->close_after = 1;
-  mock_raw(request, out.data, n);
-  mock_end(request, 0);
-  free(out.data);
+  frame(&framed, headers, body_len);
+  if (request->stream != NULL) {
+    request->is_answered = 1;
+    if (closes)
+      mock__http2_finish(conn);
+    reply_on_stream(request->stream, status, framed.data, body, body_len, n);
+    mock__flush(conn);
+  } else {
+    conn->close_after |= closes || n != SIZE_MAX;
+    reply_on_conn(request, status, framed.data, body, body_len, n);
+    mock_end(request, 0);
+  }
+  free(framed.data);
 }
 
 void mock_reply_json(mock_request_t *request, int status, const char *json) {
@@ -215,9 +314,17 @@ void mock_hold(mock_request_t *request, void *user) {
 }
 
 void mock_cut(mock_request_t *request, void *user) {
+  mock_conn_t *conn = request->conn;
+
   (void)user;
-  if (request->conn != NULL)
-    mock__close_conn(request->conn, 0);
+  if (conn == NULL)
+    return;
+  if (request->stream != NULL) {
+    mock__http2_cut(request->stream);
+    mock__flush(conn);
+  } else {
+    mock__close_conn(conn, 0);
+  }
 }
 
 void mock_reset(mock_request_t *request, void *user) {
@@ -463,6 +570,17 @@ void mock_turns(mock_server_t *server, int n) {
 
 /* Manners. */
 
+int mock_over_http2(void) {
+  const char *version = getenv("TNK_TEST_HTTP");
+
+  return version != NULL && strcmp(version, "2") == 0;
+}
+
+void mock_only_http1(const char *why) {
+  if (mock_over_http2())
+    test_skip(why);
+}
+
 void mock_set_clock(mock_server_t *server, struct tnk__context *loop) {
   server->clock = loop;
 }
@@ -489,7 +607,7 @@ void mock_on_head(mock_server_t *server, mock_handler_t handler, void *user) {
 void mock_close_idle(mock_server_t *server, int reset) {
   TNK__LIST_FOREACH_SAFE (node, next, &server->conns) {
     mock_conn_t *conn = tnk__container_of(node, mock_conn_t, link);
-    if (conn->request == NULL)
+    if (mock__is_idle(conn))
       mock__close_conn(conn, reset);
   }
 }
@@ -497,7 +615,7 @@ void mock_close_idle(mock_server_t *server, int reset) {
 void mock_write_idle(mock_server_t *server, const char *text) {
   TNK__LIST_FOREACH (node, &server->conns) {
     mock_conn_t *conn = tnk__container_of(node, mock_conn_t, link);
-    if (conn->request == NULL) {
+    if (mock__is_idle(conn)) {
       mock__add(&conn->queue, text, strlen(text));
       mock__flush(conn);
     }
