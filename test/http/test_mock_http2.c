@@ -73,7 +73,7 @@ TEST(many_held_dripped_and_delayed) {
   CHECK_INT(mock_n_held(b.mock), 10);
   CHECK_INT(mock_n_streams(b.mock), 10);
   mock_reply_json_after(mock_request(b.mock, 9), 500, 200, "[9]");
-  CHECK_INT(mock_stream_of(mock_request(b.mock, 9)), 19);
+  CHECK_INT(mock_request(b.mock, 9)->stream_id, 19);
   tnk__context_advance(&b.c.loop, 500);
   h2_wait(&b.peer, &streams[9]->is_closed, 1);
   CHECK_STR(streams[9]->body, "[9]");
@@ -252,7 +252,7 @@ TEST(refused_reset_and_gone_away) {
   h2_wait(&b.peer, &b.peer.n_goaways, 1);
   CHECK_INT(b.peer.last, INT32_MAX);
   /* The last one is not among those that will be answered. */
-  mock_goaway(b.mock, MOCK_ALL, mock_stream_of(mock_request(b.mock, 2)),
+  mock_goaway(b.mock, MOCK_ALL, mock_request(b.mock, 2)->stream_id,
               MOCK_NO_ERROR);
   h2_wait(&b.peer, &streams[2]->is_closed, 1);
   CHECK_INT(streams[2]->code, MOCK_REFUSED_STREAM);
@@ -331,7 +331,7 @@ TEST(frames_of_the_tests_own) {
   h2_wait(&b.peer, &b.peer.n_pongs, 10);
   /* :status: 200, from the static table */
   mock_frame(b.mock, 0, MOCK_HEADERS, NGHTTP2_FLAG_END_HEADERS,
-             mock_stream_of(mock_request(b.mock, 0)), "\x88", 1);
+             mock_request(b.mock, 0)->stream_id, "\x88", 1);
   for (int i = 0; i < 3; i++)
     mock_frame(b.mock, 0, MOCK_DATA, 0, 1, NULL, 0);
   mock_frame(b.mock, 0, MOCK_DATA, NGHTTP2_FLAG_END_STREAM, 1, "yes", 3);

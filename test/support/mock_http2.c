@@ -47,6 +47,7 @@ static int on_begin(nghttp2_session *nghttp2, const nghttp2_frame *frame,
   stream->id = frame->hd.stream_id;
   mock__message_begin(&stream->message, session->conn);
   stream->message.request->stream = stream;
+  stream->message.request->stream_id = stream->id;
   tnk__list_append(&session->streams, &stream->link);
   server->h2.n_streams++;
   if (++session->n_streams > server->h2.most_streams)

@@ -58,11 +58,6 @@ enum {
   MOCK_CONTINUATION = 9
 };
 
-/* Whether tests run over HTTP/2: TNK_TEST_HTTP=2 in the environment. */
-int mock_over_http2(void);
-/* End the case as skipped when they do: it is about HTTP/1.1 alone. */
-void mock_only_http1(const char *why);
-
 /* A setting of the connections to come; those that are open are told at once.
  */
 void mock_setting(mock_server_t *server, uint32_t id, uint32_t value);
@@ -89,8 +84,6 @@ void mock_close_connection(mock_server_t *server, int connection, int reset);
 /* A frame as it is, whatever the session thinks of it. */
 void mock_frame(mock_server_t *server, int connection, uint8_t type,
                 uint8_t flags, int32_t stream, const void *payload, size_t n);
-/* The stream of a request; 0: of none, or not any more. */
-int32_t mock_stream_of(const mock_request_t *request);
 
 /* Manners. */
 /* Say nothing on HTTP/2, not even the settings, until it is switched off. */

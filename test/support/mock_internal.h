@@ -8,11 +8,11 @@
 #include "support/mock_http2.h"
 #include "support/mock_server.h"
 
-/* What the mock's files share: mock_server.c (the script), mock_request.c (a
- * request as it comes in), mock_conn.c (the wire), mock_http1.c and
- * mock_http2.c (what is said on it). Memory is the test's own (malloc), so that
- * the counting allocator sees only the library. All of it is freed when the
- * last handle has closed. */
+/* What the mock's files share: mock_server.c (the script), mock_answer.c
+ * (answers), mock_request.c (a request as it comes in), mock_conn.c (the wire),
+ * mock_http1.c and mock_http2.c (what is said on it). Memory is the test's own
+ * (malloc), so that the counting allocator sees only the library. All of it is
+ * freed when the last handle has closed. */
 
 typedef struct mock_rule {
   tnk__list_t link;
@@ -119,9 +119,12 @@ void mock__add(mock_text_t *text, const void *data, size_t n);
 void mock__release_handle(mock_server_t *server);
 /* A complete request: find who answers it. */
 void mock__handle(mock_request_t *request);
-void mock__free_request(mock_request_t *request);
-/* Whether lines of headers have one that begins so. */
-int mock__has(const char *headers, const char *name);
+
+/* mock_answer.c */
+/* A copy of a text, or NULL of NULL. */
+char *mock__copy(const char *text);
+/* Drop the answers that were to come later. */
+void mock__forget_delayed(mock_server_t *server);
 
 /* mock_request.c */
 void mock__message_begin(mock_message_t *message, mock_conn_t *conn);
@@ -169,6 +172,7 @@ void mock__http2_end(mock_stream_t *stream);
 /* What has been said of the answer is all of it. */
 void mock__http2_cut(mock_stream_t *stream);
 void mock__http2_inform(mock_stream_t *stream, int status, const char *headers);
+void mock__http2_nonsense(mock_stream_t *stream);
 /* Take no further streams, and close when the present ones have ended. */
 void mock__http2_finish(mock_conn_t *conn);
 

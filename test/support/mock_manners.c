@@ -83,10 +83,6 @@ void mock_end_with(mock_request_t *request, const char *trailers) {
   mock_end(request, 0);
 }
 
-int32_t mock_stream_of(const mock_request_t *request) {
-  return request->stream != NULL ? request->stream->id : 0;
-}
-
 /* Connections. */
 
 typedef struct {
@@ -151,6 +147,15 @@ void mock_frame(mock_server_t *server, int connection, uint8_t type,
                          n};
 
   each(server, connection, say_frame, &frame);
+}
+
+/* A head without a status: "date", from the static table. */
+void mock__http2_nonsense(mock_stream_t *stream) {
+  mock_conn_t *conn = stream->session->conn;
+
+  mock_frame(conn->server, (int)conn->number, MOCK_HEADERS,
+             NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, stream->id,
+             "\xa1", 1);
 }
 
 /* Manners. */

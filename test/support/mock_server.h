@@ -39,6 +39,7 @@ typedef struct mock_request {
   const uint8_t *body;
   size_t body_len;
   size_t connection; /* the number of its connection, from 0 */
+  int32_t stream_id; /* on HTTP/2; else 0 */
   int is_complete;   /* 0: only the head has come; see mock_on_head() */
   int is_answered;
   int is_gone; /* its connection or stream ended before the answer did */
@@ -52,6 +53,11 @@ typedef struct mock_request {
 } mock_request_t;
 
 typedef void (*mock_handler_t)(mock_request_t *request, void *user);
+
+/* Whether tests run over HTTP/2: TNK_TEST_HTTP=2 in the environment. */
+int mock_over_http2(void);
+/* End the case as skipped when they do: it is about HTTP/1.1 alone. */
+void mock_only_http1(const char *why);
 
 mock_server_t *mock_open(uv_loop_t *uv);
 /* Close all; the memory frees itself in the next turns of the loop. */
@@ -99,6 +105,8 @@ void mock_inform(mock_request_t *request, int status, const char *headers);
 void mock_begin(mock_request_t *request, int status, const char *headers);
 void mock_piece(mock_request_t *request, const void *data, size_t n);
 void mock_end(mock_request_t *request, int close);
+/* An answer that is none: no HTTP, or on HTTP/2 a head without a status. */
+void mock_nonsense(mock_request_t *request);
 /* Bytes as they are, instead of head and pieces; HTTP/1.1 only. */
 void mock_raw(mock_request_t *request, const void *data, size_t n);
 /* Answer all that are held, in order of their coming; returns how many. */
