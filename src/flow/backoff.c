@@ -18,14 +18,17 @@ static double unit(double u) {
   return u > 0 && u < 1 ? u : 0;
 }
 
-uint64_t tnk__backoff_request_ms(uint32_t n, double u) {
-  uint64_t ms = grown(SHORT_BASE_MS, SHORT_MAX_MS, n);
-
+/* Those that failed together must not come back together. */
+static uint64_t shortened(uint64_t ms, double u) {
   return ms - (uint64_t)((double)ms * 0.25 * unit(u));
 }
 
-uint64_t tnk__backoff_slow_ms(uint32_t n) {
-  return grown(LONG_BASE_MS, LONG_MAX_MS, n);
+uint64_t tnk__backoff_request_ms(uint32_t n, double u) {
+  return shortened(grown(SHORT_BASE_MS, SHORT_MAX_MS, n), u);
+}
+
+uint64_t tnk__backoff_slow_ms(uint32_t n, double u) {
+  return shortened(grown(LONG_BASE_MS, LONG_MAX_MS, n), u);
 }
 
 uint64_t tnk__backoff_sample_ms(uint32_t n, double u) {

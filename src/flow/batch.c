@@ -49,14 +49,14 @@ void tnk__batch_answered(tnk__batch_t *batch, int64_t cursor, int has_news,
     batch->pace.n_early = 0;
     batch->pace.n_errors = 0;
   } else {
-    tnk__poll_next(&batch->pace, TNK__POLL_PENDING, 0, now_ms, &delay_ms);
+    tnk__poll_next(&batch->pace, TNK__POLL_PENDING, 0, now_ms, 0, &delay_ms);
   }
   batch->next_ms = now_ms + delay_ms;
 }
 
 int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
                       tnk__outcome_t outcome, uint64_t server_ms,
-                      uint64_t now_ms) {
+                      uint64_t now_ms, double u) {
   uint64_t delay_ms = 0;
   int goes_on;
 
@@ -65,7 +65,7 @@ int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
       verdict->action == TNK__ACTION_REPOLL || outcome == TNK__OUTCOME_409;
   if (goes_on)
     goes_on = tnk__poll_next(&batch->pace, tnk__poll_event(outcome, 0),
-                             server_ms, now_ms, &delay_ms);
+                             server_ms, now_ms, u, &delay_ms);
   batch->next_ms = now_ms + delay_ms;
   batch->is_off = !goes_on;
   return goes_on;

@@ -45,11 +45,12 @@ void tnk__batch_sent(tnk__batch_t *batch, uint64_t now_ms);
  * request may follow at once; a cursor that moves is no news. */
 void tnk__batch_answered(tnk__batch_t *batch, int64_t cursor, int has_news,
                          uint64_t now_ms);
-/* Note a bad answer, with the verdict of the retry table and the server's wish.
+/* Note a bad answer, with the verdict of the retry table, the server's wish and
+ * u, uniform in [0, 1).
  * 1: ask again when tnk__batch_wait_ms() says. 0: it is off now. */
 int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
                       tnk__outcome_t outcome, uint64_t server_ms,
-                      uint64_t now_ms);
+                      uint64_t now_ms, double u);
 /* Note a flush that has failed. 1: drop what it reported. */
 int tnk__batch_drops_reports(tnk__batch_t *batch);
 

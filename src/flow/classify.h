@@ -46,6 +46,7 @@ typedef enum {
   TNK__OUTCOME_STRANGE,   /* any other number */
   TNK__OUTCOME_UNSENT,    /* failed before a byte of the request went out */
   TNK__OUTCOME_UNTRUSTED, /* the certificate was not accepted; nothing sent */
+  TNK__OUTCOME_REFUSED,   /* a proxy passed it on to nobody */
   TNK__OUTCOME_LOST,      /* connection lost after sending, no status seen */
   TNK__OUTCOME_TIMEOUT,   /* our own limit, request sent, no status seen */
   TNK__OUTCOME_TRUNCATED, /* a 2xx whose body broke off, or a poll's end */

@@ -34,6 +34,8 @@ tnk__poll_event_t tnk__poll_event(tnk__outcome_t outcome, int has_json) {
     return TNK__POLL_5XX;
   case TNK__OUTCOME_TIMEOUT:
     return TNK__POLL_TIMEOUT;
+  case TNK__OUTCOME_REFUSED:
+    return TNK__POLL_REFUSED;
   case TNK__OUTCOME_2XX:
     return TNK__POLL_PENDING;
   default:
@@ -68,15 +70,24 @@ static uint64_t longer(uint64_t server_ms, uint64_t ours_ms) {
 
 static void answered(tnk__poll_t *poll) {
   poll->n_errors = 0;
+  poll->n_refused = 0;
   poll->was_lost = 0;
 }
 
 int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
-                   uint64_t server_ms, uint64_t now_ms, uint64_t *delay_ms) {
+                   uint64_t server_ms, uint64_t now_ms, double u,
+                   uint64_t *delay_ms) {
   *delay_ms = 0;
   switch (event) {
   case TNK__POLL_PAUSED:
     *delay_ms = TNK__BILLING_DELAY_MS;
+    return 1;
+  case TNK__POLL_REFUSED:
+    if (poll->n_refused >= TNK__POLL_MAX_REFUSED)
+      return 0;
+    poll->n_refused++;
+    *delay_ms = tnk__backoff_slow_ms(poll->n_errors, u);
+    poll->n_errors += poll->n_errors < UINT32_MAX;
     return 1;
   case TNK__POLL_LOST:
   case TNK__POLL_429:
@@ -87,7 +98,7 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
     }
     *delay_ms = server_ms != 0
                     ? longer(server_ms, paced_ms(poll, event, now_ms))
-                    : tnk__backoff_slow_ms(poll->n_errors);
+                    : tnk__backoff_slow_ms(poll->n_errors, u);
     poll->n_errors += poll->n_errors < UINT32_MAX;
     return 1;
   case TNK__POLL_METADATA:

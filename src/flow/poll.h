@@ -14,6 +14,9 @@
 #define TNK__POLL_HELD_MS 40
 /* Answers of status 400 that one future survives. */
 #define TNK__POLL_MAX_400 3
+/* Refusals of a proxy in a row that it survives, two minutes about: what was
+ * accepted is not given up for a proxy that has changed its mind. */
+#define TNK__POLL_MAX_REFUSED 8
 
 /* The pace of one future's polling. */
 typedef struct {
@@ -23,6 +26,7 @@ typedef struct {
   uint32_t n_errors;  /* 429 and lost connections in a row */
   int was_lost;       /* one poll in a row was lost, and repeated at once */
   uint32_t n_400;
+  uint32_t n_refused; /* by a proxy, in a row */
 } tnk__poll_t;
 
 typedef enum {
@@ -32,6 +36,7 @@ typedef enum {
   TNK__POLL_400,
   TNK__POLL_429,
   TNK__POLL_LOST,     /* connection failed or lost */
+  TNK__POLL_REFUSED,  /* by a proxy */
   TNK__POLL_TIMEOUT,  /* our own limit: the server held it for longer */
   TNK__POLL_METADATA, /* ready, the result comes with the next poll */
   TNK__POLL_PAUSED    /* 402 while billing.h allows: that state's delay */
@@ -48,10 +53,12 @@ uint64_t tnk__poll_sent(tnk__poll_t *poll, uint64_t now_ms);
  * Decide what follows an answer that does not end the future, or none: the
  * first poll in a row whose connection broke is repeated at once, since a
  * result that becomes ready meanwhile should not wait for a back-off. 1: poll
- * again after *delay_ms. 0: no more (too many 400s). server_ms is the wish of
- * the answer's Retry-After (or of its body), 0 for none.
+ * again after *delay_ms. 0: no more (too many 400s, or refusals of a proxy).
+ * server_ms is the wish of the answer's Retry-After (or of its body), 0 for
+ * none; u is uniform in [0, 1).
  */
 int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
-                   uint64_t server_ms, uint64_t now_ms, uint64_t *delay_ms);
+                   uint64_t server_ms, uint64_t now_ms, double u,
+                   uint64_t *delay_ms);
 
 #endif

@@ -16,7 +16,7 @@ void tnk__retry_init(tnk__retry_t *retry, uint32_t max_retries,
 static uint64_t scheduled_ms(const tnk__retry_t *retry,
                              tnk__schedule_t schedule, double u) {
   if (schedule == TNK__SCHEDULE_LONG)
-    return tnk__backoff_slow_ms(retry->n_retries);
+    return tnk__backoff_slow_ms(retry->n_retries, u);
   return tnk__backoff_request_ms(retry->n_retries, u);
 }
 

@@ -18,8 +18,11 @@ TEST(delay_of_a_request_at_each_n) {
 }
 
 TEST(delay_of_the_outer_loop_at_each_n) {
-  for (uint32_t n = 0; n < 8; n++)
-    CHECK_INT(tnk__backoff_slow_ms(n), slow[n]);
+  for (uint32_t n = 0; n < 8; n++) {
+    CHECK_INT(tnk__backoff_slow_ms(n, 0), slow[n]);
+    CHECK_INT(tnk__backoff_slow_ms(n, 0.5), slow[n] * 7 / 8);
+    CHECK(tnk__backoff_slow_ms(n, 0.999999) >= slow[n] * 3 / 4);
+  }
 }
 
 TEST(delay_of_a_new_sample_at_each_n) {
@@ -38,7 +41,7 @@ TEST(delays_stay_at_their_maximum_for_any_n) {
 
   for (size_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
     CHECK_INT(tnk__backoff_request_ms(ns[i], 0), 10000);
-    CHECK_INT(tnk__backoff_slow_ms(ns[i]), 30000);
+    CHECK_INT(tnk__backoff_slow_ms(ns[i], 0), 30000);
     CHECK_INT(tnk__backoff_sample_ms(ns[i], 0.9), 10000);
   }
 }
@@ -49,6 +52,7 @@ TEST(a_bad_random_number_keeps_the_delay_in_range) {
   for (size_t i = 0; i < sizeof(us) / sizeof(us[0]); i++) {
     CHECK_INT(tnk__backoff_request_ms(2, us[i]), 2000);
     CHECK_INT(tnk__backoff_sample_ms(2, us[i]), 1500);
+    CHECK_INT(tnk__backoff_slow_ms(2, us[i]), 4000);
   }
 }
 
@@ -106,7 +110,7 @@ TEST(long_schedule_ends_at_300_s) {
   int n = 0;
 
   tnk__retry_init(&retry, 1000, now_ms);
-  while (tnk__retry_next(&retry, &verdict, 0, now_ms, 0.3, &delay_ms)) {
+  while (tnk__retry_next(&retry, &verdict, 0, now_ms, 0, &delay_ms)) {
     if (n < 8)
       CHECK_INT(delay_ms, slow[n]);
     now_ms += delay_ms;

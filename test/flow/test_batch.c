@@ -12,7 +12,7 @@ static int failed(tnk__batch_t *batch, tnk__outcome_t outcome,
   tnk__verdict_t v = verdict(outcome);
 
   tnk__batch_sent(batch, now_ms);
-  return tnk__batch_failed(batch, &v, outcome, server_ms, now_ms);
+  return tnk__batch_failed(batch, &v, outcome, server_ms, now_ms, 0);
 }
 
 static uint64_t wait_ms(const tnk__batch_t *batch, uint64_t now_ms) {

@@ -39,6 +39,7 @@ static const struct {
     {TNK__OUTCOME_400_EMPTY, "RRRLLLPPFRR"},
     {TNK__OUTCOME_UNSENT, "RRRLLLPPFRR"},
     {TNK__OUTCOME_UNTRUSTED, "FFFFFFFFFFF"},
+    {TNK__OUTCOME_REFUSED, "FFFFFFPPFFF"},
     {TNK__OUTCOME_LOST, "RRRLLLPPFRR"},
     {TNK__OUTCOME_TIMEOUT, "RRRLLLPPFRR"},
     {TNK__OUTCOME_TRUNCATED, "RRRLLLPPFRR"},
@@ -204,7 +205,7 @@ TEST(S3_2a_codes_that_depend_on_the_call) {
 /* ---- What became of the request ---- */
 
 TEST(S4_14_effect_of_a_first_attempt) {
-  static const char effects[] = "ANNNNNNNNUUNNNNNNUUNNUUAAA";
+  static const char effects[] = "ANNNNNNNNUUNNNNNNUUNNNUUAAA";
 
   CHECK_INT(strlen(effects), TNK__N_OUTCOMES);
   for (int outcome = 0; outcome < TNK__N_OUTCOMES; outcome++) {
@@ -219,7 +220,7 @@ TEST(S4_14_effect_of_a_first_attempt) {
 /* After an attempt of unknown fate only what judges the bytes themselves, or
  * accepts them, tells of both. */
 TEST(S4_14_effect_after_an_unknown_attempt) {
-  static const char effects[] = "AUNUUUUNNUUUNNUUUUUUUUUAAA";
+  static const char effects[] = "AUNUUUUNNUUUNNUUUUUUUUUUAAA";
 
   CHECK_INT(strlen(effects), TNK__N_OUTCOMES);
   for (int outcome = 0; outcome < TNK__N_OUTCOMES; outcome++) {

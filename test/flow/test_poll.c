@@ -13,7 +13,7 @@ static uint64_t step(tnk__poll_event_t event, uint64_t held_ms,
 
   tnk__poll_sent(&poll, now_ms);
   now_ms += held_ms;
-  CHECK_INT(tnk__poll_next(&poll, event, server_ms, now_ms, &delay_ms), 1);
+  CHECK_INT(tnk__poll_next(&poll, event, server_ms, now_ms, 0, &delay_ms), 1);
   now_ms += delay_ms;
   return delay_ms;
 }
@@ -146,8 +146,35 @@ TEST(the_fourth_400_is_the_last) {
   tnk__poll_init(&poll);
   for (int i = 0; i < TNK__POLL_MAX_400; i++)
     step(TNK__POLL_400, 10, 0);
-  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_400, 0, now_ms, &delay_ms), 0);
+  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_400, 0, now_ms, 0, &delay_ms), 0);
   CHECK_INT(delay_ms, 0);
+}
+
+/* One that has changed its mind may change it again. */
+TEST(a_proxys_refusals_are_survived_for_two_minutes) {
+  uint64_t delay_ms;
+  uint64_t start_ms;
+
+  tnk__poll_init(&poll);
+  for (int round = 0; round < 2; round++) {
+    start_ms = now_ms;
+    for (int i = 0; i < TNK__POLL_MAX_REFUSED; i++)
+      CHECK(step(TNK__POLL_REFUSED, 10, 0) >= 1000);
+    CHECK(now_ms - start_ms > 100000);
+    if (round == 0)
+      step(TNK__POLL_PENDING, 10, 0);
+  }
+  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_REFUSED, 0, now_ms, 0, &delay_ms),
+            0);
+}
+
+TEST(the_back_off_has_jitter) {
+  uint64_t delay_ms;
+
+  tnk__poll_init(&poll);
+  tnk__poll_sent(&poll, now_ms);
+  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_429, 0, now_ms, 0.5, &delay_ms), 1);
+  CHECK_INT(delay_ms, 875);
 }
 
 TEST(only_a_408_with_json_forgives_400s) {
@@ -162,7 +189,7 @@ TEST(only_a_408_with_json_forgives_400s) {
   step(TNK__POLL_400, 10, 0);
   step(TNK__POLL_5XX, 10, 0);
   step(TNK__POLL_400, 10, 0);
-  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_400, 0, now_ms, &delay_ms), 0);
+  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_400, 0, now_ms, 0, &delay_ms), 0);
 }
 
 TEST(metadata_is_followed_at_once) {
@@ -175,7 +202,7 @@ TEST(a_clock_that_stands_still_or_back_is_harmless) {
 
   tnk__poll_init(&poll);
   tnk__poll_sent(&poll, 1000);
-  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_PENDING, 0, 900, &delay_ms), 1);
+  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_PENDING, 0, 900, 0, &delay_ms), 1);
   CHECK_INT(delay_ms, 100);
 }
 
@@ -197,6 +224,7 @@ TEST(S3_2a_events_of_outcomes) {
       {TNK__OUTCOME_LOST, 0, TNK__POLL_LOST},
       {TNK__OUTCOME_TRUNCATED, 0, TNK__POLL_LOST},
       {TNK__OUTCOME_TIMEOUT, 0, TNK__POLL_TIMEOUT},
+      {TNK__OUTCOME_REFUSED, 0, TNK__POLL_REFUSED},
   };
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -94,6 +94,33 @@ TEST(A16_a_proxy_that_wants_others) {
   script_close(&script);
 }
 
+static int n_refused;
+
+static void refuse_thrice(mock_request_t *request, void *user) {
+  if (n_refused == 3)
+    script_result(request, user);
+  else if (++n_refused)
+    mock_reply_json(request, 407, "{}");
+}
+
+/* What the service has accepted is not given up because the proxy refuses. */
+TEST(A16_a_poll_outlives_a_proxy_that_refuses_for_a_while) {
+  script_t script;
+  outcome_t outcome;
+
+  script_begin(&script);
+  open_behind(&script, NULL, mock_port(script.mock));
+  script_train(&script);
+  mock_on(script.mock, "POST", "/api/v1/retrieve_future", refuse_thrice, NULL);
+  outcome_of(&outcome, script_step(&script));
+  for (int i = 0; i < 20 && outcome.n_done == 0; i++)
+    script_advance(&script, 1000);
+  outcome_ok(&script, &outcome);
+  CHECK_INT(n_refused, 3);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 /* ---- Tunnels ---- */
 
 static void check_tunnel(const char *answer, int code, uint64_t n_retries,

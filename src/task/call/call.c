@@ -25,8 +25,10 @@ static tnk__outcome_t outcome_of(const tnk__call_t *call,
                                  const tnk__http_result_t *result) {
   if (result->err == TNK_OK)
     return tnk__outcome_of_status(result->status, result->body->len);
-  if (result->err == TNK_ECERT || result->err == TNK_EPROXY)
+  if (result->err == TNK_ECERT)
     return TNK__OUTCOME_UNTRUSTED;
+  if (result->err == TNK_EPROXY)
+    return TNK__OUTCOME_REFUSED;
   if (!result->sent)
     return TNK__OUTCOME_UNSENT;
   if (result->status == 0)

@@ -113,7 +113,8 @@ static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
   uint64_t delay_ms;
 
   if (!tnk__poll_next(&future->poll, event, server_ms,
-                      tnk__context_now_ms(context), &delay_ms))
+                      tnk__context_now_ms(context),
+                      tnk__context_uniform(context), &delay_ms))
     return 0;
   leave_slot(future); /* those are for what is quick */
   if (future->polls == TNK__POLLS_CHECK)

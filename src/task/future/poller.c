@@ -178,7 +178,8 @@ static int on_failed(tnk__poller_t *poller, const tnk__reply_t *reply) {
   report_again(poller);
   if (!tnk__batch_failed(&poller->batch, &reply->verdict, reply->outcome,
                          reply->retry_after_ms,
-                         tnk__context_now_ms(poller->endpoint->context)))
+                         tnk__context_now_ms(poller->endpoint->context),
+                         tnk__context_uniform(poller->endpoint->context)))
     return 0;
   if (was_flush && tnk__batch_drops_reports(&poller->batch))
     drop_all(poller, &poller->reports);
