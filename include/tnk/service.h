@@ -95,8 +95,9 @@ typedef struct {
   uint64_t poll_timeout_ms;    /**< One long poll; 0: 45,000. */
   /** Repeats of a failed request; 0: 10. UINT32_MAX: none. */
   uint32_t max_retries;
-  /** Connections that may hold a long poll; 0: 2,048. Bounded by the
-   * process's limit of open files, with a warning. */
+  /** Long polls of samples that may be held at once; 0: 2,048. Bounded by the
+   * process's limit of open files, with a warning. Polls of training have
+   * places of their own. */
   uint32_t max_polls;
   /** Operations that may be queued or running; 0: 1,048,576. */
   uint32_t max_pending;

@@ -190,8 +190,8 @@ static size_t length(const tnk__list_t *list) {
 }
 
 static void dump_lanes(dump_t *d, const tnk__http_t *http) {
-  static const char *const names[TNK__N_LANES] = {"control", "training",
-                                                  "samples", "polls"};
+  static const char *const names[TNK__N_LANES] = {
+      "control", "training", "samples", "polls", "training_polls"};
 
   begin(d, "lanes", 0);
   for (int i = 0; i < TNK__N_LANES; i++) {

@@ -43,6 +43,7 @@ static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
   http.load_trust = o->ca_file != NULL;
   http.connect_timeout_ms = o->connect_timeout_ms;
   http.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */
+  http.max_in_flight[TNK__LANE_TRAIN_POLL] = 1;
   err = tnk__root_start(root, loop, options->logger, &http, why);
   if (err == TNK_OK)
     tnk__hub_open(&hub->core, &root->context, &root->http, &hub->config);

@@ -20,7 +20,8 @@ typedef enum {
   TNK__LANE_CONTROL = 0, /* heartbeat, configuration, session */
   TNK__LANE_TRAIN,       /* submissions of training operations */
   TNK__LANE_SAMPLE,      /* submissions of samples */
-  TNK__LANE_POLL,        /* long polls */
+  TNK__LANE_POLL,        /* long polls for samples, of which there are many */
+  TNK__LANE_TRAIN_POLL,  /* other long polls, which wait for none of those */
   TNK__N_LANES
 } tnk__lane_t;
 
@@ -32,7 +33,7 @@ typedef struct {
   const struct tnk__proxies *proxies;
   uint64_t connect_timeout_ms;          /* all until it is open; 0: 5,000 */
   uint64_t idle_timeout_ms;             /* of an unused connection; 0: 60,000 */
-  uint32_t max_in_flight[TNK__N_LANES]; /* 0: 4, 16, 64, 2,048 */
+  uint32_t max_in_flight[TNK__N_LANES]; /* 0: 4, 16, 64, 2,048, 256 */
 } tnk__http_options_t;
 
 typedef struct {

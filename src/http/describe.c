@@ -7,7 +7,8 @@ static const char *const lane_names[TNK__N_LANES] = {
     [TNK__LANE_CONTROL] = "control requests",
     [TNK__LANE_TRAIN] = "requests",
     [TNK__LANE_SAMPLE] = "sample submissions",
-    [TNK__LANE_POLL] = "long polls",
+    [TNK__LANE_POLL] = "long polls for samples",
+    [TNK__LANE_TRAIN_POLL] = "long polls",
 };
 
 static void put_origin(const tnk__exchange_t *ex, tnk__text_t *out) {

@@ -12,7 +12,7 @@ typedef enum {
   N_STAGES
 } stage_t;
 
-static const tnk__http_options_t one_each = {.max_in_flight = {1, 1, 1, 1}};
+static const tnk__http_options_t one_each = {.max_in_flight = {1, 1, 1, 1, 1}};
 
 static void bring_to(fixture_t *f, call_t *call, stage_t stage) {
   call_start(f, call, TNK__LANE_POLL, "POST", "/hold");

@@ -266,7 +266,7 @@ TEST(timeout_in_the_middle_of_an_answer) {
 }
 
 TEST(the_queue_is_not_timed) {
-  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 1}};
+  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 1, 1}};
   fixture_t f;
   call_t calls[2];
 

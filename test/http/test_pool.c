@@ -325,7 +325,7 @@ TEST_LIMIT(B9_polls_never_starve_submissions, 30) {
 }
 
 TEST(what_exceeds_a_lane_waits_in_order) {
-  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 1}};
+  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 1, 1}};
   call_t calls[5];
   char target[] = "/hold?0";
   fixture_t f;
@@ -388,7 +388,7 @@ static void set_limit(rlim_t n) {
 }
 
 TEST(polls_are_bound_by_the_descriptors) {
-  const tnk__http_options_t few = {.max_in_flight = {0, 0, 0, 10}};
+  const tnk__http_options_t few = {.max_in_flight = {0, 0, 0, 10, 10}};
   const tnk__http_options_t many = {.max_in_flight = {0, 0, 0, 500}};
   fixture_t f;
 
@@ -398,7 +398,8 @@ TEST(polls_are_bound_by_the_descriptors) {
   CHECK_INT(f.c.n_warnings, 0);
   fixture_close(&f);
   fixture_open_with(&f, &many);
-  CHECK_INT(f.http.lanes[TNK__LANE_POLL].max, 256 - 64 - (4 + 16 + 64));
+  CHECK_INT(f.http.lanes[TNK__LANE_POLL].max, (256 - 64 - (4 + 16 + 64)) - 14);
+  CHECK_INT(f.http.lanes[TNK__LANE_TRAIN_POLL].max, 14);
   CHECK_INT(f.c.n_warnings, 1);
   call_get(&f, "/ok");
   fixture_close(&f);
@@ -406,6 +407,7 @@ TEST(polls_are_bound_by_the_descriptors) {
   set_limit(100);
   fixture_open_with(&f, &many);
   CHECK_INT(f.http.lanes[TNK__LANE_POLL].max, 1);
+  CHECK_INT(f.http.lanes[TNK__LANE_TRAIN_POLL].max, 1);
   CHECK_INT(f.c.n_warnings, 1);
   fixture_close(&f);
 }
@@ -485,14 +487,14 @@ TEST(bytes_that_nobody_asked_for_end_a_connection) {
 }
 
 TEST(unused_connections_make_room_for_others) {
-  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 1}};
-  mock_server_t *servers[5];
+  const tnk__http_options_t options = {.max_in_flight = {1, 1, 1, 1, 1}};
+  mock_server_t *servers[6];
   tnk__http_request_t request;
   fixture_t f;
   call_t call;
 
   fixture_open_with(&f, &options);
-  for (size_t i = 0; i < 5; i++) {
+  for (size_t i = 0; i < 6; i++) {
     servers[i] = mock_open(&f.c.uv);
     mock_json(servers[i], NULL, "/ok", 200, "{}");
     request = request_to(servers[i], TNK__LANE_TRAIN, "GET", "/ok");
@@ -500,11 +502,11 @@ TEST(unused_connections_make_room_for_others) {
     call_wait(&f, &call);
     tnk__context_advance(&f.c.loop, 10);
   }
-  /* Four slots, so four connections are enough; the oldest had to go. */
-  CHECK_INT(f.http.n_connections, 4);
+  /* Five slots, so five connections are enough; the oldest had to go. */
+  CHECK_INT(f.http.n_connections, 5);
   mock_turns(f.mock, 3);
   CHECK_INT(mock_n_open(servers[0]), 0);
-  for (size_t i = 0; i < 5; i++) {
+  for (size_t i = 0; i < 6; i++) {
     CHECK_INT(mock_n_open(servers[i]), i > 0);
     mock_close(servers[i]);
   }

@@ -153,7 +153,7 @@ static const state_t sampling_states[] = {
      NULL, acceptance_comes},
     {"pauses before a repeat", "pauses after attempt 1",
      "sample: pauses after attempt 1 failed (HTTP 503), attempt 2 follows in "
-     "1.0 s",
+     "*s",
      NULL, repeats},
     {"is polled", "poll 1 of its result waits",
      "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result waits "
@@ -161,7 +161,7 @@ static const state_t sampling_states[] = {
      NULL, polls},
     {"pauses between polls", "of its result follows in",
      "sample: was accepted 0 ms ago as asample:0:0; poll 2 of its result "
-     "follows in 1.0 s",
+     "follows in *s",
      NULL, polls_later},
     {"waits for room", "waits for room",
      "sample: was accepted 0 ms ago as asample:1:0; its result of 900 bytes is "

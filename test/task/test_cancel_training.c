@@ -155,7 +155,7 @@ static const state_t training_states[] = {
      NULL, acceptance_comes},
     {"pauses before a repeat", "pauses after attempt 1",
      "optim_step: pauses after attempt 1 failed (HTTP 503), attempt 2 follows "
-     "in 1.0 s",
+     "in *s",
      NULL, repeats},
     {"some chunks accepted", "part ",
      "forward_backward: part 2 of 4 (1 accepted, 0 done) waits for the "
@@ -172,7 +172,7 @@ static const state_t training_states[] = {
      NULL, polls},
     {"pauses between polls", "of its result follows in",
      "optim_step: was accepted 0 ms ago as optim_step:1:0; poll 2 of its "
-     "result follows in 1.0 s",
+     "result follows in *s",
      NULL, polls_later},
     {"waits for room", "waits for room",
      "optim_step: was accepted 0 ms ago as optim_step:2:0; its result of 900 "

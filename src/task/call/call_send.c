@@ -14,8 +14,10 @@ static uint64_t timeout_of(const tnk__call_t *call) {
     return call->timeout_ms;
   if (call->route->timeout_ms != 0)
     return call->route->timeout_ms;
-  return call->route->lane == TNK__LANE_POLL ? options->poll_timeout_ms
-                                             : options->timeout_ms;
+  return call->route->lane == TNK__LANE_POLL ||
+                 call->route->lane == TNK__LANE_TRAIN_POLL
+             ? options->poll_timeout_ms
+             : options->timeout_ms;
 }
 
 static void add_headers(const tnk__call_t *call, const char *key,

@@ -53,7 +53,7 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
     [TNK__ROUTE_SAMPLE] = {"asample", 0, 0, TNK__CALL_SAMPLE, 0,
                            TNK__LANE_SAMPLE},
     [TNK__ROUTE_RETRIEVE_FUTURE] = {"retrieve_future", 0, 0, TNK__CALL_POLL, 0,
-                                    TNK__LANE_POLL},
+                                    TNK__LANE_TRAIN_POLL},
     [TNK__ROUTE_RETRIEVE_SAMPLE] = {"retrieve_future", 0, 0,
                                     TNK__CALL_POLL_SAMPLE, 0, TNK__LANE_POLL},
     [TNK__ROUTE_RETRIEVE_FUTURES] = {"retrieve_futures", 0, 0, TNK__CALL_POLL,
