@@ -12,7 +12,7 @@
 #include "codec/format/json_write.h"
 #include "http/pool.h"
 #include "task/session/member.h"
-#include "task/future/request.h"
+#include "task/future/errand.h"
 #include "task/sample/sampling.h"
 #include "task/train/training.h"
 
@@ -219,7 +219,7 @@ static void dump_http(dump_t *d, const tnk__http_t *http) {
     if (pool->via != NULL)
       put_text(d, "proxy", pool->via->name);
     put_uint(d, "connecting", pool->n_connecting);
-    put_uint(d, "active", length(&pool->shared) + length(&pool->full));
+    put_uint(d, "active", length(&pool->active));
     put_uint(d, "idle", length(&pool->idle));
     put_uint(d, "waiting", pool->n_waiting);
     end(d);
@@ -331,9 +331,9 @@ static void dump_clients(dump_t *d, const tnk__session_t *session) {
   }
   end(d);
   begin(d, "requests", 1);
-  TNK__LIST_FOREACH (node, &session->requests) {
+  TNK__LIST_FOREACH (node, &session->errands) {
     tnk__text_init(&text, sentence, sizeof(sentence));
-    tnk__promise_explain(tnk__container_of(node, tnk__request_t, link)->promise,
+    tnk__promise_explain(tnk__container_of(node, tnk__errand_t, link)->promise,
                          &text);
     put_text(d, NULL, sentence);
   }

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "task/hub/cache.h"
-#include "task/hub/get.h"
+#include "task/hub/operations.h"
 #include "task/hub/tokenizer.h"
 
 /* ---- Opening ---- */
@@ -143,7 +143,8 @@ tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
   refusal = refuses(hub, "download", err, why);
   if (refusal != NULL)
     return refusal;
-  return tnk__hub_get(&hub->core, url, path, sum[0] != '\0' ? sum : NULL, &own);
+  return tnk__hub_download(&hub->core, url, path, sum[0] != '\0' ? sum : NULL,
+                           &own);
 }
 
 tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model, const char *file,
@@ -169,7 +170,7 @@ tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model, const char *file,
   refusal = refuses(hub, "hub_file", err, why);
   if (refusal != NULL)
     return refusal;
-  return tnk__hub_get_file(&hub->core, model, key.revision, file);
+  return tnk__hub_file(&hub->core, model, key.revision, file);
 }
 
 /* ---- Tokenizers ---- */

@@ -8,13 +8,13 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "codec/message/calls_sampling.h"
-#include "task/future/request.h"
+#include "task/future/errand.h"
 
 #define NAME "create_sampling"
 #define METHOD "ServiceClient.create_sampling_client"
 
 typedef struct {
-  tnk__request_t request;
+  tnk__errand_t errand;
   const char *model_path;
   const char *base_model;
   int record_stability_info;
@@ -22,21 +22,21 @@ typedef struct {
 } create_t;
 
 static create_t *of_call(tnk__call_t *call) {
-  tnk__request_t *request = tnk__container_of(call, tnk__request_t, call);
+  tnk__errand_t *errand = tnk__container_of(call, tnk__errand_t, call);
 
-  return tnk__container_of(request, create_t, request);
+  return tnk__container_of(errand, create_t, errand);
 }
 
 static void hand_over(create_t *create, const char *base_model) {
   tnk_sampling_t *sampling =
-      tnk__sampling_new(create->request.session, create->id, base_model,
+      tnk__sampling_new(create->errand.session, create->id, base_model,
                         create->record_stability_info);
 
   if (sampling != NULL)
-    tnk__request_resolve(&create->request, TNK__RESULT_SAMPLING,
-                         tnk__sampling_show(sampling), tnk__sampling_hide);
+    tnk__errand_resolve(&create->errand, TNK__RESULT_SAMPLING,
+                        tnk__sampling_show(sampling), tnk__sampling_hide);
   else
-    tnk__request_fail_code(&create->request, NAME, TNK_ENOMEM);
+    tnk__errand_fail_code(&create->errand, NAME, TNK_ENOMEM);
 }
 
 /* The service knows the call and not the weights. A 404 in a framework's own
@@ -56,12 +56,12 @@ static void on_sampler(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__sampler_t sampler = {0};
 
   if (is_missing_path(reply)) {
-    tnk__request_fail(&create->request, reply->error);
+    tnk__errand_fail(&create->errand, reply->error);
     return;
   }
   /* Without it everything works but asking for the base model. */
   if (reply->error != NULL ||
-      tnk__sampler_read(&sampler, &create->request.arena, reply->body,
+      tnk__sampler_read(&sampler, &create->errand.arena, reply->body,
                         reply->body_len) != TNK_OK)
     tnk__log(&call->endpoint->context->logger, TNK_LOG_INFO, "sampling",
              "%s: the server does not tell the base model", create->id);
@@ -70,64 +70,62 @@ static void on_sampler(tnk__call_t *call, const tnk__reply_t *reply) {
 
 static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
   create_t *create = of_call(call);
-  tnk__request_t *request = &create->request;
+  tnk__errand_t *errand = &create->errand;
   int err;
 
   if (reply->error != NULL) {
-    tnk__request_fail(request, reply->error);
+    tnk__errand_fail(errand, reply->error);
     return;
   }
-  err = tnk__create_sampling_read(&create->id, &request->arena, reply->body,
+  err = tnk__create_sampling_read(&create->id, &errand->arena, reply->body,
                                   reply->body_len);
   if (err != TNK_OK) {
-    tnk__request_fail_code(request, NAME, err);
+    tnk__errand_fail_code(errand, NAME, err);
     return;
   }
   if (create->base_model != NULL) {
     hand_over(create, create->base_model);
     return;
   }
-  tnk__call_init(&request->call, &request->session->endpoint,
+  tnk__call_init(&errand->call, &errand->session->endpoint,
                  TNK__ROUTE_GET_SAMPLER, NAME);
-  request->call.method_name = METHOD;
-  request->call.path_id = create->id;
-  tnk__buf_clear(&request->body);
-  tnk__request_call(request, on_sampler);
+  errand->call.method_name = METHOD;
+  errand->call.path_id = create->id;
+  tnk__buf_clear(&errand->body);
+  tnk__errand_call(errand, on_sampler);
 }
 
-static void begin(tnk__request_t *request) {
-  create_t *create = tnk__container_of(request, create_t, request);
+static void begin(tnk__errand_t *errand) {
+  create_t *create = tnk__container_of(errand, create_t, errand);
 
-  tnk__call_init(&request->call, &request->session->endpoint,
+  tnk__call_init(&errand->call, &errand->session->endpoint,
                  TNK__ROUTE_CREATE_SAMPLING, NAME);
-  request->call.method_name = METHOD;
-  tnk__create_sampling_write(&request->body, request->session->id,
-                             request->session->next_sampling_seq++,
+  errand->call.method_name = METHOD;
+  tnk__create_sampling_write(&errand->body, errand->session->id,
+                             errand->session->next_sampling_seq++,
                              create->base_model, create->model_path);
-  tnk__request_call(request, on_created);
+  tnk__errand_call(errand, on_created);
 }
 
 static void start(tnk__session_t *session, tnk_promise_t **promise,
                   const tnk_sampling_options_t *options) {
-  tnk__request_t *request =
-      tnk__request_new(session, NAME, sizeof(create_t), promise);
+  tnk__errand_t *errand =
+      tnk__errand_new(session, NAME, sizeof(create_t), promise);
   create_t *create;
 
-  if (request == NULL)
+  if (errand == NULL)
     return;
-  create = tnk__container_of(request, create_t, request);
+  create = tnk__container_of(errand, create_t, errand);
   create->record_stability_info = options->record_stability_info == TNK_YES;
   if (options->model_path != NULL)
-    create->model_path =
-        tnk__arena_strdup(&request->arena, options->model_path);
+    create->model_path = tnk__arena_strdup(&errand->arena, options->model_path);
   if (options->base_model != NULL)
-    create->base_model =
-        tnk__arena_strdup(&request->arena, options->base_model);
+    create->base_model = tnk__arena_strdup(&errand->arena, options->base_model);
   if ((options->model_path != NULL && create->model_path == NULL) ||
       (options->base_model != NULL && create->base_model == NULL))
-    tnk__request_fail_code(request, NAME, TNK_ENOMEM);
+    tnk__errand_fail_code(errand, NAME, TNK_ENOMEM);
   else
-    tnk__request_enter(request, TNK__SESSION_READY, begin);
+    tnk__errand_enter(errand, TNK__SESSION_READY, begin);
 }
 
 tnk_promise_t *tnk__create_sampling(tnk__session_t *session,

@@ -1,16 +1,16 @@
 #include "task/service/service.h"
 
 #include "base/alloc.h"
-#include "task/future/request.h"
+#include "task/future/errand.h"
 #include "task/sample/sampling.h"
 #include "task/train/training.h"
 
 void tnk__clients_close(tnk__session_t *session) {
   tnk__list_t *node;
 
-  while ((node = tnk__list_first(&session->requests)) != NULL)
-    tnk__request_fail(tnk__container_of(node, tnk__request_t, link),
-                      tnk__error_static(TNK_ECLOSED));
+  while ((node = tnk__list_first(&session->errands)) != NULL)
+    tnk__errand_fail(tnk__container_of(node, tnk__errand_t, link),
+                     tnk__error_static(TNK_ECLOSED));
   TNK__LIST_FOREACH_SAFE (training, next, &session->trainings)
     tnk__training_close(tnk__container_of(training, tnk_training_t, link), NULL,
                         NULL);

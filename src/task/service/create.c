@@ -14,12 +14,12 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "codec/message/calls_training.h"
-#include "task/future/request.h"
+#include "task/future/errand.h"
 #include "task/train/training.h"
 #include "task/train/operations.h"
 
 typedef struct {
-  tnk__request_t request;
+  tnk__errand_t errand;
   const char *name; /* begins error sentences */
   const char *method;
   tnk_lora_options_t lora;
@@ -29,38 +29,38 @@ typedef struct {
   int is_classic; /* the state is loaded by an operation of the client */
 } create_t;
 
-static create_t *of_request(tnk__request_t *request) {
-  return tnk__container_of(request, create_t, request);
+static create_t *of_errand(tnk__errand_t *errand) {
+  return tnk__container_of(errand, create_t, errand);
 }
 
 static create_t *of_call(tnk__call_t *call) {
-  return of_request(tnk__container_of(call, tnk__request_t, call));
+  return of_errand(tnk__container_of(call, tnk__errand_t, call));
 }
 
 static create_t *of_job(tnk__job_t *job) {
-  return of_request(tnk__container_of(job, tnk__request_t, job));
+  return of_errand(tnk__container_of(job, tnk__errand_t, job));
 }
 
 static void fail_code(create_t *create, int code) {
-  tnk__request_fail_code(&create->request, create->name, code);
+  tnk__errand_fail_code(&create->errand, create->name, code);
 }
 
 static void prepare_call(create_t *create, tnk__route_id_t route) {
-  tnk__request_t *request = &create->request;
+  tnk__errand_t *errand = &create->errand;
 
-  tnk__call_init(&request->call, &request->session->endpoint, route,
+  tnk__call_init(&errand->call, &errand->session->endpoint, route,
                  create->name);
-  request->call.method_name = create->method;
-  tnk__buf_clear(&request->body);
+  errand->call.method_name = create->method;
+  tnk__buf_clear(&errand->body);
 }
 
 static void prepare_job(create_t *create, tnk__route_id_t route,
                         const char *type) {
-  tnk__request_t *request = &create->request;
+  tnk__errand_t *errand = &create->errand;
 
-  tnk__job_init(&request->job, request->session, route, create->name, type);
-  request->job.future.call.method_name = create->method;
-  tnk__buf_clear(&request->body);
+  tnk__job_init(&errand->job, errand->session, route, create->name, type);
+  errand->job.future.call.method_name = create->method;
+  tnk__buf_clear(&errand->body);
 }
 
 /* ---- The end: a client ---- */
@@ -85,17 +85,16 @@ static void check_optimizer(const create_t *create,
                             const tnk_training_info_t *info) {
   if (create->lora.optimizer == TNK_OPTIMIZER_DIMUON &&
       info->optimizer != NULL && strcmp(info->optimizer, "dimuon") != 0)
-    tnk__log(&create->request.session->context->logger, TNK_LOG_WARN,
-             "training",
+    tnk__log(&create->errand.session->context->logger, TNK_LOG_WARN, "training",
              "%s: the model's optimizer is %s, not dimuon as asked for",
              create->name, info->optimizer);
 }
 
 static void hand_over(create_t *create, const tnk_training_info_t *info) {
-  tnk__request_t *request = &create->request;
+  tnk__errand_t *errand = &create->errand;
   const tnk_restore_options_t *restore = &create->restore;
   tnk_training_t *training =
-      tnk__training_new(request->session, create->model_id);
+      tnk__training_new(errand->session, create->model_id);
 
   if (training == NULL) {
     fail_code(create, TNK_ENOMEM);
@@ -104,14 +103,14 @@ static void hand_over(create_t *create, const tnk_training_info_t *info) {
   set_info(training, info);
   check_optimizer(create, info);
   if (!create->is_classic) {
-    tnk__request_resolve(request, TNK__RESULT_TRAINING,
-                         tnk__training_show(training), tnk__training_hide);
+    tnk__errand_resolve(errand, TNK__RESULT_TRAINING,
+                        tnk__training_show(training), tnk__training_hide);
     return;
   }
   tnk__load_into_new(training, restore->path,
                      restore->with_optimizer == TNK_YES,
-                     restore->weights_access_token, request->promise);
-  tnk__request_dispose(request);
+                     restore->weights_access_token, errand->promise);
+  tnk__errand_dispose(errand);
 }
 
 static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
@@ -122,7 +121,7 @@ static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
     tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
              "%s: the model exists, but not what is known of it: %s",
              create->model_id, reply->error->pub.text);
-  else if (tnk__get_info_read(&info, &create->request.arena, reply->body,
+  else if (tnk__get_info_read(&info, &create->errand.arena, reply->body,
                               reply->body_len) != TNK_OK)
     tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
              "%s: the answer of get_info cannot be understood",
@@ -134,8 +133,8 @@ static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
 
 static void ask_info(create_t *create) {
   prepare_call(create, TNK__ROUTE_GET_INFO);
-  tnk__get_info_write(&create->request.body, create->model_id);
-  tnk__request_call(&create->request, on_info);
+  tnk__get_info_write(&create->errand.body, create->model_id);
+  tnk__errand_call(&create->errand, on_info);
 }
 
 /* ---- create_model ---- */
@@ -145,10 +144,10 @@ static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__request_fail(&create->request, reply->error);
+    tnk__errand_fail(&create->errand, reply->error);
     return;
   }
-  err = tnk__create_model_read(&create->model_id, &create->request.arena,
+  err = tnk__create_model_read(&create->model_id, &create->errand.arena,
                                reply->body, reply->body_len);
   if (err != TNK_OK)
     fail_code(create, err);
@@ -157,41 +156,41 @@ static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
 }
 
 static void send_create(create_t *create) {
-  tnk__request_t *request = &create->request;
+  tnk__errand_t *errand = &create->errand;
 
   prepare_job(create, TNK__ROUTE_CREATE_MODEL, "CreateModel");
-  create->model_seq = request->session->next_model_seq++;
-  tnk__create_model_write(&request->body, request->session->id,
-                          create->model_seq, &create->lora);
-  tnk__request_job(request, on_created);
+  create->model_seq = errand->session->next_model_seq++;
+  tnk__create_model_write(&errand->body, errand->session->id, create->model_seq,
+                          &create->lora);
+  tnk__errand_job(errand, on_created);
 }
 
-static void begin_lora(tnk__request_t *request) {
-  send_create(of_request(request));
+static void begin_lora(tnk__errand_t *errand) {
+  send_create(of_errand(errand));
 }
 
 /* ---- From a saved state, in one call ---- */
 
 /* The answer need not name the model; then its id follows from the number. */
 static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
-  tnk__request_t *request = &create->request;
+  tnk__errand_t *errand = &create->errand;
   tnk__saved_t saved;
   tnk__buf_t text;
   const char *id = NULL;
 
-  if (tnk__saved_read(&saved, &request->arena, reply->body, reply->body_len) ==
+  if (tnk__saved_read(&saved, &errand->arena, reply->body, reply->body_len) ==
           TNK_OK &&
       saved.model_id != NULL)
     return saved.model_id;
-  tnk__buf_init(&text, &request->session->context->alloc, 4096);
-  tnk__model_id_write(&text, request->session->id, create->model_seq);
+  tnk__buf_init(&text, &errand->session->context->alloc, 4096);
+  tnk__model_id_write(&text, errand->session->id, create->model_seq);
   if (tnk__buf_cstr(&text) != NULL)
-    id = tnk__arena_strdup(&request->arena, tnk__buf_cstr(&text));
+    id = tnk__arena_strdup(&errand->arena, tnk__buf_cstr(&text));
   tnk__buf_deinit(&text);
   return id;
 }
 
-static void begin_classic(tnk__request_t *request);
+static void begin_classic(tnk__errand_t *errand);
 
 /* Whether the server restores in several calls only: it wants a model that
  * exists, and has done nothing. */
@@ -207,7 +206,7 @@ static int wants_model(const create_t *create, const tnk__job_t *job,
 
 static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
   create_t *create = of_job(job);
-  tnk__session_t *session = create->request.session;
+  tnk__session_t *session = create->errand.session;
 
   if (reply->error != NULL && wants_model(create, job, reply)) {
     tnk__log(&session->context->logger, TNK_LOG_INFO, "training",
@@ -215,11 +214,11 @@ static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
              "%s",
              create->name, reply->error->pub.text);
     session->restores_in_calls = 1;
-    begin_classic(&create->request);
+    begin_classic(&create->errand);
     return;
   }
   if (reply->error != NULL) {
-    tnk__request_fail(&create->request, reply->error);
+    tnk__errand_fail(&create->errand, reply->error);
     return;
   }
   create->model_id = restored_id(create, reply);
@@ -229,20 +228,20 @@ static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
     ask_info(create);
 }
 
-static void begin_restore(tnk__request_t *request) {
-  create_t *create = of_request(request);
+static void begin_restore(tnk__errand_t *errand) {
+  create_t *create = of_errand(errand);
   const tnk_choice_t classic = create->restore.classic;
 
   if (classic == TNK_YES ||
-      (classic != TNK_NO && request->session->restores_in_calls)) {
-    begin_classic(request);
+      (classic != TNK_NO && errand->session->restores_in_calls)) {
+    begin_classic(errand);
     return;
   }
   prepare_job(create, TNK__ROUTE_CREATE_FROM_STATE, "LoadWeights");
-  create->model_seq = request->session->next_model_seq++;
-  tnk__create_from_state_write(&request->body, request->session->id,
+  create->model_seq = errand->session->next_model_seq++;
+  tnk__create_from_state_write(&errand->body, errand->session->id,
                                create->model_seq, &create->restore);
-  tnk__request_job(request, on_restored);
+  tnk__errand_job(errand, on_restored);
 }
 
 /* ---- The classic way ---- */
@@ -255,10 +254,10 @@ static void on_weights_info(tnk__call_t *call, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__request_fail(&create->request, reply->error);
+    tnk__errand_fail(&create->errand, reply->error);
     return;
   }
-  err = tnk__weights_info_read(&info, &create->request.arena, reply->body,
+  err = tnk__weights_info_read(&info, &create->errand.arena, reply->body,
                                reply->body_len);
   if (err != TNK_OK) {
     fail_code(create, err);
@@ -281,13 +280,13 @@ static void on_weights_info(tnk__call_t *call, const tnk__reply_t *reply) {
   send_create(create);
 }
 
-static void begin_classic(tnk__request_t *request) {
-  create_t *create = of_request(request);
+static void begin_classic(tnk__errand_t *errand) {
+  create_t *create = of_errand(errand);
 
   create->is_classic = 1;
   prepare_call(create, TNK__ROUTE_WEIGHTS_INFO);
-  tnk__weights_info_write(&request->body, create->restore.path);
-  tnk__request_call(request, on_weights_info);
+  tnk__weights_info_write(&errand->body, create->restore.path);
+  tnk__errand_call(errand, on_weights_info);
 }
 
 /* ---- Start ---- */
@@ -315,13 +314,13 @@ static int own_pairs(tnk__arena_t *arena, const tnk_pair_t **pairs, size_t n) {
 
 static create_t *new_create(tnk__session_t *session, const char *name,
                             const char *method, tnk_promise_t **promise) {
-  tnk__request_t *request =
-      tnk__request_new(session, name, sizeof(create_t), promise);
+  tnk__errand_t *errand =
+      tnk__errand_new(session, name, sizeof(create_t), promise);
   create_t *create;
 
-  if (request == NULL)
+  if (errand == NULL)
     return NULL;
-  create = of_request(request);
+  create = of_errand(errand);
   create->name = name;
   create->method = method;
   create->lora = (tnk_lora_options_t)TNK_LORA_OPTIONS_INIT;
@@ -338,12 +337,12 @@ tnk_promise_t *tnk__create_lora(tnk__session_t *session,
 
   if (create == NULL)
     return promise;
-  arena = &create->request.arena;
+  arena = &create->errand.arena;
   create->lora = *options;
   if (own(arena, &create->lora.base_model) &&
       own(arena, &create->lora.optimizer_json) &&
       own_pairs(arena, &create->lora.user_metadata, options->n_user_metadata))
-    tnk__request_enter(&create->request, TNK__SESSION_READY, begin_lora);
+    tnk__errand_enter(&create->errand, TNK__SESSION_READY, begin_lora);
   else
     fail_code(create, TNK_ENOMEM);
   return promise;
@@ -362,7 +361,7 @@ tnk_promise_t *tnk__restore(tnk__session_t *session,
 
   if (create == NULL)
     return promise;
-  arena = &create->request.arena;
+  arena = &create->errand.arena;
   create->restore = *options;
   if (own(arena, &create->restore.path) &&
       own(arena, &create->restore.base_model) &&
@@ -370,7 +369,7 @@ tnk_promise_t *tnk__restore(tnk__session_t *session,
       own(arena, &create->restore.optimizer_json) &&
       own_pairs(arena, &create->restore.user_metadata,
                 options->n_user_metadata))
-    tnk__request_enter(&create->request, TNK__SESSION_READY, begin_restore);
+    tnk__errand_enter(&create->errand, TNK__SESSION_READY, begin_restore);
   else
     fail_code(create, TNK_ENOMEM);
   return promise;

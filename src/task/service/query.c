@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "codec/message/calls_session.h"
-#include "task/future/request.h"
+#include "task/future/errand.h"
 
 /* A result with the arena it lives in. */
 typedef struct {
@@ -26,67 +26,67 @@ const tnk_capabilities_t *tnk__query_value(const void *value) {
 }
 
 static void on_capabilities(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__request_t *request = tnk__container_of(call, tnk__request_t, call);
-  const tnk_allocator_t *alloc = &request->session->context->alloc;
+  tnk__errand_t *errand = tnk__container_of(call, tnk__errand_t, call);
+  const tnk_allocator_t *alloc = &errand->session->context->alloc;
   value_t *box;
   int err;
 
   if (reply->error != NULL) {
-    tnk__request_fail(request, reply->error);
+    tnk__errand_fail(errand, reply->error);
     return;
   }
   box = tnk__calloc(alloc, 1, sizeof(*box));
   if (box == NULL) {
-    tnk__request_fail_code(request, call->name, TNK_ENOMEM);
+    tnk__errand_fail_code(errand, call->name, TNK_ENOMEM);
     return;
   }
   tnk__arena_init(&box->arena, alloc, 64 * TNK__MIB);
   err = tnk__capabilities_read(&box->capabilities, &box->arena, reply->body,
                                reply->body_len);
   if (err == TNK_OK) {
-    tnk__request_resolve(request, TNK__RESULT_CAPABILITIES, box, free_value);
+    tnk__errand_resolve(errand, TNK__RESULT_CAPABILITIES, box, free_value);
     return;
   }
   free_value(alloc, box);
-  tnk__request_fail_code(request, call->name, err);
+  tnk__errand_fail_code(errand, call->name, err);
 }
 
 static void on_health(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__request_t *request = tnk__container_of(call, tnk__request_t, call);
+  tnk__errand_t *errand = tnk__container_of(call, tnk__errand_t, call);
   int err = TNK_OK;
 
   if (reply->error == NULL)
     err = tnk__health_read(reply->body, reply->body_len);
   if (reply->error != NULL)
-    tnk__request_fail(request, reply->error);
+    tnk__errand_fail(errand, reply->error);
   else if (err != TNK_OK)
-    tnk__request_fail_code(request, call->name, err);
+    tnk__errand_fail_code(errand, call->name, err);
   else
-    tnk__request_resolve(request, TNK__RESULT_NONE, NULL, NULL);
+    tnk__errand_resolve(errand, TNK__RESULT_NONE, NULL, NULL);
 }
 
-static void begin_capabilities(tnk__request_t *request) {
-  tnk__call_init(&request->call, &request->session->endpoint,
+static void begin_capabilities(tnk__errand_t *errand) {
+  tnk__call_init(&errand->call, &errand->session->endpoint,
                  TNK__ROUTE_CAPABILITIES, "get_server_capabilities");
-  request->call.method_name = "RestClient.get_server_capabilities";
-  tnk__request_call(request, on_capabilities);
+  errand->call.method_name = "RestClient.get_server_capabilities";
+  tnk__errand_call(errand, on_capabilities);
 }
 
-static void begin_health(tnk__request_t *request) {
-  tnk__call_init(&request->call, &request->session->endpoint, TNK__ROUTE_HEALTH,
+static void begin_health(tnk__errand_t *errand) {
+  tnk__call_init(&errand->call, &errand->session->endpoint, TNK__ROUTE_HEALTH,
                  "healthz");
-  tnk__request_call(request, on_health);
+  tnk__errand_call(errand, on_health);
 }
 
 static tnk_promise_t *start(tnk__session_t *session, const char *name,
                             tnk__session_level_t level,
-                            void (*begin)(tnk__request_t *request)) {
+                            void (*begin)(tnk__errand_t *errand)) {
   tnk_promise_t *promise = NULL;
-  tnk__request_t *request =
-      tnk__request_new(session, name, sizeof(*request), &promise);
+  tnk__errand_t *errand =
+      tnk__errand_new(session, name, sizeof(*errand), &promise);
 
-  if (request != NULL)
-    tnk__request_enter(request, level, begin);
+  if (errand != NULL)
+    tnk__errand_enter(errand, level, begin);
   return promise;
 }
 

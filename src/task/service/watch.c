@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "task/session/member.h"
-#include "task/future/request.h"
+#include "task/future/errand.h"
 #include "task/sample/sampling.h"
 #include "task/train/training.h"
 
@@ -53,17 +53,17 @@ static int watch_members(tnk__session_t *session, const tnk__list_t *members,
   return n > 0;
 }
 
-static int watch_requests(tnk__session_t *session, uint64_t now) {
+static int watch_errands(tnk__session_t *session, uint64_t now) {
   char text[MAX_TEXT];
   tnk__text_t out;
 
-  TNK__LIST_FOREACH (node, &session->requests) {
-    tnk__request_t *request = tnk__container_of(node, tnk__request_t, link);
-    if (!tnk__stall_due(&request->stall, now))
+  TNK__LIST_FOREACH (node, &session->errands) {
+    tnk__errand_t *errand = tnk__container_of(node, tnk__errand_t, link);
+    if (!tnk__stall_due(&errand->stall, now))
       continue;
     tnk__text_init(&out, text, sizeof(text));
-    tnk__promise_explain(request->promise, &out);
-    tell(session, request->name, &request->stall, now, 1, text);
+    tnk__promise_explain(errand->promise, &out);
+    tell(session, errand->name, &errand->stall, now, 1, text);
     return 1;
   }
   return 0;
@@ -83,7 +83,7 @@ static int look(tnk__session_t *session, uint64_t now) {
                       &sampling->stall, now))
       return 1;
   }
-  return watch_requests(session, now);
+  return watch_errands(session, now);
 }
 
 static void on_tick(tnk__timer_t *timer) {

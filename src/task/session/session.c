@@ -401,7 +401,7 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
   tnk__list_init(&session->needs);
   tnk__list_init(&session->trainings);
   tnk__list_init(&session->samplings);
-  tnk__list_init(&session->requests);
+  tnk__list_init(&session->errands);
   tnk__buf_init(&session->startup_body, &context->alloc, MAX_STARTUP_BODY);
   tnk__buf_init(&session->heartbeat_body, &context->alloc, MAX_STARTUP_BODY);
   tnk__flags_default(&session->flags);

@@ -71,7 +71,7 @@ typedef struct tnk__session {
   tnk__list_t trainings; /* clients, open or closing */
   tnk__list_t samplings;
   tnk__loans_t loans;
-  tnk__list_t requests; /* operations of no client: creations, questions */
+  tnk__list_t errands; /* operations of no client: creations, questions */
   tnk__canceler_t canceler;
   size_t n_pollers; /* of sampling clients; each holds one poll */
   tnk__gate_t gate; /* samples that wait for the end of a back-off */

@@ -1,4 +1,4 @@
-#include "task/hub/get.h"
+#include "task/hub/operations.h"
 
 #include <string.h>
 
@@ -13,20 +13,20 @@ typedef struct {
   tnk_progress_cb on_progress;
   void *progress_user;
   char *path;
-} get_t;
+} download_op_t;
 
 static void stop(tnk__hub_job_t *job) {
-  get_t *get = (get_t *)(void *)job;
+  download_op_t *op = (download_op_t *)(void *)job;
 
-  tnk__download_cancel(&get->download);
-  tnk__free(&job->hub->context->alloc, get->path);
+  tnk__download_cancel(&op->download);
+  tnk__free(&job->hub->context->alloc, op->path);
 }
 
-static void explain(const void *op, tnk__text_t *out) {
-  const get_t *get = op;
+static void explain(const void *arg, tnk__text_t *out) {
+  const download_op_t *op = arg;
 
   tnk__text_printf(out, "download: ");
-  tnk__download_explain(&get->download, out);
+  tnk__download_explain(&op->download, out);
 }
 
 static void free_path(const tnk_allocator_t *alloc, void *value) {
@@ -34,24 +34,25 @@ static void free_path(const tnk_allocator_t *alloc, void *value) {
 }
 
 static void on_done(tnk__download_t *download, tnk__error_t *error) {
-  get_t *get = tnk__container_of(download, get_t, download);
-  char *path = get->path;
+  download_op_t *op = tnk__container_of(download, download_op_t, download);
+  char *path = op->path;
 
   if (error != NULL) {
-    tnk__hub_job_fail(&get->job, error);
+    tnk__hub_job_fail(&op->job, error);
     return;
   }
-  get->path = NULL;
-  tnk__hub_job_resolve(&get->job, TNK__RESULT_PATH, path, free_path);
+  op->path = NULL;
+  tnk__hub_job_resolve(&op->job, TNK__RESULT_PATH, path, free_path);
 }
 
 static void on_progress(tnk__download_t *download) {
-  const get_t *get = tnk__container_of(download, get_t, download);
+  const download_op_t *op =
+      tnk__container_of(download, download_op_t, download);
 
   tnk__callout_begin();
-  get->on_progress(get->path, download->fetch.offset,
-                   download->n_total == UINT64_MAX ? 0 : download->n_total,
-                   get->progress_user);
+  op->on_progress(op->path, download->fetch.offset,
+                  download->n_total == UINT64_MAX ? 0 : download->n_total,
+                  op->progress_user);
   tnk__callout_end();
 }
 
@@ -68,15 +69,16 @@ static int is_under_way(const tnk__hub_t *hub, const char *path) {
   TNK__LIST_FOREACH (node, &hub->jobs) {
     const tnk__hub_job_t *job = tnk__container_of(node, tnk__hub_job_t, link);
     if (job->stop == stop &&
-        strcmp(tnk__container_of_const(job, get_t, job)->path, path) == 0)
+        strcmp(tnk__container_of_const(job, download_op_t, job)->path, path) ==
+            0)
       return 1;
   }
   return 0;
 }
 
-tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
-                            const char *sum,
-                            const tnk_download_options_t *options) {
+tnk_promise_t *tnk__hub_download(tnk__hub_t *hub, const char *url,
+                                 const char *path, const char *sum,
+                                 const tnk_download_options_t *options) {
   const tnk_hub_options_t *o = &hub->config->options;
   const tnk__download_request_t request = {
       .url = url,
@@ -91,7 +93,7 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
       .lane = TNK__LANE_CONTROL};
   tnk_promise_t *promise;
   tnk__error_t *error;
-  get_t *get;
+  download_op_t *op;
   int err;
 
   if (is_under_way(hub, path))
@@ -100,23 +102,23 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
                                      "download: another one to %.256s is under "
                                      "way",
                                      path));
-  get = (get_t *)(void *)tnk__hub_job_new(hub, sizeof(*get), stop, explain,
-                                          &promise);
-  if (get == NULL)
+  op = (download_op_t *)(void *)tnk__hub_job_new(hub, sizeof(*op), stop,
+                                                 explain, &promise);
+  if (op == NULL)
     return promise;
   tnk__promise_name(promise, "download");
-  tnk__download_init(&get->download, hub->context, hub->http);
-  get->download.done = on_done;
-  get->on_progress = options->on_progress;
-  get->progress_user = options->progress_user;
+  tnk__download_init(&op->download, hub->context, hub->http);
+  op->download.done = on_done;
+  op->on_progress = options->on_progress;
+  op->progress_user = options->progress_user;
   if (options->on_progress != NULL)
-    get->download.on_progress = on_progress;
-  get->path = tnk__strdup(&hub->context->alloc, path);
-  err = get->path == NULL ? TNK_ENOMEM
-                          : tnk__download_start(&get->download, &request);
+    op->download.on_progress = on_progress;
+  op->path = tnk__strdup(&hub->context->alloc, path);
+  err = op->path == NULL ? TNK_ENOMEM
+                         : tnk__download_start(&op->download, &request);
   if (err != TNK_OK) {
     error = start_error(hub, err);
-    tnk__hub_job_fail(&get->job, error);
+    tnk__hub_job_fail(&op->job, error);
     tnk__error_unref(error);
   }
   return promise;
@@ -127,43 +129,43 @@ tnk_promise_t *tnk__hub_get(tnk__hub_t *hub, const char *url, const char *path,
 typedef struct {
   tnk__hub_job_t job;
   tnk__wanted_t wanted;
-} get_file_t;
+} file_op_t;
 
 static void stop_file(tnk__hub_job_t *job) {
-  tnk__wanted_cancel(&((get_file_t *)(void *)job)->wanted);
+  tnk__wanted_cancel(&((file_op_t *)(void *)job)->wanted);
 }
 
-static void explain_file(const void *op, tnk__text_t *out) {
-  tnk__wanted_explain(&((const get_file_t *)op)->wanted, out);
+static void explain_file(const void *arg, tnk__text_t *out) {
+  tnk__wanted_explain(&((const file_op_t *)arg)->wanted, out);
 }
 
 static void on_file(tnk__wanted_t *wanted,
                     const tnk__model_file_result_t *result) {
-  get_file_t *get = tnk__container_of(wanted, get_file_t, wanted);
+  file_op_t *op = tnk__container_of(wanted, file_op_t, wanted);
   char *path;
 
   if (result->error != NULL) {
-    tnk__hub_job_fail(&get->job, result->error);
+    tnk__hub_job_fail(&op->job, result->error);
     return;
   }
-  path = tnk__strdup(&get->job.hub->context->alloc, result->path);
+  path = tnk__strdup(&op->job.hub->context->alloc, result->path);
   if (path == NULL)
-    tnk__hub_job_fail(&get->job, tnk__error_static(TNK_ENOMEM));
+    tnk__hub_job_fail(&op->job, tnk__error_static(TNK_ENOMEM));
   else
-    tnk__hub_job_resolve(&get->job, TNK__RESULT_PATH, path, free_path);
+    tnk__hub_job_resolve(&op->job, TNK__RESULT_PATH, path, free_path);
 }
 
-tnk_promise_t *tnk__hub_get_file(tnk__hub_t *hub, const char *model,
-                                 const char *revision, const char *file) {
+tnk_promise_t *tnk__hub_file(tnk__hub_t *hub, const char *model,
+                             const char *revision, const char *file) {
   tnk_promise_t *promise;
-  get_file_t *get = (get_file_t *)(void *)tnk__hub_job_new(
-      hub, sizeof(*get), stop_file, explain_file, &promise);
+  file_op_t *op = (file_op_t *)(void *)tnk__hub_job_new(
+      hub, sizeof(*op), stop_file, explain_file, &promise);
 
-  if (get == NULL)
+  if (op == NULL)
     return promise;
   tnk__promise_name(promise, "file");
-  tnk__wanted_init(&get->wanted, on_file);
-  if (tnk__wanted_start(&get->wanted, hub, model, revision, file) != TNK_OK)
-    tnk__hub_job_fail(&get->job, tnk__error_static(TNK_ENOMEM));
+  tnk__wanted_init(&op->wanted, on_file);
+  if (tnk__wanted_start(&op->wanted, hub, model, revision, file) != TNK_OK)
+    tnk__hub_job_fail(&op->job, tnk__error_static(TNK_ENOMEM));
   return promise;
 }

@@ -1,0 +1,158 @@
+#include "task/future/errand.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+
+static void on_cancel(void *arg) {
+  tnk__errand_fail(arg, tnk__error_static(TNK_ECANCELED));
+}
+
+/* An errand may make several calls, one after the other: which it is at. */
+static void explain_call(const tnk__errand_t *errand, tnk__text_t *out) {
+  const char *path = errand->call.route->path;
+
+  if (strcmp(path, errand->name) != 0)
+    tnk__text_printf(out, "%.*s ", (int)strcspn(path, "/"), path);
+  tnk__call_explain(&errand->call, out);
+}
+
+static void on_explain(const void *arg, tnk__text_t *out) {
+  const tnk__errand_t *errand = arg;
+
+  tnk__text_printf(out, "%s: ", errand->name);
+  if (!tnk__list_empty(&errand->need.link))
+    tnk__session_explain(errand->session, out);
+  else if (tnk__call_is_active(&errand->call))
+    explain_call(errand, out);
+  else if (tnk__list_empty(&errand->need.call.link))
+    tnk__job_explain(&errand->job, out);
+  else
+    tnk__text_printf(out, "is about to be sent");
+}
+
+tnk__errand_t *tnk__errand_new(tnk__session_t *session, const char *name,
+                               size_t size, tnk_promise_t **promise) {
+  const tnk_allocator_t *alloc = &session->context->alloc;
+  tnk__errand_t *errand = tnk__calloc(alloc, 1, size);
+  tnk__error_t *error;
+
+  if (errand == NULL) {
+    error = tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO);
+    if (*promise != NULL)
+      tnk__promise_reject(*promise, error);
+    else
+      *promise = tnk__promise_rejected(session->context, error);
+    return NULL;
+  }
+  if (*promise == NULL)
+    *promise = tnk__promise_new(session->context, NULL, NULL);
+  if (tnk__promise_is_oom(*promise)) {
+    tnk__free(alloc, errand);
+    return NULL;
+  }
+  tnk__promise_bind(*promise, on_cancel, on_explain, errand);
+  tnk__promise_name(*promise, name);
+  errand->name = name;
+  tnk__stall_moved(&errand->stall, tnk__context_now_ms(session->context));
+  errand->promise = *promise;
+  errand->session = session;
+  tnk__arena_init(&errand->arena, alloc, 4 * TNK__MIB);
+  tnk__buf_init(&errand->body, alloc, 4 * TNK__MIB);
+  tnk__list_append(&session->errands, &errand->link);
+  return errand;
+}
+
+void tnk__errand_dispose(tnk__errand_t *errand) {
+  const tnk_allocator_t *alloc = &errand->session->context->alloc;
+
+  tnk__list_remove(&errand->link);
+  if (errand->begin != NULL)
+    tnk__need_cancel(&errand->need);
+  tnk__call_cancel(&errand->call);
+  tnk__job_cancel(&errand->job);
+  tnk__buf_deinit(&errand->body);
+  tnk__arena_deinit(&errand->arena);
+  tnk__free(alloc, errand);
+}
+
+void tnk__errand_resolve(tnk__errand_t *errand, tnk__result_kind_t kind,
+                         void *value,
+                         void (*free_value)(const tnk_allocator_t *, void *)) {
+  tnk__promise_resolve(errand->promise, kind, value, free_value);
+  tnk__errand_dispose(errand);
+}
+
+/* A question is safe to ask again, so of those that is not said. */
+static int is_question(const tnk__errand_t *errand) {
+  return errand->job.future.session == NULL && errand->call.endpoint != NULL &&
+         errand->call.route->kind == TNK__CALL_QUERY;
+}
+
+/* Whether what it was to make has been made. */
+static tnk_ran_t ran_of(const tnk__errand_t *errand) {
+  if (errand->job.future.session == NULL && errand->call.endpoint != NULL)
+    return tnk__call_ran(&errand->call);
+  return tnk__job_ran(&errand->job);
+}
+
+void tnk__errand_fail(tnk__errand_t *errand, tnk__error_t *error) {
+  int says = !is_question(errand) && error->pub.code != TNK_EFAILED;
+
+  tnk__promise_reject(errand->promise,
+                      says ? tnk__error_ran(error, ran_of(errand))
+                           : tnk__error_ref(error));
+  tnk__errand_dispose(errand);
+}
+
+void tnk__errand_fail_code(tnk__errand_t *errand, const char *name, int code) {
+  /* Web sites and gateways answer 200 to anything. */
+  const tnk_error_t pub = {
+      .code = code,
+      .message = code == TNK_EPROTO
+                     ? "it is not what this call is answered with; does "
+                       "base_url name a Tinker server?"
+                     : NULL};
+  tnk__error_t *error =
+      tnk__error_from(&errand->session->context->alloc, name, &pub);
+
+  tnk__errand_fail(errand, error);
+  tnk__error_unref(error);
+}
+
+static void on_need(tnk__need_t *need, tnk__error_t *error) {
+  tnk__errand_t *errand = tnk__container_of(need, tnk__errand_t, need);
+
+  if (error != NULL)
+    tnk__errand_fail(errand, error);
+  else
+    errand->begin(errand);
+}
+
+void tnk__errand_enter(tnk__errand_t *errand, tnk__session_level_t level,
+                       void (*begin)(tnk__errand_t *self)) {
+  errand->begin = begin;
+  tnk__need_init(&errand->need, on_need);
+  tnk__session_need(errand->session, &errand->need, level);
+}
+
+void tnk__errand_call(tnk__errand_t *errand,
+                      void (*done)(tnk__call_t *call,
+                                   const tnk__reply_t *reply)) {
+  errand->call.body = errand->body.data;
+  errand->call.body_len = errand->body.len;
+  if (errand->body.err != TNK_OK)
+    tnk__errand_fail_code(errand, errand->call.name, errand->body.err);
+  else
+    tnk__call_start(&errand->call, done);
+}
+
+void tnk__errand_job(tnk__errand_t *errand,
+                     void (*done)(tnk__job_t *job, const tnk__reply_t *reply)) {
+  if (errand->body.err != TNK_OK)
+    tnk__errand_fail_code(errand, errand->job.future.call.name,
+                          errand->body.err);
+  else
+    tnk__job_start(&errand->job, errand->body.data, errand->body.len, done);
+}

@@ -1,0 +1,57 @@
+#ifndef TNK_TASK_FUTURE_ERRAND_H
+#define TNK_TASK_FUTURE_ERRAND_H
+
+#include "base/arena.h"
+#include "flow/stall.h"
+#include "task/future/job.h"
+#include "task/session/session.h"
+
+/*
+ * An operation that belongs to no client: making one, or a question to the
+ * service. It waits for the session, then makes calls one after the other.
+ *
+ * Waiting; calling; then it settles its promise and is freed at once.
+ */
+typedef struct tnk__errand {
+  tnk__list_t link; /* in session->errands */
+  tnk__session_t *session;
+  tnk_promise_t *promise;
+  const char *name; /* of the operation, static */
+  tnk__stall_t stall;
+  tnk__need_t need;
+  tnk__call_t call; /* a plain question */
+  tnk__job_t job;   /* a call with a future */
+  tnk__buf_t body;  /* of whichever is under way */
+  tnk__arena_t arena;
+  void (*begin)(struct tnk__errand *self);
+} tnk__errand_t;
+
+/*
+ * Make an errand of `size` bytes, which begins with a tnk__errand_t, or NULL
+ * without memory; *promise tells the caller either way. When *promise is given
+ * it is taken over instead.
+ */
+tnk__errand_t *tnk__errand_new(tnk__session_t *session, const char *name,
+                               size_t size, tnk_promise_t **promise);
+/* Call `begin` when the session has come that far. */
+void tnk__errand_enter(tnk__errand_t *errand, tnk__session_level_t level,
+                       void (*begin)(tnk__errand_t *self));
+
+/* Start the plain call, or the job, with what has been written to `body`. The
+ * caller has bound it and set what differs. */
+void tnk__errand_call(tnk__errand_t *errand,
+                      void (*done)(tnk__call_t *call,
+                                   const tnk__reply_t *reply));
+void tnk__errand_job(tnk__errand_t *errand,
+                     void (*done)(tnk__job_t *job, const tnk__reply_t *reply));
+
+/* Settle and free. `error` stays the caller's. */
+void tnk__errand_resolve(tnk__errand_t *errand, tnk__result_kind_t kind,
+                         void *value,
+                         void (*free_value)(const tnk_allocator_t *, void *));
+void tnk__errand_fail(tnk__errand_t *errand, tnk__error_t *error);
+void tnk__errand_fail_code(tnk__errand_t *errand, const char *name, int code);
+/* Free after the promise has been handed to somebody else. */
+void tnk__errand_dispose(tnk__errand_t *errand);
+
+#endif
