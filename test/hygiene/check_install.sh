@@ -13,20 +13,7 @@ meson install -C "$build" --no-rebuild --quiet --destdir "$stage"
 pc=$(find "$stage" -name tnk.pc)
 export PKG_CONFIG_PATH="${pc%/tnk.pc}${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 
-cat >"$stage/program.c" <<'END'
-#include <stdio.h>
-#include <tnk/tnk.h>
-#include <uv.h>
-
-int main(void) {
-  tnk_service_t *service;
-  if (tnk_service_open(&service, uv_default_loop(), NULL, NULL, 0) != TNK_OK)
-    return 1;
-  printf("version %s\n", tnk_version());
-  tnk_service_close(service, NULL, NULL);
-  return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
-}
-END
+cp "$(dirname "$0")/program.c" "$stage/"
 
 cat >"$stage/tokenizers.c" <<'END'
 #include <tnk/tokenizers.h>

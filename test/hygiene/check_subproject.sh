@@ -31,20 +31,7 @@ project('program', 'c', default_options: ['c_std=gnu11'])
 executable('program', 'program.c',
   dependencies: [dependency('tnk', fallback: 'tnk'), dependency('libuv')])
 END
-cat >"$work/program.c" <<'END'
-#include <stdio.h>
-#include <tnk/tnk.h>
-#include <uv.h>
-
-int main(void) {
-  tnk_service_t *service;
-  if (tnk_service_open(&service, uv_default_loop(), NULL, NULL, 0) != TNK_OK)
-    return 1;
-  printf("version %s\n", tnk_version());
-  tnk_service_close(service, NULL, NULL);
-  return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
-}
-END
+cp "$root/test/hygiene/program.c" "$work/"
 
 fail() {
   echo "$1"

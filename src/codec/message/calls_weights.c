@@ -4,46 +4,49 @@
 
 static const tnk_save_options_t defaults = TNK_SAVE_OPTIONS_INIT;
 
-/* What all saves under a name begin with. */
-static void begin_save(tnk__json_writer_t *w, tnk__buf_t *out,
-                       const char *model_id, const char *name) {
+/* What all saves under a name begin with; the options, or the defaults. */
+static const tnk_save_options_t *begin_save(tnk__json_writer_t *w,
+                                            tnk__buf_t *out,
+                                            const char *model_id,
+                                            uint64_t seq_id, const char *name,
+                                            const tnk_save_options_t *options) {
+  const tnk_save_options_t *o = options != NULL ? options : &defaults;
+
   tnk__calls_begin(w, out);
   tnk__json_put_text(w, "model_id", model_id);
   tnk__json_put_text(w, "path", name);
+  tnk__calls_put_uint(w, "seq_id", seq_id);
+  if (o->ttl_seconds != 0)
+    tnk__calls_put_uint(w, "ttl_seconds", o->ttl_seconds);
+  return o;
 }
 
-static void put_seq_and_ttl(tnk__json_writer_t *w, uint64_t seq_id,
-                            const tnk_save_options_t *options) {
-  tnk__calls_put_uint(w, "seq_id", seq_id);
-  if (options->ttl_seconds != 0)
-    tnk__calls_put_uint(w, "ttl_seconds", options->ttl_seconds);
+static void end_typed(tnk__json_writer_t *w, const char *type) {
+  tnk__json_put_text(w, "type", type);
+  tnk__calls_end(w);
 }
 
 void tnk__save_weights_write(tnk__buf_t *out, const char *model_id,
                              uint64_t seq_id, const char *name,
                              const tnk_save_options_t *options) {
-  const tnk_save_options_t *o = options != NULL ? options : &defaults;
   tnk__json_writer_t w;
+  const tnk_save_options_t *o =
+      begin_save(&w, out, model_id, seq_id, name, options);
 
-  begin_save(&w, out, model_id, name);
-  put_seq_and_ttl(&w, seq_id, o);
   tnk__json_put_bool(&w, "overwrite", o->overwrite == TNK_YES);
   tnk__calls_put_metadata(&w, o->user_metadata, o->n_user_metadata);
-  tnk__json_put_text(&w, "type", "save_weights");
-  tnk__calls_end(&w);
+  end_typed(&w, "save_weights");
 }
 
 void tnk__save_sampler_write(tnk__buf_t *out, const char *model_id,
                              uint64_t seq_id, const char *name,
                              const tnk_save_options_t *options) {
-  const tnk_save_options_t *o = options != NULL ? options : &defaults;
   tnk__json_writer_t w;
+  const tnk_save_options_t *o =
+      begin_save(&w, out, model_id, seq_id, name, options);
 
-  begin_save(&w, out, model_id, name);
-  put_seq_and_ttl(&w, seq_id, o);
   tnk__calls_put_metadata(&w, o->user_metadata, o->n_user_metadata);
-  tnk__json_put_text(&w, "type", "save_weights_for_sampler");
-  tnk__calls_end(&w);
+  end_typed(&w, "save_weights_for_sampler");
 }
 
 void tnk__save_ephemeral_write(tnk__buf_t *out, const char *model_id,
@@ -58,19 +61,17 @@ void tnk__save_ephemeral_write(tnk__buf_t *out, const char *model_id,
   if (kind == TNK_SAMPLING_INFLIGHT)
     tnk__json_put_text(&w, "kind", "inflight");
   tnk__calls_put_uint(&w, "seq_id", seq_id);
-  tnk__json_put_text(&w, "type", "save_weights_for_sampler");
-  tnk__calls_end(&w);
+  end_typed(&w, "save_weights_for_sampler");
 }
 
 void tnk__save_external_write(tnk__buf_t *out, const char *model_id,
                               uint64_t seq_id, const char *name,
                               const tnk_save_options_t *options) {
-  const tnk_save_options_t *o = options != NULL ? options : &defaults;
   tnk__json_writer_t w;
+  const tnk_save_options_t *o =
+      begin_save(&w, out, model_id, seq_id, name, options);
   size_t i;
 
-  begin_save(&w, out, model_id, name);
-  put_seq_and_ttl(&w, seq_id, o);
   if (o->n_recipients > 0) {
     tnk__json_key(&w, "age_encryption_recipients");
     tnk__json_begin_array(&w);
@@ -78,8 +79,7 @@ void tnk__save_external_write(tnk__buf_t *out, const char *model_id,
       tnk__json_text(&w, o->recipients[i]);
     tnk__json_end(&w);
   }
-  tnk__json_put_text(&w, "type", "save_weights_external");
-  tnk__calls_end(&w);
+  end_typed(&w, "save_weights_external");
 }
 
 void tnk__load_weights_write(tnk__buf_t *out, const char *model_id,
@@ -93,8 +93,7 @@ void tnk__load_weights_write(tnk__buf_t *out, const char *model_id,
   tnk__json_put_text(&w, "path", path);
   tnk__json_put_bool(&w, "optimizer", with_optimizer);
   tnk__calls_put_optional(&w, "weights_access_token", access_token);
-  tnk__json_put_text(&w, "type", "load_weights");
-  tnk__calls_end(&w);
+  end_typed(&w, "load_weights");
 }
 
 int tnk__saved_read(tnk__saved_t *out, tnk__arena_t *arena, const uint8_t *body,

@@ -21,12 +21,16 @@ typedef struct {
   int metadata; /* the size may be answered instead of the result */
 } wait_t;
 
-static void free_wait(wait_t *wait) {
+/* What it was, now that it is over. Before the answer: with that the connection
+ * may go on to its next request. */
+static wait_t end_wait(wait_t *wait) {
   local_server_t *server = wait->future->server;
+  const wait_t was = *wait;
 
   tnk__list_remove(&wait->waiter.link);
   local_hold_stop(server, &wait->hold);
   tnk__free(server->alloc, wait);
+  return was;
 }
 
 static void reply_failure(local_future_t *future, local_req_t *req) {
@@ -130,28 +134,20 @@ static void reply_not_yet(local_future_t *future, local_req_t *req) {
 }
 
 static void on_held(local_timer_t *timer) {
-  wait_t *wait = tnk__container_of(timer, wait_t, hold.timer);
-  local_future_t *future = wait->future;
-  local_req_t *req = wait->req;
+  const wait_t was = end_wait(tnk__container_of(timer, wait_t, hold.timer));
 
-  /* Before the answer: with it the connection may go on to its next request. */
-  free_wait(wait);
-  reply_not_yet(future, req);
+  reply_not_yet(was.future, was.req);
 }
 
 static void on_gone(local_req_t *req, void *user) {
   (void)req;
-  free_wait(user);
+  end_wait(user);
 }
 
 static void on_settled(local_waiter_t *waiter) {
-  wait_t *wait = tnk__container_of(waiter, wait_t, waiter);
-  local_future_t *future = wait->future;
-  local_req_t *req = wait->req;
-  int metadata = wait->metadata;
+  const wait_t was = end_wait(tnk__container_of(waiter, wait_t, waiter));
 
-  free_wait(wait);
-  reply_settled(future, req, metadata);
+  reply_settled(was.future, was.req, was.metadata);
 }
 
 /* An id that this server made and no longer knows is gone; another one never

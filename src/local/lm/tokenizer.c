@@ -38,25 +38,38 @@ static void put_byte(tnk__json_writer_t *w, unsigned byte) {
   tnk__json_put_int(w, text, byte);
 }
 
+typedef struct {
+  const char *name;
+  int value;
+} flag_t;
+
+static void put_flags(tnk__json_writer_t *w, const flag_t *flags, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    tnk__json_put_bool(w, flags[i].name, flags[i].value);
+}
+
 static void put_special(tnk__json_writer_t *w, int id, const char *text) {
+  static const flag_t flags[] = {{"single_word", 0},
+                                 {"lstrip", 0},
+                                 {"rstrip", 0},
+                                 {"normalized", 0},
+                                 {"special", 1}};
+
   tnk__json_begin_object(w);
   tnk__json_put_int(w, "id", id);
   tnk__json_put_text(w, "content", text);
-  tnk__json_put_bool(w, "single_word", 0);
-  tnk__json_put_bool(w, "lstrip", 0);
-  tnk__json_put_bool(w, "rstrip", 0);
-  tnk__json_put_bool(w, "normalized", 0);
-  tnk__json_put_bool(w, "special", 1);
+  put_flags(w, flags, sizeof(flags) / sizeof(*flags));
   tnk__json_end(w);
 }
 
 static void put_byte_level(tnk__json_writer_t *w, const char *key) {
+  static const flag_t flags[] = {
+      {"add_prefix_space", 0}, {"trim_offsets", 1}, {"use_regex", 0}};
+
   tnk__json_key(w, key);
   tnk__json_begin_object(w);
   tnk__json_put_text(w, "type", "ByteLevel");
-  tnk__json_put_bool(w, "add_prefix_space", 0);
-  tnk__json_put_bool(w, "trim_offsets", 1);
-  tnk__json_put_bool(w, "use_regex", 0);
+  put_flags(w, flags, sizeof(flags) / sizeof(*flags));
   tnk__json_end(w);
 }
 

@@ -108,16 +108,20 @@ static void give_batch(local_stub_t *stub, local_req_t *req, int is_held) {
 
 /* ---- Holding ---- */
 
-static void drop(poll_t *poll) {
+/* What it was, now that it is held no more. */
+static poll_t end_poll(poll_t *poll) {
+  const poll_t was = *poll;
+
   local_timer_stop(&poll->timer);
   tnk__list_remove(&poll->link);
   poll->stub->n_held--;
-  tnk__free(alloc_of(poll->stub), poll);
+  tnk__free(alloc_of(was.stub), poll);
+  return was;
 }
 
 static void on_gone(local_req_t *req, void *user) {
   (void)req;
-  drop(user);
+  end_poll(user);
 }
 
 /* NULL: there was no memory, and the request has been answered. */
@@ -158,20 +162,16 @@ static void cut(local_stub_t *stub, local_req_t *req) {
 /* ---- One result ---- */
 
 static void on_result_due(local_timer_t *timer) {
-  poll_t *poll = tnk__container_of(timer, poll_t, timer);
-  local_stub_t *stub = poll->stub;
-  local_req_t *req = poll->req;
-  int is_cut = poll->is_cut;
+  const poll_t was = end_poll(tnk__container_of(timer, poll_t, timer));
   char id[LOCAL_STUB_MAX_ID];
 
-  drop(poll);
-  if (local_stub_id(req, id) != NULL &&
-      strtoull(id + 2, NULL, 10) <= local_stub_now(stub))
-    give_result(stub, req, id, 1);
-  else if (is_cut)
-    cut(stub, req);
+  if (local_stub_id(was.req, id) != NULL &&
+      strtoull(id + 2, NULL, 10) <= local_stub_now(was.stub))
+    give_result(was.stub, was.req, id, 1);
+  else if (was.is_cut)
+    cut(was.stub, was.req);
   else
-    local_req_reply_text(req, 200, "application/json",
+    local_req_reply_text(was.req, 200, "application/json",
                          "{\"type\":\"try_again\",\"request_id\":\"\","
                          "\"queue_state\":\"active\"}");
 }
@@ -204,16 +204,12 @@ static uint64_t next_due(const local_stub_t *stub, const local_req_t *req) {
 }
 
 static void on_batch_due(local_timer_t *timer) {
-  poll_t *poll = tnk__container_of(timer, poll_t, timer);
-  local_stub_t *stub = poll->stub;
-  local_req_t *req = poll->req;
-  int is_cut = poll->is_cut;
+  const poll_t was = end_poll(tnk__container_of(timer, poll_t, timer));
 
-  drop(poll);
-  if (is_cut && next_due(stub, req) > local_stub_now(stub))
-    cut(stub, req);
+  if (was.is_cut && next_due(was.stub, was.req) > local_stub_now(was.stub))
+    cut(was.stub, was.req);
   else
-    give_batch(stub, req, 1);
+    give_batch(was.stub, was.req, 1);
 }
 
 void local_stub_retrieve_batch(local_stub_t *stub, local_req_t *req) {

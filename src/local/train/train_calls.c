@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/limits.h"
 #include "codec/format/json_read.h"
+#include "codec/format/room.h"
 #include "local/lm/check.h"
 #include "local/train/pass_read.h"
 #include "local/train/provenance.h"
@@ -11,16 +11,6 @@
 /* The training requests: read, checked, handed to the model's queue. */
 
 /* ---- Passes ---- */
-
-static void *proto_alloc(void *arena, size_t size) {
-  return tnk__arena_alloc(arena, size);
-}
-
-/* The arena goes as a whole. */
-static void proto_free(void *arena, void *ptr) {
-  (void)arena;
-  (void)ptr;
-}
 
 static void refuse_pass(local_call_t *call, local_op_t *op, int err,
                         const tnk__lm_why_t *why) {
@@ -59,23 +49,24 @@ static void submit_pass(local_call_t *call, local_op_t *op,
 }
 
 static void pass_proto(local_call_t *call, local_op_t *op) {
-  tnk__arena_t arena;
-  ProtobufCAllocator alloc = {proto_alloc, proto_free, &arena};
   TinkerPublic__ForwardBackwardRequest *request;
+  ProtobufCAllocator alloc;
+  tnk__room_t room;
   tnk__lm_why_t why = {{0}};
   int64_t seq;
   int err;
 
-  /* Messages cost more decoded than encoded; this bounds by how much. */
-  tnk__arena_init(&arena, call->server->alloc,
-                  TNK__MAX_PROTO_FACTOR * (call->n_bytes + 1024));
+  tnk__room_init(&room, call->server->alloc, call->n_bytes);
+  alloc = tnk__room_protobuf(&room);
   request = tinker_public__forward_backward_request__unpack(
       &alloc, call->n_bytes, call->bytes);
   if (request == NULL) {
-    tnk__arena_deinit(&arena);
-    local_op_free(op, call->server);
-    local_reply_invalid(call->req, "value_error", NULL,
-                        "The body is no ForwardBackwardRequest");
+    err = room.err == TNK_ENOMEM
+              ? TNK_ENOMEM
+              : tnk__lm_refuse(&why, TNK_EPROTO,
+                               "The body is no ForwardBackwardRequest");
+    refuse_pass(call, op, err, &why);
+    tnk__arena_deinit(&room.arena);
     return;
   }
   /* proto3 cannot tell 0 from an absent number, and none begins at 0. */
@@ -83,7 +74,7 @@ static void pass_proto(local_call_t *call, local_op_t *op) {
   call->req->seq_id = seq;
   err = local_pass_proto(op, request, &why);
   submit_pass(call, op, request->model_id, seq, err, &why);
-  tnk__arena_deinit(&arena);
+  tnk__arena_deinit(&room.arena);
 }
 
 static void pass_json(local_call_t *call, local_op_t *op, const char *member,
