@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "support/test.h"
 
 void rig_open(rig_t *rig, const local_options_t *options) {
@@ -105,9 +106,22 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   CHECK_INT(llhttp_execute(&x->parser, buf->base, (size_t)n), HPE_OK);
 }
 
+static void start_reading(exchange_t *x) {
+  CHECK_INT(uv_read_start((uv_stream_t *)&x->tcp, on_alloc, on_read), 0);
+}
+
 static void on_written(uv_write_t *write, int status) {
-  (void)write;
-  (void)status; /* a server that hangs up early is seen by the reader */
+  exchange_t *x = tnk__container_of(write, exchange_t, write);
+
+  /* A server that hangs up early is seen by the reader. */
+  if (!x->sends_first)
+    return;
+  if (status == 0) {
+    start_reading(x);
+    return;
+  }
+  x->closed = x->reset = 1;
+  hang_up(x);
 }
 
 static void on_connected(uv_connect_t *connect, int status) {
@@ -120,7 +134,8 @@ static void on_connected(uv_connect_t *connect, int status) {
     return;
   }
   CHECK_INT(status, 0);
-  CHECK_INT(uv_read_start((uv_stream_t *)&x->tcp, on_alloc, on_read), 0);
+  if (!x->sends_first)
+    start_reading(x);
   if (x->n_out > 0)
     CHECK_INT(uv_write(&x->write, (uv_stream_t *)&x->tcp, &buf, 1, on_written),
               0);

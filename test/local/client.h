@@ -33,6 +33,9 @@ typedef struct exchange {
   size_t n_done; /* answers complete */
   int closed;    /* the server hung up */
   int reset;     /* by a reset */
+  /* It reads nothing before all is sent, as a simple program does; set before
+   * the loop runs. */
+  int sends_first;
   /* All that came, NUL-terminated; kept, and not parsed, while is_raw. */
   int is_raw;
   char *raw;

@@ -2,6 +2,9 @@
 
 #include <math.h>
 
+#include "base/alloc.h"
+#include "local/sample/record.h"
+
 /* Training with stable_reinforce on what was sampled: the server remembers the
  * sampler's logprobs, and the data name where each of their tokens is from. */
 
@@ -164,5 +167,56 @@ TEST_LIMIT(a_record_is_the_session_s_own_and_goes_with_it, 60) {
   for (int i = 0; i < 2; i++)
     r.input_spans[i].sequence_id = r.target_spans[i].sequence_id = id;
   check_refused(&e2e, &r, "no record of sequence");
+  e2e_close(&e2e);
+}
+
+/* Every record was used so long ago as it is now and `ms` more. */
+static void age_records(e2e_t *e2e, uint64_t ms) {
+  TNK__LIST_FOREACH (node, &e2e->server->record_list) {
+    tnk__container_of(node, local_record_t, link)->used_ms -= ms;
+  }
+}
+
+TEST_LIMIT(a_record_lives_for_a_day_after_its_last_use, 60) {
+  const uint64_t nearly = LOCAL_RECORD_LIFE_MS - 60000;
+  rollout_t r;
+  e2e_t e2e;
+
+  e2e_open(&e2e, (local_options_t)LOCAL_OPTIONS_INIT);
+  e2e_train(&e2e, 2);
+  roll(&r, sampler(&e2e, TNK_YES));
+  for (int i = 0; i < 3; i++) {
+    age_records(&e2e, nearly);
+    e2e_done(pass(&e2e, &r));
+  }
+  age_records(&e2e, LOCAL_RECORD_LIFE_MS + 1);
+  check_refused(&e2e, &r, "no record of sequence");
+  CHECK(tnk__list_empty(&e2e.server->record_list));
+  CHECK_INT(e2e.server->n_record_bytes, 0);
+  tnk_promise_unref(r.promise);
+  e2e_close(&e2e);
+}
+
+/* As if there were so many others that these two no longer fit together. */
+TEST_LIMIT(the_record_that_was_not_used_for_longest_gives_way, 60) {
+  tnk_sampling_t *sampling;
+  rollout_t unused;
+  rollout_t used;
+  size_t others;
+  e2e_t e2e;
+
+  e2e_open(&e2e, (local_options_t)LOCAL_OPTIONS_INIT);
+  e2e_train(&e2e, 2);
+  sampling = sampler(&e2e, TNK_YES);
+  roll(&used, sampling);
+  roll(&unused, sampling);
+  e2e_done(pass(&e2e, &used));
+  others = LOCAL_RECORDS_MAX_BYTES + 1 - e2e.server->n_record_bytes;
+  e2e.server->n_record_bytes += others;
+  e2e_done(pass(&e2e, &used));
+  check_refused(&e2e, &unused, "no record of sequence");
+  e2e.server->n_record_bytes -= others;
+  tnk_promise_unref(used.promise);
+  tnk_promise_unref(unused.promise);
   e2e_close(&e2e);
 }

@@ -96,8 +96,9 @@ TEST(a_target_may_be_absolute) {
   rig_close(&rig);
 }
 
-/* More than the system takes off the sender at once: a server that hung up with
- * it unread would answer with a reset. */
+/* More than the system takes off the sender at once, and the sender reads only
+ * when it has sent all: a server that hung up with some of it unread would
+ * answer with a reset. */
 TEST(a_refusal_arrives_though_more_is_on_its_way) {
   enum { N = 4 << 20 };
   char *big = malloc(N);
@@ -109,7 +110,9 @@ TEST(a_refusal_arrives_though_more_is_on_its_way) {
   memcpy(big, "GET / HTTP/1.1\r\nA: ", 19);
   rig_open(&rig, NULL);
   x = rig_raw(&rig, big, N);
+  x->sends_first = 1;
   rig_wait(x, 1);
+  CHECK(!x->reset);
   CHECK_INT(x->status, 431);
   while (!x->closed)
     uv_run(&rig.loop, UV_RUN_ONCE);

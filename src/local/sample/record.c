@@ -5,9 +5,6 @@
 
 #include "base/alloc.h"
 
-/* A day, and what all records may take. */
-enum { LIFE_MS = 86400000, MAX_BYTES = 256 << 20 };
-
 #define RECORD(p) tnk__container_of(p, local_record_t, link)
 
 static void drop(local_server_t *server, local_record_t *record) {
@@ -30,8 +27,8 @@ static void evict(local_server_t *server) {
   tnk__list_t *node;
 
   while ((node = tnk__list_first(&server->record_list)) != NULL &&
-         (now - RECORD(node)->used_ms > LIFE_MS ||
-          server->n_record_bytes > MAX_BYTES))
+         (now - RECORD(node)->used_ms > LOCAL_RECORD_LIFE_MS ||
+          server->n_record_bytes > LOCAL_RECORDS_MAX_BYTES))
     drop(server, RECORD(node));
 }
 

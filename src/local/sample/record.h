@@ -3,6 +3,9 @@
 
 #include "local/sample/sampler.h"
 
+/* A day, and what all records may take. */
+enum { LOCAL_RECORD_LIFE_MS = 86400000, LOCAL_RECORDS_MAX_BYTES = 256 << 20 };
+
 /*
  * What is kept of a sequence that was sampled with record_stability_info, so
  * that a later pass can name its tokens: those of the prompt and of the sample,
