@@ -85,66 +85,65 @@ TEST(datum_json_reads_every_form) {
 #define TENSOR(json)                                                           \
   "{\"model_input\":{\"chunks\":[]},\"loss_fn_inputs\":{\"w\":" json "}}"
 
-TEST(datum_json_names_the_place) {
-  static const char *const rows[][2] = {
-      {"[]", "it is not an object"},
-      {"{}", "model_input is missing, or not an object"},
-      {"{\"model_input\":{}}",
-       "model_input.chunks is missing, or not an array"},
-      {"{\"model_input\":{\"chunks\":[]}}",
-       "loss_fn_inputs is missing, or not an object"},
-      {CHUNK("1"), "model_input.chunks[0] is not an object"},
-      {CHUNK("{}"), "model_input.chunks[0] has no array \"tokens\""},
-      {CHUNK("{\"tokens\":[1]},{\"tokens\":[1,2.5]}"),
-       "model_input.chunks[1].tokens[1] is not an integer"},
-      {CHUNK("{\"tokens\":[4294967296]}"),
-       "model_input.chunks[0].tokens[0] is 4294967296, more than 32 bits"},
-      {CHUNK("{\"type\":\"x\"}"),
-       "model_input.chunks[0].type is \"x\", which is not known"},
-      {CHUNK("{\"type\":\"image\",\"format\":\"gif\"}"),
-       "model_input.chunks[0].format is neither \"png\" nor \"jpeg\""},
-      {CHUNK("{\"type\":\"image\",\"format\":\"png\"}"),
-       "model_input.chunks[0] has no text \"data\""},
-      {CHUNK("{\"type\":\"image\",\"format\":\"png\",\"data\":\"*\"}"),
-       "model_input.chunks[0].data is not base64"},
-      {CHUNK("{\"type\":\"image_asset_pointer\",\"format\":\"png\"}"),
-       "model_input.chunks[0] has no text \"location\""},
-      {CHUNK("{\"type\":\"image_asset_pointer\",\"expected_tokens\":-1}"),
-       "model_input.chunks[0].expected_tokens is not a number of tokens"},
-      {TENSOR("[1]"), "loss_fn_inputs.w has no array \"data\""},
-      {TENSOR("{\"data\":[1]}"),
-       "loss_fn_inputs.w.dtype is neither \"int64\" nor \"float32\""},
-      {TENSOR("{\"data\":[1,1.5],\"dtype\":\"int64\"}"),
-       "loss_fn_inputs.w.data[1] is not an integer"},
-      {TENSOR("{\"data\":[1,null],\"dtype\":\"float32\"}"),
-       "loss_fn_inputs.w.data[1] is not a number"},
-      {TENSOR("{\"data\":[1],\"dtype\":\"int64\",\"shape\":1}"),
-       "loss_fn_inputs.w.shape is not an array"},
-      {TENSOR("{\"data\":[1],\"dtype\":\"int64\",\"shape\":[-1]}"),
-       "loss_fn_inputs.w.shape[0] is not a size"},
-      {TENSOR("{\"data\":[1],\"dtype\":\"int64\","
-              "\"shape\":[1,1,1,1,1,1,1,1,1]}"),
-       "loss_fn_inputs.w.shape has 9 dimensions, at most 8"},
-      {TENSOR("{\"data\":[1,2],\"dtype\":\"int64\",\"shape\":[]}"),
-       "loss_fn_inputs.w has 2 values, but its shape [] is that of one"},
-      {TENSOR("{\"data\":[],\"dtype\":\"int64\","
-              "\"sparse_crow_indices\":[0]}"),
-       "loss_fn_inputs.w has only one of sparse_crow_indices and "
-       "sparse_col_indices"},
-      {TENSOR("{\"data\":[],\"dtype\":\"int64\",\"shape\":[2,2],"
-              "\"sparse_crow_indices\":[0],\"sparse_col_indices\":[]}"),
-       "loss_fn_inputs.w.sparse_crow_indices must have one entry more than "
-       "rows"},
-      {TENSOR("{\"data\":[],\"dtype\":\"int64\",\"shape\":[0,2],"
-              "\"sparse_crow_indices\":[0],\"sparse_col_indices\":[1]}"),
-       "loss_fn_inputs.w.sparse_col_indices must have as many entries as "
-       "data"},
-  };
+static const char *const places[][2] = {
+    {"[]", "it is not an object"},
+    {"{}", "model_input is missing, or not an object"},
+    {"{\"model_input\":{}}", "model_input.chunks is missing, or not an array"},
+    {"{\"model_input\":{\"chunks\":[]}}",
+     "loss_fn_inputs is missing, or not an object"},
+    {CHUNK("1"), "model_input.chunks[0] is not an object"},
+    {CHUNK("{}"), "model_input.chunks[0] has no array \"tokens\""},
+    {CHUNK("{\"tokens\":[1]},{\"tokens\":[1,2.5]}"),
+     "model_input.chunks[1].tokens[1] is not an integer"},
+    {CHUNK("{\"tokens\":[4294967296]}"),
+     "model_input.chunks[0].tokens[0] is 4294967296, more than 32 bits"},
+    {CHUNK("{\"type\":\"x\"}"),
+     "model_input.chunks[0].type is \"x\", which is not known"},
+    {CHUNK("{\"type\":\"image\",\"format\":\"gif\"}"),
+     "model_input.chunks[0].format is neither \"png\" nor \"jpeg\""},
+    {CHUNK("{\"type\":\"image\",\"format\":\"png\"}"),
+     "model_input.chunks[0] has no text \"data\""},
+    {CHUNK("{\"type\":\"image\",\"format\":\"png\",\"data\":\"*\"}"),
+     "model_input.chunks[0].data is not base64"},
+    {CHUNK("{\"type\":\"image_asset_pointer\",\"format\":\"png\"}"),
+     "model_input.chunks[0] has no text \"location\""},
+    {CHUNK("{\"type\":\"image_asset_pointer\",\"expected_tokens\":-1}"),
+     "model_input.chunks[0].expected_tokens is not a number of tokens"},
+    {TENSOR("[1]"), "loss_fn_inputs.w has no array \"data\""},
+    {TENSOR("{\"data\":[1]}"),
+     "loss_fn_inputs.w.dtype is neither \"int64\" nor \"float32\""},
+    {TENSOR("{\"data\":[1,1.5],\"dtype\":\"int64\"}"),
+     "loss_fn_inputs.w.data[1] is not an integer"},
+    {TENSOR("{\"data\":[1,null],\"dtype\":\"float32\"}"),
+     "loss_fn_inputs.w.data[1] is not a number"},
+    {TENSOR("{\"data\":[1],\"dtype\":\"int64\",\"shape\":1}"),
+     "loss_fn_inputs.w.shape is not an array"},
+    {TENSOR("{\"data\":[1],\"dtype\":\"int64\",\"shape\":[-1]}"),
+     "loss_fn_inputs.w.shape[0] is not a size"},
+    {TENSOR("{\"data\":[1],\"dtype\":\"int64\","
+            "\"shape\":[1,1,1,1,1,1,1,1,1]}"),
+     "loss_fn_inputs.w.shape has 9 dimensions, at most 8"},
+    {TENSOR("{\"data\":[1,2],\"dtype\":\"int64\",\"shape\":[]}"),
+     "loss_fn_inputs.w has 2 values, but its shape [] is that of one"},
+    {TENSOR("{\"data\":[],\"dtype\":\"int64\","
+            "\"sparse_crow_indices\":[0]}"),
+     "loss_fn_inputs.w has only one of sparse_crow_indices and "
+     "sparse_col_indices"},
+    {TENSOR("{\"data\":[],\"dtype\":\"int64\",\"shape\":[2,2],"
+            "\"sparse_crow_indices\":[0],\"sparse_col_indices\":[]}"),
+     "loss_fn_inputs.w.sparse_crow_indices must have one entry more than "
+     "rows"},
+    {TENSOR("{\"data\":[],\"dtype\":\"int64\",\"shape\":[0,2],"
+            "\"sparse_crow_indices\":[0],\"sparse_col_indices\":[1]}"),
+     "loss_fn_inputs.w.sparse_col_indices must have as many entries as "
+     "data"},
+};
 
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+TEST(datum_json_names_the_place) {
+  for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
     example_t e;
-    CHECK_INT(read_example(&e, rows[i][0]), TNK_EINVAL);
-    CHECK_STR(text, rows[i][1]);
+    CHECK_INT(read_example(&e, places[i][0]), TNK_EINVAL);
+    CHECK_STR(text, places[i][1]);
     drop(&e);
   }
 }

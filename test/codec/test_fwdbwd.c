@@ -226,41 +226,74 @@ TEST(sequence_number_fits_or_is_refused) {
   CHECK_INT(tnk__fwdbwd_begin(&writer, &request), TNK_OK);
 }
 
-/* A large request: what we write is what the generated code reads. */
+/* ---- A large request ---- */
+
+enum { LARGE = 40, TOKENS = 300 };
+
+typedef struct {
+  int32_t tokens[TOKENS];
+  int64_t targets[TOKENS];
+  float weights[TOKENS];
+  tnk_chunk_t chunks[LARGE];
+  tnk_loss_input_t inputs[LARGE][2];
+  tnk_datum_t data[LARGE];
+} large_t;
+
+static void fill_large(large_t *large, uint64_t *seed) {
+  for (size_t i = 0; i < TOKENS; i++) {
+    large->tokens[i] = (int32_t)(test_random(seed) >> 33);
+    large->targets[i] = (int64_t)test_random(seed);
+    large->weights[i] = (float)i / 3;
+  }
+  for (size_t i = 0; i < LARGE; i++) {
+    size_t n = test_random(seed) % TOKENS;
+
+    large->chunks[i] = tnk_chunk_text(large->tokens, n);
+    large->inputs[i][0] =
+        (tnk_loss_input_t){"target_tokens", tnk_tensor_i64(large->targets, n)};
+    large->inputs[i][1] =
+        (tnk_loss_input_t){"weights", tnk_tensor_f32(large->weights, n)};
+    large->data[i] = one_datum(&large->chunks[i], 1, large->inputs[i]);
+    large->data[i].n_loss_inputs = 2;
+  }
+}
+
+static void check_large(const TinkerPublic__ForwardBackwardRequest *read,
+                        const large_t *large) {
+  CHECK_INT(read->n_data, LARGE);
+  for (size_t i = 0; i < LARGE; i++) {
+    const TinkerPublic__Datum *datum = read->data[i];
+    const ProtobufCBinaryData *bytes;
+    size_t n = large->chunks[i].n_tokens;
+
+    CHECK_INT(datum->n_model_input, 1);
+    bytes = &datum->model_input[0]->encoded_text->tokens;
+    CHECK_MEM(bytes->data, bytes->len, large->tokens, 4 * n);
+    CHECK_INT(datum->n_loss_fn_inputs, 2);
+    CHECK_STR(datum->loss_fn_inputs[1]->key, "weights");
+    bytes = &datum->loss_fn_inputs[0]->value->dense;
+    CHECK_MEM(bytes->data, bytes->len, large->targets, 8 * n);
+    bytes = &datum->loss_fn_inputs[1]->value->dense;
+    CHECK_MEM(bytes->data, bytes->len, large->weights, 4 * n);
+    CHECK_INT(datum->loss_fn_inputs[1]->value->shape[0], n);
+  }
+}
+
+/* What we write is what the generated code reads. */
 TEST(generated_code_reads_random_requests) {
-  enum { N = 40, TOKENS = 300 };
+  static large_t large;
   uint64_t seed = 7;
-  static int32_t tokens[TOKENS];
-  static int64_t targets[TOKENS];
-  static float weights[TOKENS];
-  static tnk_chunk_t chunks[N];
-  static tnk_loss_input_t inputs[N][2];
-  static tnk_datum_t data[N];
   tnk__fwdbwd_t request = {.model_id = "model",
                            .seq_id = 77,
-                           .data = data,
-                           .n_data = N,
+                           .data = large.data,
+                           .n_data = LARGE,
                            .loss_fn = "cross_entropy"};
   TinkerPublic__ForwardBackwardRequest *read;
   tnk__fwdbwd_writer_t writer;
   size_t len;
   tnk__buf_t buf;
 
-  for (size_t i = 0; i < TOKENS; i++) {
-    tokens[i] = (int32_t)(test_random(&seed) >> 33);
-    targets[i] = (int64_t)test_random(&seed);
-    weights[i] = (float)i / 3;
-  }
-  for (size_t i = 0; i < N; i++) {
-    size_t n = test_random(&seed) % TOKENS;
-
-    chunks[i] = tnk_chunk_text(tokens, n);
-    inputs[i][0] =
-        (tnk_loss_input_t){"target_tokens", tnk_tensor_i64(targets, n)};
-    inputs[i][1] = (tnk_loss_input_t){"weights", tnk_tensor_f32(weights, n)};
-    data[i] = one_datum(&chunks[i], 1, inputs[i]);
-    data[i].n_loss_inputs = 2;
-  }
+  fill_large(&large, &seed);
   tnk__buf_init(&buf, test_allocator(), 1 << 20);
   write_request(&buf, &request);
   read =
@@ -268,23 +301,7 @@ TEST(generated_code_reads_random_requests) {
   CHECK(read != NULL);
   CHECK_STR(read->model_id, "model");
   CHECK_INT(read->seq_id, 77);
-  CHECK_INT(read->n_data, N);
-  for (size_t i = 0; i < N; i++) {
-    const TinkerPublic__Datum *datum = read->data[i];
-    const ProtobufCBinaryData *bytes;
-    size_t n = chunks[i].n_tokens;
-
-    CHECK_INT(datum->n_model_input, 1);
-    bytes = &datum->model_input[0]->encoded_text->tokens;
-    CHECK_MEM(bytes->data, bytes->len, tokens, 4 * n);
-    CHECK_INT(datum->n_loss_fn_inputs, 2);
-    CHECK_STR(datum->loss_fn_inputs[1]->key, "weights");
-    bytes = &datum->loss_fn_inputs[0]->value->dense;
-    CHECK_MEM(bytes->data, bytes->len, targets, 8 * n);
-    bytes = &datum->loss_fn_inputs[1]->value->dense;
-    CHECK_MEM(bytes->data, bytes->len, weights, 4 * n);
-    CHECK_INT(datum->loss_fn_inputs[1]->value->shape[0], n);
-  }
+  check_large(read, &large);
   tinker_public__forward_backward_request__free_unpacked(read, NULL);
   CHECK_INT(tnk__fwdbwd_begin(&writer, &request), TNK_OK);
   CHECK_INT(writer.len, buf.len);

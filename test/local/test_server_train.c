@@ -218,15 +218,13 @@ static void refused(rig_t *rig, const char *path, int status, const char *body,
   rig_free(x);
 }
 
-TEST(what_is_refused_at_once) {
+TEST(models_that_cannot_be_made_are_refused_at_once) {
   char session[96];
-  char model[96];
   char body[1024];
   rig_t rig;
 
   rig_open(&rig, NULL);
   rig_session(&rig, session);
-  rig_model(&rig, session, model);
   refused(&rig, "create_model", 404,
           "{\"session_id\":\"no\",\"base_model\":\"x\",\"lora_config\":{}}",
           "Session not found");
@@ -248,6 +246,24 @@ TEST(what_is_refused_at_once) {
   refused(&rig, "get_info", 404, "{\"model_id\":\"m\"}", "Model not found");
   refused(&rig, "optim_step", 404, "{\"model_id\":\"m\",\"seq_id\":1}",
           "Model not found");
+  rig_close(&rig);
+}
+
+/* A number that was refused is not used up. */
+static void check_unused(rig_t *rig, const char *model) {
+  rig_free(rig_done(rig, rig_pass(rig, model, 1, "still fine")));
+  rig_close(rig);
+}
+
+TEST(steps_that_make_no_sense_are_refused_at_once) {
+  char session[96];
+  char model[96];
+  char body[1024];
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  rig_session(&rig, session);
+  rig_model(&rig, session, model);
 #define STEP(params, words)                                                    \
   do {                                                                         \
     snprintf(body, sizeof(body), "{\"model_id\":\"%s\",\"seq_id\":1%s}",       \
@@ -263,6 +279,18 @@ TEST(what_is_refused_at_once) {
   STEP(",\"adam_params\":{\"learning_rate\":\"x\"}", "learning_rate");
   STEP(",\"optimizer_params\":{\"type\":\"adamw\"}", "dimuon");
   STEP(",\"optimizer_params\":{\"type\":\"dimuon\"}", "learning_rate");
+  check_unused(&rig, model);
+}
+
+TEST(passes_that_make_no_sense_are_refused_at_once) {
+  char session[96];
+  char model[96];
+  char body[1024];
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  rig_session(&rig, session);
+  rig_model(&rig, session, model);
 #define PASS(input, words)                                                     \
   do {                                                                         \
     snprintf(body, sizeof(body),                                               \
@@ -292,9 +320,7 @@ TEST(what_is_refused_at_once) {
        "\"shape\":[1,1],\"sparse_crow_indices\":[0,2],"
        "\"sparse_col_indices\":[0]}}}]}",
        "row indices");
-  /* None of them used the number up. */
-  rig_free(rig_done(&rig, rig_pass(&rig, model, 1, "still fine")));
-  rig_close(&rig);
+  check_unused(&rig, model);
 }
 
 /* Well-formed data that cannot be computed fail in their turn. */
