@@ -1,0 +1,266 @@
+/*
+ * Uses every sized struct of the public headers once, with a server, and writes
+ * a line "STRUCT CODE" for each. Compiled against headers in which each struct
+ * has one member more, `grown`, and with GROWN, every call is made before with
+ * that member set, which is a line "STRUCT grown CODE"; see run.py.
+ *
+ * Each struct ends where its memory ends: a library that takes it for a larger
+ * one dies.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <tnk/tnk.h>
+#include <tnk/tokenizers.h>
+#include <unistd.h>
+#include <uv.h>
+
+static tnk_service_t *service;
+static tnk_hub_t *hub;
+static tnk_promise_t *last;
+static char why[512];
+
+static void *at_the_end(const void *value, size_t size) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  if (size > page || pages == MAP_FAILED ||
+      mprotect(pages + page, page, PROT_NONE) != 0)
+    exit(2);
+  return memcpy(pages + page - size, value, size);
+}
+
+static int settle(tnk_promise_t *promise) {
+  int status = tnk_wait(promise);
+
+  tnk_promise_unref(last);
+  last = promise;
+  snprintf(why, sizeof(why), "%s", tnk_promise_text(promise));
+  return status;
+}
+
+static void tell(const char *type, const char *when, int status) {
+  printf("%s%s %s\n", type, when, tnk_err_name(status));
+  if (status != TNK_OK && when[0] == '\0')
+    fprintf(stderr, "%s: %s\n", type, why);
+}
+
+#define MAKE(type, name, init)                                                 \
+  const type name##_init = init;                                               \
+  type *name = at_the_end(&name##_init, sizeof(type))
+#ifdef GROWN
+#define TRY(type, name, call)                                                  \
+  do {                                                                         \
+    name->grown = name;                                                        \
+    tell(#type, " grown", call);                                               \
+    name->grown = NULL;                                                        \
+    tell(#type, "", call);                                                     \
+  } while (0)
+/* A library that does not know the member sets it to zero. */
+#define TRY_OUT(type, name, call)                                              \
+  do {                                                                         \
+    name->grown = name;                                                        \
+    tell(#type, " grown", call);                                               \
+    tell(#type, "", name->grown == NULL ? TNK_OK : TNK_EINVAL);                \
+  } while (0)
+#else
+#define TRY(type, name, call) tell(#type, "", call)
+#define TRY_OUT(type, name, call) tell(#type, "", call)
+#endif
+
+static const int32_t ids[] = {'a', 'b', 'c'};
+static const int64_t targets[] = {'b', 'c', 'd'};
+static const tnk_model_input_t prompt = {.tokens = ids, .n_tokens = 3};
+
+/* ---- The service and its clients ---- */
+
+static int open_service(const tnk_service_options_t *options) {
+  return tnk_service_open(&service, uv_default_loop(), options, why,
+                          sizeof(why));
+}
+
+static tnk_training_t *train(void) {
+  const tnk_datum_t datum = {.input = prompt, .targets = targets};
+  tnk_training_t *training;
+  MAKE(tnk_lora_options_t, lora, TNK_LORA_OPTIONS_INIT);
+  MAKE(tnk_pass_options_t, pass, TNK_PASS_OPTIONS_INIT);
+  MAKE(tnk_optim_t, optim, TNK_OPTIM_INIT);
+  MAKE(tnk_training_info_t, info, TNK_TRAINING_INFO_INIT);
+
+  lora->base_model = "tnk/byte-lm";
+  lora->rank = 4;
+  TRY(tnk_lora_options_t, lora, settle(tnk_service_create_lora(service, lora)));
+  training = tnk_promise_training(last);
+  pass->loss_fn = "cross_entropy";
+  TRY(tnk_pass_options_t, pass,
+      settle(tnk_training_forward_backward(training, &datum, 1, pass)));
+  optim->learning_rate = 0.01;
+  TRY(tnk_optim_t, optim, settle(tnk_training_optim_step(training, optim)));
+  TRY_OUT(tnk_training_info_t, info, tnk_training_info(info, training));
+  return info->lora_rank == 4 ? training : NULL;
+}
+
+static void save_and_load(tnk_training_t *training) {
+  MAKE(tnk_save_options_t, save, TNK_SAVE_OPTIONS_INIT);
+  MAKE(tnk_load_options_t, load, TNK_LOAD_OPTIONS_INIT);
+  MAKE(tnk_restore_options_t, restore, TNK_RESTORE_OPTIONS_INIT);
+  MAKE(tnk_path_t, parts, TNK_PATH_INIT);
+  char path[256];
+
+  save->overwrite = TNK_YES;
+  TRY(tnk_save_options_t, save,
+      settle(tnk_training_save_state(training, "one", save)));
+  snprintf(path, sizeof(path), "%s", tnk_promise_path(last));
+  TRY_OUT(tnk_path_t, parts, tnk_path_parse(parts, path));
+  load->path = path;
+  TRY(tnk_load_options_t, load,
+      settle(tnk_training_load_state(training, load)));
+  restore->path = path;
+  TRY(tnk_restore_options_t, restore,
+      settle(tnk_service_restore(service, restore)));
+}
+
+static void sample(void) {
+  tnk_sampling_t *sampling;
+  MAKE(tnk_sampling_options_t, options, TNK_SAMPLING_OPTIONS_INIT);
+  MAKE(tnk_sampling_params_t, params, TNK_SAMPLING_PARAMS_INIT);
+  MAKE(tnk_sample_options_t, extras, TNK_SAMPLE_OPTIONS_INIT);
+  MAKE(tnk_logprobs_options_t, logprobs, TNK_LOGPROBS_OPTIONS_INIT);
+
+  options->base_model = "tnk/byte-lm";
+  TRY(tnk_sampling_options_t, options,
+      settle(tnk_service_create_sampling(service, options)));
+  sampling = tnk_promise_sampling(last);
+  params->max_tokens = 2;
+  TRY(tnk_sampling_params_t, params,
+      settle(tnk_sampling_sample(sampling, &prompt, params, NULL)));
+  extras->n_samples = 2;
+  TRY(tnk_sample_options_t, extras,
+      settle(tnk_sampling_sample(sampling, &prompt, params, extras)));
+  logprobs->last_n = 1;
+  TRY(tnk_logprobs_options_t, logprobs,
+      settle(tnk_sampling_compute_logprobs(sampling, &prompt, logprobs)));
+}
+
+/* ---- Hubs and tokenizers ---- */
+
+static int open_any(void **tokenizer, const char *path,
+                    const tnk_pair_t *overrides, size_t n_overrides,
+                    const tnk_allocator_t *allocator, char *text, size_t size) {
+  (void)path;
+  (void)overrides;
+  (void)n_overrides;
+  (void)allocator;
+  (void)text;
+  (void)size;
+  *tokenizer = &service;
+  return TNK_OK;
+}
+
+static void close_any(void *tokenizer) {
+  (void)tokenizer;
+}
+
+static int encode_any(const void *tokenizer, const char *text, size_t n,
+                      unsigned flags, tnk_take_ids_cb take, void *user,
+                      char *reason, size_t size) {
+  (void)tokenizer;
+  (void)text;
+  (void)flags;
+  (void)reason;
+  (void)size;
+  return take(ids, n, user);
+}
+
+static int encode(const tnk_tokenizer_plugin_t *plugin) {
+  tnk_prompt_t *made;
+  int err = tnk_prompt_from_text(&made, plugin, &service, "ab", 2, 0, NULL, why,
+                                 sizeof(why));
+
+  tnk_prompt_free(made);
+  return err;
+}
+
+/* A rank file: a line with base64 and a rank for each byte. */
+static int read_ranks(const tnk_tokenizer_options_t *options) {
+  static const char digits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  tnk_tokenizer_t *tokenizer = NULL;
+  tnk_tokenizer_error_t error;
+  char lines[4096];
+  size_t n = 0;
+  int err;
+
+  for (int byte = 0; byte < 256; byte++)
+    n += (size_t)snprintf(lines + n, sizeof(lines) - n, "%c%c== %d\n",
+                          digits[byte >> 2], digits[(byte & 3) << 4], byte);
+  err = tnk_tokenizer_load_memory(&tokenizer, lines, n, options, &error);
+  snprintf(why, sizeof(why), "%s", error.text);
+  tnk_tokenizer_unref(tokenizer);
+  return err;
+}
+
+static int open_hub(const tnk_hub_options_t *options) {
+  return tnk_hub_open(&hub, uv_default_loop(), options, why, sizeof(why));
+}
+
+/* `folder` is one that may be written to; a download goes there, and a file of
+ * the cache and a tokenizer are found there. */
+static void use_hub(const char *folder, const char *url) {
+  static const char *const files[] = {"tokenizer.any", NULL};
+  char to[512], from[512];
+  MAKE(tnk_hub_options_t, options, TNK_HUB_OPTIONS_INIT);
+  MAKE(tnk_download_options_t, download, TNK_DOWNLOAD_OPTIONS_INIT);
+  MAKE(tnk_hub_file_options_t, file, TNK_HUB_FILE_OPTIONS_INIT);
+  MAKE(tnk_tokenizer_plugin_t, plugin, TNK_TOKENIZER_PLUGIN_INIT);
+  MAKE(tnk_hub_tokenizer_options_t, which, TNK_HUB_TOKENIZER_OPTIONS_INIT);
+  MAKE(tnk_tokenizer_options_t, how, TNK_TOKENIZER_OPTIONS_INIT);
+
+  options->cache_dir = folder;
+  options->offline = TNK_YES;
+  TRY(tnk_hub_options_t, options, open_hub(options));
+  snprintf(to, sizeof(to), "%s/healthz", folder);
+  snprintf(from, sizeof(from), "%s/api/v1/healthz", url);
+  download->max_bytes = 1000;
+  TRY(tnk_download_options_t, download,
+      settle(tnk_hub_download(hub, from, to, download)));
+  file->revision = "0123456789012345678901234567890123456789";
+  TRY(tnk_hub_file_options_t, file,
+      settle(tnk_hub_file(hub, "a/b", "tokenizer.any", file)));
+  plugin->name = "any";
+  plugin->main_files = files;
+  plugin->open = open_any;
+  plugin->close = close_any;
+  plugin->encode = encode_any;
+  TRY(tnk_tokenizer_plugin_t, plugin, encode(plugin));
+  which->directory = folder;
+  TRY(tnk_hub_tokenizer_options_t, which,
+      settle(tnk_hub_tokenizer(hub, plugin, "a/b", which)));
+  how->format = TNK_TOKENIZER_TIKTOKEN;
+  TRY(tnk_tokenizer_options_t, how, read_ranks(how));
+}
+
+int main(int argc, char **argv) {
+  tnk_training_t *training;
+  MAKE(tnk_service_options_t, options, TNK_SERVICE_OPTIONS_INIT);
+  MAKE(tnk_stats_t, stats, TNK_STATS_INIT);
+
+  if (argc != 3)
+    return 2;
+  options->base_url = argv[2];
+  options->api_key = "tml-local";
+  TRY(tnk_service_options_t, options, open_service(options));
+  training = train();
+  if (training == NULL)
+    return 3;
+  save_and_load(training);
+  sample();
+  TRY_OUT(tnk_stats_t, stats, tnk_service_stats(stats, service));
+  use_hub(argv[1], argv[2]);
+  tnk_promise_unref(last);
+  tnk_hub_close(hub, NULL, NULL);
+  tnk_service_close(service, NULL, NULL);
+  return uv_run(uv_default_loop(), UV_RUN_DEFAULT) != 0 ? 4 : 0;
+}
