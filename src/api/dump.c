@@ -219,7 +219,7 @@ static void dump_http(dump_t *d, const tnk__http_t *http) {
     if (pool->via != NULL)
       put_text(d, "proxy", pool->via->name);
     put_uint(d, "connecting", pool->n_connecting);
-    put_uint(d, "active", length(&pool->active));
+    put_uint(d, "active", length(&pool->shared) + length(&pool->full));
     put_uint(d, "idle", length(&pool->idle));
     put_uint(d, "waiting", pool->n_waiting);
     end(d);

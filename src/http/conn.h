@@ -5,28 +5,64 @@
 #include "http/client.h"
 
 /*
- * One HTTP/1.1 connection: one exchange at a time. It reports to its pool and
- * never to a caller of the client.
+ * One connection, and the exchanges on it: with HTTP/1.1 one at a time. It
+ * reports to its pool and never to a caller of the client.
  */
 typedef enum {
   TNK__CONN_CONNECTING = 0,
-  TNK__CONN_IDLE,
-  TNK__CONN_ACTIVE,
-  TNK__CONN_ENDED /* to be closed by the pool */
+  TNK__CONN_OPEN,
+  TNK__CONN_ENDED /* to be closed by the pool, once no exchange is on it */
 } tnk__conn_state_t;
 
 typedef struct tnk__conn tnk__conn_t;
 
 typedef struct {
-  /* From CONNECTING to IDLE. */
+  /* Connected; tnk__conn_speak() must follow. */
   void (*on_open)(tnk__conn_t *conn);
   /* From CONNECTING to ENDED. */
   void (*on_fail)(tnk__conn_t *conn, int err, int cause);
-  /* From IDLE to ENDED. */
+  /* From OPEN to ENDED while no exchange was on it. */
   void (*on_end)(tnk__conn_t *conn);
-  /* The exchange has parted from the connection, which is IDLE or ENDED. */
+  /* The exchange has parted from the connection, which may have ENDED. */
   void (*on_result)(tnk__conn_t *conn, tnk__exchange_t *ex, int err, int cause);
 } tnk__conn_events_t;
+
+/* How a version of HTTP carries exchanges over the stream of a connection. All
+ * but `room` and the streams' events are for conn.c alone. */
+typedef struct {
+  const char *name; /* for people */
+  /* Begin on a stream that is open. TNK_OK or TNK_ENOMEM. */
+  int (*begin)(tnk__conn_t *conn);
+  /* Write the request of an exchange that is on the connection. TNK_OK, or a
+   * code and then the connection has ENDED, unless others are on it. */
+  int (*send)(tnk__conn_t *conn, tnk__exchange_t *ex);
+  /* Let go of an exchange. `is_over`: the answer is complete. Else nobody waits
+   * for it any more; where nothing else can follow, the connection has ENDED.
+   * Whether anything was sent is known from here on. Allocates nothing. */
+  void (*part)(tnk__conn_t *conn, tnk__exchange_t *ex, int is_over);
+  /* How many more exchanges it takes now. */
+  size_t (*room)(const tnk__conn_t *conn);
+  /* The owner has taken the body: what was held back may come. */
+  void (*resume)(tnk__conn_t *conn, tnk__exchange_t *ex);
+  /* Whether some of the request is still to be written. */
+  int (*is_sending)(const tnk__conn_t *conn, const tnk__exchange_t *ex);
+  /* Any exchange that is on it. */
+  tnk__exchange_t *(*first)(const tnk__conn_t *conn);
+  void (*on_read)(tnk__conn_t *conn, const uint8_t *data, size_t n);
+  void (*on_written)(tnk__conn_t *conn, int cause);
+  void (*on_end)(tnk__conn_t *conn, const tnk__net_error_t *error);
+} tnk__conn_kind_t;
+
+/* What HTTP/1.1 keeps: of one exchange. */
+typedef struct {
+  tnk__exchange_t *ex;
+  tnk__http_reader_t *reader; /* the exchange's, once an answer has begun */
+  uint64_t n_before;    /* what the stream had sent when the exchange began */
+  size_t n_fed;         /* bytes of the exchange's feed that were written */
+  tnk__deferred_t next; /* piece of the feed */
+  int is_writing;
+  int write_failed;
+} tnk__h1_t;
 
 struct tnk__conn {
   tnk__list_t link; /* the pool's */
@@ -34,35 +70,51 @@ struct tnk__conn {
   struct tnk__pool *pool;
   const tnk__conn_events_t *events;
   tnk__stream_t *stream;
+  const tnk__conn_kind_t *kind;
   tnk__conn_state_t state;
   /* The proxy that gets the requests themselves, or NULL. */
   const tnk__via_t *relay;
-  tnk__exchange_t *ex;        /* while ACTIVE */
-  tnk__http_reader_t *reader; /* the exchange's, once an answer has begun */
-  tnk__timer_t timer;         /* of being unused */
-  uint64_t n_before;    /* what the stream had sent when the exchange began */
-  size_t n_fed;         /* bytes of the exchange's feed that were written */
-  tnk__deferred_t next; /* piece of the feed */
-  size_t n_exchanges;   /* begun on it */
-  int is_writing;
-  int write_failed;
-  const char *text; /* why it ended, while that is reported; or NULL */
+  tnk__timer_t timer;  /* of being unused */
+  size_t n_begun;      /* exchanges begun on it */
+  size_t n_on;         /* on it now */
+  size_t n_foreground; /* of them, those that keep uv_run() going */
+  const char *text;    /* why it ended, while that is reported; or NULL */
+  tnk__h1_t h1;
 };
+
+extern const tnk__conn_kind_t tnk__conn_h1;
 
 /* Make a connection, which begins to connect. TNK_OK or TNK_ENOMEM. `via` is
  * NULL, or stays. */
 int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
                   const tnk__origin_t *origin, const tnk__via_t *via,
                   const tnk__conn_events_t *events, struct tnk__pool *pool);
-/* Close and free, in whatever state, without a report. An exchange on it has
- * been taken off before. */
+/* Say what is spoken on a connection that has just connected: from CONNECTING
+ * to OPEN. TNK_OK, or TNK_ENOMEM and then it has ENDED. */
+int tnk__conn_speak(tnk__conn_t *conn, const tnk__conn_kind_t *kind);
+/* Close and free, in whatever state, without a report. No exchange is on it. */
 void tnk__conn_close(tnk__conn_t *conn);
-/* Write the request: from IDLE to ACTIVE. TNK_OK, or a code and then the
- * exchange is not on the connection, which is ENDED. */
+/* How many more exchanges it takes now. */
+size_t tnk__conn_room(const tnk__conn_t *conn);
+/* Write the request on a connection that has room. TNK_OK, or a code and then
+ * the exchange is not on it. */
 int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex);
-/* Take the exchange off and leave the connection ENDED. */
-void tnk__conn_abort(tnk__conn_t *conn);
-/* Whether an exchange had been on it before the present one. */
+/* Take an exchange off; the connection may have ENDED after that. */
+void tnk__conn_abort(tnk__conn_t *conn, tnk__exchange_t *ex);
+/* Any exchange that is on it, or NULL. */
+tnk__exchange_t *tnk__conn_first(const tnk__conn_t *conn);
+/* Whether an exchange had been on it before the latest one. */
 int tnk__conn_is_reused(const tnk__conn_t *conn);
+/* The owner of an exchange that was paused has taken the body. */
+void tnk__conn_resume(tnk__exchange_t *ex);
+/* Whether some of the request of an active exchange is still to be written. */
+int tnk__conn_is_sending(const tnk__exchange_t *ex);
+
+/* For the kinds. Part an exchange from the connection, which is unused after
+ * the last one, and report how it ended. Then the connection may be gone. */
+void tnk__conn_finish(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
+                      int cause);
+/* Report the end of a connection without an exchange. It may be gone then. */
+void tnk__conn_end(tnk__conn_t *conn);
 
 #endif

@@ -54,7 +54,7 @@ static void describe_active(const tnk__exchange_t *ex, tnk__text_t *out) {
   if (ex->answer != NULL)
     tnk__text_printf(out, "receives the server's answer, %zu bytes so far",
                      ex->answer->body.len);
-  else if (ex->conn->is_writing)
+  else if (tnk__conn_is_sending(ex))
     tnk__text_printf(out, "is being sent (%zu bytes)",
                      ex->head.len + ex->body_len +
                          (ex->feed != NULL ? ex->feed->len : 0));

@@ -225,7 +225,7 @@ void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out) {
     return;
   ex->is_paused = 0;
   tnk__exchange_arm(ex);
-  tnk__stream_pause(ex->conn->stream, 0);
+  tnk__conn_resume(ex);
 }
 
 int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,

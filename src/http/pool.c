@@ -94,8 +94,9 @@ static int new_pool(tnk__pool_t **out, tnk__http_t *http,
   tnk__list_init(&pool->waiting);
   tnk__list_init(&pool->fresh);
   tnk__list_init(&pool->connecting);
-  tnk__list_init(&pool->active);
   tnk__list_init(&pool->idle);
+  tnk__list_init(&pool->shared);
+  tnk__list_init(&pool->full);
   tnk__list_append(&http->pools, &pool->link);
   err = find_way(pool);
   if (err != TNK_OK)
@@ -106,7 +107,8 @@ static int new_pool(tnk__pool_t **out, tnk__http_t *http,
 /* The last touch of whoever may have taken the last member away. */
 static void free_if_empty(tnk__pool_t *pool) {
   if (pool->n_exchanges > 0 || !tnk__list_empty(&pool->connecting) ||
-      !tnk__list_empty(&pool->active) || !tnk__list_empty(&pool->idle))
+      !tnk__list_empty(&pool->idle) || !tnk__list_empty(&pool->shared) ||
+      !tnk__list_empty(&pool->full))
     return;
   free_pool(pool);
 }
@@ -187,19 +189,32 @@ static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
   }
 }
 
+/* Put a connection where what has happened to it belongs, or close it after its
+ * last exchange. */
+static void place(tnk__pool_t *pool, tnk__conn_t *conn) {
+  if (conn->state == TNK__CONN_ENDED && conn->n_on == 0) {
+    tnk__conn_close(conn);
+    return;
+  }
+  tnk__list_remove(&conn->link);
+  if (tnk__conn_room(conn) == 0)
+    tnk__list_append(&pool->full, &conn->link);
+  else if (conn->n_on > 0)
+    tnk__list_append(&pool->shared, &conn->link);
+  else
+    tnk__list_prepend(&pool->idle, &conn->link);
+}
+
 static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
   int was_reused;
   int err;
 
-  tnk__list_remove(&conn->link);
-  tnk__list_append(&pool->active, &conn->link);
   ex->state = TNK__EXCHANGE_ACTIVE;
   err = tnk__conn_send(conn, ex);
-  if (err == TNK_OK)
-    return;
   was_reused = tnk__conn_is_reused(conn);
-  tnk__conn_close(conn);
-  fail_or_repeat(pool, ex, was_reused, err, 0, NULL);
+  place(pool, conn);
+  if (err != TNK_OK)
+    fail_or_repeat(pool, ex, was_reused, err, 0, NULL);
 }
 
 /* Make room for another connection at the cost of the one that has been unused
@@ -239,13 +254,22 @@ static int open_conn(tnk__pool_t *pool) {
   return TNK_OK;
 }
 
+/* A connection with room: rather one that is in use, so that the others can
+ * end. */
+static tnk__conn_t *find_room(const tnk__pool_t *pool) {
+  tnk__list_t *node = tnk__list_first(&pool->shared);
+
+  if (node == NULL)
+    node = tnk__list_first(&pool->idle);
+  return node != NULL ? conn_at(node) : NULL;
+}
+
 /* Bring exchanges and connections together. */
 static void serve(tnk__pool_t *pool) {
-  tnk__list_t *node;
+  tnk__conn_t *conn;
 
-  while (!tnk__list_empty(&pool->waiting) &&
-         (node = tnk__list_first(&pool->idle)) != NULL)
-    assign(pool, conn_at(node), pop_waiting(pool, 0));
+  while (!tnk__list_empty(&pool->waiting) && (conn = find_room(pool)) != NULL)
+    assign(pool, conn, pop_waiting(pool, 0));
   while (pool->n_connecting < pool->n_waiting && !pool->http->is_starved) {
     int err = open_conn(pool);
     if (err != TNK_OK)
@@ -285,8 +309,8 @@ void tnk__pool_leave(tnk__exchange_t *ex) {
   pool->n_exchanges--;
   ex->pool = NULL;
   if (conn != NULL) {
-    tnk__conn_abort(conn);
-    tnk__conn_close(conn);
+    tnk__conn_abort(conn, ex);
+    place(pool, conn);
   }
   free_if_empty(pool);
 }
@@ -296,27 +320,29 @@ void tnk__pool_retry(tnk__pool_t *pool) {
   free_if_empty(pool);
 }
 
-static void close_conns(tnk__list_t *list) {
+/* Close all connections of a list; the exchanges on them settle. */
+static void close_conns(tnk__pool_t *pool, tnk__list_t *list, int err) {
+  tnk__exchange_t *ex;
   tnk__list_t *node;
 
-  while ((node = tnk__list_first(list)) != NULL)
+  while ((node = tnk__list_first(list)) != NULL) {
+    while ((ex = tnk__conn_first(conn_at(node))) != NULL) {
+      tnk__conn_abort(conn_at(node), ex);
+      settle(pool, ex, err, 0);
+    }
     tnk__conn_close(conn_at(node));
+  }
 }
 
 void tnk__pool_close(tnk__pool_t *pool, int err) {
   tnk__exchange_t *ex;
-  tnk__list_t *node;
 
   while ((ex = pop_waiting(pool, 1)) != NULL)
     settle(pool, ex, err, 0);
-  while ((node = tnk__list_first(&pool->active)) != NULL) {
-    ex = conn_at(node)->ex;
-    tnk__conn_abort(conn_at(node));
-    tnk__conn_close(conn_at(node));
-    settle(pool, ex, err, 0);
-  }
-  close_conns(&pool->connecting);
-  close_conns(&pool->idle);
+  close_conns(pool, &pool->full, err);
+  close_conns(pool, &pool->shared, err);
+  close_conns(pool, &pool->connecting, err);
+  close_conns(pool, &pool->idle, err);
   pool->n_connecting = 0;
   free_if_empty(pool);
 }
@@ -326,12 +352,14 @@ void tnk__pool_close(tnk__pool_t *pool, int err) {
 static void on_open(tnk__conn_t *conn) {
   tnk__pool_t *pool = conn->pool;
   tnk__exchange_t *ex;
+  int err = tnk__conn_speak(conn, &tnk__conn_h1);
 
   pool->n_connecting--;
+  place(pool, conn);
   ex = pop_waiting(pool, 1);
-  tnk__list_remove(&conn->link);
-  tnk__list_prepend(&pool->idle, &conn->link);
-  if (ex != NULL)
+  if (ex != NULL && err != TNK_OK)
+    settle(pool, ex, err, 0);
+  else if (ex != NULL)
     assign(pool, conn, ex);
   serve(pool);
   free_if_empty(pool);
@@ -399,12 +427,7 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
   const int was_reused = tnk__conn_is_reused(conn);
   const char *text = conn->text;
 
-  if (conn->state == TNK__CONN_IDLE) {
-    tnk__list_remove(&conn->link);
-    tnk__list_prepend(&pool->idle, &conn->link);
-  } else {
-    tnk__conn_close(conn);
-  }
+  place(pool, conn);
   if (err == TNK_OK)
     settle(pool, ex, TNK_OK, 0);
   else

@@ -24,8 +24,11 @@ typedef struct tnk__pool {
   size_t n_foreground; /* of them, those that keep uv_run() going */
   tnk__list_t connecting;
   size_t n_connecting;
-  tnk__list_t active;
-  tnk__list_t idle; /* latest use first */
+  /* The connections that are open: without an exchange, latest use first; with
+   * one or more and room for another; with room for none. */
+  tnk__list_t idle;
+  tnk__list_t shared;
+  tnk__list_t full;
 } tnk__pool_t;
 
 /* Make the exchange a member of its origin's pool. TNK_OK, TNK_ENOMEM, or what

@@ -31,8 +31,10 @@ int tnk__callout_active(void) {
   return callout_depth > 0;
 }
 
-/* The timer and the idle handle. */
-enum { N_OWN_HANDLES = 2 };
+/* N_OWN_HANDLES: the timer and the idle handle. Timers that fire LATE_MS too
+ * late let a turn of the loop pass first, and some more where each of those is
+ * as long. */
+enum { N_OWN_HANDLES = 2, LATE_MS = 100, MAX_LATE_TURNS = 3 };
 
 static void on_idle(uv_idle_t *idle);
 
@@ -148,12 +150,12 @@ static void timers_changed(tnk__context_t *context) {
    * into libuv. */
   if (uv_is_active(handle) && context->armed_ms == first->due_ms)
     return;
-  context->armed_ms = first->due_ms;
   now = tnk__context_now_ms(context);
+  context->armed_ms = first->due_ms;
+  context->wake_ms = first->due_ms > now ? first->due_ms : now;
   /* libuv counts from its own cached time, which may lag behind ours. */
   uv_update_time(context->uv);
-  uv_timer_start(&context->timer, on_timer,
-                 first->due_ms > now ? first->due_ms - now : 0, 0);
+  uv_timer_start(&context->timer, on_timer, context->wake_ms - now, 0);
 }
 
 /* The first of the timers that are due tells how late the loop is. */
@@ -168,10 +170,29 @@ static void run_timers(tnk__context_t *context, uint64_t now) {
   tnk__timers_run(&context->timers, now);
 }
 
+/* Whether what libuv has not read yet comes first: while the program computed,
+ * or was stopped, answers came that a time-out would throw away. libuv before
+ * 1.45 runs timers in front of sockets. */
+static int lets_sockets_go_first(tnk__context_t *context, uint64_t now) {
+  if (now < context->wake_ms + LATE_MS ||
+      context->n_late_turns == MAX_LATE_TURNS) {
+    context->n_late_turns = 0;
+    return 0;
+  }
+  context->n_late_turns++;
+  context->wake_ms = now + 1; /* with 0 libuv might not turn the loop */
+  uv_update_time(context->uv);
+  uv_timer_start(&context->timer, on_timer, 1, 0);
+  return 1;
+}
+
 static void on_timer(uv_timer_t *timer) {
   tnk__context_t *context = timer->data;
+  const uint64_t now = tnk__context_now_ms(context);
 
-  run_timers(context, tnk__context_now_ms(context));
+  if (lets_sockets_go_first(context, now))
+    return;
+  run_timers(context, now);
   timers_changed(context);
 }
 

@@ -42,6 +42,8 @@ typedef struct tnk__context {
   void (*free_promises)(struct tnk__context *context);
   tnk__timers_t timers;
   uint64_t armed_ms; /* the deadline `timer` was started for */
+  uint64_t wake_ms;  /* when `timer` should fire */
+  int n_late_turns;  /* that the timers have let go first, in a row */
   size_t n_held;     /* what libuv still holds, our two handles included */
   int closing;
   void (*closed_cb)(void *user);

@@ -1,5 +1,7 @@
 #include "net/tcp.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,7 +25,18 @@
  */
 typedef enum { RESOLVING, CONNECTING, OPEN, ENDED, CLOSING } state_t;
 
-enum { ATTEMPT_MS = 250, KEEPALIVE_S = 30 };
+/* A connection that has died in silence is noticed in LOST_MS, while nothing is
+ * sent by the probes that begin after KEEPALIVE_S. A peer that only does not
+ * read, as one that computes may, has longer: while a write waits for it. */
+enum {
+  ATTEMPT_MS = 250,
+  KEEPALIVE_S = 10,
+  LOST_MS = 15000,
+  LOST_WRITING_MS = 30000,
+  /* What the system may keep of ours that it has not sent: how far a request is
+   * must not be told too early, and others share the way. */
+  MAX_UNSENT = 128 * 1024
+};
 
 struct tcp;
 
@@ -61,6 +74,7 @@ typedef struct tcp {
   size_t n_writing; /* bytes that uv_write() was given */
   uint64_t n_sent;  /* before them */
   int is_writing;
+  int is_patient;  /* LOST_WRITING_MS holds */
   int write_error; /* of the first write that failed */
   int paused;
   int hold;
@@ -197,6 +211,34 @@ static void apply_hold(tcp_t *tcp) {
     uv_unref((uv_handle_t *)&tcp->socket->handle);
 }
 
+/* Tune a socket, where the system can; one that refuses still works. */
+static void tune(const socket_t *socket, int level, int option, int value) {
+  uv_os_fd_t fd;
+
+  if (uv_fileno((const uv_handle_t *)&socket->handle, &fd) == 0)
+    (void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+static void be_patient(tcp_t *tcp, int is_patient) {
+  if (tcp->is_patient == is_patient)
+    return;
+  tcp->is_patient = is_patient;
+#ifdef TCP_USER_TIMEOUT
+  tune(tcp->socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
+       is_patient ? LOST_WRITING_MS : LOST_MS);
+#endif
+}
+
+static void tune_all(tcp_t *tcp) {
+  (void)uv_tcp_nodelay(&tcp->socket->handle, 1);
+  (void)uv_tcp_keepalive(&tcp->socket->handle, 1, KEEPALIVE_S);
+#ifdef TCP_NOTSENT_LOWAT
+  tune(tcp->socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, MAX_UNSENT);
+#endif
+  tcp->is_patient = 1;
+  be_patient(tcp, 0);
+}
+
 static void open_with(tcp_t *tcp, socket_t *socket) {
   tnk__dns_prefer(&tcp->net->dns, tcp->host,
                   &tcp->dial->query.addresses[socket->address]);
@@ -205,9 +247,7 @@ static void open_with(tcp_t *tcp, socket_t *socket) {
   tcp->socket = socket;
   tcp->state = OPEN;
   tcp->net->counters.n_connected++;
-  /* Both only tune; a socket that refuses them still works. */
-  (void)uv_tcp_nodelay(&socket->handle, 1);
-  (void)uv_tcp_keepalive(&socket->handle, 1, KEEPALIVE_S);
+  tune_all(tcp);
   apply_hold(tcp);
   tcp->base.events->on_open(&tcp->base);
   start_reading(tcp);
@@ -234,26 +274,56 @@ static void on_connect(uv_connect_t *req, int status) {
   try_next(tcp);
 }
 
-/* TNK_OK, TNK_ENOMEM, or libuv's code. */
-static int attempt(tcp_t *tcp, size_t i) {
+/* libuv ends the process where it has no memory for its table of descriptors,
+ * which grows when one is first watched that has no place in it. Whether there
+ * is as much memory can be found out before. */
+static int is_watchable(const tnk__context_t *context, const socket_t *socket) {
+  uv_os_fd_t fd;
+  void *table;
+
+  if (uv_fileno((const uv_handle_t *)&socket->handle, &fd) != 0 ||
+      (unsigned)fd < context->uv->nwatchers)
+    return 1;
+  /* libuv takes the next power of two. */
+  table = tnk__malloc(&context->alloc, ((size_t)fd + 3) * 2 * sizeof(void *));
+  tnk__free(&context->alloc, table);
+  return table != NULL;
+}
+
+/* Make a socket among the attempts. TNK_OK, TNK_ENOMEM, or libuv's code. */
+static int new_socket(tcp_t *tcp, socket_t **out, int family) {
   tnk__context_t *context = tcp->net->context;
   socket_t *socket = tnk__calloc(&context->alloc, 1, sizeof(*socket));
-  tnk__address_t address = tcp->dial->query.addresses[i];
   int err;
 
+  *out = socket;
   if (socket == NULL)
     return TNK_ENOMEM;
-  err = uv_tcp_init(context->uv, &socket->handle);
+  err = uv_tcp_init_ex(context->uv, &socket->handle, (unsigned)family);
   if (err != 0) {
     tnk__free(&context->alloc, socket);
     return err;
   }
   socket->tcp = tcp;
-  socket->address = i;
   socket->handle.data = socket;
   socket->req.connect.data = socket;
   tnk__list_append(&tcp->dial->attempts, &socket->link);
   tcp->n_sockets++;
+  if (is_watchable(context, socket))
+    return TNK_OK;
+  socket_close(socket);
+  return TNK_ENOMEM;
+}
+
+/* TNK_OK, TNK_ENOMEM, or libuv's code. */
+static int attempt(tcp_t *tcp, size_t i) {
+  tnk__address_t address = tcp->dial->query.addresses[i];
+  socket_t *socket;
+  int err = new_socket(tcp, &socket, address.any.sa_family);
+
+  if (err != TNK_OK)
+    return err;
+  socket->address = i;
   if (address.any.sa_family == AF_INET)
     address.v4.sin_port = htons(tcp->port);
   else
@@ -376,8 +446,10 @@ static int tcp_write(tnk__stream_t *stream, const uv_buf_t *bufs,
     tcp->net->context->counters.n_bytes_sent += total;
     if ((size_t)n == total) {
       tcp->is_writing = 0;
+      be_patient(tcp, 0);
       return TNK__STREAM_WRITTEN;
     }
+    be_patient(tcp, 1);
     n = write_rest(tcp, bufs, n_bufs, (size_t)n);
     if (n == 0)
       return TNK_OK;

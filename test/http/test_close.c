@@ -15,8 +15,6 @@ typedef enum {
 static const tnk__http_options_t one_each = {.max_in_flight = {1, 1, 1, 1, 1}};
 
 static void bring_to(fixture_t *f, call_t *call, stage_t stage) {
-  static const char start[] = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc";
-
   call_start(f, call, TNK__LANE_POLL, "POST", "/hold");
   if (stage == QUEUED)
     return;
@@ -32,7 +30,8 @@ static void bring_to(fixture_t *f, call_t *call, stage_t stage) {
   }
   mock_wait(f->mock, 1);
   if (stage == IN_BODY) {
-    mock_raw(mock_request(f->mock, 0), start, sizeof(start) - 1);
+    mock_begin(mock_request(f->mock, 0), 200, "Content-Length: 9\r\n");
+    mock_piece(mock_request(f->mock, 0), "abc", 3);
     mock_turns(f->mock, 5);
   }
   if (stage == DUE) {

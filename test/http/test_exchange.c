@@ -212,15 +212,21 @@ TEST(what_cannot_be_sent_is_refused) {
   fixture_close(&f);
 }
 
+/* Of no length that is told before. HTTP/2 has no chunks. */
 static void answer_chunked(mock_request_t *request, void *user) {
+  const int is_stream = request->stream_id > 0;
+  const char *body = is_stream ? "abcde" : "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+
   (void)user;
-  mock_reply(request, 200, "Transfer-Encoding: chunked\r\n",
-             "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", 20);
+  mock_begin(request, 200, "Transfer-Encoding: chunked\r\n");
+  mock_piece(request, body, strlen(body));
+  mock_end(request, 0);
 }
 
 static void answer_to_the_end(mock_request_t *request, void *user) {
   (void)user;
-  mock_raw(request, "HTTP/1.1 200 OK\r\n\r\nto the end", 29);
+  mock_begin(request, 200, NULL);
+  mock_piece(request, "to the end", 10);
   mock_end(request, 1);
 }
 

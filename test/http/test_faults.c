@@ -242,19 +242,18 @@ TEST(timeout_of_the_answer) {
 
 /* Total: bytes that drip in do not put it off. */
 TEST(timeout_in_the_middle_of_an_answer) {
-  static const char start[] =
-      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc";
   fixture_t f;
   call_t call;
 
   fixture_open(&f);
   start_with_timeout(&f, &call, "/hold", 10000);
   mock_wait(f.mock, 1);
-  mock_raw(mock_request(f.mock, 0), start, sizeof(start) - 1);
+  mock_begin(mock_request(f.mock, 0), 200, "Content-Length: 100\r\n");
+  mock_piece(mock_request(f.mock, 0), "abc", 3);
   for (int i = 0; i < 9; i++) {
     mock_turns(f.mock, 3);
     tnk__context_advance(&f.c.loop, 1000);
-    mock_raw(mock_request(f.mock, 0), "d", 1);
+    mock_piece(mock_request(f.mock, 0), "d", 1);
   }
   mock_turns(f.mock, 3);
   CHECK_INT(call.n_done, 0);

@@ -146,9 +146,9 @@ TEST(O1_silence_ends_a_streamed_answer_and_bytes_do_not) {
   start_streamed(&f, &taker, "/hold");
   mock_wait(f.mock, 1);
   request = mock_request(f.mock, 0);
-  mock_raw(request, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 38);
+  mock_begin(request, 200, "Content-Length: 9\r\n");
   for (size_t i = 0; i < 4; i++) {
-    mock_raw(request, "ab", 2);
+    mock_piece(request, "ab", 2);
     while (taker.n_taken < 2 * (i + 1))
       uv_run(&f.c.uv, UV_RUN_ONCE);
     tnk__context_advance(&f.c.loop, 900);

@@ -238,11 +238,9 @@ TEST(O1_refusals_are_told_by_their_status) {
 }
 
 static void cut_after_7(mock_request_t *request, void *user) {
-  static const char text[] = "HTTP/1.1 200 OK\r\nETag: \"one\"\r\n"
-                             "Content-Length: 11\r\n\r\nhello, ";
-
   (void)user;
-  mock_raw(request, text, sizeof(text) - 1);
+  mock_begin(request, 200, "ETag: \"one\"\r\nContent-Length: 11\r\n");
+  mock_piece(request, "hello, ", 7);
   mock_end(request, 1);
 }
 
@@ -392,7 +390,8 @@ static void begin(bench_t *bench, outcome_t *outcome, int how) {
   mock_wait(bench->mock, mock_n_requests(bench->mock) + 1);
   request = mock_request(bench->mock, mock_n_requests(bench->mock) - 1);
   if (how == 1) {
-    mock_raw(request, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", 41);
+    mock_begin(request, 200, "Content-Length: 9\r\n");
+    mock_piece(request, "abc", 3);
     while (bench_count(bench, "out") == 0)
       uv_run(&bench->uv, UV_RUN_ONCE);
   }

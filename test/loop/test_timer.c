@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "loop/fixture.h"
@@ -273,5 +274,87 @@ TEST(timer_shows_how_late_the_loop_is) {
   advance(20);
   CHECK_INT(context.loop.counters.lag_ms, 0);
   CHECK_INT(context.loop.counters.max_lag_ms, 300);
+  context_close(&context);
+}
+
+/* ---- A loop that was late ---- */
+
+typedef struct {
+  uv_poll_t handle;
+  int fds[2];
+} socket_t;
+
+static void on_readable(uv_poll_t *handle, int status, int events) {
+  socket_t *socket = handle->data;
+  char byte;
+
+  (void)events;
+  CHECK_INT(status, 0);
+  CHECK_INT(read(socket->fds[0], &byte, 1), 1);
+  fired[n_fired++] = byte;
+  fired[n_fired] = '\0';
+}
+
+/* A byte has come on a socket of the loop. */
+static void socket_open(socket_t *socket, const char *bytes) {
+  CHECK_INT(pipe(socket->fds), 0);
+  CHECK_INT(uv_poll_init(&context.uv, &socket->handle, socket->fds[0]), 0);
+  socket->handle.data = socket;
+  CHECK_INT(uv_poll_start(&socket->handle, UV_READABLE, on_readable), 0);
+  CHECK_INT(write(socket->fds[1], bytes, strlen(bytes)), (int)strlen(bytes));
+}
+
+static void socket_close(socket_t *socket) {
+  uv_close((uv_handle_t *)&socket->handle, NULL);
+  context_turn(&context);
+  close(socket->fds[0]);
+  close(socket->fds[1]);
+}
+
+/* The program has computed for so long: the timer should have fired then. */
+static void be_late(uint64_t ms) {
+  a.timer.due_ms -= ms;
+  context.loop.armed_ms -= ms;
+  context.loop.wake_ms -= ms;
+}
+
+TEST(a_loop_that_was_late_reads_its_sockets_before_timers_fire) {
+  socket_t socket;
+
+  context_open(&context);
+  start(&a, 0);
+  socket_open(&socket, "s");
+  be_late(5000);
+  while (n_fired < 2)
+    uv_run(&context.uv, UV_RUN_ONCE);
+  CHECK_STR(fired, "sa");
+  CHECK(context.loop.counters.lag_ms >= 5000);
+  socket_close(&socket);
+  context_close(&context);
+}
+
+static int most_late_turns;
+
+static void on_turn(uv_prepare_t *handle) {
+  (void)handle;
+  be_late(5000);
+  if (context.loop.n_late_turns > most_late_turns)
+    most_late_turns = context.loop.n_late_turns;
+}
+
+/* To make a connection with TLS takes some turns, so one is not enough. */
+TEST(a_loop_that_is_late_in_each_turn_still_runs_its_timers) {
+  uv_prepare_t turn;
+
+  context_open(&context);
+  CHECK_INT(uv_prepare_init(&context.uv, &turn), 0);
+  CHECK_INT(uv_prepare_start(&turn, on_turn), 0);
+  start(&a, 1);
+  while (n_fired == 0)
+    uv_run(&context.uv, UV_RUN_ONCE);
+  CHECK_INT(most_late_turns, 3);
+  CHECK_INT(context.loop.n_late_turns, 0);
+  uv_close((uv_handle_t *)&turn, NULL);
+  context_turn(&context);
   context_close(&context);
 }

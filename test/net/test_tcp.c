@@ -1,6 +1,8 @@
 #include "net/tcp.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -461,4 +463,84 @@ TEST(out_of_memory_is_reported_and_leaves_nothing) {
       break;
   }
   CHECK(n >= 5 && n < 100);
+}
+
+/* ---- What tells of dead connections, and of how far a request is ---- */
+
+#ifdef TCP_USER_TIMEOUT
+/* The socket of a client: the latest one, as it is tuned. */
+static int option_of(const client_t *client, int option) {
+  const int fd = *(const int *)client->user;
+  socklen_t len = sizeof(int);
+  int value = -1;
+
+  CHECK_INT(getsockopt(fd, IPPROTO_TCP, option, &value, &len), 0);
+  return value;
+}
+
+TEST(a_dead_connection_is_noticed_in_15_s_and_one_that_does_not_read_in_30) {
+  static const size_t large = (size_t)16 << 20;
+  char *data = calloc(1, large);
+  world_t world;
+  client_t *client = &world.client;
+  int fd;
+
+  CHECK(data != NULL);
+  world_open(&world, &silent, NULL);
+  fd = dup(0); /* the number that the next socket gets */
+  close(fd);
+  client->user = &fd;
+  world_connect(&world, client, "127.0.0.1");
+  TEST_RUN_UNTIL(&world.context.uv, client->n_open && world.server.n_open);
+  CHECK_INT(option_of(client, TCP_USER_TIMEOUT), 15000);
+  CHECK_INT(option_of(client, TCP_KEEPIDLE), 10);
+  CHECK_INT(option_of(client, TCP_NOTSENT_LOWAT), 128 * 1024);
+  test_conn_pause(world.server.conns, 1);
+  CHECK_INT(client_write(client, data, large, NULL, 0), TNK_OK);
+  CHECK_INT(client->n_written, 0);
+  CHECK_INT(option_of(client, TCP_USER_TIMEOUT), 30000);
+  /* What the system has taken of it is little more than what it has sent. */
+  CHECK(tnk__stream_n_sent(client->stream) < large / 2);
+  test_conn_pause(world.server.conns, 0);
+  TEST_RUN_UNTIL(&world.context.uv, client->n_written == 1);
+  CHECK_INT(client_write(client, "x", 1, NULL, 0), TNK_OK);
+  CHECK_INT(option_of(client, TCP_USER_TIMEOUT), 15000);
+  world_finish(&world);
+  free(data);
+}
+#endif
+
+/* ---- libuv's table of descriptors ---- */
+
+static long max_table; /* libuv gets no more memory in one piece */
+
+static void *limited_realloc(void *p, size_t n) {
+  return n > (size_t)max_table ? NULL : realloc(p, n);
+}
+
+/* libuv ends the process when it cannot make room for a descriptor. */
+TEST(no_memory_for_libuvs_table_of_descriptors_is_an_error) {
+  world_t world;
+  client_t *client = &world.client;
+  int fds[512];
+  int n = 0;
+
+  max_table = 1 << 30;
+  CHECK_INT(uv_replace_allocator(malloc, limited_realloc, calloc, free), 0);
+  world_open(&world, &silent, NULL);
+  do {
+    fds[n] = dup(0);
+    CHECK(fds[n] >= 0);
+  } while ((unsigned)fds[n++] < world.context.uv.nwatchers && n < 512);
+  max_table = (long)(world.context.uv.nwatchers * sizeof(void *));
+  world_connect(&world, client, "127.0.0.1");
+  /* The socket, and then what the table would take. */
+  test_alloc_fail_at(1);
+  TEST_RUN_UNTIL(&world.context.uv, client->n_end > 0);
+  CHECK(test_alloc_did_fail());
+  CHECK_INT(client->code, TNK_ENOMEM);
+  max_table = 1 << 30;
+  while (n > 0)
+    close(fds[--n]);
+  world_finish(&world);
 }

@@ -7,52 +7,21 @@
 #include "support/test.h"
 
 /*
- * A connection reads one request, waits for its answer, and reads the next.
+ * The wire: accepts, reads, writes, closes. The first bytes of a connection
+ * tell its version: no method of HTTP/1.1 begins with "PRI", which begins the
+ * preface of HTTP/2.
  */
-
-void mock__add(mock_text_t *text, const void *data, size_t n) {
-  if (text->len + n + 1 > text->cap) {
-    text->cap = 2 * (text->len + n + 1);
-    text->data = realloc(text->data, text->cap);
-    CHECK(text->data != NULL);
-  }
-  if (n > 0)
-    memcpy(text->data + text->len, data, n);
-  text->len += n;
-  text->data[text->len] = '\0';
-}
-
-/* Connections. */
 
 static void on_conn_closed(uv_handle_t *handle) {
   mock_conn_t *conn = handle->data;
   mock_server_t *server = conn->server;
 
-  free(conn->text.data);
+  mock__http2_free(conn);
+  free(conn->message.text.data);
   free(conn->out.data);
   free(conn->queue.data);
   free(conn);
   mock__release_handle(server);
-}
-
-static void set_pointers(mock_conn_t *conn);
-
-/* Part the request from its connection; it keeps its text. */
-static void detach(mock_conn_t *conn) {
-  mock_request_t *request = conn->request;
-
-  if (request == NULL)
-    return;
-  request->conn = NULL;
-  if (!request->is_complete && request->headers != NULL) {
-    request->is_gone = 1;
-    set_pointers(conn);
-    conn->text = (mock_text_t){NULL, 0, 0};
-  } else if (!request->is_complete) {
-    /* Not even its head has come: nobody knows it. */
-    free(request);
-  }
-  conn->request = NULL;
 }
 
 void mock__close_conn(mock_conn_t *conn, int reset) {
@@ -61,20 +30,17 @@ void mock__close_conn(mock_conn_t *conn, int reset) {
   conn->is_closing = 1;
   conn->server->n_open--;
   tnk__list_remove(&conn->link);
-  if (conn->request != NULL)
-    conn->request->is_gone = 1;
-  detach(conn);
+  mock__message_lose(&conn->message);
+  mock__http2_lose(conn);
   if (!reset || uv_tcp_close_reset(&conn->tcp, on_conn_closed) != 0)
     uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
 }
 
-/* The answer is out: the next request may come. */
-static void end_request(mock_conn_t *conn) {
-  conn->ends = 0;
-  detach(conn);
-  if (conn->close_after)
-    mock__close_conn(conn, 0);
+int mock__is_idle(const mock_conn_t *conn) {
+  return conn->message.request == NULL && mock__http2_n_streams(conn) == 0;
 }
+
+/* Writing. */
 
 static void on_write(uv_write_t *write, int status) {
   mock_conn_t *conn = tnk__container_of(write, mock_conn_t, write);
@@ -89,7 +55,7 @@ static void on_write(uv_write_t *write, int status) {
   mock__flush(conn);
 }
 
-static int is_flushed(const mock_conn_t *conn) {
+int mock__is_flushed(const mock_conn_t *conn) {
   return conn->out_at == conn->out.len && conn->queue.len == 0;
 }
 
@@ -99,10 +65,13 @@ void mock__flush(mock_conn_t *conn) {
 
   if (conn->is_writing || conn->is_closing)
     return;
-  if (is_flushed(conn)) {
-    if (conn->close_after ||
-        (conn->ends && (conn->request == NULL || conn->request->is_complete)))
-      end_request(conn);
+  if (conn->session != NULL && mock__is_flushed(conn))
+    mock__http2_fill(conn);
+  if (mock__is_flushed(conn)) {
+    if (conn->session != NULL)
+      mock__http2_flushed(conn);
+    else
+      mock__http1_flushed(conn);
     return;
   }
   if (conn->out_at == conn->out.len) {
@@ -121,116 +90,6 @@ void mock__flush(mock_conn_t *conn) {
 
 /* Reading. */
 
-static mock_conn_t *conn_of(llhttp_t *parser) {
-  return parser->data;
-}
-
-static int on_text(llhttp_t *parser, const char *at, size_t n) {
-  mock__add(&conn_of(parser)->text, at, n);
-  return 0;
-}
-
-static int on_text_end(llhttp_t *parser) {
-  mock_conn_t *conn = conn_of(parser);
-
-  mock__add(&conn->text, "", 1);
-  CHECK(conn->n_marks < sizeof(conn->marks) / sizeof(conn->marks[0]));
-  conn->marks[conn->n_marks++] = conn->text.len;
-  return 0;
-}
-
-static int on_begin(llhttp_t *parser) {
-  mock_conn_t *conn = conn_of(parser);
-  mock_request_t *request = calloc(1, sizeof(*request));
-
-  CHECK(request != NULL);
-  /* The answer may be read before we are told that it was written. */
-  if (conn->request != NULL && conn->ends && is_flushed(conn))
-    end_request(conn);
-  /* A second request before the answer would be pipelining. */
-  CHECK(conn->request == NULL);
-  request->server = conn->server;
-  request->conn = conn;
-  request->connection = conn->number;
-  conn->request = request;
-  conn->text = (mock_text_t){NULL, 0, 0};
-  conn->n_marks = 0;
-  return 0;
-}
-
-/* Point the request into its text, which may have moved. */
-static void set_pointers(mock_conn_t *conn) {
-  mock_request_t *request = conn->request;
-  char *text = conn->text.data;
-
-  request->text = text;
-  request->target = text;
-  request->path = text + conn->path_at;
-  request->body = (uint8_t *)text + conn->path_at + strlen(request->path) + 1;
-  request->body_len =
-      (size_t)((uint8_t *)text + conn->text.len - request->body);
-}
-
-static int on_head(llhttp_t *parser) {
-  mock_conn_t *conn = conn_of(parser);
-  mock_server_t *server = conn->server;
-  mock_request_t *request = conn->request;
-  size_t n = strcspn(conn->text.data, "?");
-  size_t i = 0;
-
-  /* Of a whole URL, as a proxy gets it, the host is no part of the path. */
-  if (strncmp(conn->text.data, "http://", 7) == 0)
-    i = 7 + strcspn(conn->text.data + 7, "/");
-  /* The path goes behind the headers, the body behind the path. */
-  conn->path_at = conn->text.len;
-  for (; i < n; i++) {
-    char c = conn->text.data[i];
-    mock__add(&conn->text, &c, 1);
-  }
-  mock__add(&conn->text, "", 1);
-  request->method = llhttp_method_name((llhttp_method_t)parser->method);
-  request->n_headers = conn->n_marks / 2;
-  request->headers = malloc((conn->n_marks + 1) * sizeof(size_t));
-  CHECK(request->headers != NULL);
-  memcpy(request->headers, conn->marks, conn->n_marks * sizeof(size_t));
-  set_pointers(conn);
-  server->requests = realloc(server->requests, (server->n_requests + 1) *
-                                                   sizeof(mock_request_t *));
-  CHECK(server->requests != NULL);
-  server->requests[server->n_requests++] = request;
-  if (server->on_head != NULL)
-    server->on_head(request, server->on_head_user);
-  return conn->is_closing ? -1 : 0;
-}
-
-static int on_complete(llhttp_t *parser) {
-  mock_conn_t *conn = conn_of(parser);
-  mock_request_t *request = conn->request;
-
-  set_pointers(conn);
-  request->is_complete = 1;
-  /* The request keeps its text. */
-  conn->text = (mock_text_t){NULL, 0, 0};
-  if (request->is_answered)
-    mock__flush(conn);
-  else
-    mock__handle(request);
-  return conn->is_closing ? HPE_PAUSED : 0;
-}
-
-static const llhttp_settings_t settings = {
-    .on_message_begin = on_begin,
-    .on_url = on_text,
-    .on_url_complete = on_text_end,
-    .on_header_field = on_text,
-    .on_header_field_complete = on_text_end,
-    .on_header_value = on_text,
-    .on_header_value_complete = on_text_end,
-    .on_headers_complete = on_head,
-    .on_body = on_text,
-    .on_message_complete = on_complete,
-};
-
 static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf) {
   static _Thread_local char space[65536];
 
@@ -239,8 +98,40 @@ static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf) {
   *buf = uv_buf_init(space, sizeof(space));
 }
 
+static void read_bytes(mock_conn_t *conn, const char *data, size_t n) {
+  if (conn->session != NULL)
+    mock__http2_read(conn, data, n);
+  else
+    mock__http1_read(conn, data, n);
+}
+
+/* Keeps the first bytes until they tell the version; returns how many of these
+ * it has taken. */
+static size_t read_first(mock_conn_t *conn, const char *data, size_t n) {
+  static const char preface[] = "PRI";
+  const size_t size = sizeof(conn->first);
+  size_t taken = 0;
+
+  while (conn->n_first < size && taken < n) {
+    conn->first[conn->n_first++] = data[taken++];
+    if (memcmp(conn->first, preface, conn->n_first) != 0)
+      break;
+    if (conn->n_first == size)
+      mock__http2_open(conn);
+    else if (taken == n)
+      return taken; /* it may still be either */
+  }
+  if (taken > 0) {
+    const size_t n_first = conn->n_first;
+    conn->n_first = size;
+    read_bytes(conn, conn->first, n_first);
+  }
+  return taken;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   mock_conn_t *conn = stream->data;
+  size_t taken;
 
   if (n < 0) {
     mock__close_conn(conn, 0);
@@ -248,18 +139,16 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   }
   if (n == 0)
     return;
-  if (llhttp_execute(&conn->parser, buf->base, (size_t)n) != HPE_OK &&
-      !conn->is_closing)
-    test_fail(__FILE__, __LINE__, "the client sent no valid HTTP: %s",
-              llhttp_get_error_reason(&conn->parser));
-  if (conn->request != NULL && conn->request->headers != NULL &&
-      !conn->request->is_complete)
-    set_pointers(conn);
+  taken = read_first(conn, buf->base, (size_t)n);
+  if ((size_t)n > taken && !conn->is_closing)
+    read_bytes(conn, buf->base + taken, (size_t)n - taken);
 }
 
 void mock__start_reading(mock_conn_t *conn) {
   CHECK_INT(uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read), 0);
 }
+
+/* Accepting. */
 
 static mock_conn_t *new_conn(mock_server_t *server) {
   mock_conn_t *conn = calloc(1, sizeof(*conn));
@@ -280,8 +169,7 @@ static void begin(mock_conn_t *conn) {
   server->n_open++;
   server->n_handles++;
   tnk__list_append(&server->conns, &conn->link);
-  llhttp_init(&conn->parser, HTTP_REQUEST, &settings);
-  conn->parser.data = conn;
+  mock__http1_init(conn);
   if (!server->is_deaf)
     mock__start_reading(conn);
 }

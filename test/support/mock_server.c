@@ -11,27 +11,6 @@
 #include "support/mock_internal.h"
 #include "support/test.h"
 
-typedef struct delayed {
-  tnk__list_t link;
-  tnk__timer_t timer;
-  mock_request_t *request;
-  int status;
-  char *json;
-} delayed_t;
-
-static char *dup_text(const char *text) {
-  size_t n;
-  char *copy;
-
-  if (text == NULL)
-    return NULL;
-  n = strlen(text) + 1;
-  copy = malloc(n);
-  CHECK(copy != NULL);
-  memcpy(copy, text, n);
-  return copy;
-}
-
 static void free_request(mock_request_t *request) {
   free(request->text);
   free(request->headers);
@@ -98,133 +77,7 @@ void mock__handle(mock_request_t *request) {
   mock_reply_json(request, 404, "{\"detail\":\"the mock has no answer\"}");
 }
 
-/* Answers. */
-
-static mock_conn_t *answerable(mock_request_t *request) {
-  if (request->is_answered || request->is_gone)
-    return NULL;
-  return request->conn;
-}
-
-void mock_raw(mock_request_t *request, const void *data, size_t n) {
-  mock_conn_t *conn = answerable(request);
-
-  if (conn == NULL)
-    return;
-  mock__add(&conn->queue, data, n);
-  mock__flush(conn);
-}
-
-void mock_end(mock_request_t *request, int close) {
-  mock_conn_t *conn = answerable(request);
-
-  if (conn == NULL)
-    return;
-  request->is_answered = 1;
-  conn->ends = 1;
-  conn->close_after |= close;
-  mock__flush(conn);
-}
-
-static int has(const char *headers, const char *name) {
-  for (const char *p = headers; *p != '\0'; p++)
-    if ((p == headers || p[-1] == '\n') &&
-        strncasecmp(p, name, strlen(name)) == 0)
-      return 1;
-  return 0;
-}
-
-static void build(mock_text_t *out, int status, const char *headers,
-                  const void *body, size_t body_len) {
-  char line[64];
-  int n = snprintf(line, sizeof(line), "HTTP/1.1 %d Status\r\n", status);
-
-  mock__add(out, line, (size_t)n);
-  if (headers != NULL)
-    mock__add(out, headers, strlen(headers));
-  if (headers == NULL || (!has(headers, "content-length:") &&
-                          !has(headers, "transfer-encoding:"))) {
-    n = snprintf(line, sizeof(line), "Content-Length: %zu\r\n", body_len);
-    mock__add(out, line, (size_t)n);
-  }
-  mock__add(out, "\r\n", 2);
-  mock__add(out, body, body_len);
-}
-
-void mock_reply(mock_request_t *request, int status, const char *headers,
-                const void *body, size_t body_len) {
-  mock_reply_cut(request, status, headers, body, body_len, SIZE_MAX);
-}
-
-void mock_reply_cut(mock_request_t *request, int status, const char *headers,
-                    const void *body, size_t body_len, size_t n) {
-  mock_text_t out = {NULL, 0, 0};
-  mock_conn_t *conn = answerable(request);
-
-  if (conn == NULL)
-    return;
-  build(&out, status, headers, body, body_len);
-  if (n == SIZE_MAX)
-    n = out.len;
-  else
-    conn->close_after = 1;
-  CHECK(n <= out.len);
-  if (headers != NULL && has(headers, "connection: close"))
-    conn->close_after = 1;
-  mock_raw(request, out.data, n);
-  mock_end(request, 0);
-  free(out.data);
-}
-
-void mock_reply_json(mock_request_t *request, int status, const char *json) {
-  mock_reply(request, status, "Content-Type: application/json\r\n", json,
-             strlen(json));
-}
-
-static void free_delayed(delayed_t *delayed) {
-  tnk__timer_stop(&delayed->timer);
-  tnk__list_remove(&delayed->link);
-  free(delayed->json);
-  free(delayed);
-}
-
-static void on_delay(tnk__timer_t *timer) {
-  delayed_t *delayed = tnk__container_of(timer, delayed_t, timer);
-
-  mock_reply_json(delayed->request, delayed->status, delayed->json);
-  free_delayed(delayed);
-}
-
-void mock_reply_json_after(mock_request_t *request, uint64_t delay_ms,
-                           int status, const char *json) {
-  delayed_t *delayed = calloc(1, sizeof(*delayed));
-
-  CHECK(delayed != NULL);
-  CHECK(request->server->clock != NULL);
-  delayed->request = request;
-  delayed->status = status;
-  delayed->json = dup_text(json);
-  tnk__list_append(&request->server->delayed, &delayed->link);
-  tnk__timer_start_background(request->server->clock, &delayed->timer, delay_ms,
-                              on_delay);
-}
-
-void mock_hold(mock_request_t *request, void *user) {
-  (void)request;
-  (void)user;
-}
-
-void mock_cut(mock_request_t *request, void *user) {
-  (void)user;
-  if (request->conn != NULL)
-    mock__close_conn(request->conn, 0);
-}
-
-void mock_reset(mock_request_t *request, void *user) {
-  (void)user;
-  if (request->conn != NULL)
-    mock__close_conn(request->conn, 1);
-}
+/* What is held. */
 
 static int is_held(const mock_request_t *request) {
   return request->is_complete && !request->is_answered && !request->is_gone;
@@ -312,8 +165,7 @@ void mock_close(mock_server_t *server) {
   server->is_closing = 1;
   while ((node = tnk__list_first(&server->conns)) != NULL)
     mock__close_conn(tnk__container_of(node, mock_conn_t, link), 0);
-  while ((node = tnk__list_first(&server->delayed)) != NULL)
-    free_delayed(tnk__container_of(node, delayed_t, link));
+  mock__forget_delayed(server);
   uv_close((uv_handle_t *)&server->spin, on_handle_closed);
   mock_stop_listening(server);
 }
@@ -330,8 +182,8 @@ static mock_rule_t *new_rule(const char *method, const char *path) {
   mock_rule_t *rule = calloc(1, sizeof(*rule));
 
   CHECK(rule != NULL);
-  rule->method = dup_text(method);
-  rule->path = dup_text(path);
+  rule->method = mock__copy(method);
+  rule->path = mock__copy(path);
   return rule;
 }
 
@@ -358,7 +210,7 @@ void mock_json(mock_server_t *server, const char *method, const char *path,
   mock_rule_t *rule = new_rule(method, path);
 
   rule->status = status;
-  rule->json = dup_text(json);
+  rule->json = mock__copy(json);
   tnk__list_prepend(&server->rules, &rule->link);
 }
 
@@ -367,7 +219,7 @@ void mock_json_once(mock_server_t *server, const char *method, const char *path,
   mock_rule_t *rule = new_rule(method, path);
 
   rule->status = status;
-  rule->json = dup_text(json);
+  rule->json = mock__copy(json);
   tnk__list_append(&server->once, &rule->link);
 }
 
@@ -463,6 +315,17 @@ void mock_turns(mock_server_t *server, int n) {
 
 /* Manners. */
 
+int mock_over_http2(void) {
+  const char *version = getenv("TNK_TEST_HTTP");
+
+  return version != NULL && strcmp(version, "2") == 0;
+}
+
+void mock_only_http1(const char *why) {
+  if (mock_over_http2())
+    test_skip(why);
+}
+
 void mock_set_clock(mock_server_t *server, struct tnk__context *loop) {
   server->clock = loop;
 }
@@ -489,7 +352,7 @@ void mock_on_head(mock_server_t *server, mock_handler_t handler, void *user) {
 void mock_close_idle(mock_server_t *server, int reset) {
   TNK__LIST_FOREACH_SAFE (node, next, &server->conns) {
     mock_conn_t *conn = tnk__container_of(node, mock_conn_t, link);
-    if (conn->request == NULL)
+    if (mock__is_idle(conn))
       mock__close_conn(conn, reset);
   }
 }
@@ -497,7 +360,7 @@ void mock_close_idle(mock_server_t *server, int reset) {
 void mock_write_idle(mock_server_t *server, const char *text) {
   TNK__LIST_FOREACH (node, &server->conns) {
     mock_conn_t *conn = tnk__container_of(node, mock_conn_t, link);
-    if (conn->request == NULL) {
+    if (mock__is_idle(conn)) {
       mock__add(&conn->queue, text, strlen(text));
       mock__flush(conn);
     }

@@ -8,8 +8,10 @@
 struct tnk__context;
 
 /*
- * A scripted HTTP/1.1 server on the test's own loop, port chosen by the system.
- * It records every request and answers as told:
+ * A scripted server on the test's own loop, port chosen by the system. It
+ * speaks HTTP/1.1 and, to a client that begins with its preface, HTTP/2 (what
+ * only that has is in support/mock_http2.h). It records every request and
+ * answers as told:
  *
  *   mock_server_t *mock = mock_open(&uv);
  *   mock_json(mock, "POST", "/api/v1/x", 200, "{\"a\":1}");     always
@@ -27,6 +29,7 @@ struct tnk__context;
  */
 typedef struct mock_server mock_server_t;
 typedef struct mock_conn mock_conn_t;
+typedef struct mock_stream mock_stream_t;
 
 /* A request; valid until mock_close(). */
 typedef struct mock_request {
@@ -36,18 +39,25 @@ typedef struct mock_request {
   const uint8_t *body;
   size_t body_len;
   size_t connection; /* the number of its connection, from 0 */
+  int32_t stream_id; /* on HTTP/2; else 0 */
   int is_complete;   /* 0: only the head has come; see mock_on_head() */
   int is_answered;
-  int is_gone; /* the connection ended before the answer was complete */
+  int is_gone; /* its connection or stream ended before the answer did */
   mock_server_t *server;
   /* Private. */
   mock_conn_t *conn;
+  mock_stream_t *stream; /* of HTTP/2, or NULL */
   char *text;
   size_t *headers;
   size_t n_headers;
 } mock_request_t;
 
 typedef void (*mock_handler_t)(mock_request_t *request, void *user);
+
+/* Whether tests run over HTTP/2: TNK_TEST_HTTP=2 in the environment. */
+int mock_over_http2(void);
+/* End the case as skipped when they do: it is about HTTP/1.1 alone. */
+void mock_only_http1(const char *why);
 
 mock_server_t *mock_open(uv_loop_t *uv);
 /* Close all; the memory frees itself in the next turns of the loop. */
@@ -67,25 +77,38 @@ void mock_json(mock_server_t *server, const char *method, const char *path,
 void mock_json_once(mock_server_t *server, const char *method, const char *path,
                     int status, const char *json);
 /* Ready-made handlers; `user` is not used. */
-void mock_hold(mock_request_t *request, void *user);  /* no answer yet */
-void mock_cut(mock_request_t *request, void *user);   /* close in order */
-void mock_reset(mock_request_t *request, void *user); /* as a crash does */
+void mock_hold(mock_request_t *request, void *user); /* no answer yet */
+/* End the request alone: close its connection in order, or on HTTP/2 reset its
+ * stream with INTERNAL_ERROR. */
+void mock_cut(mock_request_t *request, void *user);
+/* End its connection as a crash does, with all that is on it. */
+void mock_reset(mock_request_t *request, void *user);
 
 /* Answers. `headers` is lines that end with \r\n, or NULL. A Content-Length is
- * added unless `headers` frames the body; "Connection: close" there is
- * obeyed. All do nothing when the request is gone or answered. */
+ * added unless `headers` frames the body; "Connection: close" there is obeyed,
+ * on HTTP/2 by a GOAWAY. All do nothing when the request is gone or answered.
+ */
 void mock_reply(mock_request_t *request, int status, const char *headers,
                 const void *body, size_t body_len);
 void mock_reply_json(mock_request_t *request, int status, const char *json);
 /* The same after a time on the clock of mock_set_clock(). */
 void mock_reply_json_after(mock_request_t *request, uint64_t delay_ms,
                            int status, const char *json);
-/* Only the first n bytes of the answer, head included, then close. */
+/* Only the first n bytes of the answer, head included, then the end as of
+ * mock_cut(). On HTTP/2 n counts as if it were HTTP/1.1. */
 void mock_reply_cut(mock_request_t *request, int status, const char *headers,
                     const void *body, size_t body_len, size_t n);
-/* Bytes as they are. More may follow; mock_end() says that it was all. */
-void mock_raw(mock_request_t *request, const void *data, size_t n);
+/* An answer in steps: heads of the class 1xx, if any; the head, with `headers`
+ * alone; pieces of the body; and mock_end(), which says that it was all, and
+ * may close the connection then. */
+void mock_inform(mock_request_t *request, int status, const char *headers);
+void mock_begin(mock_request_t *request, int status, const char *headers);
+void mock_piece(mock_request_t *request, const void *data, size_t n);
 void mock_end(mock_request_t *request, int close);
+/* An answer that is none: no HTTP, or on HTTP/2 a head without a status. */
+void mock_nonsense(mock_request_t *request);
+/* Bytes as they are, instead of head and pieces; HTTP/1.1 only. */
+void mock_raw(mock_request_t *request, const void *data, size_t n);
 /* Answer all that are held, in order of their coming; returns how many. */
 size_t mock_release(mock_server_t *server, int status, const char *json);
 

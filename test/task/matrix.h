@@ -148,11 +148,9 @@ static inline const tnk_chunk_t *big_chunk(void) {
 
 /* The first bytes of an answer. */
 static inline void begin_answer(cell_t *cell, mock_request_t *request) {
-  static const char head[] =
-      "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-      "Content-Length: 1000\r\n\r\n{";
-
-  mock_raw(request, head, strlen(head));
+  mock_begin(request, 200,
+             "Content-Type: application/json\r\nContent-Length: 1000\r\n");
+  mock_piece(request, "{", 1);
   cell->partial = request;
   turns(cell);
 }
@@ -366,7 +364,7 @@ static inline void recover(cell_t *cell) {
   mock_on(mock, "POST", SAMPLE, script_accept, &cell->script);
   answer_held(cell);
   if (cell->partial != NULL && !cell->partial->is_gone) {
-    mock_end(cell->partial, 1); /* broken off: asked for again */
+    mock_cut(cell->partial, NULL); /* asked for again */
     turns(cell);
   }
 }

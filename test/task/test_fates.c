@@ -36,13 +36,13 @@ static void answer_with_page(mock_request_t *request, void *user) {
   mock_reply(request, 200, "Content-Type: text/html\r\n", "<html>", 6);
 }
 
-/* A chunk of a size that is no number. */
+/* A chunk of a size that is no number, or on HTTP/2 more than the head said. */
 static void answer_in_pieces(mock_request_t *request, void *user) {
-  static const char text[] = "HTTP/1.1 200 OK\r\n"
-                             "Transfer-Encoding: chunked\r\n\r\nxyz\r\n";
-
   (void)script_note(user, request);
-  mock_raw(request, text, sizeof(text) - 1);
+  mock_begin(request, 200,
+             request->stream_id > 0 ? "Content-Length: 1\r\n"
+                                    : "Transfer-Encoding: chunked\r\n");
+  mock_piece(request, "xyz\r\n", 5);
   mock_end(request, 1);
 }
 

@@ -83,8 +83,7 @@ TEST(S4_14_a_number_is_free_although_its_refusal_broke_off) {
 
 static void talk_nonsense(mock_request_t *request, void *user) {
   script_note(user, request);
-  mock_raw(request, "no HTTP at all\r\n\r\n", 18);
-  mock_end(request, 1);
+  mock_nonsense(request);
 }
 
 TEST(S4_14_an_answer_that_is_not_http_is_asked_again) {

@@ -47,12 +47,12 @@ int __wrap_uv_queue_work(uv_loop_t *loop, uv_work_t *req, uv_work_cb work,
   return err != 0 ? err : __real_uv_queue_work(loop, req, work, after);
 }
 
-int __real_uv_tcp_init(uv_loop_t *loop, uv_tcp_t *tcp);
-int __wrap_uv_tcp_init(uv_loop_t *loop, uv_tcp_t *tcp);
-int __wrap_uv_tcp_init(uv_loop_t *loop, uv_tcp_t *tcp) {
+int __real_uv_tcp_init_ex(uv_loop_t *loop, uv_tcp_t *tcp, unsigned flags);
+int __wrap_uv_tcp_init_ex(uv_loop_t *loop, uv_tcp_t *tcp, unsigned flags);
+int __wrap_uv_tcp_init_ex(uv_loop_t *loop, uv_tcp_t *tcp, unsigned flags) {
   const int err = fault();
 
-  return err != 0 ? err : __real_uv_tcp_init(loop, tcp);
+  return err != 0 ? err : __real_uv_tcp_init_ex(loop, tcp, flags);
 }
 
 int __real_uv_tcp_connect(uv_connect_t *req, uv_tcp_t *tcp,
