@@ -1,0 +1,137 @@
+#ifndef TNK_TEST_LINK_ROAD_H
+#define TNK_TEST_LINK_ROAD_H
+
+#include "support/link.h"
+
+#include "task/script.h"
+
+/*
+ * A scripted server with a link in front of it, and a client whose clock goes
+ * on together with the link's, from event to event: hours on a bad wire take
+ * a moment. Between two events the loop is turned until nothing moves.
+ */
+typedef struct {
+  script_t script;
+  test_link_t *link;
+  uint64_t n_passed; /* milliseconds, since the service was opened */
+} road_t;
+
+static inline void road_tell(road_t *road, const char *words) {
+  CHECK_INT(test_link_tell(road->link, words), 0);
+}
+
+static inline const test_link_counts_t *road_counts(const road_t *road) {
+  return test_link_counts(road->link);
+}
+
+/* The server and the link; the service is still to be opened. */
+static inline void road_begin(road_t *road) {
+  memset(road, 0, sizeof(*road));
+  script_begin(&road->script);
+  road->link = test_link_open(&road->script.uv, mock_port(road->script.mock));
+}
+
+static inline void road_open_service(road_t *road,
+                                     tnk_service_options_t options) {
+  options.base_url = test_link_url(road->link);
+  script_open_service(&road->script, options);
+  tnk__context_fake_clock(test_link_clock(road->link), 1000000);
+  mock_set_clock(road->script.mock, test_link_clock(road->link));
+}
+
+static inline void road_open(road_t *road) {
+  road_begin(road);
+  road_open_service(road, (tnk_service_options_t)TNK_SERVICE_OPTIONS_INIT);
+}
+
+/* Something that changes when anything moves. */
+static inline uint64_t road_motion(const road_t *road) {
+  const test_link_counts_t *counts = road_counts(road);
+
+  return counts->n_bytes[0] + counts->n_bytes[1] + counts->n_connections +
+         counts->n_turned_away + counts->n_open +
+         mock_n_requests(road->script.mock) + mock_n_open(road->script.mock) +
+         (uint64_t)script_n_outcomes;
+}
+
+static inline void road_settle(road_t *road) {
+  uint64_t before;
+
+  do {
+    before = road_motion(road);
+    mock_turns(road->script.mock, 6);
+  } while (road_motion(road) != before);
+}
+
+static inline uint64_t road_next(const tnk__context_t *clock, uint64_t least) {
+  uint64_t left;
+
+  if (clock->timers.root == NULL)
+    return least;
+  left = tnk__timer_left_ms(clock->timers.root, clock->fake_now);
+  return left < least ? left : least;
+}
+
+/* To the next event, at most `ms` from now. */
+static inline void road_step(road_t *road, uint64_t ms) {
+  tnk__context_t *clocks[] = {test_link_clock(road->link),
+                              &road->script.service->root.context};
+
+  road_settle(road);
+  for (int i = 0; i < 2; i++)
+    ms = road_next(clocks[i], ms);
+  for (int i = 0; i < 2; i++)
+    tnk__context_advance(clocks[i], ms);
+  road->n_passed += ms;
+  road_settle(road);
+}
+
+static inline void road_run(road_t *road, uint64_t ms) {
+  const uint64_t end = road->n_passed + ms;
+
+  while (road->n_passed < end)
+    road_step(road, end - road->n_passed);
+}
+
+/* Until *flag is at least n; says how long that took. */
+static inline uint64_t road_until(road_t *road, const int *flag, int n,
+                                  uint64_t limit_ms) {
+  const uint64_t began = road->n_passed;
+
+  road_settle(road);
+  while (*flag < n) {
+    if (road->n_passed - began >= limit_ms)
+      test_fail(__FILE__, __LINE__, "%d of %d after %llu ms", *flag, n,
+                (unsigned long long)limit_ms);
+    road_step(road, limit_ms - (road->n_passed - began));
+  }
+  return road->n_passed - began;
+}
+
+static inline uint64_t road_ok(road_t *road, outcome_t *outcome,
+                               uint64_t limit_ms) {
+  const uint64_t took = road_until(road, &outcome->n_done, 1, limit_ms);
+
+  if (outcome->status != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", outcome->text);
+  return took;
+}
+
+/* The wire is mended first. */
+static inline void road_close(road_t *road) {
+  tnk_stats_t stats = TNK_STATS_INIT;
+
+  road_tell(road, "limit 0");
+  road_tell(road, "delay 0");
+  road_tell(road, "rate 0");
+  road_tell(road, "loss 0");
+  road_tell(road, "go");
+  tnk_service_stats(&stats, road->script.service);
+  CHECK_INT(stats.n_double_settles, 0);
+  tnk_service_close(road->script.service, script_closed, &road->script);
+  mock_wait_flag(road->script.mock, &road->script.is_closed, 1);
+  test_link_close(road->link);
+  script_end(&road->script);
+}
+
+#endif
