@@ -193,6 +193,20 @@ done:
   return error != NULL ? error : tnk__error_static(TNK_ENOMEM);
 }
 
+tnk__error_t *tnk__error_with(const tnk_allocator_t *alloc, const char *what,
+                              const tnk_error_t *pub, const char *words) {
+  tnk_error_t with = *pub;
+  tnk__error_t *error;
+
+  if (pub->message != NULL)
+    return tnk__error_from(alloc, what, pub);
+  with.message = words;
+  error = tnk__error_from(alloc, what, &with);
+  if (error->refs > 0)
+    error->pub.message = NULL;
+  return error;
+}
+
 /* A copy with another ending. NULL without memory. */
 static tnk__error_t *copy(const tnk__error_t *from, tnk_ran_t ran,
                           const char *ending) {

@@ -28,6 +28,10 @@ tnk__error_new(const tnk_allocator_t *alloc, int code, const char *format, ...);
  * in `pub` are copied; pub->text is ignored and made anew. */
 tnk__error_t *tnk__error_from(const tnk_allocator_t *alloc, const char *what,
                               const tnk_error_t *pub);
+/* The same with `words` of our own, which may be NULL, where the server's
+ * message would stand if there were one. */
+tnk__error_t *tnk__error_with(const tnk_allocator_t *alloc, const char *what,
+                              const tnk_error_t *pub, const char *words);
 /* The same error with the name of the operation in front of its sentence; NULL
  * without memory. */
 tnk__error_t *tnk__error_named(const tnk_allocator_t *alloc, const char *what,

@@ -147,8 +147,7 @@ tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status) {
   }
 }
 
-/* Whether the server answered with a status that reports a failure. */
-static int is_refusal(tnk__outcome_t outcome) {
+int tnk__outcome_is_refusal(tnk__outcome_t outcome) {
   return outcome > TNK__OUTCOME_2XX && outcome < TNK__OUTCOME_UNSENT;
 }
 
@@ -181,6 +180,9 @@ static int code_of(const tnk__attempt_t *attempt) {
     return TNK_EFAILED;
   if (is_lost_session(attempt))
     return TNK_ESESSION;
+  if (attempt->is_page &&
+      (outcome == TNK__OUTCOME_401 || outcome == TNK__OUTCOME_403))
+    return TNK_EPROXY;
   if (attempt->optional && outcome == TNK__OUTCOME_404)
     return TNK_EUNSUPPORTED;
   if (attempt->call == TNK__CALL_HEARTBEAT && outcome == TNK__OUTCOME_410)
@@ -246,7 +248,7 @@ static int is_number_taken(const tnk__attempt_t *attempt) {
  * caller is at fault over a 5xx. Polls have rules of their own. */
 static char apply_header(const tnk__attempt_t *attempt, char action,
                          tnk__effect_t *effect) {
-  if (!is_refusal(attempt->outcome) || is_poll(attempt->call) ||
+  if (!tnk__outcome_is_refusal(attempt->outcome) || is_poll(attempt->call) ||
       attempt->call == TNK__CALL_HEARTBEAT)
     return action;
   if (attempt->should_retry == TNK__SHOULD_RETRY_YES)

@@ -90,6 +90,8 @@ typedef struct {
   tnk__should_retry_t should_retry;
   tnk_category_t category; /* in the error's body, if there */
   int optional; /* servers may lack this call: a 404 is TNK_EUNSUPPORTED */
+  int is_page;  /* the answer is one for people, so a 401 or 403 is not the
+                   service's, which has not seen the credential */
   int conflict; /* a 409 named the sequence number it expects, which is
                    higher (1) or lower (-1) than ours; 0: it named none */
   /* An earlier attempt of this submission ended so. Before the next attempt
@@ -127,6 +129,8 @@ tnk__outcome_t tnk__outcome_of_status(int status, size_t n_body);
  * enough, but a poll that would end with it is sent again: it costs nothing,
  * and what is lost may be the reason why the operation failed. */
 tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status);
+/* Whether the server answered with a status that reports a failure. */
+int tnk__outcome_is_refusal(tnk__outcome_t outcome);
 tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt);
 /* Whether a sample that ended with err may be submitted anew, if the service's
  * option retry_samples wants that. Protocol: sampling, retry handler. */

@@ -121,6 +121,24 @@ TEST(A16_a_poll_outlives_a_proxy_that_refuses_for_a_while) {
   script_close(&script);
 }
 
+/* Its page may say our credential again, whatever stands around it. */
+TEST(A16_a_page_of_a_proxy_that_knows_a_credential) {
+  static const char page[] = "<title>canary-7 " BASIC "</title>";
+  script_t script;
+  outcome_t outcome;
+
+  script_begin(&script);
+  open_behind(&script, NULL, mock_port(script.mock));
+  mock_json(script.mock, NULL, NULL, 403, page);
+  script_fails(&script, &outcome, tnk_service_health(script.service),
+               TNK_EPROXY);
+  CHECK(strstr(outcome.text, "the answer is of proxy 127.0.0.1:") != NULL);
+  CHECK(strstr(outcome.text, "canary") == NULL);
+  check_stats(&script, 0, 0);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 /* ---- Tunnels ---- */
 
 static void check_tunnel(const char *answer, int code, uint64_t n_retries,

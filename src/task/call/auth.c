@@ -7,7 +7,7 @@
 
 /* How long before the end of a token calls wait for the next one: this, or half
  * its life, if that is less. */
-enum { MARGIN_MS = 60000 };
+enum { MARGIN_MS = 60000, MIN_SECRET = 16 };
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
   return a < b ? a : b;
@@ -85,7 +85,16 @@ static void blot(char *at, const char *secret) {
     memset(at, '*', n);
 }
 
+/* Headers of the caller's hold secrets as well, but also short words that may
+ * stand anywhere. */
+static void blot_headers(char *message, const tnk__config_t *config) {
+  for (size_t i = 0; i < config->n_headers; i++)
+    if (strlen(config->headers[i].value) >= MIN_SECRET)
+      blot(message, config->headers[i].value);
+}
+
 void tnk__auth_hide(const tnk__auth_t *auth, const char *message) {
+  blot_headers((char *)message, auth->config);
   blot((char *)message, auth->config->api_key);
   blot((char *)message, auth->secret);
   blot((char *)message, auth->token);

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "codec/message/answer.h"
+#include "codec/message/page.h"
 #include "flow/retry_after.h"
 #include "flow/turns.h"
 #include "task/call/auth.h"
@@ -67,6 +68,9 @@ static tnk__failure_t read_failure(const tnk__call_t *call,
       tnk__failure_read(&failure, arena, reply->body, reply->body_len) !=
           TNK_OK)
     return (tnk__failure_t){0};
+  /* What stands beside a redirection says no more than where it leads. */
+  if (reply->page != NULL && reply->outcome == TNK__OUTCOME_3XX)
+    failure.message = NULL;
   tnk__auth_hide(call->endpoint->auth, failure.message);
   return failure;
 }
@@ -117,19 +121,13 @@ static tnk__error_t *make_error(tnk__call_t *call,
                      .category = failure->category,
                      .message = failure->message,
                      .retry_after_ms = reply->retry_after_ms};
-  tnk__error_t *error;
 
-  /* The transport's own word is more precise than the table's. */
-  if (result->err != TNK_OK)
+  /* The transport's own word is more precise than the table's, but for a
+   * refusal of which only the end is missing. */
+  if (result->err != TNK_OK && !tnk__outcome_is_refusal(reply->outcome))
     pub.code = result->err;
-  if (pub.message != NULL || result->detail == NULL)
-    return tnk__error_from(alloc, what, &pub);
-  /* It belongs into the sentence, but is not the service's message. */
-  pub.message = result->detail;
-  error = tnk__error_from(alloc, what, &pub);
-  if (error->refs > 0)
-    error->pub.message = NULL;
-  return error;
+  return tnk__error_with(alloc, what, &pub,
+                         reply->page != NULL ? reply->page : result->detail);
 }
 
 static void on_pause_over(tnk__timer_t *timer) {
@@ -143,7 +141,9 @@ static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
     return reply->detail;
   if (call->last_err != TNK_OK)
     return tnk_strerror(call->last_err);
-  snprintf(text, size, "HTTP %d", reply->status);
+  snprintf(text, size, "HTTP %d%s%s", reply->status,
+           reply->page != NULL ? ": " : "",
+           reply->page != NULL ? reply->page : "");
   return text;
 }
 
@@ -359,6 +359,7 @@ static tnk__attempt_t facts_of(tnk__call_t *call,
           tnk__should_retry(tnk__http_result_header(result, "x-should-retry")),
       .category = failure->category,
       .optional = call->route->is_optional && !is_offered(call),
+      .is_page = reply->is_page,
       .was_unknown = call->was_unknown,
       .was_replayed = call->was_replayed,
       .was_accepted = call->was_accepted,
@@ -388,6 +389,7 @@ static void on_done(tnk__exchange_t *exchange,
   tnk__attempt_t facts;
   tnk__failure_t failure;
   tnk__arena_t arena;
+  char page[TNK__MAX_PAGE_TEXT];
   int is_over;
 
   call->state = TNK__CALL_DECIDING;
@@ -396,6 +398,7 @@ static void on_done(tnk__exchange_t *exchange,
   if (will_replay(call, result))
     return;
   read_head(call, result, &reply);
+  tnk__call_read_page(call, result, &reply, page, sizeof(page));
   tnk__arena_init(&arena, &call->endpoint->context->alloc, TNK__MIB);
   failure = read_failure(call, result, &reply, &arena);
   note_words(&reply, &failure);

@@ -18,6 +18,8 @@ typedef struct {
   size_t body_len;
   tnk__buf_t *buf;         /* holds the body; may be taken out */
   const char *detail;      /* what happened to the connection, or NULL */
+  int is_page;             /* not the service's, but one for people */
+  const char *page;        /* what such an answer says, or NULL */
   uint64_t retry_after_ms; /* 0: none */
   int has_expected;        /* a 409 named the sequence number it expects */
   uint64_t expected;
@@ -123,6 +125,11 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
 /* Begin the exchange of one attempt; for call.c alone. TNK_OK, or a code and
  * then nothing has begun. */
 int tnk__call_send(tnk__call_t *call, const char *key);
+/* See whether the answer is the service's, and write what it says if it is not;
+ * for call.c alone. `text` stays as long as the reply. */
+void tnk__call_read_page(const tnk__call_t *call,
+                         const tnk__http_result_t *result, tnk__reply_t *reply,
+                         char *text, size_t size);
 /* Whether it was started and `done` is still to come: it is not IDLE. */
 int tnk__call_is_active(const tnk__call_t *call);
 /* Whether the server has run the request or will: of a call under way, if it

@@ -86,8 +86,9 @@ static void fail(tnk__future_t *future, const tnk__reply_t *reply,
   tnk_error_t full = *pub;
 
   full.request_id = future->request_id;
-  end.error = tnk__error_from(&future->session->context->alloc,
-                              future->call.name, &full);
+  end.error =
+      tnk__error_with(&future->session->context->alloc, future->call.name,
+                      &full, pub->code == TNK_EPROTO ? reply->page : NULL);
   end.verdict.action = TNK__ACTION_FAIL;
   end.verdict.err = pub->code;
   finish(future, &end);

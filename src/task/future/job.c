@@ -41,8 +41,9 @@ static void fail(tnk__job_t *job, const tnk__reply_t *reply,
                  const tnk_error_t *pub) {
   tnk__reply_t end = *reply;
 
-  end.error = tnk__error_from(&job->future.call.endpoint->context->alloc,
-                              job->future.call.name, pub);
+  end.error = tnk__error_with(&job->future.call.endpoint->context->alloc,
+                              job->future.call.name, pub,
+                              pub->code == TNK_EPROTO ? reply->page : NULL);
   end.verdict = (tnk__verdict_t){.action = TNK__ACTION_FAIL,
                                  .err = pub->code,
                                  .effect = TNK__EFFECT_ACCEPTED};
