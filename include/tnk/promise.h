@@ -108,6 +108,7 @@ TNK_API int tnk_promise_forget(tnk_promise_t *promise, tnk_promise_cb cb,
  * caller's: read the result, then tnk_promise_unref().
  *
  * @return TNK_OK, or the code of the rejection, or
+ *   TNK_EINVAL      @p promise is NULL
  *   TNK_EREENTRANT  called inside a callback of this library
  *   TNK_ETHREAD     called on another thread than the loop's
  *   TNK_EFORKED     called in a child of the process that owns the loop
@@ -201,8 +202,8 @@ TNK_API tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise);
 /**
  * How @p promise ended.
  *
- * @return TNK_OK when resolved, the error's code when rejected, else
- *         TNK_EPENDING.
+ * @return TNK_OK when resolved, the error's code when rejected, TNK_EINVAL for
+ *         NULL, else TNK_EPENDING.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API int tnk_promise_status(const tnk_promise_t *promise);

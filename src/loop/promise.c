@@ -298,7 +298,7 @@ static int pop_then(tnk_promise_t *promise, const tnk__then_t *end,
 static void run_callbacks(tnk__deferred_t *call) {
   tnk_promise_t *promise = tnk__container_of(call, tnk_promise_t, call);
   const tnk_promise_cb first = promise->first_cb;
-  tnk__then_t end = {.origin = NODE_OF_GROUP};
+  tnk__then_t end = {.origin = NODE_OF_GROUP}; /* nothing to give back */
   tnk__then_t then;
 
   *tail_of(promise) = &end;

@@ -18,13 +18,15 @@ GOOD = {
     "src/base/a.c": '#include "base/a.h"\n\nint a(void) {\n  return 1;\n}\n',
     "src/base/b.h": '#include "base/a.h"\n'
                     "/* What b is. Protocol: calls, making tea; calls,\n"
-                    " * coffee. See base/a.h. */\n",
+                    " * coffee. See base/a.h. */\n"
+                    "typedef enum { ON } b_state_t; /* On. */\n",
     "src/codec/README.md": "Codec.\n",
     "src/codec/protocol/README.md": "Protocol.\n",
     "src/codec/protocol/calls.md": "# Calls\n\n## 1.2 Making tea (hot)\n\n"
                                    "| call | body |\n|---|---|\n"
                                    "| `coffee` | none |\n",
     "src/base/b.c": '#include "base/a.h"\n\nint b(void) {\n  return a();\n}\n',
+    "src/base/x.c": "int tnk_x(void) {\n  return 0;\n}\n",
     "src/base/main.c": '#include "base/options.h"\n\n#define R(...)\n'
                        "TNK__STRUCTS_IN(R)\nint b(void);\n\nint main(void) {\n  return b();\n}\n",
     "include/tnk/x.h": "/** Doc. Thread: any. Since: 0.1 */\n"
@@ -54,10 +56,21 @@ LONG_BODY = "int a(void) {\n" + "  a();\n" * 59 + "}\n"
 FAULTS = [
     ("check_sizes.py", ".", {"src/base/a.c": LONG_BODY}, "a has 61 lines"),
     ("check_sizes.py", ".", {"src/base/a.c": "\n" * 601}, "601 lines"),
+    ("check_sizes.py", ".", {"examples/t.c": "\n" * 161}, "at most 160"),
     ("check_sizes.py", ".", {"src/base/README.md": None}, "no README.md"),
     ("check_sizes.py", ".", {"src/codec/format/c.c": "\n"}, "no README.md"),
     ("check_sizes.py", ".", {f"src/base/{n}.h": "\n" for n in range(40)},
      "files, at most 40"),
+    ("check_comments.py", ".",
+     {"src/base/b.h": "typedef enum { ON, OFF } b_state_t; /* On. */\n"},
+     "no comment says what OFF is"),
+    ("check_comments.py", ".",
+     {"src/base/b.h": "typedef enum { ON } b_state_t; /* On. */\n"
+                      + "int n;\n" * 20}, "has states, and comments on 4%"),
+    ("check_comments.py", ".", {"src/base/c.c": "int n;\n" * 20},
+     "src/base: comments on"),
+    ("check_comments.py", ".", {"src/base/b.h": "/* One\n * and two. */\n"},
+     "looks at the wrong place"),
     ("check_cycles.py", "src", {"src/base/a.c": '#include "base/b.h"\n'},
      "include cycle"),
     ("check_docs.py", "include",
@@ -65,6 +78,12 @@ FAULTS = [
     ("check_docs.py", "include",
      {"include/tnk/x.h": "/** Doc. Since: 0.1 */\nTNK_API int tnk_x(void);\n"},
      "no Thread:"),
+    ("check_codes.py", ".",
+     {"src/base/x.c": "static int y(void) {\n  return TNK_ENOMEM;\n}\n\n"
+                      "int tnk_x(void) {\n  return y();\n}\n"},
+     "tnk_x() may return TNK_ENOMEM"),
+    ("check_codes.py", ".", {"include/tnk/x.h": "int tnk_x(void);\n"},
+     "looks at the wrong place"),
     ("check_paths.py", ".", {"src/base/b.h": "/* See base/gone.h. */\n"},
      "there is no src/base/gone.h"),
     ("check_paths.py", ".", {"src/base/README.md": "`base/gone` is gone.\n"},

@@ -71,8 +71,8 @@ static void clean(tnk__future_t *future, tnk__leave_t how) {
 }
 
 static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
-  /* The bytes are given back after `done` only if the owner did not free the
-   * future there, so it is given back before: the body is read at once. */
+  /* The bytes of a large result are given back before `done`, in which the
+   * owner may free the future; the body is read in there, at once. */
   clean(future, reply->error == NULL || reply->verdict.err == TNK_EFAILED
                     ? TNK__LEAVE_RECEIVED
                     : TNK__LEAVE_LOST);

@@ -18,7 +18,8 @@ enum {
   MAX_BODY = 16 * 1024 * 1024,
   MAX_ID = 1024, /* longer ones are not waited for here */
   FLUSH_TIMEOUT_MS = 5000,
-  NO_MEMORY_MS = 1000
+  NO_MEMORY_MS = 1000 /* until the next try, when a request or an answer
+                         found none */
 };
 #define MAX_ANSWER (4 * TNK__MIB)
 

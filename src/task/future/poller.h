@@ -16,11 +16,11 @@
  * woken to poll by themselves.
  */
 typedef enum {
-  TNK__POLLER_IDLE = 0,
-  TNK__POLLER_POLLING,
-  TNK__POLLER_PAUSING,
-  TNK__POLLER_FLUSH_DUE,
-  TNK__POLLER_FLUSHING
+  TNK__POLLER_IDLE = 0,  /* nothing is wanted, or it is off */
+  TNK__POLLER_POLLING,   /* `call` is held by the server */
+  TNK__POLLER_PAUSING,   /* `timer` runs before the next poll */
+  TNK__POLLER_FLUSH_DUE, /* `timer` runs; it does not keep the loop alive */
+  TNK__POLLER_FLUSHING   /* `call` reports, and is answered at once */
 } tnk__poller_state_t;
 
 typedef struct tnk__poller {

@@ -28,7 +28,7 @@ struct tnk__sink {
   tnk__sink_cb done;
   void *user;
   state_t state;
-  int is_free; /* given up while BUSY */
+  int is_free; /* given up; when BUSY, the pool is waited for */
   int has_begun;
   int is_rewound;
   /* The pool's. */

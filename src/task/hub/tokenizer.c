@@ -66,7 +66,7 @@ typedef struct {
 typedef struct {
   tnk__hub_job_t job;
   tnk__list_t link; /* in load->waiters */
-  load_t *load;     /* NULL once it has ended */
+  load_t *load;     /* NULL: there was no memory to make one */
 } waiter_t;
 
 static void fetch(load_t *load);

@@ -1,3 +1,15 @@
+/*
+ *   waiting (sample_wait.c) --all is held--> submitted --accepted--> its future
+ *     is polled --result--> settled and freed
+ *   submitted --429, 402--> waiting, first in line, with the same number
+ *   submitted, polled --lost, or a failure that may pass--> a delay -->
+ * waiting, with a new number any --failure--> settled and freed any --cancel,
+ * close--> settled; freed, or with canceler->submissions until the answer names
+ * what the server is to forget
+ *
+ * reject() or on_samples() settles it, once; dispose() comes last, and the
+ * sample is not touched after it.
+ */
 #include "task/sample/sample.h"
 
 #include <string.h>

@@ -6,6 +6,16 @@
 #include "task/session/member.h"
 #include "task/sample/sampling.h"
 
+/* What a sample takes before it is submitted, one after the other. */
+typedef enum {
+  TNK__SAMPLE_NOTHING = 0,
+  TNK__SAMPLE_RUNNING,  /* among those under way */
+  TNK__SAMPLE_SLOT,     /* of all submissions */
+  TNK__SAMPLE_GATE,     /* the end of a back-off; nobody holds that */
+  TNK__SAMPLE_THROTTLE, /* the second slot */
+  TNK__SAMPLE_BYTES     /* of the dispatch budget */
+} tnk__sample_need_t;
+
 /*
  * One sample. It waits, in this order, for a slot among those under way, for a
  * slot to submit, for the end of a back-off, for another slot, of which there
@@ -19,20 +29,11 @@
  * When it is given up, the server is told if it wants to know. For that, one
  * whose submission is on the wire outlives its promise, and perhaps its client,
  * until the answer tells its id.
- */
-/* What a sample takes before it is submitted, one after the other. */
-typedef enum {
-  TNK__SAMPLE_NOTHING = 0,
-  TNK__SAMPLE_RUNNING,  /* among those under way */
-  TNK__SAMPLE_SLOT,     /* of all submissions */
-  TNK__SAMPLE_GATE,     /* the end of a back-off; nobody holds that */
-  TNK__SAMPLE_THROTTLE, /* the second slot */
-  TNK__SAMPLE_BYTES     /* of the dispatch budget */
-} tnk__sample_need_t;
-
-/* There may be many thousands, so it is kept small. Until it is accepted it
+ *
+ * There may be many thousands, so it is kept small. Until it is accepted it
  * waits with what its future lends: the timer, the deferred call, the node in a
- * queue. */
+ * queue.
+ */
 typedef struct tnk__sample {
   tnk__member_t member; /* in sampling->samples, or session->canceler's */
   tnk_sampling_t *sampling;

@@ -1,3 +1,16 @@
+/*
+ *   NEW --both configurations have come--> CONFIGURED --create_session--> READY
+ *   NEW, CONFIGURED --a call fails--> the same; all who wait are told, and the
+ *     next one to come begins again with that level's first call
+ *   READY --a heartbeat is answered 410--> READY; `ended_session` is set, and
+ *     no further heartbeat is sent
+ *   any --tnk__session_shut()--> closing: who waits is told, and whoever comes.
+ *     Then tnk__session_finish(), if there is a session that has not ended, and
+ *     tnk__session_close()
+ *
+ * The program's code is called by tell() alone, as the last touch of whoever
+ * called that: it may close the service.
+ */
 #include "task/session/session.h"
 
 #include <string.h>

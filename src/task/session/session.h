@@ -49,8 +49,8 @@ typedef struct tnk__session {
   tnk__session_level_t level;
   int busy;
   tnk__list_t needs;
-  tnk__call_t startup;
-  tnk__buf_t startup_body;
+  tnk__call_t startup;     /* and at the end the report that it has finished */
+  tnk__buf_t startup_body; /* of `startup`, and when it is READY of `refresh` */
   tnk__timer_t watch_timer; /* see watch.c */
   tnk__call_t heartbeat;    /* its timer runs between two of them */
   tnk__buf_t heartbeat_body;

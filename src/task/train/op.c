@@ -1,3 +1,16 @@
+/*
+ * An operation as a whole; op_part.c has what happens to one of its requests.
+ *
+ *   queued --its turn--> prepared, its parts begin --all are accepted--> it
+ *     leaves the turn --all results are read--> finish(), which settles it
+ *   any --failure, cancel--> settled; parts that are on the wire go on until
+ *     they are answered, because the number depends on it
+ *   any --close--> settled; nothing of it goes on
+ *   settled --no part and nobody else is busy with it--> freed
+ *
+ * Whatever settles may free: `op` is not touched after tnk__op_fail(),
+ * tnk__op_resolve() and finish().
+ */
 #include "task/train/op.h"
 
 #include <string.h>
@@ -109,6 +122,8 @@ void tnk__op_fail(tnk__op_t *op, tnk__error_t *error) {
   tnk__op_release(op);
 }
 
+/* The client closes: how what is on the wire ends will not be learnt, and no
+ * number is taken after it. */
 static void on_abort(tnk__member_t *member, tnk__error_t *error) {
   tnk__op_t *op = tnk__container_of(member, tnk__op_t, member);
   size_t i;

@@ -37,7 +37,6 @@ typedef struct {
   int is_over;
 } tnk__pass_op_t;
 
-/* Start a pass. Arguments have passed their checks. */
 /* Make an operation of `size` bytes that begins with a tnk__pass_op_t, for
  * custom.c. NULL without memory; then *promise says so. */
 tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
