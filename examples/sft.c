@@ -1,9 +1,7 @@
-/*
- * Supervised fine-tuning on chat messages: only what the assistant says is
+/* Supervised fine-tuning on chat messages: only what the assistant says is
  * learnt. Warm-up and cosine decay of the learning rate, the loss of examples
  * held out, checkpoints, and going on from the last one. FILE holds a line
- * {"messages": [{"role": ..., "content": ...}]} for each chat.
- */
+ * {"messages": [{"role": ..., "content": ...}]} for each chat. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
