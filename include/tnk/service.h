@@ -91,8 +91,12 @@ typedef struct {
   const tnk_pair_t *proxy_headers; /**< For the proxy alone; copied. */
   size_t n_proxy_headers;
   uint64_t connect_timeout_ms; /**< DNS, TCP, proxy, TLS together; 0: 5,000. */
-  uint64_t timeout_ms;         /**< One request, whole; 0: 60,000. */
-  uint64_t poll_timeout_ms;    /**< One long poll; 0: 45,000. */
+  /** One request: without a byte sent or received, and from its last byte to
+   * the answer; 0: 60,000. */
+  uint64_t timeout_ms;
+  /** One long poll: to the head of its answer, then without a byte of it; 0:
+   * 45,000. */
+  uint64_t poll_timeout_ms;
   /** Repeats of a failed request; 0: 10. UINT32_MAX: none. */
   uint32_t max_retries;
   /** Long polls of samples that may be held at once; 0: 2,048. Bounded by the

@@ -76,3 +76,16 @@ void tnk__text_time(tnk__text_t *text, uint64_t ms) {
   else
     tnk__text_printf(text, "%llu h %llu min", s / 3600, s % 3600 / 60);
 }
+
+void tnk__text_bytes(tnk__text_t *text, uint64_t n) {
+  const unsigned long long tenths_of_kb = n / 100;
+
+  if (n < 10000)
+    tnk__text_printf(text, "%u bytes", (unsigned)n);
+  else if (n < 1000000)
+    tnk__text_printf(text, "%llu.%llu kB", tenths_of_kb / 10,
+                     tenths_of_kb % 10);
+  else
+    tnk__text_printf(text, "%llu.%llu MB", tenths_of_kb / 10000,
+                     tenths_of_kb / 1000 % 10);
+}

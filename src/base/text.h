@@ -30,5 +30,7 @@ void tnk__text_printf(tnk__text_t *text, const char *format, ...);
 /* Append a length of time as people write it: "350 ms", "12.3 s", "5 min 3 s",
  * "2 h 5 min". */
 void tnk__text_time(tnk__text_t *text, uint64_t ms);
+/* Append a number of bytes: "812 bytes", "12.3 kB", "3.9 MB". */
+void tnk__text_bytes(tnk__text_t *text, uint64_t n);
 
 #endif

@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
   tnk__list_t queue; /* exchanges without a slot, in order of starting */
   size_t max;
+  size_t allowed;     /* of them now: fewer after a time-out of an upload */
   size_t n_in_flight; /* exchanges with a slot */
 } tnk__http_lane_t;
 
@@ -81,6 +82,10 @@ typedef struct tnk__feed {
   const uint8_t *(*piece)(struct tnk__feed *self, size_t at, size_t *n);
 } tnk__feed_t;
 
+/* Less than this, on average over this time, is too slow. */
+#define TNK__MIN_BYTES_PER_S 1024
+#define TNK__SLOW_MS 60000
+
 /* What is asked. All of it is read or copied by tnk__exchange_start(), except
  * the body. */
 typedef struct {
@@ -100,13 +105,18 @@ typedef struct {
   size_t body_len;
   tnk__feed_t *feed;
   tnk__lane_t lane;
-  /* From leaving the lane's queue to the last byte of the answer; 0: none. */
+  /* The longest time in which nothing moves; 0: none. It begins with the slot
+   * in the lane and with the connection, and anew while the request goes out
+   * (found out four times in it), with its last byte, with the answer's head,
+   * and with each part of the answer's body. What moves, but by less than
+   * TNK__MIN_BYTES_PER_S over TNK__SLOW_MS or more, is too slow and ends
+   * too. */
   uint64_t timeout_ms;
   size_t max_body; /* of the answer, decoded; 0: TNK__MAX_RESPONSE_BODY */
   /* The answer's body is taken out with tnk__exchange_take_body() as it comes,
    * may be of any length and is not compressed. When nobody takes it, the
-   * server is made to wait. timeout_ms is then the longest time without a
-   * byte, that of waiting for the owner not counted. */
+   * server is made to wait. The time of waiting for the owner does not count
+   * for timeout_ms, and no rate is asked for. */
   int is_streamed;
   /* The server recognizes a repeat: when a kept connection turns out to be
    * closed before any byte of an answer, send once more on a fresh one. */
@@ -176,6 +186,9 @@ typedef struct tnk__exchange {
   struct tnk__conn *conn; /* while ACTIVE */
   tnk__timer_t timer;
   uint64_t timeout_ms;
+  uint64_t moved_ms; /* when something was last seen to move */
+  uint64_t phase_ms; /* since when the request goes out, or the body comes */
+  uint64_t n_seen;   /* bytes of the request that had left by the last look */
   size_t max_body;
   tnk__buf_t head; /* the encoded request head; wiped when done */
   const void *body;
@@ -192,6 +205,7 @@ typedef struct tnk__exchange {
   uint8_t replayed;
   uint8_t background;
   uint8_t is_streamed;
+  uint8_t has_head;  /* of the answer */
   uint8_t has_body;  /* on_body is due */
   uint8_t is_paused; /* the server waits until the body is taken */
   uint8_t told;      /* on_sent is due, or has been called */

@@ -46,6 +46,9 @@ typedef struct {
   void (*resume)(tnk__conn_t *conn, tnk__exchange_t *ex);
   /* Whether some of the request is still to be written. */
   int (*is_sending)(const tnk__conn_t *conn, const tnk__exchange_t *ex);
+  /* How many bytes of the request have left this machine. NULL: that is not
+   * known. */
+  uint64_t (*n_sent)(const tnk__conn_t *conn, const tnk__exchange_t *ex);
   /* Any exchange that is on it. */
   tnk__exchange_t *(*first)(const tnk__conn_t *conn);
   void (*on_read)(tnk__conn_t *conn, const uint8_t *data, size_t n);
@@ -109,6 +112,8 @@ int tnk__conn_is_reused(const tnk__conn_t *conn);
 void tnk__conn_resume(tnk__exchange_t *ex);
 /* Whether some of the request of an active exchange is still to be written. */
 int tnk__conn_is_sending(const tnk__exchange_t *ex);
+/* How many bytes of the request of an active exchange have left. */
+uint64_t tnk__conn_n_sent(const tnk__exchange_t *ex);
 
 /* For the kinds. Part an exchange from the connection, which is unused after
  * the last one, and report how it ended. Then the connection may be gone. */

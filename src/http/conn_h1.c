@@ -38,6 +38,11 @@ static int is_sending(const tnk__conn_t *conn, const tnk__exchange_t *ex) {
   return conn->h1.is_writing;
 }
 
+static uint64_t n_sent(const tnk__conn_t *conn, const tnk__exchange_t *ex) {
+  (void)ex;
+  return tnk__stream_n_sent(conn->stream) - conn->h1.n_before;
+}
+
 static void resume(tnk__conn_t *conn, tnk__exchange_t *ex) {
   (void)ex;
   tnk__stream_pause(conn->stream, 0);
@@ -165,7 +170,7 @@ static void on_read(tnk__conn_t *conn, const uint8_t *data, size_t n) {
     finish(conn, err, 0, 0);
   else if (conn->h1.reader->state == TNK__HTTP_READ_DONE)
     complete(conn, 1);
-  else if (ex->is_streamed)
+  else
     note_body(conn, ex);
 }
 
@@ -180,6 +185,8 @@ static void on_written(tnk__conn_t *conn, int cause) {
   conn->h1.write_failed = err == TNK_ECONN;
   if (err == TNK_ENOMEM)
     finish(conn, err, 0, 0);
+  else if (conn->h1.ex != NULL && !conn->h1.is_writing)
+    tnk__exchange_note_out(conn->h1.ex);
 }
 
 static void on_next(tnk__deferred_t *call) {
@@ -207,6 +214,7 @@ const tnk__conn_kind_t tnk__conn_h1 = {
     .room = room,
     .resume = resume,
     .is_sending = is_sending,
+    .n_sent = n_sent,
     .first = first,
     .on_read = on_read,
     .on_written = on_written,

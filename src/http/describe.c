@@ -2,6 +2,7 @@
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "http/pool.h"
+#include "http/silence.h"
 
 static const char *const lane_names[TNK__N_LANES] = {
     [TNK__LANE_CONTROL] = "control requests",
@@ -28,12 +29,12 @@ static void describe_queued(const tnk__exchange_t *ex, tnk__text_t *out) {
       break;
     ahead++;
   }
-  if (lane->n_in_flight < lane->max)
+  if (lane->n_in_flight < lane->allowed)
     tnk__text_printf(out, "goes out in the next turns of the loop");
   else
     tnk__text_printf(out,
                      "waits for one of the %zu slots for %s, with %zu ahead",
-                     lane->max, lane_names[ex->lane], ahead);
+                     lane->allowed, lane_names[ex->lane], ahead);
 }
 
 static void describe_waiting(const tnk__exchange_t *ex, tnk__text_t *out) {
@@ -50,14 +51,17 @@ static void describe_waiting(const tnk__exchange_t *ex, tnk__text_t *out) {
   tnk__text_printf(out, " (%zu on the way)", pool->n_connecting);
 }
 
+static void put_sending(const tnk__exchange_t *ex, tnk__text_t *out) {
+  tnk__text_printf(out, "is being sent, ");
+  tnk__silence_put_sent(ex, out);
+}
+
 static void describe_active(const tnk__exchange_t *ex, tnk__text_t *out) {
   if (ex->answer != NULL)
     tnk__text_printf(out, "receives the server's answer, %zu bytes so far",
                      ex->answer->body.len);
   else if (tnk__conn_is_sending(ex))
-    tnk__text_printf(out, "is being sent (%zu bytes)",
-                     ex->head.len + ex->body_len +
-                         (ex->feed != NULL ? ex->feed->len : 0));
+    put_sending(ex, out);
   else
     tnk__text_printf(out, "waits for the server's answer");
 }

@@ -91,7 +91,7 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   if (request->is_streamed)
     ex->max_body = TNK__MAX_UNREAD_BODY;
   ex->is_streamed = request->is_streamed != 0;
-  ex->has_body = ex->is_paused = 0;
+  ex->has_head = ex->has_body = ex->is_paused = 0;
   ex->is_head = strcmp(request->method, "HEAD") == 0;
   ex->replayable = request->replayable != 0;
   ex->background = request->background != 0;
@@ -146,13 +146,31 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex) {
   tnk__defer(ex->http->context, &ex->http->due);
 }
 
-void tnk__exchange_arm(tnk__exchange_t *ex) {
-  if (ex->timeout_ms > 0 && ex->background)
-    tnk__timer_start_background(ex->http->context, &ex->timer, ex->timeout_ms,
+void tnk__exchange_look_in(tnk__exchange_t *ex, uint64_t after_ms) {
+  if (ex->timeout_ms == 0)
+    return;
+  if (ex->background)
+    tnk__timer_start_background(ex->http->context, &ex->timer, after_ms,
                                 ex->http->on_timeout);
-  else if (ex->timeout_ms > 0)
-    tnk__timer_start(ex->http->context, &ex->timer, ex->timeout_ms,
+  else
+    tnk__timer_start(ex->http->context, &ex->timer, after_ms,
                      ex->http->on_timeout);
+}
+
+void tnk__exchange_arm(tnk__exchange_t *ex, uint64_t after_ms) {
+  ex->moved_ms = ex->phase_ms = tnk__context_now_ms(ex->http->context);
+  ex->n_seen = 0;
+  tnk__exchange_look_in(ex, after_ms);
+}
+
+/* The timer looks when it fires: to move it each time would cost more. */
+void tnk__exchange_note_out(tnk__exchange_t *ex) {
+  ex->moved_ms = tnk__context_now_ms(ex->http->context);
+}
+
+uint64_t tnk__exchange_size(const tnk__exchange_t *ex) {
+  return (uint64_t)ex->head.len + ex->body_len +
+         (ex->feed != NULL ? ex->feed->len : 0);
 }
 
 /* ---- Streamed answers ---- */
@@ -161,14 +179,25 @@ void tnk__exchange_arm(tnk__exchange_t *ex) {
  * when it was paused. */
 #define ENOUGH_BODY ((size_t)256 * 1024)
 
+/* What a head is made of may drip for as long as a server likes, so only the
+ * whole of it counts. */
+static void note_moved(tnk__exchange_t *ex) {
+  ex->moved_ms = tnk__context_now_ms(ex->http->context);
+  if (!ex->has_head)
+    ex->phase_ms = ex->moved_ms;
+  ex->has_head = 1;
+}
+
 void tnk__exchange_note_body(tnk__exchange_t *ex) {
   const size_t n = ex->answer->body.len;
 
+  if (ex->answer->status != 0)
+    note_moved(ex);
+  if (!ex->is_streamed)
+    return;
   ex->is_paused = n >= ENOUGH_BODY;
   if (ex->is_paused)
     tnk__timer_stop(&ex->timer);
-  else
-    tnk__exchange_arm(ex);
   if (n == 0 || ex->has_body || ex->on_body == NULL)
     return;
   ex->has_body = 1;
@@ -200,7 +229,23 @@ static void leave(tnk__exchange_t *ex) {
   tnk__defer(ex->http->context, &ex->http->due);
 }
 
+/* Where an upload was too slow those that go side by side with it are, too:
+ * from then on they go one at a time, until some have come through. */
+static void note_upload(tnk__exchange_t *ex, int err) {
+  tnk__http_lane_t *lane = &ex->http->lanes[ex->lane];
+
+  if (ex->lane != TNK__LANE_TRAIN || ex->state != TNK__EXCHANGE_ACTIVE ||
+      tnk__exchange_size(ex) < TNK__MIN_UPLOAD)
+    return;
+  if (err == TNK_ETIMEDOUT)
+    lane->allowed = 1;
+  else if (err == TNK_OK)
+    lane->allowed =
+        lane->allowed > lane->max / 2 ? lane->max : lane->allowed * 2;
+}
+
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause) {
+  note_upload(ex, err);
   leave(ex);
   ex->state = TNK__EXCHANGE_DONE;
   ex->err = err;

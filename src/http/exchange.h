@@ -14,6 +14,9 @@ typedef enum {
   TNK__EXCHANGE_DONE
 } tnk__exchange_state_t;
 
+/* A request of this size takes its time on a slow way. */
+#define TNK__MIN_UPLOAD ((size_t)64 * 1024)
+
 /* Copy the request and encode its head. TNK_OK, TNK_ENOMEM, TNK_EINVAL or
  * TNK_ETOOBIG, and then the exchange is as before. */
 int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
@@ -23,12 +26,18 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
 tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex);
 /* Note that on_sent is due. */
 void tnk__exchange_note_sent(tnk__exchange_t *ex);
-/* Note that a part of a streamed answer has come: on_body may be due, the
- * timeout begins anew. With is_paused set, reading must stop until the body is
- * taken. */
+/* Note that more of the answer has come. Of one that is streamed, on_body may
+ * be due; with is_paused set, reading must stop until the body is taken. */
 void tnk__exchange_note_body(tnk__exchange_t *ex);
-/* Begin the timeout, anew, of an exchange that has a slot of its lane. */
-void tnk__exchange_arm(tnk__exchange_t *ex);
+/* Note that the request is out: from now on the answer is waited for. */
+void tnk__exchange_note_out(tnk__exchange_t *ex);
+/* Begin the timeout, anew, of an exchange that has a slot of its lane; to look
+ * after it in `after_ms` at the latest. */
+void tnk__exchange_arm(tnk__exchange_t *ex, uint64_t after_ms);
+/* Look after it again in `after_ms`. */
+void tnk__exchange_look_in(tnk__exchange_t *ex, uint64_t after_ms);
+/* The length of its request. */
+uint64_t tnk__exchange_size(const tnk__exchange_t *ex);
 /* Give the lane's slot back, if it has one, and let on_done follow. It has left
  * its pool already. */
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause);

@@ -8,6 +8,7 @@
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "http/pool.h"
+#include "http/silence.h"
 #include "net/net.h"
 #include "tnk/error.h"
 
@@ -78,8 +79,10 @@ static void bound_polls(tnk__http_t *http) {
              "polls are held at once instead of %zu, the others wait; raise "
              "the limit (ulimit -n) to hold more",
              (unsigned long long)limit.rlim_cur, polls->max, wished);
-  for (int i = 0; i < TNK__N_LANES; i++)
+  for (int i = 0; i < TNK__N_LANES; i++) {
+    http->lanes[i].allowed = http->lanes[i].max;
     http->enough += http->lanes[i].max;
+  }
 }
 
 static void on_due(tnk__deferred_t *self);
@@ -145,23 +148,41 @@ size_t tnk__http_n_polls(const tnk__http_t *http) {
 
 /* What is due. */
 
+/* Without a connection on its way an exchange waits for those under way, each
+ * of which has a time of its own. */
+static int goes_on(tnk__exchange_t *ex) {
+  if (ex->state != TNK__EXCHANGE_WAITING)
+    return tnk__silence_goes_on(ex);
+  if (ex->pool->n_connecting > 0)
+    return 0;
+  tnk__exchange_arm(ex, ex->timeout_ms);
+  return 1;
+}
+
 static void on_timeout(tnk__timer_t *timer) {
   tnk__exchange_t *ex = tnk__container_of(timer, tnk__exchange_t, timer);
+  char text[TNK__MAX_ERROR_TEXT];
+  tnk__text_t why;
 
+  if (goes_on(ex))
+    return;
+  tnk__text_init(&why, text, sizeof(text));
+  tnk__silence_explain(ex, &why);
+  tnk__exchange_explain(ex, text);
   tnk__pool_leave(ex);
   tnk__exchange_settle(ex, TNK_ETIMEDOUT, 0);
 }
 
 static void give_slot(tnk__exchange_t *ex) {
   ex->http->lanes[ex->lane].n_in_flight++;
-  tnk__exchange_arm(ex);
+  tnk__exchange_arm(ex, ex->timeout_ms);
   tnk__pool_run(ex);
 }
 
 static void fill_lane(tnk__http_lane_t *lane) {
   int budget = TNK__LOOP_BUDGET;
 
-  while (budget > 0 && lane->n_in_flight < lane->max &&
+  while (budget > 0 && lane->n_in_flight < lane->allowed &&
          !tnk__list_empty(&lane->queue)) {
     give_slot(exchange_at(tnk__list_pop(&lane->queue)));
     budget--;
@@ -189,7 +210,7 @@ static int is_work_left(const tnk__http_t *http) {
     return 1;
   for (int i = 0; i < TNK__N_LANES; i++) {
     const tnk__http_lane_t *lane = &http->lanes[i];
-    if (!tnk__list_empty(&lane->queue) && lane->n_in_flight < lane->max)
+    if (!tnk__list_empty(&lane->queue) && lane->n_in_flight < lane->allowed)
       return 1;
   }
   return 0;
@@ -224,7 +245,7 @@ void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out) {
   if (!ex->is_paused || ex->conn == NULL)
     return;
   ex->is_paused = 0;
-  tnk__exchange_arm(ex);
+  tnk__exchange_arm(ex, ex->timeout_ms);
   tnk__conn_resume(ex);
 }
 

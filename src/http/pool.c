@@ -9,6 +9,7 @@
 #include "codec/format/proxy.h"
 #include "http/conn.h"
 #include "http/exchange.h"
+#include "http/silence.h"
 #include "tnk/error.h"
 
 /*
@@ -211,6 +212,8 @@ static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
 
   ex->state = TNK__EXCHANGE_ACTIVE;
   err = tnk__conn_send(conn, ex);
+  if (err == TNK_OK)
+    tnk__silence_begin(ex);
   was_reused = tnk__conn_is_reused(conn);
   place(pool, conn);
   if (err != TNK_OK)

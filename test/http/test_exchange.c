@@ -441,7 +441,7 @@ static void is_being_sent(call_t *call) {
 
   tnk__text_init(&out, text, sizeof(text));
   tnk__exchange_describe(&call->ex, &out);
-  CHECK(strncmp(text, "is being sent (", 15) == 0);
+  CHECK(strncmp(text, "is being sent, ", 15) == 0);
 }
 
 TEST_LIMIT(answer_before_the_body_is_out, 20) {

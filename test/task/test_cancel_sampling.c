@@ -142,7 +142,7 @@ static const state_t sampling_states[] = {
      "since 0 ms",
      NULL, connects},
     {"is half sent", "is being sent",
-     "sample: is being sent (* bytes), attempt 1, since 0 ms", NULL,
+     "sample: is being sent, *% of *, attempt 1, since 0 ms", NULL,
      s_half_sent},
     {"is submitted", "waits for the server's answer",
      "sample: waits for the server's answer, attempt 1, since 0 ms", NULL,

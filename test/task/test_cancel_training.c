@@ -144,7 +144,7 @@ static const state_t training_states[] = {
      "attempt 1, since 0 ms",
      NULL, connects},
     {"is half sent", "is being sent",
-     "forward_backward: is being sent (* bytes), attempt 1, since 0 ms", NULL,
+     "forward_backward: is being sent, *% of *, attempt 1, since 0 ms", NULL,
      half_sent},
     {"is submitted", "waits for the server's answer",
      "optim_step: waits for the server's answer, attempt 1, since 0 ms", NULL,

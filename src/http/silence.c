@@ -1,0 +1,111 @@
+#include "http/silence.h"
+
+#include "base/limits.h"
+#include "http/conn.h"
+#include "http/exchange.h"
+
+/*
+ * An exchange on a connection sends, waits for the head of the answer,
+ * or receives its body. How far a request is can be seen at any time, but
+ * nobody tells, so while it goes out the timer looks LOOKS times in the time
+ * that it may be silent; all else tells when it moves.
+ */
+enum { LOOKS = 4 };
+
+static uint64_t now_of(const tnk__exchange_t *ex) {
+  return tnk__context_now_ms(ex->http->context);
+}
+
+static int has_head(const tnk__exchange_t *ex) {
+  return ex->answer != NULL && ex->answer->status != 0;
+}
+
+static int is_sending(const tnk__exchange_t *ex) {
+  return !has_head(ex) && tnk__conn_is_sending(ex);
+}
+
+static uint64_t look_ms(const tnk__exchange_t *ex) {
+  return ex->timeout_ms / LOOKS + 1;
+}
+
+void tnk__silence_begin(tnk__exchange_t *ex) {
+  tnk__exchange_arm(ex, is_sending(ex) ? look_ms(ex) : ex->timeout_ms);
+}
+
+/* Whoever moves just enough not to be silent could go on for days. */
+static int is_too_slow(const tnk__exchange_t *ex) {
+  const uint64_t ms = now_of(ex) - ex->phase_ms;
+  uint64_t n;
+
+  if (ms < TNK__SLOW_MS || ex->is_streamed)
+    return 0;
+  if (is_sending(ex))
+    n = ex->n_seen;
+  else if (has_head(ex))
+    n = ex->answer->body.len;
+  else
+    return 0; /* the wait for a head is bounded by itself */
+  return n < ms / 1000 * TNK__MIN_BYTES_PER_S;
+}
+
+static void look(tnk__exchange_t *ex) {
+  const uint64_t n = is_sending(ex) ? tnk__conn_n_sent(ex) : ex->n_seen;
+
+  if (n > ex->n_seen)
+    ex->moved_ms = now_of(ex);
+  ex->n_seen = n;
+}
+
+int tnk__silence_goes_on(tnk__exchange_t *ex) {
+  uint64_t silent_ms;
+  uint64_t left_ms;
+
+  look(ex);
+  silent_ms = now_of(ex) - ex->moved_ms;
+  if (silent_ms >= ex->timeout_ms || is_too_slow(ex))
+    return 0;
+  left_ms = ex->timeout_ms - silent_ms;
+  if (is_sending(ex) && left_ms > look_ms(ex))
+    left_ms = look_ms(ex);
+  tnk__exchange_look_in(ex, left_ms);
+  return 1;
+}
+
+/* ---- Words ---- */
+
+void tnk__silence_put_sent(const tnk__exchange_t *ex, tnk__text_t *out) {
+  const uint64_t size = tnk__exchange_size(ex);
+  const uint64_t n = tnk__conn_n_sent(ex);
+
+  tnk__text_printf(out, "%u%% of ",
+                   (unsigned)(size > 0 && n < size ? n * 100 / size : 100));
+  tnk__text_bytes(out, size);
+}
+
+void tnk__silence_explain(const tnk__exchange_t *ex, tnk__text_t *out) {
+  if (ex->state == TNK__EXCHANGE_WAITING) {
+    tnk__text_printf(out, "no connection within ");
+    tnk__text_time(out, ex->timeout_ms);
+    return;
+  }
+  if (is_too_slow(ex)) {
+    tnk__text_printf(out, "too slow, after ");
+    tnk__text_time(out, now_of(ex) - ex->phase_ms);
+  } else if (is_sending(ex)) {
+    tnk__text_printf(out, "no byte of the request went out for ");
+    tnk__text_time(out, now_of(ex) - ex->moved_ms);
+  } else {
+    tnk__text_printf(out, has_head(ex) ? "the answer stopped for "
+                                       : "no answer within ");
+    tnk__text_time(out, ex->timeout_ms);
+  }
+  if (has_head(ex)) {
+    tnk__text_printf(out, "; ");
+    tnk__text_bytes(out, ex->answer->body.len);
+    tnk__text_printf(out, " of it had come");
+  } else if (is_sending(ex) || tnk__exchange_size(ex) >= TNK__MIN_UPLOAD) {
+    tnk__text_printf(out, "; ");
+    tnk__silence_put_sent(ex, out);
+    tnk__text_printf(out, " were sent");
+  }
+}

@@ -1,0 +1,21 @@
+#ifndef TNK_HTTP_SILENCE_H
+#define TNK_HTTP_SILENCE_H
+
+#include "base/text.h"
+#include "http/client.h"
+
+/* The time-out of an exchange, which is of silence: see timeout_ms of a
+ * request. */
+
+/* Begin it for an exchange that has just been given a connection. */
+void tnk__silence_begin(tnk__exchange_t *ex);
+/* Look after one on a connection whose timer has fired. 1: it goes on, and will
+ * be looked after again. 0: it has been silent, or slow, for too long. */
+int tnk__silence_goes_on(tnk__exchange_t *ex);
+/* Write why it does not: "no byte of the request went out for 60.0 s; 31% of
+ * 3.9 MB were sent". */
+void tnk__silence_explain(const tnk__exchange_t *ex, tnk__text_t *out);
+/* Write how far its request is: "31% of 3.9 MB". */
+void tnk__silence_put_sent(const tnk__exchange_t *ex, tnk__text_t *out);
+
+#endif
