@@ -81,3 +81,21 @@ TEST(text_of_times) {
     CHECK_STR(data, rows[i].text);
   }
 }
+
+TEST(text_of_bytes) {
+  static const struct {
+    uint64_t n;
+    const char *text;
+  } rows[] = {{0, "0 bytes"},           {9999, "9999 bytes"},
+              {10000, "10.0 kB"},       {999999, "999.9 kB"},
+              {1000000, "1.0 MB"},      {3912345, "3.9 MB"},
+              {1073741824, "1073.7 MB"}};
+  char data[32];
+  tnk__text_t text;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    tnk__text_init(&text, data, sizeof(data));
+    tnk__text_bytes(&text, rows[i].n);
+    CHECK_STR(data, rows[i].text);
+  }
+}

@@ -161,7 +161,7 @@ static const state_t sampling_states[] = {
      NULL, polls},
     {"pauses between polls", "of its result follows in",
      "sample: was accepted 0 ms ago as asample:0:0; poll 2 of its result "
-     "follows in *s",
+     "follows in *s; the last poll failed (HTTP *)",
      NULL, polls_later},
     {"waits for room", "waits for room",
      "sample: was accepted 0 ms ago as asample:1:0; its result of 900 bytes is "

@@ -133,7 +133,9 @@ static const state_t training_states[] = {
      "optim_step: has its turn and is about to be sent", NULL, start},
     {"waits for bytes", "waits for bytes",
      "forward_backward: part 3 of 3 (0 accepted, 0 done) waits for bytes of "
-     "the dispatch budget (24 of 1 are taken, 0 ahead of it), since 0 ms",
+     "the dispatch budget (24 of 1 are taken, 0 ahead of it), since 0 ms; part "
+     "2, the first of 1 on the way, waits for the server's answer, attempt 1, "
+     "since 0 ms",
      "{\"fwdbwd_dispatch_bytes_semaphore_size\":1,\"fwdbwd_max_chunk_len\":1}",
      pays},
     {"is compressed", "is being compressed",
@@ -172,7 +174,7 @@ static const state_t training_states[] = {
      NULL, polls},
     {"pauses between polls", "of its result follows in",
      "optim_step: was accepted 0 ms ago as optim_step:1:0; poll 2 of its "
-     "result follows in *s",
+     "result follows in *s; the last poll failed (HTTP *)",
      NULL, polls_later},
     {"waits for room", "waits for room",
      "optim_step: was accepted 0 ms ago as optim_step:2:0; its result of 900 "

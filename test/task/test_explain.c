@@ -144,7 +144,7 @@ TEST(explain_the_pause_before_the_next_attempt) {
                         "attempt 2 follows in 0 ms");
   script_advance(&script, 0);
   CHECK_STR(explain(p), "optim_step: waits for the server's answer, attempt "
-                        "2, since 0 ms");
+                        "2, since 0 ms; the one before failed (HTTP 503)");
   mock_reply(last(&script, STEP), 402, NULL, "{}", 2);
   script_turns(&script);
   CHECK_STR(explain(p),
@@ -181,8 +181,8 @@ TEST(explain_a_poll_with_the_state_of_the_queue) {
   script_turns(&script);
   CHECK_STR(explain(p),
             "optim_step: was accepted 23.0 s ago as optim_step:1:0; poll 3 of "
-            "its result follows in 8.0 s; 3.0 s ago its queue was paused for "
-            "lack of capacity (no gpu)");
+            "its result follows in 8.0 s; the last poll failed (HTTP 429); 3.0 "
+            "s ago its queue was paused for lack of capacity (no gpu)");
   script_late(&script, 9000);
   CHECK(strstr(explain(p), "poll 3 of its result follows in 0 ms;") != NULL);
   end(&script, &p, 1);

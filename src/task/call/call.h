@@ -122,6 +122,8 @@ void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome);
 void tnk__call_cancel(tnk__call_t *call);
 /* Write what a call that is under way waits for, as the end of a sentence. */
 void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
+/* Write how the last attempt that has ended did: "HTTP 503". */
+void tnk__call_explain_last(const tnk__call_t *call, tnk__text_t *out);
 /* Begin the exchange of one attempt; for call.c alone. TNK_OK, or a code and
  * then nothing has begun. */
 int tnk__call_send(tnk__call_t *call, const char *key);

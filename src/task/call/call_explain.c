@@ -3,17 +3,23 @@
 
 #include "task/call/auth.h"
 
+void tnk__call_explain_last(const tnk__call_t *call, tnk__text_t *out) {
+  if (call->last_status != 0)
+    tnk__text_printf(out, "HTTP %d", call->last_status);
+  else
+    tnk__text_printf(out, "%s", tnk_strerror(call->last_err));
+}
+
 static void explain_pause(const tnk__call_t *call, uint64_t now,
                           tnk__text_t *out) {
   if (call->last_status == 402)
     tnk__text_printf(out, "pauses because the service refuses for billing "
                           "reasons (HTTP 402)");
-  else if (call->last_status != 0)
-    tnk__text_printf(out, "pauses after attempt %u failed (HTTP %d)",
-                     call->n_attempts, call->last_status);
-  else
-    tnk__text_printf(out, "pauses after attempt %u failed (%s)",
-                     call->n_attempts, tnk_strerror(call->last_err));
+  else {
+    tnk__text_printf(out, "pauses after attempt %u failed (", call->n_attempts);
+    tnk__call_explain_last(call, out);
+    tnk__text_printf(out, ")");
+  }
   tnk__text_printf(out, ", attempt %u follows in ", call->n_attempts + 1);
   tnk__text_time(out, tnk__timer_left_ms(&call->timer, now));
 }
@@ -23,6 +29,12 @@ static void explain_exchange(const tnk__call_t *call, uint64_t now,
   tnk__exchange_describe(&call->exchange, out);
   tnk__text_printf(out, ", attempt %u, since ", call->n_attempts);
   tnk__text_time(out, now - call->since_ms);
+  if (call->n_attempts > 1 &&
+      (call->last_status != 0 || call->last_err != TNK_OK)) {
+    tnk__text_printf(out, "; the one before failed (");
+    tnk__call_explain_last(call, out);
+    tnk__text_printf(out, ")");
+  }
   if (call->endpoint->ended_session != NULL)
     tnk__text_printf(out, "; the server has ended session %s",
                      call->endpoint->ended_session);

@@ -300,8 +300,12 @@ static void on_unfinished(tnk__future_t *future, const tnk__reply_t *reply) {
                   reply->retry_after_ms)) {
     finish(future, reply);
   } else {
-    if (reply->status != 408) /* that one is an answer: not yet */
+    if (reply->status != 408) { /* that one is an answer: not yet */
       tnk__call_count_repeat(&future->call, reply->outcome);
+      future->n_failed += future->n_failed < UINT32_MAX;
+    } else {
+      future->n_failed = 0;
+    }
     if (has_json)
       notify(future, &answer);
   }
@@ -311,6 +315,8 @@ static void on_unfinished(tnk__future_t *future, const tnk__reply_t *reply) {
 static void on_polled(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__future_t *future = tnk__container_of(call, tnk__future_t, call);
 
+  if (reply->error == NULL)
+    future->n_failed = 0;
   if (reply->error == NULL && !reply->is_proto)
     on_json(future, reply);
   else if (reply->verdict.action == TNK__ACTION_REPOLL)
@@ -438,6 +444,7 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
   future->accepted_ms = tnk__context_now_ms(future->session->context);
   future->took_ms = took_ms;
   future->queue_ms = 0;
+  future->n_failed = 0;
   if (write_poll(future, request_id) != TNK_OK)
     fail_later(future);
   else
@@ -481,6 +488,18 @@ static void explain_queue(const tnk__future_t *future, uint64_t now,
                    state_name(future->queue_state));
   if (future->queue_reason != NULL && future->queue_reason[0] != '\0')
     tnk__text_printf(out, " (%s)", future->queue_reason);
+}
+
+/* Whoever waits for long wants to know whether the server is there. */
+static void explain_failures(const tnk__future_t *future, tnk__text_t *out) {
+  if (future->n_failed == 0)
+    return;
+  if (future->n_failed == 1)
+    tnk__text_printf(out, "; the last poll failed (");
+  else
+    tnk__text_printf(out, "; the last %u polls failed (", future->n_failed);
+  tnk__call_explain_last(&future->call, out);
+  tnk__text_printf(out, ")");
 }
 
 static void explain_room(const tnk__future_t *future, tnk__text_t *out) {
@@ -542,5 +561,6 @@ void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out) {
   tnk__text_printf(out, " ago%s%s; ", future->request_id != NULL ? " as " : "",
                    future->request_id != NULL ? future->request_id : "");
   explain_state(future, now, out);
+  explain_failures(future, out);
   explain_queue(future, now, out);
 }

@@ -93,6 +93,27 @@ static const tnk__part_t *slowest(const tnk__op_t *op) {
   return found;
 }
 
+/* One that waits for bytes waits for those that are on their way. */
+static void explain_others(const tnk__part_t *part, tnk__text_t *out) {
+  const tnk__op_t *op = part->op;
+  const tnk__part_t *first = NULL;
+  size_t n = 0;
+  size_t i;
+
+  for (i = 0; part->state == TNK__PART_PAYING && i < op->n_parts; i++) {
+    if (op->parts[i].state != TNK__PART_SENDING)
+      continue;
+    n++;
+    if (first == NULL)
+      first = &op->parts[i];
+  }
+  if (first == NULL)
+    return;
+  tnk__text_printf(out, "; part %zu, the first of %zu on the way, ",
+                   first->index + 1, n);
+  explain_part(first, out);
+}
+
 static void explain_active(const tnk__op_t *op, tnk__text_t *out) {
   const tnk__part_t *part = slowest(op);
 
@@ -109,6 +130,7 @@ static void explain_active(const tnk__op_t *op, tnk__text_t *out) {
     tnk__text_printf(out, "part %zu of %zu (%zu accepted, %zu done) ",
                      part->index + 1, op->n_parts, op->n_accepted, op->n_read);
   explain_part(part, out);
+  explain_others(part, out);
 }
 
 static void explain_first(const tnk_training_t *training, tnk__text_t *out) {
