@@ -66,7 +66,7 @@ typedef struct tnk__future {
   void (*done)(struct tnk__future *self, const tnk__reply_t *reply);
   tnk_queue_state_t queue_state;
   uint32_t body_len;
-  uint32_t n_failed; /* polls in a row that brought no answer of use */
+  uint32_t n_failed;   /* polls in a row that brought no answer of use */
   uint8_t state;       /* a tnk__future_state_t */
   uint8_t polls;       /* a tnk__polls_t */
   uint8_t has_slot;    /* a slot of `slots` */
