@@ -8,6 +8,7 @@
 #include "task/sample/sampling.h"
 #include "task/service/service.h"
 #include "task/train/training.h"
+#include "tnk/rest.h"
 
 #define VALUE(promise, KIND)                                                   \
   (TNK__HANDLE(promise, PROMISE)                                               \
@@ -86,6 +87,10 @@ const char *tnk_promise_path(const tnk_promise_t *promise) {
 const tnk_capabilities_t *
 tnk_promise_capabilities(const tnk_promise_t *promise) {
   return tnk__query_value(VALUE(promise, CAPABILITIES));
+}
+
+const tnk_page_t *tnk_promise_page(const tnk_promise_t *promise) {
+  return VALUE(promise, PAGE);
 }
 
 void *tnk_promise_tokenizer(const tnk_promise_t *promise) {

@@ -102,11 +102,8 @@ void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
 
 /* ---- Beginning operations ---- */
 
-/* Whether an operation may begin, given what the check of its arguments found
- * (`err`, with a sentence in `text` or NULL): NULL, or the promise of why not.
- * What is wrong with the service comes before what is wrong with the call. */
-static tnk_promise_t *refuses(tnk__session_t *session, const char *name,
-                              int err, const char *text) {
+tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
+                                    int err, const char *text) {
   char full[160];
   int service_err = tnk__context_check_caller(session->context);
 
@@ -133,7 +130,7 @@ tnk_promise_t *tnk__client_refuses(const tnk__client_t *client,
   int caller_err = TNK_OK;
 
   if (!client->closing)
-    return refuses(client->session, name, err, text);
+    return tnk__service_refuses(client->session, name, err, text);
   if (client->session != NULL)
     caller_err = tnk__context_check_caller(client->session->context);
   return tnk__root_reject_beside(
@@ -145,7 +142,8 @@ tnk_promise_t *tnk_service_capabilities(tnk_service_t *service) {
 
   if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
     return NULL;
-  refusal = refuses(&service->session, "get_server_capabilities", TNK_OK, NULL);
+  refusal = tnk__service_refuses(&service->session, "get_server_capabilities",
+                                 TNK_OK, NULL);
   return refusal != NULL ? refusal : tnk__query_capabilities(&service->session);
 }
 
@@ -154,7 +152,7 @@ tnk_promise_t *tnk_service_health(tnk_service_t *service) {
 
   if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
     return NULL;
-  refusal = refuses(&service->session, "healthz", TNK_OK, NULL);
+  refusal = tnk__service_refuses(&service->session, "healthz", TNK_OK, NULL);
   return refusal != NULL ? refusal : tnk__query_health(&service->session);
 }
 
@@ -175,7 +173,7 @@ tnk_promise_t *tnk_service_create_lora(tnk_service_t *service,
   err = TNK__LOAD(tnk_lora_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_lora(&own, text, sizeof(text));
-  refusal = refuses(&service->session, "create_lora", err, text);
+  refusal = tnk__service_refuses(&service->session, "create_lora", err, text);
   return refusal != NULL ? refusal : tnk__create_lora(&service->session, &own);
 }
 
@@ -191,7 +189,7 @@ tnk_promise_t *tnk_service_restore(tnk_service_t *service,
   err = TNK__LOAD(tnk_restore_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_restore(&own, text, sizeof(text));
-  refusal = refuses(&service->session, "restore", err, text);
+  refusal = tnk__service_refuses(&service->session, "restore", err, text);
   return refusal != NULL ? refusal : tnk__restore(&service->session, &own);
 }
 
@@ -208,7 +206,8 @@ tnk_service_create_sampling(tnk_service_t *service,
   err = TNK__LOAD(tnk_sampling_options_t, &own, options, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_sampler(&own, text, sizeof(text));
-  refusal = refuses(&service->session, "create_sampling", err, text);
+  refusal =
+      tnk__service_refuses(&service->session, "create_sampling", err, text);
   return refusal != NULL ? refusal
                          : tnk__create_sampling(&service->session, &own);
 }

@@ -25,6 +25,11 @@ typedef struct {
   int closing;
 } tnk__client_t;
 
+/* Whether an operation may begin, given what the check of its arguments found
+ * (`err`, with a sentence in `text` or NULL): NULL, or the promise of why not.
+ * What is wrong with the service comes before what is wrong with the call. */
+tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
+                                    int err, const char *text);
 /* The same for an operation of a client. */
 tnk_promise_t *tnk__client_refuses(const tnk__client_t *client,
                                    const char *name, int err, const char *text);

@@ -17,7 +17,8 @@ typedef enum {
   TNK__RESULT_METRICS,
   TNK__RESULT_PATH,
   TNK__RESULT_CAPABILITIES,
-  TNK__RESULT_TOKENIZER
+  TNK__RESULT_TOKENIZER,
+  TNK__RESULT_PAGE
 } tnk__result_kind_t;
 
 /* One registered callback. */

@@ -17,6 +17,7 @@ typedef struct {
   tnk_promise_t *pass;
   tnk_promise_t *step;
   tnk_promise_t *sample;
+  tnk_promise_t *listed;
   tnk_batch_t *batch;
   tnk_service_t *opened; /* by a row, for that which closes it */
   tnk_hub_t *opened_hub;
@@ -74,6 +75,10 @@ static const tnk_capabilities_t *models(const stage_t *s) {
 
 static const tnk_pass_t *passed(const stage_t *s) {
   return tnk_promise_pass(s->pass);
+}
+
+static const tnk_page_t *page(const stage_t *s) {
+  return tnk_promise_page(s->listed);
 }
 
 static const tnk_metrics_t *metrics(const stage_t *s) {
@@ -147,6 +152,12 @@ GETS(tnk_metrics_get, tnk_metrics_get(metrics(s), "grad_norm"))
 GETS(tnk_metrics_hash, tnk_metrics_hash(&hash_read, metrics(s), "grad_norm"))
 GETS(tnk_metrics_key, tnk_metrics_key(metrics(s), 0))
 GETS(tnk_metrics_value, tnk_metrics_value(metrics(s), 0))
+GETS(tnk_page_checkpoint, tnk_page_checkpoint(page(s), 0))
+GETS(tnk_page_count, tnk_page_count(page(s)))
+GETS(tnk_page_end, tnk_page_end(page(s)))
+GETS(tnk_page_is_last, tnk_page_is_last(page(s)))
+GETS(tnk_page_run, tnk_page_run(page(s), 0))
+GETS(tnk_page_total, tnk_page_total(page(s)))
 GETS(tnk_pass_count, tnk_pass_count(passed(s)))
 GETS(tnk_pass_field_count, tnk_pass_field_count(passed(s), 0))
 GETS(tnk_pass_field_name, tnk_pass_field_name(passed(s), 0, 0))
@@ -229,6 +240,7 @@ GETS(tnk_promise_child, tnk_promise_child(s->settled, 0))
 GETS(tnk_promise_error, tnk_promise_error(s->settled))
 GETS(tnk_promise_logprobs, tnk_promise_logprobs(s->settled, NULL))
 GETS(tnk_promise_metrics, tnk_promise_metrics(s->step))
+GETS(tnk_promise_page, tnk_promise_page(s->listed))
 GETS(tnk_promise_pass, tnk_promise_pass(s->pass))
 GETS(tnk_promise_path, tnk_promise_path(s->settled))
 GETS(tnk_promise_samples, tnk_promise_samples(s->sample))
@@ -321,6 +333,14 @@ ROW(tnk_service_stats) {
 GETS(tnk_service_dump,
      tnk_service_dump(s->script.service, TNK_DUMP_TEXT, on_dump, s))
 
+KEEPS(tnk_rest_get_run,
+      tnk_rest_get_run(s->script.service, "run", TNK_SCOPE_OWNED))
+KEEPS(tnk_rest_list_runs, tnk_rest_list_runs(s->script.service, NULL))
+KEEPS(tnk_rest_list_checkpoints,
+      tnk_rest_list_checkpoints(s->script.service, NULL))
+KEEPS(tnk_rest_list_run_checkpoints,
+      tnk_rest_list_run_checkpoints(s->script.service, "run"))
+KEEPS(tnk_rest_next_page, tnk_rest_next_page(s->script.service, page(s)))
 KEEPS(tnk_sampling_sample, script_sample(&s->script))
 KEEPS(tnk_sampling_compute_logprobs,
       tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(), NULL))
@@ -441,8 +461,14 @@ static void stage_open(stage_t *stage) {
   stage->pass = done(script_pass(&stage->script, 1));
   stage->step = done(script_step(&stage->script));
   stage->sample = done(script_sample(&stage->script));
+  mock_json(stage->script.mock, "GET", "/api/v1/training_runs", 200,
+            "{\"training_runs\":[{\"training_run_id\":\"a\",\"base_model\":"
+            "\"m\",\"model_owner\":\"o\",\"is_lora\":true,"
+            "\"last_request_time\":1}],\"cursor\":{\"total_count\":2}}");
+  stage->listed = done(tnk_rest_list_runs(stage->script.service, NULL));
   CHECK(models(stage) != NULL && passed(stage) != NULL);
   CHECK(metrics(stage) != NULL && samples(stage) != NULL);
+  CHECK_INT(tnk_page_count(page(stage)), 1);
   stage->batch = tnk_batch_new(NULL);
   CHECK(stage->batch != NULL);
 }
@@ -462,6 +488,7 @@ static void stage_close(stage_t *stage, int n_all) {
   tnk_promise_unref(stage->pass);
   tnk_promise_unref(stage->step);
   tnk_promise_unref(stage->sample);
+  tnk_promise_unref(stage->listed);
   tnk_hub_close(stage->hub, NULL, NULL);
   tnk_service_close(stage->script.service, script_closed, &stage->script);
   script_end(&stage->script);

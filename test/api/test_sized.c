@@ -52,6 +52,7 @@ PROMISES(tnk_lora_options_t, tnk_service_create_lora(s->script.service, data))
 PROMISES(tnk_restore_options_t, tnk_service_restore(s->script.service, data))
 PROMISES(tnk_sampling_options_t,
          tnk_service_create_sampling(s->script.service, data))
+PROMISES(tnk_list_options_t, tnk_rest_list_runs(s->script.service, data))
 PROMISES(tnk_pass_options_t,
          tnk_training_forward(s->script.training, script_data(1), 1, data))
 PROMISES(tnk_optim_t, tnk_training_optim_step(s->script.training, data))

@@ -329,8 +329,15 @@ int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
 
 /* ---- Segments ---- */
 
-static void put_segment(tnk__buf_t *out, slice_t segment) {
+static void put_escape(tnk__buf_t *out, unsigned char c) {
   static const char digits[] = "0123456789ABCDEF";
+
+  tnk__buf_byte(out, '%');
+  tnk__buf_byte(out, (uint8_t)digits[c >> 4]);
+  tnk__buf_byte(out, (uint8_t)digits[c & 15]);
+}
+
+static void put_segment(tnk__buf_t *out, slice_t segment) {
   size_t i;
 
   if (out->err != TNK_OK)
@@ -342,13 +349,10 @@ static void put_segment(tnk__buf_t *out, slice_t segment) {
   }
   for (i = 0; i < segment.n; i++) {
     unsigned char c = (unsigned char)segment.at[i];
-    if (is_segment_char((char)c)) {
+    if (is_segment_char((char)c))
       tnk__buf_byte(out, c);
-    } else {
-      tnk__buf_byte(out, '%');
-      tnk__buf_byte(out, (uint8_t)digits[c >> 4]);
-      tnk__buf_byte(out, (uint8_t)digits[c & 15]);
-    }
+    else
+      put_escape(out, c);
   }
 }
 
@@ -364,5 +368,17 @@ void tnk__url_put_segments(tnk__buf_t *out, const char *segments) {
       return;
     tnk__buf_byte(out, '/');
     segments += n + 1;
+  }
+}
+
+void tnk__url_put_query(tnk__buf_t *out, const char *value) {
+  for (; *value != '\0'; value++) {
+    const unsigned char c = (unsigned char)*value;
+
+    if ((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+        c == '-' || c == '_' || c == '.' || c == '~')
+      tnk__buf_byte(out, c);
+    else
+      put_escape(out, c);
   }
 }

@@ -39,5 +39,7 @@ void tnk__url_put_segment(tnk__buf_t *out, const char *segment);
 /* Append several segments at once: slashes stay, as the API expects of
  * checkpoint ids ("weights/step-10"). */
 void tnk__url_put_segments(tnk__buf_t *out, const char *segments);
+/* Append the value of a parameter in a query; any text will do. */
+void tnk__url_put_query(tnk__buf_t *out, const char *value);
 
 #endif

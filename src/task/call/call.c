@@ -516,6 +516,7 @@ void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
 void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
   call->route = tnk__route(route);
   call->path_id = NULL;
+  call->target = NULL;
   call->add_headers = NULL;
   call->feed = NULL;
   call->timeout_ms = 0;

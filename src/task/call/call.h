@@ -67,6 +67,7 @@ typedef struct tnk__call {
   const char *name;        /* of the operation, begins error sentences */
   const char *method_name; /* the official client's name of the public call */
   const char *path_id;     /* for "%s" of the route's path; the owner's */
+  const char *target;      /* path and query in place of the route's; or NULL */
   /* Adds further headers of the next attempt; NULL: there are none. */
   void (*add_headers)(const struct tnk__call *self,
                       struct tnk__headers *headers);

@@ -24,7 +24,7 @@ static void add_headers(const tnk__call_t *call, const char *key,
                         tnk__headers_t *headers) {
   static const char proto[] = "application/x-protobuf";
   static const char json[] = "application/json";
-  const int is_get = call->route->is_get;
+  const int is_get = call->route->method == TNK__GET;
 
   tnk__headers_add(headers, "Accept", call->wants_proto ? proto : json);
   if (!is_get)
@@ -49,8 +49,8 @@ static void add_headers(const tnk__call_t *call, const char *key,
 }
 
 static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
-  const char *path = call->route->path;
-  const char *hole = strstr(path, "%s");
+  const char *path = call->target != NULL ? call->target : call->route->path;
+  const char *hole = call->target != NULL ? NULL : strstr(path, "%s");
 
   tnk__buf_text(out, call->endpoint->config->url.path);
   tnk__buf_text(out, "/api/v1/");
@@ -75,6 +75,10 @@ static size_t max_body_of(const tnk__call_t *call) {
 }
 
 int tnk__call_send(tnk__call_t *call, const char *key) {
+  static const char *const methods[] = {[TNK__POST] = "POST",
+                                        [TNK__GET] = "GET",
+                                        [TNK__PUT] = "PUT",
+                                        [TNK__DELETE] = "DELETE"};
   tnk__endpoint_t *endpoint = call->endpoint;
   tnk__headers_t headers;
   tnk__http_request_t request = {0};
@@ -88,7 +92,7 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.origin.host = endpoint->config->url.host;
   request.origin.port = endpoint->config->url.port;
   request.origin.is_tls = endpoint->config->url.is_tls;
-  request.method = call->route->is_get ? "GET" : "POST";
+  request.method = methods[call->route->method];
   request.target = tnk__buf_cstr(&target);
   request.headers = headers.pairs;
   request.n_headers = headers.n;

@@ -1,6 +1,6 @@
 #include "task/call/routes.h"
 
-#define GET 1
+#define GET TNK__GET
 #define OPTIONAL 1
 
 /* The lane for control is for calls of our own, of which there are few at a
@@ -60,6 +60,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                                      OPTIONAL, TNK__LANE_POLL},
     [TNK__ROUTE_CANCEL_FUTURE] = {"cancel_future", 0, 30000, TNK__CALL_CANCEL,
                                   OPTIONAL, TNK__LANE_POLL},
+    [TNK__ROUTE_REST_GET] = {"rest", GET, 0, TNK__CALL_QUERY, 0,
+                             TNK__LANE_TRAIN},
 };
 
 const tnk__route_t *tnk__route(tnk__route_id_t id) {

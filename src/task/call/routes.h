@@ -34,13 +34,18 @@ typedef enum {
   TNK__ROUTE_RETRIEVE_SAMPLE,
   TNK__ROUTE_RETRIEVE_FUTURES,
   TNK__ROUTE_CANCEL_FUTURE,
+  TNK__ROUTE_REST_GET, /* what a service keeps, see codec/rest/ask.h */
   TNK__N_ROUTES
 } tnk__route_id_t;
 
+typedef enum { TNK__POST = 0, TNK__GET, TNK__PUT, TNK__DELETE } tnk__method_t;
+
 /* What is fixed about one call. Protocol: transport, timeouts. */
 typedef struct {
-  const char *path; /* below the base URL; "%s" stands for an id */
-  int is_get;
+  /* Below the base URL; "%s" stands for an id. Of calls that bring a target of
+   * their own, what it begins with. */
+  const char *path;
+  tnk__method_t method;
   uint32_t timeout_ms; /* 0: the service's */
   tnk__call_kind_t kind;
   int is_optional; /* servers may lack it */

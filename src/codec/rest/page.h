@@ -1,0 +1,38 @@
+#ifndef TNK_CODEC_REST_PAGE_H
+#define TNK_CODEC_REST_PAGE_H
+
+#include "base/arena.h"
+#include "codec/rest/ask.h"
+#include "codec/rest/seen.h"
+#include "tnk/rest.h"
+
+/* Which records a page has. */
+typedef enum { TNK__PAGE_RUNS, TNK__PAGE_CHECKPOINTS } tnk__page_kind_t;
+
+/* Records, whose texts lie in the answer that they were read from. */
+struct tnk_page {
+  tnk__arena_t arena;
+  uint8_t *body;
+  tnk__page_kind_t kind;
+  const void *items;
+  size_t n;          /* without those that came twice */
+  size_t n_received; /* all of them */
+  int64_t total;     /* of the whole list; -1: unknown */
+  int is_last;
+  tnk__ask_t ask;    /* what was asked for, and how far it got */
+  tnk__seen_t *seen; /* of a list that goes on, else NULL */
+};
+
+/*
+ * Read an answer. `body` was allocated with `alloc` and is the page's from here
+ * on, or freed. `seen` is of the page before, or NULL; it is copied.
+ *
+ * TNK_OK, TNK_ENOMEM, or TNK_EPROTO with the name of the member that is wrong
+ * or missing in *what, or NULL there.
+ */
+int tnk__page_read(tnk_page_t **out, const tnk_allocator_t *alloc,
+                   const tnk__ask_t *ask, const tnk__seen_t *seen,
+                   uint8_t *body, size_t n, const char **what);
+void tnk__page_free(const tnk_allocator_t *alloc, void *page);
+
+#endif
