@@ -2,7 +2,7 @@
 
 void tnk__slicer_init(tnk__slicer_t *slicer, size_t max_items,
                       uint64_t max_bytes) {
-  slicer->max_items = max_items > 0 ? max_items : 1;
+  slicer->max_items = max_items;
   slicer->max_bytes = max_bytes;
   slicer->n_items = 0;
   slicer->n_bytes = 0;

@@ -16,6 +16,7 @@ runs, as it was linked, with each of the two libraries:
                                   struct that the library fills it is zeroed
     new program, new library      each `grown` is taken
 """
+import json
 import os
 import pathlib
 import re
@@ -69,7 +70,11 @@ def newer_library(work, names):
         tree.mkdir(exist_ok=True)
         copy(ROOT / part, tree / part)
     grow(tree, names)
-    run("meson", "setup", work / "build", tree, "--wrap-mode=nodownload",
+    options = json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text())
+    # Where the libraries lie that this build uses.
+    same = [f"-D{o['name']}={','.join(o['value'])}" for o in options
+            if o["name"] == "library_path" and o["value"]]
+    run("meson", "setup", work / "build", tree, "--wrap-mode=nodownload", *same,
         "-Dcli=false", "-Dexamples=false", "-Dtokenizers=enabled",
         "-Ddefault_library=shared", "-Doptimization=0", "-Ddebug=false")
     run("ninja", "-C", work / "build")

@@ -249,6 +249,14 @@ TEST(models_that_cannot_be_made_are_refused_at_once) {
   rig_close(&rig);
 }
 
+static void open_with_model(rig_t *rig, char model[96]) {
+  char session[96];
+
+  rig_open(rig, NULL);
+  rig_session(rig, session);
+  rig_model(rig, session, model);
+}
+
 /* A number that was refused is not used up. */
 static void check_unused(rig_t *rig, const char *model) {
   rig_free(rig_done(rig, rig_pass(rig, model, 1, "still fine")));
@@ -256,14 +264,11 @@ static void check_unused(rig_t *rig, const char *model) {
 }
 
 TEST(steps_that_make_no_sense_are_refused_at_once) {
-  char session[96];
   char model[96];
   char body[1024];
   rig_t rig;
 
-  rig_open(&rig, NULL);
-  rig_session(&rig, session);
-  rig_model(&rig, session, model);
+  open_with_model(&rig, model);
 #define STEP(params, words)                                                    \
   do {                                                                         \
     snprintf(body, sizeof(body), "{\"model_id\":\"%s\",\"seq_id\":1%s}",       \
@@ -283,14 +288,11 @@ TEST(steps_that_make_no_sense_are_refused_at_once) {
 }
 
 TEST(passes_that_make_no_sense_are_refused_at_once) {
-  char session[96];
   char model[96];
   char body[1024];
   rig_t rig;
 
-  rig_open(&rig, NULL);
-  rig_session(&rig, session);
-  rig_model(&rig, session, model);
+  open_with_model(&rig, model);
 #define PASS(input, words)                                                     \
   do {                                                                         \
     snprintf(body, sizeof(body),                                               \

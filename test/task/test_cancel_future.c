@@ -54,6 +54,18 @@ static void drop(int n) {
   }
 }
 
+/* With so many samples whose submissions are held. */
+static void open_held(script_t *script, int n) {
+  open_sampling(script, wanted);
+  mock_on(script->mock, "POST", "/api/v1/asample", mock_hold, NULL);
+  start(script, 0, n);
+}
+
+static void finish(script_t *script, int n) {
+  script_close(script);
+  drop(n);
+}
+
 TEST(P8_7_a_cancel_names_the_accepted_sample) {
   script_t script;
 
@@ -64,8 +76,7 @@ TEST(P8_7_a_cancel_names_the_accepted_sample) {
   check_cancel(&script, 0, "{\"request_id\":\"asample:1:0\"}");
   cancel(&script, 0);
   CHECK_INT(n_cancels(&script), 2);
-  script_close(&script);
-  drop(2);
+  finish(&script, 2);
 }
 
 TEST(P8_7_a_deadline_is_told_too) {
@@ -89,8 +100,7 @@ TEST(P8_7_nothing_is_told_unless_the_server_wants_it) {
   start(&script, 0, 1);
   cancel(&script, 0);
   CHECK_INT(n_cancels(&script), 0);
-  script_close(&script);
-  drop(1);
+  finish(&script, 1);
 }
 
 /* The flag is asked at the moment of the cancel, not at the start. */
@@ -103,24 +113,20 @@ TEST(P8_7_a_refresh_turns_cancels_on) {
   script_later(&script, 300000);
   cancel(&script, 0);
   CHECK_INT(n_cancels(&script), 1);
-  script_close(&script);
-  drop(1);
+  finish(&script, 1);
 }
 
 TEST(P8_7_an_unanswered_submission_is_canceled_when_its_id_comes) {
   script_t script;
 
-  open_sampling(&script, wanted);
-  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  start(&script, 0, 1);
+  open_held(&script, 1);
   cancel(&script, 0);
   CHECK_INT(n_cancels(&script), 0);
   mock_release(script.mock, 200, "{\"request_id\":\"late\"}");
   mock_turns(script.mock, 40);
   CHECK_INT(n_cancels(&script), 1);
   check_cancel(&script, 0, "{\"request_id\":\"late\"}");
-  script_close(&script);
-  drop(1);
+  finish(&script, 1);
 }
 
 /* The answer is lost after the server took it: the same submission again
@@ -129,9 +135,7 @@ TEST(P8_7_a_lost_answer_is_asked_for_before_the_cancel) {
   mock_request_t *first;
   script_t script;
 
-  open_sampling(&script, wanted);
-  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  start(&script, 0, 1);
+  open_held(&script, 1);
   cancel(&script, 0);
   first = mock_find(script.mock, "POST", "/api/v1/asample", 0);
   mock_reset(first, NULL);
@@ -144,17 +148,14 @@ TEST(P8_7_a_lost_answer_is_asked_for_before_the_cancel) {
   mock_release(script.mock, 200, "{\"request_id\":\"again\"}");
   mock_turns(script.mock, 40);
   check_cancel(&script, 0, "{\"request_id\":\"again\"}");
-  script_close(&script);
-  drop(1);
+  finish(&script, 1);
 }
 
 /* A repeat could begin what nobody wants. */
 TEST(P8_7_a_submission_that_was_answered_is_not_repeated_for_a_cancel) {
   script_t script;
 
-  open_sampling(&script, wanted);
-  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  start(&script, 0, 2);
+  open_held(&script, 2);
   cancel(&script, 0); /* while its answer is due */
   mock_release(script.mock, 503, "{}");
   mock_turns(script.mock, 40);
@@ -162,8 +163,7 @@ TEST(P8_7_a_submission_that_was_answered_is_not_repeated_for_a_cancel) {
   script_later(&script, 600000);
   CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 2);
   CHECK_INT(n_cancels(&script), 0);
-  script_close(&script);
-  drop(2);
+  finish(&script, 2);
 }
 
 /* Nor again and again for an id that does not come. */
@@ -178,16 +178,13 @@ TEST(P8_7_a_lost_answer_is_asked_for_once) {
   for (int i = 0; i < 20; i++)
     script_later(&script, 30000);
   CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 3);
-  script_close(&script);
-  drop(1);
+  finish(&script, 1);
 }
 
 TEST(P8_7_a_refused_submission_needs_no_cancel) {
   script_t script;
 
-  open_sampling(&script, wanted);
-  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  start(&script, 0, 2);
+  open_held(&script, 2);
   cancel(&script, 0);
   cancel(&script, 1);
   mock_reply_json(mock_find(script.mock, "POST", "/api/v1/asample", 0), 422,
@@ -199,8 +196,7 @@ TEST(P8_7_a_refused_submission_needs_no_cancel) {
   script_later(&script, 60000);
   CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), 2);
   CHECK_INT(n_cancels(&script), 0);
-  script_close(&script);
-  drop(2);
+  finish(&script, 2);
 }
 
 TEST(P8_7_cancels_come_in_batches_of_the_servers_size) {
@@ -223,8 +219,7 @@ TEST(P8_7_cancels_come_in_batches_of_the_servers_size) {
     mock_turns(script.mock, 40);
   }
   CHECK_INT(n_cancels(&script), N);
-  script_close(&script);
-  drop(N);
+  finish(&script, N);
 }
 
 static void check_unsupported(int status) {
@@ -238,8 +233,7 @@ static void check_unsupported(int status) {
   cancel(&script, 1);
   cancel(&script, 2);
   CHECK_INT(n_cancels(&script), 1);
-  script_close(&script);
-  drop(3);
+  finish(&script, 3);
 }
 
 TEST(P8_7_a_server_without_cancel_is_asked_once_404) {
@@ -262,8 +256,7 @@ TEST(P8_7_a_sample_that_is_gone_does_not_turn_cancels_off) {
   cancel(&script, 2);
   CHECK_INT(n_cancels(&script), 3);
   CHECK_INT(script.n_warnings, 0);
-  script_close(&script);
-  drop(3);
+  finish(&script, 3);
 }
 
 TEST(P8_7_closing_the_client_gives_up_its_samples) {
@@ -283,16 +276,13 @@ TEST(P8_7_closing_the_client_gives_up_its_samples) {
   mock_turns(script.mock, 40);
   CHECK_INT(n_cancels(&script), 2);
   check_cancel(&script, 1, "{\"request_id\":\"of-a-closed-client\"}");
-  script_close(&script);
-  drop(2);
+  finish(&script, 2);
 }
 
 TEST(P8_7_a_refusal_of_a_closed_clients_sample_is_told_of_the_session) {
   script_t script;
 
-  open_sampling(&script, wanted);
-  mock_on(script.mock, "POST", "/api/v1/asample", mock_hold, NULL);
-  start(&script, 0, 1);
+  open_held(&script, 1);
   tnk_sampling_close(script.sampling, NULL, NULL);
   outcome_fails(&script, &outcomes[0], TNK_ECLOSED);
   mock_turns(script.mock, 40);
@@ -301,8 +291,7 @@ TEST(P8_7_a_refusal_of_a_closed_clients_sample_is_told_of_the_session) {
                   "{}");
   mock_turns(script.mock, 40);
   CHECK_INT(script.n_log_texts, 1);
-  script_close(&script);
-  drop(1);
+  finish(&script, 1);
 }
 
 TEST(P8_7_closing_the_service_tells_nobody) {
