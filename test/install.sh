@@ -36,6 +36,12 @@ ci | clang-tidy | run clang-tidy | clang-tidy
 ci | abidiff | run abidiff | abigail-tools
 ci | debootstrap | run debootstrap | debootstrap
 ci | openssl | run openssl | openssl
+ci | nginx | run nginx | nginx
+ci | HAProxy | run haproxy | haproxy
+ci | Hitch | run hitch | hitch
+ci | nghttpx | run nghttpx | nghttp2-proxy
+ci | Squid | run squid | squid
+ci | Tinyproxy | run tinyproxy | tinyproxy
 '
 case ${1:-test} in
 build) sets=' build ' ;;
