@@ -9,7 +9,7 @@
  * go. No slice is empty; an item over the byte limit gets a slice of its own.
  */
 typedef struct {
-  size_t max_items;   /* 0 is as good as 1: a chunk has one at least */
+  size_t max_items;   /* 0 is as good as 1: a slice has one */
   uint64_t max_bytes; /* of a slice with more than one item */
   size_t n_items;     /* in the slice being filled */
   uint64_t n_bytes;   /* in it, too */
