@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "cli/nearest.h"
+#include "local/http/http.h"
 #include "tnk/error.h"
 
 typedef struct {
@@ -163,7 +164,48 @@ static int set_max_body(const parse_t *p) {
 }
 
 static int set_max_connections(const parse_t *p) {
-  return size(p, &p->args->server.max_connections);
+  uint64_t n;
+
+  if (number_from(p, 1, SIZE_MAX / 16, &n) != 0)
+    return -1;
+  p->args->server.max_connections = (size_t)n;
+  p->args->stub_max_connections = (size_t)n;
+  return 0;
+}
+
+static int set_full(const parse_t *p) {
+  static const char *const modes[] = {[LOCAL_FULL_WAIT] = "wait",
+                                      [LOCAL_FULL_CLOSE] = "close",
+                                      [LOCAL_FULL_RESET] = "reset",
+                                      [LOCAL_FULL_503] = "503"};
+
+  for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
+    if (strcmp(p->value, modes[i]) == 0) {
+      p->args->server.full = (local_full_t)i;
+      return 0;
+    }
+  return refuse(p, "is neither wait, close, reset nor 503");
+}
+
+static int set_max_streams(const parse_t *p) {
+  uint64_t n;
+
+  if (!local_http_has_h2())
+    return refuse(p, "is of HTTP/2, and this tnk was built without nghttp2");
+  if (number_from(p, 1, 65535, &n) != 0)
+    return -1;
+  p->args->server.max_streams = (uint32_t)n;
+  return 0;
+}
+
+static int set_tls_cert(const parse_t *p) {
+  p->args->server.tls_cert = p->value;
+  return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
+}
+
+static int set_tls_key(const parse_t *p) {
+  p->args->server.tls_key = p->value;
+  return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
 }
 
 static int set_max_pending(const parse_t *p) {
@@ -258,6 +300,14 @@ static const switch_t switches[] = {
      "numeric address, or localhost (127.0.0.1); others than\n"
      "loopback ones need --api-key",
      BOTH},
+    {"--tls-cert", "FILE", set_tls_cert,
+     "serve https with this certificate, in PEM or DER, and\n"
+     "what leads to its authority; TLS 1.2 and, built with\n"
+     "Mbed TLS 3.6, 1.3. Clients find it trustworthy by\n"
+     "SSL_CERT_FILE=FILE if it has signed itself",
+     BOTH},
+    {"--tls-key", "FILE", set_tls_key,
+     "the certificate's key, without passphrase", BOTH},
     {"--api-key", "KEY", set_key,
      "refuse requests whose X-API-Key is another; clients\n"
      "want it to begin with \"tml-\"",
@@ -309,15 +359,24 @@ static const switch_t switches[] = {
      MODEL_ONLY},
     {"--max-connections", "N", set_max_connections,
      "at a time, as far as the system's limit of open files\n"
-     "allows; more wait (4096)",
-     MODEL_ONLY},
+     "allows (4096; of --stub 65536)",
+     BOTH},
+    {"--full", "MODE", set_full,
+     "connections beyond them wait (default) until another\n"
+     "one ends, or are refused as at the edge of a network:\n"
+     "close or reset as soon as they are made, or 503 to\n"
+     "their first request",
+     BOTH},
+    {"--max-streams", "N", set_max_streams,
+     "requests at a time on a connection of HTTP/2 (128)", BOTH},
     {"--max-pending", "N", set_max_pending,
      "requests without a result; more get 429 (16384)", MODEL_ONLY},
     {"--threads", "N", set_threads, "jobs on the thread pool, 1 to 8 (2)",
      MODEL_ONLY},
     {"--stub", NULL, set_stub,
      "canned answers and no model, for measuring clients;\n"
-     "takes --host, --port, --latency-ms, --hold-ms, --flag,\n"
+     "takes --host, --port, --tls-*, --latency-ms, --flag,\n"
+     "--hold-ms, --max-connections, --full, --max-streams,\n"
      "--fault*",
      BOTH},
     {"--faults", "LIST", set_faults,
@@ -396,6 +455,13 @@ static int refuse_unknown(const char *arg, char *why, size_t n_why) {
 /* A switch that would be ignored is a mistake. */
 static int check_together(const cli_local_args_t *args, const int *given,
                           char *why, size_t n_why) {
+  if (!args->help &&
+      (args->server.tls_cert == NULL) != (args->server.tls_key == NULL)) {
+    snprintf(why, n_why, "%s",
+             args->server.tls_key == NULL ? "--tls-cert needs --tls-key"
+                                          : "--tls-key needs --tls-cert");
+    return -1;
+  }
   for (size_t i = 0; i < N_SWITCHES; i++) {
     if (!given[i] || args->help || switches[i].of == BOTH ||
         (switches[i].of == STUB_ONLY) == args->stub)
@@ -473,7 +539,9 @@ static void print_fault_help(void) {
       "or 0.02, POSITION\nlike 12, 3-5 or 7-; without either it happens "
       "always. Names:\n"
       "  refuse                   reset connections when they are made\n"
-      "  reset                    reset before the request is read\n"
+      "  reset:KIND               reset before the request is read\n"
+      "  goaway                   hang up before it; goaway:after behind the "
+      "answer\n"
       "  drop_after_commit        serve it, but hang up instead of answering\n"
       "  cut_body:BYTES           hang up after so much of the answer\n"
       "  slow_body:BYTES          so many a second\n"
@@ -494,7 +562,10 @@ static void print_fault_help(void) {
       "  oversized:BYTES          announced, and some of it sent\n"
       "  mild, all                any of those a client survives unnoticed; "
       "any\n"
-      "seed=N makes another choice of the same shares.\n";
+      "seed=N makes another choice of the same shares. Over HTTP/2 the stream "
+      "is\nreset, with the code of KIND: refused, calm, cancel, protocol or "
+      "http_1_1.\nreset:connection and drop_after_commit:connection take its "
+      "neighbours along.\n";
 
   fputs(text, stdout);
 }
@@ -508,6 +579,11 @@ void cli_print_local_help(void) {
     print_help_of(&switches[i]);
   print_sequence_help();
   print_fault_help();
+  printf("\n%s\n",
+         local_http_has_h2()
+             ? "HTTP/1.1 and HTTP/2 are spoken on the same port: over TLS as "
+               "the client\nwants it, else as its first bytes tell."
+             : "This tnk was built without nghttp2, and speaks HTTP/1.1 only.");
   printf("\nTo use it:\n"
          "  export TINKER_BASE_URL=http://127.0.0.1:PORT "
          "TINKER_API_KEY=tml-local\n");

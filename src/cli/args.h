@@ -13,6 +13,7 @@ typedef struct {
   const char *faults;              /* what goes wrong; NULL: nothing */
   const char *fault_log;           /* file; NULL: none */
   int fault_control;               /* an endpoint sets and lists them */
+  size_t stub_max_connections;     /* 0: those that the stub itself has */
   int stub;                        /* canned answers and no model, */
   uint64_t stub_spread_ms;         /* so much later at most, */
   uint64_t stub_cut_ms;            /* polls are cut after this; 0: never */

@@ -120,27 +120,36 @@ static void print_request(void *user, const local_seen_t *seen) {
     return;
   /* Paths are decoded, and a terminal obeys what may come out of %1b. */
   tnk__text_init(&text, line, sizeof(line));
-  tnk__text_printf(&text, "%llu %s %s seq=%lld %d", (unsigned long long)seen->n,
-                   seen->method, seen->path, (long long)seen->seq_id,
-                   seen->status);
+  tnk__text_printf(&text, "%llu %s %s seq=%lld %d %s",
+                   (unsigned long long)seen->n, seen->method, seen->path,
+                   (long long)seen->seq_id, seen->status, seen->version);
   fprintf(stderr, "%s\n", line);
 }
 
 static int open_stub(run_t *run, const cli_local_args_t *args, char *why,
                      size_t n_why) {
+  /* As far as the limit of open files allows. */
+  size_t most =
+      args->stub_max_connections > 0 ? args->server.max_connections : 0;
   const local_stub_options_t options = {.host = args->server.host,
                                         .port = args->server.port,
+                                        .tls_cert = args->server.tls_cert,
+                                        .tls_key = args->server.tls_key,
+                                        .max_conns = most,
+                                        .full = args->server.full,
+                                        .max_streams = args->server.max_streams,
                                         .latency_ms = args->server.latency_ms,
                                         .spread_ms = args->stub_spread_ms,
                                         .hold_ms = args->server.hold_ms,
                                         .cut_ms = args->stub_cut_ms,
                                         .flags = args->server.flags,
                                         .n_flags = args->server.n_flags,
-                                        .faults = run->faults};
-
+                                        .faults = run->faults,
+                                        .why = why,
+                                        .n_why = n_why};
   int err = local_stub_open(&run->stub, &run->loop, &options);
 
-  if (err != 0)
+  if (err != 0 && why[0] == '\0')
     snprintf(why, n_why, "%s",
              err == TNK_ENOMEM ? tnk_strerror(err) : uv_strerror(err));
   return err;
@@ -189,7 +198,8 @@ static int serve(run_t *run, cli_local_args_t *args) {
             args->server.port, why);
     return 1;
   }
-  printf("listening on http://%s%s%s:%u\n", is_ip6 ? "[" : "", host,
+  printf("listening on http%s://%s%s%s:%u\n",
+         args->server.tls_cert != NULL ? "s" : "", is_ip6 ? "[" : "", host,
          is_ip6 ? "]" : "",
          args->stub ? (unsigned)local_stub_port(run->stub)
                     : (unsigned)local_server_port(run->server));

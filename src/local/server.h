@@ -6,14 +6,15 @@
 
 #include <uv.h>
 
+#include "local/base/full.h"
 #include "local/fault/fault.h"
 #include "tnk/common.h"
 
 /*
- * The local server: the Tinker API over HTTP/1.1 with a small byte-level model
- * that really trains. It runs on the caller's loop; model work goes to libuv's
- * thread pool in slices, so the loop stays quick. SIGPIPE is blocked in the
- * calling thread, because libuv's writes raise it.
+ * The local server: the Tinker API over HTTP/1.1 and HTTP/2, with a small
+ * byte-level model that really trains. It runs on the caller's loop; model work
+ * goes to libuv's thread pool in slices, so the loop stays quick. SIGPIPE is
+ * blocked in the calling thread, because libuv's writes raise it.
  *
  *     local_options_t options = LOCAL_OPTIONS_INIT;
  *     local_server_t *server;
@@ -68,9 +69,10 @@ typedef struct {
   const char *path; /* decoded, without the query */
   const void *body; /* decompressed; NULL once answered */
   size_t n_body;
-  int64_t seq_id; /* -1: none in the request */
-  uint64_t n;     /* running number of the request, from 1 */
-  int status;     /* 0: it has arrived; -1: dropped; else the answer's status */
+  int64_t seq_id;      /* -1: none in the request */
+  uint64_t n;          /* running number of the request, from 1 */
+  const char *version; /* of HTTP: "HTTP/1.1" or "HTTP/2" */
+  int status; /* 0: it has arrived; -1: dropped; else the answer's status */
   const char *accept;          /* "" without the header */
   const char *idempotency_key; /* "" without the header */
 } local_seen_t;
@@ -81,6 +83,10 @@ typedef struct {
   const char *host;
   /* 0: any free port, see local_server_port(). */
   int port;
+  /* Files of a certificate and its key, in PEM or DER, for TLS. NULL, both of
+   * them: none. */
+  const char *tls_cert;
+  const char *tls_key;
   /* Wanted in X-API-Key: without it 401, with another one 403. NULL: any. */
   const char *api_key;
   /* How long a token lives that auth/token gives for the key; everything but
@@ -116,9 +122,11 @@ typedef struct {
   size_t n_flags;
   /* Ceilings. */
   size_t max_body;        /* of a request, as sent and decompressed */
-  size_t max_connections; /* more wait until one of them ends */
-  size_t max_pending;     /* requests without a result; more: 429 */
-  size_t max_results;     /* results kept; the oldest give way: 410 */
+  size_t max_connections; /* for more, see `full` */
+  local_full_t full;
+  uint32_t max_streams; /* requests at a time on one of HTTP/2; 0: 128 */
+  size_t max_pending;   /* requests without a result; more: 429 */
+  size_t max_results;   /* results kept; the oldest give way: 410 */
   size_t max_result_bytes;
   /* Jobs on the thread pool at a time; 0: 2. */
   unsigned n_threads;

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "fuzz.h"
-#include "local/http/conn.h"
+#include "local/http/state.h"
 
 /*
  * A peer of the local server without a network: what it sends is put into the

@@ -15,6 +15,13 @@ void rig_open(rig_t *rig, const local_options_t *options) {
   CHECK(local_server_port(rig->server) != 0);
 }
 
+void rig_open_tls(rig_t *rig, local_options_t options, tls_kit_t *tls) {
+  options.tls_cert = tls->cert;
+  options.tls_key = tls->key;
+  rig_open(rig, &options);
+  rig->tls = tls;
+}
+
 void rig_close(rig_t *rig) {
   local_server_close(rig->server, NULL, NULL);
   uv_run(&rig->loop, UV_RUN_DEFAULT);
@@ -85,6 +92,67 @@ static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
   *buf = uv_buf_init(scratch, sizeof(scratch));
 }
 
+static void on_plain(void *user, const char *data, size_t n) {
+  exchange_t *x = user;
+
+  if (x->on_bytes != NULL) {
+    x->on_bytes(x, data, n);
+    return;
+  }
+  if (x->is_raw) {
+    x->raw = realloc(x->raw, x->n_raw + n + 1);
+    CHECK(x->raw != NULL);
+    memcpy(x->raw + x->n_raw, data, n);
+    x->n_raw += n;
+    x->raw[x->n_raw] = '\0';
+    return;
+  }
+  CHECK_INT(llhttp_execute(&x->parser, data, n), HPE_OK);
+}
+
+typedef struct {
+  uv_write_t write;
+  char bytes[];
+} more_t;
+
+static void on_more(uv_write_t *write, int status) {
+  (void)status;
+  free(write);
+}
+
+static void send_bytes(exchange_t *x, const void *bytes, size_t n) {
+  more_t *more = malloc(sizeof(*more) + n);
+  uv_buf_t buf;
+
+  CHECK(more != NULL);
+  memcpy(more->bytes, bytes, n);
+  buf = uv_buf_init(more->bytes, (unsigned)n);
+  CHECK_INT(uv_write(&more->write, (uv_stream_t *)&x->tcp, &buf, 1, on_more),
+            0);
+}
+
+static void send_sealed(exchange_t *x) {
+  if (x->tls->n_out > 0)
+    send_bytes(x, x->tls->out, x->tls->n_out);
+  x->tls->n_out = 0;
+}
+
+/* The request waits for the end of the handshake. */
+static void feed_tls(exchange_t *x, const char *data, size_t n) {
+  int was_open = x->tls->is_open;
+
+  tls_peer_feed(x->tls, data, n, on_plain, x);
+  if (!was_open && x->tls->is_open && x->n_out > 0)
+    tls_peer_write(x->tls, x->out, x->n_out);
+  if (uv_is_closing((uv_handle_t *)&x->tcp))
+    return;
+  send_sealed(x);
+  if (x->tls->error != 0) {
+    x->closed = 1;
+    hang_up(x);
+  }
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   exchange_t *x = stream->data;
 
@@ -95,15 +163,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
     hang_up(x);
     return;
   }
-  if (x->is_raw) {
-    x->raw = realloc(x->raw, x->n_raw + (size_t)n + 1);
-    CHECK(x->raw != NULL);
-    memcpy(x->raw + x->n_raw, buf->base, (size_t)n);
-    x->n_raw += (size_t)n;
-    x->raw[x->n_raw] = '\0';
-    return;
-  }
-  CHECK_INT(llhttp_execute(&x->parser, buf->base, (size_t)n), HPE_OK);
+  if (x->tls != NULL)
+    feed_tls(x, buf->base, (size_t)n);
+  else
+    on_plain(x, buf->base, (size_t)n);
 }
 
 static void start_reading(exchange_t *x) {
@@ -128,7 +191,7 @@ static void on_connected(uv_connect_t *connect, int status) {
   exchange_t *x = connect->data;
   uv_buf_t buf = uv_buf_init(x->out, (unsigned)x->n_out);
 
-  if (status == UV_ECONNRESET && x->is_raw) {
+  if (status == UV_ECONNRESET && (x->is_raw || x->tls != NULL)) {
     x->closed = x->reset = 1;
     hang_up(x);
     return;
@@ -136,7 +199,9 @@ static void on_connected(uv_connect_t *connect, int status) {
   CHECK_INT(status, 0);
   if (!x->sends_first)
     start_reading(x);
-  if (x->n_out > 0)
+  if (x->tls != NULL)
+    feed_tls(x, NULL, 0);
+  else if (x->n_out > 0)
     CHECK_INT(uv_write(&x->write, (uv_stream_t *)&x->tcp, &buf, 1, on_written),
               0);
 }
@@ -158,6 +223,8 @@ exchange_t *rig_raw(rig_t *rig, const void *bytes, size_t n) {
   x->settings.on_message_complete = on_complete;
   llhttp_init(&x->parser, HTTP_RESPONSE, &x->settings);
   x->parser.data = x;
+  if (rig->tls != NULL)
+    x->tls = tls_peer_new(rig->tls);
   CHECK_INT(uv_tcp_init(&rig->loop, &x->tcp), 0);
   x->tcp.data = x;
   x->connect.data = x;
@@ -187,25 +254,13 @@ exchange_t *rig_send(rig_t *rig, const char *method, const char *path,
   return x;
 }
 
-typedef struct {
-  uv_write_t write;
-  char bytes[];
-} more_t;
-
-static void on_more(uv_write_t *write, int status) {
-  (void)status;
-  free(write);
-}
-
 void rig_more(exchange_t *x, const void *bytes, size_t n) {
-  more_t *more = malloc(sizeof(*more) + n);
-  uv_buf_t buf;
-
-  CHECK(more != NULL);
-  memcpy(more->bytes, bytes, n);
-  buf = uv_buf_init(more->bytes, (unsigned)n);
-  CHECK_INT(uv_write(&more->write, (uv_stream_t *)&x->tcp, &buf, 1, on_more),
-            0);
+  if (x->tls == NULL) {
+    send_bytes(x, bytes, n);
+    return;
+  }
+  tls_peer_write(x->tls, bytes, n);
+  send_sealed(x);
 }
 
 void rig_wait(exchange_t *x, size_t n) {
@@ -218,6 +273,7 @@ void rig_free(exchange_t *x) {
   while (!x->gone)
     uv_run(&x->rig->loop, UV_RUN_ONCE);
   json_decref(x->json);
+  tls_peer_free(x->tls);
   free(x->body);
   free(x->raw);
   free(x->out);

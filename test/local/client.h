@@ -6,12 +6,14 @@
 #include <uv.h>
 
 #include "local/server.h"
+#include "tls_peer.h"
 
 /* A server and a raw HTTP client on one loop, for tests. A check that fails
  * ends the test. */
 typedef struct {
   uv_loop_t loop;
   local_server_t *server;
+  tls_kit_t *tls; /* NULL: the server has none */
 } rig_t;
 
 /* One request on a connection of its own, or on one given. */
@@ -40,10 +42,16 @@ typedef struct exchange {
   int is_raw;
   char *raw;
   size_t n_raw;
-  int gone; /* libuv has let go */
+  /* Gets what comes instead of the parser, if there is one. */
+  void (*on_bytes)(struct exchange *x, const char *data, size_t n);
+  void *user;
+  tls_peer_t *tls; /* NULL: bytes go as they are */
+  int gone;        /* libuv has let go */
 } exchange_t;
 
 void rig_open(rig_t *rig, const local_options_t *options);
+/* With TLS, which then everything here speaks; the options' files are set. */
+void rig_open_tls(rig_t *rig, local_options_t options, tls_kit_t *tls);
 /* Closes the server too; the loop must have nothing left. */
 void rig_close(rig_t *rig);
 

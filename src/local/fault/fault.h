@@ -20,6 +20,7 @@ typedef enum {
   LOCAL_FAULT_NONE = 0,
   LOCAL_FAULT_REFUSE, /* of a connection, the others are of a request */
   LOCAL_FAULT_RESET,
+  LOCAL_FAULT_GOAWAY,
   LOCAL_FAULT_DROP,
   LOCAL_FAULT_CUT,
   LOCAL_FAULT_SLOW,
@@ -33,6 +34,15 @@ typedef enum {
   LOCAL_FAULT_TWICE_HEADER,
   LOCAL_FAULT_OVERSIZED
 } local_fault_kind_t;
+
+/* What is reset: the whole connection, else over HTTP/2 the stream with a code
+ * of its own. */
+#define LOCAL_ARG_CONNECTION "connection"
+#define LOCAL_RESET_REFUSED "refused"
+#define LOCAL_RESET_CALM "calm"
+#define LOCAL_RESET_CANCEL "cancel"
+#define LOCAL_RESET_PROTOCOL "protocol"
+#define LOCAL_RESET_HTTP_1_1 "http_1_1"
 
 typedef enum {
   LOCAL_BODY_JSON = 0,
@@ -63,7 +73,7 @@ typedef struct {
   int status;      /* of LOCAL_FAULT_STATUS */
   int after;       /* the request is served first, then answered like this */
   int64_t n;       /* bytes, bytes per second, or time until the retry */
-  const char *arg; /* queue state or header; a static text */
+  const char *arg; /* queue state, header, kind of reset; a static text */
   local_fault_body_t body;
   local_fault_retry_t retry;
   local_fault_expect_t expect;
@@ -101,6 +111,8 @@ int local_fault_spec_read(local_fault_spec_t *spec, const char *text, char *why,
                           size_t n_why);
 /* The text's name of a fault: "drop_after_commit", "503". */
 const char *local_fault_name(const local_fault_t *fault, char out[32]);
+/* Whether it ends the request as soon as its head has come. */
+int local_fault_is_at_head(const local_fault_t *fault);
 /* Whether a fault of this kind makes sense for a call. */
 int local_fault_suits(const local_fault_t *fault, const char *call);
 
@@ -144,7 +156,7 @@ void local_faults_note(local_faults_t *faults, const local_fault_t *fault,
                        uint64_t n, const char *path, int64_t seq_id);
 /* What an answer will be; `body` is an allocation of the server. */
 typedef struct {
-  int status; /* -1: none, the connection is dropped */
+  int status; /* -1: none, the connection or the stream is dropped */
   const char *content_type;
   const char *extra; /* NULL or complete header lines */
   uint8_t *body;
@@ -154,7 +166,9 @@ typedef struct {
   uint64_t announced; /* length of the body, as the header says */
   size_t n_sent;      /* bytes of it that are sent */
   uint64_t rate;      /* at this many a second; 0: at once */
-  int is_twice;       /* the whole answer, directly behind itself */
+  int is_twice;       /* HTTP/1.1: the whole answer, directly behind itself */
+  int is_goodbye;     /* the connection takes no further requests */
+  int ends_conn;      /* where it is dropped, so are the neighbours */
 } local_answer_t;
 
 /* Open the endpoint that lists what was injected and takes other faults. */

@@ -8,6 +8,7 @@
 static const local_fault_kind_info_t kinds[] = {
     {"refuse", LOCAL_FAULT_REFUSE, NULL, 0, 0},
     {"reset", LOCAL_FAULT_RESET, NULL, 0, 0},
+    {"goaway", LOCAL_FAULT_GOAWAY, NULL, 0, 0},
     {"drop_after_commit", LOCAL_FAULT_DROP, NULL, 0, 0},
     {"cut_body", LOCAL_FAULT_CUT, NULL, 1, 0},
     {"slow_body", LOCAL_FAULT_SLOW, NULL, 1, 1000},
@@ -30,7 +31,12 @@ static const local_fault_t all[] = {
     /* clang-format off */
   {.kind = LOCAL_FAULT_REFUSE},
   {.kind = LOCAL_FAULT_RESET},
+  {.kind = LOCAL_FAULT_RESET, .arg = LOCAL_ARG_CONNECTION},
+  {.kind = LOCAL_FAULT_RESET, .arg = LOCAL_RESET_REFUSED},
+  {.kind = LOCAL_FAULT_GOAWAY},
+  {.kind = LOCAL_FAULT_GOAWAY, .after = 1},
   {.kind = LOCAL_FAULT_DROP, .after = 1},
+  {.kind = LOCAL_FAULT_DROP, .after = 1, .arg = LOCAL_ARG_CONNECTION},
   {.kind = LOCAL_FAULT_CUT, .after = 1},
   {.kind = LOCAL_FAULT_CUT, .after = 1, .n = 7},
   {.kind = LOCAL_FAULT_SLOW, .after = 1, .n = 20000},
@@ -78,7 +84,7 @@ static const local_fault_t all[] = {
     /* clang-format on */
 };
 /* How many stand before the comment in the list above. */
-enum { N_MILD = 31 };
+enum { N_MILD = 36 };
 
 const local_fault_kind_info_t *local_fault_kind_at(size_t i) {
   return i < N_KINDS ? &kinds[i] : NULL;
@@ -99,6 +105,11 @@ const char *local_fault_name(const local_fault_t *fault, char out[32]) {
     if (kinds[i].kind == fault->kind)
       snprintf(out, 32, "%s", kinds[i].name);
   return out;
+}
+
+int local_fault_is_at_head(const local_fault_t *fault) {
+  return fault->kind == LOCAL_FAULT_RESET ||
+         (fault->kind == LOCAL_FAULT_GOAWAY && !fault->after);
 }
 
 int local_fault_suits(const local_fault_t *fault, const char *call) {

@@ -23,6 +23,9 @@ enum { MAX_ITEM = 160, MAX_WHY = 400 };
 
 static const char *const states[] = {"active", "paused_capacity",
                                      "paused_rate_limit", "strange"};
+static const char *const resets[] = {
+    LOCAL_ARG_CONNECTION, LOCAL_RESET_REFUSED,  LOCAL_RESET_CALM,
+    LOCAL_RESET_CANCEL,   LOCAL_RESET_PROTOCOL, LOCAL_RESET_HTTP_1_1};
 static const char *const headers[] = {"content-type", "content-length",
                                       "retry-after", "date"};
 
@@ -172,6 +175,15 @@ static int read_argument(local_fault_t *fault, char *text, int takes_n) {
   switch (fault->kind) {
   case LOCAL_FAULT_STATUS:
     return read_status_argument(fault, text, value);
+  case LOCAL_FAULT_RESET:
+    fault->arg = one_of(resets, sizeof(resets) / sizeof(*resets), text);
+    return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_DROP:
+    fault->arg = one_of(resets, 1, text);
+    return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_GOAWAY:
+    fault->after = strcmp(text, "after") == 0;
+    return value == NULL && fault->after;
   case LOCAL_FAULT_TRY_AGAIN:
     fault->arg = one_of(states, sizeof(states) / sizeof(*states), text);
     return value == NULL && fault->arg != NULL;
@@ -195,7 +207,8 @@ static const local_fault_kind_info_t *find_kind(const char *name) {
 
 static int is_served_first(local_fault_kind_t kind) {
   return kind != LOCAL_FAULT_REFUSE && kind != LOCAL_FAULT_RESET &&
-         kind != LOCAL_FAULT_STATUS && kind != LOCAL_FAULT_TRY_AGAIN;
+         kind != LOCAL_FAULT_GOAWAY && kind != LOCAL_FAULT_STATUS &&
+         kind != LOCAL_FAULT_TRY_AGAIN;
 }
 
 static int refuse_name(const reader_t *r, const char *name) {

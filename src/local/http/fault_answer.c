@@ -208,6 +208,10 @@ static void act(const local_req_t *req, const local_fault_t *fault,
   switch (fault->kind) {
   case LOCAL_FAULT_DROP:
     answer->status = -1;
+    answer->ends_conn = fault->arg != NULL;
+    break;
+  case LOCAL_FAULT_GOAWAY:
+    answer->is_goodbye = 1;
     break;
   case LOCAL_FAULT_STATUS:
     set_status(req, fault, answer);

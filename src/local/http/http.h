@@ -1,28 +1,47 @@
 #ifndef TNK_LOCAL_HTTP_HTTP_H
 #define TNK_LOCAL_HTTP_HTTP_H
 
-#include <llhttp.h>
 #include <uv.h>
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "local/base/full.h"
 #include "local/fault/fault.h"
 #include "tnk/common.h"
 
 /*
- * An HTTP/1.1 server: reads requests whole, hands each to one handler, which
- * answers now or later. Knows nothing of what the requests mean.
+ * A server of HTTP/1.1 and, where it is built with nghttp2, of HTTP/2: reads
+ * requests whole, hands each to one handler, which answers now or later. Knows
+ * nothing of what the requests mean. A handler cannot tell the versions apart,
+ * but by a name that is for people.
  */
 typedef struct local_http local_http_t;
 
-enum { LOCAL_HTTP_SCRATCH = 64 * 1024 };
+enum {
+  LOCAL_HTTP_SCRATCH = 64 * 1024,
+  LOCAL_HTTP_STREAMS = 128 /* of a connection, unless it is told otherwise */
+};
 
-/* One request; embedded in its connection, which serves one at a time. */
+struct local_req;
+
+/* What a version of HTTP does with a request in hand. */
+typedef struct {
+  const char *name; /* "HTTP/2" */
+  /* Send the answer, whose body is taken. The request is over for whoever
+   * handled it. */
+  void (*answer)(struct local_req *req, const local_answer_t *answer);
+  /* Let the peer see that there will be none. */
+  void (*drop)(struct local_req *req);
+} local_req_ops_t;
+
+/* One request; belongs to its connection, or to its stream of one. */
 typedef struct local_req {
   local_http_t *http;
+  const local_req_ops_t *ops;
   const char *method;
   const char *path;    /* percent-decoded, NUL-terminated */
   const char *query;   /* as received, without '?'; "" without one */
+  tnk__buf_t url;      /* what the two lie in */
   tnk__buf_t head;     /* name NUL value NUL ..., names in lower case */
   tnk__buf_t body;     /* the handler may take it */
   size_t n_bytes_sent; /* of the request's body, before any decoding */
@@ -30,6 +49,7 @@ typedef struct local_req {
   uint64_t tag;        /* the handler's own, 0 at first */
   uint64_t key_hash;   /* not 0: remember the answer under its key */
   uint64_t n;          /* running number, from 1 */
+  size_t n_headers;
   int is_head;         /* the answer goes without its body */
   local_fault_t fault; /* what will go wrong with it */
   /* Set while parked: the connection is gone, forget the request. */
@@ -41,7 +61,16 @@ typedef struct {
   const char *host;
   int port;         /* 0: any free one */
   size_t max_body;  /* bytes as received; larger: 413 */
-  size_t max_conns; /* more wait until one of them ends */
+  size_t max_conns; /* for more, see `full` */
+  local_full_t full;
+  uint32_t max_streams; /* at a time on a connection; 0: LOCAL_HTTP_STREAMS */
+  /* Files in PEM or DER. NULL, both of them: no TLS. */
+  const char *tls_cert;
+  const char *tls_key;
+  /* Gets a sentence when opening fails and the code does not say it all. May
+   * be NULL. Not used later. */
+  char *why;
+  size_t n_why;
   const tnk_allocator_t *alloc;
   /* What goes wrong. May be NULL; outlives the server. */
   local_faults_t *faults;
@@ -62,27 +91,35 @@ typedef struct {
 struct local_http {
   uv_tcp_t listener;
   local_http_config_t config;
-  llhttp_settings_t settings;
-  uv_idle_t resumer;    /* runs while `resuming` has connections, */
-  uv_idle_cb resume;    /* which it goes on with */
-  tnk__list_t resuming; /* answered, with the next request at hand */
+  struct local_versions *versions; /* what connections share, of both */
+  struct local_tls *tls;           /* NULL: without it */
+  uv_idle_t resumer;               /* runs while one of these lists has some, */
+  uv_idle_cb resume;               /* which it goes on with */
+  tnk__list_t resuming; /* connections that go on from the loop, see conn.h */
+  tnk__list_t shaking;  /* handshakes of TLS that wait for their turn */
   tnk__list_t conns;
   size_t n_conns;
-  int waiting; /* libuv has a connection that has not been taken */
+  size_t most_conns; /* that there ever were */
+  size_t n_refused;  /* of them, those that get 503 */
+  int waiting;       /* libuv has a connection that has not been taken */
   void (*take)(struct local_http *http); /* it, if there is room */
+  void (*free_parts)(struct local_http *http);
   size_t n_open; /* handles libuv still knows: listener and connections */
   uint64_t n_requests;
+  uint64_t n_requests_h2; /* of them, those by HTTP/2 */
   uint64_t n_accepted;
   int port;
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;
-  uv_tcp_t refused; /* a connection that there is no memory for */
+  uv_tcp_t refused; /* a connection that is not served */
   int refusing;     /* it is open */
   int refuse_again; /* another one waits */
   char *scratch;    /* what connections read into; consumed at once */
 };
 
+/* Whether this build speaks HTTP/2. */
+int local_http_has_h2(void);
 /* Listen. Must be closed afterwards, also when it failed. TNK_OK or a negative
  * code, libuv's own included. */
 int local_http_open(local_http_t *http, uv_loop_t *loop,

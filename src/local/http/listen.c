@@ -2,13 +2,17 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/http/conn.h"
+#include "local/http/state.h"
+#include "local/http/tls.h"
 #include "tnk/error.h"
 
 /*
  * The listener: open, then closing. Closing closes it and every connection;
  * the last handle that libuv lets go of runs `closed_cb`.
  */
+
+/* Connections that wait for a request, to answer it 503; more are closed. */
+enum { MAX_REFUSED = 64 };
 
 #define CONN(node) tnk__container_of(node, local_conn_t, link)
 
@@ -22,41 +26,47 @@ static void on_resumer_closed(uv_handle_t *handle) {
 }
 
 /* libuv tells of no further connection until this one has been taken, so one
- * that cannot be served is taken all the same, and closed. */
-static void refuse_one(local_http_t *http);
+ * that is not served is taken all the same, and closed. */
+static void refuse_one(local_http_t *http, int is_reset);
 
 static void on_refused(uv_handle_t *handle) {
   local_http_t *http =
       tnk__container_of((uv_tcp_t *)handle, local_http_t, refused);
 
   http->refusing = 0;
-  if (http->refuse_again && !http->closing)
-    refuse_one(http);
+  if (http->refuse_again)
+    http->take(http);
   local_http_release(http);
 }
 
-static void refuse_one(local_http_t *http) {
+static void refuse_one(local_http_t *http, int is_reset) {
   http->refuse_again = http->refusing;
   if (http->refusing || uv_tcp_init(http->listener.loop, &http->refused) != 0)
     return;
   http->refusing = 1;
   http->n_open++;
   uv_accept((uv_stream_t *)&http->listener, (uv_stream_t *)&http->refused);
-  uv_close((uv_handle_t *)&http->refused, on_refused);
+  if (!is_reset || uv_tcp_close_reset(&http->refused, on_refused) != 0)
+    uv_close((uv_handle_t *)&http->refused, on_refused);
 }
 
-static void accept_one(local_http_t *http) {
+static void accept_one(local_http_t *http, int is_refused) {
   uv_stream_t *stream = (uv_stream_t *)&http->listener;
   local_conn_t *conn = tnk__calloc(http->config.alloc, 1, sizeof(*conn));
 
   http->waiting = 0;
+  http->refuse_again = 0;
   if (conn == NULL || local_conn_init(conn, http, stream->loop) != 0) {
     tnk__free(http->config.alloc, conn);
-    refuse_one(http);
+    refuse_one(http, 0);
     return;
   }
+  conn->is_refused = is_refused;
   tnk__list_append(&http->conns, &conn->link);
   http->n_conns++;
+  if (http->n_conns > http->most_conns)
+    http->most_conns = http->n_conns;
+  http->n_refused += (size_t)is_refused;
   http->n_open++;
   http->n_accepted++;
   if (uv_accept(stream, (uv_stream_t *)&conn->tcp) != 0)
@@ -68,17 +78,14 @@ static void accept_one(local_http_t *http) {
     local_conn_start(conn);
 }
 
-/* Close the connection that has been idle for longest. One whose first request
- * is still to come is not idle: the peer could not tell why it was closed. 0:
- * none is. */
+/* Close the connection that has been idle for longest. 0: none is. */
 static int close_idle(local_http_t *http) {
   local_conn_t *idlest = NULL;
 
   TNK__LIST_FOREACH (node, &http->conns) {
     local_conn_t *conn = CONN(node);
 
-    if (conn->state == LOCAL_CONN_READING && conn->served && !conn->begun &&
-        conn->pending.len == 0 &&
+    if (conn->version->is_idle(conn) &&
         (idlest == NULL || conn->active_ms < idlest->active_ms))
       idlest = conn;
   }
@@ -88,18 +95,29 @@ static int close_idle(local_http_t *http) {
   return 1;
 }
 
+/* As somebody at the edge of a network does it. */
+static void refuse(local_http_t *http) {
+  http->waiting = 0;
+  if (http->config.full == LOCAL_FULL_503 && http->n_refused < MAX_REFUSED)
+    accept_one(http, 1);
+  else
+    refuse_one(http, http->config.full == LOCAL_FULL_RESET);
+}
+
 /* Take the connection that waits, when there is room. libuv tells of no other
  * until then, so that the rest of a crowd waits in the system's queue, where
  * nobody has to connect anew. */
 static void take(local_http_t *http) {
   if (http->closing)
     return;
-  if (http->n_conns < http->config.max_conns) {
-    accept_one(http);
+  if (http->n_conns - http->n_refused < http->config.max_conns) {
+    accept_one(http, 0);
     return;
   }
+  if (http->config.full != LOCAL_FULL_WAIT)
+    refuse(http);
   /* Goes on when its handle is closed. */
-  if (!close_idle(http) && http->config.on_full != NULL)
+  else if (!close_idle(http) && http->config.on_full != NULL)
     http->config.on_full(http->config.user);
 }
 
@@ -150,24 +168,56 @@ static void block_sigpipe(void) {
   pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+/* What connections share. */
+static void free_parts(local_http_t *http) {
+  const tnk_allocator_t *alloc = http->config.alloc;
+
+  local_tls_free(http->tls);
+  if (http->versions != NULL)
+    local_h2_teardown(http->versions->h2);
+  tnk__free(alloc, http->versions);
+  tnk__free(alloc, http->scratch);
+  http->tls = NULL;
+  http->versions = NULL;
+  http->scratch = NULL;
+}
+
+static int make_parts(local_http_t *http) {
+  local_http_config_t *config = &http->config;
+  int err;
+
+  http->scratch = tnk__malloc(config->alloc, LOCAL_HTTP_SCRATCH);
+  http->versions = tnk__calloc(config->alloc, 1, sizeof(*http->versions));
+  if (http->scratch == NULL || http->versions == NULL)
+    return TNK_ENOMEM;
+  local_h1_setup(&http->versions->h1);
+  err = local_h2_setup(&http->versions->h2, config->alloc);
+  if (err != TNK_OK || config->tls_cert == NULL)
+    return err;
+  return local_tls_open(&http->tls, config->alloc, config->tls_cert,
+                        config->tls_key, http->versions->h2 != NULL,
+                        config->why, config->n_why);
+}
+
 int local_http_open(local_http_t *http, uv_loop_t *loop,
                     const local_http_config_t *config) {
   int err;
 
   block_sigpipe();
   *http = (local_http_t){.config = *config};
+  if (config->max_streams == 0)
+    http->config.max_streams = LOCAL_HTTP_STREAMS;
   tnk__list_init(&http->conns);
   tnk__list_init(&http->resuming);
-  local_conn_setup(&http->settings);
+  tnk__list_init(&http->shaking);
   http->resume = local_conn_on_resume;
   http->take = take;
-  http->scratch = tnk__malloc(config->alloc, LOCAL_HTTP_SCRATCH);
-  if (http->scratch == NULL)
-    return TNK_ENOMEM;
-  err = uv_tcp_init(loop, &http->listener);
+  http->free_parts = free_parts;
+  err = make_parts(http);
+  if (err == TNK_OK)
+    err = uv_tcp_init(loop, &http->listener);
   if (err < 0) {
-    tnk__free(config->alloc, http->scratch);
-    http->scratch = NULL;
+    free_parts(http);
     return err;
   }
   uv_idle_init(loop, &http->resumer);
@@ -179,9 +229,7 @@ void local_http_sweep(local_http_t *http, uint64_t since_ms) {
   TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
     local_conn_t *conn = CONN(node);
 
-    if ((conn->state == LOCAL_CONN_READING ||
-         conn->state == LOCAL_CONN_DRAINING) &&
-        conn->active_ms < since_ms)
+    if (conn->active_ms < since_ms && conn->version->waits_for_peer(conn))
       local_conn_close(conn);
   }
 }

@@ -1,8 +1,145 @@
+#include "local/http/request.h"
+
 #include <string.h>
 
-#include "local/http/conn.h"
+#include "base/limits.h"
+#include "tnk/error.h"
 
-/* The parts of a request, as handlers ask for them. */
+/*
+ * The parts of a request: put together by the version of HTTP that it comes by,
+ * then asked for by handlers. Both versions have the same ceilings here, and
+ * the same answers to what is over them.
+ */
+
+enum {
+  MAX_HEADERS = 128,
+  /* A request's memory above this is not kept for the next one. */
+  KEEP_CAPACITY = 16 * 1024
+};
+
+void local_req_init(local_req_t *req, local_http_t *http,
+                    const local_req_ops_t *ops) {
+  const tnk_allocator_t *alloc = http->config.alloc;
+
+  req->http = http;
+  req->ops = ops;
+  tnk__buf_init(&req->url, alloc, TNK__MAX_URL);
+  tnk__buf_init(&req->head, alloc, TNK__MAX_REQUEST_HEAD);
+  tnk__buf_init(&req->body, alloc, http->config.max_body);
+  local_req_begin(req);
+}
+
+void local_req_deinit(local_req_t *req) {
+  tnk__buf_deinit(&req->url);
+  tnk__buf_deinit(&req->head);
+  tnk__buf_deinit(&req->body);
+}
+
+void local_req_begin(local_req_t *req) {
+  tnk__buf_clear(&req->url);
+  tnk__buf_clear(&req->head);
+  tnk__buf_clear(&req->body);
+  /* Those of the request before point into memory that the next one moves. */
+  req->method = req->path = req->query = "";
+  req->on_gone = NULL;
+  req->user = NULL;
+  req->n_headers = 0;
+  req->seq_id = -1;
+  req->is_head = 0;
+  req->tag = 0;
+  req->fault = (local_fault_t){0};
+  req->key_hash = 0;
+}
+
+/* A connection may live for long after one large request. */
+static void shrink(tnk__buf_t *buf) {
+  if (buf->cap > KEEP_CAPACITY)
+    tnk__buf_deinit(buf);
+  else
+    tnk__buf_clear(buf);
+}
+
+void local_req_shrink(local_req_t *req) {
+  shrink(&req->head);
+  shrink(&req->body);
+}
+
+/* ---- The head ---- */
+
+int local_req_add_name(local_req_t *req, const char *at, size_t n) {
+  uint8_t *to = tnk__buf_reserve(&req->head, n);
+
+  if (to == NULL)
+    return 431;
+  for (size_t i = 0; i < n; i++) {
+    char c = at[i];
+
+    to[i] = (uint8_t)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  }
+  req->head.len += n;
+  return 0;
+}
+
+/* The parser of HTTP/1.1 lets a line through that begins with its colon. */
+static int is_nameless(const tnk__buf_t *head) {
+  return head->len == 0 || head->data[head->len - 1] == '\0';
+}
+
+int local_req_end_name(local_req_t *req) {
+  if (++req->n_headers > MAX_HEADERS)
+    return 431;
+  if (is_nameless(&req->head))
+    return 400;
+  return tnk__buf_byte(&req->head, 0) == TNK_OK ? 0 : 431;
+}
+
+int local_req_add_value(local_req_t *req, const char *at, size_t n) {
+  /* The head is kept as a row of texts that end with one. */
+  if (memchr(at, 0, n) != NULL)
+    return 400;
+  return tnk__buf_append(&req->head, at, n) == TNK_OK ? 0 : 431;
+}
+
+int local_req_end_value(local_req_t *req) {
+  return tnk__buf_byte(&req->head, 0) == TNK_OK ? 0 : 431;
+}
+
+/* The fate of the request is decided before its body is read. */
+int local_req_end_head(local_req_t *req, uint64_t n_body) {
+  const local_http_t *http = req->http;
+  const char *url;
+
+  if (n_body > http->config.max_body)
+    return 413;
+  if (http->config.faults == NULL)
+    return 0;
+  url = tnk__buf_cstr(&req->url);
+  if (url != NULL)
+    local_faults_decide(http->config.faults, url, &req->fault);
+  if (!local_fault_is_at_head(&req->fault))
+    return 0;
+  local_faults_note(http->config.faults, &req->fault, http->n_requests + 1, url,
+                    -1);
+  return LOCAL_REFUSE_FAULT;
+}
+
+/* ---- The body ---- */
+
+int local_req_add_body(local_req_t *req, const void *at, size_t n,
+                       uint64_t announced) {
+  tnk__buf_t *body = &req->body;
+
+  /* Room for the announced length at once, unless it is large: a peer gets
+   * memory for what it sends, not for what it announces. */
+  if (body->len == 0 && announced < TNK__MIB &&
+      tnk__buf_reserve(body, n + (size_t)announced) == NULL)
+    return body->err == TNK_ENOMEM ? 503 : 413;
+  if (tnk__buf_append(body, at, n) == TNK_OK)
+    return 0;
+  return body->err == TNK_ENOMEM ? 503 : 413;
+}
+
+/* ---- The complete request ---- */
 
 static int hex(char c) {
   if (c >= '0' && c <= '9')
@@ -15,7 +152,7 @@ static int hex(char c) {
 }
 
 /* Percent-decode in place; 0 when malformed or when a NUL would come out. */
-int local_url_decode(char *text) {
+static int url_decode(char *text) {
   char *to = text;
 
   for (const char *p = text; *p != '\0'; p++) {
@@ -31,6 +168,40 @@ int local_url_decode(char *text) {
   *to = '\0';
   return 1;
 }
+
+/* Split the URL into path and query; 0 when it is not usable. */
+static int take_url(local_req_t *req) {
+  char *url;
+  char *mark;
+
+  if (tnk__buf_cstr(&req->url) == NULL)
+    return 0;
+  url = (char *)req->url.data;
+  /* An absolute target, which a server must take as well. */
+  if (strncmp(url, "http://", 7) == 0)
+    url += 7 + strcspn(url + 7, "/?");
+  mark = strchr(url, '?');
+  if (mark != NULL)
+    *mark++ = '\0';
+  req->query = mark != NULL ? mark : "";
+  req->path = url;
+  return url[0] == '/' && url_decode(url);
+}
+
+int local_req_dispatch(local_req_t *req, const char *method) {
+  local_http_t *http = req->http;
+
+  req->n = ++http->n_requests;
+  if (!take_url(req))
+    return LOCAL_REFUSE_TARGET;
+  req->method = method;
+  req->is_head = strcmp(method, "HEAD") == 0;
+  req->n_bytes_sent = req->body.len;
+  http->config.handle(req, http->config.user);
+  return 0;
+}
+
+/* ---- Reading it ---- */
 
 const char *local_req_header(const local_req_t *req, const char *name) {
   const char *at = (const char *)req->head.data;
@@ -66,7 +237,7 @@ int local_req_query(const local_req_t *req, const char *name, char *out,
         return 0;
       memcpy(out, at + n_name + 1, n_value);
       out[n_value] = '\0';
-      return local_url_decode(out);
+      return url_decode(out);
     }
     at += n;
     if (*at == '&')

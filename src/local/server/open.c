@@ -42,6 +42,10 @@ static const char *refusal(const local_options_t *o) {
     return "the sequence must be lenient, strict or buffered";
   if (o->members != LOCAL_MEMBERS_ANY && o->members != LOCAL_MEMBERS_STRICT)
     return "the members must be any or strict";
+  if ((o->tls_cert == NULL) != (o->tls_key == NULL))
+    return "a certificate needs its key, and a key its certificate";
+  if (o->full < LOCAL_FULL_WAIT || o->full > LOCAL_FULL_503)
+    return "connections too many must wait, be closed, be reset or get 503";
   if (o->max_body == 0 || o->max_connections == 0 || o->max_pending == 0 ||
       o->max_results == 0)
     return "a ceiling must not be 0";
@@ -85,9 +89,13 @@ static int copy_options(local_server_t *server, const local_options_t *from) {
   o->api_key = keep(server, from->api_key);
   o->data = keep(server, from->data);
   o->model_dir = keep(server, from->model_dir);
+  o->tls_cert = keep(server, from->tls_cert);
+  o->tls_key = keep(server, from->tls_key);
   if (o->host == NULL || (from->api_key != NULL && o->api_key == NULL) ||
       (from->data != NULL && o->data == NULL) ||
-      (from->model_dir != NULL && o->model_dir == NULL))
+      (from->model_dir != NULL && o->model_dir == NULL) ||
+      (from->tls_cert != NULL && o->tls_cert == NULL) ||
+      (from->tls_key != NULL && o->tls_key == NULL))
     return TNK_ENOMEM;
   if (o->n_threads == 0)
     o->n_threads = 2;
@@ -155,7 +163,13 @@ static int open_parts(local_server_t *server, const local_options_t *options,
   http.host = server->options.host;
   http.port = server->options.port;
   http.max_body = server->options.max_body;
+  http.tls_cert = server->options.tls_cert;
+  http.tls_key = server->options.tls_key;
   http.max_conns = server->options.max_connections;
+  http.full = server->options.full;
+  http.max_streams = server->options.max_streams;
+  http.why = why->text;
+  http.n_why = sizeof(why->text);
   http.alloc = server->alloc;
   http.faults = server->options.faults;
   return local_http_open(&server->http, server->loop, &http);

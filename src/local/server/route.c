@@ -254,6 +254,7 @@ static local_seen_t seen_of(const local_req_t *req) {
                         .path = req->path,
                         .seq_id = req->seq_id,
                         .n = req->tag,
+                        .version = req->ops->name,
                         .accept = header_or_empty(req, "accept"),
                         .idempotency_key =
                             header_or_empty(req, "x-idempotency-key")};

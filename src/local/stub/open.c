@@ -16,7 +16,7 @@
 #include "local/stub/state.h"
 #include "tnk/error.h"
 
-enum { MAX_SAMPLES = 4096, HOLD_MS = 20000 };
+enum { MAX_SAMPLES = 4096, HOLD_MS = 20000, MAX_CONNS = 65536 };
 
 static void reply(local_req_t *req, const char *json) {
   local_req_reply_text(req, 200, "application/json", json);
@@ -97,11 +97,15 @@ static const struct {
 
 /* For whoever measures: how far it has come. */
 static void reply_counts(const local_stub_t *stub, local_req_t *req) {
-  char json[160];
+  const local_http_t *http = &stub->http;
+  char json[256];
 
   snprintf(json, sizeof(json),
-           "{\"accepted\":%" PRIu64 ",\"held\":%zu,\"cut\":%" PRIu64 "}",
-           stub->n_ids, stub->n_held, stub->n_cut);
+           "{\"accepted\":%" PRIu64 ",\"held\":%zu,\"cut\":%" PRIu64
+           ",\"connections\":%zu,\"most_connections\":%zu,"
+           "\"http2_requests\":%" PRIu64 "}",
+           stub->n_ids, stub->n_held, stub->n_cut, http->n_conns,
+           http->most_conns, http->n_requests_h2);
   reply(req, json);
 }
 
@@ -190,8 +194,14 @@ int local_stub_open(local_stub_t **out, uv_loop_t *loop,
   const local_http_config_t config = {
       .host = options->host != NULL ? options->host : "127.0.0.1",
       .port = options->port,
+      .tls_cert = options->tls_cert,
+      .tls_key = options->tls_key,
       .max_body = (size_t)1 << 30,
-      .max_conns = 65536,
+      .max_conns = options->max_conns > 0 ? options->max_conns : MAX_CONNS,
+      .full = options->full,
+      .max_streams = options->max_streams,
+      .why = options->why,
+      .n_why = options->n_why,
       .alloc = alloc,
       .faults = options->faults,
       .handle = handle,

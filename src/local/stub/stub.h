@@ -5,6 +5,7 @@
 
 #include <uv.h>
 
+#include "local/base/full.h"
 #include "local/fault/fault.h"
 #include "tnk/common.h"
 
@@ -18,16 +19,22 @@
  * moment at which the last byte of the request had come, "arrived_ns:max".
  *
  * Batched polls tell of the samples since the last sampling session was made.
- * GET /api/v1/stub/counts: requests accepted, polls held now, polls cut.
+ * GET /api/v1/stub/counts: requests accepted, polls held now, polls cut,
+ * connections now and at most, requests that came by HTTP/2.
  */
 typedef struct local_stub local_stub_t;
 
 typedef struct {
-  const char *host;    /* numeric; NULL: 127.0.0.1 */
-  int port;            /* 0: any free port */
-  uint64_t latency_ms; /* from a request to its result, */
-  uint64_t spread_ms;  /* and at most so much more */
-  uint64_t hold_ms;    /* the longest that a poll is held; 0: 20,000 */
+  const char *host;     /* numeric; NULL: 127.0.0.1 */
+  int port;             /* 0: any free port */
+  const char *tls_cert; /* files, as local_options_t has them; */
+  const char *tls_key;  /* NULL, both: no TLS */
+  size_t max_conns;     /* 0: 65,536; for more, see `full` */
+  local_full_t full;
+  uint32_t max_streams; /* requests at a time on one of HTTP/2; 0: 128 */
+  uint64_t latency_ms;  /* from a request to its result, */
+  uint64_t spread_ms;   /* and at most so much more */
+  uint64_t hold_ms;     /* the longest that a poll is held; 0: 20,000 */
   /* Break the connection of a held poll after this time: of the first one for
    * each sample, and of every other batched one. 0: never. */
   uint64_t cut_ms;
@@ -35,6 +42,10 @@ typedef struct {
   const tnk_pair_t *flags;
   size_t n_flags;
   local_faults_t *faults; /* to inject; NULL: none. Outlives the stub. */
+  /* Gets a sentence when opening fails and the code does not say it all. May
+   * be NULL. */
+  char *why;
+  size_t n_why;
 } local_stub_options_t;
 
 /* Open a stub. TNK_OK, TNK_ENOMEM or a code of libuv; on failure the loop must

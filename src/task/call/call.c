@@ -106,13 +106,6 @@ static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
   return text;
 }
 
-/* Whether its head has said how it ended, and only the rest is missing. */
-static int is_cut_refusal(const tnk__http_result_t *result,
-                          const tnk__reply_t *reply) {
-  return result->err != TNK_EPROTO && result->err != TNK_ETOOBIG &&
-         tnk__outcome_is_refusal(reply->outcome);
-}
-
 /* The error of a call that is over, from what is known. */
 static tnk__error_t *make_error(tnk__call_t *call,
                                 const tnk__http_result_t *result,
@@ -129,8 +122,9 @@ static tnk__error_t *make_error(tnk__call_t *call,
                      .message = failure->message,
                      .retry_after_ms = reply->retry_after_ms};
 
-  /* The transport's own word is more precise than the table's. */
-  if (result->err != TNK_OK && !is_cut_refusal(result, reply))
+  /* The transport's own word is more precise than the table's, but for a
+   * refusal of which only the end is missing. */
+  if (result->err != TNK_OK && !tnk__outcome_is_refusal(reply->outcome))
     pub.code = result->err;
   return tnk__error_with(alloc, what, &pub,
                          reply->page != NULL ? reply->page : result->detail);

@@ -1,0 +1,297 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "local/http/request.h"
+#include "local/http/slow.h"
+#include "local/http/state.h"
+#include "tnk/error.h"
+
+/* Answers over HTTP/1.1. */
+
+enum { MAX_REPLY_HEAD = 1024 };
+
+/* One answer on its way out; freed when written. */
+typedef struct {
+  local_write_t write;
+  uint8_t *body;
+  int close_after;
+  char head[MAX_REPLY_HEAD];
+} reply_t;
+
+static local_conn_t *conn_of(local_req_t *req) {
+  return tnk__container_of(req, local_conn_t, h1.req);
+}
+
+static const tnk_allocator_t *alloc_of(const local_conn_t *conn) {
+  return conn->http->config.alloc;
+}
+
+static void reply_free(reply_t *reply) {
+  const tnk_allocator_t *alloc = alloc_of(reply->write.conn);
+
+  tnk__free(alloc, reply->body);
+  tnk__free(alloc, reply);
+}
+
+/* A connection that ends cuts off what is on its way: it waits for that. */
+static void on_written(local_write_t *write, int status) {
+  reply_t *reply = tnk__container_of(write, reply_t, write);
+  local_conn_t *conn = write->conn;
+
+  if (reply->close_after && conn->h1.drains && status == 0)
+    local_conn_drain(conn);
+  else if (reply->close_after || status < 0)
+    local_conn_close(conn);
+  reply_free(reply);
+}
+
+static void send_reply(local_conn_t *conn, reply_t *reply, size_t n_head,
+                       size_t n_body, int is_twice) {
+  uv_buf_t bufs[4];
+  unsigned n = 0;
+
+  for (int i = 0; i <= is_twice; i++) {
+    if (n_head > 0)
+      bufs[n++] = uv_buf_init(reply->head, (unsigned)n_head);
+    if (n_body > 0)
+      bufs[n++] = uv_buf_init((char *)reply->body, (unsigned)n_body);
+  }
+  if (local_write(&reply->write, conn, bufs, n, on_written) != 0) {
+    reply_free(reply);
+    local_conn_close(conn);
+  }
+}
+
+static reply_t *reply_new(local_conn_t *conn) {
+  reply_t *reply = tnk__malloc(alloc_of(conn), sizeof(*reply));
+
+  if (reply == NULL)
+    return NULL;
+  reply->write.conn = conn;
+  reply->body = NULL;
+  reply->close_after = 0;
+  return reply;
+}
+
+void local_h1_send_continue(local_conn_t *conn) {
+  static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+  reply_t *reply = reply_new(conn);
+
+  if (reply == NULL)
+    return; /* peers send the body after a while anyway */
+  memcpy(reply->head, line, sizeof(line) - 1);
+  send_reply(conn, reply, sizeof(line) - 1, 0, 0);
+}
+
+/* Read on, now that the answer is on its way, but never from in here: whoever
+ * answers a parked request may be in the middle of anything, and must not find
+ * the next request's handler under its feet. */
+static void answered(local_conn_t *conn) {
+  local_h1_t *h1 = &conn->h1;
+
+  local_req_shrink(&h1->req);
+  conn->state = LOCAL_CONN_READING;
+  h1->begun = 0;
+  conn->served = 1;
+  conn->active_ms = uv_now(conn->tcp.loop);
+  llhttp_resume(&h1->parser);
+  if (!h1->pumping && (h1->pending.len > 0 || conn->paused))
+    local_conn_go_on_later(conn);
+}
+
+/* ---- Bit by bit ---- */
+
+/* The request stays in hand meanwhile; then the connection goes on, or closes.
+ * If it closes first, so does this. */
+typedef struct local_h1_trickle {
+  local_slow_t *slow;
+  local_conn_t *conn;
+  uint8_t *body;
+  size_t len;
+  size_t n_sent;
+  int close_after;
+} trickle_t;
+
+void local_h1_stop_trickle(local_conn_t *conn) {
+  trickle_t *trickle = conn->h1.trickle;
+
+  if (trickle == NULL)
+    return;
+  conn->h1.trickle = NULL;
+  local_slow_stop(trickle->slow);
+  tnk__free(alloc_of(conn), trickle->body);
+  tnk__free(alloc_of(conn), trickle);
+}
+
+/* A piece is a copy, so that the body may go at any time. NULL: no memory. */
+static reply_t *piece_new(trickle_t *trickle, size_t n) {
+  reply_t *reply = reply_new(trickle->conn);
+
+  if (reply == NULL)
+    return NULL;
+  reply->body = tnk__malloc(alloc_of(trickle->conn), n);
+  if (reply->body == NULL) {
+    reply_free(reply);
+    return NULL;
+  }
+  memcpy(reply->body, trickle->body + trickle->n_sent, n);
+  trickle->n_sent += n;
+  return reply;
+}
+
+static void trickle_on(void *owner, uint64_t n_due) {
+  trickle_t *trickle = owner;
+  local_conn_t *conn = trickle->conn;
+  size_t n =
+      (n_due < trickle->len ? (size_t)n_due : trickle->len) - trickle->n_sent;
+  reply_t *reply;
+  int goes_on;
+
+  /* The peer may read more slowly than it is sent: the next tick tries again.
+   */
+  if (n == 0 || uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp) > 0)
+    return;
+  reply = piece_new(trickle, n);
+  if (reply == NULL) {
+    local_conn_close(conn);
+    return;
+  }
+  conn->active_ms = uv_now(conn->tcp.loop);
+  if (trickle->n_sent < trickle->len) {
+    send_reply(conn, reply, 0, n, 0);
+    return;
+  }
+  goes_on = !trickle->close_after;
+  reply->close_after = trickle->close_after;
+  local_h1_stop_trickle(conn);
+  send_reply(conn, reply, 0, n, 0);
+  if (goes_on && conn->state == LOCAL_CONN_HANDLING)
+    answered(conn);
+}
+
+/* The body is taken. TNK_OK or a code. */
+static int trickle_start(local_conn_t *conn, const local_answer_t *answer,
+                         int close_after) {
+  trickle_t *trickle = tnk__calloc(alloc_of(conn), 1, sizeof(*trickle));
+
+  if (trickle == NULL)
+    return TNK_ENOMEM;
+  trickle->slow =
+      local_slow_start(conn->http, answer->rate, trickle_on, trickle);
+  if (trickle->slow == NULL) {
+    tnk__free(alloc_of(conn), trickle);
+    return TNK_ENOMEM;
+  }
+  trickle->conn = conn;
+  trickle->body = answer->body;
+  trickle->len = answer->n_sent;
+  trickle->close_after = close_after;
+  conn->h1.trickle = trickle;
+  return TNK_OK;
+}
+
+/* ---- At once ---- */
+
+static const char *reason(int status) {
+  static const struct {
+    int status;
+    const char *text;
+  } known[] = {
+      {200, "OK"},
+      {201, "Created"},
+      {202, "Accepted"},
+      {204, "No Content"},
+      {302, "Found"},
+      {400, "Bad Request"},
+      {401, "Unauthorized"},
+      {403, "Forbidden"},
+      {404, "Not Found"},
+      {405, "Method Not Allowed"},
+      {408, "Request Timeout"},
+      {409, "Conflict"},
+      {410, "Gone"},
+      {413, "Content Too Large"},
+      {415, "Unsupported Media Type"},
+      {422, "Unprocessable Entity"},
+      {429, "Too Many Requests"},
+      {402, "Payment Required"},
+      {500, "Internal Server Error"},
+      {502, "Bad Gateway"},
+      {503, "Service Unavailable"},
+      {504, "Gateway Timeout"},
+  };
+
+  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+    if (known[i].status == status)
+      return known[i].text;
+  return "Status";
+}
+
+static int write_head(const local_answer_t *answer, int keep_alive, char *out) {
+  const char *extra = answer->extra != NULL ? answer->extra : "";
+  int n = snprintf(out, MAX_REPLY_HEAD,
+                   "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n"
+                   "Content-Length: %" PRIu64 "\r\n%s%s%s%s\r\n",
+                   answer->status, reason(answer->status), answer->content_type,
+                   answer->announced, extra, answer->line,
+                   answer->line[0] != '\0' ? "\r\n" : "",
+                   keep_alive ? "" : "Connection: close\r\n");
+
+  return n < MAX_REPLY_HEAD ? n : -1;
+}
+
+/* The head at once, the rest bit by bit. */
+static void send_slowly(local_conn_t *conn, reply_t *reply, size_t n_head,
+                        const local_answer_t *answer) {
+  int close_after = reply->close_after;
+
+  reply->body = NULL;
+  reply->close_after = 0;
+  send_reply(conn, reply, n_head, 0, 0);
+  if (conn->state == LOCAL_CONN_HANDLING &&
+      trickle_start(conn, answer, close_after) == TNK_OK)
+    return;
+  tnk__free(alloc_of(conn), answer->body);
+  local_conn_close(conn);
+}
+
+static void answer(local_req_t *req, const local_answer_t *answer) {
+  local_conn_t *conn = conn_of(req);
+  size_t n_sent = req->is_head ? 0 : answer->n_sent;
+  int goes_on =
+      conn->h1.keep_alive && !conn->http->waiting && !answer->is_goodbye;
+  int keep_alive = goes_on && answer->n_sent == answer->announced;
+  reply_t *reply = answer->status > 0 && conn->state == LOCAL_CONN_HANDLING
+                       ? reply_new(conn)
+                       : NULL;
+  int n;
+
+  if (reply == NULL) {
+    tnk__free(alloc_of(conn), answer->body);
+    local_conn_close(conn);
+    return;
+  }
+  reply->body = answer->body;
+  reply->close_after = !keep_alive;
+  n = write_head(answer, goes_on, reply->head);
+  if (n < 0) {
+    reply_free(reply);
+    local_conn_close(conn);
+    return;
+  }
+  if (answer->rate > 0 && n_sent > 0) {
+    send_slowly(conn, reply, (size_t)n, answer);
+    return;
+  }
+  send_reply(conn, reply, (size_t)n, n_sent, answer->is_twice);
+  if (conn->state == LOCAL_CONN_HANDLING && keep_alive)
+    answered(conn);
+}
+
+static void drop(local_req_t *req) {
+  local_conn_close(conn_of(req));
+}
+
+const local_req_ops_t local_h1_ops = {"HTTP/1.1", answer, drop};

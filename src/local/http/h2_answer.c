@@ -1,0 +1,206 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "local/http/h2_state.h"
+#include "tnk/error.h"
+
+/* Answers over HTTP/2: submitted to nghttp2, and sent from the loop. */
+
+enum { MAX_HEADERS = 16, MAX_NAMES = 1024 };
+
+static local_stream_t *stream_of(local_req_t *req) {
+  return tnk__container_of(req, local_stream_t, req);
+}
+
+/* Inside nghttp2 whoever has called it sends. */
+static void send_later(local_h2_t *h2) {
+  if (!h2->in_session)
+    local_conn_go_on_later(h2->conn);
+}
+
+/* Without memory for that little nothing can be told any more. */
+static void heed(local_h2_t *h2, int err) {
+  if (err != 0)
+    local_conn_close(h2->conn);
+  else
+    send_later(h2);
+}
+
+void local_h2_leave(local_h2_t *h2, int32_t last_id) {
+  if (h2->is_leaving)
+    return;
+  h2->is_leaving = 1;
+  h2->last_id = last_id;
+  heed(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE, last_id,
+                                 NGHTTP2_NO_ERROR, NULL, 0));
+}
+
+void local_h2_reset(local_stream_t *stream, uint32_t code) {
+  stream->state = LOCAL_STREAM_ANSWERED;
+  heed(stream->h2,
+       nghttp2_submit_rst_stream(stream->h2->session, NGHTTP2_FLAG_NONE,
+                                 stream->id, code));
+}
+
+/* ---- The head ---- */
+
+typedef struct {
+  nghttp2_nv nv[MAX_HEADERS];
+  size_t n;
+  char names[MAX_NAMES]; /* in lower case, as this version wants them */
+  size_t n_names;
+} head_t;
+
+static void add(head_t *head, const char *name, size_t n_name,
+                const char *value, size_t n_value) {
+  char *copy = head->names + head->n_names;
+
+  if (head->n == MAX_HEADERS || n_name > MAX_NAMES - head->n_names)
+    return;
+  for (size_t i = 0; i < n_name; i++)
+    copy[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + ('a' - 'A')
+                                                      : name[i]);
+  head->n_names += n_name;
+  head->nv[head->n++] = (nghttp2_nv){(uint8_t *)copy, (uint8_t *)value, n_name,
+                                     n_value, NGHTTP2_NV_FLAG_NONE};
+}
+
+/* Lines of HTTP/1.1, as handlers and faults give them. */
+static void add_lines(head_t *head, const char *lines) {
+  while (lines != NULL && *lines != '\0') {
+    size_t n = strcspn(lines, "\r\n");
+    size_t n_name = strcspn(lines, ":");
+    size_t at = n_name + 1;
+
+    while (at < n && lines[at] == ' ')
+      at++;
+    if (n_name < n)
+      add(head, lines, n_name, lines + at, n - at);
+    lines += n;
+    lines += strspn(lines, "\r\n");
+  }
+}
+
+/* ---- The body ---- */
+
+static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
+                         size_t n, uint32_t *flags, nghttp2_data_source *source,
+                         void *user) {
+  const local_stream_t *stream = source->ptr;
+  size_t due = stream->n_body;
+
+  (void)session;
+  (void)id;
+  (void)buf;
+  (void)user;
+  if (stream->slow != NULL && stream->n_due < due)
+    due = (size_t)stream->n_due;
+  if (n > due - stream->n_sent)
+    n = due - stream->n_sent;
+  if (n == 0 && stream->n_sent < stream->n_body)
+    return NGHTTP2_ERR_DEFERRED;
+  *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+  if (stream->n_sent + n == stream->n_body)
+    *flags |= NGHTTP2_DATA_FLAG_EOF |
+              (stream->is_cut ? (uint32_t)NGHTTP2_DATA_FLAG_NO_END_STREAM : 0);
+  return (ssize_t)n;
+}
+
+void local_h2_stop_slow(local_stream_t *stream) {
+  if (stream->slow != NULL)
+    local_slow_stop(stream->slow);
+  stream->slow = NULL;
+}
+
+static void on_due(void *owner, uint64_t n_due) {
+  local_stream_t *stream = owner;
+
+  stream->n_due = n_due;
+  /* Fails where nothing waits, because of the peer's windows. */
+  (void)nghttp2_session_resume_data(stream->h2->session, stream->id);
+  send_later(stream->h2);
+  if (n_due >= stream->n_body)
+    local_h2_stop_slow(stream);
+}
+
+/* ---- All together ---- */
+
+/* 0, or not. */
+static int submit(local_stream_t *stream, const local_answer_t *answer) {
+  const nghttp2_data_provider body = {{.ptr = stream}, read_body};
+  char status[16];
+  char length[32];
+  head_t head = {.n = 0};
+  int n_status = snprintf(status, sizeof(status), "%d", answer->status);
+  int n_length =
+      snprintf(length, sizeof(length), "%" PRIu64, answer->announced);
+
+  add(&head, ":status", 7, status, (size_t)n_status);
+  add(&head, "content-type", 12, answer->content_type,
+      strlen(answer->content_type));
+  add(&head, "content-length", 14, length, (size_t)n_length);
+  add_lines(&head, answer->extra);
+  add_lines(&head, answer->line);
+  return nghttp2_submit_response(
+      stream->h2->session, stream->id, head.nv, head.n,
+      stream->n_body > 0 || stream->is_cut ? &body : NULL);
+}
+
+static void take_body(local_stream_t *stream, const local_answer_t *answer) {
+  stream->body = answer->body;
+  if (stream->req.is_head)
+    return;
+  stream->n_body = answer->n_sent;
+  stream->is_cut = answer->n_sent != answer->announced;
+  /* Without memory it comes at once. */
+  if (answer->rate > 0)
+    stream->slow =
+        local_slow_start(stream->req.http, answer->rate, on_due, stream);
+}
+
+static void not_answer(local_stream_t *stream, const local_answer_t *answer) {
+  if (answer->ends_conn)
+    local_conn_close(stream->h2->conn);
+  else
+    local_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
+}
+
+static void answer(local_req_t *req, const local_answer_t *answer) {
+  local_stream_t *stream = stream_of(req);
+  local_h2_t *h2 = stream->h2;
+  local_conn_t *conn = h2->conn;
+
+  if (conn->state == LOCAL_CONN_CLOSING ||
+      stream->state != LOCAL_STREAM_HANDLING) {
+    tnk__free(req->http->config.alloc, answer->body);
+    return;
+  }
+  stream->state = LOCAL_STREAM_ANSWERED;
+  h2->n_handling--;
+  conn->served = 1;
+  conn->active_ms = uv_now(conn->tcp.loop);
+  take_body(stream, answer);
+  if (answer->is_goodbye || req->http->waiting)
+    local_h2_leave(h2, nghttp2_session_get_last_proc_stream_id(h2->session));
+  if (answer->status < 0)
+    not_answer(stream, answer);
+  else if (submit(stream, answer) != 0)
+    local_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
+  else
+    send_later(h2);
+}
+
+static void drop(local_req_t *req) {
+  local_stream_t *stream = stream_of(req);
+  local_h2_t *h2 = stream->h2;
+
+  if (h2->conn->state == LOCAL_CONN_CLOSING ||
+      stream->state != LOCAL_STREAM_HANDLING)
+    return;
+  h2->n_handling--;
+  local_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
+}
+
+const local_req_ops_t local_h2_ops = {"HTTP/2", answer, drop};

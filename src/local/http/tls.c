@@ -1,0 +1,344 @@
+#include "local/http/tls.h"
+
+#include <errno.h>
+#include <mbedtls/ctr_drbg.h>
+#include <mbedtls/entropy.h>
+#include <mbedtls/error.h>
+#include <mbedtls/pem.h>
+#include <mbedtls/pk.h>
+#include <mbedtls/ssl_ticket.h>
+#include <mbedtls/version.h>
+#include <mbedtls/x509_crt.h>
+#include <stdio.h>
+#include <string.h>
+#if MBEDTLS_VERSION_MAJOR >= 3
+#include <psa/crypto.h>
+#endif
+
+#include "base/alloc.h"
+#include "tnk/error.h"
+
+enum {
+  RECORD = 16 * 1024, /* the most that one takes */
+  /* Waits to be sent at most: an answer, with what TLS adds. */
+  MAX_OUT = 0x7fffffff,
+  MAX_REST = 128 * 1024,
+  TICKET_S = 86400 /* a ticket's life, and that of the key under it */
+};
+
+struct local_tls {
+  const tnk_allocator_t *alloc;
+  mbedtls_entropy_context entropy;
+  mbedtls_ctr_drbg_context rng;
+  mbedtls_x509_crt chain;
+  mbedtls_pk_context key;
+  mbedtls_ssl_ticket_context tickets;
+  mbedtls_ssl_config config;
+  char plain[RECORD];  /* what was read last */
+  char joined[RECORD]; /* pieces on their way into one record */
+};
+
+/* ---- Opening ---- */
+
+typedef struct {
+  char *why;
+  size_t n_why;
+} reason_t;
+
+static int refuse(const reason_t *reason, int code, const char *before,
+                  const char *file, const char *after) {
+  if (reason->why != NULL && reason->n_why > 0)
+    snprintf(reason->why, reason->n_why, "%s%s%s", before, file, after);
+  return code;
+}
+
+/* mbedTLS says of a file that cannot be read only that. */
+static int check_file(const reason_t *reason, const char *what,
+                      const char *file) {
+  char before[64];
+  char after[128];
+  FILE *opened = fopen(file, "re");
+  int err = errno;
+
+  if (opened != NULL && fgetc(opened) == EOF && ferror(opened)) {
+    err = errno;
+    fclose(opened);
+    opened = NULL;
+  }
+  if (opened != NULL) {
+    fclose(opened);
+    return TNK_OK;
+  }
+  err = uv_translate_sys_error(err);
+  snprintf(before, sizeof(before), "cannot read the %s in ", what);
+  snprintf(after, sizeof(after), ": %s", uv_strerror(err));
+  return refuse(reason, TNK_ETLS, before, file, after);
+}
+
+static int parse_key(local_tls_t *tls, const char *file) {
+#if MBEDTLS_VERSION_MAJOR >= 3
+  return mbedtls_pk_parse_keyfile(&tls->key, file, NULL,
+                                  mbedtls_ctr_drbg_random, &tls->rng);
+#else
+  return mbedtls_pk_parse_keyfile(&tls->key, file, NULL);
+#endif
+}
+
+static int is_pair(local_tls_t *tls) {
+#if MBEDTLS_VERSION_MAJOR >= 3
+  return mbedtls_pk_check_pair(&tls->chain.pk, &tls->key,
+                               mbedtls_ctr_drbg_random, &tls->rng) == 0;
+#else
+  return mbedtls_pk_check_pair(&tls->chain.pk, &tls->key) == 0;
+#endif
+}
+
+static int read_files(local_tls_t *tls, const char *cert, const char *key,
+                      const reason_t *reason) {
+  int err = check_file(reason, "certificate", cert);
+
+  if (err == TNK_OK)
+    err = check_file(reason, "key", key);
+  if (err != TNK_OK)
+    return err;
+  if (mbedtls_x509_crt_parse_file(&tls->chain, cert) != 0)
+    return refuse(reason, TNK_ETLS, "there is no certificate in ", cert,
+                  ", or one that cannot be understood");
+  err = parse_key(tls, key);
+  if (err == MBEDTLS_ERR_PK_PASSWORD_REQUIRED ||
+      err == MBEDTLS_ERR_PEM_PASSWORD_REQUIRED)
+    return refuse(
+        reason, TNK_ETLS, "the key in ", key,
+        " is encrypted, and nobody could be asked for its passphrase");
+  if (err != 0)
+    return refuse(reason, TNK_ETLS, "there is no private key in ", key,
+                  ", or one that cannot be understood");
+  return is_pair(tls) ? TNK_OK
+                      : refuse(reason, TNK_ETLS, "the key in ", key,
+                               " does not belong to the certificate");
+}
+
+#if MBEDTLS_VERSION_MAJOR >= 3
+static void set_version(mbedtls_ssl_config *config) {
+  mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
+}
+#else
+static void set_version(mbedtls_ssl_config *config) {
+  mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
+                               MBEDTLS_SSL_MINOR_VERSION_3);
+}
+#endif
+
+/* 0 or a code of mbedTLS's. */
+static int configure(local_tls_t *tls, int offers_h2) {
+  /* What is liked better comes first. */
+  static const char *const both[] = {"h2", "http/1.1", NULL};
+  mbedtls_ssl_config *config = &tls->config;
+  int err = mbedtls_ssl_config_defaults(config, MBEDTLS_SSL_IS_SERVER,
+                                        MBEDTLS_SSL_TRANSPORT_STREAM,
+                                        MBEDTLS_SSL_PRESET_DEFAULT);
+
+  if (err != 0)
+    return err;
+  set_version(config);
+  mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &tls->rng);
+#if defined(MBEDTLS_SSL_RENEGOTIATION)
+  mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);
+#endif
+  err =
+      mbedtls_ssl_ticket_setup(&tls->tickets, mbedtls_ctr_drbg_random,
+                               &tls->rng, MBEDTLS_CIPHER_AES_256_GCM, TICKET_S);
+  if (err != 0)
+    return err;
+  mbedtls_ssl_conf_session_tickets_cb(config, mbedtls_ssl_ticket_write,
+                                      mbedtls_ssl_ticket_parse, &tls->tickets);
+  err = mbedtls_ssl_conf_own_cert(config, &tls->chain, &tls->key);
+  if (err != 0)
+    return err;
+  return mbedtls_ssl_conf_alpn_protocols(config,
+                                         (const char **)both + !offers_h2);
+}
+
+static int open_parts(local_tls_t *tls, const char *cert, const char *key,
+                      int offers_h2, const reason_t *reason) {
+  char words[128];
+  int err = mbedtls_ctr_drbg_seed(&tls->rng, mbedtls_entropy_func,
+                                  &tls->entropy, (const uint8_t *)"tnk", 3);
+
+  if (err == 0) {
+    int code = read_files(tls, cert, key, reason);
+
+    if (code != TNK_OK)
+      return code;
+    err = configure(tls, offers_h2);
+  }
+  if (err == 0)
+    return TNK_OK;
+  mbedtls_strerror(err, words, sizeof(words));
+  return refuse(reason, TNK_ETLS, "TLS: ", words, "");
+}
+
+int local_tls_open(local_tls_t **out, const tnk_allocator_t *alloc,
+                   const char *cert, const char *key, int offers_h2, char *why,
+                   size_t n_why) {
+  const reason_t reason = {why, n_why};
+  local_tls_t *tls = tnk__calloc(alloc, 1, sizeof(*tls));
+  int err;
+
+  *out = NULL;
+  if (tls == NULL)
+    return TNK_ENOMEM;
+#if MBEDTLS_VERSION_MAJOR >= 3
+  /* What TLS 1.3 computes with. */
+  if (psa_crypto_init() != PSA_SUCCESS) {
+    tnk__free(alloc, tls);
+    return TNK_ENOMEM;
+  }
+#endif
+  tls->alloc = alloc;
+  mbedtls_entropy_init(&tls->entropy);
+  mbedtls_ctr_drbg_init(&tls->rng);
+  mbedtls_x509_crt_init(&tls->chain);
+  mbedtls_pk_init(&tls->key);
+  mbedtls_ssl_ticket_init(&tls->tickets);
+  mbedtls_ssl_config_init(&tls->config);
+  err = open_parts(tls, cert, key, offers_h2, &reason);
+  if (err != TNK_OK)
+    local_tls_free(tls);
+  else
+    *out = tls;
+  return err;
+}
+
+void local_tls_free(local_tls_t *tls) {
+  if (tls == NULL)
+    return;
+  mbedtls_ssl_config_free(&tls->config);
+  mbedtls_ssl_ticket_free(&tls->tickets);
+  mbedtls_pk_free(&tls->key);
+  mbedtls_x509_crt_free(&tls->chain);
+  mbedtls_ctr_drbg_free(&tls->rng);
+  mbedtls_entropy_free(&tls->entropy);
+  tnk__free(tls->alloc, tls);
+}
+
+/* ---- A connection ---- */
+
+static int bio_send(void *user, const unsigned char *data, size_t n) {
+  local_tls_conn_t *conn = user;
+
+  return tnk__buf_append(&conn->out, data, n) == TNK_OK
+             ? (int)n
+             : MBEDTLS_ERR_SSL_ALLOC_FAILED;
+}
+
+static int bio_recv(void *user, unsigned char *data, size_t n) {
+  local_tls_conn_t *conn = user;
+
+  if (conn->n_in == 0)
+    return MBEDTLS_ERR_SSL_WANT_READ;
+  if (n > conn->n_in)
+    n = conn->n_in;
+  memcpy(data, conn->in, n);
+  conn->in += n;
+  conn->n_in -= n;
+  return (int)n;
+}
+
+local_tls_conn_t *local_tls_conn_new(local_tls_t *tls, void *owner) {
+  local_tls_conn_t *conn = tnk__calloc(tls->alloc, 1, sizeof(*conn));
+
+  if (conn == NULL)
+    return NULL;
+  conn->tls = tls;
+  conn->conn = owner;
+  tnk__list_init(&conn->link);
+  tnk__buf_init(&conn->rest, tls->alloc, MAX_REST);
+  tnk__buf_init(&conn->out, tls->alloc, MAX_OUT);
+  mbedtls_ssl_init(&conn->ssl);
+  if (mbedtls_ssl_setup(&conn->ssl, &tls->config) != 0) {
+    local_tls_conn_free(conn);
+    return NULL;
+  }
+  mbedtls_ssl_set_bio(&conn->ssl, conn, bio_send, bio_recv, NULL);
+  return conn;
+}
+
+void local_tls_conn_free(local_tls_conn_t *conn) {
+  if (conn == NULL)
+    return;
+  mbedtls_ssl_free(&conn->ssl);
+  tnk__buf_deinit(&conn->rest);
+  tnk__buf_deinit(&conn->out);
+  tnk__free(conn->tls->alloc, conn);
+}
+
+int local_tls_shake(local_tls_conn_t *conn) {
+  int err;
+
+  /* It may want more though there is more: it reads a record at a time. */
+  do
+    err = mbedtls_ssl_handshake(&conn->ssl);
+  while (err == MBEDTLS_ERR_SSL_WANT_READ && conn->n_in > 0);
+  conn->is_open = err == 0;
+  return err == 0 ? 1 : err == MBEDTLS_ERR_SSL_WANT_READ ? 0 : err;
+}
+
+int local_tls_wants_h2(const local_tls_conn_t *conn) {
+  const char *chosen = mbedtls_ssl_get_alpn_protocol(&conn->ssl);
+
+  return chosen != NULL && strcmp(chosen, "h2") == 0;
+}
+
+int local_tls_read(local_tls_conn_t *conn, const char **data) {
+  int n;
+
+  /* A record without bytes is none, and not the end. */
+  do
+    n = mbedtls_ssl_read(&conn->ssl, (unsigned char *)conn->tls->plain, RECORD);
+  while ((n == 0 || n == MBEDTLS_ERR_SSL_WANT_READ) && conn->n_in > 0);
+  *data = conn->tls->plain;
+  return n == MBEDTLS_ERR_SSL_WANT_READ ? 0 : n;
+}
+
+static int seal_record(local_tls_conn_t *conn, const char *data, size_t n) {
+  while (n > 0) {
+    int r = mbedtls_ssl_write(&conn->ssl, (const unsigned char *)data, n);
+
+    if (r <= 0)
+      return conn->out.err == TNK_ENOMEM ? TNK_ENOMEM : TNK_ETLS;
+    data += r;
+    n -= (size_t)r;
+  }
+  return TNK_OK;
+}
+
+/* A head and a small body come to be one record, and one packet. */
+int local_tls_seal(local_tls_conn_t *conn, const uv_buf_t *bufs, unsigned n) {
+  char *joined = conn->tls->joined;
+  size_t len = 0;
+  int err = TNK_OK;
+
+  for (unsigned i = 0; i < n && err == TNK_OK; i++) {
+    size_t at = 0;
+
+    while (at < bufs[i].len && err == TNK_OK) {
+      size_t more =
+          bufs[i].len - at < RECORD - len ? bufs[i].len - at : RECORD - len;
+
+      memcpy(joined + len, bufs[i].base + at, more);
+      at += more;
+      len += more;
+      if (len == RECORD) {
+        err = seal_record(conn, joined, len);
+        len = 0;
+      }
+    }
+  }
+  return err == TNK_OK ? seal_record(conn, joined, len) : err;
+}
+
+void local_tls_end(local_tls_conn_t *conn) {
+  if (conn->is_open)
+    (void)mbedtls_ssl_close_notify(&conn->ssl);
+}

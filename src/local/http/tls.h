@@ -1,0 +1,54 @@
+#ifndef TNK_LOCAL_HTTP_TLS_H
+#define TNK_LOCAL_HTTP_TLS_H
+
+#include <mbedtls/ssl.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "tnk/common.h"
+
+/* The server's end of TLS, 1.2 or later. Does no I/O: bytes of the wire come
+ * in by windows, and what goes out waits in a buffer. */
+
+/* The certificate, its key and the keys of tickets: of a server. */
+typedef struct local_tls local_tls_t;
+
+/* Read the files. TNK_OK, or a code with a sentence in `why` that names the
+ * file. */
+int local_tls_open(local_tls_t **out, const tnk_allocator_t *alloc,
+                   const char *cert, const char *key, int offers_h2, char *why,
+                   size_t n_why);
+void local_tls_free(local_tls_t *tls);
+
+/* Of a connection. */
+typedef struct local_tls_conn {
+  mbedtls_ssl_context ssl;
+  tnk__list_t link; /* in local_http_t.shaking */
+  local_tls_t *tls;
+  void *conn;
+  const uint8_t *in; /* the window into what has come */
+  size_t n_in;
+  tnk__buf_t rest; /* has come and waits for the handshake's turn */
+  tnk__buf_t out;  /* waits to be sent */
+  int is_open;     /* the handshake is over */
+} local_tls_conn_t;
+
+/* NULL: no memory. */
+local_tls_conn_t *local_tls_conn_new(local_tls_t *tls, void *conn);
+void local_tls_conn_free(local_tls_conn_t *conn);
+/* Go on with the handshake, out of the window. 1: it is over; 0: it waits for
+ * the peer; else a code of mbedTLS's. */
+int local_tls_shake(local_tls_conn_t *conn);
+/* Whether the peer has chosen HTTP/2. */
+int local_tls_wants_h2(const local_tls_conn_t *conn);
+/* Read out of the window. The bytes, in memory of the server's that the next
+ * call overwrites; 0 of them when there are no more; negative at the end of the
+ * stream, in whatever way it came. */
+int local_tls_read(local_tls_conn_t *conn, const char **data);
+/* Encrypt. TNK_OK, TNK_ENOMEM or TNK_ETLS, after which it is of no more use. */
+int local_tls_seal(local_tls_conn_t *conn, const uv_buf_t *bufs, unsigned n);
+/* Say goodbye. */
+void local_tls_end(local_tls_conn_t *conn);
+
+#endif
