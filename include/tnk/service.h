@@ -109,6 +109,12 @@ typedef struct {
   /** Retry samples by policy after a failure; TNK_NO: report the first. */
   tnk_choice_t retry_samples;
   uint64_t reserved;
+  /** PEM file with the certificate of this client and those that vouch for it,
+   * for servers that ask for one. NULL: TNK_CERT_FILE, else none. */
+  const char *cert_file;
+  /** PEM file with its key, not encrypted. NULL: TNK_KEY_FILE where cert_file
+   * is NULL too, else the same file. What was read of it is wiped. */
+  const char *key_file;
 } tnk_service_options_t;
 
 #define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)
@@ -138,8 +144,9 @@ typedef struct {
  *                    tml-... nor a JWT
  *   TNK_ENOTSUP      @p options sets a field this library does not know
  *   TNK_ECERT        ca_file could not be read
- *   TNK_ENOMEM, TNK_ESYSTEM (the sentence has the system's reason)
- * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ *   TNK_EFILE        cert_file or key_file cannot be used; the sentence says
+ * why TNK_ENOMEM, TNK_ESYSTEM (the sentence has the system's reason) Thread:
+ * loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
                              const tnk_service_options_t *options, char *why,

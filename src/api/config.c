@@ -220,6 +220,22 @@ static int load_proxies(tnk__config_t *config, const char **why) {
                            &config->url, why);
 }
 
+/* The key of a certificate is in the same file unless another is named. */
+static int load_identity(tnk__config_t *config, const char **why) {
+  tnk_service_options_t *o = &config->options;
+  const int is_option = o->cert_file != NULL && o->cert_file[0] != '\0';
+
+  o->cert_file = choose(o->cert_file, "TNK_CERT_FILE", NULL);
+  o->key_file =
+      choose(o->key_file, is_option ? NULL : "TNK_KEY_FILE", o->cert_file);
+  if (o->cert_file == NULL && o->key_file != NULL) {
+    *why = "key_file or TNK_KEY_FILE without a cert_file or TNK_CERT_FILE";
+    return TNK_EINVAL;
+  }
+  return keep(config, &o->cert_file) == TNK_OK ? keep(config, &o->key_file)
+                                               : TNK_ENOMEM;
+}
+
 static int load_texts(tnk__config_t *config) {
   tnk_service_options_t *o = &config->options;
 
@@ -307,6 +323,8 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
     err = load_base_url(config, why);
   if (err == TNK_OK)
     err = load_proxies(config, why);
+  if (err == TNK_OK)
+    err = load_identity(config, why);
   if (err == TNK_OK)
     err = load_texts(config);
   if (err == TNK_OK)

@@ -46,11 +46,17 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
     return err;
   http.ca_file = o->ca_file;
   http.proxies = &service->config.proxies;
+  http.cert_file = o->cert_file;
+  http.key_file = o->key_file;
   http.load_trust = o->ca_file != NULL;
+  http.why = service->config.complaint;
+  http.why_size = sizeof(service->config.complaint);
   http.connect_timeout_ms = o->connect_timeout_ms;
   http.max_in_flight[TNK__LANE_POLL] = o->max_polls;
   err = tnk__root_start(root, loop, options->logger, &http, why);
-  if (err == TNK_ECERT) {
+  if (err == TNK_EFILE) {
+    *why = service->config.complaint;
+  } else if (err == TNK_ECERT) {
     snprintf(service->config.complaint, sizeof(service->config.complaint),
              "%s: ca_file cannot be read as certificates", o->ca_file);
     *why = service->config.complaint;

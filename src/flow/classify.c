@@ -180,9 +180,6 @@ static int code_of(const tnk__attempt_t *attempt) {
     return TNK_EFAILED;
   if (is_lost_session(attempt))
     return TNK_ESESSION;
-  if (attempt->is_page &&
-      (outcome == TNK__OUTCOME_401 || outcome == TNK__OUTCOME_403))
-    return TNK_EPROXY;
   if (attempt->optional && outcome == TNK__OUTCOME_404)
     return TNK_EUNSUPPORTED;
   if (attempt->call == TNK__CALL_HEARTBEAT && outcome == TNK__OUTCOME_410)

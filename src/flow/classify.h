@@ -46,7 +46,9 @@ typedef enum {
   TNK__OUTCOME_STRANGE,   /* any other number */
   TNK__OUTCOME_UNSENT,    /* failed before a byte of the request went out */
   TNK__OUTCOME_UNTRUSTED, /* the certificate was not accepted; nothing sent */
-  TNK__OUTCOME_REFUSED,   /* a proxy passed it on to nobody */
+  /* A proxy passed it on to nobody, or the server did not want to speak with
+   * us: the same will happen again, but what was accepted stays so. */
+  TNK__OUTCOME_REFUSED,
   TNK__OUTCOME_LOST,      /* connection lost after sending, no status seen */
   TNK__OUTCOME_TIMEOUT,   /* our own limit, request sent, no status seen */
   TNK__OUTCOME_TRUNCATED, /* a 2xx whose body broke off, or a poll's end */
@@ -90,8 +92,6 @@ typedef struct {
   tnk__should_retry_t should_retry;
   tnk_category_t category; /* in the error's body, if there */
   int optional; /* servers may lack this call: a 404 is TNK_EUNSUPPORTED */
-  int is_page;  /* the answer is one for people, so a 401 or 403 is not the
-                   service's, which has not seen the credential */
   int conflict; /* a 409 named the sequence number it expects, which is
                    higher (1) or lower (-1) than ours; 0: it named none */
   /* An earlier attempt of this submission ended so. Before the next attempt

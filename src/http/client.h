@@ -28,7 +28,12 @@ typedef enum {
 /* Zero means the default. */
 typedef struct {
   const char *ca_file; /* NULL: SSL_CERT_FILE, then the system's */
-  int load_trust;      /* 1: read the certificates now, not lazily */
+  /* Ours, for servers that ask; both or none. */
+  const char *cert_file;
+  const char *key_file;
+  int load_trust; /* 1: read the certificates now, not lazily */
+  char *why;      /* NULL, or where it is written why they cannot be used */
+  size_t why_size;
   /* NULL: none. Stays until tnk__http_close(). */
   const struct tnk__proxies *proxies;
   uint64_t connect_timeout_ms;          /* all until it is open; 0: 5,000 */
@@ -146,6 +151,9 @@ typedef struct {
   /* What happened to the connection, in words: "certificate has expired on
    * 2026-01-02". NULL when there are none, or no memory for them. */
   const char *detail;
+  /* 1: the server refused to speak with us, has run nothing, and will refuse
+   * again. */
+  int is_final;
   /* 0: no byte of the request has left, so it is safe to repeat. 1: the
    * server may have seen and executed it. */
   int sent;
@@ -208,12 +216,14 @@ typedef struct tnk__exchange {
   uint8_t has_head;  /* of the answer */
   uint8_t has_body;  /* on_body is due */
   uint8_t is_paused; /* the server waits until the body is taken */
+  uint8_t is_final;  /* as in the result */
   uint8_t told;      /* on_sent is due, or has been called */
   uint8_t sent;
 } tnk__exchange_t;
 
 /* Open a client, which reserves nothing and connects nowhere. TNK_OK,
- * TNK_ENOMEM, or TNK_ECERT when ca_file was given, or load_trust set, and it
+ * TNK_ENOMEM, TNK_EFILE when cert_file and key_file cannot be used, or
+ * TNK_ECERT when ca_file was given, or load_trust set, and it
  * could not be read. */
 int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
                    const tnk__http_options_t *options);

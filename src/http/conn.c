@@ -118,6 +118,7 @@ void tnk__conn_abort(tnk__conn_t *conn, tnk__exchange_t *ex) {
 void tnk__conn_finish(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
                       int cause) {
   take_off(conn, ex, err == TNK_OK);
+  ex->is_final = conn->is_final;
   conn->events->on_result(conn, ex, err, cause);
 }
 
@@ -180,6 +181,7 @@ static void on_end(tnk__stream_t *stream, const tnk__net_error_t *error) {
 
   log_end(conn, error);
   conn->text = error->text;
+  conn->is_final = error->is_final != 0;
   if (conn->state == TNK__CONN_CONNECTING) {
     conn->state = TNK__CONN_ENDED;
     conn->events->on_fail(conn, error->code != TNK_OK ? error->code : TNK_ECONN,

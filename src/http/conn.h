@@ -82,6 +82,7 @@ struct tnk__conn {
   size_t n_on;         /* on it now */
   size_t n_foreground; /* of them, those that keep uv_run() going */
   const char *text;    /* why it ended, while that is reported; or NULL */
+  uint8_t is_final;    /* it would end the same way again */
   tnk__h1_t h1;
 };
 

@@ -98,7 +98,7 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   ex->body = request->body;
   ex->body_len = request->body_len;
   ex->feed = request->feed;
-  ex->replayed = ex->told = ex->sent = 0;
+  ex->replayed = ex->told = ex->sent = ex->is_final = 0;
   ex->err = ex->cause = 0;
   return TNK_OK;
 }
@@ -304,6 +304,7 @@ void tnk__exchange_deliver(tnk__exchange_t *ex) {
       .err = ex->err,
       .cause = ex->cause,
       .detail = detail,
+      .is_final = ex->is_final,
       .sent = ex->sent,
       .status = answer != NULL ? answer->status : 0,
       .body = answer != NULL ? &answer->body : &no_body,

@@ -111,8 +111,11 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
                              : default_max[i];
   }
   err = tnk__net_new(&http->net, context, options->ca_file);
-  if (err == TNK_OK && (options->ca_file != NULL || options->load_trust))
-    err = tnk__net_load_trust(http->net);
+  if (err == TNK_OK && options->cert_file != NULL)
+    err = tnk__net_identify(http->net, options->cert_file, options->key_file);
+  if (err == TNK_OK && (options->ca_file != NULL ||
+                        options->cert_file != NULL || options->load_trust))
+    err = tnk__net_load_trust(http->net, options->why, options->why_size);
   if (err != TNK_OK) {
     tnk__net_unref(http->net);
     http->net = NULL;

@@ -399,6 +399,7 @@ static int can_wait(tnk__http_t *http, int cause) {
 static void on_fail(tnk__conn_t *conn, int err, int cause) {
   tnk__pool_t *pool = conn->pool;
   const char *text = conn->text;
+  const uint8_t is_final = conn->is_final;
   tnk__exchange_t *ex;
 
   tnk__conn_close(conn);
@@ -410,6 +411,7 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
       serve(pool);
     } else {
       ex = pop_waiting(pool, 1);
+      ex->is_final = is_final;
       tnk__exchange_explain(ex, text);
       settle(pool, ex, err, cause);
     }

@@ -50,6 +50,15 @@ void tnk__net_unref(tnk__net_t *net) {
     release_parts(net);
 }
 
-int tnk__net_load_trust(tnk__net_t *net) {
-  return tnk__trust_load(net->trust);
+int tnk__net_identify(tnk__net_t *net, const char *cert_file,
+                      const char *key_file) {
+  return tnk__trust_identify(net->trust, cert_file, key_file);
+}
+
+int tnk__net_load_trust(tnk__net_t *net, char *why, size_t size) {
+  const int err = tnk__trust_load(net->trust);
+
+  if (err != TNK_OK)
+    tnk__trust_explain(net->trust, why, size);
+  return err;
 }

@@ -41,12 +41,18 @@ typedef struct tnk__net {
  * TNK_OK or TNK_ENOMEM; no file is read yet. */
 int tnk__net_new(tnk__net_t **out, tnk__context_t *context,
                  const char *ca_file);
+/* Say who we are to servers that ask for a certificate: files of PEM, which may
+ * be the same. Once, before the first stream. TNK_OK or TNK_ENOMEM; no file is
+ * read yet. */
+int tnk__net_identify(tnk__net_t *net, const char *cert_file,
+                      const char *key_file);
 void tnk__net_ref(tnk__net_t *net);
 /* Give back a reference; NULL does nothing. */
 void tnk__net_unref(tnk__net_t *net);
 /* Read the certificates now, on this thread, instead of on the pool with the
- * first TLS stream: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS. Takes about 1 ms
- * for a system's store. Legal only before the first stream. */
-int tnk__net_load_trust(tnk__net_t *net);
+ * first TLS stream: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS, TNK_EFILE for our
+ * own; then `why` has a sentence. Takes about 1 ms for a system's store. Legal
+ * only before the first stream. */
+int tnk__net_load_trust(tnk__net_t *net, char *why, size_t size);
 
 #endif

@@ -1,10 +1,13 @@
 #include "net/peer.h"
 
+#include <mbedtls/md.h>
 #include <mbedtls/oid.h>
+#include <mbedtls/version.h>
 #include <mbedtls/x509_crt.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "net/tls_code.h"
 #include "tnk/error.h"
 
 /* Kinds of subjectAltName, as they are tagged in the certificate (RFC 5280). */
@@ -96,6 +99,69 @@ static void note_date(tnk__peer_t *peer, const mbedtls_x509_time *time) {
            time->mon % 100, time->day % 100);
 }
 
+/* ---- Memory that ran out ---- */
+
+#if MBEDTLS_VERSION_MAJOR < 3
+#define TNK__PRIVATE(member) member
+#else
+#define TNK__PRIVATE(member) MBEDTLS_PRIVATE(member)
+#endif
+
+/* mbedTLS's code of checking that `parent` has signed `child`. */
+static int check_signature(const mbedtls_x509_crt *child,
+                           mbedtls_x509_crt *parent) {
+  const mbedtls_md_info_t *md =
+      mbedtls_md_info_from_type(child->TNK__PRIVATE(sig_md));
+  unsigned char hash[MBEDTLS_MD_MAX_SIZE];
+  int err;
+
+  if (md == NULL)
+    return MBEDTLS_ERR_X509_BAD_INPUT_DATA;
+  err = mbedtls_md(md, child->tbs.p, child->tbs.len, hash);
+  if (err != 0)
+    return err;
+  return mbedtls_pk_verify_ext(
+      child->TNK__PRIVATE(sig_pk), child->TNK__PRIVATE(sig_opts), &parent->pk,
+      child->TNK__PRIVATE(sig_md), hash, mbedtls_md_get_size(md),
+      child->TNK__PRIVATE(sig).p, child->TNK__PRIVATE(sig).len);
+}
+
+static int is_issuer(const mbedtls_x509_crt *parent,
+                     const mbedtls_x509_crt *child) {
+  return parent->subject_raw.len == child->issuer_raw.len &&
+         memcmp(parent->subject_raw.p, child->issuer_raw.p,
+                child->issuer_raw.len) == 0;
+}
+
+/* Whether one of these would have vouched for it, had there been memory. */
+static int was_starved(mbedtls_x509_crt *child, mbedtls_x509_crt *parents,
+                       mbedtls_x509_crt *trusted) {
+  uint32_t flags = 0;
+
+  for (; parents != NULL; parents = parents->next) {
+    int err;
+    if (!is_issuer(parents, child))
+      continue;
+    err = check_signature(child, parents);
+    if (tnk__tls_code(err, TNK_OK) == TNK_ENOMEM)
+      return 1;
+    if (err == 0) {
+      mbedtls_x509_crt_verify(child, trusted, NULL, NULL, &flags, NULL, NULL);
+      return !(flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED);
+    }
+  }
+  return 0;
+}
+
+/* mbedTLS takes a signature that it had no memory to check for a bad one, and
+ * keeps the reason to itself. So what it does not trust is checked once more.
+ */
+static void doubt(tnk__peer_t *peer, mbedtls_x509_crt *crt) {
+  if (was_starved(crt, peer->trusted, peer->trusted) ||
+      was_starved(crt, crt->next, peer->trusted))
+    peer->no_memory = 1;
+}
+
 /* mbedTLS calls this for each certificate, from the root down to the peer's
  * own at depth 0. What is in `flags` afterwards counts. */
 static int on_certificate(void *user, mbedtls_x509_crt *crt, int depth,
@@ -112,6 +178,8 @@ static int on_certificate(void *user, mbedtls_x509_crt *crt, int depth,
     note_date(peer, &crt->valid_to);
   else if (*flags & MBEDTLS_X509_BADCERT_FUTURE)
     note_date(peer, &crt->valid_from);
+  if (*flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED)
+    doubt(peer, crt);
   peer->flags |= *flags;
   return 0;
 }

@@ -16,8 +16,11 @@ typedef struct {
   tnk__address_t address;
   size_t n_checked; /* certificates; 0 after a resumed handshake */
   uint32_t flags;   /* MBEDTLS_X509_BADCERT_*, of the whole chain */
-  char names[160];  /* whom the certificate is for */
-  char date[16];    /* when it expired or becomes valid */
+  /* Whom its certificates are to be signed by; stays as long as the peer. */
+  mbedtls_x509_crt *trusted;
+  int no_memory;   /* there was none for the check, whatever `flags` say */
+  char names[160]; /* whom the certificate is for */
+  char date[16];   /* when it expired or becomes valid */
 } tnk__peer_t;
 
 /* Begin with a name. TNK_OK, or TNK_EDNS for one that is too long or empty. */

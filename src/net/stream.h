@@ -24,11 +24,15 @@ typedef struct {
   /* TNK_OK: the peer ended it in an orderly way. Else one of
    *   TNK_EDNS, TNK_ECONN (reset, or TLS cut off without a goodbye),
    *   TNK_ECERT, TNK_ETLS, TNK_ETIMEDOUT (connecting), TNK_ENOMEM,
+   *   TNK_EFILE (our own certificate, which cannot be used),
    *   TNK_EPROXY (refused for good), TNK_EPROTO and TNK_ETOOBIG (what a proxy
    *   answered instead of opening) */
   int code;
   int cause;        /* libuv's or mbedTLS's own code, or 0 */
   const char *text; /* one sentence, never NULL; valid until on_end returns */
+  /* The peer refused to speak with us before anything that was sent could mean
+   * something to it, or nothing was sent at all, and it would end so again. */
+  int is_final;
 } tnk__net_error_t;
 
 typedef struct tnk__stream tnk__stream_t;

@@ -139,7 +139,7 @@ static void stop_connecting(tcp_t *tcp) {
 
 static void end(tcp_t *tcp, int code, int cause, const char *what) {
   char text[TNK__MAX_ERROR_TEXT];
-  const tnk__net_error_t error = {code, cause, text};
+  const tnk__net_error_t error = {.code = code, .cause = cause, .text = text};
 
   stop_connecting(tcp);
   tnk__defer_cancel(&tcp->written);

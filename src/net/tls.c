@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "net/sessions.h"
 #include "net/tcp.h"
+#include "net/tls_alert.h"
 #include "net/tls_error.h"
 #include "net/tls_stream.h"
 #include "net/tunnel.h"
@@ -41,22 +42,42 @@ static void stop(tnk__tls_t *tls, tnk__tls_state_t state) {
   tls->in_len = 0;
 }
 
-static void end(tnk__tls_t *tls, int code, int cause, const char *text) {
-  const tnk__net_error_t error = {code, cause, text};
-
+static void end_with(tnk__tls_t *tls, const tnk__net_error_t *error) {
   stop(tls, TNK__TLS_ENDED);
   tnk__stream_pause(tls->tcp, 1);
-  tls->base.events->on_end(&tls->base, &error);
+  tls->base.events->on_end(&tls->base, error);
+}
+
+static void end(tnk__tls_t *tls, int code, int cause, const char *text) {
+  const tnk__net_error_t error = {.code = code, .cause = cause, .text = text};
+
+  end_with(tls, &error);
 }
 
 /* End because of what mbedTLS says. */
 static void end_tls(tnk__tls_t *tls, int cause) {
   char text[TNK__MAX_ERROR_TEXT];
-  int code = tnk__tls_explain(&tls->peer, &tls->ssl, cause, text, sizeof(text));
+  const tnk__net_error_t error = {
+      .code =
+          tnk__tls_explain(&tls->peer, &tls->ssl, cause, text, sizeof(text)),
+      .cause = cause,
+      .text = text,
+      /* With TLS 1.3 the server refuses a client after our handshake is over,
+       * but before it answers. */
+      .is_final = !tls->has_read &&
+                  tnk__tls_alert_is_final(tnk__tls_alert(&tls->ssl, cause))};
 
   if (tls->state == TNK__TLS_HANDSHAKE)
     tnk__sessions_forget(tls->net->sessions, tls->peer.host, tls->port);
-  end(tls, code, cause, text);
+  end_with(tls, &error);
+}
+
+/* What the peer's goodbye means, or the end without one. */
+static const char *words_of_end(const tnk__tls_t *tls) {
+  return tls->state == TNK__TLS_OPEN && !tls->has_read &&
+                 mbedtls_ssl_get_alpn_protocol(&tls->ssl) == NULL
+             ? " before it said anything; it may speak HTTP/2 only"
+             : "";
 }
 
 static void on_fail(tnk__deferred_t *call) {
@@ -139,6 +160,14 @@ static void shake_hands(tnk__tls_t *tls) {
     end_tls(tls, err);
 }
 
+static void end_in_order(tnk__tls_t *tls) {
+  char text[TNK__MAX_ERROR_TEXT];
+
+  snprintf(text, sizeof(text), "connection ended by the server%s",
+           words_of_end(tls));
+  end(tls, TNK_OK, 0, text);
+}
+
 /* What mbedtls_ssl_read() says when there is nothing for the owner; 1: go on.
  */
 static int after_read(tnk__tls_t *tls, int n) {
@@ -153,7 +182,7 @@ static int after_read(tnk__tls_t *tls, int n) {
     return 1;
 #endif
   case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
-    end(tls, TNK_OK, 0, "connection ended by the server");
+    end_in_order(tls);
     return 0;
   default:
     end_tls(tls, n);
@@ -167,10 +196,12 @@ static void read_records(tnk__tls_t *tls) {
 
   while (more && tls->state == TNK__TLS_OPEN && !tls->paused) {
     int n = mbedtls_ssl_read(&tls->ssl, plain, TNK__NET_PLAIN_SIZE);
-    if (n > 0)
+    if (n > 0) {
+      tls->has_read = 1;
       tls->base.events->on_read(&tls->base, plain, (size_t)n);
-    else
+    } else {
       more = after_read(tls, n);
+    }
   }
   if (tls->state == TNK__TLS_OPEN)
     tnk__tls_push(tls);
@@ -231,6 +262,7 @@ static int start_handshake(tnk__tls_t *tls) {
   if (err != 0)
     return err;
   mbedtls_ssl_set_bio(&tls->ssl, tls, tnk__tls_send, bio_recv, NULL);
+  tls->peer.trusted = &tls->net->trust->chain;
   err = tnk__peer_require(&tls->peer, &tls->ssl);
   if (err == 0)
     tnk__sessions_offer(tls->net->sessions, tls->peer.host, tls->port,
@@ -259,9 +291,12 @@ static void on_trust(tnk__trust_waiter_t *waiter) {
   char text[TNK__MAX_ERROR_TEXT];
 
   if (trust->err != TNK_OK) {
-    snprintf(text, sizeof(text), "cannot use the trusted certificates in %s",
-             tnk__trust_file(trust));
-    end(tls, trust->err, trust->cause, text);
+    const tnk__net_error_t error = {.code = trust->err,
+                                    .cause = trust->cause,
+                                    .text = text,
+                                    .is_final = trust->err == TNK_EFILE};
+    tnk__trust_explain(trust, text, sizeof(text));
+    end_with(tls, &error);
     return;
   }
   tls->has_trust = 1;
@@ -286,7 +321,8 @@ static void on_tcp_end(tnk__stream_t *tcp, const tnk__net_error_t *error) {
   /* Without TLS's goodbye the end may be an attacker's. */
   snprintf(text, sizeof(text), "%s port %u cut the connection off%s",
            tls->peer.host, (unsigned)tls->port,
-           tls->state == TNK__TLS_OPEN ? "" : " during the TLS handshake");
+           tls->state == TNK__TLS_OPEN ? words_of_end(tls)
+                                       : " during the TLS handshake");
   end(tls, TNK_ECONN, UV_EOF, text);
 }
 

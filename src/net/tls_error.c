@@ -1,48 +1,46 @@
 #include "net/tls_error.h"
 
 #include <mbedtls/error.h>
-#include <mbedtls/pem.h>
-#include <mbedtls/x509_crt.h>
+#include <mbedtls/version.h>
 #include <stdio.h>
 
+#include "net/tls_alert.h"
+#include "net/tls_code.h"
 #include "tnk/error.h"
 
-/* A high-level code and a low-level one may be added up in one number. */
-static int is_out_of_memory(int cause) {
-  switch (cause) {
-  case MBEDTLS_ERR_SSL_ALLOC_FAILED:
-  case MBEDTLS_ERR_X509_ALLOC_FAILED:
-  case MBEDTLS_ERR_PK_ALLOC_FAILED:
-  case MBEDTLS_ERR_PEM_ALLOC_FAILED:
-  case MBEDTLS_ERR_ECP_ALLOC_FAILED:
-  case MBEDTLS_ERR_MD_ALLOC_FAILED:
-  case MBEDTLS_ERR_CIPHER_ALLOC_FAILED:
-    return 1;
-  default:
-    return -(-cause & 0x7f) == MBEDTLS_ERR_MPI_ALLOC_FAILED ||
-           -(-cause & 0x7f) == MBEDTLS_ERR_ASN1_ALLOC_FAILED;
-  }
-}
-
-int tnk__tls_code(int cause, int otherwise) {
-  return is_out_of_memory(cause) ? TNK_ENOMEM : otherwise;
-}
+#if MBEDTLS_VERSION_MAJOR < 3
+#define BAD_VERSION MBEDTLS_ERR_SSL_BAD_HS_PROTOCOL_VERSION
+#else
+#define BAD_VERSION MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION
+#endif
 
 int tnk__tls_explain(tnk__peer_t *peer, const mbedtls_ssl_context *ssl,
                      int cause, char *text, size_t size) {
   uint32_t late = mbedtls_ssl_get_verify_result(ssl);
   char why[128];
+  int alert;
 
   /* Some faults are only found after the chain was checked. */
   if (late != UINT32_MAX)
     peer->flags |= late;
-  if (tnk__tls_code(cause, TNK_OK) == TNK_ENOMEM) {
+  if (tnk__tls_code(cause, TNK_OK) == TNK_ENOMEM || peer->no_memory) {
     snprintf(text, size, "no memory for TLS with %s", peer->host);
     return TNK_ENOMEM;
   }
   if (peer->flags != 0) {
     tnk__peer_explain(peer, text, size);
     return TNK_ECERT;
+  }
+  alert = tnk__tls_alert(ssl, cause);
+  if (alert >= 0) {
+    snprintf(text, size, "%s refused the TLS handshake: %s", peer->host,
+             tnk__tls_alert_text(alert));
+    return TNK_ETLS;
+  }
+  if (cause == BAD_VERSION) {
+    snprintf(text, size, "TLS with %s: it speaks no version from 1.2 on",
+             peer->host);
+    return TNK_ETLS;
   }
   if (cause == MBEDTLS_ERR_SSL_INVALID_RECORD) {
     snprintf(text, size, "%s does not speak TLS", peer->host);

@@ -3,8 +3,6 @@
 
 #include "net/peer.h"
 
-/* The code of ours for mbedTLS's: TNK_ENOMEM, or `otherwise`. */
-int tnk__tls_code(int cause, int otherwise);
 /* Say why a stream failed with mbedTLS's code `cause`. Returns TNK_ECERT,
  * TNK_ETLS or TNK_ENOMEM, and writes a sentence. */
 int tnk__tls_explain(tnk__peer_t *peer, const mbedtls_ssl_context *ssl,

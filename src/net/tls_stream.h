@@ -28,6 +28,7 @@ typedef struct {
   tnk__tls_state_t state;
   int tcp_open;
   int has_trust;
+  int has_read; /* the peer has said something to the owner */
   tnk__trust_waiter_t trust;
   tnk__timer_t deadline;
   tnk__peer_t peer;

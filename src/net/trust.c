@@ -1,6 +1,7 @@
 #include "net/trust.h"
 
 #include <mbedtls/version.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,9 +10,10 @@
 #endif
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "net/ca_file.h"
-#include "net/tls_error.h"
+#include "net/tls_code.h"
 #include "tnk/error.h"
 
 /*
@@ -40,8 +42,17 @@ static const char *system_file(void) {
   return system_files[0];
 }
 
-const char *tnk__trust_file(const tnk__trust_t *trust) {
+static const char *file_of(const tnk__trust_t *trust) {
   return trust->ca_file != NULL ? trust->ca_file : system_file();
+}
+
+void tnk__trust_explain(const tnk__trust_t *trust, char *text, size_t size) {
+  if (trust->err == TNK_EFILE)
+    snprintf(text, size, "the client's certificate cannot be used: %s: %s",
+             trust->fault.file, trust->fault.text);
+  else
+    snprintf(text, size, "cannot use the trusted certificates in %s",
+             file_of(trust));
 }
 
 static void init_parts(tnk__trust_t *trust) {
@@ -49,10 +60,13 @@ static void init_parts(tnk__trust_t *trust) {
   mbedtls_ctr_drbg_init(&trust->rng);
   mbedtls_x509_crt_init(&trust->chain);
   mbedtls_ssl_config_init(&trust->config);
+  mbedtls_x509_crt_init(&trust->identity.chain);
+  mbedtls_pk_init(&trust->identity.key);
 }
 
 static void free_parts(tnk__trust_t *trust) {
   mbedtls_ssl_config_free(&trust->config);
+  tnk__identity_free(&trust->identity);
   mbedtls_x509_crt_free(&trust->chain);
   mbedtls_ctr_drbg_free(&trust->rng);
   mbedtls_entropy_free(&trust->entropy);
@@ -97,11 +111,33 @@ static int configure(tnk__trust_t *trust) {
   set_version(config);
   mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_REQUIRED);
   mbedtls_ssl_conf_ca_chain(config, &trust->chain, NULL);
+  if (trust->cert_file != NULL)
+    err = mbedtls_ssl_conf_own_cert(config, &trust->identity.chain,
+                                    &trust->identity.key);
+  if (err != 0)
+    return err;
   mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &trust->rng);
 #if defined(MBEDTLS_SSL_RENEGOTIATION)
   mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);
 #endif
   return mbedtls_ssl_conf_alpn_protocols(config, (const char **)alpn);
+}
+
+/* 0: it could not be read, and nothing else is kept either. */
+static int load_identity(tnk__trust_t *trust) {
+  int err = TNK_OK;
+
+  if (trust->cert_file != NULL)
+    err =
+        tnk__identity_read(&trust->identity, trust->cert_file, trust->key_file,
+                           &trust->context->alloc, mbedtls_ctr_drbg_random,
+                           &trust->rng, &trust->fault);
+  if (err == TNK_OK)
+    return 1;
+  free_parts(trust);
+  trust->err = err;
+  trust->cause = 0;
+  return 0;
 }
 
 /* Runs on the pool or on the loop's thread; touches only the parts, `err` and
@@ -113,8 +149,8 @@ static void load(tnk__trust_t *trust) {
   trust->err = TNK_ECERT;
   /* Negative: nothing usable. Positive: the number that was not understood,
    * which is normal in a system's store. */
-  err = tnk__ca_file_read(&trust->chain, tnk__trust_file(trust),
-                          &trust->context->alloc);
+  err =
+      tnk__ca_file_read(&trust->chain, file_of(trust), &trust->context->alloc);
   if (err >= 0 && trust->chain.version == 0)
     err = MBEDTLS_ERR_X509_CERT_UNKNOWN_FORMAT;
   if (err >= 0) {
@@ -122,6 +158,8 @@ static void load(tnk__trust_t *trust) {
     err = mbedtls_ctr_drbg_seed(&trust->rng, mbedtls_entropy_func,
                                 &trust->entropy, (const uint8_t *)"tnk", 3);
   }
+  if (err == 0 && !load_identity(trust))
+    return;
   if (err == 0)
     err = configure(trust);
   trust->cause = err;
@@ -141,11 +179,14 @@ static int init_process(void) {
 }
 
 static void loaded(tnk__trust_t *trust) {
+  char text[TNK__MAX_ERROR_TEXT];
+
   trust->state = trust->err == TNK_OK ? TNK__TRUST_READY : TNK__TRUST_NONE;
-  if (trust->err != TNK_OK)
-    tnk__log(&trust->context->logger, TNK_LOG_ERROR, "tls",
-             "cannot use the certificates in %s: %s", tnk__trust_file(trust),
-             tnk_strerror(trust->err));
+  if (trust->err == TNK_OK)
+    return;
+  tnk__trust_explain(trust, text, sizeof(text));
+  tnk__log(&trust->context->logger, TNK_LOG_ERROR, "tls", "%s: %s", text,
+           tnk_strerror(trust->err));
 }
 
 int tnk__trust_load(tnk__trust_t *trust) {
@@ -229,6 +270,16 @@ int tnk__trust_new(tnk__trust_t **out, tnk__context_t *context,
   return trust->ca_file != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
+int tnk__trust_identify(tnk__trust_t *trust, const char *cert_file,
+                        const char *key_file) {
+  const tnk_allocator_t *alloc = &trust->context->alloc;
+
+  trust->cert_file = tnk__strdup(alloc, cert_file);
+  trust->key_file = tnk__strdup(alloc, key_file);
+  return trust->cert_file != NULL && trust->key_file != NULL ? TNK_OK
+                                                             : TNK_ENOMEM;
+}
+
 void tnk__trust_free(tnk__trust_t *trust) {
   const tnk_allocator_t *alloc;
 
@@ -243,5 +294,7 @@ void tnk__trust_free(tnk__trust_t *trust) {
   if (trust->state == TNK__TRUST_READY)
     free_parts(trust);
   tnk__free(alloc, trust->ca_file);
+  tnk__free(alloc, trust->cert_file);
+  tnk__free(alloc, trust->key_file);
   tnk__free(alloc, trust);
 }

@@ -7,6 +7,7 @@
 #include <mbedtls/x509_crt.h>
 
 #include "loop/context.h"
+#include "net/identity.h"
 #include "loop/work.h"
 
 /* Somebody who needs the certificates. Embedded in its owner. */
@@ -31,10 +32,17 @@ typedef struct tnk__trust {
   tnk__trust_state_t state;
   int unwanted;  /* freed while LOADING; the end of that frees it */
   char *ca_file; /* NULL: look for the system's */
+  /* Who we are, for servers that ask. NULL: nobody. */
+  char *cert_file;
+  char *key_file;
+  tnk__identity_t identity;
+  tnk__identity_fault_t fault; /* with TNK_EFILE */
   tnk__list_t waiters;
   tnk__deferred_t answer;
   tnk__work_t work;
-  int err; /* of the last loading: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS */
+  /* Of the last loading: TNK_OK, TNK_ENOMEM, TNK_ECERT, TNK_ETLS, and TNK_EFILE
+   * for the files of our own certificate. */
+  int err;
   int cause;
   mbedtls_entropy_context entropy;
   mbedtls_ctr_drbg_context rng;
@@ -45,6 +53,10 @@ typedef struct tnk__trust {
 /* Make one that has read nothing yet. TNK_OK or TNK_ENOMEM. */
 int tnk__trust_new(tnk__trust_t **out, tnk__context_t *context,
                    const char *ca_file);
+/* Say who we are; the files are read with the certificates. Once, before those
+ * are. TNK_OK or TNK_ENOMEM. */
+int tnk__trust_identify(tnk__trust_t *trust, const char *cert_file,
+                        const char *key_file);
 /* Free it; NULL does nothing. Nobody may be waiting. */
 void tnk__trust_free(tnk__trust_t *trust);
 /* Read the certificates on this thread. */
@@ -55,7 +67,7 @@ int tnk__trust_load(tnk__trust_t *trust);
 void tnk__trust_wait(tnk__trust_t *trust, tnk__trust_waiter_t *waiter,
                      void (*done)(tnk__trust_waiter_t *self));
 void tnk__trust_forget(tnk__trust_waiter_t *waiter);
-/* The file that is read, for messages. */
-const char *tnk__trust_file(const tnk__trust_t *trust);
+/* Write why the last loading failed. */
+void tnk__trust_explain(const tnk__trust_t *trust, char *text, size_t size);
 
 #endif

@@ -61,7 +61,7 @@ static void end_with(tunnel_t *tunnel, const tnk__net_error_t *error) {
 
 static void end(tunnel_t *tunnel, int code, int cause, const char *what) {
   char text[TNK__MAX_ERROR_TEXT];
-  const tnk__net_error_t error = {code, cause, text};
+  const tnk__net_error_t error = {.code = code, .cause = cause, .text = text};
 
   snprintf(text, sizeof(text), "proxy %s %s", tunnel->via->name, what);
   end_with(tunnel, &error);
@@ -69,11 +69,22 @@ static void end(tunnel_t *tunnel, int code, int cause, const char *what) {
 
 /* ---- The answer ---- */
 
-/* Our words for what the proxy may say. */
+/* Our words for what the proxy may say. Some answer 401 where 407 is meant. */
 static const char *meaning(int status, int has_credentials) {
   switch (status) {
+  case 400:
+    return " Bad Request: it does not understand CONNECT, or not to this host "
+           "or port";
+  case 401:
+    return has_credentials
+               ? " Unauthorized: it does not accept the user and password that "
+                 "it was given"
+               : " Unauthorized: it wants a user and a password, as in "
+                 "http://USER:PASSWORD@HOST:PORT";
   case 403:
     return " Forbidden: it does not let this host or port through";
+  case 404:
+    return " Not Found: it is no proxy, or does not find the host";
   case 405:
     return " Method Not Allowed: it makes no tunnels";
   case 407:
@@ -84,6 +95,9 @@ static const char *meaning(int status, int has_credentials) {
                  "password, as in http://USER:PASSWORD@HOST:PORT";
   case 429:
     return " Too Many Requests";
+  case 500:
+    return " Internal Server Error: it failed, or could not find or reach the "
+           "host";
   case 502:
     return " Bad Gateway: it could not connect";
   case 503:
@@ -110,7 +124,7 @@ void tnk__tunnel_explain(char *text, size_t size, const tnk__via_t *via,
 
 static void refused(tunnel_t *tunnel, int status) {
   char text[TNK__MAX_ERROR_TEXT];
-  const tnk__net_error_t error = {code_of(status), 0, text};
+  const tnk__net_error_t error = {.code = code_of(status), .text = text};
 
   tnk__tunnel_explain(text, sizeof(text), tunnel->via, "the tunnel", status);
   end_with(tunnel, &error);

@@ -27,6 +27,8 @@ static void clear_environment(void) {
                                       "TINKER_TAGS",
                                       "CLOUDFLARE_ACCESS_CLIENT_ID",
                                       "CLOUDFLARE_ACCESS_CLIENT_SECRET",
+                                      "TNK_CERT_FILE",
+                                      "TNK_KEY_FILE",
                                       "HOME"};
   size_t i;
 
@@ -123,6 +125,59 @@ TEST(P10_a_key_in_the_place_of_the_base_url_is_not_shown) {
     CHECK_INT(load(&options), TNK_EINVAL);
     CHECK(strstr(text, "key") == NULL && strstr(text, KEY) == NULL);
   }
+}
+
+static void check_identity(const char *cert, const char *key,
+                           const char *expected_cert,
+                           const char *expected_key) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  options.api_key = KEY;
+  options.cert_file = cert;
+  options.key_file = key;
+  CHECK_INT(load(&options), TNK_OK);
+  CHECK_STR(config.options.cert_file, expected_cert);
+  CHECK_STR(config.options.key_file, expected_key);
+  tnk__config_deinit(&config);
+}
+
+TEST(config_key_is_in_the_file_of_the_certificate_unless_it_is_named) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  check_identity(NULL, NULL, NULL, NULL);
+  check_identity("a", NULL, "a", "a");
+  check_identity("a", "b", "a", "b");
+  setenv("TNK_CERT_FILE", "c", 1);
+  check_identity(NULL, NULL, "c", "c");
+  setenv("TNK_KEY_FILE", "d", 1);
+  check_identity(NULL, NULL, "c", "d");
+  check_identity("a", NULL, "a", "a");
+  check_identity(NULL, "b", "c", "b");
+  unsetenv("TNK_CERT_FILE");
+  options.api_key = KEY;
+  CHECK_INT(load(&options), TNK_EINVAL);
+  CHECK_STR(text, "key_file or TNK_KEY_FILE without a cert_file or "
+                  "TNK_CERT_FILE");
+}
+
+/* What is wrong with them is known when the service is opened. */
+TEST(a_service_names_the_certificate_that_it_cannot_use) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  tnk_service_t *service;
+  char why[200];
+  uv_loop_t loop;
+
+  clear_environment();
+  options.api_key = KEY;
+  setenv("TNK_CERT_FILE", "/nowhere/own.pem", 1);
+  CHECK_INT(uv_loop_init(&loop), 0);
+  CHECK_INT(tnk_service_open(&service, &loop, &options, why, sizeof(why)),
+            TNK_EFILE);
+  CHECK_STR(why, "the client's certificate cannot be used: /nowhere/own.pem: "
+                 "it cannot be read as certificates");
+  uv_run(&loop, UV_RUN_DEFAULT);
+  CHECK_INT(uv_loop_close(&loop), 0);
 }
 
 TEST(config_tags_are_trimmed_and_unique) {

@@ -25,7 +25,8 @@ typedef struct client {
   int write_cause;
   int code;
   int cause;
-  char text[256];
+  int is_final;
+  char text[320];
   int is_calling; /* inside a call of ours: no event may come */
   int close_at;   /* close inside that event: 'o', 'r', 'w' or 'e' */
   void (*on_open)(struct client *client);
@@ -92,6 +93,7 @@ static inline void client_on_end(tnk__stream_t *stream,
   client->n_end++;
   client->code = error->code;
   client->cause = error->cause;
+  client->is_final = error->is_final;
   CHECK(error->text != NULL);
   snprintf(client->text, sizeof(client->text), "%s", error->text);
   if (client->close_at == 'e')

@@ -18,7 +18,7 @@ TEST(B13_ca_file_that_is_missing) {
   CHECK(strstr(client->text, "/nonexistent/ca.pem") != NULL);
   CHECK_INT(world.context.n_errors, 1);
   client_finish(client, &world.context.uv);
-  CHECK_INT(tnk__net_load_trust(world.net), TNK_ECERT);
+  CHECK_INT(tnk__net_load_trust(world.net, NULL, 0), TNK_ECERT);
   world_close(&world);
 }
 
@@ -31,10 +31,10 @@ TEST(B13_ca_file_without_certificates) {
   CHECK_INT(write(fd, "not a certificate\n", 18), 18);
   close(fd);
   world_open(&world, &silent, path);
-  CHECK_INT(tnk__net_load_trust(world.net), TNK_ECERT);
+  CHECK_INT(tnk__net_load_trust(world.net, NULL, 0), TNK_ECERT);
   world_close(&world);
   world_open(&world, &silent, "/dev/null");
-  CHECK_INT(tnk__net_load_trust(world.net), TNK_ECERT);
+  CHECK_INT(tnk__net_load_trust(world.net, NULL, 0), TNK_ECERT);
   world_close(&world);
   unlink(path);
 }
@@ -69,7 +69,7 @@ static void connect_with(secure_t *secure, const char *ca_file, int load) {
       tnk__net_new(&secure->world.net, &secure->world.context.loop, ca_file),
       TNK_OK);
   if (load)
-    CHECK_INT(tnk__net_load_trust(secure->world.net), TNK_OK);
+    CHECK_INT(tnk__net_load_trust(secure->world.net, NULL, 0), TNK_OK);
   CHECK_INT(secure_connect(secure, &client, "good.test"), TNK_OK);
   TEST_RUN_UNTIL(&secure->world.context.uv, client.n_open + client.n_end > 0);
   CHECK_STR(client.text, "");
@@ -121,8 +121,8 @@ TEST(trust_that_was_read_stays) {
   secure_open(&secure, &good, &silent);
   net = secure.world.net;
   CHECK_INT(net->trust->state, TNK__TRUST_NONE);
-  CHECK_INT(tnk__net_load_trust(net), TNK_OK);
+  CHECK_INT(tnk__net_load_trust(net, NULL, 0), TNK_OK);
   CHECK_INT(net->trust->state, TNK__TRUST_READY);
-  CHECK_INT(tnk__net_load_trust(net), TNK_OK);
+  CHECK_INT(tnk__net_load_trust(net, NULL, 0), TNK_OK);
   secure_close(&secure);
 }

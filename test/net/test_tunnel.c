@@ -117,58 +117,68 @@ TEST_LIMIT(A16_answers_that_agree, 30) {
 
 /* Whatever the proxy says of us is the same the next time, unless it is about
  * its own state. Its words are nowhere: they may be our credentials. */
-TEST_LIMIT(A16_answers_that_refuse, 30) {
-  static const struct {
-    const char *answer;
-    int code;
-    const char *text;
-  } rows[] = {
-      {"HTTP/1.1 407 c2VjcmV0\r\nContent-Length: 3\r\n\r\nabc", TNK_EPROXY,
-       "proxy proxy.test:3128 refused the tunnel: 407 Proxy Authentication "
-       "Required: it does not accept the user and password that it was given"},
-      {"HTTP/1.1 403 No\r\n\r\n", TNK_EPROXY,
-       "proxy proxy.test:3128 refused the tunnel: 403 Forbidden: it does not "
-       "let this host or port through"},
-      {"HTTP/1.1 404 No\r\nTransfer-Encoding: gzip\r\n\r\n", TNK_EPROXY,
-       "proxy proxy.test:3128 refused the tunnel: 404"},
-      {"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", TNK_EPROXY,
-       "proxy proxy.test:3128 refused the tunnel: 302"},
-      {"HTTP/1.1 429 Slow\r\n\r\n", TNK_ECONN,
-       "proxy proxy.test:3128 refused the tunnel: 429 Too Many Requests"},
-      {"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 1000000000000\r\n\r\n",
-       TNK_ECONN,
-       "proxy proxy.test:3128 refused the tunnel: 502 Bad Gateway: it could "
-       "not connect"},
-      {"HTTP/1.1 503 x\r\n\r\n", TNK_ECONN,
-       "proxy proxy.test:3128 refused the tunnel: 503 Service Unavailable"},
-      {"HTTP/1.1 599 x\r\n\r\n", TNK_ECONN,
-       "proxy proxy.test:3128 refused the tunnel: 599"},
-      {"HTTP/1.1 200 OK\r\n\r\n\x16\x03\x03", TNK_EPROTO,
-       "proxy proxy.test:3128 sent bytes that are not the server's"},
-      {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", TNK_EPROTO,
-       "proxy proxy.test:3128 sent bytes that are not the server's"},
-      {"HTTP/1.1 101 Switching\r\n\r\n", TNK_EPROTO,
-       "proxy proxy.test:3128 did not answer CONNECT in HTTP"},
-      {"SSH-2.0-OpenSSH\r\n", TNK_EPROTO,
-       "proxy proxy.test:3128 did not answer CONNECT in HTTP"},
-      {"HTTP/2.0 200 OK\r\n\r\n", TNK_EPROTO,
-       "proxy proxy.test:3128 did not answer CONNECT in HTTP"},
-      {"HTTP/1.1 200 OK\r\nX: c2VjcmV0\r\n", TNK_ECONN,
-       "proxy proxy.test:3128 cut the connection off instead of answering "
-       "CONNECT"},
-      {"", TNK_ECONN,
-       "proxy proxy.test:3128 cut the connection off instead of answering "
-       "CONNECT"},
-  };
+static const struct {
+  const char *answer;
+  int code;
+  const char *text;
+} refusals[] = {
+    {"HTTP/1.1 407 c2VjcmV0\r\nContent-Length: 3\r\n\r\nabc", TNK_EPROXY,
+     "proxy proxy.test:3128 refused the tunnel: 407 Proxy Authentication "
+     "Required: it does not accept the user and password that it was given"},
+    {"HTTP/1.1 403 No\r\n\r\n", TNK_EPROXY,
+     "proxy proxy.test:3128 refused the tunnel: 403 Forbidden: it does not "
+     "let this host or port through"},
+    {"HTTP/1.1 404 No\r\nTransfer-Encoding: gzip\r\n\r\n", TNK_EPROXY,
+     "proxy proxy.test:3128 refused the tunnel: 404 Not Found: it is no "
+     "proxy, or does not find the host"},
+    {"HTTP/1.0 401 c2VjcmV0\r\n\r\n", TNK_EPROXY,
+     "proxy proxy.test:3128 refused the tunnel: 401 Unauthorized: it does "
+     "not accept the user and password that it was given"},
+    {"HTTP/1.1 400 No\r\n\r\n", TNK_EPROXY,
+     "proxy proxy.test:3128 refused the tunnel: 400 Bad Request: it does not "
+     "understand CONNECT, or not to this host or port"},
+    {"HTTP/1.1 500 No\r\n\r\n", TNK_ECONN,
+     "proxy proxy.test:3128 refused the tunnel: 500 Internal Server Error: "
+     "it failed, or could not find or reach the host"},
+    {"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", TNK_EPROXY,
+     "proxy proxy.test:3128 refused the tunnel: 302"},
+    {"HTTP/1.1 429 Slow\r\n\r\n", TNK_ECONN,
+     "proxy proxy.test:3128 refused the tunnel: 429 Too Many Requests"},
+    {"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 1000000000000\r\n\r\n",
+     TNK_ECONN,
+     "proxy proxy.test:3128 refused the tunnel: 502 Bad Gateway: it could "
+     "not connect"},
+    {"HTTP/1.1 503 x\r\n\r\n", TNK_ECONN,
+     "proxy proxy.test:3128 refused the tunnel: 503 Service Unavailable"},
+    {"HTTP/1.1 599 x\r\n\r\n", TNK_ECONN,
+     "proxy proxy.test:3128 refused the tunnel: 599"},
+    {"HTTP/1.1 200 OK\r\n\r\n\x16\x03\x03", TNK_EPROTO,
+     "proxy proxy.test:3128 sent bytes that are not the server's"},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", TNK_EPROTO,
+     "proxy proxy.test:3128 sent bytes that are not the server's"},
+    {"HTTP/1.1 101 Switching\r\n\r\n", TNK_EPROTO,
+     "proxy proxy.test:3128 did not answer CONNECT in HTTP"},
+    {"SSH-2.0-OpenSSH\r\n", TNK_EPROTO,
+     "proxy proxy.test:3128 did not answer CONNECT in HTTP"},
+    {"HTTP/2.0 200 OK\r\n\r\n", TNK_EPROTO,
+     "proxy proxy.test:3128 did not answer CONNECT in HTTP"},
+    {"HTTP/1.1 200 OK\r\nX: c2VjcmV0\r\n", TNK_ECONN,
+     "proxy proxy.test:3128 cut the connection off instead of answering "
+     "CONNECT"},
+    {"", TNK_ECONN,
+     "proxy proxy.test:3128 cut the connection off instead of answering "
+     "CONNECT"},
+};
 
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+TEST_LIMIT(A16_answers_that_refuse, 30) {
+  for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
     way_t way;
     client_t *client = &way.secure.world.client;
     way_open(&way, &echoing, 0);
-    way.proxy.answer = rows[i].answer;
+    way.proxy.answer = refusals[i].answer;
     way.proxy.cuts = 1;
-    way_fails(&way, client, rows[i].code);
-    CHECK_STR(client->text, rows[i].text);
+    way_fails(&way, client, refusals[i].code);
+    CHECK_STR(client->text, refusals[i].text);
     CHECK_INT(way.secure.world.server.n_accepted, 0);
     way_close(&way);
   }
@@ -291,7 +301,7 @@ TEST_LIMIT(A16_tunnels_without_memory, 60) {
     client_t *client = &world->client;
     int err;
     way_open(&way, &echoing, 0);
-    CHECK_INT(tnk__net_load_trust(world->net), TNK_OK);
+    CHECK_INT(tnk__net_load_trust(world->net, NULL, 0), TNK_OK);
     client->on_open = client_say_hello;
     test_alloc_fail_at(n);
     err = way_connect(&way, client, "good.test");

@@ -134,21 +134,44 @@ void test_identity_free(test_identity_t *identity) {
   mbedtls_pk_free(&identity->key);
 }
 
-void test_identity_save(const test_identity_t *identity, char *path,
-                        size_t size) {
-  unsigned char pem[4096];
+/* A temporary file with a name of its own. */
+static void save(const unsigned char *text, size_t n, char *path, size_t size) {
   const char *dir = getenv("TMPDIR");
-  size_t n;
   int fd;
 
   snprintf(path, size, "%s/tnk-test-XXXXXX", dir != NULL ? dir : "/tmp");
-  CHECK_INT(mbedtls_pem_write_buffer("-----BEGIN CERTIFICATE-----\n",
-                                     "-----END CERTIFICATE-----\n",
-                                     identity->crt.raw.p, identity->crt.raw.len,
-                                     pem, sizeof(pem), &n),
-            0);
   fd = mkstemp(path);
   CHECK(fd >= 0);
-  CHECK_INT(write(fd, pem, n - 1), n - 1);
+  CHECK_INT(write(fd, text, n), n);
   close(fd);
+}
+
+/* The certificate as PEM; its length. */
+static size_t write_cert(const test_identity_t *identity, unsigned char *pem,
+                         size_t size) {
+  size_t n;
+
+  CHECK_INT(mbedtls_pem_write_buffer(
+                "-----BEGIN CERTIFICATE-----\n", "-----END CERTIFICATE-----\n",
+                identity->crt.raw.p, identity->crt.raw.len, pem, size, &n),
+            0);
+  return n - 1;
+}
+
+void test_identity_save(const test_identity_t *identity, char *path,
+                        size_t size) {
+  unsigned char pem[4096];
+
+  save(pem, write_cert(identity, pem, sizeof(pem)), path, size);
+}
+
+void test_identity_save_key(const test_identity_t *identity, int with_cert,
+                            char *path, size_t size) {
+  unsigned char pem[8192];
+  size_t n = with_cert ? write_cert(identity, pem, sizeof(pem)) : 0;
+
+  CHECK_INT(mbedtls_pk_write_key_pem((mbedtls_pk_context *)&identity->key,
+                                     pem + n, sizeof(pem) - n),
+            0);
+  save(pem, strlen((const char *)pem), path, size);
 }

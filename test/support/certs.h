@@ -26,6 +26,9 @@ void test_identity_free(test_identity_t *identity);
 /* Write the certificate to a temporary PEM file; the name goes to `path`. */
 void test_identity_save(const test_identity_t *identity, char *path,
                         size_t size);
+/* Write the key to such a file; behind the certificate, if `with_cert`. */
+void test_identity_save_key(const test_identity_t *identity, int with_cert,
+                            char *path, size_t size);
 /* Not random at all, so that runs are equal. */
 int test_rng(void *user, unsigned char *out, size_t n);
 

@@ -58,6 +58,11 @@ void test_server_configure(test_server_t *server) {
                                       (mbedtls_x509_crt *)&identity->crt,
                                       (mbedtls_pk_context *)&identity->key),
             0);
+  if (server->options.client_ca != NULL) {
+    mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_REQUIRED);
+    mbedtls_ssl_conf_ca_chain(
+        config, (mbedtls_x509_crt *)&server->options.client_ca->crt, NULL);
+  }
 #if MBEDTLS_VERSION_MAJOR < 3
   if (server->options.is_old)
     mbedtls_ssl_conf_max_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
@@ -241,6 +246,10 @@ static void run_tls(test_conn_t *conn) {
     do
       r = mbedtls_ssl_handshake(&conn->ssl);
     while (r == MBEDTLS_ERR_SSL_WANT_READ && conn->in_len > 0);
+    /* As other servers do, and mbedTLS does not. */
+    if (r == MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE)
+      mbedtls_ssl_send_alert_message(&conn->ssl, MBEDTLS_SSL_ALERT_LEVEL_FATAL,
+                                     MBEDTLS_SSL_ALERT_MSG_HANDSHAKE_FAILURE);
     flush(conn);
     if (r == 0)
       opened(conn);

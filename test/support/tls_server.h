@@ -31,7 +31,9 @@ typedef struct test_conn {
 /* What a test's server does. Zero: plain TCP that swallows everything. */
 typedef struct {
   const test_identity_t *identity; /* NULL: no TLS */
-  const char *address;             /* to listen on; NULL: 127.0.0.1 */
+  /* Whose clients it takes, by their certificates; NULL: nobody is asked. */
+  const test_identity_t *client_ca;
+  const char *address; /* to listen on; NULL: 127.0.0.1 */
   void (*on_open)(test_conn_t *conn);
   void (*on_read)(test_conn_t *conn, const unsigned char *data, size_t n);
   /* The peer ended it; the connection closes after that. */

@@ -115,6 +115,32 @@ TEST_LIMIT(a_refusal_that_is_cut_off_keeps_its_code, 30) {
     check_step(answer_cut, &rows[i]);
 }
 
+static int n_pages;
+
+static void answer_thrice(mock_request_t *request, void *user) {
+  if (n_pages++ < 3)
+    answer(request, user);
+  else
+    script_result(request, NULL);
+}
+
+/* What the service has accepted is not given up because a proxy refuses. */
+TEST(a_poll_outlives_pages_that_refuse) {
+  static const row_t row = {403, SQUID, TITLE("ERROR"), TNK_EPROXY, ""};
+  script_t script;
+  outcome_t outcome;
+
+  script_open_train(&script);
+  mock_on(script.mock, "POST", "/api/v1/retrieve_future", answer_thrice,
+          (void *)(uintptr_t)&row);
+  outcome_of(&outcome, script_step(&script));
+  script_settle(&script, &outcome);
+  outcome_ok(&script, &outcome);
+  CHECK_INT(n_pages, 4);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 /* What is repeated says so in the end, and in the log. */
 TEST(a_page_of_a_gateway_is_told_after_the_last_attempt) {
   static const row_t row = {

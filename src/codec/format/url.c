@@ -152,7 +152,8 @@ static const char *check_name(slice_t host) {
       return "a part of the base URL's host is too long";
     }
   }
-  return label == 0 ? "the base URL's host has an empty part" : NULL;
+  /* A dot at the end says that the name is complete. */
+  return NULL;
 }
 
 static const char *write_name(tnk__buf_t *out, slice_t host) {

@@ -14,7 +14,7 @@
  */
 
 /* Why the server says no. */
-typedef struct {
+typedef struct tnk__failure {
   /* The server's own words, at most TNK__MAX_ERROR_TEXT bytes of clean UTF-8
    * on one line; NULL when there are none worth showing (HTML, binary). */
   const char *message;

@@ -15,7 +15,7 @@
 
 /* Something between us and the server may answer for a moment in its place,
  * and a conflict may pass; after these, nothing will change. */
-enum { MAX_NAME = 256, MAX_UNREADABLE = 2, MAX_CONFLICTS = 3 };
+enum { MAX_REASON = 256, MAX_UNREADABLE = 2, MAX_CONFLICTS = 3 };
 
 static void attempt(tnk__call_t *call);
 
@@ -28,7 +28,7 @@ static tnk__outcome_t outcome_of(const tnk__call_t *call,
     return tnk__outcome_of_status(result->status, result->body->len);
   if (result->err == TNK_ECERT)
     return TNK__OUTCOME_UNTRUSTED;
-  if (result->err == TNK_EPROXY)
+  if (result->err == TNK_EPROXY || result->is_final)
     return TNK__OUTCOME_REFUSED;
   if (!result->sent)
     return TNK__OUTCOME_UNSENT;
@@ -90,46 +90,6 @@ static void note_words(tnk__reply_t *reply, const tnk__failure_t *failure) {
         failure->message, &reply->expected, &reply->got);
 }
 
-/* The call's name in a sentence, with what explains the failure: the session
- * that has ended, or the URL where no session can be made. */
-static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
-                           char *text, size_t size) {
-  const tnk__endpoint_t *endpoint = call->endpoint;
-
-  if (reply->verdict.err == TNK_ESESSION && endpoint->ended_session != NULL)
-    snprintf(text, size, "%s in %s", call->name, endpoint->ended_session);
-  else if (reply->status == 404 &&
-           call->route->kind == TNK__CALL_CREATE_SESSION)
-    snprintf(text, size, "%s at %s", call->name, endpoint->config->url.text);
-  else
-    return call->name;
-  return text;
-}
-
-/* The error of a call that is over, from what is known. */
-static tnk__error_t *make_error(tnk__call_t *call,
-                                const tnk__http_result_t *result,
-                                const tnk__reply_t *reply,
-                                const tnk__failure_t *failure) {
-  const tnk_allocator_t *alloc = &call->endpoint->context->alloc;
-  char named[MAX_NAME];
-  const char *what = name_of(call, reply, named, sizeof(named));
-  tnk_error_t pub = {.code = reply->verdict.err,
-                     .cause = result->cause,
-                     .http_status = result->status,
-                     .n_attempts = call->n_attempts,
-                     .category = failure->category,
-                     .message = failure->message,
-                     .retry_after_ms = reply->retry_after_ms};
-
-  /* The transport's own word is more precise than the table's, but for a
-   * refusal of which only the end is missing. */
-  if (result->err != TNK_OK && !tnk__outcome_is_refusal(reply->outcome))
-    pub.code = result->err;
-  return tnk__error_with(alloc, what, &pub,
-                         reply->page != NULL ? reply->page : result->detail);
-}
-
 static void on_pause_over(tnk__timer_t *timer) {
   attempt(tnk__container_of(timer, tnk__call_t, timer));
 }
@@ -152,7 +112,7 @@ static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
 static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
                         uint64_t delay_ms) {
   tnk__endpoint_t *endpoint = call->endpoint;
-  char text[MAX_NAME];
+  char text[MAX_REASON];
   const char *why = reason_of(call, reply, text, sizeof(text));
 
   if (!endpoint->is_known && reply->status == 0 && !call->background) {
@@ -359,7 +319,6 @@ static tnk__attempt_t facts_of(tnk__call_t *call,
           tnk__should_retry(tnk__http_result_header(result, "x-should-retry")),
       .category = failure->category,
       .optional = call->route->is_optional && !is_offered(call),
-      .is_page = reply->is_page,
       .was_unknown = call->was_unknown,
       .was_replayed = call->was_replayed,
       .was_accepted = call->was_accepted,
@@ -409,7 +368,7 @@ static void on_done(tnk__exchange_t *exchange,
   call->last_err = result->err;
   is_over = !will_repeat(call, &reply);
   if (is_over && reply.verdict.action != TNK__ACTION_SUCCEED)
-    reply.error = make_error(call, result, &reply, &failure);
+    reply.error = tnk__call_error(call, result, &reply, &failure);
   tnk__arena_deinit(&arena);
   if (!is_over)
     return;

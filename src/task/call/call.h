@@ -18,7 +18,7 @@ typedef struct {
   size_t body_len;
   tnk__buf_t *buf;         /* holds the body; may be taken out */
   const char *detail;      /* what happened to the connection, or NULL */
-  int is_page;             /* not the service's, but one for people */
+  int is_page;             /* not the service's, but for people */
   const char *page;        /* what such an answer says, or NULL */
   uint64_t retry_after_ms; /* 0: none */
   int has_expected;        /* a 409 named the sequence number it expects */
@@ -27,6 +27,7 @@ typedef struct {
   int is_taken; /* a refusal said that other bytes have the number */
 } tnk__reply_t;
 
+struct tnk__failure;
 struct tnk__headers;
 
 typedef enum {
@@ -133,6 +134,11 @@ int tnk__call_send(tnk__call_t *call, const char *key);
 void tnk__call_read_page(const tnk__call_t *call,
                          const tnk__http_result_t *result, tnk__reply_t *reply,
                          char *text, size_t size);
+/* The error of a call that is over, from what is known; for call.c alone. */
+tnk__error_t *tnk__call_error(const tnk__call_t *call,
+                              const tnk__http_result_t *result,
+                              const tnk__reply_t *reply,
+                              const struct tnk__failure *failure);
 /* Whether it was started and `done` is still to come: it is not IDLE. */
 int tnk__call_is_active(const tnk__call_t *call);
 /* Whether the server has run the request or will: of a call under way, if it

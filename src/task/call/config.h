@@ -24,7 +24,7 @@ typedef struct {
   size_t n_tags;
   tnk_pair_t *headers; /* of the environment, then the caller's */
   size_t n_headers;
-  char complaint[160]; /* why the options were refused */
+  char complaint[240]; /* why the options were refused */
 } tnk__config_t;
 
 #endif
