@@ -144,6 +144,13 @@ static void sample(void) {
       settle(tnk_sampling_compute_logprobs(sampling, &prompt, logprobs)));
 }
 
+static void list(void) {
+  MAKE(tnk_list_options_t, list, TNK_LIST_OPTIONS_INIT);
+
+  list->limit = 1;
+  TRY(tnk_list_options_t, list, settle(tnk_rest_list_runs(service, list)));
+}
+
 /* ---- Hubs and tokenizers ---- */
 
 static int open_any(void **tokenizer, const char *path,
@@ -257,6 +264,7 @@ int main(int argc, char **argv) {
     return 3;
   save_and_load(training);
   sample();
+  list();
   TRY_OUT(tnk_stats_t, stats, tnk_service_stats(stats, service));
   use_hub(argv[1], argv[2]);
   tnk_promise_unref(last);

@@ -5,7 +5,8 @@ usage: check_sized.py ROOT
 
 The table is in src/base/options.h; loading, tests and assertions come from it.
 Also: the row says whether there is a member `reserved`, the INIT that it names
-exists, and `size` stands at the beginning of a struct only.
+exists, `size` stands at the beginning of a struct only, and the program that
+runs old against new, test/abi/caller.c, uses the struct.
 """
 import pathlib
 import re
@@ -27,6 +28,7 @@ def structs(include):
 def main():
     root = pathlib.Path(sys.argv[1])
     table = (root / "src/base/options.h").read_text().replace("\\\n", " ")
+    caller = (root / "test/abi/caller.c").read_text()
     rows = {name: (init, reserved) for name, init, reserved in
             ROW.findall(table)}
     bad = []
@@ -45,6 +47,8 @@ def main():
         has = any(re.search(r"\breserved$", m) for m in members)
         if has != (reserved == "YES"):
             bad.append(f"{name}: its row says {reserved} of `reserved`")
+        if f"MAKE({name}," not in caller:
+            bad.append(f"{name}: test/abi/caller.c does not use it")
         if not re.search(rf"#define {init}\b", text):
             bad.append(f"{name}: its header does not define {init}")
     bad += [f"{name}: a row, but no public struct" for name in

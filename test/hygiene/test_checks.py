@@ -45,6 +45,7 @@ GOOD = {
                                 "tests: base_a\n-  return 1;\n+  return 2;\n",
     "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n"
                             "| S1.4a | Tea. |\n| A2 | Milk. |\n",
+    "test/abi/caller.c": "MAKE(tnk_s_t, s, TNK_S_INIT);\n",
     "bench/t.c": "", "examples/t.c": "",
 }
 CALLS = "test/hygiene/calls.txt"
@@ -108,6 +109,8 @@ FAULTS = [
     ("check_sized.py", ".",
      {"include/tnk/s.h": "typedef struct {\n  size_t size;\n  int reserved;\n"
                          "} tnk_s_t;\n"}, "does not define TNK_S_INIT"),
+    ("check_sized.py", ".", {"test/abi/caller.c": "\n"},
+     "caller.c does not use it"),
     ("check_mutants.py", ".",
      {"test/mutants/mutants.txt": "== m1 S9.9: x\nfile: src/base/a.c\n"
                                   "tests: base_b\n-  return 7;\n"},
