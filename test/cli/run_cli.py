@@ -12,6 +12,7 @@ import pathlib
 import re
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -24,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from tap import check, plan
 
 TNK = sys.argv[1]
+PEM = str(pathlib.Path(__file__).resolve().parent / "localhost.pem")
 
 
 def run(*args):
@@ -36,7 +38,7 @@ def start(*args, **env):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True, env={**os.environ, "no_proxy": "*", **env})
     line = server.stdout.readline()
-    found = re.fullmatch(r"listening on (http://\S+)\n", line)
+    found = re.fullmatch(r"listening on (https?://\S+)\n", line)
     check(found, f"tnk local {' '.join(args)} says where it listens", line)
     return server, found[1]
 
@@ -460,8 +462,103 @@ def stub_polls():
     end(server, "the end of another stub")
 
 
+def read(stream, n):
+    got = b""
+    while len(got) < n:
+        piece = stream.recv(n - len(got))
+        if not piece:
+            raise ConnectionError(f"only {got!r}")
+        got += piece
+    return got
+
+
+def get_by_http2(stream):
+    """GET /api/v1/healthz: the first header of the answer in its coded form,
+    which for :status 200 is 0x88, and the body."""
+    path = b"/api/v1/healthz"
+    head = b"\x82\x86\x04" + bytes([len(path)]) + path + b"\x01\x01x"
+    stream.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4" + bytes(5)
+                   + len(head).to_bytes(3, "big") + b"\1\5\0\0\0\1" + head)
+    status = None
+    while True:
+        frame = read(stream, 9)
+        payload = read(stream, int.from_bytes(frame[:3], "big"))
+        if frame[3] == 1:
+            status = payload[0]
+        elif frame[3] == 0 and payload:
+            return status, payload
+
+
+def versions():
+    """HTTP/2 and TLS, on both servers; or what a build without the first says."""
+    has_h2 = "HTTP/1.1 and HTTP/2" in run("local", "--help").stdout
+    files = ["--tls-cert", PEM, "--tls-key", PEM]
+    wanted = (0x88, b'{"status":"ok"}')
+    for stub in ([], ["--stub"]):
+        server, url = start("--exit-with-stdin", "--verbose", *stub)
+        host, port = url.removeprefix("http://").split(":")
+        if has_h2:
+            with socket.create_connection((host, int(port)), 60) as plain:
+                got = get_by_http2(plain)
+            check(got == wanted, "HTTP/2 without TLS", got)
+        check(call(url, "healthz")[0] == 200, "HTTP/1.1 beside it")
+        server.stdin.close()
+        check(server.wait(60) == 0, "the end")
+        told = [line.split()[-1] for line in server.stderr.read().splitlines()]
+        check(stub or told == ["HTTP/2"] * has_h2 + ["HTTP/1.1"], "both are told", told)
+        server.stdout.close()
+        server.stderr.close()
+        server, url = start("--exit-with-stdin", *files, *stub)
+        check(url.startswith("https://"), "an https address", url)
+        trust = ssl.create_default_context(cafile=PEM)
+        with urllib.request.urlopen(url + "/api/v1/healthz", context=trust,
+                                    timeout=60) as answer:
+            check(answer.read() == wanted[1], "HTTP/1.1 over TLS")
+        trust.set_alpn_protocols(["h2", "http/1.1"])
+        with socket.create_connection((host, int(url.rsplit(":", 1)[1])), 60) as plain:
+            with trust.wrap_socket(plain, server_hostname="localhost") as secure:
+                got = secure.selected_alpn_protocol()
+                check(got == ("h2" if has_h2 else "http/1.1"), "what is agreed upon", got)
+                if has_h2:
+                    got = get_by_http2(secure)
+                    check(got == wanted, "HTTP/2 over TLS", got)
+        end(server, "the end of one with TLS")
+    for cert, key, words in (("/nowhere.pem", PEM, "the certificate in /nowhere.pem: no such"),
+                             (PEM, __file__, f"no private key in {__file__}"),
+                             (__file__, PEM, f"no certificate in {__file__}")):
+        for stub in ([], ["--stub"]):
+            got = run("local", "--tls-cert", cert, "--tls-key", key, *stub)
+            check(got.returncode == 1 and words in got.stderr and not got.stdout,
+                  "files that cannot be used", got)
+
+
+def too_many():
+    """One connection, and what becomes of the second."""
+    for stub in ([], ["--stub"]):
+        for mode in ("503", "close", "reset"):
+            server, url = start("--exit-with-stdin", "--max-connections", "1",
+                                "--full", mode, *stub)
+            host, port = url.removeprefix("http://").split(":")
+            first = socket.create_connection((host, int(port)), 60)
+            first.sendall(b"GET /api/v1/healthz HTTP/1.1\r\n\r\n")
+            check(first.recv(12) == b"HTTP/1.1 200", "the first is served")
+            try:
+                with urllib.request.urlopen(url + "/api/v1/healthz", timeout=60):
+                    got = 200
+            except urllib.error.HTTPError as err:
+                got = str(err.code)
+            except OSError as err:
+                got = "reset" if "reset" in str(err) else "close"
+            # A close with the request unread is a reset as well.
+            check(got == mode or (got, mode) == ("reset", "close"), "the second", got)
+            first.close()
+            end(server, "the end")
+
+
 command_lines()
 standard_files()
+versions()
+too_many()
 lint()
 cannot_serve()
 few_files()

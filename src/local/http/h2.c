@@ -192,22 +192,29 @@ static void send_continue(local_stream_t *stream) {
                                stream->id, NULL, &nv, 1, NULL);
 }
 
-static void end_head(local_stream_t *stream) {
+/* The head of a refused request ends in the middle, and is not looked at. */
+static int check_head(local_stream_t *stream) {
   local_req_t *req = &stream->req;
-  const char *length = local_req_header(req, "content-length");
-  int refusal = stream->refusal;
+  const char *length;
 
+  if (stream->refusal != 0)
+    return stream->refusal;
+  length = local_req_header(req, "content-length");
   if (length != NULL)
     (void)tnk__text_u64(length, UINT64_MAX, &stream->announced);
-  if (refusal == 0 && stream->h2->conn->is_refused)
-    refusal = LOCAL_REFUSE_FULL;
-  if (refusal == 0)
-    refusal = local_req_end_head(req, stream->announced);
+  return stream->h2->conn->is_refused
+             ? LOCAL_REFUSE_FULL
+             : local_req_end_head(req, stream->announced);
+}
+
+static void end_head(local_stream_t *stream) {
+  int refusal = check_head(stream);
+
   if (refusal == LOCAL_REFUSE_FAULT)
     end_unserved(stream);
   else if (refusal != 0)
     refuse(stream, refusal);
-  else if (local_req_header(req, "expect") != NULL)
+  else if (local_req_header(&stream->req, "expect") != NULL)
     send_continue(stream);
 }
 

@@ -99,7 +99,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
     due = (size_t)stream->n_due;
   if (n > due - stream->n_sent)
     n = due - stream->n_sent;
-  if (n == 0 && stream->n_sent < stream->n_body)
+  /* Of a body that is cut at its begin the head is all; then comes a reset. */
+  if (n == 0 && (stream->n_sent < stream->n_body || stream->is_cut))
     return NGHTTP2_ERR_DEFERRED;
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
   if (stream->n_sent + n == stream->n_body)

@@ -65,8 +65,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame,
     if (!stream->is_whole)
       (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id,
                                       NGHTTP2_NO_ERROR);
-  } else if (frame->hd.type == NGHTTP2_DATA && stream->is_cut &&
-             stream->n_sent == stream->n_body) {
+  } else if (stream->is_cut && stream->n_sent == stream->n_body) {
     (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id,
                                     NGHTTP2_INTERNAL_ERROR);
   }
