@@ -74,12 +74,15 @@ typedef struct {
   /** PEM file of trusted certificates, instead of SSL_CERT_FILE and the
    * system's store. */
   const char *ca_file;
-  /** http://[user[:password]@]host[:port] of an HTTP proxy for everything;
-   * user and password are percent-encoded, go to the proxy alone and are
-   * wiped. "": none. NULL: for https:// the variables https_proxy, else
-   * HTTPS_PROXY, for http:// the variable http_proxy, in small letters only;
-   * for both else all_proxy, else ALL_PROXY. https:// is tunnelled (CONNECT),
-   * so the proxy learns the host and the port and no more. */
+  /** http://[user[:password]@]host[:port] of a proxy for everything, or
+   * https:// where TLS is spoken with the proxy itself, or socks5://, where
+   * names are looked up here, or socks5h://, where the proxy does that. User
+   * and password are percent-encoded, go to the proxy alone and are wiped. The
+   * port is 80, 443 or 1080 unless it is given. "": none. NULL: for https://
+   * the variables https_proxy, else HTTPS_PROXY, for http:// the variable
+   * http_proxy, in small letters only; for both else all_proxy, else ALL_PROXY.
+   * https:// is tunnelled (CONNECT or SOCKS), so the proxy learns the host and
+   * the port and no more. */
   const char *proxy;
   /** Hosts that need no proxy: names, for all that is below them too,
    * addresses, networks such as 10.0.0.0/8, each with :port if only that is
@@ -87,7 +90,7 @@ typedef struct {
    * unless it is listed. "": every host needs it. NULL: no_proxy, else
    * NO_PROXY, unless `proxy` is given. */
   const char *no_proxy;
-  const tnk_pair_t *proxy_headers; /**< For the proxy alone; copied. */
+  const tnk_pair_t *proxy_headers; /**< For one of HTTP alone; copied. */
   size_t n_proxy_headers;
   const tnk_allocator_t *allocator; /**< NULL: malloc. Copied. */
   const tnk_logger_t *logger;       /**< NULL: no output. Copied. */

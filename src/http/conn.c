@@ -32,7 +32,8 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
   conn->http = http;
   conn->pool = pool;
   conn->events = events;
-  conn->relay = origin->is_tls ? NULL : via;
+  if (!origin->is_tls && via != NULL && via->kind == TNK__PROXY_HTTP)
+    conn->relay = via;
   tnk__list_init(&conn->link);
   err = tnk__stream_open(&conn->stream, http->net, origin, via,
                          http->connect_timeout_ms, &stream_events, conn);

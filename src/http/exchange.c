@@ -39,9 +39,11 @@ int tnk__exchange_was_sent(const tnk__exchange_t *ex) {
 /* A proxy that is not asked for a tunnel gets the request itself. */
 static const tnk__proxy_t *proxy_for(const tnk__http_t *http,
                                      const tnk__origin_t *origin) {
-  if (origin->is_tls)
-    return NULL;
-  return tnk__proxies_find(http->proxies, origin->host, origin->port, 0);
+  const tnk__proxy_t *proxy = NULL;
+
+  if (!origin->is_tls)
+    proxy = tnk__proxies_find(http->proxies, origin->host, origin->port, 0);
+  return proxy != NULL && proxy->kind == TNK__PROXY_HTTP ? proxy : NULL;
 }
 
 static int encode_head(tnk__exchange_t *ex, const tnk__http_t *http,

@@ -51,7 +51,7 @@ static int find_way(tnk__pool_t *pool) {
     return TNK_OK;
   if (proxy->why != NULL)
     return TNK_EPROXY;
-  if (origin->is_tls) {
+  if (origin->is_tls && proxy->kind == TNK__PROXY_HTTP) {
     head.proxy_headers = proxy->headers;
     head.n_proxy_headers = proxy->n_headers;
     err = tnk__http_write_connect(request, &head);
@@ -59,6 +59,11 @@ static int find_way(tnk__pool_t *pool) {
   pool->proxy.via = (tnk__via_t){.host = proxy->at.host,
                                  .port = proxy->at.port,
                                  .name = proxy->at.authority,
+                                 .kind = proxy->kind,
+                                 .is_tls = proxy->at.is_tls,
+                                 .target = origin,
+                                 .user = proxy->user,
+                                 .password = proxy->password,
                                  .request = request->data,
                                  .request_len = request->len,
                                  .has_credentials = proxy->has_credentials};

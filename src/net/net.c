@@ -14,6 +14,7 @@ static void release_parts(tnk__net_t *net) {
   tnk__pace_deinit(&net->pace);
   tnk__free(alloc, net->read_buf);
   tnk__free(alloc, net->plain_buf);
+  tnk__free(alloc, net->carrier_buf);
   tnk__free(alloc, net);
 }
 
@@ -39,6 +40,12 @@ int tnk__net_new(tnk__net_t **out, tnk__context_t *context,
   }
   *out = net;
   return TNK_OK;
+}
+
+int tnk__net_reserve_carrier(tnk__net_t *net) {
+  if (net->carrier_buf == NULL)
+    net->carrier_buf = tnk__malloc(&net->context->alloc, TNK__NET_PLAIN_SIZE);
+  return net->carrier_buf != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
 void tnk__net_ref(tnk__net_t *net) {

@@ -31,9 +31,11 @@ typedef struct tnk__net {
   struct tnk__sessions *sessions;
   tnk__pace_t pace; /* of handshakes */
   /* Reading ends before the next reading begins, so all streams can use the
-   * same two buffers. */
+   * same two buffers; but TLS that carries TLS has its own, NULL until there is
+   * one, since the one above reads what it has decrypted. */
   uint8_t *read_buf;
   uint8_t *plain_buf;
+  uint8_t *carrier_buf;
   tnk__net_counters_t counters;
 } tnk__net_t;
 
@@ -46,6 +48,8 @@ int tnk__net_new(tnk__net_t **out, tnk__context_t *context,
  * read yet. */
 int tnk__net_identify(tnk__net_t *net, const char *cert_file,
                       const char *key_file);
+/* Have carrier_buf. TNK_OK or TNK_ENOMEM. */
+int tnk__net_reserve_carrier(tnk__net_t *net);
 void tnk__net_ref(tnk__net_t *net);
 /* Give back a reference; NULL does nothing. */
 void tnk__net_unref(tnk__net_t *net);

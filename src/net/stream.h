@@ -3,6 +3,7 @@
 
 #include <uv.h>
 
+#include "codec/format/proxy.h"
 #include "net/origin.h"
 
 struct tnk__net;
@@ -12,10 +13,17 @@ typedef struct {
   const char *host;
   uint16_t port;
   const char *name; /* for people */
-  /* The head of a CONNECT, for origins with TLS: the proxy makes a tunnel to
-   * the origin, and TLS is spoken with that. May hold a credential. */
+  tnk__proxy_kind_t kind;
+  int is_tls; /* TLS is spoken with the proxy, below all else */
+  /* Of HTTP, the head of a CONNECT, for origins with TLS: the proxy makes a
+   * tunnel to the origin, and TLS is spoken with that. May hold a credential.
+   */
   const void *request;
   size_t request_len;
+  /* Of SOCKS, where the tunnel goes, and who asks; NULL: nobody. */
+  const tnk__origin_t *target;
+  const char *user;
+  const char *password;
   int has_credentials; /* for a better sentence when they are refused */
 } tnk__via_t;
 
@@ -83,6 +91,13 @@ struct tnk__stream {
   void *user; /* the owner's */
 };
 
+/* Opens what is below a stream, which has the deadline for both. */
+typedef int (*tnk__stream_opener_t)(tnk__stream_t **out, struct tnk__net *net,
+                                    const tnk__origin_t *origin,
+                                    const tnk__via_t *via,
+                                    const tnk__stream_events_t *events,
+                                    void *user);
+
 /*
  * Open a stream. TNK_OK, or TNK_ENOMEM and then there is no stream and no
  * event. The name of the host and `via` must stay until the stream is closed,
@@ -90,7 +105,9 @@ struct tnk__stream {
  * (name, TCP, tunnel and TLS together; 0: for ever) it ends with TNK_ETIMEDOUT.
  *
  * With a `via`, which may be NULL, TCP goes to the proxy, and the origin's name
- * is looked up by nobody here. Without TLS the stream then ends at the proxy.
+ * is looked up by nobody here, except for TNK__PROXY_SOCKS5. A stream without
+ * TLS ends at a proxy of HTTP, while one of SOCKS makes a tunnel for it as
+ * well.
  */
 int tnk__stream_open(tnk__stream_t **out, struct tnk__net *net,
                      const tnk__origin_t *origin, const tnk__via_t *via,

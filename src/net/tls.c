@@ -7,11 +7,9 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "net/sessions.h"
-#include "net/tcp.h"
 #include "net/tls_alert.h"
 #include "net/tls_error.h"
 #include "net/tls_stream.h"
-#include "net/tunnel.h"
 #include "tnk/error.h"
 
 /*
@@ -191,7 +189,7 @@ static int after_read(tnk__tls_t *tls, int n) {
 }
 
 static void read_records(tnk__tls_t *tls) {
-  uint8_t *plain = tls->net->plain_buf;
+  uint8_t *plain = tls->plain_buf;
   int more = 1;
 
   while (more && tls->state == TNK__TLS_OPEN && !tls->paused) {
@@ -413,17 +411,11 @@ static void init(tnk__tls_t *tls, tnk__net_t *net) {
   tnk__tls_init_write(tls);
 }
 
-/* Our deadline covers what is below too. */
-static int open_below(tnk__tls_t *tls, const tnk__origin_t *origin) {
-  if (tls->via != NULL)
-    return tnk__tunnel_open(&tls->tcp, tls->net, tls->via, &tcp_events, tls);
-  return tnk__tcp_open(&tls->tcp, tls->net, origin, NULL, 0, &tcp_events, tls);
-}
-
 int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
                   const tnk__origin_t *origin, const tnk__via_t *via,
-                  uint64_t connect_timeout_ms,
-                  const tnk__stream_events_t *events, void *user) {
+                  uint64_t connect_timeout_ms, tnk__stream_opener_t below,
+                  tnk__tls_place_t place, const tnk__stream_events_t *events,
+                  void *user) {
   tnk__tls_t *tls = tnk__calloc(&net->context->alloc, 1, sizeof(*tls));
 
   *out = NULL;
@@ -435,7 +427,9 @@ int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
   /* A name that cannot be one fails in the look-up as well. */
   (void)tnk__peer_init(&tls->peer, origin->host);
   tls->via = via;
-  if (open_below(tls, origin) != TNK_OK) {
+  tls->plain_buf = place == TNK__TLS_TOP ? net->plain_buf : net->carrier_buf;
+  /* Our deadline covers what is below too. */
+  if (below(&tls->tcp, net, origin, via, &tcp_events, tls) != TNK_OK) {
     free_tls(tls);
     return TNK_ENOMEM;
   }

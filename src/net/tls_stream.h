@@ -35,6 +35,7 @@ typedef struct {
   uint16_t port;
   const tnk__via_t *via; /* or NULL; not looked at when CLOSING */
   mbedtls_ssl_context ssl;
+  uint8_t *plain_buf; /* the net's, for what is decrypted */
   const uint8_t *in;
   size_t in_len;
   tnk__buf_t rest;

@@ -88,8 +88,11 @@ TEST(A16_the_option_wins) {
   world.options.proxy = "";
   check(&world, NULL, NULL);
   world.options.proxy = "socks5://u:canary@h";
+  check(&world, "h:1080", "h:1080");
+  CHECK_STR(world.proxies.http.password, "canary");
+  world.options.proxy = "socks4://u:canary@h";
   CHECK_INT(load(&world, "https://h"), TNK_EINVAL);
-  CHECK(strstr(world.why, "SOCKS") != NULL && !strstr(world.why, "canary"));
+  CHECK(strstr(world.why, "socks5://") != NULL && !strstr(world.why, "canary"));
   unload(&world);
 }
 
@@ -109,22 +112,34 @@ TEST(NO_PROXY_from_option_and_environment) {
   unload(&world);
 }
 
+TEST(A16_ALL_PROXY_may_be_of_any_kind) {
+  world_t world = {.why = NULL};
+
+  set("ALL_PROXY", "socks5h://u:p@s");
+  check(&world, "s:1080", "s:1080");
+  CHECK_INT(world.proxies.https.kind, TNK__PROXY_SOCKS5H);
+  set("https_proxy", "https://t");
+  check(&world, "t", "s:1080");
+  CHECK_INT(world.proxies.https.at.is_tls, 1);
+  unload(&world);
+}
+
 /* What is wrong in the environment matters only to whom it concerns. */
 TEST(A16_variables_that_cannot_be_used) {
   const tnk_pair_t header = {"X", "a\nb"};
   world_t world = {.why = NULL};
 
-  set("ALL_PROXY", "socks5://127.0.0.1:1080");
+  set("ALL_PROXY", "socks4://127.0.0.1:1080");
   set("http_proxy", "http://p");
   CHECK_INT(load(&world, "https://h.example"), TNK_EINVAL);
-  CHECK_STR(world.why, "the proxy's URL begins with socks: SOCKS is not "
-                       "supported, only http://");
+  CHECK_STR(world.why, "the proxy's URL does not begin with http://, https://, "
+                       "socks5:// or socks5h://");
   CHECK_INT(load(&world, "http://h.example"), TNK_OK);
   CHECK(tnk__proxies_find(&world.proxies, "h", 443, 1)->why != NULL);
   set("no_proxy", "h.example");
   CHECK_INT(load(&world, "https://h.example"), TNK_OK);
   set("no_proxy", "");
-  set("ALL_PROXY", "https://p");
+  set("ALL_PROXY", "ftp://p");
   CHECK_INT(load(&world, "https://h.example"), TNK_EINVAL);
   set("ALL_PROXY", "");
   world.options.headers = &header;

@@ -51,6 +51,57 @@ TEST(A16_the_user_becomes_basic) {
   good("http://:p@h", "h", "h", 80, "Basic OnA=");
 }
 
+static void check_kind(const char *text, tnk__proxy_kind_t kind, int is_tls,
+                       const char *name, const char *user,
+                       const char *password) {
+  const char *why = NULL;
+  tnk__proxy_t proxy;
+
+  CHECK_INT(tnk__proxy_parse(&proxy, test_allocator(), text, NULL, 0, &why),
+            TNK_OK);
+  CHECK_INT(proxy.kind, kind);
+  CHECK_INT(proxy.at.is_tls, is_tls);
+  CHECK_STR(proxy.at.authority, name);
+  CHECK_STR(proxy.user, user);
+  CHECK_STR(proxy.password, password);
+  CHECK_INT(proxy.has_credentials,
+            user != NULL || value_of(&proxy, "Proxy-Authorization") != NULL);
+  tnk__proxy_deinit(&proxy, test_allocator());
+}
+
+TEST(A16_proxies_of_other_kinds) {
+  check_kind("https://p", TNK__PROXY_HTTP, 1, "p", NULL, NULL);
+  check_kind("HTTPS://u:p@p:3128", TNK__PROXY_HTTP, 1, "p:3128", NULL, NULL);
+  check_kind("socks5://p", TNK__PROXY_SOCKS5, 0, "p:1080", NULL, NULL);
+  check_kind("SOCKS5H://p/", TNK__PROXY_SOCKS5H, 0, "p:1080", NULL, NULL);
+  check_kind("socks5h://p:9", TNK__PROXY_SOCKS5H, 0, "p:9", NULL, NULL);
+  check_kind("socks5://[::1]", TNK__PROXY_SOCKS5, 0, "[::1]:1080", NULL, NULL);
+  check_kind("socks5://[::1]:7", TNK__PROXY_SOCKS5, 0, "[::1]:7", NULL, NULL);
+  check_kind("socks5://u%40x:a@%3A@p", TNK__PROXY_SOCKS5, 0, "p:1080", "u@x",
+             "a@:");
+  check_kind("socks5://u@p", TNK__PROXY_SOCKS5, 0, "p:1080", "u", "");
+}
+
+/* SOCKS says lengths in one byte, and has no headers. */
+TEST(A16_what_socks_cannot_carry) {
+  const tnk_pair_t own = {"X-Team", "7"};
+  const char *why = NULL;
+  tnk__proxy_t proxy;
+  char text[600];
+
+  for (int n = 255; n < 257; n++) {
+    snprintf(text, sizeof(text), "socks5://u:%0*d@p", n, 0);
+    CHECK_INT(tnk__proxy_parse(&proxy, test_allocator(), text, NULL, 0, &why),
+              n == 255 ? TNK_OK : TNK_EINVAL);
+    if (n == 255)
+      tnk__proxy_deinit(&proxy, test_allocator());
+  }
+  CHECK_INT(
+      tnk__proxy_parse(&proxy, test_allocator(), "socks5://p", &own, 1, &why),
+      TNK_EINVAL);
+  CHECK_STR(why, "proxy_headers cannot be sent to a SOCKS proxy");
+}
+
 static void bad(const char *text, const char *part) {
   const char *why = NULL;
   tnk__proxy_t proxy;
@@ -64,10 +115,13 @@ static void bad(const char *text, const char *part) {
 TEST(A16_what_is_no_proxy) {
   char longest[TNK__MAX_URL + 1];
 
-  bad("https://p:3128", "https://");
-  bad("HTTPS://u:p@p:3128", "https://");
-  bad("socks5://p:1080", "SOCKS");
-  bad("socks5h://p:1080", "SOCKS");
+  bad("socks4://p:1080", "does not begin with http://, https://, socks5:// or");
+  bad("socks4a://p", "does not begin with http://");
+  bad("socks://u:p@p", "does not begin with http://");
+  bad("socks5://", "host and port");
+  bad("socks5://p/x", "behind its host");
+  bad("socks5://u:%0a@p", "malformed");
+  bad("socks5h://%zz@p", "malformed");
   bad("ftp://p", "does not begin with http://");
   bad("://p", "does not begin with http://");
   bad("", "host and port");
@@ -118,8 +172,8 @@ TEST(A16_proxy_headers_are_added_and_win) {
   }
 }
 
-TEST(A16_proxies_without_memory) {
-  const tnk_pair_t own[] = {{"X-Team", "7"}};
+static void check_memory(const char *text, const tnk_pair_t *own, size_t n_own,
+                         long at_least) {
   const char *why = NULL;
   tnk__proxy_t proxy;
   long n = 0;
@@ -127,14 +181,20 @@ TEST(A16_proxies_without_memory) {
 
   do {
     test_alloc_fail_at(n++);
-    err = tnk__proxy_parse(&proxy, test_allocator(), "http://u:p@h:1", own, 1,
-                           &why);
+    err = tnk__proxy_parse(&proxy, test_allocator(), text, own, n_own, &why);
     CHECK(err == (test_alloc_did_fail() ? TNK_ENOMEM : TNK_OK));
   } while (err != TNK_OK);
   test_alloc_fail_at(-1);
-  CHECK(n > 8);
+  CHECK(n > at_least);
   tnk__proxy_deinit(&proxy, test_allocator());
   CHECK_INT(test_alloc_live(), 0);
+}
+
+TEST(A16_proxies_without_memory) {
+  const tnk_pair_t own[] = {{"X-Team", "7"}};
+
+  check_memory("http://u:p@h:1", own, 1, 8);
+  check_memory("socks5://u:p@h:1", NULL, 0, 6);
 }
 
 /* ---- Hosts without a proxy ---- */

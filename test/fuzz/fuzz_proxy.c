@@ -1,5 +1,6 @@
 #include "fuzz.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -7,12 +8,14 @@
 #include "codec/format/http_read.h"
 #include "codec/format/http_write.h"
 #include "codec/format/proxy.h"
+#include "codec/format/socks.h"
 #include "lines.h"
 #include "tnk/error.h"
 
 /*
  * What a proxy brings. Lines: its URL, a header for it (name, value), the hosts
- * that do without, a host; what follows is its answer to CONNECT.
+ * that do without, a host; what follows is its answer to CONNECT, or all that
+ * it says in SOCKS.
  */
 
 /* A proxy that was taken can be asked, in exactly the lines that were meant,
@@ -28,7 +31,10 @@ static void check_proxy(const tnk__proxy_t *proxy, const char *host) {
   int err;
 
   FUZZ_CHECK(proxy->at.host[0] != '\0' && proxy->at.port != 0);
-  FUZZ_CHECK(!proxy->at.is_tls && proxy->why == NULL);
+  FUZZ_CHECK(proxy->why == NULL);
+  FUZZ_CHECK(proxy->kind == TNK__PROXY_HTTP ||
+             (!proxy->at.is_tls && proxy->n_headers == 0));
+  FUZZ_CHECK(proxy->user == NULL || strlen(proxy->user) <= 255);
   FUZZ_CHECK(strchr(proxy->at.authority, '@') == NULL);
   FUZZ_CHECK(strchr(proxy->at.text, '@') == NULL);
   tnk__buf_init(&out, tnk__allocator_default(), TNK__MAX_REQUEST_HEAD);
@@ -110,6 +116,28 @@ static void check_answer(const uint8_t *data, size_t n) {
   FUZZ_CHECK(whole.state == bytes.state && whole.has_more == bytes.has_more);
 }
 
+/* It says piece after piece, each when it has been asked for. */
+static void check_socks(const uint8_t *data, size_t n, const char *user) {
+  char host[256];
+  tnk__socks_target_t target = {
+      .user = user, .password = user, .host = host, .port = 443};
+  tnk__socks_result_t result = TNK__SOCKS_MORE;
+  tnk__socks_t socks;
+  size_t n_said = 0;
+
+  snprintf(host, sizeof(host), "%s", user != NULL ? user : "far.test");
+  tnk__socks_hello(&socks, &target);
+  for (size_t i = 0; i < n && result <= TNK__SOCKS_SAY; i++) {
+    FUZZ_CHECK(socks.n_out <= TNK__SOCKS_MAX_MESSAGE && socks.n_out > 0);
+    result = tnk__socks_feed(&socks, &target, data + i, 1);
+    FUZZ_CHECK(socks.n_in <= sizeof(socks.in));
+    n_said += result == TNK__SOCKS_SAY;
+  }
+  FUZZ_CHECK(n_said <= 2);
+  FUZZ_CHECK(result != TNK__SOCKS_AGREED || n_said > 0);
+  FUZZ_CHECK((result == TNK__SOCKS_FAILED) == (socks.text != NULL));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *text[5];
   size_t n_lines = 0;
@@ -126,6 +154,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   check_list(text[3], text[4]);
   if (n_lines < size)
     check_answer(data + n_lines, size - n_lines);
+  if (n_lines < size)
+    check_socks(data + n_lines, size - n_lines,
+                data[n_lines] & 1 ? text[4] : NULL);
   fuzz_lines_close(&lines);
   return 0;
 }

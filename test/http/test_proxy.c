@@ -29,8 +29,9 @@ static void parse(tnk__proxy_t *out, int port) {
             TNK_OK);
 }
 
-static void way_open(way_t *way) {
-  const test_cert_t leaf = {.dns = "far.test"};
+/* `address`: the server's, in its certificate. */
+static void way_open_at(way_t *way, const char *address) {
+  const test_cert_t leaf = {.dns = "far.test", .address = address};
   tnk__http_options_t options = {.ca_file = way->peer.ca_path,
                                  .proxies = &way->proxies};
 
@@ -42,6 +43,10 @@ static void way_open(way_t *way) {
   test_proxy_open(&way->proxy, &way->f.c.uv, way->peer.server.port, 0);
   parse(&way->proxies.https, way->proxy.server.port);
   parse(&way->proxies.http, mock_port(way->f.mock));
+}
+
+static void way_open(way_t *way) {
+  way_open_at(way, NULL);
 }
 
 static void way_close(way_t *way) {
@@ -218,6 +223,66 @@ TEST_LIMIT(A16_a_refused_tunnel_has_sent_nothing, 20) {
     CHECK_INT(call.err, TNK_OK);
     way_close(&way);
   }
+}
+
+/* ---- Proxies of other kinds ---- */
+
+static void parse_url(tnk__proxy_t *out, const char *scheme, int port) {
+  const char *why = NULL;
+  char text[64];
+
+  tnk__proxy_deinit(out, test_allocator());
+  snprintf(text, sizeof(text), "%s://user:secret@127.0.0.1:%d", scheme, port);
+  CHECK_INT(tnk__proxy_parse(out, test_allocator(), text, NULL, 0, &why),
+            TNK_OK);
+}
+
+/* With TLS and without there is a tunnel, and the request is as ever. */
+TEST(A16_exchanges_by_socks) {
+  way_t way;
+  call_t call;
+  const mock_request_t *request;
+
+  way_open(&way);
+  way.proxy.is_socks = 1;
+  way.proxy.login = "user secret";
+  parse_url(&way.proxies.https, "socks5h", way.proxy.server.port);
+  parse_url(&way.proxies.http, "socks5h", way.proxy.server.port);
+  way_call(&way, &call, "far.test", 443, 1);
+  if (call.err != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", call.detail);
+  CHECK(strstr(way.peer.request, "GET /x?y=z HTTP/1.1\r\nHost: far.test\r\n") ==
+        way.peer.request);
+  CHECK(strstr(way.peer.request, "Proxy") == NULL);
+  way.proxy.target_port = mock_port(way.f.mock);
+  mock_json(way.f.mock, "GET", "/x", 407, "{}");
+  way_call(&way, &call, "far.test", 80, 0);
+  CHECK_INT(call.err, TNK_OK); /* nobody but the server has said so */
+  CHECK_INT(call.status, 407);
+  request = mock_request(way.f.mock, 0);
+  CHECK_STR(request->target, "/x?y=z");
+  CHECK_STR(mock_header(request, "Host"), "far.test");
+  CHECK_STR(mock_header(request, "Proxy-Authorization"), NULL);
+  CHECK_INT(way.proxy.n_asked, 2);
+  way_close(&way);
+}
+
+/* What goes to a proxy of HTTP without TLS goes to this one with TLS. */
+TEST(A16_requests_to_a_proxy_with_tls) {
+  way_t way;
+  call_t call;
+
+  way_open_at(&way, "127.0.0.1");
+  parse_url(&way.proxies.http, "https", way.peer.server.port);
+  way_call(&way, &call, "near.test", 80, 0);
+  if (call.err != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", call.detail);
+  CHECK(strstr(way.peer.request, "GET http://near.test/x?y=z HTTP/1.1\r\n") ==
+        way.peer.request);
+  CHECK(strstr(way.peer.request, "Proxy-Authorization: " BASIC "\r\n") != NULL);
+  CHECK_INT(way.peer.server.n_handshakes, 1);
+  CHECK_INT(way.proxy.n_asked, 0);
+  way_close(&way);
 }
 
 TEST(NO_PROXY_hosts_are_reached_directly) {

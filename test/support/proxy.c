@@ -81,6 +81,7 @@ static void on_connected(uv_connect_t *req, int status) {
   test_pipe_t *pipe = req->data;
   test_proxy_t *proxy = pipe->proxy;
   const char *agreement = proxy->agreement;
+  static const unsigned char socks[] = {5, 0, 0, 1, 127, 0, 0, 1, 0, 80};
 
   if (status != 0 || !is_open(proxy, pipe->conn)) {
     pipe_close(pipe);
@@ -91,7 +92,10 @@ static void on_connected(uv_connect_t *req, int status) {
   pipe->is_connected = 1;
   CHECK_INT(uv_read_start((uv_stream_t *)&pipe->tcp, on_alloc, on_target_read),
             0);
-  test_conn_write(pipe->conn, agreement, strlen(agreement));
+  if (proxy->is_socks)
+    test_conn_write(pipe->conn, socks, sizeof(socks));
+  else
+    test_conn_write(pipe->conn, agreement, strlen(agreement));
 }
 
 static void connect_to_target(test_proxy_t *proxy, test_conn_t *conn) {
@@ -129,6 +133,58 @@ static void pass_on(test_pipe_t *pipe, const unsigned char *data, size_t n) {
       uv_write(&write->req, (uv_stream_t *)&pipe->tcp, &buf, 1, on_written), 0);
 }
 
+/* ---- SOCKS5, in messages that come whole ---- */
+
+enum { GREETING = 0, LOGIN, REQUEST };
+
+static void hear_greeting(test_proxy_t *proxy, test_conn_t *conn,
+                          const unsigned char *data, size_t n) {
+  const int method = proxy->method > 0 ? proxy->method : proxy->login ? 2 : 0;
+  const unsigned char answer[] = {5, (unsigned char)method};
+
+  CHECK(n >= 3 && data[0] == 5 && data[1] == n - 2);
+  conn->user = (void *)(intptr_t)(method == 2 ? LOGIN : REQUEST);
+  test_conn_write(conn, answer, 2);
+}
+
+static void hear_login(test_proxy_t *proxy, test_conn_t *conn,
+                       const unsigned char *data, size_t n) {
+  const size_t n_user = data[1];
+  const char *blank = strchr(proxy->login, ' ');
+  const size_t n_known = (size_t)(blank - proxy->login);
+  unsigned char answer[] = {1, 0};
+
+  CHECK(n > 2 + n_user && data[0] == 1 && n == 3 + n_user + data[2 + n_user]);
+  answer[1] = n_user != n_known || n - 3 - n_user != strlen(blank + 1) ||
+              memcmp(data + 2, proxy->login, n_user) != 0 ||
+              memcmp(data + 3 + n_user, blank + 1, strlen(blank + 1)) != 0;
+  conn->user = (void *)(intptr_t)REQUEST;
+  test_conn_write(conn, answer, 2);
+}
+
+static void hear_socks(test_proxy_t *proxy, test_conn_t *conn,
+                       const unsigned char *data, size_t n) {
+  const unsigned char answer[] = {
+      5, (unsigned char)proxy->reply, 0, 1, 0, 0, 0, 0, 0, 0};
+
+  if ((intptr_t)conn->user == GREETING) {
+    hear_greeting(proxy, conn, data, n);
+    return;
+  }
+  if ((intptr_t)conn->user == LOGIN) {
+    hear_login(proxy, conn, data, n);
+    return;
+  }
+  CHECK(n < sizeof(proxy->head));
+  memcpy(proxy->head, data, n);
+  proxy->n_head = n;
+  proxy->n_asked++;
+  if (proxy->reply == 0)
+    connect_to_target(proxy, conn);
+  else
+    test_conn_write(conn, answer, sizeof(answer));
+}
+
 static void on_read(test_conn_t *conn, const unsigned char *data, size_t n) {
   test_proxy_t *proxy = conn->server->options.user;
   test_pipe_t *pipe = pipe_of(proxy, conn);
@@ -137,6 +193,10 @@ static void on_read(test_conn_t *conn, const unsigned char *data, size_t n) {
     /* Nobody may speak before the tunnel is there. */
     CHECK(pipe->is_connected);
     pass_on(pipe, data, n);
+    return;
+  }
+  if (proxy->is_socks) {
+    hear_socks(proxy, conn, data, n);
     return;
   }
   if (proxy->n_head >= 4 &&

@@ -6,8 +6,8 @@
 struct test_pipe;
 
 /*
- * A proxy that makes tunnels (CONNECT), on the loop of the test. It writes
- * down what it is asked. Whatever name is asked for, the tunnel goes to
+ * A proxy that makes tunnels (CONNECT, or SOCKS5), on the loop of the test. It
+ * writes down what it is asked. Whatever name is asked for, the tunnel goes to
  * 127.0.0.1 and `target_port`.
  */
 typedef struct {
@@ -19,8 +19,13 @@ typedef struct {
   int cuts;
   /* What it says when it has connected; NULL: a plain 200. */
   const char *agreement;
+  /* It speaks SOCKS5. */
+  int is_socks;
+  const char *login; /* user, blank, password that it wants; NULL: nobody's */
+  int method;        /* that it chooses instead, from 1; 0: what it has to */
+  int reply;         /* that it gives instead of connecting, from 1 */
   int n_asked;
-  char head[4096]; /* the last CONNECT, whole */
+  char head[4096]; /* the last CONNECT, or request of SOCKS, whole */
   size_t n_head;
   size_t n_up; /* bytes that went through to the target */
   struct test_pipe *pipes;

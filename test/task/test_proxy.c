@@ -186,7 +186,7 @@ TEST(A16_proxies_that_refuse_are_not) {
 
 TEST(A16_proxies_that_cannot_be_used) {
   static const char *const proxies[] = {
-      "https://u:canary@p:1", "socks5://u:canary@p", "http://u:canary@",
+      "https://u:canary@p:0", "socks4://u:canary@p", "http://u:canary@",
       "http://u:canary%0a@h", "http://u:canary@h:0", "http://u:canary@h/x"};
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   tnk_hub_options_t hub_options = TNK_HUB_OPTIONS_INIT;

@@ -7,9 +7,11 @@
 #include "base/base64.h"
 #include "base/limits.h"
 #include "codec/format/http_write.h"
+#include "codec/format/socks.h"
 #include "tnk/error.h"
 
 #define AUTHORIZATION "Proxy-Authorization"
+#define MALFORMED "the user name or password in the proxy's URL is malformed"
 
 enum { MAX_HEADERS = 256 };
 
@@ -18,27 +20,38 @@ typedef struct {
   const char *user; /* and password, encoded; NULL: none */
   size_t n_user;
   const char *host; /* and what follows it */
+  size_t scheme;    /* a row of `schemes` */
 } pieces_t;
 
 /* ---- Cutting ---- */
 
-/* Those that other programs know are refused by their names. */
-static const char *refuse_scheme(const char *text, size_t n) {
-  if (n == 5 && strncasecmp(text, "https", n) == 0)
-    return "the proxy's URL begins with https://: TLS to the proxy itself is "
-           "not supported, only http://";
-  if (n >= 5 && strncasecmp(text, "socks", 5) == 0)
-    return "the proxy's URL begins with socks: SOCKS is not supported, only "
-           "http://";
-  return "the proxy's URL does not begin with http://";
+static const struct {
+  const char *name;
+  const char *url; /* as it is taken apart */
+  tnk__proxy_kind_t kind;
+} schemes[] = {{"http", "http://", TNK__PROXY_HTTP},
+               {"https", "https://", TNK__PROXY_HTTP},
+               {"socks5", "http://", TNK__PROXY_SOCKS5},
+               {"socks5h", "http://", TNK__PROXY_SOCKS5H}};
+
+static int find_scheme(pieces_t *out, const char *text, size_t n) {
+  for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+    if (strlen(schemes[i].name) == n &&
+        strncasecmp(text, schemes[i].name, n) == 0) {
+      out->scheme = i;
+      return 1;
+    }
+  }
+  return 0;
 }
 
 static const char *cut(pieces_t *out, const char *text) {
   const char *colon = strstr(text, "://");
   size_t n;
 
-  if (colon != NULL && (colon - text != 4 || strncasecmp(text, "http", 4) != 0))
-    return refuse_scheme(text, (size_t)(colon - text));
+  if (colon != NULL && !find_scheme(out, text, (size_t)(colon - text)))
+    return "the proxy's URL does not begin with http://, https://, socks5:// "
+           "or socks5h://";
   if (colon != NULL)
     text = colon + 3;
   if (strlen(text) > TNK__MAX_URL / 2)
@@ -120,9 +133,43 @@ static int make_basic(char **out, const tnk_allocator_t *alloc,
   tnk__free(alloc, plain);
   err = end == NULL ? TNK_EINVAL : buf.err;
   if (err == TNK_EINVAL)
-    *why = "the user name or password in the proxy's URL is malformed";
+    *why = MALFORMED;
   *out = (char *)tnk__buf_take(&buf, &(size_t){0});
   tnk__buf_deinit(&buf);
+  return err;
+}
+
+/* A part of the user for SOCKS, which says its length in one byte. */
+static int keep_part(char **out, const tnk_allocator_t *alloc, const char *text,
+                     size_t n, const char **why) {
+  char *plain = tnk__malloc(alloc, n + 1);
+  char *end;
+
+  *out = plain;
+  if (plain == NULL)
+    return TNK_ENOMEM;
+  end = decode(plain, text, n);
+  if (end == NULL)
+    tnk__wipe(plain, n + 1);
+  *(end != NULL ? end : plain) = '\0';
+  if (end != NULL && end - plain <= (ptrdiff_t)TNK__SOCKS_MAX_TEXT)
+    return TNK_OK;
+  *why = MALFORMED;
+  return TNK_EINVAL;
+}
+
+static int keep_user(tnk__proxy_t *proxy, const tnk_allocator_t *alloc,
+                     const pieces_t *pieces, const char **why) {
+  const char *colon = memchr(pieces->user, ':', pieces->n_user);
+  const size_t n =
+      colon != NULL ? (size_t)(colon - pieces->user) : pieces->n_user;
+  const char *password = colon != NULL ? colon + 1 : "";
+  int err = keep_part(&proxy->user, alloc, pieces->user, n, why);
+
+  if (err == TNK_OK)
+    err = keep_part(&proxy->password, alloc, password,
+                    colon != NULL ? pieces->n_user - n - 1 : 0, why);
+  proxy->has_credentials = 1;
   return err;
 }
 
@@ -178,14 +225,32 @@ static int add_headers(tnk__proxy_t *proxy, const tnk_allocator_t *alloc,
 
 /* ---- All of it ---- */
 
+/* The port that SOCKS proxies listen on, where none is named; behind it may be
+ * a slash. */
+static void put_port(tnk__buf_t *out, const pieces_t *pieces) {
+  const char *host = pieces->host;
+  const char *bracket = strrchr(host, ']');
+  const char *end = bracket != NULL ? bracket : host;
+
+  if (schemes[pieces->scheme].kind == TNK__PROXY_HTTP ||
+      strchr(end, ':') != NULL) {
+    tnk__buf_text(out, host);
+    return;
+  }
+  end += strcspn(end, "/?#");
+  tnk__buf_append(out, host, (size_t)(end - host));
+  tnk__buf_text(out, ":1080");
+  tnk__buf_text(out, end);
+}
+
 static int parse_host(tnk__proxy_t *proxy, const tnk_allocator_t *alloc,
-                      const char *host, const char **why) {
+                      const pieces_t *pieces, const char **why) {
   tnk__buf_t text;
   int err;
 
   tnk__buf_init(&text, alloc, TNK__MAX_URL);
-  tnk__buf_text(&text, "http://");
-  tnk__buf_text(&text, host);
+  tnk__buf_text(&text, schemes[pieces->scheme].url);
+  put_port(&text, pieces);
   if (tnk__buf_cstr(&text) == NULL)
     err = text.err;
   else
@@ -212,9 +277,16 @@ int tnk__proxy_parse(tnk__proxy_t *out, const tnk_allocator_t *alloc,
     *why = cut(&pieces, text);
   if (*why != NULL)
     return TNK_EINVAL;
-  err = parse_host(out, alloc, pieces.host, why);
-  if (err == TNK_OK)
+  out->kind = schemes[pieces.scheme].kind;
+  err = parse_host(out, alloc, &pieces, why);
+  if (err == TNK_OK && out->kind == TNK__PROXY_HTTP) {
     err = add_headers(out, alloc, &pieces, headers, n_headers, why);
+  } else if (err == TNK_OK && n_headers > 0) {
+    *why = "proxy_headers cannot be sent to a SOCKS proxy";
+    err = TNK_EINVAL;
+  } else if (err == TNK_OK && pieces.user != NULL) {
+    err = keep_user(out, alloc, &pieces, why);
+  }
   if (err != TNK_OK)
     tnk__proxy_deinit(out, alloc);
   return err;
@@ -226,6 +298,8 @@ void tnk__proxy_deinit(tnk__proxy_t *proxy, const tnk_allocator_t *alloc) {
     tnk__free_secret(alloc, (char *)(uintptr_t)proxy->headers[i].value);
   }
   tnk__free(alloc, proxy->headers);
+  tnk__free_secret(alloc, proxy->user);
+  tnk__free_secret(alloc, proxy->password);
   tnk__location_deinit(&proxy->at, alloc);
   memset(proxy, 0, sizeof(*proxy));
 }

@@ -3,14 +3,26 @@
 
 #include "codec/format/location.h"
 
+/* What a proxy speaks. */
+typedef enum {
+  TNK__PROXY_HTTP = 0, /* also behind TLS of its own: at.is_tls */
+  TNK__PROXY_SOCKS5,   /* gets addresses, which are looked up here */
+  TNK__PROXY_SOCKS5H   /* gets names */
+} tnk__proxy_kind_t;
+
 /*
- * An HTTP proxy, out of its URL: http://[user[:password]@]host[:port]. The
- * scheme may be missing, the port is 80 then as well as otherwise.
+ * A proxy, out of its URL: http://[user[:password]@]host[:port], or https://,
+ * socks5://, socks5h://. The scheme may be missing, and is http:// then. The
+ * port is 80, 443, or 1080 unless it is there.
  */
 typedef struct {
   tnk__location_t at; /* without the user; `authority` is its name */
-  /* For the proxy alone: Proxy-Authorization, made of the user and password,
-   * and what the caller adds. Secrets: wiped. */
+  tnk__proxy_kind_t kind;
+  /* Of SOCKS, NULL: nobody. Secrets: wiped. */
+  char *user;
+  char *password;
+  /* For a proxy of HTTP alone: Proxy-Authorization, made of the user and
+   * password, and what the caller adds. Secrets: wiped. */
   tnk_pair_t *headers;
   size_t n_headers;
   int has_credentials;

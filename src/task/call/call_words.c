@@ -25,7 +25,9 @@ static const char *confidant_of(const tnk__config_t *config) {
 
   if (!url->is_tls)
     proxy = tnk__proxies_find(&config->proxies, url->host, url->port, 0);
-  return proxy != NULL && proxy->has_credentials ? proxy->at.authority : NULL;
+  if (proxy == NULL || proxy->kind != TNK__PROXY_HTTP)
+    return NULL;
+  return proxy->has_credentials ? proxy->at.authority : NULL;
 }
 
 void tnk__call_read_page(const tnk__call_t *call,
