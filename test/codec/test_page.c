@@ -184,6 +184,15 @@ TEST(titles_are_made_harmless) {
   }
 }
 
+TEST(sizes_are_told_as_people_write_them) {
+  tnk__page_t page = page_of(413, "x", "");
+
+  page.sent_len = 999;
+  check_text(&page, "a body of 999 bytes is too large for x", 0);
+  page.sent_len = 1000;
+  check_text(&page, "a body of 1.0 kB is too large for x", 1);
+}
+
 TEST(long_titles_and_pages_are_cut) {
   static char body[100000];
   tnk__page_t page = page_of(502, "x", "");
@@ -264,6 +273,14 @@ TEST(nothing_is_told_of_a_proxy_that_knows_a_secret) {
       0);
   page.body_len = 0;
   check_text(&page, "", 1);
+  page.status = 401;
+  page.body_len = 6;
+  check_text(
+      &page,
+      "the answer is of proxy proxy.test:3128, or of something behind it "
+      "that is not the service; the user and password for the proxy may "
+      "be wrong",
+      3);
   page.status = 302;
   check_text(
       &page,

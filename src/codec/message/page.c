@@ -352,8 +352,10 @@ static void explain_too_large(tnk__text_t *out, const tnk__page_t *page) {
 
   if (page->sent_len >= 1000 * 1000)
     tnk__text_printf(out, "a body of %.1f MB", (double)page->sent_len / 1e6);
-  else
+  else if (page->sent_len >= 1000)
     tnk__text_printf(out, "a body of %.1f kB", (double)page->sent_len / 1e3);
+  else
+    tnk__text_printf(out, "a body of %zu bytes", page->sent_len);
   tnk__text_printf(out, " is too large for ");
   if (name.n > 0)
     put_name(out, name, MAX_NAME);
@@ -447,6 +449,16 @@ static int is_redirect(const tnk__page_t *page) {
          page->location[0] != '\0';
 }
 
+/* With nothing of the answer's own. */
+static void explain_hushed(tnk__text_t *out, const tnk__page_t *page) {
+  tnk__text_printf(out,
+                   "the answer is of proxy %s, or of something behind it that "
+                   "is not the service",
+                   page->confidant);
+  if (page->status == 401 || page->status == 407)
+    tnk__text_printf(out, "; the user and password for the proxy may be wrong");
+}
+
 int tnk__page_explain(const tnk__page_t *page, char *text, size_t size) {
   const int is_page = tnk__page_is(page);
   tnk__text_t out;
@@ -457,10 +469,7 @@ int tnk__page_explain(const tnk__page_t *page, char *text, size_t size) {
     return 0;
   if (page->confidant != NULL) {
     if (is_page || is_redirect(page))
-      tnk__text_printf(&out,
-                       "the answer is of proxy %s, or of something behind"
-                       " it that is not the service",
-                       page->confidant);
+      explain_hushed(&out, page);
   } else if (is_redirect(page)) {
     explain_redirect(&out, page);
   } else if (page->status == 413) {

@@ -53,8 +53,9 @@ void tnk__call_read_page(const tnk__call_t *call,
       .confidant = confidant_of(config),
   };
   reply->is_page = tnk__page_is(&page);
-  /* The service has not seen the credential. */
-  if (reply->is_page && (reply->status == 401 || reply->status == 403))
+  /* The service has not seen the credential, and never asks for a proxy's. */
+  if (reply->status == 407 ||
+      (reply->is_page && (reply->status == 401 || reply->status == 403)))
     reply->outcome = TNK__OUTCOME_REFUSED;
   if (!tnk__page_explain(&page, text, size))
     return;
@@ -86,7 +87,7 @@ static int is_cut_refusal(const tnk__http_result_t *result,
   if (result->err == TNK_EPROTO || result->err == TNK_ETOOBIG)
     return 0;
   return tnk__outcome_is_refusal(reply->outcome) ||
-         (reply->outcome == TNK__OUTCOME_REFUSED && reply->is_page);
+         (reply->outcome == TNK__OUTCOME_REFUSED && reply->status != 0);
 }
 
 tnk__error_t *tnk__call_error(const tnk__call_t *call,
