@@ -42,6 +42,14 @@ TNK_API int tnk_init(const char *type, void *out, size_t size);
  */
 TNK_API const char *tnk_libuv_version(void);
 
+/**
+ * The version of nghttp2 that this library speaks HTTP/2 with.
+ *
+ * @return Static text, or NULL: it was built without, and speaks HTTP/1.1 only.
+ * Thread: any. Since: 0.1
+ */
+TNK_API const char *tnk_http2_version(void);
+
 #ifdef __cplusplus
 }
 #endif

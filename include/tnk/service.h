@@ -13,6 +13,22 @@ typedef enum {
   TNK_LIMITER_PRIVATE = 1 /**< This service alone. */
 } tnk_limiter_scope_t;
 
+/** Which version of HTTP is spoken. With HTTP/2 many requests share a
+ * connection; only a library built with nghttp2 has it, see
+ * tnk_http2_version(). */
+typedef enum {
+  /** Over TLS what the server prefers of HTTP/2 and HTTP/1.1 (ALPN), and
+   * HTTP/1.1 for submissions of training; HTTP/1.1 without TLS. A server whose
+   * HTTP/2 does not work gets HTTP/1.1 from there on. */
+  TNK_HTTP_AUTO = 0,
+  TNK_HTTP_1_1 = 1,
+  TNK_HTTP_2 = 2, /**< Over TLS nothing else; HTTP/1.1 without. */
+  /** Nothing else over TLS, and without TLS at once, though a server cannot be
+   * asked there; with one that does not speak it, HTTP/1.1. Not through a proxy
+   * without TLS. */
+  TNK_HTTP_2_PRIOR_KNOWLEDGE = 3
+} tnk_http_version_t;
+
 /** How a service is told to pause. Protocol: futures, queue observers. */
 typedef enum {
   TNK_QUEUE_UNKNOWN = 0,
@@ -118,6 +134,12 @@ typedef struct {
   /** PEM file with its key, not encrypted. NULL: TNK_KEY_FILE where cert_file
    * is NULL too, else the same file. What was read of it is wiped. */
   const char *key_file;
+  /** TNK_HTTP_AUTO: TNK_HTTP_VERSION, which is "auto", "1.1", "2" or
+   * "2-prior-knowledge", else as TNK_HTTP_AUTO says. */
+  tnk_http_version_t http_version;
+  /** Connections of HTTP/2 that may be open; 0: 256. Each takes up to 100
+   * requests, or as many as the server allows. */
+  uint32_t max_http2_connections;
 } tnk_service_options_t;
 
 #define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)

@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include "base/options.h"
+#include "http/client.h"
 #include "tnk/error.h"
 
 #define DEFAULTS(type, init, ...) static const type begin_##type = init;
@@ -35,4 +36,8 @@ int tnk_init(const char *type, void *out, size_t size) {
 
 const char *tnk_libuv_version(void) {
   return uv_version_string();
+}
+
+const char *tnk_http2_version(void) {
+  return tnk__http2_library();
 }

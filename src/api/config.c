@@ -11,6 +11,7 @@
 #include "codec/data/check.h"
 #include "codec/format/jwt.h"
 #include "codec/format/url.h"
+#include "http/client.h"
 #include "tnk/error.h"
 
 #define DEFAULT_BASE_URL                                                       \
@@ -264,6 +265,35 @@ static void load_numbers(tnk_service_options_t *o) {
     o->max_pending = 1048576;
 }
 
+/* The option, else the variable. */
+static int load_version(tnk_service_options_t *o, const char **why) {
+  static const char *const names[] = {
+      [TNK_HTTP_AUTO] = "auto",
+      [TNK_HTTP_1_1] = "1.1",
+      [TNK_HTTP_2] = "2",
+      [TNK_HTTP_2_PRIOR_KNOWLEDGE] = "2-prior-knowledge",
+  };
+  const char *name = tnk__env("TNK_HTTP_VERSION");
+  const int n = sizeof(names) / sizeof(names[0]);
+  int i = 0;
+
+  if (o->http_version == TNK_HTTP_AUTO && name != NULL) {
+    while (i < n && strcmp(name, names[i]) != 0)
+      i++;
+    o->http_version = (tnk_http_version_t)i;
+    *why = "TNK_HTTP_VERSION is none of auto, 1.1, 2, 2-prior-knowledge";
+  } else {
+    *why = "http_version is none of tnk_http_version_t";
+  }
+  if ((int)o->http_version < 0 || (int)o->http_version >= n)
+    return TNK_EINVAL;
+  *why = "HTTP/2 is wanted, and this library is built without nghttp2";
+  if (o->http_version >= TNK_HTTP_2 && tnk__http2_library() == NULL)
+    return TNK_EINVAL;
+  *why = NULL;
+  return TNK_OK;
+}
+
 /* What is sent as it is; the sentence stays in `config`. */
 static int check_options(tnk__config_t *config, const char **why) {
   const tnk_service_options_t *o = &config->options;
@@ -316,7 +346,9 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
   config->alloc = alloc;
   config->options = *options;
   tnk__arena_init(&config->arena, alloc, MAX_CONFIG);
-  err = check_options(config, why);
+  err = load_version(&config->options, why);
+  if (err == TNK_OK)
+    err = check_options(config, why);
   if (err == TNK_OK)
     err = load_credential(config, now_s, why);
   if (err == TNK_OK)

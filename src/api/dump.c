@@ -205,10 +205,17 @@ static void dump_lanes(dump_t *d, const tnk__http_t *http) {
 }
 
 static void dump_http(dump_t *d, const tnk__http_t *http) {
+  static const char *const speaks[] = {
+      [TNK__SPEAKS_UNKNOWN] = "not known yet",
+      [TNK__SPEAKS_HTTP_1] = "HTTP/1.1",
+      [TNK__SPEAKS_HTTP_2] = "HTTP/2",
+  };
+
   begin(d, "http", 0);
   put_uint(d, "connections", http->n_connections);
   put_uint(d, "max_connections", http->max_connections);
   put_bool(d, "out_of_descriptors", http->is_starved);
+  put_text(d, "nghttp2", tnk__http2_library());
   dump_lanes(d, http);
   begin(d, "pools", 1);
   TNK__LIST_FOREACH (node, &http->pools) {
@@ -218,6 +225,7 @@ static void dump_http(dump_t *d, const tnk__http_t *http) {
     put_uint(d, "port", pool->origin.port);
     if (pool->via != NULL)
       put_text(d, "proxy", pool->via->name);
+    put_text(d, "speaks", speaks[pool->speaks]);
     put_uint(d, "connecting", pool->n_connecting);
     put_uint(d, "active", length(&pool->shared) + length(&pool->full));
     put_uint(d, "idle", length(&pool->idle));

@@ -42,6 +42,8 @@ static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
   http.proxies = &hub->config.proxies;
   http.load_trust = o->ca_file != NULL;
   http.connect_timeout_ms = o->connect_timeout_ms;
+  /* Large files one by one, each as fast as its connection. */
+  http.version = TNK__HTTP_1_1;
   http.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */
   http.max_in_flight[TNK__LANE_TRAIN_POLL] = 1;
   err = tnk__root_start(root, loop, options->logger, &http, why);

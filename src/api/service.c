@@ -31,6 +31,13 @@ static const tnk__root_kind_t kind = {.magic = TNK__MAGIC_SERVICE,
                                       .close = close_left,
                                       .free_rest = free_rest};
 
+static const tnk__http_version_t versions[] = {
+    [TNK_HTTP_AUTO] = TNK__HTTP_AUTO,
+    [TNK_HTTP_1_1] = TNK__HTTP_1_1,
+    [TNK_HTTP_2] = TNK__HTTP_2,
+    [TNK_HTTP_2_PRIOR_KNOWLEDGE] = TNK__HTTP_2_PRIOR_KNOWLEDGE,
+};
+
 static int open_parts(tnk_service_t *service, uv_loop_t *loop,
                       const tnk_service_options_t *options, const char **why) {
   const tnk_service_options_t *o = &service->config.options;
@@ -53,6 +60,8 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
   http.why_size = sizeof(service->config.complaint);
   http.connect_timeout_ms = o->connect_timeout_ms;
   http.max_in_flight[TNK__LANE_POLL] = o->max_polls;
+  http.version = versions[o->http_version];
+  http.max_http2_connections = o->max_http2_connections;
   err = tnk__root_start(root, loop, options->logger, &http, why);
   if (err == TNK_EFILE) {
     *why = service->config.complaint;

@@ -7,6 +7,7 @@
 #include "cli/local.h"
 #include "cli/nearest.h"
 #include "cli/tokens.h"
+#include "tnk/bindings.h"
 #include "tnk/version.h"
 
 static void print_help(FILE *to) {
@@ -36,7 +37,10 @@ static int print_version(int argc, char *const *argv) {
             argv[0]);
     return 2;
   }
-  printf("tnk %s\n", TNK_VERSION_STRING);
+  printf("tnk %s (%s%s)\n", TNK_VERSION_STRING,
+         tnk_http2_version() != NULL ? "HTTP/2 with nghttp2 "
+                                     : "without HTTP/2",
+         tnk_http2_version() != NULL ? tnk_http2_version() : "");
   return 0;
 }
 

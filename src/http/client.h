@@ -7,6 +7,7 @@
 #include "net/stream.h"
 
 struct tnk__conn;
+struct tnk__h2_stream;
 struct tnk__pool;
 struct tnk__net;
 struct tnk__proxies;
@@ -25,6 +26,15 @@ typedef enum {
   TNK__N_LANES
 } tnk__lane_t;
 
+/* Which version of HTTP is spoken. */
+typedef enum {
+  /* With TLS what the server prefers of the two, else HTTP/1.1. */
+  TNK__HTTP_AUTO = 0,
+  TNK__HTTP_1_1,
+  TNK__HTTP_2,                /* with TLS no other; else HTTP/1.1 */
+  TNK__HTTP_2_PRIOR_KNOWLEDGE /* without TLS as well, without asking */
+} tnk__http_version_t;
+
 /* Zero means the default. */
 typedef struct {
   const char *ca_file; /* NULL: SSL_CERT_FILE, then the system's */
@@ -39,6 +49,8 @@ typedef struct {
   uint64_t connect_timeout_ms;          /* all until it is open; 0: 5,000 */
   uint64_t idle_timeout_ms;             /* of an unused connection; 0: 60,000 */
   uint32_t max_in_flight[TNK__N_LANES]; /* 0: 4, 16, 64, 2,048, 256 */
+  tnk__http_version_t version;          /* HTTP/1.1 if nghttp2 is missing */
+  uint32_t max_http2_connections;       /* to one origin; 0: 256 */
 } tnk__http_options_t;
 
 typedef struct {
@@ -56,7 +68,10 @@ typedef struct tnk__http {
   tnk__context_t *context;
   struct tnk__net *net;
   const struct tnk__proxies *proxies; /* or NULL */
-  tnk__list_t pools;                  /* one an origin that is in use */
+  tnk__list_t pools; /* one an origin and version that is in use */
+  tnk__list_t known; /* what origins speak, latest first */
+  tnk__http_version_t version;
+  size_t max_http2_connections;
   tnk__http_lane_t lanes[TNK__N_LANES];
   tnk__list_t news;    /* exchanges whose on_sent or on_body is due */
   tnk__list_t done;    /* exchanges whose on_done is due */
@@ -190,8 +205,9 @@ typedef struct tnk__exchange {
   /* Private. There is one for each operation in flight, so it is kept small. */
   tnk__list_t link; /* in the lane's queue, the pool's, `news`, or `done` */
   tnk__http_t *http;
-  struct tnk__pool *pool; /* while QUEUED, WAITING or ACTIVE */
-  struct tnk__conn *conn; /* while ACTIVE */
+  struct tnk__pool *pool;    /* while QUEUED, WAITING or ACTIVE */
+  struct tnk__conn *conn;    /* while ACTIVE */
+  struct tnk__h2_stream *h2; /* while ACTIVE on HTTP/2 */
   tnk__timer_t timer;
   uint64_t timeout_ms;
   uint64_t moved_ms; /* when something was last seen to move */
@@ -211,6 +227,8 @@ typedef struct tnk__exchange {
   uint8_t is_head; /* the method is HEAD */
   uint8_t replayable;
   uint8_t replayed;
+  uint8_t is_unseen; /* the server has said that it did not act on it */
+  uint8_t n_unseen;  /* how often it was sent again for that */
   uint8_t background;
   uint8_t is_streamed;
   uint8_t has_head;  /* of the answer */
@@ -231,6 +249,8 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
  * queue, and connections close. The context's end is also the client's. A
  * second call does nothing. */
 void tnk__http_close(tnk__http_t *http);
+/* The version of nghttp2, or NULL where HTTP/2 is not built in. */
+const char *tnk__http2_library(void);
 /* The number of long polls that are under way now. */
 size_t tnk__http_n_polls(const tnk__http_t *http);
 

@@ -10,7 +10,8 @@
  *
  * What is common to the versions of HTTP: the stream, the exchanges counted,
  * the time without any. The pool says which version it is when the stream is
- * open; its kind then reads and writes, and decides how many exchanges fit.
+ * open; its kind then reads and writes, decides when the connection is OPEN and
+ * how many exchanges fit.
  *
  * ENDED comes from CONNECTING by a failure, and from OPEN by the end of the
  * stream, by what the kind finds wrong, or by staying unused too long. It tells
@@ -21,7 +22,8 @@ static const tnk__stream_events_t stream_events;
 
 int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
                   const tnk__origin_t *origin, const tnk__via_t *via,
-                  const tnk__conn_events_t *events, struct tnk__pool *pool) {
+                  tnk__alpn_t offer, const tnk__conn_events_t *events,
+                  struct tnk__pool *pool) {
   const tnk_allocator_t *alloc = &http->context->alloc;
   tnk__conn_t *conn = tnk__calloc(alloc, 1, sizeof(*conn));
   int err;
@@ -34,6 +36,7 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
   conn->events = events;
   if (!origin->is_tls && via != NULL && via->kind == TNK__PROXY_HTTP)
     conn->relay = via;
+  conn->is_tls = origin->is_tls;
   tnk__list_init(&conn->link);
   err = tnk__stream_open(&conn->stream, http->net, origin, via,
                          http->connect_timeout_ms, &stream_events, conn);
@@ -41,6 +44,7 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
     tnk__free(alloc, conn);
     return err;
   }
+  tnk__stream_offer(conn->stream, offer);
   http->n_connections++;
   if (http->n_connections > http->max_connections)
     http->max_connections = http->n_connections;
@@ -48,12 +52,39 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
   return TNK_OK;
 }
 
+static void free_conn(tnk__conn_t *conn) {
+  if (conn->kind != NULL)
+    conn->kind->end(conn);
+  tnk__free(&conn->http->context->alloc, conn);
+}
+
 void tnk__conn_close(tnk__conn_t *conn) {
   tnk__timer_stop(&conn->timer);
   tnk__list_remove(&conn->link);
+  if (conn->kind != NULL && conn->kind->say_goodbye != NULL)
+    conn->kind->say_goodbye(conn);
   tnk__stream_close(conn->stream);
   conn->http->n_connections--;
-  tnk__free(&conn->http->context->alloc, conn);
+  conn->state = TNK__CONN_ENDED;
+  conn->is_closed = 1;
+  if (conn->n_holds == 0)
+    free_conn(conn);
+}
+
+void tnk__conn_hold(tnk__conn_t *conn) {
+  conn->n_holds++;
+}
+
+int tnk__conn_release(tnk__conn_t *conn) {
+  const int is_closed = conn->is_closed;
+
+  if (--conn->n_holds == 0 && is_closed)
+    free_conn(conn);
+  return !is_closed;
+}
+
+size_t tnk__conn_capacity(const tnk__conn_t *conn) {
+  return conn->state == TNK__CONN_OPEN ? conn->kind->capacity(conn) : 0;
 }
 
 size_t tnk__conn_room(const tnk__conn_t *conn) {
@@ -138,22 +169,31 @@ int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex) {
   return err;
 }
 
-int tnk__conn_speak(tnk__conn_t *conn, const tnk__conn_kind_t *kind) {
-  int err = kind->begin(conn);
+void tnk__conn_ready(tnk__conn_t *conn) {
+  conn->state = TNK__CONN_OPEN;
+  become_idle(conn);
+  conn->events->on_open(conn);
+}
 
-  conn->kind = kind;
-  conn->state = err == TNK_OK ? TNK__CONN_OPEN : TNK__CONN_ENDED;
-  if (err == TNK_OK)
-    become_idle(conn);
-  return err;
+void tnk__conn_fail(tnk__conn_t *conn, int err, int cause) {
+  tnk__timer_stop(&conn->timer);
+  conn->state = TNK__CONN_ENDED;
+  conn->events->on_fail(conn, err, cause);
 }
 
 /* What the stream reports. */
 
 static void on_open(tnk__stream_t *stream) {
   tnk__conn_t *conn = stream->user;
+  int err = TNK_EPROTO;
 
-  conn->events->on_open(conn);
+  conn->kind = conn->events->on_connect(conn);
+  if (conn->kind != NULL)
+    err = conn->kind->begin(conn);
+  if (err == TNK_OK)
+    tnk__conn_ready(conn);
+  else if (err != TNK__CONN_LATER)
+    tnk__conn_fail(conn, err, 0);
 }
 
 static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
@@ -184,9 +224,11 @@ static void on_end(tnk__stream_t *stream, const tnk__net_error_t *error) {
   conn->text = error->text;
   conn->is_final = error->is_final != 0;
   if (conn->state == TNK__CONN_CONNECTING) {
-    conn->state = TNK__CONN_ENDED;
-    conn->events->on_fail(conn, error->code != TNK_OK ? error->code : TNK_ECONN,
-                          error->cause);
+    /* It has connected, and then said nothing. */
+    if (conn->kind != NULL)
+      conn->refuses_http2 = 1;
+    tnk__conn_fail(conn, error->code != TNK_OK ? error->code : TNK_ECONN,
+                   error->cause);
   } else if (conn->n_on == 0) {
     tnk__conn_end(conn);
   } else {

@@ -9,30 +9,47 @@
  * reports to its pool and never to a caller of the client.
  */
 typedef enum {
-  TNK__CONN_CONNECTING = 0,
+  TNK__CONN_CONNECTING = 0, /* until exchanges can be sent on it */
   TNK__CONN_OPEN,
   TNK__CONN_ENDED /* to be closed by the pool, once no exchange is on it */
 } tnk__conn_state_t;
 
 typedef struct tnk__conn tnk__conn_t;
 
+/* What `begin` returns when the connection is not OPEN at once. */
+#define TNK__CONN_LATER 1
+
+struct tnk__conn_kind;
+
 typedef struct {
-  /* Connected; tnk__conn_speak() must follow. */
+  /* Connected: the version of HTTP that is spoken from here on. NULL: none that
+   * is wanted; then `text` says why. */
+  const struct tnk__conn_kind *(*on_connect)(tnk__conn_t *conn);
+  /* From CONNECTING to OPEN. */
   void (*on_open)(tnk__conn_t *conn);
   /* From CONNECTING to ENDED. */
   void (*on_fail)(tnk__conn_t *conn, int err, int cause);
   /* From OPEN to ENDED while no exchange was on it. */
   void (*on_end)(tnk__conn_t *conn);
+  /* It takes more exchanges than it did, or fewer. */
+  void (*on_room)(tnk__conn_t *conn);
   /* The exchange has parted from the connection, which may have ENDED. */
   void (*on_result)(tnk__conn_t *conn, tnk__exchange_t *ex, int err, int cause);
 } tnk__conn_events_t;
 
 /* How a version of HTTP carries exchanges over the stream of a connection. All
  * but `room` and the streams' events are for conn.c alone. */
-typedef struct {
+typedef struct tnk__conn_kind {
   const char *name; /* for people */
-  /* Begin on a stream that is open. TNK_OK or TNK_ENOMEM. */
+  int is_shared;    /* several exchanges at once */
+  /* Begin on a stream that is open. TNK_OK; TNK__CONN_LATER, then
+   * tnk__conn_ready() or tnk__conn_fail() follows; or TNK_ENOMEM. */
   int (*begin)(tnk__conn_t *conn);
+  /* Write a farewell, if that is possible at once. Allocates nothing. May be
+   * NULL. */
+  void (*say_goodbye)(tnk__conn_t *conn);
+  /* Free what it has; also after `begin` has failed. */
+  void (*end)(tnk__conn_t *conn);
   /* Write the request of an exchange that is on the connection. TNK_OK, or a
    * code and then the connection has ENDED, unless others are on it. */
   int (*send)(tnk__conn_t *conn, tnk__exchange_t *ex);
@@ -40,7 +57,8 @@ typedef struct {
    * for it any more; where nothing else can follow, the connection has ENDED.
    * Whether anything was sent is known from here on. Allocates nothing. */
   void (*part)(tnk__conn_t *conn, tnk__exchange_t *ex, int is_over);
-  /* How many more exchanges it takes now. */
+  /* How many exchanges it takes at once, and how many more now. */
+  size_t (*capacity)(const tnk__conn_t *conn);
   size_t (*room)(const tnk__conn_t *conn);
   /* The owner has taken the body: what was held back may come. */
   void (*resume)(tnk__conn_t *conn, tnk__exchange_t *ex);
@@ -67,6 +85,8 @@ typedef struct {
   int write_failed;
 } tnk__h1_t;
 
+struct tnk__h2;
+
 struct tnk__conn {
   tnk__list_t link; /* the pool's */
   tnk__http_t *http;
@@ -77,28 +97,36 @@ struct tnk__conn {
   tnk__conn_state_t state;
   /* The proxy that gets the requests themselves, or NULL. */
   const tnk__via_t *relay;
-  tnk__timer_t timer;  /* of being unused */
+  int is_tls;
+  tnk__timer_t timer;  /* of being unused; before, of becoming ready */
   size_t n_begun;      /* exchanges begun on it */
   size_t n_on;         /* on it now */
   size_t n_foreground; /* of them, those that keep uv_run() going */
   const char *text;    /* why it ended, while that is reported; or NULL */
   uint8_t is_final;    /* it would end the same way again */
+  /* Whether the server does not speak HTTP/2 after all: 1, it may be; 2. */
+  int refuses_http2;
+  int n_holds;   /* the memory stays ... */
+  int is_closed; /* ... after closing */
   tnk__h1_t h1;
+  struct tnk__h2 *h2;
 };
 
 extern const tnk__conn_kind_t tnk__conn_h1;
+#if TNK__HAS_HTTP2
+extern const tnk__conn_kind_t tnk__conn_h2;
+#endif
 
 /* Make a connection, which begins to connect. TNK_OK or TNK_ENOMEM. `via` is
- * NULL, or stays. */
+ * NULL, or stays. `offer` is what a server with TLS may choose from. */
 int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
                   const tnk__origin_t *origin, const tnk__via_t *via,
-                  const tnk__conn_events_t *events, struct tnk__pool *pool);
-/* Say what is spoken on a connection that has just connected: from CONNECTING
- * to OPEN. TNK_OK, or TNK_ENOMEM and then it has ENDED. */
-int tnk__conn_speak(tnk__conn_t *conn, const tnk__conn_kind_t *kind);
+                  tnk__alpn_t offer, const tnk__conn_events_t *events,
+                  struct tnk__pool *pool);
 /* Close and free, in whatever state, without a report. No exchange is on it. */
 void tnk__conn_close(tnk__conn_t *conn);
-/* How many more exchanges it takes now. */
+/* How many exchanges it takes at once, and how many more now. */
+size_t tnk__conn_capacity(const tnk__conn_t *conn);
 size_t tnk__conn_room(const tnk__conn_t *conn);
 /* Write the request on a connection that has room. TNK_OK, or a code and then
  * the exchange is not on it. */
@@ -122,5 +150,12 @@ void tnk__conn_finish(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
                       int cause);
 /* Report the end of a connection without an exchange. It may be gone then. */
 void tnk__conn_end(tnk__conn_t *conn);
+/* From CONNECTING to OPEN, or to ENDED. It may be gone then. */
+void tnk__conn_ready(tnk__conn_t *conn);
+void tnk__conn_fail(tnk__conn_t *conn, int err, int cause);
+/* Keep the memory of a connection that may be closed meanwhile: look at
+ * `is_closed`. Releasing it returns 0 when it is gone. */
+void tnk__conn_hold(tnk__conn_t *conn);
+int tnk__conn_release(tnk__conn_t *conn);
 
 #endif

@@ -25,6 +25,15 @@ static int begin(tnk__conn_t *conn) {
   return TNK_OK;
 }
 
+static void end(tnk__conn_t *conn) {
+  tnk__defer_cancel(&conn->h1.next);
+}
+
+static size_t capacity(const tnk__conn_t *conn) {
+  (void)conn;
+  return 1;
+}
+
 static size_t room(const tnk__conn_t *conn) {
   return conn->h1.ex == NULL;
 }
@@ -209,6 +218,8 @@ static void on_end(tnk__conn_t *conn, const tnk__net_error_t *error) {
 const tnk__conn_kind_t tnk__conn_h1 = {
     .name = "HTTP/1.1",
     .begin = begin,
+    .end = end,
+    .capacity = capacity,
     .send = send_request,
     .part = part,
     .room = room,

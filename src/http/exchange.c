@@ -101,6 +101,7 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   ex->body_len = request->body_len;
   ex->feed = request->feed;
   ex->replayed = ex->told = ex->sent = ex->is_final = 0;
+  ex->is_unseen = ex->n_unseen = 0;
   ex->err = ex->cause = 0;
   return TNK_OK;
 }
@@ -109,10 +110,13 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
  * answer has neither. */
 typedef struct {
   tnk__response_t response; /* first: what `answer` points to is freed */
-  tnk__http_reader_t reader;
+  union {
+    tnk__http_reader_t http1;
+    tnk__h2_reader_t http2;
+  } reader;
 } incoming_t;
 
-tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex) {
+static incoming_t *new_incoming(tnk__exchange_t *ex) {
   const tnk_allocator_t *alloc = &ex->http->context->alloc;
   incoming_t *incoming = tnk__malloc(alloc, sizeof(*incoming));
 
@@ -120,9 +124,27 @@ tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex) {
     return NULL;
   ex->answer = &incoming->response;
   tnk__response_init(ex->answer, alloc, ex->max_body);
-  tnk__http_reader_init(&incoming->reader, ex->answer, ex->is_head);
-  incoming->reader.is_streamed = ex->is_streamed;
-  return &incoming->reader;
+  return incoming;
+}
+
+tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex) {
+  incoming_t *incoming = new_incoming(ex);
+
+  if (incoming == NULL)
+    return NULL;
+  tnk__http_reader_init(&incoming->reader.http1, ex->answer, ex->is_head);
+  incoming->reader.http1.is_streamed = ex->is_streamed;
+  return &incoming->reader.http1;
+}
+
+tnk__h2_reader_t *tnk__exchange_begin_h2(tnk__exchange_t *ex) {
+  incoming_t *incoming = new_incoming(ex);
+
+  if (incoming == NULL)
+    return NULL;
+  tnk__h2_reader_init(&incoming->reader.http2, ex->answer, ex->is_head);
+  incoming->reader.http2.is_streamed = ex->is_streamed;
+  return &incoming->reader.http2;
 }
 
 static void free_answer(const tnk_allocator_t *alloc, tnk__response_t *answer) {
@@ -130,6 +152,11 @@ static void free_answer(const tnk_allocator_t *alloc, tnk__response_t *answer) {
     return;
   tnk__response_deinit(answer);
   tnk__free(alloc, answer);
+}
+
+void tnk__exchange_forget_answer(tnk__exchange_t *ex) {
+  free_answer(&ex->http->context->alloc, ex->answer);
+  ex->answer = NULL;
 }
 
 /* The head holds the credential. */

@@ -1,7 +1,7 @@
 #ifndef TNK_HTTP_EXCHANGE_H
 #define TNK_HTTP_EXCHANGE_H
 
-#include "codec/format/http_read.h"
+#include "codec/format/h2_read.h"
 #include "http/client.h"
 
 /* The inside of exchanges: what connections, pools and the client share. */
@@ -24,6 +24,10 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
 /* Allocate an answer. Returns what reads it, which lives as long as it; NULL
  * without memory. */
 tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex);
+/* The same for one that comes over HTTP/2. */
+tnk__h2_reader_t *tnk__exchange_begin_h2(tnk__exchange_t *ex);
+/* Free an answer that does not count. */
+void tnk__exchange_forget_answer(tnk__exchange_t *ex);
 /* Note that on_sent is due. */
 void tnk__exchange_note_sent(tnk__exchange_t *ex);
 /* Note that more of the answer has come. Of one that is streamed, on_body may

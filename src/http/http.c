@@ -9,6 +9,7 @@
 #include "http/exchange.h"
 #include "http/pool.h"
 #include "http/silence.h"
+#include "http/speak.h"
 #include "net/net.h"
 #include "tnk/error.h"
 
@@ -28,7 +29,11 @@ enum { MIN_SPARE_DESCRIPTORS = 64 };
  * there are not descriptors for all. */
 enum { TRAIN_POLLS_PART = 8 };
 
-enum { CONNECT_TIMEOUT_MS = 5000, IDLE_TIMEOUT_MS = 60000 };
+enum {
+  CONNECT_TIMEOUT_MS = 5000,
+  IDLE_TIMEOUT_MS = 60000,
+  MAX_HTTP2_CONNECTIONS = 256
+};
 
 static const uint32_t default_max[TNK__N_LANES] = {
     [TNK__LANE_CONTROL] = 4,      [TNK__LANE_TRAIN] = 16,
@@ -99,7 +104,13 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
   http->idle_timeout_ms =
       options->idle_timeout_ms > 0 ? options->idle_timeout_ms : IDLE_TIMEOUT_MS;
   http->proxies = options->proxies;
+  http->version =
+      tnk__http2_library() != NULL ? options->version : TNK__HTTP_1_1;
+  http->max_http2_connections = options->max_http2_connections > 0
+                                    ? options->max_http2_connections
+                                    : MAX_HTTP2_CONNECTIONS;
   tnk__list_init(&http->pools);
+  tnk__list_init(&http->known);
   tnk__list_init(&http->news);
   tnk__list_init(&http->done);
   tnk__deferred_init(&http->due, on_due);
@@ -140,6 +151,7 @@ void tnk__http_close(tnk__http_t *http) {
   }
   while ((node = tnk__list_first(&http->pools)) != NULL)
     tnk__pool_close(tnk__container_of(node, tnk__pool_t, link), TNK_ECLOSED);
+  tnk__speak_forget(http);
   tnk__net_unref(http->net);
   http->net = NULL;
 }

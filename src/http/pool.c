@@ -10,6 +10,7 @@
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "http/silence.h"
+#include "http/speak.h"
 #include "tnk/error.h"
 
 /*
@@ -28,10 +29,11 @@
 
 static const tnk__conn_events_t conn_events;
 
-static tnk__pool_t *find(tnk__http_t *http, const tnk__origin_t *origin) {
+static tnk__pool_t *find(tnk__http_t *http, const tnk__origin_t *origin,
+                         int is_apart) {
   TNK__LIST_FOREACH (node, &http->pools) {
     tnk__pool_t *pool = tnk__container_of(node, tnk__pool_t, link);
-    if (tnk__origin_equal(&pool->origin, origin))
+    if (pool->is_apart == is_apart && tnk__origin_equal(&pool->origin, origin))
       return pool;
   }
   return NULL;
@@ -74,6 +76,7 @@ static int find_way(tnk__pool_t *pool) {
 static void free_pool(tnk__pool_t *pool) {
   tnk__buf_t *request = &pool->proxy.request;
 
+  tnk__speak_keep(pool);
   tnk__list_remove(&pool->link);
   tnk__wipe(request->data, request->len);
   tnk__buf_deinit(request);
@@ -81,7 +84,7 @@ static void free_pool(tnk__pool_t *pool) {
 }
 
 static int new_pool(tnk__pool_t **out, tnk__http_t *http,
-                    const tnk__origin_t *origin) {
+                    const tnk__origin_t *origin, int is_apart) {
   size_t n = strlen(origin->host) + 1;
   tnk__pool_t *pool =
       tnk__malloc(&http->context->alloc, sizeof(tnk__pool_t) + n);
@@ -97,7 +100,9 @@ static int new_pool(tnk__pool_t **out, tnk__http_t *http,
   pool->http = http;
   pool->origin = *origin;
   pool->origin.host = host;
+  pool->is_apart = is_apart;
   tnk__list_init(&pool->waiting);
+  tnk__list_init(&pool->polls);
   tnk__list_init(&pool->fresh);
   tnk__list_init(&pool->connecting);
   tnk__list_init(&pool->idle);
@@ -107,6 +112,8 @@ static int new_pool(tnk__pool_t **out, tnk__http_t *http,
   err = find_way(pool);
   if (err != TNK_OK)
     free_pool(pool);
+  else
+    tnk__speak_begin(pool);
   return err;
 }
 
@@ -121,8 +128,9 @@ static void free_if_empty(tnk__pool_t *pool) {
 
 int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
                    tnk__exchange_t *ex) {
-  tnk__pool_t *pool = find(http, origin);
-  int err = pool == NULL ? new_pool(&pool, http, origin) : TNK_OK;
+  const int is_apart = tnk__speak_is_apart(http, origin, ex->lane);
+  tnk__pool_t *pool = find(http, origin, is_apart);
+  int err = pool == NULL ? new_pool(&pool, http, origin, is_apart) : TNK_OK;
 
   if (err != TNK_OK)
     return err;
@@ -166,6 +174,8 @@ static tnk__exchange_t *pop_waiting(tnk__pool_t *pool, int with_fresh) {
   if (node == NULL)
     node = tnk__list_pop(&pool->waiting);
   if (node == NULL)
+    node = tnk__list_pop(&pool->polls);
+  if (node == NULL)
     return NULL;
   uncount_waiting(pool, exchange_at(node));
   return exchange_at(node);
@@ -178,6 +188,29 @@ static void wait_in(tnk__pool_t *pool, tnk__list_t *list, tnk__exchange_t *ex) {
   count_waiting(pool, ex);
 }
 
+/* Where an exchange waits for any connection. */
+static tnk__list_t *line_of(tnk__pool_t *pool, const tnk__exchange_t *ex) {
+  return ex->lane == TNK__LANE_POLL ? &pool->polls : &pool->waiting;
+}
+
+/* What the server says that it has not looked at may be sent again, but not for
+ * ever. */
+enum { MAX_UNSEEN = 3 };
+
+static int repeat_unseen(tnk__pool_t *pool, tnk__exchange_t *ex) {
+  tnk__list_t *line = line_of(pool, ex);
+
+  if (!ex->is_unseen || ex->n_unseen >= MAX_UNSEEN)
+    return 0;
+  ex->is_unseen = 0;
+  ex->n_unseen++;
+  wait_in(pool, line, ex);
+  /* Those behind it came later. */
+  tnk__list_remove(&ex->link);
+  tnk__list_prepend(line, &ex->link);
+  return 1;
+}
+
 /* What becomes of an exchange whose connection failed under it. A kept
  * connection may have been closed by the server long before we noticed; then
  * the server has not seen the request, but only the caller can know whether
@@ -185,6 +218,8 @@ static void wait_in(tnk__pool_t *pool, tnk__list_t *list, tnk__exchange_t *ex) {
 static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
                            int was_reused, int err, int cause,
                            const char *text) {
+  if (repeat_unseen(pool, ex))
+    return;
   if (was_reused && ex->answer == NULL && !ex->replayed &&
       (ex->replayable || !ex->sent) && err != TNK_ENOMEM) {
     ex->replayed = 1;
@@ -195,11 +230,16 @@ static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
   }
 }
 
+static void close_conn(tnk__conn_t *conn) {
+  conn->pool->n_conns--;
+  tnk__conn_close(conn);
+}
+
 /* Put a connection where what has happened to it belongs, or close it after its
  * last exchange. */
 static void place(tnk__pool_t *pool, tnk__conn_t *conn) {
   if (conn->state == TNK__CONN_ENDED && conn->n_on == 0) {
-    tnk__conn_close(conn);
+    close_conn(conn);
     return;
   }
   tnk__list_remove(&conn->link);
@@ -242,7 +282,7 @@ static int close_one_idle(tnk__http_t *http) {
   if (oldest == NULL)
     return 0;
   pool = oldest->pool;
-  tnk__conn_close(oldest);
+  close_conn(oldest);
   free_if_empty(pool);
   return 1;
 }
@@ -253,42 +293,90 @@ static int open_conn(tnk__pool_t *pool) {
 
   if (pool->http->n_connections >= pool->http->enough)
     close_one_idle(pool->http);
-  err = tnk__conn_new(&conn, pool->http, &pool->origin, pool->via, &conn_events,
-                      pool);
+  err = tnk__conn_new(&conn, pool->http, &pool->origin, pool->via,
+                      tnk__speak_offer(pool), &conn_events, pool);
   if (err != TNK_OK)
     return err;
+  pool->n_conns++;
   tnk__list_append(&pool->connecting, &conn->link);
   pool->n_connecting++;
   return TNK_OK;
 }
 
 /* A connection with room: rather one that is in use, so that the others can
- * end. */
-static tnk__conn_t *find_room(const tnk__pool_t *pool) {
-  tnk__list_t *node = tnk__list_first(&pool->shared);
+ * end. Polls leave some of it for what must not wait for them. */
+static tnk__conn_t *find_room(const tnk__pool_t *pool, int is_poll) {
+  const tnk__list_t *const lists[] = {&pool->shared, &pool->idle};
 
-  if (node == NULL)
-    node = tnk__list_first(&pool->idle);
-  return node != NULL ? conn_at(node) : NULL;
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+    TNK__LIST_FOREACH (node, lists[i]) {
+      tnk__conn_t *conn = conn_at(node);
+      const size_t spare =
+          is_poll ? tnk__speak_spare(tnk__conn_capacity(conn)) : 0;
+      if (tnk__conn_room(conn) > spare)
+        return conn;
+    }
+  return NULL;
+}
+
+/* Exchanges that wait go to connections that have room. */
+static void fill(tnk__pool_t *pool) {
+  for (;;) {
+    const int is_poll = tnk__list_empty(&pool->waiting);
+    tnk__list_t *node =
+        tnk__list_first(is_poll ? &pool->polls : &pool->waiting);
+    tnk__conn_t *conn = node != NULL ? find_room(pool, is_poll) : NULL;
+    if (conn == NULL)
+      return;
+    tnk__list_remove(node);
+    uncount_waiting(pool, exchange_at(node));
+    assign(pool, conn, exchange_at(node));
+  }
+}
+
+/* How many more exchanges fit on what is open, as far as `enough`. */
+static size_t total_room(const tnk__pool_t *pool, size_t enough) {
+  const tnk__list_t *const lists[] = {&pool->idle, &pool->shared};
+  size_t n = 0;
+
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+    TNK__LIST_FOREACH (node, lists[i]) {
+      n += tnk__conn_room(conn_at(node));
+      if (n >= enough)
+        return n;
+    }
+  return n;
+}
+
+/* Open the next shared connection before the last place is taken. */
+static void open_ahead(tnk__pool_t *pool) {
+  const size_t enough = pool->capacity / 5;
+
+  if (pool->speaks == TNK__SPEAKS_HTTP_2 && pool->n_waiting == 0 &&
+      pool->n_connecting == 0 && pool->n_exchanges > 0 &&
+      !pool->http->closing && !pool->http->is_starved &&
+      !tnk__list_empty(&pool->shared) &&
+      pool->n_conns < pool->http->max_http2_connections &&
+      total_room(pool, enough) < enough)
+    (void)open_conn(pool);
 }
 
 /* Bring exchanges and connections together. */
 static void serve(tnk__pool_t *pool) {
-  tnk__conn_t *conn;
-
-  while (!tnk__list_empty(&pool->waiting) && (conn = find_room(pool)) != NULL)
-    assign(pool, conn, pop_waiting(pool, 0));
-  while (pool->n_connecting < pool->n_waiting && !pool->http->is_starved) {
+  fill(pool);
+  while (pool->n_connecting < tnk__speak_wanted(pool) &&
+         !pool->http->is_starved) {
     int err = open_conn(pool);
     if (err != TNK_OK)
       settle(pool, pop_waiting(pool, 1), err, 0);
   }
+  open_ahead(pool);
 }
 
 void tnk__pool_run(tnk__exchange_t *ex) {
   tnk__pool_t *pool = ex->pool;
 
-  wait_in(pool, &pool->waiting, ex);
+  wait_in(pool, line_of(pool, ex), ex);
   serve(pool);
   free_if_empty(pool);
 }
@@ -298,7 +386,7 @@ void tnk__pool_run(tnk__exchange_t *ex) {
  * that were for it go. */
 static void close_surplus(tnk__pool_t *pool) {
   while (pool->n_foreground == 0 && pool->n_connecting > pool->n_waiting) {
-    tnk__conn_close(conn_at(pool->connecting.prev));
+    close_conn(conn_at(pool->connecting.prev));
     pool->n_connecting--;
   }
 }
@@ -338,7 +426,7 @@ static void close_conns(tnk__pool_t *pool, tnk__list_t *list, int err) {
       tnk__conn_abort(conn_at(node), ex);
       settle(pool, ex, err, 0);
     }
-    tnk__conn_close(conn_at(node));
+    close_conn(conn_at(node));
   }
 }
 
@@ -357,18 +445,31 @@ void tnk__pool_close(tnk__pool_t *pool, int err) {
 
 /* What connections report. */
 
+static const tnk__conn_kind_t *on_connect(tnk__conn_t *conn) {
+  return tnk__speak_choose(conn->pool, conn);
+}
+
 static void on_open(tnk__conn_t *conn) {
   tnk__pool_t *pool = conn->pool;
   tnk__exchange_t *ex;
-  int err = tnk__conn_speak(conn, &tnk__conn_h1);
 
   pool->n_connecting--;
+  pool->capacity = tnk__conn_capacity(conn);
+  tnk__conn_hold(conn);
   place(pool, conn);
-  ex = pop_waiting(pool, 1);
-  if (ex != NULL && err != TNK_OK)
-    settle(pool, ex, err, 0);
-  else if (ex != NULL)
+  while (tnk__conn_room(conn) > 0 && (ex = pop_waiting(pool, 1)) != NULL)
     assign(pool, conn, ex);
+  (void)tnk__conn_release(conn);
+  serve(pool);
+  free_if_empty(pool);
+}
+
+static void on_room(tnk__conn_t *conn) {
+  tnk__pool_t *pool = conn->pool;
+
+  (void)tnk__speak_fell_back(pool, conn);
+  pool->capacity = tnk__conn_capacity(conn);
+  place(pool, conn);
   serve(pool);
   free_if_empty(pool);
 }
@@ -401,25 +502,36 @@ static int can_wait(tnk__http_t *http, int cause) {
   return http->is_starved;
 }
 
+/* A connection could not be made, and none is on its way for those that wait:
+ * they end with it. One that several would have shared takes its share. */
+static void fail_waiting(tnk__pool_t *pool, int err, int cause,
+                         const char *text, uint8_t is_final) {
+  size_t n = tnk__speak_share(pool);
+
+  for (; n > 0 && pool->n_waiting > 0; n--) {
+    tnk__exchange_t *ex = pop_waiting(pool, 1);
+    ex->is_final = is_final;
+    tnk__exchange_explain(ex, text);
+    settle(pool, ex, err, cause);
+  }
+}
+
 static void on_fail(tnk__conn_t *conn, int err, int cause) {
   tnk__pool_t *pool = conn->pool;
   const char *text = conn->text;
   const uint8_t is_final = conn->is_final;
-  tnk__exchange_t *ex;
+  const int is_other =
+      tnk__speak_fell_back(pool, conn) || tnk__speak_turned(pool, err);
 
-  tnk__conn_close(conn);
+  close_conn(conn);
   pool->n_connecting--;
   /* One that nobody waits for any more needs no room: only an exchange that
    * waits also keeps the pool, whose last unused connection may have to go. */
   if (pool->n_waiting > pool->n_connecting) {
-    if (can_wait(pool->http, cause)) {
+    if (is_other || can_wait(pool->http, cause))
       serve(pool);
-    } else {
-      ex = pop_waiting(pool, 1);
-      ex->is_final = is_final;
-      tnk__exchange_explain(ex, text);
-      settle(pool, ex, err, cause);
-    }
+    else
+      fail_waiting(pool, err, cause, text, is_final);
   }
   free_if_empty(pool);
 }
@@ -427,16 +539,24 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
 static void on_end(tnk__conn_t *conn) {
   tnk__pool_t *pool = conn->pool;
 
-  tnk__conn_close(conn);
+  (void)tnk__speak_fell_back(pool, conn);
+  close_conn(conn);
   free_if_empty(pool);
 }
 
 static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
                       int cause) {
   tnk__pool_t *pool = conn->pool;
-  const int was_reused = tnk__conn_is_reused(conn);
+  /* A server that ends one request of many is not one that was gone. */
+  const int was_reused =
+      tnk__conn_is_reused(conn) && conn->state == TNK__CONN_ENDED;
   const char *text = conn->text;
 
+  (void)tnk__speak_fell_back(pool, conn);
+  if (err == TNK_OK)
+    pool->has_worked = 1;
+  else if (ex->answer == NULL)
+    (void)tnk__speak_turned(pool, err);
   place(pool, conn);
   if (err == TNK_OK)
     settle(pool, ex, TNK_OK, 0);
@@ -447,6 +567,8 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
 }
 
 static const tnk__conn_events_t conn_events = {
+    .on_connect = on_connect,
+    .on_room = on_room,
     .on_open = on_open,
     .on_fail = on_fail,
     .on_end = on_end,

@@ -43,6 +43,14 @@ typedef struct {
   int is_final;
 } tnk__net_error_t;
 
+/* What a stream with TLS offers the server to speak in it (ALPN). */
+typedef enum {
+  TNK__ALPN_HTTP_1 = 0, /* unless it is told otherwise */
+  TNK__ALPN_HTTP_2,
+  TNK__ALPN_BOTH,
+  TNK__N_ALPN
+} tnk__alpn_t;
+
 typedef struct tnk__stream tnk__stream_t;
 
 /*
@@ -78,6 +86,9 @@ typedef struct {
   void (*pause)(tnk__stream_t *stream, int paused);
   void (*hold_loop)(tnk__stream_t *stream, int hold);
   void (*close)(tnk__stream_t *stream);
+  /* NULL without TLS. */
+  void (*offer)(tnk__stream_t *stream, tnk__alpn_t alpn);
+  const char *(*chosen)(const tnk__stream_t *stream);
 } tnk__stream_ops_t;
 
 /*
@@ -139,6 +150,19 @@ static inline void tnk__stream_pause(tnk__stream_t *stream, int paused) {
  * unused connection must not. */
 static inline void tnk__stream_hold_loop(tnk__stream_t *stream, int hold) {
   stream->ops->hold_loop(stream, hold);
+}
+
+/* Say what to offer the server, right after opening the stream. Without TLS
+ * nothing is. */
+static inline void tnk__stream_offer(tnk__stream_t *stream, tnk__alpn_t alpn) {
+  if (stream->ops->offer != NULL)
+    stream->ops->offer(stream, alpn);
+}
+
+/* What the server has chosen, "h2" or "http/1.1", once the stream is open.
+ * NULL: nothing, or it was not asked. */
+static inline const char *tnk__stream_chosen(const tnk__stream_t *stream) {
+  return stream->ops->chosen != NULL ? stream->ops->chosen(stream) : NULL;
 }
 
 /* Close it; legal in every state, once. Only on_closed follows; until then the

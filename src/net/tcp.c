@@ -505,8 +505,11 @@ static void tcp_close(tnk__stream_t *stream) {
     tnk__defer(tcp->net->context, &tcp->gone);
 }
 
-static const tnk__stream_ops_t tcp_ops = {tcp_write, tcp_n_sent, tcp_pause,
-                                          tcp_hold_loop, tcp_close};
+static const tnk__stream_ops_t tcp_ops = {.write = tcp_write,
+                                          .n_sent = tcp_n_sent,
+                                          .pause = tcp_pause,
+                                          .hold_loop = tcp_hold_loop,
+                                          .close = tcp_close};
 
 static tcp_t *new_tcp(const tnk_allocator_t *alloc) {
   tcp_t *tcp = tnk__calloc(alloc, 1, sizeof(*tcp));

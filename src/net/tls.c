@@ -255,7 +255,7 @@ static void on_step(tnk__pace_step_t *step) {
 }
 
 static int start_handshake(tnk__tls_t *tls) {
-  int err = mbedtls_ssl_setup(&tls->ssl, &tls->net->trust->config);
+  int err = mbedtls_ssl_setup(&tls->ssl, &tls->net->trust->configs[tls->alpn]);
 
   if (err != 0)
     return err;
@@ -394,8 +394,17 @@ static void tls_close(tnk__stream_t *stream) {
   tnk__stream_close(tls->tcp);
 }
 
-static const tnk__stream_ops_t tls_ops = {tnk__tls_write, tnk__tls_n_sent,
-                                          tls_pause, tls_hold_loop, tls_close};
+static void tls_offer(tnk__stream_t *stream, tnk__alpn_t alpn) {
+  tnk__tls_of(stream)->alpn = alpn;
+}
+
+static const char *tls_chosen(const tnk__stream_t *stream) {
+  return mbedtls_ssl_get_alpn_protocol(&tnk__tls_of(stream)->ssl);
+}
+
+static const tnk__stream_ops_t tls_ops = {
+    tnk__tls_write, tnk__tls_n_sent, tls_pause, tls_hold_loop,
+    tls_close,      tls_offer,       tls_chosen};
 
 static void init(tnk__tls_t *tls, tnk__net_t *net) {
   const tnk_allocator_t *alloc = &net->context->alloc;

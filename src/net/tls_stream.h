@@ -33,6 +33,7 @@ typedef struct {
   tnk__timer_t deadline;
   tnk__peer_t peer;
   uint16_t port;
+  tnk__alpn_t alpn;      /* what is offered */
   const tnk__via_t *via; /* or NULL; not looked at when CLOSING */
   mbedtls_ssl_context ssl;
   uint8_t *plain_buf; /* the net's, for what is decrypted */

@@ -30,7 +30,11 @@ static const char *const system_files[] = {
     "/etc/ssl/cert.pem", /* the BSDs, macOS */
 };
 
-static const char *const alpn[] = {"http/1.1", NULL};
+static const char *const alpn[TNK__N_ALPN][3] = {
+    [TNK__ALPN_HTTP_1] = {"http/1.1", NULL},
+    [TNK__ALPN_HTTP_2] = {"h2", NULL},
+    [TNK__ALPN_BOTH] = {"h2", "http/1.1", NULL},
+};
 
 static const char *system_file(void) {
   const size_t n = sizeof(system_files) / sizeof(system_files[0]);
@@ -59,13 +63,15 @@ static void init_parts(tnk__trust_t *trust) {
   mbedtls_entropy_init(&trust->entropy);
   mbedtls_ctr_drbg_init(&trust->rng);
   mbedtls_x509_crt_init(&trust->chain);
-  mbedtls_ssl_config_init(&trust->config);
+  for (int i = 0; i < TNK__N_ALPN; i++)
+    mbedtls_ssl_config_init(&trust->configs[i]);
   mbedtls_x509_crt_init(&trust->identity.chain);
   mbedtls_pk_init(&trust->identity.key);
 }
 
 static void free_parts(tnk__trust_t *trust) {
-  mbedtls_ssl_config_free(&trust->config);
+  for (int i = 0; i < TNK__N_ALPN; i++)
+    mbedtls_ssl_config_free(&trust->configs[i]);
   tnk__identity_free(&trust->identity);
   mbedtls_x509_crt_free(&trust->chain);
   mbedtls_ctr_drbg_free(&trust->rng);
@@ -100,8 +106,8 @@ static void set_version(mbedtls_ssl_config *config) {
 }
 #endif
 
-static int configure(tnk__trust_t *trust) {
-  mbedtls_ssl_config *config = &trust->config;
+static int configure(tnk__trust_t *trust, tnk__alpn_t offer) {
+  mbedtls_ssl_config *config = &trust->configs[offer];
   int err = mbedtls_ssl_config_defaults(config, MBEDTLS_SSL_IS_CLIENT,
                                         MBEDTLS_SSL_TRANSPORT_STREAM,
                                         MBEDTLS_SSL_PRESET_DEFAULT);
@@ -120,7 +126,7 @@ static int configure(tnk__trust_t *trust) {
 #if defined(MBEDTLS_SSL_RENEGOTIATION)
   mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);
 #endif
-  return mbedtls_ssl_conf_alpn_protocols(config, (const char **)alpn);
+  return mbedtls_ssl_conf_alpn_protocols(config, (const char **)alpn[offer]);
 }
 
 /* 0: it could not be read, and nothing else is kept either. */
@@ -160,8 +166,8 @@ static void load(tnk__trust_t *trust) {
   }
   if (err == 0 && !load_identity(trust))
     return;
-  if (err == 0)
-    err = configure(trust);
+  for (int i = 0; i < TNK__N_ALPN && err == 0; i++)
+    err = configure(trust, (tnk__alpn_t)i);
   trust->cause = err;
   trust->err = err == 0 ? TNK_OK : tnk__tls_code(err, trust->err);
   if (err != 0)

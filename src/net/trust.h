@@ -9,6 +9,7 @@
 #include "loop/context.h"
 #include "net/identity.h"
 #include "loop/work.h"
+#include "net/stream.h"
 
 /* Somebody who needs the certificates. Embedded in its owner. */
 typedef struct tnk__trust_waiter {
@@ -47,7 +48,7 @@ typedef struct tnk__trust {
   mbedtls_entropy_context entropy;
   mbedtls_ctr_drbg_context rng;
   mbedtls_x509_crt chain;
-  mbedtls_ssl_config config;
+  mbedtls_ssl_config configs[TNK__N_ALPN]; /* they differ in what they offer */
 } tnk__trust_t;
 
 /* Make one that has read nothing yet. TNK_OK or TNK_ENOMEM. */

@@ -407,8 +407,11 @@ static void tunnel_close(tnk__stream_t *stream) {
   tnk__stream_close(tunnel->tcp);
 }
 
-static const tnk__stream_ops_t tunnel_ops = {
-    tunnel_write, tunnel_n_sent, tunnel_pause, tunnel_hold_loop, tunnel_close};
+static const tnk__stream_ops_t tunnel_ops = {.write = tunnel_write,
+                                             .n_sent = tunnel_n_sent,
+                                             .pause = tunnel_pause,
+                                             .hold_loop = tunnel_hold_loop,
+                                             .close = tunnel_close};
 
 int tnk__tunnel_open(tnk__stream_t **out, tnk__net_t *net,
                      const tnk__via_t *via, uint64_t connect_timeout_ms,

@@ -44,6 +44,14 @@ TEST(the_version_of_libuv_is_that_of_the_process) {
   CHECK_STR(tnk_libuv_version(), uv_version_string());
 }
 
+TEST(the_version_of_nghttp2_is_told_where_it_is_used) {
+#if TNK__HAS_HTTP2
+  CHECK(tnk_http2_version() != NULL && tnk_http2_version()[0] == '1');
+#else
+  CHECK(tnk_http2_version() == NULL);
+#endif
+}
+
 TEST(a_client_is_taken_from_its_promise) {
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   char why[200] = "";

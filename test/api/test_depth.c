@@ -146,6 +146,7 @@ ROW(tnk_init) {
   (void)s;
   CHECK_INT(tnk_init("tnk_lora_options_t", &lora, sizeof(lora)), TNK_OK);
 }
+GETS(tnk_http2_version, tnk_http2_version())
 GETS(tnk_libuv_version, tnk_libuv_version())
 GETS(tnk_metrics_count, tnk_metrics_count(metrics(s)))
 GETS(tnk_metrics_get, tnk_metrics_get(metrics(s), "grad_norm"))

@@ -83,7 +83,7 @@ def command_lines():
     check(got.returncode == 0 and "usage: tnk version" in got.stdout,
           "version --help", got)
     got = run("--version")
-    check(re.fullmatch(r"tnk \d+\.\d+\.\d+\n", got.stdout), "--version", got)
+    check(re.fullmatch(r"tnk \d+\.\d+\.\d+ \((HTTP/2 with nghttp2 [\d.]+|without HTTP/2)\)\n", got.stdout), "--version", got)
     got = run("local", "--help")
     check(got.returncode == 0 and "TINKER_BASE_URL" in got.stdout,
           "local --help", got)

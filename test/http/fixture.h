@@ -163,12 +163,16 @@ static inline void call_get(fixture_t *f, const char *target) {
 /* On a context that is open. */
 static inline void fixture_begin(fixture_t *f,
                                  const tnk__http_options_t *options) {
+  tnk__http_options_t own = *options;
+
+  if (mock_over_http2() && own.version == TNK__HTTP_AUTO)
+    own.version = TNK__HTTP_2_PRIOR_KNOWLEDGE;
   tnk__context_fake_clock(&f->c.loop, 1000000);
   f->mock = mock_open(&f->c.uv);
   mock_set_clock(f->mock, &f->c.loop);
   mock_json(f->mock, NULL, "/ok", 200, "{\"ok\":true}");
   mock_on(f->mock, NULL, "/hold", mock_hold, NULL);
-  CHECK_INT(tnk__http_open(&f->http, &f->c.loop, options), TNK_OK);
+  CHECK_INT(tnk__http_open(&f->http, &f->c.loop, &own), TNK_OK);
 }
 
 static inline void fixture_open_with(fixture_t *f,

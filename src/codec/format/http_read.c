@@ -163,31 +163,54 @@ static void join_repeats(tnk__response_t *response, size_t i) {
   list[i].value = joined;
 }
 
-static void join_all_repeats(tnk__response_t *response) {
+int tnk__response_join(tnk__response_t *response) {
   size_t n;
   const tnk__response_header_t *list = headers(response, &n);
 
   for (size_t i = 0; i < n; i++)
     if (*text_at(response, list[i].name) != '\0')
       join_repeats(response, i);
+  return response->text.err;
+}
+
+int tnk__response_add(tnk__response_t *response, const void *name,
+                      size_t n_name, const void *value, size_t n_value) {
+  tnk__buf_t *text = &response->text;
+  tnk__response_header_t header;
+
+  header.name = (uint32_t)text->len;
+  header.value = (uint32_t)(text->len + n_name + 1);
+  tnk__buf_append(text, name, n_name);
+  tnk__buf_byte(text, '\0');
+  tnk__buf_append(text, value, n_value);
+  if (tnk__buf_byte(text, '\0') != TNK_OK)
+    return text->err;
+  return tnk__buf_append(&response->index, &header, sizeof(header));
+}
+
+int tnk__response_encoding(const tnk__response_t *response, int is_streamed,
+                           int *is_zstd) {
+  const char *encoding = tnk__response_header(response, "content-encoding");
+
+  *is_zstd = 0;
+  if (encoding == NULL || *encoding == '\0' ||
+      tnk__http_compare_names(encoding, "identity") == 0)
+    return TNK_OK;
+  *is_zstd = !is_streamed && tnk__http_compare_names(encoding, "zstd") == 0;
+  return *is_zstd ? TNK_OK : TNK_EPROTO;
 }
 
 /* What the parser would accept though its framing is not plain. */
 static int check_framing(tnk__http_reader_t *reader) {
   const tnk__response_t *response = reader->response;
   const char *coding = tnk__response_header(response, "transfer-encoding");
-  const char *encoding = tnk__response_header(response, "content-encoding");
 
   if (coding != NULL &&
       (tnk__http_compare_names(coding, "chunked") != 0 ||
        tnk__response_header(response, "content-length") != NULL))
     return TNK_EPROTO;
-  if (encoding == NULL || *encoding == '\0' ||
-      tnk__http_compare_names(encoding, "identity") == 0)
-    return TNK_OK;
-  reader->is_zstd =
-      !reader->is_streamed && tnk__http_compare_names(encoding, "zstd") == 0;
-  return reader->is_zstd ? TNK_OK : TNK_EPROTO;
+  return tnk__response_encoding(response, reader->is_streamed,
+                                &reader->is_zstd);
 }
 
 /* Refuse early what is announced to be too long, else set aside room. */
@@ -222,8 +245,7 @@ static int on_head_end(llhttp_t *parser) {
     return fail(reader, TNK_EPROTO);
   if (parser->status_code < 200)
     return SKIP_BODY;
-  join_all_repeats(response);
-  if (response->text.err != TNK_OK)
+  if (tnk__response_join(response) != TNK_OK)
     return fail(reader, response->text.err);
   /* From here on headers can be asked for. */
   response->status = parser->status_code;

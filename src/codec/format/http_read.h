@@ -32,6 +32,16 @@ void tnk__response_deinit(tnk__response_t *response);
 const char *tnk__response_header(const tnk__response_t *response,
                                  const char *name);
 
+/* For what reads a head: append a header; and when all are there, join those of
+ * one name. Both return TNK_OK, TNK_ENOMEM or TNK_ETOOBIG. */
+int tnk__response_add(tnk__response_t *response, const void *name,
+                      size_t n_name, const void *value, size_t n_value);
+int tnk__response_join(tnk__response_t *response);
+/* What Content-Encoding says: TNK_OK, or TNK_EPROTO for one that was not asked
+ * for. A streamed answer must have none. */
+int tnk__response_encoding(const tnk__response_t *response, int is_streamed,
+                           int *is_zstd);
+
 /*
  * Reads one response, in pieces cut anywhere, into a response. Interim (1xx)
  * responses are read and dropped, trailers as well.

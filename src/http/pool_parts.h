@@ -1,0 +1,52 @@
+#ifndef TNK_HTTP_POOL_PARTS_H
+#define TNK_HTTP_POOL_PARTS_H
+
+#include "http/client.h"
+
+/* The inside of a pool: pool.c brings exchanges and connections together,
+ * speak.c decides which version of HTTP they speak. */
+
+/* What the connections of a pool speak, as far as it is known. */
+typedef enum {
+  TNK__SPEAKS_UNKNOWN = 0,
+  TNK__SPEAKS_HTTP_1,
+  TNK__SPEAKS_HTTP_2
+} tnk__speaks_t;
+
+/*
+ * The connections to one origin, which all take the same way. Lives while an
+ * exchange of any state before DONE or a connection belongs to it, then frees
+ * itself.
+ */
+typedef struct tnk__pool {
+  tnk__list_t link; /* in tnk__http_t.pools */
+  tnk__http_t *http;
+  tnk__origin_t origin;  /* the host is a copy, behind the struct */
+  const tnk__via_t *via; /* NULL: no proxy */
+  struct {
+    tnk__via_t via;
+    tnk__buf_t request; /* the CONNECT; wiped */
+  } proxy;
+  int is_apart; /* of submissions of training, where HTTP/2 is possible */
+  tnk__speaks_t speaks;
+  int n_strikes; /* signs that the server refuses HTTP/2; 2 are enough */
+  int refuses_http1;
+  int has_worked;  /* an answer has come */
+  size_t capacity; /* of the latest connection */
+  size_t n_exchanges;
+  tnk__list_t waiting; /* exchanges, for any connection, in order */
+  tnk__list_t polls;   /* for samples: the same, behind those */
+  tnk__list_t fresh;   /* exchanges, for a connection that is new */
+  size_t n_waiting;    /* in all three */
+  size_t n_foreground; /* of them, those that keep uv_run() going */
+  size_t n_conns;
+  tnk__list_t connecting;
+  size_t n_connecting;
+  /* The connections that are open: without an exchange, latest use first; with
+   * one or more and room for another; with room for none. */
+  tnk__list_t idle;
+  tnk__list_t shared;
+  tnk__list_t full;
+} tnk__pool_t;
+
+#endif

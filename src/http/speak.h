@@ -1,0 +1,37 @@
+#ifndef TNK_HTTP_SPEAK_H
+#define TNK_HTTP_SPEAK_H
+
+#include "http/conn.h"
+#include "http/pool_parts.h"
+
+/*
+ * Which version of HTTP a pool speaks, how many connections it then needs, and
+ * what is remembered of it when it is gone.
+ */
+
+/* Whether exchanges of a lane have a pool of their own. */
+int tnk__speak_is_apart(const tnk__http_t *http, const tnk__origin_t *origin,
+                        uint8_t lane);
+/* Begin a pool with what is known of its origin; keep what it has learned. */
+void tnk__speak_begin(tnk__pool_t *pool);
+void tnk__speak_keep(const tnk__pool_t *pool);
+/* Forget all that is known. */
+void tnk__speak_forget(tnk__http_t *http);
+/* What the next connection offers. */
+tnk__alpn_t tnk__speak_offer(const tnk__pool_t *pool);
+/* The version on a connection that has connected, or NULL. */
+const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool, tnk__conn_t *conn);
+/* Look at what a connection has shown of the server: 1 if the pool goes over to
+ * HTTP/1.1 because of it. */
+int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn);
+/* The same where HTTP/1.1 was tried first and failed with `err`, and the server
+ * is known for HTTP/2. */
+int tnk__speak_turned(tnk__pool_t *pool, int err);
+/* How many connections should be on their way for what waits. */
+size_t tnk__speak_wanted(const tnk__pool_t *pool);
+/* How many of those that wait end with one of them. */
+size_t tnk__speak_share(const tnk__pool_t *pool);
+/* Of so many places on a connection, those that polls leave to others. */
+size_t tnk__speak_spare(size_t capacity);
+
+#endif
