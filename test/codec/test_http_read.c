@@ -394,6 +394,35 @@ TEST(every_size_has_a_ceiling) {
   }
 }
 
+/* How many bytes are taken, after a head, of a line that never ends. */
+static size_t n_taken(const char *head, const char *line) {
+  reading_t r;
+  size_t n = strlen(line);
+
+  reading_init(&r, 0);
+  feed(&r, head, strlen(head));
+  feed(&r, line, n);
+  CHECK_INT(r.err, TNK_OK);
+  for (;; n++) {
+    feed(&r, "y", 1);
+    if (r.err != TNK_OK)
+      break;
+  }
+  CHECK_INT(r.err, TNK_ETOOBIG);
+  tnk__response_deinit(&r.response);
+  return n;
+}
+
+TEST(heads_and_trailers_end_at_a_byte) {
+  static const char head[] = "HTTP/1.1 200 OK\r\n";
+
+  CHECK_INT(sizeof(head) - 1 + n_taken(head, "X: "),
+            TNK__MAX_RESPONSE_HEAD - 1);
+  CHECK_INT(n_taken("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                    "0\r\nX: "),
+            TNK__MAX_RESPONSE_HEAD);
+}
+
 TEST(body_at_its_limit) {
   static char text[2000];
   expected_t e = {.state = TNK__HTTP_READ_DONE, .status = 200, .keep_alive = 1};

@@ -32,6 +32,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
@@ -123,14 +124,25 @@ def apply(path, old, new):
     return text
 
 
-def notice(work, targets):
-    """What notices the mutant that is in the tree: [(program, cases)]."""
+def notice(work, targets, is_one_enough=False):
+    """What notices the mutant that is in the tree: [(program, cases)]. When one
+    is enough, no further program is begun once it has been found."""
     ok, out = build(work, [target for _, target in targets])
     if not ok:
         return [("compiler", re.findall(r"error: (.*)", out)[:1])]
+    is_noticed = threading.Event()
+
+    def attempt(target):
+        if is_one_enough and is_noticed.is_set():
+            return target[0], None
+        cases = try_program(work, target[1])
+        if cases:
+            is_noticed.set()
+        return target[0], cases
+
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda t: (t[0], try_program(work, t[1])), targets)
-        return [(name, cases) for name, cases in results if cases]
+        return [(name, cases) for name, cases in pool.map(attempt, targets)
+                if cases]
 
 
 def run_list(work, only):
@@ -216,9 +228,9 @@ def run_generated(work, n, seed):
         near = [(k, t) for k, t in known.items() if k.split("_")[0] == room]
         # What is close by first; then the tests of whole operations.
         far = [(k, t) for k, t in known.items() if k.split("_")[0] == "task"]
-        found = notice(work, near)
+        found = notice(work, near, is_one_enough=True)
         if not found and room != "task":
-            found = notice(work, far)
+            found = notice(work, far, is_one_enough=True)
         path.write_text(before)
         if found and found[0][0] == "compiler":
             print(f"{place}:{line + 1}: refused by the compiler: {was}", flush=True)
