@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "net/sessions.h"
-#include "net/tls_alert.h"
 #include "net/tls_error.h"
 #include "net/tls_stream.h"
 #include "tnk/error.h"
@@ -62,8 +61,7 @@ static void end_tls(tnk__tls_t *tls, int cause) {
       .text = text,
       /* With TLS 1.3 the server refuses a client after our handshake is over,
        * but before it answers. */
-      .is_final = !tls->has_read &&
-                  tnk__tls_alert_is_final(tnk__tls_alert(&tls->ssl, cause))};
+      .is_final = !tls->has_read && tnk__tls_is_final(&tls->ssl, cause)};
 
   if (tls->state == TNK__TLS_HANDSHAKE)
     tnk__sessions_forget(tls->net->sessions, tls->peer.host, tls->port);

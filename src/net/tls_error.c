@@ -14,6 +14,11 @@
 #define BAD_VERSION MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION
 #endif
 
+int tnk__tls_is_final(const mbedtls_ssl_context *ssl, int cause) {
+  return cause == BAD_VERSION ||
+         tnk__tls_alert_is_final(tnk__tls_alert(ssl, cause));
+}
+
 int tnk__tls_explain(tnk__peer_t *peer, const mbedtls_ssl_context *ssl,
                      int cause, char *text, size_t size) {
   uint32_t late = mbedtls_ssl_get_verify_result(ssl);

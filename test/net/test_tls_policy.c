@@ -20,7 +20,9 @@ TEST(B13_tls_1_1_is_refused) {
   CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
   TEST_RUN_UNTIL(&secure.world.context.uv, client->n_end > 0);
   CHECK_INT(client->code, TNK_ETLS);
-  CHECK(strstr(client->text, "TLS with good.test") != NULL);
+  CHECK_STR(client->text,
+            "TLS with good.test: it speaks no version from 1.2 on");
+  CHECK_INT(client->is_final, 1);
   client_finish(client, &secure.world.context.uv);
   CHECK_INT(secure.world.server.n_handshakes, 0);
   secure_close(&secure);
