@@ -28,6 +28,7 @@ static const struct {
     {40, 1,
      "handshake failure: it knows none of the ciphers, curves and signatures "
      "of this build, or wants a client certificate (" CLIENT_CERT ")"},
+    {41, 1, "no certificate: it wants a client certificate (" CLIENT_CERT ")"},
     {42, 1,
      "bad certificate: it does not accept the client's (" CLIENT_CERT ")"},
     {43, 1,

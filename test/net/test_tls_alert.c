@@ -47,6 +47,9 @@ rows[] = {
      "of this build, or wants a client certificate (options cert_file and "
      "key_file)"},
     {112, 1, "unrecognized name: it serves no host of that name"},
+    {41, 1,
+     "no certificate: it wants a client certificate (options cert_file and "
+     "key_file)"},
     {116, 1,
      "certificate required: it wants a client certificate (options cert_file "
      "and key_file)"},
