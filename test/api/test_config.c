@@ -29,6 +29,7 @@ static void clear_environment(void) {
                                       "CLOUDFLARE_ACCESS_CLIENT_SECRET",
                                       "TNK_CERT_FILE",
                                       "TNK_KEY_FILE",
+                                      "TNK_HTTP_VERSION",
                                       "HOME"};
   size_t i;
 
@@ -178,6 +179,51 @@ TEST(a_service_names_the_certificate_that_it_cannot_use) {
                  "it cannot be read as certificates");
   uv_run(&loop, UV_RUN_DEFAULT);
   CHECK_INT(uv_loop_close(&loop), 0);
+}
+
+/* The option counts more than the variable. */
+TEST(the_version_of_http_is_an_option_or_a_variable) {
+  static const struct {
+    const char *variable;
+    tnk_http_version_t option;
+    tnk_http_version_t version;
+    const char *why;
+  } rows[] = {
+    {NULL, TNK_HTTP_AUTO, TNK_HTTP_AUTO, NULL},
+    {"", TNK_HTTP_AUTO, TNK_HTTP_AUTO, NULL},
+    {"auto", TNK_HTTP_AUTO, TNK_HTTP_AUTO, NULL},
+    {"1.1", TNK_HTTP_AUTO, TNK_HTTP_1_1, NULL},
+    {"1.1x", TNK_HTTP_1_1, TNK_HTTP_1_1, NULL},
+#if TNK__HAS_HTTP2
+    {"2", TNK_HTTP_AUTO, TNK_HTTP_2, NULL},
+    {"2", TNK_HTTP_1_1, TNK_HTTP_1_1, NULL},
+    {"2-prior-knowledge", TNK_HTTP_AUTO, TNK_HTTP_2_PRIOR_KNOWLEDGE, NULL},
+    {NULL, TNK_HTTP_2, TNK_HTTP_2, NULL},
+#else
+    {"2", TNK_HTTP_AUTO, TNK_HTTP_AUTO,
+     "HTTP/2 is wanted, and this library is built without nghttp2"},
+#endif
+    {"h2", TNK_HTTP_AUTO, TNK_HTTP_AUTO,
+     "TNK_HTTP_VERSION is none of auto, 1.1, 2, 2-prior-knowledge"},
+    {NULL, (tnk_http_version_t)4, TNK_HTTP_AUTO,
+     "http_version is none of tnk_http_version_t"},
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+    clear_environment();
+    options.api_key = KEY;
+    options.http_version = rows[i].option;
+    if (rows[i].variable != NULL)
+      setenv("TNK_HTTP_VERSION", rows[i].variable, 1);
+    CHECK_INT(load(&options), rows[i].why == NULL ? TNK_OK : TNK_EINVAL);
+    if (rows[i].why != NULL) {
+      CHECK_STR(text, rows[i].why);
+      continue;
+    }
+    CHECK_INT(config.options.http_version, rows[i].version);
+    tnk__config_deinit(&config);
+  }
 }
 
 TEST(config_tags_are_trimmed_and_unique) {

@@ -63,6 +63,10 @@ void test_server_configure(test_server_t *server) {
     mbedtls_ssl_conf_ca_chain(
         config, (mbedtls_x509_crt *)&server->options.client_ca->crt, NULL);
   }
+  if (server->options.alpn != NULL)
+    CHECK_INT(mbedtls_ssl_conf_alpn_protocols(
+                  config, (const char **)(uintptr_t)server->options.alpn),
+              0);
 #if MBEDTLS_VERSION_MAJOR < 3
   if (server->options.is_old)
     mbedtls_ssl_conf_max_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,

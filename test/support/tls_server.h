@@ -33,7 +33,8 @@ typedef struct {
   const test_identity_t *identity; /* NULL: no TLS */
   /* Whose clients it takes, by their certificates; NULL: nobody is asked. */
   const test_identity_t *client_ca;
-  const char *address; /* to listen on; NULL: 127.0.0.1 */
+  const char *address;     /* to listen on; NULL: 127.0.0.1 */
+  const char *const *alpn; /* what it chooses from; NULL: it does not */
   void (*on_open)(test_conn_t *conn);
   void (*on_read)(test_conn_t *conn, const unsigned char *data, size_t n);
   /* The peer ended it; the connection closes after that. */
