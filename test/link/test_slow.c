@@ -85,6 +85,14 @@ static void check_pass(unsigned kbit) {
   road_close(&road);
 }
 
+TEST_LIMIT(link_slow_pass_at_1_mbit_takes_the_time_of_its_bytes, 60) {
+  check_pass(1000);
+}
+
+TEST_LIMIT(link_slow_pass_at_a_quarter_of_a_mbit, 60) {
+  check_pass(250);
+}
+
 TEST_LIMIT(link_slow_pass_at_20_mbit, 60) {
   check_pass(20000);
 }
