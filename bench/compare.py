@@ -13,8 +13,11 @@ import os
 import sys
 import time
 
-from groups import GROUPS
+from groups import GROUPS as BASIC
 from lab import Lab, line, markdown
+from wire import GROUPS as WIRE
+
+GROUPS = {**BASIC, **WIRE}
 
 
 def arguments():
@@ -39,7 +42,7 @@ def main():
     head = "%s, official client %s, %d cores, medians of %d" % (
         time.strftime("%Y-%m-%d"), lab.version or "not measured", os.cpu_count(), lab.rounds)
     print("%s; load %.1f" % (head, os.getloadavg()[0]))
-    print(line("", "tnk", "official", "better by", "wrk", "target"))
+    print(line("", "tnk", "official", "better by", "limit", "target"))
     for name in args.groups:
         began = time.monotonic()
         print("\n== %s" % name, flush=True)

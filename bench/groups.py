@@ -39,7 +39,9 @@ def throughput_at(lab, url, mode, tokens, in_flight, suffix=""):
     ours = 100 if lab.quick else {1: 5000}.get(in_flight, 10000) // (1 if tokens <= 128 else 2)
     theirs = 20 if lab.quick else 200 if in_flight <= 10 else 500
     results = both_samples(lab, url, ours, theirs, in_flight, tokens)
-    if mode == "single" and need("wrk", "wrk"):
+    if mode == "single" and url.startswith("https") and need("h2load", "nghttp2-client"):
+        results["raw"] = h2load_limit(lab, url, tokens, in_flight)
+    elif mode == "single" and not url.startswith("https") and need("wrk", "wrk"):
         results["raw"] = raw_limit(lab, url, tokens, in_flight)
     label = "%d tokens, %s, %d in flight%s" % (tokens, mode, in_flight, suffix)
     lab.row("samples a CPU-second: " + label, results, "per_cpu_s", True)
@@ -56,11 +58,9 @@ def throughput(lab):
 
 
 def tls(lab):
-    if not need("hitch", "hitch"):
-        return
     for mode, flags in MODES.items():
-        with lab.stub(flags=flags) as stub, lab.terminator(stub.port) as front:
-            throughput_at(lab, front.url, mode, 128, 10 if lab.quick else 1000, ", TLS")
+        with lab.stub(flags=flags, tls=True) as stub:
+            throughput_at(lab, stub.url, mode, 128, 10 if lab.quick else 1000, ", TLS")
 
 
 LUA = """
@@ -86,7 +86,7 @@ def wrk(lab, url, tokens, connections):
     else: what sending and receiving costs."""
     lua = LUA % (",".join(str(32 + i % 90) for i in range(PROMPT)), tokens, tokens)
     # With many connections the first second goes by with opening them.
-    seconds = 3 if url.startswith("https") or connections > 100 else 1
+    seconds = 3 if connections > 100 else 1
     # A file, because wrk reads it once for each thread.
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(lua)
@@ -98,9 +98,30 @@ def wrk(lab, url, tokens, connections):
 
 
 def raw_limit(lab, url, tokens, in_flight):
-    # More connections than that are still shaking hands when it is over.
-    connections = min(in_flight, 100) if url.startswith("https") else in_flight
-    got = [wrk(lab, url, tokens, connections) for _ in range(lab.rounds)]
+    got = [wrk(lab, url, tokens, in_flight) for _ in range(lab.rounds)]
+    return {key: statistics.median(g[key] for g in got) for key in got[0]}
+
+
+BODY = ('{"num_samples":1,"prompt":{"chunks":[{"tokens":[%s],"type":"encoded_text"}]},"max_tokens":%d,'
+        '"request_id":"S:0:1:%d:1"}')
+
+
+def h2load(lab, url, tokens, in_flight):
+    """The same two requests a sample, on as few connections as hold so many; the
+    stub takes one body for both."""
+    clients = max(in_flight // 100, 1)
+    n = 2000 if lab.quick else 100000
+    body = lab.file("body", BODY % (",".join(str(32 + i % 90) for i in range(PROMPT)), tokens, tokens))
+    out, used = lab.child_cpu(["h2load", "-n%d" % n, "-c%d" % clients, "-m%d" % (in_flight // clients), "-d", body,
+                               "-H", "content-type: application/json", "-H", "x-api-key: tml-bench",
+                               url + "/api/v1/asample", url + "/api/v1/retrieve_future"])
+    seconds = next(line.split()[2].rstrip(",") for line in out.splitlines() if line.startswith("finished in"))
+    seconds = float(seconds[:-2]) / 1e3 if seconds.endswith("ms") else float(seconds.rstrip("s"))
+    return {"per_cpu_s": n / 2 / used, "per_s": n / 2 / seconds}
+
+
+def h2load_limit(lab, url, tokens, in_flight):
+    got = [h2load(lab, url, tokens, in_flight) for _ in range(lab.rounds)]
     return {key: statistics.median(g[key] for g in got) for key in got[0]}
 
 
@@ -140,9 +161,10 @@ def settle(stub, process, accepted):
         last = state
 
 
-def held_memory(lab, stub, in_flight):
+def held_memory(lab, stub, in_flight, n_held=None):
+    """Of `n_held` that the server has, and the others, which wait."""
     def measure(command, url):
-        goal = stub.counts()["accepted"] + in_flight
+        goal = stub.counts()["accepted"] + (n_held or in_flight)
         with lab.running(command, url) as (process, first):
             settle(stub, process, goal)
             result = {"kib": (status_kib(process.pid) - first["rss_kib"]) / in_flight}
@@ -254,10 +276,13 @@ def stall(lab):
 
 def first_request(lab, command, listener, url):
     """Milliseconds from the start of a process to its first request."""
+    context = lab.server_context() if url.startswith("https") else None
     start = time.perf_counter()
     process = subprocess.Popen(command, env=lab.environment(url), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while True:
         connection, _ = listener.accept()
+        if context:
+            connection = context.wrap_socket(connection, server_side=True)
         with connection:
             if connection.recv(1):
                 took = time.perf_counter() - start
@@ -286,12 +311,10 @@ def start_rows(lab, suffix, listener, listener_url, url):
 
 
 def start(lab):
-    with lab.stub() as stub, socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        start_rows(lab, "", listener, "http://127.0.0.1:%d" % port, stub.url)
-        if need("hitch", "hitch"):
-            with lab.terminator(stub.port) as front, lab.terminator(port) as listener_front:
-                start_rows(lab, ", TLS with the system's certificates", listener, listener_front.url, front.url)
+    for suffix, tls in [("", False), (", TLS with the system's certificates", True)]:
+        with lab.stub(tls=tls) as stub, socket.create_server(("127.0.0.1", 0)) as listener:
+            scheme = stub.url.split(":")[0]
+            start_rows(lab, suffix, listener, "%s://127.0.0.1:%d" % (scheme, listener.getsockname()[1]), stub.url)
 
 
 GROUPS = {"throughput": throughput, "tls": tls, "growth": growth, "memory": memory,

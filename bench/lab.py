@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -38,7 +39,11 @@ def wait_for_port(port, process):
 class Stub:
     """`tnk local --stub` on a port of its own."""
 
-    def __init__(self, build, *args, flags=()):
+    def __init__(self, build, *args, flags=(), certificates=None):
+        # The certificate is one of our own making.
+        self.trust = ssl.create_default_context(cafile=certificates.bundle) if certificates else None
+        if certificates:
+            args = [*args, "--tls-cert", certificates.path("crt"), "--tls-key", certificates.path("key")]
         command = [build + "/src/cli/tnk", "local", "--stub", "--port", "0", "--exit-with-stdin", *args]
         for flag in flags:
             command += ["--flag", flag]
@@ -47,7 +52,7 @@ class Stub:
         self.port = int(self.url.rsplit(":", 1)[1])
 
     def counts(self):
-        with urllib.request.urlopen(self.url + "/api/v1/stub/counts", timeout=60) as answer:
+        with urllib.request.urlopen(self.url + "/api/v1/stub/counts", timeout=60, context=self.trust) as answer:
             return json.load(answer)
 
     def __enter__(self):
@@ -91,20 +96,69 @@ class Certificates:
                     out.write(file.read())
 
 
-class Terminator:
-    """hitch, which ends TLS in front of a port. A process of its own, so that
-    the stub stays what it is."""
+class Link:
+    """The program of test/support/link.h in front of a stub."""
+
+    def __init__(self, build, stub, *words):
+        self.process = subprocess.Popen([build + "/bench/bench_link", str(stub.port), *words], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
+        self.url = "%s:%d" % (stub.url.rsplit(":", 1)[0], self.port)
+
+    def tell(self, words):
+        self.process.stdin.write(words + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class NoResumption:
+    """nginx in front of a port, which lets nobody resume a TLS session."""
+
+    CONFIG = """
+daemon off;
+worker_processes 1;
+pid %(folder)s/pid;
+error_log %(folder)s/log;
+events { worker_connections 8192; }
+http {
+  access_log off;
+  client_body_temp_path %(folder)s;
+  proxy_temp_path %(folder)s;
+  fastcgi_temp_path %(folder)s;
+  uwsgi_temp_path %(folder)s;
+  scgi_temp_path %(folder)s;
+  ssl_session_cache off;
+  ssl_session_tickets off;
+  server {
+    listen 127.0.0.1:%(port)d ssl http2 backlog=2048;
+    ssl_certificate %(folder)s/crt;
+    ssl_certificate_key %(folder)s/key;
+    location / {
+      proxy_pass http://127.0.0.1:%(to)d;
+      proxy_read_timeout 1d;
+    }
+  }
+}
+"""
 
     def __init__(self, certificates, port):
         self.port = free_port()
         self.url = "https://127.0.0.1:%d" % self.port
-        command = ["hitch", "--daemon=off", "--quiet", "--backlog=2048", "--backend=[127.0.0.1]:%d" % port,
-                   "--frontend=[127.0.0.1]:%d" % self.port, certificates.server]
-        if os.geteuid() == 0:
-            command[1:1] = ["--user=nobody", "--group=nogroup"]
+        config = certificates.path("nginx-%d.conf" % self.port)
+        with open(config, "w") as file:
+            file.write(self.CONFIG % {"folder": certificates.folder.name, "port": self.port, "to": port})
+        command = [find("nginx"), "-c", config, "-e", certificates.path("log")]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if not wait_for_port(self.port, self.process):
-            sys.exit("hitch does not start: " + " ".join(command))
+            sys.exit("nginx does not start: " + " ".join(command))
 
     def __enter__(self):
         return self
@@ -114,12 +168,16 @@ class Terminator:
         self.process.wait()
 
 
+def find(program):
+    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
+
+
 def need(program, package):
     """Whether the program is there; else it says what to install."""
-    found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
+    found = find(program) is not None
     if not found:
         print("left out, for %s is missing: apt install %s" % (program, package))
-    return bool(found)
+    return found
 
 
 class Lab:
@@ -130,19 +188,37 @@ class Lab:
         self.rows = []
         self.ca_file = None
         self._certificates = None
+        self._folder = tempfile.TemporaryDirectory()
         self.version = None
         if python:
             self.version = subprocess.run([python, "-c", "import tinker; print(tinker.__version__)"],
                                           capture_output=True, text=True, check=True).stdout.strip()
 
-    def stub(self, *args, flags=()):
-        return Stub(self.build, *args, flags=flags)
+    def stub(self, *args, flags=(), tls=False):
+        return Stub(self.build, *args, flags=flags, certificates=self.certificates() if tls else None)
 
-    def terminator(self, port):
+    def certificates(self):
         if self._certificates is None:
             self._certificates = Certificates()
-        self.ca_file = self._certificates.bundle
-        return Terminator(self._certificates, port)
+            self.ca_file = self._certificates.bundle
+        return self._certificates
+
+    def server_context(self):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificates().server)
+        return context
+
+    def no_resumption(self, port):
+        return NoResumption(self.certificates(), port)
+
+    def link(self, stub, *words):
+        return Link(self.build, stub, *words)
+
+    def file(self, name, text):
+        path = os.path.join(self._folder.name, name)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
 
     def commands(self, name, theirs, *args, extra=()):
         """The same for both; `extra` is for ours alone."""
@@ -223,7 +299,7 @@ def line(label, *columns):
 
 
 def markdown(rows):
-    lines = ["| | tnk | official | better by | wrk |", "|---|---|---|---|---|"]
+    lines = ["| | tnk | official | better by | limit |", "|---|---|---|---|---|"]
     for row in rows:
         if row["detail"]:
             continue
