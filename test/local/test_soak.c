@@ -5,14 +5,17 @@
 #include <unistd.h>
 
 #include "local/fast.h"
+#include "http/client.h"
 #include "local/call/state.h"
+#include "tls_peer.h"
 #include "support/test.h"
 #include "tnk/tnk.h"
 
 /*
- * Very many samples while a tenth of all requests goes wrong: each promise
- * settles once, each sample is run once, and nothing piles up. How many is in
- * TNK_TEST_SOAK; without it few. `.ci/run` does many.
+ * Very many samples while a part of all requests goes wrong: each promise
+ * settles once, each sample is run once, and nothing piles up; over HTTP/1.1,
+ * and over HTTP/2 and TLS. How many is in TNK_TEST_SOAK; without it few.
+ * `.ci/run` does many.
  */
 
 enum {
@@ -30,6 +33,8 @@ typedef struct {
   tnk_service_t *service;
   tnk_sampling_t *sampling;
   fast_clock_t clock;
+  tls_kit_t *tls;   /* NULL: the server has none */
+  unsigned percent; /* of the requests go wrong */
   size_t n_samples;
   size_t n_started;
   size_t n_settled;
@@ -104,9 +109,13 @@ static void open_soak(soak_t *soak, const char *faults) {
   CHECK(soak->faults != NULL);
   server.faults = soak->faults;
   server.hold_ms = 80; /* of the 90 that a poll may take */
+  if (soak->tls != NULL) {
+    server.tls_cert = options.ca_file = soak->tls->cert;
+    server.tls_key = soak->tls->key;
+  }
   CHECK_INT(local_server_open(&soak->server, &soak->uv, &server), TNK_OK);
-  snprintf(url, sizeof(url), "http://127.0.0.1:%d",
-           local_server_port(soak->server));
+  snprintf(url, sizeof(url), "http%s://127.0.0.1:%d",
+           soak->tls != NULL ? "s" : "", local_server_port(soak->server));
   options.base_url = url;
   options.api_key = "tml-test";
   options.allocator = test_allocator();
@@ -205,7 +214,8 @@ static void check_counts(const soak_t *soak, uint64_t n_made) {
   CHECK(n_made <= n_submitted);
   CHECK(n_made >= n_submitted - soak->n_unpaid);
   CHECK(stats.n_resubmits <= local_faults_count(soak->faults, "410"));
-  CHECK(local_faults_count(soak->faults, NULL) > stats.n_requests / 20);
+  CHECK(local_faults_count(soak->faults, NULL) >
+        stats.n_requests * soak->percent / 200);
 }
 
 /* Sanitizers keep freed memory for a while. */
@@ -223,32 +233,59 @@ static int can_measure_memory(void) {
 #endif
 }
 
-TEST_LIMIT(S0_3_soak_with_a_tenth_of_faults, 100) {
+static void run_soak(soak_t *soak) {
   const char *wish = getenv("TNK_TEST_SOAK");
-  soak_t soak = {.n_samples = N_DEFAULT};
-  size_t n_open = n_descriptors();
   uint64_t n_made;
   size_t n_blocks[2];
   long kib[2];
+  char faults[32];
 
-  if (wish != NULL)
-    soak.n_samples = (size_t)strtoul(wish, NULL, 10);
-  soak.settled = calloc(soak.n_samples, 1);
-  CHECK(soak.settled != NULL);
-  open_soak(&soak, "seed=1,all=10%");
-  n_made = soak.server->n_made;
+  snprintf(faults, sizeof(faults), "seed=1,all=%u%%", soak->percent);
+  soak->n_samples = wish != NULL ? (size_t)strtoul(wish, NULL, 10) : N_DEFAULT;
+  soak->settled = calloc(soak->n_samples, 1);
+  CHECK(soak->settled != NULL);
+  open_soak(soak, faults);
+  n_made = soak->server->n_made;
   for (size_t i = 0; i < 2; i++) {
-    run_until(&soak, soak.n_samples * (i + 1) / 2);
+    run_until(soak, soak->n_samples * (i + 1) / 2);
     kib[i] = rss_kib();
     n_blocks[i] = test_alloc_live();
   }
-  check_counts(&soak, soak.server->n_made - n_made);
+  check_counts(soak, soak->server->n_made - n_made);
   printf("# at half and at the end: %ld and %ld KiB, %zu and %zu blocks\n",
          kib[0], kib[1], n_blocks[0], n_blocks[1]);
   CHECK(n_blocks[1] <= n_blocks[0]);
-  if (can_measure_memory() && soak.n_samples >= N_STEADY)
+  if (can_measure_memory() && soak->n_samples >= N_STEADY)
     CHECK(kib[1] <= kib[0] + kib[0] / 50 + 1024);
-  close_soak(&soak);
+}
+
+static void end_soak(soak_t *soak, size_t n_open) {
+  close_soak(soak);
   CHECK_INT(n_descriptors(), n_open);
-  free(soak.settled);
+  free(soak->settled);
+}
+
+TEST_LIMIT(S0_3_soak_with_a_tenth_of_faults, 100) {
+  soak_t soak = {.percent = 10};
+  const size_t n_open = n_descriptors();
+
+  run_soak(&soak);
+  end_soak(&soak, n_open);
+}
+
+TEST_LIMIT(S0_3_soak_over_HTTP_2_and_TLS_with_a_twentieth_of_faults, 100) {
+  tls_kit_t tls;
+  soak_t soak = {.tls = &tls, .percent = 5};
+  tnk_stats_t stats = TNK_STATS_INIT;
+  const size_t n_open = n_descriptors();
+
+  tls_kit_open(&tls, NULL);
+  run_soak(&soak);
+  tnk_service_stats(&stats, soak.service);
+  printf("# %u connections\n", stats.max_connections);
+  /* That it was HTTP/2: of the other one, each poll has a connection. */
+  if (tnk__http2_library() != NULL)
+    CHECK(stats.max_connections < IN_FLIGHT / 2);
+  end_soak(&soak, n_open);
+  tls_kit_close(&tls);
 }
