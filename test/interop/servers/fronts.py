@@ -38,6 +38,10 @@ class Front:
     def text(self):
         return ""
 
+    def versions(self):
+        """Of HTTP, that it was spoken to in; None: it does not say."""
+        return None
+
 
 class Nginx(Front):
     program, package = "nginx", "nginx"
@@ -74,6 +78,11 @@ http {
 
     def reload(self):
         self.process.send(signal.SIGHUP)
+
+    def versions(self):
+        # What ends with an error of TLS or a reset has none.
+        text = (self.run.folder / ("protocols-%d.log" % self.port)).read_text()
+        return {line for line in text.split("\n") if line.startswith("HTTP/")}
 
 
 class Haproxy(Front):

@@ -8,6 +8,7 @@ Ends with "N passed, N failed[, N skipped]".
 import argparse
 import concurrent.futures
 import pathlib
+import subprocess
 import sys
 import tempfile
 import threading
@@ -53,6 +54,7 @@ SETTINGS = [
     Setting("nghttpx, restarted", Nghttpx, "restart", every=2),
     Setting("squid", Squid),
     Setting("squid, tunnels", Squid, behind=Nginx),
+    Setting("squid, 50 tunnels", Squid, behind=Nginx, connections=50),
     Setting("tinyproxy", Tinyproxy, in_flight=80),
     Setting("tinyproxy, 20 tunnels", Tinyproxy, behind=Hitch, connections=20, in_flight=200),
 ]
@@ -64,6 +66,8 @@ class Run:
         # Servers give up root's rights.
         self.folder.chmod(0o777)
         self.tnk = args.build + "/src/cli/tnk"
+        self.has_http2 = "nghttp2" in subprocess.run([self.tnk, "version"], capture_output=True, text=True,
+                                                     check=True).stdout
         self.load = args.build + "/test/interop/load"
         self.link = args.build + "/test/link/link"
         self.certificate = Certificate(self.folder)
@@ -105,6 +109,19 @@ def check(result, n_samples, n_steps, n_made):
         raise RuntimeError("the server has accepted %d, not %d to %d: %s" % (n_made, wanted, may, result))
 
 
+def check_versions(run, front):
+    """What the server has written down of the versions that it was spoken to in."""
+    seen = front.versions()
+    if seen is None:
+        return ""
+    # Training has connections of HTTP/1.1 in any case.
+    is_offered = run.has_http2 and front.limits.get("http2", True)
+    wanted = "HTTP/2.0" if is_offered else "HTTP/1.1"
+    if wanted not in seen or not is_offered and len(seen) > 1:
+        raise RuntimeError("spoken to in %s, not in %s" % (seen, wanted))
+    return ", " + wanted
+
+
 def through(run, setting, n_samples):
     """The load through one front."""
     n_steps = 20 if setting.disturb else 6
@@ -120,8 +137,8 @@ def through(run, setting, n_samples):
         timer.cancel()
         result = load.result(1)
         check(result, n_samples, n_steps, stub.n_accepted())
-        return "%d samples in %.1f s, %d connections, %d repeats%s" % (
-            n_samples, result["wall_s"], result["connections"], result["retries"],
+        return "%d samples in %.1f s, %d connections, %d repeats%s%s" % (
+            n_samples, result["wall_s"], result["connections"], result["retries"], check_versions(run, front),
             ", %s %d times" % (setting.disturb + ("ed" if setting.disturb[-1] != "e" else "d"), n_disturbed)
             if setting.disturb else "")
     finally:
