@@ -69,7 +69,7 @@ async def main():
     service = tinker.ServiceClient()
     sampler = await service.create_sampling_client_async(base_model="tnk/byte-lm")
     samples = Samples(args, sampler, types)
-    print(json.dumps({"rss_kib": measure.status_kib("VmRSS:")}), flush=True)
+    print(json.dumps({"rss_kib": measure.status_kib("VmRSS:"), "cpu_s": measure.cpu()}), flush=True)
     start, used = time.perf_counter(), measure.cpu()
     await samples.run()
     print(json.dumps(samples.result(time.perf_counter() - start, measure.cpu() - used)), flush=True)

@@ -219,8 +219,8 @@ int main(int argc, char **argv) {
   }
   if (!open_all())
     return 1;
-  printf("{\"rss_kib\":%ld,\"live_bytes\":%zu}\n", measure_rss_kib(),
-         bench.memory.n_bytes);
+  printf("{\"rss_kib\":%ld,\"live_bytes\":%zu,\"cpu_s\":%.4f}\n",
+         measure_rss_kib(), bench.memory.n_bytes, measure_cpu_s());
   fflush(stdout);
   if (bench.want_stall)
     measure_stall_begin(&bench.stall);

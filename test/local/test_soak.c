@@ -192,12 +192,13 @@ static void check_counts(const soak_t *soak, uint64_t n_made) {
 
   tnk_service_stats(&stats, soak->service);
   printf("# %zu samples, %llu faults, %zu rejected, %zu mistaken, "
-         "%llu requests, %llu repeats, %llu resubmits\n",
+         "%llu requests, %llu repeats, %llu resubmits after %llu of 410\n",
          soak->n_settled,
          (unsigned long long)local_faults_count(soak->faults, NULL),
          soak->n_rejected, soak->n_wrong, (unsigned long long)stats.n_requests,
          (unsigned long long)stats.n_retries,
-         (unsigned long long)stats.n_resubmits);
+         (unsigned long long)stats.n_resubmits,
+         (unsigned long long)local_faults_count(soak->faults, "410"));
   /* None is lost, none comes twice. */
   CHECK_INT(soak->n_settled, soak->n_samples);
   for (size_t i = 0; i < soak->n_samples; i++)
