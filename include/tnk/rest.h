@@ -1,6 +1,7 @@
 #ifndef TNK_REST_H
 #define TNK_REST_H
 
+#include "tnk/record.h"
 #include "tnk/service.h"
 
 #ifdef __cplusplus
@@ -8,7 +9,8 @@ extern "C" {
 #endif
 
 /*
- * What the service keeps: training runs, checkpoints, sessions, samplers.
+ * What the service keeps: training runs, checkpoints, sessions, samplers; and
+ * what it has cost.
  *
  * These calls need a service but no session: as long as nothing else is asked
  * of it, a service makes none, belongs to no project and sends no heartbeat.
@@ -34,51 +36,6 @@ extern "C" {
  * address of them ("?", "#", "%", "/", "\", blanks, control characters, "." and
  * "..", nothing at all) is TNK_EINVAL.
  */
-
-/** Records of one kind, as one answer had them. Immutable; belongs to its
- * promise. A call for a single record gives a page of one. */
-typedef struct tnk_page tnk_page_t;
-
-/* Times count in microseconds since the beginning of 1970, UTC. Records are
- * made by the library only, so later versions may append members. Whatever is
- * said to be unknown may also be missing by the server's will. */
-
-/** What a checkpoint is for. */
-typedef enum {
-  TNK_CHECKPOINT_OTHER = 0,    /**< A word that this library does not know. */
-  TNK_CHECKPOINT_TRAINING = 1, /**< To go on training. */
-  TNK_CHECKPOINT_SAMPLER = 2,  /**< To sample from. */
-  TNK_CHECKPOINT_EXTERNAL = 3  /**< Files for other programs. */
-} tnk_checkpoint_kind_t;
-
-/** A checkpoint that the service keeps. */
-typedef struct {
-  const char *path;           /**< "tinker://..."; never NULL. */
-  const char *id;             /**< "weights/0001"; never NULL. */
-  const char *type;           /**< The server's word for kind; never NULL. */
-  tnk_checkpoint_kind_t kind; /**< What `type` means. */
-  int is_public;              /**< 1: others may use it. */
-  int64_t time_us;            /**< When it was made. */
-  int64_t expires_us;         /**< When it is removed; 0: never. */
-  int64_t size_bytes;         /**< -1: unknown. */
-  const tnk_pair_t *user_metadata;
-  size_t n_user_metadata;
-} tnk_checkpoint_t;
-
-/** A training run, which is a model with what was done to it. */
-typedef struct {
-  const char *id;          /**< Also the model's; never NULL. */
-  const char *base_model;  /**< Never NULL. */
-  const char *owner;       /**< Never NULL. */
-  int is_lora;             /**< 1: its weights are a LoRA adapter. */
-  int is_corrupted;        /**< 1: it has failed and cannot go on. */
-  int64_t lora_rank;       /**< 0: unknown. */
-  int64_t last_request_us; /**< When it was last asked for anything. */
-  const tnk_checkpoint_t *last_checkpoint;         /**< NULL: none. */
-  const tnk_checkpoint_t *last_sampler_checkpoint; /**< NULL: none. */
-  const tnk_pair_t *user_metadata;
-  size_t n_user_metadata;
-} tnk_run_t;
 
 /** Whose things are meant. */
 typedef enum {
@@ -155,6 +112,304 @@ tnk_rest_list_checkpoints(tnk_service_t *service,
                           const tnk_list_options_t *options);
 
 /**
+ * What weights were made from.
+ *
+ * @param path  Any "tinker://" path of weights. Copied.
+ *
+ * @return A promise of tnk_promise_page(), which has one
+ *         tnk_page_weights_info().
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_get_weights_info(tnk_service_t *service,
+                                                 const char *path);
+
+/**
+ * Where the files of a checkpoint for other programs are. Asking again renews
+ * the URLs. Protocol: rest-and-cli, external weights.
+ *
+ * @param path  "tinker://<run>/external_weights/<name>". Copied.
+ *
+ * @return A promise of tnk_promise_page(), which has one
+ *         tnk_page_external_files().
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND;
+ *   TNK_EPROTO also for a name that leads out of a folder.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_get_external_files(tnk_service_t *service,
+                                                   const char *path);
+
+/* ---- Changing checkpoints ---- */
+
+/**
+ * Remove a checkpoint for good. Only its owner can.
+ *
+ * When an answer is lost the request is repeated; that nothing is there any
+ * more then means that it was removed.
+ *
+ * @param path  Such as tnk_checkpoint_t.path. Copied.
+ *
+ * @return A promise without a result.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_delete_checkpoint(tnk_service_t *service,
+                                                  const char *path);
+
+/**
+ * Let everybody use a checkpoint. One that is public already is no error.
+ *
+ * @param path  Copied.
+ *
+ * @return A promise without a result.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_publish_checkpoint(tnk_service_t *service,
+                                                   const char *path);
+
+/**
+ * Take back what tnk_rest_publish_checkpoint() did. One that is not public is
+ * no error.
+ *
+ * @param path  Copied.
+ *
+ * @return A promise without a result.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_unpublish_checkpoint(tnk_service_t *service,
+                                                     const char *path);
+
+/**
+ * Set when a checkpoint is removed.
+ *
+ * @param path         Copied.
+ * @param ttl_seconds  From when the service gets it: an hour to ten years. 0:
+ *                     it stays.
+ *
+ * @return A promise without a result.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL for
+ *   other times; TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_set_checkpoint_ttl(tnk_service_t *service,
+                                                   const char *path,
+                                                   int64_t ttl_seconds);
+
+/** A copy of weights. Zero is the default of every member but the path. */
+typedef struct {
+  size_t size;            /**< Set by TNK_COPY_OPTIONS_INIT. */
+  const char *path;       /**< Required: what is copied. */
+  const char *project_id; /**< Where to; NULL: the service's project. */
+  int64_t ttl_seconds; /**< Of the copy: an hour to ten years; 0: it stays. */
+  /** For somebody else's weights. Sent in a header of its own, and in no log
+   * or error. */
+  const char *weights_access_token;
+  uint64_t reserved;
+} tnk_copy_options_t;
+
+#define TNK_COPY_OPTIONS_INIT TNK_SIZED(tnk_copy_options_t)
+
+/**
+ * Copy weights into a project: of the same kind, in a run of its own that
+ * cannot be trained, without moving bytes. Repeats are known to the service by
+ * their key, so one call makes one copy; two calls make two.
+ *
+ * @param options  Copied.
+ *
+ * @return A promise of tnk_promise_path(): that of the copy.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL
+ *   without a path or a project; TNK_EAUTH, TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_copy_weights(tnk_service_t *service,
+                                             const tnk_copy_options_t *options);
+
+/* ---- Sessions and samplers ---- */
+
+/**
+ * One session: its runs, its samplers and what it was given at its making.
+ *
+ * @param session_id  Copied.
+ * @param scope       TNK_SCOPE_ACCESSIBLE for somebody else's.
+ *
+ * @return A promise of tnk_promise_page(), which has one tnk_page_session().
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_get_session(tnk_service_t *service,
+                                            const char *session_id,
+                                            tnk_scope_t scope);
+
+/**
+ * A page of the ids of sessions. The service does not say how many there are:
+ * the last page is an empty one.
+ *
+ * @param options  NULL for defaults; `project_id` is not used here and refused.
+ *                 Copied.
+ *
+ * @return A promise of tnk_promise_page(), to be read with tnk_page_session().
+ * Rejects with: Caller, Transport, Service (groups of error.h).
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_rest_list_sessions(tnk_service_t *service,
+                       const tnk_list_options_t *options);
+
+/** Whose sessions are searched. */
+typedef enum {
+  TNK_OWNER_SELF = 0, /**< The caller's. */
+  TNK_OWNER_ANY = 1,  /**< All that the caller may see. */
+  TNK_OWNER_USERS = 2 /**< Those of `owner_urns`. */
+} tnk_owner_t;
+
+/** How sessions stand, to be added up. */
+typedef enum {
+  TNK_SESSION_ACTIVE = 1,
+  TNK_SESSION_CANCELLED = 2,
+  TNK_SESSION_FAILED = 4,
+  TNK_SESSION_SUCCESS = 8, /**< Finished by their client, and so on. */
+  TNK_SESSION_ERRORED = 16,
+  TNK_SESSION_INTERRUPTED = 32
+} tnk_session_state_t;
+
+/** Which sessions. Zero is the default of every member. */
+typedef struct {
+  size_t size;              /**< Set by TNK_SEARCH_OPTIONS_INIT. */
+  const char *session_id;   /**< Exactly this one, or those of the name. */
+  const char *display_name; /**< Each of its words occurs. */
+  const char *const *project_ids; /**< NULL: of all projects. */
+  size_t n_project_ids;
+  const tnk_pair_t *user_metadata; /**< All of them are there. */
+  size_t n_user_metadata;
+  const char *const *owner_urns; /**< Of TNK_OWNER_USERS: one to ten. */
+  size_t n_owner_urns;
+  tnk_owner_t owner;
+  uint32_t states; /**< Of tnk_session_state_t; 0: any. */
+  uint32_t limit;  /**< Records a page, at most 200; 0: 50. */
+  uint32_t reserved;
+} tnk_search_options_t;
+
+#define TNK_SEARCH_OPTIONS_INIT TNK_SIZED(tnk_search_options_t)
+
+/**
+ * Search sessions, newest first. The service calls this experimental: it may
+ * change without notice. Protocol: rest-and-cli, session search.
+ *
+ * @param options  NULL for defaults. Copied.
+ *
+ * @return A promise of tnk_promise_page(), to be read with tnk_page_session().
+ * Rejects with: Caller, Transport, Service (groups of error.h):
+ *   TNK_EUNSUPPORTED where there is no such call.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_rest_search_sessions(tnk_service_t *service,
+                         const tnk_search_options_t *options);
+
+/**
+ * Move a session, with its runs and samplers, to a project. It can be moved on,
+ * but not out of all projects again.
+ *
+ * @param session_id  Copied.
+ * @param project_id  Copied.
+ *
+ * @return A promise without a result.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_move_session(tnk_service_t *service,
+                                             const char *session_id,
+                                             const char *project_id);
+
+/**
+ * Have the trace of a session made, and wait for it: as long as it takes,
+ * asking every five seconds.
+ *
+ * @param session_id  Copied.
+ *
+ * @return A promise of tnk_promise_path(): a URL that is good for about an
+ * hour, and as secret as the trace, which is a Perfetto file. Rejects with:
+ * Caller, Transport, Service (groups of error.h), TNK_EFAILED: the service
+ * could not make it. Thread: loop thread. Callable from callbacks: yes. Since:
+ * 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_export_trace(tnk_service_t *service,
+                                             const char *session_id);
+
+/**
+ * One sampler.
+ *
+ * @param sampler_id  Such as tnk_sampling_id(). Copied.
+ *
+ * @return A promise of tnk_promise_page(), which has one tnk_page_sampler().
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_get_sampler(tnk_service_t *service,
+                                            const char *sampler_id);
+
+/**
+ * Who the service takes the caller for. It says so in the token that it gives
+ * for the key, so mostly nothing is sent for this.
+ *
+ * @return A promise of tnk_promise_page(), which has one tnk_page_identity().
+ * Protocol: rest-and-cli, whoami.
+ * Rejects with: Caller, Transport, Service (groups of error.h):
+ *   TNK_EUNSUPPORTED where the service gives no tokens.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_whoami(tnk_service_t *service);
+
+/* ---- Administration ---- */
+
+/**
+ * What was used, hour by hour. For administrators.
+ * Protocol: rest-and-cli, billing response.
+ *
+ * @param start_us  Microseconds since the beginning of 1970, UTC; a full hour.
+ * @param end_us    Not part of it; at most 14 days later.
+ *
+ * @return A promise of tnk_promise_page(), to be read with tnk_page_usage().
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL for
+ *   an end that is not behind the start, TNK_EAUTH.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_get_usage(tnk_service_t *service,
+                                          int64_t start_us, int64_t end_us);
+
+/**
+ * What checkpoints take now. For administrators.
+ *
+ * @param project_id  NULL: the whole organization. Copied.
+ *
+ * @return A promise of tnk_promise_page(), to be read with tnk_page_storage().
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_get_storage(tnk_service_t *service,
+                                            const char *project_id);
+
+/**
+ * The audit log of one day, sorted by time. For administrators.
+ *
+ * @param event_type  "checkpoints", "projects", "teams", "organizations"; NULL:
+ *                    all. Copied.
+ * @param day         "2026-01-02", UTC; NULL: today. Copied.
+ *
+ * @return A promise of tnk_promise_page(), to be read with
+ *         tnk_page_audit_entry().
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_get_audit_log(tnk_service_t *service,
+                                              const char *event_type,
+                                              const char *day);
+
+/* ---- Lists and records ---- */
+
+/**
  * The page that follows another one of a list.
  *
  * It begins behind what the server has sent so far, however few that were.
@@ -173,40 +428,6 @@ tnk_rest_list_checkpoints(tnk_service_t *service,
  */
 TNK_API tnk_promise_t *tnk_rest_next_page(tnk_service_t *service,
                                           const tnk_page_t *page);
-
-/**
- * The result of these calls.
- *
- * @return NULL unless resolved with that type. Lifetime: as long as the
- *         promise.
- * Thread: loop thread. Since: 0.1
- */
-TNK_API const tnk_page_t *tnk_promise_page(const tnk_promise_t *promise);
-
-/** How many records the page has. Thread: any. Since: 0.1 */
-TNK_API size_t tnk_page_count(const tnk_page_t *page);
-
-/** Whether nothing follows it: 1 also for single records and for lists that
- * come whole. Thread: any. Since: 0.1 */
-TNK_API int tnk_page_is_last(const tnk_page_t *page);
-
-/** How many records the whole list has, as this answer says; -1: it does not
- * say. Thread: any. Since: 0.1 */
-TNK_API int64_t tnk_page_total(const tnk_page_t *page);
-
-/** How many records of the list lie before this page's end, by the server's
- * count. Where that is less than the total, the list goes on. Thread: any.
- * Since: 0.1 */
-TNK_API uint64_t tnk_page_end(const tnk_page_t *page);
-
-/** Training run @p index; NULL when there is none, or the page has others.
- * Thread: any. Since: 0.1 */
-TNK_API const tnk_run_t *tnk_page_run(const tnk_page_t *page, size_t index);
-
-/** Checkpoint @p index; NULL when there is none, or the page has others.
- * Thread: any. Since: 0.1 */
-TNK_API const tnk_checkpoint_t *tnk_page_checkpoint(const tnk_page_t *page,
-                                                    size_t index);
 
 #ifdef __cplusplus
 }

@@ -44,6 +44,9 @@
     n_stop_tokens, NO)                                                         \
   X(tnk_sample_options_t, TNK_SAMPLE_OPTIONS_INIT, reserved, 48, reserved,     \
     YES)                                                                       \
+  X(tnk_copy_options_t, TNK_COPY_OPTIONS_INIT, reserved, 48, reserved, YES)    \
+  X(tnk_search_options_t, TNK_SEARCH_OPTIONS_INIT, reserved, 88, reserved,     \
+    YES)                                                                       \
   X(tnk_list_options_t, TNK_LIST_OPTIONS_INIT, reserved, 40, reserved, YES)    \
   X(tnk_hub_options_t, TNK_HUB_OPTIONS_INIT, reserved, 160, reserved, YES)     \
   X(tnk_download_options_t, TNK_DOWNLOAD_OPTIONS_INIT, reserved, 64, reserved, \

@@ -30,6 +30,9 @@ static const char *const actions[TNK__N_CALLS] = {
     [TNK__CALL_HEARTBEAT] = ROW("SFFFFFFFFFFFFFFFFFFFFFFFFFF"),
     [TNK__CALL_CANCEL] = ROW("SFFRFFFFFRRFFFFRFRFRFFRRRFF"),
     [TNK__CALL_FINISH] = ROW("SFFRFFFSSRRFFFFRFRFRFFRRRFF"),
+    [TNK__CALL_CHANGE] = ROW("SFFRFFFFFRRFFFFRFRFRFFRRRFF"),
+    [TNK__CALL_PUBLISH] = ROW("SFFRFFFFFRSFFFFRFRFRFFRRSRS"),
+    [TNK__CALL_DELETE] = ROW("SFFRFFFFFRRFFFFRFRFRFFRRSRS"),
 };
 
 /* What an answer tells of earlier attempts, whose answers were lost. */
@@ -89,6 +92,9 @@ static const tnk__schedule_t schedules[TNK__N_CALLS] = {
     [TNK__CALL_SAMPLE] = TNK__SCHEDULE_LONG,
     [TNK__CALL_CANCEL] = TNK__SCHEDULE_REQUEST,
     [TNK__CALL_FINISH] = TNK__SCHEDULE_REQUEST,
+    [TNK__CALL_CHANGE] = TNK__SCHEDULE_REQUEST,
+    [TNK__CALL_PUBLISH] = TNK__SCHEDULE_REQUEST,
+    [TNK__CALL_DELETE] = TNK__SCHEDULE_REQUEST,
 };
 
 tnk__outcome_t tnk__outcome_of_status(int status, size_t n_body) {
@@ -155,7 +161,8 @@ int tnk__outcome_is_refusal(tnk__outcome_t outcome) {
  * session, and not of polls that report a failed operation. */
 static int is_lost_session(const tnk__attempt_t *attempt) {
   if (!attempt->session_ended || attempt->call == TNK__CALL_QUERY ||
-      attempt->call == TNK__CALL_CREATE_SESSION)
+      attempt->call == TNK__CALL_CREATE_SESSION ||
+      attempt->call >= TNK__CALL_CHANGE)
     return 0;
   switch (attempt->outcome) {
   case TNK__OUTCOME_404:
@@ -239,6 +246,15 @@ static int is_number_taken(const tnk__attempt_t *attempt) {
   return attempt->is_taken && !attempt->was_accepted &&
          (attempt->call == TNK__CALL_TRAIN || attempt->call == TNK__CALL_SAVE ||
           attempt->call == TNK__CALL_SAMPLE);
+}
+
+/* What was to be deleted is not there, and an attempt before this one may have
+ * done it. */
+static int is_gone(const tnk__attempt_t *attempt) {
+  return attempt->call == TNK__CALL_DELETE &&
+         attempt->outcome == TNK__OUTCOME_404 &&
+         (attempt->was_unknown || attempt->was_replayed ||
+          attempt->was_accepted);
 }
 
 /* The header decides over the status, and the server's own judgement that the
@@ -332,6 +348,8 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
                        (attempt->was_unknown || attempt->was_replayed);
   } else if (letter == 'C') {
     letter = conflict(attempt, &effect);
+  } else if (is_gone(attempt)) {
+    letter = 'S';
   }
   letter = apply_header(attempt, letter, &effect);
   if (letter == 'N' && is_lost_session(attempt))

@@ -21,6 +21,9 @@ typedef enum {
   TNK__CALL_HEARTBEAT,
   TNK__CALL_CANCEL,
   TNK__CALL_FINISH,
+  TNK__CALL_CHANGE,  /* of what the service keeps; may be done twice */
+  TNK__CALL_PUBLISH, /* or the contrary: a 409 says that it is so already */
+  TNK__CALL_DELETE,
   TNK__N_CALLS
 } tnk__call_kind_t;
 

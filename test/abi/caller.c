@@ -102,6 +102,15 @@ static tnk_training_t *train(void) {
   return info->lora_rank == 4 ? training : NULL;
 }
 
+/* Of what was saved. */
+static void copy(const char *path) {
+  MAKE(tnk_copy_options_t, copy, TNK_COPY_OPTIONS_INIT);
+
+  copy->path = path;
+  copy->project_id = "p";
+  TRY(tnk_copy_options_t, copy, settle(tnk_rest_copy_weights(service, copy)));
+}
+
 static void save_and_load(tnk_training_t *training) {
   MAKE(tnk_save_options_t, save, TNK_SAVE_OPTIONS_INIT);
   MAKE(tnk_load_options_t, load, TNK_LOAD_OPTIONS_INIT);
@@ -117,6 +126,7 @@ static void save_and_load(tnk_training_t *training) {
   load->path = path;
   TRY(tnk_load_options_t, load,
       settle(tnk_training_load_state(training, load)));
+  copy(path);
   restore->path = path;
   TRY(tnk_restore_options_t, restore,
       settle(tnk_service_restore(service, restore)));
@@ -146,9 +156,13 @@ static void sample(void) {
 
 static void list(void) {
   MAKE(tnk_list_options_t, list, TNK_LIST_OPTIONS_INIT);
+  MAKE(tnk_search_options_t, search, TNK_SEARCH_OPTIONS_INIT);
 
   list->limit = 1;
   TRY(tnk_list_options_t, list, settle(tnk_rest_list_runs(service, list)));
+  search->limit = 1;
+  TRY(tnk_search_options_t, search,
+      settle(tnk_rest_search_sessions(service, search)));
 }
 
 /* ---- Hubs and tokenizers ---- */

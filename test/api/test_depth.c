@@ -13,7 +13,7 @@ typedef struct {
   script_t script;
   tnk_hub_t *hub;
   tnk_promise_t *settled;
-  tnk_promise_t *models; /* and four more that have settled, to read from */
+  tnk_promise_t *models; /* and five more that have settled, to read from */
   tnk_promise_t *pass;
   tnk_promise_t *step;
   tnk_promise_t *sample;
@@ -125,6 +125,7 @@ static const tnk_tokenizer_plugin_t plugin = {
     (void)s;                                                                   \
   }
 
+#include "depth_rest.h"
 GETS(tnk_batch_new, tnk_batch_free(tnk_batch_new(NULL)))
 GETS(tnk_batch_add_sample,
      tnk_batch_add_sample(s->batch, ids, 2, samples(s), 0, 1))
@@ -153,12 +154,6 @@ GETS(tnk_metrics_get, tnk_metrics_get(metrics(s), "grad_norm"))
 GETS(tnk_metrics_hash, tnk_metrics_hash(&hash_read, metrics(s), "grad_norm"))
 GETS(tnk_metrics_key, tnk_metrics_key(metrics(s), 0))
 GETS(tnk_metrics_value, tnk_metrics_value(metrics(s), 0))
-GETS(tnk_page_checkpoint, tnk_page_checkpoint(page(s), 0))
-GETS(tnk_page_count, tnk_page_count(page(s)))
-GETS(tnk_page_end, tnk_page_end(page(s)))
-GETS(tnk_page_is_last, tnk_page_is_last(page(s)))
-GETS(tnk_page_run, tnk_page_run(page(s), 0))
-GETS(tnk_page_total, tnk_page_total(page(s)))
 GETS(tnk_pass_count, tnk_pass_count(passed(s)))
 GETS(tnk_pass_field_count, tnk_pass_field_count(passed(s), 0))
 GETS(tnk_pass_field_name, tnk_pass_field_name(passed(s), 0, 0))
@@ -334,14 +329,6 @@ ROW(tnk_service_stats) {
 GETS(tnk_service_dump,
      tnk_service_dump(s->script.service, TNK_DUMP_TEXT, on_dump, s))
 
-KEEPS(tnk_rest_get_run,
-      tnk_rest_get_run(s->script.service, "run", TNK_SCOPE_OWNED))
-KEEPS(tnk_rest_list_runs, tnk_rest_list_runs(s->script.service, NULL))
-KEEPS(tnk_rest_list_checkpoints,
-      tnk_rest_list_checkpoints(s->script.service, NULL))
-KEEPS(tnk_rest_list_run_checkpoints,
-      tnk_rest_list_run_checkpoints(s->script.service, "run"))
-KEEPS(tnk_rest_next_page, tnk_rest_next_page(s->script.service, page(s)))
 KEEPS(tnk_sampling_sample, script_sample(&s->script))
 KEEPS(tnk_sampling_compute_logprobs,
       tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(), NULL))

@@ -80,3 +80,25 @@ TEST(numbers_are_seconds_or_milliseconds) {
   CHECK(!tnk__time_of_number(&us, -1e18));
   CHECK(!tnk__time_of_number(&us, 1e300));
 }
+
+/* Every day from year 1 to year 9999, each with another time of day. */
+TEST_LIMIT(what_is_written_reads_back, 30) {
+  char text[TNK__TIME_TEXT];
+  int64_t back;
+  int64_t n = 0;
+
+  for (int64_t us = INT64_C(-62135596800000000);
+       us <= INT64_C(253402300799999999); us += DAY - 1234567, n++) {
+    tnk__time_write(text, us);
+    if (!tnk__time_read(&back, text, strlen(text)) || back != us)
+      test_fail(__FILE__, __LINE__, "%lld is written as %s", (long long)us,
+                text);
+  }
+  CHECK(n > 3600000);
+  tnk__time_write(text, 0);
+  CHECK_STR(text, "1970-01-01T00:00:00Z");
+  tnk__time_write(text, INT64_MAX);
+  CHECK_STR(text, "9999-12-31T23:59:59.999999Z");
+  tnk__time_write(text, INT64_MIN);
+  CHECK_STR(text, "0001-01-01T00:00:00Z");
+}

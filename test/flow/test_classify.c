@@ -10,41 +10,42 @@
  * R is a retry on the request's schedule and L one on the long schedule.
  *
  *   q query, s create session, c create, t train, w save, a sample,
- *   p poll, P poll of a sample, h heartbeat, x cancel, f finish
+ *   p poll, P poll of a sample, h heartbeat, x cancel, f finish,
+ *   g change, b publish, d delete
  */
-static const char calls[] = "qsctwapPhxf";
+static const char calls[] = "qsctwapPhxfgbd";
 
 static const struct {
   int status;
   const char *letters;
 } statuses[] = {
-    /*     qsctwapPhxf */
-    {200, "SSSSSSSSSSS"}, {201, "SSSSSSSSSSS"}, {204, "SSSSSSSSSSS"},
-    {299, "SSSSSSSSSSS"}, {301, "FFFFFFFFFFF"}, {307, "FFFFFFFFFFF"},
-    {400, "FFFFFFPPFFF"}, {401, "FFFFFFFFFFF"}, {402, "FFFZZZZZFFF"},
-    {403, "FFFFFFFFFFF"}, {404, "FFFFFFFFFFS"}, {405, "FFFFFFFFFFS"},
-    {406, "FFFFFFFFFFF"}, {408, "RRRLLLPPFRR"}, {409, "RRRLFLFFFRR"},
-    {410, "FFFFFFFNFFF"}, {413, "FFFFFFFFFFF"}, {418, "FFFFFFFFFFF"},
-    {422, "FFFFFFFFFFF"}, {425, "FFFFFFFFFFF"}, {429, "RRRLLBPPFRR"},
-    {500, "RRRLLLPPFRR"}, {502, "RRRLLLPPFRR"}, {503, "RRRLLLPPFRR"},
-    {529, "RRRLLLPPFRR"}, {599, "RRRLLLPPFRR"}, {600, "FFFFFFFFFFF"},
-    {999, "FFFFFFFFFFF"}, {199, "FFFFFFFFFFF"}, {0, "FFFFFFFFFFF"},
+    /*     qsctwapPhxfgbd */
+    {200, "SSSSSSSSSSSSSS"}, {201, "SSSSSSSSSSSSSS"}, {204, "SSSSSSSSSSSSSS"},
+    {299, "SSSSSSSSSSSSSS"}, {301, "FFFFFFFFFFFFFF"}, {307, "FFFFFFFFFFFFFF"},
+    {400, "FFFFFFPPFFFFFF"}, {401, "FFFFFFFFFFFFFF"}, {402, "FFFZZZZZFFFFFF"},
+    {403, "FFFFFFFFFFFFFF"}, {404, "FFFFFFFFFFSFFF"}, {405, "FFFFFFFFFFSFFF"},
+    {406, "FFFFFFFFFFFFFF"}, {408, "RRRLLLPPFRRRRR"}, {409, "RRRLFLFFFRRRSR"},
+    {410, "FFFFFFFNFFFFFF"}, {413, "FFFFFFFFFFFFFF"}, {418, "FFFFFFFFFFFFFF"},
+    {422, "FFFFFFFFFFFFFF"}, {425, "FFFFFFFFFFFFFF"}, {429, "RRRLLBPPFRRRRR"},
+    {500, "RRRLLLPPFRRRRR"}, {502, "RRRLLLPPFRRRRR"}, {503, "RRRLLLPPFRRRRR"},
+    {529, "RRRLLLPPFRRRRR"}, {599, "RRRLLLPPFRRRRR"}, {600, "FFFFFFFFFFFFFF"},
+    {999, "FFFFFFFFFFFFFF"}, {199, "FFFFFFFFFFFFFF"}, {0, "FFFFFFFFFFFFFF"},
 };
 
 static const struct {
   tnk__outcome_t outcome;
   const char *letters;
 } failures[] = {
-    /*                      qsctwapPhxf */
-    {TNK__OUTCOME_400_EMPTY, "RRRLLLPPFRR"},
-    {TNK__OUTCOME_UNSENT, "RRRLLLPPFRR"},
-    {TNK__OUTCOME_UNTRUSTED, "FFFFFFFFFFF"},
-    {TNK__OUTCOME_REFUSED, "FFFFFFPPFFF"},
-    {TNK__OUTCOME_LOST, "RRRLLLPPFRR"},
-    {TNK__OUTCOME_TIMEOUT, "RRRLLLPPFRR"},
-    {TNK__OUTCOME_TRUNCATED, "RRRLLLPPFRR"},
-    {TNK__OUTCOME_MALFORMED, "FFFLLLFFFFF"},
-    {TNK__OUTCOME_TOO_BIG, "FFFFFFFFFFF"},
+    /*                      qsctwapPhxfgbd */
+    {TNK__OUTCOME_400_EMPTY, "RRRLLLPPFRRRRR"},
+    {TNK__OUTCOME_UNSENT, "RRRLLLPPFRRRRR"},
+    {TNK__OUTCOME_UNTRUSTED, "FFFFFFFFFFFFFF"},
+    {TNK__OUTCOME_REFUSED, "FFFFFFPPFFFFFF"},
+    {TNK__OUTCOME_LOST, "RRRLLLPPFRRRRR"},
+    {TNK__OUTCOME_TIMEOUT, "RRRLLLPPFRRRRR"},
+    {TNK__OUTCOME_TRUNCATED, "RRRLLLPPFRRRSS"},
+    {TNK__OUTCOME_MALFORMED, "FFFLLLFFFFFFRR"},
+    {TNK__OUTCOME_TOO_BIG, "FFFFFFFFFFFFSS"},
 };
 
 static char letter_of(const tnk__verdict_t *verdict) {
@@ -439,4 +440,17 @@ TEST(a_lost_session_ends_resubmission) {
   attempt.session_ended = 1;
   CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_FAIL);
   CHECK_INT(tnk__classify(&attempt).err, TNK_ESESSION);
+}
+
+TEST(P9_12_a_delete_that_finds_nothing_after_a_lost_answer_is_done) {
+  tnk__attempt_t attempt = attempt_of(TNK__CALL_DELETE, TNK__OUTCOME_404);
+
+  CHECK_INT(tnk__classify(&attempt).err, TNK_ENOTFOUND);
+  attempt.was_unknown = 1;
+  CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_SUCCEED);
+  attempt.was_unknown = 0;
+  attempt.was_replayed = 1;
+  CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_SUCCEED);
+  attempt.call = TNK__CALL_CHANGE;
+  CHECK_INT(tnk__classify(&attempt).err, TNK_ENOTFOUND);
 }

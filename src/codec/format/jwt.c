@@ -31,19 +31,24 @@ static int64_t seconds_of(const json_t *claims, const char *name) {
   return value > 0 && value < MAX_SECONDS ? (int64_t)value : 0;
 }
 
-int tnk__jwt_read(tnk__jwt_t *out, const tnk_allocator_t *alloc,
-                  const char *token) {
+int tnk__jwt_claims(tnk__buf_t *out, const char *token) {
   const char *claims = strchr(token, '.');
   const char *end = claims != NULL ? strchr(claims + 1, '.') : NULL;
+
+  if (end == NULL)
+    return TNK_EPROTO;
+  return tnk__base64_read(out, claims + 1, (size_t)(end - claims - 1));
+}
+
+int tnk__jwt_read(tnk__jwt_t *out, const tnk_allocator_t *alloc,
+                  const char *token) {
   json_t *root = NULL;
   tnk__buf_t text;
   int err;
 
   *out = (tnk__jwt_t){0, 0};
-  if (end == NULL)
-    return TNK_OK;
   tnk__buf_init(&text, alloc, TNK__MAX_CREDENTIAL);
-  err = tnk__base64_read(&text, claims + 1, (size_t)(end - claims - 1));
+  err = tnk__jwt_claims(&text, token);
   if (err == TNK_OK)
     err = tnk__json_parse_object(&root, text.data, text.len);
   if (err == TNK_OK) {

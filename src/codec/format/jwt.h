@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "tnk/common.h"
 
 /* Whether a credential may go into a header: some visible ASCII characters and
@@ -18,6 +19,9 @@ typedef struct {
   int64_t issued_s;  /* "iat" */
 } tnk__jwt_t;
 
+/* Write what a JWT says, which is JSON, behind what `out` has. TNK_OK;
+ * TNK_EPROTO when `token` is none; or TNK_ENOMEM. */
+int tnk__jwt_claims(tnk__buf_t *out, const char *token);
 /* Read it. TNK_OK, also with both unknown when `token` is no JWT; or
  * TNK_ENOMEM. */
 int tnk__jwt_read(tnk__jwt_t *out, const tnk_allocator_t *alloc,

@@ -1,5 +1,7 @@
 #include "codec/format/time_text.h"
 
+#include <stdio.h>
+
 #define US_PER_S INT64_C(1000000)
 #define S_PER_DAY INT64_C(86400)
 /* Of a number beyond this many, seconds would be of a year far off. */
@@ -158,4 +160,41 @@ int tnk__time_of_number(int64_t *us, double number) {
     return 0;
   *us = (int64_t)(number * unit);
   return in_range(*us);
+}
+
+/* ---- Writing ---- */
+
+/* Times out of range are written as the nearest that can be. */
+void tnk__time_write(char *out, int64_t us) {
+  int64_t seconds;
+  int64_t days;
+  int64_t year;
+  int month = 1;
+  unsigned rest;
+  int clock;
+
+  if (us < MIN_S * US_PER_S)
+    us = MIN_S * US_PER_S;
+  if (!in_range(us))
+    us = (MAX_S + 1) * US_PER_S - 1;
+  us -= MIN_S * US_PER_S;
+  rest = (unsigned)(us % US_PER_S);
+  seconds = us / US_PER_S;
+  days = seconds / S_PER_DAY + days_of(1, 1, 1);
+  clock = (int)(seconds % S_PER_DAY);
+  /* Never too low, and a few years too high at most. */
+  year = 1970 + days / 365 + 2;
+  if (year > 9999)
+    year = 9999;
+  while (days_of(year, 1, 1) > days)
+    year--;
+  while (month < 12 && days_of(year, month + 1, 1) <= days)
+    month++;
+  out += snprintf(out, TNK__TIME_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d",
+                  (int)year, month, (int)(days - days_of(year, month, 1)) + 1,
+                  clock / 3600, clock / 60 % 60, clock % 60);
+  if (rest > 0)
+    snprintf(out, 9, ".%06uZ", rest);
+  else
+    snprintf(out, 2, "Z");
 }

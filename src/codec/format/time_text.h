@@ -18,4 +18,9 @@ int tnk__time_read(int64_t *us, const char *text, size_t n);
  * it must be. 0: it is out of range. */
 int tnk__time_of_number(int64_t *us, double number);
 
+/* Room for a time and its NUL. */
+enum { TNK__TIME_TEXT = 32 };
+/* Write "2026-01-02T03:04:05Z", with six more digits if there are any. */
+void tnk__time_write(char *out, int64_t us);
+
 #endif

@@ -361,6 +361,10 @@ void tnk__url_put_segment(tnk__buf_t *out, const char *segment) {
   put_segment(out, (slice_t){segment, strlen(segment)});
 }
 
+void tnk__url_put_segment_n(tnk__buf_t *out, const char *segment, size_t n) {
+  put_segment(out, (slice_t){segment, n});
+}
+
 void tnk__url_put_segments(tnk__buf_t *out, const char *segments) {
   for (;;) {
     size_t n = strcspn(segments, "/");

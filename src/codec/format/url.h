@@ -36,6 +36,8 @@ int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
  * TNK_EINVAL.
  */
 void tnk__url_put_segment(tnk__buf_t *out, const char *segment);
+/* The same with the first n bytes of a text. */
+void tnk__url_put_segment_n(tnk__buf_t *out, const char *segment, size_t n);
 /* Append several segments at once: slashes stay, as the API expects of
  * checkpoint ids ("weights/step-10"). */
 void tnk__url_put_segments(tnk__buf_t *out, const char *segments);

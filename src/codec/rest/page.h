@@ -7,7 +7,19 @@
 #include "tnk/rest.h"
 
 /* Which records a page has. */
-typedef enum { TNK__PAGE_RUNS, TNK__PAGE_CHECKPOINTS } tnk__page_kind_t;
+typedef enum {
+  TNK__PAGE_RUNS,
+  TNK__PAGE_CHECKPOINTS,
+  TNK__PAGE_WEIGHTS_INFO,
+  TNK__PAGE_EXTERNAL_FILES,
+  TNK__PAGE_SESSIONS,
+  TNK__PAGE_SAMPLERS,
+  TNK__PAGE_IDENTITIES,
+  TNK__PAGE_USAGES,
+  TNK__PAGE_STORAGES,
+  TNK__PAGE_AUDIT_ENTRIES,
+  TNK__PAGE_NONE /* an answer that is no page */
+} tnk__page_kind_t;
 
 /* Records, whose texts lie in the answer that they were read from. */
 struct tnk_page {
@@ -19,8 +31,10 @@ struct tnk_page {
   size_t n_received; /* all of them */
   int64_t total;     /* of the whole list; -1: unknown */
   int is_last;
-  tnk__ask_t ask;    /* what was asked for, and how far it got */
-  tnk__seen_t *seen; /* of a list that goes on, else NULL */
+  int64_t cost_through_us; /* of uses; 0: unknown */
+  double storage_rate;     /* of storage; NaN: unknown */
+  tnk__ask_t ask;          /* what was asked for, and how far it got */
+  tnk__seen_t *seen;       /* of a list that goes on, else NULL */
 };
 
 /*
@@ -33,6 +47,25 @@ struct tnk_page {
 int tnk__page_read(tnk_page_t **out, const tnk_allocator_t *alloc,
                    const tnk__ask_t *ask, const tnk__seen_t *seen,
                    uint8_t *body, size_t n, const char **what);
+/* The bytes of one record. */
+size_t tnk__page_item_size(tnk__page_kind_t kind);
+/* Make the page of who asks, as a JWT tells it; `is_key`: it is a key, of which
+ * only some are. TNK_OK, TNK_ENOMEM, or TNK_EPROTO when it does not tell. */
+int tnk__page_of_identity(tnk_page_t **out, const tnk_allocator_t *alloc,
+                          const char *token, int is_key);
 void tnk__page_free(const tnk_allocator_t *alloc, void *page);
+
+/* Answers that are no pages. Texts stay in the body, which is changed. */
+int tnk__copied_read(const char **path, tnk__arena_t *arena, uint8_t *body,
+                     size_t n, const char **what);
+
+typedef struct {
+  const char *status; /* "pending", "ready", "failed" */
+  const char *url;    /* or NULL */
+  const char *error;  /* or NULL */
+} tnk__trace_t;
+
+int tnk__trace_read(tnk__trace_t *out, tnk__arena_t *arena, uint8_t *body,
+                    size_t n, const char **what);
 
 #endif

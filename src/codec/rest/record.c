@@ -164,6 +164,15 @@ static int read_bool(tnk__record_reader_t *reader, int *out) {
   return 1;
 }
 
+static int read_choice(tnk__record_reader_t *reader, tnk_choice_t *out) {
+  int value;
+
+  if (!read_bool(reader, &value))
+    return 0;
+  *out = value ? TNK_YES : TNK_NO;
+  return 1;
+}
+
 static int read_time(tnk__record_reader_t *reader, int64_t *out) {
   double number;
   const char *text;
@@ -248,10 +257,20 @@ static size_t *count_behind(void *pointer) {
 
 static int read_record(tnk__record_reader_t *reader, const tnk__shape_t *shape,
                        void **out) {
+  const tnk__json_pull_t before = reader->pull;
+  const char *raw = NULL;
+
   *out = get(reader, shape->size);
   if (*out == NULL)
     return 0;
+  if (shape->raw_at != 0) {
+    if (!read_json(reader, &raw))
+      return 0;
+    reader->pull = before; /* to read it once more */
+  }
   tnk__record_read(reader, shape, *out);
+  if (shape->raw_at != 0)
+    *(const char **)(void *)((char *)*out + shape->raw_at) = raw;
   return reader->err == TNK_OK;
 }
 
@@ -273,6 +292,27 @@ static int read_records(tnk__record_reader_t *reader, const tnk__shape_t *shape,
   return !reader->pull.is_bad;
 }
 
+/* The same of an object, whose keys the records begin with. */
+static int read_map(tnk__record_reader_t *reader, const tnk__shape_t *shape,
+                    void **out, size_t *n) {
+  array_t array = {.reader = reader, .size = shape->size};
+  const char *key;
+  void *record;
+
+  if (!tnk__json_pull_begin(&reader->pull, '{'))
+    return 0;
+  while ((key = tnk__json_pull_member(&reader->pull, NULL)) != NULL) {
+    record = array_add(&array);
+    if (record == NULL)
+      return 0;
+    tnk__record_read(reader, shape, record);
+    *(const char **)record = key;
+  }
+  *out = array.items;
+  *n = array.n;
+  return !reader->pull.is_bad;
+}
+
 static int read_value(tnk__record_reader_t *reader, const tnk__field_t *field,
                       void *at) {
   switch ((tnk__field_type_t)field->type) {
@@ -285,6 +325,8 @@ static int read_value(tnk__record_reader_t *reader, const tnk__field_t *field,
     return read_int(reader, at);
   case TNK__FIELD_BOOL:
     return read_bool(reader, at);
+  case TNK__FIELD_CHOICE:
+    return read_choice(reader, at);
   case TNK__FIELD_NUMBER:
     return read_number(reader, at);
   case TNK__FIELD_TIME:
@@ -297,6 +339,8 @@ static int read_value(tnk__record_reader_t *reader, const tnk__field_t *field,
     return read_record(reader, field->shape, at);
   case TNK__FIELD_RECORDS:
     return read_records(reader, field->shape, at, count_behind(at));
+  case TNK__FIELD_MAP:
+    return read_map(reader, field->shape, at, count_behind(at));
   case TNK__FIELD_JSON:
     return read_json(reader, at);
   }
@@ -320,8 +364,7 @@ static size_t find(const tnk__shape_t *shape, size_t next, const char *key,
  * it was there. */
 static int read_field(tnk__record_reader_t *reader, const tnk__field_t *field,
                       void *out) {
-  if (tnk__json_pull_kind(&reader->pull) == TNK__PULL_NULL &&
-      field->type != TNK__FIELD_JSON) {
+  if (tnk__json_pull_kind(&reader->pull) == TNK__PULL_NULL) {
     tnk__json_pull_skip(&reader->pull, NULL, NULL);
     return 0;
   }
@@ -339,6 +382,7 @@ static void check_required(tnk__record_reader_t *reader,
 
 void tnk__record_read(tnk__record_reader_t *reader, const tnk__shape_t *shape,
                       void *out) {
+  const char *wrong;
   uint32_t seen = 0;
   size_t next = 0;
   const char *key;
@@ -367,6 +411,9 @@ void tnk__record_read(tnk__record_reader_t *reader, const tnk__shape_t *shape,
     fail(reader, TNK_EPROTO, NULL);
   else
     check_required(reader, shape, seen);
-  if (reader->err == TNK_OK && shape->finish != NULL)
-    shape->finish(out);
+  if (reader->err == TNK_OK && shape->finish != NULL) {
+    wrong = shape->finish(out);
+    if (wrong != NULL)
+      fail(reader, TNK_EPROTO, wrong);
+  }
 }

@@ -15,12 +15,14 @@ typedef enum {
   TNK__FIELD_ID,      /* the same; not empty, and may be a whole number */
   TNK__FIELD_INT,     /* int64_t */
   TNK__FIELD_BOOL,    /* int */
+  TNK__FIELD_CHOICE,  /* tnk_choice_t */
   TNK__FIELD_NUMBER,  /* double */
   TNK__FIELD_TIME,    /* int64_t, in microseconds */
   TNK__FIELD_PAIRS,   /* const tnk_pair_t *, with their number behind it */
   TNK__FIELD_TEXTS,   /* const char *const *, with their number behind it */
   TNK__FIELD_RECORD,  /* a pointer to a struct of another shape */
   TNK__FIELD_RECORDS, /* a pointer to many, with their number behind it */
+  TNK__FIELD_MAP,     /* the same of an object; each begins with its key */
   TNK__FIELD_JSON     /* const char *: the value as it is, whatever it is */
 } tnk__field_type_t;
 
@@ -36,12 +38,19 @@ typedef struct {
 } tnk__field_t;
 
 typedef struct tnk__shape {
-  const tnk__field_t *fields;   /* in the order in which servers send them */
-  size_t n_fields;              /* 32 at most */
-  size_t size;                  /* of the struct */
-  const void *blank;            /* what it begins with; NULL: zeroes */
-  void (*finish)(void *record); /* works out the rest; may be NULL */
+  const tnk__field_t *fields; /* in the order in which servers send them */
+  size_t n_fields;            /* 32 at most */
+  size_t size;                /* of the struct */
+  const void *blank;          /* what it begins with; NULL: zeroes */
+  /* Works out the rest; the name of a member that is wrong, or NULL. May be
+   * NULL itself. */
+  const char *(*finish)(void *record);
+  size_t raw_at; /* where the record gets its own bytes, if not 0 */
 } tnk__shape_t;
+
+/* The members of a shape, of an array of fields. */
+#define TNK__FIELDS(fields_)                                                   \
+  .fields = (fields_), .n_fields = sizeof(fields_) / sizeof((fields_)[0])
 
 #define TNK__FIELD(type_, struct_, member, name, required)                     \
   {                                                                            \

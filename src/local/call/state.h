@@ -50,8 +50,13 @@ typedef struct local_session {
   tnk__list_t link; /* in local_server_t.session_list */
   local_server_t *server;
   char id[40];
-  char *metadata;   /* JSON */
-  uint64_t beat_ms; /* last heartbeat; 0: none yet */
+  char *metadata; /* JSON */
+  char *name;     /* to be shown; or NULL */
+  char *project;  /* or NULL */
+  /* How its client has ended it; NULL: not, or it did not say. */
+  const char *reason;
+  int64_t created_ms; /* since 1970 */
+  uint64_t beat_ms;   /* last heartbeat; 0: none yet */
   int finished;
   tnk__list_t models;   /* local_model_t.in_session */
   tnk__list_t samplers; /* local_sampler_t.in_session */

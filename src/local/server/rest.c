@@ -249,7 +249,12 @@ void local_list_runs(local_call_t *call) {
   page_t page = {.list = list_read(server, NULL),
                  .offset = local_query_number(call->req, "offset", 0),
                  .limit = local_query_number(call->req, "limit", 20)};
+  char project[LOCAL_MAX_TEXT];
+  int has_project;
 
+  /* Nobody knows the project of a run that is only on the disk. */
+  has_project =
+      local_req_query(call->req, "project_id", project, sizeof(project));
   local_out_init(&page.out, server->alloc);
   tnk__json_begin_object(&page.out.w);
   tnk__json_key(&page.out.w, "training_runs");
@@ -258,12 +263,14 @@ void local_list_runs(local_call_t *call) {
     const local_session_t *session =
         tnk__container_of(s, local_session_t, link);
 
+    if (has_project && strcmp(local_session_project(session), project) != 0)
+      continue;
     TNK__LIST_FOREACH (m, &session->models) {
       page_run(&page, tnk__container_of(m, local_model_t, in_session)->id);
     }
   }
   for (size_t i = 0; i < page.list.n; i++)
-    if (live(server, page.list.metas[i].place.run) == NULL &&
+    if (!has_project && live(server, page.list.metas[i].place.run) == NULL &&
         first_of_run(&page.list, i))
       page_run(&page, page.list.metas[i].place.run);
   tnk__json_end(&page.out.w);
@@ -429,5 +436,135 @@ void local_weights_info(local_call_t *call) {
   tnk__json_put_bool(&out.w, "train_attn", config.train_attn);
   local_put_optimizer(&out.w, config.optimizer);
   tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+/* ---- Copies ---- */
+
+/* A run of its own for each copy. */
+static int name_copy(local_place_t *to, const local_place_t *from) {
+  unsigned char random[8];
+  size_t at;
+
+  if (uv_random(NULL, NULL, random, sizeof(random), 0, NULL) != 0)
+    return 0;
+  *to = *from;
+  at = (size_t)snprintf(to->run, sizeof(to->run), "copy-");
+  for (size_t i = 0; i < sizeof(random); i++)
+    at +=
+        (size_t)snprintf(to->run + at, sizeof(to->run) - at, "%02x", random[i]);
+  return 1;
+}
+
+static void reply_copy(local_call_t *call, const local_meta_t *meta) {
+  char path[LOCAL_PATH];
+  local_out_t out;
+
+  local_place_text(&meta->place, path);
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "tinker_path", path);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+void local_copy_weights(local_call_t *call) {
+  const char *project = NULL;
+  const char *path = NULL;
+  local_place_t from;
+  local_meta_t meta;
+  int64_t ttl = 0;
+
+  if (!local_need_text(call, "source_path", &path) ||
+      !local_need_text(call, "destination_project_id", &project) ||
+      !local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400, &ttl))
+    return;
+  if (!local_place_parse(&from, path)) {
+    local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
+    return;
+  }
+  if (local_meta_read(call->server, &from, &meta) != TNK_OK) {
+    local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
+    return;
+  }
+  /* Neither is inherited. */
+  meta.expires_ms = ttl > 0 ? local_wall_ms() + ttl * 1000 : 0;
+  meta.is_public = 0;
+  if (name_copy(&meta.place, &from) &&
+      local_store_copy(call->server, &from, &meta) == TNK_OK)
+    reply_copy(call, &meta);
+  else
+    local_reply_error(call->req, 500, "Cannot write the copy");
+  local_meta_free(call->server, &meta);
+}
+
+/* ---- What sessions have ---- */
+
+const char *local_session_state(const local_session_t *session) {
+  if (!session->finished)
+    return "active";
+  return session->reason != NULL ? "client_finished" : "cancelled";
+}
+
+const char *local_session_project(const local_session_t *session) {
+  return session->project != NULL ? session->project : "default";
+}
+
+size_t local_session_checkpoints(const local_session_t *session,
+                                 int64_t *n_bytes) {
+  list_t list = list_read(session->server, NULL);
+  const size_t n_id = strlen(session->id);
+  size_t n = 0;
+
+  *n_bytes = 0;
+  for (size_t i = 0; i < list.n; i++) {
+    const char *run = list.metas[i].place.run;
+
+    /* Runs are called after their session. */
+    if (strncmp(run, session->id, n_id) == 0 && run[n_id] == ':') {
+      n++;
+      *n_bytes += list.metas[i].n_bytes;
+    }
+  }
+  list_free(&list);
+  return n;
+}
+
+/* ---- Storage ---- */
+
+/* One row: all is in one project of one owner, as far as the disk tells. */
+static void put_storage(tnk__json_writer_t *w, const list_t *list) {
+  int64_t n_bytes = 0;
+
+  for (size_t i = 0; i < list->n; i++)
+    n_bytes += list->metas[i].n_bytes;
+  tnk__json_begin_object(w);
+  tnk__json_put_text(w, "project_id", NULL);
+  tnk__json_put_text(w, "org_user_urn", "local");
+  tnk__json_put_text(w, "user_email", NULL);
+  tnk__json_put_text(w, "user_name", NULL);
+  tnk__json_put_int(w, "checkpoint_count", (int64_t)list->n);
+  tnk__json_put_int(w, "size_bytes", n_bytes);
+  tnk__json_put_double(w, "size_gigabytes", (double)n_bytes / 1e9);
+  tnk__json_put_double(w, "estimated_monthly_cost_usd", 0);
+  tnk__json_end(w);
+}
+
+void local_storage(local_call_t *call) {
+  list_t list = list_read(call->server, NULL);
+  char project[LOCAL_MAX_TEXT];
+  local_out_t out;
+
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_double(&out.w, "effective_rate_usd_per_gigabyte_month", 0);
+  tnk__json_key(&out.w, "data");
+  tnk__json_begin_array(&out.w);
+  if (list.n > 0 &&
+      !local_req_query(call->req, "project_id", project, sizeof(project)))
+    put_storage(&out.w, &list);
+  tnk__json_end(&out.w);
+  tnk__json_end(&out.w);
+  list_free(&list);
   local_out_reply(&out, call->req, 200);
 }

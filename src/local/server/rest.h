@@ -14,6 +14,17 @@ void local_publish(local_call_t *call);
 void local_unpublish(local_call_t *call);
 void local_set_ttl(local_call_t *call);
 
+void local_copy_weights(local_call_t *call);
+void local_storage(local_call_t *call);
+
+/* The word of the protocol for how a session stands. */
+const char *local_session_state(const local_session_t *session);
+/* Its project, which is the first one for those that were put into none. */
+const char *local_session_project(const local_session_t *session);
+/* How many checkpoints its runs have, and their bytes. */
+size_t local_session_checkpoints(const local_session_t *session,
+                                 int64_t *n_bytes);
+
 /* The number in the query, or `fallback`. */
 size_t local_query_number(const local_req_t *req, const char *name,
                           size_t fallback);

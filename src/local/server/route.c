@@ -14,6 +14,7 @@
 #include "local/train/model.h"
 #include "local/server/rest.h"
 #include "local/sample/sampler.h"
+#include "local/server/search.h"
 #include "local/server/session.h"
 #include "local/server/token.h"
 
@@ -48,6 +49,8 @@ static const route_t routes[] = {
     {"POST", "/create_session", local_create_session, ONCE},
     {"POST", "/session_heartbeat", local_session_heartbeat, 0},
     {"POST", "/sessions/*/finish", local_finish_session, 0},
+    {"POST", "/sessions/search", local_search_sessions, 0},
+    {"PUT", "/sessions/*/project", local_move_session, 0},
     {"GET", "/sessions/*", local_get_session, NO_BODY},
     {"GET", "/sessions", local_list_sessions, NO_BODY},
     {"POST", "/create_model", local_create_model, ONCE},
@@ -80,6 +83,8 @@ static const route_t routes[] = {
      NO_BODY},
     {"PUT", "/training_runs/*/checkpoints/*/*/ttl", local_set_ttl, 0},
     {"GET", "/checkpoints", local_list_checkpoints, NO_BODY},
+    {"POST", "/copy_weights", local_copy_weights, ONCE},
+    {"GET", "/billing/usage/checkpoints/current", local_storage, NO_BODY},
 };
 
 /* ---- Matching ---- */

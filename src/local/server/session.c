@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
+#include "local/base/clock.h"
 #include "local/train/model.h"
 #include "local/server/rest.h"
 #include "local/sample/record.h"
@@ -32,6 +33,8 @@ void local_session_free(local_session_t *session) {
   local_table_remove(&server->sessions, &session->node);
   tnk__list_remove(&session->link);
   tnk__free(server->alloc, session->metadata);
+  tnk__free(server->alloc, session->name);
+  tnk__free(server->alloc, session->project);
   tnk__free(server->alloc, session);
 }
 
@@ -117,12 +120,21 @@ static local_session_t *session_new(local_server_t *server) {
   return session;
 }
 
+/* NULL: there is none, or no memory for it. */
+static char *copy_of(const local_server_t *server, const char *text) {
+  return text != NULL ? tnk__strdup(server->alloc, text) : NULL;
+}
+
 void local_create_session(local_call_t *call) {
   const char *sdk_version = NULL;
+  const char *project = NULL;
+  const char *name = NULL;
   local_session_t *session;
   local_out_t out;
 
-  if (!local_need_text(call, "sdk_version", &sdk_version))
+  if (!local_need_text(call, "sdk_version", &sdk_version) ||
+      !local_want_text(call, "project_id", &project) ||
+      !local_want_text(call, "display_name", &name))
     return;
   if (call->server->options.sequence == LOCAL_STRICT &&
       tnk__json_obj(call->body, "user_metadata") == NULL) {
@@ -136,6 +148,9 @@ void local_create_session(local_call_t *call) {
     return;
   }
   session->metadata = local_metadata(call);
+  session->project = copy_of(call->server, project);
+  session->name = copy_of(call->server, name);
+  session->created_ms = local_wall_ms();
   local_out_init(&out, call->server->alloc);
   tnk__json_begin_object(&out.w);
   tnk__json_put_text(&out.w, "session_id", session->id);
@@ -171,11 +186,23 @@ static local_session_t *session_of_path(local_call_t *call) {
   return tnk__container_of(node, local_session_t, node);
 }
 
+static const char *reason_of(const local_call_t *call) {
+  static const char *const words[] = {"success", "errored", "interrupted"};
+  const char *word = tnk__json_str(tnk__json_obj(call->body, "reason"), "type");
+
+  for (size_t i = 0; word != NULL && i < 3; i++)
+    if (strcmp(word, words[i]) == 0)
+      return words[i];
+  return NULL;
+}
+
 void local_finish_session(local_call_t *call) {
   local_session_t *session = session_of_path(call);
 
   if (session == NULL)
     return;
+  if (!session->finished)
+    session->reason = reason_of(call);
   if (!session->finished)
     finish(session, "The session is finished");
   local_reply_text(call->req, 200, "{\"type\":\"finish_session\"}");
@@ -206,8 +233,26 @@ void local_get_session(local_call_t *call) {
     tnk__json_raw(&out.w, session->metadata, strlen(session->metadata));
   else
     tnk__json_null(&out.w);
+  tnk__json_put_text(&out.w, "display_name", session->name);
   tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
+}
+
+void local_move_session(local_call_t *call) {
+  local_session_t *session = session_of_path(call);
+  const char *project = NULL;
+  char *copy;
+
+  if (session == NULL || !local_need_text(call, "project_id", &project))
+    return;
+  copy = copy_of(call->server, project);
+  if (copy == NULL) {
+    local_reply_error(call->req, 500, "Out of memory");
+    return;
+  }
+  tnk__free(call->server->alloc, session->project);
+  session->project = copy;
+  local_reply_text(call->req, 200, "{}");
 }
 
 void local_list_sessions(local_call_t *call) {

@@ -13,5 +13,6 @@ void local_session_heartbeat(local_call_t *call);
 void local_finish_session(local_call_t *call);
 void local_get_session(local_call_t *call);
 void local_list_sessions(local_call_t *call);
+void local_move_session(local_call_t *call);
 
 #endif

@@ -9,9 +9,10 @@
 
 /* Saving and removing checkpoints. */
 
+static const char *const files[] = {
+    TNK__LM_FILE_ADAPTER, TNK__LM_FILE_OPTIMIZER, TNK__LM_FILE_CONFIG};
+
 static int64_t total_size(const char *dir) {
-  static const char *const files[] = {
-      TNK__LM_FILE_ADAPTER, TNK__LM_FILE_OPTIMIZER, TNK__LM_FILE_CONFIG};
   char path[LOCAL_FILE + 64];
   int64_t n = 0;
 
@@ -60,6 +61,42 @@ int local_store_save(const local_server_t *server, const tnk__lm_t *lm,
   }
   if (err != TNK_OK)
     local_remove_tree(temporary);
+  return err;
+}
+
+/* What is saved is never written again, so two names may share it. */
+static int share(const char *from, const char *to) {
+  char source[LOCAL_FILE + 64];
+  char target[LOCAL_FILE + 64];
+  uv_fs_t req;
+  int err = 0;
+
+  for (size_t i = 0; err == 0 && i < sizeof(files) / sizeof(*files); i++) {
+    snprintf(source, sizeof(source), "%s/%s", from, files[i]);
+    snprintf(target, sizeof(target), "%s/%s", to, files[i]);
+    if (!local_file_exists(source))
+      continue;
+    err = uv_fs_link(NULL, &req, source, target, NULL);
+    uv_fs_req_cleanup(&req);
+  }
+  return err == 0 ? TNK_OK : TNK_EFAILED;
+}
+
+int local_store_copy(const local_server_t *server, const local_place_t *from,
+                     local_meta_t *meta) {
+  char source[LOCAL_FILE];
+  char dir[LOCAL_FILE];
+  int err;
+
+  if (!local_place_dir(server, from, source) ||
+      !local_place_dir(server, &meta->place, dir) || local_make_dirs(dir) != 0)
+    return TNK_EFAILED;
+  meta->time_ms = local_wall_ms();
+  err = local_meta_write_to(server->alloc, dir, meta, NULL);
+  if (err == TNK_OK)
+    err = share(source, dir); /* the file that makes it one comes last */
+  if (err != TNK_OK)
+    local_remove_tree(dir);
   return err;
 }
 

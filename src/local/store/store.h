@@ -65,6 +65,10 @@ int local_place_exists(const local_server_t *server,
 int local_store_save(const local_server_t *server, const tnk__lm_t *lm,
                      int with_optimizer, int overwrite, local_meta_t *meta,
                      tnk__lm_why_t *why);
+/* Copy one to meta->place, where none is, and write `meta` beside it. The files
+ * are shared, not copied. TNK_OK, or a code and then there is none. */
+int local_store_copy(const local_server_t *server, const local_place_t *from,
+                     local_meta_t *meta);
 int local_store_remove(const local_server_t *server,
                        const local_place_t *place);
 int local_meta_read(const local_server_t *server, const local_place_t *place,

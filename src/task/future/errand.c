@@ -13,7 +13,7 @@ static void on_cancel(void *arg) {
 static void explain_call(const tnk__errand_t *errand, tnk__text_t *out) {
   const char *path = errand->call.route->path;
 
-  if (strcmp(path, errand->name) != 0)
+  if (errand->call.target == NULL && strcmp(path, errand->name) != 0)
     tnk__text_printf(out, "%.*s ", (int)strcspn(path, "/"), path);
   tnk__call_explain(&errand->call, out);
 }
@@ -26,6 +26,8 @@ static void on_explain(const void *arg, tnk__text_t *out) {
     tnk__session_explain(errand->session, out);
   else if (tnk__call_is_active(&errand->call))
     explain_call(errand, out);
+  else if (tnk__timer_is_active(&errand->call.timer))
+    tnk__text_printf(out, "waits until it asks again");
   else if (tnk__list_empty(&errand->need.call.link))
     tnk__job_explain(&errand->job, out);
   else

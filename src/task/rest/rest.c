@@ -1,30 +1,84 @@
 #include "task/rest/rest.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/log.h"
+#include "task/call/headers.h"
 #include "task/future/errand.h"
 
 /* Of an answer. A run may have tens of thousands of checkpoints, and they come
  * all at once. */
 #define MAX_ANSWER (64 * TNK__MIB)
+/* Between two questions whether a trace is ready. */
+enum { TRACE_MS = 5000 };
+
+static void on_page(tnk__call_t *call, const tnk__reply_t *reply);
+static void on_done(tnk__call_t *call, const tnk__reply_t *reply);
+static void on_copied(tnk__call_t *call, const tnk__reply_t *reply);
+static void on_trace(tnk__call_t *call, const tnk__reply_t *reply);
 
 typedef struct {
   const char *name;
-  const char *method_name;
+  const char *method_name; /* of the official client */
   tnk__route_id_t route;
+  void (*done)(tnk__call_t *call, const tnk__reply_t *reply);
 } row_t;
 
 static const row_t rows[TNK__N_ASKS] = {
     [TNK__ASK_LIST_RUNS] = {"list_runs", "RestClient.list_training_runs",
-                            TNK__ROUTE_REST_GET},
+                            TNK__ROUTE_REST_GET, on_page},
     [TNK__ASK_GET_RUN] = {"get_run", "RestClient.get_training_run",
-                          TNK__ROUTE_REST_GET},
+                          TNK__ROUTE_REST_GET, on_page},
     [TNK__ASK_LIST_RUN_CHECKPOINTS] = {"list_run_checkpoints",
                                        "RestClient.list_checkpoints",
-                                       TNK__ROUTE_REST_GET},
+                                       TNK__ROUTE_REST_GET, on_page},
     [TNK__ASK_LIST_CHECKPOINTS] = {"list_checkpoints",
                                    "RestClient.list_user_checkpoints",
-                                   TNK__ROUTE_REST_GET},
+                                   TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_WEIGHTS_INFO] = {"get_weights_info",
+                               "RestClient.get_weights_info_by_tinker_path",
+                               TNK__ROUTE_REST_POST, on_page},
+    [TNK__ASK_EXTERNAL_FILES] = {"get_external_files",
+                                 "RestClient.get_external_weights_urls",
+                                 TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_DELETE] = {"delete_checkpoint",
+                         "RestClient.delete_checkpoint_from_tinker_path",
+                         TNK__ROUTE_REST_DELETE, on_done},
+    [TNK__ASK_PUBLISH] = {"publish_checkpoint",
+                          "RestClient.publish_checkpoint_from_tinker_path",
+                          TNK__ROUTE_PUBLISH, on_done},
+    [TNK__ASK_UNPUBLISH] = {"unpublish_checkpoint",
+                            "RestClient.unpublish_checkpoint_from_tinker_path",
+                            TNK__ROUTE_UNPUBLISH, on_done},
+    [TNK__ASK_SET_TTL] = {"set_checkpoint_ttl",
+                          "RestClient.set_checkpoint_ttl_from_tinker_path",
+                          TNK__ROUTE_REST_PUT, on_done},
+    [TNK__ASK_COPY] = {"copy_weights", "RestClient.copy_weights",
+                       TNK__ROUTE_COPY_WEIGHTS, on_copied},
+    [TNK__ASK_GET_SESSION] = {"get_session", "RestClient.get_session",
+                              TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_LIST_SESSIONS] = {"list_sessions", "RestClient.list_sessions",
+                                TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_SEARCH_SESSIONS] = {"search_sessions",
+                                  "RestClient.search_sessions",
+                                  TNK__ROUTE_SEARCH_SESSIONS, on_page},
+    [TNK__ASK_MOVE_SESSION] = {"move_session",
+                               "RestClient.assign_session_project",
+                               TNK__ROUTE_REST_PUT, on_done},
+    [TNK__ASK_EXPORT_TRACE] = {"export_trace",
+                               "RestClient.export_session_trace",
+                               TNK__ROUTE_REST_GET, on_trace},
+    [TNK__ASK_USAGE] = {"get_usage", "AdminClient.get_billing_usage",
+                        TNK__ROUTE_USAGE, on_page},
+    [TNK__ASK_STORAGE] = {"get_storage",
+                          "AdminClient.get_current_checkpoint_storage_usage",
+                          TNK__ROUTE_STORAGE, on_page},
+    [TNK__ASK_AUDIT] = {"get_audit_log", "AdminClient.get_audit_log",
+                        TNK__ROUTE_AUDIT, on_page},
+    [TNK__ASK_GET_SAMPLER] = {"get_sampler", "RestClient.get_sampler",
+                              TNK__ROUTE_REST_GET, on_page},
 };
 
 /* An errand with what it takes to read its answer. */
@@ -33,34 +87,46 @@ typedef struct {
   tnk__ask_t ask;
   tnk__seen_t *seen; /* or NULL */
   const char *target;
+  int is_told; /* that a trace takes its time */
 } rest_t;
 
 static rest_t *rest_of(tnk__errand_t *errand) {
   return tnk__container_of(errand, rest_t, errand);
 }
 
+static tnk__errand_t *errand_of(tnk__call_t *call) {
+  return tnk__container_of(call, tnk__errand_t, call);
+}
+
+static const tnk_allocator_t *alloc_of(const tnk__errand_t *errand) {
+  return &errand->session->context->alloc;
+}
+
 const char *tnk__rest_name(tnk__ask_kind_t kind) {
   return rows[kind].name;
 }
 
-/* ---- The answer ---- */
+/* ---- Answers ---- */
 
-/* What is wrong with an answer that came from a server of this kind. */
-static void fail_member(tnk__errand_t *errand, const char *name,
-                        const char *what) {
-  tnk__error_t *error = tnk__error_new(
-      &errand->session->context->alloc, TNK_EPROTO,
-      "%s: malformed answer from the server: its member \"%s\" is missing, or "
-      "is not what it should be",
-      name, what);
+/* An answer that could not be read, for this member if it is known. */
+static void fail_reading(tnk__errand_t *errand, int err, const char *what) {
+  const char *name = errand->call.name;
+  tnk__error_t *error;
 
+  if (err != TNK_EPROTO || what == NULL) {
+    tnk__errand_fail_code(errand, name, err);
+    return;
+  }
+  error = tnk__error_new(alloc_of(errand), TNK_EPROTO,
+                         "%s: malformed answer from the server: its member "
+                         "\"%s\" is missing, or is not what it should be",
+                         name, what);
   tnk__errand_fail(errand, error);
   tnk__error_unref(error);
 }
 
 static void on_page(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = tnk__container_of(call, tnk__errand_t, call);
-  const tnk_allocator_t *alloc = &errand->session->context->alloc;
+  tnk__errand_t *errand = errand_of(call);
   const rest_t *rest = rest_of(errand);
   const char *what;
   tnk_page_t *page;
@@ -73,16 +139,115 @@ static void on_page(tnk__call_t *call, const tnk__reply_t *reply) {
     return;
   }
   body = tnk__buf_take(reply->buf, &n);
-  err = tnk__page_read(&page, alloc, &rest->ask, rest->seen, body, n, &what);
+  err = tnk__page_read(&page, alloc_of(errand), &rest->ask, rest->seen, body, n,
+                       &what);
   if (err == TNK_OK)
     tnk__errand_resolve(errand, TNK__RESULT_PAGE, page, tnk__page_free);
-  else if (err == TNK_EPROTO && what != NULL)
-    fail_member(errand, call->name, what);
   else
-    tnk__errand_fail_code(errand, call->name, err);
+    fail_reading(errand, err, what);
 }
 
-/* ---- The errand ---- */
+/* Whatever a 2xx says. */
+static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
+  if (reply->error != NULL)
+    tnk__errand_fail(errand_of(call), reply->error);
+  else
+    tnk__errand_resolve(errand_of(call), TNK__RESULT_NONE, NULL, NULL);
+}
+
+static void free_text(const tnk_allocator_t *alloc, void *text) {
+  tnk__free(alloc, text);
+}
+
+static void resolve_text(tnk__errand_t *errand, const char *text) {
+  char *copy = tnk__strdup(alloc_of(errand), text);
+
+  if (copy != NULL)
+    tnk__errand_resolve(errand, TNK__RESULT_PATH, copy, free_text);
+  else
+    fail_reading(errand, TNK_ENOMEM, NULL);
+}
+
+static void on_copied(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+  const char *what;
+  const char *path;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail(errand, reply->error);
+    return;
+  }
+  err = tnk__copied_read(&path, &errand->arena, reply->buf->data,
+                         reply->buf->len, &what);
+  if (err == TNK_OK)
+    resolve_text(errand, path);
+  else
+    fail_reading(errand, err, what);
+}
+
+/* ---- Traces ---- */
+
+static void begin(tnk__errand_t *errand);
+
+static void on_trace_due(tnk__timer_t *timer) {
+  begin(errand_of(tnk__container_of(timer, tnk__call_t, timer)));
+}
+
+static void wait_for_trace(tnk__errand_t *errand) {
+  rest_t *rest = rest_of(errand);
+
+  if (!rest->is_told)
+    tnk__log(&errand->session->context->logger, TNK_LOG_INFO, "call",
+             "%s: the service is making the trace", errand->name);
+  rest->is_told = 1;
+  tnk__timer_start(errand->session->context, &errand->call.timer, TRACE_MS,
+                   on_trace_due);
+}
+
+static void fail_trace(tnk__errand_t *errand, const char *why) {
+  tnk__error_t *error = tnk__error_new(
+      alloc_of(errand), TNK_EFAILED, "%s: the service could not make it: %s",
+      errand->name, why != NULL ? why : "it does not say why");
+
+  tnk__errand_fail(errand, error);
+  tnk__error_unref(error);
+}
+
+static void on_trace(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+  tnk__trace_t trace;
+  const char *what;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail(errand, reply->error);
+    return;
+  }
+  err = tnk__trace_read(&trace, &errand->arena, reply->buf->data,
+                        reply->buf->len, &what);
+  if (err != TNK_OK)
+    fail_reading(errand, err, what);
+  else if (strcmp(trace.status, "failed") == 0)
+    fail_trace(errand, trace.error);
+  else if (strcmp(trace.status, "ready") != 0)
+    wait_for_trace(errand); /* "pending", or a word of later servers */
+  else if (trace.url == NULL || trace.url[0] == '\0')
+    fail_reading(errand, TNK_EPROTO, "url");
+  else
+    resolve_text(errand, trace.url);
+}
+
+/* ---- The request ---- */
+
+static void add_token(const tnk__call_t *call, tnk__headers_t *headers) {
+  const tnk__errand_t *errand =
+      tnk__container_of_const(call, tnk__errand_t, call);
+  const rest_t *rest = tnk__container_of_const(errand, rest_t, errand);
+
+  tnk__headers_add(headers, "X-Tinker-Weights-Access-Token",
+                   rest->ask.access_token);
+}
 
 static void begin(tnk__errand_t *errand) {
   const rest_t *rest = rest_of(errand);
@@ -93,7 +258,9 @@ static void begin(tnk__errand_t *errand) {
   errand->call.method_name = row->method_name;
   errand->call.target = rest->target;
   errand->call.max_body = MAX_ANSWER;
-  tnk__errand_call(errand, on_page);
+  if (rest->ask.access_token != NULL)
+    errand->call.add_headers = add_token;
+  tnk__errand_call(errand, row->done);
 }
 
 /* The target, in the errand's arena; or NULL. */
@@ -112,17 +279,20 @@ static const char *target_of(rest_t *rest) {
 
 /* Copy what must outlive the call; 0 without memory. */
 static int keep(rest_t *rest, const tnk_page_t *before) {
-  const char *project = rest->ask.project_id;
+  const char **texts[] = {&rest->ask.id, &rest->ask.project_id,
+                          &rest->ask.search, &rest->ask.cursor,
+                          &rest->ask.access_token};
   tnk__arena_t *arena = &rest->errand.arena;
 
   rest->target = target_of(rest);
   if (rest->target == NULL)
     return 0;
-  if (project != NULL) {
-    rest->ask.project_id = tnk__arena_strdup(arena, project);
-    if (rest->ask.project_id == NULL)
+  tnk__ask_write_body(&rest->errand.body, &rest->ask);
+  rest->ask.path = rest->ask.event_type = rest->ask.day = NULL;
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    if (*texts[i] != NULL &&
+        (*texts[i] = tnk__arena_strdup(arena, *texts[i])) == NULL)
       return 0;
-  }
   if (before == NULL || before->seen == NULL)
     return 1;
   rest->seen = tnk__arena_copy(arena, before->seen, sizeof(*before->seen));

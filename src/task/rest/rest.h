@@ -10,5 +10,7 @@ const char *tnk__rest_name(tnk__ask_kind_t kind);
  * `before` is the page that the wanted one follows, or NULL. */
 tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
                              const tnk_page_t *before);
+/* Ask who asks: whoami.c. */
+tnk_promise_t *tnk__rest_whoami(tnk__session_t *session);
 
 #endif

@@ -1,0 +1,106 @@
+/* What is used and what it costs, and who did what. */
+#include <math.h>
+#include <string.h>
+
+#include "codec/rest/shapes.h"
+
+/* ---- Uses ---- */
+
+static const tnk__field_t event_fields[] = {
+    TNK__FIELD(TEXT, tnk_usage_event_t, type, "type", 0),
+    TNK__FIELD(BOOL, tnk_usage_event_t, is_cached, "cached", 0),
+    TNK__FIELD(INT, tnk_usage_event_t, n_tokens, "token_count", 0),
+    TNK__FIELD(INT, tnk_usage_event_t, n_checkpoints, "count", 0),
+    TNK__FIELD(BOOL, tnk_usage_event_t, is_free, "free", 0),
+    TNK__FIELD(NUMBER, tnk_usage_event_t, gigabyte_hours, "gigabyte_hours", 0),
+};
+
+static const tnk_usage_event_t blank_event = {.type = ""};
+
+static const char *finish_event(void *record) {
+  static const struct {
+    const char *word;
+    tnk_usage_kind_t kind;
+  } known[] = {{"training", TNK_USAGE_TRAINING},
+               {"sampling_prefill", TNK_USAGE_PREFILL},
+               {"sampling_sample", TNK_USAGE_SAMPLE},
+               {"checkpoint", TNK_USAGE_CHECKPOINT},
+               {"storage", TNK_USAGE_STORAGE}};
+  tnk_usage_event_t *event = record;
+
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    if (strcmp(event->type, known[i].word) == 0)
+      event->kind = known[i].kind;
+  return NULL;
+}
+
+static const tnk__shape_t event_shape = {
+    TNK__FIELDS(event_fields), .size = sizeof(tnk_usage_event_t),
+    .blank = &blank_event, .finish = finish_event,
+    .raw_at = offsetof(tnk_usage_event_t, json)};
+
+static const tnk__field_t usage_fields[] = {
+    TNK__FIELD(TIME, tnk_usage_t, start_us, "bucket_start", 1),
+    TNK__FIELD(TIME, tnk_usage_t, end_us, "bucket_end", 1),
+    TNK__FIELD(TEXT, tnk_usage_t, base_model, "base_model", 0),
+    TNK__FIELD(TEXT, tnk_usage_t, user_id, "user_id", 0),
+    TNK__FIELD(TEXT, tnk_usage_t, user_name, "user_name", 0),
+    TNK__FIELD(ID, tnk_usage_t, session_id, "session_id", 0),
+    TNK__FIELD(TEXT, tnk_usage_t, project_id, "project_id", 0),
+    TNK__FIELD(NUMBER, tnk_usage_t, cost_usd, "estimated_cost_usd", 0),
+    TNK__FIELD(NUMBER, tnk_usage_t, usd_per_million_tokens,
+               "effective_rate_usd_per_million_tokens", 0),
+    TNK__FIELD(NUMBER, tnk_usage_t, usd_per_gigabyte_month,
+               "effective_rate_usd_per_gigabyte_month", 0),
+    TNK__FIELD_RECORD_AT(tnk_usage_t, event, "event_info", &event_shape, 1),
+};
+
+static const tnk_usage_t blank_usage = {.cost_usd = NAN,
+                                        .usd_per_million_tokens = NAN,
+                                        .usd_per_gigabyte_month = NAN};
+
+const tnk__shape_t tnk__shape_usage = {TNK__FIELDS(usage_fields),
+                                       .size = sizeof(tnk_usage_t),
+                                       .blank = &blank_usage};
+
+static const tnk__field_t usage_session_fields[] = {
+    TNK__FIELD_LIST(PAIRS, tnk__usage_session_t, user_metadata, n_user_metadata,
+                    "user_metadata", NULL, 0),
+};
+
+const tnk__shape_t tnk__shape_usage_session = {
+    TNK__FIELDS(usage_session_fields), .size = sizeof(tnk__usage_session_t)};
+
+/* ---- Storage ---- */
+
+static const tnk__field_t storage_fields[] = {
+    TNK__FIELD(TEXT, tnk_storage_t, project_id, "project_id", 0),
+    TNK__FIELD(TEXT, tnk_storage_t, user_urn, "org_user_urn", 0),
+    TNK__FIELD(TEXT, tnk_storage_t, user_email, "user_email", 0),
+    TNK__FIELD(TEXT, tnk_storage_t, user_name, "user_name", 0),
+    TNK__FIELD(INT, tnk_storage_t, n_checkpoints, "checkpoint_count", 1),
+    TNK__FIELD(INT, tnk_storage_t, size_bytes, "size_bytes", 1),
+    TNK__FIELD(NUMBER, tnk_storage_t, size_gigabytes, "size_gigabytes", 1),
+    TNK__FIELD(NUMBER, tnk_storage_t, usd_per_month,
+               "estimated_monthly_cost_usd", 0),
+};
+
+static const tnk_storage_t blank_storage = {.usd_per_month = NAN};
+
+const tnk__shape_t tnk__shape_storage = {TNK__FIELDS(storage_fields),
+                                         .size = sizeof(tnk_storage_t),
+                                         .blank = &blank_storage};
+
+/* ---- The audit log ---- */
+
+static const tnk__field_t audit_fields[] = {
+    TNK__FIELD(TIME, tnk_audit_entry_t, time_us, "timestamp", 1),
+    TNK__FIELD(TEXT, tnk_audit_entry_t, event, "event", 1),
+    TNK__FIELD(JSON, tnk_audit_entry_t, details, "event_details", 0),
+    TNK__FIELD(TEXT, tnk_audit_entry_t, model_id, "model_id", 0),
+    TNK__FIELD(TEXT, tnk_audit_entry_t, tinker_path, "tinker_path", 0),
+    TNK__FIELD(TEXT, tnk_audit_entry_t, purpose, "purpose", 0),
+};
+
+const tnk__shape_t tnk__shape_audit_entry = {TNK__FIELDS(audit_fields),
+                                             .size = sizeof(tnk_audit_entry_t)};
