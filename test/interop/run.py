@@ -26,21 +26,33 @@ VERSIONS = ["0.38.0", "0.30.4", "0.25.0", "0.22.0"]
 # What older clients import beyond the newest one's dependencies.
 EXTRA = {"0.22.0": ["grpcio"]}
 KEY = "tml-interop"
+PEM = HERE.parent / "cli" / "localhost.pem"
+STACK = "use_pyqwest_transport"  # which of its two HTTP stacks the client takes
 MAIN = ["service", "training", "losses", "sampling", "rest", "custom"]
 
 
 class Setting:
     """How a server is started, and which groups of cases meet it."""
 
-    def __init__(self, name, groups, flags=None, switches=()):
+    def __init__(self, name, groups, flags=None, switches=(), tls=False, versions=None):
         self.name = name
         self.groups = groups
         self.flags = flags or {}
         self.switches = list(switches)
+        self.tls = tls
+        self.versions = versions  # None: all that are asked for
 
     def arguments(self):
         given = [part for f, v in self.flags.items() for part in ("--flag", f"{f}={v}")]
+        if self.tls:
+            given += ["--tls-cert", str(PEM), "--tls-key", str(PEM)]
         return given + self.switches
+
+    def over_tls(self, stack, groups=None, versions=None):
+        """The same over TLS, where the client speaks HTTP/2."""
+        name = f"{self.name}, TLS, {'pyqwest' if stack == 'true' else 'httpx'}"
+        return Setting(name, groups or self.groups, {**self.flags, STACK: stack}, self.switches,
+                       True, versions)
 
 
 SETTINGS = [
@@ -65,6 +77,14 @@ SETTINGS = [
     Setting("tokens wanted", ["auth", "tokens"], {"use_pyqwest_transport": "false"},
             ["--api-key", KEY, "--tokens", "3"]),
 ]
+STACKS = ["false", "true"]
+# Of those over TLS, what every run does; --tls does all of them.
+SETTINGS += [SETTINGS[1].over_tls(stack, ["service", "training", "sampling"], VERSIONS[:1])
+             for stack in STACKS]
+
+
+def settings_over_tls():
+    return [s.over_tls(stack) for s in SETTINGS if not s.tls for stack in STACKS]
 
 
 def skip_all(why):
@@ -119,6 +139,7 @@ class Clients:
 class Server:
     def __init__(self, tnk, arguments):
         self.calls = collections.Counter()
+        self.versions = collections.Counter()  # of HTTP
         self.tail = collections.deque(maxlen=400)
         command = [tnk, "local", "--verbose", "--exit-with-stdin", *arguments]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -132,8 +153,9 @@ class Server:
     def read(self):
         for line in self.process.stderr:
             self.tail.append(line.rstrip())
-            found = re.match(r"\d+ (\S+) (\S+) seq=\S+ (-?\d+)", line)
+            found = re.match(r"\d+ (\S+) (\S+) seq=\S+ (-?\d+) (\S+)", line)
             if found:
+                self.versions[found[4]] += 1
                 self.calls[self.call_of(found[1], found[2].split("?")[0])] += 1
 
     @staticmethod
@@ -200,6 +222,8 @@ def environment(clients, version, server, groups):
     env = {name: value for name, value in os.environ.items() if not name.startswith("TINKER_")}
     env.update(TINKER_BASE_URL=server.url, TINKER_API_KEY=KEY, HOME=str(clients.cache / "home"),
                PYTHONPATH=os.pathsep.join(path), HF_HUB_OFFLINE="1", NO_PROXY="*", no_proxy="*", COLUMNS="200")
+    if server.url.startswith("https:"):
+        env["SSL_CERT_FILE"] = str(PEM)
     return env
 
 
@@ -242,6 +266,10 @@ def run_setting(clients, args, setting, version, tally):
     where = f"{version} [{setting.name}]"
     tally.add("passed" if code == 0 else "failed", f"{where}: server ends", 0,
               f"status {code}\n" + "\n".join(list(server.tail)[-20:]))
+    if setting.tls:
+        spoken = ", ".join(f"{n} by {v}" for v, n in server.versions.items())
+        tally.add("passed" if set(server.versions) == {"HTTP/2"} else "failed",
+                  f"{where}: HTTP/2 is spoken", 0, spoken)
     print(f"# {where}: {time.monotonic() - began:.0f} s", flush=True)
 
 
@@ -267,18 +295,21 @@ def main():
     parser.add_argument("--settings", type=lambda t: [int(i) for i in t.split(",")], default=None)
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
     parser.add_argument("--only", default="", help="part of a case's name")
+    parser.add_argument("--tls", action="store_true",
+                        help="every setting over TLS, with each of the client's two stacks")
     args = parser.parse_args()
     clients = Clients(args.cache)
     clients.prepare([VERSIONS[0]] + [v for v in args.versions if v != VERSIONS[0]])
     (args.cache / "home").mkdir(exist_ok=True)
     tally = Tally()
-    chosen = [s for i, s in enumerate(SETTINGS) if args.settings is None or i in args.settings]
+    settings = settings_over_tls() if args.tls else SETTINGS
+    chosen = [s for i, s in enumerate(settings) if args.settings is None or i in args.settings]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         runs = [pool.submit(run_setting, clients, args, setting, version, tally)
-                for setting in chosen for version in args.versions]
+                for setting in chosen for version in setting.versions or args.versions]
         for run in runs:
             run.result()
-    if args.driver and not args.groups:
+    if args.driver and not args.groups and not args.tls:
         run_wire(clients, args, tally)
     tally.print(args.versions)
     sys.exit(1 if tally.outcomes["failed"] else 0)
