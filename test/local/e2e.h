@@ -8,10 +8,16 @@
 #include "api/service.h"
 #include "local/server.h"
 #include "support/test.h"
+#include "tls_peer.h"
 #include "tnk/tnk.h"
 
-/* The library and the local server on one loop, in real time. What arrives at
- * the server is written down. */
+/*
+ * The library and the local server on one loop, in real time. What arrives at
+ * the server is written down.
+ *
+ * TNK_TEST_WIRE says what is between them: "http2" is HTTP/2 without TLS, "tls"
+ * TLS and what both prefer, "tls-1.1" HTTP/1.1 over it; else HTTP/1.1.
+ */
 enum { E2E_MAX_SEEN = 60000 };
 
 typedef struct {
@@ -27,7 +33,10 @@ typedef struct {
   tnk_training_t *training;
   e2e_seen_t *seen;
   size_t n_seen;
+  size_t n_seen_h2; /* that ever came by HTTP/2 */
   uint64_t first_n; /* the server's number of seen[0] */
+  const char *wire; /* as above; "": plain */
+  tls_kit_t tls;    /* where it is TLS */
   int n_closed;
   local_faults_t *faults; /* none at first, see e2e_faults() */
 } e2e_t;
@@ -44,6 +53,7 @@ static inline void e2e_on_request(void *user, const local_seen_t *seen) {
     return;
   }
   CHECK(e2e->n_seen < E2E_MAX_SEEN);
+  e2e->n_seen_h2 += strcmp(seen->version, "HTTP/2") == 0;
   if (e2e->n_seen == 0)
     e2e->first_n = seen->n;
   i = e2e->n_seen++;
@@ -68,6 +78,10 @@ static inline void e2e_closed(void *user) {
 static inline void e2e_start_server(e2e_t *e2e, local_options_t options) {
   char why[256] = "";
 
+  if (strncmp(e2e->wire, "tls", 3) == 0) {
+    options.tls_cert = e2e->tls.cert;
+    options.tls_key = e2e->tls.key;
+  }
   options.on_request = e2e_on_request;
   options.faults = e2e->faults;
   options.user = e2e;
@@ -91,8 +105,15 @@ static inline void e2e_start_client(e2e_t *e2e) {
   char url[64];
   char text[256];
 
-  snprintf(url, sizeof(url), "http://127.0.0.1:%d",
+  snprintf(url, sizeof(url), "http%s://127.0.0.1:%d",
+           strncmp(e2e->wire, "tls", 3) == 0 ? "s" : "",
            local_server_port(e2e->server));
+  if (strncmp(e2e->wire, "tls", 3) == 0)
+    options.ca_file = e2e->tls.cert;
+  if (strcmp(e2e->wire, "http2") == 0)
+    options.http_version = TNK_HTTP_2_PRIOR_KNOWLEDGE;
+  else if (strcmp(e2e->wire, "tls") != 0)
+    options.http_version = TNK_HTTP_1_1;
   options.base_url = url;
   options.api_key = "tml-test";
   options.allocator = test_allocator();
@@ -113,7 +134,12 @@ static inline void e2e_stop_client(e2e_t *e2e) {
 }
 
 static inline void e2e_open(e2e_t *e2e, local_options_t options) {
+  const char *wire = getenv("TNK_TEST_WIRE");
+
   memset(e2e, 0, sizeof(*e2e));
+  e2e->wire = wire != NULL ? wire : "";
+  if (strncmp(e2e->wire, "tls", 3) == 0)
+    tls_kit_open(&e2e->tls, NULL);
   e2e->seen = calloc(E2E_MAX_SEEN, sizeof(*e2e->seen));
   CHECK(e2e->seen != NULL);
   e2e->faults = local_faults_new(test_allocator());
@@ -124,8 +150,13 @@ static inline void e2e_open(e2e_t *e2e, local_options_t options) {
 }
 
 static inline void e2e_close(e2e_t *e2e) {
+  int has_h2 = strcmp(e2e->wire, "tls") == 0 || strcmp(e2e->wire, "http2") == 0;
+
   e2e_stop_client(e2e);
   e2e_stop_server(e2e);
+  CHECK_INT(e2e->n_seen_h2 > 0, has_h2);
+  if (strncmp(e2e->wire, "tls", 3) == 0)
+    tls_kit_close(&e2e->tls);
   uv_run(&e2e->uv, UV_RUN_DEFAULT);
   CHECK_INT(uv_loop_close(&e2e->uv), 0);
   local_faults_free(e2e->faults);
