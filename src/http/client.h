@@ -141,6 +141,8 @@ typedef struct {
   /* The server recognizes a repeat: when a kept connection turns out to be
    * closed before any byte of an answer, send once more on a fresh one. */
   int replayable;
+  /* Send it on a new connection, if there may be one. */
+  int wants_fresh;
   /* It alone does not keep uv_run() going, as suits a heartbeat, but for a
    * connection that is being made for it: libuv waits for those. */
   int background;
@@ -229,6 +231,8 @@ typedef struct tnk__exchange {
   uint8_t replayed;
   uint8_t is_unseen; /* the server has said that it did not act on it */
   uint8_t n_unseen;  /* how often it was sent again for that */
+  uint8_t n_refused;   /* new connections that broke under it at once */
+  uint8_t wants_fresh; /* a connection that is new */
   uint8_t background;
   uint8_t is_streamed;
   uint8_t has_head;  /* of the answer */

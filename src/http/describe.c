@@ -45,6 +45,14 @@ static void describe_waiting(const tnk__exchange_t *ex, tnk__text_t *out) {
     put_origin(ex, out);
     return;
   }
+  if (tnk__pool_is_limited(pool)) {
+    tnk__text_printf(out,
+                     "waits for one of the %zu connections that are "
+                     "granted to ",
+                     pool->line.ceiling.max);
+    put_origin(ex, out);
+    return;
+  }
   tnk__text_printf(out, "waits for a %sconnection to ",
                    ex->replayed ? "fresh " : "");
   put_origin(ex, out);

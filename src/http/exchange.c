@@ -100,8 +100,10 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   ex->body = request->body;
   ex->body_len = request->body_len;
   ex->feed = request->feed;
+  ex->wants_fresh = request->wants_fresh != 0;
   ex->replayed = ex->told = ex->sent = ex->is_final = 0;
   ex->is_unseen = ex->n_unseen = 0;
+  ex->n_refused = 0;
   ex->err = ex->cause = 0;
   return TNK_OK;
 }

@@ -168,7 +168,7 @@ size_t tnk__http_n_polls(const tnk__http_t *http) {
 static int goes_on(tnk__exchange_t *ex) {
   if (ex->state != TNK__EXCHANGE_WAITING)
     return tnk__silence_goes_on(ex);
-  if (ex->pool->n_connecting > 0)
+  if (ex->pool->n_connecting > 0 && !tnk__pool_is_limited(ex->pool))
     return 0;
   tnk__exchange_arm(ex, ex->timeout_ms);
   return 1;

@@ -9,6 +9,7 @@
 #include "codec/format/proxy.h"
 #include "http/conn.h"
 #include "http/exchange.h"
+#include "http/refused.h"
 #include "http/silence.h"
 #include "http/speak.h"
 #include "tnk/error.h"
@@ -77,6 +78,7 @@ static void free_pool(tnk__pool_t *pool) {
   tnk__buf_t *request = &pool->proxy.request;
 
   tnk__speak_keep(pool);
+  tnk__timer_stop(&pool->again);
   tnk__list_remove(&pool->link);
   tnk__wipe(request->data, request->len);
   tnk__buf_deinit(request);
@@ -101,9 +103,7 @@ static int new_pool(tnk__pool_t **out, tnk__http_t *http,
   pool->origin = *origin;
   pool->origin.host = host;
   pool->is_apart = is_apart;
-  tnk__list_init(&pool->waiting);
-  tnk__list_init(&pool->polls);
-  tnk__list_init(&pool->fresh);
+  tnk__line_init(&pool->line);
   tnk__list_init(&pool->connecting);
   tnk__list_init(&pool->idle);
   tnk__list_init(&pool->shared);
@@ -150,47 +150,21 @@ static tnk__conn_t *conn_at(tnk__list_t *node) {
   return tnk__container_of(node, tnk__conn_t, link);
 }
 
-static tnk__exchange_t *exchange_at(tnk__list_t *node) {
-  return tnk__container_of(node, tnk__exchange_t, link);
+/* An exchange has left its connection. */
+static void take_off(tnk__pool_t *pool, const tnk__exchange_t *ex) {
+  pool->line.n_on[tnk__line_rank(ex)]--;
 }
 
-static void count_waiting(tnk__pool_t *pool, const tnk__exchange_t *ex) {
-  pool->n_waiting++;
-  pool->n_foreground += !ex->background;
+/* How often those who wait for others are looked after, and how long a poll
+ * holds its place while others wait. */
+enum { LOOK_MS = 1000, TURN_MS = 5000 };
+
+static uint64_t now_of(const tnk__pool_t *pool) {
+  return tnk__context_now_ms(pool->http->context);
 }
 
-static void uncount_waiting(tnk__pool_t *pool, const tnk__exchange_t *ex) {
-  pool->n_waiting--;
-  pool->n_foreground -= !ex->background;
-}
-
-/* Take the first of those that wait; the ones that have been sent before are
- * the oldest. */
-static tnk__exchange_t *pop_waiting(tnk__pool_t *pool, int with_fresh) {
-  tnk__list_t *node = NULL;
-
-  if (with_fresh)
-    node = tnk__list_pop(&pool->fresh);
-  if (node == NULL)
-    node = tnk__list_pop(&pool->waiting);
-  if (node == NULL)
-    node = tnk__list_pop(&pool->polls);
-  if (node == NULL)
-    return NULL;
-  uncount_waiting(pool, exchange_at(node));
-  return exchange_at(node);
-}
-
-static void wait_in(tnk__pool_t *pool, tnk__list_t *list, tnk__exchange_t *ex) {
-  ex->state = TNK__EXCHANGE_WAITING;
-  tnk__list_remove(&ex->link);
-  tnk__list_append(list, &ex->link);
-  count_waiting(pool, ex);
-}
-
-/* Where an exchange waits for any connection. */
-static tnk__list_t *line_of(tnk__pool_t *pool, const tnk__exchange_t *ex) {
-  return ex->lane == TNK__LANE_POLL ? &pool->polls : &pool->waiting;
+int tnk__pool_is_limited(const tnk__pool_t *pool) {
+  return tnk__ceiling_is_set(&pool->line.ceiling);
 }
 
 /* What the server says that it has not looked at may be sent again, but not for
@@ -198,16 +172,11 @@ static tnk__list_t *line_of(tnk__pool_t *pool, const tnk__exchange_t *ex) {
 enum { MAX_UNSEEN = 3 };
 
 static int repeat_unseen(tnk__pool_t *pool, tnk__exchange_t *ex) {
-  tnk__list_t *line = line_of(pool, ex);
-
   if (!ex->is_unseen || ex->n_unseen >= MAX_UNSEEN)
     return 0;
   ex->is_unseen = 0;
   ex->n_unseen++;
-  wait_in(pool, line, ex);
-  /* Those behind it came later. */
-  tnk__list_remove(&ex->link);
-  tnk__list_prepend(line, &ex->link);
+  tnk__line_return(&pool->line, ex); /* those behind it came later */
   return 1;
 }
 
@@ -223,7 +192,12 @@ static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
   if (was_reused && ex->answer == NULL && !ex->replayed &&
       (ex->replayable || !ex->sent) && err != TNK_ENOMEM) {
     ex->replayed = 1;
-    wait_in(pool, &pool->fresh, ex);
+    tnk__line_join(&pool->line, ex, 1);
+  } else if (tnk__refused_by_closing(pool, ex, was_reused, err)) {
+    ex->n_refused++;
+    ex->replayed |= ex->sent;
+    tnk__refused_note(pool, text);
+    tnk__line_return(&pool->line, ex);
   } else {
     tnk__exchange_explain(ex, text);
     settle(pool, ex, err, cause);
@@ -257,8 +231,10 @@ static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
 
   ex->state = TNK__EXCHANGE_ACTIVE;
   err = tnk__conn_send(conn, ex);
-  if (err == TNK_OK)
+  if (err == TNK_OK) {
+    pool->line.n_on[tnk__line_rank(ex)]++;
     tnk__silence_begin(ex);
+  }
   was_reused = tnk__conn_is_reused(conn);
   place(pool, conn);
   if (err != TNK_OK)
@@ -321,16 +297,16 @@ static tnk__conn_t *find_room(const tnk__pool_t *pool, int is_poll) {
 
 /* Exchanges that wait go to connections that have room. */
 static void fill(tnk__pool_t *pool) {
-  for (;;) {
-    const int is_poll = tnk__list_empty(&pool->waiting);
-    tnk__list_t *node =
-        tnk__list_first(is_poll ? &pool->polls : &pool->waiting);
-    tnk__conn_t *conn = node != NULL ? find_room(pool, is_poll) : NULL;
-    if (conn == NULL)
-      return;
-    tnk__list_remove(node);
-    uncount_waiting(pool, exchange_at(node));
-    assign(pool, conn, exchange_at(node));
+  tnk__exchange_t *ex;
+  tnk__conn_t *conn;
+
+  while ((conn = find_room(pool, 1)) != NULL &&
+         (ex = tnk__line_pop(&pool->line, 0, TNK__RANK_POLL)) != NULL)
+    assign(pool, conn, ex);
+  while (conn == NULL && (conn = find_room(pool, 0)) != NULL &&
+         (ex = tnk__line_pop(&pool->line, 0, TNK__RANK_TRAIN_POLL)) != NULL) {
+    assign(pool, conn, ex);
+    conn = NULL;
   }
 }
 
@@ -352,31 +328,96 @@ static size_t total_room(const tnk__pool_t *pool, size_t enough) {
 static void open_ahead(tnk__pool_t *pool) {
   const size_t enough = pool->capacity / 5;
 
-  if (pool->speaks == TNK__SPEAKS_HTTP_2 && pool->n_waiting == 0 &&
+  if (pool->speaks == TNK__SPEAKS_HTTP_2 && pool->line.n_waiting == 0 &&
       pool->n_connecting == 0 && pool->n_exchanges > 0 &&
       !pool->http->closing && !pool->http->is_starved &&
       !tnk__list_empty(&pool->shared) &&
       pool->n_conns < pool->http->max_http2_connections &&
+      pool->n_conns < pool->line.ceiling.max &&
       total_room(pool, enough) < enough)
     (void)open_conn(pool);
+}
+
+/* Whether there is somebody for one more connection, and it may be opened. */
+static int wants_conn(tnk__pool_t *pool) {
+  tnk__ceiling_t *ceiling = &pool->line.ceiling;
+
+  if (pool->http->is_starved ||
+      pool->n_connecting >= tnk__speak_wanted(pool))
+    return 0;
+  return pool->n_conns < ceiling->max ||
+         pool->n_conns < tnk__ceiling_max(ceiling, now_of(pool));
+}
+
+/* A poll costs the server nothing when it is given up, and is asked again in
+ * its turn. The latest goes first. */
+static void give_up_polls(tnk__pool_t *pool, size_t n, uint64_t held_ms) {
+  tnk__list_t *node = pool->full.prev;
+
+  while (n > 0 && node != &pool->full && pool->line.n_each == 1) {
+    tnk__conn_t *conn = conn_at(node);
+    tnk__exchange_t *ex = tnk__conn_first(conn);
+
+    node = node->prev;
+    if (ex == NULL || tnk__line_rank(ex) != TNK__RANK_POLL ||
+        ex->answer != NULL || now_of(pool) - ex->phase_ms < held_ms)
+      continue;
+    tnk__conn_abort(conn, ex);
+    take_off(pool, ex);
+    place(pool, conn);
+    tnk__line_join(&pool->line, ex, 0);
+    n--;
+  }
+}
+
+static void on_again(tnk__timer_t *timer);
+
+static uint64_t look_ms(const tnk__pool_t *pool) {
+  const uint64_t ms = tnk__ceiling_wait_ms(&pool->line.ceiling, now_of(pool));
+
+  return ms > 0 && ms < LOOK_MS ? ms : LOOK_MS;
+}
+
+/* Who waits for others is looked after by a timer, as none of them may end for
+ * long. */
+static void look_again(tnk__pool_t *pool, uint64_t ms) {
+  tnk__context_t *context = pool->http->context;
+
+  if (pool->line.n_waiting == 0 || !tnk__pool_is_limited(pool))
+    tnk__timer_stop(&pool->again);
+  else if (pool->line.n_foreground > 0)
+    tnk__timer_start(context, &pool->again, ms, on_again);
+  else
+    tnk__timer_start_background(context, &pool->again, ms, on_again);
 }
 
 /* Bring exchanges and connections together. */
 static void serve(tnk__pool_t *pool) {
   fill(pool);
-  while (pool->n_connecting < tnk__speak_wanted(pool) &&
-         !pool->http->is_starved) {
+  if (pool->n_connecting == 0)
+    give_up_polls(pool, tnk__line_n_excess(&pool->line), 0);
+  while (wants_conn(pool)) {
     int err = open_conn(pool);
     if (err != TNK_OK)
-      settle(pool, pop_waiting(pool, 1), err, 0);
+      settle(pool, tnk__line_pop_any(&pool->line), err, 0);
   }
   open_ahead(pool);
+  if (!tnk__timer_is_active(&pool->again))
+    look_again(pool, look_ms(pool));
+}
+
+static void on_again(tnk__timer_t *timer) {
+  tnk__pool_t *pool = tnk__container_of(timer, tnk__pool_t, again);
+
+  give_up_polls(pool, pool->line.n[TNK__RANK_POLL], TURN_MS);
+  serve(pool);
+  free_if_empty(pool);
 }
 
 void tnk__pool_run(tnk__exchange_t *ex) {
   tnk__pool_t *pool = ex->pool;
 
-  wait_in(pool, line_of(pool, ex), ex);
+  tnk__line_join(&pool->line, ex, ex->wants_fresh);
   serve(pool);
   free_if_empty(pool);
 }
@@ -385,7 +426,8 @@ void tnk__pool_run(tnk__exchange_t *ex) {
  * once the last exchange that keeps uv_run() going has been given up, those
  * that were for it go. */
 static void close_surplus(tnk__pool_t *pool) {
-  while (pool->n_foreground == 0 && pool->n_connecting > pool->n_waiting) {
+  while (pool->line.n_foreground == 0 &&
+         pool->n_connecting > pool->line.n_waiting) {
     close_conn(conn_at(pool->connecting.prev));
     pool->n_connecting--;
   }
@@ -398,7 +440,7 @@ void tnk__pool_leave(tnk__exchange_t *ex) {
   if (pool == NULL)
     return;
   if (ex->state == TNK__EXCHANGE_WAITING) {
-    uncount_waiting(pool, ex);
+    tnk__line_leave(&pool->line, ex);
     close_surplus(pool);
   }
   tnk__list_remove(&ex->link);
@@ -406,8 +448,10 @@ void tnk__pool_leave(tnk__exchange_t *ex) {
   ex->pool = NULL;
   if (conn != NULL) {
     tnk__conn_abort(conn, ex);
+    take_off(pool, ex);
     place(pool, conn);
   }
+  look_again(pool, 0); /* there may be a place */
   free_if_empty(pool);
 }
 
@@ -424,6 +468,7 @@ static void close_conns(tnk__pool_t *pool, tnk__list_t *list, int err) {
   while ((node = tnk__list_first(list)) != NULL) {
     while ((ex = tnk__conn_first(conn_at(node))) != NULL) {
       tnk__conn_abort(conn_at(node), ex);
+      take_off(pool, ex);
       settle(pool, ex, err, 0);
     }
     close_conn(conn_at(node));
@@ -433,7 +478,7 @@ static void close_conns(tnk__pool_t *pool, tnk__list_t *list, int err) {
 void tnk__pool_close(tnk__pool_t *pool, int err) {
   tnk__exchange_t *ex;
 
-  while ((ex = pop_waiting(pool, 1)) != NULL)
+  while ((ex = tnk__line_pop_any(&pool->line)) != NULL)
     settle(pool, ex, err, 0);
   close_conns(pool, &pool->full, err);
   close_conns(pool, &pool->shared, err);
@@ -454,10 +499,11 @@ static void on_open(tnk__conn_t *conn) {
   tnk__exchange_t *ex;
 
   pool->n_connecting--;
-  pool->capacity = tnk__conn_capacity(conn);
+  pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
   tnk__conn_hold(conn);
   place(pool, conn);
-  while (tnk__conn_room(conn) > 0 && (ex = pop_waiting(pool, 1)) != NULL)
+  while (tnk__conn_room(conn) > 0 &&
+         (ex = tnk__line_pop(&pool->line, 1, TNK__RANK_POLL)) != NULL)
     assign(pool, conn, ex);
   (void)tnk__conn_release(conn);
   serve(pool);
@@ -468,7 +514,7 @@ static void on_room(tnk__conn_t *conn) {
   tnk__pool_t *pool = conn->pool;
 
   (void)tnk__speak_fell_back(pool, conn);
-  pool->capacity = tnk__conn_capacity(conn);
+  pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
   place(pool, conn);
   serve(pool);
   free_if_empty(pool);
@@ -480,7 +526,7 @@ static size_t n_active(const tnk__http_t *http) {
   for (int i = 0; i < TNK__N_LANES; i++)
     n += http->lanes[i].n_in_flight;
   TNK__LIST_FOREACH (node, &http->pools) {
-    n -= tnk__container_of(node, tnk__pool_t, link)->n_waiting;
+    n -= tnk__container_of(node, tnk__pool_t, link)->line.n_waiting;
   }
   return n;
 }
@@ -508,8 +554,8 @@ static void fail_waiting(tnk__pool_t *pool, int err, int cause,
                          const char *text, uint8_t is_final) {
   size_t n = tnk__speak_share(pool);
 
-  for (; n > 0 && pool->n_waiting > 0; n--) {
-    tnk__exchange_t *ex = pop_waiting(pool, 1);
+  for (; n > 0 && pool->line.n_waiting > 0; n--) {
+    tnk__exchange_t *ex = tnk__line_pop_any(&pool->line);
     ex->is_final = is_final;
     tnk__exchange_explain(ex, text);
     settle(pool, ex, err, cause);
@@ -527,12 +573,16 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
   pool->n_connecting--;
   /* One that nobody waits for any more needs no room: only an exchange that
    * waits also keeps the pool, whose last unused connection may have to go. */
-  if (pool->n_waiting > pool->n_connecting) {
-    if (is_other || can_wait(pool->http, cause))
-      serve(pool);
-    else
+  if (pool->line.n_waiting > pool->n_connecting && !is_other &&
+      !can_wait(pool->http, cause)) {
+    if (tnk__refused_by_failing(pool, err)) {
+      tnk__refused_note(pool, text);
+    } else {
+      tnk__ceiling_init(&pool->line.ceiling); /* nothing works */
       fail_waiting(pool, err, cause, text, is_final);
+    }
   }
+  serve(pool);
   free_if_empty(pool);
 }
 
@@ -541,6 +591,7 @@ static void on_end(tnk__conn_t *conn) {
 
   (void)tnk__speak_fell_back(pool, conn);
   close_conn(conn);
+  serve(pool);
   free_if_empty(pool);
 }
 
@@ -550,6 +601,7 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
   /* A server that ends one request of many is not one that was gone. */
   const int was_reused =
       tnk__conn_is_reused(conn) && conn->state == TNK__CONN_ENDED;
+  const int is_open = conn->state == TNK__CONN_OPEN;
   const char *text = conn->text;
 
   (void)tnk__speak_fell_back(pool, conn);
@@ -557,7 +609,10 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
     pool->has_worked = 1;
   else if (ex->answer == NULL)
     (void)tnk__speak_turned(pool, err);
+  take_off(pool, ex);
   place(pool, conn);
+  if (err == TNK_OK && tnk__refused_by_answer(pool, ex, was_reused, is_open))
+    tnk__refused_note(pool, "HTTP 503 on a new one");
   if (err == TNK_OK)
     settle(pool, ex, TNK_OK, 0);
   else

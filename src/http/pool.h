@@ -12,6 +12,9 @@ int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
 void tnk__pool_run(tnk__exchange_t *ex);
 /* Open the connections that could not be opened before. */
 void tnk__pool_retry(tnk__pool_t *pool);
+/* Whether exchanges wait for those under way, because something on the way
+ * refuses more connections. */
+int tnk__pool_is_limited(const tnk__pool_t *pool);
 /* Take a member out in whatever state; a connection in the middle of it is
  * closed. Allocates nothing. The pool may be gone on return. */
 void tnk__pool_leave(tnk__exchange_t *ex);

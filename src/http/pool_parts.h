@@ -1,7 +1,7 @@
 #ifndef TNK_HTTP_POOL_PARTS_H
 #define TNK_HTTP_POOL_PARTS_H
 
-#include "http/client.h"
+#include "http/line.h"
 
 /* The inside of a pool: pool.c brings exchanges and connections together,
  * speak.c decides which version of HTTP they speak. */
@@ -34,11 +34,9 @@ typedef struct tnk__pool {
   int has_worked;  /* an answer has come */
   size_t capacity; /* of the latest connection */
   size_t n_exchanges;
-  tnk__list_t waiting; /* exchanges, for any connection, in order */
-  tnk__list_t polls;   /* for samples: the same, behind those */
-  tnk__list_t fresh;   /* exchanges, for a connection that is new */
-  size_t n_waiting;    /* in all three */
-  size_t n_foreground; /* of them, those that keep uv_run() going */
+  tnk__line_t line;   /* the exchanges that wait for a connection */
+  tnk__timer_t again; /* when to look after those who wait for others */
+  int has_warned;     /* that connections are refused */
   size_t n_conns;
   tnk__list_t connecting;
   size_t n_connecting;

@@ -234,16 +234,17 @@ size_t tnk__speak_spare(size_t capacity) {
 static size_t wanted_shared(const tnk__pool_t *pool) {
   const size_t usable = pool->capacity - tnk__speak_spare(pool->capacity);
   const size_t n_open = pool->n_conns - pool->n_connecting;
+  const size_t n_ready = tnk__line_n_ready(&pool->line);
   size_t max = pool->http->max_http2_connections;
   size_t n;
 
   /* A server that takes nothing now may do so later. */
   if (usable == 0)
-    return n_open == 0 && pool->n_waiting > 0;
-  if (tnk__list_empty(&pool->waiting) && tnk__list_empty(&pool->fresh))
+    return n_open == 0 && n_ready > 0;
+  if (pool->line.n[TNK__RANK_POLL] == pool->line.n_waiting)
     max = max > SPARE_CONNECTIONS ? max - SPARE_CONNECTIONS : 1;
   max = max > n_open ? max - n_open : 0;
-  n = (pool->n_waiting + usable - 1) / usable;
+  n = (n_ready + usable - 1) / usable;
   return n < max ? n : max;
 }
 
@@ -252,11 +253,11 @@ size_t tnk__speak_wanted(const tnk__pool_t *pool) {
   case TNK__SPEAKS_HTTP_2:
     return wanted_shared(pool);
   case TNK__SPEAKS_HTTP_1:
-    return pool->n_waiting;
+    return tnk__line_n_ready(&pool->line);
   case TNK__SPEAKS_UNKNOWN:
     break;
   }
-  return pool->n_waiting > 0;
+  return tnk__line_n_ready(&pool->line) > 0;
 }
 
 size_t tnk__speak_share(const tnk__pool_t *pool) {
@@ -265,5 +266,5 @@ size_t tnk__speak_share(const tnk__pool_t *pool) {
   /* Those that are open will have room for them. */
   if (pool->n_conns > pool->n_connecting)
     return 0;
-  return pool->n_waiting / (pool->n_connecting + 1);
+  return pool->line.n_waiting / (pool->n_connecting + 1);
 }

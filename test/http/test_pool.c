@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "fixture.h"
 
 TEST(one_connection_is_used_again) {
@@ -512,6 +513,60 @@ TEST(unused_connections_make_room_for_others) {
   for (size_t i = 0; i < 6; i++) {
     CHECK_INT(mock_n_open(servers[i]), i > 0);
     mock_close(servers[i]);
+  }
+  fixture_close(&f);
+}
+
+/* Connections are refused while one works: the others wait for that one. */
+TEST(refused_connections_wait_for_those_that_work) {
+  tnk__text_t out;
+  char text[200];
+  call_t first;
+  call_t others[3];
+  fixture_t f;
+
+  fixture_open(&f);
+  call_start(&f, &first, TNK__LANE_TRAIN, "GET", "/hold");
+  mock_wait(f.mock, 1);
+  mock_stop_listening(f.mock);
+  for (int i = 0; i < 3; i++)
+    call_start(&f, &others[i], TNK__LANE_TRAIN, "GET", "/ok");
+  mock_turns(f.mock, 50);
+  /* Tried again, and again in vain. */
+  tnk__context_advance(&f.c.loop, 5000);
+  mock_turns(f.mock, 50);
+  CHECK_INT(others[0].n_done, 0);
+  CHECK_INT(f.c.n_warnings, 1);
+  tnk__text_init(&out, text, sizeof(text));
+  tnk__exchange_describe(&others[0].ex, &out);
+  CHECK(strncmp(text, "waits for one of the 1 connections", 34) == 0);
+  mock_release(f.mock, 200, "{}");
+  for (int i = 0; i < 3; i++) {
+    call_wait(&f, &others[i]);
+    CHECK_INT(others[i].err, TNK_OK);
+  }
+  CHECK_INT(mock_n_connections(f.mock), 1);
+  fixture_close(&f);
+}
+
+/* When the one that works is gone, there is nothing to wait for. */
+TEST(refused_connections_fail_where_none_works) {
+  call_t first;
+  call_t others[3];
+  fixture_t f;
+
+  fixture_open(&f);
+  call_start(&f, &first, TNK__LANE_TRAIN, "GET", "/hold");
+  mock_wait(f.mock, 1);
+  mock_stop_listening(f.mock);
+  for (int i = 0; i < 3; i++)
+    call_start(&f, &others[i], TNK__LANE_TRAIN, "GET", "/ok");
+  mock_turns(f.mock, 50);
+  mock_reset(mock_request(f.mock, 0), NULL);
+  for (int i = 0; i < 3; i++) {
+    call_wait(&f, &others[i]);
+    CHECK_INT(others[i].err, TNK_ECONN);
+    CHECK_INT(others[i].sent, 0);
   }
   fixture_close(&f);
 }

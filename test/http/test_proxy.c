@@ -95,6 +95,34 @@ TEST(A16_one_tunnel_for_many_exchanges) {
   way_close(&way);
 }
 
+/* A proxy that grants few tunnels and refuses more of them: what was refused
+ * waits for the tunnels there are. */
+TEST(A16_refused_tunnels_wait_for_those_that_work) {
+  call_t first;
+  call_t second;
+  way_t way;
+
+  way_open(&way);
+  way.peer.request_end = "(nothing)"; /* it does not answer yet */
+  CHECK_INT(way_start(&way, &first, "far.test", 443, 1), TNK_OK);
+  TEST_RUN_UNTIL(&way.f.c.uv, way.peer.n > 0);
+  way.proxy.answer = "HTTP/1.1 403 Forbidden\r\n\r\n";
+  CHECK_INT(way_start(&way, &second, "far.test", 443, 1), TNK_OK);
+  TEST_RUN_UNTIL(&way.f.c.uv, way.proxy.n_asked == 2);
+  for (int i = 0; i < 100; i++)
+    uv_run(&way.f.c.uv, UV_RUN_NOWAIT);
+  CHECK_INT(second.n_done, 0);
+  way.peer.request_end = "\r\n\r\n";
+  way.peer.n = 0;
+  test_conn_write(way.peer.server.conns, way.peer.answer,
+                  strlen(way.peer.answer));
+  call_wait(&way.f, &second);
+  CHECK_INT(first.err, TNK_OK);
+  CHECK_INT(second.err, TNK_OK);
+  CHECK_INT(way.peer.server.n_accepted, 1);
+  way_close(&way);
+}
+
 /* Who gets what: the proxy the credentials, the server the key. */
 TEST(P10_secrets_go_to_their_owners) {
   way_t way;

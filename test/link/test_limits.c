@@ -6,10 +6,59 @@
 
 static samples_t samples;
 
+/* 2,000 samples of three seconds each through 50 connections: all of them are
+ * submitted at once, however the others are refused, and none fails. */
+static void run_2000(const char *words) {
+  samples_open(&samples, 3000);
+  road_tell(&samples.road, words);
+  printf("# %s:\n", words);
+  samples_run(&samples, 2000, 2000, 12000);
+  CHECK(samples.last_made_ms < 3000);
+  CHECK(road_counts(&samples.road)->n_most_open <= 50);
+  samples_close(&samples);
+}
+
+TEST_LIMIT(link_limit_of_50_connections_that_are_closed, 60) {
+  run_2000("limit 50 close");
+}
+
+TEST_LIMIT(link_limit_of_50_connections_that_are_reset, 60) {
+  run_2000("limit 50 reset");
+}
+
+TEST_LIMIT(link_limit_of_50_connections_that_are_refused, 60) {
+  run_2000("limit 50 refuse");
+}
+
+TEST_LIMIT(link_limit_of_50_connections_that_are_told_503, 60) {
+  run_2000("limit 50 503");
+}
+
 TEST_LIMIT(link_limit_of_3_connections, 60) {
   samples_open(&samples, 500);
   road_tell(&samples.road, "limit 3 close");
   samples_run(&samples, 100, 100, 300000);
+  samples_close(&samples);
+}
+
+/* Polls of what takes long do not keep the places of what is quick. */
+TEST_LIMIT(link_limit_of_5_connections_and_polls_take_turns, 60) {
+  uint64_t took;
+
+  samples_open(&samples, 300000);
+  road_tell(&samples.road, "limit 5 close");
+  samples.n_all = 30;
+  while (samples.n_started < 10)
+    samples_start(&samples);
+  road_until(&samples.road, &samples.n_made, 10, 1000);
+  samples.latency_ms = 500;
+  while (samples.n_started < 30)
+    samples_start(&samples);
+  took = road_until(&samples.road, &samples.n_settled, 20, 60000);
+  printf("# 20 quick samples beside 10 slow ones in %llu ms\n",
+         (unsigned long long)took);
+  road_until(&samples.road, &samples.n_settled, 30, 310000);
+  CHECK_INT(samples.n_failed, 0);
   samples_close(&samples);
 }
 

@@ -1,0 +1,46 @@
+#include "http/refused.h"
+
+#include "base/log.h"
+#include "http/exchange.h"
+#include "tnk/error.h"
+
+/* New connections that may break under one exchange. */
+enum { MAX_REFUSED = 8 };
+
+static size_t n_working(const tnk__pool_t *pool) {
+  return pool->n_conns - pool->n_connecting;
+}
+
+int tnk__refused_by_failing(const tnk__pool_t *pool, int err) {
+  return (err == TNK_ECONN || err == TNK_EPROXY || err == TNK_ETIMEDOUT) &&
+         n_working(pool) > 0;
+}
+
+int tnk__refused_by_closing(const tnk__pool_t *pool, const tnk__exchange_t *ex,
+                            int was_reused, int err) {
+  return !was_reused && !ex->wants_fresh &&
+         (!ex->replayed || ex->n_refused > 0) && err == TNK_ECONN &&
+         ex->answer == NULL && (ex->replayable || !ex->sent) &&
+         ex->n_refused < MAX_REFUSED && n_working(pool) > 0;
+}
+
+int tnk__refused_by_answer(const tnk__pool_t *pool, const tnk__exchange_t *ex,
+                           int was_reused, int is_open) {
+  return !was_reused && !is_open && ex->answer != NULL &&
+         ex->answer->status == 503 && n_working(pool) > 0;
+}
+
+void tnk__refused_note(tnk__pool_t *pool, const char *text) {
+  tnk__context_t *context = pool->http->context;
+
+  tnk__ceiling_refused(&pool->line.ceiling, n_working(pool),
+                       tnk__context_now_ms(context),
+                       tnk__context_uniform(context));
+  if (!pool->has_warned)
+    tnk__log(&context->logger, TNK_LOG_WARN, "http",
+             "%s:%u: no more than %zu connections are granted; requests wait "
+             "for those under way%s%s",
+             pool->origin.host, (unsigned)pool->origin.port, n_working(pool),
+             text != NULL ? ": " : "", text != NULL ? text : "");
+  pool->has_warned = 1;
+}
