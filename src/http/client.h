@@ -48,7 +48,8 @@ typedef struct {
   const struct tnk__proxies *proxies;
   uint64_t connect_timeout_ms;          /* all until it is open; 0: 5,000 */
   uint64_t idle_timeout_ms;             /* of an unused connection; 0: 60,000 */
-  uint32_t max_in_flight[TNK__N_LANES]; /* 0: 4, 16, 64, 2,048, 256 */
+  uint32_t max_in_flight[TNK__N_LANES]; /* 0: 4, 16, 64 and up to 1,024 in place
+                                           of polls, 2,048, 256 */
   tnk__http_version_t version;          /* HTTP/1.1 if nghttp2 is missing */
   uint32_t max_http2_connections;       /* to one origin; 0: 256 */
 } tnk__http_options_t;
@@ -85,7 +86,8 @@ typedef struct tnk__http {
   /* The process has run out of descriptors: no connection is opened until the
    * turn of the loop after the next exchange's end. */
   int is_starved;
-  int has_warned; /* of that */
+  int shares_places; /* more samples than their lane has go in those of polls */
+  int has_warned;    /* of that */
   int closing;
 } tnk__http_t;
 
@@ -214,7 +216,11 @@ typedef struct tnk__exchange {
   uint64_t timeout_ms;
   uint64_t moved_ms; /* when something was last seen to move */
   uint64_t phase_ms; /* since when the request goes out, or the body comes */
-  uint64_t n_seen;   /* bytes of the request that had left by the last look */
+  uint32_t took_ms;  /* from its being written to the answer's head */
+  union {
+    uint64_t n_seen; /* bytes of the request that had left by the last look */
+    uint64_t place;  /* in line, while WAITING */
+  };
   size_t max_body;
   tnk__buf_t head; /* the encoded request head; wiped when done */
   const void *body;
@@ -229,8 +235,8 @@ typedef struct tnk__exchange {
   uint8_t is_head; /* the method is HEAD */
   uint8_t replayable;
   uint8_t replayed;
-  uint8_t is_unseen; /* the server has said that it did not act on it */
-  uint8_t n_unseen;  /* how often it was sent again for that */
+  uint8_t is_unseen;   /* the server has said that it did not act on it */
+  uint8_t n_unseen;    /* how often it was sent again for that */
   uint8_t n_refused;   /* new connections that broke under it at once */
   uint8_t wants_fresh; /* a connection that is new */
   uint8_t background;

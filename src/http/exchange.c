@@ -214,8 +214,10 @@ uint64_t tnk__exchange_size(const tnk__exchange_t *ex) {
  * whole of it counts. */
 static void note_moved(tnk__exchange_t *ex) {
   ex->moved_ms = tnk__context_now_ms(ex->http->context);
-  if (!ex->has_head)
+  if (!ex->has_head) {
+    ex->took_ms = (uint32_t)(ex->moved_ms - ex->phase_ms);
     ex->phase_ms = ex->moved_ms;
+  }
   ex->has_head = 1;
 }
 
@@ -275,8 +277,16 @@ static void note_upload(tnk__exchange_t *ex, int err) {
         lane->allowed > lane->max / 2 ? lane->max : lane->allowed * 2;
 }
 
+/* The whole answer came at once. */
+static void note_took(tnk__exchange_t *ex) {
+  if (ex->state == TNK__EXCHANGE_ACTIVE && !ex->has_head)
+    ex->took_ms =
+        (uint32_t)(tnk__context_now_ms(ex->http->context) - ex->phase_ms);
+}
+
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause) {
   note_upload(ex, err);
+  note_took(ex);
   leave(ex);
   ex->state = TNK__EXCHANGE_DONE;
   ex->err = err;

@@ -25,6 +25,10 @@
  * of them, at least this many. */
 enum { MIN_SPARE_DESCRIPTORS = 64 };
 
+/* The most submissions of samples that are under way, and what they may take of
+ * the places for polls. */
+enum { MAX_SAMPLES = 1024 };
+
 /* The part of all polls that is kept for other than those for samples, where
  * there are not descriptors for all. */
 enum { TRAIN_POLLS_PART = 8 };
@@ -133,6 +137,7 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
     http->closing = 1;
     return err;
   }
+  http->shares_places = options->max_in_flight[TNK__LANE_SAMPLE] == 0;
   bound_polls(http);
   return TNK_OK;
 }
@@ -194,11 +199,29 @@ static void give_slot(tnk__exchange_t *ex) {
   tnk__pool_run(ex);
 }
 
-static void fill_lane(tnk__http_lane_t *lane) {
+/* Submissions of samples take places of the polls that follow them, where they
+ * need more than their own: what is submitted is not polled for yet. */
+static int has_slot(const tnk__http_t *http, int i) {
+  const tnk__http_lane_t *samples = &http->lanes[TNK__LANE_SAMPLE];
+  const tnk__http_lane_t *polls = &http->lanes[TNK__LANE_POLL];
+  size_t more = 0;
+
+  if (http->shares_places && samples->n_in_flight > samples->max)
+    more = samples->n_in_flight - samples->max;
+  if (i == TNK__LANE_POLL)
+    return polls->n_in_flight + more < polls->allowed;
+  if (http->lanes[i].n_in_flight < http->lanes[i].allowed)
+    return 1;
+  return i == TNK__LANE_SAMPLE && http->shares_places &&
+         samples->n_in_flight < MAX_SAMPLES &&
+         polls->n_in_flight + more < polls->max;
+}
+
+static void fill_lane(tnk__http_t *http, int i) {
+  tnk__http_lane_t *lane = &http->lanes[i];
   int budget = TNK__LOOP_BUDGET;
 
-  while (budget > 0 && lane->n_in_flight < lane->allowed &&
-         !tnk__list_empty(&lane->queue)) {
+  while (budget > 0 && has_slot(http, i) && !tnk__list_empty(&lane->queue)) {
     give_slot(exchange_at(tnk__list_pop(&lane->queue)));
     budget--;
   }
@@ -224,8 +247,7 @@ static int is_work_left(const tnk__http_t *http) {
   if (!tnk__list_empty(&http->news) || !tnk__list_empty(&http->done))
     return 1;
   for (int i = 0; i < TNK__N_LANES; i++) {
-    const tnk__http_lane_t *lane = &http->lanes[i];
-    if (!tnk__list_empty(&lane->queue) && lane->n_in_flight < lane->allowed)
+    if (!tnk__list_empty(&http->lanes[i].queue) && has_slot(http, i))
       return 1;
   }
   return 0;
@@ -245,7 +267,7 @@ static void on_due(tnk__deferred_t *self) {
     tnk__exchange_deliver(exchange_at(node));
   }
   for (int i = 0; i < TNK__N_LANES; i++)
-    fill_lane(&http->lanes[i]);
+    fill_lane(http, i);
   if (is_work_left(http))
     tnk__defer(http->context, &http->due);
 }

@@ -34,6 +34,7 @@ static void count(tnk__line_t *line, tnk__exchange_t *ex) {
 
 void tnk__line_join(tnk__line_t *line, tnk__exchange_t *ex, int wants_fresh) {
   count(line, ex);
+  ex->place = ++line->last_place;
   tnk__list_append(wants_fresh ? &line->fresh
                                : &line->waiting[tnk__line_rank(ex)],
                    &ex->link);
@@ -74,15 +75,34 @@ static size_t n_allowed(const tnk__line_t *line, tnk__rank_t rank) {
   return left < max ? left : max;
 }
 
-tnk__exchange_t *tnk__line_pop(tnk__line_t *line, int is_new) {
+/* The first of all, or, where there are not connections for all, of the lowest
+ * rank that may have one. */
+static tnk__list_t *first_of(const tnk__line_t *line, tnk__rank_t last,
+                             int for_all) {
+  tnk__list_t *found = NULL;
+
+  for (int rank = 0; rank <= (int)last; rank++) {
+    tnk__list_t *node = tnk__list_first(&line->waiting[rank]);
+
+    if (node == NULL || (!for_all && n_allowed(line, (tnk__rank_t)rank) == 0))
+      continue;
+    if (tnk__ceiling_is_set(&line->ceiling))
+      return node;
+    if (found == NULL || exchange_at(node)->place < exchange_at(found)->place)
+      found = node;
+  }
+  return found;
+}
+
+tnk__exchange_t *tnk__line_pop(tnk__line_t *line, int is_new,
+                               tnk__rank_t last) {
   tnk__list_t *node = NULL;
 
   /* Where new ones are refused, a kept one has to do. */
   if (is_new || tnk__ceiling_is_set(&line->ceiling))
     node = tnk__list_first(&line->fresh);
-  for (int rank = 0; rank < TNK__N_RANKS && node == NULL; rank++)
-    if (n_allowed(line, (tnk__rank_t)rank) > 0)
-      node = tnk__list_first(&line->waiting[rank]);
+  if (node == NULL)
+    node = first_of(line, last, 0);
   if (node == NULL)
     return NULL;
   tnk__line_leave(line, exchange_at(node));
@@ -92,8 +112,8 @@ tnk__exchange_t *tnk__line_pop(tnk__line_t *line, int is_new) {
 tnk__exchange_t *tnk__line_pop_any(tnk__line_t *line) {
   tnk__list_t *node = tnk__list_first(&line->fresh);
 
-  for (int rank = 0; rank < TNK__N_RANKS && node == NULL; rank++)
-    node = tnk__list_first(&line->waiting[rank]);
+  if (node == NULL)
+    node = first_of(line, TNK__RANK_POLL, 1);
   if (node == NULL)
     return NULL;
   tnk__line_leave(line, exchange_at(node));
@@ -111,6 +131,14 @@ size_t tnk__line_n_ready(const tnk__line_t *line) {
     n += line->n[rank] < allowed ? line->n[rank] : allowed;
   }
   return n;
+}
+
+enum { LOOK_MS = 1000 };
+
+uint64_t tnk__line_look_ms(const tnk__line_t *line, uint64_t now_ms) {
+  const uint64_t ms = tnk__ceiling_wait_ms(&line->ceiling, now_ms);
+
+  return ms > 0 && ms < LOOK_MS ? ms : LOOK_MS;
 }
 
 size_t tnk__line_n_excess(const tnk__line_t *line) {

@@ -10,6 +10,7 @@
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "http/refused.h"
+#include "http/room.h"
 #include "http/silence.h"
 #include "http/speak.h"
 #include "tnk/error.h"
@@ -155,9 +156,8 @@ static void take_off(tnk__pool_t *pool, const tnk__exchange_t *ex) {
   pool->line.n_on[tnk__line_rank(ex)]--;
 }
 
-/* How often those who wait for others are looked after, and how long a poll
- * holds its place while others wait. */
-enum { LOOK_MS = 1000, TURN_MS = 5000 };
+/* How long a poll holds its place while others wait. */
+enum { TURN_MS = 5000 };
 
 static uint64_t now_of(const tnk__pool_t *pool) {
   return tnk__context_now_ms(pool->http->context);
@@ -279,49 +279,19 @@ static int open_conn(tnk__pool_t *pool) {
   return TNK_OK;
 }
 
-/* A connection with room: rather one that is in use, so that the others can
- * end. Polls leave some of it for what must not wait for them. */
-static tnk__conn_t *find_room(const tnk__pool_t *pool, int is_poll) {
-  const tnk__list_t *const lists[] = {&pool->shared, &pool->idle};
-
-  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-    TNK__LIST_FOREACH (node, lists[i]) {
-      tnk__conn_t *conn = conn_at(node);
-      const size_t spare =
-          is_poll ? tnk__speak_spare(tnk__conn_capacity(conn)) : 0;
-      if (tnk__conn_room(conn) > spare)
-        return conn;
-    }
-  return NULL;
-}
-
 /* Exchanges that wait go to connections that have room. */
 static void fill(tnk__pool_t *pool) {
   tnk__exchange_t *ex;
   tnk__conn_t *conn;
 
-  while ((conn = find_room(pool, 1)) != NULL &&
+  while ((conn = tnk__room_find(pool, 1)) != NULL &&
          (ex = tnk__line_pop(&pool->line, 0, TNK__RANK_POLL)) != NULL)
     assign(pool, conn, ex);
-  while (conn == NULL && (conn = find_room(pool, 0)) != NULL &&
+  while (conn == NULL && (conn = tnk__room_find(pool, 0)) != NULL &&
          (ex = tnk__line_pop(&pool->line, 0, TNK__RANK_TRAIN_POLL)) != NULL) {
     assign(pool, conn, ex);
     conn = NULL;
   }
-}
-
-/* How many more exchanges fit on what is open, as far as `enough`. */
-static size_t total_room(const tnk__pool_t *pool, size_t enough) {
-  const tnk__list_t *const lists[] = {&pool->idle, &pool->shared};
-  size_t n = 0;
-
-  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-    TNK__LIST_FOREACH (node, lists[i]) {
-      n += tnk__conn_room(conn_at(node));
-      if (n >= enough)
-        return n;
-    }
-  return n;
 }
 
 /* Open the next shared connection before the last place is taken. */
@@ -334,7 +304,7 @@ static void open_ahead(tnk__pool_t *pool) {
       !tnk__list_empty(&pool->shared) &&
       pool->n_conns < pool->http->max_http2_connections &&
       pool->n_conns < pool->line.ceiling.max &&
-      total_room(pool, enough) < enough)
+      tnk__room_total(pool, enough) < enough)
     (void)open_conn(pool);
 }
 
@@ -342,8 +312,7 @@ static void open_ahead(tnk__pool_t *pool) {
 static int wants_conn(tnk__pool_t *pool) {
   tnk__ceiling_t *ceiling = &pool->line.ceiling;
 
-  if (pool->http->is_starved ||
-      pool->n_connecting >= tnk__speak_wanted(pool))
+  if (pool->http->is_starved || pool->n_connecting >= tnk__speak_wanted(pool))
     return 0;
   return pool->n_conns < ceiling->max ||
          pool->n_conns < tnk__ceiling_max(ceiling, now_of(pool));
@@ -372,12 +341,6 @@ static void give_up_polls(tnk__pool_t *pool, size_t n, uint64_t held_ms) {
 
 static void on_again(tnk__timer_t *timer);
 
-static uint64_t look_ms(const tnk__pool_t *pool) {
-  const uint64_t ms = tnk__ceiling_wait_ms(&pool->line.ceiling, now_of(pool));
-
-  return ms > 0 && ms < LOOK_MS ? ms : LOOK_MS;
-}
-
 /* Who waits for others is looked after by a timer, as none of them may end for
  * long. */
 static void look_again(tnk__pool_t *pool, uint64_t ms) {
@@ -403,7 +366,7 @@ static void serve(tnk__pool_t *pool) {
   }
   open_ahead(pool);
   if (!tnk__timer_is_active(&pool->again))
-    look_again(pool, look_ms(pool));
+    look_again(pool, tnk__line_look_ms(&pool->line, now_of(pool)));
 }
 
 static void on_again(tnk__timer_t *timer) {

@@ -13,9 +13,8 @@
 #include "flow/turns.h"
 #include "task/call/auth.h"
 
-/* Something between us and the server may answer for a moment in its place,
- * and a conflict may pass; after these, nothing will change. */
-enum { MAX_REASON = 256, MAX_UNREADABLE = 2, MAX_CONFLICTS = 3 };
+/* A conflict may pass; after these, nothing will change. */
+enum { MAX_CONFLICTS = 3 };
 
 static void attempt(tnk__call_t *call);
 
@@ -90,121 +89,38 @@ static void note_words(tnk__reply_t *reply, const tnk__failure_t *failure) {
         failure->message, &reply->expected, &reply->got);
 }
 
+/* Whoever gave something back for the pause has to have it again first. */
 static void on_pause_over(tnk__timer_t *timer) {
-  attempt(tnk__container_of(timer, tnk__call_t, timer));
-}
+  tnk__call_t *call = tnk__container_of(timer, tnk__call_t, timer);
 
-/* Why an attempt failed, for the log. */
-static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
-                             char *text, size_t size) {
-  if (reply->detail != NULL)
-    return reply->detail;
-  if (call->last_err != TNK_OK)
-    return tnk_strerror(call->last_err);
-  snprintf(text, size, "HTTP %d%s%s", reply->status,
-           reply->page != NULL ? ": " : "",
-           reply->page != NULL ? reply->page : "");
-  return text;
-}
-
-/* A server that cannot be reached from the start is told of once, lest the
- * program wait in silence for the end of all attempts. */
-static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
-                        uint64_t delay_ms) {
-  tnk__endpoint_t *endpoint = call->endpoint;
-  char text[MAX_REASON];
-  const char *why = reason_of(call, reply, text, sizeof(text));
-
-  if (!endpoint->is_known && reply->status == 0 && !call->background) {
-    endpoint->is_known = 1;
-    tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call",
-             "%s: %s; trying on, %u more times at most", call->name, why,
-             call->retry.max_retries + 1 - call->retry.n_retries);
+  if (call->in_pause == NULL) {
+    attempt(call);
+    return;
   }
-  tnk__log(&endpoint->context->logger, TNK_LOG_DEBUG, "call",
-           "%s: attempt %u failed (%s); the next one in %llu ms", call->name,
-           call->n_attempts, why, (unsigned long long)delay_ms);
+  call->state = TNK__CALL_READY;
+  call->in_pause(call, 1);
 }
 
-static void pause_for(tnk__call_t *call, const tnk__reply_t *reply,
-                      uint64_t delay_ms) {
+void tnk__call_go_on(tnk__call_t *call) {
+  if (call->state == TNK__CALL_READY)
+    attempt(call);
+}
+
+static void pause_for(tnk__call_t *call, uint64_t delay_ms) {
   call->state = TNK__CALL_PAUSING;
   call->since_ms = tnk__context_now_ms(call->endpoint->context);
-  log_failure(call, reply, delay_ms);
   tnk__timer_start(call->endpoint->context, &call->timer, delay_ms,
                    on_pause_over);
+  if (call->in_pause != NULL)
+    call->in_pause(call, 0);
 }
 
-static tnk__retry_cause_t cause_of(tnk__outcome_t outcome) {
-  switch (outcome) {
-  case TNK__OUTCOME_UNSENT:
-    return TNK__RETRY_CONNECT;
-  case TNK__OUTCOME_LOST:
-  case TNK__OUTCOME_TRUNCATED:
-    return TNK__RETRY_LOST;
-  case TNK__OUTCOME_TIMEOUT:
-  case TNK__OUTCOME_408:
-    return TNK__RETRY_TIMEOUT;
-  case TNK__OUTCOME_429:
-    return TNK__RETRY_RATE;
-  case TNK__OUTCOME_402:
-    return TNK__RETRY_BILLING;
-  case TNK__OUTCOME_5XX:
-    return TNK__RETRY_SERVER;
-  default:
-    return TNK__RETRY_OTHER;
-  }
-}
-
-void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome) {
-  call->endpoint->context->counters.n_retries++;
-  call->endpoint->n_retries_by[cause_of(outcome)]++;
-}
-
-int tnk__call_may_pause(const tnk__call_t *call) {
-  tnk__context_t *context = call->endpoint->context;
-  tnk__billing_step_t step = tnk__billing_refused(&call->endpoint->billing,
-                                                  tnk__context_now_ms(context));
-
-  if (step == TNK__BILLING_STOP)
-    return 0;
-  if (step == TNK__BILLING_PAUSE_AND_WARN)
-    tnk__log(&context->logger, TNK_LOG_WARN, "call",
-             "%s: refused for billing reasons (HTTP 402); waiting", call->name);
-  tnk__call_count_repeat(call, TNK__OUTCOME_402);
-  return 1;
-}
-
-/* Whether the server may have taken it, and has told nobody. */
-static int is_lost(tnk__outcome_t outcome) {
-  return outcome == TNK__OUTCOME_LOST || outcome == TNK__OUTCOME_TIMEOUT ||
-         outcome == TNK__OUTCOME_TRUNCATED;
-}
-
-/* Whether another attempt is on its way. */
 static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__context_t *context = call->endpoint->context;
   uint64_t delay_ms;
 
-  if (call->once || call->endpoint->closing ||
-      (call->disowned && (call->disowned++ > 1 || !is_lost(reply->outcome))))
+  if (!tnk__call_may_repeat(call, reply, &delay_ms))
     return 0;
-  if (reply->verdict.action == TNK__ACTION_PAUSE) {
-    if (call->route->kind == TNK__CALL_SAMPLE || !tnk__call_may_pause(call))
-      return 0; /* a sample waits without its slot */
-    pause_for(call, reply, TNK__BILLING_DELAY_MS);
-    return 1;
-  }
-  if (reply->outcome == TNK__OUTCOME_MALFORMED &&
-      call->n_unreadable++ == MAX_UNREADABLE)
-    return 0;
-  if (reply->verdict.action != TNK__ACTION_RETRY ||
-      !tnk__retry_next(&call->retry, &reply->verdict, reply->retry_after_ms,
-                       tnk__context_now_ms(context),
-                       tnk__context_uniform(context), &delay_ms))
-    return 0;
-  tnk__call_count_repeat(call, reply->outcome);
-  pause_for(call, reply, delay_ms);
+  pause_for(call, delay_ms);
   return 1;
 }
 
@@ -471,6 +387,7 @@ void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
   call->path_id = NULL;
   call->target = NULL;
   call->add_headers = NULL;
+  call->in_pause = NULL;
   call->feed = NULL;
   call->timeout_ms = 0;
   call->max_body = 0;
@@ -525,7 +442,9 @@ int tnk__call_is_active(const tnk__call_t *call) {
 int tnk__call_disown(tnk__call_t *call) {
   if (call->state == TNK__CALL_SENDING)
     call->disowned = tnk__exchange_was_sent(&call->exchange) != 0;
-  else if (call->state == TNK__CALL_PAUSING && !tnk__call_is_unseen(call) &&
+  else if ((call->state == TNK__CALL_PAUSING ||
+            call->state == TNK__CALL_READY) &&
+           !tnk__call_is_unseen(call) &&
            (call->last_status == 0 || call->last_status / 100 == 2))
     call->disowned = 2; /* that repeat will be the one */
   return call->disowned;

@@ -35,6 +35,7 @@ typedef enum {
   TNK__CALL_WAITING,  /* for a token, in a list of auth.h */
   TNK__CALL_SENDING,  /* an exchange is under way */
   TNK__CALL_PAUSING,  /* between two attempts; its timer runs */
+  TNK__CALL_READY,    /* its pause is over; the owner says when to go on */
   TNK__CALL_DECIDING, /* what follows an answer or a token, at the latest in
                          the next turn */
   TNK__CALL_FAILING   /* it cannot be sent: `done` comes in the next turn of the
@@ -47,7 +48,8 @@ typedef enum {
  *
  *   IDLE --start--> SENDING --answered--> DECIDING --> IDLE, then `done`
  *          |          ^  ^                   |
- *          |          |  '----- PAUSING <----'
+ *          |          |  '----- PAUSING <----'   (READY after PAUSING, if the
+ *          |          |                            owner wants to know)
  *          '--> WAITING --a token came--> DECIDING --> SENDING
  *
  * Whatever cannot be sent is FAILING, and then IDLE. `done` is called once and
@@ -72,6 +74,10 @@ typedef struct tnk__call {
   /* Adds further headers of the next attempt; NULL: there are none. */
   void (*add_headers)(const struct tnk__call *self,
                       struct tnk__headers *headers);
+  /* NULL; or hears that a pause begins, so that what is needed for sending can
+   * be given back, and that it is over: tnk__call_go_on() is to follow then,
+   * at once or later. */
+  void (*in_pause)(struct tnk__call *self, int is_over);
   const uint8_t *body; /* the owner's, until `done` */
   size_t body_len;
   tnk__feed_t *feed; /* what follows the body, the owner's too; or NULL */
@@ -126,6 +132,12 @@ void tnk__call_cancel(tnk__call_t *call);
 void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
 /* Write how the last attempt that has ended did: "HTTP 503". */
 void tnk__call_explain_last(const tnk__call_t *call, tnk__text_t *out);
+/* Go on after a pause: from READY; else nothing happens. */
+void tnk__call_go_on(tnk__call_t *call);
+/* Whether another attempt follows that answer, after a pause; for call.c
+ * alone. */
+int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
+                         uint64_t *delay_ms);
 /* Begin the exchange of one attempt; for call.c alone. TNK_OK, or a code and
  * then nothing has begun. */
 int tnk__call_send(tnk__call_t *call, const char *key);

@@ -57,6 +57,7 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
     tnk__text_printf(out, "cannot be sent and is about to fail: %s",
                      call->early->pub.text);
     break;
+  case TNK__CALL_READY:
   case TNK__CALL_IDLE:
   case TNK__CALL_DECIDING:
     tnk__text_printf(out, "is about to go on");

@@ -105,6 +105,9 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.timeout_ms = timeout_of(call);
   request.max_body = max_body_of(call);
   request.background = call->background;
+  /* What has broken one connection may have broken the kept ones too. */
+  request.wants_fresh =
+      call->last_err == TNK_ECONN || call->last_err == TNK_ETIMEDOUT;
   request.replayable = 1; /* by sequence number or idempotency key */
   call->n_attempts++;
   err = target.err;

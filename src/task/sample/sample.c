@@ -305,6 +305,22 @@ static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
   sample->n_ids = (uint32_t)answer->n_sequence_ids;
 }
 
+/* How many may be submitted at once follows from how long one took. */
+static void note_window(tnk__sample_t *sample, int is_accepted) {
+  tnk__session_t *session = session_of(sample);
+  tnk__window_t *window = &session->sample_window;
+  const uint64_t now = tnk__context_now_ms(session->context);
+  const size_t before = window->limit;
+
+  if (is_accepted)
+    tnk__window_answered(window, call_of(sample)->exchange.took_ms,
+                         session->sample_slots.n_waiting > 0, now);
+  else
+    tnk__window_failed(window, now);
+  if (window->limit != before)
+    tnk__semaphore_set_limit(&session->sample_slots, window->limit);
+}
+
 static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
 
@@ -316,6 +332,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
     return 0;
   }
   moved(sample);
+  note_window(sample, 1);
   job->future.poller = tnk__sampling_poller(sample->sampling);
   keep_ids(sample, answer);
   tnk__sample_give_back(sample);
@@ -340,10 +357,29 @@ static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
   tnk__headers_add(headers, "X-Tinker-Sampling-Backpressure", "1");
 }
 
+/* Who pauses holds nothing that others could be submitted with; its place in
+ * line it keeps. */
+static void in_pause(tnk__call_t *call, int is_over) {
+  tnk__job_t *job = tnk__container_of(call, tnk__job_t, future.call);
+  tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
+
+  if (is_over) {
+    sample->since_ms = tnk__context_now_ms(session_of(sample)->context);
+    tnk__sample_go_on(sample);
+  } else {
+    note_window(sample, 0);
+    tnk__sample_give_back(sample);
+  }
+}
+
 void tnk__sample_submit(tnk__sample_t *sample) {
   tnk_sampling_t *sampling = sample->sampling;
   tnk__call_t *call = call_of(sample);
 
+  if (tnk__call_is_active(call)) {
+    tnk__call_go_on(call);
+    return;
+  }
   if (!sample->has_seq) {
     sample->seq = sampling->next_seq++;
     sample->has_seq = 1;
@@ -355,6 +391,7 @@ void tnk__sample_submit(tnk__sample_t *sample) {
   }
   tnk__call_rebind(call, TNK__ROUTE_SAMPLE);
   call->add_headers = add_headers;
+  call->in_pause = in_pause;
   call->once = sampling->session->config->options.retry_samples == TNK_NO;
   tnk__job_start(&sample->job, sample->body.data, sample->body.len, on_done);
 }
@@ -367,13 +404,15 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   const uint64_t now = tnk__context_now_ms(session_of(sample)->context);
 
   tnk__text_printf(out, "%s: ", name_of(sample));
-  if (tnk__job_is_active(&sample->job)) {
+  if (tnk__sample_explain_wait(sample, out)) {
+    ; /* also between two attempts */
+  } else if (tnk__job_is_active(&sample->job)) {
     tnk__job_explain(&sample->job, out);
   } else if (tnk__timer_is_active(timer)) {
     tnk__text_printf(out, "is submitted anew (resubmission %u) in ",
                      sample->n_resubmits);
     tnk__text_time(out, tnk__timer_left_ms(timer, now));
-  } else if (!tnk__sample_explain_wait(sample, out)) {
+  } else {
     tnk__text_printf(out, "is about to be submitted");
   }
 }

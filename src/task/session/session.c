@@ -25,10 +25,6 @@ enum {
   MIN_REFRESH_MS = 10000,
   MAX_STARTUP_BODY = 1024 * 1024,
   MAX_TRAIN_BYTES = 16 * 1000 * 1000,
-  /* The protocol allows 400, but a submission that waits for a connection
-   * could not look at the limiter again before it goes out. So no more than
-   * there are connections for them. */
-  SAMPLE_SLOTS = 64,
   SAMPLE_THROTTLED_SLOTS = 10,
   /* With batched polls: results fetched side by side, and the part of all
    * polls that may be spent on checking the silent. */
@@ -425,7 +421,8 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
   tnk__budget_init(&session->result_bytes, session->flags.result_bytes);
   tnk__semaphore_init(&session->sample_running,
                       (size_t)session->flags.sample_concurrency);
-  tnk__semaphore_init(&session->sample_slots, SAMPLE_SLOTS);
+  tnk__window_init(&session->sample_window);
+  tnk__semaphore_init(&session->sample_slots, TNK__WINDOW_MIN);
   tnk__semaphore_init(&session->fetches, MAX_FETCHES);
   tnk__semaphore_init(&session->checks,
                       1 + config->options.max_polls / CHECKS_PART);

@@ -5,6 +5,7 @@
 #include "flow/budget.h"
 #include "flow/limiter.h"
 #include "flow/semaphore.h"
+#include "flow/window.h"
 #include "loop/promise.h"
 #include "task/call/call.h"
 #include "task/session/cancel.h"
@@ -77,6 +78,7 @@ typedef struct tnk__session {
   tnk__gate_t gate; /* samples that wait for the end of a back-off */
   tnk__semaphore_t sample_running; /* from the first attempt to the result */
   tnk__semaphore_t sample_slots;   /* while being submitted */
+  tnk__window_t sample_window;     /* decides how many of those there are */
   tnk__semaphore_t fetches;        /* of results whose completion was told */
   tnk__semaphore_t checks; /* polls of samples that are silent for long */
   tnk__semaphore_t sample_throttle; /* a second one; the gate sets the limit */
