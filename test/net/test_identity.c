@@ -196,12 +196,16 @@ TEST(a_server_that_asks_gets_the_certificate) {
   asking_close(&asking);
 }
 
-/* It says so by an alert, after the handshake where that is TLS 1.3. */
+/* It says so by an alert. In TLS 1.3 that comes after the handshake, where a
+ * server by mbedTLS 3.6 writes it with keys that are over, and others do not.
+ */
 TEST(a_server_that_asks_in_vain_refuses_for_good) {
   asking_t asking;
   client_t *client = &asking.secure.world.client;
 
   asking_open(&asking);
+  asking.secure.world.server.options.is_tls_1_2 = 1;
+  test_server_configure(&asking.secure.world.server);
   meet(&asking);
   CHECK_INT(client->code, TNK_ETLS);
   if (!client->is_final)

@@ -72,6 +72,10 @@ void test_server_configure(test_server_t *server) {
     mbedtls_ssl_conf_max_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
                                  MBEDTLS_SSL_MINOR_VERSION_2);
 #endif
+#if MBEDTLS_VERSION_MAJOR >= 3
+  if (server->options.is_tls_1_2)
+    mbedtls_ssl_conf_max_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
+#endif
 #if defined(MBEDTLS_SSL_RENEGOTIATION)
   if (server->options.may_renegotiate)
     mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_ENABLED);

@@ -45,6 +45,7 @@ typedef struct {
   int deaf;         /* accept and read nothing */
   int no_tickets;   /* no resumption */
   int is_old;       /* TLS 1.1 at most, where mbedTLS still has it */
+  int is_tls_1_2;   /* at most */
   int may_renegotiate;
   void *user;
 } test_server_options_t;
