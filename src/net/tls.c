@@ -404,6 +404,13 @@ static const tnk__stream_ops_t tls_ops = {
     tnk__tls_write, tnk__tls_n_sent, tls_pause, tls_hold_loop,
     tls_close,      tls_offer,       tls_chosen};
 
+/* To a proxy HTTP/1.1 is spoken, whatever is with the server behind it. */
+static const tnk__stream_ops_t carrier_ops = {.write = tnk__tls_write,
+                                              .n_sent = tnk__tls_n_sent,
+                                              .pause = tls_pause,
+                                              .hold_loop = tls_hold_loop,
+                                              .close = tls_close};
+
 static void init(tnk__tls_t *tls, tnk__net_t *net) {
   const tnk_allocator_t *alloc = &net->context->alloc;
 
@@ -429,7 +436,8 @@ int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
   if (tls == NULL)
     return TNK_ENOMEM;
   init(tls, net);
-  tls->base = (tnk__stream_t){&tls_ops, events, user};
+  tls->base = (tnk__stream_t){place == TNK__TLS_TOP ? &tls_ops : &carrier_ops,
+                              events, user};
   tls->port = origin->port;
   /* A name that cannot be one fails in the look-up as well. */
   (void)tnk__peer_init(&tls->peer, origin->host);

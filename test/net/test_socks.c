@@ -281,6 +281,28 @@ TEST_LIMIT(A16_tls_inside_of_tls, 20) {
   way_close(&way);
 }
 
+/* What may be spoken with a server is not offered to a proxy before it. */
+TEST(A16_a_proxy_with_tls_is_offered_http_1_1) {
+  static const char *const alpn[] = {"h2", "http/1.1", NULL};
+  way_t way;
+  world_t *world = &way.secure.world;
+  client_t *client = &world->client;
+
+  way_open(&way, TNK__PROXY_HTTP, 0);
+  way.proxy.server.options.alpn = alpn;
+  way_secure(&way, "127.0.0.1");
+  way.target.is_tls = 0;
+  CHECK_INT(way_connect(&way, client, NULL), TNK_OK);
+  tnk__stream_offer(client->stream, TNK__ALPN_BOTH);
+  TEST_RUN_UNTIL(&world->context.uv, client->n_open > 0 || client->n_end > 0);
+  CHECK_INT(client->n_end, 0);
+  CHECK_STR(mbedtls_ssl_get_alpn_protocol(&way.proxy.server.conns->ssl),
+            "http/1.1");
+  CHECK(tnk__stream_chosen(client->stream) == NULL);
+  client_finish(client, &world->context.uv);
+  way_close(&way);
+}
+
 /* Nothing is said to a proxy that is not the one it should be. */
 TEST(A16_the_certificate_of_the_proxy_is_checked) {
   way_t way;
