@@ -243,6 +243,11 @@ TEST(redirections_are_told_with_what_to_set) {
        "redirects to /login; is " BASE " the right base URL?"},
       {"ftp://u:p@h/x",
        "redirects to another page; is " BASE " the right base URL?"},
+      {"/to/http://u:p@h",
+       "redirects to /to/http; is " BASE " the right base URL?"},
+      {"https://a/to/http://u:p@h",
+       "redirects to https://a/to/http, which is no call of the service; "
+       "is " BASE " the right base URL?"},
       {"?a=b", "redirects to another page; is " BASE " the right base URL?"},
       {"https://h/\x1b[2J\xff",
        "redirects to https://h/?[2J?, which is no call of the service; is " BASE

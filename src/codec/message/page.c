@@ -412,6 +412,11 @@ static int cut_path(slice_t *url, const char *path) {
   return 1;
 }
 
+/* A path may end in a URL as well, and that have a user. */
+static slice_t without_url(slice_t path) {
+  return (slice_t){path.at, find(path, "://")};
+}
+
 static void explain_redirect(tnk__text_t *out, const tnk__page_t *page) {
   slice_t rest;
   const char *scheme = target_of(page, &rest);
@@ -422,7 +427,7 @@ static void explain_redirect(tnk__text_t *out, const tnk__page_t *page) {
   if (scheme == NULL) {
     /* What does not begin with a slash may be a URL of any kind. */
     if (rest.n > 0 && rest.at[0] == '/')
-      put_name(out, rest, MAX_TARGET);
+      put_name(out, without_url(rest), MAX_TARGET);
     else
       tnk__text_printf(out, "another page");
     tnk__text_printf(out, "; is %.200s the right base URL?", page->base_url);
@@ -430,7 +435,7 @@ static void explain_redirect(tnk__text_t *out, const tnk__page_t *page) {
   }
   is_base = cut_path(&rest, page->path);
   at = out->len;
-  put_url(out, scheme, rest);
+  put_url(out, scheme, without_url(rest));
   if (is_base && strcmp(out->data + at, page->base_url) == 0)
     tnk__text_printf(out, ", where the answer came from");
   else if (is_base)
