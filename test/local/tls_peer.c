@@ -44,6 +44,10 @@ void tls_kit_open(tls_kit_t *kit, const char *const *alpn) {
             0);
   mbedtls_ssl_conf_rng(&kit->config, test_rng, NULL);
   mbedtls_ssl_conf_ca_chain(&kit->config, &kit->identity.crt, NULL);
+#if defined(MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED)
+  mbedtls_ssl_conf_tls13_enable_signal_new_session_tickets(
+      &kit->config, MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED);
+#endif
   for (int i = 0; alpn != NULL && alpn[i] != NULL && i < 2; i++)
     kit->alpn[i] = alpn[i];
   if (kit->alpn[0] != NULL)
@@ -127,7 +131,9 @@ static void shake(tls_peer_t *peer) {
     err = mbedtls_ssl_handshake(&peer->ssl);
   while (err == MBEDTLS_ERR_SSL_WANT_READ && peer->n_in > 0);
   peer->is_open = err == 0;
-  if (peer->is_open)
+  /* Those of TLS 1.3 have a ticket later. */
+  if (peer->is_open &&
+      strcmp(mbedtls_ssl_get_version(&peer->ssl), "TLSv1.3") != 0)
     keep_session(peer);
   else if (err != MBEDTLS_ERR_SSL_WANT_READ)
     peer->error = err;
