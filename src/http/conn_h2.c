@@ -183,7 +183,9 @@ static void part(tnk__conn_t *conn, tnk__exchange_t *ex, int is_over) {
   if (!stream->is_unseen &&
       tnk__stream_n_sent(conn->stream) > stream->begins_at)
     ex->sent = 1;
-  ex->is_unseen = stream->is_unseen;
+  /* Who wants less of us does not get it again at once: its owner pauses. */
+  ex->is_unseen =
+      stream->is_unseen && conn->h2->goaway != NGHTTP2_ENHANCE_YOUR_CALM;
   ex->h2 = NULL;
   tnk__h2_stream_leave(stream);
   flush_soon(conn);

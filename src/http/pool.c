@@ -185,7 +185,7 @@ static int repeat_unseen(tnk__pool_t *pool, tnk__exchange_t *ex) {
  * the server has not seen the request, but only the caller can know whether
  * it would do harm if it had. */
 static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
-                           int was_reused, int err, int cause,
+                           int was_reused, int is_open, int err, int cause,
                            const char *text) {
   if (repeat_unseen(pool, ex))
     return;
@@ -193,7 +193,7 @@ static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
       (ex->replayable || !ex->sent) && err != TNK_ENOMEM) {
     ex->replayed = 1;
     tnk__line_join(&pool->line, ex, 1);
-  } else if (tnk__refused_by_closing(pool, ex, was_reused, err)) {
+  } else if (!is_open && tnk__refused_by_closing(pool, ex, was_reused, err)) {
     ex->n_refused++;
     ex->replayed |= ex->sent;
     tnk__refused_note(pool, text);
@@ -238,7 +238,7 @@ static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
   was_reused = tnk__conn_is_reused(conn);
   place(pool, conn);
   if (err != TNK_OK)
-    fail_or_repeat(pool, ex, was_reused, err, 0, NULL);
+    fail_or_repeat(pool, ex, was_reused, 0, err, 0, NULL);
 }
 
 /* Make room for another connection at the cost of the one that has been unused
@@ -462,7 +462,7 @@ static void on_open(tnk__conn_t *conn) {
   tnk__exchange_t *ex;
 
   pool->n_connecting--;
-  pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
+  tnk__speak_opened(pool, conn);
   tnk__conn_hold(conn);
   place(pool, conn);
   while (tnk__conn_room(conn) > 0 &&
@@ -579,7 +579,7 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
   if (err == TNK_OK)
     settle(pool, ex, TNK_OK, 0);
   else
-    fail_or_repeat(pool, ex, was_reused, err, cause, text);
+    fail_or_repeat(pool, ex, was_reused, is_open, err, cause, text);
   serve(pool);
   free_if_empty(pool);
 }

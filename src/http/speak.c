@@ -120,14 +120,27 @@ static tnk__speaks_t guess(const tnk__pool_t *pool) {
 /* No server is known to take so many, but the first connection will tell. */
 enum { FIRST_CAPACITY = 100 };
 
+/* The other pool of the same origin, or NULL. */
+static tnk__pool_t *sibling_of(const tnk__pool_t *pool) {
+  TNK__LIST_FOREACH (node, &pool->http->pools) {
+    tnk__pool_t *other = tnk__container_of(node, tnk__pool_t, link);
+    if (other != pool && tnk__origin_equal(&other->origin, &pool->origin))
+      return other;
+  }
+  return NULL;
+}
+
 void tnk__speak_begin(tnk__pool_t *pool) {
   const known_t *known = find(pool->http, &pool->origin, pool->is_apart);
+  const tnk__pool_t *sibling = sibling_of(pool);
 
   pool->capacity = FIRST_CAPACITY;
   if (known != NULL) {
     pool->n_strikes = known->n_strikes;
     pool->refuses_http1 = known->refuses_http1;
   }
+  if (sibling != NULL && sibling->n_strikes > pool->n_strikes)
+    pool->n_strikes = sibling->n_strikes;
   pool->speaks = guess(pool);
   if (known != NULL && pool->speaks == TNK__SPEAKS_UNKNOWN)
     pool->speaks = known->speaks;
@@ -189,7 +202,15 @@ const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool,
 }
 #endif
 
+/* What went wrong before may have been an accident. */
+void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn) {
+  pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
+  if (conn->kind->is_shared)
+    pool->n_strikes = 0;
+}
+
 int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
+  tnk__pool_t *sibling = sibling_of(pool);
   const int n = conn->refuses_http2;
 
   conn->refuses_http2 = 0;
@@ -199,6 +220,10 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
   if (pool->n_strikes < ENOUGH_STRIKES)
     return 0;
   pool->speaks = guess(pool);
+  if (sibling != NULL) {
+    sibling->n_strikes = pool->n_strikes;
+    sibling->speaks = guess(sibling);
+  }
   tnk__log(&pool->http->context->logger, TNK_LOG_WARN, "http",
            "HTTP/2 with %s port %u does not work: HTTP/1.1 from here on%s%s",
            pool->origin.host, (unsigned)pool->origin.port,
@@ -208,22 +233,20 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
 }
 
 int tnk__speak_turned(tnk__pool_t *pool, int err) {
+  const tnk__pool_t *sibling;
+
   if (!pool->is_apart || pool->has_worked || pool->refuses_http1 ||
       pool->http->version != TNK__HTTP_AUTO ||
       pool->speaks != TNK__SPEAKS_HTTP_1 ||
       (err != TNK_ETLS && err != TNK_ECONN && err != TNK_EPROTO))
     return 0;
-  TNK__LIST_FOREACH (node, &pool->http->pools) {
-    const tnk__pool_t *other = tnk__container_of(node, tnk__pool_t, link);
-    if (!other->is_apart && other->has_worked &&
-        other->speaks == TNK__SPEAKS_HTTP_2 &&
-        tnk__origin_equal(&other->origin, &pool->origin)) {
-      pool->refuses_http1 = 1;
-      pool->speaks = TNK__SPEAKS_UNKNOWN;
-      return 1;
-    }
-  }
-  return 0;
+  sibling = sibling_of(pool);
+  if (sibling == NULL || !sibling->has_worked ||
+      sibling->speaks != TNK__SPEAKS_HTTP_2)
+    return 0;
+  pool->refuses_http1 = 1;
+  pool->speaks = TNK__SPEAKS_UNKNOWN;
+  return 1;
 }
 
 size_t tnk__speak_spare(size_t capacity) {

@@ -21,6 +21,8 @@ void tnk__speak_forget(tnk__http_t *http);
 tnk__alpn_t tnk__speak_offer(const tnk__pool_t *pool);
 /* The version on a connection that has connected, or NULL. */
 const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool, tnk__conn_t *conn);
+/* Note that exchanges can be sent on a connection. */
+void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn);
 /* Look at what a connection has shown of the server: 1 if the pool goes over to
  * HTTP/1.1 because of it. */
 int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn);

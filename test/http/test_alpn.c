@@ -1,9 +1,10 @@
-/* Which version is spoken over TLS, and on which connections. */
+/* Which version is spoken, and on which connections. */
 #include <mbedtls/ssl.h>
 
 #include "http/fixture.h"
 #include "http/h2_server.h"
 #include "http/peer.h"
+#include "support/mock_http2.h"
 
 static const char *const both[] = {"h2", "http/1.1", NULL};
 static const char *const only_h2[] = {"h2", NULL};
@@ -168,4 +169,95 @@ TEST(a_known_server_of_http1_gets_all_its_connections_at_once) {
   for (int i = 0; i < N; i++)
     call_wait(&s.f, &calls[i]);
   secure_close(&s);
+}
+
+/* ---- Without TLS ---- */
+
+static void open_prior(fixture_t *f) {
+  const tnk__http_options_t options = {.version = TNK__HTTP_2_PRIOR_KNOWLEDGE};
+
+  fixture_open_with(f, &options);
+}
+
+/* It did not act on them, and would get them again too soon. */
+TEST(who_wants_less_is_not_asked_again_at_once) {
+  call_t calls[3];
+  fixture_t f;
+
+  open_prior(&f);
+  for (int i = 0; i < 3; i++)
+    call_start(&f, &calls[i], TNK__LANE_POLL, "GET", "/hold");
+  mock_wait(f.mock, 3);
+  mock_goaway(f.mock, 0, 0, MOCK_ENHANCE_YOUR_CALM);
+  for (int i = 0; i < 3; i++) {
+    call_wait(&f, &calls[i]);
+    CHECK_INT(calls[i].err, TNK_ECONN);
+    CHECK_INT(calls[i].sent, 0);
+  }
+  CHECK_INT(mock_n_requests(f.mock), 3);
+  fixture_close(&f);
+}
+
+/* A server that knows nothing of the preface. */
+static void answer_http1(test_conn_t *conn, const unsigned char *data,
+                         size_t n) {
+  static const char refusal[] = "HTTP/1.1 400 Bad Request\r\n"
+                                "Content-Length: 0\r\n\r\n";
+  static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+  if (n >= 3 && memcmp(data, "PRI", 3) == 0)
+    test_conn_write(conn, refusal, sizeof(refusal) - 1);
+  else
+    test_conn_write(conn, answer, sizeof(answer) - 1);
+}
+
+/* What one kind of exchanges has learned is known to all, and said once. */
+TEST(a_fall_back_is_said_once_and_for_all_lanes) {
+  const test_server_options_t options = {.on_read = answer_http1};
+  test_server_t server;
+  fixture_t f;
+
+  open_prior(&f);
+  test_server_open(&server, &f.c.uv, &options);
+  for (int i = 0; i < 4; i++) {
+    const tnk__lane_t lane = i % 2 == 0 ? TNK__LANE_TRAIN : TNK__LANE_CONTROL;
+    tnk__http_request_t request = request_to(f.mock, lane, "GET", "/x");
+    call_t call;
+    request.origin.port = (uint16_t)server.port;
+    call_send(&f, &call, &request);
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_OK);
+    CHECK_INT(call.status, 200);
+  }
+  CHECK_INT(f.c.n_warnings, 1);
+  CHECK_INT(server.n_accepted, 3);
+  tnk__http_close(&f.http);
+  mock_turns(f.mock, 5);
+  test_server_close(&server);
+  fixture_close(&f);
+}
+
+/* An accident is forgotten when HTTP/2 works. */
+TEST(one_connection_that_ends_before_its_settings_is_no_refusal) {
+  fixture_t f;
+
+  open_prior(&f);
+  for (int i = 0; i < 3; i++) {
+    call_t call;
+    mock_set_silent(f.mock, 1);
+    call_start(&f, &call, TNK__LANE_SAMPLE, "POST", "/ok");
+    mock_wait_open(f.mock, 1);
+    mock_turns(f.mock, 10);
+    mock_close_connection(f.mock, MOCK_ALL, 0);
+    mock_set_silent(f.mock, 0);
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_ECONN);
+    CHECK_INT(call.sent, 0);
+    call_get(&f, "/ok");
+    mock_close_connection(f.mock, MOCK_ALL, 0);
+    mock_wait_open(f.mock, 0);
+  }
+  CHECK_INT(f.c.n_warnings, 0);
+  CHECK_INT(mock_n_sessions(f.mock), 6);
+  fixture_close(&f);
 }
