@@ -21,7 +21,7 @@ void tnk__ceiling_refused(tnk__ceiling_t *ceiling, size_t n, uint64_t now_ms,
   const int is_new = ceiling->max == SIZE_MAX;
 
   if (n < ceiling->max)
-    ceiling->max = n > 0 ? n : 1;
+    ceiling->max = n;
   /* Several that were on their way are refused together: that counts once. */
   if (!is_new && now_ms < ceiling->next_ms)
     return;

@@ -19,8 +19,8 @@ typedef struct {
 
 void tnk__ceiling_init(tnk__ceiling_t *ceiling);
 int tnk__ceiling_is_set(const tnk__ceiling_t *ceiling);
-/* Note that a new connection was refused while n >= 1 others worked; u is
- * uniform in [0, 1). */
+/* Note that a new connection was refused while n others worked, or none here
+ * but some that are counted elsewhere; u is uniform in [0, 1). */
 void tnk__ceiling_refused(tnk__ceiling_t *ceiling, size_t n, uint64_t now_ms,
                           double u);
 /* How many may be open now, for somebody who wants one more than there are: it

@@ -108,9 +108,7 @@ int tnk__conn_is_sending(const tnk__exchange_t *ex) {
 }
 
 uint64_t tnk__conn_n_sent(const tnk__exchange_t *ex) {
-  const tnk__conn_kind_t *kind = ex->conn->kind;
-
-  return kind->n_sent != NULL ? kind->n_sent(ex->conn, ex) : 0;
+  return ex->conn->kind->n_sent(ex->conn, ex);
 }
 
 void tnk__conn_end(tnk__conn_t *conn) {

@@ -64,8 +64,7 @@ typedef struct tnk__conn_kind {
   void (*resume)(tnk__conn_t *conn, tnk__exchange_t *ex);
   /* Whether some of the request is still to be written. */
   int (*is_sending)(const tnk__conn_t *conn, const tnk__exchange_t *ex);
-  /* How many bytes of the request have left this machine. NULL: that is not
-   * known. */
+  /* How many bytes of the request have left this machine. */
   uint64_t (*n_sent)(const tnk__conn_t *conn, const tnk__exchange_t *ex);
   /* Any exchange that is on it. */
   tnk__exchange_t *(*first)(const tnk__conn_t *conn);

@@ -1,5 +1,6 @@
 #include "http/refused.h"
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "http/exchange.h"
 #include "tnk/error.h"
@@ -7,8 +8,20 @@
 /* New connections that may break under one exchange. */
 enum { MAX_REFUSED = 8 };
 
-static size_t n_working(const tnk__pool_t *pool) {
+static size_t n_open(const tnk__pool_t *pool) {
   return pool->n_conns - pool->n_connecting;
+}
+
+/* Also those of the other pool of its origin: what limits them counts both. */
+static size_t n_working(const tnk__pool_t *pool) {
+  size_t n = 0;
+
+  TNK__LIST_FOREACH (node, &pool->http->pools) {
+    const tnk__pool_t *other = tnk__container_of(node, tnk__pool_t, link);
+    if (tnk__origin_equal(&other->origin, &pool->origin))
+      n += n_open(other);
+  }
+  return n;
 }
 
 int tnk__refused_by_failing(const tnk__pool_t *pool, int err) {
@@ -33,7 +46,7 @@ int tnk__refused_by_answer(const tnk__pool_t *pool, const tnk__exchange_t *ex,
 void tnk__refused_note(tnk__pool_t *pool, const char *text) {
   tnk__context_t *context = pool->http->context;
 
-  tnk__ceiling_refused(&pool->line.ceiling, n_working(pool),
+  tnk__ceiling_refused(&pool->line.ceiling, n_open(pool),
                        tnk__context_now_ms(context),
                        tnk__context_uniform(context));
   if (!pool->has_warned)

@@ -5,7 +5,7 @@
 
 /*
  * How connections are refused where something on the way limits their number:
- * a new one fails while others of its pool work.
+ * a new one fails while others to its origin work.
  */
 
 /* It could not be made. */

@@ -570,3 +570,31 @@ TEST(refused_connections_fail_where_none_works) {
   }
   fixture_close(&f);
 }
+
+/* Over HTTP/2 submissions of training have connections of their own; those of
+ * the others show that it is for their number that they are refused. */
+TEST(refused_connections_wait_for_those_of_other_lanes) {
+  tnk__http_request_t request;
+  call_t poll;
+  call_t step;
+  fixture_t f;
+
+  if (tnk__http2_library() == NULL)
+    test_skip("built without nghttp2");
+  CHECK_INT(setenv("TNK_TEST_HTTP", "2", 1), 0);
+  fixture_open(&f);
+  call_start(&f, &poll, TNK__LANE_POLL, "GET", "/hold");
+  mock_wait(f.mock, 1);
+  mock_stop_listening(f.mock);
+  request = request_to(f.mock, TNK__LANE_TRAIN, "GET", "/ok");
+  call_send(&f, &step, &request);
+  for (int i = 0; i < 10; i++) {
+    mock_turns(f.mock, 50);
+    tnk__context_advance(&f.c.loop, 1000);
+  }
+  CHECK_INT(step.n_done, 0);
+  CHECK_INT(f.c.n_warnings, 1);
+  tnk__exchange_cancel(&poll.ex);
+  tnk__exchange_cancel(&step.ex);
+  fixture_close(&f);
+}
