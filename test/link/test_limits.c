@@ -37,7 +37,7 @@ TEST_LIMIT(link_limit_of_50_connections_that_are_told_503, 60) {
 TEST_LIMIT(link_limit_of_3_connections, 60) {
   samples_open(&samples, 500);
   road_tell(&samples.road, "limit 3 close");
-  samples_run(&samples, 100, 100, 300000);
+  samples_run(&samples, 100, 100, 12000);
   samples_close(&samples);
 }
 
@@ -68,6 +68,29 @@ TEST_LIMIT(link_limit_that_changes_under_load, 60) {
   road_tell(&samples.road, "@1000 limit 20 close");
   road_tell(&samples.road, "@1000 reset");
   road_tell(&samples.road, "@20000 limit 0");
-  samples_run(&samples, 5000, 500, 120000);
+  samples_run(&samples, 5000, 500, 60000);
+  samples_close(&samples);
+}
+
+/* Polls of samples hold all that is granted when training begins. */
+TEST_LIMIT(link_limit_leaves_room_for_training, 60) {
+  enum { N_STEPS = 5 };
+  outcome_t step;
+
+  samples_open(&samples, 20000);
+  script_train(&samples.road.script);
+  road_tell(&samples.road, "limit 50 close");
+  samples.n_all = 1000;
+  while (samples.n_started < samples.n_all)
+    samples_start(&samples);
+  road_run(&samples.road, 5000);
+  CHECK_INT(samples.n_settled, 0);
+  for (int i = 0; i < N_STEPS; i++) {
+    outcome_of(&step, script_step(&samples.road.script));
+    CHECK(road_ok(&samples.road, &step, 30000) <= 2500);
+    outcome_drop(&step);
+  }
+  road_until(&samples.road, &samples.n_settled, samples.n_all, 60000);
+  CHECK_INT(samples.n_failed, 0);
   samples_close(&samples);
 }

@@ -22,8 +22,11 @@ enum {
   IN_FLIGHT = 200,
   N_DEFAULT = 4000,
   SPEED = 500,
+  /* A sample that is not paid for pauses for up to an hour, in which the others
+   * go on; its result must not have given way meanwhile. */
+  MAX_RESULTS = 32768,
   /* Before these the server still fills its store of results. */
-  N_STEADY = 40000
+  N_STEADY = 80000
 };
 
 typedef struct {
@@ -108,6 +111,7 @@ static void open_soak(soak_t *soak, const char *faults) {
   soak->faults = local_faults_new(test_allocator());
   CHECK(soak->faults != NULL);
   server.faults = soak->faults;
+  server.max_results = MAX_RESULTS;
   server.hold_ms = 80; /* of the 90 that a poll may take */
   if (soak->tls != NULL) {
     server.tls_cert = options.ca_file = soak->tls->cert;
