@@ -75,6 +75,20 @@ void mock_end(mock_request_t *request, int close) {
   mock__flush(conn);
 }
 
+void mock_break(mock_request_t *request) {
+  mock_conn_t *conn = answerable(request);
+
+  if (conn == NULL)
+    return;
+  if (request->stream == NULL) {
+    mock_end(request, 1);
+    return;
+  }
+  request->is_answered = 1;
+  mock__http2_cut(request->stream);
+  mock__flush(conn);
+}
+
 static int has(const char *headers, const char *name) {
   for (const char *p = headers; *p != '\0'; p++)
     if ((p == headers || p[-1] == '\n') &&

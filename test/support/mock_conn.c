@@ -99,10 +99,24 @@ static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf) {
 }
 
 static void read_bytes(mock_conn_t *conn, const char *data, size_t n) {
+  if (conn->is_refused)
+    return;
   if (conn->session != NULL)
     mock__http2_read(conn, data, n);
   else
     mock__http1_read(conn, data, n);
+}
+
+/* As a server of HTTP/1.1 does, to which the preface is no request. */
+static void refuse_preface(mock_conn_t *conn) {
+  static const char answer[] = "HTTP/1.1 400 Bad Request\r\n"
+                               "Content-Length: 0\r\n"
+                               "Connection: close\r\n\r\n";
+
+  conn->is_refused = 1;
+  conn->close_after = 1;
+  mock__add(&conn->queue, answer, sizeof(answer) - 1);
+  mock__flush(conn);
 }
 
 /* Keeps the first bytes until they tell the version; returns how many of these
@@ -116,7 +130,9 @@ static size_t read_first(mock_conn_t *conn, const char *data, size_t n) {
     conn->first[conn->n_first++] = data[taken++];
     if (memcmp(conn->first, preface, conn->n_first) != 0)
       break;
-    if (conn->n_first == size)
+    if (conn->n_first == size && conn->server->h2.is_unknown)
+      refuse_preface(conn);
+    else if (conn->n_first == size)
       mock__http2_open(conn);
     else if (taken == n)
       return taken; /* it may still be either */

@@ -251,9 +251,10 @@ static int on_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame,
     return 0;
   stream->is_sent = 1;
   /* The rest of the request is not wanted. */
-  if (session->finishes && !stream->message.request->is_complete)
+  if (stream->has_rst ||
+      (session->finishes && !stream->message.request->is_complete))
     CHECK_INT(nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, stream->id,
-                                        NGHTTP2_NO_ERROR),
+                                        stream->rst),
               0);
   return 0;
 }

@@ -66,7 +66,7 @@ uint32_t mock_client_setting(mock_server_t *server, int connection,
                              uint32_t id);
 
 /* Answers. They do nothing when the request is gone, or came over HTTP/1.1. */
-/* End the stream with a code, whatever has been answered. */
+/* End the stream with a code: at once, or behind a whole answer. */
 void mock_rst(mock_request_t *request, uint32_t code);
 /* The same as a handler; `user` points to the code, a uint32_t. */
 void mock_rst_with(mock_request_t *request, void *user);
@@ -84,8 +84,14 @@ void mock_close_connection(mock_server_t *server, int connection, int reset);
 /* A frame as it is, whatever the session thinks of it. */
 void mock_frame(mock_server_t *server, int connection, uint8_t type,
                 uint8_t flags, int32_t stream, const void *payload, size_t n);
+/* The same, with a head that says another length. */
+void mock_frame_of(mock_server_t *server, int connection, uint8_t type,
+                   uint8_t flags, int32_t stream, const void *payload, size_t n,
+                   size_t told);
 
 /* Manners. */
+/* 0: answer the preface of HTTP/2 with a 400 of HTTP/1.1, and close. */
+void mock_set_http2(mock_server_t *server, int http2);
 /* Say nothing on HTTP/2, not even the settings, until it is switched off. */
 void mock_set_silent(mock_server_t *server, int silent);
 /* 0: never open a window again; 1: open what was kept shut. */

@@ -52,6 +52,7 @@ struct mock_conn {
   size_t number;
   char first[3]; /* bytes, which tell the version */
   size_t n_first;
+  int is_refused; /* HTTP/2 was, and the rest is not read */
   llhttp_t parser;
   mock_message_t message;  /* of HTTP/1.1 */
   mock_session_t *session; /* of HTTP/2, or NULL */
@@ -106,6 +107,7 @@ struct mock_server {
     size_t n_calmed;
     size_t max_resets; /* 0: any number */
     uint64_t resets_ms;
+    int is_unknown;
     int is_silent;
     int no_windows;
     int no_pongs;

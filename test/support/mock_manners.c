@@ -64,6 +64,11 @@ void mock_rst(mock_request_t *request, uint32_t code) {
 
   if (stream == NULL)
     return;
+  if (request->is_answered && !stream->is_sent) {
+    stream->has_rst = 1;
+    stream->rst = code;
+    return;
+  }
   CHECK_INT(nghttp2_submit_rst_stream(stream->session->nghttp2,
                                       NGHTTP2_FLAG_NONE, stream->id, code),
             0);
@@ -139,10 +144,16 @@ static void say_frame(mock_session_t *session, const void *how) {
 
 void mock_frame(mock_server_t *server, int connection, uint8_t type,
                 uint8_t flags, int32_t stream, const void *payload, size_t n) {
+  mock_frame_of(server, connection, type, flags, stream, payload, n, n);
+}
+
+void mock_frame_of(mock_server_t *server, int connection, uint8_t type,
+                   uint8_t flags, int32_t stream, const void *payload, size_t n,
+                   size_t told) {
   const uint32_t id = (uint32_t)stream;
-  const frame_t frame = {{(uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n,
-                          type, flags, (uint8_t)(id >> 24), (uint8_t)(id >> 16),
-                          (uint8_t)(id >> 8), (uint8_t)id},
+  const frame_t frame = {{(uint8_t)(told >> 16), (uint8_t)(told >> 8),
+                          (uint8_t)told, type, flags, (uint8_t)(id >> 24),
+                          (uint8_t)(id >> 16), (uint8_t)(id >> 8), (uint8_t)id},
                          payload,
                          n};
 
@@ -188,51 +199,4 @@ void mock_set_windows(mock_server_t *server, int open) {
   server->h2.no_windows = !open;
   if (open)
     each(server, MOCK_ALL, open_windows, NULL);
-}
-
-void mock_set_pongs(mock_server_t *server, int pongs) {
-  server->h2.no_pongs = !pongs;
-}
-
-void mock_set_reset_guard(mock_server_t *server, size_t max, uint64_t ms) {
-  server->h2.max_resets = max;
-  server->h2.resets_ms = ms;
-}
-
-/* What came. */
-
-size_t mock_n_sessions(const mock_server_t *server) {
-  return server->h2.n_sessions;
-}
-
-size_t mock_n_streams(const mock_server_t *server) {
-  return server->h2.n_streams;
-}
-
-size_t mock_most_streams(const mock_server_t *server) {
-  return server->h2.most_streams;
-}
-
-size_t mock_n_refused(const mock_server_t *server) {
-  return server->h2.n_refused;
-}
-
-size_t mock_n_resets(const mock_server_t *server) {
-  return server->h2.n_resets;
-}
-
-size_t mock_most_resets(const mock_server_t *server) {
-  return server->h2.most_resets;
-}
-
-size_t mock_n_calmed(const mock_server_t *server) {
-  return server->h2.n_calmed;
-}
-
-size_t mock_n_pings(const mock_server_t *server) {
-  return server->h2.n_pings;
-}
-
-size_t mock_n_goaways(const mock_server_t *server) {
-  return server->h2.n_goaways;
 }

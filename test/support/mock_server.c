@@ -315,17 +315,6 @@ void mock_turns(mock_server_t *server, int n) {
 
 /* Manners. */
 
-int mock_over_http2(void) {
-  const char *version = getenv("TNK_TEST_HTTP");
-
-  return version != NULL && strcmp(version, "2") == 0;
-}
-
-void mock_only_http1(const char *why) {
-  if (mock_over_http2())
-    test_skip(why);
-}
-
 void mock_set_clock(mock_server_t *server, struct tnk__context *loop) {
   server->clock = loop;
 }

@@ -105,6 +105,8 @@ void mock_inform(mock_request_t *request, int status, const char *headers);
 void mock_begin(mock_request_t *request, int status, const char *headers);
 void mock_piece(mock_request_t *request, const void *data, size_t n);
 void mock_end(mock_request_t *request, int close);
+/* It ends here, as of mock_cut(), behind what has been said of it. */
+void mock_break(mock_request_t *request);
 /* An answer that is none: no HTTP, or on HTTP/2 a head without a status. */
 void mock_nonsense(mock_request_t *request);
 /* Bytes as they are, instead of head and pieces; HTTP/1.1 only. */

@@ -21,6 +21,8 @@ struct mock_stream {
   int is_ended;
   int is_cut;
   int is_sent; /* with END_STREAM */
+  int has_rst; /* to be sent after that */
+  uint32_t rst;
 };
 
 struct mock_session {
