@@ -187,6 +187,12 @@ static inline void fixture_open(fixture_t *f) {
   fixture_open_with(f, &options);
 }
 
+/* The same for tests that are about HTTP/2. */
+static inline void fixture_open_http2(fixture_t *f) {
+  CHECK_INT(setenv("TNK_TEST_HTTP", "2", 1), 0);
+  fixture_open(f);
+}
+
 static inline void fixture_close(fixture_t *f) {
   tnk__http_close(&f->http);
   tnk__http_close(&f->http);

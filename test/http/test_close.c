@@ -200,8 +200,9 @@ TEST(cancel_gives_the_body_back) {
 
   CHECK(body != NULL);
   fixture_open(&f);
+  call_get(&f, "/ok");
   mock_set_reading(f.mock, 0);
-  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/ok");
+  request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/ok");
   feeder_init(&feeder, body, SIZE, SIZE);
   request.feed = &feeder.feed;
   call_send(&f, &call, &request);

@@ -22,7 +22,7 @@ TEST(request_and_answer) {
 
   fixture_open(&f);
   mock_on(f.mock, "POST", "/api/v1/x", answer_with_headers, NULL);
-  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/api/v1/x?a=b");
+  request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/api/v1/x?a=b");
   request.headers = first;
   request.n_headers = 1;
   request.more_headers = second;
@@ -98,7 +98,7 @@ TEST(the_body_can_be_taken) {
 
 static void start_again(call_t *call) {
   const tnk__http_request_t request =
-      request_to(call->f->mock, TNK__LANE_TRAIN, "GET", "/ok");
+      request_to(call->f->mock, TNK__LANE_SAMPLE, "GET", "/ok");
 
   call->n_sent = 0;
   if (call->n_done < 3)
@@ -110,7 +110,7 @@ TEST(started_again_from_its_own_end) {
   call_t call;
 
   fixture_open(&f);
-  call_start(&f, &call, TNK__LANE_TRAIN, "GET", "/ok");
+  call_start(&f, &call, TNK__LANE_SAMPLE, "GET", "/ok");
   call.on_done = start_again;
   mock_wait_flag(f.mock, &call.n_done, 3);
   CHECK_INT(call.err, TNK_OK);
@@ -132,7 +132,7 @@ TEST(freed_in_its_own_end) {
 
   CHECK(call != NULL);
   fixture_open(&f);
-  call_start(&f, call, TNK__LANE_TRAIN, "GET", "/ok");
+  call_start(&f, call, TNK__LANE_SAMPLE, "GET", "/ok");
   call->on_done = free_call;
   mock_wait_flag(f.mock, &n_freed, 1);
   fixture_close(&f);
@@ -159,8 +159,8 @@ TEST(B8_redirects_send_nothing_anywhere) {
   mock_on(f.mock, NULL, "/away", redirect, other);
   mock_on(f.mock, NULL, "/home", redirect, f.mock);
   for (int i = 0; i < 2; i++) {
-    request =
-        request_to(f.mock, TNK__LANE_TRAIN, "POST", i == 0 ? "/away" : "/home");
+    request = request_to(f.mock, TNK__LANE_SAMPLE, "POST",
+                         i == 0 ? "/away" : "/home");
     request.headers = &key;
     request.n_headers = 1;
     request.replayable = 1;
@@ -186,7 +186,7 @@ TEST(what_cannot_be_sent_is_refused) {
 
   fixture_open(&f);
   call_init(&f, &call);
-  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/ok");
+  request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/ok");
   request.headers = &pair;
   request.n_headers = 1;
   CHECK_INT(tnk__exchange_start(&f.http, &call.ex, &request), TNK_EINVAL);
@@ -245,13 +245,13 @@ TEST(framings_whole_and_byte_by_byte) {
   mock_on(f.mock, NULL, "/none", answer_nothing, NULL);
   for (int drip = 0; drip < 2; drip++) {
     mock_set_drip(f.mock, drip);
-    call_run(&f, &call, TNK__LANE_TRAIN, "GET", "/chunked");
+    call_run(&f, &call, TNK__LANE_SAMPLE, "GET", "/chunked");
     CHECK_INT(call.err, TNK_OK);
     CHECK_STR(call.body, "abcde");
-    call_run(&f, &call, TNK__LANE_TRAIN, "POST", "/none");
+    call_run(&f, &call, TNK__LANE_SAMPLE, "POST", "/none");
     CHECK_INT(call.err, TNK_OK);
     CHECK_INT(call.status, 204);
-    call_run(&f, &call, TNK__LANE_TRAIN, "GET", "/end");
+    call_run(&f, &call, TNK__LANE_SAMPLE, "GET", "/end");
     CHECK_INT(call.err, TNK_OK);
     CHECK_STR(call.body, "to the end");
     /* One connection until it was closed by the server. */
@@ -271,7 +271,7 @@ TEST(head_request) {
 
   fixture_open(&f);
   mock_on(f.mock, "HEAD", "/x", answer_head, NULL);
-  call_run(&f, &call, TNK__LANE_TRAIN, "HEAD", "/x");
+  call_run(&f, &call, TNK__LANE_SAMPLE, "HEAD", "/x");
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(call.body_len, 0);
   call_get(&f, "/ok");
@@ -297,7 +297,7 @@ TEST_LIMIT(large_bodies_both_ways, 20) {
   memset(body, 'x', LARGE);
   fixture_open(&f);
   mock_on(f.mock, "POST", "/echo", echo, NULL);
-  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
+  request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/echo");
   request.body = body;
   request.body_len = LARGE / 2;
   feeder_init(&feeder, body + LARGE / 2, LARGE / 2, 100000);
@@ -337,7 +337,7 @@ TEST_LIMIT(a_feed_is_repeated_on_a_fresh_connection, 20) {
   call_get(&f, "/ok");
   mock_on_head(f.mock, reset_once, NULL);
   feeder_init(&feeder, body, LARGE, 100000);
-  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
+  request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/echo");
   request.feed = &feeder.feed;
   request.replayable = 1;
   call_send(&f, &call, &request);
@@ -366,15 +366,17 @@ TEST_LIMIT(a_feed_without_memory_ends_its_exchange, 20) {
   for (size_t i = 1; i <= 3; i++) {
     feeder_init(&feeder, body, LARGE, 100000);
     feeder.fail_at = i;
-    request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/echo");
+    request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/echo");
     request.feed = &feeder.feed;
     request.replayable = 1;
     call_send(&f, &call, &request);
     call_wait(&f, &call);
     CHECK_INT(call.err, TNK_ENOMEM);
-    CHECK_INT(call.sent, i > 1);
+    /* On HTTP/2 the head goes out before a piece is asked for, and the
+     * connection stays. */
+    CHECK_INT(call.sent, i > 1 || mock_over_http2());
     CHECK_INT(feeder.n_pieces, i);
-    CHECK_INT(f.http.n_connections, 0);
+    CHECK_INT(f.http.n_connections, mock_over_http2());
     free(feeder.piece);
   }
   fixture_close(&f);
@@ -389,7 +391,7 @@ TEST(answers_over_their_limit) {
   fixture_open(&f);
   mock_on(f.mock, NULL, "/chunked", answer_chunked, NULL);
   for (size_t max = 4; max <= 5; max++) {
-    request = request_to(f.mock, TNK__LANE_TRAIN, "GET", "/chunked");
+    request = request_to(f.mock, TNK__LANE_SAMPLE, "GET", "/chunked");
     request.max_body = max;
     call_send(&f, &call, &request);
     call_wait(&f, &call);
@@ -397,7 +399,7 @@ TEST(answers_over_their_limit) {
     CHECK_INT(call.sent, 1);
     CHECK_INT(call.status, 200);
   }
-  CHECK_INT(mock_n_connections(f.mock), 2);
+  CHECK_INT(mock_n_connections(f.mock), mock_over_http2() ? 1 : 2);
   fixture_close(&f);
 }
 
@@ -418,10 +420,11 @@ TEST(answers_that_are_none) {
   fixture_t f;
   call_t call;
 
+  mock_only_http1("its bytes are; test_h2_bounds.c has those of HTTP/2");
   fixture_open(&f);
   for (size_t i = 0; i < 3; i++) {
     mock_once(f.mock, NULL, "/x", answer_raw, rows[i]);
-    call_run(&f, &call, TNK__LANE_TRAIN, "GET", "/x");
+    call_run(&f, &call, TNK__LANE_SAMPLE, "GET", "/x");
     CHECK_INT(call.err, TNK_EPROTO);
     CHECK_INT(call.sent, 1);
     CHECK_INT(mock_n_connections(f.mock), i + 1);
@@ -453,7 +456,7 @@ TEST_LIMIT(answer_before_the_body_is_out, 20) {
   CHECK(body != NULL);
   fixture_open(&f);
   mock_on_head(f.mock, refuse_early, NULL);
-  request = request_to(f.mock, TNK__LANE_TRAIN, "POST", "/x");
+  request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/x");
   request.body = body;
   request.body_len = 2 * LARGE;
   call_init(&f, &call);
@@ -464,11 +467,11 @@ TEST_LIMIT(answer_before_the_body_is_out, 20) {
   CHECK_INT(call.err, TNK_OK);
   CHECK_INT(call.status, 413);
   CHECK_STR(call.body, "too much");
-  CHECK_INT(f.http.n_connections, 0);
-  /* Half a request was left behind: nothing may follow it there. */
+  CHECK_INT(f.http.n_connections, mock_over_http2());
+  /* Half a request was left behind: on HTTP/1.1 nothing may follow it there. */
   mock_set_reading(f.mock, 1);
   mock_on_head(f.mock, NULL, NULL);
   call_get(&f, "/ok");
-  CHECK_INT(mock_n_connections(f.mock), 2);
+  CHECK_INT(mock_n_connections(f.mock), mock_over_http2() ? 1 : 2);
   fixture_close(&f);
 }

@@ -113,6 +113,7 @@ TEST(a_connection_that_nobody_waits_for_makes_itself_no_room) {
   call_t calls[2];
   rlim_t limit;
 
+  mock_only_http1("the other exchange would share the connection");
   open_named(&f);
   connect_first(&f);
   for (int i = 0; i < 2; i++)
@@ -142,6 +143,7 @@ TEST(a_connection_that_gets_room_from_another_looks_its_name_up_at_once) {
   call_t call;
   rlim_t limit;
 
+  mock_only_http1("the other exchange would share the connection");
   open_named(&f);
   mock_on(f.mock, NULL, "/slow", mock_hold, NULL);
   start_named(&f, &held, "/slow");
@@ -178,6 +180,7 @@ TEST(a_look_up_without_a_descriptor_waits_for_what_is_under_way) {
   call_t held;
   call_t call;
 
+  mock_only_http1("the other exchange would share the connection");
   open_named(&f);
   start_named(&f, &held, "/hold");
   answer_one_look_up(&f);

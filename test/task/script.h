@@ -286,6 +286,8 @@ static inline void script_open_service(script_t *script,
     options.base_url = mock_url(script->mock);
   if (options.allocator == NULL)
     options.allocator = test_allocator();
+  if (mock_over_http2() && options.http_version == TNK_HTTP_AUTO)
+    options.http_version = TNK_HTTP_2_PRIOR_KNOWLEDGE;
   options.logger = &logger;
   if (tnk_service_open(&script->service, &script->uv, &options, text,
                        sizeof(text)) != TNK_OK)

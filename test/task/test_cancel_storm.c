@@ -1,3 +1,4 @@
+#include "support/mock_http2.h"
 #include "task/script.h"
 
 /*
@@ -7,6 +8,9 @@
  * numbers would hang everything behind it.
  */
 enum { N_OPS = 10000, MAX_SEQ = 40000, N_SEEDS = 50 };
+
+/* Servers of HTTP/2 take so many resets in so long for an attack. */
+enum { MAX_RESETS = 200, RESETS_MS = 30000 };
 
 typedef struct {
   tnk_promise_t *promise;
@@ -143,6 +147,7 @@ static void open_storm(uint64_t seed) {
   CHECK(storm.ops != NULL && storm.has != NULL);
   script_open(&storm.script);
   mock = storm.script.mock;
+  mock_set_reset_guard(mock, MAX_RESETS, RESETS_MS);
   script_flags(&storm.script, seed % 2 == 0
                                   ? "{\"fwdbwd_max_chunk_len\":1}"
                                   : "{\"fwdbwd_max_chunk_len\":1,"
@@ -186,6 +191,7 @@ static void check_storm(void) {
   CHECK_INT(outcome.status, TNK_OK);
   outcome_drop(&outcome);
   CHECK_INT(storm.contiguous, storm.last);
+  CHECK_INT(mock_n_calmed(storm.script.mock), 0);
   CHECK_INT(storm.n_status[3], 0);
   CHECK(storm.n_status[0] > 0 && storm.n_status[1] > 0 &&
         storm.n_status[2] > 0);
@@ -205,9 +211,10 @@ static void run_storm(uint64_t seed) {
   check_storm();
   if (seed % 10 == 0)
     printf("# seed %u: %zu succeeded, %zu canceled, %zu timed out; numbers 1 "
-           "to %lld came without a hole\n",
+           "to %lld came without a hole; at most %zu resets in %d s\n",
            (unsigned)seed, storm.n_status[0], storm.n_status[1],
-           storm.n_status[2], storm.last);
+           storm.n_status[2], storm.last, mock_most_resets(storm.script.mock),
+           RESETS_MS / 1000);
   for (size_t i = 0; i < N_OPS; i++)
     tnk_promise_unref(storm.ops[i].promise);
   script_close(&storm.script);

@@ -502,6 +502,7 @@ TEST(S1_7_another_client_of_the_service_is_not_concerned) {
   tnk_training_t *broken;
   outcome_t outcomes[2];
 
+  mock_only_http1("over HTTP/2 a reset takes along what shares its connection");
   script_open(&script);
   broken = script_train(&script);
   mock_on(script.mock, "POST", fb_path, mock_reset, NULL);
