@@ -61,7 +61,7 @@ static void free_conn(tnk__conn_t *conn) {
 void tnk__conn_close(tnk__conn_t *conn) {
   tnk__timer_stop(&conn->timer);
   tnk__list_remove(&conn->link);
-  if (conn->kind != NULL && conn->kind->say_goodbye != NULL)
+  if (conn->kind != NULL && conn->kind->say_goodbye != NULL && !conn->has_ended)
     conn->kind->say_goodbye(conn);
   tnk__stream_close(conn->stream);
   conn->http->n_connections--;
@@ -219,6 +219,7 @@ static void on_end(tnk__stream_t *stream, const tnk__net_error_t *error) {
   tnk__conn_t *conn = stream->user;
 
   log_end(conn, error);
+  conn->has_ended = 1;
   conn->text = error->text;
   conn->is_final = error->is_final != 0;
   if (conn->state == TNK__CONN_CONNECTING) {

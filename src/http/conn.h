@@ -107,6 +107,8 @@ struct tnk__conn {
   int refuses_http2;
   int n_holds;   /* the memory stays ... */
   int is_closed; /* ... after closing */
+  int has_ended; /* the stream, so that nothing is written any more */
+  int drains;    /* it takes no further exchange, whatever its capacity */
   tnk__h1_t h1;
   struct tnk__h2 *h2;
 };

@@ -250,6 +250,7 @@ static int tell_all(tnk__conn_t *conn, const char *text) {
   if (conn->is_closed)
     return tnk__conn_release(conn);
   conn->text = NULL;
+  conn->drains = conn->h2->is_draining;
   before = conn->h2->n_told_room;
   conn->h2->n_told_room = room(conn);
   if (conn->h2->wants_http1)
@@ -296,7 +297,7 @@ static void fail_session(tnk__conn_t *conn, int code) {
   tnk__h2_t *h2 = conn->h2;
   char text[TNK__MAX_ERROR_TEXT];
 
-  if (code == NGHTTP2_ERR_NOMEM) {
+  if (code == NGHTTP2_ERR_NOMEM || h2->lacks_memory) {
     fail(conn, TNK_ENOMEM, 0, NULL);
     return;
   }

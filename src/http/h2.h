@@ -59,11 +59,14 @@ typedef struct tnk__h2 {
   int has_settings;    /* of the server */
   int is_draining;     /* takes no further exchange */
   int wants_http1;     /* the server has asked for HTTP/1.1 */
-  int broken;          /* nghttp2's code, once the session is of no use */
-  uint32_t goaway;     /* the server's reason, or NGHTTP2_NO_ERROR */
-  const char *why;     /* static text on what the server has done, or NULL */
-  tnk__buf_t out;      /* being written */
-  uint64_t n_out;      /* bytes given to the stream, with those of `out` */
+  /* nghttp2 was without memory, which it tells as something else where it
+   * writes headers. */
+  int lacks_memory;
+  int broken;      /* nghttp2's code, once the session is of no use */
+  uint32_t goaway; /* the server's reason, or NGHTTP2_NO_ERROR */
+  const char *why; /* static text on what the server has done, or NULL */
+  tnk__buf_t out;  /* being written */
+  uint64_t n_out;  /* bytes given to the stream, with those of `out` */
   int is_writing;
   int write_failed;
   tnk__deferred_t flush;

@@ -31,12 +31,15 @@ typedef union {
 } prefix_t;
 
 static void *mem_malloc(size_t size, void *user) {
+  tnk__h2_t *h2 = user;
   prefix_t *block = size <= SIZE_MAX - sizeof(*block)
-                        ? tnk__malloc(user, sizeof(*block) + size)
+                        ? tnk__malloc(h2->alloc, sizeof(*block) + size)
                         : NULL;
 
-  if (block == NULL)
+  if (block == NULL) {
+    h2->lacks_memory = 1;
     return NULL;
+  }
   block->size = size;
   return block + 1;
 }
@@ -51,13 +54,14 @@ static void *mem_calloc(size_t n, size_t size, void *user) {
 }
 
 static void mem_free(void *memory, void *user) {
+  const tnk__h2_t *h2 = user;
   prefix_t *block = memory;
 
   if (block == NULL)
     return;
   block--;
   tnk__wipe(block + 1, block->size);
-  tnk__free(user, block);
+  tnk__free(h2->alloc, block);
 }
 
 static void *mem_realloc(void *memory, size_t size, void *user) {
@@ -116,6 +120,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
 
   (void)flags;
   (void)user;
+  /* An orphan's are skipped. To refuse them would be a reset beside the budget.
+   */
+  if (stream == NULL || stream->ex == NULL)
+    return 0;
   /* The rest of the fields is skipped, and the stream reset. */
   if (is_ignored(stream) || stream->reader == NULL)
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -315,8 +323,7 @@ static void set_callbacks(nghttp2_session_callbacks *callbacks) {
 }
 
 static int new_session(tnk__h2_t *h2, nghttp2_session_callbacks *callbacks) {
-  nghttp2_mem mem = {(void *)(uintptr_t)h2->alloc, mem_malloc, mem_free,
-                     mem_calloc, mem_realloc};
+  nghttp2_mem mem = {h2, mem_malloc, mem_free, mem_calloc, mem_realloc};
   nghttp2_option *option;
   int err;
 

@@ -477,7 +477,8 @@ static void on_room(tnk__conn_t *conn) {
   tnk__pool_t *pool = conn->pool;
 
   (void)tnk__speak_fell_back(pool, conn);
-  pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
+  if (!conn->drains)
+    pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
   place(pool, conn);
   serve(pool);
   free_if_empty(pool);
@@ -554,6 +555,7 @@ static void on_end(tnk__conn_t *conn) {
 
   (void)tnk__speak_fell_back(pool, conn);
   close_conn(conn);
+  /* A server may have taken nothing on it, so that somebody waits. */
   serve(pool);
   free_if_empty(pool);
 }

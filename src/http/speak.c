@@ -253,6 +253,20 @@ size_t tnk__speak_spare(size_t capacity) {
   return capacity >= 32 ? 4 : capacity / 8;
 }
 
+/* Whether a connection is open that will take exchanges again, now or when
+ * those on it have ended. */
+static int has_lasting(const tnk__pool_t *pool) {
+  const tnk__list_t *const lists[] = {&pool->idle, &pool->shared, &pool->full};
+
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+    TNK__LIST_FOREACH (node, lists[i]) {
+      const tnk__conn_t *conn = tnk__container_of(node, tnk__conn_t, link);
+      if (conn->state == TNK__CONN_OPEN && !conn->drains)
+        return 1;
+    }
+  return 0;
+}
+
 /* Connections over HTTP/2 for what waits. */
 static size_t wanted_shared(const tnk__pool_t *pool) {
   const size_t usable = pool->capacity - tnk__speak_spare(pool->capacity);
@@ -263,7 +277,7 @@ static size_t wanted_shared(const tnk__pool_t *pool) {
 
   /* A server that takes nothing now may do so later. */
   if (usable == 0)
-    return n_open == 0 && n_ready > 0;
+    return n_ready > 0 && !has_lasting(pool);
   if (pool->line.n[TNK__RANK_POLL] == pool->line.n_waiting)
     max = max > SPARE_CONNECTIONS ? max - SPARE_CONNECTIONS : 1;
   max = max > n_open ? max - n_open : 0;
@@ -287,7 +301,7 @@ size_t tnk__speak_share(const tnk__pool_t *pool) {
   if (pool->speaks == TNK__SPEAKS_HTTP_1)
     return 1;
   /* Those that are open will have room for them. */
-  if (pool->n_conns > pool->n_connecting)
+  if (has_lasting(pool))
     return 0;
   return pool->line.n_waiting / (pool->n_connecting + 1);
 }
