@@ -406,3 +406,16 @@ TEST_LIMIT(timeout_while_writing, 20) {
   mock_turns(f.mock, 3);
   fixture_close(&f);
 }
+
+TEST(bytes_that_nobody_asked_for_end_a_connection) {
+  fixture_t f;
+
+  fixture_open(&f);
+  call_get(&f, "/ok");
+  mock_write_idle(f.mock, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+  mock_wait_open(f.mock, 0);
+  CHECK_INT(f.http.n_connections, 0);
+  call_get(&f, "/ok");
+  CHECK_INT(mock_n_connections(f.mock), 2);
+  fixture_close(&f);
+}

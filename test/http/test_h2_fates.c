@@ -447,7 +447,7 @@ TEST(a_server_that_stops_reading_is_given_up) {
   request.timeout_ms = 60000;
   call_send(&f, &call, &request);
   mock_turns(f.mock, 20);
-  for (int i = 0; i < 61 && call.n_done == 0; i++) {
+  for (int i = 0; i < 130 && call.n_done == 0; i++) {
     tnk__context_advance(&f.c.loop, 1000);
     mock_turns(f.mock, 3);
   }
