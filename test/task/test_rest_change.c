@@ -192,7 +192,7 @@ TEST(a_change_that_fails_says_whether_it_was_made) {
 
   options.max_retries = UINT32_MAX;
   script_open_with(&script, options);
-  mock_on(script.mock, "DELETE", CHECKPOINT, mock_reset, NULL);
+  mock_on(script.mock, "DELETE", CHECKPOINT, mock_cut, NULL);
   script_fails(&script, &outcome,
                tnk_rest_delete_checkpoint(script.service, PATH), TNK_ECONN);
   CHECK_INT(tnk_promise_error(outcome.promise)->ran, TNK_RAN_UNKNOWN);
