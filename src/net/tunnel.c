@@ -88,7 +88,7 @@ static void end(tunnel_t *tunnel, int code, int cause, const char *what) {
   char text[TNK__MAX_ERROR_TEXT];
   const tnk__net_error_t error = {.code = code, .cause = cause, .text = text};
 
-  snprintf(text, sizeof(text), "proxy %s %s", tunnel->via->name, what);
+  snprintf(text, sizeof(text), "proxy %.300s %.1500s", tunnel->via->name, what);
   end_with(tunnel, &error);
 }
 
