@@ -65,7 +65,7 @@ static int begin(tnk__conn_t *conn) {
   h2->alloc = alloc;
   h2->peer_max = h2->own_max = TNK__H2_MAX_STREAMS;
   h2->n_resets = MAX_RESETS;
-  h2->resets_ms = h2->read_ms = now_of(conn);
+  h2->resets_ms = h2->alive_ms = now_of(conn);
   tnk__list_init(&h2->fresh);
   tnk__list_init(&h2->open);
   tnk__list_init(&h2->over);
@@ -169,7 +169,7 @@ static int send_request(tnk__conn_t *conn, tnk__exchange_t *ex) {
   if (ex->h2 == NULL)
     return TNK_ENOMEM;
   if (conn->n_on == 1)
-    h2->read_ms = now_of(conn);
+    h2->alive_ms = now_of(conn);
   flush_soon(conn);
   return TNK_OK;
 }
@@ -395,7 +395,7 @@ static void set_pulse(tnk__conn_t *conn) {
   tnk__h2_t *h2 = conn->h2;
   tnk__list_t *node = tnk__list_first(&h2->orphans);
   const uint64_t now = now_of(conn);
-  uint64_t due_ms = h2->read_ms + SILENCE_MS;
+  uint64_t due_ms = h2->alive_ms + SILENCE_MS;
 
   if (h2->is_pinging && h2->pinged_ms == 0)
     h2->pinged_ms = now;
@@ -456,12 +456,19 @@ static void on_flush(tnk__deferred_t *call) {
   flush(tnk__container_of(call, tnk__h2_t, flush)->conn);
 }
 
+/* What has waited for the other side has gone: as long as an upload moves, a
+ * PING and its answer may lie behind what the system still keeps of it. */
 static void on_written(tnk__conn_t *conn, int cause) {
   tnk__h2_t *h2 = conn->h2;
 
   h2->is_writing = 0;
   drop_out(h2);
   h2->write_failed = cause != 0;
+  if (cause == 0) {
+    h2->alive_ms = now_of(conn);
+    h2->is_doubted = 0;
+    h2->pinged_ms = 0;
+  }
   flush(conn);
 }
 
@@ -471,7 +478,7 @@ static void on_read(tnk__conn_t *conn, const uint8_t *data, size_t n) {
   tnk__h2_t *h2 = conn->h2;
   ssize_t code;
 
-  h2->read_ms = now_of(conn);
+  h2->alive_ms = now_of(conn);
   h2->is_pinging = h2->is_doubted = 0;
   code = nghttp2_session_mem_recv(h2->session, data, n);
   if (code < 0)
@@ -488,7 +495,7 @@ static void on_end(tnk__conn_t *conn, const tnk__net_error_t *error) {
 static void on_pulse(tnk__timer_t *timer) {
   tnk__h2_t *h2 = tnk__container_of(timer, tnk__h2_t, pulse);
   tnk__conn_t *conn = h2->conn;
-  const uint64_t silent_ms = now_of(conn) - h2->read_ms;
+  const uint64_t silent_ms = now_of(conn) - h2->alive_ms;
 
   if (conn->n_on > 0 && h2->is_pinging) {
     h2->is_doubted = now_of(conn) - h2->pinged_ms >= PONG_MS;

@@ -46,10 +46,14 @@ static void describe_waiting(const tnk__exchange_t *ex, tnk__text_t *out) {
     return;
   }
   if (tnk__pool_is_limited(pool)) {
-    tnk__text_printf(out,
-                     "waits for one of the %zu connections that are "
-                     "granted to ",
-                     pool->line.ceiling.max);
+    const size_t n = pool->line.ceiling.max;
+
+    if (n > 0)
+      tnk__text_printf(out, "waits for one of the %zu connections that are ",
+                       n);
+    else
+      tnk__text_printf(out, "waits for a connection, none of which is now ");
+    tnk__text_printf(out, "granted to ");
     put_origin(ex, out);
     return;
   }

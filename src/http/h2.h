@@ -72,11 +72,12 @@ typedef struct tnk__h2 {
   tnk__deferred_t flush;
   /* Frames since something was of use: a peer must not keep us busy. */
   size_t n_idle_frames;
-  uint64_t read_ms;   /* when the server was last heard of */
+  uint64_t
+      alive_ms; /* when the server was last heard of, or took what waited */
   tnk__timer_t pulse; /* looks for silence, and gives resets back */
   int is_pinging;
   int is_doubted;     /* the time for an answer to it is over */
-  uint64_t pinged_ms; /* when it was written; 0: it will be */
+  uint64_t pinged_ms; /* from when its answer is waited for; 0: not yet */
   uint64_t resets_ms; /* when n_resets was counted */
   double n_resets;    /* that may be sent */
 } tnk__h2_t;

@@ -18,9 +18,9 @@
 /*
  * Connections are opened while fewer are connecting than exchanges wait, so
  * each waiting exchange has one on its way; whichever is ready first takes the
- * first exchange in line. How many may wait is decided before, by the lanes,
- * hence the pool itself has no ceiling that could make one kind of exchange
- * wait for another.
+ * first exchange in line. How many may wait is decided before, by the lanes;
+ * the pool itself has a ceiling only where connections are refused, and then it
+ * is the line that keeps one kind of exchange from waiting for another.
  *
  * A connection that fails to connect takes the first exchange with it, unless
  * there are more connections on their way than exchanges.

@@ -255,6 +255,44 @@ TEST(an_unused_connection_is_not_pinged) {
   fixture_close(&f);
 }
 
+/* On a slow way a PING waits behind the upload, and the windows may be so wide
+ * that the server has nothing to say. */
+TEST_LIMIT(an_upload_that_moves_is_a_sign_of_life, 30) {
+  enum { SIZE = 48 * 1024 * 1024 };
+  tnk__http_request_t request;
+  char *body = calloc(1, SIZE);
+  fixture_t f;
+  call_t call;
+
+  CHECK(body != NULL);
+  fixture_open_http2(&f);
+  call_get(&f, "/ok");
+  mock_setting(f.mock, MOCK_WINDOW, INT32_MAX);
+  mock_set_connection_window(f.mock, INT32_MAX);
+  mock_set_windows(f.mock, 0);
+  mock_set_pongs(f.mock, 0);
+  mock_turns(f.mock, 20);
+  request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/ok");
+  request.body = body;
+  request.body_len = SIZE;
+  call_send(&f, &call, &request);
+  for (int i = 0; i < 6; i++) {
+    mock_set_reading(f.mock, 0);
+    for (int s = 0; s < 9; s++) {
+      tnk__context_advance(&f.c.loop, 1000);
+      mock_turns(f.mock, 3);
+    }
+    CHECK_INT(call.n_done, 0);
+    mock_set_reading(f.mock, 1);
+    mock_turns(f.mock, 40);
+  }
+  call_wait(&f, &call);
+  CHECK_INT(call.err, TNK_OK);
+  CHECK_INT(mock_n_connections(f.mock), 1);
+  free(body);
+  fixture_close(&f);
+}
+
 TEST(informs_and_trailers_are_no_answers) {
   mock_request_t *request;
   fixture_t f;

@@ -96,6 +96,8 @@ void mock_set_http2(mock_server_t *server, int http2);
 void mock_set_silent(mock_server_t *server, int silent);
 /* 0: never open a window again; 1: open what was kept shut. */
 void mock_set_windows(mock_server_t *server, int open);
+/* So many bytes may come on each connection that is open, whatever is on it. */
+void mock_set_connection_window(mock_server_t *server, int32_t n);
 /* 0: leave PINGs without an answer. */
 void mock_set_pongs(mock_server_t *server, int pongs);
 /* Guard against resets: more than max in so much time (on the clock of

@@ -200,3 +200,15 @@ void mock_set_windows(mock_server_t *server, int open) {
   if (open)
     each(server, MOCK_ALL, open_windows, NULL);
 }
+
+static void widen(mock_session_t *session, const void *how) {
+  const int32_t *n = how;
+
+  CHECK_INT(nghttp2_session_set_local_window_size(session->nghttp2,
+                                                  NGHTTP2_FLAG_NONE, 0, *n),
+            0);
+}
+
+void mock_set_connection_window(mock_server_t *server, int32_t n) {
+  each(server, MOCK_ALL, widen, &n);
+}
