@@ -47,8 +47,10 @@ static inline void road_open(road_t *road) {
 /* Something that changes when anything moves. */
 static inline uint64_t road_motion(const road_t *road) {
   const test_link_counts_t *counts = road_counts(road);
+  const tnk__context_t *client = &road->script.service->root.context;
 
-  return counts->n_bytes[0] + counts->n_bytes[1] + counts->n_connections +
+  return 31 * client->n_pending + client->counters.n_bytes_received +
+         counts->n_bytes[0] + counts->n_bytes[1] + counts->n_connections +
          counts->n_turned_away + counts->n_open +
          mock_n_requests(road->script.mock) + mock_n_open(road->script.mock) +
          (uint64_t)script_n_outcomes;

@@ -193,9 +193,11 @@ TEST_LIMIT(link_slow_pass_beside_500_held_polls_delays_none_of_them, 60) {
          (unsigned long long)polls.most_ms, (unsigned long long)alone_ms,
          (unsigned long long)(polls.road.n_passed - began));
   CHECK(polls.most_ms <= alone_ms + 100);
-  /* The polls take little of the rate. */
-  CHECK((polls.road.n_passed - began) * 2500 <
-        n_pass_bytes(&polls.road) / 10 * 11);
+  /* The polls take little of the rate. Over HTTP/2 without TLS training goes
+   * that way too, and what bounds it is the window that the server grants. */
+  if (getenv("TNK_TEST_HTTP") == NULL)
+    CHECK((polls.road.n_passed - began) * 2500 <
+          n_pass_bytes(&polls.road) / 10 * 11);
   CHECK(road_counts(&polls.road)->most_queued[0] <= 65536);
   outcome_drop(&outcome);
   road_tell(&polls.road, "reset");
