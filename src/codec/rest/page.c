@@ -90,9 +90,9 @@ typedef enum {
 
 typedef struct {
   tnk__page_kind_t kind;
+  end_t end;
   const tnk__shape_t *single; /* the answer is one record; or NULL */
   tnk__shape_t frame;         /* else it is a list */
-  end_t end;
 } answer_t;
 
 #define FRAME(fields_)                                                         \
