@@ -209,6 +209,8 @@ static int run_by_name(long n) {
 TEST_LIMIT(S4_18c_a_name_that_cannot_be_looked_up_is_asked_again, 60) {
   long n = 0;
 
+  if (!test_has_localhost())
+    test_skip("localhost has no address here");
   fail_with = UV_ENOMEM;
   while (!run_by_name(n))
     CHECK(++n < MAX_CALLS);
