@@ -32,7 +32,7 @@ SMALL = ["--batch", "2", "--length", "32", "--rank", "4"]
 def run(name, *args, **env):
     return subprocess.run([BUILD / "examples" / name, *args], env={**ENV, **env},
                           stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=240)
+                          text=True, timeout=900)
 
 
 def text_file(folder):
