@@ -27,6 +27,9 @@ extern "C" {
  *       tnk_promise_unref(p);
  *       p = next;
  *     }
+ *     if (tnk_promise_status(p) != TNK_OK)
+ *       fprintf(stderr, "%s\n", tnk_promise_text(p));
+ *     tnk_promise_unref(p);
  *
  * What an answer has beyond what is told here is ignored, and a word that this
  * library does not know is handed on as it is. An answer that lacks what is

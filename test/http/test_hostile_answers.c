@@ -82,6 +82,8 @@ static void reply_badly(mock_request_t *request, void *user) {
   mock_reply(request, answer->row->status, headers, answer->data, answer->n);
 }
 
+/* ---- One row ---- */
+
 static void report(const row_t *row, const outcome_t *outcome, uint64_t ms,
                    size_t kib, size_t n_requests) {
   printf("# %-44s %-15s %6llu ms %6zu KiB %3zu requests\n", row->peer,
@@ -97,8 +99,6 @@ static void report(const row_t *row, const outcome_t *outcome, uint64_t ms,
     test_fail(__FILE__, __LINE__, "%s: it took over %zu KiB", row->peer,
               row->max_kib);
 }
-
-/* ---- One row ---- */
 
 /* Time goes on where nothing moves any more: a busy system brings an answer in
  * many pieces. */
