@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "codec/format/relative.h"
 #include "task/hub/files.h"
 
 /* ---- Names ---- */
@@ -37,34 +38,17 @@ static int is_safe(const char *text, size_t max, int max_slashes) {
 }
 
 /* Any name of a file or of a branch that stays below its folder. */
-static int stays_below(const char *text, size_t max, int max_slashes) {
-  int n_slashes = 0;
-
-  if (strlen(text) > max)
-    return 0;
-  for (;;) {
-    const size_t n = strcspn(text, "/");
-    if (n == 0 || (n == 1 && text[0] == '.') ||
-        (n == 2 && text[0] == '.' && text[1] == '.'))
-      return 0;
-    for (size_t i = 0; i < n; i++)
-      if ((unsigned char)text[i] < ' ' || text[i] == 0x7f || text[i] == '\\')
-        return 0;
-    if (text[n] == '\0')
-      return 1;
-    text += n + 1;
-    if (++n_slashes > max_slashes)
-      return 0;
-  }
+static int stays_below(const char *text) {
+  return tnk__relative_check(text, strlen(text)) == NULL;
 }
 
 const char *tnk__cache_check(const tnk__cache_key_t *key) {
   /* "--" stands for the slash in the cache, and "a--b" would be "a/b" there. */
   if (!is_safe(key->model, 200, 1) || strstr(key->model, "--") != NULL)
     return "it is no name of a model";
-  if (!stays_below(key->revision, 200, 8))
+  if (!stays_below(key->revision))
     return "its revision is none";
-  if (!stays_below(key->file, 200, 8))
+  if (!stays_below(key->file))
     return "the file's name is none";
   return NULL;
 }
