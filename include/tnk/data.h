@@ -49,9 +49,13 @@ typedef struct {
 
 /** The kinds of a model input chunk. */
 typedef enum {
-  TNK_CHUNK_TEXT = 0,         /**< Token ids. */
-  TNK_CHUNK_IMAGE = 1,        /**< Bytes of a PNG or JPEG file. */
-  TNK_CHUNK_IMAGE_POINTER = 2 /**< Location of a stored image. */
+  TNK_CHUNK_TEXT = 0,          /**< Token ids. */
+  TNK_CHUNK_IMAGE = 1,         /**< Bytes of a PNG or JPEG file. */
+  TNK_CHUNK_IMAGE_POINTER = 2, /**< Location of a stored image. */
+  /** Audio as a mel spectrogram in discrete steps: a tensor in the service's
+   * own container, of which the first dimension counts its tokens. Models that
+   * hear nothing refuse it. */
+  TNK_CHUNK_DMEL = 3
 } tnk_chunk_kind_t;
 
 /** Image encodings. */
@@ -62,8 +66,9 @@ typedef struct {
   tnk_chunk_kind_t kind;
   const int32_t *tokens;     /**< Text: vocabulary ids. */
   size_t n_tokens;           /**< Text: how many; 0 is legal. */
-  const void *bytes;         /**< Image: the file's contents. */
-  size_t n_bytes;            /**< Image: their number. */
+  const void *bytes;         /**< Image: the file's contents. dMel: the
+                                  container. */
+  size_t n_bytes;            /**< Image and dMel: their number. */
   const char *location;      /**< Pointer: where the image is stored. */
   tnk_image_format_t format; /**< Image and pointer. */
   int32_t expected_tokens;   /**< Image and pointer; -1 or 0: not stated. */
@@ -71,7 +76,8 @@ typedef struct {
 } tnk_chunk_t;
 
 /**
- * What the model reads: tokens, or chunks in order where there are images.
+ * What the model reads: tokens, or chunks in order where there is more than
+ * text.
  * Both are refused.
  */
 typedef struct {

@@ -272,6 +272,44 @@ TEST(data_images) {
          "datum 0: chunk 1 is an image pointer, which training does not take");
 }
 
+TEST(J5_data_of_audio) {
+  one_t one;
+
+  make(&one);
+  one.datum.input.n_chunks = 2;
+  /* Elements of type 2, two dimensions, of which the first says the length. */
+  one.chunks[1] =
+      (tnk_chunk_t){.kind = TNK_CHUNK_DMEL, .bytes = "\2\2\3\4", .n_bytes = 4};
+  expect(&one, "cross_entropy",
+         "datum 0: \"target_tokens\" has 3 values, expected 6");
+  one.chunks[1].bytes = "\376\2\2\0\4"; /* one value throughout */
+  one.chunks[1].n_bytes = 5;
+  expect(&one, "cross_entropy", NULL);
+  one.chunks[1].n_bytes = 4;
+  expect(&one, NULL, "datum 0: chunk 1 is no dMel: its head is cut off");
+  one.chunks[1].n_bytes = 1;
+  expect(&one, NULL, "datum 0: chunk 1 is no dMel: its head is cut off");
+  one.chunks[1].n_bytes = 0;
+  expect(&one, NULL, "datum 0: chunk 1 is audio without bytes");
+  one.chunks[1].n_bytes = 4;
+  one.chunks[1].bytes = "\10\2\3\4";
+  expect(&one, NULL,
+         "datum 0: chunk 1 is no dMel: its elements are of no known type");
+  one.chunks[1].bytes = "\2\0\3\4";
+  expect(&one, NULL, "datum 0: chunk 1 is no dMel: it has no dimensions");
+  one.chunks[1].bytes = "\2\1\377\377\377\377\377\377\377\377\377\1";
+  one.chunks[1].n_bytes = 12;
+  expect(&one, NULL,
+         "datum 0: chunk 1 is no dMel: a number in its head is too large");
+  one.chunks[1].bytes = "\2\1\200\200\200\200\10";
+  one.chunks[1].n_bytes = 7;
+  expect(&one, NULL, "datum 0: chunk 1 is no dMel: it is too long");
+  one.chunks[1].tokens = tokens;
+  expect(&one, NULL, "datum 0: chunk 1 is audio, and has tokens");
+  one.chunks[1] = (tnk_chunk_t){.bytes = "\2\1\3", .n_bytes = 3};
+  expect(&one, NULL, "datum 0: chunk 1 is text, and has bytes");
+}
+
 TEST(data_spans) {
   one_t one;
 

@@ -50,6 +50,7 @@ TEST(sizes_of_inputs) {
        .n_bytes = 5,
        .format = TNK_PNG,
        .expected_tokens = 7},
+      {.kind = TNK_CHUNK_DMEL, .bytes = "\2\2\6\4", .n_bytes = 4},
       {.kind = TNK_CHUNK_IMAGE_POINTER, .location = "ab", .format = TNK_PNG},
   };
   static const int64_t targets[] = {1, 2};
@@ -68,16 +69,16 @@ TEST(sizes_of_inputs) {
         .crow = crow,
         .col = col}},
   };
-  tnk_datum_t datum = {.input = {.chunks = chunks, .n_chunks = 2},
+  tnk_datum_t datum = {.input = {.chunks = chunks, .n_chunks = 3},
                        .loss_inputs = inputs,
                        .n_loss_inputs = 3};
-  tnk_model_input_t prompt = {.chunks = chunks, .n_chunks = 3};
+  tnk_model_input_t prompt = {.chunks = chunks, .n_chunks = 4};
 
-  CHECK_INT(tnk__input_length(&datum.input), 10);
+  CHECK_INT(tnk__input_length(&datum.input), 3 + 7 + 6);
   CHECK_INT(tnk__input_length(&prompt), -1);
   CHECK_INT(tnk__datum_bytes(&datum),
-            3 * 4 + 5 + 2 * 8 + 3 * 4 + (2 * 8 + 4 * 8 + 2 * 8));
-  CHECK_INT(tnk__prompt_bytes(&prompt), 3 * 10 + 5 + 2);
+            3 * 4 + 5 + 4 + 2 * 8 + 3 * 4 + (2 * 8 + 4 * 8 + 2 * 8));
+  CHECK_INT(tnk__prompt_bytes(&prompt), 3 * 10 + 5 + 4 + 2);
 }
 
 TEST(elements_of_shapes) {
@@ -104,7 +105,7 @@ TEST(elements_of_shapes) {
 /* One datum with everything in it. */
 typedef struct {
   int32_t tokens[2];
-  tnk_chunk_t chunks[2];
+  tnk_chunk_t chunks[3];
   int64_t crow[3], col[1], targets[2];
   float weights[1];
   tnk_loss_input_t inputs[2];
@@ -122,6 +123,8 @@ static void make_sample(sample_t *s) {
   s->chunks[0] = tnk_chunk_text(s->tokens, 2);
   s->chunks[1] = (tnk_chunk_t){
       .kind = TNK_CHUNK_IMAGE, .bytes = s->id, .n_bytes = 3, .format = TNK_PNG};
+  s->chunks[2] =
+      (tnk_chunk_t){.kind = TNK_CHUNK_DMEL, .bytes = s->id, .n_bytes = 2};
   s->inputs[0] =
       (tnk_loss_input_t){"target_tokens", tnk_tensor_i64(s->targets, 2)};
   s->inputs[1] = (tnk_loss_input_t){"weights",
@@ -133,7 +136,7 @@ static void make_sample(sample_t *s) {
                                      .crow = s->crow,
                                      .col = s->col}};
   s->spans[0] = (tnk_span_t){TNK_SPAN_SAMPLED, s->id, 3, 2};
-  s->data[1] = (tnk_datum_t){.input = {.chunks = s->chunks, .n_chunks = 2},
+  s->data[1] = (tnk_datum_t){.input = {.chunks = s->chunks, .n_chunks = 3},
                              .loss_inputs = s->inputs,
                              .n_loss_inputs = 2,
                              .input_spans = s->spans,
@@ -157,6 +160,7 @@ TEST(copy_keeps_nothing_of_the_original) {
   CHECK_INT(copy[0].input.n_chunks, 0);
   CHECK_INT(copy[1].input.chunks[0].tokens[1], 2);
   CHECK_MEM(copy[1].input.chunks[1].bytes, 3, "seq", 3);
+  CHECK_MEM(copy[1].input.chunks[2].bytes, 2, "se", 2);
   CHECK_STR(copy[1].loss_inputs[1].name, "weights");
   CHECK_INT(tnk__tensor_int(&copy[1].loss_inputs[0].tensor, 1), 5);
   CHECK_INT(copy[1].loss_inputs[1].tensor.crow[1], 1);

@@ -35,7 +35,8 @@ static const char whole[] =
     "{\"type\":\"image\",\"format\":\"png\",\"data\":\"iVA=\","
     "\"expected_tokens\":1},"
     "{\"type\":\"image_asset_pointer\",\"format\":\"jpeg\","
-    "\"location\":\"s3://a\"}]},"
+    "\"location\":\"s3://a\"},"
+    "{\"type\":\"dmel\",\"dmel\":\"AgIDBA==\"}]},"
     "\"loss_fn_inputs\":{"
     "\"target_tokens\":{\"data\":[5,6,7],\"dtype\":\"int64\"},"
     "\"sparse\":{\"data\":[0.5,1],\"dtype\":\"float32\",\"shape\":[2,3],"
@@ -48,7 +49,7 @@ TEST(datum_json_reads_every_form) {
   example_t e;
 
   CHECK_INT(read_example(&e, whole), TNK_OK);
-  CHECK_INT(e.datum.input.n_chunks, 4);
+  CHECK_INT(e.datum.input.n_chunks, 5);
   chunks = e.datum.input.chunks;
   CHECK_INT(chunks[0].n_tokens, 2);
   CHECK_INT(chunks[0].tokens[1], 2);
@@ -61,6 +62,9 @@ TEST(datum_json_reads_every_form) {
   CHECK_INT(chunks[3].format, TNK_JPEG);
   CHECK_STR(chunks[3].location, "s3://a");
   CHECK_INT(chunks[3].expected_tokens, -1);
+  CHECK_INT(chunks[4].kind, TNK_CHUNK_DMEL);
+  CHECK_INT(chunks[4].n_bytes, 4);
+  CHECK(memcmp(chunks[4].bytes, "\2\2\3\4", 4) == 0);
   CHECK_INT(e.datum.n_loss_inputs, 3);
   for (size_t i = 0; i < 3; i++) {
     input = &e.datum.loss_inputs[i];
@@ -109,6 +113,10 @@ static const char *const places[][2] = {
      "model_input.chunks[0] has no text \"location\""},
     {CHUNK("{\"type\":\"image_asset_pointer\",\"expected_tokens\":-1}"),
      "model_input.chunks[0].expected_tokens is not a number of tokens"},
+    {CHUNK("{\"type\":\"dmel\"}"),
+     "model_input.chunks[0] has no text \"dmel\""},
+    {CHUNK("{\"type\":\"dmel\",\"dmel\":\"A\"}"),
+     "model_input.chunks[0].dmel is not base64"},
     {TENSOR("[1]"), "loss_fn_inputs.w has no array \"data\""},
     {TENSOR("{\"data\":[1]}"),
      "loss_fn_inputs.w.dtype is neither \"int64\" nor \"float32\""},

@@ -173,24 +173,27 @@ TEST(vector_E_mixed_settings) {
   expect(&request, VEC_E);
 }
 
-/* Vector F has a dmel chunk, an explicit zero of expected_tokens and tensors
- * without shape, which our views cannot say; the rest of it is kept here. */
+/* Vector F has an explicit zero of expected_tokens and tensors without shape,
+ * which our views cannot say; the rest of it is kept here. */
 TEST(vector_F_chunks) {
   static const int32_t edge[] = {-1, 2147483647};
-  tnk_chunk_t chunks[] = {tnk_chunk_text(NULL, 0),
-                          {.kind = TNK_CHUNK_IMAGE,
-                           .bytes = "\xff\xd8",
-                           .n_bytes = 2,
-                           .format = TNK_JPEG}};
+  tnk_chunk_t chunks[] = {
+      tnk_chunk_text(NULL, 0),
+      {.kind = TNK_CHUNK_IMAGE,
+       .bytes = "\xff\xd8",
+       .n_bytes = 2,
+       .format = TNK_JPEG},
+      {.kind = TNK_CHUNK_DMEL, .bytes = "\x02\x02\x03\x04", .n_bytes = 4}};
   tnk_chunk_t text = tnk_chunk_text(edge, 2);
   tnk_loss_input_t empty = {"a", tnk_tensor_f32(NULL, 0)};
-  tnk_datum_t data[] = {one_datum(chunks, 2, &empty),
+  tnk_datum_t data[] = {one_datum(chunks, 3, &empty),
                         {.input = {.chunks = &text, .n_chunks = 1}}};
   tnk__fwdbwd_t request = {
       .model_id = "m", .seq_id = 1, .data = data, .n_data = 2, .loss_fn = "x"};
 
   expect(&request, "0a016d1001"
-                   "1a200a020a000a0c120a0a02ffd812046a706567"
+                   "1a2a0a020a000a0c120a0a02ffd812046a706567"
+                   "0a081a060a0402020304"
                    "120c0a016112070a001801220100"
                    "1a0e0a0c0a0a0a08ffffffffffffff7f"
                    "220178");

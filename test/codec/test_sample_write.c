@@ -115,22 +115,24 @@ TEST(vector_M_second_sample) {
   "\"prompt_logprobs\":false,\"topk_prompt_logprobs\":0,\"type\":\"sample\"}"
 
 TEST(chunks_of_every_kind_without_a_session) {
-  tnk_chunk_t chunks[] = {tnk_chunk_text(NULL, 0),
-                          {.kind = TNK_CHUNK_IMAGE,
-                           .bytes = "\x89P",
-                           .n_bytes = 2,
-                           .format = TNK_PNG,
-                           .expected_tokens = 7},
-                          {.kind = TNK_CHUNK_IMAGE,
-                           .bytes = "\xff",
-                           .n_bytes = 1,
-                           .format = TNK_JPEG,
-                           .expected_tokens = -1},
-                          {.kind = TNK_CHUNK_IMAGE_POINTER,
-                           .location = "s3://b/\"x\"",
-                           .format = TNK_JPEG,
-                           .expected_tokens = 3}};
-  tnk_model_input_t prompt = {.chunks = chunks, .n_chunks = 4};
+  tnk_chunk_t chunks[] = {
+      tnk_chunk_text(NULL, 0),
+      {.kind = TNK_CHUNK_IMAGE,
+       .bytes = "\x89P",
+       .n_bytes = 2,
+       .format = TNK_PNG,
+       .expected_tokens = 7},
+      {.kind = TNK_CHUNK_IMAGE,
+       .bytes = "\xff",
+       .n_bytes = 1,
+       .format = TNK_JPEG,
+       .expected_tokens = -1},
+      {.kind = TNK_CHUNK_IMAGE_POINTER,
+       .location = "s3://b/\"x\"",
+       .format = TNK_JPEG,
+       .expected_tokens = 3},
+      {.kind = TNK_CHUNK_DMEL, .bytes = "\x02\x02\x03\x04", .n_bytes = 4}};
+  tnk_model_input_t prompt = {.chunks = chunks, .n_chunks = 5};
   tnk__sample_request_t request = {
       .prompt = &prompt, .base_model = "m/x", .model_path = "tinker://m/x"};
 
@@ -141,7 +143,8 @@ TEST(chunks_of_every_kind_without_a_session) {
          "\"type\":\"image\"},"
          "{\"data\":\"/w==\",\"format\":\"jpeg\",\"type\":\"image\"},"
          "{\"format\":\"jpeg\",\"location\":\"s3://b/\\\"x\\\"\","
-         "\"expected_tokens\":3,\"type\":\"image_asset_pointer\"}]},"
+         "\"expected_tokens\":3,\"type\":\"image_asset_pointer\"},"
+         "{\"dmel\":\"AgIDBA==\",\"type\":\"dmel\"}]},"
          "\"sampling_params\":{\"temperature\":1.0,\"top_k\":-1,"
          "\"top_p\":1.0},\"base_model\":\"m/x\","
          "\"model_path\":\"tinker://m/x\"," TAIL);

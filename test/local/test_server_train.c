@@ -310,6 +310,9 @@ TEST(passes_that_make_no_sense_are_refused_at_once) {
   PASS("{\"loss_fn\":\"ppo\",\"data\":[{\"model_input\":{\"chunks\":[{"
        "\"type\":\"image\"}]}}]}",
        "text chunks only");
+  PASS("{\"loss_fn\":\"ppo\",\"data\":[{\"model_input\":{\"chunks\":[{"
+       "\"type\":\"dmel\",\"dmel\":\"AgIDBA==\"}]}}]}",
+       "text chunks only");
   PASS("{\"loss_fn\":\"ppo\",\"data\":[{\"model_input\":{\"chunks\":[]},"
        "\"loss_fn_inputs\":{\"weights\":{\"data\":[],\"dtype\":\"int8\"}}}]}",
        "dtype");

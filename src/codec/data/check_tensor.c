@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "codec/data/check_where.h"
 #include "codec/data/data.h"
+#include "codec/data/dmel.h"
 #include "codec/format/scan.h"
 #include "tnk/error.h"
 
@@ -144,6 +145,17 @@ static int check_image(const tnk__where_t *where, size_t i,
   return TNK_OK;
 }
 
+static int check_dmel(const tnk__where_t *where, size_t i,
+                      const tnk_chunk_t *chunk) {
+  const char *why;
+
+  if (chunk->bytes == NULL || chunk->n_bytes == 0)
+    return tnk__refuse(where, "chunk %zu is audio without bytes", i);
+  if (tnk__dmel_length(chunk->bytes, chunk->n_bytes, &why) < 0)
+    return tnk__refuse(where, "chunk %zu is no dMel: %s", i, why);
+  return TNK_OK;
+}
+
 static int check_tokens(const tnk__where_t *where, size_t i,
                         const tnk_chunk_t *chunk) {
   size_t t;
@@ -164,19 +176,25 @@ static int check_tokens(const tnk__where_t *where, size_t i,
 static int check_chunk(const tnk__where_t *where, size_t i,
                        const tnk_chunk_t *chunk, int allow_pointer) {
   const int is_text = chunk->kind == TNK_CHUNK_TEXT;
+  const int is_dmel = chunk->kind == TNK_CHUNK_DMEL;
 
   if (chunk->reserved != 0)
     return tnk__refuse(where, "chunk %zu has a reserved member set", i);
-  if (!is_text && chunk->kind != TNK_CHUNK_IMAGE &&
+  if (!is_text && !is_dmel && chunk->kind != TNK_CHUNK_IMAGE &&
       chunk->kind != TNK_CHUNK_IMAGE_POINTER)
     return tnk__refuse(where, "chunk %zu is of no known kind", i);
-  /* Text is kind 0: an image that does not say its kind would be no tokens. */
+  /* Text is kind 0: what does not say its kind would be no tokens. */
   if (is_text && (chunk->bytes != NULL || chunk->location != NULL))
-    return tnk__refuse(where, "chunk %zu is text, and has an image", i);
+    return tnk__refuse(
+        where, "chunk %zu is text, and has %s", i,
+        chunk->format == 0 && chunk->location == NULL ? "bytes" : "an image");
   if (!is_text && chunk->tokens != NULL)
-    return tnk__refuse(where, "chunk %zu is an image, and has tokens", i);
+    return tnk__refuse(where, "chunk %zu is %s, and has tokens", i,
+                       is_dmel ? "audio" : "an image");
   if (is_text)
     return check_tokens(where, i, chunk);
+  if (is_dmel)
+    return check_dmel(where, i, chunk);
   if (chunk->kind == TNK_CHUNK_IMAGE_POINTER && !allow_pointer)
     return tnk__refuse(
         where, "chunk %zu is an image pointer, which training does not take",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "codec/data/dmel.h"
 #include "tnk/error.h"
 
 tnk_tensor_t tnk_tensor_i64(const int64_t *values, size_t n) {
@@ -142,6 +143,8 @@ int64_t tnk__input_length(const tnk_model_input_t *input) {
 
     if (chunk.kind == TNK_CHUNK_TEXT)
       n += (int64_t)chunk.n_tokens;
+    else if (chunk.kind == TNK_CHUNK_DMEL)
+      n += tnk__dmel_length(chunk.bytes, chunk.n_bytes, NULL);
     else if (chunk.expected_tokens > 0)
       n += chunk.expected_tokens;
     else
@@ -185,7 +188,7 @@ static size_t input_bytes(const tnk_model_input_t *input, size_t token_bytes) {
 
     if (chunk.kind == TNK_CHUNK_TEXT)
       n += token_bytes * chunk.n_tokens;
-    else if (chunk.kind == TNK_CHUNK_IMAGE)
+    else if (chunk.kind != TNK_CHUNK_IMAGE_POINTER)
       n += chunk.n_bytes;
     else
       n += strlen(chunk.location);

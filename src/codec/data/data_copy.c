@@ -64,7 +64,7 @@ static void put_input(target_t *to, const tnk_model_input_t *input,
     if (chunk->kind == TNK_CHUNK_TEXT) {
       own.n_tokens = chunk->n_tokens;
       own.tokens = put(to, chunk->tokens, own.n_tokens * sizeof(int32_t));
-    } else if (chunk->kind == TNK_CHUNK_IMAGE) {
+    } else if (chunk->kind != TNK_CHUNK_IMAGE_POINTER) {
       own.n_bytes = chunk->n_bytes;
       own.bytes = put(to, chunk->bytes, own.n_bytes);
     } else {

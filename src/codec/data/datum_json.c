@@ -99,13 +99,14 @@ static int read_text(reader_t *r, const json_t *chunk, tnk_chunk_t *out) {
   return TNK_OK;
 }
 
-static int read_bytes(reader_t *r, const json_t *chunk, tnk_chunk_t *out) {
-  const char *data = tnk__json_str(chunk, "data");
+static int read_bytes(reader_t *r, const json_t *chunk, const char *name,
+                      tnk_chunk_t *out) {
+  const char *data = tnk__json_str(chunk, name);
   tnk__buf_t buf;
   int err;
 
   if (data == NULL)
-    return refuse(r, " has no text \"data\"");
+    return refuse(r, " has no text \"%s\"", name);
   tnk__buf_init(&buf, r->arena->alloc, TNK__MAX_REQUEST_BODY);
   err = tnk__base64_read(&buf, data, strlen(data));
   if (err == TNK_OK) {
@@ -114,7 +115,7 @@ static int read_bytes(reader_t *r, const json_t *chunk, tnk_chunk_t *out) {
     err = out->bytes != NULL || buf.len == 0 ? TNK_OK : TNK_ENOMEM;
   }
   tnk__buf_deinit(&buf);
-  return err == TNK_EPROTO ? refuse(r, ".data is not base64") : err;
+  return err == TNK_EPROTO ? refuse(r, ".%s is not base64", name) : err;
 }
 
 static int read_image(reader_t *r, const json_t *chunk, tnk_chunk_t *out) {
@@ -132,7 +133,7 @@ static int read_image(reader_t *r, const json_t *chunk, tnk_chunk_t *out) {
   else
     return refuse(r, ".format is neither \"png\" nor \"jpeg\"");
   if (out->kind == TNK_CHUNK_IMAGE)
-    return read_bytes(r, chunk, out);
+    return read_bytes(r, chunk, "data", out);
   out->location = tnk__json_str(chunk, "location");
   return out->location != NULL ? TNK_OK
                                : refuse(r, " has no text \"location\"");
@@ -145,6 +146,10 @@ static int read_chunk(reader_t *r, const json_t *chunk, tnk_chunk_t *out) {
     return refuse(r, " is not an object");
   if (type == NULL || strcmp(type, "encoded_text") == 0)
     return read_text(r, chunk, out);
+  if (strcmp(type, "dmel") == 0) {
+    out->kind = TNK_CHUNK_DMEL;
+    return read_bytes(r, chunk, "dmel", out);
+  }
   if (strcmp(type, "image") == 0)
     out->kind = TNK_CHUNK_IMAGE;
   else if (strcmp(type, "image_asset_pointer") == 0)

@@ -104,11 +104,19 @@ static void put_image(tnk__pb_t *pb, const void *message) {
     tnk__pb_varint(pb, 3, (uint64_t)chunk->expected_tokens);
 }
 
+static void put_dmel(tnk__pb_t *pb, const void *message) {
+  const tnk_chunk_t *chunk = message;
+
+  tnk__pb_bytes(pb, 1, chunk->bytes, chunk->n_bytes);
+}
+
 static void put_chunk(tnk__pb_t *pb, const void *message) {
   const tnk_chunk_t *chunk = message;
 
   if (chunk->kind == TNK_CHUNK_TEXT)
     tnk__pb_message(pb, 1, put_text_chunk, chunk);
+  else if (chunk->kind == TNK_CHUNK_DMEL)
+    tnk__pb_message(pb, 3, put_dmel, chunk);
   else
     tnk__pb_message(pb, 2, put_image, chunk);
 }

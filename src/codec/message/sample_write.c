@@ -48,6 +48,13 @@ static void put_chunk(tnk__json_writer_t *w, const tnk_chunk_t *chunk) {
     tnk__json_end(w);
     return;
   }
+  if (chunk->kind == TNK_CHUNK_DMEL) {
+    tnk__json_key(w, "dmel");
+    put_base64(w, chunk->bytes, chunk->n_bytes);
+    tnk__json_put_text(w, "type", "dmel");
+    tnk__json_end(w);
+    return;
+  }
   if (chunk->kind == TNK_CHUNK_IMAGE) {
     tnk__json_key(w, "data");
     put_base64(w, chunk->bytes, chunk->n_bytes);
