@@ -4,15 +4,18 @@ two clients said the same."""
 import collections
 import json
 import re
+import urllib.parse
 
 # Headers that matter or are the same for every client: protocol §2.1. The
 # rest says what a client is made of; README.md lists it.
 COMPARED = (
     "accept", "content-type", "content-encoding", "x-api-key", "x-stainless-package-version",
     "x-stainless-retry-count", "x-stainless-read-timeout", "x-sdk-version", "x-sdk-method",
-    "x-tinker-sampling-backpressure", "x-tinker-request-type", "x-tinker-request-iteration", "x-extra",
+    "x-tinker-sampling-backpressure", "x-tinker-request-type", "x-tinker-request-iteration",
+    "x-tinker-weights-access-token", "x-extra",
 )
-# Their presence alone: the values are random or measured.
+# Their presence alone: the values are random or measured. Of keys also whether
+# an earlier request had the same.
 PRESENT = ("x-idempotency-key", "x-tinker-create-promise-roundtrip-time")
 BACKGROUND = ("session_heartbeat", "telemetry")
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -23,6 +26,20 @@ def name_ids(text):
     if isinstance(text, bytes):
         return re.sub(rb"session-[0-9a-f]{16}", b"session-0000000000000000", text)
     return re.sub(r"session-[0-9a-f]{16}", "session-0000000000000000", text)
+
+
+def label_keys(requests):
+    """The same requests, with headers in small letters and words in place of
+    idempotency keys: a key that comes again is the key of a repeat."""
+    seen, out = set(), []
+    for method, path, headers, body in requests:
+        headers = {k.lower(): v for k, v in (headers.items() if isinstance(headers, dict) else headers)}
+        key = headers.get("x-idempotency-key")
+        if key not in (None, "present", "again"):
+            headers["x-idempotency-key"] = "again" if key in seen else "present"
+            seen.add(key)
+        out.append((method, path, headers, body))
+    return out
 
 
 def plain(value):
@@ -56,14 +73,15 @@ class Reader:
     def form(self, request):
         """(path, everything compared)"""
         method, path, headers, body = request
-        headers = {k.lower(): v for k, v in (headers.items() if isinstance(headers, dict) else headers)}
         kept = {name: headers[name] for name in COMPARED if name in headers}
         if "x-stainless-read-timeout" in kept:
             kept["x-stainless-read-timeout"] = float(kept["x-stainless-read-timeout"])
         for name in PRESENT:
             if name in headers:
-                kept[name] = "present"
+                kept[name] = headers[name] if name == "x-idempotency-key" else "present"
+        path, _, query = path.partition("?")
         form = {"request": f"{method} {name_ids(path)}", "headers": plain(kept),
+                "query": plain(dict(urllib.parse.parse_qsl(query, True, True))),
                 "body": plain(self.body(headers, body))}
         return path.split("/api/v1/")[-1], form
 
@@ -72,7 +90,7 @@ class Reader:
         each result does not depend on time."""
         calls, polls = [], []
         batched = False
-        for request in requests:
+        for request in label_keys(requests):
             path, form = self.form(request)
             if path in BACKGROUND:
                 continue

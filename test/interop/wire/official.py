@@ -13,15 +13,11 @@ from pathlib import Path
 import tinker
 from tinker import types
 
+from official_rest import RestCalls, settle
+
 MODEL = "tnk/byte-lm"
 # Long enough for a request to arrive; its result is held back meanwhile.
 PAUSE = 0.5 * float(os.environ.get("TNK_TEST_STRETCH", 1))
-
-
-def settle(value):
-    while hasattr(value, "result"):
-        value = value.result(30)
-    return value
 
 
 def tensor(spec):
@@ -76,7 +72,7 @@ def pick(args, *names):
     return {name: args[name] for name in names if name in args}
 
 
-class Run:
+class Run(RestCalls):
     def __init__(self, options):
         self.service = tinker.ServiceClient(
             **pick(options, "user_metadata", "project_id", "display_name"),

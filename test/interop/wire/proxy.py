@@ -12,8 +12,9 @@ Request = collections.namedtuple("Request", "method path headers body")
 
 class Recorder:
     """`requests` of the case that runs. A case may change members of the
-    answer to client/config, and have answers replaced by a fault or held back
-    until the next case."""
+    answer to client/config, have answers replaced by a fault or held back
+    until the next case, and bring answers of its own, for what depends on a
+    server's data."""
 
     def __init__(self, url):
         self.address = urllib.parse.urlsplit(url).netloc
@@ -21,6 +22,7 @@ class Recorder:
         self.requests = []
         self.config = {}
         self.faults = []
+        self.answers = []
         self.over = threading.Event()  # what is held may go
         recorder = self
 
@@ -53,14 +55,19 @@ class Recorder:
             self.requests = []
             self.config = case.get("config", {})
             self.faults = [dict(f) for f in case.get("faults", [])]
+            self.answers = [dict(a) for a in case.get("answers", [])]
 
-    def take_fault(self, path, kind):
-        for fault in self.faults:
-            if fault.get("type", kind) != kind:
+    @staticmethod
+    def take(entries, path, kind=None):
+        """The first entry for a path that has not been used up: it counts once
+        unless it says how often."""
+        path = path.split("?")[0]
+        for entry in entries:
+            if entry.get("type", kind) != kind:
                 continue
-            if path.endswith("/" + fault["path"]) and fault.get("times", 1) > 0:
-                fault["times"] = fault.get("times", 1) - 1
-                return fault
+            if path.endswith("/" + entry["path"]) and entry.get("times", 1) > 0:
+                entry["times"] = entry.get("times", 1) - 1
+                return entry
         return None
 
     def serve(self, handler):
@@ -69,7 +76,8 @@ class Recorder:
         request = Request(handler.command, handler.path, list(handler.headers.items()), body)
         with self.lock:
             self.requests.append(request)
-            fault = self.take_fault(handler.path, handler.headers.get("x-tinker-request-type"))
+            fault = self.take(self.faults, handler.path, handler.headers.get("x-tinker-request-type"))
+            given = None if fault is not None else self.take(self.answers, handler.path)
             over = self.over
         if fault is not None and fault.get("hold"):
             over.wait(60)
@@ -77,6 +85,9 @@ class Recorder:
             return
         if fault is not None:
             self.answer(handler, fault["status"], fault.get("headers", {}), b'{"detail":"a fault"}')
+            return
+        if given is not None:
+            self.answer(handler, given.get("status", 200), {}, json.dumps(given.get("body")).encode())
             return
         try:
             status, headers, answer = self.forward(request)

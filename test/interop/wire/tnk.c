@@ -9,18 +9,7 @@
 
 #include <uv.h>
 
-#include "wire/args.h"
-
-typedef struct {
-  uv_loop_t loop;
-  tnk_service_t *service;
-  tnk_training_t *training;
-  tnk_sampling_t *sampling;
-  char path[512];
-  pool_t pool;
-} run_t;
-
-typedef tnk_promise_t *(*call_fn)(run_t *run, const json_t *args);
+#include "wire/run.h"
 
 #define MODEL "tnk/byte-lm"
 
@@ -30,7 +19,7 @@ static const char *model_or(const json_t *args, const char *otherwise) {
   return model != NULL ? model : otherwise;
 }
 
-static const char *path_of(const run_t *run, const json_t *args) {
+const char *path_of(const run_t *run, const json_t *args) {
   const char *path = arg_text(args, "path");
 
   return path != NULL && strcmp(path, "$") == 0 ? run->path : path;
@@ -279,7 +268,7 @@ static call_fn find(const char *name) {
   for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
     if (strcmp(calls[i].name, name) == 0)
       return calls[i].call;
-  return NULL;
+  return rest_call(name);
 }
 
 static void set_true(void *flag) {
@@ -331,7 +320,8 @@ static void do_call(run_t *run, const json_t *step) {
     run->sampling = tnk_promise_sampling(promise);
   if (tnk_promise_path(promise) != NULL)
     snprintf(run->path, sizeof(run->path), "%s", tnk_promise_path(promise));
-  tnk_promise_unref(promise);
+  tnk_promise_unref(run->last);
+  run->last = promise;
   if (strcmp(name, "cancel") == 0)
     pause_ms(run, pause_length());
 }
@@ -361,6 +351,7 @@ static void do_case(const json_t *one) {
   uv_loop_init(&run.loop);
   if (open_service(&run, json_object_get(one, "service")) == TNK_OK) {
     json_array_foreach(json_object_get(one, "do"), i, step) do_call(&run, step);
+    tnk_promise_unref(run.last);
     tnk_service_close(run.service, set_true, &closed);
     run_until(&run, &closed);
   }

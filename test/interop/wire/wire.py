@@ -84,13 +84,12 @@ def save(path, recorded, cases):
     lines, places, lists = [], {}, []
     for case in cases:
         one = []
-        for method, target, headers, body in recorded[case["name"]][0]:
+        for method, target, headers, body in compare.label_keys(recorded[case["name"]][0]):
             if target.endswith(compare.BACKGROUND):
                 continue
-            kept = {k.lower(): v for k, v in headers if k.lower() in compare.COMPARED + compare.PRESENT}
-            for name in compare.PRESENT:
-                if name in kept:
-                    kept[name] = "present"
+            kept = {k: v for k, v in headers.items() if k in compare.COMPARED + compare.PRESENT}
+            if "x-tinker-create-promise-roundtrip-time" in kept:
+                kept["x-tinker-create-promise-roundtrip-time"] = "present"
             body = compare.name_ids(body)
             try:
                 text = body.decode()
