@@ -63,8 +63,10 @@ typedef void (*tnk_queue_state_cb)(const char *client, tnk_queue_state_t state,
  */
 typedef struct {
   size_t size; /**< Set by TNK_SERVICE_OPTIONS_INIT. */
-  /** NULL: TINKER_API_KEY, else, without a command, the default key of
-   * ~/.tinker/credentials.json. Copied, and wiped when the service ends. */
+  /** NULL: TINKER_API_KEY, else, without a command, what is stored in
+   * ~/.tinker/credentials.json: the key of this base URL, or a default one
+   * that names no server, but that not in clear text to another machine.
+   * Copied, and wiped when the service ends. */
   const char *api_key;
   /** A command for /bin/sh that prints a credential; NULL:
    * TINKER_CREDENTIAL_CMD. Run whenever a token is needed, if there is no key,

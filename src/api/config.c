@@ -148,24 +148,14 @@ static int check_key(tnk__config_t *config, int64_t now_s, const char **why) {
   return TNK_OK;
 }
 
-static int load_stored_key(tnk__config_t *config, const char **why) {
-  int err = tnk__credentials_read(config->alloc, &config->api_key);
-
-  if (err == TNK_ECREDENTIAL)
-    *why = "~/.tinker/credentials.json cannot be read as a credentials file";
-  if (err != TNK_OK || config->api_key != NULL)
-    return err;
-  *why = "no API key: set api_key or TINKER_API_KEY";
-  return TNK_ECREDENTIAL;
-}
-
 static int keep_secret(tnk__config_t *config, char **out, const char *text) {
   if (text != NULL)
     *out = tnk__strdup(config->alloc, text);
   return text == NULL || *out != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* Protocol: transport, provider selection. */
+/* What the program or the environment gives. Protocol: transport, provider
+ * selection. */
 static int load_credential(tnk__config_t *config, int64_t now_s,
                            const char **why) {
   tnk_service_options_t *o = &config->options;
@@ -178,11 +168,29 @@ static int load_credential(tnk__config_t *config, int64_t now_s,
   err = keep_secret(config, &config->credential_cmd, command);
   if (err == TNK_OK)
     err = keep_secret(config, &config->api_key, key);
-  if (err == TNK_OK && key == NULL && command == NULL)
-    err = load_stored_key(config, why);
-  if (err == TNK_OK && config->api_key != NULL)
+  if (err == TNK_OK && key != NULL)
     err = check_key(config, now_s, why);
   return err;
+}
+
+/* The last source: the key that is stored for this server. */
+static int load_stored_key(tnk__config_t *config, int64_t now_s,
+                           const char **why) {
+  int err;
+
+  if (config->api_key != NULL || config->credential_cmd != NULL)
+    return TNK_OK;
+  err = tnk__credentials_read(config->alloc, &config->url, &config->api_key,
+                              config->complaint, sizeof(config->complaint));
+  if (err == TNK_ECREDENTIAL)
+    *why = config->complaint;
+  if (err == TNK_OK && config->api_key != NULL)
+    return check_key(config, now_s, why);
+  if (err != TNK_OK)
+    return err;
+  *why = "no API key: set api_key or TINKER_API_KEY, or store one with tnk "
+         "auth login";
+  return TNK_ECREDENTIAL;
 }
 
 /* Whether a text may be shown: a URL with a user name may hold a password, and
@@ -353,6 +361,8 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
     err = load_credential(config, now_s, why);
   if (err == TNK_OK)
     err = load_base_url(config, why);
+  if (err == TNK_OK)
+    err = load_stored_key(config, now_s, why);
   if (err == TNK_OK)
     err = load_proxies(config, why);
   if (err == TNK_OK)

@@ -1,73 +1,19 @@
 #include "api/credentials.h"
 
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "api/env.h"
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "codec/data/credentials.h"
 #include "codec/format/jwt.h"
 #include "tnk/error.h"
 
-enum { MAX_FILE = 1024 * 1024 };
+#define FILE_NAME "~/" TNK__CREDENTIALS_FILE
 
-static const char *string_member(const json_t *object, const char *name) {
-  return json_string_value(json_object_get(object, name));
-}
-
-/* One record of "keys" must have its type, key and name. */
-static int record_is_valid(const json_t *record) {
-  const char *type = string_member(record, "type");
-
-  if (type == NULL || string_member(record, "key") == NULL ||
-      string_member(record, "name") == NULL)
-    return 0;
-  if (strcmp(type, "manual") == 0)
-    return 1;
-  return strcmp(type, "generated") == 0 &&
-         json_is_object(json_object_get(record, "details"));
-}
-
-static int pick_default(const tnk_allocator_t *alloc, const json_t *root,
-                        char **key) {
-  const json_t *version = json_object_get(root, "version");
-  json_t *keys = json_object_get(root, "keys");
-  const char *id = string_member(root, "default");
-  const char *text;
-  const char *name;
-  json_t *record;
-
-  if (!json_is_object(root) ||
-      (version != NULL && json_integer_value(version) != 1) ||
-      (keys != NULL && !json_is_object(keys)))
-    return TNK_ECREDENTIAL;
-  json_object_foreach(keys, name, record) {
-    if (!record_is_valid(record))
-      return TNK_ECREDENTIAL;
-  }
-  text = id != NULL ? string_member(json_object_get(keys, id), "key") : NULL;
-  if (text == NULL)
-    return TNK_OK;
-  *key = tnk__strdup(alloc, text);
-  return *key != NULL ? TNK_OK : TNK_ENOMEM;
-}
-
-int tnk__credentials_parse(const tnk_allocator_t *alloc, const char *text,
-                           size_t length, char **key) {
-  json_t *root = json_loadb(text, length, 0, NULL);
-  int err;
-
-  *key = NULL;
-  if (root == NULL)
-    return TNK_ECREDENTIAL;
-  err = pick_default(alloc, root, key);
-  json_decref(root);
-  return err;
-}
-
-/* The whole file, at most MAX_FILE bytes. */
+/* The whole file, if it is not larger than such a file can be. */
 static int read_all(FILE *file, tnk__buf_t *buf) {
   for (;;) {
     uint8_t *to = tnk__buf_reserve(buf, 4096);
@@ -81,30 +27,85 @@ static int read_all(FILE *file, tnk__buf_t *buf) {
   }
 }
 
-int tnk__credentials_read(const tnk_allocator_t *alloc, char **key) {
-  const char *home = getenv("HOME");
-  char path[4096];
-  tnk__buf_t buf;
-  FILE *file;
-  int n;
-  int err;
+/* Which server a key is for is said in full: whoever has several has to know
+ * which one is meant. */
+static int choose(const tnk_allocator_t *alloc, const json_t *store,
+                  const tnk__url_t *url, char **key, char *why, size_t size) {
+  /* Whoever mixes variables up may have put a key there. */
+  const char *server =
+      strstr(url->text, "tml-") == NULL ? url->text : "this server";
+  tnk__stored_key_t record;
 
-  *key = NULL;
-  if (home == NULL || home[0] == '\0')
+  switch (tnk__credentials_find(&record, store, url)) {
+  case TNK__STORED_FOUND:
+    *key = tnk__strdup(alloc, record.key);
+    return *key != NULL ? TNK_OK : TNK_ENOMEM;
+  case TNK__STORED_ELSEWHERE:
+    snprintf(why, size,
+             "no API key for %.70s: that of " FILE_NAME " is for %.70s", server,
+             record.base_url);
+    return TNK_ECREDENTIAL;
+  case TNK__STORED_EXPOSED:
+    snprintf(why, size,
+             "the API key of " FILE_NAME " names no server, so it is not sent "
+             "to %.70s, without TLS: set TINKER_API_KEY",
+             server);
+    return TNK_ECREDENTIAL;
+  default:
     return TNK_OK;
-  n = snprintf(path, sizeof(path), "%s/.tinker/credentials.json", home);
+  }
+}
+
+static int take(const tnk_allocator_t *alloc, const tnk__buf_t *buf,
+                const tnk__url_t *url, char **key, char *why, size_t size) {
+  json_t *store;
+  int err = tnk__credentials_open(&store, buf->data, buf->len);
+
+  if (err == TNK_OK)
+    err = choose(alloc, store, url, key, why, size);
+  else if (err == TNK_ECREDENTIAL)
+    snprintf(why, size, FILE_NAME " is no credentials file");
+  tnk__credentials_close(store);
+  return err;
+}
+
+/* Open the file; NULL with TNK_OK: there is none. */
+static int open_file(FILE **file, char *why, size_t size) {
+  const char *home = tnk__env("HOME");
+  char path[4096];
+  int n;
+
+  *file = NULL;
+  if (home == NULL)
+    return TNK_OK;
+  n = snprintf(path, sizeof(path), "%s/" TNK__CREDENTIALS_FILE, home);
   if (n < 0 || (size_t)n >= sizeof(path))
     return TNK_OK;
-  file = fopen(path, "re");
-  if (file == NULL)
+  *file = fopen(path, "re");
+  if (*file != NULL || errno == ENOENT || errno == ENOTDIR)
     return TNK_OK;
-  tnk__buf_init(&buf, alloc, MAX_FILE);
+  snprintf(why, size, "cannot read " FILE_NAME ": %.80s", strerror(errno));
+  return TNK_ECREDENTIAL;
+}
+
+int tnk__credentials_read(const tnk_allocator_t *alloc, const tnk__url_t *url,
+                          char **key, char *why, size_t size) {
+  tnk__buf_t buf;
+  FILE *file;
+  int err = open_file(&file, why, size);
+
+  *key = NULL;
+  if (file == NULL)
+    return err;
+  tnk__buf_init(&buf, alloc, TNK__MAX_CREDENTIALS);
   err = read_all(file, &buf);
   fclose(file);
   if (err == TNK_OK)
-    err = tnk__credentials_parse(alloc, (const char *)buf.data, buf.len, key);
+    err = take(alloc, &buf, url, key, why, size);
+  else
+    snprintf(why, size, "cannot read " FILE_NAME);
   if (buf.data != NULL)
-    memset(buf.data, 0, buf.cap);
+    tnk__wipe(buf.data, buf.cap);
   tnk__buf_deinit(&buf);
   return err;
 }

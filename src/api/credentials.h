@@ -4,17 +4,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codec/format/url.h"
 #include "tnk/common.h"
 
-/* Protocol: transport, stored credentials. */
-
-/* Read the default key out of a credentials file's text. TNK_OK with a key or
- * with *key NULL when the file names none; TNK_ECREDENTIAL when it is
- * invalid. */
-int tnk__credentials_parse(const tnk_allocator_t *alloc, const char *text,
-                           size_t length, char **key);
-/* Read it out of ~/.tinker/credentials.json. A missing file holds no key. */
-int tnk__credentials_read(const tnk_allocator_t *alloc, char **key);
+/* Read the stored key for a base URL out of ~/.tinker/credentials.json. TNK_OK
+ * with *key NULL: none is stored, also where there is no file. TNK_ECREDENTIAL:
+ * the file cannot be used, or its key is not for this server; `why` says so.
+ * Else TNK_ENOMEM. Protocol: transport, stored credentials. */
+int tnk__credentials_read(const tnk_allocator_t *alloc, const tnk__url_t *url,
+                          char **key, char *why, size_t size);
 
 /* Check a key's form. TNK_OK, with *expires_s set for a JWT and 0 for a plain
  * key; TNK_ECREDENTIAL, and *why says what is wrong, without the key; or

@@ -386,62 +386,130 @@ TEST(config_survives_lack_of_memory_at_every_point) {
   tnk__config_deinit(&config);
 }
 
-TEST(credentials_file_rules) {
-  static const struct {
-    const char *file;
-    int err;
-    const char *key;
-  } rows[] = {
-      {"{\"version\":1,\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"manual\","
-       "\"key\":\"tml-a\",\"name\":\"n\"}}}",
-       TNK_OK, "tml-a"},
-      {"{\"keys\":{}}", TNK_OK, NULL},
-      {"{\"default\":\"2\",\"keys\":{}}", TNK_OK, NULL},
-      {"{\"version\":2,\"keys\":{}}", TNK_ECREDENTIAL, NULL},
-      {"{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"other\",\"key\":\"k\","
-       "\"name\":\"n\"}}}",
-       TNK_ECREDENTIAL, NULL},
-      {"{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"generated\",\"key\":"
-       "\"k\",\"name\":\"n\"}}}",
-       TNK_ECREDENTIAL, NULL},
-      {"[]", TNK_ECREDENTIAL, NULL},
-      {"{", TNK_ECREDENTIAL, NULL},
-  };
-  size_t i;
+/* ---- Stored keys ---- */
 
-  for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-    char *key;
-    CHECK_INT(tnk__credentials_parse(test_allocator(), rows[i].file,
-                                     strlen(rows[i].file), &key),
-              rows[i].err);
-    CHECK_STR(key, rows[i].key);
-    tnk__free_secret(test_allocator(), key);
-  }
-}
+static char home[] = "/tmp/tnk-home-XXXXXX";
+static char stored[64];
 
-TEST(credentials_file_is_the_last_source) {
-  char home[] = "/tmp/tnk-home-XXXXXX";
-  char path[128];
-  FILE *file;
+static void make_home(void) {
+  char path[64];
 
   clear_environment();
+  memcpy(home + sizeof(home) - 7, "XXXXXX", 6);
   CHECK(mkdtemp(home) != NULL);
   setenv("HOME", home, 1);
-  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
   snprintf(path, sizeof(path), "%s/.tinker", home);
   CHECK_INT(mkdir(path, 0700), 0);
-  snprintf(path, sizeof(path), "%s/.tinker/credentials.json", home);
-  file = fopen(path, "w");
+  snprintf(stored, sizeof(stored), "%s/.tinker/credentials.json", home);
+}
+
+static void store(const char *file_text) {
+  FILE *file = fopen(stored, "w");
+
   CHECK(file != NULL);
-  fputs("{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"manual\",\"key\":"
-        "\"tml-stored\",\"name\":\"n\"}}}",
-        file);
+  fputs(file_text, file);
   fclose(file);
-  CHECK_INT(load(NULL), TNK_OK);
-  CHECK_STR(config.api_key, "tml-stored");
-  tnk__config_deinit(&config);
-  unlink(path);
+}
+
+static void remove_home(void) {
+  char path[64];
+
+  unlink(stored);
   snprintf(path, sizeof(path), "%s/.tinker", home);
   rmdir(path);
   rmdir(home);
+}
+
+#define STORED(more)                                                           \
+  "{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"manual\",\"key\":"           \
+  "\"tml-stored\",\"name\":\"n\"" more "}}}"
+
+TEST(P1_5_the_stored_key_is_the_last_source) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  make_home();
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK_STR(text, "no API key: set api_key or TINKER_API_KEY, or store one "
+                  "with tnk auth login");
+  store(STORED(""));
+  CHECK_INT(load(NULL), TNK_OK);
+  CHECK_STR(config.api_key, "tml-stored");
+  tnk__config_deinit(&config);
+  options.credential_cmd = "echo tml-printed";
+  CHECK_INT(load(&options), TNK_OK);
+  CHECK(config.api_key == NULL);
+  tnk__config_deinit(&config);
+  setenv("TINKER_API_KEY", "tml-environment", 1);
+  CHECK_INT(load(NULL), TNK_OK);
+  CHECK_STR(config.api_key, "tml-environment");
+  tnk__config_deinit(&config);
+  /* A key that is none is not replaced by a stored one. */
+  setenv("TINKER_API_KEY", "wrong", 1);
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  unsetenv("TINKER_API_KEY");
+  store("{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"manual\",\"key\":"
+        "\"wrong\",\"name\":\"n\"}}}");
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK(strstr(text, "starts neither with tml-") != NULL);
+  remove_home();
+}
+
+TEST(P11_10_a_stored_key_stays_with_its_server) {
+  make_home();
+  store(STORED(",\"base_url\":\"https://a/svc\""));
+  setenv("TINKER_BASE_URL", "HTTPS://A:443/svc/", 1);
+  CHECK_INT(load(NULL), TNK_OK);
+  CHECK_STR(config.api_key, "tml-stored");
+  tnk__config_deinit(&config);
+  setenv("TINKER_BASE_URL", "https://b", 1);
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK_STR(text, "no API key for https://b: that of "
+                  "~/.tinker/credentials.json is for https://a/svc");
+  /* One that names no server goes anywhere, but not in clear text. */
+  store(STORED(""));
+  CHECK_INT(load(NULL), TNK_OK);
+  tnk__config_deinit(&config);
+  setenv("TINKER_BASE_URL", "http://127.0.0.1:8000", 1);
+  CHECK_INT(load(NULL), TNK_OK);
+  tnk__config_deinit(&config);
+  setenv("TINKER_BASE_URL", "http://b", 1);
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK(strstr(text, "not sent to http://b, without TLS") != NULL);
+  setenv("TINKER_BASE_URL", "http://b/tml-canary", 1);
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK(strstr(text, "canary") == NULL);
+  remove_home();
+}
+
+TEST(P1_5_a_credentials_file_that_cannot_be_used_is_an_error) {
+  make_home();
+  store("{");
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK_STR(text, "~/.tinker/credentials.json is no credentials file");
+  unlink(stored);
+  CHECK_INT(mkdir(stored, 0700), 0);
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK(strstr(text, "cannot read ~/.tinker/credentials.json") != NULL);
+  rmdir(stored);
+  CHECK_INT(symlink(stored, stored), 0);
+  CHECK_INT(load(NULL), TNK_ECREDENTIAL);
+  CHECK(strstr(text, "cannot read ~/.tinker/credentials.json: ") != NULL);
+  remove_home();
+}
+
+TEST(a_stored_key_needs_memory) {
+  long n = 0;
+
+  make_home();
+  store(STORED(""));
+  for (;; n++) {
+    test_alloc_fail_at(n);
+    if (load(NULL) == TNK_OK)
+      break;
+    CHECK(test_alloc_did_fail());
+  }
+  test_alloc_fail_at(-1);
+  CHECK(n > 3);
+  tnk__config_deinit(&config);
+  remove_home();
 }

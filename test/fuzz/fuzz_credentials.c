@@ -5,7 +5,7 @@
 #include "api/credentials.h"
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "codec/format/json_write.h"
+#include "codec/data/credentials.h"
 #include "codec/format/jwt.h"
 #include "tnk/error.h"
 
@@ -36,47 +36,69 @@ static void check_times(const char *token) {
   FUZZ_CHECK(jwt.issued_s >= 0 && jwt.issued_s < 1000000000000000);
 }
 
-/* What was read, written as a file of one key, is read again. */
-static void check_again(const char *key) {
-  tnk__json_writer_t w;
+/* What was read is written, and reads the same. */
+static void check_again(const json_t *store) {
+  json_t *again;
   tnk__buf_t buf;
-  char *again;
 
-  tnk__buf_init(&buf, tnk__allocator_default(), TNK__MIB);
-  tnk__json_writer_init(&w, &buf);
-  tnk__json_begin_object(&w);
-  tnk__json_put_text(&w, "default", "a");
-  tnk__json_key(&w, "keys");
-  tnk__json_begin_object(&w);
-  tnk__json_key(&w, "a");
-  tnk__json_begin_object(&w);
-  tnk__json_put_text(&w, "type", "manual");
-  tnk__json_put_text(&w, "name", "n");
-  tnk__json_put_text(&w, "key", key);
-  tnk__json_end(&w);
-  tnk__json_end(&w);
-  tnk__json_end(&w);
-  FUZZ_CHECK(tnk__json_finish(&w) == TNK_OK);
-  FUZZ_CHECK(tnk__credentials_parse(buf.alloc, (const char *)buf.data, buf.len,
-                                    &again) == TNK_OK);
-  FUZZ_CHECK(again != NULL && strcmp(again, key) == 0);
-  tnk__free(buf.alloc, again);
+  tnk__buf_init(&buf, tnk__allocator_default(), 16 * TNK__MIB);
+  FUZZ_CHECK(tnk__credentials_write(store, &buf) == TNK_OK);
+  FUZZ_CHECK(tnk__credentials_open(&again, buf.data, buf.len) == TNK_OK);
+  FUZZ_CHECK(json_equal(store, again));
+  tnk__credentials_close(again);
   tnk__buf_deinit(&buf);
+}
+
+/* One key more is found where it belongs, and goes again. The others stay. */
+static void check_changes(json_t *store, const tnk__url_t *url) {
+  static const tnk__stored_key_t more = {
+      .id = "1", .key = "tml-more", .name = "n", .base_url = "https://h/p"};
+  json_t *before = json_deep_copy(store);
+  tnk__stored_key_t found;
+  tnk__stored_t had = tnk__credentials_find(&found, store, url);
+
+  if (had == TNK__STORED_FOUND && found.base_url != NULL) {
+    json_decref(before);
+    return;
+  }
+  FUZZ_CHECK(tnk__credentials_add(store, &more) == TNK_OK);
+  check_again(store);
+  FUZZ_CHECK(tnk__credentials_find(&found, store, url) == TNK__STORED_FOUND);
+  FUZZ_CHECK(strcmp(found.key, "tml-more") == 0);
+  FUZZ_CHECK(tnk__credentials_remove(store, found.id) == 1);
+  FUZZ_CHECK(tnk__credentials_find(&found, store, url) == had ||
+             had == TNK__STORED_NONE);
+  FUZZ_CHECK(json_object_get(before, "keys") == NULL ||
+             json_equal(json_object_get(before, "keys"),
+                        json_object_get(store, "keys")));
+  json_decref(before);
+}
+
+static void check_store(json_t *store) {
+  tnk__stored_key_t found;
+  tnk__arena_t arena;
+  tnk__url_t url;
+
+  tnk__arena_init(&arena, tnk__allocator_default(), TNK__MIB);
+  FUZZ_CHECK(tnk__url_parse(&url, &arena, "https://h/p", NULL) == TNK_OK);
+  if (tnk__credentials_find(&found, store, &url) != TNK__STORED_NONE)
+    check_key(found.key);
+  check_again(store);
+  check_changes(store, &url);
+  tnk__arena_deinit(&arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const tnk_allocator_t *alloc = tnk__allocator_default();
   char *text = tnk__strndup(alloc, (const char *)data, size);
-  char *key;
-  int err = tnk__credentials_parse(alloc, (const char *)data, size, &key);
+  json_t *store;
+  int err = tnk__credentials_open(&store, data, size);
 
   FUZZ_CHECK(err == TNK_OK || err == TNK_ECREDENTIAL);
-  FUZZ_CHECK(err == TNK_OK || key == NULL);
-  if (key != NULL) {
-    check_again(key);
-    check_key(key);
-  }
-  tnk__free(alloc, key);
+  FUZZ_CHECK((err == TNK_OK) == (store != NULL));
+  if (store != NULL)
+    check_store(store);
+  tnk__credentials_close(store);
   FUZZ_CHECK(text != NULL);
   check_key(text);
   check_times(text);
