@@ -102,6 +102,10 @@ static int set_tokens(const parse_t *p) {
   return number(p, 31536000, &p->args->server.token_life_s);
 }
 
+static int set_link_life(const parse_t *p) {
+  return number_from(p, 1, 604800, &p->args->server.link_life_s);
+}
+
 static int set_data(const parse_t *p) {
   p->args->server.data = p->value;
   return p->value[0] != '\0' ? 0 : refuse(p, "is empty");
@@ -322,6 +326,10 @@ static const switch_t switches[] = {
      "write the model's tokenizer here, and give the model\n"
      "this directory's name, which clients that load the\n"
      "tokenizer of a model by its name can then do",
+     MODEL_ONLY},
+    {"--link-life", "SECONDS", set_link_life,
+     "how long links to files of external weights are good\n"
+     "(900)",
      MODEL_ONLY},
     {"--sequence", "MODE", set_sequence,
      "the kind of server to resemble, in what it makes of\n"

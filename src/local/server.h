@@ -103,6 +103,8 @@ typedef struct {
   uint64_t latency_ms;
   /* How long a poll is held before "not yet" is answered. */
   uint64_t hold_ms;
+  /* How long links to files of external weights are good. */
+  uint64_t link_life_s;
   /* A session whose heartbeats stopped for this long ends; one that never
    * sent any does not. 0: never. */
   uint64_t session_timeout_ms;
@@ -133,6 +135,9 @@ typedef struct {
   /* Must allow calls from several threads. NULL: malloc. Must outlive the
    * server. */
   const tnk_allocator_t *alloc;
+  /* Milliseconds since 1970, for what is dated and expires; may be called on
+   * threads. NULL: the system's clock. */
+  int64_t (*now_ms)(void *user);
   /* Called when a request has arrived and when it is answered; only the latter
    * for one that is refused for its key or an unreadable body. */
   void (*on_request)(void *user, const local_seen_t *seen);
@@ -147,8 +152,8 @@ typedef struct {
 #define LOCAL_OPTIONS_INIT                                                     \
   {                                                                            \
     .hold_ms = 20000, .session_timeout_ms = 300000, .idle_ms = 300000,         \
-    .max_body = (size_t)256 << 20, .max_connections = 4096,                    \
-    .max_pending = 16384, .max_results = 16384,                                \
+    .link_life_s = 900, .max_body = (size_t)256 << 20,                         \
+    .max_connections = 4096, .max_pending = 16384, .max_results = 16384,       \
     .max_result_bytes = (size_t)512 << 20                                      \
   }
 

@@ -31,7 +31,7 @@ BLIND = [("flow", "codec"), ("codec", "flow"), ("task/hub", "task")]
 LOCAL = {"local/base": 0, "local/lm": 0, "local/fault": 1, "local/http": 2,
          "local/stub": 3, "local": 3, "local/call": 4, "local/store": 5,
          "local/future": 6, "local/sample": 7, "local/train": 8,
-         "local/server": 9}
+         "local/links": 9, "local/server": 10}
 TOKENIZERS = {"tokenizers/unicode": 0, "tokenizers/split": 1,
               "tokenizers/model": 2, "tokenizers/coding": 3,
               "tokenizers/format": 4, "tokenizers/sentencepiece": 5,

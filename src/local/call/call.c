@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
 #include "base/utf8.h"
+#include "local/base/clock.h"
 
 /* ---- Answers ---- */
 
@@ -108,6 +109,12 @@ void local_reply_future(local_call_t *call, const char *request_id,
 
 int local_status_created(const local_server_t *server) {
   return server->options.sequence == LOCAL_STRICT ? 201 : 200;
+}
+
+int64_t local_now_ms(const local_server_t *server) {
+  return server->options.now_ms != NULL
+             ? server->options.now_ms(server->options.user)
+             : local_wall_ms();
 }
 
 const char *local_base_name(const local_server_t *server) {

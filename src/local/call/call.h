@@ -62,6 +62,8 @@ char *local_metadata(local_call_t *call);
 /* The session in "session_id", which is alive; NULL: answered. */
 local_session_t *local_need_session(local_call_t *call);
 
+/* Milliseconds since 1970, by the server's clock. On any thread. */
+int64_t local_now_ms(const local_server_t *server);
 /* The name of the base model, and of its tokenizer. */
 const char *local_base_name(const local_server_t *server);
 const char *local_tokenizer_name(const local_server_t *server);

@@ -106,6 +106,7 @@ struct local_server {
   uint64_t n_made;                        /* futures made so far */
   local_token_t tokens[LOCAL_MAX_TOKENS]; /* a ring */
   size_t n_tokens;                        /* made so far */
+  uint8_t link_key[32];                   /* signs links to files */
   char run[20]; /* tells this server's ids from another's */
   int n_open;   /* parts that still have to close */
   int closing;

@@ -158,14 +158,19 @@ int local_faults_refuses(local_faults_t *faults) {
   return fault != NULL;
 }
 
-/* The path below /api/v1 up to its query; NULL: not one of ours. */
+/* The path below /api/v1 up to its query, or that of a file; NULL: not one of
+ * ours. */
 static const char *below(const char *path, char out[LOCAL_FAULT_CALL]) {
   static const char prefix[] = "/api/v1/";
+  static const char files[] = "/files/";
   size_t n;
 
-  if (strncmp(path, prefix, sizeof(prefix) - 1) != 0)
+  if (strncmp(path, prefix, sizeof(prefix) - 1) == 0)
+    path += sizeof(prefix) - 1;
+  else if (strncmp(path, files, sizeof(files) - 1) == 0)
+    path += 1;
+  else
     return NULL;
-  path += sizeof(prefix) - 1;
   n = strcspn(path, "?");
   n = n < LOCAL_FAULT_CALL ? n : LOCAL_FAULT_CALL - 1;
   memcpy(out, path, n);

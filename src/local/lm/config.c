@@ -49,6 +49,36 @@ static void write_modules(const tnk__lm_config_t *c, tnk__json_writer_t *w) {
   tnk__json_end(w);
 }
 
+/* What PEFT asks of any adapter. */
+static void write_peft(const tnk__lm_config_t *c, const char *base_name,
+                       tnk__json_writer_t *w) {
+  tnk__json_put_text(w, "peft_type", "LORA");
+  tnk__json_put_text(w, "task_type", "CAUSAL_LM");
+  tnk__json_put_text(w, "base_model_name_or_path", base_name);
+  tnk__json_put_int(w, "r", c->rank);
+  tnk__json_put_int(w, "lora_alpha", TNK__LM_ALPHA);
+  tnk__json_put_double(w, "lora_dropout", 0);
+  tnk__json_put_text(w, "bias", "none");
+  write_modules(c, w);
+}
+
+int tnk__lm_peft_config(const tnk__lm_config_t *config, const char *base_name,
+                        tnk__buf_t *out) {
+  tnk__json_writer_t w;
+
+  tnk__json_writer_init(&w, out);
+  tnk__json_begin_object(&w);
+  write_peft(config, base_name, &w);
+  tnk__json_put_bool(&w, "fan_in_fan_out", 0);
+  tnk__json_put_bool(&w, "inference_mode", 1);
+  tnk__json_put_bool(&w, "init_lora_weights", 1);
+  tnk__json_put_text(&w, "modules_to_save", NULL);
+  tnk__json_put_bool(&w, "use_dora", 0);
+  tnk__json_put_bool(&w, "use_rslora", 0);
+  tnk__json_end(&w);
+  return tnk__json_finish(&w);
+}
+
 void tnk__lm_config_write(const tnk__lm_saved_config_t *saved,
                           tnk__buf_t *buf) {
   const tnk__lm_config_t *c = &saved->config;
@@ -56,14 +86,7 @@ void tnk__lm_config_write(const tnk__lm_saved_config_t *saved,
 
   tnk__json_writer_init(&w, buf);
   tnk__json_begin_object(&w);
-  tnk__json_put_text(&w, "peft_type", "LORA");
-  tnk__json_put_text(&w, "task_type", "CAUSAL_LM");
-  tnk__json_put_text(&w, "base_model_name_or_path", TNK__LM_NAME);
-  tnk__json_put_int(&w, "r", c->rank);
-  tnk__json_put_int(&w, "lora_alpha", TNK__LM_ALPHA);
-  tnk__json_put_double(&w, "lora_dropout", 0);
-  tnk__json_put_text(&w, "bias", "none");
-  write_modules(c, &w);
+  write_peft(c, TNK__LM_NAME, &w);
   tnk__json_key(&w, "tnk");
   tnk__json_begin_object(&w);
   tnk__json_put_int(&w, "base_version", TNK__LM_BASE_VERSION);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "tnk/common.h"
 #include "tnk/data.h"
 #include "tnk/training.h"
@@ -222,6 +223,14 @@ int tnk__lm_restore(tnk__lm_t *lm, const char *dir, int with_optimizer,
 int tnk__lm_read_config(tnk__lm_config_t *out, const char *dir,
                         int *has_optimizer, const tnk_allocator_t *alloc,
                         tnk__lm_why_t *why);
+
+/* ---- For other programs ---- */
+
+/* Write the two files of an adapter as PEFT has them: the config, whose base is
+ * called `base_name`, and the tensors. TNK_OK or the buffer's failure. */
+int tnk__lm_peft_config(const tnk__lm_config_t *config, const char *base_name,
+                        tnk__buf_t *out);
+int tnk__lm_peft_tensors(const tnk__lm_t *lm, tnk__buf_t *out);
 
 /* ---- Weights for sampling ---- */
 

@@ -145,6 +145,11 @@ void tnk__lm_tensors_write(const tnk__lm_t *lm, size_t first, size_t count,
     write_tensor(&t, lm->param[kind], buf);
 }
 
+int tnk__lm_peft_tensors(const tnk__lm_t *lm, tnk__buf_t *out) {
+  tnk__lm_tensors_write(lm, PARAM_VALUE, 1, out);
+  return out->err;
+}
+
 /* Two whole numbers of an array of two. */
 static int get_pair(const json_t *object, const char *key, uint64_t *pair) {
   const json_t *array = tnk__json_arr(object, key);

@@ -35,6 +35,11 @@ int local_read_source(local_call_t *call, local_place_t *place, int *is_base) {
     local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
     return 0;
   }
+  if (place->kind == LOCAL_EXTERNAL_WEIGHTS) {
+    local_reply_error(call->req, 400,
+                      "External weights are for other programs: %s", path);
+    return 0;
+  }
   if (!local_place_exists(call->server, place)) {
     local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
     return 0;

@@ -8,6 +8,7 @@
 #include "local/train/model.h"
 #include "local/server/route.h"
 #include "local/future/hold.h"
+#include "local/links/link.h"
 #include "local/sample/record.h"
 #include "local/sample/sampler.h"
 #include "local/server/session.h"
@@ -51,6 +52,8 @@ static const char *refusal(const local_options_t *o) {
     return "a ceiling must not be 0";
   if (o->hold_ms > 3600000 || o->latency_ms > 3600000)
     return "times must be at most an hour";
+  if (o->link_life_s == 0 || o->link_life_s > 604800)
+    return "links must be good for a second to a week";
   if (o->token_life_s > 31536000)
     return "a token must live for at most a year";
   for (size_t i = 0; i < o->n_flags; i++)
@@ -148,6 +151,8 @@ static int open_parts(local_server_t *server, const local_options_t *options,
   for (size_t i = 0; err == TNK_OK && i < sizeof(random); i++)
     at += snprintf(server->run + at, sizeof(server->run) - (size_t)at, "%02x",
                    random[i]);
+  if (err == TNK_OK)
+    err = local_links_init(server);
   if (err == TNK_OK)
     err = local_config_init(server);
   if (err == TNK_OK)

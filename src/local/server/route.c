@@ -9,6 +9,7 @@
 #include "local/call/members.h"
 #include "local/call/scan.h"
 #include "local/http/fault_calls.h"
+#include "local/links/link.h"
 #include "local/server/config.h"
 #include "local/server/keys.h"
 #include "local/train/model.h"
@@ -20,8 +21,8 @@
 
 /*
  * From a request to its handler: route, key, body, observer, fault, handler;
- * whatever fails on the way is answered here. The faults' own path is outside
- * the routes.
+ * whatever fails on the way is answered here. The faults' own path and links to
+ * files are outside the routes.
  */
 
 enum {
@@ -82,6 +83,8 @@ static const route_t routes[] = {
     {"DELETE", "/training_runs/*/checkpoints/*/*/publish", local_unpublish,
      NO_BODY},
     {"PUT", "/training_runs/*/checkpoints/*/*/ttl", local_set_ttl, 0},
+    {"GET", "/training_runs/*/checkpoints/*/*/external_weights_urls",
+     local_external_urls, NO_BODY},
     {"GET", "/checkpoints", local_list_checkpoints, NO_BODY},
     {"POST", "/copy_weights", local_copy_weights, ONCE},
     {"GET", "/billing/usage/checkpoints/current", local_storage, NO_BODY},
@@ -379,6 +382,12 @@ void local_route(local_req_t *req, void *user) {
     if (check_key(call.server, req) &&
         !local_faults_control(call.server->options.faults, req))
       local_reply_error(req, 404, "Not Found");
+    return;
+  }
+  /* Their links are as good as a key. */
+  if (strncmp(req->path, LOCAL_FILES_PATH, sizeof(LOCAL_FILES_PATH) - 1) == 0) {
+    if (!observe(call.server, req))
+      local_download(&call);
     return;
   }
   if (n_path < sizeof(text)) {

@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
-#include "local/base/clock.h"
 #include "local/train/model.h"
 #include "local/server/rest.h"
 #include "local/sample/record.h"
@@ -150,7 +149,7 @@ void local_create_session(local_call_t *call) {
   session->metadata = local_metadata(call);
   session->project = copy_of(call->server, project);
   session->name = copy_of(call->server, name);
-  session->created_ms = local_wall_ms();
+  session->created_ms = local_now_ms(call->server);
   local_out_init(&out, call->server->alloc);
   tnk__json_begin_object(&out.w);
   tnk__json_put_text(&out.w, "session_id", session->id);

@@ -3,14 +3,12 @@
 
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
-#include "local/base/clock.h"
 #include "local/lm/file.h"
 #include "local/store/files.h"
 #include "local/store/store.h"
 
 /* What is known about a checkpoint, in a file beside its weights. */
 
-#define META "meta.json"
 /* The largest one; most of it is the client's note. */
 #define MAX_META ((size_t)32 << 20)
 
@@ -20,22 +18,22 @@ static json_t *read_meta(const tnk_allocator_t *alloc, const char *dir) {
   tnk__buf_t buf;
 
   tnk__buf_init(&buf, alloc, MAX_META);
-  if (tnk__lm_file_read(dir, META, &buf, NULL) != TNK_OK ||
+  if (tnk__lm_file_read(dir, LOCAL_META, &buf, NULL) != TNK_OK ||
       tnk__json_parse_object(&json, buf.data, buf.len) != TNK_OK)
     json = NULL;
   tnk__buf_deinit(&buf);
   return json;
 }
 
-static int is_expired(const tnk_allocator_t *alloc, const char *dir) {
-  json_t *meta = read_meta(alloc, dir);
+static int is_expired(const local_server_t *server, const char *dir) {
+  json_t *meta = read_meta(server->alloc, dir);
   int64_t expires_ms = 0;
 
   if (meta == NULL)
     return 0;
   tnk__json_get_int(meta, "expires_ms", 0, INT64_MAX, &expires_ms);
   json_decref(meta);
-  return expires_ms > 0 && expires_ms <= local_wall_ms();
+  return expires_ms > 0 && expires_ms <= local_now_ms(server);
 }
 
 int local_place_exists(const local_server_t *server,
@@ -45,10 +43,13 @@ int local_place_exists(const local_server_t *server,
 
   if (!local_place_dir(server, place, dir))
     return 0;
-  snprintf(path, sizeof(path), "%s/%s", dir, TNK__LM_FILE_CONFIG);
+  /* What is for other programs may be encrypted, under other names. */
+  snprintf(path, sizeof(path), "%s/%s", dir,
+           place->kind == LOCAL_EXTERNAL_WEIGHTS ? LOCAL_META
+                                                 : TNK__LM_FILE_CONFIG);
   if (!local_file_exists(path))
     return 0;
-  if (!is_expired(server->alloc, dir))
+  if (!is_expired(server, dir))
     return 1;
   local_remove_tree(dir);
   return 0;
@@ -57,6 +58,35 @@ int local_place_exists(const local_server_t *server,
 void local_meta_free(const local_server_t *server, local_meta_t *meta) {
   tnk__free(server->alloc, meta->metadata);
   meta->metadata = NULL;
+}
+
+/* Of external weights this is all that tells what they were made with. */
+static void put_config(tnk__json_writer_t *w, const tnk__lm_config_t *config) {
+  tnk__json_put_int(w, "rank", config->rank);
+  tnk__json_put_bool(w, "train_mlp", config->train_mlp);
+  tnk__json_put_bool(w, "train_attn", config->train_attn);
+  tnk__json_put_bool(w, "train_unembed", config->train_unembed);
+  tnk__json_put_bool(w, "dimuon", config->optimizer == TNK__LM_DIMUON);
+}
+
+static void read_config(const json_t *from, tnk__lm_config_t *out) {
+  int64_t rank = 0;
+  int mlp = 1;
+  int attn = 1;
+  int unembed = 1;
+  int dimuon = 0;
+
+  tnk__json_get_int(from, "rank", 0, TNK__LM_MAX_RANK, &rank);
+  tnk__json_get_bool(from, "train_mlp", &mlp);
+  tnk__json_get_bool(from, "train_attn", &attn);
+  tnk__json_get_bool(from, "train_unembed", &unembed);
+  tnk__json_get_bool(from, "dimuon", &dimuon);
+  *out =
+      (tnk__lm_config_t){.rank = (uint32_t)rank,
+                         .train_mlp = (uint8_t)mlp,
+                         .train_attn = (uint8_t)attn,
+                         .train_unembed = (uint8_t)unembed,
+                         .optimizer = dimuon ? TNK__LM_DIMUON : TNK__LM_ADAMW};
 }
 
 int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
@@ -72,7 +102,7 @@ int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
   tnk__json_put_int(&w, "time_ms", meta->time_ms);
   tnk__json_put_int(&w, "expires_ms", meta->expires_ms);
   tnk__json_put_int(&w, "size_bytes", meta->n_bytes);
-  tnk__json_put_int(&w, "rank", meta->rank);
+  put_config(&w, &meta->config);
   tnk__json_put_bool(&w, "public", meta->is_public);
   if (meta->metadata != NULL) {
     tnk__json_key(&w, "user_metadata");
@@ -82,7 +112,7 @@ int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
   tnk__json_end(&w);
   err = tnk__json_finish(&w);
   if (err == TNK_OK)
-    err = tnk__lm_file_write(dir, META, &buf, why);
+    err = tnk__lm_file_write(dir, LOCAL_META, &buf, why);
   tnk__buf_deinit(&buf);
   return err;
 }
@@ -99,14 +129,12 @@ static void read_members(const local_server_t *server, const json_t *from,
                          local_meta_t *out) {
   const json_t *metadata = tnk__json_obj(from, "user_metadata");
   const char *run = tnk__json_str(from, "run");
-  int64_t rank = 0;
 
   tnk__json_get_int(from, "time_ms", 0, INT64_MAX, &out->time_ms);
   tnk__json_get_int(from, "expires_ms", 0, INT64_MAX, &out->expires_ms);
   tnk__json_get_int(from, "size_bytes", 0, INT64_MAX, &out->n_bytes);
-  tnk__json_get_int(from, "rank", 0, INT32_MAX, &rank);
   tnk__json_get_bool(from, "public", &out->is_public);
-  out->rank = (int)rank;
+  read_config(from, &out->config);
   /* The directory's name has lost the colons. */
   if (run != NULL && local_run_ok(run))
     snprintf(out->place.run, sizeof(out->place.run), "%s", run);
@@ -136,4 +164,19 @@ int local_meta_read(const local_server_t *server, const local_place_t *place,
     json_decref(json);
   }
   return TNK_OK; /* the weights are there all the same */
+}
+
+int local_need_checkpoint(local_call_t *call, local_meta_t *meta) {
+  local_place_t place;
+
+  if (!local_place_make(&place, call->args[0], call->args[1], call->args[2])) {
+    local_reply_error(call->req, 400, "Invalid checkpoint id: %s/%s",
+                      call->args[1], call->args[2]);
+    return 0;
+  }
+  if (local_meta_read(call->server, &place, meta) == TNK_OK)
+    return 1;
+  local_reply_error(call->req, 404, "Checkpoint not found: %s/%s",
+                    call->args[1], call->args[2]);
+  return 0;
 }

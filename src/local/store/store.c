@@ -3,79 +3,180 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "local/base/clock.h"
 #include "local/lm/check.h"
+#include "local/lm/file.h"
 #include "local/store/files.h"
 
-/* Saving and removing checkpoints. */
+/* Saving, copying and removing checkpoints. */
 
-static const char *const files[] = {
-    TNK__LM_FILE_ADAPTER, TNK__LM_FILE_OPTIMIZER, TNK__LM_FILE_CONFIG};
+/* An adapter of the highest rank has 6 MB. */
+#define MAX_EXPORT ((size_t)64 << 20)
+
+int local_store_files(const char *dir, local_listing_t *out) {
+  char path[LOCAL_FILE + 256];
+  uv_dirent_t entry;
+  uv_fs_t scan;
+
+  out->n = 0;
+  if (uv_fs_scandir(NULL, &scan, dir, 0, NULL) < 0)
+    return TNK_ENOTFOUND;
+  while (uv_fs_scandir_next(&scan, &entry) == 0) {
+    local_listed_t *file = &out->files[out->n];
+    int n;
+
+    if (out->n == LOCAL_MAX_FILES || strcmp(entry.name, LOCAL_META) == 0 ||
+        strlen(entry.name) >= sizeof(file->name))
+      continue;
+    n = snprintf(path, sizeof(path), "%s/%s", dir, entry.name);
+    if (n < 0 || (size_t)n >= sizeof(path))
+      continue;
+    memcpy(file->name, entry.name, strlen(entry.name) + 1);
+    file->size = local_file_size(path);
+    out->n++;
+  }
+  uv_fs_req_cleanup(&scan);
+  return TNK_OK;
+}
 
 static int64_t total_size(const char *dir) {
-  char path[LOCAL_FILE + 64];
+  local_listing_t listing;
   int64_t n = 0;
 
-  for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-    snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
-    n += local_file_size(path);
-  }
+  if (local_store_files(dir, &listing) != TNK_OK)
+    return 0;
+  for (size_t i = 0; i < listing.n; i++)
+    n += listing.files[i].size;
   return n;
+}
+
+/* ---- A directory that becomes a checkpoint ---- */
+
+typedef struct {
+  char dir[LOCAL_FILE];
+  char temporary[LOCAL_FILE + 16];
+} draft_t;
+
+static int draft_open(const local_server_t *server, draft_t *draft,
+                      const local_place_t *place, tnk__lm_why_t *why) {
+  size_t n;
+  int err;
+
+  if (!local_place_dir(server, place, draft->dir))
+    return tnk__lm_refuse(why, TNK_EINVAL, "The path is too long");
+  /* No name begins with a dot, so this is nobody's. */
+  snprintf(draft->temporary, sizeof(draft->temporary), "%s", draft->dir);
+  *strrchr(draft->temporary, '/') = '\0';
+  n = strlen(draft->temporary);
+  snprintf(draft->temporary + n, sizeof(draft->temporary) - n, "/.%s",
+           place->name);
+  /* Left by one that was cut off. */
+  local_remove_tree(draft->temporary);
+  err = local_make_dirs(draft->temporary);
+  return err == 0
+             ? TNK_OK
+             : tnk__lm_refuse(why, TNK_EFAILED, "Cannot make the directory: %s",
+                              uv_strerror(err));
+}
+
+/* Write what is known about it, and give it its name; or remove it, when
+ * something went wrong before. */
+static int draft_close(const local_server_t *server, const draft_t *draft,
+                       local_meta_t *meta, int err, tnk__lm_why_t *why) {
+  uv_fs_t req;
+
+  meta->time_ms = local_now_ms(server);
+  meta->n_bytes = total_size(draft->temporary);
+  if (err == TNK_OK)
+    err = local_meta_write_to(server->alloc, draft->temporary, meta, why);
+  if (err == TNK_OK) {
+    local_remove_tree(draft->dir);
+    if (uv_fs_rename(NULL, &req, draft->temporary, draft->dir, NULL) != 0)
+      err = tnk__lm_refuse(why, TNK_EFAILED, "Cannot rename the checkpoint");
+    uv_fs_req_cleanup(&req);
+  }
+  if (err != TNK_OK)
+    local_remove_tree(draft->temporary);
+  return err;
+}
+
+/* ---- Saving ---- */
+
+static int refuse_taken(const local_server_t *server, const local_meta_t *meta,
+                        int overwrite, tnk__lm_why_t *why) {
+  if (overwrite || !local_place_exists(server, &meta->place))
+    return TNK_OK;
+  return tnk__lm_refuse(why, TNK_ECONFLICT,
+                        "Checkpoint '%.200s' already exists", meta->place.name);
 }
 
 int local_store_save(const local_server_t *server, const tnk__lm_t *lm,
                      int with_optimizer, int overwrite, local_meta_t *meta,
                      tnk__lm_why_t *why) {
-  char dir[LOCAL_FILE];
-  char temporary[LOCAL_FILE + 16];
-  uv_fs_t req;
-  int err;
+  draft_t draft;
+  int err = refuse_taken(server, meta, overwrite, why);
 
-  if (!local_place_dir(server, &meta->place, dir))
-    return tnk__lm_refuse(why, TNK_EINVAL, "The path is too long");
-  if (!overwrite && local_place_exists(server, &meta->place))
-    return tnk__lm_refuse(why, TNK_ECONFLICT,
-                          "Checkpoint '%.200s' already exists",
-                          meta->place.name);
-  /* No name begins with a dot, so this is nobody's. */
-  snprintf(temporary, sizeof(temporary), "%s", dir);
-  *strrchr(temporary, '/') = '\0';
-  snprintf(temporary + strlen(temporary), sizeof(temporary) - strlen(temporary),
-           "/.%s", meta->place.name);
-  /* Left by a save that was cut off. */
-  local_remove_tree(temporary);
-  err = local_make_dirs(temporary);
-  if (err != 0)
-    return tnk__lm_refuse(why, TNK_EFAILED, "Cannot make the directory: %s",
-                          uv_strerror(err));
-  err = tnk__lm_save(lm, temporary, with_optimizer, why);
-  meta->time_ms = local_wall_ms();
-  meta->n_bytes = total_size(temporary);
   if (err == TNK_OK)
-    err = local_meta_write_to(server->alloc, temporary, meta, why);
-  if (err == TNK_OK) {
-    local_remove_tree(dir);
-    if (uv_fs_rename(NULL, &req, temporary, dir, NULL) != 0)
-      err = tnk__lm_refuse(why, TNK_EFAILED, "Cannot rename the checkpoint");
-    uv_fs_req_cleanup(&req);
-  }
+    err = draft_open(server, &draft, &meta->place, why);
   if (err != TNK_OK)
-    local_remove_tree(temporary);
+    return err;
+  err = tnk__lm_save(lm, draft.temporary, with_optimizer, why);
+  return draft_close(server, &draft, meta, err, why);
+}
+
+/* One file: its contents, made by whoever has written them. */
+static int put_file(const char *dir, const char *name, tnk__buf_t *contents,
+                    int err, tnk__lm_why_t *why) {
+  if (err == TNK_OK)
+    err = tnk__lm_file_write(dir, name, contents, why);
+  else
+    tnk__lm_refuse(why, err, "%s: %s", name,
+                   err == TNK_ENOMEM ? "out of memory" : "cannot be written");
+  tnk__buf_deinit(contents);
   return err;
 }
 
+static int export_to(const local_server_t *server, const tnk__lm_t *lm,
+                     const char *dir, tnk__lm_why_t *why) {
+  tnk__buf_t buf;
+  int err;
+
+  tnk__buf_init(&buf, server->alloc, MAX_EXPORT);
+  err = tnk__lm_peft_tensors(lm, &buf);
+  err = put_file(dir, TNK__LM_FILE_ADAPTER, &buf, err, why);
+  if (err != TNK_OK)
+    return err;
+  err = tnk__lm_peft_config(tnk__lm_config(lm), local_base_name(server), &buf);
+  return put_file(dir, TNK__LM_FILE_CONFIG, &buf, err, why);
+}
+
+int local_store_export(const local_server_t *server, const tnk__lm_t *lm,
+                       int overwrite, local_meta_t *meta, tnk__lm_why_t *why) {
+  draft_t draft;
+  int err = refuse_taken(server, meta, overwrite, why);
+
+  if (err == TNK_OK)
+    err = draft_open(server, &draft, &meta->place, why);
+  if (err != TNK_OK)
+    return err;
+  err = export_to(server, lm, draft.temporary, why);
+  return draft_close(server, &draft, meta, err, why);
+}
+
+/* ---- Copying and removing ---- */
+
 /* What is saved is never written again, so two names may share it. */
 static int share(const char *from, const char *to) {
-  char source[LOCAL_FILE + 64];
-  char target[LOCAL_FILE + 64];
+  char source[LOCAL_FILE + 256];
+  char target[LOCAL_FILE + 256];
+  local_listing_t listing;
   uv_fs_t req;
   int err = 0;
 
-  for (size_t i = 0; err == 0 && i < sizeof(files) / sizeof(*files); i++) {
-    snprintf(source, sizeof(source), "%s/%s", from, files[i]);
-    snprintf(target, sizeof(target), "%s/%s", to, files[i]);
-    if (!local_file_exists(source))
-      continue;
+  if (local_store_files(from, &listing) != TNK_OK)
+    return TNK_EFAILED;
+  for (size_t i = 0; err == 0 && i < listing.n; i++) {
+    snprintf(source, sizeof(source), "%s/%s", from, listing.files[i].name);
+    snprintf(target, sizeof(target), "%s/%s", to, listing.files[i].name);
     err = uv_fs_link(NULL, &req, source, target, NULL);
     uv_fs_req_cleanup(&req);
   }
@@ -85,19 +186,14 @@ static int share(const char *from, const char *to) {
 int local_store_copy(const local_server_t *server, const local_place_t *from,
                      local_meta_t *meta) {
   char source[LOCAL_FILE];
-  char dir[LOCAL_FILE];
+  draft_t draft;
   int err;
 
   if (!local_place_dir(server, from, source) ||
-      !local_place_dir(server, &meta->place, dir) || local_make_dirs(dir) != 0)
+      draft_open(server, &draft, &meta->place, NULL) != TNK_OK)
     return TNK_EFAILED;
-  meta->time_ms = local_wall_ms();
-  err = local_meta_write_to(server->alloc, dir, meta, NULL);
-  if (err == TNK_OK)
-    err = share(source, dir); /* the file that makes it one comes last */
-  if (err != TNK_OK)
-    local_remove_tree(dir);
-  return err;
+  err = share(source, draft.temporary);
+  return draft_close(server, &draft, meta, err, NULL);
 }
 
 int local_store_remove(const local_server_t *server,

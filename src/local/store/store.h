@@ -32,9 +32,23 @@ typedef struct {
   int64_t expires_ms; /* 0: never */
   int64_t n_bytes;
   int is_public;
-  int rank;
-  char *metadata; /* JSON, or NULL; owned */
+  tnk__lm_config_t config; /* what was saved; of older ones the rank alone */
+  char *metadata;          /* JSON, or NULL; owned */
 } local_meta_t;
+
+/* What is known about a checkpoint, in a file beside its own. */
+#define LOCAL_META "meta.json"
+
+/* The files of a checkpoint, by name. */
+enum { LOCAL_MAX_FILES = 8 };
+typedef struct {
+  char name[64];
+  int64_t size;
+} local_listed_t;
+typedef struct {
+  size_t n;
+  local_listed_t files[LOCAL_MAX_FILES];
+} local_listing_t;
 
 const char *local_kind_name(local_place_kind_t kind);
 /* Whether a name has only letters, digits, '-' and '_', with dots between them
@@ -65,15 +79,23 @@ int local_place_exists(const local_server_t *server,
 int local_store_save(const local_server_t *server, const tnk__lm_t *lm,
                      int with_optimizer, int overwrite, local_meta_t *meta,
                      tnk__lm_why_t *why);
+/* Write what other programs load of `lm`, as local_store_save() does else. */
+int local_store_export(const local_server_t *server, const tnk__lm_t *lm,
+                       int overwrite, local_meta_t *meta, tnk__lm_why_t *why);
 /* Copy one to meta->place, where none is, and write `meta` beside it. The files
  * are shared, not copied. TNK_OK, or a code and then there is none. */
 int local_store_copy(const local_server_t *server, const local_place_t *from,
                      local_meta_t *meta);
+/* List the files in a checkpoint's directory. TNK_OK or TNK_ENOTFOUND. */
+int local_store_files(const char *dir, local_listing_t *out);
 int local_store_remove(const local_server_t *server,
                        const local_place_t *place);
 int local_meta_read(const local_server_t *server, const local_place_t *place,
                     local_meta_t *out);
 int local_meta_write(const local_server_t *server, const local_meta_t *meta);
+/* What is known about the checkpoint that the path of a call names; 0 when
+ * answered. Free it. */
+int local_need_checkpoint(local_call_t *call, local_meta_t *meta);
 /* Write it into a directory that may not be its own yet. */
 int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
                         const local_meta_t *meta, tnk__lm_why_t *why);

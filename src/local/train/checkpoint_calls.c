@@ -168,6 +168,13 @@ static local_op_t *read_load(local_call_t *call) {
     local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
     return NULL;
   }
+  if (place.kind == LOCAL_EXTERNAL_WEIGHTS) {
+    local_reply_error(call->req, 400,
+                      "External weights are for other programs and cannot be "
+                      "loaded: %s",
+                      path);
+    return NULL;
+  }
   op = local_need_op(call, LOCAL_LOAD_WEIGHTS);
   if (op == NULL)
     return NULL;

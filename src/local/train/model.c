@@ -1,4 +1,3 @@
-#include "local/base/clock.h"
 #include "local/train/model.h"
 
 #include <stdio.h>
@@ -56,7 +55,7 @@ local_model_t *local_model_new(local_session_t *session, const char *id) {
   model->session = session;
   model->server = server;
   model->next_seq = 1;
-  model->last_ms = (uint64_t)local_wall_ms();
+  model->last_ms = (uint64_t)local_now_ms(model->server);
   tnk__list_init(&model->queue);
   tnk__list_init(&model->held);
   local_seqs_init(&model->seqs, server->alloc);
@@ -216,7 +215,7 @@ void local_model_submit(local_call_t *call, local_model_t *model,
   }
   op->seq = seq;
   model->n_seqd++;
-  model->last_ms = (uint64_t)local_wall_ms();
+  model->last_ms = (uint64_t)local_now_ms(model->server);
   /* Answered first: what follows may settle the future at once. */
   local_reply_future(call, op->future->id, model->id, NULL);
   local_queue_add(model, op);

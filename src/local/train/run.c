@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "local/base/clock.h"
 #include "local/lm/check.h"
 #include "local/train/model.h"
 #include "local/train/pass_write.h"
@@ -52,13 +51,17 @@ static void run_save(const local_server_t *server, local_model_t *model,
                      local_op_t *op) {
   local_save_t *save = &op->u.save;
   local_meta_t meta = {.place = save->place,
-                       .rank = (int)model->config.rank,
+                       .config = model->config,
                        .metadata = save->metadata};
 
   if (save->ttl_s > 0)
-    meta.expires_ms = local_wall_ms() + save->ttl_s * 1000;
-  op->err = local_store_save(server, model->lm, save->with_optimizer,
-                             save->overwrite, &meta, &op->why);
+    meta.expires_ms = local_now_ms(server) + save->ttl_s * 1000;
+  if (op->kind == LOCAL_SAVE_EXTERNAL)
+    op->err =
+        local_store_export(server, model->lm, save->overwrite, &meta, &op->why);
+  else
+    op->err = local_store_save(server, model->lm, save->with_optimizer,
+                               save->overwrite, &meta, &op->why);
   save->n_bytes = (uint64_t)meta.n_bytes;
   if (op->err == TNK_OK && op->kind == LOCAL_SAVE_FOR_SAMPLER)
     save->snapshot = tnk__lm_snapshot(model->lm);

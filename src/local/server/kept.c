@@ -1,0 +1,87 @@
+#include "local/server/kept.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* The directory is read anew for each request: it is small, and what it says
+ * is then true after a restart too. */
+
+void local_kept_free(local_kept_t *list) {
+  for (size_t i = 0; i < list->n; i++)
+    local_meta_free(list->server, &list->metas[i]);
+  tnk__free(list->server->alloc, list->metas);
+}
+
+static void add(local_kept_t *list, const local_place_t *place) {
+  if (list->n == list->cap && list->n < LOCAL_MAX_KEPT) {
+    size_t cap = list->cap > 0 ? list->cap * 2 : 64;
+    local_meta_t *metas =
+        tnk__realloc(list->server->alloc, list->metas, cap * sizeof(*metas));
+
+    if (metas == NULL) {
+      list->err = TNK_ENOMEM;
+      return;
+    }
+    list->metas = metas;
+    list->cap = cap;
+  }
+  /* Too many to list; the newest may be among those left out. */
+  if (list->n == list->cap)
+    return;
+  if (local_meta_read(list->server, place, &list->metas[list->n]) == TNK_OK)
+    list->n++;
+}
+
+static void read_kind(local_kept_t *list, const char *run, const char *kind) {
+  char dir[LOCAL_FILE];
+  local_place_t place;
+  uv_dirent_t entry;
+  uv_fs_t scan;
+  int n = snprintf(dir, sizeof(dir), "%s/%s/%s", list->server->data, run, kind);
+
+  if (n < 0 || (size_t)n >= sizeof(dir) ||
+      uv_fs_scandir(NULL, &scan, dir, 0, NULL) < 0)
+    return;
+  while (uv_fs_scandir_next(&scan, &entry) == 0)
+    if (local_place_make(&place, run, kind, entry.name))
+      add(list, &place);
+  uv_fs_req_cleanup(&scan);
+}
+
+static void read_run(local_kept_t *list, const char *run) {
+  for (int i = LOCAL_WEIGHTS; i <= LOCAL_EXTERNAL_WEIGHTS; i++)
+    read_kind(list, run, local_kind_name((local_place_kind_t)i));
+}
+
+static int newest_first(const void *a, const void *b) {
+  int64_t x = ((const local_meta_t *)a)->time_ms;
+  int64_t y = ((const local_meta_t *)b)->time_ms;
+
+  return x < y ? 1 : x > y ? -1 : 0;
+}
+
+local_kept_t local_kept_read(const local_server_t *server, const char *run) {
+  local_kept_t list = {.server = server};
+  char name[LOCAL_ID];
+  uv_dirent_t entry;
+  uv_fs_t scan;
+
+  if (run != NULL) {
+    snprintf(name, sizeof(name), "%s", run);
+    /* As directories are named, see store.h. */
+    for (char *p = name; *p != '\0'; p++)
+      if (*p == ':' || *p == '/')
+        *p = '_';
+    read_run(&list, name);
+  } else if (uv_fs_scandir(NULL, &scan, server->data, 0, NULL) >= 0) {
+    while (uv_fs_scandir_next(&scan, &entry) == 0)
+      read_run(&list, entry.name);
+    uv_fs_req_cleanup(&scan);
+  }
+  if (list.n > 1)
+    qsort(list.metas, list.n, sizeof(*list.metas), newest_first);
+  return list;
+}

@@ -1,0 +1,22 @@
+#ifndef TNK_LOCAL_SERVER_KEPT_H
+#define TNK_LOCAL_SERVER_KEPT_H
+
+#include "local/store/store.h"
+
+/* Looking for runs among them is quadratic in them. */
+enum { LOCAL_MAX_KEPT = 20000 };
+
+/* What is known about checkpoints on the disk, newest first. */
+typedef struct {
+  const local_server_t *server;
+  local_meta_t *metas;
+  size_t n;
+  size_t cap;
+  int err;
+} local_kept_t;
+
+/* All checkpoints, or those of one run. Free it. */
+local_kept_t local_kept_read(const local_server_t *server, const char *run);
+void local_kept_free(local_kept_t *list);
+
+#endif

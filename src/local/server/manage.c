@@ -1,0 +1,175 @@
+#include "local/server/rest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "local/train/model.h"
+
+/* What is done with one checkpoint. */
+
+void local_delete_checkpoint(local_call_t *call) {
+  char dir[LOCAL_FILE];
+  local_meta_t meta;
+
+  if (!local_need_checkpoint(call, &meta))
+    return;
+  local_meta_free(call->server, &meta);
+  /* Samplers that have the weights keep them; nobody finds them any more. */
+  if (local_place_dir(call->server, &meta.place, dir))
+    local_weights_forget(call->server, dir);
+  local_store_remove(call->server, &meta.place);
+  local_req_reply(call->req, 204, "application/json", NULL, NULL, 0);
+}
+
+/* Write it, free it, answer. */
+static void keep_meta(local_call_t *call, local_meta_t *meta) {
+  int err = local_meta_write(call->server, meta);
+
+  local_meta_free(call->server, meta);
+  if (err != TNK_OK)
+    local_reply_error(call->req, 500, "Cannot write the checkpoint's file");
+  else
+    local_reply_text(call->req, 200, "{}");
+}
+
+static void set_public(local_call_t *call, int value) {
+  local_meta_t meta;
+
+  if (!local_need_checkpoint(call, &meta))
+    return;
+  if (meta.is_public == value) {
+    local_meta_free(call->server, &meta);
+    local_reply_error(call->req, 409, "The checkpoint is already %s",
+                      value ? "public" : "private");
+    return;
+  }
+  meta.is_public = value;
+  keep_meta(call, &meta);
+}
+
+void local_publish(local_call_t *call) {
+  set_public(call, 1);
+}
+
+void local_unpublish(local_call_t *call) {
+  set_public(call, 0);
+}
+
+void local_set_ttl(local_call_t *call) {
+  local_meta_t meta;
+  int64_t ttl = 0;
+
+  if (!local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400,
+                      &ttl) ||
+      !local_need_checkpoint(call, &meta))
+    return;
+  meta.expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
+  keep_meta(call, &meta);
+}
+
+/* What the weights were made with; 0 when they are not there. */
+static int read_config(const local_server_t *server, const local_place_t *place,
+                       tnk__lm_config_t *out) {
+  char dir[LOCAL_FILE];
+  local_meta_t meta;
+  int has_optimizer = 0;
+
+  if (local_meta_read(server, place, &meta) != TNK_OK)
+    return 0;
+  local_meta_free(server, &meta);
+  *out = meta.config;
+  return place->kind == LOCAL_EXTERNAL_WEIGHTS ||
+         (local_place_dir(server, place, dir) &&
+          tnk__lm_read_config(out, dir, &has_optimizer, server->alloc, NULL) ==
+              TNK_OK);
+}
+
+void local_weights_info(local_call_t *call) {
+  const char *path = NULL;
+  tnk__lm_config_t config;
+  local_place_t place;
+  local_out_t out;
+
+  if (!local_need_text(call, "tinker_path", &path))
+    return;
+  if (!local_place_parse(&place, path)) {
+    local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
+    return;
+  }
+  if (!read_config(call->server, &place, &config)) {
+    local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
+    return;
+  }
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "base_model", local_base_name(call->server));
+  tnk__json_put_bool(&out.w, "is_lora", 1);
+  tnk__json_put_int(&out.w, "lora_rank", config.rank);
+  tnk__json_put_bool(&out.w, "train_unembed", config.train_unembed);
+  tnk__json_put_bool(&out.w, "train_mlp", config.train_mlp);
+  tnk__json_put_bool(&out.w, "train_attn", config.train_attn);
+  local_put_optimizer(&out.w, config.optimizer);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+/* ---- Copies ---- */
+
+/* A run of its own for each copy. */
+static int name_copy(local_place_t *to, const local_place_t *from) {
+  unsigned char random[8];
+  size_t at;
+
+  if (uv_random(NULL, NULL, random, sizeof(random), 0, NULL) != 0)
+    return 0;
+  *to = *from;
+  at = (size_t)snprintf(to->run, sizeof(to->run), "copy-");
+  for (size_t i = 0; i < sizeof(random); i++)
+    at +=
+        (size_t)snprintf(to->run + at, sizeof(to->run) - at, "%02x", random[i]);
+  return 1;
+}
+
+static void reply_copy(local_call_t *call, const local_meta_t *meta) {
+  char path[LOCAL_PATH];
+  local_out_t out;
+
+  local_place_text(&meta->place, path);
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "tinker_path", path);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+void local_copy_weights(local_call_t *call) {
+  const char *project = NULL;
+  const char *path = NULL;
+  local_place_t from;
+  local_meta_t meta;
+  int64_t ttl = 0;
+
+  if (!local_need_text(call, "source_path", &path) ||
+      !local_need_text(call, "destination_project_id", &project) ||
+      !local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400, &ttl))
+    return;
+  if (!local_place_parse(&from, path)) {
+    local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
+    return;
+  }
+  if (local_meta_read(call->server, &from, &meta) != TNK_OK) {
+    local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
+    return;
+  }
+  /* Neither is inherited. */
+  meta.expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
+  meta.is_public = 0;
+  if (name_copy(&meta.place, &from) &&
+      local_store_copy(call->server, &from, &meta) == TNK_OK)
+    reply_copy(call, &meta);
+  else
+    local_reply_error(call->req, 500, "Cannot write the copy");
+  local_meta_free(call->server, &meta);
+}
