@@ -369,14 +369,41 @@ TEST(a_link_leads_to_where_the_server_was_reached) {
 
 /* ---- Parts ---- */
 
+typedef struct {
+  const char *range;
+  int status;
+  int64_t first; /* below 0: from the end */
+  int64_t n;     /* below 1: so many less than all */
+} part_t;
+
+static void check_part(const exchange_t *x, const part_t *part,
+                       const char *whole, size_t size) {
+  size_t first =
+      part->first < 0 ? size + (size_t)part->first : (size_t)part->first;
+  char text[160];
+  char want[160] = "";
+  const char *body;
+  size_t n;
+
+  CHECK_INT(x->status, part->status);
+  body = body_of(x, &n);
+  if (x->status == 416) {
+    snprintf(want, sizeof(want), "bytes */%zu", size);
+    CHECK_INT(n, 0);
+  } else {
+    CHECK_INT(n, part->n > 0 ? (size_t)part->n : size + (size_t)part->n);
+    CHECK_INT(memcmp(body, whole + first, n), 0);
+    if (x->status == 206)
+      snprintf(want, sizeof(want), "bytes %zu-%zu/%zu", first, first + n - 1,
+               size);
+  }
+  head_of(x, "Content-Range: ", text);
+  CHECK_STR(text, want);
+}
+
 TEST(a_part_of_a_file_is_given) {
   static const local_options_t options = LOCAL_OPTIONS_INIT;
-  static const struct {
-    const char *range;
-    int status;
-    int64_t first; /* -: from the end */
-    int64_t n;
-  } parts[] = {
+  static const part_t parts[] = {
       {"bytes=0-9", 206, 0, 10},
       {"bytes=10-10", 206, 10, 1},
       {"bytes=-7", 206, -7, 7},
@@ -387,21 +414,17 @@ TEST(a_part_of_a_file_is_given) {
       {"bytes=9-2", 200, 0, 0},
       {"lines=0-9", 200, 0, 0},
       {"bytes=x", 200, 0, 0},
-      {"bytes=999999999-", 416, 0, -1},
-      {"bytes=-0", 416, 0, -1},
-      {"bytes=99999999999999999999-", 416, 0, -1},
+      {"bytes=999999999-", 416, 0, 0},
+      {"bytes=-0", 416, 0, 0},
+      {"bytes=99999999999999999999-", 416, 0, 0},
   };
   char target[1024];
-  char lines[128];
-  char text[160];
-  char want[160];
-  const char *body;
+  char lines[160];
   const char *whole;
   exchange_t *all;
   exchange_t *x;
   bench_t b;
   size_t size;
-  size_t n;
 
   bench_open(&b, options);
   save(&b, "");
@@ -409,28 +432,12 @@ TEST(a_part_of_a_file_is_given) {
   all = fetch(&b, "GET", target, "");
   CHECK_INT(all->status, 200);
   whole = body_of(all, &size);
-  head_of(all, "Accept-Ranges: ", text);
-  CHECK_STR(text, "bytes");
+  head_of(all, "Accept-Ranges: ", lines);
+  CHECK_STR(lines, "bytes");
   for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-    size_t first = parts[i].first < 0 ? size + (size_t)parts[i].first
-                                      : (size_t)parts[i].first;
-
     snprintf(lines, sizeof(lines), "Range: %s\r\n", parts[i].range);
     x = fetch(&b, "GET", target, lines);
-    CHECK_INT(x->status, parts[i].status);
-    body = body_of(x, &n);
-    head_of(x, "Content-Range: ", text);
-    if (x->status == 416) {
-      snprintf(want, sizeof(want), "bytes */%zu", size);
-      CHECK_INT(n, 0);
-    } else {
-      CHECK_INT(n, parts[i].n > 0 ? (size_t)parts[i].n
-                                  : size + (size_t)parts[i].n);
-      CHECK_INT(memcmp(body, whole + first, n), 0);
-      snprintf(want, sizeof(want), "bytes %zu-%zu/%zu", first, first + n - 1,
-               size);
-    }
-    CHECK_STR(text, x->status == 200 ? "" : want);
+    check_part(x, &parts[i], whole, size);
     rig_free(x);
   }
   rig_free(all);

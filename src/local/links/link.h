@@ -32,7 +32,7 @@ int64_t local_link_end(const local_server_t *server);
 typedef enum {
   LOCAL_LINK_GOOD,
   LOCAL_LINK_FORGED, /* or mangled */
-  LOCAL_LINK_EXPIRED
+  LOCAL_LINK_EXPIRED /* ours, but its time is over */
 } local_link_state_t;
 /* Judge the path and the query of a request. */
 local_link_state_t local_link_check(const local_server_t *server,
