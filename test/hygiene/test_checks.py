@@ -12,6 +12,12 @@ import tempfile
 
 HERE = pathlib.Path(sys.argv[1])
 COMPILER = sys.argv[2:]
+BETTER = ("# More\n\n### 9.13 Ids\n\nMust: must refuse blanks, `?` in every id "
+          "before sending, keep `:` raw.\n\n### 11.10 Better\n\n| topic | do |\n"
+          "|---|---|\n| cells | clean |\n| time | little |\n")
+SHOWN = ("| S1.4a | Tea. |\n| A2 | Milk. |\n| S-2 | Sugar. |\n| 9.13 | blanks | `P9_13_blanks` |\n"
+         "| 9.13 | `?` | `P9_13_marks` |\n| 9.13 | keep `:` raw | `P9_13_b`, `P9_13_m` |\n"
+         "| 11.10 | cells | `P11_10_cells` |\n| 11.10 | time | `P11_10_time`: not built |\n")
 GOOD = {
     "src/base/README.md": "Base.\n",
     "src/base/a.h": "int a(void);\n",
@@ -25,6 +31,7 @@ GOOD = {
     "src/codec/protocol/calls.md": "# Calls\n\n## 1.2 Making tea (hot)\n\n"
                                    "| call | body |\n|---|---|\n"
                                    "| `coffee` | none |\n",
+    "src/codec/protocol/rest-and-cli.md": BETTER,
     "src/base/b.c": '#include "base/a.h"\n\nint b(void) {\n  return a();\n}\n',
     "src/base/x.c": "int tnk_x(void) {\n  return 0;\n}\n",
     "src/base/main.c": '#include "base/options.h"\n\n#define R(...)\n'
@@ -39,12 +46,13 @@ GOOD = {
                           "  X(tnk_s_t, TNK_S_INIT, reserved, 16, \\\n"
                           "    reserved, YES)\n",
     "include/tnk/error.h": "#define TNK_ERRORS(XX) XX(EINVAL, -1, \"no\")\n",
-    "test/t.c": "TEST(S1_4_P1_2_tea) {\n  CHECK_INT(a(), TNK_EINVAL);\n}\n",
+    "test/t.c": "TEST(S1_4_P1_2_tea) {\n  CHECK_INT(a(), TNK_EINVAL);\n}\n"
+                "TEST(P9_13_blanks_are_refused) {\n}\nTEST(P9_13_marks) {\n}\n",
+    "test/t.py": "check(1, \"S_2_P11_10_no\")\ncheck(2, \"P11_10_cells_are_clean\")\n",
     "test/base/test_a.c": "TEST(milk) {\n}\n",
     "test/mutants/mutants.txt": "== m1 S1.4a, P1.2: nothing\nfile: src/base/a.c\n"
                                 "tests: base_a\n-  return 1;\n+  return 2;\n",
-    "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n"
-                            "| S1.4a | Tea. |\n| A2 | Milk. |\n",
+    "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n" + SHOWN,
     "test/abi/caller.c": "MAKE(tnk_s_t, s, TNK_S_INIT);\n",
     "bench/t.c": "", "examples/t.c": "",
 }
@@ -125,8 +133,21 @@ FAULTS = [
      {"test/t.c": "TEST_LIMIT(A2_S1_5_tea, 9) {\n}\n"}, "cites S1_5"),
     ("check_requirements.py", ".", {"test/t.c": "TEST(P1_3_tea) {\n}\n"},
      "cites P1_3"),
-    ("check_requirements.py", ".", {"test/t.c": "TEST(tea) {\n}\n"},
-     "no test cites a row"),
+    ("check_requirements.py", ".",
+     {"test/t.c": "TEST(tea) {\n}\n", "test/t.py": None}, "no test cites a row"),
+    ("check_requirements.py", ".", {"test/t.py": "check(2, \"S_9_tea\")\n"},
+     "cites S_9"),
+    ("check_requirements.py", ".", {"test/t.py": None},
+     "11.10 of the protocol, cells: no test is called P11_10_cells"),
+    ("check_requirements.py", ".",
+     {"test/REQUIREMENTS.md": SHOWN.replace("| 9.13 | `?`", "| 9.13 | `#`")},
+     "9.13 of the protocol, `?`: no test is named"),
+    ("check_requirements.py", ".",
+     {"test/REQUIREMENTS.md": SHOWN.replace("| 9.13 | `?`", "| 9.13 | `#`")},
+     "9.13 has no row `#`"),
+    ("check_requirements.py", ".",
+     {"test/REQUIREMENTS.md": SHOWN.replace("`P9_13_marks`", "`P1_2_tea`")},
+     "cites another section"),
     ("check_requirements.py", ".",
      {"test/REQUIREMENTS.md": "| S1.4 | Tea. |\n| S1.4 | Tea. |\n"},
      "2 rows are called S1.4"),

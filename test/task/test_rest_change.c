@@ -202,7 +202,7 @@ TEST(a_change_that_fails_says_whether_it_was_made) {
 
 /* ---- Copies ---- */
 
-TEST(a_copy_is_made_once) {
+TEST(P9_12_a_copy_is_made_once) {
   tnk_copy_options_t options = TNK_COPY_OPTIONS_INIT;
   tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
   const mock_request_t *first;
