@@ -15,9 +15,10 @@ import time
 
 from groups import GROUPS as BASIC
 from lab import Lab, line, markdown
+from rest import GROUPS as REST
 from wire import GROUPS as WIRE
 
-GROUPS = {**BASIC, **WIRE}
+GROUPS = {**BASIC, **WIRE, **REST}
 
 
 def arguments():

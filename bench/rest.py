@@ -1,0 +1,92 @@
+"""Groups about what the service keeps: lists, and the command line. Each takes
+a Lab."""
+import json
+import os
+import subprocess
+import time
+
+from canned import Canned
+
+RUN = "0123456789abcdef-0123:train:0"
+
+
+def checkpoint(i):
+    path = "weights/%06d" % i
+    return {"checkpoint_id": path, "checkpoint_type": "training", "time": "2026-01-02T03:04:05.678901Z",
+            "tinker_path": "tinker://%s/%s" % (RUN, path), "size_bytes": 123456789 + i, "public": False,
+            "user_metadata": {"step": str(i), "note": "the quick brown fox"}, "expires_at": "2027-01-02T03:04:05Z"}
+
+
+def page_of(n):
+    return {"checkpoints": [checkpoint(i) for i in range(n)],
+            "cursor": {"offset": 0, "limit": n, "total_count": n}}
+
+
+def tree_ms(body, rounds):
+    """CPU time of reading JSON into Python's objects, and nothing more."""
+    began = time.process_time()
+    for _ in range(rounds):
+        json.loads(body)
+    return {"cpu_ms": (time.process_time() - began) * 1e3 / rounds}
+
+
+def records(lab):
+    """A page of checkpoints, the whole call."""
+    n = 100 if lab.quick else 1000
+    commands = lab.commands("records", "official_records.py", str(n))
+    for name, command in commands.items():
+        pages = 3 if lab.quick else 200 if name == "tnk" else 20
+        command.insert(-1, str(pages))
+    with lab.stub() as stub, Canned(stub, {"GET checkpoints": page_of(n)}) as server:
+        results = lab.medians(commands, server.url)
+        results["raw"] = tree_ms(server.answers["GET checkpoints"], 20)
+    lab.row("CPU ms of a page of %d checkpoints" % n, results, "cpu_ms", target="<= 1/4")
+    lab.row("most KiB in use meanwhile", results, "peak_kib", detail=True)
+
+
+# ---- the command line ---------------------------------------------------
+
+
+RUN_RECORD = {"training_run_id": RUN, "base_model": "a/model", "model_owner": "tml:organization_user:1", "is_lora": True,
+              "lora_rank": 32, "corrupted": False, "last_request_time": "2026-01-02T03:04:05Z",
+              "last_checkpoint": checkpoint(7), "last_sampler_checkpoint": None, "user_metadata": {"a": "b"}}
+
+
+def first_line(lab, server):
+    """Milliseconds from the start of the process until it has printed, less
+    what the server's answers took."""
+    def measure(command, url):
+        busy = server.busy_s
+        began = time.perf_counter()
+        with subprocess.Popen(command, env=lab.environment(url), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            said = process.stdout.readline()
+            took = time.perf_counter() - began
+            rest, errors = process.communicate()
+        if process.returncode != 0 or RUN.encode() not in said + rest:
+            raise SystemExit("%s\n%s%s" % (" ".join(command), (said + rest).decode(), errors.decode()))
+        return {"ms": (took - (server.busy_s - busy)) * 1e3, "whole_ms": took * 1e3}
+    return measure
+
+
+def has_command(tnk, *words):
+    """Commands that do not exist end with 2."""
+    return subprocess.run([tnk, *words, "--help"], capture_output=True).returncode == 0
+
+
+def command(lab):
+    """`run info`, from the start of the process."""
+    tnk = os.path.join(lab.build, "src", "cli", "tnk")
+    if not has_command(tnk, "run", "info"):
+        print("left out, for this tnk has no command run info")
+        return
+    commands = {"tnk": [tnk, "run", "info", RUN]}
+    if lab.python:
+        commands["official"] = [lab.python, "-m", "tinker.cli", "run", "info", RUN]
+    with lab.stub() as stub, Canned(stub, {"GET training_runs/" + RUN: RUN_RECORD}) as server:
+        results = lab.medians(commands, server.url, first_line(lab, server))
+    lab.row("run info: ms from process start to the first line, less the answers", results, "ms", target="<= 10")
+    lab.row("run info: the same with the answers", results, "whole_ms", detail=True)
+
+
+GROUPS = {"records": records, "command": command}
