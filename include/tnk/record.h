@@ -118,6 +118,16 @@ typedef struct {
   const char *email;    /**< Or NULL. */
 } tnk_identity_t;
 
+/** An API key, as the service knows it; the key itself is not told. */
+typedef struct {
+  int64_t id;
+  const char *name;         /**< Never NULL. */
+  const char *note;         /**< Or NULL. */
+  const char *organization; /**< Its name; or NULL. */
+  const char *email;        /**< Of the user; or NULL. */
+  const char *details;      /**< A JSON object; NULL: none. */
+} tnk_api_key_t;
+
 /** What can be used. */
 typedef enum {
   TNK_USAGE_OTHER = 0, /**< A word that this library does not know. */
@@ -240,6 +250,11 @@ TNK_API const tnk_sampler_t *tnk_page_sampler(const tnk_page_t *page,
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_identity_t *tnk_page_identity(const tnk_page_t *page,
                                                 size_t index);
+
+/** Key @p index; NULL when there is none, or the page has others.
+ * Thread: any. Since: 0.1 */
+TNK_API const tnk_api_key_t *tnk_page_api_key(const tnk_page_t *page,
+                                              size_t index);
 
 /** Use @p index; NULL when there is none, or the page has others.
  * Thread: any. Since: 0.1 */

@@ -365,6 +365,31 @@ TNK_API tnk_promise_t *tnk_rest_get_sampler(tnk_service_t *service,
  */
 TNK_API tnk_promise_t *tnk_rest_whoami(tnk_service_t *service);
 
+/**
+ * What the service knows of the API key in use. Nothing else is sent before, no
+ * token is asked for: to check a key, open a service with it and ask this.
+ *
+ * @return A promise of tnk_promise_page(), which has one tnk_page_api_key().
+ * Protocol: transport, stored credentials.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH for a
+ *   key that the service does not take; TNK_EUNSUPPORTED where there is no such
+ *   call.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_get_api_key(tnk_service_t *service);
+
+/**
+ * Revoke the API key in use, for good: nobody can use it any more, this service
+ * neither.
+ *
+ * @return A promise without a result.
+ * Protocol: transport, stored credentials.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH;
+ *   TNK_EUNSUPPORTED where there is no such call.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_rest_revoke_api_key(tnk_service_t *service);
+
 /* ---- Administration ---- */
 
 /**

@@ -393,6 +393,23 @@ tnk_promise_t *tnk_rest_whoami(tnk_service_t *service) {
   return refusal != NULL ? refusal : tnk__rest_whoami(&service->session);
 }
 
+static tnk_promise_t *ask_about_key(tnk_service_t *service,
+                                    tnk__ask_kind_t kind) {
+  const tnk__ask_t ask = {.kind = kind};
+
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
+    return NULL;
+  return start(service, &ask, NULL, TNK_OK, NULL);
+}
+
+tnk_promise_t *tnk_rest_get_api_key(tnk_service_t *service) {
+  return ask_about_key(service, TNK__ASK_GET_KEY);
+}
+
+tnk_promise_t *tnk_rest_revoke_api_key(tnk_service_t *service) {
+  return ask_about_key(service, TNK__ASK_REVOKE_KEY);
+}
+
 /* ---- Administration ---- */
 
 tnk_promise_t *tnk_rest_get_usage(tnk_service_t *service, int64_t start_us,

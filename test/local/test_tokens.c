@@ -44,6 +44,40 @@ TEST(server_without_tokens_has_no_exchange) {
   rig_close(&rig);
 }
 
+static int64_t key_id(const exchange_t *x) {
+  return json_integer_value(json_object_get(x->json, "key_id"));
+}
+
+/* Each key has an id of its own; what is revoked is not taken any more. */
+TEST(P1_8_server_tells_of_keys_and_revokes_them) {
+  static const char path[] = "/api/v1/auth/apikey/me";
+  static const char config[] = "/api/v1/client/config";
+  exchange_t *x;
+  rig_t rig;
+  int64_t id;
+
+  rig_open(&rig, NULL);
+  CHECK_INT(rig_status(rig_send(&rig, "GET", path, NULL, NULL, 0)), 401);
+  x = rig_send(&rig, "GET", path, "X-API-Key: tml-a\r\n", NULL, 0);
+  rig_wait(x, 1);
+  CHECK_INT(x->status, 200);
+  CHECK_STR(rig_text(x, "name"), "local");
+  id = key_id(x);
+  CHECK(id > 0);
+  rig_free(x);
+  x = rig_send(&rig, "GET", path, "X-API-Key: tml-b\r\n", NULL, 0);
+  rig_wait(x, 1);
+  CHECK(key_id(x) > 0 && key_id(x) != id);
+  rig_free(x);
+  CHECK_INT(status_with(&rig, config, "tml-a"), 200);
+  CHECK_INT(rig_status(rig_send(&rig, "DELETE", path, "X-API-Key: tml-a\r\n",
+                                NULL, 0)),
+            200);
+  CHECK_INT(status_with(&rig, config, "tml-a"), 401);
+  CHECK_INT(status_with(&rig, config, "tml-b"), 200);
+  rig_close(&rig);
+}
+
 static size_t n_exchanges(const e2e_t *e2e) {
   size_t n = 0;
 

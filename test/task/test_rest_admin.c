@@ -298,6 +298,107 @@ TEST(N12_a_service_without_tokens) {
   script_close(&script);
 }
 
+/* ---- The key ---- */
+
+#define KEY "/api/v1/auth/apikey/me"
+
+static const char key_answer[] =
+    "{\"key_id\":42,\"name\":\"laptop\",\"note\":\"\",\"details\":{\"x\":[1],"
+    "\"org_details\":{\"name\":\"Org\"},\"user_details\":{\"email\":\"me@o\"}"
+    "},\"later\":null}";
+
+/* Where tokens are wanted too, and have been given, the key itself is sent: it
+ * is what the question is about. */
+TEST(P1_8_a_key_is_asked_about_with_itself) {
+  const tnk_api_key_t *key;
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  serve_token(&script, "{\"sub\":\"u\",\"org_id\":\"o\",\"exp\":9999999999,"
+                       "\"iat\":9999999000}");
+  mock_json(script.mock, "GET", KEY, 200, key_answer);
+  script_ok(&script, &outcome, tnk_rest_get_api_key(script.service));
+  CHECK_INT(mock_n_requests(script.mock), 1); /* nothing before it */
+  rest_check(&script, "GET", KEY, NULL, NULL);
+  CHECK_INT(tnk_page_count(tnk_promise_page(outcome.promise)), 1);
+  key = tnk_page_api_key(tnk_promise_page(outcome.promise), 0);
+  CHECK_INT(key->id, 42);
+  CHECK_STR(key->name, "laptop");
+  CHECK_STR(key->note, "");
+  CHECK_STR(key->organization, "Org");
+  CHECK_STR(key->email, "me@o");
+  CHECK(strstr(key->details, "\"x\":[1]") != NULL);
+  outcome_drop(&outcome);
+  script_ok(&script, &outcome, tnk_rest_whoami(script.service));
+  outcome_drop(&outcome);
+  script_ok(&script, &outcome, tnk_rest_get_api_key(script.service));
+  rest_check(&script, "GET", KEY, NULL, NULL);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(P1_8_a_key_is_revoked) {
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  mock_json(script.mock, "DELETE", KEY, 200, "anything");
+  script_ok(&script, &outcome, tnk_rest_revoke_api_key(script.service));
+  rest_check(&script, "DELETE", KEY, NULL, NULL);
+  CHECK_INT(mock_n_requests(script.mock), 1);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(P1_8_a_key_that_is_refused_is_so_at_once) {
+  script_t script;
+  outcome_t outcome;
+
+  script_open(&script);
+  serve_token(&script, "{}");
+  mock_json(script.mock, "GET", KEY, 401, "{\"detail\":\"no such key\"}");
+  script_fails(&script, &outcome, tnk_rest_get_api_key(script.service),
+               TNK_EAUTH);
+  CHECK(strstr(tnk_promise_text(outcome.promise), "no such key") != NULL);
+  CHECK_INT(mock_n_requests(script.mock), 1);
+  outcome_drop(&outcome);
+  script_close(&script);
+  script_open(&script);
+  script_fails(&script, &outcome, tnk_rest_get_api_key(script.service),
+               TNK_EUNSUPPORTED);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(P1_8_what_a_key_may_lack) {
+  static const char *const texts[] = {
+      "{\"key_id\":1,\"name\":\"n\"}",
+      "{\"key_id\":1,\"name\":\"n\",\"details\":{}}",
+      "{\"key_id\":1,\"name\":\"n\",\"details\":{\"org_details\":{},"
+      "\"user_details\":null}}"};
+  script_t script;
+  outcome_t outcome;
+
+  for (size_t i = 0; i < 3; i++) {
+    const tnk_api_key_t *key;
+    script_open(&script);
+    mock_json(script.mock, "GET", KEY, 200, texts[i]);
+    script_ok(&script, &outcome, tnk_rest_get_api_key(script.service));
+    key = tnk_page_api_key(tnk_promise_page(outcome.promise), 0);
+    CHECK(key->note == NULL && key->email == NULL && key->organization == NULL);
+    outcome_drop(&outcome);
+    script_close(&script);
+  }
+  script_open(&script);
+  mock_json(script.mock, "GET", KEY, 200, "{\"name\":\"n\"}");
+  script_fails(&script, &outcome, tnk_rest_get_api_key(script.service),
+               TNK_EPROTO);
+  CHECK(strstr(tnk_promise_text(outcome.promise), "\"key_id\"") != NULL);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 static int ask_without(long n) {
   script_t script;
   outcome_t outcome;

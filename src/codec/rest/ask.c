@@ -39,6 +39,8 @@ static const target_t targets[TNK__N_ASKS] = {
     [TNK__ASK_USAGE] = {"billing/usage/events", 0, 0, 0},
     [TNK__ASK_STORAGE] = {"billing/usage/checkpoints/current", 0, 0, 1},
     [TNK__ASK_AUDIT] = {"audit", 0, 0, 0},
+    [TNK__ASK_GET_KEY] = {"auth/apikey/me", 0, 0, 0},
+    [TNK__ASK_REVOKE_KEY] = {"auth/apikey/me", 0, 0, 0},
 };
 
 /* ---- Targets ---- */

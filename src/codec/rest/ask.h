@@ -26,6 +26,8 @@ typedef enum {
   TNK__ASK_USAGE,
   TNK__ASK_STORAGE,
   TNK__ASK_AUDIT,
+  TNK__ASK_GET_KEY,
+  TNK__ASK_REVOKE_KEY,
   TNK__N_ASKS
 } tnk__ask_kind_t;
 

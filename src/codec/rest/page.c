@@ -135,6 +135,8 @@ static const answer_t answers[TNK__N_ASKS] = {
     [TNK__ASK_USAGE] = {.kind = TNK__PAGE_USAGES, FRAME(usages_fields)},
     [TNK__ASK_STORAGE] = {.kind = TNK__PAGE_STORAGES, FRAME(storages_fields)},
     [TNK__ASK_AUDIT] = {.kind = TNK__PAGE_AUDIT_ENTRIES, FRAME(audit_fields)},
+    [TNK__ASK_GET_KEY] = SINGLE(KEYS, api_key),
+    [TNK__ASK_REVOKE_KEY] = NO_PAGE,
 };
 
 size_t tnk__page_item_size(tnk__page_kind_t kind) {
@@ -149,6 +151,7 @@ size_t tnk__page_item_size(tnk__page_kind_t kind) {
       [TNK__PAGE_USAGES] = sizeof(tnk_usage_t),
       [TNK__PAGE_STORAGES] = sizeof(tnk_storage_t),
       [TNK__PAGE_AUDIT_ENTRIES] = sizeof(tnk_audit_entry_t),
+      [TNK__PAGE_KEYS] = sizeof(tnk_api_key_t),
       [TNK__PAGE_NONE] = 0};
 
   return sizes[kind];

@@ -18,6 +18,7 @@ typedef enum {
   TNK__PAGE_USAGES,
   TNK__PAGE_STORAGES,
   TNK__PAGE_AUDIT_ENTRIES,
+  TNK__PAGE_KEYS,
   TNK__PAGE_NONE /* an answer that is no page */
 } tnk__page_kind_t;
 

@@ -57,6 +57,10 @@ const tnk_identity_t *tnk_page_identity(const tnk_page_t *page, size_t index) {
   return item(page, TNK__PAGE_IDENTITIES, index);
 }
 
+const tnk_api_key_t *tnk_page_api_key(const tnk_page_t *page, size_t index) {
+  return item(page, TNK__PAGE_KEYS, index);
+}
+
 const tnk_usage_t *tnk_page_usage(const tnk_page_t *page, size_t index) {
   return item(page, TNK__PAGE_USAGES, index);
 }

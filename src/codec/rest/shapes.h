@@ -12,6 +12,7 @@ extern const tnk__shape_t tnk__shape_external_files;
 extern const tnk__shape_t tnk__shape_session;
 extern const tnk__shape_t tnk__shape_session_summary;
 extern const tnk__shape_t tnk__shape_sampler;
+extern const tnk__shape_t tnk__shape_api_key;
 extern const tnk__shape_t tnk__shape_usage;
 extern const tnk__shape_t tnk__shape_storage;
 extern const tnk__shape_t tnk__shape_audit_entry;

@@ -104,3 +104,68 @@ static const tnk__field_t audit_fields[] = {
 
 const tnk__shape_t tnk__shape_audit_entry = {TNK__FIELDS(audit_fields),
                                              .size = sizeof(tnk_audit_entry_t)};
+
+/* ---- Keys ---- */
+
+typedef struct {
+  const char *text;
+} named_t;
+
+/* What the service says of whose key it is. */
+typedef struct {
+  const named_t *organization;
+  const named_t *user;
+  const char *json;
+} details_t;
+
+/* A key, with what some of its members are found in. */
+typedef struct {
+  tnk_api_key_t key;
+  const details_t *details;
+} api_key_t;
+
+static const tnk__field_t organization_fields[] = {
+    TNK__FIELD(TEXT, named_t, text, "name", 0),
+};
+static const tnk__shape_t organization_shape = {
+    TNK__FIELDS(organization_fields), .size = sizeof(named_t)};
+
+static const tnk__field_t user_fields[] = {
+    TNK__FIELD(TEXT, named_t, text, "email", 0),
+};
+static const tnk__shape_t user_shape = {TNK__FIELDS(user_fields),
+                                        .size = sizeof(named_t)};
+
+static const tnk__field_t details_fields[] = {
+    TNK__FIELD_RECORD_AT(details_t, organization, "org_details",
+                         &organization_shape, 0),
+    TNK__FIELD_RECORD_AT(details_t, user, "user_details", &user_shape, 0),
+};
+static const tnk__shape_t details_shape = {TNK__FIELDS(details_fields),
+                                           .size = sizeof(details_t),
+                                           .raw_at = offsetof(details_t, json)};
+
+static const tnk__field_t api_key_fields[] = {
+    TNK__FIELD(INT, api_key_t, key.id, "key_id", 1),
+    TNK__FIELD(TEXT, api_key_t, key.name, "name", 1),
+    TNK__FIELD(TEXT, api_key_t, key.note, "note", 0),
+    TNK__FIELD_RECORD_AT(api_key_t, details, "details", &details_shape, 0),
+};
+
+static const char *finish_api_key(void *record) {
+  api_key_t *of = record;
+  const details_t *details = of->details;
+
+  if (details == NULL)
+    return NULL;
+  of->key.details = details->json;
+  if (details->organization != NULL)
+    of->key.organization = details->organization->text;
+  if (details->user != NULL)
+    of->key.email = details->user->text;
+  return NULL;
+}
+
+const tnk__shape_t tnk__shape_api_key = {TNK__FIELDS(api_key_fields),
+                                         .size = sizeof(api_key_t),
+                                         .finish = finish_api_key};

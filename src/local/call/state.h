@@ -29,7 +29,8 @@ enum {
   LOCAL_MAX_KEPT_SEQ = 8192, /* numbers remembered for repeats */
   LOCAL_MAX_TEXT = 512,      /* names and paths a client sends */
   LOCAL_MAX_TOKENS = 256,
-  LOCAL_TOKEN_ID = 32
+  LOCAL_TOKEN_ID = 32,
+  LOCAL_MAX_REVOKED = 64
 };
 
 /* A token given for the key, see token.h. */
@@ -107,6 +108,8 @@ struct local_server {
   local_token_t tokens[LOCAL_MAX_TOKENS]; /* a ring */
   size_t n_tokens;                        /* made so far */
   uint8_t link_key[32];                   /* signs links to files */
+  uint64_t revoked[LOCAL_MAX_REVOKED];    /* ids of keys, a ring */
+  size_t n_revoked;                       /* so far */
   char run[20]; /* tells this server's ids from another's */
   int n_open;   /* parts that still have to close */
   int closing;

@@ -45,6 +45,8 @@ static const route_t routes[] = {
     {"GET", "/get_server_capabilities", local_capabilities, NO_BODY},
     {"POST", "/client/config", local_client_config, RAW},
     {"POST", "/auth/token", local_auth_token, RAW},
+    {"GET", "/auth/apikey/me", local_get_key, NO_BODY | RAW},
+    {"DELETE", "/auth/apikey/me", local_revoke_key, NO_BODY | RAW},
     {"POST", "/client/dynamic_config", local_dynamic_config, 0},
     {"POST", "/telemetry", local_telemetry, 0},
     {"POST", "/create_session", local_create_session, ONCE},
@@ -163,6 +165,10 @@ static int same_key(const char *a, const char *b) {
 static int check_key(const local_server_t *server, local_req_t *req) {
   const char *key = local_req_header(req, "x-api-key");
 
+  if (local_key_is_revoked(server, key)) {
+    local_reply_text(req, 401, "{\"detail\":\"The API key is revoked\"}");
+    return 0;
+  }
   /* A browser names the page that asks; no page may use an open server. */
   if (server->options.api_key == NULL) {
     if (local_req_header(req, "origin") == NULL)

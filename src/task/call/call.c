@@ -198,6 +198,13 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
   return will_repeat(call, &again);
 }
 
+/* Whether it is sent with what is exchanged for a token elsewhere. What a
+ * command prints is kept as a token where it is not exchanged. */
+static int is_raw(const tnk__call_t *call) {
+  return call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
+         (call->route->is_about_key && !call->endpoint->auth->uses_command);
+}
+
 /* Refused only because its token has come to its end before its time: it is
  * sent once more with another. 1 when it is on its way. */
 static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
@@ -205,7 +212,7 @@ static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
 
   if (result->status != 401 || why == NULL ||
       strstr(why, "error=\"invalid_token\"") == NULL || call->was_rejected ||
-      call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
+      is_raw(call) ||
       !tnk__auth_reject(call->endpoint->auth, call->token_number))
     return 0;
   call->was_rejected = 1;
@@ -356,9 +363,8 @@ static void wait_for_token(tnk__call_t *call) {
 /* Send it, or let it wait for what it has to be sent with. */
 static void attempt(tnk__call_t *call) {
   tnk__auth_t *auth = call->endpoint->auth;
-  const int is_exchange = call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN);
   tnk__error_t *error;
-  const char *key = tnk__auth_key(auth, is_exchange, call->name, &error);
+  const char *key = tnk__auth_key(auth, is_raw(call), call->name, &error);
 
   call->since_ms = tnk__context_now_ms(call->endpoint->context);
   call->token_number = auth->number;

@@ -45,6 +45,8 @@ typedef enum {
   TNK__ROUTE_USAGE,
   TNK__ROUTE_STORAGE,
   TNK__ROUTE_AUDIT,
+  TNK__ROUTE_GET_KEY,
+  TNK__ROUTE_REVOKE_KEY,
   TNK__N_ROUTES
 } tnk__route_id_t;
 
@@ -60,6 +62,7 @@ typedef struct {
   tnk__call_kind_t kind;
   int is_optional; /* servers may lack it */
   tnk__lane_t lane;
+  int is_about_key; /* sent with the key itself, not with a token for it */
 } tnk__route_t;
 
 const tnk__route_t *tnk__route(tnk__route_id_t id);

@@ -21,7 +21,7 @@ static void on_trace(tnk__call_t *call, const tnk__reply_t *reply);
 
 typedef struct {
   const char *name;
-  const char *method_name; /* of the official client */
+  const char *method_name; /* of the official client; or NULL */
   tnk__route_id_t route;
   void (*done)(tnk__call_t *call, const tnk__reply_t *reply);
 } row_t;
@@ -77,6 +77,9 @@ static const row_t rows[TNK__N_ASKS] = {
                           TNK__ROUTE_STORAGE, on_page},
     [TNK__ASK_AUDIT] = {"get_audit_log", "AdminClient.get_audit_log",
                         TNK__ROUTE_AUDIT, on_page},
+    [TNK__ASK_GET_KEY] = {"get_api_key", NULL, TNK__ROUTE_GET_KEY, on_page},
+    [TNK__ASK_REVOKE_KEY] = {"revoke_api_key", NULL, TNK__ROUTE_REVOKE_KEY,
+                             on_done},
     [TNK__ASK_GET_SAMPLER] = {"get_sampler", "RestClient.get_sampler",
                               TNK__ROUTE_REST_GET, on_page},
 };
@@ -299,6 +302,13 @@ static int keep(rest_t *rest, const tnk_page_t *before) {
   return rest->seen != NULL;
 }
 
+/* A call about the key itself needs nothing that the server says before. */
+static tnk__session_level_t level_of(const tnk__ask_t *ask) {
+  return tnk__route(rows[ask->kind].route)->is_about_key
+             ? TNK__SESSION_NEW
+             : TNK__SESSION_CONFIGURED;
+}
+
 tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
                              const tnk_page_t *before) {
   tnk_promise_t *promise = NULL;
@@ -309,7 +319,7 @@ tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
     return promise;
   rest_of(errand)->ask = *ask;
   if (keep(rest_of(errand), before))
-    tnk__errand_enter(errand, TNK__SESSION_CONFIGURED, begin);
+    tnk__errand_enter(errand, level_of(ask), begin);
   else
     tnk__errand_fail_code(errand, rows[ask->kind].name, TNK_ENOMEM);
   return promise;
