@@ -142,6 +142,11 @@ typedef struct {
   /** Connections of HTTP/2 that may be open; 0: 256. Each takes up to 100
    * requests, or as many as the server allows. */
   uint32_t max_http2_connections;
+  /** How long operations wait for credit, where the service refuses them for
+   * billing reasons (402), before they reject with TNK_EBILLING. 0: as long as
+   * the service says, else an hour; nothing makes it longer. UINT64_MAX: not at
+   * all. */
+  uint64_t max_billing_pause_ms;
 } tnk_service_options_t;
 
 #define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)

@@ -250,6 +250,29 @@ TEST(S3_14_samples_wait_for_credit_as_long_as_the_account_may) {
   script_close(&script);
 }
 
+static void expect_refusals(uint64_t max_pause_ms, int after_s, size_t n) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  script_t script;
+  outcome_t outcome;
+
+  options.max_billing_pause_ms = max_pause_ms;
+  script_open_with(&script, options);
+  script_sampler(&script);
+  mock_json(script.mock, "POST", "/api/v1/asample", 402, "{}");
+  outcome_of(&outcome, script_sample(&script));
+  for (int i = 0; i < after_s && outcome.n_done == 0; i++)
+    script_advance(&script, 1000);
+  outcome_fails(&script, &outcome, TNK_EBILLING);
+  CHECK_INT(mock_count(script.mock, "POST", "/api/v1/asample"), n);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+TEST(P11_10_who_does_not_want_to_wait_for_credit_does_not) {
+  expect_refusals(UINT64_MAX, 0, 1);
+  expect_refusals(7000, 30, 3);
+}
+
 /* ---- Told ---- */
 
 TEST(G6_why_samples_wait_is_told_once) {

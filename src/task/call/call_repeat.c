@@ -69,10 +69,13 @@ void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome) {
 }
 
 int tnk__call_may_pause(const tnk__call_t *call) {
-  tnk__context_t *context = call->endpoint->context;
-  tnk__billing_step_t step = tnk__billing_refused(&call->endpoint->billing,
-                                                  tnk__context_now_ms(context));
+  tnk__endpoint_t *endpoint = call->endpoint;
+  tnk__context_t *context = endpoint->context;
+  tnk__billing_step_t step;
 
+  if (endpoint->config->options.max_billing_pause_ms == UINT64_MAX)
+    return 0;
+  step = tnk__billing_refused(&endpoint->billing, tnk__context_now_ms(context));
   if (step == TNK__BILLING_STOP)
     return 0;
   if (step == TNK__BILLING_PAUSE_AND_WARN)

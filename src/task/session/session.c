@@ -209,6 +209,14 @@ static void startup_unsendable(tnk__session_t *session, int err) {
   tnk__error_unref(error);
 }
 
+/* What the service says, unless the program wants less. */
+static uint64_t billing_pause_ms(const tnk__session_t *session) {
+  const uint64_t longest = session->config->options.max_billing_pause_ms;
+  const uint64_t said = session->flags.billing_pause_s * 1000;
+
+  return longest != 0 && longest < said ? longest : said;
+}
+
 static void apply_flags(tnk__session_t *session) {
   const tnk__flags_t *flags = &session->flags;
   uint64_t train_bytes = flags->train_dispatch_bytes;
@@ -224,7 +232,7 @@ static void apply_flags(tnk__session_t *session) {
                            flags->batched_polls
                                ? TNK__SEMAPHORE_UNLIMITED
                                : (size_t)flags->sample_concurrency);
-  tnk__billing_init(&session->endpoint.billing, flags->billing_pause_s * 1000);
+  tnk__billing_init(&session->endpoint.billing, billing_pause_ms(session));
 }
 
 /* Begin a start-up call whose body has been written. */
@@ -427,8 +435,7 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
   tnk__semaphore_init(&session->checks,
                       1 + config->options.max_polls / CHECKS_PART);
   tnk__semaphore_init(&session->sample_throttle, TNK__SEMAPHORE_UNLIMITED);
-  tnk__billing_init(&session->endpoint.billing,
-                    session->flags.billing_pause_s * 1000);
+  tnk__billing_init(&session->endpoint.billing, billing_pause_ms(session));
   tnk__tenant_join(&session->limiter, config, tnk__context_now_ms(context),
                    tnk__context_random(context), tnk__context_random(context));
   tnk__canceler_open(&session->canceler, &session->endpoint, &session->dynamic);
