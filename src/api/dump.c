@@ -226,6 +226,7 @@ static void dump_http(dump_t *d, const tnk__http_t *http) {
     if (pool->via != NULL)
       put_text(d, "proxy", pool->via->name);
     put_text(d, "speaks", speaks[pool->speaks]);
+    put_text(d, "tls_version", pool->tls_version);
     put_uint(d, "connecting", pool->n_connecting);
     put_uint(d, "active", length(&pool->shared) + length(&pool->full));
     put_uint(d, "idle", length(&pool->idle));

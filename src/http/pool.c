@@ -454,6 +454,7 @@ void tnk__pool_close(tnk__pool_t *pool, int err) {
 /* What connections report. */
 
 static const tnk__conn_kind_t *on_connect(tnk__conn_t *conn) {
+  conn->pool->tls_version = tnk__stream_tls_version(conn->stream);
   return tnk__speak_choose(conn->pool, conn);
 }
 

@@ -29,6 +29,7 @@ typedef struct tnk__pool {
   } proxy;
   int is_apart; /* of submissions of training, where HTTP/2 is possible */
   tnk__speaks_t speaks;
+  const char *tls_version; /* of the latest connection; NULL: none, or no TLS */
   int n_strikes; /* signs that the server refuses HTTP/2; 2 are enough */
   int refuses_http1;
   int has_worked;  /* an answer has come */

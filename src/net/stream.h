@@ -89,6 +89,7 @@ typedef struct {
   /* NULL without TLS. */
   void (*offer)(tnk__stream_t *stream, tnk__alpn_t alpn);
   const char *(*chosen)(const tnk__stream_t *stream);
+  const char *(*tls_version)(const tnk__stream_t *stream);
 } tnk__stream_ops_t;
 
 /*
@@ -163,6 +164,13 @@ static inline void tnk__stream_offer(tnk__stream_t *stream, tnk__alpn_t alpn) {
  * NULL: nothing, or it was not asked. */
 static inline const char *tnk__stream_chosen(const tnk__stream_t *stream) {
   return stream->ops->chosen != NULL ? stream->ops->chosen(stream) : NULL;
+}
+
+/* The version of TLS, for people, once the stream is open; static. NULL without
+ * TLS. */
+static inline const char *tnk__stream_tls_version(const tnk__stream_t *stream) {
+  return stream->ops->tls_version != NULL ? stream->ops->tls_version(stream)
+                                          : NULL;
 }
 
 /* Close it; legal in every state, once. Only on_closed follows; until then the

@@ -400,9 +400,13 @@ static const char *tls_chosen(const tnk__stream_t *stream) {
   return mbedtls_ssl_get_alpn_protocol(&tnk__tls_of(stream)->ssl);
 }
 
+static const char *tls_version(const tnk__stream_t *stream) {
+  return mbedtls_ssl_get_version(&tnk__tls_of(stream)->ssl);
+}
+
 static const tnk__stream_ops_t tls_ops = {
-    tnk__tls_write, tnk__tls_n_sent, tls_pause, tls_hold_loop,
-    tls_close,      tls_offer,       tls_chosen};
+    tnk__tls_write, tnk__tls_n_sent, tls_pause,  tls_hold_loop,
+    tls_close,      tls_offer,       tls_chosen, tls_version};
 
 /* To a proxy HTTP/1.1 is spoken, whatever is with the server behind it. */
 static const tnk__stream_ops_t carrier_ops = {.write = tnk__tls_write,

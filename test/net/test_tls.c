@@ -20,6 +20,7 @@ TEST(B13_tls_writes_and_reads) {
   CHECK_INT(client->n_written, 1);
   CHECK_INT(client->write_cause, 0);
   CHECK_INT(tnk__stream_n_sent(client->stream), 11);
+  CHECK(strncmp(tnk__stream_tls_version(client->stream), "TLSv1.", 6) == 0);
   CHECK_INT(world->net->counters.n_handshakes, 1);
   CHECK_INT(world->net->counters.n_resumed, 0);
   client_finish(client, &world->context.uv);
