@@ -112,6 +112,37 @@ TNK_API const char *tnk_sampling_base_model(const tnk_sampling_t *sampling);
 TNK_API const char *tnk_sampling_id(const tnk_sampling_t *sampling);
 
 /**
+ * A text by which another process, perhaps on another machine, can sample from
+ * the same sampler: `exported` of tnk_sampling_options_t.
+ *
+ * One printable word of a few hundred bytes, without blanks. It holds ids, the
+ * base URL and the base model, and neither key nor headers; whoever has it
+ * needs a key of the same account. It is in the form of the sampler handles of
+ * the official client, whose texts can be imported as well. The sampler is gone
+ * when the session is that it was made in: keep the service open that made it.
+ *
+ * @return The text; NULL for NULL, a closed client, and without memory.
+ * Protocol: sampling, creating, cloning and handing over.
+ * Lifetime: as long as the client. Thread: loop thread. Callable from
+ * callbacks: yes. Since: 0.1
+ */
+TNK_API const char *tnk_sampling_export(tnk_sampling_t *sampling);
+
+/**
+ * One more client of the same sampler and service, which is closed by itself.
+ * No new sampler is made.
+ *
+ * A client has 10^9 numbers for its samples, those submitted anew among them;
+ * one that has used them up rejects with TNK_EFULL, and a clone has its own.
+ *
+ * Protocol: sampling, creating, cloning and handing over.
+ * @return A promise of tnk_sampling_t, as tnk_service_create_sampling().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_sampling_clone(tnk_sampling_t *sampling);
+
+/**
  * Close the client. Everything pending rejects with TNK_ECLOSED, then @p cb
  * runs. What is left of the handle is as after tnk_training_close().
  *

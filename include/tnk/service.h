@@ -325,26 +325,41 @@ TNK_API tnk_promise_t *
 tnk_service_restore(tnk_service_t *service,
                     const tnk_restore_options_t *options);
 
-/** What to sample from. One of the first two is required. */
+/** What to sample from: a path, or a base model, or both, or the sampler of
+ * another client. */
 typedef struct {
   size_t size;            /**< Set by TNK_SAMPLING_OPTIONS_INIT. */
   const char *model_path; /**< tinker://... sampler weights. */
   const char *base_model;
   tnk_choice_t record_stability_info; /**< Default no. */
   uint32_t reserved;
+  /** A text of tnk_sampling_export(), of this or of another process or machine.
+   * Everything else is said by it. */
+  const char *exported;
 } tnk_sampling_options_t;
 
 #define TNK_SAMPLING_OPTIONS_INIT TNK_SIZED(tnk_sampling_options_t)
 
 /**
- * Create a sampling client. Protocol: session, sampling-session validation.
+ * Create a sampling client. Protocol: session, sampling-session validation;
+ * sampling, creating, cloning and handing over.
+ *
+ * With `exported` no new sampler is made, and no session: the client is one
+ * more of the sampler that the text names, with numbers of its own, so that no
+ * two clients ever ask for the same sample. It keeps the session of that
+ * sampler alive too, and does not end it. The session ends with the service
+ * that made it, and then nothing more can be sampled here either:
+ * `on_queue_state` hears of TNK_QUEUE_SESSION_LOST with that session's id.
+ *
+ * A text holds no key, and requests go where this service's options say,
+ * whatever it says; a warning is logged where the two differ.
  *
  * @param options  Copied.
  * @return A promise of tnk_sampling_t; the handle lives until
  *         tnk_sampling_close() or tnk_service_close().
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
- *   TNK_EINVAL for no model, and for a path that is not tinker://;
- *   TNK_ENOTFOUND.
+ *   TNK_EINVAL for no model, for a path that is not tinker://, and for a text
+ *   that is not one of an export; TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *

@@ -272,7 +272,8 @@ typedef enum {
  * training, snapshot and inflight samplers.
  *
  * @param kind     Whether later saves move it.
- * @param options  Without model_path and base_model. NULL for defaults.
+ * @param options  Without model_path, base_model and exported. NULL for
+ *                 defaults.
  * @return A promise of tnk_sampling_t, as tnk_service_create_sampling().
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1

@@ -149,7 +149,7 @@ static void dump_session(dump_t *d, const tnk__session_t *session) {
   put_text(d, "id", session->id);
   if (session->id != NULL)
     put_uint(d, "heartbeat_age_ms",
-             tnk__context_now_ms(session->context) - session->heartbeat_ok_ms);
+             tnk__context_now_ms(session->context) - session->heartbeat.ok_ms);
   end(d);
 }
 
@@ -321,7 +321,10 @@ static void dump_sampling(dump_t *d, const tnk_sampling_t *sampling) {
   begin(d, NULL, 0);
   put_text(d, "id", sampling->id);
   put_text(d, "base_model", sampling->base_model);
+  if (sampling->foreign != NULL)
+    put_text(d, "session", sampling->foreign->id);
   put_bool(d, "closing", sampling->closing);
+  put_uint(d, "clone", sampling->clone);
   put_uint(d, "next_number", sampling->next_seq);
   dump_members(d, &sampling->samples);
   end(d);

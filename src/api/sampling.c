@@ -78,6 +78,26 @@ const char *tnk_sampling_id(const tnk_sampling_t *sampling) {
                                                                : NULL;
 }
 
+const char *tnk_sampling_export(tnk_sampling_t *sampling) {
+  return TNK__HANDLE(sampling, SAMPLING) && !sampling->closing
+             ? tnk__sampling_export(sampling)
+             : NULL;
+}
+
+tnk_promise_t *tnk_sampling_clone(tnk_sampling_t *sampling) {
+  static const char name[] = "clone";
+  tnk__sampler_text_t sampler;
+  tnk_promise_t *refusal;
+
+  if (!TNK__HANDLE(sampling, SAMPLING))
+    return NULL;
+  refusal = tnk__client_refuses(TNK__CLIENT(sampling), name, TNK_OK, NULL);
+  if (refusal != NULL)
+    return refusal;
+  sampler = tnk__sampling_sampler(sampling);
+  return tnk__join_sampling(sampling->session, name, &sampler);
+}
+
 void tnk_sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user) {
   if (TNK__HANDLE(sampling, SAMPLING) && !sampling->closing &&
       !tnk__context_is_forked(sampling->session->context))

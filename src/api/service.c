@@ -4,6 +4,8 @@
 
 #include "api/config.h"
 #include "base/alloc.h"
+#include "base/arena.h"
+#include "base/limits.h"
 #include "base/options.h"
 #include "codec/data/check.h"
 #include "task/service/service.h"
@@ -208,6 +210,32 @@ tnk_promise_t *tnk_service_restore(tnk_service_t *service,
   return refusal != NULL ? refusal : tnk__restore(&service->session, &own);
 }
 
+/* A client by the text of an export. The arena holds what is read of it until
+ * it has been copied. */
+static tnk_promise_t *import_sampling(tnk_service_t *service,
+                                      const char *text) {
+  static const char name[] = "create_sampling";
+  tnk__session_t *session = &service->session;
+  tnk__sampler_text_t sampler = {0};
+  tnk_promise_t *promise;
+  tnk__arena_t arena;
+  char said[TNK__MAX_WHY] = "";
+  const char *why = "";
+  int err;
+
+  tnk__arena_init(&arena, &service->root.alloc, TNK__MIB);
+  err = tnk__sampler_text_read(&sampler, &arena, text, &why);
+  if (err == TNK_EINVAL)
+    snprintf(said, sizeof(said),
+             "exported is not a text of tnk_sampling_export(): %s", why);
+  promise =
+      tnk__service_refuses(session, name, err, err == TNK_EINVAL ? said : NULL);
+  if (promise == NULL)
+    promise = tnk__join_sampling(session, name, &sampler);
+  tnk__arena_deinit(&arena);
+  return promise;
+}
+
 tnk_promise_t *
 tnk_service_create_sampling(tnk_service_t *service,
                             const tnk_sampling_options_t *options) {
@@ -223,8 +251,10 @@ tnk_service_create_sampling(tnk_service_t *service,
     err = tnk__check_sampler(&own, text, sizeof(text));
   refusal =
       tnk__service_refuses(&service->session, "create_sampling", err, text);
-  return refusal != NULL ? refusal
-                         : tnk__create_sampling(&service->session, &own);
+  if (refusal != NULL)
+    return refusal;
+  return own.exported != NULL ? import_sampling(service, own.exported)
+                              : tnk__create_sampling(&service->session, &own);
 }
 
 static void count(tnk_stats_t *out, const tnk_service_t *service) {

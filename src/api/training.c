@@ -195,9 +195,11 @@ tnk_promise_t *tnk_training_save_weights_and_get_sampling(
     err = TNK_EINVAL;
     text = "the kind of sampler is not known";
   }
-  if (err == TNK_OK && (own.model_path != NULL || own.base_model != NULL)) {
+  if (err == TNK_OK && (own.model_path != NULL || own.base_model != NULL ||
+                        own.exported != NULL)) {
     err = TNK_EINVAL;
-    text = "it samples from this model: set no model_path and no base_model";
+    text = "it samples from this model: set none of model_path, base_model and "
+           "exported";
   }
   refusal = tnk__client_refuses(TNK__CLIENT(training), name, err, text);
   return refusal != NULL ? refusal

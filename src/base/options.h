@@ -30,7 +30,7 @@
     n_user_metadata, YES)                                                      \
   X(tnk_restore_options_t, TNK_RESTORE_OPTIONS_INIT, reserved, 80, reserved,   \
     YES)                                                                       \
-  X(tnk_sampling_options_t, TNK_SAMPLING_OPTIONS_INIT, reserved, 32, reserved, \
+  X(tnk_sampling_options_t, TNK_SAMPLING_OPTIONS_INIT, reserved, 32, exported, \
     YES)                                                                       \
   X(tnk_pass_options_t, TNK_PASS_OPTIONS_INIT, reserved, 56, reserved, YES)    \
   X(tnk_optim_t, TNK_OPTIM_INIT, json, 72, json, YES)                          \

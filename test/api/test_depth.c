@@ -334,6 +334,8 @@ KEEPS(tnk_sampling_compute_logprobs,
       tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(), NULL))
 GETS(tnk_sampling_base_model, tnk_sampling_base_model(s->script.sampling))
 GETS(tnk_sampling_id, tnk_sampling_id(s->script.sampling))
+KEEPS(tnk_sampling_clone, tnk_sampling_clone(s->script.sampling))
+GETS(tnk_sampling_export, tnk_sampling_export(s->script.sampling))
 GETS(tnk_sampling_close, tnk_sampling_close(NULL, on_closed, s))
 
 static tnk_promise_t *pass(stage_t *s, int is_lent) {

@@ -81,6 +81,9 @@ static void call_all(late_t *late) {
           "sample: the object is closed or closing");
   refused(tnk_sampling_compute_logprobs(late->s, script_prompt(), NULL),
           "compute_logprobs: the object is closed or closing");
+  refused(tnk_sampling_clone(late->s),
+          "clone: the object is closed or closing");
+  CHECK(tnk_sampling_export(late->s) == NULL);
   CHECK(tnk_sampling_id(late->s) == NULL);
   CHECK(tnk_sampling_base_model(late->s) == NULL);
   CHECK_INT(tnk_training_info(&info, t), TNK_OK);

@@ -139,6 +139,8 @@ static void use_sampling(void *user) {
   gone_t *gone = user;
   CHECK(script_sample(&gone->script) == NULL);
   CHECK(tnk_sampling_id(gone->script.sampling) == NULL);
+  CHECK(tnk_sampling_export(gone->script.sampling) == NULL);
+  CHECK(tnk_sampling_clone(gone->script.sampling) == NULL);
 }
 
 static void close_sampling(void *user) {

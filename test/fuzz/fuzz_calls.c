@@ -1,11 +1,13 @@
 #include "fuzz.h"
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/limits.h"
 #include "codec/message/calls_future.h"
 #include "codec/message/calls_sampling.h"
 #include "codec/message/calls_session.h"
 #include "codec/message/calls_training.h"
+#include "codec/message/sampler_text.h"
 #include "tnk/error.h"
 
 static void read_flags(const uint8_t *data, size_t size) {
@@ -56,12 +58,31 @@ static void read_results(tnk__arena_t *arena, const uint8_t *data,
   tnk__health_read(data, size);
 }
 
+/* As JSON, written as the text that it would be in. */
+static void read_sampler(tnk__arena_t *arena, const uint8_t *data,
+                         size_t size) {
+  tnk__sampler_text_t sampler = {0};
+  const char *why;
+  tnk__buf_t text;
+
+  tnk__buf_init(&text, arena->alloc, TNK__MIB);
+  tnk__base64_write(&text, data, size);
+  tnk__buf_byte(&text, '\0');
+  if (text.err == TNK_OK &&
+      tnk__sampler_text_read(&sampler, arena, (const char *)text.data, &why) ==
+          TNK_OK)
+    FUZZ_CHECK(sampler.session_id[0] != '\0' &&
+               sampler.sampling_session_id[0] != '\0');
+  tnk__buf_deinit(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   tnk__arena_t arena;
 
   tnk__arena_init(&arena, tnk__allocator_default(), 64 * TNK__MIB);
   read_flags(data, size);
   read_results(&arena, data, size);
+  read_sampler(&arena, data, size);
   tnk__arena_deinit(&arena);
   return 0;
 }

@@ -257,7 +257,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                     .http = &rig->http,
                                     .auth = &rig->auth};
   tnk__auth_open(&rig->auth, &rig->loop, &rig->config);
-  tnk__poller_open(&s.poller, &rig->endpoint, "sampler-0");
+  tnk__poller_open(&s.poller, &rig->endpoint, "sampler-0", 0);
   fuzz_lines_open(&lines, data, size);
   for (int i = 0; i < MAX_STEPS && (line = fuzz_lines_next(&lines)) != NULL;
        i++) {

@@ -27,7 +27,7 @@ TEST(SX_2_heartbeats_and_refreshes_of_flags_keep_no_loop_alive) {
   script_t script;
 
   open_idle(&script);
-  in_background(&session_of(&script)->heartbeat.timer);
+  in_background(&session_of(&script)->heartbeat.call.timer);
   in_background(&session_of(&script)->refresh.timer);
   ends(&script);
   script_close(&script);
@@ -54,8 +54,8 @@ TEST(SX_2_a_heartbeat_without_answer_keeps_no_loop_alive) {
 
   open_idle(&script);
   mock_on(script.mock, "POST", "/api/v1/session_heartbeat", mock_hold, NULL);
-  session_of(&script)->heartbeat.timer.fn(
-      &session_of(&script)->heartbeat.timer);
+  session_of(&script)->heartbeat.call.timer.fn(
+      &session_of(&script)->heartbeat.call.timer);
   while (mock_n_held(script.mock) == 0)
     mock_turns(script.mock, 1);
   ends(&script);

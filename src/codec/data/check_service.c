@@ -103,8 +103,16 @@ int tnk__check_sampler(const tnk_sampling_options_t *options, char *text,
                        size_t size) {
   tnk__where_t where = {.text = text, .size = size};
 
+  if (options->exported != NULL &&
+      (options->model_path != NULL || options->base_model != NULL ||
+       options->record_stability_info != TNK_DEFAULT))
+    return tnk__refuse(&where, "exported says all there is to say; the other "
+                               "options are for a new sampler");
+  if (options->exported != NULL)
+    return TNK_OK;
   if (options->model_path == NULL && options->base_model == NULL)
-    return tnk__refuse(&where, "neither model_path nor base_model is set");
+    return tnk__refuse(&where,
+                       "none of model_path, base_model and exported is set");
   if (options->model_path != NULL &&
       check_path(&where, options->model_path) != TNK_OK)
     return TNK_EINVAL;

@@ -39,6 +39,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                                     TNK__CALL_CREATE, 0, TNK__LANE_TRAIN},
     [TNK__ROUTE_GET_SAMPLER] = {"samplers/%s", GET, 0, TNK__CALL_QUERY, 0,
                                 TNK__LANE_TRAIN},
+    [TNK__ROUTE_JOIN_SAMPLING] = {"join_sampling_session", 0, 0,
+                                  TNK__CALL_CREATE, 0, TNK__LANE_CONTROL},
     [TNK__ROUTE_FORWARD_BACKWARD] = {"forward_backward", 0, 0, TNK__CALL_TRAIN,
                                      0, TNK__LANE_TRAIN},
     [TNK__ROUTE_OPTIM_STEP] = {"optim_step", 0, 0, TNK__CALL_TRAIN, 0,

@@ -253,6 +253,7 @@ static void ask(tnk__poller_t *poller, tnk__poller_state_t state) {
   tnk__context_t *context = poller->endpoint->context;
   int is_flush = state == TNK__POLLER_FLUSHING;
   tnk__batch_request_t request = {.sampling_session_id = poller->target,
+                                  .clone = poller->clone,
                                   .prev_cursor = poller->batch.cursor,
                                   .at_once = is_flush};
   const char **ids = take_reports(poller, &request.n_retrieved);
@@ -329,12 +330,13 @@ static void update(tnk__poller_t *poller) {
 /* ---- For those who wait ---- */
 
 void tnk__poller_open(tnk__poller_t *poller, tnk__endpoint_t *endpoint,
-                      const char *target) {
+                      const char *target, uint64_t clone) {
   tnk__context_t *context = endpoint->context;
 
   memset(poller, 0, sizeof(*poller));
   poller->endpoint = endpoint;
   poller->target = target;
+  poller->clone = clone;
   tnk__batch_init(&poller->batch);
   tnk__call_init(&poller->call, endpoint, TNK__ROUTE_RETRIEVE_FUTURES,
                  "retrieve_futures");

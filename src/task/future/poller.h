@@ -26,6 +26,7 @@ typedef enum {
 typedef struct tnk__poller {
   tnk__endpoint_t *endpoint;
   const char *target; /* id of the sampling session; the owner's */
+  uint64_t clone;     /* which of its clients, see task/sample/sampling.h */
   tnk__poller_state_t state;
   tnk__batch_t batch;
   tnk__call_t call;
@@ -69,7 +70,7 @@ typedef enum {
 } tnk__leave_t;
 
 void tnk__poller_open(tnk__poller_t *poller, tnk__endpoint_t *endpoint,
-                      const char *target);
+                      const char *target, uint64_t clone);
 /* Wake all who wait, forget the rest. Allocates nothing. */
 void tnk__poller_close(tnk__poller_t *poller);
 tnk__await_t tnk__poller_wait(tnk__poller_t *poller, tnk__awaited_t *awaited,

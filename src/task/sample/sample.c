@@ -12,6 +12,7 @@
  */
 #include "task/sample/sample.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -96,6 +97,37 @@ static void fail_text(tnk__sample_t *sample, int code, const char *text) {
   tnk__error_t *error = tnk__error_from(&session_of(sample)->context->alloc,
                                         name_of(sample), &pub);
 
+  fail(sample, error);
+  tnk__error_unref(error);
+}
+
+/* A refusal that the end of another service's session explains; of our own the
+ * table of recovery does the same. */
+static int is_lost_session(const tnk__sample_t *sample,
+                           const tnk__reply_t *reply) {
+  const tnk__foreign_t *foreign = sample->sampling->foreign;
+
+  if (foreign == NULL || !foreign->has_ended)
+    return 0;
+  return reply->status == 404 || reply->status == 410 ||
+         (!sample->job.is_accepted &&
+          (reply->status == 400 || reply->status == 409 ||
+           reply->status == 422));
+}
+
+static void fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  tnk_error_t pub = reply->error->pub;
+  char what[128];
+  tnk__error_t *error;
+
+  if (!is_lost_session(sample, reply)) {
+    fail(sample, reply->error);
+    return;
+  }
+  pub.code = TNK_ESESSION;
+  snprintf(what, sizeof(what), "%s in %.80s", name_of(sample),
+           sample->sampling->foreign->id);
+  error = tnk__error_from(&session_of(sample)->context->alloc, what, &pub);
   fail(sample, error);
   tnk__error_unref(error);
 }
@@ -267,7 +299,7 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
       sample->since_ms = tnk__context_now_ms(session->context);
       tnk__sample_go_on(sample);
     } else if (!resubmit(sample, reply)) {
-      fail(sample, reply->error);
+      fail_reply(sample, reply);
     }
     return;
   }
@@ -381,6 +413,13 @@ void tnk__sample_submit(tnk__sample_t *sample) {
     return;
   }
   if (!sample->has_seq) {
+    /* What follows belongs to another client. */
+    if (sampling->next_seq / TNK__CLONE_NUMBERS != sampling->clone) {
+      fail_text(sample, TNK_EFULL,
+                "the client has used up its numbers, 10^9; go on with "
+                "tnk_sampling_clone()");
+      return;
+    }
     sample->seq = sampling->next_seq++;
     sample->has_seq = 1;
     if (tnk__sample_renumber(&sample->body, &sample->seq_place,

@@ -1,6 +1,7 @@
 #include "task/sample/sampling.h"
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "base/misuse.h"
 #include "task/session/member.h"
 
@@ -29,6 +30,7 @@ static void on_closed(tnk__deferred_t *closed) {
   tnk__free(alloc, sampling->poller);
   tnk__free(alloc, sampling->id);
   tnk__free(alloc, sampling->base_model);
+  tnk__free(alloc, sampling->exported);
   sampling->session = NULL;
   tnk__sampling_hide(alloc, sampling);
   if (cb != NULL) {
@@ -84,7 +86,37 @@ void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
     tnk__poller_close(sampling->poller);
     sampling->session->n_pollers--;
   }
+  tnk__foreign_leave(sampling->foreign);
+  sampling->foreign = NULL;
   tnk__defer(sampling->session->context, &sampling->closed);
+}
+
+tnk__sampler_text_t tnk__sampling_sampler(const tnk_sampling_t *sampling) {
+  const tnk__session_t *session = sampling->session;
+
+  return (tnk__sampler_text_t){
+      .session_id =
+          sampling->foreign != NULL ? sampling->foreign->id : session->id,
+      .sampling_session_id = sampling->id,
+      .base_url = session->config->url.text,
+      .base_model = sampling->base_model,
+      .record_stability_info = sampling->record_stability_info};
+}
+
+const char *tnk__sampling_export(tnk_sampling_t *sampling) {
+  const tnk__sampler_text_t sampler = tnk__sampling_sampler(sampling);
+  tnk__buf_t text;
+  size_t n;
+
+  if (sampling->exported != NULL)
+    return sampling->exported;
+  tnk__buf_init(&text, &sampling->session->context->alloc, TNK__MIB);
+  tnk__sampler_text_write(&text, &sampler);
+  tnk__buf_byte(&text, '\0');
+  if (text.err == TNK_OK)
+    sampling->exported = (char *)tnk__buf_take(&text, &n);
+  tnk__buf_deinit(&text);
+  return sampling->exported;
 }
 
 /* A poll that is held takes one of the slots of all polls, of which the fetches
@@ -120,7 +152,8 @@ tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling) {
   sampling->poller =
       tnk__malloc(&session->context->alloc, sizeof(*sampling->poller));
   if (sampling->poller != NULL) {
-    tnk__poller_open(sampling->poller, &session->endpoint, sampling->id);
+    tnk__poller_open(sampling->poller, &session->endpoint, sampling->id,
+                     sampling->clone);
     sampling->poller->on_off = on_poller_off;
     session->n_pollers++;
   }

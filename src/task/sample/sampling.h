@@ -1,9 +1,11 @@
 #ifndef TNK_TASK_SAMPLE_SAMPLING_H
 #define TNK_TASK_SAMPLE_SAMPLING_H
 
+#include "codec/message/sampler_text.h"
 #include "flow/queue_state.h"
 #include "flow/stall.h"
 #include "task/future/poller.h"
+#include "task/session/foreign.h"
 #include "task/session/session.h"
 #include "tnk/sampling.h"
 
@@ -11,10 +13,16 @@
  * A sampling client: a name for weights on the service, and a counter. Its
  * samples are independent of each other.
  *
+ * Its samples are numbered from clone * TNK__CLONE_NUMBERS on, because all
+ * clients of one sampler share one space of numbers. The client that made the
+ * sampler is clone 0; of those that join it later each has a number of its own.
+ *
  * Open; closing, from tnk__sampling_close() until the next turn of the loop;
  * then closed, and the caller is told: what is left refuses every call, and is
  * freed with the last promise that shows it.
  */
+#define TNK__CLONE_NUMBERS UINT64_C(1000000000)
+
 struct tnk_sampling {
   uint32_t magic;
   uint32_t refs;           /* one until it is closed, one a promise */
@@ -25,6 +33,9 @@ struct tnk_sampling {
   char *id;
   char *base_model; /* or NULL */
   int record_stability_info;
+  tnk__foreign_t *foreign; /* whose session it is; NULL: the service's own */
+  char *exported;          /* NULL until it is asked for */
+  uint64_t clone;
   uint64_t next_seq;
   tnk__poller_t *poller; /* NULL until the first sample that can use it */
   tnk__queue_notice_t notice;
@@ -41,6 +52,14 @@ tnk_promise_t *tnk__create_sampling(tnk__session_t *session,
 /* Make one for a promise of somebody else, who gives it up. */
 void tnk__create_sampling_for(tnk__session_t *session, tnk_promise_t *promise,
                               const tnk_sampling_options_t *options);
+/* Make one more client of a sampler that exists already. What it is known by is
+ * copied. */
+tnk_promise_t *tnk__join_sampling(tnk__session_t *session, const char *name,
+                                  const tnk__sampler_text_t *sampler);
+/* What it is known by elsewhere; borrowed from the client. */
+tnk__sampler_text_t tnk__sampling_sampler(const tnk_sampling_t *sampling);
+/* The same as a text, the client's; NULL without memory. */
+const char *tnk__sampling_export(tnk_sampling_t *sampling);
 /* Make a sampling client; NULL without memory. Texts are copied; base_model may
  * be NULL. */
 tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,

@@ -8,8 +8,8 @@
  *     Then tnk__session_finish(), if there is a session that has not ended, and
  *     tnk__session_close()
  *
- * The program's code is called by tell() alone, as the last touch of whoever
- * called that: it may close the service.
+ * The program's code is called by tnk__session_tell() alone, as the last touch
+ * of whoever called that: it may close the service.
  */
 #include "task/session/session.h"
 
@@ -20,8 +20,6 @@
 #include "task/call/tenant.h"
 
 enum {
-  HEARTBEAT_MS = 10000,
-  HEARTBEAT_WARN_MS = 120000,
   MIN_REFRESH_MS = 10000,
   MAX_STARTUP_BODY = 1024 * 1024,
   MAX_TRAIN_BYTES = 16 * 1000 * 1000,
@@ -90,8 +88,8 @@ static void fail_needs(tnk__session_t *session, tnk__error_t *error) {
 
 /* ---- The observer ---- */
 
-static void tell(tnk__session_t *session, const char *client,
-                 tnk_queue_state_t state, const char *reason) {
+void tnk__session_tell(tnk__session_t *session, const char *client,
+                       tnk_queue_state_t state, const char *reason) {
   const tnk_service_options_t *options = &session->config->options;
 
   if (options->on_queue_state == NULL)
@@ -103,44 +101,17 @@ static void tell(tnk__session_t *session, const char *client,
 
 /* ---- Background: heartbeat and refresh ---- */
 
-static void start_heartbeat(tnk__session_t *session);
 static void start_refresh(tnk__session_t *session);
 
 /* The server has ended the session. What is under way gets the server's own
  * answers; those that refuse then name the session. */
-static void on_ended(tnk__session_t *session, const tnk__error_t *error) {
+static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
+  tnk__session_t *session =
+      tnk__container_of(heartbeat, tnk__session_t, heartbeat);
+
   session->endpoint.ended_session = session->id;
-  tnk__log(&session->context->logger, TNK_LOG_INFO, "session",
-           "%s: the server has ended it; no more heartbeats: %s", session->id,
-           error->pub.text);
-  tell(session, session->id, TNK_QUEUE_SESSION_LOST, error->pub.text);
-}
-
-static void on_heartbeat(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__session_t *session = tnk__container_of(call, tnk__session_t, heartbeat);
-  uint64_t now = tnk__context_now_ms(session->context);
-
-  if (reply->error == NULL) {
-    session->heartbeat_ok_ms = now;
-  } else if (reply->status == 410) {
-    on_ended(session, reply->error);
-    return;
-  } else if (now - session->heartbeat_ok_ms > HEARTBEAT_WARN_MS) {
-    tnk__log(&session->context->logger, TNK_LOG_WARN, "session",
-             "%s: no heartbeat has been answered for %u s: %s", session->id,
-             (unsigned)((now - session->heartbeat_ok_ms) / 1000),
-             reply->error->pub.text);
-  }
-  start_heartbeat(session);
-}
-
-static void on_heartbeat_due(tnk__timer_t *timer) {
-  tnk__call_start(tnk__container_of(timer, tnk__call_t, timer), on_heartbeat);
-}
-
-static void start_heartbeat(tnk__session_t *session) {
-  tnk__timer_start_background(session->context, &session->heartbeat.timer,
-                              HEARTBEAT_MS, on_heartbeat_due);
+  tnk__session_tell(session, session->id, TNK_QUEUE_SESSION_LOST,
+                    error->pub.text);
 }
 
 static void on_refreshed(tnk__call_t *call, const tnk__reply_t *reply) {
@@ -317,29 +288,22 @@ static void log_message(tnk__session_t *session, tnk_log_level_t level,
              text);
 }
 
-static void init_background(tnk__session_t *session, tnk__call_t *call,
-                            tnk__route_id_t route, const char *method,
-                            const tnk__buf_t *body) {
-  tnk__call_init(call, &session->endpoint, route, method);
-  call->once = 1;
-  call->background = 1;
-  call->body = body->data;
-  call->body_len = body->len;
-}
-
 /* What the heartbeat and the refresh send never changes. */
 static int prepare_background(tnk__session_t *session) {
-  tnk__buf_clear(&session->heartbeat_body);
-  tnk__heartbeat_write(&session->heartbeat_body, session->id);
+  tnk__call_t *refresh = &session->refresh;
+  int err = tnk__heartbeat_prepare(&session->heartbeat, &session->endpoint,
+                                   session->id);
+
   tnk__buf_clear(&session->startup_body);
   tnk__client_config_write(&session->startup_body);
-  if (session->heartbeat_body.err != TNK_OK ||
-      session->startup_body.err != TNK_OK)
+  if (err != TNK_OK || session->startup_body.err != TNK_OK)
     return TNK_ENOMEM;
-  init_background(session, &session->heartbeat, TNK__ROUTE_HEARTBEAT,
-                  "session_heartbeat", &session->heartbeat_body);
-  init_background(session, &session->refresh, TNK__ROUTE_DYNAMIC_CONFIG,
-                  "client/dynamic_config", &session->startup_body);
+  tnk__call_init(refresh, &session->endpoint, TNK__ROUTE_DYNAMIC_CONFIG,
+                 "client/dynamic_config");
+  refresh->once = 1;
+  refresh->background = 1;
+  refresh->body = session->startup_body.data;
+  refresh->body_len = session->startup_body.len;
   return TNK_OK;
 }
 
@@ -373,8 +337,7 @@ static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
     return;
   }
   session->busy = 0;
-  session->heartbeat_ok_ms = tnk__context_now_ms(session->context);
-  start_heartbeat(session);
+  tnk__heartbeat_begin(&session->heartbeat);
   start_refresh(session);
   raise_level(session, TNK__SESSION_READY);
 }
@@ -418,9 +381,11 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
   tnk__list_init(&session->needs);
   tnk__list_init(&session->trainings);
   tnk__list_init(&session->samplings);
+  tnk__list_init(&session->foreigners);
   tnk__list_init(&session->errands);
   tnk__buf_init(&session->startup_body, &context->alloc, MAX_STARTUP_BODY);
-  tnk__buf_init(&session->heartbeat_body, &context->alloc, MAX_STARTUP_BODY);
+  tnk__heartbeat_open(&session->heartbeat, &context->alloc);
+  session->heartbeat.ended = on_ended;
   tnk__flags_default(&session->flags);
   tnk__dynamic_flags_default(&session->dynamic);
   tnk__budget_init(&session->train_bytes, session->flags.train_dispatch_bytes);
@@ -447,7 +412,7 @@ void tnk__session_shut(tnk__session_t *session) {
   session->endpoint.closing = 1;
   tnk__timer_stop(&session->watch_timer);
   tnk__call_cancel(&session->startup);
-  tnk__call_cancel(&session->heartbeat);
+  tnk__heartbeat_stop(&session->heartbeat);
   tnk__call_cancel(&session->refresh);
   tnk__canceler_close(&session->canceler);
   tnk__renewal_shut(&session->renewal);
@@ -499,14 +464,14 @@ void tnk__session_close(tnk__session_t *session) {
   tnk__gate_close(&session->gate);
   tnk__limiter_leave(&session->limiter, tnk__context_now_ms(session->context));
   tnk__buf_deinit(&session->startup_body);
-  tnk__buf_deinit(&session->heartbeat_body);
+  tnk__heartbeat_close(&session->heartbeat);
 }
 
 void tnk__session_notice(tnk__session_t *session, const char *client,
                          tnk_queue_state_t state, const char *reason) {
   tnk__log(&session->context->logger, TNK_LOG_WARN, "queue", "%s: %s", client,
            reason);
-  tell(session, client, state, reason);
+  tnk__session_tell(session, client, state, reason);
 }
 
 int tnk__session_admits(const tnk__session_t *session) {

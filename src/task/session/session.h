@@ -11,6 +11,7 @@
 #include "task/session/cancel.h"
 #include "task/call/config.h"
 #include "task/session/gate.h"
+#include "task/session/heartbeat.h"
 #include "task/session/loan.h"
 #include "task/call/renewal.h"
 
@@ -53,9 +54,7 @@ typedef struct tnk__session {
   tnk__call_t startup;     /* and at the end the report that it has finished */
   tnk__buf_t startup_body; /* of `startup`, and when it is READY of `refresh` */
   tnk__timer_t watch_timer; /* see watch.c */
-  tnk__call_t heartbeat;    /* its timer runs between two of them */
-  tnk__buf_t heartbeat_body;
-  uint64_t heartbeat_ok_ms; /* of the last good answer */
+  tnk__heartbeat_t heartbeat;
   void (*finished)(struct tnk__session *self);
   tnk__deferred_t no_finish; /* there is nothing to report */
   tnk__call_t refresh;       /* of the dynamic configuration, with its timer */
@@ -71,6 +70,7 @@ typedef struct tnk__session {
   tnk__budget_t sample_bytes;
   tnk__list_t trainings; /* clients, open or closing */
   tnk__list_t samplings;
+  tnk__list_t foreigners; /* sessions of others, see foreign.h */
   tnk__loans_t loans;
   tnk__list_t errands; /* operations of no client: creations, questions */
   tnk__canceler_t canceler;
@@ -95,6 +95,10 @@ void tnk__session_finish(tnk__session_t *session,
 /* The end: stop timers and calls, leave the limiter, free. */
 void tnk__session_close(tnk__session_t *session);
 
+/* Call the observer of queues, if there is one, as the last touch: it may close
+ * the service. */
+void tnk__session_tell(tnk__session_t *session, const char *client,
+                       tnk_queue_state_t state, const char *reason);
 /* Tell the user that operations of a client wait at the service. */
 void tnk__session_notice(tnk__session_t *session, const char *client,
                          tnk_queue_state_t state, const char *reason);
