@@ -43,6 +43,8 @@ typedef struct tnk_service tnk_service_t;
 typedef struct tnk_training tnk_training_t;
 /** One set of weights that can be sampled. See sampling.h. */
 typedef struct tnk_sampling tnk_sampling_t;
+/** A loss of the caller's that runs on the service. See training.h. */
+typedef struct tnk_loss tnk_loss_t;
 /** The outcome, now or later, of one operation. See promise.h. */
 typedef struct tnk_promise tnk_promise_t;
 /** A libuv loop on a thread of its own. See runtime.h. */

@@ -314,6 +314,8 @@ TNK_API const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise);
 /** The "tinker://" path of a save or load, or NULL when the server gave none;
  * the file of a download. Thread: loop thread. Since: 0.1 */
 TNK_API const char *tnk_promise_path(const tnk_promise_t *promise);
+/** The result of tnk_service_create_loss(). Thread: loop thread. Since: 0.1 */
+TNK_API const tnk_loss_t *tnk_promise_loss(const tnk_promise_t *promise);
 /** The result of tnk_service_capabilities(). Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_capabilities_t *
 tnk_promise_capabilities(const tnk_promise_t *promise);

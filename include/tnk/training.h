@@ -41,6 +41,56 @@ extern "C" {
  * whatever it is given.
  */
 
+/** A tensor that a loss of the caller's reads, for each example. */
+typedef struct {
+  const char *name; /**< "logprobs" of the first, then loss inputs. */
+  uint32_t n_dims;  /**< 0 or 1: [T]; 2: [T, K]. */
+  uint32_t reserved;
+} tnk_loss_argument_t;
+
+/** A loss of the caller's, to be run by the service. All are required. */
+typedef struct {
+  size_t size;      /**< Set by TNK_LOSS_OPTIONS_INIT. */
+  const char *name; /**< For people. */
+  /** What it is called with, in this order: first "logprobs", those of the
+   * target tokens, then the loss inputs by their names, of small letters,
+   * digits and underscores; 16 at most. */
+  const tnk_loss_argument_t *arguments;
+  size_t n_arguments;
+  /** What it computes for one example, as JSON: `{"format":1,"nodes":[...]}`,
+   * with one placeholder an argument, and an output of the loss and of metrics.
+   * The nodes name functions of torch; the service says which it runs. */
+  const char *graph;
+  uint64_t reserved;
+} tnk_loss_options_t;
+
+#define TNK_LOSS_OPTIONS_INIT TNK_SIZED(tnk_loss_options_t)
+
+/**
+ * Hand a loss to the service, for passes of all training clients of this
+ * service: `loss` of tnk_pass_options_t. It stays there as long as the session.
+ *
+ * Servers need not run losses of their clients; with all of them
+ * tnk_training_forward_backward_custom() computes one here.
+ *
+ * @param options  Copied.
+ * Protocol: training, custom loss graphs.
+ * @return A promise of tnk_loss_t, which belongs to it.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_EINVAL names the argument or the node; TNK_EUNSUPPORTED on servers
+ *   without it; TNK_EFAILED for a graph that the service does not run.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_service_create_loss(tnk_service_t *service,
+                        const tnk_loss_options_t *options);
+
+/**
+ * The id of a loss at the service; NULL for NULL.
+ * Lifetime: as long as the loss. Thread: loop thread. Since: 0.1
+ */
+TNK_API const char *tnk_loss_id(const tnk_loss_t *loss);
+
 /** How to run a pass. */
 typedef struct {
   size_t size;         /**< Set by TNK_PASS_OPTIONS_INIT. */
@@ -59,6 +109,9 @@ typedef struct {
   void (*release)(void *user);
   void *release_user;
   uint64_t reserved;
+  /** One of tnk_service_create_loss(), in place of loss_fn and settings. Each
+   * example has all that it reads. Needed during the call only. */
+  const tnk_loss_t *loss;
 } tnk_pass_options_t;
 
 #define TNK_PASS_OPTIONS_INIT TNK_SIZED(tnk_pass_options_t)
@@ -138,7 +191,7 @@ typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
  * @param n_data  At least 1.
  * @param loss    Called between the two passes.
  * @param user    Handed to @p loss.
- * @param options Without loss_fn and settings. NULL for defaults.
+ * @param options Without loss_fn, settings and loss. NULL for defaults.
  *
  * Protocol: training, forward_backward_custom.
  * @return A promise of tnk_pass_t, whose metric "loss:sum" is the loss that

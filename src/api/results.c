@@ -84,6 +84,10 @@ const char *tnk_promise_path(const tnk_promise_t *promise) {
   return VALUE(promise, PATH);
 }
 
+const tnk_loss_t *tnk_promise_loss(const tnk_promise_t *promise) {
+  return VALUE(promise, LOSS);
+}
+
 const tnk_capabilities_t *
 tnk_promise_capabilities(const tnk_promise_t *promise) {
   return tnk__query_value(VALUE(promise, CAPABILITIES));

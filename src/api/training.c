@@ -1,10 +1,12 @@
 #include "tnk/training.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "api/service.h"
 #include "base/options.h"
 #include "codec/data/check.h"
+#include "task/train/loss.h"
 #include "task/train/operations.h"
 #include "task/train/pass.h"
 #include "task/train/training.h"
@@ -13,27 +15,56 @@ enum { MAX_TEXT = 512 };
 
 /* ---- Passes ---- */
 
-/* Arguments of a pass after their checks; NULL, or why they are refused. */
+/* A loss of the caller's on the service is named by a setting. */
+static int use_loss(const tnk_training_t *training, tnk_pass_options_t *own,
+                    tnk_loss_setting_t *id, char *text, size_t size) {
+  const tnk__session_t *session = training->session;
+
+  if (own->loss_fn != NULL || own->n_settings > 0) {
+    snprintf(text, size, "loss_fn and settings are given beside loss");
+    return TNK_EINVAL;
+  }
+  if (session != NULL && session->id != NULL &&
+      strcmp(session->id, own->loss->session_id) != 0) {
+    snprintf(text, size, "the loss is one of session %.64s, the model of %.64s",
+             own->loss->session_id, session->id);
+    return TNK_EINVAL;
+  }
+  *id = (tnk_loss_setting_t){.name = "loss_id", .text = own->loss->id};
+  own->loss_fn = "custom";
+  own->settings = id;
+  own->n_settings = 1;
+  return TNK_OK;
+}
+
+/* Arguments of a pass after their checks; NULL, or why they are refused. `id`
+ * is memory for a setting. */
 static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
                                  const tnk_datum_t *data, size_t n_data,
                                  const char *loss_fn,
                                  const tnk_pass_options_t *options,
-                                 tnk_pass_options_t *own) {
+                                 tnk_pass_options_t *own,
+                                 tnk_loss_setting_t *id) {
   char text[MAX_TEXT] = "";
   int err = TNK__LOAD(tnk_pass_options_t, own, options, text, sizeof(text));
 
   if (err == TNK_OK && loss_fn != NULL &&
-      (own->loss_fn != NULL || own->n_settings > 0)) {
-    snprintf(text, sizeof(text),
-             "loss_fn and settings are of the service's losses");
+      (own->loss_fn != NULL || own->n_settings > 0 || own->loss != NULL)) {
+    snprintf(text, sizeof(text), "%s of the service's losses",
+             own->loss != NULL ? "loss is one" : "loss_fn and settings are");
     err = TNK_EINVAL;
   }
+  if (err == TNK_OK && own->loss != NULL)
+    err = use_loss(training, own, id, text, sizeof(text));
   if (err == TNK_OK && loss_fn == NULL)
     loss_fn = own->loss_fn != NULL ? own->loss_fn : "cross_entropy";
   if (err == TNK_OK)
     err = tnk__check_text("loss_fn", loss_fn, text, sizeof(text));
   if (err == TNK_OK)
     err = tnk__check_data(data, n_data, loss_fn, text, sizeof(text));
+  if (err == TNK_OK && own->loss != NULL)
+    err = tnk__check_arguments(data, n_data, own->loss->arguments,
+                               own->loss->n_arguments, text, sizeof(text));
   if (err == TNK_OK)
     err =
         tnk__check_settings(own->settings, own->n_settings, text, sizeof(text));
@@ -57,12 +88,13 @@ static tnk_promise_t *pass(tnk_training_t *training, const tnk_datum_t *data,
                            size_t n_data, const tnk_pass_options_t *options,
                            int forward_only) {
   tnk_pass_options_t own = TNK_PASS_OPTIONS_INIT;
+  tnk_loss_setting_t id;
   tnk_promise_t *refusal;
 
   if (!TNK__HANDLE(training, TRAINING))
     return NULL;
   refusal = check_pass(training, forward_only ? "forward" : "forward_backward",
-                       data, n_data, NULL, options, &own);
+                       data, n_data, NULL, options, &own, &id);
   if (refusal == NULL)
     return tnk__pass_start(training, data, n_data, &own, forward_only);
   give_back(training, &own);
@@ -91,8 +123,8 @@ tnk_promise_t *tnk_training_forward_backward_custom(
 
   if (!TNK__HANDLE(training, TRAINING))
     return NULL;
-  refusal =
-      check_pass(training, name, data, n_data, "cross_entropy", options, &own);
+  refusal = check_pass(training, name, data, n_data, "cross_entropy", options,
+                       &own, NULL);
   if (refusal == NULL && loss == NULL)
     refusal = tnk__client_refuses(TNK__CLIENT(training), name, TNK_EINVAL,
                                   "no loss function was given");
@@ -100,6 +132,28 @@ tnk_promise_t *tnk_training_forward_backward_custom(
     return tnk__custom_start(training, data, n_data, loss, user, &own);
   give_back(training, &own);
   return refusal;
+}
+
+/* ---- Losses of the caller's on the service ---- */
+
+tnk_promise_t *tnk_service_create_loss(tnk_service_t *service,
+                                       const tnk_loss_options_t *options) {
+  tnk_loss_options_t own = TNK_LOSS_OPTIONS_INIT;
+  tnk_promise_t *refusal;
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
+    return NULL;
+  err = TNK__LOAD(tnk_loss_options_t, &own, options, text, sizeof(text));
+  if (err == TNK_OK)
+    err = tnk__check_new_loss(&own, text, sizeof(text));
+  refusal = tnk__service_refuses(&service->session, "create_loss", err, text);
+  return refusal != NULL ? refusal : tnk__create_loss(&service->session, &own);
+}
+
+const char *tnk_loss_id(const tnk_loss_t *loss) {
+  return loss != NULL ? loss->id : NULL;
 }
 
 /* ---- Steps ---- */

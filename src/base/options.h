@@ -32,7 +32,8 @@
     YES)                                                                       \
   X(tnk_sampling_options_t, TNK_SAMPLING_OPTIONS_INIT, reserved, 32, exported, \
     YES)                                                                       \
-  X(tnk_pass_options_t, TNK_PASS_OPTIONS_INIT, reserved, 56, reserved, YES)    \
+  X(tnk_pass_options_t, TNK_PASS_OPTIONS_INIT, reserved, 56, loss, YES)        \
+  X(tnk_loss_options_t, TNK_LOSS_OPTIONS_INIT, reserved, 48, reserved, YES)    \
   X(tnk_optim_t, TNK_OPTIM_INIT, json, 72, json, YES)                          \
   X(tnk_load_options_t, TNK_LOAD_OPTIONS_INIT, weights_access_token, 32,       \
     weights_access_token, YES)                                                 \

@@ -18,6 +18,7 @@ typedef enum {
   TNK__RESULT_PATH,
   TNK__RESULT_CAPABILITIES,
   TNK__RESULT_TOKENIZER,
+  TNK__RESULT_LOSS,
   TNK__RESULT_PAGE
 } tnk__result_kind_t;
 

@@ -81,6 +81,28 @@ static int open_service(const tnk_service_options_t *options) {
                           sizeof(why));
 }
 
+/* The server of the test runs no losses of its clients, and that it is asked at
+ * all is what counts. */
+static int settle_loss(const tnk_loss_options_t *options) {
+  int status = settle(tnk_service_create_loss(service, options));
+
+  return status == TNK_EUNSUPPORTED ? TNK_OK : status;
+}
+
+static void make_loss(void) {
+  static const tnk_loss_argument_t argument = {.name = "logprobs"};
+  MAKE(tnk_loss_options_t, loss, TNK_LOSS_OPTIONS_INIT);
+
+  loss->name = "nothing";
+  loss->arguments = &argument;
+  loss->n_arguments = 1;
+  loss->graph = "{\"format\":1,\"nodes\":[{\"op\":\"placeholder\",\"name\":"
+                "\"x\",\"target\":\"logprobs\",\"args\":[],\"kwargs\":{}},{"
+                "\"op\":\"output\",\"name\":\"output\",\"target\":\"output\","
+                "\"args\":[],\"kwargs\":{}}]}";
+  TRY(tnk_loss_options_t, loss, settle_loss(loss));
+}
+
 static tnk_training_t *train(void) {
   const tnk_datum_t datum = {.input = prompt, .targets = targets};
   tnk_training_t *training;
@@ -96,6 +118,7 @@ static tnk_training_t *train(void) {
   pass->loss_fn = "cross_entropy";
   TRY(tnk_pass_options_t, pass,
       settle(tnk_training_forward_backward(training, &datum, 1, pass)));
+  make_loss();
   optim->learning_rate = 0.01;
   TRY(tnk_optim_t, optim, settle(tnk_training_optim_step(training, optim)));
   TRY_OUT(tnk_training_info_t, info, tnk_training_info(info, training));

@@ -97,6 +97,7 @@ static void use_service(void *user) {
 
   CHECK(tnk_service_health(gone->script.service) == NULL);
   CHECK(tnk_service_create_lora(gone->script.service, NULL) == NULL);
+  CHECK(tnk_service_create_loss(gone->script.service, NULL) == NULL);
   CHECK(tnk_service_session_id(gone->script.service) == NULL);
   CHECK_INT(tnk_service_stats(&stats, gone->script.service), TNK_OK);
   CHECK_INT(tnk_service_dump(gone->script.service, TNK_DUMP_TEXT, NULL, NULL),

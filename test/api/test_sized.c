@@ -56,6 +56,7 @@ PROMISES(tnk_list_options_t, tnk_rest_list_runs(s->script.service, data))
 PROMISES(tnk_copy_options_t, tnk_rest_copy_weights(s->script.service, data))
 PROMISES(tnk_search_options_t,
          tnk_rest_search_sessions(s->script.service, data))
+PROMISES(tnk_loss_options_t, tnk_service_create_loss(s->script.service, data))
 PROMISES(tnk_pass_options_t,
          tnk_training_forward(s->script.training, script_data(1), 1, data))
 PROMISES(tnk_optim_t, tnk_training_optim_step(s->script.training, data))

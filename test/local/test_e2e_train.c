@@ -1,3 +1,4 @@
+#include "codec/loss_graph.h"
 #include "local/e2e.h"
 
 #include <math.h>
@@ -160,5 +161,48 @@ TEST_LIMIT(e2e_a_custom_loss_trains_like_cross_entropy, 60) {
     after[custom] = e2e_loss(e2e_pass(&e2e, 0));
   }
   CHECK_NEAR(after[1], after[0], 1e-6);
+  e2e_close(&e2e);
+}
+
+/* It runs no losses of its clients, and says so, whatever its flags say. */
+TEST_LIMIT(P5_7_the_local_server_runs_no_losses_of_its_clients, 60) {
+  static const tnk_pair_t flags[] = {{"custom_loss_server_side", "true"}};
+  const tnk_loss_options_t loss = loss_options();
+
+  for (size_t n_flags = 0; n_flags < 2; n_flags++) {
+    local_options_t options = LOCAL_OPTIONS_INIT;
+    tnk_promise_t *promise;
+    e2e_t e2e;
+
+    options.flags = flags;
+    options.n_flags = n_flags;
+    e2e_open(&e2e, options);
+    promise = tnk_service_create_loss(e2e.service, &loss);
+    CHECK_INT(tnk_wait(promise), TNK_EUNSUPPORTED);
+    tnk_promise_unref(promise);
+    e2e_close(&e2e);
+  }
+}
+
+/* Nor does its model hear anything. */
+TEST_LIMIT(J5_the_local_server_refuses_audio, 60) {
+  static const tnk_chunk_t chunk = {
+      .kind = TNK_CHUNK_DMEL, .bytes = "\2\2\3\4", .n_bytes = 4};
+  static const int64_t targets[] = {1, 2, 3};
+  const tnk_datum_t datum = {.input = {.chunks = &chunk, .n_chunks = 1},
+                             .targets = targets};
+  tnk_promise_t *promise;
+  e2e_t e2e;
+
+  e2e_open(&e2e, (local_options_t)LOCAL_OPTIONS_INIT);
+  e2e_train(&e2e, 4);
+  promise = tnk_training_forward(e2e.training, &datum, 1, NULL);
+  CHECK(tnk_wait(promise) != TNK_OK);
+  CHECK(strstr(tnk_promise_text(promise), "reads text chunks only") != NULL);
+  tnk_promise_unref(promise);
+  promise = tnk_sampling_sample(e2e_snapshot(&e2e), &datum.input, NULL, NULL);
+  CHECK(tnk_wait(promise) != TNK_OK);
+  CHECK(strstr(tnk_promise_text(promise), "reads text chunks only") != NULL);
+  tnk_promise_unref(promise);
   e2e_close(&e2e);
 }

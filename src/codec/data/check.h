@@ -17,6 +17,13 @@ int tnk__check_data(const tnk_datum_t *data, size_t n, const char *loss_fn,
 int tnk__loss_is_known(const char *name);
 int tnk__check_settings(const tnk_loss_setting_t *settings, size_t n,
                         char *text, size_t size);
+/* Check a loss to be handed to the service, its graph as far as its form. */
+int tnk__check_new_loss(const tnk_loss_options_t *options, char *text,
+                        size_t size);
+/* Check that checked data has all that a loss of the caller's reads. */
+int tnk__check_arguments(const tnk_datum_t *data, size_t n,
+                         const tnk_loss_argument_t *arguments,
+                         size_t n_arguments, char *text, size_t size);
 int tnk__check_prompt(const tnk_model_input_t *prompt, char *text, size_t size);
 /* Check a sample's arguments; NULL options or params pass. */
 int tnk__check_sampling(const tnk_model_input_t *prompt,

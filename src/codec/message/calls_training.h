@@ -32,6 +32,14 @@ void tnk__model_id_write(tnk__buf_t *out, const char *session_id,
 int tnk__create_model_read(const char **model_id, tnk__arena_t *arena,
                            const uint8_t *body, size_t n);
 
+/* Write the body of create_custom_loss; the result is that of one text,
+ * loss_id. */
+void tnk__create_loss_write(tnk__buf_t *out, const char *session_id,
+                            uint64_t loss_seq_id,
+                            const tnk_loss_options_t *options);
+int tnk__create_loss_read(const char **loss_id, tnk__arena_t *arena,
+                          const uint8_t *body, size_t n);
+
 /* ---- Asking ---- */
 
 void tnk__get_info_write(tnk__buf_t *out, const char *model_id);

@@ -27,6 +27,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                            TNK__LANE_TRAIN},
     [TNK__ROUTE_CREATE_MODEL] = {"create_model", 0, 0, TNK__CALL_CREATE, 0,
                                  TNK__LANE_TRAIN},
+    [TNK__ROUTE_CREATE_LOSS] = {"create_custom_loss", 0, 0, TNK__CALL_CREATE,
+                                OPTIONAL, TNK__LANE_TRAIN},
     [TNK__ROUTE_CREATE_FROM_STATE] = {"load_weights", 0, 0, TNK__CALL_CREATE, 0,
                                       TNK__LANE_TRAIN},
     [TNK__ROUTE_WEIGHTS_INFO] = {"weights_info", 0, 0, TNK__CALL_QUERY, 0,

@@ -63,6 +63,7 @@ typedef struct tnk__session {
   tnk__dynamic_flags_t dynamic;
   int restores_in_calls; /* the server has refused to restore in one */
   uint64_t next_model_seq;
+  uint64_t next_loss_seq;
   uint64_t next_sampling_seq; /* one counter for all that make a sampler */
   tnk__limiter_t limiter;
   tnk__budget_t train_bytes;
