@@ -30,6 +30,7 @@
 #include "tnk/record.h"
 #include "tnk/rest.h"
 #include "tnk/result.h"
+#include "tnk/rl.h"
 #include "tnk/runtime.h"
 #include "tnk/sampling.h"
 #include "tnk/service.h"

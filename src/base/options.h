@@ -61,6 +61,7 @@
     reserved, YES)
 
 #define TNK__STRUCTS_OUT(X)                                                    \
+  X(tnk_drift_t, TNK_DRIFT_INIT, effective_tokens, 96, effective_tokens, NO)   \
   X(tnk_stats_t, TNK_STATS_INIT, max_loop_lag_ms, 160, max_loop_lag_ms, NO)    \
   X(tnk_training_info_t, TNK_TRAINING_INFO_INIT, reserved, 56, reserved, YES)  \
   X(tnk_path_t, TNK_PATH_INIT, name, 40, name, YES)

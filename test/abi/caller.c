@@ -103,6 +103,13 @@ static void make_loss(void) {
   TRY(tnk_loss_options_t, loss, settle_loss(loss));
 }
 
+static void measure(void) {
+  static const float logprobs[] = {-1, -2};
+  MAKE(tnk_drift_t, drift, TNK_DRIFT_INIT);
+
+  TRY_OUT(tnk_drift_t, drift, tnk_rl_drift(drift, logprobs, logprobs, NULL, 2));
+}
+
 static tnk_training_t *train(void) {
   const tnk_datum_t datum = {.input = prompt, .targets = targets};
   tnk_training_t *training;
@@ -119,6 +126,7 @@ static tnk_training_t *train(void) {
   TRY(tnk_pass_options_t, pass,
       settle(tnk_training_forward_backward(training, &datum, 1, pass)));
   make_loss();
+  measure();
   optim->learning_rate = 0.01;
   TRY(tnk_optim_t, optim, settle(tnk_training_optim_step(training, optim)));
   TRY_OUT(tnk_training_info_t, info, tnk_training_info(info, training));

@@ -90,6 +90,12 @@ TAKE(tnk_stats_t) {
 TAKE(tnk_training_info_t) {
   return tnk_training_info(data, s->script.training);
 }
+TAKE(tnk_drift_t) {
+  static const float one[] = {-1};
+
+  (void)s;
+  return tnk_rl_drift(data, one, one, NULL, 1);
+}
 TAKE(tnk_path_t) {
   (void)s;
   return tnk_path_parse(data, "tinker://run/weights/a");
