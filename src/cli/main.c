@@ -3,101 +3,80 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/lint.h"
-#include "cli/local.h"
-#include "cli/nearest.h"
-#include "cli/tokens.h"
+#include "cli/frame/frame.h"
+#include "cli/out/json.h"
+#include "cli/rest/commands.h"
+#include "cli/serve/commands.h"
+#include "cli/text/commands.h"
 #include "tnk/bindings.h"
 #include "tnk/version.h"
 
-static void print_help(FILE *to) {
-  fprintf(to, "usage: tnk COMMAND [switches]\n\n"
-              "  tnk local       serve the Tinker API on this machine\n"
-              "  tnk lint FILE   check training data, without sending it\n"
-#ifdef CLI_TOKENIZERS
-              "  tnk tokenize    text to token ids\n"
-              "  tnk detokenize  token ids to text\n"
-#endif
-              "  tnk version     print the version\n\n"
-              "tnk COMMAND --help, or tnk help COMMAND, tells more.\n");
+/* ---- tnk version ---- */
+
+static int print_version(cli_t *cli) {
+  const char *http2 = tnk_http2_version();
+  cli_json_t json;
+
+  if (!cli->json) {
+    printf("tnk %s (%s%s)\n", TNK_VERSION_STRING,
+           http2 != NULL ? "HTTP/2 with nghttp2 " : "without HTTP/2",
+           http2 != NULL ? http2 : "");
+    return CLI_EXIT_OK;
+  }
+  cli_json_begin(&json);
+  tnk__json_put_text(&json.w, "version", TNK_VERSION_STRING);
+  tnk__json_put_text(&json.w, "nghttp2", http2);
+  return cli_json_end(&json, cli);
 }
 
-static int print_version(int argc, char *const *argv) {
-  int is_help = argc > 0 &&
-                (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0);
-
-  if (is_help) {
-    printf("usage: tnk version\n\nPrints the version.\n");
-    return 0;
-  }
-  if (argc > 0) {
-    fprintf(stderr,
-            "tnk version: it takes no argument, such as \"%s\"\n"
-            "Try tnk version --help.\n",
-            argv[0]);
-    return 2;
-  }
-  printf("tnk %s (%s%s)\n", TNK_VERSION_STRING,
-         tnk_http2_version() != NULL ? "HTTP/2 with nghttp2 "
-                                     : "without HTTP/2",
-         tnk_http2_version() != NULL ? tnk_http2_version() : "");
-  return 0;
-}
-
-typedef struct {
-  const char *name;
-  int (*run)(int argc, char *const *argv);
-} command_t;
-
-static const command_t commands[] = {
-    {"local", cli_local},       {"lint", cli_lint},
-#ifdef CLI_TOKENIZERS
-    {"tokenize", cli_tokenize}, {"detokenize", cli_detokenize},
-#endif
-    {"version", print_version},
+static const cli_command_t version = {
+    .name = "version",
+    .brief = "print the version",
+    .has = CLI_HAS_JSON,
+    .run = print_version,
 };
-enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
 
-static const char *name_of(size_t i) {
-  return commands[i].name;
+/* ---- tnk help ---- */
+
+static const cli_command_t help = {
+    .name = "help",
+    .brief = "tell more of a command",
+    .words = "[COMMAND]...",
+    .max_words = SIZE_MAX,
+    .run = cli_help_of_words,
+};
+
+/* ---- All ---- */
+
+static int has_version;
+
+static int run_root(cli_t *cli) {
+  /* Without it nothing was asked for, which is a mistake and no question. */
+  return has_version ? print_version(cli) : cli_ask_for_more(cli);
 }
 
-static int run_command(const char *name, int argc, char *const *argv) {
-  const char *meant = cli_nearest(name, name_of, N_COMMANDS);
+static const cli_option_t options[] = {
+    {.name = "version", .flag = &has_version, .help = "As tnk version."},
+    {.name = NULL}};
 
-  for (size_t i = 0; i < N_COMMANDS; i++)
-    if (strcmp(commands[i].name, name) == 0)
-      return commands[i].run(argc, argv);
-  fprintf(stderr, "tnk: there is no command \"%s\"", name);
-  if (meant != NULL)
-    fprintf(stderr, ", did you mean \"%s\"?", meant);
-  fprintf(stderr, "\nTry tnk --help.\n");
-  return 2;
-}
+static const cli_command_t *const commands[] = {
+    &cli_run,      &cli_local,      &cli_lint,
+#ifdef CLI_TOKENIZERS
+    &cli_tokenize, &cli_detokenize,
+#endif
+    &version,      &help,           NULL};
 
-static int is_help(const char *word) {
-  return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
-         strcmp(word, "help") == 0;
-}
-
-static int run(int argc, char **argv) {
-  static char help[] = "--help";
-  char *const only_help[] = {help};
-
-  if (argc < 2) {
-    /* Nothing was asked for, so that this is a mistake and not an answer. */
-    print_help(stderr);
-    return 2;
-  }
-  if (strcmp(argv[1], "--version") == 0)
-    return print_version(argc - 2, argv + 2);
-  if (!is_help(argv[1]))
-    return run_command(argv[1], argc - 2, argv + 2);
-  if (argc > 2 && !is_help(argv[2]))
-    return run_command(argv[2], 1, only_help);
-  print_help(stdout);
-  return 0;
-}
+static const cli_command_t root = {
+    .name = "tnk",
+    .brief = "train and sample with Tinker",
+    .about = "What a service of the Tinker API keeps, a server of it on this "
+             "machine, and what programs that use it need. tnk COMMAND --help, "
+             "or tnk help COMMAND, tells more.",
+    .options = options,
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .run = run_root,
+    .commands = commands,
+};
 
 /* A file that is opened where a standard one is missing would get what we
  * print. libuv aborts when it meets one there. */
@@ -114,14 +93,7 @@ static int fill_standard_files(void) {
 }
 
 int main(int argc, char **argv) {
-  int status;
-
   if (fill_standard_files() != 0)
-    return 1;
-  status = run(argc, argv);
-  /* A disk may be full; nobody may take what is cut for the whole. */
-  if (fflush(stdout) == 0 && !ferror(stdout))
-    return status;
-  fprintf(stderr, "tnk: cannot write the output\n");
-  return status != 0 ? status : 1;
+    return CLI_EXIT_FAILED;
+  return cli_main(&root, argc, argv);
 }

@@ -69,6 +69,11 @@ def command_lines():
     for word in ("--help", "-h", "help"):
         got = run(word)
         check(got.returncode == 0 and "tnk local" in got.stdout, word, got)
+    for words in (["version", "--json"], ["--json", "version"],
+                  ["-fjson", "version"], ["version", "--format=json"]):
+        got = run(*words)
+        check(json.loads(got.stdout)["version"] in run("--version").stdout,
+              " ".join(words), got)
     for word in (["help", "local"], ["help", "lint"], ["help", "version"]):
         got = run(*word)
         check(got.returncode == 0 and f"usage: tnk {word[1]}" in got.stdout,
@@ -97,7 +102,7 @@ def command_lines():
                         (["--sequnce=strict"], 'did you mean "--sequence"?'),
                         (["--threads", "0"], "not a number from 1 to 8"),
                         (["--threads", "9"], "not a number from 1 to 8"),
-                        (["--members", "odd"], "neither any nor strict"),
+                        (["--members", "odd"], "none of any or strict"),
                         (["--stub", "--data", "x"], "--stub has no use for --data"),
                         (["--stub-cut-ms", "1"], "--stub-cut-ms needs --stub"),
                         (["--port"], "needs a value: --port N"),
@@ -105,7 +110,7 @@ def command_lines():
                         (["--port", "-1"], "not a number"),
                         (["--port", "65536"], "not a number from 0 to 65535"),
                         (["--port="], "not a number"),
-                        (["--sequence", "odd"], "neither buffered"),
+                        (["--sequence", "odd"], "none of buffered, lenient or strict"),
                         (["--flag", "=1"], "not a flag"),
                         (["--api-key", ""], "is empty"),
                         (["--json-results=1"], "takes no value"),
@@ -116,7 +121,7 @@ def command_lines():
                         (["--tls-cert", "x"], "--tls-cert needs --tls-key"),
                         (["--tls-key", "x"], "--tls-key needs --tls-cert"),
                         (["--tls-cert", ""], "is empty"),
-                        (["--full", "odd"], "neither wait, close, reset nor 503"),
+                        (["--full", "odd"], "none of wait, close, reset or 503"),
                         (["--max-connections", "0"], "not a number from 1"),
                         (["--max-streams", "0"], "--max-streams"),
                         (["--flag", "a=1"] * 65, "too many")):
@@ -133,7 +138,7 @@ def standard_files():
             got = subprocess.run([TNK, *args], stdin=subprocess.DEVNULL,
                                  stdout=full, stderr=subprocess.PIPE, text=True,
                                  timeout=60)
-        check(got.returncode == 1 and "cannot write the output" in got.stderr,
+        check(got.returncode == 6 and "cannot write the output" in got.stderr,
               f"{' '.join(args)} on a full disk", got)
     got = subprocess.run(["sh", "-c", 'exec "$0" local --exit-with-stdin '
                           "0<&- 1>&- 2>&-", TNK], timeout=60)
@@ -166,7 +171,7 @@ def faults():
               "the file has them", lines)
         got = run("local", "--fault-control", "--fault-log", where,
                   "--exit-with-stdin")
-        check(got.returncode == 1 and "cannot write" in got.stderr,
+        check(got.returncode == 6 and "cannot write" in got.stderr,
               "a log that cannot be written", got)
 
 
@@ -378,16 +383,18 @@ def lint():
               "an integer", "with the place", said)
         check(said[4:] == ["5 examples, 4 wrong"], "and counts them", said)
         got = run("lint", "--json", str(path))
-        found = [json.loads(line) for line in got.stdout.splitlines()]
-        check(found[0] == {"file": str(path), "line": 3,
-                           "reason": "it is not JSON"} and
-              found[-1] == {"examples": 5, "wrong": 4}, "in JSON too", found)
+        found = json.loads(got.stdout)
+        check(found["findings"][0] == {"file": str(path), "line": 3,
+                                       "reason": "it is not JSON"} and
+              len(found["findings"]) == 4 and
+              (found["examples"], found["wrong"]) == (5, 4),
+              "in JSON too, as one document", found)
         path.write_text(json.dumps(GOOD))
         got = run("lint", "--loss=importance_sampling", str(path))
         check(got.returncode == 1 and "\"logprobs\"" in got.stdout,
               "the loss decides what is needed", got)
         got = run("lint", str(path))
-        check(got.returncode == 0 and got.stdout == "1 examples, 0 wrong\n",
+        check(got.returncode == 0 and got.stdout == "1 example, 0 wrong\n",
               "good data passes", got)
         got = run("lint", "--loss", "nonsense", str(path))
         check(got.returncode == 0 and got.stderr == "tnk lint: loss \"nonsense\" "
@@ -403,13 +410,13 @@ def lint():
               got.stdout.endswith("2 examples, 2 wrong\n"),
               "odd bytes are faults and do nothing to a terminal", got)
         got = run("lint", "--json", str(path))
-        found = [json.loads(line) for line in got.stdout.splitlines()]
+        found = json.loads(got.stdout)["findings"]
         check("has no array" in found[1]["reason"],
               "a name that is cut keeps the reason in JSON", found)
     for args in (["lint"], ["lint", "--loss"], ["lint", "--x", "f"],
                  ["lint", "a", "b"], ["lint", "/nowhere/at/all"]):
         got = run(*args)
-        check(got.returncode == 2 and got.stderr and not got.stdout,
+        check(got.returncode == (6 if args[-1][0] == "/" else 2) and got.stderr and not got.stdout,
               f"{args} is refused", got)
     got = run("lint", "-")
     check(got.returncode == 0 and got.stdout == "0 examples, 0 wrong\n",
@@ -491,7 +498,7 @@ def get_by_http2(stream):
 
 def versions():
     """HTTP/2 and TLS, on both servers; or what a build without the first says."""
-    has_h2 = "HTTP/1.1 and HTTP/2" in run("local", "--help").stdout
+    has_h2 = "HTTP/2 with" in run("version").stdout
     files = ["--tls-cert", PEM, "--tls-key", PEM]
     wanted = (0x88, b'{"status":"ok"}')
     for stub in ([], ["--stub"]):

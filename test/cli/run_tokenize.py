@@ -101,7 +101,7 @@ def check_models(want):
         check(got.stdout == b"Hello" and len(Hub.seen) == n,
               "HF_HUB_OFFLINE asks nobody", got)
         got = ask("tokenize", "--model", "org/none", "--text", "Hello")
-        check(got.returncode == 1 and b"Repository not found" in got.stderr and
+        check(got.returncode == 4 and b"Repository not found" in got.stderr and
               b"canary" not in got.stderr, "an unknown model", got)
     for each in server, Hub.storage:
         each.shutdown()
@@ -146,7 +146,7 @@ def main():
     got = run("tokenize", *MODEL, "--lossy", data=b"ab\xff")
     check(got.returncode == 0, "--lossy", got)
     got = run("tokenize", "--tokenizer", DATA + "/none", data=b"")
-    check(got.returncode == 1 and b"none" in got.stderr, "no such file", got)
+    check(got.returncode == 6 and b"none" in got.stderr, "no such file", got)
     for data in (b"12\x001", b"1.5", b"\x1b[31m", b"-1", b"9" * 30):
         got = run("detokenize", *MODEL, data=data)
         check(got.returncode == 1 and got.stdout == b"" and
@@ -154,12 +154,12 @@ def main():
     got = run("detokenize", *MODEL, data=b"99999999")
     check(got.returncode == 0 and got.stdout == b"", "an id of no token", got)
     got = run("tokenize", *MODEL, DATA)
-    check(got.returncode == 1 and DATA.encode() in got.stderr, "a folder", got)
+    check(got.returncode == 6 and DATA.encode() in got.stderr, "a folder", got)
     if os.path.exists("/dev/full"):
         with open("/dev/full", "wb") as full:
             got = subprocess.run([TNK, "tokenize", *MODEL, "--text", "x"],
                                  stdout=full, stderr=subprocess.PIPE)
-        check(got.returncode == 1 and got.stderr != b"", "a full disk", got)
+        check(got.returncode == 6 and got.stderr != b"", "a full disk", got)
     got = run("detokenize", "--tokenizer")
     check(b"needs a value" in got.stderr, "detokenize without a value", got)
     for args in (["tokenize"], ["tokenize", *MODEL, "--nonsense"],

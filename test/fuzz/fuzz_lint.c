@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/input.h"
-#include "cli/lint.h"
+#include "cli/base/input.h"
+#include "cli/text/lint.h"
 #include "base/utf8.h"
 #include "codec/format/json_read.h"
 #include "tnk/error.h"
@@ -23,9 +23,10 @@ static void run(lint_t *lint, const uint8_t *data, size_t size,
   const cli_lint_options_t options = {"f\\\"", loss, json};
   FILE *in = fmemopen((void *)(uintptr_t)data, size, "r");
   FILE *out = open_memstream(&lint->text, &lint->n);
+  char why[512];
 
   FUZZ_CHECK(in != NULL && out != NULL);
-  lint->status = cli_lint_stream(&options, in, out);
+  lint->status = cli_lint_stream(&options, in, out, why, sizeof(why));
   fclose(in);
   fclose(out);
   FUZZ_CHECK(lint->status == 0 || lint->status == 1);
@@ -38,33 +39,29 @@ static int64_t member(const json_t *json, const char *name) {
   return value;
 }
 
-/* Every line is one JSON object; the last one counts the others. */
+/* One document, which counts its findings. */
 static void check_json(lint_t *lint, size_t n_max) {
-  const char *at = lint->text;
-  int64_t n_findings = 0, last = 0;
+  const json_t *findings, *finding;
+  int64_t last = 0;
   json_t *json;
+  size_t i;
 
-  for (;;) {
-    const char *end = strchr(at, '\n');
-
-    FUZZ_CHECK(end != NULL);
-    FUZZ_CHECK(tnk__json_parse_object(&json, at, (size_t)(end - at)) == TNK_OK);
-    at = end + 1;
-    if (*at == '\0')
-      break;
-    FUZZ_CHECK(member(json, "line") > last);
-    FUZZ_CHECK(tnk__json_str(json, "reason")[0] != '\0');
-    last = member(json, "line");
-    json_decref(json);
-    n_findings++;
+  FUZZ_CHECK(tnk__json_parse_object(&json, lint->text, lint->n) == TNK_OK);
+  findings = tnk__json_arr(json, "findings");
+  FUZZ_CHECK(findings != NULL);
+  for (i = 0; i < json_array_size(findings); i++) {
+    finding = json_array_get(findings, i);
+    FUZZ_CHECK(member(finding, "line") > last);
+    FUZZ_CHECK(tnk__json_str(finding, "reason")[0] != '\0');
+    last = member(finding, "line");
   }
   lint->n_lines = member(json, "examples");
   lint->n_wrong = member(json, "wrong");
-  json_decref(json);
-  FUZZ_CHECK(lint->n_wrong == n_findings);
-  FUZZ_CHECK(lint->status == (n_findings > 0));
+  FUZZ_CHECK(lint->n_wrong == (int64_t)json_array_size(findings));
+  FUZZ_CHECK(lint->status == (lint->n_wrong > 0));
   FUZZ_CHECK(lint->n_lines >= lint->n_wrong && last <= (int64_t)n_max);
   FUZZ_CHECK(lint->n_lines <= (int64_t)n_max);
+  json_decref(json);
 }
 
 static int is_utf8(const char *text, size_t n) {

@@ -1,0 +1,141 @@
+#include "cli/ask/ask.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/ask/failure.h"
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_SIGNALS = sizeof(numbers) / sizeof(*numbers) };
+
+/* ---- What ends a command early ---- */
+
+static void on_signal(uv_signal_t *signal, int number) {
+  cli_ask_t *ask = signal->data;
+
+  /* Whoever asks twice does not want to wait for the end. */
+  for (size_t i = 0; i < N_SIGNALS; i++)
+    uv_signal_stop(&ask->signals[i]);
+  ask->signal_number = number;
+  tnk_promise_cancel(ask->waits_for);
+}
+
+static void on_late(uv_timer_t *timer) {
+  cli_ask_t *ask = timer->data;
+
+  ask->is_late = 1;
+  tnk_promise_cancel(ask->waits_for);
+}
+
+/* What whoever started us wants ignored, as nohup(1) does, stays so. */
+static int is_ignored(int number) {
+  struct sigaction now;
+
+  return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+static int watch(cli_ask_t *ask) {
+  if (uv_loop_init(&ask->loop) != 0)
+    return -1;
+  ask->has_loop = 1;
+  for (size_t i = 0; i < N_SIGNALS; i++) {
+    uv_signal_init(&ask->loop, &ask->signals[i]);
+    ask->signals[i].data = ask;
+    if (!is_ignored(numbers[i]))
+      uv_signal_start(&ask->signals[i], on_signal, numbers[i]);
+    uv_unref((uv_handle_t *)&ask->signals[i]);
+  }
+  uv_timer_init(&ask->loop, &ask->timer);
+  ask->timer.data = ask;
+  if (ask->cli->timeout_s > 0)
+    uv_timer_start(&ask->timer, on_late, (uint64_t)ask->cli->timeout_s * 1000,
+                   0);
+  uv_unref((uv_handle_t *)&ask->timer);
+  return 0;
+}
+
+/* ---- The service ---- */
+
+static void on_log(tnk_log_level_t level, const char *subject,
+                   const char *message, size_t length, void *user) {
+  const cli_ask_t *ask = user;
+
+  (void)level;
+  (void)subject;
+  cli_note(ask->cli, "tnk: %.*s", (int)length, message);
+}
+
+static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
+  const cli_t *cli = ask->cli;
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  tnk_logger_t logger = {TNK_LOG_WARN, on_log, ask};
+  char why[512];
+  int err;
+
+  if (given != NULL)
+    options = *given;
+  if (cli->verbose)
+    logger.level = TNK_LOG_DEBUG;
+  options.logger = &logger;
+  if (cli->base_url != NULL)
+    options.base_url = cli->base_url;
+  /* For the library 0 is its default. */
+  if (cli->retries >= 0)
+    options.max_retries =
+        cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
+  err = tnk_service_open(&ask->service, &ask->loop, &options, why, sizeof(why));
+  return err == TNK_OK ? CLI_EXIT_OK : cli_failure(cli, err, why, NULL);
+}
+
+int cli_ask_open(cli_ask_t *ask, const cli_t *cli,
+                 const tnk_service_options_t *options) {
+  memset(ask, 0, sizeof(*ask));
+  ask->cli = cli;
+  if (watch(ask) != 0)
+    return cli_fail(cli, CLI_EXIT_FAILED, "no event loop can be made");
+  return open_service(ask, options);
+}
+
+int cli_ask_is_over(const cli_ask_t *ask) {
+  return ask->signal_number != 0 || ask->is_late;
+}
+
+int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise) {
+  int err;
+
+  ask->waits_for = promise;
+  /* What ended the command between two waits ends this one too. */
+  if (cli_ask_is_over(ask))
+    tnk_promise_cancel(promise);
+  err = tnk_wait(promise);
+  ask->waits_for = NULL;
+  return err;
+}
+
+int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise) {
+  const cli_t *cli = ask->cli;
+
+  if (ask->signal_number != 0)
+    return cli_report(cli, &(cli_problem_t){.status = CLI_EXIT_INTERRUPT,
+                                            .message = "interrupted"});
+  if (ask->is_late)
+    return cli_report(
+        cli, &(cli_problem_t){.status = CLI_EXIT_NETWORK,
+                              .message = "not done within the --timeout",
+                              .code = tnk_err_name(TNK_ETIMEDOUT)});
+  return cli_failure(cli, tnk_promise_status(promise),
+                     tnk_promise_text(promise), tnk_promise_error(promise));
+}
+
+int cli_ask_close(cli_ask_t *ask, int status) {
+  if (!ask->has_loop)
+    return status;
+  tnk_service_close(ask->service, NULL, NULL);
+  for (size_t i = 0; i < N_SIGNALS; i++)
+    uv_close((uv_handle_t *)&ask->signals[i], NULL);
+  uv_close((uv_handle_t *)&ask->timer, NULL);
+  uv_run(&ask->loop, UV_RUN_DEFAULT);
+  uv_loop_close(&ask->loop);
+  return ask->signal_number != 0 ? 128 + ask->signal_number : status;
+}

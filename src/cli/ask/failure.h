@@ -1,0 +1,13 @@
+#ifndef TNK_CLI_ASK_FAILURE_H
+#define TNK_CLI_ASK_FAILURE_H
+
+#include "cli/frame/cli.h"
+#include "tnk/error.h"
+
+/* Tell an error of the library, with a hint where there is one. `error` may be
+ * NULL, and then `err` and `message` say what is known. Returns the exit
+ * status. */
+int cli_failure(const cli_t *cli, int err, const char *message,
+                const tnk_error_t *error);
+
+#endif

@@ -1,0 +1,70 @@
+#include "cli/base/clean.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+int cli_is_harmful(unsigned long code) {
+  return code < 0x20 || (code >= 0x7f && code <= 0x9f) ||
+         /* Line and paragraph separators; marks, embeddings, overrides and
+          * isolates of direction. */
+         code == 0x2028 || code == 0x2029 || code == 0x061c || code == 0x200e ||
+         code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+unsigned long cli_next_char(const char **text) {
+  const unsigned char *p = (const unsigned char *)*text;
+  size_t n = tnk__utf8_char(*text, strlen(*text));
+  unsigned long code;
+
+  if (n <= 1) {
+    *text += 1;
+    return n == 1 ? p[0] : 0xfffd;
+  }
+  code = p[0] & (0xffu >> (n + 1));
+  for (size_t i = 1; i < n; i++)
+    code = code << 6 | (p[i] & 0x3fu);
+  *text += n;
+  return code;
+}
+
+void cli_clean(char *text) {
+  const char *at = text;
+
+  tnk__utf8_repair(text);
+  while (*at != '\0') {
+    char *begin = text + (at - text);
+
+    if (cli_is_harmful(cli_next_char(&at)))
+      memset(begin, ' ', (size_t)(at - begin));
+  }
+}
+
+/* Letters of East Asia and pictures, which take two columns. */
+static int is_wide(unsigned long code) {
+  return (code >= 0x1100 && code <= 0x115f) ||
+         (code >= 0x2e80 && code <= 0xa4cf) ||
+         (code >= 0xac00 && code <= 0xd7a3) ||
+         (code >= 0xf900 && code <= 0xfaff) ||
+         (code >= 0xfe30 && code <= 0xfe6f) ||
+         (code >= 0xff00 && code <= 0xff60) ||
+         (code >= 0x1f300 && code <= 0x1faff) ||
+         (code >= 0x20000 && code <= 0x3fffd);
+}
+
+/* Marks that stand above the letter in front of them, and joiners. */
+static int is_empty(unsigned long code) {
+  return (code >= 0x300 && code <= 0x36f) || code == 0x200b || code == 0x200c ||
+         code == 0x200d || code == 0xfeff || (code >= 0xfe00 && code <= 0xfe0f);
+}
+
+size_t cli_width(const char *text) {
+  size_t n = 0;
+
+  while (*text != '\0') {
+    unsigned long code = cli_next_char(&text);
+    n += is_empty(code) ? 0 : is_wide(code) ? 2 : 1;
+  }
+  return n;
+}

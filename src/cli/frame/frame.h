@@ -1,0 +1,17 @@
+#ifndef TNK_CLI_FRAME_FRAME_H
+#define TNK_CLI_FRAME_FRAME_H
+
+#include "cli/frame/cli.h"
+
+/* Run the command that a command line names. Returns the exit status. */
+int cli_main(const cli_command_t *root, int argc, char **argv);
+
+/* Print the help as an answer to a line that asks for nothing. Returns the exit
+ * status. */
+int cli_ask_for_more(const cli_t *cli);
+
+/* Print the help of the command that the arguments name. Returns the exit
+ * status. */
+int cli_help_of_words(cli_t *cli);
+
+#endif

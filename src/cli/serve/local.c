@@ -1,0 +1,263 @@
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <uv.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "cli/frame/cli.h"
+#include "cli/serve/args.h"
+#include "cli/serve/commands.h"
+#include "local/stub/stub.h"
+#include "tnk/error.h"
+
+/*
+ * The process listens, then serves until a signal or the end of its input;
+ * then it closes everything and returns, so that nothing is left behind in the
+ * temporary directory.
+ */
+
+typedef struct {
+  uv_loop_t loop;
+  uv_signal_t interrupt;
+  uv_signal_t terminate;
+  uv_signal_t hang_up;
+  union {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_pipe_t pipe;
+    uv_tty_t tty;
+  } in;
+  int has_input;
+  char scratch[256];
+  local_server_t *server;
+  local_stub_t *stub;
+  local_faults_t *faults; /* both servers borrow it */
+} run_t;
+
+static void end(run_t *run) {
+  /* A second signal, or the end of the input after one: it is on its way. */
+  if (uv_is_closing((uv_handle_t *)&run->interrupt))
+    return;
+  uv_close((uv_handle_t *)&run->interrupt, NULL);
+  uv_close((uv_handle_t *)&run->terminate, NULL);
+  uv_close((uv_handle_t *)&run->hang_up, NULL);
+  if (run->has_input)
+    uv_close(&run->in.handle, NULL);
+  if (run->server != NULL)
+    local_server_close(run->server, NULL, NULL);
+  if (run->stub != NULL)
+    local_stub_close(run->stub);
+}
+
+static void on_signal(uv_signal_t *signal, int number) {
+  (void)number;
+  end(signal->data);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
+  run_t *run = handle->data;
+
+  (void)hint;
+  *buf = uv_buf_init(run->scratch, sizeof(run->scratch));
+}
+
+static void on_input(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  (void)buf;
+  if (n < 0)
+    end(stream->data);
+}
+
+/* 1 when the input is one that can end later. */
+static int watch_input(run_t *run) {
+  int err = -1;
+
+  switch (uv_guess_handle(0)) {
+  case UV_NAMED_PIPE:
+    err = uv_pipe_init(&run->loop, &run->in.pipe, 0);
+    if (err == 0)
+      err = uv_pipe_open(&run->in.pipe, 0);
+    break;
+  case UV_TTY:
+    err = uv_tty_init(&run->loop, &run->in.tty, 0, 0);
+    break;
+  default: /* a file has its end already */
+    return 0;
+  }
+  if (err != 0)
+    return 0;
+  run->has_input = 1;
+  run->in.handle.data = run;
+  return uv_read_start(&run->in.stream, on_alloc, on_input) == 0;
+}
+
+/* Thousands of held polls are thousands of connections. What the system allows
+ * is for connections but for what everything else opens. */
+static void fit_file_limit(local_options_t *options) {
+  enum { OTHERS = 24, FEWEST = 4 };
+  struct rlimit limit;
+  size_t most;
+
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+      getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return;
+  most = limit.rlim_cur > OTHERS + FEWEST ? (size_t)limit.rlim_cur - OTHERS
+                                          : FEWEST;
+  if (options->max_connections > most)
+    options->max_connections = most;
+}
+
+static void print_request(void *user, const local_seen_t *seen) {
+  char line[1024];
+  tnk__text_t text;
+
+  (void)user;
+  if (seen->status == 0)
+    return;
+  /* Paths are decoded, and a terminal obeys what may come out of %1b. */
+  tnk__text_init(&text, line, sizeof(line));
+  tnk__text_printf(&text, "%llu %s %s seq=%lld %d %s",
+                   (unsigned long long)seen->n, seen->method, seen->path,
+                   (long long)seen->seq_id, seen->status, seen->version);
+  fprintf(stderr, "%s\n", line);
+}
+
+static int open_stub(run_t *run, const cli_local_args_t *args, char *why,
+                     size_t n_why) {
+  /* As far as the limit of open files allows. */
+  size_t most =
+      args->stub_max_connections > 0 ? args->server.max_connections : 0;
+  const local_stub_options_t options = {.host = args->server.host,
+                                        .port = args->server.port,
+                                        .tls_cert = args->server.tls_cert,
+                                        .tls_key = args->server.tls_key,
+                                        .max_conns = most,
+                                        .full = args->server.full,
+                                        .max_streams = args->server.max_streams,
+                                        .latency_ms = args->server.latency_ms,
+                                        .spread_ms = args->stub_spread_ms,
+                                        .hold_ms = args->server.hold_ms,
+                                        .cut_ms = args->stub_cut_ms,
+                                        .flags = args->server.flags,
+                                        .n_flags = args->server.n_flags,
+                                        .faults = run->faults,
+                                        .why = why,
+                                        .n_why = n_why};
+  int err = local_stub_open(&run->stub, &run->loop, &options);
+
+  if (err != 0 && why[0] == '\0')
+    snprintf(why, n_why, "%s",
+             err == TNK_ENOMEM ? tnk_strerror(err) : uv_strerror(err));
+  return err;
+}
+
+/* The text has been checked with the other arguments. Returns the exit status.
+ */
+static int plan_faults(const cli_t *cli, run_t *run, cli_local_args_t *args) {
+  int err;
+
+  if (args->faults == NULL && args->fault_log == NULL && !args->fault_control)
+    return CLI_EXIT_OK;
+  run->faults = local_faults_new(tnk__allocator_default());
+  if (run->faults == NULL ||
+      local_faults_set(run->faults, args->faults, NULL, 0) != 0)
+    return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  if (args->fault_control)
+    local_faults_open_control(run->faults);
+  args->server.faults = run->faults;
+  if (args->fault_log == NULL)
+    return CLI_EXIT_OK;
+  err = local_faults_log_to(run->faults, args->fault_log);
+  return err == 0 ? CLI_EXIT_OK
+                  : cli_fail(cli, CLI_EXIT_FILE, "cannot write to %s: %s",
+                             args->fault_log, uv_strerror(err));
+}
+
+static void print_address(const cli_t *cli, const run_t *run,
+                          const cli_local_args_t *args, const char *host) {
+  int is_ip6 = strchr(host, ':') != NULL;
+
+  printf("%shttp%s://%s%s%s:%u%s\n",
+         cli->json ? "{\"url\": \"" : "listening on ",
+         args->server.tls_cert != NULL ? "s" : "", is_ip6 ? "[" : "", host,
+         is_ip6 ? "]" : "",
+         args->stub ? (unsigned)local_stub_port(run->stub)
+                    : (unsigned)local_server_port(run->server),
+         cli->json ? "\"}" : "");
+}
+
+static int serve(const cli_t *cli, run_t *run, cli_local_args_t *args) {
+  const char *host =
+      args->server.host != NULL ? args->server.host : "127.0.0.1";
+  char why[256] = "";
+  int status = plan_faults(cli, run, args);
+
+  if (status != CLI_EXIT_OK)
+    return status;
+  args->server.why = why;
+  args->server.n_why = sizeof(why);
+  if (args->verbose)
+    args->server.on_request = print_request;
+  if ((args->stub
+           ? open_stub(run, args, why, sizeof(why))
+           : local_server_open(&run->server, &run->loop, &args->server)) != 0)
+    return cli_fail(cli, CLI_EXIT_FAILED, "cannot serve on %s port %d: %s",
+                    host, args->server.port, why);
+  print_address(cli, run, args, host);
+  /* Whoever started us waits for this line, perhaps through a pipe. */
+  if (fflush(stdout) != 0)
+    return CLI_EXIT_FILE;
+  if (args->exit_with_stdin && !watch_input(run))
+    end(run);
+  return CLI_EXIT_OK;
+}
+
+static int run_local(cli_t *cli) {
+  static cli_local_args_t args;
+  static run_t run;
+  int status;
+
+  cli_local_args(&args);
+  fit_file_limit(&args.server);
+  if (uv_loop_init(&run.loop) != 0)
+    return cli_fail(cli, CLI_EXIT_FAILED, "no event loop can be made");
+  /* Before the server opens: a signal while it does would leave its directory
+   * behind. */
+  uv_signal_init(&run.loop, &run.interrupt);
+  uv_signal_init(&run.loop, &run.terminate);
+  uv_signal_init(&run.loop, &run.hang_up);
+  run.interrupt.data = run.terminate.data = run.hang_up.data = &run;
+  uv_signal_start(&run.interrupt, on_signal, SIGINT);
+  uv_signal_start(&run.terminate, on_signal, SIGTERM);
+  uv_signal_start(&run.hang_up, on_signal, SIGHUP);
+  status = serve(cli, &run, &args);
+  if (status != CLI_EXIT_OK)
+    end(&run);
+  uv_run(&run.loop, UV_RUN_DEFAULT);
+  uv_loop_close(&run.loop);
+  /* Both servers borrow them until the loop is empty. */
+  local_faults_free(run.faults);
+  return status;
+}
+
+const cli_command_t cli_local = {
+    .name = "local",
+    .brief = "serve the Tinker API on this machine",
+    .about =
+        "Serve the Tinker API on this machine with a small byte-level model "
+        "that really trains. Prints the address when it listens; Ctrl-C ends "
+        "it, with status 0. HTTP/1.1 and, if tnk was built with nghttp2 (tnk "
+        "version), HTTP/2 are spoken on the same port: over TLS as the client "
+        "wants it, else as its first bytes tell.",
+    .options = cli_local_options,
+    .sections = cli_local_sections,
+    .failed = "It could not serve.",
+    .has = CLI_HAS_JSON,
+    .check = cli_local_check,
+    .run = run_local,
+};

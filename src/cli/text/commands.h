@@ -1,0 +1,12 @@
+#ifndef TNK_CLI_TEXT_COMMANDS_H
+#define TNK_CLI_TEXT_COMMANDS_H
+
+#include "cli/frame/command.h"
+
+extern const cli_command_t cli_lint;
+#ifdef CLI_TOKENIZERS
+extern const cli_command_t cli_tokenize;
+extern const cli_command_t cli_detokenize;
+#endif
+
+#endif
