@@ -60,7 +60,8 @@ static const cli_option_t options[] = {
     {.name = NULL}};
 
 static const cli_command_t *const commands[] = {
-    &cli_run,      &cli_local,      &cli_lint,
+    &cli_run,      &cli_checkpoint, &cli_session, &cli_sampler, &cli_model,
+    &cli_billing,  &cli_audit,      &cli_local,   &cli_lint,
 #ifdef CLI_TOKENIZERS
     &cli_tokenize, &cli_detokenize,
 #endif

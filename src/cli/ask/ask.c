@@ -139,3 +139,21 @@ int cli_ask_close(cli_ask_t *ask, int status) {
   uv_loop_close(&ask->loop);
   return ask->signal_number != 0 ? 128 + ask->signal_number : status;
 }
+
+int cli_ask_once(cli_t *cli,
+                 tnk_promise_t *(*begin)(tnk_service_t *service,
+                                         const cli_t *cli),
+                 int (*show)(const cli_t *cli, const tnk_promise_t *promise)) {
+  cli_ask_t ask;
+  int status = cli_ask_open(&ask, cli, NULL);
+
+  if (status == CLI_EXIT_OK) {
+    tnk_promise_t *promise = begin(ask.service, cli);
+
+    status = cli_ask_wait(&ask, promise) == TNK_OK
+                 ? show(cli, promise)
+                 : cli_ask_failed(&ask, promise);
+    tnk_promise_unref(promise);
+  }
+  return cli_ask_close(&ask, status);
+}

@@ -43,6 +43,12 @@ int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise);
 int cli_ask_is_over(const cli_ask_t *ask);
 /* Tell why a promise was rejected. Returns the exit status. */
 int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise);
+/* Do all of it for one promise, which `begin` makes and `show` prints,
+ * returning an exit status. */
+int cli_ask_once(cli_t *cli,
+                 tnk_promise_t *(*begin)(tnk_service_t *service,
+                                         const cli_t *cli),
+                 int (*show)(const cli_t *cli, const tnk_promise_t *promise));
 /* Close everything. Returns the status, or that of the signal which came. */
 int cli_ask_close(cli_ask_t *ask, int status);
 

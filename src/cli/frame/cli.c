@@ -97,3 +97,25 @@ void cli_note(const cli_t *cli, const char *format, ...) {
   cli_clean(text);
   fprintf(stderr, "%s\n", text);
 }
+
+void cli_warn(const cli_t *cli, const char *format, ...) {
+  char text[MAX_TEXT];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  cli_clean(text);
+  fprintf(stderr, "%s: %s\n", cli->name, text);
+}
+
+void cli_tell(const char *format, ...) {
+  char text[MAX_TEXT];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  cli_clean(text);
+  fprintf(stderr, "%s\n", text);
+}

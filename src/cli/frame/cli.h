@@ -48,5 +48,15 @@ __attribute__((format(printf, 2, 3)))
 #endif
 /* Tell something beside the result, on standard error, unless --quiet. */
 void cli_note(const cli_t *cli, const char *format, ...);
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+/* Tell a failure that is only a part, on standard error. */
+void cli_warn(const cli_t *cli, const char *format, ...);
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+/* Write a line to standard error; a control character becomes a blank. */
+void cli_tell(const char *format, ...);
 
 #endif

@@ -1,6 +1,7 @@
 #include "cli/out/json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,6 +14,21 @@ void cli_json_begin(cli_json_t *json) {
   tnk__buf_init(&json->buf, tnk__allocator_default(), SIZE_MAX / 4);
   tnk__json_writer_init(&json->w, &json->buf);
   tnk__json_begin_object(&json->w);
+}
+
+char *cli_json_take(cli_json_t *json) {
+  const char *text = NULL;
+  char *copy = NULL;
+
+  tnk__json_end(&json->w);
+  if (tnk__json_finish(&json->w) == TNK_OK)
+    text = tnk__buf_cstr(&json->buf);
+  if (text != NULL)
+    copy = malloc(json->buf.len + 1);
+  if (copy != NULL)
+    memcpy(copy, text, json->buf.len + 1);
+  tnk__buf_deinit(&json->buf);
+  return copy;
 }
 
 void cli_json_drop(cli_json_t *json) {
@@ -59,6 +75,9 @@ static void put_lines(const char *text) {
       continue;
     }
     text++;
+    /* Of JSON that a server wrote. */
+    if (c == ' ' || c == '\n' || c == '\r' || c == '\t')
+      continue;
     if (c == '}' || c == ']')
       begin_line(--depth);
     putchar(c);
@@ -111,6 +130,20 @@ void cli_json_put_time(cli_json_t *json, const char *key, int64_t us) {
   if (us != 0)
     tnk__time_write(text, us);
   tnk__json_put_text(&json->w, key, us != 0 ? text : NULL);
+}
+
+void cli_json_put_number(cli_json_t *json, const char *key, int64_t value,
+                         int is_known) {
+  tnk__json_key(&json->w, key);
+  if (is_known)
+    tnk__json_int(&json->w, value);
+  else
+    tnk__json_null(&json->w);
+}
+
+void cli_json_put_raw(cli_json_t *json, const char *key, const char *raw) {
+  tnk__json_key(&json->w, key);
+  tnk__json_raw(&json->w, raw, strlen(raw));
 }
 
 void cli_json_put_pairs(cli_json_t *json, const char *key,

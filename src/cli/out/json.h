@@ -23,12 +23,19 @@ typedef struct {
 void cli_json_begin(cli_json_t *json);
 /* End and print it. Returns the exit status. */
 int cli_json_end(cli_json_t *json, const cli_t *cli);
+/* End it, and take it as a text to be freed; NULL: there is no memory. */
+char *cli_json_take(cli_json_t *json);
 /* Let go of a document that is not to be printed. */
 void cli_json_drop(cli_json_t *json);
 /* Write a member that may be no UTF-8, such as the name of a file. */
 void cli_json_put_odd_text(cli_json_t *json, const char *key, const char *text);
 /* Write a time, or null for 0: the format of the official command. */
 void cli_json_put_time(cli_json_t *json, const char *key, int64_t us);
+/* Write a number, or null. */
+void cli_json_put_number(cli_json_t *json, const char *key, int64_t value,
+                         int is_known);
+/* Write a member that is JSON already. */
+void cli_json_put_raw(cli_json_t *json, const char *key, const char *raw);
 /* Write an object of texts. */
 void cli_json_put_pairs(cli_json_t *json, const char *key,
                         const tnk_pair_t *pairs, size_t n);

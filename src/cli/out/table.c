@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/base/clean.h"
+#include "cli/out/human.h"
 
 enum { GAP = 2 };
 
@@ -77,6 +78,26 @@ void cli_table_add(cli_table_t *table, const char *format, ...) {
 void cli_table_add_or(cli_table_t *table, const char *text,
                       const char *without) {
   cli_table_add(table, "%s", text != NULL ? text : without);
+}
+
+void cli_table_add_row(cli_table_t *table, const char *name,
+                       const char *value) {
+  cli_table_add(table, "%s", name);
+  cli_table_add(table, "%s", value);
+}
+
+void cli_table_add_age(cli_table_t *table, int64_t us) {
+  char text[CLI_HUMAN_TEXT];
+
+  cli_human_age(text, us, cli_now_us());
+  cli_table_add(table, "%s", text);
+}
+
+void cli_table_add_size(cli_table_t *table, int64_t n) {
+  char text[CLI_HUMAN_TEXT];
+
+  cli_human_size(text, n);
+  cli_table_add(table, "%s", text);
 }
 
 /* ---- Printing ---- */
@@ -152,4 +173,17 @@ int cli_table_end(cli_table_t *table, const cli_t *cli) {
   cli_table_free(table);
   return is_done ? CLI_EXIT_OK
                  : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+}
+
+int cli_put_line(const cli_t *cli, const char *text) {
+  size_t n = strlen(text) + 1;
+  char *copy = malloc(n);
+
+  if (copy == NULL)
+    return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  memcpy(copy, text, n);
+  cli_clean(copy);
+  puts(copy);
+  free(copy);
+  return CLI_EXIT_OK;
 }

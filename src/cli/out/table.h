@@ -26,6 +26,13 @@ void cli_table_add(cli_table_t *table, const char *format, ...);
 /* Add a cell with a text, or another one where it is NULL. */
 void cli_table_add_or(cli_table_t *table, const char *text,
                       const char *without);
+/* Add two cells, of a table that tells properties. */
+void cli_table_add_row(cli_table_t *table, const char *name, const char *value);
+/* Add a cell with a time as people read it, or a size. */
+void cli_table_add_age(cli_table_t *table, int64_t us);
+void cli_table_add_size(cli_table_t *table, int64_t n);
+/* Print a text alone in a line, as a cell. Returns the exit status. */
+int cli_put_line(const cli_t *cli, const char *text);
 /* Print and free it. Returns the exit status. */
 int cli_table_end(cli_table_t *table, const cli_t *cli);
 /* Let go of a table that is not to be printed. NULL does nothing. */

@@ -3,7 +3,12 @@
 
 #include "cli/frame/command.h"
 
-/* tnk run. */
 extern const cli_command_t cli_run;
+extern const cli_command_t cli_checkpoint;
+extern const cli_command_t cli_session;
+extern const cli_command_t cli_sampler;
+extern const cli_command_t cli_model;
+extern const cli_command_t cli_billing;
+extern const cli_command_t cli_audit;
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "cli/out/progress.h"
+
 uint32_t cli_list_page(int64_t limit, uint32_t most) {
   return limit > 0 && limit < (int64_t)most ? (uint32_t)limit : most;
 }
@@ -29,9 +31,11 @@ static int take_page(cli_list_t *list, const tnk_page_t *page) {
 
 /* The reference is taken. Returns the exit status. */
 static int take_all(cli_list_t *list, tnk_promise_t *promise) {
+  cli_progress_t progress;
   int status = CLI_EXIT_OK;
   int goes_on = 1;
 
+  cli_progress_begin(&progress, list->ask->cli, "Listing", 0, 0);
   while (goes_on) {
     tnk_promise_t *next = NULL;
 
@@ -39,6 +43,9 @@ static int take_all(cli_list_t *list, tnk_promise_t *promise) {
       status = cli_ask_failed(list->ask, promise);
       goes_on = 0;
     } else if (take_page(list, tnk_promise_page(promise))) {
+      /* Only where a page is not all. */
+      progress.total = list->limit > 0 ? list->limit : list->total;
+      cli_progress_at(&progress, list->n);
       next = tnk_rest_next_page(list->ask->service, tnk_promise_page(promise));
     } else {
       goes_on = 0;
@@ -46,6 +53,7 @@ static int take_all(cli_list_t *list, tnk_promise_t *promise) {
     tnk_promise_unref(promise);
     promise = next;
   }
+  cli_progress_end(&progress);
   return status;
 }
 
@@ -67,6 +75,8 @@ static int run_json(cli_list_t *list, tnk_promise_t *first) {
   cli_json_t *json = list->json;
   int status;
 
+  if (list->run_id != NULL)
+    cli_json_put_odd_text(json, "run_id", list->run_id);
   tnk__json_key(&json->w, list->key);
   tnk__json_begin_array(&json->w);
   status = take_all(list, first);

@@ -9,9 +9,10 @@
 /* A list that is read page by page and shown as a table or in JSON. */
 typedef struct {
   cli_ask_t *ask;
-  const char *what; /* "training runs" */
-  const char *key;  /* of the array in JSON */
-  int64_t limit;    /* of records; 0 and below: none */
+  const char *what;   /* "training runs" */
+  const char *key;    /* of the array in JSON */
+  const char *run_id; /* that the list is of, for JSON; or NULL */
+  int64_t limit;      /* of records; 0 and below: none */
   cli_table_t *table;
   cli_json_t *json;
   /* Show record i of a page in whichever of the two is not NULL. */

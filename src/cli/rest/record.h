@@ -2,6 +2,7 @@
 #define TNK_CLI_REST_RECORD_H
 
 #include "cli/out/json.h"
+#include "cli/out/table.h"
 #include "tnk/record.h"
 
 /*
@@ -14,5 +15,12 @@ void cli_put_checkpoint_members(cli_json_t *json,
                                 const tnk_checkpoint_t *checkpoint);
 void cli_put_checkpoint(cli_json_t *json, const tnk_checkpoint_t *checkpoint);
 void cli_put_run_members(cli_json_t *json, const tnk_run_t *run);
+/* Write a session as a list knows it, and as a search does. */
+void cli_put_session_id(cli_json_t *json, const tnk_session_t *session);
+void cli_put_session(cli_json_t *json, const tnk_session_t *session);
+/* Write the members that only the answer about one session has. */
+void cli_put_session_parts(cli_json_t *json, const tnk_session_t *session);
+/* Add a cell that says whether a run has an adapter, and its rank. */
+void cli_table_add_lora(cli_table_t *table, const tnk_run_t *run);
 
 #endif

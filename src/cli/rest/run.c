@@ -1,8 +1,6 @@
 /* tnk run list, tnk run info. */
-#include <inttypes.h>
 #include <string.h>
 
-#include "cli/out/human.h"
 #include "cli/rest/commands.h"
 #include "cli/rest/list.h"
 #include "cli/rest/record.h"
@@ -12,20 +10,6 @@
 static const char *const scopes[] = {
     [TNK_SCOPE_OWNED] = "owned", [TNK_SCOPE_ACCESSIBLE] = "accessible", NULL};
 static int scope;
-
-static void put_lora(cli_table_t *table, const tnk_run_t *run) {
-  if (run->is_lora && run->lora_rank > 0)
-    cli_table_add(table, "Rank %" PRId64, run->lora_rank);
-  else
-    cli_table_add(table, "%s", run->is_lora ? "Yes" : "No");
-}
-
-static void put_age(cli_table_t *table, int64_t us) {
-  char text[CLI_HUMAN_TEXT];
-
-  cli_human_age(text, us, cli_now_us());
-  cli_table_add(table, "%s", text);
-}
 
 /* ---- tnk run list ---- */
 
@@ -117,7 +101,7 @@ static const cli_option_t list_options[] = {
      .help = "What the table shows, of id, model, owner, lora, updated, "
              "status, checkpoint, checkpoint_time, between commas "
              "(id,model,lora,updated,status)."},
-    {.name = "project",
+    {.name = "project-id",
      .value = "ID",
      .text = &list_args.project,
      .help = "Only runs of this project."},
@@ -143,10 +127,10 @@ static void show_cell(cli_table_t *table, const tnk_run_t *run,
     cli_table_add(table, "%s", run->owner);
     break;
   case LORA:
-    put_lora(table, run);
+    cli_table_add_lora(table, run);
     break;
   case UPDATED:
-    put_age(table, run->last_request_us);
+    cli_table_add_age(table, run->last_request_us);
     break;
   case STATUS:
     cli_table_add(table, "%s", run->is_corrupted ? "Failed" : "OK");
@@ -156,7 +140,7 @@ static void show_cell(cli_table_t *table, const tnk_run_t *run,
     break;
   default:
     if (last != NULL)
-      put_age(table, last->time_us);
+      cli_table_add_age(table, last->time_us);
     else
       cli_table_add(table, "N/A");
   }
@@ -211,30 +195,23 @@ static void put_checkpoint_rows(cli_table_t *table, const char *name,
                                 const tnk_checkpoint_t *checkpoint) {
   if (checkpoint == NULL)
     return;
-  cli_table_add(table, "%s", name);
-  cli_table_add(table, "%s", checkpoint->id);
+  cli_table_add_row(table, name, checkpoint->id);
   cli_table_add(table, "  - Time");
-  put_age(table, checkpoint->time_us);
-  cli_table_add(table, "  - Path");
-  cli_table_add(table, "%s", checkpoint->path);
+  cli_table_add_age(table, checkpoint->time_us);
+  cli_table_add_row(table, "  - Path", checkpoint->path);
 }
 
 static int print_table(const cli_t *cli, const tnk_run_t *run) {
-  const char *const rows[][2] = {{"Run ID", run->id},
-                                 {"Base Model", run->base_model},
-                                 {"Owner", run->owner}};
   cli_table_t *table = cli_table_new(NULL, 2);
 
-  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-    cli_table_add(table, "%s", rows[i][0]);
-    cli_table_add(table, "%s", rows[i][1]);
-  }
+  cli_table_add_row(table, "Run ID", run->id);
+  cli_table_add_row(table, "Base Model", run->base_model);
+  cli_table_add_row(table, "Owner", run->owner);
   cli_table_add(table, "LoRA");
-  put_lora(table, run);
+  cli_table_add_lora(table, run);
   cli_table_add(table, "Last Update");
-  put_age(table, run->last_request_us);
-  cli_table_add(table, "Status");
-  cli_table_add(table, "%s", run->is_corrupted ? "Failed" : "OK");
+  cli_table_add_age(table, run->last_request_us);
+  cli_table_add_row(table, "Status", run->is_corrupted ? "Failed" : "OK");
   put_checkpoint_rows(table, "Last Training Checkpoint", run->last_checkpoint);
   put_checkpoint_rows(table, "Last Sampler Checkpoint",
                       run->last_sampler_checkpoint);
@@ -245,7 +222,12 @@ static int print_table(const cli_t *cli, const tnk_run_t *run) {
   return cli_table_end(table, cli);
 }
 
-static int print_run(const cli_t *cli, const tnk_run_t *run) {
+static tnk_promise_t *ask_run(tnk_service_t *service, const cli_t *cli) {
+  return tnk_rest_get_run(service, cli->words[0], (tnk_scope_t)scope);
+}
+
+static int print_run(const cli_t *cli, const tnk_promise_t *promise) {
+  const tnk_run_t *run = tnk_page_run(tnk_promise_page(promise), 0);
   cli_json_t json;
 
   if (!cli->json)
@@ -256,19 +238,7 @@ static int print_run(const cli_t *cli, const tnk_run_t *run) {
 }
 
 static int run_info(cli_t *cli) {
-  cli_ask_t ask;
-  int status = cli_ask_open(&ask, cli, NULL);
-
-  if (status == CLI_EXIT_OK) {
-    tnk_promise_t *promise =
-        tnk_rest_get_run(ask.service, cli->words[0], (tnk_scope_t)scope);
-
-    status = cli_ask_wait(&ask, promise) == TNK_OK
-                 ? print_run(cli, tnk_page_run(tnk_promise_page(promise), 0))
-                 : cli_ask_failed(&ask, promise);
-    tnk_promise_unref(promise);
-  }
-  return cli_ask_close(&ask, status);
+  return cli_ask_once(cli, ask_run, print_run);
 }
 
 /* ---- The tables ---- */

@@ -1,0 +1,20 @@
+#ifndef TNK_CLI_REST_CHECKPOINT_H
+#define TNK_CLI_REST_CHECKPOINT_H
+
+#include "cli/frame/cli.h"
+
+/* Check that a path is one of a checkpoint and can be sent. 0, or -1 with one
+ * sentence in `why`. */
+int cli_check_path(const char *path, char *why, size_t n_why);
+/* The same for the first argument, as cli_command_t.check. */
+const char *cli_check_first_path(const cli_t *cli);
+
+extern const cli_command_t cli_checkpoint_list;
+extern const cli_command_t cli_checkpoint_info;
+extern const cli_command_t cli_checkpoint_delete;
+extern const cli_command_t cli_checkpoint_publish;
+extern const cli_command_t cli_checkpoint_unpublish;
+extern const cli_command_t cli_checkpoint_set_ttl;
+extern const cli_command_t cli_checkpoint_copy;
+
+#endif
