@@ -10,6 +10,7 @@
 #include "cli/out/table.h"
 #include "cli/rest/billing.h"
 #include "cli/rest/commands.h"
+#include "cli/rest/record.h"
 #include "codec/format/time_text.h"
 #include "tnk/rest.h"
 
@@ -267,13 +268,6 @@ static void put_amount(cli_table_t *table, const tnk_usage_event_t *event) {
   default:
     cli_table_add(table, "%s", event->json);
   }
-}
-
-void cli_table_add_usd(cli_table_t *table, double amount) {
-  if (isnan(amount))
-    cli_table_add(table, "N/A");
-  else
-    cli_table_add(table, "%.4f", amount);
 }
 
 static int print_table(const cli_t *cli, const tnk_page_t *page) {

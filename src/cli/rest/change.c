@@ -52,7 +52,7 @@ static int run_unpublish(cli_t *cli) {
   return cli_ask_once(cli, unpublish, show_private);
 }
 
-const cli_command_t cli_checkpoint_publish = {
+static const cli_command_t publish_command = {
     .name = "publish",
     .brief = "let everybody use a checkpoint",
     .about = "Let everybody use a checkpoint. One that is public already stays "
@@ -65,7 +65,7 @@ const cli_command_t cli_checkpoint_publish = {
     .run = run_publish,
 };
 
-const cli_command_t cli_checkpoint_unpublish = {
+static const cli_command_t unpublish_command = {
     .name = "unpublish",
     .brief = "take a publication back",
     .words = "PATH",
@@ -150,7 +150,7 @@ static const cli_option_t ttl_options[] = {
     {.name = "remove", .flag = &args.remove, .help = "It never expires."},
     {.name = NULL}};
 
-const cli_command_t cli_checkpoint_set_ttl = {
+static const cli_command_t set_ttl_command = {
     .name = "set-ttl",
     .brief = "say when a checkpoint expires",
     .about =
@@ -229,7 +229,7 @@ static const cli_option_t copy_options[] = {
              "the standard input."},
     {.name = NULL}};
 
-const cli_command_t cli_checkpoint_copy = {
+static const cli_command_t copy_command = {
     .name = "copy",
     .brief = "copy weights into a project",
     .about = "Copy weights into a project: in a run of its own that cannot be "
@@ -246,10 +246,10 @@ const cli_command_t cli_checkpoint_copy = {
 /* ---- The group ---- */
 
 static const cli_command_t *const commands[] = {
-    &cli_checkpoint_list,    &cli_checkpoint_info,
-    &cli_checkpoint_publish, &cli_checkpoint_unpublish,
-    &cli_checkpoint_set_ttl, &cli_checkpoint_copy,
-    &cli_checkpoint_delete,  NULL};
+    &cli_checkpoint_list,   &cli_checkpoint_info,
+    &publish_command,       &unpublish_command,
+    &set_ttl_command,       &copy_command,
+    &cli_checkpoint_delete, NULL};
 
 const cli_command_t cli_checkpoint = {
     .name = "checkpoint",

@@ -12,9 +12,5 @@ const char *cli_check_first_path(const cli_t *cli);
 extern const cli_command_t cli_checkpoint_list;
 extern const cli_command_t cli_checkpoint_info;
 extern const cli_command_t cli_checkpoint_delete;
-extern const cli_command_t cli_checkpoint_publish;
-extern const cli_command_t cli_checkpoint_unpublish;
-extern const cli_command_t cli_checkpoint_set_ttl;
-extern const cli_command_t cli_checkpoint_copy;
 
 #endif

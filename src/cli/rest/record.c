@@ -1,6 +1,7 @@
 #include "cli/rest/record.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static void put_metadata(cli_json_t *json, const tnk_pair_t *pairs, size_t n) {
   if (n > 0)
@@ -114,4 +115,11 @@ void cli_table_add_lora(cli_table_t *table, const tnk_run_t *run) {
     cli_table_add(table, "Rank %" PRId64, run->lora_rank);
   else
     cli_table_add(table, "%s", run->is_lora ? "Yes" : "No");
+}
+
+void cli_table_add_usd(cli_table_t *table, double amount) {
+  if (isnan(amount))
+    cli_table_add(table, "N/A");
+  else
+    cli_table_add(table, "%.4f", amount);
 }

@@ -22,5 +22,7 @@ void cli_put_session(cli_json_t *json, const tnk_session_t *session);
 void cli_put_session_parts(cli_json_t *json, const tnk_session_t *session);
 /* Add a cell that says whether a run has an adapter, and its rank. */
 void cli_table_add_lora(cli_table_t *table, const tnk_run_t *run);
+/* Add a cell with an amount of US dollars; NaN: it is not known. */
+void cli_table_add_usd(cli_table_t *table, double amount);
 
 #endif

@@ -5,6 +5,7 @@
 #include "cli/out/csv.h"
 #include "cli/out/json.h"
 #include "cli/rest/billing.h"
+#include "cli/rest/record.h"
 #include "tnk/rest.h"
 
 static struct {
