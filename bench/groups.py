@@ -220,6 +220,8 @@ def round_trip_ms(stub):
     took = []
     with socket.create_connection(("127.0.0.1", stub.port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if stub.trust:
+            connection = stub.trust.wrap_socket(connection, server_hostname="127.0.0.1")
         for _ in range(200):
             start = time.perf_counter()
             connection.sendall(b"GET /api/v1/healthz HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -228,8 +230,8 @@ def round_trip_ms(stub):
     return statistics.median(took) * 1000
 
 
-def delay_at(lab, mode, flags, label, args):
-    with lab.stub("--latency-ms", "150", "--stub-spread-ms", "250", *args, flags=flags) as stub:
+def delay_at(lab, mode, flags, label, args, tls=False):
+    with lab.stub("--latency-ms", "150", "--stub-spread-ms", "250", *args, flags=flags, tls=tls) as stub:
         trip = round_trip_ms(stub)
         results = both_samples(lab, stub.url, 40 if lab.quick else 400, 20 if lab.quick else 200, 30, 128,
                                delays=1)
@@ -250,6 +252,7 @@ def delay(lab):
         # Batched polls are not held for long, because there is always a sample that ends soon.
         what, after = ("each sample's first poll cut", "100") if mode == "single" else ("every other poll cut", "5")
         delay_at(lab, mode, flags, what, ["--hold-ms", "10000", "--stub-cut-ms", after])
+        delay_at(lab, mode, flags, "polls of 10 s, TLS", ["--hold-ms", "10000"], tls=True)
 
 
 # ---- stalls -------------------------------------------------------------

@@ -3,6 +3,7 @@ takes a Lab."""
 import contextlib
 import os
 import statistics
+import subprocess
 import time
 
 from groups import PROMPT, held_memory, need, sample_args
@@ -119,4 +120,58 @@ def narrow(lab):
     lab.row("MB sent for it", {"tnk": result}, "mb", detail=True)
 
 
-GROUPS = {"submit": submit, "tls_memory": tls_memory, "far": far, "limits": limits, "narrow": narrow}
+def beside(lab):
+    """A pass of about 20 MB at 20 Mbit/s and 50 ms of round trip, alone and
+    beside 500 held polls."""
+    polls, size = (10, ["16", "3840"]) if lab.quick else (500, ["320", "3840"])
+    words = ["delay 25", "rate 20000", "queue 65536"]
+    latency = ["--latency-ms", "300", "--stub-spread-ms", "300"] if lab.quick else \
+        ["--latency-ms", "5000", "--stub-spread-ms", "5000"]
+    sent, late = {}, {}
+    for suffix, tls in [("", False), (", TLS", True)]:
+        with lab.stub(*latency, tls=tls) as stub, lab.link(stub, *words) as link:
+            for n in [0, polls]:
+                commands = lab.commands("beside", "official_beside.py", str(n), *size)
+                results = lab.medians(commands, link.url, rounds=min(lab.rounds, 3))
+                for name, result in results.items():
+                    sent.setdefault(name, {})[n] = result["sent_ms"]
+                    # What a result needs in any case: from the server to here.
+                    late[name] = {"ms": result.get("delay_p99_ms", 25) - 25}
+        ratios = {name: {"ratio": by[polls] / by[0]} for name, by in sent.items()}
+        lab.row("a pass at 20 Mbit/s beside %d held polls: its time, in that of it alone%s" % (polls, suffix), ratios,
+                "ratio", target="<= 1.05")
+        lab.row("what the pass delays results by meanwhile, ms, p99%s" % suffix, late, "ms", target="<= 100")
+
+
+def dead_at(lab, stub, link, latency_s):
+    """All connections die while the result of a pass is waited for: until it is
+    there, less what it would have taken."""
+    def measure(command, url):
+        start = link.tell("counts")["up"]
+        with subprocess.Popen(command, env=lab.environment(url), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True) as process:
+            # The pass has gone up, and its poll is held.
+            while link.tell("counts")["up"] < start + 200000 or stub.counts()["held"] == 0:
+                time.sleep(0.05)
+            began = time.monotonic()
+            time.sleep(0.5)
+            link.tell("deaf")
+            process.wait()
+            return {"s": max(time.monotonic() - began - latency_s, 0)}
+    return measure
+
+
+def dead(lab):
+    """A connection that dies without a word under a training step."""
+    commands = lab.commands("passes", "official_passes.py", "64", "1024", "cross_entropy")
+    latency_s = 1 if lab.quick else 5
+    for suffix, tls in [("", False)] if lab.quick else [("", False), (", TLS", True)]:
+        latency = ["--latency-ms", str(latency_s * 1000), "--hold-ms", "60000"]
+        with lab.stub(*latency, tls=tls) as stub, lab.link(stub, "delay 5") as link:
+            results = lab.medians(commands, link.url, dead_at(lab, stub, link, latency_s), 1)
+        lab.row("seconds that a silently dead connection costs a training step%s" % suffix, results, "s",
+                target="<= 20")
+
+
+GROUPS = {"submit": submit, "tls_memory": tls_memory, "far": far, "limits": limits, "narrow": narrow,
+          "beside": beside, "dead": dead}
