@@ -57,6 +57,8 @@ class Setting:
 
 SETTINGS = [
     Setting("command line", ["cli"], {"use_pyqwest_transport": "false"}),
+    Setting("command line beside tnk's", ["commands"], {"use_pyqwest_transport": "false"},
+            ["--tokens", "600"], versions=VERSIONS[:1]),
     Setting("plain", MAIN, {"use_pyqwest_transport": "false"}),
     Setting("other transport, batched retrieval, chunks in parallel, zstd", MAIN, {
         "use_pyqwest_transport": "true",
@@ -79,7 +81,7 @@ SETTINGS = [
 ]
 STACKS = ["false", "true"]
 # Of those over TLS, what every run does; --tls does all of them.
-SETTINGS += [SETTINGS[1].over_tls(stack, ["service", "training", "sampling"], VERSIONS[:1])
+SETTINGS += [SETTINGS[2].over_tls(stack, ["service", "training", "sampling"], VERSIONS[:1])
              for stack in STACKS]
 
 
@@ -87,9 +89,9 @@ def settings_over_tls():
     """All of them. The oldest client's pyqwest trusts no authority but those it
     was built with, and the command line's processes sometimes abort with it
     when they end, so these two go with httpx alone."""
-    return [s.over_tls(stack, versions=VERSIONS[:-1] if stack == "true" else None)
+    return [s.over_tls(stack, versions=s.versions or (VERSIONS[:-1] if stack == "true" else None))
             for s in SETTINGS if not s.tls for stack in STACKS
-            if stack == "false" or s.groups != ["cli"]]
+            if stack == "false" or s.groups not in (["cli"], ["commands"])]
 
 
 def skip_all(why):
@@ -143,6 +145,7 @@ class Clients:
 
 class Server:
     def __init__(self, tnk, arguments):
+        self.tnk = tnk
         self.calls = collections.Counter()
         self.versions = collections.Counter()  # of HTTP
         self.tail = collections.deque(maxlen=400)
@@ -225,7 +228,7 @@ def environment(clients, version, server, groups):
     if "custom" in groups:
         path.append(str(HERE / "standin"))
     env = {name: value for name, value in os.environ.items() if not name.startswith("TINKER_")}
-    env.update(TINKER_BASE_URL=server.url, TINKER_API_KEY=KEY, HOME=str(clients.cache / "home"),
+    env.update(INTEROP_TNK=str(Path(server.tnk).resolve()), TINKER_BASE_URL=server.url, TINKER_API_KEY=KEY, HOME=str(clients.cache / "home"),
                PYTHONPATH=os.pathsep.join(path), HF_HUB_OFFLINE="1", NO_PROXY="*", no_proxy="*", COLUMNS="200")
     if server.url.startswith("https:"):
         env["SSL_CERT_FILE"] = str(PEM)

@@ -1,23 +1,13 @@
 """The client's own command line."""
 
-import importlib
+import csv
+import io
 import json
-import os
-import subprocess
-import sys
+import tempfile
+from pathlib import Path
 
-from kit import CALLS, MODEL, case, check, done, need
-
-
-def tinker(*args, code=0):
-    CALLS["tinker " + " ".join(a for a in args[:2] if not a.startswith("tinker:"))] += 1
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tinker.cli", *args],
-        capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, env=os.environ,
-    )
-    check(code is None or ran.returncode == code,
-          f"{args}: status {ran.returncode}\n{ran.stdout}{ran.stderr}")
-    return ran
+from kit import MODEL, case, check, done, need
+from shell import has_command, has_option, hours, need_call, run_of, tinker
 
 
 def in_json(*args):
@@ -32,18 +22,8 @@ def saved(ctx):
     return ctx.once("saved for the command line", make)
 
 
-def has_command(group, name=None):
-    """Asked of the modules: starting the command takes a second."""
-    try:
-        module = importlib.import_module(f"tinker.cli.commands.{group}")
-    except ImportError:
-        return False
-    return name is None or name in module.cli.commands
-
-
 def listed(ctx, path):
-    run = path.removeprefix("tinker://").split("/")[0]
-    checkpoints = done(ctx.rest.list_checkpoints(run)).checkpoints
+    checkpoints = done(ctx.rest.list_checkpoints(run_of(path))).checkpoints
     return next((c for c in checkpoints if c.tinker_path == path), None)
 
 
@@ -54,7 +34,7 @@ def version(ctx):
 
 @case
 def runs(ctx):
-    run = saved(ctx)[0].removeprefix("tinker://").split("/")[0]
+    run = run_of(saved(ctx)[0])
     check(any(r["training_run_id"] == run for r in in_json("run", "list", "--limit", "0")["runs"]))
     check("Training Run" in tinker("run", "info", run).stdout)
 
@@ -68,7 +48,7 @@ def an_unknown_run(ctx):
 @case
 def checkpoints(ctx):
     path = saved(ctx)[0]
-    run = path.removeprefix("tinker://").split("/")[0]
+    run = run_of(path)
     answer = in_json("checkpoint", "list", "--run-id", run)["checkpoints"]
     check(path in [c["tinker_path"] for c in answer])
     check(in_json("checkpoint", "info", path)["checkpoint_type"] == "training")
@@ -111,3 +91,88 @@ def models(ctx):
 def credentials(ctx):
     need(has_command("auth"), "not in this version")
     check("yes" in tinker("auth", "status").stdout)
+
+
+@case
+def some_of_the_runs(ctx):
+    saved(ctx)
+    columns = ("id", "model", "owner", "lora", "updated", "status", "checkpoint", "checkpoint_time")
+    if has_option("run", "list", "--columns"):
+        check("Checkpoint Time" in tinker("run", "list", "--limit", "1", "--columns", ",".join(columns)).stdout)
+    check(len(in_json("run", "list", "--limit", "1")["runs"]) == 1)
+    check(len(in_json("checkpoint", "list", "--limit", "2")["checkpoints"]) == 2)
+    check("weights/" in tinker("checkpoint", "info", saved(ctx)[0]).stdout)
+
+
+@case
+def deletion_of_a_kind(ctx):
+    need(has_option("checkpoint", "delete", "--run-id"), "not in this version")
+    training = ctx.new_training()
+    path = done(training.save_state("of-a-kind")).path
+    left = done(training.save_weights_for_sampler("left")).path
+    answer = in_json("checkpoint", "delete", "--run-id", run_of(path), "--type", "weights", "--after", "2020-01-01",
+                     "--before", "2100-01-01", "-y")
+    check(answer["deleted_count"] == 1 and listed(ctx, path) is None and listed(ctx, left), str(answer))
+
+
+@case
+def one_model(ctx):
+    need(has_command("model"), "not in this version")
+    check(MODEL in tinker("model", "list", "BYTE").stdout)
+
+
+def downloaded(path):
+    """Its files' names."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = in_json("checkpoint", "download", path, "-o", folder)
+        files = [p for p in Path(folder).rglob("*") if p.is_file()]
+        check(answer["checkpoint_path"] == path and all(p.stat().st_size > 0 for p in files), str(answer))
+        again = tinker("checkpoint", "download", path, "-o", folder, code=1)
+        check("exist" in again.stdout + again.stderr, again.stderr)
+        tinker("checkpoint", "download", path, "-o", folder, "--force")
+        return {p.name for p in files}
+
+
+@case
+def weights_are_taken_home(ctx):
+    """Also as archives, which older versions know alone."""
+    names = {"adapter_config.json", "adapter_model.safetensors"}
+    if hasattr(ctx.rest.raw, "get_external_weights_urls"):
+        path = done(ctx.new_training().save_weights_external("home")).path
+        check(downloaded(path) == names, path)
+    else:
+        need_call(f"training_runs/{run_of(saved(ctx)[0])}/checkpoints/weights/cli-0/archive")
+    # By way of an export, or of an archive.
+    check(downloaded(saved(ctx)[0]) >= names)
+
+
+@case
+def usage(ctx):
+    need(has_command("billing", "usage"), "not in this version")
+    need_call("billing/usage/events?starting_on=2026-01-01T00:00:00Z&ending_before=2026-01-01T01:00:00Z")
+    saved(ctx)
+    answer = in_json("billing", "usage", *hours())
+    check(answer["data"] and answer["sessions"], str(answer))
+    rows = list(csv.DictReader(io.StringIO(tinker("billing", "usage", *hours(), "--csv", "-").stdout)))
+    check(len(rows) >= len(answer["data"]), str(rows))
+    tinker("billing", "usage", *hours(), "--sessions-csv", "-")
+
+
+@case
+def storage(ctx):
+    need(has_command("billing", "checkpoint-storage"), "not in this version")
+    saved(ctx)
+    check(in_json("billing", "checkpoint-storage")["data"])
+    check("," in tinker("billing", "checkpoint-storage", "--csv", "-").stdout)
+
+
+@case
+def a_trace(ctx):
+    need(has_command("session", "export-trace"), "not in this version")
+    saved(ctx)
+    session = ctx.service.holder.get_session_id()
+    need_call(f"sessions/{session}/trace_export")
+    check(tinker("session", "export-trace", session, "--url-only").stdout.startswith("http"))
+    with tempfile.TemporaryDirectory() as folder:
+        tinker("session", "export-trace", session, "-o", f"{folder}/t")
+        check(Path(folder, "t").stat().st_size > 0)
