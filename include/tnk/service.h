@@ -40,7 +40,11 @@ typedef enum {
   TNK_QUEUE_STALLED = 4,
   /** The server has ended the session; operations that it refuses from now on
    * reject with TNK_ESESSION. Told once. */
-  TNK_QUEUE_SESSION_LOST = 5
+  TNK_QUEUE_SESSION_LOST = 5,
+  /** Not the server's word: for five seconds or more nothing has been answered
+   * at all, though attempts were made. What was begun waits and goes on by
+   * itself. Told once; TNK_QUEUE_ACTIVE follows when something answers. */
+  TNK_QUEUE_UNREACHABLE = 6
 } tnk_queue_state_t;
 
 /**
@@ -50,7 +54,8 @@ typedef enum {
  *
  * @param client  Model id, or sampling session id; for operations of no
  *                client their name; for TNK_QUEUE_SESSION_LOST the session's
- *                id. Valid until the return.
+ *                id; for TNK_QUEUE_UNREACHABLE, and the end of that, the
+ *                server's host. Valid until the return.
  * @param reason  The server's words, or ours; valid until the return.
  * Thread: loop thread. Since: 0.1
  */
@@ -118,7 +123,8 @@ typedef struct {
   /** One long poll: to the head of its answer, then without a byte of it; 0:
    * 45,000. */
   uint64_t poll_timeout_ms;
-  /** Repeats of a failed request; 0: 10. UINT32_MAX: none. */
+  /** Repeats of a failed request; 0: 10. UINT32_MAX: none, of anything. What
+   * trains, saves or samples has patience_ms in place of a number. */
   uint32_t max_retries;
   /** Long polls of samples that may be held at once; 0: 2,048. Bounded by the
    * process's limit of open files, with a warning. Polls of training have
@@ -147,6 +153,12 @@ typedef struct {
    * the service says, else an hour; nothing makes it longer. UINT64_MAX: not at
    * all. */
   uint64_t max_billing_pause_ms;
+  /** How long a training operation, a save or a sample that fails for reasons
+   * that may pass is submitted again, from its first failed attempt on: the
+   * same bytes, number and key, however often. 0: 300,000; UINT64_MAX: as long
+   * as it takes. What the service has accepted is waited for without a limit.
+   */
+  uint64_t patience_ms;
 } tnk_service_options_t;
 
 #define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)

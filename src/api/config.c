@@ -11,6 +11,7 @@
 #include "codec/data/check.h"
 #include "codec/format/jwt.h"
 #include "codec/format/url.h"
+#include "flow/retry.h"
 #include "http/client.h"
 #include "tnk/error.h"
 
@@ -267,6 +268,8 @@ static void load_numbers(tnk_service_options_t *o) {
     o->max_retries = 10;
   else if (o->max_retries == UINT32_MAX)
     o->max_retries = 0;
+  if (o->patience_ms == 0)
+    o->patience_ms = TNK__RETRY_PATIENCE_MS;
   if (o->max_polls == 0)
     o->max_polls = 2048;
   if (o->max_pending == 0)

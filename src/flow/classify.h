@@ -85,7 +85,7 @@ typedef enum {
 typedef enum {
   TNK__SCHEDULE_NONE = 0,
   TNK__SCHEDULE_REQUEST, /* 0.5 s doubling to 10 s, limited in number */
-  TNK__SCHEDULE_LONG     /* 1 s doubling to 30 s, limited to 300 s as well */
+  TNK__SCHEDULE_LONG     /* 1 s doubling to 30 s, limited by patience alone */
 } tnk__schedule_t;
 
 /* One finished attempt. Zero in the optional fields says nothing special. */

@@ -1,6 +1,8 @@
 /*
- * A call has made n_retries repeats since started_ms. Only those that count get
- * here: pauses and waits for the limiter have ends of their own.
+ * A call has made n_retries repeats since failed_ms. Only those that count get
+ * here: pauses and waits for the limiter have ends of their own. The time that
+ * the first attempt took does not count, or a long upload that breaks off at
+ * its end would find no patience left.
  */
 #include "flow/retry.h"
 
@@ -9,6 +11,7 @@
 void tnk__retry_init(tnk__retry_t *retry, uint32_t max_retries,
                      uint64_t now_ms) {
   retry->started_ms = now_ms;
+  retry->failed_ms = 0;
   retry->max_retries = max_retries;
   retry->n_retries = 0;
 }
@@ -20,24 +23,31 @@ static uint64_t scheduled_ms(const tnk__retry_t *retry,
   return tnk__backoff_request_ms(retry->n_retries, u);
 }
 
+uint64_t tnk__retry_left_ms(const tnk__retry_t *retry, uint64_t patience_ms,
+                            uint64_t now_ms) {
+  const uint64_t spent_ms =
+      retry->n_retries > 0 ? now_ms - retry->failed_ms : 0;
+
+  return spent_ms < patience_ms ? patience_ms - spent_ms : 0;
+}
+
 int tnk__retry_next(tnk__retry_t *retry, const tnk__verdict_t *verdict,
-                    uint64_t server_ms, uint64_t now_ms, double u,
-                    uint64_t *delay_ms) {
-  uint64_t elapsed_ms = now_ms - retry->started_ms;
+                    uint64_t patience_ms, uint64_t server_ms, uint64_t now_ms,
+                    double u, uint64_t *delay_ms) {
+  const int is_long = verdict->schedule == TNK__SCHEDULE_LONG;
+  uint64_t left_ms = tnk__retry_left_ms(retry, patience_ms, now_ms);
   uint64_t ms;
 
   *delay_ms = 0;
-  if (verdict->schedule == TNK__SCHEDULE_NONE ||
-      retry->n_retries >= retry->max_retries)
+  if (verdict->schedule == TNK__SCHEDULE_NONE || retry->max_retries == 0 ||
+      (is_long ? left_ms == 0 : retry->n_retries >= retry->max_retries))
     return 0;
   /* The server's wish goes in place of our delay, not on top of it. */
   ms = server_ms != 0 ? server_ms : scheduled_ms(retry, verdict->schedule, u);
-  if (verdict->schedule == TNK__SCHEDULE_LONG) {
-    if (elapsed_ms >= TNK__RETRY_TOTAL_MS)
-      return 0;
-    if (ms > TNK__RETRY_TOTAL_MS - elapsed_ms)
-      ms = TNK__RETRY_TOTAL_MS - elapsed_ms;
-  }
+  if (is_long && ms > left_ms)
+    ms = left_ms;
+  if (retry->n_retries == 0)
+    retry->failed_ms = now_ms;
   retry->n_retries++;
   *delay_ms = ms;
   return 1;

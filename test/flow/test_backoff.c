@@ -68,27 +68,38 @@ static tnk__verdict_t verdict_of(tnk__schedule_t schedule) {
   return verdict;
 }
 
+static int next(tnk__retry_t *retry, const tnk__verdict_t *verdict,
+                uint64_t server_ms, uint64_t now_ms, uint64_t *delay_ms) {
+  return tnk__retry_next(retry, verdict, TNK__RETRY_PATIENCE_MS, server_ms,
+                         now_ms, 0, delay_ms);
+}
+
 TEST(request_schedule_is_limited_by_number_only) {
   tnk__verdict_t verdict = verdict_of(TNK__SCHEDULE_REQUEST);
   tnk__retry_t retry;
   uint64_t delay_ms;
 
-  tnk__retry_init(&retry, 8, 1000);
+  tnk__retry_init(&retry, 8, 0);
   for (uint32_t n = 0; n < 8; n++) {
-    CHECK_INT(tnk__retry_next(&retry, &verdict, 0, 10000000, 0, &delay_ms), 1);
+    CHECK_INT(next(&retry, &verdict, 0, 10000000, &delay_ms), 1);
     CHECK_INT(delay_ms, request_maxima[n]);
   }
-  CHECK_INT(tnk__retry_next(&retry, &verdict, 0, 10000000, 0, &delay_ms), 0);
+  CHECK_INT(next(&retry, &verdict, 0, 10000000, &delay_ms), 0);
 }
 
 TEST(no_retries_means_one_attempt) {
-  tnk__verdict_t verdict = verdict_of(TNK__SCHEDULE_REQUEST);
+  static const tnk__schedule_t schedules[] = {TNK__SCHEDULE_REQUEST,
+                                              TNK__SCHEDULE_LONG};
   tnk__retry_t retry;
-  uint64_t delay_ms = 77;
 
-  tnk__retry_init(&retry, 0, 0);
-  CHECK_INT(tnk__retry_next(&retry, &verdict, 500, 0, 0, &delay_ms), 0);
-  CHECK_INT(delay_ms, 0);
+  for (size_t i = 0; i < 2; i++) {
+    tnk__verdict_t verdict = verdict_of(schedules[i]);
+    uint64_t delay_ms = 77;
+
+    tnk__retry_init(&retry, 0, 0);
+    CHECK_INT(next(&retry, &verdict, 500, 0, &delay_ms), 0);
+    CHECK_INT(delay_ms, 0);
+  }
 }
 
 TEST(no_schedule_means_no_retry) {
@@ -97,20 +108,21 @@ TEST(no_schedule_means_no_retry) {
   uint64_t delay_ms;
 
   tnk__retry_init(&retry, 10, 0);
-  CHECK_INT(tnk__retry_next(&retry, &verdict, 500, 0, 0, &delay_ms), 0);
+  CHECK_INT(next(&retry, &verdict, 500, 0, &delay_ms), 0);
 }
 
 /* 1+2+4+8+16 = 31 s, then 30 s each: the eighth of those would end at 301 s
- * and is cut, the last attempt is made at 300 s. */
-TEST(long_schedule_ends_at_300_s) {
+ * and is cut, the last attempt is made at 300 s. A limit of eight retries has
+ * no say. */
+TEST(C5_the_long_schedule_ends_300_s_after_the_first_failure) {
   tnk__verdict_t verdict = verdict_of(TNK__SCHEDULE_LONG);
   tnk__retry_t retry;
   uint64_t now_ms = 5000;
   uint64_t delay_ms;
   int n = 0;
 
-  tnk__retry_init(&retry, 1000, now_ms);
-  while (tnk__retry_next(&retry, &verdict, 0, now_ms, 0, &delay_ms)) {
+  tnk__retry_init(&retry, 8, 0);
+  while (next(&retry, &verdict, 0, now_ms, &delay_ms)) {
     if (n < 8)
       CHECK_INT(delay_ms, slow[n]);
     now_ms += delay_ms;
@@ -120,16 +132,38 @@ TEST(long_schedule_ends_at_300_s) {
   CHECK_INT(n, 14);
 }
 
+TEST(C5_patience_of_hours_has_no_number_of_attempts) {
+  const uint64_t patience_ms = 6 * 3600 * 1000;
+  tnk__verdict_t verdict = verdict_of(TNK__SCHEDULE_LONG);
+  tnk__retry_t retry;
+  uint64_t now_ms = 5000;
+  uint64_t delay_ms;
+  int n = 0;
+
+  tnk__retry_init(&retry, 10, 0);
+  while (
+      tnk__retry_next(&retry, &verdict, patience_ms, 0, now_ms, 0, &delay_ms)) {
+    now_ms += delay_ms;
+    n++;
+  }
+  CHECK_INT(now_ms, 5000 + patience_ms);
+  CHECK_INT(n, 5 + (21600 - 31 + 29) / 30);
+  CHECK_INT(tnk__retry_left_ms(&retry, patience_ms, now_ms - 7), 7);
+  CHECK_INT(
+      tnk__retry_next(&retry, &verdict, UINT64_MAX, 0, now_ms, 0, &delay_ms),
+      1);
+}
+
 TEST(S3_15_the_server_decides_when_not_whether) {
   tnk__verdict_t verdict = verdict_of(TNK__SCHEDULE_LONG);
   tnk__retry_t retry;
   uint64_t delay_ms;
 
   tnk__retry_init(&retry, 2, 0);
-  CHECK_INT(tnk__retry_next(&retry, &verdict, 42, 0, 0, &delay_ms), 1);
+  CHECK_INT(next(&retry, &verdict, 42, 0, &delay_ms), 1);
   CHECK_INT(delay_ms, 42);
-  /* It never reaches beyond the total. */
-  CHECK_INT(tnk__retry_next(&retry, &verdict, 60000, 299000, 0, &delay_ms), 1);
+  /* It never reaches beyond the patience. */
+  CHECK_INT(next(&retry, &verdict, 60000, 299000, &delay_ms), 1);
   CHECK_INT(delay_ms, 1000);
-  CHECK_INT(tnk__retry_next(&retry, &verdict, 42, 299500, 0, &delay_ms), 0);
+  CHECK_INT(next(&retry, &verdict, 42, 300000, &delay_ms), 0);
 }

@@ -93,6 +93,7 @@ static void note_words(tnk__reply_t *reply, const tnk__failure_t *failure) {
 static void on_pause_over(tnk__timer_t *timer) {
   tnk__call_t *call = tnk__container_of(timer, tnk__call_t, timer);
 
+  tnk__reach_leave(&call->reacher);
   if (call->in_pause == NULL) {
     attempt(call);
     return;
@@ -111,6 +112,7 @@ static void pause_for(tnk__call_t *call, uint64_t delay_ms) {
   call->since_ms = tnk__context_now_ms(call->endpoint->context);
   tnk__timer_start(call->endpoint->context, &call->timer, delay_ms,
                    on_pause_over);
+  tnk__reach_wait(call->endpoint, &call->reacher);
   if (call->in_pause != NULL)
     call->in_pause(call, 0);
 }
@@ -289,6 +291,7 @@ static void on_done(tnk__exchange_t *exchange,
   note_effect(call, &reply);
   call->last_status = result->status;
   call->last_err = result->err;
+  tnk__reach_note(call->endpoint, &call->reacher, reply.outcome, result->err);
   is_over = !will_repeat(call, &reply);
   if (is_over && reply.verdict.action != TNK__ACTION_SUCCEED)
     reply.error = tnk__call_error(call, result, &reply, &failure);
@@ -382,6 +385,7 @@ void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
   tnk__exchange_init(&call->exchange);
   call->exchange.on_done = on_done;
   tnk__deferred_init(&call->deferred, NULL);
+  tnk__reacher_init(&call->reacher, &call->timer);
   call->endpoint = endpoint;
   call->route = tnk__route(route);
   call->name = name;
@@ -404,6 +408,7 @@ void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
 void tnk__call_start(tnk__call_t *call,
                      void (*done)(tnk__call_t *self,
                                   const tnk__reply_t *reply)) {
+  tnk__reach_leave(&call->reacher);
   call->done = done;
   call->state = TNK__CALL_DECIDING;
   call->n_attempts = 0;
@@ -435,6 +440,7 @@ void tnk__call_cancel(tnk__call_t *call) {
     return; /* never bound */
   tnk__exchange_cancel(&call->exchange);
   tnk__timer_stop(&call->timer);
+  tnk__reach_leave(&call->reacher);
   tnk__defer_cancel(&call->deferred);
   call->state = TNK__CALL_IDLE;
   tnk__error_unref(call->early);

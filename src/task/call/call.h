@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "flow/retry.h"
 #include "task/call/endpoint.h"
+#include "task/call/reach.h"
 #include "task/call/routes.h"
 
 /* How a call ended. Belongs to the call; valid inside `done`. */
@@ -64,6 +65,7 @@ typedef struct tnk__call {
   const tnk__route_t *route;
   tnk__exchange_t exchange;
   tnk__timer_t timer;
+  tnk__reacher_t reacher;   /* of its pauses, and of its owner's */
   tnk__deferred_t deferred; /* of WAITING, and of what follows it; of FAILING */
   tnk__error_t *early;      /* why it is FAILING */
   void (*done)(struct tnk__call *self, const tnk__reply_t *reply);

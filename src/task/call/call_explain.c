@@ -22,6 +22,7 @@ static void explain_pause(const tnk__call_t *call, uint64_t now,
   }
   tnk__text_printf(out, ", attempt %u follows in ", call->n_attempts + 1);
   tnk__text_time(out, tnk__timer_left_ms(&call->timer, now));
+  tnk__reach_explain(call->endpoint, &call->reacher, out);
 }
 
 static void explain_exchange(const tnk__call_t *call, uint64_t now,

@@ -8,7 +8,11 @@
 
 /* Something between us and the server may answer for a moment in its place;
  * after these, nothing will change. */
-enum { MAX_REASON = 256, MAX_UNREADABLE = 2 };
+enum { MAX_REASON = 256, MAX_LIMIT = 64, MAX_UNREADABLE = 2 };
+
+static uint64_t patience_of(const tnk__call_t *call) {
+  return call->endpoint->config->options.patience_ms;
+}
 
 /* Why an attempt failed, for the log. */
 static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
@@ -23,19 +27,39 @@ static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
   return text;
 }
 
+/* How long it is tried on, as the end of a sentence. */
+static void write_limit(const tnk__call_t *call, const tnk__reply_t *reply,
+                        char *limit) {
+  tnk__text_t out;
+
+  tnk__text_init(&out, limit, MAX_LIMIT);
+  if (reply->verdict.schedule == TNK__SCHEDULE_LONG &&
+      patience_of(call) == UINT64_MAX) {
+    tnk__text_printf(&out, "as long as it takes");
+  } else if (reply->verdict.schedule == TNK__SCHEDULE_LONG) {
+    tnk__text_printf(&out, "for ");
+    tnk__text_time(&out, patience_of(call));
+    tnk__text_printf(&out, " at most");
+  } else {
+    tnk__text_printf(&out, "%u more times at most",
+                     call->retry.max_retries + 1 - call->retry.n_retries);
+  }
+}
+
 /* A server that cannot be reached from the start is told of once, lest the
  * program wait in silence for the end of all attempts. */
 static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
                         uint64_t delay_ms) {
   tnk__endpoint_t *endpoint = call->endpoint;
   char text[MAX_REASON];
+  char limit[MAX_LIMIT];
   const char *why = reason_of(call, reply, text, sizeof(text));
 
+  write_limit(call, reply, limit);
   if (!endpoint->is_known && reply->status == 0 && !call->background) {
     endpoint->is_known = 1;
     tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call",
-             "%s: %s; trying on, %u more times at most", call->name, why,
-             call->retry.max_retries + 1 - call->retry.n_retries);
+             "%s: %s; trying on, %s", call->name, why, limit);
   }
   tnk__log(&endpoint->context->logger, TNK_LOG_DEBUG, "call",
            "%s: attempt %u failed (%s); the next one in %llu ms", call->name,
@@ -109,8 +133,8 @@ int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
       call->n_unreadable++ == MAX_UNREADABLE)
     return 0;
   if (reply->verdict.action != TNK__ACTION_RETRY ||
-      !tnk__retry_next(&call->retry, &reply->verdict, reply->retry_after_ms,
-                       tnk__context_now_ms(context),
+      !tnk__retry_next(&call->retry, &reply->verdict, patience_of(call),
+                       reply->retry_after_ms, tnk__context_now_ms(context),
                        tnk__context_uniform(context), delay_ms))
     return 0;
   tnk__call_count_repeat(call, reply->outcome);

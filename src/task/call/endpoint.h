@@ -1,7 +1,9 @@
 #ifndef TNK_TASK_CALL_ENDPOINT_H
 #define TNK_TASK_CALL_ENDPOINT_H
 
+#include "base/list.h"
 #include "flow/billing.h"
+#include "flow/outage.h"
 #include "http/client.h"
 #include "loop/context.h"
 #include "task/call/config.h"
@@ -20,13 +22,30 @@ typedef enum {
   TNK__N_RETRY_CAUSES
 } tnk__retry_cause_t;
 
-/* Where calls go, and what all calls of a service share. */
+struct tnk__endpoint;
+
+/* What reach.h keeps. */
 typedef struct {
+  tnk__outage_t outage;
+  tnk__list_t unanswered; /* calls that pause after an attempt without answer */
+  tnk__timer_t probe;
+  tnk__deferred_t notice;
+  int last_err;           /* of the last of those attempts */
+  int was_told;           /* the observer knows of the outage */
+  uint64_t told_since_ms; /* its begin */
+  /* Hears of an outage and of its end, in a turn of its own; or NULL. */
+  void (*on_change)(struct tnk__endpoint *endpoint, int is_out,
+                    const char *reason);
+} tnk__reach_t;
+
+/* Where calls go, and what all calls of a service share. */
+typedef struct tnk__endpoint {
   tnk__context_t *context;
   const tnk__config_t *config;
   tnk__http_t *http;
   struct tnk__auth *auth;
   tnk__billing_t billing;
+  tnk__reach_t reach;
   /* Optional calls that this server has answered, and those it lacks; sets of
    * tnk__route_bit(). */
   uint64_t offered;

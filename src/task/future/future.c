@@ -98,13 +98,17 @@ static void fail(tnk__future_t *future, const tnk__reply_t *reply,
 /* ---- Polling again ---- */
 
 static void on_pause_over(tnk__timer_t *timer) {
-  send_poll(tnk__container_of(timer, tnk__future_t, call.timer));
+  tnk__future_t *future = tnk__container_of(timer, tnk__future_t, call.timer);
+
+  tnk__reach_leave(&future->call.reacher);
+  send_poll(future);
 }
 
 static void pause_for(tnk__future_t *future, uint64_t delay_ms) {
   future->state = TNK__FUTURE_PAUSING;
   tnk__timer_start(future->session->context, &future->call.timer, delay_ms,
                    on_pause_over);
+  tnk__reach_wait(future->call.endpoint, &future->call.reacher);
 }
 
 /* 1 when another poll is on its way. */
@@ -533,6 +537,7 @@ static void explain_state(const tnk__future_t *future, uint64_t now,
   case TNK__FUTURE_PAUSING:
     tnk__text_printf(out, "poll %llu of its result follows in ", n + 1);
     tnk__text_time(out, tnk__timer_left_ms(&future->call.timer, now));
+    tnk__reach_explain(future->call.endpoint, &future->call.reacher, out);
     break;
   case TNK__FUTURE_AWAITING:
     tnk__poller_explain(future->poller, out);

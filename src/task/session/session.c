@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "task/call/reach.h"
 #include "task/call/tenant.h"
 
 enum {
@@ -97,6 +98,13 @@ void tnk__session_tell(tnk__session_t *session, const char *client,
   tnk__callout_begin();
   options->on_queue_state(client, state, reason, options->queue_state_user);
   tnk__callout_end();
+}
+
+static void on_reach(tnk__endpoint_t *endpoint, int is_out,
+                     const char *reason) {
+  tell(tnk__container_of(endpoint, tnk__session_t, endpoint),
+       endpoint->config->url.host,
+       is_out ? TNK_QUEUE_UNREACHABLE : TNK_QUEUE_ACTIVE, reason);
 }
 
 /* ---- Background: heartbeat and refresh ---- */
@@ -376,6 +384,8 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
   session->endpoint.config = config;
   session->endpoint.http = http;
   session->endpoint.auth = &session->renewal.auth;
+  tnk__reach_open(&session->endpoint);
+  session->endpoint.reach.on_change = on_reach;
   tnk__renewal_open(&session->renewal, &session->endpoint);
   tnk__loans_open(&session->loans, context);
   tnk__list_init(&session->needs);
@@ -410,6 +420,7 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
 
 void tnk__session_shut(tnk__session_t *session) {
   session->endpoint.closing = 1;
+  tnk__reach_shut(&session->endpoint);
   tnk__timer_stop(&session->watch_timer);
   tnk__call_cancel(&session->startup);
   tnk__heartbeat_stop(&session->heartbeat);

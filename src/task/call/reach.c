@@ -1,0 +1,158 @@
+/* Whether anything at an endpoint answers, and who waits for that. */
+#include "task/call/reach.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+/* When an outage is over, all begin anew, spread over this time. */
+enum { SPREAD_MS = 1000, MAX_REASON = 160 };
+
+/* Takes the place of the pause that is running. */
+static void go_in(tnk__context_t *context, tnk__reacher_t *reacher,
+                  uint64_t delay_ms) {
+  tnk__timer_t *timer = reacher->timer;
+  const int is_background = tnk__timer_is_background(timer);
+  void (*fn)(tnk__timer_t * self) = timer->fn;
+
+  if (!tnk__timer_is_active(timer) ||
+      tnk__timer_left_ms(timer, tnk__context_now_ms(context)) <= delay_ms)
+    return;
+  tnk__timer_stop(timer);
+  if (is_background)
+    tnk__timer_start_background(context, timer, delay_ms, fn);
+  else
+    tnk__timer_start(context, timer, delay_ms, fn);
+}
+
+static void arm_probe(tnk__endpoint_t *endpoint);
+
+static void on_probe(tnk__timer_t *timer) {
+  tnk__endpoint_t *endpoint =
+      tnk__container_of(timer, tnk__endpoint_t, reach.probe);
+  tnk__list_t *node = tnk__list_pop(&endpoint->reach.unanswered);
+
+  if (node != NULL)
+    go_in(endpoint->context, tnk__container_of(node, tnk__reacher_t, link), 0);
+  arm_probe(endpoint);
+}
+
+static void arm_probe(tnk__endpoint_t *endpoint) {
+  if (endpoint->reach.outage.is_out &&
+      !tnk__list_empty(&endpoint->reach.unanswered) &&
+      !tnk__timer_is_active(&endpoint->reach.probe))
+    tnk__timer_start_background(endpoint->context, &endpoint->reach.probe,
+                                TNK__OUTAGE_PROBE_MS, on_probe);
+}
+
+static void wake_all(tnk__endpoint_t *endpoint) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_pop(&endpoint->reach.unanswered)) != NULL)
+    go_in(endpoint->context, tnk__container_of(node, tnk__reacher_t, link),
+          (uint64_t)(tnk__context_uniform(endpoint->context) * SPREAD_MS));
+}
+
+/* The observer may close everything, so it is told in a turn of its own. */
+static void on_told(tnk__deferred_t *deferred) {
+  tnk__endpoint_t *endpoint =
+      tnk__container_of(deferred, tnk__endpoint_t, reach.notice);
+  const tnk__reach_t *reach = &endpoint->reach;
+  const uint64_t now = tnk__context_now_ms(endpoint->context);
+  const int is_out = reach->outage.is_out;
+  char reason[MAX_REASON];
+  tnk__text_t out;
+
+  if (is_out == reach->was_told)
+    return; /* it has changed back meanwhile */
+  endpoint->reach.was_told = is_out;
+  tnk__text_init(&out, reason, sizeof(reason));
+  if (is_out) {
+    tnk__text_printf(&out, "no answer for ");
+    tnk__text_time(&out, now - reach->outage.since_ms);
+    tnk__text_printf(&out, " (%s); one attempt follows every %d s",
+                     tnk_strerror(reach->last_err),
+                     TNK__OUTAGE_PROBE_MS / 1000);
+  } else {
+    tnk__text_printf(&out, "answers again after ");
+    tnk__text_time(&out, now - reach->told_since_ms);
+  }
+  endpoint->reach.told_since_ms = reach->outage.since_ms;
+  tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call", "%s: %s",
+           endpoint->config->url.host, reason);
+  if (reach->on_change != NULL)
+    reach->on_change(endpoint, is_out, reason);
+}
+
+static void tell(tnk__endpoint_t *endpoint) {
+  endpoint->reach.notice.fn = on_told;
+  tnk__defer(endpoint->context, &endpoint->reach.notice);
+}
+
+static int is_answer(tnk__outcome_t outcome) {
+  return outcome != TNK__OUTCOME_UNSENT && outcome != TNK__OUTCOME_LOST &&
+         outcome != TNK__OUTCOME_TIMEOUT;
+}
+
+void tnk__reach_open(tnk__endpoint_t *endpoint) {
+  tnk__list_init(&endpoint->reach.unanswered);
+  tnk__deferred_init(&endpoint->reach.notice, on_told);
+}
+
+void tnk__reach_shut(tnk__endpoint_t *endpoint) {
+  while (tnk__list_pop(&endpoint->reach.unanswered) != NULL)
+    continue;
+  tnk__timer_stop(&endpoint->reach.probe);
+  tnk__defer_cancel(&endpoint->reach.notice);
+}
+
+void tnk__reacher_init(tnk__reacher_t *reacher, tnk__timer_t *timer) {
+  tnk__list_init(&reacher->link);
+  reacher->timer = timer;
+  reacher->is_unanswered = 0;
+}
+
+void tnk__reach_note(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher,
+                     tnk__outcome_t outcome, int err) {
+  tnk__reach_t *reach = &endpoint->reach;
+
+  reacher->is_unanswered = !is_answer(outcome);
+  if (endpoint->closing)
+    return;
+  if (reacher->is_unanswered) {
+    reach->last_err = err;
+    if (tnk__outage_failed(&reach->outage,
+                           tnk__context_now_ms(endpoint->context)))
+      tell(endpoint);
+  } else if (tnk__outage_answered(&reach->outage)) {
+    tnk__timer_stop(&reach->probe);
+    wake_all(endpoint);
+    tell(endpoint);
+  }
+}
+
+void tnk__reach_wait(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher) {
+  if (!reacher->is_unanswered || endpoint->closing)
+    return;
+  tnk__list_remove(&reacher->link);
+  tnk__list_append(&endpoint->reach.unanswered, &reacher->link);
+  arm_probe(endpoint);
+}
+
+void tnk__reach_leave(tnk__reacher_t *reacher) {
+  tnk__list_remove(&reacher->link);
+}
+
+void tnk__reach_explain(const tnk__endpoint_t *endpoint,
+                        const tnk__reacher_t *reacher, tnk__text_t *out) {
+  const tnk__reach_t *reach = &endpoint->reach;
+
+  if (!reach->outage.is_out || !reacher->is_unanswered)
+    return;
+  tnk__text_printf(out, "; nothing has answered for ");
+  tnk__text_time(out, tnk__context_now_ms(endpoint->context) -
+                          reach->outage.since_ms);
+  tnk__text_printf(out, ", and one attempt goes ahead every %d s",
+                   TNK__OUTAGE_PROBE_MS / 1000);
+}
