@@ -38,8 +38,9 @@ typedef enum {
   /** Not the server's word: nothing pending of the client has been accepted or
    * has ended for 60 s, then 120 s, 240 s and so on. */
   TNK_QUEUE_STALLED = 4,
-  /** The server has ended the session; operations that it refuses from now on
-   * reject with TNK_ESESSION. Told once. */
+  /** The server has ended the session, or does not know it any more, as after a
+   * restart; operations that it refuses from now on reject with TNK_ESESSION.
+   * Told once. */
   TNK_QUEUE_SESSION_LOST = 5,
   /** Not the server's word: for five seconds or more nothing has been answered
    * at all, though attempts were made. What was begun waits and goes on by

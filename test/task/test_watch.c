@@ -318,6 +318,56 @@ TEST(session_lost_is_told_once_and_named_by_refusals) {
   script_close(&script);
 }
 
+/* A server that lost its memory, seen by the heartbeat after a good one. */
+TEST(SX_3_a_session_that_the_server_has_forgotten_is_told_within_a_heartbeat) {
+  notices_t notices;
+  outcome_t refused;
+  script_t script;
+
+  open_watched(&script, &notices);
+  script_train(&script);
+  script_advance(&script, 10000);
+  script_turns(&script);
+  CHECK_INT(mock_count(script.mock, NULL, "/api/v1/session_heartbeat"), 1);
+  mock_json(script.mock, "POST", "/api/v1/session_heartbeat", 404,
+            "{\"detail\":\"no such session\"}");
+  mock_json(script.mock, "POST", "/api/v1/optim_step", 404,
+            "{\"detail\":\"no such model\"}");
+  script_advance(&script, 10000);
+  script_turns(&script);
+  CHECK_INT(notices.n, 1);
+  CHECK_INT(notices.state, TNK_QUEUE_SESSION_LOST);
+  CHECK_STR(notices.client, "session-0");
+  CHECK(strstr(notices.reason, "no such session") != NULL);
+  script_fails(&script, &refused, script_step(&script), TNK_ESESSION);
+  CHECK(strstr(refused.text, "the session has ended") != NULL);
+  script_advance(&script, 30000);
+  CHECK_INT(mock_count(script.mock, NULL, "/api/v1/session_heartbeat"), 2);
+  CHECK_INT(notices.n, 1);
+  outcome_drop(&refused);
+  script_close(&script);
+}
+
+/* It does without heartbeats, and nothing follows from that. */
+TEST(SX_3_a_server_that_has_no_heartbeats_has_not_lost_the_session) {
+  notices_t notices;
+  outcome_t step;
+  script_t script;
+
+  open_watched(&script, &notices);
+  script_train(&script);
+  mock_json(script.mock, "POST", "/api/v1/session_heartbeat", 404,
+            "{\"detail\":\"Not Found\"}");
+  for (int i = 0; i < 6; i++) {
+    script_advance(&script, 10000);
+    script_turns(&script);
+  }
+  CHECK_INT(notices.n, 0);
+  script_ok(&script, &step, script_step(&script));
+  outcome_drop(&step);
+  script_close(&script);
+}
+
 /* ---- Counters ---- */
 
 TEST(stats_count_retries_by_cause) {

@@ -12,6 +12,12 @@ static tnk__context_t *context_of(const tnk__heartbeat_t *heartbeat) {
   return heartbeat->call.endpoint->context;
 }
 
+/* A server that was started anew does not know the session any more. Before the
+ * first good answer a 404 may mean that it has no such call. */
+static int is_end(const tnk__heartbeat_t *heartbeat, int status) {
+  return status == 410 || (status == 404 && heartbeat->was_answered);
+}
+
 static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__heartbeat_t *heartbeat = tnk__container_of(call, tnk__heartbeat_t, call);
   tnk__context_t *context = context_of(heartbeat);
@@ -19,7 +25,8 @@ static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
 
   if (reply->error == NULL) {
     heartbeat->ok_ms = now;
-  } else if (reply->status == 410) {
+    heartbeat->was_answered = 1;
+  } else if (is_end(heartbeat, reply->status)) {
     tnk__log(&context->logger, TNK_LOG_INFO, "session",
              "%s: the server has ended it; no more heartbeats: %s",
              heartbeat->session_id, reply->error->pub.text);

@@ -13,6 +13,7 @@ typedef struct tnk__heartbeat {
   tnk__buf_t body;
   const char *session_id; /* the owner's */
   uint64_t ok_ms;         /* of the last good answer, or of the beginning */
+  int was_answered;       /* well, once at least */
   /* The server has ended the session. Called once, as the last touch: it may
    * free the heartbeat. */
   void (*ended)(struct tnk__heartbeat *self, tnk__error_t *error);

@@ -2,8 +2,8 @@
  *   NEW --both configurations have come--> CONFIGURED --create_session--> READY
  *   NEW, CONFIGURED --a call fails--> the same; all who wait are told, and the
  *     next one to come begins again with that level's first call
- *   READY --a heartbeat is answered 410--> READY; `ended_session` is set, and
- *     no further heartbeat is sent
+ *   READY --a heartbeat is answered 410, or 404 after a good one--> READY;
+ *     `ended_session` is set, and no further heartbeat is sent
  *   any --tnk__session_shut()--> closing: who waits is told, and whoever comes.
  *     Then tnk__session_finish(), if there is a session that has not ended, and
  *     tnk__session_close()
