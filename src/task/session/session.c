@@ -102,9 +102,9 @@ void tnk__session_tell(tnk__session_t *session, const char *client,
 
 static void on_reach(tnk__endpoint_t *endpoint, int is_out,
                      const char *reason) {
-  tell(tnk__container_of(endpoint, tnk__session_t, endpoint),
-       endpoint->config->url.host,
-       is_out ? TNK_QUEUE_UNREACHABLE : TNK_QUEUE_ACTIVE, reason);
+  tnk__session_tell(tnk__container_of(endpoint, tnk__session_t, endpoint),
+                    endpoint->config->url.host,
+                    is_out ? TNK_QUEUE_UNREACHABLE : TNK_QUEUE_ACTIVE, reason);
 }
 
 /* ---- Background: heartbeat and refresh ---- */
