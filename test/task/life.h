@@ -141,6 +141,17 @@ static inline void life_token(mock_request_t *request, void *user) {
                     "OTAwMH0.x\"}");
 }
 
+/* Each client that joins gets a number of its own. */
+static inline void life_join(mock_request_t *request, void *user) {
+  static _Thread_local int n_joined;
+  char text[64];
+
+  if (life_fault(user, request))
+    return;
+  snprintf(text, sizeof(text), "{\"client_counter\":%d}", ++n_joined);
+  mock_reply_json(request, 200, text);
+}
+
 static inline void life_serve(life_t *life, const char *flags,
                               const char *dynamic_flags) {
   script_t *script = &life->script;
@@ -151,6 +162,7 @@ static inline void life_serve(life_t *life, const char *flags,
   mock_json(mock, "POST", "/api/v1/cancel_future", 200, "{}");
   mock_on(mock, "POST", "/api/v1/auth/token", life_token, life);
   mock_on(mock, "POST", "/api/v1/retrieve_futures", life_batch, life);
+  mock_on(mock, "POST", "/api/v1/join_sampling_session", life_join, life);
   for (int i = 0; i < 9; i++)
     mock_on(mock, "POST", script->paths[i], life_submission, life);
   mock_on(mock, "POST", "/api/v1/retrieve_future", life_poll, life);
@@ -165,7 +177,8 @@ static inline void life_begin(life_t *life, uint64_t seed,
       "{\"fwdbwd_max_chunk_len\":1}",
       "{\"fwdbwd_max_chunk_len\":1,\"parallel_fwdbwd_chunks\":false}",
       "{\"fwdbwd_max_chunk_len\":2,\"proto_compress_fwdbwd\":true}",
-      "{\"sample_use_retrieve_futures\":true,\"fwdbwd_max_chunk_len\":1}",
+      "{\"sample_use_retrieve_futures\":true,\"fwdbwd_max_chunk_len\":1,"
+      "\"sample_join_sampling_session\":true}",
       "{\"pjwt_auth_enabled\":true,\"sample_max_concurrent_requests\":2}"};
 
   memset(life, 0, sizeof(*life));

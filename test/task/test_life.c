@@ -150,6 +150,20 @@ static void make_sampling(void) {
     track(tnk_service_create_sampling(life.script.service, &options), 0);
 }
 
+/* One more client of a sampler, of this session or of another one. */
+static void make_another(void) {
+  static const char theirs[] =
+      "eyJzZXNzaW9uX2lkIjoidCIsInNhbXBsaW5nX3Nlc3Npb25faWQiOiJ0OnMifQ==";
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+  tnk_sampling_t *one = life.samplings[draw((uint32_t)life.n_samplings)];
+
+  options.exported = draw(2) ? theirs : tnk_sampling_export(one);
+  if (life.n_samplings < MAX_OPEN)
+    track(draw(2) ? tnk_sampling_clone(one)
+                  : tnk_service_create_sampling(life.script.service, &options),
+          0);
+}
+
 static void close_training(void) {
   int i = (int)draw((uint32_t)life.n_trainings);
   tnk_training_t *training = life.trainings[i];
@@ -255,6 +269,8 @@ static void act_on_clients(uint32_t what) {
     make_restored();
   else if (what < 92)
     start(training, sampling, what);
+  else if (what < 93)
+    make_another();
   else if (what < 94)
     track(tnk_service_health(life.script.service), 1);
   else if (what < 96 && draw(3) == 0)
