@@ -151,6 +151,10 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
 
 /* ---- What the server offers ---- */
 
+static int has(const tnk__call_t *call, tnk__trait_t trait) {
+  return (call->route->traits & trait) != 0;
+}
+
 /* A call that has been answered exists: its 404 is about what was asked for.
  * Before that, a 404 or 405 says that there is no such call. */
 static int is_offered(const tnk__call_t *call) {
@@ -164,7 +168,7 @@ static int is_missing(const tnk__call_t *call) {
 static void learn(tnk__call_t *call, int status) {
   tnk__endpoint_t *endpoint = call->endpoint;
 
-  if (!call->route->is_optional || is_missing(call) || is_offered(call))
+  if (!has(call, TNK__OPTIONAL) || is_missing(call) || is_offered(call))
     return;
   if (status / 100 == 2) {
     endpoint->offered |= tnk__route_bit(call->route);
@@ -204,7 +208,7 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
  * command prints is kept as a token where it is not exchanged. */
 static int is_raw(const tnk__call_t *call) {
   return call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
-         (call->route->is_about_key && !call->endpoint->auth->uses_command);
+         (has(call, TNK__ABOUT_KEY) && !call->endpoint->auth->uses_command);
 }
 
 /* Refused only because its token has come to its end before its time: it is
@@ -243,7 +247,7 @@ static tnk__attempt_t facts_of(tnk__call_t *call,
       .should_retry =
           tnk__should_retry(tnk__http_result_header(result, "x-should-retry")),
       .category = failure->category,
-      .optional = call->route->is_optional && !is_offered(call),
+      .optional = has(call, TNK__OPTIONAL) && !is_offered(call),
       .was_unknown = call->was_unknown,
       .was_replayed = call->was_replayed,
       .was_accepted = call->was_accepted,

@@ -1,8 +1,8 @@
 #include "task/call/routes.h"
 
 #define GET TNK__GET
-#define OPTIONAL 1
-#define ABOUT_KEY 1
+#define OPTIONAL TNK__OPTIONAL
+#define ABOUT_KEY TNK__ABOUT_KEY
 
 /* The lane for control is for calls of our own, of which there are few at a
  * time: nothing that a program asks for can hold up a heartbeat. */
@@ -85,10 +85,10 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                             TNK__LANE_TRAIN},
     [TNK__ROUTE_AUDIT] = {"rest", GET, 0, TNK__CALL_QUERY, OPTIONAL,
                           TNK__LANE_TRAIN},
-    [TNK__ROUTE_GET_KEY] = {"rest", GET, 0, TNK__CALL_QUERY, OPTIONAL,
-                            TNK__LANE_CONTROL, ABOUT_KEY},
+    [TNK__ROUTE_GET_KEY] = {"rest", GET, 0, TNK__CALL_QUERY,
+                            OPTIONAL | ABOUT_KEY, TNK__LANE_CONTROL},
     [TNK__ROUTE_REVOKE_KEY] = {"rest", TNK__DELETE, 0, TNK__CALL_CHANGE,
-                               OPTIONAL, TNK__LANE_CONTROL, ABOUT_KEY},
+                               OPTIONAL | ABOUT_KEY, TNK__LANE_CONTROL},
     [TNK__ROUTE_COPY_WEIGHTS] = {"rest", 0, 0, TNK__CALL_CHANGE, OPTIONAL,
                                  TNK__LANE_TRAIN},
 };

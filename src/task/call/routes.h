@@ -54,6 +54,11 @@ typedef enum {
 
 typedef enum { TNK__POST = 0, TNK__GET, TNK__PUT, TNK__DELETE } tnk__method_t;
 
+typedef enum {
+  TNK__OPTIONAL = 1, /* servers may lack it */
+  TNK__ABOUT_KEY = 2 /* sent with the key itself, not with a token for it */
+} tnk__trait_t;
+
 /* What is fixed about one call. Protocol: transport, timeouts. */
 typedef struct {
   /* Below the base URL; "%s" stands for an id. Of calls that bring a target of
@@ -62,9 +67,8 @@ typedef struct {
   tnk__method_t method;
   uint32_t timeout_ms; /* 0: the service's */
   tnk__call_kind_t kind;
-  int is_optional; /* servers may lack it */
+  unsigned traits; /* a set of tnk__trait_t */
   tnk__lane_t lane;
-  int is_about_key; /* sent with the key itself, not with a token for it */
 } tnk__route_t;
 
 const tnk__route_t *tnk__route(tnk__route_id_t id);

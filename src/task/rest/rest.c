@@ -304,7 +304,7 @@ static int keep(rest_t *rest, const tnk_page_t *before) {
 
 /* A call about the key itself needs nothing that the server says before. */
 static tnk__session_level_t level_of(const tnk__ask_t *ask) {
-  return tnk__route(rows[ask->kind].route)->is_about_key
+  return (tnk__route(rows[ask->kind].route)->traits & TNK__ABOUT_KEY) != 0
              ? TNK__SESSION_NEW
              : TNK__SESSION_CONFIGURED;
 }
