@@ -9,14 +9,12 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "codec/data/check.h"
+#include "codec/data/credentials.h"
 #include "codec/format/jwt.h"
 #include "codec/format/url.h"
 #include "flow/retry.h"
 #include "http/client.h"
 #include "tnk/error.h"
-
-#define DEFAULT_BASE_URL                                                       \
-  "https://tinker.thinkingmachines.dev/services/tinker-prod"
 
 enum { MAX_CONFIG = 4 * 1024 * 1024, MAX_PAIRS = 1024 };
 
@@ -205,7 +203,7 @@ static int is_harmless(const tnk__config_t *config, const char *text) {
 static int load_base_url(tnk__config_t *config, const char **why) {
   tnk_service_options_t *o = &config->options;
   const int is_option = o->base_url != NULL && o->base_url[0] != '\0';
-  const char *text = choose(o->base_url, "TINKER_BASE_URL", DEFAULT_BASE_URL);
+  const char *text = choose(o->base_url, "TINKER_BASE_URL", TNK__HOSTED_URL);
   int err = tnk__url_parse(&config->url, &config->arena, text, why);
 
   if (err == TNK_OK)

@@ -3,9 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/account/commands.h"
 #include "cli/frame/frame.h"
 #include "cli/out/json.h"
 #include "cli/rest/commands.h"
+#include "cli/sample/commands.h"
 #include "cli/serve/commands.h"
 #include "cli/text/commands.h"
 #include "tnk/bindings.h"
@@ -60,12 +62,14 @@ static const cli_option_t options[] = {
     {.name = NULL}};
 
 static const cli_command_t *const commands[] = {
-    &cli_run,      &cli_checkpoint, &cli_session, &cli_sampler, &cli_model,
-    &cli_billing,  &cli_audit,      &cli_local,   &cli_lint,
+    &cli_run,     &cli_checkpoint, &cli_session,
+    &cli_sampler, &cli_model,      &cli_billing,
+    &cli_audit,   &cli_auth,       &cli_whoami,
+    &cli_ping,    &cli_local,      &cli_lint,
 #ifdef CLI_TOKENIZERS
-    &cli_tokenize, &cli_detokenize,
+    &cli_sample,  &cli_tokenize,   &cli_detokenize,
 #endif
-    &version,      &help,           NULL};
+    &version,     &help,           NULL};
 
 static const cli_command_t root = {
     .name = "tnk",

@@ -37,7 +37,7 @@ TOKENIZERS = {"tokenizers/unicode": 0, "tokenizers/split": 1,
               "tokenizers/format": 4, "tokenizers/sentencepiece": 5,
               "tokenizers": 6}
 CLI = {"cli/base": 0, "cli/frame": 1, "cli/out": 2, "cli/ask": 3,
-       "cli/serve": 4, "cli/text": 4, "cli/rest": 4, "cli": 5}
+       "cli/serve": 4, "cli/text": 4, "cli/rest": 4, "cli/account": 4, "cli/sample": 4.5, "cli": 5}
 # program -> the ranks of its own rooms, what it sees of others
 BESIDE = {
     "local": (LOCAL, {"base", "codec"}),

@@ -108,20 +108,13 @@ static int is_for(const json_t *record, const tnk__url_t *url) {
   return bound != NULL && strcmp(bound, url->text) == 0;
 }
 
-/* Whether a server is on this machine, by its name or address. */
-static int is_loopback(const char *host) {
-  return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-         (strncmp(host, "127.", 4) == 0 &&
-          strspn(host, "0123456789.") == strlen(host));
-}
-
 static tnk__stored_t judge(const tnk__stored_key_t *key,
                            const tnk__url_t *url) {
   if (key->base_url != NULL)
     return strcmp(key->base_url, url->text) == 0 ? TNK__STORED_FOUND
                                                  : TNK__STORED_ELSEWHERE;
-  return url->is_tls || is_loopback(url->host) ? TNK__STORED_FOUND
-                                               : TNK__STORED_EXPOSED;
+  return url->is_tls || tnk__url_is_loopback(url) ? TNK__STORED_FOUND
+                                                  : TNK__STORED_EXPOSED;
 }
 
 tnk__stored_t tnk__credentials_find(tnk__stored_key_t *out, const json_t *store,

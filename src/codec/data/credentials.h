@@ -14,6 +14,10 @@
  * are.
  */
 
+/* The service where no base URL is given. */
+#define TNK__HOSTED_URL                                                        \
+  "https://tinker.thinkingmachines.dev/services/tinker-prod"
+
 /* Where it is, below the home directory. */
 #define TNK__CREDENTIALS_FILE ".tinker/credentials.json"
 enum { TNK__MAX_CREDENTIALS = 1024 * 1024 };

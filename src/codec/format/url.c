@@ -387,3 +387,11 @@ void tnk__url_put_query(tnk__buf_t *out, const char *value) {
       put_escape(out, c);
   }
 }
+
+int tnk__url_is_loopback(const tnk__url_t *url) {
+  const char *host = url->host;
+
+  return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+         (strncmp(host, "127.", 4) == 0 &&
+          strspn(host, "0123456789.") == strlen(host));
+}

@@ -29,6 +29,8 @@ typedef struct {
  */
 int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
                    const char **why);
+/* Whether the server is on this machine, by its name or address. */
+int tnk__url_is_loopback(const tnk__url_t *url);
 /*
  * Append one segment of a path, such as an id that a server gave. What may
  * not stand there, slashes included, is percent-encoded; colons stay. An
