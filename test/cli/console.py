@@ -1,10 +1,13 @@
 """A local server and the command against it, as a person at a shell has them."""
+import contextlib
+import http.server
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import threading
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -83,3 +86,40 @@ class Local:
     def save(self, model, name, seq_id, call="save_weights", **more):
         return self.result(call, {"model_id": model, "path": name, "seq_id": seq_id,
                                   **more})["path"]
+
+
+@contextlib.contextmanager
+def scripted(answer):
+    """A server whose answers `answer(handler)` gives; yields its URL and what was asked."""
+    seen = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do(self):
+            self.body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            seen.append((self.command, self.path, dict(self.headers)))
+            answer(self)
+
+        do_GET = do_POST = do_PUT = do_DELETE = do
+
+        def say(self, status, body=b"{}", **headers):
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *what):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        server.server_close()

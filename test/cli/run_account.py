@@ -7,7 +7,6 @@ Output is TAP, see test/support/tap.py.
 """
 import contextlib
 import fcntl
-import http.server
 import json
 import os
 import pathlib
@@ -20,10 +19,9 @@ import subprocess
 import sys
 import tempfile
 import termios
-import threading
 import time
 
-from console import CLEAN, TNK, Local, check, plan, tnk
+from console import CLEAN, TNK, Local, check, plan, scripted, tnk
 
 PEM = str(pathlib.Path(__file__).resolve().parent / "localhost.pem")
 KEY = "tml-canary-0123456789"
@@ -57,43 +55,6 @@ class Home:
 
     def stored(self):
         return json.loads(self.file.read_text())
-
-
-@contextlib.contextmanager
-def scripted(answer):
-    """A server whose answers `answer(handler)` gives; yields its URL and what was asked."""
-    seen = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do(self):
-            self.body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            seen.append((self.command, self.path, dict(self.headers)))
-            answer(self)
-
-        do_GET = do_POST = do_DELETE = do
-
-        def say(self, status, body=b"{}", **headers):
-            body = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name.replace("_", "-"), value)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *what):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 ABOUT_KEY = {"key_id": 42, "name": "laptop", "note": "", "later": 1, "details": {

@@ -11,19 +11,14 @@ links that let anybody in.
 
 Output is TAP, see test/support/tap.py.
 """
-import contextlib
 import http.client
-import http.server
 import json
-import os
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
-import threading
 
-from console import CLEAN, TNK, Local, check, plan, tnk
+from console import CLEAN, TNK, Local, check, plan, scripted, tnk
 
 CANARY = "canary0123456789"
 KEY = f"tml-{CANARY}-key"
@@ -39,38 +34,6 @@ GIVEN = {
 LINK = re.compile(rb'https?://[^"\\ ]+\?[^"\\ ]+')
 
 
-@contextlib.contextmanager
-def serving(handle):
-    """An HTTP server on this machine; yields its URL."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do(self):
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            status, headers, answer = handle(self, body)
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do
-
-        def log_message(self, *what):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 class Watched:
     """What goes by on the way to the local server: the secrets of both sides."""
 
@@ -78,11 +41,11 @@ class Watched:
         self.port = int(url.rsplit(":", 1)[1])
         self.secrets = {value for value in GIVEN.values() if CANARY in value} | {WEIGHTS_TOKEN}
 
-    def __call__(self, request, body):
+    def __call__(self, request):
         for name in ("x-api-key", "x-tinker-weights-access-token", "cf-access-client-secret"):
             self.secrets.add(request.headers.get(name) or KEY)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request(request.command, request.path, body, {
+        connection.request(request.command, request.path, request.body, {
             name: value for name, value in request.headers.items()
             if name.lower() not in ("host", "accept-encoding", "connection")})
         answer = connection.getresponse()
@@ -91,17 +54,18 @@ class Watched:
         self.secrets.update(link.decode() for link in LINK.findall(read))
         if request.path.endswith("/auth/token") and answer.status == 200:
             self.secrets.add(json.loads(read)["jwt"])
-        return answer.status, {"content-type": answer.getheader("content-type", "text/plain")}, read
+        request.say(answer.status, read,
+                    content_type=answer.getheader("content-type", "text/plain"))
 
 
 def echo(status):
     """Refuse, and say all that was sent."""
 
-    def handle(request, body):
-        said = {"detail": f"refused: {dict(request.headers)} {body[:300]!r}"}
-        return status, {"content-type": "application/json"}, json.dumps(said).encode()
+    def answer(request):
+        request.say(status, {"detail": f"refused: {dict(request.headers)} {request.body[:300]!r}"},
+                    content_type="application/json")
 
-    return handle
+    return answer
 
 
 # ---- The commands ----
@@ -191,19 +155,19 @@ def all_places(home, *args):
     stored = {name: value for name, value in GIVEN.items() if name != "TINKER_API_KEY"}
     with Local("--verbose") as local:
         made = make(local)
-        with serving(watched := Watched(local.url)) as url:
+        with scripted(watched := Watched(local.url)) as (url, _):
             run_all(url, home, made, watched.secrets, GIVEN, "with a key")
             run_all(url, home, made, watched.secrets, command, "with a command")
             run_all(url, home, made, watched.secrets, stored, "with a stored key")
         secrets = watched.secrets
     look(secrets, [("the local server", line) for line in local.seen], "at its end")
     with Local("--verbose", "--tokens", "60", "--api-key", KEY) as local:
-        with serving(watched := Watched(local.url)) as url:
+        with scripted(watched := Watched(local.url)) as (url, _):
             run_all(url, home, made, watched.secrets, GIVEN, "with tokens")
             check(any(secret.startswith("eyJ") for secret in watched.secrets), "which were given")
     look(watched.secrets, [("the local server", line) for line in local.seen], "at its end")
     for status in (401, 500):
-        with serving(echo(status)) as url:
+        with scripted(echo(status)) as (url, _):
             run_all(url, home, made, secrets, {**GIVEN, "TINKER_BASE_URL": url},
                     f"refused with {status}")
 

@@ -81,6 +81,9 @@ static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
   if (cli->base_url != NULL)
     options.base_url = cli->base_url;
   /* For the library 0 is its default. */
+  /* A person at a terminal would wonder what it waits for. */
+  if (options.max_billing_pause_ms == 0)
+    options.max_billing_pause_ms = UINT64_MAX;
   if (cli->retries >= 0)
     options.max_retries =
         cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
