@@ -96,7 +96,12 @@ def checkpoints(ctx):
     both("checkpoint", "list", "--limit", "2")
     answer = both("checkpoint", "list", "--run-id", run_of(paths[0]))
     check({c["tinker_path"] for c in answer["checkpoints"]} >= set(paths))
-    for path in paths[0], *paths[4:]:
+
+
+@case
+def one_checkpoint(ctx):
+    """Of each kind."""
+    for path in saved(ctx)[0], *saved(ctx)[4:]:
         both("checkpoint", "info", path)
 
 
