@@ -34,18 +34,19 @@ static void check_numbers(void) {
   CHECK_INT(n_distinct, N_STEPS);
 }
 
-/* 500 samples and a training client while the link does what it is told. */
-static void live_through(const char *const *words, size_t n,
-                         uint64_t limit_ms) {
+/* So many samples, each of so long, and a training client while the link does
+ * what it is told. */
+static void live_with(int n_samples, uint64_t hold_ms, const char *const *words,
+                      size_t n, uint64_t limit_ms) {
   outcome_t outcomes[N_STEPS];
 
-  samples_open(&samples, 3000);
+  samples_open(&samples, hold_ms);
   script_train(&samples.road.script);
   road_tell(&samples.road, "delay 25");
   for (size_t i = 0; i < n; i++)
     road_tell(&samples.road, words[i]);
   start_training(outcomes);
-  samples_run(&samples, 500, 500, limit_ms);
+  samples_run(&samples, n_samples, n_samples, limit_ms);
   for (int i = 0; i < N_STEPS; i++) {
     road_ok(&samples.road, &outcomes[i], limit_ms);
     outcome_drop(&outcomes[i]);
@@ -54,10 +55,16 @@ static void live_through(const char *const *words, size_t n,
   samples_close(&samples);
 }
 
-TEST_LIMIT(link_dark_for_a_minute, 60) {
+static void live_through(const char *const *words, size_t n,
+                         uint64_t limit_ms) {
+  live_with(500, 3000, words, n, limit_ms);
+}
+
+/* Everything is over 5 s after the end of the darkness. */
+TEST_LIMIT(C5_link_dark_for_a_minute, 60) {
   static const char *const words[] = {"@200 pause", "@60200 go"};
 
-  live_through(words, 2, 75000);
+  live_with(2000, 1000, words, 2, 65200);
 }
 
 TEST_LIMIT(link_dark_before_anything_was_accepted, 60) {
