@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "tnk/error.h"
 
 /* How deep this thread is inside functions of the caller. It is per thread
@@ -34,7 +35,13 @@ int tnk__callout_active(void) {
 /* N_OWN_HANDLES: the timer and the idle handle. Timers that fire LATE_MS too
  * late let a turn of the loop pass first, and some more where each of those is
  * as long. */
-enum { N_OWN_HANDLES = 2, LATE_MS = 100, MAX_LATE_TURNS = 3 };
+enum {
+  N_OWN_HANDLES = 2,
+  LATE_MS = 100,
+  MAX_LATE_TURNS = 3,
+  WARN_LAG_MS = 5000,
+  WARN_EVERY_MS = 60000
+};
 
 static void on_idle(uv_idle_t *idle);
 
@@ -158,6 +165,22 @@ static void timers_changed(tnk__context_t *context) {
   uv_timer_start(&context->timer, on_timer, context->wake_ms - now, 0);
 }
 
+/* Heartbeats and answers wait while a callback of the program runs; a server
+ * may give the session up meanwhile. */
+static void warn_if_late(tnk__context_t *context, uint64_t now) {
+  if (context->counters.lag_ms < WARN_LAG_MS ||
+      (context->has_warned && now - context->warned_ms < WARN_EVERY_MS))
+    return;
+  context->has_warned = 1;
+  context->warned_ms = now;
+  tnk__log(
+      &context->logger, TNK_LOG_WARN, "loop",
+      "the loop came %llu.%llu s late: something on it takes long, and all "
+      "else waits",
+      (unsigned long long)context->counters.lag_ms / 1000,
+      (unsigned long long)context->counters.lag_ms / 100 % 10);
+}
+
 /* The first of the timers that are due tells how late the loop is. */
 static void run_timers(tnk__context_t *context, uint64_t now) {
   const tnk__timer_t *first = context->timers.root;
@@ -166,6 +189,7 @@ static void run_timers(tnk__context_t *context, uint64_t now) {
     context->counters.lag_ms = now - first->due_ms;
     if (context->counters.lag_ms > context->counters.max_lag_ms)
       context->counters.max_lag_ms = context->counters.lag_ms;
+    warn_if_late(context, now);
   }
   tnk__timers_run(&context->timers, now);
 }

@@ -44,7 +44,9 @@ typedef struct tnk__context {
   uint64_t armed_ms; /* the deadline `timer` was started for */
   uint64_t wake_ms;  /* when `timer` should fire */
   int n_late_turns;  /* that the timers have let go first, in a row */
-  size_t n_held;     /* what libuv still holds, our two handles included */
+  int has_warned;    /* that the loop is late, last at: */
+  uint64_t warned_ms;
+  size_t n_held; /* what libuv still holds, our two handles included */
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;

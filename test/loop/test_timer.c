@@ -277,6 +277,23 @@ TEST(timer_shows_how_late_the_loop_is) {
   context_close(&context);
 }
 
+TEST(SX_4_a_loop_that_is_late_by_5_s_is_warned_of_once_a_minute) {
+  static const struct {
+    uint64_t late_ms;
+    int n_warnings;
+  } steps[] = {{4000, 0}, {6000, 1}, {20000, 1}, {20000, 1}, {20000, 2}};
+  tnk__timer_t timer = {0};
+
+  open_at(0);
+  for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+    tnk__timer_start_background(&context.loop, &timer, 10, on_late);
+    context.loop.fake_now += 10 + steps[i].late_ms;
+    advance(0);
+    CHECK_INT(context.n_warnings, steps[i].n_warnings);
+  }
+  context_close(&context);
+}
+
 /* ---- A loop that was late ---- */
 
 typedef struct {
