@@ -26,6 +26,7 @@ build | jansson 2.13 | library jansson >= 2.13 | libjansson-dev
 build | protobuf-c 1.4 | library libprotobuf-c >= 1.4 | libprotobuf-c-dev
 build | the compiler of protobuf-c | run protoc-c | protobuf-c-compiler
 build | zstd 1.5 | library libzstd >= 1.5 | libzstd-dev
+build | zlib 1.2 | library zlib >= 1.2 | zlib1g-dev
 build | nghttp2 1.43 (for HTTP/2 only) | library libnghttp2 >= 1.43 | libnghttp2-dev
 build | SentencePiece (for its own models only) | library sentencepiece | libsentencepiece-dev
 test | Python 3.9 | run python3 | python3

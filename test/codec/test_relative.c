@@ -70,3 +70,13 @@ TEST(O2_names_are_as_long_as_file_systems_take) {
   CHECK_STR(tnk__relative_check(name, TNK__RELATIVE_MAX), NULL);
   CHECK_STR(tnk__relative_check(name, TNK__RELATIVE_MAX + 1), "is too long");
 }
+
+TEST(names_that_cannot_stand_side_by_side_are_told) {
+  CHECK(tnk__relative_clash("a", "a"));
+  CHECK(tnk__relative_clash("a", "a/b"));
+  CHECK(tnk__relative_clash("a/b/c", "a/b"));
+  CHECK(!tnk__relative_clash("a", "ab"));
+  CHECK(!tnk__relative_clash("a/b", "a/bc"));
+  CHECK(!tnk__relative_clash("a/b", "a/c"));
+  CHECK(!tnk__relative_clash("a.b", "a/b"));
+}

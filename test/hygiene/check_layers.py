@@ -15,7 +15,8 @@ import sys
 
 RANK = {
     "base": 0,
-    "codec/age": 1, "codec/format": 1, "codec/data": 1.1, "codec/message": 1.2,
+    "codec/age": 1, "codec/format": 1, "codec/data": 1.1,
+    "codec/tar": 1.1, "codec/message": 1.2,
     "codec/rest": 1.2, "codec/numbers": 1,
     "flow": 1,
     "loop": 2, "net": 3, "http": 4,

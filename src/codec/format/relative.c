@@ -51,3 +51,11 @@ const char *tnk__relative_check(const char *name, size_t n) {
   }
   return n_parts > TNK__RELATIVE_MAX_PARTS ? "has too many parts" : NULL;
 }
+
+int tnk__relative_clash(const char *a, const char *b) {
+  while (*a != '\0' && *a == *b) {
+    a++;
+    b++;
+  }
+  return (*a == '\0' && (*b == '\0' || *b == '/')) || (*b == '\0' && *a == '/');
+}

@@ -18,5 +18,8 @@
 /* What is wrong with the name, as the end of a sentence ("the name ..."), or
  * NULL: it is UTF-8 and names a file below any directory, on any system. */
 const char *tnk__relative_check(const char *name, size_t n);
+/* Whether two names that have passed cannot stand side by side: they are the
+ * same, or one is a directory of the other. */
+int tnk__relative_clash(const char *a, const char *b);
 
 #endif

@@ -112,12 +112,16 @@ static size_t decompress(tnk__unzstd_t *unzstd, ZSTD_outBuffer *room,
   return ret;
 }
 
-static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
+/* With `stops`, a full buffer is an end and no failure. */
+static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in,
+                  int stops) {
   ZSTD_outBuffer room;
   uint8_t spare;
   int err;
 
   do {
+    if (stops && out->len == out->max)
+      return TNK_OK;
     const int is_first = unzstd->n_head < HEAD_SIZE && in->pos < in->size;
     size_t ret;
     if (is_first && unzstd->n_head < MAGIC_SIZE &&
@@ -143,18 +147,34 @@ static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in) {
   return TNK_OK;
 }
 
-int tnk__unzstd_feed(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
-                     size_t n) {
-  ZSTD_inBuffer in = {data, n, 0};
-
-  if (unzstd->err != TNK_OK || n == 0)
+static int feed(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in,
+                int stops) {
+  if (unzstd->err != TNK_OK)
     return unzstd->err;
   if (out->err != TNK_OK)
     return out->err;
   unzstd->err = make_ctx(unzstd);
   if (unzstd->err == TNK_OK)
-    unzstd->err = unpack(unzstd, out, &in);
+    unzstd->err = unpack(unzstd, out, in, stops);
   return unzstd->err;
+}
+
+int tnk__unzstd_feed(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
+                     size_t n) {
+  ZSTD_inBuffer in = {data, n, 0};
+
+  return n > 0 ? feed(unzstd, out, &in, 0) : unzstd->err;
+}
+
+int tnk__unzstd_some(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
+                     size_t n, size_t *used) {
+  ZSTD_inBuffer in = {data, n, 0};
+  int err = unzstd->err;
+
+  if (n > 0 || unzstd->inside)
+    err = feed(unzstd, out, &in, 1);
+  *used = in.pos;
+  return err;
 }
 
 int tnk__unzstd_finish(const tnk__unzstd_t *unzstd) {

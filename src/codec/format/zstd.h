@@ -31,6 +31,10 @@ void tnk__unzstd_deinit(tnk__unzstd_t *unzstd);
  * failure stays. */
 int tnk__unzstd_feed(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
                      size_t n);
+/* The same, but stop when `out` has reached its ceiling; *used receives how
+ * much was read. While `out` was filled there may be more, even of nothing. */
+int tnk__unzstd_some(tnk__unzstd_t *unzstd, tnk__buf_t *out, const void *data,
+                     size_t n, size_t *used);
 /* The input is over: TNK_EPROTO unless it held whole frames, at least one. */
 int tnk__unzstd_finish(const tnk__unzstd_t *unzstd);
 
