@@ -98,9 +98,10 @@ typedef struct tnk__http {
  */
 typedef struct tnk__feed {
   size_t len;
-  /* The bytes from `at` < len on: at least one, as many as *n becomes. They
-   * stay until the next call, or until the feed is given back. NULL: there is
-   * no memory for them. Must not call into this folder. */
+  /* The bytes from `at` < len on, as many as *n becomes. They stay until the
+   * next call, or until the feed is given back. *n == 0 with any pointer: they
+   * are not here yet, and tnk__exchange_go_on() will tell when they are. NULL:
+   * there is no memory for them. Must not call into this folder. */
   const uint8_t *(*piece)(struct tnk__feed *self, size_t at, size_t *n);
 } tnk__feed_t;
 
@@ -281,6 +282,9 @@ const char *tnk__exchange_header(const tnk__exchange_t *ex, const char *name);
 /* Move what has come of the body to `out`, which is empty. What comes after
  * that is told again. Not in on_done: there it is in the result. */
 void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out);
+/* The feed has the bytes that it did not have when it was asked; legal in every
+ * state. */
+void tnk__exchange_go_on(tnk__exchange_t *ex);
 /* Whether a start has not been answered yet. */
 int tnk__exchange_is_active(const tnk__exchange_t *ex);
 /* Whether it is active and the server may have seen it: on_sent may be due

@@ -103,6 +103,10 @@ void tnk__conn_resume(tnk__exchange_t *ex) {
   ex->conn->kind->resume(ex->conn, ex);
 }
 
+void tnk__conn_go_on(tnk__exchange_t *ex) {
+  ex->conn->kind->go_on(ex->conn, ex);
+}
+
 int tnk__conn_is_sending(const tnk__exchange_t *ex) {
   return ex->conn->kind->is_sending(ex->conn, ex);
 }

@@ -62,6 +62,8 @@ typedef struct tnk__conn_kind {
   size_t (*room)(const tnk__conn_t *conn);
   /* The owner has taken the body: what was held back may come. */
   void (*resume)(tnk__conn_t *conn, tnk__exchange_t *ex);
+  /* The exchange's feed has what it did not have when it was asked. */
+  void (*go_on)(tnk__conn_t *conn, tnk__exchange_t *ex);
   /* Whether some of the request is still to be written. */
   int (*is_sending)(const tnk__conn_t *conn, const tnk__exchange_t *ex);
   /* How many bytes of the request have left this machine. */
@@ -81,6 +83,7 @@ typedef struct {
   size_t n_fed;         /* bytes of the exchange's feed that were written */
   tnk__deferred_t next; /* piece of the feed */
   int is_writing;
+  int is_waiting; /* is_writing too: the feed has nothing yet */
   int write_failed;
 } tnk__h1_t;
 
@@ -140,6 +143,8 @@ tnk__exchange_t *tnk__conn_first(const tnk__conn_t *conn);
 int tnk__conn_is_reused(const tnk__conn_t *conn);
 /* The owner of an exchange that was paused has taken the body. */
 void tnk__conn_resume(tnk__exchange_t *ex);
+/* Its feed has what it did not have when it was asked. */
+void tnk__conn_go_on(tnk__exchange_t *ex);
 /* Whether some of the request of an active exchange is still to be written. */
 int tnk__conn_is_sending(const tnk__exchange_t *ex);
 /* How many bytes of the request of an active exchange have left. */

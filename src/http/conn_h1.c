@@ -57,10 +57,18 @@ static void resume(tnk__conn_t *conn, tnk__exchange_t *ex) {
   tnk__stream_pause(conn->stream, 0);
 }
 
+static void go_on(tnk__conn_t *conn, tnk__exchange_t *ex) {
+  if (conn->h1.ex != ex || !conn->h1.is_waiting)
+    return;
+  conn->h1.is_waiting = 0;
+  tnk__defer(conn->http->context, &conn->h1.next);
+}
+
 static void part(tnk__conn_t *conn, tnk__exchange_t *ex, int is_over) {
   if (tnk__stream_n_sent(conn->stream) > conn->h1.n_before)
     ex->sent = 1;
   tnk__defer_cancel(&conn->h1.next);
+  conn->h1.is_waiting = 0;
   conn->h1.ex = NULL;
   conn->h1.reader = NULL;
   if (!is_over)
@@ -93,6 +101,10 @@ static int write_piece(tnk__conn_t *conn, uv_buf_t *bufs, unsigned n_bufs) {
     const uint8_t *data = feed->piece(feed, conn->h1.n_fed, &n);
     if (data == NULL)
       return TNK_ENOMEM;
+    if (n == 0 && n_bufs == 0) {
+      conn->h1.is_writing = conn->h1.is_waiting = 1;
+      return TNK_OK;
+    }
     conn->h1.n_fed += n;
     add_buf(bufs, &n_bufs, data, n);
   }
@@ -224,6 +236,7 @@ const tnk__conn_kind_t tnk__conn_h1 = {
     .part = part,
     .room = room,
     .resume = resume,
+    .go_on = go_on,
     .is_sending = is_sending,
     .n_sent = n_sent,
     .first = first,

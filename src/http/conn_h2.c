@@ -204,6 +204,17 @@ static void resume(tnk__conn_t *conn, tnk__exchange_t *ex) {
   flush_soon(conn);
 }
 
+static void go_on(tnk__conn_t *conn, tnk__exchange_t *ex) {
+  tnk__h2_stream_t *stream = ex->h2;
+
+  if (stream == NULL || !stream->is_waiting)
+    return;
+  stream->is_waiting = 0;
+  if (!stream->is_closed)
+    nghttp2_session_resume_data(conn->h2->session, stream->id);
+  flush_soon(conn);
+}
+
 /* ---- Telling ---- */
 
 /* The server holds that the request is not for it, so it has not acted on it.
@@ -519,6 +530,7 @@ const tnk__conn_kind_t tnk__conn_h2 = {
     .capacity = capacity,
     .room = room,
     .resume = resume,
+    .go_on = go_on,
     .is_sending = is_sending,
     .n_sent = n_sent,
     .first = first,

@@ -35,6 +35,7 @@ typedef struct tnk__h2_stream {
   const char *why;     /* static text beside `err`, or NULL */
   int err;             /* how it ended; read when OVER */
   uint8_t is_over;     /* `err` is set */
+  uint8_t is_waiting;  /* for the feed, which has nothing yet */
   uint8_t is_sent;     /* the whole request is with nghttp2 */
   uint8_t is_answered; /* with END_STREAM */
   uint8_t is_closed;   /* nghttp2 has forgotten it */

@@ -83,7 +83,8 @@ static size_t body_len(const tnk__exchange_t *ex) {
   return ex->body_len + (ex->feed != NULL ? ex->feed->len : 0);
 }
 
-/* What follows in the body at `n_body`, in one run. 0: no memory for it. */
+/* What follows in the body at `n_body`, in one run. 0: nothing yet, or with
+ * NULL no memory for it. */
 static size_t next_run(tnk__h2_stream_t *stream, const uint8_t **data) {
   const tnk__exchange_t *ex = stream->ex;
 
@@ -126,6 +127,10 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out,
   while (n < room && stream->n_body < total) {
     const uint8_t *data;
     size_t run = next_run(stream, &data);
+    if (run == 0 && data != NULL) {
+      stream->is_waiting = n == 0;
+      return n > 0 ? (ssize_t)n : NGHTTP2_ERR_DEFERRED;
+    }
     if (run == 0) {
       tnk__h2_stream_over(stream, TNK_ENOMEM, NULL);
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;

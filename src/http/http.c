@@ -286,6 +286,11 @@ void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out) {
   tnk__conn_resume(ex);
 }
 
+void tnk__exchange_go_on(tnk__exchange_t *ex) {
+  if (ex->conn != NULL)
+    tnk__conn_go_on(ex);
+}
+
 int tnk__exchange_start(tnk__http_t *http, tnk__exchange_t *ex,
                         const tnk__http_request_t *request) {
   int err;

@@ -314,6 +314,94 @@ TEST_LIMIT(large_bodies_both_ways, 20) {
   free(body);
 }
 
+/* A feed that has the next bytes a turn of the loop after it was asked. */
+typedef struct {
+  tnk__feed_t feed;
+  tnk__deferred_t next;
+  tnk__exchange_t *ex;
+  const char *data;
+  size_t n_here;
+  int n_waits;
+} late_t;
+
+static const uint8_t *late_piece(tnk__feed_t *feed, size_t at, size_t *n) {
+  late_t *late = (late_t *)(void *)feed;
+
+  *n = late->n_here > at ? late->n_here - at : 0;
+  if (*n == 0) {
+    late->n_waits++;
+    tnk__defer(late->ex->http->context, &late->next);
+  }
+  return (const uint8_t *)late->data + at;
+}
+
+static void late_next(tnk__deferred_t *call) {
+  late_t *late = tnk__container_of(call, late_t, next);
+
+  late->n_here += 300000;
+  if (late->n_here > late->feed.len)
+    late->n_here = late->feed.len;
+  tnk__exchange_go_on(late->ex);
+  tnk__exchange_go_on(late->ex);
+}
+
+TEST_LIMIT(a_feed_that_has_nothing_yet_is_waited_for, 20) {
+  late_t late = {.feed = {.len = LARGE / 2, .piece = late_piece}};
+  tnk__http_request_t request;
+  char *body = malloc(LARGE);
+  fixture_t f;
+  call_t call;
+
+  CHECK(body != NULL);
+  for (size_t i = 0; i < LARGE; i++)
+    body[i] = (char)('a' + i % 23);
+  late.data = body + LARGE / 2;
+  tnk__deferred_init(&late.next, late_next);
+  fixture_open(&f);
+  mock_on(f.mock, "POST", "/echo", echo, NULL);
+  for (int i = 0; i < 2; i++) {
+    late.n_here = 0;
+    late.ex = &call.ex;
+    request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/echo");
+    request.body = body;
+    request.body_len = i == 0 ? LARGE / 2 : 0;
+    request.feed = &late.feed;
+    call_send(&f, &call, &request);
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_OK);
+    CHECK_MEM(mock_request(f.mock, (size_t)i)->body,
+              mock_request(f.mock, (size_t)i)->body_len,
+              body + (i == 0 ? 0 : LARGE / 2), LARGE - (size_t)i * LARGE / 2);
+  }
+  CHECK(late.n_waits >= 2 * (LARGE / 2 / 300000));
+  tnk__exchange_go_on(&call.ex); /* it is over */
+  fixture_close(&f);
+  free(body);
+}
+
+/* What waits for its feed can be taken back. */
+TEST(a_feed_that_has_nothing_yet_is_canceled) {
+  late_t late = {.feed = {.len = 100, .piece = late_piece}};
+  tnk__http_request_t request;
+  fixture_t f;
+  call_t call;
+
+  tnk__deferred_init(&late.next, late_next);
+  fixture_open(&f);
+  mock_on(f.mock, "POST", "/echo", echo, NULL);
+  late.ex = &call.ex;
+  late.data = "x";
+  request = request_to(f.mock, TNK__LANE_SAMPLE, "POST", "/echo");
+  request.feed = &late.feed;
+  call_send(&f, &call, &request);
+  while (late.n_waits == 0)
+    uv_run(&f.c.uv, UV_RUN_ONCE);
+  tnk__defer_cancel(&late.next);
+  tnk__exchange_cancel(&call.ex);
+  CHECK(!tnk__exchange_is_active(&call.ex));
+  fixture_close(&f);
+}
+
 static void reset_once(mock_request_t *request, void *user) {
   (void)user;
   mock_on_head(request->server, NULL, NULL);
