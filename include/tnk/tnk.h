@@ -27,6 +27,7 @@
 #include "tnk/error.h"
 #include "tnk/hub.h"
 #include "tnk/promise.h"
+#include "tnk/push.h"
 #include "tnk/record.h"
 #include "tnk/rest.h"
 #include "tnk/result.h"

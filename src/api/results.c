@@ -8,6 +8,7 @@
 #include "task/sample/sampling.h"
 #include "task/service/service.h"
 #include "task/train/training.h"
+#include "tnk/push.h"
 #include "tnk/rest.h"
 
 #define VALUE(promise, KIND)                                                   \
@@ -95,6 +96,10 @@ tnk_promise_capabilities(const tnk_promise_t *promise) {
 
 const tnk_page_t *tnk_promise_page(const tnk_promise_t *promise) {
   return VALUE(promise, PAGE);
+}
+
+const tnk_pushed_t *tnk_promise_pushed(const tnk_promise_t *promise) {
+  return VALUE(promise, PUSHED);
 }
 
 void *tnk_promise_tokenizer(const tnk_promise_t *promise) {

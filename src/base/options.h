@@ -56,6 +56,7 @@
     YES)                                                                       \
   X(tnk_hub_tokenizer_options_t, TNK_HUB_TOKENIZER_OPTIONS_INIT, reserved, 56, \
     reserved, YES)                                                             \
+  X(tnk_push_options_t, TNK_PUSH_OPTIONS_INIT, reserved, 136, reserved, YES)   \
   X(tnk_tokenizer_plugin_t, TNK_TOKENIZER_PLUGIN_INIT, encode, 56, encode, NO) \
   X(tnk_tokenizer_options_t, TNK_TOKENIZER_OPTIONS_INIT, reserved, 48,         \
     reserved, YES)

@@ -19,7 +19,8 @@ typedef enum {
   TNK__RESULT_CAPABILITIES,
   TNK__RESULT_TOKENIZER,
   TNK__RESULT_LOSS,
-  TNK__RESULT_PAGE
+  TNK__RESULT_PAGE,
+  TNK__RESULT_PUSHED
 } tnk__result_kind_t;
 
 /* One registered callback. */

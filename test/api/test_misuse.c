@@ -112,6 +112,7 @@ static void close_service(void *user) {
 static void use_hub(void *user) {
   gone_t *gone = user;
   CHECK(tnk_hub_file(gone->hub, "a/b", "c", NULL) == NULL);
+  CHECK(tnk_hub_push(gone->hub, "/a", NULL) == NULL);
   CHECK_INT(tnk_hub_forget(gone->hub, NULL), TNK_EINVAL);
 }
 

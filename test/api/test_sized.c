@@ -73,6 +73,7 @@ PROMISES(tnk_logprobs_options_t,
 PROMISES(tnk_download_options_t, tnk_hub_download(s->hub, "http://127.0.0.1:1/",
                                                   "/nonexistent/a", data))
 PROMISES(tnk_hub_file_options_t, tnk_hub_file(s->hub, "a/b", "c", data))
+PROMISES(tnk_push_options_t, tnk_hub_push(s->hub, "/nonexistent", data))
 PROMISES(tnk_hub_tokenizer_options_t,
          tnk_hub_tokenizer(s->hub, NULL, "a/b", data))
 PROMISES(tnk_tokenizer_plugin_t, tnk_hub_tokenizer(s->hub, data, "a/b", NULL))

@@ -23,7 +23,7 @@ RANK = {
     "task/call": 5, "task/session": 5.1, "task/future": 5.2,
     "task/sample": 5.3, "task/train": 5.4, "task/service": 5.5,
     "task/rest": 5.5,
-    "task/hub": 5.6,
+    "task/hub": 5.6, "task/push": 5.7,
     "api": 6,
 }
 # Pairs that the ranks alone would allow: a side room, and what works apart.

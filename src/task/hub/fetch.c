@@ -106,7 +106,7 @@ tnk__error_t *tnk__fetch_error(const tnk__fetch_t *fetch, int code,
                         said);
 }
 
-static int code_of_status(int status) {
+int tnk__fetch_code_of(int status) {
   switch (status) {
   case 401:
   case 403:
@@ -134,10 +134,9 @@ static int read_param(const char *text, char name, uint64_t *out) {
   return 0;
 }
 
-/* How long the server wants to be left alone, in ms; 0: it does not say. The
- * real hub says it in a draft's header: "resolvers";r=0;t=55 */
-static uint64_t asked_ms(const tnk__fetch_t *fetch,
-                         const tnk__http_result_t *result) {
+/* The real hub says it in a draft's header: "resolvers";r=0;t=55 */
+uint64_t tnk__fetch_asked_ms(tnk__context_t *context,
+                             const tnk__http_result_t *result) {
   const char *after = tnk__http_result_header(result, "retry-after");
   const char *limit = tnk__http_result_header(result, "ratelimit");
   uint64_t left;
@@ -151,7 +150,7 @@ static uint64_t asked_ms(const tnk__fetch_t *fetch,
     return s < UINT64_MAX / 1000 ? s * 1000 : UINT64_MAX;
   return tnk__retry_after(tnk__http_result_header(result, "retry-after-ms"),
                           after, tnk__http_result_header(result, "date"),
-                          tnk__context_wall_s(fetch->context));
+                          tnk__context_wall_s(context));
 }
 
 const char *tnk__fetch_said(const tnk__fetch_t *fetch,
@@ -168,9 +167,10 @@ const char *tnk__fetch_said(const tnk__fetch_t *fetch,
 static tnk__error_t *error_of(const tnk__fetch_t *fetch,
                               const tnk__http_result_t *result) {
   const char *said = tnk__fetch_said(fetch, result);
-  const uint64_t wait_ms = result->err == TNK_OK ? asked_ms(fetch, result) : 0;
+  const uint64_t wait_ms =
+      result->err == TNK_OK ? tnk__fetch_asked_ms(fetch->context, result) : 0;
   const int code =
-      result->err != TNK_OK ? result->err : code_of_status(result->status);
+      result->err != TNK_OK ? result->err : tnk__fetch_code_of(result->status);
   char wait[64] = "";
   tnk__error_t *error;
 
@@ -254,7 +254,7 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
     fetch->most = fetch->offset;
     fetch->n_retries = 0;
   }
-  delay_ms = asked_ms(fetch, result);
+  delay_ms = tnk__fetch_asked_ms(fetch->context, result);
   if (fetch->n_retries >= fetch->max_retries ||
       delay_ms > TNK__RETRY_AFTER_MAX_MS)
     return 0;

@@ -88,6 +88,11 @@ __attribute__((format(printf, 3, 4)))
 #endif
 tnk__error_t *
 tnk__fetch_error(const tnk__fetch_t *fetch, int code, const char *format, ...);
+/* The code of an answer that is a refusal. */
+int tnk__fetch_code_of(int status);
+/* How long the server wants to be left alone, in ms; 0: it does not say. */
+uint64_t tnk__fetch_asked_ms(tnk__context_t *context,
+                             const tnk__http_result_t *result);
 /* Write what it waits for, as the end of a sentence. */
 void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out);
 
