@@ -365,6 +365,22 @@ TEST(O3_hostile_places_of_large_files_are_refused) {
              "{\"chunk_size\":800000,\"1\":\"http://h/1\"}}}");
 }
 
+/* As if the hub had been asked over TLS. */
+static void turn_safe(mock_request_t *request, void *user) {
+  (void)user;
+  repos.bench.hub->config.options.endpoint = "https://hub.example";
+  reply_batch(&repos, request);
+}
+
+TEST(O3_a_hub_over_TLS_names_no_place_without_it) {
+  repos_open(&repos);
+  mock_once(repos.bench.mock, "POST", "/" REPO ".git/info/lfs/objects/batch",
+            turn_safe, NULL);
+  push_fails(TNK_EPROTO, "what the hub says of a large file");
+  CHECK_INT(mock_n_requests(repos.bench.cdn), 0);
+  repos_close(&repos);
+}
+
 static void cut_file(mock_request_t *request, void *user) {
   (void)user;
   repos_write(&repos, "adapter_model.safetensors", weights, 1000000);
