@@ -63,6 +63,13 @@ typedef enum {
   LOCAL_MEMBERS_STRICT = 1
 } local_members_t;
 
+/* How the server answers the archive call of clients up to 0.25. */
+typedef enum {
+  LOCAL_ARCHIVE_REDIRECT = 0, /* 302, the link in Location */
+  LOCAL_ARCHIVE_JSON = 1,     /* 200, the link in the body */
+  LOCAL_ARCHIVE_NONE = 2      /* 404: it is not offered */
+} local_archive_t;
+
 /* One request, as the observer sees it. Texts live until it returns. */
 typedef struct {
   const char *method;
@@ -113,6 +120,7 @@ typedef struct {
   uint64_t idle_ms;
   local_sequence_t sequence;
   local_members_t members;
+  local_archive_t archive;
   /* Answer JSON also to those who accept protobuf. */
   int json_results;
   /* Answer large results with their size first, to those who allow it, from

@@ -172,6 +172,21 @@ int local_want_int(local_call_t *call, const char *key, int64_t min,
                        "Input should be a valid integer in range");
 }
 
+int local_want_ttl(local_call_t *call, int64_t *out) {
+  enum { HOUR = 3600, TEN_YEARS = 10 * 366 * 86400 };
+
+  *out = 0;
+  if (!local_want_int(call, "ttl_seconds", INT64_MIN, INT64_MAX, out))
+    return 0;
+  if (*out == 0 && !json_is_integer(json_object_get(call->body, "ttl_seconds")))
+    return 1;
+  if (*out >= HOUR && *out <= TEN_YEARS)
+    return 1;
+  local_reply_error(call->req, 400,
+                    "ttl_seconds must be from 3600 to 315360000, or null");
+  return 0;
+}
+
 int local_want_bool(local_call_t *call, const char *key, int *out) {
   tnk__json_has_t has = tnk__json_get_bool(call->body, key, out);
 

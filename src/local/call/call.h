@@ -53,6 +53,8 @@ int local_need_text(local_call_t *call, const char *key, const char **out);
 int local_want_text(local_call_t *call, const char *key, const char **out);
 int local_want_int(local_call_t *call, const char *key, int64_t min,
                    int64_t max, int64_t *out);
+/* "ttl_seconds", which is 0 without one: an hour to ten years. */
+int local_want_ttl(local_call_t *call, int64_t *out);
 int local_want_bool(local_call_t *call, const char *key, int *out);
 int local_want_double(local_call_t *call, const json_t *object, const char *key,
                       double *out);

@@ -107,11 +107,13 @@ struct local_server {
   uint64_t n_made;                        /* futures made so far */
   local_token_t tokens[LOCAL_MAX_TOKENS]; /* a ring */
   size_t n_tokens;                        /* made so far */
-  uint8_t link_key[32];                   /* signs links to files */
   uint64_t revoked[LOCAL_MAX_REVOKED];    /* ids of keys, a ring */
   size_t n_revoked;                       /* so far */
-  char run[20]; /* tells this server's ids from another's */
-  int n_open;   /* parts that still have to close */
+  struct local_ledger *ledger;            /* NULL until it is open */
+  int64_t next_expiry_ms; /* of a checkpoint, or before it; 0: none expires */
+  uint8_t link_key[32];   /* signs links to files */
+  char run[20];           /* tells this server's ids from another's */
+  int n_open;             /* parts that still have to close */
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;

@@ -32,7 +32,12 @@ typedef enum {
   LOCAL_FAULT_OTHER_ANSWER,
   LOCAL_FAULT_EXTRA_ANSWER,
   LOCAL_FAULT_TWICE_HEADER,
-  LOCAL_FAULT_OVERSIZED
+  LOCAL_FAULT_OVERSIZED,
+  LOCAL_FAULT_NO_RANGE,
+  LOCAL_FAULT_OTHER_RANGE,
+  LOCAL_FAULT_SHORT,
+  LOCAL_FAULT_REDIRECT,
+  LOCAL_FAULT_OTHER_NAMES
 } local_fault_kind_t;
 
 /* What is reset: the whole connection, else over HTTP/2 the stream with a code
@@ -43,6 +48,20 @@ typedef enum {
 #define LOCAL_RESET_CANCEL "cancel"
 #define LOCAL_RESET_PROTOCOL "protocol"
 #define LOCAL_RESET_HTTP_1_1 "http_1_1"
+
+/* Where a file is said to be. */
+#define LOCAL_TO_SAME "same"
+#define LOCAL_TO_ORIGIN "origin"
+#define LOCAL_TO_HTTP "http"
+#define LOCAL_TO_FILE "file"
+
+/* What the files of external weights are called. */
+#define LOCAL_NAME_OTHER "other"
+#define LOCAL_NAME_PARENT "parent"
+#define LOCAL_NAME_ABSOLUTE "absolute"
+#define LOCAL_NAME_EMPTY "empty"
+#define LOCAL_NAME_DOT "dot"
+#define LOCAL_NAME_LONG "long"
 
 typedef enum {
   LOCAL_BODY_JSON = 0,
@@ -111,6 +130,9 @@ int local_fault_spec_read(local_fault_spec_t *spec, const char *text, char *why,
                           size_t n_why);
 /* The text's name of a fault: "drop_after_commit", "503". */
 const char *local_fault_name(const local_fault_t *fault, char out[32]);
+/* Whether it is of this kind and has this argument; NULL: none. */
+int local_fault_is(const local_fault_t *fault, local_fault_kind_t kind,
+                   const char *arg);
 /* Whether it ends the request as soon as its head has come. */
 int local_fault_is_at_head(const local_fault_t *fault);
 /* Whether a fault of this kind makes sense for a call. */
@@ -162,7 +184,7 @@ typedef struct {
   uint8_t *body;
   size_t len;
   /* What only faults change. */
-  char line[160];     /* one more line of the header, or "" */
+  char line[1200];    /* one more line of the header, or "" */
   uint64_t announced; /* length of the body, as the header says */
   size_t n_sent;      /* bytes of it that are sent */
   uint64_t rate;      /* at this many a second; 0: at once */

@@ -20,6 +20,11 @@ static const local_fault_kind_info_t kinds[] = {
     {"extra_answer", LOCAL_FAULT_EXTRA_ANSWER, NULL, 0, 0},
     {"duplicate_header", LOCAL_FAULT_TWICE_HEADER, NULL, 0, 0},
     {"oversized", LOCAL_FAULT_OVERSIZED, NULL, 1, (int64_t)1 << 40},
+    {"no_range", LOCAL_FAULT_NO_RANGE, "files", 0, 0},
+    {"other_range", LOCAL_FAULT_OTHER_RANGE, "files", 0, 0},
+    {"short_body", LOCAL_FAULT_SHORT, NULL, 1, 1},
+    {"redirect", LOCAL_FAULT_REDIRECT, "files", 0, 0},
+    {"other_names", LOCAL_FAULT_OTHER_NAMES, "external_weights_urls", 0, 0},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -71,6 +76,7 @@ static const local_fault_t all[] = {
   {.kind = LOCAL_FAULT_TRY_AGAIN, .arg = "paused_rate_limit"},
   {.kind = LOCAL_FAULT_TRY_AGAIN, .arg = "strange"},
   {.kind = LOCAL_FAULT_EXTRA_ANSWER, .after = 1},
+  {.kind = LOCAL_FAULT_NO_RANGE, .after = 1},
     /* From here on not mild. */
   {.kind = LOCAL_FAULT_STATUS, .status = 404},
   {.kind = LOCAL_FAULT_STATUS, .status = 410},
@@ -81,10 +87,13 @@ static const local_fault_t all[] = {
   {.kind = LOCAL_FAULT_TWICE_HEADER, .after = 1, .arg = "content-type"},
   {.kind = LOCAL_FAULT_TWICE_HEADER, .after = 1, .arg = "content-length"},
   {.kind = LOCAL_FAULT_OVERSIZED, .after = 1, .n = (int64_t)1 << 40},
+  {.kind = LOCAL_FAULT_OTHER_RANGE, .after = 1},
+  {.kind = LOCAL_FAULT_REDIRECT, .after = 1, .arg = LOCAL_TO_ORIGIN},
+  {.kind = LOCAL_FAULT_OTHER_NAMES, .after = 1, .arg = LOCAL_NAME_PARENT},
     /* clang-format on */
 };
 /* How many stand before the comment in the list above. */
-enum { N_MILD = 36 };
+enum { N_MILD = 37 };
 
 const local_fault_kind_info_t *local_fault_kind_at(size_t i) {
   return i < N_KINDS ? &kinds[i] : NULL;
@@ -105,6 +114,13 @@ const char *local_fault_name(const local_fault_t *fault, char out[32]) {
     if (kinds[i].kind == fault->kind)
       snprintf(out, 32, "%s", kinds[i].name);
   return out;
+}
+
+int local_fault_is(const local_fault_t *fault, local_fault_kind_t kind,
+                   const char *arg) {
+  if (fault->kind != kind || (arg == NULL) != (fault->arg == NULL))
+    return 0;
+  return arg == NULL || strcmp(fault->arg, arg) == 0;
 }
 
 int local_fault_is_at_head(const local_fault_t *fault) {

@@ -80,14 +80,16 @@ static uint32_t draw(uint64_t seed, uint64_t hash, uint64_t n, uint64_t use) {
 
 /* ---- Matching ---- */
 
-/* The call is the first part of the path, or the first parts. */
+/* The call is the first part of the path, or the first parts, or has a name of
+ * its own at the end. */
 static int is_about(const local_fault_rule_t *rule, const char *call,
                     const char *path) {
   size_t n = strlen(rule->call);
 
   if (n > 0)
-    return path != NULL && strncmp(path, rule->call, n) == 0 &&
-           (path[n] == '\0' || path[n] == '/');
+    return path != NULL && (strcmp(rule->call, call) == 0 ||
+                            (strncmp(path, rule->call, n) == 0 &&
+                             (path[n] == '\0' || path[n] == '/')));
   if (rule->group == NULL)
     return local_fault_suits(&rule->fault, call);
   for (size_t i = 0; i < rule->n_group; i++)
@@ -178,6 +180,26 @@ static const char *below(const char *path, char out[LOCAL_FAULT_CALL]) {
   return out;
 }
 
+/* Calls on one checkpoint are told apart by their ends. */
+static void name_call(const char *path, const char *rest,
+                      char out[LOCAL_FAULT_CALL]) {
+  static const char *const ends[] = {"external_weights_urls", "archive",
+                                     "publish", "ttl"};
+  size_t n = strcspn(path, "?");
+
+  memcpy(out, rest, LOCAL_FAULT_CALL);
+  out[strcspn(out, "/")] = '\0';
+  if (strcmp(out, "training_runs") != 0)
+    return;
+  for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+    size_t n_end = strlen(ends[i]);
+
+    if (n > n_end && path[n - n_end - 1] == '/' &&
+        memcmp(path + n - n_end, ends[i], n_end) == 0)
+      memcpy(out, ends[i], n_end + 1);
+  }
+}
+
 void local_faults_decide(local_faults_t *faults, const char *path,
                          local_fault_t *out) {
   const local_fault_t *fault;
@@ -187,8 +209,7 @@ void local_faults_decide(local_faults_t *faults, const char *path,
   *out = (local_fault_t){0};
   if (faults->spec.n_rules == 0 || below(path, rest) == NULL)
     return;
-  memcpy(call, rest, sizeof(call));
-  call[strcspn(call, "/")] = '\0';
+  name_call(path, rest, call);
   fault = decide(faults, call, rest, 0);
   if (fault != NULL)
     *out = *fault;

@@ -29,6 +29,12 @@ static const char *const resets[] = {
 static const char *const headers[] = {"content-type", "content-length",
                                       "retry-after", "date"};
 
+static const char *const targets[] = {LOCAL_TO_SAME, LOCAL_TO_ORIGIN,
+                                      LOCAL_TO_HTTP, LOCAL_TO_FILE};
+static const char *const names[] = {LOCAL_NAME_OTHER,    LOCAL_NAME_PARENT,
+                                    LOCAL_NAME_ABSOLUTE, LOCAL_NAME_EMPTY,
+                                    LOCAL_NAME_DOT,      LOCAL_NAME_LONG};
+
 /* ---- Reading ---- */
 
 typedef struct {
@@ -187,6 +193,12 @@ static int read_argument(local_fault_t *fault, char *text, int takes_n) {
   case LOCAL_FAULT_TRY_AGAIN:
     fault->arg = one_of(states, sizeof(states) / sizeof(*states), text);
     return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_REDIRECT:
+    fault->arg = one_of(targets, sizeof(targets) / sizeof(*targets), text);
+    return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_OTHER_NAMES:
+    fault->arg = one_of(names, sizeof(names) / sizeof(*names), text);
+    return value == NULL && fault->arg != NULL;
   case LOCAL_FAULT_TWICE_HEADER:
     fault->arg = one_of(headers, sizeof(headers) / sizeof(*headers), text);
     return value == NULL && fault->arg != NULL;
@@ -242,6 +254,10 @@ static int read_name(const reader_t *r, local_fault_rule_t *rule,
       fault->arg = states[0];
     else if (fault->kind == LOCAL_FAULT_TWICE_HEADER)
       fault->arg = headers[0];
+    else if (fault->kind == LOCAL_FAULT_REDIRECT)
+      fault->arg = LOCAL_TO_ORIGIN;
+    else if (fault->kind == LOCAL_FAULT_OTHER_NAMES)
+      fault->arg = LOCAL_NAME_PARENT;
   } else if (number(name, &status) && status >= 400 && status <= 599) {
     fault->kind = LOCAL_FAULT_STATUS;
     fault->status = (int)status;

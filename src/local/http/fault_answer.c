@@ -176,6 +176,50 @@ static void add_line(const local_fault_t *fault, local_answer_t *answer) {
   }
 }
 
+/* Whether it may stand in a line of the header. */
+static int is_plain(const char *text) {
+  while (*text > ' ' && *text <= '~')
+    text++;
+  return *text == '\0';
+}
+
+/* Another origin is this machine by its other name; what is there is the same,
+ * so that whoever follows gets it. */
+static void set_redirect(const local_req_t *req, const local_fault_t *fault,
+                         local_answer_t *answer) {
+  const char *host = local_req_header(req, "host");
+  const char *scheme =
+      req->http->config.tls_cert != NULL &&
+              !local_fault_is(fault, LOCAL_FAULT_REDIRECT, LOCAL_TO_HTTP)
+          ? "https"
+          : "http";
+  char name[160];
+
+  answer->status = 302;
+  set_body(req, answer, "text/plain", NULL, 0);
+  if (host == NULL || strlen(host) >= sizeof(name) || !is_plain(host) ||
+      !is_plain(req->path) || !is_plain(req->query))
+    return;
+  snprintf(name, sizeof(name), "%s", host);
+  if (local_fault_is(fault, LOCAL_FAULT_REDIRECT, LOCAL_TO_ORIGIN))
+    snprintf(name, sizeof(name), "%s:%d",
+             strncmp(host, "localhost", 9) == 0 ? "127.0.0.1" : "localhost",
+             req->http->port);
+  if (local_fault_is(fault, LOCAL_FAULT_REDIRECT, LOCAL_TO_FILE))
+    snprintf(answer->line, sizeof(answer->line), "Location: file://%s",
+             req->path);
+  else
+    snprintf(answer->line, sizeof(answer->line), "Location: %s://%s%s%s%s",
+             scheme, name, req->path, req->query[0] != '\0' ? "?" : "",
+             req->query);
+}
+
+/* So many bytes less, and its length is that of the rest. */
+static void cut_off(const local_fault_t *fault, local_answer_t *answer) {
+  answer->len -=
+      (uint64_t)fault->n < answer->len ? (size_t)fault->n : answer->len;
+}
+
 static void set_oversized(const local_req_t *req, const local_fault_t *fault,
                           local_answer_t *answer) {
   static const char blanks[1024] = " ";
@@ -237,6 +281,12 @@ static void act(const local_req_t *req, const local_fault_t *fault,
     break;
   case LOCAL_FAULT_TWICE_HEADER:
     add_line(fault, answer);
+    break;
+  case LOCAL_FAULT_REDIRECT:
+    set_redirect(req, fault, answer);
+    break;
+  case LOCAL_FAULT_SHORT:
+    cut_off(fault, answer);
     break;
   default:
     break;

@@ -10,7 +10,7 @@
 
 /* Answers over HTTP/1.1. */
 
-enum { MAX_REPLY_HEAD = 1024 };
+enum { MAX_REPLY_HEAD = 2048 };
 
 /* One answer on its way out; freed when written. */
 typedef struct {

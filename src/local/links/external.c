@@ -1,19 +1,49 @@
+#include <stdio.h>
+
 #include "local/base/clock.h"
 #include "local/links/link.h"
 
 /* Links to the files of external weights. */
 
+/* What a file is called in the answer: by its name, unless a fault wants it
+ * otherwise. */
+static void write_name(const local_fault_t *fault, const char *name, char *out,
+                       size_t size) {
+  static const struct {
+    const char *arg;
+    const char *before;
+  } ways[] = {
+      {LOCAL_NAME_OTHER, "other-"},
+      {LOCAL_NAME_PARENT, "../"},
+      {LOCAL_NAME_ABSOLUTE, "/tmp/"},
+  };
+
+  snprintf(out, size, "%s", name);
+  for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+    if (local_fault_is(fault, LOCAL_FAULT_OTHER_NAMES, ways[i].arg))
+      snprintf(out, size, "%s%s", ways[i].before, name);
+  if (local_fault_is(fault, LOCAL_FAULT_OTHER_NAMES, LOCAL_NAME_EMPTY))
+    out[0] = '\0';
+  else if (local_fault_is(fault, LOCAL_FAULT_OTHER_NAMES, LOCAL_NAME_DOT))
+    snprintf(out, size, ".");
+  else if (local_fault_is(fault, LOCAL_FAULT_OTHER_NAMES, LOCAL_NAME_LONG))
+    snprintf(out, size, "%0300d-%s", 0, name);
+}
+
 static void put_files(tnk__json_writer_t *w, const local_call_t *call,
                       const local_place_t *place,
                       const local_listing_t *listing, int64_t expires_s) {
   char link[LOCAL_LINK];
+  char name[512];
 
   tnk__json_key(w, "urls");
   tnk__json_begin_object(w);
   for (size_t i = 0; i < listing->n; i++)
     if (local_link_write(call->server, call->req, place, listing->files[i].name,
-                         expires_s, link))
-      tnk__json_put_text(w, listing->files[i].name, link);
+                         expires_s, link)) {
+      write_name(&call->req->fault, listing->files[i].name, name, sizeof(name));
+      tnk__json_put_text(w, name, link);
+    }
   tnk__json_end(w);
 }
 

@@ -38,9 +38,17 @@ typedef enum {
 local_link_state_t local_link_check(const local_server_t *server,
                                     const local_req_t *req);
 
+/* The name of the archive among the files of a checkpoint. */
+#define LOCAL_ARCHIVE_FILE "archive.tar"
+/* Append the archive of a checkpoint. TNK_OK, TNK_ENOTFOUND, TNK_ENOMEM,
+ * TNK_EFAILED. */
+int local_archive_write(const local_server_t *server, const local_meta_t *meta,
+                        tnk__buf_t *out);
+
 /* ---- The calls ---- */
 
 void local_external_urls(local_call_t *call);
+void local_archive(local_call_t *call);
 /* What a link leads to, whole or in part. */
 void local_download(local_call_t *call);
 

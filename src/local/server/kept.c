@@ -85,3 +85,47 @@ local_kept_t local_kept_read(const local_server_t *server, const char *run) {
     qsort(list.metas, list.n, sizeof(*list.metas), newest_first);
   return list;
 }
+
+void local_kept_sweep(local_server_t *server) {
+  local_kept_t list;
+
+  if (server->next_expiry_ms == 0 ||
+      local_now_ms(server) < server->next_expiry_ms)
+    return;
+  server->next_expiry_ms = 0;
+  /* Those whose time is over go when they are read. */
+  list = local_kept_read(server, NULL);
+  for (size_t i = 0; i < list.n; i++)
+    local_store_expires(server, list.metas[i].expires_ms);
+  local_kept_free(&list);
+}
+
+const char *local_meta_project(const local_meta_t *meta) {
+  return meta->project != NULL ? meta->project : "default";
+}
+
+/* Runs are called after their session. */
+int local_kept_is_of(const local_meta_t *meta, const local_session_t *session) {
+  const size_t n = strlen(session->id);
+
+  return strncmp(meta->place.run, session->id, n) == 0 &&
+         meta->place.run[n] == ':';
+}
+
+int local_kept_move(const local_session_t *session, const char *project) {
+  const local_server_t *server = session->server;
+  local_kept_t list = local_kept_read(server, NULL);
+  int err = list.err;
+
+  for (size_t i = 0; i < list.n && err == TNK_OK; i++) {
+    local_meta_t *meta = &list.metas[i];
+
+    if (!local_kept_is_of(meta, session))
+      continue;
+    tnk__free(server->alloc, meta->project);
+    meta->project = tnk__strdup(server->alloc, project);
+    err = meta->project != NULL ? local_meta_write(server, meta) : TNK_ENOMEM;
+  }
+  local_kept_free(&list);
+  return err;
+}

@@ -27,6 +27,7 @@ void local_delete_checkpoint(local_call_t *call) {
 static void keep_meta(local_call_t *call, local_meta_t *meta) {
   int err = local_meta_write(call->server, meta);
 
+  local_store_expires(call->server, meta->expires_ms);
   local_meta_free(call->server, meta);
   if (err != TNK_OK)
     local_reply_error(call->req, 500, "Cannot write the checkpoint's file");
@@ -61,9 +62,7 @@ void local_set_ttl(local_call_t *call) {
   local_meta_t meta;
   int64_t ttl = 0;
 
-  if (!local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400,
-                      &ttl) ||
-      !local_need_checkpoint(call, &meta))
+  if (!local_want_ttl(call, &ttl) || !local_need_checkpoint(call, &meta))
     return;
   meta.expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
   keep_meta(call, &meta);
@@ -117,18 +116,51 @@ void local_weights_info(local_call_t *call) {
 
 /* ---- Copies ---- */
 
-/* A run of its own for each copy. */
-static int name_copy(local_place_t *to, const local_place_t *from) {
+/* Where a copy goes: into a project, or into a session and so its project. */
+typedef struct {
+  const char *project;
+  const local_session_t *session; /* NULL: none */
+  int64_t number;                 /* in the session */
+} destination_t;
+
+/* 0 when answered. */
+static int read_destination(local_call_t *call, destination_t *out) {
+  const char *session = NULL;
+
+  *out = (destination_t){.number = -1};
+  if (!local_want_text(call, "destination_project_id", &out->project) ||
+      !local_want_text(call, "session_id", &session) ||
+      !local_want_int(call, "model_seq_id", 0, INT64_MAX - 1, &out->number))
+    return 0;
+  if (session == NULL)
+    return out->project != NULL ||
+           local_need_text(call, "destination_project_id", &out->project);
+  if (out->number < 0) {
+    local_reply_invalid(call->req, "missing", "model_seq_id", "Field required");
+    return 0;
+  }
+  out->session = local_need_session(call);
+  if (out->session != NULL && out->project == NULL)
+    out->project = out->session->project;
+  return out->session != NULL;
+}
+
+/* A run of its own for each copy. 0: no name can be made. */
+static int name_copy(const destination_t *to, local_place_t *place) {
   unsigned char random[8];
   size_t at;
 
+  if (to->session != NULL) {
+    snprintf(place->run, sizeof(place->run), "%s:copy:%lld", to->session->id,
+             (long long)to->number);
+    return 1;
+  }
   if (uv_random(NULL, NULL, random, sizeof(random), 0, NULL) != 0)
     return 0;
-  *to = *from;
-  at = (size_t)snprintf(to->run, sizeof(to->run), "copy-");
+  at = (size_t)snprintf(place->run, sizeof(place->run), "copy-");
   for (size_t i = 0; i < sizeof(random); i++)
-    at +=
-        (size_t)snprintf(to->run + at, sizeof(to->run) - at, "%02x", random[i]);
+    at += (size_t)snprintf(place->run + at, sizeof(place->run) - at, "%02x",
+                           random[i]);
   return 1;
 }
 
@@ -144,16 +176,42 @@ static void reply_copy(local_call_t *call, const local_meta_t *meta) {
   local_out_reply(&out, call->req, 200);
 }
 
+/* Make the copy of what `meta` tells of, and answer. */
+static void copy_to(local_call_t *call, const destination_t *to, int64_t ttl,
+                    local_meta_t *meta) {
+  const local_place_t from = meta->place;
+
+  /* Neither is inherited, nor where it belongs. */
+  meta->expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
+  meta->is_public = 0;
+  tnk__free(call->server->alloc, meta->project);
+  meta->project = to->project != NULL
+                      ? tnk__strdup(call->server->alloc, to->project)
+                      : NULL;
+  if ((to->project != NULL && meta->project == NULL) ||
+      !name_copy(to, &meta->place))
+    local_reply_error(call->req, 503, "Out of memory");
+  else if (to->session != NULL &&
+           local_place_exists(call->server, &meta->place))
+    local_reply_error(call->req, 409, "model_seq_id %lld was used already",
+                      (long long)to->number);
+  else if (local_store_copy(call->server, &from, meta) != TNK_OK)
+    local_reply_error(call->req, 500, "Cannot write the copy");
+  else {
+    local_store_expires(call->server, meta->expires_ms);
+    reply_copy(call, meta);
+  }
+}
+
 void local_copy_weights(local_call_t *call) {
-  const char *project = NULL;
   const char *path = NULL;
   local_place_t from;
   local_meta_t meta;
+  destination_t to;
   int64_t ttl = 0;
 
   if (!local_need_text(call, "source_path", &path) ||
-      !local_need_text(call, "destination_project_id", &project) ||
-      !local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400, &ttl))
+      !read_destination(call, &to) || !local_want_ttl(call, &ttl))
     return;
   if (!local_place_parse(&from, path)) {
     local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
@@ -163,13 +221,6 @@ void local_copy_weights(local_call_t *call) {
     local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
     return;
   }
-  /* Neither is inherited. */
-  meta.expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
-  meta.is_public = 0;
-  if (name_copy(&meta.place, &from) &&
-      local_store_copy(call->server, &from, &meta) == TNK_OK)
-    reply_copy(call, &meta);
-  else
-    local_reply_error(call->req, 500, "Cannot write the copy");
+  copy_to(call, &to, ttl, &meta);
   local_meta_free(call->server, &meta);
 }

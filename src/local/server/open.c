@@ -52,6 +52,8 @@ static const char *refusal(const local_options_t *o) {
     return "a ceiling must not be 0";
   if (o->hold_ms > 3600000 || o->latency_ms > 3600000)
     return "times must be at most an hour";
+  if (o->archive < LOCAL_ARCHIVE_REDIRECT || o->archive > LOCAL_ARCHIVE_NONE)
+    return "the archive must be redirect, json or none";
   if (o->link_life_s == 0 || o->link_life_s > 604800)
     return "links must be good for a second to a week";
   if (o->token_life_s > 31536000)
@@ -226,6 +228,8 @@ int local_server_open(local_server_t **out, uv_loop_t *loop,
     local_server_close(server, NULL, NULL);
     return explain(&o, err, why.text[0] != '\0' ? why.text : sentence(err));
   }
+  /* What earlier servers have left may expire at any time. */
+  server->next_expiry_ms = o.data != NULL ? 1 : 0;
   local_reap_start(server);
   *out = server;
   return TNK_OK;

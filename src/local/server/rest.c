@@ -159,7 +159,6 @@ void local_list_runs(local_call_t *call) {
   char project[LOCAL_MAX_TEXT];
   int has_project;
 
-  /* Nobody knows the project of a run that is only on the disk. */
   has_project =
       local_req_query(call->req, "project_id", project, sizeof(project));
   local_out_init(&page.out, server->alloc);
@@ -177,7 +176,9 @@ void local_list_runs(local_call_t *call) {
     }
   }
   for (size_t i = 0; i < page.list.n; i++)
-    if (!has_project && live(server, page.list.metas[i].place.run) == NULL &&
+    if ((!has_project ||
+         strcmp(local_meta_project(&page.list.metas[i]), project) == 0) &&
+        live(server, page.list.metas[i].place.run) == NULL &&
         first_of_run(&page.list, i))
       page_run(&page, page.list.metas[i].place.run);
   tnk__json_end(&page.out.w);
@@ -248,58 +249,85 @@ const char *local_session_project(const local_session_t *session) {
 size_t local_session_checkpoints(const local_session_t *session,
                                  int64_t *n_bytes) {
   local_kept_t list = local_kept_read(session->server, NULL);
-  const size_t n_id = strlen(session->id);
   size_t n = 0;
 
   *n_bytes = 0;
-  for (size_t i = 0; i < list.n; i++) {
-    const char *run = list.metas[i].place.run;
-
-    /* Runs are called after their session. */
-    if (strncmp(run, session->id, n_id) == 0 && run[n_id] == ':') {
+  for (size_t i = 0; i < list.n; i++)
+    if (local_kept_is_of(&list.metas[i], session)) {
       n++;
       *n_bytes += list.metas[i].n_bytes;
     }
-  }
   local_kept_free(&list);
   return n;
 }
 
 /* ---- Storage ---- */
 
-/* One row: all is in one project of one owner, as far as the disk tells. */
-static void put_storage(tnk__json_writer_t *w, const local_kept_t *list) {
-  int64_t n_bytes = 0;
+/* What one project has. */
+typedef struct {
+  const char *project;
+  int64_t n;
+  int64_t n_bytes;
+} row_t;
 
-  for (size_t i = 0; i < list->n; i++)
-    n_bytes += list->metas[i].n_bytes;
+/* Add up by projects; NULL: no memory. */
+static row_t *add_up(const local_kept_t *list, size_t *n) {
+  row_t *rows = tnk__calloc(list->server->alloc, list->n + 1, sizeof(*rows));
+
+  *n = 0;
+  for (size_t i = 0; rows != NULL && i < list->n; i++) {
+    const char *project = local_meta_project(&list->metas[i]);
+    size_t k = 0;
+
+    while (k < *n && strcmp(rows[k].project, project) != 0)
+      k++;
+    *n += k == *n;
+    rows[k].project = project;
+    rows[k].n++;
+    rows[k].n_bytes += list->metas[i].n_bytes;
+  }
+  return rows;
+}
+
+static void put_storage(tnk__json_writer_t *w, const row_t *row) {
   tnk__json_begin_object(w);
-  tnk__json_put_text(w, "project_id", NULL);
-  tnk__json_put_text(w, "org_user_urn", "local");
+  tnk__json_put_text(w, "project_id", row->project);
+  tnk__json_put_text(w, "org_user_urn", LOCAL_USER);
   tnk__json_put_text(w, "user_email", NULL);
   tnk__json_put_text(w, "user_name", NULL);
-  tnk__json_put_int(w, "checkpoint_count", (int64_t)list->n);
-  tnk__json_put_int(w, "size_bytes", n_bytes);
-  tnk__json_put_double(w, "size_gigabytes", (double)n_bytes / 1e9);
+  tnk__json_put_int(w, "checkpoint_count", row->n);
+  tnk__json_put_int(w, "size_bytes", row->n_bytes);
+  tnk__json_put_double(w, "size_gigabytes", (double)row->n_bytes / 1e9);
   tnk__json_put_double(w, "estimated_monthly_cost_usd", 0);
   tnk__json_end(w);
 }
 
 void local_storage(local_call_t *call) {
   local_kept_t list = local_kept_read(call->server, NULL);
-  char project[LOCAL_MAX_TEXT];
+  char project[LOCAL_MAX_TEXT + 1];
+  int has_project =
+      local_req_query(call->req, "project_id", project, sizeof(project)) &&
+      project[0] != '\0';
+  size_t n = 0;
+  row_t *rows = add_up(&list, &n);
   local_out_t out;
 
+  if (rows == NULL) {
+    local_kept_free(&list);
+    local_reply_error(call->req, 503, "Out of memory");
+    return;
+  }
   local_out_init(&out, call->server->alloc);
   tnk__json_begin_object(&out.w);
   tnk__json_put_double(&out.w, "effective_rate_usd_per_gigabyte_month", 0);
   tnk__json_key(&out.w, "data");
   tnk__json_begin_array(&out.w);
-  if (list.n > 0 &&
-      !local_req_query(call->req, "project_id", project, sizeof(project)))
-    put_storage(&out.w, &list);
+  for (size_t i = 0; i < n; i++)
+    if (!has_project || strcmp(rows[i].project, project) == 0)
+      put_storage(&out.w, &rows[i]);
   tnk__json_end(&out.w);
   tnk__json_end(&out.w);
+  tnk__free(call->server->alloc, rows);
   local_kept_free(&list);
   local_out_reply(&out, call->req, 200);
 }

@@ -17,6 +17,9 @@ void local_set_ttl(local_call_t *call);
 void local_copy_weights(local_call_t *call);
 void local_storage(local_call_t *call);
 
+/* Who owns everything here. */
+#define LOCAL_USER "tml:user:local"
+
 /* The word of the protocol for how a session stands. */
 const char *local_session_state(const local_session_t *session);
 /* Its project, which is the first one for those that were put into none. */

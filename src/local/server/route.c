@@ -87,6 +87,7 @@ static const route_t routes[] = {
     {"PUT", "/training_runs/*/checkpoints/*/*/ttl", local_set_ttl, 0},
     {"GET", "/training_runs/*/checkpoints/*/*/external_weights_urls",
      local_external_urls, NO_BODY},
+    {"GET", "/training_runs/*/checkpoints/*/*/archive", local_archive, NO_BODY},
     {"GET", "/checkpoints", local_list_checkpoints, NO_BODY},
     {"POST", "/copy_weights", local_copy_weights, ONCE},
     {"GET", "/billing/usage/checkpoints/current", local_storage, NO_BODY},

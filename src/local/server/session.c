@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
 #include "local/train/model.h"
+#include "local/server/kept.h"
 #include "local/server/rest.h"
 #include "local/sample/record.h"
 
@@ -58,22 +59,26 @@ static void on_reap(local_timer_t *timer) {
   uint64_t now = uv_now(server->loop);
 
   end_silent(server, now);
+  local_kept_sweep(server);
   /* The loop's clock may be younger than the limit. */
   if (idle > 0 && now > idle)
     local_http_sweep(&server->http, now - idle);
   local_reap_start(server);
 }
 
-void local_reap_start(local_server_t *server) {
-  uint64_t wait = UINT64_MAX;
+/* Checkpoints that have expired are looked for at least four times in this. */
+enum { EXPIRY_MS = 300000 };
 
-  if (server->options.session_timeout_ms > 0)
+void local_reap_start(local_server_t *server) {
+  uint64_t wait = EXPIRY_MS;
+
+  if (server->options.session_timeout_ms > 0 &&
+      server->options.session_timeout_ms < wait)
     wait = server->options.session_timeout_ms;
   if (server->options.idle_ms > 0 && server->options.idle_ms < wait)
     wait = server->options.idle_ms;
-  if (wait != UINT64_MAX)
-    local_timer_start(&server->timers, &server->reaper,
-                      wait / 4 > 0 ? wait / 4 : 1, on_reap);
+  local_timer_start(&server->timers, &server->reaper,
+                    wait / 4 > 0 ? wait / 4 : 1, on_reap);
 }
 
 /* ---- Creation ---- */
@@ -247,6 +252,11 @@ void local_move_session(local_call_t *call) {
   copy = copy_of(call->server, project);
   if (copy == NULL) {
     local_reply_error(call->req, 500, "Out of memory");
+    return;
+  }
+  if (local_kept_move(session, project) != TNK_OK) {
+    tnk__free(call->server->alloc, copy);
+    local_reply_error(call->req, 500, "Cannot write a checkpoint's file");
     return;
   }
   tnk__free(call->server->alloc, session->project);

@@ -25,39 +25,41 @@ static json_t *read_meta(const tnk_allocator_t *alloc, const char *dir) {
   return json;
 }
 
-static int is_expired(const local_server_t *server, const char *dir) {
-  json_t *meta = read_meta(server->alloc, dir);
-  int64_t expires_ms = 0;
+/* Whether its files are there. */
+static int is_whole(const local_place_t *place, const char *dir) {
+  char path[LOCAL_FILE + 64];
 
-  if (meta == NULL)
-    return 0;
-  tnk__json_get_int(meta, "expires_ms", 0, INT64_MAX, &expires_ms);
-  json_decref(meta);
+  /* What is for other programs may be encrypted, under other names. */
+  snprintf(path, sizeof(path), "%s/%s", dir,
+           place->kind == LOCAL_EXTERNAL_WEIGHTS ? LOCAL_META
+                                                 : TNK__LM_FILE_CONFIG);
+  return local_file_exists(path);
+}
+
+static int is_expired(const local_server_t *server, int64_t expires_ms) {
   return expires_ms > 0 && expires_ms <= local_now_ms(server);
 }
 
 int local_place_exists(const local_server_t *server,
                        const local_place_t *place) {
   char dir[LOCAL_FILE];
-  char path[LOCAL_FILE + 64];
+  int64_t expires_ms = 0;
+  json_t *meta;
 
-  if (!local_place_dir(server, place, dir))
+  if (!local_place_dir(server, place, dir) || !is_whole(place, dir))
     return 0;
-  /* What is for other programs may be encrypted, under other names. */
-  snprintf(path, sizeof(path), "%s/%s", dir,
-           place->kind == LOCAL_EXTERNAL_WEIGHTS ? LOCAL_META
-                                                 : TNK__LM_FILE_CONFIG);
-  if (!local_file_exists(path))
-    return 0;
-  if (!is_expired(server, dir))
-    return 1;
-  local_remove_tree(dir);
-  return 0;
+  meta = read_meta(server->alloc, dir);
+  if (meta != NULL)
+    tnk__json_get_int(meta, "expires_ms", 0, INT64_MAX, &expires_ms);
+  json_decref(meta);
+  return !is_expired(server, expires_ms);
 }
 
 void local_meta_free(const local_server_t *server, local_meta_t *meta) {
   tnk__free(server->alloc, meta->metadata);
+  tnk__free(server->alloc, meta->project);
   meta->metadata = NULL;
+  meta->project = NULL;
 }
 
 /* Of external weights this is all that tells what they were made with. */
@@ -108,6 +110,8 @@ int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
     tnk__json_key(&w, "user_metadata");
     tnk__json_raw(&w, meta->metadata, strlen(meta->metadata));
   }
+  if (meta->project != NULL)
+    tnk__json_put_text(&w, "project", meta->project);
   tnk__json_put_text(&w, "run", meta->place.run);
   tnk__json_end(&w);
   err = tnk__json_finish(&w);
@@ -129,6 +133,7 @@ static void read_members(const local_server_t *server, const json_t *from,
                          local_meta_t *out) {
   const json_t *metadata = tnk__json_obj(from, "user_metadata");
   const char *run = tnk__json_str(from, "run");
+  const char *project = tnk__json_str(from, "project");
 
   tnk__json_get_int(from, "time_ms", 0, INT64_MAX, &out->time_ms);
   tnk__json_get_int(from, "expires_ms", 0, INT64_MAX, &out->expires_ms);
@@ -138,6 +143,8 @@ static void read_members(const local_server_t *server, const json_t *from,
   /* The directory's name has lost the colons. */
   if (run != NULL && local_run_ok(run))
     snprintf(out->place.run, sizeof(out->place.run), "%s", run);
+  if (project != NULL)
+    out->project = tnk__strdup(server->alloc, project);
   if (metadata != NULL) {
     size_t n = json_dumpb(metadata, NULL, 0, JSON_COMPACT);
 
@@ -155,15 +162,18 @@ int local_meta_read(const local_server_t *server, const local_place_t *place,
   json_t *json;
 
   *out = (local_meta_t){.place = *place};
-  if (!local_place_dir(server, place, dir) ||
-      !local_place_exists(server, place))
+  if (!local_place_dir(server, place, dir) || !is_whole(place, dir))
     return TNK_ENOTFOUND;
   json = read_meta(server->alloc, dir);
   if (json != NULL) {
     read_members(server, json, out);
     json_decref(json);
   }
-  return TNK_OK; /* the weights are there all the same */
+  if (!is_expired(server, out->expires_ms))
+    return TNK_OK; /* without that file the weights are there all the same */
+  local_meta_free(server, out);
+  local_remove_tree(dir);
+  return TNK_ENOTFOUND;
 }
 
 int local_need_checkpoint(local_call_t *call, local_meta_t *meta) {

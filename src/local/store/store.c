@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/age/age.h"
 #include "local/lm/check.h"
 #include "local/lm/file.h"
 #include "local/store/files.h"
@@ -123,34 +124,75 @@ int local_store_save(const local_server_t *server, const tnk__lm_t *lm,
   return draft_close(server, &draft, meta, err, why);
 }
 
-/* One file: its contents, made by whoever has written them. */
-static int put_file(const char *dir, const char *name, tnk__buf_t *contents,
-                    int err, tnk__lm_why_t *why) {
+/* ---- For other programs ---- */
+
+static int draw_random(void *user, unsigned char *out, size_t n) {
+  (void)user;
+  return uv_random(NULL, NULL, out, n, 0, NULL);
+}
+
+/* Put the encrypted form of `plain` in its place. */
+static int seal(tnk__buf_t *plain, const local_recipients_t *to) {
+  tnk__age_seal_t age;
+  tnk__buf_t out;
+  int err;
+
+  tnk__buf_init(&out, plain->alloc, 2 * MAX_EXPORT);
+  err = tnk__age_seal_init(&age, plain->alloc, to->keys, to->n, draw_random,
+                           NULL, &out);
   if (err == TNK_OK)
-    err = tnk__lm_file_write(dir, name, contents, why);
+    err = tnk__age_seal_feed(&age, &out, plain->data, plain->len);
+  if (err == TNK_OK)
+    err = tnk__age_seal_finish(&age, &out);
+  tnk__age_seal_deinit(&age);
+  if (err == TNK_OK) {
+    tnk__buf_deinit(plain);
+    *plain = out;
+  } else {
+    tnk__buf_deinit(&out);
+  }
+  return err;
+}
+
+/* One file: its contents, which have been written so or not at all. */
+static int put_file(const char *dir, const char *name,
+                    const local_recipients_t *to, tnk__buf_t *contents, int err,
+                    tnk__lm_why_t *why) {
+  char sealed[64];
+
+  snprintf(sealed, sizeof(sealed), "%s%s", name, to->n > 0 ? ".age" : "");
+  if (err == TNK_OK && to->n > 0)
+    err = seal(contents, to);
+  if (err == TNK_OK)
+    err = tnk__lm_file_write(dir, sealed, contents, why);
   else
     tnk__lm_refuse(why, err, "%s: %s", name,
-                   err == TNK_ENOMEM ? "out of memory" : "cannot be written");
+                   err == TNK_ENOMEM   ? "out of memory"
+                   : err == TNK_EPROTO ? "a recipient's key is not safe"
+                                       : "cannot be written");
   tnk__buf_deinit(contents);
   return err;
 }
 
 static int export_to(const local_server_t *server, const tnk__lm_t *lm,
-                     const char *dir, tnk__lm_why_t *why) {
+                     const local_recipients_t *to, const char *dir,
+                     tnk__lm_why_t *why) {
   tnk__buf_t buf;
   int err;
 
   tnk__buf_init(&buf, server->alloc, MAX_EXPORT);
   err = tnk__lm_peft_tensors(lm, &buf);
-  err = put_file(dir, TNK__LM_FILE_ADAPTER, &buf, err, why);
+  err = put_file(dir, TNK__LM_FILE_ADAPTER, to, &buf, err, why);
   if (err != TNK_OK)
     return err;
+  tnk__buf_init(&buf, server->alloc, MAX_EXPORT);
   err = tnk__lm_peft_config(tnk__lm_config(lm), local_base_name(server), &buf);
-  return put_file(dir, TNK__LM_FILE_CONFIG, &buf, err, why);
+  return put_file(dir, TNK__LM_FILE_CONFIG, to, &buf, err, why);
 }
 
 int local_store_export(const local_server_t *server, const tnk__lm_t *lm,
-                       int overwrite, local_meta_t *meta, tnk__lm_why_t *why) {
+                       const local_recipients_t *to, int overwrite,
+                       local_meta_t *meta, tnk__lm_why_t *why) {
   draft_t draft;
   int err = refuse_taken(server, meta, overwrite, why);
 
@@ -158,7 +200,7 @@ int local_store_export(const local_server_t *server, const tnk__lm_t *lm,
     err = draft_open(server, &draft, &meta->place, why);
   if (err != TNK_OK)
     return err;
-  err = export_to(server, lm, draft.temporary, why);
+  err = export_to(server, lm, to, draft.temporary, why);
   return draft_close(server, &draft, meta, err, why);
 }
 
@@ -194,6 +236,11 @@ int local_store_copy(const local_server_t *server, const local_place_t *from,
     return TNK_EFAILED;
   err = share(source, draft.temporary);
   return draft_close(server, &draft, meta, err, NULL);
+}
+
+void local_store_expires(local_server_t *server, int64_t ms) {
+  if (ms > 0 && (server->next_expiry_ms == 0 || ms < server->next_expiry_ms))
+    server->next_expiry_ms = ms;
 }
 
 int local_store_remove(const local_server_t *server,

@@ -1,6 +1,7 @@
 #ifndef TNK_LOCAL_STORE_STORE_H
 #define TNK_LOCAL_STORE_STORE_H
 
+#include "codec/age/key.h"
 #include "local/call/call.h"
 #include "local/store/files.h"
 
@@ -34,6 +35,7 @@ typedef struct {
   int is_public;
   tnk__lm_config_t config; /* what was saved; of older ones the rank alone */
   char *metadata;          /* JSON, or NULL; owned */
+  char *project;           /* NULL: the first one; owned */
 } local_meta_t;
 
 /* What is known about a checkpoint, in a file beside its own. */
@@ -70,8 +72,8 @@ void local_place_text(const local_place_t *place, char *out);
 int local_place_dir(const local_server_t *server, const local_place_t *place,
                     char *out);
 
-/* Whether it exists. This and all that follow block on the disk; a checkpoint
- * whose time is over is removed by the first that looks, and is not there. */
+/* Whether it exists, and its time is not over. This and all that follow block
+ * on the disk. */
 int local_place_exists(const local_server_t *server,
                        const local_place_t *place);
 /* Write a checkpoint of `lm`. TNK_ECONFLICT when there is one and not
@@ -79,9 +81,16 @@ int local_place_exists(const local_server_t *server,
 int local_store_save(const local_server_t *server, const tnk__lm_t *lm,
                      int with_optimizer, int overwrite, local_meta_t *meta,
                      tnk__lm_why_t *why);
+/* Who may read files, by keys of age. */
+enum { LOCAL_MAX_RECIPIENTS = 10 };
+typedef struct {
+  size_t n; /* 0: everybody, they are not encrypted */
+  uint8_t keys[LOCAL_MAX_RECIPIENTS][TNK__AGE_KEY];
+} local_recipients_t;
 /* Write what other programs load of `lm`, as local_store_save() does else. */
 int local_store_export(const local_server_t *server, const tnk__lm_t *lm,
-                       int overwrite, local_meta_t *meta, tnk__lm_why_t *why);
+                       const local_recipients_t *to, int overwrite,
+                       local_meta_t *meta, tnk__lm_why_t *why);
 /* Copy one to meta->place, where none is, and write `meta` beside it. The files
  * are shared, not copied. TNK_OK, or a code and then there is none. */
 int local_store_copy(const local_server_t *server, const local_place_t *from,
@@ -90,6 +99,10 @@ int local_store_copy(const local_server_t *server, const local_place_t *from,
 int local_store_files(const char *dir, local_listing_t *out);
 int local_store_remove(const local_server_t *server,
                        const local_place_t *place);
+/* Remember that a checkpoint expires then; 0: never. On the loop. */
+void local_store_expires(local_server_t *server, int64_t ms);
+/* Read what is known about a checkpoint. One whose time is over is removed, and
+ * is not there: TNK_ENOTFOUND. On the loop. */
 int local_meta_read(const local_server_t *server, const local_place_t *place,
                     local_meta_t *out);
 int local_meta_write(const local_server_t *server, const local_meta_t *meta);

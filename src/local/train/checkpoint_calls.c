@@ -13,7 +13,7 @@
 static local_op_t *read_save(local_call_t *call, local_kind_t kind,
                              local_model_t **model, int64_t *seq) {
   const char *model_id = NULL;
-  int64_t ttl = -1;
+  int64_t ttl = 0;
   int overwrite = 0;
   local_op_t *op;
   char *metadata;
@@ -24,8 +24,7 @@ static local_op_t *read_save(local_call_t *call, local_kind_t kind,
   *model = local_need_model(call, model_id);
   if (*model == NULL)
     return NULL;
-  if (!local_want_int(call, "ttl_seconds", 1, (int64_t)10 * 366 * 86400,
-                      &ttl) ||
+  if (!local_want_ttl(call, &ttl) ||
       !local_want_bool(call, "overwrite", &overwrite)) {
     local_model_refuse(*model, *seq);
     return NULL;
@@ -36,6 +35,9 @@ static local_op_t *read_save(local_call_t *call, local_kind_t kind,
   op->u.save.ttl_s = ttl;
   op->u.save.overwrite = overwrite;
   memcpy(op->u.save.place.run, (*model)->id, sizeof((*model)->id));
+  if ((*model)->session->project != NULL)
+    op->u.save.project =
+        tnk__arena_strdup(&op->arena, (*model)->session->project);
   metadata = local_metadata(call);
   if (metadata != NULL) {
     op->u.save.metadata = tnk__arena_strdup(&op->arena, metadata);
@@ -96,16 +98,69 @@ void local_save_weights(local_call_t *call) {
   save_named(call, LOCAL_SAVE_WEIGHTS, LOCAL_WEIGHTS);
 }
 
-void local_save_external(local_call_t *call) {
-  const json_t *recipients =
-      tnk__json_arr(call->body, "age_encryption_recipients");
+static int refuse_recipient(local_call_t *call, const char *text,
+                            const char *reason) {
+  if (strncmp(text, "ssh-", 4) == 0)
+    reason = "is a key of SSH, for which this server cannot encrypt";
+  local_reply_error(call->req, 400,
+                    "age_encryption_recipients: the recipient \"%.16s...\" %s",
+                    text, reason);
+  return 0;
+}
 
-  /* Plain files in place of encrypted ones would be worse than none. */
-  if (json_array_size(recipients) > 0)
-    local_reply_error(call->req, 400,
-                      "This server cannot encrypt external weights");
-  else
-    save_named(call, LOCAL_SAVE_EXTERNAL, LOCAL_EXTERNAL_WEIGHTS);
+static int refuse_recipients(local_call_t *call, const char *type,
+                             const char *message) {
+  local_reply_invalid(call->req, type, "age_encryption_recipients", message);
+  return 0;
+}
+
+/* Who may read the files; 0 when answered. */
+static int read_recipients(local_call_t *call, local_recipients_t *out) {
+  const json_t *list = json_object_get(call->body, "age_encryption_recipients");
+
+  out->n = 0;
+  if (list == NULL || json_is_null(list))
+    return 1;
+  if (!json_is_array(list) || json_array_size(list) > LOCAL_MAX_RECIPIENTS)
+    return refuse_recipients(call, "list_type",
+                             "Input should be a list of at most 10 recipients");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const char *text = json_string_value(json_array_get(list, i));
+    const char *reason;
+
+    if (text == NULL)
+      return refuse_recipients(call, "string_type",
+                               "Input should be a valid string");
+    reason = tnk__age_recipient_read(out->keys[out->n++], text);
+    if (reason != NULL)
+      return refuse_recipient(call, text, reason);
+  }
+  return 1;
+}
+
+void local_save_external(local_call_t *call) {
+  local_recipients_t to = {0};
+  local_recipients_t *kept;
+  local_model_t *model;
+  int64_t seq;
+  local_op_t *op = read_save(call, LOCAL_SAVE_EXTERNAL, &model, &seq);
+
+  if (op == NULL)
+    return;
+  op->u.save.place.kind = LOCAL_EXTERNAL_WEIGHTS;
+  if (!read_recipients(call, &to) || !read_name(call, op) ||
+      refuse_taken(call, op)) {
+    local_op_free(op, call->server);
+    local_model_refuse(model, seq);
+    return;
+  }
+  kept = tnk__arena_copy(&op->arena, &to, sizeof(to));
+  op->u.save.to = kept;
+  if (kept == NULL)
+    op->err = TNK_ENOMEM;
+  local_model_submit(
+      call, model, op, seq,
+      local_hash(LOCAL_SAVE_EXTERNAL, call->bytes, call->n_bytes));
 }
 
 static void save_unnamed(local_call_t *call) {

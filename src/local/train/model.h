@@ -47,14 +47,17 @@ typedef struct {
 typedef struct {
   local_place_t place;
   int overwrite;
-  int64_t ttl_s;  /* -1: none */
+  int64_t ttl_s;  /* 0: none */
   char *metadata; /* JSON, or NULL */
+  char *project;  /* or NULL */
   int with_optimizer;
+  const local_recipients_t *to; /* of external weights */
   /* An unnamed save for sampling: */
   int is_unnamed;
   char sampler_id[LOCAL_ID];
   tnk__lm_weights_t *snapshot;
   uint64_t n_bytes;
+  int64_t expires_ms;
 } local_save_t;
 
 typedef struct {

@@ -52,17 +52,19 @@ static void run_save(const local_server_t *server, local_model_t *model,
   local_save_t *save = &op->u.save;
   local_meta_t meta = {.place = save->place,
                        .config = model->config,
-                       .metadata = save->metadata};
+                       .metadata = save->metadata,
+                       .project = save->project};
 
   if (save->ttl_s > 0)
     meta.expires_ms = local_now_ms(server) + save->ttl_s * 1000;
   if (op->kind == LOCAL_SAVE_EXTERNAL)
-    op->err =
-        local_store_export(server, model->lm, save->overwrite, &meta, &op->why);
+    op->err = local_store_export(server, model->lm, save->to, save->overwrite,
+                                 &meta, &op->why);
   else
     op->err = local_store_save(server, model->lm, save->with_optimizer,
                                save->overwrite, &meta, &op->why);
   save->n_bytes = (uint64_t)meta.n_bytes;
+  save->expires_ms = meta.expires_ms;
   if (op->err == TNK_OK && op->kind == LOCAL_SAVE_FOR_SAMPLER)
     save->snapshot = tnk__lm_snapshot(model->lm);
 }
@@ -221,6 +223,9 @@ static void after(local_op_t *op) {
     model->n_steps = op->u.step.out.step;
   if (op->kind == LOCAL_UNLOAD_MODEL)
     model->unloaded = 1;
+  if (op->kind == LOCAL_SAVE_WEIGHTS || op->kind == LOCAL_SAVE_FOR_SAMPLER ||
+      op->kind == LOCAL_SAVE_EXTERNAL)
+    local_store_expires(model->server, op->u.save.expires_ms);
   if (op->kind == LOCAL_SAVE_FOR_SAMPLER)
     op->err = publish(op);
 }
