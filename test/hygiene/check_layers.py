@@ -30,9 +30,9 @@ RANK = {
 BLIND = [("flow", "codec"), ("codec", "flow"), ("task/hub", "task")]
 
 LOCAL = {"local/base": 0, "local/lm": 0, "local/fault": 1, "local/http": 2,
-         "local/stub": 3, "local": 3, "local/call": 4, "local/store": 5,
-         "local/future": 6, "local/sample": 7, "local/train": 8,
-         "local/links": 9, "local/server": 10}
+         "local/stub": 3, "local": 3, "local/call": 4, "local/ledger": 5,
+         "local/store": 6, "local/future": 7, "local/sample": 8,
+         "local/train": 9, "local/links": 10, "local/server": 11}
 TOKENIZERS = {"tokenizers/unicode": 0, "tokenizers/split": 1,
               "tokenizers/model": 2, "tokenizers/coding": 3,
               "tokenizers/format": 4, "tokenizers/sentencepiece": 5,

@@ -61,11 +61,13 @@ TEST_LIMIT(requests_without_memory, 60) {
   static char pass[700];
   static char sampler[200];
   static char path[200];
+  static char trace[200];
   char session[96];
   rig_t rig;
 
   rig_open(&rig, counting());
   rig_session(&rig, session);
+  snprintf(trace, sizeof(trace), "/api/v1/sessions/%s/trace_export", session);
   snprintf(sampler, sizeof(sampler),
            "{\"session_id\":\"%s\",\"base_model\":\"tnk/byte-lm\"}", session);
   snprintf(path, sizeof(path), "/api/v1/sessions/%s", session);
@@ -78,6 +80,13 @@ TEST_LIMIT(requests_without_memory, 60) {
            "[0]}}}]}}");
   {
     const probe_t probes[] = {
+        {"GET", trace, NULL, ""},
+        {"GET",
+         "/api/v1/billing/usage/events?starting_on=2026-01-01&"
+         "ending_before=2026-01-02",
+         NULL, ""},
+        {"GET", "/api/v1/audit", NULL, ""},
+        {"GET", "/files/x", NULL, ""},
         {"GET", "/api/v1/healthz", NULL, ""},
         {"POST", "/api/v1/create_session", "X-Idempotency-Key: k\r\n",
          "{\"sdk_version\":\"1\",\"user_metadata\":{\"a\":\"b\"}}"},

@@ -37,7 +37,8 @@ typedef enum {
   LOCAL_FAULT_OTHER_RANGE,
   LOCAL_FAULT_SHORT,
   LOCAL_FAULT_REDIRECT,
-  LOCAL_FAULT_OTHER_NAMES
+  LOCAL_FAULT_OTHER_NAMES,
+  LOCAL_FAULT_PENDING
 } local_fault_kind_t;
 
 /* What is reset: the whole connection, else over HTTP/2 the stream with a code

@@ -25,6 +25,7 @@ static const local_fault_kind_info_t kinds[] = {
     {"short_body", LOCAL_FAULT_SHORT, NULL, 1, 1},
     {"redirect", LOCAL_FAULT_REDIRECT, "files", 0, 0},
     {"other_names", LOCAL_FAULT_OTHER_NAMES, "external_weights_urls", 0, 0},
+    {"pending", LOCAL_FAULT_PENDING, "trace_export", 0, 0},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))

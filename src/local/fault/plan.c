@@ -180,16 +180,16 @@ static const char *below(const char *path, char out[LOCAL_FAULT_CALL]) {
   return out;
 }
 
-/* Calls on one checkpoint are told apart by their ends. */
+/* Calls on one checkpoint or session are told apart by their ends. */
 static void name_call(const char *path, const char *rest,
                       char out[LOCAL_FAULT_CALL]) {
   static const char *const ends[] = {"external_weights_urls", "archive",
-                                     "publish", "ttl"};
+                                     "publish", "ttl", "trace_export"};
   size_t n = strcspn(path, "?");
 
   memcpy(out, rest, LOCAL_FAULT_CALL);
   out[strcspn(out, "/")] = '\0';
-  if (strcmp(out, "training_runs") != 0)
+  if (strcmp(out, "training_runs") != 0 && strcmp(out, "sessions") != 0)
     return;
   for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
     size_t n_end = strlen(ends[i]);

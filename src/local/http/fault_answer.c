@@ -282,6 +282,11 @@ static void act(const local_req_t *req, const local_fault_t *fault,
   case LOCAL_FAULT_TWICE_HEADER:
     add_line(fault, answer);
     break;
+  case LOCAL_FAULT_PENDING:
+    answer->status = 200;
+    set_text(req, answer, "application/json",
+             "{\"status\":\"pending\",\"url\":null,\"error\":null}");
+    break;
   case LOCAL_FAULT_REDIRECT:
     set_redirect(req, fault, answer);
     break;

@@ -161,6 +161,7 @@ void local_archive(local_call_t *call) {
   if (!local_need_checkpoint(call, &meta))
     return;
   local_meta_free(call->server, &meta);
+  local_place_note(call->server, "checkpoint_read", &meta.place);
   if (!local_link_write(call->server, call->req, &meta.place,
                         LOCAL_ARCHIVE_FILE, expires_s, link))
     local_reply_error(call->req, 500, "Cannot make a link");

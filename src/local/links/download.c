@@ -70,6 +70,22 @@ static int open_archive(const local_server_t *server,
   return err;
 }
 
+/* It may have grown since, so that no part of it is given by itself. */
+static int open_trace(const local_server_t *server, const char *session,
+                      source_t *out) {
+  int err;
+
+  tnk__buf_init(&out->bytes, server->alloc, MAX_SOURCE);
+  err = local_trace_write(server, session, &out->bytes);
+  out->fd = -1;
+  out->size = out->bytes.len;
+  snprintf(out->etag, sizeof(out->etag), "\"%llx-%zx\"",
+           (unsigned long long)out->size, server->ledger->n_spans);
+  if (err != TNK_OK)
+    tnk__buf_deinit(&out->bytes);
+  return err;
+}
+
 static void close_source(source_t *source) {
   if (source->fd >= 0)
     close(source->fd);
@@ -220,6 +236,7 @@ void local_download(local_call_t *call) {
   local_req_t *req = call->req;
   local_place_t place;
   source_t source;
+  char session[40];
   char file[64];
   int err;
 
@@ -229,9 +246,12 @@ void local_download(local_call_t *call) {
   }
   if (!check_link(call))
     return;
-  err = read_path(req->path, &place, file)
-            ? open_source(call->server, &place, file, &source)
-            : TNK_ENOTFOUND;
+  if (local_trace_session(req->path, session))
+    err = open_trace(call->server, session, &source);
+  else if (read_path(req->path, &place, file))
+    err = open_source(call->server, &place, file, &source);
+  else
+    err = TNK_ENOTFOUND;
   if (err == TNK_OK) {
     send_source(call, &source);
     close_source(&source);

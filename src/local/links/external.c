@@ -70,6 +70,7 @@ void local_external_urls(local_call_t *call) {
                       call->args[1], call->args[2]);
     return;
   }
+  local_place_note(call->server, "checkpoint_read", &meta.place);
   local_out_init(&out, call->server->alloc);
   tnk__json_begin_object(&out.w);
   put_files(&out.w, call, &meta.place, &listing, expires_s);

@@ -68,17 +68,13 @@ int64_t local_link_end(const local_server_t *server) {
   return local_now_ms(server) / 1000 + (int64_t)server->options.link_life_s;
 }
 
-int local_link_write(const local_server_t *server, const local_req_t *req,
-                     const local_place_t *place, const char *file,
-                     int64_t expires_s, char out[LOCAL_LINK]) {
-  char path[MAX_FILE_PATH];
+int local_link_sign(const local_server_t *server, const local_req_t *req,
+                    const char *path, int64_t expires_s, char out[LOCAL_LINK]) {
   char signature[LOCAL_SIGNATURE + 1];
   int at;
-  int n = snprintf(path, sizeof(path), LOCAL_FILES_PATH "%s/%s/%s/%s",
-                   place->run, local_kind_name(place->kind), place->name, file);
+  int n;
 
-  if (n < 0 || (size_t)n >= sizeof(path) ||
-      !sign(server, path, expires_s, signature))
+  if (!sign(server, path, expires_s, signature))
     return 0;
   at = write_origin(server, req, out, LOCAL_LINK);
   if (at < 0 || at >= LOCAL_LINK)
@@ -87,6 +83,17 @@ int local_link_write(const local_server_t *server, const local_req_t *req,
                "%s?expires=%" PRId64 "&signature=%s", path, expires_s,
                signature);
   return n >= 0 && n < LOCAL_LINK - at;
+}
+
+int local_link_write(const local_server_t *server, const local_req_t *req,
+                     const local_place_t *place, const char *file,
+                     int64_t expires_s, char out[LOCAL_LINK]) {
+  char path[MAX_FILE_PATH];
+  int n = snprintf(path, sizeof(path), LOCAL_FILES_PATH "%s/%s/%s/%s",
+                   place->run, local_kind_name(place->kind), place->name, file);
+
+  return n >= 0 && (size_t)n < sizeof(path) &&
+         local_link_sign(server, req, path, expires_s, out);
 }
 
 /* Takes as long for any wrong signature. */

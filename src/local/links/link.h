@@ -26,6 +26,9 @@ int local_links_init(local_server_t *server);
 int local_link_write(const local_server_t *server, const local_req_t *req,
                      const local_place_t *place, const char *file,
                      int64_t expires_s, char out[LOCAL_LINK]);
+/* The same, for any path of a file that is safe as it is. */
+int local_link_sign(const local_server_t *server, const local_req_t *req,
+                    const char *path, int64_t expires_s, char out[LOCAL_LINK]);
 /* When links that are made now end, in seconds since 1970. */
 int64_t local_link_end(const local_server_t *server);
 
@@ -45,10 +48,17 @@ local_link_state_t local_link_check(const local_server_t *server,
 int local_archive_write(const local_server_t *server, const local_meta_t *meta,
                         tnk__buf_t *out);
 
+/* Find the session whose trace a path leads to; 0: it leads to none. */
+int local_trace_session(const char *path, char session[40]);
+/* Append what is known of the requests of a session. TNK_OK, TNK_ENOMEM. */
+int local_trace_write(const local_server_t *server, const char *session,
+                      tnk__buf_t *out);
+
 /* ---- The calls ---- */
 
 void local_external_urls(local_call_t *call);
 void local_archive(local_call_t *call);
+void local_trace_export(local_call_t *call);
 /* What a link leads to, whole or in part. */
 void local_download(local_call_t *call);
 

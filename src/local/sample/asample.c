@@ -361,6 +361,8 @@ void local_asample(local_call_t *call) {
   r.options = &r.sample->options;
   err = read_all(&r, call->body);
   if (err == TNK_OK) {
+    if (sampler != NULL)
+      memcpy(r.sample->payer, sampler->session->id, sizeof(r.sample->payer));
     /* Without a session nobody could name the sequences later. */
     if (r.record && sampler != NULL)
       memcpy(r.sample->session, sampler->session->id,

@@ -1,5 +1,7 @@
 #include "local/sample/record.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 
 /*
@@ -41,10 +43,34 @@ static int on_thread(local_job_t *job) {
   return done || sample->err != TNK_OK;
 }
 
+/* What it took, and when it ran. */
+static void note_run(const local_sample_t *sample) {
+  const local_server_t *server = sample->server;
+  local_span_t span = {.name = "sample",
+                       .begin_ms = sample->begin_ms,
+                       .end_ms = local_now_ms(server),
+                       .seq = -1,
+                       .track = -1};
+  double n_tokens = 0;
+
+  if (sample->begin_ms == 0)
+    return;
+  memcpy(span.session, sample->payer, sizeof(span.session));
+  local_ledger_span(server, &span);
+  if (sample->err != TNK_OK || sample->future->is_cancelled)
+    return;
+  for (uint32_t i = 0; i < sample->options.n_samples; i++)
+    n_tokens += (double)tnk__lm_draw_sample(sample->draw, i).n_tokens;
+  local_ledger_use(server, LOCAL_USE_PREFILL, sample->payer,
+                   (double)sample->options.n_prompt);
+  local_ledger_use(server, LOCAL_USE_SAMPLE, sample->payer, n_tokens);
+}
+
 static void settle(local_sample_t *sample) {
   local_future_t *future = sample->future;
   tnk__buf_t buf;
 
+  note_run(sample);
   if (future->is_cancelled) {
     local_future_fail(future, 410, "user", "The request was cancelled");
     return;
@@ -81,6 +107,7 @@ static void draw(local_sample_t *sample, local_lane_t *lane) {
   tnk__list_remove(&sample->link);
   tnk__list_append(&server->drawing, &sample->link);
   sample->lane = lane;
+  sample->begin_ms = local_now_ms(server);
   lane->n_drawing++;
   server->n_drawing++;
   sample->job.lane = 1;

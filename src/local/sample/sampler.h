@@ -2,6 +2,7 @@
 #define TNK_LOCAL_SAMPLE_SAMPLER_H
 
 #include "base/arena.h"
+#include "local/ledger/ledger.h"
 #include "local/future/future.h"
 #include "local/call/seqs.h"
 #include "local/store/store.h"
@@ -42,6 +43,8 @@ typedef struct local_sample {
   const int64_t *col;
   int err;
   tnk__lm_why_t why;
+  char payer[40];   /* the session that asked; "": none */
+  int64_t begin_ms; /* since 1970, when it began to run; 0: not */
 } local_sample_t;
 
 /* ---- sampler.c ---- */

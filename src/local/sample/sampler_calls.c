@@ -98,6 +98,8 @@ void local_create_sampling_session(local_call_t *call) {
     local_reply_error(call->req, 429, "Too many sampling sessions");
     return;
   }
+  if (old == NULL && !is_base)
+    local_place_note(call->server, "checkpoint_read", &place);
   reply_sampler(call, id);
 }
 

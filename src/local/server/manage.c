@@ -20,12 +20,17 @@ void local_delete_checkpoint(local_call_t *call) {
   if (local_place_dir(call->server, &meta.place, dir))
     local_weights_forget(call->server, dir);
   local_store_remove(call->server, &meta.place);
+  local_place_note(call->server, "checkpoint_delete", &meta.place);
   local_req_reply(call->req, 204, "application/json", NULL, NULL, 0);
 }
 
 /* Write it, free it, answer. */
-static void keep_meta(local_call_t *call, local_meta_t *meta) {
+static void keep_meta(local_call_t *call, local_meta_t *meta,
+                      const char *event) {
   int err = local_meta_write(call->server, meta);
+
+  if (err == TNK_OK)
+    local_place_note(call->server, event, &meta->place);
 
   local_store_expires(call->server, meta->expires_ms);
   local_meta_free(call->server, meta);
@@ -47,7 +52,7 @@ static void set_public(local_call_t *call, int value) {
     return;
   }
   meta.is_public = value;
-  keep_meta(call, &meta);
+  keep_meta(call, &meta, value ? "checkpoint_publish" : "checkpoint_unpublish");
 }
 
 void local_publish(local_call_t *call) {
@@ -65,7 +70,7 @@ void local_set_ttl(local_call_t *call) {
   if (!local_want_ttl(call, &ttl) || !local_need_checkpoint(call, &meta))
     return;
   meta.expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
-  keep_meta(call, &meta);
+  keep_meta(call, &meta, "checkpoint_update");
 }
 
 /* What the weights were made with; 0 when they are not there. */
@@ -199,6 +204,8 @@ static void copy_to(local_call_t *call, const destination_t *to, int64_t ttl,
     local_reply_error(call->req, 500, "Cannot write the copy");
   else {
     local_store_expires(call->server, meta->expires_ms);
+    local_place_note(call->server, "checkpoint_copy", &from);
+    local_place_note(call->server, "checkpoint_create", &meta->place);
     reply_copy(call, meta);
   }
 }

@@ -8,6 +8,7 @@
 #include "local/train/model.h"
 #include "local/server/route.h"
 #include "local/future/hold.h"
+#include "local/ledger/file.h"
 #include "local/links/link.h"
 #include "local/sample/record.h"
 #include "local/sample/sampler.h"
@@ -160,6 +161,10 @@ static int open_parts(local_server_t *server, const local_options_t *options,
   if (err == TNK_OK)
     err = local_data_open(server, why);
   if (err == TNK_OK)
+    err = local_ledger_open(server);
+  if (err == TNK_OK)
+    local_ledger_load(server);
+  if (err == TNK_OK)
     err = local_model_dir_open(server, why);
   if (err == TNK_OK) {
     server->base = tnk__lm_base_new(server->alloc);
@@ -275,6 +280,9 @@ static void free_all(local_server_t *server) {
   local_table_deinit(&server->keys);
   local_table_deinit(&server->records);
   tnk__lm_base_free(server->base);
+  if (server->ledger != NULL)
+    local_ledger_save(server);
+  local_ledger_close(server);
   local_data_close(server);
   local_config_deinit(server);
   tnk__arena_deinit(&server->texts);

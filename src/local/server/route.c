@@ -18,6 +18,7 @@
 #include "local/server/search.h"
 #include "local/server/session.h"
 #include "local/server/token.h"
+#include "local/server/usage.h"
 
 /*
  * From a request to its handler: route, key, body, observer, fault, handler;
@@ -88,6 +89,9 @@ static const route_t routes[] = {
     {"GET", "/training_runs/*/checkpoints/*/*/external_weights_urls",
      local_external_urls, NO_BODY},
     {"GET", "/training_runs/*/checkpoints/*/*/archive", local_archive, NO_BODY},
+    {"GET", "/sessions/*/trace_export", local_trace_export, NO_BODY},
+    {"GET", "/billing/usage/events", local_usage, NO_BODY},
+    {"GET", "/audit", local_audit, NO_BODY},
     {"GET", "/checkpoints", local_list_checkpoints, NO_BODY},
     {"POST", "/copy_weights", local_copy_weights, ONCE},
     {"GET", "/billing/usage/checkpoints/current", local_storage, NO_BODY},

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
 #include "local/train/model.h"
+#include "local/ledger/file.h"
 #include "local/server/kept.h"
 #include "local/server/rest.h"
 #include "local/sample/record.h"
@@ -60,6 +61,7 @@ static void on_reap(local_timer_t *timer) {
 
   end_silent(server, now);
   local_kept_sweep(server);
+  local_ledger_save(server);
   /* The loop's clock may be younger than the limit. */
   if (idle > 0 && now > idle)
     local_http_sweep(&server->http, now - idle);
@@ -259,6 +261,7 @@ void local_move_session(local_call_t *call) {
     local_reply_error(call->req, 500, "Cannot write a checkpoint's file");
     return;
   }
+  local_ledger_note(call->server, "project_move_session", project);
   tnk__free(call->server->alloc, session->project);
   session->project = copy;
   local_reply_text(call->req, 200, "{}");

@@ -55,6 +55,22 @@ int local_place_exists(const local_server_t *server,
   return !is_expired(server, expires_ms);
 }
 
+void local_meta_peek(const local_server_t *server, const local_place_t *place,
+                     int64_t *time_ms, int64_t *n_bytes) {
+  char dir[LOCAL_FILE];
+  json_t *meta;
+
+  *time_ms = *n_bytes = 0;
+  if (!local_place_dir(server, place, dir))
+    return;
+  meta = read_meta(server->alloc, dir);
+  if (meta == NULL)
+    return;
+  tnk__json_get_int(meta, "time_ms", 0, INT64_MAX, time_ms);
+  tnk__json_get_int(meta, "size_bytes", 0, INT64_MAX, n_bytes);
+  json_decref(meta);
+}
+
 void local_meta_free(const local_server_t *server, local_meta_t *meta) {
   tnk__free(server->alloc, meta->metadata);
   tnk__free(server->alloc, meta->project);
@@ -171,6 +187,8 @@ int local_meta_read(const local_server_t *server, const local_place_t *place,
   }
   if (!is_expired(server, out->expires_ms))
     return TNK_OK; /* without that file the weights are there all the same */
+  local_ledger_stored(server, out->n_bytes, out->time_ms, out->expires_ms);
+  local_place_note(server, "checkpoint_expire", place);
   local_meta_free(server, out);
   local_remove_tree(dir);
   return TNK_ENOTFOUND;

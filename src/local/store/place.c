@@ -94,3 +94,11 @@ int local_place_dir(const local_server_t *server, const local_place_t *place,
       *p = '_';
   return 1;
 }
+
+void local_place_note(const local_server_t *server, const char *event,
+                      const local_place_t *place) {
+  char path[LOCAL_PATH];
+
+  local_place_text(place, path);
+  local_ledger_note(server, event, path);
+}

@@ -246,10 +246,14 @@ void local_store_expires(local_server_t *server, int64_t ms) {
 int local_store_remove(const local_server_t *server,
                        const local_place_t *place) {
   char dir[LOCAL_FILE];
+  int64_t time_ms;
+  int64_t n_bytes;
 
   if (!local_place_dir(server, place, dir) ||
       !local_place_exists(server, place))
     return TNK_ENOTFOUND;
+  local_meta_peek(server, place, &time_ms, &n_bytes);
+  local_ledger_stored(server, n_bytes, time_ms, INT64_MAX);
   local_remove_tree(dir);
   return TNK_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "codec/age/key.h"
 #include "local/call/call.h"
+#include "local/ledger/ledger.h"
 #include "local/store/files.h"
 
 /*
@@ -65,6 +66,9 @@ int local_run_ok(const char *run);
 /* Make one out of a run and "weights/name". */
 int local_place_make(local_place_t *place, const char *run, const char *kind,
                      const char *name);
+/* Note an event about a checkpoint. */
+void local_place_note(const local_server_t *server, const char *event,
+                      const local_place_t *place);
 /* Write a path as text; `out` has at least LOCAL_PATH bytes. */
 enum { LOCAL_PATH = 512 };
 void local_place_text(const local_place_t *place, char *out);
@@ -105,6 +109,10 @@ void local_store_expires(local_server_t *server, int64_t ms);
  * is not there: TNK_ENOTFOUND. On the loop. */
 int local_meta_read(const local_server_t *server, const local_place_t *place,
                     local_meta_t *out);
+/* Read since when it is there and how large it is, both 0 where nothing is. On
+ * any thread. */
+void local_meta_peek(const local_server_t *server, const local_place_t *place,
+                     int64_t *time_ms, int64_t *n_bytes);
 int local_meta_write(const local_server_t *server, const local_meta_t *meta);
 /* What is known about the checkpoint that the path of a call names; 0 when
  * answered. Free it. */

@@ -140,6 +140,7 @@ static void start_next(local_model_t *model) {
     if (settle_early(model, op))
       continue;
     model->running = op;
+    op->begin_ms = local_now_ms(model->server);
     model->job.run = on_thread;
     model->job.done = on_done;
     local_job_start(&model->server->work, &model->job);

@@ -58,6 +58,8 @@ typedef struct {
   tnk__lm_weights_t *snapshot;
   uint64_t n_bytes;
   int64_t expires_ms;
+  int64_t old_ms; /* of what was replaced: since when it was there; 0: none */
+  int64_t old_bytes;
 } local_save_t;
 
 typedef struct {
@@ -87,6 +89,7 @@ typedef struct local_op {
   /* Decided before it runs (the data are wrong), or by the thread. */
   int err;
   tnk__lm_why_t why;
+  int64_t begin_ms; /* since 1970, when it began to run; 0: not */
 } local_op_t;
 
 typedef struct local_model {

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -55,6 +56,8 @@ static void run_save(const local_server_t *server, local_model_t *model,
                        .metadata = save->metadata,
                        .project = save->project};
 
+  if (save->overwrite)
+    local_meta_peek(server, &save->place, &save->old_ms, &save->old_bytes);
   if (save->ttl_s > 0)
     meta.expires_ms = local_now_ms(server) + save->ttl_s * 1000;
   if (op->kind == LOCAL_SAVE_EXTERNAL)
@@ -212,6 +215,52 @@ static int publish(local_op_t *op) {
              : TNK_ENOMEM;
 }
 
+static void note_save(const local_model_t *model, const local_save_t *save) {
+  local_server_t *server = model->server;
+
+  if (save->is_unnamed)
+    return;
+  local_store_expires(server, save->expires_ms);
+  if (save->old_ms > 0)
+    local_ledger_stored(server, save->old_bytes, save->old_ms, INT64_MAX);
+  local_ledger_use(server, LOCAL_USE_CHECKPOINT, model->session->id, 1);
+  local_place_note(server, "checkpoint_create", &save->place);
+}
+
+/* What ran, for the traces, and the tokens that it took. */
+static void note_run(const local_op_t *op) {
+  static const char *const names[] = {
+      [LOCAL_CREATE_MODEL] = "create_model",
+      [LOCAL_FORWARD] = "forward",
+      [LOCAL_FORWARD_BACKWARD] = "forward_backward",
+      [LOCAL_OPTIM_STEP] = "optim_step",
+      [LOCAL_SAVE_WEIGHTS] = "save_weights",
+      [LOCAL_SAVE_FOR_SAMPLER] = "save_weights_for_sampler",
+      [LOCAL_SAVE_EXTERNAL] = "save_weights_external",
+      [LOCAL_LOAD_WEIGHTS] = "load_weights",
+      [LOCAL_UNLOAD_MODEL] = "unload_model",
+      [LOCAL_SAMPLE] = "sample"};
+  const local_model_t *model = op->model;
+  const char *number = strrchr(model->id, ':');
+  local_span_t span = {.name = names[op->kind],
+                       .begin_ms = op->begin_ms,
+                       .end_ms = local_now_ms(model->server),
+                       .seq = op->seq};
+  double n_tokens = 0;
+
+  if (op->begin_ms == 0)
+    return;
+  memcpy(span.session, model->session->id, sizeof(span.session));
+  span.track = number != NULL ? strtoll(number + 1, NULL, 10) : 0;
+  local_ledger_span(model->server, &span);
+  if (op->err != TNK_OK ||
+      (op->kind != LOCAL_FORWARD && op->kind != LOCAL_FORWARD_BACKWARD))
+    return;
+  for (size_t i = 0; i < op->u.pass.n; i++)
+    n_tokens += (double)op->u.pass.data[i].n_tokens;
+  local_ledger_use(model->server, LOCAL_USE_TRAINING, span.session, n_tokens);
+}
+
 static void after(local_op_t *op) {
   local_model_t *model = op->model;
 
@@ -225,7 +274,9 @@ static void after(local_op_t *op) {
     model->unloaded = 1;
   if (op->kind == LOCAL_SAVE_WEIGHTS || op->kind == LOCAL_SAVE_FOR_SAMPLER ||
       op->kind == LOCAL_SAVE_EXTERNAL)
-    local_store_expires(model->server, op->u.save.expires_ms);
+    note_save(model, &op->u.save);
+  if (op->kind == LOCAL_LOAD_WEIGHTS)
+    local_place_note(model->server, "checkpoint_read", &op->u.load.place);
   if (op->kind == LOCAL_SAVE_FOR_SAMPLER)
     op->err = publish(op);
 }
@@ -236,6 +287,7 @@ void local_op_settle(local_op_t *op) {
   tnk__json_writer_t w;
   tnk__buf_t buf;
 
+  note_run(op);
   if (op->err == TNK_OK)
     after(op);
   /* It goes on without the operation, which must not drop it. */
