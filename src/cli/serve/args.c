@@ -17,7 +17,7 @@ static struct {
       metadata_from;
   int64_t max_chunk, max_chunk_bytes, max_body, max_connections, max_streams;
   int64_t max_pending, threads, stub_spread_ms, stub_cut_ms;
-  int sequence, members, full;
+  int sequence, members, archive, full;
   int json_results, stub, fault_control, exit_with_stdin, verbose;
   tnk_pair_t flags[MAX_FLAGS];
   char names[MAX_FLAGS][256]; /* of flags, cut off before '=' */
@@ -41,6 +41,7 @@ static struct {
            .stub_cut_ms = -1,
            .sequence = -1,
            .members = -1,
+           .archive = -1,
            .full = -1};
 
 /* name=value, or a name alone for true. */
@@ -85,6 +86,10 @@ static const char *const sequences[] = {[LOCAL_BUFFERED] = "buffered",
                                         NULL};
 static const char *const members[] = {
     [LOCAL_MEMBERS_ANY] = "any", [LOCAL_MEMBERS_STRICT] = "strict", NULL};
+static const char *const archives[] = {[LOCAL_ARCHIVE_REDIRECT] = "redirect",
+                                       [LOCAL_ARCHIVE_JSON] = "json",
+                                       [LOCAL_ARCHIVE_NONE] = "none",
+                                       NULL};
 static const char *const fulls[] = {[LOCAL_FULL_WAIT] = "wait",
                                     [LOCAL_FULL_CLOSE] = "close",
                                     [LOCAL_FULL_RESET] = "reset",
@@ -133,7 +138,8 @@ const cli_option_t cli_local_options[] = {
      .value = "DIR",
      .text = &given.data,
      .offer = CLI_OFFER_FOLDERS,
-     .help = "Keep checkpoints here; without it they go at the end."},
+     .help = "Keep checkpoints here, and what was used and done; without it "
+             "they go at the end."},
     {.name = "model-dir",
      .value = "DIR",
      .text = &given.model_dir,
@@ -147,6 +153,12 @@ const cli_option_t cli_local_options[] = {
      .min = 1,
      .max = 604800,
      .help = "How long links to files of external weights are good (900)."},
+    {.name = "archive",
+     .value = "MODE",
+     .choice = &given.archive,
+     .choices = archives,
+     .help = "The archive call of clients up to 0.25: answered with a redirect "
+             "(default), in json, or none."},
     {.name = "sequence",
      .value = "MODE",
      .choice = &given.sequence,
@@ -289,19 +301,12 @@ static int is_given(const cli_option_t *option) {
 }
 
 /* Names of options that only one of the two servers knows. */
-static const char *const model_only[] = {"api-key",
-                                         "tokens",
-                                         "data",
-                                         "model-dir",
-                                         "sequence",
-                                         "members",
-                                         "session-timeout-ms",
-                                         "json-results",
-                                         "metadata-from",
-                                         "max-body",
-                                         "max-pending",
-                                         "threads",
-                                         NULL};
+static const char *const model_only[] = {
+    "api-key",      "tokens",        "data",
+    "model-dir",    "sequence",      "members",
+    "archive",      "link-life",     "session-timeout-ms",
+    "json-results", "metadata-from", "max-body",
+    "max-pending",  "threads",       NULL};
 static const char *const stub_only[] = {"stub-spread-ms", "stub-cut-ms", NULL};
 
 /* The first of them that was given, or NULL. */
@@ -366,6 +371,8 @@ static void put_behaviour(local_options_t *server) {
     server->link_life_s = (uint64_t)given.link_life;
   if (given.sequence >= 0)
     server->sequence = (local_sequence_t)given.sequence;
+  if (given.archive >= 0)
+    server->archive = (local_archive_t)given.archive;
   if (given.members >= 0)
     server->members = (local_members_t)given.members;
   if (given.latency_ms >= 0)
@@ -444,6 +451,13 @@ static const cli_item_t faults[] = {
     {"duplicate_header:NAME",
      "content-type, content-length, retry-after, date."},
     {"oversized:BYTES", "Announced, and some of it sent."},
+    {"short_body:BYTES", "So many bytes less, which the header does not tell."},
+    {"no_range", "A file, of which a part was asked for, as a whole."},
+    {"other_range", "Another part of it."},
+    {"redirect:TO", "A file is elsewhere: origin, same, http, file."},
+    {"other_names:KIND", "Files of external weights are called otherwise: "
+                         "parent, absolute, empty, dot, long, other."},
+    {"pending", "A trace is not yet ready."},
     {"mild, all", "Any of those a client survives unnoticed; any."},
     {NULL, NULL}};
 
@@ -456,11 +470,12 @@ const cli_section_t cli_local_sections[] = {
     {"Modes of --sequence, each like one kind of server", NULL, modes},
     {"Faults",
      "A fault is NAME[/CALL][=SHARE|@POSITION][:ARGUMENT...], several are "
-     "separated by commas. CALL is a path below /api/v1, SHARE is like 2% or "
+     "separated by commas. CALL is a path below /api/v1, or files, or the end "
+     "of a call on a checkpoint or session such as archive; SHARE is like 2% "
+     "or "
      "0.02, POSITION like 12, 3-5 or 7-; without either it happens always. "
      "seed=N makes another choice of the same shares. Over HTTP/2 the stream "
-     "is "
-     "reset, with the code of KIND: refused, calm, cancel, protocol or "
+     "is reset, with the code of KIND: refused, calm, cancel, protocol or "
      "http_1_1. reset:connection and drop_after_commit:connection take its "
      "neighbours along.",
      faults},
