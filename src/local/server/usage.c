@@ -132,14 +132,17 @@ static void add_storage(events_t *events, const window_t *window,
 /* TNK_OK or TNK_ENOMEM. */
 static int collect(events_t *events, const window_t *window) {
   const local_ledger_t *ledger = events->server->ledger;
+  /* First, because what has expired goes now and changes the ledger. */
+  local_kept_t list = local_kept_read(events->server, NULL);
   size_t most = ledger->uses.n + (size_t)(window->end - window->first);
-  local_kept_t list;
 
   events->n = 0;
   events->events =
       tnk__calloc(events->server->alloc, most, sizeof(*events->events));
-  if (events->events == NULL)
+  if (events->events == NULL) {
+    local_kept_free(&list);
     return TNK_ENOMEM;
+  }
   TNK__LIST_FOREACH (node, &ledger->use_list) {
     const local_use_t *use = tnk__container_of(node, local_use_t, link);
 
@@ -147,7 +150,6 @@ static int collect(events_t *events, const window_t *window) {
         use->kind != LOCAL_USE_STORAGE)
       add(events, (event_t){use->hour, use->kind, use->session, use->amount});
   }
-  list = local_kept_read(events->server, NULL);
   add_storage(events, window, &list);
   local_kept_free(&list);
   if (events->n > 0)
