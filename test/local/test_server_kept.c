@@ -1,3 +1,5 @@
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "links.h"
@@ -209,5 +211,37 @@ TEST(what_is_kept_belongs_to_projects_and_moves_with_its_session) {
   rig_free(rig_post(&b.rig, path, "{}"));
   CHECK_INT(n_of(&b, "training_runs?project_id=p", "training_runs"), 2);
   CHECK_INT(n_of(&b, "training_runs?project_id=q", "training_runs"), 0);
+  rig_close(&b.rig);
+}
+
+/* ---- A disk that is full ---- */
+
+TEST(an_export_that_the_disk_has_no_room_for_leaves_nothing) {
+  static const local_options_t options = LOCAL_OPTIONS_INIT;
+  struct rlimit limit;
+  struct rlimit little;
+  exchange_t *x;
+  bench_t b;
+
+  bench_open(&b, options);
+  signal(SIGXFSZ, SIG_IGN);
+  CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  little = limit;
+  little.rlim_cur = 2000; /* less than an adapter has */
+  CHECK_INT(setrlimit(RLIMIT_FSIZE, &little), 0);
+  x = rig_done(&b.rig, rig_start(&b.rig, "save_weights_external",
+                                 "{\"model_id\":\"%s\",\"seq_id\":1,"
+                                 "\"path\":\"e\"}",
+                                 b.model));
+  CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  CHECK(strstr(rig_text(x, "error"), ADAPTER ": File too large") != NULL);
+  rig_free(x);
+  CHECK_INT(n_of(&b, "checkpoints", "checkpoints"), 0);
+  x = rig_done(&b.rig, rig_start(&b.rig, "save_weights_external",
+                                 "{\"model_id\":\"%s\",\"seq_id\":2,"
+                                 "\"path\":\"e\"}",
+                                 b.model));
+  CHECK(rig_text(x, "path")[0] != '\0');
+  rig_free(x);
   rig_close(&b.rig);
 }
