@@ -38,5 +38,6 @@
 #include "tnk/text.h"
 #include "tnk/training.h"
 #include "tnk/version.h"
+#include "tnk/weights.h"
 
 #endif

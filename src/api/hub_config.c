@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "codec/format/http_write.h"
 #include "codec/format/url.h"
-#include "task/hub/files.h"
+#include "task/fetch/files.h"
 
 /* The variables are those of the Python library, and so are their meanings. */
 

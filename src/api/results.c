@@ -9,6 +9,7 @@
 #include "task/service/service.h"
 #include "task/train/training.h"
 #include "tnk/push.h"
+#include "task/weights/weights.h"
 #include "tnk/rest.h"
 
 #define VALUE(promise, KIND)                                                   \
@@ -100,6 +101,10 @@ const tnk_page_t *tnk_promise_page(const tnk_promise_t *promise) {
 
 const tnk_pushed_t *tnk_promise_pushed(const tnk_promise_t *promise) {
   return VALUE(promise, PUSHED);
+}
+
+const tnk_weights_t *tnk_promise_weights(const tnk_promise_t *promise) {
+  return tnk__weights_value(VALUE(promise, WEIGHTS));
 }
 
 void *tnk_promise_tokenizer(const tnk_promise_t *promise) {

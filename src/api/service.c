@@ -75,6 +75,7 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
   if (err == TNK_OK)
     tnk__session_open(&service->session, &root->context, &service->config,
                       &root->http);
+  tnk__weights_init(&service->weights, &service->session);
   return err;
 }
 
@@ -108,13 +109,18 @@ static void on_finished(tnk__session_t *session) {
   tnk__root_end_close(&service->root);
 }
 
+static void on_swept(tnk__session_t *session) {
+  tnk__session_finish(session, on_finished);
+}
+
 void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
   if (!TNK__HANDLE_AT(service, root.magic, SERVICE) ||
       !tnk__root_begin_close(&service->root, cb, user))
     return;
   tnk__session_shut(&service->session);
+  tnk__weights_shut(&service->weights);
   tnk__clients_close(&service->session);
-  tnk__session_finish(&service->session, on_finished);
+  tnk__weights_close(&service->weights, on_swept);
 }
 
 /* ---- Beginning operations ---- */

@@ -4,6 +4,7 @@
 #include "api/root.h"
 #include "task/call/config.h"
 #include "task/session/session.h"
+#include "task/weights/weights.h"
 
 /*
  * A service: everything that its clients share, in one piece of memory.
@@ -16,6 +17,7 @@ struct tnk_service {
   tnk__root_t root;
   tnk__config_t config;
   tnk__session_t session;
+  tnk__weights_t weights;
 };
 
 /* What it takes to refuse an operation of a client, in whatever state. */

@@ -20,7 +20,8 @@ typedef enum {
   TNK__RESULT_TOKENIZER,
   TNK__RESULT_LOSS,
   TNK__RESULT_PAGE,
-  TNK__RESULT_PUSHED
+  TNK__RESULT_PUSHED,
+  TNK__RESULT_WEIGHTS
 } tnk__result_kind_t;
 
 /* One registered callback. */

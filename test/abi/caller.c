@@ -142,6 +142,16 @@ static void copy(const char *path) {
   TRY(tnk_copy_options_t, copy, settle(tnk_rest_copy_weights(service, copy)));
 }
 
+/* Of what is not there. */
+static void take_home(void) {
+  MAKE(tnk_weights_options_t, weights, TNK_WEIGHTS_OPTIONS_INIT);
+
+  weights->max_parallel = 2;
+  TRY(tnk_weights_options_t, weights,
+      settle(tnk_weights_download(service, "tinker://r/external_weights/a",
+                                  "/nonexistent/a", weights)));
+}
+
 static void save_and_load(tnk_training_t *training) {
   MAKE(tnk_save_options_t, save, TNK_SAVE_OPTIONS_INIT);
   MAKE(tnk_load_options_t, load, TNK_LOAD_OPTIONS_INIT);
@@ -158,6 +168,7 @@ static void save_and_load(tnk_training_t *training) {
   TRY(tnk_load_options_t, load,
       settle(tnk_training_load_state(training, load)));
   copy(path);
+  take_home();
   restore->path = path;
   TRY(tnk_restore_options_t, restore,
       settle(tnk_service_restore(service, restore)));

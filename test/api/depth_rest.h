@@ -1,7 +1,7 @@
 #ifndef TNK_TEST_API_DEPTH_REST_H
 #define TNK_TEST_API_DEPTH_REST_H
 
-/* Rows of test_depth.c for rest.h and record.h. */
+/* Rows of test_depth.c for rest.h, record.h and weights.h. */
 
 GETS(tnk_page_checkpoint, tnk_page_checkpoint(page(s), 0))
 GETS(tnk_page_count, tnk_page_count(page(s)))
@@ -22,6 +22,9 @@ GETS(tnk_page_run, tnk_page_run(page(s), 0))
 GETS(tnk_page_total, tnk_page_total(page(s)))
 
 #define PATH "tinker://run/external_weights/a"
+GETS(tnk_promise_weights, tnk_promise_weights(s->listed))
+KEEPS(tnk_weights_download,
+      tnk_weights_download(s->script.service, PATH, "/nonexistent/a", NULL))
 KEEPS(tnk_rest_copy_weights, tnk_rest_copy_weights(s->script.service, NULL))
 KEEPS(tnk_rest_delete_checkpoint,
       tnk_rest_delete_checkpoint(s->script.service, PATH))

@@ -57,6 +57,10 @@ PROMISES(tnk_copy_options_t, tnk_rest_copy_weights(s->script.service, data))
 PROMISES(tnk_search_options_t,
          tnk_rest_search_sessions(s->script.service, data))
 PROMISES(tnk_loss_options_t, tnk_service_create_loss(s->script.service, data))
+PROMISES(tnk_weights_options_t,
+         tnk_weights_download(s->script.service,
+                              "tinker://r/external_weights/a",
+                              "/nonexistent/a/b", data))
 PROMISES(tnk_pass_options_t,
          tnk_training_forward(s->script.training, script_data(1), 1, data))
 PROMISES(tnk_optim_t, tnk_training_optim_step(s->script.training, data))

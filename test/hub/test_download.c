@@ -2,7 +2,7 @@
  * Downloads of any URL to a file. The canaries are checked in bench.h.
  */
 #include "hub/bench.h"
-#include "task/hub/sha256.h"
+#include "task/fetch/sha256.h"
 
 #define TEXT "hello, file"
 

@@ -23,11 +23,13 @@ RANK = {
     "task/call": 5, "task/session": 5.1, "task/future": 5.2,
     "task/sample": 5.3, "task/train": 5.4, "task/service": 5.5,
     "task/rest": 5.5,
-    "task/hub": 5.6, "task/push": 5.7,
+    "task/fetch": 5, "task/weights": 5.6, "task/hub": 5.6, "task/push": 5.7,
     "api": 6,
 }
 # Pairs that the ranks alone would allow: a side room, and what works apart.
 BLIND = [("flow", "codec"), ("codec", "flow"), ("task/hub", "task")]
+# What is seen all the same.
+SHARED = {"task/fetch"}
 
 LOCAL = {"local/base": 0, "local/lm": 0, "local/fault": 1, "local/http": 2,
          "local/stub": 3, "local": 3, "local/call": 4, "local/ledger": 5,
@@ -69,7 +71,8 @@ def allowed(own, room):
     else:
         ranks = RANK
         for sees, hidden in BLIND:
-            if is_in(own, sees) and is_in(room, hidden) and room != own:
+            if (is_in(own, sees) and is_in(room, hidden) and room != own
+                    and room not in SHARED):
                 return False
     return own in ranks and room in ranks and ranks[room] < ranks[own]
 

@@ -13,7 +13,7 @@ import sys
 GROUPS = ("Caller", "Transport", "Service", "Operation")
 FUNCTION = re.compile(
     r"/\*\*((?:(?!\*/).)*)\*/\s*TNK_API tnk_promise_t \*\s*"
-    r"tnk_(?:service|training|sampling|rest)_(\w+)\(", re.S)
+    r"tnk_(?:service|training|sampling|rest|weights)_(\w+)\(", re.S)
 NAMES = {"health": "healthz"}
 
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "codec/format/relative.h"
-#include "task/hub/files.h"
+#include "task/fetch/files.h"
 
 /* ---- Names ---- */
 

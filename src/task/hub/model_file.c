@@ -22,7 +22,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "codec/format/http_read.h"
-#include "task/hub/download.h"
+#include "task/fetch/download.h"
 #include "task/hub/refusal.h"
 #include "loop/work.h"
 

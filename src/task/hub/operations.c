@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "task/hub/download.h"
+#include "task/fetch/download.h"
 #include "task/hub/wanted.h"
 
 /* A download from any URL to a file, with a promise. */

@@ -2,7 +2,7 @@
 #define TNK_TASK_HUB_REFUSAL_H
 
 #include "task/hub/cache.h"
-#include "task/hub/fetch.h"
+#include "task/fetch/fetch.h"
 
 typedef enum {
   TNK__REFUSAL_OTHER = 0, /* or none */

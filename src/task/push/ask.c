@@ -8,7 +8,7 @@
 #include "codec/format/json_read.h"
 #include "flow/backoff.h"
 #include "flow/retry_after.h"
-#include "task/hub/fetch.h"
+#include "task/fetch/fetch.h"
 #include "tnk/version.h"
 
 enum { MAX_SAID = 300, MAX_ANSWER = 4 * 1024 * 1024 };

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "task/hub/sha256.h"
+#include "task/fetch/sha256.h"
 #include "tnk/push.h"
 
 #define TNK__PUSH_SAMPLE 512 /* bytes by which a hub tells text from data */

@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "codec/format/json_read.h"
 #include "codec/format/url.h"
-#include "task/hub/fetch.h"
+#include "task/fetch/fetch.h"
 #include "task/push/ask.h"
 #include "task/push/bundle.h"
 #include "task/push/card.h"

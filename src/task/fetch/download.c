@@ -6,7 +6,7 @@
  * A failure of either side ends the other one. end() is the only place that
  * calls the owner's done.
  */
-#include "task/hub/download.h"
+#include "task/fetch/download.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -39,6 +39,8 @@ void tnk__download_cancel(tnk__download_t *download) {
   if (context == NULL)
     return; /* never initialised */
   tnk__fetch_cancel(&download->fetch);
+  tnk__error_unref(download->failed);
+  download->failed = NULL;
   tnk__sink_free(download->sink);
   download->sink = NULL;
   tnk__buf_deinit(&download->last);
@@ -85,6 +87,8 @@ static void on_sunk(tnk__sink_t *sink, int err, int cause) {
 
   if (err != TNK_OK)
     end(download, sink_error(download, err, cause));
+  else if (download->failed != NULL)
+    end(download, tnk__error_ref(download->failed));
   else if (download->is_finishing)
     end(download, NULL);
   else if (download->is_fetched)
@@ -96,7 +100,7 @@ static void on_sunk(tnk__sink_t *sink, int err, int cause) {
 /* ---- The answer ---- */
 
 static int is_too_long(const tnk__download_t *download, uint64_t n) {
-  return n > download->max_bytes ||
+  return n > download->max_bytes || n > download->n_total ||
          (download->n_bytes != UINT64_MAX && n > download->n_bytes);
 }
 
@@ -105,28 +109,30 @@ static tnk__error_t *length_error(const tnk__download_t *download, uint64_t n) {
     return tnk__fetch_error(&download->fetch, TNK_ETOOBIG,
                             "it is larger than %" PRIu64 " bytes",
                             download->max_bytes);
-  return tnk__fetch_error(&download->fetch, TNK_ECORRUPT,
-                          "it has %" PRIu64 " bytes or more, and not %" PRIu64,
-                          n, download->n_bytes);
+  return tnk__fetch_error(
+      &download->fetch, TNK_ECORRUPT,
+      "it has %" PRIu64 " bytes or more, and not %" PRIu64, n,
+      download->n_bytes < download->n_total ? download->n_bytes
+                                            : download->n_total);
 }
 
 static void on_begin(tnk__fetch_t *fetch) {
   tnk__download_t *download = download_of(fetch);
-  uint64_t n;
 
   if (!fetch->is_rest) {
     fetch->offset = 0;
     tnk__sink_rewind(download->sink);
   }
-  download->n_total = download->n_bytes;
-  if (tnk__fetch_number(fetch, "content-length", &n) &&
-      n < UINT64_MAX - fetch->offset)
-    download->n_total = fetch->offset + n;
+  download->n_total =
+      fetch->n_total != UINT64_MAX ? fetch->n_total : download->n_bytes;
+  if (download->on_begin != NULL)
+    download->on_begin(download);
 }
 
 /* Count bytes that have come; 0 when it is too much. */
 static int count(tnk__download_t *download, size_t n) {
   download->fetch.offset += n;
+  download->n_fetched += n;
   return !is_too_long(download, download->fetch.offset);
 }
 
@@ -163,6 +169,11 @@ static void on_fetched(tnk__fetch_t *fetch, const tnk__http_result_t *result,
   tnk__download_t *download = download_of(fetch);
   size_t n;
 
+  /* What has come of a kept file is on the disk when the owner hears of it. */
+  if (error != NULL && tnk__sink_is_busy(download->sink) && download->is_kept) {
+    download->failed = tnk__error_ref(error);
+    return;
+  }
   if (error != NULL) {
     end(download, tnk__error_ref(error));
     return;
@@ -190,7 +201,11 @@ int tnk__download_start(tnk__download_t *download,
                                       .token = request->token,
                                       .silence_ms = request->silence_ms,
                                       .max_retries = request->max_retries,
-                                      .lane = request->lane};
+                                      .lane = request->lane,
+                                      .is_signed = request->is_signed,
+                                      .offset = request->offset,
+                                      .n_total = request->n_total,
+                                      .validator = request->validator};
   tnk__context_t *context = download->fetch.context;
   int err = TNK_OK;
 
@@ -206,11 +221,21 @@ int tnk__download_start(tnk__download_t *download,
   if (err == TNK_OK)
     err = tnk__sink_new(&download->sink, context, request->path, on_sunk,
                         download);
+  if (download->sink == NULL && request->gone != NULL)
+    request->gone(request->user);
+  if (err == TNK_OK && request->journal != NULL)
+    err = tnk__sink_keep(download->sink, request->offset, request->journal,
+                         request->gone, request->user);
+  download->is_kept = request->journal != NULL;
   if (err == TNK_OK)
     err = tnk__fetch_start(&download->fetch, &fetch);
   if (err != TNK_OK)
     tnk__download_cancel(download);
   return err;
+}
+
+void tnk__download_note(tnk__download_t *download, tnk__buf_t *line) {
+  tnk__sink_note(download->sink, line);
 }
 
 void tnk__download_explain(const tnk__download_t *download, tnk__text_t *out) {

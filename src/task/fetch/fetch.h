@@ -1,5 +1,5 @@
-#ifndef TNK_TASK_HUB_FETCH_H
-#define TNK_TASK_HUB_FETCH_H
+#ifndef TNK_TASK_FETCH_FETCH_H
+#define TNK_TASK_FETCH_FETCH_H
 
 #include "base/error.h"
 #include "codec/format/location.h"
@@ -10,6 +10,17 @@ typedef struct {
   const char *url;
   const char *name;  /* of the thing, in sentences */
   const char *token; /* bearer token; NULL: none */
+  /* The address is signed, for one thing that never changes. Plain HTTP is then
+   * for this machine alone, at each address on the way; an answer must say how
+   * long it is; and the rest of the thing is asked for even where nothing
+   * proves that it belongs to what is there, but for its whole length. */
+  int is_signed;
+  /* What is there of it from an earlier time: so many bytes of so many
+   * (UINT64_MAX: unknown), and what proves that the rest belongs to them, or
+   * NULL. */
+  uint64_t offset;
+  uint64_t n_total;
+  const char *validator;
   /* Ask for the head alone. A redirection to another origin is an answer then
    * if it names a commit, as it is the hub that knows what it points to. */
   int is_head;
@@ -39,7 +50,11 @@ typedef struct tnk__fetch {
    * with the last part of its body. The last touch. */
   void (*done)(struct tnk__fetch *fetch, const tnk__http_result_t *result,
                tnk__error_t *error);
-  uint64_t offset; /* how many bytes the owner has taken */
+  uint64_t offset;  /* how many bytes the owner has taken */
+  uint64_t n_total; /* as the answers say; UINT64_MAX: they do not */
+  /* What the bytes so far belong to: a strong ETag, else of a signed address
+   * the date of the last change; or NULL. */
+  char *validator;
   int is_rest;
   uint32_t n_attempts;
   tnk__exchange_t exchange;
@@ -50,15 +65,17 @@ typedef struct tnk__fetch {
   tnk__location_t at; /* after redirections */
   char *name;
   char *token;
-  char *etag;                       /* of what the bytes so far belong to */
   const tnk__http_result_t *result; /* while done is called */
   tnk__timer_t timer;
   tnk__deferred_t failed;
   tnk__error_t *early;
   tnk__lane_t lane;
   int is_head;
-  int is_new;  /* nothing of this answer has been looked at */
-  int is_good; /* what has been looked at is what was asked for */
+  int is_signed;
+  int is_short;  /* the last answer, which had announced more */
+  int wants_all; /* what is there is of no use */
+  int is_new;    /* nothing of this answer has been looked at */
+  int is_good;   /* what has been looked at is what was asked for */
   int n_redirects;
   uint32_t n_retries;
   uint32_t max_retries;

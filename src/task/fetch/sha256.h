@@ -1,5 +1,5 @@
-#ifndef TNK_TASK_HUB_SHA256_H
-#define TNK_TASK_HUB_SHA256_H
+#ifndef TNK_TASK_FETCH_SHA256_H
+#define TNK_TASK_FETCH_SHA256_H
 
 #include <mbedtls/sha256.h>
 

@@ -1,13 +1,15 @@
-#ifndef TNK_TASK_HUB_SINK_H
-#define TNK_TASK_HUB_SINK_H
+#ifndef TNK_TASK_FETCH_SINK_H
+#define TNK_TASK_FETCH_SINK_H
 
 #include "base/buf.h"
-#include "task/hub/sha256.h"
+#include "task/fetch/sha256.h"
 #include "loop/work.h"
 
 /*
  * A file that is being written, by the thread pool: a temporary one beside the
- * path, which gets the name only when it is complete and as announced.
+ * path, which gets the name only when it is complete and as announced. Or one
+ * that is kept, under its own name from the start, so that what has come is
+ * found again later, whatever happens.
  *
  * States: idle, or busy with one piece of work at a time; finished. Giving it
  * up is legal in each of them.
@@ -23,6 +25,16 @@ typedef void (*tnk__sink_cb)(tnk__sink_t *sink, int err, int cause);
  * the way to `path` are made with the first bytes. */
 int tnk__sink_new(tnk__sink_t **out, tnk__context_t *context, const char *path,
                   tnk__sink_cb done, void *user);
+/* Right after making it: keep the file, of which so many bytes are there and
+ * stay. Before the bytes of an answer, `journal` gets the line that
+ * tnk__sink_note() brings; both texts are copied. `gone`, unless it is NULL, is
+ * called once, when the pool is done with the file for good, also after
+ * tnk__sink_free(). TNK_OK; or TNK_ENOMEM, and then it can only be freed. */
+int tnk__sink_keep(tnk__sink_t *sink, uint64_t offset, const char *journal,
+                   void (*gone)(void *user), void *user);
+/* Have a line written to the journal with the next bytes, once the file is as
+ * long as it says. It is taken, and `line` is empty afterwards. */
+void tnk__sink_note(tnk__sink_t *sink, tnk__buf_t *line);
 void *tnk__sink_user(const tnk__sink_t *sink);
 int tnk__sink_is_busy(const tnk__sink_t *sink);
 /* Begin anew: the next bytes are the first again. */
@@ -32,8 +44,9 @@ void tnk__sink_write(tnk__sink_t *sink, tnk__buf_t *piece);
 /* Compare the sum (NULL: any; copied), bring the bytes to the disk and give the
  * file its name. `done` follows. */
 void tnk__sink_finish(tnk__sink_t *sink, const char *sum);
-/* Free it: nothing is called any more. A file that is not finished is removed,
- * in the pool. NULL does nothing. Allocates nothing. */
+/* Free it: nothing is called any more but `gone`. A file that is not finished
+ * is removed, in the pool, unless it is kept. NULL does nothing. Allocates
+ * nothing. */
 void tnk__sink_free(tnk__sink_t *sink);
 
 #endif

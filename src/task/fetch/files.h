@@ -1,5 +1,5 @@
-#ifndef TNK_TASK_HUB_FILES_H
-#define TNK_TASK_HUB_FILES_H
+#ifndef TNK_TASK_FETCH_FILES_H
+#define TNK_TASK_FETCH_FILES_H
 
 #include <stddef.h>
 
@@ -10,6 +10,9 @@
 
 /* Make the folders on the way to `path`, its last part not included. */
 int tnk__files_make_way(const char *path);
+/* Bring the folder's entry for a path to the disk. Best effort: not every file
+ * system lets a folder be synchronized. */
+void tnk__files_sync_folder_of(const char *path);
 /* Rename a file beside it to `path`, durably. */
 int tnk__files_rename(const char *from, const char *path);
 /* Write a small file by way of a temporary one, whose name ends on `tag`. */

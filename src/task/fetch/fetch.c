@@ -7,8 +7,9 @@
  *
  * Only on_answer() and on_failed() call the owner's done, as their last touch.
  */
-#include "task/hub/fetch.h"
+#include "task/fetch/fetch.h"
 
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,8 +49,8 @@ static void forget(tnk__fetch_t *fetch) {
   tnk__location_deinit(&fetch->at, alloc);
   tnk__free(alloc, fetch->name);
   tnk__free_secret(alloc, fetch->token);
-  tnk__free(alloc, fetch->etag);
-  fetch->name = fetch->token = fetch->etag = NULL;
+  tnk__free(alloc, fetch->validator);
+  fetch->name = fetch->token = fetch->validator = NULL;
 }
 
 void tnk__fetch_cancel(tnk__fetch_t *fetch) {
@@ -157,10 +158,25 @@ const char *tnk__fetch_said(const tnk__fetch_t *fetch,
                             const tnk__http_result_t *result) {
   const char *said = tnk__http_result_header(result, "x-error-message");
 
+  /* What a store of signed addresses says may have one of them in it. */
+  if (fetch->is_signed)
+    return NULL;
   /* Cut into, a token would no longer be found by hide(). */
   if (said != NULL && fetch->token != NULL && strstr(said, fetch->token))
     return NULL;
   return said;
+}
+
+static tnk__error_t *length_error(const tnk__fetch_t *fetch) {
+  return tnk__fetch_error(fetch, TNK_EPROTO,
+                          "the answer does not say how long it is");
+}
+
+/* The answers have ended too early, again and again. */
+static tnk__error_t *short_error(const tnk__fetch_t *fetch) {
+  return tnk__fetch_error(
+      fetch, TNK_ECORRUPT, "it ended after %llu of %llu bytes or a little more",
+      (unsigned long long)fetch->offset, (unsigned long long)fetch->n_total);
 }
 
 /* A body is not repeated. */
@@ -174,6 +190,10 @@ static tnk__error_t *error_of(const tnk__fetch_t *fetch,
   char wait[64] = "";
   tnk__error_t *error;
 
+  if (result->err == TNK_OK && fetch->is_short)
+    return short_error(fetch);
+  if (result->err == TNK_OK && result->status == 200)
+    return length_error(fetch);
   if (wait_ms > 0)
     snprintf(wait, sizeof(wait), "; it asks to be left alone for %llu s",
              (unsigned long long)((wait_ms + 999) / 1000));
@@ -217,10 +237,11 @@ static void on_failed(tnk__deferred_t *call) {
 
 /* ---- Repeats ---- */
 
-static int may_pass(const tnk__http_result_t *result) {
+static int may_pass(const tnk__fetch_t *fetch,
+                    const tnk__http_result_t *result) {
   switch (result->err) {
   case TNK_OK:
-    return result->status == 206 || result->status == 408 ||
+    return fetch->is_short || result->status == 206 || result->status == 408 ||
            result->status == 416 || result->status == 429 ||
            result->status / 100 == 5;
   case TNK_EDNS:
@@ -247,7 +268,7 @@ static void on_pause_over(tnk__timer_t *timer) {
 static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   uint64_t delay_ms;
 
-  if (!may_pass(result))
+  if (!may_pass(fetch, result))
     return 0;
   /* More than ever, or it could come and go for ever. */
   if (fetch->offset > fetch->most) {
@@ -263,13 +284,11 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
                                        tnk__context_uniform(fetch->context));
   fetch->n_retries++;
   /* What we have is not how it begins now, or the server cannot do this. */
-  if (result->err == TNK_OK &&
-      (result->status == 416 || result->status == 206)) {
-    tnk__free(&fetch->context->alloc, fetch->etag);
-    fetch->etag = NULL;
-  }
+  if (result->err == TNK_OK && !fetch->is_short &&
+      (result->status == 416 || result->status == 206))
+    fetch->wants_all = 1;
   tnk__location_deinit(&fetch->at, &fetch->context->alloc);
-  tnk__log(&fetch->context->logger, TNK_LOG_DEBUG, "hub",
+  tnk__log(&fetch->context->logger, TNK_LOG_DEBUG, "fetch",
            "%s: attempt %u failed; the next one in %llu ms", fetch->name,
            fetch->n_attempts, (unsigned long long)delay_ms);
   tnk__timer_start(fetch->context, &fetch->timer, delay_ms, on_pause_over);
@@ -277,6 +296,21 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
 }
 
 /* ---- Redirections ---- */
+
+/* Whether it is 127.x.y.z, and not a name that begins so. */
+static int is_loopback(const char *host) {
+  struct in_addr address;
+
+  return inet_pton(AF_INET, host, &address) == 1 &&
+         ntohl(address.s_addr) >> 24 == 127;
+}
+
+/* A signed address is a secret, which goes through no network in the clear. */
+static int may_go_to(const tnk__fetch_t *fetch, const tnk__location_t *at) {
+  return !fetch->is_signed || at->is_tls ||
+         strcmp(at->host, "localhost") == 0 || strcmp(at->host, "::1") == 0 ||
+         is_loopback(at->host);
+}
 
 static int is_redirection(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 ||
@@ -308,8 +342,9 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
     tnk__location_deinit(&to, alloc);
     return 0;
   }
-  if (from->is_tls && !to.is_tls)
-    why = "redirected from https to http";
+  if (!to.is_tls && (from->is_tls || !may_go_to(fetch, &to)))
+    why = from->is_tls ? "redirected from https to http"
+                       : "redirected to plain http";
   else if (++fetch->n_redirects > TNK__MAX_REDIRECTS)
     why = "redirected too often";
   if (why != NULL) {
@@ -325,16 +360,28 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
 
 /* ---- Answers ---- */
 
+/* Whether the answer belongs to what the bytes so far do, as far as it says. */
+static int is_same(const tnk__fetch_t *fetch) {
+  const char *name = "etag";
+  const char *now;
+
+  if (fetch->validator == NULL)
+    return fetch->is_signed;
+  if (fetch->validator[0] != '"')
+    name = "last-modified";
+  now = tnk__fetch_header(fetch, name);
+  return now == NULL || strcmp(now, fetch->validator) == 0;
+}
+
 /* Whether all of the rest came that was asked for: "bytes 100-199/200". */
 static int is_rest_of(const tnk__fetch_t *fetch, int status) {
   const char *range = tnk__fetch_header(fetch, "content-range");
-  const char *etag = tnk__fetch_header(fetch, "etag");
   uint64_t first;
   uint64_t last;
   uint64_t total;
 
   if (status != 206 || range == NULL || strncmp(range, "bytes ", 6) != 0 ||
-      fetch->etag == NULL || (etag != NULL && strcmp(etag, fetch->etag) != 0))
+      !is_same(fetch))
     return 0;
   range += 6;
   if (!read_number(range, &first) || first != fetch->offset)
@@ -343,17 +390,28 @@ static int is_rest_of(const tnk__fetch_t *fetch, int status) {
   if (range[0] != '-' || !read_number(range + 1, &last))
     return 0;
   range += 1 + strspn(range + 1, "0123456789");
-  return range[0] == '/' && read_number(range + 1, &total) && total - last == 1;
+  return range[0] == '/' && read_number(range + 1, &total) && total > last &&
+         total - last == 1 &&
+         (fetch->n_total == UINT64_MAX || fetch->n_total == total);
 }
 
-/* A strong one proves that later bytes belong to the same thing. */
-static void keep_etag(tnk__fetch_t *fetch) {
-  const char *etag = tnk__fetch_header(fetch, "etag");
+/* What proves that later bytes belong to the same thing. */
+static void keep_validator(tnk__fetch_t *fetch) {
+  const char *text = tnk__fetch_header(fetch, "etag");
 
-  tnk__free(&fetch->context->alloc, fetch->etag);
-  fetch->etag = etag != NULL && etag[0] == '"'
-                    ? tnk__strdup(&fetch->context->alloc, etag)
-                    : NULL;
+  if (text != NULL && text[0] != '"')
+    text = NULL;
+  if (text == NULL && fetch->is_signed)
+    text = tnk__fetch_header(fetch, "last-modified");
+  tnk__free(&fetch->context->alloc, fetch->validator);
+  fetch->validator =
+      text != NULL ? tnk__strdup(&fetch->context->alloc, text) : NULL;
+}
+
+/* Without it nobody could tell a whole thing from one that was cut off. */
+static int says_its_length(const tnk__fetch_t *fetch) {
+  return tnk__fetch_header(fetch, "content-length") != NULL ||
+         tnk__fetch_header(fetch, "transfer-encoding") != NULL;
 }
 
 /* Before the owner sees the first bytes of an answer. */
@@ -362,27 +420,46 @@ static void look_at(tnk__fetch_t *fetch, int status) {
     return;
   fetch->is_new = 0;
   fetch->is_rest = is_rest_of(fetch, status);
-  fetch->is_good = status == 200 || fetch->is_rest;
+  fetch->is_good =
+      fetch->is_rest ||
+      (status == 200 && (!fetch->is_signed || says_its_length(fetch)));
   if (!fetch->is_good)
     return;
-  if (!fetch->is_rest)
-    keep_etag(fetch);
+  if (!fetch->is_rest) {
+    keep_validator(fetch);
+    fetch->wants_all = 0;
+    if (!tnk__fetch_number(fetch, "content-length", &fetch->n_total))
+      fetch->n_total = UINT64_MAX;
+  }
   if (fetch->on_begin != NULL)
     fetch->on_begin(fetch);
 }
 
 static void on_part(tnk__exchange_t *exchange) {
   tnk__fetch_t *fetch = tnk__container_of(exchange, tnk__fetch_t, exchange);
+  const int status = tnk__exchange_status(exchange);
   tnk__buf_t unwanted;
 
-  look_at(fetch, tnk__exchange_status(exchange));
+  look_at(fetch, status);
   if (fetch->is_good && fetch->on_body != NULL) {
     fetch->on_body(fetch);
+    return;
+  }
+  if (!fetch->is_good && status == 200) {
+    tnk__exchange_cancel(exchange);
+    fail_later(fetch, length_error(fetch));
     return;
   }
   tnk__buf_init(&unwanted, &fetch->context->alloc, 0);
   tnk__exchange_take_body(exchange, &unwanted);
   tnk__buf_deinit(&unwanted);
+}
+
+/* Whether the answer has ended before what it has announced. */
+static int is_short(const tnk__fetch_t *fetch,
+                    const tnk__http_result_t *result) {
+  return !fetch->is_head && fetch->n_total != UINT64_MAX &&
+         fetch->offset + result->body->len < fetch->n_total;
 }
 
 static void on_answer(tnk__exchange_t *exchange,
@@ -395,7 +472,10 @@ static void on_answer(tnk__exchange_t *exchange,
   if (result->err == TNK_OK) {
     fetch->result = result;
     look_at(fetch, result->status);
-    if (fetch->is_good || (fetch->is_head && is_redirection(result->status))) {
+    fetch->is_short = fetch->is_good && is_short(fetch, result);
+    if (!fetch->is_short &&
+        (fetch->is_good ||
+         (fetch->is_head && is_redirection(result->status)))) {
       finish(fetch, result, NULL);
       return;
     }
@@ -406,6 +486,12 @@ static void on_answer(tnk__exchange_t *exchange,
 }
 
 /* ---- Asking ---- */
+
+static int wants_rest(const tnk__fetch_t *fetch) {
+  return fetch->offset > 0 && !fetch->wants_all &&
+         (fetch->validator != NULL ||
+          (fetch->is_signed && fetch->n_total != UINT64_MAX));
+}
 
 static void ask(tnk__fetch_t *fetch) {
   const tnk__location_t *at =
@@ -428,11 +514,12 @@ static void ask(tnk__fetch_t *fetch) {
       snprintf(bearer, n_token + 8, "Bearer %s", fetch->token);
     headers[request.n_headers++] = (tnk_pair_t){"Authorization", bearer};
   }
-  if (fetch->offset > 0 && fetch->etag != NULL) {
+  if (wants_rest(fetch)) {
     snprintf(range, sizeof(range), "bytes=%llu-",
              (unsigned long long)fetch->offset);
     headers[request.n_headers++] = (tnk_pair_t){"Range", range};
-    headers[request.n_headers++] = (tnk_pair_t){"If-Range", fetch->etag};
+    if (fetch->validator != NULL)
+      headers[request.n_headers++] = (tnk_pair_t){"If-Range", fetch->validator};
   }
   request.origin = (tnk__origin_t){at->host, at->port, at->is_tls};
   request.method = fetch->is_head ? "HEAD" : "GET";
@@ -456,17 +543,24 @@ int tnk__fetch_start(tnk__fetch_t *fetch, const tnk__fetch_request_t *request) {
 
   if (err != TNK_OK)
     return err;
-  if (request->token != NULL && !tnk__http_is_field_value(request->token))
+  fetch->is_signed = request->is_signed;
+  if ((request->token != NULL && !tnk__http_is_field_value(request->token)) ||
+      !may_go_to(fetch, &fetch->first))
     err = TNK_EINVAL;
   fetch->name = tnk__strdup(alloc, request->name);
   if (request->token != NULL)
     fetch->token = tnk__strdup(alloc, request->token);
-  if (fetch->name == NULL || (request->token != NULL && fetch->token == NULL))
+  if (request->validator != NULL)
+    fetch->validator = tnk__strdup(alloc, request->validator);
+  if (fetch->name == NULL || (request->token != NULL && fetch->token == NULL) ||
+      (request->validator != NULL && fetch->validator == NULL))
     err = TNK_ENOMEM;
   if (err != TNK_OK) {
     forget(fetch);
     return err;
   }
+  fetch->offset = fetch->most = request->offset;
+  fetch->n_total = request->offset > 0 ? request->n_total : UINT64_MAX;
   fetch->is_head = request->is_head;
   fetch->silence_ms = request->silence_ms;
   fetch->max_retries = request->max_retries;

@@ -1,4 +1,4 @@
-#include "task/hub/files.h"
+#include "task/fetch/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +32,7 @@ int tnk__files_make_way(const char *path) {
   return 0;
 }
 
-/* Best effort: not every file system lets a folder be synchronized. */
-static void sync_folder_of(const char *path) {
+void tnk__files_sync_folder_of(const char *path) {
   char folder[MAX_PATH];
   const char *slash = strrchr(path, '/');
   size_t n = slash == NULL ? 0 : (size_t)(slash - path);
@@ -56,7 +55,7 @@ static void sync_folder_of(const char *path) {
 int tnk__files_rename(const char *from, const char *path) {
   if (rename(from, path) != 0)
     return -errno;
-  sync_folder_of(path);
+  tnk__files_sync_folder_of(path);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "task/hub/sha256.h"
+#include "task/fetch/sha256.h"
 
 #include <mbedtls/version.h>
 #include <string.h>

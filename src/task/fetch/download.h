@@ -1,8 +1,8 @@
-#ifndef TNK_TASK_HUB_DOWNLOAD_H
-#define TNK_TASK_HUB_DOWNLOAD_H
+#ifndef TNK_TASK_FETCH_DOWNLOAD_H
+#define TNK_TASK_FETCH_DOWNLOAD_H
 
-#include "task/hub/fetch.h"
-#include "task/hub/sink.h"
+#include "task/fetch/fetch.h"
+#include "task/fetch/sink.h"
 
 /* What is wanted. Texts are copied. */
 typedef struct {
@@ -13,6 +13,16 @@ typedef struct {
   const char *sum;    /* SHA-256, 64 lower-case digits; NULL: any */
   uint64_t n_bytes;   /* that it must have; UINT64_MAX: any number ... */
   uint64_t max_bytes; /* ... up to this one */
+  /* See tnk__fetch_request_t. */
+  int is_signed;
+  uint64_t offset;
+  uint64_t n_total;
+  const char *validator;
+  /* NULL; or the file is kept, as tnk__sink_keep() says, and this is its
+   * journal. `gone` is called once, also when the start fails. */
+  const char *journal;
+  void (*gone)(void *user);
+  void *user;
   uint64_t silence_ms;
   uint32_t max_retries;
   tnk__lane_t lane;
@@ -31,13 +41,19 @@ typedef struct tnk__download {
   /* The owner's. `error` is borrowed, NULL after a success. It may free the
    * download. */
   void (*done)(struct tnk__download *download, tnk__error_t *error);
+  /* May be NULL: an answer begins, as fetch.on_begin says, whose n_total and
+   * validator are known. */
+  void (*on_begin)(struct tnk__download *download);
   /* May be NULL: more bytes have come. It may cancel and free the download. */
   void (*on_progress)(struct tnk__download *download);
+  uint64_t n_fetched; /* bytes that have come, those that came twice as well */
   uint64_t n_total;   /* as far as it is known; UINT64_MAX: it is not */
   tnk__fetch_t fetch; /* fetch.offset: bytes that have come */
   /* Private. */
   tnk__sink_t *sink;
-  tnk__buf_t last; /* came with the end of the answer */
+  tnk__error_t *failed; /* the fetch, while a kept file is still written */
+  tnk__buf_t last;      /* came with the end of the answer */
+  int is_kept;
   int is_fetched;
   int is_finishing;
   uint64_t n_bytes;
@@ -52,6 +68,8 @@ void tnk__download_init(tnk__download_t *download, tnk__context_t *context,
  * then nothing is called and nothing needs to be canceled. */
 int tnk__download_start(tnk__download_t *download,
                         const tnk__download_request_t *request);
+/* In on_begin, of a kept file: have a line written, as tnk__sink_note(). */
+void tnk__download_note(tnk__download_t *download, tnk__buf_t *line);
 /* Cancel it; legal in every state. Allocates nothing. */
 void tnk__download_cancel(tnk__download_t *download);
 /* Write what it waits for, as the end of a sentence. */

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""A download that is killed at random moments and begun anew each time.
+
+usage: kill.py TAKE
+
+A service and a store of files play in this process. Every file ends complete
+and equal, the directory is never there before, and of no file more than 1 MiB
+is fetched twice.
+"""
+import hashlib
+import http.server
+import json
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from tap import check, plan  # noqa: E402
+
+MIB = 1 << 20
+KILLS = 20
+PIECE = 32 * 1024
+PATH = "tinker://r/external_weights/a"
+URLS = "/api/v1/training_runs/r/checkpoints/external_weights/a/external_weights_urls"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    files = {}
+    sent = {}
+    n_signed = 0
+    lock = threading.Lock()
+
+    def log_message(self, *args):
+        pass
+
+    def answer(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.answer({})
+
+    def do_GET(self):
+        if self.path.split("?")[0] == URLS:
+            type(self).n_signed += 1
+            here = f"http://127.0.0.1:{self.server.server_address[1]}"
+            self.answer({"urls": {name: f"{here}/f/{name}?s=x"
+                                  for name in self.files},
+                         "expires": "2100-01-01T00:00:00Z"})
+            return
+        try:
+            self.give(self.path.split("?")[0][len("/f/"):])
+        except OSError:
+            self.close_connection = True
+
+    def give(self, name):
+        data = self.files[name]
+        tag = '"' + hashlib.sha256(data).hexdigest()[:16] + '"'
+        start = 0
+        wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        if wanted and self.headers.get("If-Range", tag) == tag:
+            start = int(wanted[1])
+        self.send_response(206 if start else 200)
+        self.send_header("ETag", tag)
+        self.send_header("Content-Length", str(len(data) - start))
+        if start:
+            self.send_header("Content-Range",
+                             f"bytes {start}-{len(data) - 1}/{len(data)}")
+        self.end_headers()
+        for at in range(start, len(data), PIECE):
+            piece = data[at:at + PIECE]
+            with self.lock:
+                self.sent[name] = self.sent.get(name, 0) + len(piece)
+            self.wfile.write(piece)
+            time.sleep(0.004)
+
+
+def main():
+    take = sys.argv[1]
+    rng = random.Random(14)
+    Handler.files = {f"part-{i}.bin": rng.randbytes(4 * MIB + i)
+                     for i in range(3)}
+    Handler.files["deep/adapter_config.json"] = b"{}"
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.handle_error = lambda *args: None  # connections of killed clients
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    n_kills = 0
+    worst = 0
+    with tempfile.TemporaryDirectory() as folder:
+        target = pathlib.Path(folder) / "out"
+        n_rounds = 0
+        while n_kills < KILLS:
+            n_rounds += 1
+            Handler.sent.clear()
+            while True:
+                child = subprocess.Popen([take, url, PATH, str(target)],
+                                         stdout=subprocess.DEVNULL)
+                try:
+                    code = child.wait(rng.uniform(0.005, 0.08)
+                                      if n_kills < KILLS else None)
+                except subprocess.TimeoutExpired:
+                    child.send_signal(signal.SIGKILL)
+                    child.wait()
+                    n_kills += 1
+                    continue
+                break
+            # It may have been killed when all but its own end was over.
+            if code != 0:
+                check((target / "part-0.bin").exists(), "a download that was begun anew fails only when all is there")
+                break
+            for name, data in Handler.files.items():
+                check((target / name).read_bytes() == data, f"{name} is complete and equal")
+                worst = max(worst, Handler.sent.get(name, 0) - len(data))
+            left = [p.name for p in pathlib.Path(folder).iterdir() if p != target]
+            check(not left, "nothing is left beside the directory", left)
+            target.rename(pathlib.Path(folder) / "done")
+            subprocess.run(["rm", "-rf", str(pathlib.Path(folder) / "done")], check=True)
+    print(f"# {n_kills} kills in {n_rounds} downloads, {worst} bytes twice at most")
+    check(worst <= MIB, "of no file more than 1 MiB came twice", worst)
+    plan()
+
+
+main()
