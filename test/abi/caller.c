@@ -149,7 +149,7 @@ static void take_home(void) {
   weights->max_parallel = 2;
   TRY(tnk_weights_options_t, weights,
       settle(tnk_weights_download(service, "tinker://r/external_weights/a",
-                                  "/nonexistent/a", weights)));
+                                  "/dev/null/x/a", weights)));
 }
 
 static void save_and_load(tnk_training_t *training) {

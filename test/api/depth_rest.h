@@ -24,7 +24,7 @@ GETS(tnk_page_total, tnk_page_total(page(s)))
 #define PATH "tinker://run/external_weights/a"
 GETS(tnk_promise_weights, tnk_promise_weights(s->listed))
 KEEPS(tnk_weights_download,
-      tnk_weights_download(s->script.service, PATH, "/nonexistent/a", NULL))
+      tnk_weights_download(s->script.service, PATH, "/dev/null/x/a", NULL))
 KEEPS(tnk_rest_copy_weights, tnk_rest_copy_weights(s->script.service, NULL))
 KEEPS(tnk_rest_delete_checkpoint,
       tnk_rest_delete_checkpoint(s->script.service, PATH))

@@ -265,7 +265,7 @@ static void make_there(uv_loop_t *loop, void *user) {
   tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
   there_t *there = user;
 
-  options.cache_dir = "/nonexistent";
+  options.cache_dir = "/dev/null/x";
   CHECK_INT(tnk_hub_open(&there->hub, loop, &options, NULL, 0), TNK_OK);
   there->promise = tnk_hub_tokenizer(there->hub, NULL, "a/b", NULL);
   uv_sem_post(&there->made);
@@ -290,15 +290,15 @@ ELSEWHERE(tnk_runtime_post)
 ELSEWHERE(tnk_runtime_stop)
 
 KEEPS(tnk_hub_download,
-      tnk_hub_download(s->hub, "http://127.0.0.1:1/", "/nonexistent/a", NULL))
-KEEPS(tnk_hub_push, tnk_hub_push(s->hub, "/nonexistent", NULL))
+      tnk_hub_download(s->hub, "http://127.0.0.1:1/", "/dev/null/x/a", NULL))
+KEEPS(tnk_hub_push, tnk_hub_push(s->hub, "/dev/null/x", NULL))
 KEEPS(tnk_hub_file, tnk_hub_file(s->hub, "a/b", "c", NULL))
 KEEPS(tnk_hub_tokenizer, tnk_hub_tokenizer(s->hub, NULL, "a/b", NULL))
 GETS(tnk_hub_forget, tnk_hub_forget(s->hub, NULL))
 ROW(tnk_hub_open) {
   tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
 
-  options.cache_dir = "/nonexistent";
+  options.cache_dir = "/dev/null/x";
   CHECK_INT(tnk_hub_open(&s->opened_hub, &s->script.uv, &options, NULL, 0),
             TNK_OK);
   s->n_expected++;
@@ -459,7 +459,7 @@ static void stage_open(stage_t *stage) {
   options.on_queue_state = all_on_state;
   options.queue_state_user = stage;
   script_open_with(&stage->script, options);
-  hub.cache_dir = "/nonexistent";
+  hub.cache_dir = "/dev/null/x";
   /* It has a clock of its own, a real one: nothing is to be waited for. */
   hub.offline = TNK_YES;
   hub.max_retries = UINT32_MAX;

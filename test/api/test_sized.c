@@ -60,7 +60,7 @@ PROMISES(tnk_loss_options_t, tnk_service_create_loss(s->script.service, data))
 PROMISES(tnk_weights_options_t,
          tnk_weights_download(s->script.service,
                               "tinker://r/external_weights/a",
-                              "/nonexistent/a/b", data))
+                              "/dev/null/x/a/b", data))
 PROMISES(tnk_pass_options_t,
          tnk_training_forward(s->script.training, script_data(1), 1, data))
 PROMISES(tnk_optim_t, tnk_training_optim_step(s->script.training, data))
@@ -74,10 +74,10 @@ PROMISES(tnk_sample_options_t,
 PROMISES(tnk_logprobs_options_t,
          tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(),
                                        data))
-PROMISES(tnk_download_options_t, tnk_hub_download(s->hub, "http://127.0.0.1:1/",
-                                                  "/nonexistent/a", data))
+PROMISES(tnk_download_options_t,
+         tnk_hub_download(s->hub, "http://127.0.0.1:1/", "/dev/null/x/a", data))
 PROMISES(tnk_hub_file_options_t, tnk_hub_file(s->hub, "a/b", "c", data))
-PROMISES(tnk_push_options_t, tnk_hub_push(s->hub, "/nonexistent", data))
+PROMISES(tnk_push_options_t, tnk_hub_push(s->hub, "/dev/null/x", data))
 PROMISES(tnk_hub_tokenizer_options_t,
          tnk_hub_tokenizer(s->hub, NULL, "a/b", data))
 PROMISES(tnk_tokenizer_plugin_t, tnk_hub_tokenizer(s->hub, data, "a/b", NULL))
@@ -151,9 +151,9 @@ static void stage_open(stage_t *stage) {
 
   memset(stage, 0, sizeof(*stage));
   setenv("TINKER_API_KEY", script_key(), 1);
-  setenv("HF_HUB_CACHE", "/nonexistent", 1);
+  setenv("HF_HUB_CACHE", "/dev/null/x", 1);
   script_open(&stage->script);
-  hub.cache_dir = "/nonexistent";
+  hub.cache_dir = "/dev/null/x";
   CHECK_INT(tnk_hub_open(&stage->hub, &stage->script.uv, &hub, NULL, 0),
             TNK_OK);
   script_train(&stage->script);
