@@ -142,14 +142,27 @@ static void copy(const char *path) {
   TRY(tnk_copy_options_t, copy, settle(tnk_rest_copy_weights(service, copy)));
 }
 
-/* Of what is not there. */
-static void take_home(void) {
+/* An export, to a directory that is removed again. */
+static void take_home(tnk_training_t *training) {
   MAKE(tnk_weights_options_t, weights, TNK_WEIGHTS_OPTIONS_INIT);
+  char folder[] = "/tmp/tnk-abi-XXXXXX";
+  char target[64];
+  char path[256];
 
-  weights->max_parallel = 2;
+  if (mkdtemp(folder) == NULL || settle(tnk_training_save_weights_external(
+                                     training, "out", NULL)) != TNK_OK)
+    return;
+  snprintf(path, sizeof(path), "%s", tnk_promise_path(last));
+  snprintf(target, sizeof(target), "%s/out", folder);
+  weights->force = TNK_YES;
   TRY(tnk_weights_options_t, weights,
-      settle(tnk_weights_download(service, "tinker://r/external_weights/a",
-                                  "/dev/null/x/a", weights)));
+      settle(tnk_weights_download(service, path, target, weights)));
+  snprintf(path, sizeof(path), "%s/adapter_config.json", target);
+  unlink(path);
+  snprintf(path, sizeof(path), "%s/adapter_model.safetensors", target);
+  unlink(path);
+  rmdir(target);
+  rmdir(folder);
 }
 
 static void save_and_load(tnk_training_t *training) {
@@ -168,7 +181,7 @@ static void save_and_load(tnk_training_t *training) {
   TRY(tnk_load_options_t, load,
       settle(tnk_training_load_state(training, load)));
   copy(path);
-  take_home();
+  take_home(training);
   restore->path = path;
   TRY(tnk_restore_options_t, restore,
       settle(tnk_service_restore(service, restore)));

@@ -138,7 +138,7 @@ static int copy_list(tnk__accepted_t *out, tnk__arena_t *arena,
                      const plain_t *plain) {
   scan_t scan = plain->list;
   const char **ids;
-  piece_t id;
+  piece_t id = {0};
 
   if (plain->n_list == 0)
     return TNK_OK;
