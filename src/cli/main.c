@@ -38,16 +38,6 @@ static const cli_command_t version = {
     .run = print_version,
 };
 
-/* ---- tnk help ---- */
-
-static const cli_command_t help = {
-    .name = "help",
-    .brief = "tell more of a command",
-    .words = "[COMMAND]...",
-    .max_words = SIZE_MAX,
-    .run = cli_help_of_words,
-};
-
 /* ---- All ---- */
 
 static int has_version;
@@ -62,14 +52,26 @@ static const cli_option_t options[] = {
     {.name = NULL}};
 
 static const cli_command_t *const commands[] = {
-    &cli_run,     &cli_checkpoint, &cli_session,
-    &cli_sampler, &cli_model,      &cli_billing,
-    &cli_audit,   &cli_auth,       &cli_whoami,
-    &cli_ping,    &cli_local,      &cli_lint,
+    &cli_run,        &cli_checkpoint, &cli_session,    &cli_sampler,
+    &cli_model,      &cli_billing,    &cli_audit,      &cli_auth,
+    &cli_whoami,     &cli_ping,       &cli_local,      &cli_lint,
 #ifdef CLI_TOKENIZERS
-    &cli_sample,  &cli_tokenize,   &cli_detokenize,
+    &cli_sample,     &cli_tokenize,   &cli_detokenize,
 #endif
-    &version,     &help,           NULL};
+    &cli_completion, &version,        &cli_help,       NULL};
+
+static const cli_item_t variables[] = {
+    {"TINKER_API_KEY", "The key; without it that of the credentials file."},
+    {"TINKER_CREDENTIAL_CMD", "A command that prints a credential instead."},
+    {"TINKER_BASE_URL", "The service, unless it is the hosted one."},
+    {"TINKER_PROJECT_ID", "The project for what asks for one."},
+    {"SSL_CERT_FILE", "Certificates that are trusted."},
+    {"https_proxy", "And http_proxy, all_proxy, no_proxy: the way out."},
+    {"NO_COLOR", "And FORCE_COLOR: no colours, or always."},
+    {NULL, NULL}};
+
+static const cli_section_t sections[] = {{"Environment", NULL, variables},
+                                         {NULL, NULL, NULL}};
 
 static const cli_command_t root = {
     .name = "tnk",
@@ -78,6 +80,7 @@ static const cli_command_t root = {
              "machine, and what programs that use it need. tnk COMMAND --help, "
              "or tnk help COMMAND, tells more.",
     .options = options,
+    .sections = sections,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .run = run_root,
     .commands = commands,

@@ -1,12 +1,17 @@
 """A local server and the command against it, as a person at a shell has them."""
 import contextlib
+import fcntl
 import http.server
 import json
 import os
 import pathlib
+import pty
 import re
+import select
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import urllib.request
 
@@ -123,3 +128,116 @@ def scripted(answer):
     finally:
         server.shutdown()
         server.server_close()
+
+
+class Canned:
+    """A server that gives answers by rote and writes down what it was asked.
+
+    `answers`: "GET training_runs" -> a body, a status, or a list of them of which
+    the last one stays; a tuple is status, body, headers; a function gets the path
+    with its query and gives one of these. None never answers.
+    """
+
+    def __init__(self, answers):
+        self.answers = {"POST client/config": {"pjwt_auth_enabled": False}, **answers}
+        self.seen = []
+
+    def find(self, method, path):
+        given = self.answers.get(f"{method} {path.partition('?')[0]}", 404)
+        if isinstance(given, list):
+            given = given.pop(0) if len(given) > 1 else given[0]
+        if callable(given):
+            given = given(path)
+        if given is None or isinstance(given, tuple):
+            return given
+        return (given, {"detail": "canned"}, {}) if isinstance(given, int) else (200, given, {})
+
+    def __enter__(self):
+        canned = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *args):
+                pass
+
+            def serve(self):
+                n = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(n)
+                path = self.path.removeprefix("/api/v1/")
+                canned.seen.append((self.command + " " + path, body, dict(self.headers)))
+                answer = canned.find(self.command, path)
+                if answer is None:
+                    canned.ending.wait(60)
+                    self.close_connection = True
+                    return
+                status, said, headers = answer
+                said = said if isinstance(said, bytes) else json.dumps(said).encode()
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            do_GET = do_POST = do_PUT = do_DELETE = serve
+
+        self.ending = threading.Event()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.env = {"TINKER_BASE_URL": self.url, "TINKER_API_KEY": "tml-canary"}
+        return self
+
+    def __exit__(self, *what):
+        self.ending.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def __call__(self, *args, **more):
+        return tnk(*args, env={**self.env, **more.pop("env", {})}, **more)
+
+    def asked(self, call):
+        """How often, whatever the query."""
+        return sum(seen[0].partition("?")[0] == call for seen in self.seen)
+
+
+class Terminal:
+    """The command with a terminal for its three files."""
+
+    def __init__(self, *args, env=None, columns=80):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [TNK, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
+            env={**CLEAN, "TERM": "xterm", **(env or {})}, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
+        self.text = ""
+
+    def read(self):
+        """Some more of what it shows; False at its end."""
+        ready, _, _ = select.select([self.master], [], [], 60)
+        try:
+            piece = os.read(self.master, 65536) if ready else b""
+        except OSError:  # how the end of a terminal looks on Linux
+            piece = b""
+        self.text += piece.decode(errors="replace")
+        return bool(piece)
+
+    def until(self, words):
+        while words not in self.text and self.read():
+            pass
+        check(words in self.text, f"the terminal shows {words!r}", self.text)
+
+    def send(self, text):
+        os.write(self.master, text.encode())
+
+    def end(self):
+        """The exit status, once all is shown."""
+        while self.read():
+            pass
+        status = self.process.wait(60)
+        os.close(self.master)
+        return status

@@ -39,6 +39,24 @@ int main(void) {
 }
 END
 
+# What belongs to the command, where it was built and could be asked.
+if [ -n "$(find "$stage" -path '*/bin/tnk')" ] && [ -n "$(find "$stage" -name tnk.1)" ]; then
+  for command in $("$(find "$stage" -path '*/bin/tnk')" --help |
+    sed -n 's/^  tnk \([a-z]*\).*/\1/p'); do
+    [ -s "$(find "$stage" -path "*/man1/tnk-$command.1")" ] || {
+      echo "tnk $command has no man page"
+      exit 1
+    }
+  done
+  for place in bash-completion/completions/tnk zsh/site-functions/_tnk \
+    fish/vendor_completions.d/tnk.fish; do
+    [ -s "$(find "$stage" -path "*/$place")" ] || {
+      echo "$place is not installed"
+      exit 1
+    }
+  done
+fi
+
 ask() {
   pkg-config "--define-variable=prefix=$stage$prefix" "$@"
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/ask/failure.h"
+#include "cli/base/clean.h"
 
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 enum { N_SIGNALS = sizeof(numbers) / sizeof(*numbers) };
@@ -35,6 +36,52 @@ static int is_ignored(int number) {
   return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
+/* ---- What is waited for ---- */
+
+enum { PATIENCE_MS = 2000, REDRAW_MS = 1000 };
+
+static void clear_line(cli_ask_t *ask) {
+  if (ask->has_line)
+    fprintf(stderr, "\r\033[K");
+  ask->has_line = 0;
+}
+
+/* On a terminal a line that changes, elsewhere one after 2 s, 4 s, 8 s ... */
+static void on_patience(uv_timer_t *timer) {
+  cli_ask_t *ask = timer->data;
+  char text[512];
+
+  if (ask->waits_for == NULL)
+    return;
+  tnk_promise_explain(ask->waits_for, text, sizeof(text));
+  if (!cli_can_rewrite(stderr)) {
+    cli_note(ask->cli, "%s", text);
+    ask->waited_ms = ask->waited_ms == 0 ? PATIENCE_MS : ask->waited_ms * 2;
+    uv_timer_start(timer, on_patience, ask->waited_ms, 0);
+    return;
+  }
+  cli_clean(text);
+  cli_cut(text, cli_columns(stderr) - 1);
+  fprintf(stderr, "\r\033[K%s", text);
+  fflush(stderr);
+  ask->has_line = 1;
+  uv_timer_start(timer, on_patience, REDRAW_MS, 0);
+}
+
+static void begin_patience(cli_ask_t *ask) {
+  ask->waited_ms = 0;
+  uv_update_time(&ask->loop);
+  if (!ask->cli->quiet)
+    uv_timer_start(&ask->patience, on_patience, PATIENCE_MS, 0);
+}
+
+static void end_patience(cli_ask_t *ask) {
+  uv_timer_stop(&ask->patience);
+  clear_line(ask);
+}
+
+/* ---- Begin and end ---- */
+
 static int watch(cli_ask_t *ask) {
   if (uv_loop_init(&ask->loop) != 0)
     return -1;
@@ -52,6 +99,9 @@ static int watch(cli_ask_t *ask) {
     uv_timer_start(&ask->timer, on_late, (uint64_t)ask->cli->timeout_s * 1000,
                    0);
   uv_unref((uv_handle_t *)&ask->timer);
+  uv_timer_init(&ask->loop, &ask->patience);
+  ask->patience.data = ask;
+  uv_unref((uv_handle_t *)&ask->patience);
   return 0;
 }
 
@@ -59,10 +109,11 @@ static int watch(cli_ask_t *ask) {
 
 static void on_log(tnk_log_level_t level, const char *subject,
                    const char *message, size_t length, void *user) {
-  const cli_ask_t *ask = user;
+  cli_ask_t *ask = user;
 
   (void)level;
   (void)subject;
+  clear_line(ask);
   cli_note(ask->cli, "tnk: %.*s", (int)length, message);
 }
 
@@ -78,6 +129,9 @@ static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
   if (cli->verbose)
     logger.level = TNK_LOG_DEBUG;
   options.logger = &logger;
+  /* Whoever waits at a shell wants to hear of a lack of credit at once. */
+  if (options.max_billing_pause_ms == 0)
+    options.max_billing_pause_ms = UINT64_MAX;
   if (cli->base_url != NULL)
     options.base_url = cli->base_url;
   /* For the library 0 is its default. */
@@ -111,7 +165,9 @@ int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise) {
   /* What ended the command between two waits ends this one too. */
   if (cli_ask_is_over(ask))
     tnk_promise_cancel(promise);
+  begin_patience(ask);
   err = tnk_wait(promise);
+  end_patience(ask);
   ask->waits_for = NULL;
   return err;
 }
@@ -138,6 +194,7 @@ int cli_ask_close(cli_ask_t *ask, int status) {
   for (size_t i = 0; i < N_SIGNALS; i++)
     uv_close((uv_handle_t *)&ask->signals[i], NULL);
   uv_close((uv_handle_t *)&ask->timer, NULL);
+  uv_close((uv_handle_t *)&ask->patience, NULL);
   uv_run(&ask->loop, UV_RUN_DEFAULT);
   uv_loop_close(&ask->loop);
   return ask->signal_number != 0 ? 128 + ask->signal_number : status;

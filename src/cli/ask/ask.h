@@ -26,8 +26,11 @@ typedef struct {
   tnk_promise_t *waits_for; /* what a signal cancels; or NULL */
   uv_signal_t signals[3];
   uv_timer_t timer;
-  int signal_number; /* 0: none has come */
-  int is_late;       /* --timeout has passed */
+  uv_timer_t patience; /* tells what is waited for */
+  uint64_t waited_ms;  /* since the begin of the wait, when it was told last */
+  int has_line;        /* that is to be taken away again */
+  int signal_number;   /* 0: none has come */
+  int is_late;         /* --timeout has passed */
   int has_loop;
 } cli_ask_t;
 

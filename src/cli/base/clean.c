@@ -59,12 +59,29 @@ static int is_empty(unsigned long code) {
          code == 0x200d || code == 0xfeff || (code >= 0xfe00 && code <= 0xfe0f);
 }
 
+static size_t width_of(unsigned long code) {
+  return is_empty(code) ? 0 : is_wide(code) ? 2 : 1;
+}
+
 size_t cli_width(const char *text) {
   size_t n = 0;
 
-  while (*text != '\0') {
-    unsigned long code = cli_next_char(&text);
-    n += is_empty(code) ? 0 : is_wide(code) ? 2 : 1;
-  }
+  while (*text != '\0')
+    n += width_of(cli_next_char(&text));
   return n;
+}
+
+void cli_cut(char *text, size_t columns) {
+  const char *at = text;
+  size_t n = 0;
+
+  while (*at != '\0') {
+    char *begin = text + (at - text);
+
+    n += width_of(cli_next_char(&at));
+    if (n > columns) {
+      *begin = '\0';
+      return;
+    }
+  }
 }

@@ -16,6 +16,8 @@ unsigned long cli_next_char(const char **text);
 /* Put blanks in place of harmful characters, and '?' in place of what is not
  * UTF-8. */
 void cli_clean(char *text);
+/* Cut a clean text to so many columns. */
+void cli_cut(char *text, size_t columns);
 /* How many columns a clean text takes on a terminal. */
 size_t cli_width(const char *text);
 

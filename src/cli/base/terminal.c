@@ -2,10 +2,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 int cli_is_terminal(FILE *file) {
   return isatty(fileno(file));
+}
+
+size_t cli_columns(FILE *file) {
+  struct winsize size;
+
+  return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0
+             ? size.ws_col
+             : 80;
 }
 
 static int is_set(const char *name) {

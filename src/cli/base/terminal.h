@@ -15,6 +15,8 @@ typedef enum {
 int cli_is_terminal(FILE *file);
 /* Whether lines can be written over there. */
 int cli_can_rewrite(FILE *file);
+/* How wide its terminal is; 80 where that is not known. */
+size_t cli_columns(FILE *file);
 int cli_has_color(FILE *file, cli_color_t when);
 
 #endif

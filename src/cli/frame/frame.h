@@ -10,8 +10,8 @@ int cli_main(const cli_command_t *root, int argc, char **argv);
  * status. */
 int cli_ask_for_more(const cli_t *cli);
 
-/* Print the help of the command that the arguments name. Returns the exit
- * status. */
-int cli_help_of_words(cli_t *cli);
+/* The commands for this, to stand in the table of all. */
+extern const cli_command_t cli_help;
+extern const cli_command_t cli_completion;
 
 #endif

@@ -6,8 +6,7 @@
 
 enum { TEXT_COLUMN = 26 };
 
-/* As it is given, such as "-o, --output DIR". */
-static void option_head(char *out, size_t n, const cli_option_t *option) {
+void cli_option_head(char *out, size_t n, const cli_option_t *option) {
   char letter[8] = "";
 
   if (option->letter != 0)
@@ -101,7 +100,7 @@ void cli_print_help(FILE *to, const cli_t *cli) {
   }
   fprintf(to, "\nOptions:\n");
   for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) {
-    option_head(head, sizeof(head), option);
+    cli_option_head(head, sizeof(head), option);
     put_item(to, head, option->help);
   }
   put_sections(to, command->sections);

@@ -44,7 +44,9 @@ static int take_all(cli_list_t *list, tnk_promise_t *promise) {
       goes_on = 0;
     } else if (take_page(list, tnk_promise_page(promise))) {
       /* Only where a page is not all. */
-      progress.total = list->limit > 0 ? list->limit : list->total;
+      progress.total = list->total;
+      if (list->limit > 0 && (list->total < 0 || list->limit < list->total))
+        progress.total = list->limit;
       cli_progress_at(&progress, list->n);
       next = tnk_rest_next_page(list->ask->service, tnk_promise_page(promise));
     } else {
