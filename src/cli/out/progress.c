@@ -50,6 +50,7 @@ static void write_count(const cli_progress_t *progress, char *out, size_t n,
 
 static void draw(cli_progress_t *progress, int64_t done) {
   char bar[BAR + 1], count[2 * CLI_HUMAN_TEXT + 8], label[160];
+  char rate[CLI_HUMAN_TEXT];
   uint64_t now = now_ms();
   double share;
   size_t n;
@@ -71,6 +72,10 @@ static void draw(cli_progress_t *progress, int64_t done) {
     bar[BAR] = '\0';
     fprintf(stderr, "\r\033[K%s  [%s]  %s  %d%%", label, bar, count,
             share >= 1 ? 100 : (int)(share * 100));
+  }
+  if (progress->rate > 0) {
+    cli_human_size(rate, progress->rate);
+    fprintf(stderr, "  %s/s", rate);
   }
   fflush(stderr);
 }
@@ -103,6 +108,7 @@ static void tell(cli_progress_t *progress, int64_t done) {
 }
 
 void cli_progress_at(cli_progress_t *progress, int64_t done) {
+  progress->last = done;
   if (progress->cli->quiet)
     return;
   if (!progress->cli->json && cli_can_rewrite(stderr))

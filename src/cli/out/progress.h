@@ -12,6 +12,8 @@ typedef struct {
   const cli_t *cli;
   const char *label;
   int64_t total; /* 0 and below: unknown */
+  int64_t rate;  /* a second; 0: not told */
+  int64_t last;  /* that was told */
   int is_bytes;  /* and not things */
   int is_shown;  /* a bar is there */
   int64_t step;  /* the last quarter that was told */

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "cli/ask/ask.h"
 #include "cli/base/input.h"
 #include "cli/out/json.h"
@@ -78,8 +77,6 @@ static const cli_command_t unpublish_command = {
 
 /* ---- Time to live ---- */
 
-enum { HOUR = 3600, DAY = 24 * HOUR, TEN_YEARS = 315360000 };
-
 static struct {
   int64_t ttl; /* seconds; 0: none was given */
   int remove;
@@ -87,26 +84,10 @@ static struct {
   const char *token_file;
 } args;
 
-/* A number of seconds, or of what stands behind it. The service's own limits.
- */
 static int set_ttl(const cli_option_t *option, const char *value, char *why,
                    size_t n_why) {
-  static const char units[] = "smhdw";
-  static const int64_t seconds[] = {1, 60, HOUR, DAY, 7 * DAY};
-  const char *at = value;
-  const char *unit = units;
-  uint64_t n = 0;
-
   (void)option;
-  if (tnk__read_u64(&at, NULL, TEN_YEARS, &n) == TNK_OK && at[0] != '\0')
-    unit = at[1] == '\0' ? strchr(units, at[0]) : NULL;
-  args.ttl =
-      at > value && unit != NULL ? (int64_t)n * seconds[unit - units] : 0;
-  if (args.ttl >= HOUR && args.ttl <= TEN_YEARS)
-    return 0;
-  snprintf(why, n_why,
-           "is no time from an hour to ten years: seconds, or as 12h, 30d, 4w");
-  return -1;
+  return cli_read_ttl(&args.ttl, value, why, n_why);
 }
 
 static tnk_promise_t *ask_ttl(tnk_service_t *service, const cli_t *cli) {
@@ -245,15 +226,20 @@ static const cli_command_t copy_command = {
 
 /* ---- The group ---- */
 
-static const cli_command_t *const commands[] = {
-    &cli_checkpoint_list,   &cli_checkpoint_info,
-    &publish_command,       &unpublish_command,
-    &set_ttl_command,       &copy_command,
-    &cli_checkpoint_delete, NULL};
+static const cli_command_t *const commands[] = {&cli_checkpoint_list,
+                                                &cli_checkpoint_info,
+                                                &publish_command,
+                                                &unpublish_command,
+                                                &set_ttl_command,
+                                                &copy_command,
+                                                &cli_checkpoint_delete,
+                                                &cli_checkpoint_download,
+                                                &cli_checkpoint_save_external,
+                                                NULL};
 
 const cli_command_t cli_checkpoint = {
     .name = "checkpoint",
-    .brief = "checkpoints: list, keep, publish, copy, delete",
+    .brief = "checkpoints: list, keep, copy, delete, download",
     .about = "Checkpoints. A PATH is tinker://RUN/KIND/NAME, as tnk checkpoint "
              "list prints it.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,

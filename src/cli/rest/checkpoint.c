@@ -2,11 +2,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cli/rest/checkpoint.h"
 #include "cli/rest/list.h"
 #include "cli/rest/record.h"
 #include "codec/rest/ask.h"
 #include "tnk/data.h"
+#include "tnk/error.h"
 
 /* ---- Paths ---- */
 
@@ -23,6 +25,30 @@ const char *cli_check_first_path(const cli_t *cli) {
   static char why[512];
 
   return cli_check_path(cli->words[0], why, sizeof(why)) == 0 ? NULL : why;
+}
+
+/* ---- Times ---- */
+
+enum { HOUR = 3600, DAY = 24 * HOUR, TEN_YEARS = 315360000 };
+
+/* A number of seconds, or of what stands behind it. The service's own limits.
+ */
+int cli_read_ttl(int64_t *seconds, const char *value, char *why, size_t n_why) {
+  static const char units[] = "smhdw";
+  static const int64_t lengths[] = {1, 60, HOUR, DAY, 7 * DAY};
+  const char *at = value;
+  const char *unit = units;
+  uint64_t n = 0;
+
+  if (tnk__read_u64(&at, NULL, TEN_YEARS, &n) == TNK_OK && at[0] != '\0')
+    unit = at[1] == '\0' ? strchr(units, at[0]) : NULL;
+  *seconds =
+      at > value && unit != NULL ? (int64_t)n * lengths[unit - units] : 0;
+  if (*seconds >= HOUR && *seconds <= TEN_YEARS)
+    return 0;
+  snprintf(why, n_why,
+           "is no time from an hour to ten years: seconds, or as 12h, 30d, 4w");
+  return -1;
 }
 
 /* ---- tnk checkpoint list ---- */
