@@ -1,7 +1,9 @@
 """Runs, checkpoints and sessions, with the REST client."""
 
 import asyncio
+import datetime
 import time
+import urllib.request
 
 from kit import Counted, CALLS, MODEL, case, check, done, done_async, need, raises, takes
 
@@ -168,10 +170,48 @@ def a_session_is_moved(ctx):
     done(ctx.rest.assign_session_project(ctx.service.holder.get_session_id(), "project-1"))
 
 
+def fetched(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.read()
+
+
 @case
-def what_the_server_does_not_offer(ctx):
-    """Refused in words and at once; a 404 is no reason to try again."""
+def a_trace(ctx):
     need(hasattr(ctx.rest.raw, "export_session_trace"), "not in this version")
     session = ctx.service.holder.get_session_id()
-    error = raises(lambda: ctx.rest.export_session_trace(session))
-    check(getattr(error, "status_code", 404) in (404, 405), str(error))
+    check(fetched(done(ctx.rest.export_session_trace(session))))
+    raises(lambda: ctx.rest.export_session_trace("no-such-session"))
+
+
+@case
+def files_for_other_programs(ctx):
+    need(hasattr(ctx.rest.raw, "get_external_weights_urls"), "not in this version")
+    training, state, _ = saved(ctx)
+    path = done(training.save_weights_external("rest-external")).path
+    answer = done(ctx.rest.get_external_weights_urls(path))
+    check(set(answer.urls) == {"adapter_config.json", "adapter_model.safetensors"}, str(list(answer.urls)))
+    check(all(fetched(url) for url in answer.urls.values()))
+    raises(lambda: ctx.rest.get_external_weights_urls(state))
+
+
+@case
+def sessions_are_searched(ctx):
+    need(hasattr(ctx.rest.raw, "search_sessions"), "not in this version")
+    session = ctx.service.holder.get_session_id()
+    request = ctx.types.SessionSearchRequest(session_id=session)
+    check([s.session_id for s in done(ctx.rest.search_sessions(request)).sessions] == [session])
+
+
+@case
+def administration(ctx):
+    need(hasattr(ctx.tinker, "AdminClient"), "not in this version")
+    CALLS["AdminClient()"] += 1
+    admin = Counted(ctx.tinker.AdminClient(base_url=ctx.url))
+    saved(ctx)
+    hour = datetime.timedelta(hours=1)
+    now = datetime.datetime.now(datetime.timezone.utc).replace(minute=0, second=0, microsecond=0)
+    usage = done(admin.get_billing_usage(now - hour, now + hour))
+    check(usage.data and {e.session_id for e in usage.data if e.session_id} <= set(usage.sessions))
+    check(sum(row.checkpoint_count for row in done(admin.get_current_checkpoint_storage_usage()).data) > 0)
+    check(done(admin.get_audit_log()).entries is not None)
+    check(done(admin.get_audit_log("checkpoints", datetime.date(2020, 1, 1))).entries == [])
