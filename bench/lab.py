@@ -168,6 +168,58 @@ http {
         self.process.wait()
 
 
+class Store:
+    """nginx with files of these sizes, over plain HTTP: `urls` has their names."""
+
+    CONFIG = """
+daemon off;
+worker_processes 1;
+pid %(folder)s/pid;
+error_log %(folder)s/log;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  client_body_temp_path %(folder)s;
+  proxy_temp_path %(folder)s;
+  fastcgi_temp_path %(folder)s;
+  uwsgi_temp_path %(folder)s;
+  scgi_temp_path %(folder)s;
+  sendfile on;
+  server {
+    listen 127.0.0.1:%(port)d;
+    root %(folder)s/files;
+  }
+}
+"""
+
+    def __init__(self, sizes):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = self._folder.name
+        # Its workers are of another user.
+        os.chmod(self.folder, 0o755)
+        os.mkdir(os.path.join(self.folder, "files"))
+        for name, size in sizes.items():
+            with open(os.path.join(self.folder, "files", name), "wb") as file:
+                file.truncate(size)
+        port = free_port()
+        self.urls = {name: "http://127.0.0.1:%d/%s" % (port, name) for name in sizes}
+        config = os.path.join(self.folder, "conf")
+        with open(config, "w") as file:
+            file.write(self.CONFIG % {"folder": self.folder, "port": port})
+        command = [find("nginx"), "-c", config, "-e", os.path.join(self.folder, "log")]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if not wait_for_port(port, self.process):
+            sys.exit("nginx does not start: " + " ".join(command))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self._folder.cleanup()
+
+
 def find(program):
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
 

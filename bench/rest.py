@@ -1,11 +1,15 @@
-"""Groups about what the service keeps: lists, and the command line. Each takes
-a Lab."""
+"""Groups about what the service keeps: lists, weights, and the command line.
+Each takes a Lab."""
+import contextlib
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 import time
 
 from canned import Canned
+from lab import Store, need
 
 RUN = "0123456789abcdef-0123:train:0"
 
@@ -89,4 +93,52 @@ def command(lab):
     lab.row("run info: the same with the answers", results, "whole_ms", detail=True)
 
 
-GROUPS = {"records": records, "command": command}
+# ---- weights ------------------------------------------------------------
+
+EXTERNAL = "external_weights/bench"
+
+
+def curl(urls, folder):
+    """The same files from `curl --parallel`."""
+    args = ["curl", "-s", "-f", "--parallel", "--parallel-immediate", "--parallel-max", str(len(urls))]
+    for name, url in urls.items():
+        args += ["-o", os.path.join(folder, name), url]
+    began = time.perf_counter()
+    subprocess.run(args, check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
+def weights(lab):
+    """Files of a checkpoint over plain HTTP, with curl beside."""
+    if not need("nginx", "nginx") or not need("curl", "curl"):
+        return
+    n, mib = (2, 4) if lab.quick else (8, 128)
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(Store({"part-%d.bin" % i: mib << 20 for i in range(n)}))
+        stub = stack.enter_context(lab.stub())
+        server = stack.enter_context(Canned(stub, {
+            "GET training_runs/%s/checkpoints/%s/external_weights_urls" % (RUN, EXTERNAL):
+                {"urls": {name: url + "?signature=1" for name, url in store.urls.items()},
+                 "expires": "2100-01-01T00:00:00Z"}}))
+
+        def measure(command, url):
+            folder = tempfile.mkdtemp(dir=store.folder)
+            try:
+                if command[0] == "curl":
+                    seconds = curl(store.urls, folder)
+                    return {"mib_s": n * mib / seconds}
+                return lab.run([*command, os.path.join(folder, "weights")], url)
+            finally:
+                shutil.rmtree(folder)
+
+        commands = {"tnk": [lab.build + "/bench/bench_weights", "tinker://%s/%s" % (RUN, EXTERNAL)], "raw": ["curl"]}
+        results = lab.medians(commands, server.url, measure)
+    results["tnk"]["ratio"] = results["tnk"]["mib_s"] / results["raw"]["mib_s"]
+    label = "%d files of %d MiB" % (n, mib)
+    lab.row("MiB/s until the last byte of %s has come" % label, results, "mib_s", True)
+    lab.row("the same in that of curl --parallel", results, "ratio", True, target=">= 0.9", detail=True)
+    lab.row("memory for that, MiB", results, "peak_mib", target="<= 8")
+    lab.row("seconds until all is on the disk", results, "whole_s", detail=True)
+
+
+GROUPS = {"records": records, "command": command, "weights": weights}

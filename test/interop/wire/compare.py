@@ -103,7 +103,7 @@ class Reader:
                     polls.append(form)
             else:
                 calls.append(form)
-        key = lambda form: json.dumps(form, sort_keys=True)
+        key = lambda form: (form["request"], json.dumps(form, sort_keys=True))
         return sorted(calls, key=key) if unordered else calls, sorted(polls, key=key)
 
 
@@ -154,13 +154,28 @@ EVERYWHERE = {
 }
 
 
+def without(forms, wanted):
+    """What is left when each of these requests is taken out, the last one of
+    its kind; and those that were not there."""
+    left, missing = list(forms), []
+    for text in wanted:
+        at = next((i for i in reversed(range(len(left))) if left[i]["request"].endswith(text)), None)
+        if at is None:
+            missing.append(text)
+        else:
+            del left[at]
+    return left, missing
+
+
 def compare(case, ours, theirs, reader):
     """Lines; none when the two sent the same."""
     unordered = case.get("unordered", False)
     a, b = reader.forms(theirs, unordered), reader.forms(ours, unordered)
+    calls, missing = without(a[0], case.get("only_official", {}))
+    a = calls, a[1]
     lines = list(compare_lists(a[0], b[0])) + list(compare_lists(a[1], b[1]))
     known = case.get("differs", {})
     every = [*known, *EVERYWHERE]
     found = [line for line in lines if not any(text in line for text in every)]
     unused = [text for text in known if not any(text in line for line in lines)]
-    return found + [f"no longer differs: {text}" for text in unused]
+    return found + [f"no longer differs: {text}" for text in unused + missing]

@@ -74,11 +74,19 @@ def pick(args, *names):
 
 class Run(RestCalls):
     def __init__(self, options):
+        self.open(options)
+        self.training = self.sampling = self.path = None
+
+    def open(self, options):
         self.service = tinker.ServiceClient(
             **pick(options, "user_metadata", "project_id", "display_name"),
             **({"default_headers_overrides": options["headers"]} if "headers" in options else {}),
         )
-        self.training = self.sampling = self.path = None
+
+    def again(self, args):
+        """Another service, as another program has it."""
+        self.close()
+        self.open(args)
 
     def path_of(self, args):
         return self.path if args["path"] == "$" else args["path"]

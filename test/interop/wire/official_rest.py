@@ -1,6 +1,8 @@
 """The calls of rest.c with the official client."""
 
 import datetime
+import tempfile
+from pathlib import Path
 
 import tinker
 from tinker import types
@@ -102,6 +104,13 @@ class RestCalls:
         else:
             call = self.service.copy_weights(self.path_of(args), **more)
         self.path = settle(call)
+
+    def download(self, args):
+        from tinker.cli.commands import checkpoint
+
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint._download_checkpoint(self.rest, self.path_of(args), Path(folder), show_progress=False,
+                                            format="json")
 
     def get_session(self, args):
         settle(self.rest.get_session(args["id"], **pick(args, scope="access_scope")))

@@ -87,7 +87,9 @@ class Recorder:
             self.answer(handler, fault["status"], fault.get("headers", {}), b'{"detail":"a fault"}')
             return
         if given is not None:
-            self.answer(handler, given.get("status", 200), {}, json.dumps(given.get("body")).encode())
+            # So that answers can lead here.
+            body = json.dumps(given.get("body")).replace("$URL", self.url)
+            self.answer(handler, given.get("status", 200), {}, body.encode())
             return
         try:
             status, headers, answer = self.forward(request)

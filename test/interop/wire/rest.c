@@ -1,5 +1,10 @@
 /* The calls of tnk/rest.h with arguments of calls.json. */
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "wire/run.h"
 
@@ -86,6 +91,35 @@ static tnk_promise_t *call_copy(run_t *run, const json_t *args) {
   options.ttl_seconds = arg_int(args, "ttl_seconds", 0);
   options.weights_access_token = arg_text(args, "weights_access_token");
   return tnk_rest_copy_weights(run->service, &options);
+}
+
+/* Remove a directory with the files in it. */
+static void remove_directory(const char *path) {
+  char name[PATH_MAX];
+  const struct dirent *entry;
+  DIR *files = opendir(path);
+
+  while (files != NULL && (entry = readdir(files)) != NULL) {
+    snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+    remove(name);
+  }
+  if (files != NULL)
+    closedir(files);
+  rmdir(path);
+}
+
+/* What comes is not looked at; compared is what is asked for. */
+static tnk_promise_t *call_download(run_t *run, const json_t *args) {
+  char directory[] = "/tmp/tnk-wire-XXXXXX";
+  tnk_promise_t *promise;
+
+  if (mkdtemp(directory) == NULL)
+    return NULL;
+  promise =
+      tnk_weights_download(run->service, path_of(run, args), directory, NULL);
+  tnk_wait(promise);
+  remove_directory(directory);
+  return promise;
 }
 
 /* ---- Sessions, samplers ---- */
@@ -199,6 +233,7 @@ call_fn rest_call(const char *name) {
       {"unpublish", call_unpublish},
       {"set_ttl", call_set_ttl},
       {"copy", call_copy},
+      {"download", call_download},
       {"get_session", call_get_session},
       {"list_sessions", call_list_sessions},
       {"search_sessions", call_search_sessions},

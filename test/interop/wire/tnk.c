@@ -302,11 +302,28 @@ static void pause_ms(run_t *run, uint64_t ms) {
   run_until(run, &over);
 }
 
+static int open_service(run_t *run, const json_t *given);
+
+static void close_service(run_t *run) {
+  int closed = 0;
+
+  tnk_promise_unref(run->last);
+  run->last = NULL;
+  tnk_service_close(run->service, set_true, &closed);
+  run_until(run, &closed);
+}
+
 static void do_call(run_t *run, const json_t *step) {
   const char *name = json_string_value(json_array_get(step, 0));
   const call_fn call = find(name);
   tnk_promise_t *promise;
 
+  /* Another service, as another program has it. */
+  if (strcmp(name, "again") == 0) {
+    close_service(run);
+    open_service(run, json_array_get(step, 1));
+    return;
+  }
   if (call == NULL) {
     printf("unknown call %s; ", name);
     return;
@@ -344,16 +361,13 @@ static int open_service(run_t *run, const json_t *given) {
 
 static void do_case(const json_t *one) {
   run_t run = {0};
-  int closed = 0;
   size_t i;
   json_t *step;
 
   uv_loop_init(&run.loop);
   if (open_service(&run, json_object_get(one, "service")) == TNK_OK) {
     json_array_foreach(json_object_get(one, "do"), i, step) do_call(&run, step);
-    tnk_promise_unref(run.last);
-    tnk_service_close(run.service, set_true, &closed);
-    run_until(&run, &closed);
+    close_service(&run);
   }
   uv_run(&run.loop, UV_RUN_DEFAULT);
   uv_loop_close(&run.loop);
