@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/account/commands.h"
+#include "cli/conform/commands.h"
 #include "cli/frame/frame.h"
 #include "cli/out/json.h"
 #include "cli/rest/commands.h"
@@ -52,9 +53,9 @@ static const cli_option_t options[] = {
     {.name = NULL}};
 
 static const cli_command_t *const commands[] = {
-    &cli_run,        &cli_checkpoint, &cli_session,    &cli_sampler,
-    &cli_model,      &cli_billing,    &cli_audit,      &cli_auth,
-    &cli_whoami,     &cli_ping,       &cli_local,      &cli_lint,
+    &cli_run,        &cli_checkpoint, &cli_session,    &cli_sampler, &cli_model,
+    &cli_billing,    &cli_audit,      &cli_auth,       &cli_whoami,  &cli_ping,
+    &cli_local,      &cli_lint,       &cli_conform,
 #ifdef CLI_TOKENIZERS
     &cli_sample,     &cli_tokenize,   &cli_detokenize,
 #endif

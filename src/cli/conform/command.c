@@ -1,0 +1,92 @@
+/* tnk conform, as the command line has it. */
+#include <stdio.h>
+
+#include "cli/conform/commands.h"
+#include "cli/conform/conform.h"
+#include "cli/frame/cli.h"
+
+enum { MAX_S = 3600 };
+
+static conform_options_t options;
+static int64_t answer_s;
+static int64_t result_s;
+
+static int run(cli_t *cli) {
+  char why[CONFORM_MAX_WHY] = "";
+  int status;
+
+  options.url = cli->n_words > 0 ? cli->words[0] : cli->base_url;
+  options.json = cli->json;
+  options.timeout_ms = (uint64_t)answer_s * 1000;
+  options.patience_ms = (uint64_t)result_s * 1000;
+  status = conform_run(&options, stdout, why, sizeof(why));
+  return why[0] != '\0' ? cli_fail(cli, status, "%s", why) : status;
+}
+
+static const cli_option_t rows[] = {
+    {.name = "spend",
+     .flag = &options.spend,
+     .help = "Train, sample and save as well, a few tokens each."},
+    {.name = "model",
+     .value = "NAME",
+     .text = &options.model,
+     .help = "The base model for that (the first that is offered)."},
+    {.name = "rules",
+     .value = "LIST",
+     .text = &options.only,
+     .help = "Try these only, such as http-2,seq-*; what they need is made all "
+             "the same."},
+    {.name = "answer-timeout",
+     .value = "SECONDS",
+     .number = &answer_s,
+     .min = 1,
+     .max = MAX_S,
+     .help = "The time that an answer has (30, a held poll 45)."},
+    {.name = "result-timeout",
+     .value = "SECONDS",
+     .number = &result_s,
+     .min = 1,
+     .max = MAX_S,
+     .help = "The time that a result has (120)."},
+    {.name = "list",
+     .flag = &options.list,
+     .help = "Name the rules, and send nothing."},
+    {.name = NULL}};
+
+static const cli_item_t verdicts[] = {
+    {"holds", "it keeps the rule"},
+    {"allowed",
+     "it differs, in a way that other servers have and clients bear"},
+    {"DIFFERS", "it differs, in a way that clients do not expect"},
+    {"absent", "it lacks what may be lacking"},
+    {"skipped", "it was not tried, for the reason that is told"},
+    {NULL, NULL}};
+
+static const cli_section_t sections[] = {
+    {"Verdicts", "What is said of a server and a rule:", verdicts},
+    {NULL, NULL, NULL}};
+
+static const cli_item_t examples[] = {
+    {"tnk conform http://127.0.0.1:8000", "what costs nothing"},
+    {"tnk conform --spend --rules 'seq-*,poll-*'",
+     "sequence numbers and polls of the server in TINKER_BASE_URL"},
+    {NULL, NULL}};
+
+const cli_command_t cli_conform = {
+    .name = "conform",
+    .brief = "try how a server keeps the protocol",
+    .about =
+        "Try how a server keeps the protocol, one rule after the other, with "
+        "requests that are sent once each. URL is TINKER_BASE_URL unless it is "
+        "given, the key TINKER_API_KEY. Without --spend nothing is sent that "
+        "trains, samples or stores. What was made is removed at the end.",
+    .words = "[URL]",
+    .max_words = 1,
+    .options = rows,
+    .sections = sections,
+    .examples = examples,
+    .failed = "A rule differs, or could not be tried for want of what it "
+              "stands on.",
+    .has = CLI_HAS_JSON,
+    .run = run,
+};
