@@ -21,7 +21,7 @@ import tempfile
 import termios
 import time
 
-from console import CLEAN, TNK, Local, check, plan, scripted, tnk
+from console import CLEAN, TNK, Local, NoTerminal, check, plan, scripted, tnk, try_all
 
 PEM = str(pathlib.Path(__file__).resolve().parent / "localhost.pem")
 KEY = "tml-canary-0123456789"
@@ -291,7 +291,10 @@ class Terminal:
     """tnk auth login with a terminal as all of its files."""
 
     def __init__(self, home, url):
-        self.pid, self.fd = pty.fork()
+        try:
+            self.pid, self.fd = pty.fork()
+        except OSError as error:
+            raise NoTerminal from error
         if self.pid == 0:
             os.execve(TNK, [TNK, "auth", "login"],
                       {**CLEAN, "HOME": str(home.path), "TINKER_BASE_URL": url})
@@ -407,10 +410,9 @@ def ping():
               "a server that does not say how it is", got)
 
 
-for case in (P11_8_login_and_logout, P11_8_whoami_by_the_token,
-             P11_10_keys_stay_with_their_servers, P11_8_what_is_in_the_file_stays,
-             P11_8_logins_at_the_same_time, P1_8_what_is_sent_for_a_login,
-             P11_8_logout_of_a_generated_key, P11_10_where_a_key_may_come_from,
-             P11_8_login_at_a_terminal, ping):
-    case()
+try_all((P11_8_login_and_logout, P11_8_whoami_by_the_token,
+         P11_10_keys_stay_with_their_servers, P11_8_what_is_in_the_file_stays,
+         P11_8_logins_at_the_same_time, P1_8_what_is_sent_for_a_login,
+         P11_8_logout_of_a_generated_key, P11_10_where_a_key_may_come_from,
+         P11_8_login_at_a_terminal, ping))
 plan()

@@ -9,14 +9,13 @@ Output is TAP, see test/support/tap.py.
 import http.server
 import json
 import os
-import pty
 import select
 import signal
 import subprocess
 import threading
 import time
 
-from console import CLEAN, TNK, check, plan, tnk
+from console import CLEAN, TNK, check, open_terminal, plan, tnk, try_all
 
 PATH = "tinker://r:1/weights/a"
 CHECKPOINT = "training_runs/r:1/checkpoints/weights/a"
@@ -123,7 +122,7 @@ def P11_10_streams():
 def at_terminal(server, args, answer):
     """The command at a terminal, where `answer` is typed once it asks; what it
     wrote there, what to its output, which is a pipe, and its status."""
-    master, slave = pty.openpty()
+    master, slave = open_terminal()
     process = subprocess.Popen([TNK, *args], stdin=slave, stderr=slave, stdout=subprocess.PIPE, text=True,
                                env={**CLEAN, **server.env}, start_new_session=True)
     os.close(slave)
@@ -275,7 +274,6 @@ def P11_10_cells():
               what + "in JSON they are what they were", got)
 
 
-for row in (P11_10_streams, P11_10_prompts, P11_10_exit_status, P11_10_paging, P11_10_time, P11_10_input,
-            P11_10_start_up, P11_10_cells):
-    row()
+try_all((P11_10_streams, P11_10_prompts, P11_10_exit_status, P11_10_paging, P11_10_time, P11_10_input,
+         P11_10_start_up, P11_10_cells))
 plan()

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import urllib.parse
 
-from console import CLEAN, TNK, Canned, Local, Terminal, check, plan
+from console import CLEAN, TNK, Canned, Local, Terminal, check, plan, try_all
 
 RUN = {"training_run_id": "r:train:0", "base_model": "a/model", "model_owner": "o",
        "is_lora": True, "lora_rank": 8, "corrupted": False,
@@ -287,12 +287,6 @@ def P11_10_start_up():
     check(local.seen == [], "many ask nothing", local.seen)
 
 
-P11_10_streams()
-P11_10_prompts()
-P11_10_exit_status()
-P11_10_paging()
-P11_10_time()
-P11_10_input()
-P11_10_cells()
-P11_10_start_up()
+try_all((P11_10_streams, P11_10_prompts, P11_10_exit_status, P11_10_paging, P11_10_time,
+         P11_10_input, P11_10_cells, P11_10_start_up))
 plan()
