@@ -1,6 +1,6 @@
 /* Rules of weights for other programs: the links to their files, and what lies
  * behind them. Links are credentials: nothing of them is told. */
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -27,7 +27,7 @@ static int make(conform_t *c, export_t *e, conform_verdict_t *verdict) {
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *call;
   const char *path;
-  conform_end_t end;
+  conform_end_t end = {0};
   char name[64];
 
   memset(e, 0, sizeof(*e));
@@ -109,7 +109,7 @@ static int same_names(const json_t *a, const json_t *b) {
 }
 
 static conform_verdict_t names(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const json_t *first;
   export_t e;
   void *at;
@@ -146,7 +146,7 @@ static int is_secure(const char *url) {
 }
 
 static conform_verdict_t secure(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const conform_call_t *call;
   const char *expires;
   export_t e;
@@ -184,13 +184,14 @@ static const conform_call_t *get_file(conform_t *c, const char *url,
 
 /* The length of the whole in a Content-Range; -1: it is not told. */
 static int64_t whole_of(const conform_call_t *call) {
-  long long first;
-  long long last;
+  const char *slash = strchr(call->range, '/');
+  char *end;
   long long whole;
 
-  if (sscanf(call->range, "bytes %lld-%lld/%lld", &first, &last, &whole) != 3)
+  if (strncmp(call->range, "bytes ", 6) != 0 || slash == NULL)
     return -1;
-  return whole;
+  whole = strtoll(slash + 1, &end, 10);
+  return end != slash + 1 && *end == '\0' && whole >= 0 ? whole : -1;
 }
 
 /* Three bytes behind the first; *whole gets the file's length. 1: they came.
@@ -224,7 +225,7 @@ static int get_part(conform_t *c, const char *url, int64_t *whole,
 }
 
 static conform_verdict_t parts(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   int64_t total = 0;
   int64_t whole = 0;
   export_t e;
@@ -263,7 +264,7 @@ static conform_verdict_t parts(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t unsigned_link(conform_t *c,
                                        const conform_rule_t *rule) {
   const conform_call_t *call;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *url;
   export_t e;
   char *bare;

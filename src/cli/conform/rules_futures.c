@@ -115,8 +115,8 @@ static const char *passed(conform_t *c, conform_end_t *end,
 }
 
 static conform_verdict_t result(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
-  conform_end_t end;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  conform_end_t end = {0};
 
   (void)rule;
   if (passed(c, &end, &verdict) == NULL)
@@ -125,8 +125,8 @@ static conform_verdict_t result(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t as_proto(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
-  conform_end_t end;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  conform_end_t end = {0};
 
   (void)rule;
   if (passed(c, &end, &verdict) == NULL)
@@ -138,8 +138,8 @@ static conform_verdict_t as_proto(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t as_json(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
-  conform_end_t end;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  conform_end_t end = {0};
   const char *id = passed(c, &end, &verdict);
   const conform_call_t *poll;
 
@@ -157,8 +157,8 @@ static conform_verdict_t as_json(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t again(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
-  conform_end_t end;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  conform_end_t end = {0};
   const char *id = passed(c, &end, &verdict);
   const conform_call_t *first = end.last;
   const conform_call_t *second;
@@ -176,8 +176,8 @@ static conform_verdict_t again(conform_t *c, const conform_rule_t *rule) {
 
 /* With allow_metadata_only the size may come first. */
 static conform_verdict_t metadata(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
-  conform_end_t end;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  conform_end_t end = {0};
   const char *id = passed(c, &end, &verdict);
   const conform_call_t *poll;
   const json_t *size;
@@ -243,7 +243,7 @@ static conform_verdict_t broken_off(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model = conform_shared_model(c);
   const conform_call_t *call;
   conform_call_t *poll;
-  conform_end_t end;
+  conform_end_t end = {0};
   const char *id;
 
   (void)rule;
@@ -279,7 +279,7 @@ static const conform_gap_t *pending(conform_t *c, conform_verdict_t *verdict) {
 }
 
 static conform_verdict_t not_yet(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const conform_gap_t *gap = pending(c, &verdict);
 
   (void)rule;
@@ -296,7 +296,7 @@ static conform_verdict_t not_yet(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t held(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const conform_gap_t *gap = pending(c, &verdict);
 
   (void)rule;
@@ -331,7 +331,7 @@ static int have_failure(conform_t *c, conform_end_t *end) {
 }
 
 static conform_verdict_t failure(conform_t *c, const conform_rule_t *rule) {
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (!have_failure(c, &end))

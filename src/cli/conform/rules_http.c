@@ -59,7 +59,8 @@ static int status_of(const conform_wire_t *wire) {
 static const char *line_of(const char *head, const char *name) {
   const size_t n = strlen(name);
 
-  for (; (head = strstr(head, "\r\n")) != NULL && strncmp(head, "\r\n\r\n", 4);
+  for (; (head = strstr(head, "\r\n")) != NULL &&
+         strncmp(head, "\r\n\r\n", 4) != 0;
        head += 2)
     if (strncasecmp(head + 2, name, n) == 0 && head[2 + n] == ':')
       return head + 2;
@@ -68,7 +69,7 @@ static const char *line_of(const char *head, const char *name) {
 
 static conform_verdict_t one_answer(conform_t *c, const conform_rule_t *rule) {
   conform_wire_t wire;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
 
   (void)rule;
   if (exchange(c, &wire, "GET", healthz, "", 1, &verdict)) {
@@ -84,7 +85,7 @@ static conform_verdict_t one_answer(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t keep_alive(conform_t *c, const conform_rule_t *rule) {
   conform_wire_t wire;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
 
   (void)rule;
   if (exchange(c, &wire, "GET", healthz, "", 2, &verdict)) {
@@ -110,7 +111,7 @@ static conform_verdict_t headers_once(conform_t *c,
                                       "retry-after", "date",
                                       "transfer-encoding"};
   conform_wire_t wire;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
 
   (void)rule;
   if (exchange(c, &wire, "GET", healthz, "", 1, &verdict)) {
@@ -130,7 +131,7 @@ static conform_verdict_t headers_once(conform_t *c,
 static conform_verdict_t plain_answer(conform_t *c,
                                       const conform_rule_t *rule) {
   conform_wire_t wire;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
 
   (void)rule;
   if (exchange(c, &wire, "GET", healthz, "", 1, &verdict))
@@ -145,7 +146,7 @@ static conform_verdict_t plain_answer(conform_t *c,
 /* An answer that is on its way must keep moving: 250 ms, and 1 s a KiB. */
 static conform_verdict_t speed(conform_t *c, const conform_rule_t *rule) {
   conform_wire_t wire;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
 
   (void)rule;
   if (exchange(c, &wire, "GET", "get_server_capabilities", "", 1, &verdict)) {
@@ -167,7 +168,7 @@ static conform_verdict_t limit_header(conform_t *c,
   enum { SIZE = 256 * 1024 };
   tnk__buf_t more;
   conform_wire_t wire;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   int status;
 
   (void)rule;
@@ -199,7 +200,7 @@ static conform_verdict_t limit_body(conform_t *c, const conform_rule_t *rule) {
   static const char more[] = "Content-Type: application/json\r\n"
                              "Content-Length: 1099511627776\r\n";
   conform_wire_t wire;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   int status;
 
   (void)rule;

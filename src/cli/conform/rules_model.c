@@ -36,7 +36,7 @@ static conform_verdict_t unknown_model(conform_t *c,
 /* A model in a session that nobody has, or without what it must have. */
 static conform_verdict_t judge_create(conform_t *c, json_t *body) {
   const conform_call_t *call = conform_post(c, "create_model", body);
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (conform_is_refusal(call))
     return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
@@ -88,7 +88,7 @@ static conform_verdict_t no_base(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t create(conform_t *c, const conform_rule_t *rule) {
   const char *session = conform_session_id(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
   const char *type;
 
   (void)rule;
@@ -150,7 +150,7 @@ static conform_verdict_t not_awaited(conform_t *c, const conform_rule_t *rule) {
   const conform_call_t *made;
   const conform_call_t *pass;
   const char *id;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (session == NULL || conform_base_model(c) == NULL)
@@ -269,7 +269,7 @@ static conform_verdict_t optimizer(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t unload(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)

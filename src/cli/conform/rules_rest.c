@@ -54,7 +54,7 @@ static void free_page(tnk_page_t *page) {
 static conform_verdict_t list(conform_t *c, const conform_rule_t *rule) {
   const tnk__ask_kind_t *kind = rule->about;
   const tnk__ask_t ask = {.kind = *kind, .limit = 1};
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   tnk_page_t *page = page_of(c, &ask, &verdict);
 
   if (page == NULL)
@@ -71,7 +71,7 @@ static conform_verdict_t list(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t behind(conform_t *c, const conform_rule_t *rule) {
   const tnk__ask_kind_t *kind = rule->about;
   const tnk__ask_t ask = {.kind = *kind, .limit = 1, .offset = 999999999};
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   tnk_page_t *page = page_of(c, &ask, &verdict);
 
   if (page == NULL)
@@ -215,7 +215,7 @@ static conform_verdict_t checkpoint(conform_t *c, const conform_rule_t *rule) {
   const conform_call_t *call;
   const char *path;
   const json_t *all;
-  conform_end_t end;
+  conform_end_t end = {0};
   char name[64];
 
   (void)rule;

@@ -14,7 +14,7 @@
 static conform_verdict_t bad_params(conform_t *c, const conform_rule_t *rule) {
   const char *sampler = conform_sampler_id(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (sampler == NULL)
     return conform_skip(c);
@@ -70,7 +70,7 @@ static int sample(conform_t *c, sampled_t *s, const char *params,
 }
 
 static conform_verdict_t result(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   sampled_t s;
   size_t n = 0;
   size_t n_logprobs = 0;
@@ -98,7 +98,7 @@ static conform_verdict_t result(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t ids(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const json_t *list;
   sampled_t s;
 
@@ -169,7 +169,7 @@ static int same_tokens(const sampled_t *a, const sampled_t *b) {
 /* Twice the same parameters, with the same outcome. */
 static conform_verdict_t reproducible(conform_t *c,
                                       const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   sampled_t s[2];
 
   if (!sample(c, &s[0], rule->about, NULL, &verdict))
@@ -187,7 +187,7 @@ static conform_verdict_t reproducible(conform_t *c,
 }
 
 static conform_verdict_t stop_token(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   char params[80];
   sampled_t s;
   const int32_t *tokens;
@@ -220,7 +220,7 @@ static conform_verdict_t stop_token(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t stop_text(conform_t *c, const conform_rule_t *rule) {
   const char *sampler = conform_sampler_id(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (sampler == NULL)
     return conform_skip(c);
@@ -240,7 +240,7 @@ static conform_verdict_t stop_text(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t prompt_logprobs(conform_t *c,
                                          const conform_rule_t *rule) {
   const char *more = rule->about;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   sampled_t s;
   size_t n = 0;
   const float *values;
@@ -285,7 +285,7 @@ static const void *get_targets(const tnk_samples_t *samples) {
 
 static conform_verdict_t output(conform_t *c, const conform_rule_t *rule) {
   const output_t *about = rule->about;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   sampled_t s;
 
   if (!sample(c, &s, "{\"max_tokens\":1}", about->more, &verdict))
@@ -303,7 +303,7 @@ static conform_verdict_t as_json(conform_t *c, const conform_rule_t *rule) {
   const char *sampler = conform_sampler_id(c);
   tnk_samples_t *read = NULL;
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (sampler == NULL)
@@ -325,7 +325,7 @@ static conform_verdict_t as_json(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t batch(conform_t *c, const conform_rule_t *rule) {
   const char *sampler = conform_sampler_id(c);
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *id;
   sampled_t s;
   const conform_call_t *call;
@@ -365,7 +365,7 @@ static conform_verdict_t cancel(conform_t *c, const conform_rule_t *rule) {
   const char *sampler = conform_sampler_id(c);
   const conform_call_t *call;
   const conform_call_t *cancelled;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (sampler == NULL)
@@ -390,7 +390,7 @@ static conform_verdict_t saved_sampler(conform_t *c,
                                        const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
   const char *id;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)

@@ -38,8 +38,8 @@ static conform_made_t *began(conform_t *c, const char **id,
 }
 
 static conform_verdict_t in_order(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
-  conform_end_t end;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  conform_end_t end = {0};
   const char *id;
   conform_made_t *model = began(c, &id, &verdict);
   const conform_call_t *calls[3];
@@ -63,7 +63,7 @@ static conform_verdict_t in_order(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t judge_repeat(conform_t *c, const char *id,
                                       const conform_call_t *call) {
   const char *other = conform_text(call, "request_id");
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (conform_is_ok(call) && other != NULL && strcmp(id, other) == 0)
     return conform_tell(c, CONFORM_HOLDS, "the same request");
@@ -76,7 +76,7 @@ static conform_verdict_t judge_repeat(conform_t *c, const char *id,
 
 static conform_verdict_t repeat_pass(conform_t *c, const conform_rule_t *rule) {
   const conform_pass_t pass = {.idempotency_key = rule->about};
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *id;
   conform_made_t *model = began(c, &id, &verdict);
 
@@ -86,7 +86,7 @@ static conform_verdict_t repeat_pass(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t repeat_step(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *id;
   conform_made_t *model = began(c, &id, &verdict);
   const conform_call_t *step;
@@ -103,7 +103,7 @@ static conform_verdict_t repeat_step(conform_t *c, const conform_rule_t *rule) {
 
 /* Other bytes, or another operation, with a number that is taken. */
 static conform_verdict_t judge_taken(conform_t *c, const conform_call_t *call) {
-  conform_end_t end;
+  conform_end_t end = {0};
 
   conform_follow(c, call, 0, &end);
   if (end.fate == CONFORM_FAILED && end.last == NULL)
@@ -117,7 +117,7 @@ static conform_verdict_t judge_taken(conform_t *c, const conform_call_t *call) {
 
 static conform_verdict_t other_bytes(conform_t *c, const conform_rule_t *rule) {
   const conform_pass_t pass = {.forward_only = 1};
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *id;
   conform_made_t *model = began(c, &id, &verdict);
 
@@ -129,7 +129,7 @@ static conform_verdict_t other_bytes(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t other_operation(conform_t *c,
                                          const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *id;
   conform_made_t *model = began(c, &id, &verdict);
 
@@ -161,7 +161,7 @@ const conform_gap_t *conform_try_gap(conform_t *c) {
   conform_made_t *model;
   const conform_call_t *late;
   const conform_call_t *poll;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (gap->is_tried)
     return gap;
@@ -230,7 +230,7 @@ static conform_verdict_t gap_polled(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t first_last(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model;
   const conform_call_t *calls[3];
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (!wants_any_order(c))
@@ -257,7 +257,7 @@ static conform_verdict_t judge_next(conform_t *c, const conform_made_t *model,
                                     const char *what) {
   const conform_call_t *call = conform_pass(c, model->id, 2, NULL);
   const char *id = conform_text(call, "request_id");
-  conform_end_t end;
+  conform_end_t end = {0};
   char how[200];
 
   if (conform_is_ok(call) && id != NULL)
@@ -280,7 +280,7 @@ static conform_verdict_t after_failed(conform_t *c,
                                       const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
@@ -315,7 +315,7 @@ static conform_verdict_t refused_again(conform_t *c,
   const conform_pass_t bad = {.loss = "tnk_conform_no_loss"};
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
@@ -335,7 +335,7 @@ static conform_verdict_t refused_again(conform_t *c,
 /* ---- Numbers that are none ---- */
 
 static conform_verdict_t judge_odd(conform_t *c, const conform_call_t *call) {
-  conform_end_t end;
+  conform_end_t end = {0};
 
   conform_follow(c, call, 0, &end);
   if (end.fate == CONFORM_FAILED && end.last == NULL)
@@ -375,7 +375,7 @@ static conform_verdict_t zero(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t apart(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *models[2];
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   for (size_t i = 0; i < 2; i++) {

@@ -70,7 +70,7 @@ static tnk_pass_t *run_pass(conform_t *c, const conform_pass_t *pass,
   conform_made_t *model = conform_shared_model(c);
   const conform_call_t *call;
   tnk_pass_t *read = NULL;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (model == NULL) {
     *verdict = conform_skip(c);
@@ -124,7 +124,7 @@ static const tnk_datum_t unweighted[] = {
 /* What a pass gives for each example: one number for each token. */
 static conform_verdict_t pass_result(conform_t *c, const conform_rule_t *rule) {
   const conform_pass_t pass = {.data = ragged, .n_data = 2};
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   tnk_pass_t *read = run_pass(c, &pass, &verdict);
   size_t n[2] = {0, 0};
 
@@ -147,7 +147,7 @@ static conform_verdict_t pass_result(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t loss_sum(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   tnk_pass_t *read = run_pass(c, NULL, &verdict);
 
   (void)rule;
@@ -163,7 +163,7 @@ static conform_verdict_t loss_sum(conform_t *c, const conform_rule_t *rule) {
 
 /* The official client fails a whole result for a key without one colon. */
 static conform_verdict_t metric_keys(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   tnk_pass_t *read = run_pass(c, NULL, &verdict);
   const tnk_metrics_t *metrics;
 
@@ -186,7 +186,7 @@ static conform_verdict_t metric_keys(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t zero_weights(conform_t *c,
                                       const conform_rule_t *rule) {
   const conform_pass_t pass = {.data = unweighted, .n_data = 1};
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   tnk_pass_t *read = run_pass(c, &pass, &verdict);
   double loss;
 
@@ -207,7 +207,7 @@ static conform_verdict_t zero_weights(conform_t *c,
 /* Two ways to have the same numbers. */
 static conform_verdict_t same_numbers(conform_t *c,
                                       const conform_pass_t *other) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   tnk_pass_t *reads[2] = {NULL, NULL};
   const float *values[2];
   size_t n[2] = {0, 0};
@@ -282,7 +282,7 @@ static conform_verdict_t sparse(conform_t *c, const conform_rule_t *rule) {
   const conform_pass_t pass = {.data = &datum, .n_data = 1};
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
@@ -316,7 +316,7 @@ static conform_verdict_t refused_pass(conform_t *c,
   const conform_pass_t *pass = rule->about;
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (model == NULL)
     return conform_skip(c);
@@ -337,8 +337,8 @@ static conform_verdict_t refused_pass(conform_t *c,
 static conform_verdict_t step(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
   tnk_metrics_t *read = NULL;
-  conform_verdict_t verdict;
-  conform_end_t end;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
@@ -365,7 +365,7 @@ static conform_verdict_t refused_step(conform_t *c,
                                       const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
   json_t *body;
 
   if (model == NULL)

@@ -50,7 +50,7 @@ static const char *saved(conform_t *c, const save_t *save,
                          conform_made_t *model, int64_t seq,
                          conform_verdict_t *verdict) {
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
   char name[64];
 
   if (model == NULL) {
@@ -73,7 +73,7 @@ static const char *saved(conform_t *c, const save_t *save,
 
 static conform_verdict_t path_form(conform_t *c, const conform_rule_t *rule) {
   const save_t *save = rule->about;
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   conform_made_t *model = conform_new_model(c);
   const char *path = saved(c, save, model, 1, &verdict);
   const char *rest;
@@ -94,7 +94,7 @@ static conform_verdict_t repeat(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *calls[2];
   const char *ids[2];
-  conform_end_t end;
+  conform_end_t end = {0};
   char name[64];
 
   (void)rule;
@@ -118,7 +118,7 @@ static conform_verdict_t repeat(conform_t *c, const conform_rule_t *rule) {
 static conform_verdict_t taken_name(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
   char name[64];
 
   (void)rule;
@@ -140,7 +140,7 @@ static conform_verdict_t taken_name(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t bad_name(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (model == NULL)
     return conform_skip(c);
@@ -164,7 +164,7 @@ static json_t *unnamed_body(conform_t *c, const char *model) {
 
 static conform_verdict_t unnamed(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
@@ -183,7 +183,7 @@ static conform_verdict_t unnamed_repeat(conform_t *c,
                                         const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
   const char *ids[2] = {NULL, NULL};
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
@@ -207,10 +207,10 @@ static conform_verdict_t unnamed_repeat(conform_t *c,
 /* ---- Loading ---- */
 
 static conform_verdict_t load(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
   conform_made_t *model = path != NULL ? conform_new_model(c) : NULL;
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (path == NULL)
@@ -224,10 +224,10 @@ static conform_verdict_t load(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t load_late(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   conform_made_t *model = conform_new_model(c);
   const char *path = saved(c, &weights, model, 1, &verdict);
-  conform_end_t end;
+  conform_end_t end = {0};
 
   (void)rule;
   if (path == NULL)
@@ -241,11 +241,11 @@ static conform_verdict_t load_late(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t load_new(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
   const int64_t number = c->n_models++;
   const conform_call_t *call;
-  conform_end_t end;
+  conform_end_t end = {0};
   char id[600];
 
   (void)rule;
@@ -273,7 +273,7 @@ static conform_verdict_t load_new(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t bad_load(conform_t *c, const conform_rule_t *rule) {
   conform_made_t *model = conform_new_model(c);
-  conform_end_t end;
+  conform_end_t end = {0};
 
   if (model == NULL)
     return conform_skip(c);
@@ -292,7 +292,7 @@ static conform_call_t *ask_info(conform_t *c, const char *path) {
 }
 
 static conform_verdict_t info(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
   const conform_call_t *call;
 
@@ -321,7 +321,7 @@ static conform_verdict_t no_info(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t delete (conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
   const conform_call_t *call;
 
@@ -340,7 +340,7 @@ static conform_verdict_t delete (conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t ttl(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
   const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
   const conform_call_t *call;
 

@@ -41,7 +41,7 @@ void cli_csv_int(cli_csv_t *csv, int64_t value) {
 }
 
 void cli_csv_double(cli_csv_t *csv, double value) {
-  char text[TNK__NUMBER_TEXT + 1];
+  char text[TNK__NUMBER_TEXT + 1] = "";
 
   if (isfinite(value))
     text[tnk__double_text(text, value)] = '\0';

@@ -89,7 +89,7 @@ static void describe(trace_t *trace, uint64_t track) {
     trace->known[trace->n_known++] = track;
   if (track >= SAMPLES)
     snprintf(name, sizeof(name), "samples %llu",
-             (unsigned long long)(track - SAMPLES + 1));
+             (unsigned long long)track - SAMPLES + 1);
   else
     snprintf(name, sizeof(name), "model %llu", (unsigned long long)track - 1);
   tnk__pb_message(&trace->pb, 1, put_track, &mark);
