@@ -157,8 +157,8 @@ typedef struct {
   /** How long a training operation, a save or a sample that fails for reasons
    * that may pass is submitted again, from its first failed attempt on: the
    * same bytes, number and key, however often. 0: 300,000; UINT64_MAX: as long
-   * as it takes. What the service has accepted is waited for without a limit.
-   */
+   * as it takes. What the service has accepted is waited for, however long that
+   * takes. */
   uint64_t patience_ms;
 } tnk_service_options_t;
 
