@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/hub.h"
+#include "support/tree.h"
 #include "support/mock_server.h"
 #include "support/test.h"
 #include "tnk/tnk.h"
@@ -237,33 +238,6 @@ static inline void bench_reopen_hub(bench_t *bench,
                                     const tnk_hub_options_t *options) {
   bench_close_hub(bench);
   bench_open_hub(bench, options);
-}
-
-/* How many entries a folder has; each is removed with all below it. */
-static inline int remove_below(const char *path) {
-  char below[512];
-  struct dirent *entry;
-  struct stat about;
-  DIR *dir = opendir(path);
-  int n = 0;
-
-  if (dir == NULL)
-    return 0;
-  while ((entry = readdir(dir)) != NULL) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-      continue;
-    CHECK(snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) <
-          (int)sizeof(below));
-    if (lstat(below, &about) == 0 && S_ISDIR(about.st_mode)) {
-      remove_below(below);
-      rmdir(below);
-    } else {
-      unlink(below);
-    }
-    n++;
-  }
-  closedir(dir);
-  return n;
 }
 
 static inline void bench_close(bench_t *bench) {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/tree.h"
 #include "task/script.h"
 #include "task/weights/job.h"
 #include "tnk/weights.h"
@@ -312,32 +313,6 @@ static inline void bench_get_ok(bench_t *bench,
                                 const tnk_weights_options_t *options) {
   bench_get_not(bench, options, TNK_OK, "");
   bench_check(bench);
-}
-
-static inline int remove_below(const char *path) {
-  char below[512];
-  struct dirent *entry;
-  struct stat about;
-  DIR *dir = opendir(path);
-  int n = 0;
-
-  if (dir == NULL)
-    return 0;
-  while ((entry = readdir(dir)) != NULL) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-      continue;
-    CHECK(snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) <
-          (int)sizeof(below));
-    if (lstat(below, &about) == 0 && S_ISDIR(about.st_mode)) {
-      remove_below(below);
-      rmdir(below);
-    } else {
-      unlink(below);
-    }
-    n++;
-  }
-  closedir(dir);
-  return n;
 }
 
 static inline void bench_end(bench_t *bench) {
