@@ -173,15 +173,7 @@ static tnk_promise_t *ask_copy(tnk_service_t *service, const cli_t *cli) {
 }
 
 static int show_copy(const cli_t *cli, const tnk_promise_t *promise) {
-  const char *path = tnk_promise_path(promise);
-  cli_json_t json;
-
-  if (!cli->json)
-    return cli_put_line(cli, path != NULL ? path : "");
-  cli_json_begin(&json);
-  cli_json_put_odd_text(&json, "source_path", cli->words[0]);
-  tnk__json_put_text(&json.w, "tinker_path", path);
-  return cli_json_end(&json, cli);
+  return cli_put_made(cli, tnk_promise_path(promise));
 }
 
 static int run_copy(cli_t *cli) {

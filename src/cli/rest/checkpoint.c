@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/out/json.h"
+#include "cli/out/table.h"
 #include "cli/rest/checkpoint.h"
 #include "cli/rest/list.h"
 #include "cli/rest/record.h"
@@ -210,6 +212,17 @@ static int show_info(cli_ask_t *ask, const char *run_id, const char *path) {
   tnk_then(run, NULL, NULL);
   tnk_promise_unref(list);
   return status;
+}
+
+int cli_put_made(const cli_t *cli, const char *path) {
+  cli_json_t json;
+
+  if (!cli->json)
+    return cli_put_line(cli, path != NULL ? path : "");
+  cli_json_begin(&json);
+  cli_json_put_odd_text(&json, "source_path", cli->words[0]);
+  tnk__json_put_text(&json.w, "tinker_path", path);
+  return cli_json_end(&json, cli);
 }
 
 static int run_info(cli_t *cli) {

@@ -13,6 +13,10 @@ const char *cli_check_first_path(const cli_t *cli);
  * what is wrong in `why`. */
 int cli_read_ttl(int64_t *seconds, const char *value, char *why, size_t n_why);
 
+/* Print the path of a checkpoint that was made from the first argument. An exit
+ * status. */
+int cli_put_made(const cli_t *cli, const char *path);
+
 extern const cli_command_t cli_checkpoint_list;
 extern const cli_command_t cli_checkpoint_info;
 extern const cli_command_t cli_checkpoint_delete;

@@ -235,17 +235,6 @@ static tnk_promise_t *save(tnk_training_t *training) {
   return tnk_training_save_weights_external(training, args.name, &options);
 }
 
-static int print_saved(const cli_t *cli, const char *path) {
-  cli_json_t json;
-
-  if (!cli->json)
-    return cli_put_line(cli, path != NULL ? path : "");
-  cli_json_begin(&json);
-  cli_json_put_odd_text(&json, "source_path", cli->words[0]);
-  tnk__json_put_text(&json.w, "tinker_path", path);
-  return cli_json_end(&json, cli);
-}
-
 static int save_external(cli_ask_t *ask) {
   tnk_promise_t *made = restore(ask);
   tnk_promise_t *saved = NULL;
@@ -256,7 +245,7 @@ static int save_external(cli_ask_t *ask) {
   } else {
     saved = save(tnk_promise_training(made));
     status = cli_ask_wait(ask, saved) == TNK_OK
-                 ? print_saved(ask->cli, tnk_promise_path(saved))
+                 ? cli_put_made(ask->cli, tnk_promise_path(saved))
                  : cli_ask_failed(ask, saved);
   }
   tnk_promise_unref(saved);
