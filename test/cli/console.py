@@ -102,7 +102,11 @@ def scripted(answer):
         protocol_version = "HTTP/1.1"
 
         def do(self):
-            self.body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            length = int(self.headers.get("content-length", 0))
+            if length > 1 << 28:
+                self.close_connection = True
+                return self.say(413)
+            self.body = self.rfile.read(length)
             seen.append((self.command, self.path, dict(self.headers)))
             answer(self)
 
