@@ -27,6 +27,7 @@ extern "C" {
   XX(EPENDING, -50011, "the promise has not settled yet")                      \
   XX(EFILE, -50012, "a local file could not be read or written")               \
   XX(ESYSTEM, -50013, "the operating system refused a resource")               \
+  XX(EBUDGET, -50014, "the budget of the program does not allow it")           \
   XX(EDNS, -50101, "host name could not be resolved")                          \
   XX(ECONN, -50102, "connection failed or was lost")                           \
   XX(ETOOBIG, -50103, "the answer is larger than the limit")                   \
@@ -70,8 +71,8 @@ typedef enum {
  * Service    TNK_ECREDENTIAL, TNK_EAUTH, TNK_EREQUEST, TNK_ESERVER,
  *            TNK_ENOTFOUND, TNK_ECONFLICT, TNK_ERATE, TNK_EBILLING,
  *            TNK_EUNSUPPORTED, TNK_EPROTO: the service has answered.
- * Operation  TNK_EFULL, TNK_ESESSION, TNK_EFAILED, TNK_EEXPIRED: what is done
- *            in a session, and takes its time there.
+ * Operation  TNK_EFULL, TNK_EBUDGET, TNK_ESESSION, TNK_EFAILED, TNK_EEXPIRED:
+ *            what is done in a session, and takes its time there.
  */
 
 /** Who the service holds responsible for a failed operation. */

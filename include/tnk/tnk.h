@@ -37,6 +37,7 @@
 #include "tnk/service.h"
 #include "tnk/text.h"
 #include "tnk/training.h"
+#include "tnk/usage.h"
 #include "tnk/version.h"
 #include "tnk/weights.h"
 

@@ -179,6 +179,53 @@ static void dump_counters(dump_t *d, const tnk_service_t *service) {
   end(d);
 }
 
+/* ---- What was used ---- */
+
+static void put_usd(dump_t *d, const char *key, uint64_t parts) {
+  const double usd = (double)parts / (double)TNK__USD;
+
+  if (d->is_json) {
+    tnk__json_put_double(&d->json, key, usd);
+    return;
+  }
+  indent(d, key);
+  tnk__buf_printf(&d->buf, ": %.6f\n", usd);
+}
+
+/* Of a service, or of one of its clients. */
+static void dump_totals(dump_t *d, const char *key,
+                        const tnk__totals_t *totals) {
+  begin(d, key, 0);
+  put_uint(d, "prompt_tokens", totals->prompt_tokens);
+  put_uint(d, "cached_tokens", totals->cached_tokens);
+  put_uint(d, "sampled_tokens", totals->sampled_tokens);
+  put_uint(d, "trained_tokens", totals->trained_tokens);
+  put_uint(d, "doubtful_tokens", totals->doubtful_tokens);
+  put_usd(d, "usd", totals->cost);
+  put_usd(d, "doubtful_usd", totals->doubtful_cost);
+  end(d);
+}
+
+static void dump_client_totals(dump_t *d, const tnk__totals_t *totals) {
+  dump_totals(d, "used", totals);
+  put_uint(d, "requests", totals->n_requests);
+  put_uint(d, "bytes_sent", totals->n_bytes_sent);
+  put_uint(d, "bytes_received", totals->n_bytes_received);
+}
+
+static void dump_purse(dump_t *d, const tnk__purse_t *purse) {
+  dump_totals(d, "used", &purse->used);
+  begin(d, "budget", 0);
+  if (purse->max_tokens != 0)
+    put_uint(d, "max_tokens", purse->max_tokens);
+  if (purse->max_cost != 0)
+    put_usd(d, "max_usd", purse->max_cost);
+  dump_totals(d, "before", &purse->before);
+  put_uint(d, "reserved_tokens", purse->taken_tokens);
+  put_usd(d, "reserved_usd", purse->taken_cost);
+  end(d);
+}
+
 /* ---- Connections ---- */
 
 static size_t length(const tnk__list_t *list) {
@@ -313,6 +360,7 @@ static void dump_training(dump_t *d, const tnk_training_t *training) {
   put_uint(d, "next_number", turns->next);
   put_uint(d, "open_numbers", turns->n_open);
   put_uint(d, "holes", turns->n_holes);
+  dump_client_totals(d, &training->totals);
   dump_members(d, &training->ops);
   end(d);
 }
@@ -326,6 +374,7 @@ static void dump_sampling(dump_t *d, const tnk_sampling_t *sampling) {
   put_bool(d, "closing", sampling->closing);
   put_uint(d, "clone", sampling->clone);
   put_uint(d, "next_number", sampling->next_seq);
+  dump_client_totals(d, &sampling->totals);
   dump_members(d, &sampling->samples);
   end(d);
 }
@@ -364,6 +413,7 @@ static int dump(dump_t *d, const tnk_service_t *service) {
   dump_config(d, &service->config);
   dump_session(d, &service->session);
   dump_counters(d, service);
+  dump_purse(d, &service->session.purse);
   dump_http(d, &service->root.http);
   dump_limits(d, &service->session);
   dump_clients(d, &service->session);

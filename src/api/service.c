@@ -24,6 +24,10 @@ static void close_left(tnk__root_t *root) {
 static void free_rest(tnk__root_t *root) {
   tnk_service_t *service = service_of(root);
 
+  /* Whatever was reserved has come to its end. */
+  if (service->session.purse.n_held > 0)
+    TNK__BROKEN("something is still held of the purse");
+  tnk__arena_deinit(&service->prices);
   tnk__free(&root->alloc, service->session.id);
   tnk__config_deinit(&service->config);
 }

@@ -2,6 +2,7 @@
 #define TNK_API_SERVICE_H
 
 #include "api/root.h"
+#include "base/arena.h"
 #include "task/call/config.h"
 #include "task/session/session.h"
 #include "task/weights/weights.h"
@@ -18,6 +19,7 @@ struct tnk_service {
   tnk__config_t config;
   tnk__session_t session;
   tnk__weights_t weights;
+  tnk__arena_t prices; /* of session.purse */
 };
 
 /* What it takes to refuse an operation of a client, in whatever state. */

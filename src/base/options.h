@@ -33,6 +33,7 @@
   X(tnk_sampling_options_t, TNK_SAMPLING_OPTIONS_INIT, reserved, 32, exported, \
     YES)                                                                       \
   X(tnk_pass_options_t, TNK_PASS_OPTIONS_INIT, reserved, 56, loss, YES)        \
+  X(tnk_budget_t, TNK_BUDGET_INIT, reserved, 64, reserved, YES)                \
   X(tnk_loss_options_t, TNK_LOSS_OPTIONS_INIT, reserved, 48, reserved, YES)    \
   X(tnk_optim_t, TNK_OPTIM_INIT, json, 72, json, YES)                          \
   X(tnk_load_options_t, TNK_LOAD_OPTIONS_INIT, weights_access_token, 32,       \
@@ -65,6 +66,7 @@
 
 #define TNK__STRUCTS_OUT(X)                                                    \
   X(tnk_drift_t, TNK_DRIFT_INIT, effective_tokens, 96, effective_tokens, NO)   \
+  X(tnk_totals_t, TNK_TOTALS_INIT, reserved_usd, 112, reserved_usd, NO)        \
   X(tnk_stats_t, TNK_STATS_INIT, max_loop_lag_ms, 160, max_loop_lag_ms, NO)    \
   X(tnk_training_info_t, TNK_TRAINING_INFO_INIT, reserved, 56, reserved, YES)  \
   X(tnk_path_t, TNK_PATH_INIT, name, 40, name, YES)

@@ -333,6 +333,8 @@ int main(int argc, char **argv) {
   tnk_training_t *training;
   MAKE(tnk_service_options_t, options, TNK_SERVICE_OPTIONS_INIT);
   MAKE(tnk_stats_t, stats, TNK_STATS_INIT);
+  MAKE(tnk_totals_t, totals, TNK_TOTALS_INIT);
+  MAKE(tnk_budget_t, budget, TNK_BUDGET_INIT);
 
   if (argc != 3)
     return 2;
@@ -346,6 +348,9 @@ int main(int argc, char **argv) {
   sample();
   list();
   TRY_OUT(tnk_stats_t, stats, tnk_service_stats(stats, service));
+  TRY(tnk_budget_t, budget,
+      tnk_service_set_budget(service, budget, why, sizeof(why)));
+  TRY_OUT(tnk_totals_t, totals, tnk_service_totals(totals, service));
   use_hub(argv[1], argv[2]);
   tnk_promise_unref(last);
   tnk_hub_close(hub, NULL, NULL);

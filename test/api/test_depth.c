@@ -68,6 +68,7 @@ static void keep(stage_t *stage, tnk_promise_t *promise) {
 static const int32_t ids[2] = {7, 8};
 static float rewards[2] = {-1, -2};
 static tnk_drift_t drift = TNK_DRIFT_INIT;
+static tnk_totals_t totals = TNK_TOTALS_INIT;
 static size_t n_read;
 static uint64_t hash_read;
 
@@ -325,6 +326,12 @@ KEEPS(tnk_service_create_sampling,
       tnk_service_create_sampling(s->script.service, NULL))
 KEEPS(tnk_service_restore, tnk_service_restore(s->script.service, NULL))
 GETS(tnk_service_session_id, tnk_service_session_id(s->script.service))
+GETS(tnk_service_totals, tnk_service_totals(&totals, s->script.service))
+GETS(tnk_service_run_totals, tnk_service_run_totals(&totals, s->script.service))
+GETS(tnk_service_set_budget,
+     tnk_service_set_budget(s->script.service, NULL, NULL, 0))
+GETS(tnk_training_totals, tnk_training_totals(&totals, s->script.training))
+GETS(tnk_sampling_totals, tnk_sampling_totals(&totals, s->script.sampling))
 ROW(tnk_service_stats) {
   tnk_stats_t stats = TNK_STATS_INIT;
 

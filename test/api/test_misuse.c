@@ -94,12 +94,17 @@ static void make(gone_t *gone) {
 static void use_service(void *user) {
   gone_t *gone = user;
   tnk_stats_t stats = TNK_STATS_INIT;
+  tnk_totals_t totals = TNK_TOTALS_INIT;
 
   CHECK(tnk_service_health(gone->script.service) == NULL);
   CHECK(tnk_service_create_lora(gone->script.service, NULL) == NULL);
   CHECK(tnk_service_create_loss(gone->script.service, NULL) == NULL);
   CHECK(tnk_service_session_id(gone->script.service) == NULL);
   CHECK_INT(tnk_service_stats(&stats, gone->script.service), TNK_OK);
+  CHECK_INT(tnk_service_totals(&totals, gone->script.service), TNK_OK);
+  CHECK_INT(tnk_service_run_totals(&totals, gone->script.service), TNK_OK);
+  CHECK_INT(tnk_service_set_budget(gone->script.service, NULL, NULL, 0),
+            TNK_EINVAL);
   CHECK_INT(tnk_service_dump(gone->script.service, TNK_DUMP_TEXT, NULL, NULL),
             TNK_EINVAL);
 }

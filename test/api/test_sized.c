@@ -92,6 +92,13 @@ TAKE(tnk_tokenizer_options_t) {
 TAKE(tnk_stats_t) {
   return tnk_service_stats(data, s->script.service);
 }
+TAKE(tnk_budget_t) {
+  return tnk_service_set_budget(s->script.service, data, s->why,
+                                sizeof(s->why));
+}
+TAKE(tnk_totals_t) {
+  return tnk_service_totals(data, s->script.service);
+}
 TAKE(tnk_training_info_t) {
   return tnk_training_info(data, s->script.training);
 }

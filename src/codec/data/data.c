@@ -135,22 +135,30 @@ tnk_chunk_t tnk__input_chunk(const tnk_model_input_t *input, size_t i) {
                                : input->chunks[i];
 }
 
-int64_t tnk__input_length(const tnk_model_input_t *input) {
-  int64_t n = 0;
+uint64_t tnk__input_tokens(const tnk_model_input_t *input, int *is_whole) {
+  uint64_t n = 0;
 
+  *is_whole = 1;
   for (size_t i = 0; i < tnk__input_n_chunks(input); i++) {
     const tnk_chunk_t chunk = tnk__input_chunk(input, i);
 
     if (chunk.kind == TNK_CHUNK_TEXT)
-      n += (int64_t)chunk.n_tokens;
+      n += chunk.n_tokens;
     else if (chunk.kind == TNK_CHUNK_DMEL)
-      n += tnk__dmel_length(chunk.bytes, chunk.n_bytes, NULL);
+      n += (uint64_t)tnk__dmel_length(chunk.bytes, chunk.n_bytes, NULL);
     else if (chunk.expected_tokens > 0)
-      n += chunk.expected_tokens;
+      n += (uint64_t)chunk.expected_tokens;
     else
-      return -1;
+      *is_whole = 0;
   }
   return n;
+}
+
+int64_t tnk__input_length(const tnk_model_input_t *input) {
+  int is_whole;
+  const uint64_t n = tnk__input_tokens(input, &is_whole);
+
+  return is_whole ? (int64_t)n : -1;
 }
 
 size_t tnk__datum_n_inputs(const tnk_datum_t *datum) {

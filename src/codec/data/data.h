@@ -28,6 +28,8 @@ double tnk__tensor_float(const tnk_tensor_t *tensor, size_t i);
 /* The number of tokens that the model reads, or -1 when an image does not say
  * how many it stands for. */
 int64_t tnk__input_length(const tnk_model_input_t *input);
+/* The same as far as they are told; *is_whole: that is all of them. */
+uint64_t tnk__input_tokens(const tnk_model_input_t *input, int *is_whole);
 /* The chunks of an input in either form: text alone is one of them. */
 size_t tnk__input_n_chunks(const tnk_model_input_t *input);
 tnk_chunk_t tnk__input_chunk(const tnk_model_input_t *input, size_t i);

@@ -233,6 +233,7 @@ static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
 static void note_replay(tnk__call_t *call) {
   call->was_replayed = 1;
   call->n_attempts++;
+  tnk__call_count_sent(call);
   tnk__call_count_repeat(call, TNK__OUTCOME_LOST);
 }
 
@@ -281,6 +282,8 @@ static void on_done(tnk__exchange_t *exchange,
   int is_over;
 
   call->state = TNK__CALL_DECIDING;
+  if (call->totals != NULL)
+    tnk__totals_received(call->totals, result->body->len);
   if (exchange->replayed)
     note_replay(call);
   if (will_replay(call, result))

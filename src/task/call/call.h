@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "flow/purse/totals.h"
 #include "flow/retry.h"
 #include "task/call/endpoint.h"
 #include "task/call/reach.h"
@@ -80,7 +81,8 @@ typedef struct tnk__call {
    * be given back, and that it is over: tnk__call_go_on() is to follow then,
    * at once or later. */
   void (*in_pause)(struct tnk__call *self, int is_over);
-  const uint8_t *body; /* the owner's, until `done` */
+  tnk__totals_t *totals; /* of the client, its requests and bodies; or NULL */
+  const uint8_t *body;   /* the owner's, until `done` */
   size_t body_len;
   tnk__feed_t *feed; /* what follows the body, the owner's too; or NULL */
   size_t max_body;   /* of the answer; 0: by the kind of call */
@@ -143,6 +145,8 @@ int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
 /* Begin the exchange of one attempt; for call.c alone. TNK_OK, or a code and
  * then nothing has begun. */
 int tnk__call_send(tnk__call_t *call, const char *key);
+/* Count a request for the client; for call.c alone. */
+void tnk__call_count_sent(const tnk__call_t *call);
 /* See whether the answer is the service's, and write what it says if it is not;
  * for call.c alone. `text` stays as long as the reply. */
 void tnk__call_read_page(const tnk__call_t *call,

@@ -74,6 +74,13 @@ static size_t max_body_of(const tnk__call_t *call) {
              : TNK__MAX_CALL_ANSWER;
 }
 
+void tnk__call_count_sent(const tnk__call_t *call) {
+  if (call->totals != NULL)
+    tnk__totals_sent(call->totals,
+                     call->body_len +
+                         (call->feed != NULL ? call->feed->len : 0));
+}
+
 int tnk__call_send(tnk__call_t *call, const char *key) {
   static const char *const methods[] = {[TNK__POST] = "POST",
                                         [TNK__GET] = "GET",
@@ -114,5 +121,7 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   if (err == TNK_OK)
     err = tnk__exchange_start(endpoint->http, &call->exchange, &request);
   tnk__buf_deinit(&target);
+  if (err == TNK_OK)
+    tnk__call_count_sent(call);
   return err;
 }

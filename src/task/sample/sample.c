@@ -24,7 +24,7 @@
 #include "task/call/headers.h"
 
 /* What a request has beside its prompt, about. */
-enum { MAX_FRAME = 512 };
+enum { MAX_FRAME = 512, MAX_WHY = 256 };
 
 static tnk__session_t *session_of(const tnk__sample_t *sample) {
   return sample->job.future.session;
@@ -67,6 +67,7 @@ static void dispose(tnk__sample_t *sample) {
 
   moved(sample);
   tnk__list_remove(&sample->member.link);
+  tnk__sample_settle(sample, 0);
   tnk__job_cancel(&sample->job);
   tnk__sample_give_back(sample);
   tnk__sample_leave(sample);
@@ -148,6 +149,8 @@ static int tell_server(tnk__sample_t *sample) {
   }
   if (!tnk__call_disown(call_of(sample)))
     return 0;
+  call_of(sample)->totals = NULL;
+  sample->sampling = NULL; /* the client may go first */
   tnk__sample_leave(sample);
   tnk__list_remove(&sample->member.link);
   tnk__list_append(&canceler->submissions, &sample->member.link);
@@ -236,6 +239,7 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
        !tnk__sample_may_resubmit(reply->error->pub.code)))
     return 0;
   session->context->counters.n_resubmits++;
+  tnk__sample_settle(sample, 0);
   tnk__sample_give_back(sample);
   forget_ids(sample);
   sample->has_seq = 0;
@@ -291,6 +295,8 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
   if (reply->error != NULL) {
     if (reply->verdict.backs_off)
       back_off(sample, reply);
+    if (reply->error->pub.code == TNK_EFAILED)
+      tnk__sample_settle(sample, 1);
     if (sample->promise == NULL) {
       session->context->counters.n_late_events++;
       dispose(sample); /* there is nothing to cancel */
@@ -305,10 +311,12 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
   }
   err = tnk__samples_read(&samples, &session->context->alloc, reply->body,
                           reply->body_len, reply->is_proto);
-  if (err != TNK_OK)
+  if (err != TNK_OK) {
     fail_text(sample, err, NULL);
-  else
+  } else {
+    tnk__sample_spend(sample, samples);
     on_samples(sample, samples);
+  }
 }
 
 /* ---- Submitting ---- */
@@ -407,9 +415,14 @@ static void in_pause(tnk__call_t *call, int is_over) {
 void tnk__sample_submit(tnk__sample_t *sample) {
   tnk_sampling_t *sampling = sample->sampling;
   tnk__call_t *call = call_of(sample);
+  char why[MAX_WHY];
 
   if (tnk__call_is_active(call)) {
     tnk__call_go_on(call);
+    return;
+  }
+  if (!tnk__sample_take(sample, why, sizeof(why))) {
+    fail_text(sample, TNK_EBUDGET, why);
     return;
   }
   if (!sample->has_seq) {
@@ -481,6 +494,7 @@ static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
   int err;
 
   sample->n_bytes = tnk__prompt_bytes(prompt);
+  tnk__sample_measure(sample, prompt, params, options);
   tnk__buf_reserve(&sample->body, sample->n_bytes + MAX_FRAME);
   err = tnk__sample_write(&sample->body, &request, &sample->seq_place);
   tnk__buf_trim(&sample->body);
@@ -510,6 +524,7 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   tnk__buf_init(&sample->body, &context->alloc, TNK__MAX_REQUEST_BODY);
   tnk__job_init(&sample->job, sampling->session, TNK__ROUTE_SAMPLE,
                 name_of(sample), "Sample");
+  call_of(sample)->totals = &sampling->totals;
   call_of(sample)->method_name = wants_logprobs
                                      ? "SamplingClient.compute_logprobs"
                                      : "SamplingClient.sample";

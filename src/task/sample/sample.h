@@ -35,10 +35,10 @@ typedef enum {
  * queue.
  */
 typedef struct tnk__sample {
-  tnk__member_t member; /* in sampling->samples, or session->canceler's */
-  tnk_sampling_t *sampling;
-  tnk_promise_t *promise; /* NULL once it was given up */
-  tnk__buf_t body;        /* kept for as long as it may be sent again */
+  tnk__member_t member;     /* in sampling->samples, or session->canceler's */
+  tnk_sampling_t *sampling; /* NULL once it has outlived it */
+  tnk_promise_t *promise;   /* NULL once it was given up */
+  tnk__buf_t body;          /* kept for as long as it may be sent again */
   tnk__sample_seq_t seq_place;
   uint64_t seq;
   uint64_t since_ms; /* when it began, or began anew, to wait */
@@ -46,9 +46,14 @@ typedef struct tnk__sample {
   /* Its places in the lines for the two slots, for when it is turned away. */
   uint64_t slot_ticket;
   uint64_t throttle_ticket;
-  char **ids; /* of the sequences, in one piece of memory */
+  tnk__held_t held; /* of the purse, from its submission until its end */
+  char **ids;       /* of the sequences, in one piece of memory */
   uint32_t n_ids;
   uint32_t n_resubmits;
+  /* What it may use. */
+  uint32_t n_prompt_tokens;
+  uint32_t max_tokens; /* of a sequence; 0: any number */
+  uint32_t n_samples;
   /* What the answer must hold, as in tnk_sample_options_t. */
   uint32_t topk_prompt_logprobs;
   uint32_t topk_sample_logprobs;
@@ -56,6 +61,7 @@ typedef struct tnk__sample {
   uint32_t prompt_logprobs_last_n;
   uint8_t asks_logprobs;
   uint8_t asks_targets;
+  uint8_t is_uncounted;   /* its prompt has more tokens than were counted */
   uint8_t wants_logprobs; /* compute_logprobs rather than sample */
   uint8_t has_seq;
   uint8_t waits_for; /* a tnk__sample_need_t */
@@ -82,6 +88,21 @@ void tnk__sample_give_back(tnk__sample_t *sample);
 void tnk__sample_leave(tnk__sample_t *sample);
 /* Write what it waits for. 0: nothing, it has been submitted. */
 int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out);
+
+/* ---- sample_purse.c: what it may use, and has used ---- */
+
+/* Note what it may use. */
+void tnk__sample_measure(tnk__sample_t *sample, const tnk_model_input_t *prompt,
+                         const tnk_sampling_params_t *params,
+                         const tnk_sample_options_t *options);
+/* Take what a submission may use out of the purse, unless it is held already.
+ * 0: there is not enough, and `why` says so. */
+int tnk__sample_take(tnk__sample_t *sample, char *why, size_t size);
+/* Count what its result has used. */
+void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples);
+/* Count what it has without a result: nothing if it was not run, or if the
+ * service has said that it failed; else all it may have used is in doubt. */
+void tnk__sample_settle(tnk__sample_t *sample, int has_failed);
 
 /* ---- sample.c ---- */
 

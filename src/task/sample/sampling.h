@@ -40,6 +40,7 @@ struct tnk_sampling {
   tnk__poller_t *poller; /* NULL until the first sample that can use it */
   tnk__queue_notice_t notice;
   tnk__stall_t stall;
+  tnk__totals_t totals;
   int closing;
   tnk_close_cb close_cb;
   void *close_user;

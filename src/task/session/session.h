@@ -4,6 +4,7 @@
 #include "codec/message/calls_session.h"
 #include "flow/budget.h"
 #include "flow/limiter.h"
+#include "flow/purse/purse.h"
 #include "flow/semaphore.h"
 #include "flow/window.h"
 #include "loop/promise.h"
@@ -65,6 +66,7 @@ typedef struct tnk__session {
   uint64_t next_model_seq;
   uint64_t next_loss_seq;
   uint64_t next_sampling_seq; /* one counter for all that make a sampler */
+  tnk__purse_t purse;         /* what was used, and what may be */
   tnk__limiter_t limiter;
   tnk__budget_t train_bytes;
   tnk__budget_t result_bytes;

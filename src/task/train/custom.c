@@ -264,6 +264,7 @@ static const tnk__op_class_t custom_class = {
     .prepare = prepare,
     .request = tnk__pass_request,
     .cost = tnk__pass_cost,
+    .tokens = tnk__pass_tokens,
     .read = tnk__pass_result_read_part,
     .finish = finish,
     .submitted = tnk__pass_submitted,
@@ -292,6 +293,6 @@ tnk_promise_t *tnk__custom_start(tnk_training_t *training,
   custom->user = user;
   pass->forward_only = 1;
   pass->op.keeps_turn = 1;
-  tnk__op_enter(&pass->op, 1);
+  tnk__pass_enter(pass, 2);
   return promise;
 }

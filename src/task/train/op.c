@@ -19,6 +19,8 @@
 #include "base/log.h"
 #include "task/session/session.h"
 
+enum { MAX_WHY = 256 };
+
 static tnk__session_t *session_of(const tnk__op_t *op) {
   return op->training->session;
 }
@@ -59,6 +61,9 @@ void tnk__op_release(tnk__op_t *op) {
   tnk__defer_cancel(&op->ready);
   tnk__list_remove(&op->member.link);
   tnk__training_moved(training);
+  for (size_t i = 0; i < op->n_parts && op->parts != NULL; i++)
+    tnk__part_count(&op->parts[i], TNK__PART_UNTOLD);
+  tnk__purse_give_back(&session_of(op)->purse, &op->held);
   tnk__free(alloc, op->parts);
   tnk__error_unref(op->lost);
   op->type->destroy(op);
@@ -348,6 +353,33 @@ void *tnk__op_new(size_t size, const tnk__op_class_t *type,
   return NULL;
 }
 
+void tnk__op_refuse(tnk__op_t *op, const char *why) {
+  tnk_error_t pub = {.code = TNK_EBUDGET, .message = why};
+  tnk__error_t *error =
+      tnk__error_from(&session_of(op)->context->alloc, op->type->name, &pub);
+
+  reject(op, error);
+  tnk__error_unref(error);
+  op->type->destroy(op);
+}
+
+int tnk__op_take(tnk__op_t *op, uint64_t n_tokens, int is_whole) {
+  tnk__purse_t *purse = &session_of(op)->purse;
+  const tnk__claim_t claim = {.model = op->training->info.base_model,
+                              .most = {.trained = n_tokens},
+                              .is_open = !is_whole};
+  const tnk__grant_t grant = tnk__purse_take(purse, &claim, &op->held);
+  char why[MAX_WHY];
+  tnk__text_t text;
+
+  if (grant == TNK__PURSE_GRANTED)
+    return 1;
+  tnk__text_init(&text, why, sizeof(why));
+  tnk__purse_explain(purse, grant, &claim, &text);
+  tnk__op_refuse(op, why);
+  return 0;
+}
+
 static void enter(tnk__op_t *op) {
   tnk_training_t *training = op->training;
   int has_turn = tnk__turns_enter(&training->turns, &op->turn);
@@ -369,5 +401,6 @@ void tnk__op_enter(tnk__op_t *op, int is_complete) {
     return;
   }
   reject(op, tnk__error_static(TNK_ENOMEM));
+  tnk__purse_give_back(&session_of(op)->purse, &op->held);
   op->type->destroy(op);
 }

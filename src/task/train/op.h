@@ -1,6 +1,7 @@
 #ifndef TNK_TASK_TRAIN_OP_H
 #define TNK_TASK_TRAIN_OP_H
 
+#include "flow/purse/purse.h"
 #include "flow/turns.h"
 #include "task/train/cargo.h"
 #include "task/future/job.h"
@@ -38,6 +39,8 @@ typedef struct {
   tnk__fwdbwd_t (*request)(struct tnk__op *op, size_t index, uint64_t number);
   /* Bytes of the dispatch budget. May be NULL: none. */
   uint64_t (*cost)(struct tnk__op *op, size_t index);
+  /* Tokens that request `index` trains on; may be NULL: none. */
+  uint64_t (*tokens)(struct tnk__op *op, size_t index);
   /* Read the result of request `index`, and say what is wrong with it if the
    * code alone would not; may be NULL: it does not matter. */
   int (*read)(struct tnk__op *op, size_t index, const tnk__reply_t *reply,
@@ -60,6 +63,13 @@ typedef enum {
   TNK__PART_DONE
 } tnk__part_state_t;
 
+/* What a part that has ended has used. */
+typedef enum {
+  TNK__PART_UNTOLD = 0, /* nobody says so: by whether it was run */
+  TNK__PART_USED,
+  TNK__PART_UNUSED
+} tnk__part_use_t;
+
 /*
  * One request of an operation. It is idle until the operation says that it may
  * begin; pays for its bytes; takes its number and is encoded, and if the server
@@ -78,6 +88,7 @@ typedef struct tnk__part {
   tnk__deferred_t paid; /* the budget does */
   tnk__cargo_t cargo;
   tnk__seq_t number;
+  int is_counted; /* what it has used, or that it has not */
 } tnk__part_t;
 
 typedef struct tnk__op {
@@ -93,6 +104,7 @@ typedef struct tnk__op {
   size_t n_parts;
   size_t n_accepted;
   size_t n_read;
+  tnk__held_t held;   /* of the purse, for parts that are not counted */
   tnk__error_t *lost; /* why a result that was due will not come, or NULL */
   size_t n_holds;     /* jobs on the thread pool, and calls of the user */
   int side_by_side;
@@ -106,6 +118,12 @@ typedef struct tnk__op {
  * so. */
 void *tnk__op_new(size_t size, const tnk__op_class_t *type,
                   tnk_training_t *training, tnk_promise_t **promise);
+/* Take out of the purse what one that has not been queued may use. 0: there is
+ * not enough; it is destroyed and its promise rejected. */
+int tnk__op_take(tnk__op_t *op, uint64_t n_tokens, int is_whole);
+/* Destroy one that has not been queued, for the budget, and reject its
+ * promise. */
+void tnk__op_refuse(tnk__op_t *op, const char *why);
 /* Queue an operation that is complete; it frees itself from here on. One that
  * there was no memory to complete is destroyed and its promise rejected. */
 void tnk__op_enter(tnk__op_t *op, int is_complete);
@@ -137,6 +155,9 @@ void tnk__part_begin(tnk__part_t *part);
 /* Await nothing of it any more; its number has been settled. It is DONE, unless
  * it is being compressed: then once that is over. */
 void tnk__part_clear(tnk__part_t *part);
+/* Count once what it has used, if its result has come, else what it may
+ * have. */
+void tnk__part_count(tnk__part_t *part, tnk__part_use_t use);
 /* Note that a part has been accepted; all that may follow is scheduled. */
 void tnk__op_accepted(tnk__op_t *op);
 /* Note that a part has been run, but its result is lost: the operation fails

@@ -18,7 +18,29 @@ static tnk__session_t *session_of(const tnk__part_t *part) {
   return part->op->training->session;
 }
 
+/* ---- What it has used ---- */
+
+void tnk__part_count(tnk__part_t *part, tnk__part_use_t use) {
+  tnk__op_t *op = part->op;
+  tnk__purse_t *purse = &session_of(part)->purse;
+  tnk__totals_t *totals = &op->training->totals;
+  uint64_t n;
+
+  if (part->is_counted || op->type->tokens == NULL)
+    return;
+  part->is_counted = 1;
+  n = op->type->tokens(op, part->index);
+  if (use == TNK__PART_USED)
+    tnk__purse_use(purse, totals, op->training->info.base_model,
+                   &(tnk__use_t){.trained = n});
+  if (use != TNK__PART_UNTOLD || tnk__job_ran(&part->job) == TNK_RAN_NO)
+    tnk__purse_give_part(purse, &op->held, n);
+  else
+    tnk__purse_doubt_part(purse, totals, &op->held, n);
+}
+
 void tnk__part_clear(tnk__part_t *part) {
+  tnk__part_count(part, TNK__PART_UNTOLD);
   tnk__job_cancel(&part->job);
   tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
   tnk__defer_cancel(&part->due);
@@ -115,6 +137,9 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
 
   part->state = TNK__PART_DONE;
   tnk__training_moved(op->training);
+  if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
+    tnk__part_count(part,
+                    reply->error == NULL ? TNK__PART_USED : TNK__PART_UNUSED);
   /* One that has ended shows that the queue moves. */
   if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
     tnk__training_notice(op->training, "active", NULL);
@@ -164,6 +189,7 @@ static void submit(tnk__part_t *part) {
                 op->poll_type);
   part->job.accepted = on_accepted;
   call->method_name = type->method;
+  call->totals = &op->training->totals;
   part->job.future.on_state = on_state;
   if (type->request != NULL) {
     call->is_proto = 1;

@@ -56,6 +56,7 @@ static int make_slices(tnk__pass_op_t *pass) {
   tnk__slicer_t slicer;
   tnk__slice_t *slice = NULL;
   size_t i;
+  int is_whole;
 
   /* As many as there are examples is the most; one array of that size is
    * small beside the examples themselves. */
@@ -72,6 +73,7 @@ static int make_slices(tnk__pass_op_t *pass) {
     }
     slice->n++;
     slice->n_bytes += n_bytes;
+    slice->n_tokens += tnk__input_tokens(&pass->data[i].input, &is_whole);
   }
   return TNK_OK;
 }
@@ -106,6 +108,10 @@ tnk__fwdbwd_t tnk__pass_request(tnk__op_t *op, size_t index, uint64_t number) {
 
 uint64_t tnk__pass_cost(tnk__op_t *op, size_t index) {
   return pass_of(op)->slices[index].n_bytes;
+}
+
+uint64_t tnk__pass_tokens(tnk__op_t *op, size_t index) {
+  return pass_of(op)->slices[index].n_tokens;
 }
 
 /* ---- Results ---- */
@@ -171,8 +177,9 @@ static void finish(tnk__op_t *op) {
     .name = call, .method = "TrainingClient." call, .type = result_type,       \
     .route = TNK__ROUTE_FORWARD_BACKWARD, .prepare = tnk__pass_prepare,        \
     .request = tnk__pass_request, .cost = tnk__pass_cost,                      \
-    .read = tnk__pass_result_read_part, .finish = finish,                      \
-    .submitted = tnk__pass_submitted, .destroy = tnk__pass_destroy,            \
+    .tokens = tnk__pass_tokens, .read = tnk__pass_result_read_part,            \
+    .finish = finish, .submitted = tnk__pass_submitted,                        \
+    .destroy = tnk__pass_destroy,                                              \
   }
 
 static const tnk__op_class_t forward_class = PASS_CLASS("forward", "Forward");
@@ -236,6 +243,22 @@ tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
   return NULL;
 }
 
+void tnk__pass_enter(tnk__pass_op_t *pass, uint64_t n_passes) {
+  tnk_training_t *training = pass->op.training;
+  uint64_t n_tokens = 0;
+  int is_whole = 1;
+
+  for (size_t i = 0; i < pass->n_data; i++) {
+    int is_told;
+    n_tokens += tnk__input_tokens(&pass->data[i].input, &is_told);
+    is_whole &= is_told;
+  }
+  training->lacks_pass =
+      !tnk__op_take(&pass->op, n_passes * n_tokens, is_whole);
+  if (!training->lacks_pass)
+    tnk__op_enter(&pass->op, 1);
+}
+
 tnk_promise_t *tnk__pass_start(tnk_training_t *training,
                                const tnk_datum_t *data, size_t n_data,
                                const tnk_pass_options_t *options,
@@ -247,7 +270,7 @@ tnk_promise_t *tnk__pass_start(tnk_training_t *training,
 
   if (pass != NULL) {
     pass->forward_only = forward_only;
-    tnk__op_enter(&pass->op, 1);
+    tnk__pass_enter(pass, 1);
   }
   return promise;
 }

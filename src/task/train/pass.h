@@ -15,6 +15,7 @@ typedef struct {
   size_t begin;
   size_t n;
   uint64_t n_bytes; /* as the dispatch budget counts them */
+  uint64_t n_tokens;
 } tnk__slice_t;
 
 typedef struct {
@@ -43,10 +44,14 @@ tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
                               tnk_training_t *training, const tnk_datum_t *data,
                               size_t n_data, const tnk_pass_options_t *options,
                               tnk_promise_t **promise);
+/* Queue it, unless n_passes over its data are more than the budget has left:
+ * then it is destroyed and its promise rejected. */
+void tnk__pass_enter(tnk__pass_op_t *pass, uint64_t n_passes);
 /* Behaviour that a custom loss shares with a plain pass. */
 int tnk__pass_prepare(tnk__op_t *op, size_t *n_parts);
 tnk__fwdbwd_t tnk__pass_request(tnk__op_t *op, size_t index, uint64_t number);
 uint64_t tnk__pass_cost(tnk__op_t *op, size_t index);
+uint64_t tnk__pass_tokens(tnk__op_t *op, size_t index);
 int tnk__pass_result_read_part(tnk__op_t *op, size_t index,
                                const tnk__reply_t *reply, tnk__text_t *why);
 void tnk__pass_submitted(tnk__op_t *op);

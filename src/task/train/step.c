@@ -70,6 +70,9 @@ tnk_promise_t *tnk__step_start(tnk_training_t *training,
   if (optim->json != NULL)
     step->json = tnk__strdup(alloc, optim->json);
   step->optim.json = step->json;
-  tnk__op_enter(&step->op, optim->json == NULL || step->json != NULL);
+  if (training->lacks_pass)
+    tnk__op_refuse(&step->op, "a pass before it was refused");
+  else
+    tnk__op_enter(&step->op, optim->json == NULL || step->json != NULL);
   return promise;
 }

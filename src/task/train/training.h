@@ -39,6 +39,9 @@ struct tnk_training {
   size_t n_warned;
   tnk__queue_notice_t notice;
   tnk__stall_t stall;
+  tnk__totals_t totals;
+  int lacks_pass; /* the last pass was refused for the budget: no step is taken
+                     on what came before it alone */
   tnk__zstd_t zstd;     /* for the next body to be compressed */
   tnk__error_t *failed; /* why nothing can be submitted any more */
   int closing;
