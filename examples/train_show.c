@@ -82,11 +82,25 @@ void train_show_saved(const train_show_t *show, const char *path) {
   puts(show->json ? "\"}" : "");
 }
 
-void train_show_end(const train_show_t *show) {
+static unsigned long long count(uint64_t n) {
+  return n;
+}
+
+void train_show_end(const train_show_t *show, const tnk_totals_t *used) {
   const double seconds = seconds_since(show->started_ns);
 
+  if (!show->json)
+    printf("used: %llu tokens of training, %llu of prompts, %llu sampled; "
+           "%llu requests\n",
+           count(used->n_trained_tokens), count(used->n_prompt_tokens),
+           count(used->n_sampled_tokens), count(used->n_requests));
   printf(show->json ? "{\"loss_first\":%.4f,\"loss_last\":%.4f,\"steps\":%u,"
-                      "\"seconds\":%.1f}\n"
+                      "\"seconds\":%.1f"
                     : "loss_first=%.4f loss_last=%.4f steps=%u seconds=%.1f\n",
          show->first_loss, show->last_loss, show->steps, seconds);
+  if (show->json)
+    printf(",\"tokens\":{\"trained\":%llu,\"prompt\":%llu,\"sampled\":%llu},"
+           "\"requests\":%llu}\n",
+           count(used->n_trained_tokens), count(used->n_prompt_tokens),
+           count(used->n_sampled_tokens), count(used->n_requests));
 }

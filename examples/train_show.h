@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <tnk/usage.h>
 
 /* How train_text tells what it does: a bar on a terminal, lines in a pipe,
  * JSON lines for machines. */
@@ -26,6 +27,7 @@ void train_show_step(train_show_t *show, unsigned done, double loss,
 void train_show_sample(const train_show_t *show, const char *when,
                        const char *prompt, const int32_t *tokens, size_t n);
 void train_show_saved(const train_show_t *show, const char *path);
-void train_show_end(const train_show_t *show);
+/* The end, with what was used. */
+void train_show_end(const train_show_t *show, const tnk_totals_t *used);
 
 #endif

@@ -107,6 +107,7 @@ int main(int argc, char **argv) {
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   tnk_sampling_options_t base = TNK_SAMPLING_OPTIONS_INIT;
   tnk_save_options_t save = TNK_SAVE_OPTIONS_INIT;
+  tnk_totals_t used = TNK_TOTALS_INIT;
   train_args_t args;
   train_text_t text;
   train_show_t show;
@@ -136,7 +137,8 @@ int main(int argc, char **argv) {
   sample(tnk_training_save_weights_and_get_sampling(
              training, TNK_SAMPLING_SNAPSHOT, NULL),
          "after", &show);
-  train_show_end(&show);
+  tnk_service_totals(&used, service);
+  train_show_end(&show, &used);
 
   tnk_promise_unref(saved);
   tnk_promise_unref(made);

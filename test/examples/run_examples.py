@@ -61,6 +61,10 @@ def train_text():
                            r"seconds=[\d.]+", got.stdout.splitlines()[-1])
         check(end, "the last line sums up", got.stdout)
         check(float(end[2]) < float(end[1]) - 0.2, "the loss falls", end)
+        check(re.fullmatch(r"used: [1-9]\d* tokens of training, 8 of prompts, "
+                           r"[1-9]\d* sampled; [1-9]\d* requests",
+                           got.stdout.splitlines()[-2]),
+              "the totals stand before it", got.stdout)
         check(len(re.findall(r"^step \d+/20 ", got.stdout, re.M)) == 20,
               "a pipe gets a line a step", got.stdout)
         check(re.search(r"^saved tinker://\S+", got.stdout, re.M),
@@ -73,6 +77,7 @@ def train_text():
         check([line.get("step") for line in lines if "step" in line] == [1, 2, 3],
               "--json prints an object a step", got)
         check(lines[-1]["steps"] == 3, "--json ends with a summary", got)
+        check(lines[-1]["tokens"]["prompt"] == 8, "--json has the totals", got)
 
 
 def train_text_errors():

@@ -14,7 +14,8 @@ static tnk__claim_t claim(uint64_t prompt, uint64_t sampled) {
                         .most = {.prompt = prompt, .sampled = sampled}};
 }
 
-static int take(tnk__purse_t *purse, uint64_t tokens, tnk__held_t *held) {
+static tnk__grant_t take(tnk__purse_t *purse, uint64_t tokens,
+                         tnk__held_t *held) {
   const tnk__claim_t wanted = claim(tokens, 0);
 
   return tnk__purse_take(purse, &wanted, held);
