@@ -10,8 +10,8 @@ extern "C" {
 
 /*
  * What a program uses, as the library counts it from what is sent and returned,
- * without asking the service: an estimate of a bill, and no invoice. What the
- * service has counted, later, tnk_rest_get_usage() tells.
+ * without asking the service: an estimate of a bill, and no invoice. Storage is
+ * not counted. What the service has counted, later, tnk_rest_get_usage() tells.
  */
 
 /**

@@ -155,6 +155,29 @@ TEST(SX_20_a_run_is_what_was_used_before_and_since) {
   script_close(&script);
 }
 
+static void keep_dump(const char *text, size_t length, void *user) {
+  snprintf(user, 8192, "%.*s", (int)length, text);
+}
+
+TEST(SX_20_the_dump_has_the_totals_and_the_budget) {
+  static char text[8192];
+  script_t script;
+
+  open_both(&script);
+  expect(&script, script_pass(&script, 3), TNK_OK);
+  set_limit(&script, 14);
+  CHECK_INT(tnk_service_dump(script.service, TNK_DUMP_JSON, keep_dump, text),
+            TNK_OK);
+  CHECK(strstr(text, "\"used\":{\"prompt_tokens\":0,\"cached_tokens\":0,"
+                     "\"sampled_tokens\":0,\"trained_tokens\":6,") != NULL);
+  CHECK(strstr(text, "\"budget\":{\"max_tokens\":14,\"before\":{") != NULL);
+  CHECK_INT(tnk_service_dump(script.service, TNK_DUMP_TEXT, keep_dump, text),
+            TNK_OK);
+  CHECK(strstr(text, "\n  max_tokens: 14\n") != NULL);
+  CHECK(strstr(text, "\n    requests: 2\n") != NULL);
+  script_close(&script);
+}
+
 /* ---- Limits of samples ---- */
 
 TEST(SX_21_a_sample_reserves_its_most_and_gives_the_difference_back) {
