@@ -262,7 +262,8 @@ typedef struct {
   const tnk_pair_t *user_metadata; /**< Not for save_weights_external. */
   size_t n_user_metadata;
   const char *const *recipients; /**< save_weights_external: age or SSH keys;
-                                      each file is encrypted for them. */
+                                      each file is encrypted for them. A secret
+                                      key is refused, and not sent. */
   size_t n_recipients;
 } tnk_save_options_t;
 

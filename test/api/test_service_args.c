@@ -341,6 +341,23 @@ TEST(what_would_be_ignored_is_refused) {
   bench_close(&bench);
 }
 
+TEST(a_secret_key_is_no_recipient_and_is_not_told) {
+  const char *const keys[] = {"age1x", "AGE-SECRET-KEY-1CANARY"};
+  tnk_save_options_t save = TNK_SAVE_OPTIONS_INIT;
+  tnk_promise_t *promise;
+  bench_t bench;
+
+  bench_open(&bench);
+  save.recipients = keys;
+  save.n_recipients = 2;
+  promise =
+      tnk_training_save_weights_external(bench.script.training, "a", &save);
+  CHECK(strstr(tnk_promise_text(promise), "CANARY") == NULL);
+  refused(&bench, promise, TNK_EINVAL, "save_weights_external",
+          "a recipient is a secret key");
+  bench_close(&bench);
+}
+
 TEST(a_code_that_no_header_lists_is_noticed) {
   CHECK_INT(test_code_is_listed("sample: lost", TNK_EEXPIRED), 1);
   CHECK_INT(test_code_is_listed("sample: x", TNK_EUSER), 0);

@@ -219,7 +219,7 @@ TEST(keys_are_read_and_what_is_wrong_with_them_is_told) {
        "has a character that keys do not have"},
       {"age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwJ",
        "has a character that keys do not have"},
-      {identity_text, "is an identity, a secret that must not be given away"},
+      {identity_text, "is a secret key, which must not be given away"},
   };
   uint8_t recipient[TNK__AGE_KEY], identity[TNK__AGE_KEY], made[TNK__AGE_KEY];
 
@@ -239,6 +239,22 @@ TEST(keys_are_read_and_what_is_wrong_with_them_is_told) {
                 made, "AGE-SECRET-KEY-1gfpyysjzgfpyysjzgfpyysjzgfpyysjzgfpyysjz"
                       "gfpyysjzgfpq4egaex"),
             "has a character that keys do not have");
+}
+
+TEST(secret_keys_are_known_whatever_they_look_like) {
+  static const char *const secrets[] = {
+      "age-secret-key-1gfpyysjzgfpyysjz", /* in small letters as well */
+      "\"AGE-SECRET-KEY-1GFPYY\"", "AGE-SECRET-KEY-PQ-1GFPYY",
+      "-----BEGIN OPENSSH PRIVATE KEY-----", "AGE-AGE-SECRET-KEY"};
+  static const char *const others[] = {"", "age1x", "AGE-SECRET-KE",
+                                       "ssh-ed25519 AAAA me@private"};
+
+  CHECK(tnk__age_is_secret(identity_text));
+  CHECK(!tnk__age_is_secret(recipient_text));
+  for (size_t i = 0; i < sizeof(secrets) / sizeof(*secrets); i++)
+    CHECK(tnk__age_is_secret(secrets[i]));
+  for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+    CHECK(!tnk__age_is_secret(others[i]));
 }
 
 TEST(without_recipients_or_random_bytes_nothing_is_sealed) {

@@ -249,6 +249,7 @@ TEST(recipients_that_cannot_be_served_are_refused) {
   } rows[] = {
       {"[\"age1x\"]", 400, "the recipient"},
       {"[\"ssh-ed25519 AAAA x\"]", 400, "is a key of SSH"},
+      {"[\"" IDENTITY "\"]", 400, "recipients: one is a secret key, which"},
       {"[\"" RECIPIENT "\",7]", 422, "valid string"},
       {"\"" RECIPIENT "\"", 422, "a list"},
       {"[\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\"]",

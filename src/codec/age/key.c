@@ -86,9 +86,25 @@ static const char *read_key(uint8_t out[TNK__AGE_KEY], const char *text,
 
 const char *tnk__age_recipient_read(uint8_t out[TNK__AGE_KEY],
                                     const char *text) {
-  if (strncmp(text, "AGE-SECRET-KEY-", 15) == 0)
-    return "is an identity, a secret that must not be given away";
+  if (tnk__age_is_secret(text))
+    return "is a secret key, which must not be given away";
   return read_key(out, text, "age");
+}
+
+static int has(const char *text, const char *word) {
+  for (; *text != '\0'; text++) {
+    size_t n = 0;
+
+    while (word[n] != '\0' && lower(text[n]) == lower(word[n]))
+      n++;
+    if (word[n] == '\0')
+      return 1;
+  }
+  return 0;
+}
+
+int tnk__age_is_secret(const char *text) {
+  return has(text, "AGE-SECRET-KEY") || has(text, "PRIVATE KEY");
 }
 
 const char *tnk__age_identity_read(uint8_t out[TNK__AGE_KEY],

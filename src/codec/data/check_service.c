@@ -1,8 +1,20 @@
 #include <string.h>
 
+#include "codec/age/key.h"
 #include "codec/data/check.h"
 #include "codec/data/check_where.h"
 #include "tnk/error.h"
+
+/* What it is, the server judges, because servers differ in it; but a secret is
+ * not sent to anybody, and not told in the refusal. */
+static int check_recipient(const tnk__where_t *where, const char *recipient) {
+  int err = tnk__check_text_at(where, "a recipient", recipient);
+
+  if (err == TNK_OK && tnk__age_is_secret(recipient))
+    err = tnk__refuse(where, "a recipient is a secret key; files are encrypted "
+                             "for the public one that belongs to it");
+  return err;
+}
 
 int tnk__check_save(const char *name, const tnk_save_options_t *options,
                     char *text, size_t size) {
@@ -16,7 +28,7 @@ int tnk__check_save(const char *name, const tnk_save_options_t *options,
   if (options->n_recipients > 0 && options->recipients == NULL)
     return tnk__refuse(&where, "recipients is missing");
   for (size_t i = 0; i < options->n_recipients && err == TNK_OK; i++)
-    err = tnk__check_text_at(&where, "a recipient", options->recipients[i]);
+    err = check_recipient(&where, options->recipients[i]);
   if (err == TNK_OK)
     err = tnk__check_pairs("user_metadata", options->user_metadata,
                            options->n_user_metadata, text, size);

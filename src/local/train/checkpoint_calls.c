@@ -100,6 +100,11 @@ void local_save_weights(local_call_t *call) {
 
 static int refuse_recipient(local_call_t *call, const char *text,
                             const char *reason) {
+  if (tnk__age_is_secret(text)) {
+    local_reply_error(call->req, 400, "age_encryption_recipients: one %s",
+                      reason);
+    return 0;
+  }
   if (strncmp(text, "ssh-", 4) == 0)
     reason = "is a key of SSH, for which this server cannot encrypt";
   local_reply_error(call->req, 400,
