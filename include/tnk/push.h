@@ -40,6 +40,10 @@ typedef struct {
   tnk_choice_t trained_mlp;
   tnk_choice_t trained_unembed;
   uint32_t lora_rank; /**< The same; 0: nothing. */
+  /** TNK_YES: nothing is made, and no directory needed: only the options are
+   * checked, the token, and that the repository, where there is one, has no
+   * other checkpoint. Good to know before much is downloaded. */
+  tnk_choice_t only_checks;
   /** The model that was trained. NULL: "unknown". It is set in
    * adapter_config.json where that names none; the file itself stays as it
    * is. */
@@ -70,9 +74,9 @@ typedef struct {
 typedef struct {
   const char *repo;     /**< "OWNER/NAME". */
   const char *revision; /**< The branch. */
-  const char *commit;   /**< Its id. */
+  const char *commit;   /**< Its id; "" with only_checks. */
   const char *url;      /**< Of the pull request if there is one, else of the
-                             commit. */
+                             commit; "" with only_checks. */
   uint64_t n_files;     /**< That are in the commit. */
   uint64_t n_sent;      /**< Bytes of large files that the hub did not have. */
 } tnk_pushed_t;
@@ -91,7 +95,7 @@ typedef struct {
  * not a commit that may have been made: the sentence says so. The hub's token
  * is needed, and goes to its endpoint alone.
  *
- * @param directory  Where the files are.
+ * @param directory  Where the files are; may be NULL with only_checks.
  * @param options    Copied.
  *
  * Completion: cancel ends it; what is uploaded without a commit shows nowhere.

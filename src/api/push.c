@@ -68,7 +68,7 @@ static const char *check(const tnk_push_options_t *o, const char *directory) {
 
   if (why != NULL)
     return why;
-  if (directory == NULL || directory[0] == '\0')
+  if (o->only_checks != TNK_YES && (directory == NULL || directory[0] == '\0'))
     return "no directory was given";
   if (o->repo != NULL && !is_repo(o->repo))
     return "the repository is no NAME or OWNER/NAME";

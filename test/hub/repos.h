@@ -238,8 +238,8 @@ static inline void repos_write(const repos_t *repos, const char *name,
   fclose(file);
 }
 
-/* A hub, and a directory with an adapter. */
-static inline void repos_open(repos_t *repos) {
+/* A hub, and a directory with an adapter of so many bytes. */
+static inline void repos_open_with(repos_t *repos, size_t n_weights) {
   const tnk_push_options_t none = TNK_PUSH_OPTIONS_INIT;
   char path[120];
 
@@ -249,10 +249,10 @@ static inline void repos_open(repos_t *repos) {
   CHECK_INT(mkdir(repos->dir, 0700), 0);
   snprintf(path, sizeof(path), "%s/sub", repos->dir);
   CHECK_INT(mkdir(path, 0700), 0);
-  for (size_t i = 0; i < N_WEIGHTS; i++)
+  for (size_t i = 0; i < n_weights; i++)
     weights[i] = (char)(i * 31 + (i >> 10));
   repos_write(repos, "adapter_config.json", CONFIG, strlen(CONFIG));
-  repos_write(repos, "adapter_model.safetensors", weights, N_WEIGHTS);
+  repos_write(repos, "adapter_model.safetensors", weights, n_weights);
   repos_write(repos, "checkpoint_complete", "", 0);
   repos_write(repos, "sub/notes.txt", "hello", 5);
   repos->options = none;
@@ -260,6 +260,10 @@ static inline void repos_open(repos_t *repos) {
   repos->options.base_model = "org/Model-8B";
   mock_on(repos->bench.mock, NULL, NULL, on_hub, repos);
   mock_on(repos->bench.cdn, NULL, NULL, on_store, repos);
+}
+
+static inline void repos_open(repos_t *repos) {
+  repos_open_with(repos, N_WEIGHTS);
 }
 
 static inline void repos_push(repos_t *repos) {

@@ -469,6 +469,86 @@ TEST(O3_progress_of_large_files_is_told) {
   repos_close(&repos);
 }
 
+/* ---- Checks before a download ---- */
+
+static void check_only(int err, const char *text, const char *log) {
+  static char none[] = "";
+
+  repos.options.only_checks = TNK_YES;
+  memcpy(repos.dir, none, sizeof(none)); /* refused by any other push */
+  repos_push(&repos);
+  CHECK_INT(repos.outcome.status, err);
+  if (strstr(repos.outcome.text, text) == NULL)
+    CHECK_STR(repos.outcome.text, text);
+  CHECK_STR(repos.log, log);
+}
+
+TEST(O3_what_only_checks_makes_nothing) {
+  const tnk_pushed_t *pushed;
+
+  repos_open(&repos);
+  check_only(TNK_OK, "",
+             "GET /api/whoami-v2; GET /" REPO
+             "/resolve/weights-final/README.md; ");
+  pushed = tnk_promise_pushed(repos.outcome.promise);
+  CHECK_STR(pushed->repo, REPO);
+  CHECK_STR(pushed->revision, "weights-final");
+  CHECK_STR(pushed->commit, "");
+  CHECK_STR(pushed->url, "");
+  CHECK_INT(pushed->n_files, 0);
+  repos_close(&repos);
+}
+
+TEST(O3_what_would_be_refused_is_known_before) {
+  repos_open(&repos);
+  repos.card = "a tinker://other:train:0/weights/x\n";
+  check_only(TNK_ECONFLICT, "another checkpoint",
+             "GET /api/whoami-v2; GET /" REPO
+             "/resolve/weights-final/README.md; ");
+  repos_close(&repos);
+  repos_open(&repos);
+  repos.answer_at = "whoami";
+  repos.answer = "{\"error\":\"no\"}";
+  repos.answer_status = 401;
+  repos.n_answers = 1;
+  check_only(TNK_EAUTH, "see whose token", "GET /api/whoami-v2; ");
+  repos_close(&repos);
+  repos_open(&repos);
+  repos.options.repo = "a b";
+  check_only(TNK_EINVAL, "the repository", "");
+  repos_close(&repos);
+}
+
+/* ---- Memory ---- */
+
+enum { FEW = 2500 };
+
+/* What fails leaves the hub good for the same push, and no half of a commit. */
+static int run_without_memory(long n) {
+  int is_over;
+
+  repos_open_with(&repos, FEW);
+  repos.part_size = 1000;
+  test_alloc_fail_at(n);
+  repos_push(&repos);
+  is_over = bench_check_memory(&repos.outcome, n);
+  if (repos.outcome.status != TNK_OK) {
+    outcome_drop(&repos.outcome);
+    repos.n_stored = 0;
+    repos_push(&repos);
+    CHECK_INT(repos.outcome.status, TNK_OK);
+  }
+  CHECK_MEM(repos.stored, repos.n_stored, weights, FEW);
+  check_committed("sub/notes.txt", "hello");
+  repos_close(&repos);
+  CHECK_INT(test_alloc_live(), 0);
+  return is_over;
+}
+
+TEST_LIMIT(S3_26a_pushes_without_memory, 60) {
+  bench_without_memory(run_without_memory);
+}
+
 TEST_LIMIT(O3_closing_and_canceling_are_legal_at_every_request, 30) {
   const tnk_hub_options_t fresh = TNK_HUB_OPTIONS_INIT;
 

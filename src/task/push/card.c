@@ -73,7 +73,7 @@ int tnk__push_config(tnk__buf_t *out, const char *text, size_t n,
   return err != TNK_OK ? err : out->err;
 }
 
-size_t tnk__push_find_path(const char *text, size_t n, const char **path) {
+static size_t find_path(const char *text, size_t n, const char **path) {
   const size_t n_scheme = sizeof(scheme) - 1;
 
   for (size_t i = 0; i + n_scheme < n; i++) {
@@ -86,6 +86,13 @@ size_t tnk__push_find_path(const char *text, size_t n, const char **path) {
     return end - i;
   }
   return 0;
+}
+
+size_t tnk__push_find_other(const char *text, size_t n, const char *own,
+                            const char **path) {
+  const size_t n_path = find_path(text, n, path);
+
+  return n_path == strlen(own) && memcmp(*path, own, n_path) == 0 ? 0 : n_path;
 }
 
 /* ---- Names ---- */

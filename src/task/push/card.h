@@ -14,8 +14,10 @@ void tnk__push_card(tnk__buf_t *out, const char *repo,
  * object. TNK_OK, TNK_ENOMEM, TNK_ETOOBIG. */
 int tnk__push_config(tnk__buf_t *out, const char *text, size_t n,
                      const char *base_model);
-/* Find the first tinker:// path in a card: its length, 0: there is none. */
-size_t tnk__push_find_path(const char *text, size_t n, const char **path);
+/* Find the checkpoint of a card, its first tinker:// path: its length, 0: there
+ * is none, or it is `own`. */
+size_t tnk__push_find_other(const char *text, size_t n, const char *own,
+                            const char **path);
 /* Whether it is a name that can stand. */
 int tnk__push_is_name(const char *text);
 /* The repository, or the branch, that a checkpoint gets by default. */

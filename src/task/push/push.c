@@ -3,6 +3,7 @@
  *     --> COMPARING --> SORTING, some files at a time --> READING
  *     --> BATCHING, some at a time --> UPLOADING, one by one --> BATCHING
  *     --> COMMITTING --> resolved
+ *   or, for what only checks: ASKING_WHO --> COMPARING --> resolved
  *
  * Any failure on the way rejects the promise; nothing shows in the repository
  * before the commit. Each state ends in one function, which calls `go()` for
@@ -44,6 +45,7 @@ enum { MAX_CARD = 1 << 20, MAX_COMMIT = 192 << 20 };
 typedef struct {
   tnk__hub_job_t job;
   state_t state;
+  int only_checks;
   tnk__bundle_t *bundle;
   tnk__buf_t repo; /* "OWNER/NAME" */
   tnk__ask_t ask;
@@ -320,10 +322,23 @@ static void upload(push_t *push) {
 
 /* ---- Answers ---- */
 
+/* `answer` is that to the commit; NULL: there is none. */
+static void resolve(push_t *push, const json_t *answer) {
+  tnk_pushed_t pushed = {.repo = tnk__buf_cstr(&push->repo),
+                         .revision = push->bundle->revision,
+                         .n_files = push->n_files,
+                         .n_sent = push->n_sent};
+  tnk_pushed_t *own = tnk__pushed_new(alloc_of(push), &pushed, answer);
+
+  if (own == NULL)
+    fail_with(push, TNK_ENOMEM, "");
+  else
+    tnk__hub_job_resolve(&push->job, TNK__RESULT_PUSHED, own, tnk__pushed_free);
+}
+
 static void on_card(tnk__fetch_t *fetch, const tnk__http_result_t *result,
                     tnk__error_t *error) {
   push_t *push = tnk__container_of(fetch, push_t, fetch);
-  const char *own = push->bundle->options.checkpoint;
   const char *path = NULL;
   size_t n = 0;
 
@@ -334,16 +349,18 @@ static void on_card(tnk__fetch_t *fetch, const tnk__http_result_t *result,
   }
   if (error == NULL) {
     tnk__buf_append(&push->card, result->body->data, result->body->len);
-    n = tnk__push_find_path((const char *)push->card.data, push->card.len,
-                            &path);
+    n = tnk__push_find_other((const char *)push->card.data, push->card.len,
+                             push->bundle->options.checkpoint, &path);
   }
   if (push->card.err == TNK_ENOMEM)
     fail_with(push, TNK_ENOMEM, "");
-  else if (n > 0 && (strlen(own) != n || memcmp(own, path, n) != 0))
+  else if (n > 0)
     fail(push, tnk__error_new(alloc_of(push), TNK_ECONFLICT,
                               "push: %s has another checkpoint, %.*s",
                               tnk__buf_cstr(&push->repo),
                               (int)(n < 256 ? n : 256), path));
+  else if (push->only_checks)
+    resolve(push, NULL);
   else
     go(push, SORTING);
 }
@@ -367,24 +384,6 @@ static void on_card_part(tnk__fetch_t *fetch) {
   tnk__buf_deinit(&part);
 }
 
-static void resolve(push_t *push, const json_t *answer) {
-  tnk_pushed_t pushed = {.repo = tnk__buf_cstr(&push->repo),
-                         .revision = push->bundle->revision,
-                         .commit = tnk__json_str(answer, "commitOid"),
-                         .url = tnk__json_str(answer, "pullRequestUrl"),
-                         .n_files = push->n_files,
-                         .n_sent = push->n_sent};
-  tnk_pushed_t *own;
-
-  if (pushed.url == NULL)
-    pushed.url = tnk__json_str(answer, "commitUrl");
-  own = tnk__pushed_copy(alloc_of(push), &pushed);
-  if (own == NULL)
-    fail_with(push, TNK_ENOMEM, "");
-  else
-    tnk__hub_job_resolve(&push->job, TNK__RESULT_PUSHED, own, tnk__pushed_free);
-}
-
 /* The token's owner, where no other one was named; then the card can be made.
  */
 static int choose_files(push_t *push, const json_t *answer) {
@@ -397,7 +396,8 @@ static int choose_files(push_t *push, const json_t *answer) {
   tnk__buf_printf(&push->repo, "%s/%s", owner, push->bundle->name);
   if (tnk__buf_cstr(&push->repo) == NULL)
     return TNK_ENOMEM;
-  tnk__folder_choose(&push->bundle->folder, (char *)push->repo.data);
+  if (!push->only_checks)
+    tnk__folder_choose(&push->bundle->folder, (char *)push->repo.data);
   return push->bundle->folder.err;
 }
 
@@ -407,14 +407,12 @@ static int read_answer(push_t *push, const json_t *answer, state_t *next) {
 
   switch (push->state) {
   case ASKING_WHO:
-    *next = CREATING;
+    *next = push->only_checks ? COMPARING : CREATING;
     return choose_files(push, answer);
   case CREATING:
   case LOOKING:
-    *next = BRANCHING;
-    return TNK_OK;
   case BRANCHING:
-    *next = COMPARING;
+    *next = push->state == BRANCHING ? COMPARING : BRANCHING;
     return TNK_OK;
   case SORTING:
     *next = SORTING;
@@ -594,6 +592,7 @@ tnk_promise_t *tnk__push(tnk__hub_t *hub, const char *directory,
   }
   push->bundle->done = on_job;
   push->bundle->user = push;
-  go(push, SCANNING);
+  push->only_checks = options->only_checks == TNK_YES;
+  go(push, push->only_checks ? ASKING_WHO : SCANNING);
   return promise;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "codec/format/json_read.h"
 
 typedef struct {
   tnk_pushed_t pub;
@@ -21,21 +22,27 @@ static const char *put(char **at, const char *text) {
   return begin;
 }
 
-tnk_pushed_t *tnk__pushed_copy(const tnk_allocator_t *alloc,
-                               const tnk_pushed_t *pushed) {
-  own_t *own = tnk__malloc(
-      alloc, sizeof(*own) + size_of(pushed->repo) + size_of(pushed->revision) +
-                 size_of(pushed->commit) + size_of(pushed->url));
+tnk_pushed_t *tnk__pushed_new(const tnk_allocator_t *alloc,
+                              const tnk_pushed_t *pushed,
+                              const json_t *answer) {
+  const char *commit = tnk__json_str(answer, "commitOid");
+  const char *url = tnk__json_str(answer, "pullRequestUrl");
+  own_t *own;
   char *at;
 
+  if (url == NULL)
+    url = tnk__json_str(answer, "commitUrl");
+  own = tnk__malloc(alloc, sizeof(*own) + size_of(pushed->repo) +
+                               size_of(pushed->revision) + size_of(commit) +
+                               size_of(url));
   if (own == NULL)
     return NULL;
   at = own->texts;
   own->pub = *pushed;
   own->pub.repo = put(&at, pushed->repo);
   own->pub.revision = put(&at, pushed->revision);
-  own->pub.commit = put(&at, pushed->commit);
-  own->pub.url = put(&at, pushed->url);
+  own->pub.commit = put(&at, commit);
+  own->pub.url = put(&at, url);
   return &own->pub;
 }
 
