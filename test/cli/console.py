@@ -20,7 +20,7 @@ from tap import check, plan, skip  # noqa: F401, for those who import this
 
 TNK = sys.argv[1]
 # What the person who runs the tests has set would tell another story.
-OURS = re.compile(r"TINKER_|TNK_(?!TEST)|.*_proxy$|.*_PROXY$|NO_COLOR$|FORCE_COLOR$|"
+OURS = re.compile(r"TINKER_|TNK_(?!TEST)|HF_|.*_proxy$|.*_PROXY$|NO_COLOR$|FORCE_COLOR$|"
                   r"COLUMNS$|SSL_CERT_FILE$")
 CLEAN = {name: value for name, value in os.environ.items() if not OURS.match(name)}
 

@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 
 from console import CLEAN, TNK, Local, check, plan, scripted, tnk
+from model_hub import ModelHub
 
 CANARY = "canary0123456789"
 KEY = f"tml-{CANARY}-key"
@@ -28,7 +29,6 @@ GIVEN = {
     "CLOUDFLARE_ACCESS_CLIENT_ID": "an-id",
     "CLOUDFLARE_ACCESS_CLIENT_SECRET": f"cloudflare-{CANARY}",
     "HF_TOKEN": f"hf_{CANARY}",
-    "HF_HUB_OFFLINE": "1",
 }
 # A link whose query lets everybody in, wherever it is in an answer.
 LINK = re.compile(rb'https?://[^"\\ ]+\?[^"\\ ]+')
@@ -100,6 +100,7 @@ def lines(path, home, made):
                              home / "token"]],
         "checkpoint delete": [[made["state"], "-y"]],
         "checkpoint download": [["-o", home, made["external"]], ["-o", home, made["state"]]],
+        "checkpoint push-hf": [[made["external"]], [made["state"], "--json"]],
         "session info": [[made["session"]]],
         "session move": [[made["session"], "--project-id", "p"]],
         "session export-trace": [[made["session"], "-o", home / "trace"]],
@@ -151,14 +152,19 @@ def make(local):
             "external": local.save(run, "external", 3, "save_weights_external")}
 
 
-def all_places(home, *args):
+def all_places(home, hub):
     command = {name: value for name, value in GIVEN.items() if name != "TINKER_API_KEY"}
     command["TINKER_CREDENTIAL_CMD"] = f"echo {KEY}"
     stored = {name: value for name, value in GIVEN.items() if name != "TINKER_API_KEY"}
     with Local("--verbose") as local:
         made = make(local)
         with scripted(watched := Watched(local.url)) as (url, _):
+            watched.secrets.add(hub.signature)
             run_all(url, home, made, watched.secrets, GIVEN, "with a key", local.url)
+            check("adapter_model.safetensors" in hub.files and
+                  any(call[0] == "PUT" for call in hub.calls), "weights were pushed", hub.calls)
+            # Who refuses it may repeat what it was sent.
+            hub.token = "hf_another"
             run_all(url, home, made, watched.secrets, command, "with a command",
                     local.url)
             run_all(url, home, made, watched.secrets, stored, "with a stored key",
@@ -181,5 +187,9 @@ with tempfile.TemporaryDirectory() as tmp:
     (home / "prompt").write_text("{}\n")
     (home / "token").write_text(WEIGHTS_TOKEN + "\n")
     (home / "token").chmod(0o600)
-    all_places(home)
+    with ModelHub(GIVEN["HF_TOKEN"], signature=f"signature={CANARY}") as hub:
+        GIVEN["HF_ENDPOINT"] = hub.url
+        # What would be left of a push is found there.
+        GIVEN["TMPDIR"] = GIVEN["HF_HOME"] = str(home)
+        all_places(home, hub)
 plan()

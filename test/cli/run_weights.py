@@ -36,6 +36,11 @@ def save_external(local, path):
     for wrong in ([], ["--name", "x", "--ttl", "5"], ["--name", ""]):
         refused = local("checkpoint", "save-external", path, *wrong)
         check(refused.returncode == 2 and not refused.stdout, f"refused: {wrong}", refused)
+    for form in (), ("--json",):
+        refused = local("checkpoint", "save-external", path, "--name", "x", "--recipient", IDENTITY, *form)
+        check(refused.returncode == 2 and "secret key" in refused.stdout + refused.stderr and
+              IDENTITY[15:25] not in refused.stdout + refused.stderr,
+              "a secret key is no recipient, and is not told", refused)
     refused = local("checkpoint", "save-external", got.stdout.strip(), "--name", "x")
     check(refused.returncode == 2, "not of what is external already", refused)
     return got.stdout.strip()

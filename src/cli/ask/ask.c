@@ -117,17 +117,20 @@ static void on_log(tnk_log_level_t level, const char *subject,
   cli_note(ask->cli, "tnk: %.*s", (int)length, message);
 }
 
+tnk_logger_t cli_ask_logger(cli_ask_t *ask) {
+  return (tnk_logger_t){ask->cli->verbose ? TNK_LOG_DEBUG : TNK_LOG_WARN,
+                        on_log, ask};
+}
+
 static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
   const cli_t *cli = ask->cli;
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
-  tnk_logger_t logger = {TNK_LOG_WARN, on_log, ask};
+  const tnk_logger_t logger = cli_ask_logger(ask);
   char why[512];
   int err;
 
   if (given != NULL)
     options = *given;
-  if (cli->verbose)
-    logger.level = TNK_LOG_DEBUG;
   options.logger = &logger;
   /* Whoever waits at a shell wants to hear of a lack of credit at once. */
   if (options.max_billing_pause_ms == 0)

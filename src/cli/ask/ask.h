@@ -44,6 +44,9 @@ int cli_ask_open(cli_ask_t *ask, const cli_t *cli,
 int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise);
 /* Whether the command is to end: it is waited for nothing any more. */
 int cli_ask_is_over(const cli_ask_t *ask);
+/* How the library tells what is to be known meanwhile, for what is opened
+ * beside the service. */
+tnk_logger_t cli_ask_logger(cli_ask_t *ask);
 /* Tell why a promise was rejected. Returns the exit status. */
 int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise);
 /* Do all of it for one promise, which `begin` makes and `show` prints,

@@ -227,11 +227,12 @@ static const cli_command_t *const commands[] = {&cli_checkpoint_list,
                                                 &cli_checkpoint_delete,
                                                 &cli_checkpoint_download,
                                                 &cli_checkpoint_save_external,
+                                                &cli_checkpoint_push_hf,
                                                 NULL};
 
 const cli_command_t cli_checkpoint = {
     .name = "checkpoint",
-    .brief = "checkpoints: list, keep, copy, delete, download",
+    .brief = "checkpoints: list, keep, copy, delete, download, push",
     .about = "Checkpoints. A PATH is tinker://RUN/KIND/NAME, as tnk checkpoint "
              "list prints it.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,

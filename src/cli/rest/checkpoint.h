@@ -1,7 +1,8 @@
 #ifndef TNK_CLI_REST_CHECKPOINT_H
 #define TNK_CLI_REST_CHECKPOINT_H
 
-#include "cli/frame/cli.h"
+#include "cli/ask/ask.h"
+#include "tnk/weights.h"
 
 /* Check that a path is one of a checkpoint and can be sent. 0, or -1 with one
  * sentence in `why`. */
@@ -17,10 +18,23 @@ int cli_read_ttl(int64_t *seconds, const char *value, char *why, size_t n_why);
  * status. */
 int cli_put_made(const cli_t *cli, const char *path);
 
+/* Check that the first argument has files that can be downloaded, as
+ * cli_command_t.check. */
+const char *cli_check_files(const cli_t *cli);
+/* Open a service whose session tells that this command has made it. */
+int cli_weights_open(cli_ask_t *ask, const cli_t *cli);
+/* Download the first argument to a folder, showing the progress. `options` has
+ * what is special. Returns the promise, which has settled, and in *n_come how
+ * many bytes were there. */
+tnk_promise_t *cli_weights_fetch(cli_ask_t *ask, const char *folder,
+                                 tnk_weights_options_t *options,
+                                 int64_t *n_come);
+
 extern const cli_command_t cli_checkpoint_list;
 extern const cli_command_t cli_checkpoint_info;
 extern const cli_command_t cli_checkpoint_delete;
 extern const cli_command_t cli_checkpoint_download;
 extern const cli_command_t cli_checkpoint_save_external;
+extern const cli_command_t cli_checkpoint_push_hf;
 
 #endif

@@ -1,16 +1,14 @@
 /* tnk checkpoint download, tnk checkpoint save-external. */
-#include "tnk/weights.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cli/ask/ask.h"
 #include "cli/base/input.h"
 #include "cli/out/json.h"
 #include "cli/out/progress.h"
 #include "cli/out/table.h"
 #include "cli/rest/checkpoint.h"
+#include "codec/age/key.h"
 #include "tnk/data.h"
 #include "tnk/training.h"
 
@@ -27,7 +25,7 @@ static struct {
 /* What the service keeps of the session, should anybody ask whose it was. */
 static const tnk_pair_t metadata[] = {{"created_by", "tnk checkpoint"}};
 
-static int open_service(cli_ask_t *ask, const cli_t *cli) {
+int cli_weights_open(cli_ask_t *ask, const cli_t *cli) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
 
   options.user_metadata = metadata;
@@ -102,32 +100,42 @@ static int read_identity(const cli_t *cli, char **identity) {
   return CLI_EXIT_OK;
 }
 
-static int download(cli_ask_t *ask, const char *target, const char *identity) {
+tnk_promise_t *cli_weights_fetch(cli_ask_t *ask, const char *folder,
+                                 tnk_weights_options_t *options,
+                                 int64_t *n_come) {
   const cli_t *cli = ask->cli;
-  tnk_weights_options_t options = TNK_WEIGHTS_OPTIONS_INIT;
   cli_progress_t progress;
   tnk_promise_t *promise;
-  int status;
-  int err;
 
   cli_progress_begin(&progress, cli, "Downloading", 0, 1);
+  options->on_progress = on_progress;
+  options->progress_user = &progress;
+  if (cli->retries >= 0)
+    options->max_retries =
+        cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
+  promise = tnk_weights_download(ask->service, cli->words[0], folder, options);
+  (void)cli_ask_wait(ask, promise);
+  cli_progress_end(&progress);
+  *n_come = progress.last;
+  return promise;
+}
+
+static int download(cli_ask_t *ask, const char *target, const char *identity) {
+  tnk_weights_options_t options = TNK_WEIGHTS_OPTIONS_INIT;
+  tnk_promise_t *promise;
+  int64_t n_come;
+  int status;
+
   options.force = args.force ? TNK_YES : TNK_NO;
   options.max_parallel = (uint32_t)args.parallel;
   options.identity = identity;
-  options.on_progress = on_progress;
-  options.progress_user = &progress;
-  if (cli->retries >= 0)
-    options.max_retries =
-        cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
-  promise = tnk_weights_download(ask->service, cli->words[0], target, &options);
-  err = cli_ask_wait(ask, promise);
-  cli_progress_end(&progress);
-  if (err == TNK_OK) {
-    status = print_weights(cli, tnk_promise_weights(promise));
+  promise = cli_weights_fetch(ask, target, &options, &n_come);
+  if (tnk_promise_status(promise) == TNK_OK) {
+    status = print_weights(ask->cli, tnk_promise_weights(promise));
   } else {
     status = cli_ask_failed(ask, promise);
-    if (progress.last > 0)
-      cli_note(cli,
+    if (n_come > 0)
+      cli_note(ask->cli,
                "What has come stays in %s.incomplete; the same command "
                "goes on from there.",
                target);
@@ -147,7 +155,7 @@ static int run_download(cli_t *cli) {
   status = read_identity(cli, &identity);
   if (status != CLI_EXIT_OK)
     return status;
-  status = open_service(&ask, cli);
+  status = cli_weights_open(&ask, cli);
   if (status == CLI_EXIT_OK)
     status = download(&ask, target, identity);
   status = cli_ask_close(&ask, status);
@@ -162,7 +170,7 @@ static tnk_path_kind_t kind_of(const char *text) {
   return tnk_path_parse(&path, text) == TNK_OK ? path.kind : 0;
 }
 
-static const char *check_download(const cli_t *cli) {
+const char *cli_check_files(const cli_t *cli) {
   const char *wrong = cli_check_first_path(cli);
 
   if (wrong == NULL && kind_of(cli->words[0]) == TNK_PATH_SAMPLER_WEIGHTS)
@@ -211,7 +219,7 @@ const cli_command_t cli_checkpoint_download = {
     .max_words = 1,
     .options = download_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .check = check_download,
+    .check = cli_check_files,
     .run = run_download,
 };
 
@@ -255,7 +263,7 @@ static int save_external(cli_ask_t *ask) {
 
 static int run_save(cli_t *cli) {
   cli_ask_t ask;
-  int status = open_service(&ask, cli);
+  int status = cli_weights_open(&ask, cli);
 
   if (status == CLI_EXIT_OK)
     status = save_external(&ask);
@@ -270,6 +278,11 @@ static int set_ttl(const cli_option_t *option, const char *value, char *why,
 
 static const char *check_save(const cli_t *cli) {
   const char *wrong = cli_check_first_path(cli);
+
+  for (size_t i = 0; i < args.recipients.n; i++)
+    if (tnk__age_is_secret(args.recipients.items[i]))
+      return "--recipient: that is a secret key; files are encrypted for the "
+             "public one that belongs to it (age-keygen -y tells it)";
 
   if (wrong == NULL && kind_of(cli->words[0]) != TNK_PATH_WEIGHTS)
     return "only weights to train from (of kind weights) can be saved so";
