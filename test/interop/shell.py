@@ -13,11 +13,12 @@ from kit import CALLS, check, need
 TNK = os.environ.get("INTEROP_TNK", "tnk")
 
 
-def run(name, command, args, code, **env):
-    """A command whose status must be `code`; None: any."""
+def run(name, command, args, code, typed=None, **env):
+    """A command whose status must be `code`; None: any. What is `typed` is read
+    from standard input, for there is no terminal to ask at."""
     CALLS[name + " " + " ".join(a for a in args if not a.startswith(("-", "tinker:", "/")))] += 1
-    ran = subprocess.run([*command, *args], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
-                         env={**os.environ, **env})
+    ran = subprocess.run([*command, *args], capture_output=True, text=True, timeout=60, input=typed or "",
+                         start_new_session=True, env={**os.environ, **env})
     check(code is None or ran.returncode == code,
           f"{name} {args}: status {ran.returncode}\n{ran.stdout}{ran.stderr}")
     return ran

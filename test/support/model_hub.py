@@ -145,6 +145,8 @@ class Handler(BaseHTTPRequestHandler):
     def commit(self, path, body):
         hub = self.hub
         hub.repo = path.removeprefix("/api/models/").partition("/commit/")[0]
+        if "/" not in hub.repo:
+            hub.repo = "owner/" + hub.repo
         for line in body[1:]:
             value = line["value"]
             hub.files[value["path"]] = \

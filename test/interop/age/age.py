@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Files encrypted with age: ours are opened by another library, its by ours.
 
-    python3 age.py --tool BUILD/test/interop/age_tool
+    python3 age.py --tool BUILD/test/interop/age_tool [--venv FOLDER]
 
 The other one is PyPI's pyrage, over the Rust implementation. Skips where it is
-not installed.
+not installed; with --venv it is put into that environment, which is made if it is
+missing, unless PyPI is out of reach.
 """
 import argparse
 import os
 import pathlib
 import subprocess
 import sys
+import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "support"))
@@ -65,15 +67,44 @@ def check_refused(tool, pyrage, identity):
               f"{what} is refused by both", (theirs, opened))
 
 
+def skip_all(why):
+    print(f"1..0 # SKIP {why}")
+    sys.exit(0)
+
+
+def enter_venv(folder):
+    """Go on in a Python that has pyrage: the script starts anew."""
+    python = folder / "bin/python"
+    if pathlib.Path(sys.prefix) == folder:
+        return
+    try:
+        if subprocess.run([python, "-c", "import pyrage"], capture_output=True,
+                          check=False).returncode != 0:
+            raise FileNotFoundError
+    except OSError:
+        try:
+            venv.create(folder, with_pip=True)
+            subprocess.run([python, "-m", "pip", "install", "-q", "pyrage"],
+                           check=True, capture_output=True, text=True,
+                           timeout=300)
+        except (OSError, subprocess.SubprocessError) as e:
+            said = (getattr(e, "stderr", None) or str(e)).strip()
+            skip_all(f"pyrage cannot be installed: {said.splitlines()[-1:]}")
+    os.execv(python, [str(python), *sys.argv])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tool", required=True)
-    tool = parser.parse_args().tool
+    parser.add_argument("--venv", type=pathlib.Path)
+    args = parser.parse_args()
+    tool = args.tool
+    if args.venv:
+        enter_venv(args.venv.resolve())
     try:
         import pyrage
     except ImportError:
-        print("1..0 # SKIP pyrage is not installed")
-        return
+        skip_all("pyrage is not installed")
     identity = pyrage.x25519.Identity.generate()
     check_both_ways(tool, pyrage, identity)
     check_refused(tool, pyrage, identity)

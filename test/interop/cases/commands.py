@@ -13,8 +13,10 @@ from pathlib import Path
 from kit import MODEL, case, check, done, need
 from shell import has_command, hours, need_call, need_tnk, run_of, tinker, tnk
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "wire"))
+HERE = Path(__file__).resolve().parents[1]
+sys.path += [str(HERE / "wire"), str(HERE.parent / "support")]
 from compare import differences  # noqa: E402
+from model_hub import ModelHub  # noqa: E402
 
 HOUR_S = 3600
 USAGE = "billing/usage/events?starting_on=2026-01-01T00:00:00Z&ending_before=2026-01-01T01:00:00Z"
@@ -24,6 +26,10 @@ KNOWN = {
     ".total: only tnk": "a list that was cut says so",
     ".truncated: only tnk": "the same",
     ".user_metadata: official {}, tnk None": "to have none is one thing",
+    ".repo_id: official 'tinker-": "whose it is, also when nobody named it",
+    ".revision: only tnk": "where the weights went, also when nobody named a branch",
+    ".commit: only tnk": "what has been made there",
+    ".url: only tnk": "and where it can be seen",
 }
 GROWING = "gigabyte_hours"  # while one looks
 found = set()
@@ -233,6 +239,82 @@ def download(ctx):
             compare(*map(json.dumps, out))
             check(tree(theirs) == tree(ours) and "adapter_model.safetensors" in str(list(tree(ours))),
                   f"{list(tree(theirs))}, {list(tree(ours))}")
+
+
+HEAD = re.compile(rb"\A---\n(.*?)^---$", re.S | re.M)
+
+
+def pushed(hub, args, command, *before):
+    """Push, to a hub where nothing is; the answer, the calls, the files, and the
+    head of the card, whose sentences are each one's own. Without the owner, whom
+    the official command leaves out where nobody named a repository."""
+    hub.reset()
+    with tempfile.TemporaryDirectory() as home:
+        out = command(*before, *args, **hub.env(home)).stdout
+    files = dict(hub.files)
+    card = files.pop("README.md", b"")
+    return out, [(call[0], call[1].replace("/owner/", "/")) for call in hub.calls], files, sorted(HEAD.match(card)[1].splitlines()) if card else []
+
+
+@case
+def push(ctx):
+    """By default names, and as one likes."""
+    need_tnk("checkpoint", "push-hf")
+    path = saved(ctx)[5]
+    with ModelHub(token="hf_0123456789") as hub:
+        for options in [], ["-r", "mine/adapter", "--public", "--revision", "v1", "--commit-message", "m",
+                            "--create-pr", "--no-model-card", "--allow-pattern", "*.json",
+                            "--allow-pattern", "*.safetensors", "--ignore-pattern", "*_config*"]:
+            args = ["checkpoint", "push-hf", path, *options]
+            theirs = pushed(hub, args, tinker, "-f", "json")
+            ours = pushed(hub, [*args, "--json"], tnk)
+            compare(theirs[0], ours[0])
+            # Before its download tnk asks who it is, and whose checkpoint is there;
+            # and it makes the branch, which the official command takes to exist.
+            # The hub checks the head of the other one's card.
+            made = [call for i, call in enumerate(theirs[1])
+                    if call[1] != "/api/validate-yaml" and (i == 0 or call != theirs[1][i - 1])]
+            own = [call for call in ours[1][2:] if "/branch/" not in call[1]]
+            check(made == own, f"official {made}\ntnk {own}")
+            check(theirs[2:] == ours[2:], f"official {theirs[2:]}\ntnk {ours[2:]}")
+
+
+@case
+def push_over_another_checkpoint(ctx):
+    need_tnk("checkpoint", "push-hf")
+    with ModelHub(token="hf_0123456789") as hub, tempfile.TemporaryDirectory() as home:
+        hub.files["README.md"] = b"---\ntinker_path: tinker://other:train:0/weights/a\n---\n"
+        args = ["checkpoint", "push-hf", saved(ctx)[5], "--repo", "mine/adapter"]
+        for command in tinker, tnk:
+            said = command(*args, code=1, **hub.env(home)).stderr
+            check("tinker://other:train:0/weights/a" in said, said)
+            check(list(hub.files) == ["README.md"], str(hub.files))
+
+
+# ---- Credentials -------------------------------------------------------------------
+
+
+@case
+def login_and_logout(ctx):
+    """A key that is typed where there is no terminal."""
+    need_tnk("auth", "login")
+    stores = []
+    for command, args in (tinker, []), (tnk, ["--key-stdin"]):
+        with tempfile.TemporaryDirectory() as home:
+            env = {"HOME": home, "TINKER_API_KEY": ""}
+            file = Path(home, ".tinker", "credentials.json")
+            ran = command("auth", "login", *args, typed="tml-interop-typed\n", **env)
+            check("tml-interop-typed" not in ran.stdout + ran.stderr, "the key is shown")
+            stores.append(json.loads(file.read_text()))
+            # What one has stored, the other one uses.
+            other = tnk if command is tinker else tinker
+            check("yes" in other("auth", "status", **env).stdout, "it is used")
+            command("auth", "logout", **env)
+            check(json.loads(file.read_text())["keys"] == {}, file.read_text())
+    theirs, ours = stores
+    for record in ours["keys"].values():
+        check(record.pop("base_url") == ctx.url, "tnk binds it to its server")
+    check(theirs == ours, f"official {theirs}\ntnk {ours}")
 
 
 # ---- Failures -----------------------------------------------------------------------
