@@ -176,6 +176,222 @@ TNK_API double tnk_rl_sampled_entropy(const float *sampled,
  */
 TNK_API double tnk_rl_entropy(const float *logprobs, size_t n);
 
+/*
+ * Losses and regularizers, for tnk_training_forward_backward_custom(). Each
+ * returns its value times a factor of the caller's, and adds the derivative of
+ * that to a gradient: the terms of a loss are called one after the other, for
+ * each example,
+ *
+ *     tnk_rl_tokens_t t = {.n = n, .reference = sampled,
+ *                          .logprobs = io->logprobs[i].data,
+ *                          .gradient = io->gradients[i]};
+ *     io->loss += tnk_rl_ppo(&t, advantages, 0.8, 1.2, 1.0 / n_tokens);
+ *     io->loss += tnk_rl_kl_penalty(&t, TNK_KL_K3, 0.01 / n_tokens);
+ *
+ * and what one of them contributes, or the norm of its gradient
+ * (tnk_rl_norm()), is learnt by calling it with a gradient of its own. Each
+ * token is worked out in single precision.
+ */
+
+/** Tokens of a sequence. */
+typedef struct {
+  size_t n;
+  const float *logprobs;  /**< [n], of the model that is trained. */
+  const float *reference; /**< [n], what they are compared with: those that the
+                               tokens were sampled with, or of another model. */
+  const float *weights;   /**< [n], at least 0; NULL: all 1. What weighs 0 may
+                               be anything. */
+  float *gradient;        /**< [n], to be added to; NULL: the value alone. */
+} tnk_rl_tokens_t;
+
+/**
+ * Importance sampling: the sum of -r A, where r = exp(logprobs - reference) is
+ * the ratio of the probabilities and A the advantage. The loss
+ * "importance_sampling" of the service. Sutton and Barto, "Reinforcement
+ * Learning", section 5.5, with the gradient of section 13.3.
+ *
+ * @param advantages  [n].
+ * @param scale       Times which the sum is taken.
+ * @return The value. Never fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_importance_sampling(const tnk_rl_tokens_t *tokens,
+                                          const float *advantages,
+                                          double scale);
+
+/**
+ * PPO: the sum of -min(r A, clip(r, low, high) A), the service's "ppo".
+ * Schulman et al. 2017, "Proximal Policy Optimization Algorithms", equation 7,
+ * which has 1 - epsilon and 1 + epsilon for the bounds.
+ *
+ * @param advantages  [n].
+ * @param low, high   Bounds of the ratio; the service's are 0.8 and 1.2.
+ * @param scale       Times which the sum is taken.
+ * @return The value. Never fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_ppo(const tnk_rl_tokens_t *tokens,
+                          const float *advantages, double low, double high,
+                          double scale);
+
+/**
+ * CISPO: the sum of -clip(r, low, high) A log p, where the clipped ratio counts
+ * as a constant, so that no token loses its gradient; the service's "cispo".
+ * MiniMax 2025, "MiniMax-M1", section 3.1.
+ *
+ * @param advantages  [n].
+ * @param low, high   Bounds of the ratio; the service's are 0 and 4.
+ * @param scale       Times which the sum is taken.
+ * @return The value; it is no objective, only its gradient is meant. Never
+ *         fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_cispo(const tnk_rl_tokens_t *tokens,
+                            const float *advantages, double low, double high,
+                            double scale);
+
+/**
+ * DPO: -log sigmoid(beta d) of a pair of sequences, where d is by how much more
+ * the model has come to like the chosen one than the rejected one: the sum of
+ * weight (logprobs - reference) of the first, less that of the second. Rafailov
+ * et al. 2023, "Direct Preference Optimization", equation 7.
+ *
+ * @param chosen, rejected  Weights are 0 for the prompt.
+ * @param beta              How far it may go from the reference; 0.1 is usual.
+ * @param scale             Times which the loss is taken.
+ * @param[out] margin       beta d; above 0 the pair is in order. May be NULL.
+ * @return The value. Never fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_dpo(const tnk_rl_tokens_t *chosen,
+                          const tnk_rl_tokens_t *rejected, double beta,
+                          double scale, double *margin);
+
+/**
+ * A penalty for leaving a reference model, of tokens that were drawn from the
+ * model itself: the sum of estimates of KL(model, reference), with
+ * r = reference - logprobs in the formulas of tnk_kl_t. GRPO has k3.
+ *
+ * @param scale  Times which the sum is taken; the coefficient.
+ * @return The value; NaN for a @p kind that is none, and nothing is added then.
+ * Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_kl_penalty(const tnk_rl_tokens_t *tokens, tnk_kl_t kind,
+                                 double scale);
+
+/** Between which of two distributions a divergence is taken. Kullback and
+ * Leibler 1951, "On Information and Sufficiency". */
+typedef enum {
+  TNK_KL_FORWARD = 0,  /**< KL(model, reference): sum of p (log p - log q). */
+  TNK_KL_REVERSE = 1,  /**< KL(reference, model): sum of q (log q - log p). */
+  TNK_KL_SYMMETRIC = 2 /**< The mean of both; Jeffreys 1946, half of his. */
+} tnk_kl_direction_t;
+
+/**
+ * The divergence of two distributions over the same outcomes, such as the
+ * likeliest tokens of one place.
+ *
+ * @param[in,out] gradient  [n], by @p logprobs, each for itself; NULL: none.
+ * @param logprobs          [n], of the model, finite.
+ * @param reference         [n], finite.
+ * @param scale             Times which it is taken.
+ * @return The value; NaN for a @p direction that is none, and nothing is added
+ *         then.
+ * Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_kl_exact(float *gradient, const float *logprobs,
+                               const float *reference, size_t n,
+                               tnk_kl_direction_t direction, double scale);
+
+/**
+ * The entropy of softmax(logits / temperature), in nats. With a factor below 0
+ * it is what keeps a policy from settling too early: Williams and Peng 1991,
+ * "Function Optimization Using Connectionist Reinforcement Learning
+ * Algorithms".
+ *
+ * @param[in,out] gradient  [n], by @p logits; NULL: none.
+ * @param logits            [n], log-probabilities or what differs from them by
+ *                          a constant; -infinity for what cannot come.
+ * @param temperature       Above 0; 1 leaves them as they are.
+ * @param scale             Times which it is taken: above 0 penalizes it.
+ * @return The value; NaN for a @p temperature that is none, and nothing is
+ *         added then.
+ * Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_entropy_penalty(float *gradient, const float *logits,
+                                      size_t n, double temperature,
+                                      double scale);
+
+/**
+ * Distances to a reference: the sum of weight (l1 |d| + l2 d^2) with
+ * d = value - reference. Without a reference it keeps values small: L1
+ * (Tibshirani 1996, "Regression Shrinkage and Selection via the Lasso"), L2, or
+ * both, the elastic net (Zou and Hastie 2005, "Regularization and Variable
+ * Selection via the Elastic Net"). With one it asks for consistency: what two
+ * views of the same tokens got is to be alike. The slope of |d| at 0 is 0.
+ *
+ * @param[in,out] gradient  [n], by @p values; NULL: none.
+ * @param values            [n].
+ * @param reference         [n]; NULL: all 0.
+ * @param weights           [n], at least 0; NULL: all 1.
+ * @param l1, l2            Coefficients, at least 0.
+ * @return The value. Never fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_elastic_net(float *gradient, const float *values,
+                                  const float *reference, const float *weights,
+                                  size_t n, double l1, double l2);
+
+/**
+ * L2 about the mean of the values: the sum of (value - mean)^2.
+ *
+ * @param[in,out] gradient  [n], by @p values; NULL: none.
+ * @param values            [n].
+ * @param scale             Times which it is taken.
+ * @return The value. Never fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_l2_centered(float *gradient, const float *values,
+                                  size_t n, double scale);
+
+/**
+ * Soft orthogonality: |X X^T - I|^2, the sum of squares of all elements, which
+ * is 0 where the rows are orthogonal and of length 1. Bansal et al. 2018, "Can
+ * We Gain More from Orthogonality Regularizations in Training Deep CNNs?".
+ *
+ * @param[in,out] gradient   [n_rows, n_columns], by @p values; NULL: none.
+ * @param values             [n_rows, n_columns], row by row.
+ * @param n_rows, n_columns  It takes n_rows^2 n_columns steps.
+ * @param scale              Times which it is taken.
+ * @return The value. Never fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_orthogonality(float *gradient, const float *values,
+                                    size_t n_rows, size_t n_columns,
+                                    double scale);
+
+/**
+ * A penalty on the length of another loss's gradient: (|g| - target)^2.
+ * Gulrajani et al. 2017, "Improved Training of Wasserstein GANs", equation 3,
+ * which takes g at points between two sequences; by the sequence itself the
+ * derivative is then that by the point times its share, which goes into
+ * @p curvature.
+ *
+ * @param[in,out] gradient  [n]; NULL: none.
+ * @param slope             [n], the other loss's gradient g.
+ * @param curvature         [n], how g changes in its own direction, H g: for a
+ *                          loss that is a sum over tokens, each second
+ *                          derivative times the first. May be NULL where
+ *                          @p gradient is.
+ * @param target            The length that g should have.
+ * @param scale             Times which it is taken.
+ * @return The value; where g is 0 nothing is added to the gradient. Never
+ *         fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_gradient_penalty(float *gradient, const float *slope,
+                                       const float *curvature, size_t n,
+                                       double target, double scale);
+
+/**
+ * The length of a vector, as of a gradient: the square root of the sum of
+ * squares.
+ * Never fails. Thread: any. Since: 0.1
+ */
+TNK_API double tnk_rl_norm(const float *values, size_t n);
+
 #ifdef __cplusplus
 }
 #endif

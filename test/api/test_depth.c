@@ -66,8 +66,6 @@ static void keep(stage_t *stage, tnk_promise_t *promise) {
 /* ---- What is read ---- */
 
 static const int32_t ids[2] = {7, 8};
-static float rewards[2] = {-1, -2};
-static tnk_drift_t drift = TNK_DRIFT_INIT;
 static tnk_totals_t totals = TNK_TOTALS_INIT;
 static size_t n_read;
 static uint64_t hash_read;
@@ -129,6 +127,7 @@ static const tnk_tokenizer_plugin_t plugin = {
   }
 
 #include "depth_rest.h"
+#include "depth_rl.h"
 GETS(tnk_batch_new, tnk_batch_free(tnk_batch_new(NULL)))
 GETS(tnk_batch_add_sample,
      tnk_batch_add_sample(s->batch, ids, 2, samples(s), 0, 1))
@@ -345,17 +344,6 @@ KEEPS(tnk_sampling_compute_logprobs,
       tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(), NULL))
 GETS(tnk_sampling_base_model, tnk_sampling_base_model(s->script.sampling))
 GETS(tnk_sampling_id, tnk_sampling_id(s->script.sampling))
-GETS(tnk_rl_discounted_sums, tnk_rl_discounted_sums(rewards, rewards, 2, 1))
-GETS(tnk_rl_drift, tnk_rl_drift(&drift, rewards, rewards, NULL, 2))
-GETS(tnk_rl_effective_sample_size, tnk_rl_effective_sample_size(rewards, 2))
-GETS(tnk_rl_entropy, tnk_rl_entropy(rewards, 2))
-GETS(tnk_rl_group_advantages,
-     tnk_rl_group_advantages(rewards, rewards, 2, 2, TNK_ADVANTAGE_CENTERED))
-GETS(tnk_rl_kl, tnk_rl_kl(rewards, rewards, NULL, 2, TNK_KL_K1))
-GETS(tnk_rl_kl_tokens,
-     tnk_rl_kl_tokens(rewards, rewards, rewards, 2, TNK_KL_K1))
-GETS(tnk_rl_ratios, tnk_rl_ratios(rewards, rewards, rewards, 2))
-GETS(tnk_rl_sampled_entropy, tnk_rl_sampled_entropy(rewards, NULL, 2))
 GETS(tnk_loss_id, tnk_loss_id(NULL))
 GETS(tnk_promise_loss, tnk_promise_loss(s->settled))
 KEEPS(tnk_service_create_loss, tnk_service_create_loss(s->script.service, NULL))

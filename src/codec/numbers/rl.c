@@ -1,8 +1,10 @@
 #include "tnk/rl.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/options.h"
+#include "codec/numbers/lanes.h"
 #include "tnk/error.h"
 
 static double weight_at(const float *weights, size_t i) {
@@ -10,14 +12,6 @@ static double weight_at(const float *weights, size_t i) {
 }
 
 /* ---- Advantages ---- */
-
-static double mean_of(const float *values, size_t n) {
-  double sum = 0;
-
-  for (size_t i = 0; i < n; i++)
-    sum += (double)values[i];
-  return sum / (double)n;
-}
 
 /* All equal: the standard deviation is 0, or what rounding makes of it. */
 static int are_equal(const float *values, size_t n) {
@@ -29,28 +23,23 @@ static int are_equal(const float *values, size_t n) {
 
 static double scale_of(const float *rewards, size_t n, double mean,
                        tnk_advantage_t kind) {
-  double sum = 0;
-
   if (kind == TNK_ADVANTAGE_LEAVE_ONE_OUT)
     return n > 1 ? (double)n / (double)(n - 1) : 0;
   if (kind == TNK_ADVANTAGE_CENTERED)
     return 1;
-  for (size_t i = 0; i < n; i++) {
-    double by = (double)rewards[i] - mean;
-
-    sum += by * by;
-  }
-  return 1 / sqrt(sum / (double)n);
+  return 1 / sqrt(tnk__lanes_squares(rewards, n, mean) / (double)n);
 }
 
 static void advance(float *advantages, const float *rewards, size_t n,
                     tnk_advantage_t kind) {
-  const double mean = mean_of(rewards, n);
-  const int is_flat = are_equal(rewards, n);
-  const double scale = is_flat ? 0 : scale_of(rewards, n, mean, kind);
+  double count;
+  const double mean = tnk__lanes_sum(rewards, NULL, n, &count) / (double)n;
 
-  for (size_t i = 0; i < n; i++)
-    advantages[i] = is_flat ? 0 : (float)(((double)rewards[i] - mean) * scale);
+  if (are_equal(rewards, n))
+    memset(advantages, 0, n * sizeof(*advantages));
+  else
+    tnk__lanes_shift(advantages, rewards, n, mean,
+                     scale_of(rewards, n, mean, kind));
 }
 
 int tnk_rl_group_advantages(float *advantages, const float *rewards, size_t n,
@@ -82,46 +71,36 @@ static double log_ratio_at(const float *sampled, const float *trained,
   return (double)trained[i] - (double)sampled[i];
 }
 
-static double estimate(double r, tnk_kl_t kind) {
-  switch (kind) {
-  case TNK_KL_K1:
-    return -r;
-  case TNK_KL_K2:
-    return r * r / 2;
-  case TNK_KL_K3:
-    return expm1(r) - r; /* for small r the difference of large numbers */
-  }
-  return NAN;
+static int is_kind(tnk_kl_t kind) {
+  return kind == TNK_KL_K1 || kind == TNK_KL_K2 || kind == TNK_KL_K3;
 }
 
 double tnk_rl_kl(const float *sampled, const float *trained,
                  const float *weights, size_t n, tnk_kl_t kind) {
-  double sum = 0;
   double total = 0;
+  double sum;
 
-  for (size_t i = 0; i < n; i++) {
-    const double weight = weight_at(weights, i);
-
-    if (weight == 0)
-      continue; /* whatever stands there */
-    sum += weight * estimate(log_ratio_at(sampled, trained, i), kind);
-    total += weight;
-  }
+  if (!is_kind(kind))
+    return NAN;
+  sum = tnk__lanes_kl(sampled, trained, weights, n, kind, &total);
   return sum / total;
 }
 
 void tnk_rl_kl_tokens(float *out, const float *sampled, const float *trained,
                       size_t n, tnk_kl_t kind) {
+  if (is_kind(kind)) {
+    tnk__lanes_kl_tokens(out, sampled, trained, n, kind);
+    return;
+  }
   for (size_t i = 0; i < n; i++)
-    out[i] = (float)estimate(log_ratio_at(sampled, trained, i), kind);
+    out[i] = NAN;
 }
 
 /* ---- Ratios ---- */
 
 void tnk_rl_ratios(float *ratios, const float *sampled, const float *trained,
                    size_t n) {
-  for (size_t i = 0; i < n; i++)
-    ratios[i] = (float)exp(log_ratio_at(sampled, trained, i));
+  tnk__lanes_ratios(ratios, sampled, trained, n);
 }
 
 /* Sums over tokens by their weights. */
@@ -147,8 +126,8 @@ static void add(sums_t *sums, double r, double weight) {
   sums->weight += weight;
   sums->r += weight * r;
   sums->abs_r += weight * fabs(r);
-  sums->k2 += weight * estimate(r, TNK_KL_K2);
-  sums->k3 += weight * estimate(r, TNK_KL_K3);
+  sums->k2 += weight * r * r / 2;
+  sums->k3 += weight * (expm1(r) - r);
   sums->ratio += weight * ratio;
   sums->squares += weight * ratio * weight * ratio;
 }
@@ -198,21 +177,13 @@ int tnk_rl_drift(tnk_drift_t *out, const float *sampled, const float *trained,
 
 /* Relative to the largest, so that it is 1 and nothing overflows. */
 double tnk_rl_effective_sample_size(const float *log_weights, size_t n) {
-  double max = -INFINITY;
+  const double max = tnk__lanes_max(log_weights, n);
   double sum = 0;
   double squares = 0;
 
-  for (size_t i = 0; i < n; i++)
-    if (!((double)log_weights[i] <= max))
-      max = (double)log_weights[i];
-  if (max == -INFINITY)
-    return 0;
-  for (size_t i = 0; i < n; i++) {
-    const double weight = exp((double)log_weights[i] - max);
-
-    sum += weight;
-    squares += weight * weight;
-  }
+  if (max == -INFINITY) /* Or all are NaN. */
+    return tnk__lanes_sum(log_weights, NULL, n, &squares) <= 0 ? 0 : NAN;
+  tnk__lanes_exp_sums(log_weights, n, max, &sum, &squares);
   return sum * sum / squares;
 }
 
@@ -220,26 +191,12 @@ double tnk_rl_effective_sample_size(const float *log_weights, size_t n) {
 
 double tnk_rl_sampled_entropy(const float *sampled, const float *weights,
                               size_t n) {
-  double sum = 0;
   double total = 0;
+  const double sum = tnk__lanes_sum(sampled, weights, n, &total);
 
-  for (size_t i = 0; i < n; i++) {
-    const double weight = weight_at(weights, i);
-
-    if (weight == 0)
-      continue;
-    sum -= weight * (double)sampled[i];
-    total += weight;
-  }
-  return sum / total;
+  return -sum / total;
 }
 
 double tnk_rl_entropy(const float *logprobs, size_t n) {
-  double sum = 0;
-
-  /* p log p goes to 0 with p. */
-  for (size_t i = 0; i < n; i++)
-    if (logprobs[i] != -INFINITY)
-      sum -= exp((double)logprobs[i]) * (double)logprobs[i];
-  return sum;
+  return -tnk__lanes_entropy(logprobs, n);
 }
