@@ -149,6 +149,29 @@ TNK_API tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises,
                                        size_t n);
 
 /**
+ * A promise that resolves when some of @p promises have, the first in time, and
+ * then cancels the others, as a group of samples does that need not be
+ * complete. It rejects when so many have been rejected that the others would
+ * not do, with the error of the last of them, and cancels the others too.
+ *
+ * Which have resolved is told by tnk_promise_status() of each
+ * tnk_promise_child(); it may be more than were wanted, since cancelling can
+ * come too late. A child that is NULL counts as rejected.
+ *
+ * @param promises  One reference of each is taken.
+ * @param n         At least 1; 0 gives NULL, and so do children that are all
+ *                  NULL.
+ * @param n_wanted  From 1 to @p n.
+ *
+ * Rejects with: the error of a child; TNK_EINVAL (@p n_wanted is out of range,
+ *   or children are NULL); TNK_ECANCELED, TNK_ECLOSED as tnk_all() does,
+ *   TNK_ENOMEM.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_quorum(tnk_promise_t *const *promises, size_t n,
+                                  size_t n_wanted);
+
+/**
  * A promise that follows @p promise but rejects with TNK_ETIMEDOUT after
  * @p timeout_ms, and then cancels the operation. Its text tells what the
  * operation was waiting for.
@@ -251,7 +274,7 @@ TNK_API size_t tnk_promise_explain(const tnk_promise_t *promise, char *text,
                                    size_t text_size);
 
 /**
- * A child of what tnk_all() or tnk_all_settled() returned.
+ * A child of what tnk_all(), tnk_all_settled() or tnk_quorum() returned.
  *
  * @param index  From 0, in the order in which they were given.
  *

@@ -48,6 +48,7 @@ typedef struct {
   tnk_promise_t *promise;
   tnk__timer_t timer;
   size_t n_waiting;
+  size_t n_wanted; /* of a quorum: how many still have to resolve; else 0 */
   size_t n_children;
   uint8_t is_wrapper; /* the child's result is also that of the promise */
   struct {

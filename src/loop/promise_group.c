@@ -91,6 +91,9 @@ static void explain_self(const tnk__group_t *group, size_t n_pending,
         out, tnk__timer_left_ms(&group->timer,
                                 tnk__context_now_ms(group->timer.context)));
     tnk__text_printf(out, "; ");
+  } else if (group->n_wanted > 0) {
+    tnk__text_printf(out, "waits for %zu more of %zu promises; one of them: ",
+                     group->n_wanted, group->n_children);
   } else if (n_pending > 0) {
     tnk__text_printf(out, "waits for %zu of %zu promises; the first of them: ",
                      n_pending, group->n_children);
@@ -247,7 +250,8 @@ static void reject_null(tnk_promise_t *promise) {
   if (i == group->n_children || promise->state != TNK_PENDING)
     return;
   tnk__promise_reject(promise, tnk__error_new(&promise->home->alloc, TNK_EINVAL,
-                                              "all: child %zu is NULL", i));
+                                              "%s: child %zu is NULL",
+                                              promise->name, i));
 }
 
 static void on_child_of_all(tnk_promise_t *child, int status, void *user) {
@@ -288,6 +292,62 @@ tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises, size_t n) {
 
   if (promise != NULL && promise->group != NULL)
     watch_children(promise, on_child_of_settled);
+  return promise;
+}
+
+/* ---- Some ---- */
+
+/* The group has settled: those that are left are of no use any more. */
+static void cancel_rest(tnk__group_t *group) {
+  size_t i;
+
+  for (i = 0; i < group->n_children; i++)
+    tnk_promise_cancel(group->children[i].promise);
+}
+
+static void on_child_of_quorum(tnk_promise_t *child, int status, void *user) {
+  tnk_promise_t *promise = user;
+  tnk__group_t *group = promise->group;
+
+  group->n_waiting--;
+  if (promise->state == TNK_PENDING) {
+    if (status == TNK_OK && --group->n_wanted == 0)
+      tnk__promise_resolve(promise, TNK__RESULT_NONE, NULL, NULL);
+    else if (group->n_waiting < group->n_wanted)
+      tnk__promise_reject(promise, tnk__error_ref(tnk__promise_error(child)));
+    if (promise->state != TNK_PENDING)
+      cancel_rest(group);
+  }
+  tnk_promise_unref(promise);
+}
+
+static size_t n_given(const tnk__group_t *group) {
+  size_t n = 0;
+  size_t i;
+
+  for (i = 0; i < group->n_children; i++)
+    n += group->children[i].promise != NULL;
+  return n;
+}
+
+tnk_promise_t *tnk_quorum(tnk_promise_t *const *promises, size_t n,
+                          size_t n_wanted) {
+  tnk_promise_t *promise = new_group("quorum", promises, n);
+  tnk__group_t *group = promise != NULL ? promise->group : NULL;
+
+  if (group == NULL)
+    return promise;
+  group->n_wanted = n_wanted;
+  if (n_wanted == 0 || n_wanted > n)
+    tnk__promise_reject(promise,
+                        tnk__error_new(&promise->home->alloc, TNK_EINVAL,
+                                       "quorum: %zu of %zu promises are wanted",
+                                       n_wanted, n));
+  else if (n_given(group) < n_wanted)
+    reject_null(promise);
+  watch_children(promise, on_child_of_quorum);
+  if (promise->state != TNK_PENDING)
+    cancel_rest(group);
   return promise;
 }
 

@@ -207,8 +207,12 @@ group(stage_t *s, tnk_promise_t *(*make)(tnk_promise_t *const *, size_t)) {
   return make(both, 2);
 }
 
+static tnk_promise_t *first_of(tnk_promise_t *const *promises, size_t n) {
+  return tnk_quorum(promises, n, 1);
+}
 KEEPS(tnk_all, group(s, tnk_all))
 KEEPS(tnk_all_settled, group(s, tnk_all_settled))
+KEEPS(tnk_quorum, group(s, first_of))
 KEEPS(tnk_with_timeout, tnk_with_timeout(tnk_promise_ref(s->settled), 1))
 KEEPS(tnk_then, tnk_promise_ref(s->settled))
 ROW(tnk_promise_forget) {
