@@ -154,7 +154,14 @@ TNK_API tnk_promise_t *tnk_training_forward(tnk_training_t *training,
                                             size_t n_data,
                                             const tnk_pass_options_t *options);
 
-/** What a custom loss function reads and writes; valid until it returns. */
+/** A number that a custom loss tells beside its value. */
+typedef struct {
+  const char *name; /**< Its key in tnk_pass_metrics(), any text. */
+  double value;
+} tnk_custom_metric_t;
+
+/** What a custom loss function reads and writes; valid until it returns, or
+ * after tnk_custom_loss_defer() until tnk_custom_loss_finish(). */
 typedef struct {
   size_t n_data;
   const tnk_tensor_t *logprobs; /**< f32, for each example. */
@@ -162,7 +169,11 @@ typedef struct {
                                      many values an example as logprobs has;
                                      zero at first. */
   double loss;                  /**< To be filled in. */
-  tnk_pair_t reserved;
+  /** May be set: metrics for the result, at most 1,024. They take the place of
+   * those of the service with the same name, but for "loss:sum" and
+   * "surrogate_loss:sum". Read when the loss is known, and copied. */
+  const tnk_custom_metric_t *metrics;
+  size_t n_metrics;
 } tnk_custom_loss_t;
 
 /**
@@ -174,10 +185,40 @@ typedef struct {
  * @return 0, or any other number to give up: the promise then rejects with
  *         TNK_EUSER carrying that number as its cause, and nothing is sent.
  * Called once, on the loop thread. Every function of this library may be
- * called, but not tnk_wait().
+ * called, but not tnk_wait(). One that takes long defers its answer.
  * Since: 0.1
  */
 typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
+
+/**
+ * Say, from inside a custom loss function, that its answer comes later: the
+ * loop goes on with heartbeats and polls while the loss is computed elsewhere,
+ * as on a thread of uv_queue_work(). What the function returns does not count
+ * then.
+ *
+ * @p io and all it points to stay as they are until tnk_custom_loss_finish();
+ * one other thread may read and write them meanwhile. The operation keeps its
+ * place in the queue. It may be canceled and the client closed, of which the
+ * thread notices nothing: it has to be finished all the same, and until then
+ * its memory stays and the client has not closed.
+ *
+ * @return TNK_OK; TNK_EINVAL when @p io is NULL or deferred already.
+ * Thread: loop thread. Callable from callbacks: that function alone. Since: 0.1
+ */
+TNK_API int tnk_custom_loss_defer(tnk_custom_loss_t *io);
+
+/**
+ * Answer what was deferred, once. @p io is gone with it.
+ *
+ * @param status  What the function would have returned: 0, or a number to give
+ *                up.
+ * @return TNK_OK; TNK_ECANCELED when the operation was over already, and the
+ *         answer is dropped; TNK_EREENTRANT inside the function that deferred,
+ *         and nothing happens; TNK_EINVAL when @p io is NULL or was not
+ *         deferred.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_custom_loss_finish(tnk_custom_loss_t *io, int status);
 
 /**
  * Run a forward pass, let @p loss compute loss and gradients from the
@@ -195,7 +236,8 @@ typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
  *
  * Protocol: training, forward_backward_custom.
  * @return A promise of tnk_pass_t, whose metric "loss:sum" is the loss that
- *         @p loss computed; the server's own is under "surrogate_loss:sum".
+ *         @p loss computed; the server's own is under "surrogate_loss:sum", and
+ *         the metrics of @p loss are there too.
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h),
  *   TNK_EUSER.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1

@@ -134,6 +134,14 @@ tnk_promise_t *tnk_training_forward_backward_custom(
   return refusal;
 }
 
+int tnk_custom_loss_defer(tnk_custom_loss_t *io) {
+  return io != NULL ? tnk__custom_defer(io) : TNK_EINVAL;
+}
+
+int tnk_custom_loss_finish(tnk_custom_loss_t *io, int status) {
+  return io != NULL ? tnk__custom_finish(io, status) : TNK_EINVAL;
+}
+
 /* ---- Losses of the caller's on the service ---- */
 
 tnk_promise_t *tnk_service_create_loss(tnk_service_t *service,

@@ -25,6 +25,7 @@
 #define TNK__MAX_REDIRECTS 5
 #define TNK__MAX_PROTO_FACTOR 64 /* decoded bytes an encoded byte may cost */
 #define TNK__MAX_STRUCT ((size_t)4096) /* of a caller, by its size */
+#define TNK__MAX_CUSTOM_METRICS 1024   /* of a loss of the caller */
 #define TNK__LOOP_BUDGET 64 /* callbacks of a kind in a turn of the loop */
 
 #endif

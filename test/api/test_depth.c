@@ -348,6 +348,8 @@ KEEPS(tnk_sampling_compute_logprobs,
       tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(), NULL))
 GETS(tnk_sampling_base_model, tnk_sampling_base_model(s->script.sampling))
 GETS(tnk_sampling_id, tnk_sampling_id(s->script.sampling))
+GETS(tnk_custom_loss_defer, tnk_custom_loss_defer(NULL))
+GETS(tnk_custom_loss_finish, tnk_custom_loss_finish(NULL, 0))
 GETS(tnk_loss_id, tnk_loss_id(NULL))
 GETS(tnk_promise_loss, tnk_promise_loss(s->settled))
 KEEPS(tnk_service_create_loss, tnk_service_create_loss(s->script.service, NULL))

@@ -161,29 +161,33 @@ TEST(S1_4c_which_metric_is_the_loss) {
   }
 }
 
-TEST(custom_loss_takes_the_place_of_the_servers) {
+TEST(E8_custom_loss_takes_the_place_of_the_servers) {
+  static const tnk_custom_metric_t own[] = {
+      {"kl", 0.5}, {"b", -3}, {"loss:sum", 99}, {"surrogate_loss:sum", 98}};
   tnk_pass_t *pass =
       from_json("{\"metrics\":{\"a\":1,\"loss:sum\":2,\"b\":3}}");
   int err;
 
   for (long at = 0;; at++) {
     test_alloc_fail_at(at);
-    err = tnk__pass_result_set_custom_loss(pass, 7);
+    err = tnk__pass_result_set_custom_loss(pass, 7, own, 4);
     test_alloc_fail_at(-1);
     if (err == TNK_OK)
       break;
     CHECK_INT(err, TNK_ENOMEM);
     CHECK_NEAR(tnk_pass_loss(pass), 2, 0);
   }
-  CHECK_INT(tnk_metrics_count(&pass->metrics), 4);
+  CHECK_INT(tnk_metrics_count(&pass->metrics), 5);
   CHECK_STR(tnk_metrics_key(&pass->metrics, 0), "a");
+  CHECK_NEAR(tnk_metrics_get(&pass->metrics, "b"), -3, 0);
+  CHECK_NEAR(tnk_metrics_get(&pass->metrics, "kl"), 0.5, 0);
   CHECK_NEAR(tnk_metrics_get(&pass->metrics, "loss:sum"), 7, 0);
   CHECK_NEAR(tnk_metrics_get(&pass->metrics, "surrogate_loss:sum"), 2, 0);
   end(pass);
 
   /* A server that sends none loses nothing. */
   pass = from_json("{\"metrics\":{\"a\":1}}");
-  CHECK_INT(tnk__pass_result_set_custom_loss(pass, -1), TNK_OK);
+  CHECK_INT(tnk__pass_result_set_custom_loss(pass, -1, NULL, 0), TNK_OK);
   CHECK_NEAR(tnk_pass_loss(pass), -1, 0);
   CHECK(isnan(tnk_metrics_get(&pass->metrics, "surrogate_loss:sum")));
   end(pass);

@@ -36,30 +36,42 @@ void tnk__metrics_free(const tnk_allocator_t *alloc, void *value) {
     end_arena(((tnk_metrics_t *)value)->arena, alloc);
 }
 
-int tnk__pass_result_set_custom_loss(tnk_pass_t *pass, double loss) {
+/* Writes over the metric of that name, or appends one. */
+static void put(tnk__metric_t *items, size_t *n, const char *key,
+                double value) {
+  size_t i = 0;
+
+  while (i < *n && strcmp(items[i].key, key) != 0)
+    i++;
+  if (i == *n)
+    items[(*n)++].key = key;
+  items[i].value = value;
+}
+
+int tnk__pass_result_set_custom_loss(tnk_pass_t *pass, double loss,
+                                     const tnk_custom_metric_t *own,
+                                     size_t n_own) {
   static const char sum[] = "loss:sum";
   const tnk_metrics_t *old = &pass->metrics;
   tnk__room_t room = {.arena = pass->arena};
   tnk__metric_t *items =
-      tnk__room_zeroed(&room, old->n + 2, sizeof(tnk__metric_t));
+      tnk__room_zeroed(&room, old->n + n_own + 2, sizeof(tnk__metric_t));
+  const tnk__metric_t *surrogate = tnk__metrics_find(old, sum);
   tnk_metrics_t metrics = {0};
-  double surrogate = NAN;
-  int has_surrogate = 0;
   size_t n = 0;
 
-  for (size_t i = 0; i < old->n && items != NULL; i++) {
-    if (strcmp(old->items[i].key, sum) != 0) {
+  for (size_t i = 0; i < old->n && items != NULL; i++)
+    if (strcmp(old->items[i].key, sum) != 0)
       items[n++] = old->items[i];
-    } else {
-      has_surrogate = 1;
-      surrogate = old->items[i].value;
-    }
+  for (size_t i = 0; i < n_own && items != NULL; i++) {
+    const char *name = tnk__room_text(&room, own[i].name);
+    if (name != NULL)
+      put(items, &n, name, own[i].value);
   }
   if (items != NULL) {
-    items[n++] = (tnk__metric_t){.key = sum, .value = loss};
-    if (has_surrogate)
-      items[n++] =
-          (tnk__metric_t){.key = "surrogate_loss:sum", .value = surrogate};
+    put(items, &n, sum, loss);
+    if (surrogate != NULL)
+      put(items, &n, "surrogate_loss:sum", surrogate->value);
     tnk__metrics_build(&metrics, &room, items, n);
   }
   pass->arena = room.arena; /* it may have grown */

@@ -2,6 +2,7 @@
 #define TNK_CODEC_MESSAGE_RESULTS_H
 
 #include "codec/message/metrics.h"
+#include "tnk/training.h"
 
 /*
  * What stands behind the result types of tnk/result.h. Each result is one arena
@@ -68,9 +69,12 @@ void tnk__samples_free(const tnk_allocator_t *alloc, void *value);
 void tnk__metrics_free(const tnk_allocator_t *alloc, void *value);
 
 /* Put in the metrics of a custom loss, before the result is shown to anybody:
- * "loss:sum" becomes `loss`, and what the server had there
- * "surrogate_loss:sum". TNK_OK or TNK_ENOMEM, which changes nothing. */
-int tnk__pass_result_set_custom_loss(tnk_pass_t *pass, double loss);
+ * those of the caller, copied, over the server's of the same names; "loss:sum"
+ * becomes `loss`, and what the server had there "surrogate_loss:sum". TNK_OK or
+ * TNK_ENOMEM, which changes nothing. */
+int tnk__pass_result_set_custom_loss(tnk_pass_t *pass, double loss,
+                                     const tnk_custom_metric_t *metrics,
+                                     size_t n_metrics);
 
 /* Name the sequences, before the result is shown to anybody, in their order,
  * with the ids that the submission was answered with. TNK_OK; TNK_EPROTO when

@@ -1,7 +1,14 @@
 /*
  * First pass: forward only, with the examples' own weights or zeros. Then the
- * caller's function. Second pass: the same slices, weights = -gradient. The
- * turn is kept until the second pass has been submitted.
+ * caller's function, which answers at once or later. Second pass: the same
+ * slices, weights = -gradient. The turn is kept until the second pass has been
+ * submitted.
+ *
+ *   first pass --its results--> the function runs --returns--> second pass
+ *   the function runs --tnk_custom_loss_defer()--> deferred: the operation and
+ *     its context are held, because a thread may be writing there
+ *   deferred --tnk_custom_loss_finish()--> second pass
+ *   any --failure, cancel, close--> over, but a deferred one stays in memory
  */
 #include "task/train/operations.h"
 #include "task/train/pass.h"
@@ -10,14 +17,21 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "codec/data/data.h"
 
 typedef struct {
   tnk__pass_op_t pass;
   tnk_custom_loss_cb cb;
   void *user;
+  tnk_custom_loss_t io;
+  tnk_pass_t *first; /* whose logprobs are in io; NULL before and after */
+  int is_running;    /* the function is */
+  int is_deferred;
   int is_second;
   double loss;
+  tnk_custom_metric_t *metrics; /* in the arena */
+  size_t n_metrics;
 } custom_t;
 
 static custom_t *custom_of(tnk__op_t *op) {
@@ -126,9 +140,9 @@ static int make_backward_data(tnk__pass_op_t *pass, float *const *gradients) {
 /* ---- The caller's function ---- */
 
 /* The logprobs of each example, and memory for the gradients. */
-static int make_io(custom_t *custom, const tnk_pass_t *result,
-                   tnk_custom_loss_t *io, const char **why) {
+static int make_io(custom_t *custom, const char **why) {
   tnk__pass_op_t *pass = &custom->pass;
+  const tnk_pass_t *result = custom->first;
   size_t n = pass->n_data;
   tnk_tensor_t *logprobs =
       tnk__arena_calloc(&pass->arena, n, sizeof(*logprobs));
@@ -155,13 +169,12 @@ static int make_io(custom_t *custom, const tnk_pass_t *result,
     if (gradients[i] == NULL)
       return TNK_ENOMEM;
   }
-  *io = (tnk_custom_loss_t){
+  custom->io = (tnk_custom_loss_t){
       .n_data = n, .logprobs = logprobs, .gradients = gradients};
   return TNK_OK;
 }
 
-static int gradients_are_finite(const custom_t *custom,
-                                const tnk_custom_loss_t *io) {
+static int gradients_are_finite(const tnk_custom_loss_t *io) {
   size_t i;
   size_t k;
 
@@ -169,30 +182,119 @@ static int gradients_are_finite(const custom_t *custom,
     for (k = 0; k < io->logprobs[i].n_values; k++)
       if (!isfinite(io->gradients[i][k]))
         return 0;
-  return isfinite(custom->loss);
+  return isfinite(io->loss);
 }
 
-/* 1 when the second pass can be sent. */
-static int call_user(custom_t *custom, tnk_custom_loss_t *io) {
+/* Copies of the caller's metrics. */
+static int keep_metrics(custom_t *custom, const char **why) {
+  const tnk_custom_loss_t *io = &custom->io;
+  tnk__arena_t *arena = &custom->pass.arena;
+  size_t i;
+
+  if (io->n_metrics > TNK__MAX_CUSTOM_METRICS)
+    *why = "the loss has more than 1,024 metrics";
+  for (i = 0; *why == NULL && i < io->n_metrics; i++)
+    if (io->metrics == NULL || io->metrics[i].name == NULL)
+      *why = "a metric of the loss has no name";
+  if (*why != NULL)
+    return TNK_EUSER;
+  custom->metrics =
+      tnk__arena_calloc(arena, io->n_metrics + 1, sizeof(*custom->metrics));
+  if (custom->metrics == NULL)
+    return TNK_ENOMEM;
+  for (i = 0; i < io->n_metrics; i++) {
+    custom->metrics[i] = io->metrics[i];
+    custom->metrics[i].name = tnk__arena_strdup(arena, io->metrics[i].name);
+    if (custom->metrics[i].name == NULL)
+      return TNK_ENOMEM;
+  }
+  custom->n_metrics = io->n_metrics;
+  return TNK_OK;
+}
+
+/* Begins the second pass with what the function has answered, or fails. */
+static void answer(custom_t *custom, int status) {
+  tnk__pass_op_t *pass = &custom->pass;
+  tnk__op_t *op = &pass->op;
+  const char *why = NULL;
+  int err = TNK_OK;
+
+  tnk__pass_result_free(&op->training->session->context->alloc, custom->first);
+  custom->first = NULL; /* of io only the gradients are needed any more */
+  if (status != 0) {
+    fail_text(op, TNK_EUSER, status, NULL);
+    return;
+  }
+  err = keep_metrics(custom, &why);
+  if (err == TNK_OK)
+    err = make_backward_data(pass, custom->io.gradients);
+  if (err != TNK_OK) {
+    fail_text(op, err, 0, why);
+    return;
+  }
+  custom->loss = custom->io.loss;
+  custom->is_second = 1;
+  pass->forward_only = 0;
+  op->poll_type = "ForwardBackward";
+  op->keeps_turn = 0;
+  tnk__op_next_pass(op, pass->n_slices);
+}
+
+/* Answers, after a look at the numbers, for which logprobs still say how many
+ * there are. */
+static void check_answer(custom_t *custom, int status) {
+  if (status == 0 && !gradients_are_finite(&custom->io))
+    fail_text(&custom->pass.op, TNK_EUSER, 0,
+              "the loss or a gradient is not finite");
+  else
+    answer(custom, status);
+}
+
+static void call_user(custom_t *custom) {
   tnk__op_t *op = &custom->pass.op;
   int status;
 
   tnk__op_hold(op);
+  custom->is_running = 1;
   tnk__callout_begin();
-  status = custom->cb(io, custom->user);
+  status = custom->cb(&custom->io, custom->user);
   tnk__callout_end();
-  if (!tnk__op_unhold(op))
-    return 0; /* canceled or closed in there */
-  custom->loss = io->loss;
-  if (status != 0) {
-    fail_text(op, TNK_EUSER, status, NULL);
-    return 0;
-  }
-  if (!gradients_are_finite(custom, io)) {
-    fail_text(op, TNK_EUSER, 0, "the loss or a gradient is not finite");
-    return 0;
-  }
-  return 1;
+  custom->is_running = 0;
+  if (tnk__op_unhold(op) && !custom->is_deferred)
+    check_answer(custom, status);
+}
+
+static custom_t *custom_of_io(tnk_custom_loss_t *io) {
+  return tnk__container_of(io, custom_t, io);
+}
+
+int tnk__custom_defer(tnk_custom_loss_t *io) {
+  custom_t *custom = custom_of_io(io);
+
+  if (!custom->is_running || custom->is_deferred)
+    return TNK_EINVAL;
+  custom->is_deferred = 1;
+  tnk__op_hold(&custom->pass.op);
+  tnk__context_hold(custom->pass.op.training->session->context);
+  return TNK_OK;
+}
+
+int tnk__custom_finish(tnk_custom_loss_t *io, int status) {
+  custom_t *custom = custom_of_io(io);
+  tnk__context_t *context;
+  int is_open;
+
+  if (!custom->is_deferred)
+    return TNK_EINVAL;
+  if (custom->is_running)
+    return TNK_EREENTRANT;
+  context = custom->pass.op.training->session->context;
+  custom->is_deferred = 0;
+  is_open = tnk__op_unhold(&custom->pass.op);
+  if (is_open)
+    check_answer(custom, status);
+  tnk__context_release(context);
+  return is_open ? TNK_OK : TNK_ECANCELED;
 }
 
 /* ---- The operation ---- */
@@ -206,33 +308,22 @@ static int prepare(tnk__op_t *op, size_t *n_parts) {
 }
 
 static void finish_first(custom_t *custom, tnk_pass_t *result) {
-  tnk__pass_op_t *pass = &custom->pass;
-  tnk__op_t *op = &pass->op;
-  tnk_custom_loss_t io;
   const char *why = NULL;
-  int err = make_io(custom, result, &io, &why);
+  int err;
 
-  if (err != TNK_OK) {
-    fail_text(op, err, 0, why);
-    return;
-  }
-  if (!call_user(custom, &io))
-    return;
-  if (make_backward_data(pass, io.gradients) != TNK_OK) {
-    tnk__op_fail_code(op, TNK_ENOMEM);
-    return;
-  }
-  custom->is_second = 1;
-  pass->forward_only = 0;
-  op->poll_type = "ForwardBackward";
-  op->keeps_turn = 0;
-  tnk__op_next_pass(op, pass->n_slices);
+  custom->first = result;
+  err = make_io(custom, &why);
+  if (err != TNK_OK)
+    fail_text(&custom->pass.op, err, 0, why);
+  else
+    call_user(custom); /* may free the operation */
 }
 
 static void finish_second(custom_t *custom, tnk_pass_t *result) {
   tnk__op_t *op = &custom->pass.op;
 
-  if (tnk__pass_result_set_custom_loss(result, custom->loss) != TNK_OK) {
+  if (tnk__pass_result_set_custom_loss(result, custom->loss, custom->metrics,
+                                       custom->n_metrics) != TNK_OK) {
     tnk__pass_result_free(&op->training->session->context->alloc, result);
     tnk__op_fail_code(op, TNK_ENOMEM);
     return;
@@ -242,7 +333,6 @@ static void finish_second(custom_t *custom, tnk_pass_t *result) {
 
 static void finish(tnk__op_t *op) {
   custom_t *custom = custom_of(op);
-  const tnk_allocator_t *alloc = &op->training->session->context->alloc;
   tnk_pass_t *result = NULL;
   int err = tnk__pass_join(&custom->pass, &result);
 
@@ -251,9 +341,14 @@ static void finish(tnk__op_t *op) {
   } else if (custom->is_second) {
     finish_second(custom, result);
   } else {
-    finish_first(custom, result); /* reads it, and may free the operation */
-    tnk__pass_result_free(alloc, result);
+    finish_first(custom, result);
   }
+}
+
+static void destroy(tnk__op_t *op) {
+  tnk__pass_result_free(&op->training->session->context->alloc,
+                        custom_of(op)->first);
+  tnk__pass_destroy(op);
 }
 
 static const tnk__op_class_t custom_class = {
@@ -268,7 +363,7 @@ static const tnk__op_class_t custom_class = {
     .read = tnk__pass_result_read_part,
     .finish = finish,
     .submitted = tnk__pass_submitted,
-    .destroy = tnk__pass_destroy,
+    .destroy = destroy,
 };
 
 tnk_promise_t *tnk__custom_start(tnk_training_t *training,

@@ -42,23 +42,26 @@ static void drop_parts(tnk__op_t *op) {
   }
 }
 
-static int is_busy(const tnk__op_t *op) {
+static int has_open_parts(const tnk__op_t *op) {
   size_t i;
 
   for (i = 0; i < op->n_parts; i++)
     if (op->parts[i].state != TNK__PART_DONE)
       return 1;
-  return op->n_holds > 0;
+  return 0;
 }
 
 void tnk__op_release(tnk__op_t *op) {
   tnk_training_t *training = op->training;
   const tnk_allocator_t *alloc = &session_of(op)->context->alloc;
 
-  if (op->promise != NULL || is_busy(op))
+  if (op->promise != NULL || has_open_parts(op))
     return;
+  /* A loss that is still computed somewhere holds up nobody any more. */
   tnk__turns_leave(&training->turns, &op->turn);
   tnk__defer_cancel(&op->ready);
+  if (op->n_holds > 0)
+    return;
   tnk__list_remove(&op->member.link);
   tnk__training_moved(training);
   for (size_t i = 0; i < op->n_parts && op->parts != NULL; i++)
@@ -215,20 +218,11 @@ void tnk__op_accepted(tnk__op_t *op) {
     tnk__defer(context, &op->parts[0].due); /* the first goes last */
 }
 
-static int awaits_results(const tnk__op_t *op) {
-  size_t i;
-
-  for (i = 0; i < op->n_parts; i++)
-    if (op->parts[i].state != TNK__PART_DONE)
-      return 1;
-  return 0;
-}
-
 int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
   if (error != NULL && op->lost == NULL)
     op->lost = tnk__error_ref(error);
   if (op->lost == NULL || op->n_accepted < op->n_parts ||
-      (op->is_out_of_turn && awaits_results(op)))
+      (op->is_out_of_turn && has_open_parts(op)))
     return 0;
   tnk__op_fail(op, op->lost);
   return 1;

@@ -21,6 +21,10 @@ tnk_promise_t *tnk__custom_start(tnk_training_t *training,
                                  const tnk_datum_t *data, size_t n_data,
                                  tnk_custom_loss_cb loss, void *user,
                                  const tnk_pass_options_t *options);
+/* Put off the answer of such a function, from inside of it, and give it; see
+ * training.h. */
+int tnk__custom_defer(tnk_custom_loss_t *io);
+int tnk__custom_finish(tnk_custom_loss_t *io, int status);
 /* Tell the lender of the data that nothing will be read of it, as loan.h says.
  * NULL options and copied data need nothing. */
 void tnk__pass_give_back(tnk__session_t *session,
