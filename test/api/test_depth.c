@@ -129,6 +129,11 @@ static const tnk_tokenizer_plugin_t plugin = {
 #include "depth_rest.h"
 #include "depth_rl.h"
 GETS(tnk_batch_new, tnk_batch_free(tnk_batch_new(NULL)))
+GETS(tnk_batch_add_trajectory,
+     tnk_batch_add_trajectory(s->batch, NULL, 0, NULL))
+GETS(tnk_batch_text, tnk_batch_text(s->batch))
+GETS(tnk_segment_given, tnk_segment_given(ids, 2))
+GETS(tnk_segment_sampled, tnk_segment_sampled(samples(s), 0, 1))
 GETS(tnk_batch_add_sample,
      tnk_batch_add_sample(s->batch, ids, 2, samples(s), 0, 1))
 GETS(tnk_batch_add_tokens, tnk_batch_add_tokens(s->batch, ids, NULL, 2))
