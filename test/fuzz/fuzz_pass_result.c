@@ -42,7 +42,7 @@ static void join(tnk_pass_t *first, tnk_pass_t *second) {
   FUZZ_CHECK(tnk__pass_result_combine(&pass, alloc, parts, NULL, 2) == TNK_OK);
   FUZZ_CHECK(tnk_pass_count(pass) == 2 * n);
   check_pass(pass);
-  FUZZ_CHECK(tnk__pass_result_set_custom_loss(pass, 1) == TNK_OK);
+  FUZZ_CHECK(tnk__pass_result_set_custom_loss(pass, 1, NULL, 0) == TNK_OK);
   FUZZ_CHECK(tnk_metrics_get(tnk_pass_metrics(pass), "loss:sum") == 1);
   tnk__pass_result_free(alloc, pass);
 }
