@@ -44,20 +44,23 @@ typedef struct {
                       double, tnk__surrogate_t);
   double (*elastic)(float *, const float *, const float *, const float *,
                     size_t, double, double);
+  double (*penalty)(const tnk_rl_tokens_t *, tnk_kl_t, double);
+  double (*centered)(float *, const float *, size_t, double, double);
 } lanes_t;
 
 #define LANES_OF(end)                                                          \
   {                                                                            \
     kl_##end, kl_tokens_##end, ratios_##end, sum_##end, squares_##end,         \
         shift_##end, exp_sums_##end, max_##end, entropy_##end,                 \
-        surrogate_##end, elastic_##end                                         \
+        surrogate_##end, elastic_##end, penalty_##end, centered_##end          \
   }
 
 static const lanes_t picked = {
     tnk__lanes_kl,        tnk__lanes_kl_tokens, tnk__lanes_ratios,
     tnk__lanes_sum,       tnk__lanes_squares,   tnk__lanes_shift,
     tnk__lanes_exp_sums,  tnk__lanes_max,       tnk__lanes_entropy,
-    tnk__lanes_surrogate, tnk__lanes_elastic};
+    tnk__lanes_surrogate, tnk__lanes_elastic,   tnk__lanes_penalty,
+    tnk__lanes_centered};
 static const lanes_t any = LANES_OF(any);
 
 typedef struct {
@@ -155,6 +158,16 @@ static void check_losses(const case_t *c) {
              ppo, 1e-4);
   CHECK_NEAR(c->lanes->elastic(gradient, p, q, c->w, c->n, 1, 2), elastic,
              1e-4);
+  for (int kind = TNK_KL_K1; kind <= (int)TNK_KL_K3; kind++) {
+    const tnk_rl_tokens_t back = {c->n, q, p, c->w, gradient};
+    double sum = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+      sum += weight_of(c, i) * estimate(i, (tnk_kl_t)kind);
+    CHECK_NEAR(c->lanes->penalty(&back, (tnk_kl_t)kind, 2), 2 * sum, 1e-3);
+  }
+  CHECK_NEAR(c->lanes->centered(gradient, q, c->n, 0.5, 2),
+             2 * c->lanes->squares(q, c->n, 0.5), 1e-9);
   for (size_t i = c->n; i < MAX; i++)
     CHECK(gradient[i] == 0);
 }

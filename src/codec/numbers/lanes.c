@@ -97,3 +97,13 @@ double tnk__lanes_elastic(float *gradient, const float *values,
                           size_t n, double l1, double l2) {
   return PICK(elastic)(gradient, values, reference, weights, n, l1, l2);
 }
+
+double tnk__lanes_penalty(const tnk_rl_tokens_t *tokens, tnk_kl_t kind,
+                          double scale) {
+  return PICK(penalty)(tokens, kind, scale);
+}
+
+double tnk__lanes_centered(float *gradient, const float *values, size_t n,
+                           double center, double scale) {
+  return PICK(centered)(gradient, values, n, center, scale);
+}

@@ -49,6 +49,13 @@ typedef enum {
 double tnk__lanes_surrogate(const tnk_rl_tokens_t *tokens,
                             const float *advantages, double low, double high,
                             double scale, tnk__surrogate_t kind);
+/* A penalty of estimates of KL(model, reference), see rl.h. */
+double tnk__lanes_penalty(const tnk_rl_tokens_t *tokens, tnk_kl_t kind,
+                          double scale);
+/* Sum of (value - center)^2 times the scale; its slope, as if the center were
+ * a constant, is added to `gradient`, which is not NULL. */
+double tnk__lanes_centered(float *gradient, const float *values, size_t n,
+                           double center, double scale);
 /* Sum of l1 |by| + l2 by^2 of the distances to `reference`, or to 0; its slope
  * is added to `gradient`, which may be NULL. */
 double tnk__lanes_elastic(float *gradient, const float *values,

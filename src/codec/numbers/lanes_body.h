@@ -9,17 +9,21 @@
  * elements.
  */
 
-/* The run at `at`: what there is of it, then zeros; of NULL `other`. */
-TARGET static inline void NAME(load)(float *restrict to, const float *from,
-                                     size_t at, size_t n, float other) {
+/* The run at `at`, where it lies; of a last one, or of NULL, `own` is filled:
+ * with what there is of it, then zeros; of NULL with `other`. */
+TARGET static inline const float *NAME(view)(float *own, const float *from,
+                                             size_t at, size_t n, float other) {
   const size_t m = n - at;
 
-  if (m >= LANES && from != NULL) {
-    memcpy(to, from + at, LANES * sizeof(*to));
-    return;
-  }
+  if (m >= LANES && from != NULL)
+    return from + at;
   for (size_t k = 0; k < LANES; k++)
-    to[k] = k >= m ? 0 : from != NULL ? from[at + k] : other;
+    own[k] = other;
+  for (size_t k = 0; from != NULL && k < m; k++)
+    own[k] = from[at + k];
+  for (size_t k = m; k < LANES; k++)
+    own[k] = 0;
+  return own;
 }
 
 /* Stores as much of a run as there is room for. */
@@ -43,10 +47,11 @@ TARGET static inline double NAME(total)(double *restrict lanes) {
  * e^x = 2^i e^f, where |f| <= log(2) / 2 and e^f = 1 + f + f^2 q(f); q is a
  * polynomial that differs from it by 1e-8 of e^f at most. To add 1.5 * 2^23
  * leaves the integer i in the lowest bits. Below -87 the scale, and so the
- * result, is 0; above 88.7 it overflows.
+ * result, is 0; above 88.7 it overflows. With `less` it is e^x - 1 - x, without
+ * a difference of large numbers where x is small.
  */
-TARGET static inline void NAME(exp_f)(float *restrict out,
-                                      const float *restrict x) {
+TARGET static inline void NAME(exp_f)(float *restrict out, const float *x,
+                                      int less) {
   for (size_t k = 0; k < LANES; k++) {
     const float high = x[k] > 88.8f ? 88.8f : x[k];
     const float v = high < -87.3f ? -87.3f : high;
@@ -55,19 +60,20 @@ TARGET static inline void NAME(exp_f)(float *restrict out,
     const float f =
         FMAF(i, 2.12194440e-4f, FMAF(i, -0.693359375f, v)); /* less i log 2 */
     float p = 0.0013933652f;
-    float scale;
+    float half;
     uint32_t bits;
 
     p = FMAF(p, f, 0.0083631815f);
     p = FMAF(p, f, 0.041666465f);
     p = FMAF(p, f, 0.16666577f);
     p = FMAF(p, f, 0.5f);
-    p = FMAF(p, f, 1.0f);
-    p = FMAF(p, f, 1.0f);
     memcpy(&bits, &t, sizeof(bits));
     bits = (bits - 0x4B400000u + 126u) << 23;
-    memcpy(&scale, &bits, sizeof(scale));
-    out[k] = 2 * p * scale;
+    memcpy(&half, &bits, sizeof(half)); /* of the scale */
+    if (less)
+      out[k] = FMAF(2 * half, p * f * f, (2 * half - 1) + 2 * half * f - high);
+    else
+      out[k] = 2 * FMAF(FMAF(p, f, 1.0f), f, 1.0f) * half;
   }
 }
 
@@ -109,10 +115,8 @@ TARGET static inline void NAME(exp_d)(double *restrict out,
 
 /* ---- Divergence and ratios ---- */
 
-TARGET static inline void NAME(estimates)(double *restrict out,
-                                          const float *restrict s,
-                                          const float *restrict t,
-                                          tnk_kl_t kind) {
+TARGET static inline void NAME(estimates)(double *restrict out, const float *s,
+                                          const float *t, tnk_kl_t kind) {
   double r[LANES];
 
   for (size_t k = 0; k < LANES; k++)
@@ -129,7 +133,7 @@ TARGET static inline void NAME(estimates)(double *restrict out,
 TARGET static inline void NAME(weigh)(double *restrict sum,
                                       double *restrict total,
                                       const double *restrict x,
-                                      const float *restrict w) {
+                                      const float *w) {
   double parts[LANES];
 
   for (size_t k = 0; k < LANES; k++)
@@ -148,17 +152,14 @@ TARGET static inline double NAME(kl_kind)(const float *sampled,
   double totals[LANES] = {0};
 
   for (size_t at = 0; at < n; at += LANES) {
-    float s[LANES];
-    float t[LANES];
-    float w[LANES];
+    float own[3][LANES];
+    const float *s = NAME(view)(own[0], sampled, at, n, 0);
+    const float *t = NAME(view)(own[1], trained, at, n, 0);
     double x[LANES];
 
-    NAME(load)(s, sampled, at, n, 0);
-    NAME(load)(t, trained, at, n, 0);
     NAME(estimates)(x, s, t, kind); /* of nothing: 0 */
     if (weights != NULL) {
-      NAME(load)(w, weights, at, n, 0);
-      NAME(weigh)(sums, totals, x, w);
+      NAME(weigh)(sums, totals, x, NAME(view)(own[2], weights, at, n, 0));
     } else {
       for (size_t k = 0; k < LANES; k++)
         sums[k] += x[k];
@@ -182,43 +183,59 @@ TARGET static double NAME(kl)(const float *sampled, const float *trained,
   return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, total);
 }
 
+/* The same in single precision, of r, which may be `out`. */
+TARGET static inline void NAME(estimates_f)(float *out, const float *r,
+                                            tnk_kl_t kind) {
+  if (kind == TNK_KL_K3) {
+    float x[LANES];
+
+    NAME(exp_f)(x, r, 1);
+    memcpy(out, x, sizeof(x));
+    return;
+  }
+  for (size_t k = 0; k < LANES; k++)
+    out[k] = kind == TNK_KL_K1 ? -r[k] : r[k] * r[k] / 2;
+}
+
+TARGET static inline void NAME(tokens_kind)(float *out, const float *sampled,
+                                            const float *trained, size_t n,
+                                            tnk_kl_t kind) {
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[2][LANES];
+    const float *s = NAME(view)(own[0], sampled, at, n, 0);
+    const float *t = NAME(view)(own[1], trained, at, n, 0);
+    float y[LANES];
+
+    for (size_t k = 0; k < LANES; k++)
+      y[k] = t[k] - s[k];
+    NAME(estimates_f)(y, y, kind);
+    NAME(store)(out, y, at, n);
+  }
+}
+
 TARGET static void NAME(kl_tokens)(float *out, const float *sampled,
                                    const float *trained, size_t n,
                                    tnk_kl_t kind) {
-  for (size_t at = 0; at < n; at += LANES) {
-    float s[LANES];
-    float t[LANES];
-    float y[LANES];
-    double x[LANES];
-
-    NAME(load)(s, sampled, at, n, 0);
-    NAME(load)(t, trained, at, n, 0);
-    if (kind == TNK_KL_K3) {
-      NAME(estimates)(x, s, t, TNK_KL_K3);
-      for (size_t k = 0; k < LANES; k++)
-        y[k] = (float)x[k];
-    } else {
-      for (size_t k = 0; k < LANES; k++)
-        y[k] = s[k] - t[k];
-      for (size_t k = 0; k < LANES && kind == TNK_KL_K2; k++)
-        y[k] = y[k] * y[k] / 2;
-    }
-    NAME(store)(out, y, at, n);
-  }
+  if (kind == TNK_KL_K1)
+    NAME(tokens_kind)(out, sampled, trained, n, TNK_KL_K1);
+  else if (kind == TNK_KL_K2)
+    NAME(tokens_kind)(out, sampled, trained, n, TNK_KL_K2);
+  else
+    NAME(tokens_kind)(out, sampled, trained, n, TNK_KL_K3);
 }
 
 TARGET static void NAME(ratios)(float *out, const float *sampled,
                                 const float *trained, size_t n) {
   for (size_t at = 0; at < n; at += LANES) {
-    float s[LANES];
-    float t[LANES];
+    float own[2][LANES];
+    const float *s = NAME(view)(own[0], sampled, at, n, 0);
+    const float *t = NAME(view)(own[1], trained, at, n, 0);
+    float by[LANES];
     float r[LANES];
 
-    NAME(load)(s, sampled, at, n, 0);
-    NAME(load)(t, trained, at, n, 0);
     for (size_t k = 0; k < LANES; k++)
-      t[k] -= s[k];
-    NAME(exp_f)(r, t);
+      by[k] = t[k] - s[k];
+    NAME(exp_f)(r, by, 0);
     NAME(store)(out, r, at, n);
   }
 }
@@ -238,16 +255,14 @@ TARGET static double NAME(sum)(const float *values, const float *weights,
     return few;
   }
   for (size_t at = 0; at < n; at += LANES) {
-    float v[LANES];
-    float w[LANES];
+    float own[2][LANES];
+    const float *v = NAME(view)(own[0], values, at, n, 0);
     double x[LANES];
 
-    NAME(load)(v, values, at, n, 0);
     for (size_t k = 0; k < LANES; k++)
       x[k] = (double)v[k];
     if (weights != NULL) {
-      NAME(load)(w, weights, at, n, 0);
-      NAME(weigh)(sums, totals, x, w);
+      NAME(weigh)(sums, totals, x, NAME(view)(own[1], weights, at, n, 0));
     } else {
       for (size_t k = 0; k < LANES; k++)
         sums[k] += x[k];
@@ -312,11 +327,11 @@ TARGET static void NAME(exp_sums)(const float *values, size_t n, double max,
   double squared[LANES] = {0};
 
   for (size_t at = 0; at < n; at += LANES) {
-    float v[LANES];
+    float own[LANES];
+    const float *v = NAME(view)(own, values, at, n, 0);
     double x[LANES];
     double e[LANES];
 
-    NAME(load)(v, values, at, n, 0);
     for (size_t k = 0; k < LANES; k++)
       x[k] = (double)v[k] - max;
     for (size_t k = n - at; k < LANES; k++)
@@ -335,12 +350,12 @@ TARGET static double NAME(entropy)(const float *logprobs, size_t n) {
   double sums[LANES] = {0};
 
   for (size_t at = 0; at < n; at += LANES) {
-    float v[LANES];
+    float own[LANES];
+    const float *v = NAME(view)(own, logprobs, at, n, 0);
     float e[LANES];
     double x[LANES];
 
-    NAME(load)(v, logprobs, at, n, 0);
-    NAME(exp_f)(e, v);
+    NAME(exp_f)(e, v, 0);
     for (size_t k = 0; k < LANES; k++)
       x[k] = (double)e[k] * (double)v[k]; /* 0 behind the end */
     for (size_t k = 0; k < LANES; k++)
@@ -387,10 +402,10 @@ TARGET static inline void NAME(terms)(float *restrict value,
 /* Adds slopes to the gradient and values to the sum, times their weights. */
 TARGET static inline void NAME(add)(double *restrict sum, float *gradient,
                                     float *restrict value,
-                                    float *restrict slope,
-                                    const float *restrict w, double scale,
-                                    size_t at, size_t n) {
-  float g[LANES];
+                                    float *restrict slope, const float *w,
+                                    double scale, size_t at, size_t n) {
+  float own[LANES];
+  const float *g;
 
   for (size_t k = 0; k < LANES; k++)
     value[k] *= w[k];
@@ -404,10 +419,10 @@ TARGET static inline void NAME(add)(double *restrict sum, float *gradient,
     slope[k] *= w[k] * (float)scale;
   for (size_t k = 0; k < LANES; k++)
     slope[k] = w[k] == 0 ? 0 : slope[k];
-  NAME(load)(g, gradient, at, n, 0);
+  g = NAME(view)(own, gradient, at, n, 0);
   for (size_t k = 0; k < LANES; k++)
-    g[k] += slope[k];
-  NAME(store)(gradient, g, at, n);
+    slope[k] += g[k];
+  NAME(store)(gradient, slope, at, n);
 }
 
 TARGET static inline double NAME(surrogate_kind)(const tnk_rl_tokens_t *tokens,
@@ -419,21 +434,19 @@ TARGET static inline double NAME(surrogate_kind)(const tnk_rl_tokens_t *tokens,
   const size_t n = tokens->n;
 
   for (size_t at = 0; at < n; at += LANES) {
-    float p[LANES];
-    float q[LANES];
-    float a[LANES];
-    float w[LANES];
+    float own[4][LANES];
+    const float *p = NAME(view)(own[0], tokens->logprobs, at, n, 0);
+    const float *q = NAME(view)(own[1], tokens->reference, at, n, 0);
+    const float *a = NAME(view)(own[2], advantages, at, n, 0);
+    const float *w = NAME(view)(own[3], tokens->weights, at, n, 1);
+    float by[LANES];
     float ratio[LANES];
     float value[LANES];
     float slope[LANES];
 
-    NAME(load)(p, tokens->logprobs, at, n, 0);
-    NAME(load)(q, tokens->reference, at, n, 0);
-    NAME(load)(a, advantages, at, n, 0);
-    NAME(load)(w, tokens->weights, at, n, 1);
     for (size_t k = 0; k < LANES; k++)
-      q[k] = p[k] - q[k];
-    NAME(exp_f)(ratio, q);
+      by[k] = p[k] - q[k];
+    NAME(exp_f)(ratio, by, 0);
     NAME(terms)(value, slope, p, ratio, a, low, high, kind);
     NAME(add)(sums, tokens->gradient, value, slope, w, scale, at, n);
   }
@@ -461,6 +474,41 @@ TARGET static double NAME(surrogate)(const tnk_rl_tokens_t *tokens,
                               TNK__SURROGATE_CISPO);
 }
 
+/* The slope by the log-probability, against which r goes: 1, -r, and 1 - e^r.
+ */
+TARGET static inline double NAME(penalty_kind)(const tnk_rl_tokens_t *tokens,
+                                               tnk_kl_t kind, double scale) {
+  double sums[LANES] = {0};
+  const size_t n = tokens->n;
+
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[3][LANES];
+    const float *p = NAME(view)(own[0], tokens->logprobs, at, n, 0);
+    const float *q = NAME(view)(own[1], tokens->reference, at, n, 0);
+    const float *w = NAME(view)(own[2], tokens->weights, at, n, 1);
+    float r[LANES];
+    float value[LANES];
+    float slope[LANES];
+
+    for (size_t k = 0; k < LANES; k++)
+      r[k] = q[k] - p[k];
+    NAME(estimates_f)(value, r, kind);
+    for (size_t k = 0; k < LANES; k++)
+      slope[k] = kind == TNK_KL_K1   ? 1
+                 : kind == TNK_KL_K2 ? -r[k]
+                                     : -(value[k] + r[k]);
+    NAME(add)(sums, tokens->gradient, value, slope, w, scale, at, n);
+  }
+  return scale * NAME(total)(sums);
+}
+
+TARGET static double NAME(penalty)(const tnk_rl_tokens_t *tokens, tnk_kl_t kind,
+                                   double scale) {
+  return kind == TNK_KL_K1   ? NAME(penalty_kind)(tokens, TNK_KL_K1, scale)
+         : kind == TNK_KL_K2 ? NAME(penalty_kind)(tokens, TNK_KL_K2, scale)
+                             : NAME(penalty_kind)(tokens, TNK_KL_K3, scale);
+}
+
 TARGET static double NAME(elastic)(float *gradient, const float *values,
                                    const float *reference, const float *weights,
                                    size_t n, double l1, double l2) {
@@ -469,29 +517,56 @@ TARGET static double NAME(elastic)(float *gradient, const float *values,
   const float two = (float)l2;
 
   for (size_t at = 0; at < n; at += LANES) {
-    float v[LANES];
-    float r[LANES];
-    float w[LANES];
+    float own[3][LANES];
+    const float *v = NAME(view)(own[0], values, at, n, 0);
+    const float *r = NAME(view)(own[1], reference, at, n, 0);
+    const float *w = NAME(view)(own[2], weights, at, n, 1);
+    float by[LANES];
     float value[LANES];
     float slope[LANES];
 
-    NAME(load)(v, values, at, n, 0);
-    NAME(load)(r, reference, at, n, 0);
-    NAME(load)(w, weights, at, n, 1);
     for (size_t k = 0; k < LANES; k++)
-      v[k] -= r[k];
-    for (size_t k = 0; k < LANES; k++) {
-      const float size = v[k] < 0 ? -v[k] : v[k];
-
-      value[k] = one * size + two * v[k] * v[k];
-    }
+      by[k] = v[k] - r[k];
     for (size_t k = 0; k < LANES; k++)
-      r[k] = v[k] > 0 ? one : 0;
+      value[k] = one * fabsf(by[k]) + two * by[k] * by[k];
     for (size_t k = 0; k < LANES; k++)
-      slope[k] = r[k] - (v[k] < 0 ? one : 0) + 2 * two * v[k];
+      slope[k] = by[k] > 0 ? one : 0;
+    for (size_t k = 0; k < LANES; k++)
+      slope[k] = by[k] < 0 ? -one : slope[k];
+    for (size_t k = 0; k < LANES; k++)
+      slope[k] += 2 * two * by[k];
     NAME(add)(sums, gradient, value, slope, w, 1, at, n);
   }
   return NAME(total)(sums);
+}
+
+/* Sum of (value - center)^2 times the scale, with its slope. */
+TARGET static double NAME(centered)(float *gradient, const float *values,
+                                    size_t n, double center, double scale) {
+  double sums[LANES] = {0};
+  size_t at = 0;
+  double rest = 0;
+
+  for (; at + LANES <= n; at += LANES) {
+    float slope[LANES];
+
+    for (size_t k = 0; k < LANES; k++) {
+      const double by = (double)values[at + k] - center;
+
+      sums[k] = FMA(by, by, sums[k]);
+      slope[k] = (float)(2 * scale * by);
+    }
+    for (size_t k = 0; k < LANES; k++)
+      slope[k] += gradient[at + k];
+    memcpy(gradient + at, slope, sizeof(slope));
+  }
+  for (; at < n; at++) {
+    const double by = (double)values[at] - center;
+
+    rest += by * by;
+    gradient[at] += (float)(2 * scale * by);
+  }
+  return scale * (NAME(total)(sums) + rest);
 }
 
 #undef NAME

@@ -68,23 +68,9 @@ double tnk_rl_dpo(const tnk_rl_tokens_t *chosen,
 
 double tnk_rl_kl_penalty(const tnk_rl_tokens_t *tokens, tnk_kl_t kind,
                          double scale) {
-  double total;
-
   if (kind != TNK_KL_K1 && kind != TNK_KL_K2 && kind != TNK_KL_K3)
     return NAN;
-  for (size_t i = 0; i < tokens->n && tokens->gradient != NULL; i++) {
-    const double weight = weight_at(tokens, i);
-    const double r = (double)tokens->reference[i] - (double)tokens->logprobs[i];
-
-    if (weight != 0)
-      add_at(tokens->gradient, i,
-             scale * weight *
-                 (kind == TNK_KL_K1   ? 1
-                  : kind == TNK_KL_K2 ? -r
-                                      : -expm1(r)));
-  }
-  return scale * tnk__lanes_kl(tokens->logprobs, tokens->reference,
-                               tokens->weights, tokens->n, kind, &total);
+  return tnk__lanes_penalty(tokens, kind, scale);
 }
 
 double tnk_rl_kl_exact(float *gradient, const float *logprobs,
@@ -160,9 +146,11 @@ double tnk_rl_l2_centered(float *gradient, const float *values, size_t n,
   double total;
   const double mean = tnk__lanes_sum(values, NULL, n, &total) / (double)n;
 
-  for (size_t i = 0; i < n && gradient != NULL; i++)
-    add_at(gradient, i, 2 * scale * ((double)values[i] - mean));
-  return n == 0 ? 0 : scale * tnk__lanes_squares(values, n, mean);
+  if (n == 0)
+    return 0;
+  return gradient != NULL
+             ? tnk__lanes_centered(gradient, values, n, mean, scale)
+             : scale * tnk__lanes_squares(values, n, mean);
 }
 
 static double dot(const float *a, const float *b, size_t n) {
