@@ -15,10 +15,11 @@ import time
 
 from groups import GROUPS as BASIC
 from lab import Lab, line, markdown
+from numbers_of_rl import GROUPS as NUMBERS
 from rest import GROUPS as REST
 from wire import GROUPS as WIRE
 
-GROUPS = {**BASIC, **WIRE, **REST}
+GROUPS = {**BASIC, **WIRE, **REST, **NUMBERS}
 
 
 def arguments():
