@@ -218,7 +218,7 @@ static int read_month_first(const char *p, date_t *date) {
 
 /* One of the three forms of an HTTP date; 1 when it is one. The day of the
  * week must be there but says nothing new, so it may be wrong. */
-static int read_date(const char *text, int64_t now_s, int64_t *unix_s) {
+int tnk__http_date_read(const char *text, int64_t now_s, int64_t *unix_s) {
   const char *p = skip_spaces(text);
   date_t date;
 
@@ -255,9 +255,9 @@ uint64_t tnk__retry_after(const char *retry_after_ms, const char *retry_after,
     return 0;
   if (read_number(retry_after, 1000, &ms))
     return honoured(ms);
-  if (!read_date(retry_after, wall_s, &then_s))
+  if (!tnk__http_date_read(retry_after, wall_s, &then_s))
     return 0;
-  if (date == NULL || !read_date(date, wall_s, &now_s))
+  if (date == NULL || !tnk__http_date_read(date, wall_s, &now_s))
     now_s = wall_s;
   return then_s > now_s ? honoured((uint64_t)(then_s - now_s) * 1000) : 0;
 }

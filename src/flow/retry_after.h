@@ -17,6 +17,10 @@
 uint64_t tnk__retry_after(const char *retry_after_ms, const char *retry_after,
                           const char *date, int64_t wall_s);
 
+/* Read a date in one of the three forms that HTTP has, as Unix seconds. `now_s`
+ * is for years of two digits. 0: it is none. */
+int tnk__http_date_read(const char *text, int64_t now_s, int64_t *unix_s);
+
 /* What the header x-should-retry says: exactly "true", "false", or nothing. */
 typedef enum {
   TNK__SHOULD_RETRY_UNSAID = 0,

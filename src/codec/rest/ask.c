@@ -25,6 +25,7 @@ static const target_t targets[TNK__N_ASKS] = {
     [TNK__ASK_WEIGHTS_INFO] = {"weights_info", 0, 0, 0},
     [TNK__ASK_EXTERNAL_FILES] = {"training_runs/%c/external_weights_urls", 0, 0,
                                  0},
+    [TNK__ASK_ARCHIVE] = {"training_runs/%c/archive", 0, 0, 0},
     [TNK__ASK_DELETE] = {"training_runs/%c", 0, 0, 0},
     [TNK__ASK_PUBLISH] = {"training_runs/%c/publish", 0, 0, 0},
     [TNK__ASK_UNPUBLISH] = {"training_runs/%c/publish", 0, 0, 0},

@@ -12,6 +12,7 @@ typedef enum {
   TNK__ASK_LIST_CHECKPOINTS,
   TNK__ASK_WEIGHTS_INFO,
   TNK__ASK_EXTERNAL_FILES,
+  TNK__ASK_ARCHIVE, /* answered by where it is */
   TNK__ASK_DELETE,
   TNK__ASK_PUBLISH,
   TNK__ASK_UNPUBLISH,

@@ -117,6 +117,7 @@ static const answer_t answers[TNK__N_ASKS] = {
                                    .end = END_BY_TOTAL},
     [TNK__ASK_WEIGHTS_INFO] = SINGLE(WEIGHTS_INFO, weights_info),
     [TNK__ASK_EXTERNAL_FILES] = SINGLE(EXTERNAL_FILES, external_files),
+    [TNK__ASK_ARCHIVE] = NO_PAGE,
     [TNK__ASK_DELETE] = NO_PAGE,
     [TNK__ASK_PUBLISH] = NO_PAGE,
     [TNK__ASK_UNPUBLISH] = NO_PAGE,

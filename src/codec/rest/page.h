@@ -54,6 +54,11 @@ size_t tnk__page_item_size(tnk__page_kind_t kind);
  * only some are. TNK_OK, TNK_ENOMEM, or TNK_EPROTO when it does not tell. */
 int tnk__page_of_identity(tnk_page_t **out, const tnk_allocator_t *alloc,
                           const char *token, int is_key);
+/* Make the page of an archive that is at `url` until `expires_us`: one external
+ * file, called TNK__ARCHIVE_FILE. TNK_OK or TNK_ENOMEM. */
+#define TNK__ARCHIVE_FILE "archive.tar"
+int tnk__page_of_archive(tnk_page_t **out, const tnk_allocator_t *alloc,
+                         const char *url, int64_t expires_us);
 void tnk__page_free(const tnk_allocator_t *alloc, void *page);
 
 /* Answers that are no pages. Texts stay in the body, which is changed. */
@@ -66,6 +71,14 @@ typedef struct {
   const char *error;  /* or NULL */
 } tnk__trace_t;
 
+/* Where an archive is. */
+typedef struct {
+  const char *url;
+  int64_t expires_us;
+} tnk__archive_link_t;
+
+int tnk__archive_link_read(tnk__archive_link_t *out, tnk__arena_t *arena,
+                           uint8_t *body, size_t n, const char **what);
 int tnk__trace_read(tnk__trace_t *out, tnk__arena_t *arena, uint8_t *body,
                     size_t n, const char **what);
 

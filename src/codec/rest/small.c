@@ -31,6 +31,13 @@ static const tnk__field_t trace_fields[] = {
 static const tnk__shape_t trace_shape = {
     .fields = trace_fields, .n_fields = 3, .size = sizeof(tnk__trace_t)};
 
+static const tnk__field_t link_fields[] = {
+    TNK__FIELD(ID, tnk__archive_link_t, url, "url", 1),
+    TNK__FIELD(TIME, tnk__archive_link_t, expires_us, "expires", 1),
+};
+static const tnk__shape_t link_shape = {
+    .fields = link_fields, .n_fields = 2, .size = sizeof(tnk__archive_link_t)};
+
 static int read_small(void *out, const tnk__shape_t *shape, tnk__arena_t *arena,
                       uint8_t *body, size_t n, const char **what) {
   tnk__record_reader_t reader = {.arena = arena};
@@ -55,6 +62,51 @@ int tnk__copied_read(const char **path, tnk__arena_t *arena, uint8_t *body,
 int tnk__trace_read(tnk__trace_t *out, tnk__arena_t *arena, uint8_t *body,
                     size_t n, const char **what) {
   return read_small(out, &trace_shape, arena, body, n, what);
+}
+
+int tnk__archive_link_read(tnk__archive_link_t *out, tnk__arena_t *arena,
+                           uint8_t *body, size_t n, const char **what) {
+  return read_small(out, &link_shape, arena, body, n, what);
+}
+
+/* ---- Pages that are no answers ---- */
+
+/* A page of one record, which is not there yet; NULL without memory. */
+static tnk_page_t *new_page(const tnk_allocator_t *alloc,
+                            tnk__page_kind_t kind) {
+  tnk_page_t *page = tnk__calloc(alloc, 1, sizeof(*page));
+
+  if (page == NULL)
+    return NULL;
+  *page = (tnk_page_t){
+      .kind = kind, .total = -1, .is_last = 1, .storage_rate = NAN};
+  tnk__arena_init(&page->arena, alloc, 65536);
+  return page;
+}
+
+int tnk__page_of_archive(tnk_page_t **out, const tnk_allocator_t *alloc,
+                         const char *url, int64_t expires_us) {
+  tnk_page_t *page = new_page(alloc, TNK__PAGE_EXTERNAL_FILES);
+  tnk_external_files_t *files;
+  tnk_pair_t *pair;
+
+  if (page == NULL)
+    return TNK_ENOMEM;
+  files = tnk__arena_calloc(&page->arena, 1, sizeof(*files));
+  pair = tnk__arena_calloc(&page->arena, 1, sizeof(*pair));
+  if (pair != NULL)
+    pair->value = tnk__arena_strdup(&page->arena, url);
+  if (files == NULL || pair == NULL || pair->value == NULL) {
+    tnk__page_free(alloc, page);
+    return TNK_ENOMEM;
+  }
+  pair->name = TNK__ARCHIVE_FILE;
+  *files = (tnk_external_files_t){
+      .files = pair, .n_files = 1, .expires_us = expires_us};
+  page->items = files;
+  page->n = page->n_received = 1;
+  *out = page;
+  return TNK_OK;
 }
 
 /* ---- Who asks ---- */
@@ -109,18 +161,13 @@ static int read_identity(tnk_page_t *page, size_t n, int is_key) {
 
 int tnk__page_of_identity(tnk_page_t **out, const tnk_allocator_t *alloc,
                           const char *token, int is_key) {
-  tnk_page_t *page = tnk__calloc(alloc, 1, sizeof(*page));
+  tnk_page_t *page = new_page(alloc, TNK__PAGE_IDENTITIES);
   tnk__buf_t claims;
   size_t n = 0;
   int err;
 
   if (page == NULL)
     return TNK_ENOMEM;
-  *page = (tnk_page_t){.kind = TNK__PAGE_IDENTITIES,
-                       .total = -1,
-                       .is_last = 1,
-                       .storage_rate = NAN};
-  tnk__arena_init(&page->arena, alloc, 65536);
   tnk__buf_init(&claims, alloc, TNK__MAX_CREDENTIAL);
   err = tnk__jwt_claims(&claims, token);
   if (err == TNK_OK) {

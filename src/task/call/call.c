@@ -18,11 +18,25 @@ enum { MAX_CONFLICTS = 3 };
 
 static void attempt(tnk__call_t *call);
 
+static int has(const tnk__call_t *call, tnk__trait_t trait) {
+  return (call->route->traits & trait) != 0;
+}
+
 /* ---- The answer ---- */
+
+/* Whether it says where something is, to one who asked for that. */
+static int is_pointer(const tnk__call_t *call,
+                      const tnk__http_result_t *result) {
+  return has(call, TNK__POINTS) && result->status / 100 == 3 &&
+         result->status != 304 &&
+         tnk__http_result_header(result, "location") != NULL;
+}
 
 /* A head that has come says more than how its body ended. */
 static tnk__outcome_t outcome_of(const tnk__call_t *call,
                                  const tnk__http_result_t *result) {
+  if (is_pointer(call, result))
+    return TNK__OUTCOME_2XX;
   if (result->err == TNK_OK)
     return tnk__outcome_of_status(result->status, result->body->len);
   if (result->err == TNK_ECERT)
@@ -132,6 +146,7 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
   const char *type = tnk__http_result_header(result, "content-type");
 
   reply->status = result->status;
+  reply->result = result;
   reply->detail = result->detail;
   if (result->status != 0)
     call->endpoint->is_known = 1;
@@ -150,10 +165,6 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
 }
 
 /* ---- What the server offers ---- */
-
-static int has(const tnk__call_t *call, tnk__trait_t trait) {
-  return (call->route->traits & trait) != 0;
-}
 
 /* A call that has been answered exists: its 404 is about what was asked for.
  * Before that, a 404 or 405 says that there is no such call. */

@@ -18,7 +18,8 @@ typedef struct {
   int is_proto;        /* the body is protobuf, else JSON or text */
   const uint8_t *body; /* never NULL */
   size_t body_len;
-  tnk__buf_t *buf;         /* holds the body; may be taken out */
+  tnk__buf_t *buf;                  /* holds the body; may be taken out */
+  const tnk__http_result_t *result; /* has its headers; NULL: none was sent */
   const char *detail;      /* what happened to the connection, or NULL */
   int is_page;             /* not the service's, but for people */
   const char *page;        /* what such an answer says, or NULL */

@@ -73,6 +73,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                              TNK__LANE_TRAIN},
     [TNK__ROUTE_REST_DELETE] = {"rest", TNK__DELETE, 0, TNK__CALL_DELETE, 0,
                                 TNK__LANE_TRAIN},
+    [TNK__ROUTE_ARCHIVE] = {"rest", GET, 0, TNK__CALL_QUERY, TNK__POINTS,
+                            TNK__LANE_TRAIN},
     [TNK__ROUTE_PUBLISH] = {"rest", 0, 0, TNK__CALL_PUBLISH, 0,
                             TNK__LANE_TRAIN},
     [TNK__ROUTE_UNPUBLISH] = {"rest", TNK__DELETE, 0, TNK__CALL_PUBLISH, 0,

@@ -40,6 +40,7 @@ typedef enum {
   TNK__ROUTE_REST_POST,
   TNK__ROUTE_REST_PUT,
   TNK__ROUTE_REST_DELETE,
+  TNK__ROUTE_ARCHIVE,
   TNK__ROUTE_PUBLISH,
   TNK__ROUTE_UNPUBLISH,
   TNK__ROUTE_SEARCH_SESSIONS,
@@ -55,8 +56,9 @@ typedef enum {
 typedef enum { TNK__POST = 0, TNK__GET, TNK__PUT, TNK__DELETE } tnk__method_t;
 
 typedef enum {
-  TNK__OPTIONAL = 1, /* servers may lack it */
-  TNK__ABOUT_KEY = 2 /* sent with the key itself, not with a token for it */
+  TNK__OPTIONAL = 1,  /* servers may lack it */
+  TNK__ABOUT_KEY = 2, /* sent with the key itself, not with a token for it */
+  TNK__POINTS = 4     /* a redirection is its answer */
 } tnk__trait_t;
 
 /* What is fixed about one call. Protocol: transport, timeouts. */

@@ -76,6 +76,7 @@ void tnk__errand_dispose(tnk__errand_t *errand) {
   tnk__job_cancel(&errand->job);
   tnk__buf_deinit(&errand->body);
   tnk__arena_deinit(&errand->arena);
+  tnk__error_unref(errand->refused);
   tnk__free(alloc, errand);
 }
 

@@ -24,6 +24,7 @@ typedef struct tnk__errand {
   tnk__buf_t body;  /* of whichever is under way */
   tnk__arena_t arena;
   void (*begin)(struct tnk__errand *self);
+  tnk__error_t *refused; /* why it asks for the flags after all, or NULL */
 } tnk__errand_t;
 
 /*

@@ -5,6 +5,9 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "codec/format/location.h"
+#include "flow/retry_after.h"
+#include "task/call/auth.h"
 #include "task/call/headers.h"
 #include "task/future/errand.h"
 
@@ -13,11 +16,15 @@
 #define MAX_ANSWER (64 * TNK__MIB)
 /* Between two questions whether a trace is ready. */
 enum { TRACE_MS = 5000 };
+/* How long an archive is where it is said to be, unless that is said too. */
+enum { ARCHIVE_S = 900 };
 
+static void begin(tnk__errand_t *errand);
 static void on_page(tnk__call_t *call, const tnk__reply_t *reply);
 static void on_done(tnk__call_t *call, const tnk__reply_t *reply);
 static void on_copied(tnk__call_t *call, const tnk__reply_t *reply);
 static void on_trace(tnk__call_t *call, const tnk__reply_t *reply);
+static void on_archive(tnk__call_t *call, const tnk__reply_t *reply);
 
 typedef struct {
   const char *name;
@@ -43,6 +50,10 @@ static const row_t rows[TNK__N_ASKS] = {
     [TNK__ASK_EXTERNAL_FILES] = {"get_external_files",
                                  "RestClient.get_external_weights_urls",
                                  TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_ARCHIVE] = {"get_archive",
+                          "RestClient.get_checkpoint_archive_url_from_tinker_"
+                          "path",
+                          TNK__ROUTE_ARCHIVE, on_archive},
     [TNK__ASK_DELETE] = {"delete_checkpoint",
                          "RestClient.delete_checkpoint_from_tinker_path",
                          TNK__ROUTE_REST_DELETE, on_done},
@@ -91,6 +102,11 @@ typedef struct {
   tnk__seen_t *seen; /* or NULL */
   const char *target;
   int is_told; /* that a trace takes its time */
+  /* How it was asked: with the key as the service has it, without knowing what
+   * the server wants for it. */
+  int is_unsure;
+  int exchanges;
+  int uses_command;
 } rest_t;
 
 static rest_t *rest_of(tnk__errand_t *errand) {
@@ -189,9 +205,98 @@ static void on_copied(tnk__call_t *call, const tnk__reply_t *reply) {
     fail_reading(errand, err, what);
 }
 
-/* ---- Traces ---- */
+/* ---- Archives ---- */
 
-static void begin(tnk__errand_t *errand);
+static void resolve_archive(tnk__errand_t *errand, const char *url,
+                            int64_t expires_us) {
+  tnk_page_t *page;
+  const int err =
+      tnk__page_of_archive(&page, alloc_of(errand), url, expires_us);
+
+  if (err == TNK_OK)
+    tnk__errand_resolve(errand, TNK__RESULT_PAGE, page, tnk__page_free);
+  else
+    fail_reading(errand, err, NULL);
+}
+
+/* What was asked for, as an address that a reference may begin at. */
+static int locate(tnk__location_t *out, const tnk__errand_t *errand) {
+  const tnk_allocator_t *alloc = alloc_of(errand);
+  const char *at;
+  tnk__buf_t text;
+  int err;
+
+  tnk__buf_init(&text, alloc, TNK__MAX_URL);
+  tnk__buf_printf(&text, "%s/api/v1/%s", errand->session->config->url.text,
+                  errand->call.target);
+  at = tnk__buf_cstr(&text);
+  err = at != NULL ? tnk__location_parse(out, alloc, at) : TNK_ENOMEM;
+  tnk__buf_deinit(&text);
+  return err;
+}
+
+static void fail_location(tnk__errand_t *errand, int err) {
+  tnk__error_t *error =
+      err == TNK_ENOMEM
+          ? tnk__error_static(err)
+          : tnk__error_new(alloc_of(errand), TNK_EPROTO,
+                           "%s: redirected to nowhere that could be asked",
+                           errand->name);
+
+  tnk__errand_fail(errand, error);
+  tnk__error_unref(error);
+}
+
+/* A redirection that is not followed: what it leads to has to be asked without
+ * our key. */
+static void take_location(tnk__errand_t *errand, const tnk__reply_t *reply) {
+  const tnk_allocator_t *alloc = alloc_of(errand);
+  const int64_t now_s = tnk__context_wall_s(errand->session->context);
+  const char *date = tnk__http_result_header(reply->result, "expires");
+  int64_t expires_s;
+  tnk__location_t here;
+  tnk__location_t there;
+  int err = locate(&here, errand);
+
+  if (err == TNK_OK) {
+    err =
+        tnk__location_join(&there, alloc, &here,
+                           tnk__http_result_header(reply->result, "location"));
+    tnk__location_deinit(&here, alloc);
+  }
+  if (err != TNK_OK) {
+    fail_location(errand, err);
+    return;
+  }
+  if (date == NULL || !tnk__http_date_read(date, now_s, &expires_s))
+    expires_s = now_s + ARCHIVE_S;
+  resolve_archive(errand, there.text, expires_s * 1000000);
+  tnk__location_deinit(&there, alloc);
+}
+
+static void on_archive(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+  tnk__archive_link_t link;
+  const char *what;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail(errand, reply->error);
+    return;
+  }
+  if (reply->status / 100 == 3) {
+    take_location(errand, reply);
+    return;
+  }
+  err = tnk__archive_link_read(&link, &errand->arena, reply->buf->data,
+                               reply->buf->len, &what);
+  if (err == TNK_OK)
+    resolve_archive(errand, link.url, link.expires_us);
+  else
+    fail_reading(errand, err, what);
+}
+
+/* ---- Traces ---- */
 
 static void on_trace_due(tnk__timer_t *timer) {
   begin(errand_of(tnk__container_of(timer, tnk__call_t, timer)));
@@ -241,6 +346,51 @@ static void on_trace(tnk__call_t *call, const tnk__reply_t *reply) {
     resolve_text(errand, trace.url);
 }
 
+/* ---- The key ---- */
+
+/* The flags are known. */
+static void begin_again(tnk__errand_t *errand) {
+  const tnk__auth_t *auth = errand->session->endpoint.auth;
+  const rest_t *rest = rest_of(errand);
+
+  if (rest->exchanges == auth->exchanges &&
+      rest->uses_command == auth->uses_command)
+    tnk__errand_fail(errand, errand->refused);
+  else
+    begin(errand);
+}
+
+/* Most servers take the key as it is, so nobody asks them before what they
+ * want. One that refuses it may want a token. 1: it is asked now. */
+static int may_want_token(tnk__errand_t *errand, const tnk__reply_t *reply) {
+  rest_t *rest = rest_of(errand);
+
+  if (!rest->is_unsure || (reply->status != 401 && reply->status != 403))
+    return 0;
+  rest->is_unsure = 0;
+  errand->refused = tnk__error_ref(reply->error);
+  tnk__errand_enter(errand, TNK__SESSION_CONFIGURED, begin_again);
+  return 1;
+}
+
+static void on_reply(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+
+  if (!may_want_token(errand, reply))
+    rows[rest_of(errand)->ask.kind].done(call, reply);
+}
+
+static void begin_unsure(tnk__errand_t *errand) {
+  const tnk__session_t *session = errand->session;
+  const tnk__auth_t *auth = session->endpoint.auth;
+  rest_t *rest = rest_of(errand);
+
+  rest->is_unsure = session->level < TNK__SESSION_CONFIGURED;
+  rest->exchanges = auth->exchanges;
+  rest->uses_command = auth->uses_command;
+  begin(errand);
+}
+
 /* ---- The request ---- */
 
 static void add_token(const tnk__call_t *call, tnk__headers_t *headers) {
@@ -263,7 +413,7 @@ static void begin(tnk__errand_t *errand) {
   errand->call.max_body = MAX_ANSWER;
   if (rest->ask.access_token != NULL)
     errand->call.add_headers = add_token;
-  tnk__errand_call(errand, row->done);
+  tnk__errand_call(errand, on_reply);
 }
 
 /* The target, in the errand's arena; or NULL. */
@@ -302,11 +452,8 @@ static int keep(rest_t *rest, const tnk_page_t *before) {
   return rest->seen != NULL;
 }
 
-/* A call about the key itself needs nothing that the server says before. */
-static tnk__session_level_t level_of(const tnk__ask_t *ask) {
-  return (tnk__route(rows[ask->kind].route)->traits & TNK__ABOUT_KEY) != 0
-             ? TNK__SESSION_NEW
-             : TNK__SESSION_CONFIGURED;
+static int is_about_key(const tnk__ask_t *ask) {
+  return (tnk__route(rows[ask->kind].route)->traits & TNK__ABOUT_KEY) != 0;
 }
 
 tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
@@ -319,7 +466,8 @@ tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
     return promise;
   rest_of(errand)->ask = *ask;
   if (keep(rest_of(errand), before))
-    tnk__errand_enter(errand, level_of(ask), begin);
+    tnk__errand_enter(errand, TNK__SESSION_NEW,
+                      is_about_key(ask) ? begin : begin_unsure);
   else
     tnk__errand_fail_code(errand, rows[ask->kind].name, TNK_ENOMEM);
   return promise;
