@@ -442,11 +442,12 @@ typedef void (*tnk_dump_cb)(const char *text, size_t length, void *user);
 
 /**
  * The whole picture of a service: session and heartbeat, counters, lag of the
- * loop, connections, limits, and each client with its queue and what its
- * oldest operations wait for.
+ * loop, connections, limits, each client with its queue and what its oldest
+ * operations wait for, and each download of weights.
  *
- * Holds no secret: of the key only its kind, of the headers their names, and
- * no prompt or body. Names and fields may be added or change between versions.
+ * Holds no secret: of the key only its kind, of the headers their names, of
+ * signed URLs their hosts, and no prompt or body. Names and fields may be added
+ * or change between versions.
  *
  * @param format  For people or for programs.
  * @param write   Called once, from inside this call, and only on success.

@@ -15,6 +15,7 @@
 #include "task/future/errand.h"
 #include "task/sample/sampling.h"
 #include "task/train/training.h"
+#include "task/weights/job.h"
 
 /* Operations of one client that are listed, the oldest. */
 enum { MAX_OPERATIONS = 8, MAX_SENTENCE = 768 };
@@ -251,14 +252,14 @@ static void dump_lanes(dump_t *d, const tnk__http_t *http) {
   end(d);
 }
 
-static void dump_http(dump_t *d, const tnk__http_t *http) {
+static void dump_http(dump_t *d, const char *key, const tnk__http_t *http) {
   static const char *const speaks[] = {
       [TNK__SPEAKS_UNKNOWN] = "not known yet",
       [TNK__SPEAKS_HTTP_1] = "HTTP/1.1",
       [TNK__SPEAKS_HTTP_2] = "HTTP/2",
   };
 
-  begin(d, "http", 0);
+  begin(d, key, 0);
   put_uint(d, "connections", http->n_connections);
   put_uint(d, "max_connections", http->max_connections);
   put_bool(d, "out_of_descriptors", http->is_starved);
@@ -379,10 +380,17 @@ static void dump_sampling(dump_t *d, const tnk_sampling_t *sampling) {
   end(d);
 }
 
-static void dump_clients(dump_t *d, const tnk__session_t *session) {
+/* What a promise waits for. */
+static void dump_promise(dump_t *d, const tnk_promise_t *promise) {
   char sentence[MAX_SENTENCE];
   tnk__text_t text;
 
+  tnk__text_init(&text, sentence, sizeof(sentence));
+  tnk__promise_explain(promise, &text);
+  put_text(d, NULL, sentence);
+}
+
+static void dump_clients(dump_t *d, const tnk__session_t *session) {
   begin(d, "trainings", 1);
   TNK__LIST_FOREACH (node, &session->trainings) {
     dump_training(d, tnk__container_of(node, tnk_training_t, link));
@@ -395,12 +403,21 @@ static void dump_clients(dump_t *d, const tnk__session_t *session) {
   end(d);
   begin(d, "requests", 1);
   TNK__LIST_FOREACH (node, &session->errands) {
-    tnk__text_init(&text, sentence, sizeof(sentence));
-    tnk__promise_explain(tnk__container_of(node, tnk__errand_t, link)->promise,
-                         &text);
-    put_text(d, NULL, sentence);
+    dump_promise(d, tnk__container_of(node, tnk__errand_t, link)->promise);
   }
   end(d);
+}
+
+/* Of addresses only their hosts: they are signed. */
+static void dump_weights(dump_t *d, const tnk__weights_t *weights) {
+  begin(d, "downloads", 1);
+  TNK__LIST_FOREACH (node, &weights->jobs) {
+    dump_promise(d, tnk__container_of(node, tnk__weights_job_t, link)->promise);
+  }
+  end(d);
+  put_uint(d, "exports_to_remove", length(&weights->sweeps) + weights->n_late);
+  if (weights->is_open)
+    dump_http(d, "stores", &weights->http);
 }
 
 /* ---- All of it ---- */
@@ -414,9 +431,10 @@ static int dump(dump_t *d, const tnk_service_t *service) {
   dump_session(d, &service->session);
   dump_counters(d, service);
   dump_purse(d, &service->session.purse);
-  dump_http(d, &service->root.http);
+  dump_http(d, "http", &service->root.http);
   dump_limits(d, &service->session);
   dump_clients(d, &service->session);
+  dump_weights(d, &service->weights);
   if (!d->is_json)
     return d->buf.err;
   end(d);

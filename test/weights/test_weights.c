@@ -114,6 +114,75 @@ TEST(P11_10_files_are_loaded_side_by_side_as_many_as_wanted) {
   bench_close(&bench);
 }
 
+/* ---- What it waits for ---- */
+
+typedef struct {
+  char text[20000];
+} dumped_t;
+
+static void on_dump(const char *text, size_t length, void *user) {
+  dumped_t *dumped = user;
+
+  CHECK(length < sizeof(dumped->text));
+  memcpy(dumped->text, text, length);
+  dumped->text[length] = '\0';
+  CHECK(strstr(text, SIGNATURE) == NULL);
+  CHECK(strstr(text, "canary") == NULL);
+  CHECK(strstr(text, "/w/") == NULL);
+}
+
+/* That both forms of the dump say this of a download; NULL: that there is
+ * none. */
+static void check_dump(const bench_t *bench, const char *sentence) {
+  static dumped_t dumped;
+
+  for (int is_json = 0; is_json < 2; is_json++) {
+    CHECK_INT(tnk_service_dump(bench->script.service,
+                               is_json ? TNK_DUMP_JSON : TNK_DUMP_TEXT, on_dump,
+                               &dumped),
+              TNK_OK);
+    if (sentence == NULL)
+      CHECK(strstr(dumped.text, is_json ? "\"downloads\":[]"
+                                        : "downloads:\nexports") != NULL);
+    else if (strstr(dumped.text, sentence) == NULL)
+      test_fail(__FILE__, __LINE__, "%s", dumped.text);
+  }
+}
+
+TEST(A22_the_dump_tells_what_downloads_wait_for_and_no_url) {
+  script_held_t held = {.n = 0};
+  script_held_t urls = {.n = 0};
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open_adapter(&bench);
+  check_dump(&bench, NULL);
+  mock_on(bench.script.mock, "GET", URLS, script_hold, &urls);
+  mock_on(bench.store, NULL, NULL, script_hold, &held);
+  outcome_of(&outcome, bench_start(&bench, NULL));
+  check_dump(&bench, "download: the disk is looked at");
+  while (urls.n == 0)
+    uv_run(&bench.script.uv, UV_RUN_NOWAIT);
+  check_dump(&bench, "get_external_files: waits for the server's answer");
+  bench_urls(urls.requests[0], &bench);
+  mock_wait(bench.store, 2);
+  check_dump(&bench, "download: 0 of 2 files are there; ");
+  check_dump(&bench, "waits for the server's answer");
+  mock_reply(held.requests[0], 503, NULL, SIGNATURE, strlen(SIGNATURE));
+  mock_reply(held.requests[1], 503, NULL, SIGNATURE, strlen(SIGNATURE));
+  while (!bench_is_idle(&bench))
+    uv_run(&bench.script.uv, UV_RUN_NOWAIT);
+  check_dump(&bench, "pauses after attempt 1 failed");
+  mock_on(bench.store, NULL, NULL, store_get, &bench);
+  bench_wait(&bench, &outcome);
+  CHECK_INT(outcome.status, TNK_OK);
+  check_dump(&bench, NULL);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+/* ---- How far it is ---- */
+
 typedef struct {
   int n;
   tnk_weights_progress_t last;
