@@ -43,6 +43,8 @@ ci | Hitch | run hitch | hitch
 ci | nghttpx | run nghttpx | nghttp2-proxy
 ci | Squid | run squid | squid
 ci | Tinyproxy | run tinyproxy | tinyproxy
+ci | zsh | run zsh | zsh
+ci | fish | run fish | fish
 '
 case ${1:-test} in
 build) sets=' build ' ;;

@@ -5,6 +5,7 @@ usage: run_shell.py TNK_COMMAND
 
 Output is TAP, see test/support/tap.py. Shells that are not there are left out.
 """
+import os
 import pathlib
 import re
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 
 from console import check, plan, tnk
+from tap import skip
 
 
 def commands_below(*words):
@@ -94,6 +96,76 @@ def bash(script, *line):
     return set(got.stdout.split())
 
 
+def fish(script, lines):
+    """What fish offers at the end of each line."""
+    with tempfile.TemporaryDirectory() as home:
+        pathlib.Path(home, "tnk.fish").write_text(script)
+        asked = "\n".join(f"complete -C '{' '.join(line)}'; echo ==" for line in lines)
+        got = subprocess.run(["fish", "--no-config", "-c", f"source {home}/tnk.fish\n{asked}"],
+                             capture_output=True, text=True, env={**os.environ, "HOME": home})
+    check(got.returncode == 0 and not got.stderr, "fish loads it", got)
+    return [{entry.split("\t")[0] for entry in block.splitlines()}
+            for block in got.stdout.split("==\n")[:-1]]
+
+
+# What a completion says to the shell is printed in place of being shown.
+ZSH = r'''
+fpath=({where} $fpath)
+autoload -Uz compinit && compinit -u -D
+[[ ${{_comps[tnk]}} = _tnk ]] || print -r -- "not found" >&2
+_describe() {{ print -rl -- ${{${{(P)4}}%%:*}} }}
+compadd() {{ shift; print -rl -- "$@" }}
+_files() {{ print -r -- FILES }}
+_message() {{ }}
+{asked}
+'''
+
+
+def zsh(script, lines):
+    """What zsh is told about each line, whatever its last word begins with."""
+    with tempfile.TemporaryDirectory() as where:
+        pathlib.Path(where, "_tnk").write_text(script)
+        asked = "\n".join(f"words=({' '.join(line)} '') CURRENT={len(line) + 1}; _tnk; print -r -- '=='"
+                          for line in lines)
+        got = subprocess.run(["zsh", "-f", "-c", ZSH.format(where=where, asked=asked)],
+                             capture_output=True, text=True)
+    check(got.returncode == 0 and not got.stderr, "zsh loads it, and finds it by its name", got)
+    return [set(block.split()) for block in got.stdout.split("==\n")[:-1]]
+
+
+def in_fish(commands):
+    if not shutil.which("fish"):
+        skip("completion in fish", "fish is not installed")
+        return
+    lines = [["tnk", *words, "--"] for words in commands]
+    offered = fish(tnk("completion", "fish").stdout, [
+        *lines, ["tnk", ""], ["tnk", "checkpoint", "se"], ["tnk", "--json", "run", "li"],
+        ["tnk", "run", "list", "--access-scope", "a"], ["tnk", "run", "list", "--limit", ""]])
+    for words, got in zip(commands, offered):
+        check(got == set(options_of(words)), f"fish: options of {words}", got)
+    check(offered[len(lines)] == {words[0] for words in commands}, "fish: all commands", offered)
+    check(offered[len(lines) + 1:] == [{"set-ttl"}, {"list"}, {"accessible"}, set()],
+          "fish: one by its beginning, behind an option, a value, or none", offered)
+
+
+def in_zsh(commands):
+    if not shutil.which("zsh"):
+        skip("completion in zsh", "zsh is not installed")
+        return
+    lines = [["tnk", *words] for words in commands]
+    offered = zsh(tnk("completion", "zsh").stdout, [
+        *lines, ["tnk"], ["tnk", "--json", "run"], ["tnk", "run", "list", "--access-scope"],
+        ["tnk", "run", "list", "--limit"], ["tnk", "lint"]])
+    for words, got in zip(commands, offered):
+        check({word for word in got if word.startswith("--")} == set(options_of(words)),
+              f"zsh: options of {words}", got)
+    top, below, value, none, files = offered[len(lines):]
+    check({words[0] for words in commands} <= top and {"list", "info"} <= below,
+          "zsh: all commands", (top, below))
+    check(value == {"owned", "accessible"} and none == set() and "FILES" in files,
+          "zsh: a value, none, a file", (value, none, files))
+
+
 def completion(commands):
     for shell, flag in (("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")):
         got = tnk("completion", shell)
@@ -126,4 +198,6 @@ ALL = list(commands_below())
 S_1_help_of_all_commands(ALL)
 pages(ALL)
 completion(ALL)
+in_fish(ALL)
+in_zsh(ALL)
 plan()
