@@ -70,7 +70,10 @@ typedef struct {
   /** Repeats in a row that bring no byte, of each file; 0: 10. UINT32_MAX:
    * none. */
   uint32_t max_retries;
-  uint32_t reserved;
+  /** As one archive, which older servers have in place of files. By default
+   * where the server has no list of files; TNK_YES: at once, of any kind of
+   * weights; TNK_NO: never. Not with an identity. */
+  tnk_choice_t archive;
 } tnk_weights_options_t;
 
 #define TNK_WEIGHTS_OPTIONS_INIT TNK_SIZED(tnk_weights_options_t)
@@ -85,7 +88,7 @@ typedef struct {
 
 /**
  * Download the files of a checkpoint to a directory. Protocol: rest-and-cli,
- * external weights; rest-and-cli, download.
+ * external weights; rest-and-cli, archive URL; rest-and-cli, download.
  *
  * Weights to go on training from have no files of their own. They are loaded
  * into a new model of the service's session, saved from there for other
@@ -94,6 +97,12 @@ typedef struct {
  * model stays as long as the session. A download that is begun anew uses what
  * an earlier one has had saved, if it is still there.
  *
+ * Older servers have an archive (tar; plain, gzip or zstd) of a checkpoint, of
+ * any kind. It is one file until it is complete and unpacked, in the progress
+ * as well, and needs as much room again beside the directory. Only files are
+ * taken out of it, whose names stay below the directory; their bytes may be 1
+ * GiB and a hundred times those of the archive, and the number of files 4,096.
+ *
  * The service gives a signed URL for each file. They are fetched side by side,
  * renewed before they expire or when they are refused, and told nowhere: not in
  * the log, not in errors, not in dumps. They have to be https, or http on this
@@ -101,7 +110,8 @@ typedef struct {
  * certificate of the service's goes to them.
  *
  * @param path       "tinker://<run>/external_weights/<name>", or
- *                   "tinker://<run>/weights/<name>". Copied.
+ *                   "tinker://<run>/weights/<name>"; with options.archive
+ *                   "tinker://<run>/sampler_weights/<name>" too. Copied.
  * @param directory  Is made, with what is missing on the way to it. One that is
  *                   there has to be empty, but for options.force. Copied.
  * @param options    NULL for defaults. Copied.
@@ -111,7 +121,8 @@ typedef struct {
  * @return A promise of tnk_promise_weights().
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
  *   TNK_ENOTFOUND; TNK_EINVAL for weights for sampling, and for an
- *   identity that opens none of the files;
+ *   identity that opens none of the files; TNK_EPROTO, TNK_EUNSUPPORTED,
+ *   TNK_ETOOBIG for an archive that has what is not taken;
  *   TNK_EFILE (error->cause is libuv's code: UV_EEXIST for a directory that is
  *   not empty); TNK_ECONFLICT while another download to the same directory is
  *   under way, here or in another process; TNK_ECORRUPT when files end too

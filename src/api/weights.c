@@ -41,11 +41,12 @@ static int check_directory(const char *directory, char out[MAX_DIRECTORY],
   return TNK_OK;
 }
 
-static int check_source(const char *path, char *why, size_t size) {
+static int check_source(const char *path, int is_archive, char *why,
+                        size_t size) {
   tnk_path_t parts = TNK_PATH_INIT;
   const int err = tnk__ask_check_path(path, 0, why, size);
 
-  if (err != TNK_OK || tnk_path_parse(&parts, path) != TNK_OK ||
+  if (err != TNK_OK || is_archive || tnk_path_parse(&parts, path) != TNK_OK ||
       parts.kind != TNK_PATH_SAMPLER_WEIGHTS)
     return err;
   snprintf(
@@ -60,6 +61,10 @@ static int check_options(tnk_weights_options_t *options, char *why,
   if (options->max_parallel > MAX_PARALLEL) {
     snprintf(why, size, "max_parallel is %lu: at most %d",
              (unsigned long)options->max_parallel, MAX_PARALLEL);
+    return TNK_EINVAL;
+  }
+  if (options->archive == TNK_YES && options->identity != NULL) {
+    snprintf(why, size, "identity and archive: no archive is encrypted");
     return TNK_EINVAL;
   }
   if (options->max_parallel == 0)
@@ -97,7 +102,7 @@ tnk_promise_t *tnk_weights_download(tnk_service_t *service, const char *path,
     return NULL;
   err = TNK__LOAD(tnk_weights_options_t, &own, options, why, sizeof(why));
   if (err == TNK_OK)
-    err = check_source(path, why, sizeof(why));
+    err = check_source(path, own.archive == TNK_YES, why, sizeof(why));
   if (err == TNK_OK)
     err = check_directory(directory, target, why, sizeof(why));
   if (err == TNK_OK)

@@ -66,10 +66,14 @@ def S_7_weights_are_downloaded(local, external, state, sampler, where):
     said = local.json("checkpoint", "download", state, "-o", where / "deep" / "er")
     folder = where / "deep" / "er" / folder_of(state)
     check({f.name for f in folder.iterdir()} == FILES, "weights to train from, too", said)
+    got = local("checkpoint", "download", sampler, "-o", where, "--archive")
+    check(got.returncode == 0 and {f.name for f in (where / folder_of(sampler)).iterdir()} ==
+          FILES | {"checkpoint_complete"}, "an archive is of any kind", got)
     left = local.json("checkpoint", "list", "--limit", "0")["checkpoints"]
     check(not [c for c in left if c["tinker_path"].endswith("/download")],
           "and what was saved for that is gone", left)
-    for wrong in ([sampler], ["nonsense"], [external, "--parallel", "0"]):
+    for wrong in ([sampler], ["nonsense"], [external, "--parallel", "0"],
+                  [external, "--archive", "--identity", "x"]):
         got = local("checkpoint", "download", "-o", where, *wrong)
         check(got.returncode == 2 and not got.stdout, f"refused: {wrong}", got)
     got = local("checkpoint", "download", external + "-none", "-o", where)

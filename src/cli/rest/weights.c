@@ -16,6 +16,7 @@ static struct {
   const char *output;
   const char *identity_file;
   int force;
+  int archive;
   int64_t parallel;
   const char *name;
   int64_t ttl;
@@ -129,6 +130,7 @@ static int download(cli_ask_t *ask, const char *target, const char *identity) {
   options.force = args.force ? TNK_YES : TNK_NO;
   options.max_parallel = (uint32_t)args.parallel;
   options.identity = identity;
+  options.archive = args.archive ? TNK_YES : TNK_DEFAULT;
   promise = cli_weights_fetch(ask, target, &options, &n_come);
   if (tnk_promise_status(promise) == TNK_OK) {
     status = print_weights(ask->cli, tnk_promise_weights(promise));
@@ -173,9 +175,12 @@ static tnk_path_kind_t kind_of(const char *text) {
 const char *cli_check_files(const cli_t *cli) {
   const char *wrong = cli_check_first_path(cli);
 
-  if (wrong == NULL && kind_of(cli->words[0]) == TNK_PATH_SAMPLER_WEIGHTS)
+  if (wrong == NULL && !args.archive &&
+      kind_of(cli->words[0]) == TNK_PATH_SAMPLER_WEIGHTS)
     return "weights for sampling cannot be downloaded; those of kinds "
            "external_weights and weights can";
+  if (wrong == NULL && args.archive && args.identity_file != NULL)
+    return "--identity and --archive: no archive is encrypted";
   return wrong;
 }
 
@@ -197,6 +202,10 @@ static const cli_option_t download_options[] = {
      .offer = CLI_OFFER_FILES,
      .help = "Decrypt files that were encrypted for the age key in this file "
              "(AGE-SECRET-KEY-1...); - is the standard input."},
+    {.name = "archive",
+     .flag = &args.archive,
+     .help = "Take the archive of the service, of weights of any kind, which "
+             "is done anyway where it has nothing else: older ones have it."},
     {.name = "parallel",
      .value = "N",
      .number = &args.parallel,

@@ -78,7 +78,7 @@ int tnk__auth_reject(tnk__auth_t *auth, uint32_t number) {
   return 1;
 }
 
-static void blot(char *at, const char *secret) {
+void tnk__auth_blot(char *at, const char *secret) {
   size_t n = secret != NULL ? strlen(secret) : 0;
 
   while (at != NULL && n > 0 && (at = strstr(at, secret)) != NULL)
@@ -90,15 +90,15 @@ static void blot(char *at, const char *secret) {
 static void blot_headers(char *message, const tnk__config_t *config) {
   for (size_t i = 0; i < config->n_headers; i++)
     if (strlen(config->headers[i].value) >= MIN_SECRET)
-      blot(message, config->headers[i].value);
+      tnk__auth_blot(message, config->headers[i].value);
 }
 
 void tnk__auth_hide(const tnk__auth_t *auth, const char *message) {
   blot_headers((char *)message, auth->config);
-  blot((char *)message, auth->config->api_key);
-  blot((char *)message, auth->secret);
-  blot((char *)message, auth->token);
-  blot((char *)message, auth->last);
+  tnk__auth_blot((char *)message, auth->config->api_key);
+  tnk__auth_blot((char *)message, auth->secret);
+  tnk__auth_blot((char *)message, auth->token);
+  tnk__auth_blot((char *)message, auth->last);
 }
 
 /* ---- For the renewal ---- */

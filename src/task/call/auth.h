@@ -59,6 +59,8 @@ int tnk__auth_reject(tnk__auth_t *auth, uint32_t number);
 /* Blot out every secret in the server's words, in place: a server may repeat
  * what it was sent. The text is in an arena of ours, or NULL. */
 void tnk__auth_hide(const tnk__auth_t *auth, const char *message);
+/* The same with one secret; both may be NULL. */
+void tnk__auth_blot(char *message, const char *secret);
 
 /* ---- For the renewal ---- */
 

@@ -84,7 +84,7 @@ static tnk__failure_t read_failure(const tnk__call_t *call,
   /* What stands beside a redirection says no more than where it leads. */
   if (reply->page != NULL && reply->outcome == TNK__OUTCOME_3XX)
     failure.message = NULL;
-  tnk__auth_hide(call->endpoint->auth, failure.message);
+  tnk__call_hide(call, failure.message);
   return failure;
 }
 
@@ -414,6 +414,7 @@ void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
   call->route = tnk__route(route);
   call->path_id = NULL;
   call->target = NULL;
+  call->secret = NULL;
   call->add_headers = NULL;
   call->in_pause = NULL;
   call->feed = NULL;

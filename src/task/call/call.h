@@ -75,6 +75,8 @@ typedef struct tnk__call {
   const char *method_name; /* the official client's name of the public call */
   const char *path_id;     /* for "%s" of the route's path; the owner's */
   const char *target;      /* path and query in place of the route's; or NULL */
+  /* What else is sent that nobody may see in the server's words; or NULL. */
+  const char *secret;
   /* Adds further headers of the next attempt; NULL: there are none. */
   void (*add_headers)(const struct tnk__call *self,
                       struct tnk__headers *headers);
@@ -153,6 +155,9 @@ void tnk__call_count_sent(const tnk__call_t *call);
 void tnk__call_read_page(const tnk__call_t *call,
                          const tnk__http_result_t *result, tnk__reply_t *reply,
                          char *text, size_t size);
+/* Blot out the secrets that were sent in what the server says, in place; for
+ * call.c and call_words.c. NULL does nothing. */
+void tnk__call_hide(const tnk__call_t *call, const char *message);
 /* The error of a call that is over, from what is known; for call.c alone. */
 tnk__error_t *tnk__call_error(const tnk__call_t *call,
                               const tnk__http_result_t *result,

@@ -30,6 +30,11 @@ static const char *confidant_of(const tnk__config_t *config) {
   return proxy->has_credentials ? proxy->at.authority : NULL;
 }
 
+void tnk__call_hide(const tnk__call_t *call, const char *message) {
+  tnk__auth_hide(call->endpoint->auth, message);
+  tnk__auth_blot((char *)message, call->secret);
+}
+
 void tnk__call_read_page(const tnk__call_t *call,
                          const tnk__http_result_t *result, tnk__reply_t *reply,
                          char *text, size_t size) {
@@ -59,7 +64,7 @@ void tnk__call_read_page(const tnk__call_t *call,
     reply->outcome = TNK__OUTCOME_REFUSED;
   if (!tnk__page_explain(&page, text, size))
     return;
-  tnk__auth_hide(call->endpoint->auth, text);
+  tnk__call_hide(call, text);
   reply->page = text;
 }
 

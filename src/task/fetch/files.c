@@ -52,6 +52,19 @@ void tnk__files_sync_folder_of(const char *path) {
   (void)close(fd);
 }
 
+int tnk__files_write_all(int fd, const void *data, size_t n) {
+  const char *at = data;
+
+  while (n > 0) {
+    const ssize_t written = write(fd, at, n);
+    if (written < 0 && errno != EINTR)
+      return -errno;
+    at += written > 0 ? written : 0;
+    n -= written > 0 ? (size_t)written : 0;
+  }
+  return 0;
+}
+
 int tnk__files_rename(const char *from, const char *path) {
   if (rename(from, path) != 0)
     return -errno;

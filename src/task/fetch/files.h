@@ -17,6 +17,8 @@ void tnk__files_sync_folder_of(const char *path);
 int tnk__files_rename(const char *from, const char *path);
 /* Write a small file by way of a temporary one, whose name ends on `tag`. */
 int tnk__files_write(const char *path, const char *text, const char *tag);
+/* Write all of it where the descriptor is. */
+int tnk__files_write_all(int fd, const void *data, size_t n);
 /* Read the text of a small file, without blanks at its end; a longer one is an
  * error. */
 int tnk__files_read(const char *path, char *out, size_t size);

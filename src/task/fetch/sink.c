@@ -162,16 +162,10 @@ static void start_anew(tnk__sink_t *sink) {
 }
 
 static void write_buf(tnk__sink_t *sink, int fd, const tnk__buf_t *buf) {
-  size_t at = 0;
+  const int err = tnk__files_write_all(fd, buf->data, buf->len);
 
-  while (at < buf->len) {
-    const ssize_t n = write(fd, buf->data + at, buf->len - at);
-    if (n < 0 && errno != EINTR) {
-      fail(sink, TNK_EFILE, -errno);
-      return;
-    }
-    at += n > 0 ? (size_t)n : 0;
-  }
+  if (err != 0)
+    fail(sink, TNK_EFILE, err);
 }
 
 /* A line goes out in one piece, or is not complete and counts for nothing. */

@@ -411,6 +411,7 @@ static void begin(tnk__errand_t *errand) {
   errand->call.method_name = row->method_name;
   errand->call.target = rest->target;
   errand->call.max_body = MAX_ANSWER;
+  errand->call.secret = rest->ask.access_token;
   if (rest->ask.access_token != NULL)
     errand->call.add_headers = add_token;
   tnk__errand_call(errand, on_reply);

@@ -61,12 +61,23 @@ static void on_noted(tnk__weights_job_t *job) {
     save(job);
 }
 
+/* A server that saves nothing for other programs has kept nothing. */
+static void on_not_saved(tnk__weights_job_t *job, tnk__error_t *error) {
+  if (error->pub.code == TNK_EUNSUPPORTED) {
+    job->sweeps = 0;
+    tnk__weights_export_stop(job);
+    if (tnk__weights_job_try_archive(job, error))
+      return;
+  }
+  tnk__weights_job_fail_about(job, error);
+}
+
 static void on_saved(tnk__weights_job_t *job, tnk_promise_t *promise,
                      int status) {
   const char *path = tnk__promise_value(promise, TNK__RESULT_PATH);
 
   if (status != TNK_OK) {
-    tnk__weights_job_fail_about(job, tnk__promise_error(promise));
+    on_not_saved(job, tnk__promise_error(promise));
     return;
   }
   job->is_saved = 1;

@@ -100,7 +100,7 @@ static int make_files(tnk__weights_job_t *job,
       return TNK_ENOMEM;
     job->files[i].n_total = UINT64_MAX;
   }
-  job->n_files = from->n_files;
+  job->n_files = job->n_given = from->n_files;
   qsort(job->files, job->n_files, sizeof(*job->files), by_name);
   sum_names(job);
   return is_crowded(job) ? TNK_EPROTO : make_slots(job);
@@ -424,7 +424,9 @@ void tnk__weights_files_load(tnk__weights_job_t *job) {
   int err;
 
   if (job->n_done == job->n_files) {
-    if (job->has_identity)
+    if (job->is_archive)
+      tnk__weights_unpack(job);
+    else if (job->has_identity)
       tnk__weights_unseal(job);
     else
       job->commit(job);

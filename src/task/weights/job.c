@@ -43,6 +43,9 @@ static void forget(tnk__weights_job_t *job) {
   tnk__free(alloc, job->found.address);
   tnk__free(alloc, job->result);
   tnk__weights_sweep_free(job->sweep);
+  if (job->unpack != NULL)
+    job->forget_unpack(job);
+  tnk__error_unref(job->refused);
   tnk__arena_deinit(&job->arena);
   tnk__wipe(job->identity, sizeof(job->identity));
   tnk__free(alloc, job);
@@ -147,11 +150,23 @@ void tnk__weights_job_succeed(tnk__weights_job_t *job) {
   struct tnk__weights_result *result = job->result;
 
   job->result = NULL;
-  result->pub.n_files = job->n_files;
+  result->pub.n_files = job->n_given;
   result->pub.n_bytes = job->n_bytes;
   result->pub.n_fetched = job->n_fetched;
   tnk__promise_resolve(end(job), TNK__RESULT_WEIGHTS, result, free_result);
   forget(job);
+}
+
+int tnk__weights_job_try_archive(tnk__weights_job_t *job, tnk__error_t *why) {
+  /* What is in one was encrypted for nobody. */
+  if (job->is_archive || job->has_identity || job->options.archive == TNK_NO)
+    return 0;
+  job->is_archive = 1;
+  job->is_training = 0;
+  job->address = job->source;
+  job->refused = tnk__error_ref(why);
+  job->sign(job);
+  return 1;
 }
 
 /* ---- Waiting for others ---- */

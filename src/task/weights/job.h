@@ -18,9 +18,9 @@
  * when it is locked); EXPORTING what has no files of its own, see export.c;
  * ASKING for the URLs; MEASURING what is there of each file
  * (pool); LOADING, in which URLs are asked for anew now and then; UNSEALING
- * what is encrypted (pool), if there is a key; COMMITTING
- * (pool); then it is over. steps.c has the order, files.c what happens while
- * LOADING.
+ * what is encrypted, if there is a key, or UNPACKING what came as an archive
+ * (pool); COMMITTING (pool); then it is over. steps.c has the order, files.c
+ * what happens while LOADING.
  *
  * It is freed when it is over and neither the pool nor a promise that it waits
  * for knows it any more.
@@ -32,6 +32,7 @@ typedef enum {
   TNK__WEIGHTS_MEASURING,
   TNK__WEIGHTS_LOADING,
   TNK__WEIGHTS_UNSEALING,
+  TNK__WEIGHTS_UNPACKING,
   TNK__WEIGHTS_COMMITTING
 } tnk__weights_state_t;
 
@@ -49,6 +50,7 @@ typedef struct {
 } tnk__weights_file_t;
 
 struct tnk__weights_job;
+struct tnk__unpack;
 
 /* What begins its sentences, and what an export is called. */
 #define TNK__WEIGHTS_NAME "download"
@@ -81,6 +83,7 @@ typedef struct tnk__weights_job {
   const char *directory;
   tnk__weights_file_t *files; /* by name */
   size_t n_files;
+  size_t n_given;                     /* files that the directory gets */
   char names[TNK__SHA256_DIGITS + 1]; /* their sum */
   tnk__weights_slot_t *slots;
   size_t n_slots;
@@ -112,6 +115,12 @@ typedef struct tnk__weights_job {
   int is_late; /* it is over, and waits for it to be saved */
   tnk__weights_sweep_t *sweep;
   tnk_promise_t *restored; /* holds the model */
+  /* The archive. */
+  int is_archive;
+  tnk__error_t *refused; /* why it is tried, or NULL */
+  struct tnk__unpack *unpack;
+  /* Set with it: frees it, when nobody knows the job any more. */
+  void (*forget_unpack)(struct tnk__weights_job *self);
   /* What opens files, and what became of the last one. */
   int has_identity;
   uint8_t identity[TNK__AGE_KEY];
@@ -158,6 +167,10 @@ int tnk__weights_job_will_succeed(tnk__weights_job_t *job);
 /* End it with that. */
 void tnk__weights_job_succeed(tnk__weights_job_t *job);
 
+/* What it was asked for cannot be had file by file, for this reason: have the
+ * archive of the source instead. 0: it may not, or has been tried. */
+int tnk__weights_job_try_archive(tnk__weights_job_t *job, tnk__error_t *why);
+
 /* ---- steps.c ---- */
 
 /* Begin one; see weights.h. */
@@ -184,6 +197,12 @@ void tnk__weights_export_stop(tnk__weights_job_t *job);
 
 /* Open what is encrypted; then the job is committed. */
 void tnk__weights_unseal(tnk__weights_job_t *job);
+
+/* ---- unpack.c ---- */
+
+/* Unpack what came as one archive; then the job is committed. It never ends
+ * inside of this call. */
+void tnk__weights_unpack(tnk__weights_job_t *job);
 
 /* ---- files.c ---- */
 

@@ -2,7 +2,8 @@
  *   OPENING --locked--> pause --> OPENING
  *   OPENING --all is there--> over
  *   OPENING --> [EXPORTING -->] ASKING --> MEASURING --> LOADING -->
- *     COMMITTING --> over
+ *     [UNSEALING --> or UNPACKING -->] COMMITTING --> over
+ *   EXPORTING, ASKING --no such call--> ASKING for an archive
  *
  * Any failure, a cancel and the end of the service lead to over as well.
  */
@@ -66,7 +67,7 @@ static void end_late(tnk__weights_job_t *job) {
 /* ---- The place ---- */
 
 static void run_commit(tnk__weights_job_t *job) {
-  const tnk__journal_ready_t ready = {.n_files = job->n_files,
+  const tnk__journal_ready_t ready = {.n_files = job->n_given,
                                       .n_bytes = job->n_bytes};
 
   job->cause = tnk__place_commit(job->place, job->options.force == TNK_YES,
@@ -105,6 +106,25 @@ static void on_measured(tnk__weights_job_t *job) {
   tnk__weights_files_load(job);
 }
 
+/* Whether an answer may mean that the server has no such call. */
+static int may_lack(const tnk__error_t *error) {
+  const int status = error->pub.http_status;
+
+  return status == 404 || status == 405 || status == 501;
+}
+
+static void on_refused(tnk__weights_job_t *job, tnk__error_t *error) {
+  const int is_missing = may_lack(error);
+
+  if (is_missing && job->state == TNK__WEIGHTS_ASKING &&
+      tnk__weights_job_try_archive(job, error))
+    return;
+  /* The one call is as little there as the other. */
+  if (is_missing && job->refused != NULL)
+    error = job->refused;
+  tnk__weights_job_fail_about(job, error);
+}
+
 static void on_urls(tnk__weights_job_t *job, tnk_promise_t *promise,
                     int status) {
   const tnk_page_t *page = tnk__promise_value(promise, TNK__RESULT_PAGE);
@@ -114,7 +134,7 @@ static void on_urls(tnk__weights_job_t *job, tnk_promise_t *promise,
     job->is_found = job->is_saved = job->sweeps = 0;
     tnk__weights_export(job);
   } else if (status != TNK_OK) {
-    tnk__weights_job_fail_about(job, tnk__promise_error(promise));
+    on_refused(job, tnk__promise_error(promise));
   } else if (!tnk__weights_files_take(job, tnk_page_external_files(page, 0))) {
     return;
   } else if (job->state == TNK__WEIGHTS_LOADING) {
@@ -136,7 +156,8 @@ static void keep_export(tnk__weights_job_t *job) {
 }
 
 static void sign(tnk__weights_job_t *job) {
-  const tnk__ask_t ask = {.kind = TNK__ASK_EXTERNAL_FILES,
+  const tnk__ask_t ask = {.kind = job->is_archive ? TNK__ASK_ARCHIVE
+                                                  : TNK__ASK_EXTERNAL_FILES,
                           .path = job->address};
 
   if (job->state != TNK__WEIGHTS_LOADING)
@@ -195,7 +216,7 @@ static void on_opened(tnk__weights_job_t *job) {
   } else if (!take_export(job)) {
     tnk__weights_job_fail(job, tnk__error_static(TNK_ENOMEM));
   } else if (job->found.is_done) {
-    job->n_files = (size_t)job->found.ready.n_files;
+    job->n_given = (size_t)job->found.ready.n_files;
     job->n_bytes = job->found.ready.n_bytes;
     tnk__weights_job_succeed(job);
   } else if (job->is_training && !job->is_found) {
@@ -225,6 +246,8 @@ static void on_cancel(void *op) {
 static const char *is_busy_with(const tnk__weights_job_t *job) {
   if (job->state == TNK__WEIGHTS_COMMITTING)
     return "the directory gets its name";
+  if (job->state == TNK__WEIGHTS_UNPACKING)
+    return "the archive is unpacked";
   return job->state == TNK__WEIGHTS_UNSEALING ? "files are decrypted"
                                               : "the disk is looked at";
 }
@@ -308,7 +331,8 @@ tnk_promise_t *tnk__weights_job_start(tnk__weights_t *weights, const char *path,
   job->has_identity = identity != NULL;
   if (identity != NULL)
     memcpy(job->identity, identity, sizeof(job->identity));
-  job->is_training = is_training(path);
+  job->is_archive = options->archive == TNK_YES;
+  job->is_training = !job->is_archive && is_training(path);
   if (keep(job, path, directory) != TNK_OK) {
     tnk__weights_job_fail(job, tnk__error_static(TNK_ENOMEM));
     return promise;

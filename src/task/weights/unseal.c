@@ -41,22 +41,10 @@ static size_t bare_length(const char *name) {
              : 0;
 }
 
-static int write_all(int fd, const tnk__buf_t *buf) {
-  size_t at = 0;
-
-  while (at < buf->len) {
-    const ssize_t n = write(fd, buf->data + at, buf->len - at);
-    if (n < 0 && errno != EINTR)
-      return -errno;
-    at += n > 0 ? (size_t)n : 0;
-  }
-  return 0;
-}
-
 /* Give out what the last piece gave. */
 static void flush(opened_t *opened, int to, tnk__buf_t *out) {
   if (opened->err == TNK_OK)
-    opened->cause = write_all(to, out);
+    opened->cause = tnk__files_write_all(to, out->data, out->len);
   if (opened->cause != 0)
     opened->err = TNK_EFILE;
   opened->n_bytes += out->len;
