@@ -3,8 +3,9 @@
 
 usage: kill.py TAKE
 
-A service and a store of files play in this process. Every file ends complete
-and equal, the directory is never there before, and of no file more than 1 MiB
+A service and a store of files play in this process. Moments are counted in what
+they have sent, not in time: each kill comes behind one of them, wherever that is.
+Every file ends complete and equal, the directory is never there before, and of no file more than 1 MiB
 is fetched twice.
 """
 import hashlib
@@ -30,19 +31,46 @@ PATH = "tinker://r/external_weights/a"
 URLS = "/api/v1/training_runs/r/checkpoints/external_weights/a/external_weights_urls"
 
 
+class Moments:
+    """Counts what happens, until as much of it has as one life may see."""
+
+    def __init__(self):
+        self.left = None
+        self.changed = threading.Condition()
+
+    def begin(self, left):
+        with self.changed:
+            self.left = left
+
+    def tick(self):
+        with self.changed:
+            if self.left is not None:
+                self.left -= 1
+            self.changed.notify_all()
+
+    def wait(self, child):
+        """Until it has seen enough, or has ended by itself: then its status."""
+        with self.changed:
+            while self.left is None or self.left > 0:
+                self.changed.wait(0.01)
+                if child.poll() is not None:
+                    return child.returncode
+        return None
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     files = {}
     sent = {}
-    n_signed = 0
     lock = threading.Lock()
+    moments = Moments()
 
     def log_message(self, *args):
         pass
 
-    def answer(self, value):
+    def answer(self, value, status=200):
         body = json.dumps(value).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -52,14 +80,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.answer({})
 
+    def sign(self):
+        here = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.answer({"urls": {name: f"{here}/f/{name}?s=x" for name in self.files},
+                     "expires": "2100-01-01T00:00:00Z"})
+
     def do_GET(self):
         if self.path.split("?")[0] == URLS:
-            type(self).n_signed += 1
-            here = f"http://127.0.0.1:{self.server.server_address[1]}"
-            self.answer({"urls": {name: f"{here}/f/{name}?s=x"
-                                  for name in self.files},
-                         "expires": "2100-01-01T00:00:00Z"})
-            return
+            self.sign()
+        else:
+            self.fetch()
+
+    def fetch(self):
         try:
             self.give(self.path.split("?")[0][len("/f/"):])
         except OSError:
@@ -84,7 +116,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with self.lock:
                 self.sent[name] = self.sent.get(name, 0) + len(piece)
             self.wfile.write(piece)
-            time.sleep(0.004)
+            self.wrote()
+
+    def wrote(self):
+        self.moments.tick()
+        time.sleep(0.004)
+
+
+def serve(handler):
+    """A server in threads of its own; its URL."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    server.handle_error = lambda *args: None  # connections of killed clients
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+def one_life(handler, command, moments):
+    """The exit status; None: it was killed behind so many moments."""
+    handler.moments.begin(moments)
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    status = handler.moments.wait(child)
+    if status is None:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    return status
 
 
 def main():
@@ -93,11 +149,7 @@ def main():
     Handler.files = {f"part-{i}.bin": rng.randbytes(4 * MIB + i)
                      for i in range(3)}
     Handler.files["deep/adapter_config.json"] = b"{}"
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *args: None  # connections of killed clients
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_address[1]}"
+    url = serve(Handler)
     n_kills = 0
     worst = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -106,18 +158,11 @@ def main():
         while n_kills < KILLS:
             n_rounds += 1
             Handler.sent.clear()
-            while True:
-                child = subprocess.Popen([take, url, PATH, str(target)],
-                                         stdout=subprocess.DEVNULL)
-                try:
-                    code = child.wait(rng.uniform(0.005, 0.08)
-                                      if n_kills < KILLS else None)
-                except subprocess.TimeoutExpired:
-                    child.send_signal(signal.SIGKILL)
-                    child.wait()
-                    n_kills += 1
-                    continue
-                break
+            code = None
+            while code is None:
+                code = one_life(Handler, [take, url, PATH, str(target)],
+                                rng.randrange(1, 130) if n_kills < KILLS else None)
+                n_kills += code is None
             # It may have been killed when all but its own end was over.
             if code != 0:
                 check((target / "part-0.bin").exists(), "a download that was begun anew fails only when all is there")
@@ -134,4 +179,5 @@ def main():
     plan()
 
 
-main()
+if __name__ == "__main__":
+    main()
