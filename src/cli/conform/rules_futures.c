@@ -114,88 +114,79 @@ static const char *passed(conform_t *c, conform_end_t *end,
   return NULL;
 }
 
-static conform_verdict_t result(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  conform_end_t end = {0};
+/* What a rule makes of a request that has ended so; its last poll is
+ * end->last. */
+typedef struct {
+  conform_verdict_t (*judge)(conform_t *c, const char *id, conform_end_t *end);
+} judged_t;
 
-  (void)rule;
-  if (passed(c, &end, &verdict) == NULL)
-    return verdict;
-  return conform_tell(c, CONFORM_HOLDS, "it comes");
-}
-
-static conform_verdict_t as_proto(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  conform_end_t end = {0};
-
-  (void)rule;
-  if (passed(c, &end, &verdict) == NULL)
-    return verdict;
-  if (end.is_proto)
-    return conform_tell(c, CONFORM_HOLDS, "protobuf");
-  return conform_tell(c, CONFORM_DIFFERS,
-                      "%s, which the official client refuses", end.last->type);
-}
-
-static conform_verdict_t as_json(conform_t *c, const conform_rule_t *rule) {
+static conform_verdict_t judged(conform_t *c, const conform_rule_t *rule) {
+  const judged_t *about = rule->about;
   conform_verdict_t verdict = CONFORM_DIFFERS;
   conform_end_t end = {0};
   const char *id = passed(c, &end, &verdict);
-  const conform_call_t *poll;
 
-  (void)rule;
-  if (id == NULL)
-    return verdict;
-  poll = conform_poll(c, id, 0, 0);
-  if (conform_fate_of(poll, &end) != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
-  if (end.is_proto)
+  return id != NULL ? about->judge(c, id, &end) : verdict;
+}
+
+static conform_verdict_t result(conform_t *c, const char *id,
+                                conform_end_t *end) {
+  (void)id;
+  (void)end;
+  return conform_tell(c, CONFORM_HOLDS, "it comes");
+}
+
+static conform_verdict_t as_proto(conform_t *c, const char *id,
+                                  conform_end_t *end) {
+  (void)id;
+  if (end->is_proto)
+    return conform_tell(c, CONFORM_HOLDS, "protobuf");
+  return conform_tell(c, CONFORM_DIFFERS,
+                      "%s, which the official client refuses", end->last->type);
+}
+
+static conform_verdict_t as_json(conform_t *c, const char *id,
+                                 conform_end_t *end) {
+  const conform_call_t *poll = conform_poll(c, id, 0, 0);
+
+  if (conform_fate_of(poll, end) != CONFORM_RESULT)
+    return conform_tell(c, CONFORM_DIFFERS, "%s", end->how);
+  if (end->is_proto)
     return conform_tell(c, CONFORM_ALLOWED, "protobuf all the same");
   if (tnk__json_arr(poll->json, "loss_fn_outputs") == NULL)
     return conform_tell(c, CONFORM_DIFFERS, "JSON without loss_fn_outputs");
   return conform_tell(c, CONFORM_HOLDS, "JSON");
 }
 
-static conform_verdict_t again(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  conform_end_t end = {0};
-  const char *id = passed(c, &end, &verdict);
-  const conform_call_t *first = end.last;
-  const conform_call_t *second;
+static conform_verdict_t again(conform_t *c, const char *id,
+                               conform_end_t *end) {
+  const conform_call_t *first = end->last;
+  const conform_call_t *second = conform_poll(c, id, 1, 0);
 
-  (void)rule;
-  if (id == NULL)
-    return verdict;
-  second = conform_poll(c, id, 1, 0);
-  if (conform_fate_of(second, &end) != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "the second time: %s", end.how);
+  if (conform_fate_of(second, end) != CONFORM_RESULT)
+    return conform_tell(c, CONFORM_DIFFERS, "the second time: %s", end->how);
   if (first->body.len != second->body.len)
     return conform_tell(c, CONFORM_DIFFERS, "another one the second time");
   return conform_tell(c, CONFORM_HOLDS, "the same one");
 }
 
 /* With allow_metadata_only the size may come first. */
-static conform_verdict_t metadata(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  conform_end_t end = {0};
-  const char *id = passed(c, &end, &verdict);
-  const conform_call_t *poll;
+static conform_verdict_t metadata(conform_t *c, const char *id,
+                                  conform_end_t *end) {
+  const conform_call_t *poll = conform_poll(c, id, 1, 1);
   const json_t *size;
 
-  (void)rule;
-  if (id == NULL)
-    return verdict;
-  poll = conform_poll(c, id, 1, 1);
-  if (conform_fate_of(poll, &end) == CONFORM_RESULT)
+  if (conform_fate_of(poll, end) == CONFORM_RESULT)
     return conform_tell(c, CONFORM_HOLDS, "the result at once");
-  if (end.fate != CONFORM_PENDING || strcmp(end.how, "complete_metadata") != 0)
-    return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+  if (end->fate != CONFORM_PENDING ||
+      strcmp(end->how, "complete_metadata") != 0)
+    return conform_tell(c, CONFORM_DIFFERS, "%s", end->how);
   size = json_object_get(poll->json, "response_payload_size");
   if (size != NULL && !json_is_integer(size) && !json_is_null(size))
     return conform_tell(c, CONFORM_DIFFERS, "its size is no number");
   poll = conform_poll(c, id, 1, 0);
-  if (conform_fate_of(poll, &end) != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "and without it: %s", end.how);
+  if (conform_fate_of(poll, end) != CONFORM_RESULT)
+    return conform_tell(c, CONFORM_DIFFERS, "and without it: %s", end->how);
   return conform_tell(c, CONFORM_HOLDS, "its size first");
 }
 
@@ -353,6 +344,11 @@ static conform_verdict_t failure(conform_t *c, const conform_rule_t *rule) {
                       end.category);
 }
 
+#define JUDGED(judge_)                                                         \
+  judged, &(const judged_t) {                                                  \
+    judge_                                                                     \
+  }
+
 static const conform_rule_t rules[] = {
     {"poll-unknown", "a request that nobody made is unknown", "futures 8.2",
      CONFORM_FREE, unknown, NONE},
@@ -367,15 +363,15 @@ static const conform_rule_t rules[] = {
     {"cancel-unknown", "cancelling what nobody made is refused", "futures 8.7",
      CONFORM_FREE, cancel_unknown, NULL},
     {"poll-result", "a poll brings the result", "futures 8.2", CONFORM_SPENDS,
-     result, NULL},
+     JUDGED(result)},
     {"poll-proto", "in protobuf for who accepts that", "futures 8.1",
-     CONFORM_SPENDS, as_proto, NULL},
+     CONFORM_SPENDS, JUDGED(as_proto)},
     {"poll-json", "in JSON for who does not", "reference 12.1", CONFORM_SPENDS,
-     as_json, NULL},
+     JUDGED(as_json)},
     {"poll-metadata", "the size comes first only for who allows it",
-     "futures 8.2", CONFORM_SPENDS, metadata, NULL},
+     "futures 8.2", CONFORM_SPENDS, JUDGED(metadata)},
     {"poll-again", "a result can be fetched twice", "futures 8.3",
-     CONFORM_SPENDS, again, NULL},
+     CONFORM_SPENDS, JUDGED(again)},
     {"poll-two", "two may wait for one result", "futures 8.1", CONFORM_SPENDS,
      two_polls, NULL},
     {"poll-broken-off", "a poll that breaks off takes no result with it",

@@ -98,6 +98,23 @@ static void free_pass(tnk_pass_t *pass) {
   tnk__pass_result_free(tnk__allocator_default(), pass);
 }
 
+/* What a rule makes of the result of a pass. */
+typedef struct {
+  const conform_pass_t *pass; /* NULL: one that is like any */
+  conform_verdict_t (*judge)(conform_t *c, const tnk_pass_t *read);
+} judged_t;
+
+static conform_verdict_t judged(conform_t *c, const conform_rule_t *rule) {
+  const judged_t *about = rule->about;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  tnk_pass_t *read = run_pass(c, about->pass, &verdict);
+
+  if (read != NULL)
+    verdict = about->judge(c, read);
+  free_pass(read);
+  return verdict;
+}
+
 /* The log-probabilities of an example, or NULL. */
 static const float *logprobs(const tnk_pass_t *pass, size_t i, size_t *n) {
   const tnk_tensor_t *tensor = tnk_pass_tensor(pass, i, "logprobs");
@@ -122,86 +139,51 @@ static const tnk_datum_t unweighted[] = {
      .weights = zeros}};
 
 /* What a pass gives for each example: one number for each token. */
-static conform_verdict_t pass_result(conform_t *c, const conform_rule_t *rule) {
-  const conform_pass_t pass = {.data = ragged, .n_data = 2};
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  tnk_pass_t *read = run_pass(c, &pass, &verdict);
+static conform_verdict_t pass_result(conform_t *c, const tnk_pass_t *read) {
   size_t n[2] = {0, 0};
 
-  (void)rule;
-  if (read == NULL)
-    return verdict;
   if (tnk_pass_count(read) != 2)
-    verdict = conform_tell(c, CONFORM_DIFFERS, "%zu outputs for 2 examples",
-                           tnk_pass_count(read));
-  else if (logprobs(read, 0, &n[0]) == NULL || logprobs(read, 1, &n[1]) == NULL)
-    verdict = conform_tell(c, CONFORM_DIFFERS, "no \"logprobs\"");
-  else if (n[0] != 3 || n[1] != 1)
-    verdict =
-        conform_tell(c, CONFORM_DIFFERS,
-                     "%zu and %zu logprobs for 3 and 1 tokens", n[0], n[1]);
-  else
-    verdict = conform_tell(c, CONFORM_HOLDS, "3 and 1");
-  free_pass(read);
-  return verdict;
+    return conform_tell(c, CONFORM_DIFFERS, "%zu outputs for 2 examples",
+                        tnk_pass_count(read));
+  if (logprobs(read, 0, &n[0]) == NULL || logprobs(read, 1, &n[1]) == NULL)
+    return conform_tell(c, CONFORM_DIFFERS, "no \"logprobs\"");
+  if (n[0] != 3 || n[1] != 1)
+    return conform_tell(c, CONFORM_DIFFERS,
+                        "%zu and %zu logprobs for 3 and 1 tokens", n[0], n[1]);
+  return conform_tell(c, CONFORM_HOLDS, "3 and 1");
 }
 
-static conform_verdict_t loss_sum(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  tnk_pass_t *read = run_pass(c, NULL, &verdict);
+static conform_verdict_t loss_sum(conform_t *c, const tnk_pass_t *read) {
+  const tnk_metrics_t *metrics = tnk_pass_metrics(read);
 
-  (void)rule;
-  if (read == NULL)
-    return verdict;
-  verdict = isnan(tnk_metrics_get(tnk_pass_metrics(read), "loss:sum"))
-                ? conform_tell(c, CONFORM_ALLOWED, "not among %zu metrics",
-                               tnk_metrics_count(tnk_pass_metrics(read)))
-                : conform_tell(c, CONFORM_HOLDS, "%s", "");
-  free_pass(read);
-  return verdict;
+  if (isnan(tnk_metrics_get(metrics, "loss:sum")))
+    return conform_tell(c, CONFORM_ALLOWED, "not among %zu metrics",
+                        tnk_metrics_count(metrics));
+  return conform_tell(c, CONFORM_HOLDS, "%s", "");
 }
 
 /* The official client fails a whole result for a key without one colon. */
-static conform_verdict_t metric_keys(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  tnk_pass_t *read = run_pass(c, NULL, &verdict);
-  const tnk_metrics_t *metrics;
+static conform_verdict_t metric_keys(conform_t *c, const tnk_pass_t *read) {
+  const tnk_metrics_t *metrics = tnk_pass_metrics(read);
 
-  (void)rule;
-  if (read == NULL)
-    return verdict;
-  metrics = tnk_pass_metrics(read);
-  verdict = conform_tell(c, CONFORM_HOLDS, "%zu", tnk_metrics_count(metrics));
   for (size_t i = 0; i < tnk_metrics_count(metrics); i++) {
     const char *key = tnk_metrics_key(metrics, i);
     const char *colon = strchr(key, ':');
 
     if (colon == NULL || strchr(colon + 1, ':') != NULL)
-      verdict = conform_tell(c, CONFORM_DIFFERS, "\"%.60s\"", key);
+      return conform_tell(c, CONFORM_DIFFERS, "\"%.60s\"", key);
   }
-  free_pass(read);
-  return verdict;
+  return conform_tell(c, CONFORM_HOLDS, "%zu", tnk_metrics_count(metrics));
 }
 
-static conform_verdict_t zero_weights(conform_t *c,
-                                      const conform_rule_t *rule) {
-  const conform_pass_t pass = {.data = unweighted, .n_data = 1};
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  tnk_pass_t *read = run_pass(c, &pass, &verdict);
-  double loss;
+static conform_verdict_t zero_weights(conform_t *c, const tnk_pass_t *read) {
+  const double loss = tnk_metrics_get(tnk_pass_metrics(read), "loss:sum");
 
-  (void)rule;
-  if (read == NULL)
-    return verdict;
-  loss = tnk_metrics_get(tnk_pass_metrics(read), "loss:sum");
   if (isnan(loss))
-    verdict = conform_tell(c, CONFORM_SKIPPED, "it tells no loss");
-  else if (loss != 0)
-    verdict = conform_tell(c, CONFORM_DIFFERS, "a loss of %g", loss);
-  else
-    verdict = conform_tell(c, CONFORM_HOLDS, "0");
-  free_pass(read);
-  return verdict;
+    return conform_tell(c, CONFORM_SKIPPED, "it tells no loss");
+  if (loss != 0)
+    return conform_tell(c, CONFORM_DIFFERS, "a loss of %g", loss);
+  return conform_tell(c, CONFORM_HOLDS, "0");
 }
 
 /* Two ways to have the same numbers. */
@@ -389,6 +371,14 @@ static conform_verdict_t refused_step(conform_t *c,
     text, sizeof(text) - 1, path, type                                         \
   }
 
+#define JUDGED(pass_, judge_)                                                  \
+  judged, &(const judged_t) {                                                  \
+    pass_, judge_                                                              \
+  }
+
+static const conform_pass_t ragged_pass = {.data = ragged, .n_data = 2};
+static const conform_pass_t unweighted_pass = {.data = unweighted, .n_data = 1};
+
 static const conform_rule_t rules[] = {
     {"pass-garbage", "a body that is no protobuf is refused", "training 5.1",
      CONFORM_FREE, bad_body,
@@ -400,13 +390,13 @@ static const conform_rule_t rules[] = {
     {"pass-type", "a body called something else is refused", "training 5.1",
      CONFORM_FREE, bad_body, RAW("x", "forward_backward", "text/plain")},
     {"pass-result", "an output for each example, a number for each token",
-     "protobuf 6.4", CONFORM_SPENDS, pass_result, NULL},
+     "protobuf 6.4", CONFORM_SPENDS, JUDGED(&ragged_pass, pass_result)},
     {"pass-loss", "the metrics have loss:sum", "training 5.5", CONFORM_SPENDS,
-     loss_sum, NULL},
+     JUDGED(NULL, loss_sum)},
     {"pass-metrics", "each metric's key has one colon", "training 5.4",
-     CONFORM_SPENDS, metric_keys, NULL},
+     CONFORM_SPENDS, JUDGED(NULL, metric_keys)},
     {"pass-weights", "weights of 0 make no loss", "reference 13.2",
-     CONFORM_SPENDS, zero_weights, NULL},
+     CONFORM_SPENDS, JUDGED(&unweighted_pass, zero_weights)},
     {"pass-forward", "a pass forward only has the same numbers", "training 5.1",
      CONFORM_SPENDS, forward, NULL},
     {"pass-zstd", "so has one that came in zstd", "training 5.1",
