@@ -43,9 +43,11 @@ int tnk__sample_take(tnk__sample_t *sample, char *why, size_t size) {
   if (sample->held.is_taken)
     return 1; /* refused for the moment, and sent once more */
   grant = tnk__purse_take(purse, &claim, &sample->held);
+  if (grant == TNK__PURSE_GRANTED)
+    return 1;
   tnk__text_init(&text, why, size);
   tnk__purse_explain(purse, grant, &claim, &text);
-  return grant == TNK__PURSE_GRANTED;
+  return 0;
 }
 
 /* A prompt is prefilled once, whatever the number of sequences. */
@@ -66,6 +68,8 @@ void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples) {
 
 /* The service's own word that it failed is one that nothing was used. */
 void tnk__sample_settle(tnk__sample_t *sample, int has_failed) {
+  if (!sample->held.is_taken)
+    return; /* its result has been counted, or it was not submitted */
   if (has_failed || tnk__job_ran(&sample->job) == TNK_RAN_NO)
     tnk__purse_give_back(purse_of(sample), &sample->held);
   else
