@@ -262,8 +262,8 @@ def push(ctx):
     need_tnk("checkpoint", "push-hf")
     path = saved(ctx)[5]
     with ModelHub(token="hf_0123456789") as hub:
-        for options in [], ["-r", "mine/adapter", "--public", "--revision", "v1", "--commit-message", "m",
-                            "--create-pr", "--no-model-card", "--allow-pattern", "*.json",
+        for options in [], ["-r", "mine/adapter", "--public", "--commit-message", "m", "--create-pr",
+                            "--no-model-card", "--allow-pattern", "*.json",
                             "--allow-pattern", "*.safetensors", "--ignore-pattern", "*_config*"]:
             args = ["checkpoint", "push-hf", path, *options]
             theirs = pushed(hub, args, tinker, "-f", "json")
