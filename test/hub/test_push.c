@@ -538,6 +538,7 @@ static int run_without_memory(long n) {
     repos_push(&repos);
     CHECK_INT(repos.outcome.status, TNK_OK);
   }
+  CHECK_STR(tnk_promise_pushed(repos.outcome.promise)->commit, "c1");
   CHECK_MEM(repos.stored, repos.n_stored, weights, FEW);
   check_committed("sub/notes.txt", "hello");
   repos_close(&repos);
