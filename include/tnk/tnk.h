@@ -26,6 +26,7 @@
 #include "tnk/data.h"
 #include "tnk/error.h"
 #include "tnk/hub.h"
+#include "tnk/ledger.h"
 #include "tnk/promise.h"
 #include "tnk/push.h"
 #include "tnk/record.h"

@@ -312,6 +312,30 @@ typedef struct {
 #define TNK_SAVE_OPTIONS_INIT TNK_SIZED(tnk_save_options_t)
 
 /**
+ * What was saved. Belongs to its promise, and may get more members.
+ *
+ * The counts are those of the sequence of operations, whatever the program
+ * called meanwhile: a save that is called with steps in flight contains them.
+ * They begin with 0 when the model is made, restored or loaded. What the
+ * service has accepted before the save counts, unless it says that it failed,
+ * as far as it has said so when the save ends.
+ */
+typedef struct {
+  const char *path;  /**< "tinker://..." */
+  uint64_t n_steps;  /**< Steps of the optimizer before it. */
+  uint64_t n_passes; /**< Passes with gradients before it. */
+} tnk_saved_t;
+
+/**
+ * What a save of a training client has saved; its path is that of
+ * tnk_promise_path().
+ *
+ * @return NULL unless resolved with that type. Lifetime: that of the promise.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API const tnk_saved_t *tnk_promise_saved(const tnk_promise_t *promise);
+
+/**
  * Save weights and optimizer state under a name. Protocol: training, JSON
  * training requests.
  *

@@ -83,7 +83,14 @@ const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise) {
 }
 
 const char *tnk_promise_path(const tnk_promise_t *promise) {
-  return VALUE(promise, PATH);
+  const char *path = VALUE(promise, PATH);
+  const tnk_saved_t *saved = VALUE(promise, SAVED);
+
+  return saved != NULL ? saved->path : path;
+}
+
+const tnk_saved_t *tnk_promise_saved(const tnk_promise_t *promise) {
+  return VALUE(promise, SAVED);
 }
 
 const tnk_loss_t *tnk_promise_loss(const tnk_promise_t *promise) {

@@ -80,6 +80,7 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
     tnk__session_open(&service->session, &root->context, &service->config,
                       &root->http);
   tnk__weights_init(&service->weights, &service->session);
+  tnk__ledgers_init(&service->ledgers, &service->session);
   return err;
 }
 
@@ -123,6 +124,7 @@ void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
     return;
   tnk__session_shut(&service->session);
   tnk__weights_shut(&service->weights);
+  tnk__ledgers_shut(&service->ledgers);
   tnk__clients_close(&service->session);
   tnk__weights_close(&service->weights, on_swept);
 }

@@ -4,6 +4,7 @@
 #include "api/root.h"
 #include "base/arena.h"
 #include "task/call/config.h"
+#include "task/ledger/ledger.h"
 #include "task/session/session.h"
 #include "task/weights/weights.h"
 
@@ -20,6 +21,7 @@ struct tnk_service {
   tnk__session_t session;
   tnk__weights_t weights;
   tnk__arena_t prices; /* of session.purse */
+  tnk__ledgers_t ledgers;
 };
 
 /* What it takes to refuse an operation of a client, in whatever state. */

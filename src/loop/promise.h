@@ -21,7 +21,10 @@ typedef enum {
   TNK__RESULT_LOSS,
   TNK__RESULT_PAGE,
   TNK__RESULT_PUSHED,
-  TNK__RESULT_WEIGHTS
+  TNK__RESULT_WEIGHTS,
+  TNK__RESULT_SAVED,
+  TNK__RESULT_LEDGER,
+  TNK__RESULT_RECORD
 } tnk__result_kind_t;
 
 /* One registered callback. */

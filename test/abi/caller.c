@@ -187,6 +187,19 @@ static void save_and_load(tnk_training_t *training) {
       settle(tnk_service_restore(service, restore)));
 }
 
+static void keep_ledger(tnk_training_t *training, const char *folder) {
+  MAKE(tnk_ledger_save_t, save, TNK_LEDGER_SAVE_INIT);
+  tnk_ledger_t *ledger;
+  char run[512];
+
+  snprintf(run, sizeof(run), "%s/run", folder);
+  if (settle(tnk_ledger_open(service, run)) != TNK_OK)
+    exit(3);
+  ledger = tnk_promise_ledger(last);
+  save->with_sampler = TNK_YES;
+  TRY(tnk_ledger_save_t, save, settle(tnk_ledger_save(ledger, training, save)));
+}
+
 static void sample(void) {
   tnk_sampling_t *sampling;
   MAKE(tnk_sampling_options_t, options, TNK_SAMPLING_OPTIONS_INIT);
@@ -345,6 +358,7 @@ int main(int argc, char **argv) {
   if (training == NULL)
     return 3;
   save_and_load(training);
+  keep_ledger(training, argv[1]);
   sample();
   list();
   TRY_OUT(tnk_stats_t, stats, tnk_service_stats(stats, service));

@@ -4,6 +4,7 @@
  * from inside of each kind of callback, and each callback looks whether a call
  * is under way.
  */
+#define _DEFAULT_SOURCE /* mkdtemp() */
 #include <stdlib.h>
 
 #include "exports.h"
@@ -18,6 +19,9 @@ typedef struct {
   tnk_promise_t *step;
   tnk_promise_t *sample;
   tnk_promise_t *listed;
+  tnk_promise_t *opened_ledger;
+  tnk_ledger_t *ledger;
+  char dir[32]; /* of the ledger */
   tnk_batch_t *batch;
   tnk_service_t *opened; /* by a row, for that which closes it */
   tnk_hub_t *opened_hub;
@@ -126,6 +130,7 @@ static const tnk_tokenizer_plugin_t plugin = {
     (void)s;                                                                   \
   }
 
+#include "depth_ledger.h"
 #include "depth_rest.h"
 #include "depth_rl.h"
 GETS(tnk_batch_new, tnk_batch_free(tnk_batch_new(NULL)))
@@ -486,13 +491,20 @@ static void stage_open(stage_t *stage) {
   CHECK(models(stage) != NULL && passed(stage) != NULL);
   CHECK(metrics(stage) != NULL && samples(stage) != NULL);
   CHECK_INT(tnk_page_count(page(stage)), 1);
+  ledger_folder(stage->dir);
+  stage->opened_ledger =
+      done(tnk_ledger_open(stage->script.service, stage->dir));
+  stage->ledger = tnk_promise_ledger(stage->opened_ledger);
   stage->batch = tnk_batch_new(NULL);
   CHECK(stage->batch != NULL);
 }
 
 static void stage_wait(stage_t *stage) {
   while (stage->n_called < stage->n_expected)
-    script_later(&stage->script, 1000);
+    if (ledger_is_busy(stage->script.service))
+      mock_turns(stage->script.mock, 1);
+    else
+      script_later(&stage->script, 1000);
   CHECK_INT(stage->n_called, stage->n_expected);
 }
 
@@ -500,6 +512,8 @@ static void stage_close(stage_t *stage, int n_all) {
   stage_wait(stage);
   CHECK_INT(stage->n_all, n_all);
   tnk_batch_free(stage->batch);
+  tnk_promise_unref(stage->opened_ledger);
+  ledger_remove(stage->dir);
   tnk_promise_unref(stage->settled);
   tnk_promise_unref(stage->models);
   tnk_promise_unref(stage->pass);

@@ -66,6 +66,13 @@ PROMISES(tnk_pass_options_t,
 PROMISES(tnk_optim_t, tnk_training_optim_step(s->script.training, data))
 PROMISES(tnk_save_options_t,
          tnk_training_save_state(s->script.training, "a", data))
+/* Checked before there is a ledger. */
+TAKE(tnk_ledger_save_t) {
+  tnk_ledger_save_t own = TNK_LEDGER_SAVE_INIT;
+
+  return TNK__LOAD(tnk_ledger_save_t, &own, (const tnk_ledger_save_t *)data,
+                   s->why, sizeof(s->why));
+}
 PROMISES(tnk_load_options_t, tnk_training_load_state(s->script.training, data))
 PROMISES(tnk_sampling_params_t,
          tnk_sampling_sample(s->script.sampling, script_prompt(), data, NULL))

@@ -13,7 +13,8 @@ import sys
 GROUPS = ("Caller", "Transport", "Service", "Operation")
 FUNCTION = re.compile(
     r"/\*\*((?:(?!\*/).)*)\*/\s*TNK_API tnk_promise_t \*\s*"
-    r"tnk_(?:service|training|sampling|rest|weights)_(\w+)\(", re.S)
+    r"tnk_(?:(?:service|training|sampling|rest|weights)_|(?=ledger_))(\w+)\(",
+    re.S)
 NAMES = {"health": "healthz"}
 
 

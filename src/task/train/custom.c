@@ -355,6 +355,7 @@ static const tnk__op_class_t custom_class = {
     .name = "forward_backward_custom",
     .method = "TrainingClient.forward_backward_custom",
     .type = "Forward", /* of the first pass */
+    .counts = TNK__COUNTS_PASS,
     .route = TNK__ROUTE_FORWARD_BACKWARD,
     .prepare = prepare,
     .request = tnk__pass_request,

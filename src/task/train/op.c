@@ -63,6 +63,9 @@ void tnk__op_release(tnk__op_t *op) {
   if (op->n_holds > 0)
     return;
   tnk__list_remove(&op->member.link);
+  training->n_due -= op->is_due != 0;
+  if (training->n_due > 0)
+    tnk__defer(session_of(op)->context, &training->due);
   tnk__training_moved(training);
   for (size_t i = 0; i < op->n_parts && op->parts != NULL; i++)
     tnk__part_count(&op->parts[i], TNK__PART_UNTOLD);
@@ -116,6 +119,8 @@ static void reject(tnk__op_t *op, tnk__error_t *error) {
   tnk_ran_t ran = ran_of(op);
 
   op->promise = NULL;
+  if (error->pub.code == TNK_EFAILED)
+    tnk__tally_undo(op);
   tnk__promise_reject(promise,
                       error->pub.code == TNK_EFAILED && ran == TNK_RAN_UNKNOWN
                           ? tnk__error_ref(error)
@@ -201,6 +206,7 @@ void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error) {
 static void all_submitted(tnk__op_t *op) {
   if (op->keeps_turn)
     return;
+  tnk__tally_accept(op);
   tnk__turns_leave(&op->training->turns, &op->turn);
   if (op->type->submitted != NULL)
     op->type->submitted(op);
@@ -229,10 +235,29 @@ int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
 }
 
 void tnk__op_has_read(tnk__op_t *op) {
-  if (++op->n_read == op->n_parts)
-    op->type->finish(op);
-  else
+  if (++op->n_read < op->n_parts) {
     tnk__op_lose(op, NULL);
+  } else if (op->is_patient && !tnk__tally_is_final(op)) {
+    op->is_due = 1;
+    op->training->n_due++;
+  } else {
+    op->type->finish(op);
+  }
+}
+
+static void on_due_end(tnk__deferred_t *due) {
+  tnk_training_t *training = tnk__container_of(due, tnk_training_t, due);
+
+  TNK__LIST_FOREACH_SAFE (node, next, &training->ops) {
+    tnk__op_t *op = tnk__container_of(tnk__member_of(node), tnk__op_t, member);
+
+    if (!op->is_due || !tnk__tally_is_final(op))
+      continue;
+    op->is_due = 0;
+    training->n_due--;
+    op->type->finish(op);
+    return; /* that it is gone sets off the next one */
+  }
 }
 
 /* Numbers in order first; then all but the first part at once. A failure in
@@ -307,10 +332,24 @@ static void on_ready(tnk__deferred_t *ready) {
     tnk__op_next_pass(op, n_parts);
 }
 
-static void on_turn(tnk__turn_t *turn) {
-  tnk__op_t *op = tnk__container_of(turn, tnk__op_t, turn);
+static void begin(tnk__op_t *op) {
+  if (!op->is_held)
+    tnk__defer(session_of(op)->context, &op->ready);
+}
 
-  tnk__defer(session_of(op)->context, &op->ready);
+static void on_turn(tnk__turn_t *turn) {
+  begin(tnk__container_of(turn, tnk__op_t, turn));
+}
+
+void tnk__op_let_go(tnk_promise_t *promise) {
+  tnk__op_t *op;
+
+  if (tnk_promise_state(promise) != TNK_PENDING)
+    return;
+  op = promise->as.pending.op;
+  op->is_held = 0;
+  if (tnk__turns_has_turn(&op->training->turns, &op->turn))
+    begin(op);
 }
 
 static void setup(tnk__op_t *op, const tnk__op_class_t *type,
@@ -326,6 +365,8 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
   tnk__promise_bind(promise, on_cancel, on_explain, op);
   tnk__promise_name(promise, op->type->name);
   tnk__turn_init(&op->turn, on_turn);
+  if (training->due.fn == NULL)
+    tnk__deferred_init(&training->due, on_due_end);
   tnk__deferred_init(&op->ready, on_ready);
 }
 
@@ -386,7 +427,7 @@ static void enter(tnk__op_t *op) {
     tnk__op_fail(op, training->failed != NULL ? training->failed
                                               : tnk__error_static(has_turn));
   else if (has_turn)
-    tnk__defer(session_of(op)->context, &op->ready);
+    begin(op);
 }
 
 void tnk__op_enter(tnk__op_t *op, int is_complete) {

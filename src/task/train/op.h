@@ -22,6 +22,14 @@
 
 struct tnk__op;
 
+/* What an operation adds to the weights; see below. */
+typedef enum {
+  TNK__COUNTS_NOTHING = 0,
+  TNK__COUNTS_STEP,
+  TNK__COUNTS_PASS,
+  TNK__COUNTS_ANEW /* a state is loaded in their place */
+} tnk__counts_t;
+
 /* Behaviour of a kind of operation. */
 typedef struct {
   const char *name;   /* begins error sentences */
@@ -29,6 +37,7 @@ typedef struct {
   const char *type;   /* kind of request, for polls */
   tnk__route_id_t route;
   int is_unnumbered; /* waits for its turn but takes no sequence number */
+  tnk__counts_t counts;
   /* Say, with the turn, how many requests it takes, at least 1; may be NULL:
    * one. */
   int (*prepare)(struct tnk__op *op, size_t *n_parts);
@@ -110,6 +119,11 @@ typedef struct tnk__op {
   int side_by_side;
   int keeps_turn;     /* also when everything has been submitted */
   int is_out_of_turn; /* a part was accepted, and then refused for its number */
+  tnk__tally_t tally; /* of what comes before it, once it is tallied */
+  int is_tallied;
+  int is_held;    /* begins only when it is let go, also with the turn */
+  int is_patient; /* ends only when its tally is final */
+  int is_due;     /* it is at its end but for that */
 } tnk__op_t;
 
 /* Make an operation: zeroed memory of `size` bytes that begins with it, bound
@@ -127,6 +141,8 @@ void tnk__op_refuse(tnk__op_t *op, const char *why);
 /* Queue an operation that is complete; it frees itself from here on. One that
  * there was no memory to complete is destroyed and its promise rejected. */
 void tnk__op_enter(tnk__op_t *op, int is_complete);
+/* Let an operation begin that was held: that of a promise, if it is pending. */
+void tnk__op_let_go(tnk_promise_t *promise);
 /* Begin another pass of n_parts, still with the turn; from `finish`. */
 void tnk__op_next_pass(tnk__op_t *op, size_t n_parts);
 /* Settle it, from `finish` or at any time. `error` stays the caller's. */
@@ -146,6 +162,24 @@ void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out);
 void tnk__op_warn_depth(tnk_training_t *training);
 /* Fail with a code and nothing more to say. */
 void tnk__op_fail_code(tnk__op_t *op, int code);
+
+/* ---- tally.c ---- */
+
+/*
+ * What the weights contain at each place of the sequence: how many steps of the
+ * optimizer and passes with gradients the service has accepted before it, less
+ * those of which it says later that they failed. It belongs to the sequence of
+ * operations and not to the loop of the program, which may be ahead of it.
+ */
+
+/* Note that the service has the whole of an operation: what was accepted before
+ * it is now its tally. Once an operation; others are let pass. */
+void tnk__tally_accept(tnk__op_t *op);
+/* Note that the service says that it has failed: what came after it does not
+ * contain it. */
+void tnk__tally_undo(tnk__op_t *op);
+/* Whether all before it that counts has settled, so that its tally is final. */
+int tnk__tally_is_final(const tnk__op_t *op);
 
 /* ---- Between op.c and op_part.c ---- */
 

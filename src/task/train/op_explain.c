@@ -118,7 +118,14 @@ static void explain_active(const tnk__op_t *op, tnk__text_t *out) {
   const tnk__part_t *part = slowest(op);
 
   if (op->n_parts == 0) {
-    tnk__text_printf(out, "has its turn and is about to be sent");
+    tnk__text_printf(out, op->is_held
+                              ? "has its turn and waits for the ledger's disk"
+                              : "has its turn and is about to be sent");
+    return;
+  }
+  if (op->is_due) {
+    tnk__text_printf(out, "has its result and waits for those of the "
+                          "operations before it, which tell what it contains");
     return;
   }
   if (part == NULL) {

@@ -76,6 +76,8 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__cargo_clear(&part->cargo);
   if (op->promise == NULL) {
     note_late(op);
+    if (op->n_parts == 1)
+      tnk__tally_accept(op); /* it is run although nobody waits for it */
     part->state = TNK__PART_DONE;
     tnk__op_release(op);
     return 0;
@@ -112,6 +114,8 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
     tnk__op_fail(op, error);
   } else {
     note_late(op);
+    if (op->n_parts == 1 && reply->verdict.effect == TNK__EFFECT_ACCEPTED)
+      tnk__tally_accept(op);
     tnk__op_release(op);
   }
   /* No later operation may be sent: the server could wait for this number. */

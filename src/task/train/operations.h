@@ -47,6 +47,13 @@ typedef enum {
 tnk_promise_t *tnk__save_start(tnk_training_t *training, tnk__save_kind_t kind,
                                const char *name,
                                const tnk_save_options_t *options);
+/* The same for a ledger: it has its place in the queue but begins only with
+ * tnk__op_let_go(), its metadata (as many of the caller's as there is room for)
+ * also tells what it contains, and it ends when that is final. */
+enum { TNK__SAVE_MAX_KEPT = 8 };
+tnk_promise_t *tnk__save_start_kept(tnk_training_t *training,
+                                    tnk__save_kind_t kind, const char *name,
+                                    const tnk_save_options_t *options);
 tnk_promise_t *tnk__save_ephemeral_start(tnk_training_t *training,
                                          tnk_sampling_kind_t kind,
                                          const tnk_sampling_options_t *options);

@@ -172,19 +172,20 @@ static void finish(tnk__op_t *op) {
 /* ---- Start ---- */
 
 /* Both are the same request but for one bit of its body. */
-#define PASS_CLASS(call, result_type)                                          \
+#define PASS_CLASS(call, result_type, counts_)                                 \
   {                                                                            \
     .name = call, .method = "TrainingClient." call, .type = result_type,       \
-    .route = TNK__ROUTE_FORWARD_BACKWARD, .prepare = tnk__pass_prepare,        \
-    .request = tnk__pass_request, .cost = tnk__pass_cost,                      \
-    .tokens = tnk__pass_tokens, .read = tnk__pass_result_read_part,            \
-    .finish = finish, .submitted = tnk__pass_submitted,                        \
-    .destroy = tnk__pass_destroy,                                              \
+    .counts = (counts_), .route = TNK__ROUTE_FORWARD_BACKWARD,                 \
+    .prepare = tnk__pass_prepare, .request = tnk__pass_request,                \
+    .cost = tnk__pass_cost, .tokens = tnk__pass_tokens,                        \
+    .read = tnk__pass_result_read_part, .finish = finish,                      \
+    .submitted = tnk__pass_submitted, .destroy = tnk__pass_destroy,            \
   }
 
-static const tnk__op_class_t forward_class = PASS_CLASS("forward", "Forward");
+static const tnk__op_class_t forward_class =
+    PASS_CLASS("forward", "Forward", TNK__COUNTS_NOTHING);
 static const tnk__op_class_t forward_backward_class =
-    PASS_CLASS("forward_backward", "ForwardBackward");
+    PASS_CLASS("forward_backward", "ForwardBackward", TNK__COUNTS_PASS);
 
 void tnk__pass_give_back(tnk__session_t *session,
                          const tnk_pass_options_t *options) {

@@ -52,6 +52,7 @@ static const tnk__op_class_t step_class = {
     .method = "TrainingClient.optim_step",
     .type = "OptimStep",
     .route = TNK__ROUTE_OPTIM_STEP,
+    .counts = TNK__COUNTS_STEP,
     .write = write_body,
     .read = read_result,
     .finish = finish,

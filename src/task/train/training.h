@@ -15,6 +15,12 @@
 /* Warnings about results that are told once; what differs is only noted. */
 #define TNK__TRAINING_MAX_WARNED 16
 
+/* What weights contain, of what was sent by this client. */
+typedef struct {
+  uint64_t n_steps;
+  uint64_t n_passes; /* with gradients */
+} tnk__tally_t;
+
 /*
  * A training client: the queue of its operations and what is known of its
  * model.
@@ -33,8 +39,11 @@ struct tnk_training {
   tnk__list_t ops;    /* of tnk__member_t */
   tnk__arena_t arena; /* of the strings of info, and of `warned` */
   tnk_training_info_t info;
-  size_t deep;    /* as many in the queue are worth the next warning */
-  uint64_t fresh; /* no number from here on has been sent */
+  size_t deep;         /* as many in the queue are worth the next warning */
+  uint64_t fresh;      /* no number from here on has been sent */
+  tnk__tally_t tally;  /* of the operation that is accepted next */
+  size_t n_due;        /* operations that wait for their tally to be final */
+  tnk__deferred_t due; /* one of them may end; initialized by the first op */
   const char *warned[TNK__TRAINING_MAX_WARNED];
   size_t n_warned;
   tnk__queue_notice_t notice;

@@ -1,5 +1,9 @@
 #include "task/train/operations.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "codec/message/calls_training.h"
@@ -38,6 +42,30 @@ static int write_save(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
 
   weights->put(out, op->training->info.model_id, number, weights->name,
                &weights->options);
+  return out->err;
+}
+
+/* All that comes before it is with the service when it is written. */
+static int write_kept_save(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
+  const weights_t *weights = weights_of(op);
+  tnk_save_options_t options = weights->options;
+  const size_t n = options.n_user_metadata;
+  tnk_pair_t pairs[TNK__SAVE_MAX_KEPT + 2];
+  char steps[24];
+  char passes[24];
+
+  if (n > TNK__SAVE_MAX_KEPT)
+    return TNK_EINTERNAL;
+  if (n > 0)
+    memcpy(pairs, options.user_metadata, n * sizeof(*pairs));
+  snprintf(steps, sizeof(steps), "%" PRIu64, op->training->tally.n_steps);
+  snprintf(passes, sizeof(passes), "%" PRIu64, op->training->tally.n_passes);
+  pairs[n] = (tnk_pair_t){"tnk_steps", steps};
+  pairs[n + 1] = (tnk_pair_t){"tnk_passes", passes};
+  options.user_metadata = pairs;
+  options.n_user_metadata = n + 2;
+  weights->put(out, op->training->info.model_id, number, weights->name,
+               &options);
   return out->err;
 }
 
@@ -96,12 +124,32 @@ static void finish_path(tnk__op_t *op) {
     tnk__op_resolve(op, TNK__RESULT_PATH, copy, free_text);
 }
 
+typedef struct {
+  tnk_saved_t pub;
+  char path[];
+} saved_t;
+
 /* A save without a path cannot be found again. */
 static void finish_save(tnk__op_t *op) {
-  if (weights_of(op)->saved.path == NULL)
+  const char *path = weights_of(op)->saved.path;
+  const size_t n = path != NULL ? strlen(path) + 1 : 0;
+  saved_t *saved;
+
+  if (path == NULL) {
     tnk__op_fail_code(op, TNK_EPROTO);
-  else
-    finish_path(op);
+    return;
+  }
+  saved =
+      tnk__malloc(&op->training->session->context->alloc, sizeof(*saved) + n);
+  if (saved == NULL) {
+    tnk__op_fail_code(op, TNK_ENOMEM);
+    return;
+  }
+  memcpy(saved->path, path, n);
+  saved->pub = (tnk_saved_t){.path = saved->path,
+                             .n_steps = op->tally.n_steps,
+                             .n_passes = op->tally.n_passes};
+  tnk__op_resolve(op, TNK__RESULT_SAVED, saved, free_text);
 }
 
 static void finish_ephemeral(tnk__op_t *op) {
@@ -165,26 +213,28 @@ static void destroy(tnk__op_t *op) {
     .destroy = destroy,                                                        \
   }
 
-static const struct {
-  tnk__op_class_t type;
-  put_save_t put;
-} saves[] = {
-    [TNK__SAVE_STATE] = {CLASS("save_state", "TrainingClient.save_state",
-                               "SaveWeights", TNK__ROUTE_SAVE_STATE, write_save,
-                               finish_save),
-                         tnk__save_weights_write},
-    [TNK__SAVE_SAMPLER] = {CLASS("save_weights_for_sampler",
-                                 "TrainingClient.save_weights_for_sampler",
-                                 "SaveWeightsForSampler",
-                                 TNK__ROUTE_SAVE_SAMPLER, write_save,
-                                 finish_save),
-                           tnk__save_sampler_write},
-    [TNK__SAVE_EXTERNAL] = {CLASS("save_weights_external",
-                                  "TrainingClient.save_weights_external",
-                                  "SaveWeightsExternal",
-                                  TNK__ROUTE_SAVE_EXTERNAL, write_save,
-                                  finish_save),
-                            tnk__save_external_write},
+/* The three kinds, written in one of two ways. */
+#define SAVES(write_)                                                          \
+  {                                                                            \
+    [TNK__SAVE_STATE] =                                                        \
+        CLASS("save_state", "TrainingClient.save_state", "SaveWeights",        \
+              TNK__ROUTE_SAVE_STATE, (write_), finish_save),                   \
+    [TNK__SAVE_SAMPLER] = CLASS(                                               \
+        "save_weights_for_sampler", "TrainingClient.save_weights_for_sampler", \
+        "SaveWeightsForSampler", TNK__ROUTE_SAVE_SAMPLER, (write_),            \
+        finish_save),                                                          \
+    [TNK__SAVE_EXTERNAL] =                                                     \
+        CLASS("save_weights_external", "TrainingClient.save_weights_external", \
+              "SaveWeightsExternal", TNK__ROUTE_SAVE_EXTERNAL, (write_),       \
+              finish_save),                                                    \
+  }
+
+static const tnk__op_class_t saves[] = SAVES(write_save);
+static const tnk__op_class_t kept_saves[] = SAVES(write_kept_save);
+static const put_save_t put_saves[] = {
+    [TNK__SAVE_STATE] = tnk__save_weights_write,
+    [TNK__SAVE_SAMPLER] = tnk__save_sampler_write,
+    [TNK__SAVE_EXTERNAL] = tnk__save_external_write,
 };
 
 static const tnk__op_class_t ephemeral_class =
@@ -193,20 +243,27 @@ static const tnk__op_class_t ephemeral_class =
           "SaveWeightsForSampler", TNK__ROUTE_SAVE_SAMPLER, write_ephemeral,
           finish_ephemeral);
 
+#define LOADS(name_, method_, finish_)                                         \
+  {                                                                            \
+    .name = (name_), .method = (method_), .type = "LoadWeights",               \
+    .route = TNK__ROUTE_LOAD_STATE, .counts = TNK__COUNTS_ANEW,                \
+    .write = write_load, .read = read_saved, .finish = (finish_),              \
+    .destroy = destroy,                                                        \
+  }
+
 /* Without and with the optimizer's state they differ in the public call. */
 static const tnk__op_class_t load_classes[2] = {
-    CLASS("load_state", "TrainingClient.load_state", "LoadWeights",
-          TNK__ROUTE_LOAD_STATE, write_load, finish_path),
-    CLASS("load_state", "TrainingClient.load_state_with_optimizer",
-          "LoadWeights", TNK__ROUTE_LOAD_STATE, write_load, finish_path),
+    LOADS("load_state", "TrainingClient.load_state", finish_path),
+    LOADS("load_state", "TrainingClient.load_state_with_optimizer",
+          finish_path),
 };
 
 static const tnk__op_class_t load_new_classes[2] = {
-    CLASS("restore", "ServiceClient.create_training_client_from_state",
-          "LoadWeights", TNK__ROUTE_LOAD_STATE, write_load, finish_new),
-    CLASS("restore",
+    LOADS("restore", "ServiceClient.create_training_client_from_state",
+          finish_new),
+    LOADS("restore",
           "ServiceClient.create_training_client_from_state_with_optimizer",
-          "LoadWeights", TNK__ROUTE_LOAD_STATE, write_load, finish_new),
+          finish_new),
 };
 
 static const tnk__op_class_t unload_class = {
@@ -262,20 +319,34 @@ static int copy_options(weights_t *weights, const tnk_save_options_t *options) {
   return 1;
 }
 
-tnk_promise_t *tnk__save_start(tnk_training_t *training, tnk__save_kind_t kind,
-                               const char *name,
-                               const tnk_save_options_t *options) {
+static tnk_promise_t *start_save(tnk_training_t *training,
+                                 tnk__save_kind_t kind,
+                                 const tnk__op_class_t *type, const char *name,
+                                 const tnk_save_options_t *options) {
   tnk_promise_t *promise = NULL;
-  weights_t *weights = new_weights(training, &saves[kind].type, &promise);
+  weights_t *weights = new_weights(training, type, &promise);
 
   if (weights == NULL)
     return promise;
-  weights->put = saves[kind].put;
+  weights->put = put_saves[kind];
+  weights->op.is_held = weights->op.is_patient = type == &kept_saves[kind];
   weights->name = tnk__arena_strdup(&weights->arena, name);
   tnk__op_enter(&weights->op,
                 weights->name != NULL &&
                     (options == NULL || copy_options(weights, options)));
   return promise;
+}
+
+tnk_promise_t *tnk__save_start(tnk_training_t *training, tnk__save_kind_t kind,
+                               const char *name,
+                               const tnk_save_options_t *options) {
+  return start_save(training, kind, &saves[kind], name, options);
+}
+
+tnk_promise_t *tnk__save_start_kept(tnk_training_t *training,
+                                    tnk__save_kind_t kind, const char *name,
+                                    const tnk_save_options_t *options) {
+  return start_save(training, kind, &kept_saves[kind], name, options);
 }
 
 tnk_promise_t *

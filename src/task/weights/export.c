@@ -74,7 +74,7 @@ static void on_not_saved(tnk__weights_job_t *job, tnk__error_t *error) {
 
 static void on_saved(tnk__weights_job_t *job, tnk_promise_t *promise,
                      int status) {
-  const char *path = tnk__promise_value(promise, TNK__RESULT_PATH);
+  const tnk_saved_t *saved = tnk__promise_value(promise, TNK__RESULT_SAVED);
 
   if (status != TNK_OK) {
     on_not_saved(job, tnk__promise_error(promise));
@@ -82,9 +82,9 @@ static void on_saved(tnk__weights_job_t *job, tnk_promise_t *promise,
   }
   job->is_saved = 1;
   tnk__weights_export_stop(job);
-  if (strcmp(path, job->address) == 0)
+  if (strcmp(saved->path, job->address) == 0)
     job->sign(job);
-  else if (set_address(job, path))
+  else if (set_address(job, saved->path))
     tnk__weights_job_work(job, run_note, on_noted);
 }
 

@@ -1,0 +1,179 @@
+#ifndef TNK_LEDGER_H
+#define TNK_LEDGER_H
+
+#include "tnk/service.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The ledger of a run: a directory that knows what was saved, and where in the
+ * run that was.
+ *
+ *     tnk_promise_t *p = tnk_ledger_open(service, "runs/first");
+ *     tnk_must_keep(p);
+ *     tnk_ledger_t *ledger = tnk_promise_ledger(p);
+ *     ...
+ *     tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+ *     how.cursor = "{\"next\": 4711, \"seed\": 7}";
+ *     tnk_promise_t *saved = tnk_ledger_save(ledger, training, &how);
+ *     if (tnk_wait(saved) == TNK_OK)
+ *       printf("%s has %llu steps\n", tnk_promise_record(saved)->state_path,
+ *              (unsigned long long)tnk_promise_record(saved)->n_steps);
+ *
+ * What is about to be saved is on the disk before the service is asked, and
+ * what was saved before the promise resolves: a program that is killed at any
+ * moment loses no checkpoint. How many steps a state contains is counted in the
+ * sequence of operations that the service gets, and not in the loop of the
+ * program, which may have called others by then.
+ *
+ * The file, checkpoints.jsonl, is that of the Tinker cookbook, which goes on
+ * with a run of this library's and the other way round: `batch` is the number
+ * of steps unless the caller says otherwise. A line that was cut off by the end
+ * of a program counts for nothing and is taken away. A line that cannot be read
+ * is told in the log and let be.
+ */
+
+/** The ledger of one run. */
+typedef struct tnk_ledger tnk_ledger_t;
+
+/**
+ * A save, as the ledger has it. Texts are NULL when there is none. Made by the
+ * library only, so later versions may append members.
+ */
+typedef struct {
+  const char *name;         /**< At the service; never NULL. */
+  const char *state_path;   /**< Weights with the optimizer, to go on from. */
+  const char *sampler_path; /**< Weights to sample from. */
+  const char *cursor;       /**< The caller's, as it was given. */
+  /** The whole line of the file, with what others have written there; of a save
+   * of this program: NULL. */
+  const char *json;
+  int64_t batch;     /**< The next one to train on; -1: not told. */
+  int64_t epoch;     /**< -1: not told. */
+  uint64_t n_steps;  /**< Steps of the optimizer since the run began; of a line
+                          of others: its batch. */
+  uint64_t n_passes; /**< Passes with gradients since the run began. */
+  int64_t time_s;    /**< Unix time of the save; 0: not told. */
+  int64_t expires_s; /**< From when the service may remove it; 0: never, or not
+                          told. */
+  int is_final;      /**< 1: the run has ended with it. */
+  int is_rolling;    /**< 1: a later one replaces it. */
+} tnk_ledger_record_t;
+
+/**
+ * Open the ledger of a run. One run is open once, in all programs.
+ *
+ * @param service    Owns the ledger, as it owns a training client.
+ * @param directory  Is made, with what is missing on the way to it. Copied.
+ *
+ * @return A promise of tnk_promise_ledger().
+ * Rejects with: Caller (groups of error.h): TNK_EINVAL; TNK_ECONFLICT while the
+ *   run is open elsewhere; TNK_EFILE (error->cause is libuv's code) when the
+ *   file cannot be read or written.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_ledger_open(tnk_service_t *service,
+                                       const char *directory);
+
+/**
+ * The ledger that tnk_ledger_open() has opened. It lives until it or its
+ * service is closed.
+ *
+ * @return NULL unless resolved with that type, or when it has been closed.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API tnk_ledger_t *tnk_promise_ledger(const tnk_promise_t *promise);
+
+/** How many saves the ledger has. Thread: loop thread. Since: 0.1 */
+TNK_API size_t tnk_ledger_count(const tnk_ledger_t *ledger);
+
+/**
+ * Save @p index, in the order of the file.
+ *
+ * @return NULL when there is none. Lifetime: that of the ledger.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API const tnk_ledger_record_t *tnk_ledger_record(const tnk_ledger_t *ledger,
+                                                     size_t index);
+
+/**
+ * The last save that has a state, from which the run would go on.
+ *
+ * @return NULL when there is none. Lifetime: that of the ledger.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API const tnk_ledger_record_t *tnk_ledger_last(const tnk_ledger_t *ledger);
+
+/** A save. Zero is the default of every member. */
+typedef struct {
+  size_t size; /**< Set by TNK_LEDGER_SAVE_INIT. */
+  /** What the checkpoint is called, of letters, digits, "_" and "-"; at most
+   * 128. NULL: a number. When the run is begun again "-a2" and so on follows,
+   * and a name that the ledger has already gets a number as well. */
+  const char *name;
+  /** Whatever it takes to go on: indices, seeds ... UTF-8, at most 2048 bytes.
+   * Goes with the checkpoint too. */
+  const char *cursor;
+  uint64_t batch; /**< The next one to train on; 0: the number of steps. */
+  uint64_t epoch;
+  uint64_t ttl_seconds; /**< 0: kept until deleted. */
+  tnk_choice_t
+      with_sampler;      /**< Save weights to sample from too. Default no. */
+  tnk_choice_t is_final; /**< The run ends with it. Default no. */
+} tnk_ledger_save_t;
+
+#define TNK_LEDGER_SAVE_INIT TNK_SIZED(tnk_ledger_save_t)
+
+/**
+ * Save the state of a model, and note it in the ledger. Protocol: training,
+ * JSON training requests.
+ *
+ * Order: the save has its place in the sequence of @p training from this call
+ * on; what is called after it waits until the disk knows that it is about to be
+ * made. Saves are noted in the order of their calls.
+ *
+ * @param training  Of the ledger's service.
+ * @param save      NULL for defaults. Copied.
+ *
+ * Completion: cancel ends it unless the service has saved already.
+ * @return A promise of tnk_promise_record().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h);
+ *   TNK_EFILE (error->cause is libuv's code): the disk refuses a line; if it
+ *   was the first one, nothing was saved. Where the state is saved and weights
+ *   to sample from are not, the state is noted.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_ledger_save(tnk_ledger_t *ledger,
+                                       tnk_training_t *training,
+                                       const tnk_ledger_save_t *save);
+
+/**
+ * The result of tnk_ledger_save().
+ *
+ * @return NULL unless resolved with that type. Lifetime: that of the promise.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API const tnk_ledger_record_t *
+tnk_promise_record(const tnk_promise_t *promise);
+
+/**
+ * Close the ledger; another program may open it then. Saves under way reject
+ * with TNK_ECLOSED. Closing the service closes it too.
+ *
+ * @param ledger  NULL calls nothing. A second close does nothing and calls
+ *                nothing.
+ * @param cb      May be NULL. Called when the file is closed.
+ * @param user    Handed to @p cb.
+ * Never fails and allocates nothing.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_ledger_close(tnk_ledger_t *ledger, tnk_close_cb cb,
+                              void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

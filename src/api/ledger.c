@@ -1,0 +1,135 @@
+/* The entry points of include/tnk/ledger.h. */
+#include "tnk/ledger.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/service.h"
+#include "base/options.h"
+#include "base/utf8.h"
+#include "task/ledger/ledger.h"
+
+enum {
+  MAX_DIRECTORY = 3072, /* what is below has to fit into a path as well */
+  MAX_NAME = 128,
+  MAX_CURSOR = 2048
+};
+
+/* ---- The ledger ---- */
+
+static int check_directory(const char *directory, char *why, size_t size) {
+  const size_t n = directory != NULL ? strlen(directory) : 0;
+
+  if (n > 0 && n < MAX_DIRECTORY)
+    return TNK_OK;
+  snprintf(why, size, "directory is %s", n == 0 ? "empty" : "too long");
+  return TNK_EINVAL;
+}
+
+tnk_promise_t *tnk_ledger_open(tnk_service_t *service, const char *directory) {
+  char why[TNK__MAX_WHY] = "";
+  tnk_promise_t *refusal;
+  int err;
+
+  if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
+    return NULL;
+  err = check_directory(directory, why, sizeof(why));
+  refusal = tnk__service_refuses(&service->session, "ledger_open", err, why);
+  return refusal != NULL ? refusal
+                         : tnk__ledger_open(&service->ledgers, directory);
+}
+
+tnk_ledger_t *tnk_promise_ledger(const tnk_promise_t *promise) {
+  tnk_ledger_t *ledger = TNK__HANDLE(promise, PROMISE)
+                             ? tnk__promise_value(promise, TNK__RESULT_LEDGER)
+                             : NULL;
+
+  return ledger != NULL && !ledger->closing ? ledger : NULL;
+}
+
+const tnk_ledger_record_t *tnk_promise_record(const tnk_promise_t *promise) {
+  return TNK__HANDLE(promise, PROMISE)
+             ? tnk__ledger_record_value(
+                   tnk__promise_value(promise, TNK__RESULT_RECORD))
+             : NULL;
+}
+
+size_t tnk_ledger_count(const tnk_ledger_t *ledger) {
+  return TNK__HANDLE(ledger, LEDGER) ? ledger->n_records : 0;
+}
+
+const tnk_ledger_record_t *tnk_ledger_record(const tnk_ledger_t *ledger,
+                                             size_t index) {
+  return index < tnk_ledger_count(ledger) ? ledger->records[index] : NULL;
+}
+
+const tnk_ledger_record_t *tnk_ledger_last(const tnk_ledger_t *ledger) {
+  for (size_t i = tnk_ledger_count(ledger); i-- > 0;)
+    if (ledger->records[i]->state_path != NULL)
+      return ledger->records[i];
+  return NULL;
+}
+
+void tnk_ledger_close(tnk_ledger_t *ledger, tnk_close_cb cb, void *user) {
+  if (TNK__HANDLE(ledger, LEDGER) && !ledger->closing &&
+      tnk__context_check_caller(ledger->session->context) == TNK_OK)
+    tnk__ledger_close(ledger, cb, user);
+}
+
+/* ---- Saves ---- */
+
+static int check_name(const char *name, char *why, size_t size) {
+  static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "abcdefghijklmnopqrstuvwxyz0123456789_-";
+  const size_t n = name != NULL ? strlen(name) : 1;
+
+  if (n == 0 || n > MAX_NAME ||
+      (name != NULL && name[strspn(name, allowed)] != '\0')) {
+    snprintf(why, size,
+             "name is not of 1 to %d letters, digits, \"_\" and \"-\"",
+             MAX_NAME);
+    return TNK_EINVAL;
+  }
+  return TNK_OK;
+}
+
+static int check_save(const tnk_ledger_save_t *save, char *why, size_t size) {
+  const size_t n = save->cursor != NULL ? strlen(save->cursor) : 0;
+
+  if (n > MAX_CURSOR || tnk__utf8_valid((const uint8_t *)save->cursor, n) < n)
+    snprintf(why, size, "cursor is not UTF-8 of at most %d bytes", MAX_CURSOR);
+  else if (save->batch > INT64_MAX || save->epoch > INT64_MAX ||
+           save->ttl_seconds > INT64_MAX)
+    snprintf(why, size, "batch, epoch or ttl_seconds is too large");
+  else
+    return check_name(save->name, why, size);
+  return TNK_EINVAL;
+}
+
+tnk_promise_t *tnk_ledger_save(tnk_ledger_t *ledger, tnk_training_t *training,
+                               const tnk_ledger_save_t *save) {
+  static const char name[] = "ledger_save";
+  tnk_ledger_save_t own = TNK_LEDGER_SAVE_INIT;
+  char why[TNK__MAX_WHY] = "";
+  tnk_promise_t *refusal;
+  int err;
+
+  if (!TNK__HANDLE(ledger, LEDGER))
+    return NULL;
+  err = TNK__LOAD(tnk_ledger_save_t, &own, save, why, sizeof(why));
+  if (err == TNK_OK)
+    err = check_save(&own, why, sizeof(why));
+  if (err == TNK_OK && !TNK__HANDLE(training, TRAINING)) {
+    snprintf(why, sizeof(why), "there is no training client");
+    err = TNK_EINVAL;
+  }
+  if (err == TNK_OK && !training->closing && !ledger->closing &&
+      training->session != ledger->session) {
+    snprintf(why, sizeof(why), "the model is of another service");
+    err = TNK_EINVAL;
+  }
+  refusal = tnk__client_refuses(TNK__CLIENT(ledger), name, err, why);
+  if (refusal == NULL)
+    refusal = tnk__client_refuses(TNK__CLIENT(training), name, TNK_OK, NULL);
+  return refusal != NULL ? refusal : tnk__ledger_save(ledger, training, &own);
+}

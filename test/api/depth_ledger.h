@@ -1,0 +1,41 @@
+#ifndef TNK_TEST_API_DEPTH_LEDGER_H
+#define TNK_TEST_API_DEPTH_LEDGER_H
+
+/* Rows of test_depth.c for ledger.h. */
+#include "support/tree.h"
+
+typedef char ledger_folder_t[32];
+
+static void ledger_folder(ledger_folder_t out) {
+  snprintf(out, sizeof(ledger_folder_t), "/tmp/tnk-depth-XXXXXX");
+  CHECK(mkdtemp(out) != NULL);
+}
+
+static void ledger_remove(const char *path) {
+  remove_below(path);
+  rmdir(path);
+}
+
+/* The pool has real time, which the clock must not run away from. */
+static int ledger_is_busy(const tnk_service_t *service) {
+  const tnk__list_t *open = &service->ledgers.open;
+
+  for (tnk__list_t *node = open->next; node != open; node = node->next) {
+    const tnk_ledger_t *ledger = tnk__container_of(node, tnk_ledger_t, link);
+    if (ledger->is_reading || ledger->pen.is_busy)
+      return 1;
+  }
+  return 0;
+}
+
+GETS(tnk_ledger_count, tnk_ledger_count(s->ledger))
+GETS(tnk_ledger_last, tnk_ledger_last(s->ledger))
+GETS(tnk_ledger_record, tnk_ledger_record(s->ledger, 0))
+GETS(tnk_ledger_close, tnk_ledger_close(NULL, on_closed, s))
+GETS(tnk_promise_ledger, tnk_promise_ledger(s->opened_ledger))
+GETS(tnk_promise_record, tnk_promise_record(s->opened_ledger))
+GETS(tnk_promise_saved, tnk_promise_saved(s->step))
+KEEPS(tnk_ledger_open, tnk_ledger_open(s->script.service, "/dev/null/x"))
+KEEPS(tnk_ledger_save, tnk_ledger_save(s->ledger, s->script.training, NULL))
+
+#endif

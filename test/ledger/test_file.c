@@ -1,0 +1,141 @@
+#include "ledger/bench.h"
+
+static void open_with(bench_t *bench, const char *text) {
+  bench_folder(bench);
+  bench_write(bench, text);
+  bench_begin(bench);
+  bench_open_ledger(bench);
+}
+
+#define LINE(name, batch)                                                      \
+  "{\"name\": \"" name "\", \"batch\": " batch                                 \
+  ", \"epoch\": 1, \"state_path\": \"tinker://r/weights/" name                 \
+  "\", \"loss\": 0.5}\n"
+
+TEST(lines_of_the_cookbook_are_read) {
+  bench_t bench;
+  const tnk_ledger_record_t *record;
+
+  open_with(
+      &bench,
+      LINE("000010", "10") LINE(
+          "000020",
+          "20") "{\"name\": \"eval\", \"sampler_path\": \"tinker://r/s/e\"}\n");
+  CHECK_INT(tnk_ledger_count(bench.ledger), 3);
+  record = tnk_ledger_last(bench.ledger);
+  CHECK_STR(record->state_path, "tinker://r/weights/000020");
+  CHECK_INT(record->batch, 20);
+  CHECK_INT(record->n_steps, 20);
+  CHECK_INT(record->epoch, 1);
+  CHECK(strstr(record->json, "\"loss\": 0.5") != NULL);
+  CHECK(record->cursor == NULL);
+  CHECK_STR(tnk_ledger_record(bench.ledger, 2)->sampler_path, "tinker://r/s/e");
+  CHECK_INT(bench.script.n_warnings, 0);
+  bench_close(&bench);
+}
+
+TEST(a_line_that_was_cut_off_anywhere_counts_for_nothing) {
+  static const char whole[] = LINE("000010", "10");
+  static const char next[] = LINE("000020", "20");
+  bench_t bench;
+  outcome_t outcome;
+  char text[400];
+  char *file;
+
+  for (size_t n = 0; n < sizeof(next) - 1; n += n + 9 < sizeof(next) ? 7 : 1) {
+    snprintf(text, sizeof(text), "%s%.*s", whole, (int)n, next);
+    open_with(&bench, text);
+    /* Only its end is missing: it counts. */
+    CHECK_INT(tnk_ledger_last(bench.ledger)->batch,
+              n + 2 == sizeof(next) ? 20 : 10);
+    CHECK_INT(bench.script.n_warnings, n > 0);
+    script_ok(&bench.script, &outcome, bench_save(&bench, "a", NULL));
+    outcome_drop(&outcome);
+    file = bench_read(&bench);
+    /* Each line is one that Python's json can read. */
+    for (char *at = file; *at != '\0'; at = strchr(at, '\n') + 1)
+      CHECK(at[0] == '{' && strchr(at, '\n') != NULL &&
+            strchr(at, '\n')[-1] == '}');
+    free(file);
+    bench_close(&bench);
+  }
+}
+
+TEST(lines_that_cannot_be_read_are_told_and_let_be) {
+  bench_t bench;
+
+  open_with(&bench,
+            LINE("000010", "10") "garbage\n[1]\n{\"batch\":3}\n\n"
+                                 "{\"name\":\"x\",\"tnk\":\"later\"}\n");
+  CHECK_INT(tnk_ledger_count(bench.ledger), 1);
+  CHECK_INT(bench.script.n_warnings, 1);
+  CHECK(strstr(bench.script.last_log, "3 lines cannot be read") != NULL);
+  CHECK(bench_has(&bench, "garbage"));
+  bench_close(&bench);
+}
+
+TEST(intents_without_an_end_are_remembered) {
+  bench_t bench;
+
+  open_with(&bench,
+            "{\"name\":\"a\",\"tnk\":\"intent\",\"tnk_attempt\":3,\"tnk_save\":"
+            "1}\n"
+            "{\"name\":\"b\",\"tnk\":\"intent\",\"tnk_attempt\":3,\"tnk_save\":"
+            "2}\n"
+            "{\"name\":\"a\",\"tnk\":\"saved\",\"tnk_attempt\":3,\"tnk_save\":"
+            "1,\"state_path\":\"tinker://r/weights/a\"}\n");
+  CHECK_INT(bench.ledger->n_intents, 1);
+  CHECK_STR(bench.ledger->intents[0].name, "b");
+  CHECK_INT(bench.ledger->attempt, 4);
+  bench_close(&bench);
+}
+
+TEST(many_intents_do_not_cost_more_than_their_place) {
+  bench_t bench;
+  char *text = malloc(4000 * 80);
+  size_t n = 0;
+
+  CHECK(text != NULL);
+  for (int i = 1; i <= 3000; i++)
+    n += (size_t)snprintf(text + n, 4000 * 80 - n,
+                          "{\"name\":\"a\",\"tnk\":\"intent\",\"tnk_attempt\":"
+                          "1,\"tnk_save\":%d}\n",
+                          i);
+  open_with(&bench, text);
+  free(text);
+  CHECK_INT(bench.ledger->n_intents, 1024);
+  CHECK_INT(bench.ledger->intents[1023].save, 3000);
+  bench_close(&bench);
+}
+
+/* How long many lines take: `TNK_TEST_LEDGER_LINES=100000` tells it. */
+TEST(many_lines_are_read) {
+  const char *wanted = getenv("TNK_TEST_LEDGER_LINES");
+  const int n_lines = wanted != NULL ? atoi(wanted) : 1000;
+  bench_t bench;
+  FILE *file;
+  uint64_t begun;
+
+  bench_folder(&bench);
+  bench_write(&bench, "");
+  file = fopen(bench.file, "w");
+  CHECK(file != NULL);
+  for (int i = 0; i < n_lines / 2; i++)
+    fprintf(file,
+            "{\"name\":\"%06d\",\"tnk\":\"intent\",\"tnk_attempt\":1,"
+            "\"tnk_save\":%d,\"tnk_run\":\"r\"}\n"
+            "{\"name\":\"%06d\",\"batch\":%d,\"epoch\":0,\"state_path\":"
+            "\"tinker://r/weights/%06d\",\"tnk\":\"saved\",\"tnk_attempt\":1,"
+            "\"tnk_save\":%d,\"tnk_steps\":%d,\"tnk_cursor\":\"{}\"}\n",
+            i, i + 1, i, i, i, i + 1, i);
+  CHECK(fclose(file) == 0);
+  bench_begin(&bench);
+  begun = uv_hrtime();
+  bench_open_ledger(&bench);
+  if (wanted != NULL)
+    printf("# %d lines: %.2f ms\n", n_lines,
+           (double)(uv_hrtime() - begun) / 1e6);
+  CHECK_INT(tnk_ledger_count(bench.ledger), n_lines / 2);
+  CHECK_INT(bench.ledger->n_intents, 0);
+  bench_close(&bench);
+}
