@@ -11,10 +11,14 @@ extern "C" {
  * The ledger of a run: a directory that knows what was saved, and where in the
  * run that was.
  *
- *     tnk_promise_t *p = tnk_ledger_open(service, "runs/first");
+ *     tnk_promise_t *p = tnk_ledger_open(service, "runs/first", NULL);
  *     tnk_must_keep(p);
  *     tnk_ledger_t *ledger = tnk_promise_ledger(p);
- *     ...
+ *     p = tnk_ledger_resume(ledger, NULL);
+ *     if (tnk_wait(p) == TNK_OK)
+ *       ... go on at tnk_ledger_resumed(ledger)->cursor ...
+ *     else if (tnk_promise_status(p) == TNK_ENOTFOUND)
+ *       ... make a model: the run begins ...
  *     tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
  *     how.cursor = "{\"next\": 4711, \"seed\": 7}";
  *     tnk_promise_t *saved = tnk_ledger_save(ledger, training, &how);
@@ -50,10 +54,11 @@ typedef struct {
   /** The whole line of the file, with what others have written there; of a save
    * of this program: NULL. */
   const char *json;
-  int64_t batch;     /**< The next one to train on; -1: not told. */
-  int64_t epoch;     /**< -1: not told. */
-  uint64_t n_steps;  /**< Steps of the optimizer since the run began; of a line
-                          of others: its batch. */
+  int64_t batch; /**< The next one to train on; -1: not told. */
+  int64_t epoch; /**< -1: not told. */
+  /** Steps of the optimizer since the run began, if it is gone on with by
+   * tnk_ledger_resume(); of a line of others: its batch. */
+  uint64_t n_steps;
   uint64_t n_passes; /**< Passes with gradients since the run began. */
   int64_t time_s;    /**< Unix time of the save; 0: not told. */
   int64_t expires_s; /**< From when the service may remove it; 0: never, or not
@@ -62,11 +67,23 @@ typedef struct {
   int is_rolling;    /**< 1: a later one replaces it. */
 } tnk_ledger_record_t;
 
+/** How to keep a ledger. Zero is the default of every member. */
+typedef struct {
+  size_t size; /**< Set by TNK_LEDGER_OPTIONS_INIT. */
+  /** A name that no other run of the same key has; at most 256 bytes. It goes
+   * with each checkpoint, so that a run whose directory is lost is found at the
+   * service. NULL: it would not be. */
+  const char *run;
+} tnk_ledger_options_t;
+
+#define TNK_LEDGER_OPTIONS_INIT TNK_SIZED(tnk_ledger_options_t)
+
 /**
  * Open the ledger of a run. One run is open once, in all programs.
  *
  * @param service    Owns the ledger, as it owns a training client.
  * @param directory  Is made, with what is missing on the way to it. Copied.
+ * @param options    NULL for defaults. Copied.
  *
  * @return A promise of tnk_promise_ledger().
  * Rejects with: Caller (groups of error.h): TNK_EINVAL; TNK_ECONFLICT while the
@@ -75,7 +92,8 @@ typedef struct {
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_ledger_open(tnk_service_t *service,
-                                       const char *directory);
+                                       const char *directory,
+                                       const tnk_ledger_options_t *options);
 
 /**
  * The ledger that tnk_ledger_open() has opened. It lives until it or its
@@ -137,6 +155,10 @@ typedef struct {
  * @param training  Of the ledger's service.
  * @param save      NULL for defaults. Copied.
  *
+ * A service that refuses the name of a save as one that it has already has run
+ * an earlier sending of the same request: then the list of what it keeps says
+ * so, and that is a success.
+ *
  * Completion: cancel ends it unless the service has saved already.
  * @return A promise of tnk_promise_record().
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h);
@@ -157,6 +179,47 @@ TNK_API tnk_promise_t *tnk_ledger_save(tnk_ledger_t *ledger,
  */
 TNK_API const tnk_ledger_record_t *
 tnk_promise_record(const tnk_promise_t *promise);
+
+/** How to go on. Zero is the default of every member. */
+typedef struct {
+  size_t size; /**< Set by TNK_LEDGER_RESUME_INIT. */
+  /** TNK_NO: weights alone, so that the optimizer begins anew. Default yes. */
+  tnk_choice_t with_optimizer;
+  uint32_t reserved;
+} tnk_ledger_resume_t;
+
+#define TNK_LEDGER_RESUME_INIT TNK_SIZED(tnk_ledger_resume_t)
+
+/**
+ * Go on with the run: make a model from its last state. Protocol: session,
+ * creating a training client.
+ *
+ * What a program that was killed had announced is looked for in the list of
+ * what the service keeps, is noted if it is there, and is the last state then.
+ * A state that is not there any more is passed over, which the log tells, and
+ * tnk_ledger_resumed() says which one it is in the end. A failure that does not
+ * say that a state is gone ends the call: nobody goes on from an older state
+ * because a service is out of order.
+ *
+ * @param options  NULL for defaults. Copied.
+ *
+ * @return A promise of tnk_promise_training(), as tnk_service_restore().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
+ *   TNK_ENOTFOUND when there is no state: the run begins. TNK_EFILE
+ *   (error->cause is libuv's code).
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_ledger_resume(tnk_ledger_t *ledger,
+                                         const tnk_ledger_resume_t *options);
+
+/**
+ * What the last tnk_ledger_resume() has gone on from.
+ *
+ * @return NULL: none has resolved. Lifetime: that of the ledger.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API const tnk_ledger_record_t *
+tnk_ledger_resumed(const tnk_ledger_t *ledger);
 
 /**
  * Close the ledger; another program may open it then. Saves under way reject

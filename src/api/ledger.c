@@ -12,7 +12,8 @@
 enum {
   MAX_DIRECTORY = 3072, /* what is below has to fit into a path as well */
   MAX_NAME = 128,
-  MAX_CURSOR = 2048
+  MAX_CURSOR = 2048,
+  MAX_RUN = 256
 };
 
 /* ---- The ledger ---- */
@@ -26,17 +27,34 @@ static int check_directory(const char *directory, char *why, size_t size) {
   return TNK_EINVAL;
 }
 
-tnk_promise_t *tnk_ledger_open(tnk_service_t *service, const char *directory) {
+static int check_run(const char *run, char *why, size_t size) {
+  const size_t n = run != NULL ? strlen(run) : 1;
+
+  if (n > 0 && n <= MAX_RUN &&
+      (run == NULL || tnk__utf8_valid((const uint8_t *)run, n) == n))
+    return TNK_OK;
+  snprintf(why, size, "run is not UTF-8 of 1 to %d bytes", MAX_RUN);
+  return TNK_EINVAL;
+}
+
+tnk_promise_t *tnk_ledger_open(tnk_service_t *service, const char *directory,
+                               const tnk_ledger_options_t *options) {
+  tnk_ledger_options_t own = TNK_LEDGER_OPTIONS_INIT;
   char why[TNK__MAX_WHY] = "";
   tnk_promise_t *refusal;
   int err;
 
   if (!TNK__HANDLE_AT(service, root.magic, SERVICE))
     return NULL;
-  err = check_directory(directory, why, sizeof(why));
+  err = TNK__LOAD(tnk_ledger_options_t, &own, options, why, sizeof(why));
+  if (err == TNK_OK)
+    err = check_directory(directory, why, sizeof(why));
+  if (err == TNK_OK)
+    err = check_run(own.run, why, sizeof(why));
   refusal = tnk__service_refuses(&service->session, "ledger_open", err, why);
-  return refusal != NULL ? refusal
-                         : tnk__ledger_open(&service->ledgers, directory);
+  return refusal != NULL
+             ? refusal
+             : tnk__ledger_open(&service->ledgers, directory, own.run);
 }
 
 tnk_ledger_t *tnk_promise_ledger(const tnk_promise_t *promise) {
@@ -132,4 +150,27 @@ tnk_promise_t *tnk_ledger_save(tnk_ledger_t *ledger, tnk_training_t *training,
   if (refusal == NULL)
     refusal = tnk__client_refuses(TNK__CLIENT(training), name, TNK_OK, NULL);
   return refusal != NULL ? refusal : tnk__ledger_save(ledger, training, &own);
+}
+
+/* ---- Going on ---- */
+
+tnk_promise_t *tnk_ledger_resume(tnk_ledger_t *ledger,
+                                 const tnk_ledger_resume_t *options) {
+  tnk_ledger_resume_t own = TNK_LEDGER_RESUME_INIT;
+  char why[TNK__MAX_WHY] = "";
+  tnk_promise_t *refusal;
+  int err;
+
+  if (!TNK__HANDLE(ledger, LEDGER))
+    return NULL;
+  err = TNK__LOAD(tnk_ledger_resume_t, &own, options, why, sizeof(why));
+  refusal = tnk__client_refuses(TNK__CLIENT(ledger), "ledger_resume", err, why);
+  return refusal != NULL
+             ? refusal
+             : tnk__ledger_resume(ledger, own.with_optimizer != TNK_NO);
+}
+
+const tnk_ledger_record_t *tnk_ledger_resumed(const tnk_ledger_t *ledger) {
+  return TNK__HANDLE(ledger, LEDGER) && !ledger->closing ? ledger->resumed
+                                                         : NULL;
 }

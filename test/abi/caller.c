@@ -187,17 +187,33 @@ static void save_and_load(tnk_training_t *training) {
       settle(tnk_service_restore(service, restore)));
 }
 
-static void keep_ledger(tnk_training_t *training, const char *folder) {
-  MAKE(tnk_ledger_save_t, save, TNK_LEDGER_SAVE_INIT);
-  tnk_ledger_t *ledger;
-  char run[512];
+static tnk_ledger_t *ledger;
 
+/* Of one that is open already the lock goes in the next turn of the loop. */
+static int open_ledger(const char *folder,
+                       const tnk_ledger_options_t *options) {
+  char run[512];
+  int status;
+
+  tnk_ledger_close(ledger, NULL, NULL);
+  settle(tnk_service_health(service));
   snprintf(run, sizeof(run), "%s/run", folder);
-  if (settle(tnk_ledger_open(service, run)) != TNK_OK)
-    exit(3);
+  status = settle(tnk_ledger_open(service, run, options));
   ledger = tnk_promise_ledger(last);
+  return status;
+}
+
+static void keep_ledger(tnk_training_t *training, const char *folder) {
+  MAKE(tnk_ledger_options_t, options, TNK_LEDGER_OPTIONS_INIT);
+  MAKE(tnk_ledger_save_t, save, TNK_LEDGER_SAVE_INIT);
+  MAKE(tnk_ledger_resume_t, resume, TNK_LEDGER_RESUME_INIT);
+
+  options->run = "abi";
+  TRY(tnk_ledger_options_t, options, open_ledger(folder, options));
   save->with_sampler = TNK_YES;
   TRY(tnk_ledger_save_t, save, settle(tnk_ledger_save(ledger, training, save)));
+  resume->with_optimizer = TNK_NO;
+  TRY(tnk_ledger_resume_t, resume, settle(tnk_ledger_resume(ledger, resume)));
 }
 
 static void sample(void) {

@@ -11,9 +11,15 @@ static void ledger_folder(ledger_folder_t out) {
   CHECK(mkdtemp(out) != NULL);
 }
 
-static void ledger_remove(const char *path) {
-  remove_below(path);
-  rmdir(path);
+static tnk_promise_t *ledger_open_in(stage_t *stage) {
+  ledger_folder(stage->dir);
+  return tnk_ledger_open(stage->script.service, stage->dir, NULL);
+}
+
+static void ledger_remove(stage_t *stage) {
+  tnk_promise_unref(stage->opened_ledger);
+  remove_below(stage->dir);
+  rmdir(stage->dir);
 }
 
 /* The pool has real time, which the clock must not run away from. */
@@ -28,14 +34,20 @@ static int ledger_is_busy(const tnk_service_t *service) {
   return 0;
 }
 
-GETS(tnk_ledger_count, tnk_ledger_count(s->ledger))
-GETS(tnk_ledger_last, tnk_ledger_last(s->ledger))
-GETS(tnk_ledger_record, tnk_ledger_record(s->ledger, 0))
+static tnk_ledger_t *ledger_of(const stage_t *s) {
+  return tnk_promise_ledger(s->opened_ledger);
+}
+
+GETS(tnk_ledger_count, tnk_ledger_count(ledger_of(s)))
+GETS(tnk_ledger_last, tnk_ledger_last(ledger_of(s)))
+GETS(tnk_ledger_record, tnk_ledger_record(ledger_of(s), 0))
+GETS(tnk_ledger_resumed, tnk_ledger_resumed(ledger_of(s)))
+KEEPS(tnk_ledger_resume, tnk_ledger_resume(ledger_of(s), NULL))
 GETS(tnk_ledger_close, tnk_ledger_close(NULL, on_closed, s))
 GETS(tnk_promise_ledger, tnk_promise_ledger(s->opened_ledger))
 GETS(tnk_promise_record, tnk_promise_record(s->opened_ledger))
 GETS(tnk_promise_saved, tnk_promise_saved(s->step))
-KEEPS(tnk_ledger_open, tnk_ledger_open(s->script.service, "/dev/null/x"))
-KEEPS(tnk_ledger_save, tnk_ledger_save(s->ledger, s->script.training, NULL))
+KEEPS(tnk_ledger_open, tnk_ledger_open(s->script.service, "/dev/null/x", NULL))
+KEEPS(tnk_ledger_save, tnk_ledger_save(ledger_of(s), s->script.training, NULL))
 
 #endif

@@ -20,7 +20,6 @@ typedef struct {
   tnk_promise_t *sample;
   tnk_promise_t *listed;
   tnk_promise_t *opened_ledger;
-  tnk_ledger_t *ledger;
   char dir[32]; /* of the ledger */
   tnk_batch_t *batch;
   tnk_service_t *opened; /* by a row, for that which closes it */
@@ -491,10 +490,7 @@ static void stage_open(stage_t *stage) {
   CHECK(models(stage) != NULL && passed(stage) != NULL);
   CHECK(metrics(stage) != NULL && samples(stage) != NULL);
   CHECK_INT(tnk_page_count(page(stage)), 1);
-  ledger_folder(stage->dir);
-  stage->opened_ledger =
-      done(tnk_ledger_open(stage->script.service, stage->dir));
-  stage->ledger = tnk_promise_ledger(stage->opened_ledger);
+  stage->opened_ledger = done(ledger_open_in(stage));
   stage->batch = tnk_batch_new(NULL);
   CHECK(stage->batch != NULL);
 }
@@ -512,8 +508,7 @@ static void stage_close(stage_t *stage, int n_all) {
   stage_wait(stage);
   CHECK_INT(stage->n_all, n_all);
   tnk_batch_free(stage->batch);
-  tnk_promise_unref(stage->opened_ledger);
-  ledger_remove(stage->dir);
+  ledger_remove(stage);
   tnk_promise_unref(stage->settled);
   tnk_promise_unref(stage->models);
   tnk_promise_unref(stage->pass);

@@ -66,7 +66,15 @@ PROMISES(tnk_pass_options_t,
 PROMISES(tnk_optim_t, tnk_training_optim_step(s->script.training, data))
 PROMISES(tnk_save_options_t,
          tnk_training_save_state(s->script.training, "a", data))
-/* Checked before there is a ledger. */
+PROMISES(tnk_ledger_options_t,
+         tnk_ledger_open(s->script.service, "/dev/null/x", data))
+/* Checked as there is no ledger. */
+TAKE(tnk_ledger_resume_t) {
+  tnk_ledger_resume_t own = TNK_LEDGER_RESUME_INIT;
+
+  return TNK__LOAD(tnk_ledger_resume_t, &own, (const tnk_ledger_resume_t *)data,
+                   s->why, sizeof(s->why));
+}
 TAKE(tnk_ledger_save_t) {
   tnk_ledger_save_t own = TNK_LEDGER_SAVE_INIT;
 

@@ -38,7 +38,7 @@ static inline void bench_begin(bench_t *bench) {
 
 static inline void bench_open_ledger(bench_t *bench) {
   script_ok(&bench->script, &bench->opened,
-            tnk_ledger_open(bench->script.service, bench->run));
+            tnk_ledger_open(bench->script.service, bench->run, NULL));
   bench->ledger = tnk_promise_ledger(bench->opened.promise);
   CHECK(bench->ledger != NULL);
 }

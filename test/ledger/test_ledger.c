@@ -102,7 +102,8 @@ TEST(a_run_is_open_once) {
 
   bench_open(&bench);
   script_fails(&bench.script, &outcome,
-               tnk_ledger_open(bench.script.service, bench.run), TNK_ECONFLICT);
+               tnk_ledger_open(bench.script.service, bench.run, NULL),
+               TNK_ECONFLICT);
   CHECK(strstr(outcome.text, "the run is open in another program") != NULL);
   outcome_drop(&outcome);
   bench_close(&bench);
@@ -157,9 +158,9 @@ TEST(arguments_are_checked) {
                tnk_ledger_save(bench.ledger, NULL, &how), TNK_EINVAL);
   outcome_drop(&outcome);
   script_fails(&bench.script, &outcome,
-               tnk_ledger_open(bench.script.service, ""), TNK_EINVAL);
+               tnk_ledger_open(bench.script.service, "", NULL), TNK_EINVAL);
   outcome_drop(&outcome);
-  CHECK(tnk_ledger_open(NULL, "a") == NULL);
+  CHECK(tnk_ledger_open(NULL, "a", NULL) == NULL);
   CHECK(tnk_ledger_save(NULL, bench.script.training, NULL) == NULL);
   bench_close(&bench);
 }
@@ -171,7 +172,8 @@ TEST(a_folder_that_cannot_be_made_is_told) {
   bench_folder(&bench);
   bench_begin(&bench);
   script_fails(&bench.script, &outcome,
-               tnk_ledger_open(bench.script.service, "/dev/null/x"), TNK_EFILE);
+               tnk_ledger_open(bench.script.service, "/dev/null/x", NULL),
+               TNK_EFILE);
   CHECK(strstr(outcome.text, "/dev/null/x/checkpoints.jsonl") != NULL);
   outcome_drop(&outcome);
   bench_close(&bench);

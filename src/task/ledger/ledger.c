@@ -10,7 +10,7 @@
 
 enum { MAX_INTENTS = 1024 };
 
-static const char *const name = "ledger_open";
+static const char *const op_name = "ledger_open";
 
 /* ---- The end ---- */
 
@@ -20,6 +20,7 @@ static void free_rest(tnk_ledger_t *ledger, const tnk_allocator_t *alloc) {
   tnk__free(alloc, ledger->records);
   tnk__free(alloc, ledger->intents);
   tnk__free(alloc, ledger->path);
+  tnk__free(alloc, ledger->name);
   tnk__arena_deinit(&ledger->arena);
 }
 
@@ -176,23 +177,6 @@ static tnk_ledger_record_t *add_record(tnk_ledger_t *ledger,
                                             : NULL;
 }
 
-tnk_ledger_record_t *tnk__ledger_keep(tnk_ledger_t *ledger,
-                                      const tnk__ledger_line_t *line) {
-  tnk__ledger_line_t own = *line;
-  tnk_ledger_record_t *record;
-  int ok = 1;
-
-  own.name = copy(ledger, line->name, &ok);
-  own.state_path = copy(ledger, line->state_path, &ok);
-  own.sampler_path = copy(ledger, line->sampler_path, &ok);
-  own.cursor = copy(ledger, line->cursor, &ok);
-  own.json = NULL;
-  record = ok ? add_record(ledger, &ledger->session->context->alloc) : NULL;
-  if (record != NULL)
-    fill(record, &own);
-  return record;
-}
-
 /* ---- Reading, in the pool ---- */
 
 /* An intent is settled by the next line about the same save. */
@@ -208,6 +192,19 @@ static void settle_intent(tnk_ledger_t *ledger,
             (ledger->n_intents - i) * sizeof(*intent));
     return;
   }
+}
+
+/* What was announced before a state that is there is of no use any more. A line
+ * of others is later than all before it. */
+static void drop_older(tnk_ledger_t *ledger, const tnk__ledger_line_t *line) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < ledger->n_intents; i++)
+    if (line->attempt > 0 && (ledger->intents[i].attempt > line->attempt ||
+                              (ledger->intents[i].attempt == line->attempt &&
+                               ledger->intents[i].save > line->save)))
+      ledger->intents[n++] = ledger->intents[i];
+  ledger->n_intents = n;
 }
 
 static int take_intent(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
@@ -232,6 +229,8 @@ static int take_line(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
     return take_intent(ledger, alloc, line);
   if (line->event != TNK__LEDGER_OTHER)
     settle_intent(ledger, line);
+  if (line->state_path != NULL)
+    drop_older(ledger, line);
   if (line->state_path == NULL && line->sampler_path == NULL)
     return 0;
   record = add_record(ledger, alloc);
@@ -275,23 +274,45 @@ static void run_read(tnk__work_t *work) {
     ledger->cause = read_lines(ledger, alloc, n);
 }
 
+/* ---- What is added ---- */
+
+tnk_ledger_record_t *tnk__ledger_keep(tnk_ledger_t *ledger,
+                                      const tnk__ledger_line_t *line) {
+  tnk__ledger_line_t own = *line;
+  tnk_ledger_record_t *record;
+  int ok = 1;
+
+  own.name = copy(ledger, line->name, &ok);
+  own.state_path = copy(ledger, line->state_path, &ok);
+  own.sampler_path = copy(ledger, line->sampler_path, &ok);
+  own.cursor = copy(ledger, line->cursor, &ok);
+  own.json = NULL;
+  record = ok ? add_record(ledger, &ledger->session->context->alloc) : NULL;
+  if (record != NULL)
+    fill(record, &own);
+  if (record != NULL && own.state_path != NULL)
+    drop_older(ledger, &own);
+  return record;
+}
+
 /* ---- Opening ---- */
 
-static tnk__error_t *failure(const tnk_ledger_t *ledger) {
-  const tnk_allocator_t *alloc = ledger->arena.alloc;
+tnk__error_t *tnk__ledger_disk_error(const tnk_ledger_t *ledger, const char *op,
+                                     int cause) {
+  const tnk_allocator_t *alloc = &ledger->session->context->alloc;
   tnk__error_t *error;
 
-  if (ledger->cause == UV_ENOMEM)
+  if (cause == UV_ENOMEM)
     return tnk__error_static(TNK_ENOMEM);
-  if (ledger->cause == UV_EBUSY)
+  if (cause == UV_EBUSY)
     return tnk__error_new(alloc, TNK_ECONFLICT,
                           "%s: %.512s: the run is open in another program, or "
                           "twice in this one",
-                          name, ledger->path);
-  error = tnk__error_new(alloc, TNK_EFILE, "%s: %.512s: %s", name, ledger->path,
-                         uv_strerror(ledger->cause));
+                          op, ledger->path);
+  error = tnk__error_new(alloc, TNK_EFILE, "%s: %.512s: %s", op, ledger->path,
+                         uv_strerror(cause));
   if (error->refs > 0)
-    error->pub.cause = ledger->cause;
+    error->pub.cause = cause;
   return error;
 }
 
@@ -325,7 +346,8 @@ static void on_read(tnk__work_t *work) {
   if (ledger->cause == 0)
     tnk__promise_resolve(promise, TNK__RESULT_LEDGER, show(ledger), hide);
   else
-    tnk__promise_reject(promise, failure(ledger));
+    tnk__promise_reject(promise,
+                        tnk__ledger_disk_error(ledger, op_name, ledger->cause));
   if (ledger->cause != 0)
     tnk__ledger_close(ledger, NULL, NULL);
 }
@@ -342,7 +364,7 @@ static void on_cancel(void *arg) {
 static void explain(const void *arg, tnk__text_t *out) {
   const tnk_ledger_t *ledger = arg;
 
-  tnk__text_printf(out, "%s: waits for the disk to read %s", name,
+  tnk__text_printf(out, "%s: waits for the disk to read %s", op_name,
                    ledger->path);
 }
 
@@ -355,8 +377,8 @@ static char *path_of(const tnk_allocator_t *alloc, const char *directory) {
   return path;
 }
 
-static tnk_ledger_t *new_ledger(tnk__ledgers_t *ledgers,
-                                const char *directory) {
+static tnk_ledger_t *new_ledger(tnk__ledgers_t *ledgers, const char *directory,
+                                const char *run_name) {
   tnk__context_t *context = ledgers->session->context;
   tnk_ledger_t *ledger = tnk__calloc(&context->alloc, 1, sizeof(*ledger));
 
@@ -372,16 +394,19 @@ static tnk_ledger_t *new_ledger(tnk__ledgers_t *ledgers,
   tnk__arena_init(&ledger->arena, &context->alloc,
                   (size_t)TNK__LEDGER_MAX_FILE * 4);
   ledger->path = path_of(&context->alloc, directory);
-  if (ledger->path != NULL)
+  if (run_name != NULL)
+    ledger->name = tnk__strdup(&context->alloc, run_name);
+  if (ledger->path != NULL && (run_name == NULL || ledger->name != NULL))
     return ledger;
+  free_rest(ledger, &context->alloc);
   tnk__free(&context->alloc, ledger);
   return NULL;
 }
 
-tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers,
-                                const char *directory) {
+tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers, const char *directory,
+                                const char *run_name) {
   tnk__context_t *context = ledgers->session->context;
-  tnk_ledger_t *ledger = new_ledger(ledgers, directory);
+  tnk_ledger_t *ledger = new_ledger(ledgers, directory, run_name);
   tnk_promise_t *promise;
 
   if (ledger == NULL)
@@ -393,7 +418,7 @@ tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers,
     return promise;
   }
   tnk__promise_bind(promise, on_cancel, explain, ledger);
-  tnk__promise_name(promise, name);
+  tnk__promise_name(promise, op_name);
   ledger->kin = tnk_promise_ref(context->oom);
   ledger->opening = promise;
   ledger->is_reading = 1;

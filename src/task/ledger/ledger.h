@@ -40,6 +40,8 @@ struct tnk_ledger {
   tnk_promise_t *kin;      /* of its service, for refusals after its end */
   tnk_promise_t *opening;  /* NULL: it is open, or the caller has given up */
   char *path;              /* of the file */
+  char *name;              /* of the run; NULL: it has none */
+  const tnk_ledger_record_t *resumed; /* from which the run goes on, or NULL */
   tnk__pen_t pen;
   tnk__work_t work; /* reads the file */
   int is_reading;
@@ -50,7 +52,8 @@ struct tnk_ledger {
   tnk_ledger_record_t **records;
   size_t n_records;
   size_t cap_records;
-  tnk__ledger_line_t *intents; /* of which no line says what became of them */
+  /* Later than the last state, and no line says what became of them. */
+  tnk__ledger_line_t *intents;
   size_t n_intents;
   int64_t attempt; /* of this program */
   int64_t n_saves; /* of this attempt */
@@ -65,8 +68,13 @@ void tnk__ledgers_init(tnk__ledgers_t *ledgers, tnk__session_t *session);
 /* Close all with everything under way; before the clients are closed. Allocates
  * nothing. */
 void tnk__ledgers_shut(tnk__ledgers_t *ledgers);
-/* Do what tnk_ledger_open() is asked for; `directory` is copied. */
-tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers, const char *directory);
+/* Do what tnk_ledger_open() is asked for; all is copied, and `run_name` may be
+ * NULL. */
+tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers, const char *directory,
+                                const char *run_name);
+/* What the disk refuses, in a sentence that begins with `op`. */
+tnk__error_t *tnk__ledger_disk_error(const tnk_ledger_t *ledger, const char *op,
+                                     int cause);
 void tnk__ledger_close(tnk_ledger_t *ledger, tnk_close_cb cb, void *user);
 /* Add what was saved; texts are copied. NULL without memory. */
 tnk_ledger_record_t *tnk__ledger_keep(tnk_ledger_t *ledger,
@@ -83,5 +91,10 @@ tnk_promise_t *tnk__ledger_save(tnk_ledger_t *ledger, tnk_training_t *training,
                                 const tnk_ledger_save_t *save);
 /* The record behind a promise's value. */
 const tnk_ledger_record_t *tnk__ledger_record_value(const void *value);
+
+/* ---- Going on: resume.c ---- */
+
+/* Do what tnk_ledger_resume() is asked for. */
+tnk_promise_t *tnk__ledger_resume(tnk_ledger_t *ledger, int with_optimizer);
 
 #endif

@@ -2,7 +2,8 @@
  * A save.
  *
  *   NOTING its intent (pool) --> SAVING: its requests, which have had their
- *     places in the queue of the model from the beginning, are let go -->
+ *     places in the queue of the model from the beginning, are let go, and what
+ *     the service refuses as there already is looked for -->
  *     READY, until the saves before it are noted --> WRITING its result (pool)
  *     --> over
  *
@@ -17,6 +18,8 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "task/ledger/find.h"
+#include "task/rest/rest.h"
 #include "task/train/op.h"
 #include "task/train/operations.h"
 
@@ -39,6 +42,7 @@ typedef struct {
   tnk_promise_t *promise; /* NULL: it was not asked for, or has settled */
   tnk__then_t then;
   int is_state;
+  int is_taken; /* it was refused, as its name is there already */
 } part_t;
 
 typedef struct save {
@@ -55,6 +59,9 @@ typedef struct save {
   size_t n_waiting;    /* parts that have not settled */
   tnk__error_t *error; /* of the first part that failed */
   int has_run;         /* one that failed may have been run */
+  size_t n_failed;
+  tnk_promise_t *list; /* of what the service keeps, while it is asked for */
+  tnk__then_t then;
 } save_t;
 
 static save_t *save_of(tnk__ledger_job_t *job) {
@@ -82,6 +89,7 @@ static tnk_promise_t *end(save_t *save) {
   tnk__pen_forget(&save->pen_line);
   for (size_t i = 0; i < N_PARTS; i++)
     tnk_promise_cancel(save->parts[i].promise);
+  tnk_promise_cancel(save->list);
   return promise;
 }
 
@@ -123,18 +131,20 @@ static void on_explain(const void *arg, tnk__text_t *out) {
 }
 
 static tnk__error_t *disk_error(const save_t *save, int cause) {
+  const char *path = save->line.state_path;
+  tnk__error_t *plain;
   tnk__error_t *error;
 
-  if (cause == UV_ENOMEM)
-    return tnk__error_static(TNK_ENOMEM);
+  plain = tnk__ledger_disk_error(save->ledger, op_name, cause);
+  if (plain->refs == 0)
+    return plain;
   error = tnk__error_new(
-      &save->context->alloc, TNK_EFILE, "%s: %.512s: %s; %s%.256s", op_name,
-      save->ledger->path, uv_strerror(cause),
-      save->line.state_path != NULL ? "not noted there, but saved: "
-                                    : "nothing was saved",
-      save->line.state_path != NULL ? save->line.state_path : "");
+      &save->context->alloc, TNK_EFILE, "%s; %s%.256s", plain->pub.text,
+      path != NULL ? "not noted there, but saved: " : "nothing was saved",
+      path != NULL ? path : "");
   if (error->refs > 0)
     error->pub.cause = cause;
+  tnk__error_unref(plain);
   return error;
 }
 
@@ -241,9 +251,12 @@ static void write_result(tnk__ledger_job_t *job) {
   write_line(save, on_noted);
 }
 
-static void take_error(save_t *save, tnk_promise_t *promise) {
+static void take_error(part_t *part, tnk_promise_t *promise) {
   tnk__error_t *error = tnk__promise_error(promise);
+  save_t *save = part->save;
 
+  part->is_taken = error->pub.code == TNK_ECONFLICT;
+  save->n_failed++;
   if (error->pub.ran != TNK_RAN_NO)
     save->has_run = 1;
   if (save->error == NULL)
@@ -254,6 +267,7 @@ static void take_saved(save_t *save, const tnk_saved_t *saved, int is_state) {
   const char *path = tnk__arena_strdup(&save->arena, saved->path);
 
   if (path == NULL && save->error == NULL) {
+    save->n_failed++;
     save->has_run = 1;
     save->error = tnk__error_static(TNK_ENOMEM);
   }
@@ -262,10 +276,73 @@ static void take_saved(save_t *save, const tnk_saved_t *saved, int is_state) {
   else
     save->line.sampler_path = path;
   /* That of the state is what is gone on from. */
-  if (is_state || save->line.n_steps < 0) {
+  if (is_state || save->line.state_path == NULL) {
     save->line.n_steps = (int64_t)saved->n_steps;
     save->line.n_passes = (int64_t)saved->n_passes;
   }
+}
+
+static void be_ready(save_t *save) {
+  save->state = READY;
+  if (tnk__list_first(&save->ledger->jobs) == &save->job.link)
+    write_result(&save->job);
+}
+
+/* ---- A name that is there already ---- */
+
+/* Nobody else gives that name to a checkpoint of this model, and its requests
+ * are repeated in their place: what is there is what was to be saved. */
+static void take_found(part_t *part, const tnk_page_t *page) {
+  save_t *save = part->save;
+  const tnk_checkpoint_t *found =
+      part->is_taken ? tnk__ledger_find(page, &save->line,
+                                        part->is_state ? TNK__LEDGER_STATE
+                                                       : TNK__LEDGER_SAMPLER)
+                     : NULL;
+  tnk__ledger_line_t told = tnk__ledger_blank;
+  tnk_saved_t saved;
+
+  if (found == NULL)
+    return;
+  tnk__ledger_learn(&told, found);
+  if (told.n_steps < 0)
+    told.n_steps = save->line.n_steps;
+  if (told.n_passes < 0)
+    told.n_passes = save->line.n_passes;
+  saved = (tnk_saved_t){.path = found->path,
+                        .n_steps = (uint64_t)told.n_steps,
+                        .n_passes = (uint64_t)told.n_passes};
+  save->n_failed--;
+  take_saved(save, &saved, part->is_state);
+}
+
+static void on_list(tnk_promise_t *promise, int status, void *arg) {
+  save_t *save = arg;
+
+  save->list = NULL;
+  save->n_waiting--;
+  if (save->promise == NULL) {
+    forget(save);
+  } else {
+    for (size_t i = 0; i < N_PARTS && status == TNK_OK; i++)
+      take_found(&save->parts[i],
+                 tnk__promise_value(promise, TNK__RESULT_PAGE));
+    if (save->n_failed == 0) {
+      tnk__error_unref(save->error);
+      save->error = NULL;
+    }
+    be_ready(save);
+  }
+  tnk_promise_unref(promise);
+}
+
+static void look_for(save_t *save) {
+  const tnk__ask_t what = {.kind = TNK__ASK_LIST_RUN_CHECKPOINTS,
+                           .id = save->line.run};
+
+  save->list = tnk__rest_ask(save->ledger->session, &what, NULL);
+  save->n_waiting++;
+  tnk__promise_watch(tnk_promise_ref(save->list), &save->then, on_list, save);
 }
 
 static void on_part(tnk_promise_t *promise, int status, void *arg) {
@@ -281,12 +358,12 @@ static void on_part(tnk_promise_t *promise, int status, void *arg) {
       take_saved(save, tnk__promise_value(promise, TNK__RESULT_SAVED),
                  part->is_state);
     else
-      take_error(save, promise);
-    if (save->n_waiting == 0) {
-      save->state = READY;
-      if (tnk__list_first(&save->ledger->jobs) == &save->job.link)
-        write_result(&save->job);
-    }
+      take_error(part, promise);
+    if (save->n_waiting == 0 &&
+        (save->parts[0].is_taken || save->parts[1].is_taken))
+      look_for(save);
+    else if (save->n_waiting == 0)
+      be_ready(save);
   }
   tnk_promise_unref(promise);
 }
@@ -344,6 +421,7 @@ static int make_line(save_t *save, const tnk_training_t *training,
                      const tnk_ledger_save_t *how) {
   tnk_ledger_t *ledger = save->ledger;
   tnk__ledger_line_t *line = &save->line;
+  tnk__tally_t expected;
   char name[MAX_NAME];
 
   *line = tnk__ledger_blank;
@@ -360,6 +438,9 @@ static int make_line(save_t *save, const tnk_training_t *training,
   line->what = TNK__LEDGER_STATE;
   if (how->with_sampler == TNK_YES)
     line->what |= TNK__LEDGER_SAMPLER;
+  expected = tnk__tally_expected(training);
+  line->n_steps = (int64_t)expected.n_steps;
+  line->n_passes = (int64_t)expected.n_passes;
   line->time_s = tnk__context_wall_s(save->context);
   line->ttl_s = (int64_t)how->ttl_seconds;
   line->is_final = how->is_final == TNK_YES;
@@ -374,15 +455,21 @@ static void ask(save_t *save, tnk_training_t *training, int is_state) {
   tnk_pair_t pairs[TNK__SAVE_MAX_KEPT];
   char number[48];
   char epoch[24];
+  char batch[24];
   size_t n = 0;
 
   snprintf(number, sizeof(number), "%" PRId64 ".%" PRId64, save->line.attempt,
            save->line.save);
   snprintf(epoch, sizeof(epoch), "%" PRId64, save->line.epoch);
+  snprintf(batch, sizeof(batch), "%" PRId64, save->line.batch);
   pairs[n++] = (tnk_pair_t){"tnk_save", number};
   pairs[n++] = (tnk_pair_t){"tnk_epoch", epoch};
+  if (save->line.batch >= 0)
+    pairs[n++] = (tnk_pair_t){"tnk_batch", batch};
   if (save->line.cursor != NULL)
     pairs[n++] = (tnk_pair_t){"tnk_cursor", save->line.cursor};
+  if (save->ledger->name != NULL)
+    pairs[n++] = (tnk_pair_t){"tnk_run", save->ledger->name};
   options.ttl_seconds = (uint64_t)save->line.ttl_s;
   options.user_metadata = pairs;
   options.n_user_metadata = n;

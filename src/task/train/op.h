@@ -178,6 +178,8 @@ void tnk__tally_accept(tnk__op_t *op);
 /* Note that the service says that it has failed: what came after it does not
  * contain it. */
 void tnk__tally_undo(tnk__op_t *op);
+/* What the next operation will find before it if nothing fails. */
+tnk__tally_t tnk__tally_expected(const tnk_training_t *training);
 /* Whether all before it that counts has settled, so that its tally is final. */
 int tnk__tally_is_final(const tnk__op_t *op);
 

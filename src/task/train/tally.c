@@ -4,13 +4,7 @@ static tnk__op_t *op_of(tnk__list_t *node) {
   return tnk__container_of(tnk__member_of(node), tnk__op_t, member);
 }
 
-void tnk__tally_accept(tnk__op_t *op) {
-  tnk__tally_t *now = &op->training->tally;
-
-  if (op->is_tallied)
-    return;
-  op->is_tallied = 1;
-  op->tally = *now;
+static void apply(tnk__tally_t *now, const tnk__op_t *op) {
   switch (op->type->counts) {
   case TNK__COUNTS_NOTHING:
     break;
@@ -24,6 +18,27 @@ void tnk__tally_accept(tnk__op_t *op) {
     *now = (tnk__tally_t){0, 0};
     break;
   }
+}
+
+void tnk__tally_accept(tnk__op_t *op) {
+  if (op->is_tallied)
+    return;
+  op->is_tallied = 1;
+  op->tally = op->training->tally;
+  apply(&op->training->tally, op);
+}
+
+tnk__tally_t tnk__tally_expected(const tnk_training_t *training) {
+  tnk__tally_t expected = training->tally;
+
+  for (tnk__list_t *node = training->ops.next; node != &training->ops;
+       node = node->next) {
+    const tnk__op_t *op = op_of(node);
+
+    if (!op->is_tallied && op->promise != NULL)
+      apply(&expected, op);
+  }
+  return expected;
 }
 
 /* What one that failed had added; of one that was to begin anew, what it had

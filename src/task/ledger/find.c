@@ -1,0 +1,119 @@
+#include "task/ledger/find.h"
+
+#include <string.h>
+
+#include "base/number.h"
+#include "tnk/data.h"
+#include "tnk/rest.h"
+
+static const char *value_of(const tnk_checkpoint_t *checkpoint,
+                            const char *name) {
+  for (size_t i = 0; i < checkpoint->n_user_metadata; i++)
+    if (strcmp(checkpoint->user_metadata[i].name, name) == 0)
+      return checkpoint->user_metadata[i].value;
+  return NULL;
+}
+
+static int is_called(const tnk_checkpoint_t *checkpoint, const char *name) {
+  tnk_path_t parts = TNK_PATH_INIT;
+
+  return tnk_path_parse(&parts, checkpoint->path) == TNK_OK &&
+         strcmp(parts.name, name) == 0;
+}
+
+/* Names are those of one attempt at one run; where the checkpoint says more, it
+ * has to be this save. */
+static int is_of(const tnk_checkpoint_t *checkpoint,
+                 const tnk__ledger_line_t *line) {
+  tnk__ledger_line_t own = tnk__ledger_blank;
+
+  if (!is_called(checkpoint, line->name))
+    return 0;
+  tnk__ledger_learn(&own, checkpoint);
+  return own.attempt == 0 ||
+         (own.attempt == line->attempt && own.save == line->save);
+}
+
+const tnk_checkpoint_t *tnk__ledger_find(const tnk_page_t *page,
+                                         const tnk__ledger_line_t *line,
+                                         tnk__ledger_what_t what) {
+  const tnk_checkpoint_kind_t kind = what == TNK__LEDGER_STATE
+                                         ? TNK_CHECKPOINT_TRAINING
+                                         : TNK_CHECKPOINT_SAMPLER;
+
+  for (size_t i = 0; i < tnk_page_count(page); i++) {
+    const tnk_checkpoint_t *checkpoint = tnk_page_checkpoint(page, i);
+    if (checkpoint != NULL && checkpoint->kind == kind &&
+        is_of(checkpoint, line))
+      return checkpoint;
+  }
+  return NULL;
+}
+
+int tnk__ledger_has(const tnk_page_t *page, const char *path) {
+  for (size_t i = 0; i < tnk_page_count(page); i++)
+    if (strcmp(tnk_page_checkpoint(page, i)->path, path) == 0)
+      return 1;
+  return 0;
+}
+
+const tnk_checkpoint_t *tnk__ledger_find_run(const tnk_page_t *page,
+                                             const char *run_name) {
+  const tnk_checkpoint_t *found = NULL;
+  tnk__ledger_line_t best = tnk__ledger_blank;
+
+  for (size_t i = 0; i < tnk_page_count(page); i++) {
+    const tnk_checkpoint_t *checkpoint = tnk_page_checkpoint(page, i);
+    const char *run = value_of(checkpoint, "tnk_run");
+    tnk__ledger_line_t own = tnk__ledger_blank;
+
+    if (checkpoint->kind != TNK_CHECKPOINT_TRAINING || run == NULL ||
+        strcmp(run, run_name) != 0)
+      continue;
+    tnk__ledger_learn(&own, checkpoint);
+    if (found != NULL &&
+        (own.attempt < best.attempt ||
+         (own.attempt == best.attempt && own.save <= best.save)))
+      continue;
+    found = checkpoint;
+    best = own;
+  }
+  return found;
+}
+
+/* "2.5": of the second attempt the fifth. */
+static void learn_save(tnk__ledger_line_t *line, const char *text) {
+  uint64_t attempt;
+  uint64_t save;
+
+  if (tnk__read_u64(&text, NULL, INT64_MAX, &attempt) != TNK_OK ||
+      *text++ != '.' || tnk__text_u64(text, INT64_MAX, &save) != TNK_OK)
+    return;
+  line->attempt = (int64_t)attempt;
+  line->save = (int64_t)save;
+}
+
+static void learn_number(int64_t *out, const char *text) {
+  uint64_t value;
+
+  if (text != NULL && tnk__text_u64(text, INT64_MAX, &value) == TNK_OK)
+    *out = (int64_t)value;
+}
+
+void tnk__ledger_learn(tnk__ledger_line_t *line,
+                       const tnk_checkpoint_t *checkpoint) {
+  const char *save = value_of(checkpoint, "tnk_save");
+  const char *cursor = value_of(checkpoint, "tnk_cursor");
+
+  if (save != NULL)
+    learn_save(line, save);
+  if (cursor != NULL)
+    line->cursor = cursor;
+  learn_number(&line->n_steps, value_of(checkpoint, "tnk_steps"));
+  learn_number(&line->n_passes, value_of(checkpoint, "tnk_passes"));
+  learn_number(&line->epoch, value_of(checkpoint, "tnk_epoch"));
+  learn_number(&line->batch, value_of(checkpoint, "tnk_batch"));
+  line->time_s = checkpoint->time_us / 1000000;
+  if (checkpoint->expires_us > checkpoint->time_us)
+    line->ttl_s = (checkpoint->expires_us - checkpoint->time_us) / 1000000;
+}

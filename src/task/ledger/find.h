@@ -1,0 +1,24 @@
+#ifndef TNK_TASK_LEDGER_FIND_H
+#define TNK_TASK_LEDGER_FIND_H
+
+#include "codec/ledger/line.h"
+#include "loop/promise.h"
+#include "tnk/record.h"
+
+/* What the service keeps of a save, in its list of checkpoints. */
+
+/* The state, or the weights to sample from, that a line announces; NULL. The
+ * page may be NULL. */
+const tnk_checkpoint_t *tnk__ledger_find(const tnk_page_t *page,
+                                         const tnk__ledger_line_t *line,
+                                         tnk__ledger_what_t what);
+/* Whether the page has the path. */
+int tnk__ledger_has(const tnk_page_t *page, const char *path);
+/* The latest state of a run whose checkpoints tell its name; NULL. */
+const tnk_checkpoint_t *tnk__ledger_find_run(const tnk_page_t *page,
+                                             const char *run_name);
+/* Take over what a checkpoint tells of itself. Texts stay the checkpoint's. */
+void tnk__ledger_learn(tnk__ledger_line_t *line,
+                       const tnk_checkpoint_t *checkpoint);
+
+#endif

@@ -1,0 +1,295 @@
+#include "ledger/bench.h"
+
+#define LIST "/api/v1/training_runs/model-0/checkpoints"
+#define LOAD "/api/v1/load_weights"
+#define SAVE "/api/v1/save_weights"
+
+/* States are restored in one call. */
+static void result(mock_request_t *request, void *user) {
+  if (strstr((const char *)request->body, "\"load_weights:") != NULL)
+    mock_reply_json(request, 200,
+                    "{\"path\":\"tinker://x\",\"model_id\":\"model-1\"}");
+  else
+    script_result(request, user);
+}
+
+static void begin(bench_t *bench, const char *file) {
+  bench_folder(bench);
+  if (file != NULL)
+    bench_write(bench, file);
+  bench_begin(bench);
+  mock_on(bench->script.mock, "POST", "/api/v1/retrieve_future", result,
+          &bench->script);
+  bench_open_ledger(bench);
+}
+
+#define SAVED(name, save, steps)                                               \
+  "{\"name\":\"" name "\",\"batch\":" steps ",\"state_path\":"                 \
+  "\"tinker://model-0/weights/" name "\",\"tnk\":\"saved\","                   \
+  "\"tnk_attempt\":1,\"tnk_save\":" save ",\"tnk_steps\":" steps               \
+  ",\"tnk_cursor\":\"at " name "\"}\n"
+#define INTENT(name, save, steps)                                              \
+  "{\"name\":\"" name "\",\"tnk\":\"intent\",\"tnk_attempt\":1,"               \
+  "\"tnk_save\":" save ",\"tnk_what\":3,\"tnk_run\":\"model-0\","              \
+  "\"tnk_steps\":" steps ",\"tnk_cursor\":\"at " name "\"}\n"
+#define THERE(name, kind, type, metadata)                                      \
+  "{\"checkpoint_id\":\"" kind "/" name "\",\"checkpoint_type\":\"" type       \
+  "\",\"time\":\"2026-01-02T03:04:05Z\",\"tinker_path\":"                      \
+  "\"tinker://model-0/" kind "/" name "\",\"user_metadata\":{" metadata "}}"
+#define STATE(name) THERE(name, "weights", "training", "")
+
+static void list(bench_t *bench, const char *checkpoints) {
+  char text[2000];
+
+  CHECK(snprintf(text, sizeof(text), "{\"checkpoints\":[%s]}", checkpoints) <
+        (int)sizeof(text));
+  mock_json(bench->script.mock, "GET", LIST, 200, text);
+}
+
+static int loads(const bench_t *bench, size_t i, const char *text) {
+  const mock_request_t *request =
+      mock_find(bench->script.mock, "POST", LOAD, i);
+
+  CHECK(request != NULL);
+  return strstr((const char *)request->body, text) != NULL;
+}
+
+static void resume(bench_t *bench, outcome_t *outcome) {
+  script_ok(&bench->script, outcome, tnk_ledger_resume(bench->ledger, NULL));
+  CHECK(tnk_promise_training(outcome->promise) != NULL);
+  CHECK(tnk_ledger_resumed(bench->ledger) != NULL);
+}
+
+TEST(a_run_goes_on_from_its_last_state_with_the_optimizer) {
+  bench_t bench;
+  outcome_t outcome;
+  outcome_t saved;
+  outcome_t step;
+
+  begin(&bench, SAVED("a", "1", "10") SAVED("b", "2", "20"));
+  list(&bench, STATE("a") "," STATE("b"));
+  CHECK(tnk_ledger_resumed(bench.ledger) == NULL);
+  resume(&bench, &outcome);
+  CHECK_STR(tnk_ledger_resumed(bench.ledger)->cursor, "at b");
+  CHECK(loads(&bench, 0, "\"path\":\"tinker://model-0/weights/b\""));
+  CHECK(loads(&bench, 0, "\"optimizer\":true"));
+  /* Counting goes on. */
+  bench.script.training = tnk_promise_training(outcome.promise);
+  outcome_of(&step, script_step(&bench.script));
+  script_ok(&bench.script, &saved, bench_save(&bench, "c", NULL));
+  CHECK_INT(tnk_promise_record(saved.promise)->n_steps, 21);
+  CHECK_STR(tnk_promise_record(saved.promise)->name, "c-a2");
+  outcome_ok(&bench.script, &step);
+  outcome_drop(&step);
+  outcome_drop(&saved);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(weights_alone_are_restored_when_that_is_asked_for) {
+  bench_t bench;
+  outcome_t outcome;
+  tnk_ledger_resume_t how = TNK_LEDGER_RESUME_INIT;
+
+  begin(&bench, SAVED("a", "1", "10"));
+  list(&bench, STATE("a"));
+  how.with_optimizer = TNK_NO;
+  script_ok(&bench.script, &outcome, tnk_ledger_resume(bench.ledger, &how));
+  CHECK(loads(&bench, 0, "\"optimizer\":false"));
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(what_a_killed_program_had_saved_is_noted_and_gone_on_from) {
+  bench_t bench;
+  outcome_t outcome;
+  const tnk_ledger_record_t *record;
+
+  begin(&bench,
+        SAVED("a", "1", "10") INTENT("b", "2", "20") INTENT("c", "3", "30"));
+  list(&bench,
+       STATE("a") "," THERE("b", "weights", "training",
+                            "\"tnk_save\":\"1.2\",\"tnk_steps\":\"19\"") "," //
+       THERE("b", "sampler_weights", "sampler", ""));
+  resume(&bench, &outcome);
+  record = tnk_ledger_resumed(bench.ledger);
+  CHECK_STR(record->state_path, "tinker://model-0/weights/b");
+  CHECK_STR(record->sampler_path, "tinker://model-0/sampler_weights/b");
+  CHECK_STR(record->cursor, "at b");
+  CHECK_INT(record->n_steps, 19); /* the checkpoint knows better */
+  outcome_drop(&outcome);
+  bench_end(&bench);
+  bench_begin(&bench);
+  bench_open_ledger(&bench);
+  CHECK_STR(tnk_ledger_last(bench.ledger)->name, "b");
+  CHECK_INT(tnk_ledger_last(bench.ledger)->batch, 19);
+  CHECK_INT(bench.ledger->n_intents, 1);
+  bench_close(&bench);
+}
+
+/* Another model's, or another save under that name, is not ours. */
+TEST(an_intent_that_came_to_nothing_is_passed_over) {
+  bench_t bench;
+  outcome_t outcome;
+
+  begin(&bench, SAVED("a", "1", "10") INTENT("b", "2", "20"));
+  list(&bench, STATE("a") "," THERE("b", "weights", "training",
+                                    "\"tnk_save\":\"7.2\""));
+  resume(&bench, &outcome);
+  CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "a");
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(a_state_that_is_gone_is_passed_over_and_told) {
+  for (int is_listed = 0; is_listed < 2; is_listed++) {
+    bench_t bench;
+    outcome_t outcome;
+
+    begin(&bench, SAVED("a", "1", "10") SAVED("b", "2", "20"));
+    list(&bench, STATE("a"));
+    if (is_listed) {
+      list(&bench, STATE("a") "," STATE("b"));
+      mock_json_once(bench.script.mock, "POST", LOAD, 404,
+                     "{\"detail\":\"no such checkpoint\"}");
+    }
+    resume(&bench, &outcome);
+    CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "a");
+    CHECK(strstr(bench.script.last_log, "weights/b is not there any more") !=
+          NULL);
+    outcome_drop(&outcome);
+    bench_close(&bench);
+  }
+}
+
+TEST(a_service_that_lists_nothing_is_asked_for_the_state_itself) {
+  bench_t bench;
+  outcome_t outcome;
+
+  begin(&bench, SAVED("a", "1", "10"));
+  mock_json(bench.script.mock, "GET", LIST, 404, "{\"detail\":\"no\"}");
+  resume(&bench, &outcome);
+  CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "a");
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(a_service_out_of_order_is_no_reason_to_go_further_back) {
+  bench_t bench;
+  outcome_t outcome;
+
+  begin(&bench, SAVED("a", "1", "10") SAVED("b", "2", "20"));
+  list(&bench, STATE("a") "," STATE("b"));
+  mock_json(bench.script.mock, "POST", LOAD, 403, "{\"detail\":\"no\"}");
+  script_fails(&bench.script, &outcome, tnk_ledger_resume(bench.ledger, NULL),
+               TNK_EAUTH);
+  CHECK_INT(mock_count(bench.script.mock, "POST", LOAD), 1);
+  CHECK(tnk_ledger_resumed(bench.ledger) == NULL);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(without_a_state_the_run_begins) {
+  bench_t bench;
+  outcome_t outcome;
+
+  begin(&bench, NULL);
+  script_fails(&bench.script, &outcome, tnk_ledger_resume(bench.ledger, NULL),
+               TNK_ENOTFOUND);
+  CHECK(strstr(outcome.text, "there is no state to go on from") != NULL);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(a_run_whose_directory_is_lost_is_found_by_its_name) {
+  bench_t bench;
+  outcome_t outcome;
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+
+  bench_folder(&bench);
+  bench_begin(&bench);
+  mock_on(bench.script.mock, "POST", "/api/v1/retrieve_future", result,
+          &bench.script);
+  mock_json(
+      bench.script.mock, "GET", "/api/v1/checkpoints", 200,
+      "{\"checkpoints\":["                                           //
+      THERE("z", "weights", "training", "\"tnk_run\":\"other\"") "," //
+      THERE("y-a3", "weights", "training",
+            "\"tnk_run\":\"mine\",\"tnk_save\":\"3.4\",\"tnk_steps\":\"40\","
+            "\"tnk_cursor\":\"c\",\"tnk_epoch\":\"2\"") "," //
+      THERE(
+          "x", "weights", "training",
+          "\"tnk_run\":\"mine\",\"tnk_save\":\"2.9\"") "],"
+                                                       "\"cursor\":{\"offset\":"
+                                                       "0,\"limit\":100,"
+                                                       "\"total_count\":3}}");
+  options.run = "mine";
+  script_ok(&bench.script, &bench.opened,
+            tnk_ledger_open(bench.script.service, bench.run, &options));
+  bench.ledger = tnk_promise_ledger(bench.opened.promise);
+  resume(&bench, &outcome);
+  CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "y-a3");
+  CHECK_STR(tnk_ledger_resumed(bench.ledger)->cursor, "c");
+  CHECK_INT(tnk_ledger_resumed(bench.ledger)->n_steps, 40);
+  CHECK_INT(tnk_ledger_resumed(bench.ledger)->epoch, 2);
+  outcome_drop(&outcome);
+  /* It is the fourth attempt, and its checkpoints tell the name as well. */
+  script_ok(&bench.script, &outcome, bench_save(&bench, "n", "d"));
+  CHECK_STR(tnk_promise_record(outcome.promise)->name, "n-a4");
+  {
+    const mock_request_t *request =
+        mock_find(bench.script.mock, "POST", SAVE, 0);
+    CHECK(strstr((const char *)request->body, "\"tnk_run\":\"mine\"") != NULL);
+    CHECK(strstr((const char *)request->body, "\"tnk_cursor\":\"d\"") != NULL);
+    CHECK(strstr((const char *)request->body, "\"tnk_save\":\"4.1\"") != NULL);
+    CHECK(strstr((const char *)request->body, "\"tnk_steps\":\"0\"") != NULL);
+  }
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(our_own_name_with_our_own_content_is_a_success) {
+  for (int is_there = 0; is_there < 2; is_there++) {
+    bench_t bench;
+    outcome_t outcome;
+    outcome_t step;
+
+    begin(&bench, NULL);
+    list(&bench, is_there ? STATE("a") : STATE("b"));
+    mock_json(bench.script.mock, "POST", SAVE, 409,
+              "{\"detail\":\"Checkpoint 'a' already exists\"}");
+    outcome_of(&step, script_step(&bench.script));
+    outcome_of(&outcome, bench_save(&bench, "a", NULL));
+    while (outcome.n_done == 0)
+      script_later(&bench.script, 1000);
+    CHECK_INT(outcome.status, is_there ? TNK_OK : TNK_ECONFLICT);
+    if (is_there) {
+      CHECK_STR(tnk_promise_record(outcome.promise)->state_path,
+                "tinker://model-0/weights/a");
+      CHECK_INT(tnk_promise_record(outcome.promise)->n_steps, 1);
+    }
+    outcome_ok(&bench.script, &step);
+    outcome_drop(&step);
+    outcome_drop(&outcome);
+    bench_close(&bench);
+  }
+}
+
+TEST(a_resume_can_be_canceled_and_ends_with_its_ledger) {
+  bench_t bench;
+  outcome_t outcome;
+  tnk_promise_t *promise;
+
+  begin(&bench, SAVED("a", "1", "10"));
+  promise = tnk_promise_ref(tnk_ledger_resume(bench.ledger, NULL));
+  outcome_of(&outcome, promise);
+  tnk_promise_cancel(promise);
+  tnk_promise_unref(promise);
+  outcome_fails(&bench.script, &outcome, TNK_ECANCELED);
+  outcome_drop(&outcome);
+  outcome_of(&outcome, tnk_ledger_resume(bench.ledger, NULL));
+  tnk_ledger_close(bench.ledger, NULL, NULL);
+  outcome_fails(&bench.script, &outcome, TNK_ECLOSED);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
