@@ -1,6 +1,7 @@
 /* Supervised fine-tuning on chat messages: only what the assistant says is
  * learnt. Warm-up and cosine decay of the learning rate, the loss of examples
- * held out, checkpoints, and going on from the last one. FILE holds a line
+ * held out, and a ledger in DIRECTORY, so that a run that ends at any moment
+ * goes on where it was. FILE holds a line
  * {"messages": [{"role": ..., "content": ...}]} for each chat. */
 #include <jansson.h>
 #include <math.h>
@@ -93,39 +94,30 @@ static step_t begin(tnk_training_t *model, const tnk_batch_t *all,
   return begun;
 }
 
-/* Notes where the state after `begun` steps is, for the next run. The file is
- * replaced as a whole, so that it is never half. */
-static void save(tnk_training_t *model, const char *path, unsigned begun) {
-  tnk_save_options_t how = TNK_SAVE_OPTIONS_INIT;
-  char name[32], fresh[512];
-  snprintf(name, sizeof(name), "step-%u", begun);
-  snprintf(fresh, sizeof(fresh), "%s.new", path);
-  how.overwrite = TNK_YES;
-  tnk_promise_t *at = tnk_must_keep(tnk_training_save_state(model, name, &how));
-  FILE *file = fopen(fresh, "w");
-  if (file == NULL ||
-      fprintf(file, "%u %s\n", begun, tnk_promise_path(at)) < 0 ||
-      fclose(file) != 0 || rename(fresh, path) != 0)
-    tnk_must_not("the state file cannot be written");
-  tnk_promise_unref(at);
+/* What is saved has the steps that are begun, and the ledger counts them. */
+static uint64_t save(tnk_ledger_t *ledger, tnk_training_t *model, int is_last) {
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  how.is_final = is_last ? TNK_YES : TNK_NO;
+  tnk_promise_t *saved = tnk_must_keep(tnk_ledger_save(ledger, model, &how));
+  const uint64_t n_steps = tnk_promise_record(saved)->n_steps;
+  tnk_promise_unref(saved);
+  return n_steps;
 }
 
-static tnk_training_t *open_model(tnk_service_t *service, const char *path,
+static tnk_training_t *open_model(tnk_service_t *service, tnk_ledger_t *ledger,
                                   unsigned *step) {
-  tnk_restore_options_t restore = TNK_RESTORE_OPTIONS_INIT;
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
-  FILE *file = fopen(path, "r");
-  char from[256];
+  tnk_promise_t *resumed = tnk_ledger_resume(ledger, NULL);
   lora.base_model = "tnk/byte-lm";
-  if (file == NULL)
+  if (tnk_wait(resumed) == TNK_ENOTFOUND) {
+    tnk_promise_unref(resumed);
     return tnk_must_training(tnk_service_create_lora(service, &lora));
-  if (fscanf(file, "%u %255s", step, from) != 2)
-    tnk_must_not("the state file is none");
-  fclose(file);
-  printf("resuming at step %u from %s\n", *step, from);
-  restore.path = from;
-  restore.with_optimizer = TNK_YES;
-  return tnk_must_training(tnk_service_restore(service, &restore));
+  }
+  tnk_training_t *model = tnk_must_training(resumed);
+  *step = (unsigned)tnk_ledger_resumed(ledger)->n_steps;
+  printf("resuming at step %u from %s\n", *step,
+         tnk_ledger_resumed(ledger)->state_path);
+  return model;
 }
 
 int main(int argc, char **argv) {
@@ -135,13 +127,16 @@ int main(int argc, char **argv) {
   unsigned step = 0;
   size_t n;
   if (argc < 3 || every == 0)
-    tnk_must_not("usage: sft FILE STATE_FILE [STEPS [EVERY]]");
+    tnk_must_not("usage: sft FILE DIRECTORY [STEPS [EVERY]]");
   tnk_batch_t *all = read_chats(argv[1]);
   const tnk_datum_t *held_out = tnk_batch_data(all, &n);
   if (n <= HELD_OUT || local_server_unless_set() != 0)
     tnk_must_not("there are too few examples, or no server");
   tnk_service_t *service = tnk_must_open(NULL);
-  tnk_training_t *model = open_model(service, argv[2], &step);
+  tnk_promise_t *opened =
+      tnk_must_keep(tnk_ledger_open(service, argv[2], NULL));
+  tnk_ledger_t *ledger = tnk_promise_ledger(opened);
+  tnk_training_t *model = open_model(service, ledger, &step);
   for (unsigned begun = step; step < steps; step++) {
     for (; begun < steps && begun < step + IN_FLIGHT; begun++)
       flight[begun % IN_FLIGHT] = begin(model, all, begun, steps);
@@ -150,11 +145,12 @@ int main(int argc, char **argv) {
     tnk_must(s->update);
     if ((step + 1) % every != 0 && step + 1 != steps)
       continue;
-    save(model, argv[2], begun); /* It has the steps that are begun. */
+    const uint64_t n_saved = save(ledger, model, begun == steps);
     tnk_promise_t *pass = tnk_training_forward(model, held_out, HELD_OUT, NULL);
-    printf("step %u held-out loss %.4f\n", begun,
+    printf("step %u held-out loss %.4f\n", (unsigned)n_saved,
            mean_loss(pass, weight_of(held_out, HELD_OUT)));
   }
+  tnk_promise_unref(opened);
   tnk_batch_free(all);
   return tnk_must_close(service);
 }

@@ -190,7 +190,9 @@ def sft():
                                                got.stdout)]
         check(len(losses) == 2 and losses[1] < losses[0],
               "the loss of what was held out falls", got)
-        check(pathlib.Path(state).read_text().startswith("12 tinker://"),
+        lines = pathlib.Path(state, "checkpoints.jsonl").read_text()
+        check('"batch":12,' in lines.splitlines()[-1] and
+              '"state_path":"tinker://' in lines.splitlines()[-1],
               "the last checkpoint is noted")
         got = run("sft", chats(folder), state, "15", "6", **env)
         check(got.returncode == 0 and "resuming at step 12" in got.stdout and
