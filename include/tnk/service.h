@@ -1,6 +1,7 @@
 #ifndef TNK_SERVICE_H
 #define TNK_SERVICE_H
 
+#include "tnk/observe.h"
 #include "tnk/promise.h"
 
 #ifdef __cplusplus
@@ -160,6 +161,13 @@ typedef struct {
    * as it takes. What the service has accepted is waited for, however long that
    * takes. */
   uint64_t patience_ms;
+  /** Hears of every step of every operation; NULL: nobody does. */
+  tnk_observe_cb observer;
+  void *observer_user;
+  /** W3C's trace context, "00-<trace id>-<span id>-<flags>": each request goes
+   * out with a header traceparent of this trace, with a span id of its own,
+   * which the observer is told. NULL: none does. */
+  const char *traceparent;
 } tnk_service_options_t;
 
 #define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)

@@ -9,9 +9,9 @@
  * says otherwise it must be called on the thread that runs the loop. No
  * callback ever runs inside the call that registered it, but for two: the one
  * that tnk_service_dump() writes through, and `release` of tnk_pass_options_t
- * where it cannot be called later. An allocator, a logger and a tokenizer's
- * plug-in are no callbacks in that sense: they run inside calls, and must not
- * call this library.
+ * where it cannot be called later. An allocator, a logger, an observer and a
+ * tokenizer's plug-in are no callbacks in that sense: they run inside calls,
+ * and must not call this library.
  *
  * A child made with fork() shares sockets with its parent, so there every
  * operation is refused with TNK_EFORKED, and closing and canceling do nothing.
@@ -27,6 +27,7 @@
 #include "tnk/error.h"
 #include "tnk/hub.h"
 #include "tnk/ledger.h"
+#include "tnk/observe.h"
 #include "tnk/promise.h"
 #include "tnk/push.h"
 #include "tnk/record.h"

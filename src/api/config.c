@@ -244,6 +244,19 @@ static int load_identity(tnk__config_t *config, const char **why) {
                                                : TNK_ENOMEM;
 }
 
+/* Not of the environment: what is sent beyond the protocol is asked for. */
+static int load_trace(tnk__config_t *config, const char **why) {
+  const char *text = config->options.traceparent;
+
+  if (text == NULL || tnk__traceparent_read(&config->trace, text)) {
+    config->options.traceparent = NULL;
+    return TNK_OK;
+  }
+  *why = "traceparent is not 00-<32 digits>-<16 digits>-<2 digits>, "
+         "hexadecimal in small letters, with ids that are not 0";
+  return TNK_EINVAL;
+}
+
 static int load_texts(tnk__config_t *config) {
   tnk_service_options_t *o = &config->options;
 
@@ -368,6 +381,8 @@ int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
     err = load_proxies(config, why);
   if (err == TNK_OK)
     err = load_identity(config, why);
+  if (err == TNK_OK)
+    err = load_trace(config, why);
   if (err == TNK_OK)
     err = load_texts(config);
   if (err == TNK_OK)

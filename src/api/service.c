@@ -76,6 +76,10 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
              "%s: ca_file cannot be read as certificates", o->ca_file);
     *why = service->config.complaint;
   }
+  if (err == TNK_OK) {
+    root->context.observer = o->observer;
+    root->context.observer_user = o->observer_user;
+  }
   if (err == TNK_OK)
     tnk__session_open(&service->session, &root->context, &service->config,
                       &root->http);

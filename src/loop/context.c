@@ -276,6 +276,10 @@ uint64_t tnk__context_now_ms(const tnk__context_t *context) {
   return context->is_fake ? context->fake_now : uv_hrtime() / 1000000;
 }
 
+uint64_t tnk__context_now_ns(const tnk__context_t *context) {
+  return context->is_fake ? context->fake_now * 1000000 : uv_hrtime();
+}
+
 int64_t tnk__context_wall_s(const tnk__context_t *context) {
   uv_timeval64_t now;
 

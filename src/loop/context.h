@@ -5,7 +5,7 @@
 
 #include "base/list.h"
 #include "loop/timer.h"
-#include "tnk/common.h"
+#include "tnk/observe.h"
 
 struct tnk__then;
 
@@ -60,6 +60,9 @@ typedef struct tnk__context {
   struct tnk_promise *oom;  /* handed out when there is no memory for one */
   struct tnk__then *spares; /* callbacks of `oom`, made in advance */
   tnk__counters_t counters;
+  tnk_observe_cb observer; /* NULL: nobody hears; see observe.h */
+  void *observer_user;
+  uint64_t n_operations; /* that it has heard of */
 } tnk__context_t;
 
 /* A call to be made from the next turn of the loop. Embedded in its owner. */
@@ -96,6 +99,8 @@ void tnk__defer_cancel(tnk__deferred_t *call);
 
 /* Monotonic milliseconds. */
 uint64_t tnk__context_now_ms(const tnk__context_t *context);
+/* The same clock in nanoseconds. */
+uint64_t tnk__context_now_ns(const tnk__context_t *context);
 /* Unix seconds, for comparing with dates on the wire only. */
 int64_t tnk__context_wall_s(const tnk__context_t *context);
 /* Random numbers: 64 uniform bits, and uniform in [0, 1). Not for secrets. */

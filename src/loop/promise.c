@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/misuse.h"
+#include "loop/observe.h"
 
 /* Callbacks that can be registered at one time when there is no memory. */
 enum { N_SPARES = 64 };
@@ -111,6 +112,14 @@ void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
 void tnk__promise_name(tnk_promise_t *promise, const char *name) {
   if (!promise->is_shared)
     promise->name = name;
+}
+
+void tnk__promise_enter(tnk_promise_t *promise, const char *name,
+                        const char *client) {
+  tnk__promise_name(promise, name);
+  if (!promise->is_shared && promise->operation == 0)
+    promise->operation =
+        tnk__observe_begin(promise->home->context, name, client);
 }
 
 int tnk__promise_is_oom(const tnk_promise_t *promise) {
@@ -303,6 +312,7 @@ static void run_callbacks(tnk__deferred_t *call) {
 
   *tail_of(promise) = &end;
   promise->first_cb = NULL;
+  tnk__promise_tell_delivery(promise);
   if (first != NULL)
     call_out(promise, first, promise->first_user);
   while (pop_then(promise, &end, &then))
@@ -317,6 +327,8 @@ static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   if (promise->group != NULL)
     tnk__list_remove(&promise->group->link);
   promise->home->context->n_pending--;
+  if (promise->operation != 0)
+    tnk__promise_tell_end(promise);
   queue_callbacks(promise);
   tnk_promise_unref(promise);
 }
@@ -499,8 +511,10 @@ void tnk_promise_cancel(tnk_promise_t *promise) {
 /* The accessors look without changing anything a caller can see; that they
  * looked is noted all the same. */
 static void observe(const tnk_promise_t *promise) {
-  if (promise->state != TNK_PENDING)
-    ((tnk_promise_t *)promise)->observed = 1;
+  if (promise->state == TNK_PENDING)
+    return;
+  ((tnk_promise_t *)promise)->observed = 1;
+  tnk__promise_tell_delivery((tnk_promise_t *)promise);
 }
 
 tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise) {

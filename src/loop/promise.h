@@ -73,9 +73,11 @@ struct tnk_promise {
   uint32_t refs;
   tnk__home_t *home;
   tnk_promise_state_t state;
-  uint8_t observed;  /* somebody looked at the outcome */
-  uint8_t is_shared; /* the context's out-of-memory promise */
-  uint8_t kind;      /* tnk__result_kind_t, once resolved */
+  uint8_t observed;   /* somebody looked at the outcome */
+  uint8_t is_shared;  /* the context's out-of-memory promise */
+  uint8_t kind;       /* tnk__result_kind_t, once resolved */
+  uint8_t delivered;  /* the observer was told so */
+  uint64_t operation; /* its number for the observer; 0: nobody hears of it */
   union {
     struct {
       /* How to end the operation early. The hook must settle the promise before
@@ -122,6 +124,18 @@ int tnk__promise_is_oom(const tnk_promise_t *promise);
 /* Say what the operation is called: a rejection with a static error then begins
  * with that. */
 void tnk__promise_name(tnk_promise_t *promise, const char *name);
+/* The same for an operation of a service, whose observer hears from here on
+ * what becomes of it, unless it knows the promise already. `client` may be
+ * NULL. */
+void tnk__promise_enter(tnk_promise_t *promise, const char *name,
+                        const char *client);
+/* Tell the observer that the operation of a pending promise waits. */
+void tnk__promise_waits(const tnk_promise_t *promise, tnk_waits_for_t what,
+                        size_t part);
+/* That it has settled, if it is an operation's; for promise.c alone. */
+void tnk__promise_tell_end(const tnk_promise_t *promise);
+/* That somebody looks at the outcome, the first time; the same. */
+void tnk__promise_tell_delivery(tnk_promise_t *promise);
 /* The error of a rejected promise, with the name of its operation if there is
  * memory for that. Borrowed. */
 tnk__error_t *tnk__promise_error(tnk_promise_t *promise);

@@ -293,6 +293,16 @@ TEST(config_names_the_pair_that_cannot_be_sent) {
   refused(&options, "display_name is not valid UTF-8");
 }
 
+TEST(P9_config_refuses_a_trace_context_that_is_none) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  clear_environment();
+  options.api_key = KEY;
+  options.traceparent = "00-1-2-3";
+  refused(&options, "traceparent is not 00-<32 digits>-<16 digits>-<2 digits>, "
+                    "hexadecimal in small letters, with ids that are not 0");
+}
+
 /* What comes from the environment is looked at when the service opens, not when
  * the first request cannot be written. */
 TEST(A4_config_refuses_variables_that_cannot_be_sent) {

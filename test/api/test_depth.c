@@ -130,6 +130,7 @@ static const tnk_tokenizer_plugin_t plugin = {
   }
 
 #include "depth_ledger.h"
+#include "depth_observe.h"
 #include "depth_rest.h"
 #include "depth_rl.h"
 GETS(tnk_batch_new, tnk_batch_free(tnk_batch_new(NULL)))

@@ -18,6 +18,7 @@ RANK = {
     "codec/age": 1, "codec/format": 1, "codec/data": 1.1,
     "codec/tar": 1.1, "codec/message": 1.2,
     "codec/rest": 1.2, "codec/numbers": 1, "codec/ledger": 1.3,
+    "codec/observe": 1.1,
     "flow": 1, "flow/purse": 1,
     "loop": 2, "net": 3, "http": 4,
     "task/call": 5, "task/session": 5.1, "task/future": 5.2,

@@ -14,6 +14,7 @@
 #include "support/test.h"
 #include "task/sample/sampling.h"
 #include "task/train/training.h"
+#include "task/events.h"
 #include "tinker.pb-c.h"
 #include "tnk/tnk.h"
 
@@ -49,6 +50,7 @@ typedef struct script {
   const char *log_text; /* lines of any level that have this in them ... */
   int n_log_texts;      /* ... so many */
   char paths[9][64];    /* of the calls that are accepted */
+  heard_t heard;        /* what the observer heard */
 } script_t;
 
 static inline const char *script_key(void) {
@@ -289,6 +291,10 @@ static inline void script_open_service(script_t *script,
   if (mock_over_http2() && options.http_version == TNK_HTTP_AUTO)
     options.http_version = TNK_HTTP_2_PRIOR_KNOWLEDGE;
   options.logger = &logger;
+  if (options.observer == NULL) {
+    options.observer = heard_event;
+    options.observer_user = &script->heard;
+  }
   if (tnk_service_open(&script->service, &script->uv, &options, text,
                        sizeof(text)) != TNK_OK)
     test_fail(__FILE__, __LINE__, "%s", text);
@@ -316,6 +322,7 @@ static inline void script_end(script_t *script) {
   mock_close(script->mock);
   uv_run(&script->uv, UV_RUN_DEFAULT);
   CHECK_INT(uv_loop_close(&script->uv), 0);
+  heard_close(&script->heard);
   free(script->sent);
 }
 

@@ -136,6 +136,7 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
 
   if (!tnk__call_may_repeat(call, reply, &delay_ms))
     return 0;
+  tnk__call_tell_retry(call, reply->status, reply->verdict.err);
   pause_for(call, delay_ms);
   return 1;
 }
@@ -278,6 +279,10 @@ static void end(tnk__call_t *call, tnk__reply_t *reply) {
 
   call->ran = (uint8_t)reply->verdict.ran;
   call->state = TNK__CALL_IDLE;
+  if (call->is_question && error == NULL && call->operation != 0)
+    tnk__call_tell(call, (tnk_event_t){.phase = TNK_PHASE_RESULT,
+                                       .bytes = reply->body_len,
+                                       .status = reply->status});
   call->done(call, reply);
   tnk__error_unref(error);
 }
@@ -377,6 +382,7 @@ static void resume(tnk__deferred_t *deferred, tnk__error_t *error) {
 /* It may have failed, or may be resumed, before this returns. */
 static void wait_for_token(tnk__call_t *call) {
   call->state = TNK__CALL_WAITING;
+  tnk__call_waits(call, TNK_WAITS_FOR_TOKEN);
   tnk__auth_wait(call->endpoint->auth, &call->deferred, call->background,
                  resume);
 }

@@ -92,6 +92,10 @@ typedef struct tnk__call {
   uint64_t since_ms; /* of the present attempt or pause */
   uint64_t key[2];   /* X-Idempotency-Key */
   tnk__retry_t retry;
+  /* What the observer knows it by: the operation, 0 when it hears nothing of
+   * it; which of its requests. */
+  uint64_t operation;
+  uint32_t part;
   uint32_t timeout_ms; /* 0: the route's */
   uint32_t n_attempts;
   uint32_t token_number; /* it was sent with, see auth.h */
@@ -113,6 +117,7 @@ typedef struct tnk__call {
   uint8_t ran;          /* tnk_ran_t, of one that is over */
   uint8_t was_rejected; /* its token, so it went out once more */
   uint8_t disowned;     /* 1; 2 once a lost answer is asked for */
+  uint8_t is_question; /* its answer is the result that an operation is after */
 } tnk__call_t;
 
 /* Clear and bind. The owner then sets what differs from the defaults. */
@@ -141,6 +146,21 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out);
 void tnk__call_explain_last(const tnk__call_t *call, tnk__text_t *out);
 /* Go on after a pause: from READY; else nothing happens. */
 void tnk__call_go_on(tnk__call_t *call);
+/* Tell the observer of a step of its operation, which has a number. */
+void tnk__call_tell(const tnk__call_t *call, tnk_event_t event);
+/* The same of an attempt that has failed, unless nobody hears. */
+void tnk__call_tell_retry(const tnk__call_t *call, int status, int code);
+/* The same of what its owner waits for in between. */
+static inline void tnk__call_waits(const tnk__call_t *call,
+                                   tnk_waits_for_t what) {
+  if (call->operation != 0)
+    tnk__call_tell(call,
+                   (tnk_event_t){.phase = TNK_PHASE_WAITS, .waits_for = what});
+}
+/* The id of the span that an attempt, from 1, is in a trace; never 0. */
+uint64_t tnk__call_span(const tnk__call_t *call, uint32_t attempt);
+/* An attempt has gone out; for call_send.c alone. */
+void tnk__call_on_sent(tnk__exchange_t *exchange);
 /* Whether another attempt follows that answer, after a pause; for call.c
  * alone. */
 int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,

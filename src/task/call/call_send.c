@@ -44,6 +44,7 @@ static void add_headers(const tnk__call_t *call, const char *key,
   }
   if (!is_get)
     tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->key);
+  tnk__headers_add_span(headers, tnk__call_span(call, call->n_attempts + 1));
   if (call->add_headers != NULL)
     call->add_headers(call, headers);
 }
@@ -117,6 +118,8 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
       call->last_err == TNK_ECONN || call->last_err == TNK_ETIMEDOUT;
   request.replayable = 1; /* by sequence number or idempotency key */
   call->n_attempts++;
+  call->exchange.on_sent = call->operation != 0 ? tnk__call_on_sent : NULL;
+  tnk__call_waits(call, TNK_WAITS_FOR_CONNECTION);
   err = target.err;
   if (err == TNK_OK)
     err = tnk__exchange_start(endpoint->http, &call->exchange, &request);

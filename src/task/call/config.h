@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "codec/format/proxy.h"
+#include "codec/observe/traceparent.h"
 #include "codec/format/url.h"
 #include "tnk/service.h"
 
@@ -17,9 +18,10 @@ typedef struct {
   tnk_service_options_t options; /* its strings point into the arena */
   tnk__url_t url;                /* options.base_url, taken apart */
   tnk__proxies_t proxies;
-  char *api_key;         /* NULL: the command's output instead */
-  char *credential_cmd;  /* or NULL */
-  int64_t key_expires_s; /* of a key that is a JWT; 0: does not expire */
+  char *api_key;            /* NULL: the command's output instead */
+  char *credential_cmd;     /* or NULL */
+  int64_t key_expires_s;    /* of a key that is a JWT; 0: does not expire */
+  tnk__traceparent_t trace; /* that requests are a part of */
   const char **tags;
   size_t n_tags;
   tnk_pair_t *headers; /* of the environment, then the caller's */

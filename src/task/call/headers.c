@@ -6,7 +6,7 @@
 #include "codec/format/number_text.h"
 
 /* The longest value that is written here, with its end. */
-enum { MAX_VALUE = 48 };
+enum { MAX_VALUE = TNK__TRACEPARENT + 1 };
 
 void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config) {
   headers->config = config;
@@ -92,4 +92,13 @@ void tnk__headers_add_uuid(tnk__headers_t *headers, const char *name,
   text[n++] = '-';
   n += put_hex(text + n, bits[1], 12);
   end_text(headers, name, text, n);
+}
+
+void tnk__headers_add_span(tnk__headers_t *headers, uint64_t span) {
+  char *text = begin_text(headers);
+
+  if (text == NULL || headers->config->trace.trace_id[0] == '\0')
+    return;
+  tnk__traceparent_write(&headers->config->trace, span, text);
+  end_text(headers, "traceparent", text, TNK__TRACEPARENT);
 }

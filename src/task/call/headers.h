@@ -4,7 +4,7 @@
 #include "task/call/config.h"
 
 /* The most that the library adds; the caller's come in a second list. */
-enum { TNK__MAX_HEADERS = 24, TNK__MAX_HEADER_TEXT = 192 };
+enum { TNK__MAX_HEADERS = 24, TNK__MAX_HEADER_TEXT = 256 };
 
 /* The headers of one attempt at a call, made on the stack right before it:
  * what can be worked out again is not kept while the call is under way. */
@@ -30,5 +30,8 @@ void tnk__headers_add_seconds(tnk__headers_t *headers, const char *name,
 /* Add 128 random bits as a UUID behind "tnk-". */
 void tnk__headers_add_uuid(tnk__headers_t *headers, const char *name,
                            const uint64_t bits[2]);
+/* Add traceparent, for a span of the trace that the options name; nothing where
+ * they name none. */
+void tnk__headers_add_span(tnk__headers_t *headers, uint64_t span);
 
 #endif

@@ -55,7 +55,7 @@ tnk__errand_t *tnk__errand_new(tnk__session_t *session, const char *name,
     return NULL;
   }
   tnk__promise_bind(*promise, on_cancel, on_explain, errand);
-  tnk__promise_name(*promise, name);
+  tnk__promise_enter(*promise, name, NULL);
   errand->name = name;
   tnk__stall_moved(&errand->stall, tnk__context_now_ms(session->context));
   errand->promise = *promise;
@@ -137,6 +137,8 @@ void tnk__errand_enter(tnk__errand_t *errand, tnk__session_level_t level,
                        void (*begin)(tnk__errand_t *self)) {
   errand->begin = begin;
   tnk__need_init(&errand->need, on_need);
+  if (errand->session->level < level)
+    tnk__promise_waits(errand->promise, TNK_WAITS_FOR_SESSION, 0);
   tnk__session_need(errand->session, &errand->need, level);
 }
 
@@ -145,17 +147,22 @@ void tnk__errand_call(tnk__errand_t *errand,
                                    const tnk__reply_t *reply)) {
   errand->call.body = errand->body.data;
   errand->call.body_len = errand->body.len;
-  if (errand->body.err != TNK_OK)
+  if (errand->body.err != TNK_OK) {
     tnk__errand_fail_code(errand, errand->call.name, errand->body.err);
-  else
-    tnk__call_start(&errand->call, done);
+    return;
+  }
+  errand->call.operation = errand->promise->operation;
+  errand->call.is_question = 1;
+  tnk__call_start(&errand->call, done);
 }
 
 void tnk__errand_job(tnk__errand_t *errand,
                      void (*done)(tnk__job_t *job, const tnk__reply_t *reply)) {
-  if (errand->body.err != TNK_OK)
+  if (errand->body.err != TNK_OK) {
     tnk__errand_fail_code(errand, errand->job.future.call.name,
                           errand->body.err);
-  else
-    tnk__job_start(&errand->job, errand->body.data, errand->body.len, done);
+    return;
+  }
+  errand->job.future.call.operation = errand->promise->operation;
+  tnk__job_start(&errand->job, errand->body.data, errand->body.len, done);
 }

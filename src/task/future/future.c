@@ -52,6 +52,8 @@ static void poll_in_slot(tnk__future_t *future, tnk__semaphore_t *slots) {
   if (tnk__semaphore_acquire(slots, &future->payer.waiter)) {
     future->has_slot = 1;
     send_poll(future);
+  } else {
+    tnk__call_waits(&future->call, TNK_WAITS_FOR_SLOT);
   }
 }
 
@@ -71,6 +73,12 @@ static void clean(tnk__future_t *future, tnk__leave_t how) {
 }
 
 static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
+  if (reply->error == NULL && future->call.operation != 0)
+    tnk__call_tell(&future->call,
+                   (tnk_event_t){.phase = TNK_PHASE_RESULT,
+                                 .bytes = reply->body_len,
+                                 .status = reply->status,
+                                 .request_id = future->request_id});
   /* The bytes of a large result are given back before `done`, in which the
    * owner may free the future; the body is read in there, at once. */
   clean(future, reply->error == NULL || reply->verdict.err == TNK_EFAILED
@@ -106,6 +114,7 @@ static void on_pause_over(tnk__timer_t *timer) {
 
 static void pause_for(tnk__future_t *future, uint64_t delay_ms) {
   future->state = TNK__FUTURE_PAUSING;
+  tnk__call_waits(&future->call, TNK_WAITS_FOR_POLL);
   tnk__timer_start(future->session->context, &future->call.timer, delay_ms,
                    on_pause_over);
   tnk__reach_wait(future->call.endpoint, &future->call.reacher);
@@ -152,6 +161,8 @@ static void make_room(tnk__future_t *future, uint64_t size) {
   if (size == 0 ||
       tnk__budget_acquire(&future->session->result_bytes, &future->payer))
     go_later(future);
+  else
+    tnk__call_waits(&future->call, TNK_WAITS_FOR_BYTES);
 }
 
 /* ---- Completions told by a poller ---- */
@@ -181,6 +192,8 @@ static void wait_for_word(tnk__future_t *future) {
   }
   future->polls = TNK__POLLS_CHECK;
   future->state = TNK__FUTURE_AWAITING;
+  if (future->call.operation != 0)
+    tnk__call_tell(&future->call, (tnk_event_t){.phase = TNK_PHASE_HELD});
   tnk__timer_start(context, &future->call.timer,
                    tnk__batch_check_ms(tnk__context_uniform(context)),
                    on_silence);

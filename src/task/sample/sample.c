@@ -82,6 +82,7 @@ static void reject(tnk__sample_t *sample, tnk__error_t *error) {
   tnk_ran_t ran = tnk__job_ran(&sample->job);
 
   sample->promise = NULL;
+  call_of(sample)->operation = 0;
   tnk__promise_reject(promise, error->pub.code == TNK_EFAILED
                                    ? tnk__error_ref(error)
                                    : tnk__error_ran(error, ran));
@@ -248,6 +249,7 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__log(&session->context->logger, TNK_LOG_WARN, "sampling",
            "%s: submitted anew in %llu ms: %s", sample->sampling->id,
            (unsigned long long)delay_ms, reply->error->pub.text);
+  tnk__call_tell_retry(call_of(sample), reply->status, reply->error->pub.code);
   tnk__timer_start(session->context, tnk__job_timer(&sample->job), delay_ms,
                    on_resubmit_due);
   return 1;
@@ -301,6 +303,8 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
       session->context->counters.n_late_events++;
       dispose(sample); /* there is nothing to cancel */
     } else if (waits(sample, reply)) {
+      tnk__call_tell_retry(call_of(sample), reply->status,
+                           reply->error->pub.code);
       tnk__sample_give_back(sample);
       sample->since_ms = tnk__context_now_ms(session->context);
       tnk__sample_go_on(sample);
@@ -551,7 +555,8 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   promise = tnk__promise_new(context, NULL, NULL);
   tnk__promise_bind(promise, on_cancel, on_explain, sample);
   prepare(sample, sampling, wants_logprobs);
-  tnk__promise_name(promise, name_of(sample));
+  tnk__promise_enter(promise, name_of(sample), sampling->id);
+  call_of(sample)->operation = promise->operation;
   if (options != NULL)
     keep_options(sample, options);
   sample->promise = promise;

@@ -37,6 +37,19 @@ static int let_go(tnk__sample_t *sample, tnk__sample_need_t need) {
   return had;
 }
 
+/* Get in line. */
+static void wait_for(tnk__sample_t *sample, tnk__sample_need_t need) {
+  static const tnk_waits_for_t names[] = {
+      [TNK__SAMPLE_RUNNING] = TNK_WAITS_FOR_SLOT,
+      [TNK__SAMPLE_SLOT] = TNK_WAITS_FOR_SLOT,
+      [TNK__SAMPLE_GATE] = TNK_WAITS_FOR_BACK_OFF,
+      [TNK__SAMPLE_THROTTLE] = TNK_WAITS_FOR_SLOT,
+      [TNK__SAMPLE_BYTES] = TNK_WAITS_FOR_BYTES};
+
+  sample->waits_for = (uint8_t)need;
+  tnk__call_waits(&sample->job.future.call, names[need]);
+}
+
 /* ---- Queues ---- */
 
 /* The gate and the budget are none. */
@@ -105,7 +118,7 @@ static int take(tnk__sample_t *sample, tnk__sample_need_t need,
   if (has)
     hold(sample, need);
   else
-    sample->waits_for = (uint8_t)need;
+    wait_for(sample, need);
   return has;
 }
 
@@ -113,7 +126,7 @@ static int pass_gate(tnk__sample_t *sample) {
   waiter_of(sample)->granted = on_granted;
   if (tnk__gate_pass(&session_of(sample)->gate, waiter_of(sample)))
     return 1;
-  sample->waits_for = TNK__SAMPLE_GATE;
+  wait_for(sample, TNK__SAMPLE_GATE);
   return 0;
 }
 
@@ -139,7 +152,7 @@ static int pay(tnk__sample_t *sample) {
     hold(sample, TNK__SAMPLE_BYTES);
     return 1;
   }
-  sample->waits_for = TNK__SAMPLE_BYTES;
+  wait_for(sample, TNK__SAMPLE_BYTES);
   return 0;
 }
 

@@ -34,8 +34,10 @@ static void drop_parts(tnk__op_t *op) {
   for (i = 0; i < op->n_parts; i++) {
     tnk__part_t *part = &op->parts[i];
     if (part->state == TNK__PART_SENDING &&
-        !tnk__call_is_unseen(&part->job.future.call))
+        !tnk__call_is_unseen(&part->job.future.call)) {
+      part->job.future.call.operation = 0; /* told of no more */
       continue; /* its number depends on how this ends */
+    }
     if (part->state < TNK__PART_WAITING)
       tnk__seq_settle(&part->number, TNK__EFFECT_NONE, TNK_OK);
     tnk__part_clear(part);
@@ -363,7 +365,7 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
   op->member.explain = explain_member;
   op->entered_ms = tnk__context_now_ms(training->session->context);
   tnk__promise_bind(promise, on_cancel, on_explain, op);
-  tnk__promise_name(promise, op->type->name);
+  tnk__promise_enter(promise, op->type->name, training->info.model_id);
   tnk__turn_init(&op->turn, on_turn);
   if (training->due.fn == NULL)
     tnk__deferred_init(&training->due, on_due_end);
@@ -428,6 +430,8 @@ static void enter(tnk__op_t *op) {
                                               : tnk__error_static(has_turn));
   else if (has_turn)
     begin(op);
+  else
+    tnk__promise_waits(op->promise, TNK_WAITS_FOR_TURN, 0);
 }
 
 void tnk__op_enter(tnk__op_t *op, int is_complete) {

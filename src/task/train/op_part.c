@@ -203,6 +203,8 @@ static void submit(tnk__part_t *part) {
   part->state = TNK__PART_SENDING;
   tnk__seq_use(&part->number);
   call->is_reused = part->number.is_reused != 0;
+  call->operation = op->promise->operation;
+  call->part = (uint32_t)part->index;
   tnk__job_start(&part->job, call->body, call->body_len, on_done);
 }
 
@@ -232,6 +234,7 @@ static int pack(tnk__part_t *part) {
                       &op->training->zstd, on_packed) != TNK_OK)
     return 0;
   part->state = TNK__PART_PACKING;
+  tnk__promise_waits(op->promise, TNK_WAITS_FOR_WORKER, part->index);
   op->n_holds++;
   return 1;
 }
@@ -286,6 +289,8 @@ void tnk__part_begin(tnk__part_t *part) {
   if (part->op->type->cost == NULL ||
       tnk__budget_acquire(&session->train_bytes, &part->payer))
     encode(part);
+  else
+    tnk__promise_waits(part->op->promise, TNK_WAITS_FOR_BYTES, part->index);
 }
 
 static void on_paid(tnk__deferred_t *paid) {

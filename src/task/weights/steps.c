@@ -306,7 +306,7 @@ static tnk__weights_job_t *new_job(tnk__weights_t *weights,
     return NULL;
   }
   tnk__promise_bind(*promise, on_cancel, explain, job);
-  tnk__promise_name(*promise, TNK__WEIGHTS_NAME);
+  tnk__promise_enter(*promise, TNK__WEIGHTS_NAME, NULL);
   job->stop = stop;
   job->late = end_late;
   job->sign = sign;

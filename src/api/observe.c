@@ -1,0 +1,225 @@
+/* Files of what an observer hears. */
+#include "tnk/observe.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/file.h"
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "codec/format/json_write.h"
+#include "codec/observe/meter.h"
+#include "codec/observe/trace.h"
+#include "tnk/error.h"
+
+/* Bytes that are written at once, and what one event may add to them. */
+enum {
+  PIECE = 64 * 1024,
+  MAX_EVENT = 1024 * 1024,
+  MAX_METRICS = 16 * 1024 * 1024
+};
+
+struct tnk_trace {
+  tnk_allocator_t alloc;
+  tnk__buf_t buf;
+  tnk__trace_t trace;
+  int fd;
+  int err; /* what has failed first */
+};
+
+static void flush(tnk_trace_t *trace) {
+  if (trace->err == TNK_OK)
+    trace->err = tnk__file_write(trace->fd, trace->buf.data, trace->buf.len);
+  if (trace->err == TNK_OK)
+    trace->err = trace->buf.err;
+  tnk__buf_clear(&trace->buf);
+}
+
+int tnk_trace_open(tnk_trace_t **out, const char *path,
+                   const tnk_allocator_t *allocator) {
+  const tnk_allocator_t *alloc =
+      allocator != NULL ? allocator : tnk__allocator_default();
+  tnk_trace_t *trace;
+
+  if (out == NULL)
+    return TNK_EINVAL;
+  *out = NULL;
+  if (path == NULL)
+    return TNK_EINVAL;
+  trace = tnk__calloc(alloc, 1, sizeof(*trace));
+  if (trace == NULL)
+    return TNK_ENOMEM;
+  trace->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (trace->fd < 0) {
+    tnk__free(alloc, trace);
+    return TNK_EFILE;
+  }
+  trace->alloc = *alloc;
+  tnk__buf_init(&trace->buf, &trace->alloc, PIECE + MAX_EVENT);
+  tnk__trace_init(&trace->trace, &trace->alloc, &trace->buf, (int)getpid());
+  *out = trace;
+  return TNK_OK;
+}
+
+void tnk_trace_event(const tnk_event_t *event, void *user) {
+  tnk_trace_t *trace = user;
+
+  if (trace == NULL || trace->err != TNK_OK)
+    return;
+  tnk__trace_event(&trace->trace, event);
+  if (trace->buf.len >= PIECE || trace->buf.err != TNK_OK)
+    flush(trace);
+}
+
+int tnk_trace_close(tnk_trace_t *trace) {
+  tnk_allocator_t alloc;
+  int err;
+
+  if (trace == NULL)
+    return TNK_OK;
+  flush(trace);
+  err = trace->err;
+  if (close(trace->fd) != 0 && err == TNK_OK)
+    err = TNK_EFILE;
+  alloc = trace->alloc;
+  tnk__trace_deinit(&trace->trace);
+  tnk__buf_deinit(&trace->buf);
+  tnk__free(&alloc, trace);
+  return err;
+}
+
+/* ---- Numbers for Prometheus ---- */
+
+struct tnk_meter {
+  tnk_allocator_t alloc;
+  tnk__meter_t meter;
+};
+
+tnk_meter_t *tnk_meter_new(const tnk_allocator_t *allocator) {
+  const tnk_allocator_t *alloc =
+      allocator != NULL ? allocator : tnk__allocator_default();
+  tnk_meter_t *meter = tnk__calloc(alloc, 1, sizeof(*meter));
+
+  if (meter == NULL)
+    return NULL;
+  meter->alloc = *alloc;
+  tnk__meter_init(&meter->meter, &meter->alloc);
+  return meter;
+}
+
+void tnk_meter_free(tnk_meter_t *meter) {
+  tnk_allocator_t alloc;
+
+  if (meter == NULL)
+    return;
+  alloc = meter->alloc;
+  tnk__meter_deinit(&meter->meter);
+  tnk__free(&alloc, meter);
+}
+
+void tnk_meter_event(const tnk_event_t *event, void *user) {
+  tnk_meter_t *meter = user;
+
+  if (meter != NULL)
+    tnk__meter_event(&meter->meter, event);
+}
+
+/* To be freed by the caller, also after a failure. */
+static int meter_text(const tnk_meter_t *meter, tnk__buf_t *out) {
+  tnk__buf_init(out, &meter->alloc, MAX_METRICS);
+  tnk__meter_write(&meter->meter, out);
+  return out->err;
+}
+
+size_t tnk_meter_text(const tnk_meter_t *meter, char *text, size_t text_size) {
+  tnk__buf_t buf;
+  size_t n = 0;
+  size_t fits;
+
+  if (text != NULL && text_size > 0)
+    text[0] = '\0';
+  if (meter == NULL)
+    return 0;
+  if (meter_text(meter, &buf) == TNK_OK)
+    n = buf.len;
+  if (text != NULL && text_size > 0 && n > 0) {
+    fits = n < text_size ? n : text_size - 1;
+    memcpy(text, buf.data, fits);
+    text[fits] = '\0';
+  }
+  tnk__buf_deinit(&buf);
+  return n;
+}
+
+int tnk_meter_save(const tnk_meter_t *meter, const char *path) {
+  tnk__buf_t buf;
+  int err;
+
+  if (meter == NULL || path == NULL)
+    return TNK_EINVAL;
+  err = meter_text(meter, &buf);
+  if (err == TNK_OK)
+    err = tnk__file_replace(&meter->alloc, path, buf.data, buf.len);
+  tnk__buf_deinit(&buf);
+  return err;
+}
+
+/* ---- Numbers of a run ---- */
+
+static int write_numbers(tnk__buf_t *out, int64_t step,
+                         const tnk_number_t *numbers, size_t n) {
+  tnk__json_writer_t json;
+
+  tnk__json_writer_init(&json, out);
+  tnk__json_begin_object(&json);
+  if (step != TNK_ABSENT)
+    tnk__json_put_int(&json, "step", step);
+  for (size_t i = 0; i < n; i++)
+    tnk__json_put_double(&json, numbers[i].key, numbers[i].value);
+  tnk__json_end(&json);
+  tnk__buf_byte(out, '\n');
+  return tnk__json_finish(&json);
+}
+
+static int is_utf8(const char *text) {
+  const size_t n = strlen(text);
+
+  return tnk__utf8_valid((const uint8_t *)text, n) == n;
+}
+
+/* Whether the last line of a file has no end. */
+static int is_torn(int fd) {
+  const off_t size = lseek(fd, 0, SEEK_END);
+  char last = '\n';
+
+  return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+int tnk_numbers_append(const char *path, int64_t step,
+                       const tnk_number_t *numbers, size_t n) {
+  tnk__buf_t buf;
+  int err;
+  int fd;
+
+  if (path == NULL || (numbers == NULL && n > 0))
+    return TNK_EINVAL;
+  for (size_t i = 0; i < n; i++)
+    if (numbers[i].key == NULL || !is_utf8(numbers[i].key))
+      return TNK_EINVAL;
+  tnk__buf_init(&buf, tnk__allocator_default(), MAX_METRICS);
+  tnk__buf_byte(&buf, '\n');
+  err = write_numbers(&buf, step, numbers, n);
+  if (err == TNK_OK) {
+    fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    err = fd < 0 ? TNK_EFILE : TNK_OK;
+  }
+  if (err == TNK_OK) {
+    const size_t skip = is_torn(fd) ? 0 : 1;
+    err = tnk__file_write(fd, buf.data + skip, buf.len - skip);
+    if (close(fd) != 0 && err == TNK_OK)
+      err = TNK_EFILE;
+  }
+  tnk__buf_deinit(&buf);
+  return err;
+}

@@ -1,0 +1,315 @@
+#include "codec/observe/meter.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tnk/error.h"
+
+enum { MIN_PLACES = 64 };
+
+/* ---- Operations that have not ended ---- */
+
+/* Numbers follow each other, so that low bits spread them well. */
+static size_t place_of(const tnk__meter_t *meter, uint64_t operation) {
+  return (size_t)operation & (meter->n_places - 1);
+}
+
+/* The operation, or the free place where its search ends. */
+static tnk__meter_live_t *find(const tnk__meter_t *meter, uint64_t operation) {
+  size_t i = place_of(meter, operation);
+
+  while (meter->live[i].operation != 0 && meter->live[i].operation != operation)
+    i = (i + 1) & (meter->n_places - 1);
+  return &meter->live[i];
+}
+
+static int grow(tnk__meter_t *meter) {
+  tnk__meter_live_t *old = meter->live;
+  const size_t n_old = meter->n_places;
+  const size_t n = n_old > 0 ? 2 * n_old : MIN_PLACES;
+  tnk__meter_live_t *live = tnk__calloc(meter->alloc, n, sizeof(*live));
+
+  if (live == NULL)
+    return TNK_ENOMEM;
+  meter->live = live;
+  meter->n_places = n;
+  for (size_t i = 0; i < n_old; i++)
+    if (old[i].operation != 0)
+      *find(meter, old[i].operation) = old[i];
+  tnk__free(meter->alloc, old);
+  return TNK_OK;
+}
+
+/* What stands behind a place that becomes free is moved up where it would not
+ * be found any more. */
+static void take_out(tnk__meter_t *meter, tnk__meter_live_t *live) {
+  const size_t mask = meter->n_places - 1;
+  size_t hole = (size_t)(live - meter->live);
+  size_t i = hole;
+
+  for (;;) {
+    size_t home;
+    i = (i + 1) & mask;
+    if (meter->live[i].operation == 0)
+      break;
+    home = place_of(meter, meter->live[i].operation);
+    if (((i - home) & mask) < ((i - hole) & mask))
+      continue;
+    meter->live[hole] = meter->live[i];
+    hole = i;
+  }
+  meter->live[hole].operation = 0;
+  meter->n_live--;
+}
+
+/* ---- Kinds ---- */
+
+static int more_kinds(tnk__meter_t *meter) {
+  const size_t max = meter->max_kinds > 0 ? 2 * meter->max_kinds : 8;
+  tnk__meter_kind_t *kinds =
+      tnk__realloc(meter->alloc, meter->kinds, max * sizeof(*kinds));
+
+  if (kinds == NULL)
+    return TNK_ENOMEM;
+  meter->kinds = kinds;
+  meter->max_kinds = max;
+  return TNK_OK;
+}
+
+/* NULL without memory. Names are static. */
+static tnk__meter_kind_t *kind_of(tnk__meter_t *meter, const char *name) {
+  const size_t n = meter->n_kinds;
+
+  for (size_t i = 0; i < n; i++)
+    if (meter->kinds[i].name == name || strcmp(meter->kinds[i].name, name) == 0)
+      return &meter->kinds[i];
+  if (n == TNK__MAX_KINDS)
+    return &meter->kinds[n - 1];
+  if (n == meter->max_kinds && more_kinds(meter) != TNK_OK)
+    return NULL;
+  memset(&meter->kinds[n], 0, sizeof(meter->kinds[n]));
+  meter->kinds[n].name = n + 1 == TNK__MAX_KINDS ? "other" : name;
+  meter->n_kinds++;
+  return &meter->kinds[n];
+}
+
+static void note_failure(tnk__meter_kind_t *kind, int code) {
+  size_t i = 0;
+
+  while (i < kind->n_failures && kind->failures[i].code != code)
+    i++;
+  if (i == TNK__MAX_CODES)
+    i--;
+  else if (i == kind->n_failures)
+    kind->failures[kind->n_failures++] = (tnk__meter_failure_t){.code = code};
+  kind->failures[i].n++;
+}
+
+/* ---- Events ---- */
+
+static const double limits_s[TNK__N_BUCKETS - 1] = {
+    0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800, 7200};
+
+static size_t bucket_of(uint64_t ns) {
+  const double s = (double)ns * 1e-9;
+  size_t i = 0;
+
+  while (i < TNK__N_BUCKETS - 1 && s > limits_s[i])
+    i++;
+  return i;
+}
+
+static uint8_t span_of(const tnk_event_t *event) {
+  const unsigned what = (unsigned)event->waits_for;
+
+  if (event->phase == TNK_PHASE_WAITS && what <= TNK_WAITS_FOR_POLL)
+    return (uint8_t)(TNK__N_PHASES + what);
+  return (uint8_t)event->phase;
+}
+
+static void begin(tnk__meter_t *meter, const tnk_event_t *event) {
+  tnk__meter_kind_t *kind = kind_of(meter, event->name);
+
+  if (kind == NULL ||
+      (2 * (meter->n_live + 1) > meter->n_places && grow(meter) != TNK_OK)) {
+    meter->n_lost++;
+    return;
+  }
+  kind->n_pending++;
+  *find(meter, event->operation) =
+      (tnk__meter_live_t){.operation = event->operation,
+                          .begin_ns = event->time_ns,
+                          .since_ns = event->time_ns,
+                          .span = TNK_PHASE_QUEUED,
+                          .kind = (uint8_t)(kind - meter->kinds)};
+  meter->n_live++;
+}
+
+static void end(tnk__meter_t *meter, tnk__meter_live_t *live,
+                const tnk_event_t *event) {
+  tnk__meter_kind_t *kind = &meter->kinds[live->kind];
+  const uint64_t took_ns = event->time_ns - live->begin_ns;
+
+  kind->n_pending--;
+  kind->took_ns += took_ns;
+  kind->n_by_time[bucket_of(took_ns)]++;
+  if (event->phase == TNK_PHASE_FAILED)
+    note_failure(kind, event->code);
+  else
+    kind->n_ok++;
+  take_out(meter, live);
+}
+
+static void count(tnk__meter_kind_t *kind, const tnk_event_t *event) {
+  if (event->phase == TNK_PHASE_SENT)
+    kind->n_sent++;
+  if (event->phase == TNK_PHASE_SENT || event->phase == TNK_PHASE_HELD)
+    kind->bytes_sent += event->bytes;
+  else if (event->phase == TNK_PHASE_RESULT)
+    kind->bytes_received += event->bytes;
+  else if (event->waits_for == TNK_WAITS_FOR_RETRY)
+    kind->n_retries++;
+}
+
+void tnk__meter_event(tnk__meter_t *meter, const tnk_event_t *event) {
+  tnk__meter_live_t *live;
+
+  if (event->phase == TNK_PHASE_QUEUED) {
+    begin(meter, event);
+    return;
+  }
+  if (event->phase == TNK_PHASE_DELIVERED || meter->n_live == 0)
+    return;
+  live = find(meter, event->operation);
+  if (live->operation == 0)
+    return;
+  meter->kinds[live->kind].span_ns[live->span] +=
+      event->time_ns - live->since_ns;
+  live->since_ns = event->time_ns;
+  live->span = span_of(event);
+  count(&meter->kinds[live->kind], event);
+  if (event->phase == TNK_PHASE_DECODED || event->phase == TNK_PHASE_FAILED)
+    end(meter, live, event);
+}
+
+void tnk__meter_init(tnk__meter_t *meter, const tnk_allocator_t *alloc) {
+  memset(meter, 0, sizeof(*meter));
+  meter->alloc = alloc;
+}
+
+void tnk__meter_deinit(tnk__meter_t *meter) {
+  tnk__free(meter->alloc, meter->kinds);
+  tnk__free(meter->alloc, meter->live);
+}
+
+/* ---- Text ---- */
+
+/* Seconds from nanoseconds, without a locale's comma. */
+static void put_seconds(tnk__buf_t *out, uint64_t ns) {
+  tnk__buf_printf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000,
+                  ns % 1000000000);
+}
+
+static void put_head(tnk__buf_t *out, const char *name, const char *type,
+                     const char *help) {
+  tnk__buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* One number of each kind. */
+static void put_each(const tnk__meter_t *meter, tnk__buf_t *out,
+                     const char *name, const char *type, const char *help,
+                     size_t offset) {
+  uint64_t value;
+
+  put_head(out, name, type, help);
+  for (size_t i = 0; i < meter->n_kinds; i++) {
+    memcpy(&value, (const char *)&meter->kinds[i] + offset, sizeof(value));
+    tnk__buf_printf(out, "%s{operation=\"%s\"} %" PRIu64 "\n", name,
+                    meter->kinds[i].name, value);
+  }
+}
+
+static void put_outcomes(const tnk__meter_t *meter, tnk__buf_t *out) {
+  static const char name[] = "tnk_operations_total";
+
+  put_head(out, name, "counter", "Operations that have ended.");
+  for (size_t i = 0; i < meter->n_kinds; i++) {
+    const tnk__meter_kind_t *kind = &meter->kinds[i];
+    tnk__buf_printf(out,
+                    "%s{operation=\"%s\",outcome=\"TNK_OK\"} %" PRIu64 "\n",
+                    name, kind->name, kind->n_ok);
+    for (size_t k = 0; k < kind->n_failures; k++)
+      tnk__buf_printf(out, "%s{operation=\"%s\",outcome=\"%s\"} %" PRIu64 "\n",
+                      name, kind->name, tnk_err_name(kind->failures[k].code),
+                      kind->failures[k].n);
+  }
+}
+
+static const char *span_name(size_t span, const char **what) {
+  if (span < TNK__N_PHASES) {
+    *what = "";
+    return tnk_phase_name((tnk_phase_t)span);
+  }
+  *what = tnk_waits_for_name((tnk_waits_for_t)(span - TNK__N_PHASES));
+  return "waits";
+}
+
+static void put_spans(const tnk__meter_t *meter, tnk__buf_t *out) {
+  static const char name[] = "tnk_phase_seconds_total";
+  const char *what;
+
+  put_head(out, name, "counter", "Time of operations, by what they were at.");
+  for (size_t i = 0; i < meter->n_kinds; i++) {
+    for (size_t k = 0; k < TNK__N_SPANS; k++) {
+      const uint64_t ns = meter->kinds[i].span_ns[k];
+      const char *phase = span_name(k, &what);
+      if (ns == 0)
+        continue;
+      tnk__buf_printf(out,
+                      "%s{operation=\"%s\",phase=\"%s\",waits_for=\"%s\"} ",
+                      name, meter->kinds[i].name, phase, what);
+      put_seconds(out, ns);
+    }
+  }
+}
+
+static void put_times(const tnk__meter_t *meter, tnk__buf_t *out) {
+  static const char name[] = "tnk_operation_seconds";
+  static const char *const limits[TNK__N_BUCKETS] = {
+      "0.001", "0.005", "0.01", "0.05", "0.1", "0.5",  "1",    "2",
+      "5",     "10",    "30",   "60",   "300", "1800", "7200", "+Inf"};
+
+  put_head(out, name, "histogram", "From the call to the end.");
+  for (size_t i = 0; i < meter->n_kinds; i++) {
+    const tnk__meter_kind_t *kind = &meter->kinds[i];
+    uint64_t n = 0;
+    for (size_t k = 0; k < TNK__N_BUCKETS; k++) {
+      n += kind->n_by_time[k];
+      tnk__buf_printf(out,
+                      "%s_bucket{operation=\"%s\",le=\"%s\"} %" PRIu64 "\n",
+                      name, kind->name, limits[k], n);
+    }
+    tnk__buf_printf(out, "%s_sum{operation=\"%s\"} ", name, kind->name);
+    put_seconds(out, kind->took_ns);
+    tnk__buf_printf(out, "%s_count{operation=\"%s\"} %" PRIu64 "\n", name,
+                    kind->name, n);
+  }
+}
+
+void tnk__meter_write(const tnk__meter_t *meter, tnk__buf_t *out) {
+#define EACH(name, type, help, member)                                         \
+  put_each(meter, out, name, type, help, offsetof(tnk__meter_kind_t, member))
+  EACH("tnk_operations_pending", "gauge", "Operations that have not ended.",
+       n_pending);
+  put_outcomes(meter, out);
+  put_times(meter, out);
+  put_spans(meter, out);
+  EACH("tnk_attempts_total", "counter", "Requests that went out.", n_sent);
+  EACH("tnk_retries_total", "counter", "Attempts that another one followed.",
+       n_retries);
+  EACH("tnk_sent_bytes_total", "counter", "Bodies of requests.", bytes_sent);
+  EACH("tnk_result_bytes_total", "counter", "Bodies of results.",
+       bytes_received);
+#undef EACH
+}

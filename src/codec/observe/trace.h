@@ -1,0 +1,44 @@
+#ifndef TNK_CODEC_OBSERVE_TRACE_H
+#define TNK_CODEC_OBSERVE_TRACE_H
+
+#include "base/buf.h"
+#include "tnk/observe.h"
+
+/* An operation of several parts, whose tracks have to be ended with it. */
+typedef struct {
+  uint64_t operation;
+  uint32_t n_parts;
+} tnk__trace_split_t;
+
+/*
+ * Writes what an observer hears as a trace of Perfetto: tracks of slices.
+ *
+ *   the process
+ *     a client
+ *       an operation, from its call to its end: one slice, with those of its
+ *       phases inside, one after the other
+ *         its second part, its third ...: slices of phases
+ *
+ * A phase lasts until the next event of its part. Bytes go to the end of `out`,
+ * whose owner takes them away; `err` of that is the trace's.
+ */
+typedef struct {
+  tnk__buf_t *out;
+  const tnk_allocator_t *alloc;
+  tnk__trace_split_t *splits;
+  size_t n_splits;
+  size_t max_splits;
+  char **clients;
+  size_t n_clients;
+  size_t max_clients;
+  uint8_t *packet; /* the one that is being written: its length, */
+  uint8_t *inner;  /* and that of the message in it */
+} tnk__trace_t;
+
+/* Begin a trace of this process. */
+void tnk__trace_init(tnk__trace_t *trace, const tnk_allocator_t *alloc,
+                     tnk__buf_t *out, int pid);
+void tnk__trace_deinit(tnk__trace_t *trace);
+void tnk__trace_event(tnk__trace_t *trace, const tnk_event_t *event);
+
+#endif
