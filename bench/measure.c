@@ -143,14 +143,12 @@ void measure_stall_close(measure_stall_t *stall) {
 
 /* ---- Clients ---- */
 
-tnk_service_t *measure_open(uv_loop_t *loop, const tnk_allocator_t *allocator) {
-  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+tnk_service_t *measure_open(uv_loop_t *loop,
+                            const tnk_service_options_t *options) {
   tnk_service_t *service;
   char text[256];
 
-  options.allocator = allocator;
-  if (tnk_service_open(&service, loop, &options, text, sizeof(text)) !=
-      TNK_OK) {
+  if (tnk_service_open(&service, loop, options, text, sizeof(text)) != TNK_OK) {
     fprintf(stderr, "%s\n", text);
     return NULL;
   }

@@ -45,8 +45,9 @@ void measure_stall_begin(measure_stall_t *stall);
 void measure_stall_close(measure_stall_t *stall);
 
 /* Clients of the server that TINKER_BASE_URL names; NULL after a message on
- * stderr. `allocator` may be NULL. */
-tnk_service_t *measure_open(uv_loop_t *loop, const tnk_allocator_t *allocator);
+ * stderr. `options` may be NULL. */
+tnk_service_t *measure_open(uv_loop_t *loop,
+                            const tnk_service_options_t *options);
 tnk_sampling_t *measure_sampling(tnk_service_t *service);
 tnk_training_t *measure_training(tnk_service_t *service);
 

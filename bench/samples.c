@@ -4,13 +4,16 @@
  * The server is another process.
  *
  *   bench_samples [--samples N] [--in-flight N] [--prompt N] [--tokens N]
- *                 [--stall 1] [--delays 1] [--count 1]
+ *                 [--stall 1] [--delays 1] [--count 1] [--observe 1]
  *
  * TINKER_BASE_URL and TINKER_API_KEY say where the server is. Prints one line
  * of JSON when all clients are made, and one in the end. --stall watches the
  * loop, which costs a little; --delays needs a server that writes into the
  * tokens when the result was there (see src/local/stub/stub.h); with --count
- * allocations are counted, and after SIGINT it says what is live, and ends.
+ * allocations are counted, and after SIGINT it says what is live, and ends;
+ * with
+ * --observe everything of tnk/observe.h is at work, and a trace goes to
+ * bench_samples.pftrace.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +31,7 @@ typedef struct {
   long want_stall;
   long want_delays;
   long want_count;
+  long want_observer;
   long n_started;
   long n_done;
   long n_failed;
@@ -168,7 +172,7 @@ static int read_args(int argc, char **argv) {
       {"--samples", &bench.n_samples}, {"--in-flight", &bench.in_flight},
       {"--prompt", &bench.n_prompt},   {"--tokens", &bench.n_tokens},
       {"--stall", &bench.want_stall},  {"--delays", &bench.want_delays},
-      {"--count", &bench.want_count}};
+      {"--count", &bench.want_count},  {"--observe", &bench.want_observer}};
   size_t k;
 
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -184,7 +188,29 @@ static int read_args(int argc, char **argv) {
   return argc % 2 == 1;
 }
 
+static tnk_trace_t *trace;
+static tnk_meter_t *meter;
+
+static void on_event(const tnk_event_t *event, void *user) {
+  (void)user;
+  tnk_trace_event(event, trace);
+  tnk_meter_event(event, meter);
+}
+
+/* Everything that can be asked for is. */
+static int observe(tnk_service_options_t *options) {
+  meter = tnk_meter_new(NULL);
+  if (meter == NULL ||
+      tnk_trace_open(&trace, "bench_samples.pftrace", NULL) != TNK_OK)
+    return 0;
+  options->observer = on_event;
+  options->traceparent =
+      "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  return 1;
+}
+
 static int open_all(void) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   uv_loop_t *loop = uv_default_loop();
   static uv_signal_t interrupt;
 
@@ -197,8 +223,11 @@ static int open_all(void) {
   }
   bench.prompt = calloc((size_t)bench.n_prompt, sizeof(*bench.prompt));
   bench.delays_ms = calloc((size_t)bench.n_samples, sizeof(double));
-  bench.service =
-      measure_open(loop, bench.want_count ? &bench.memory.allocator : NULL);
+  if (bench.want_count)
+    options.allocator = &bench.memory.allocator;
+  if (bench.want_observer && !observe(&options))
+    return 0;
+  bench.service = measure_open(loop, &options);
   if (bench.prompt == NULL || bench.delays_ms == NULL || bench.service == NULL)
     return 0;
   for (long i = 0; i < bench.n_prompt; i++)
@@ -214,7 +243,7 @@ int main(int argc, char **argv) {
   if (!read_args(argc, argv)) {
     fprintf(stderr, "usage: bench_samples [--samples N] [--in-flight N] "
                     "[--prompt N] [--tokens N] [--stall 1] [--delays 1] "
-                    "[--count 1]\n");
+                    "[--count 1] [--observe 1]\n");
     return 2;
   }
   if (!open_all())
@@ -233,6 +262,8 @@ int main(int argc, char **argv) {
     measure_stall_close(&bench.stall);
   tnk_service_close(bench.service, NULL, NULL);
   uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+  tnk_trace_close(trace);
+  tnk_meter_free(meter);
   free(bench.prompt);
   free(bench.delays_ms);
   return bench.n_failed > 0;

@@ -168,6 +168,11 @@ typedef struct {
    * out with a header traceparent of this trace, with a span id of its own,
    * which the observer is told. NULL: none does. */
   const char *traceparent;
+  /** A file that the dump of the service (tnk_service_dump(), JSON) is written
+   * to each second while the loop turns, as a whole each time; `tnk top` shows
+   * it. A name beside it, with ".new" behind, is used meanwhile. NULL:
+   * TNK_DUMP_FILE, else none. Give each service a file of its own. */
+  const char *dump_file;
 } tnk_service_options_t;
 
 #define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)

@@ -261,7 +261,9 @@ static int load_texts(tnk__config_t *config) {
   tnk_service_options_t *o = &config->options;
 
   o->project_id = choose(o->project_id, "TINKER_PROJECT_ID", NULL);
-  if (keep(config, &o->project_id) != TNK_OK ||
+  o->dump_file = choose(o->dump_file, "TNK_DUMP_FILE", NULL);
+  if (keep(config, &o->dump_file) != TNK_OK ||
+      keep(config, &o->project_id) != TNK_OK ||
       keep(config, &o->display_name) != TNK_OK ||
       keep(config, &o->ca_file) != TNK_OK)
     return TNK_ENOMEM;

@@ -3,6 +3,8 @@
  * ways to write it. Values are numbers, and texts that are no secret: of the
  * key only its kind, of headers only their names.
  */
+#include "api/dump.h"
+
 #include <string.h>
 
 #include "api/service.h"
@@ -21,7 +23,7 @@
 enum { MAX_OPERATIONS = 8, MAX_SENTENCE = 768 };
 
 typedef struct {
-  tnk__buf_t buf;
+  tnk__buf_t *buf;
   tnk__json_writer_t json;
   int is_json;
   int depth;
@@ -33,15 +35,15 @@ static void indent(dump_t *d, const char *key) {
   int i;
 
   for (i = 0; i < d->depth; i++)
-    tnk__buf_text(&d->buf, "  ");
+    tnk__buf_text(d->buf, "  ");
   if (key != NULL)
-    tnk__buf_text(&d->buf, key);
+    tnk__buf_text(d->buf, key);
 }
 
 static void begin(dump_t *d, const char *key, int is_array) {
   if (!d->is_json) {
     indent(d, key);
-    tnk__buf_text(&d->buf, key != NULL ? ":\n" : "-\n");
+    tnk__buf_text(d->buf, key != NULL ? ":\n" : "-\n");
     d->depth++;
     return;
   }
@@ -67,7 +69,7 @@ static void put_uint(dump_t *d, const char *key, uint64_t value) {
     return;
   }
   indent(d, key);
-  tnk__buf_printf(&d->buf, ": %llu\n", (unsigned long long)value);
+  tnk__buf_printf(d->buf, ": %llu\n", (unsigned long long)value);
 }
 
 static void put_int(dump_t *d, const char *key, int64_t value) {
@@ -76,7 +78,7 @@ static void put_int(dump_t *d, const char *key, int64_t value) {
     return;
   }
   indent(d, key);
-  tnk__buf_printf(&d->buf, ": %lld\n", (long long)value);
+  tnk__buf_printf(d->buf, ": %lld\n", (long long)value);
 }
 
 static void put_bool(dump_t *d, const char *key, int value) {
@@ -85,7 +87,7 @@ static void put_bool(dump_t *d, const char *key, int value) {
     return;
   }
   indent(d, key);
-  tnk__buf_text(&d->buf, value ? ": yes\n" : ": no\n");
+  tnk__buf_text(d->buf, value ? ": yes\n" : ": no\n");
 }
 
 /* Without a key it is an element of a list. Through tnk__text_t, because it
@@ -105,10 +107,19 @@ static void put_text(dump_t *d, const char *key, const char *value) {
     return;
   }
   indent(d, key);
-  tnk__buf_printf(&d->buf, key != NULL ? ": %s\n" : "- %s\n", clean);
+  tnk__buf_printf(d->buf, key != NULL ? ": %s\n" : "- %s\n", clean);
 }
 
 /* ---- The service ---- */
+
+/* Who writes, and when: for those who read a file of it. */
+static void dump_process(dump_t *d, const tnk__context_t *context) {
+  begin(d, "process", 0);
+  put_int(d, "pid", context->pid);
+  put_int(d, "time_s", tnk__context_wall_s(context));
+  put_uint(d, "clock_ms", tnk__context_now_ms(context));
+  end(d);
+}
 
 static void dump_config(dump_t *d, const tnk__config_t *config) {
   size_t i;
@@ -190,7 +201,7 @@ static void put_usd(dump_t *d, const char *key, uint64_t parts) {
     return;
   }
   indent(d, key);
-  tnk__buf_printf(&d->buf, ": %.6f\n", usd);
+  tnk__buf_printf(d->buf, ": %.6f\n", usd);
 }
 
 /* Of a service, or of one of its clients. */
@@ -426,7 +437,8 @@ static int dump(dump_t *d, const tnk_service_t *service) {
   if (d->is_json)
     begin(d, NULL, 0);
   else
-    tnk__buf_text(&d->buf, "tnk " TNK_VERSION_STRING "\n");
+    tnk__buf_text(d->buf, "tnk " TNK_VERSION_STRING "\n");
+  dump_process(d, &service->root.context);
   dump_config(d, &service->config);
   dump_session(d, &service->session);
   dump_counters(d, service);
@@ -436,29 +448,36 @@ static int dump(dump_t *d, const tnk_service_t *service) {
   dump_clients(d, &service->session);
   dump_weights(d, &service->weights);
   if (!d->is_json)
-    return d->buf.err;
+    return d->buf->err;
   end(d);
-  tnk__buf_byte(&d->buf, '\n');
+  tnk__buf_byte(d->buf, '\n');
   return tnk__json_finish(&d->json);
+}
+
+int tnk__dump_write(const tnk_service_t *service, tnk_dump_format_t format,
+                    tnk__buf_t *out) {
+  dump_t d = {.is_json = format == TNK_DUMP_JSON, .buf = out};
+
+  tnk__buf_init(out, &service->root.context.alloc, TNK__MAX_RESPONSE_BODY);
+  tnk__json_writer_init(&d.json, out);
+  return dump(&d, service);
 }
 
 int tnk_service_dump(const tnk_service_t *service, tnk_dump_format_t format,
                      tnk_dump_cb write, void *user) {
-  dump_t d = {.is_json = format == TNK_DUMP_JSON};
+  tnk__buf_t text;
   int err;
 
   if (!TNK__HANDLE_AT(service, root.magic, SERVICE) || write == NULL ||
       (format != TNK_DUMP_TEXT && format != TNK_DUMP_JSON))
     return TNK_EINVAL;
-  tnk__buf_init(&d.buf, &service->root.context.alloc, TNK__MAX_RESPONSE_BODY);
-  tnk__json_writer_init(&d.json, &d.buf);
-  err = dump(&d, service);
+  err = tnk__dump_write(service, format, &text);
   /* All at once and at the end: the function may close what was walked. */
   if (err == TNK_OK) {
     tnk__callout_begin();
-    write((const char *)d.buf.data, d.buf.len, user);
+    write((const char *)text.data, text.len, user);
     tnk__callout_end();
   }
-  tnk__buf_deinit(&d.buf);
+  tnk__buf_deinit(&text);
   return err;
 }

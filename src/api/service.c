@@ -85,6 +85,8 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
                       &root->http);
   tnk__weights_init(&service->weights, &service->session);
   tnk__ledgers_init(&service->ledgers, &service->session);
+  if (err == TNK_OK)
+    tnk__dump_file_open(&service->dump_file, service);
   return err;
 }
 
@@ -126,6 +128,7 @@ void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
   if (!TNK__HANDLE_AT(service, root.magic, SERVICE) ||
       !tnk__root_begin_close(&service->root, cb, user))
     return;
+  tnk__dump_file_close(&service->dump_file);
   tnk__session_shut(&service->session);
   tnk__weights_shut(&service->weights);
   tnk__ledgers_shut(&service->ledgers);

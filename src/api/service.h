@@ -1,6 +1,7 @@
 #ifndef TNK_API_SERVICE_H
 #define TNK_API_SERVICE_H
 
+#include "api/dump_file.h"
 #include "api/root.h"
 #include "base/arena.h"
 #include "task/call/config.h"
@@ -22,6 +23,7 @@ struct tnk_service {
   tnk__weights_t weights;
   tnk__arena_t prices; /* of session.purse */
   tnk__ledgers_t ledgers;
+  tnk__dump_file_t dump_file;
 };
 
 /* What it takes to refuse an operation of a client, in whatever state. */

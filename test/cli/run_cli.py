@@ -361,6 +361,40 @@ GOOD = {"model_input": {"chunks": [{"type": "encoded_text",
                                              "dtype": "int64"}}}
 
 
+def top():
+    dump = {"process": {"pid": 7, "time_s": 1, "clock_ms": 5},
+            "host": "here", "port": 80, "session": {"state": "ready", "id": "s-1"},
+            "counters": {"pending": 3, "requests": 12, "bytes_sent": 2048},
+            "http": {"connections": 2, "lanes": {"samples": {"in_flight": 4, "max": 64,
+                                                             "queued": 9}}},
+            "trainings": [{"model_id": "m-1", "pending": 2,
+                           "operations": ["optim_step: waits\u001b[2J"]}],
+            "samplings": [{"id": "a-1", "pending": 0, "operations": []}],
+            "requests": ["healthz: waits", 5]}
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp, "dump")
+        path.write_text(json.dumps(dump))
+        got = run("top", str(path))
+        lines = got.stdout.splitlines()
+        check(got.returncode == 0 and
+              lines[0].startswith("here:80  process 7  session ready s-1  (written "),
+              "top says whose dump it is, and that it is old", got)
+        check(lines[1].startswith("pending 3  requests 12  retries 0"),
+              "and what was counted", got)
+        check(any(line.split() == ["samples", "4", "64", "9"] for line in lines),
+              "what is under way", got)
+        check(any(line.split()[:3] == ["m-1", "2", "optim_step:"] for line in lines) and
+              "\x1b" not in got.stdout, "what clients wait for, without acting on it", got)
+        got = run("top", "--json", str(path))
+        check(got.returncode == 0 and json.loads(got.stdout) == dump, "the file in JSON", got)
+        path.write_text("{}")
+        got = run("top", "--once", str(path))
+        check(got.returncode == 6 and "not a service's dump" in got.stderr,
+              "another file is refused", got)
+    got = run("top", "/nowhere/at/all")
+    check(got.returncode == 6 and not got.stdout, "so is one that is not there", got)
+
+
 def lint():
     short = json.loads(json.dumps(GOOD))
     short["loss_fn_inputs"]["target_tokens"]["data"] = [2]
@@ -566,6 +600,7 @@ command_lines()
 standard_files()
 versions()
 too_many()
+top()
 lint()
 cannot_serve()
 few_files()

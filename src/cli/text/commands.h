@@ -4,6 +4,7 @@
 #include "cli/frame/command.h"
 
 extern const cli_command_t cli_lint;
+extern const cli_command_t cli_top;
 #ifdef CLI_TOKENIZERS
 extern const cli_command_t cli_tokenize;
 extern const cli_command_t cli_detokenize;

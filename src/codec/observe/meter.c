@@ -10,9 +10,11 @@ enum { MIN_PLACES = 64 };
 
 /* ---- Operations that have not ended ---- */
 
-/* Numbers follow each other, so that low bits spread them well. */
+/* Numbers follow each other; spread out they have gaps between them, where a
+ * search ends. */
 static size_t place_of(const tnk__meter_t *meter, uint64_t operation) {
-  return (size_t)operation & (meter->n_places - 1);
+  return (size_t)(operation * 0x9e3779b97f4a7c15u >> 32) &
+         (meter->n_places - 1);
 }
 
 /* The operation, or the free place where its search ends. */

@@ -108,7 +108,13 @@ static uint8_t *begin_event(tnk__trace_t *trace, kind_t kind, uint64_t track,
 
   if (at == NULL)
     return NULL;
-  at = put_uint(at, TIMESTAMP, time_ns);
+  if (trace->time_ns != time_ns || trace->n_time == 0) {
+    trace->time_ns = time_ns;
+    trace->n_time =
+        (size_t)(put_uint(trace->time, TIMESTAMP, time_ns) - trace->time);
+  }
+  memcpy(at, trace->time, sizeof(trace->time)); /* a length that is known */
+  at += trace->n_time;
   at = begin_message(at, TRACK_EVENT, &trace->inner);
   at = put_uint(at, EVENT_TYPE, kind);
   return put_uint(at, EVENT_TRACK, track);

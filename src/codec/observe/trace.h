@@ -31,6 +31,11 @@ typedef struct {
   char **clients;
   size_t n_clients;
   size_t max_clients;
+  /* What the packets of one event have in common: their time, as it is
+   * written. */
+  uint64_t time_ns;
+  uint8_t time[12];
+  size_t n_time;
   uint8_t *packet; /* the one that is being written: its length, */
   uint8_t *inner;  /* and that of the message in it */
 } tnk__trace_t;

@@ -1,7 +1,5 @@
 #include "codec/observe/traceparent.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { VERSION = 2, TRACE = 32, SPAN = 16, FLAGS = 2 };
@@ -37,6 +35,12 @@ int tnk__traceparent_read(tnk__traceparent_t *out, const char *text) {
 
 void tnk__traceparent_write(const tnk__traceparent_t *trace, uint64_t span,
                             char out[TNK__TRACEPARENT + 1]) {
-  snprintf(out, TNK__TRACEPARENT + 1, "00-%.32s-%016" PRIx64 "-%.2s",
-           trace->trace_id, span, trace->flags);
+  char *to = out + VERSION + 1 + TRACE + 1;
+
+  memcpy(out, "00-", VERSION + 1);
+  memcpy(out + VERSION + 1, trace->trace_id, TRACE);
+  to[-1] = to[SPAN] = '-';
+  for (size_t i = SPAN; i-- > 0; span >>= 4)
+    to[i] = "0123456789abcdef"[span & 15];
+  memcpy(to + SPAN + 1, trace->flags, FLAGS + 1);
 }

@@ -1,0 +1,31 @@
+#ifndef TNK_API_DUMP_FILE_H
+#define TNK_API_DUMP_FILE_H
+
+#include "base/buf.h"
+#include "loop/work.h"
+
+struct tnk_service;
+
+/*
+ * The dump of a service that is written to a file each second, where the
+ * options say so: looked at on the loop, written on the thread pool.
+ *
+ * Off; waiting for its turn; writing, until the thread pool is done. Closing
+ * stops the waiting, and what is being written ends by itself.
+ */
+typedef struct {
+  struct tnk_service *service;
+  tnk__deferred_t first; /* at once, in a turn of its own */
+  tnk__timer_t timer;    /* for all that follow */
+  tnk__work_t work;
+  tnk__buf_t text;
+  int err;     /* of the last writing, */
+  int was_err; /* and of the one before */
+  int is_closed;
+} tnk__dump_file_t;
+
+/* Begin, if the options name a file. */
+void tnk__dump_file_open(tnk__dump_file_t *file, struct tnk_service *service);
+void tnk__dump_file_close(tnk__dump_file_t *file);
+
+#endif

@@ -1,0 +1,99 @@
+/* The dump that a service rewrites each second, where it is told to. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/format/json_read.h"
+#include "support/tree.h"
+#include "task/script.h"
+
+static char folder[64];
+static char path[96];
+
+static void open_dumped(script_t *script, const char *file) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  options.dump_file = file;
+  script_open_with(script, options);
+}
+
+/* Until the thread pool is done. */
+static void write_once(script_t *script, uint64_t ms) {
+  tnk__timer_t *timer = &script->service->dump_file.timer;
+
+  script_advance(script, ms);
+  while (!tnk__timer_is_active(timer))
+    mock_turns(script->mock, 1);
+}
+
+static json_t *read_file(void) {
+  static char text[1 << 20];
+  FILE *from = fopen(path, "rb");
+  json_t *root;
+  size_t n;
+
+  CHECK(from != NULL);
+  n = fread(text, 1, sizeof(text), from);
+  fclose(from);
+  CHECK_INT(tnk__json_parse_object(&root, text, n), TNK_OK);
+  return root;
+}
+
+static long long clock_of(const json_t *root) {
+  return json_integer_value(
+      json_object_get(json_object_get(root, "process"), "clock_ms"));
+}
+
+TEST(dump_file_is_written_anew_each_second) {
+  struct stat before, after;
+  outcome_t outcome;
+  script_t script;
+  json_t *root;
+
+  snprintf(folder, sizeof(folder), "/tmp/tnk-dump-XXXXXX");
+  CHECK(mkdtemp(folder) != NULL);
+  snprintf(path, sizeof(path), "%s/dump", folder);
+  open_dumped(&script, path);
+  CHECK(access(path, F_OK) != 0); /* in a turn of the loop */
+  write_once(&script, 0);
+  root = read_file();
+  CHECK_INT(clock_of(root), 1000000);
+  json_decref(root);
+  script_train(&script);
+  mock_on(script.mock, "POST", "/api/v1/optim_step", mock_hold, NULL);
+  outcome_of(&outcome, script_step(&script));
+  script_turns(&script);
+  CHECK_INT(stat(path, &before), 0);
+  write_once(&script, 1000);
+  CHECK_INT(stat(path, &after), 0);
+  CHECK(before.st_ino != after.st_ino); /* another file in its place */
+  root = read_file();
+  CHECK_INT(clock_of(root), 1001000);
+  CHECK_INT(json_array_size(json_object_get(root, "trainings")), 1);
+  json_decref(root);
+  script_close(&script);
+  outcome_drop(&outcome);
+  CHECK_INT(remove_below(folder), 1); /* nothing beside it */
+  rmdir(folder);
+}
+
+TEST(dump_file_that_cannot_be_written_is_warned_of_once) {
+  script_t script;
+
+  open_dumped(&script, "/dev/null/x");
+  for (int i = 0; i < 4; i++)
+    write_once(&script, 1000);
+  CHECK_INT(script.n_warnings, 1);
+  CHECK(strstr(script.last_log, "/dev/null/x: the dump cannot be written") !=
+        NULL);
+  script_close(&script);
+}
+
+TEST(dump_file_does_not_hold_a_close_up) {
+  script_t script;
+
+  open_dumped(&script, "/dev/null/x");
+  script_close(&script);
+  open_dumped(&script, "/dev/null/x");
+  mock_turns(script.mock, 1);
+  script_close(&script); /* perhaps while it is written */
+}
