@@ -25,8 +25,8 @@ static const char *const actions[TNK__N_CALLS] = {
     [TNK__CALL_TRAIN] = ROW("SFFRFZFFFRCFFFFRFRFRFFRRRRF"),
     [TNK__CALL_SAVE] = ROW("SFFRFZFFFRCFFFFRFRFRFFRRRRF"),
     [TNK__CALL_SAMPLE] = ROW("SFFRFZFFFRRFFFFBFRFRFFRRRRF"),
-    [TNK__CALL_POLL] = ROW("SFPPFZFFFPFFFFFPFPFPFPPPPFF"),
-    [TNK__CALL_POLL_SAMPLE] = ROW("SFPPFZFFFPFNFFFPFPFPFPPPPFF"),
+    [TNK__CALL_POLL] = ROW("SFPPFZFPFPFFFFFPFPFPFPPPPFF"),
+    [TNK__CALL_POLL_SAMPLE] = ROW("SFPPFZFPFPFNFFFPFPFPFPPPPFF"),
     [TNK__CALL_HEARTBEAT] = ROW("SFFFFFFFFFFFFFFFFFFFFFFFFFF"),
     [TNK__CALL_CANCEL] = ROW("SFFRFFFFFRRFFFFRFRFRFFRRRFF"),
     [TNK__CALL_FINISH] = ROW("SFFRFFFSSRRFFFFRFRFRFFRRRFF"),
@@ -352,8 +352,8 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
     letter = 'S';
   }
   letter = apply_header(attempt, letter, &effect);
-  if (letter == 'N' && is_lost_session(attempt))
-    letter = 'F'; /* a new submission would end the same way */
+  if ((letter == 'N' || letter == 'P') && is_lost_session(attempt))
+    letter = 'F'; /* it would end the same way again */
   verdict.err = letter == 'S' ? TNK_OK : code_of(attempt);
   verdict.action = action_of(letter, &verdict.err);
   if (verdict.action == TNK__ACTION_RETRY)

@@ -26,6 +26,8 @@ tnk__poll_event_t tnk__poll_event(tnk__outcome_t outcome, int has_json) {
     return TNK__POLL_400;
   case TNK__OUTCOME_402:
     return TNK__POLL_PAUSED;
+  case TNK__OUTCOME_404:
+    return TNK__POLL_404;
   case TNK__OUTCOME_408:
     return has_json ? TNK__POLL_408_JSON : TNK__POLL_PENDING;
   case TNK__OUTCOME_429:
@@ -71,6 +73,7 @@ static uint64_t longer(uint64_t server_ms, uint64_t ours_ms) {
 static void answered(tnk__poll_t *poll) {
   poll->n_errors = 0;
   poll->n_refused = 0;
+  poll->n_unknown = 0;
   poll->was_lost = 0;
 }
 
@@ -103,6 +106,12 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
     return 1;
   case TNK__POLL_METADATA:
     answered(poll);
+    return 1;
+  case TNK__POLL_404:
+    if (poll->n_unknown >= TNK__POLL_MAX_UNKNOWN)
+      return 0;
+    *delay_ms = longer(server_ms, tnk__backoff_slow_ms(poll->n_unknown, u));
+    poll->n_unknown++;
     return 1;
   case TNK__POLL_400:
     if (poll->n_400 >= TNK__POLL_MAX_400)

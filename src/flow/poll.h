@@ -17,6 +17,9 @@
 /* Refusals of a proxy in a row that it survives, two minutes about: what was
  * accepted is not given up for a proxy that has changed its mind. */
 #define TNK__POLL_MAX_REFUSED 8
+/* Answers in a row that the result is not known which one survives, seven
+ * seconds about: another machine may know it, or this one soon. */
+#define TNK__POLL_MAX_UNKNOWN 3
 
 /* The pace of one future's polling. */
 typedef struct {
@@ -27,6 +30,7 @@ typedef struct {
   int was_lost;       /* one poll in a row was lost, and repeated at once */
   uint32_t n_400;
   uint32_t n_refused; /* by a proxy, in a row */
+  uint32_t n_unknown; /* 404, in a row */
 } tnk__poll_t;
 
 typedef enum {
@@ -34,6 +38,7 @@ typedef enum {
   TNK__POLL_408_JSON,    /* the service lives: forgets earlier 400s */
   TNK__POLL_5XX,
   TNK__POLL_400,
+  TNK__POLL_404, /* the server does not know the future */
   TNK__POLL_429,
   TNK__POLL_LOST,     /* connection failed or lost */
   TNK__POLL_REFUSED,  /* by a proxy */
@@ -53,7 +58,7 @@ uint64_t tnk__poll_sent(tnk__poll_t *poll, uint64_t now_ms);
  * Decide what follows an answer that does not end the future, or none: the
  * first poll in a row whose connection broke is repeated at once, since a
  * result that becomes ready meanwhile should not wait for a back-off. 1: poll
- * again after *delay_ms. 0: no more (too many 400s, or refusals of a proxy).
+ * again after *delay_ms. 0: no more (too many 400s, 404s, or refusals of a proxy).
  * server_ms is the wish of the answer's Retry-After (or of its body), 0 for
  * none; u is uniform in [0, 1).
  */

@@ -155,6 +155,12 @@ static void refused(tnk__conn_t *conn) {
   finish(conn, TNK_EPROXY, 0, 0);
 }
 
+/* A 400 without a word is no answer of a service, but of something before it
+ * that did not like this connection and will say the same to what comes next. */
+static int is_rebuff(const tnk__response_t *answer) {
+  return answer->status == 400 && answer->body.len == 0;
+}
+
 static void complete(tnk__conn_t *conn, int is_open) {
   const tnk__response_t *answer = conn->h1.ex->answer;
 
@@ -163,8 +169,8 @@ static void complete(tnk__conn_t *conn, int is_open) {
     return;
   }
   finish(conn, TNK_OK, 0,
-         is_open && answer->is_keep_alive && !conn->h1.is_writing &&
-             !conn->h1.write_failed);
+         is_open && answer->is_keep_alive && !is_rebuff(answer) &&
+             !conn->h1.is_writing && !conn->h1.write_failed);
 }
 
 static void note_body(tnk__conn_t *conn, tnk__exchange_t *ex) {

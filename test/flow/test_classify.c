@@ -23,7 +23,7 @@ static const struct {
     {200, "SSSSSSSSSSSSSS"}, {201, "SSSSSSSSSSSSSS"}, {204, "SSSSSSSSSSSSSS"},
     {299, "SSSSSSSSSSSSSS"}, {301, "FFFFFFFFFFFFFF"}, {307, "FFFFFFFFFFFFFF"},
     {400, "FFFFFFPPFFFFFF"}, {401, "FFFFFFFFFFFFFF"}, {402, "FFFZZZZZFFFFFF"},
-    {403, "FFFFFFFFFFFFFF"}, {404, "FFFFFFFFFFSFFF"}, {405, "FFFFFFFFFFSFFF"},
+    {403, "FFFFFFFFFFFFFF"}, {404, "FFFFFFPPFFSFFF"}, {405, "FFFFFFFFFFSFFF"},
     {406, "FFFFFFFFFFFFFF"}, {408, "RRRLLLPPFRRRRR"}, {409, "RRRLFLFFFRRRSR"},
     {410, "FFFFFFFNFFFFFF"}, {413, "FFFFFFFFFFFFFF"}, {418, "FFFFFFFFFFFFFF"},
     {422, "FFFFFFFFFFFFFF"}, {425, "FFFFFFFFFFFFFF"}, {429, "RRRLLBPPFRRRRR"},
@@ -440,6 +440,10 @@ TEST(a_lost_session_ends_resubmission) {
   attempt.session_ended = 1;
   CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_FAIL);
   CHECK_INT(tnk__classify(&attempt).err, TNK_ESESSION);
+  attempt.outcome = TNK__OUTCOME_404;
+  CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_FAIL);
+  attempt.session_ended = 0;
+  CHECK_INT(tnk__classify(&attempt).action, TNK__ACTION_REPOLL);
 }
 
 TEST(P9_12_a_delete_that_finds_nothing_after_a_lost_answer_is_done) {

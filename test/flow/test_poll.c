@@ -150,6 +150,20 @@ TEST(the_fourth_400_is_the_last) {
   CHECK_INT(delay_ms, 0);
 }
 
+TEST(P8_2_a_result_that_is_not_known_is_asked_for_three_times_more) {
+  uint64_t delay_ms;
+
+  tnk__poll_init(&poll);
+  for (int round = 0; round < 2; round++) {
+    CHECK_INT(step(TNK__POLL_404, 10, 0), 1000);
+    CHECK_INT(step(TNK__POLL_404, 10, 0), 2000);
+    CHECK_INT(step(TNK__POLL_404, 10, 6000), 6000);
+    if (round == 0) /* it is known after all */
+      step(TNK__POLL_PENDING, 10, 0);
+  }
+  CHECK_INT(tnk__poll_next(&poll, TNK__POLL_404, 0, now_ms, 0, &delay_ms), 0);
+}
+
 /* One that has changed its mind may change it again. */
 TEST(a_proxys_refusals_are_survived_for_two_minutes) {
   uint64_t delay_ms;

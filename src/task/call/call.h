@@ -116,6 +116,7 @@ typedef struct tnk__call {
   uint8_t was_replayed; /* a broken connection was replaced under an attempt */
   uint8_t ran;          /* tnk_ran_t, of one that is over */
   uint8_t was_rejected; /* its token, so it went out once more */
+  uint8_t was_cut_off;  /* by an empty 400: whatever gave that, gives no more */
   uint8_t disowned;     /* 1; 2 once a lost answer is asked for */
   uint8_t is_question; /* its answer is the result that an operation is after */
 } tnk__call_t;

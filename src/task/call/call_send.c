@@ -114,8 +114,8 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.max_body = max_body_of(call);
   request.background = call->background;
   /* What has broken one connection may have broken the kept ones too. */
-  request.wants_fresh =
-      call->last_err == TNK_ECONN || call->last_err == TNK_ETIMEDOUT;
+  request.wants_fresh = call->last_err == TNK_ECONN ||
+                        call->last_err == TNK_ETIMEDOUT || call->was_cut_off;
   request.replayable = 1; /* by sequence number or idempotency key */
   call->n_attempts++;
   call->exchange.on_sent = call->operation != 0 ? tnk__call_on_sent : NULL;
