@@ -46,7 +46,13 @@ typedef enum {
   /** Not the server's word: for five seconds or more nothing has been answered
    * at all, though attempts were made. What was begun waits and goes on by
    * itself. Told once; TNK_QUEUE_ACTIVE follows when something answers. */
-  TNK_QUEUE_UNREACHABLE = 6
+  TNK_QUEUE_UNREACHABLE = 6,
+  /** Not the server's word: it does not know the result of what it had accepted
+   * of a training client, or expects a number that it has run. It may have lost
+   * its memory, and the weights may be others. The client has stopped: unless
+   * tnk_training_go_on() is called in here, what waits rejects with
+   * TNK_ESESSION, and so does what is called later, until that is called. */
+  TNK_QUEUE_MEMORY_LOST = 7
 } tnk_queue_state_t;
 
 /**
@@ -63,6 +69,44 @@ typedef enum {
  */
 typedef void (*tnk_queue_state_cb)(const char *client, tnk_queue_state_t state,
                                    const char *reason, void *user);
+
+/** What becomes of something that the server has lost. */
+typedef enum {
+  TNK_RECOVERY_DETECTED = 0, /**< It is lost, and will be made again. */
+  TNK_RECOVERY_STARTED = 1,  /**< An attempt begins. */
+  /** It is there again, under another id. A training client takes calls from
+   * now on, and has the weights of `path`, after `n_steps` steps. */
+  TNK_RECOVERY_COMPLETED = 2,
+  TNK_RECOVERY_FAILED = 3,   /**< The next attempt follows in `retry_ms`. */
+  TNK_RECOVERY_EXHAUSTED = 4 /**< It stays lost: `reason` says why. */
+} tnk_recovery_state_t;
+
+/**
+ * What is told of a recovery: of the session first, then of its clients, one
+ * after the other. Later versions may append members.
+ *
+ * Lifetime: until the callback returns. Since: 0.1
+ */
+typedef struct {
+  tnk_recovery_state_t kind;
+  uint32_t attempt;         /**< From 1; 0: none yet. */
+  const char *client;       /**< Its id, or the session's. */
+  tnk_training_t *training; /**< Of a training client, else NULL. */
+  tnk_sampling_t *sampling; /**< Of a sampling client, else NULL. */
+  const char *path;         /**< What it is made from, or NULL. */
+  /** Steps of the optimizer that are in `path`, as this client has counted
+   * them: those that the service had accepted before it was saved, since the
+   * model was made or a state loaded. The program goes on with the next one. */
+  uint64_t n_steps;
+  uint64_t retry_ms;
+  const char *reason; /**< Why it failed, or NULL. */
+} tnk_recovery_event_t;
+
+/**
+ * Hears of recoveries, and may use everything, close the service too.
+ * Thread: loop thread. Since: 0.1
+ */
+typedef void (*tnk_recovery_cb)(const tnk_recovery_event_t *event, void *user);
 
 /**
  * How to reach a service. Zero means the default for every field, and an
@@ -173,6 +217,17 @@ typedef struct {
    * it. A name beside it, with ".new" behind, is used meanwhile. NULL:
    * TNK_DUMP_FILE, else none. Give each service a file of its own. */
   const char *dump_file;
+  /** TNK_YES: what the server has lost is made again by itself: a new session,
+   * samplers from their paths, and training clients from their last saved or
+   * loaded state, with the optimizer. on_recovery tells from which step a
+   * training is to go on; until then its calls reject with TNK_ESESSION. The
+   * handles stay the same, their ids change. Off unless asked for. */
+  tnk_choice_t recovery;
+  uint32_t recovery_attempts; /**< For each of them; 0: 3. */
+  uint64_t recovery_delay_ms; /**< Before the second; 0: 5,000; doubled ... */
+  uint64_t recovery_max_delay_ms; /**< ... up to this; 0: 60,000. */
+  tnk_recovery_cb on_recovery;
+  void *recovery_user;
 } tnk_service_options_t;
 
 #define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)

@@ -458,6 +458,21 @@ TNK_API int tnk_training_info(tnk_training_info_t *out,
                               const tnk_training_t *training);
 
 /**
+ * Train on with what the server has, after the client has stopped because the
+ * server may have lost its memory (TNK_QUEUE_MEMORY_LOST of service.h). The
+ * next operation goes under the next number, and nothing is restored. It is
+ * better to restore a saved state (tnk_service_restore(), or
+ * tnk_training_load_state() after this), unless the result was merely dropped
+ * and the weights are known to be good.
+ *
+ * @return TNK_OK, also where it had not stopped; TNK_EINVAL for NULL;
+ *         TNK_ECLOSED, TNK_ETHREAD, TNK_EFORKED.
+ * Protocol: training, failure and cancellation.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_training_go_on(tnk_training_t *training);
+
+/**
  * Remove the model from the service; further operations on it fail there.
  * Protocol: session, unload.
  *

@@ -283,6 +283,12 @@ static void load_numbers(tnk_service_options_t *o) {
     o->max_retries = 0;
   if (o->patience_ms == 0)
     o->patience_ms = TNK__RETRY_PATIENCE_MS;
+  if (o->recovery_attempts == 0)
+    o->recovery_attempts = 3;
+  if (o->recovery_delay_ms == 0)
+    o->recovery_delay_ms = 5000;
+  if (o->recovery_max_delay_ms == 0)
+    o->recovery_max_delay_ms = 60000;
   if (o->max_polls == 0)
     o->max_polls = 2048;
   if (o->max_pending == 0)

@@ -83,6 +83,7 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
   if (err == TNK_OK)
     tnk__session_open(&service->session, &root->context, &service->config,
                       &root->http);
+  tnk__recovery_open(&service->recovery, &service->session);
   tnk__weights_init(&service->weights, &service->session);
   tnk__ledgers_init(&service->ledgers, &service->session);
   if (err == TNK_OK)
@@ -130,6 +131,7 @@ void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
     return;
   tnk__dump_file_close(&service->dump_file);
   tnk__session_shut(&service->session);
+  tnk__recovery_shut(&service->recovery);
   tnk__weights_shut(&service->weights);
   tnk__ledgers_shut(&service->ledgers);
   tnk__clients_close(&service->session);

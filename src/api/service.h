@@ -7,6 +7,7 @@
 #include "task/call/config.h"
 #include "task/ledger/ledger.h"
 #include "task/session/session.h"
+#include "task/recover/recover.h"
 #include "task/weights/weights.h"
 
 /*
@@ -20,6 +21,7 @@ struct tnk_service {
   tnk__root_t root;
   tnk__config_t config;
   tnk__session_t session;
+  tnk__recovery_t recovery;
   tnk__weights_t weights;
   tnk__arena_t prices; /* of session.purse */
   tnk__ledgers_t ledgers;

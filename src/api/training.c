@@ -9,6 +9,7 @@
 #include "task/train/loss.h"
 #include "task/train/operations.h"
 #include "task/train/pass.h"
+#include "task/train/stop.h"
 #include "task/train/training.h"
 
 enum { MAX_TEXT = 512 };
@@ -296,6 +297,19 @@ int tnk_training_info(tnk_training_info_t *out,
   const tnk_training_info_t *info = is_open ? &training->info : &none;
 
   return out != NULL ? TNK__FILL(tnk_training_info_t, out, info) : TNK_EINVAL;
+}
+
+int tnk_training_go_on(tnk_training_t *training) {
+  int err;
+
+  if (!TNK__HANDLE(training, TRAINING))
+    return TNK_EINVAL;
+  if (training->closing)
+    return TNK_ECLOSED;
+  err = tnk__context_check_caller(training->session->context);
+  if (err == TNK_OK)
+    tnk__training_go_on(training);
+  return err;
 }
 
 tnk_promise_t *tnk_training_unload(tnk_training_t *training) {

@@ -60,9 +60,11 @@ int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
   uint64_t delay_ms = 0;
   int goes_on;
 
-  /* For a poll of one future a conflict is its end; here it may pass. */
+  /* For a poll of one future a conflict is its end; here it may pass. A 404 is
+   * not about a future, but says that there is no such call. */
   goes_on =
-      verdict->action == TNK__ACTION_REPOLL || outcome == TNK__OUTCOME_409;
+      (verdict->action == TNK__ACTION_REPOLL && outcome != TNK__OUTCOME_404) ||
+      outcome == TNK__OUTCOME_409;
   if (goes_on)
     goes_on = tnk__poll_next(&batch->pace, tnk__poll_event(outcome, 0),
                              server_ms, now_ms, u, &delay_ms);

@@ -58,9 +58,9 @@ uint64_t tnk__poll_sent(tnk__poll_t *poll, uint64_t now_ms);
  * Decide what follows an answer that does not end the future, or none: the
  * first poll in a row whose connection broke is repeated at once, since a
  * result that becomes ready meanwhile should not wait for a back-off. 1: poll
- * again after *delay_ms. 0: no more (too many 400s, 404s, or refusals of a proxy).
- * server_ms is the wish of the answer's Retry-After (or of its body), 0 for
- * none; u is uniform in [0, 1).
+ * again after *delay_ms. 0: no more (too many 400s, 404s, or refusals of a
+ * proxy). server_ms is the wish of the answer's Retry-After (or of its body), 0
+ * for none; u is uniform in [0, 1).
  */
 int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
                    uint64_t server_ms, uint64_t now_ms, double u,

@@ -58,6 +58,7 @@ const char *tnk__queue_reason(tnk__queue_kind_t kind, tnk_queue_state_t state,
   case TNK_QUEUE_STALLED:
   case TNK_QUEUE_SESSION_LOST:
   case TNK_QUEUE_UNREACHABLE:
+  case TNK_QUEUE_MEMORY_LOST:
     break;
   }
   return "unknown";

@@ -57,6 +57,24 @@ void tnk__turns_fail(tnk__turns_t *turns, int err) {
     turns->err = err != TNK_OK ? err : TNK_EINTERNAL;
 }
 
+void tnk__turns_resume(tnk__turns_t *turns) {
+  turns->err = TNK_OK;
+}
+
+void tnk__turns_restart(tnk__turns_t *turns, uint64_t first) {
+  if (turns->n_open > 0) {
+    tnk__turns_fail(turns, TNK_EINTERNAL);
+    return;
+  }
+  turns->next = first;
+  turns->n_holes = 0;
+  turns->n_doubts = 0;
+  turns->has_heal = 0;
+  turns->floor = 0;
+  turns->epoch++;
+  turns->err = TNK_OK;
+}
+
 static void take_out(tnk__turns_t *turns, tnk__turn_t *turn) {
   tnk__list_remove(&turn->link);
   turns->n_queued--;
@@ -187,7 +205,19 @@ static int give_back(tnk__turns_t *turns, uint64_t number) {
   return 1;
 }
 
+/* Numbers from `first` on, below `end`, are not in doubt any more. */
+static void end_doubts(tnk__turns_t *turns, uint64_t first, uint64_t end) {
+  uint32_t n = 0;
+  uint32_t i;
+
+  for (i = 0; i < turns->n_doubts; i++)
+    if (turns->doubts[i].number < first || turns->doubts[i].number >= end)
+      turns->doubts[n++] = turns->doubts[i];
+  turns->n_doubts = n;
+}
+
 static void raise_to_floor(tnk__turns_t *turns) {
+  end_doubts(turns, 0, turns->floor);
   while (turns->n_holes > 0 && turns->holes[0].last < turns->floor)
     remove_hole(turns, 0);
   if (turns->n_holes > 0 && turns->holes[0].first < turns->floor)
@@ -203,6 +233,7 @@ static void heal_if_idle(tnk__turns_t *turns) {
   if (turns->has_heal) {
     turns->next = turns->heal;
     turns->n_holes = 0;
+    turns->n_doubts = 0;
     turns->has_heal = 0;
     turns->epoch++;
   }
@@ -221,12 +252,36 @@ int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
   if (effect == TNK__EFFECT_UNKNOWN ||
       (effect == TNK__EFFECT_NONE && !give_back(turns, number)))
     tnk__turns_fail(turns, err);
+  if (effect == TNK__EFFECT_ACCEPTED)
+    end_doubts(turns, number, number + 1);
   /* The server got what it had asked for in the meantime. */
   if (effect == TNK__EFFECT_ACCEPTED && turns->has_heal &&
       turns->heal == number)
     turns->heal++;
   heal_if_idle(turns);
   return turns->err;
+}
+
+const tnk__doubt_t *tnk__turns_doubt_of(const tnk__turns_t *turns,
+                                        uint64_t number) {
+  uint32_t i;
+
+  for (i = 0; i < turns->n_doubts; i++)
+    if (turns->doubts[i].number == number)
+      return &turns->doubts[i];
+  return NULL;
+}
+
+int tnk__turns_doubt(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
+                     uint64_t mark, int err) {
+  tnk__effect_t effect = TNK__EFFECT_NONE;
+
+  end_doubts(turns, number, number + 1);
+  if (turns->n_doubts == TNK__TURNS_MAX_DOUBTS)
+    effect = TNK__EFFECT_UNKNOWN;
+  else
+    turns->doubts[turns->n_doubts++] = (tnk__doubt_t){number, mark};
+  return tnk__turns_settle(turns, turn, number, effect, err);
 }
 
 int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,

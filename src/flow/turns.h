@@ -42,6 +42,16 @@ typedef struct {
   uint64_t last;
 } tnk__turns_hole_t;
 
+/* So many numbers may be free by guess only. */
+#define TNK__TURNS_MAX_DOUBTS 16
+
+/* A number that was given back although the server may have it; `mark` stands
+ * for the bytes that were sent under it. */
+typedef struct {
+  uint64_t number;
+  uint64_t mark;
+} tnk__doubt_t;
+
 typedef struct {
   tnk__list_t queue; /* the first one has the turn */
   size_t n_queued;
@@ -52,8 +62,10 @@ typedef struct {
   uint32_t n_open;  /* numbers taken and not settled, in all */
   uint32_t n_holes; /* ascending and apart from each other */
   uint8_t has_heal;
+  uint32_t n_doubts;
   int err; /* TNK_OK, or why the queue failed */
   tnk__turns_hole_t holes[TNK__TURNS_MAX_HOLES];
+  tnk__doubt_t doubts[TNK__TURNS_MAX_DOUBTS];
 } tnk__turns_t;
 
 /* Begin with an empty queue. first: the first number on the wire; 1 for a model
@@ -83,6 +95,17 @@ int tnk__turns_take(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t *number);
 int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
                       tnk__effect_t effect, int err);
 /*
+ * Say that the fate of a number is not known, after all repeats, and that what
+ * is sent under it next will tell: a server that has it refuses other bytes,
+ * and takes the same ones for one request. It is given back, and remembered
+ * with `mark`. When nothing more can be remembered, the queue fails as above.
+ */
+int tnk__turns_doubt(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
+                     uint64_t mark, int err);
+/* The doubt about a number, or NULL. Valid until the next call. */
+const tnk__doubt_t *tnk__turns_doubt_of(const tnk__turns_t *turns,
+                                        uint64_t number);
+/*
  * Go on with the server's numbers: the submission of `number`, or its future,
  * was refused with "expected N, got M", M being our number. A lower N: the
  * server did not count what we counted (TuFT does not count operations that
@@ -96,6 +119,11 @@ int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,
                     uint64_t expected);
 /* Fail the queue for another reason, such as the end of the session. */
 void tnk__turns_fail(tnk__turns_t *turns, int err);
+/* End a failure: numbers are given out again. */
+void tnk__turns_resume(tnk__turns_t *turns);
+/* Begin anew with another server's numbers, from `first` on. No number may be
+ * open. */
+void tnk__turns_restart(tnk__turns_t *turns, uint64_t first);
 /* Take out, after a failure, the next waiting operation that has no open
  * number, without calling it; NULL when there is none. */
 tnk__turn_t *tnk__turns_next_failed(tnk__turns_t *turns);

@@ -156,7 +156,8 @@ static void refused(tnk__conn_t *conn) {
 }
 
 /* A 400 without a word is no answer of a service, but of something before it
- * that did not like this connection and will say the same to what comes next. */
+ * that did not like this connection and will say the same to what comes next.
+ */
 static int is_rebuff(const tnk__response_t *answer) {
   return answer->status == 400 && answer->body.len == 0;
 }

@@ -388,25 +388,7 @@ ROW(tnk_training_forward_backward_custom) {
   keep(s, tnk_training_forward_backward_custom(
               s->script.training, script_data(1), 1, on_loss, s, NULL));
 }
-KEEPS(tnk_training_optim_step, script_step(&s->script))
-KEEPS(tnk_training_save_state,
-      tnk_training_save_state(s->script.training, "a", NULL))
-KEEPS(tnk_training_save_weights_for_sampler,
-      tnk_training_save_weights_for_sampler(s->script.training, "a", NULL))
-KEEPS(tnk_training_save_weights_external,
-      tnk_training_save_weights_external(s->script.training, "a", NULL))
-KEEPS(tnk_training_save_weights_and_get_sampling,
-      tnk_training_save_weights_and_get_sampling(s->script.training,
-                                                 TNK_SAMPLING_SNAPSHOT, NULL))
-KEEPS(tnk_training_load_state,
-      tnk_training_load_state(s->script.training, NULL))
-KEEPS(tnk_training_unload, tnk_training_unload(s->script.training))
-ROW(tnk_training_info) {
-  tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
-
-  CHECK_INT(tnk_training_info(&info, s->script.training), TNK_OK);
-}
-GETS(tnk_training_close, tnk_training_close(NULL, on_closed, s))
+#include "depth_train.h"
 
 #define ENTRY(name) call_##name,
 static void (*const rows[])(stage_t *s) = {TNK_EXPORTS(ENTRY)};

@@ -86,6 +86,7 @@ static void call_all(late_t *late) {
   CHECK(tnk_sampling_export(late->s) == NULL);
   CHECK(tnk_sampling_id(late->s) == NULL);
   CHECK(tnk_sampling_base_model(late->s) == NULL);
+  CHECK_INT(tnk_training_go_on(t), TNK_ECLOSED);
   CHECK_INT(tnk_training_info(&info, t), TNK_OK);
   CHECK(info.model_id == NULL && info.base_model == NULL);
   tnk_training_close(t, on_closed, late);

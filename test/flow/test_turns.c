@@ -322,6 +322,57 @@ TEST(S1_7_operations_with_open_numbers_are_not_drained) {
   CHECK(tnk__turns_next_failed(&turns) == &ops[0].turn);
 }
 
+TEST(S0_3_a_number_in_doubt_is_the_next_one) {
+  setup(1);
+  enter(0);
+  accept(0, take(0));
+  CHECK_INT(tnk__turns_doubt(&turns, &ops[0].turn, take(0), 77, TNK_ECONN),
+            TNK_OK);
+  CHECK(tnk__turns_doubt_of(&turns, 1) == NULL);
+  CHECK_INT(tnk__turns_doubt_of(&turns, 2)->mark, 77);
+  CHECK_INT(take(0), 2);
+  /* A refusal for another reason says nothing of it. */
+  refuse(0, 2);
+  CHECK(tnk__turns_doubt_of(&turns, 2) != NULL);
+  CHECK_INT(take(0), 2);
+  accept(0, 2);
+  CHECK(tnk__turns_doubt_of(&turns, 2) == NULL);
+  /* What the server says that it has is not in doubt any more. */
+  tnk__turns_doubt(&turns, &ops[0].turn, take(0), 78, TNK_ECONN);
+  CHECK_INT(tnk__turns_heal(&turns, turns.epoch, 2, 5), 1);
+  CHECK(tnk__turns_doubt_of(&turns, 3) == NULL);
+  CHECK_INT(take(0), 5);
+}
+
+TEST(S0_3_more_doubts_than_can_be_remembered_fail_the_queue) {
+  setup(1);
+  enter(0);
+  for (int i = 0; i <= TNK__TURNS_MAX_DOUBTS; i++)
+    take(0);
+  for (uint64_t k = 1; k <= TNK__TURNS_MAX_DOUBTS; k++)
+    CHECK_INT(tnk__turns_doubt(&turns, &ops[0].turn, k, k, TNK_ECONN), TNK_OK);
+  CHECK_INT(tnk__turns_doubt(&turns, &ops[0].turn, TNK__TURNS_MAX_DOUBTS + 1, 0,
+                             TNK_ECONN),
+            TNK_ECONN);
+}
+
+TEST(Q1_a_queue_begins_anew_with_another_server) {
+  setup(1);
+  enter(0);
+  take(0);
+  tnk__turns_restart(&turns, 7);
+  CHECK_INT(turns.err, TNK_EINTERNAL); /* a number is open */
+  setup(1);
+  enter(0);
+  take(0);
+  take(0);
+  refuse(0, 1);
+  accept(0, 2);
+  tnk__turns_fail(&turns, TNK_ESESSION);
+  tnk__turns_restart(&turns, 7);
+  CHECK_INT(take(0), 7);
+}
+
 TEST(S1_7_a_running_queue_has_nobody_failed) {
   setup(1);
   enter(0);

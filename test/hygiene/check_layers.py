@@ -20,7 +20,7 @@ RANK = {
     "codec/rest": 1.2, "codec/numbers": 1, "codec/ledger": 1.3,
     "codec/observe": 1.1,
     "flow": 1, "flow/purse": 1,
-    "loop": 2, "net": 3, "http": 4,
+    "loop": 2, "net": 3, "http": 4, "task/recover": 5.6,
     "task/call": 5, "task/session": 5.1, "task/future": 5.2,
     "task/sample": 5.3, "task/train": 5.4, "task/service": 5.5,
     "task/rest": 5.5,

@@ -38,7 +38,12 @@ typedef struct {
   const char *wire; /* as above; "": plain */
   tls_kit_t tls;    /* where it is TLS */
   int n_closed;
-  local_faults_t *faults; /* none at first, see e2e_faults() */
+  local_faults_t *faults;      /* none at first, see e2e_faults() */
+  int n_losses;                /* of the server's memory, by what it seemed */
+  int heeds_losses;            /* does not train on by itself then */
+  int n_ended;                 /* sessions that the server has ended */
+  tnk_recovery_cb on_recovery; /* NULL: recovery is off */
+  void *recovery_user;
 } e2e_t;
 
 static inline void e2e_on_request(void *user, const local_seen_t *seen) {
@@ -100,6 +105,22 @@ static inline void e2e_stop_server(e2e_t *e2e) {
     uv_run(&e2e->uv, UV_RUN_ONCE);
 }
 
+/* Faults make a server seem to have lost its memory that has not: the program
+ * knows better. */
+static inline void e2e_on_state(const char *client, tnk_queue_state_t state,
+                                const char *reason, void *user) {
+  e2e_t *e2e = user;
+
+  (void)client;
+  (void)reason;
+  e2e->n_ended += state == TNK_QUEUE_SESSION_LOST;
+  if (state != TNK_QUEUE_MEMORY_LOST)
+    return;
+  e2e->n_losses++;
+  if (!e2e->heeds_losses)
+    CHECK_INT(tnk_training_go_on(e2e->training), TNK_OK);
+}
+
 static inline void e2e_start_client(e2e_t *e2e) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   char url[64];
@@ -115,6 +136,11 @@ static inline void e2e_start_client(e2e_t *e2e) {
   else if (strcmp(e2e->wire, "tls") != 0)
     options.http_version = TNK_HTTP_1_1;
   options.base_url = url;
+  options.on_queue_state = e2e_on_state;
+  options.queue_state_user = e2e;
+  options.recovery = e2e->on_recovery != NULL ? TNK_YES : TNK_NO;
+  options.on_recovery = e2e->on_recovery;
+  options.recovery_user = e2e->recovery_user;
   options.api_key = "tml-test";
   options.allocator = test_allocator();
   if (tnk_service_open(&e2e->service, &e2e->uv, &options, text, sizeof(text)) !=

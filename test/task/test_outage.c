@@ -122,6 +122,29 @@ TEST(C5_six_hours_of_503_lose_nothing_for_who_has_the_patience) {
   script_close(&script);
 }
 
+/* Waiting for credit is no failure that patience ends. */
+TEST(C5_a_pause_of_the_account_uses_up_no_patience) {
+  script_t script;
+  notices_t notices;
+  outcome_t step;
+
+  open_told(&script, &notices, 20000);
+  script_train(&script);
+  mock_json(script.mock, NULL, step_path, 402, "{}");
+  outcome_of(&step, script_step(&script));
+  script_turns(&script);
+  pass_time(&script, 600000, 5000);
+  CHECK_INT(step.n_done, 0);
+  /* Its patience begins with the first failure of another kind. */
+  mock_on(script.mock, NULL, step_path, refuse, NULL);
+  pass_time(&script, 15000, 1000);
+  CHECK_INT(step.n_done, 0);
+  pass_time(&script, 15000, 1000);
+  outcome_fails(&script, &step, TNK_ESERVER);
+  outcome_drop(&step);
+  script_close(&script);
+}
+
 /* ---- Nothing answers at all ---- */
 
 TEST(C5_six_hours_of_lost_requests_lose_nothing_and_are_told_once) {
@@ -202,6 +225,42 @@ TEST(S1_7_the_end_of_a_minute_of_nothing_lets_everything_go_within_5_s) {
   }
   CHECK_INT(notices.n_back, 1);
   outcome_drop_all(outcomes, N + 2);
+  script_close(&script);
+}
+
+/* A cancel, which no promise waits for: it goes ahead of its schedule too. */
+TEST(C5_the_probe_goes_out_for_what_nobody_waits_for) {
+  script_t script;
+  notices_t notices;
+  outcome_t sample;
+  tnk_promise_t *promise;
+  size_t n;
+
+  open_told(&script, &notices, 0);
+  mock_json(script.mock, "POST", "/api/v1/client/dynamic_config", 200,
+            "{\"sample_cancel_enabled\":true}");
+  mock_json(script.mock, "POST", "/api/v1/cancel_future", 200, "{}");
+  mock_on(script.mock, NULL, "/api/v1/retrieve_future", mock_hold, NULL);
+  script_sampler(&script);
+  promise = script_sample(&script);
+  outcome_of(&sample, tnk_promise_ref(promise));
+  script_turns(&script);
+  black_out(&script, 1);
+  tnk_promise_cancel(promise);
+  outcome_fails(&script, &sample, TNK_ECANCELED);
+  pass_time(&script, 8000, 500);
+  CHECK_INT(notices.n_out, 1);
+  n = mock_n_connections(script.mock);
+  pass_time(&script, 8000, 500);
+  n = mock_n_connections(script.mock) - n;
+  CHECK(n >= 4); /* its schedule alone would make two */
+  n = mock_count(script.mock, NULL, "/api/v1/cancel_future");
+  black_out(&script, 0);
+  pass_time(&script, 3000, 500);
+  CHECK_INT(mock_count(script.mock, NULL, "/api/v1/cancel_future"), n + 1);
+  CHECK_INT(notices.n_back, 1);
+  tnk_promise_unref(promise);
+  outcome_drop(&sample);
   script_close(&script);
 }
 

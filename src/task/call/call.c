@@ -429,6 +429,7 @@ void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
   call->max_body = 0;
   call->background = call->once = 0;
   call->wants_proto = call->is_proto = call->is_zstd = 0;
+  call->is_repeat = 0;
 }
 
 void tnk__call_start(tnk__call_t *call,
@@ -440,7 +441,7 @@ void tnk__call_start(tnk__call_t *call,
   call->n_attempts = 0;
   call->n_unreadable = 0;
   call->n_conflicts = 0;
-  call->was_unknown = 0;
+  call->was_unknown = call->is_repeat;
   call->was_accepted = 0;
   call->was_replayed = 0;
   call->was_rejected = 0;

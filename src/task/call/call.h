@@ -111,6 +111,8 @@ typedef struct tnk__call {
   uint8_t n_conflicts;  /* 409s that named no number */
   uint8_t is_reused;    /* its number was refused before and given back; the
                            owner's, set anew before each start */
+  uint8_t is_repeat;    /* of bytes that were sent under its number by another
+                           call, and may have been executed; as is_reused */
   uint8_t was_unknown;  /* an attempt may have been executed */
   uint8_t was_accepted; /* the answer that said so broke off */
   uint8_t was_replayed; /* a broken connection was replaced under an attempt */

@@ -32,11 +32,17 @@ static void hand_over(create_t *create, const char *base_model) {
       tnk__sampling_new(create->errand.session, create->id, base_model,
                         create->record_stability_info);
 
-  if (sampling != NULL)
-    tnk__errand_resolve(&create->errand, TNK__RESULT_SAMPLING,
-                        tnk__sampling_show(sampling), tnk__sampling_hide);
-  else
+  if (sampling == NULL) {
     tnk__errand_fail_code(&create->errand, NAME, TNK_ENOMEM);
+    return;
+  }
+  /* Without memory it works as well, but cannot be made again by itself. */
+  if (create->model_path != NULL)
+    sampling->model_path = tnk__strdup(&create->errand.session->context->alloc,
+                                       create->model_path);
+  sampling->is_of_base = create->model_path == NULL;
+  tnk__errand_resolve(&create->errand, TNK__RESULT_SAMPLING,
+                      tnk__sampling_show(sampling), tnk__sampling_hide);
 }
 
 /* The service knows the call and not the weights. A 404 in a framework's own

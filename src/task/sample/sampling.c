@@ -31,6 +31,7 @@ static void on_closed(tnk__deferred_t *closed) {
   tnk__free(alloc, sampling->id);
   tnk__free(alloc, sampling->base_model);
   tnk__free(alloc, sampling->exported);
+  tnk__free(alloc, sampling->model_path);
   sampling->session = NULL;
   tnk__sampling_hide(alloc, sampling);
   if (cb != NULL) {
@@ -70,18 +71,38 @@ tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
   return sampling;
 }
 
-void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
-                         void *user) {
+static void abort_all(tnk_sampling_t *sampling, tnk__error_t *error) {
   tnk__list_t *node;
 
+  while ((node = tnk__list_first(&sampling->samples)) != NULL)
+    tnk__member_of(node)->abort(tnk__member_of(node), error);
+}
+
+/* What belongs to the old sampler goes with the other client. */
+void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other,
+                         tnk__error_t *error) {
+  char *id = sampling->id;
+
+  abort_all(sampling, error);
+  sampling->id = other->id;
+  other->id = id;
+  other->poller = sampling->poller;
+  sampling->poller = NULL;
+  tnk__free(&sampling->session->context->alloc, sampling->exported);
+  sampling->exported = NULL;
+  sampling->clone = 0;
+  sampling->next_seq = 0;
+  tnk__sampling_close(other, NULL, NULL);
+}
+
+void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
+                         void *user) {
   if (sampling->closing)
     return;
   sampling->closing = 1;
   sampling->close_cb = cb;
   sampling->close_user = user;
-  while ((node = tnk__list_first(&sampling->samples)) != NULL)
-    tnk__member_of(node)->abort(tnk__member_of(node),
-                                tnk__error_static(TNK_ECLOSED));
+  abort_all(sampling, tnk__error_static(TNK_ECLOSED));
   if (sampling->poller != NULL) {
     tnk__poller_close(sampling->poller);
     sampling->session->n_pollers--;

@@ -33,6 +33,11 @@ struct tnk_sampling {
   char *id;
   char *base_model; /* or NULL */
   int record_stability_info;
+  /* What it was made of, for making it again: a path, or else the base model;
+   * neither where nothing has a name. */
+  char *model_path;
+  int is_of_base;
+  int is_lost;             /* it waits to be made again, see task/recover */
   tnk__foreign_t *foreign; /* whose session it is; NULL: the service's own */
   char *exported;          /* NULL until it is asked for */
   uint64_t clone;
@@ -66,6 +71,10 @@ const char *tnk__sampling_export(tnk_sampling_t *sampling);
 tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
                                   const char *base_model,
                                   int record_stability_info);
+/* Go on with the sampler of another client, which is then closed; what is
+ * pending is rejected. */
+void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other,
+                         tnk__error_t *error);
 void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user);
 /* As a promise's value: one more reference, and how it is given up. */
 void *tnk__sampling_show(tnk_sampling_t *sampling);

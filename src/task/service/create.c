@@ -17,6 +17,7 @@
 #include "task/future/errand.h"
 #include "task/train/training.h"
 #include "task/train/operations.h"
+#include "task/train/restart.h"
 
 typedef struct {
   tnk__errand_t errand;
@@ -103,6 +104,8 @@ static void hand_over(create_t *create, const tnk_training_info_t *info) {
   set_info(training, info);
   check_optimizer(create, info);
   if (!create->is_classic) {
+    tnk__training_saved(training, restore->path, (tnk__tally_t){0, 0},
+                        restore->with_optimizer == TNK_YES);
     tnk__errand_resolve(errand, TNK__RESULT_TRAINING,
                         tnk__training_show(training), tnk__training_hide);
     return;

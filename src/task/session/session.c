@@ -4,6 +4,7 @@
  *     next one to come begins again with that level's first call
  *   READY --a heartbeat is answered 410, or 404 after a good one--> READY;
  *     `ended_session` is set, and no further heartbeat is sent
+ *   READY --tnk__session_renew()--> CONFIGURED, and a new session is made
  *   any --tnk__session_shut()--> closing: who waits is told, and whoever comes.
  *     Then tnk__session_finish(), if there is a session that has not ended, and
  *     tnk__session_close()
@@ -118,6 +119,8 @@ static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
       tnk__container_of(heartbeat, tnk__session_t, heartbeat);
 
   session->endpoint.ended_session = session->id;
+  if (session->lost != NULL)
+    session->lost(session, NULL);
   tnk__session_tell(session, session->id, TNK_QUEUE_SESSION_LOST,
                     error->pub.text);
 }
@@ -315,6 +318,33 @@ static int prepare_background(tnk__session_t *session) {
   return TNK_OK;
 }
 
+/* The old session's id, if there is one, stays until here. */
+static int take_id(tnk__session_t *session, const char *text) {
+  const tnk_allocator_t *alloc = &session->context->alloc;
+  char *old = session->id;
+
+  session->id = tnk__strdup(alloc, text);
+  if (session->id == NULL || prepare_background(session) != TNK_OK) {
+    tnk__free(alloc, session->id);
+    session->id = old;
+    return TNK_ENOMEM;
+  }
+  session->endpoint.ended_session = NULL;
+  tnk__free(alloc, old);
+  return TNK_OK;
+}
+
+void tnk__session_renew(tnk__session_t *session) {
+  tnk__heartbeat_stop(&session->heartbeat);
+  tnk__call_cancel(&session->refresh);
+  session->heartbeat.was_answered = 0;
+  session->next_model_seq = 0;
+  session->next_loss_seq = 0;
+  session->next_sampling_seq = 0;
+  if (session->level == TNK__SESSION_READY)
+    session->level = TNK__SESSION_CONFIGURED;
+}
+
 static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__session_t *session = tnk__container_of(call, tnk__session_t, startup);
   const tnk_allocator_t *alloc = &session->context->alloc;
@@ -328,10 +358,8 @@ static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
   }
   tnk__arena_init(&arena, alloc, MAX_STARTUP_BODY);
   err = tnk__create_session_read(&answer, &arena, reply->body, reply->body_len);
-  if (err == TNK_OK) {
-    session->id = tnk__strdup(alloc, answer.session_id);
-    err = session->id != NULL ? prepare_background(session) : TNK_ENOMEM;
-  }
+  if (err == TNK_OK)
+    err = take_id(session, answer.session_id);
   if (err == TNK_OK) {
     log_message(session, TNK_LOG_INFO, answer.info_message);
     log_message(session, TNK_LOG_WARN, answer.warning_message);
@@ -339,8 +367,6 @@ static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
   }
   tnk__arena_deinit(&arena);
   if (err != TNK_OK) {
-    tnk__free(alloc, session->id);
-    session->id = NULL;
     startup_malformed(session, err);
     return;
   }

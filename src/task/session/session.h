@@ -16,6 +16,9 @@
 #include "task/session/loan.h"
 #include "task/call/renewal.h"
 
+struct tnk_training;
+struct tnk__recovery;
+
 /* How far the start-up has come. */
 typedef enum {
   TNK__SESSION_NEW,        /* nothing was sent */
@@ -57,6 +60,10 @@ typedef struct tnk__session {
   tnk__timer_t watch_timer; /* see watch.c */
   tnk__heartbeat_t heartbeat;
   void (*finished)(struct tnk__session *self);
+  /* Whoever mends things hears that the session is lost, or what the server had
+   * of a training client; may be NULL, and only schedules. */
+  void (*lost)(struct tnk__session *self, struct tnk_training *training);
+  struct tnk__recovery *mender;
   tnk__deferred_t no_finish; /* there is nothing to report */
   tnk__call_t refresh;       /* of the dynamic configuration, with its timer */
   char *id;
@@ -97,6 +104,10 @@ void tnk__session_finish(tnk__session_t *session,
                          void (*done)(tnk__session_t *session));
 /* The end: stop timers and calls, leave the limiter, free. */
 void tnk__session_close(tnk__session_t *session);
+
+/* Leave a session that the server has ended: the next one to need a session
+ * makes a new one. Until then `id` is that of the old one. */
+void tnk__session_renew(tnk__session_t *session);
 
 /* Call the observer of queues, if there is one, as the last touch: it may close
  * the service. */

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "flow/siphash.h"
 
 /* What is in memory of a body that is fed. Small enough for a turn of the loop
  * and for a processor's cache, large enough that a call to the system for each
@@ -117,6 +118,23 @@ int tnk__cargo_pack(tnk__cargo_t *cargo, tnk__context_t *context,
 }
 
 /* ---- Sending ---- */
+
+uint64_t tnk__cargo_mark(tnk__cargo_t *cargo) {
+  uint64_t mark[2] = {0, tnk__cargo_len(cargo)};
+  size_t at;
+  size_t n;
+
+  if (cargo->state != TNK__CARGO_FED)
+    return tnk__siphash(mark, cargo->whole.data, cargo->whole.len);
+  for (at = 0; at < cargo->feed.len; at += n) {
+    const uint8_t *piece = next_piece(&cargo->feed, at, &n);
+
+    if (piece == NULL)
+      return 0;
+    mark[0] = tnk__siphash(mark, piece, n);
+  }
+  return mark[0];
+}
 
 size_t tnk__cargo_len(const tnk__cargo_t *cargo) {
   return cargo->state == TNK__CARGO_WHOLE ? cargo->whole.len

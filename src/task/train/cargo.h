@@ -50,6 +50,9 @@ int tnk__cargo_pack(tnk__cargo_t *cargo, tnk__context_t *context,
                     tnk__zstd_t *shelf, void (*packed)(tnk__cargo_t *self));
 /* The number of bytes, of whatever form the body is in. */
 size_t tnk__cargo_len(const tnk__cargo_t *cargo);
+/* A number for its bytes: the same for the same ones. 0 without memory. Not
+ * while a call reads it. */
+uint64_t tnk__cargo_mark(tnk__cargo_t *cargo);
 /* Give it to a call, which borrows it. */
 void tnk__cargo_load(tnk__cargo_t *cargo, tnk__call_t *call);
 

@@ -39,7 +39,7 @@ static void drop_parts(tnk__op_t *op) {
       continue; /* its number depends on how this ends */
     }
     if (part->state < TNK__PART_WAITING)
-      tnk__seq_settle(&part->number, TNK__EFFECT_NONE, TNK_OK);
+      tnk__seq_settle(&part->number, TNK__EFFECT_NONE, TNK_OK, NULL);
     tnk__part_clear(part);
   }
 }
@@ -146,7 +146,7 @@ static void on_abort(tnk__member_t *member, tnk__error_t *error) {
   if (op->promise != NULL)
     reject(op, error);
   for (i = 0; i < op->n_parts; i++) {
-    tnk__seq_settle(&op->parts[i].number, TNK__EFFECT_NONE, TNK_OK);
+    tnk__seq_settle(&op->parts[i].number, TNK__EFFECT_NONE, TNK_OK, NULL);
     tnk__part_clear(&op->parts[i]);
   }
   tnk__op_release(op);
@@ -187,6 +187,18 @@ static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
 
 static void on_cancel(void *arg) {
   tnk__op_fail(arg, tnk__error_static(TNK_ECANCELED));
+}
+
+void tnk__op_fail_behind(tnk_training_t *training, tnk__error_t *error) {
+  tnk__error_t *behind = tnk__error_behind(error);
+
+  TNK__LIST_FOREACH_SAFE (link, next, &training->turns.queue) {
+    tnk__turn_t *turn = tnk__container_of(link, tnk__turn_t, link);
+
+    if (turn->n_open == 0)
+      tnk__op_fail(tnk__container_of(turn, tnk__op_t, turn), behind);
+  }
+  tnk__error_unref(behind);
 }
 
 void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error) {

@@ -208,6 +208,9 @@ void tnk__op_has_read(tnk__op_t *op);
 /* Free the operation, a part of which has ended, when it is over and nothing is
  * open. */
 void tnk__op_release(tnk__op_t *op);
+/* Fail all that wait, behind one that has failed with this error: they were
+ * called without knowing of it, and what it was to change may be missing. */
+void tnk__op_fail_behind(tnk_training_t *training, tnk__error_t *error);
 /* Fail all that wait: no further operation can be numbered. */
 void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error);
 

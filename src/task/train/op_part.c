@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "task/session/session.h"
+#include "task/train/stop.h"
 
 /*
  *   IDLE --begin--> PAYING --paid, encoded--> SENDING --accepted--> WAITING
@@ -70,7 +71,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
 
   (void)answer;
   tnk__training_moved(op->training);
-  tnk__seq_settle(&part->number, TNK__EFFECT_ACCEPTED, TNK_OK);
+  tnk__seq_settle(&part->number, TNK__EFFECT_ACCEPTED, TNK_OK, NULL);
   tnk__seq_deinit(&part->number);
   tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
   tnk__cargo_clear(&part->cargo);
@@ -87,14 +88,26 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   return !tnk__op_lose(op, NULL);
 }
 
+/* The last touch: the program is told. */
+static void stop_if(tnk_training_t *training, const tnk__stop_t *stop) {
+  tnk__error_t *error = tnk__training_stop(training, stop);
+
+  if (error != NULL)
+    tnk__op_fail_queue(training, error);
+  tnk__error_unref(error);
+}
+
 /* The submission has failed for good. */
 static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__op_t *op = part->op;
   tnk_training_t *training = op->training;
   tnk__error_t *error = reply->error;
+  const tnk__stop_t stop =
+      tnk__stop_of(part, reply, tnk__stop_sign(part, reply));
+  int is_doubtful;
 
   tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
-  if (op->promise != NULL &&
+  if (op->promise != NULL && stop.sign == TNK__SIGN_NONE &&
       (tnk__seq_heal(&part->number, reply, !op->side_by_side) ||
        (reply->verdict.effect == TNK__EFFECT_NONE && !reply->verdict.in_doubt &&
         !op->side_by_side && tnk__seq_suspect(&part->number, reply)))) {
@@ -105,7 +118,10 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
     error = part->number.refusal;
   tnk__error_ref(error);
   part->state = TNK__PART_DONE;
-  tnk__seq_settle(&part->number, reply->verdict.effect, error->pub.code);
+  is_doubtful =
+      op->promise != NULL && reply->verdict.effect == TNK__EFFECT_UNKNOWN;
+  tnk__seq_settle(&part->number, reply->verdict.effect, error->pub.code,
+                  &part->cargo);
   tnk__part_clear(part);
   if (op->promise != NULL && reply->verdict.effect == TNK__EFFECT_ACCEPTED) {
     tnk__op_accepted(op);
@@ -118,10 +134,13 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
       tnk__tally_accept(op);
     tnk__op_release(op);
   }
-  /* No later operation may be sent: the server could wait for this number. */
+  if (is_doubtful)
+    tnk__op_fail_behind(training, error);
+  /* Nothing can be remembered any more: the server could wait for a number. */
   if (training->turns.err != TNK_OK)
     tnk__op_fail_queue(training, error);
   tnk__error_unref(error);
+  stop_if(training, &stop);
 }
 
 static void lose_text(const tnk__part_t *part, int code, const char *why) {
@@ -131,6 +150,26 @@ static void lose_text(const tnk__part_t *part, int code, const char *why) {
 
   tnk__op_lose(part->op, error);
   tnk__error_unref(error);
+}
+
+/* There will be no result. Nothing more is sent of one that shows that the
+ * server has forgotten it. */
+static void on_failed(tnk__part_t *part, const tnk__reply_t *reply) {
+  tnk__op_t *op = part->op;
+  tnk_training_t *training = op->training;
+  const tnk__stop_t stop =
+      tnk__stop_of(part, reply, tnk__stop_sign(part, reply));
+
+  /* The future may tell what the submission did not. */
+  if (stop.sign == TNK__SIGN_NONE)
+    tnk__seq_learn(&part->number, reply);
+  if (tnk__job_ran(&part->job) == TNK_RAN_NO)
+    op->is_out_of_turn = 1;
+  if (reply->verdict.err == TNK_EFAILED || stop.sign != TNK__SIGN_NONE)
+    tnk__op_fail(op, reply->error);
+  else
+    tnk__op_lose(op, reply->error);
+  stop_if(training, &stop);
 }
 
 static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
@@ -148,16 +187,10 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
   if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
     tnk__training_notice(op->training, "active", NULL);
   if (reply->error != NULL) {
-    /* The future may tell what the submission did not. */
-    tnk__seq_learn(&part->number, reply);
-    if (tnk__job_ran(&part->job) == TNK_RAN_NO)
-      op->is_out_of_turn = 1;
-    if (reply->verdict.err == TNK_EFAILED)
-      tnk__op_fail(op, reply->error);
-    else
-      tnk__op_lose(op, reply->error);
+    on_failed(part, reply);
     return;
   }
+  tnk__training_known(op->training, part->number.value);
   tnk__text_init(&text, why, sizeof(why));
   if (op->type->read != NULL)
     err = op->type->read(op, part->index, reply, &text);
@@ -201,10 +234,11 @@ static void submit(tnk__part_t *part) {
   }
   tnk__cargo_load(&part->cargo, call);
   part->state = TNK__PART_SENDING;
-  tnk__seq_use(&part->number);
+  tnk__seq_use(&part->number, &part->cargo);
   call->is_reused = part->number.is_reused != 0;
   call->operation = op->promise->operation;
   call->part = (uint32_t)part->index;
+  call->is_repeat = part->number.is_repeat != 0;
   tnk__job_start(&part->job, call->body, call->body_len, on_done);
 }
 

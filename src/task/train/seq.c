@@ -1,5 +1,7 @@
 #include "task/train/seq.h"
 
+#include "base/log.h"
+
 enum { MAX_HEALS = 3, MAX_SKIPS = 8 };
 
 /*
@@ -29,17 +31,48 @@ int tnk__seq_take(tnk__seq_t *number) {
   return err;
 }
 
-void tnk__seq_use(tnk__seq_t *number) {
+void tnk__seq_use(tnk__seq_t *number, tnk__cargo_t *cargo) {
   uint64_t *fresh = &number->training->fresh;
+  const tnk__doubt_t *doubt =
+      number->is_taken
+          ? tnk__turns_doubt_of(&number->training->turns, number->value)
+          : NULL;
 
   number->is_reused = number->value < *fresh;
+  number->is_doubted = doubt != NULL;
+  number->is_repeat = doubt != NULL && doubt->mark == tnk__cargo_mark(cargo);
   if (number->is_taken && !number->is_reused)
     *fresh = number->value + 1;
 }
 
-void tnk__seq_settle(tnk__seq_t *number, tnk__effect_t effect, int err) {
+/* Once it is known whether the server has what was sent under a number before,
+ * whoever waits for the end of that doubt finds it in the log. */
+static void tell(const tnk__seq_t *number, int was_run) {
+  const tnk_training_t *training = number->training;
+
+  if (!number->is_taken || !number->is_doubted)
+    return;
+  tnk__log(&training->session->context->logger, TNK_LOG_WARN, "training",
+           "%s: the request under number %llu, of which nothing was known, %s",
+           training->info.model_id, (unsigned long long)number->value,
+           number->is_repeat ? "was sent again, and is run once"
+           : was_run         ? "had been run"
+                             : "had not been run, and will not be");
+}
+
+/* Its fate is not known: it is given back, and its next use tells. */
+static void doubt(tnk__seq_t *number, int err, tnk__cargo_t *cargo) {
+  tnk__turns_doubt(&number->training->turns, number->turn, number->value,
+                   cargo != NULL ? tnk__cargo_mark(cargo) : 0, err);
+}
+
+void tnk__seq_settle(tnk__seq_t *number, tnk__effect_t effect, int err,
+                     tnk__cargo_t *cargo) {
   tnk__turns_t *turns = &number->training->turns;
   uint32_t i;
+
+  if (effect == TNK__EFFECT_ACCEPTED)
+    tell(number, number->is_repeat);
 
   for (i = 0; i < number->n_suspects; i++)
     tnk__turns_settle(turns, number->turn, number->suspects[i],
@@ -47,7 +80,9 @@ void tnk__seq_settle(tnk__seq_t *number, tnk__effect_t effect, int err) {
                                                  : TNK__EFFECT_ACCEPTED,
                       TNK_OK);
   number->n_suspects = 0;
-  if (number->is_taken)
+  if (number->is_taken && effect == TNK__EFFECT_UNKNOWN)
+    doubt(number, err, cargo);
+  else if (number->is_taken)
     tnk__turns_settle(turns, number->turn, number->value, effect, err);
   number->is_taken = 0;
 }
@@ -71,6 +106,7 @@ static int learn(const tnk__seq_t *number, uint64_t expected) {
 
 /* The server has it for somebody else's bytes: on with the next one. */
 static int skip(tnk__seq_t *number, int alone) {
+  tell(number, 1);
   tnk__turns_settle(&number->training->turns, number->turn, number->value,
                     TNK__EFFECT_ACCEPTED, TNK_OK);
   number->is_taken = 0;
@@ -85,7 +121,9 @@ int tnk__seq_heal(tnk__seq_t *number, const tnk__reply_t *reply, int alone) {
       !reply->has_expected || reply->got != number->value ||
       number->n_suspects > 0)
     return 0;
-  tnk__seq_settle(number, TNK__EFFECT_NONE, TNK_OK);
+  if (reply->expected > number->value)
+    tell(number, 1);
+  tnk__seq_settle(number, TNK__EFFECT_NONE, TNK_OK, NULL);
   if (!learn(number, reply->expected) || !alone || number->n_heals == MAX_HEALS)
     return 0;
   number->n_heals++;

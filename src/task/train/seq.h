@@ -2,6 +2,7 @@
 #define TNK_TASK_TRAIN_SEQ_H
 
 #include "task/call/call.h"
+#include "task/train/cargo.h"
 #include "task/train/training.h"
 
 /*
@@ -19,7 +20,11 @@ typedef struct {
   uint64_t value;
   uint32_t epoch; /* of the numbering when it was taken */
   int is_taken;
-  int is_reused; /* it had been sent before, and was refused */
+  int is_reused;  /* it had been sent before, and was refused */
+  int is_doubted; /* it had been sent before, and nobody knows what became of
+                     that ... */
+  int is_repeat;  /* ... which was the same */
+  uint64_t mark;  /* of what is sent under it, while it is doubted */
   uint32_t n_heals;
   uint32_t n_skipped; /* numbers that the server has for somebody else */
   uint64_t suspects[TNK__NUMBER_MAX_SUSPECTS];
@@ -34,11 +39,13 @@ void tnk__seq_deinit(tnk__seq_t *number);
 /* Take a number, unless there is one. TNK_OK, or what has stopped the
  * numbering. */
 int tnk__seq_take(tnk__seq_t *number);
-/* Note that the request is sent under it. */
-void tnk__seq_use(tnk__seq_t *number);
-/* Settle it: the fate of all that was sent under it is known, or can never
- * be. */
-void tnk__seq_settle(tnk__seq_t *number, tnk__effect_t effect, int err);
+/* Note that the cargo is sent under it. */
+void tnk__seq_use(tnk__seq_t *number, tnk__cargo_t *cargo);
+/* Settle it: the fate of all that was sent under it is known, or what is sent
+ * under it next will tell: then `cargo` is what was sent, else it may be
+ * NULL. */
+void tnk__seq_settle(tnk__seq_t *number, tnk__effect_t effect, int err,
+                     tnk__cargo_t *cargo);
 /* Decide about a refusal of a number that had been given back: the number may
  * be at fault rather than the request. 1: try the next one; when that is taken,
  * the server counts refused numbers as used. */

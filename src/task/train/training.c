@@ -34,6 +34,7 @@ static void on_closed(tnk__deferred_t *closed) {
 
   tnk__list_remove(&training->link);
   tnk__error_unref(training->failed);
+  tnk__free(alloc, training->saved_path);
   tnk__arena_deinit(&training->arena);
   training->session = NULL;
   tnk__training_hide(alloc, training);

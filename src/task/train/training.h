@@ -53,6 +53,14 @@ struct tnk_training {
                      on what came before it alone */
   tnk__zstd_t zstd;     /* for the next body to be compressed */
   tnk__error_t *failed; /* why nothing can be submitted any more */
+  uint64_t known;       /* the highest number whose result has come; 0: none */
+  int is_stopped;       /* see stop.h */
+  /* The last state that was saved or loaded, or NULL; what it contains, and
+   * whether the optimizer's moments belong to it. */
+  char *saved_path;
+  tnk__tally_t saved_tally;
+  int saved_optimizer;
+  int is_lost; /* it waits to be restored, see task/recover */
   int closing;
   tnk_close_cb close_cb;
   void *close_user;

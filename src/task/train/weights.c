@@ -9,6 +9,7 @@
 #include "codec/message/calls_training.h"
 #include "task/sample/sampling.h"
 #include "task/train/op.h"
+#include "task/train/restart.h"
 
 /* Writes the request of a save. */
 typedef void (*put_save_t)(tnk__buf_t *out, const char *model_id,
@@ -98,14 +99,29 @@ static int write_unload(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
 
 /* ---- Results ---- */
 
+/* From here the client could be restored. */
+static void note_saved(tnk__op_t *op) {
+  weights_t *weights = weights_of(op);
+
+  if (op->type->route == TNK__ROUTE_SAVE_STATE) {
+    tnk__training_saved(op->training, weights->saved.path, op->tally, 1);
+  } else if (op->type->route == TNK__ROUTE_LOAD_STATE) {
+    tnk__training_saved(op->training, weights->name, (tnk__tally_t){0, 0},
+                        weights->with_optimizer);
+  }
+}
+
 static int read_saved(tnk__op_t *op, size_t index, const tnk__reply_t *reply,
                       tnk__text_t *why) {
   weights_t *weights = weights_of(op);
+  int err = tnk__saved_read(&weights->saved, &weights->arena, reply->body,
+                            reply->body_len);
 
   (void)why;
   (void)index;
-  return tnk__saved_read(&weights->saved, &weights->arena, reply->body,
-                         reply->body_len);
+  if (err == TNK_OK)
+    note_saved(op);
+  return err;
 }
 
 static void free_text(const tnk_allocator_t *alloc, void *value) {

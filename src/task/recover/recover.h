@@ -1,0 +1,46 @@
+#ifndef TNK_TASK_RECOVER_RECOVER_H
+#define TNK_TASK_RECOVER_RECOVER_H
+
+#include "task/sample/sampling.h"
+#include "task/session/session.h"
+#include "task/train/training.h"
+
+/*
+ * What a server has lost, made again: the session, then the clients one after
+ * the other. Off unless the program has asked for it.
+ *
+ * Idle; opening, while a new session is being made; restoring one client;
+ * pausing before the next attempt. What is lost meanwhile is noted, and its
+ * turn comes.
+ */
+typedef enum {
+  TNK__RECOVERY_IDLE = 0,
+  TNK__RECOVERY_OPENING,
+  TNK__RECOVERY_RESTORING,
+  TNK__RECOVERY_PAUSING
+} tnk__recovery_state_t;
+
+typedef struct tnk__recovery {
+  tnk__session_t *session;
+  tnk__recovery_state_t state;
+  int is_lost;         /* the session is, and a new one is needed */
+  uint32_t n_attempts; /* of what is under way */
+  tnk__need_t need;
+  tnk__timer_t timer;
+  tnk__deferred_t next;
+  tnk_training_t *training; /* that is restored, with a reference; or NULL */
+  tnk_sampling_t *sampling; /* or this one */
+} tnk__recovery_t;
+
+/* Begin, idle. Nothing is ever done where the options do not ask for it. */
+void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session);
+/* Give up whatever is under way; the session is being shut. */
+void tnk__recovery_shut(tnk__recovery_t *recovery);
+
+/* ---- What the program is told: tell.c ---- */
+
+/* Call the program, and write it to the log. 0: it has closed the service. */
+int tnk__recovery_tell(const tnk__recovery_t *recovery,
+                       tnk_recovery_event_t event);
+
+#endif

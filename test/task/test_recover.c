@@ -1,0 +1,446 @@
+#include "task/kinds.h"
+
+/*
+ * What the server has lost is made again where the program has asked for it:
+ * the session, samplers, and training clients from their last saved state.
+ */
+
+static const char beat_path[] = "/api/v1/session_heartbeat";
+static const char session_path[] = "/api/v1/create_session";
+static const char load_path[] = "/api/v1/load_weights";
+static const char sampler_path[] = "/api/v1/create_sampling_session";
+static const char poll_path[] = "/api/v1/retrieve_future";
+
+enum { MAX_EVENTS = 40, NEVER = -1 };
+
+typedef struct {
+  tnk_recovery_state_t kind;
+  uint32_t attempt;
+  char client[64];
+  char path[64];
+  char reason[256];
+  uint64_t n_steps;
+  uint64_t retry_ms;
+  int has_training;
+  int has_sampling;
+} event_t;
+
+typedef struct {
+  script_t script;
+  event_t events[MAX_EVENTS];
+  int n;
+  int closes_at; /* this event */
+  int goes_on_at;
+} mend_t;
+
+static void keep(char *to, size_t size, const char *text) {
+  snprintf(to, size, "%s", text != NULL ? text : "");
+}
+
+static void on_recovery(const tnk_recovery_event_t *event, void *user) {
+  mend_t *mend = user;
+  event_t *to = &mend->events[mend->n];
+
+  CHECK(mend->n < MAX_EVENTS);
+  to->kind = event->kind;
+  to->attempt = event->attempt;
+  keep(to->client, sizeof(to->client), event->client);
+  keep(to->path, sizeof(to->path), event->path);
+  keep(to->reason, sizeof(to->reason), event->reason);
+  to->n_steps = event->n_steps;
+  to->retry_ms = event->retry_ms;
+  to->has_training = event->training != NULL;
+  to->has_sampling = event->sampling != NULL;
+  if (mend->n == mend->closes_at)
+    tnk_service_close(mend->script.service, script_closed, &mend->script);
+  if (mend->n == mend->goes_on_at)
+    CHECK_INT(tnk_training_go_on(mend->script.training), TNK_OK);
+  mend->n++;
+}
+
+static tnk_service_options_t options_of(mend_t *mend) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  memset(mend, 0, sizeof(*mend));
+  mend->closes_at = mend->goes_on_at = NEVER;
+  options.recovery = TNK_YES;
+  options.on_recovery = on_recovery;
+  options.recovery_user = mend;
+  return options;
+}
+
+/* Two steps, a saved state, and one more step. */
+static void train(mend_t *mend) {
+  script_t *script = &mend->script;
+  tnk_promise_t *promises[4];
+  outcome_t outcomes[4];
+
+  promises[0] = script_step(script);
+  promises[1] = script_step(script);
+  promises[2] = tnk_training_save_state(script->training, "a", NULL);
+  promises[3] = script_step(script);
+  for (int i = 0; i < 4; i++)
+    outcome_of(&outcomes[i], promises[i]);
+  for (int i = 0; i < 4; i++)
+    outcome_ok(script, &outcomes[i]);
+  outcome_drop_all(outcomes, 4);
+}
+
+/* The old session is not known any more. */
+static void beat(mock_request_t *request, void *user) {
+  int is_old = strstr((const char *)request->body, "session-0") != NULL;
+
+  (void)user;
+  mock_reply_json(request, is_old ? 404 : 200, "{}");
+}
+
+/* The server is restarted: one good heartbeat, and then none. */
+static void restart(script_t *script) {
+  script_advance(script, 10000);
+  script_turns(script);
+  mock_on(script->mock, "POST", beat_path, beat, NULL);
+  mock_json(script->mock, "POST", session_path, 200,
+            "{\"session_id\":\"session-1\"}");
+  mock_json(script->mock, "POST", "/api/v1/sessions/session-1/finish", 200,
+            "{}");
+  script_advance(script, 10000);
+  for (int i = 0; i < 4; i++)
+    script_turns(script);
+}
+
+static void check_event(const mend_t *mend, int i, tnk_recovery_state_t kind,
+                        const char *client) {
+  CHECK(i < mend->n);
+  CHECK_INT(mend->events[i].kind, kind);
+  CHECK_STR(mend->events[i].client, client);
+}
+
+TEST(Q1_a_lost_session_is_made_again_and_its_training_restored) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[2];
+  const mock_request_t *load;
+
+  script_open_with(script, options_of(&mend));
+  script_train(script);
+  train(&mend);
+  mock_once(script->mock, "POST", poll_path, mock_hold, NULL);
+  outcome_of(&outcomes[0], script_pass(script, 1));
+  restart(script);
+  outcome_fails(script, &outcomes[0], TNK_ESESSION);
+  CHECK(strstr(outcomes[0].text, "model-0: what the server had of it is lost, "
+                                 "and is being restored; wait for "
+                                 "on_recovery") != NULL);
+  CHECK_INT(mend.n, 6);
+  check_event(&mend, 0, TNK_RECOVERY_DETECTED, "session-0");
+  check_event(&mend, 1, TNK_RECOVERY_STARTED, "session-0");
+  check_event(&mend, 2, TNK_RECOVERY_COMPLETED, "session-1");
+  check_event(&mend, 3, TNK_RECOVERY_DETECTED, "model-0");
+  check_event(&mend, 4, TNK_RECOVERY_STARTED, "model-0");
+  check_event(&mend, 5, TNK_RECOVERY_COMPLETED, "session-1:train:0");
+  for (int i = 3; i < 6; i++) {
+    CHECK(mend.events[i].has_training);
+    CHECK_STR(mend.events[i].path, "tinker://run/save_weights");
+    CHECK_INT(mend.events[i].n_steps, 2);
+  }
+  CHECK_STR(tnk_service_session_id(script->service), "session-1");
+  load = mock_find(script->mock, "POST", load_path, 0);
+  CHECK(strstr((const char *)load->body, "\"session_id\":\"session-1\"") !=
+        NULL);
+  CHECK(strstr((const char *)load->body, "\"optimizer\":true") != NULL);
+  /* It goes on under the numbers of the new model. */
+  script_ok(script, &outcomes[1], script_step(script));
+  script_check_sent(script, script->n_sent - 1, "optim_step", 1);
+  CHECK(strstr((const char *)mock_find(script->mock, "POST",
+                                       "/api/v1/optim_step", 3)
+                   ->body,
+               "session-1:train:0") != NULL);
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_nothing_is_made_again_unless_it_is_asked_for) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcome;
+
+  options.recovery = TNK_DEFAULT;
+  script_open_with(script, options);
+  script_train(script);
+  train(&mend);
+  restart(script);
+  CHECK_INT(mend.n, 0);
+  CHECK_INT(mock_count(script->mock, "POST", session_path), 1);
+  mock_json(script->mock, "POST", "/api/v1/optim_step", 404, "{}");
+  script_fails(script, &outcome, script_step(script), TNK_ESESSION);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+TEST(Q1_what_is_called_while_it_is_restored_is_refused) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[2];
+
+  script_open_with(script, options_of(&mend));
+  script_train(script);
+  train(&mend);
+  mock_on(script->mock, "POST", load_path, mock_hold, NULL);
+  restart(script);
+  script_fails(script, &outcomes[0], script_step(script), TNK_ESESSION);
+  check_ran(&outcomes[0], TNK_RAN_NO, "; what came after it was not run");
+  mock_release(script->mock, 200, "{\"request_id\":\"load_weights:0:0\"}");
+  for (int i = 0; i < 4; i++)
+    script_turns(script);
+  script_ok(script, &outcomes[1], script_step(script));
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_a_model_that_was_never_saved_stays_lost) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcome;
+
+  script_open_with(script, options_of(&mend));
+  script_train(script);
+  restart(script);
+  CHECK_INT(mend.n, 5);
+  check_event(&mend, 4, TNK_RECOVERY_EXHAUSTED, "model-0");
+  CHECK_STR(mend.events[4].reason, "no state of it was saved");
+  script_fails(script, &outcome, script_step(script), TNK_ESESSION);
+  CHECK(strstr(outcome.text, "could not be restored; restore a saved state") !=
+        NULL);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+/* ---- Attempts ---- */
+
+TEST(Q1_three_attempts_are_made_five_and_ten_seconds_apart) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcome;
+
+  options.max_retries = UINT32_MAX; /* of the calls themselves */
+  script_open_with(script, options);
+  script_train(script);
+  train(&mend);
+  mock_json(script->mock, "POST", load_path, 503, "{}");
+  restart(script);
+  CHECK_INT(mend.n, 6);
+  check_event(&mend, 5, TNK_RECOVERY_FAILED, "model-0");
+  CHECK_INT(mend.events[5].retry_ms, 5000);
+  CHECK_INT(mend.events[5].attempt, 1);
+  script_later(script, 4999);
+  CHECK_INT(mend.n, 6);
+  script_later(script, 1);
+  CHECK_INT(mend.n, 8);
+  check_event(&mend, 7, TNK_RECOVERY_FAILED, "model-0");
+  CHECK_INT(mend.events[7].retry_ms, 10000);
+  script_later(script, 10000);
+  CHECK_INT(mend.n, 10);
+  check_event(&mend, 8, TNK_RECOVERY_STARTED, "model-0");
+  CHECK_INT(mend.events[8].attempt, 3);
+  check_event(&mend, 9, TNK_RECOVERY_EXHAUSTED, "model-0");
+  script_later(script, 100000);
+  CHECK_INT(mend.n, 10);
+  script_fails(script, &outcome, script_step(script), TNK_ESESSION);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+TEST(Q1_a_session_that_cannot_be_had_leaves_all_lost) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcome;
+
+  options.recovery_attempts = 1;
+  script_open_with(script, options);
+  script_train(script);
+  train(&mend);
+  mock_json_once(script->mock, "POST", session_path, 403, "{}");
+  restart(script);
+  CHECK_INT(mend.n, 3);
+  check_event(&mend, 2, TNK_RECOVERY_EXHAUSTED, "session-0");
+  script_fails(script, &outcome, script_step(script), TNK_ESESSION);
+  CHECK(strstr(outcome.text, "could not be restored") != NULL);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+/* ---- Samplers ---- */
+
+TEST(Q1_samplers_are_made_again_from_what_they_were_made_of) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+  outcome_t made;
+  outcome_t unnamed;
+  outcome_t sample;
+  int n_lost = 0;
+
+  script_open_with(script, options_of(&mend));
+  script_train(script);
+  options.model_path = "tinker://run/sampler_weights/a";
+  script_ok(script, &made,
+            tnk_service_create_sampling(script->service, &options));
+  script->sampling = tnk_promise_sampling(made.promise);
+  script_ok(script, &unnamed,
+            tnk_training_save_weights_and_get_sampling(
+                script->training, TNK_SAMPLING_SNAPSHOT, NULL));
+  mock_json(script->mock, "POST", sampler_path, 200,
+            "{\"sampling_session_id\":\"sampler-1\"}");
+  mock_json(script->mock, "GET", "/api/v1/samplers/sampler-1", 200,
+            "{\"sampler_id\":\"sampler-1\",\"base_model\":\"base\"}");
+  restart(script);
+  for (int i = 0; i < mend.n; i++)
+    n_lost += mend.events[i].kind == TNK_RECOVERY_EXHAUSTED &&
+              mend.events[i].has_sampling &&
+              strcmp(mend.events[i].client, "e-1") == 0;
+  CHECK_INT(n_lost, 1);
+  CHECK_STR(tnk_sampling_id(script->sampling), "sampler-1");
+  CHECK(
+      strstr(
+          (const char *)mock_find(script->mock, "POST", sampler_path, 1)->body,
+          "tinker://run/sampler_weights/a") != NULL);
+  script_ok(script, &sample, script_sample(script));
+  script_check_sent(script, script->n_sent - 1, "asample", 0);
+  outcome_drop(&sample);
+  outcome_drop(&made);
+  outcome_drop(&unnamed);
+  script_close(script);
+}
+
+/* ---- A server that has lost its memory of a model ---- */
+
+TEST(S0_3_a_forgotten_result_leads_to_the_last_saved_state) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[3];
+
+  script_open_with(script, options_of(&mend));
+  script_train(script);
+  train(&mend);
+  mock_json_once(script->mock, "POST", poll_path, 410, "{}");
+  script_fails(script, &outcomes[0], script_pass(script, 1), TNK_EEXPIRED);
+  for (int i = 0; i < 4; i++)
+    script_turns(script);
+  CHECK_INT(mend.n, 3);
+  check_event(&mend, 0, TNK_RECOVERY_DETECTED, "model-0");
+  check_event(&mend, 2, TNK_RECOVERY_COMPLETED, "session-0:train:1");
+  CHECK_INT(mend.events[2].n_steps, 2);
+  CHECK_INT(mock_count(script->mock, "POST", session_path), 1);
+  script_ok(script, &outcomes[1], script_step(script));
+  /* A save counts on from there. */
+  script_ok(script, &outcomes[2],
+            tnk_training_save_state(script->training, "b", NULL));
+  CHECK_INT(script->training->saved_tally.n_steps, 3);
+  outcome_drop_all(outcomes, 3);
+  script_close(script);
+}
+
+TEST(S0_3_a_program_that_goes_on_is_let) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[2];
+
+  script_open_with(script, options_of(&mend));
+  mend.goes_on_at = 0;
+  script_train(script);
+  train(&mend);
+  mock_json_once(script->mock, "POST", poll_path, 410, "{}");
+  script_fails(script, &outcomes[0], script_pass(script, 1), TNK_EEXPIRED);
+  for (int i = 0; i < 4; i++)
+    script_turns(script);
+  CHECK_INT(mend.n, 1);
+  CHECK_INT(mock_count(script->mock, "POST", load_path), 0);
+  script_ok(script, &outcomes[1], script_step(script));
+  script_check_sent(script, script->n_sent - 1, "optim_step", 6);
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+/* ---- Closing ---- */
+
+TEST(S4_1_a_program_may_close_whenever_it_is_told) {
+  for (int i = 0; i < 6; i++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+
+    script_open_with(script, options_of(&mend));
+    mend.closes_at = i;
+    script_train(script);
+    train(&mend);
+    restart(script);
+    CHECK_INT(mend.n, i + 1);
+    script_end(script);
+  }
+}
+
+TEST(S4_1_closing_ends_a_recovery_at_any_time) {
+  for (int i = 0; i < 3; i++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+    tnk_service_options_t options = options_of(&mend);
+
+    options.max_retries = UINT32_MAX;
+    script_open_with(script, options);
+    script_train(script);
+    train(&mend);
+    if (i == 0)
+      mock_on(script->mock, "POST", load_path, mock_hold, NULL);
+    else if (i == 1)
+      mock_on(script->mock, "POST", "/api/v1/get_info", mock_hold, NULL);
+    else
+      mock_json(script->mock, "POST", load_path, 503, "{}");
+    restart(script);
+    CHECK_INT(script->service->recovery.state,
+              i < 2 ? TNK__RECOVERY_RESTORING : TNK__RECOVERY_PAUSING);
+    script_close(script);
+  }
+}
+
+/* ---- Without memory ---- */
+
+/* The client is there again in the end, or it is told that it is not. */
+static int run_without(long n) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcome;
+  int is_back = 0;
+  int did_fail;
+
+  script_open_with(script, options_of(&mend));
+  script_train(script);
+  script_sampler(script);
+  train(&mend);
+  script_advance(script, 10000); /* a good heartbeat */
+  test_alloc_fail_at(n);
+  restart(script);
+  for (int i = 0; i < 6; i++)
+    script_later(script, 10000);
+  did_fail = test_alloc_did_fail();
+  test_alloc_fail_at(-1);
+  for (int i = 0; i < mend.n; i++)
+    is_back |= mend.events[i].kind == TNK_RECOVERY_COMPLETED &&
+               mend.events[i].has_training;
+  CHECK(mend.n > 0);
+  outcome_of(&outcome, script_step(script));
+  script_settle(script, &outcome);
+  CHECK_INT(outcome.status, is_back ? TNK_OK : TNK_ESESSION);
+  outcome_drop(&outcome);
+  script_close(script);
+  return !did_fail;
+}
+
+TEST_LIMIT(S3_26a_a_recovery_without_memory, 60) {
+  long n = 0;
+
+  while (!run_without(n))
+    CHECK(++n < 1000);
+  CHECK(n > 0);
+}
