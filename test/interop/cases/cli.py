@@ -3,15 +3,19 @@
 import csv
 import io
 import json
+import sys
 import tempfile
 from pathlib import Path
 
 from kit import MODEL, case, check, done, need
 from shell import has_command, has_option, hours, need_call, run_of, tinker
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "support"))
+from model_hub import ModelHub  # noqa: E402
 
-def in_json(*args):
-    return json.loads(tinker("-f", "json", *args).stdout)
+
+def in_json(*args, **env):
+    return json.loads(tinker("-f", "json", *args, **env).stdout)
 
 
 def saved(ctx):
@@ -146,6 +150,18 @@ def weights_are_taken_home(ctx):
         need_call(f"training_runs/{run_of(saved(ctx)[0])}/checkpoints/weights/cli-0/archive")
     # By way of an export, or of an archive.
     check(downloaded(saved(ctx)[0]) >= names)
+
+
+@case
+def weights_are_pushed(ctx):
+    """To a stand-in for a model hub."""
+    need(has_command("checkpoint", "push-hf"), "not in this version")
+    need(ctx.at_least(0, 25), "its arguments do not go with today's click")
+    path = saved(ctx)[0]
+    with ModelHub(token="hf_0123456789") as hub, tempfile.TemporaryDirectory() as home:
+        answer = in_json("checkpoint", "push-hf", path, "--repo", "mine/adapter", **hub.env(home))
+        check(answer["repo_id"] == "mine/adapter" and answer["checkpoint_path"] == path, str(answer))
+        check(hub.files.keys() == {"README.md", "adapter_config.json", "adapter_model.safetensors"}, str(hub.files))
 
 
 @case
