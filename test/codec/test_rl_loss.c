@@ -8,7 +8,7 @@
 #include "support/test.h"
 #include "tnk/rl.h"
 
-enum { N = 37 }; /* more than one run of lanes, and a part of one */
+enum { N = 37 };
 
 static float logprobs[N];
 static float reference[N];

@@ -4,7 +4,22 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LANES = 32 };
+enum { LANES = 128 };
+
+/* A run is worked on by many small functions. */
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
+/* Whether two arrays do not overlap. */
+static int are_apart(const float *a, const float *b, size_t n) {
+  const uintptr_t from = (uintptr_t)a;
+  const uintptr_t other = (uintptr_t)b;
+
+  return from + n * sizeof(*a) <= other || other + n * sizeof(*b) <= from;
+}
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAS_KINDS 1

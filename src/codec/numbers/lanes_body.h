@@ -10,25 +10,29 @@
  */
 
 /* The run at `at`, where it lies; of a last one, or of NULL, `own` is filled:
- * with what there is of it, then zeros; of NULL with `other`. */
-TARGET static inline const float *NAME(view)(float *own, const float *from,
-                                             size_t at, size_t n, float other) {
+ * with what there is of it, then zeros. */
+TARGET INLINE const float *NAME(view)(float *own, const float *from, size_t at,
+                                      size_t n) {
   const size_t m = n - at;
 
   if (m >= LANES && from != NULL)
     return from + at;
   for (size_t k = 0; k < LANES; k++)
-    own[k] = other;
-  for (size_t k = 0; from != NULL && k < m; k++)
-    own[k] = from[at + k];
-  for (size_t k = m; k < LANES; k++)
     own[k] = 0;
+  for (size_t k = 0; from != NULL && k < LANES && k < m; k++)
+    own[k] = from[at + k];
   return own;
 }
 
+/* The same; NULL of NULL. */
+TARGET INLINE const float *NAME(view_or_null)(float *own, const float *from,
+                                              size_t at, size_t n) {
+  return from != NULL ? NAME(view)(own, from, at, n) : NULL;
+}
+
 /* Stores as much of a run as there is room for. */
-TARGET static inline void NAME(store)(float *to, const float *restrict from,
-                                      size_t at, size_t n) {
+TARGET INLINE void NAME(store)(float *to, const float *restrict from, size_t at,
+                               size_t n) {
   if (n - at >= LANES)
     memcpy(to + at, from, LANES * sizeof(*to));
   else
@@ -36,7 +40,7 @@ TARGET static inline void NAME(store)(float *to, const float *restrict from,
 }
 
 /* The sum of all lanes, which it uses up. */
-TARGET static inline double NAME(total)(double *restrict lanes) {
+TARGET INLINE double NAME(total)(double *restrict lanes) {
   for (size_t half = LANES / 2; half > 0; half /= 2)
     for (size_t k = 0; k < half; k++)
       lanes[k] += lanes[half + k];
@@ -50,8 +54,7 @@ TARGET static inline double NAME(total)(double *restrict lanes) {
  * result, is 0; above 88.7 it overflows. With `less` it is e^x - 1 - x, without
  * a difference of large numbers where x is small.
  */
-TARGET static inline void NAME(exp_f)(float *restrict out, const float *x,
-                                      int less) {
+TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
   for (size_t k = 0; k < LANES; k++) {
     const float high = x[k] > 88.8f ? 88.8f : x[k];
     const float v = high < -87.3f ? -87.3f : high;
@@ -80,8 +83,8 @@ TARGET static inline void NAME(exp_f)(float *restrict out, const float *x,
 /* The same in double precision, to 2e-14; with `less`, e^x - 1 - x without a
  * difference of large numbers where x is small. Each is +INFINITY where it
  * is too large. */
-TARGET static inline void NAME(exp_d)(double *restrict out,
-                                      const double *restrict x, int less) {
+TARGET INLINE void NAME(exp_d)(double *restrict out, const double *restrict x,
+                               int less) {
   for (size_t k = 0; k < LANES; k++) {
     const double high = x[k] > 709.0 ? 709.0 : x[k];
     const double v = high < -708.0 ? -708.0 : high;
@@ -115,8 +118,8 @@ TARGET static inline void NAME(exp_d)(double *restrict out,
 
 /* ---- Divergence and ratios ---- */
 
-TARGET static inline void NAME(estimates)(double *restrict out, const float *s,
-                                          const float *t, tnk_kl_t kind) {
+TARGET INLINE void NAME(estimates)(double *restrict out, const float *s,
+                                   const float *t, tnk_kl_t kind) {
   double r[LANES];
 
   for (size_t k = 0; k < LANES; k++)
@@ -130,10 +133,8 @@ TARGET static inline void NAME(estimates)(double *restrict out, const float *s,
 }
 
 /* Adds values times their weights to the lanes of a sum. */
-TARGET static inline void NAME(weigh)(double *restrict sum,
-                                      double *restrict total,
-                                      const double *restrict x,
-                                      const float *w) {
+TARGET INLINE void NAME(weigh)(double *restrict sum, double *restrict total,
+                               const double *restrict x, const float *w) {
   double parts[LANES];
 
   for (size_t k = 0; k < LANES; k++)
@@ -144,22 +145,21 @@ TARGET static inline void NAME(weigh)(double *restrict sum,
     total[k] += (double)w[k];
 }
 
-TARGET static inline double NAME(kl_kind)(const float *sampled,
-                                          const float *trained,
-                                          const float *weights, size_t n,
-                                          tnk_kl_t kind, double *total) {
+TARGET INLINE double NAME(kl_kind)(const float *sampled, const float *trained,
+                                   const float *weights, size_t n,
+                                   tnk_kl_t kind, double *total) {
   double sums[LANES] = {0};
   double totals[LANES] = {0};
 
   for (size_t at = 0; at < n; at += LANES) {
     float own[3][LANES];
-    const float *s = NAME(view)(own[0], sampled, at, n, 0);
-    const float *t = NAME(view)(own[1], trained, at, n, 0);
+    const float *s = NAME(view)(own[0], sampled, at, n);
+    const float *t = NAME(view)(own[1], trained, at, n);
     double x[LANES];
 
     NAME(estimates)(x, s, t, kind); /* of nothing: 0 */
     if (weights != NULL) {
-      NAME(weigh)(sums, totals, x, NAME(view)(own[2], weights, at, n, 0));
+      NAME(weigh)(sums, totals, x, NAME(view)(own[2], weights, at, n));
     } else {
       for (size_t k = 0; k < LANES; k++)
         sums[k] += x[k];
@@ -184,8 +184,8 @@ TARGET static double NAME(kl)(const float *sampled, const float *trained,
 }
 
 /* The same in single precision, of r, which may be `out`. */
-TARGET static inline void NAME(estimates_f)(float *out, const float *r,
-                                            tnk_kl_t kind) {
+TARGET INLINE void NAME(estimates_f)(float *out, const float *r,
+                                     tnk_kl_t kind) {
   if (kind == TNK_KL_K3) {
     float x[LANES];
 
@@ -197,13 +197,13 @@ TARGET static inline void NAME(estimates_f)(float *out, const float *r,
     out[k] = kind == TNK_KL_K1 ? -r[k] : r[k] * r[k] / 2;
 }
 
-TARGET static inline void NAME(tokens_kind)(float *out, const float *sampled,
-                                            const float *trained, size_t n,
-                                            tnk_kl_t kind) {
+TARGET INLINE void NAME(tokens_kind)(float *out, const float *sampled,
+                                     const float *trained, size_t n,
+                                     tnk_kl_t kind) {
   for (size_t at = 0; at < n; at += LANES) {
     float own[2][LANES];
-    const float *s = NAME(view)(own[0], sampled, at, n, 0);
-    const float *t = NAME(view)(own[1], trained, at, n, 0);
+    const float *s = NAME(view)(own[0], sampled, at, n);
+    const float *t = NAME(view)(own[1], trained, at, n);
     float y[LANES];
 
     for (size_t k = 0; k < LANES; k++)
@@ -213,9 +213,31 @@ TARGET static inline void NAME(tokens_kind)(float *out, const float *sampled,
   }
 }
 
+/* k1 where nothing overlaps: without a copy. Returns how many it has done. */
+TARGET INLINE size_t NAME(differences)(float *restrict out,
+                                       const float *restrict sampled,
+                                       const float *restrict trained,
+                                       size_t n) {
+  size_t at = 0;
+
+  for (; at + LANES <= n; at += LANES)
+    for (size_t k = 0; k < LANES; k++)
+      out[at + k] = sampled[at + k] - trained[at + k];
+  return at;
+}
+
 TARGET static void NAME(kl_tokens)(float *out, const float *sampled,
                                    const float *trained, size_t n,
                                    tnk_kl_t kind) {
+  size_t at = 0;
+
+  if (kind == TNK_KL_K1 && are_apart(out, sampled, n) &&
+      are_apart(out, trained, n))
+    at = NAME(differences)(out, sampled, trained, n);
+  out += at;
+  sampled += at;
+  trained += at;
+  n -= at;
   if (kind == TNK_KL_K1)
     NAME(tokens_kind)(out, sampled, trained, n, TNK_KL_K1);
   else if (kind == TNK_KL_K2)
@@ -228,8 +250,8 @@ TARGET static void NAME(ratios)(float *out, const float *sampled,
                                 const float *trained, size_t n) {
   for (size_t at = 0; at < n; at += LANES) {
     float own[2][LANES];
-    const float *s = NAME(view)(own[0], sampled, at, n, 0);
-    const float *t = NAME(view)(own[1], trained, at, n, 0);
+    const float *s = NAME(view)(own[0], sampled, at, n);
+    const float *t = NAME(view)(own[1], trained, at, n);
     float by[LANES];
     float r[LANES];
 
@@ -244,49 +266,55 @@ TARGET static void NAME(ratios)(float *out, const float *sampled,
 
 TARGET static double NAME(sum)(const float *values, const float *weights,
                                size_t n, double *total) {
-  double sums[LANES] = {0};
-  double totals[LANES] = {0};
+  double sums[LANES];
+  double totals[LANES];
   double few = 0;
 
-  if (weights == NULL && n < LANES) {
-    for (size_t k = 0; k < n; k++)
-      few += (double)values[k];
-    *total = (double)n;
+  *total = (double)n;
+  for (size_t k = 0; weights == NULL && n < LANES && k < n; k++)
+    few += (double)values[k];
+  if (weights == NULL && n < LANES)
     return few;
-  }
+  memset(sums, 0, sizeof(sums));
+  memset(totals, 0, sizeof(totals));
   for (size_t at = 0; at < n; at += LANES) {
     float own[2][LANES];
-    const float *v = NAME(view)(own[0], values, at, n, 0);
+    const float *v = NAME(view)(own[0], values, at, n);
     double x[LANES];
 
     for (size_t k = 0; k < LANES; k++)
       x[k] = (double)v[k];
     if (weights != NULL) {
-      NAME(weigh)(sums, totals, x, NAME(view)(own[1], weights, at, n, 0));
+      NAME(weigh)(sums, totals, x, NAME(view)(own[1], weights, at, n));
     } else {
       for (size_t k = 0; k < LANES; k++)
         sums[k] += x[k];
     }
   }
-  *total = weights != NULL ? NAME(total)(totals) : (double)n;
+  if (weights != NULL)
+    *total = NAME(total)(totals);
   return NAME(total)(sums);
 }
 
 TARGET static double NAME(squares)(const float *values, size_t n,
                                    double center) {
-  double sums[LANES] = {0};
+  double sum = 0;
   size_t at = 0;
-  double rest = 0;
 
-  for (; at + LANES <= n; at += LANES)
-    for (size_t k = 0; k < LANES; k++) {
-      const double by = (double)values[at + k] - center;
+  if (n >= LANES) {
+    double sums[LANES] = {0};
 
-      sums[k] = FMA(by, by, sums[k]);
-    }
+    for (; at + LANES <= n; at += LANES)
+      for (size_t k = 0; k < LANES; k++) {
+        const double by = (double)values[at + k] - center;
+
+        sums[k] = FMA(by, by, sums[k]);
+      }
+    sum = NAME(total)(sums);
+  }
   for (; at < n; at++)
-    rest += ((double)values[at] - center) * ((double)values[at] - center);
-  return n < LANES ? rest : NAME(total)(sums) + rest;
+    sum += ((double)values[at] - center) * ((double)values[at] - center);
+  return sum;
 }
 
 TARGET static void NAME(shift)(float *out, const float *values, size_t n,
@@ -328,7 +356,7 @@ TARGET static void NAME(exp_sums)(const float *values, size_t n, double max,
 
   for (size_t at = 0; at < n; at += LANES) {
     float own[LANES];
-    const float *v = NAME(view)(own, values, at, n, 0);
+    const float *v = NAME(view)(own, values, at, n);
     double x[LANES];
     double e[LANES];
 
@@ -351,7 +379,7 @@ TARGET static double NAME(entropy)(const float *logprobs, size_t n) {
 
   for (size_t at = 0; at < n; at += LANES) {
     float own[LANES];
-    const float *v = NAME(view)(own, logprobs, at, n, 0);
+    const float *v = NAME(view)(own, logprobs, at, n);
     float e[LANES];
     double x[LANES];
 
@@ -364,210 +392,7 @@ TARGET static double NAME(entropy)(const float *logprobs, size_t n) {
   return NAME(total)(sums);
 }
 
-/* ---- Losses ---- */
-
-/* Value and slope of each token, before its weight. The smaller of the two
- * counts in PPO; where they are equal the ratio is inside of its bounds, and
- * moves. */
-TARGET static inline void NAME(terms)(float *restrict value,
-                                      float *restrict slope,
-                                      const float *restrict logprobs,
-                                      const float *restrict ratio,
-                                      const float *restrict a, float low,
-                                      float high, tnk__surrogate_t kind) {
-  float held[LANES];
-
-  for (size_t k = 0; k < LANES; k++) {
-    const float above = ratio[k] < low ? low : ratio[k];
-
-    held[k] = (above > high ? high : above) * a[k];
-  }
-  if (kind == TNK__SURROGATE_CISPO) {
-    for (size_t k = 0; k < LANES; k++)
-      slope[k] = -held[k];
-    for (size_t k = 0; k < LANES; k++)
-      value[k] = -held[k] * logprobs[k];
-    return;
-  }
-  for (size_t k = 0; k < LANES; k++)
-    slope[k] = value[k] = -(ratio[k] * a[k]);
-  if (kind == TNK__SURROGATE_RATIO)
-    return;
-  for (size_t k = 0; k < LANES; k++)
-    slope[k] = -value[k] > held[k] ? 0 : slope[k];
-  for (size_t k = 0; k < LANES; k++)
-    value[k] = -value[k] > held[k] ? -held[k] : value[k];
-}
-
-/* Adds slopes to the gradient and values to the sum, times their weights. */
-TARGET static inline void NAME(add)(double *restrict sum, float *gradient,
-                                    float *restrict value,
-                                    float *restrict slope, const float *w,
-                                    double scale, size_t at, size_t n) {
-  float own[LANES];
-  const float *g;
-
-  for (size_t k = 0; k < LANES; k++)
-    value[k] *= w[k];
-  for (size_t k = 0; k < LANES; k++)
-    value[k] = w[k] == 0 ? 0 : value[k];
-  for (size_t k = 0; k < LANES; k++)
-    sum[k] += (double)value[k];
-  if (gradient == NULL)
-    return;
-  for (size_t k = 0; k < LANES; k++)
-    slope[k] *= w[k] * (float)scale;
-  for (size_t k = 0; k < LANES; k++)
-    slope[k] = w[k] == 0 ? 0 : slope[k];
-  g = NAME(view)(own, gradient, at, n, 0);
-  for (size_t k = 0; k < LANES; k++)
-    slope[k] += g[k];
-  NAME(store)(gradient, slope, at, n);
-}
-
-TARGET static inline double NAME(surrogate_kind)(const tnk_rl_tokens_t *tokens,
-                                                 const float *advantages,
-                                                 float low, float high,
-                                                 double scale,
-                                                 tnk__surrogate_t kind) {
-  double sums[LANES] = {0};
-  const size_t n = tokens->n;
-
-  for (size_t at = 0; at < n; at += LANES) {
-    float own[4][LANES];
-    const float *p = NAME(view)(own[0], tokens->logprobs, at, n, 0);
-    const float *q = NAME(view)(own[1], tokens->reference, at, n, 0);
-    const float *a = NAME(view)(own[2], advantages, at, n, 0);
-    const float *w = NAME(view)(own[3], tokens->weights, at, n, 1);
-    float by[LANES];
-    float ratio[LANES];
-    float value[LANES];
-    float slope[LANES];
-
-    for (size_t k = 0; k < LANES; k++)
-      by[k] = p[k] - q[k];
-    NAME(exp_f)(ratio, by, 0);
-    NAME(terms)(value, slope, p, ratio, a, low, high, kind);
-    NAME(add)(sums, tokens->gradient, value, slope, w, scale, at, n);
-  }
-  return scale * NAME(total)(sums);
-}
-
-TARGET static double NAME(surrogate)(const tnk_rl_tokens_t *tokens,
-                                     const float *advantages, double low,
-                                     double high, double scale,
-                                     tnk__surrogate_t kind) {
-  const float from = (float)low;
-  const float to = (float)high;
-
-  switch (kind) {
-  case TNK__SURROGATE_RATIO:
-    return NAME(surrogate_kind)(tokens, advantages, from, to, scale,
-                                TNK__SURROGATE_RATIO);
-  case TNK__SURROGATE_PPO:
-    return NAME(surrogate_kind)(tokens, advantages, from, to, scale,
-                                TNK__SURROGATE_PPO);
-  case TNK__SURROGATE_CISPO:
-    break;
-  }
-  return NAME(surrogate_kind)(tokens, advantages, from, to, scale,
-                              TNK__SURROGATE_CISPO);
-}
-
-/* The slope by the log-probability, against which r goes: 1, -r, and 1 - e^r.
- */
-TARGET static inline double NAME(penalty_kind)(const tnk_rl_tokens_t *tokens,
-                                               tnk_kl_t kind, double scale) {
-  double sums[LANES] = {0};
-  const size_t n = tokens->n;
-
-  for (size_t at = 0; at < n; at += LANES) {
-    float own[3][LANES];
-    const float *p = NAME(view)(own[0], tokens->logprobs, at, n, 0);
-    const float *q = NAME(view)(own[1], tokens->reference, at, n, 0);
-    const float *w = NAME(view)(own[2], tokens->weights, at, n, 1);
-    float r[LANES];
-    float value[LANES];
-    float slope[LANES];
-
-    for (size_t k = 0; k < LANES; k++)
-      r[k] = q[k] - p[k];
-    NAME(estimates_f)(value, r, kind);
-    for (size_t k = 0; k < LANES; k++)
-      slope[k] = kind == TNK_KL_K1   ? 1
-                 : kind == TNK_KL_K2 ? -r[k]
-                                     : -(value[k] + r[k]);
-    NAME(add)(sums, tokens->gradient, value, slope, w, scale, at, n);
-  }
-  return scale * NAME(total)(sums);
-}
-
-TARGET static double NAME(penalty)(const tnk_rl_tokens_t *tokens, tnk_kl_t kind,
-                                   double scale) {
-  return kind == TNK_KL_K1   ? NAME(penalty_kind)(tokens, TNK_KL_K1, scale)
-         : kind == TNK_KL_K2 ? NAME(penalty_kind)(tokens, TNK_KL_K2, scale)
-                             : NAME(penalty_kind)(tokens, TNK_KL_K3, scale);
-}
-
-TARGET static double NAME(elastic)(float *gradient, const float *values,
-                                   const float *reference, const float *weights,
-                                   size_t n, double l1, double l2) {
-  double sums[LANES] = {0};
-  const float one = (float)l1;
-  const float two = (float)l2;
-
-  for (size_t at = 0; at < n; at += LANES) {
-    float own[3][LANES];
-    const float *v = NAME(view)(own[0], values, at, n, 0);
-    const float *r = NAME(view)(own[1], reference, at, n, 0);
-    const float *w = NAME(view)(own[2], weights, at, n, 1);
-    float by[LANES];
-    float value[LANES];
-    float slope[LANES];
-
-    for (size_t k = 0; k < LANES; k++)
-      by[k] = v[k] - r[k];
-    for (size_t k = 0; k < LANES; k++)
-      value[k] = one * fabsf(by[k]) + two * by[k] * by[k];
-    for (size_t k = 0; k < LANES; k++)
-      slope[k] = by[k] > 0 ? one : 0;
-    for (size_t k = 0; k < LANES; k++)
-      slope[k] = by[k] < 0 ? -one : slope[k];
-    for (size_t k = 0; k < LANES; k++)
-      slope[k] += 2 * two * by[k];
-    NAME(add)(sums, gradient, value, slope, w, 1, at, n);
-  }
-  return NAME(total)(sums);
-}
-
-/* Sum of (value - center)^2 times the scale, with its slope. */
-TARGET static double NAME(centered)(float *gradient, const float *values,
-                                    size_t n, double center, double scale) {
-  double sums[LANES] = {0};
-  size_t at = 0;
-  double rest = 0;
-
-  for (; at + LANES <= n; at += LANES) {
-    float slope[LANES];
-
-    for (size_t k = 0; k < LANES; k++) {
-      const double by = (double)values[at + k] - center;
-
-      sums[k] = FMA(by, by, sums[k]);
-      slope[k] = (float)(2 * scale * by);
-    }
-    for (size_t k = 0; k < LANES; k++)
-      slope[k] += gradient[at + k];
-    memcpy(gradient + at, slope, sizeof(slope));
-  }
-  for (; at < n; at++) {
-    const double by = (double)values[at] - center;
-
-    rest += by * by;
-    gradient[at] += (float)(2 * scale * by);
-  }
-  return scale * (NAME(total)(sums) + rest);
-}
+#include "codec/numbers/lanes_loss_body.h"
 
 #undef NAME
 #undef TARGET
