@@ -3,11 +3,10 @@
  * ways to write it. Values are numbers, and texts that are no secret: of the
  * key only its kind, of headers only their names.
  */
-#include "api/dump.h"
+#include "api/service.h"
 
 #include <string.h>
 
-#include "api/service.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/limits.h"

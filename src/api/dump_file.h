@@ -6,6 +6,11 @@
 
 struct tnk_service;
 
+/* Write the dump to `out`, which is new, and to be freed whatever becomes of
+ * it. */
+typedef int (*tnk__dump_write_cb)(const struct tnk_service *service,
+                                  tnk__buf_t *out);
+
 /*
  * The dump of a service that is written to a file each second, where the
  * options say so: looked at on the loop, written on the thread pool.
@@ -14,7 +19,10 @@ struct tnk_service;
  * stops the waiting, and what is being written ends by itself.
  */
 typedef struct {
-  struct tnk_service *service;
+  tnk__context_t *context;
+  const char *path; /* lent */
+  tnk__dump_write_cb write;
+  const struct tnk_service *service;
   tnk__deferred_t first; /* at once, in a turn of its own */
   tnk__timer_t timer;    /* for all that follow */
   tnk__work_t work;
@@ -24,8 +32,10 @@ typedef struct {
   int is_closed;
 } tnk__dump_file_t;
 
-/* Begin, if the options name a file. */
-void tnk__dump_file_open(tnk__dump_file_t *file, struct tnk_service *service);
+/* Begin, unless `path` is NULL. */
+void tnk__dump_file_open(tnk__dump_file_t *file, tnk__context_t *context,
+                         const char *path, tnk__dump_write_cb write,
+                         const struct tnk_service *service);
 void tnk__dump_file_close(tnk__dump_file_t *file);
 
 #endif

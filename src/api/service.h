@@ -28,6 +28,11 @@ struct tnk_service {
   tnk__dump_file_t dump_file;
 };
 
+/* Write what tnk_service_dump() tells; `out` is new, and to be freed whatever
+ * becomes of it. */
+int tnk__dump_write(const tnk_service_t *service, tnk_dump_format_t format,
+                    tnk__buf_t *out);
+
 /* What it takes to refuse an operation of a client, in whatever state. */
 typedef struct {
   tnk__session_t *session;
