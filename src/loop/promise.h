@@ -132,7 +132,8 @@ void tnk__promise_enter(tnk_promise_t *promise, const char *name,
 /* Tell the observer that the operation of a pending promise waits. */
 void tnk__promise_waits(const tnk_promise_t *promise, tnk_waits_for_t what,
                         size_t part);
-/* That it has settled, if it is an operation's; for promise.c alone. */
+/* That it has settled, if it is an operation's; for promise.c alone, in
+ * promise_observe.c as the next. */
 void tnk__promise_tell_end(const tnk_promise_t *promise);
 /* That somebody looks at the outcome, the first time; the same. */
 void tnk__promise_tell_delivery(tnk_promise_t *promise);
