@@ -67,6 +67,7 @@ TEST(B10_an_empty_400_is_repeated_on_a_new_connection) {
     outcome_t outcome;
     size_t n_before;
     size_t n_connections;
+    size_t n_open;
 
     script_open_train(&script);
     for (int k = 0; k < 2; k++) { /* some are kept */
@@ -76,8 +77,11 @@ TEST(B10_an_empty_400_is_repeated_on_a_new_connection) {
     }
     n_before = mock_count(script.mock, "POST", paths[i]);
     mock_once(script.mock, "POST", paths[i], reply_empty, NULL);
+    n_open = mock_n_open(script.mock);
     outcome_of(&outcome, script_step(&script));
     script_turns(&script);
+    if (!mock_over_http2()) /* it is used for nothing more */
+      mock_wait_open(script.mock, n_open - 1);
     n_connections = mock_n_connections(script.mock);
     script_settle(&script, &outcome);
     outcome_ok(&script, &outcome);

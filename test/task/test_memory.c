@@ -126,6 +126,8 @@ TEST(S0_3_what_waits_when_the_memory_is_lost_is_not_sent) {
       else
         outcome_fails(script, &outcomes[k], TNK_ESESSION);
     CHECK_INT(script->n_sent, goes_on ? 4 : 2);
+    CHECK_INT(script->n_errors, !goes_on);
+    CHECK(script->training->failed == NULL || !goes_on);
     CHECK_INT(memory.n, 1);
     outcome_drop_all(outcomes, 4);
     script_close(script);
