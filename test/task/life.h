@@ -237,6 +237,7 @@ static inline void life_end(life_t *life, uint64_t seed) {
   uv_run(&script->uv, UV_RUN_DEFAULT);
   CHECK_INT(life->is_clock_closed, 1);
   CHECK_INT(uv_loop_close(&script->uv), 0);
+  heard_close(&script->heard);
   free(script->sent);
 }
 

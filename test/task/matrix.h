@@ -434,6 +434,7 @@ static inline void close_cell(cell_t *cell) {
     mock_close(script->mock);
     uv_run(&script->uv, UV_RUN_DEFAULT);
     CHECK_INT(uv_loop_close(&script->uv), 0);
+    heard_close(&script->heard);
     free(script->sent);
   } else {
     script_close(script);

@@ -191,5 +191,6 @@ TEST(dump_may_be_followed_by_the_end) {
   mock_close(script.mock);
   uv_run(&script.uv, UV_RUN_DEFAULT);
   CHECK_INT(uv_loop_close(&script.uv), 0);
+  heard_close(&script.heard);
   free(script.sent);
 }
