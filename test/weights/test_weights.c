@@ -126,9 +126,9 @@ static void on_dump(const char *text, size_t length, void *user) {
   CHECK(length < sizeof(dumped->text));
   memcpy(dumped->text, text, length);
   dumped->text[length] = '\0';
-  CHECK(strstr(text, SIGNATURE) == NULL);
-  CHECK(strstr(text, "canary") == NULL);
-  CHECK(strstr(text, "/w/") == NULL);
+  CHECK(strstr(dumped->text, SIGNATURE) == NULL);
+  CHECK(strstr(dumped->text, "canary") == NULL);
+  CHECK(strstr(dumped->text, "/w/") == NULL);
 }
 
 /* That both forms of the dump say this of a download; NULL: that there is
