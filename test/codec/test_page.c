@@ -170,6 +170,8 @@ TEST(titles_are_made_harmless) {
        "a?b?"},
       {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82",
        "\xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82"},
+      {"&#x7ff;&#x800;&#xffff;&#x10000;",
+       "\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80"},
   };
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
