@@ -119,6 +119,12 @@ TEST(K1_names_that_are_empty_or_too_long_are_refused) {
   check(&(case_t){text, NULL, NULL, NULL, NULL}, NULL, 0, TNK_EINVAL);
   check(&(case_t){"a", text, NULL, NULL, NULL}, NULL, 0, TNK_EINVAL);
   check(&(case_t){"a", NULL, text, NULL, NULL}, NULL, 0, TNK_EINVAL);
+  for (int i = 0; i < 2; i++)
+    check(&(case_t){"a", NULL, NULL, NULL, NULL},
+          &(tnk_tokenizer_rule_t){.model = "a",
+                                  .tokenizer = i == 0 ? text : NULL,
+                                  .revision = i == 1 ? text : NULL},
+          1, TNK_EINVAL);
   text[TNK__NAME_MAX] = '\0';
   check(&(case_t){text, NULL, text, text, text}, NULL, 0, TNK_OK);
 }
