@@ -39,12 +39,15 @@ static void on_written(tnk__work_t *work) {
 }
 
 static void begin_writing(tnk__dump_file_t *file) {
+  int err = file->write(file->service, &file->text);
+
   file->was_err = file->err;
-  file->err = file->write(file->service, &file->text);
-  if (file->err == TNK_OK)
-    file->err = tnk__work_start(file->context, &file->work, run, on_written);
-  if (file->err == TNK_OK)
+  /* From here on `err` of the file is the thread's, until it is done. */
+  if (err == TNK_OK)
+    err = tnk__work_start(file->context, &file->work, run, on_written);
+  if (err == TNK_OK)
     return;
+  file->err = err;
   tnk__buf_deinit(&file->text);
   note(file, file->was_err);
   wait_for_next(file);
