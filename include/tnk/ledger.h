@@ -32,9 +32,9 @@ extern "C" {
  * sequence of operations that the service gets, and not in the loop of the
  * program, which may have called others by then.
  *
- * The file, checkpoints.jsonl, is that of the Tinker cookbook, which goes on
- * with a run of this library's and the other way round: `batch` is the number
- * of steps unless the caller says otherwise. A line that was cut off by the end
+ * The file, checkpoints.jsonl, has the form of the Tinker cookbook's, whose
+ * lines are read as well: `batch` is the number of steps unless the caller says
+ * otherwise. A line that was cut off by the end
  * of a program counts for nothing and is taken away. A line that cannot be read
  * is told in the log and let be.
  */

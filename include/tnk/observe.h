@@ -19,7 +19,9 @@ extern "C" {
  *     options.observer_user = stderr;
  *
  * Nothing of this is sent to anybody. Where no observer is set it costs one
- * comparison at each place where it would be called.
+ * comparison at each place where it would be called. Not told of: hubs,
+ * ledgers, and requests that the service makes for itself, such as heartbeats
+ * and polls for many operations together.
  */
 
 /**
