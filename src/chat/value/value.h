@@ -36,8 +36,10 @@ typedef struct tnk__value_dict tnk__value_dict_t;
 
 /* Small; handed around by value. */
 typedef struct tnk__value {
-  tnk__value_kind_t kind;
-  uint32_t n_text; /* of TEXT: its bytes, UTF-8 */
+  uint8_t kind;      /* a tnk__value_kind_t */
+  uint8_t is_markup; /* of TEXT: what templates call safe */
+  uint16_t spare;    /* of OBJECT: its type, of the interpreter's own */
+  uint32_t n_text;   /* of TEXT: its bytes, UTF-8 */
   union {
     int is_true;
     int64_t number;
@@ -66,7 +68,7 @@ struct tnk__value_dict {
   size_t n_index;
 };
 
-/* Where values are made. */
+/* Where values are made. After a failure it makes no more of them. */
 typedef struct {
   tnk__arena_t arena;
   int err; /* the first failure: TNK_ENOMEM or TNK_ETOOBIG; sticky */
@@ -75,6 +77,8 @@ typedef struct {
 void tnk__heap_init(tnk__heap_t *heap, const tnk_allocator_t *alloc,
                     size_t max);
 void tnk__heap_deinit(tnk__heap_t *heap);
+/* Memory of the heap, not zeroed; NULL sets its `err`. */
+void *tnk__heap_alloc(tnk__heap_t *heap, size_t size);
 
 tnk__value_t tnk__value_undefined(void);
 tnk__value_t tnk__value_none(void);
@@ -88,9 +92,9 @@ tnk__value_t tnk__value_copy_text(tnk__heap_t *heap, const char *text,
                                   size_t n);
 /* Make an empty list, or dict, to be filled. */
 tnk__value_t tnk__value_list(tnk__heap_t *heap);
+tnk__value_t tnk__value_tuple(tnk__heap_t *heap);
 tnk__value_t tnk__value_dict(tnk__heap_t *heap);
-void tnk__value_append(tnk__heap_t *heap, tnk__value_t list,
-                       tnk__value_t item);
+void tnk__value_append(tnk__heap_t *heap, tnk__value_t list, tnk__value_t item);
 /* Set a member; one that is there keeps its place. */
 void tnk__value_set(tnk__heap_t *heap, tnk__value_t dict, const char *key,
                     tnk__value_t value);
@@ -101,13 +105,32 @@ tnk__value_t tnk__value_get(tnk__value_t dict, const char *key);
 tnk__value_t tnk__value_find(tnk__value_t dict, tnk__value_t key);
 /* Whether it is a text with these bytes. */
 int tnk__value_is(tnk__value_t value, const char *text);
-/* As Python's bool() and == see them. */
+/* Whether it can be the key of a dict. */
+int tnk__value_is_hashable(tnk__value_t value);
+/* As Python's bool() and == see them. Objects are true, and equal to
+ * themselves. */
 int tnk__value_truth(tnk__value_t value);
 int tnk__value_equal(tnk__value_t a, tnk__value_t b);
+/* As Python's < sees them: *out is below, at or above zero, or 2 where one is
+ * no number (NaN). 0: they have no order. */
+int tnk__value_compare(tnk__value_t a, tnk__value_t b, int *out);
+/* Whether it is BOOL or INT, which Python takes for whole numbers, and which
+ * one; and the same for FLOAT too. */
+int tnk__value_whole(tnk__value_t value, int64_t *out);
+int tnk__value_number(tnk__value_t value, double *out);
+
+/* Room that a number as text needs; none writes a terminator. */
+enum { TNK__VALUE_NUMBER = 40 };
+/* Write a number as Python's repr() does: 1.0, 1e-05, inf. */
+size_t tnk__value_float_text(char *out, double real);
+/* Read a number that has a point or an exponent, or whole ones that do not fit
+ * in 64 bits: digits, point and exponent only. 0: it is too long. */
+int tnk__value_read_float(const char *text, size_t n, double *out);
 
 /*
  * Read JSON. Texts are copied into the heap; of members with one name the last
  * counts; numbers without a point or exponent that fit are INT, others FLOAT.
+ * An escaped NUL, or half a surrogate pair, becomes U+FFFD.
  * @return TNK_OK; TNK_EINVAL for what is no JSON or is nested too deep;
  *   TNK_ENOMEM; TNK_ETOOBIG.
  */
@@ -116,12 +139,19 @@ int tnk__value_from_json(tnk__heap_t *heap, const char *json, size_t n,
 /* How JSON is written. Zeros are what Python's json.dumps(ensure_ascii=False)
  * does: ", " and ": ". */
 typedef struct {
-  int is_compact;    /* "," and ":" */
-  int is_ascii;      /* other characters escaped */
-  int is_sorted;     /* members by name */
-  int indent;        /* 0: all in one line; else blanks a level */
+  int is_compact; /* "," and ":" */
+  int is_ascii;   /* other characters escaped */
+  int is_sorted;  /* members by name */
+  int indent;     /* 0: all in one line; else blanks a level; below 0: lines
+                     without blanks */
+  /* What stands between items, and behind a key; NULL: as said above. */
+  const char *between, *behind_key;
+  /* What a level is indented with; NULL: blanks. */
+  const char *indent_text;
 } tnk__value_json_t;
-/* Append a value as JSON. TNK_EINVAL for what JSON cannot say. */
+/* Append a value as JSON; NULL is all zeros. TNK_EINVAL for what JSON cannot
+ * say: undefined values, objects, keys that are no plain values, members that
+ * have no order where they are to be sorted. */
 int tnk__value_to_json(tnk__buf_t *buf, tnk__value_t value,
                        const tnk__value_json_t *how);
 

@@ -1,0 +1,230 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "chat/value/value.h"
+#include "codec/format/number_text.h"
+#include "tnk/error.h"
+
+/* Deeper values are refused, as Python's are. */
+enum { MAX_DEPTH = 200 };
+
+typedef struct {
+  tnk__buf_t *buf;
+  const tnk__value_json_t *how;
+  const char *between, *behind_key;
+  int has_lines;
+  int err;
+} writer_t;
+
+static uint32_t take_char(const unsigned char **at) {
+  const unsigned char *p = *at;
+
+  if (p[0] < 0xe0) {
+    *at += 2;
+    return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+  }
+  if (p[0] < 0xf0) {
+    *at += 3;
+    return (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+  }
+  *at += 4;
+  return (p[0] & 7u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 |
+         (p[3] & 0x3fu);
+}
+
+static void write_escape(writer_t *w, uint32_t c) {
+  static const char from[] = "\"\\\b\f\n\r\t";
+  static const char to[] = "\"\\bfnrt";
+  const char *known = c < 0x80 ? memchr(from, (int)c, sizeof(from) - 1) : NULL;
+
+  if (known != NULL)
+    tnk__buf_printf(w->buf, "\\%c", to[known - from]);
+  else if (c < 0x10000)
+    tnk__buf_printf(w->buf, "\\u%04x", (unsigned)c);
+  else
+    tnk__buf_printf(w->buf, "\\u%04x\\u%04x",
+                    (unsigned)(0xd800 + ((c - 0x10000) >> 10)),
+                    (unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
+}
+
+static void write_text(writer_t *w, const char *text, size_t n) {
+  const unsigned char *at = (const unsigned char *)text;
+  const unsigned char *end = at + n;
+  const unsigned char *from;
+
+  tnk__buf_byte(w->buf, '"');
+  while (at < end) {
+    for (from = at; at < end && *at >= 0x20 && *at != '"' && *at != '\\' &&
+                    (*at < 0x80 || !w->how->is_ascii);)
+      at++;
+    tnk__buf_append(w->buf, from, (size_t)(at - from));
+    if (at == end)
+      break;
+    write_escape(w, *at < 0x80 ? *at++ : take_char(&at));
+  }
+  tnk__buf_byte(w->buf, '"');
+}
+
+/* Numbers, truth and null, also as names of members. 0: it is none of these. */
+static int write_plain(writer_t *w, tnk__value_t value) {
+  char text[TNK__VALUE_NUMBER];
+
+  switch (value.kind) {
+  case TNK__VALUE_NONE:
+    tnk__buf_text(w->buf, "null");
+    return 1;
+  case TNK__VALUE_BOOL:
+    tnk__buf_text(w->buf, value.as.is_true ? "true" : "false");
+    return 1;
+  case TNK__VALUE_INT:
+    tnk__buf_append(w->buf, text, tnk__int_text(text, value.as.number));
+    return 1;
+  case TNK__VALUE_FLOAT:
+    if (isnan(value.as.real))
+      tnk__buf_text(w->buf, "NaN");
+    else if (isinf(value.as.real))
+      tnk__buf_text(w->buf, value.as.real > 0 ? "Infinity" : "-Infinity");
+    else
+      tnk__buf_append(w->buf, text, tnk__value_float_text(text, value.as.real));
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+static void new_line(writer_t *w, int depth) {
+  if (!w->has_lines)
+    return;
+  tnk__buf_byte(w->buf, '\n');
+  for (int i = 0; i < depth && w->buf->err == TNK_OK; i++) {
+    if (w->how->indent_text != NULL)
+      tnk__buf_text(w->buf, w->how->indent_text);
+    else if (w->how->indent > 0)
+      tnk__buf_printf(w->buf, "%*s", w->how->indent, "");
+  }
+}
+
+static void write_value(writer_t *w, tnk__value_t value, int depth);
+
+static void write_list(writer_t *w, const tnk__value_list_t *list, int depth) {
+  if (list->n == 0) {
+    tnk__buf_text(w->buf, "[]");
+    return;
+  }
+  tnk__buf_byte(w->buf, '[');
+  for (size_t i = 0; i < list->n; i++) {
+    if (i > 0)
+      tnk__buf_text(w->buf, w->between);
+    new_line(w, depth + 1);
+    write_value(w, list->items[i], depth + 1);
+  }
+  new_line(w, depth);
+  tnk__buf_byte(w->buf, ']');
+}
+
+static int compare_entries(const void *a, const void *b) {
+  const tnk__value_entry_t *const *x = a;
+  const tnk__value_entry_t *const *y = b;
+  int order = 0;
+
+  tnk__value_compare((*x)->key, (*y)->key, &order);
+  return order;
+}
+
+/* The entries in the order in which they are written, or NULL. */
+static const tnk__value_entry_t **sort_entries(writer_t *w,
+                                               const tnk__value_dict_t *dict) {
+  const tnk__value_entry_t **sorted =
+      tnk__alloc_array(w->buf->alloc, dict->n, sizeof(*sorted));
+  int order;
+
+  if (sorted == NULL) {
+    w->err = TNK_ENOMEM;
+    return NULL;
+  }
+  for (size_t i = 0; i < dict->n; i++) {
+    sorted[i] = &dict->entries[i];
+    if (!tnk__value_compare(dict->entries[0].key, dict->entries[i].key,
+                            &order)) {
+      w->err = TNK_EINVAL;
+      tnk__free(w->buf->alloc, sorted);
+      return NULL;
+    }
+  }
+  qsort(sorted, dict->n, sizeof(*sorted), compare_entries);
+  return sorted;
+}
+
+static void write_dict(writer_t *w, const tnk__value_dict_t *dict, int depth) {
+  const tnk__value_entry_t **sorted = NULL;
+  const tnk__value_entry_t *entry;
+
+  if (dict->n == 0) {
+    tnk__buf_text(w->buf, "{}");
+    return;
+  }
+  if (w->how->is_sorted) {
+    sorted = sort_entries(w, dict);
+    if (sorted == NULL)
+      return;
+  }
+  tnk__buf_byte(w->buf, '{');
+  for (size_t i = 0; i < dict->n && w->err == TNK_OK; i++) {
+    entry = sorted != NULL ? sorted[i] : &dict->entries[i];
+    if (i > 0)
+      tnk__buf_text(w->buf, w->between);
+    new_line(w, depth + 1);
+    if (entry->key.kind == TNK__VALUE_TEXT) {
+      write_text(w, entry->key.as.text, entry->key.n_text);
+    } else {
+      tnk__buf_byte(w->buf, '"');
+      if (!write_plain(w, entry->key))
+        w->err = TNK_EINVAL;
+      tnk__buf_byte(w->buf, '"');
+    }
+    tnk__buf_text(w->buf, w->behind_key);
+    write_value(w, entry->value, depth + 1);
+  }
+  new_line(w, depth);
+  tnk__buf_byte(w->buf, '}');
+  tnk__free(w->buf->alloc, sorted);
+}
+
+static void write_value(writer_t *w, tnk__value_t value, int depth) {
+  if (depth > MAX_DEPTH)
+    w->err = TNK_EINVAL;
+  if (w->err != TNK_OK || w->buf->err != TNK_OK || write_plain(w, value))
+    return;
+  switch (value.kind) {
+  case TNK__VALUE_TEXT:
+    write_text(w, value.as.text, value.n_text);
+    return;
+  case TNK__VALUE_LIST:
+  case TNK__VALUE_TUPLE:
+    write_list(w, value.as.list, depth);
+    return;
+  case TNK__VALUE_DICT:
+    write_dict(w, value.as.dict, depth);
+    return;
+  default:
+    w->err = TNK_EINVAL;
+  }
+}
+
+int tnk__value_to_json(tnk__buf_t *buf, tnk__value_t value,
+                       const tnk__value_json_t *how) {
+  static const tnk__value_json_t plain;
+  writer_t w = {.buf = buf, .how = how != NULL ? how : &plain};
+
+  w.has_lines = w.how->indent != 0 || w.how->indent_text != NULL;
+  w.between = w.how->between;
+  w.behind_key = w.how->behind_key;
+  if (w.between == NULL)
+    w.between = w.how->is_compact || w.has_lines ? "," : ", ";
+  if (w.behind_key == NULL)
+    w.behind_key = w.how->is_compact ? ":" : ": ";
+  write_value(&w, value, 0);
+  return w.err != TNK_OK ? w.err : buf->err;
+}

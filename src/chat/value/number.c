@@ -1,0 +1,126 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat/value/value.h"
+#include "codec/format/number_text.h"
+
+/* Digits and the place of the point: 0.ddd * 10^point. */
+typedef struct {
+  char digits[TNK__NUMBER_TEXT];
+  size_t n;
+  int point;
+} decimal_t;
+
+/* Take what the codec has written apart: it has the shortest digits already,
+ * but another rule for where exponents begin. */
+static void take_apart(decimal_t *d, const char *text, size_t n) {
+  int seen_point = 0;
+  int exponent = 0;
+  size_t i = 0;
+
+  *d = (decimal_t){.n = 0};
+  for (; i < n && text[i] != 'e'; i++) {
+    if (text[i] == '.') {
+      seen_point = 1;
+      continue;
+    }
+    if (d->n == 0 && text[i] == '0') {
+      d->point -= seen_point;
+      continue;
+    }
+    d->digits[d->n++] = text[i];
+    d->point += !seen_point;
+  }
+  if (i < n) {
+    const int is_negative = text[i + 1] == '-';
+
+    for (i += 1 + (size_t)is_negative; i < n; i++)
+      if (text[i] != '+')
+        exponent = exponent * 10 + (text[i] - '0');
+    d->point += is_negative ? -exponent : exponent;
+  }
+  while (d->n > 1 && d->digits[d->n - 1] == '0')
+    d->n--;
+}
+
+static size_t put(char *out, const char *text, size_t n) {
+  memcpy(out, text, n);
+  return n;
+}
+
+static size_t put_exponent(char *out, const decimal_t *d) {
+  const int exponent = d->point - 1;
+  size_t at = 0;
+
+  out[at++] = d->digits[0];
+  if (d->n > 1) {
+    out[at++] = '.';
+    at += put(out + at, d->digits + 1, d->n - 1);
+  }
+  out[at++] = 'e';
+  out[at++] = exponent < 0 ? '-' : '+';
+  if (abs(exponent) < 10)
+    out[at++] = '0';
+  return at + tnk__uint_text(out + at, (uint64_t)abs(exponent));
+}
+
+/* Python writes exponents below 1e-4 and from 1e16 on. */
+static size_t put_decimal(char *out, const decimal_t *d) {
+  size_t at = 0;
+  size_t before;
+
+  if (d->point < -3 || d->point > 16)
+    return put_exponent(out, d);
+  if (d->point <= 0) {
+    at = put(out, "0.", 2);
+    for (int i = d->point; i < 0; i++)
+      out[at++] = '0';
+    return at + put(out + at, d->digits, d->n);
+  }
+  before = (size_t)d->point;
+  for (; at < before; at++)
+    out[at] = at < d->n ? d->digits[at] : '0';
+  out[at++] = '.';
+  if (d->n > before)
+    return at + put(out + at, d->digits + before, d->n - before);
+  out[at++] = '0';
+  return at;
+}
+
+size_t tnk__value_float_text(char *out, double real) {
+  char text[TNK__NUMBER_TEXT];
+  decimal_t d;
+  size_t at = 0;
+
+  if (isnan(real))
+    return put(out, "nan", 3);
+  if (signbit(real))
+    out[at++] = '-';
+  real = fabs(real);
+  if (isinf(real))
+    return at + put(out + at, "inf", 3);
+  if (real == 0)
+    return at + put(out + at, "0.0", 3);
+  take_apart(&d, text, tnk__double_text(text, real));
+  return at + put_decimal(out + at, &d);
+}
+
+int tnk__value_read_float(const char *text, size_t n, double *out) {
+  char copy[1100];
+  char point[8];
+  char *dot;
+
+  if (n >= sizeof(copy))
+    return 0;
+  memcpy(copy, text, n);
+  copy[n] = '\0';
+  /* strtod() wants the point of the locale, whatever that is. */
+  snprintf(point, sizeof(point), "%.1f", 0.5);
+  dot = strchr(copy, '.');
+  if (dot != NULL && point[2] == '5')
+    *dot = point[1];
+  *out = strtod(copy, NULL);
+  return 1;
+}
