@@ -89,6 +89,72 @@ static size_t put_decimal(char *out, const decimal_t *d) {
   return at;
 }
 
+/* ---- What numbers are ---- */
+
+int tnk__value_whole(tnk__value_t value, int64_t *out) {
+  if (value.kind == TNK__VALUE_BOOL)
+    *out = value.as.is_true;
+  else if (value.kind == TNK__VALUE_INT)
+    *out = value.as.number;
+  else
+    return 0;
+  return 1;
+}
+
+int tnk__value_number(tnk__value_t value, double *out) {
+  int64_t whole;
+
+  if (value.kind == TNK__VALUE_FLOAT)
+    *out = value.as.real;
+  else if (tnk__value_whole(value, &whole))
+    *out = (double)whole;
+  else
+    return 0;
+  return 1;
+}
+
+int tnk__value_is_number(tnk__value_t value) {
+  return value.kind == TNK__VALUE_BOOL || value.kind == TNK__VALUE_INT ||
+         value.kind == TNK__VALUE_FLOAT;
+}
+
+/* A whole number beside a double, exactly: -1, 0, 1, or 2 for NaN. */
+static int compare_mixed(int64_t whole, double real) {
+  double floor_of;
+  int64_t other;
+
+  if (isnan(real))
+    return 2;
+  if (real >= 9223372036854775808.0)
+    return -1;
+  if (real < -9223372036854775808.0)
+    return 1;
+  floor_of = floor(real);
+  other = (int64_t)floor_of;
+  if (whole != other)
+    return whole < other ? -1 : 1;
+  return floor_of < real ? -1 : 0;
+}
+
+int tnk__value_compare_numbers(tnk__value_t a, tnk__value_t b) {
+  int64_t x = 0;
+  int64_t y = 0;
+  int order;
+
+  if (tnk__value_whole(a, &x)) {
+    if (tnk__value_whole(b, &y))
+      return (x > y) - (x < y);
+    return compare_mixed(x, b.as.real);
+  }
+  if (tnk__value_whole(b, &y)) {
+    order = compare_mixed(y, a.as.real);
+    return order == 2 ? 2 : -order;
+  }
+  if (isnan(a.as.real) || isnan(b.as.real))
+    return 2;
+  return (a.as.real > b.as.real) - (a.as.real < b.as.real);
+}
+
 size_t tnk__value_float_text(char *out, double real) {
   char text[TNK__NUMBER_TEXT];
   decimal_t d;

@@ -2,11 +2,7 @@
 
 #include <string.h>
 
-#include "chat/value/hash.h"
 #include "tnk/error.h"
-
-/* Up to so many members are looked through one by one. */
-enum { FEW = 8 };
 
 void tnk__heap_init(tnk__heap_t *heap, const tnk_allocator_t *alloc,
                     size_t max) {
@@ -112,130 +108,6 @@ void tnk__value_append(tnk__heap_t *heap, tnk__value_t list,
     l->cap = cap;
   }
   l->items[l->n++] = item;
-}
-
-/* ---- Dicts ---- */
-
-tnk__value_t tnk__value_dict(tnk__heap_t *heap) {
-  tnk__value_t value = {.kind = TNK__VALUE_DICT};
-
-  value.as.dict = tnk__heap_alloc(heap, sizeof(*value.as.dict));
-  if (value.as.dict == NULL)
-    return tnk__value_undefined();
-  *value.as.dict = (tnk__value_dict_t){.entries = NULL};
-  return value;
-}
-
-static int is_same_key(tnk__value_t a, tnk__value_t b) {
-  if (a.kind == TNK__VALUE_TEXT && b.kind == TNK__VALUE_TEXT)
-    return a.n_text == b.n_text &&
-           (a.as.text == b.as.text ||
-            memcmp(a.as.text, b.as.text, a.n_text) == 0);
-  return tnk__value_equal(a, b);
-}
-
-/* The place of a key in the entries, or n. */
-static size_t find_place(const tnk__value_dict_t *dict, tnk__value_t key) {
-  size_t i;
-
-  if (dict->index == NULL) {
-    for (i = 0; i < dict->n; i++)
-      if (is_same_key(dict->entries[i].key, key))
-        break;
-    return i;
-  }
-  i = tnk__value_hash(key) & (dict->n_index - 1);
-  for (; dict->index[i] != 0; i = (i + 1) & (dict->n_index - 1))
-    if (is_same_key(dict->entries[dict->index[i] - 1].key, key))
-      return dict->index[i] - 1;
-  return dict->n;
-}
-
-static void put_index(tnk__value_dict_t *dict, size_t place) {
-  size_t i = tnk__value_hash(dict->entries[place].key) & (dict->n_index - 1);
-
-  while (dict->index[i] != 0)
-    i = (i + 1) & (dict->n_index - 1);
-  dict->index[i] = (uint32_t)place + 1;
-}
-
-/* Make room for one more entry, and a table that stays half empty. */
-static int grow_dict(tnk__heap_t *heap, tnk__value_dict_t *dict) {
-  const size_t cap = dict->cap == 0 ? 4 : dict->cap * 2;
-  tnk__value_entry_t *entries;
-  uint32_t *index = NULL;
-
-  if (cap > UINT32_MAX / 4) {
-    heap->err = heap->err != TNK_OK ? heap->err : TNK_ETOOBIG;
-    return 0;
-  }
-  entries = tnk__heap_alloc(heap, cap * sizeof(*entries));
-  if (cap > FEW)
-    index = tnk__heap_alloc(heap, 2 * cap * sizeof(*index));
-  if (entries == NULL || (cap > FEW && index == NULL))
-    return 0;
-  if (dict->n > 0)
-    memcpy(entries, dict->entries, dict->n * sizeof(*entries));
-  dict->entries = entries;
-  dict->cap = cap;
-  if (index == NULL)
-    return 1;
-  memset(index, 0, 2 * cap * sizeof(*index));
-  dict->index = index;
-  dict->n_index = 2 * cap;
-  for (size_t i = 0; i < dict->n; i++)
-    put_index(dict, i);
-  return 1;
-}
-
-void tnk__value_put(tnk__heap_t *heap, tnk__value_t dict, tnk__value_t key,
-                    tnk__value_t value) {
-  tnk__value_dict_t *d = dict.as.dict;
-  size_t place;
-
-  if (dict.kind != TNK__VALUE_DICT)
-    return;
-  place = find_place(d, key);
-  if (place < d->n) {
-    d->entries[place].value = value;
-    return;
-  }
-  if (d->n == d->cap && !grow_dict(heap, d))
-    return;
-  d->entries[d->n] = (tnk__value_entry_t){key, value};
-  d->n++;
-  if (d->index != NULL)
-    put_index(d, d->n - 1);
-}
-
-void tnk__value_set(tnk__heap_t *heap, tnk__value_t dict, const char *key,
-                    tnk__value_t value) {
-  const tnk__value_t text = tnk__value_text(key, strlen(key));
-  size_t place;
-
-  if (dict.kind != TNK__VALUE_DICT)
-    return;
-  /* A key is copied only where it is new. */
-  place = find_place(dict.as.dict, text);
-  if (place < dict.as.dict->n)
-    dict.as.dict->entries[place].value = value;
-  else
-    tnk__value_put(heap, dict, tnk__value_copy_text(heap, key, text.n_text),
-                   value);
-}
-
-tnk__value_t tnk__value_find(tnk__value_t dict, tnk__value_t key) {
-  size_t place;
-
-  if (dict.kind != TNK__VALUE_DICT)
-    return tnk__value_undefined();
-  place = find_place(dict.as.dict, key);
-  return place < dict.as.dict->n ? dict.as.dict->entries[place].value
-                                 : tnk__value_undefined();
-}
-
-tnk__value_t tnk__value_get(tnk__value_t dict, const char *key) {
-  return tnk__value_find(dict, tnk__value_text(key, strlen(key)));
 }
 
 int tnk__value_is(tnk__value_t value, const char *text) {

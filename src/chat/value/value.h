@@ -118,6 +118,9 @@ int tnk__value_compare(tnk__value_t a, tnk__value_t b, int *out);
  * one; and the same for FLOAT too. */
 int tnk__value_whole(tnk__value_t value, int64_t *out);
 int tnk__value_number(tnk__value_t value, double *out);
+int tnk__value_is_number(tnk__value_t value);
+/* Two numbers, exactly: below, at or above zero, or 2 for NaN. */
+int tnk__value_compare_numbers(tnk__value_t a, tnk__value_t b);
 
 /* Room that a number as text needs; none writes a terminator. */
 enum { TNK__VALUE_NUMBER = 40 };
