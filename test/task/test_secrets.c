@@ -134,6 +134,110 @@ TEST_LIMIT(no_operation_logs_the_key, 20) {
   }
 }
 
+/* ---- What is sent for somebody else's state ---- */
+
+#define TOKEN "token-canary-3141592653"
+
+static const char load_path[] = "/api/v1/load_weights";
+static const char poll_path[] = "/api/v1/retrieve_future";
+
+static tnk_promise_t *load_with_token(script_t *script) {
+  tnk_load_options_t options = TNK_LOAD_OPTIONS_INIT;
+
+  options.path = "tinker://r/weights/a";
+  options.weights_access_token = TOKEN;
+  return tnk_training_load_state(script->training, &options);
+}
+
+static tnk_promise_t *restore_with_token(script_t *script,
+                                         tnk_choice_t classic) {
+  tnk_restore_options_t options = TNK_RESTORE_OPTIONS_INIT;
+
+  options.path = "tinker://r/weights/a";
+  options.classic = classic;
+  options.weights_access_token = TOKEN;
+  return tnk_service_restore(script->service, &options);
+}
+
+static tnk_promise_t *restore_at_once(script_t *script) {
+  return restore_with_token(script, TNK_NO);
+}
+
+static tnk_promise_t *restore_in_calls(script_t *script) {
+  return restore_with_token(script, TNK_YES);
+}
+
+/* The ways to load, each with what the server says of it, and where. */
+TEST(A22_an_access_token_that_the_server_repeats_is_blotted_out) {
+  static tnk_promise_t *(*const starts[])(script_t *) = {
+      load_with_token, restore_at_once, restore_in_calls};
+  static const struct {
+    const char *path;
+    int status;
+    const char *body;
+    int code;
+  } answers[] = {
+      {load_path, 403, "{\"detail\":\"cannot use " TOKEN "\"}", TNK_EAUTH},
+      {load_path, 403, "<title>cannot use " TOKEN "</title>", TNK_EPROXY},
+      {load_path, 200, "{\"error\":\"cannot use " TOKEN "\"}", TNK_EFAILED},
+      {poll_path, 200, "{\"error\":\"cannot use " TOKEN "\"}", TNK_EFAILED},
+      {poll_path, 403, "{\"detail\":\"cannot use " TOKEN "\"}", TNK_EAUTH},
+  };
+  const size_t n_answers = sizeof(answers) / sizeof(answers[0]);
+
+  for (size_t i = 0; i < 3 * n_answers; i++) {
+    const size_t k = i / 3;
+    script_t script;
+    outcome_t outcome;
+
+    open_marked(&script);
+    if (i % 3 == 0)
+      script_train(&script);
+    /* In several calls a model is made first. */
+    if (i % 3 == 2 && answers[k].path == poll_path)
+      mock_json_once(script.mock, "POST", poll_path, 200,
+                     "{\"model_id\":\"model-0\"}");
+    mock_json_once(script.mock, "POST", answers[k].path, answers[k].status,
+                   answers[k].body);
+    /* Neither what is logged nor what is told has it: the fixture looks. */
+    script_fails(&script, &outcome, starts[i % 3](&script), answers[k].code);
+    if (strstr(outcome.text, "cannot use *****") == NULL)
+      test_fail(__FILE__, __LINE__, "case %zu: %s", i, outcome.text);
+    CHECK(strstr(outcome.text, "canary") == NULL);
+    CHECK(tnk_promise_error(outcome.promise)->message == NULL ||
+          strstr(tnk_promise_error(outcome.promise)->message, "canary") ==
+              NULL);
+    outcome_drop(&outcome);
+    script_close(&script);
+  }
+}
+
+TEST(A22_an_access_token_in_words_about_the_queue_is_blotted_out) {
+  tnk_promise_t *promise;
+  char text[512];
+  script_t script;
+  outcome_t outcome;
+
+  open_marked(&script);
+  script_train(&script);
+  mock_on(script.mock, "POST", poll_path, mock_hold, NULL);
+  promise = load_with_token(&script);
+  outcome_of(&outcome, promise);
+  script_turns(&script);
+  mock_release(script.mock, 408,
+               "{\"type\":\"try_again\",\"queue_state\":"
+               "\"paused_capacity\",\"queue_state_reason\":\"waits for " TOKEN
+               "\"}");
+  script_turns(&script);
+  CHECK(tnk_promise_explain(promise, text, sizeof(text)) > 0);
+  CHECK(strstr(text, "(waits for *****") != NULL);
+  CHECK(strstr(text, "canary") == NULL);
+  tnk_training_close(script.training, NULL, NULL);
+  outcome_fails(&script, &outcome, TNK_ECLOSED);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 /* ---- Redirects ---- */
 
 typedef struct {

@@ -421,7 +421,6 @@ void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
   call->route = tnk__route(route);
   call->path_id = NULL;
   call->target = NULL;
-  call->secret = NULL;
   call->add_headers = NULL;
   call->in_pause = NULL;
   call->feed = NULL;

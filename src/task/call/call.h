@@ -127,7 +127,7 @@ typedef struct tnk__call {
 void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
                     tnk__route_id_t route, const char *name);
 /* Bind an idle one anew, for the same operation: all that the owner sets is
- * back at the defaults, except method_name. */
+ * back at the defaults, except method_name and secret. */
 void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route);
 void tnk__call_start(tnk__call_t *call,
                      void (*done)(tnk__call_t *self,
@@ -178,8 +178,8 @@ void tnk__call_count_sent(const tnk__call_t *call);
 void tnk__call_read_page(const tnk__call_t *call,
                          const tnk__http_result_t *result, tnk__reply_t *reply,
                          char *text, size_t size);
-/* Blot out the secrets that were sent in what the server says, in place; for
- * call.c and call_words.c. NULL does nothing. */
+/* Blot out the secrets that were sent, with this attempt or one before, in what
+ * the server says, in place. NULL does nothing. */
 void tnk__call_hide(const tnk__call_t *call, const char *message);
 /* The error of a call that is over, from what is known; for call.c alone. */
 tnk__error_t *tnk__call_error(const tnk__call_t *call,

@@ -243,6 +243,7 @@ static void keep_state(tnk__future_t *future, const tnk__answer_t *answer) {
 
 /* Comes last: the user may close everything from in here. */
 static void notify(tnk__future_t *future, const tnk__answer_t *answer) {
+  tnk__call_hide(&future->call, answer->queue_reason);
   if (answer->queue_state != NULL || answer->queue_reason != NULL)
     keep_state(future, answer);
   if (future->on_state != NULL &&
@@ -258,7 +259,7 @@ static void on_failed_answer(tnk__future_t *future, const tnk__reply_t *reply,
                      .http_status = reply->status,
                      .n_attempts = 1};
 
-  tnk__auth_hide(future->call.endpoint->auth, pub.message);
+  tnk__call_hide(&future->call, pub.message);
   fail(future, reply, &pub);
 }
 

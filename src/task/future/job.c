@@ -73,7 +73,7 @@ static void answered_at_once(tnk__job_t *job, const tnk__answer_t *answer,
     pub.code = TNK_EFAILED;
     pub.category = answer->failure.category;
     pub.message = answer->failure.message;
-    tnk__auth_hide(job->future.call.endpoint->auth, pub.message);
+    tnk__call_hide(&job->future.call, pub.message);
     job->ran = TNK_RAN_UNKNOWN;
   }
   fail(job, reply, &pub);

@@ -52,6 +52,7 @@ static void prepare_call(create_t *create, tnk__route_id_t route) {
   tnk__call_init(&errand->call, &errand->session->endpoint, route,
                  create->name);
   errand->call.method_name = create->method;
+  errand->call.secret = create->restore.weights_access_token;
   tnk__buf_clear(&errand->body);
 }
 
@@ -61,6 +62,7 @@ static void prepare_job(create_t *create, tnk__route_id_t route,
 
   tnk__job_init(&errand->job, errand->session, route, create->name, type);
   errand->job.future.call.method_name = create->method;
+  errand->job.future.call.secret = create->restore.weights_access_token;
   tnk__buf_clear(&errand->body);
 }
 

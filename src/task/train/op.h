@@ -105,6 +105,7 @@ typedef struct tnk__op {
   const tnk__op_class_t *type;
   tnk_training_t *training;
   tnk_promise_t *promise; /* NULL once it has settled */
+  const char *secret;     /* of the calls of its parts, or NULL; the kind's */
   uint64_t entered_ms;    /* when it took its place in the queue */
   const char *poll_type;  /* type->type, unless the kind changes it */
   tnk__turn_t turn;

@@ -226,6 +226,7 @@ static void submit(tnk__part_t *part) {
                 op->poll_type);
   part->job.accepted = on_accepted;
   call->method_name = type->method;
+  call->secret = op->secret;
   call->totals = &op->training->totals;
   part->job.future.on_state = on_state;
   if (type->request != NULL) {

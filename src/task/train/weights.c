@@ -386,6 +386,7 @@ static void enter_load(weights_t *weights, const char *path, int with_optimizer,
   weights->with_optimizer = with_optimizer;
   if (access_token != NULL)
     weights->access_token = tnk__arena_strdup(&weights->arena, access_token);
+  weights->op.secret = weights->access_token;
   tnk__op_enter(&weights->op,
                 weights->name != NULL &&
                     (access_token == NULL || weights->access_token != NULL));
