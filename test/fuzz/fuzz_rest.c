@@ -1,13 +1,18 @@
 /*
  * Answers about what a service keeps. The first byte says which call it is
  * that is answered. What is read is used, and a list goes on with the same
- * answer once more, of which nothing is new.
+ * answer once more, of which nothing is new. The address of an archive is taken
+ * apart as its download does it, and who asks is read as a key or a token says
+ * it.
  */
 #include "fuzz.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/base64.h"
+#include "base/limits.h"
+#include "codec/format/location.h"
 #include "codec/rest/page.h"
 #include "tnk/error.h"
 
@@ -77,7 +82,15 @@ static void use_single(const tnk_page_t *page) {
   const tnk_external_files_t *files = tnk_page_external_files(page, 0);
   const tnk_weights_info_t *info = tnk_page_weights_info(page, 0);
   const tnk_sampler_t *sampler = tnk_page_sampler(page, 0);
+  const tnk_api_key_t *key = tnk_page_api_key(page, 0);
+  const tnk_identity_t *identity = tnk_page_identity(page, 0);
 
+  if (key != NULL && key->name != NULL)
+    touch(key->name);
+  if (identity != NULL) {
+    touch(identity->user_urn);
+    FUZZ_CHECK(strncmp(identity->org_urn, "tml:organization:", 17) == 0);
+  }
   if (info != NULL)
     touch(info->base_model);
   if (sampler != NULL)
@@ -155,6 +168,63 @@ static void read_small(const uint8_t *data, size_t size) {
   tnk__free(alloc, body);
 }
 
+/* Where an archive is: in the body of an answer, then one file of a page. */
+static void read_archive(const uint8_t *data, size_t size) {
+  const tnk_allocator_t *alloc = tnk__allocator_default();
+  uint8_t *body = own(data, size);
+  tnk__archive_link_t link;
+  const tnk_pair_t *file;
+  tnk__location_t at;
+  tnk__arena_t arena;
+  tnk_page_t *page;
+  const char *what;
+
+  tnk__arena_init(&arena, alloc, 65536);
+  if (tnk__archive_link_read(&link, &arena, body, size, &what) == TNK_OK) {
+    FUZZ_CHECK(tnk__page_of_archive(&page, alloc, link.url, link.expires_us) ==
+               TNK_OK);
+    use(page);
+    file = tnk_page_external_files(page, 0)->files;
+    FUZZ_CHECK(strcmp(file->name, TNK__ARCHIVE_FILE) == 0);
+    FUZZ_CHECK(strcmp(file->value, link.url) == 0);
+    if (tnk__location_parse(&at, alloc, file->value) == TNK_OK) {
+      touch(at.target);
+      tnk__location_deinit(&at, alloc);
+    }
+    tnk__page_free(alloc, page);
+  }
+  tnk__arena_deinit(&arena);
+  tnk__free(alloc, body);
+}
+
+/* A token, as it is sent; and its claims alone, which a fuzzer would hardly
+ * find behind base64. */
+static void read_identity(const uint8_t *data, size_t size, int is_key) {
+  const tnk_allocator_t *alloc = tnk__allocator_default();
+  uint8_t *token = own(data, size);
+  tnk__buf_t jwt;
+  tnk_page_t *page;
+
+  token[size] = '\0';
+  if (tnk__page_of_identity(&page, alloc, (const char *)token, is_key) ==
+      TNK_OK) {
+    use(page);
+    tnk__page_free(alloc, page);
+  }
+  tnk__free(alloc, token);
+  tnk__buf_init(&jwt, alloc, TNK__MAX_CREDENTIAL);
+  tnk__buf_text(&jwt, "e30.");
+  tnk__base64_write(&jwt, data, size);
+  tnk__buf_text(&jwt, ".e30");
+  if (tnk__buf_cstr(&jwt) != NULL &&
+      tnk__page_of_identity(&page, alloc, tnk__buf_cstr(&jwt), is_key) ==
+          TNK_OK) {
+    use(page);
+    tnk__page_free(alloc, page);
+  }
+  tnk__buf_deinit(&jwt);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const tnk__ask_kind_t kinds[] = {TNK__ASK_LIST_RUNS,
                                           TNK__ASK_GET_RUN,
@@ -168,13 +238,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                           TNK__ASK_GET_SAMPLER,
                                           TNK__ASK_USAGE,
                                           TNK__ASK_STORAGE,
-                                          TNK__ASK_AUDIT};
+                                          TNK__ASK_AUDIT,
+                                          TNK__ASK_GET_KEY};
   const size_t n = sizeof(kinds) / sizeof(kinds[0]);
 
   if (size == 0)
     return 0;
   if (data[0] < n)
     read_page(kinds[data[0]], data + 1, size - 1);
+  else if (data[0] == n)
+    read_archive(data + 1, size - 1);
+  else if (data[0] <= n + 2)
+    read_identity(data + 1, size - 1, data[0] == n + 2);
   else
     read_small(data + 1, size - 1);
   return 0;
