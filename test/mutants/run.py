@@ -194,6 +194,9 @@ SLIPS = [
 ]
 ROOMS = {"base": "base", "codec": "codec", "flow": "flow", "loop": "loop",
          "net": "net", "http": "http", "task": "task", "api": "api"}
+# Folders of src/task whose tests are in a folder of their own.
+OWN_ROOMS = {"hub": "hub", "push": "hub", "fetch": "hub", "weights": "weights",
+             "ledger": "ledger"}
 
 
 def slips(path):
@@ -219,8 +222,8 @@ def run_generated(work, n, seed):
     for path, (line, text) in chance.sample(everything, min(n, len(everything))):
         place = path.relative_to(work)
         room = ROOMS[place.parts[1]]
-        if place.parts[1:3] == ("task", "hub"):
-            room = "hub"
+        if place.parts[1] == "task":
+            room = OWN_ROOMS.get(place.parts[2], room)
         before = path.read_text()
         lines = before.split("\n")
         was, lines[line] = lines[line].strip(), text
