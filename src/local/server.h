@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "local/base/drawn.h"
 #include "local/base/full.h"
 #include "local/fault/fault.h"
 #include "tnk/common.h"
@@ -151,6 +152,9 @@ typedef struct {
   void (*on_request)(void *user, const local_seen_t *seen);
   /* Faults to inject. NULL: none. The caller's, outlives the server. */
   local_faults_t *faults;
+  /* Where it writes what it has drawn, before it answers with it. NULL:
+   * nowhere. The caller's, outlives the server. */
+  local_drawn_t *sample_log;
   void *user;
   /* Receives one sentence when opening fails. May be NULL. */
   char *why;

@@ -105,6 +105,7 @@ def command_lines():
                         (["--members", "odd"], "none of any or strict"),
                         (["--stub", "--data", "x"], "--stub has no use for --data"),
                         (["--stub-cut-ms", "1"], "--stub-cut-ms needs --stub"),
+                        (["--stub-answers", "x"], "--stub-answers needs --stub"),
                         (["--port"], "needs a value: --port N"),
                         (["--port", "x"], "not a number"),
                         (["--port", "-1"], "not a number"),
@@ -503,6 +504,34 @@ def stub_polls():
     end(server, "the end of another stub")
 
 
+def samples():
+    """What the stub says, and the log of it; files that are not there."""
+    with tempfile.TemporaryDirectory() as where:
+        said, log = where + "/said", where + "/log"
+        pathlib.Path(said).write_text('"Hi \\u00e9"\n[300]\n')
+        server, url = start("--stub", "--exit-with-stdin", "--stub-answers",
+                            said, "--sample-log", log)
+        body = {"num_samples": 2, "max_tokens": 9,
+                "prompt": {"chunks": [{"type": "encoded_text", "tokens": [5]}]}}
+        name = json.loads(post(url, "asample", body))["request_id"]
+        lines = [json.loads(line) for line in open(log)]
+        check([(line["request_id"], line["index"], line["weights"],
+                line["prompt"], bytes(line["tokens"]) if i == 0 else
+                line["tokens"], len(line["logprobs"]), line["stop_reason"])
+               for i, line in enumerate(lines)] ==
+              [(name, 0, None, [5], "Hi \u00e9".encode(), 5, "stop"),
+               (name, 1, None, [5], [300], 1, "stop")], "the sample log", lines)
+        end(server, "the end of a stub with answers")
+        pathlib.Path(said).write_text('"a"\nno text\n')
+        for args, words in ((["--stub-answers", said], "line 2"),
+                            (["--stub-answers", where + "/none"], "cannot open"),
+                            (["--sample-log", where + "/no/log"],
+                             "cannot write to")):
+            got = run("local", "--stub", *args)
+            check(got.returncode == 6 and words in got.stderr and not got.stdout,
+                  f"{args[0]} with a file that is none", got)
+
+
 def read(stream, n):
     got = b""
     while len(got) < n:
@@ -609,4 +638,5 @@ serving()
 switches()
 faults()
 stub_polls()
+samples()
 plan()

@@ -12,7 +12,7 @@ enum { MAX_FLAGS = 64, HOUR_MS = 3600000 };
 /* What was given. A number or a choice that was not is -1. */
 static struct {
   const char *host, *tls_cert, *tls_key, *api_key, *data, *model_dir;
-  const char *faults, *fault_log;
+  const char *faults, *fault_log, *sample_log, *stub_answers;
   int64_t port, tokens, link_life, latency_ms, hold_ms, session_timeout_ms,
       metadata_from;
   int64_t max_chunk, max_chunk_bytes, max_body, max_connections, max_streams;
@@ -256,7 +256,7 @@ const cli_option_t cli_local_options[] = {
      .help =
          "Canned answers and no model, for measuring clients; takes --host, "
          "--port, --tls-*, --latency-ms, --flag, --hold-ms, "
-         "--max-connections, --full, --max-streams, --fault*."},
+         "--max-connections, --full, --max-streams, --fault*, --sample-log."},
     {.name = "faults",
      .value = "LIST",
      .set = set_faults,
@@ -270,6 +270,21 @@ const cli_option_t cli_local_options[] = {
     {.name = "fault-control",
      .flag = &given.fault_control,
      .help = "GET " LOCAL_FAULTS_PATH " lists faults, PUT sets them."},
+    {.name = "sample-log",
+     .value = "FILE",
+     .text = &given.sample_log,
+     .offer = CLI_OFFER_FILES,
+     .help = "A line of JSON for each sequence that was sampled, appended "
+             "before its result can be fetched: request_id, index, weights, "
+             "prompt, tokens, logprobs, stop_reason. One that cannot be "
+             "written is not given out."},
+    {.name = "stub-answers",
+     .value = "FILE",
+     .text = &given.stub_answers,
+     .offer = CLI_OFFER_FILES,
+     .help = "What its samples say, one a line and in turn: a text in JSON, "
+             "whose bytes are its tokens, or a list of token ids; max_tokens "
+             "cuts them off. - is the standard input."},
     {.name = "stub-spread-ms",
      .value = "N",
      .number = &given.stub_spread_ms,
@@ -307,7 +322,8 @@ static const char *const model_only[] = {
     "archive",      "link-life",     "session-timeout-ms",
     "json-results", "metadata-from", "max-body",
     "max-pending",  "threads",       NULL};
-static const char *const stub_only[] = {"stub-spread-ms", "stub-cut-ms", NULL};
+static const char *const stub_only[] = {"stub-spread-ms", "stub-cut-ms",
+                                        "stub-answers", NULL};
 
 /* The first of them that was given, or NULL. */
 static const char *first_given(const char *const *names) {
@@ -393,6 +409,8 @@ void cli_local_args(cli_local_args_t *args) {
   *args = (cli_local_args_t){.server = LOCAL_OPTIONS_INIT,
                              .faults = given.faults,
                              .fault_log = given.fault_log,
+                             .sample_log = given.sample_log,
+                             .stub_answers = given.stub_answers,
                              .fault_control = given.fault_control,
                              .stub = given.stub,
                              .exit_with_stdin = given.exit_with_stdin,

@@ -9,6 +9,8 @@ typedef struct {
   local_options_t server;
   const char *faults;          /* what goes wrong; NULL: nothing */
   const char *fault_log;       /* file; NULL: none */
+  const char *sample_log;      /* file; NULL: none */
+  const char *stub_answers;    /* file; NULL: none */
   int fault_control;           /* an endpoint sets and lists them */
   size_t stub_max_connections; /* 0: those that the stub itself has */
   int stub;                    /* canned answers and no model, */

@@ -1,5 +1,6 @@
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -7,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "cli/base/input.h"
 #include "cli/frame/cli.h"
 #include "cli/serve/args.h"
 #include "cli/serve/commands.h"
@@ -34,7 +36,10 @@ typedef struct {
   char scratch[256];
   local_server_t *server;
   local_stub_t *stub;
-  local_faults_t *faults; /* both servers borrow it */
+  /* Both servers borrow them. */
+  local_faults_t *faults;
+  local_drawn_t *sample_log;
+  local_stub_answers_t answers;
 } run_t;
 
 static void end(run_t *run) {
@@ -132,22 +137,25 @@ static int open_stub(run_t *run, const cli_local_args_t *args, char *why,
   /* As far as the limit of open files allows. */
   size_t most =
       args->stub_max_connections > 0 ? args->server.max_connections : 0;
-  const local_stub_options_t options = {.host = args->server.host,
-                                        .port = args->server.port,
-                                        .tls_cert = args->server.tls_cert,
-                                        .tls_key = args->server.tls_key,
-                                        .max_conns = most,
-                                        .full = args->server.full,
-                                        .max_streams = args->server.max_streams,
-                                        .latency_ms = args->server.latency_ms,
-                                        .spread_ms = args->stub_spread_ms,
-                                        .hold_ms = args->server.hold_ms,
-                                        .cut_ms = args->stub_cut_ms,
-                                        .flags = args->server.flags,
-                                        .n_flags = args->server.n_flags,
-                                        .faults = run->faults,
-                                        .why = why,
-                                        .n_why = n_why};
+  const local_stub_options_t options = {
+      .host = args->server.host,
+      .port = args->server.port,
+      .tls_cert = args->server.tls_cert,
+      .tls_key = args->server.tls_key,
+      .max_conns = most,
+      .full = args->server.full,
+      .max_streams = args->server.max_streams,
+      .latency_ms = args->server.latency_ms,
+      .spread_ms = args->stub_spread_ms,
+      .hold_ms = args->server.hold_ms,
+      .cut_ms = args->stub_cut_ms,
+      .flags = args->server.flags,
+      .n_flags = args->server.n_flags,
+      .faults = run->faults,
+      .answers = args->stub_answers != NULL ? &run->answers : NULL,
+      .sample_log = run->sample_log,
+      .why = why,
+      .n_why = n_why};
   int err = local_stub_open(&run->stub, &run->loop, &options);
 
   if (err != 0 && why[0] == '\0')
@@ -178,6 +186,37 @@ static int plan_faults(const cli_t *cli, run_t *run, cli_local_args_t *args) {
                              args->fault_log, uv_strerror(err));
 }
 
+/* Open what samples are written to, and read what they are to say. Returns the
+ * exit status. */
+static int plan_samples(const cli_t *cli, run_t *run, cli_local_args_t *args) {
+  char why[256] = "";
+  size_t n;
+  char *text;
+  int err = TNK_OK;
+
+  if (args->sample_log != NULL)
+    err = local_drawn_open(&run->sample_log, args->sample_log,
+                           tnk__allocator_default());
+  args->server.sample_log = run->sample_log;
+  if (err != TNK_OK)
+    return cli_fail(cli, CLI_EXIT_FILE, "cannot write to %s: %s",
+                    args->sample_log,
+                    err == TNK_ENOMEM ? tnk_strerror(err) : uv_strerror(err));
+  if (args->stub_answers == NULL)
+    return CLI_EXIT_OK;
+  text = cli_read_file(args->stub_answers, &n, why, sizeof(why));
+  if (text == NULL)
+    return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
+  err =
+      local_stub_answers_read(&run->answers, text, n, tnk__allocator_default(),
+                              NULL, NULL, why, sizeof(why));
+  free(text);
+  return err == TNK_OK
+             ? CLI_EXIT_OK
+             : cli_fail(cli, CLI_EXIT_FILE, "%s: %s", args->stub_answers,
+                        err == TNK_ENOMEM ? tnk_strerror(err) : why);
+}
+
 static void print_address(const cli_t *cli, const run_t *run,
                           const cli_local_args_t *args, const char *host) {
   int is_ip6 = strchr(host, ':') != NULL;
@@ -197,6 +236,8 @@ static int serve(const cli_t *cli, run_t *run, cli_local_args_t *args) {
   char why[256] = "";
   int status = plan_faults(cli, run, args);
 
+  if (status == CLI_EXIT_OK)
+    status = plan_samples(cli, run, args);
   if (status != CLI_EXIT_OK)
     return status;
   args->server.why = why;
@@ -242,6 +283,8 @@ static int run_local(cli_t *cli) {
   uv_loop_close(&run.loop);
   /* Both servers borrow them until the loop is empty. */
   local_faults_free(run.faults);
+  local_drawn_close(run.sample_log);
+  local_stub_answers_free(&run.answers);
   return status;
 }
 

@@ -283,6 +283,17 @@ static int answer_repeat(local_call_t *call, const local_sampler_t *sampler,
   return 1;
 }
 
+/* The log will want to know it. */
+static int note_path(local_sample_t *sample, const local_place_t *place) {
+  char path[LOCAL_PATH];
+
+  if (place == NULL || sample->server->options.sample_log == NULL)
+    return TNK_OK;
+  local_place_text(place, path);
+  sample->path = tnk__arena_copy(&sample->arena, path, strlen(path) + 1);
+  return sample->path != NULL ? TNK_OK : TNK_ENOMEM;
+}
+
 static void submit(local_call_t *call, local_sample_t *sample,
                    local_sampler_t *sampler, int64_t seq,
                    const local_place_t *place) {
@@ -295,7 +306,8 @@ static void submit(local_call_t *call, local_sample_t *sample,
     local_sample_free(sample);
     return;
   }
-  if (place == NULL || local_place_dir(server, place, dir))
+  if (note_path(sample, place) == TNK_OK &&
+      (place == NULL || local_place_dir(server, place, dir)))
     sample->weights = local_weights_get(server, dir);
   if (sample->weights != NULL)
     sample->future = local_future_new(server, LOCAL_SAMPLE, &full);

@@ -66,6 +66,37 @@ static void note_run(const local_sample_t *sample) {
   local_ledger_use(server, LOCAL_USE_SAMPLE, sample->payer, n_tokens);
 }
 
+/* Write what it has drawn to the log, where there is one. */
+static int log_drawn(const local_sample_t *sample) {
+  local_drawn_t *log = sample->server->options.sample_log;
+  const tnk__lm_draw_options_t *o = &sample->options;
+  local_drawn_line_t *lines;
+  int err;
+
+  if (log == NULL)
+    return TNK_OK;
+  lines = tnk__calloc(sample->server->alloc, o->n_samples, sizeof(*lines));
+  if (lines == NULL)
+    return TNK_ENOMEM;
+  for (uint32_t i = 0; i < o->n_samples; i++) {
+    const tnk__lm_sample_t drawn = tnk__lm_draw_sample(sample->draw, i);
+
+    lines[i] =
+        (local_drawn_line_t){.request_id = sample->future->id,
+                             .index = i,
+                             .weights = sample->path,
+                             .prompt = o->prompt,
+                             .n_prompt = o->n_prompt,
+                             .tokens = drawn.tokens,
+                             .logprobs = drawn.logprobs,
+                             .n_tokens = drawn.n_tokens,
+                             .is_length = drawn.reason == TNK__LM_LENGTH};
+  }
+  err = local_drawn_write(log, lines, o->n_samples);
+  tnk__free(sample->server->alloc, lines);
+  return err;
+}
+
 static void settle(local_sample_t *sample) {
   local_future_t *future = sample->future;
   tnk__buf_t buf;
@@ -77,6 +108,11 @@ static void settle(local_sample_t *sample) {
   }
   if (sample->err != TNK_OK) {
     local_future_fail_code(future, sample->err, sample->why.text);
+    return;
+  }
+  if (log_drawn(sample) != TNK_OK) {
+    local_future_fail(future, 500, "server",
+                      "What was drawn could not be written to the sample log");
     return;
   }
   tnk__buf_init(&buf, sample->server->alloc, (size_t)1 << 30);

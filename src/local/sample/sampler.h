@@ -43,6 +43,7 @@ typedef struct local_sample {
   const int64_t *col;
   int err;
   tnk__lm_why_t why;
+  const char *path; /* of the weights, for the log; NULL: the base */
   char payer[40];   /* the session that asked; "": none */
   int64_t begin_ms; /* since 1970, when it began to run; 0: not */
 } local_sample_t;

@@ -40,6 +40,7 @@ static void accept_kind(local_stub_t *stub, local_req_t *req, char kind) {
   uint64_t due = due_of(stub, number);
   uint64_t n = kind == 'S' ? local_stub_number(req, "num_samples", 1) : 0;
   uint64_t tokens = kind == 'S' ? local_stub_number(req, "max_tokens", 16) : 0;
+  uint64_t turn = stub->n_turns;
   tnk__buf_t out;
   char id[LOCAL_STUB_MAX_ID];
   size_t len;
@@ -48,8 +49,15 @@ static void accept_kind(local_stub_t *stub, local_req_t *req, char kind) {
   tokens = tokens < LOCAL_STUB_MAX_TOKENS ? tokens : LOCAL_STUB_MAX_TOKENS;
   if (kind == 'F')
     tokens = uv_hrtime();
-  snprintf(id, sizeof(id), "%c:%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64,
-           kind, due, n, tokens, number);
+  snprintf(id, sizeof(id),
+           "%c:%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64, kind,
+           due, n, tokens, turn, number);
+  stub->n_turns += n;
+  if (local_stub_log(stub, req, id, turn, n, tokens) != TNK_OK) {
+    local_req_reply_text(req, 500, "text/plain",
+                         "the sample log cannot be written");
+    return;
+  }
   if (kind == 'S')
     local_stub_remember(stub, id, due);
   tnk__buf_init(&out, stub->http.config.alloc, SIZE_MAX);

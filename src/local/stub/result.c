@@ -14,21 +14,27 @@ typedef struct {
   const local_stub_t *stub;
   uint64_t n_samples;
   uint64_t n_tokens;
+  uint64_t turn;
 } result_t;
 
 static void write_sequence(tnk__pb_t *pb, const void *message) {
   const result_t *result = message;
+  const local_stub_drawn_t drawn =
+      local_stub_drawn(result->stub, result->turn, result->n_tokens);
 
-  tnk__pb_varint(pb, 1, 1);
-  tnk__pb_bytes(pb, 2, result->stub->tokens,
-                (size_t)result->n_tokens * sizeof(int32_t));
-  tnk__pb_bytes(pb, 3, result->stub->logprobs,
-                (size_t)result->n_tokens * sizeof(float));
+  if (drawn.is_length)
+    tnk__pb_varint(pb, 1, 1);
+  tnk__pb_bytes(pb, 2, drawn.tokens, drawn.n * sizeof(int32_t));
+  tnk__pb_bytes(pb, 3, result->stub->logprobs, drawn.n * sizeof(float));
 }
 
 static void write_samples(tnk__pb_t *pb, const result_t *result) {
-  for (uint64_t i = 0; i < result->n_samples; i++)
-    tnk__pb_message(pb, 1, write_sequence, result);
+  for (uint64_t i = 0; i < result->n_samples; i++) {
+    result_t one = *result;
+
+    one.turn += i;
+    tnk__pb_message(pb, 1, write_sequence, &one);
+  }
 }
 
 static void write_loss(tnk__pb_t *pb, const void *message) {
@@ -79,18 +85,18 @@ static void reply_json(local_req_t *req, const char *json) {
 
 void local_stub_result(local_stub_t *stub, local_req_t *req, const char *id,
                        uint64_t there_ns) {
-  result_t result = {stub, 0, 0};
+  result_t result = {stub, 0, 0, 0};
   char *at = strchr(id + 2, ':');
 
   if (at != NULL) {
     result.n_samples = strtoull(at + 1, &at, 10);
-    result.n_tokens = strtoull(at + 1, NULL, 10);
+    result.n_tokens = strtoull(at + 1, &at, 10);
+    result.turn = *at == ':' ? strtoull(at + 1, NULL, 10) : 0;
   }
   switch (id[0]) {
   case 'S':
-    if (result.n_tokens > LOCAL_STUB_MAX_TOKENS)
-      result.n_tokens = LOCAL_STUB_MAX_TOKENS;
-    stamp(stub, there_ns);
+    if (stub->options.answers == NULL && stub->options.sample_log == NULL)
+      stamp(stub, there_ns);
     reply_proto(req, &result, write_samples);
     break;
   case 'F':

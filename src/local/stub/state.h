@@ -6,11 +6,10 @@
 #include "local/stub/stub.h"
 #include "local/base/timers.h"
 
-enum { LOCAL_STUB_MAX_TOKENS = 65536 };
-
 /*
  * The name of a future says all about it: "<kind>:<due>:<samples>:<tokens>:
- * <number>". For a pass <tokens> is the moment at which its last byte came.
+ * <turn>:<number>". For a pass <tokens> is the moment at which its last byte
+ * came; <turn> is that of the first answer of a sample.
  */
 enum { LOCAL_STUB_MAX_ID = 80 };
 
@@ -33,6 +32,7 @@ struct local_stub {
   local_stub_options_t options;
   tnk__buf_t config;       /* the answer of client/config */
   uint64_t n_ids;          /* given out since the start */
+  uint64_t n_turns;        /* sequences of samples, of them */
   uint64_t n_cut;          /* polls */
   size_t n_held;           /* polls, now */
   tnk__list_t batch_polls; /* of them, those for all samples */
@@ -76,6 +76,23 @@ void local_stub_remember(local_stub_t *stub, const char *id, uint64_t due_ms);
 /* Serve a poll for one result, and one for all samples that have ended. */
 void local_stub_retrieve(local_stub_t *stub, local_req_t *req);
 void local_stub_retrieve_batch(local_stub_t *stub, local_req_t *req);
+
+/* ---- drawn.c ---- */
+
+/* The tokens of a sequence. */
+typedef struct {
+  const int32_t *tokens;
+  size_t n;
+  int is_length; /* they were cut off */
+} local_stub_drawn_t;
+
+local_stub_drawn_t local_stub_drawn(const local_stub_t *stub, uint64_t turn,
+                                    uint64_t n_tokens);
+/* Write the sequences of a sample to the log, if there is one. TNK_OK,
+ * TNK_EPROTO (the prompt), TNK_EFILE or TNK_ENOMEM. */
+int local_stub_log(const local_stub_t *stub, const local_req_t *req,
+                   const char *id, uint64_t turn, uint64_t n,
+                   uint64_t n_tokens);
 
 /* ---- result.c ---- */
 

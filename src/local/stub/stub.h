@@ -5,8 +5,10 @@
 
 #include <uv.h>
 
+#include "local/base/drawn.h"
 #include "local/base/full.h"
 #include "local/fault/fault.h"
+#include "local/stub/answers.h"
 #include "tnk/common.h"
 
 /*
@@ -15,8 +17,10 @@
  *
  * A sample has as many tokens as its request allows. The first three tell when
  * its result was there: nanoseconds of the monotonic clock, 21 bits each, the
- * lowest first. Passes return no outputs and two metrics, one of which is the
- * moment at which the last byte of the request had come, "arrived_ns:max".
+ * lowest first; with answers or a sample log they do not, and with answers they
+ * say those in turn, one a sequence, cut off at max_tokens. Passes return no
+ * outputs and two metrics, one of which is the moment at which the last byte of
+ * the request had come, "arrived_ns:max".
  *
  * Batched polls tell of the samples since the last sampling session was made.
  * GET /api/v1/stub/counts: requests accepted, polls held now, polls cut,
@@ -42,6 +46,10 @@ typedef struct {
   const tnk_pair_t *flags;
   size_t n_flags;
   local_faults_t *faults; /* to inject; NULL: none. Outlives the stub. */
+  /* What samples say, and where that is written before it is answered. Both
+   * outlive the stub; NULL: see above, and nowhere. */
+  const local_stub_answers_t *answers;
+  local_drawn_t *sample_log;
   /* Gets a sentence when opening fails and the code does not say it all. May
    * be NULL. */
   char *why;
