@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """External weights as other programs see them.
 
-    python3 adapter.py --tnk BUILD/src/cli/tnk
+    python3 adapter.py --tnk BUILD/src/cli/tnk [--venv FOLDER]
 
 Trains a model of `tnk local`, fetches the adapter that it saves for others, reads
 it with the library `safetensors`, and runs the model in numpy, from the published
 description of its base alone. What it predicts must be what the server reports
-for the same weights. Skips where numpy or safetensors is not installed:
-
-    python3 -m venv /tmp/v && /tmp/v/bin/pip install numpy safetensors
-    /tmp/v/bin/python test/local/adapter.py --tnk BUILD/src/cli/tnk
+for the same weights. Skips where numpy or safetensors is not installed; with
+--venv they are put into that environment, which is made if it is missing, unless
+PyPI is out of reach.
 """
 import argparse
 import json
@@ -20,14 +19,20 @@ import time
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from own_venv import enter, skip_all  # noqa: E402
 from tap import check, plan  # noqa: E402
 
+ARGS = argparse.ArgumentParser()
+ARGS.add_argument("--tnk", required=True)
+ARGS.add_argument("--venv", type=pathlib.Path)
+ARGS = ARGS.parse_args()
+if ARGS.venv:
+    enter(ARGS.venv, "numpy", "safetensors")
 try:
     import numpy as np
     import safetensors.numpy
 except ImportError as missing:
-    print(f"1..0 # SKIP {missing}")
-    sys.exit(0)
+    skip_all(missing)
 
 TEXT = b"the quick brown fox jumps over the lazy dog and runs; " * 6
 DIM, FF, LAYERS, HEADS, LOGITS, VOCAB = 128, 512, 2, 4, 272, 258
@@ -202,9 +207,7 @@ def try_one(local, embed, matrices, rank, switches):
 
 
 def main():
-    args = argparse.ArgumentParser()
-    args.add_argument("--tnk", required=True)
-    local = Local(args.parse_args().tnk)
+    local = Local(ARGS.tnk)
     embed, matrices = make_base()
     try:
         for rank, off in [(1, []), (5, ["mlp"]), (32, ["attn"]), (16, ["unembed"])]:

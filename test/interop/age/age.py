@@ -12,10 +12,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "support"))
+from own_venv import enter, skip_all  # noqa: E402
 from tap import check, plan  # noqa: E402
 
 CHUNK = 65536
@@ -67,32 +67,6 @@ def check_refused(tool, pyrage, identity):
               f"{what} is refused by both", (theirs, opened))
 
 
-def skip_all(why):
-    print(f"1..0 # SKIP {why}")
-    sys.exit(0)
-
-
-def enter_venv(folder):
-    """Go on in a Python that has pyrage: the script starts anew."""
-    python = folder / "bin/python"
-    if pathlib.Path(sys.prefix) == folder:
-        return
-    try:
-        if subprocess.run([python, "-c", "import pyrage"], capture_output=True,
-                          check=False).returncode != 0:
-            raise FileNotFoundError
-    except OSError:
-        try:
-            venv.create(folder, with_pip=True)
-            subprocess.run([python, "-m", "pip", "install", "-q", "pyrage"],
-                           check=True, capture_output=True, text=True,
-                           timeout=300)
-        except (OSError, subprocess.SubprocessError) as e:
-            said = (getattr(e, "stderr", None) or str(e)).strip()
-            skip_all(f"pyrage cannot be installed: {said.splitlines()[-1:]}")
-    os.execv(python, [str(python), *sys.argv])
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tool", required=True)
@@ -100,7 +74,7 @@ def main():
     args = parser.parse_args()
     tool = args.tool
     if args.venv:
-        enter_venv(args.venv.resolve())
+        enter(args.venv, "pyrage")
     try:
         import pyrage
     except ImportError:
