@@ -109,8 +109,8 @@ TEST_LIMIT(D2_jwt_endpoint_that_gives_no_token, 20) {
       outcome_of(&outcomes[k], tnk_service_capabilities(t.script.service));
     for (int k = 0; k < 2; k++)
       outcome_fails(&t.script, &outcomes[k], rows[i].code);
-    CHECK_STR(outcomes[0].text, outcomes[1].text);
-    CHECK(strstr(outcomes[0].text, "auth/token") != NULL);
+    for (int k = 0; k < 2; k++)
+      CHECK(strstr(outcomes[k].text, "auth/token") != NULL);
     outcome_drop_all(outcomes, 2);
   }
   script_ok(&t.script, &outcomes[0],
@@ -145,6 +145,7 @@ TEST(jwt_flag_is_read_again_after_a_failure) {
                TNK_ENOTFOUND);
   outcome_drop(&outcome);
   script_flags(&t.script, "{}");
+  t.takes_keys = 1;
   script_ok(&t.script, &outcome, tnk_service_capabilities(t.script.service));
   outcome_drop(&outcome);
   tokens_close(&t);

@@ -7,6 +7,7 @@
 
 #define RUN "/api/v1/training_runs/r"
 #define CONFIG "/api/v1/client/config"
+#define CAPABILITIES "/api/v1/get_server_capabilities"
 #define DYNAMIC "/api/v1/client/dynamic_config"
 
 static const char run_answer[] =
@@ -62,6 +63,30 @@ TEST(P11_2_a_question_is_one_request) {
   CHECK_INT(mock_n_requests(t.script.mock), 1);
   ask(&t, TNK_OK, "");
   CHECK_INT(mock_n_requests(t.script.mock), 2);
+  tokens_close(&t);
+}
+
+TEST(P1_6_what_is_offered_is_one_request_too) {
+  outcome_t outcome;
+  tokens_t t;
+
+  tokens_open(&t, 3600);
+  t.takes_keys = 1;
+  script_ok(&t.script, &outcome, tnk_service_capabilities(t.script.service));
+  outcome_drop(&outcome);
+  CHECK_INT(mock_n_requests(t.script.mock), 1);
+  tokens_close(&t);
+}
+
+TEST(P1_6_what_is_offered_is_asked_with_a_token_where_that_is_wanted) {
+  outcome_t outcome;
+  tokens_t t;
+
+  tokens_open(&t, 3600);
+  script_ok(&t.script, &outcome, tnk_service_capabilities(t.script.service));
+  outcome_drop(&outcome);
+  CHECK_INT(t.n_made, 1);
+  CHECK_INT(mock_count(t.script.mock, "GET", CAPABILITIES), 2);
   tokens_close(&t);
 }
 

@@ -28,13 +28,12 @@ TEST(nothing_is_sent_before_it_is_needed) {
   script_turns(&script);
   CHECK_INT(mock_n_requests(script.mock), 0);
   CHECK(tnk_service_session_id(script.service) == NULL);
-  /* Questions about the server need no session, but its flags, except when
-   * they are whether it is up. */
+  /* Questions about the server need no session, nor its flags. */
   script_ok(&script, &outcome, tnk_service_health(script.service));
   outcome_drop(&outcome);
   script_ok(&script, &outcome, tnk_service_capabilities(script.service));
   outcome_drop(&outcome);
-  CHECK_INT(mock_n_requests(script.mock), 4);
+  CHECK_INT(mock_n_requests(script.mock), 2);
   CHECK(tnk_service_session_id(script.service) == NULL);
   script_close(&script);
 }

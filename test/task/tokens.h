@@ -9,6 +9,7 @@
 typedef struct {
   script_t script;
   int n_made;
+  int takes_keys;   /* also for questions */
   long long life_s; /* 0: the token does not tell */
   char token[512];  /* the last one made */
 } tokens_t;
@@ -40,6 +41,17 @@ static inline void tokens_give(mock_request_t *request, void *user) {
   mock_reply_json(request, 200, body);
 }
 
+/* A question, for which this server wants a token. */
+static inline void tokens_capabilities(mock_request_t *request, void *user) {
+  const tokens_t *tokens = user;
+  const char *key = mock_header(request, "x-api-key");
+
+  if (!tokens->takes_keys && strncmp(key, "eyJhIjoxfQ.", 11) != 0)
+    mock_reply_json(request, 401, "{\"detail\":\"no token\"}");
+  else
+    mock_reply_json(request, 200, "{\"supported_models\":[]}");
+}
+
 /* Refuses whatever token the request came with, and quotes it. */
 static inline void tokens_reject(mock_request_t *request, void *user) {
   char text[300];
@@ -59,7 +71,10 @@ static inline void tokens_open_with(tokens_t *tokens,
   tokens->life_s = life_s;
   script_open_with(&tokens->script, options);
   script_flags(&tokens->script, flags);
+  tokens->takes_keys = strstr(flags, "pjwt_auth_enabled") == NULL;
   mock_on(tokens->script.mock, "POST", tokens_path, tokens_give, tokens);
+  mock_on(tokens->script.mock, "GET", "/api/v1/get_server_capabilities",
+          tokens_capabilities, tokens);
 }
 
 static inline void tokens_open(tokens_t *tokens, long long life_s) {

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "task/call/auth.h"
 
 static void on_cancel(void *arg) {
   tnk__errand_fail(arg, tnk__error_static(TNK_ECANCELED));
@@ -165,4 +166,47 @@ void tnk__errand_job(tnk__errand_t *errand,
   }
   errand->job.future.call.operation = errand->promise->operation;
   tnk__job_start(&errand->job, errand->body.data, errand->body.len, done);
+}
+
+/* ---- Questions without the flags ---- */
+
+/* The flags are known. */
+static void ask_again(tnk__errand_t *errand) {
+  const tnk__auth_t *auth = errand->session->endpoint.auth;
+
+  if (errand->exchanges == (auth->exchanges != 0) &&
+      errand->uses_command == (auth->uses_command != 0))
+    tnk__errand_fail(errand, errand->refused);
+  else
+    errand->ask(errand);
+}
+
+int tnk__errand_asks_again(tnk__errand_t *errand, const tnk__reply_t *reply) {
+  if (!errand->is_unsure || (reply->status != 401 && reply->status != 403))
+    return 0;
+  errand->is_unsure = 0;
+  errand->refused = tnk__error_ref(reply->error);
+  tnk__errand_enter(errand, TNK__SESSION_CONFIGURED, ask_again);
+  return 1;
+}
+
+static void ask_unsure(tnk__errand_t *errand) {
+  const tnk__session_t *session = errand->session;
+  const tnk__auth_t *auth = session->endpoint.auth;
+
+  errand->is_unsure = session->level < TNK__SESSION_CONFIGURED;
+  errand->exchanges = auth->exchanges != 0;
+  errand->uses_command = auth->uses_command != 0;
+  errand->ask(errand);
+}
+
+/* A server that has once wanted a token, and given none, is asked for its flags
+ * again: it may not want one any more. */
+void tnk__errand_ask(tnk__errand_t *errand, void (*ask)(tnk__errand_t *self)) {
+  const int wants_token = errand->session->endpoint.auth->exchanges;
+
+  errand->ask = ask;
+  tnk__errand_enter(errand,
+                    wants_token ? TNK__SESSION_CONFIGURED : TNK__SESSION_NEW,
+                    ask_unsure);
 }

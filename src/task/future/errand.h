@@ -24,7 +24,12 @@ typedef struct tnk__errand {
   tnk__buf_t body;  /* of whichever is under way */
   tnk__arena_t arena;
   void (*begin)(struct tnk__errand *self);
+  /* Of a question that is asked without the flags; see tnk__errand_ask(). */
+  void (*ask)(struct tnk__errand *self);
   tnk__error_t *refused; /* why it asks for the flags after all, or NULL */
+  uint8_t is_unsure;     /* it was asked without knowing them */
+  uint8_t exchanges;     /* what was sent then, as in auth.h */
+  uint8_t uses_command;
 } tnk__errand_t;
 
 /*
@@ -37,6 +42,16 @@ tnk__errand_t *tnk__errand_new(tnk__session_t *session, const char *name,
 /* Call `begin` when the session has come that far. */
 void tnk__errand_enter(tnk__errand_t *errand, tnk__session_level_t level,
                        void (*begin)(tnk__errand_t *self));
+
+/* Ask a question at once, with the key as the service has it: most servers take
+ * it as it is, so nobody asks them before what they want for it. `ask` is
+ * called for that, and once more if tnk__errand_asks_again(). */
+void tnk__errand_ask(tnk__errand_t *errand,
+                     void (*ask)(struct tnk__errand *self));
+/* See whether such a question was refused by a server that may want a token;
+ * comes first in its `done`. 1: it is asked for that, and the answer is of no
+ * interest any more. */
+int tnk__errand_asks_again(tnk__errand_t *errand, const tnk__reply_t *reply);
 
 /* Start the plain call, or the job, with what has been written to `body`. The
  * caller has bound it and set what differs. */

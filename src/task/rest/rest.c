@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "codec/format/location.h"
 #include "flow/retry_after.h"
-#include "task/call/auth.h"
 #include "task/call/headers.h"
 #include "task/future/errand.h"
 
@@ -102,11 +101,6 @@ typedef struct {
   tnk__seen_t *seen; /* or NULL */
   const char *target;
   int is_told; /* that a trace takes its time */
-  /* How it was asked: with the key as the service has it, without knowing what
-   * the server wants for it. */
-  int is_unsure;
-  int exchanges;
-  int uses_command;
 } rest_t;
 
 static rest_t *rest_of(tnk__errand_t *errand) {
@@ -346,51 +340,6 @@ static void on_trace(tnk__call_t *call, const tnk__reply_t *reply) {
     resolve_text(errand, trace.url);
 }
 
-/* ---- The key ---- */
-
-/* The flags are known. */
-static void begin_again(tnk__errand_t *errand) {
-  const tnk__auth_t *auth = errand->session->endpoint.auth;
-  const rest_t *rest = rest_of(errand);
-
-  if (rest->exchanges == auth->exchanges &&
-      rest->uses_command == auth->uses_command)
-    tnk__errand_fail(errand, errand->refused);
-  else
-    begin(errand);
-}
-
-/* Most servers take the key as it is, so nobody asks them before what they
- * want. One that refuses it may want a token. 1: it is asked now. */
-static int may_want_token(tnk__errand_t *errand, const tnk__reply_t *reply) {
-  rest_t *rest = rest_of(errand);
-
-  if (!rest->is_unsure || (reply->status != 401 && reply->status != 403))
-    return 0;
-  rest->is_unsure = 0;
-  errand->refused = tnk__error_ref(reply->error);
-  tnk__errand_enter(errand, TNK__SESSION_CONFIGURED, begin_again);
-  return 1;
-}
-
-static void on_reply(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = errand_of(call);
-
-  if (!may_want_token(errand, reply))
-    rows[rest_of(errand)->ask.kind].done(call, reply);
-}
-
-static void begin_unsure(tnk__errand_t *errand) {
-  const tnk__session_t *session = errand->session;
-  const tnk__auth_t *auth = session->endpoint.auth;
-  rest_t *rest = rest_of(errand);
-
-  rest->is_unsure = session->level < TNK__SESSION_CONFIGURED;
-  rest->exchanges = auth->exchanges;
-  rest->uses_command = auth->uses_command;
-  begin(errand);
-}
-
 /* ---- The request ---- */
 
 static void add_token(const tnk__call_t *call, tnk__headers_t *headers) {
@@ -400,6 +349,13 @@ static void add_token(const tnk__call_t *call, tnk__headers_t *headers) {
 
   tnk__headers_add(headers, "X-Tinker-Weights-Access-Token",
                    rest->ask.access_token);
+}
+
+static void on_reply(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+
+  if (!tnk__errand_asks_again(errand, reply))
+    rows[rest_of(errand)->ask.kind].done(call, reply);
 }
 
 static void begin(tnk__errand_t *errand) {
@@ -466,10 +422,11 @@ tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
   if (errand == NULL)
     return promise;
   rest_of(errand)->ask = *ask;
-  if (keep(rest_of(errand), before))
-    tnk__errand_enter(errand, TNK__SESSION_NEW,
-                      is_about_key(ask) ? begin : begin_unsure);
-  else
+  if (!keep(rest_of(errand), before))
     tnk__errand_fail_code(errand, rows[ask->kind].name, TNK_ENOMEM);
+  else if (is_about_key(ask))
+    tnk__errand_enter(errand, TNK__SESSION_NEW, begin);
+  else
+    tnk__errand_ask(errand, begin);
   return promise;
 }

@@ -31,6 +31,8 @@ static void on_capabilities(tnk__call_t *call, const tnk__reply_t *reply) {
   value_t *box;
   int err;
 
+  if (tnk__errand_asks_again(errand, reply))
+    return;
   if (reply->error != NULL) {
     tnk__errand_fail(errand, reply->error);
     return;
@@ -78,24 +80,22 @@ static void begin_health(tnk__errand_t *errand) {
   tnk__errand_call(errand, on_health);
 }
 
-static tnk_promise_t *start(tnk__session_t *session, const char *name,
-                            tnk__session_level_t level,
-                            void (*begin)(tnk__errand_t *errand)) {
+tnk_promise_t *tnk__query_capabilities(tnk__session_t *session) {
   tnk_promise_t *promise = NULL;
-  tnk__errand_t *errand =
-      tnk__errand_new(session, name, sizeof(*errand), &promise);
+  tnk__errand_t *errand = tnk__errand_new(session, "get_server_capabilities",
+                                          sizeof(*errand), &promise);
 
   if (errand != NULL)
-    tnk__errand_enter(errand, level, begin);
+    tnk__errand_ask(errand, begin_capabilities);
   return promise;
 }
 
-/* Only with the flags it is known what the server wants for a key. */
-tnk_promise_t *tnk__query_capabilities(tnk__session_t *session) {
-  return start(session, "get_server_capabilities", TNK__SESSION_CONFIGURED,
-               begin_capabilities);
-}
-
 tnk_promise_t *tnk__query_health(tnk__session_t *session) {
-  return start(session, "healthz", TNK__SESSION_NEW, begin_health);
+  tnk_promise_t *promise = NULL;
+  tnk__errand_t *errand =
+      tnk__errand_new(session, "healthz", sizeof(*errand), &promise);
+
+  if (errand != NULL)
+    tnk__errand_enter(errand, TNK__SESSION_NEW, begin_health);
+  return promise;
 }
