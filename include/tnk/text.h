@@ -21,6 +21,13 @@ extern "C" {
 typedef int (*tnk_take_ids_cb)(const int32_t *ids, size_t n, void *user);
 
 /**
+ * Takes bytes from a plug-in, in order; a piece may end inside a character.
+ * @return TNK_OK, or a code that decoding then fails with.
+ * Since: 0.1
+ */
+typedef int (*tnk_take_bytes_cb)(const char *bytes, size_t n, void *user);
+
+/**
  * A tokenizer library as this one sees it. Static: a plug-in outlives all that
  * uses it. A tokenizer must not change once it is open, since it is used from
  * any thread.
@@ -55,6 +62,14 @@ typedef struct {
    * @param flags  Of the plug-in's own; 0 is its default. */
   int (*encode)(const void *tokenizer, const char *text, size_t n,
                 unsigned flags, tnk_take_ids_cb take, void *user, char *why,
+                size_t why_size);
+  /** Give the bytes that ids stand for to `take`, in one piece or several:
+   * those of each id, whatever stands before and behind it, special tokens as
+   * their names. Ids that name no token are left out. Without it, or NULL, ids
+   * cannot become text. On any thread.
+   * @param flags  Of the plug-in's own; 0 is its default. */
+  int (*decode)(const void *tokenizer, const int32_t *ids, size_t n,
+                unsigned flags, tnk_take_bytes_cb take, void *user, char *why,
                 size_t why_size);
 } tnk_tokenizer_plugin_t;
 

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "tnk/chat.h"
 #include "tnk/tnk.h"
 #include "tnk/tokenizers.h"
 
@@ -62,9 +63,12 @@
   X(tnk_hub_tokenizer_options_t, TNK_HUB_TOKENIZER_OPTIONS_INIT, reserved, 56, \
     reserved, YES)                                                             \
   X(tnk_push_options_t, TNK_PUSH_OPTIONS_INIT, reserved, 136, reserved, YES)   \
-  X(tnk_tokenizer_plugin_t, TNK_TOKENIZER_PLUGIN_INIT, encode, 56, encode, NO) \
+  X(tnk_tokenizer_plugin_t, TNK_TOKENIZER_PLUGIN_INIT, encode, 56, decode, NO) \
   X(tnk_tokenizer_options_t, TNK_TOKENIZER_OPTIONS_INIT, reserved, 48,         \
-    reserved, YES)
+    reserved, YES)                                                             \
+  X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
+    stops, NO)                                                                 \
+  X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, user, NO)
 
 #define TNK__STRUCTS_OUT(X)                                                    \
   X(tnk_drift_t, TNK_DRIFT_INIT, effective_tokens, 96, effective_tokens, NO)   \

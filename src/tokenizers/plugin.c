@@ -99,6 +99,27 @@ static int encode(const void *tokenizer, const char *text, size_t n,
   return err;
 }
 
+/* Bytes of each token by itself: what a decoder does at the beginning of a text
+ * would be wrong in the middle of one. */
+static int decode(const void *tokenizer, const int32_t *ids, size_t n,
+                  unsigned flags, tnk_take_bytes_cb take, void *user, char *why,
+                  size_t why_size) {
+  int err = TNK_OK;
+
+  if ((flags & ~(unsigned)TNK_DECODE_SKIP_SPECIAL) != 0)
+    return say(why, why_size, TNK_EINVAL, "unknown flag of decoding");
+  for (size_t i = 0; i < n && err == TNK_OK; i++) {
+    unsigned kind = 0;
+    size_t n_bytes;
+    const char *bytes = tnk_tokenizer_token(tokenizer, ids[i], &n_bytes, &kind);
+
+    if (bytes != NULL && ((flags & TNK_DECODE_SKIP_SPECIAL) == 0 ||
+                          (kind & TNK_TOKEN_SPECIAL) == 0))
+      err = take(bytes, n_bytes, user);
+  }
+  return err;
+}
+
 static const tnk_tokenizer_plugin_t plugin = {
     .size = sizeof(plugin),
     .name = "tnk-tokenizers",
@@ -107,6 +128,7 @@ static const tnk_tokenizer_plugin_t plugin = {
     .open = open_file,
     .close = close_it,
     .encode = encode,
+    .decode = decode,
 };
 
 const tnk_tokenizer_plugin_t *tnk_tokenizer_plugin(void) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <tnk/chat.h>
 #include <tnk/tnk.h>
 #include <tnk/tokenizers.h>
 #include <unistd.h>
@@ -307,6 +308,47 @@ static int read_ranks(const tnk_tokenizer_options_t *options) {
   return err;
 }
 
+/* ---- Conversations ---- */
+
+static int open_template(tnk_chat_template_t **of,
+                         const tnk_chat_template_options_t *options) {
+  tnk_chat_error_t error;
+  int err;
+
+  tnk_chat_template_unref(*of);
+  err = tnk_chat_template_open(of, NULL, 0, options, &error);
+  snprintf(why, sizeof(why), "%s", error.text);
+  return err;
+}
+
+static int write_text(const tnk_chat_template_t *of,
+                      const tnk_chat_options_t *options) {
+  tnk_chat_t *chat = tnk_chat_new(NULL);
+  tnk_chat_error_t error;
+  char *text;
+  int err;
+
+  tnk_chat_add(chat, "user", "Hi", NULL);
+  err = tnk_chat_text(&text, NULL, of, chat, options, &error);
+  snprintf(why, sizeof(why), "%s", error.text);
+  tnk_chat_free_text(chat, text);
+  tnk_chat_free(chat);
+  return err;
+}
+
+static void converse(void) {
+  tnk_chat_template_t *of = NULL;
+  MAKE(tnk_chat_template_options_t, how, TNK_CHAT_TEMPLATE_OPTIONS_INIT);
+  MAKE(tnk_chat_options_t, options, TNK_CHAT_OPTIONS_INIT);
+
+  TRY(tnk_chat_template_options_t, how, open_template(&of, how));
+  options->generation_prompt = TNK_YES;
+  TRY(tnk_chat_options_t, options, write_text(of, options));
+  tnk_chat_template_unref(of);
+}
+
+/* ---- The hub ---- */
+
 static int open_hub(const tnk_hub_options_t *options) {
   return tnk_hub_open(&hub, uv_default_loop(), options, why, sizeof(why));
 }
@@ -381,6 +423,7 @@ int main(int argc, char **argv) {
   TRY(tnk_budget_t, budget,
       tnk_service_set_budget(service, budget, why, sizeof(why)));
   TRY_OUT(tnk_totals_t, totals, tnk_service_totals(totals, service));
+  converse();
   use_hub(argv[1], argv[2]);
   tnk_promise_unref(last);
   tnk_hub_close(hub, NULL, NULL);

@@ -96,13 +96,26 @@ PROMISES(tnk_push_options_t, tnk_hub_push(s->hub, "/dev/null/x", data))
 PROMISES(tnk_hub_tokenizer_options_t,
          tnk_hub_tokenizer(s->hub, NULL, "a/b", data))
 PROMISES(tnk_tokenizer_plugin_t, tnk_hub_tokenizer(s->hub, data, "a/b", NULL))
-/* Read by the other library, with the same loader. */
+/* Read by the other libraries, with the same loader. */
 TAKE(tnk_tokenizer_options_t) {
   tnk_tokenizer_options_t own = TNK_TOKENIZER_OPTIONS_INIT;
 
   return TNK__LOAD(tnk_tokenizer_options_t, &own,
                    (const tnk_tokenizer_options_t *)data, s->why,
                    sizeof(s->why));
+}
+TAKE(tnk_chat_template_options_t) {
+  tnk_chat_template_options_t own = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
+
+  return TNK__LOAD(tnk_chat_template_options_t, &own,
+                   (const tnk_chat_template_options_t *)data, s->why,
+                   sizeof(s->why));
+}
+TAKE(tnk_chat_options_t) {
+  tnk_chat_options_t own = TNK_CHAT_OPTIONS_INIT;
+
+  return TNK__LOAD(tnk_chat_options_t, &own, (const tnk_chat_options_t *)data,
+                   s->why, sizeof(s->why));
 }
 TAKE(tnk_stats_t) {
   return tnk_service_stats(data, s->script.service);

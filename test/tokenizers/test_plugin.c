@@ -68,6 +68,63 @@ TEST(K9_the_plug_in_opens_and_encodes_as_the_library_does) {
   plugin->close(tokenizer);
 }
 
+typedef struct {
+  char text[64];
+  size_t n;
+  int err; /* to answer with */
+} bytes_t;
+
+static int take_bytes(const char *bytes, size_t n, void *user) {
+  bytes_t *to = user;
+
+  CHECK(to->n + n < sizeof(to->text));
+  memcpy(to->text + to->n, bytes, n);
+  to->n += n;
+  return to->err;
+}
+
+static int decode(const void *tokenizer, const int32_t *ids, size_t n,
+                  unsigned flags, bytes_t *got) {
+  char why[200];
+
+  got->n = 0;
+  memset(got->text, 0, sizeof(got->text));
+  return tnk_tokenizer_plugin()->decode(tokenizer, ids, n, flags, take_bytes,
+                                        got, why, sizeof(why));
+}
+
+TEST(K9_the_plug_in_decodes_each_id_by_itself) {
+  const char text[] = "Hi \xe4\xb8\xad\xf0\x9f\x98\x80 a<|im_end|>";
+  tnk_tokens_t *tokens = tnk_tokens_new(test_allocator());
+  void *tokenizer = NULL;
+  bytes_t got = {.n = 0};
+  char whole[64] = "", why[200] = "";
+  const int32_t unknown = 0x7fffffff, *ids;
+  size_t n;
+
+  CHECK_INT(open_with(&tokenizer, QWEN, NULL, NULL, why, sizeof(why)), TNK_OK);
+  CHECK_INT(
+      tnk_tokenizer_encode(tokenizer, tokens, text, sizeof(text) - 1, 0, NULL),
+      TNK_OK);
+  ids = tnk_tokens_ids(tokens, &n);
+  CHECK_INT(decode(tokenizer, ids, n, 0, &got), TNK_OK);
+  CHECK_STR(got.text, text);
+  for (size_t i = 0; i < n; i++) {
+    CHECK_INT(decode(tokenizer, ids + i, 1, 0, &got), TNK_OK);
+    strncat(whole, got.text, got.n);
+  }
+  CHECK_STR(whole, text);
+  CHECK_INT(decode(tokenizer, ids, n, TNK_DECODE_SKIP_SPECIAL, &got), TNK_OK);
+  CHECK_INT(got.n, sizeof(text) - 1 - strlen("<|im_end|>"));
+  CHECK_INT(decode(tokenizer, &unknown, 1, 0, &got), TNK_OK);
+  CHECK_INT(got.n, 0);
+  CHECK_INT(decode(tokenizer, ids, n, 2, &got), TNK_EINVAL);
+  got.err = TNK_ETOOBIG;
+  CHECK_INT(decode(tokenizer, ids, n, 0, &got), TNK_ETOOBIG);
+  tnk_tokens_free(tokens);
+  tnk_tokenizer_unref(tokenizer);
+}
+
 TEST(K4_overrides_are_known_by_name) {
   void *tokenizer = NULL;
   char why[200];
