@@ -7,6 +7,8 @@ Output is TAP, see test/support/tap.py. What a push lives through is shown by
 test/hub, what a download does by test/weights; here it is the command around
 them. Beside the official one: test/interop/cases/commands.py.
 """
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -144,6 +146,92 @@ def P11_10_a_signal_leaves_nothing(local, hub, place, path):
     check(not posted(hub, f"/commit/{BRANCH}"), "and no commit was made")
 
 
+def left_in(got):
+    """The folder that a push which has failed names."""
+    found = re.search(r"^What has been downloaded stays in (.*); the same command", got.stderr, re.M)
+    check(got.returncode == 1 and found, "what was downloaded is kept", got)
+    return pathlib.Path(found[1])
+
+
+def fail_at_the_end(local, hub, place, path):
+    """The folder that is left has one more file, by which it is known again."""
+    hub.reset()
+    hub.fails = "/commit/"
+    got = local("checkpoint", "push-hf", path, "--retries", "0", env=place.env)
+    hub.fails = ""
+    folder = left_in(got)
+    check(folder.parent == place.room and folder.stat().st_mode & 0o777 == 0o700 and
+          {file.name for file in (folder / "adapter").iterdir()} >= FILES, "all of it, and safely",
+          list(folder.iterdir()))
+    (folder / "adapter/more.json").write_text("{}")
+    hub.reset()
+    return folder
+
+
+def push_again(local, hub, place, path, goes_on, what):
+    got = local("checkpoint", "push-hf", path, env=place.env)
+    check(got.returncode == 0 and ("Going on with" in got.stderr) == goes_on and
+          set(hub.files) == FILES | {"README.md"} | ({"more.json"} if goes_on else set()), what,
+          (got, hub.files))
+
+
+def what_a_push_has_downloaded_is_not_lost(local, hub, place, path):
+    folder = fail_at_the_end(local, hub, place, path)
+    push_again(local, hub, place, path, True, "the same push goes on with it")
+    place.check_empty("gone on with")
+    folder = fail_at_the_end(local, hub, place, path)
+    about = folder / "about"
+    about.write_text(re.sub(r"\n\d+", r"\n7", about.read_text()))
+    push_again(local, hub, place, path, False, "not if something else has been saved since")
+    place.check_empty("saved since")
+    folder = fail_at_the_end(local, hub, place, path)
+    folder.chmod(0o755)
+    push_again(local, hub, place, path, False, "not if others could have written there")
+    check(folder.is_dir(), "what is not ours stays")
+    folder.chmod(0o700)
+    with open_folder(folder) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        push_again(local, hub, place, path, False, "not if somebody is at it")
+    push_again(local, hub, place, path, True, "but then")
+    place.check_empty("at last")
+
+
+@contextlib.contextmanager
+def open_folder(path):
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def what_has_come_of_a_download_is_not_lost(hub, place):
+    hub.reset()
+    path = "tinker://run-1:train:0/external_weights/hf"
+    files = {"GET adapter_config.json": (200, b"{}", {"ETag": '"c"'}),
+             f"GET {WEIGHTS}": [500, (200, b"x", {"ETag": '"w"'})]}
+    listed = {"checkpoint_id": "external_weights/hf", "checkpoint_type": "external",
+              "time": "2026-01-01T00:00:00Z", "tinker_path": path, "public": False,
+              "size_bytes": 3}
+    with Canned({**files, "GET training_runs/run-1:train:0/checkpoints": {"checkpoints": [listed]},
+                 "POST weights_info": 404}) as server:
+        server.answers["GET training_runs/run-1:train:0/checkpoints/external_weights/hf/"
+                       "external_weights_urls"] = {
+            "urls": {name: f"{server.url}/api/v1/{name}?signature=canary" for name in FILES},
+            "expires": "2999-01-01T00:00:00Z"}
+        got = server("checkpoint", "push-hf", path, "--retries", "0", env=place.env)
+        folder = left_in(got)
+        check(not hub.files and (folder / "adapter.incomplete").is_dir(), "of a part of it too",
+              list(folder.iterdir()))
+        server.seen.clear()
+        got = server("checkpoint", "push-hf", path, env=place.env)
+        asked = [headers.get("Range") for call, _, headers in server.seen
+                 if call.startswith("GET adapter_config.json")]
+    check(got.returncode == 0 and set(hub.files) == FILES | {"README.md"} and asked == ["bytes=1-"],
+          "and gone on with", (got, asked))
+    place.check_empty("in two goes")
+
+
 def what_the_service_does_not_tell_the_card_does_not(hub, place):
     hub.reset()
     path = "tinker://run-1:train:0/external_weights/hf"
@@ -179,6 +267,8 @@ with tempfile.TemporaryDirectory() as tmp, ModelHub(TOKEN) as hub, Local() as lo
     in_json(local, hub, place, state)
     refused_before_anything_is_loaded(local, hub, place, external)
     P11_10_a_signal_leaves_nothing(local, hub, place, external)
+    what_a_push_has_downloaded_is_not_lost(local, hub, place, external)
+    what_has_come_of_a_download_is_not_lost(hub, place)
     what_the_service_does_not_tell_the_card_does_not(hub, place)
     try_all([a_bar(local, hub, place, external)])
 plan()

@@ -125,7 +125,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.is_refused():
             return
         hub.calls.append(("POST", path, body))
-        if "/preupload/" in path:
+        if hub.fails and hub.fails in path:
+            self.answer(500, {"error": "not now"})
+        elif "/preupload/" in path:
             self.answer(200, {"files": [
                 {"path": f["path"], "shouldIgnore": False,
                  "uploadMode": "lfs" if f["path"].endswith(".safetensors")
@@ -172,6 +174,7 @@ class ModelHub:
         self.sums = {}
         self.holds = False  # what goes to the store gets no answer
         self.held = threading.Event()
+        self.fails = ""  # what has this in its path is answered 500
         self.ending = threading.Event()
 
     def __enter__(self):

@@ -27,7 +27,7 @@ static int is_entry(const char *name) {
   return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-int cli_folder_remove(const char *path) {
+int cli_folder_clear(const char *path) {
   char below[4096];
   struct dirent *entry;
   struct stat about;
@@ -48,5 +48,11 @@ int cli_folder_remove(const char *path) {
   }
   if (folder != NULL)
     closedir(folder);
-  return rmdir(path) != 0 || is_left ? -1 : 0;
+  return is_left ? -1 : 0;
+}
+
+int cli_folder_remove(const char *path) {
+  const int err = cli_folder_clear(path);
+
+  return rmdir(path) != 0 ? -1 : err;
 }

@@ -10,4 +10,7 @@ int cli_folder_make(char *out, size_t n, char *why, size_t n_why);
  * is left. */
 int cli_folder_remove(const char *path);
 
+/* The same of what is in it alone. */
+int cli_folder_clear(const char *path);
+
 #endif

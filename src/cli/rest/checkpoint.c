@@ -1,5 +1,6 @@
 /* tnk checkpoint list, tnk checkpoint info. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -187,6 +188,27 @@ static const tnk_checkpoint_t *find(const tnk_page_t *page, const char *path) {
     if (strcmp(tnk_page_checkpoint(page, i)->path, path) == 0)
       return tnk_page_checkpoint(page, i);
   return NULL;
+}
+
+void cli_write_stamp(cli_ask_t *ask, const char *text, char *out, size_t n) {
+  const tnk_checkpoint_t *checkpoint = NULL;
+  tnk_path_t path = TNK_PATH_INIT;
+  tnk_promise_t *list;
+  char run_id[512];
+
+  out[0] = '\0';
+  if (tnk_path_parse(&path, text) != TNK_OK ||
+      path.run_length >= sizeof(run_id))
+    return;
+  memcpy(run_id, path.run, path.run_length);
+  run_id[path.run_length] = '\0';
+  list = tnk_rest_list_run_checkpoints(ask->service, run_id);
+  if (cli_ask_wait(ask, list) == TNK_OK)
+    checkpoint = find(tnk_promise_page(list), text);
+  if (checkpoint != NULL)
+    snprintf(out, n, "%" PRId64 " %" PRId64, checkpoint->time_us,
+             checkpoint->size_bytes);
+  tnk_promise_unref(list);
 }
 
 /* The list and the run are asked for at once. */

@@ -30,6 +30,10 @@ tnk_promise_t *cli_weights_fetch(cli_ask_t *ask, const char *folder,
                                  tnk_weights_options_t *options,
                                  int64_t *n_come);
 
+/* Write what changes when something else is saved under that path; "" where the
+ * service does not tell. */
+void cli_write_stamp(cli_ask_t *ask, const char *path, char *out, size_t n);
+
 extern const cli_command_t cli_checkpoint_list;
 extern const cli_command_t cli_checkpoint_info;
 extern const cli_command_t cli_checkpoint_delete;

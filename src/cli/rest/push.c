@@ -5,10 +5,12 @@
 #include "tnk/push.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/ask/failure.h"
-#include "cli/base/folder.h"
+#include "cli/base/kept.h"
 #include "cli/out/json.h"
 #include "cli/out/progress.h"
 #include "cli/out/table.h"
@@ -215,24 +217,73 @@ static int upload(work_t *work, const char *folder) {
   return status;
 }
 
-static int download_and_upload(work_t *work) {
+/* ---- The files ---- */
+
+/* What the files are of: "" where that may have changed unseen. */
+static void describe(work_t *work, char *out, size_t n) {
+  const cli_t *cli = work->ask.cli;
+  const char *url = cli->base_url;
+  char stamp[64];
+
+  if (url == NULL)
+    url = getenv("TINKER_BASE_URL");
+  cli_write_stamp(&work->ask, cli->words[0], stamp, sizeof(stamp));
+  if (stamp[0] == '\0' || (size_t)snprintf(out, n, "%s %s\n%s\n", cli->words[0],
+                                           url != NULL ? url : "", stamp) >= n)
+    out[0] = '\0';
+}
+
+/* Download them, unless an earlier push has had them all; what it had of them
+ * is gone on from. *has_come: something is there. */
+static int fetch(work_t *work, const cli_kept_t *kept, const char *folder,
+                 int *has_come) {
   tnk_weights_options_t options = TNK_WEIGHTS_OPTIONS_INIT;
   const cli_t *cli = work->ask.cli;
-  char room[1024], folder[1040], why[512];
   tnk_promise_t *promise;
+  struct stat about;
   int64_t n_come;
   int status;
 
-  if (cli_folder_make(room, sizeof(room), why, sizeof(why)) != 0)
-    return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
-  snprintf(folder, sizeof(folder), "%s/adapter", room);
+  *has_come = kept->is_found && lstat(folder, &about) == 0;
+  if (kept->is_found)
+    cli_note(cli, "Going on with what an earlier push has left in %s.",
+             kept->path);
+  if (*has_come)
+    return CLI_EXIT_OK;
   promise = cli_weights_fetch(&work->ask, folder, &options, &n_come);
+  *has_come = n_come > 0;
   status = tnk_promise_status(promise) == TNK_OK
-               ? upload(work, folder)
+               ? CLI_EXIT_OK
                : cli_ask_failed(&work->ask, promise);
   tnk_promise_unref(promise);
-  if (cli_folder_remove(room) != 0)
-    cli_warn(cli, "%s cannot be removed", room);
+  return status;
+}
+
+/* What a signal ends leaves nothing. */
+static int download_and_upload(work_t *work) {
+  const cli_t *cli = work->ask.cli;
+  char folder[1040], about[1200], why[512];
+  cli_kept_t kept;
+  int has_come;
+  int stays;
+  int status;
+
+  describe(work, about, sizeof(about));
+  if (cli_kept_open(&kept, about, why, sizeof(why)) != 0)
+    return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
+  snprintf(folder, sizeof(folder), "%s/adapter", kept.path);
+  status = fetch(work, &kept, folder, &has_come);
+  if (status == CLI_EXIT_OK)
+    status = upload(work, folder);
+  stays = status != CLI_EXIT_OK && has_come && work->ask.signal_number == 0 &&
+          cli_kept_may_stay(&kept);
+  if (stays)
+    cli_note(cli,
+             "What has been downloaded stays in %s; the same command goes on "
+             "from there.",
+             kept.path);
+  if (cli_kept_close(&kept, stays) != 0)
+    cli_warn(cli, "%s cannot be removed", kept.path);
   return status;
 }
 
@@ -302,7 +353,9 @@ static const cli_item_t variables[] = {
      "HF_TOKEN_PATH names, else token in HF_HOME, where hf auth login puts "
      "it."},
     {"HF_ENDPOINT", "The address of the hub."},
-    {"TMPDIR", "Where the files are meanwhile (/tmp)."},
+    {"TMPDIR",
+     "Where the files are meanwhile (/tmp). What a push that fails has "
+     "downloaded stays there, and the same push goes on from it."},
     {NULL, NULL}};
 
 static const cli_section_t sections[] = {
