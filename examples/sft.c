@@ -99,7 +99,7 @@ static uint64_t save(tnk_ledger_t *ledger, tnk_training_t *model, int is_last) {
   tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
   how.is_final = is_last ? TNK_YES : TNK_NO;
   tnk_promise_t *saved = tnk_must_keep(tnk_ledger_save(ledger, model, &how));
-  const uint64_t n_steps = tnk_promise_record(saved)->n_steps;
+  const uint64_t n_steps = tnk_promise_entry(saved)->n_steps;
   tnk_promise_unref(saved);
   return n_steps;
 }
@@ -107,22 +107,20 @@ static uint64_t save(tnk_ledger_t *ledger, tnk_training_t *model, int is_last) {
 static tnk_training_t *open_model(tnk_service_t *service, tnk_ledger_t *ledger,
                                   unsigned *step) {
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
-  tnk_promise_t *resumed = tnk_ledger_resume(ledger, NULL);
   lora.base_model = "tnk/byte-lm";
-  if (tnk_wait(resumed) == TNK_ENOTFOUND) {
-    tnk_promise_unref(resumed);
-    return tnk_must_training(tnk_service_create_lora(service, &lora));
-  }
-  tnk_training_t *model = tnk_must_training(resumed);
-  *step = (unsigned)tnk_ledger_resumed(ledger)->n_steps;
-  printf("resuming at step %u from %s\n", *step,
-         tnk_ledger_resumed(ledger)->state_path);
+  tnk_training_t *model = tnk_must_resume(service, ledger, &lora);
+  const tnk_ledger_entry_t *from = tnk_ledger_resumed(ledger);
+  if (from == NULL)
+    return model;
+  *step = (unsigned)from->n_steps;
+  printf("resuming at step %u from %s\n", *step, from->state_path);
   return model;
 }
 
 int main(int argc, char **argv) {
   const unsigned steps = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 100;
   const unsigned every = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 20;
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
   step_t flight[IN_FLIGHT];
   unsigned step = 0;
   size_t n;
@@ -133,9 +131,9 @@ int main(int argc, char **argv) {
   if (n <= HELD_OUT || local_server_unless_set() != 0)
     tnk_must_not("there are too few examples, or no server");
   tnk_service_t *service = tnk_must_open(NULL);
-  tnk_promise_t *opened =
-      tnk_must_keep(tnk_ledger_open(service, argv[2], NULL));
-  tnk_ledger_t *ledger = tnk_promise_ledger(opened);
+  options.run = argv[2]; /* It is found by that if DIRECTORY is lost. */
+  options.every_steps = every;
+  tnk_ledger_t *ledger = tnk_must_ledger(service, argv[2], &options);
   tnk_training_t *model = open_model(service, ledger, &step);
   for (unsigned begun = step; step < steps; step++) {
     for (; begun < steps && begun < step + IN_FLIGHT; begun++)
@@ -143,14 +141,13 @@ int main(int argc, char **argv) {
     const step_t *s = &flight[step % IN_FLIGHT];
     printf("step %u loss %.3f\n", step + 1, mean_loss(s->pass, s->weight));
     tnk_must(s->update);
-    if ((step + 1) % every != 0 && step + 1 != steps)
+    if (step + 1 != steps && (begun == steps || !tnk_ledger_due(ledger, model)))
       continue;
     const uint64_t n_saved = save(ledger, model, begun == steps);
     tnk_promise_t *pass = tnk_training_forward(model, held_out, HELD_OUT, NULL);
     printf("step %u held-out loss %.4f\n", (unsigned)n_saved,
            mean_loss(pass, weight_of(held_out, HELD_OUT)));
   }
-  tnk_promise_unref(opened);
   tnk_batch_free(all);
   return tnk_must_close(service);
 }

@@ -2,6 +2,7 @@
 #define TNK_LEDGER_H
 
 #include "tnk/service.h"
+#include "tnk/usage.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,14 +24,25 @@ extern "C" {
  *     how.cursor = "{\"next\": 4711, \"seed\": 7}";
  *     tnk_promise_t *saved = tnk_ledger_save(ledger, training, &how);
  *     if (tnk_wait(saved) == TNK_OK)
- *       printf("%s has %llu steps\n", tnk_promise_record(saved)->state_path,
- *              (unsigned long long)tnk_promise_record(saved)->n_steps);
+ *       printf("%s has %llu steps\n", tnk_promise_entry(saved)->state_path,
+ *              (unsigned long long)tnk_promise_entry(saved)->n_steps);
  *
  * What is about to be saved is on the disk before the service is asked, and
  * what was saved before the promise resolves: a program that is killed at any
  * moment loses no checkpoint. How many steps a state contains is counted in the
  * sequence of operations that the service gets, and not in the loop of the
  * program, which may have called others by then.
+ *
+ * When to save is said once, as the ledger is opened, and asked for wherever
+ * the model may be saved:
+ *
+ *     tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+ *     options.every_steps = 20;
+ *     options.every_seconds = 30 * 60;
+ *     options.ttl_seconds = 7 * 24 * 3600;
+ *     ...
+ *     if (tnk_ledger_due(ledger, training))
+ *       tnk_must(tnk_ledger_save(ledger, training, &how));
  *
  * The file, checkpoints.jsonl, has the form of the Tinker cookbook's, whose
  * lines are read as well: `batch` is the number of steps unless the caller says
@@ -64,8 +76,12 @@ typedef struct {
   int64_t expires_s; /**< From when the service may remove it; 0: never, or not
                           told. */
   int is_final;      /**< 1: the run has ended with it. */
-  int is_rolling;    /**< 1: a later one replaces it. */
-} tnk_ledger_record_t;
+  int is_rolling;    /**< 1: later ones replace it. */
+  /** What the run had used when it was saved, with earlier programs; NULL: not
+   * told. */
+  const tnk_totals_t *used;
+  int is_deleted; /**< 1: it was rolling, and its state has been deleted. */
+} tnk_ledger_entry_t;
 
 /** How to keep a ledger. Zero is the default of every member. */
 typedef struct {
@@ -74,6 +90,19 @@ typedef struct {
    * with each checkpoint, so that a run whose directory is lost is found at the
    * service. NULL: it would not be. */
   const char *run;
+  /** When tnk_ledger_due() says that a save is due: when the model has gone
+   * past a multiple of so many optimizer steps since the last save ... */
+  uint64_t every_steps;
+  /** ... or when that is so long ago and the model has gone on. */
+  uint64_t every_seconds;
+  /** How long saves stay that say nothing themselves; 0: until deleted. What
+   * ends the run always stays. */
+  uint64_t ttl_seconds;
+  /** Saves are rolling, and so many of them stay: when a later one is noted,
+   * the state of the one that is too many is deleted at the service, and when
+   * the run has ended with a save, of all of them. Weights to sample from are
+   * let be. 0: no save is, unless it says so itself, and then 1 stays. */
+  uint64_t n_rolling;
 } tnk_ledger_options_t;
 
 #define TNK_LEDGER_OPTIONS_INIT TNK_SIZED(tnk_ledger_options_t)
@@ -84,6 +113,12 @@ typedef struct {
  * @param service    Owns the ledger, as it owns a training client.
  * @param directory  Is made, with what is missing on the way to it. Copied.
  * @param options    NULL for defaults. Copied.
+ *
+ * The file also keeps what the run has used, with each save. From here on the
+ * run's totals begin with the last of them (tnk_service_run_totals()), unless a
+ * budget says what was used before. They are those of the service, so let one
+ * that has several ledgers say so itself. What was used after the last save of
+ * a program is not in them, nor what a run had used whose directory is lost.
  *
  * @return A promise of tnk_promise_ledger().
  * Rejects with: Caller (groups of error.h): TNK_EINVAL; TNK_ECONFLICT while the
@@ -113,16 +148,17 @@ TNK_API size_t tnk_ledger_count(const tnk_ledger_t *ledger);
  * @return NULL when there is none. Lifetime: that of the ledger.
  * Thread: loop thread. Since: 0.1
  */
-TNK_API const tnk_ledger_record_t *tnk_ledger_record(const tnk_ledger_t *ledger,
-                                                     size_t index);
+TNK_API const tnk_ledger_entry_t *tnk_ledger_entry(const tnk_ledger_t *ledger,
+                                                   size_t index);
 
 /**
- * The last save that has a state, from which the run would go on.
+ * The last save that has a state, from which the run would go on. One whose
+ * state was deleted has none.
  *
  * @return NULL when there is none. Lifetime: that of the ledger.
  * Thread: loop thread. Since: 0.1
  */
-TNK_API const tnk_ledger_record_t *tnk_ledger_last(const tnk_ledger_t *ledger);
+TNK_API const tnk_ledger_entry_t *tnk_ledger_last(const tnk_ledger_t *ledger);
 
 /** A save. Zero is the default of every member. */
 typedef struct {
@@ -136,10 +172,14 @@ typedef struct {
   const char *cursor;
   uint64_t batch; /**< The next one to train on; 0: the number of steps. */
   uint64_t epoch;
-  uint64_t ttl_seconds; /**< 0: kept until deleted. */
+  uint64_t ttl_seconds; /**< 0: as the ledger's options say. */
   tnk_choice_t
       with_sampler;      /**< Save weights to sample from too. Default no. */
   tnk_choice_t is_final; /**< The run ends with it. Default no. */
+  /** Later ones replace it. Default: as the ledger's options say, but for what
+   * ends the run. TNK_NO: it stays until deleted, or as long as it says. */
+  tnk_choice_t is_rolling;
+  uint32_t reserved;
 } tnk_ledger_save_t;
 
 #define TNK_LEDGER_SAVE_INIT TNK_SIZED(tnk_ledger_save_t)
@@ -160,7 +200,7 @@ typedef struct {
  * so, and that is a success.
  *
  * Completion: cancel ends it unless the service has saved already.
- * @return A promise of tnk_promise_record().
+ * @return A promise of tnk_promise_entry().
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h);
  *   TNK_EFILE (error->cause is libuv's code): the disk refuses a line; if it
  *   was the first one, nothing was saved. Where the state is saved and weights
@@ -177,8 +217,24 @@ TNK_API tnk_promise_t *tnk_ledger_save(tnk_ledger_t *ledger,
  * @return NULL unless resolved with that type. Lifetime: that of the promise.
  * Thread: loop thread. Since: 0.1
  */
-TNK_API const tnk_ledger_record_t *
-tnk_promise_record(const tnk_promise_t *promise);
+TNK_API const tnk_ledger_entry_t *
+tnk_promise_entry(const tnk_promise_t *promise);
+
+/**
+ * Whether it is time to save, as the options of the ledger say. Steps count
+ * when they are called: a save that is called next contains them. After a save
+ * that has failed one is due.
+ *
+ * That the last state expires before the next save, the log says at the level
+ * of warnings: once a state, when three quarters of its time are over and no
+ * save has followed, or as soon as saves are seen to come too rarely for it.
+ *
+ * @return 1, or 0: also for NULL, one that is closed, and a model of another
+ *   service.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_ledger_due(const tnk_ledger_t *ledger,
+                           const tnk_training_t *training);
 
 /** How to go on. Zero is the default of every member. */
 typedef struct {
@@ -218,7 +274,7 @@ TNK_API tnk_promise_t *tnk_ledger_resume(tnk_ledger_t *ledger,
  * @return NULL: none has resolved. Lifetime: that of the ledger.
  * Thread: loop thread. Since: 0.1
  */
-TNK_API const tnk_ledger_record_t *
+TNK_API const tnk_ledger_entry_t *
 tnk_ledger_resumed(const tnk_ledger_t *ledger);
 
 /**

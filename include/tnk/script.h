@@ -58,6 +58,32 @@ static inline tnk_training_t *tnk_must_training(tnk_promise_t *promise) {
   return training;
 }
 
+/** Opens the ledger of a run; it closes with the service. @param options  NULL
+ * for defaults. */
+static inline tnk_ledger_t *
+tnk_must_ledger(tnk_service_t *service, const char *directory,
+                const tnk_ledger_options_t *options) {
+  tnk_promise_t *opened =
+      tnk_must_keep(tnk_ledger_open(service, directory, options));
+  tnk_ledger_t *ledger = tnk_promise_ledger(opened);
+
+  tnk_promise_unref(opened);
+  return ledger;
+}
+
+/** Waits for the model as the run has left it, which tnk_ledger_resumed()
+ * tells, or makes a new one. */
+static inline tnk_training_t *tnk_must_resume(tnk_service_t *service,
+                                              tnk_ledger_t *ledger,
+                                              const tnk_lora_options_t *lora) {
+  tnk_promise_t *resumed = tnk_ledger_resume(ledger, NULL);
+
+  if (tnk_wait(resumed) != TNK_ENOTFOUND)
+    return tnk_must_training(resumed);
+  tnk_promise_unref(resumed);
+  return tnk_must_training(tnk_service_create_lora(service, lora));
+}
+
 /** Waits for a sampling client, and lets go of the promise. */
 static inline tnk_sampling_t *tnk_must_sampling(tnk_promise_t *promise) {
   char why[512];

@@ -102,7 +102,7 @@ typedef struct {
    * that has none, without "cached" those tokens cost as much as others. */
   const char *prices_file;
   /** What earlier processes of the same run have used, which counts as well.
-   * NULL: nothing. */
+   * NULL: what the ledger of the run says (tnk/ledger.h), if one is open. */
   const tnk_totals_t *before;
   uint64_t reserved;
 } tnk_budget_t;
@@ -147,7 +147,7 @@ TNK_API int tnk_service_set_budget(tnk_service_t *service,
 
 /**
  * What a run has used: `before` of its budget, and the service since it was
- * opened. To be kept where the next process of the run finds it.
+ * opened. To be kept where the next process of the run finds it; a ledger does.
  *
  * @param[out] out  As in tnk_service_totals().
  * @param service   NULL: all are 0.

@@ -180,6 +180,6 @@ int tnk_service_set_budget(tnk_service_t *service, const tnk_budget_t *budget,
   purse->max_cost = parts_of(own.max_usd);
   purse->prices = prices;
   purse->n_prices = own.n_prices;
-  purse->before = totals_of(&before);
+  purse->before = own.before != NULL ? totals_of(&before) : purse->kept;
   return tnk__root_say(why, why_size, TNK_OK, NULL);
 }

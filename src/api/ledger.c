@@ -1,6 +1,7 @@
 /* The entry points of include/tnk/ledger.h. */
 #include "tnk/ledger.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@ enum {
   MAX_DIRECTORY = 3072, /* what is below has to fit into a path as well */
   MAX_NAME = 128,
   MAX_CURSOR = 2048,
-  MAX_RUN = 256
+  MAX_RUN = 256,
+  MAX_SECONDS = 1000000000 /* thirty years */
 };
 
 /* ---- The ledger ---- */
@@ -37,6 +39,26 @@ static int check_run(const char *run, char *why, size_t size) {
   return TNK_EINVAL;
 }
 
+static int check_policy(const tnk_ledger_options_t *options, char *why,
+                        size_t size) {
+  if (options->every_seconds > MAX_SECONDS ||
+      options->ttl_seconds > MAX_SECONDS) {
+    snprintf(why, size, "every_seconds or ttl_seconds is more than %u",
+             (unsigned)MAX_SECONDS);
+    return TNK_EINVAL;
+  }
+  if (options->ttl_seconds > 0 && options->every_steps == 0 &&
+      options->every_seconds >= options->ttl_seconds) {
+    snprintf(why, size,
+             "saves expire after %" PRIu64
+             " s (ttl_seconds), and are made every %" PRIu64
+             " s (every_seconds): each would be gone before the next one",
+             options->ttl_seconds, options->every_seconds);
+    return TNK_EINVAL;
+  }
+  return TNK_OK;
+}
+
 tnk_promise_t *tnk_ledger_open(tnk_service_t *service, const char *directory,
                                const tnk_ledger_options_t *options) {
   tnk_ledger_options_t own = TNK_LEDGER_OPTIONS_INIT;
@@ -51,10 +73,11 @@ tnk_promise_t *tnk_ledger_open(tnk_service_t *service, const char *directory,
     err = check_directory(directory, why, sizeof(why));
   if (err == TNK_OK)
     err = check_run(own.run, why, sizeof(why));
+  if (err == TNK_OK)
+    err = check_policy(&own, why, sizeof(why));
   refusal = tnk__service_refuses(&service->session, "ledger_open", err, why);
-  return refusal != NULL
-             ? refusal
-             : tnk__ledger_open(&service->ledgers, directory, own.run);
+  return refusal != NULL ? refusal
+                         : tnk__ledger_open(&service->ledgers, directory, &own);
 }
 
 tnk_ledger_t *tnk_promise_ledger(const tnk_promise_t *promise) {
@@ -65,26 +88,28 @@ tnk_ledger_t *tnk_promise_ledger(const tnk_promise_t *promise) {
   return ledger != NULL && !ledger->closing ? ledger : NULL;
 }
 
-const tnk_ledger_record_t *tnk_promise_record(const tnk_promise_t *promise) {
+const tnk_ledger_entry_t *tnk_promise_entry(const tnk_promise_t *promise) {
   return TNK__HANDLE(promise, PROMISE)
-             ? tnk__ledger_record_value(
-                   tnk__promise_value(promise, TNK__RESULT_RECORD))
+             ? tnk__ledger_entry_value(
+                   tnk__promise_value(promise, TNK__RESULT_ENTRY))
              : NULL;
 }
 
 size_t tnk_ledger_count(const tnk_ledger_t *ledger) {
-  return TNK__HANDLE(ledger, LEDGER) ? ledger->n_records : 0;
+  return TNK__HANDLE(ledger, LEDGER) ? ledger->n_entries : 0;
 }
 
-const tnk_ledger_record_t *tnk_ledger_record(const tnk_ledger_t *ledger,
-                                             size_t index) {
-  return index < tnk_ledger_count(ledger) ? ledger->records[index] : NULL;
+const tnk_ledger_entry_t *tnk_ledger_entry(const tnk_ledger_t *ledger,
+                                           size_t index) {
+  return index < tnk_ledger_count(ledger) ? &ledger->entries[index]->pub : NULL;
 }
 
-const tnk_ledger_record_t *tnk_ledger_last(const tnk_ledger_t *ledger) {
-  for (size_t i = tnk_ledger_count(ledger); i-- > 0;)
-    if (ledger->records[i]->state_path != NULL)
-      return ledger->records[i];
+const tnk_ledger_entry_t *tnk_ledger_last(const tnk_ledger_t *ledger) {
+  for (size_t i = tnk_ledger_count(ledger); i-- > 0;) {
+    const tnk_ledger_entry_t *entry = &ledger->entries[i]->pub;
+    if (entry->state_path != NULL && !entry->is_deleted)
+      return entry;
+  }
   return NULL;
 }
 
@@ -119,6 +144,8 @@ static int check_save(const tnk_ledger_save_t *save, char *why, size_t size) {
   else if (save->batch > INT64_MAX || save->epoch > INT64_MAX ||
            save->ttl_seconds > INT64_MAX)
     snprintf(why, size, "batch, epoch or ttl_seconds is too large");
+  else if (save->is_final == TNK_YES && save->is_rolling == TNK_YES)
+    snprintf(why, size, "a save is either final or rolling");
   else
     return check_name(save->name, why, size);
   return TNK_EINVAL;
@@ -152,6 +179,13 @@ tnk_promise_t *tnk_ledger_save(tnk_ledger_t *ledger, tnk_training_t *training,
   return refusal != NULL ? refusal : tnk__ledger_save(ledger, training, &own);
 }
 
+int tnk_ledger_due(const tnk_ledger_t *ledger, const tnk_training_t *training) {
+  return TNK__HANDLE(ledger, LEDGER) && !ledger->closing &&
+         TNK__HANDLE(training, TRAINING) && !training->closing &&
+         training->session == ledger->session &&
+         tnk__ledger_due(ledger, training);
+}
+
 /* ---- Going on ---- */
 
 tnk_promise_t *tnk_ledger_resume(tnk_ledger_t *ledger,
@@ -170,7 +204,7 @@ tnk_promise_t *tnk_ledger_resume(tnk_ledger_t *ledger,
              : tnk__ledger_resume(ledger, own.with_optimizer != TNK_NO);
 }
 
-const tnk_ledger_record_t *tnk_ledger_resumed(const tnk_ledger_t *ledger) {
+const tnk_ledger_entry_t *tnk_ledger_resumed(const tnk_ledger_t *ledger) {
   return TNK__HANDLE(ledger, LEDGER) && !ledger->closing ? ledger->resumed
                                                          : NULL;
 }

@@ -58,7 +58,7 @@ static size_t find_set(const unsigned char *bytes, size_t from, size_t to) {
 
 int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
                      char *why, size_t why_size) {
-  const size_t reserved_end = row->reserved_at + row->n_reserved;
+  size_t reserved_end = row->reserved_at + row->n_reserved;
   const unsigned char *bytes = src;
   size_t size;
   size_t at;
@@ -73,6 +73,8 @@ int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
              size, row->init);
     return TNK_EINVAL;
   }
+  if (reserved_end > size) /* it came later than this caller */
+    reserved_end = size;
   if (find_set(bytes, row->reserved_at, reserved_end) < reserved_end) {
     snprintf(why, why != NULL ? why_size : 0,
              "%s.reserved is set, which this library (%s) does not know",

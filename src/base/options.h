@@ -43,9 +43,9 @@
     YES)                                                                       \
   X(tnk_save_options_t, TNK_SAVE_OPTIONS_INIT, n_recipients, 56, n_recipients, \
     YES)                                                                       \
-  X(tnk_ledger_options_t, TNK_LEDGER_OPTIONS_INIT, run, 16, run, NO)           \
+  X(tnk_ledger_options_t, TNK_LEDGER_OPTIONS_INIT, run, 16, n_rolling, NO)     \
   X(tnk_ledger_resume_t, TNK_LEDGER_RESUME_INIT, reserved, 16, reserved, YES)  \
-  X(tnk_ledger_save_t, TNK_LEDGER_SAVE_INIT, is_final, 56, is_final, NO)       \
+  X(tnk_ledger_save_t, TNK_LEDGER_SAVE_INIT, is_final, 56, reserved, YES)      \
   X(tnk_sampling_params_t, TNK_SAMPLING_PARAMS_INIT, n_stop_tokens, 72,        \
     n_stop_tokens, NO)                                                         \
   X(tnk_sample_options_t, TNK_SAMPLE_OPTIONS_INIT, reserved, 48, reserved,     \

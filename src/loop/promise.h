@@ -24,7 +24,7 @@ typedef enum {
   TNK__RESULT_WEIGHTS,
   TNK__RESULT_SAVED,
   TNK__RESULT_LEDGER,
-  TNK__RESULT_RECORD
+  TNK__RESULT_ENTRY
 } tnk__result_kind_t;
 
 /* One registered callback. */

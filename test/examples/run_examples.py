@@ -208,7 +208,8 @@ def sft():
 def rl():
     with tempfile.TemporaryDirectory() as folder:
         server, env = serve(folder, "--faults", "mild=5%")
-        got = run("rl", "8", "0.01", **env)
+        state = str(pathlib.Path(folder, "state"))
+        got = run("rl", state, "8", **env)
         check(got.returncode == 0, "learning from rewards succeeds", got)
         rewards = [float(x) for x in re.findall(r"reward (\S+)", got.stdout)]
         check(len(rewards) == 8 and rewards[-1] > rewards[0],

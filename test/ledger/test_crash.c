@@ -121,7 +121,7 @@ static void check_after(bench_t *bench, const life_t *life, int exact) {
   CHECK(n <= life->n_sent);
   CHECK(n_announced(bench) >= life->n_sent);
   for (size_t i = 0; i < n; i++)
-    CHECK(tnk_ledger_record(bench->ledger, i)->cursor != NULL);
+    CHECK(tnk_ledger_entry(bench->ledger, i)->cursor != NULL);
   bench_close(bench);
 }
 

@@ -14,7 +14,7 @@ static void open_with(bench_t *bench, const char *text) {
 
 TEST(lines_of_the_cookbook_are_read) {
   bench_t bench;
-  const tnk_ledger_record_t *record;
+  const tnk_ledger_entry_t *entry;
 
   open_with(
       &bench,
@@ -22,14 +22,14 @@ TEST(lines_of_the_cookbook_are_read) {
           "000020",
           "20") "{\"name\": \"eval\", \"sampler_path\": \"tinker://r/s/e\"}\n");
   CHECK_INT(tnk_ledger_count(bench.ledger), 3);
-  record = tnk_ledger_last(bench.ledger);
-  CHECK_STR(record->state_path, "tinker://r/weights/000020");
-  CHECK_INT(record->batch, 20);
-  CHECK_INT(record->n_steps, 20);
-  CHECK_INT(record->epoch, 1);
-  CHECK(strstr(record->json, "\"loss\": 0.5") != NULL);
-  CHECK(record->cursor == NULL);
-  CHECK_STR(tnk_ledger_record(bench.ledger, 2)->sampler_path, "tinker://r/s/e");
+  entry = tnk_ledger_last(bench.ledger);
+  CHECK_STR(entry->state_path, "tinker://r/weights/000020");
+  CHECK_INT(entry->batch, 20);
+  CHECK_INT(entry->n_steps, 20);
+  CHECK_INT(entry->epoch, 1);
+  CHECK(strstr(entry->json, "\"loss\": 0.5") != NULL);
+  CHECK(entry->cursor == NULL);
+  CHECK_STR(tnk_ledger_entry(bench.ledger, 2)->sampler_path, "tinker://r/s/e");
   CHECK_INT(bench.script.n_warnings, 0);
   bench_close(&bench);
 }

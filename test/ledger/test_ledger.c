@@ -3,7 +3,7 @@
 TEST(a_save_is_announced_made_and_noted) {
   bench_t bench;
   outcome_t outcome;
-  const tnk_ledger_record_t *record;
+  const tnk_ledger_entry_t *entry;
 
   bench_open(&bench);
   CHECK(tnk_ledger_last(bench.ledger) == NULL);
@@ -12,16 +12,16 @@ TEST(a_save_is_announced_made_and_noted) {
   outcome_drop(&outcome);
   script_ok(&bench.script, &outcome,
             bench_save(&bench, "first", "{\"next\": 7}"));
-  record = tnk_promise_record(outcome.promise);
-  CHECK_STR(record->name, "first");
-  CHECK_STR(record->state_path, "tinker://run/save_weights");
-  CHECK_STR(record->cursor, "{\"next\": 7}");
-  CHECK_INT(record->n_steps, 1);
-  CHECK_INT(record->batch, 1);
-  CHECK(record->sampler_path == NULL && record->time_s > 0);
+  entry = tnk_promise_entry(outcome.promise);
+  CHECK_STR(entry->name, "first");
+  CHECK_STR(entry->state_path, "tinker://run/save_weights");
+  CHECK_STR(entry->cursor, "{\"next\": 7}");
+  CHECK_INT(entry->n_steps, 1);
+  CHECK_INT(entry->batch, 1);
+  CHECK(entry->sampler_path == NULL && entry->time_s > 0);
   CHECK_INT(tnk_ledger_count(bench.ledger), 1);
   CHECK_STR(tnk_ledger_last(bench.ledger)->name, "first");
-  CHECK(tnk_ledger_record(bench.ledger, 1) == NULL);
+  CHECK(tnk_ledger_entry(bench.ledger, 1) == NULL);
   CHECK(
       bench_has(&bench, "{\"name\":\"first\",\"epoch\":0,\"tnk\":\"intent\""));
   CHECK(bench_has(&bench, "{\"name\":\"first\",\"batch\":1,\"epoch\":0,"
@@ -34,7 +34,7 @@ TEST(a_save_is_announced_made_and_noted) {
 TEST(what_was_saved_is_known_to_the_next_program) {
   bench_t bench;
   outcome_t outcome;
-  const tnk_ledger_record_t *record;
+  const tnk_ledger_entry_t *entry;
   tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
 
   bench_open(&bench);
@@ -51,22 +51,22 @@ TEST(what_was_saved_is_known_to_the_next_program) {
   bench_end(&bench);
   bench_begin(&bench);
   bench_open_ledger(&bench);
-  record = tnk_ledger_last(bench.ledger);
-  CHECK(record != NULL);
-  CHECK_STR(record->name, "n");
-  CHECK_STR(record->cursor, how.cursor);
-  CHECK_STR(record->sampler_path, "tinker://run/save_weights_for_sampler");
-  CHECK_INT(record->batch, 40);
-  CHECK_INT(record->epoch, 2);
-  CHECK_INT(record->is_final, 1);
-  CHECK_INT(record->expires_s, record->time_s + 3600);
-  CHECK(strstr(record->json, "\"tnk\":\"saved\"") != NULL);
+  entry = tnk_ledger_last(bench.ledger);
+  CHECK(entry != NULL);
+  CHECK_STR(entry->name, "n");
+  CHECK_STR(entry->cursor, how.cursor);
+  CHECK_STR(entry->sampler_path, "tinker://run/save_weights_for_sampler");
+  CHECK_INT(entry->batch, 40);
+  CHECK_INT(entry->epoch, 2);
+  CHECK_INT(entry->is_final, 1);
+  CHECK_INT(entry->expires_s, entry->time_s + 3600);
+  CHECK(strstr(entry->json, "\"tnk\":\"saved\"") != NULL);
   /* The name carries the attempt, so that it does not exist yet. */
   script_ok(&bench.script, &outcome, bench_save(&bench, "n", NULL));
-  CHECK_STR(tnk_promise_record(outcome.promise)->name, "n-a2");
+  CHECK_STR(tnk_promise_entry(outcome.promise)->name, "n-a2");
   outcome_drop(&outcome);
   script_ok(&bench.script, &outcome, bench_save(&bench, "n", NULL));
-  CHECK_STR(tnk_promise_record(outcome.promise)->name, "n-a2-2");
+  CHECK_STR(tnk_promise_entry(outcome.promise)->name, "n-a2-2");
   outcome_drop(&outcome);
   bench_close(&bench);
 }
@@ -84,7 +84,7 @@ TEST(steps_in_flight_are_in_the_state_that_is_saved_behind_them) {
   outcome_of(&saves[1], bench_save(&bench, NULL, NULL));
   for (int i = 0; i < 2; i++) {
     outcome_ok(&bench.script, &saves[i]);
-    CHECK_INT(tnk_promise_record(saves[i].promise)->n_steps, 2 + i);
+    CHECK_INT(tnk_promise_entry(saves[i].promise)->n_steps, 2 + i);
   }
   for (int i = 0; i < 3; i++)
     outcome_ok(&bench.script, &steps[i]);
@@ -179,7 +179,7 @@ TEST(a_folder_that_cannot_be_made_is_told) {
   bench_close(&bench);
 }
 
-TEST(a_save_that_the_service_refuses_leaves_no_record) {
+TEST(a_save_that_the_service_refuses_leaves_no_entry) {
   bench_t bench;
   outcome_t outcome;
 
@@ -233,13 +233,13 @@ TEST(a_save_that_is_canceled_in_time_is_never_sent) {
   bench_close(&bench);
 }
 
-TEST(a_record_outlives_its_ledger) {
+TEST(an_entry_outlives_its_ledger) {
   bench_t bench;
   outcome_t outcome;
 
   bench_open(&bench);
   script_ok(&bench.script, &outcome, bench_save(&bench, "a", "c"));
   bench_close(&bench);
-  CHECK_STR(tnk_promise_record(outcome.promise)->cursor, "c");
+  CHECK_STR(tnk_promise_entry(outcome.promise)->cursor, "c");
   outcome_drop(&outcome);
 }

@@ -77,8 +77,8 @@ TEST(a_run_goes_on_from_its_last_state_with_the_optimizer) {
   bench.script.training = tnk_promise_training(outcome.promise);
   outcome_of(&step, script_step(&bench.script));
   script_ok(&bench.script, &saved, bench_save(&bench, "c", NULL));
-  CHECK_INT(tnk_promise_record(saved.promise)->n_steps, 21);
-  CHECK_STR(tnk_promise_record(saved.promise)->name, "c-a2");
+  CHECK_INT(tnk_promise_entry(saved.promise)->n_steps, 21);
+  CHECK_STR(tnk_promise_entry(saved.promise)->name, "c-a2");
   outcome_ok(&bench.script, &step);
   outcome_drop(&step);
   outcome_drop(&saved);
@@ -103,7 +103,7 @@ TEST(weights_alone_are_restored_when_that_is_asked_for) {
 TEST(what_a_killed_program_had_saved_is_noted_and_gone_on_from) {
   bench_t bench;
   outcome_t outcome;
-  const tnk_ledger_record_t *record;
+  const tnk_ledger_entry_t *entry;
 
   begin(&bench,
         SAVED("a", "1", "10") INTENT("b", "2", "20") INTENT("c", "3", "30"));
@@ -112,11 +112,11 @@ TEST(what_a_killed_program_had_saved_is_noted_and_gone_on_from) {
                             "\"tnk_save\":\"1.2\",\"tnk_steps\":\"19\"") "," //
        THERE("b", "sampler_weights", "sampler", ""));
   resume(&bench, &outcome);
-  record = tnk_ledger_resumed(bench.ledger);
-  CHECK_STR(record->state_path, "tinker://model-0/weights/b");
-  CHECK_STR(record->sampler_path, "tinker://model-0/sampler_weights/b");
-  CHECK_STR(record->cursor, "at b");
-  CHECK_INT(record->n_steps, 19); /* the checkpoint knows better */
+  entry = tnk_ledger_resumed(bench.ledger);
+  CHECK_STR(entry->state_path, "tinker://model-0/weights/b");
+  CHECK_STR(entry->sampler_path, "tinker://model-0/sampler_weights/b");
+  CHECK_STR(entry->cursor, "at b");
+  CHECK_INT(entry->n_steps, 19); /* the checkpoint knows better */
   outcome_drop(&outcome);
   bench_end(&bench);
   bench_begin(&bench);
@@ -235,7 +235,7 @@ TEST(a_run_whose_directory_is_lost_is_found_by_its_name) {
   outcome_drop(&outcome);
   /* It is the fourth attempt, and its checkpoints tell the name as well. */
   script_ok(&bench.script, &outcome, bench_save(&bench, "n", "d"));
-  CHECK_STR(tnk_promise_record(outcome.promise)->name, "n-a4");
+  CHECK_STR(tnk_promise_entry(outcome.promise)->name, "n-a4");
   {
     const mock_request_t *request =
         mock_find(bench.script.mock, "POST", SAVE, 0);
@@ -264,9 +264,9 @@ TEST(our_own_name_with_our_own_content_is_a_success) {
       script_later(&bench.script, 1000);
     CHECK_INT(outcome.status, is_there ? TNK_OK : TNK_ECONFLICT);
     if (is_there) {
-      CHECK_STR(tnk_promise_record(outcome.promise)->state_path,
+      CHECK_STR(tnk_promise_entry(outcome.promise)->state_path,
                 "tinker://model-0/weights/a");
-      CHECK_INT(tnk_promise_record(outcome.promise)->n_steps, 1);
+      CHECK_INT(tnk_promise_entry(outcome.promise)->n_steps, 1);
     }
     outcome_ok(&bench.script, &step);
     outcome_drop(&step);

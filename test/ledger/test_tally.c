@@ -103,7 +103,7 @@ TEST(a_step_that_fails_later_is_not_in_what_the_ledger_keeps) {
                   "{\"error\":\"diverged\",\"category\":\"user\"}");
   mock_reply_json(late.held.requests[1], 200, "{\"metrics\":{}}");
   outcome_ok(&bench.script, &saved);
-  CHECK_INT(tnk_promise_record(saved.promise)->n_steps, 1);
+  CHECK_INT(tnk_promise_entry(saved.promise)->n_steps, 1);
   outcome_wait(&bench.script, &step);
   outcome_wait(&bench.script, &other);
   CHECK((step.status == TNK_EFAILED) != (other.status == TNK_EFAILED));

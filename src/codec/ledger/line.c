@@ -6,6 +6,9 @@
 #include "codec/rest/record.h"
 #include "tnk/error.h"
 
+#define USED(what, name)                                                       \
+  TNK__FIELD(INT, tnk__ledger_line_t, used[TNK__LEDGER_##what], name, 0)
+
 /* In their order in a line, so that reading finds each where it looks first. */
 static const tnk__field_t fields[] = {
     TNK__FIELD(ID, tnk__ledger_line_t, name, "name", 1),
@@ -25,6 +28,21 @@ static const tnk__field_t fields[] = {
     TNK__FIELD(INT, tnk__ledger_line_t, time_s, "tnk_time", 0),
     TNK__FIELD(INT, tnk__ledger_line_t, ttl_s, "tnk_ttl", 0),
     TNK__FIELD(TEXT, tnk__ledger_line_t, cursor, "tnk_cursor", 0),
+    USED(PROMPT, "tnk_prompt_tokens"),
+    USED(CACHED, "tnk_cached_tokens"),
+    USED(SAMPLED, "tnk_sampled_tokens"),
+    USED(TRAINED, "tnk_trained_tokens"),
+    USED(UNPRICED, "tnk_unpriced_tokens"),
+    USED(DOUBTFUL, "tnk_doubtful_tokens"),
+    USED(COST, "tnk_cost"),
+    USED(DOUBTFUL_COST, "tnk_doubtful_cost"),
+    USED(REQUESTS, "tnk_requests"),
+    USED(SENT, "tnk_bytes_sent"),
+    USED(RECEIVED, "tnk_bytes_received"),
+};
+enum {
+  N_FIELDS = sizeof(fields) / sizeof(fields[0]),
+  FIRST_USED = N_FIELDS - TNK__LEDGER_N_USED
 };
 
 const tnk__ledger_line_t tnk__ledger_blank = {
@@ -33,7 +51,8 @@ const tnk__ledger_line_t tnk__ledger_blank = {
 static const char *const words[] = {[TNK__LEDGER_OTHER] = NULL,
                                     [TNK__LEDGER_INTENT] = "intent",
                                     [TNK__LEDGER_SAVED] = "saved",
-                                    [TNK__LEDGER_FAILED] = "failed"};
+                                    [TNK__LEDGER_FAILED] = "failed",
+                                    [TNK__LEDGER_DELETED] = "deleted"};
 enum { N_WORDS = sizeof(words) / sizeof(words[0]) };
 
 static const char *finish(void *record) {
@@ -42,6 +61,9 @@ static const char *finish(void *record) {
   for (size_t i = TNK__LEDGER_INTENT; line->word != NULL && i < N_WORDS; i++)
     if (strcmp(line->word, words[i]) == 0)
       line->event = (tnk__ledger_event_t)i;
+  for (size_t i = 0; i < TNK__LEDGER_N_USED; i++)
+    if (line->used[i] < 0)
+      line->used[i] = 0;
   return NULL;
 }
 
@@ -100,6 +122,8 @@ int tnk__ledger_write(tnk__buf_t *out, const tnk__ledger_line_t *line) {
   put_int(&w, "tnk_time", line->time_s, 0);
   put_int(&w, "tnk_ttl", line->ttl_s, 0);
   put_text(&w, "tnk_cursor", line->cursor);
+  for (size_t i = 0; i < TNK__LEDGER_N_USED; i++)
+    put_int(&w, fields[FIRST_USED + i].key, line->used[i], 0);
   tnk__json_end(&w);
   (void)tnk__json_finish(&w);
   tnk__buf_byte(out, '\n');

@@ -32,6 +32,7 @@ typedef struct {
 typedef struct {
   tnk__totals_t used;    /* since the service was opened */
   tnk__totals_t before;  /* earlier in the run, which counts too */
+  tnk__totals_t kept;    /* what the ledger of the run says of that */
   uint64_t max_tokens;   /* 0: any number */
   uint64_t max_cost;     /* 0: any */
   uint64_t taken_tokens; /* of all who hold something */

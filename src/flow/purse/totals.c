@@ -37,6 +37,25 @@ void tnk__totals_add(tnk__totals_t *totals, const tnk__totals_t *more) {
   add(&totals->n_bytes_received, more->n_bytes_received);
 }
 
+static double usd(uint64_t parts) {
+  return (double)parts / (double)TNK__USD;
+}
+
+void tnk__totals_show(tnk_totals_t *out, const tnk__totals_t *totals) {
+  *out = (tnk_totals_t){.size = sizeof(*out),
+                        .n_prompt_tokens = totals->prompt_tokens,
+                        .n_cached_tokens = totals->cached_tokens,
+                        .n_sampled_tokens = totals->sampled_tokens,
+                        .n_trained_tokens = totals->trained_tokens,
+                        .n_doubtful_tokens = totals->doubtful_tokens,
+                        .n_requests = totals->n_requests,
+                        .n_bytes_sent = totals->n_bytes_sent,
+                        .n_bytes_received = totals->n_bytes_received,
+                        .n_unpriced_tokens = totals->unpriced_tokens,
+                        .cost_usd = usd(totals->cost),
+                        .doubtful_usd = usd(totals->doubtful_cost)};
+}
+
 void tnk__totals_sent(tnk__totals_t *totals, uint64_t n_bytes) {
   add(&totals->n_requests, 1);
   add(&totals->n_bytes_sent, n_bytes);

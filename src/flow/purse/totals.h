@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "tnk/usage.h"
+
 /*
  * Counts of what was used, of a client, of a service, or of a run. They only
  * grow, and stay at the largest number where they would go over it.
@@ -42,6 +44,8 @@ uint64_t tnk__use_tokens(const tnk__use_t *use);
 void tnk__totals_use(tnk__totals_t *totals, const tnk__use_t *use);
 /* Add all that others have counted. */
 void tnk__totals_add(tnk__totals_t *totals, const tnk__totals_t *more);
+/* Write what callers see; what is reserved is not a count. */
+void tnk__totals_show(tnk_totals_t *out, const tnk__totals_t *totals);
 /* Add one request that has this many bytes, and bytes that came back. */
 void tnk__totals_sent(tnk__totals_t *totals, uint64_t n_bytes);
 void tnk__totals_received(tnk__totals_t *totals, uint64_t n_bytes);

@@ -17,7 +17,7 @@ static const char *const op_name = "ledger_open";
 static void free_rest(tnk_ledger_t *ledger, const tnk_allocator_t *alloc) {
   tnk__pen_deinit(&ledger->pen);
   tnk__free(alloc, ledger->data);
-  tnk__free(alloc, ledger->records);
+  tnk__free(alloc, ledger->entries);
   tnk__free(alloc, ledger->intents);
   tnk__free(alloc, ledger->path);
   tnk__free(alloc, ledger->name);
@@ -48,7 +48,7 @@ static void on_closed(tnk__deferred_t *closed) {
 
   tnk__list_remove(&ledger->link);
   free_rest(ledger, alloc);
-  ledger->n_records = 0;
+  ledger->n_entries = 0;
   ledger->ledgers = NULL;
   ledger->session = NULL;
   hide(alloc, ledger);
@@ -79,6 +79,7 @@ void tnk__ledger_close(tnk_ledger_t *ledger, tnk_close_cb cb, void *user) {
   ledger->close_cb = cb;
   ledger->close_user = user;
   ledger->opening = NULL;
+  tnk__ledger_policy_end(ledger);
   if (opening != NULL)
     tnk__promise_reject(opening, error);
   while ((node = tnk__list_pop(&ledger->jobs)) != NULL) {
@@ -137,9 +138,19 @@ static uint64_t steps_of(const tnk__ledger_line_t *line) {
   return n > 0 ? (uint64_t)n : 0;
 }
 
+/* Every save takes requests, so a line without them tells nothing. */
+static int tells_used(const tnk__ledger_line_t *line) {
+  return line->used[TNK__LEDGER_REQUESTS] > 0;
+}
+
 /* Texts stay the line's. */
-static void fill(tnk_ledger_record_t *record, const tnk__ledger_line_t *line) {
-  *record = (tnk_ledger_record_t){
+static int fill(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry,
+                const tnk__ledger_line_t *line) {
+  const tnk__totals_t used = tnk__ledger_used(line);
+  tnk_totals_t *totals = NULL;
+
+  *entry = (tnk__ledger_entry_t){.attempt = line->attempt, .save = line->save};
+  entry->pub = (tnk_ledger_entry_t){
       .name = line->name,
       .state_path = line->state_path,
       .sampler_path = line->sampler_path,
@@ -154,27 +165,37 @@ static void fill(tnk_ledger_record_t *record, const tnk__ledger_line_t *line) {
       .is_rolling = line->is_rolling};
   if (line->ttl_s > 0 && line->time_s > 0 &&
       line->ttl_s <= INT64_MAX - line->time_s)
-    record->expires_s = line->time_s + line->ttl_s;
+    entry->pub.expires_s = line->time_s + line->ttl_s;
+  if (!tells_used(line))
+    return 1;
+  totals = tnk__arena_alloc(&ledger->arena, sizeof(*totals));
+  if (totals != NULL)
+    tnk__totals_show(totals, &used);
+  entry->pub.used = totals;
+  return totals != NULL;
 }
 
-/* Room for one more record, which stays where it is; NULL without memory. */
-static tnk_ledger_record_t *add_record(tnk_ledger_t *ledger,
-                                       const tnk_allocator_t *alloc) {
-  tnk_ledger_record_t **records = ledger->records;
-  size_t cap = ledger->cap_records;
+/* One more entry, which stays where it is; NULL without memory. */
+static tnk__ledger_entry_t *add_entry(tnk_ledger_t *ledger,
+                                      const tnk_allocator_t *alloc,
+                                      const tnk__ledger_line_t *line) {
+  tnk__ledger_entry_t **entries = ledger->entries;
+  size_t cap = ledger->cap_entries;
+  tnk__ledger_entry_t *entry;
 
-  if (ledger->n_records == cap) {
+  if (ledger->n_entries == cap) {
     cap = cap > 0 ? cap * 2 : 16;
-    records = tnk__realloc(alloc, records, cap * sizeof(*records));
-    if (records == NULL)
+    entries = tnk__realloc(alloc, entries, cap * sizeof(*entries));
+    if (entries == NULL)
       return NULL;
-    ledger->records = records;
-    ledger->cap_records = cap;
+    ledger->entries = entries;
+    ledger->cap_entries = cap;
   }
-  records[ledger->n_records] =
-      tnk__arena_alloc(&ledger->arena, sizeof(**records));
-  return records[ledger->n_records] != NULL ? records[ledger->n_records++]
-                                            : NULL;
+  entry = tnk__arena_alloc(&ledger->arena, sizeof(*entry));
+  if (entry == NULL || !fill(ledger, entry, line))
+    return NULL;
+  entries[ledger->n_entries++] = entry;
+  return entry;
 }
 
 /* ---- Reading, in the pool ---- */
@@ -219,25 +240,40 @@ static int take_intent(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
   return 0;
 }
 
+/* The save of a line that says that its state was deleted. Few others come in
+ * between, and nobody looks further back. */
+static void take_deleted(tnk_ledger_t *ledger, const tnk__ledger_line_t *line) {
+  const size_t n = ledger->n_entries;
+  const size_t n_looked_at = n < MAX_INTENTS ? n : MAX_INTENTS;
+
+  for (size_t i = n; i-- > n - n_looked_at;) {
+    tnk__ledger_entry_t *entry = ledger->entries[i];
+
+    if (!entry->pub.is_rolling || entry->attempt != line->attempt ||
+        entry->save != line->save)
+      continue;
+    entry->pub.is_deleted = 1;
+    return;
+  }
+}
+
 static int take_line(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
                      const tnk__ledger_line_t *line) {
-  tnk_ledger_record_t *record;
-
   if (line->attempt > ledger->attempt)
     ledger->attempt = line->attempt;
   if (line->event == TNK__LEDGER_INTENT)
     return take_intent(ledger, alloc, line);
-  if (line->event != TNK__LEDGER_OTHER)
+  if (tells_used(line))
+    ledger->used = tnk__ledger_used(line);
+  if (line->event == TNK__LEDGER_DELETED)
+    take_deleted(ledger, line);
+  else if (line->event != TNK__LEDGER_OTHER)
     settle_intent(ledger, line);
   if (line->state_path != NULL)
     drop_older(ledger, line);
   if (line->state_path == NULL && line->sampler_path == NULL)
     return 0;
-  record = add_record(ledger, alloc);
-  if (record == NULL)
-    return UV_ENOMEM;
-  fill(record, line);
-  return 0;
+  return add_entry(ledger, alloc, line) != NULL ? 0 : UV_ENOMEM;
 }
 
 static int read_lines(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
@@ -276,10 +312,10 @@ static void run_read(tnk__work_t *work) {
 
 /* ---- What is added ---- */
 
-tnk_ledger_record_t *tnk__ledger_keep(tnk_ledger_t *ledger,
+tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
                                       const tnk__ledger_line_t *line) {
   tnk__ledger_line_t own = *line;
-  tnk_ledger_record_t *record;
+  tnk__ledger_entry_t *entry;
   int ok = 1;
 
   own.name = copy(ledger, line->name, &ok);
@@ -287,12 +323,10 @@ tnk_ledger_record_t *tnk__ledger_keep(tnk_ledger_t *ledger,
   own.sampler_path = copy(ledger, line->sampler_path, &ok);
   own.cursor = copy(ledger, line->cursor, &ok);
   own.json = NULL;
-  record = ok ? add_record(ledger, &ledger->session->context->alloc) : NULL;
-  if (record != NULL)
-    fill(record, &own);
-  if (record != NULL && own.state_path != NULL)
+  entry = ok ? add_entry(ledger, &ledger->session->context->alloc, &own) : NULL;
+  if (entry != NULL && own.state_path != NULL)
     drop_older(ledger, &own);
-  return record;
+  return entry;
 }
 
 /* ---- Opening ---- */
@@ -330,6 +364,20 @@ static void tell(const tnk_ledger_t *ledger) {
              ledger->n_bad);
 }
 
+/* The time of the last state is looked at when the run goes on from it. The
+ * first ledger of a service says what was used. */
+static void begin(tnk_ledger_t *ledger) {
+  tnk__purse_t *purse = &ledger->session->purse;
+
+  tell(ledger);
+  tnk__ledger_policy_begin(ledger, 0);
+  if (purse->kept.n_requests > 0)
+    return;
+  purse->kept = ledger->used;
+  if (purse->before.n_requests == 0)
+    purse->before = ledger->used;
+}
+
 static void on_read(tnk__work_t *work) {
   tnk_ledger_t *ledger = tnk__container_of(work, tnk_ledger_t, work);
   tnk_promise_t *promise = ledger->opening;
@@ -342,7 +390,7 @@ static void on_read(tnk__work_t *work) {
   ledger->opening = NULL;
   ledger->attempt++;
   if (ledger->cause == 0)
-    tell(ledger);
+    begin(ledger);
   if (ledger->cause == 0)
     tnk__promise_resolve(promise, TNK__RESULT_LEDGER, show(ledger), hide);
   else
@@ -377,8 +425,15 @@ static char *path_of(const tnk_allocator_t *alloc, const char *directory) {
   return path;
 }
 
+static tnk__ledger_policy_t policy_of(const tnk_ledger_options_t *options) {
+  return (tnk__ledger_policy_t){.every_steps = options->every_steps,
+                                .every_ms = options->every_seconds * 1000,
+                                .ttl_s = options->ttl_seconds,
+                                .n_rolling = options->n_rolling};
+}
+
 static tnk_ledger_t *new_ledger(tnk__ledgers_t *ledgers, const char *directory,
-                                const char *run_name) {
+                                const tnk_ledger_options_t *options) {
   tnk__context_t *context = ledgers->session->context;
   tnk_ledger_t *ledger = tnk__calloc(&context->alloc, 1, sizeof(*ledger));
 
@@ -393,10 +448,11 @@ static tnk_ledger_t *new_ledger(tnk__ledgers_t *ledgers, const char *directory,
   tnk__pen_init(&ledger->pen, context, ledgers->disk, on_idle);
   tnk__arena_init(&ledger->arena, &context->alloc,
                   (size_t)TNK__LEDGER_MAX_FILE * 4);
+  ledger->policy = policy_of(options);
   ledger->path = path_of(&context->alloc, directory);
-  if (run_name != NULL)
-    ledger->name = tnk__strdup(&context->alloc, run_name);
-  if (ledger->path != NULL && (run_name == NULL || ledger->name != NULL))
+  if (options->run != NULL)
+    ledger->name = tnk__strdup(&context->alloc, options->run);
+  if (ledger->path != NULL && (options->run == NULL || ledger->name != NULL))
     return ledger;
   free_rest(ledger, &context->alloc);
   tnk__free(&context->alloc, ledger);
@@ -404,9 +460,9 @@ static tnk_ledger_t *new_ledger(tnk__ledgers_t *ledgers, const char *directory,
 }
 
 tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers, const char *directory,
-                                const char *run_name) {
+                                const tnk_ledger_options_t *options) {
   tnk__context_t *context = ledgers->session->context;
-  tnk_ledger_t *ledger = new_ledger(ledgers, directory, run_name);
+  tnk_ledger_t *ledger = new_ledger(ledgers, directory, options);
   tnk_promise_t *promise;
 
   if (ledger == NULL)

@@ -16,6 +16,34 @@ typedef struct {
   tnk__list_t open;               /* and those that are being opened */
 } tnk__ledgers_t;
 
+/* A save, as callers see it, and what only we need. */
+typedef struct {
+  tnk_ledger_entry_t pub;
+  int64_t attempt; /* 0: not of ours */
+  int64_t save;
+  int is_swept; /* its state has been deleted, or that was tried */
+} tnk__ledger_entry_t;
+
+/* The deletion of a state, while it goes on: policy.c. */
+typedef struct tnk__ledger_sweep tnk__ledger_sweep_t;
+
+/* When to save and how long that stays, and what it was decided by. */
+typedef struct {
+  uint64_t every_steps;
+  uint64_t every_ms;
+  uint64_t ttl_s;
+  uint64_t n_rolling;
+  uint64_t last_steps; /* that the last save has, once it was called */
+  uint64_t last_ms;    /* when that was */
+  int has_failed;      /* that one, or one after it */
+  int has_ended;       /* the last state ends the run */
+  const tnk__ledger_entry_t *watched; /* the last state; NULL: none yet */
+  uint64_t watched_ms;                /* since when it is */
+  uint64_t expires_ms;                /* until when */
+  tnk__timer_t expiring;              /* it soon will */
+  tnk__ledger_sweep_t *sweep;         /* NULL: nothing is being deleted */
+} tnk__ledger_policy_t;
+
 /* Something that goes on with a ledger. Embedded in it. */
 typedef struct tnk__ledger_job {
   tnk__list_t link; /* in ledger->jobs, in the order of the calls */
@@ -41,7 +69,8 @@ struct tnk_ledger {
   tnk_promise_t *opening;  /* NULL: it is open, or the caller has given up */
   char *path;              /* of the file */
   char *name;              /* of the run; NULL: it has none */
-  const tnk_ledger_record_t *resumed; /* from which the run goes on, or NULL */
+  const tnk_ledger_entry_t *resumed; /* from which the run goes on, or NULL */
+  tnk__ledger_policy_t policy;
   tnk__pen_t pen;
   tnk__work_t work; /* reads the file */
   int is_reading;
@@ -49,14 +78,15 @@ struct tnk_ledger {
   size_t n_bad;  /* lines that cannot be read */
   uint8_t *data; /* the file as it was; texts lie in it */
   tnk__arena_t arena;
-  tnk_ledger_record_t **records;
-  size_t n_records;
-  size_t cap_records;
+  tnk__ledger_entry_t **entries;
+  size_t n_entries;
+  size_t cap_entries;
   /* Later than the last state, and no line says what became of them. */
   tnk__ledger_line_t *intents;
   size_t n_intents;
-  int64_t attempt; /* of this program */
-  int64_t n_saves; /* of this attempt */
+  tnk__totals_t used; /* by the run, as the last line says that tells */
+  int64_t attempt;    /* of this program */
+  int64_t n_saves;    /* of this attempt */
   tnk__list_t jobs;
   int closing;
   tnk_close_cb close_cb;
@@ -68,17 +98,20 @@ void tnk__ledgers_init(tnk__ledgers_t *ledgers, tnk__session_t *session);
 /* Close all with everything under way; before the clients are closed. Allocates
  * nothing. */
 void tnk__ledgers_shut(tnk__ledgers_t *ledgers);
-/* Do what tnk_ledger_open() is asked for; all is copied, and `run_name` may be
- * NULL. */
+/* Do what tnk_ledger_open() is asked for; all is copied. */
 tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers, const char *directory,
-                                const char *run_name);
+                                const tnk_ledger_options_t *options);
 /* What the disk refuses, in a sentence that begins with `op`. */
 tnk__error_t *tnk__ledger_disk_error(const tnk_ledger_t *ledger, const char *op,
                                      int cause);
 void tnk__ledger_close(tnk_ledger_t *ledger, tnk_close_cb cb, void *user);
-/* Add what was saved; texts are copied. NULL without memory. */
-tnk_ledger_record_t *tnk__ledger_keep(tnk_ledger_t *ledger,
+/* Add what was saved; all is copied. NULL without memory. */
+tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
                                       const tnk__ledger_line_t *line);
+/* What a line says that the run has used, and saying it. */
+tnk__totals_t tnk__ledger_used(const tnk__ledger_line_t *line);
+void tnk__ledger_tell_used(tnk__ledger_line_t *line,
+                           const tnk__session_t *session);
 /* Note that something goes on, and that it is over. */
 void tnk__ledger_job_enter(tnk_ledger_t *ledger, tnk__ledger_job_t *job);
 void tnk__ledger_job_leave(tnk_ledger_t *ledger, tnk__ledger_job_t *job);
@@ -89,12 +122,29 @@ void tnk__ledger_job_leave(tnk_ledger_t *ledger, tnk__ledger_job_t *job);
  * checks. */
 tnk_promise_t *tnk__ledger_save(tnk_ledger_t *ledger, tnk_training_t *training,
                                 const tnk_ledger_save_t *save);
-/* The record behind a promise's value. */
-const tnk_ledger_record_t *tnk__ledger_record_value(const void *value);
+/* The entry behind a promise's value. */
+const tnk_ledger_entry_t *tnk__ledger_entry_value(const void *value);
 
 /* ---- Going on: resume.c ---- */
 
 /* Do what tnk_ledger_resume() is asked for. */
 tnk_promise_t *tnk__ledger_resume(tnk_ledger_t *ledger, int with_optimizer);
+
+/* ---- When and for how long: policy.c ---- */
+
+/* Do what tnk_ledger_due() is asked for. */
+int tnk__ledger_due(const tnk_ledger_t *ledger, const tnk_training_t *training);
+/* Count from a save, or a state to go on from, that has so many steps. */
+void tnk__ledger_policy_begin(tnk_ledger_t *ledger, uint64_t n_steps);
+/* Whether a save is final, rolling, and how long it stays. */
+void tnk__ledger_policy_apply(const tnk__ledger_policy_t *policy,
+                              tnk__ledger_line_t *line,
+                              const tnk_ledger_save_t *how);
+/* Warn when this state, the last one, is about to expire. */
+void tnk__ledger_watch(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry);
+/* A save has been noted: see to its time, and to those that it replaces. */
+void tnk__ledger_noted(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry);
+/* The ledger closes. Allocates nothing. */
+void tnk__ledger_policy_end(tnk_ledger_t *ledger);
 
 #endif

@@ -40,11 +40,11 @@ typedef struct resume {
   int without_optimizer;
   tnk__arena_t arena; /* of what follows */
   size_t n_intents;   /* that have not been looked at */
-  size_t n_records;   /* likewise */
+  size_t n_entries;   /* likewise */
   tnk__ledger_line_t line;
-  const tnk_ledger_record_t *record; /* that is restored */
-  char *run;                         /* of which `list` is */
-  tnk_promise_t *list;               /* NULL: there is none to go by */
+  tnk__ledger_entry_t *entry; /* that is restored */
+  char *run;                  /* of which `list` is */
+  tnk_promise_t *list;        /* NULL: there is none to go by */
   size_t n_pages;
   tnk__buf_t text;
   tnk__pen_line_t pen_line;
@@ -197,13 +197,13 @@ static int list_run(resume_t *resume, const char *run, size_t n) {
 
 static void on_restored(resume_t *resume, tnk_promise_t *promise, int status) {
   tnk_ledger_t *ledger = resume->ledger;
-  const tnk_ledger_record_t *record = resume->record;
+  const tnk_ledger_entry_t *entry = &resume->entry->pub;
   tnk_training_t *training;
 
   if (status == TNK_ENOTFOUND) {
     tnk__log(&resume->context->logger, TNK_LOG_WARN, "ledger",
              "%s: %s is not there any more; going on from an older state",
-             op_name, record->state_path);
+             op_name, entry->state_path);
     look_at_next(resume);
     return;
   }
@@ -212,22 +212,24 @@ static void on_restored(resume_t *resume, tnk_promise_t *promise, int status) {
     return;
   }
   training = tnk__promise_value(promise, TNK__RESULT_TRAINING);
-  training->tally = (tnk__tally_t){record->n_steps, record->n_passes};
-  ledger->resumed = record;
+  training->tally = (tnk__tally_t){entry->n_steps, entry->n_passes};
+  ledger->resumed = entry;
+  tnk__ledger_policy_begin(ledger, entry->n_steps);
+  tnk__ledger_watch(ledger, resume->entry);
   tnk__log(&resume->context->logger, TNK_LOG_INFO, "ledger",
-           "%s: going on from %s, %s the optimizer", op_name,
-           record->state_path, resume->without_optimizer ? "without" : "with");
+           "%s: going on from %s, %s the optimizer", op_name, entry->state_path,
+           resume->without_optimizer ? "without" : "with");
   tnk__promise_resolve(end(resume), TNK__RESULT_TRAINING,
                        tnk__training_show(training), tnk__training_hide);
   tnk__ledger_job_leave(ledger, &resume->job);
   forget(resume);
 }
 
-static void restore(resume_t *resume, const tnk_ledger_record_t *record) {
+static void restore(resume_t *resume, tnk__ledger_entry_t *entry) {
   tnk_restore_options_t options = TNK_RESTORE_OPTIONS_INIT;
 
-  resume->record = record;
-  options.path = record->state_path;
+  resume->entry = entry;
+  options.path = entry->pub.state_path;
   options.with_optimizer = resume->without_optimizer ? TNK_NO : TNK_YES;
   ask(resume, tnk__restore(resume->ledger->session, &options), on_restored);
 }
@@ -236,17 +238,17 @@ static void restore(resume_t *resume, const tnk_ledger_record_t *record) {
 
 static void on_noted(tnk__pen_line_t *pen_line, int cause) {
   resume_t *resume = tnk__container_of(pen_line, resume_t, pen_line);
-  const tnk_ledger_record_t *record;
+  tnk__ledger_entry_t *entry;
 
   if (cause != 0) {
     fail(resume, tnk__ledger_disk_error(resume->ledger, op_name, cause));
     return;
   }
-  record = tnk__ledger_keep(resume->ledger, &resume->line);
-  if (record == NULL)
+  entry = tnk__ledger_keep(resume->ledger, &resume->line);
+  if (entry == NULL)
     fail(resume, tnk__error_static(TNK_ENOMEM));
   else
-    restore(resume, record);
+    restore(resume, entry);
 }
 
 /* Note what was found, and go on from there. */
@@ -291,25 +293,26 @@ static int try_intent(resume_t *resume, const tnk__ledger_line_t *intent) {
 
 /* ---- States of the file ---- */
 
-static int try_record(resume_t *resume, const tnk_ledger_record_t *record) {
+static int try_entry(resume_t *resume, tnk__ledger_entry_t *entry) {
+  const char *path = entry->pub.state_path;
   tnk_path_t parts = TNK_PATH_INIT;
 
-  if (record->state_path == NULL) {
-    resume->n_records--;
+  if (path == NULL || entry->pub.is_deleted) {
+    resume->n_entries--;
     return 0;
   }
-  if (tnk_path_parse(&parts, record->state_path) == TNK_OK &&
+  if (tnk_path_parse(&parts, path) == TNK_OK &&
       list_run(resume, parts.run, parts.run_length))
     return 1;
-  resume->n_records--;
+  resume->n_entries--;
   if (page_of(resume) != NULL && parts.run_length > 0 &&
-      !tnk__ledger_has(page_of(resume), record->state_path)) {
+      !tnk__ledger_has(page_of(resume), path)) {
     tnk__log(&resume->context->logger, TNK_LOG_WARN, "ledger",
              "%s: %s is not there any more; going on from an older state",
-             op_name, record->state_path);
+             op_name, path);
     return 0;
   }
-  restore(resume, record);
+  restore(resume, entry);
   return 1;
 }
 
@@ -371,8 +374,8 @@ static void look_at_next(resume_t *resume) {
   while (next_intent(resume) != NULL)
     if (try_intent(resume, next_intent(resume)))
       return;
-  while (resume->n_records > 0)
-    if (try_record(resume, ledger->records[resume->n_records - 1]))
+  while (resume->n_entries > 0)
+    if (try_entry(resume, ledger->entries[resume->n_entries - 1]))
       return;
   find_run(resume, NULL);
 }
@@ -395,7 +398,7 @@ tnk_promise_t *tnk__ledger_resume(tnk_ledger_t *ledger, int with_optimizer) {
                        .promise = promise,
                        .without_optimizer = !with_optimizer,
                        .n_intents = ledger->n_intents,
-                       .n_records = ledger->n_records};
+                       .n_entries = ledger->n_entries};
   resume->job.abort = on_abort;
   tnk__list_init(&resume->job.link);
   tnk__arena_init(&resume->arena, &context->alloc, MAX_TEXTS);

@@ -97,6 +97,7 @@ static tnk_promise_t *end(save_t *save) {
 static void fail(save_t *save, tnk__error_t *error) {
   tnk_ledger_t *ledger = save->ledger;
 
+  ledger->policy.has_failed = 1;
   tnk__promise_reject(end(save), error);
   tnk__ledger_job_leave(ledger, &save->job);
   forget(save);
@@ -150,9 +151,10 @@ static tnk__error_t *disk_error(const save_t *save, int cause) {
 
 /* ---- The result ---- */
 
-/* A record of its own, so that it may outlive the ledger. */
+/* An entry of its own, so that it may outlive the ledger. */
 typedef struct {
-  tnk_ledger_record_t pub;
+  tnk_ledger_entry_t pub;
+  tnk_totals_t used;
   tnk__arena_t arena;
   tnk_allocator_t alloc;
 } kept_t;
@@ -164,7 +166,7 @@ static void free_kept(const tnk_allocator_t *alloc, void *value) {
   tnk__free(alloc, kept);
 }
 
-const tnk_ledger_record_t *tnk__ledger_record_value(const void *value) {
+const tnk_ledger_entry_t *tnk__ledger_entry_value(const void *value) {
   return value;
 }
 
@@ -175,13 +177,17 @@ static int copy_text(kept_t *kept, const char **text) {
   return *text != NULL;
 }
 
-static kept_t *keep(const save_t *save, const tnk_ledger_record_t *record) {
+static kept_t *keep(const save_t *save, const tnk_ledger_entry_t *entry) {
   const tnk_allocator_t *alloc = &save->context->alloc;
   kept_t *kept = tnk__calloc(alloc, 1, sizeof(*kept));
 
   if (kept == NULL)
     return NULL;
-  kept->pub = *record;
+  kept->pub = *entry;
+  if (entry->used != NULL) {
+    kept->used = *entry->used;
+    kept->pub.used = &kept->used;
+  }
   kept->alloc = *alloc;
   tnk__arena_init(&kept->arena, &kept->alloc, MAX_LINE);
   if (copy_text(kept, &kept->pub.name) &&
@@ -195,14 +201,15 @@ static kept_t *keep(const save_t *save, const tnk_ledger_record_t *record) {
 
 static void succeed(save_t *save) {
   tnk_ledger_t *ledger = save->ledger;
-  const tnk_ledger_record_t *record = tnk__ledger_keep(ledger, &save->line);
-  kept_t *kept = record != NULL ? keep(save, record) : NULL;
+  tnk__ledger_entry_t *entry = tnk__ledger_keep(ledger, &save->line);
+  kept_t *kept = entry != NULL ? keep(save, &entry->pub) : NULL;
 
   if (kept == NULL) {
     fail(save, tnk__error_static(TNK_ENOMEM));
     return;
   }
-  tnk__promise_resolve(end(save), TNK__RESULT_RECORD, kept, free_kept);
+  tnk__ledger_noted(ledger, entry);
+  tnk__promise_resolve(end(save), TNK__RESULT_ENTRY, kept, free_kept);
   tnk__ledger_job_leave(ledger, &save->job);
   forget(save);
 }
@@ -225,6 +232,7 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
 
 static void write_line(save_t *save,
                        void (*done)(tnk__pen_line_t *line, int cause)) {
+  tnk__ledger_tell_used(&save->line, save->ledger->session);
   tnk__buf_clear(&save->text);
   (void)tnk__ledger_write(&save->text, &save->line);
   tnk__pen_line_init(&save->pen_line, done);
@@ -384,8 +392,8 @@ static void on_announced(tnk__pen_line_t *pen_line, int cause) {
 }
 
 static int is_taken(const tnk_ledger_t *ledger, const char *name) {
-  for (size_t i = 0; i < ledger->n_records; i++)
-    if (strcmp(ledger->records[i]->name, name) == 0)
+  for (size_t i = 0; i < ledger->n_entries; i++)
+    if (strcmp(ledger->entries[i]->pub.name, name) == 0)
       return 1;
   for (size_t i = 0; i < ledger->n_intents; i++)
     if (strcmp(ledger->intents[i].name, name) == 0)
@@ -442,8 +450,8 @@ static int make_line(save_t *save, const tnk_training_t *training,
   line->n_steps = (int64_t)expected.n_steps;
   line->n_passes = (int64_t)expected.n_passes;
   line->time_s = tnk__context_wall_s(save->context);
-  line->ttl_s = (int64_t)how->ttl_seconds;
-  line->is_final = how->is_final == TNK_YES;
+  tnk__ledger_policy_begin(ledger, expected.n_steps);
+  tnk__ledger_policy_apply(&ledger->policy, line, how);
   return line->name != NULL && line->run != NULL &&
          (how->cursor == NULL || line->cursor != NULL);
 }

@@ -504,6 +504,24 @@ void tnk__session_close(tnk__session_t *session) {
   tnk__heartbeat_close(&session->heartbeat);
 }
 
+tnk__totals_t tnk__session_used(const tnk__session_t *session) {
+  const tnk__counters_t *counters = &session->context->counters;
+  tnk__totals_t totals = session->purse.used;
+
+  totals.n_requests = counters->n_requests;
+  totals.n_bytes_sent = counters->n_bytes_sent;
+  totals.n_bytes_received = counters->n_bytes_received;
+  return totals;
+}
+
+tnk__totals_t tnk__session_run_used(const tnk__session_t *session) {
+  const tnk__totals_t used = tnk__session_used(session);
+  tnk__totals_t totals = session->purse.before;
+
+  tnk__totals_add(&totals, &used);
+  return totals;
+}
+
 void tnk__session_notice(tnk__session_t *session, const char *client,
                          tnk_queue_state_t state, const char *reason) {
   tnk__log(&session->context->logger, TNK_LOG_WARN, "queue", "%s: %s", client,

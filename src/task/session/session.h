@@ -105,6 +105,11 @@ void tnk__session_finish(tnk__session_t *session,
 /* The end: stop timers and calls, leave the limiter, free. */
 void tnk__session_close(tnk__session_t *session);
 
+/* What the service has used, and the run that it is a part of. The requests of
+ * a service are counted where they leave. */
+tnk__totals_t tnk__session_used(const tnk__session_t *session);
+tnk__totals_t tnk__session_run_used(const tnk__session_t *session);
+
 /* Leave a session that the server has ended: the next one to need a session
  * makes a new one. Until then `id` is that of the old one. */
 void tnk__session_renew(tnk__session_t *session);

@@ -1,0 +1,414 @@
+/*
+ * When a save is due, how long it stays, and what is told of that.
+ */
+#include "ledger/bench.h"
+
+#define DELETE_PATH "/api/v1/training_runs/model-0/checkpoints/weights/"
+
+/* Each state has a path of its own: its number in the sequence. */
+static void result(mock_request_t *request, void *user) {
+  const char *id =
+      strstr((const char *)request->body, "\"request_id\":\"save_weights:");
+  char text[128];
+
+  if (strstr((const char *)request->body, "\"load_weights:") != NULL) {
+    mock_reply_json(request, 200,
+                    "{\"path\":\"tinker://x\",\"model_id\":\"model-1\"}");
+  } else if (id != NULL) {
+    snprintf(text, sizeof(text), "{\"path\":\"tinker://model-0/weights/s%d\"}",
+             atoi(id + strlen("\"request_id\":\"save_weights:")));
+    mock_reply_json(request, 200, text);
+  } else {
+    script_result(request, user);
+  }
+}
+
+static void open_again(bench_t *bench, const tnk_ledger_options_t *options) {
+  bench_begin(bench);
+  mock_on(bench->script.mock, "POST", "/api/v1/retrieve_future", result,
+          &bench->script);
+  mock_json(bench->script.mock, "DELETE", NULL, 200, "{}");
+  script_ok(&bench->script, &bench->opened,
+            tnk_ledger_open(bench->script.service, bench->run, options));
+  bench->ledger = tnk_promise_ledger(bench->opened.promise);
+}
+
+static void open_with(bench_t *bench, const tnk_ledger_options_t *options) {
+  bench_folder(bench);
+  open_again(bench, options);
+}
+
+static void do_steps(bench_t *bench, int n) {
+  outcome_t outcome;
+
+  for (int i = 0; i < n; i++) {
+    script_ok(&bench->script, &outcome, script_step(&bench->script));
+    outcome_drop(&outcome);
+  }
+}
+
+/* What the entry says lives as long as the ledger. */
+static const tnk_ledger_entry_t *save(bench_t *bench,
+                                      const tnk_ledger_save_t *how) {
+  outcome_t outcome;
+
+  script_ok(&bench->script, &outcome,
+            tnk_ledger_save(bench->ledger, bench->script.training, how));
+  outcome_drop(&outcome);
+  return tnk_ledger_last(bench->ledger);
+}
+
+static int is_due(const bench_t *bench) {
+  return tnk_ledger_due(bench->ledger, bench->script.training);
+}
+
+TEST(a_save_is_due_past_a_multiple_of_so_many_steps) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  outcome_t steps[3];
+  bench_t bench;
+
+  options.every_steps = 4;
+  open_with(&bench, &options);
+  CHECK(!is_due(&bench));
+  do_steps(&bench, 3);
+  CHECK(!is_due(&bench));
+  /* As soon as the step is called: the save that is called next has it. */
+  outcome_of(&steps[0], script_step(&bench.script));
+  CHECK(is_due(&bench));
+  CHECK_INT(save(&bench, NULL)->n_steps, 4);
+  CHECK(!is_due(&bench));
+  /* A save out of turn does not move the others. */
+  outcome_of(&steps[1], script_step(&bench.script));
+  outcome_of(&steps[2], script_step(&bench.script));
+  save(&bench, NULL);
+  do_steps(&bench, 1);
+  CHECK(!is_due(&bench));
+  do_steps(&bench, 1);
+  CHECK(is_due(&bench));
+  outcome_drop_all(steps, 3);
+  bench_close(&bench);
+}
+
+TEST(a_save_is_due_after_a_time_if_there_is_anything_new) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  bench_t bench;
+
+  options.every_seconds = 60;
+  open_with(&bench, &options);
+  script_advance(&bench.script, 60000);
+  CHECK(!is_due(&bench));
+  do_steps(&bench, 1);
+  CHECK(is_due(&bench));
+  save(&bench, NULL);
+  do_steps(&bench, 1);
+  CHECK(!is_due(&bench));
+  script_advance(&bench.script, 59999);
+  CHECK(!is_due(&bench));
+  script_advance(&bench.script, 1);
+  CHECK(is_due(&bench));
+  bench_close(&bench);
+}
+
+TEST(without_a_policy_nothing_is_due_until_a_save_has_failed) {
+  bench_t bench;
+  outcome_t outcome;
+
+  open_with(&bench, NULL);
+  do_steps(&bench, 100);
+  script_advance(&bench.script, 3600000);
+  CHECK(!is_due(&bench));
+  mock_json_once(bench.script.mock, "POST", "/api/v1/save_weights", 422,
+                 "{\"detail\":\"quota\"}");
+  script_fails(&bench.script, &outcome, bench_save(&bench, "a", NULL),
+               TNK_EREQUEST);
+  outcome_drop(&outcome);
+  CHECK(is_due(&bench));
+  save(&bench, NULL);
+  CHECK(!is_due(&bench));
+  CHECK(!tnk_ledger_due(NULL, bench.script.training));
+  CHECK(!tnk_ledger_due(bench.ledger, NULL));
+  bench_close(&bench);
+}
+
+TEST(steps_of_a_run_that_was_resumed_count) {
+  static const char before[] =
+      "{\"name\":\"a\",\"state_path\":\"tinker://model-0/weights/a\","
+      "\"tnk\":\"saved\",\"tnk_attempt\":1,\"tnk_save\":1,\"tnk_steps\":7}\n";
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  outcome_t outcome;
+  bench_t bench;
+
+  options.every_steps = 5;
+  bench_folder(&bench);
+  bench_write(&bench, before);
+  open_again(&bench, &options);
+  mock_json(bench.script.mock, "GET",
+            "/api/v1/training_runs/model-0/checkpoints", 404, "{}");
+  script_ok(&bench.script, &outcome, tnk_ledger_resume(bench.ledger, NULL));
+  bench.script.training = tnk_promise_training(outcome.promise);
+  do_steps(&bench, 2);
+  CHECK(!is_due(&bench));
+  do_steps(&bench, 1);
+  CHECK(is_due(&bench));
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(saves_stay_as_long_as_the_ledger_or_they_themselves_say) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  const tnk_ledger_entry_t *entry;
+  bench_t bench;
+
+  options.ttl_seconds = 600;
+  options.n_rolling = 9;
+  open_with(&bench, &options);
+  entry = save(&bench, NULL);
+  CHECK_INT(entry->expires_s, entry->time_s + 600);
+  CHECK(entry->is_rolling);
+  CHECK(strstr((const char *)mock_find(bench.script.mock, "POST",
+                                       "/api/v1/save_weights", 0)
+                   ->body,
+               "\"ttl_seconds\":600") != NULL);
+  how.ttl_seconds = 30;
+  entry = save(&bench, &how);
+  CHECK_INT(entry->expires_s, entry->time_s + 30);
+  how.ttl_seconds = 0;
+  how.is_rolling = TNK_NO;
+  entry = save(&bench, &how);
+  CHECK_INT(entry->expires_s, 0);
+  CHECK(!entry->is_rolling);
+  how.is_rolling = TNK_DEFAULT;
+  how.is_final = TNK_YES;
+  entry = save(&bench, &how);
+  CHECK_INT(entry->expires_s, 0);
+  CHECK(!entry->is_rolling && entry->is_final);
+  bench_close(&bench);
+}
+
+/* ---- Rolling saves ---- */
+
+static size_t n_deleted(const bench_t *bench) {
+  return mock_count(bench->script.mock, "DELETE", NULL);
+}
+
+/* Until the ledger has said so to the disk. */
+static void until_deleted(bench_t *bench, size_t n) {
+  while (n_deleted(bench) < n || bench->ledger->policy.sweep != NULL)
+    mock_turns(bench->script.mock, 1);
+}
+
+static int has_deleted(const bench_t *bench, const char *name) {
+  char path[128];
+
+  snprintf(path, sizeof(path), DELETE_PATH "%s", name);
+  return mock_count(bench->script.mock, "DELETE", path) == 1;
+}
+
+TEST(so_many_rolling_saves_stay) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  bench_t bench;
+
+  options.n_rolling = 2;
+  open_with(&bench, &options);
+  save(&bench, NULL);
+  save(&bench, NULL);
+  how.is_rolling = TNK_NO;
+  save(&bench, &how);
+  CHECK_INT(n_deleted(&bench), 0);
+  save(&bench, NULL);
+  until_deleted(&bench, 1);
+  CHECK(has_deleted(&bench, "s1"));
+  CHECK(tnk_ledger_entry(bench.ledger, 0)->is_deleted);
+  CHECK(!tnk_ledger_entry(bench.ledger, 1)->is_deleted);
+  CHECK(bench_has(&bench, "\"tnk\":\"deleted\""));
+  /* The next program knows. */
+  bench_end(&bench);
+  open_again(&bench, &options);
+  CHECK(tnk_ledger_entry(bench.ledger, 0)->is_deleted);
+  CHECK_STR(tnk_ledger_last(bench.ledger)->state_path,
+            "tinker://model-0/weights/s4");
+  save(&bench, NULL);
+  until_deleted(&bench, 1);
+  CHECK(has_deleted(&bench, "s2"));
+  how.is_rolling = TNK_DEFAULT;
+  how.is_final = TNK_YES;
+  save(&bench, &how);
+  until_deleted(&bench, 3);
+  CHECK_INT(n_deleted(&bench), 3);
+  CHECK(
+      !tnk_ledger_entry(bench.ledger, 2)->is_deleted); /* the one that stays */
+  CHECK(tnk_ledger_last(bench.ledger)->is_final);
+  bench_close(&bench);
+}
+
+TEST(a_state_that_cannot_be_deleted_is_let_be) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  bench_t bench;
+
+  options.n_rolling = 1;
+  open_with(&bench, &options);
+  mock_json_once(bench.script.mock, "DELETE", DELETE_PATH "s1", 403,
+                 "{\"detail\":\"no\"}");
+  save(&bench, NULL);
+  save(&bench, NULL);
+  until_deleted(&bench, 1);
+  CHECK(!tnk_ledger_entry(bench.ledger, 0)->is_deleted);
+  save(&bench, NULL);
+  until_deleted(&bench, 2);
+  CHECK(has_deleted(&bench, "s1") && has_deleted(&bench, "s2"));
+  CHECK(tnk_ledger_entry(bench.ledger, 1)->is_deleted);
+  CHECK_INT(bench.script.n_warnings, 0);
+  bench_close(&bench);
+}
+
+TEST(a_ledger_closes_while_it_deletes) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  bench_t bench;
+
+  options.n_rolling = 1;
+  open_with(&bench, &options);
+  mock_on(bench.script.mock, "DELETE", NULL, mock_hold, NULL);
+  save(&bench, NULL);
+  save(&bench, NULL);
+  while (n_deleted(&bench) == 0)
+    mock_turns(bench.script.mock, 1);
+  tnk_ledger_close(bench.ledger, NULL, NULL);
+  script_turns(&bench.script);
+  bench_close(&bench);
+}
+
+/* Lines of others may say anything. */
+TEST(only_saves_of_ours_are_deleted) {
+  static const char before[] =
+      "{\"name\":\"a\",\"rolling\":true,"
+      "\"state_path\":\"tinker://model-0/weights/a\"}\n"
+      "{\"name\":\"b\",\"rolling\":true,\"tnk_attempt\":1,\"tnk_save\":1,"
+      "\"tnk\":\"saved\",\"state_path\":\"tinker://../weights/..?\"}\n";
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  bench_t bench;
+
+  options.n_rolling = 1;
+  bench_folder(&bench);
+  bench_write(&bench, before);
+  open_again(&bench, &options);
+  save(&bench, NULL);
+  CHECK(bench.ledger->policy.sweep == NULL);
+  CHECK_INT(n_deleted(&bench), 0);
+  bench_close(&bench);
+}
+
+/* ---- Warnings ---- */
+
+TEST(a_state_that_expires_before_the_next_save_is_told) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  bench_t bench;
+
+  options.every_steps = 1;
+  options.ttl_seconds = 1000;
+  open_with(&bench, &options);
+  save(&bench, NULL);
+  script_advance(&bench.script, 700 * 1000);
+  save(&bench, NULL);
+  CHECK_INT(bench.script.n_warnings, 0);
+  script_advance(&bench.script, 749 * 1000);
+  CHECK_INT(bench.script.n_warnings, 0);
+  script_advance(&bench.script, 1000);
+  CHECK_INT(bench.script.n_warnings, 1);
+  CHECK(strstr(bench.script.last_log,
+               "tinker://model-0/weights/s2, the last state of the run, "
+               "expires in 250 s, and no save has followed it") != NULL);
+  script_advance(&bench.script, 1000 * 1000);
+  CHECK_INT(bench.script.n_warnings, 1);
+  bench_close(&bench);
+}
+
+TEST(saves_that_come_too_rarely_are_told) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  bench_t bench;
+
+  open_with(&bench, &options);
+  save(&bench, NULL);
+  script_advance(&bench.script, 500 * 1000);
+  how.ttl_seconds = 400;
+  save(&bench, &how);
+  CHECK_INT(bench.script.n_warnings, 1);
+  CHECK(strstr(bench.script.last_log,
+               "expires in 400 s, and saves come 500 s apart") != NULL);
+  bench_close(&bench);
+}
+
+/* ---- What is used ---- */
+
+TEST(what_a_run_has_used_is_kept_with_its_saves) {
+  tnk_totals_t totals = TNK_TOTALS_INIT;
+  tnk_budget_t budget = TNK_BUDGET_INIT;
+  tnk_totals_t own = TNK_TOTALS_INIT;
+  const tnk_ledger_entry_t *entry;
+  outcome_t outcome;
+  uint64_t n_requests;
+  bench_t bench;
+
+  open_with(&bench, NULL);
+  script_ok(&bench.script, &outcome, script_pass(&bench.script, 3));
+  outcome_drop(&outcome);
+  entry = save(&bench, NULL);
+  CHECK(entry->used != NULL);
+  CHECK(entry->used->n_trained_tokens > 0);
+  n_requests = entry->used->n_requests;
+  own = *entry->used;
+  bench_end(&bench);
+  open_again(&bench, NULL);
+  CHECK_INT(tnk_ledger_last(bench.ledger)->used->n_trained_tokens,
+            own.n_trained_tokens);
+  CHECK_INT(tnk_service_run_totals(&totals, bench.script.service), TNK_OK);
+  CHECK_INT(totals.n_trained_tokens, own.n_trained_tokens);
+  CHECK(totals.n_requests > n_requests);
+  /* A budget that does not say what was used before goes on from there. */
+  budget.max_tokens = 1000000;
+  CHECK_INT(tnk_service_set_budget(bench.script.service, &budget, NULL, 0),
+            TNK_OK);
+  script_ok(&bench.script, &outcome, script_pass(&bench.script, 3));
+  outcome_drop(&outcome);
+  CHECK_INT(save(&bench, NULL)->used->n_trained_tokens,
+            2 * own.n_trained_tokens);
+  own.n_trained_tokens = 5;
+  budget.before = &own;
+  CHECK_INT(tnk_service_set_budget(bench.script.service, &budget, NULL, 0),
+            TNK_OK);
+  CHECK_INT(tnk_service_run_totals(&totals, bench.script.service), TNK_OK);
+  CHECK(totals.n_trained_tokens <
+        2 * tnk_ledger_last(bench.ledger)->used->n_trained_tokens);
+  bench_close(&bench);
+}
+
+TEST(policies_that_cannot_be_are_refused) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  outcome_t outcome;
+  bench_t bench;
+
+  open_with(&bench, NULL);
+  options.every_seconds = 3600;
+  options.ttl_seconds = 600;
+  script_fails(&bench.script, &outcome,
+               tnk_ledger_open(bench.script.service, bench.dir, &options),
+               TNK_EINVAL);
+  CHECK(strstr(outcome.text, "saves expire after 600 s") != NULL);
+  outcome_drop(&outcome);
+  options.every_seconds = UINT64_MAX / 2;
+  options.ttl_seconds = 0;
+  script_fails(&bench.script, &outcome,
+               tnk_ledger_open(bench.script.service, bench.dir, &options),
+               TNK_EINVAL);
+  outcome_drop(&outcome);
+  how.is_final = TNK_YES;
+  how.is_rolling = TNK_YES;
+  script_fails(&bench.script, &outcome,
+               tnk_ledger_save(bench.ledger, bench.script.training, &how),
+               TNK_EINVAL);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
