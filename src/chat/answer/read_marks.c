@@ -1,0 +1,159 @@
+#include <string.h>
+
+#include "chat/answer/state.h"
+
+/* Readers of blocks whose arguments stand between marks of their own. */
+
+#define BAR "\xef\xbd\x9c" /* U+FF5C */
+
+/* Set an argument that was not given so far. */
+static int set_argument(tnk__answer_t *answer, tnk__value_t arguments,
+                        const char *key, size_t n_key, tnk__value_t value) {
+  tnk__value_t name = tnk__value_copy_text(&answer->heap, key, n_key);
+
+  if (answer->heap.err == TNK_OK &&
+      tnk__value_find(arguments, name).kind != TNK__VALUE_UNDEFINED)
+    return 0;
+  tnk__value_put(&answer->heap, arguments, name, value);
+  return 1;
+}
+
+static tnk__read_t given_twice(tnk__answer_t *answer, const char *key,
+                               size_t n) {
+  return tnk__call_bad(answer, "the argument \"%.*s\" is given twice",
+                       (int)(n < 64 ? n : 64), key);
+}
+
+/* Newlines that frame a value, one at each end. */
+static void unframe(const char **text, size_t *n) {
+  if (*n > 0 && **text == '\n')
+    (*text)++, (*n)--;
+  if (*n > 0 && (*text)[*n - 1] == '\n')
+    (*n)--;
+}
+
+/* <parameter=KEY> VALUE </parameter> ... </function> */
+static tnk__read_t read_function(tnk__answer_t *answer, const char **text,
+                                 size_t *n) {
+  tnk__value_t arguments = tnk__value_dict(&answer->heap);
+  const char *name, *key, *value;
+  size_t n_name, n_key, n_value;
+
+  if (!tnk__call_upto(text, n, ">", &name, &n_name) || n_name == 0)
+    return tnk__call_bad(answer, "the call has no name");
+  for (;;) {
+    tnk__call_trim(text, n);
+    if (tnk__call_skip(text, n, "</function>"))
+      break;
+    if (!tnk__call_skip(text, n, "<parameter="))
+      return tnk__call_bad(answer, "there is text between the arguments");
+    if (!tnk__call_upto(text, n, ">", &key, &n_key))
+      return tnk__call_bad(answer, "an argument has no name");
+    if (!tnk__call_upto(text, n, "</parameter>", &value, &n_value))
+      return tnk__call_open(answer);
+    unframe(&value, &n_value);
+    if (!set_argument(
+            answer, arguments, key, n_key,
+            tnk__call_typed(answer, name, n_name, key, n_key, value, n_value)))
+      return given_twice(answer, key, n_key);
+  }
+  tnk__call_add(answer, name, n_name, NULL, 0, arguments);
+  return TNK__READ_CALLS;
+}
+
+tnk__read_t tnk__read_xml(tnk__answer_t *answer, const char *text, size_t n) {
+  tnk__read_t what = TNK__READ_CALLS;
+
+  tnk__call_trim(&text, &n);
+  if (n == 0)
+    return tnk__call_bad(answer, "the block has no call");
+  while (what == TNK__READ_CALLS && n > 0) {
+    if (!tnk__call_skip(&text, &n, "<function="))
+      return tnk__call_bad(answer, "the block has more than calls");
+    what = read_function(answer, &text, &n);
+    tnk__call_trim(&text, &n);
+  }
+  return what;
+}
+
+tnk__read_t tnk__read_glm(tnk__answer_t *answer, const char *text, size_t n) {
+  tnk__value_t arguments = tnk__value_dict(&answer->heap);
+  const char *name, *key, *value, *pairs;
+  size_t n_name, n_key, n_value;
+
+  tnk__call_trim(&text, &n);
+  pairs = tnk__call_find(text, n, "<arg_key>");
+  name = text;
+  n_name = pairs == NULL ? n : (size_t)(pairs - text);
+  text += n_name;
+  n -= n_name;
+  tnk__call_trim(&name, &n_name);
+  if (n_name == 0)
+    return tnk__call_bad(answer, "the call has no name");
+  if (memchr(name, '\n', n_name) != NULL || memchr(name, '<', n_name) != NULL)
+    return tnk__call_bad(answer, "there is text between the arguments");
+  while (n > 0) {
+    if (!tnk__call_skip(&text, &n, "<arg_key>"))
+      return tnk__call_bad(answer, "there is text between the arguments");
+    if (!tnk__call_upto(&text, &n, "</arg_key>", &key, &n_key))
+      return tnk__call_bad(answer, "an argument has no name");
+    tnk__call_trim(&text, &n);
+    if (!tnk__call_skip(&text, &n, "<arg_value>"))
+      return tnk__call_bad(answer, "an argument has no value");
+    if (!tnk__call_upto(&text, &n, "</arg_value>", &value, &n_value))
+      return tnk__call_open(answer);
+    tnk__call_trim(&key, &n_key);
+    if (!set_argument(
+            answer, arguments, key, n_key,
+            tnk__call_typed(answer, name, n_name, key, n_key, value, n_value)))
+      return given_twice(answer, key, n_key);
+    tnk__call_trim(&text, &n);
+  }
+  tnk__call_add(answer, name, n_name, NULL, 0, arguments);
+  return TNK__READ_CALLS;
+}
+
+/* One argument of DSML, behind the mark that begins it. */
+static tnk__read_t read_parameter(tnk__answer_t *answer, const char **text,
+                                  size_t *n, tnk__value_t arguments) {
+  const char *key, *is_text, *value;
+  size_t n_key, n_is_text, n_value;
+  tnk__value_t read;
+
+  if (!tnk__call_skip(text, n, " name=\"") ||
+      !tnk__call_upto(text, n, "\" string=\"", &key, &n_key) ||
+      !tnk__call_upto(text, n, "\">", &is_text, &n_is_text))
+    return tnk__call_bad(answer, "an argument has no name or no type");
+  if (!tnk__call_upto(text, n, "</" BAR "DSML" BAR "parameter>", &value,
+                      &n_value))
+    return tnk__call_open(answer);
+  if (n_is_text == 4 && memcmp(is_text, "true", 4) == 0)
+    read = tnk__value_copy_text(&answer->heap, value, n_value);
+  else if (n_is_text != 5 || memcmp(is_text, "false", 5) != 0 ||
+           tnk__value_from_json(&answer->heap, value, n_value, &read) != TNK_OK)
+    return tnk__call_bad(answer, "the argument \"%.*s\" is no JSON",
+                         (int)(n_key < 64 ? n_key : 64), key);
+  return set_argument(answer, arguments, key, n_key, read)
+             ? TNK__READ_CALLS
+             : given_twice(answer, key, n_key);
+}
+
+tnk__read_t tnk__read_dsml(tnk__answer_t *answer, const char *text, size_t n) {
+  tnk__value_t arguments = tnk__value_dict(&answer->heap);
+  tnk__read_t what = TNK__READ_CALLS;
+  const char *name;
+  size_t n_name;
+
+  if (!tnk__call_skip(&text, &n, " name=\"") ||
+      !tnk__call_upto(&text, &n, "\">", &name, &n_name) || n_name == 0)
+    return tnk__call_bad(answer, "the call has no name");
+  for (tnk__call_trim(&text, &n); what == TNK__READ_CALLS && n > 0;
+       tnk__call_trim(&text, &n)) {
+    if (!tnk__call_skip(&text, &n, "<" BAR "DSML" BAR "parameter"))
+      return tnk__call_bad(answer, "there is text between the arguments");
+    what = read_parameter(answer, &text, &n, arguments);
+  }
+  if (what == TNK__READ_CALLS)
+    tnk__call_add(answer, name, n_name, NULL, 0, arguments);
+  return what;
+}

@@ -1,0 +1,296 @@
+#include "chat/message/shapes.h"
+
+#include <string.h>
+
+/* The shape of OpenAI's responses: reading is here, writing in
+ * responses_write.c. An answer is several items: its reasoning, its text, its
+ * calls. */
+
+static int read_part(tnk__io_t *io, const tnk__place_t *place,
+                     tnk__value_t json, tnk__value_t parts) {
+  tnk__value_t type, text;
+  int err = tnk__io_type(io, place, json, &type);
+
+  if (err != TNK_OK)
+    return err;
+  if (tnk__value_is(type, "input_image")) {
+    err = tnk__io_need(io, place, json, "image_url", &text);
+    if (err == TNK_OK)
+      tnk__value_append(io->heap, parts, tnk__part_image(io, text));
+    return err;
+  }
+  if (!tnk__value_is(type, "input_text") &&
+      !tnk__value_is(type, "output_text") && !tnk__value_is(type, "refusal"))
+    return tnk__io_no_type(io, place, type);
+  err =
+      tnk__io_need(io, place, json,
+                   tnk__value_is(type, "refusal") ? "refusal" : "text", &text);
+  if (err == TNK_OK)
+    tnk__value_append(io->heap, parts, tnk__part_text(io, text));
+  return err;
+}
+
+/* A text, or a list of parts. */
+static int read_content(tnk__io_t *io, const tnk__place_t *place,
+                        tnk__value_t json, const char *name, int is_answer,
+                        tnk__value_t *content) {
+  tnk__place_t here = {place, name, 0};
+  tnk__value_t parts = tnk__value_list(io->heap);
+  int err;
+
+  *content = tnk__value_get(json, name);
+  if (content->kind == TNK__VALUE_TEXT)
+    return TNK_OK;
+  json = *content;
+  err = tnk__io_list(io, &here, json);
+  for (size_t i = 0; err == TNK_OK && i < json.as.list->n; i++) {
+    tnk__place_t at = {&here, NULL, i};
+
+    err = read_part(io, &at, json.as.list->items[i], parts);
+  }
+  *content = tnk__part_content(io, parts, is_answer);
+  return err;
+}
+
+/* An item that is no part of an answer. */
+static int read_message(tnk__io_t *io, const tnk__place_t *place,
+                        tnk__value_t item, tnk__value_t messages) {
+  tnk__value_t role, message, content;
+  int err = tnk__io_need(io, place, item, "role", &role), is_user;
+
+  if (err != TNK_OK)
+    return err;
+  is_user = tnk__value_is(role, "user");
+  if (!is_user && !tnk__value_is(role, "system") &&
+      !tnk__value_is(role, "developer"))
+    return tnk__io_fail(io, place, TNK_EUNSUPPORTED,
+                        "the role \"%.*s\" is not supported",
+                        role.n_text < 64 ? (int)role.n_text : 64, role.as.text);
+  err = read_content(io, place, item, "content", 0, &content);
+  message = tnk__io_message(io, is_user ? "user" : "system");
+  tnk__io_set(io, message, "content", content);
+  tnk__value_append(io->heap, messages, message);
+  return err;
+}
+
+static int read_result(tnk__io_t *io, const tnk__place_t *place,
+                       tnk__value_t item, tnk__value_t messages) {
+  tnk__value_t message = tnk__io_message(io, "tool"), id, content;
+  int err = tnk__io_need(io, place, item, "call_id", &id);
+
+  if (err == TNK_OK)
+    err = read_content(io, place, item, "output", 0, &content);
+  if (err != TNK_OK)
+    return err;
+  tnk__io_set(io, message, "content", content);
+  tnk__io_set(io, message, "tool_call_id", id);
+  tnk__value_append(io->heap, messages, message);
+  return TNK_OK;
+}
+
+/* ---- Answers ---- */
+
+typedef struct {
+  tnk__value_t thinking, text, calls;
+  size_t n_calls;
+} said_t;
+
+/* What it thought or, where that is not told, its summary. */
+static int read_reasoning(tnk__io_t *io, const tnk__place_t *place,
+                          tnk__value_t item, said_t *said) {
+  static const char *const members[] = {"content", "summary"};
+  tnk__value_t whole = tnk__value_undefined(), text;
+  int err = TNK_OK;
+
+  for (size_t k = 0; k < 2 && whole.kind == TNK__VALUE_UNDEFINED; k++) {
+    tnk__place_t here = {place, members[k], 0};
+    tnk__value_t list = tnk__value_get(item, members[k]);
+
+    if (list.kind == TNK__VALUE_UNDEFINED || list.kind == TNK__VALUE_NONE)
+      continue;
+    err = tnk__io_list(io, &here, list);
+    for (size_t i = 0; err == TNK_OK && i < list.as.list->n; i++) {
+      tnk__place_t at = {&here, NULL, i};
+
+      err = tnk__io_need(io, &at, list.as.list->items[i], "text", &text);
+      if (err == TNK_OK)
+        whole = tnk__io_join(io, whole, "\n", text);
+    }
+    if (err != TNK_OK)
+      return err;
+  }
+  if (whole.kind == TNK__VALUE_TEXT)
+    said->thinking = tnk__io_join(io, said->thinking, "\n", whole);
+  return TNK_OK;
+}
+
+static int read_call(tnk__io_t *io, const tnk__place_t *place,
+                     tnk__value_t item, said_t *said) {
+  tnk__value_t id, name, arguments;
+  int err = tnk__io_need(io, place, item, "call_id", &id);
+
+  if (err == TNK_OK)
+    err = tnk__io_need(io, place, item, "name", &name);
+  if (err == TNK_OK)
+    err = tnk__io_need(io, place, item, "arguments", &arguments);
+  if (err != TNK_OK)
+    return err;
+  said->n_calls++;
+  tnk__value_append(io->heap, said->calls,
+                    tnk__io_call(io, id, name, arguments));
+  return TNK_OK;
+}
+
+/* What an item is; those without a type are messages. */
+typedef enum {
+  ITEM_OTHER,
+  ITEM_MESSAGE,
+  ITEM_ANSWER,
+  ITEM_REASONING,
+  ITEM_CALL,
+  ITEM_RESULT
+} item_t;
+
+static item_t item_of(tnk__value_t item) {
+  tnk__value_t type = tnk__value_get(item, "type");
+
+  if (type.kind == TNK__VALUE_UNDEFINED || tnk__value_is(type, "message"))
+    return tnk__value_is(tnk__value_get(item, "role"), "assistant")
+               ? ITEM_ANSWER
+               : ITEM_MESSAGE;
+  if (tnk__value_is(type, "reasoning"))
+    return ITEM_REASONING;
+  if (tnk__value_is(type, "function_call"))
+    return ITEM_CALL;
+  return tnk__value_is(type, "function_call_output") ? ITEM_RESULT : ITEM_OTHER;
+}
+
+/* Take one more item into an answer; 0: it belongs to the next one. */
+static int take_item(tnk__io_t *io, const tnk__place_t *place,
+                     tnk__value_t item, said_t *said, int *err) {
+  tnk__value_t text;
+  int has_more = said->text.kind == TNK__VALUE_TEXT || said->n_calls > 0;
+
+  switch (item_of(item)) {
+  case ITEM_REASONING:
+    if (has_more)
+      return 0;
+    *err = read_reasoning(io, place, item, said);
+    return 1;
+  case ITEM_ANSWER:
+    if (has_more)
+      return 0;
+    *err = read_content(io, place, item, "content", 1, &text);
+    said->text = text;
+    return 1;
+  case ITEM_CALL:
+    *err = read_call(io, place, item, said);
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+static int read_answer(tnk__io_t *io, const tnk__place_t *up,
+                       tnk__value_t items, size_t at, size_t *n_items,
+                       tnk__value_t messages) {
+  said_t said = {tnk__value_undefined(), tnk__value_undefined(),
+                 tnk__value_list(io->heap), 0};
+  tnk__value_t message = tnk__io_message(io, "assistant");
+  int err = TNK_OK;
+
+  for (*n_items = 0; err == TNK_OK && at + *n_items < items.as.list->n;
+       (*n_items)++) {
+    tnk__place_t place = {up, NULL, at + *n_items};
+
+    if (!take_item(io, &place, items.as.list->items[at + *n_items], &said,
+                   &err))
+      break;
+  }
+  if (err != TNK_OK)
+    return err;
+  if (said.text.kind == TNK__VALUE_UNDEFINED)
+    said.text = said.n_calls > 0 ? tnk__value_none() : tnk__io_word("");
+  tnk__io_set(io, message, "content", said.text);
+  if (said.thinking.kind == TNK__VALUE_TEXT)
+    tnk__io_set(io, message, "reasoning_content", said.thinking);
+  if (said.n_calls > 0)
+    tnk__io_set(io, message, "tool_calls", said.calls);
+  tnk__value_append(io->heap, messages, message);
+  return TNK_OK;
+}
+
+static int read_items(tnk__io_t *io, const tnk__place_t *place,
+                      tnk__value_t items, size_t at, size_t *n_items,
+                      tnk__value_t messages) {
+  tnk__value_t item = items.as.list->items[at], type;
+  int err;
+
+  *n_items = 1;
+  switch (item_of(item)) {
+  case ITEM_MESSAGE:
+    return read_message(io, place, item, messages);
+  case ITEM_RESULT:
+    return read_result(io, place, item, messages);
+  case ITEM_OTHER:
+    err = tnk__io_type(io, place, item, &type);
+    return err != TNK_OK ? err : tnk__io_no_type(io, place, type);
+  default:
+    return read_answer(io, place->up, items, at, n_items, messages);
+  }
+}
+
+/* ---- Tools: flat ---- */
+
+/* Move members from one dict to another, as far as they are there. */
+static void copy_members(tnk__io_t *io, tnk__value_t from, tnk__value_t to) {
+  static const char *const members[] = {"name", "description", "parameters",
+                                        "strict"};
+
+  for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    tnk__value_t member = tnk__value_get(from, members[i]);
+
+    if (member.kind != TNK__VALUE_UNDEFINED)
+      tnk__io_set(io, to, members[i], member);
+  }
+}
+
+static int read_tool(tnk__io_t *io, const tnk__place_t *place,
+                     tnk__value_t json, tnk__value_t *tool) {
+  tnk__value_t type, name, function;
+  int err = tnk__io_type(io, place, json, &type);
+
+  if (err != TNK_OK)
+    return err;
+  if (!tnk__value_is(type, "function"))
+    return tnk__io_no_type(io, place, type);
+  err = tnk__io_need(io, place, json, "name", &name);
+  function = tnk__value_dict(io->heap);
+  copy_members(io, json, function);
+  *tool = tnk__io_typed(io, "function");
+  tnk__io_set(io, *tool, "function", function);
+  return err;
+}
+
+static int write_tool(tnk__io_t *io, const tnk__place_t *place,
+                      tnk__value_t tool, tnk__value_t *json) {
+  tnk__value_t function = tnk__value_get(tool, "function"), name;
+  int err = tnk__io_need(io, place, function, "name", &name);
+
+  *json = tnk__io_typed(io, "function");
+  copy_members(io, function, *json);
+  return err;
+}
+
+const tnk__shape_t tnk__shape_responses = {
+    .list = "input",
+    .system = "instructions",
+    .keeps = "responses",
+    .keeps_system = "responses_system",
+    .keeps_tools = "responses_tools",
+    .text = "responses_text",
+    .read = read_items,
+    .write = tnk__responses_write,
+    .read_tool = read_tool,
+    .write_tool = write_tool,
+};
