@@ -195,7 +195,7 @@ TEST(P9_11_what_comes_twice_is_left_out) {
 
 TEST(what_was_seen_is_forgotten_late) {
   tnk__seen_t *seen = calloc(1, sizeof(*seen));
-  char id[32];
+  char id[40];
 
   CHECK(seen != NULL);
   for (int i = 0; i < 10000; i++) {
