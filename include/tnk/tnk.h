@@ -25,6 +25,7 @@
 #include "tnk/common.h"
 #include "tnk/data.h"
 #include "tnk/error.h"
+#include "tnk/hosted.h"
 #include "tnk/hub.h"
 #include "tnk/ledger.h"
 #include "tnk/observe.h"

@@ -10,6 +10,7 @@
 #include "task/train/training.h"
 #include "tnk/push.h"
 #include "task/weights/weights.h"
+#include "tnk/hosted.h"
 #include "tnk/rest.h"
 
 #define VALUE(promise, KIND)                                                   \
@@ -108,6 +109,10 @@ const tnk_page_t *tnk_promise_page(const tnk_promise_t *promise) {
 
 const tnk_pushed_t *tnk_promise_pushed(const tnk_promise_t *promise) {
   return VALUE(promise, PUSHED);
+}
+
+const tnk_hosted_t *tnk_promise_hosted(const tnk_promise_t *promise) {
+  return VALUE(promise, HOSTED);
 }
 
 const tnk_weights_t *tnk_promise_weights(const tnk_promise_t *promise) {

@@ -53,6 +53,8 @@
   X(tnk_copy_options_t, TNK_COPY_OPTIONS_INIT, reserved, 48, reserved, YES)    \
   X(tnk_search_options_t, TNK_SEARCH_OPTIONS_INIT, reserved, 88, reserved,     \
     YES)                                                                       \
+  X(tnk_hosted_request_t, TNK_HOSTED_REQUEST_INIT, reserved, 64, reserved,     \
+    YES)                                                                       \
   X(tnk_list_options_t, TNK_LIST_OPTIONS_INIT, reserved, 40, reserved, YES)    \
   X(tnk_weights_options_t, TNK_WEIGHTS_OPTIONS_INIT, archive, 64, archive, NO) \
   X(tnk_hub_options_t, TNK_HUB_OPTIONS_INIT, reserved, 160, reserved, YES)     \

@@ -24,7 +24,8 @@ typedef enum {
   TNK__RESULT_WEIGHTS,
   TNK__RESULT_SAVED,
   TNK__RESULT_LEDGER,
-  TNK__RESULT_ENTRY
+  TNK__RESULT_ENTRY,
+  TNK__RESULT_HOSTED
 } tnk__result_kind_t;
 
 /* One registered callback. */

@@ -90,6 +90,20 @@ static int settle_loss(const tnk_loss_options_t *options) {
   return status == TNK_EUNSUPPORTED ? TNK_OK : status;
 }
 
+/* The server of the test has no chat; the same. */
+static int settle_hosted(const tnk_hosted_request_t *request) {
+  int status = settle(tnk_service_hosted(service, request));
+
+  return status == TNK_ENOTFOUND ? TNK_OK : status;
+}
+
+static void ask_chat(void) {
+  MAKE(tnk_hosted_request_t, hosted, TNK_HOSTED_REQUEST_INIT);
+
+  hosted->body = "{}";
+  TRY(tnk_hosted_request_t, hosted, settle_hosted(hosted));
+}
+
 static void make_loss(void) {
   static const tnk_loss_argument_t argument = {.name = "logprobs"};
   MAKE(tnk_loss_options_t, loss, TNK_LOSS_OPTIONS_INIT);
@@ -126,6 +140,7 @@ static tnk_training_t *train(void) {
   pass->loss_fn = "cross_entropy";
   TRY(tnk_pass_options_t, pass,
       settle(tnk_training_forward_backward(training, &datum, 1, pass)));
+  ask_chat();
   make_loss();
   measure();
   optim->learning_rate = 0.01;

@@ -66,6 +66,7 @@ PROMISES(tnk_pass_options_t,
 PROMISES(tnk_optim_t, tnk_training_optim_step(s->script.training, data))
 PROMISES(tnk_save_options_t,
          tnk_training_save_state(s->script.training, "a", data))
+PROMISES(tnk_hosted_request_t, tnk_service_hosted(s->script.service, data))
 PROMISES(tnk_ledger_options_t,
          tnk_ledger_open(s->script.service, "/dev/null/x", data))
 /* Checked as there is no ledger. */

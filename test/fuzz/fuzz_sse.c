@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/format/sse.h"
+#include "codec/stream/sse.h"
 #include "tnk/error.h"
 
 enum { MAX_EVENT = 64 };

@@ -15,7 +15,7 @@ import sys
 
 RANK = {
     "base": 0,
-    "codec/age": 1, "codec/format": 1, "codec/data": 1.1,
+    "codec/age": 1, "codec/format": 1, "codec/stream": 1, "codec/data": 1.1,
     "codec/tar": 1.1, "codec/message": 1.2,
     "codec/rest": 1.2, "codec/numbers": 1, "codec/ledger": 1.3,
     "codec/observe": 1.1,
@@ -23,7 +23,7 @@ RANK = {
     "loop": 2, "net": 3, "http": 4, "task/recover": 5.6,
     "task/call": 5, "task/session": 5.1, "task/future": 5.2,
     "task/sample": 5.3, "task/train": 5.4, "task/service": 5.5,
-    "task/rest": 5.5,
+    "task/rest": 5.5, "task/hosted": 5.5,
     "task/fetch": 5, "task/weights": 5.6, "task/ledger": 5.6,
     "task/hub": 5.6, "task/push": 5.7,
     "api": 6,

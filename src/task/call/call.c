@@ -17,6 +17,7 @@
 enum { MAX_CONFLICTS = 3 };
 
 static void attempt(tnk__call_t *call);
+static void on_part(tnk__exchange_t *exchange);
 
 static int has(const tnk__call_t *call, tnk__trait_t trait) {
   return (call->route->traits & trait) != 0;
@@ -353,10 +354,31 @@ static void fail_early(tnk__call_t *call, tnk__error_t *error) {
   tnk__defer(call->endpoint->context, &call->deferred);
 }
 
+/* Of a stream. What a refusal says is kept for its end, but no more than that
+ * stops the reading. */
+static void on_part(tnk__exchange_t *exchange) {
+  tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
+  const int status = tnk__exchange_status(exchange);
+
+  if (status / 100 == 2) {
+    call->on_part(call);
+    return;
+  }
+  if (!exchange->is_paused)
+    return;
+  tnk__exchange_cancel(exchange);
+  fail_early(call, tnk__error_new(&call->endpoint->context->alloc, TNK_ETOOBIG,
+                                  "%s: refused (HTTP %d) with more words than "
+                                  "anybody could read",
+                                  call->name, status));
+}
+
 static void send_now(tnk__call_t *call, const char *key) {
   int err;
 
   call->state = TNK__CALL_SENDING;
+  if (call->use_key != NULL)
+    call->use_key(call, key);
   err = tnk__call_send(call, key);
   if (err != TNK_OK)
     fail_early(call, tnk__error_ref(tnk__error_static(err)));
@@ -409,6 +431,7 @@ void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
   memset(call, 0, sizeof(*call));
   tnk__exchange_init(&call->exchange);
   call->exchange.on_done = on_done;
+  call->exchange.on_body = on_part;
   tnk__deferred_init(&call->deferred, NULL);
   tnk__reacher_init(&call->reacher, &call->timer);
   call->endpoint = endpoint;
@@ -422,6 +445,8 @@ void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
   call->path_id = NULL;
   call->target = NULL;
   call->add_headers = NULL;
+  call->use_key = NULL;
+  call->on_part = NULL;
   call->in_pause = NULL;
   call->feed = NULL;
   call->timeout_ms = 0;

@@ -74,12 +74,20 @@ typedef struct tnk__call {
   const char *name;        /* of the operation, begins error sentences */
   const char *method_name; /* the official client's name of the public call */
   const char *path_id;     /* for "%s" of the route's path; the owner's */
-  const char *target;      /* path and query in place of the route's; or NULL */
+  const char *target;      /* path and query in place of the route's, of the
+                              base URL where it begins with a slash; or NULL */
   /* What else is sent that nobody may see in the server's words; or NULL. */
   const char *secret;
   /* Adds further headers of the next attempt; NULL: there are none. */
   void (*add_headers)(const struct tnk__call *self,
                       struct tnk__headers *headers);
+  /* NULL; or hears what the next attempt is sent with, before its headers are
+   * added. */
+  void (*use_key)(struct tnk__call *self, const char *key);
+  /* NULL; or hears that something of the body of a 2xx has come, which it may
+   * take from the exchange: the answer is a stream. What comes last, and what
+   * was not taken, is with `done`. */
+  void (*on_part)(struct tnk__call *self);
   /* NULL; or hears that a pause begins, so that what is needed for sending can
    * be given back, and that it is over: tnk__call_go_on() is to follow then,
    * at once or later. */

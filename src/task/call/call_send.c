@@ -26,7 +26,10 @@ static void add_headers(const tnk__call_t *call, const char *key,
   static const char json[] = "application/json";
   const int is_get = call->route->method == TNK__GET;
 
-  tnk__headers_add(headers, "Accept", call->wants_proto ? proto : json);
+  tnk__headers_add(headers, "Accept",
+                   call->on_part != NULL ? "text/event-stream"
+                   : call->wants_proto   ? proto
+                                         : json);
   if (!is_get)
     tnk__headers_add(headers, "Content-Type", call->is_proto ? proto : json);
   if (call->is_zstd)
@@ -54,7 +57,8 @@ static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
   const char *hole = call->target != NULL ? NULL : strstr(path, "%s");
 
   tnk__buf_text(out, call->endpoint->config->url.path);
-  tnk__buf_text(out, "/api/v1/");
+  if (path[0] != '/')
+    tnk__buf_text(out, "/api/v1/");
   if (hole == NULL) {
     tnk__buf_text(out, path);
     return;
@@ -113,6 +117,7 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.timeout_ms = timeout_of(call);
   request.max_body = max_body_of(call);
   request.background = call->background;
+  request.is_streamed = call->on_part != NULL;
   /* What has broken one connection may have broken the kept ones too. */
   request.wants_fresh = call->last_err == TNK_ECONN ||
                         call->last_err == TNK_ETIMEDOUT || call->was_cut_off;

@@ -91,6 +91,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                             OPTIONAL | ABOUT_KEY, TNK__LANE_CONTROL},
     [TNK__ROUTE_REVOKE_KEY] = {"rest", TNK__DELETE, 0, TNK__CALL_CHANGE,
                                OPTIONAL | ABOUT_KEY, TNK__LANE_CONTROL},
+    [TNK__ROUTE_HOSTED] = {"hosted", 0, 0, TNK__CALL_QUERY, 0,
+                           TNK__LANE_SAMPLE},
     [TNK__ROUTE_COPY_WEIGHTS] = {"rest", 0, 0, TNK__CALL_CHANGE, OPTIONAL,
                                  TNK__LANE_TRAIN},
 };

@@ -71,6 +71,8 @@ void tnk__errand_dispose(tnk__errand_t *errand) {
   const tnk_allocator_t *alloc = &errand->session->context->alloc;
 
   tnk__list_remove(&errand->link);
+  if (errand->clean != NULL)
+    errand->clean(errand);
   if (errand->begin != NULL)
     tnk__need_cancel(&errand->need);
   tnk__call_cancel(&errand->call);

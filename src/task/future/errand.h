@@ -26,6 +26,8 @@ typedef struct tnk__errand {
   void (*begin)(struct tnk__errand *self);
   /* Of a question that is asked without the flags; see tnk__errand_ask(). */
   void (*ask)(struct tnk__errand *self);
+  /* Lets go of what its owner has added; NULL: there is nothing. */
+  void (*clean)(struct tnk__errand *self);
   tnk__error_t *refused; /* why it asks for the flags after all, or NULL */
   uint8_t is_unsure;     /* it was asked without knowing them */
   uint8_t exchanges;     /* what was sent then, as in auth.h */

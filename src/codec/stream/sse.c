@@ -1,4 +1,4 @@
-#include "codec/format/sse.h"
+#include "codec/stream/sse.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-#ifndef TNK_CODEC_FORMAT_SSE_H
-#define TNK_CODEC_FORMAT_SSE_H
+#ifndef TNK_CODEC_STREAM_SSE_H
+#define TNK_CODEC_STREAM_SSE_H
 
 #include "base/buf.h"
 

@@ -1,0 +1,407 @@
+/*
+ * An errand of one call, whose answer is taken whole, or in pieces by way of
+ * on_part(), which may come any number of times before on_done().
+ *
+ *   begun --parts of a stream--> begun --its end mark--> ended
+ *   begun or ended --the answer is over--> settled, by on_done()
+ *   ended --it lingers--> settled, by on_lingered()
+ *
+ * give() calls the program, which may end all of this inside of its callback:
+ * what is needed after that, and what the program still looks at, is in the
+ * frame of give().
+ */
+#include "task/hosted/hosted.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "codec/format/json_read.h"
+#include "codec/message/answer.h"
+#include "codec/stream/sse.h"
+#include "task/call/auth.h"
+#include "task/call/headers.h"
+#include "task/future/errand.h"
+
+enum {
+  SILENCE_MS = 600000,
+  LINGER_MS = 1000, /* from a stream's end mark to the end of its answer */
+  MAX_FAILURE = 64 * 1024
+};
+
+static const struct {
+  const char *name;
+  const char *path;
+} forms[] = {
+    [TNK_HOSTED_CHAT] = {"chat", "/oai/api/v1/chat/completions"},
+    [TNK_HOSTED_COMPLETIONS] = {"completions", "/oai/api/v1/completions"},
+    [TNK_HOSTED_MESSAGES] = {"messages", "/anthropic/api/v1/messages"}};
+
+/* What outlives the errand while the program is called. */
+typedef struct {
+  tnk__sse_t sse; /* of the errand that has gone */
+  int is_gone;
+} frame_t;
+
+typedef struct {
+  tnk__errand_t errand; /* its arena has the path */
+  tnk__sse_t sse;
+  tnk__timer_t timer; /* once it has ended */
+  frame_t *frame;     /* while the program is called */
+  const char *path;
+  char *bearer; /* of the present attempt; secret */
+  tnk_hosted_form_t form;
+  tnk_hosted_event_cb on_event;
+  void *user;
+  uint64_t n_events;
+  uint32_t attempt; /* that the stream is of */
+  uint32_t silence_ms;
+  int is_ended; /* its end mark has come */
+} hosted_t;
+
+static hosted_t *hosted_of(tnk__errand_t *errand) {
+  return tnk__container_of(errand, hosted_t, errand);
+}
+
+static hosted_t *hosted_of_call(tnk__call_t *call) {
+  return hosted_of(tnk__container_of(call, tnk__errand_t, call));
+}
+
+static const tnk_allocator_t *alloc_of(const hosted_t *hosted) {
+  return &hosted->errand.session->context->alloc;
+}
+
+const char *tnk__hosted_name(tnk_hosted_form_t form) {
+  return forms[form].name;
+}
+
+/* ---- The end ---- */
+
+/* The errand is about to be freed. */
+static void clean(tnk__errand_t *errand) {
+  hosted_t *hosted = hosted_of(errand);
+
+  tnk__timer_stop(&hosted->timer);
+  tnk__free_secret(alloc_of(hosted), hosted->bearer);
+  if (hosted->frame == NULL) {
+    tnk__sse_deinit(&hosted->sse);
+    return;
+  }
+  hosted->frame->sse = hosted->sse;
+  hosted->frame->is_gone = 1;
+}
+
+static void free_result(const tnk_allocator_t *alloc, void *value) {
+  tnk_hosted_t *result = value;
+
+  tnk__free(alloc, result->body);
+  tnk__free(alloc, result);
+}
+
+static void fail_code(hosted_t *hosted, int code) {
+  tnk__errand_fail(&hosted->errand, tnk__error_static(code));
+}
+
+/* `body` is ours, and may be NULL. */
+static void resolve(hosted_t *hosted, char *body, size_t n) {
+  tnk_hosted_t *result = tnk__calloc(alloc_of(hosted), 1, sizeof(*result));
+
+  if (result == NULL) {
+    tnk__free(alloc_of(hosted), body);
+    fail_code(hosted, TNK_ENOMEM);
+    return;
+  }
+  result->body = body;
+  result->n_body = n;
+  result->n_events = hosted->n_events;
+  tnk__errand_resolve(&hosted->errand, TNK__RESULT_HOSTED, result, free_result);
+}
+
+/* Fail with words of ours, and how far the stream had come. */
+static void fail(hosted_t *hosted, int code, const char *words) {
+  tnk__error_t *error = tnk__error_new(
+      alloc_of(hosted), code, "%s: %s after %llu events", hosted->errand.name,
+      words, (unsigned long long)hosted->n_events);
+
+  tnk__errand_fail(&hosted->errand, error);
+  tnk__error_unref(error);
+}
+
+static void on_lingered(tnk__timer_t *timer) {
+  resolve(tnk__container_of(timer, hosted_t, timer), NULL, 0);
+}
+
+/* ---- Events ---- */
+
+static int is_mark(const hosted_t *hosted, const tnk__sse_event_t *event) {
+  return hosted->form == TNK_HOSTED_MESSAGES
+             ? strcmp(event->type, "message_stop") == 0
+             : strcmp(event->data, "[DONE]") == 0;
+}
+
+/* Whether the event reports a failure, which is read from `json` then. The
+ * events of OpenAI have no types: a member `error` says it. */
+static int is_failure(const hosted_t *hosted, const tnk__sse_event_t *event) {
+  json_t *json = NULL;
+  const json_t *error;
+  int is;
+
+  if (strcmp(event->type, "error") == 0)
+    return 1;
+  if (hosted->form == TNK_HOSTED_MESSAGES ||
+      strstr(event->data, "\"error\"") == NULL ||
+      tnk__json_parse_object(&json, event->data, event->n) != TNK_OK)
+    return 0;
+  error = json_object_get(json, "error");
+  is = json_is_object(error) || json_is_string(error);
+  json_decref(json);
+  return is;
+}
+
+static void fail_with(hosted_t *hosted, const tnk__sse_event_t *event) {
+  tnk__failure_t failure = {0};
+  tnk_error_t pub = {.code = TNK_ESERVER};
+  tnk__error_t *error;
+  tnk__arena_t arena;
+
+  tnk__arena_init(&arena, alloc_of(hosted), TNK__MIB);
+  if (event->n <= MAX_FAILURE &&
+      tnk__failure_read(&failure, &arena, (const uint8_t *)event->data,
+                        event->n) == TNK_OK) {
+    tnk__call_hide(&hosted->errand.call, failure.message);
+    pub.message = failure.message;
+    pub.category = failure.category;
+    pub.retry_after_ms = failure.retry_after_ms;
+  }
+  pub.http_status = 200;
+  pub.n_attempts = hosted->errand.call.n_attempts;
+  error = tnk__error_from(alloc_of(hosted), hosted->errand.name, &pub);
+  tnk__errand_fail(&hosted->errand, error);
+  tnk__error_unref(error);
+  tnk__arena_deinit(&arena);
+}
+
+/* Hand it on to the program. */
+static void tell(hosted_t *hosted, const frame_t *frame,
+                 const tnk__sse_event_t *event) {
+  const tnk_hosted_event_t told = {event->type, event->data, event->n};
+  int refused;
+
+  hosted->n_events++;
+  /* What was given out is not given out twice. */
+  hosted->errand.call.once = 1;
+  tnk__callout_begin();
+  refused = hosted->on_event(&told, hosted->user);
+  tnk__callout_end();
+  if (refused && !frame->is_gone)
+    fail_code(hosted, TNK_ECANCELED);
+}
+
+static void take(hosted_t *hosted, const frame_t *frame,
+                 const tnk__sse_event_t *event) {
+  if (is_failure(hosted, event)) {
+    fail_with(hosted, event);
+    return;
+  }
+  hosted->is_ended = is_mark(hosted, event);
+  if (!hosted->is_ended || hosted->form == TNK_HOSTED_MESSAGES)
+    tell(hosted, frame, event);
+}
+
+/* Read on in the stream. 0: the operation is over, and gone. */
+static int give(hosted_t *hosted, const uint8_t *at, size_t n) {
+  const uint8_t *end = n > 0 ? at + n : at;
+  tnk__sse_event_t event;
+  frame_t frame = {.is_gone = 0};
+  int got = 0;
+
+  hosted->frame = &frame;
+  while (!frame.is_gone && !hosted->is_ended &&
+         (got = tnk__sse_next(&hosted->sse, &at, end, &event)) == 1)
+    take(hosted, &frame, &event);
+  if (frame.is_gone) {
+    tnk__sse_deinit(&frame.sse);
+    return 0;
+  }
+  hosted->frame = NULL;
+  if (got >= 0)
+    return 1;
+  if (got == TNK_ETOOBIG)
+    fail(hosted, got, "an event of the stream is larger than 1 MiB,");
+  else
+    fail_code(hosted, got);
+  return 0;
+}
+
+/* An attempt begins its stream anew. */
+static void begin_stream(hosted_t *hosted) {
+  if (hosted->attempt == hosted->errand.call.n_attempts)
+    return;
+  hosted->attempt = hosted->errand.call.n_attempts;
+  tnk__sse_deinit(&hosted->sse);
+  tnk__sse_init(&hosted->sse, alloc_of(hosted), TNK__SSE_MAX_EVENT);
+}
+
+static int is_stream(const char *type) {
+  return type != NULL && strncmp(type, "text/event-stream", 17) == 0;
+}
+
+/* ---- The answer ---- */
+
+static void on_part(tnk__call_t *call) {
+  hosted_t *hosted = hosted_of_call(call);
+  tnk__buf_t piece;
+
+  begin_stream(hosted);
+  if (!is_stream(tnk__exchange_header(&call->exchange, "content-type"))) {
+    fail(hosted, TNK_EPROTO, "the answer is no stream of events,");
+    return;
+  }
+  tnk__buf_init(&piece, alloc_of(hosted), 0);
+  tnk__exchange_take_body(&call->exchange, &piece);
+  if (give(hosted, piece.data, piece.len) && hosted->is_ended &&
+      !tnk__timer_is_active(&hosted->timer))
+    tnk__timer_start(hosted->errand.session->context, &hosted->timer, LINGER_MS,
+                     on_lingered);
+  tnk__buf_deinit(&piece);
+}
+
+static void end_stream(hosted_t *hosted, const tnk__reply_t *reply) {
+  const char *type = NULL;
+  tnk__buf_t piece;
+  int goes_on;
+
+  begin_stream(hosted);
+  if (reply->result != NULL && reply->status / 100 == 2) {
+    type = tnk__http_result_header(reply->result, "content-type");
+    if (!is_stream(type)) {
+      fail(hosted, TNK_EPROTO, "the answer is no stream of events,");
+      return;
+    }
+    /* What came last, before the connection broke too. */
+    piece = *reply->buf;
+    tnk__buf_init(reply->buf, piece.alloc, 0);
+    goes_on = give(hosted, piece.data, piece.len);
+    tnk__buf_deinit(&piece);
+    if (!goes_on)
+      return;
+  }
+  if (hosted->is_ended)
+    resolve(hosted, NULL, 0);
+  else if (reply->error != NULL && hosted->n_events == 0)
+    tnk__errand_fail(&hosted->errand, reply->error);
+  else if (reply->error != NULL)
+    fail(hosted, reply->error->pub.code,
+         reply->error->pub.code == TNK_ETIMEDOUT ? "the stream fell silent"
+                                                 : "the stream broke off");
+  else
+    fail(hosted, TNK_ECONN,
+         "the stream was truncated: it ended without its "
+         "end,");
+}
+
+static void end_whole(hosted_t *hosted, const tnk__reply_t *reply) {
+  json_t *json = NULL;
+  size_t n = 0;
+  char *body;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail(&hosted->errand, reply->error);
+    return;
+  }
+  err = tnk__json_parse_object(&json, reply->body, reply->body_len);
+  json_decref(json);
+  if (err == TNK_OK && tnk__buf_cstr(reply->buf) == NULL)
+    err = TNK_ENOMEM;
+  if (err != TNK_OK) {
+    tnk__errand_fail_code(&hosted->errand, hosted->errand.name, err);
+    return;
+  }
+  body = (char *)tnk__buf_take(reply->buf, &n);
+  resolve(hosted, body, n);
+}
+
+static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
+  hosted_t *hosted = hosted_of_call(call);
+
+  if (hosted->on_event != NULL)
+    end_stream(hosted, reply);
+  else
+    end_whole(hosted, reply);
+}
+
+/* ---- The request ---- */
+
+/* The same key in the way that servers of the form look for it. Without memory
+ * for that it goes in one way only. */
+static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
+  const tnk__errand_t *errand =
+      tnk__container_of_const(call, tnk__errand_t, call);
+  const hosted_t *hosted = tnk__container_of_const(errand, hosted_t, errand);
+
+  if (hosted->form == TNK_HOSTED_MESSAGES)
+    tnk__headers_add(headers, "anthropic-version", "2023-06-01");
+  else if (hosted->bearer != NULL)
+    tnk__headers_add(headers, "Authorization", hosted->bearer);
+}
+
+/* Before each attempt. */
+static void use_key(tnk__call_t *call, const char *key) {
+  hosted_t *hosted = hosted_of_call(call);
+  const size_t n = strlen(key) + 8;
+
+  tnk__free_secret(alloc_of(hosted), hosted->bearer);
+  hosted->bearer = NULL;
+  if (hosted->form == TNK_HOSTED_MESSAGES)
+    return;
+  hosted->bearer = tnk__malloc(alloc_of(hosted), n);
+  if (hosted->bearer != NULL)
+    snprintf(hosted->bearer, n, "Bearer %s", key);
+}
+
+static void begin(tnk__errand_t *errand) {
+  hosted_t *hosted = hosted_of(errand);
+  tnk__call_t *call = &errand->call;
+
+  tnk__call_init(call, &errand->session->endpoint, TNK__ROUTE_HOSTED,
+                 errand->name);
+  call->target = hosted->path;
+  call->max_body = TNK__HOSTED_MAX_BODY;
+  call->timeout_ms = hosted->silence_ms;
+  call->use_key = use_key;
+  call->add_headers = add_headers;
+  if (hosted->on_event != NULL)
+    call->on_part = on_part;
+  tnk__errand_call(errand, on_done);
+}
+
+tnk_promise_t *tnk__hosted_ask(tnk__session_t *session,
+                               const tnk_hosted_request_t *request) {
+  const char *path =
+      request->path != NULL ? request->path : forms[request->form].path;
+  tnk_promise_t *promise = NULL;
+  tnk__errand_t *errand = tnk__errand_new(session, forms[request->form].name,
+                                          sizeof(hosted_t), &promise);
+  hosted_t *hosted;
+
+  if (errand == NULL)
+    return promise;
+  hosted = hosted_of(errand);
+  errand->clean = clean;
+  tnk__sse_init(&hosted->sse, alloc_of(hosted), TNK__SSE_MAX_EVENT);
+  hosted->form = request->form;
+  hosted->on_event = request->on_event;
+  hosted->user = request->user;
+  hosted->silence_ms =
+      request->silence_ms > 0 ? (uint32_t)request->silence_ms : SILENCE_MS;
+  errand->body.max = TNK__HOSTED_MAX_BODY;
+  tnk__buf_append(&errand->body, request->body, request->n_body);
+  hosted->path = tnk__arena_strdup(&errand->arena, path);
+  if (hosted->path != NULL)
+    tnk__errand_enter(errand, TNK__SESSION_NEW, begin);
+  else
+    fail_code(hosted, TNK_ENOMEM);
+  return promise;
+}
