@@ -171,6 +171,29 @@ TEST(I3_answers_that_are_none) {
   script_close(&script);
 }
 
+/* Servers that want a token are found out by their refusal; others do not say
+ * what they want. */
+TEST(I3_keys_that_are_refused) {
+  script_t script;
+  outcome_t outcome;
+  ear_t ear = {0};
+
+  script_open(&script);
+  mock_json(script.mock, "POST", CHAT, 401, "{\"error\":\"not you\"}");
+  script_fails(&script, &outcome, ask_stream(&ear, &script, TNK_HOSTED_CHAT),
+               TNK_EAUTH);
+  CHECK(strstr(outcome.text, "not you") != NULL);
+  outcome_drop(&outcome);
+  script_close(&script);
+  script_open(&script);
+  mock_json(script.mock, "POST", CHAT, 401, "{\"error\":\"not you\"}");
+  mock_json(script.mock, "POST", "/api/v1/client/config", 404, "{}");
+  script_fails(&script, &outcome, ask_stream(&ear, &script, TNK_HOSTED_CHAT),
+               TNK_EAUTH);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 /* ---- Streams ---- */
 
 static void reply_chat(mock_request_t *request, void *user) {

@@ -326,6 +326,8 @@ static void end_whole(hosted_t *hosted, const tnk__reply_t *reply) {
 static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
   hosted_t *hosted = hosted_of_call(call);
 
+  if (tnk__errand_asks_again(&hosted->errand, reply))
+    return;
   if (hosted->on_event != NULL)
     end_stream(hosted, reply);
   else
@@ -400,7 +402,7 @@ tnk_promise_t *tnk__hosted_ask(tnk__session_t *session,
   tnk__buf_append(&errand->body, request->body, request->n_body);
   hosted->path = tnk__arena_strdup(&errand->arena, path);
   if (hosted->path != NULL)
-    tnk__errand_enter(errand, TNK__SESSION_NEW, begin);
+    tnk__errand_ask(errand, begin);
   else
     fail_code(hosted, TNK_ENOMEM);
   return promise;
