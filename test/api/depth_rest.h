@@ -36,6 +36,10 @@ KEEPS(tnk_rest_get_session,
       tnk_rest_get_session(s->script.service, "id", TNK_SCOPE_OWNED))
 KEEPS(tnk_rest_get_weights_info,
       tnk_rest_get_weights_info(s->script.service, PATH))
+GETS(tnk_promise_hosted, tnk_promise_hosted(s->settled))
+GETS(tnk_hosted_body, tnk_hosted_body(NULL, NULL))
+GETS(tnk_hosted_n_events, tnk_hosted_n_events(NULL))
+KEEPS(tnk_service_hosted, tnk_service_hosted(s->script.service, NULL))
 KEEPS(tnk_rest_list_sessions, tnk_rest_list_sessions(s->script.service, NULL))
 KEEPS(tnk_rest_move_session, tnk_rest_move_session(s->script.service, "a", "b"))
 KEEPS(tnk_rest_publish_checkpoint,
