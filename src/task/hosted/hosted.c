@@ -295,10 +295,12 @@ static void end_stream(hosted_t *hosted, const tnk__reply_t *reply) {
     fail(hosted, reply->error->pub.code,
          reply->error->pub.code == TNK_ETIMEDOUT ? "the stream fell silent"
                                                  : "the stream broke off");
+  else if (tnk__sse_end(&hosted->sse) == TNK_OK)
+    fail(hosted, TNK_ECONN,
+         "the stream was truncated: it ended without its end,");
   else
     fail(hosted, TNK_ECONN,
-         "the stream was truncated: it ended without its "
-         "end,");
+         "the stream was truncated: it ended within an event,");
 }
 
 static void end_whole(hosted_t *hosted, const tnk__reply_t *reply) {
