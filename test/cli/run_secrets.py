@@ -90,6 +90,7 @@ def lines(path, home, made):
         "detokenize": [["--model", "nobody/nothing", "1"]],
         "sample": [["--model", "tnk/byte-lm", "--max-tokens", 2, "x"],
                    ["--checkpoint", made["sampler"], "--max-tokens", 2, "x", "--json"]],
+        "chat": [["--model", "m", "x"], ["--model", "m", "--json", "x"]],
         "auth login": [["--key-stdin"], [KEY]],
         "run info": [[made["run"]], ["nothing"]],
         "checkpoint info": [[made["state"]], ["tinker://a/weights/b"]],

@@ -80,6 +80,10 @@ static void end_patience(cli_ask_t *ask) {
   clear_line(ask);
 }
 
+void cli_ask_hush(cli_ask_t *ask) {
+  end_patience(ask);
+}
+
 /* ---- Begin and end ---- */
 
 static int watch(cli_ask_t *ask) {

@@ -42,6 +42,8 @@ int cli_ask_open(cli_ask_t *ask, const cli_t *cli,
 /* Run the loop until the promise has settled. Returns its status; TNK_ECANCELED
  * when the command is to end, also without having waited. */
 int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise);
+/* Tell no more what is waited for, in this wait: something is shown now. */
+void cli_ask_hush(cli_ask_t *ask);
 /* Whether the command is to end: it is waited for nothing any more. */
 int cli_ask_is_over(const cli_ask_t *ask);
 /* How the library tells what is to be known meanwhile, for what is opened

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int cli_may_ask(const cli_t *cli) {
@@ -56,4 +58,75 @@ int cli_ask_yes(cli_ask_t *ask, const char *question) {
     return -1;
   }
   return line[0] == 'y' || line[0] == 'Y';
+}
+
+/* ---- Lines ---- */
+
+enum { MAX_LINE = 1 << 20, PIECE = 4096 };
+
+/* Make room for another piece. 0: there is none. */
+static int grow(cli_lines_t *lines) {
+  char *text;
+
+  if (lines->at > 0) {
+    memmove(lines->text, lines->text + lines->at, lines->n - lines->at);
+    lines->n -= lines->at;
+    lines->at = 0;
+  }
+  if (lines->n > MAX_LINE)
+    return 0;
+  if (lines->cap - lines->n >= PIECE)
+    return 1;
+  text = realloc(lines->text, lines->cap * 2 + PIECE);
+  if (text == NULL)
+    return 0;
+  lines->text = text;
+  lines->cap = lines->cap * 2 + PIECE;
+  return 1;
+}
+
+/* 1: a line; the last one may have no end. */
+static int take_line(cli_lines_t *lines, const char **line, size_t *n) {
+  const char *begin = lines->text + lines->at;
+  const char *end =
+      lines->n > lines->at ? memchr(begin, '\n', lines->n - lines->at) : NULL;
+
+  if (end == NULL && (!lines->is_over || lines->n == lines->at))
+    return 0;
+  *line = begin;
+  *n = end != NULL ? (size_t)(end - begin) : lines->n - lines->at;
+  lines->at += *n + (end != NULL);
+  return 1;
+}
+
+int cli_ask_line(cli_ask_t *ask, cli_lines_t *lines, const char *question,
+                 const char **line, size_t *n) {
+  if (question != NULL) {
+    fputs(question, stderr);
+    fflush(stderr);
+  }
+  while (!take_line(lines, line, n)) {
+    ssize_t got;
+
+    if (lines->is_over) {
+      if (question != NULL)
+        fputc('\n', stderr);
+      return 0;
+    }
+    if (!grow(lines) || !wait_for_input(ask))
+      return -1;
+    do
+      got = read(STDIN_FILENO, lines->text + lines->n, PIECE);
+    while (got < 0 && errno == EINTR);
+    if (got > 0)
+      lines->n += (size_t)got;
+    else
+      lines->is_over = 1;
+  }
+  return 1;
+}
+
+void cli_lines_free(cli_lines_t *lines) {
+  free(lines->text);
+  *lines = (cli_lines_t){0};
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "cli/base/terminal.h"
 
 int cli_is_harmful(unsigned long code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) ||
@@ -39,6 +40,35 @@ void cli_clean(char *text) {
     if (cli_is_harmful(cli_next_char(&at)))
       memset(begin, ' ', (size_t)(at - begin));
   }
+}
+
+/* The next character may be cut off, or be none. */
+static size_t put_char(FILE *to, const char *text, size_t n) {
+  const size_t length = tnk__utf8_char(text, n);
+  char whole[8] = "";
+  const char *at = whole;
+  unsigned long code;
+
+  if (length == 0 || *text == '\0') {
+    (void)fputc(length == 0 ? '?' : ' ', to);
+    return 1;
+  }
+  memcpy(whole, text, length);
+  code = cli_next_char(&at);
+  if (cli_is_harmful(code) && code != '\n' && code != '\t')
+    (void)fputc(' ', to);
+  else
+    (void)fwrite(text, 1, length, to);
+  return length;
+}
+
+void cli_put_shown(FILE *to, const char *text, size_t n) {
+  if (!cli_is_terminal(to)) {
+    (void)fwrite(text, 1, n, to);
+    return;
+  }
+  for (size_t at = 0; at < n;)
+    at += put_char(to, text + at, n - at);
 }
 
 /* Letters of East Asia and pictures, which take two columns. */

@@ -5,5 +5,7 @@
 
 /* tnk sample. */
 extern const cli_command_t cli_sample;
+/* tnk chat. */
+extern const cli_command_t cli_chat;
 
 #endif

@@ -1,13 +1,12 @@
 /* tnk sample. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/ask/ask.h"
 #include "cli/base/input.h"
 #include "cli/sample/commands.h"
+#include "cli/sample/number.h"
 #include "cli/sample/show.h"
-#include "codec/format/json_read.h"
 #include "tnk/rest.h"
 #include "tnk/sampling.h"
 
@@ -34,34 +33,16 @@ static struct {
           .temperature = TNK_ABSENT,
           .top_p = TNK_ABSENT};
 
-/* A number as JSON has them, whatever the locale. */
-static int set_number(const char *value, double max, double *out, char *why,
-                      size_t n_why) {
-  json_t *root = NULL;
-  double number = NAN;
-
-  if (tnk__json_parse(&root, value, strlen(value)) == TNK_OK &&
-      json_is_number(root))
-    number = json_number_value(root);
-  json_decref(root);
-  if (number >= 0 && number <= max) {
-    *out = number;
-    return 0;
-  }
-  snprintf(why, n_why, "is not a number from 0 to %g", max);
-  return -1;
-}
-
 static int set_temperature(const cli_option_t *option, const char *value,
                            char *why, size_t n_why) {
   (void)option;
-  return set_number(value, 100, &args.temperature, why, n_why);
+  return cli_set_number(value, 100, &args.temperature, why, n_why);
 }
 
 static int set_top_p(const cli_option_t *option, const char *value, char *why,
                      size_t n_why) {
   (void)option;
-  return set_number(value, 1, &args.top_p, why, n_why);
+  return cli_set_number(value, 1, &args.top_p, why, n_why);
 }
 
 static const cli_option_t options[] = {

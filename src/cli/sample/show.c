@@ -21,27 +21,6 @@ static char *text_of(const cli_words_t *words, const tnk_samples_t *samples,
   return cli_words_decode(words, ids, n_ids, n);
 }
 
-/* A terminal gets nothing that it would act on; a file or a program what was
- * sampled, byte for byte. */
-static void put_text(char *text, size_t n) {
-  const char *end = text + n;
-
-  if (!cli_is_terminal(stdout)) {
-    fwrite(text, 1, n, stdout);
-    return;
-  }
-  tnk__utf8_repair(text);
-  for (const char *at = text; at < end && *at != '\0';) {
-    const char *begin = at;
-    unsigned long code = cli_next_char(&at);
-
-    if (cli_is_harmful(code) && code != '\n' && code != '\t')
-      putchar(' ');
-    else
-      fwrite(begin, 1, (size_t)(at - begin), stdout);
-  }
-}
-
 int cli_sample_print(const cli_t *cli, const cli_words_t *words,
                      const tnk_samples_t *samples, size_t number) {
   size_t n = 0;
@@ -51,7 +30,7 @@ int cli_sample_print(const cli_t *cli, const cli_words_t *words,
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   if (number > 0)
     printf("--- %zu (%s)\n", number, reason_of(samples));
-  put_text(text, n);
+  cli_put_shown(stdout, text, n);
   putchar('\n');
   fflush(stdout);
   free(text);
