@@ -1,5 +1,7 @@
 #include "ledger/bench.h"
 
+#include <time.h>
+
 static void open_with(bench_t *bench, const char *text) {
   bench_folder(bench);
   bench_write(bench, text);
@@ -114,6 +116,7 @@ TEST(many_lines_are_read) {
   const int n_lines = wanted != NULL ? atoi(wanted) : 1000;
   bench_t bench;
   FILE *file;
+  clock_t cpu_begun;
   uint64_t begun;
 
   bench_folder(&bench);
@@ -126,15 +129,21 @@ TEST(many_lines_are_read) {
             "\"tnk_save\":%d,\"tnk_run\":\"r\"}\n"
             "{\"name\":\"%06d\",\"batch\":%d,\"epoch\":0,\"state_path\":"
             "\"tinker://r/weights/%06d\",\"tnk\":\"saved\",\"tnk_attempt\":1,"
-            "\"tnk_save\":%d,\"tnk_steps\":%d,\"tnk_cursor\":\"{}\"}\n",
-            i, i + 1, i, i, i, i + 1, i);
+            "\"tnk_save\":%d,\"tnk_steps\":%d,\"tnk_cursor\":\"{}\","
+            "\"tnk_prompt_tokens\":%d,\"tnk_sampled_tokens\":10012,"
+            "\"tnk_trained_tokens\":8322,\"tnk_unpriced_tokens\":18520,"
+            "\"tnk_requests\":%d,\"tnk_bytes_sent\":245833,"
+            "\"tnk_bytes_received\":138690}\n",
+            i, i + 1, i, i, i, i + 1, i, i, i + 1);
   CHECK(fclose(file) == 0);
   bench_begin(&bench);
   begun = uv_hrtime();
+  cpu_begun = clock();
   bench_open_ledger(&bench);
   if (wanted != NULL)
-    printf("# %d lines: %.2f ms\n", n_lines,
-           (double)(uv_hrtime() - begun) / 1e6);
+    printf("# %d lines: %.2f ms, of which the processor %.2f\n", n_lines,
+           (double)(uv_hrtime() - begun) / 1e6,
+           (double)(clock() - cpu_begun) * 1e3 / CLOCKS_PER_SEC);
   CHECK_INT(tnk_ledger_count(bench.ledger), n_lines / 2);
   CHECK_INT(bench.ledger->n_intents, 0);
   bench_close(&bench);

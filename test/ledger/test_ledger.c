@@ -233,6 +233,23 @@ TEST(a_save_that_is_canceled_in_time_is_never_sent) {
   bench_close(&bench);
 }
 
+/* Its requests have failed before the disk has the intent. */
+TEST(a_save_of_a_model_that_closes_at_once_ends_once) {
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  outcome_of(&outcome, bench_save(&bench, "a", NULL));
+  tnk_training_close(bench.script.training, NULL, NULL);
+  outcome_fails(&bench.script, &outcome, TNK_ECLOSED);
+  CHECK_INT(bench.script.n_sent, 0);
+  while (bench.ledger->pen.is_busy)
+    script_turns(&bench.script);
+  CHECK(bench_has(&bench, "\"tnk\":\"failed\""));
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
 TEST(an_entry_outlives_its_ledger) {
   bench_t bench;
   outcome_t outcome;

@@ -13,7 +13,9 @@ static const char before[] =
     "\"tnk_what\":1,\"tnk_run\":\"model-0\"}\n";
 
 static void result(mock_request_t *request, void *user) {
-  if (strstr((const char *)request->body, "\"load_weights:") != NULL)
+  if (strstr((const char *)request->body, "\"save_weights:") != NULL)
+    mock_reply_json(request, 200, "{\"path\":\"tinker://model-0/weights/s\"}");
+  else if (strstr((const char *)request->body, "\"load_weights:") != NULL)
     mock_reply_json(request, 200,
                     "{\"path\":\"tinker://x\",\"model_id\":\"model-1\"}");
   else
@@ -51,17 +53,29 @@ static int settled(bench_t *bench, tnk_promise_t *promise) {
 }
 
 static void live(bench_t *bench) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
   tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
-  tnk_promise_t *opened =
-      tnk_ledger_open(bench->script.service, bench->run, NULL);
+  tnk_promise_t *opened;
   tnk_ledger_t *ledger;
 
+  options.every_steps = 1;
+  options.n_rolling = 1;
+  options.ttl_seconds = 600;
+  opened = tnk_ledger_open(bench->script.service, bench->run, &options);
   how.with_sampler = TNK_YES;
   how.cursor = "c";
   if (settled(bench, tnk_promise_ref(opened)) == TNK_OK) {
     ledger = tnk_promise_ledger(opened);
     settled(bench, tnk_ledger_resume(ledger, NULL));
     settled(bench, tnk_ledger_save(ledger, bench->script.training, &how));
+    /* The one before is deleted, if there is memory to ask for that. */
+    how.with_sampler = TNK_NO;
+    settled(bench, tnk_ledger_save(ledger, bench->script.training, &how));
+    while (ledger->policy.sweep != NULL) {
+      mock_turns(bench->script.mock, 20);
+      if (ledger->policy.sweep != NULL && !bench_is_busy(bench))
+        script_advance(&bench->script, 1000);
+    }
   }
   tnk_promise_unref(opened);
 }
@@ -76,6 +90,7 @@ static int run(long n) {
   bench_begin(&bench);
   mock_on(bench.script.mock, "POST", "/api/v1/retrieve_future", result,
           &bench.script);
+  mock_json(bench.script.mock, "DELETE", NULL, 200, "{}");
   mock_json(bench.script.mock, "GET",
             "/api/v1/training_runs/model-0/checkpoints", 200,
             "{\"checkpoints\":[{\"checkpoint_id\":\"weights/b\","

@@ -290,7 +290,11 @@ static void take_saved(save_t *save, const tnk_saved_t *saved, int is_state) {
   }
 }
 
+/* Requests may fail before the disk has the intent, as of a model that closes;
+ * on_announced() goes on then. */
 static void be_ready(save_t *save) {
+  if (save->state == NOTING)
+    return;
   save->state = READY;
   if (tnk__list_first(&save->ledger->jobs) == &save->job.link)
     write_result(&save->job);
@@ -386,6 +390,10 @@ static void on_announced(tnk__pen_line_t *pen_line, int cause) {
     return;
   }
   save->state = SAVING;
+  if (save->n_waiting == 0) {
+    be_ready(save);
+    return;
+  }
   for (size_t i = 0; i < N_PARTS; i++)
     if (save->parts[i].promise != NULL)
       tnk__op_let_go(save->parts[i].promise);
