@@ -48,6 +48,33 @@ def records(lab):
     lab.row("most KiB in use meanwhile", results, "peak_kib", detail=True)
 
 
+def lines_of(i):
+    """Of one save, as a ledger has them."""
+    common = {"tnk_attempt": 1, "tnk_save": i + 1, "tnk_what": 1, "tnk_run": RUN, "tnk_steps": i,
+              "tnk_passes": i, "tnk_time": 1795451678, "tnk_cursor": "{}", "tnk_trained_tokens": 8322 * i,
+              "tnk_requests": 83 + i, "tnk_bytes_sent": 245833, "tnk_bytes_received": 138690}
+    name = "save-%d" % (i + 1)
+    return [{"name": name, "epoch": 0, "tnk": "intent", **common},
+            {"name": name, "batch": i, "epoch": 0, "state_path": "tinker://%s/weights/%s" % (RUN, name),
+             "tnk": "saved", **common}]
+
+
+def ledger(lab):
+    """Ledgers that are opened; the limit is Python's for the same lines."""
+    for n in (1000,) if lab.quick else (1000, 100000):
+        text = [json.dumps(line, separators=(",", ":")) for i in range(n // 2) for line in lines_of(i)]
+        with tempfile.TemporaryDirectory() as folder, lab.stub() as stub:
+            with open(os.path.join(folder, "checkpoints.jsonl"), "w", encoding="utf-8") as file:
+                file.write("\n".join(text) + "\n")
+            results = lab.medians({"tnk": [lab.build + "/bench/bench_ledger", folder]}, stub.url)
+        began = time.process_time()
+        for line in text:
+            json.loads(line)
+        results["raw"] = {"cpu_ms": (time.process_time() - began) * 1e3}
+        lab.row("CPU ms of opening a ledger of %d lines" % n, results, "cpu_ms")
+        lab.row("ms of it, with the disk", results, "wall_ms", target="< 5" if n == 1000 else "< 500")
+
+
 # ---- the command line ---------------------------------------------------
 
 
@@ -141,4 +168,4 @@ def weights(lab):
     lab.row("seconds until all is on the disk", results, "whole_s", detail=True)
 
 
-GROUPS = {"records": records, "command": command, "weights": weights}
+GROUPS = {"records": records, "ledger": ledger, "command": command, "weights": weights}
