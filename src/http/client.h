@@ -81,8 +81,9 @@ typedef struct tnk__http {
   uint64_t connect_timeout_ms;
   uint64_t idle_timeout_ms;
   size_t n_connections;
-  size_t max_connections; /* the most there ever were */
-  size_t enough;          /* connections; over it, unused ones are closed */
+  size_t max_connections;   /* the most there ever were */
+  uint64_t last_connection; /* number of the latest */
+  size_t enough;            /* connections; over it, unused ones are closed */
   /* The process has run out of descriptors: no connection is opened until the
    * turn of the loop after the next exchange's end. */
   int is_starved;

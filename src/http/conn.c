@@ -46,6 +46,7 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
   }
   tnk__stream_offer(conn->stream, offer);
   http->n_connections++;
+  conn->number = ++http->last_connection;
   if (http->n_connections > http->max_connections)
     http->max_connections = http->n_connections;
   *out = conn;

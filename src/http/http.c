@@ -184,7 +184,7 @@ static void on_timeout(tnk__timer_t *timer) {
   char text[TNK__MAX_ERROR_TEXT];
   tnk__text_t why;
 
-  if (goes_on(ex))
+  if (tnk__pool_rescue(ex) || goes_on(ex))
     return;
   tnk__text_init(&why, text, sizeof(text));
   tnk__silence_explain(ex, &why);

@@ -9,6 +9,8 @@
 #include "codec/format/proxy.h"
 #include "http/conn.h"
 #include "http/exchange.h"
+#include "http/mute.h"
+#include "http/places.h"
 #include "http/refused.h"
 #include "http/room.h"
 #include "http/silence.h"
@@ -151,11 +153,6 @@ static tnk__conn_t *conn_at(tnk__list_t *node) {
   return tnk__container_of(node, tnk__conn_t, link);
 }
 
-/* An exchange has left its connection. */
-static void take_off(tnk__pool_t *pool, const tnk__exchange_t *ex) {
-  pool->line.n_on[tnk__line_rank(ex)]--;
-}
-
 /* How long a poll holds its place while others wait. */
 enum { TURN_MS = 5000 };
 
@@ -204,27 +201,6 @@ static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
   }
 }
 
-static void close_conn(tnk__conn_t *conn) {
-  conn->pool->n_conns--;
-  tnk__conn_close(conn);
-}
-
-/* Put a connection where what has happened to it belongs, or close it after its
- * last exchange. */
-static void place(tnk__pool_t *pool, tnk__conn_t *conn) {
-  if (conn->state == TNK__CONN_ENDED && conn->n_on == 0) {
-    close_conn(conn);
-    return;
-  }
-  tnk__list_remove(&conn->link);
-  if (tnk__conn_room(conn) == 0)
-    tnk__list_append(&pool->full, &conn->link);
-  else if (conn->n_on > 0)
-    tnk__list_append(&pool->shared, &conn->link);
-  else
-    tnk__list_prepend(&pool->idle, &conn->link);
-}
-
 static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
   int was_reused;
   int err;
@@ -236,7 +212,7 @@ static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
     tnk__silence_begin(ex);
   }
   was_reused = tnk__conn_is_reused(conn);
-  place(pool, conn);
+  tnk__places_put(conn);
   if (err != TNK_OK)
     fail_or_repeat(pool, ex, was_reused, 0, err, 0, NULL);
 }
@@ -258,7 +234,7 @@ static int close_one_idle(tnk__http_t *http) {
   if (oldest == NULL)
     return 0;
   pool = oldest->pool;
-  close_conn(oldest);
+  tnk__places_close(oldest);
   free_if_empty(pool);
   return 1;
 }
@@ -312,7 +288,8 @@ static void open_ahead(tnk__pool_t *pool) {
 static int wants_conn(tnk__pool_t *pool) {
   tnk__ceiling_t *ceiling = &pool->line.ceiling;
 
-  if (pool->http->is_starved || pool->n_connecting >= tnk__speak_wanted(pool))
+  if (pool->http->is_starved || pool->n_connecting >= tnk__speak_wanted(pool) ||
+      !tnk__mute_may_try(pool))
     return 0;
   return pool->n_conns < ceiling->max ||
          pool->n_conns < tnk__ceiling_max(ceiling, now_of(pool));
@@ -331,9 +308,7 @@ static void give_up_polls(tnk__pool_t *pool, size_t n, uint64_t held_ms) {
     if (ex == NULL || tnk__line_rank(ex) != TNK__RANK_POLL ||
         ex->answer != NULL || now_of(pool) - ex->phase_ms < held_ms)
       continue;
-    tnk__conn_abort(conn, ex);
-    take_off(pool, ex);
-    place(pool, conn);
+    tnk__places_take_off(ex);
     tnk__line_join(&pool->line, ex, 0);
     n--;
   }
@@ -391,7 +366,7 @@ void tnk__pool_run(tnk__exchange_t *ex) {
 static void close_surplus(tnk__pool_t *pool) {
   while (pool->line.n_foreground == 0 &&
          pool->n_connecting > pool->line.n_waiting) {
-    close_conn(conn_at(pool->connecting.prev));
+    tnk__places_close(conn_at(pool->connecting.prev));
     pool->n_connecting--;
   }
 }
@@ -411,11 +386,22 @@ void tnk__pool_leave(tnk__exchange_t *ex) {
   ex->pool = NULL;
   if (conn != NULL) {
     tnk__conn_abort(conn, ex);
-    take_off(pool, ex);
-    place(pool, conn);
+    tnk__places_left(pool, ex);
+    tnk__places_put(conn);
   }
   look_again(pool, 0); /* there may be a place */
   free_if_empty(pool);
+}
+
+int tnk__pool_rescue(tnk__exchange_t *ex) {
+  tnk__pool_t *pool = ex->pool;
+
+  if (!tnk__mute_is_waiting(ex))
+    return 0;
+  tnk__mute_bring_back(ex);
+  tnk__exchange_arm(ex, ex->timeout_ms);
+  serve(pool);
+  return 1; /* the pool still has it */
 }
 
 void tnk__pool_retry(tnk__pool_t *pool) {
@@ -431,10 +417,10 @@ static void close_conns(tnk__pool_t *pool, tnk__list_t *list, int err) {
   while ((node = tnk__list_first(list)) != NULL) {
     while ((ex = tnk__conn_first(conn_at(node))) != NULL) {
       tnk__conn_abort(conn_at(node), ex);
-      take_off(pool, ex);
+      tnk__places_left(pool, ex);
       settle(pool, ex, err, 0);
     }
-    close_conn(conn_at(node));
+    tnk__places_close(conn_at(node));
   }
 }
 
@@ -463,9 +449,11 @@ static void on_open(tnk__conn_t *conn) {
   tnk__exchange_t *ex;
 
   pool->n_connecting--;
+  conn->is_mute = !conn->kind->is_shared;
+  pool->n_mute += conn->is_mute != 0;
   tnk__speak_opened(pool, conn);
   tnk__conn_hold(conn);
-  place(pool, conn);
+  tnk__places_put(conn);
   while (tnk__conn_room(conn) > 0 &&
          (ex = tnk__line_pop(&pool->line, 1, TNK__RANK_POLL)) != NULL)
     assign(pool, conn, ex);
@@ -480,7 +468,7 @@ static void on_room(tnk__conn_t *conn) {
   (void)tnk__speak_fell_back(pool, conn);
   if (!conn->drains)
     pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
-  place(pool, conn);
+  tnk__places_put(conn);
   serve(pool);
   free_if_empty(pool);
 }
@@ -534,7 +522,7 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
   const int is_other =
       tnk__speak_fell_back(pool, conn) || tnk__speak_turned(pool, err);
 
-  close_conn(conn);
+  tnk__places_close(conn);
   pool->n_connecting--;
   /* One that nobody waits for any more needs no room: only an exchange that
    * waits also keeps the pool, whose last unused connection may have to go. */
@@ -544,6 +532,7 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
       tnk__refused_note(pool, text);
     } else {
       tnk__ceiling_init(&pool->line.ceiling); /* nothing works */
+      pool->lets_wait = 0;
       fail_waiting(pool, err, cause, text, is_final);
     }
   }
@@ -555,7 +544,7 @@ static void on_end(tnk__conn_t *conn) {
   tnk__pool_t *pool = conn->pool;
 
   (void)tnk__speak_fell_back(pool, conn);
-  close_conn(conn);
+  tnk__places_close(conn);
   /* A server may have taken nothing on it, so that somebody waits. */
   serve(pool);
   free_if_empty(pool);
@@ -571,12 +560,13 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
   const char *text = conn->text;
 
   (void)tnk__speak_fell_back(pool, conn);
+  tnk__mute_note(conn, ex);
   if (err == TNK_OK)
     pool->has_worked = 1;
   else if (ex->answer == NULL)
     (void)tnk__speak_turned(pool, err);
-  take_off(pool, ex);
-  place(pool, conn);
+  tnk__places_left(pool, ex);
+  tnk__places_put(conn);
   if (err == TNK_OK && tnk__refused_by_answer(pool, ex, was_reused, is_open))
     tnk__refused_note(pool, "HTTP 503 on a new one");
   if (err == TNK_OK)

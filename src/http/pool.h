@@ -10,6 +10,9 @@ int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
 /* Give an exchange that has a slot of its lane a connection, now or later. It
  * may be DONE on return. */
 void tnk__pool_run(tnk__exchange_t *ex);
+/* Let an active exchange wait for another connection, if its own is one that is
+ * accepted and not served. 1 if it was. */
+int tnk__pool_rescue(tnk__exchange_t *ex);
 /* Open the connections that could not be opened before. */
 void tnk__pool_retry(tnk__pool_t *pool);
 /* Whether exchanges wait for those under way, because something on the way

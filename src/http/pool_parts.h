@@ -35,9 +35,14 @@ typedef struct tnk__pool {
   int has_worked;  /* an answer has come */
   size_t capacity; /* of the latest connection */
   size_t n_exchanges;
-  tnk__line_t line;   /* the exchanges that wait for a connection */
-  tnk__timer_t again; /* when to look after those who wait for others */
-  int has_warned;     /* that connections are refused */
+  tnk__line_t line;     /* the exchanges that wait for a connection */
+  tnk__timer_t again;   /* when to look after those who wait for others */
+  int has_warned;       /* that connections are refused */
+  int lets_wait;        /* ... by being accepted, and not served */
+  uint64_t last_served; /* the latest connection that an answer has come on */
+  uint64_t answered_ms; /* when the latest submission of a sample was written
+                           that has been answered */
+  size_t n_mute;        /* open connections on which no answer has come */
   size_t n_conns;
   tnk__list_t connecting;
   size_t n_connecting;

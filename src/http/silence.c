@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "http/conn.h"
 #include "http/exchange.h"
+#include "http/mute.h"
 
 /*
  * An exchange on a connection sends, waits for the head of the answer,
@@ -28,8 +29,19 @@ static uint64_t look_ms(const tnk__exchange_t *ex) {
   return ex->timeout_ms / LOOKS + 1;
 }
 
+/* A connection may turn out to be one that nobody serves. */
+static uint64_t soon(const tnk__exchange_t *ex, uint64_t ms) {
+  const uint64_t mute_ms = tnk__mute_look_ms(ex);
+
+  return mute_ms > 0 && mute_ms < ms ? mute_ms : ms;
+}
+
 void tnk__silence_begin(tnk__exchange_t *ex) {
-  tnk__exchange_arm(ex, is_sending(ex) ? look_ms(ex) : ex->timeout_ms);
+  const uint64_t ms = is_sending(ex) ? look_ms(ex) : ex->timeout_ms;
+
+  tnk__exchange_arm(ex, ms);
+  if (soon(ex, ms) < ms)
+    tnk__exchange_look_in(ex, soon(ex, ms));
 }
 
 /* Whoever moves just enough not to be silent could go on for days. */
@@ -67,7 +79,7 @@ int tnk__silence_goes_on(tnk__exchange_t *ex) {
   left_ms = ex->timeout_ms - silent_ms;
   if (is_sending(ex) && left_ms > look_ms(ex))
     left_ms = look_ms(ex);
-  tnk__exchange_look_in(ex, left_ms);
+  tnk__exchange_look_in(ex, soon(ex, left_ms));
   return 1;
 }
 

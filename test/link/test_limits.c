@@ -34,6 +34,69 @@ TEST_LIMIT(link_limit_of_50_connections_that_are_told_503, 60) {
   run_2000("limit 50 503");
 }
 
+/* Nobody says so, but those that were made later are not served either. */
+TEST_LIMIT(link_limit_of_50_connections_and_others_are_let_wait, 60) {
+  samples_open(&samples, 3000);
+  road_tell(&samples.road, "limit 50 wait");
+  samples_run(&samples, 2000, 2000, 30000);
+  CHECK(road_counts(&samples.road)->n_most_open <= 50);
+  samples_close(&samples);
+}
+
+/* Polls of what takes long hold all that is served. */
+TEST_LIMIT(link_limit_of_20_connections_let_wait_and_long_polls, 60) {
+  samples_open(&samples, 20000);
+  road_tell(&samples.road, "limit 20 wait");
+  samples_run(&samples, 500, 500, 60000);
+  CHECK(samples.last_made_ms < 10000);
+  samples_close(&samples);
+}
+
+/* On a connection of its own, which is new. */
+enum { SLOW = 20 };
+
+static void accept_slowly(mock_request_t *request, void *user) {
+  samples_t *all = user;
+
+  if (script_number(request, "seq_id") != SLOW) {
+    samples_accept(request, user);
+    return;
+  }
+  all->ready_ms[SLOW] = samples_now(all) + 13000;
+  all->n_made++;
+  mock_reply_json_after(request, 10000, 200,
+                        "{\"request_id\":\"asample:20:0\"}");
+}
+
+/* One for all, so that none shows that others would be served. */
+static void accept_all_slowly(mock_request_t *request, void *user) {
+  const long long seq = script_number(request, "seq_id");
+  samples_t *all = user;
+  char text[64];
+
+  CHECK(seq >= 0 && seq < SAMPLES_MAX && all->ready_ms[seq] == 0);
+  all->ready_ms[seq] = samples_now(all) + 10000;
+  all->n_made++;
+  snprintf(text, sizeof(text), "{\"request_id\":\"asample:%lld:0\"}", seq);
+  mock_reply_json_after(request, 10000, 200, text);
+}
+
+/* One that takes long is not taken for one that nobody serves. */
+TEST_LIMIT(link_a_slow_submission_is_waited_for, 60) {
+  static const mock_handler_t handlers[] = {accept_slowly, accept_all_slowly};
+
+  for (size_t i = 0; i < 2; i++) {
+    tnk_stats_t stats = TNK_STATS_INIT;
+    samples_open(&samples, 3000);
+    mock_on(samples.road.script.mock, "POST", "/api/v1/asample", handlers[i],
+            &samples);
+    samples_run(&samples, i == 0 ? 400 : 40, 40, 60000);
+    tnk_service_stats(&stats, samples.road.script.service);
+    CHECK_INT((int)stats.n_retries, 0);
+    samples_close(&samples);
+  }
+}
+
 TEST_LIMIT(link_limit_of_3_connections, 60) {
   samples_open(&samples, 500);
   road_tell(&samples.road, "limit 3 close");
