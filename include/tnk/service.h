@@ -172,9 +172,9 @@ typedef struct {
   /** Repeats of a failed request; 0: 10. UINT32_MAX: none, of anything. What
    * trains, saves or samples has patience_ms in place of a number. */
   uint32_t max_retries;
-  /** Long polls of samples that may be held at once; 0: 2,048. Bounded by the
-   * process's limit of open files, with a warning. Polls of training have
-   * places of their own. */
+  /** Long polls of samples that may be held at once; 0: 2,048. Over HTTP/1.1
+   * bounded by the process's limit of open files, with a warning. Polls of
+   * training have places of their own. */
   uint32_t max_polls;
   /** Operations that may be queued or running; 0: 1,048,576. */
   uint32_t max_pending;

@@ -56,7 +56,9 @@ typedef struct {
 
 typedef struct {
   tnk__list_t queue; /* exchanges without a slot, in order of starting */
-  size_t max;
+  size_t wished;
+  size_t few;         /* those that may each have a connection */
+  size_t max;         /* one of the two: see bound.h */
   size_t allowed;     /* of them now: fewer after a time-out of an upload */
   size_t n_in_flight; /* exchanges with a slot */
 } tnk__http_lane_t;
@@ -87,6 +89,8 @@ typedef struct tnk__http {
   /* The process has run out of descriptors: no connection is opened until the
    * turn of the loop after the next exchange's end. */
   int is_starved;
+  int shares_polls;   /* connections for polls are shared */
+  int has_told_bound; /* of polls */
   int shares_places; /* more samples than their lane has go in those of polls */
   int has_warned;    /* of that */
   int closing;

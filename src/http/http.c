@@ -1,9 +1,7 @@
-#include <sys/resource.h>
-
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "codec/format/http_read.h"
+#include "http/bound.h"
 #include "http/client.h"
 #include "http/conn.h"
 #include "http/exchange.h"
@@ -21,17 +19,9 @@
  * waits in the lanes.
  */
 
-/* Descriptors left to the rest of the program when the limit is low: an eighth
- * of them, at least this many. */
-enum { MIN_SPARE_DESCRIPTORS = 64 };
-
 /* The most submissions of samples that are under way, and what they may take of
  * the places for polls. */
 enum { MAX_SAMPLES = 1024 };
-
-/* The part of all polls that is kept for other than those for samples, where
- * there are not descriptors for all. */
-enum { TRAIN_POLLS_PART = 8 };
 
 enum {
   CONNECT_TIMEOUT_MS = 5000,
@@ -47,51 +37,6 @@ static const uint32_t default_max[TNK__N_LANES] = {
 
 static tnk__exchange_t *exchange_at(tnk__list_t *node) {
   return tnk__container_of(node, tnk__exchange_t, link);
-}
-
-/* How many descriptors are left for polls; SIZE_MAX where they know no bound.
- */
-static size_t left_for_polls(const tnk__http_t *http, struct rlimit *limit) {
-  size_t others = 0;
-  size_t spare;
-  size_t left;
-
-  if (getrlimit(RLIMIT_NOFILE, limit) != 0 ||
-      limit->rlim_cur == RLIM_INFINITY || limit->rlim_cur >= SIZE_MAX)
-    return SIZE_MAX;
-  for (int i = 0; i < TNK__LANE_POLL; i++)
-    others += http->lanes[i].max;
-  left = (size_t)limit->rlim_cur;
-  spare = left / 8 > MIN_SPARE_DESCRIPTORS ? left / 8 : MIN_SPARE_DESCRIPTORS;
-  return left > spare + others ? left - spare - others : 0;
-}
-
-/* Every slot may need a connection, hence a descriptor. The other lanes are
- * small and must work; the polls take what is left. */
-static void bound_polls(tnk__http_t *http) {
-  tnk__http_lane_t *polls = &http->lanes[TNK__LANE_POLL];
-  tnk__http_lane_t *others = &http->lanes[TNK__LANE_TRAIN_POLL];
-  const size_t wished = polls->max;
-  struct rlimit limit;
-  const size_t left = left_for_polls(http, &limit);
-  const size_t part = left / TRAIN_POLLS_PART + 1;
-  size_t rest;
-
-  if (left < polls->max + others->max && others->max > part)
-    others->max = part;
-  rest = left > others->max ? left - others->max : 1;
-  if (polls->max > rest)
-    polls->max = rest;
-  if (polls->max < wished)
-    tnk__log(&http->context->logger, TNK_LOG_WARN, "http",
-             "this process may open %llu descriptors: at most %zu long "
-             "polls are held at once instead of %zu, the others wait; raise "
-             "the limit (ulimit -n) to hold more",
-             (unsigned long long)limit.rlim_cur, polls->max, wished);
-  for (int i = 0; i < TNK__N_LANES; i++) {
-    http->lanes[i].allowed = http->lanes[i].max;
-    http->enough += http->lanes[i].max;
-  }
 }
 
 static void on_due(tnk__deferred_t *self);
@@ -138,7 +83,7 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
     return err;
   }
   http->shares_places = options->max_in_flight[TNK__LANE_SAMPLE] == 0;
-  bound_polls(http);
+  tnk__bound_open(http);
   return TNK_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "http/bound.h"
 #include "tnk/error.h"
 #if TNK__HAS_HTTP2
 #include <nghttp2/nghttp2.h>
@@ -205,6 +206,8 @@ const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool,
 /* What went wrong before may have been an accident. */
 void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn) {
   pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
+  if (!pool->is_apart)
+    tnk__bound_polls(pool->http, conn->kind->is_shared);
   if (conn->kind->is_shared)
     pool->n_strikes = 0;
 }
@@ -220,6 +223,7 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
   if (pool->n_strikes < ENOUGH_STRIKES)
     return 0;
   pool->speaks = guess(pool);
+  tnk__bound_polls(pool->http, 0);
   if (sibling != NULL) {
     sibling->n_strikes = pool->n_strikes;
     sibling->speaks = guess(sibling);

@@ -1,5 +1,6 @@
 /* Which version is spoken, and on which connections. */
 #include <mbedtls/ssl.h>
+#include <sys/resource.h>
 
 #include "http/fixture.h"
 #include "http/h2_server.h"
@@ -54,6 +55,30 @@ static void check_ok(const call_t *call) {
   CHECK_INT(call->err, TNK_OK);
   CHECK_INT(call->status, 200);
   CHECK_STR(call->body, "ok");
+}
+
+/* How many polls may be held is known when it is known what is spoken. */
+TEST(descriptors_bound_polls_that_have_connections_of_their_own) {
+  const struct rlimit low = {256, 256};
+
+  CHECK_INT(setrlimit(RLIMIT_NOFILE, &low), 0);
+  for (int is_shared = 0; is_shared < 2; is_shared++) {
+    secure_t s;
+    call_t call;
+    size_t before;
+
+    secure_open(&s, is_shared ? only_h2 : only_http1, TNK__HTTP_AUTO);
+    before = s.f.http.lanes[TNK__LANE_POLL].max;
+    CHECK(before < 256 && s.f.c.n_warnings == 0);
+    run(&s, &call, TNK__LANE_TRAIN); /* is apart, and says nothing of polls */
+    CHECK_INT(s.f.http.lanes[TNK__LANE_POLL].max, before);
+    run(&s, &call, TNK__LANE_POLL);
+    check_ok(&call);
+    CHECK_INT(s.f.http.lanes[TNK__LANE_POLL].max, is_shared ? 2048 : before);
+    CHECK_INT(s.f.http.lanes[TNK__LANE_TRAIN_POLL].allowed > 14, is_shared);
+    CHECK_INT(s.f.c.n_warnings, !is_shared);
+    secure_close(&s);
+  }
 }
 
 /* Submissions of training keep out of the others' way. */
