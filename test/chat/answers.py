@@ -20,8 +20,8 @@ import templates
 (PLAIN, THINK, HERMES, XML, DEEPSEEK, DSML, KIMI, GLM, HARMONY, MISTRAL,
  LLAMA) = range(11)
 
-# name -> family, variables, what its answers may have: thinking (2: always),
-# calls (1: at most one), content beside calls
+# name -> family, variables, what its answers may have: thinking (2: always; 3:
+# only beside calls), how many calls, content beside calls
 TEMPLATES = {
     "Qwen-Qwen2.5-7B-Instruct": (HERMES, {}, 0, 3, True),
     "Qwen-Qwen3-0.6B": (HERMES, {}, 2, 3, True),
@@ -37,7 +37,7 @@ TEMPLATES = {
     "deepseek-ai-DeepSeek-V4": (DSML, {"thinking": True}, 2, 3, True),
     "moonshotai-Kimi-K2": (KIMI, {}, 0, 3, True),
     "Kimi-K2-Instruct": (KIMI, {}, 0, 3, True),
-    "Kimi-K2-Thinking": (KIMI, {}, 1, 3, True),
+    "Kimi-K2-Thinking": (KIMI, {}, 3, 3, True),
     "GLM-4.6": (GLM, {}, 1, 3, True),
     "GLM-4.7-Flash": (GLM, {}, 2, 3, True),
     "openai-gpt-oss-120b": (HARMONY, {}, 1, 1, False),
@@ -83,6 +83,8 @@ def some_answer(rng, thinking, most_calls, beside):
     if n_calls and (not beside or rng.random() < 0.5):
         text = ""
     message["content"] = "So, " + text + "." if text else ""
+    if thinking == 3:
+        thinking = 2 if n_calls else 0
     if thinking == 2 or (thinking and rng.random() < 0.5):
         message["reasoning_content"] = "Hm, " + rng.choice(WORDS) + "\n\nso."
     if n_calls:
@@ -123,7 +125,7 @@ def one_sample(template, name, rng):
     if name in BEHIND:
         prompt = whole[:whole.rindex(BEHIND[name]) + len(BEHIND[name])]
     if not whole.startswith(prompt):
-        raise ValueError(f"{name}: the prompt is no beginning:\n{prompt[-80:]!r}"
+        raise SystemExit(f"{name}: the prompt is no beginning:\n{prompt[-80:]!r}"
                          f"\n{whole[-400:]!r}")
     text = whole[len(prompt):]
     if text.endswith(CUT):
@@ -160,6 +162,7 @@ def main():
     parser.add_argument("--each", type=int, default=50)
     args = parser.parse_args()
     try:
+        templates.enter_venv(args.cache)
         env = templates.environment()
         sources = templates.fetch(args.cache)
     except templates.OutOfReach as reason:

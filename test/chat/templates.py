@@ -1,10 +1,14 @@
 """Chat templates of models, from a package of the registry: fetched once, never
 committed."""
 import hashlib
+import importlib.util
+import json
+import os
 import pathlib
 import subprocess
 import sys
 import tarfile
+import venv
 
 VERSION = "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
@@ -13,6 +17,24 @@ FOLDER = "/vendor/llama.cpp/models/templates/"
 
 class OutOfReach(Exception):
     pass
+
+
+def enter_venv(cache):
+    """Go on in a Python that has jinja2: the script starts anew if this has
+    none."""
+    folder = pathlib.Path(cache).resolve() / "venv"
+    if importlib.util.find_spec("jinja2"):
+        return
+    if pathlib.Path(sys.prefix) == folder:
+        raise OutOfReach("jinja2 cannot be installed")
+    try:
+        venv.create(folder, with_pip=True)
+        subprocess.run([folder / "bin/python", "-m", "pip", "install", "-q",
+                        "jinja2==3.1.6"], capture_output=True, timeout=600,
+                       check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise OutOfReach(f"jinja2 cannot be installed: {error}") from error
+    os.execv(folder / "bin/python", [str(folder / "bin/python"), *sys.argv])
 
 
 def fetch(cache):
@@ -53,13 +75,8 @@ def unpack(path, folder):
 def environment():
     """What Hugging Face's library runs templates in, but for its ban of changes
     to lists, which some of these templates make."""
-    try:
-        import jinja2
-        import jinja2.ext
-        import jinja2.sandbox
-    except ImportError as error:
-        raise OutOfReach("jinja2 is not installed") from error
-    import json
+    import jinja2.ext
+    import jinja2.sandbox
 
     def tojson(value, ensure_ascii=False, indent=None, separators=None,
                sort_keys=False):
