@@ -84,6 +84,8 @@ TEST(calls_of_hermes_are_json) {
   CHECK_SAMPLES(samples);
 }
 
+#define ENDS "</tool_call></tool_call></tool_call></tool_call>"
+
 TEST(what_is_no_call_is_kept_with_the_reason) {
   static const sample_t samples[] = {
       {TNK_CHAT_HERMES, .text = "a\n<tool_call>{\"name\": 1}</tool_call>\nb",
@@ -110,6 +112,11 @@ TEST(what_is_no_call_is_kept_with_the_reason) {
       {TNK_CHAT_HERMES, .text = "a<tool_call>{\"name<|im_end|>",
        .message = SAYS("a"),
        .unparsed = UNPARSED("<tool_call>{\\\"name", "the call has no end")},
+      /* several ends are tried, and then the first one counts */
+      {TNK_CHAT_HERMES, .text = "<tool_call>{\"" ENDS ENDS ENDS,
+       .message = SAYS("</tool_call></tool_call></tool_call>" ENDS ENDS),
+       .unparsed = UNPARSED("<tool_call>{\\\"</tool_call>",
+                            "it ends inside of a text")},
       /* one that is broken does not hide the next */
       {TNK_CHAT_HERMES,
        .text = "<tool_call>{\"name: \"f\"}</tool_call>\n<tool_call>" WEATHER
@@ -170,6 +177,11 @@ TEST(calls_of_kimi_have_their_ids) {
                       "functions.f:0", "f",
                       "{\"a\": \"b:c\"}") ", " CALL("functions.g.h:12", "g.h",
                                                     "{}") "]}"},
+      {TNK_CHAT_KIMI,
+       .text = "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0"
+               "<|tool_call_argument_begin|>\"{\\\"a\\\": 1}\"<|tool_call_end|>"
+               "<|tool_calls_section_end|>",
+       .message = CALLS(CALL("functions.f:0", "f", "{\"a\": 1}"))},
       {TNK_CHAT_KIMI,
        .text = "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0"
                "<|tool_call_end|><|tool_calls_section_end|>",
@@ -272,15 +284,17 @@ TEST(ids_and_stops_are_the_callers) {
             TNK_EINVAL);
 }
 
+/* Marks count as well. */
 TEST(an_answer_has_a_limit) {
-  tnk__answer_options_t options = {.max_text = 10};
+  static const char text[] = "<think>a</think>bc";
+  tnk__answer_options_t options = {.max_text = sizeof(text) - 2};
   tnk__answer_t *answer;
 
-  CHECK_INT(tnk__answer_open(&answer, test_allocator(), TNK_CHAT_PLAIN,
+  CHECK_INT(tnk__answer_open(&answer, test_allocator(), TNK_CHAT_THINK,
                              tnk__value_undefined(), &options),
             TNK_OK);
-  CHECK_INT(tnk__answer_feed(answer, "0123456789", 10), TNK_OK);
-  CHECK_INT(tnk__answer_feed(answer, "0", 1), TNK_ETOOBIG);
+  CHECK_INT(tnk__answer_feed(answer, text, sizeof(text) - 2), TNK_OK);
+  CHECK_INT(tnk__answer_feed(answer, "c", 1), TNK_ETOOBIG);
   CHECK_INT(tnk__answer_finish(answer), TNK_ETOOBIG);
   CHECK(tnk__answer_message(answer).kind == TNK__VALUE_UNDEFINED);
   tnk__answer_free(answer);
@@ -288,20 +302,20 @@ TEST(an_answer_has_a_limit) {
 
 /* Ends of a block that lie in a text are looked at, but not without end. */
 TEST(an_unclosed_text_costs_little) {
-  enum { N = 20000 };
+  enum { N = 50000 };
   static const char begin[] = "<tool_call>{\"", end[] = "</tool_call>";
   tnk__answer_t *answer;
 
   CHECK_INT(tnk__answer_open(&answer, test_allocator(), TNK_CHAT_HERMES,
                              tnk__value_undefined(), NULL),
             TNK_OK);
-  for (size_t i = 0; i < N; i++) {
-    CHECK_INT(tnk__answer_feed(answer, begin, sizeof(begin) - 1), TNK_OK);
+  CHECK_INT(tnk__answer_feed(answer, begin, sizeof(begin) - 1), TNK_OK);
+  for (size_t i = 0; i < N; i++)
     CHECK_INT(tnk__answer_feed(answer, end, sizeof(end) - 1), TNK_OK);
-    CHECK_INT(tnk__answer_feed(answer, end, sizeof(end) - 1), TNK_OK);
-  }
   CHECK_INT(tnk__answer_finish(answer), TNK_OK);
-  CHECK(tnk__answer_unparsed(answer).as.list->n > 0);
+  CHECK_INT(tnk__answer_unparsed(answer).as.list->n, 1);
+  CHECK_INT(tnk__value_get(tnk__answer_message(answer), "content").n_text,
+            (N - 1) * (sizeof(end) - 1));
   tnk__answer_free(answer);
 }
 

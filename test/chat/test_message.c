@@ -171,6 +171,24 @@ TEST(items_of_responses) {
   CHECK_GOOD(list);
 }
 
+/* Reasoning and text begin another answer, where this one has either. */
+TEST(answers_of_responses_are_told_apart) {
+  static const good_t list[] = {
+      {TNK_CHAT_RESPONSES,
+       "{\"input\": [{\"role\": \"assistant\", \"content\": \"a\"}, {\"role\": "
+       "\"assistant\", \"content\": \"b\"}, {\"type\": \"reasoning\", "
+       "\"summary\": [], \"content\": [{\"type\": \"reasoning_text\", "
+       "\"text\": "
+       "\"c\"}]}, {\"type\": \"reasoning\", \"summary\": []}]}",
+       "[{\"role\": \"assistant\", \"content\": \"a\"}, {\"role\": "
+       "\"assistant\", \"content\": \"b\"}, {\"role\": \"assistant\", "
+       "\"content\": \"\", \"reasoning_content\": \"c\"}]",
+       NULL},
+  };
+
+  CHECK_GOOD(list);
+}
+
 TEST(blocks_of_anthropic) {
   static const good_t list[] = {
       {TNK_CHAT_ANTHROPIC,
@@ -203,6 +221,15 @@ TEST(blocks_of_anthropic) {
        "\"content\": \"So?\"}]",
        "[{\"type\": \"function\", \"function\": {\"name\": \"f\", "
        "\"description\": \"d\", \"parameters\": {\"type\": \"object\"}}}]"},
+      /* what stands before a result */
+      {TNK_CHAT_ANTHROPIC,
+       "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": "
+       "\"text\", "
+       "\"text\": \"a\"}, {\"type\": \"tool_result\", \"tool_use_id\": \"c\", "
+       "\"content\": []}]}]}",
+       "[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"tool\", "
+       "\"content\": \"\", \"tool_call_id\": \"c\"}]",
+       NULL},
       /* results that came apart stay apart */
       {TNK_CHAT_ANTHROPIC,
        "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": "
