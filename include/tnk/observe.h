@@ -56,19 +56,22 @@ typedef enum {
 
 /** What an operation waits for. */
 typedef enum {
-  TNK_WAITS_FOR_NOTHING = 0,    /**< Of all phases but WAITS. */
-  TNK_WAITS_FOR_SESSION = 1,    /**< The start of the service's session. */
-  TNK_WAITS_FOR_TURN = 2,       /**< Operations of its client before it. */
-  TNK_WAITS_FOR_SLOT = 3,       /**< One of a limited number of places. */
-  TNK_WAITS_FOR_BYTES = 4,      /**< Room for what is sent, or for a result. */
-  TNK_WAITS_FOR_BACK_OFF = 5,   /**< The end of a pause for all samples. */
-  TNK_WAITS_FOR_TOKEN = 6,      /**< A credential. */
-  TNK_WAITS_FOR_WORKER = 7,     /**< A thread that compresses it. */
-  TNK_WAITS_FOR_CONNECTION = 8, /**< Its request is ready to go. */
+  TNK_WAITS_FOR_NOTHING = 0,  /**< Of all phases but WAITS. */
+  TNK_WAITS_FOR_SESSION = 1,  /**< The start of the service's session. */
+  TNK_WAITS_FOR_TURN = 2,     /**< Operations of its client before it. */
+  TNK_WAITS_FOR_SLOT = 3,     /**< One of a limited number of places. */
+  TNK_WAITS_FOR_BYTES = 4,    /**< Room for what is sent, or for a result. */
+  TNK_WAITS_FOR_BACK_OFF = 5, /**< The end of a pause for all samples. */
+  TNK_WAITS_FOR_TOKEN = 6,    /**< A credential. */
+  TNK_WAITS_FOR_WORKER = 7,   /**< A thread that compresses it. */
+  /** Its request is ready to go. Not told of one that goes at once. */
+  TNK_WAITS_FOR_CONNECTION = 8,
   /** The next attempt; `attempt`, `status` and `code` tell how the last one
    * ended. */
   TNK_WAITS_FOR_RETRY = 9,
-  TNK_WAITS_FOR_POLL = 10 /**< The next question for its result. */
+  TNK_WAITS_FOR_POLL = 10, /**< The next question for its result. */
+  /** A custom loss, from the call of its function to its answer. */
+  TNK_WAITS_FOR_LOSS = 11
 } tnk_waits_for_t;
 
 /** One step of one operation. What does not apply is 0 or NULL. Members may be

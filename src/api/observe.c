@@ -13,27 +13,25 @@
 #include "codec/observe/trace.h"
 #include "tnk/error.h"
 
-/* Bytes that are written at once, and what one event may add to them. */
 enum {
-  PIECE = 64 * 1024,
-  MAX_EVENT = 1024 * 1024,
+  PIECE = 64 * 1024, /* bytes that are written at once */
   MAX_METRICS = 16 * 1024 * 1024
 };
 
 struct tnk_trace {
   tnk_allocator_t alloc;
-  tnk__buf_t buf;
+  tnk__buf_t buf; /* its `err` is what has failed first, and stays */
   tnk__trace_t trace;
   int fd;
-  int err; /* what has failed first */
 };
 
-static void flush(tnk_trace_t *trace) {
-  if (trace->err == TNK_OK)
-    trace->err = tnk__file_write(trace->fd, trace->buf.data, trace->buf.len);
-  if (trace->err == TNK_OK)
-    trace->err = trace->buf.err;
-  tnk__buf_clear(&trace->buf);
+static void flush(tnk__buf_t *buf) {
+  tnk_trace_t *trace = tnk__container_of(buf, tnk_trace_t, buf);
+
+  if (buf->err != TNK_OK)
+    return;
+  buf->err = tnk__file_write(trace->fd, buf->data, buf->len);
+  buf->len = 0;
 }
 
 int tnk_trace_open(tnk_trace_t **out, const char *path,
@@ -56,8 +54,14 @@ int tnk_trace_open(tnk_trace_t **out, const char *path,
     return TNK_EFILE;
   }
   trace->alloc = *alloc;
-  tnk__buf_init(&trace->buf, &trace->alloc, PIECE + MAX_EVENT);
-  tnk__trace_init(&trace->trace, &trace->alloc, &trace->buf, (int)getpid());
+  tnk__buf_init(&trace->buf, &trace->alloc, PIECE);
+  if (tnk__buf_reserve(&trace->buf, PIECE) == NULL) {
+    close(trace->fd);
+    tnk__free(alloc, trace);
+    return TNK_ENOMEM;
+  }
+  tnk__trace_init(&trace->trace, &trace->alloc, &trace->buf, flush,
+                  (int)getpid());
   *out = trace;
   return TNK_OK;
 }
@@ -65,11 +69,8 @@ int tnk_trace_open(tnk_trace_t **out, const char *path,
 void tnk_trace_event(const tnk_event_t *event, void *user) {
   tnk_trace_t *trace = user;
 
-  if (trace == NULL || trace->err != TNK_OK)
-    return;
-  tnk__trace_event(&trace->trace, event);
-  if (trace->buf.len >= PIECE || trace->buf.err != TNK_OK)
-    flush(trace);
+  if (trace != NULL)
+    tnk__trace_event(&trace->trace, event);
 }
 
 int tnk_trace_close(tnk_trace_t *trace) {
@@ -78,8 +79,8 @@ int tnk_trace_close(tnk_trace_t *trace) {
 
   if (trace == NULL)
     return TNK_OK;
-  flush(trace);
-  err = trace->err;
+  flush(&trace->buf);
+  err = trace->buf.err;
   if (close(trace->fd) != 0 && err == TNK_OK)
     err = TNK_EFILE;
   alloc = trace->alloc;

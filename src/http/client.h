@@ -63,6 +63,8 @@ typedef struct {
   size_t n_in_flight; /* exchanges with a slot */
 } tnk__http_lane_t;
 
+struct tnk__exchange;
+
 /*
  * The HTTP client of one service, embedded in it. Open, then closing for ever:
  * tnk__exchange_start() returns TNK_ECLOSED until the context is gone.
@@ -80,6 +82,10 @@ typedef struct tnk__http {
   tnk__list_t done;    /* exchanges whose on_done is due */
   tnk__deferred_t due; /* calls the callers, and gives slots */
   void (*on_timeout)(tnk__timer_t *self); /* of an exchange */
+  /* The owner's: an exchange that has `tells_wait` has to wait, as there is
+   * neither a place in its lane nor a connection for it at once. Called once at
+   * most, and must not call into this folder. */
+  void (*on_wait)(struct tnk__exchange *ex);
   uint64_t connect_timeout_ms;
   uint64_t idle_timeout_ms;
   size_t n_connections;
@@ -125,6 +131,9 @@ typedef struct {
   size_t n_headers;
   const tnk_pair_t *more_headers; /* a second list, written after the first */
   size_t n_more_headers;
+  const char
+      *line; /* a header with the end of its line, or NULL; not checked */
+  size_t line_len;
   /* The body is these bytes, then those of the feed, which may be NULL. Both
    * are borrowed until on_done is called or tnk__exchange_cancel() has
    * returned. A method with a body but zero bytes is sent with
@@ -252,6 +261,8 @@ typedef struct tnk__exchange {
   uint8_t is_paused; /* the server waits until the body is taken */
   uint8_t is_final;  /* as in the result */
   uint8_t told;      /* on_sent is due, or has been called */
+  /* The caller's, for on_wait of the client; 0 again when that was called. */
+  uint8_t tells_wait;
   uint8_t sent;
 } tnk__exchange_t;
 

@@ -138,10 +138,26 @@ static void on_timeout(tnk__timer_t *timer) {
   tnk__exchange_settle(ex, TNK_ETIMEDOUT, 0);
 }
 
+static void tell_wait(tnk__exchange_t *ex) {
+  ex->tells_wait = 0;
+  ex->http->on_wait(ex);
+}
+
 static void give_slot(tnk__exchange_t *ex) {
   ex->http->lanes[ex->lane].n_in_flight++;
   tnk__exchange_arm(ex, ex->timeout_ms);
   tnk__pool_run(ex);
+  if (ex->tells_wait && ex->state == TNK__EXCHANGE_WAITING)
+    tell_wait(ex);
+}
+
+/* Those that have come since the last time are the last ones. */
+static void tell_queued(const tnk__http_lane_t *lane) {
+  tnk__list_t *node = lane->queue.prev;
+
+  for (; node != &lane->queue && exchange_at(node)->tells_wait;
+       node = node->prev)
+    tell_wait(exchange_at(node));
 }
 
 /* Submissions of samples take places of the polls that follow them, where they
@@ -170,6 +186,8 @@ static void fill_lane(tnk__http_t *http, int i) {
     give_slot(exchange_at(tnk__list_pop(&lane->queue)));
     budget--;
   }
+  if (!has_slot(http, i))
+    tell_queued(lane);
 }
 
 /* An exchange has ended since, and so perhaps its connection. */

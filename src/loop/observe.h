@@ -8,6 +8,6 @@
 uint64_t tnk__observe_begin(tnk__context_t *context, const char *name,
                             const char *client);
 /* Tell of a step of an operation that has a number; the time is filled in. */
-void tnk__observe(tnk__context_t *context, tnk_event_t event);
+void tnk__observe(const tnk__context_t *context, tnk_event_t *event);
 
 #endif

@@ -52,6 +52,24 @@ TEST(both_lists_in_order) {
                     "Content-Length: 1234567890123\r\n\r\n");
 }
 
+TEST(a_whole_line_follows_both_lists) {
+  const tnk_pair_t more[] = {{"X-A", "b"}};
+  tnk__http_head_t head = post();
+
+  head.more_headers = more;
+  head.n_more_headers = 1;
+  head.line = "X-Line: c\r\nnot this";
+  head.line_len = 11;
+  head.body_len = 1;
+  check_head(&head, "POST /api/v1/x?a=b HTTP/1.1\r\n"
+                    "Host: h.example\r\n"
+                    "X-A: b\r\n"
+                    "X-Line: c\r\n"
+                    "Accept-Encoding: zstd\r\n"
+                    "Connection: keep-alive\r\n"
+                    "Content-Length: 1\r\n\r\n");
+}
+
 TEST(host_with_port_and_v6) {
   tnk__http_head_t head = post();
 

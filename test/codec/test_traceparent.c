@@ -15,6 +15,8 @@ TEST(P9_trace_context_is_read_and_goes_on_with_a_span_of_its_own) {
   CHECK_STR(trace.flags, "01");
   tnk__traceparent_write(&trace, 0x12ab, text);
   CHECK_STR(text, "00-0af7651916cd43dd8448eb211c80319c-00000000000012ab-01");
+  tnk__traceparent_write(&trace, UINT64_C(0xfedcba9876543210), text);
+  CHECK_STR(text, "00-0af7651916cd43dd8448eb211c80319c-fedcba9876543210-01");
   /* A later version may have more. */
   CHECK(tnk__traceparent_read(
       &trace, "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x"));

@@ -9,8 +9,8 @@
 #define SAMPLE "/api/v1/asample"
 
 /* A request that is accepted first and answered later, and a question. */
-#define JOB "connection sent accepted connection held result"
-#define ASKED "connection sent result"
+#define JOB "sent accepted held result"
+#define ASKED "sent result"
 #define DONE " decoded delivered"
 
 static const heard_op_t *last_op(const script_t *script) {
@@ -89,9 +89,42 @@ TEST(observe_waits_for_the_session_and_for_a_turn) {
   outcome_of(&outcomes[1], script_step(&script));
   outcome_ok(&script, &outcomes[0]);
   outcome_ok(&script, &outcomes[1]);
-  check_words(&script, "optim_step", "queued turn " JOB DONE);
+  check_words(&script, "optim_step", "queued turn connection " JOB DONE);
   outcome_drop_all(outcomes, 2);
   script_close(&script);
+}
+
+/* Who gets one at once does not hear of it. */
+TEST(observe_waits_for_a_connection) {
+  outcome_t outcomes[2];
+  script_t script;
+
+  script_open(&script);
+  script_ok(&script, &outcomes[0], tnk_service_health(script.service));
+  check_words(&script, "healthz", "queued connection " ASKED DONE);
+  script_ok(&script, &outcomes[1], tnk_service_health(script.service));
+  check_words(&script, "healthz", "queued " ASKED DONE);
+  outcome_drop_all(outcomes, 2);
+  script_close(&script);
+}
+
+TEST(observe_waits_for_a_place_in_a_lane) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  outcome_t outcomes[2];
+  script_t script;
+
+  options.max_polls = 1;
+  script_open_with(&script, options);
+  script_sampler(&script);
+  mock_on(script.mock, "POST", POLL, mock_hold, NULL);
+  outcome_of(&outcomes[0], script_sample(&script));
+  outcome_of(&outcomes[1], script_sample(&script));
+  while (mock_n_held(script.mock) == 0)
+    mock_turns(script.mock, 1);
+  script_turns(&script);
+  check_words(&script, "sample", "queued connection sent accepted connection");
+  script_close(&script);
+  outcome_drop_all(outcomes, 2);
 }
 
 /* The status and the code of what failed are told with what follows it. */
@@ -214,11 +247,11 @@ TEST(observe_after_a_cancel_nothing_of_the_request_is_told) {
   script_turns(&script);
   tnk_promise_cancel(promise);
   script_turns(&script);
-  check_words(&script, "optim_step", "queued connection sent failed delivered");
+  check_words(&script, "optim_step", "queued sent failed delivered");
   CHECK_INT(last_op(&script)->code, TNK_ECANCELED);
   mock_reply_json(held.requests[0], 200, "{\"request_id\":\"optim_step:1:0\"}");
   script_turns(&script);
-  check_words(&script, "optim_step", "queued connection sent failed delivered");
+  check_words(&script, "optim_step", "queued sent failed delivered");
   tnk_promise_unref(promise);
   outcome_drop(&outcome);
   script_close(&script);
@@ -264,8 +297,7 @@ TEST(observe_a_sample_that_is_turned_away_and_comes_again) {
   while (outcome.n_done == 0)
     script_advance(&script, 500);
   CHECK_INT(outcome.status, TNK_OK);
-  check_words(&script, "sample",
-              "queued connection sent retry back-off " JOB DONE);
+  check_words(&script, "sample", "queued sent retry back-off " JOB DONE);
   outcome_drop(&outcome);
   script_close(&script);
 }
@@ -281,8 +313,7 @@ TEST(observe_samples_that_are_polled_for_together) {
   script_sampler(&script);
   script_ok(&script, &outcome, script_sample(&script));
   check_words(&script, "sample",
-              "queued connection sent accepted held connection held result "
-              "decoded delivered");
+              "queued sent accepted held held result decoded delivered");
   outcome_drop(&outcome);
   script_close(&script);
 }

@@ -27,18 +27,30 @@ static const struct {
                 {"proxy-connection", 16},
                 {"transfer-encoding", 17}};
 
-/* The characters of names, each at its own code; the others are blanks. */
-static const char token_chars[129] = "                "
-                                     "                "
-                                     " ! #$%&'  *+ -. "
-                                     "0123456789      "
-                                     " ABCDEFGHIJKLMNO"
-                                     "PQRSTUVWXYZ   ^_"
-                                     "`abcdefghijklmno"
-                                     "pqrstuvwxyz | ~ ";
+/* A bit for each length in there. */
+enum {
+  RESERVED_LENGTHS = 1 << 2 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 14 |
+                     1 << 15 | 1 << 16 | 1 << 17
+};
+
+/* The characters of names; looked at for each header of each request. */
+static const uint8_t token_chars[256] = {
+    ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1, ['&'] = 1, ['\''] = 1,
+    ['*'] = 1, ['+'] = 1, ['-'] = 1, ['.'] = 1, ['^'] = 1, ['_'] = 1,
+    ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0'] = 1, ['1'] = 1, ['2'] = 1,
+    ['3'] = 1, ['4'] = 1, ['5'] = 1, ['6'] = 1, ['7'] = 1, ['8'] = 1,
+    ['9'] = 1, ['A'] = 1, ['B'] = 1, ['C'] = 1, ['D'] = 1, ['E'] = 1,
+    ['F'] = 1, ['G'] = 1, ['H'] = 1, ['I'] = 1, ['J'] = 1, ['K'] = 1,
+    ['L'] = 1, ['M'] = 1, ['N'] = 1, ['O'] = 1, ['P'] = 1, ['Q'] = 1,
+    ['R'] = 1, ['S'] = 1, ['T'] = 1, ['U'] = 1, ['V'] = 1, ['W'] = 1,
+    ['X'] = 1, ['Y'] = 1, ['Z'] = 1, ['a'] = 1, ['b'] = 1, ['c'] = 1,
+    ['d'] = 1, ['e'] = 1, ['f'] = 1, ['g'] = 1, ['h'] = 1, ['i'] = 1,
+    ['j'] = 1, ['k'] = 1, ['l'] = 1, ['m'] = 1, ['n'] = 1, ['o'] = 1,
+    ['p'] = 1, ['q'] = 1, ['r'] = 1, ['s'] = 1, ['t'] = 1, ['u'] = 1,
+    ['v'] = 1, ['w'] = 1, ['x'] = 1, ['y'] = 1, ['z'] = 1};
 
 static int is_token_char(unsigned char c) {
-  return c < 0x80 && token_chars[c] != ' ';
+  return token_chars[c];
 }
 
 /* The length of a name or a value, 0 for what cannot be a name, and SIZE_MAX
@@ -51,25 +63,36 @@ static size_t token_len(const char *text) {
   return *p == '\0' ? (size_t)(p - text) : 0;
 }
 
-/* Whether one of eight bytes is below a blank or 0x7f. Only behind such a byte
- * can a borrow tell of one that is not. */
-static int has_control(const char *text) {
+/* Not 0 when one of eight bytes is below a blank or 0x7f. Only behind such a
+ * byte can a borrow tell of one that is not. */
+static inline uint64_t controls(const char *text) {
   const uint64_t ones = 0x0101010101010101u;
   uint64_t x;
   uint64_t del;
 
   memcpy(&x, text, sizeof(x));
   del = x ^ ones * 0x7f;
-  return ((((x - ones * ' ') & ~x) | ((del - ones) & ~del)) & ones * 0x80) != 0;
+  return (((x - ones * ' ') & ~x) | ((del - ones) & ~del)) & ones * 0x80;
+}
+
+/* Whether there is no control character; of the last eight some are looked at
+ * twice. */
+static int is_plain(const char *text, size_t n) {
+  uint64_t found = 0;
+
+  if (n < 8)
+    return 0;
+  for (size_t i = 0; i + 8 < n; i += 8)
+    found |= controls(text + i);
+  return (found | controls(text + n - 8)) == 0;
 }
 
 static size_t value_len(const char *text) {
   const size_t n = strlen(text);
-  size_t i = 0;
 
-  while (n - i >= 8 && !has_control(text + i))
-    i += 8;
-  for (; i < n; i++) {
+  if (is_plain(text, n))
+    return n;
+  for (size_t i = 0; i < n; i++) {
     unsigned char c = (unsigned char)text[i];
     if ((c < ' ' && c != '\t') || c == 0x7f)
       return SIZE_MAX;
@@ -98,6 +121,8 @@ int tnk__http_compare_names(const char *a, const char *b) {
 }
 
 static int is_reserved(const char *name, size_t len) {
+  if (len > 17 || (RESERVED_LENGTHS >> len & 1) == 0)
+    return 0;
   for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
     if (len == reserved[i].len &&
         tnk__http_compare_names(name, reserved[i].name) == 0)
@@ -202,6 +227,10 @@ static char *put_head(char *at, const tnk__http_head_t *head) {
   at = put_headers(at, head->proxy_headers, head->n_proxy_headers);
   at = put_headers(at, head->headers, head->n_headers);
   at = put_headers(at, head->more_headers, head->n_more_headers);
+  if (head->line != NULL) {
+    memcpy(at, head->line, head->line_len);
+    at += head->line_len;
+  }
   at = put(at, head->is_plain ? "Accept-Encoding: identity\r\n"
                               : "Accept-Encoding: zstd\r\n");
   at = put(at, "Connection: keep-alive\r\n");
@@ -227,7 +256,7 @@ static int write_all(tnk__buf_t *out, const tnk__http_head_t *head, size_t size,
 int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   int ok = tnk__http_is_token(head->method) && is_visible(head->target) &&
            is_host(head->host);
-  size_t size = FIXED_SIZE;
+  size_t size = FIXED_SIZE + (head->line != NULL ? head->line_len : 0);
 
   if (ok)
     size +=

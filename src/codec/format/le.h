@@ -16,6 +16,10 @@
 #endif
 
 static inline void tnk__le_put64(uint8_t *to, uint64_t value) {
+  if (TNK__LITTLE_ENDIAN) {
+    memcpy(to, &value, sizeof(value));
+    return;
+  }
   for (int i = 0; i < 8; i++)
     to[i] = (uint8_t)(value >> (8 * i));
 }

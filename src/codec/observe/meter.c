@@ -17,13 +17,25 @@ static size_t place_of(const tnk__meter_t *meter, uint64_t operation) {
          (meter->n_places - 1);
 }
 
-/* The operation, or the free place where its search ends. */
-static tnk__meter_live_t *find(const tnk__meter_t *meter, uint64_t operation) {
+/* The place of an operation, or the free one where its search ends. */
+static inline tnk__meter_live_t *search(const tnk__meter_t *meter,
+                                        uint64_t operation) {
   size_t i = place_of(meter, operation);
 
-  while (meter->live[i].operation != 0 && meter->live[i].operation != operation)
+  while (meter->live[i].operation != operation && meter->live[i].operation != 0)
     i = (i + 1) & (meter->n_places - 1);
   return &meter->live[i];
+}
+
+/* NULL: it is not known. */
+static inline tnk__meter_live_t *find(const tnk__meter_t *meter,
+                                      uint64_t operation) {
+  tnk__meter_live_t *live;
+
+  if (meter->n_live == 0)
+    return NULL;
+  live = search(meter, operation);
+  return live->operation != 0 ? live : NULL;
 }
 
 static int grow(tnk__meter_t *meter) {
@@ -38,7 +50,7 @@ static int grow(tnk__meter_t *meter) {
   meter->n_places = n;
   for (size_t i = 0; i < n_old; i++)
     if (old[i].operation != 0)
-      *find(meter, old[i].operation) = old[i];
+      *search(meter, old[i].operation) = old[i];
   tnk__free(meter->alloc, old);
   return TNK_OK;
 }
@@ -110,14 +122,17 @@ static void note_failure(tnk__meter_kind_t *kind, int code) {
 
 /* ---- Events ---- */
 
-static const double limits_s[TNK__N_BUCKETS - 1] = {
-    0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800, 7200};
+#define MS UINT64_C(1000000)
+static const uint64_t limits_ns[TNK__N_BUCKETS - 1] = {
+    1 * MS,     5 * MS,     10 * MS,     50 * MS,      100 * MS,
+    500 * MS,   1000 * MS,  2000 * MS,   5000 * MS,    10000 * MS,
+    30000 * MS, 60000 * MS, 300000 * MS, 1800000 * MS, 7200000 * MS};
+#undef MS
 
 static size_t bucket_of(uint64_t ns) {
-  const double s = (double)ns * 1e-9;
   size_t i = 0;
 
-  while (i < TNK__N_BUCKETS - 1 && s > limits_s[i])
+  while (i < TNK__N_BUCKETS - 1 && ns > limits_ns[i])
     i++;
   return i;
 }
@@ -125,7 +140,7 @@ static size_t bucket_of(uint64_t ns) {
 static uint8_t span_of(const tnk_event_t *event) {
   const unsigned what = (unsigned)event->waits_for;
 
-  if (event->phase == TNK_PHASE_WAITS && what <= TNK_WAITS_FOR_POLL)
+  if (event->phase == TNK_PHASE_WAITS && what <= TNK_WAITS_FOR_LOSS)
     return (uint8_t)(TNK__N_PHASES + what);
   return (uint8_t)event->phase;
 }
@@ -139,7 +154,7 @@ static void begin(tnk__meter_t *meter, const tnk_event_t *event) {
     return;
   }
   kind->n_pending++;
-  *find(meter, event->operation) =
+  *search(meter, event->operation) =
       (tnk__meter_live_t){.operation = event->operation,
                           .begin_ns = event->time_ns,
                           .since_ns = event->time_ns,
@@ -148,11 +163,22 @@ static void begin(tnk__meter_t *meter, const tnk_event_t *event) {
   meter->n_live++;
 }
 
-static void end(tnk__meter_t *meter, tnk__meter_live_t *live,
-                const tnk_event_t *event) {
-  tnk__meter_kind_t *kind = &meter->kinds[live->kind];
-  const uint64_t took_ns = event->time_ns - live->begin_ns;
+static inline void close_span(tnk__meter_kind_t *kind,
+                              const tnk__meter_live_t *live,
+                              const tnk_event_t *event) {
+  kind->span_ns[live->span] += event->time_ns - live->since_ns;
+}
 
+static void end(tnk__meter_t *meter, const tnk_event_t *event) {
+  tnk__meter_live_t *live = find(meter, event->operation);
+  tnk__meter_kind_t *kind;
+  uint64_t took_ns;
+
+  if (live == NULL)
+    return;
+  kind = &meter->kinds[live->kind];
+  close_span(kind, live, event);
+  took_ns = event->time_ns - live->begin_ns;
   kind->n_pending--;
   kind->took_ns += took_ns;
   kind->n_by_time[bucket_of(took_ns)]++;
@@ -163,36 +189,35 @@ static void end(tnk__meter_t *meter, tnk__meter_live_t *live,
   take_out(meter, live);
 }
 
-static void count(tnk__meter_kind_t *kind, const tnk_event_t *event) {
-  if (event->phase == TNK_PHASE_SENT)
-    kind->n_sent++;
-  if (event->phase == TNK_PHASE_SENT || event->phase == TNK_PHASE_HELD)
-    kind->bytes_sent += event->bytes;
-  else if (event->phase == TNK_PHASE_RESULT)
-    kind->bytes_received += event->bytes;
-  else if (event->waits_for == TNK_WAITS_FOR_RETRY)
-    kind->n_retries++;
-}
+static void step(tnk__meter_t *meter, const tnk_event_t *event) {
+  tnk__meter_live_t *live = find(meter, event->operation);
+  tnk__meter_kind_t *kind;
 
-void tnk__meter_event(tnk__meter_t *meter, const tnk_event_t *event) {
-  tnk__meter_live_t *live;
-
-  if (event->phase == TNK_PHASE_QUEUED) {
-    begin(meter, event);
+  if (live == NULL)
     return;
-  }
-  if (event->phase == TNK_PHASE_DELIVERED || meter->n_live == 0)
-    return;
-  live = find(meter, event->operation);
-  if (live->operation == 0)
-    return;
-  meter->kinds[live->kind].span_ns[live->span] +=
-      event->time_ns - live->since_ns;
+  kind = &meter->kinds[live->kind];
+  close_span(kind, live, event);
   live->since_ns = event->time_ns;
   live->span = span_of(event);
-  count(&meter->kinds[live->kind], event);
-  if (event->phase == TNK_PHASE_DECODED || event->phase == TNK_PHASE_FAILED)
-    end(meter, live, event);
+  kind->n_sent += event->phase == TNK_PHASE_SENT;
+  if (event->phase == TNK_PHASE_RESULT)
+    kind->bytes_received += event->bytes;
+  else if (event->phase == TNK_PHASE_SENT || event->phase == TNK_PHASE_HELD)
+    kind->bytes_sent += event->bytes;
+  kind->n_retries += event->waits_for == TNK_WAITS_FOR_RETRY;
+}
+
+/* By phase. Each of them is a function of its own, so that the one for most
+ * events stays small. */
+static void (*const steps[])(tnk__meter_t *, const tnk_event_t *) = {
+    [TNK_PHASE_QUEUED] = begin, [TNK_PHASE_WAITS] = step,
+    [TNK_PHASE_SENT] = step,    [TNK_PHASE_ACCEPTED] = step,
+    [TNK_PHASE_HELD] = step,    [TNK_PHASE_RESULT] = step,
+    [TNK_PHASE_DECODED] = end,  [TNK_PHASE_FAILED] = end};
+
+void tnk__meter_event(tnk__meter_t *meter, const tnk_event_t *event) {
+  if ((size_t)event->phase < sizeof(steps) / sizeof(steps[0]))
+    steps[event->phase](meter, event);
 }
 
 void tnk__meter_init(tnk__meter_t *meter, const tnk_allocator_t *alloc) {

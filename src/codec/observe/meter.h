@@ -7,7 +7,7 @@
 /* Phases, and after them what is waited for: where time goes to. */
 enum {
   TNK__N_PHASES = TNK_PHASE_DELIVERED + 1,
-  TNK__N_SPANS = TNK__N_PHASES + TNK_WAITS_FOR_POLL + 1,
+  TNK__N_SPANS = TNK__N_PHASES + TNK_WAITS_FOR_LOSS + 1,
   TNK__N_BUCKETS = 16, /* the last one has no limit */
   TNK__MAX_KINDS = 64, /* of operations; the last one takes what is too many */
   TNK__MAX_CODES = 32  /* the same of failures of one kind */

@@ -25,7 +25,8 @@ const char *tnk_waits_for_name(tnk_waits_for_t what) {
                                       [TNK_WAITS_FOR_WORKER] = "worker",
                                       [TNK_WAITS_FOR_CONNECTION] = "connection",
                                       [TNK_WAITS_FOR_RETRY] = "retry",
-                                      [TNK_WAITS_FOR_POLL] = "poll"};
+                                      [TNK_WAITS_FOR_POLL] = "poll",
+                                      [TNK_WAITS_FOR_LOSS] = "loss"};
   const size_t n = sizeof(names) / sizeof(names[0]);
 
   return (size_t)what < n ? names[what] : "";

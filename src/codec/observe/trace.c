@@ -1,24 +1,29 @@
 /*
  * Perfetto's messages Trace, TracePacket, TrackDescriptor and TrackEvent, as
- * far as they are needed. A packet is written once, straight to where it goes,
- * as there are some twenty for each operation: lengths take two bytes whatever
- * they are, which protobuf allows, and are filled in at its end.
+ * far as they are needed. There are some twenty packets for each operation, so
+ * a step is copied from a pattern of fixed length, in which time and track are
+ * filled in: varints and lengths take all of their bytes whatever they are,
+ * which protobuf allows. Names that come again are told once, in the first
+ * packet, and are numbers from there on.
  */
 #include "codec/observe/trace.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
+#include "codec/observe/trace_bytes.h"
 #include "tnk/error.h"
 #include "tnk/version.h"
 
 enum {
-  MAX_TEXT = 128,   /* what is longer is cut */
   MAX_PACKET = 640, /* with three texts */
+  MAX_NAMES = 1024,
   MAX_CLIENTS = 4096,
   PROCESS = 1, /* its track; those of clients follow */
-  PART_BITS = 24
+  OPERATION_BITS = 40
 };
+
+#define OPERATIONS (UINT64_C(1) << 62)
 
 /* Fields, as they stand in front of their values. */
 enum {
@@ -28,6 +33,8 @@ enum {
   TIMESTAMP = 8 << 3 | VARINT,
   SEQUENCE = 10 << 3 | VARINT,
   TRACK_EVENT = 11 << 3 | LENGTH,
+  NAMES = 12 << 3 | LENGTH,
+  FLAGS = 13 << 3 | VARINT,
   TRACK_DESCRIPTOR = 60 << 3 | LENGTH,
   UUID = 1 << 3 | VARINT,
   TRACK_NAME = 2 << 3 | LENGTH,
@@ -37,149 +44,314 @@ enum {
   PROCESS_NAME = 6 << 3 | LENGTH,
   ANNOTATION = 4 << 3 | LENGTH,
   EVENT_TYPE = 9 << 3 | VARINT,
+  EVENT_ID = 10 << 3 | VARINT, /* of its name */
   EVENT_TRACK = 11 << 3 | VARINT,
   EVENT_NAME = 23 << 3 | LENGTH,
-  ANNOTATION_NAME = 10 << 3 | LENGTH,
+  ANNOTATION_ID = 1 << 3 | VARINT,
   ANNOTATION_UINT = 3 << 3 | VARINT,
-  ANNOTATION_TEXT = 6 << 3 | LENGTH
+  ANNOTATION_TEXT = 6 << 3 | LENGTH,
+  NAMES_EVENT = 2 << 3 | LENGTH,
+  NAMES_ANNOTATION = 3 << 3 | LENGTH,
+  NAME_ID = 1 << 3 | VARINT,
+  NAME_TEXT = 2 << 3 | LENGTH
 };
+
+/* What the flags of a packet say of names. */
+enum { NAMES_BEGIN = 1, NAMES_NEEDED = 2 };
 
 typedef enum { BEGIN = 1, END = 2, INSTANT = 3 } kind_t;
 
-/* ---- Bytes ---- */
+/* Names of annotations, and those of phases, which are followed by those of
+ * what is waited for. All are below 128, a varint of one byte. */
+enum {
+  ATTEMPT = 1,
+  BYTES,
+  STATUS,
+  CODE,
+  REQUEST_ID,
+  OPERATION,
+  N_ANNOTATIONS,
+  PHASES = 1,
+  WAITS = 32
+};
 
-static inline uint8_t *put_varint(uint8_t *at, uint64_t value) {
-  while (value >= 0x80) {
-    *at++ = (uint8_t)(value | 0x80);
-    value >>= 7;
-  }
-  *at++ = (uint8_t)value;
+/* ---- Room ---- */
+
+static uint8_t *make_room(const tnk__trace_t *trace, size_t n) {
+  if (trace->full != NULL)
+    trace->full(trace->out);
+  return tnk__buf_reserve(trace->out, n);
+}
+
+/* Room for `n` more bytes; NULL without memory, and after a failure. */
+static inline uint8_t *room(const tnk__trace_t *trace, size_t n) {
+  const tnk__buf_t *out = trace->out;
+
+  if (out->cap - out->len <= n || out->err != TNK_OK)
+    return make_room(trace, n);
+  return out->data + out->len;
+}
+
+static inline void keep(const tnk__trace_t *trace, const uint8_t *at) {
+  trace->out->len = (size_t)(at - trace->out->data);
+}
+
+/* ---- Numbers of tracks ---- */
+
+/* Those of operations have a bit that no client's has. */
+static inline uint64_t track_of(uint64_t operation, uint32_t part) {
+  return OPERATIONS | (uint64_t)part << OPERATION_BITS | operation;
+}
+
+/* The same as a varint. That of the first part, which most are, has few bits to
+ * be spread. */
+static inline wide_t wide_track_of(uint64_t operation, uint32_t part) {
+  uint64_t x = operation;
+
+  if ((operation >> 28 | part) != 0)
+    return wide_of(track_of(operation, part));
+  x = (x & 0x3fff) | (x & 0xfffc000) << 2;
+  x = (x & 0x7f007f) | (x & 0x3f803f80) << 1;
+  return (wide_t){x | 0x8080808080808080, OPERATIONS >> 56};
+}
+
+/* ---- Packets of tracks ---- */
+
+/* A track that is below another one. */
+static inline uint8_t *put_track(uint8_t *at, wide_t track, uint64_t parent,
+                                 const char *name, size_t n) {
+  uint8_t *packet;
+  uint8_t *inner;
+
+  at = begin_message(at, PACKET, &packet);
+  at = put_uint(at, SEQUENCE, 1);
+  at = begin_message(at, TRACK_DESCRIPTOR, &inner);
+  *at++ = UUID;
+  put_wide(at, track);
+  at = put_uint(at + WIDE, PARENT, parent);
+  at = put_bytes(at, TRACK_NAME, name, n);
+  end_message(inner, at);
+  end_message(packet, at);
   return at;
 }
 
-static inline uint8_t *put_uint(uint8_t *at, uint32_t field, uint64_t value) {
-  return put_varint(put_varint(at, field), value);
+static void write_track(const tnk__trace_t *trace, uint64_t track,
+                        uint64_t parent, const char *name) {
+  uint8_t *at = room(trace, MAX_PACKET);
+
+  if (at != NULL)
+    keep(trace, put_track(at, wide_of(track), parent, name, text_len(name)));
 }
 
-static inline uint8_t *put_text(uint8_t *at, uint32_t field, const char *text) {
-  size_t n = strlen(text);
-
-  n = n < MAX_TEXT ? n : MAX_TEXT;
-  at = put_varint(put_varint(at, field), n);
-  memcpy(at, text, n);
-  return at + n;
-}
-
-/* Where a message begins whose length is not known yet. */
-static inline uint8_t *begin_message(uint8_t *at, uint32_t field,
-                                     uint8_t **message) {
-  *message = put_varint(at, field);
-  return *message + 2;
-}
-
-static inline void end_message(uint8_t *message, const uint8_t *at) {
-  const size_t n = (size_t)(at - message) - 2;
-
-  message[0] = (uint8_t)(n | 0x80);
-  message[1] = (uint8_t)(n >> 7);
-}
-
-/* NULL without memory. */
-static uint8_t *begin_packet(tnk__trace_t *trace) {
-  uint8_t *at = tnk__buf_reserve(trace->out, MAX_PACKET);
-
-  if (at == NULL)
-    return NULL;
-  at = begin_message(at, PACKET, &trace->packet);
-  return put_uint(at, SEQUENCE, 1);
-}
-
-static void end_packet(tnk__trace_t *trace, const uint8_t *at) {
-  end_message(trace->inner, at);
-  end_message(trace->packet, at);
-  trace->out->len += (size_t)(at - trace->packet) + 1;
-}
-
-/* ---- Packets ---- */
-
-static uint8_t *begin_event(tnk__trace_t *trace, kind_t kind, uint64_t track,
-                            uint64_t time_ns) {
-  uint8_t *at = begin_packet(trace);
-
-  if (at == NULL)
-    return NULL;
-  if (trace->time_ns != time_ns || trace->n_time == 0) {
-    trace->time_ns = time_ns;
-    trace->n_time =
-        (size_t)(put_uint(trace->time, TIMESTAMP, time_ns) - trace->time);
-  }
-  memcpy(at, trace->time, sizeof(trace->time)); /* a length that is known */
-  at += trace->n_time;
-  at = begin_message(at, TRACK_EVENT, &trace->inner);
-  at = put_uint(at, EVENT_TYPE, kind);
-  return put_uint(at, EVENT_TRACK, track);
-}
-
-static uint8_t *put_number(uint8_t *at, const char *name, uint64_t value) {
-  uint8_t *message;
-
-  at = begin_message(at, ANNOTATION, &message);
-  at = put_text(at, ANNOTATION_NAME, name);
-  at = put_uint(at, ANNOTATION_UINT, value);
-  end_message(message, at);
-  return at;
-}
-
-static uint8_t *put_word(uint8_t *at, const char *name, const char *text) {
-  uint8_t *message;
-
-  at = begin_message(at, ANNOTATION, &message);
-  at = put_text(at, ANNOTATION_NAME, name);
-  at = put_text(at, ANNOTATION_TEXT, text);
-  end_message(message, at);
-  return at;
-}
-
-static uint8_t *put_facts(uint8_t *at, const tnk_event_t *event) {
-  if (event->attempt > 1)
-    at = put_number(at, "attempt", event->attempt);
-  if (event->bytes > 0)
-    at = put_number(at, "bytes", event->bytes);
-  if (event->status != 0)
-    at = put_number(at, "status", (uint64_t)event->status);
-  if (event->code != TNK_OK)
-    at = put_word(at, "code", tnk_err_name(event->code));
-  if (event->request_id != NULL)
-    at = put_word(at, "request_id", event->request_id);
-  return at;
-}
-
-static void write_track(tnk__trace_t *trace, uint64_t track, uint64_t parent,
-                        const char *name) {
-  uint8_t *at = begin_packet(trace);
-
-  if (at == NULL)
-    return;
-  at = begin_message(at, TRACK_DESCRIPTOR, &trace->inner);
-  at = put_uint(at, UUID, track);
-  at = put_uint(at, PARENT, parent);
-  at = put_text(at, TRACK_NAME, name);
-  end_packet(trace, at);
-}
-
-static void write_process(tnk__trace_t *trace, int pid) {
-  uint8_t *at = begin_packet(trace);
+static void write_process(const tnk__trace_t *trace, int pid) {
+  uint8_t *at = room(trace, MAX_PACKET);
+  uint8_t *packet;
+  uint8_t *inner;
   uint8_t *process;
 
   if (at == NULL)
     return;
-  at = begin_message(at, TRACK_DESCRIPTOR, &trace->inner);
+  at = begin_message(at, PACKET, &packet);
+  at = put_uint(at, SEQUENCE, 1);
+  at = begin_message(at, TRACK_DESCRIPTOR, &inner);
   at = put_uint(at, UUID, PROCESS);
   at = begin_message(at, TRACK_PROCESS, &process);
   at = put_uint(at, PID, (uint64_t)pid);
   at = put_text(at, PROCESS_NAME, "tnk " TNK_VERSION_STRING);
   end_message(process, at);
-  end_packet(trace, at);
+  end_message(inner, at);
+  end_message(packet, at);
+  keep(trace, at);
+}
+
+/* ---- Names ---- */
+
+static uint8_t *put_name(uint8_t *at, uint32_t field, uint8_t id,
+                         const char *text, const char *more) {
+  uint8_t *message;
+  uint8_t *name;
+
+  at = begin_message(at, field, &message);
+  at = put_uint(at, NAME_ID, id);
+  at = begin_message(at, NAME_TEXT, &name);
+  for (; *text != '\0'; text++)
+    *at++ = (uint8_t)*text;
+  for (; *more != '\0'; more++)
+    *at++ = (uint8_t)*more;
+  end_message(name, at);
+  end_message(message, at);
+  return at;
+}
+
+static void write_names(const tnk__trace_t *trace) {
+  static const char *const annotations[N_ANNOTATIONS] = {
+      [ATTEMPT] = "attempt",       [BYTES] = "bytes",
+      [STATUS] = "status",         [CODE] = "code",
+      [REQUEST_ID] = "request_id", [OPERATION] = "operation"};
+  uint8_t *at = room(trace, MAX_NAMES);
+  uint8_t *packet;
+  uint8_t *names;
+
+  if (at == NULL)
+    return;
+  at = begin_message(at, PACKET, &packet);
+  at = put_uint(at, SEQUENCE, 1);
+  at = put_uint(at, FLAGS, NAMES_BEGIN);
+  at = begin_message(at, NAMES, &names);
+  for (uint8_t i = 0; tnk_phase_name(i)[0] != '\0'; i++)
+    at =
+        put_name(at, NAMES_EVENT, (uint8_t)(PHASES + i), tnk_phase_name(i), "");
+  at = put_name(at, NAMES_EVENT, WAITS, "waits", "");
+  for (uint8_t i = 1; tnk_waits_for_name(i)[0] != '\0'; i++)
+    at = put_name(at, NAMES_EVENT, (uint8_t)(WAITS + i), "waits for ",
+                  tnk_waits_for_name(i));
+  for (uint8_t i = 1; i < N_ANNOTATIONS; i++)
+    at = put_name(at, NAMES_ANNOTATION, i, annotations[i], "");
+  end_message(names, at);
+  end_message(packet, at);
+  keep(trace, at);
+}
+
+static uint8_t name_of(const tnk_event_t *event) {
+  const unsigned what = (unsigned)event->waits_for;
+
+  if (event->phase != TNK_PHASE_WAITS)
+    return (uint8_t)(PHASES + event->phase);
+  return (uint8_t)(what <= TNK_WAITS_FOR_LOSS ? WAITS + what : WAITS);
+}
+
+/* ---- Packets of steps ---- */
+
+/* Where the parts of a step stand. One without a name ends before that. */
+enum {
+  AT_LENGTH = 1,
+  BEHIND_LENGTH = 3,
+  AT_TIME = 8,
+  AT_INNER = 18,
+  BEHIND_INNER = 20,
+  AT_KIND = 21,
+  AT_TRACK = 23,
+  UNNAMED = 32,
+  AT_NAME = 33,
+  NAMED = 34,
+  NUMBER = 8,  /* an annotation of up to 21 bits */
+  PATTERN = 40 /* what is copied, in whole words */
+};
+
+static const uint8_t pattern[PATTERN] = {PACKET,
+                                         0x80 | (UNNAMED - BEHIND_LENGTH),
+                                         0,
+                                         SEQUENCE,
+                                         1,
+                                         FLAGS,
+                                         NAMES_NEEDED,
+                                         TIMESTAMP,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         TRACK_EVENT,
+                                         0x80 | (UNNAMED - BEHIND_INNER),
+                                         0,
+                                         EVENT_TYPE,
+                                         END,
+                                         EVENT_TRACK,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         EVENT_ID,
+                                         0};
+
+/* The time of an event and its track, as they stand in its steps. */
+typedef struct {
+  wide_t time;
+  wide_t track;
+} stamp_t;
+
+static inline stamp_t stamp_of(uint64_t time_ns, uint64_t operation,
+                               uint32_t part) {
+  return (stamp_t){wide_of(time_ns), wide_track_of(operation, part)};
+}
+
+/* A step that ends a slice; returns where the next one begins. */
+static inline uint8_t *put_end(uint8_t *at, stamp_t stamp) {
+  memcpy(at, pattern, PATTERN);
+  put_wide(at + AT_TIME, stamp.time);
+  put_wide(at + AT_TRACK, stamp.track);
+  return at + UNNAMED;
+}
+
+/* The lengths of a step of which more than the pattern has been written. */
+static inline uint8_t *end_step(uint8_t *step, uint8_t *at) {
+  put_length(step + AT_LENGTH, (size_t)(at - step) - BEHIND_LENGTH);
+  put_length(step + AT_INNER, (size_t)(at - step) - BEHIND_INNER);
+  return at;
+}
+
+/* A step with a name out of those told before. Facts may follow, then
+ * end_step(). */
+static inline uint8_t *put_named(uint8_t *at, stamp_t stamp, kind_t kind,
+                                 uint8_t name) {
+  put_end(at, stamp);
+  at[AT_KIND] = (uint8_t)kind;
+  at[AT_NAME] = name;
+  return at + NAMED;
+}
+
+static inline uint8_t *put_number(uint8_t *at, uint8_t name, uint64_t value) {
+  uint8_t *end = at + NUMBER;
+
+  at[0] = ANNOTATION;
+  at[1] = NUMBER - 2;
+  at[2] = ANNOTATION_ID;
+  at[3] = name;
+  at[4] = ANNOTATION_UINT;
+  at[5] = (uint8_t)(value | 0x80);
+  at[6] = (uint8_t)(value >> 7 | 0x80);
+  at[7] = value >> 14 & 0x7f;
+  if (value >> 21 != 0) {
+    end = put_varint(at + 5, value);
+    at[1] = (uint8_t)(end - at - 2);
+  }
+  return end;
+}
+
+static uint8_t *put_word(uint8_t *at, uint8_t name, const char *text) {
+  uint8_t *message;
+
+  at = begin_message(at, ANNOTATION, &message);
+  at = put_uint(at, ANNOTATION_ID, name);
+  at = put_text(at, ANNOTATION_TEXT, text);
+  end_message(message, at);
+  return at;
+}
+
+/* That all is well is not told. The id of a request is told once, when it is
+ * new, and again where it went wrong. */
+static inline uint8_t *put_facts(uint8_t *at, const tnk_event_t *event) {
+  if (event->attempt > 1)
+    at = put_number(at, ATTEMPT, event->attempt);
+  if (event->bytes > 0)
+    at = put_number(at, BYTES, event->bytes);
+  if (event->status != 0 && event->status != 200)
+    at = put_number(at, STATUS, (uint64_t)event->status);
+  if (event->code != TNK_OK)
+    at = put_word(at, CODE, tnk_err_name(event->code));
+  if (event->request_id != NULL &&
+      (event->phase == TNK_PHASE_ACCEPTED || event->phase == TNK_PHASE_FAILED))
+    at = put_word(at, REQUEST_ID, event->request_id);
+  return at;
 }
 
 /* ---- Tracks ---- */
@@ -214,10 +386,6 @@ static uint64_t client_track(tnk__trace_t *trace, const char *client) {
   return PROCESS + 1 + i;
 }
 
-static uint64_t track_of(uint64_t operation, uint32_t part) {
-  return operation << PART_BITS | (part + 1);
-}
-
 static tnk__trace_split_t *find_split(tnk__trace_t *trace, uint64_t operation) {
   for (size_t i = 0; i < trace->n_splits; i++)
     if (trace->splits[i].operation == operation)
@@ -245,130 +413,141 @@ static tnk__trace_split_t *add_split(tnk__trace_t *trace, uint64_t operation) {
 
 /* ---- Slices ---- */
 
-static void end_slice(tnk__trace_t *trace, uint64_t track, uint64_t time_ns) {
-  uint8_t *at = begin_event(trace, END, track, time_ns);
+static void end_slice(const tnk__trace_t *trace, uint64_t operation,
+                      uint32_t part, uint64_t time_ns) {
+  const stamp_t stamp = stamp_of(time_ns, operation, part);
+  uint8_t *at = room(trace, MAX_PACKET);
 
   if (at != NULL)
-    end_packet(trace, at);
+    keep(trace, put_end(at, stamp));
 }
 
-static void begin_phase(tnk__trace_t *trace, uint64_t track,
-                        const tnk_event_t *event) {
-  static const char *const waits[] = {
-      [TNK_WAITS_FOR_NOTHING] = "waits",
-      [TNK_WAITS_FOR_SESSION] = "waits for session",
-      [TNK_WAITS_FOR_TURN] = "waits for turn",
-      [TNK_WAITS_FOR_SLOT] = "waits for slot",
-      [TNK_WAITS_FOR_BYTES] = "waits for bytes",
-      [TNK_WAITS_FOR_BACK_OFF] = "waits for back-off",
-      [TNK_WAITS_FOR_TOKEN] = "waits for token",
-      [TNK_WAITS_FOR_WORKER] = "waits for worker",
-      [TNK_WAITS_FOR_CONNECTION] = "waits for connection",
-      [TNK_WAITS_FOR_RETRY] = "waits for retry",
-      [TNK_WAITS_FOR_POLL] = "waits for poll"};
-  const size_t n = sizeof(waits) / sizeof(waits[0]);
-  const size_t what = (size_t)event->waits_for;
-  uint8_t *at = begin_event(trace, BEGIN, track, event->time_ns);
+static inline uint8_t *put_phase(uint8_t *at, stamp_t stamp,
+                                 const tnk_event_t *event) {
+  uint8_t *facts = put_named(at, stamp, BEGIN, name_of(event));
 
-  if (at == NULL)
-    return;
-  at = put_text(at, EVENT_NAME,
-                event->phase != TNK_PHASE_WAITS ? tnk_phase_name(event->phase)
-                : what < n                      ? waits[what]
-                                                : waits[0]);
-  at = put_facts(at, event);
-  end_packet(trace, at);
+  return end_step(at, put_facts(facts, event));
+}
+
+static void begin_phase(const tnk__trace_t *trace, const tnk_event_t *event) {
+  const stamp_t stamp = stamp_of(event->time_ns, event->operation, event->part);
+  uint8_t *at = room(trace, MAX_PACKET);
+
+  if (at != NULL)
+    keep(trace, put_phase(at, stamp, event));
+}
+
+static inline void put_next(const tnk__trace_t *trace,
+                            const tnk_event_t *event) {
+  const stamp_t stamp = stamp_of(event->time_ns, event->operation, event->part);
+  uint8_t *at = room(trace, 2 * MAX_PACKET);
+
+  if (at != NULL)
+    keep(trace, put_phase(put_end(at, stamp), stamp, event));
 }
 
 static void begin_operation(tnk__trace_t *trace, const tnk_event_t *event) {
-  const uint64_t track = track_of(event->operation, 0);
   const uint64_t parent = client_track(trace, event->client);
-  uint8_t *at;
+  const stamp_t stamp = stamp_of(event->time_ns, event->operation, 0);
+  const size_t n = text_len(event->name);
+  uint8_t *at = room(trace, 3 * MAX_PACKET);
+  uint8_t *step;
 
-  write_track(trace, track, parent, event->name);
-  at = begin_event(trace, BEGIN, track, event->time_ns);
   if (at == NULL)
     return;
-  at = put_text(at, EVENT_NAME, event->name);
-  at = put_number(at, "operation", event->operation);
-  end_packet(trace, at);
-  begin_phase(trace, track, event);
+  step = put_track(at, stamp.track, parent, event->name, n);
+  at = put_end(step, stamp);
+  step[AT_KIND] = BEGIN;
+  at = put_bytes(at, EVENT_NAME, event->name, n);
+  at = end_step(step, put_number(at, OPERATION, event->operation));
+  keep(trace, put_phase(at, stamp, event));
 }
 
 /* The first event of a part brings the tracks of those before it as well. */
 static int is_new_part(tnk__trace_t *trace, const tnk_event_t *event) {
-  const tnk_event_t queued = {.phase = TNK_PHASE_QUEUED,
-                              .time_ns = event->time_ns};
+  tnk_event_t queued = {.phase = TNK_PHASE_QUEUED,
+                        .operation = event->operation,
+                        .time_ns = event->time_ns};
   const uint64_t parent = track_of(event->operation, 0);
-  tnk__trace_split_t *split;
+  tnk__trace_split_t *split = find_split(trace, event->operation);
 
-  if (event->part == 0)
-    return 0;
-  split = find_split(trace, event->operation);
   if (split == NULL)
     split = add_split(trace, event->operation);
   if (split == NULL || event->part < split->n_parts)
     return 0;
   for (; split->n_parts < event->part; split->n_parts++) {
-    write_track(trace, parent + split->n_parts, parent, "part");
-    begin_phase(trace, parent + split->n_parts, &queued);
+    queued.part = split->n_parts;
+    write_track(trace, track_of(event->operation, queued.part), parent, "part");
+    begin_phase(trace, &queued);
   }
-  write_track(trace, parent + split->n_parts++, parent, "part");
+  write_track(trace, track_of(event->operation, split->n_parts++), parent,
+              "part");
   return 1;
 }
 
+static void next_phase_of_part(tnk__trace_t *trace, const tnk_event_t *event) {
+  if (is_new_part(trace, event))
+    begin_phase(trace, event);
+  else
+    put_next(trace, event);
+}
+
 static void end_operation(tnk__trace_t *trace, const tnk_event_t *event) {
-  const uint64_t track = track_of(event->operation, 0);
+  const stamp_t stamp = stamp_of(event->time_ns, event->operation, 0);
   tnk__trace_split_t *split =
       trace->n_splits > 0 ? find_split(trace, event->operation) : NULL;
+  uint8_t *step;
   uint8_t *at;
 
   if (split != NULL) {
     for (uint32_t part = split->n_parts; part-- > 1;)
-      end_slice(trace, track_of(event->operation, part), event->time_ns);
+      end_slice(trace, event->operation, part, event->time_ns);
     *split = trace->splits[--trace->n_splits];
   }
-  end_slice(trace, track, event->time_ns);
-  at = begin_event(trace, END, track, event->time_ns);
-  if (at != NULL)
-    end_packet(trace, put_facts(at, event));
+  at = room(trace, 2 * MAX_PACKET);
+  if (at == NULL)
+    return;
+  step = put_end(at, stamp);
+  at = put_facts(put_end(step, stamp), event);
+  keep(trace, end_step(step, at));
 }
 
 static void delivered(tnk__trace_t *trace, const tnk_event_t *event) {
-  uint8_t *at = begin_event(trace, INSTANT, track_of(event->operation, 0),
-                            event->time_ns);
+  const stamp_t stamp = stamp_of(event->time_ns, event->operation, 0);
+  uint8_t *at = room(trace, MAX_PACKET);
 
   if (at != NULL)
-    end_packet(trace, put_text(at, EVENT_NAME, tnk_phase_name(event->phase)));
+    keep(trace, end_step(at, put_named(at, stamp, INSTANT, name_of(event))));
 }
 
-void tnk__trace_event(tnk__trace_t *trace, const tnk_event_t *event) {
-  const uint64_t track = track_of(event->operation, event->part);
+static void next_phase(tnk__trace_t *trace, const tnk_event_t *event) {
+  if (event->part == 0)
+    put_next(trace, event);
+  else
+    next_phase_of_part(trace, event);
+}
 
-  switch (event->phase) {
-  case TNK_PHASE_QUEUED:
-    begin_operation(trace, event);
-    break;
-  case TNK_PHASE_DECODED:
-  case TNK_PHASE_FAILED:
-    end_operation(trace, event);
-    break;
-  case TNK_PHASE_DELIVERED:
-    delivered(trace, event);
-    break;
-  default:
-    if (!is_new_part(trace, event))
-      end_slice(trace, track, event->time_ns);
-    begin_phase(trace, track, event);
-    break;
-  }
+/* By phase. Each of them is a function of its own, so that the one for most
+ * events stays small. */
+static void (*const steps[])(tnk__trace_t *, const tnk_event_t *) = {
+    [TNK_PHASE_QUEUED] = begin_operation, [TNK_PHASE_WAITS] = next_phase,
+    [TNK_PHASE_SENT] = next_phase,        [TNK_PHASE_ACCEPTED] = next_phase,
+    [TNK_PHASE_HELD] = next_phase,        [TNK_PHASE_RESULT] = next_phase,
+    [TNK_PHASE_DECODED] = end_operation,  [TNK_PHASE_FAILED] = end_operation,
+    [TNK_PHASE_DELIVERED] = delivered};
+
+void tnk__trace_event(tnk__trace_t *trace, const tnk_event_t *event) {
+  if ((size_t)event->phase < sizeof(steps) / sizeof(steps[0]))
+    steps[event->phase](trace, event);
 }
 
 void tnk__trace_init(tnk__trace_t *trace, const tnk_allocator_t *alloc,
-                     tnk__buf_t *out, int pid) {
+                     tnk__buf_t *out, void (*full)(tnk__buf_t *out), int pid) {
   memset(trace, 0, sizeof(*trace));
   trace->alloc = alloc;
   trace->out = out;
+  trace->full = full;
+  write_names(trace);
   write_process(trace, pid);
 }
 

@@ -20,10 +20,12 @@ typedef struct {
  *         its second part, its third ...: slices of phases
  *
  * A phase lasts until the next event of its part. Bytes go to the end of `out`,
- * whose owner takes them away; `err` of that is the trace's.
+ * whose owner takes them away, and is asked to when they do not fit in; `err`
+ * of that is the trace's.
  */
 typedef struct {
   tnk__buf_t *out;
+  void (*full)(tnk__buf_t *out); /* NULL: it grows */
   const tnk_allocator_t *alloc;
   tnk__trace_split_t *splits;
   size_t n_splits;
@@ -31,18 +33,12 @@ typedef struct {
   char **clients;
   size_t n_clients;
   size_t max_clients;
-  /* What the packets of one event have in common: their time, as it is
-   * written. */
-  uint64_t time_ns;
-  uint8_t time[12];
-  size_t n_time;
-  uint8_t *packet; /* the one that is being written: its length, */
-  uint8_t *inner;  /* and that of the message in it */
 } tnk__trace_t;
 
-/* Begin a trace of this process. */
+/* Begin a trace of this process. `full` takes away what is in `out` when there
+ * is no room for more; NULL: it grows. */
 void tnk__trace_init(tnk__trace_t *trace, const tnk_allocator_t *alloc,
-                     tnk__buf_t *out, int pid);
+                     tnk__buf_t *out, void (*full)(tnk__buf_t *out), int pid);
 void tnk__trace_deinit(tnk__trace_t *trace);
 void tnk__trace_event(tnk__trace_t *trace, const tnk_event_t *event);
 

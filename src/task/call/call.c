@@ -281,9 +281,9 @@ static void end(tnk__call_t *call, tnk__reply_t *reply) {
   call->ran = (uint8_t)reply->verdict.ran;
   call->state = TNK__CALL_IDLE;
   if (call->is_question && error == NULL && call->operation != 0)
-    tnk__call_tell(call, (tnk_event_t){.phase = TNK_PHASE_RESULT,
-                                       .bytes = reply->body_len,
-                                       .status = reply->status});
+    tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_RESULT,
+                                        .bytes = reply->body_len,
+                                        .status = reply->status});
   call->done(call, reply);
   tnk__error_unref(error);
 }

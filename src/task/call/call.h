@@ -158,7 +158,7 @@ void tnk__call_explain_last(const tnk__call_t *call, tnk__text_t *out);
 /* Go on after a pause: from READY; else nothing happens. */
 void tnk__call_go_on(tnk__call_t *call);
 /* Tell the observer of a step of its operation, which has a number. */
-void tnk__call_tell(const tnk__call_t *call, tnk_event_t event);
+void tnk__call_tell(const tnk__call_t *call, tnk_event_t *event);
 /* The same of an attempt that has failed, unless nobody hears. */
 void tnk__call_tell_retry(const tnk__call_t *call, int status, int code);
 /* The same of what its owner waits for in between. */
@@ -166,12 +166,14 @@ static inline void tnk__call_waits(const tnk__call_t *call,
                                    tnk_waits_for_t what) {
   if (call->operation != 0)
     tnk__call_tell(call,
-                   (tnk_event_t){.phase = TNK_PHASE_WAITS, .waits_for = what});
+                   &(tnk_event_t){.phase = TNK_PHASE_WAITS, .waits_for = what});
 }
 /* The id of the span that an attempt, from 1, is in a trace; never 0. */
 uint64_t tnk__call_span(const tnk__call_t *call, uint32_t attempt);
 /* An attempt has gone out; for call_send.c alone. */
 void tnk__call_on_sent(tnk__exchange_t *exchange);
+/* An attempt has to wait before it goes out; the same. */
+void tnk__call_on_wait(tnk__exchange_t *exchange);
 /* Whether another attempt follows that answer, after a pause; for call.c
  * alone. */
 int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,

@@ -4,12 +4,12 @@
 #include "base/alloc.h"
 #include "loop/observe.h"
 
-void tnk__call_tell(const tnk__call_t *call, tnk_event_t event) {
-  event.operation = call->operation;
-  event.name = call->name;
-  event.part = call->part;
-  if (event.attempt == 0 && event.phase != TNK_PHASE_WAITS)
-    event.attempt = call->n_attempts;
+void tnk__call_tell(const tnk__call_t *call, tnk_event_t *event) {
+  event->operation = call->operation;
+  event->name = call->name;
+  event->part = call->part;
+  if (event->attempt == 0 && event->phase != TNK_PHASE_WAITS)
+    event->attempt = call->n_attempts;
   tnk__observe(call->endpoint->context, event);
 }
 
@@ -36,14 +36,19 @@ void tnk__call_on_sent(tnk__exchange_t *exchange) {
     event.bytes += call->feed->len;
   if (call->endpoint->config->trace.trace_id[0] != '\0')
     event.span = tnk__call_span(call, call->n_attempts);
-  tnk__call_tell(call, event);
+  tnk__call_tell(call, &event);
+}
+
+void tnk__call_on_wait(tnk__exchange_t *exchange) {
+  tnk__call_waits(tnk__container_of(exchange, tnk__call_t, exchange),
+                  TNK_WAITS_FOR_CONNECTION);
 }
 
 void tnk__call_tell_retry(const tnk__call_t *call, int status, int code) {
   if (call->operation != 0)
-    tnk__call_tell(call, (tnk_event_t){.phase = TNK_PHASE_WAITS,
-                                       .waits_for = TNK_WAITS_FOR_RETRY,
-                                       .attempt = call->n_attempts,
-                                       .status = status,
-                                       .code = code});
+    tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_WAITS,
+                                        .waits_for = TNK_WAITS_FOR_RETRY,
+                                        .attempt = call->n_attempts,
+                                        .status = status,
+                                        .code = code});
 }

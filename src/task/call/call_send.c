@@ -110,6 +110,8 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.n_headers = headers.n;
   request.more_headers = endpoint->config->headers;
   request.n_more_headers = endpoint->config->n_headers;
+  request.line = headers.line;
+  request.line_len = headers.line_len;
   request.body = call->body;
   request.body_len = call->body_len;
   request.feed = call->feed;
@@ -124,7 +126,8 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.replayable = 1; /* by sequence number or idempotency key */
   call->n_attempts++;
   call->exchange.on_sent = call->operation != 0 ? tnk__call_on_sent : NULL;
-  tnk__call_waits(call, TNK_WAITS_FOR_CONNECTION);
+  call->exchange.tells_wait = call->operation != 0;
+  endpoint->http->on_wait = tnk__call_on_wait;
   err = target.err;
   if (err == TNK_OK)
     err = tnk__exchange_start(endpoint->http, &call->exchange, &request);

@@ -6,22 +6,28 @@
 #include "codec/format/number_text.h"
 
 /* The longest value that is written here, with its end. */
-enum { MAX_VALUE = TNK__TRACEPARENT + 1 };
+enum { MAX_VALUE = 48 };
 
 void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config) {
   headers->config = config;
   headers->n = 0;
   headers->n_text = 0;
+  headers->line = NULL;
+  headers->line_len = 0;
+}
+
+/* Whether the caller's options have that one. */
+static int is_given(const tnk__config_t *config, const char *name) {
+  for (size_t i = 0; i < config->n_headers; i++)
+    if (strcasecmp(config->headers[i].name, name) == 0)
+      return 1;
+  return 0;
 }
 
 void tnk__headers_add(tnk__headers_t *headers, const char *name,
                       const char *value) {
-  const tnk__config_t *config = headers->config;
-  size_t i;
-
-  for (i = 0; i < config->n_headers; i++)
-    if (strcasecmp(config->headers[i].name, name) == 0)
-      return;
+  if (is_given(headers->config, name))
+    return;
   if (headers->n < TNK__MAX_HEADERS)
     headers->pairs[headers->n++] = (tnk_pair_t){name, value};
 }
@@ -94,11 +100,20 @@ void tnk__headers_add_uuid(tnk__headers_t *headers, const char *name,
   end_text(headers, name, text, n);
 }
 
+/* In one piece, as it holds nothing that would have to be checked. */
 void tnk__headers_add_span(tnk__headers_t *headers, uint64_t span) {
-  char *text = begin_text(headers);
+  static const char name[] = "traceparent: ";
+  enum { NAME = sizeof(name) - 1, LINE = NAME + TNK__TRACEPARENT + 2 };
+  const tnk__config_t *config = headers->config;
+  char *text = headers->text + headers->n_text;
 
-  if (text == NULL || headers->config->trace.trace_id[0] == '\0')
+  if (config->trace.trace_id[0] == '\0' || is_given(config, "traceparent") ||
+      TNK__MAX_HEADER_TEXT - headers->n_text < LINE)
     return;
-  tnk__traceparent_write(&headers->config->trace, span, text);
-  end_text(headers, "traceparent", text, TNK__TRACEPARENT);
+  memcpy(text, name, NAME);
+  tnk__traceparent_write(&config->trace, span, text + NAME);
+  memcpy(text + NAME + TNK__TRACEPARENT, "\r\n", 2);
+  headers->n_text += LINE;
+  headers->line = text;
+  headers->line_len = LINE;
 }

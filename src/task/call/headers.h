@@ -14,6 +14,8 @@ typedef struct tnk__headers {
   size_t n_text;
   tnk_pair_t pairs[TNK__MAX_HEADERS];
   char text[TNK__MAX_HEADER_TEXT]; /* values that had to be written */
+  const char *line;                /* a header as it is sent, or NULL */
+  size_t line_len;
 } tnk__headers_t;
 
 void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config);

@@ -75,10 +75,10 @@ static void clean(tnk__future_t *future, tnk__leave_t how) {
 static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
   if (reply->error == NULL && future->call.operation != 0)
     tnk__call_tell(&future->call,
-                   (tnk_event_t){.phase = TNK_PHASE_RESULT,
-                                 .bytes = reply->body_len,
-                                 .status = reply->status,
-                                 .request_id = future->request_id});
+                   &(tnk_event_t){.phase = TNK_PHASE_RESULT,
+                                  .bytes = reply->body_len,
+                                  .status = reply->status,
+                                  .request_id = future->request_id});
   /* The bytes of a large result are given back before `done`, in which the
    * owner may free the future; the body is read in there, at once. */
   clean(future, reply->error == NULL || reply->verdict.err == TNK_EFAILED
@@ -193,7 +193,7 @@ static void wait_for_word(tnk__future_t *future) {
   future->polls = TNK__POLLS_CHECK;
   future->state = TNK__FUTURE_AWAITING;
   if (future->call.operation != 0)
-    tnk__call_tell(&future->call, (tnk_event_t){.phase = TNK_PHASE_HELD});
+    tnk__call_tell(&future->call, &(tnk_event_t){.phase = TNK_PHASE_HELD});
   tnk__timer_start(context, &future->call.timer,
                    tnk__batch_check_ms(tnk__context_uniform(context)),
                    on_silence);

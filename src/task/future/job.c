@@ -63,9 +63,10 @@ static void answered_at_once(tnk__job_t *job, const tnk__answer_t *answer,
     end.body = answer->result;
     end.body_len = answer->result_len;
     if (job->future.call.operation != 0)
-      tnk__call_tell(&job->future.call, (tnk_event_t){.phase = TNK_PHASE_RESULT,
-                                                      .bytes = end.body_len,
-                                                      .status = end.status});
+      tnk__call_tell(&job->future.call,
+                     &(tnk_event_t){.phase = TNK_PHASE_RESULT,
+                                    .bytes = end.body_len,
+                                    .status = end.status});
     job->done(job, &end);
     return;
   }
@@ -112,9 +113,9 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
   job->was_doubtful = tnk__call_was_doubtful(call) != 0;
   job->ran = err == TNK_EPROTO ? TNK_RAN_UNKNOWN : TNK_RAN_YES;
   if (call->operation != 0)
-    tnk__call_tell(call, (tnk_event_t){.phase = TNK_PHASE_ACCEPTED,
-                                       .status = reply->status,
-                                       .request_id = accepted.request_id});
+    tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_ACCEPTED,
+                                        .status = reply->status,
+                                        .request_id = accepted.request_id});
   if (job->accepted != NULL && !job->accepted(job, &accepted))
     ; /* the owner is not interested any more */
   else if (err != TNK_OK)

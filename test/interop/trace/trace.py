@@ -60,12 +60,25 @@ def fields(data):
     return out
 
 
+def operation_of(uuid):
+    return uuid & (1 << 40) - 1
+
+
+def part_of(uuid):
+    return (uuid >> 40) & (1 << 22) - 1
+
+
 def read_trace(data):
     """Tracks by uuid, and all steps in the order of the file."""
-    tracks, steps = {}, []
+    tracks, steps, names = {}, [], {}
     for packet in fields(data)[1]:
         packet = fields(packet)
         assert packet[10] == [1], "one sequence"
+        for message in packet[12]:
+            assert packet[13] == [1] and not names, "names come first, once"
+            for name in fields(message)[2]:
+                name = fields(name)
+                names[name[1][0]] = name[2][0].decode()
         for message in packet[60]:
             m = fields(message)
             tracks[m[1][0]] = Track(m[1][0], m[5][0] if m[5] else None,
@@ -73,16 +86,20 @@ def read_trace(data):
                                     bool(m[3]))
         for message in packet[11]:
             m = fields(message)
+            assert packet[13] == [2] and names, "a step needs the names"
+            name = m[23][0].decode() if m[23] else None
             steps.append(Step(packet[8][0], m[9][0], m[11][0],
-                              m[23][0].decode() if m[23] else None))
+                              names[m[10][0]] if m[10] else name))
     return tracks, steps
 
 
 def read_with_perfetto(data):
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
     trace = messages.Trace.FromString(data)
-    tracks, steps = {}, []
+    tracks, steps, names = {}, [], {}
     for p in trace.packet:
+        for name in p.interned_data.event_names:
+            names[name.iid] = name.name
         if p.HasField("track_descriptor"):
             d = p.track_descriptor
             tracks[d.uuid] = Track(
@@ -90,8 +107,9 @@ def read_with_perfetto(data):
                 d.name if d.HasField("name") else None, d.HasField("process"))
         if p.HasField("track_event"):
             e = p.track_event
+            name = e.name if e.HasField("name") else None
             steps.append(Step(p.timestamp, e.type, e.track_uuid,
-                              e.name if e.HasField("name") else None))
+                              names[e.name_iid] if e.name_iid else name))
     return tracks, steps
 
 
@@ -146,7 +164,7 @@ def check_trace(data, events):
     slices = slices_of(steps)
     check(len(slices) > 0, "slices are nested, in order and all ended")
     want = expected_slices(events)
-    got = {(uuid >> 24, (uuid & 0xffffff) - 1): part
+    got = {(operation_of(uuid), part_of(uuid)): part
            for uuid, part in slices.items()}
     check(got == want, "each slice begins and ends with the events",
           str([k for k in want if got.get(k) != want[k]][:3]))
@@ -157,10 +175,10 @@ def check_trace(data, events):
     check(sums == whole, "the phases of an operation take all of its time")
     clients = {e.operation: e.client for e in events if e.phase == "queued"}
     names = {e.operation: e.name for e in events}
-    good = all(tracks[track].name == names[track >> 24] and
+    good = all(tracks[track].name == names[operation_of(track)] and
                (tracks[tracks[track].parent].name or "-") ==
-               clients[track >> 24]
-               for track in slices if track & 0xffffff == 1)
+               clients[operation_of(track)]
+               for track in slices if part_of(track) == 0)
     check(good, "an operation is below its client, a client below the process")
     check(any(t.process for t in tracks.values()), "there is one process")
     check(sum(s.kind == INSTANT for s in steps) ==
