@@ -228,6 +228,14 @@ typedef struct {
   uint64_t recovery_max_delay_ms; /**< ... up to this; 0: 60,000. */
   tnk_recovery_cb on_recovery;
   void *recovery_user;
+  /** With recovery: how often the service is asked whether it marks the run of
+   * a training client as corrupted, which then counts as lost. 0: 30,000;
+   * UINT64_MAX: never. One that keeps no runs is asked once. */
+  uint64_t recovery_poll_ms;
+  /** After so many failed attempts in a row, of whatever, none is made for
+   * recovery_breaker_ms; then one decides. 0: any number. */
+  uint64_t recovery_breaker;
+  uint64_t recovery_breaker_ms; /**< 0: 30,000. */
 } tnk_service_options_t;
 
 #define TNK_SERVICE_OPTIONS_INIT TNK_SIZED(tnk_service_options_t)

@@ -289,6 +289,10 @@ static void load_numbers(tnk_service_options_t *o) {
     o->recovery_delay_ms = 5000;
   if (o->recovery_max_delay_ms == 0)
     o->recovery_max_delay_ms = 60000;
+  if (o->recovery_poll_ms == 0)
+    o->recovery_poll_ms = 30000;
+  if (o->recovery_breaker_ms == 0)
+    o->recovery_breaker_ms = 30000;
   if (o->max_polls == 0)
     o->max_polls = 2048;
   if (o->max_pending == 0)

@@ -26,7 +26,7 @@
  */
 #define TNK__STRUCTS_IN(X)                                                     \
   X(tnk_service_options_t, TNK_SERVICE_OPTIONS_INIT, reserved, 216,            \
-    recovery_user, YES)                                                        \
+    recovery_breaker_ms, YES)                                                  \
   X(tnk_lora_options_t, TNK_LORA_OPTIONS_INIT, n_user_metadata, 72,            \
     n_user_metadata, YES)                                                      \
   X(tnk_restore_options_t, TNK_RESTORE_OPTIONS_INIT, reserved, 80, reserved,   \

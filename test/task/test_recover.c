@@ -86,6 +86,13 @@ static void train(mend_t *mend) {
   outcome_drop_all(outcomes, 4);
 }
 
+/* A service with a client that has been trained. */
+static void open_trained(mend_t *mend, tnk_service_options_t options) {
+  script_open_with(&mend->script, options);
+  script_train(&mend->script);
+  train(mend);
+}
+
 /* The old session is not known any more. */
 static void beat(mock_request_t *request, void *user) {
   int is_old = strstr((const char *)request->body, "session-0") != NULL;
@@ -121,9 +128,7 @@ TEST(Q1_a_lost_session_is_made_again_and_its_training_restored) {
   outcome_t outcomes[2];
   const mock_request_t *load;
 
-  script_open_with(script, options_of(&mend));
-  script_train(script);
-  train(&mend);
+  open_trained(&mend, options_of(&mend));
   mock_once(script->mock, "POST", poll_path, mock_hold, NULL);
   outcome_of(&outcomes[0], script_pass(script, 1));
   restart(script);
@@ -166,9 +171,7 @@ TEST(Q1_nothing_is_made_again_unless_it_is_asked_for) {
   outcome_t outcome;
 
   options.recovery = TNK_DEFAULT;
-  script_open_with(script, options);
-  script_train(script);
-  train(&mend);
+  open_trained(&mend, options);
   restart(script);
   CHECK_INT(mend.n, 0);
   CHECK_INT(mock_count(script->mock, "POST", session_path), 1);
@@ -183,9 +186,7 @@ TEST(Q1_what_is_called_while_it_is_restored_is_refused) {
   script_t *script = &mend.script;
   outcome_t outcomes[2];
 
-  script_open_with(script, options_of(&mend));
-  script_train(script);
-  train(&mend);
+  open_trained(&mend, options_of(&mend));
   mock_on(script->mock, "POST", load_path, mock_hold, NULL);
   restart(script);
   script_fails(script, &outcomes[0], script_step(script), TNK_ESESSION);
@@ -207,11 +208,16 @@ TEST(Q1_a_model_that_was_never_saved_stays_lost) {
   script_train(script);
   restart(script);
   CHECK_INT(mend.n, 5);
+  check_event(&mend, 3, TNK_RECOVERY_DETECTED, "model-0");
   check_event(&mend, 4, TNK_RECOVERY_EXHAUSTED, "model-0");
-  CHECK_STR(mend.events[4].reason, "no state of it was saved");
+  for (int i = 3; i < 5; i++) {
+    CHECK_STR(mend.events[i].reason, "no state of it was ever saved");
+    CHECK_STR(mend.events[i].path, "");
+  }
+  CHECK_INT(mock_count(script->mock, "POST", load_path), 0);
   script_fails(script, &outcome, script_step(script), TNK_ESESSION);
-  CHECK(strstr(outcome.text, "could not be restored; restore a saved state") !=
-        NULL);
+  CHECK(strstr(outcome.text, "no state of it was ever saved, so that nothing "
+                             "can be restored; make a new client") != NULL);
   outcome_drop(&outcome);
   script_close(script);
 }
@@ -225,9 +231,7 @@ TEST(Q1_three_attempts_are_made_five_and_ten_seconds_apart) {
   outcome_t outcome;
 
   options.max_retries = UINT32_MAX; /* of the calls themselves */
-  script_open_with(script, options);
-  script_train(script);
-  train(&mend);
+  open_trained(&mend, options);
   mock_json(script->mock, "POST", load_path, 503, "{}");
   restart(script);
   CHECK_INT(mend.n, 6);
@@ -259,9 +263,7 @@ TEST(Q1_a_session_that_cannot_be_had_leaves_all_lost) {
   outcome_t outcome;
 
   options.recovery_attempts = 1;
-  script_open_with(script, options);
-  script_train(script);
-  train(&mend);
+  open_trained(&mend, options);
   mock_json_once(script->mock, "POST", session_path, 403, "{}");
   restart(script);
   CHECK_INT(mend.n, 3);
@@ -269,6 +271,117 @@ TEST(Q1_a_session_that_cannot_be_had_leaves_all_lost) {
   script_fails(script, &outcome, script_step(script), TNK_ESESSION);
   CHECK(strstr(outcome.text, "could not be restored") != NULL);
   outcome_drop(&outcome);
+  script_close(script);
+}
+
+/* The sampler is lost too, and its turn comes after that of the model. */
+TEST(Q5_after_failures_in_a_row_all_wait_for_one_attempt) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+
+  options.max_retries = UINT32_MAX;
+  options.recovery_breaker = 2;
+  open_trained(&mend, options);
+  script_sampler(script);
+  mock_json(script->mock, "POST", load_path, 503, "{}");
+  restart(script);
+  check_event(&mend, 5, TNK_RECOVERY_FAILED, "model-0");
+  CHECK_INT(mend.events[5].retry_ms, 5000);
+  script_later(script, 5000);
+  check_event(&mend, 7, TNK_RECOVERY_FAILED, "model-0");
+  CHECK_INT(mend.events[7].retry_ms, 30000);
+  script_later(script, 29999);
+  CHECK_INT(mend.n, 8);
+  script_later(script, 1);
+  check_event(&mend, 9, TNK_RECOVERY_EXHAUSTED, "model-0");
+  CHECK_INT(mend.n, 10);
+  script_later(script, 29999);
+  CHECK_INT(mend.n, 10);
+  script_later(script, 1);
+  check_event(&mend, 10, TNK_RECOVERY_STARTED, "sampler-0");
+  check_event(&mend, 11, TNK_RECOVERY_COMPLETED, "sampler-0");
+  CHECK_INT(script->service->recovery.breaker.n_failures, 0);
+  script_close(script);
+}
+
+/* ---- Runs that are marked ---- */
+
+static const char run_path[] = "/api/v1/training_runs/model-0";
+
+static void mark(script_t *script, const char *corrupted) {
+  char text[256];
+
+  snprintf(text, sizeof(text),
+           "{\"training_run_id\":\"model-0\",\"base_model\":\"base\","
+           "\"model_owner\":\"me\",\"is_lora\":true,\"corrupted\":%s,"
+           "\"last_request_time\":\"2026-01-02T03:04:05Z\"}",
+           corrupted);
+  mock_json(script->mock, "GET", run_path, 200, text);
+}
+
+TEST(Q2_a_run_that_is_marked_as_corrupted_is_restored) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcome;
+
+  open_trained(&mend, options_of(&mend));
+  mark(script, "false");
+  script_later(script, 30000);
+  CHECK_INT(mock_count(script->mock, "GET", run_path), 1);
+  script_later(script, 29999);
+  CHECK_INT(mock_count(script->mock, "GET", run_path), 1);
+  CHECK_INT(mend.n, 0);
+  mark(script, "true");
+  script_later(script, 1);
+  CHECK_INT(mock_count(script->mock, "GET", run_path), 2);
+  CHECK_INT(mend.n, 3);
+  check_event(&mend, 0, TNK_RECOVERY_DETECTED, "model-0");
+  check_event(&mend, 2, TNK_RECOVERY_COMPLETED, "session-0:train:1");
+  CHECK_INT(mend.events[2].n_steps, 2);
+  script_ok(script, &outcome, script_step(script));
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+TEST(Q2_nobody_asks_for_runs_unless_recovery_is_asked_for) {
+  for (int i = 0; i < 2; i++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+    tnk_service_options_t options = options_of(&mend);
+
+    if (i == 0)
+      options.recovery = TNK_DEFAULT;
+    else
+      options.recovery_poll_ms = UINT64_MAX;
+    open_trained(&mend, options);
+    script_later(script, 100000);
+    CHECK_INT(mock_count(script->mock, "GET", run_path), 0);
+    script_close(script);
+  }
+}
+
+TEST(Q2_a_server_without_runs_is_asked_once) {
+  mend_t mend;
+  script_t *script = &mend.script;
+
+  open_trained(&mend, options_of(&mend));
+  mock_json(script->mock, "GET", run_path, 404, "{}");
+  for (int i = 0; i < 4; i++)
+    script_later(script, 30000);
+  CHECK_INT(mock_count(script->mock, "GET", run_path), 1);
+  CHECK_INT(mend.n, 0);
+  script_close(script);
+}
+
+TEST(Q2_closing_while_a_run_is_asked_for) {
+  mend_t mend;
+  script_t *script = &mend.script;
+
+  open_trained(&mend, options_of(&mend));
+  mock_on(script->mock, "GET", run_path, mock_hold, NULL);
+  script_later(script, 30000);
+  CHECK(script->service->recovery.asked != NULL);
   script_close(script);
 }
 
@@ -322,9 +435,7 @@ TEST(S0_3_a_forgotten_result_leads_to_the_last_saved_state) {
   script_t *script = &mend.script;
   outcome_t outcomes[3];
 
-  script_open_with(script, options_of(&mend));
-  script_train(script);
-  train(&mend);
+  open_trained(&mend, options_of(&mend));
   mock_json_once(script->mock, "POST", poll_path, 410, "{}");
   script_fails(script, &outcomes[0], script_pass(script, 1), TNK_EEXPIRED);
   for (int i = 0; i < 4; i++)
@@ -388,9 +499,7 @@ TEST(S4_1_closing_ends_a_recovery_at_any_time) {
     tnk_service_options_t options = options_of(&mend);
 
     options.max_retries = UINT32_MAX;
-    script_open_with(script, options);
-    script_train(script);
-    train(&mend);
+    open_trained(&mend, options);
     if (i == 0)
       mock_on(script->mock, "POST", load_path, mock_hold, NULL);
     else if (i == 1)

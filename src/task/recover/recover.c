@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "task/service/service.h"
 #include "task/train/restart.h"
 
@@ -59,18 +60,55 @@ static int may_pass(const tnk__error_t *error) {
          error->pub.code == TNK_ENOMEM;
 }
 
+static uint64_t longer(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+static uint64_t breaker_ms(const tnk__recovery_t *recovery) {
+  return tnk__breaker_wait_ms(&recovery->breaker,
+                              tnk__context_now_ms(recovery->session->context));
+}
+
+static void pause(tnk__recovery_t *recovery, uint64_t ms) {
+  recovery->state = TNK__RECOVERY_PAUSING;
+  tnk__timer_start(recovery->session->context, &recovery->timer, ms,
+                   on_pause_over);
+}
+
+/* Too much has failed in a row. */
+static int waits_for_breaker(tnk__recovery_t *recovery) {
+  const uint64_t ms = breaker_ms(recovery);
+
+  if (ms > 0)
+    pause(recovery, ms);
+  return ms > 0;
+}
+
+static void note_failure(tnk__recovery_t *recovery, const tnk__error_t *error) {
+  tnk__context_t *context = recovery->session->context;
+
+  if (!may_pass(error))
+    return;
+  tnk__breaker_failed(&recovery->breaker, tnk__context_now_ms(context));
+  if (breaker_ms(recovery) > 0)
+    tnk__log(&context->logger, TNK_LOG_WARN, "recovery",
+             "%llu attempts in a row have failed: the next one follows in %llu "
+             "ms",
+             (unsigned long long)recovery->breaker.n_failures,
+             (unsigned long long)breaker_ms(recovery));
+}
+
 /* Pause and try again, with 1; 0: that was all. */
 static int tries_again(tnk__recovery_t *recovery, const tnk__error_t *error,
                        tnk_recovery_event_t event) {
+  note_failure(recovery, error);
   if (!may_pass(error) ||
       recovery->n_attempts >= options_of(recovery)->recovery_attempts)
     return 0;
   event.kind = TNK_RECOVERY_FAILED;
   event.reason = error->pub.text;
-  event.retry_ms = delay_of(recovery);
-  recovery->state = TNK__RECOVERY_PAUSING;
-  tnk__timer_start(recovery->session->context, &recovery->timer, event.retry_ms,
-                   on_pause_over);
+  event.retry_ms = longer(delay_of(recovery), breaker_ms(recovery));
+  pause(recovery, event.retry_ms);
   tnk__recovery_tell(recovery, event);
   return 1;
 }
@@ -91,11 +129,13 @@ static tnk__error_t *refusal(const tnk_training_t *training, const char *why) {
                         training->info.model_id, why);
 }
 
+static const char never_saved[] = "no state of it was ever saved";
+
 static void suspend(tnk_training_t *training) {
   tnk__error_t *error =
       refusal(training, training->saved_path != NULL
                             ? ", and is being restored; wait for on_recovery"
-                            : ", and no state of it was saved");
+                            : ", and no state of it was ever saved");
 
   tnk__training_suspend(training, error);
   tnk__error_unref(error);
@@ -103,8 +143,12 @@ static void suspend(tnk_training_t *training) {
 
 static void refuse_for_good(tnk_training_t *training) {
   tnk__error_t *error = refusal(
-      training, ", and could not be restored; restore a saved state, or "
-                "train on with tnk_training_go_on()");
+      training, training->saved_path != NULL
+                    ? ", and could not be restored; restore a saved state, or "
+                      "train on with tnk_training_go_on()"
+                    : ", and no state of it was ever saved, so that nothing "
+                      "can be restored; make a new client, or train on with "
+                      "tnk_training_go_on()");
 
   tnk__training_refuse(training, error);
   tnk__error_unref(error);
@@ -127,6 +171,8 @@ static void training_is_back(tnk__recovery_t *recovery,
   tnk_recovery_event_t event = event_of_training(training);
 
   training->is_lost = 0;
+  training->has_no_run = 0;
+  tnk__breaker_worked(&recovery->breaker);
   event.kind = TNK_RECOVERY_COMPLETED;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
@@ -182,6 +228,7 @@ static void adopt_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
   tnk__sampling_adopt(sampling, other, error);
   tnk__error_unref(error);
   sampling->is_lost = 0;
+  tnk__breaker_worked(&recovery->breaker);
   event = event_of_sampling(sampling);
   event.kind = TNK_RECOVERY_COMPLETED;
   if (tnk__recovery_tell(recovery, event))
@@ -231,7 +278,7 @@ static void restore(tnk__recovery_t *recovery, tnk_training_t *training) {
   tnk_recovery_event_t event = event_of_training(training);
 
   if (training->saved_path == NULL) {
-    give_up_training(recovery, training, "no state of it was saved");
+    give_up_training(recovery, training, never_saved);
     return;
   }
   recovery->state = TNK__RECOVERY_RESTORING;
@@ -249,9 +296,13 @@ static void begin_training(tnk__recovery_t *recovery,
                            tnk_training_t *training) {
   tnk_recovery_event_t event = event_of_training(training);
 
+  if (waits_for_breaker(recovery))
+    return;
   if (recovery->n_attempts == 0) {
     suspend(training);
     event.kind = TNK_RECOVERY_DETECTED;
+    if (training->saved_path == NULL)
+      event.reason = never_saved;
     if (!tnk__recovery_tell(recovery, event))
       return;
   }
@@ -270,6 +321,8 @@ static void make_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling) {
                      "its weights were not saved under a name");
     return;
   }
+  if (waits_for_breaker(recovery))
+    return;
   recovery->state = TNK__RECOVERY_RESTORING;
   recovery->n_attempts++;
   recovery->sampling = tnk__sampling_show(sampling);
@@ -350,6 +403,7 @@ static void on_session(tnk__need_t *need, tnk__error_t *error) {
     return;
   }
   recovery->is_lost = 0;
+  tnk__breaker_worked(&recovery->breaker);
   event.kind = TNK_RECOVERY_COMPLETED;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
@@ -358,6 +412,8 @@ static void on_session(tnk__need_t *need, tnk__error_t *error) {
 static void open_session(tnk__recovery_t *recovery) {
   tnk_recovery_event_t event = event_of_session(recovery);
 
+  if (waits_for_breaker(recovery))
+    return;
   recovery->state = TNK__RECOVERY_OPENING;
   recovery->n_attempts++;
   event.kind = TNK_RECOVERY_STARTED;
@@ -388,6 +444,8 @@ static void on_next(tnk__deferred_t *next) {
   if (recovery->session->endpoint.closing ||
       recovery->state != TNK__RECOVERY_IDLE)
     return;
+  if (!recovery->is_watching)
+    tnk__monitor_start(recovery);
   if (recovery->is_lost)
     begin_session(recovery);
   else
@@ -417,10 +475,15 @@ void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session) {
   tnk__need_init(&recovery->need, on_session);
   session->mender = recovery;
   session->lost = on_lost;
+  tnk__breaker_init(&recovery->breaker, options_of(recovery)->recovery_breaker,
+                    options_of(recovery)->recovery_breaker_ms);
+  if (options_of(recovery)->recovery == TNK_YES)
+    tnk__defer(session->context, &recovery->next);
 }
 
 void tnk__recovery_shut(tnk__recovery_t *recovery) {
   tnk__timer_stop(&recovery->timer);
+  tnk__timer_stop(&recovery->monitor);
   tnk__defer_cancel(&recovery->next);
   tnk__need_cancel(&recovery->need);
 }

@@ -1,6 +1,7 @@
 #ifndef TNK_TASK_RECOVER_RECOVER_H
 #define TNK_TASK_RECOVER_RECOVER_H
 
+#include "flow/breaker.h"
 #include "task/sample/sampling.h"
 #include "task/session/session.h"
 #include "task/train/training.h"
@@ -30,12 +31,22 @@ typedef struct tnk__recovery {
   tnk__deferred_t next;
   tnk_training_t *training; /* that is restored, with a reference; or NULL */
   tnk_sampling_t *sampling; /* or this one */
+  tnk__breaker_t breaker;
+  tnk__timer_t monitor;  /* until the next questions about runs */
+  tnk_training_t *asked; /* whose run is asked for, with a reference; or NULL */
+  uint32_t round;        /* of those questions */
+  int is_watching;       /* they have begun */
 } tnk__recovery_t;
 
 /* Begin, idle. Nothing is ever done where the options do not ask for it. */
 void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session);
 /* Give up whatever is under way; the session is being shut. */
 void tnk__recovery_shut(tnk__recovery_t *recovery);
+
+/* ---- Runs that the service marks as corrupted: monitor.c ---- */
+
+/* Ask for them after a while, again and again. */
+void tnk__monitor_start(tnk__recovery_t *recovery);
 
 /* ---- What the program is told: tell.c ---- */
 

@@ -60,7 +60,9 @@ struct tnk_training {
   char *saved_path;
   tnk__tally_t saved_tally;
   int saved_optimizer;
-  int is_lost; /* it waits to be restored, see task/recover */
+  int is_lost;    /* it waits to be restored, see task/recover */
+  uint32_t round; /* of the questions about runs in which it was asked for */
+  int has_no_run; /* that the service would tell of */
   int closing;
   tnk_close_cb close_cb;
   void *close_user;
