@@ -248,6 +248,36 @@ TEST(S4_13_renumbering) {
   tnk__buf_deinit(&buf);
 }
 
+TEST(another_session_takes_the_place_of_the_first) {
+  static const char *const names[] = {"s", "a much longer id \"quoted\"", "",
+                                      "\xc3\xa9", "seq_id\":1,"};
+  tnk_chunk_t chunk = tnk_chunk_text(ids, 4);
+  tnk_model_input_t prompt = {.chunks = &chunk, .n_chunks = 1};
+  tnk__sample_request_t request = {
+      .prompt = &prompt, .sampling_session_id = "first", .seq_id = 3};
+  tnk__sample_seq_t seq;
+  tnk__buf_t buf, again;
+
+  tnk__buf_init(&buf, test_allocator(), 1 << 16);
+  tnk__buf_init(&again, test_allocator(), 1 << 16);
+  CHECK_INT(tnk__sample_write(&buf, &request, &seq), TNK_OK);
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    CHECK_INT(tnk__sample_retarget(&buf, &seq, names[i]), TNK_OK);
+    CHECK_INT(tnk__sample_renumber(&buf, &seq, (int64_t)i * 1000), TNK_OK);
+    request.sampling_session_id = names[i];
+    request.seq_id = (int64_t)i * 1000;
+    tnk__buf_clear(&again);
+    CHECK_INT(tnk__sample_write(&again, &request, NULL), TNK_OK);
+    CHECK_MEM(buf.data, buf.len, again.data, again.len);
+  }
+  test_alloc_fail_at(0);
+  CHECK_INT(tnk__sample_retarget(&buf, &seq, "x"), TNK_ENOMEM);
+  test_alloc_fail_at(-1);
+  CHECK_MEM(buf.data, buf.len, again.data, again.len);
+  tnk__buf_deinit(&again);
+  tnk__buf_deinit(&buf);
+}
+
 TEST(renumbering_stays_within_the_limit) {
   tnk_model_input_t prompt = {.chunks = NULL, .n_chunks = 0};
   tnk__sample_request_t request = {.prompt = &prompt,

@@ -31,6 +31,7 @@ typedef struct {
   int n;
   int closes_at; /* this event */
   int goes_on_at;
+  tnk_promise_t *first; /* of two samples */
 } mend_t;
 
 static void keep(char *to, size_t size, const char *text) {
@@ -428,6 +429,151 @@ TEST(Q1_samplers_are_made_again_from_what_they_were_made_of) {
   script_close(script);
 }
 
+static const char sample_path[] = "/api/v1/asample";
+
+/* One with a seed of its own. */
+static tnk_promise_t *seeded(script_t *script, int64_t seed) {
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+
+  params.max_tokens = 8;
+  params.seed = seed;
+  return tnk_sampling_sample(script->sampling, script_prompt(), &params, NULL);
+}
+
+/* The server that comes back has another sampler. */
+static void new_sampler(script_t *script, int status) {
+  mock_json(script->mock, "POST", sampler_path, status,
+            "{\"sampling_session_id\":\"a-new-sampler-1\"}");
+  mock_json(script->mock, "GET", "/api/v1/samplers/a-new-sampler-1", 200,
+            "{\"sampler_id\":\"a-new-sampler-1\",\"base_model\":\"base\"}");
+}
+
+/* Two samples, of which the first is accepted and the second is on the wire. */
+static void sample_two(mend_t *mend, tnk_service_options_t options,
+                       outcome_t *outcomes) {
+  script_t *script = &mend->script;
+
+  script_open_with(script, options);
+  script_sampler(script);
+  mock_once(script->mock, "POST", poll_path, mock_hold, NULL);
+  mend->first = seeded(script, 101);
+  outcome_of(&outcomes[0], tnk_promise_ref(mend->first));
+  while (mock_n_held(script->mock) < 1)
+    mock_turns(script->mock, 1);
+  mock_once(script->mock, "POST", sample_path, mock_hold, NULL);
+  outcome_of(&outcomes[1], seeded(script, 102));
+  while (mock_n_held(script->mock) < 2)
+    mock_turns(script->mock, 1);
+}
+
+static void check_resent(const script_t *script, size_t i, const char *seed,
+                         const char *number) {
+  const char *body =
+      (const char *)mock_find(script->mock, "POST", sample_path, i)->body;
+
+  CHECK(strstr(body, seed) != NULL);
+  CHECK(strstr(body, number) != NULL);
+  CHECK(strstr(body, "\"sampling_session_id\":\"a-new-sampler-1\"") != NULL);
+}
+
+TEST(Q1_samples_in_flight_go_to_the_new_sampler_with_their_seeds) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[3];
+  char text[256];
+
+  sample_two(&mend, options_of(&mend), outcomes);
+  new_sampler(script, 200);
+  mock_once(script->mock, "POST", sampler_path, mock_hold, NULL);
+  restart(script);
+  CHECK_INT(outcomes[0].n_done + outcomes[1].n_done, 0);
+  tnk_promise_explain(mend.first, text, sizeof(text));
+  CHECK(strstr(text, "waits for its sampler to be made again") != NULL);
+  /* One that is called meanwhile waits as well. */
+  outcome_of(&outcomes[2], seeded(script, 103));
+  script_turns(script);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 2);
+  mock_release(script->mock, 200,
+               "{\"sampling_session_id\":\"a-new-sampler-1\"}");
+  for (int i = 0; i < 3; i++)
+    outcome_ok(script, &outcomes[i]);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 5);
+  check_resent(script, 2, "\"seed\":101", "\"seq_id\":0");
+  check_resent(script, 3, "\"seed\":102", "\"seq_id\":1");
+  check_resent(script, 4, "\"seed\":103", "\"seq_id\":2");
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 3);
+  script_close(script);
+}
+
+TEST(Q1_samples_of_a_sampler_that_cannot_be_made_again_are_rejected) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[2];
+
+  sample_two(&mend, options_of(&mend), outcomes);
+  new_sampler(script, 403);
+  restart(script);
+  for (int i = 0; i < 2; i++) {
+    outcome_fails(script, &outcomes[i], TNK_ESESSION);
+    CHECK(strstr(outcomes[i].text, "could not be made again") != NULL);
+  }
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_samples_are_rejected_when_there_is_no_new_session) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcomes[2];
+
+  options.recovery_attempts = 1;
+  sample_two(&mend, options, outcomes);
+  mock_json_once(script->mock, "POST", session_path, 403, "{}");
+  restart(script);
+  for (int i = 0; i < 2; i++)
+    outcome_fails(script, &outcomes[i], TNK_ESESSION);
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_samples_that_are_not_to_be_repeated_are_not) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcomes[2];
+
+  options.retry_samples = TNK_NO;
+  sample_two(&mend, options, outcomes);
+  new_sampler(script, 200);
+  restart(script);
+  for (int i = 0; i < 2; i++)
+    outcome_fails(script, &outcomes[i], TNK_ESESSION);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 2);
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_samples_that_wait_for_their_sampler_can_be_canceled_and_closed) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[2];
+
+  sample_two(&mend, options_of(&mend), outcomes);
+  mock_on(script->mock, "POST", sampler_path, mock_hold, NULL);
+  restart(script);
+  tnk_promise_cancel(mend.first);
+  outcome_fails(script, &outcomes[0], TNK_ECANCELED);
+  script_close(script);
+  CHECK_INT(outcomes[1].status, TNK_ECLOSED);
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 2);
+}
+
 /* ---- A server that has lost its memory of a model ---- */
 
 TEST(S0_3_a_forgotten_result_leads_to_the_last_saved_state) {
@@ -520,6 +666,7 @@ static int run_without(long n) {
   mend_t mend;
   script_t *script = &mend.script;
   outcome_t outcome;
+  outcome_t sample;
   int is_back = 0;
   int did_fail;
 
@@ -528,6 +675,10 @@ static int run_without(long n) {
   script_sampler(script);
   train(&mend);
   script_advance(script, 10000); /* a good heartbeat */
+  mock_once(script->mock, "POST", poll_path, mock_hold, NULL);
+  outcome_of(&sample, seeded(script, 7));
+  while (mock_n_held(script->mock) == 0)
+    mock_turns(script->mock, 1);
   test_alloc_fail_at(n);
   restart(script);
   for (int i = 0; i < 6; i++)
@@ -541,7 +692,11 @@ static int run_without(long n) {
   outcome_of(&outcome, script_step(script));
   script_settle(script, &outcome);
   CHECK_INT(outcome.status, is_back ? TNK_OK : TNK_ESESSION);
+  script_settle(script, &sample);
+  if (!did_fail)
+    CHECK_INT(sample.status, TNK_OK);
   outcome_drop(&outcome);
+  outcome_drop(&sample);
   script_close(script);
   return !did_fail;
 }

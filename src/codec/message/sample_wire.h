@@ -23,7 +23,8 @@ typedef struct {
 /* Where the sequence number stands in a written request. */
 typedef struct {
   size_t at;
-  size_t n; /* 0: there is none */
+  uint32_t n;    /* 0: there is none */
+  uint32_t id_n; /* bytes of the session's id before it, with its quotes */
 } tnk__sample_seq_t;
 
 /* Append the request. `seq` may be NULL. TNK_OK or the buffer's error. */
@@ -33,6 +34,10 @@ int tnk__sample_write(tnk__buf_t *out, const tnk__sample_request_t *request,
  * again. Nobody may be reading the bytes. */
 int tnk__sample_renumber(tnk__buf_t *out, tnk__sample_seq_t *seq,
                          int64_t seq_id);
+/* The same with the id of another sampling session. TNK_OK or the buffer's
+ * error, and then nothing has changed. */
+int tnk__sample_retarget(tnk__buf_t *out, tnk__sample_seq_t *seq,
+                         const char *sampling_session_id);
 /* What the request counts in the byte budget is tnk__prompt_bytes(), see
  * codec/data/data.h. */
 

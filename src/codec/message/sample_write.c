@@ -124,19 +124,24 @@ static void put_params(tnk__json_writer_t *w,
 static void put_target(tnk__json_writer_t *w,
                        const tnk__sample_request_t *request,
                        tnk__sample_seq_t *seq) {
+  size_t id_at;
+
   if (request->base_model != NULL)
     tnk__json_put_text(w, "base_model", request->base_model);
   if (request->model_path != NULL)
     tnk__json_put_text(w, "model_path", request->model_path);
   if (request->sampling_session_id == NULL)
     return;
-  tnk__json_put_text(w, "sampling_session_id", request->sampling_session_id);
+  tnk__json_key(w, "sampling_session_id");
+  id_at = w->buf->len;
+  tnk__json_text(w, request->sampling_session_id);
+  seq->id_n = (uint32_t)(w->buf->len - id_at);
   tnk__json_key(w, "seq_id");
   /* A sample that is submitted anew gets another number; its prompt, which may
    * be long, is not written again for that. */
   seq->at = w->buf->len;
   tnk__json_int(w, request->seq_id);
-  seq->n = w->buf->len - seq->at;
+  seq->n = (uint32_t)(w->buf->len - seq->at);
 }
 
 /* Those that version 0.25 of the official client does not send are left out
@@ -188,19 +193,56 @@ int tnk__sample_write(tnk__buf_t *out, const tnk__sample_request_t *request,
   return tnk__json_finish(&w);
 }
 
+/* Put other bytes in the place of `n_old` ones. */
+static int replace(tnk__buf_t *out, size_t at, size_t n_old, const void *text,
+                   size_t n) {
+  const size_t behind = at + n_old;
+
+  if (out->err != TNK_OK ||
+      (n > n_old && tnk__buf_reserve(out, n - n_old) == NULL))
+    return out->err;
+  memmove(out->data + at + n, out->data + behind, out->len - behind);
+  memcpy(out->data + at, text, n);
+  out->len = out->len - n_old + n;
+  return TNK_OK;
+}
+
 int tnk__sample_renumber(tnk__buf_t *out, tnk__sample_seq_t *seq,
                          int64_t seq_id) {
   char text[TNK__NUMBER_TEXT];
-  size_t n = tnk__int_text(text, seq_id);
-  size_t behind = seq->at + seq->n;
+  const size_t n = tnk__int_text(text, seq_id);
+  int err;
 
-  if (seq->n == 0 || out->err != TNK_OK)
+  if (seq->n == 0)
     return out->err;
-  if (n > seq->n && tnk__buf_reserve(out, n - seq->n) == NULL)
+  err = replace(out, seq->at, seq->n, text, n);
+  if (err == TNK_OK)
+    seq->n = (uint32_t)n;
+  return err;
+}
+
+/* Between the id and the number. */
+static const char gap[] = ",\"seq_id\":";
+
+int tnk__sample_retarget(tnk__buf_t *out, tnk__sample_seq_t *seq,
+                         const char *sampling_session_id) {
+  const size_t id_at = seq->at - (sizeof(gap) - 1) - seq->id_n;
+  tnk__json_writer_t w;
+  tnk__buf_t id;
+  int err;
+
+  if (seq->n == 0)
     return out->err;
-  memmove(out->data + seq->at + n, out->data + behind, out->len - behind);
-  memcpy(out->data + seq->at, text, n);
-  out->len = out->len - seq->n + n;
-  seq->n = n;
-  return TNK_OK;
+  tnk__buf_init(&id, out->alloc, out->max);
+  tnk__json_writer_init(&w, &id);
+  tnk__json_text(&w, sampling_session_id);
+  err = tnk__json_finish(&w);
+  if (err == TNK_OK)
+    err = replace(out, id_at, seq->id_n, id.data, id.len);
+  if (err == TNK_OK) {
+    seq->at = seq->at - seq->id_n + id.len;
+    seq->id_n = (uint32_t)id.len;
+  }
+  tnk__buf_deinit(&id);
+  return err;
 }

@@ -206,11 +206,21 @@ static tnk_recovery_event_t event_of_sampling(tnk_sampling_t *sampling) {
                                 .path = sampling->model_path};
 }
 
+static void refuse_samples(tnk_sampling_t *sampling) {
+  tnk__error_t *error = tnk__error_new(
+      &sampling->session->context->alloc, TNK_ESESSION,
+      "%s: the sampler is lost, and could not be made again", sampling->id);
+
+  sampling->is_lost = 0;
+  tnk__samples_refuse(sampling, error);
+  tnk__error_unref(error);
+}
+
 static void give_up_sampling(tnk__recovery_t *recovery,
                              tnk_sampling_t *sampling, const char *why) {
   tnk_recovery_event_t event = event_of_sampling(sampling);
 
-  sampling->is_lost = 0;
+  refuse_samples(sampling);
   event.kind = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
   if (tnk__recovery_tell(recovery, event))
@@ -225,9 +235,9 @@ static void adopt_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
       "%s: the sampler was lost, and has been made again; sample anew",
       sampling->id);
 
+  sampling->is_lost = 0;
   tnk__sampling_adopt(sampling, other, error);
   tnk__error_unref(error);
-  sampling->is_lost = 0;
   tnk__breaker_worked(&recovery->breaker);
   event = event_of_sampling(sampling);
   event.kind = TNK_RECOVERY_COMPLETED;
@@ -376,6 +386,7 @@ static void lose_clients(tnk__session_t *session) {
     tnk_sampling_t *sampling = tnk__container_of(node, tnk_sampling_t, link);
 
     sampling->is_lost = !sampling->closing && sampling->foreign == NULL;
+    tnk__samples_park(sampling);
   }
 }
 
@@ -386,7 +397,7 @@ static void give_up_session(tnk__recovery_t *recovery, const char *why) {
   TNK__LIST_FOREACH (node, &recovery->session->trainings)
     refuse_for_good(tnk__container_of(node, tnk_training_t, link));
   TNK__LIST_FOREACH (node, &recovery->session->samplings)
-    tnk__container_of(node, tnk_sampling_t, link)->is_lost = 0;
+    refuse_samples(tnk__container_of(node, tnk_sampling_t, link));
   event.kind = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
   if (tnk__recovery_tell(recovery, event))

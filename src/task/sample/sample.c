@@ -47,6 +47,10 @@ static int may_resubmit(const tnk__sample_t *sample) {
          (sample->wants_logprobs || !session->flags.sample_fail_fast);
 }
 
+int tnk__sample_may_resubmit_lost(const tnk__sample_t *sample) {
+  return may_resubmit(sample) && sample->body.data != NULL;
+}
+
 /* Only while its promise is pending: later the client may be gone. */
 static void moved(tnk__sample_t *sample) {
   if (sample->promise != NULL)
@@ -56,7 +60,7 @@ static void moved(tnk__sample_t *sample) {
 
 /* ---- What it holds ---- */
 
-static void forget_ids(tnk__sample_t *sample) {
+void tnk__sample_forget_ids(tnk__sample_t *sample) {
   tnk__free(&session_of(sample)->context->alloc, sample->ids);
   sample->ids = NULL;
   sample->n_ids = 0;
@@ -71,7 +75,7 @@ static void dispose(tnk__sample_t *sample) {
   tnk__job_cancel(&sample->job);
   tnk__sample_give_back(sample);
   tnk__sample_leave(sample);
-  forget_ids(sample);
+  tnk__sample_forget_ids(sample);
   tnk__buf_deinit(&sample->body);
   tnk__free(alloc, sample);
 }
@@ -242,7 +246,7 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   session->context->counters.n_resubmits++;
   tnk__sample_settle(sample, 0);
   tnk__sample_give_back(sample);
-  forget_ids(sample);
+  tnk__sample_forget_ids(sample);
   sample->has_seq = 0;
   delay_ms = tnk__backoff_sample_ms(sample->n_resubmits++,
                                     tnk__context_uniform(session->context));
@@ -302,6 +306,8 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
     if (sample->promise == NULL) {
       session->context->counters.n_late_events++;
       dispose(sample); /* there is nothing to cancel */
+    } else if (tnk__sample_may_park(sample)) {
+      tnk__sample_park(sample);
     } else if (waits(sample, reply)) {
       tnk__call_tell_retry(call_of(sample), reply->status,
                            reply->error->pub.code);
@@ -331,7 +337,7 @@ static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
   char *text;
   size_t i;
 
-  forget_ids(sample);
+  tnk__sample_forget_ids(sample);
   if (answer->n_sequence_ids == 0)
     return;
   for (i = 0; i < answer->n_sequence_ids; i++)
@@ -460,7 +466,10 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   const uint64_t now = tnk__context_now_ms(session_of(sample)->context);
 
   tnk__text_printf(out, "%s: ", name_of(sample));
-  if (tnk__sample_explain_wait(sample, out)) {
+  if (sample->is_parked) {
+    tnk__text_printf(out, "waits for its sampler to be made again, since ");
+    tnk__text_time(out, now - sample->since_ms);
+  } else if (tnk__sample_explain_wait(sample, out)) {
     ; /* also between two attempts */
   } else if (tnk__job_is_active(&sample->job)) {
     tnk__job_explain(&sample->job, out);

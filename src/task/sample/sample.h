@@ -64,6 +64,7 @@ typedef struct tnk__sample {
   uint8_t is_uncounted;   /* its prompt has more tokens than were counted */
   uint8_t wants_logprobs; /* compute_logprobs rather than sample */
   uint8_t has_seq;
+  uint8_t is_parked;
   uint8_t waits_for; /* a tnk__sample_need_t */
   uint8_t holds;     /* a set of 1 << tnk__sample_need_t */
   tnk__job_t job;
@@ -104,8 +105,20 @@ void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples);
  * service has said that it failed; else all it may have used is in doubt. */
 void tnk__sample_settle(tnk__sample_t *sample, int has_failed);
 
+/* ---- sample_park.c: while its sampler is lost and made again ---- */
+
+/* Whether it waits for that, rather than failing. */
+int tnk__sample_may_park(const tnk__sample_t *sample);
+/* Give up what is under way of it, and wait. */
+void tnk__sample_park(tnk__sample_t *sample);
+
 /* ---- sample.c ---- */
 
 void tnk__sample_submit(tnk__sample_t *sample);
+/* Whether it could be submitted anew: that is wanted, and its bytes are here.
+ */
+int tnk__sample_may_resubmit_lost(const tnk__sample_t *sample);
+/* Forget the ids of its sequences. */
+void tnk__sample_forget_ids(tnk__sample_t *sample);
 
 #endif

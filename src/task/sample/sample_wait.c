@@ -197,8 +197,12 @@ static int still_fits(tnk__sample_t *sample) {
 /* Who waits for the end of a back-off holds none of the few second slots; the
  * last look at the limiter is right before the bytes go out. */
 void tnk__sample_go_on(tnk__sample_t *sample) {
-  if (sample->waits_for != TNK__SAMPLE_NOTHING)
+  if (sample->waits_for != TNK__SAMPLE_NOTHING || sample->is_parked)
     return;
+  if (tnk__sample_may_park(sample)) {
+    tnk__sample_park(sample);
+    return;
+  }
   if (!take(sample, TNK__SAMPLE_RUNNING, NULL) ||
       !take(sample, TNK__SAMPLE_SLOT, &sample->slot_ticket))
     return;

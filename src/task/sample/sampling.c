@@ -83,7 +83,6 @@ void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other,
                          tnk__error_t *error) {
   char *id = sampling->id;
 
-  abort_all(sampling, error);
   sampling->id = other->id;
   other->id = id;
   other->poller = sampling->poller;
@@ -92,6 +91,7 @@ void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other,
   sampling->exported = NULL;
   sampling->clone = 0;
   sampling->next_seq = 0;
+  tnk__samples_resume(sampling, error);
   tnk__sampling_close(other, NULL, NULL);
 }
 

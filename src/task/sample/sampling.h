@@ -72,9 +72,16 @@ tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
                                   const char *base_model,
                                   int record_stability_info);
 /* Go on with the sampler of another client, which is then closed; what is
- * pending is rejected. */
+ * pending goes there, or is rejected where that cannot be. */
 void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other,
                          tnk__error_t *error);
+/* Its sampler is lost: what is pending waits until it is made again, as far as
+ * it can be, for tnk__samples_resume() or tnk__samples_refuse(). */
+void tnk__samples_park(tnk_sampling_t *sampling);
+/* Submit to the sampler of `id` what waits, and reject the others. */
+void tnk__samples_resume(tnk_sampling_t *sampling, tnk__error_t *error);
+/* Reject what waits. */
+void tnk__samples_refuse(tnk_sampling_t *sampling, tnk__error_t *error);
 void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user);
 /* As a promise's value: one more reference, and how it is given up. */
 void *tnk__sampling_show(tnk_sampling_t *sampling);
