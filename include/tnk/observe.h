@@ -70,7 +70,7 @@ typedef enum {
    * ended. */
   TNK_WAITS_FOR_RETRY = 9,
   TNK_WAITS_FOR_POLL = 10, /**< The next question for its result. */
-  /** A custom loss, from the call of its function to its answer. */
+  /** The function of a custom loss, from its call to its answer. */
   TNK_WAITS_FOR_LOSS = 11
 } tnk_waits_for_t;
 

@@ -219,8 +219,9 @@ typedef struct {
   const char *dump_file;
   /** TNK_YES: what the server has lost is made again by itself: a new session,
    * samplers from their paths, and training clients from their last saved or
-   * loaded state, with the optimizer. on_recovery tells from which step a
-   * training is to go on; until then its calls reject with TNK_ESESSION. The
+   * loaded state, with the optimizer. Samples under way are submitted to the
+   * new sampler, unless retry_samples is off. on_recovery tells from which step
+   * a training is to go on; until then its calls reject with TNK_ESESSION. The
    * handles stay the same, their ids change. Off unless asked for. */
   tnk_choice_t recovery;
   uint32_t recovery_attempts; /**< For each of them; 0: 3. */

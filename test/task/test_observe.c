@@ -41,7 +41,7 @@ static const way_t ways[] = {
     {"save_weights_external", "queued " JOB DONE},
     {"save_weights_and_get_sampling", "queued " JOB DONE},
     {"load_state", "queued " JOB DONE},
-    {"forward_backward_custom", "queued " JOB " " JOB DONE},
+    {"forward_backward_custom", "queued " JOB " loss " JOB DONE},
     {"unload", "queued " JOB DONE},
     {"sample", "queued " JOB DONE},
     {"compute_logprobs", "queued " JOB DONE},
@@ -228,6 +228,29 @@ TEST(observe_a_failure_ends_the_operation_with_its_code) {
   script_fails(&script, &outcome, script_step(&script), TNK_EREQUEST);
   CHECK_INT(kept.failed.code, TNK_EREQUEST);
   CHECK_INT(kept.failed.status, 400);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
+static int give_up(tnk_custom_loss_t *io, void *user) {
+  const script_t *script = user;
+
+  (void)io;
+  check_words(script, "forward_backward_custom", "queued " JOB " loss");
+  return 7;
+}
+
+TEST(observe_a_custom_loss_begins_and_fails) {
+  outcome_t outcome;
+  script_t script;
+
+  script_open_train(&script);
+  script_fails(&script, &outcome,
+               tnk_training_forward_backward_custom(
+                   script.training, script_data(1), 1, give_up, &script, NULL),
+               TNK_EUSER);
+  check_words(&script, "forward_backward_custom",
+              "queued " JOB " loss failed delivered");
   outcome_drop(&outcome);
   script_close(&script);
 }

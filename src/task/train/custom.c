@@ -256,6 +256,7 @@ static void call_user(custom_t *custom) {
 
   tnk__op_hold(op);
   custom->is_running = 1;
+  tnk__promise_waits(op->promise, TNK_WAITS_FOR_LOSS, 0);
   tnk__callout_begin();
   status = custom->cb(&custom->io, custom->user);
   tnk__callout_end();
