@@ -236,7 +236,8 @@ static void adopt_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
       sampling->id);
 
   sampling->is_lost = 0;
-  tnk__sampling_adopt(sampling, other, error);
+  tnk__sampling_adopt(sampling, other);
+  tnk__samples_resume(sampling, error);
   tnk__error_unref(error);
   tnk__breaker_worked(&recovery->breaker);
   event = event_of_sampling(sampling);

@@ -1,7 +1,7 @@
 #ifndef TNK_TASK_RECOVER_RECOVER_H
 #define TNK_TASK_RECOVER_RECOVER_H
 
-#include "flow/breaker.h"
+#include "task/recover/breaker.h"
 #include "task/sample/sampling.h"
 #include "task/session/session.h"
 #include "task/train/training.h"

@@ -87,6 +87,11 @@ void tnk__sample_go_later(tnk__sample_t *sample);
 void tnk__sample_give_back(tnk__sample_t *sample);
 /* Give back the slot among those under way. */
 void tnk__sample_leave(tnk__sample_t *sample);
+/* Whether it waits until its sampler, which is lost, is made again, rather than
+ * failing. */
+int tnk__sample_may_park(const tnk__sample_t *sample);
+/* Give up what is under way of it, and wait for that. */
+void tnk__sample_park(tnk__sample_t *sample);
 /* Write what it waits for. 0: nothing, it has been submitted. */
 int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out);
 
@@ -104,13 +109,6 @@ void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples);
 /* Count what it has without a result: nothing if it was not run, or if the
  * service has said that it failed; else all it may have used is in doubt. */
 void tnk__sample_settle(tnk__sample_t *sample, int has_failed);
-
-/* ---- sample_park.c: while its sampler is lost and made again ---- */
-
-/* Whether it waits for that, rather than failing. */
-int tnk__sample_may_park(const tnk__sample_t *sample);
-/* Give up what is under way of it, and wait. */
-void tnk__sample_park(tnk__sample_t *sample);
 
 /* ---- sample.c ---- */
 

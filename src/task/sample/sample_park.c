@@ -14,33 +14,6 @@ static tnk__sample_t *sample_at(tnk__list_t *node) {
   return tnk__container_of(tnk__member_of(node), tnk__sample_t, member);
 }
 
-/* One whose bytes are gone, or that is to report the first failure, fails as
- * the server says. */
-int tnk__sample_may_park(const tnk__sample_t *sample) {
-  const tnk_sampling_t *sampling = sample->sampling;
-
-  return sampling != NULL && sampling->is_lost && !sampling->closing &&
-         sample->promise != NULL &&
-         (sampling->model_path != NULL || sampling->is_of_base) &&
-         tnk__sample_may_resubmit_lost(sample);
-}
-
-void tnk__sample_park(tnk__sample_t *sample) {
-  tnk__session_t *session = sample->job.future.session;
-
-  if (sample->is_parked)
-    return;
-  tnk__sample_settle(sample, 0);
-  tnk__job_cancel(&sample->job);
-  tnk__sample_give_back(sample);
-  tnk__sample_leave(sample);
-  tnk__sample_forget_ids(sample);
-  sample->has_seq = 0;
-  sample->is_parked = 1;
-  sample->since_ms = tnk__context_now_ms(session->context);
-  tnk__call_waits(&sample->job.future.call, TNK_WAITS_FOR_SESSION);
-}
-
 void tnk__samples_park(tnk_sampling_t *sampling) {
   TNK__LIST_FOREACH_SAFE (node, next, &sampling->samples)
     if (tnk__sample_may_park(sample_at(node)))

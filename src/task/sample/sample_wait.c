@@ -180,6 +180,37 @@ void tnk__sample_leave(tnk__sample_t *sample) {
     tnk__semaphore_release(&session_of(sample)->sample_running);
 }
 
+/* ---- A sampler that is made again ---- */
+
+/* One whose bytes are gone, or that is to report the first failure, fails as
+ * the server says. */
+int tnk__sample_may_park(const tnk__sample_t *sample) {
+  const tnk_sampling_t *sampling = sample->sampling;
+
+  return sampling != NULL && sampling->is_lost && !sampling->closing &&
+         sample->promise != NULL &&
+         (sampling->model_path != NULL || sampling->is_of_base) &&
+         tnk__sample_may_resubmit_lost(sample);
+}
+
+void tnk__sample_park(tnk__sample_t *sample) {
+  tnk__session_t *session = sample->job.future.session;
+
+  if (sample->is_parked)
+    return;
+  tnk__sample_settle(sample, 0);
+  tnk__job_cancel(&sample->job);
+  tnk__sample_give_back(sample);
+  tnk__sample_leave(sample);
+  tnk__sample_forget_ids(sample);
+  sample->has_seq = 0;
+  sample->is_parked = 1;
+  sample->since_ms = tnk__context_now_ms(session->context);
+  tnk__call_waits(&sample->job.future.call, TNK_WAITS_FOR_SESSION);
+}
+
+/* ---- All of it, one after the other ---- */
+
 /* It came in while there were more second slots: get in line with the rest,
  * whose price has gone up too. 1 when it may stay. */
 static int still_fits(tnk__sample_t *sample) {

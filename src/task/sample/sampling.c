@@ -79,8 +79,7 @@ static void abort_all(tnk_sampling_t *sampling, tnk__error_t *error) {
 }
 
 /* What belongs to the old sampler goes with the other client. */
-void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other,
-                         tnk__error_t *error) {
+void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other) {
   char *id = sampling->id;
 
   sampling->id = other->id;
@@ -91,7 +90,6 @@ void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other,
   sampling->exported = NULL;
   sampling->clone = 0;
   sampling->next_seq = 0;
-  tnk__samples_resume(sampling, error);
   tnk__sampling_close(other, NULL, NULL);
 }
 

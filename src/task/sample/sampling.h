@@ -72,9 +72,8 @@ tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
                                   const char *base_model,
                                   int record_stability_info);
 /* Go on with the sampler of another client, which is then closed; what is
- * pending goes there, or is rejected where that cannot be. */
-void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other,
-                         tnk__error_t *error);
+ * pending is left to tnk__samples_resume(). */
+void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other);
 /* Its sampler is lost: what is pending waits until it is made again, as far as
  * it can be, for tnk__samples_resume() or tnk__samples_refuse(). */
 void tnk__samples_park(tnk_sampling_t *sampling);

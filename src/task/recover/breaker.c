@@ -1,4 +1,4 @@
-#include "flow/breaker.h"
+#include "task/recover/breaker.h"
 
 void tnk__breaker_init(tnk__breaker_t *breaker, uint64_t max_failures,
                        uint64_t pause_ms) {

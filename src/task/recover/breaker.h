@@ -1,5 +1,5 @@
-#ifndef TNK_FLOW_BREAKER_H
-#define TNK_FLOW_BREAKER_H
+#ifndef TNK_TASK_RECOVER_BREAKER_H
+#define TNK_TASK_RECOVER_BREAKER_H
 
 #include <stdint.h>
 

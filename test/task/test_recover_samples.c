@@ -1,0 +1,180 @@
+#include "task/recover.h"
+
+/* Samplers that the server has lost, and the samples that were under way. */
+
+TEST(Q1_samplers_are_made_again_from_what_they_were_made_of) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+  outcome_t made;
+  outcome_t unnamed;
+  outcome_t sample;
+  int n_lost = 0;
+
+  script_open_with(script, options_of(&mend));
+  script_train(script);
+  options.model_path = "tinker://run/sampler_weights/a";
+  script_ok(script, &made,
+            tnk_service_create_sampling(script->service, &options));
+  script->sampling = tnk_promise_sampling(made.promise);
+  script_ok(script, &unnamed,
+            tnk_training_save_weights_and_get_sampling(
+                script->training, TNK_SAMPLING_SNAPSHOT, NULL));
+  mock_json(script->mock, "POST", sampler_path, 200,
+            "{\"sampling_session_id\":\"sampler-1\"}");
+  mock_json(script->mock, "GET", "/api/v1/samplers/sampler-1", 200,
+            "{\"sampler_id\":\"sampler-1\",\"base_model\":\"base\"}");
+  restart(script);
+  for (int i = 0; i < mend.n; i++)
+    n_lost += mend.events[i].kind == TNK_RECOVERY_EXHAUSTED &&
+              mend.events[i].has_sampling &&
+              strcmp(mend.events[i].client, "e-1") == 0;
+  CHECK_INT(n_lost, 1);
+  CHECK_STR(tnk_sampling_id(script->sampling), "sampler-1");
+  CHECK(
+      strstr(
+          (const char *)mock_find(script->mock, "POST", sampler_path, 1)->body,
+          "tinker://run/sampler_weights/a") != NULL);
+  script_ok(script, &sample, script_sample(script));
+  script_check_sent(script, script->n_sent - 1, "asample", 0);
+  outcome_drop(&sample);
+  outcome_drop(&made);
+  outcome_drop(&unnamed);
+  script_close(script);
+}
+
+static const char sample_path[] = "/api/v1/asample";
+
+/* The server that comes back has another sampler. */
+static void new_sampler(script_t *script, int status) {
+  mock_json(script->mock, "POST", sampler_path, status,
+            "{\"sampling_session_id\":\"a-new-sampler-1\"}");
+  mock_json(script->mock, "GET", "/api/v1/samplers/a-new-sampler-1", 200,
+            "{\"sampler_id\":\"a-new-sampler-1\",\"base_model\":\"base\"}");
+}
+
+/* Two samples, of which the first is accepted and the second is on the wire. */
+static void sample_two(mend_t *mend, tnk_service_options_t options,
+                       outcome_t *outcomes) {
+  script_t *script = &mend->script;
+
+  script_open_with(script, options);
+  script_sampler(script);
+  mock_once(script->mock, "POST", poll_path, mock_hold, NULL);
+  mend->first = seeded(script, 101);
+  outcome_of(&outcomes[0], tnk_promise_ref(mend->first));
+  while (mock_n_held(script->mock) < 1)
+    mock_turns(script->mock, 1);
+  mock_once(script->mock, "POST", sample_path, mock_hold, NULL);
+  outcome_of(&outcomes[1], seeded(script, 102));
+  while (mock_n_held(script->mock) < 2)
+    mock_turns(script->mock, 1);
+}
+
+static void check_resent(const script_t *script, size_t i, const char *seed,
+                         const char *number) {
+  const char *body =
+      (const char *)mock_find(script->mock, "POST", sample_path, i)->body;
+
+  CHECK(strstr(body, seed) != NULL);
+  CHECK(strstr(body, number) != NULL);
+  CHECK(strstr(body, "\"sampling_session_id\":\"a-new-sampler-1\"") != NULL);
+}
+
+TEST(Q1_samples_in_flight_go_to_the_new_sampler_with_their_seeds) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[3];
+  char text[256];
+
+  sample_two(&mend, options_of(&mend), outcomes);
+  new_sampler(script, 200);
+  mock_once(script->mock, "POST", sampler_path, mock_hold, NULL);
+  restart(script);
+  CHECK_INT(outcomes[0].n_done + outcomes[1].n_done, 0);
+  tnk_promise_explain(mend.first, text, sizeof(text));
+  CHECK(strstr(text, "waits for its sampler to be made again") != NULL);
+  /* One that is called meanwhile waits as well. */
+  outcome_of(&outcomes[2], seeded(script, 103));
+  script_turns(script);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 2);
+  mock_release(script->mock, 200,
+               "{\"sampling_session_id\":\"a-new-sampler-1\"}");
+  for (int i = 0; i < 3; i++)
+    outcome_ok(script, &outcomes[i]);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 5);
+  check_resent(script, 2, "\"seed\":101", "\"seq_id\":0");
+  check_resent(script, 3, "\"seed\":102", "\"seq_id\":1");
+  check_resent(script, 4, "\"seed\":103", "\"seq_id\":2");
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 3);
+  script_close(script);
+}
+
+TEST(Q1_samples_of_a_sampler_that_cannot_be_made_again_are_rejected) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[2];
+
+  sample_two(&mend, options_of(&mend), outcomes);
+  new_sampler(script, 403);
+  restart(script);
+  for (int i = 0; i < 2; i++) {
+    outcome_fails(script, &outcomes[i], TNK_ESESSION);
+    CHECK(strstr(outcomes[i].text, "could not be made again") != NULL);
+  }
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_samples_are_rejected_when_there_is_no_new_session) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcomes[2];
+
+  options.recovery_attempts = 1;
+  sample_two(&mend, options, outcomes);
+  mock_json_once(script->mock, "POST", session_path, 403, "{}");
+  restart(script);
+  for (int i = 0; i < 2; i++)
+    outcome_fails(script, &outcomes[i], TNK_ESESSION);
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_samples_that_are_not_to_be_repeated_are_not) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcomes[2];
+
+  options.retry_samples = TNK_NO;
+  sample_two(&mend, options, outcomes);
+  new_sampler(script, 200);
+  restart(script);
+  for (int i = 0; i < 2; i++)
+    outcome_fails(script, &outcomes[i], TNK_ESESSION);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 2);
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_samples_that_wait_for_their_sampler_can_be_canceled_and_closed) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[2];
+
+  sample_two(&mend, options_of(&mend), outcomes);
+  mock_on(script->mock, "POST", sampler_path, mock_hold, NULL);
+  restart(script);
+  tnk_promise_cancel(mend.first);
+  outcome_fails(script, &outcomes[0], TNK_ECANCELED);
+  script_close(script);
+  CHECK_INT(outcomes[1].status, TNK_ECLOSED);
+  tnk_promise_unref(mend.first);
+  outcome_drop_all(outcomes, 2);
+}
