@@ -79,6 +79,17 @@ def sampling():
     return gradient(x, x.sum())
 
 
+def cispo():
+    x = np.clip(np.exp(t - s), 0, 4) * a
+    return gradient(x, np.dot(x, t))
+
+
+def penalty_k3():
+    r = s - t
+    e = np.expm1(r)
+    return gradient(e, (e - r).sum())
+
+
 def square():
     return gradient(2 * s, np.dot(s, s))
 
@@ -108,10 +119,12 @@ FUNCTIONS = {
     "entropy": (lambda: TNK.tnk_rl_entropy(S, size), lambda: -np.dot(np.exp(s), s)),
     "norm": (lambda: TNK.tnk_rl_norm(S, size), lambda: np.sqrt(np.dot(s, s))),
     "importance sampling": (lambda: TNK.tnk_rl_importance_sampling(tokens, A, one), sampling),
+    "cispo": (lambda: TNK.tnk_rl_cispo(tokens, A, ctypes.c_double(0), ctypes.c_double(4), one), cispo),
     "penalty k1": (lambda: TNK.tnk_rl_kl_penalty(tokens, 1, one),
                    lambda: gradient(1, (t - s).sum())),
     "penalty k2": (lambda: TNK.tnk_rl_kl_penalty(tokens, 2, one),
                    lambda: (lambda r: gradient(r, np.dot(r, r) / 2))(t - s)),
+    "penalty k3": (lambda: TNK.tnk_rl_kl_penalty(tokens, 3, one), penalty_k3),
     "l1": (lambda: TNK.tnk_rl_elastic_net(G, S, None, None, size, one, ctypes.c_double(0)),
            lambda: gradient(np.sign(s), np.abs(s).sum())),
     "l2": (lambda: TNK.tnk_rl_elastic_net(G, S, None, None, size, ctypes.c_double(0), one), square),

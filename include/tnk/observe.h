@@ -19,9 +19,15 @@ extern "C" {
  *     options.observer_user = stderr;
  *
  * Nothing of this is sent to anybody. Where no observer is set it costs one
- * comparison at each place where it would be called. Not told of: hubs,
- * ledgers, and requests that the service makes for itself, such as heartbeats
- * and polls for many operations together.
+ * comparison at each place where it would be called. Calls of a ledger are told
+ * from their beginning to their end, and what they ask the service for as
+ * operations of their own.
+ *
+ * Not told of: requests that the service makes for itself, its start,
+ * heartbeats and polls for many operations together, as they belong to no call
+ * of the program and what waits for them says so (TNK_WAITS_FOR_SESSION, HELD);
+ * the dump of the service tells of them. And hubs, which have no service to
+ * belong to and tell what has come of a file themselves (tnk_progress_cb).
  */
 
 /**

@@ -213,9 +213,10 @@ typedef struct {
    * which the observer is told. NULL: none does. */
   const char *traceparent;
   /** A file that the dump of the service (tnk_service_dump(), JSON) is written
-   * to each second while the loop turns, as a whole each time; `tnk top` shows
-   * it. A name beside it, with ".new" behind, is used meanwhile. NULL:
-   * TNK_DUMP_FILE, else none. Give each service a file of its own. */
+   * to each second while the loop turns and when the service closes, as a whole
+   * each time; `tnk top` shows it. A name beside it, with ".new" behind, is
+   * used meanwhile. NULL: TNK_DUMP_FILE, else none. Give each service a file of
+   * its own. */
   const char *dump_file;
   /** TNK_YES: what the server has lost is made again by itself: a new session,
    * samplers from their paths, and training clients from their last saved or
@@ -295,7 +296,8 @@ typedef void (*tnk_close_cb)(void *user);
  * @param cb       May be NULL.
  * @param user     Handed to @p cb.
  *
- * Never fails and allocates nothing.
+ * Never fails, and allocates nothing but the last dump of a `dump_file`, which
+ * is left out without memory.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API void tnk_service_close(tnk_service_t *service, tnk_close_cb cb,

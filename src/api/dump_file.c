@@ -30,27 +30,46 @@ static void note(tnk__dump_file_t *file, int before) {
              tnk_strerror(file->err));
 }
 
-static void on_written(tnk__work_t *work) {
-  tnk__dump_file_t *file = tnk__container_of(work, tnk__dump_file_t, work);
+static void on_written(tnk__work_t *work);
 
-  tnk__buf_deinit(&file->text);
-  note(file, file->was_err);
-  wait_for_next(file);
-}
-
-static void begin_writing(tnk__dump_file_t *file) {
-  int err = file->write(file->service, &file->text);
-
+/* What is in `text`, if there was no error making it. */
+static void write_text(tnk__dump_file_t *file, int err) {
   file->was_err = file->err;
   /* From here on `err` of the file is the thread's, until it is done. */
   if (err == TNK_OK)
     err = tnk__work_start(file->context, &file->work, run, on_written);
+  file->is_writing = err == TNK_OK;
   if (err == TNK_OK)
     return;
   file->err = err;
   tnk__buf_deinit(&file->text);
   note(file, file->was_err);
   wait_for_next(file);
+}
+
+static void on_written(tnk__work_t *work) {
+  tnk__dump_file_t *file = tnk__container_of(work, tnk__dump_file_t, work);
+
+  file->is_writing = 0;
+  tnk__buf_deinit(&file->text);
+  note(file, file->was_err);
+  if (!file->has_last) {
+    wait_for_next(file);
+    return;
+  }
+  file->has_last = 0;
+  file->text = file->last;
+  write_text(file, TNK_OK);
+}
+
+static void begin_writing(tnk__dump_file_t *file) {
+  write_text(file, file->write(file->service, &file->text));
+}
+
+static void keep_last(tnk__dump_file_t *file) {
+  file->has_last = file->write(file->service, &file->last) == TNK_OK;
+  if (!file->has_last)
+    tnk__buf_deinit(&file->last);
 }
 
 static void on_due(tnk__timer_t *timer) {
@@ -74,7 +93,15 @@ void tnk__dump_file_open(tnk__dump_file_t *file, tnk__context_t *context,
 }
 
 void tnk__dump_file_close(tnk__dump_file_t *file) {
+  if (file->is_closed)
+    return;
   file->is_closed = 1;
   tnk__timer_stop(&file->timer);
   tnk__defer_cancel(&file->first);
+  if (file->path == NULL)
+    return;
+  if (file->is_writing)
+    keep_last(file);
+  else
+    begin_writing(file);
 }

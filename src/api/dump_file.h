@@ -16,7 +16,8 @@ typedef int (*tnk__dump_write_cb)(const struct tnk_service *service,
  * options say so: looked at on the loop, written on the thread pool.
  *
  * Off; waiting for its turn; writing, until the thread pool is done. Closing
- * stops the waiting, and what is being written ends by itself.
+ * stops the waiting, and the last dump is that of the moment at which the
+ * service closes; where one is being written already, it follows that.
  */
 typedef struct {
   tnk__context_t *context;
@@ -27,15 +28,20 @@ typedef struct {
   tnk__timer_t timer;    /* for all that follow */
   tnk__work_t work;
   tnk__buf_t text;
-  int err;     /* of the last writing, */
-  int was_err; /* and of the one before */
+  tnk__buf_t last; /* to be written after the one under way */
+  int err;         /* of the last writing, */
+  int was_err;     /* and of the one before */
+  int is_writing;
   int is_closed;
+  int has_last;
 } tnk__dump_file_t;
 
 /* Begin, unless `path` is NULL. */
 void tnk__dump_file_open(tnk__dump_file_t *file, tnk__context_t *context,
                          const char *path, tnk__dump_write_cb write,
                          const struct tnk_service *service);
+/* Write the last one, which is left out without memory. The context goes when
+ * that is done. */
 void tnk__dump_file_close(tnk__dump_file_t *file);
 
 #endif

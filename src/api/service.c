@@ -134,8 +134,8 @@ void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
   if (!TNK__HANDLE_AT(service, root.magic, SERVICE) ||
       !tnk__root_begin_close(&service->root, cb, user))
     return;
-  tnk__dump_file_close(&service->dump_file);
   tnk__session_shut(&service->session);
+  tnk__dump_file_close(&service->dump_file);
   tnk__recovery_shut(&service->recovery);
   tnk__weights_shut(&service->weights);
   tnk__ledgers_shut(&service->ledgers);

@@ -31,6 +31,28 @@ TEST(a_save_is_announced_made_and_noted) {
   bench_close(&bench);
 }
 
+static void check_heard(const bench_t *bench, const char *name) {
+  const heard_t *heard = &bench->script.heard;
+  size_t i = 0;
+
+  while (i < heard->n && strcmp(heard->ops[i].name, name) != 0)
+    i++;
+  CHECK(i < heard->n);
+  CHECK_STR(heard->ops[i].words, "queued decoded delivered");
+}
+
+TEST(observe_P4_calls_of_a_ledger_and_what_they_ask_for_are_told) {
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open(&bench);
+  script_ok(&bench.script, &outcome, bench_save(&bench, "first", NULL));
+  check_heard(&bench, "ledger_open");
+  check_heard(&bench, "ledger_save");
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
 TEST(what_was_saved_is_known_to_the_next_program) {
   bench_t bench;
   outcome_t outcome;

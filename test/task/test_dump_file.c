@@ -70,9 +70,36 @@ TEST(dump_file_is_written_anew_each_second) {
   CHECK_INT(clock_of(root), 1001000);
   CHECK_INT(json_array_size(json_object_get(root, "trainings")), 1);
   json_decref(root);
+  script_advance(&script, 100);
   script_close(&script);
+  root = read_file(); /* of the moment of the close */
+  CHECK_INT(clock_of(root), 1001100);
+  CHECK_STR(json_string_value(
+                json_object_get(json_object_get(root, "session"), "state")),
+            "closing");
+  json_decref(root);
   outcome_drop(&outcome);
   CHECK_INT(remove_below(folder), 1); /* nothing beside it */
+  rmdir(folder);
+}
+
+TEST(dump_file_is_written_at_a_close_while_another_one_is) {
+  script_t script;
+  json_t *root;
+
+  snprintf(folder, sizeof(folder), "/tmp/tnk-dump-XXXXXX");
+  CHECK(mkdtemp(folder) != NULL);
+  snprintf(path, sizeof(path), "%s/dump", folder);
+  open_dumped(&script, path);
+  while (!script.service->dump_file.is_writing)
+    uv_run(&script.uv, UV_RUN_NOWAIT);
+  script_close(&script);
+  root = read_file();
+  CHECK_STR(json_string_value(
+                json_object_get(json_object_get(root, "session"), "state")),
+            "closing");
+  json_decref(root);
+  CHECK_INT(remove_below(folder), 1);
   rmdir(folder);
 }
 

@@ -474,7 +474,7 @@ tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers, const char *directory,
     return promise;
   }
   tnk__promise_bind(promise, on_cancel, explain, ledger);
-  tnk__promise_name(promise, op_name);
+  tnk__promise_enter(promise, op_name, NULL);
   ledger->kin = tnk_promise_ref(context->oom);
   ledger->opening = promise;
   ledger->is_reading = 1;

@@ -392,7 +392,7 @@ tnk_promise_t *tnk__ledger_resume(tnk_ledger_t *ledger, int with_optimizer) {
     return promise;
   }
   tnk__promise_bind(promise, on_cancel, on_explain, resume);
-  tnk__promise_name(promise, op_name);
+  tnk__promise_enter(promise, op_name, NULL);
   *resume = (resume_t){.ledger = ledger,
                        .context = context,
                        .promise = promise,

@@ -530,7 +530,7 @@ tnk_promise_t *tnk__ledger_save(tnk_ledger_t *ledger, tnk_training_t *training,
     return promise;
   }
   tnk__promise_bind(promise, on_cancel, on_explain, save);
-  tnk__promise_name(promise, op_name);
+  tnk__promise_enter(promise, op_name, NULL);
   save->promise = promise;
   if (!make_line(save, training, how)) {
     fail(save, tnk__error_static(TNK_ENOMEM));
