@@ -221,12 +221,12 @@ int tnk__sample_renumber(tnk__buf_t *out, tnk__sample_seq_t *seq,
   return err;
 }
 
-/* Between the id and the number. */
-static const char gap[] = ",\"seq_id\":";
+/* What stands between the id and the number. */
+enum { GAP = sizeof(",\"seq_id\":") - 1 };
 
 int tnk__sample_retarget(tnk__buf_t *out, tnk__sample_seq_t *seq,
                          const char *sampling_session_id) {
-  const size_t id_at = seq->at - (sizeof(gap) - 1) - seq->id_n;
+  const size_t id_at = seq->at - GAP - seq->id_n;
   tnk__json_writer_t w;
   tnk__buf_t id;
   int err;
