@@ -122,6 +122,9 @@ typedef struct {
   local_sequence_t sequence;
   local_members_t members;
   local_archive_t archive;
+  /* Ids of the vocabulary, more than the model has: see lm/vocab.h. At most
+   * 16,777,216; 0: those of the model. */
+  int32_t n_vocab;
   /* Answer JSON also to those who accept protobuf. */
   int json_results;
   /* Answer large results with their size first, to those who allow it, from

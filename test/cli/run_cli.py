@@ -105,6 +105,8 @@ def command_lines():
                         (["--members", "odd"], "none of any or strict"),
                         (["--stub", "--data", "x"], "--stub has no use for --data"),
                         (["--stub-cut-ms", "1"], "--stub-cut-ms needs --stub"),
+                        (["--stub", "--vocab", "300"], "--stub has no use for --vocab"),
+                        (["--vocab", "257"], "not a number from 258"),
                         (["--stub-answers", "x"], "--stub-answers needs --stub"),
                         (["--port"], "needs a value: --port N"),
                         (["--port", "x"], "not a number"),
@@ -532,6 +534,29 @@ def samples():
                   f"{args[0]} with a file that is none", got)
 
 
+def wide():
+    """Ids of any tokenizer, sampled and refused."""
+    server, url = start("--exit-with-stdin", "--vocab", "151936")
+    session = call(url, "create_session", {"tags": [], "sdk_version": "x"})[1]["session_id"]
+    sampler = call(url, "create_sampling_session", {
+        "session_id": session, "sampling_session_seq_id": 0,
+        "base_model": "tnk/byte-lm"})[1]["sampling_session_id"]
+    body = {"sampling_session_id": sampler, "seq_id": 1, "num_samples": 1,
+            "prompt": {"chunks": [{"type": "encoded_text", "tokens": [151935]}]},
+            "sampling_params": {"max_tokens": 40, "seed": 1, "stop": [151934]}}
+    name = call(url, "asample", body)[1]["request_id"]
+    got = {}
+    while "sequences" not in got:
+        got = call(url, "retrieve_future", {"request_id": name})[1]
+    tokens = got["sequences"][0]["tokens"]
+    check(len(tokens) == 40 and max(tokens) > 50000 and max(tokens) < 151936 and
+          all(p < 0 for p in got["sequences"][0]["logprobs"]), "wide ids", got)
+    body["prompt"]["chunks"][0]["tokens"] = [151936]
+    got = call(url, "asample", {**body, "seq_id": 2})
+    check(got[0] == 422 and "0 to 151935" in json.dumps(got[1]), "ids beyond them", got)
+    end(server, "the end of a wide one")
+
+
 def read(stream, n):
     got = b""
     while len(got) < n:
@@ -639,4 +664,5 @@ switches()
 faults()
 stub_polls()
 samples()
+wide()
 plan()

@@ -16,7 +16,7 @@ static struct {
   int64_t port, tokens, link_life, latency_ms, hold_ms, session_timeout_ms,
       metadata_from;
   int64_t max_chunk, max_chunk_bytes, max_body, max_connections, max_streams;
-  int64_t max_pending, threads, stub_spread_ms, stub_cut_ms;
+  int64_t max_pending, threads, vocab, stub_spread_ms, stub_cut_ms;
   int sequence, members, archive, full;
   int json_results, stub, fault_control, exit_with_stdin, verbose;
   tnk_pair_t flags[MAX_FLAGS];
@@ -37,6 +37,7 @@ static struct {
            .max_streams = -1,
            .max_pending = -1,
            .threads = -1,
+           .vocab = -1,
            .stub_spread_ms = -1,
            .stub_cut_ms = -1,
            .sequence = -1,
@@ -251,6 +252,15 @@ const cli_option_t cli_local_options[] = {
      .min = 1,
      .max = 8,
      .help = "Jobs on the thread pool, 1 to 8 (2)."},
+    {.name = "vocab",
+     .value = "N",
+     .number = &given.vocab,
+     .min = 258,
+     .max = 16777216,
+     .help = "Token ids from 0 to N-1, for the tokenizer of any model. The "
+             "model stays as small: it cannot tell ids apart that differ by a "
+             "multiple of 258, and gives them equal shares. Stop is then ids "
+             "(258)."},
     {.name = "stub",
      .flag = &given.stub,
      .help =
@@ -316,12 +326,22 @@ static int is_given(const cli_option_t *option) {
 }
 
 /* Names of options that only one of the two servers knows. */
-static const char *const model_only[] = {
-    "api-key",      "tokens",        "data",
-    "model-dir",    "sequence",      "members",
-    "archive",      "link-life",     "session-timeout-ms",
-    "json-results", "metadata-from", "max-body",
-    "max-pending",  "threads",       NULL};
+static const char *const model_only[] = {"api-key",
+                                         "tokens",
+                                         "data",
+                                         "model-dir",
+                                         "sequence",
+                                         "members",
+                                         "archive",
+                                         "link-life",
+                                         "session-timeout-ms",
+                                         "json-results",
+                                         "metadata-from",
+                                         "max-body",
+                                         "max-pending",
+                                         "threads",
+                                         "vocab",
+                                         NULL};
 static const char *const stub_only[] = {"stub-spread-ms", "stub-cut-ms",
                                         "stub-answers", NULL};
 
@@ -399,6 +419,8 @@ static void put_behaviour(local_options_t *server) {
     server->session_timeout_ms = (uint64_t)given.session_timeout_ms;
   if (given.metadata_from >= 0)
     server->metadata_from = (size_t)given.metadata_from;
+  if (given.vocab >= 0)
+    server->n_vocab = (int32_t)given.vocab;
   server->json_results = given.json_results;
   server->api_key = given.api_key;
   server->data = given.data;

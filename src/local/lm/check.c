@@ -1,4 +1,5 @@
 #include "local/lm/check.h"
+#include "local/lm/vocab.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -20,15 +21,16 @@ int tnk__lm_refuse(tnk__lm_why_t *why, int code, const char *format, ...) {
   return code;
 }
 
-int tnk__lm_tokens_check(const int32_t *tokens, size_t n, const char *what,
-                         tnk__lm_why_t *why) {
+int tnk__lm_tokens_check(const int32_t *tokens, size_t n, int32_t n_vocab,
+                         const char *what, tnk__lm_why_t *why) {
+  const int32_t width = tnk__lm_width(n_vocab);
   size_t i;
 
   for (i = 0; i < n; i++)
-    if (tokens[i] < 0 || tokens[i] >= TNK__LM_VOCAB)
+    if (tokens[i] < 0 || tokens[i] >= width)
       return tnk__lm_refuse(why, TNK_EINVAL,
                             "%s[%zu] is %ld, the vocabulary has ids 0 to %d",
-                            what, i, (long)tokens[i], TNK__LM_VOCAB - 1);
+                            what, i, (long)tokens[i], (int)width - 1);
   return TNK_OK;
 }
 
@@ -132,11 +134,11 @@ static int check_targets(const tnk__lm_datum_t *datum, tnk__lm_why_t *why) {
   for (i = 0; i < n; i++) {
     int64_t id = datum->targets[i];
     int padding = datum->weights != NULL && datum->weights[i] == 0;
-    if ((id < 0 || id >= TNK__LM_VOCAB) && !padding)
+    if ((id < 0 || id >= tnk__lm_width(datum->n_vocab)) && !padding)
       return tnk__lm_refuse(
           why, TNK_EINVAL,
           "\"target_tokens\"[%zu] is %lld, the vocabulary has ids 0 to %d", i,
-          (long long)id, TNK__LM_VOCAB - 1);
+          (long long)id, (int)tnk__lm_width(datum->n_vocab) - 1);
   }
   return TNK_OK;
 }
@@ -156,7 +158,7 @@ int tnk__lm_datum_check(const tnk__lm_datum_t *datum,
     return tnk__lm_refuse(why, TNK_EINVAL,
                           "\"target_tokens\" has %zu targets a position",
                           datum->n_targets);
-  err = tnk__lm_tokens_check(datum->tokens, n, "tokens", why);
+  err = tnk__lm_tokens_check(datum->tokens, n, datum->n_vocab, "tokens", why);
   if (err == TNK_OK)
     err = check_floats(datum->weights, n * datum->n_targets, "weights", 0, why);
   if (err == TNK_OK)

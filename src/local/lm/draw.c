@@ -9,6 +9,7 @@
 #include "local/lm/draw_options.h"
 #include "local/lm/forward.h"
 #include "local/lm/pick.h"
+#include "local/lm/vocab.h"
 #include "tnk/error.h"
 
 /*
@@ -94,6 +95,7 @@ int tnk__lm_draw_new(tnk__lm_draw_t **out, const tnk__lm_weights_t *weights,
   draw->pick.temperature = options->temperature;
   draw->pick.top_k = options->top_k;
   draw->pick.top_p = options->top_p;
+  draw->pick.n_vocab = options->n_vocab;
   tnk__arena_init(&draw->arena, alloc, SIZE_MAX);
   if (!tnk__lm_draw_copy(&draw->o, &draw->arena)) {
     tnk__lm_draw_free(draw);
@@ -187,23 +189,25 @@ static void score(tnk__lm_draw_t *draw, const float *logits, size_t pos) {
 
   if (o->last_n == 0 || pos >= o->n_prompt - o->last_n) {
     if (draw->logprobs != NULL)
-      draw->logprobs[pos] = tnk__lm_logprob(logits, o->prompt[pos]);
+      draw->logprobs[pos] = tnk__lm_logprob(logits, o->n_vocab, o->prompt[pos]);
     if (draw->topk_tokens != NULL)
-      tnk__lm_best(logits, k, draw->topk_tokens + pos * k,
+      tnk__lm_best(logits, o->n_vocab, k, draw->topk_tokens + pos * k,
                    draw->topk_logprobs + pos * k);
   }
   if (n_alt > 0) {
     tnk__lm_rng_t rng = tnk__lm_rng(o->seed, ALTERNATIVES_STREAM + pos);
-    tnk__lm_pick_t pick = {o->temperature, 0, 1};
+    tnk__lm_pick_t pick = {o->temperature, 0, 1, o->n_vocab};
     for (i = (pos - 1) * n_alt; i < pos * n_alt; i++) {
       draw->alt_tokens[i] = tnk__lm_pick(logits, &pick, &rng);
-      draw->alt_logprobs[i] = tnk__lm_logprob(logits, draw->alt_tokens[i]);
+      draw->alt_logprobs[i] =
+          tnk__lm_logprob(logits, o->n_vocab, draw->alt_tokens[i]);
     }
   }
   if (draw->ask_logprobs != NULL)
     for (i = (pos - 1) * o->n_ask; i < pos * o->n_ask; i++)
       if (o->ask[i] >= 0)
-        draw->ask_logprobs[i] = tnk__lm_logprob(logits, (int32_t)o->ask[i]);
+        draw->ask_logprobs[i] =
+            tnk__lm_logprob(logits, o->n_vocab, (int32_t)o->ask[i]);
 }
 
 static void begin_sample(tnk__lm_draw_t *draw) {
@@ -319,7 +323,7 @@ static int is_stop(const tnk__lm_draw_t *draw, int32_t token) {
   size_t i;
 
   if (o->stop_kind == TNK__LM_STOP_EOS)
-    return token == TNK__LM_EOS;
+    return tnk__lm_class(token) == TNK__LM_EOS;
   for (i = 0; i < o->n_stop_tokens; i++)
     if (o->stop_tokens[i] == token)
       return 1;
@@ -352,9 +356,9 @@ static int write_token(tnk__lm_draw_t *draw) {
   }
   token = tnk__lm_pick(logits, &draw->pick, &draw->rng);
   draw->out_tokens[draw->n_out] = token;
-  draw->out_logprobs[draw->n_out] = tnk__lm_logprob(logits, token);
+  draw->out_logprobs[draw->n_out] = tnk__lm_logprob(logits, o->n_vocab, token);
   if (k > 0)
-    tnk__lm_best(logits, k, draw->out_topk_tokens + draw->n_out * k,
+    tnk__lm_best(logits, o->n_vocab, k, draw->out_topk_tokens + draw->n_out * k,
                  draw->out_topk_logprobs + draw->n_out * k);
   draw->n_out++;
   if (is_stop(draw, token))

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "local/lm/check.h"
+#include "local/lm/vocab.h"
 #include "tnk/error.h"
 
 /* A ceiling for what the client multiplies by the length of the prompt. */
@@ -14,7 +15,12 @@ static int check_stops(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
   for (i = 0; i < o->n_stop_texts; i++)
     if (o->stop_texts[i].length == 0)
       return tnk__lm_refuse(why, TNK_EINVAL, "stop[%zu] is empty", i);
-  return tnk__lm_tokens_check(o->stop_tokens, o->n_stop_tokens, "stop", why);
+  if (o->n_stop_texts > 0 && tnk__lm_width(o->n_vocab) != TNK__LM_VOCAB)
+    return tnk__lm_refuse(why, TNK_EINVAL,
+                          "stop must be token ids: those of a wider vocabulary "
+                          "are not bytes");
+  return tnk__lm_tokens_check(o->stop_tokens, o->n_stop_tokens, o->n_vocab,
+                              "stop", why);
 }
 
 /* -1 asks nothing. */
@@ -23,11 +29,12 @@ static int check_ask(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
   size_t i;
 
   for (i = 0; i < n; i++)
-    if (o->ask[i] < -1 || o->ask[i] >= TNK__LM_VOCAB)
+    if (o->ask[i] < -1 || o->ask[i] >= tnk__lm_width(o->n_vocab))
       return tnk__lm_refuse(why, TNK_EINVAL,
                             "target_prompt_logprobs[%zu] is %lld, the "
                             "vocabulary has ids 0 to %d",
-                            i, (long long)o->ask[i], TNK__LM_VOCAB - 1);
+                            i, (long long)o->ask[i],
+                            (int)tnk__lm_width(o->n_vocab) - 1);
   return TNK_OK;
 }
 
@@ -58,7 +65,7 @@ int tnk__lm_draw_check(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
                           "prompt_logprobs_last_n must be below the prompt's "
                           "%zu tokens",
                           o->n_prompt);
-  err = tnk__lm_tokens_check(o->prompt, o->n_prompt, "prompt", why);
+  err = tnk__lm_tokens_check(o->prompt, o->n_prompt, o->n_vocab, "prompt", why);
   if (err == TNK_OK)
     err = check_stops(o, why);
   return err == TNK_OK ? check_ask(o, why) : err;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "local/lm/math.h"
+#include "local/lm/vocab.h"
 
 /*
  * Rows go through in chunks only to meet the weights while these are in the
@@ -144,7 +145,7 @@ void tnk__lm_forward(const tnk__lm_base_t *base, const float *w,
   size_t l;
 
   for (i = 0; i < n; i++)
-    memcpy(x[i], base->embed[tokens[i]], sizeof(x[i]));
+    memcpy(x[i], base->embed[tnk__lm_class(tokens[i])], sizeof(x[i]));
   for (l = 0; l < TNK__LM_LAYERS; l++) {
     tnk__lm_layer_t *layer = &chunk->layer[l];
     float *y1 = layer->y1[0];

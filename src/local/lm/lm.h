@@ -32,6 +32,7 @@ enum {
   TNK__LM_BOS = 256,   /* begins a text */
   TNK__LM_EOS = 257,   /* the end token: stops sampling by default */
   TNK__LM_VOCAB = 258, /* ids 0..255 are bytes */
+  TNK__LM_MAX_VOCAB = 1 << 24,
   TNK__LM_MAX_CONTEXT = 4096,
   TNK__LM_MAX_RANK = 256,
   TNK__LM_DEFAULT_RANK = 32,
@@ -121,6 +122,7 @@ typedef struct {
   const float *clip_low;   /* N or NULL: instead of the loss's settings */
   const float *clip_high;  /* N or NULL */
   const float *mask;       /* N or NULL: gspo's sequence_ratio_mask */
+  int32_t n_vocab;         /* ids, see vocab.h; 0: TNK__LM_VOCAB */
 } tnk__lm_datum_t;
 
 /* Check everything a pass needs: sizes, ids within the vocabulary, the arrays
@@ -129,8 +131,8 @@ typedef struct {
 int tnk__lm_datum_check(const tnk__lm_datum_t *datum,
                         const tnk__lm_loss_t *loss, tnk__lm_why_t *why);
 /* Check bare ids, such as a prompt; `what` names them. */
-int tnk__lm_tokens_check(const int32_t *tokens, size_t n, const char *what,
-                         tnk__lm_why_t *why);
+int tnk__lm_tokens_check(const int32_t *tokens, size_t n, int32_t n_vocab,
+                         const char *what, tnk__lm_why_t *why);
 
 /*
  * Run one example that passed tnk__lm_datum_check(); with `backward` its
@@ -287,6 +289,7 @@ typedef struct {
   const int64_t *ask;      /* (L - 1) x n_ask ids, row i about position
                               i + 1, -1: not asked; NULL: off */
   size_t n_ask;
+  int32_t n_vocab; /* ids, see vocab.h; 0: TNK__LM_VOCAB */
 } tnk__lm_draw_options_t;
 
 typedef enum {

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "local/lm/loss.h"
 #include "local/lm/math.h"
+#include "local/lm/vocab.h"
 #include "tnk/error.h"
 
 /*
@@ -33,13 +34,26 @@ int tnk__lm_reserve(tnk__lm_t *lm, size_t n_tokens) {
   return TNK_OK;
 }
 
-static int in_vocabulary(int64_t id) {
-  return id >= 0 && id < TNK__LM_VOCAB;
+static int in_vocabulary(const tnk__lm_datum_t *datum, int64_t id) {
+  return id >= 0 && id < tnk__lm_width(datum->n_vocab);
 }
 
-/* Logprobs of a chunk's targets; that of an id which only pads is 0. */
-static void target_logprobs(tnk__lm_chunk_t *chunk, const int64_t *targets,
-                            size_t n, size_t n_targets, float *logprobs) {
+/* That of its class, of which it has a share. */
+static float logprob_of(const tnk__lm_datum_t *datum, const float *logits,
+                        int64_t id, float max, float log_sum) {
+  const int32_t of = tnk__lm_class(id);
+
+  return (logits[of] - max) - log_sum -
+         logf((float)tnk__lm_members(of, datum->n_vocab));
+}
+
+/* Logprobs of a chunk's targets, from position `pos` on; that of an id which
+ * only pads is 0. */
+static void target_logprobs(tnk__lm_chunk_t *chunk,
+                            const tnk__lm_datum_t *datum, size_t pos, size_t n,
+                            float *logprobs) {
+  const size_t n_targets = datum->n_targets;
+  const int64_t *targets = datum->targets + pos * n_targets;
   float e[TNK__LM_LOGITS];
   size_t i;
   size_t k;
@@ -52,7 +66,9 @@ static void target_logprobs(tnk__lm_chunk_t *chunk, const int64_t *targets,
     for (k = 0; k < n_targets; k++) {
       int64_t id = targets[i * n_targets + k];
       logprobs[i * n_targets + k] =
-          in_vocabulary(id) ? (chunk->logits[i][id] - max) - log_sum : 0;
+          in_vocabulary(datum, id)
+              ? logprob_of(datum, chunk->logits[i], id, max, log_sum)
+              : 0;
     }
   }
 }
@@ -80,8 +96,8 @@ static void logit_grads(tnk__lm_chunk_t *chunk, const tnk__lm_terms_t *terms,
     for (k = 0; k < TNK__LM_LOGITS; k++)
       logits[k] = -total * (e[k] / sum);
     for (k = 0; k < n_targets; k++)
-      if (in_vocabulary(targets[k]))
-        logits[targets[k]] += tnk__lm_slope(terms, first + k);
+      if (in_vocabulary(terms->datum, targets[k]))
+        logits[tnk__lm_class(targets[k])] += tnk__lm_slope(terms, first + k);
   }
 }
 
@@ -103,8 +119,7 @@ static void forward(tnk__lm_t *lm, const tnk__lm_datum_t *datum,
     tnk__lm_chunk_t *chunk = &lm->saved[b]->chunk;
     tnk__lm_forward(lm->base, lm->w, lm->blocks, chunk, lm->scratch,
                     datum->tokens + b * BLOCK, b * BLOCK, n);
-    target_logprobs(chunk, datum->targets + b * BLOCK * k, n, k,
-                    logprobs + b * BLOCK * k);
+    target_logprobs(chunk, datum, b * BLOCK, n, logprobs + b * BLOCK * k);
   }
 }
 

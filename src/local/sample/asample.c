@@ -219,7 +219,8 @@ static int read_all(reader_t *r, const json_t *body) {
   if (err == TNK_OK && o->n_prompt > TNK__LM_MAX_CONTEXT)
     err = refuse(r, "The prompt is longer than the context");
   if (err == TNK_OK)
-    err = tnk__lm_tokens_check(o->prompt, o->n_prompt, "prompt", &r->why);
+    err = tnk__lm_tokens_check(o->prompt, o->n_prompt, o->n_vocab, "prompt",
+                               &r->why);
   if (err == TNK_OK &&
       tnk__json_get_object(body, "sampling_params", &params) != TNK__JSON_FOUND)
     err = refuse(r, "sampling_params is missing");
@@ -371,6 +372,7 @@ void local_asample(local_call_t *call) {
     return;
   }
   r.options = &r.sample->options;
+  r.options->n_vocab = call->server->options.n_vocab;
   err = read_all(&r, call->body);
   if (err == TNK_OK) {
     if (sampler != NULL)

@@ -51,6 +51,9 @@ static const char *refusal(const local_options_t *o) {
   if (o->max_body == 0 || o->max_connections == 0 || o->max_pending == 0 ||
       o->max_results == 0)
     return "a ceiling must not be 0";
+  if (o->n_vocab != 0 &&
+      (o->n_vocab < TNK__LM_VOCAB || o->n_vocab > TNK__LM_MAX_VOCAB))
+    return "the vocabulary must have 258 to 16777216 ids";
   if (o->hold_ms > 3600000 || o->latency_ms > 3600000)
     return "times must be at most an hour";
   if (o->archive < LOCAL_ARCHIVE_REDIRECT || o->archive > LOCAL_ARCHIVE_NONE)
