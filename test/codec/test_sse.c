@@ -112,6 +112,7 @@ static const struct {
         "message||a;message||b;message||c;", TNK_OK),
     ROW("data: a\r\n\ndata: b\r\r\n", "message||a;message||b;", TNK_OK),
     ROW("data:a\ndata: b\ndata:  c\n\n", "message||a\nb\n c;", TNK_OK),
+    ROW("data: a\r\ndata: b\r\n\r\n", "message||a\nb;", TNK_OK),
     ROW("data\n\ndata\ndata\n\ndata:\n", "message||;message||\n;", TNK_ECONN),
     ROW("event: add\ndata: 1\n\ndata: 2\n\n", "add||1;message||2;", TNK_OK),
     ROW("event: add\n\ndata: 2\n\n", "message||2;", TNK_OK),

@@ -2,6 +2,7 @@
  * The chat endpoints of a service: answers whole and as streams (I1, I3).
  */
 #include "task/hosted.h"
+#include "task/tokens.h"
 
 /* ---- Whole answers ---- */
 
@@ -131,6 +132,37 @@ TEST(I3_keys_that_are_refused) {
                TNK_EAUTH);
   outcome_drop(&outcome);
   script_close(&script);
+}
+
+/* Lets in who comes with a token, in both headers. */
+static void answer_token(mock_request_t *request, void *user) {
+  int *n_with_key = user;
+
+  if (strcmp(mock_header(request, "x-api-key"), script_key()) == 0) {
+    ++*n_with_key;
+    mock_reply_json(request, 401, "{\"detail\":\"not with this\"}");
+    return;
+  }
+  CHECK(strstr(mock_header(request, "authorization"), script_key()) == NULL);
+  mock_reply(request, 200, STREAM_TYPE, chat_stream, strlen(chat_stream));
+}
+
+TEST(I3_a_token_where_the_server_wants_one) {
+  tokens_t tokens;
+  outcome_t outcome;
+  ear_t ear = {0};
+  int n_with_key = 0;
+
+  tokens_open(&tokens, 3600);
+  mock_on(tokens.script.mock, "POST", CHAT, answer_token, &n_with_key);
+  outcome_of(&outcome, ask_stream(&ear, &tokens.script, TNK_HOSTED_CHAT));
+  tokens_settle(&tokens, &outcome);
+  if (outcome.status != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", outcome.text);
+  CHECK_INT(n_with_key, 1);
+  CHECK_INT(ear.n_events, 2);
+  outcome_drop(&outcome);
+  tokens_close(&tokens);
 }
 
 /* ---- Streams ---- */

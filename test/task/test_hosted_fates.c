@@ -11,6 +11,28 @@ static void reply_part(mock_request_t *request, void *user) {
   mock_break(request);
 }
 
+/* What an attempt has left of an event is none of the next attempt's. */
+TEST(I4_half_an_event_is_forgotten) {
+  script_t script;
+  cut_t cut = {.cut = FIRST_END - 4};
+  outcome_t outcome;
+  ear_t ear = {0};
+
+  script_open(&script);
+  mock_on(script.mock, "POST", MESSAGES, reply_text, (void *)messages_stream);
+  mock_once(script.mock, "POST", MESSAGES, begin_cut, &cut);
+  outcome_of(&outcome, ask_stream(&ear, &script, TNK_HOSTED_MESSAGES));
+  script_turns(&script);
+  mock_break(cut.request);
+  for (int i = 0; i < 100 && outcome.n_done == 0; i++)
+    script_advance(&script, 500);
+  outcome_ok(&script, &outcome);
+  CHECK_STR(ear.text,
+            "message_start|{\"n\":1};delta|{\"n\":2};message_stop|{};");
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 static size_t events_within(size_t n) {
   return (size_t)(n >= 15) + (n >= 45);
 }
