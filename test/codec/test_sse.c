@@ -116,6 +116,8 @@ static const struct {
     ROW("data\n\ndata\ndata\n\ndata:\n", "message||;message||\n;", TNK_ECONN),
     ROW("event: add\ndata: 1\n\ndata: 2\n\n", "add||1;message||2;", TNK_OK),
     ROW("event: add\n\ndata: 2\n\n", "message||2;", TNK_OK),
+    ROW("event: \0a\ndata: x\n\nevent: a\0b\ndata: y\n\n", "message||x;a||y;",
+        TNK_OK),
     ROW("event: a\nevent: b\ndata: x\n\n", "b||x;", TNK_OK),
     ROW(": hi\n:\n\n:data: 1\ndata: 2\n: x\n\n", "message||2;", TNK_OK),
     ROW("id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n",

@@ -17,6 +17,8 @@ static const char messages_stream[] =
     "event: delta\ndata: {\"n\":2}\n\n"
     "event: message_stop\ndata: {}\n\n";
 
+typedef enum { ACT_REFUSE, ACT_CANCEL, ACT_CLOSE } ear_act_t;
+
 /* What the program hears. */
 typedef struct {
   script_t *script;
@@ -24,7 +26,7 @@ typedef struct {
   char text[2048]; /* "type|data;" */
   int n_events;
   int act_at; /* the event in which it acts; 0: none */
-  enum { ACT_REFUSE, ACT_CANCEL, ACT_CLOSE } act;
+  ear_act_t act;
 } ear_t;
 
 static inline int on_event(const tnk_hosted_event_t *event, void *user) {

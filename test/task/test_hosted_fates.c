@@ -244,7 +244,7 @@ TEST(I3_repeats_come_before_the_first_event) {
 
 /* In each event, each way to end it. */
 TEST(I4_the_program_ends_it_inside_of_an_event) {
-  static const int acts[] = {ACT_REFUSE, ACT_CANCEL, ACT_CLOSE};
+  static const ear_act_t acts[] = {ACT_REFUSE, ACT_CANCEL, ACT_CLOSE};
 
   for (int at = 1; at <= 3; at++)
     for (size_t i = 0; i < 3; i++) {

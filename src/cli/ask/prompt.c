@@ -87,11 +87,14 @@ static int grow(cli_lines_t *lines) {
 
 /* 1: a line; the last one may have no end. */
 static int take_line(cli_lines_t *lines, const char **line, size_t *n) {
-  const char *begin = lines->text + lines->at;
-  const char *end =
-      lines->n > lines->at ? memchr(begin, '\n', lines->n - lines->at) : NULL;
+  const char *begin;
+  const char *end;
 
-  if (end == NULL && (!lines->is_over || lines->n == lines->at))
+  if (lines->n == lines->at)
+    return 0;
+  begin = lines->text + lines->at;
+  end = memchr(begin, '\n', lines->n - lines->at);
+  if (end == NULL && !lines->is_over)
     return 0;
   *line = begin;
   *n = end != NULL ? (size_t)(end - begin) : lines->n - lines->at;

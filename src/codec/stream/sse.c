@@ -109,10 +109,12 @@ static int dispatch(tnk__sse_t *sse, tnk__sse_event_t *event) {
   sse->data.len--; /* the last line has no end */
   event->n = sse->data.len;
   event->data = tnk__buf_cstr(&sse->data);
-  event->type = sse->type.len > 0 ? tnk__buf_cstr(&sse->type) : "message";
+  event->type = tnk__buf_cstr(&sse->type);
   event->id = sse->id.len > 0 ? tnk__buf_cstr(&sse->id) : "";
   if (event->data == NULL || event->type == NULL || event->id == NULL)
     return fail(sse, TNK_ENOMEM);
+  if (event->type[0] == '\0')
+    event->type = "message";
   return 1;
 }
 

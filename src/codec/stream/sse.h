@@ -9,7 +9,7 @@
 /* One event. Texts end with a NUL, are as they came, UTF-8 or not, and live
  * until the next call. */
 typedef struct {
-  const char *type; /* "message" where the stream names none */
+  const char *type; /* cut at a NUL; "message" where the stream names none */
   const char *data; /* its lines, with a '\n' between them */
   size_t n;         /* bytes of it, among which a NUL may be */
   const char *id;   /* the last one that the stream has given; "": none */
