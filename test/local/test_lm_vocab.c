@@ -94,6 +94,18 @@ TEST(the_best_ids_are_members_too) {
   }
 }
 
+static tnk__lm_draw_t *draw_all(const tnk__lm_weights_t *weights,
+                                const tnk__lm_draw_options_t *o) {
+  tnk__lm_draw_t *draw;
+  int done = 0;
+
+  CHECK_INT(tnk__lm_draw_new(&draw, weights, o, test_allocator(), NULL),
+            TNK_OK);
+  while (!done)
+    CHECK_INT(tnk__lm_draw_step(draw, 64, &done), TNK_OK);
+  return draw;
+}
+
 /* What sampling reports of wide ids is what a pass reports, and passes learn.
  */
 TEST_LIMIT(wide_ids_are_sampled_scored_and_learnt, 60) {
@@ -124,13 +136,9 @@ TEST_LIMIT(wide_ids_are_sampled_scored_and_learnt, 60) {
   double first = 0;
   double last = 0;
   int n_wide = 0;
-  int done = 0;
 
   weights = tnk__lm_snapshot(lm);
-  CHECK_INT(tnk__lm_draw_new(&draw, weights, &o, test_allocator(), NULL),
-            TNK_OK);
-  while (!done)
-    CHECK_INT(tnk__lm_draw_step(draw, 64, &done), TNK_OK);
+  draw = draw_all(weights, &o);
   sample = tnk__lm_draw_sample(draw, 0);
   CHECK_INT(sample.n_tokens, 12);
   memcpy(tokens, prompt, sizeof(prompt));
