@@ -167,8 +167,9 @@ typedef struct {
    * 128. NULL: a number. When the run is begun again "-a2" and so on follows,
    * and a name that the ledger has already gets a number as well. */
   const char *name;
-  /** Whatever it takes to go on: indices, seeds ... UTF-8, at most 2048 bytes.
-   * Goes with the checkpoint too. */
+  /** Whatever it takes to go on: indices, seeds, the weights behind samples
+   * that are in flight ... UTF-8, at most 2048 bytes. Goes with the checkpoint
+   * too. */
   const char *cursor;
   uint64_t batch; /**< The next one to train on; 0: the number of steps. */
   uint64_t epoch;

@@ -245,6 +245,28 @@ TEST(so_many_rolling_saves_stay) {
   bench_close(&bench);
 }
 
+TEST(a_state_replaces_others_though_its_weights_to_sample_from_are_not_saved) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  outcome_t outcome;
+  bench_t bench;
+
+  options.n_rolling = 1;
+  open_with(&bench, &options);
+  save(&bench, NULL);
+  mock_json_once(bench.script.mock, "POST", "/api/v1/save_weights_for_sampler",
+                 422, "{\"detail\":\"quota\"}");
+  how.with_sampler = TNK_YES;
+  script_fails(&bench.script, &outcome,
+               tnk_ledger_save(bench.ledger, bench.script.training, &how),
+               TNK_EREQUEST);
+  outcome_drop(&outcome);
+  CHECK(is_due(&bench));
+  until_deleted(&bench, 1);
+  CHECK(has_deleted(&bench, "s1"));
+  bench_close(&bench);
+}
+
 TEST(a_state_that_cannot_be_deleted_is_let_be) {
   tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
   bench_t bench;

@@ -214,6 +214,18 @@ static void succeed(save_t *save) {
   forget(save);
 }
 
+/* What has been saved though not all was. 0 without memory. */
+static int keep_part(save_t *save) {
+  tnk__ledger_entry_t *entry;
+
+  if (save->line.event != TNK__LEDGER_SAVED)
+    return 1;
+  entry = tnk__ledger_keep(save->ledger, &save->line);
+  if (entry != NULL)
+    tnk__ledger_noted(save->ledger, entry);
+  return entry != NULL;
+}
+
 static void on_noted(tnk__pen_line_t *pen_line, int cause) {
   save_t *save = tnk__container_of(pen_line, save_t, pen_line);
 
@@ -223,11 +235,9 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
                    : disk_error(save, cause));
   else if (save->error == NULL)
     succeed(save);
-  else if (save->line.event == TNK__LEDGER_SAVED &&
-           tnk__ledger_keep(save->ledger, &save->line) == NULL)
-    fail(save, tnk__error_static(TNK_ENOMEM));
   else
-    fail(save, tnk__error_ref(save->error));
+    fail(save, keep_part(save) ? tnk__error_ref(save->error)
+                               : tnk__error_static(TNK_ENOMEM));
 }
 
 static void write_line(save_t *save,
