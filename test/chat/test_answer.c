@@ -319,27 +319,47 @@ TEST(an_unclosed_text_costs_little) {
   tnk__answer_free(answer);
 }
 
+/* Of each way to read a block, with one that is no call. */
+static const struct {
+  tnk_chat_family_t family;
+  const char *text;
+} short_of[] = {
+    {TNK_CHAT_HERMES, "<think>\nHm\n</think>\na<tool_call>" WEATHER
+                      "</tool_call><tool_call>{}</tool_call>"},
+    {TNK_CHAT_XML, "<tool_call><function=f><parameter=a>1</parameter>"
+                   "</function></tool_call><tool_call></tool_call>"},
+    {TNK_CHAT_DEEPSEEK, OPEN BEGIN "f" SEP "{\"a\": 1}" END "x" CLOSE},
+    {TNK_CHAT_GLM, "<tool_call>f<arg_key>a</arg_key><arg_value>x</arg_value>"
+                   "</tool_call>"},
+    {TNK_CHAT_HARMONY, " to=f<|message|>{}<|end|><|start|>user<|message|>"},
+    {TNK_CHAT_LLAMA, "{\"name\": \"f\", \"parameters\": {}}<|eot_id|>x"},
+};
+
+static int feed_all(tnk__answer_t **answer, size_t k) {
+  int err = tnk__answer_open(answer, test_allocator(), short_of[k].family,
+                             tnk__value_undefined(), NULL);
+
+  if (err == TNK_OK)
+    err = tnk__answer_feed(*answer, short_of[k].text, strlen(short_of[k].text));
+  return err == TNK_OK ? tnk__answer_finish(*answer) : err;
+}
+
 TEST(memory_that_is_short_is_told) {
-  static const char text[] = "<think>\nHm\n</think>\na<tool_call>" WEATHER
-                             "</tool_call><tool_call>{}</tool_call>";
-  int did_fail = 1;
+  for (size_t k = 0; k < sizeof(short_of) / sizeof(short_of[0]); k++) {
+    int did_fail = 1;
 
-  for (long i = 0; did_fail; i++) {
-    tnk__answer_t *answer;
-    int err;
+    for (long i = 0; did_fail; i++) {
+      tnk__answer_t *answer;
+      int err;
 
-    test_alloc_fail_at(i);
-    err = tnk__answer_open(&answer, test_allocator(), TNK_CHAT_HERMES,
-                           tnk__value_undefined(), NULL);
-    if (err == TNK_OK)
-      err = tnk__answer_feed(answer, text, sizeof(text) - 1);
-    if (err == TNK_OK)
-      err = tnk__answer_finish(answer);
-    did_fail = test_alloc_did_fail();
-    test_alloc_fail_at(-1);
-    CHECK_INT(err, did_fail ? TNK_ENOMEM : TNK_OK);
-    if (err == TNK_OK)
-      CHECK(tnk__answer_message(answer).kind == TNK__VALUE_DICT);
-    tnk__answer_free(answer);
+      test_alloc_fail_at(i);
+      err = feed_all(&answer, k);
+      did_fail = test_alloc_did_fail();
+      test_alloc_fail_at(-1);
+      CHECK_INT(err, did_fail ? TNK_ENOMEM : TNK_OK);
+      if (err == TNK_OK)
+        CHECK(tnk__answer_message(answer).kind == TNK__VALUE_DICT);
+      tnk__answer_free(answer);
+    }
   }
 }
