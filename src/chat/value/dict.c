@@ -194,6 +194,11 @@ tnk__value_t tnk__value_find(tnk__value_t dict, tnk__value_t key) {
                                  : tnk__value_undefined();
 }
 
+int tnk__value_has(tnk__value_t dict, tnk__value_t key) {
+  return dict.kind == TNK__VALUE_DICT &&
+         find_place(dict.as.dict, key) < dict.as.dict->n;
+}
+
 tnk__value_t tnk__value_get(tnk__value_t dict, const char *key) {
   return tnk__value_find(dict, tnk__value_text(key, strlen(key)));
 }

@@ -103,6 +103,8 @@ void tnk__value_put(tnk__heap_t *heap, tnk__value_t dict, tnk__value_t key,
 /* A member, or UNDEFINED where there is none or the value is no dict. */
 tnk__value_t tnk__value_get(tnk__value_t dict, const char *key);
 tnk__value_t tnk__value_find(tnk__value_t dict, tnk__value_t key);
+/* Whether there is such a member, whatever its value. */
+int tnk__value_has(tnk__value_t dict, tnk__value_t key);
 /* Whether it is a text with these bytes. */
 int tnk__value_is(tnk__value_t value, const char *text);
 /* Whether it can be the key of a dict. */

@@ -1,0 +1,302 @@
+/* Attributes and items, as the sandbox of the reference gives them. */
+#include <string.h>
+
+#include "chat/template/chars.h"
+#include "chat/template/run.h"
+#include "tnk/error.h"
+
+/* Whether a name stands in a list with blanks between. */
+static int is_listed(const char *list, tnk__value_t name) {
+  while (*list != '\0') {
+    const size_t n = strcspn(list, " ");
+
+    if (n == name.n_text && memcmp(list, name.as.text, n) == 0)
+      return 1;
+    list += n;
+    list += *list == ' ';
+  }
+  return 0;
+}
+
+/* What Python's types have and this has not, so that nothing is taken for
+ * undefined that is there. */
+static const char *lacking(tnk__value_t of) {
+  switch (of.kind) {
+  case TNK__VALUE_TEXT:
+    return "casefold encode expandtabs format_map isidentifier maketrans "
+           "translate";
+  case TNK__VALUE_DICT:
+    return "fromkeys";
+  case TNK__VALUE_BOOL:
+  case TNK__VALUE_INT:
+    return "as_integer_ratio bit_count bit_length conjugate denominator "
+           "from_bytes imag numerator real to_bytes";
+  case TNK__VALUE_FLOAT:
+    return "as_integer_ratio conjugate fromhex hex imag is_integer real";
+  case TNK__VALUE_OBJECT:
+    if (of.spare == TNK__OBJECT_MACRO)
+      return "arguments caller catch_kwargs catch_varargs explicit_caller";
+    if (of.spare == TNK__OBJECT_RANGE)
+      return "count index start step stop";
+    if (of.spare == TNK__OBJECT_VIEW)
+      return "isdisjoint mapping";
+    if (of.spare == TNK__OBJECT_STREAM)
+      return "close send throw";
+    return of.spare == TNK__OBJECT_JOINER ? "sep used" : "";
+  default:
+    return "";
+  }
+}
+
+static const char *unsafe(tnk__value_t of) {
+  if (of.kind == TNK__VALUE_LIST)
+    return "append clear pop reverse insert sort extend remove";
+  return of.kind == TNK__VALUE_DICT ? "clear pop popitem setdefault update"
+                                    : "";
+}
+
+static const tnk__builtin_t *find_method(tnk__value_t of, tnk__value_t name) {
+  const tnk__builtin_t *known;
+
+  switch (of.kind) {
+  case TNK__VALUE_TEXT:
+    known = tnk__builtin_find(tnk__methods_text, name);
+    if (known == NULL)
+      known = tnk__builtin_find(tnk__methods_split, name);
+    return known != NULL ? known : tnk__builtin_find(tnk__methods_class, name);
+  case TNK__VALUE_DICT:
+    return tnk__builtin_find(tnk__methods_dict, name);
+  case TNK__VALUE_TUPLE:
+    return tnk__value_is(name, "copy")
+               ? NULL
+               : tnk__builtin_find(tnk__methods_list, name);
+  case TNK__VALUE_LIST:
+    return tnk__builtin_find(tnk__methods_list, name);
+  case TNK__VALUE_OBJECT:
+    if (of.spare == TNK__OBJECT_LOOP)
+      return tnk__builtin_find(tnk__methods_loop, name);
+    return of.spare == TNK__OBJECT_CYCLER
+               ? tnk__builtin_find(tnk__methods_cycler, name)
+               : NULL;
+  default:
+    return NULL;
+  }
+}
+
+/* What getattr() of Python finds. 0: nothing. */
+static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
+                    tnk__value_t *out) {
+  const tnk__builtin_t *known = find_method(of, name);
+  tnk__method_t *method;
+
+  if (known != NULL) {
+    method = tnk__heap_alloc(run->heap, sizeof(*method));
+    if (method != NULL)
+      *method = (tnk__method_t){of, known};
+    *out = tnk__object(TNK__OBJECT_METHOD, method);
+    return 1;
+  }
+  if (is_listed(unsafe(of), name) ||
+      (name.n_text > 2 && memcmp(name.as.text, "__", 2) == 0 &&
+       name.as.text[name.n_text - 1] == '_')) {
+    *out = tnk__undefined(name);
+    out->spare = TNK__IS_UNSAFE;
+    return 1;
+  }
+  if (is_listed(lacking(of), name)) {
+    *out = tnk__fail(run, TNK_EUNSUPPORTED,
+                     "there is no attribute \"%.*s\" of \"%s\" here",
+                     (int)name.n_text, name.as.text, tnk__type_name(of));
+    return 1;
+  }
+  if (of.kind == TNK__VALUE_TUPLE && of.spare != 0) {
+    *out = of.as.list->items[tnk__value_is(name, "list")];
+    return tnk__value_is(name, "list") || tnk__value_is(name, "grouper");
+  }
+  if (tnk__is_object(of, TNK__OBJECT_MACRO) && tnk__value_is(name, "name")) {
+    const tnk__macro_t *macro = of.as.object;
+
+    *out = macro->is_caller ? tnk__value_none() : macro->node->a->value;
+    return 1;
+  }
+  if (tnk__is_object(of, TNK__OBJECT_CYCLER) &&
+      tnk__value_is(name, "current")) {
+    const tnk__cycler_t *cycler = of.as.object;
+
+    *out = cycler->items.as.list->items[cycler->at];
+    return 1;
+  }
+  if (tnk__is_object(of, TNK__OBJECT_LOOP)) {
+    *out = tnk__loop_attr(run, of.as.object, name);
+    return tnk__is_given(*out);
+  }
+  if (tnk__is_object(of, TNK__OBJECT_NAMESPACE)) {
+    const tnk__value_t dict = {.kind = TNK__VALUE_DICT, .as.dict = of.as.dict};
+
+    if (!tnk__value_has(dict, name))
+      return 0;
+    *out = tnk__value_find(dict, name);
+    if (name.n_text > 0 && name.as.text[0] == '_') {
+      *out = tnk__undefined(name);
+      out->spare = TNK__IS_UNSAFE;
+    }
+    return 1;
+  }
+  return 0;
+}
+
+tnk__value_t tnk__char_at(tnk__value_t text, size_t place) {
+  const char *p = text.as.text + place;
+
+  tnk__char_next(&p);
+  text.n_text = (uint32_t)(p - (text.as.text + place));
+  text.as.text += place;
+  return text;
+}
+
+/* What [] of Python finds. 0: it would fail. */
+static int own_item(tnk__value_t of, tnk__value_t key, tnk__value_t *out) {
+  const tnk__range_t *range = of.as.object;
+  int64_t at;
+  int64_t n;
+
+  if (of.kind == TNK__VALUE_DICT) {
+    if (!tnk__value_is_hashable(key) || !tnk__value_has(of, key))
+      return 0;
+    *out = tnk__value_find(of, key);
+    return 1;
+  }
+  if (!tnk__value_whole(key, &at))
+    return 0;
+  if (of.kind != TNK__VALUE_TEXT && of.kind != TNK__VALUE_LIST &&
+      of.kind != TNK__VALUE_TUPLE && !tnk__is_object(of, TNK__OBJECT_RANGE))
+    return 0;
+  n = tnk__length(of);
+  if (at < 0)
+    at += n;
+  if (at < 0 || at >= n)
+    return 0;
+  if (of.kind == TNK__VALUE_TEXT)
+    *out =
+        tnk__char_at(of, tnk__chars_place(of.as.text, of.n_text, (size_t)at));
+  else if (of.kind == TNK__VALUE_OBJECT)
+    *out = tnk__value_int(range->start + at * range->step);
+  else
+    *out = of.as.list->items[at];
+  return 1;
+}
+
+tnk__value_t tnk__getattr(tnk__run_t *run, tnk__value_t of, tnk__value_t name) {
+  tnk__value_t out;
+
+  if (run->err != TNK_OK || tnk__refuse_undefined(run, of))
+    return tnk__value_undefined();
+  if (own_attr(run, of, name, &out) || own_item(of, name, &out))
+    return out;
+  return tnk__undefined(name);
+}
+
+tnk__value_t tnk__getitem(tnk__run_t *run, tnk__value_t of, tnk__value_t key) {
+  tnk__value_t out;
+
+  if (run->err != TNK_OK || tnk__refuse_undefined(run, of))
+    return tnk__value_undefined();
+  if (of.kind == TNK__VALUE_TEXT && !tnk__charge(run, of.n_text / 64))
+    return tnk__value_undefined();
+  if (own_item(of, key, &out))
+    return out;
+  if (key.kind != TNK__VALUE_TEXT)
+    return tnk__value_undefined();
+  return own_attr(run, of, key, &out) ? out : tnk__undefined(key);
+}
+
+/* ---- Slices ---- */
+
+/* A part of a slice: its place, or -1 or n + 1 beyond the ends. */
+static int slice_part(tnk__run_t *run, tnk__value_t part, int64_t otherwise,
+                      int64_t n, int is_backward, int64_t *out) {
+  int64_t at;
+
+  *out = otherwise;
+  if (part.kind == TNK__VALUE_NONE || !tnk__is_given(part))
+    return 1;
+  if (!tnk__value_whole(part, &at)) {
+    tnk__bad_type(run, "a slice needs whole numbers", part);
+    return 0;
+  }
+  if (at < 0)
+    at += n;
+  if (at < 0)
+    at = is_backward ? -1 : 0;
+  if (at >= n)
+    at = is_backward ? n - 1 : n;
+  *out = at;
+  return 1;
+}
+
+static tnk__value_t slice_text(tnk__run_t *run, tnk__value_t text,
+                               int64_t start, int64_t step, int64_t count) {
+  tnk__value_t part;
+  tnk__buf_t buf;
+
+  if (count <= 0 || step == 1) {
+    const size_t from =
+        tnk__chars_place(text.as.text, text.n_text, (size_t)start);
+    const size_t n = count <= 0
+                         ? 0
+                         : tnk__chars_place(text.as.text + from,
+                                            text.n_text - from, (size_t)count);
+
+    part = tnk__value_text(text.as.text + from, n);
+    part.is_markup = text.is_markup;
+    return part;
+  }
+  /* Every single character is looked for from the front. */
+  if (!tnk__charge(run, (uint64_t)count * (text.n_text / 64 + 1)))
+    return tnk__value_undefined();
+  tnk__scratch(run, &buf);
+  for (int64_t i = 0; i < count; i++, start += step) {
+    part = tnk__char_at(
+        text, tnk__chars_place(text.as.text, text.n_text, (size_t)start));
+    tnk__buf_append(&buf, part.as.text, part.n_text);
+  }
+  part = tnk__scratch_text(run, &buf);
+  part.is_markup = text.is_markup;
+  return part;
+}
+
+tnk__value_t tnk__slice(tnk__run_t *run, tnk__value_t of, tnk__value_t start,
+                        tnk__value_t stop, tnk__value_t step) {
+  const int64_t n = tnk__length(of);
+  tnk__value_t list;
+  int64_t from;
+  int64_t to;
+  int64_t by = 1;
+  int64_t count;
+
+  if (run->err != TNK_OK || tnk__refuse_undefined(run, of))
+    return tnk__value_undefined();
+  if (of.kind != TNK__VALUE_TEXT && of.kind != TNK__VALUE_LIST &&
+      of.kind != TNK__VALUE_TUPLE)
+    return tnk__bad_type(run, "a slice needs a text or list", of);
+  if (step.kind != TNK__VALUE_NONE && !tnk__arg_whole(run, step, 1, &by))
+    return tnk__value_undefined();
+  if (by == 0 || by == INT64_MIN)
+    return tnk__fail(run, TNK_EINVAL, "the step of a slice is zero");
+  if (!slice_part(run, start, by < 0 ? n - 1 : 0, n, by < 0, &from) ||
+      !slice_part(run, stop, by < 0 ? -1 : n, n, by < 0, &to))
+    return tnk__value_undefined();
+  if (by > 0)
+    count = to > from ? (to - from - 1) / by + 1 : 0;
+  else
+    count = from > to ? (from - to - 1) / -by + 1 : 0;
+  if (of.kind == TNK__VALUE_TEXT)
+    return slice_text(run, of, count > 0 ? from : 0, by, count);
+  list = of.kind == TNK__VALUE_LIST ? tnk__value_list(run->heap)
+                                    : tnk__value_tuple(run->heap);
+  if (!tnk__charge(run, (uint64_t)count))
+    return tnk__value_undefined();
+  for (int64_t i = 0; i < count; i++)
+    tnk__value_append(run->heap, list, of.as.list->items[from + i * by]);
+  return list;
+}

@@ -1,0 +1,357 @@
+/* Expressions. */
+#include <string.h>
+
+#include "chat/template/run.h"
+#include "tnk/error.h"
+
+/* Arguments that need no memory of the heap. */
+enum { FEW = 8 };
+
+typedef struct {
+  tnk__args_t args;
+  tnk__value_t items[FEW];
+  tnk__value_t names[FEW];
+  tnk__value_t values[FEW];
+} call_t;
+
+static tnk__value_t eval_name(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__frame_t *frame = run->frame;
+  tnk__value_t value;
+
+  for (uint32_t up = node->ref.up; up > 0; up--)
+    frame = frame->parent;
+  value = frame->slots[node->ref.slot];
+  return tnk__is_given(value) ? value : tnk__undefined(node->value);
+}
+
+/* ---- Arguments ---- */
+
+static int add_spread(tnk__run_t *run, const tnk__node_t *node,
+                      tnk__value_t list) {
+  tnk__iter_t iter;
+  tnk__value_t item;
+
+  if (!tnk__iter_begin(run, &iter, tnk__eval(run, node)))
+    return 0;
+  while (tnk__iter_next(run, &iter, &item))
+    tnk__value_append(run->heap, list, item);
+  return tnk__is_fine(run);
+}
+
+/* Arguments with *args or **kwargs, or many: in lists. */
+static int gather_many(tnk__run_t *run, const tnk__node_t *node,
+                       tnk__value_t caller, call_t *call) {
+  const tnk__value_t items = tnk__value_list(run->heap);
+  const tnk__value_t named = tnk__value_dict(run->heap);
+  const tnk__value_t names = tnk__value_list(run->heap);
+  const tnk__value_t values = tnk__value_list(run->heap);
+  tnk__value_t more;
+
+  for (uint32_t i = 0; i < node->list.n; i++)
+    tnk__value_append(run->heap, items, tnk__eval(run, node->list.items[i]));
+  if (node->b != NULL && !add_spread(run, node->b, items))
+    return 0;
+  for (uint32_t i = 0; i < node->more.n; i++)
+    tnk__value_put(run->heap, named, node->more.items[i]->value,
+                   tnk__eval(run, node->more.items[i]->a));
+  if (tnk__is_given(caller))
+    tnk__value_set(run->heap, named, "caller", caller);
+  if (node->c != NULL) {
+    more = tnk__eval(run, node->c);
+    if (more.kind != TNK__VALUE_DICT)
+      tnk__bad_type(run, "a dict is needed behind **", more);
+    for (size_t i = 0; run->err == TNK_OK && i < more.as.dict->n; i++) {
+      if (more.as.dict->entries[i].key.kind != TNK__VALUE_TEXT ||
+          tnk__value_has(named, more.as.dict->entries[i].key))
+        tnk__fail(run, TNK_EINVAL,
+                  "an argument is given twice, or its name "
+                  "is no text");
+      else
+        tnk__value_put(run->heap, named, more.as.dict->entries[i].key,
+                       more.as.dict->entries[i].value);
+    }
+  }
+  if (!tnk__is_fine(run))
+    return 0;
+  for (size_t i = 0; i < named.as.dict->n; i++) {
+    tnk__value_append(run->heap, names, named.as.dict->entries[i].key);
+    tnk__value_append(run->heap, values, named.as.dict->entries[i].value);
+  }
+  if (!tnk__is_fine(run))
+    return 0;
+  call->args = (tnk__args_t){items.as.list->items, items.as.list->n,
+                             names.as.list->items, values.as.list->items,
+                             names.as.list->n};
+  return 1;
+}
+
+static int gather(tnk__run_t *run, const tnk__node_t *node, tnk__value_t caller,
+                  call_t *call) {
+  tnk__args_t *args = &call->args;
+
+  if (node->b != NULL || node->c != NULL || node->list.n > FEW ||
+      node->more.n >= FEW)
+    return gather_many(run, node, caller, call);
+  *args = (tnk__args_t){call->items, node->list.n, call->names, call->values,
+                        node->more.n};
+  for (uint32_t i = 0; i < node->list.n; i++)
+    call->items[i] = tnk__eval(run, node->list.items[i]);
+  for (uint32_t i = 0; i < node->more.n; i++) {
+    call->names[i] = node->more.items[i]->value;
+    call->values[i] = tnk__eval(run, node->more.items[i]->a);
+    for (uint32_t k = 0; k < i; k++)
+      if (tnk__value_equal(call->names[k], call->names[i]))
+        tnk__fail(run, TNK_EINVAL, "an argument is given twice");
+  }
+  if (tnk__is_given(caller)) {
+    call->names[args->n_named] = tnk__value_text("caller", 6);
+    call->values[args->n_named++] = caller;
+  }
+  return tnk__is_fine(run);
+}
+
+/* ---- Calls ---- */
+
+tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,
+                       const tnk__args_t *args) {
+  const tnk__method_t *method = callee.as.object;
+  tnk__joiner_t *joiner = callee.as.object;
+
+  if (callee.kind == TNK__VALUE_OBJECT)
+    switch (callee.spare) {
+    case TNK__OBJECT_METHOD:
+      return tnk__builtin_call(run, method->known, method->self, args);
+    case TNK__OBJECT_FUNCTION:
+      return tnk__builtin_call(run, callee.as.object, tnk__value_none(), args);
+    case TNK__OBJECT_MACRO:
+      return tnk__macro_call(run, callee.as.object, args);
+    case TNK__OBJECT_LOOP:
+      return tnk__loop_again(run, callee.as.object, args);
+    case TNK__OBJECT_JOINER:
+      if (args->n + args->n_named > 0)
+        return tnk__fail(run, TNK_EINVAL, "a joiner takes no arguments");
+      if (joiner->is_used)
+        return joiner->text;
+      joiner->is_used = 1;
+      return tnk__value_text("", 0);
+    default:
+      break;
+    }
+  return tnk__bad_type(run, "something that can be called is needed", callee);
+}
+
+tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
+                            tnk__value_t caller) {
+  const tnk__value_t callee = tnk__eval(run, node->a);
+  call_t call;
+  tnk__value_t result;
+
+  if (!gather(run, node, caller, &call))
+    return tnk__value_undefined();
+  run->line = node->line;
+  result = tnk__call(run, callee, &call.args);
+  run->line = node->line;
+  return result;
+}
+
+tnk__value_t tnk__eval_filter(tnk__run_t *run, const tnk__node_t *node,
+                              tnk__value_t input) {
+  call_t call;
+
+  /* The innermost of a chain has the input. */
+  if (node->a != NULL && node->a->kind == TNK__NODE_FILTER &&
+      tnk__is_given(input))
+    input = tnk__eval_filter(run, node->a, input);
+  else if (node->a != NULL)
+    input = tnk__eval(run, node->a);
+  if (!gather(run, node, tnk__missing(), &call))
+    return tnk__value_undefined();
+  run->line = node->line;
+  if (node->known == NULL)
+    return tnk__fail(run, TNK_EUNSUPPORTED, "there is no filter \"%.*s\"",
+                     (int)(node->value.n_text < 80 ? node->value.n_text : 80),
+                     node->value.as.text);
+  return tnk__builtin_call(run, node->known, input, &call.args);
+}
+
+static tnk__value_t eval_test(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t input = tnk__eval(run, node->a);
+  call_t call;
+
+  if (!gather(run, node, tnk__missing(), &call))
+    return tnk__value_undefined();
+  run->line = node->line;
+  if (node->known == NULL)
+    return tnk__fail(run, TNK_EUNSUPPORTED, "there is no test \"%.*s\"",
+                     (int)(node->value.n_text < 80 ? node->value.n_text : 80),
+                     node->value.as.text);
+  return tnk__builtin_call(run, node->known, input, &call.args);
+}
+
+/* ---- Containers and operators ---- */
+
+static tnk__value_t eval_list(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t list = node->kind == TNK__NODE_LIST
+                                ? tnk__value_list(run->heap)
+                                : tnk__value_tuple(run->heap);
+
+  for (uint32_t i = 0; i < node->list.n; i++)
+    tnk__value_append(run->heap, list, tnk__eval(run, node->list.items[i]));
+  return list;
+}
+
+static tnk__value_t eval_dict(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t dict = tnk__value_dict(run->heap);
+  tnk__value_t key;
+  tnk__value_t value;
+
+  for (uint32_t i = 0; i < node->list.n && run->err == TNK_OK; i += 2) {
+    key = tnk__eval(run, node->list.items[i]);
+    value = tnk__eval(run, node->list.items[i + 1]);
+    if (run->err == TNK_OK && !tnk__value_is_hashable(key))
+      return tnk__bad_type(run, "this cannot be the name of a member", key);
+    tnk__value_put(run->heap, dict, key, value);
+  }
+  return dict;
+}
+
+static tnk__value_t eval_concat(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t *parts;
+  const tnk__value_t list = eval_list(run, node);
+  size_t n = 0;
+  char *joined;
+
+  if (!tnk__is_fine(run))
+    return tnk__value_undefined();
+  for (size_t i = 0; i < list.as.list->n; i++) {
+    list.as.list->items[i] = tnk__text_of(run, list.as.list->items[i]);
+    n += list.as.list->items[i].n_text;
+  }
+  if (!tnk__is_fine(run))
+    return tnk__value_undefined();
+  parts = list.as.list->items;
+  joined = n <= UINT32_MAX ? tnk__heap_alloc(run->heap, n + 1) : NULL;
+  if (joined == NULL)
+    return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
+  n = 0;
+  for (size_t i = 0; i < list.as.list->n; n += parts[i++].n_text)
+    if (parts[i].n_text > 0)
+      memcpy(joined + n, parts[i].as.text, parts[i].n_text);
+  return tnk__value_text(joined, n);
+}
+
+static tnk__value_t eval_compare(tnk__run_t *run, const tnk__node_t *node) {
+  tnk__value_t left = tnk__eval(run, node->a);
+  tnk__value_t right;
+
+  for (uint32_t i = 0; i < node->list.n; i++) {
+    right = tnk__eval(run, node->list.items[i]->a);
+    if (!tnk__compare(run, (tnk__op_t)node->list.items[i]->op, left, right))
+      return tnk__value_bool(0);
+    left = right;
+  }
+  return tnk__value_bool(1);
+}
+
+static tnk__value_t eval_getitem(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t of = tnk__eval(run, node->a);
+  const tnk__node_t *key = node->b;
+  tnk__value_t parts[3];
+
+  if (key->kind != TNK__NODE_SLICE)
+    return tnk__getitem(run, of, tnk__eval(run, key));
+  parts[0] = key->a != NULL ? tnk__eval(run, key->a) : tnk__missing();
+  parts[1] = key->b != NULL ? tnk__eval(run, key->b) : tnk__missing();
+  parts[2] = key->c != NULL ? tnk__eval(run, key->c) : tnk__missing();
+  return tnk__slice(run, of, parts[0], parts[1], parts[2]);
+}
+
+static tnk__value_t eval_cond(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t test = tnk__eval(run, node->a);
+
+  if (run->err != TNK_OK)
+    return tnk__value_undefined();
+  if (tnk__value_truth(test))
+    return tnk__eval(run, node->b);
+  return node->c != NULL ? tnk__eval(run, node->c) : tnk__value_undefined();
+}
+
+/* Whether a value is true; one that hides a method is refused. */
+static int truth(tnk__run_t *run, tnk__value_t value) {
+  if (value.kind == TNK__VALUE_UNDEFINED && value.spare == TNK__IS_UNSAFE)
+    tnk__refuse_undefined(run, value);
+  return run->err == TNK_OK && tnk__value_truth(value);
+}
+
+static tnk__value_t eval_plain(tnk__run_t *run, const tnk__node_t *node) {
+  tnk__value_t left;
+
+  switch (node->kind) {
+  case TNK__NODE_LIST:
+  case TNK__NODE_TUPLE:
+    return eval_list(run, node);
+  case TNK__NODE_DICT:
+    return eval_dict(run, node);
+  case TNK__NODE_NOT:
+    return tnk__value_bool(!truth(run, tnk__eval(run, node->a)));
+  case TNK__NODE_NEG:
+  case TNK__NODE_POS:
+    return tnk__negate(run, tnk__eval(run, node->a),
+                       node->kind == TNK__NODE_NEG);
+  case TNK__NODE_BINARY:
+    left = tnk__eval(run, node->a);
+    return tnk__binary(run, (tnk__op_t)node->op, left, tnk__eval(run, node->b));
+  case TNK__NODE_CONCAT:
+    return eval_concat(run, node);
+  case TNK__NODE_AND:
+    left = tnk__eval(run, node->a);
+    return truth(run, left) ? tnk__eval(run, node->b) : left;
+  case TNK__NODE_OR:
+    left = tnk__eval(run, node->a);
+    return truth(run, left) ? left : tnk__eval(run, node->b);
+  case TNK__NODE_COMPARE:
+    return eval_compare(run, node);
+  case TNK__NODE_COND:
+    return eval_cond(run, node);
+  default:
+    return tnk__fail(run, TNK_EUNSUPPORTED,
+                     "a slice stands where none is known");
+  }
+}
+
+tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node) {
+  tnk__value_t value;
+
+  if (node->kind == TNK__NODE_CONST)
+    return node->value;
+  if (!tnk__charge(run, 1))
+    return tnk__value_undefined();
+  run->line = node->line;
+  if (node->kind == TNK__NODE_NAME)
+    return eval_name(run, node);
+  if (++run->depth > run->env.max_depth) {
+    run->depth--;
+    return tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
+  }
+  switch (node->kind) {
+  case TNK__NODE_GETATTR:
+    value = tnk__getattr(run, tnk__eval(run, node->a), node->value);
+    break;
+  case TNK__NODE_GETITEM:
+    value = eval_getitem(run, node);
+    break;
+  case TNK__NODE_CALL:
+    value = tnk__eval_call(run, node, tnk__missing());
+    break;
+  case TNK__NODE_FILTER:
+    value = tnk__eval_filter(run, node, tnk__missing());
+    break;
+  case TNK__NODE_TEST:
+    value = eval_test(run, node);
+    break;
+  default:
+    value = eval_plain(run, node);
+  }
+  run->depth--;
+  return value;
+}

@@ -1,0 +1,242 @@
+/* Statements, but for loops and macros. */
+#include <string.h>
+
+#include "chat/template/run.h"
+#include "tnk/error.h"
+
+/* ---- Variables ---- */
+
+tnk__frame_t *tnk__frame_new(tnk__run_t *run, tnk__frame_t *parent,
+                             uint32_t n_slots) {
+  tnk__frame_t *frame = tnk__heap_alloc(
+      run->heap, sizeof(*frame) + n_slots * sizeof(tnk__value_t));
+
+  if (frame == NULL) {
+    tnk__is_fine(run);
+    return NULL;
+  }
+  frame->parent = parent;
+  frame->slots = (tnk__value_t *)(void *)(frame + 1);
+  for (uint32_t i = 0; i < n_slots; i++)
+    frame->slots[i] = tnk__missing();
+  return frame;
+}
+
+tnk__value_t tnk__resolve(tnk__run_t *run, tnk__value_t name) {
+  const tnk__builtin_t *known;
+
+  if (tnk__value_has(run->variables, name))
+    return tnk__value_find(run->variables, name);
+  known = tnk__builtin_find(tnk__globals, name);
+  if (known == NULL)
+    return tnk__missing();
+  return tnk__object(TNK__OBJECT_FUNCTION,
+                     (void *)(uintptr_t)(const void *)known);
+}
+
+void tnk__scope_enter(tnk__run_t *run, const tnk__scope_t *scope) {
+  const tnk__frame_t *frame;
+
+  for (uint32_t i = 0; i < scope->n_loads; i++) {
+    const tnk__load_t *load = &scope->loads[i];
+
+    if (load->kind == TNK__LOAD_RESOLVE) {
+      run->frame->slots[load->slot] = tnk__resolve(run, load->name);
+    } else if (load->kind == TNK__LOAD_ALIAS) {
+      frame = run->frame;
+      for (uint32_t up = load->alias.up; up > 0; up--)
+        frame = frame->parent;
+      run->frame->slots[load->slot] = frame->slots[load->alias.slot];
+    } else if (load->kind == TNK__LOAD_UNDEFINED) {
+      run->frame->slots[load->slot] = tnk__missing();
+    }
+  }
+}
+
+void tnk__scope_leave(tnk__run_t *run, const tnk__scope_t *scope) {
+  for (uint32_t i = 0; i < scope->n_loads; i++)
+    run->frame->slots[scope->loads[i].slot] = tnk__missing();
+}
+
+static void assign_member(tnk__run_t *run, const tnk__node_t *target,
+                          tnk__value_t value) {
+  tnk__value_t space = tnk__eval(run, target->a);
+
+  if (run->err != TNK_OK)
+    return;
+  if (!tnk__is_object(space, TNK__OBJECT_NAMESPACE)) {
+    tnk__fail(run, TNK_EINVAL,
+              "only a namespace has attributes that can be set");
+    return;
+  }
+  space = (tnk__value_t){.kind = TNK__VALUE_DICT, .as.dict = space.as.dict};
+  tnk__value_put(run->heap, space, target->value, value);
+}
+
+void tnk__assign(tnk__run_t *run, const tnk__node_t *target,
+                 tnk__value_t value) {
+  tnk__frame_t *frame = run->frame;
+  tnk__value_t items;
+
+  if (run->err != TNK_OK)
+    return;
+  run->line = target->line;
+  if (target->kind == TNK__NODE_NAME) {
+    for (uint32_t up = target->ref.up; up > 0; up--)
+      frame = frame->parent;
+    frame->slots[target->ref.slot] = value;
+    return;
+  }
+  if (target->kind == TNK__NODE_NSREF) {
+    assign_member(run, target, value);
+    return;
+  }
+  items = tnk__list_of(run, value);
+  if (run->err == TNK_OK && items.as.list->n != target->list.n)
+    tnk__fail(run, TNK_EINVAL, "%d variables cannot take %d items",
+              (int)target->list.n, (int)items.as.list->n);
+  for (uint32_t i = 0; run->err == TNK_OK && i < target->list.n; i++)
+    tnk__assign(run, target->list.items[i], items.as.list->items[i]);
+}
+
+/* ---- Statements ---- */
+
+static void exec_output(tnk__run_t *run, const tnk__node_t *node) {
+  for (uint32_t i = 0; i < node->list.n && run->err == TNK_OK; i++)
+    tnk__print(run, run->out, tnk__eval(run, node->list.items[i]));
+}
+
+static int is_true(tnk__run_t *run, const tnk__node_t *test) {
+  const tnk__value_t value = tnk__eval(run, test);
+
+  if (value.kind == TNK__VALUE_UNDEFINED && value.spare == TNK__IS_UNSAFE)
+    tnk__refuse_undefined(run, value);
+  return run->err == TNK_OK && tnk__value_truth(value);
+}
+
+static void exec_if(tnk__run_t *run, const tnk__node_t *node) {
+  if (is_true(run, node->a)) {
+    tnk__exec_all(run, &node->body);
+    return;
+  }
+  for (uint32_t i = 0; i < node->more.n && run->err == TNK_OK; i++)
+    if (is_true(run, node->more.items[i]->a)) {
+      tnk__exec_all(run, &node->more.items[i]->body);
+      return;
+    }
+  tnk__exec_all(run, &node->other);
+}
+
+/* The text that a body makes. */
+static tnk__value_t exec_captured(tnk__run_t *run, const tnk__node_t *node) {
+  const size_t mark = tnk__capture(run);
+
+  tnk__scope_enter(run, node->scope);
+  tnk__exec_all(run, &node->body);
+  return tnk__captured(run, mark);
+}
+
+static void exec_block(tnk__run_t *run, const tnk__node_t *node) {
+  tnk__value_t text = exec_captured(run, node);
+
+  if (run->err != TNK_OK)
+    return;
+  if (node->b != NULL && run->flow == TNK__GO_ON)
+    text = tnk__eval_filter(run, node->b, text);
+  if (run->flow != TNK__GO_ON)
+    return;
+  if (node->kind == TNK__NODE_SETBLOCK)
+    tnk__assign(run, node->a, text);
+  else
+    tnk__print(run, run->out, text);
+  tnk__scope_leave(run, node->scope);
+}
+
+static void exec_with(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t values = tnk__value_list(run->heap);
+
+  for (uint32_t i = 0; i < node->more.n; i++)
+    tnk__value_append(run->heap, values, tnk__eval(run, node->more.items[i]));
+  if (!tnk__is_fine(run))
+    return;
+  tnk__scope_enter(run, node->scope);
+  for (uint32_t i = 0; i < node->list.n; i++)
+    tnk__assign(run, node->list.items[i], values.as.list->items[i]);
+  tnk__exec_all(run, &node->body);
+  tnk__scope_leave(run, node->scope);
+}
+
+static void exec_call_block(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t caller = tnk__macro_new(run, node, 1);
+
+  tnk__print(run, run->out, tnk__eval_call(run, node->b, caller));
+}
+
+/* The place of a span is that in the text as far as it is written: what is
+ * taken aside counts from where that begins. */
+static void exec_generation(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__args_t none = {.n = 0};
+  const tnk__value_t body = tnk__macro_new(run, node, 1);
+  const tnk__value_t text = tnk__call(run, body, &none);
+  tnk__template_span_t span;
+
+  if (!tnk__is_fine(run))
+    return;
+  span.start =
+      (run->n_captures > 0 ? run->captured : run->out->len) - run->out_start;
+  span.end = span.start + text.n_text;
+  tnk__print(run, run->out, text);
+  if (run->spans != NULL &&
+      tnk__buf_append(run->spans, &span, sizeof(span)) != TNK_OK)
+    tnk__fail(run, run->spans->err, "there are too many generation blocks");
+}
+
+static void exec(tnk__run_t *run, const tnk__node_t *node) {
+  switch (node->kind) {
+  case TNK__NODE_OUTPUT:
+    exec_output(run, node);
+    return;
+  case TNK__NODE_IF:
+    exec_if(run, node);
+    return;
+  case TNK__NODE_FOR:
+    tnk__exec_for(run, node);
+    return;
+  case TNK__NODE_SET:
+    tnk__assign(run, node->a, tnk__eval(run, node->b));
+    return;
+  case TNK__NODE_SETBLOCK:
+  case TNK__NODE_FILTERBLOCK:
+    exec_block(run, node);
+    return;
+  case TNK__NODE_MACRO:
+    tnk__assign(run, node->a, tnk__macro_new(run, node, 0));
+    return;
+  case TNK__NODE_CALLBLOCK:
+    exec_call_block(run, node);
+    return;
+  case TNK__NODE_WITH:
+    exec_with(run, node);
+    return;
+  case TNK__NODE_GENERATION:
+    exec_generation(run, node);
+    return;
+  default:
+    run->flow =
+        node->kind == TNK__NODE_BREAK ? TNK__GO_BREAK : TNK__GO_CONTINUE;
+  }
+}
+
+void tnk__exec_all(tnk__run_t *run, const tnk__nodes_t *body) {
+  if (run->err != TNK_OK || body->n == 0)
+    return;
+  if (++run->depth > run->env.max_depth)
+    tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
+  for (uint32_t i = 0; i < body->n && run->flow == TNK__GO_ON; i++) {
+    if (!tnk__charge(run, 1) || !tnk__is_fine(run))
+      break;
+    run->line = body->items[i]->line;
+    exec(run, body->items[i]);
+  }
+  run->depth--;
+}

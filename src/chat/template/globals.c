@@ -1,0 +1,173 @@
+/* What every template can call. */
+#include <string.h>
+
+#include "chat/template/date.h"
+#include "chat/template/run.h"
+#include "tnk/error.h"
+
+/* The sandbox of the reference allows no more. */
+enum { MAX_RANGE = 100000 };
+
+#define FUNCTION(name)                                                         \
+  static tnk__value_t name(tnk__run_t *run, tnk__value_t self,                 \
+                           const tnk__value_t *v, const tnk__args_t *args)
+
+FUNCTION(range) {
+  tnk__range_t *made = tnk__heap_alloc(run->heap, sizeof(*made));
+  int64_t start;
+  int64_t stop;
+  int64_t step;
+  uint64_t n = 0;
+
+  (void)self, (void)args;
+  if (made == NULL || !tnk__arg_whole(run, v[0], 0, &start) ||
+      !tnk__arg_whole(run, v[1], 0, &stop) ||
+      !tnk__arg_whole(run, v[2], 1, &step))
+    return tnk__value_undefined();
+  if (!tnk__is_given(v[1])) {
+    stop = start;
+    start = 0;
+  }
+  if (step == 0)
+    return tnk__fail(run, TNK_EINVAL, "the step of a range is zero");
+  if (step > 0 && stop > start)
+    n = ((uint64_t)stop - (uint64_t)start - 1) / (uint64_t)step + 1;
+  else if (step < 0 && stop < start)
+    n = ((uint64_t)start - (uint64_t)stop - 1) / (0 - (uint64_t)step) + 1;
+  if (n > MAX_RANGE)
+    return tnk__fail(run, TNK_EINVAL, "a range has more than 100000 numbers");
+  *made = (tnk__range_t){start, stop, step, (size_t)n};
+  return tnk__object(TNK__OBJECT_RANGE, made);
+}
+
+/* Members from a dict or from pairs, then those with a name. */
+static tnk__value_t make_dict(tnk__run_t *run, const tnk__args_t *args) {
+  const tnk__value_t dict = tnk__value_dict(run->heap);
+  tnk__iter_t iter;
+  tnk__value_t item;
+
+  if (args->n > 1)
+    return tnk__fail(run, TNK_EINVAL, "a dict is made of one thing");
+  if (args->n == 1 && args->items[0].kind == TNK__VALUE_DICT) {
+    const tnk__value_dict_t *from = args->items[0].as.dict;
+
+    for (size_t i = 0; i < from->n; i++)
+      tnk__value_put(run->heap, dict, from->entries[i].key,
+                     from->entries[i].value);
+  } else if (args->n == 1 && tnk__iter_begin(run, &iter, args->items[0])) {
+    while (tnk__iter_next(run, &iter, &item)) {
+      item = tnk__list_of(run, item);
+      if (run->err != TNK_OK)
+        return tnk__value_undefined();
+      if (item.as.list->n != 2 ||
+          !tnk__value_is_hashable(item.as.list->items[0]))
+        return tnk__fail(run, TNK_EINVAL, "a dict is made of pairs");
+      tnk__value_put(run->heap, dict, item.as.list->items[0],
+                     item.as.list->items[1]);
+    }
+  }
+  for (size_t i = 0; i < args->n_named; i++)
+    tnk__value_put(run->heap, dict, args->names[i], args->values[i]);
+  return dict;
+}
+
+FUNCTION(dict) {
+  (void)self, (void)v;
+  return make_dict(run, args);
+}
+
+FUNCTION(namespace) {
+  tnk__value_t space = make_dict(run, args);
+
+  (void)self, (void)v;
+  if (space.kind != TNK__VALUE_DICT)
+    return space;
+  return tnk__object(TNK__OBJECT_NAMESPACE, space.as.dict);
+}
+
+FUNCTION(joiner) {
+  tnk__joiner_t *made = tnk__heap_alloc(run->heap, sizeof(*made));
+
+  (void)self, (void)args;
+  if (made == NULL)
+    return tnk__value_undefined();
+  *made =
+      (tnk__joiner_t){tnk__is_given(v[0]) ? v[0] : tnk__value_text(", ", 2), 0};
+  return tnk__object(TNK__OBJECT_JOINER, made);
+}
+
+FUNCTION(cycler) {
+  tnk__cycler_t *made = tnk__heap_alloc(run->heap, sizeof(*made));
+
+  (void)self, (void)v;
+  if (made == NULL)
+    return tnk__value_undefined();
+  if (args->n == 0 || args->n_named > 0)
+    return tnk__fail(run, TNK_EINVAL, "a cycler needs items");
+  *made = (tnk__cycler_t){tnk__value_list(run->heap), 0};
+  for (size_t i = 0; i < args->n; i++)
+    tnk__value_append(run->heap, made->items, args->items[i]);
+  return tnk__is_fine(run) ? tnk__object(TNK__OBJECT_CYCLER, made)
+                           : tnk__value_undefined();
+}
+
+FUNCTION(next) {
+  tnk__cycler_t *cycler = self.as.object;
+  const tnk__value_t item = cycler->items.as.list->items[cycler->at];
+
+  (void)run, (void)v, (void)args;
+  cycler->at = (cycler->at + 1) % cycler->items.as.list->n;
+  return item;
+}
+
+FUNCTION(reset) {
+  tnk__cycler_t *cycler = self.as.object;
+
+  (void)run, (void)v, (void)args;
+  cycler->at = 0;
+  return tnk__value_none();
+}
+
+const tnk__builtin_t tnk__methods_cycler[] = {
+    {"next", "/", 0, next},
+    {"reset", "/", 0, reset},
+    {NULL, NULL, 0, NULL},
+};
+
+FUNCTION(raise_exception) {
+  const tnk__value_t text = tnk__text_of(run, v[0]);
+
+  (void)self, (void)args;
+  if (run->err != TNK_OK)
+    return tnk__value_undefined();
+  return tnk__fail(run, TNK_EINVAL, "the template refuses: %.*s",
+                   (int)(text.n_text < 320 ? text.n_text : 320), text.as.text);
+}
+
+FUNCTION(strftime_now) {
+  tnk__value_t format;
+  tnk__buf_t buf;
+
+  (void)self, (void)args;
+  if (!tnk__arg_text(run, v[0], NULL, &format))
+    return tnk__value_undefined();
+  if (run->env.now_s == NULL)
+    return tnk__fail(run, TNK_EINVAL,
+                     "the template asks for the time, which it is not given");
+  tnk__scratch(run, &buf);
+  if (!tnk__date_text(&buf, run->env.now_s(run->env.user), format.as.text,
+                      format.n_text))
+    tnk__fail(run, TNK_EUNSUPPORTED, "a format of the time is not known");
+  return tnk__scratch_text(run, &buf);
+}
+
+const tnk__builtin_t tnk__globals[] = {
+    {"namespace", NULL, 0, namespace},
+    {"raise_exception", "message", 1, raise_exception},
+    {"strftime_now", "format", 1, strftime_now},
+    {"range", "/start stop step", 1, range},
+    {"dict", NULL, 0, dict},
+    {"cycler", NULL, 0, cycler},
+    {"joiner", "sep", 0, joiner},
+    {NULL, NULL, 0, NULL},
+};

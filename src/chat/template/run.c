@@ -1,0 +1,128 @@
+#include "chat/template/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "tnk/error.h"
+
+tnk__value_t tnk__fail(tnk__run_t *run, int code, const char *format, ...) {
+  char text[sizeof(run->why->text)];
+  va_list args;
+
+  if (run->err != TNK_OK)
+    return tnk__value_undefined();
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  run->err = tnk__why(run->why, code, run->line, "%s", text);
+  return tnk__value_undefined();
+}
+
+int tnk__is_fine(tnk__run_t *run) {
+  if (run->err != TNK_OK)
+    return 0;
+  if (run->heap->err != TNK_OK)
+    tnk__fail(run, run->heap->err,
+              run->heap->err == TNK_ENOMEM ? "no memory is left"
+                                           : "more memory than is allowed");
+  else if (run->out->err != TNK_OK)
+    tnk__fail(run, run->out->err, "the text becomes too long");
+  else if (run->out->len - run->out_start > run->env.max_output)
+    tnk__fail(run, TNK_ETOOBIG, "the text becomes too long");
+  else if (run->env.max_memory > 0 &&
+           run->heap->arena.total > run->env.max_memory)
+    tnk__fail(run, TNK_ETOOBIG, "more memory than is allowed");
+  return run->err == TNK_OK;
+}
+
+int tnk__charge(tnk__run_t *run, uint64_t n) {
+  if (n > run->env.max_steps - run->n_steps) {
+    tnk__fail(run, TNK_ETOOBIG, "more steps than are allowed");
+    return 0;
+  }
+  run->n_steps += n;
+  return run->err == TNK_OK;
+}
+
+tnk__value_t tnk__object(tnk__object_kind_t kind, void *object) {
+  return object == NULL ? tnk__value_undefined()
+                        : (tnk__value_t){.kind = TNK__VALUE_OBJECT,
+                                         .spare = (uint16_t)kind,
+                                         .as.object = object};
+}
+
+int tnk__is_object(tnk__value_t value, tnk__object_kind_t kind) {
+  return value.kind == TNK__VALUE_OBJECT && value.spare == kind;
+}
+
+tnk__value_t tnk__missing(void) {
+  return (tnk__value_t){.kind = TNK__VALUE_UNDEFINED, .spare = TNK__IS_MISSING};
+}
+
+int tnk__is_given(tnk__value_t value) {
+  return value.kind != TNK__VALUE_UNDEFINED || value.spare != TNK__IS_MISSING;
+}
+
+tnk__value_t tnk__undefined(tnk__value_t name) {
+  return (tnk__value_t){.kind = TNK__VALUE_UNDEFINED,
+                        .n_text = name.n_text,
+                        .as.text = name.as.text};
+}
+
+const char *tnk__type_name(tnk__value_t value) {
+  static const char *const plain[] = {"Undefined", "NoneType", "bool",
+                                      "int",       "float",    "str",
+                                      "list",      "tuple",    "dict"};
+  static const char *const objects[] = {
+      "object", "namespace", "macro",  "loop",   "range", "generator",
+      "method", "function",  "cycler", "joiner", "view"};
+
+  if (value.kind < TNK__VALUE_OBJECT)
+    return plain[value.kind];
+  return objects[value.spare <= TNK__OBJECT_VIEW ? value.spare : 0];
+}
+
+int tnk__refuse_undefined(tnk__run_t *run, tnk__value_t value) {
+  if (value.kind != TNK__VALUE_UNDEFINED)
+    return 0;
+  if (value.spare == TNK__IS_UNSAFE)
+    tnk__fail(run, TNK_EINVAL, "\"%.*s\" would change a value",
+              (int)value.n_text, value.as.text);
+  else if (value.n_text > 0 && value.n_text < 100)
+    tnk__fail(run, TNK_EINVAL, "\"%.*s\" is undefined", (int)value.n_text,
+              value.as.text);
+  else
+    tnk__fail(run, TNK_EINVAL, "a value is undefined");
+  return 1;
+}
+
+tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
+                           tnk__value_t value) {
+  if (tnk__refuse_undefined(run, value))
+    return tnk__value_undefined();
+  return tnk__fail(run, TNK_EINVAL, "%s, and not \"%s\"", what,
+                   tnk__type_name(value));
+}
+
+size_t tnk__capture(tnk__run_t *run) {
+  if (run->n_captures++ == 0)
+    run->captured = run->out->len;
+  return run->out->len;
+}
+
+tnk__value_t tnk__captured(tnk__run_t *run, size_t mark) {
+  tnk__value_t text = tnk__value_undefined();
+
+  run->n_captures--;
+  if (run->out->err != TNK_OK) {
+    tnk__is_fine(run);
+    return text;
+  }
+  if (run->out->len > mark)
+    text = tnk__value_copy_text(run->heap, (const char *)run->out->data + mark,
+                                run->out->len - mark);
+  else
+    text = tnk__value_text("", 0);
+  run->out->len = mark;
+  return text;
+}

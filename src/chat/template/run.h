@@ -1,0 +1,234 @@
+#ifndef TNK_CHAT_TEMPLATE_RUN_H
+#define TNK_CHAT_TEMPLATE_RUN_H
+
+#include "chat/template/builtin.h"
+#include "chat/template/node.h"
+#include "chat/template/template.h"
+
+/*
+ * A template while it is rendered. A failure is kept in `err`; after it
+ * everything returns undefined values and does nothing, so that it is looked at
+ * where that matters and not behind every call.
+ */
+typedef struct tnk__frame tnk__frame_t;
+struct tnk__frame {
+  tnk__frame_t *parent; /* of the unit around this one */
+  tnk__value_t *slots;
+};
+
+typedef enum { TNK__GO_ON, TNK__GO_BREAK, TNK__GO_CONTINUE } tnk__flow_t;
+
+typedef struct tnk__run {
+  tnk__heap_t *heap;
+  tnk__buf_t *out;
+  tnk__buf_t *spans;
+  tnk__why_t *why;
+  tnk__value_t variables;
+  tnk__template_env_t env;
+  tnk__frame_t *frame;
+  uint64_t n_steps;
+  size_t out_start; /* of `out`, when the rendering began */
+  size_t captured;  /* where the outermost text that is taken aside begins */
+  unsigned n_captures;
+  unsigned depth;
+  uint32_t line;
+  int err;
+  tnk__flow_t flow;
+} tnk__run_t;
+
+/* What undefined values have in `spare`. */
+enum {
+  TNK__IS_MISSING = 1, /* an argument that was not given */
+  TNK__IS_UNSAFE = 2   /* a method that the sandbox hides */
+};
+
+/* What objects have in `spare`. */
+typedef enum {
+  TNK__OBJECT_NAMESPACE = 1, /* tnk__value_dict_t */
+  TNK__OBJECT_MACRO,
+  TNK__OBJECT_LOOP,
+  TNK__OBJECT_RANGE,
+  TNK__OBJECT_STREAM,   /* what can be gone through once */
+  TNK__OBJECT_METHOD,   /* of a value */
+  TNK__OBJECT_FUNCTION, /* const tnk__builtin_t */
+  TNK__OBJECT_CYCLER,
+  TNK__OBJECT_JOINER,
+  TNK__OBJECT_VIEW /* items, keys or values of a dict */
+} tnk__object_kind_t;
+
+typedef struct {
+  const tnk__node_t *node;
+  tnk__frame_t *frame; /* where it was made */
+  int is_caller;
+} tnk__macro_t;
+
+typedef struct {
+  int64_t start, stop, step;
+  size_t n;
+} tnk__range_t;
+
+/* Items that were worked out at once; an error that came is told where it would
+ * have come. */
+typedef struct {
+  tnk__value_t items; /* LIST */
+  size_t at;
+  tnk__why_t *why; /* NULL: none */
+} tnk__stream_t;
+
+typedef struct {
+  tnk__value_t self;
+  const tnk__builtin_t *known;
+} tnk__method_t;
+
+typedef struct {
+  tnk__value_t items; /* LIST */
+  size_t at;
+} tnk__cycler_t;
+
+typedef struct {
+  tnk__value_t text;
+  int is_used;
+} tnk__joiner_t;
+
+typedef struct {
+  tnk__value_t dict;
+  char kind; /* 'i'tems, 'k'eys, 'v'alues */
+} tnk__view_t;
+
+/* The way through what can be gone through. */
+typedef struct {
+  tnk__value_t of;
+  size_t at;
+} tnk__iter_t;
+
+typedef struct {
+  const tnk__node_t *node;
+  tnk__frame_t *frame;
+  tnk__iter_t iter;
+  tnk__value_t current, before, after;
+  tnk__value_t changed; /* TUPLE, or undefined at first */
+  int has_after, is_over;
+  int is_tested; /* what is left has passed the test */
+  int64_t index0;
+  int64_t length; /* -1: not known yet */
+  int64_t depth0;
+} tnk__loop_t;
+
+/* ---- run.c ---- */
+
+/* Note a failure, at the current line. Returns an undefined value. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+tnk__value_t
+tnk__fail(tnk__run_t *run, int code, const char *format, ...);
+/* Count work: 1: go on; 0: the limit is reached. */
+int tnk__charge(tnk__run_t *run, uint64_t n);
+/* 0: there was a failure, also of the heap or the output. */
+int tnk__is_fine(tnk__run_t *run);
+tnk__value_t tnk__object(tnk__object_kind_t kind, void *object);
+int tnk__is_object(tnk__value_t value, tnk__object_kind_t kind);
+tnk__value_t tnk__missing(void);
+int tnk__is_given(tnk__value_t value);
+/* What Python calls the type of a value. */
+const char *tnk__type_name(tnk__value_t value);
+/* "must be a text" and the like, about an argument. */
+tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
+                           tnk__value_t value);
+tnk__value_t tnk__undefined(tnk__value_t name);
+/* Refuse an undefined value by its name. Returns 1 when it was one. */
+int tnk__refuse_undefined(tnk__run_t *run, tnk__value_t value);
+/* Take the output aside from here on, and give it back as a text. */
+size_t tnk__capture(tnk__run_t *run);
+tnk__value_t tnk__captured(tnk__run_t *run, size_t mark);
+
+/* ---- args.c ---- */
+
+/* Put arguments in the order of the parameters. */
+int tnk__args_bind(tnk__run_t *run, const tnk__builtin_t *known,
+                   const tnk__args_t *args, tnk__value_t *v);
+tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
+                               tnk__value_t self, const tnk__args_t *args);
+/* Arguments of a kind; where they are not given, `otherwise`. */
+int tnk__arg_whole(tnk__run_t *run, tnk__value_t v, int64_t otherwise,
+                   int64_t *out);
+int tnk__arg_text(tnk__run_t *run, tnk__value_t v, const char *otherwise,
+                  tnk__value_t *out);
+int tnk__arg_truth(tnk__value_t v, int otherwise);
+
+/* ---- print.c ---- */
+
+/* Append str(), or repr(), of a value to the output, or to a buffer. */
+void tnk__print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value);
+void tnk__print_repr(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value);
+/* str() of a value; a text is itself. */
+tnk__value_t tnk__text_of(tnk__run_t *run, tnk__value_t value);
+/* What was written to a buffer of its own, which is freed. */
+void tnk__scratch(tnk__run_t *run, tnk__buf_t *buf);
+tnk__value_t tnk__scratch_text(tnk__run_t *run, tnk__buf_t *buf);
+/* & < > " ' as HTML has them. */
+tnk__value_t tnk__escape(tnk__run_t *run, tnk__value_t text);
+
+/* ---- iter.c ---- */
+
+/* 0: it cannot be gone through, which is told. */
+int tnk__iter_begin(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t of);
+int tnk__iter_next(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t *out);
+int tnk__is_iterable(tnk__value_t value);
+/* len(), or -1. */
+int64_t tnk__length(tnk__value_t value);
+/* All items in a new list. */
+tnk__value_t tnk__list_of(tnk__run_t *run, tnk__value_t value);
+/* A stream of the items of a list. After a failure of the template, which is
+ * then none yet, it ends with that. */
+tnk__value_t tnk__stream(tnk__run_t *run, tnk__value_t list);
+int tnk__contains(tnk__run_t *run, tnk__value_t in, tnk__value_t item);
+
+/* ---- attr.c ---- */
+
+tnk__value_t tnk__getattr(tnk__run_t *run, tnk__value_t of, tnk__value_t name);
+tnk__value_t tnk__getitem(tnk__run_t *run, tnk__value_t of, tnk__value_t key);
+tnk__value_t tnk__slice(tnk__run_t *run, tnk__value_t of, tnk__value_t start,
+                        tnk__value_t stop, tnk__value_t step);
+tnk__value_t tnk__char_at(tnk__value_t text, size_t place);
+tnk__value_t tnk__loop_attr(tnk__run_t *run, tnk__loop_t *loop,
+                            tnk__value_t name);
+
+/* ---- op.c ---- */
+
+tnk__value_t tnk__binary(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
+                         tnk__value_t b);
+tnk__value_t tnk__negate(tnk__run_t *run, tnk__value_t value, int is_minus);
+int tnk__compare(tnk__run_t *run, tnk__op_t op, tnk__value_t a, tnk__value_t b);
+tnk__value_t tnk__add_texts(tnk__run_t *run, tnk__value_t a, tnk__value_t b);
+/* "..." % args */
+tnk__value_t tnk__percent(tnk__run_t *run, tnk__value_t format,
+                          tnk__value_t args);
+
+/* ---- eval.c, exec.c, loop.c, macro.c ---- */
+
+tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node);
+tnk__value_t tnk__eval_filter(tnk__run_t *run, const tnk__node_t *node,
+                              tnk__value_t input);
+/* `caller` is handed on where it is given. */
+tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
+                            tnk__value_t caller);
+tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,
+                       const tnk__args_t *args);
+void tnk__exec_all(tnk__run_t *run, const tnk__nodes_t *body);
+void tnk__assign(tnk__run_t *run, const tnk__node_t *target,
+                 tnk__value_t value);
+void tnk__scope_enter(tnk__run_t *run, const tnk__scope_t *scope);
+void tnk__scope_leave(tnk__run_t *run, const tnk__scope_t *scope);
+tnk__frame_t *tnk__frame_new(tnk__run_t *run, tnk__frame_t *parent,
+                             uint32_t n_slots);
+tnk__value_t tnk__resolve(tnk__run_t *run, tnk__value_t name);
+void tnk__exec_for(tnk__run_t *run, const tnk__node_t *node);
+tnk__value_t tnk__loop_again(tnk__run_t *run, tnk__loop_t *loop,
+                             const tnk__args_t *args);
+tnk__value_t tnk__macro_new(tnk__run_t *run, const tnk__node_t *node,
+                            int is_caller);
+tnk__value_t tnk__macro_call(tnk__run_t *run, const tnk__macro_t *macro,
+                             const tnk__args_t *args);
+
+#endif

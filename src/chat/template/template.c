@@ -1,0 +1,92 @@
+#include "chat/template/template.h"
+
+#include "base/alloc.h"
+#include "chat/template/parse.h"
+#include "chat/template/run.h"
+#include "chat/template/scope.h"
+#include "tnk/error.h"
+
+#define MIB ((size_t)1024 * 1024)
+
+/* Memory of a compiled template at most. */
+#define MAX_TREE (256 * MIB)
+
+struct tnk__template {
+  const tnk_allocator_t *alloc;
+  tnk__heap_t heap;
+  tnk__node_t *root;
+};
+
+static int compile(tnk__template_t *tpl, const char *text, size_t n,
+                   tnk__why_t *why) {
+  tnk__tokens_t tokens;
+  int err;
+
+  err = tnk__lex(&tokens, &tpl->heap, text, n, why);
+  if (err == TNK_OK)
+    err = tnk__parse(&tpl->root, &tpl->heap, &tokens, why);
+  if (err == TNK_OK)
+    err = tnk__scope_resolve(tpl->root, &tpl->heap, why);
+  return err;
+}
+
+int tnk__template_compile(tnk__template_t **out, const tnk_allocator_t *alloc,
+                          const char *text, size_t n, tnk__why_t *why) {
+  tnk__template_t *tpl = tnk__calloc(alloc, 1, sizeof(*tpl));
+  int err;
+
+  *out = NULL;
+  if (tpl == NULL)
+    return tnk__why(why, TNK_ENOMEM, 0, "no memory is left");
+  tpl->alloc = alloc;
+  tnk__heap_init(&tpl->heap, alloc, MAX_TREE);
+  err = compile(tpl, text, n, why);
+  if (err == TNK_OK)
+    *out = tpl;
+  else
+    tnk__template_free(tpl);
+  return err;
+}
+
+void tnk__template_free(tnk__template_t *tpl) {
+  if (tpl == NULL)
+    return;
+  tnk__heap_deinit(&tpl->heap);
+  tnk__free(tpl->alloc, tpl);
+}
+
+static tnk__template_env_t with_defaults(const tnk__template_env_t *env) {
+  tnk__template_env_t all = {.now_s = NULL};
+
+  if (env != NULL)
+    all = *env;
+  if (all.max_steps == 0)
+    all.max_steps = 20 * 1000 * 1000;
+  if (all.max_output == 0)
+    all.max_output = 64 * MIB;
+  if (all.max_depth == 0)
+    all.max_depth = 1000;
+  return all;
+}
+
+int tnk__template_render(const tnk__template_t *tpl, tnk__heap_t *heap,
+                         tnk__value_t variables, const tnk__template_env_t *env,
+                         tnk__buf_t *out, tnk__buf_t *spans, tnk__why_t *why) {
+  tnk__run_t run = {.heap = heap,
+                    .out = out,
+                    .spans = spans,
+                    .why = why,
+                    .variables = variables,
+                    .env = with_defaults(env),
+                    .out_start = out->len};
+
+  run.frame = tnk__frame_new(&run, NULL, tpl->root->scope->n_slots);
+  if (run.frame != NULL) {
+    tnk__scope_enter(&run, tpl->root->scope);
+    tnk__exec_all(&run, &tpl->root->body);
+    tnk__is_fine(&run);
+  }
+  if (run.err != TNK_OK && out->len > run.out_start)
+    out->len = run.out_start;
+  return run.err;
+}
