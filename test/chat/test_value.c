@@ -48,7 +48,7 @@ TEST(json_in_other_manners) {
 
   CHECK_STR(
       back("{\"b\":[1,2],\"a\":\"\xc3\xa9\xf0\x9f\x98\x80\x7f\"}", &compact),
-      "{\"b\":[1,2],\"a\":\"\\u00e9\\ud83d\\ude00\x7f\"}");
+      "{\"b\":[1,2],\"a\":\"\\u00e9\\ud83d\\ude00\\u007f\"}");
   CHECK_STR(back("{\"b\":[1,{}],\"a\":{\"c\":2}}", &lines),
             "{\n  \"a\": {\n    \"c\": 2\n  },\n  \"b\": [\n    1,\n    "
             "{}\n  ]\n}");

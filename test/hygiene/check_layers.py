@@ -41,7 +41,7 @@ TOKENIZERS = {"tokenizers/unicode": 0, "tokenizers/split": 1,
               "tokenizers/model": 2, "tokenizers/coding": 3,
               "tokenizers/format": 4, "tokenizers/sentencepiece": 5,
               "tokenizers": 6}
-CHAT = {"chat/value": 0, "chat/template": 1, "chat/message": 1,
+CHAT = {"chat/value": 0, "chat/lex": 0.5, "chat/template": 1, "chat/message": 1,
         "chat/answer": 2, "chat/render": 3, "chat": 4}
 CLI = {"cli/base": 0, "cli/frame": 1, "cli/out": 2, "cli/ask": 3,
        "cli/serve": 4, "cli/text": 4, "cli/rest": 4, "cli/account": 4, "cli/sample": 4.5, "cli/conform": 4, "cli": 5}

@@ -1,7 +1,7 @@
 /* Attributes and items, as the sandbox of the reference gives them. */
 #include <string.h>
 
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/run.h"
 #include "tnk/error.h"
 

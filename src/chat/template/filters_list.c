@@ -1,5 +1,5 @@
 /* Filters that order items, or put them together. */
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"
 

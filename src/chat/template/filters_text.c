@@ -1,7 +1,7 @@
 /* Filters that give a text. */
 #include <string.h>
 
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"
 
@@ -204,7 +204,7 @@ FILTER(truncate) {
   size_t at;
 
   (void)args;
-  if (self.kind != TNK__VALUE_TEXT)
+  if (tnk__length(self) < 0)
     return tnk__bad_type(run, "a text is needed to be cut", self);
   if (!tnk__arg_whole(run, v[0], 255, &length) ||
       !tnk__arg_text(run, v[2], "...", &end))

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"
 

@@ -1,7 +1,7 @@
 /* What can be gone through, and how. */
 #include <string.h>
 
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/run.h"
 #include "tnk/error.h"
 
@@ -97,6 +97,7 @@ int tnk__iter_next(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t *out) {
     if (iter->at >= of.n_text)
       return 0;
     *out = tnk__char_at(of, iter->at);
+    out->is_markup = 0;
     iter->at += out->n_text;
     return 1;
   case TNK__VALUE_OBJECT:

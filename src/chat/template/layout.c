@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/format.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"

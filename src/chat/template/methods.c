@@ -1,5 +1,5 @@
 /* Methods of lists and dicts, and those of texts that ask what they are. */
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/run.h"
 #include "tnk/error.h"
 

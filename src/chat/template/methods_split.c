@@ -1,5 +1,5 @@
 /* Methods of Python's texts that cut one, or look into it. */
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"
 

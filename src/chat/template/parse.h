@@ -1,7 +1,7 @@
 #ifndef TNK_CHAT_TEMPLATE_PARSE_H
 #define TNK_CHAT_TEMPLATE_PARSE_H
 
-#include "chat/template/lex.h"
+#include "chat/lex/lex.h"
 #include "chat/template/node.h"
 
 /* The way through the tokens. After a failure all that is returned is NULL, and

@@ -1,7 +1,7 @@
 /* What Python's str() and repr() make of values. */
 #include <string.h>
 
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/run.h"
 #include "codec/format/number_text.h"
 #include "tnk/error.h"

@@ -15,7 +15,7 @@
 
 #include "tnk/error.h"
 
-/* Names that are compared at most: enough for any honest template. */
+/* Names that are compared at most. */
 enum { MAX_COMPARED = 100 * 1000 * 1000 };
 
 typedef struct {
@@ -448,8 +448,7 @@ static void annotate_macro(pass_t *pass, symbols_t *s, tnk__node_t *node) {
   unit_t *unit = new_unit(pass, s->unit);
   symbols_t *own = inner(pass, s, unit);
   tnk__macro_extras_t *extras = take(pass, pass->heap, sizeof(*extras));
-  int has_kwargs = 0;
-  int has_varargs = 0;
+  int has_kwargs = 0, has_varargs = 0;
 
   if (pass->err != TNK_OK)
     return;

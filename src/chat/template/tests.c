@@ -1,5 +1,5 @@
 /* What follows "is". */
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "chat/template/run.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"
@@ -32,8 +32,24 @@ IS(is_mapping, self.kind == TNK__VALUE_DICT)
 IS(is_iterable,
    tnk__is_iterable(self) || tnk__is_object(self, TNK__OBJECT_LOOP))
 IS(is_escaped, self.kind == TNK__VALUE_TEXT && self.is_markup)
-IS(is_filter, self.kind == TNK__VALUE_TEXT && tnk__filter_find(self) != NULL)
-IS(is_test, self.kind == TNK__VALUE_TEXT && tnk__test_find(self) != NULL)
+
+static tnk__value_t is_known(tnk__run_t *run, tnk__value_t self,
+                             const tnk__builtin_t *known) {
+  if (!tnk__value_is_hashable(self))
+    return tnk__bad_type(run, "a name is needed", self);
+  return tnk__value_bool(known != NULL);
+}
+
+TEST(is_filter) {
+  (void)v, (void)args;
+  return is_known(run, self, tnk__filter_find(self));
+}
+
+TEST(is_test) {
+  (void)v, (void)args;
+  return is_known(run, self, tnk__test_find(self));
+}
+
 COMPARES(is_eq, TNK__OP_EQ)
 COMPARES(is_ne, TNK__OP_NE)
 COMPARES(is_lt, TNK__OP_LT)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "tnk/error.h"
 
 tnk__value_t tnk__text_part(tnk__value_t text, size_t from, size_t to) {

@@ -57,7 +57,7 @@ static void write_text(writer_t *w, const char *text, size_t n) {
   tnk__buf_byte(w->buf, '"');
   while (at < end) {
     for (from = at; at < end && *at >= 0x20 && *at != '"' && *at != '\\' &&
-                    (*at < 0x80 || !w->how->is_ascii);)
+                    (*at < 0x7f || !w->how->is_ascii);)
       at++;
     tnk__buf_append(w->buf, from, (size_t)(at - from));
     if (at == end)

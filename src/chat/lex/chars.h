@@ -1,5 +1,5 @@
-#ifndef TNK_CHAT_TEMPLATE_CHARS_H
-#define TNK_CHAT_TEMPLATE_CHARS_H
+#ifndef TNK_CHAT_LEX_CHARS_H
+#define TNK_CHAT_LEX_CHARS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-#include "chat/template/literal.h"
+#include "chat/lex/literal.h"
 
 #include <string.h>
 
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 #include "tnk/error.h"
 
 static int digit_of(char c, int base) {

@@ -3,13 +3,13 @@
  * bracket decides about the blanks before it; inside a tag there are tokens of
  * expressions, and brackets that are open hide the end of the tag.
  */
-#include "chat/template/lex.h"
+#include "chat/lex/lex.h"
 
 #include <string.h>
 
 #include "base/utf8.h"
-#include "chat/template/chars.h"
-#include "chat/template/literal.h"
+#include "chat/lex/chars.h"
+#include "chat/lex/literal.h"
 #include "tnk/error.h"
 
 enum { MAX_BRACKETS = 200 };

@@ -1,5 +1,5 @@
-#ifndef TNK_CHAT_TEMPLATE_LITERAL_H
-#define TNK_CHAT_TEMPLATE_LITERAL_H
+#ifndef TNK_CHAT_LEX_LITERAL_H
+#define TNK_CHAT_LEX_LITERAL_H
 
 #include <stddef.h>
 

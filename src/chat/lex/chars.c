@@ -1,6 +1,6 @@
-#include "chat/template/chars.h"
+#include "chat/lex/chars.h"
 
-#include "chat/template/chars_tables.h"
+#include "chat/lex/chars_tables.h"
 
 static int in_ranges(uint32_t c, const tnk__char_range_t *rows, size_t n) {
   size_t low = 0;

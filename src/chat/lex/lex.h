@@ -1,5 +1,5 @@
-#ifndef TNK_CHAT_TEMPLATE_LEX_H
-#define TNK_CHAT_TEMPLATE_LEX_H
+#ifndef TNK_CHAT_LEX_LEX_H
+#define TNK_CHAT_LEX_LEX_H
 
 #include <stddef.h>
 #include <stdint.h>
