@@ -428,6 +428,20 @@ TNK_API int tnk_chat_parser_open(tnk_chat_parser_t **out,
 /** Free a parser. NULL does nothing. Thread: any. Since: 0.1 */
 TNK_API void tnk_chat_parser_free(tnk_chat_parser_t *parser);
 /**
+ * Tell what the answer goes on from, before the first ids of it: a prompt may
+ * have opened the thoughts already.
+ *
+ * @param prompt  Ids [n]; only the end is looked at. May be NULL when @p n is
+ * 0.
+ * @param stops   Texts that end the answer, up to a NULL, such as
+ *                tnk_chat_template_stops(); copied. NULL: those of the family.
+ * @return TNK_OK, TNK_EINVAL after the first ids, TNK_ENOMEM.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_chat_parser_prompt(tnk_chat_parser_t *parser,
+                                   const int32_t *prompt, size_t n,
+                                   const char *const *stops);
+/**
  * Take sampled ids in; what is certain is told to @p delta, never half a
  * character and never a part of a mark.
  *

@@ -58,7 +58,7 @@ static const cli_command_t *const commands[] = {
     &cli_whoami,     &cli_ping,       &cli_local,      &cli_chat,
     &cli_lint,       &cli_top,        &cli_conform,
 #ifdef CLI_TOKENIZERS
-    &cli_sample,     &cli_tokenize,   &cli_detokenize,
+    &cli_sample,     &cli_tokenize,   &cli_detokenize, &cli_chat_data,
 #endif
     &cli_completion, &version,        &cli_help,       NULL};
 

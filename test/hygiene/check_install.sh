@@ -42,7 +42,7 @@ END
 # What belongs to the command, where it was built and could be asked.
 if [ -n "$(find "$stage" -path '*/bin/tnk')" ] && [ -n "$(find "$stage" -name tnk.1)" ]; then
   for command in $("$(find "$stage" -path '*/bin/tnk')" --help |
-    sed -n 's/^  tnk \([a-z]*\).*/\1/p'); do
+    sed -n 's/^  tnk \([a-z-]*\).*/\1/p'); do
     [ -s "$(find "$stage" -path "*/man1/tnk-$command.1")" ] || {
       echo "tnk $command has no man page"
       exit 1

@@ -6,6 +6,7 @@
 extern const cli_command_t cli_lint;
 extern const cli_command_t cli_top;
 #ifdef CLI_TOKENIZERS
+extern const cli_command_t cli_chat_data;
 extern const cli_command_t cli_tokenize;
 extern const cli_command_t cli_detokenize;
 #endif

@@ -1,0 +1,236 @@
+#include "chat/render/mask.h"
+
+#include "tnk/error.h"
+
+/* Of a rendering, which has limits of its own. */
+#define MAX_TEXT (SIZE_MAX / 2)
+
+/* One message on its way to its place. */
+typedef struct {
+  const tnk__mask_t *mask;
+  size_t index;
+  size_t span; /* of the answers, which one */
+  tnk__buf_t rendered, other;
+} finder_t;
+
+static tnk__value_t message_at(const finder_t *finder) {
+  return finder->mask->messages.as.list->items[finder->index];
+}
+
+static int is_answer(tnk__value_t message) {
+  return tnk__value_is(tnk__value_get(message, "role"), "assistant");
+}
+
+/* Memory and limits are told as they are, what the template says of some of the
+ * messages alone as what it means for a mask. */
+static int explain(tnk__why_t *why, int err, size_t index) {
+  tnk__why_t said;
+
+  if (err != TNK_EINVAL || why == NULL)
+    return err == TNK_EINVAL ? TNK_EUNSUPPORTED : err;
+  said = *why;
+  return tnk__why(why, TNK_EUNSUPPORTED, said.line,
+                  "where message %zu stands cannot be told, since the template "
+                  "refuses the messages up to there alone: %.200s",
+                  index, said.text);
+}
+
+/* Render the first messages; the text must begin like that. */
+static int render(finder_t *finder, size_t n, int is_open, tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  char had[40], has[40];
+  size_t at;
+  int err;
+
+  tnk__buf_clear(&finder->rendered);
+  err = tnk__prompt_text(mask->prompt, mask->messages, n, is_open,
+                         &finder->rendered, NULL, why);
+  if (err != TNK_OK)
+    return explain(why, err, finder->index);
+  if (tnk__prompt_begins(&finder->rendered, mask->text))
+    return TNK_OK;
+  at = tnk__prompt_common(&finder->rendered, mask->text);
+  tnk__prompt_quote(&finder->rendered, at, had, sizeof(had));
+  tnk__prompt_quote(mask->text, at, has, sizeof(has));
+  return tnk__why(
+      why, TNK_EUNSUPPORTED, 0,
+      is_open ? "message %zu cannot be learnt: the template begins an "
+                "answer with \"%s\" at byte %zu and writes \"%s\" there "
+                "once the answer is known"
+              : "message %zu cannot be learnt: the template writes "
+                "\"%s\" at byte %zu, and \"%s\" there once other "
+                "messages follow",
+      finder->index, had, at, has);
+}
+
+/* Up to the end of the message. The last one ends where the text does. */
+static int find_end(finder_t *finder, size_t *end, tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  int err;
+
+  *end = mask->text->len;
+  if (finder->index + 1 == mask->messages.as.list->n && !mask->is_open)
+    return TNK_OK;
+  err = render(finder, finder->index + 1, 0, why);
+  if (err == TNK_OK)
+    *end = finder->rendered.len;
+  return err;
+}
+
+/* The first character of what a message says that is no blank. */
+static char first_char(tnk__value_t content) {
+  if (content.kind == TNK__VALUE_LIST)
+    for (size_t i = 0; i < content.as.list->n; i++) {
+      const tnk__value_t text =
+          tnk__value_get(content.as.list->items[i], "text");
+
+      if (text.kind == TNK__VALUE_TEXT) {
+        content = text;
+        break;
+      }
+    }
+  if (content.kind == TNK__VALUE_TEXT)
+    for (uint32_t i = 0; i < content.n_text; i++)
+      if ((unsigned char)content.as.text[i] > ' ')
+        return content.as.text[i];
+  return '\0';
+}
+
+/* The messages up to this one, which says something else. */
+static tnk__value_t say_other(finder_t *finder, tnk__heap_t *heap) {
+  const tnk__value_t message = message_at(finder);
+  const char *other =
+      first_char(tnk__value_get(message, "content")) == 'X' ? "Y" : "X";
+  tnk__value_t list = tnk__value_list(heap), changed = tnk__value_dict(heap);
+
+  if (message.kind == TNK__VALUE_DICT)
+    for (size_t i = 0; i < message.as.dict->n; i++)
+      tnk__value_put(heap, changed, message.as.dict->entries[i].key,
+                     message.as.dict->entries[i].value);
+  tnk__value_set(heap, changed, "content", tnk__value_text(other, 1));
+  for (size_t i = 0; i < finder->index; i++)
+    tnk__value_append(heap, list, finder->mask->messages.as.list->items[i]);
+  tnk__value_append(heap, list, changed);
+  return list;
+}
+
+/* Where the words of a message begin: from there on its text is another if it
+ * says something else. */
+static int find_words(finder_t *finder, size_t *begin, tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  tnk__heap_t heap;
+  tnk__value_t list;
+  int err;
+
+  tnk__heap_init(&heap, mask->prompt->alloc, TNK__CHAT_MAX_HEAP);
+  list = say_other(finder, &heap);
+  tnk__buf_clear(&finder->other);
+  err = heap.err != TNK_OK
+            ? tnk__why(why, heap.err, 0, "out of memory")
+            : explain(why,
+                      tnk__prompt_text(mask->prompt, list, finder->index + 1, 0,
+                                       &finder->other, NULL, why),
+                      finder->index);
+  if (err == TNK_OK)
+    *begin = tnk__prompt_common(&finder->other, mask->text);
+  tnk__heap_deinit(&heap);
+  return err;
+}
+
+static size_t n_spans(const tnk__mask_t *mask) {
+  return mask->spans->len / sizeof(tnk__template_span_t);
+}
+
+/* What is to be learnt of a message: [*begin, *end). */
+static int find(finder_t *finder, size_t *begin, size_t *end, tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  size_t stop;
+  int err;
+
+  if (is_answer(message_at(finder)) && n_spans(mask) > 0) {
+    const tnk__template_span_t *spans = (const void *)mask->spans->data;
+
+    *begin = spans[finder->span].start;
+    *end = spans[finder->span].end;
+    return TNK_OK;
+  }
+  if (is_answer(message_at(finder))) {
+    err = render(finder, finder->index, 1, why);
+    *begin = finder->rendered.len;
+  } else {
+    err = find_words(finder, begin, why);
+  }
+  if (err == TNK_OK)
+    err = find_end(finder, end, why);
+  if (err == TNK_OK && *begin > *end)
+    return tnk__why(why, TNK_EUNSUPPORTED, 0,
+                    "message %zu ends before it begins", finder->index);
+  /* Blanks behind what ends an answer are never sampled. */
+  if (err == TNK_OK &&
+      tnk__prompt_stop(mask->prompt, mask->text, *begin, *end, &stop, end))
+    return TNK_OK;
+  return err;
+}
+
+static void put(tnk__buf_t *cuts, size_t *at, size_t end, int32_t message,
+                float weight) {
+  const tnk__cut_t cut = {end, message, weight};
+
+  if (end > *at)
+    (void)tnk__buf_append(cuts, &cut, sizeof(cut));
+  *at = end;
+}
+
+static int cut_message(finder_t *finder, size_t *at, tnk__buf_t *cuts,
+                       tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  const float weight = mask->weights[finder->index];
+  size_t begin = 0, end = 0;
+  int err = find(finder, &begin, &end, why);
+
+  if (err == TNK_OK && begin < *at)
+    err = tnk__why(why, TNK_EUNSUPPORTED, 0,
+                   "message %zu begins before the one in front of it ends",
+                   finder->index);
+  /* What nobody learns from need not be found. */
+  if (err == TNK_EUNSUPPORTED && !mask->each && !(weight != 0.0f))
+    return TNK_OK;
+  if (err != TNK_OK)
+    return err;
+  put(cuts, at, begin, (int32_t)finder->index, 0);
+  put(cuts, at, end, (int32_t)finder->index, weight);
+  return TNK_OK;
+}
+
+/* Spans of generation blocks are of use where each answer has one. */
+static int check_spans(const tnk__mask_t *mask) {
+  size_t n_answers = 0;
+
+  for (size_t i = 0; i < mask->messages.as.list->n; i++)
+    n_answers += is_answer(mask->messages.as.list->items[i]) != 0;
+  return n_spans(mask) == n_answers;
+}
+
+int tnk__mask_cut(const tnk__mask_t *mask, tnk__buf_t *cuts, tnk__why_t *why) {
+  static const tnk__buf_t none = {0};
+  tnk__mask_t own = *mask;
+  finder_t finder = {.mask = &own};
+  size_t at = 0;
+  int err = TNK_OK;
+
+  if (!check_spans(mask))
+    own.spans = &none;
+  tnk__buf_init(&finder.rendered, mask->prompt->alloc, MAX_TEXT);
+  tnk__buf_init(&finder.other, mask->prompt->alloc, MAX_TEXT);
+  for (; err == TNK_OK && finder.index < own.messages.as.list->n;
+       finder.index++) {
+    err = cut_message(&finder, &at, cuts, why);
+    finder.span += is_answer(message_at(&finder)) != 0;
+  }
+  put(cuts, &at, own.text->len, -1, 0);
+  tnk__buf_deinit(&finder.rendered);
+  tnk__buf_deinit(&finder.other);
+  if (err == TNK_OK && cuts->err != TNK_OK)
+    err = tnk__why(why, cuts->err, 0, "out of memory");
+  return err;
+}

@@ -1,0 +1,130 @@
+#include "chat/render/prompt.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "tnk/error.h"
+
+/* What a message says in another shape than that of templates is no business of
+ * theirs. */
+#define EXTRA "extra"
+
+static tnk__value_t without_extra(tnk__heap_t *heap, tnk__value_t message) {
+  const tnk__value_dict_t *dict = message.as.dict;
+  tnk__value_t plain;
+
+  if (message.kind != TNK__VALUE_DICT ||
+      tnk__value_get(message, EXTRA).kind == TNK__VALUE_UNDEFINED)
+    return message;
+  plain = tnk__value_dict(heap);
+  for (size_t i = 0; i < dict->n; i++)
+    if (!tnk__value_is(dict->entries[i].key, EXTRA))
+      tnk__value_put(heap, plain, dict->entries[i].key, dict->entries[i].value);
+  return plain;
+}
+
+static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
+                              tnk__value_t messages, size_t n, int is_open) {
+  const tnk__value_dict_t *set = prompt->variables.as.dict;
+  tnk__value_t all = tnk__value_dict(heap);
+  tnk__value_t list = tnk__value_list(heap);
+
+  for (size_t i = 0; i < n; i++)
+    tnk__value_append(heap, list,
+                      without_extra(heap, messages.as.list->items[i]));
+  /* What the reference hands to every template. */
+  tnk__value_set(heap, all, "messages", list);
+  tnk__value_set(heap, all, "tools", tnk__value_none());
+  tnk__value_set(heap, all, "documents", tnk__value_none());
+  tnk__value_set(heap, all, "add_generation_prompt", tnk__value_bool(is_open));
+  for (size_t i = 0; i < set->n; i++)
+    tnk__value_put(heap, all, set->entries[i].key, set->entries[i].value);
+  return all;
+}
+
+int tnk__prompt_text(const tnk__prompt_t *prompt, tnk__value_t messages,
+                     size_t n, int is_open, tnk__buf_t *out, tnk__buf_t *spans,
+                     tnk__why_t *why) {
+  tnk__heap_t heap;
+  tnk__value_t all;
+  int err;
+
+  tnk__heap_init(&heap, prompt->alloc, TNK__CHAT_MAX_HEAP);
+  all = variables(&heap, prompt, messages, n, is_open);
+  if (heap.err != TNK_OK)
+    err = tnk__why(why, heap.err, 0, "the messages are too large");
+  else
+    err = tnk__template_render(prompt->template_, &heap, all, &prompt->env, out,
+                               spans, why);
+  tnk__heap_deinit(&heap);
+  return err;
+}
+
+size_t tnk__prompt_common(const tnk__buf_t *a, const tnk__buf_t *b) {
+  const size_t max = a->len < b->len ? a->len : b->len;
+  size_t n = 0;
+
+  while (n < max && a->data[n] == b->data[n])
+    n++;
+  /* Back to where a character begins. */
+  while (n > 0 && ((n < a->len && (a->data[n] & 0xc0) == 0x80) ||
+                   (n < b->len && (b->data[n] & 0xc0) == 0x80)))
+    n--;
+  return n;
+}
+
+int tnk__prompt_begins(const tnk__buf_t *a, const tnk__buf_t *b) {
+  return a->len <= b->len &&
+         (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
+static int is_blank(const tnk__buf_t *text, size_t from, size_t to) {
+  while (from < to && (text->data[from] == ' ' ||
+                       (text->data[from] >= '\t' && text->data[from] <= '\r')))
+    from++;
+  return from == to;
+}
+
+/* The last place of `stop` in [from, to), or SIZE_MAX. */
+static size_t find_last(const tnk__buf_t *text, size_t from, size_t to,
+                        const char *stop, size_t n) {
+  for (size_t at = to - from < n ? from : to - n + 1; at > from; at--)
+    if (memcmp(text->data + at - 1, stop, n) == 0)
+      return at - 1;
+  return SIZE_MAX;
+}
+
+int tnk__prompt_stop(const tnk__prompt_t *prompt, const tnk__buf_t *text,
+                     size_t from, size_t to, size_t *begin, size_t *end) {
+  int is_there = 0;
+
+  for (const char *const *stop = prompt->stops; *stop != NULL; stop++) {
+    const size_t n = strlen(*stop);
+    const size_t at = n == 0 ? SIZE_MAX : find_last(text, from, to, *stop, n);
+
+    if (at == SIZE_MAX || !is_blank(text, at + n, to) ||
+        (is_there && at <= *begin))
+      continue;
+    *begin = at;
+    *end = at + n;
+    is_there = 1;
+  }
+  return is_there;
+}
+
+void tnk__prompt_quote(const tnk__buf_t *text, size_t at, char *piece,
+                       size_t size) {
+  size_t n = 0;
+
+  while (at < text->len) {
+    const size_t n_char =
+        tnk__utf8_char((const char *)text->data + at, text->len - at);
+
+    if (n_char == 0 || n + n_char >= size || n >= 24)
+      break;
+    memcpy(piece + n, text->data + at, n_char);
+    at += n_char;
+    n += n_char;
+  }
+  piece[n] = '\0';
+}

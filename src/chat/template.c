@@ -1,0 +1,240 @@
+/* Templates as callers have them: with the tokens of a config, and perhaps a
+ * second one for tools. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "base/utf8.h"
+#include "chat/object.h"
+
+/* Of the templates of a file, the words and what they are compiled to. */
+#define MAX_HEAP ((size_t)64 * 1024 * 1024)
+
+/* The plain one of the roles. Tools are told in front as JSON, and calls
+ * written as marks around JSON. */
+static const char plain[] =
+    "{%- if tools %}Tools:{% for tool in tools %} {{ tool | tojson }}"
+    "{% endfor %}{{ '\n\n' }}{% endif %}"
+    "{%- for message in messages %}{{ message.role | capitalize }}:"
+    "{%- if message.content is string %}{{ ' ' ~ message.content }}"
+    "{%- elif message.content %}{% for part in message.content %}"
+    "{%- if part.type != 'text' %}"
+    "{{- raise_exception('the plain template has text alone') }}{% endif %}"
+    "{{- ' ' ~ part.text }}{% endfor %}{% endif %}"
+    "{%- for call in message.tool_calls or [] %}{{ '\n<tool_call>' }}"
+    "{{- {'name': call.function.name, 'arguments': call.function.arguments}"
+    " | tojson }}{{ '</tool_call>' }}{% endfor %}{{ '\n\n' }}{% endfor %}"
+    "{%- if add_generation_prompt %}Assistant:{% endif %}";
+static const char *const plain_stops[] = {"\n\nUser:", NULL};
+
+static const char *const token_names[] = {"bos_token", "eos_token", "unk_token",
+                                          "sep_token", "pad_token", "cls_token",
+                                          "mask_token"};
+
+/* A token is its text, or a dict that has it. */
+static tnk__value_t token_text(tnk__value_t token) {
+  return token.kind == TNK__VALUE_DICT ? tnk__value_get(token, "content")
+                                       : token;
+}
+
+static void read_tokens(tnk_chat_template_t *of, tnk__value_t config) {
+  const tnk__value_t more = tnk__value_get(config, "additional_special_tokens");
+  tnk__value_t texts = tnk__value_list(&of->heap);
+
+  for (size_t i = 0; i < sizeof(token_names) / sizeof(*token_names); i++) {
+    const tnk__value_t text =
+        token_text(tnk__value_get(config, token_names[i]));
+
+    if (text.kind == TNK__VALUE_TEXT)
+      tnk__value_set(&of->heap, of->tokens, token_names[i], text);
+  }
+  if (more.kind != TNK__VALUE_LIST)
+    return;
+  for (size_t i = 0; i < more.as.list->n; i++)
+    if (token_text(more.as.list->items[i]).kind == TNK__VALUE_TEXT)
+      tnk__value_append(&of->heap, texts, token_text(more.as.list->items[i]));
+  if (texts.as.list != NULL && texts.as.list->n > 0)
+    tnk__value_set(&of->heap, of->tokens, "additional_special_tokens", texts);
+}
+
+static const char *copy_stop(tnk_chat_template_t *of, const char *text,
+                             size_t n) {
+  char *copy = tnk__heap_alloc(&of->heap, n + 1);
+
+  if (copy != NULL) {
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+  }
+  return copy;
+}
+
+static int read_stops(tnk_chat_template_t *of, const char *const *given,
+                      int is_plain, tnk__why_t *why) {
+  const tnk__value_t eos = tnk__value_get(of->tokens, "eos_token");
+  const char **stops;
+  size_t n = 0;
+
+  if (given == NULL && is_plain)
+    given = plain_stops;
+  while (given != NULL && given[n] != NULL)
+    n++;
+  stops = tnk__heap_alloc(&of->heap, (n + 2) * sizeof(*stops));
+  if (stops == NULL)
+    return tnk__why(why, TNK_ENOMEM, 0, "out of memory");
+  for (size_t i = 0; i < n; i++)
+    stops[i] = copy_stop(of, given[i], strlen(given[i]));
+  if (given == NULL && eos.kind == TNK__VALUE_TEXT && eos.n_text > 0)
+    stops[n++] = copy_stop(of, eos.as.text, eos.n_text);
+  stops[n] = NULL;
+  of->stops = stops;
+  return of->heap.err == TNK_OK
+             ? TNK_OK
+             : tnk__why(why, of->heap.err, 0, "out of memory");
+}
+
+/* The template of a name among those of a config; undefined: there is none. */
+static tnk__value_t find_named(tnk__value_t list, const char *name) {
+  for (size_t i = 0; i < list.as.list->n; i++)
+    if (tnk__value_is(tnk__value_get(list.as.list->items[i], "name"), name))
+      return tnk__value_get(list.as.list->items[i], "template");
+  return tnk__value_undefined();
+}
+
+static int compile(tnk__template_t **out, const tnk_chat_template_t *of,
+                   const char *text, size_t n, tnk__why_t *why) {
+  if (tnk__utf8_valid((const uint8_t *)text, n) != n)
+    return tnk__why(why, TNK_EINVAL, 0, "the template is not UTF-8");
+  return tnk__template_compile(out, &of->alloc, text, n, why);
+}
+
+/* The templates of a config: one, or several with names. */
+static int compile_config(tnk_chat_template_t *of, tnk__value_t found,
+                          const char *name, tnk__why_t *why) {
+  tnk__value_t text = found, tools = tnk__value_undefined();
+  int err;
+
+  if (found.kind == TNK__VALUE_LIST) {
+    text = find_named(found, name != NULL ? name : "default");
+    if (name == NULL)
+      tools = find_named(found, "tool_use");
+  }
+  if (text.kind != TNK__VALUE_TEXT)
+    return tnk__why(why, TNK_ENOTFOUND, 0, "there is no template \"%.64s\"",
+                    name != NULL ? name : "default");
+  err = compile(&of->plain, of, text.as.text, text.n_text, why);
+  if (err == TNK_OK && tools.kind == TNK__VALUE_TEXT)
+    err = compile(&of->tool_use, of, tools.as.text, tools.n_text, why);
+  return err;
+}
+
+static int fill(tnk_chat_template_t *of, const char *text, size_t n,
+                const tnk_chat_template_options_t *options, tnk__why_t *why) {
+  tnk__value_t config = tnk__value_undefined(), found;
+  int is_plain = 0, err = TNK_OK;
+
+  if (options->config != NULL)
+    err = tnk__value_from_json(&of->heap, options->config, options->n_config,
+                               &config);
+  if (err == TNK_OK && options->config != NULL &&
+      config.kind != TNK__VALUE_DICT)
+    err = TNK_EINVAL;
+  if (err == TNK_EINVAL)
+    return tnk__why(why, TNK_EPROTO, 0, "the config is no JSON object");
+  if (err != TNK_OK)
+    return tnk__why(why, err, 0, "the config is too large, or memory is out");
+  of->tokens = tnk__value_dict(&of->heap);
+  if (of->heap.err == TNK_OK)
+    read_tokens(of, config);
+  found = tnk__value_get(config, "chat_template");
+  if (text != NULL) {
+    err = compile(&of->plain, of, text, n, why);
+  } else if (found.kind == TNK__VALUE_TEXT || found.kind == TNK__VALUE_LIST) {
+    err = compile_config(of, found, options->name, why);
+  } else if (options->config != NULL) {
+    err = tnk__why(why, TNK_ENOTFOUND, 0, "the config has no chat_template");
+  } else {
+    is_plain = 1;
+    err = compile(&of->plain, of, plain, sizeof(plain) - 1, why);
+  }
+  return err != TNK_OK ? err : read_stops(of, options->stops, is_plain, why);
+}
+
+static tnk_chat_template_t *make(const tnk_allocator_t *alloc) {
+  tnk_chat_template_t *of = tnk__calloc(alloc, 1, sizeof(*of));
+
+  if (of == NULL)
+    return NULL;
+  of->alloc = *alloc;
+  atomic_init(&of->refs, 1);
+  tnk__heap_init(&of->heap, &of->alloc, MAX_HEAP);
+  return of;
+}
+
+int tnk__chat_compile(tnk_chat_template_t **out, const char *text, size_t n,
+                      const char *tool_text, size_t n_tool,
+                      const tnk_chat_template_options_t *options,
+                      tnk__why_t *why) {
+  tnk_chat_template_t *of;
+  int err;
+
+  of = make(options->allocator != NULL ? options->allocator
+                                       : tnk__allocator_default());
+  if (of == NULL)
+    return tnk__why(why, TNK_ENOMEM, 0, "out of memory");
+  err = fill(of, text, n, options, why);
+  if (err == TNK_OK && tool_text != NULL)
+    err = compile(&of->tool_use, of, tool_text, n_tool, why);
+  if (err == TNK_OK)
+    *out = of;
+  else
+    tnk_chat_template_unref(of);
+  return err;
+}
+
+int tnk_chat_template_open(tnk_chat_template_t **out, const char *text,
+                           size_t n, const tnk_chat_template_options_t *options,
+                           tnk_chat_error_t *error) {
+  tnk_chat_template_options_t own = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
+  char said[TNK__MAX_WHY];
+  tnk__why_t why = {0};
+  int err;
+
+  if (out == NULL)
+    return tnk__chat_end(
+        error, tnk__why(&why, TNK_EINVAL, 0, "no place for the template"),
+        &why);
+  *out = NULL;
+  err =
+      TNK__LOAD(tnk_chat_template_options_t, &own, options, said, sizeof(said));
+  err = err != TNK_OK ? tnk__why(&why, err, 0, "%s", said)
+                      : tnk__chat_compile(out, text, n, NULL, 0, &own, &why);
+  return tnk__chat_end(error, err, &why);
+}
+
+tnk_chat_template_t *tnk_chat_template_ref(tnk_chat_template_t *template_) {
+  if (template_ != NULL)
+    atomic_fetch_add_explicit(&template_->refs, 1, memory_order_relaxed);
+  return template_;
+}
+
+void tnk_chat_template_unref(tnk_chat_template_t *template_) {
+  tnk_allocator_t alloc;
+
+  if (template_ == NULL ||
+      atomic_fetch_sub_explicit(&template_->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  alloc = template_->alloc;
+  if (template_->plain != NULL)
+    tnk__template_free(template_->plain);
+  if (template_->tool_use != NULL)
+    tnk__template_free(template_->tool_use);
+  tnk__heap_deinit(&template_->heap);
+  tnk__free(&alloc, template_);
+}
+
+const char *const *
+tnk_chat_template_stops(const tnk_chat_template_t *template_) {
+  static const char *const none[] = {NULL};
+
+  return template_ == NULL ? none : template_->stops;
+}

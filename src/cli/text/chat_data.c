@@ -1,0 +1,446 @@
+/*
+ * tnk chat-data: a line of messages becomes a line of training data, checked as
+ * a training call would, or is shown with what of it is learnt.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "cli/base/input.h"
+#include "cli/text/commands.h"
+#include "cli/text/tokenizer.h"
+#include "codec/data/check.h"
+#include "codec/format/json_write.h"
+#include "tnk/batch.h"
+#include "tnk/chat.h"
+
+enum { MAX_ROLES = 8 };
+
+static const char *const trains[] = {"last-answer", "all-answers", "roles",
+                                     "everything", NULL};
+static const char *const shapes[] = {"openai", "responses", "anthropic",
+                                     "template", NULL};
+
+static struct {
+  cli_tokenizer_t which;
+  const char *template_;
+  const char *renderer;
+  int train_on; /* place in `trains` */
+  int shape;    /* place in `shapes` */
+  cli_texts_t roles;
+  cli_texts_t variables;
+  int by_parts;
+  int show;
+  int count;
+} args;
+
+/* A file on its way. */
+typedef struct {
+  cli_t *cli;
+  tnk_tokenizer_t *tok; /* NULL: bytes */
+  tnk_chat_template_t *template_;
+  const tnk_chat_renderer_t *renderer;
+  tnk_chat_tokens_t *tokens;
+  tnk_chat_tokenizer_t tokenizer;
+  tnk_chat_options_t options;
+  int has_color;
+  size_t line;
+  size_t n_good, n_bad, n_tokens;
+  double weight; /* of all that is learnt */
+  tnk_chat_error_t error;
+} work_t;
+
+/* ---- One conversation ---- */
+
+static int set_variables(work_t *work, tnk_chat_t *chat) {
+  const tnk_chat_renderer_t *renderer = work->renderer;
+  int err = TNK_OK;
+
+  for (uint32_t i = 0; renderer != NULL && i < renderer->n_variables; i++)
+    if (err == TNK_OK)
+      err = tnk_chat_set(chat, renderer->variables[i].name,
+                         renderer->variables[i].value, &work->error);
+  for (size_t i = 0; i < args.variables.n && err == TNK_OK; i++) {
+    const char *equals = strchr(args.variables.items[i], '=');
+    char name[64];
+
+    snprintf(name, sizeof(name), "%.*s",
+             (int)(equals - args.variables.items[i]), args.variables.items[i]);
+    err = tnk_chat_set(chat, name, equals + 1, &work->error);
+  }
+  return err;
+}
+
+static int encode(work_t *work, const char *line, size_t n) {
+  static const tnk_chat_shape_t as[] = {TNK_CHAT_OPENAI, TNK_CHAT_RESPONSES,
+                                        TNK_CHAT_ANTHROPIC, TNK_CHAT_TEMPLATE};
+  tnk_chat_t *chat = tnk_chat_new(NULL);
+  int err;
+
+  if (chat == NULL)
+    return TNK_ENOMEM;
+  err = tnk_chat_read(chat, as[args.shape], line, n, &work->error);
+  if (err == TNK_OK)
+    err = set_variables(work, chat);
+  if (err == TNK_OK)
+    err = tnk_chat_encode(work->tokens, work->template_, &work->tokenizer, chat,
+                          &work->options, &work->error);
+  tnk_chat_free(chat);
+  return err;
+}
+
+/* ---- What it gives ---- */
+
+static void put_tensor(tnk__json_writer_t *w, const char *name,
+                       const char *dtype, const void *values, size_t n) {
+  const int is_float = strcmp(dtype, "float32") == 0;
+
+  tnk__json_key(w, name);
+  tnk__json_begin_object(w);
+  tnk__json_key(w, "data");
+  tnk__json_begin_array(w);
+  for (size_t i = 0; i < n; i++)
+    if (is_float)
+      tnk__json_float(w, ((const float *)values)[i]);
+    else
+      tnk__json_int(w, ((const int64_t *)values)[i]);
+  tnk__json_end(w);
+  tnk__json_put_text(w, "dtype", dtype);
+  tnk__json_end(w);
+}
+
+/* The form that `tnk lint` reads. */
+static int print_datum(const tnk_datum_t *datum) {
+  const size_t n = datum->input.n_tokens;
+  tnk__json_writer_t w;
+  tnk__buf_t buf;
+  int err;
+
+  tnk__buf_init(&buf, tnk__allocator_default(), SIZE_MAX / 2);
+  tnk__json_writer_init(&w, &buf);
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "model_input");
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "chunks");
+  tnk__json_begin_array(&w);
+  tnk__json_begin_object(&w);
+  tnk__json_put_text(&w, "type", "encoded_text");
+  tnk__json_key(&w, "tokens");
+  tnk__json_int32s(&w, datum->input.tokens, n);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  tnk__json_key(&w, "loss_fn_inputs");
+  tnk__json_begin_object(&w);
+  put_tensor(&w, "target_tokens", "int64", datum->targets, n);
+  put_tensor(&w, "weights", "float32", datum->weights, n);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  err = tnk__json_finish(&w);
+  if (err == TNK_OK &&
+      (fwrite(buf.data, 1, buf.len, stdout) != buf.len || putchar('\n') == EOF))
+    err = TNK_EFILE;
+  tnk__buf_deinit(&buf);
+  return err;
+}
+
+static int put_bytes(const char *bytes, size_t n, void *user) {
+  return tnk__buf_append(user, bytes, n);
+}
+
+/* A run of ids of one weight, as text. With colours what is learnt is green;
+ * without it is told. */
+static int show_run(work_t *work, const int32_t *ids, size_t n, float weight) {
+  tnk__buf_t text;
+  char why[256] = "";
+  int err;
+
+  tnk__buf_init(&text, tnk__allocator_default(), SIZE_MAX / 2);
+  err = work->tokenizer.plugin->decode(work->tokenizer.tokenizer, ids, n, 0,
+                                       put_bytes, &text, why, sizeof(why));
+  if (err == TNK_OK && work->has_color) {
+    /* Line breaks stay; nothing else acts on the terminal. */
+    for (size_t i = 0; i < text.len; i++)
+      if (text.data[i] != '\n' && (text.data[i] < 0x20 || text.data[i] == 0x7f))
+        text.data[i] = ' ';
+    printf("%s%.*s\033[0m", weight != 0.0f ? "\033[32m" : "\033[2m",
+           (int)text.len, (const char *)text.data);
+  } else if (err == TNK_OK) {
+    printf(weight != 0.0f ? "  learnt (%g) " : "  given      ", (double)weight);
+    cli_put_json_text(stdout, (const char *)text.data, text.len);
+    printf("\n");
+  }
+  tnk__buf_deinit(&text);
+  return err;
+}
+
+static int show(work_t *work, const int32_t *ids, const float *weights,
+                size_t n) {
+  int err = TNK_OK;
+
+  printf("%zu: %zu tokens\n", work->line, n);
+  for (size_t i = 0, begin = 0; i < n && err == TNK_OK; i++)
+    if (i + 1 == n || memcmp(&weights[i], &weights[i + 1], sizeof(float))) {
+      err = show_run(work, ids + begin, i + 1 - begin, weights[i]);
+      begin = i + 1;
+    }
+  if (work->has_color)
+    printf("\n");
+  return err;
+}
+
+static int refuse(work_t *work, int err, const char *text) {
+  work->error.code = err;
+  snprintf(work->error.text, sizeof(work->error.text), "%s", text);
+  return err;
+}
+
+/* Checked by the very functions that a training call would use. */
+static int give(work_t *work) {
+  tnk_batch_t *batch = tnk_batch_new(NULL);
+  size_t n, n_data;
+  const int32_t *ids = tnk_chat_tokens_ids(work->tokens, &n);
+  const float *weights = tnk_chat_tokens_weights(work->tokens);
+  char why[256] = "";
+  int err;
+
+  if (batch == NULL)
+    return TNK_ENOMEM;
+  err = tnk_batch_add_tokens(batch, ids, weights, n);
+  if (err == TNK_EINVAL)
+    (void)refuse(work, err, tnk_batch_text(batch));
+  if (err == TNK_OK) {
+    err = tnk_data_check(tnk_batch_data(batch, &n_data), 1, "cross_entropy",
+                         why, sizeof(why));
+    if (err != TNK_OK)
+      (void)refuse(work, err, why);
+  }
+  if (err == TNK_OK) {
+    work->n_tokens += n;
+    work->weight += tnk_batch_weight(batch);
+    if (args.count)
+      printf("%zu: %zu tokens, %g learnt\n", work->line, n,
+             tnk_batch_weight(batch));
+    else if (args.show)
+      err = show(work, ids, weights, n);
+    else
+      err = print_datum(tnk_batch_data(batch, &n_data));
+  }
+  tnk_batch_free(batch);
+  return err;
+}
+
+/* ---- The file ---- */
+
+/* Lack of memory, and output that cannot be written, end the run. */
+static int take_line(work_t *work, const char *line, size_t n) {
+  int err;
+
+  memset(&work->error, 0, sizeof(work->error));
+  err = encode(work, line, n);
+  if (err == TNK_OK)
+    err = give(work);
+  if (err == TNK_OK) {
+    work->n_good++;
+  } else if (err != TNK_ENOMEM && err != TNK_EFILE) {
+    work->n_bad++;
+    cli_warn(work->cli, "%s:%zu: %s", work->cli->words[0], work->line,
+             work->error.text);
+    err = TNK_OK;
+  }
+  return err;
+}
+
+static int take_lines(work_t *work, FILE *in) {
+  char *line = NULL;
+  size_t room = 0;
+  ssize_t n;
+  int err = TNK_OK;
+
+  while (err == TNK_OK && (n = getline(&line, &room, in)) >= 0) {
+    work->line++;
+    if (strspn(line, " \t\r\n") < (size_t)n)
+      err = take_line(work, line, (size_t)n);
+  }
+  free(line);
+  if (err == TNK_OK && ferror(in))
+    err = TNK_EFILE;
+  return err;
+}
+
+static int tell(work_t *work, int err) {
+  if (err != TNK_OK)
+    return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", work->cli->words[0],
+                    tnk_strerror(err));
+  cli_note(work->cli,
+           "%zu conversations, %zu tokens, %g of them learnt; %zu wrong",
+           work->n_good, work->n_tokens, work->weight, work->n_bad);
+  return work->n_bad > 0 ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+}
+
+/* ---- What it is done with ---- */
+
+static int open_template(work_t *work) {
+  tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
+  const char *path = args.template_ != NULL ? args.template_ : args.which.path;
+
+  if (work->renderer != NULL && work->renderer->stops[0] != NULL)
+    options.stops = work->renderer->stops;
+  return path == NULL ? tnk_chat_template_open(&work->template_, NULL, 0,
+                                               &options, &work->error)
+                      : tnk_chat_template_load(&work->template_, path, &options,
+                                               &work->error);
+}
+
+static int open_all(work_t *work) {
+  static const tnk_chat_train_t train[] = {
+      TNK_CHAT_TRAIN_LAST_ANSWER, TNK_CHAT_TRAIN_ALL_ANSWERS,
+      TNK_CHAT_TRAIN_ROLES, TNK_CHAT_TRAIN_EVERYTHING};
+  int status = CLI_EXIT_FAILED;
+
+  work->options.train_on = train[args.train_on];
+  work->options.roles = args.roles.items;
+  work->options.n_roles = (uint32_t)args.roles.n;
+  work->options.by_parts = args.by_parts ? TNK_YES : TNK_NO;
+  work->tokenizer.plugin = tnk_chat_bytes_plugin();
+  if (args.renderer != NULL)
+    work->renderer = tnk_chat_find(args.renderer);
+  if (args.which.path != NULL || args.which.model != NULL) {
+    work->tok = cli_tokenizer_open(work->cli, &args.which, &status,
+                                   work->error.text, sizeof(work->error.text));
+    if (work->tok == NULL)
+      return cli_fail(work->cli, status, "%s", work->error.text);
+    work->tokenizer.plugin = tnk_tokenizer_plugin();
+    work->tokenizer.tokenizer = work->tok;
+  }
+  work->tokens = tnk_chat_tokens_new(NULL);
+  if (work->tokens == NULL)
+    return cli_fail(work->cli, CLI_EXIT_FAILED, "out of memory");
+  if (open_template(work) != TNK_OK)
+    return cli_fail(work->cli, CLI_EXIT_FILE, "%s", work->error.text);
+  return CLI_EXIT_OK;
+}
+
+static int run_chat_data(cli_t *cli) {
+  const int is_stdin = strcmp(cli->words[0], "-") == 0;
+  work_t work = {.cli = cli, .options = TNK_CHAT_OPTIONS_INIT};
+  FILE *in = is_stdin ? stdin : fopen(cli->words[0], "r");
+  int status;
+
+  if (in == NULL)
+    return cli_fail(cli, CLI_EXIT_FILE, "%s: %s", cli->words[0],
+                    strerror(errno));
+  work.has_color = cli_has_color(stdout, (cli_color_t)cli->color);
+  status = open_all(&work);
+  if (status == CLI_EXIT_OK)
+    status = tell(&work, take_lines(&work, in));
+  if (!is_stdin)
+    fclose(in);
+  tnk_chat_tokens_free(work.tokens);
+  tnk_chat_template_unref(work.template_);
+  tnk_tokenizer_unref(work.tok);
+  return status;
+}
+
+static const char *check(const cli_t *cli) {
+  (void)cli;
+  if (args.which.path != NULL && args.which.model != NULL)
+    return "either --tokenizer or --model";
+  if (args.which.revision != NULL && args.which.model == NULL)
+    return "--revision goes with --model";
+  if (args.which.model != NULL && args.template_ == NULL)
+    return "--model needs a --template as well";
+  if (args.show && args.count)
+    return "either --show or --count";
+  if ((args.roles.n > 0) != (args.train_on == 2))
+    return "--train-on roles and --role go together";
+  if (args.renderer != NULL && tnk_chat_find(args.renderer) == NULL)
+    return "there is no renderer of that name";
+  for (size_t i = 0; i < args.variables.n; i++) {
+    const char *equals = strchr(args.variables.items[i], '=');
+
+    if (equals == NULL || equals == args.variables.items[i] ||
+        equals - args.variables.items[i] > 63)
+      return "--set takes NAME=JSON";
+  }
+  return NULL;
+}
+
+static const cli_option_t options[] = {
+    CLI_TOKENIZER_OPTIONS(args.which),
+    {.name = "template",
+     .value = "PATH",
+     .text = &args.template_,
+     .offer = CLI_OFFER_FILES,
+     .help = "chat_template.jinja or tokenizer_config.json, or the directory "
+             "they are in; by default beside the tokenizer."},
+    {.name = "renderer",
+     .value = "NAME",
+     .text = &args.renderer,
+     .help = "The variables and stops that go with the name of a renderer of "
+             "Tinker's cookbook."},
+    {.name = "set",
+     .value = "NAME=JSON",
+     .texts = &args.variables,
+     .help = "A variable of the template; may be given several times."},
+    {.name = "shape",
+     .value = "API",
+     .choice = &args.shape,
+     .choices = shapes,
+     .help = "Whose messages they are: openai, responses, anthropic, or "
+             "template, which are handed on as they are (openai)."},
+    {.name = "train-on",
+     .value = "WHAT",
+     .choice = &args.train_on,
+     .choices = trains,
+     .help = "What is learnt: last-answer, all-answers, roles, everything "
+             "(last-answer)."},
+    {.name = "role",
+     .value = "NAME",
+     .texts = &args.roles,
+     .help = "A role whose messages are learnt; may be given several times."},
+    {.name = "by-parts",
+     .flag = &args.by_parts,
+     .help = "Tokenize pieces of the text apart, as the cookbook does."},
+    {.name = "show",
+     .flag = &args.show,
+     .help = "Show the text, and what of it is learnt, instead of data."},
+    {.name = "count",
+     .flag = &args.count,
+     .help = "Show how many tokens there are instead."},
+    {.name = NULL}};
+
+static const cli_item_t examples[] = {
+    {"tnk chat-data --tokenizer DIR chats.jsonl > data.jsonl",
+     "Training data, which tnk lint reads, from conversations."},
+    {"tnk chat-data --show chats.jsonl",
+     "What would be learnt, for the built-in model."},
+    {NULL, NULL}};
+
+const cli_command_t cli_chat_data = {
+    .name = "chat-data",
+    .brief = "training data from conversations",
+    .about = "Makes an example for next-token training of each line of FILE, "
+             "which is a conversation:\n"
+             "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"},\n"
+             "                {\"role\": \"assistant\", \"content\": "
+             "\"Hello\"}]}\n"
+             "with \"tools\" beside it where there are some. The text is what "
+             "the model's own template makes of it; without a tokenizer bytes "
+             "are the tokens, and the template is a plain one. FILE - is the "
+             "standard input; empty lines are skipped.",
+    .words = "FILE",
+    .min_words = 1,
+    .max_words = 1,
+    .offer = CLI_OFFER_FILES,
+    .options = options,
+    .examples = examples,
+    .failed = "Some conversation cannot be learnt from.",
+    .check = check,
+    .run = run_chat_data,
+};

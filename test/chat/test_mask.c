@@ -1,0 +1,271 @@
+/*
+ * Conversations to tokens with weights.
+ */
+#include <string.h>
+
+#include "support/test.h"
+#include "toy.h"
+
+static const char *const four[] = {"user",      "Hi",   "assistant",
+                                   "Hello",     "user", "2+2",
+                                   "assistant", "Four", NULL};
+
+typedef struct {
+  tnk_chat_template_t *of;
+  tnk_chat_t *chat;
+  tnk_chat_tokens_t *tokens;
+  tnk_chat_options_t options;
+  tnk_chat_error_t error;
+} stage_t;
+
+static void stage_open(stage_t *s, const char *text, const char *const *pairs) {
+  const tnk_chat_options_t defaults = TNK_CHAT_OPTIONS_INIT;
+
+  s->of = toy_open(text);
+  s->chat = toy_chat(pairs);
+  s->tokens = tnk_chat_tokens_new(test_allocator());
+  s->options = defaults;
+}
+
+static void stage_close(stage_t *s) {
+  tnk_chat_template_unref(s->of);
+  tnk_chat_free(s->chat);
+  tnk_chat_tokens_free(s->tokens);
+}
+
+static int encode(stage_t *s) {
+  return tnk_chat_encode(s->tokens, s->of, &toy, s->chat, &s->options,
+                         &s->error);
+}
+
+/* The tokens are those of the text, whatever is learnt of them. */
+static void expect(stage_t *s, const char *learnt) {
+  tnk_chat_options_t whole = TNK_CHAT_OPTIONS_INIT;
+  const int32_t *ids;
+  char *text;
+  size_t n;
+
+  if (encode(s) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", s->error.text);
+  CHECK_STR(toy_learnt(s->tokens), learnt);
+  whole.generation_prompt = s->options.generation_prompt;
+  whole.train_on = s->options.train_on;
+  CHECK_INT(tnk_chat_text(&text, NULL, s->of, s->chat, &whole, NULL), TNK_OK);
+  ids = tnk_chat_tokens_ids(s->tokens, &n);
+  CHECK_STR(toy_text(ids, n), text);
+  tnk_chat_free_text(s->chat, text);
+}
+
+static void expect_refused(stage_t *s, int code, const char *words) {
+  size_t n;
+
+  CHECK_INT(encode(s), code);
+  CHECK_INT(s->error.code, code);
+  if (strstr(s->error.text, words) == NULL)
+    test_fail(__FILE__, __LINE__, "\"%s\" has no \"%s\"", s->error.text, words);
+  (void)tnk_chat_tokens_ids(s->tokens, &n);
+  CHECK_INT(n, 0);
+}
+
+TEST(a_prompt_ends_with_what_begins_an_answer) {
+  static const char *const one[] = {"user", "Hi", NULL};
+  stage_t s;
+  char *text;
+
+  stage_open(&s, toy_turns, one);
+  expect(&s, "");
+  CHECK_INT(tnk_chat_text(&text, NULL, s.of, s.chat, NULL, NULL), TNK_OK);
+  CHECK_STR(text, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+  tnk_chat_free_text(s.chat, text);
+  s.options.generation_prompt = TNK_NO;
+  CHECK_INT(tnk_chat_text(&text, NULL, s.of, s.chat, &s.options, NULL), TNK_OK);
+  CHECK_STR(text, "<|im_start|>user\nHi<|im_end|>\n");
+  tnk_chat_free_text(s.chat, text);
+  stage_close(&s);
+}
+
+TEST(answers_are_learnt_with_what_ends_them) {
+  static const char *const user[] = {"user"};
+  static const float weights[] = {0, 0.5f, 0, 0};
+  stage_t s;
+
+  stage_open(&s, toy_turns, four);
+  s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
+  expect(&s, "Four<|im_end|>|");
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  expect(&s, "Hello<|im_end|>|Four<|im_end|>|");
+  s.options.train_on = TNK_CHAT_TRAIN_ROLES;
+  s.options.roles = user;
+  s.options.n_roles = 1;
+  expect(&s, "Hi<|im_end|>|2+2<|im_end|>|");
+  s.options.train_on = TNK_CHAT_TRAIN_BY_MESSAGE;
+  s.options.message_weights = weights;
+  s.options.n_message_weights = 4;
+  expect(&s, "Hello<|im_end|>|");
+  s.options.generation_prompt = TNK_YES;
+  expect(&s, "Hello<|im_end|>|");
+  s.options.train_on = TNK_CHAT_TRAIN_EVERYTHING;
+  CHECK_INT(encode(&s), TNK_OK);
+  CHECK(strchr(toy_learnt(s.tokens), '\n') != NULL);
+  stage_close(&s);
+}
+
+TEST(each_id_knows_its_message) {
+  stage_t s;
+  const int32_t *messages, *ids;
+  const float *weights;
+  size_t n;
+
+  stage_open(&s, toy_turns, four);
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  CHECK_INT(encode(&s), TNK_OK);
+  ids = tnk_chat_tokens_ids(s.tokens, &n);
+  messages = tnk_chat_tokens_messages(s.tokens);
+  weights = tnk_chat_tokens_weights(s.tokens);
+  for (size_t i = 0; i < n; i++) {
+    if (ids[i] == TOY_START && i > 0)
+      CHECK_INT(messages[i], messages[i - 2] + 1);
+    if (weights[i] > 0)
+      CHECK(messages[i] == 1 || messages[i] == 3);
+  }
+  CHECK_INT(messages[0], 0);
+  CHECK_INT(messages[n - 1], -1); /* the line break at the end */
+  stage_close(&s);
+}
+
+/* By bytes "ends with X" is found although what it says begins with that. */
+TEST(words_are_found_that_are_in_the_marks_too) {
+  static const char *const odd[] = {"user", "user\n", "assistant", "X", NULL};
+  static const char *const roles[] = {"user", "assistant"};
+  stage_t s;
+
+  stage_open(&s, toy_turns, odd);
+  s.options.train_on = TNK_CHAT_TRAIN_ROLES;
+  s.options.roles = roles;
+  s.options.n_roles = 2;
+  expect(&s, "user\n<|im_end|>|X<|im_end|>|");
+  stage_close(&s);
+}
+
+TEST(generation_blocks_say_what_is_learnt) {
+  stage_t s;
+
+  stage_open(&s, toy_blocks, four);
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  expect(&s, "Hello<|im_end|>|Four<|im_end|>|");
+  s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
+  expect(&s, "Four<|im_end|>|");
+  stage_close(&s);
+}
+
+TEST(a_template_that_drops_thoughts_is_refused_for_earlier_answers) {
+  static const char chat[] =
+      "[{\"role\":\"user\",\"content\":\"a\"},"
+      "{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":\"t\"},"
+      "{\"role\":\"user\",\"content\":\"c\"},"
+      "{\"role\":\"assistant\",\"content\":\"d\",\"reasoning_content\":\"u\"}]";
+  static const char *const none[] = {NULL};
+  stage_t s;
+
+  stage_open(&s, toy_thinks, none);
+  CHECK_INT(tnk_chat_read(s.chat, TNK_CHAT_TEMPLATE, chat, strlen(chat), NULL),
+            TNK_OK);
+  s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
+  expect(&s, "<think>u</think>d<|im_end|>|");
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  expect_refused(&s, TNK_EUNSUPPORTED, "message 1 cannot be learnt");
+  CHECK(strstr(s.error.text, "<think>t") != NULL);
+  stage_close(&s);
+}
+
+/* The line break that ends the header and the one that begins the answer are
+ * one token: as a whole that cannot be cut, by parts it can. */
+TEST(a_token_that_holds_both_sides_is_refused_unless_by_parts) {
+  static const char *const odd[] = {"user", "Hi", "assistant", "\nHo", NULL};
+  stage_t s;
+  const int32_t *ids;
+  size_t n, n_lines = 0;
+
+  stage_open(&s, toy_turns, odd);
+  s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
+  expect_refused(&s, TNK_EUNSUPPORTED, "one token");
+  s.options.by_parts = TNK_YES;
+  expect(&s, "\nHo<|im_end|>|");
+  ids = tnk_chat_tokens_ids(s.tokens, &n);
+  for (size_t i = 0; i < n; i++)
+    n_lines += ids[i] == TOY_LINES;
+  CHECK_INT(n_lines, 0);
+  s.options.by_parts = TNK_NO;
+  s.options.train_on = TNK_CHAT_TRAIN_EVERYTHING;
+  CHECK_INT(encode(&s), TNK_OK);
+  stage_close(&s);
+}
+
+TEST(bad_masks_are_told) {
+  static const char *const one[] = {"user", "Hi", NULL};
+  static const float wrong[] = {1.0f / 0.0f};
+  static const char *const roles[] = {"judge"};
+  stage_t s;
+
+  stage_open(&s, toy_turns, one);
+  s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
+  expect_refused(&s, TNK_EINVAL, "no answer");
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  expect_refused(&s, TNK_EINVAL, "anything to be learnt");
+  s.options.train_on = TNK_CHAT_TRAIN_ROLES;
+  s.options.roles = roles;
+  s.options.n_roles = 1;
+  expect_refused(&s, TNK_EINVAL, "anything to be learnt");
+  s.options.train_on = TNK_CHAT_TRAIN_BY_MESSAGE;
+  expect_refused(&s, TNK_EINVAL, "1 messages and 0 weights");
+  s.options.message_weights = wrong;
+  s.options.n_message_weights = 1;
+  expect_refused(&s, TNK_EINVAL, "no number");
+  s.options.train_on = (tnk_chat_train_t)77;
+  expect_refused(&s, TNK_EINVAL, "train_on");
+  s.options.roles = NULL;
+  expect_refused(&s, TNK_EINVAL, "n_roles");
+  stage_close(&s);
+}
+
+TEST(a_tokenizer_that_cannot_is_told) {
+  static const char *const odd[] = {"user", "\x01", NULL};
+  tnk_tokenizer_plugin_t old = toy_plugin;
+  tnk_chat_tokenizer_t tokenizer = {&old, NULL};
+  stage_t s;
+
+  stage_open(&s, toy_turns, odd);
+  expect_refused(&s, TNK_EUNSUPPORTED, "toy: no control characters");
+  old.size = offsetof(tnk_tokenizer_plugin_t, decode);
+  CHECK_INT(tnk_chat_encode(s.tokens, s.of, &tokenizer, s.chat, NULL, &s.error),
+            TNK_EUNSUPPORTED);
+  CHECK(strstr(s.error.text, "`decode`") != NULL);
+  CHECK_INT(tnk_chat_encode(s.tokens, s.of, NULL, s.chat, NULL, NULL),
+            TNK_EINVAL);
+  CHECK_INT(tnk_chat_encode(NULL, s.of, &toy, s.chat, NULL, NULL), TNK_EINVAL);
+  CHECK_INT(tnk_chat_encode(s.tokens, NULL, &toy, s.chat, NULL, NULL),
+            TNK_EINVAL);
+  CHECK_INT(tnk_chat_encode(s.tokens, s.of, &toy, NULL, NULL, NULL),
+            TNK_EINVAL);
+  stage_close(&s);
+}
+
+TEST_LIMIT(masks_without_memory, 30) {
+  stage_t s;
+  int err = TNK_ENOMEM;
+
+  stage_open(&s, toy_turns, four);
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  for (long n = 0;; n++) {
+    test_alloc_fail_at(n);
+    err = encode(&s);
+    if (!test_alloc_did_fail())
+      break;
+    CHECK_INT(err, TNK_ENOMEM);
+  }
+  test_alloc_fail_at(-1);
+  CHECK_INT(err, TNK_OK);
+  CHECK_STR(toy_learnt(s.tokens), "Hello<|im_end|>|Four<|im_end|>|");
+  stage_close(&s);
+  CHECK_INT(test_alloc_live(), 0);
+}
