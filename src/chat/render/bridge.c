@@ -220,6 +220,22 @@ static int count_sampled(const tnk__prompt_t *prompt, const tnk__buf_t *tail,
   return *other == NULL;
 }
 
+/* Whether the first of the ids that follow was sampled already: what ends an
+ * answer may be a token that no list of stops has. Blanks may well be both. */
+static int is_sampled(const tnk__coder_t *coder, int32_t last,
+                      const tnk__buf_t *ids, tnk__buf_t *tail, int *err,
+                      tnk__why_t *why) {
+  size_t i = 0;
+
+  if (tnk__n_ids(ids) == 0 || tnk__ids(ids)[0] != last)
+    return 0;
+  tnk__buf_clear(tail);
+  *err = tnk__ids_decode(coder, &last, 1, tail, why);
+  while (i < tail->len && tail->data[i] <= ' ')
+    i++;
+  return i < tail->len;
+}
+
 int tnk__bridge_ids(const tnk__prompt_t *prompt, const tnk__coder_t *coder,
                     const int32_t *so_far, size_t n_so_far,
                     const tnk__buf_t *text, tnk__buf_t *ids, tnk__why_t *why) {
@@ -242,6 +258,9 @@ int tnk__bridge_ids(const tnk__prompt_t *prompt, const tnk__coder_t *coder,
   if (err == TNK_OK)
     err = tnk__ids_encode(coder, (const char *)text->data + n_sampled,
                           text->len - n_sampled, ids, why);
+  if (err == TNK_OK && n_sampled == 0 &&
+      is_sampled(coder, so_far[n_so_far - 1], ids, &tail, &err, why))
+    tnk__buf_consume(ids, sizeof(int32_t));
   tnk__buf_deinit(&tail);
   return err;
 }

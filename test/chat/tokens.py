@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Compare libtnk-chat's tokens with those of transformers' apply_chat_template.
+
+usage: tokens.py CHAT_LIBRARY TOKENIZERS_LIBRARY CACHE_DIR [--chats N]
+
+For each vocabulary that the tokenizers are tested with, with the template in its
+tokenizer_config.json, or a small one of our own where there is none: random
+conversations, with tools where the template knows them. Ids must be equal, or
+both must refuse. Then the mask of the last answer: the ids before it are those
+of the prompt that the reference makes of the messages before the answer. Then
+the bridge: where it is not refused, the ids so far and those that follow are
+text of a fresh rendering. Ends with a skip (77) and its reason when the
+registries are out of reach.
+"""
+import argparse
+import ctypes as c
+import datetime
+import json
+import os
+import pathlib
+import random
+import sys
+import venv
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tokenizers"))
+import reference  # noqa: E402
+
+PACKAGES = ["transformers==4.57.6", "jinja2==3.1.6"]
+TURNS = ("{% for m in messages %}{{ '<|start|>' + m.role + '<|message|>' + "
+         "m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}"
+         "{{ '<|start|>assistant<|message|>' }}{% endif %}")
+WORDS = """Hello world, é ü 中文 日本語 😀 <b> "quoted" it's  \n \n\n \t 123 4.5 {x} a_b
+<|im_end|> <think> </think> user assistant . ! ? — ... \u00a0 e\u0301""".split(" ")
+TOOLS = [{"type": "function", "function": {
+    "name": "add", "description": "Adds <two> numbers é.",
+    "parameters": {"type": "object", "properties": {
+        "a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}}}]
+
+
+def enter_venv(folder):
+    python = folder / "venv-chat/bin/python"
+    if pathlib.Path(sys.prefix) == folder / "venv-chat":
+        return
+    stamp = folder / "venv-chat/packages"
+    if not stamp.is_file() or stamp.read_text() != "\n".join(PACKAGES):
+        try:
+            venv.create(folder / "venv-chat", with_pip=True)
+            reference.run(str(python), "-m", "pip", "install", "-q", *PACKAGES)
+        except OSError as e:
+            raise reference.Skip(f"the packages cannot be installed: {e}")
+        stamp.write_text("\n".join(PACKAGES))
+    os.execv(python, [str(python), *sys.argv])
+
+
+# ---- The library ----
+
+
+class Error(c.Structure):
+    _fields_ = [("code", c.c_int), ("line", c.c_uint32), ("text", c.c_char * 368)]
+
+
+NOW = c.CFUNCTYPE(c.c_int64, c.c_void_p)
+
+
+class Options(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("generation_prompt", c.c_int),
+                ("by_parts", c.c_int), ("train_on", c.c_int), ("n_roles", c.c_uint32),
+                ("roles", c.c_void_p), ("message_weights", c.c_void_p),
+                ("n_message_weights", c.c_size_t), ("now_s", NOW), ("user", c.c_void_p)]
+
+
+class TemplateOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p),
+                ("config", c.c_char_p), ("n_config", c.c_size_t),
+                ("name", c.c_char_p), ("stops", c.c_void_p)]
+
+
+class With(c.Structure):
+    _fields_ = [("plugin", c.c_void_p), ("tokenizer", c.c_void_p)]
+
+
+class Refused(Exception):
+    pass
+
+
+@NOW
+def now(_):
+    here = datetime.datetime.now().replace(tzinfo=datetime.timezone.utc)
+    return int(here.timestamp())
+
+
+class Chat:
+    """One template with one tokenizer."""
+
+    def __init__(self, library, tokenizers, folder, template):
+        self.c, self.error = library, Error()
+        for name in ("tnk_chat_new", "tnk_chat_tokens_new"):
+            getattr(library, name).restype = c.c_void_p
+        library.tnk_chat_tokens_ids.restype = c.POINTER(c.c_int32)
+        library.tnk_chat_tokens_weights.restype = c.POINTER(c.c_float)
+        plugin = tokenizers.c.tnk_tokenizer_plugin
+        plugin.restype = c.c_void_p
+        self.tokenizer = tokenizers.load(folder)
+        self.coder = With(plugin(), self.tokenizer.handle)
+        self.template = c.c_void_p()
+        config = (folder / "tokenizer_config.json").read_bytes()
+        options = TemplateOptions(size=c.sizeof(TemplateOptions), config=config,
+                                  n_config=len(config))
+        text = template.encode()
+        self.check(library.tnk_chat_template_open(
+            c.byref(self.template), text, c.c_size_t(len(text)), c.byref(options),
+            c.byref(self.error)))
+        self.tokens = c.c_void_p(library.tnk_chat_tokens_new(None))
+
+    def check(self, err):
+        if err < 0:
+            raise Refused(self.error.text.decode())
+
+    def make(self, messages, tools=None, variables=()):
+        body = {"messages": messages}
+        if tools:
+            body["tools"] = tools
+        data = json.dumps(body).encode()
+        chat = c.c_void_p(self.c.tnk_chat_new(None))
+        self.check(self.c.tnk_chat_read(chat, 0, data, c.c_size_t(len(data)),
+                                        c.byref(self.error)))
+        for name, value in variables:
+            self.check(self.c.tnk_chat_set(chat, name.encode(),
+                                           json.dumps(value).encode(),
+                                           c.byref(self.error)))
+        return chat
+
+    def take(self):
+        n = c.c_size_t()
+        ids = self.c.tnk_chat_tokens_ids(self.tokens, c.byref(n))
+        weights = self.c.tnk_chat_tokens_weights(self.tokens)
+        return ids[:n.value], weights[:n.value]
+
+    def encode(self, messages, tools, prompt, train_on=0, by_parts=False, variables=()):
+        chat = self.make(messages, tools, variables)
+        options = Options(size=c.sizeof(Options), train_on=train_on, now_s=now,
+                          generation_prompt=1 if prompt else 2,
+                          by_parts=1 if by_parts else 2)
+        try:
+            self.check(self.c.tnk_chat_encode(
+                self.tokens, self.template, c.byref(self.coder), chat,
+                c.byref(options), c.byref(self.error)))
+        finally:
+            self.c.tnk_chat_free(chat)
+        return self.take()
+
+    def go_on(self, ids, messages, tools, first):
+        chat = self.make(messages, tools)
+        options = Options(size=c.sizeof(Options), now_s=now)
+        array = (c.c_int32 * len(ids))(*ids)
+        try:
+            self.check(self.c.tnk_chat_continue(
+                self.tokens, self.template, c.byref(self.coder), array,
+                c.c_size_t(len(ids)), chat, c.c_size_t(first), c.byref(options),
+                c.byref(self.error)))
+        finally:
+            self.c.tnk_chat_free(chat)
+        return self.take()[0]
+
+
+# ---- Conversations ----
+
+
+def words(rng):
+    return " ".join(rng.choice(WORDS) for _ in range(rng.randint(0, 12)))
+
+
+def conversation(rng, knows_tools):
+    messages = []
+    if rng.random() < 0.5:
+        messages.append({"role": "system", "content": words(rng)})
+    for _ in range(rng.randint(1, 4)):
+        messages.append({"role": "user", "content": words(rng)})
+        if knows_tools and rng.random() < 0.3:
+            messages.append({"role": "assistant", "content": "", "tool_calls": [
+                {"id": "c1", "type": "function", "function": {
+                    "name": "add", "arguments": {"a": 1, "b": "é"}}}]})
+            messages.append({"role": "tool", "tool_call_id": "c1", "content": words(rng)})
+        messages.append({"role": "assistant", "content": words(rng)})
+    return messages if rng.random() < 0.5 else messages[:-1]
+
+
+class Tally:
+    def __init__(self, name):
+        self.name, self.n, self.bad, self.refused = name, 0, 0, {}
+
+    def expect(self, ok, what, *details):
+        self.n += 1
+        if not ok:
+            self.bad += 1
+            if self.bad <= 5:
+                print(f"{self.name}: {what}:", *(str(d)[:300] for d in details))
+
+    def refuse(self, what):
+        self.refused[what] = self.refused.get(what, 0) + 1
+
+    def report(self):
+        print(f"{self.name}: {self.n} checks, {self.bad} differences, refused {self.refused}",
+              flush=True)
+        return self.bad
+
+
+def theirs(tokenizer, template, messages, tools, prompt):
+    try:
+        return tokenizer.apply_chat_template(
+            messages, tools=tools, chat_template=template, add_generation_prompt=prompt)
+    except Exception as e:  # whatever a template raises
+        return f"{type(e).__name__}: {e}"
+
+
+def ours(chat, *args, **kwargs):
+    try:
+        return chat.encode(*args, **kwargs)[0]
+    except Refused as e:
+        return str(e)
+
+
+def same(a, b):
+    return isinstance(a, str) == isinstance(b, str) and (isinstance(a, str) or a == b)
+
+
+def check_mask(tally, chat, tokenizer, template, messages, tools):
+    """What is learnt of the last answer begins where the prompt ends."""
+    try:
+        ids, weights = chat.encode(messages, tools, False, train_on=1)
+    except Refused as e:
+        tally.refuse("mask")
+        return
+    prompt = theirs(tokenizer, template, messages[:-1], tools, True)
+    first = next((i for i, w in enumerate(weights) if w), len(ids))
+    tally.expect(ids[:first] == prompt, "prompt of a mask", messages, ids[:first], prompt)
+    tally.expect(first < len(ids), "something is learnt", messages)
+
+
+def check_bridge(tally, chat, messages, tools):
+    answers = [i for i, m in enumerate(messages[:-1]) if m["role"] == "assistant"
+               and i + 1 < len(messages)]
+    if not answers or messages[-1]["role"] == "assistant":
+        return
+    first = answers[-1] + 1
+    whole = chat.tokenizer.decode(chat.encode(messages, tools, True)[0])
+    so_far = chat.tokenizer.decode(chat.encode(messages[:first], tools, False)[0])
+    if not whole.startswith(so_far):
+        tally.refuse("an answer written otherwise later")
+        return
+    # The blanks behind the end of a turn are not sampled.
+    sampled = chat.tokenizer.encode(so_far.rstrip())
+    try:
+        text = chat.tokenizer.decode(sampled + chat.go_on(sampled, messages, tools, first))
+    except Refused as e:
+        tally.refuse(f"bridge: {e}"[:100])
+        return
+    tally.expect(text == whole, "bridge", messages, text, whole)
+
+
+def compare(library, tokenizers, folder, name, n_chats):
+    from transformers import PreTrainedTokenizerFast
+    path = reference.vocabulary(folder, name)
+    config = json.loads((path / "tokenizer_config.json").read_text())
+    template = config.get("chat_template") or TURNS
+    special = {key: value["content"] if isinstance(value, dict) else value
+               for key, value in config.items()
+               if key in ("bos_token", "eos_token", "pad_token") and value}
+    if config.get("additional_special_tokens"):
+        special["additional_special_tokens"] = config["additional_special_tokens"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=str(path / "tokenizer.json"), clean_up_tokenization_spaces=False,
+        **special)
+    chat = Chat(library, tokenizers, path, template)
+    rng = random.Random(name)
+    tally = Tally(name)
+    for _ in range(n_chats):
+        messages = conversation(rng, "tool" in template)
+        tools = TOOLS if "tools" in template and rng.random() < 0.4 else None
+        for prompt in (True, False):
+            got = ours(chat, messages, tools, prompt)
+            want = theirs(tokenizer, template, messages, tools, prompt)
+            if isinstance(want, str):
+                tally.refuse("template")
+            tally.expect(same(got, want), "ids", messages, got, want)
+        if messages[-1]["role"] == "assistant":
+            check_mask(tally, chat, tokenizer, template, messages, tools)
+        check_bridge(tally, chat, messages, tools)
+    return tally.report()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("chat", type=pathlib.Path)
+    parser.add_argument("tokenizers", type=pathlib.Path)
+    parser.add_argument("cache", type=pathlib.Path)
+    parser.add_argument("--chats", type=int, default=100)
+    args = parser.parse_args()
+    args.cache.mkdir(parents=True, exist_ok=True)
+    folder = args.cache.resolve()
+    try:
+        for name in reference.VOCABULARIES:
+            reference.vocabulary(folder, name)
+        enter_venv(folder)
+    except reference.Skip as e:
+        print(f"skipped: {e}")
+        return 77
+    library = c.CDLL(str(args.chat.resolve()))
+    tokenizers = reference.Library(args.tokenizers.resolve())
+    bad = sum(compare(library, tokenizers, folder, name, args.chats)
+              for name in reference.VOCABULARIES)
+    print("tokens:", "identical" if bad == 0 else f"{bad} differences")
+    return bad != 0
+
+
+sys.exit(main())
