@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -56,6 +57,23 @@ typedef struct {
 } work_t;
 
 /* ---- One conversation ---- */
+
+/* What the clock on the wall shows, as if that were UTC: some templates write
+ * the date. */
+static int64_t wall_s(void *user) {
+  const time_t now = time(NULL);
+  struct tm here, utc;
+  int64_t days;
+
+  (void)user;
+  if (localtime_r(&now, &here) == NULL || gmtime_r(&now, &utc) == NULL)
+    return (int64_t)now;
+  days = here.tm_year != utc.tm_year ? here.tm_year - utc.tm_year
+                                     : here.tm_yday - utc.tm_yday;
+  return (int64_t)now + ((days * 24 + here.tm_hour - utc.tm_hour) * 60 +
+                         here.tm_min - utc.tm_min) *
+                            60;
+}
 
 static int set_variables(work_t *work, tnk_chat_t *chat) {
   const tnk_chat_renderer_t *renderer = work->renderer;
@@ -307,6 +325,7 @@ static int open_all(work_t *work) {
   work->options.roles = args.roles.items;
   work->options.n_roles = (uint32_t)args.roles.n;
   work->options.by_parts = args.by_parts ? TNK_YES : TNK_NO;
+  work->options.now_s = wall_s;
   work->tokenizer.plugin = tnk_chat_bytes_plugin();
   if (args.renderer != NULL)
     work->renderer = tnk_chat_find(args.renderer);

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""tnk chat-data, as a person would run it.
+
+usage: run_chat_data.py TNK_COMMAND DATA_DIR
+
+Output is TAP, see test/support/tap.py.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from tap import check, plan
+
+TNK, DATA = sys.argv[1:3]
+TURNS = ("{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + "
+         "'<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}"
+         "{{ '<|im_start|>assistant\n' }}{% endif %}")
+TWO = {"messages": [{"role": "user", "content": "Hi"},
+                    {"role": "assistant", "content": "Hello"},
+                    {"role": "user", "content": "2+2?"},
+                    {"role": "assistant", "content": "4"}]}
+
+
+def run(*args, data, env=None):
+    lines = "".join(json.dumps(d) + "\n" if d else "\n" for d in data)
+    return subprocess.run([TNK, "chat-data", *args, "-"], input=lines, text=True,
+                          capture_output=True, timeout=60,
+                          env={**os.environ, "NO_COLOR": "1", **(env or {})})
+
+
+def learnt(datum):
+    """The bytes of the targets that have a weight."""
+    targets = datum["loss_fn_inputs"]["target_tokens"]["data"]
+    weights = datum["loss_fn_inputs"]["weights"]["data"]
+    return bytes(t for t, w in zip(targets, weights) if w).decode()
+
+
+def bytes_and_plain():
+    got = run(data=[TWO, None, TWO["messages"][:2]])
+    data = [json.loads(line) for line in got.stdout.splitlines()]
+    check(got.returncode == 0 and len(data) == 2, "a datum a conversation", got.stderr)
+    check([learnt(d) for d in data] == [" 4\n\n", " Hello\n\n"], "the last answers", data)
+    tokens = data[1]["model_input"]["chunks"][0]["tokens"]
+    check(bytes(tokens).decode() == "User: Hi\n\nAssistant: Hello\n", "the tokens", tokens)
+    check("2 conversations" in got.stderr, "what was done is told", got.stderr)
+    lint = subprocess.run([TNK, "lint", "--loss", "cross_entropy", "-"], input=got.stdout,
+                          capture_output=True, text=True, timeout=60)
+    check(lint.returncode == 0 and lint.stdout == "2 examples, 0 wrong\n", "lint takes them",
+          lint.stdout)
+    got = run("--train-on", "all-answers", data=[TWO])
+    check(learnt(json.loads(got.stdout)) == " Hello\n\n 4\n\n", "all answers", got.stdout)
+    got = run("--train-on", "roles", "--role", "user", data=[TWO])
+    check(learnt(json.loads(got.stdout)) == "Hi\n\n2+2?\n\n", "a role", got.stdout)
+
+
+def shown():
+    got = run("--show", data=[TWO])
+    check(got.stdout.splitlines()[1:] == [
+        '  given      "User: Hi\\n\\nAssistant: Hello\\n\\nUser: 2+2?\\n\\nAssistant:"',
+        '  learnt (1) " 4\\n\\n"'], "what is learnt is shown", got.stdout)
+    got = run("--show", data=[TWO], env={"NO_COLOR": "", "FORCE_COLOR": "1"})
+    check("\x1b[32m 4\n\n\x1b[0m" in got.stdout, "in colours", got.stdout)
+    odd = {"messages": [{"role": "user", "content": "\x1b[31m"},
+                        {"role": "assistant", "content": "a\x07"}]}
+    got = run("--show", data=[odd], env={"NO_COLOR": "", "FORCE_COLOR": "1"})
+    check("\x1b[31m" not in got.stdout and "\x07" not in got.stdout,
+          "and nothing else acts on the terminal", got.stdout)
+    got = run("--count", data=[TWO])
+    check(got.stdout == "1: 54 tokens, 4 learnt\n", "tokens are counted", got.stdout)
+
+
+def templates():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "chat_template.jinja")
+        path.write_text(TURNS)
+        model = ["--tokenizer", DATA + "/qwen2.json", "--template", str(path)]
+        got = run(*model, "--renderer", "qwen3_instruct", "--show", data=[TWO])
+        check('  learnt (1) "4<|im_end|>"' in got.stdout, "a template, its stop", got.stdout)
+        got = run(*model, "--renderer", "qwen3_instruct", "--by-parts", "--show", data=[TWO])
+        check('  learnt (1) "4<|im_end|>"' in got.stdout, "by parts", got.stdout)
+        path.write_text("{{ a }}" + TURNS)
+        got = run(*model, "--set", 'a="x=y"', "--show", data=[TWO])
+        check("x=y<|im_start|>user" in got.stdout, "a variable", got.stdout)
+        path.write_text("{% nonsense %}")
+        got = run(*model, data=[TWO])
+        check(got.returncode == 6 and "nonsense" in got.stderr, "no template", got.stderr)
+        path.write_text("{{ strftime_now('%Y') }}" + TURNS)
+        got = run(*model, "--show", data=[TWO])
+        check(got.returncode == 0 and '"20' in got.stdout, "a template has the date", got.stdout)
+
+
+def wrong():
+    got = run(data=[TWO, {"messages": [{"role": "user", "content": "Hi"}]}, {"messages": 7}])
+    check(got.returncode == 1 and len(got.stdout.splitlines()) == 1, "others are still given",
+          got.stdout)
+    check(":2: " in got.stderr and ":3: " in got.stderr and "2 wrong" in got.stderr,
+          "lines that cannot be learnt are named", got.stderr)
+    for args in (["--role", "user"], ["--train-on", "roles"], ["--set", "a"], ["--set", "=1"],
+                 ["--renderer", "nobody"], ["--model", "a/b"], ["--show", "--count"],
+                 ["--train-on", "nothing"], ["--revision", "x"],
+                 ["--model", "a/b", "--tokenizer", "c"]):
+        got = run(*args, data=[TWO])
+        check(got.returncode == 2 and got.stdout == "", f"refused: {' '.join(args)}", got.stderr)
+    got = subprocess.run([TNK, "chat-data", "/nowhere"], capture_output=True, timeout=60)
+    check(got.returncode == 6, "a file that is not there", got.stderr)
+
+
+bytes_and_plain()
+shown()
+templates()
+wrong()
+plan()
