@@ -2,14 +2,16 @@
  * learnt. Warm-up and cosine decay of the learning rate, the loss of examples
  * held out, and a ledger in DIRECTORY, so that a run that ends at any moment
  * goes on where it was. FILE holds a line
- * {"messages": [{"role": ..., "content": ...}]} for each chat. */
-#include <jansson.h>
+ * {"messages": [{"role": ..., "content": ...}]} for each chat; bytes are
+ * tokens, and the template is a plain one of roles. */
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <tnk/chat.h>
 #include <tnk/script.h>
 #include "local_server.h"
 
-enum { MAX_TOKENS = 256, BATCH = 16, HELD_OUT = 32, IN_FLIGHT = 2 };
+enum { BATCH = 16, HELD_OUT = 32, IN_FLIGHT = 2 };
 static const double PEAK = 0.01, WARM_UP = 10;
 
 typedef struct {
@@ -17,43 +19,40 @@ typedef struct {
   double weight;
 } step_t;
 
-static size_t put(int32_t *tokens, float *weights, size_t n, const char *text,
-                  float weight) {
-  for (; *text != '\0' && n < MAX_TOKENS; text++, n++) {
-    tokens[n] = (unsigned char)*text;
-    weights[n] = weight;
-  }
-  return n;
-}
-
-static void add_chat(tnk_batch_t *all, const json_t *messages) {
-  int32_t tokens[MAX_TOKENS];
-  float weights[MAX_TOKENS];
-  const json_t *message;
-  size_t n = 0, i;
-  json_array_foreach(messages, i, message) {
-    const char *role = json_string_value(json_object_get(message, "role"));
-    const char *text = json_string_value(json_object_get(message, "content"));
-    const int mine = role != NULL && strcmp(role, "assistant") == 0;
-    n = put(tokens, weights, n, mine ? "A: " : "U: ", 0);
-    n = put(tokens, weights, n, text != NULL ? text : "", mine ? 1 : 0);
-    n = put(tokens, weights, n, "\n", mine ? 1 : 0);
-  }
-  if (tnk_batch_add_tokens(all, tokens, weights, n) != TNK_OK)
-    tnk_must_not("a line is no chat, or there is no memory");
+static void add_chat(tnk_batch_t *all, const tnk_chat_template_t *plain,
+                     tnk_chat_tokens_t *tokens, const char *line, size_t n) {
+  const tnk_chat_tokenizer_t bytes = {tnk_chat_bytes_plugin(), NULL};
+  tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
+  tnk_chat_t *chat = tnk_chat_new(NULL);
+  tnk_chat_error_t error;
+  options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  if (tnk_chat_read(chat, TNK_CHAT_OPENAI, line, n, &error) != TNK_OK ||
+      tnk_chat_encode(tokens, plain, &bytes, chat, &options, &error) != TNK_OK)
+    tnk_must_not(error.text);
+  const int32_t *ids = tnk_chat_tokens_ids(tokens, &n);
+  if (tnk_batch_add_tokens(all, ids, tnk_chat_tokens_weights(tokens), n) !=
+      TNK_OK)
+    tnk_must_not(tnk_batch_text(all));
+  tnk_chat_free(chat);
 }
 
 /* All examples; a batch to learn from is a choice of them. */
 static tnk_batch_t *read_chats(const char *path) {
   tnk_batch_t *all = tnk_batch_new(NULL);
+  tnk_chat_tokens_t *tokens = tnk_chat_tokens_new(NULL);
+  tnk_chat_template_t *plain = NULL;
   FILE *file = fopen(path, "r");
-  if (file == NULL || all == NULL)
+  char *line = NULL;
+  size_t room = 0;
+  if (file == NULL || all == NULL || tokens == NULL ||
+      tnk_chat_template_open(&plain, NULL, 0, NULL, NULL) != TNK_OK)
     tnk_must_not("the file of examples cannot be read");
-  for (json_t *chat;
-       (chat = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL)) != NULL;
-       json_decref(chat))
-    add_chat(all, json_object_get(chat, "messages"));
+  for (ssize_t n; (n = getline(&line, &room, file)) > 0;)
+    add_chat(all, plain, tokens, line, (size_t)n);
   fclose(file);
+  free(line);
+  tnk_chat_tokens_free(tokens);
+  tnk_chat_template_unref(plain);
   return all;
 }
 
