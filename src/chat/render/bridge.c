@@ -163,10 +163,46 @@ static int try(tiny_t *tiny, tnk__buf_t text[3], tnk__buf_t *out,
   if (!tnk__prompt_begins(&text[1], &text[2]))
     return differs(why, &text[1], &text[2], "in the last answer");
   err = find_end(tiny, &text[0], &text[1], &end, why);
-  if (err == TNK_OK &&
+  if (err == TNK_OK && text[2].len > 0 &&
       tnk__buf_append(out, text[2].data + end, text[2].len - end) != TNK_OK)
     err = tnk__why(why, out->err, 0, "out of memory");
+  /* What is left of it ends the answer. */
+  if (err == TNK_OK)
+    tnk__buf_consume(&text[1], end);
   return err;
+}
+
+/* The same out of the whole conversation, if that can be rendered and goes on
+ * from what it was: what a template writes may hang on all messages. `n_close`
+ * are the bytes that end the answer. */
+static int use_whole(const tnk__prompt_t *prompt, tnk__value_t messages,
+                     size_t first, tnk__buf_t text[3], tnk__buf_t *out,
+                     tnk__why_t *why) {
+  const size_t n_close = text[1].len;
+  tnk__buf_t *closed = &text[0], *longer = &text[2];
+  tnk__why_t said;
+  int err;
+
+  tnk__buf_clear(closed);
+  tnk__buf_clear(longer);
+  err = tnk__prompt_text(prompt, messages, first, 0, closed, NULL, &said);
+  if (err == TNK_OK)
+    err = tnk__prompt_text(prompt, messages, messages.as.list->n, 1, longer,
+                           NULL, &said);
+  if (err == TNK_ENOMEM || err == TNK_ETOOBIG)
+    return tnk__why(why, err, 0, "%s", said.text);
+  /* Some messages before the answer may be missing. */
+  if (err != TNK_OK || !tnk__prompt_begins(closed, longer) ||
+      closed->len < n_close ||
+      (n_close > 0 && memcmp(closed->data + closed->len - n_close, text[1].data,
+                             n_close) != 0))
+    return TNK_OK;
+  tnk__buf_clear(out);
+  if (longer->len > 0 &&
+      tnk__buf_append(out, longer->data + closed->len - n_close,
+                      longer->len - closed->len + n_close) != TNK_OK)
+    return tnk__why(why, out->err, 0, "out of memory");
+  return TNK_OK;
 }
 
 /* With thoughts first, as a template may leave those out later; without where
@@ -193,6 +229,8 @@ int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
                              : try(&tiny, text, out, why);
     tnk__heap_deinit(&heap);
   }
+  if (err == TNK_OK && first > 0)
+    err = use_whole(prompt, messages, first, text, out, why);
   for (int i = 0; i < 3; i++)
     tnk__buf_deinit(&text[i]);
   return err == DIFFERS ? TNK_EUNSUPPORTED : err;
