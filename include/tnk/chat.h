@@ -341,8 +341,7 @@ tnk_chat_encode(tnk_chat_tokens_t *tokens, const tnk_chat_template_t *template_,
  * The tokens that go on from sampled ones: what ends the answer, unless it was
  * sampled too, the new messages, and the generation prompt. The ids so far are
  * never tokenized again: the next prompt is these, unchanged, and behind them
- * what this gives. Which text that is, is found with a small conversation of
- * the same shape.
+ * what this gives.
  *
  * @param tokens  Receives the ids that follow, of weight 0 and of no message.
  *                What it held is gone, also on failure.

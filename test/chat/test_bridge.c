@@ -208,6 +208,61 @@ TEST(a_text_that_ends_answers_is_not_doubled) {
   tnk_chat_template_unref(of);
 }
 
+/* No list of stops names what ends an answer here: the token does. */
+TEST(a_token_that_ends_answers_is_not_doubled) {
+  static const char *const three[] = {"user", "Hi",   "assistant", "Hello",
+                                      "user", "More", NULL};
+  static const char *const none[] = {NULL};
+  static const int32_t sampled[] = {'H', TOY_END};
+  tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
+  tnk_chat_template_t *of;
+  tnk_chat_tokens_t *tokens = tnk_chat_tokens_new(test_allocator());
+  tnk_chat_t *chat = toy_chat(three);
+  const int32_t *ids;
+  size_t n;
+
+  options.stops = none;
+  CHECK_INT(
+      tnk_chat_template_open(&of, toy_turns, strlen(toy_turns), &options, NULL),
+      TNK_OK);
+  for (size_t with = 1; with <= 2; with++) {
+    CHECK_INT(
+        tnk_chat_continue(tokens, of, &toy, sampled, with, chat, 2, NULL, NULL),
+        TNK_OK);
+    ids = tnk_chat_tokens_ids(tokens, &n);
+    CHECK_STR(toy_text(ids, n) + (with == 1 ? strlen("<|im_end|>") : 0),
+              "\n<|im_start|>user\nMore<|im_end|>\n<|im_start|>assistant\n");
+  }
+  tnk_chat_free(chat);
+  tnk_chat_tokens_free(tokens);
+  tnk_chat_template_unref(of);
+}
+
+/* What this template writes of a message hangs on how many there were. */
+TEST(what_follows_is_what_the_whole_conversation_says) {
+  static const char *const one[] = {"user", "Hi", NULL};
+  static const char counts[] =
+      "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + "
+      "'<|im_end|>' }}{{ loop.index }}{{ '\n' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif "
+      "%}";
+  static const char *const five[] = {
+      "user", "Hi", "assistant", "a", "user", "b", "assistant", "c", NULL};
+  stage_t s;
+  const int32_t *ids;
+  size_t n;
+
+  stage_open(&s, counts, one);
+  sample(&s, "c", 1);
+  tnk_chat_free(s.chat);
+  s.chat = toy_chat(five);
+  CHECK_INT(tnk_chat_add(s.chat, "user", "d", NULL), TNK_OK);
+  CHECK_INT(go_on(&s, 4), TNK_OK);
+  ids = tnk_chat_tokens_ids(s.tokens, &n);
+  CHECK(strstr(toy_text(ids, n), "d<|im_end|>5\n") != NULL);
+  stage_close(&s);
+}
+
 TEST(bad_calls_are_told) {
   static const char *const two[] = {"user", "Hi", "user", "More", NULL};
   stage_t s;

@@ -22,8 +22,8 @@ const char toy_thinks[] =
 const char toy_blocks[] =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
     "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
-    "{{ '<|im_end|>' }}{% endgeneration %}{% else %}{{ m.content }}"
-    "{{ '<|im_end|>' }}{% endif %}{{ '\n' }}{% endfor %}"
+    "{% endgeneration %}{% else %}{{ m.content }}{% endif %}"
+    "{{ '<|im_end|>' + '\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
 static int encode(const void *tokenizer, const char *text, size_t n,

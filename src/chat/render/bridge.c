@@ -6,17 +6,17 @@
 
 #define MAX_BYTES (SIZE_MAX / 2)
 
-/* What the answer of the small conversations says and thinks: words that no
- * template writes. */
+/* What the answer says and thinks here: words that no template writes. */
 static const char SAYS[] = "Zq7answer7qZ";
 static const char THINKS[] = "Zq7thought7qZ";
 
-/* The small conversations: the beginning, the answer, and what is new. */
+/* The conversations: the beginning, the answer, and what is new. */
 typedef struct {
   const tnk__prompt_t *prompt;
   tnk__heap_t *heap;
   tnk__value_t messages; /* of the caller */
   size_t first;
+  int is_whole; /* begins as the caller's, not with a small beginning */
   int thinks;
   tnk__value_t all; /* [opening ..., answer, new ...] */
   size_t n_closed;  /* up to the answer */
@@ -77,11 +77,15 @@ static void build(tiny_t *tiny) {
   const tnk__value_t calls = calls_of(tiny);
 
   tiny->all = tnk__value_list(tiny->heap);
-  if (tiny->first > 0 && (has_role(list->items[0], "system") ||
-                          has_role(list->items[0], "developer")))
+  for (size_t i = 0; tiny->is_whole && i + 1 < tiny->first; i++)
+    tnk__value_append(tiny->heap, tiny->all, list->items[i]);
+  if (!tiny->is_whole && tiny->first > 0 &&
+      (has_role(list->items[0], "system") ||
+       has_role(list->items[0], "developer")))
     tnk__value_append(tiny->heap, tiny->all, list->items[0]);
-  tnk__value_append(tiny->heap, tiny->all,
-                    make_message(tiny->heap, "user", "?"));
+  if (!tiny->is_whole)
+    tnk__value_append(tiny->heap, tiny->all,
+                      make_message(tiny->heap, "user", "?"));
   if (tiny->thinks)
     tnk__value_set(tiny->heap, answer, "reasoning_content", text_of(THINKS));
   if (tnk__value_truth(calls))
@@ -166,54 +170,16 @@ static int try(tiny_t *tiny, tnk__buf_t text[3], tnk__buf_t *out,
   if (err == TNK_OK && text[2].len > 0 &&
       tnk__buf_append(out, text[2].data + end, text[2].len - end) != TNK_OK)
     err = tnk__why(why, out->err, 0, "out of memory");
-  /* What is left of it ends the answer. */
-  if (err == TNK_OK)
-    tnk__buf_consume(&text[1], end);
   return err;
-}
-
-/* The same out of the whole conversation, if that can be rendered and goes on
- * from what it was: what a template writes may hang on all messages. `n_close`
- * are the bytes that end the answer. */
-static int use_whole(const tnk__prompt_t *prompt, tnk__value_t messages,
-                     size_t first, tnk__buf_t text[3], tnk__buf_t *out,
-                     tnk__why_t *why) {
-  const size_t n_close = text[1].len;
-  tnk__buf_t *closed = &text[0], *longer = &text[2];
-  tnk__why_t said;
-  int err;
-
-  tnk__buf_clear(closed);
-  tnk__buf_clear(longer);
-  err = tnk__prompt_text(prompt, messages, first, 0, closed, NULL, &said);
-  if (err == TNK_OK)
-    err = tnk__prompt_text(prompt, messages, messages.as.list->n, 1, longer,
-                           NULL, &said);
-  if (err == TNK_ENOMEM || err == TNK_ETOOBIG)
-    return tnk__why(why, err, 0, "%s", said.text);
-  /* Some messages before the answer may be missing. */
-  if (err != TNK_OK || !tnk__prompt_begins(closed, longer) ||
-      closed->len < n_close ||
-      (n_close > 0 && memcmp(closed->data + closed->len - n_close, text[1].data,
-                             n_close) != 0))
-    return TNK_OK;
-  tnk__buf_clear(out);
-  if (longer->len > 0 &&
-      tnk__buf_append(out, longer->data + closed->len - n_close,
-                      longer->len - closed->len + n_close) != TNK_OK)
-    return tnk__why(why, out->err, 0, "out of memory");
-  return TNK_OK;
 }
 
 /* With thoughts first, as a template may leave those out later; without where
  * an answer cannot have any, since what begins it rules them out. */
-int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
-                     size_t first, tnk__buf_t *out, tnk__why_t *why) {
-  tnk__buf_t text[3];
+static int try_both(const tnk__prompt_t *prompt, tnk__value_t messages,
+                    size_t first, int is_whole, tnk__buf_t text[3],
+                    tnk__buf_t *out, tnk__why_t *why) {
   int err = DIFFERS;
 
-  for (int i = 0; i < 3; i++)
-    tnk__buf_init(&text[i], prompt->alloc, MAX_BYTES);
   for (int thinks = 1; thinks >= 0 && (err == DIFFERS || err == TNK_EINVAL);
        thinks--) {
     tnk__heap_t heap;
@@ -221,6 +187,7 @@ int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
                    .heap = &heap,
                    .messages = messages,
                    .first = first,
+                   .is_whole = is_whole,
                    .thinks = thinks};
 
     tnk__heap_init(&heap, prompt->alloc, TNK__CHAT_MAX_HEAP);
@@ -229,8 +196,23 @@ int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
                              : try(&tiny, text, out, why);
     tnk__heap_deinit(&heap);
   }
-  if (err == TNK_OK && first > 0)
-    err = use_whole(prompt, messages, first, text, out, why);
+  return err;
+}
+
+/* Behind the messages there are, since what a template writes may hang on all
+ * of them; behind a small beginning where it refuses those, as some are
+ * missing. */
+int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
+                     size_t first, tnk__buf_t *out, tnk__why_t *why) {
+  tnk__buf_t text[3];
+  int err = TNK_EINVAL;
+
+  for (int i = 0; i < 3; i++)
+    tnk__buf_init(&text[i], prompt->alloc, MAX_BYTES);
+  if (first > 1)
+    err = try_both(prompt, messages, first, 1, text, out, why);
+  if (err == TNK_EINVAL)
+    err = try_both(prompt, messages, first, 0, text, out, why);
   for (int i = 0; i < 3; i++)
     tnk__buf_deinit(&text[i]);
   return err == DIFFERS ? TNK_EUNSUPPORTED : err;

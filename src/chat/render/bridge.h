@@ -6,11 +6,13 @@
 
 /*
  * The text that follows an answer: what ends it, the messages from `first` on,
- * and what begins the next answer. Two small conversations tell it: one that
- * ends with an answer, and the same with the new messages behind. The first
- * must begin with what begins an answer, and the second with the first; where
- * either does not hold the template writes answers differently later on, and
- * what was sampled cannot stay. Then TNK_EUNSUPPORTED.
+ * and what begins the next answer. Two conversations tell it: one that ends
+ * with an answer, and the same with the new messages behind. They begin with
+ * the messages before the answer, or, where there are none or the template
+ * refuses them, with a small one. The first must begin with what begins an
+ * answer, and the second with the first; where either does not hold the
+ * template writes answers differently later on, and what was sampled cannot
+ * stay. Then TNK_EUNSUPPORTED.
  */
 int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
                      size_t first, tnk__buf_t *out, tnk__why_t *why);
