@@ -7,7 +7,7 @@
 #include "support/test.h"
 #include "toy.h"
 
-/* A result of a tool is a turn of its own; the calls are not written. */
+/* A result of a tool is a turn of its own. */
 static const char calls[] =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
     "{% if m.tool_calls %}{{ m.content }}{% for call in m.tool_calls %}"
@@ -117,7 +117,16 @@ TEST(new_messages_alone_are_enough) {
   stage_close(&s);
 }
 
+/* A result is told with the name of what was called. */
 TEST(results_go_to_the_calls_of_the_answer) {
+  static const char named[] =
+      "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
+      "{% if m.role == 'tool' %}"
+      "{{ messages[loop.index0 - 1].tool_calls[0].function.name + '=' }}"
+      "{% endif %}{{ m.content }}{% for call in m.tool_calls or [] %}"
+      "{{ '<call>' + call.function.name + '</call>' }}{% endfor %}"
+      "{{ '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}"
+      "{{ '<|im_start|>assistant\n' }}{% endif %}";
   static const char *const one[] = {"user", "Hi", NULL};
   static const char more[] =
       "[{\"role\":\"assistant\",\"content\":\"x\",\"tool_calls\":[{\"id\":"
@@ -126,7 +135,7 @@ TEST(results_go_to_the_calls_of_the_answer) {
       "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"7\"}]";
   stage_t s;
 
-  stage_open(&s, calls, one);
+  stage_open(&s, named, one);
   sample(&s, "x<call>f</call>", 1);
   CHECK_INT(tnk_chat_read(s.chat, TNK_CHAT_TEMPLATE, more, strlen(more), NULL),
             TNK_OK);

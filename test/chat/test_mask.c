@@ -135,7 +135,8 @@ TEST(each_id_knows_its_message) {
 
 /* By bytes "ends with X" is found although what it says begins with that. */
 TEST(words_are_found_that_are_in_the_marks_too) {
-  static const char *const odd[] = {"user", "user\n", "assistant", "X", NULL};
+  static const char *const odd[] = {"user", "user\n", "assistant", "X",
+                                    "user", "Xy",     NULL};
   static const char *const roles[] = {"user", "assistant"};
   stage_t s;
 
@@ -143,7 +144,7 @@ TEST(words_are_found_that_are_in_the_marks_too) {
   s.options.train_on = TNK_CHAT_TRAIN_ROLES;
   s.options.roles = roles;
   s.options.n_roles = 2;
-  expect(&s, "user\n<|im_end|>|X<|im_end|>|");
+  expect(&s, "user\n<|im_end|>|X<|im_end|>|Xy<|im_end|>|");
   stage_close(&s);
 }
 
