@@ -54,7 +54,7 @@ def bytes_and_plain():
     got = run("--train-on", "all-answers", data=[TWO])
     check(learnt(json.loads(got.stdout)) == " Hello\n\n 4\n\n", "all answers", got.stdout)
     got = run("--train-on", "roles", "--role", "user", data=[TWO])
-    check(learnt(json.loads(got.stdout)) == "Hi\n\n2+2?\n\n", "a role", got.stdout)
+    check(learnt(json.loads(got.stdout)) == " Hi\n\n 2+2?\n\n", "a role", got.stdout)
 
 
 def shown():

@@ -133,6 +133,9 @@ static int find_words(finder_t *finder, size_t *begin, tnk__why_t *why) {
                       finder->index);
   if (err == TNK_OK)
     *begin = tnk__prompt_common(&finder->other, mask->text);
+  /* A blank in front belongs to the first word, as tokenizers have it. */
+  if (err == TNK_OK && *begin > 0 && mask->text->data[*begin - 1] == ' ')
+    (*begin)--;
   tnk__heap_deinit(&heap);
   return err;
 }
