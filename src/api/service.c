@@ -84,10 +84,11 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
     root->context.observer = o->observer;
     root->context.observer_user = o->observer_user;
   }
-  if (err == TNK_OK)
+  if (err == TNK_OK) {
     tnk__session_open(&service->session, &root->context, &service->config,
                       &root->http);
-  tnk__recovery_open(&service->recovery, &service->session);
+    tnk__recovery_open(&service->recovery, &service->session);
+  }
   tnk__weights_init(&service->weights, &service->session);
   tnk__ledgers_init(&service->ledgers, &service->session);
   if (err == TNK_OK)
