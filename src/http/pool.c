@@ -455,7 +455,7 @@ static void on_open(tnk__conn_t *conn) {
   tnk__conn_hold(conn);
   tnk__places_put(conn);
   while (tnk__conn_room(conn) > 0 &&
-         (ex = tnk__line_pop(&pool->line, 1, TNK__RANK_POLL)) != NULL)
+         (ex = tnk__line_pop(&pool->line, 1, tnk__room_rank(conn))) != NULL)
     assign(pool, conn, ex);
   (void)tnk__conn_release(conn);
   serve(pool);

@@ -21,6 +21,12 @@ tnk__conn_t *tnk__room_find(const tnk__pool_t *pool, int is_poll) {
   return NULL;
 }
 
+tnk__rank_t tnk__room_rank(const tnk__conn_t *conn) {
+  return tnk__conn_room(conn) > tnk__speak_spare(tnk__conn_capacity(conn))
+             ? TNK__RANK_POLL
+             : TNK__RANK_TRAIN_POLL;
+}
+
 size_t tnk__room_total(const tnk__pool_t *pool, size_t enough) {
   const tnk__list_t *const lists[] = {&pool->idle, &pool->shared};
   size_t n = 0;

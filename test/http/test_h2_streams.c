@@ -167,6 +167,25 @@ TEST_LIMIT(B9_nothing_waits_behind_held_polls, 20) {
   free(polls);
 }
 
+/* What comes with the first fill of a connection is no exception. */
+TEST(B9_the_first_polls_leave_places_as_well) {
+  static call_t polls[60];
+  call_t training;
+  fixture_t f;
+
+  open_limited(&f, 32);
+  start_many(&f, polls, 60, TNK__LANE_POLL, "/hold");
+  mock_wait(f.mock, 60);
+  CHECK(mock_most_streams(f.mock) <= 28);
+  call_start(&f, &training, TNK__LANE_TRAIN_POLL, "POST", "/ok");
+  call_wait(&f, &training);
+  CHECK_INT(training.err, TNK_OK);
+  CHECK_INT(mock_n_held(f.mock), 60);
+  mock_release(f.mock, 200, "{}");
+  wait_many(&f, polls, 60, TNK_OK);
+  fixture_close(&f);
+}
+
 static void echo(mock_request_t *request, void *user) {
   (void)user;
   mock_reply(request, 200, NULL, request->body, request->body_len);
