@@ -137,6 +137,9 @@ static void lex_comment(lexer_t *l, const char *from) {
   const char *p = from;
   char sign;
 
+  /* The reference overlooks what ends right behind its beginning. */
+  if (from == l->end)
+    return;
   while (p < l->end && !sees(l, p, "#}"))
     p++;
   if (p == l->end) {
@@ -164,6 +167,8 @@ static void lex_raw(lexer_t *l) {
   const char *q;
   char sign;
 
+  if (from == l->end)
+    return;
   for (p = from; p < l->end; p++) {
     if (!sees(l, p, "{%"))
       continue;

@@ -83,6 +83,12 @@ static const tnk__builtin_t *find_method(tnk__value_t of, tnk__value_t name) {
   }
 }
 
+/* Names of Python's own, which all objects have and the sandbox hides. */
+static int is_hidden(tnk__value_t name) {
+  return name.n_text > 4 && memcmp(name.as.text, "__", 2) == 0 &&
+         memcmp(name.as.text + name.n_text - 2, "__", 2) == 0;
+}
+
 /* What getattr() of Python finds. 0: nothing. */
 static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
                     tnk__value_t *out) {
@@ -96,9 +102,7 @@ static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
     *out = tnk__object(TNK__OBJECT_METHOD, method);
     return 1;
   }
-  if (is_listed(unsafe(of), name) ||
-      (name.n_text > 2 && memcmp(name.as.text, "__", 2) == 0 &&
-       name.as.text[name.n_text - 1] == '_')) {
+  if (is_hidden(name) || is_listed(unsafe(of), name)) {
     *out = tnk__undefined(name);
     out->spare = TNK__IS_UNSAFE;
     return 1;
@@ -189,7 +193,8 @@ static int own_item(tnk__value_t of, tnk__value_t key, tnk__value_t *out) {
 tnk__value_t tnk__getattr(tnk__run_t *run, tnk__value_t of, tnk__value_t name) {
   tnk__value_t out;
 
-  if (run->err != TNK_OK || tnk__refuse_undefined(run, of))
+  if (run->err != TNK_OK ||
+      (!is_hidden(name) && tnk__refuse_undefined(run, of)))
     return tnk__value_undefined();
   if (own_attr(run, of, name, &out) || own_item(of, name, &out))
     return out;

@@ -276,10 +276,7 @@ static tnk__value_t eval_cond(tnk__run_t *run, const tnk__node_t *node) {
   return node->c != NULL ? tnk__eval(run, node->c) : tnk__value_undefined();
 }
 
-/* Whether a value is true; one that hides a method is refused. */
-static int truth(tnk__run_t *run, tnk__value_t value) {
-  if (value.kind == TNK__VALUE_UNDEFINED && value.spare == TNK__IS_UNSAFE)
-    tnk__refuse_undefined(run, value);
+static int truth(const tnk__run_t *run, tnk__value_t value) {
   return run->err == TNK_OK && tnk__value_truth(value);
 }
 

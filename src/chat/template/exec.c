@@ -107,11 +107,7 @@ static void exec_output(tnk__run_t *run, const tnk__node_t *node) {
 }
 
 static int is_true(tnk__run_t *run, const tnk__node_t *test) {
-  const tnk__value_t value = tnk__eval(run, test);
-
-  if (value.kind == TNK__VALUE_UNDEFINED && value.spare == TNK__IS_UNSAFE)
-    tnk__refuse_undefined(run, value);
-  return run->err == TNK_OK && tnk__value_truth(value);
+  return tnk__value_truth(tnk__eval(run, test)) && run->err == TNK_OK;
 }
 
 static void exec_if(tnk__run_t *run, const tnk__node_t *node) {
@@ -147,8 +143,10 @@ static void exec_block(tnk__run_t *run, const tnk__node_t *node) {
     return;
   if (node->kind == TNK__NODE_SETBLOCK)
     tnk__assign(run, node->a, text);
-  else
+  else if (text.kind == TNK__VALUE_TEXT)
     tnk__print(run, run->out, text);
+  else
+    tnk__bad_type(run, "the filters of a block must give a text", text);
   tnk__scope_leave(run, node->scope);
 }
 

@@ -57,49 +57,44 @@ static tnk__value_t sorted(tnk__run_t *run, tnk__value_t items,
   return list;
 }
 
-/* What items are ordered by: one attribute, or several with commas. */
-static tnk__value_t keys_of(tnk__run_t *run, tnk__value_t items,
-                            tnk__value_t attribute, int as_is) {
-  const tnk__value_t keys = tnk__value_list(run->heap);
-  const int has_several =
-      attribute.kind == TNK__VALUE_TEXT &&
-      tnk__text_find(attribute, tnk__value_text(",", 1), 0) != SIZE_MAX;
+/* What an item is ordered by: attributes with commas between, in a tuple, so
+ * that undefined ones are equal and need no order. */
+static tnk__value_t key_of(tnk__run_t *run, tnk__value_t item,
+                           tnk__value_t attribute, int as_is) {
+  const tnk__value_t key = tnk__value_tuple(run->heap);
+  size_t from = 0;
+  size_t to;
 
-  for (size_t i = 0; run->err == TNK_OK && i < items.as.list->n; i++) {
-    const tnk__value_t item = items.as.list->items[i];
-    tnk__value_t key = tnk__value_undefined();
-    size_t from = 0;
-    size_t to;
-
-    if (!has_several) {
-      key = tnk__fold(run, tnk__pick(run, item, attribute), as_is);
-    } else {
-      key = tnk__value_tuple(run->heap);
-      for (; from <= attribute.n_text; from = to + 1) {
-        to = tnk__text_find(attribute, tnk__value_text(",", 1), from);
-        if (to == SIZE_MAX)
-          to = attribute.n_text;
-        tnk__value_append(
-            run->heap, key,
-            tnk__fold(run,
-                      tnk__pick(run, item, tnk__text_part(attribute, from, to)),
-                      as_is));
-      }
-    }
-    tnk__value_append(run->heap, keys, key);
+  if (attribute.kind != TNK__VALUE_TEXT) {
+    item = tnk__fold(run, tnk__pick(run, item, attribute), as_is);
+    tnk__value_append(run->heap, key, item);
+    return key;
   }
-  return keys;
+  for (; from <= attribute.n_text; from = to + 1) {
+    to = tnk__text_find(attribute, tnk__value_text(",", 1), from);
+    if (to == SIZE_MAX)
+      to = attribute.n_text;
+    tnk__value_append(
+        run->heap, key,
+        tnk__fold(run,
+                  tnk__pick(run, item, tnk__text_part(attribute, from, to)),
+                  as_is));
+  }
+  return key;
 }
 
 FILTER(sort) {
   const int as_is = tnk__arg_truth(v[1], 0);
+  const tnk__value_t keys = tnk__value_list(run->heap);
 
   (void)args;
   self = tnk__list_of(run, self);
-  if (run->err != TNK_OK)
+  for (size_t i = 0; run->err == TNK_OK && i < self.as.list->n; i++)
+    tnk__value_append(run->heap, keys,
+                      key_of(run, self.as.list->items[i], v[2], as_is));
+  if (!tnk__is_fine(run))
     return tnk__value_undefined();
-  return sorted(run, self, keys_of(run, self, v[2], as_is),
-                tnk__arg_truth(v[0], 0));
+  return sorted(run, self, keys, tnk__arg_truth(v[0], 0));
 }
 
 static tnk__value_t pair(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {
@@ -190,7 +185,7 @@ FILTER(reverse) {
 FILTER(groupby) {
   const int as_is = tnk__arg_truth(v[2], 0);
   const tnk__value_t groups = tnk__value_list(run->heap);
-  tnk__value_t keys;
+  const tnk__value_t keys = tnk__value_list(run->heap);
   tnk__value_t group = tnk__value_undefined();
   tnk__value_t previous = tnk__value_undefined();
   tnk__value_t key;
@@ -202,7 +197,12 @@ FILTER(groupby) {
   if (tnk__is_given(v[1]))
     return tnk__fail(run, TNK_EUNSUPPORTED,
                      "\"groupby\" takes no default here");
-  keys = keys_of(run, self, v[0], as_is);
+  for (size_t i = 0; i < self.as.list->n; i++)
+    tnk__value_append(
+        run->heap, keys,
+        tnk__fold(run, tnk__pick(run, self.as.list->items[i], v[0]), as_is));
+  if (!tnk__is_fine(run))
+    return tnk__value_undefined();
   self = sorted(run, self, keys, 0);
   for (size_t i = 0; tnk__is_fine(run) && i < self.as.list->n; i++) {
     key = tnk__pick(run, self.as.list->items[i], v[0]);

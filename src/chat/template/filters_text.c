@@ -217,6 +217,8 @@ FILTER(truncate) {
     return tnk__fail(run, TNK_EINVAL, "the length to cut to is too small");
   if (tnk__length(self) <= length + leeway)
     return self;
+  if (self.kind != TNK__VALUE_TEXT)
+    return tnk__bad_type(run, "a text is needed to be cut", self);
   cut = tnk__text_part(
       self, 0,
       tnk__chars_place(self.as.text, self.n_text, (size_t)(length - n_end)));

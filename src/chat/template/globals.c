@@ -48,6 +48,8 @@ static tnk__value_t make_dict(tnk__run_t *run, const tnk__args_t *args) {
 
   if (args->n > 1)
     return tnk__fail(run, TNK_EINVAL, "a dict is made of one thing");
+  if (args->n == 1 && tnk__refuse_undefined(run, args->items[0]))
+    return tnk__value_undefined();
   if (args->n == 1 && args->items[0].kind == TNK__VALUE_DICT) {
     const tnk__value_dict_t *from = args->items[0].as.dict;
 

@@ -8,7 +8,7 @@
 int tnk__is_iterable(tnk__value_t value) {
   switch (value.kind) {
   case TNK__VALUE_UNDEFINED:
-    return value.spare != TNK__IS_UNSAFE;
+    return 1;
   case TNK__VALUE_TEXT:
   case TNK__VALUE_LIST:
   case TNK__VALUE_TUPLE:
@@ -113,7 +113,7 @@ int64_t tnk__length(tnk__value_t value) {
 
   switch (value.kind) {
   case TNK__VALUE_UNDEFINED:
-    return value.spare == TNK__IS_UNSAFE ? -1 : 0;
+    return 0;
   case TNK__VALUE_TEXT:
     return (int64_t)tnk__chars_count(value.as.text, value.n_text);
   case TNK__VALUE_LIST:

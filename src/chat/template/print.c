@@ -199,8 +199,6 @@ void tnk__print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value) {
     return;
   if (value.kind == TNK__VALUE_TEXT)
     tnk__buf_append(out, value.as.text, value.n_text);
-  else if (value.kind == TNK__VALUE_UNDEFINED && value.spare == TNK__IS_UNSAFE)
-    tnk__refuse_undefined(run, value);
   else if (value.kind != TNK__VALUE_UNDEFINED)
     print_depth(run, out, value, 0);
 }

@@ -209,8 +209,7 @@ static void copy_into(pass_t *pass, symbols_t *copy, const symbols_t *from) {
     append(pass, copy, &from->entries[i]);
 }
 
-/* Take over what a branch knows. What it has stored and the scope has not is
- * marked by a place in `fresh`. */
+/* Take over what a branch knows. What only it has stored goes to `fresh`. */
 static void merge(pass_t *pass, symbols_t *s, const symbols_t *branch,
                   symbols_t *fresh) {
   for (size_t i = 0; i < branch->n && pass->err == TNK_OK; i++) {
@@ -339,8 +338,7 @@ static uint32_t param_slot(pass_t *pass, symbols_t *s, const char *name) {
   return entry != NULL ? entry->place.slot : 0;
 }
 
-/* Whether a body reads a name that nothing before has written in it: 1; 0: it
- * does not; -1: it has written it. */
+/* 1: a body reads a name; 0: it does not; -1: it has written it before. */
 static int reads(const tnk__node_t *node, const char *name) {
   const tnk__nodes_t *lists[4];
   const tnk__node_t *parts[3];
@@ -410,7 +408,8 @@ static int sets_loop(const tnk__node_t *node) {
   return 0;
 }
 
-static void annotate_for(pass_t *pass, symbols_t *s, tnk__node_t *node) {
+static void annotate_for(pass_t *pass, symbols_t *s, tnk__node_t *node,
+                         int is_soft) {
   unit_t *unit = node->flag ? new_unit(pass, s->unit) : s->unit;
   symbols_t *body = inner(pass, s, unit);
   symbols_t *test = inner(pass, s, unit);
@@ -422,7 +421,7 @@ static void annotate_for(pass_t *pass, symbols_t *s, tnk__node_t *node) {
     fail(pass, TNK_EINVAL, node->line, "{% for %} cannot assign to \"loop\"");
     return;
   }
-  annotate(pass, s, node->b, 0);
+  annotate(pass, s, node->b, is_soft);
   node->loop_slot = param_slot(pass, body, "loop");
   collect_target(pass, body, node->a, 1);
   collect_all(pass, body, &node->body);
@@ -484,12 +483,13 @@ static void annotate_macro(pass_t *pass, symbols_t *s, tnk__node_t *node) {
     node->scope->n_slots = unit->n_slots;
 }
 
-static void annotate_with(pass_t *pass, symbols_t *s, tnk__node_t *node) {
+static void annotate_with(pass_t *pass, symbols_t *s, tnk__node_t *node,
+                          int is_soft) {
   symbols_t *own = inner(pass, s, s->unit);
 
   if (own == NULL)
     return;
-  annotate_all(pass, s, &node->more, 0);
+  annotate_all(pass, s, &node->more, is_soft);
   for (uint32_t i = 0; i < node->list.n; i++)
     collect_target(pass, own, node->list.items[i], 1);
   collect_all(pass, own, &node->body);
@@ -543,10 +543,10 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
     annotate_name(pass, s, node);
     return;
   case TNK__NODE_FOR:
-    annotate_for(pass, s, node);
+    annotate_for(pass, s, node, is_soft);
     return;
   case TNK__NODE_CALLBLOCK:
-    annotate(pass, s, node->b, 0);
+    annotate(pass, s, node->b, is_soft);
     annotate_macro(pass, s, node);
     return;
   case TNK__NODE_MACRO:
@@ -557,7 +557,7 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
     annotate_macro(pass, s, node);
     return;
   case TNK__NODE_WITH:
-    annotate_with(pass, s, node);
+    annotate_with(pass, s, node, is_soft);
     return;
   case TNK__NODE_FILTERBLOCK:
   case TNK__NODE_SETBLOCK:

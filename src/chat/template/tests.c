@@ -59,10 +59,10 @@ COMPARES(is_ge, TNK__OP_GE)
 COMPARES(is_in, TNK__OP_IN)
 
 /* What has a length and items by number or name. */
-IS(is_sequence, self.kind == TNK__VALUE_TEXT || self.kind == TNK__VALUE_LIST ||
-                    self.kind == TNK__VALUE_TUPLE ||
-                    self.kind == TNK__VALUE_DICT ||
-                    tnk__is_object(self, TNK__OBJECT_RANGE))
+IS(is_sequence,
+   self.kind == TNK__VALUE_UNDEFINED || self.kind == TNK__VALUE_TEXT ||
+       self.kind == TNK__VALUE_LIST || self.kind == TNK__VALUE_TUPLE ||
+       self.kind == TNK__VALUE_DICT || tnk__is_object(self, TNK__OBJECT_RANGE))
 
 IS(is_callable, self.kind == TNK__VALUE_UNDEFINED ||
                     tnk__is_object(self, TNK__OBJECT_MACRO) ||
