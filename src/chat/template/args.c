@@ -84,5 +84,5 @@ int tnk__arg_text(tnk__run_t *run, tnk__value_t v, const char *otherwise,
 }
 
 int tnk__arg_truth(tnk__value_t v, int otherwise) {
-  return tnk__is_given(v) ? tnk__value_truth(v) : otherwise;
+  return tnk__is_given(v) ? tnk__truth(v) : otherwise;
 }

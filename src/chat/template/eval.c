@@ -271,13 +271,13 @@ static tnk__value_t eval_cond(tnk__run_t *run, const tnk__node_t *node) {
 
   if (run->err != TNK_OK)
     return tnk__value_undefined();
-  if (tnk__value_truth(test))
+  if (tnk__truth(test))
     return tnk__eval(run, node->b);
   return node->c != NULL ? tnk__eval(run, node->c) : tnk__value_undefined();
 }
 
 static int truth(const tnk__run_t *run, tnk__value_t value) {
-  return run->err == TNK_OK && tnk__value_truth(value);
+  return run->err == TNK_OK && tnk__truth(value);
 }
 
 static tnk__value_t eval_plain(tnk__run_t *run, const tnk__node_t *node) {

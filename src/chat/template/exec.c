@@ -107,7 +107,7 @@ static void exec_output(tnk__run_t *run, const tnk__node_t *node) {
 }
 
 static int is_true(tnk__run_t *run, const tnk__node_t *test) {
-  return tnk__value_truth(tnk__eval(run, test)) && run->err == TNK_OK;
+  return tnk__truth(tnk__eval(run, test)) && run->err == TNK_OK;
 }
 
 static void exec_if(tnk__run_t *run, const tnk__node_t *node) {

@@ -123,7 +123,7 @@ FILTER(map) {
   tnk__iter_t iter;
 
   (void)v;
-  if (!tnk__value_truth(self))
+  if (!tnk__truth(self))
     return tnk__stream(run, list);
   if (tnk__iter_begin(run, &iter, self)) {
     if (args->n == 0 && tnk__is_given(named(args, "attribute")))
@@ -148,7 +148,7 @@ static tnk__value_t choose(tnk__run_t *run, tnk__value_t self,
   tnk__value_t value;
   tnk__args_t rest;
 
-  if (!tnk__value_truth(self))
+  if (!tnk__truth(self))
     return tnk__stream(run, list);
   if (args->n < n)
     tnk__fail(run, TNK_EINVAL, "the name of an attribute is missing");
@@ -167,7 +167,7 @@ static tnk__value_t choose(tnk__run_t *run, tnk__value_t self,
         value = tnk__builtin_call(run, known, value, &rest);
       if (run->err != TNK_OK)
         break;
-      if (tnk__value_truth(value) == wanted)
+      if (tnk__truth(value) == wanted)
         tnk__value_append(run->heap, list, item);
     }
   return tnk__stream(run, list);

@@ -13,7 +13,7 @@
 FILTER(otherwise) {
   (void)args;
   if (self.kind == TNK__VALUE_UNDEFINED ||
-      (tnk__arg_truth(v[1], 0) && !tnk__value_truth(self)))
+      (tnk__arg_truth(v[1], 0) && !tnk__truth(self)))
     return tnk__is_given(v[0]) ? v[0] : tnk__value_text("", 0);
   (void)run;
   return self;

@@ -131,6 +131,11 @@ int64_t tnk__length(tnk__value_t value) {
   }
 }
 
+int tnk__truth(tnk__value_t value) {
+  return value.kind == TNK__VALUE_OBJECT ? tnk__length(value) != 0
+                                         : tnk__value_truth(value);
+}
+
 tnk__value_t tnk__list_of(tnk__run_t *run, tnk__value_t value) {
   const tnk__value_t list = tnk__value_list(run->heap);
   tnk__iter_t iter;

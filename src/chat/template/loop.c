@@ -19,7 +19,7 @@ static int pull(tnk__run_t *run, tnk__loop_t *loop, tnk__value_t *out) {
       break;
     }
     tnk__assign(run, node->list.items[0], *out);
-    found = tnk__value_truth(tnk__eval(run, node->c)) && run->err == TNK_OK;
+    found = tnk__truth(tnk__eval(run, node->c)) && run->err == TNK_OK;
   }
   run->frame = frame;
   loop->is_over = !found;

@@ -177,6 +177,8 @@ int tnk__iter_next(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t *out);
 int tnk__is_iterable(tnk__value_t value);
 /* len(), or -1. */
 int64_t tnk__length(tnk__value_t value);
+/* bool(): empty ranges and views of dicts are false. */
+int tnk__truth(tnk__value_t value);
 /* All items in a new list. */
 tnk__value_t tnk__list_of(tnk__run_t *run, tnk__value_t value);
 /* A stream of the items of a list. After a failure of the template, which is
