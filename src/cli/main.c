@@ -53,14 +53,15 @@ static const cli_option_t options[] = {
     {.name = NULL}};
 
 static const cli_command_t *const commands[] = {
-    &cli_run,        &cli_checkpoint, &cli_session,    &cli_sampler,
-    &cli_model,      &cli_billing,    &cli_audit,      &cli_auth,
-    &cli_whoami,     &cli_ping,       &cli_local,      &cli_chat,
+    &cli_run,        &cli_checkpoint, &cli_session,  &cli_sampler,
+    &cli_model,      &cli_billing,    &cli_audit,    &cli_auth,
+    &cli_whoami,     &cli_ping,       &cli_local,    &cli_chat,
     &cli_lint,       &cli_top,        &cli_conform,
 #ifdef CLI_TOKENIZERS
-    &cli_sample,     &cli_tokenize,   &cli_detokenize, &cli_chat_data,
+    &cli_sample,     &cli_gateway,    &cli_tokenize, &cli_detokenize,
+    &cli_chat_data,
 #endif
-    &cli_completion, &version,        &cli_help,       NULL};
+    &cli_completion, &version,        &cli_help,     NULL};
 
 static const cli_item_t variables[] = {
     {"TINKER_API_KEY", "The key; without it that of the credentials file."},

@@ -43,18 +43,21 @@ TOKENIZERS = {"tokenizers/unicode": 0, "tokenizers/split": 1,
               "tokenizers": 6}
 CHAT = {"chat/value": 0, "chat/lex": 0.5, "chat/template": 1, "chat/message": 1,
         "chat/answer": 2, "chat/render": 3, "chat": 4}
+GATEWAY = {"gateway/wire": 0, "gateway/record": 1, "gateway": 2}
 CLI = {"cli/base": 0, "cli/frame": 1, "cli/out": 2, "cli/ask": 3,
-       "cli/serve": 4, "cli/text": 4, "cli/rest": 4, "cli/account": 4, "cli/sample": 4.5, "cli/conform": 4, "cli": 5}
+       "cli/serve": 4.6, "cli/text": 4, "cli/rest": 4, "cli/account": 4, "cli/sample": 4.5, "cli/conform": 4, "cli": 5}
 # program -> the ranks of its own rooms, what it sees of others
 BESIDE = {
     "local": (LOCAL, {"base", "codec"}),
     "tokenizers": (TOKENIZERS, {"base"}),
     "chat": (CHAT, {"base", "codec"}),
-    "cli": (CLI, {"base", "codec", "local"}),
+    "gateway": (GATEWAY, {"base", "codec"}),
+    "cli": (CLI, {"base", "codec", "local", "gateway"}),
 }
 
 # A room of a program that works on the insides of the library.
-INSIDE = {"cli/conform": {"flow", "loop", "net", "http", "api"}}
+INSIDE = {"cli/conform": {"flow", "loop", "net", "http", "api"},
+          "gateway": {"local"}}
 
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 GENERATED = re.compile(r"[a-z_]+\.pb-c\.h$")

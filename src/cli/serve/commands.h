@@ -3,6 +3,7 @@
 
 #include "cli/frame/command.h"
 
+extern const cli_command_t cli_gateway;
 extern const cli_command_t cli_local;
 
 #endif

@@ -12,6 +12,7 @@
 #include "cli/frame/cli.h"
 #include "cli/serve/args.h"
 #include "cli/serve/commands.h"
+#include "cli/serve/input.h"
 #include "local/stub/stub.h"
 #include "tnk/error.h"
 
@@ -26,14 +27,7 @@ typedef struct {
   uv_signal_t interrupt;
   uv_signal_t terminate;
   uv_signal_t hang_up;
-  union {
-    uv_handle_t handle;
-    uv_stream_t stream;
-    uv_pipe_t pipe;
-    uv_tty_t tty;
-  } in;
-  int has_input;
-  char scratch[256];
+  cli_input_t input;
   local_server_t *server;
   local_stub_t *stub;
   /* Both servers borrow them. */
@@ -49,8 +43,7 @@ static void end(run_t *run) {
   uv_close((uv_handle_t *)&run->interrupt, NULL);
   uv_close((uv_handle_t *)&run->terminate, NULL);
   uv_close((uv_handle_t *)&run->hang_up, NULL);
-  if (run->has_input)
-    uv_close(&run->in.handle, NULL);
+  cli_input_close(&run->input);
   if (run->server != NULL)
     local_server_close(run->server, NULL, NULL);
   if (run->stub != NULL)
@@ -62,40 +55,8 @@ static void on_signal(uv_signal_t *signal, int number) {
   end(signal->data);
 }
 
-static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
-  run_t *run = handle->data;
-
-  (void)hint;
-  *buf = uv_buf_init(run->scratch, sizeof(run->scratch));
-}
-
-static void on_input(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
-  (void)buf;
-  if (n < 0)
-    end(stream->data);
-}
-
-/* 1 when the input is one that can end later. */
-static int watch_input(run_t *run) {
-  int err = -1;
-
-  switch (uv_guess_handle(0)) {
-  case UV_NAMED_PIPE:
-    err = uv_pipe_init(&run->loop, &run->in.pipe, 0);
-    if (err == 0)
-      err = uv_pipe_open(&run->in.pipe, 0);
-    break;
-  case UV_TTY:
-    err = uv_tty_init(&run->loop, &run->in.tty, 0, 0);
-    break;
-  default: /* a file has its end already */
-    return 0;
-  }
-  if (err != 0)
-    return 0;
-  run->has_input = 1;
-  run->in.handle.data = run;
-  return uv_read_start(&run->in.stream, on_alloc, on_input) == 0;
+static void on_input_end(void *user) {
+  end(user);
 }
 
 /* Thousands of held polls are thousands of connections. What the system allows
@@ -253,7 +214,8 @@ static int serve(const cli_t *cli, run_t *run, cli_local_args_t *args) {
   /* Whoever started us waits for this line, perhaps through a pipe. */
   if (fflush(stdout) != 0)
     return CLI_EXIT_FILE;
-  if (args->exit_with_stdin && !watch_input(run))
+  if (args->exit_with_stdin &&
+      !cli_input_watch(&run->input, &run->loop, on_input_end, run))
     end(run);
   return CLI_EXIT_OK;
 }

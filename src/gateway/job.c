@@ -1,0 +1,293 @@
+/*
+ * A request of an API, from its body to its answer:
+ *
+ *   read, its prompt made --> sampled --> recorded, on the disk --> answered
+ *
+ * Each step may refuse it. A client that hangs up while it is sampled cancels
+ * the sample; one that does later is answered in vain.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "gateway/prompt.h"
+#include "gateway/reply.h"
+#include "gateway/send.h"
+#include "tnk/error.h"
+
+enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30, MAX_ALL_STOPS = 48 };
+
+#define JOB(node) tnk__container_of(node, tnk__gw_job_t, link)
+
+/* ---- Answers ---- */
+
+static void free_job(tnk__gw_job_t *job) {
+  tnk_gateway_t *gateway = job->gateway;
+
+  tnk__list_remove(&job->link);
+  gateway->n_jobs--;
+  tnk_promise_unref(job->promise);
+  if (job->sampler != NULL)
+    tnk__gw_sampler_give_back(job->sampler);
+  tnk_chat_free(job->chat);
+  json_decref(job->doc);
+  tnk__gw_ask_drop(&job->ask);
+  tnk__buf_deinit(&job->ids);
+  tnk__buf_deinit(&job->answer);
+  tnk__free(&gateway->alloc, job->session);
+  tnk__free(&gateway->alloc, job);
+}
+
+static void fail(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
+  local_req_t *req = job->req;
+
+  job->req = NULL;
+  if (req != NULL)
+    tnk__gw_refuse(job->gateway, req, job->ask.api, fault);
+  free_job(job);
+}
+
+static void succeed(tnk__gw_job_t *job) {
+  local_req_t *req = job->req;
+
+  job->req = NULL;
+  if (req != NULL)
+    tnk__gw_send(req, 200, job->ask.is_stream, &job->answer);
+  free_job(job);
+}
+
+/* ---- What the service says ---- */
+
+static int status_of(const tnk_error_t *error) {
+  static const struct {
+    int code;
+    int status;
+  } known[] = {
+      {TNK_ERATE, 429},     {TNK_EBILLING, 402},  {TNK_EREQUEST, 400},
+      {TNK_ETIMEDOUT, 504}, {TNK_EFULL, 503},     {TNK_ECLOSED, 503},
+      {TNK_EBUDGET, 503},   {TNK_EINVAL, 400},    {TNK_ENOMEM, 500},
+      {TNK_EINTERNAL, 500}, {TNK_ECANCELED, 503},
+  };
+
+  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+    if (known[i].code == error->code)
+      return known[i].status;
+  if (error->code == TNK_EFAILED && error->category == TNK_CATEGORY_USER)
+    return 400;
+  return 502;
+}
+
+/* A failure of the key or the account is not the client's, who has another. */
+static void set_fault(tnk__gw_fault_t *fault, const tnk_promise_t *promise) {
+  const tnk_error_t *error = tnk_promise_error(promise);
+
+  if (error == NULL)
+    (void)tnk__gw_fault(fault, 500, NULL, "out of memory");
+  else
+    (void)tnk__gw_fault(fault, status_of(error), NULL, "the service: %s",
+                        error->text);
+}
+
+/* What becomes of a request is in the record: that it was asked, and then its
+ * turns, or why there are none. Without either the process has ended. */
+static void note(const tnk__gw_job_t *job, const char *type, const char *name,
+                 const char *value) {
+  (void)tnk__gw_record_note(job->gateway->record, type, name, value,
+                            job->number);
+}
+
+static void on_recorded(tnk__gw_waiter_t *waiter, int err) {
+  tnk__gw_job_t *job = tnk__container_of(waiter, tnk__gw_job_t, waiter);
+  tnk__gw_fault_t fault;
+
+  job->is_waiting = 0;
+  if (err == TNK_OK) {
+    succeed(job);
+    return;
+  }
+  (void)tnk__gw_fault(&fault, 500, NULL, "the answer cannot be recorded: %s",
+                      tnk_strerror(err));
+  fail(job, &fault);
+}
+
+static void on_sample(tnk_promise_t *promise, int status, void *user) {
+  tnk__gw_job_t *job = user;
+  tnk__gw_fault_t fault;
+  int written;
+
+  if (status != TNK_OK)
+    set_fault(&fault, promise);
+  if (status != TNK_OK || job->req == NULL)
+    note(job, job->req == NULL ? "gone" : "failed", "why",
+         tnk_err_name(status));
+  /* Nobody has seen what came too late to be canceled: it is not recorded. */
+  if (status != TNK_OK || job->req == NULL ||
+      tnk__gw_reply(job, tnk_promise_samples(promise), &fault) != 0) {
+    fail(job, &fault);
+    return;
+  }
+  job->waiter.done = on_recorded;
+  written = tnk__gw_journal_wait(tnk__gw_record_journal(job->gateway->record),
+                                 &job->waiter);
+  job->is_waiting = written == 0;
+  if (written != 0)
+    on_recorded(&job->waiter, written < 0 ? written : TNK_OK);
+}
+
+static void on_gone(local_req_t *req, void *user) {
+  tnk__gw_job_t *job = user;
+
+  (void)req;
+  job->req = NULL;
+  /* Its callback ends the job. */
+  tnk_promise_cancel(job->promise);
+}
+
+/* ---- Sampling ---- */
+
+/* Where an answer ends: as tokens, if each text is one, else as texts. */
+typedef struct {
+  const char *texts[MAX_ALL_STOPS];
+  int32_t ids[MAX_ALL_STOPS];
+  size_t n;
+  size_t n_ids; /* of the text that is looked at */
+} stops_t;
+
+static int take_id(const int32_t *ids, size_t n, void *user) {
+  stops_t *stops = user;
+
+  if (n > 0 && stops->n_ids == 0)
+    stops->ids[stops->n] = ids[0];
+  stops->n_ids += n;
+  return TNK_OK;
+}
+
+/* Returns whether the text is one token. */
+static int add_stop(const tnk__gw_job_t *job, stops_t *stops,
+                    const char *text) {
+  const tnk_chat_tokenizer_t *tokenizer = &job->gateway->tokenizer;
+
+  if (stops->n == MAX_ALL_STOPS)
+    return 0;
+  stops->texts[stops->n] = text;
+  stops->n_ids = 0;
+  if (tokenizer->plugin->encode(tokenizer->tokenizer, text, strlen(text), 0,
+                                take_id, stops, NULL, 0) != TNK_OK)
+    stops->n_ids = 0;
+  stops->n++;
+  return stops->n_ids == 1;
+}
+
+static void set_stops(const tnk__gw_job_t *job, stops_t *stops,
+                      tnk_sampling_params_t *params) {
+  const char *const *own = tnk_chat_template_stops(job->gateway->template_);
+  int is_tokens = 1;
+
+  stops->n = 0;
+  for (size_t i = 0; job->ask.api != TNK__GW_COMPLETION && own[i] != NULL; i++)
+    is_tokens &= add_stop(job, stops, own[i]);
+  for (size_t i = 0; i < job->ask.n_stops; i++)
+    is_tokens &= add_stop(job, stops, job->ask.stops[i]);
+  if (stops->n == 0)
+    return;
+  if (is_tokens) {
+    params->stop_tokens = stops->ids;
+    params->n_stop_tokens = stops->n;
+  } else {
+    params->stop_texts = stops->texts;
+    params->n_stop_texts = stops->n;
+  }
+}
+
+static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  const tnk__gw_ask_t *ask = &job->ask;
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+  tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
+  const tnk_model_input_t prompt = {
+      .tokens = (const int32_t *)(const void *)job->ids.data,
+      .n_tokens = job->ids.len / sizeof(int32_t)};
+  stops_t stops;
+
+  params.max_tokens = ask->max_tokens != TNK_ABSENT ? (int32_t)ask->max_tokens
+                                                    : job->gateway->max_tokens;
+  params.top_k = (int32_t)ask->top_k;
+  params.seed = ask->seed;
+  params.temperature = ask->temperature;
+  params.top_p = ask->top_p;
+  set_stops(job, &stops, &params);
+  options.n_samples = (uint32_t)ask->n;
+  options.topk_sample_logprobs = (uint32_t)ask->n_top;
+  job->number = tnk__gw_record_number(job->gateway->record);
+  note(job, "asked", "session", job->session);
+  job->promise =
+      tnk_sampling_sample(job->sampler->sampling, &prompt, &params, &options);
+  if (tnk_then(tnk_promise_ref(job->promise), on_sample, job) == TNK_OK)
+    return 0;
+  return tnk__gw_fault(fault, 503, NULL, "the service is closed");
+}
+
+/* ---- The beginning ---- */
+
+static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, local_req_t *req,
+                              const char *session) {
+  tnk__gw_job_t *job = tnk__calloc(&gateway->alloc, 1, sizeof(*job));
+
+  if (job == NULL)
+    return NULL;
+  job->gateway = gateway;
+  job->req = req;
+  tnk__buf_init(&job->ids, &gateway->alloc, MAX_IDS);
+  tnk__buf_init(&job->answer, &gateway->alloc, MAX_ANSWER);
+  tnk__list_append(&gateway->jobs, &job->link);
+  gateway->n_jobs++;
+  job->session = tnk__strdup(&gateway->alloc, session);
+  if (job->session != NULL)
+    return job;
+  job->req = NULL;
+  free_job(job);
+  return NULL;
+}
+
+static int prepare(tnk__gw_job_t *job, tnk__gw_api_t api,
+                   tnk__gw_fault_t *fault) {
+  const tnk__buf_t *body = &job->req->body;
+
+  if (tnk__gw_ask_read(&job->ask, api, body->data, body->len, fault) != 0)
+    return -1;
+  job->sampler = tnk__gw_sampler_take(job->gateway);
+  if (job->sampler == NULL)
+    return tnk__gw_fault(fault, 503, NULL, "there is no model yet");
+  return tnk__gw_prompt(job, fault) == 0 ? sample(job, fault) : -1;
+}
+
+void tnk__gw_job_begin(tnk_gateway_t *gateway, local_req_t *req,
+                       tnk__gw_api_t api, const char *session) {
+  tnk__gw_fault_t fault;
+  tnk__gw_job_t *job = NULL;
+
+  if (gateway->n_jobs >= gateway->max_jobs)
+    (void)tnk__gw_fault(&fault, 503, NULL, "too many requests are under way");
+  else if ((job = new_job(gateway, req, session)) == NULL)
+    (void)tnk__gw_fault(&fault, 500, NULL, "out of memory");
+  if (job == NULL)
+    tnk__gw_refuse(gateway, req, api, &fault);
+  else if (prepare(job, api, &fault) != 0)
+    fail(job, &fault);
+  else
+    local_req_park(req, on_gone, job);
+}
+
+void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
+  TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
+    tnk__gw_job_t *job = JOB(node);
+
+    if (job->is_waiting)
+      tnk__gw_journal_leave(&job->waiter);
+    else
+      (void)tnk_promise_forget(job->promise, on_sample, job);
+    tnk_promise_cancel(job->promise);
+    if (job->req != NULL)
+      local_req_drop(job->req);
+    free_job(job);
+  }
+}

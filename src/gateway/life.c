@@ -1,0 +1,244 @@
+/*
+ * A gateway opens at once. It closes in this order: connections, and with them
+ * the requests; samplers; then what is recorded, which may have to be written.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "gateway/state.h"
+#include "tnk/error.h"
+
+enum {
+  MAX_BODY = 64 << 20,
+  MAX_CONNS = 65536,
+  MAX_REQUESTS = 16384,
+  MAX_TOKENS = 1024,
+  SWEEP_MS = 60000,
+  IDLE_MS = 600000 /* agents think for long between their turns */
+};
+
+static int is_loopback(const char *host) {
+  return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+/* ---- The end ---- */
+
+static void on_http_closed(void *user) {
+  tnk__gw_release(user);
+}
+
+static void on_sweeper_closed(uv_handle_t *handle) {
+  tnk__gw_release(
+      tnk__container_of((uv_timer_t *)(void *)handle, tnk_gateway_t, sweeper));
+}
+
+static void on_sweep(uv_timer_t *timer) {
+  tnk_gateway_t *gateway = tnk__container_of(timer, tnk_gateway_t, sweeper);
+  uint64_t now = uv_now(gateway->loop);
+
+  if (now > IDLE_MS)
+    local_http_sweep(&gateway->http, now - IDLE_MS);
+}
+
+void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
+  if (gateway == NULL || gateway->is_closing)
+    return;
+  gateway->is_closing = 1;
+  gateway->closed = cb;
+  gateway->closed_user = user;
+  tnk__gw_jobs_drop(gateway);
+  tnk__gw_samplers_close(gateway);
+  uv_close((uv_handle_t *)&gateway->sweeper, on_sweeper_closed);
+  local_http_close(&gateway->http, on_http_closed, gateway);
+}
+
+/* ---- The beginning ---- */
+
+static int say(char *why, size_t why_size, int err, const char *text) {
+  if (why_size > 0)
+    (void)snprintf(why, why_size, "%s", text);
+  return err;
+}
+
+static const char *check(const tnk_gateway_options_t *o) {
+  const char *host = o->host != NULL ? o->host : "127.0.0.1";
+
+  if (o->tokenizer.plugin == NULL || o->tokenizer.plugin->encode == NULL ||
+      o->tokenizer.plugin->size <= offsetof(tnk_tokenizer_plugin_t, decode) ||
+      o->tokenizer.plugin->decode == NULL)
+    return "a tokenizer is needed that can encode and decode";
+  if (!is_loopback(host) && (o->key == NULL || o->key[0] == '\0'))
+    return "an address other than a loopback one needs a key";
+  if (o->port < 0 || o->port > 65535)
+    return "the port is out of range";
+  if (o->max_tokens < 0)
+    return "max_tokens is below 0";
+  if ((o->tls_cert == NULL) != (o->tls_key == NULL))
+    return "a certificate and its key go together";
+  return NULL;
+}
+
+static int set_variables(tnk_gateway_t *gateway,
+                         const tnk_gateway_options_t *o) {
+  gateway->variables = json_object();
+  for (size_t i = 0; i < o->n_variables; i++)
+    if (json_object_set_new(
+            gateway->variables, o->variables[i].name,
+            json_loads(o->variables[i].value, JSON_DECODE_ANY, NULL)) != 0)
+      return TNK_EINVAL;
+  return gateway->variables != NULL ? TNK_OK : TNK_ENOMEM;
+}
+
+static int set_texts(tnk_gateway_t *gateway, const tnk_gateway_options_t *o) {
+  const tnk_allocator_t *alloc = &gateway->alloc;
+
+  if (o->key != NULL && o->key[0] != '\0') {
+    gateway->key = tnk__strdup(alloc, o->key);
+    if (gateway->key == NULL)
+      return TNK_ENOMEM;
+  }
+  if (o->model != NULL) {
+    gateway->model = tnk__strdup(alloc, o->model);
+    if (gateway->model == NULL)
+      return TNK_ENOMEM;
+  }
+  return set_variables(gateway, o);
+}
+
+static int open_template(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
+                         char *why, size_t why_size) {
+  tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
+  tnk_chat_error_t error = {0};
+  int err;
+
+  if (o->template_ != NULL) {
+    gateway->template_ = tnk_chat_template_ref(o->template_);
+    return TNK_OK;
+  }
+  options.allocator = &gateway->alloc;
+  err = tnk_chat_template_open(&gateway->template_, NULL, 0, &options, &error);
+  return err == TNK_OK ? err : say(why, why_size, err, error.text);
+}
+
+static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
+                       char *why, size_t why_size) {
+  const tnk__gw_record_options_t options = {
+      .alloc = &gateway->alloc,
+      .loop = gateway->loop,
+      .path = o->record,
+      .max_memory = (size_t)o->max_memory,
+      /* So that an answer of an earlier process is never taken for one of
+       * ours, when its end was lost with that process. */
+      .first = (uint64_t)gateway->began_s << 20,
+      .why = why,
+      .n_why = why_size};
+  int err = tnk__gw_record_open(&gateway->record, &options);
+
+  if (err == TNK_OK)
+    gateway->version = tnk__gw_record_version(gateway->record);
+  return err;
+}
+
+static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
+                     char *why, size_t why_size) {
+  const char *host = o->host != NULL ? o->host : "127.0.0.1";
+  const local_http_config_t config = {.host = host,
+                                      .port = o->port,
+                                      .max_body = MAX_BODY,
+                                      .max_conns = MAX_CONNS,
+                                      .tls_cert = o->tls_cert,
+                                      .tls_key = o->tls_key,
+                                      .why = why,
+                                      .n_why = why_size,
+                                      .alloc = &gateway->alloc,
+                                      .handle = tnk__gw_handle,
+                                      .user = gateway};
+  int is_ip6 = strchr(host, ':') != NULL;
+  int err = local_http_open(&gateway->http, gateway->loop, &config);
+
+  /* The server must be closed from here on, whatever has become of it. */
+  uv_timer_init(gateway->loop, &gateway->sweeper);
+  uv_timer_start(&gateway->sweeper, on_sweep, SWEEP_MS, SWEEP_MS);
+  uv_unref((uv_handle_t *)&gateway->sweeper);
+  gateway->n_open = 2;
+  (void)snprintf(gateway->address, sizeof(gateway->address),
+                 "http%s://%s%s%s:%d", o->tls_cert != NULL ? "s" : "",
+                 is_ip6 ? "[" : "", host, is_ip6 ? "]" : "",
+                 gateway->http.port);
+  if (err == TNK_OK || (why_size > 0 && why[0] != '\0'))
+    return err == TNK_OK || err > -4096 ? err : TNK_ESYSTEM;
+  return say(why, why_size, err == TNK_ENOMEM ? err : TNK_ESYSTEM,
+             err == TNK_ENOMEM ? "out of memory" : uv_strerror(err));
+}
+
+static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
+                                  const tnk_gateway_options_t *o) {
+  const tnk_allocator_t *alloc =
+      o->allocator != NULL ? o->allocator : tnk__allocator_default();
+  tnk_gateway_t *gateway = tnk__calloc(alloc, 1, sizeof(*gateway));
+  uv_timeval64_t now = {0};
+
+  if (gateway == NULL)
+    return NULL;
+  (void)uv_gettimeofday(&now);
+  gateway->alloc = *alloc;
+  gateway->loop = loop;
+  gateway->service = service;
+  gateway->tokenizer = o->tokenizer;
+  gateway->family = o->family;
+  gateway->max_tokens = o->max_tokens > 0 ? o->max_tokens : MAX_TOKENS;
+  gateway->max_jobs = o->max_requests > 0 ? o->max_requests : MAX_REQUESTS;
+  gateway->began_s = now.tv_sec;
+  tnk__list_init(&gateway->jobs);
+  tnk__list_init(&gateway->samplers);
+  tnk__list_init(&gateway->uses);
+  return gateway;
+}
+
+int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
+                     tnk_service_t *service,
+                     const tnk_gateway_options_t *options, char *why,
+                     size_t why_size) {
+  const tnk_gateway_options_t *o = options;
+  tnk_gateway_t *gateway;
+  const char *wrong;
+  int err;
+
+  *out = NULL;
+  if (why == NULL)
+    why_size = 0;
+  if (why_size > 0)
+    why[0] = '\0';
+  wrong = check(o);
+  if (wrong != NULL)
+    return say(why, why_size, TNK_EINVAL, wrong);
+  gateway = new_gateway(loop, service, o);
+  if (gateway == NULL)
+    return say(why, why_size, TNK_ENOMEM, "out of memory");
+  err = set_texts(gateway, o);
+  if (err == TNK_OK)
+    err = open_template(gateway, o, why, why_size);
+  if (err == TNK_OK)
+    err = open_record(gateway, o, why, why_size);
+  if (err == TNK_OK)
+    err = listen_on(gateway, o, why, why_size);
+  if (err == TNK_OK) {
+    *out = gateway;
+    return TNK_OK;
+  }
+  if (why_size > 0 && why[0] == '\0')
+    (void)say(why, why_size, err, tnk_strerror(err));
+  if (gateway->n_open > 0) {
+    tnk_gateway_close(gateway, NULL, NULL);
+  } else {
+    gateway->n_open = 1;
+    gateway->is_closing = 1;
+    tnk__gw_release(gateway);
+  }
+  return err;
+}
+
+const char *tnk_gateway_address(const tnk_gateway_t *gateway) {
+  return gateway->address;
+}

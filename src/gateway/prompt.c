@@ -1,0 +1,367 @@
+#include "gateway/prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "gateway/key.h"
+#include "tnk/error.h"
+
+/*
+ * A conversation comes whole with each request. The longest beginning of it
+ * that ends with an answer of this session is looked up: then its ids stay as
+ * they were drawn, and only what is behind them is tokenized. Where there is
+ * none, or the template writes history differently, the whole is tokenized, as
+ * a new branch.
+ */
+
+static const tnk_chat_shape_t shapes[] = {
+    [TNK__GW_CHAT] = TNK_CHAT_OPENAI,
+    [TNK__GW_COMPLETION] = TNK_CHAT_OPENAI,
+    [TNK__GW_RESPONSE] = TNK_CHAT_RESPONSES,
+    [TNK__GW_MESSAGE] = TNK_CHAT_ANTHROPIC};
+
+static int no_memory(tnk__gw_fault_t *fault) {
+  return tnk__gw_fault(fault, 500, NULL, "out of memory");
+}
+
+static int chat_failed(const tnk_chat_error_t *error, tnk__gw_fault_t *fault) {
+  return tnk__gw_fault(fault, error->code == TNK_ENOMEM ? 500 : 400, NULL, "%s",
+                       error->text);
+}
+
+/* ---- Reading the conversation ---- */
+
+static int make_chat(tnk__gw_job_t *job, tnk_chat_shape_t shape,
+                     const char *json, size_t n, tnk__gw_fault_t *fault) {
+  tnk_chat_error_t error = {0};
+
+  tnk_chat_free(job->chat);
+  job->chat = tnk_chat_new(&job->gateway->alloc);
+  if (job->chat == NULL)
+    return no_memory(fault);
+  return tnk_chat_read(job->chat, shape, json, n, &error) == TNK_OK
+             ? 0
+             : chat_failed(&error, fault);
+}
+
+static int read_doc(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  tnk_chat_error_t error = {0};
+  char *text;
+  size_t n;
+  int err;
+
+  if (tnk_chat_write(job->chat, TNK_CHAT_TEMPLATE, &text, &n, &error) != TNK_OK)
+    return chat_failed(&error, fault);
+  err = tnk__json_parse_object(&job->doc, text, n);
+  tnk_chat_free_text(job->chat, text);
+  return err == TNK_OK ? 0 : no_memory(fault);
+}
+
+static json_t *messages_of(const tnk__gw_job_t *job) {
+  return json_object_get(job->doc, "messages");
+}
+
+/* The conversation anew, from what has become of its document. */
+static int remake_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  char *text = json_dumps(job->doc, JSON_COMPACT);
+  int err;
+
+  if (text == NULL)
+    return no_memory(fault);
+  err = make_chat(job, TNK_CHAT_TEMPLATE, text, strlen(text), fault);
+  free(text);
+  return err;
+}
+
+static int is_role(const json_t *message, const char *role) {
+  const char *text = tnk__json_str(message, "role");
+
+  return text != NULL && strcmp(text, role) == 0;
+}
+
+/* Append the messages of a turn and of all before it. 0 or -1. */
+static int add_history(tnk__gw_job_t *job, const tnk__gw_turn_t *turn,
+                       json_t *to, size_t depth) {
+  json_t *line;
+  int err = 0;
+
+  /* Each turn has a message, of which there are not so many. */
+  if (depth > 4096)
+    return -1;
+  if (turn->parent != NULL &&
+      add_history(job, turn->parent, to, depth + 1) != 0)
+    return -1;
+  if (tnk__gw_record_line(job->gateway->record, turn, &line) != TNK_OK)
+    return -1;
+  if (json_array_extend(to, json_object_get(line, "messages")) != 0)
+    err = -1;
+  json_decref(line);
+  return err;
+}
+
+/* What came before, by the name of the answer; instructions of now take the
+ * place of those of then. */
+static int put_history(tnk__gw_job_t *job, const tnk__gw_turn_t *turn,
+                       tnk__gw_fault_t *fault) {
+  json_t *all = json_array();
+  json_t *now = messages_of(job);
+  int has_new = json_object_get(job->ask.body, "instructions") != NULL &&
+                is_role(json_array_get(now, 0), "system");
+  int err;
+
+  if (all == NULL)
+    return no_memory(fault);
+  err = add_history(job, turn, all, 0);
+  if (err == 0 && has_new && is_role(json_array_get(all, 0), "system"))
+    err = json_array_remove(all, 0);
+  if (err == 0 && has_new) {
+    err = json_array_insert(all, 0, json_array_get(now, 0));
+    if (err == 0)
+      err = json_array_remove(now, 0);
+  }
+  if (err == 0)
+    err = json_array_extend(all, now);
+  if (err == 0)
+    err = json_object_set(job->doc, "messages", all);
+  json_decref(all);
+  return err == 0 ? 0
+                  : tnk__gw_fault(fault, 500, NULL,
+                                  "what came before cannot be read");
+}
+
+static int find_previous(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  const tnk__gw_turn_t *turn = NULL;
+  uint64_t number;
+
+  if (tnk__gw_name_read(job->ask.previous, &number) == 0)
+    turn = tnk__gw_record_turn(job->gateway->record, number);
+  if (turn == NULL || strcmp(turn->session->name, job->session) != 0)
+    return tnk__gw_fault(fault, 404, "previous_response_id",
+                         "there is no answer \"%.60s\" in this session",
+                         job->ask.previous);
+  return put_history(job, turn, fault);
+}
+
+/* Variables of the gateway, then those of the request. */
+static int set_variables(tnk__gw_job_t *job, const json_t *variables,
+                         tnk__gw_fault_t *fault) {
+  tnk_chat_error_t error = {0};
+  const char *name;
+  json_t *value;
+
+  json_object_foreach((json_t *)(uintptr_t)variables, name, value) {
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    int err =
+        text != NULL ? tnk_chat_set(job->chat, name, text, &error) : TNK_ENOMEM;
+
+    free(text);
+    if (err != TNK_OK)
+      return text != NULL ? chat_failed(&error, fault) : no_memory(fault);
+  }
+  return 0;
+}
+
+static int read_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  const tnk__buf_t *body = &job->req->body;
+  int is_new = job->ask.previous != NULL || job->ask.no_tools;
+
+  if (make_chat(job, shapes[job->ask.api], (const char *)body->data, body->len,
+                fault) != 0 ||
+      read_doc(job, fault) != 0)
+    return -1;
+  if (job->ask.no_tools)
+    (void)json_object_del(job->doc, "tools");
+  if (job->ask.previous != NULL && find_previous(job, fault) != 0)
+    return -1;
+  if (is_new && remake_chat(job, fault) != 0)
+    return -1;
+  if (json_array_size(messages_of(job)) == 0)
+    return tnk__gw_fault(fault, 400, "messages", "there are no messages");
+  if (is_role(json_array_get(messages_of(job),
+                             json_array_size(messages_of(job)) - 1),
+              "assistant"))
+    return tnk__gw_fault(fault, 400, "messages",
+                         "the last message is the assistant's: answers that "
+                         "are begun by the client are not supported here");
+  return set_variables(job, job->gateway->variables, fault) == 0
+             ? set_variables(
+                   job, json_object_get(job->ask.body, "chat_template_kwargs"),
+                   fault)
+             : -1;
+}
+
+/* ---- Tokens ---- */
+
+static int64_t now_s(void *user) {
+  uv_timeval64_t now;
+
+  (void)user;
+  return uv_gettimeofday(&now) == 0 ? now.tv_sec : 0;
+}
+
+static const tnk_chat_template_t *template_of(const tnk__gw_job_t *job) {
+  return job->gateway->template_;
+}
+
+static int take_tokens(tnk__gw_job_t *job, const tnk_chat_tokens_t *tokens,
+                       tnk__gw_fault_t *fault) {
+  size_t n;
+  const int32_t *ids = tnk_chat_tokens_ids(tokens, &n);
+
+  return tnk__buf_append(&job->ids, ids, n * sizeof(*ids)) == TNK_OK
+             ? 0
+             : no_memory(fault);
+}
+
+/* Go on from a turn. 1: that is possible; 0: it is not, -1: failed. */
+static int go_on_from(tnk__gw_job_t *job, tnk__gw_turn_t *turn,
+                      tnk_chat_tokens_t *tokens, size_t first,
+                      tnk__gw_fault_t *fault) {
+  tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
+  tnk_chat_error_t error = {0};
+  size_t n = tnk__gw_turn_n_ids(turn);
+  int err;
+
+  options.now_s = now_s;
+  tnk__buf_clear(&job->ids);
+  if (tnk__gw_record_ids(job->gateway->record, turn, &job->ids) != TNK_OK)
+    return tnk__gw_fault(fault, 500, NULL, "what was recorded cannot be read");
+  err = tnk_chat_continue(tokens, template_of(job), &job->gateway->tokenizer,
+                          (const int32_t *)(const void *)job->ids.data, n,
+                          job->chat, first, &options, &error);
+  if (err == TNK_ENOMEM)
+    return no_memory(fault);
+  if (err != TNK_OK) {
+    tnk__buf_clear(&job->ids);
+    return 0;
+  }
+  job->parent = turn->by_number.key;
+  job->n_before = n;
+  job->first = first;
+  return take_tokens(job, tokens, fault) == 0 ? 1 : -1;
+}
+
+/* The turn of the longest beginning that is known. */
+static int find_turn(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
+                     tnk__gw_fault_t *fault) {
+  const json_t *messages = messages_of(job);
+  size_t n = json_array_size(messages);
+  uint64_t *keys = tnk__alloc_array(&job->gateway->alloc, n + 1, sizeof(*keys));
+  int found = 0;
+
+  if (keys == NULL)
+    return no_memory(fault);
+  keys[0] = tnk__gw_key_begin(json_object_get(job->doc, "tools"));
+  for (size_t i = 0; i < n; i++)
+    keys[i + 1] = tnk__gw_key_add(keys[i], json_array_get(messages, i));
+  job->key = keys[n];
+  for (size_t i = n; i > 0 && found == 0; i--) {
+    tnk__gw_turn_t *turn =
+        is_role(json_array_get(messages, i - 1), "assistant")
+            ? tnk__gw_record_find(job->gateway->record, job->session, keys[i])
+            : NULL;
+
+    if (turn != NULL)
+      found = go_on_from(job, turn, tokens, i, fault);
+  }
+  tnk__free(&job->gateway->alloc, keys);
+  return found;
+}
+
+static int encode(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
+                  tnk__gw_fault_t *fault) {
+  tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
+  tnk_chat_error_t error = {0};
+
+  options.now_s = now_s;
+  if (tnk_chat_encode(tokens, template_of(job), &job->gateway->tokenizer,
+                      job->chat, &options, &error) != TNK_OK)
+    return chat_failed(&error, fault);
+  return take_tokens(job, tokens, fault);
+}
+
+static int prompt_of_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  tnk_chat_tokens_t *tokens;
+  int found;
+
+  if (read_chat(job, fault) != 0)
+    return -1;
+  tokens = tnk_chat_tokens_new(&job->gateway->alloc);
+  if (tokens == NULL)
+    return no_memory(fault);
+  found = find_turn(job, tokens, fault);
+  if (found == 0)
+    found = encode(job, tokens, fault);
+  tnk_chat_tokens_free(tokens);
+  return found < 0 ? -1 : 0;
+}
+
+/* ---- A plain text ---- */
+
+static int take_ids(const int32_t *ids, size_t n, void *user) {
+  tnk__gw_job_t *job = user;
+
+  return tnk__buf_append(&job->ids, ids, n * sizeof(*ids));
+}
+
+static int prompt_of_text(tnk__gw_job_t *job, const json_t *text,
+                          tnk__gw_fault_t *fault) {
+  const tnk_chat_tokenizer_t *tokenizer = &job->gateway->tokenizer;
+  char why[256] = "";
+  int err = tokenizer->plugin->encode(
+      tokenizer->tokenizer, json_string_value(text), json_string_length(text),
+      0, take_ids, job, why, sizeof(why));
+
+  return err == TNK_OK ? 0
+                       : tnk__gw_fault(fault, err == TNK_ENOMEM ? 500 : 400,
+                                       "prompt", "prompt: %s", why);
+}
+
+static int prompt_of_ids(tnk__gw_job_t *job, const json_t *ids,
+                         tnk__gw_fault_t *fault) {
+  for (size_t i = 0; i < json_array_size(ids); i++) {
+    const json_t *id = json_array_get(ids, i);
+    json_int_t value = json_integer_value(id);
+    int32_t token = (int32_t)value;
+
+    if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
+      return tnk__gw_fault(fault, 400, "prompt",
+                           "prompt[%zu] is not a token id", i);
+    if (tnk__buf_append(&job->ids, &token, sizeof(token)) != TNK_OK)
+      return no_memory(fault);
+  }
+  return 0;
+}
+
+static int prompt_of_completion(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  const json_t *prompt = json_object_get(job->ask.body, "prompt");
+  const json_t *first = json_array_get(prompt, 0);
+
+  if (json_is_string(first) || json_is_array(first)) {
+    if (json_array_size(prompt) > 1)
+      return tnk__gw_fault(fault, 400, "prompt",
+                           "several prompts at a time are not supported here");
+    prompt = first;
+  }
+  if (json_is_string(prompt))
+    return prompt_of_text(job, prompt, fault);
+  if (json_is_array(prompt))
+    return prompt_of_ids(job, prompt, fault);
+  return tnk__gw_fault(fault, 400, "prompt",
+                       "prompt must be a text or a list of token ids");
+}
+
+int tnk__gw_prompt(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  int err = job->ask.api == TNK__GW_COMPLETION
+                ? prompt_of_completion(job, fault)
+                : prompt_of_chat(job, fault);
+
+  if (err == 0 && job->ids.len == 0)
+    err = tnk__gw_fault(fault, 400, NULL, "the prompt has no tokens");
+  /* No conversation goes on from a plain text. */
+  if (err == 0 && job->ask.api == TNK__GW_COMPLETION)
+    job->key = tnk__gw_hash(2, job->ids.data, job->ids.len);
+  return err;
+}

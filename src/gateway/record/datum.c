@@ -1,0 +1,181 @@
+#include "gateway/record/datum.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_write.h"
+#include "tnk/error.h"
+
+/* One example: arrays of all its positions. */
+typedef struct {
+  const tnk_allocator_t *alloc;
+  size_t n;
+  tnk__buf_t ids;    /* i32 [n] */
+  float *logprobs;   /* f32 [n], 0 where nothing was sampled */
+  float *advantages; /* f32 [n] */
+  int has_reward;
+} datum_t;
+
+/* Numbers of a list that may hold null. */
+static int read_floats(const json_t *list, float *out, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const json_t *value = json_array_get(list, i);
+
+    if (!json_is_number(value))
+      return -1;
+    out[i] = (float)json_number_value(value);
+  }
+  return 0;
+}
+
+/* The sampled tokens of a turn. Each turn is seen again by examples that share
+ * it: `reward` is NaN for those but the first. */
+static int put_turn(const tnk__gw_record_t *record, const tnk__gw_turn_t *turn,
+                    double reward, datum_t *datum) {
+  size_t at = turn->n_before + turn->n_prompt;
+  json_t *line;
+  int err = tnk__gw_record_line(record, turn, &line);
+
+  if (err != TNK_OK)
+    return err;
+  if (json_is_array(json_object_get(line, "logprobs")) &&
+      read_floats(json_object_get(line, "logprobs"), datum->logprobs + at,
+                  turn->n_sampled) != 0)
+    err = TNK_EFILE;
+  json_decref(line);
+  for (size_t i = 0; i < turn->n_sampled; i++)
+    datum->advantages[at + i] = isnan(reward) ? 0 : (float)reward;
+  return err;
+}
+
+static int fill(tnk__gw_record_t *record, tnk__gw_turn_t *leaf,
+                datum_t *datum) {
+  double reward = NAN;
+  int err = tnk__gw_record_ids(record, leaf, &datum->ids);
+
+  for (tnk__gw_turn_t *turn = leaf; err == TNK_OK && turn != NULL;
+       turn = turn->parent) {
+    if (!isnan(turn->reward)) {
+      reward = turn->reward;
+      datum->has_reward = 1;
+    }
+    err = put_turn(record, turn, turn->is_told ? NAN : reward, datum);
+  }
+  return err;
+}
+
+static void put_floats(tnk__json_writer_t *w, const char *name,
+                       const float *values, size_t n) {
+  tnk__json_key(w, name);
+  tnk__json_begin_object(w);
+  tnk__json_key(w, "data");
+  tnk__json_begin_array(w);
+  for (size_t i = 0; i < n; i++)
+    tnk__json_float(w, values[i]);
+  tnk__json_end(w);
+  tnk__json_put_text(w, "dtype", "float32");
+  tnk__json_end(w);
+}
+
+/* Position i predicts token i + 1, so that arrays of targets begin at 1. */
+static int write_line(const datum_t *datum, tnk__buf_t *out) {
+  const int32_t *ids = (const int32_t *)(const void *)datum->ids.data;
+  size_t n = datum->n - 1;
+  tnk__json_writer_t w;
+
+  tnk__json_writer_init(&w, out);
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "model_input");
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "chunks");
+  tnk__json_begin_array(&w);
+  tnk__json_begin_object(&w);
+  tnk__json_put_text(&w, "type", "encoded_text");
+  tnk__json_key(&w, "tokens");
+  tnk__json_int32s(&w, ids, n);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  tnk__json_key(&w, "loss_fn_inputs");
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "target_tokens");
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "data");
+  tnk__json_int32s(&w, ids + 1, n);
+  tnk__json_put_text(&w, "dtype", "int64");
+  tnk__json_end(&w);
+  put_floats(&w, "logprobs", datum->logprobs + 1, n);
+  put_floats(&w, "advantages", datum->advantages + 1, n);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  return tnk__json_finish(&w) == TNK_OK ? tnk__buf_byte(out, '\n') : out->err;
+}
+
+static void mark(tnk__gw_turn_t *turn) {
+  for (; turn != NULL; turn = turn->parent)
+    turn->is_told = 1;
+}
+
+static int tell(tnk__gw_record_t *record, tnk__gw_turn_t *leaf,
+                const tnk__gw_datum_options_t *options, tnk__gw_datum_cb put,
+                void *user, const tnk_allocator_t *alloc) {
+  datum_t datum = {.alloc = alloc, .n = tnk__gw_turn_n_ids(leaf)};
+  tnk__buf_t line;
+  int err = TNK_ENOMEM;
+
+  if (datum.n < 2)
+    return TNK_OK; /* there is nothing to predict */
+  tnk__buf_init(&datum.ids, alloc, SIZE_MAX);
+  tnk__buf_init(&line, alloc, SIZE_MAX);
+  datum.logprobs = tnk__calloc(alloc, datum.n, sizeof(float));
+  datum.advantages = tnk__calloc(alloc, datum.n, sizeof(float));
+  if (datum.logprobs != NULL && datum.advantages != NULL)
+    err = fill(record, leaf, &datum);
+  if (err == TNK_OK && (datum.has_reward || !options->only_rewarded)) {
+    err = write_line(&datum, &line);
+    if (err == TNK_OK)
+      err = put(user, (const char *)line.data, line.len);
+    mark(leaf);
+  }
+  tnk__free(alloc, datum.logprobs);
+  tnk__free(alloc, datum.advantages);
+  tnk__buf_deinit(&datum.ids);
+  tnk__buf_deinit(&line);
+  return err;
+}
+
+static int tell_session(tnk__gw_record_t *record,
+                        const tnk__gw_session_t *session,
+                        const tnk__gw_datum_options_t *options,
+                        tnk__gw_datum_cb put, void *user) {
+  const tnk_allocator_t *alloc = tnk__gw_record_allocator(record);
+  int err = TNK_OK;
+
+  TNK__LIST_FOREACH (node, &session->turns) {
+    tnk__container_of(node, tnk__gw_turn_t, link)->is_told = 0;
+  }
+  TNK__LIST_FOREACH (node, &session->turns) {
+    tnk__gw_turn_t *turn = tnk__container_of(node, tnk__gw_turn_t, link);
+
+    if (err == TNK_OK && turn->n_children == 0)
+      err = tell(record, turn, options, put, user, alloc);
+  }
+  return err;
+}
+
+int tnk__gw_datums(tnk__gw_record_t *record, const tnk__gw_session_t *session,
+                   const tnk__gw_datum_options_t *options, tnk__gw_datum_cb put,
+                   void *user) {
+  int err = TNK_OK;
+
+  if (session != NULL)
+    return tell_session(record, session, options, put, user);
+  TNK__LIST_FOREACH (node, tnk__gw_record_sessions(record)) {
+    if (err == TNK_OK)
+      err =
+          tell_session(record, tnk__container_of(node, tnk__gw_session_t, link),
+                       options, put, user);
+  }
+  return err;
+}

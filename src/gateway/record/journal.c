@@ -1,0 +1,342 @@
+/* For a lock that belongs to a descriptor. */
+#define _GNU_SOURCE
+#define _DARWIN_C_SOURCE
+#include "gateway/record/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "tnk/error.h"
+
+/* There are two buffers: `ready` takes lines, `busy` is on its way. */
+enum {
+  MAX_READY = 256 << 20,
+  MAX_LINE = 128 << 20,
+  READ_SIZE = 256 * 1024,
+  KEEP_CAPACITY = 1 << 20
+};
+
+struct tnk__gw_journal {
+  const tnk_allocator_t *alloc;
+  uv_loop_t *loop;
+  int fd;           /* -1: nothing is kept */
+  uint64_t n_safe;  /* bytes that are on the disk, */
+  uint64_t n_added; /* of those that were added */
+  tnk__buf_t ready;
+  tnk__buf_t busy;
+  uv_work_t work;
+  int is_writing;
+  int err;       /* TNK_OK, or nothing is written any more */
+  int write_err; /* of the thread; read when it is done */
+  tnk__list_t waiters;
+  int is_closing;
+  void (*closed)(void *user);
+  void *closed_user;
+};
+
+/* ---- Writing ---- */
+
+static void write_ready(tnk__gw_journal_t *journal);
+
+static int to_disk(int fd) {
+#ifdef __APPLE__
+  return fsync(fd);
+#else
+  return fdatasync(fd);
+#endif
+}
+
+/* On a thread. */
+static void on_work(uv_work_t *work) {
+  tnk__gw_journal_t *journal = tnk__container_of(work, tnk__gw_journal_t, work);
+  size_t at = 0;
+
+  journal->write_err = 0;
+  while (at < journal->busy.len) {
+    ssize_t n = pwrite(journal->fd, journal->busy.data + at,
+                       journal->busy.len - at, (off_t)(journal->n_safe + at));
+
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0) {
+      journal->write_err = n < 0 ? errno : EIO;
+      return;
+    }
+    at += (size_t)n;
+  }
+  if (to_disk(journal->fd) != 0)
+    journal->write_err = errno;
+}
+
+/* Those who wait hear of it in their order, from a list of their own: they may
+ * wait anew. */
+static void wake(tnk__gw_journal_t *journal, int all_err) {
+  tnk__list_t waiters;
+  tnk__list_t *node;
+
+  tnk__list_move(&waiters, &journal->waiters);
+  while ((node = tnk__list_pop(&waiters)) != NULL) {
+    tnk__gw_waiter_t *waiter = tnk__container_of(node, tnk__gw_waiter_t, link);
+
+    if (waiter->upto <= journal->n_safe)
+      waiter->done(waiter, TNK_OK);
+    else if (all_err != TNK_OK)
+      waiter->done(waiter, all_err);
+    else
+      tnk__list_append(&journal->waiters, node);
+  }
+}
+
+static void free_journal(tnk__gw_journal_t *journal) {
+  void (*closed)(void *) = journal->closed;
+  void *user = journal->closed_user;
+
+  wake(journal, TNK_ECLOSED);
+  if (journal->fd >= 0)
+    close(journal->fd);
+  tnk__buf_deinit(&journal->ready);
+  tnk__buf_deinit(&journal->busy);
+  tnk__free(journal->alloc, journal);
+  if (closed != NULL)
+    closed(user);
+}
+
+static void on_written(uv_work_t *work, int status) {
+  tnk__gw_journal_t *journal = tnk__container_of(work, tnk__gw_journal_t, work);
+
+  journal->is_writing = 0;
+  if (status != 0 || journal->write_err != 0)
+    journal->err = TNK_EFILE;
+  else
+    journal->n_safe += journal->busy.len;
+  if (journal->busy.cap > KEEP_CAPACITY)
+    tnk__buf_deinit(&journal->busy);
+  else
+    tnk__buf_clear(&journal->busy);
+  write_ready(journal);
+  wake(journal, journal->err);
+  if (journal->is_closing && !journal->is_writing)
+    free_journal(journal);
+}
+
+static void write_ready(tnk__gw_journal_t *journal) {
+  tnk__buf_t ready = journal->ready;
+
+  if (journal->is_writing || journal->err != TNK_OK || ready.len == 0)
+    return;
+  journal->ready = journal->busy;
+  journal->busy = ready;
+  journal->is_writing = 1;
+  if (uv_queue_work(journal->loop, &journal->work, on_work, on_written) == 0)
+    return;
+  journal->is_writing = 0;
+  journal->err = TNK_EFILE;
+}
+
+int tnk__gw_journal_add(tnk__gw_journal_t *journal, const void *line, size_t n,
+                        uint64_t *offset) {
+  size_t had = journal->ready.len;
+
+  *offset = journal->n_added;
+  if (journal->err != TNK_OK || journal->is_closing)
+    return journal->err != TNK_OK ? journal->err : TNK_ECLOSED;
+  if (journal->fd < 0)
+    return TNK_OK;
+  tnk__buf_append(&journal->ready, line, n);
+  if (tnk__buf_byte(&journal->ready, '\n') != TNK_OK) {
+    int err = journal->ready.err;
+
+    /* Half of a line must not stay. */
+    journal->ready.len = had;
+    journal->ready.err = TNK_OK;
+    return err;
+  }
+  journal->n_added += n + 1;
+  return TNK_OK;
+}
+
+int tnk__gw_journal_wait(tnk__gw_journal_t *journal, tnk__gw_waiter_t *waiter) {
+  tnk__list_init(&waiter->link);
+  waiter->upto = journal->n_added;
+  if (journal->n_safe >= waiter->upto)
+    return 1;
+  if (journal->err != TNK_OK)
+    return journal->err;
+  tnk__list_append(&journal->waiters, &waiter->link);
+  write_ready(journal);
+  return 0;
+}
+
+void tnk__gw_journal_leave(tnk__gw_waiter_t *waiter) {
+  tnk__list_remove(&waiter->link);
+}
+
+/* What is not on the disk yet; NULL: it is. */
+static const uint8_t *in_memory(const tnk__gw_journal_t *journal,
+                                uint64_t offset) {
+  size_t at = (size_t)(offset - journal->n_safe);
+
+  if (offset < journal->n_safe)
+    return NULL;
+  if (!journal->is_writing)
+    return journal->ready.data + at;
+  return at < journal->busy.len ? journal->busy.data + at
+                                : journal->ready.data + at - journal->busy.len;
+}
+
+int tnk__gw_journal_read(const tnk__gw_journal_t *journal, uint64_t offset,
+                         size_t n, tnk__buf_t *out) {
+  uint8_t *to = tnk__buf_reserve(out, n);
+  size_t at = 0;
+
+  if (to == NULL)
+    return out->err;
+  if (offset + n > journal->n_added)
+    return TNK_EFILE;
+  if (in_memory(journal, offset) != NULL) {
+    memcpy(to, in_memory(journal, offset), n);
+    at = n;
+  }
+  while (at < n) {
+    ssize_t got = pread(journal->fd, to + at, n - at, (off_t)(offset + at));
+
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return TNK_EFILE;
+    at += (size_t)got;
+  }
+  out->len += n;
+  return TNK_OK;
+}
+
+/* ---- Reading what is there ---- */
+
+typedef struct {
+  tnk__gw_journal_t *journal;
+  tnk__gw_line_cb on_line;
+  void *user;
+  tnk__buf_t rest; /* of a line that goes on */
+  uint64_t offset; /* of it */
+} reader_t;
+
+static int take_lines(reader_t *reader) {
+  const char *data = (const char *)reader->rest.data;
+  size_t at = 0;
+  int err = TNK_OK;
+
+  while (err == TNK_OK && at < reader->rest.len) {
+    const char *end = memchr(data + at, '\n', reader->rest.len - at);
+    size_t n;
+
+    if (end == NULL)
+      break;
+    n = (size_t)(end - data) - at;
+    err = reader->on_line(reader->user, data + at, n, reader->offset);
+    reader->offset += n + 1;
+    at += n + 1;
+  }
+  tnk__buf_consume(&reader->rest, at);
+  return err;
+}
+
+static int read_lines(reader_t *reader) {
+  int err = TNK_OK;
+
+  while (err == TNK_OK) {
+    uint8_t *to = tnk__buf_reserve(&reader->rest, READ_SIZE);
+    ssize_t n;
+
+    if (to == NULL)
+      return reader->rest.err;
+    n = read(reader->journal->fd, to, READ_SIZE);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return TNK_EFILE;
+    if (n == 0)
+      break;
+    reader->rest.len += (size_t)n;
+    err = take_lines(reader);
+  }
+  return err;
+}
+
+static int replay(tnk__gw_journal_t *journal, tnk__gw_line_cb on_line,
+                  void *user) {
+  reader_t reader = {.journal = journal, .on_line = on_line, .user = user};
+  int err;
+
+  tnk__buf_init(&reader.rest, journal->alloc, MAX_LINE);
+  err = read_lines(&reader);
+  journal->n_safe = journal->n_added = reader.offset;
+  /* What was being written when the process ended was answered to nobody. */
+  if (err == TNK_OK && reader.rest.len > 0 && journal->loop != NULL &&
+      ftruncate(journal->fd, (off_t)reader.offset) != 0)
+    err = TNK_EFILE;
+  tnk__buf_deinit(&reader.rest);
+  return err;
+}
+
+static int open_file(tnk__gw_journal_t *journal, const char *path, char *why,
+                     size_t n_why) {
+  int flags = journal->loop != NULL ? O_RDWR | O_CREAT : O_RDONLY;
+
+  journal->fd = open(path, flags | O_CLOEXEC, 0600);
+  if (journal->fd < 0) {
+    (void)snprintf(why, n_why, "%s: %s", path, strerror(errno));
+    return TNK_EFILE;
+  }
+  if (journal->loop != NULL && flock(journal->fd, LOCK_EX | LOCK_NB) != 0) {
+    (void)snprintf(why, n_why, "%s: another process writes to it", path);
+    return TNK_EFILE;
+  }
+  return TNK_OK;
+}
+
+int tnk__gw_journal_open(tnk__gw_journal_t **out, uv_loop_t *loop,
+                         const tnk_allocator_t *alloc, const char *path,
+                         tnk__gw_line_cb on_line, void *user, char *why,
+                         size_t n_why) {
+  tnk__gw_journal_t *journal = tnk__calloc(alloc, 1, sizeof(*journal));
+  int err;
+
+  *out = NULL;
+  if (n_why > 0)
+    why[0] = '\0';
+  if (journal == NULL)
+    return TNK_ENOMEM;
+  journal->alloc = alloc;
+  journal->loop = loop;
+  journal->fd = -1;
+  tnk__list_init(&journal->waiters);
+  tnk__buf_init(&journal->ready, alloc, MAX_READY);
+  tnk__buf_init(&journal->busy, alloc, MAX_READY);
+  err = path != NULL ? open_file(journal, path, why, n_why) : TNK_OK;
+  if (err == TNK_OK && path != NULL)
+    err = replay(journal, on_line, user);
+  if (err == TNK_OK) {
+    *out = journal;
+    return TNK_OK;
+  }
+  if (n_why > 0 && why[0] == '\0')
+    (void)snprintf(why, n_why, "%s: %s", path,
+                   err == TNK_EFILE ? strerror(errno) : tnk_strerror(err));
+  free_journal(journal);
+  return err;
+}
+
+void tnk__gw_journal_close(tnk__gw_journal_t *journal,
+                           void (*closed)(void *user), void *user) {
+  journal->closed = closed;
+  journal->closed_user = user;
+  write_ready(journal);
+  journal->is_closing = 1;
+  if (!journal->is_writing)
+    free_journal(journal);
+}

@@ -1,0 +1,35 @@
+#ifndef TNK_GATEWAY_RECORD_LINE_H
+#define TNK_GATEWAY_RECORD_LINE_H
+
+#include "base/buf.h"
+#include "gateway/record/turn.h"
+
+/* Lines of the journal, written and read: JSON objects with a member `type`. */
+
+/* What is kept in memory of the line of a turn; texts lie in the JSON. */
+typedef struct {
+  uint64_t number;
+  uint64_t parent; /* 0: none */
+  uint64_t key;
+  const char *session;
+  size_t n_prompt;
+  size_t n_sampled;
+  int64_t version;
+} tnk__gw_line_t;
+
+int tnk__gw_line_turn(const tnk__gw_turn_new_t *turn, uint64_t number,
+                      tnk__buf_t *out);
+int tnk__gw_line_reward(uint64_t number, double reward, tnk__buf_t *out);
+/* `name` and `value` may be NULL. */
+int tnk__gw_line_note(const char *type, const char *name, const char *value,
+                      uint64_t number, tnk__buf_t *out);
+
+/* All return 0, or -1 where a line is not as it was written. */
+int tnk__gw_line_read(const json_t *line, tnk__gw_line_t *out);
+int tnk__gw_line_reward_read(const json_t *line, uint64_t *number,
+                             double *reward);
+/* The ids of a member, which are `n`. */
+int tnk__gw_line_ids(const json_t *line, const char *key, int32_t *out,
+                     size_t n);
+
+#endif

@@ -1,0 +1,108 @@
+#include "gateway/record/map.h"
+
+#include "base/alloc.h"
+#include "tnk/error.h"
+
+enum { FEWEST = 64 };
+
+void tnk__gw_map_init(tnk__gw_map_t *map, const tnk_allocator_t *alloc) {
+  *map = (tnk__gw_map_t){.alloc = alloc};
+}
+
+void tnk__gw_map_deinit(tnk__gw_map_t *map) {
+  tnk__free(map->alloc, map->buckets);
+  map->buckets = NULL;
+  map->n_buckets = map->n = 0;
+}
+
+uint64_t tnk__gw_hash(uint64_t seed, const void *data, size_t n) {
+  const uint8_t *at = data;
+  uint64_t h = seed ^ UINT64_C(14695981039346656037);
+
+  for (size_t i = 0; i < n; i++)
+    h = (h ^ at[i]) * UINT64_C(1099511628211);
+  h ^= h >> 32;
+  h *= UINT64_C(0xd6e8feb86659fd93);
+  return h ^ h >> 32;
+}
+
+static tnk__gw_node_t **bucket_of(tnk__gw_node_t **buckets, size_t n,
+                                  uint64_t key) {
+  uint64_t h = key * UINT64_C(0x9e3779b97f4a7c15);
+
+  return &buckets[(size_t)(h >> 20) & (n - 1)];
+}
+
+/* Nodes of one key keep their order: they go behind what is there already. */
+static void move(tnk__gw_map_t *map, tnk__gw_node_t **to, size_t n) {
+  for (size_t i = 0; i < map->n_buckets; i++) {
+    tnk__gw_node_t *node = map->buckets[i];
+
+    while (node != NULL) {
+      tnk__gw_node_t *next = node->next;
+      tnk__gw_node_t **at = bucket_of(to, n, node->key);
+
+      while (*at != NULL)
+        at = &(*at)->next;
+      node->next = NULL;
+      *at = node;
+      node = next;
+    }
+  }
+}
+
+static int grow(tnk__gw_map_t *map) {
+  size_t n = map->n_buckets > 0 ? map->n_buckets * 2 : FEWEST;
+  tnk__gw_node_t **buckets =
+      tnk__calloc(map->alloc, n, sizeof(tnk__gw_node_t *));
+
+  if (buckets == NULL)
+    return map->n_buckets > 0 ? TNK_OK : TNK_ENOMEM; /* slower will do */
+  move(map, buckets, n);
+  tnk__free(map->alloc, map->buckets);
+  map->buckets = buckets;
+  map->n_buckets = n;
+  return TNK_OK;
+}
+
+int tnk__gw_map_add(tnk__gw_map_t *map, tnk__gw_node_t *node, uint64_t key) {
+  tnk__gw_node_t **at;
+
+  if (map->n >= map->n_buckets && grow(map) != TNK_OK)
+    return TNK_ENOMEM;
+  at = bucket_of(map->buckets, map->n_buckets, key);
+  node->key = key;
+  node->next = *at;
+  *at = node;
+  map->n++;
+  return TNK_OK;
+}
+
+tnk__gw_node_t *tnk__gw_map_find(const tnk__gw_map_t *map, uint64_t key) {
+  tnk__gw_node_t *node;
+
+  if (map->n_buckets == 0)
+    return NULL;
+  node = *bucket_of(map->buckets, map->n_buckets, key);
+  while (node != NULL && node->key != key)
+    node = node->next;
+  return node;
+}
+
+tnk__gw_node_t *tnk__gw_map_next(const tnk__gw_node_t *node) {
+  uint64_t key = node->key;
+  tnk__gw_node_t *next = node->next;
+
+  while (next != NULL && next->key != key)
+    next = next->next;
+  return next;
+}
+
+void tnk__gw_map_remove(tnk__gw_map_t *map, tnk__gw_node_t *node) {
+  tnk__gw_node_t **at = bucket_of(map->buckets, map->n_buckets, node->key);
+
+  while (*at != node)
+    at = &(*at)->next;
+  *at = node->next;
+  map->n--;
+}

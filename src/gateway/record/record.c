@@ -1,0 +1,543 @@
+#include "gateway/record/record.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "codec/format/json_write.h"
+#include "gateway/record/line.h"
+#include "tnk/error.h"
+
+enum { MAX_MEMORY = 256 << 20, MAX_TURNS = 1 << 20 };
+
+struct tnk__gw_record {
+  const tnk_allocator_t *alloc;
+  tnk__gw_journal_t *journal;
+  int has_file;
+  tnk__gw_map_t numbers;
+  tnk__gw_map_t keys;
+  tnk__gw_map_t names;
+  tnk__list_t sessions;
+  tnk__list_t recent; /* turns with ids, the latest used last */
+  size_t n_memory;    /* bytes of these ids */
+  size_t max_memory;
+  size_t n_turns;
+  size_t max_turns;
+  int has_forgotten; /* some of those that there were */
+  uint64_t next;
+  uint32_t version; /* the latest of a turn */
+  size_t n_lines;   /* that were read */
+  char *why;
+  size_t n_why;
+};
+
+#define TURN(node) tnk__container_of(node, tnk__gw_turn_t, link)
+
+/* ---- Memory ---- */
+
+static size_t n_bytes(const tnk__gw_turn_t *turn) {
+  return ((size_t)turn->n_prompt + turn->n_sampled) * sizeof(int32_t);
+}
+
+static void drop_ids(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
+  if (turn->ids == NULL)
+    return;
+  tnk__list_remove(&turn->recent);
+  record->n_memory -= n_bytes(turn);
+  tnk__free(record->alloc, turn->ids);
+  turn->ids = NULL;
+}
+
+/* Forget ids that can be read again. */
+static void heed_memory(tnk__gw_record_t *record) {
+  if (!record->has_file)
+    return;
+  TNK__LIST_FOREACH_SAFE (node, next, &record->recent) {
+    if (record->n_memory <= record->max_memory)
+      return;
+    drop_ids(record, tnk__container_of(node, tnk__gw_turn_t, recent));
+  }
+}
+
+static void keep_ids(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
+                     int32_t *ids) {
+  turn->ids = ids;
+  record->n_memory += n_bytes(turn);
+  tnk__list_append(&record->recent, &turn->recent);
+}
+
+static void free_turn(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
+  drop_ids(record, turn);
+  if (turn->line != NULL)
+    record->n_memory -= turn->n_line;
+  tnk__free(record->alloc, turn->line);
+  tnk__list_remove(&turn->link);
+  tnk__gw_map_remove(&record->numbers, &turn->by_number);
+  tnk__gw_map_remove(&record->keys, &turn->by_key);
+  turn->session->n_turns--;
+  record->n_turns--;
+  tnk__free(record->alloc, turn);
+}
+
+static void free_session(tnk__gw_record_t *record, tnk__gw_session_t *session) {
+  TNK__LIST_FOREACH_SAFE (node, next, &session->turns) {
+    free_turn(record, TURN(node));
+  }
+  tnk__list_remove(&session->link);
+  tnk__gw_map_remove(&record->names, &session->node);
+  tnk__free(record->alloc, session);
+}
+
+static int is_too_much(const tnk__gw_record_t *record) {
+  return record->n_turns > record->max_turns ||
+         (!record->has_file && record->n_memory > record->max_memory);
+}
+
+/* Sessions that were not used for longest are forgotten as a whole; a file has
+ * them still. The one in use stays, however large it is. */
+static void heed_turns(tnk__gw_record_t *record,
+                       const tnk__gw_session_t *in_use) {
+  TNK__LIST_FOREACH_SAFE (node, next, &record->sessions) {
+    tnk__gw_session_t *session =
+        tnk__container_of(node, tnk__gw_session_t, link);
+
+    if (!is_too_much(record))
+      return;
+    if (session == in_use)
+      continue;
+    free_session(record, session);
+    record->has_forgotten = 1;
+  }
+}
+
+/* ---- Finding ---- */
+
+tnk__gw_session_t *tnk__gw_record_session(const tnk__gw_record_t *record,
+                                          const char *name) {
+  tnk__gw_node_t *node =
+      tnk__gw_map_find(&record->names, tnk__gw_hash(0, name, strlen(name)));
+
+  for (; node != NULL; node = tnk__gw_map_next(node)) {
+    tnk__gw_session_t *session =
+        tnk__container_of(node, tnk__gw_session_t, node);
+
+    if (strcmp(session->name, name) == 0)
+      return session;
+  }
+  return NULL;
+}
+
+tnk__gw_turn_t *tnk__gw_record_find(const tnk__gw_record_t *record,
+                                    const char *session, uint64_t key) {
+  tnk__gw_node_t *node = tnk__gw_map_find(&record->keys, key);
+
+  for (; node != NULL; node = tnk__gw_map_next(node)) {
+    tnk__gw_turn_t *turn = tnk__container_of(node, tnk__gw_turn_t, by_key);
+
+    if (strcmp(turn->session->name, session) == 0)
+      return turn;
+  }
+  return NULL;
+}
+
+tnk__gw_turn_t *tnk__gw_record_turn(const tnk__gw_record_t *record,
+                                    uint64_t number) {
+  tnk__gw_node_t *node = tnk__gw_map_find(&record->numbers, number);
+
+  return node != NULL ? tnk__container_of(node, tnk__gw_turn_t, by_number)
+                      : NULL;
+}
+
+const tnk__list_t *tnk__gw_record_sessions(const tnk__gw_record_t *record) {
+  return &record->sessions;
+}
+
+tnk__gw_journal_t *tnk__gw_record_journal(const tnk__gw_record_t *record) {
+  return record->journal;
+}
+
+const tnk_allocator_t *
+tnk__gw_record_allocator(const tnk__gw_record_t *record) {
+  return record->alloc;
+}
+
+uint32_t tnk__gw_record_version(const tnk__gw_record_t *record) {
+  return record->version;
+}
+
+uint64_t tnk__gw_record_next(const tnk__gw_record_t *record) {
+  return record->next;
+}
+
+uint64_t tnk__gw_record_number(tnk__gw_record_t *record) {
+  return record->next++;
+}
+
+/* ---- Ids ---- */
+
+size_t tnk__gw_turn_n_ids(const tnk__gw_turn_t *turn) {
+  return turn->n_before + turn->n_prompt + turn->n_sampled;
+}
+
+int tnk__gw_record_line(const tnk__gw_record_t *record,
+                        const tnk__gw_turn_t *turn, json_t **out) {
+  tnk__buf_t line;
+  int err;
+
+  *out = NULL;
+  if (turn->line != NULL)
+    return tnk__json_parse_object(out, turn->line, turn->n_line);
+  tnk__buf_init(&line, record->alloc, turn->n_line);
+  err =
+      tnk__gw_journal_read(record->journal, turn->offset, turn->n_line, &line);
+  if (err == TNK_OK)
+    err = tnk__json_parse_object(out, line.data, line.len);
+  tnk__buf_deinit(&line);
+  return err == TNK_EPROTO ? TNK_EFILE : err;
+}
+
+/* Have the ids in memory. */
+static int load(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
+  json_t *line;
+  int32_t *ids;
+  int err;
+
+  if (turn->ids != NULL || n_bytes(turn) == 0) {
+    if (turn->ids != NULL) {
+      tnk__list_remove(&turn->recent);
+      tnk__list_append(&record->recent, &turn->recent);
+    }
+    return TNK_OK;
+  }
+  err = tnk__gw_record_line(record, turn, &line);
+  if (err != TNK_OK)
+    return err;
+  ids = tnk__malloc(record->alloc, n_bytes(turn));
+  err = ids == NULL ? TNK_ENOMEM : TNK_OK;
+  if (err == TNK_OK &&
+      (tnk__gw_line_ids(line, "prompt", ids, turn->n_prompt) != 0 ||
+       tnk__gw_line_ids(line, "sampled", ids + turn->n_prompt,
+                        turn->n_sampled) != 0))
+    err = TNK_EFILE;
+  json_decref(line);
+  if (err == TNK_OK)
+    keep_ids(record, turn, ids);
+  else
+    tnk__free(record->alloc, ids);
+  return err;
+}
+
+int tnk__gw_record_ids(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
+                       tnk__buf_t *out) {
+  size_t n = tnk__gw_turn_n_ids(turn) * sizeof(int32_t);
+  size_t begin = out->len;
+  int err = TNK_OK;
+
+  if (tnk__buf_reserve(out, n) == NULL)
+    return out->err;
+  out->len += n;
+  /* From the last one to the first: each knows what is before it. */
+  for (; turn != NULL && err == TNK_OK; turn = turn->parent) {
+    err = load(record, turn);
+    if (err == TNK_OK && n_bytes(turn) > 0)
+      memcpy(out->data + begin + turn->n_before * sizeof(int32_t), turn->ids,
+             n_bytes(turn));
+  }
+  heed_memory(record);
+  if (err != TNK_OK)
+    out->len = begin;
+  return err;
+}
+
+/* ---- Adding ---- */
+
+static tnk__gw_session_t *use_session(tnk__gw_record_t *record,
+                                      const char *name) {
+  tnk__gw_session_t *session = tnk__gw_record_session(record, name);
+  size_t n = strlen(name);
+
+  if (session == NULL) {
+    session = tnk__calloc(record->alloc, 1, sizeof(*session) + n + 1);
+    if (session == NULL)
+      return NULL;
+    memcpy(session->name, name, n + 1);
+    tnk__list_init(&session->turns);
+    if (tnk__gw_map_add(&record->names, &session->node,
+                        tnk__gw_hash(0, name, n)) != TNK_OK) {
+      tnk__free(record->alloc, session);
+      return NULL;
+    }
+  } else {
+    tnk__list_remove(&session->link);
+  }
+  tnk__list_append(&record->sessions, &session->link);
+  return session;
+}
+
+/* Link a turn into everything. TNK_OK, or TNK_ENOMEM: it is free. */
+static int link_turn(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
+                     const char *session, uint64_t number, uint64_t key) {
+  turn->session = use_session(record, session);
+  tnk__list_init(&turn->link);
+  tnk__list_init(&turn->recent);
+  if (turn->session == NULL ||
+      tnk__gw_map_add(&record->numbers, &turn->by_number, number) != TNK_OK) {
+    tnk__free(record->alloc, turn);
+    return TNK_ENOMEM;
+  }
+  if (tnk__gw_map_add(&record->keys, &turn->by_key, key) != TNK_OK) {
+    tnk__gw_map_remove(&record->numbers, &turn->by_number);
+    tnk__free(record->alloc, turn);
+    return TNK_ENOMEM;
+  }
+  tnk__list_append(&turn->session->turns, &turn->link);
+  turn->session->n_turns++;
+  record->n_turns++;
+  if (turn->parent != NULL) {
+    turn->parent->n_children++;
+    turn->n_before = tnk__gw_turn_n_ids(turn->parent);
+  }
+  if (turn->version > record->version)
+    record->version = turn->version;
+  if (number >= record->next)
+    record->next = number + 1;
+  return TNK_OK;
+}
+
+static int32_t *copy_ids(const tnk__gw_record_t *record,
+                         const tnk__gw_turn_new_t *new_) {
+  int32_t *ids = tnk__alloc_array(
+      record->alloc, new_->n_prompt + new_->n_sampled + 1, sizeof(*ids));
+
+  if (ids == NULL)
+    return NULL;
+  if (new_->n_prompt > 0)
+    memcpy(ids, new_->prompt, new_->n_prompt * sizeof(*ids));
+  if (new_->n_sampled > 0)
+    memcpy(ids + new_->n_prompt, new_->sampled, new_->n_sampled * sizeof(*ids));
+  return ids;
+}
+
+/* Without a file the line stays in memory. */
+static int append(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
+                  tnk__gw_turn_t *turn) {
+  tnk__buf_t line;
+  int err;
+
+  tnk__buf_init(&line, record->alloc, SIZE_MAX);
+  err = tnk__gw_line_turn(new_, turn->by_number.key, &line);
+  turn->n_line = line.len;
+  if (err == TNK_OK && !record->has_file) {
+    tnk__buf_trim(&line);
+    turn->line = (char *)tnk__buf_take(&line, &turn->n_line);
+    record->n_memory += turn->n_line;
+  } else if (err == TNK_OK) {
+    err = tnk__gw_journal_add(record->journal, line.data, line.len,
+                              &turn->offset);
+  }
+  tnk__buf_deinit(&line);
+  return err;
+}
+
+/* Before anything is written, so that no line is there of which nobody knows.
+ */
+static int make_turn(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
+                     tnk__gw_turn_t **out) {
+  tnk__gw_turn_t *turn = tnk__calloc(record->alloc, 1, sizeof(*turn));
+  int32_t *ids = copy_ids(record, new_);
+  int err = TNK_ENOMEM;
+
+  if (turn != NULL && ids != NULL) {
+    turn->parent = new_->parent;
+    turn->reward = NAN;
+    turn->n_prompt = (uint32_t)new_->n_prompt;
+    turn->n_sampled = (uint32_t)new_->n_sampled;
+    turn->version = new_->version;
+    err = link_turn(record, turn, new_->session, record->next, new_->key);
+  } else {
+    tnk__free(record->alloc, turn);
+  }
+  if (err == TNK_OK)
+    keep_ids(record, turn, ids);
+  else
+    tnk__free(record->alloc, ids);
+  *out = turn;
+  return err;
+}
+
+int tnk__gw_record_add(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
+                       tnk__gw_turn_t **out) {
+  tnk__gw_turn_t *turn;
+  int err = make_turn(record, new_, &turn);
+
+  *out = NULL;
+  if (err != TNK_OK)
+    return err;
+  err = append(record, new_, turn);
+  if (err != TNK_OK) {
+    if (turn->parent != NULL)
+      turn->parent->n_children--;
+    free_turn(record, turn);
+    return err;
+  }
+  heed_memory(record);
+  heed_turns(record, turn->session);
+  *out = turn;
+  return TNK_OK;
+}
+
+static int add_line(tnk__gw_record_t *record, tnk__buf_t *line, int err) {
+  uint64_t offset;
+
+  if (err == TNK_OK && record->has_file)
+    err = tnk__gw_journal_add(record->journal, line->data, line->len, &offset);
+  tnk__buf_deinit(line);
+  return err;
+}
+
+int tnk__gw_record_reward(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
+                          double reward) {
+  tnk__buf_t line;
+  int err;
+
+  tnk__buf_init(&line, record->alloc, 4096);
+  err = tnk__gw_line_reward(turn->by_number.key, reward, &line);
+  err = add_line(record, &line, err);
+  if (err == TNK_OK)
+    turn->reward = reward;
+  return err;
+}
+
+int tnk__gw_record_note(tnk__gw_record_t *record, const char *type,
+                        const char *name, const char *value, uint64_t number) {
+  tnk__buf_t line;
+  int err;
+
+  tnk__buf_init(&line, record->alloc, 64 * 1024);
+  err = tnk__gw_line_note(type, name, value, number, &line);
+  return add_line(record, &line, err);
+}
+
+/* ---- Reading what is there ---- */
+
+static int bad_line(tnk__gw_record_t *record, const char *what) {
+  if (record->n_why > 0)
+    (void)snprintf(record->why, record->n_why, "line %zu: %s", record->n_lines,
+                   what);
+  return TNK_EFILE;
+}
+
+static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
+                     uint64_t offset) {
+  tnk__gw_turn_t *turn;
+  tnk__gw_line_t read;
+  int err;
+
+  if (tnk__gw_line_read(line, &read) != 0)
+    return bad_line(record, "is not a turn");
+  if (tnk__gw_record_turn(record, read.number) != NULL)
+    return bad_line(record, "is a turn that was there before");
+  if (read.parent != 0 && tnk__gw_record_turn(record, read.parent) == NULL)
+    return record->has_forgotten
+               ? TNK_OK
+               : bad_line(record, "goes on from a turn that is not there");
+  turn = tnk__calloc(record->alloc, 1, sizeof(*turn));
+  if (turn == NULL)
+    return TNK_ENOMEM;
+  turn->parent =
+      read.parent != 0 ? tnk__gw_record_turn(record, read.parent) : NULL;
+  turn->reward = NAN;
+  turn->n_prompt = (uint32_t)read.n_prompt;
+  turn->n_sampled = (uint32_t)read.n_sampled;
+  turn->version = (uint32_t)read.version;
+  turn->offset = offset;
+  turn->n_line = n;
+  err = link_turn(record, turn, read.session, read.number, read.key);
+  if (err == TNK_OK)
+    heed_turns(record, turn->session);
+  return err;
+}
+
+static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
+  tnk__gw_record_t *record = user;
+  const char *type = NULL;
+  tnk__gw_turn_t *turn;
+  uint64_t number;
+  double reward;
+  json_t *line;
+  int err;
+
+  record->n_lines++;
+  err = tnk__json_parse_object(&line, data, n);
+  if (err != TNK_OK)
+    return err == TNK_ENOMEM ? err : bad_line(record, "is not JSON");
+  type = tnk__json_str(line, "type");
+  if (type == NULL) {
+    err = bad_line(record, "has no type");
+  } else if (strcmp(type, "turn") == 0) {
+    err = take_turn(record, line, n, offset);
+  } else if (strcmp(type, "reward") == 0) {
+    if (tnk__gw_line_reward_read(line, &number, &reward) != 0)
+      err = bad_line(record, "is not a reward");
+    else if ((turn = tnk__gw_record_turn(record, number)) != NULL)
+      turn->reward = reward;
+  }
+  json_decref(line);
+  return err;
+}
+
+/* ---- Life ---- */
+
+static void free_record(tnk__gw_record_t *record) {
+  TNK__LIST_FOREACH_SAFE (node, next, &record->sessions) {
+    free_session(record, tnk__container_of(node, tnk__gw_session_t, link));
+  }
+  tnk__gw_map_deinit(&record->numbers);
+  tnk__gw_map_deinit(&record->keys);
+  tnk__gw_map_deinit(&record->names);
+  tnk__free(record->alloc, record);
+}
+
+int tnk__gw_record_open(tnk__gw_record_t **out,
+                        const tnk__gw_record_options_t *options) {
+  tnk__gw_record_t *record = tnk__calloc(options->alloc, 1, sizeof(*record));
+  int err;
+
+  *out = NULL;
+  if (record == NULL)
+    return TNK_ENOMEM;
+  record->alloc = options->alloc;
+  record->has_file = options->path != NULL;
+  record->max_memory =
+      options->max_memory > 0 ? options->max_memory : MAX_MEMORY;
+  record->max_turns = options->max_turns > 0 ? options->max_turns : MAX_TURNS;
+  record->next = options->first > 0 ? options->first : 1;
+  record->why = options->why;
+  record->n_why = options->n_why;
+  tnk__gw_map_init(&record->numbers, record->alloc);
+  tnk__gw_map_init(&record->keys, record->alloc);
+  tnk__gw_map_init(&record->names, record->alloc);
+  tnk__list_init(&record->sessions);
+  tnk__list_init(&record->recent);
+  err = tnk__gw_journal_open(&record->journal, options->loop, record->alloc,
+                             options->path, on_line, record, options->why,
+                             options->n_why);
+  record->why = NULL;
+  record->n_why = 0;
+  if (err != TNK_OK)
+    free_record(record);
+  else
+    *out = record;
+  return err;
+}
+
+void tnk__gw_record_close(tnk__gw_record_t *record, void (*closed)(void *user),
+                          void *user) {
+  tnk__gw_journal_t *journal = record->journal;
+
+  free_record(record);
+  tnk__gw_journal_close(journal, closed, user);
+}

@@ -1,0 +1,321 @@
+#include "gateway/reply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "gateway/key.h"
+#include "gateway/wire/write.h"
+#include "tnk/error.h"
+
+/* Ids that a parser gets at a time: each of them is a delta of a stream. */
+enum { IDS_A_DELTA = 4 };
+
+static int no_memory(tnk__gw_fault_t *fault) {
+  return tnk__gw_fault(fault, 500, NULL, "out of memory");
+}
+
+/* ---- What was said ---- */
+
+typedef struct {
+  tnk__gw_said_t *said;
+  uint64_t number; /* of the turn, for names of calls */
+  int n_calls;
+} listener_t;
+
+static void on_delta(const tnk_chat_delta_t *delta, void *user) {
+  listener_t *listener = user;
+  tnk__gw_said_t *said = listener->said;
+  char id[64];
+
+  switch (delta->kind) {
+  case TNK_CHAT_DELTA_THINKING:
+    tnk__gw_said_add(said, TNK__GW_THINKING, delta->text, delta->n);
+    break;
+  case TNK_CHAT_DELTA_CALL_BEGIN:
+    /* Names that the model gives may come twice in a conversation. */
+    (void)snprintf(id, sizeof(id), "call_%" PRIu64 "_%d", listener->number,
+                   listener->n_calls++);
+    tnk__gw_said_call(
+        said, delta->id != NULL && delta->id[0] != '\0' ? delta->id : id,
+        delta->name != NULL ? delta->name : "");
+    break;
+  case TNK_CHAT_DELTA_ARGUMENTS:
+    tnk__gw_said_add(said, TNK__GW_ARGUMENTS, delta->text, delta->n);
+    break;
+  case TNK_CHAT_DELTA_CALL_END:
+    break;
+  case TNK_CHAT_DELTA_CONTENT:
+  case TNK_CHAT_DELTA_UNPARSED: /* the client may make something of it */
+    tnk__gw_said_add(said, TNK__GW_CONTENT, delta->text, delta->n);
+    break;
+  }
+}
+
+static int parse(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
+                 listener_t *listener, tnk__gw_fault_t *fault) {
+  const tnk_gateway_t *gateway = job->gateway;
+  int is_chat = job->ask.api != TNK__GW_COMPLETION;
+  size_t step = job->ask.is_stream ? IDS_A_DELTA : choice->n_ids + 1;
+  tnk_chat_parser_t *parser;
+  tnk_chat_error_t error = {0};
+  const char *json;
+  int err = tnk_chat_parser_open(
+      &parser, is_chat ? gateway->family : TNK_CHAT_PLAIN, &gateway->tokenizer,
+      job->chat, &gateway->alloc, &error);
+
+  if (err != TNK_OK)
+    return tnk__gw_fault(fault, 500, NULL, "%s", error.text);
+  for (size_t i = 0; err == TNK_OK && i < choice->n_ids; i += step) {
+    size_t n = choice->n_ids - i;
+
+    err = tnk_chat_parser_feed(parser, choice->ids + i, n < step ? n : step,
+                               on_delta, listener);
+  }
+  if (err == TNK_OK)
+    err = tnk_chat_parser_finish(parser, on_delta, listener, &json, NULL);
+  tnk_chat_parser_free(parser);
+  if (err == TNK_OK)
+    err = tnk__gw_said_error(listener->said);
+  return err == TNK_OK
+             ? 0
+             : tnk__gw_fault(fault, 500, NULL, "the answer cannot be read: %s",
+                             tnk_strerror(err));
+}
+
+static void cut(const tnk__gw_job_t *job, tnk__gw_choice_t *choice) {
+  const char *const *stops = tnk_chat_template_stops(job->gateway->template_);
+  size_t n = 0;
+  int found;
+
+  found = tnk__gw_said_cut(&choice->said, job->ask.stops, job->ask.n_stops);
+  if (found >= 0)
+    choice->stop = job->ask.stops[found];
+  if (job->ask.api == TNK__GW_COMPLETION)
+    return;
+  while (stops[n] != NULL)
+    n++;
+  (void)tnk__gw_said_cut(&choice->said, stops, n);
+}
+
+static int say(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
+               uint64_t number, tnk__gw_fault_t *fault) {
+  listener_t listener = {.said = &choice->said, .number = number};
+
+  if (parse(job, choice, &listener, fault) != 0)
+    return -1;
+  cut(job, choice);
+  if (choice->end == TNK__GW_END_STOP &&
+      tnk__gw_said_has(&choice->said, TNK__GW_CALL) > 0)
+    choice->end = TNK__GW_END_CALLS;
+  return 0;
+}
+
+/* ---- What is recorded ---- */
+
+static int set_text(json_t *object, const char *key, const tnk__buf_t *text) {
+  json_t *value =
+      json_stringn(text->len > 0 ? (const char *)text->data : "", text->len);
+
+  return json_object_set_new(object, key, value);
+}
+
+static json_t *call_of(const tnk__gw_said_t *said, size_t i, tnk__buf_t *text) {
+  const tnk__gw_piece_t *piece = tnk__gw_said_piece(said, i);
+  const char *name = tnk__gw_said_text(said, piece);
+  json_t *arguments = NULL;
+
+  tnk__buf_clear(text);
+  (void)tnk__gw_said_join(said, TNK__GW_ARGUMENTS, i + 1, text);
+  if (tnk__json_parse(&arguments, text->data, text->len) != TNK_OK)
+    arguments = json_object();
+  return json_pack("{s:s%, s:s, s:{s:s%, s:o}}", "id", name + piece->n,
+                   piece->n_id, "type", "function", "function", "name", name,
+                   piece->n, "arguments", arguments);
+}
+
+static int set_calls(json_t *message, const tnk__gw_said_t *said,
+                     tnk__buf_t *text) {
+  json_t *calls = json_array();
+  int err = 0;
+
+  for (size_t i = 0; err == 0 && i < tnk__gw_said_count(said); i++)
+    if (tnk__gw_said_piece(said, i)->kind == TNK__GW_CALL)
+      err = json_array_append_new(calls, call_of(said, i, text));
+  return err == 0 ? json_object_set_new(message, "tool_calls", calls) : -1;
+}
+
+/* The answer as a message; NULL without memory. */
+static json_t *message_of(const tnk_gateway_t *gateway,
+                          const tnk__gw_said_t *said) {
+  json_t *message = json_pack("{s:s}", "role", "assistant");
+  tnk__buf_t text;
+  int err;
+
+  tnk__buf_init(&text, &gateway->alloc, SIZE_MAX);
+  (void)tnk__gw_said_join(said, TNK__GW_CONTENT, 0, &text);
+  err = set_text(message, "content", &text);
+  if (err == 0 && tnk__gw_said_has(said, TNK__GW_THINKING) > 0) {
+    tnk__buf_clear(&text);
+    (void)tnk__gw_said_join(said, TNK__GW_THINKING, 0, &text);
+    err = set_text(message, "reasoning_content", &text);
+  }
+  if (err == 0 && tnk__gw_said_has(said, TNK__GW_CALL) > 0)
+    err = set_calls(message, said, &text);
+  tnk__buf_deinit(&text);
+  if (err == 0)
+    return message;
+  json_decref(message);
+  return NULL;
+}
+
+/* What is new in the conversation, with the answer. */
+static json_t *news_of(const tnk__gw_job_t *job, const json_t *message) {
+  const json_t *messages = json_object_get(job->doc, "messages");
+  json_t *news = json_array();
+  int err = news == NULL;
+
+  for (size_t i = job->first; err == 0 && i < json_array_size(messages); i++)
+    err = json_array_append(news, json_array_get(messages, i));
+  if (err == 0)
+    err = json_array_append(news, (json_t *)(uintptr_t)message);
+  if (err == 0)
+    return news;
+  json_decref(news);
+  return NULL;
+}
+
+static const char *const apis[] = {[TNK__GW_CHAT] = "chat",
+                                   [TNK__GW_COMPLETION] = "completion",
+                                   [TNK__GW_RESPONSE] = "response",
+                                   [TNK__GW_MESSAGE] = "message"};
+
+static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
+                  const char *sequence, int64_t made_s,
+                  tnk__gw_fault_t *fault) {
+  const tnk_gateway_t *gateway = job->gateway;
+  const int32_t *ids = (const int32_t *)(const void *)job->ids.data;
+  size_t n_ids = job->ids.len / sizeof(int32_t);
+  json_t *message = message_of(gateway, &choice->said);
+  json_t *news = message != NULL ? news_of(job, message) : NULL;
+  tnk__gw_turn_new_t turn = {.session = job->session,
+                             .request = job->number,
+                             .api = apis[job->ask.api],
+                             .sampled = choice->ids,
+                             .n_sampled = choice->n_ids,
+                             .logprobs = choice->logprobs,
+                             .sequence = sequence,
+                             .version = job->sampler->version,
+                             .made_s = made_s,
+                             .messages = news};
+  tnk__gw_turn_t *made;
+  size_t n_before = job->n_before;
+  int err = TNK_ENOMEM;
+
+  /* It may have been forgotten meanwhile. */
+  turn.parent = job->parent != 0
+                    ? tnk__gw_record_turn(gateway->record, job->parent)
+                    : NULL;
+  if (turn.parent == NULL) {
+    n_before = 0;
+    turn.tools = json_object_get(job->doc, "tools");
+  }
+  turn.prompt = ids + n_before;
+  turn.n_prompt = n_ids - n_before;
+  turn.end = choice->end == TNK__GW_END_LENGTH ? "length" : "stop";
+  if (news != NULL) {
+    turn.key = tnk__gw_key_add(job->key, message);
+    err = tnk__gw_record_add(gateway->record, &turn, &made);
+  }
+  json_decref(message);
+  json_decref(news);
+  return err == TNK_OK ? 0
+                       : tnk__gw_fault(fault, 500, NULL,
+                                       "the answer cannot be recorded: %s",
+                                       tnk_strerror(err));
+}
+
+/* ---- The answer ---- */
+
+static int take_bytes(const char *bytes, size_t n, void *user) {
+  return tnk__buf_append(user, bytes, n);
+}
+
+static int text_of(void *user, int32_t id, tnk__buf_t *out) {
+  const tnk_chat_tokenizer_t *tokenizer =
+      &((const tnk_gateway_t *)user)->tokenizer;
+
+  return tokenizer->plugin->decode(tokenizer->tokenizer, &id, 1, 0, take_bytes,
+                                   out, NULL, 0);
+}
+
+static const char *model_of(const tnk__gw_job_t *job) {
+  const char *name = job->gateway->model;
+
+  if (name == NULL)
+    name = tnk_sampling_base_model(job->sampler->sampling);
+  return name != NULL ? name : job->sampler->name;
+}
+
+static int make_choices(tnk__gw_job_t *job, const tnk_samples_t *samples,
+                        tnk__gw_choice_t *choices, size_t n, int64_t made_s,
+                        tnk__gw_fault_t *fault) {
+  for (size_t i = 0; i < n; i++) {
+    tnk__gw_choice_t *choice = &choices[i];
+    size_t n_logprobs;
+
+    choice->ids = tnk_samples_tokens(samples, i, &choice->n_ids);
+    choice->logprobs = tnk_samples_logprobs(samples, i, &n_logprobs);
+    if (n_logprobs != choice->n_ids)
+      choice->logprobs = NULL;
+    choice->top = tnk_samples_topk(samples, i);
+    choice->end = tnk_samples_stop_reason(samples, i) == TNK_STOP_LENGTH
+                      ? TNK__GW_END_LENGTH
+                      : TNK__GW_END_STOP;
+    if (say(job, choice, tnk__gw_record_next(job->gateway->record), fault) !=
+            0 ||
+        record(job, choice, tnk_samples_sequence_id(samples, i), made_s,
+               fault) != 0)
+      return -1;
+  }
+  return 0;
+}
+
+int tnk__gw_reply(tnk__gw_job_t *job, const tnk_samples_t *samples,
+                  tnk__gw_fault_t *fault) {
+  tnk_gateway_t *gateway = job->gateway;
+  size_t n = tnk_samples_count(samples);
+  tnk__gw_choice_t *choices =
+      tnk__calloc(&gateway->alloc, n + 1, sizeof(*choices));
+  tnk__gw_answer_t answer = {.ask = &job->ask,
+                             .model = model_of(job),
+                             .choices = choices,
+                             .n_choices = n,
+                             .n_prompt = job->ids.len / sizeof(int32_t),
+                             .text_of = text_of,
+                             .user = gateway};
+  uv_timeval64_t now = {0};
+  int32_t n_cached = tnk_samples_cache_hit_tokens(samples);
+  int err;
+
+  if (choices == NULL)
+    return no_memory(fault);
+  (void)uv_gettimeofday(&now);
+  answer.made_s = now.tv_sec;
+  if (n_cached > 0)
+    answer.n_cached =
+        (size_t)n_cached < answer.n_prompt ? (size_t)n_cached : answer.n_prompt;
+  answer.number = tnk__gw_record_next(gateway->record);
+  for (size_t i = 0; i < n; i++)
+    tnk__gw_said_init(&choices[i].said, &gateway->alloc);
+  err = n == 0 ? tnk__gw_fault(fault, 502, NULL, "the service gave no answer")
+               : make_choices(job, samples, choices, n, answer.made_s, fault);
+  if (err == 0 && tnk__gw_answer_write(&answer, &job->answer) != TNK_OK)
+    err = no_memory(fault);
+  for (size_t i = 0; i < n; i++)
+    tnk__gw_said_deinit(&choices[i].said);
+  tnk__free(&gateway->alloc, choices);
+  return err;
+}

@@ -1,0 +1,13 @@
+#ifndef TNK_GATEWAY_REPLY_H
+#define TNK_GATEWAY_REPLY_H
+
+#include "gateway/state.h"
+
+/* From what was sampled to what the client gets, and to what is recorded. */
+
+/* Record all sequences and write the answer. 0, or -1 with the reason in
+ * `fault`. */
+int tnk__gw_reply(tnk__gw_job_t *job, const tnk_samples_t *samples,
+                  tnk__gw_fault_t *fault);
+
+#endif

@@ -1,0 +1,413 @@
+/*
+ * Which request is which. In front of a path may stand /s/NAME, the session.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "codec/format/json_write.h"
+#include "gateway/record/datum.h"
+#include "gateway/send.h"
+#include "tnk/error.h"
+
+enum { MAX_NAME = 128, MAX_DATUMS = 512 << 20 };
+
+typedef struct {
+  tnk_gateway_t *gateway;
+  local_req_t *req;
+  const char *path;  /* without the session */
+  tnk__gw_api_t api; /* for the shape of errors */
+  char session[MAX_NAME + 1];
+} call_t;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+static void
+refuse(const call_t *call, int status, const char *code, const char *format,
+       ...) {
+  tnk__gw_fault_t fault;
+  char text[320];
+  va_list args;
+
+  va_start(args, format);
+  (void)vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  (void)tnk__gw_fault(&fault, status, NULL, "%s", text);
+  fault.code = code;
+  tnk__gw_refuse(call->gateway, call->req, call->api, &fault);
+}
+
+/* ---- Who asks ---- */
+
+/* Compare without telling by the time it takes how much is right. */
+static int is_key(const char *key, const char *given, size_t n) {
+  size_t n_key = strlen(key);
+  unsigned differs = n != n_key;
+
+  for (size_t i = 0; i < n; i++)
+    differs |= (unsigned char)given[i] ^ (unsigned char)key[i % (n_key + 1)];
+  return differs == 0;
+}
+
+static int is_name(const char *name, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
+      return 0;
+  return n > 0 && n <= MAX_NAME;
+}
+
+static int set_session(call_t *call, const char *name, size_t n) {
+  if (!is_name(name, n)) {
+    refuse(call, 400, NULL,
+           "the name of a session has 1 to %d printable characters", MAX_NAME);
+    return -1;
+  }
+  memcpy(call->session, name, n);
+  call->session[n] = '\0';
+  return 0;
+}
+
+static const char *credential(const local_req_t *req) {
+  const char *bearer = local_req_header(req, "authorization");
+  const char *key = local_req_header(req, "x-api-key");
+
+  if (bearer != NULL && strncmp(bearer, "Bearer ", 7) == 0)
+    return bearer + 7;
+  return key != NULL ? key : "";
+}
+
+/* A page in a browser must not reach what only this machine should, neither as
+ * what it is nor by a name of its own for this machine. */
+static int is_of_a_page(const tnk_gateway_t *gateway, const local_req_t *req) {
+  static const char *const ours[] = {"127.0.0.1", "localhost", "[::1]"};
+  const char *host = local_req_header(req, "host");
+
+  if (local_req_header(req, "origin") != NULL)
+    return 1;
+  for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+    size_t n = strlen(ours[i]);
+
+    if (host == NULL ||
+        (strncmp(host, ours[i], n) == 0 && (host[n] == '\0' || host[n] == ':')))
+      return 0;
+  }
+  return strcmp(host, strstr(gateway->address, "//") + 2) != 0;
+}
+
+/* The key, and a session behind it. 0, or -1: refused. */
+static int check_key(call_t *call) {
+  const char *key = call->gateway->key;
+  const char *given = credential(call->req);
+  size_t n_key = key != NULL ? strlen(key) : strcspn(given, ":");
+  size_t n = strlen(given);
+  int has_name = n > n_key && given[n_key] == ':';
+
+  if (has_name)
+    n = n_key;
+  if (key == NULL && is_of_a_page(call->gateway, call->req)) {
+    refuse(call, 403, NULL,
+           "web pages, and names other than localhost, need a key");
+    return -1;
+  }
+  if (key != NULL && !is_key(key, given, n)) {
+    refuse(call, 401, "invalid_api_key", "the key of this gateway is another");
+    return -1;
+  }
+  return has_name && given[n_key + 1] != '\0'
+             ? set_session(call, given + n_key + 1, strlen(given + n_key + 1))
+             : 0;
+}
+
+/* The path says most, then the header, then the key. */
+static int find_session(call_t *call) {
+  const char *header = local_req_header(call->req, "x-tnk-session");
+  size_t n;
+
+  if (header != NULL && set_session(call, header, strlen(header)) != 0)
+    return -1;
+  if (strncmp(call->path, "/s/", 3) != 0)
+    return 0;
+  n = strcspn(call->path + 3, "/");
+  if (set_session(call, call->path + 3, n) != 0)
+    return -1;
+  call->path += 3 + n;
+  return 0;
+}
+
+/* ---- Small endpoints ---- */
+
+static void send_buf(const call_t *call, const char *type, tnk__buf_t *body,
+                     int err) {
+  size_t n;
+  uint8_t *data;
+
+  if (err != TNK_OK) {
+    tnk__buf_deinit(body);
+    refuse(call, 500, NULL, "%s", tnk_strerror(err));
+    return;
+  }
+  data = tnk__buf_take(body, &n);
+  local_req_reply(call->req, 200, type, NULL, data, data != NULL ? n : 0);
+}
+
+static const char *model_name(const tnk_gateway_t *gateway) {
+  const char *name = gateway->model;
+
+  if (name == NULL && gateway->sampler != NULL) {
+    name = tnk_sampling_base_model(gateway->sampler->sampling);
+    if (name == NULL)
+      name = gateway->sampler->name;
+  }
+  return name != NULL ? name : "tnk";
+}
+
+static void put_model(tnk__json_writer_t *w, const tnk_gateway_t *gateway) {
+  tnk__json_begin_object(w);
+  tnk__json_put_text(w, "id", model_name(gateway));
+  tnk__json_put_text(w, "object", "model");
+  tnk__json_put_text(w, "type", "model");
+  tnk__json_put_text(w, "display_name", model_name(gateway));
+  tnk__json_put_int(w, "created", gateway->began_s);
+  tnk__json_put_text(w, "owned_by", "tnk");
+  tnk__json_end(w);
+}
+
+static void list_models(const call_t *call) {
+  tnk__json_writer_t w;
+  tnk__buf_t body;
+
+  tnk__buf_init(&body, &call->gateway->alloc, 64 * 1024);
+  tnk__json_writer_init(&w, &body);
+  tnk__json_begin_object(&w);
+  tnk__json_put_text(&w, "object", "list");
+  tnk__json_key(&w, "data");
+  tnk__json_begin_array(&w);
+  put_model(&w, call->gateway);
+  tnk__json_end(&w);
+  tnk__json_put_bool(&w, "has_more", 0);
+  tnk__json_end(&w);
+  send_buf(call, "application/json", &body, tnk__json_finish(&w));
+}
+
+static void show_model(const call_t *call) {
+  const char *name = call->path + strlen("/v1/models/");
+  tnk__json_writer_t w;
+  tnk__buf_t body;
+
+  if (strcmp(name, model_name(call->gateway)) != 0) {
+    refuse(call, 404, "model_not_found", "there is no model \"%.80s\"", name);
+    return;
+  }
+  tnk__buf_init(&body, &call->gateway->alloc, 64 * 1024);
+  tnk__json_writer_init(&w, &body);
+  put_model(&w, call->gateway);
+  send_buf(call, "application/json", &body, tnk__json_finish(&w));
+}
+
+static void serve_health(const call_t *call) {
+  local_req_reply_text(call->req, 200, "application/json",
+                       "{\"status\":\"ok\"}");
+}
+
+/* ---- Rewards ---- */
+
+/* On the disk before it is answered. */
+typedef struct {
+  tnk__gw_waiter_t waiter;
+  tnk_gateway_t *gateway;
+  local_req_t *req; /* NULL: the client has hung up */
+} reward_t;
+
+static void on_reward_gone(local_req_t *req, void *user) {
+  (void)req;
+  ((reward_t *)user)->req = NULL;
+}
+
+static void on_reward(tnk__gw_waiter_t *waiter, int err) {
+  reward_t *reward = tnk__container_of(waiter, reward_t, waiter);
+  local_req_t *req = reward->req;
+
+  tnk__free(&reward->gateway->alloc, reward);
+  if (req == NULL)
+    return;
+  if (err == TNK_ECLOSED)
+    local_req_drop(req);
+  else
+    local_req_reply_text(req, err == TNK_OK ? 200 : 500, "application/json",
+                         err == TNK_OK
+                             ? "{\"ok\":true}"
+                             : "{\"error\":{\"message\":\"the reward cannot be "
+                               "recorded\",\"type\":\"server_error\"}}");
+}
+
+static void confirm_reward(const call_t *call) {
+  reward_t *reward = tnk__calloc(&call->gateway->alloc, 1, sizeof(*reward));
+  int written;
+
+  if (reward == NULL) {
+    refuse(call, 500, NULL, "out of memory");
+    return;
+  }
+  reward->gateway = call->gateway;
+  reward->req = call->req;
+  reward->waiter.done = on_reward;
+  written = tnk__gw_journal_wait(tnk__gw_record_journal(call->gateway->record),
+                                 &reward->waiter);
+  if (written != 0)
+    on_reward(&reward->waiter, written < 0 ? written : TNK_OK);
+  else
+    local_req_park(call->req, on_reward_gone, reward);
+}
+
+/* The turn that a body names, or the latest one of the session. */
+static tnk__gw_turn_t *find_turn(const call_t *call, const json_t *body) {
+  const char *name = tnk__json_str(body, "id");
+  const tnk__gw_session_t *session =
+      tnk__gw_record_session(call->gateway->record, call->session);
+  int64_t choice = 0;
+  uint64_t number;
+
+  (void)tnk__json_get_int(body, "choice", 0, TNK__GW_MAX_CHOICES, &choice);
+  if (name != NULL)
+    return tnk__gw_name_read(name, &number) == 0
+               ? tnk__gw_record_turn(call->gateway->record,
+                                     number + (uint64_t)choice)
+               : NULL;
+  return session != NULL && !tnk__list_empty(&session->turns)
+             ? tnk__container_of(session->turns.prev, tnk__gw_turn_t, link)
+             : NULL;
+}
+
+static void take_reward(const call_t *call) {
+  const tnk__buf_t *bytes = &call->req->body;
+  double value = NAN;
+  json_t *body = NULL;
+  tnk__gw_turn_t *turn = NULL;
+  int err = tnk__json_parse_object(&body, bytes->data, bytes->len);
+
+  if (err != TNK_OK ||
+      tnk__json_get_double(body, "reward", &value) != TNK__JSON_FOUND) {
+    refuse(call, 400, NULL,
+           "the body must be an object with a number \"reward\"");
+  } else if ((turn = find_turn(call, body)) == NULL) {
+    refuse(call, 404, NULL, "there is no such answer");
+  } else {
+    err = tnk__gw_record_reward(call->gateway->record, turn, value);
+    if (err != TNK_OK)
+      refuse(call, 500, NULL, "the reward cannot be recorded: %s",
+             tnk_strerror(err));
+    else
+      confirm_reward(call);
+  }
+  json_decref(body);
+}
+
+/* ---- What was recorded ---- */
+
+static int put_line(void *user, const char *line, size_t n) {
+  return tnk__buf_append(user, line, n);
+}
+
+/* Of the session that is named; of all, where none is. */
+static void send_datums(const call_t *call) {
+  const tnk__gw_session_t *session =
+      tnk__gw_record_session(call->gateway->record, call->session);
+  tnk__gw_datum_options_t options = {0};
+  char text[8];
+  tnk__buf_t body;
+  int err;
+
+  if (call->session[0] != '\0' && session == NULL) {
+    refuse(call, 404, NULL, "there is no session \"%s\"", call->session);
+    return;
+  }
+  options.only_rewarded =
+      local_req_query(call->req, "rewarded", text, sizeof(text)) &&
+      strcmp(text, "1") == 0;
+  tnk__buf_init(&body, &call->gateway->alloc, MAX_DATUMS);
+  err =
+      tnk__gw_datums(call->gateway->record, session, &options, put_line, &body);
+  send_buf(call, "application/jsonl", &body, err);
+}
+
+/* ---- All ---- */
+
+static const char *session_of(const call_t *call) {
+  return call->session[0] != '\0' ? call->session : "default";
+}
+
+static void serve_chat(const call_t *call) {
+  tnk__gw_job_begin(call->gateway, call->req, call->api, session_of(call));
+}
+
+static void serve_sampler(const call_t *call) {
+  tnk__gw_sampler_ask(call->gateway, call->req);
+}
+
+static void serve_reward(const call_t *call) {
+  call_t own = *call;
+
+  (void)snprintf(own.session, sizeof(own.session), "%s", session_of(call));
+  take_reward(&own);
+}
+
+static const struct {
+  const char *method;
+  const char *path;
+  tnk__gw_api_t api;
+  void (*serve)(const call_t *call);
+} routes[] = {
+    {"POST", "/v1/chat/completions", TNK__GW_CHAT, serve_chat},
+    {"POST", "/v1/completions", TNK__GW_COMPLETION, serve_chat},
+    {"POST", "/v1/responses", TNK__GW_RESPONSE, serve_chat},
+    {"POST", "/v1/messages", TNK__GW_MESSAGE, serve_chat},
+    {"GET", "/v1/models", TNK__GW_CHAT, list_models},
+    {"GET", "/healthz", TNK__GW_CHAT, serve_health},
+    {"POST", "/tnk/reward", TNK__GW_CHAT, serve_reward},
+    {"POST", "/tnk/sampler", TNK__GW_CHAT, serve_sampler},
+    {"GET", "/tnk/datums", TNK__GW_CHAT, send_datums},
+};
+
+static void route(const call_t *call) {
+  int is_path = 0;
+
+  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
+    if (strcmp(routes[i].path, call->path) != 0)
+      continue;
+    is_path = 1;
+    if (strcmp(routes[i].method, call->req->method) == 0) {
+      routes[i].serve(call);
+      return;
+    }
+  }
+  if (strncmp(call->path, "/v1/models/", 11) == 0 &&
+      strcmp(call->req->method, "GET") == 0)
+    show_model(call);
+  else if (is_path)
+    refuse(call, 405, NULL, "%s is not allowed here", call->req->method);
+  else
+    refuse(call, 404, NULL, "there is no %.120s", call->path);
+}
+
+/* Whose errors a path has, also those that come before it is served. */
+static tnk__gw_api_t api_of(const char *path) {
+  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
+    if (strcmp(routes[i].path, path) == 0)
+      return routes[i].api;
+  return TNK__GW_CHAT;
+}
+
+void tnk__gw_handle(local_req_t *req, void *user) {
+  call_t call = {.gateway = user, .req = req, .path = req->path};
+  const char *slash = strncmp(req->path, "/s/", 3) == 0
+                          ? strchr(req->path + 3, '/')
+                          : req->path;
+
+  call.api = api_of(slash != NULL ? slash : "");
+  if (check_key(&call) == 0 && find_session(&call) == 0)
+    route(&call);
+}

@@ -1,0 +1,214 @@
+/*
+ * What is sampled from. A sampler that another one has followed is closed when
+ * its last request has ended.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "codec/format/json_read.h"
+#include "gateway/send.h"
+#include "tnk/error.h"
+
+/* One that is being made. */
+typedef struct {
+  tnk__list_t link; /* in the gateway */
+  tnk_gateway_t *gateway;
+  tnk_promise_t *promise;
+  local_req_t *req;           /* who has asked for it, or NULL */
+  tnk__gw_sampler_t *sampler; /* to be; made before, so that nothing can fail
+                                 once there are weights. NULL: is in use */
+} use_t;
+
+/* ---- Those that are open ---- */
+
+static void on_sampling_closed(void *user) {
+  tnk__gw_release(user);
+}
+
+static void close_sampler(tnk__gw_sampler_t *sampler) {
+  tnk_gateway_t *gateway = sampler->gateway;
+
+  tnk__list_remove(&sampler->link);
+  gateway->n_open++;
+  tnk_sampling_close(sampler->sampling, on_sampling_closed, gateway);
+  tnk__free(&gateway->alloc, sampler);
+}
+
+void tnk__gw_sampler_give_back(tnk__gw_sampler_t *sampler) {
+  if (--sampler->n_jobs == 0 && sampler->is_old)
+    close_sampler(sampler);
+}
+
+static void put_in_use(use_t *use) {
+  tnk_gateway_t *gateway = use->gateway;
+  tnk__gw_sampler_t *old = gateway->sampler;
+  tnk__gw_sampler_t *sampler = use->sampler;
+
+  use->sampler = NULL;
+  sampler->sampling = tnk_promise_sampling(use->promise);
+  tnk__list_append(&gateway->samplers, &sampler->link);
+  /* One that was asked for later may have come first. */
+  if (old != NULL && old->version > sampler->version) {
+    close_sampler(sampler);
+    return;
+  }
+  /* For people: each turn has the number. */
+  (void)tnk__gw_record_note(gateway->record, "weights", "name", sampler->name,
+                            sampler->version);
+  gateway->sampler = sampler;
+  if (old == NULL)
+    return;
+  old->is_old = 1;
+  if (old->n_jobs == 0)
+    close_sampler(old);
+}
+
+/* ---- Those that are being made ---- */
+
+static void free_use(use_t *use) {
+  tnk__list_remove(&use->link);
+  tnk_promise_unref(use->promise);
+  tnk__free(&use->gateway->alloc, use->sampler);
+  tnk__free(&use->gateway->alloc, use);
+}
+
+static void answer(use_t *use, int err, uint32_t version) {
+  local_req_t *req = use->req;
+  tnk__gw_fault_t fault;
+  char text[64];
+
+  use->req = NULL;
+  if (req == NULL)
+    return;
+  if (err == TNK_OK) {
+    (void)snprintf(text, sizeof(text), "{\"version\":%u}", version);
+    local_req_reply_text(req, 200, "application/json", text);
+    return;
+  }
+  (void)tnk__gw_fault(&fault, err == TNK_ENOMEM ? 500 : 400, NULL, "%s",
+                      tnk_promise_text(use->promise));
+  tnk__gw_refuse(use->gateway, req, TNK__GW_CHAT, &fault);
+}
+
+static void on_made(tnk_promise_t *promise, int status, void *user) {
+  use_t *use = user;
+  uint32_t version = use->sampler->version;
+
+  (void)promise;
+  if (status == TNK_OK)
+    put_in_use(use);
+  answer(use, status, version);
+  free_use(use);
+}
+
+/* Who has waited for the promise may be here before its callback. */
+tnk__gw_sampler_t *tnk__gw_sampler_take(tnk_gateway_t *gateway) {
+  TNK__LIST_FOREACH_SAFE (node, next, &gateway->uses) {
+    use_t *use = tnk__container_of(node, use_t, link);
+
+    if (tnk_promise_state(use->promise) != TNK_PENDING &&
+        tnk_promise_forget(use->promise, on_made, use) == TNK_OK)
+      on_made(use->promise, tnk_promise_status(use->promise), use);
+  }
+  if (gateway->sampler != NULL)
+    gateway->sampler->n_jobs++;
+  return gateway->sampler;
+}
+
+static void on_use_gone(local_req_t *req, void *user) {
+  (void)req;
+  ((use_t *)user)->req = NULL;
+}
+
+static use_t *new_use(tnk_gateway_t *gateway,
+                      const tnk_sampling_options_t *options) {
+  use_t *use = tnk__calloc(&gateway->alloc, 1, sizeof(*use));
+  tnk__gw_sampler_t *sampler =
+      tnk__calloc(&gateway->alloc, 1, sizeof(*sampler));
+  const char *name = NULL;
+
+  if (use == NULL || sampler == NULL) {
+    tnk__free(&gateway->alloc, use);
+    tnk__free(&gateway->alloc, sampler);
+    return NULL;
+  }
+  if (options != NULL)
+    name =
+        options->model_path != NULL ? options->model_path : options->base_model;
+  sampler->gateway = gateway;
+  sampler->version = ++gateway->version;
+  (void)snprintf(sampler->name, sizeof(sampler->name), "%s",
+                 name != NULL ? name : "");
+  use->gateway = gateway;
+  use->sampler = sampler;
+  tnk__list_append(&gateway->uses, &use->link);
+  return use;
+}
+
+/* Returns one reference to the promise, or NULL. */
+static tnk_promise_t *begin_use(tnk_gateway_t *gateway, local_req_t *req,
+                                const tnk_sampling_options_t *options) {
+  use_t *use = new_use(gateway, options);
+
+  if (use == NULL)
+    return NULL;
+  use->promise = tnk_service_create_sampling(gateway->service, options);
+  if (tnk_then(tnk_promise_ref(use->promise), on_made, use) != TNK_OK) {
+    free_use(use);
+    return NULL;
+  }
+  use->req = req;
+  if (req != NULL)
+    local_req_park(req, on_use_gone, use);
+  return tnk_promise_ref(use->promise);
+}
+
+tnk_promise_t *tnk_gateway_use(tnk_gateway_t *gateway,
+                               const tnk_sampling_options_t *options) {
+  if (gateway == NULL || gateway->is_closing)
+    return NULL;
+  return begin_use(gateway, NULL, options);
+}
+
+void tnk__gw_sampler_ask(tnk_gateway_t *gateway, local_req_t *req) {
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+  tnk__gw_fault_t fault;
+  tnk_promise_t *promise;
+  json_t *body = NULL;
+
+  if (tnk__json_parse_object(&body, req->body.data, req->body.len) != TNK_OK ||
+      tnk__json_get_text(body, "model_path", &options.model_path) ==
+          TNK__JSON_WRONG ||
+      tnk__json_get_text(body, "base_model", &options.base_model) ==
+          TNK__JSON_WRONG) {
+    (void)tnk__gw_fault(&fault, 400, NULL,
+                        "the body is no object with model_path or base_model");
+    tnk__gw_refuse(gateway, req, TNK__GW_CHAT, &fault);
+    json_decref(body);
+    return;
+  }
+  promise = begin_use(gateway, req, &options);
+  json_decref(body);
+  if (promise == NULL) {
+    (void)tnk__gw_fault(&fault, 503, NULL, "the service is closed");
+    tnk__gw_refuse(gateway, req, TNK__GW_CHAT, &fault);
+  }
+  tnk_promise_unref(promise);
+}
+
+void tnk__gw_samplers_close(tnk_gateway_t *gateway) {
+  TNK__LIST_FOREACH_SAFE (node, next, &gateway->uses) {
+    use_t *use = tnk__container_of(node, use_t, link);
+
+    (void)tnk_promise_forget(use->promise, on_made, use);
+    tnk_promise_cancel(use->promise);
+    if (use->req != NULL)
+      local_req_drop(use->req);
+    free_use(use);
+  }
+  TNK__LIST_FOREACH_SAFE (node, next, &gateway->samplers) {
+    close_sampler(tnk__container_of(node, tnk__gw_sampler_t, link));
+  }
+  gateway->sampler = NULL;
+}

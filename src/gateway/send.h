@@ -1,0 +1,13 @@
+#ifndef TNK_GATEWAY_SEND_H
+#define TNK_GATEWAY_SEND_H
+
+#include "gateway/state.h"
+
+/* Answer a request; what `body` holds is taken. */
+void tnk__gw_send(local_req_t *req, int status, int is_stream,
+                  tnk__buf_t *body);
+/* Refuse it, in the shape of an API. */
+void tnk__gw_refuse(tnk_gateway_t *gateway, local_req_t *req, tnk__gw_api_t api,
+                    const tnk__gw_fault_t *fault);
+
+#endif

@@ -1,0 +1,99 @@
+#ifndef TNK_GATEWAY_STATE_H
+#define TNK_GATEWAY_STATE_H
+
+#include "gateway/gateway.h"
+#include "gateway/record/record.h"
+#include "gateway/wire/answer.h"
+#include "local/http/http.h"
+
+/* Weights that are sampled from, or were and have requests under way. */
+typedef struct tnk__gw_sampler {
+  tnk__list_t link;
+  tnk_gateway_t *gateway;
+  tnk_sampling_t *sampling;
+  uint32_t version;
+  size_t n_jobs;
+  int is_old;     /* another one has taken its place */
+  char name[256]; /* for people: its path or base model */
+} tnk__gw_sampler_t;
+
+struct tnk_gateway {
+  tnk_allocator_t alloc;
+  uv_loop_t *loop;
+  tnk_service_t *service;
+  local_http_t http;
+  tnk__gw_record_t *record;
+  tnk_chat_template_t *template_;
+  tnk_chat_tokenizer_t tokenizer;
+  tnk_chat_family_t family;
+  char *key;         /* NULL: none is asked for */
+  char *model;       /* NULL: the base model's name */
+  json_t *variables; /* of templates: an object of texts of JSON */
+  int32_t max_tokens;
+  uint32_t max_jobs;
+  tnk__list_t jobs;
+  size_t n_jobs;
+  tnk__list_t samplers;       /* all that are open */
+  tnk__gw_sampler_t *sampler; /* in use; NULL: none yet */
+  tnk__list_t uses;           /* samplers that are being made */
+  uint32_t version;           /* the latest number of weights */
+  int64_t began_s;
+  uv_timer_t sweeper; /* drops connections that say nothing */
+  int is_closing;
+  size_t n_open; /* what has to end before it is gone */
+  tnk_close_cb closed;
+  void *closed_user;
+  char address[128];
+};
+
+/* A request that is served. */
+typedef struct tnk__gw_job {
+  tnk__list_t link; /* in the gateway */
+  tnk_gateway_t *gateway;
+  local_req_t *req; /* NULL: the client has hung up */
+  tnk__gw_ask_t ask;
+  char *session;
+  uint64_t number;  /* of the request, in the record */
+  tnk_chat_t *chat; /* NULL: a plain text is gone on with */
+  json_t *doc;      /* its messages and tools, as templates have them */
+  uint64_t key;     /* of the conversation as it was asked */
+  uint64_t parent;  /* number of the turn it goes on from; 0: none */
+  size_t first;     /* message that is new */
+  tnk__buf_t ids;   /* i32: the whole prompt */
+  size_t n_before;  /* of them, those of the parent */
+  tnk__gw_sampler_t *sampler;
+  tnk_promise_t *promise;
+  tnk__gw_waiter_t waiter;
+  int is_waiting;
+  tnk__buf_t answer;
+} tnk__gw_job_t;
+
+/* ---- end.c ---- */
+
+/* One thing less that has to end before the gateway is gone. */
+void tnk__gw_release(tnk_gateway_t *gateway);
+
+/* ---- sampler.c ---- */
+
+/* Take the sampler in use for a request; NULL: there is none. */
+tnk__gw_sampler_t *tnk__gw_sampler_take(tnk_gateway_t *gateway);
+void tnk__gw_sampler_give_back(tnk__gw_sampler_t *sampler);
+/* Close all of them, and forget those that are being made. */
+void tnk__gw_samplers_close(tnk_gateway_t *gateway);
+/* Make another one, for a request that asks for it. */
+void tnk__gw_sampler_ask(tnk_gateway_t *gateway, local_req_t *req);
+
+/* ---- job.c ---- */
+
+/* Serve a request of an API. */
+void tnk__gw_job_begin(tnk_gateway_t *gateway, local_req_t *req,
+                       tnk__gw_api_t api, const char *session);
+/* End all of them without an answer. */
+void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
+
+/* ---- route.c ---- */
+
+/* The handler of all requests. */
+void tnk__gw_handle(local_req_t *req, void *user);
+
+#endif

@@ -1,0 +1,294 @@
+#include "gateway/wire/ask.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/format/json_read.h"
+#include "tnk/common.h"
+#include "tnk/error.h"
+
+/*
+ * The endpoints share most of what can be asked for, under other names. A table
+ * says what each of them refuses.
+ */
+
+#define BIT(api) (1u << (api))
+
+/* What would change the answer and cannot be done, unless it is null, false,
+ * zero, or empty. */
+static const struct {
+  unsigned apis;
+  const char *name;
+} refused[] = {
+    {BIT(TNK__GW_CHAT), "functions"},
+    {BIT(TNK__GW_CHAT), "function_call"},
+    {BIT(TNK__GW_CHAT), "audio"},
+    {BIT(TNK__GW_CHAT), "prediction"},
+    {BIT(TNK__GW_CHAT), "web_search_options"},
+    {BIT(TNK__GW_CHAT) | BIT(TNK__GW_COMPLETION), "logit_bias"},
+    {BIT(TNK__GW_CHAT) | BIT(TNK__GW_COMPLETION), "frequency_penalty"},
+    {BIT(TNK__GW_CHAT) | BIT(TNK__GW_COMPLETION), "presence_penalty"},
+    {BIT(TNK__GW_COMPLETION), "suffix"},
+    {BIT(TNK__GW_COMPLETION), "echo"},
+    {BIT(TNK__GW_RESPONSE), "background"},
+    {BIT(TNK__GW_RESPONSE), "conversation"},
+    {BIT(TNK__GW_RESPONSE), "prompt"},
+    {BIT(TNK__GW_RESPONSE), "max_tool_calls"},
+    {BIT(TNK__GW_RESPONSE), "context_management"},
+    {BIT(TNK__GW_MESSAGE), "container"},
+    {BIT(TNK__GW_MESSAGE), "mcp_servers"},
+    {BIT(TNK__GW_MESSAGE), "context_management"},
+    {BIT(TNK__GW_MESSAGE), "output_format"},
+};
+
+static int is_nothing(const json_t *value) {
+  return value == NULL || json_is_null(value) || json_is_false(value) ||
+         (json_is_number(value) && json_number_value(value) == 0) ||
+         (json_is_string(value) && json_string_length(value) == 0) ||
+         (json_is_array(value) && json_array_size(value) == 0) ||
+         (json_is_object(value) && json_object_size(value) == 0);
+}
+
+static int refuse(tnk__gw_fault_t *fault, const char *name) {
+  return tnk__gw_fault(fault, 400, name, "%s is not supported here", name);
+}
+
+static int wrong(tnk__gw_fault_t *fault, const char *name, const char *what) {
+  return tnk__gw_fault(fault, 400, name, "%s must be %s", name, what);
+}
+
+static int refuse_listed(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+    if ((refused[i].apis & BIT(ask->api)) != 0 &&
+        !is_nothing(json_object_get(ask->body, refused[i].name)))
+      return refuse(fault, refused[i].name);
+  return 0;
+}
+
+/* ---- Numbers ---- */
+
+static int get_int(const tnk__gw_ask_t *ask, const char *name, int64_t min,
+                   int64_t max, int64_t *out, tnk__gw_fault_t *fault) {
+  char what[96];
+
+  if (tnk__json_get_int(ask->body, name, min, max, out) != TNK__JSON_WRONG)
+    return 0;
+  (void)snprintf(what, sizeof(what), "a whole number from %lld to %lld",
+                 (long long)min, (long long)max);
+  return wrong(fault, name, what);
+}
+
+static int get_double(const tnk__gw_ask_t *ask, const char *name, double max,
+                      double *out, tnk__gw_fault_t *fault) {
+  char what[96];
+  tnk__json_has_t has = tnk__json_get_double(ask->body, name, out);
+
+  if (has != TNK__JSON_WRONG &&
+      (has != TNK__JSON_FOUND || (*out >= 0 && *out <= max)))
+    return 0;
+  (void)snprintf(what, sizeof(what), "a number from 0 to %g", max);
+  return wrong(fault, name, what);
+}
+
+static int get_bool(const tnk__gw_ask_t *ask, const char *name, int *out,
+                    tnk__gw_fault_t *fault) {
+  return tnk__json_get_bool(ask->body, name, out) == TNK__JSON_WRONG
+             ? wrong(fault, name, "true or false")
+             : 0;
+}
+
+static int read_max_tokens(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  const char *name =
+      ask->api == TNK__GW_RESPONSE ? "max_output_tokens" : "max_tokens";
+
+  if (get_int(ask, name, 1, INT32_MAX, &ask->max_tokens, fault) != 0)
+    return -1;
+  if (ask->api == TNK__GW_CHAT &&
+      get_int(ask, "max_completion_tokens", 1, INT32_MAX, &ask->max_tokens,
+              fault) != 0)
+    return -1;
+  if (ask->api == TNK__GW_MESSAGE && ask->max_tokens == TNK_ABSENT)
+    return tnk__gw_fault(fault, 400, "max_tokens",
+                         "max_tokens: Field required");
+  return 0;
+}
+
+static int read_numbers(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  int has_n = ask->api == TNK__GW_CHAT || ask->api == TNK__GW_COMPLETION;
+  int64_t best_of = 0;
+
+  if (read_max_tokens(ask, fault) != 0 ||
+      (has_n &&
+       get_int(ask, "n", 1, TNK__GW_MAX_CHOICES, &ask->n, fault) != 0) ||
+      get_int(ask, "top_k", -1, INT32_MAX, &ask->top_k, fault) != 0 ||
+      get_int(ask, "seed", INT64_MIN, INT64_MAX, &ask->seed, fault) != 0 ||
+      get_double(ask, "temperature", 100, &ask->temperature, fault) != 0 ||
+      get_double(ask, "top_p", 1, &ask->top_p, fault) != 0)
+    return -1;
+  if (ask->api == TNK__GW_COMPLETION &&
+      tnk__json_get_int(ask->body, "best_of", 0, INT64_MAX, &best_of) ==
+          TNK__JSON_FOUND &&
+      best_of > ask->n)
+    return refuse(fault, "best_of");
+  /* Here 0 means that all tokens count, there that none does. */
+  if (ask->top_k == 0)
+    ask->top_k = -1;
+  return 0;
+}
+
+/* ---- Where it ends ---- */
+
+static int add_stop(tnk__gw_ask_t *ask, const json_t *text, const char *name,
+                    tnk__gw_fault_t *fault) {
+  if (!json_is_string(text) || json_string_length(text) == 0)
+    return wrong(fault, name, "texts that are not empty");
+  if (ask->n_stops == TNK__GW_MAX_STOPS)
+    return wrong(fault, name, "16 texts at most");
+  ask->stops[ask->n_stops++] = json_string_value(text);
+  return 0;
+}
+
+static int read_stops(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  const char *name = ask->api == TNK__GW_MESSAGE ? "stop_sequences" : "stop";
+  const json_t *stop = json_object_get(ask->body, name);
+
+  if (ask->api == TNK__GW_RESPONSE || stop == NULL || json_is_null(stop))
+    return 0;
+  if (!json_is_array(stop))
+    return add_stop(ask, stop, name, fault);
+  for (size_t i = 0; i < json_array_size(stop); i++)
+    if (add_stop(ask, json_array_get(stop, i), name, fault) != 0)
+      return -1;
+  return 0;
+}
+
+/* ---- What is told beside the text ---- */
+
+static int read_chat_logprobs(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  if (get_bool(ask, "logprobs", &ask->with_logprobs, fault) != 0 ||
+      get_int(ask, "top_logprobs", 0, TNK__GW_MAX_TOP, &ask->n_top, fault) != 0)
+    return -1;
+  if (ask->n_top > 0 && !ask->with_logprobs)
+    return tnk__gw_fault(fault, 400, "top_logprobs",
+                         "top_logprobs needs logprobs to be true");
+  return 0;
+}
+
+static int read_response_logprobs(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  const json_t *include = json_object_get(ask->body, "include");
+
+  for (size_t i = 0; i < json_array_size(include); i++) {
+    const char *what = json_string_value(json_array_get(include, i));
+
+    if (what != NULL && strcmp(what, "message.output_text.logprobs") == 0)
+      ask->with_logprobs = 1;
+    else if (what == NULL || strcmp(what, "reasoning.encrypted_content") != 0)
+      return tnk__gw_fault(fault, 400, "include",
+                           "include: \"%.80s\" is not supported here",
+                           what != NULL ? what : "?");
+  }
+  return get_int(ask, "top_logprobs", 0, TNK__GW_MAX_TOP, &ask->n_top, fault);
+}
+
+static int read_logprobs(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  int64_t n = -1;
+
+  if (ask->api == TNK__GW_CHAT)
+    return read_chat_logprobs(ask, fault);
+  if (ask->api == TNK__GW_RESPONSE)
+    return read_response_logprobs(ask, fault);
+  if (ask->api != TNK__GW_COMPLETION)
+    return 0;
+  if (get_int(ask, "logprobs", 0, TNK__GW_MAX_TOP, &n, fault) != 0)
+    return -1;
+  ask->with_logprobs = n >= 0;
+  ask->n_top = n > 0 ? n : 0;
+  return 0;
+}
+
+/* ---- Forms and tools ---- */
+
+/* Text alone is written here, whatever form is asked for by a schema. */
+static int check_form(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  const json_t *form = json_object_get(ask->body, "response_format");
+  const json_t *modalities = json_object_get(ask->body, "modalities");
+  const char *kind;
+
+  if (ask->api == TNK__GW_RESPONSE)
+    form = json_object_get(json_object_get(ask->body, "text"), "format");
+  kind = json_string_value(json_object_get(form, "type"));
+  if (ask->api != TNK__GW_MESSAGE && kind != NULL && strcmp(kind, "text") != 0)
+    return tnk__gw_fault(fault, 400,
+                         ask->api == TNK__GW_CHAT ? "response_format"
+                                                  : "text.format",
+                         "a format of \"%.60s\" is not supported here", kind);
+  for (size_t i = 0; i < json_array_size(modalities); i++) {
+    const char *name = json_string_value(json_array_get(modalities, i));
+
+    if (name == NULL || strcmp(name, "text") != 0)
+      return refuse(fault, "modalities");
+  }
+  return 0;
+}
+
+/* Nobody can make a model call a tool; that it may is all that can be told. */
+static int read_tool_choice(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  const json_t *choice = json_object_get(ask->body, "tool_choice");
+  const char *word = json_is_object(choice)
+                         ? json_string_value(json_object_get(choice, "type"))
+                         : json_string_value(choice);
+
+  if (choice == NULL || json_is_null(choice))
+    return 0;
+  if (word != NULL && strcmp(word, "none") == 0)
+    ask->no_tools = 1;
+  else if (word == NULL || strcmp(word, "auto") != 0)
+    return tnk__gw_fault(fault, 400, "tool_choice",
+                         "tool_choice: only auto and none are supported here");
+  return 0;
+}
+
+static int read_words(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  const json_t *stream = json_object_get(ask->body, "stream_options");
+
+  if (tnk__json_get_text(ask->body, "model", &ask->model) == TNK__JSON_WRONG)
+    return wrong(fault, "model", "a text");
+  if (ask->api == TNK__GW_RESPONSE &&
+      tnk__json_get_text(ask->body, "previous_response_id", &ask->previous) ==
+          TNK__JSON_WRONG)
+    return wrong(fault, "previous_response_id", "a text");
+  if (tnk__json_get_bool(stream, "include_usage", &ask->with_usage) ==
+      TNK__JSON_WRONG)
+    return wrong(fault, "stream_options.include_usage", "true or false");
+  return get_bool(ask, "stream", &ask->is_stream, fault);
+}
+
+int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
+                     size_t n, tnk__gw_fault_t *fault) {
+  int err;
+
+  *ask = (tnk__gw_ask_t){.api = api,
+                         .n = 1,
+                         .max_tokens = TNK_ABSENT,
+                         .top_k = TNK_ABSENT,
+                         .seed = TNK_ABSENT,
+                         .temperature = TNK_ABSENT,
+                         .top_p = TNK_ABSENT};
+  err = tnk__json_parse_object(&ask->body, body, n);
+  if (err == TNK_ENOMEM)
+    return tnk__gw_fault(fault, 500, NULL, "out of memory");
+  if (err != TNK_OK)
+    return tnk__gw_fault(fault, 400, NULL, "the body is not a JSON object");
+  return refuse_listed(ask, fault) != 0 || read_words(ask, fault) != 0 ||
+                 read_numbers(ask, fault) != 0 || read_stops(ask, fault) != 0 ||
+                 read_logprobs(ask, fault) != 0 ||
+                 check_form(ask, fault) != 0 ||
+                 read_tool_choice(ask, fault) != 0
+             ? -1
+             : 0;
+}
+
+void tnk__gw_ask_drop(tnk__gw_ask_t *ask) {
+  json_decref(ask->body);
+  ask->body = NULL;
+}

@@ -1,0 +1,39 @@
+#ifndef TNK_GATEWAY_WIRE_PARTS_H
+#define TNK_GATEWAY_WIRE_PARTS_H
+
+#include "codec/format/json_write.h"
+#include "gateway/wire/answer.h"
+
+/* What the writers of the four endpoints share. */
+
+typedef tnk__json_writer_t tnk__gw_w_t;
+
+/* Begin and end an event of a stream; `event` is NULL where it has no name. */
+void tnk__gw_event(tnk__gw_w_t *w, tnk__buf_t *out, const char *event);
+void tnk__gw_event_end(tnk__gw_w_t *w, tnk__buf_t *out);
+/* A member with all texts of a kind; null without any, if `or_null`. */
+void tnk__gw_put_joined(tnk__gw_w_t *w, const char *key,
+                        const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
+                        int or_null);
+/* A member with the arguments of the call that is piece `i`: as a text, or as
+ * the object that they are. */
+void tnk__gw_put_arguments(tnk__gw_w_t *w, const char *key,
+                           const tnk__gw_said_t *said, size_t i, int is_text);
+/* A text or a member that need not be UTF-8: what is not becomes U+FFFD. */
+void tnk__gw_text(tnk__gw_w_t *w, const char *text, size_t n);
+/* A member with the id of a call. */
+void tnk__gw_put_call_id(tnk__gw_w_t *w, const char *key,
+                         const tnk__gw_said_t *said,
+                         const tnk__gw_piece_t *piece);
+/* An object for a token: token, logprob, bytes, and with `top` the likeliest
+ * ones. */
+void tnk__gw_token(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
+                   const tnk__gw_choice_t *choice, size_t i, int with_top);
+size_t tnk__gw_n_sampled(const tnk__gw_answer_t *answer);
+
+int tnk__gw_chat_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
+int tnk__gw_completion_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
+int tnk__gw_response_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
+int tnk__gw_message_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
+
+#endif

@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""tnk gateway over tnk local, by plain requests.
+
+usage: run_gateway.py TNK_COMMAND
+
+TNK_TEST_KILLS: how often it is killed (3); TNK_TEST_AGENTS: how many ask side by
+side (40). Output is TAP, see test/support/tap.py.
+"""
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+
+from gateway import CLEAN, SERVICE_KEY, Client, events, gateway, local, records, whole
+from tap import check, plan
+
+TNK = sys.argv[1]
+KILLS = int(os.environ.get("TNK_TEST_KILLS", 3))
+AGENTS = int(os.environ.get("TNK_TEST_AGENTS", 40))
+
+
+def turns_of(path):
+    return {r["turn"]: r for r in records(path) if r["type"] == "turn"}
+
+
+def answers(folder, lines):
+    path = pathlib.Path(folder) / "answers"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def speaks(service):
+    with gateway(TNK, service) as g:
+        client = Client(g.url)
+        status, models = client.ask("GET", "/v1/models")
+        check(status == 200 and models["data"][0]["id"] == "tnk/byte-lm", "models", models)
+        check(client.ask("GET", "/v1/models/tnk/byte-lm")[0] == 200, "the model")
+        check(client.ask("GET", "/v1/models/x")[0] == 404, "no other model")
+        status, a = client.chat("hi", n=3, logprobs=True, top_logprobs=2, seed=5)
+        check(status == 200 and [c["index"] for c in a["choices"]] == [0, 1, 2], "three choices", a)
+        tokens = a["choices"][0]["logprobs"]["content"]
+        check(0 < len(tokens) <= 8 and len(tokens[0]["top_logprobs"]) == 2, "logprobs", tokens)
+        check(a["usage"]["completion_tokens"] <= 24, "usage", a["usage"])
+        again = client.chat("hi", n=3, logprobs=True, top_logprobs=2, seed=5)[1]
+        check([c["message"] for c in a["choices"]] == [c["message"] for c in again["choices"]],
+              "a seed gives the same", again)
+        status, text = client.chat("hi", stream=True, stream_options={"include_usage": True}, seed=5)
+        chunks = events(text)
+        said = "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
+        check(client.type.startswith("text/event-stream") and said == a["choices"][0]["message"]["content"],
+              "a stream says the same", text)
+        check(chunks[-1]["usage"]["prompt_tokens"] == a["usage"]["prompt_tokens"], "usage at its end")
+        status, a = client.post("/v1/completions", {"prompt": [104, 105], "max_tokens": 4, "logprobs": 1})
+        check(status == 200 and a["usage"]["prompt_tokens"] == 2, "a completion of ids", a)
+        status, a = client.post("/v1/messages", {"max_tokens": 5, "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "hi"}]}], "system": "be kind"})
+        check(status == 200 and a["stop_reason"] in ("max_tokens", "end_turn"), "a message", a)
+        status, a = client.post("/v1/responses", {"input": "hi", "max_output_tokens": 5})
+        check(status == 200 and a["object"] == "response", "a response", a)
+        status, b = client.post("/v1/responses", {
+            "input": "more", "max_output_tokens": 5, "previous_response_id": a["id"]})
+        check(status == 200 and b["usage"]["input_tokens"] >
+              a["usage"]["input_tokens"] + a["usage"]["output_tokens"], "one that goes on", b)
+        client.close()
+    check(g.status == 0, "a signal ends it", g.said)
+
+
+def refuses(service):
+    with gateway(TNK, service, "--key", "secret") as g:
+        check(Client(g.url).chat("hi")[0] == 401, "no key")
+        check(Client(g.url, x_api_key="secre").chat("hi")[0] == 401, "a wrong key")
+        check(Client(g.url, x_api_key="secret").chat("hi")[0] == 200, "the key")
+        client = Client(g.url, authorization="Bearer secret:me")
+        check(client.chat("hi")[0] == 200 and client.ask("GET", "/s/me/tnk/datums")[0] == 200,
+              "the key with a session")
+        status, a = Client(g.url).post("/v1/messages", {})
+        check(status == 401 and a["type"] == "error", "in Anthropic's shape", a)
+    with gateway(TNK, service) as g:
+        client = Client(g.url)
+        for path, body, status in (("/v1/chat/completions", "{", 400),
+                                   ("/v1/chat/completions", {"messages": []}, 400),
+                                   ("/v1/chat/completions", {"messages": [{"role": "user", "content": [
+                                       {"type": "input_audio", "input_audio": {}}]}]}, 400),
+                                   ("/v1/chat/completions", {"messages": [
+                                       {"role": "assistant", "content": "I"}]}, 400),
+                                   ("/v1/messages", {"messages": []}, 400),
+                                   ("/v1/responses", {"input": "x", "previous_response_id": "resp_1"}, 404),
+                                   ("/v1/completions", {"prompt": [-1]}, 400),
+                                   ("/v1/completions", {"prompt": ["a", "b"]}, 400),
+                                   ("/v1/embeddings", {}, 404),
+                                   ("/tnk/reward", {"id": "chatcmpl-1", "reward": 1}, 404),
+                                   ("/tnk/reward", {"reward": "x"}, 400),
+                                   ("/tnk/sampler", {"model_path": 1}, 400)):
+            got, a = client.post(path, body)
+            check(got == status and "error" in a, f"{path} {json.dumps(body)[:60]}", (got, a))
+        check(client.ask("GET", "/v1/chat/completions")[0] == 405, "a wrong method")
+        check(client.chat("hi", headers={"origin": "http://evil.example"})[0] == 403, "no web pages")
+        check(client.chat("hi", headers={"host": "localhost.evil.example"})[0] == 403, "nor by another name")
+        check(SERVICE_KEY not in json.dumps(client.chat("hi")[1]), "the service's key stays")
+    done = subprocess.run([TNK, "gateway", "--model", "tnk/byte-lm", "--host", "0.0.0.0"],
+                          capture_output=True, text=True, timeout=60,
+                          env={**CLEAN, "TINKER_BASE_URL": service.url, "TINKER_API_KEY": SERVICE_KEY})
+    check(done.returncode == 1 and "needs a key" in done.stderr, "not to the world without a key", done)
+
+
+def goes_on(service, folder):
+    """What was sampled is the beginning of what follows, unchanged."""
+    path = pathlib.Path(folder) / "record"
+    with gateway(TNK, service, "--record", path) as g:
+        client = Client(g.url)
+        talk = [{"role": "user", "content": "one"}]
+        ids = []
+        for word in ("two", "three", "four"):
+            a = client.chat(talk, path="/s/agent/v1/chat/completions")[1]
+            ids.append(a["id"])
+            talk += [{"role": "assistant", "content": a["choices"][0]["message"]["content"]},
+                     {"role": "user", "content": word}]
+        a = client.chat(talk[:2] + [{"role": "user", "content": "other"}],
+                        path="/s/agent/v1/chat/completions")[1]
+        branch = a["id"]
+        client.chat(talk[:2] + [{"role": "user", "content": "other"}])
+        check(client.post("/tnk/reward", {"id": ids[2], "reward": 1.5})[0] == 200, "a reward")
+        check(client.post("/s/agent/tnk/reward", {"reward": -1})[0] == 200, "one of a session")
+    asked = [r["number"] for r in records(path) if r["type"] == "asked"]
+    turns = turns_of(path)
+    check(sorted(asked) == sorted(t["request"] for t in turns.values()), "each request has its turn", asked)
+    number = [int(name.split("-")[1]) for name in ids]
+    check([turns[n].get("parent") for n in number] == [None, number[0], number[1]], "a chain", turns)
+    check(turns[int(branch.split("-")[1])]["parent"] == number[0], "a branch")
+    check([t["session"] for t in turns.values()] == ["agent"] * 4 + ["default"], "sessions")
+    for turn in turns.values():
+        check(len(turn["sampled"]) == len(turn["logprobs"]), "logprobs of each token")
+        if turn.get("parent"):
+            before = whole(turns, turns[turn["parent"]])
+            check(whole(turns, turn)[:len(before)] == before, "begins with what was sampled")
+    last = bytes(i for i in whole(turns, turns[number[2]]) if i < 256)
+    check(b"one" in last and b"two" in last and b"three" in last, "the whole conversation", last)
+    done = subprocess.run([TNK, "gateway", "--datums", path], capture_output=True, text=True, timeout=60)
+    data = pathlib.Path(folder) / "data.jsonl"
+    data.write_text(done.stdout)
+    check(done.returncode == 0 and len(done.stdout.splitlines()) == 3, "examples", done)
+    done = subprocess.run([TNK, "lint", "--loss", "importance_sampling", data], capture_output=True,
+                          text=True, timeout=60)
+    check(done.returncode == 0, "tnk lint takes them", done)
+    done = subprocess.run([TNK, "gateway", "--datums", path, "--rewarded"], capture_output=True,
+                          text=True, timeout=60)
+    check(len(done.stdout.splitlines()) == 2, "those with a reward", done)
+    with gateway(TNK, service, "--record", path) as g:
+        a = Client(g.url).chat(talk, path="/s/agent/v1/chat/completions")[1]
+    turn = turns_of(path)[int(a["id"].split("-")[1])]
+    check(turn.get("parent") == number[2], "another process goes on", turn)
+
+
+def calls_tools(folder):
+    said = ["<think>hm</think>Let me see.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>",
+            "It is 2."]
+    tools = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {
+        "type": "object", "properties": {"x": {"type": "integer"}}}}}]
+    path = pathlib.Path(folder) / "tools"
+    with local(TNK, "--stub", "--stub-answers", answers(folder, said)) as service, \
+            gateway(TNK, service, "--renderer", "qwen3", "--template", "plain", "--record", path) as g:
+        client = Client(g.url)
+        talk = [{"role": "user", "content": "f?"}]
+        a = client.chat(talk, tools=tools, max_tokens=500)[1]
+        message = a["choices"][0]["message"]
+        check(a["choices"][0]["finish_reason"] == "tool_calls", "a call", a)
+        check(json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"x": 1}, "arguments", a)
+        check(message["reasoning_content"].strip() == "hm", "thinking", a)
+        talk += [message, {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "2"}]
+        b = client.chat(talk, tools=tools, max_tokens=500)[1]
+        check(b["choices"][0]["message"]["content"] == "It is 2.", "its result", b)
+    turns = list(turns_of(path).values())
+    check(turns[1].get("parent") == turns[0]["turn"], "goes on behind the call", turns)
+
+
+def changes_weights(service, folder):
+    path = pathlib.Path(folder) / "weights"
+    with gateway(TNK, service, "--record", path) as g:
+        client = Client(g.url)
+        client.chat("hi")
+        status, a = client.post("/tnk/sampler", {"base_model": "tnk/byte-lm"})
+        check(status == 200 and a["version"] == 2, "other weights", a)
+        client.chat("hi")
+        check(client.post("/tnk/sampler", {"model_path": "nothing"})[0] == 400, "none there")
+        check(client.chat("hi")[0] == 200, "those of before stay")
+    check([t["version"] for t in turns_of(path).values()] == [1, 2, 2], "each turn knows its weights")
+    with gateway(TNK, service, "--record", path) as g:
+        Client(g.url).chat("hi")
+    check(list(turns_of(path).values())[-1]["version"] > 2, "numbers go on")
+
+
+def check_drawn(path, log):
+    """Each turn of a record is what the server drew: prompt, tokens, logprobs."""
+    import struct
+
+    def floats(values):
+        return struct.pack(f"{len(values)}f", *values)
+    drawn = {(tuple(d["prompt"]), tuple(d["tokens"]), floats(d["logprobs"]))
+             for d in map(json.loads, log.read_text().splitlines())}
+    turns = turns_of(path)
+    wrong = []
+    for t in turns.values():
+        ids = whole(turns, t)
+        n = len(ids) - len(t["sampled"])
+        if (tuple(ids[:n]), tuple(ids[n:]), floats(t["logprobs"])) not in drawn:
+            wrong.append(t)
+    check(turns and not wrong, f"{len(turns)} turns are what was drawn", wrong[:1])
+
+
+def survives(service, folder):
+    """Whatever was answered is there after a kill."""
+    path = pathlib.Path(folder) / "killed"
+    rng = random.Random(7)
+    seen = {}
+
+    def agent(url, name, stop):
+        client = Client(url)
+        talk = [{"role": "user", "content": name}]
+        try:
+            while not stop.is_set():
+                status, a = client.chat(talk, path=f"/s/{name}/v1/chat/completions", logprobs=True)
+                if status != 200:
+                    break
+                seen[a["id"]] = [t["bytes"] for t in a["choices"][0]["logprobs"]["content"]]
+                talk += [a["choices"][0]["message"], {"role": "user", "content": "on"}]
+                talk = talk[-7:] if len(talk) > 20 else talk
+        except (OSError, ValueError, http_error):
+            pass
+
+    import http.client
+    http_error = http.client.HTTPException
+    for i in range(KILLS):
+        stop = threading.Event()
+        with gateway(TNK, service, "--record", path) as g:
+            agents = [threading.Thread(target=agent, args=(g.url, f"k{i}a{k}", stop)) for k in range(8)]
+            for thread in agents:
+                thread.start()
+            wanted = len(seen) + rng.randint(5, 40)
+            while len(seen) < wanted and any(thread.is_alive() for thread in agents):
+                agents[0].join(0.001)
+            g.kill()
+            stop.set()
+            for thread in agents:
+                thread.join()
+    with gateway(TNK, service, "--record", path) as g:
+        check(Client(g.url).chat("hi")[0] == 200, "it goes on after kills")
+    turns = turns_of(path)
+    lost = [name for name in seen if int(name.split("-")[1]) not in turns]
+    check(not lost, f"{len(seen)} answers are recorded after {KILLS} kills", lost)
+    wrong = [name for name, tokens in seen.items()
+             if [[i] if i < 256 else [] for i in turns[int(name.split("-")[1])]["sampled"]] !=
+             [t if len(t) == 1 else [] for t in tokens]]
+    check(not wrong, "with the very tokens", wrong)
+
+
+def is_left(service):
+    """A crowd, a tenth of which hangs up."""
+    import socket
+    with gateway(TNK, service) as g:
+        host, port = g.url.split("/")[2].split(":")
+        failed = []
+
+        def agent(k):
+            body = json.dumps({"max_tokens": 6, "messages": [{"role": "user", "content": f"agent {k}"}]})
+            if k % 10 == 0:
+                with socket.create_connection((host, int(port))) as s:
+                    s.sendall(f"POST /v1/chat/completions HTTP/1.1\r\nHost: [::1]:1\r\nContent-Length: "
+                              f"{len(body)}\r\n\r\n{body}".encode())
+                return
+            client = Client(g.url)
+            status, a = client.post("/v1/chat/completions", body)
+            client.close()
+            if status != 200:
+                failed.append(a)
+
+        threads = [threading.Thread(target=agent, args=(k,)) for k in range(AGENTS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        check(not failed, f"{AGENTS} agents, a tenth of which hangs up", failed[:3])
+        check(Client(g.url).chat("hi")[0] == 200, "it serves on")
+    check(g.status == 0, "and ends", g.said)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "drawn"
+        with local(TNK, "--sample-log", log) as service:
+            speaks(service)
+            refuses(service)
+            goes_on(service, folder)
+            changes_weights(service, folder)
+            survives(service, folder)
+            is_left(service)
+            check_drawn(pathlib.Path(folder) / "killed", log)
+            check_drawn(pathlib.Path(folder) / "record", log)
+        calls_tools(folder)
+    plan()
+
+
+main()

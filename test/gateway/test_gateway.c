@@ -1,0 +1,290 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../local/e2e.h"
+#include "base/alloc.h"
+#include "gateway/state.h"
+
+/* The gateway, the library and the local server on one loop, in real time. */
+
+enum { LONG_MS = 3600000, NEVER = 1 /* no weights are used */ };
+
+typedef struct {
+  e2e_t e2e;
+  tnk_gateway_t *gateway;
+  int n_closed;
+} rig_t;
+
+/* A client: sends one request, and keeps what comes. */
+typedef struct {
+  uv_tcp_t tcp;
+  uv_connect_t connect;
+  uv_write_t write;
+  char request[1024];
+  char scratch[4096];
+  char got[65536];
+  size_t n_got;
+  int is_closed; /* by either side */
+} peer_t;
+
+static void on_peer_closed(uv_handle_t *handle) {
+  ((peer_t *)handle->data)->is_closed = 1;
+}
+
+static void peer_close(peer_t *peer) {
+  if (!uv_is_closing((uv_handle_t *)&peer->tcp))
+    uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
+  peer_t *peer = handle->data;
+
+  (void)hint;
+  *buf = uv_buf_init(peer->scratch, sizeof(peer->scratch));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  peer_t *peer = stream->data;
+
+  if (n < 0) {
+    peer_close(peer);
+    return;
+  }
+  CHECK(peer->n_got + (size_t)n < sizeof(peer->got));
+  memcpy(peer->got + peer->n_got, buf->base, (size_t)n);
+  peer->n_got += (size_t)n;
+}
+
+static void on_sent(uv_write_t *write, int status) {
+  (void)write;
+  (void)status;
+}
+
+static void on_connect(uv_connect_t *connect, int status) {
+  peer_t *peer = connect->data;
+  uv_buf_t buf = uv_buf_init(peer->request, (unsigned)strlen(peer->request));
+
+  CHECK_INT(status, 0);
+  CHECK_INT(uv_read_start((uv_stream_t *)&peer->tcp, on_alloc, on_read), 0);
+  CHECK_INT(uv_write(&peer->write, (uv_stream_t *)&peer->tcp, &buf, 1, on_sent),
+            0);
+}
+
+static peer_t *ask(rig_t *rig, const char *path, const char *body) {
+  peer_t *peer = calloc(1, sizeof(*peer));
+  const char *colon = strrchr(tnk_gateway_address(rig->gateway), ':');
+  struct sockaddr_in to;
+
+  CHECK(peer != NULL);
+  snprintf(peer->request, sizeof(peer->request),
+           "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+           "Content-Length: %zu\r\n\r\n%s",
+           path, strlen(body), body);
+  CHECK_INT(uv_tcp_init(&rig->e2e.uv, &peer->tcp), 0);
+  peer->tcp.data = peer->connect.data = peer;
+  uv_ip4_addr("127.0.0.1", (int)strtol(colon + 1, NULL, 10), &to);
+  CHECK_INT(uv_tcp_connect(&peer->connect, &peer->tcp, (struct sockaddr *)&to,
+                           on_connect),
+            0);
+  return peer;
+}
+
+static peer_t *chat(rig_t *rig) {
+  return ask(rig, "/s/me/v1/chat/completions",
+             "{\"max_tokens\":3,\"messages\":[{\"role\":\"user\",\"content\":"
+             "\"hi\"}]}");
+}
+
+/* Until the connection has ended; the status of the answer, 0 without one. */
+static int peer_end(rig_t *rig, peer_t *peer) {
+  int status = 0;
+
+  while (!peer->is_closed)
+    uv_run(&rig->e2e.uv, UV_RUN_ONCE);
+  peer->got[peer->n_got] = '\0';
+  if (strncmp(peer->got, "HTTP/1.1 ", 9) == 0)
+    status = (int)strtol(peer->got + 9, NULL, 10);
+  free(peer);
+  return status;
+}
+
+/* ---- Life ---- */
+
+static void use(rig_t *rig) {
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+
+  options.base_model = "tnk/byte-lm";
+  e2e_done(tnk_gateway_use(rig->gateway, &options));
+}
+
+static void rig_open(rig_t *rig, uint64_t latency_ms) {
+  static const local_options_t defaults = LOCAL_OPTIONS_INIT;
+  local_options_t local = defaults;
+  const tnk_gateway_options_t options = {
+      .tokenizer = {tnk_chat_bytes_plugin(), NULL},
+      .allocator = test_allocator()};
+  char why[256];
+
+  memset(rig, 0, sizeof(*rig));
+  local.latency_ms = (uint32_t)latency_ms;
+  e2e_open(&rig->e2e, local);
+  if (tnk_gateway_open(&rig->gateway, &rig->e2e.uv, rig->e2e.service, &options,
+                       why, sizeof(why)) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", why);
+  if (latency_ms != NEVER)
+    use(rig);
+}
+
+static void on_closed(void *user) {
+  ((rig_t *)user)->n_closed++;
+}
+
+static void rig_close(rig_t *rig) {
+  tnk_gateway_close(rig->gateway, on_closed, rig);
+  while (rig->n_closed == 0)
+    uv_run(&rig->e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(rig->n_closed, 1);
+  e2e_close(&rig->e2e);
+}
+
+static int n_calls(const rig_t *rig, const char *call) {
+  int n = 0;
+
+  for (size_t i = 0; i < rig->e2e.n_seen; i++)
+    n += strcmp(rig->e2e.seen[i].call, call) == 0;
+  return n;
+}
+
+static void until_sampled(rig_t *rig, int n) {
+  while (n_calls(rig, "asample") < n)
+    uv_run(&rig->e2e.uv, UV_RUN_ONCE);
+}
+
+TEST_LIMIT(a_request_is_answered, 20) {
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  CHECK_INT(rig.gateway->n_jobs, 0);
+  rig_close(&rig);
+}
+
+TEST_LIMIT(without_weights_it_is_not_ready, 20) {
+  rig_t rig;
+
+  rig_open(&rig, NEVER);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 503);
+  rig_close(&rig);
+}
+
+/* The sample would take an hour. */
+TEST_LIMIT(a_client_that_hangs_up_cancels_its_sample, 20) {
+  rig_t rig;
+  peer_t *peer;
+
+  rig_open(&rig, LONG_MS);
+  peer = chat(&rig);
+  until_sampled(&rig, 1);
+  CHECK_INT(rig.gateway->n_jobs, 1);
+  peer_close(peer);
+  while (rig.gateway->n_jobs > 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(peer_end(&rig, peer), 0);
+  CHECK(tnk__gw_record_session(rig.gateway->record, "me") == NULL);
+  rig_close(&rig);
+}
+
+TEST_LIMIT(closing_ends_what_is_under_way, 20) {
+  peer_t *peers[5];
+  rig_t rig;
+
+  rig_open(&rig, LONG_MS);
+  for (int i = 0; i < 5; i++)
+    peers[i] = chat(&rig);
+  until_sampled(&rig, 5);
+  rig_close(&rig);
+  for (int i = 0; i < 5; i++)
+    free(peers[i]);
+}
+
+/* What began with the old weights ends with them. */
+TEST_LIMIT(weights_are_replaced_between_turns, 20) {
+  const tnk__gw_session_t *session;
+  peer_t *peer;
+  rig_t rig;
+
+  rig_open(&rig, 300);
+  peer = chat(&rig);
+  until_sampled(&rig, 1);
+  use(&rig);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  session = tnk__gw_record_session(rig.gateway->record, "me");
+  CHECK_INT(session->n_turns, 2);
+  CHECK_INT(
+      tnk__container_of(session->turns.next, tnk__gw_turn_t, link)->version, 1);
+  CHECK_INT(
+      tnk__container_of(session->turns.prev, tnk__gw_turn_t, link)->version, 2);
+  /* The old ones are closed. */
+  CHECK(rig.gateway->samplers.next == rig.gateway->samplers.prev);
+  rig_close(&rig);
+}
+
+/* Each request is answered with something, or its connection ends. */
+TEST_LIMIT(each_allocation_fails_in_turn, 60) {
+  int n_refused = 0;
+  int did_fail = 1;
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  for (long n = 0; did_fail; n++) {
+    peer_t *peer = chat(&rig);
+    int status;
+
+    test_alloc_fail_at(n);
+    status = peer_end(&rig, peer);
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    if (!did_fail)
+      CHECK_INT(status, 200);
+    n_refused += status != 200;
+    CHECK_INT(rig.gateway->n_jobs, 0);
+  }
+  CHECK(n_refused > 0);
+  rig_close(&rig);
+}
+
+TEST(options_out_of_range_are_refused) {
+  static const struct {
+    tnk_gateway_options_t options;
+    const char *why;
+  } wrong[] = {
+      {{.host = "0.0.0.0"}, "an address other than a loopback one needs a key"},
+      {{.host = "0.0.0.0", .key = ""},
+       "an address other than a loopback one needs a key"},
+      {{.port = 70000}, "the port is out of range"},
+      {{.max_tokens = -1}, "max_tokens is below 0"},
+      {{.tls_cert = "x"}, "a certificate and its key go together"},
+  };
+  tnk_gateway_options_t options = {.port = 0};
+  tnk_gateway_t *gateway;
+  uv_loop_t loop;
+  char why[256];
+
+  CHECK_INT(uv_loop_init(&loop), 0);
+  CHECK_INT(tnk_gateway_open(&gateway, &loop, NULL, &options, why, sizeof(why)),
+            TNK_EINVAL);
+  CHECK_STR(why, "a tokenizer is needed that can encode and decode");
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    options = wrong[i].options;
+    options.tokenizer.plugin = tnk_chat_bytes_plugin();
+    CHECK_INT(
+        tnk_gateway_open(&gateway, &loop, NULL, &options, why, sizeof(why)),
+        TNK_EINVAL);
+    CHECK_STR(why, wrong[i].why);
+    CHECK(gateway == NULL);
+  }
+  CHECK_INT(uv_loop_close(&loop), 0);
+}

@@ -1,0 +1,435 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gateway/record/datum.h"
+#include "support/test.h"
+#include "tnk/error.h"
+
+/* What is recorded, and what is left of it for the next process. */
+
+typedef struct {
+  uv_loop_t loop;
+  char path[64];
+  tnk__gw_record_t *record;
+  char why[256];
+  int n_closed;
+} rig_t;
+
+static int open_record(rig_t *rig, int has_file, size_t max_memory,
+                       size_t max_turns) {
+  const tnk__gw_record_options_t options = {.alloc = test_allocator(),
+                                            .loop = &rig->loop,
+                                            .path = has_file ? rig->path : NULL,
+                                            .max_memory = max_memory,
+                                            .max_turns = max_turns,
+                                            .first = 100,
+                                            .why = rig->why,
+                                            .n_why = sizeof(rig->why)};
+
+  return tnk__gw_record_open(&rig->record, &options);
+}
+
+static void rig_open(rig_t *rig) {
+  int fd;
+
+  memset(rig, 0, sizeof(*rig));
+  CHECK_INT(uv_loop_init(&rig->loop), 0);
+  snprintf(rig->path, sizeof(rig->path), "/tmp/tnk-record-XXXXXX");
+  fd = mkstemp(rig->path);
+  CHECK(fd >= 0);
+  close(fd);
+}
+
+static void on_closed(void *user) {
+  ((rig_t *)user)->n_closed++;
+}
+
+static void close_record(rig_t *rig) {
+  int n = rig->n_closed;
+
+  tnk__gw_record_close(rig->record, on_closed, rig);
+  while (rig->n_closed == n)
+    uv_run(&rig->loop, UV_RUN_ONCE);
+}
+
+static void rig_close(rig_t *rig) {
+  uv_run(&rig->loop, UV_RUN_DEFAULT);
+  CHECK_INT(uv_loop_close(&rig->loop), 0);
+  unlink(rig->path);
+}
+
+/* ---- Turns ---- */
+
+static int32_t ids[4096];
+static float logprobs[4096];
+
+static int add(rig_t *rig, const char *session, tnk__gw_turn_t *parent,
+               uint64_t key, int32_t first, size_t n_prompt, size_t n_sampled,
+               tnk__gw_turn_t **out) {
+  json_t *messages = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
+  tnk__gw_turn_new_t turn = {.session = session,
+                             .parent = parent,
+                             .key = key,
+                             .api = "chat",
+                             .prompt = ids,
+                             .n_prompt = n_prompt,
+                             .sampled = ids + n_prompt,
+                             .logprobs = logprobs,
+                             .n_sampled = n_sampled,
+                             .end = "stop",
+                             .version = 1,
+                             .messages = messages};
+  int err;
+
+  for (size_t i = 0; i < n_prompt + n_sampled; i++) {
+    ids[i] = first + (int32_t)i;
+    logprobs[i] = -0.125f * (float)(i + 1);
+  }
+  err = tnk__gw_record_add(rig->record, &turn, out);
+  json_decref(messages);
+  return err;
+}
+
+static tnk__gw_turn_t *added(rig_t *rig, const char *session,
+                             tnk__gw_turn_t *parent, uint64_t key,
+                             int32_t first) {
+  tnk__gw_turn_t *turn;
+
+  CHECK_INT(add(rig, session, parent, key, first, 3, 2, &turn), TNK_OK);
+  return turn;
+}
+
+static void check_ids(rig_t *rig, tnk__gw_turn_t *turn, const int32_t *expected,
+                      size_t n) {
+  tnk__buf_t found;
+
+  tnk__buf_init(&found, test_allocator(), SIZE_MAX);
+  CHECK_INT(tnk__gw_record_ids(rig->record, turn, &found), TNK_OK);
+  CHECK_MEM(found.data, found.len, expected, n * sizeof(*expected));
+  tnk__buf_deinit(&found);
+}
+
+static const int32_t chain[] = {10, 11, 12, 13, 14, 20, 21, 22, 23, 24};
+
+/* A turn, one that goes on from it, and another one that does as well. */
+static void add_tree(rig_t *rig) {
+  tnk__gw_turn_t *root = added(rig, "a", NULL, 1, 10);
+
+  check_ids(rig, added(rig, "a", root, 2, 20), chain, 10);
+  added(rig, "a", root, 3, 30);
+  added(rig, "b", NULL, 1, 40);
+}
+
+TEST(a_turn_goes_on_from_the_ids_of_another_one) {
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 0, 0, 0), TNK_OK);
+  add_tree(&rig);
+  CHECK_INT(tnk__gw_record_find(rig.record, "a", 1)->by_number.key, 100);
+  CHECK_INT(tnk__gw_record_find(rig.record, "b", 1)->by_number.key, 103);
+  CHECK(tnk__gw_record_find(rig.record, "c", 1) == NULL);
+  CHECK(tnk__gw_record_find(rig.record, "a", 4) == NULL);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+static int last_byte(const char *path) {
+  FILE *file = fopen(path, "r");
+  int c;
+
+  CHECK(file != NULL && fseek(file, -1, SEEK_END) == 0);
+  c = getc(file);
+  fclose(file);
+  return c;
+}
+
+/* Everything is there again, also when the file ends within a line. */
+TEST(a_record_is_gone_on_with) {
+  tnk__gw_turn_t *turn;
+  rig_t rig;
+  FILE *file;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  add_tree(&rig);
+  turn = tnk__gw_record_find(rig.record, "a", 2);
+  CHECK_INT(tnk__gw_record_reward(rig.record, turn, 0.5), TNK_OK);
+  close_record(&rig);
+  file = fopen(rig.path, "a");
+  CHECK(file != NULL);
+  fputs("{\"type\":\"turn\",\"turn\":104,\"session\":\"", file);
+  /* Longer than what takes its place. */
+  for (int i = 0; i < 4096; i++)
+    putc('x', file);
+  fclose(file);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  turn = tnk__gw_record_find(rig.record, "a", 2);
+  CHECK(turn != NULL);
+  CHECK_NEAR(turn->reward, 0.5, 0);
+  check_ids(&rig, turn, chain, 10);
+  CHECK_INT(tnk__gw_record_next(rig.record), 104);
+  CHECK_INT(tnk__gw_record_version(rig.record), 1);
+  added(&rig, "a", turn, 5, 50);
+  close_record(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  CHECK_INT(tnk__gw_turn_n_ids(tnk__gw_record_find(rig.record, "a", 5)), 15);
+  close_record(&rig);
+  CHECK_INT(last_byte(rig.path), '\n');
+  rig_close(&rig);
+}
+
+TEST(one_process_at_a_time_writes) {
+  rig_t rig;
+  tnk__gw_record_t *first;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  first = rig.record;
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_EFILE);
+  CHECK(strstr(rig.why, "another process writes to it") != NULL);
+  rig.record = first;
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+/* It goes on from a turn that is not there. */
+#define ORPHAN                                                                 \
+  "{\"type\":\"turn\",\"turn\":5,\"parent\":4,\"session\":\"a\",\"key\":"      \
+  "\"1\",\"version\":1,\"prompt\":[1],\"sampled\":[2]}\n"
+
+TEST(a_file_of_something_else_is_refused) {
+  static const char *const lines[] = {"hello\n", "{}\n",
+                                      "{\"type\":\"turn\"}\n", ORPHAN,
+                                      "{\"type\":\"reward\",\"turn\":1}\n"};
+  rig_t rig;
+
+  rig_open(&rig);
+  for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+    FILE *file = fopen(rig.path, "w");
+
+    CHECK(file != NULL);
+    fputs(lines[i], file);
+    fclose(file);
+    CHECK_INT(open_record(&rig, 1, 0, 0), TNK_EFILE);
+    CHECK(strstr(rig.why, "line 1") != NULL);
+  }
+  rig_close(&rig);
+}
+
+/* ---- What waits ---- */
+
+typedef struct {
+  tnk__gw_waiter_t waiter;
+  int n;
+  int err;
+} wait_t;
+
+static void on_done(tnk__gw_waiter_t *waiter, int err) {
+  wait_t *wait = (wait_t *)(void *)waiter;
+
+  wait->n++;
+  wait->err = err;
+}
+
+static size_t n_lines(const char *path) {
+  FILE *file = fopen(path, "r");
+  size_t n = 0;
+  int c;
+
+  CHECK(file != NULL);
+  while ((c = getc(file)) != EOF)
+    n += c == '\n';
+  fclose(file);
+  return n;
+}
+
+TEST(lines_are_on_the_disk_before_who_waits_goes_on) {
+  wait_t waits[2] = {{.waiter.done = on_done}, {.waiter.done = on_done}};
+  tnk__gw_journal_t *journal;
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  journal = tnk__gw_record_journal(rig.record);
+  CHECK_INT(tnk__gw_journal_wait(journal, &waits[0].waiter), 1);
+  added(&rig, "a", NULL, 1, 10);
+  CHECK_INT(tnk__gw_journal_wait(journal, &waits[0].waiter), 0);
+  added(&rig, "a", NULL, 2, 20);
+  CHECK_INT(tnk__gw_journal_wait(journal, &waits[1].waiter), 0);
+  CHECK_INT(waits[0].n, 0);
+  while (waits[0].n == 0)
+    uv_run(&rig.loop, UV_RUN_ONCE);
+  CHECK(n_lines(rig.path) >= 1);
+  while (waits[1].n == 0)
+    uv_run(&rig.loop, UV_RUN_ONCE);
+  CHECK_INT(n_lines(rig.path), 2);
+  CHECK_INT(waits[0].err, TNK_OK);
+  CHECK_INT(waits[1].err, TNK_OK);
+  CHECK_INT(waits[0].n + waits[1].n, 2);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+TEST(a_line_is_read_before_it_is_written) {
+  tnk__gw_turn_t *turn;
+  json_t *line;
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 1, 0), TNK_OK);
+  turn = added(&rig, "a", NULL, 1, 10);
+  CHECK(turn->ids == NULL); /* there is room for nothing */
+  check_ids(&rig, turn, chain, 5);
+  CHECK_INT(tnk__gw_record_line(rig.record, turn, &line), TNK_OK);
+  CHECK_STR(json_string_value(json_object_get(line, "session")), "a");
+  json_decref(line);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+/* ---- Ceilings ---- */
+
+TEST(ids_are_read_again_from_the_file) {
+  tnk__gw_turn_t *turn = NULL;
+  wait_t wait = {.waiter.done = on_done};
+  tnk__buf_t found;
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 200, 0), TNK_OK);
+  for (int i = 0; i < 50; i++)
+    turn = added(&rig, "a", turn, (uint64_t)i, 10 * i);
+  if (tnk__gw_journal_wait(tnk__gw_record_journal(rig.record), &wait.waiter) ==
+      0)
+    while (wait.n == 0)
+      uv_run(&rig.loop, UV_RUN_ONCE);
+  tnk__buf_init(&found, test_allocator(), SIZE_MAX);
+  CHECK_INT(tnk__gw_record_ids(rig.record, turn, &found), TNK_OK);
+  CHECK_INT(found.len, 250 * sizeof(int32_t));
+  for (int i = 0; i < 250; i++)
+    CHECK_INT(((int32_t *)(void *)found.data)[i], 10 * (i / 5) + i % 5);
+  tnk__buf_deinit(&found);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+TEST(the_oldest_sessions_are_forgotten) {
+  char name[16];
+  rig_t rig;
+
+  rig_open(&rig);
+  for (int has_file = 0; has_file < 2; has_file++) {
+    CHECK_INT(open_record(&rig, has_file, 0, 10), TNK_OK);
+    for (int i = 0; i < 30; i++) {
+      snprintf(name, sizeof(name), "s%d", i % 20);
+      added(&rig, name, NULL, (uint64_t)i, i);
+    }
+    CHECK(tnk__gw_record_session(rig.record, "s10") == NULL);
+    CHECK(tnk__gw_record_session(rig.record, "s9") != NULL);
+    close_record(&rig);
+  }
+  /* What went on from those that are forgotten is no mistake of the file. */
+  CHECK_INT(open_record(&rig, 1, 0, 3), TNK_OK);
+  CHECK(tnk__gw_record_session(rig.record, "s9") != NULL);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+/* ---- Examples ---- */
+
+typedef struct {
+  json_t *lines[8];
+  size_t n;
+} told_t;
+
+static int put(void *user, const char *line, size_t n) {
+  told_t *told = user;
+
+  CHECK(told->n < 8 && line[n - 1] == '\n');
+  told->lines[told->n] = json_loadb(line, n, 0, NULL);
+  CHECK(told->lines[told->n] != NULL);
+  told->n++;
+  return TNK_OK;
+}
+
+static double value(const json_t *line, const char *name, size_t i) {
+  const json_t *data = json_object_get(
+      json_object_get(json_object_get(line, "loss_fn_inputs"), name), "data");
+
+  CHECK_INT(json_array_size(data), 9);
+  return json_number_value(json_array_get(data, i));
+}
+
+TEST(examples_have_rewards_once) {
+  /* Of ten tokens those at 3, 4, 8 and 9 were sampled; targets begin at 1. */
+  static const double first[] = {0, 0, 0.5, 0.5, 0, 0, 0, 0.5, 0.5};
+  static const double second[] = {0, 0, 0, 0, 0, 0, 0, 2, 2};
+  static const double sampled[] = {0, 0, -0.125, -0.25, 0, 0, 0, -0.125, -0.25};
+  const tnk__gw_datum_options_t all = {0};
+  const tnk__gw_datum_options_t rewarded = {.only_rewarded = 1};
+  told_t told = {.n = 0};
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  add_tree(&rig);
+  CHECK_INT(tnk__gw_record_reward(rig.record,
+                                  tnk__gw_record_find(rig.record, "a", 2), 0.5),
+            TNK_OK);
+  CHECK_INT(tnk__gw_record_reward(rig.record,
+                                  tnk__gw_record_find(rig.record, "a", 3), 2),
+            TNK_OK);
+  CHECK_INT(tnk__gw_datums(rig.record, NULL, &rewarded, put, &told), TNK_OK);
+  CHECK_INT(told.n, 2);
+  for (size_t i = 0; i < 9; i++) {
+    CHECK_NEAR(value(told.lines[0], "advantages", i), first[i], 0);
+    CHECK_NEAR(value(told.lines[1], "advantages", i), second[i], 0);
+    CHECK_NEAR(value(told.lines[0], "logprobs", i), sampled[i], 0);
+    CHECK_NEAR(value(told.lines[0], "target_tokens", i), chain[i + 1], 0);
+  }
+  CHECK_INT(tnk__gw_datums(rig.record, NULL, &all, put, &told), TNK_OK);
+  CHECK_INT(told.n, 5);
+  for (size_t i = 0; i < told.n; i++)
+    json_decref(told.lines[i]);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+/* ---- Memory ---- */
+
+/* Nothing of a turn that failed is known, and the file can be read. */
+TEST(each_allocation_fails_in_turn) {
+  tnk__gw_turn_t *turn;
+  rig_t rig;
+  long n = 0;
+  int did_fail = 1;
+
+  rig_open(&rig);
+  for (; did_fail; n++) {
+    int err;
+
+    test_alloc_fail_at(n);
+    err = open_record(&rig, 1, 0, 0);
+    if (err == TNK_OK) {
+      err = add(&rig, "a", NULL, 1, 10, 3, 2, &turn);
+      if (err == TNK_OK)
+        err = add(&rig, "a", turn, 2, 20, 3, 2, &turn);
+      CHECK((tnk__gw_record_find(rig.record, "a", 2) != NULL) ==
+            (err == TNK_OK));
+    }
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    if (rig.record != NULL)
+      close_record(&rig);
+    CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+    close_record(&rig);
+    unlink(rig.path);
+    CHECK(err == TNK_OK || err == TNK_ENOMEM);
+  }
+  CHECK(n > 10);
+  rig_close(&rig);
+}

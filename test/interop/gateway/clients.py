@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""tnk gateway under the official clients of OpenAI and Anthropic for Python and
+for Node, as they are.
+
+usage: clients.py TNK_COMMAND FOLDER
+
+FOLDER gets a virtual environment with the packages, of PyPI, and those of npm,
+which a later run finds there. Out of reach of PyPI: status 77, with the reason;
+without Node or npm's packages its part is skipped. Output is TAP, see
+test/support/tap.py.
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / name) for name in ("gateway", "support")]
+from gateway import Client, gateway, local, records, whole
+from tap import check, plan, skip
+
+PACKAGES = ["openai==3.54.0", "anthropic==2.12.0"]
+NODE_PACKAGES = ["openai@6.49.0", "@anthropic-ai/sdk@1.12.0"]
+CALL = ("<think>I must ask.</think>Let me see.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": "
+        "{\"city\": \"Zürich\"}}\n</tool_call>")
+SAID = "It is warm in Zürich."
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+FAULTS = "seed=7,mild=5%"
+
+
+def enter_venv(folder):
+    """Go on in it."""
+    python = pathlib.Path(folder) / "venv/bin/python"
+    if pathlib.Path(sys.prefix).resolve() == python.parent.parent.resolve():
+        return
+    if not (python.parent / "done").exists():
+        for line in ([sys.executable, "-m", "venv", python.parent.parent],
+                     [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]):
+            done = subprocess.run([str(word) for word in line], capture_output=True, text=True)
+            if done.returncode != 0:
+                print("skipped: the packages are out of reach:", done.stderr.strip()[-300:])
+                sys.exit(77)
+        (python.parent / "done").touch()
+    sys.exit(subprocess.run([str(python), *sys.argv]).returncode)
+
+
+def node_folder(folder):
+    """A folder with npm's packages, or why there is none."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        return None, "node and npm are not installed"
+    folder = pathlib.Path(folder).resolve() / "node"
+    if not (folder / "done").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(["npm", "install", "--silent", "--prefix", str(folder), *NODE_PACKAGES],
+                              capture_output=True, text=True, cwd=folder)
+        if done.returncode != 0:
+            return None, "npm's packages are out of reach"
+        (folder / "done").touch()
+    return folder, None
+
+
+def node_speaks(folder, url, calls):
+    where, why = node_folder(folder)
+    if where is None:
+        skip("node", why)
+        return
+    script = where / "clients.mjs"
+    script.write_bytes((pathlib.Path(__file__).parent / "clients.mjs").read_bytes())
+    done = subprocess.run(["node", str(script), url, calls], capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0 and done.stdout.count("ok") >= 10, "node", done.stdout + done.stderr)
+
+
+def openai_speaks(url):
+    import openai
+    client = openai.OpenAI(base_url=url + "/v1", api_key="any:openai", max_retries=5)
+    check(client.models.list().data[0].id == "tnk/byte-lm", "openai: models")
+    ask = {"model": "tnk/byte-lm", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 12}
+    a = client.chat.completions.create(**ask, n=2, seed=3, logprobs=True, top_logprobs=3)
+    check(len(a.choices) == 2 and a.choices[0].logprobs.content[0].top_logprobs, "openai: choices", a)
+    said = ""
+    for chunk in client.chat.completions.create(**ask, seed=3, stream=True,
+                                                stream_options={"include_usage": True}):
+        if chunk.choices:
+            said += chunk.choices[0].delta.content or ""
+    check(said == a.choices[0].message.content and chunk.usage.total_tokens > 0, "openai: a stream", said)
+    with client.chat.completions.stream(**ask, seed=3) as stream:
+        try:
+            last = stream.get_final_completion()
+        except openai.LengthFinishReasonError as e:  # as the package wants it
+            last = e.completion
+    check(last.choices[0].message.content == said, "openai: its helper", last)
+    a = client.completions.create(model="m", prompt="Once", max_tokens=5, logprobs=2, seed=1)
+    b = "".join(c.choices[0].text for c in client.completions.create(
+        model="m", prompt="Once", max_tokens=5, seed=1, stream=True))
+    check(a.choices[0].text == b and len(a.choices[0].logprobs.tokens) <= 5, "openai: completions", a)
+    a = client.responses.create(model="m", input="Hello", max_output_tokens=6, instructions="Be brief.")
+    b = client.responses.create(model="m", input="And?", max_output_tokens=6, previous_response_id=a.id)
+    check(b.usage.input_tokens > a.usage.total_tokens, "openai: responses", b)
+    kinds = []
+    with client.responses.stream(model="m", input="Hello", max_output_tokens=6) as stream:
+        for event in stream:  # its helper knows no end at the limit
+            kinds.append(event.type)
+    check(kinds[0] == "response.created" and kinds[-1] == "response.incomplete" and
+          event.response.output_text, "openai: responses, a stream", kinds)
+    for wrong, kind in (({"temperature": -1}, openai.BadRequestError), ({"n": 0}, openai.BadRequestError)):
+        try:
+            client.chat.completions.create(**ask, **wrong)
+            check(False, "openai: refusals")
+        except kind as e:
+            check(e.param in wrong, f"openai: refuses {wrong}", e)
+
+
+def anthropic_speaks(url):
+    import anthropic
+    client = anthropic.Anthropic(base_url=url, api_key="any:anthropic", max_retries=5)
+    ask = {"model": "tnk/byte-lm", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 12}
+    a = client.messages.create(**ask, system="Be brief.", extra_body={"temperature": 0.5, "top_k": 20})
+    check(a.content[0].type == "text" and a.usage.output_tokens > 0, "anthropic: a message", a)
+    with client.messages.stream(**ask) as stream:
+        said = "".join(stream.text_stream)
+        last = stream.get_final_message()
+    check(last.content[0].text == said and last.stop_reason == "max_tokens", "anthropic: a stream", last)
+    check(client.models.list().data[0].id == "tnk/byte-lm", "anthropic: models")
+    try:
+        client.messages.create(**ask, tool_choice={"type": "any"})
+        check(False, "anthropic: refusals")
+    except anthropic.BadRequestError as e:
+        check("tool_choice" in str(e), "anthropic: refuses by name", e)
+
+
+def openai_calls(url, stream):
+    import openai
+    client = openai.OpenAI(base_url=f"{url}/s/openai{stream}/v1", api_key="any")
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
+    talk = [{"role": "user", "content": "Weather?"}]
+
+    def ask():
+        how = {"model": "m", "messages": talk, "tools": tools, "max_tokens": 400}
+        if not stream:
+            return client.chat.completions.create(**how)
+        with client.chat.completions.stream(**how) as s:
+            return s.get_final_completion()
+    a = ask().choices[0]
+    check(a.finish_reason == "tool_calls" and json.loads(a.message.tool_calls[0].function.arguments) ==
+          {"city": "Zürich"}, f"openai: a call, stream {stream}", a)
+    talk += [a.message.to_dict(), {"role": "tool", "tool_call_id": a.message.tool_calls[0].id, "content": "warm"}]
+    check(ask().choices[0].message.content == SAID, "openai: its result")
+
+
+def responses_call(url):
+    import openai
+    client = openai.OpenAI(base_url=f"{url}/s/responses/v1", api_key="any")
+    tools = [{"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": False}]
+    a = client.responses.create(model="m", input="Weather?", tools=tools, max_output_tokens=400)
+    call = [item for item in a.output if item.type == "function_call"][0]
+    check(json.loads(call.arguments) == {"city": "Zürich"}, "openai: a call of responses", a)
+    b = client.responses.create(model="m", tools=tools, max_output_tokens=400, previous_response_id=a.id, input=[
+        {"type": "function_call_output", "call_id": call.call_id, "output": "warm"}])
+    check(b.output_text == SAID, "openai: its result", b)
+
+
+def anthropic_calls(url, stream):
+    import anthropic
+    client = anthropic.Anthropic(base_url=f"{url}/s/anthropic{stream}", api_key="any")
+    tools = [{"name": "weather", "input_schema": PARAMETERS}]
+    talk = [{"role": "user", "content": "Weather?"}]
+
+    def ask():
+        how = {"model": "m", "messages": talk, "tools": tools, "max_tokens": 400}
+        if not stream:
+            return client.messages.create(**how)
+        with client.messages.stream(**how) as s:
+            return s.get_final_message()
+    a = ask()
+    call = [block for block in a.content if block.type == "tool_use"][0]
+    check(a.stop_reason == "tool_use" and call.input == {"city": "Zürich"}, f"anthropic: a call, stream {stream}", a)
+    talk += [{"role": "assistant", "content": [block.to_dict() for block in a.content]},
+             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "warm"}]}]
+    a = ask()
+    check(a.content[0].text == SAID, "anthropic: its result", a)
+
+
+def check_record(path):
+    """Whatever went on from a turn begins with its very tokens."""
+    turns = {r["turn"]: r for r in records(path) if r["type"] == "turn"}
+    children = [turn for turn in turns.values() if turn.get("parent")]
+    for turn in children:
+        before = whole(turns, turns[turn["parent"]])
+        check(whole(turns, turn)[:len(before)] == before and turn["prompt"], "goes on from what was sampled", turn)
+    return len(children)
+
+
+def main():
+    tnk, folder = sys.argv[1:3]
+    enter_venv(folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = pathlib.Path(scratch) / "record"
+        with local(tnk, "--faults", FAULTS) as service, gateway(tnk, service, "--record", path) as g:
+            openai_speaks(g.url)
+            anthropic_speaks(g.url)
+        check(check_record(path) >= 1, "recorded")
+        lines = pathlib.Path(scratch) / "answers"
+        lines.write_text(json.dumps(CALL) + "\n" + json.dumps(SAID) + "\n")
+        path = pathlib.Path(scratch) / "calls"
+        with local(tnk, "--stub", "--stub-answers", lines) as service, \
+                gateway(tnk, service, "--renderer", "qwen3", "--template", "plain", "--record", path) as g:
+            for stream in (0, 1):
+                openai_calls(g.url, stream)
+                anthropic_calls(g.url, stream)
+            responses_call(g.url)
+            with local(tnk, "--faults", FAULTS) as real, gateway(tnk, real) as other:
+                node_speaks(folder, other.url, g.url)
+            check(Client(g.url).ask("GET", "/tnk/datums")[0] == 200, "examples")
+        check(check_record(path) >= 5, "each result goes on behind its call")
+    plan()
+
+
+main()
