@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
   tnk__lm_loss_t loss;
   int backward;
+  int32_t n_vocab; /* ids that the data may have; 0: those of bytes */
   size_t n;
   tnk__lm_datum_t *data;
   local_origin_t *origins; /* for stable_reinforce, else NULL */

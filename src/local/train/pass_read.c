@@ -114,7 +114,7 @@ static int begin(local_op_t *op, size_t n, const char *loss,
   pass->data = tnk__arena_calloc(&op->arena, n, sizeof(*pass->data));
   pass->logprobs = tnk__arena_calloc(&op->arena, n, sizeof(*pass->logprobs));
   for (size_t i = 0; i < n && pass->data != NULL; i++)
-    pass->data[i].n_vocab = op->model->server->options.n_vocab;
+    pass->data[i].n_vocab = pass->n_vocab;
   if (pass->loss.kind == TNK__LM_STABLE_REINFORCE) {
     pass->origins = tnk__arena_calloc(&op->arena, n, sizeof(*pass->origins));
     if (pass->origins == NULL)

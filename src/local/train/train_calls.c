@@ -72,6 +72,7 @@ static void pass_proto(local_call_t *call, local_op_t *op) {
   /* proto3 cannot tell 0 from an absent number, and none begins at 0. */
   seq = request->seq_id > 0 ? request->seq_id : -1;
   call->req->seq_id = seq;
+  op->u.pass.n_vocab = call->server->options.n_vocab;
   err = local_pass_proto(op, request, &why);
   submit_pass(call, op, request->model_id, seq, err, &why);
   tnk__arena_deinit(&room.arena);
@@ -95,6 +96,7 @@ static void pass_json(local_call_t *call, local_op_t *op, const char *member,
     local_reply_invalid(call->req, "missing", member, "Field required");
     return;
   }
+  op->u.pass.n_vocab = call->server->options.n_vocab;
   err = local_pass_json(op, input, backward, &why);
   submit_pass(call, op, model_id, seq, err, &why);
 }
