@@ -55,9 +55,13 @@ static int read_file(const char *path, tnk__buf_t *out, tnk__why_t *why) {
 /* Read a file of the folder, if it is there. */
 static int read_beside(files_t *files, const char *name, tnk__buf_t *out,
                        int *is_there, tnk__why_t *why) {
+  const int n = snprintf(files->path, sizeof(files->path), "%s%s",
+                         files->folder, name);
   struct stat about;
 
-  (void)snprintf(files->path, sizeof(files->path), "%s%s", files->folder, name);
+  *is_there = 0;
+  if (n < 0 || (size_t)n >= sizeof(files->path))
+    return tnk__why(why, TNK_ETOOBIG, 0, "the name of the folder is too long");
   *is_there = stat(files->path, &about) == 0;
   return *is_there ? read_file(files->path, out, why) : TNK_OK;
 }
