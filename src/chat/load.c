@@ -55,8 +55,8 @@ static int read_file(const char *path, tnk__buf_t *out, tnk__why_t *why) {
 /* Read a file of the folder, if it is there. */
 static int read_beside(files_t *files, const char *name, tnk__buf_t *out,
                        int *is_there, tnk__why_t *why) {
-  const int n = snprintf(files->path, sizeof(files->path), "%s%s",
-                         files->folder, name);
+  const int n =
+      snprintf(files->path, sizeof(files->path), "%s%s", files->folder, name);
   struct stat about;
 
   *is_there = 0;
