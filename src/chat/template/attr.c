@@ -5,9 +5,23 @@
 #include "chat/template/run.h"
 #include "tnk/error.h"
 
-/* Whether a name stands in a list with blanks between. */
+typedef struct {
+  tnk__value_t self;
+  const tnk__builtin_t *known;
+} method_t;
+
+static tnk__value_t call_method(tnk__run_t *run, tnk__value_t self,
+                                const tnk__args_t *args) {
+  const method_t *method = self.as.object;
+
+  return tnk__builtin_call(run, method->known, method->self, args);
+}
+
+const tnk__class_t tnk__class_method = {.name = "method", .call = call_method};
+
+/* Whether a name stands in a list with blanks between; NULL: an empty one. */
 static int is_listed(const char *list, tnk__value_t name) {
-  while (*list != '\0') {
+  while (list != NULL && *list != '\0') {
     const size_t n = strcspn(list, " ");
 
     if (n == name.n_text && memcmp(list, name.as.text, n) == 0)
@@ -16,71 +30,6 @@ static int is_listed(const char *list, tnk__value_t name) {
     list += *list == ' ';
   }
   return 0;
-}
-
-/* What Python's types have and this has not, so that nothing is taken for
- * undefined that is there. */
-static const char *lacking(tnk__value_t of) {
-  switch (of.kind) {
-  case TNK__VALUE_TEXT:
-    return "casefold encode expandtabs format_map isidentifier maketrans "
-           "translate";
-  case TNK__VALUE_DICT:
-    return "fromkeys";
-  case TNK__VALUE_BOOL:
-  case TNK__VALUE_INT:
-    return "as_integer_ratio bit_count bit_length conjugate denominator "
-           "from_bytes imag numerator real to_bytes";
-  case TNK__VALUE_FLOAT:
-    return "as_integer_ratio conjugate fromhex hex imag is_integer real";
-  case TNK__VALUE_OBJECT:
-    if (of.spare == TNK__OBJECT_MACRO)
-      return "arguments caller catch_kwargs catch_varargs explicit_caller";
-    if (of.spare == TNK__OBJECT_RANGE)
-      return "count index start step stop";
-    if (of.spare == TNK__OBJECT_VIEW)
-      return "isdisjoint mapping";
-    if (of.spare == TNK__OBJECT_STREAM)
-      return "close send throw";
-    return of.spare == TNK__OBJECT_JOINER ? "sep used" : "";
-  default:
-    return "";
-  }
-}
-
-static const char *unsafe(tnk__value_t of) {
-  if (of.kind == TNK__VALUE_LIST)
-    return "append clear pop reverse insert sort extend remove";
-  return of.kind == TNK__VALUE_DICT ? "clear pop popitem setdefault update"
-                                    : "";
-}
-
-static const tnk__builtin_t *find_method(tnk__value_t of, tnk__value_t name) {
-  const tnk__builtin_t *known;
-
-  switch (of.kind) {
-  case TNK__VALUE_TEXT:
-    known = tnk__builtin_find(tnk__methods_text, name);
-    if (known == NULL)
-      known = tnk__builtin_find(tnk__methods_split, name);
-    return known != NULL ? known : tnk__builtin_find(tnk__methods_class, name);
-  case TNK__VALUE_DICT:
-    return tnk__builtin_find(tnk__methods_dict, name);
-  case TNK__VALUE_TUPLE:
-    return tnk__value_is(name, "copy")
-               ? NULL
-               : tnk__builtin_find(tnk__methods_list, name);
-  case TNK__VALUE_LIST:
-    return tnk__builtin_find(tnk__methods_list, name);
-  case TNK__VALUE_OBJECT:
-    if (of.spare == TNK__OBJECT_LOOP)
-      return tnk__builtin_find(tnk__methods_loop, name);
-    return of.spare == TNK__OBJECT_CYCLER
-               ? tnk__builtin_find(tnk__methods_cycler, name)
-               : NULL;
-  default:
-    return NULL;
-  }
 }
 
 /* Names of Python's own, which all objects have and the sandbox hides. */
@@ -92,70 +41,35 @@ static int is_hidden(tnk__value_t name) {
 /* What getattr() of Python finds. 0: nothing. */
 static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
                     tnk__value_t *out) {
-  const tnk__builtin_t *known = find_method(of, name);
-  tnk__method_t *method;
+  const tnk__class_t *class = tnk__class_of(run, of);
+  const tnk__builtin_t *known = NULL;
+  method_t *method;
 
+  if (class->methods != NULL)
+    known = tnk__builtin_among(class->methods, name);
   if (known != NULL) {
     method = tnk__heap_alloc(run->heap, sizeof(*method));
     if (method != NULL)
-      *method = (tnk__method_t){of, known};
+      *method = (method_t){of, known};
     *out = tnk__object(TNK__OBJECT_METHOD, method);
     return 1;
   }
-  if (is_hidden(name) || is_listed(unsafe(of), name)) {
+  if (is_hidden(name) || is_listed(class->unsafe, name)) {
     *out = tnk__undefined(name);
     out->spare = TNK__IS_UNSAFE;
     return 1;
   }
-  if (is_listed(lacking(of), name)) {
+  if (is_listed(class->lacking, name)) {
     *out = tnk__fail(run, TNK_EUNSUPPORTED,
                      "there is no attribute \"%.*s\" of \"%s\" here",
-                     (int)name.n_text, name.as.text, tnk__type_name(of));
+                     (int)name.n_text, name.as.text, class->name);
     return 1;
   }
   if (of.kind == TNK__VALUE_TUPLE && of.spare != 0) {
     *out = of.as.list->items[tnk__value_is(name, "list")];
     return tnk__value_is(name, "list") || tnk__value_is(name, "grouper");
   }
-  if (tnk__is_object(of, TNK__OBJECT_MACRO) && tnk__value_is(name, "name")) {
-    const tnk__macro_t *macro = of.as.object;
-
-    *out = macro->is_caller ? tnk__value_none() : macro->node->a->value;
-    return 1;
-  }
-  if (tnk__is_object(of, TNK__OBJECT_CYCLER) &&
-      tnk__value_is(name, "current")) {
-    const tnk__cycler_t *cycler = of.as.object;
-
-    *out = cycler->items.as.list->items[cycler->at];
-    return 1;
-  }
-  if (tnk__is_object(of, TNK__OBJECT_LOOP)) {
-    *out = tnk__loop_attr(run, of.as.object, name);
-    return tnk__is_given(*out);
-  }
-  if (tnk__is_object(of, TNK__OBJECT_NAMESPACE)) {
-    const tnk__value_t dict = {.kind = TNK__VALUE_DICT, .as.dict = of.as.dict};
-
-    if (!tnk__value_has(dict, name))
-      return 0;
-    *out = tnk__value_find(dict, name);
-    if (name.n_text > 0 && name.as.text[0] == '_') {
-      *out = tnk__undefined(name);
-      out->spare = TNK__IS_UNSAFE;
-    }
-    return 1;
-  }
-  return 0;
-}
-
-tnk__value_t tnk__char_at(tnk__value_t text, size_t place) {
-  const char *p = text.as.text + place;
-
-  tnk__char_next(&p);
-  text.n_text = (uint32_t)(p - (text.as.text + place));
-  text.as.text += place;
-  return text;
+  return class->attr != NULL && class->attr(run, of, name, out);
 }
 
 /* What [] of Python finds. 0: it would fail. */

@@ -1,4 +1,4 @@
-#include "chat/template/builtin.h"
+#include "chat/template/library.h"
 
 #include <string.h>
 
@@ -13,17 +13,11 @@ const tnk__builtin_t *tnk__builtin_find(const tnk__builtin_t *table,
   return NULL;
 }
 
-const tnk__builtin_t *tnk__filter_find(tnk__value_t name) {
-  static const tnk__builtin_t *const tables[] = {
-      tnk__filters_text, tnk__filters_list, tnk__filters_pick,
-      tnk__filters_value};
+const tnk__builtin_t *tnk__builtin_among(const tnk__builtin_t *const *tables,
+                                         tnk__value_t name) {
   const tnk__builtin_t *known = NULL;
 
-  for (size_t i = 0; i < 4 && known == NULL; i++)
-    known = tnk__builtin_find(tables[i], name);
+  for (; *tables != NULL && known == NULL; tables++)
+    known = tnk__builtin_find(*tables, name);
   return known;
-}
-
-const tnk__builtin_t *tnk__test_find(tnk__value_t name) {
-  return tnk__builtin_find(tnk__tests, name);
 }

@@ -114,30 +114,11 @@ static int gather(tnk__run_t *run, const tnk__node_t *node, tnk__value_t caller,
 
 tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,
                        const tnk__args_t *args) {
-  const tnk__method_t *method = callee.as.object;
-  tnk__joiner_t *joiner = callee.as.object;
+  const tnk__class_t *class = tnk__class_of(run, callee);
 
-  if (callee.kind == TNK__VALUE_OBJECT)
-    switch (callee.spare) {
-    case TNK__OBJECT_METHOD:
-      return tnk__builtin_call(run, method->known, method->self, args);
-    case TNK__OBJECT_FUNCTION:
-      return tnk__builtin_call(run, callee.as.object, tnk__value_none(), args);
-    case TNK__OBJECT_MACRO:
-      return tnk__macro_call(run, callee.as.object, args);
-    case TNK__OBJECT_LOOP:
-      return tnk__loop_again(run, callee.as.object, args);
-    case TNK__OBJECT_JOINER:
-      if (args->n + args->n_named > 0)
-        return tnk__fail(run, TNK_EINVAL, "a joiner takes no arguments");
-      if (joiner->is_used)
-        return joiner->text;
-      joiner->is_used = 1;
-      return tnk__value_text("", 0);
-    default:
-      break;
-    }
-  return tnk__bad_type(run, "something that can be called is needed", callee);
+  if (class->call == NULL)
+    return tnk__bad_type(run, "something that can be called is needed", callee);
+  return class->call(run, callee, args);
 }
 
 tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,

@@ -1,8 +1,7 @@
-/* Filters of single values, and the tables of filters and tests. */
+/* Filters of single values. */
 #include <math.h>
 #include <string.h>
 
-#include "chat/template/format.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"
 
@@ -20,11 +19,9 @@ FILTER(otherwise) {
 }
 
 FILTER(length) {
+  const tnk__class_t *class = tnk__class_of(run, self);
   const int64_t n =
-      tnk__is_object(self, TNK__OBJECT_LOOP)
-          ? tnk__loop_attr(run, self.as.object, tnk__value_text("length", 6))
-                .as.number
-          : tnk__length(self);
+      class->length != NULL ? class->length(run, self) : tnk__length(self);
 
   (void)v, (void)args;
   return n < 0 ? tnk__bad_type(run, "this has no length", self)

@@ -1,10 +1,9 @@
 /* "..." % (...) and "...".format(...). */
-#include "chat/template/format.h"
+#include "chat/template/text.h"
 
 #include <string.h>
 
 #include "chat/lex/chars.h"
-#include "chat/template/text.h"
 #include "tnk/error.h"
 
 /* ---- "%" ---- */
@@ -314,7 +313,7 @@ void tnk__format_value(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
       ((how.type | 0x20) == 'g' && how.is_other) ||
       (how.type == 'd' && value.kind == TNK__VALUE_FLOAT))
     tnk__fail(run, TNK_EUNSUPPORTED, "a format is not known for \"%s\"",
-              tnk__type_name(value));
+              tnk__class_of(run, value)->name);
   else
     tnk__layout_number(run, out, value, &how);
 }

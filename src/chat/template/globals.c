@@ -87,26 +87,77 @@ FUNCTION(namespace) {
   return tnk__object(TNK__OBJECT_NAMESPACE, space.as.dict);
 }
 
+static int namespace_attr(tnk__run_t *run, tnk__value_t self, tnk__value_t name,
+                          tnk__value_t *out) {
+  const tnk__value_t dict = {.kind = TNK__VALUE_DICT, .as.dict = self.as.dict};
+
+  (void)run;
+  if (!tnk__value_has(dict, name))
+    return 0;
+  *out = tnk__value_find(dict, name);
+  if (name.n_text > 0 && name.as.text[0] == '_') {
+    *out = tnk__undefined(name);
+    out->spare = TNK__IS_UNSAFE;
+  }
+  return 1;
+}
+
+static void namespace_print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t self,
+                            int depth) {
+  tnk__buf_text(out, "<Namespace ");
+  tnk__print_members(run, out, self.as.dict, depth + 1);
+  tnk__buf_byte(out, '>');
+}
+
+const tnk__class_t tnk__class_namespace = {
+    .name = "namespace", .attr = namespace_attr, .print = namespace_print};
+
+/* ---- Joiners and cyclers ---- */
+
+typedef struct {
+  tnk__value_t text;
+  int is_used;
+} joiner_t;
+
+typedef struct {
+  tnk__value_t items; /* LIST */
+  size_t at;
+} cycler_t;
+
 FUNCTION(joiner) {
-  tnk__joiner_t *made = tnk__heap_alloc(run->heap, sizeof(*made));
+  joiner_t *made = tnk__heap_alloc(run->heap, sizeof(*made));
 
   (void)self, (void)args;
   if (made == NULL)
     return tnk__value_undefined();
-  *made =
-      (tnk__joiner_t){tnk__is_given(v[0]) ? v[0] : tnk__value_text(", ", 2), 0};
+  *made = (joiner_t){tnk__is_given(v[0]) ? v[0] : tnk__value_text(", ", 2), 0};
   return tnk__object(TNK__OBJECT_JOINER, made);
 }
 
+static tnk__value_t joiner_call(tnk__run_t *run, tnk__value_t self,
+                                const tnk__args_t *args) {
+  joiner_t *joiner = self.as.object;
+
+  if (args->n + args->n_named > 0)
+    return tnk__fail(run, TNK_EINVAL, "a joiner takes no arguments");
+  if (joiner->is_used)
+    return joiner->text;
+  joiner->is_used = 1;
+  return tnk__value_text("", 0);
+}
+
+const tnk__class_t tnk__class_joiner = {
+    .name = "joiner", .lacking = "sep used", .call = joiner_call};
+
 FUNCTION(cycler) {
-  tnk__cycler_t *made = tnk__heap_alloc(run->heap, sizeof(*made));
+  cycler_t *made = tnk__heap_alloc(run->heap, sizeof(*made));
 
   (void)self, (void)v;
   if (made == NULL)
     return tnk__value_undefined();
   if (args->n == 0 || args->n_named > 0)
     return tnk__fail(run, TNK_EINVAL, "a cycler needs items");
-  *made = (tnk__cycler_t){tnk__value_list(run->heap), 0};
+  *made = (cycler_t){tnk__value_list(run->heap), 0};
   for (size_t i = 0; i < args->n; i++)
     tnk__value_append(run->heap, made->items, args->items[i]);
   return tnk__is_fine(run) ? tnk__object(TNK__OBJECT_CYCLER, made)
@@ -114,7 +165,7 @@ FUNCTION(cycler) {
 }
 
 FUNCTION(next) {
-  tnk__cycler_t *cycler = self.as.object;
+  cycler_t *cycler = self.as.object;
   const tnk__value_t item = cycler->items.as.list->items[cycler->at];
 
   (void)run, (void)v, (void)args;
@@ -123,18 +174,35 @@ FUNCTION(next) {
 }
 
 FUNCTION(reset) {
-  tnk__cycler_t *cycler = self.as.object;
+  cycler_t *cycler = self.as.object;
 
   (void)run, (void)v, (void)args;
   cycler->at = 0;
   return tnk__value_none();
 }
 
-const tnk__builtin_t tnk__methods_cycler[] = {
+static int cycler_attr(tnk__run_t *run, tnk__value_t self, tnk__value_t name,
+                       tnk__value_t *out) {
+  const cycler_t *cycler = self.as.object;
+
+  (void)run;
+  if (!tnk__value_is(name, "current"))
+    return 0;
+  *out = cycler->items.as.list->items[cycler->at];
+  return 1;
+}
+
+static const tnk__builtin_t functions[] = {
     {"next", "/", 0, next},
     {"reset", "/", 0, reset},
     {NULL, NULL, 0, NULL},
 };
+static const tnk__builtin_t *const methods[] = {functions, NULL};
+
+const tnk__class_t tnk__class_cycler = {
+    .name = "cycler", .methods = methods, .attr = cycler_attr};
+
+/* ---- Others ---- */
 
 FUNCTION(raise_exception) {
   const tnk__value_t text = tnk__text_of(run, v[0]);

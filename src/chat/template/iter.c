@@ -5,6 +5,15 @@
 #include "chat/template/run.h"
 #include "tnk/error.h"
 
+tnk__value_t tnk__char_at(tnk__value_t text, size_t place) {
+  const char *p = text.as.text + place;
+
+  tnk__char_next(&p);
+  text.n_text = (uint32_t)(p - (text.as.text + place));
+  text.as.text += place;
+  return text;
+}
+
 int tnk__is_iterable(tnk__value_t value) {
   switch (value.kind) {
   case TNK__VALUE_UNDEFINED:

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "chat/lex/chars.h"
-#include "chat/template/format.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"
 

@@ -4,8 +4,21 @@
 #include "chat/template/run.h"
 #include "tnk/error.h"
 
+typedef struct {
+  const tnk__node_t *node;
+  tnk__frame_t *frame;
+  tnk__iter_t iter;
+  tnk__value_t current, before, after;
+  tnk__value_t changed; /* TUPLE, or undefined at first */
+  int has_after, is_over;
+  int is_tested; /* what is left has passed the test */
+  int64_t index0;
+  int64_t length; /* -1: not known yet */
+  int64_t depth0;
+} loop_t;
+
 /* The next item that passes the test of the loop. */
-static int pull(tnk__run_t *run, tnk__loop_t *loop, tnk__value_t *out) {
+static int pull(tnk__run_t *run, loop_t *loop, tnk__value_t *out) {
   const tnk__node_t *node = loop->node;
   tnk__frame_t *frame = run->frame;
   int found = 0;
@@ -26,13 +39,13 @@ static int pull(tnk__run_t *run, tnk__loop_t *loop, tnk__value_t *out) {
   return found && run->err == TNK_OK;
 }
 
-static int peek(tnk__run_t *run, tnk__loop_t *loop) {
+static int peek(tnk__run_t *run, loop_t *loop) {
   if (!loop->has_after)
     loop->has_after = pull(run, loop, &loop->after);
   return loop->has_after;
 }
 
-static int next(tnk__run_t *run, tnk__loop_t *loop) {
+static int next(tnk__run_t *run, loop_t *loop) {
   tnk__value_t item;
 
   if (loop->has_after) {
@@ -49,10 +62,10 @@ static int next(tnk__run_t *run, tnk__loop_t *loop) {
 
 /* How many items there are; those of a stream, or with a test, are all taken
  * first. */
-static int64_t length(tnk__run_t *run, tnk__loop_t *loop) {
+static int64_t length(tnk__run_t *run, loop_t *loop) {
   tnk__value_t rest;
   tnk__value_t item;
-  tnk__loop_t fresh;
+  loop_t fresh;
 
   if (loop->length >= 0)
     return loop->length;
@@ -72,8 +85,8 @@ static int64_t length(tnk__run_t *run, tnk__loop_t *loop) {
   return loop->length;
 }
 
-tnk__value_t tnk__loop_attr(tnk__run_t *run, tnk__loop_t *loop,
-                            tnk__value_t name) {
+static tnk__value_t attribute(tnk__run_t *run, loop_t *loop,
+                              tnk__value_t name) {
   if (tnk__value_is(name, "index"))
     return tnk__value_int(loop->index0 + 1);
   if (tnk__value_is(name, "index0"))
@@ -101,7 +114,7 @@ tnk__value_t tnk__loop_attr(tnk__run_t *run, tnk__loop_t *loop,
 
 static tnk__value_t cycle(tnk__run_t *run, tnk__value_t self,
                           const tnk__value_t *v, const tnk__args_t *args) {
-  const tnk__loop_t *loop = self.as.object;
+  const loop_t *loop = self.as.object;
 
   (void)v;
   if (args->n == 0 || args->n_named > 0)
@@ -111,7 +124,7 @@ static tnk__value_t cycle(tnk__run_t *run, tnk__value_t self,
 
 static tnk__value_t changed(tnk__run_t *run, tnk__value_t self,
                             const tnk__value_t *v, const tnk__args_t *args) {
-  tnk__loop_t *loop = self.as.object;
+  loop_t *loop = self.as.object;
   const tnk__value_t now = tnk__value_tuple(run->heap);
 
   (void)v;
@@ -126,7 +139,7 @@ static tnk__value_t changed(tnk__run_t *run, tnk__value_t self,
   return tnk__value_bool(1);
 }
 
-const tnk__builtin_t tnk__methods_loop[] = {
+static const tnk__builtin_t functions[] = {
     {"changed", NULL, 0, changed},
     {"cycle", NULL, 0, cycle},
     {NULL, NULL, 0, NULL},
@@ -137,16 +150,16 @@ const tnk__builtin_t tnk__methods_loop[] = {
 /* Go through the items in the current frame. */
 static void run_loop(tnk__run_t *run, const tnk__node_t *node,
                      tnk__value_t items, int64_t depth0) {
-  tnk__loop_t *loop = tnk__heap_alloc(run->heap, sizeof(*loop));
+  loop_t *loop = tnk__heap_alloc(run->heap, sizeof(*loop));
   int is_whole = 0; /* an iteration has come to its end */
 
   if (loop == NULL)
     return;
-  *loop = (tnk__loop_t){.node = node,
-                        .frame = run->frame,
-                        .index0 = -1,
-                        .length = -1,
-                        .depth0 = depth0};
+  *loop = (loop_t){.node = node,
+                   .frame = run->frame,
+                   .index0 = -1,
+                   .length = -1,
+                   .depth0 = depth0};
   if (!tnk__iter_begin(run, &loop->iter, items))
     return;
   if (node->third != NULL)
@@ -155,7 +168,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
     tnk__assign(run, node->a, loop->current);
     run->frame->slots[node->loop_slot] = tnk__object(TNK__OBJECT_LOOP, loop);
     tnk__scope_enter(run, node->scope);
-    tnk__exec_all(run, &node->body);
+    run->execute(run, &node->body);
     if (run->err != TNK_OK)
       return;
     is_whole |= run->flow == TNK__GO_ON;
@@ -168,7 +181,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
   tnk__scope_leave(run, node->scope);
   if (!is_whole && node->other.n > 0) {
     tnk__scope_enter(run, node->second);
-    tnk__exec_all(run, &node->other);
+    run->execute(run, &node->other);
     tnk__scope_leave(run, node->second);
   }
 }
@@ -198,16 +211,49 @@ void tnk__exec_for(tnk__run_t *run, const tnk__node_t *node) {
     run_loop(run, node, items, 0);
 }
 
-tnk__value_t tnk__loop_again(tnk__run_t *run, tnk__loop_t *loop,
-                             const tnk__args_t *args) {
-  tnk__value_t text;
+/* ---- The variable ---- */
+
+static int loop_attr(tnk__run_t *run, tnk__value_t self, tnk__value_t name,
+                     tnk__value_t *out) {
+  *out = attribute(run, self.as.object, name);
+  return tnk__is_given(*out);
+}
+
+static int64_t loop_length(tnk__run_t *run, tnk__value_t self) {
+  return length(run, self.as.object);
+}
+
+static void loop_print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t self,
+                       int depth) {
+  loop_t *loop = self.as.object;
+  const int64_t n = length(run, loop);
+
+  (void)depth;
+  tnk__buf_printf(out, "<LoopContext %lld/%lld>", (long long)loop->index0 + 1,
+                  (long long)n);
+}
+
+/* Run it again, over what is inside an item. */
+static tnk__value_t loop_call(tnk__run_t *run, tnk__value_t self,
+                              const tnk__args_t *args) {
+  const loop_t *loop = self.as.object;
 
   if (!loop->node->flag)
     return tnk__fail(run, TNK_EINVAL,
                      "only a loop that is \"recursive\" can be called");
   if (args->n != 1 || args->n_named > 0)
     return tnk__fail(run, TNK_EINVAL, "loop() takes what to go through");
-  text = run_recursive(run, loop->node, loop->frame->parent, args->items[0],
+  return run_recursive(run, loop->node, loop->frame->parent, args->items[0],
                        loop->depth0 + 1);
-  return text;
 }
+
+static const tnk__builtin_t *const methods[] = {functions, NULL};
+
+const tnk__class_t tnk__class_loop = {
+    .name = "loop",
+    .methods = methods,
+    .attr = loop_attr,
+    .call = loop_call,
+    .length = loop_length,
+    .print = loop_print,
+};

@@ -2,12 +2,18 @@
 #include "chat/template/run.h"
 #include "tnk/error.h"
 
+typedef struct {
+  const tnk__node_t *node;
+  tnk__frame_t *frame; /* where it was made */
+  int is_caller;
+} macro_t;
+
 tnk__value_t tnk__macro_new(tnk__run_t *run, const tnk__node_t *node,
                             int is_caller) {
-  tnk__macro_t *macro = tnk__heap_alloc(run->heap, sizeof(*macro));
+  macro_t *macro = tnk__heap_alloc(run->heap, sizeof(*macro));
 
   if (macro != NULL)
-    *macro = (tnk__macro_t){node, run->frame, is_caller};
+    *macro = (macro_t){node, run->frame, is_caller};
   return tnk__object(TNK__OBJECT_MACRO, macro);
 }
 
@@ -102,8 +108,33 @@ static void fill_defaults(tnk__run_t *run, const tnk__node_t *node) {
   }
 }
 
-tnk__value_t tnk__macro_call(tnk__run_t *run, const tnk__macro_t *macro,
-                             const tnk__args_t *args) {
+static int macro_attr(tnk__run_t *run, tnk__value_t self, tnk__value_t name,
+                      tnk__value_t *out) {
+  const macro_t *macro = self.as.object;
+
+  (void)run;
+  if (!tnk__value_is(name, "name"))
+    return 0;
+  *out = macro->is_caller ? tnk__value_none() : macro->node->a->value;
+  return 1;
+}
+
+static void macro_print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t self,
+                        int depth) {
+  const macro_t *macro = self.as.object;
+
+  (void)depth;
+  tnk__buf_text(out, "<Macro ");
+  if (macro->is_caller)
+    tnk__buf_text(out, "anonymous");
+  else
+    tnk__print_repr(run, out, macro->node->a->value);
+  tnk__buf_byte(out, '>');
+}
+
+static tnk__value_t macro_call(tnk__run_t *run, tnk__value_t self,
+                               const tnk__args_t *args) {
+  const macro_t *macro = self.as.object;
   const tnk__node_t *node = macro->node;
   tnk__frame_t *outer = run->frame;
   tnk__frame_t *frame = tnk__frame_new(run, macro->frame, node->scope->n_slots);
@@ -116,8 +147,16 @@ tnk__value_t tnk__macro_call(tnk__run_t *run, const tnk__macro_t *macro,
   run->frame = frame;
   tnk__scope_enter(run, node->scope);
   fill_defaults(run, node);
-  tnk__exec_all(run, &node->body);
+  run->execute(run, &node->body);
   run->frame = outer;
   text = tnk__captured(run, mark);
   return run->err == TNK_OK ? text : tnk__value_undefined();
 }
+
+const tnk__class_t tnk__class_macro = {
+    .name = "macro",
+    .lacking = "arguments caller catch_kwargs catch_varargs explicit_caller",
+    .attr = macro_attr,
+    .call = macro_call,
+    .print = macro_print,
+};

@@ -225,3 +225,9 @@ const tnk__builtin_t tnk__methods_list[] = {
     {"index", "/value start stop", 1, index},
     {NULL, NULL, 0, NULL},
 };
+
+const tnk__builtin_t tnk__methods_tuple[] = {
+    {"count", "/value", 1, count},
+    {"index", "/value start stop", 1, index},
+    {NULL, NULL, 0, NULL},
+};

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "chat/value/value.h"
+#include "chat/value/why.h"
 
 /* The tree of a template. Which members a node uses stands beside its kind. */
 typedef enum {
@@ -123,5 +124,8 @@ struct tnk__node {
   tnk__macro_extras_t *extras;      /* of MACRO, CALLBLOCK */
   uint32_t loop_slot;               /* of FOR: `loop` */
 };
+
+/* scope.c: find out where each variable of a template lives. */
+int tnk__scope_resolve(tnk__node_t *root, tnk__heap_t *heap, tnk__why_t *why);
 
 #endif

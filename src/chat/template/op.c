@@ -15,7 +15,8 @@ static tnk__value_t no_operator(tnk__run_t *run, const char *what,
   if (tnk__refuse_undefined(run, a) || tnk__refuse_undefined(run, b))
     return tnk__value_undefined();
   return tnk__fail(run, TNK_EINVAL, "there is no \"%s\" of \"%s\" and \"%s\"",
-                   what, tnk__type_name(a), tnk__type_name(b));
+                   what, tnk__class_of(run, a)->name,
+                   tnk__class_of(run, b)->name);
 }
 
 /* ---- Whole numbers ---- */

@@ -343,10 +343,12 @@ static void parse_body(tnk__parser_t *p, tnk__node_t *node, tnk__nodes_t *list,
                     tnk__value_text(ends[0], strlen(ends[0])));
 }
 
-int tnk__parse(tnk__node_t **out, tnk__heap_t *heap,
-               const tnk__tokens_t *tokens, tnk__why_t *why) {
+int tnk__parse(tnk__node_t **out, const tnk__library_t *library,
+               tnk__heap_t *heap, const tnk__tokens_t *tokens,
+               tnk__why_t *why) {
   tnk__parser_t p = {.at = tokens->items,
                      .eof = tokens->items + tokens->n - 1,
+                     .library = library,
                      .heap = heap,
                      .why = why};
 

@@ -2,6 +2,7 @@
 #define TNK_CHAT_TEMPLATE_PARSE_H
 
 #include "chat/lex/lex.h"
+#include "chat/template/library.h"
 #include "chat/template/node.h"
 
 /* The way through the tokens. After a failure all that is returned is NULL, and
@@ -9,6 +10,7 @@
 typedef struct {
   const tnk__token_t *at;
   const tnk__token_t *eof;
+  const tnk__library_t *library;
   tnk__heap_t *heap;
   tnk__why_t *why;
   int err;
@@ -56,7 +58,7 @@ tnk__node_t *tnk__parse_filters(tnk__parser_t *p, tnk__node_t *node,
                                 int is_begun);
 
 /* All of a template, into the body of *out. */
-int tnk__parse(tnk__node_t **out, tnk__heap_t *heap,
-               const tnk__tokens_t *tokens, tnk__why_t *why);
+int tnk__parse(tnk__node_t **out, const tnk__library_t *library,
+               tnk__heap_t *heap, const tnk__tokens_t *tokens, tnk__why_t *why);
 
 #endif

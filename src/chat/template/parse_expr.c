@@ -1,7 +1,6 @@
 /* Expressions, from the loosest binding to the tightest. */
 #include <string.h>
 
-#include "chat/template/builtin.h"
 #include "chat/template/parse.h"
 #include "tnk/error.h"
 
@@ -239,7 +238,7 @@ tnk__node_t *tnk__parse_filters(tnk__parser_t *p, tnk__node_t *node,
     filter->value = dotted_name(p);
     if (p->err != TNK_OK)
       return NULL;
-    filter->known = tnk__filter_find(filter->value);
+    filter->known = tnk__builtin_among(p->library->filters, filter->value);
     if (tnk__parse_sees(p, '('))
       parse_arguments(p, filter);
     node = filter;
@@ -278,7 +277,7 @@ static tnk__node_t *parse_test(tnk__parser_t *p, tnk__node_t *node) {
   test->value = dotted_name(p);
   if (p->err != TNK_OK)
     return NULL;
-  test->known = tnk__test_find(test->value);
+  test->known = tnk__builtin_find(p->library->tests, test->value);
   if (tnk__parse_sees(p, '(')) {
     parse_arguments(p, test);
   } else if (begins_argument(p)) {

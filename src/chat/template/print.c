@@ -79,8 +79,8 @@ static void print_items(tnk__run_t *run, tnk__buf_t *out,
   }
 }
 
-static void print_dict(tnk__run_t *run, tnk__buf_t *out,
-                       const tnk__value_dict_t *dict, int depth) {
+void tnk__print_members(tnk__run_t *run, tnk__buf_t *out,
+                        const tnk__value_dict_t *dict, int depth) {
   tnk__buf_byte(out, '{');
   for (size_t i = 0; i < dict->n && run->err == TNK_OK; i++) {
     if (i > 0)
@@ -115,33 +115,16 @@ static void print_range(tnk__buf_t *out, const tnk__range_t *range) {
 
 static void print_object(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
                          int depth) {
-  const tnk__macro_t *macro = value.as.object;
-  tnk__loop_t *loop = value.as.object;
+  const tnk__class_t *class = tnk__class_of(run, value);
 
-  if (tnk__is_object(value, TNK__OBJECT_NAMESPACE)) {
-    tnk__buf_text(out, "<Namespace ");
-    print_dict(run, out, value.as.dict, depth + 1);
-    tnk__buf_byte(out, '>');
-  } else if (tnk__is_object(value, TNK__OBJECT_VIEW)) {
+  if (tnk__is_object(value, TNK__OBJECT_VIEW))
     print_view(run, out, value.as.object, depth);
-  } else if (tnk__is_object(value, TNK__OBJECT_RANGE)) {
+  else if (tnk__is_object(value, TNK__OBJECT_RANGE))
     print_range(out, value.as.object);
-  } else if (tnk__is_object(value, TNK__OBJECT_MACRO)) {
-    tnk__buf_text(out, "<Macro ");
-    if (macro->is_caller)
-      tnk__buf_text(out, "anonymous");
-    else
-      repr_text(out, macro->node->a->value);
-    tnk__buf_byte(out, '>');
-  } else if (tnk__is_object(value, TNK__OBJECT_LOOP)) {
-    const tnk__value_t length =
-        tnk__loop_attr(run, loop, tnk__value_text("length", 6));
-
-    tnk__buf_printf(out, "<LoopContext %lld/%lld>", (long long)loop->index0 + 1,
-                    (long long)length.as.number);
-  } else {
-    tnk__fail(run, TNK_EUNSUPPORTED, "a %s has no text", tnk__type_name(value));
-  }
+  else if (class->print != NULL)
+    class->print(run, out, value, depth);
+  else
+    tnk__fail(run, TNK_EUNSUPPORTED, "a %s has no text", class->name);
 }
 
 /* repr(). */
@@ -183,7 +166,7 @@ static void print_depth(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
     tnk__buf_text(out, value.as.list->n == 1 ? ",)" : ")");
     return;
   case TNK__VALUE_DICT:
-    print_dict(run, out, value.as.dict, depth);
+    tnk__print_members(run, out, value.as.dict, depth);
     return;
   default:
     print_object(run, out, value, depth);

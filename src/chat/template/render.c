@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "chat/template/parse.h"
 #include "chat/template/run.h"
-#include "chat/template/scope.h"
 #include "tnk/error.h"
 
 #define MIB ((size_t)1024 * 1024)
@@ -24,7 +23,7 @@ static int compile(tnk__template_t *tpl, const char *text, size_t n,
 
   err = tnk__lex(&tokens, &tpl->heap, text, n, why);
   if (err == TNK_OK)
-    err = tnk__parse(&tpl->root, &tpl->heap, &tokens, why);
+    err = tnk__parse(&tpl->root, &tnk__library, &tpl->heap, &tokens, why);
   if (err == TNK_OK)
     err = tnk__scope_resolve(tpl->root, &tpl->heap, why);
   return err;
@@ -72,7 +71,9 @@ static tnk__template_env_t with_defaults(const tnk__template_env_t *env) {
 int tnk__template_render(const tnk__template_t *tpl, tnk__heap_t *heap,
                          tnk__value_t variables, const tnk__template_env_t *env,
                          tnk__buf_t *out, tnk__buf_t *spans, tnk__why_t *why) {
-  tnk__run_t run = {.heap = heap,
+  tnk__run_t run = {.library = &tnk__library,
+                    .execute = tnk__exec_all,
+                    .heap = heap,
                     .out = out,
                     .spans = spans,
                     .why = why,

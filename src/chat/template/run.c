@@ -69,17 +69,9 @@ tnk__value_t tnk__undefined(tnk__value_t name) {
                         .as.text = name.as.text};
 }
 
-const char *tnk__type_name(tnk__value_t value) {
-  static const char *const plain[] = {"Undefined", "NoneType", "bool",
-                                      "int",       "float",    "str",
-                                      "list",      "tuple",    "dict"};
-  static const char *const objects[] = {
-      "object", "namespace", "macro",  "loop",   "range", "generator",
-      "method", "function",  "cycler", "joiner", "view"};
-
-  if (value.kind < TNK__VALUE_OBJECT)
-    return plain[value.kind];
-  return objects[value.spare <= TNK__OBJECT_VIEW ? value.spare : 0];
+const tnk__class_t *tnk__class_of(const tnk__run_t *run, tnk__value_t value) {
+  return value.kind == TNK__VALUE_OBJECT ? run->library->objects[value.spare]
+                                         : &run->library->values[value.kind];
 }
 
 int tnk__refuse_undefined(tnk__run_t *run, tnk__value_t value) {
@@ -101,7 +93,7 @@ tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
   if (tnk__refuse_undefined(run, value))
     return tnk__value_undefined();
   return tnk__fail(run, TNK_EINVAL, "%s, and not \"%s\"", what,
-                   tnk__type_name(value));
+                   tnk__class_of(run, value)->name);
 }
 
 size_t tnk__capture(tnk__run_t *run) {

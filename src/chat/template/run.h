@@ -1,7 +1,7 @@
 #ifndef TNK_CHAT_TEMPLATE_RUN_H
 #define TNK_CHAT_TEMPLATE_RUN_H
 
-#include "chat/template/builtin.h"
+#include "chat/template/library.h"
 #include "chat/template/node.h"
 #include "chat/template/template.h"
 
@@ -19,6 +19,10 @@ struct tnk__frame {
 typedef enum { TNK__GO_ON, TNK__GO_BREAK, TNK__GO_CONTINUE } tnk__flow_t;
 
 typedef struct tnk__run {
+  const tnk__library_t *library;
+  /* tnk__exec_all(): for loops and macros, which statements run and which run
+   * statements. */
+  void (*execute)(struct tnk__run *run, const tnk__nodes_t *body);
   tnk__heap_t *heap;
   tnk__buf_t *out;
   tnk__buf_t *spans;
@@ -42,26 +46,6 @@ enum {
   TNK__IS_UNSAFE = 2   /* a method that the sandbox hides */
 };
 
-/* What objects have in `spare`. */
-typedef enum {
-  TNK__OBJECT_NAMESPACE = 1, /* tnk__value_dict_t */
-  TNK__OBJECT_MACRO,
-  TNK__OBJECT_LOOP,
-  TNK__OBJECT_RANGE,
-  TNK__OBJECT_STREAM,   /* what can be gone through once */
-  TNK__OBJECT_METHOD,   /* of a value */
-  TNK__OBJECT_FUNCTION, /* const tnk__builtin_t */
-  TNK__OBJECT_CYCLER,
-  TNK__OBJECT_JOINER,
-  TNK__OBJECT_VIEW /* items, keys or values of a dict */
-} tnk__object_kind_t;
-
-typedef struct {
-  const tnk__node_t *node;
-  tnk__frame_t *frame; /* where it was made */
-  int is_caller;
-} tnk__macro_t;
-
 typedef struct {
   int64_t start, stop, step;
   size_t n;
@@ -76,21 +60,6 @@ typedef struct {
 } tnk__stream_t;
 
 typedef struct {
-  tnk__value_t self;
-  const tnk__builtin_t *known;
-} tnk__method_t;
-
-typedef struct {
-  tnk__value_t items; /* LIST */
-  size_t at;
-} tnk__cycler_t;
-
-typedef struct {
-  tnk__value_t text;
-  int is_used;
-} tnk__joiner_t;
-
-typedef struct {
   tnk__value_t dict;
   char kind; /* 'i'tems, 'k'eys, 'v'alues */
 } tnk__view_t;
@@ -100,19 +69,6 @@ typedef struct {
   tnk__value_t of;
   size_t at;
 } tnk__iter_t;
-
-typedef struct {
-  const tnk__node_t *node;
-  tnk__frame_t *frame;
-  tnk__iter_t iter;
-  tnk__value_t current, before, after;
-  tnk__value_t changed; /* TUPLE, or undefined at first */
-  int has_after, is_over;
-  int is_tested; /* what is left has passed the test */
-  int64_t index0;
-  int64_t length; /* -1: not known yet */
-  int64_t depth0;
-} tnk__loop_t;
 
 /* ---- run.c ---- */
 
@@ -130,8 +86,8 @@ tnk__value_t tnk__object(tnk__object_kind_t kind, void *object);
 int tnk__is_object(tnk__value_t value, tnk__object_kind_t kind);
 tnk__value_t tnk__missing(void);
 int tnk__is_given(tnk__value_t value);
-/* What Python calls the type of a value. */
-const char *tnk__type_name(tnk__value_t value);
+/* The type of a value; never NULL. */
+const tnk__class_t *tnk__class_of(const tnk__run_t *run, tnk__value_t value);
 /* "must be a text" and the like, about an argument. */
 tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
                            tnk__value_t value);
@@ -161,6 +117,9 @@ int tnk__arg_truth(tnk__value_t v, int otherwise);
 /* Append str(), or repr(), of a value to the output, or to a buffer. */
 void tnk__print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value);
 void tnk__print_repr(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value);
+/* Append the members of a dict in curly brackets; `depth` values are around. */
+void tnk__print_members(tnk__run_t *run, tnk__buf_t *out,
+                        const tnk__value_dict_t *dict, int depth);
 /* str() of a value; a text is itself. */
 tnk__value_t tnk__text_of(tnk__run_t *run, tnk__value_t value);
 /* What was written to a buffer of its own, which is freed. */
@@ -179,6 +138,8 @@ int tnk__is_iterable(tnk__value_t value);
 int64_t tnk__length(tnk__value_t value);
 /* bool(): empty ranges and views of dicts are false. */
 int tnk__truth(tnk__value_t value);
+/* The character at a byte of a text. */
+tnk__value_t tnk__char_at(tnk__value_t text, size_t place);
 /* All items in a new list. */
 tnk__value_t tnk__list_of(tnk__run_t *run, tnk__value_t value);
 /* A stream of the items of a list. After a failure of the template, which is
@@ -192,9 +153,6 @@ tnk__value_t tnk__getattr(tnk__run_t *run, tnk__value_t of, tnk__value_t name);
 tnk__value_t tnk__getitem(tnk__run_t *run, tnk__value_t of, tnk__value_t key);
 tnk__value_t tnk__slice(tnk__run_t *run, tnk__value_t of, tnk__value_t start,
                         tnk__value_t stop, tnk__value_t step);
-tnk__value_t tnk__char_at(tnk__value_t text, size_t place);
-tnk__value_t tnk__loop_attr(tnk__run_t *run, tnk__loop_t *loop,
-                            tnk__value_t name);
 
 /* ---- op.c ---- */
 
@@ -207,7 +165,7 @@ tnk__value_t tnk__add_texts(tnk__run_t *run, tnk__value_t a, tnk__value_t b);
 tnk__value_t tnk__percent(tnk__run_t *run, tnk__value_t format,
                           tnk__value_t args);
 
-/* ---- eval.c, exec.c, loop.c, macro.c ---- */
+/* ---- eval.c ---- */
 
 tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node);
 tnk__value_t tnk__eval_filter(tnk__run_t *run, const tnk__node_t *node,
@@ -217,20 +175,21 @@ tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
                             tnk__value_t caller);
 tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,
                        const tnk__args_t *args);
-void tnk__exec_all(tnk__run_t *run, const tnk__nodes_t *body);
-void tnk__assign(tnk__run_t *run, const tnk__node_t *target,
-                 tnk__value_t value);
-void tnk__scope_enter(tnk__run_t *run, const tnk__scope_t *scope);
-void tnk__scope_leave(tnk__run_t *run, const tnk__scope_t *scope);
+
+/* ---- frame.c ---- */
+
 tnk__frame_t *tnk__frame_new(tnk__run_t *run, tnk__frame_t *parent,
                              uint32_t n_slots);
-tnk__value_t tnk__resolve(tnk__run_t *run, tnk__value_t name);
+void tnk__scope_enter(tnk__run_t *run, const tnk__scope_t *scope);
+void tnk__scope_leave(tnk__run_t *run, const tnk__scope_t *scope);
+void tnk__assign(tnk__run_t *run, const tnk__node_t *target,
+                 tnk__value_t value);
+
+/* ---- loop.c, macro.c, exec.c ---- */
+
 void tnk__exec_for(tnk__run_t *run, const tnk__node_t *node);
-tnk__value_t tnk__loop_again(tnk__run_t *run, tnk__loop_t *loop,
-                             const tnk__args_t *args);
 tnk__value_t tnk__macro_new(tnk__run_t *run, const tnk__node_t *node,
                             int is_caller);
-tnk__value_t tnk__macro_call(tnk__run_t *run, const tnk__macro_t *macro,
-                             const tnk__args_t *args);
+void tnk__exec_all(tnk__run_t *run, const tnk__nodes_t *body);
 
 #endif

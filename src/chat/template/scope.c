@@ -9,7 +9,7 @@
  * Scopes of a unit (a template, a macro, a recursive loop) share its slots. A
  * unit in another one reaches the slots of the outer one, as they are then.
  */
-#include "chat/template/scope.h"
+#include "chat/template/node.h"
 
 #include <string.h>
 

@@ -42,12 +42,12 @@ static tnk__value_t is_known(tnk__run_t *run, tnk__value_t self,
 
 TEST(is_filter) {
   (void)v, (void)args;
-  return is_known(run, self, tnk__filter_find(self));
+  return is_known(run, self, tnk__builtin_among(run->library->filters, self));
 }
 
 TEST(is_test) {
   (void)v, (void)args;
-  return is_known(run, self, tnk__test_find(self));
+  return is_known(run, self, tnk__builtin_find(run->library->tests, self));
 }
 
 COMPARES(is_eq, TNK__OP_EQ)
@@ -64,12 +64,8 @@ IS(is_sequence,
        self.kind == TNK__VALUE_LIST || self.kind == TNK__VALUE_TUPLE ||
        self.kind == TNK__VALUE_DICT || tnk__is_object(self, TNK__OBJECT_RANGE))
 
-IS(is_callable, self.kind == TNK__VALUE_UNDEFINED ||
-                    tnk__is_object(self, TNK__OBJECT_MACRO) ||
-                    tnk__is_object(self, TNK__OBJECT_METHOD) ||
-                    tnk__is_object(self, TNK__OBJECT_FUNCTION) ||
-                    tnk__is_object(self, TNK__OBJECT_LOOP) ||
-                    tnk__is_object(self, TNK__OBJECT_JOINER))
+IS(is_callable,
+   self.kind == TNK__VALUE_UNDEFINED || tnk__class_of(run, self)->call != NULL)
 
 static tnk__value_t rest_is(tnk__run_t *run, tnk__value_t self, tnk__value_t by,
                             int64_t wanted) {

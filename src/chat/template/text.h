@@ -36,6 +36,25 @@ tnk__value_t tnk__text_format(tnk__run_t *run, tnk__value_t format,
 void tnk__format_value(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
                        tnk__value_t how);
 
+/* How a value is laid out: what both ways of formatting can say. */
+typedef struct {
+  tnk__value_t fill; /* one character */
+  char align;        /* '<' '>' '^' '=' or 0 */
+  char sign;         /* '+' ' ' or 0 */
+  char comma;        /* ',' '_' or 0 */
+  char type;         /* or 0 */
+  int is_other;      /* '#' */
+  int64_t width;
+  int64_t precision; /* -1: none */
+} tnk__layout_t;
+
+/* A number by a layout with one of the types d b o x X e E f F g G %. */
+void tnk__layout_number(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
+                        const tnk__layout_t *how);
+/* A text, cut to the precision and padded. */
+void tnk__layout_text(tnk__run_t *run, tnk__buf_t *out, tnk__value_t text,
+                      const tnk__layout_t *how);
+
 /* The attribute of every item, in a list. */
 tnk__value_t tnk__pick_all(tnk__run_t *run, tnk__value_t items,
                            tnk__value_t attribute);
