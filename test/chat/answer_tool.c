@@ -9,8 +9,8 @@
 /*
  * Parses answers for tests in other languages. Each line of standard input is
  * {"family": number, "prompt": text, "text": text, "tools": list}; each line of
- * the output is {"message": ..., "unparsed": [...], "is_stopped": ...}. The
- * answer is fed in pieces of seven bytes.
+ * the output is {"message": ..., "unparsed": [...]}. The answer is fed in
+ * pieces of seven bytes.
  */
 static tnk__answer_t *parse(tnk__value_t line) {
   tnk__value_t prompt = tnk__value_get(line, "prompt");
@@ -42,8 +42,7 @@ static int write_answer(tnk__answer_t *answer) {
   (void)tnk__buf_text(&buf, ", \"unparsed\": ");
   if (err == TNK_OK)
     err = tnk__value_to_json(&buf, tnk__answer_unparsed(answer), NULL);
-  (void)tnk__buf_printf(&buf, ", \"is_stopped\": %s}",
-                        tnk__answer_is_stopped(answer) ? "true" : "false");
+  (void)tnk__buf_text(&buf, "}");
   if (err == TNK_OK && buf.err == TNK_OK)
     puts(tnk__buf_cstr(&buf));
   tnk__buf_deinit(&buf);

@@ -241,6 +241,4 @@ TEST(a_prompt_tells_how_its_answer_begins) {
                      "<|start|>assistant<|channel|>final<|message|>"),
             TNK__ANSWER_SPEAKS);
   CHECK_INT(start_of((tnk_chat_family_t)99, ""), TNK__ANSWER_BEGINS);
-  CHECK_STR(tnk__answer_stops(TNK_CHAT_HARMONY)[1], "<|call|>");
-  CHECK(tnk__answer_stops((tnk_chat_family_t)99)[0] == NULL);
 }

@@ -51,7 +51,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (int other = TNK_CHAT_TEMPLATE; other <= TNK_CHAT_ANTHROPIC; other++)
       (void)tnk__message_write(&heap, (tnk_chat_shape_t)other, messages, tools,
                                &back, &why);
-    (void)tnk__message_flat(&heap, messages);
   }
   tnk__heap_deinit(&heap);
   return 0;

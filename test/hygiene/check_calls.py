@@ -41,8 +41,6 @@ IN_HEADER = re.compile(r"^#define (\w+)(?<!_H)\b|^static inline [^;{]*?(\w+)\(",
 # Members of structs in headers.
 MEMBER = re.compile(r"^  (?:const )?(?:struct )?\w+\s+\**(\w+)(?:\[.*?\])?;",
                     re.M)
-# Rooms that are built before those that call them: nothing there is dead yet.
-GROWING = ("chat/",)
 EXPORT = re.compile(r"TNK_API\b[^;{]*?\b(tnk_\w+)\(")
 
 
@@ -177,8 +175,6 @@ def find_dead(source, defined, needed, exported):
     called = set().union(*needed.values())
     dead = {}
     for name, symbols in defined.items():
-        if name.startswith(GROWING):
-            continue
         own = src[source / "src" / (name + ".c")]
         for symbol in symbols - exported - called - {"main"}:
             if own.count(symbol) < 2:  # Once it is its definition.
@@ -186,8 +182,7 @@ def find_dead(source, defined, needed, exported):
             elif symbol not in tested:
                 dead[symbol] = f"{name}: {symbol} should be static"
     for path in src:
-        room = path.relative_to(source / "src").as_posix()
-        if path.suffix == ".h" and not room.startswith(GROWING):
+        if path.suffix == ".h":
             text = NO_WORDS.sub(" ", path.read_text())
             names = [max(pair) for pair in IN_HEADER.findall(text)]
             for name in names + MEMBER.findall(text):

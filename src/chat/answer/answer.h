@@ -54,8 +54,6 @@ void tnk__answer_listen(tnk__answer_t *answer, tnk_chat_delta_cb delta,
 int tnk__answer_feed(tnk__answer_t *answer, const char *text, size_t n);
 /* No more comes: tell what was held back. */
 int tnk__answer_finish(tnk__answer_t *answer);
-/* Whether a stop was seen; what came behind it is not understood. */
-int tnk__answer_is_stopped(const tnk__answer_t *answer);
 /* The message, once it is finished: role, reasoning_content where there is
  * thinking, content, tool_calls where there are calls. Content is none where
  * there is none beside calls. Lives as long as the answer; undefined where
@@ -67,7 +65,5 @@ tnk__value_t tnk__answer_unparsed(const tnk__answer_t *answer);
 /* Where an answer to this prompt begins, which is seen by its end. */
 tnk__answer_start_t tnk__answer_start(tnk_chat_family_t family,
                                       const char *prompt, size_t n);
-/* Texts that end an answer, up to a NULL. */
-const char *const *tnk__answer_stops(tnk_chat_family_t family);
 
 #endif

@@ -106,13 +106,6 @@ const tnk__family_t *tnk__family(tnk_chat_family_t family) {
   return i < sizeof(families) / sizeof(families[0]) ? &families[i] : NULL;
 }
 
-const char *const *tnk__answer_stops(tnk_chat_family_t family) {
-  static const char *const none[] = {NULL};
-  const tnk__family_t *known = tnk__family(family);
-
-  return known == NULL ? none : known->stops;
-}
-
 /* Whether a text ends with another. */
 static int ends_with(const char *text, size_t n, const char *end) {
   size_t n_end = strlen(end);

@@ -107,10 +107,6 @@ void tnk__answer_listen(tnk__answer_t *answer, tnk_chat_delta_cb delta,
   answer->user = user;
 }
 
-int tnk__answer_is_stopped(const tnk__answer_t *answer) {
-  return answer->is_stopped;
-}
-
 tnk__value_t tnk__answer_unparsed(const tnk__answer_t *answer) {
   return answer->unparsed;
 }

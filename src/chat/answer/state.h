@@ -96,7 +96,6 @@ struct tnk__answer {
   tnk__answer_mode_t back;   /* of BLOCK: the mode that it ends in */
   tnk__mark_does_t block_by; /* of BLOCK: what began it */
   uint8_t is_finished;
-  uint8_t is_stopped;
   uint8_t is_leading; /* held newlines are dropped before text: a mark was there
                        */
   uint8_t section_is_empty;

@@ -297,7 +297,6 @@ static void stop(tnk__answer_t *answer, const found_t *found) {
     keep_header(answer, found->at, "this is no message");
   else
     flush_newlines(answer);
-  answer->is_stopped = 1;
   go_on_at(answer, found->at + found->n, TNK__MODE_OVER);
 }
 

@@ -102,8 +102,9 @@ static int add_call(tnk__io_t *io, const tnk__place_t *place, tnk__value_t call,
   return TNK_OK;
 }
 
-int tnk__anthropic_blocks(tnk__io_t *io, const tnk__place_t *place,
-                          tnk__value_t message, tnk__value_t *blocks) {
+/* The blocks of an answer. */
+static int write_blocks(tnk__io_t *io, const tnk__place_t *place,
+                        tnk__value_t message, tnk__value_t *blocks) {
   tnk__place_t here = {place, "tool_calls", 0};
   tnk__value_t thinking = tnk__value_get(message, "reasoning_content");
   tnk__value_t content = tnk__value_get(message, "content");
@@ -137,7 +138,7 @@ static int write_assistant(tnk__io_t *io, const tnk__place_t *place,
       !tnk__value_truth(tnk__value_get(message, "reasoning_content")) &&
       !tnk__value_truth(tnk__value_get(message, "tool_calls")))
     return TNK_OK;
-  return tnk__anthropic_blocks(io, place, message, content);
+  return write_blocks(io, place, message, content);
 }
 
 /* The results of tools that follow one another are one message. */

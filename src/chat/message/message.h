@@ -32,18 +32,5 @@ int tnk__message_read(tnk__heap_t *heap, tnk_chat_shape_t shape,
 int tnk__message_write(tnk__heap_t *heap, tnk_chat_shape_t shape,
                        tnk__value_t messages, tnk__value_t tools,
                        tnk__value_t *json, tnk__why_t *why);
-/* Write one answer of the assistant as a server gives it: the message of a
- * choice, a list of content blocks, or a list of output items; their ids and
- * states are the caller's. */
-int tnk__message_write_answer(tnk__heap_t *heap, tnk_chat_shape_t shape,
-                              tnk__value_t message, tnk__value_t *json,
-                              tnk__why_t *why);
-/* For templates that take no lists of parts: the same messages, with parts that
- * are all text joined by newlines. */
-tnk__value_t tnk__message_flat(tnk__heap_t *heap, tnk__value_t messages);
-/* What servers call the reason why an answer ended: "stop", "length", or that
- * there are calls, in the words of a shape. */
-const char *tnk__message_end_word(tnk_chat_shape_t shape, int has_calls,
-                                  int is_cut);
 
 #endif

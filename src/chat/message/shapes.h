@@ -50,9 +50,6 @@ int tnk__anthropic_read_system(tnk__io_t *io, const tnk__place_t *place,
 int tnk__anthropic_write_system(tnk__io_t *io, const tnk__place_t *place,
                                 tnk__value_t messages, size_t n,
                                 tnk__value_t *json);
-/* The blocks of an answer. */
-int tnk__anthropic_blocks(tnk__io_t *io, const tnk__place_t *place,
-                          tnk__value_t message, tnk__value_t *blocks);
 /* Writers of two shapes, which have files of their own. */
 int tnk__anthropic_write(tnk__io_t *io, const tnk__place_t *place,
                          tnk__value_t messages, size_t at, size_t *n_messages,

@@ -18,8 +18,9 @@ static int find_param(const char *params, const tnk__value_t *name) {
   return name != NULL ? -1 : i;
 }
 
-int tnk__args_bind(tnk__run_t *run, const tnk__builtin_t *known,
-                   const tnk__args_t *args, tnk__value_t *v) {
+/* Put arguments in the order of the parameters. */
+static int bind(tnk__run_t *run, const tnk__builtin_t *known,
+                const tnk__args_t *args, tnk__value_t *v) {
   const int by_name = known->params[0] != '/';
   const char *params = known->params + !by_name;
   const size_t n = (size_t)find_param(params, NULL);
@@ -56,7 +57,7 @@ tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
                                tnk__value_t self, const tnk__args_t *args) {
   tnk__value_t v[TNK__MAX_PARAMS];
 
-  if (known->params != NULL && !tnk__args_bind(run, known, args, v))
+  if (known->params != NULL && !bind(run, known, args, v))
     return tnk__value_undefined();
   return known->run(run, self, v, args);
 }

@@ -284,8 +284,9 @@ static int read_layout(tnk__value_t spec, tnk__layout_t *how) {
   return p == end;
 }
 
-void tnk__format_value(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
-                       tnk__value_t spec) {
+/* A value by a format of Python: "5.2f". */
+static void format_value(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
+                         tnk__value_t spec) {
   tnk__layout_t how;
   int is_number = tnk__value_is_number(value);
 
@@ -421,7 +422,7 @@ static void put_field(fields_t *f, tnk__buf_t *out, tnk__value_t field) {
   if (f->is_markup)
     value = tnk__escape(f->run, value);
   if (f->run->err == TNK_OK)
-    tnk__format_value(f->run, out, value, spec);
+    format_value(f->run, out, value, spec);
 }
 
 tnk__value_t tnk__text_format(tnk__run_t *run, tnk__value_t format,

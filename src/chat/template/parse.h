@@ -45,8 +45,6 @@ tnk__node_t *tnk__parse_unary(tnk__parser_t *p, int with_filter);
 /* A name, literal or bracket. */
 tnk__node_t *tnk__parse_simple(tnk__parser_t *p, int with_namespace);
 tnk__node_t *tnk__parse_expression(tnk__parser_t *p);
-/* One that is no inline if. */
-tnk__node_t *tnk__parse_or(tnk__parser_t *p);
 /* An expression, or several with commas. `end`: a name that ends it. */
 tnk__node_t *tnk__parse_tuple(tnk__parser_t *p, int with_cond, const char *end,
                               int is_explicit);

@@ -145,7 +145,8 @@ static tnk__node_t *parse_and(tnk__parser_t *p) {
   return left;
 }
 
-tnk__node_t *tnk__parse_or(tnk__parser_t *p) {
+/* An expression that is no inline if. */
+static tnk__node_t *parse_or(tnk__parser_t *p) {
   tnk__node_t *left = parse_and(p);
   uint32_t line = p->at->line;
 
@@ -163,9 +164,9 @@ tnk__node_t *tnk__parse_expression(tnk__parser_t *p) {
 
   if (!tnk__parse_enter(p))
     return NULL;
-  node = tnk__parse_or(p);
+  node = parse_or(p);
   while (tnk__parse_skip_name(p, "if")) {
-    cond = tnk__parse_make(p, TNK__NODE_COND, line, tnk__parse_or(p), node);
+    cond = tnk__parse_make(p, TNK__NODE_COND, line, parse_or(p), node);
     if (cond != NULL && tnk__parse_skip_name(p, "else"))
       cond->c = tnk__parse_child(p, cond, tnk__parse_expression(p));
     node = cond;
@@ -190,7 +191,7 @@ static tnk__node_t *parse_item(tnk__parser_t *p, item_t how) {
   if (how == WITH_COND)
     return tnk__parse_expression(p);
   if (how == WITHOUT_COND)
-    return tnk__parse_or(p);
+    return parse_or(p);
   return tnk__parse_simple(p, how == SIMPLE_OR_NAMESPACE);
 }
 

@@ -100,9 +100,7 @@ tnk__value_t tnk__captured(tnk__run_t *run, size_t mark);
 
 /* ---- args.c ---- */
 
-/* Put arguments in the order of the parameters. */
-int tnk__args_bind(tnk__run_t *run, const tnk__builtin_t *known,
-                   const tnk__args_t *args, tnk__value_t *v);
+/* Call a function with its arguments in the order of the parameters. */
 tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
                                tnk__value_t self, const tnk__args_t *args);
 /* Arguments of a kind; where they are not given, `otherwise`. */

@@ -32,9 +32,6 @@ tnk__value_t tnk__text_lines(tnk__run_t *run, tnk__value_t text, int keeps);
 /* "{} {name}".format() */
 tnk__value_t tnk__text_format(tnk__run_t *run, tnk__value_t format,
                               const tnk__args_t *args);
-/* A value by a format of Python: "5.2f". */
-void tnk__format_value(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
-                       tnk__value_t how);
 
 /* How a value is laid out: what both ways of formatting can say. */
 typedef struct {
