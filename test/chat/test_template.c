@@ -29,15 +29,16 @@ static int64_t now(void *user) {
 
 /* Render with these limits. The text stays until the next call; NULL: it was
  * refused, and *err says how. */
-static const char *render_in(const char *text, const tnk__template_env_t *env,
-                             tnk__buf_t *spans, tnk__why_t *why, int *err) {
+static const char *render_within(size_t max, const char *text,
+                                 const tnk__template_env_t *env,
+                                 tnk__buf_t *spans, tnk__why_t *why, int *err) {
   static char made[8192];
   tnk__template_t *tpl = NULL;
   tnk__heap_t heap;
   tnk__value_t vars;
   tnk__buf_t out;
 
-  tnk__heap_init(&heap, test_allocator(), MAX);
+  tnk__heap_init(&heap, test_allocator(), max);
   tnk__buf_init(&out, test_allocator(), MAX);
   *err = tnk__value_from_json(&heap, variables, sizeof(variables) - 1, &vars);
   if (*err == TNK_OK)
@@ -54,6 +55,11 @@ static const char *render_in(const char *text, const tnk__template_env_t *env,
   tnk__buf_deinit(&out);
   tnk__heap_deinit(&heap);
   return *err == TNK_OK ? made : NULL;
+}
+
+static const char *render_in(const char *text, const tnk__template_env_t *env,
+                             tnk__buf_t *spans, tnk__why_t *why, int *err) {
+  return render_within(MAX, text, env, spans, why, err);
 }
 
 static const char *render(const char *text) {
@@ -437,6 +443,38 @@ TEST(limits) {
     CHECK_STR(render_in(rows[i].text, &rows[i].env, NULL, &why, &err), NULL);
     CHECK_INT(err, TNK_ETOOBIG);
   }
+}
+
+/* What calls itself without a node of the template for each time. */
+TEST(calls_of_filters_have_a_limit) {
+  static const tnk__template_env_t env = {.max_steps = 0};
+  static const char *const rows[] = {
+      "{% set ns = namespace(a=1) %}{% for i in range(99999) %}"
+      "{% set ns.a = [ns.a] %}{% endfor %}"
+      "{{ ns.a | map(*(['map'] * 99999)) | list }}",
+      "{% set ns = namespace(a=(1,)) %}{% for i in range(99999) %}"
+      "{% set ns.a = (ns.a,) %}{% endfor %}{{ ('%s' | safe) % ns.a }}",
+  };
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    CHECK_STR(render_within((size_t)1 << 27, rows[i], &env, NULL, &why, &err),
+              NULL);
+    CHECK_INT(err, TNK_ETOOBIG);
+  }
+}
+
+TEST(fields_in_formats) {
+  static const row_t rows[] = {
+      {"{{ '[{:{}}]'.format('x', 3) }}", "[x  ]"},
+      {"{{ '[{:>{w}}]'.format('x', w=3) }}", "[  x]"},
+      {"{{ '[{0:{1}}{0:{1}}]'.format('x', 2) }}", "[x x ]"},
+  };
+
+  CHECK_ROWS(rows);
+  CHECK_STR(render("{{ '{:{:{}}}'.format(1, 2, 3) }}"), NULL);
+  CHECK_STR(render("{{ (('{:' * 99999) ~ ('}' * 99999)).format('') }}"), NULL);
 }
 
 TEST(nesting_has_a_limit) {

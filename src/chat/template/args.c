@@ -55,11 +55,17 @@ static int bind(tnk__run_t *run, const tnk__builtin_t *known,
 
 tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
                                tnk__value_t self, const tnk__args_t *args) {
-  tnk__value_t v[TNK__MAX_PARAMS];
+  tnk__value_t v[TNK__MAX_PARAMS], value;
 
   if (known->params != NULL && !bind(run, known, args, v))
     return tnk__value_undefined();
-  return known->run(run, self, v, args);
+  /* Filters that are given filters call themselves. */
+  if (++run->depth > run->env.max_depth)
+    value = tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
+  else
+    value = known->run(run, self, v, args);
+  run->depth--;
+  return value;
 }
 
 int tnk__arg_whole(tnk__run_t *run, tnk__value_t v, int64_t otherwise,

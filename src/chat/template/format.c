@@ -201,9 +201,12 @@ static tnk__value_t escape_args(tnk__run_t *run, tnk__value_t args) {
   if (args.kind != TNK__VALUE_TUPLE)
     return args;
   tuple = tnk__value_tuple(run->heap);
-  for (size_t i = 0; i < args.as.list->n; i++)
+  if (++run->depth > run->env.max_depth)
+    tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep");
+  for (size_t i = 0; i < args.as.list->n && tnk__charge(run, 1); i++)
     tnk__value_append(run->heap, tuple,
                       escape_args(run, args.as.list->items[i]));
+  run->depth--;
   return tuple;
 }
 
@@ -324,7 +327,10 @@ typedef struct {
   const tnk__args_t *args;
   int64_t next; /* of the fields without a number; -1: they have numbers */
   int is_markup;
+  int in_spec; /* of a field: what stands in there has no more of them */
 } fields_t;
+
+static tnk__value_t format_fields(fields_t *f, tnk__value_t format);
 
 /* The value that a field begins with: its number, or its name. */
 static tnk__value_t first_of(fields_t *f, tnk__value_t name) {
@@ -410,8 +416,15 @@ static void put_field(fields_t *f, tnk__buf_t *out, tnk__value_t field) {
   value = field_value(f, tnk__text_part(field, 0, n));
   spec = colon < field.n_text ? tnk__text_part(field, colon + 1, field.n_text)
                               : tnk__value_text("", 0);
-  if (spec.n_text > 0 && memchr(spec.as.text, '{', spec.n_text) != NULL)
-    spec = tnk__text_format(f->run, spec, f->args);
+  if (spec.n_text > 0 && memchr(spec.as.text, '{', spec.n_text) != NULL) {
+    if (f->in_spec) {
+      tnk__fail(f->run, TNK_EINVAL, "fields of a format are nested too deep");
+      return;
+    }
+    f->in_spec = 1;
+    spec = format_fields(f, spec);
+    f->in_spec = 0;
+  }
   if (is_repr) {
     tnk__buf_t buf;
 
@@ -425,9 +438,8 @@ static void put_field(fields_t *f, tnk__buf_t *out, tnk__value_t field) {
     format_value(f->run, out, value, spec);
 }
 
-tnk__value_t tnk__text_format(tnk__run_t *run, tnk__value_t format,
-                              const tnk__args_t *args) {
-  fields_t f = {run, args, 0, format.is_markup};
+static tnk__value_t format_fields(fields_t *f, tnk__value_t format) {
+  tnk__run_t *run = f->run;
   const char *p = format.as.text;
   const char *end = p + format.n_text;
   const char *from;
@@ -453,9 +465,17 @@ tnk__value_t tnk__text_format(tnk__run_t *run, tnk__value_t format,
     if (open > 0 || from[-1] == '}')
       tnk__fail(run, TNK_EINVAL, "a format has a bracket alone");
     else
-      put_field(&f, &buf, tnk__value_text(from, (size_t)(p - from - 1)));
+      put_field(f, &buf, tnk__value_text(from, (size_t)(p - from - 1)));
   }
   text = tnk__scratch_text(run, &buf);
   text.is_markup = format.is_markup;
   return text;
+}
+
+tnk__value_t tnk__text_format(tnk__run_t *run, tnk__value_t format,
+                              const tnk__args_t *args) {
+  fields_t f = {
+      .run = run, .args = args, .is_markup = format.is_markup, .in_spec = 0};
+
+  return format_fields(&f, format);
 }
