@@ -445,6 +445,50 @@ TEST(limits) {
   }
 }
 
+/* Work that grows faster than the nodes that ask for it. */
+TEST(work_within_a_step_is_counted) {
+#define DOUBLES                                                                \
+  "{% set ns = namespace(a=(1,), b=(1,)) %}{% for i in range(60) %}"           \
+  "{% set ns.a = (ns.a, ns.a) %}{% set ns.b = (ns.b, ns.b) %}{% endfor %}"
+#define LONG "{% set s = 'a' * 999999 %}{% set p = 'a' * 99999 ~ 'b' %}"
+  static const char *const rows[] = {
+      DOUBLES "{{ ns.a == ns.b }}",
+      DOUBLES "{{ ns.a < ns.b }}",
+      DOUBLES "{{ ns.a in [ns.b] }}",
+      DOUBLES "{{ {ns.a: 1} }}",
+      DOUBLES "{{ d[ns.a] }}",
+      DOUBLES "{{ d.get(ns.a) }}",
+      DOUBLES "{{ ns.a in d }}",
+      DOUBLES "{{ [ns.a].count(ns.b) }}",
+      DOUBLES "{{ [ns.a].index(ns.b) }}",
+      DOUBLES "{{ [ns.a] | unique | list }}",
+      DOUBLES "{{ dict([(ns.a, 1)]) }}",
+      DOUBLES "{{ ns.a is filter }}",
+      DOUBLES "{{ [{'k': ns.a}, {'k': ns.b}] | groupby('k') }}",
+      DOUBLES "{% for i in [ns.a, ns.b] %}{{ loop.changed(i) }}{% endfor %}",
+      LONG "{{ p in s }}",
+      LONG "{{ s.find(p) }}",
+      LONG "{{ s.rfind('b' ~ p) }}",
+      LONG "{{ s.replace(p, '') }}",
+      LONG "{{ s.split(p) }}",
+      LONG "{{ s.rpartition(p) }}",
+      LONG "{{ s.strip('b' * 99999 ~ 'a') }}",
+      LONG "{{ s | trim('b' * 99999 ~ 'a') }}",
+      LONG "{% for i in range(9999) %}{% if s is none or s | length == 1 %}"
+           "{% endif %}{% endfor %}",
+  };
+  static const tnk__template_env_t env = {.max_steps = 1000000};
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    CHECK_STR(render_within((size_t)1 << 27, rows[i], &env, NULL, &why, &err),
+              NULL);
+    CHECK_INT(err, TNK_ETOOBIG);
+    CHECK_STR(why.text, "line 1: more steps than are allowed");
+  }
+}
+
 /* What calls itself without a node of the template for each time. */
 TEST(calls_of_filters_have_a_limit) {
   static const tnk__template_env_t env = {.max_steps = 0};

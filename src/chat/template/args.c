@@ -59,6 +59,8 @@ tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
 
   if (known->params != NULL && !bind(run, known, args, v))
     return tnk__value_undefined();
+  if (!tnk__charge(run, self.kind == TNK__VALUE_TEXT ? self.n_text / 64 : 0))
+    return tnk__value_undefined();
   /* Filters that are given filters call themselves. */
   if (++run->depth > run->env.max_depth)
     value = tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");

@@ -122,6 +122,9 @@ tnk__value_t tnk__getitem(tnk__run_t *run, tnk__value_t of, tnk__value_t key) {
     return tnk__value_undefined();
   if (of.kind == TNK__VALUE_TEXT && !tnk__charge(run, of.n_text / 64))
     return tnk__value_undefined();
+  (void)tnk__can_be_key(run, key);
+  if (run->err != TNK_OK)
+    return tnk__value_undefined();
   if (own_item(of, key, &out))
     return out;
   if (key.kind != TNK__VALUE_TEXT)

@@ -189,7 +189,7 @@ static tnk__value_t eval_dict(tnk__run_t *run, const tnk__node_t *node) {
   for (uint32_t i = 0; i < node->list.n && run->err == TNK_OK; i += 2) {
     key = tnk__eval(run, node->list.items[i]);
     value = tnk__eval(run, node->list.items[i + 1]);
-    if (run->err == TNK_OK && !tnk__value_is_hashable(key))
+    if (run->err == TNK_OK && !tnk__can_be_key(run, key))
       return tnk__bad_type(run, "this cannot be the name of a member", key);
     tnk__value_put(run->heap, dict, key, value);
   }

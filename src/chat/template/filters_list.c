@@ -207,7 +207,7 @@ FILTER(groupby) {
   for (size_t i = 0; tnk__is_fine(run) && i < self.as.list->n; i++) {
     key = tnk__pick(run, self.as.list->items[i], v[0]);
     if (group.kind != TNK__VALUE_LIST ||
-        !tnk__value_equal(tnk__fold(run, key, as_is), previous)) {
+        !tnk__compare(run, TNK__OP_EQ, tnk__fold(run, key, as_is), previous)) {
       group = tnk__value_list(run->heap);
       previous = tnk__fold(run, key, as_is);
       key = pair(run, key, group);

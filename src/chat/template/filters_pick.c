@@ -206,7 +206,7 @@ FILTER(unique) {
   if (tnk__iter_begin(run, &iter, self))
     while (tnk__iter_next(run, &iter, &item)) {
       key = tnk__fold(run, tnk__pick(run, item, v[1]), as_is);
-      if (run->err == TNK_OK && !tnk__value_is_hashable(key))
+      if (run->err == TNK_OK && !tnk__can_be_key(run, key))
         tnk__bad_type(run, "lists and dicts have no \"unique\"", key);
       if (run->err != TNK_OK)
         break;

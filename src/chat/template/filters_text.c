@@ -53,7 +53,7 @@ FILTER(trim) {
       v[0].kind != TNK__VALUE_TEXT)
     return tnk__bad_type(run, "characters to trim must be a text", v[0]);
   self = tnk__text_of(run, self);
-  if (run->err != TNK_OK)
+  if (run->err != TNK_OK || !tnk__charge_find(run, self, v[0]))
     return tnk__value_undefined();
   return tnk__text_strip(self, v[0], TNK__STRIP_LEFT | TNK__STRIP_RIGHT);
 }

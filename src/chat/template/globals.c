@@ -61,8 +61,7 @@ static tnk__value_t make_dict(tnk__run_t *run, const tnk__args_t *args) {
       item = tnk__list_of(run, item);
       if (run->err != TNK_OK)
         return tnk__value_undefined();
-      if (item.as.list->n != 2 ||
-          !tnk__value_is_hashable(item.as.list->items[0]))
+      if (item.as.list->n != 2 || !tnk__can_be_key(run, item.as.list->items[0]))
         return tnk__fail(run, TNK_EINVAL, "a dict is made of pairs");
       tnk__value_put(run->heap, dict, item.as.list->items[0],
                      item.as.list->items[1]);

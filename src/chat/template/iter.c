@@ -198,19 +198,19 @@ int tnk__contains(tnk__run_t *run, tnk__value_t in, tnk__value_t item) {
 
   if (in.kind == TNK__VALUE_TEXT) {
     if (item.kind == TNK__VALUE_TEXT)
-      return tnk__charge(run, 1 + in.n_text / 64) && has_text(in, item);
+      return tnk__charge_find(run, in, item) && has_text(in, item);
     tnk__bad_type(run, "a text is needed to be looked for in a text", item);
     return 0;
   }
   if (in.kind == TNK__VALUE_DICT) {
-    if (!tnk__value_is_hashable(item))
+    if (!tnk__can_be_key(run, item))
       tnk__bad_type(run, "the name of a member is needed", item);
     return run->err == TNK_OK && tnk__value_has(in, item);
   }
   if (!tnk__iter_begin(run, &iter, in))
     return 0;
   while (tnk__iter_next(run, &iter, &other))
-    if (tnk__value_equal(other, item))
+    if (tnk__charge_equal(run, other, item) && tnk__value_equal(other, item))
       return 1;
   return 0;
 }

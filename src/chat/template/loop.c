@@ -133,6 +133,7 @@ static tnk__value_t changed(tnk__run_t *run, tnk__value_t self,
   for (size_t i = 0; i < args->n; i++)
     tnk__value_append(run->heap, now, args->items[i]);
   if (loop->changed.kind == TNK__VALUE_TUPLE &&
+      tnk__charge_equal(run, loop->changed, now) &&
       tnk__value_equal(loop->changed, now))
     return tnk__value_bool(0);
   loop->changed = now;

@@ -171,7 +171,7 @@ METHOD(values) {
 
 METHOD(get) {
   (void)args;
-  if (!tnk__value_is_hashable(v[0]))
+  if (!tnk__can_be_key(run, v[0]))
     return tnk__bad_type(run, "the name of a member is needed", v[0]);
   if (tnk__value_has(self, v[0]))
     return tnk__value_find(self, v[0]);
@@ -197,7 +197,9 @@ METHOD(count) {
   (void)args;
   if (!tnk__charge(run, self.as.list->n))
     return tnk__value_undefined();
-  for (size_t i = 0; i < self.as.list->n; i++)
+  for (size_t i = 0; i < self.as.list->n &&
+                     tnk__charge_equal(run, self.as.list->items[i], v[0]);
+       i++)
     n += tnk__value_equal(self.as.list->items[i], v[0]);
   return tnk__value_int(n);
 }
@@ -213,7 +215,8 @@ METHOD(index) {
     return tnk__value_undefined();
   from = from < 0 ? (from + n < 0 ? 0 : from + n) : from;
   to = to < 0 ? to + n : to > n ? n : to;
-  for (; from < to; from++)
+  for (; from < to && tnk__charge_equal(run, self.as.list->items[from], v[0]);
+       from++)
     if (tnk__value_equal(self.as.list->items[from], v[0]))
       return tnk__value_int(from);
   return tnk__fail(run, TNK_EINVAL, "the list has no such item");

@@ -122,7 +122,8 @@ static tnk__value_t split_any(tnk__run_t *run, tnk__value_t self,
   int64_t most;
 
   if (!tnk__arg_whole(run, v[1], -1, &most) ||
-      !tnk__charge(run, 1 + self.n_text / 16))
+      !tnk__charge(run, 1 + self.n_text / 16) ||
+      !tnk__charge_find(run, self, by))
     return tnk__value_undefined();
   if (!tnk__is_given(by) || by.kind == TNK__VALUE_NONE) {
     if (is_back)
@@ -163,7 +164,7 @@ static tnk__value_t cut_in_three(tnk__run_t *run, tnk__value_t self,
   size_t found;
   size_t n;
 
-  if (!tnk__arg_text(run, by, NULL, &by))
+  if (!tnk__arg_text(run, by, NULL, &by) || !tnk__charge_find(run, self, by))
     return tnk__value_undefined();
   if (by.n_text == 0)
     return tnk__fail(run, TNK_EINVAL, "an empty text separates nothing");
@@ -262,7 +263,7 @@ static int64_t find_place(tnk__run_t *run, tnk__value_t self,
   size_t found;
 
   if (!tnk__arg_text(run, v[0], NULL, &part) ||
-      !tnk__charge(run, 1 + self.n_text / 64) ||
+      !tnk__charge_find(run, self, part) ||
       !cut_range(run, &self, v + 1, &before))
     return -1;
   found = is_back ? find_back(self, part, self.n_text)
@@ -305,7 +306,7 @@ METHOD(count) {
 
   (void)args;
   if (!tnk__arg_text(run, v[0], NULL, &part) ||
-      !tnk__charge(run, 1 + self.n_text / 64))
+      !tnk__charge_find(run, self, part))
     return tnk__value_undefined();
   if (!cut_range(run, &self, v + 1, &before))
     return tnk__value_int(0);

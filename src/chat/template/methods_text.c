@@ -12,6 +12,8 @@ static tnk__value_t strip_ends(tnk__run_t *run, tnk__value_t self,
   if (tnk__is_given(chars) && chars.kind != TNK__VALUE_NONE &&
       chars.kind != TNK__VALUE_TEXT)
     return tnk__bad_type(run, "characters to strip must be a text", chars);
+  if (!tnk__charge_find(run, self, chars))
+    return tnk__value_undefined();
   return tnk__text_strip(self, chars, ends);
 }
 

@@ -282,13 +282,12 @@ int tnk__compare(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
 
   if (run->err != TNK_OK)
     return 0;
-  if ((a.kind == TNK__VALUE_LIST || a.kind == TNK__VALUE_DICT) &&
-      !tnk__charge(run, 8))
+  if (op == TNK__OP_IN || op == TNK__OP_NOTIN)
+    return tnk__contains(run, b, a) == (op == TNK__OP_IN);
+  if (!tnk__charge_equal(run, a, b))
     return 0;
   if (op == TNK__OP_EQ || op == TNK__OP_NE)
     return tnk__value_equal(a, b) == (op == TNK__OP_EQ);
-  if (op == TNK__OP_IN || op == TNK__OP_NOTIN)
-    return tnk__contains(run, b, a) == (op == TNK__OP_IN);
   if (!tnk__value_compare(a, b, &order)) {
     no_operator(run, "order", a, b);
     return 0;

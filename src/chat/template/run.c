@@ -5,6 +5,9 @@
 
 #include "tnk/error.h"
 
+/* Values that are nested deeper are not compared. */
+enum { MAX_DEPTH = 200 };
+
 tnk__value_t tnk__fail(tnk__run_t *run, int code, const char *format, ...) {
   char text[sizeof(run->why->text)];
   va_list args;
@@ -42,6 +45,54 @@ int tnk__charge(tnk__run_t *run, uint64_t n) {
   }
   run->n_steps += n;
   return run->err == TNK_OK;
+}
+
+/* How many values there are in one, those that stand in several places counted
+ * in each, since that is how they are compared; texts by their length. What is
+ * nested deeper is not compared. The count ends at `max`. */
+static uint64_t weigh(tnk__value_t value, uint64_t max, int depth) {
+  const tnk__value_list_t *list = value.as.list;
+  const tnk__value_dict_t *dict = value.as.dict;
+  uint64_t n = 1;
+
+  if (value.kind == TNK__VALUE_TEXT)
+    return n + value.n_text / 64;
+  if (depth > MAX_DEPTH)
+    return n;
+  if (value.kind == TNK__VALUE_LIST || value.kind == TNK__VALUE_TUPLE)
+    for (size_t i = 0; i < list->n && n < max; i++)
+      n += weigh(list->items[i], max - n, depth + 1);
+  if (value.kind == TNK__VALUE_DICT)
+    for (size_t i = 0; i < dict->n && n < max; i++)
+      n += weigh(dict->entries[i].key, max - n, depth + 1) +
+           weigh(dict->entries[i].value, max - n, depth + 1);
+  return n;
+}
+
+static int charge_value(tnk__run_t *run, tnk__value_t value) {
+  return tnk__charge(run,
+                     weigh(value, run->env.max_steps - run->n_steps + 1, 0));
+}
+
+int tnk__charge_equal(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {
+  if (a.kind != b.kind)
+    return run->err == TNK_OK;
+  if (a.kind == TNK__VALUE_TEXT && b.n_text < a.n_text)
+    return charge_value(run, b);
+  return charge_value(run, a);
+}
+
+int tnk__charge_find(tnk__run_t *run, tnk__value_t text, tnk__value_t part) {
+  const uint64_t n = part.kind == TNK__VALUE_TEXT ? part.n_text : 0;
+
+  return tnk__charge(run, 1 + (uint64_t)text.n_text / 64 * (1 + n / 64));
+}
+
+int tnk__can_be_key(tnk__run_t *run, tnk__value_t value) {
+  if ((value.kind == TNK__VALUE_TEXT || value.kind == TNK__VALUE_TUPLE) &&
+      !charge_value(run, value))
+    return 0;
+  return tnk__value_is_hashable(value);
 }
 
 tnk__value_t tnk__object(tnk__object_kind_t kind, void *object) {

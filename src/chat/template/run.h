@@ -80,6 +80,14 @@ tnk__value_t
 tnk__fail(tnk__run_t *run, int code, const char *format, ...);
 /* Count work: 1: go on; 0: the limit is reached. */
 int tnk__charge(tnk__run_t *run, uint64_t n);
+/* Count the work of comparing two values: what one of them holds, as often as
+ * it holds it. The same return. */
+int tnk__charge_equal(tnk__run_t *run, tnk__value_t a, tnk__value_t b);
+/* Count the work of looking for a part in a text, or for what stands in both.
+ */
+int tnk__charge_find(tnk__run_t *run, tnk__value_t text, tnk__value_t part);
+/* Whether a value can be the key of a dict, the work of which is counted. */
+int tnk__can_be_key(tnk__run_t *run, tnk__value_t value);
 /* 0: there was a failure, also of the heap or the output. */
 int tnk__is_fine(tnk__run_t *run);
 tnk__value_t tnk__object(tnk__object_kind_t kind, void *object);

@@ -87,7 +87,7 @@ tnk__value_t tnk__text_replace(tnk__run_t *run, tnk__value_t text,
   size_t at = 0;
   size_t found;
 
-  if (!tnk__charge(run, 1 + text.n_text / 64) || most == 0 ||
+  if (!tnk__charge_find(run, text, from) || most == 0 ||
       (from.n_text > 0 && tnk__text_find(text, from, 0) == SIZE_MAX))
     return text;
   tnk__scratch(run, &buf);
