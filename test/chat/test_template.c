@@ -445,6 +445,26 @@ TEST(limits) {
   }
 }
 
+/* Whole numbers at the ends of 64 bits. */
+TEST(numbers_at_their_ends) {
+#define LEAST "(-9223372036854775807 - 1)"
+#define MOST "9223372036854775807"
+  static const row_t rows[] = {
+      {"{{ range(" LEAST ", " MOST ", 2 ** 62) | list }}",
+       "[-9223372036854775808, -4611686018427387904, 0, "
+       "4611686018427387904]"},
+      {"{{ range(" LEAST ", " MOST ", 2 ** 62)[3] }}", "4611686018427387904"},
+      {"{{ 'ab'[1::" MOST "] }}{{ l[1::" MOST "] }}", "b[1]"},
+      {"{{ 'abcdefgh' | truncate(" MOST ") }}", "abcdefgh"},
+      {"{{ 'abcdefgh' | truncate(3, leeway=" MOST ") }}", "abcdefgh"},
+      {"{{ '-1'.zfill(" LEAST ") }} {{ '-1'.zfill(-1) }}", "-1 -1"},
+  };
+
+  CHECK_ROWS(rows);
+  CHECK_STR(render("{{ '%*d' % (" LEAST ", 5) }}"), NULL);
+  CHECK_STR(render("{{ '%.*f' % (" LEAST ", 5) }}"), NULL);
+}
+
 /* Work that grows faster than the nodes that ask for it. */
 TEST(work_within_a_step_is_counted) {
 #define DOUBLES                                                                \

@@ -98,7 +98,7 @@ static int own_item(tnk__value_t of, tnk__value_t key, tnk__value_t *out) {
     *out =
         tnk__char_at(of, tnk__chars_place(of.as.text, of.n_text, (size_t)at));
   else if (of.kind == TNK__VALUE_OBJECT)
-    *out = tnk__value_int(range->start + at * range->step);
+    *out = tnk__value_int(tnk__range_at(range, (size_t)at));
   else
     *out = of.as.list->items[at];
   return 1;
@@ -177,9 +177,9 @@ static tnk__value_t slice_text(tnk__run_t *run, tnk__value_t text,
   if (!tnk__charge(run, (uint64_t)count * (text.n_text / 64 + 1)))
     return tnk__value_undefined();
   tnk__scratch(run, &buf);
-  for (int64_t i = 0; i < count; i++, start += step) {
-    part = tnk__char_at(
-        text, tnk__chars_place(text.as.text, text.n_text, (size_t)start));
+  for (int64_t i = 0; i < count; i++) {
+    part = tnk__char_at(text, tnk__chars_place(text.as.text, text.n_text,
+                                               (size_t)(start + i * step)));
     tnk__buf_append(&buf, part.as.text, part.n_text);
   }
   part = tnk__scratch_text(run, &buf);

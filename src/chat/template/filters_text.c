@@ -215,7 +215,7 @@ FILTER(truncate) {
   n_end = tnk__length(end);
   if (length < n_end || leeway < 0)
     return tnk__fail(run, TNK_EINVAL, "the length to cut to is too small");
-  if (tnk__length(self) <= length + leeway)
+  if (tnk__length(self) - leeway <= length)
     return self;
   if (self.kind != TNK__VALUE_TEXT)
     return tnk__bad_type(run, "a text is needed to be cut", self);

@@ -6,6 +6,9 @@
 #include "chat/lex/chars.h"
 #include "tnk/error.h"
 
+/* Of widths and precisions that are given as arguments. */
+enum { MAX_SIZE = 1 << 30 };
+
 /* ---- "%" ---- */
 
 typedef struct {
@@ -53,7 +56,9 @@ static int64_t read_size(percent_t *p) {
     p->at++;
     if (!tnk__arg_whole(p->run, next_arg(p), 0, &size))
       return 0;
-    return size;
+    if (size > MAX_SIZE || size < -MAX_SIZE)
+      tnk__fail(p->run, TNK_ETOOBIG, "a text becomes too long");
+    return p->run->err == TNK_OK ? size : 0;
   }
   for (; p->at < p->end && *p->at >= '0' && *p->at <= '9' && size < 1 << 28;
        p->at++)

@@ -73,7 +73,7 @@ static int next_of_object(tnk__run_t *run, tnk__iter_t *iter,
   if (iter->of.spare == TNK__OBJECT_RANGE) {
     if (iter->at >= range->n)
       return 0;
-    *out = tnk__value_int(range->start + (int64_t)iter->at++ * range->step);
+    *out = tnk__value_int(tnk__range_at(range, iter->at++));
     return 1;
   }
   if (iter->at >= view->dict.as.dict->n)

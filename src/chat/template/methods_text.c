@@ -133,6 +133,8 @@ METHOD(zfill) {
   (void)args;
   if (!tnk__arg_whole(run, v[0], 0, &width))
     return tnk__value_undefined();
+  if (width <= 0)
+    return self;
   rest =
       tnk__text_pad(run, rest, width - has_sign, tnk__value_text("0", 1), '>');
   if (!has_sign || run->err != TNK_OK)

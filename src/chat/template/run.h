@@ -51,6 +51,13 @@ typedef struct {
   size_t n;
 } tnk__range_t;
 
+/* The number at a place below n. It fits, and what it takes to come there may
+ * not. */
+static inline int64_t tnk__range_at(const tnk__range_t *range, size_t at) {
+  return (int64_t)((uint64_t)range->start +
+                   (uint64_t)at * (uint64_t)range->step);
+}
+
 /* Items that were worked out at once; an error that came is told where it would
  * have come. */
 typedef struct {
