@@ -580,6 +580,25 @@ TEST(spans_of_generation) {
   tnk__buf_deinit(&spans);
 }
 
+static void fail_each_allocation(const char *text) {
+  int err = TNK_ENOMEM;
+  tnk__why_t why;
+
+  for (long at = 0; err == TNK_ENOMEM && at < 3000; at++) {
+    int did_fail;
+
+    test_alloc_fail_at(at);
+    render_in(text, NULL, NULL, &why, &err);
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    CHECK_INT(err, did_fail ? TNK_ENOMEM : TNK_OK);
+    CHECK_INT(test_alloc_live(), 0);
+    if (err == TNK_OK)
+      CHECK(at > 10);
+  }
+  CHECK_INT(err, TNK_OK);
+}
+
 TEST(every_allocation_fails_once) {
   const char *text =
       "{% set ns = namespace(a=1) %}{% macro m(x, y=2) %}"
@@ -590,19 +609,18 @@ TEST(every_allocation_fails_once) {
       "{% set z %}{{ 'a,b' .split(',') | join('-') }}{% endset %}"
       "{% call m('%s %d' % ('a', 3)) %}c{% endcall %}"
       "{{ z.replace('a', 'bb').upper() }}{{ d.items() | list }}";
-  int err = TNK_ENOMEM;
-  tnk__why_t why;
 
-  for (long at = 0; err == TNK_ENOMEM && at < 3000; at++) {
-    test_alloc_fail_at(at);
-    render_in(text, NULL, NULL, &why, &err);
-    test_alloc_fail_at(-1);
-    CHECK(err == TNK_OK || err == TNK_ENOMEM);
-    CHECK_INT(test_alloc_live(), 0);
-    if (err == TNK_OK)
-      CHECK(at > 10);
-  }
-  CHECK_INT(err, TNK_OK);
+  fail_each_allocation(text);
+}
+
+/* Texts that are long enough for memory of their own. */
+TEST(every_allocation_of_a_long_text_fails_once) {
+  fail_each_allocation("{% set s = 'x' * 70000 %}"
+                       "{{ ('a' ~ s) | length }}"
+                       "{{ d | tojson(sort_keys=true) | length }}"
+                       "{{ l | tojson(indent=s) | length }}"
+                       "{{ l | tojson(separators=(s, ':')) | length }}"
+                       "{{ d | tojson(separators=(',', s)) | length }}");
 }
 
 TEST(text_that_is_no_utf8) {

@@ -211,9 +211,11 @@ static tnk__value_t eval_concat(tnk__run_t *run, const tnk__node_t *node) {
   if (!tnk__is_fine(run))
     return tnk__value_undefined();
   parts = list.as.list->items;
-  joined = n <= UINT32_MAX ? tnk__heap_alloc(run->heap, n + 1) : NULL;
-  if (joined == NULL)
+  if (n > UINT32_MAX)
     return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
+  joined = tnk__heap_alloc(run->heap, n + 1);
+  if (joined == NULL)
+    return tnk__value_undefined();
   n = 0;
   for (size_t i = 0; i < list.as.list->n; n += parts[i++].n_text)
     if (parts[i].n_text > 0)

@@ -268,11 +268,21 @@ FILTER(wordcount) {
   return tnk__value_int(n);
 }
 
-/* "," and ": " of json.dumps(), as C has texts. */
+/* A text as C has them. NULL: there is no memory for it. */
+static const char *copy_cstr(tnk__run_t *run, tnk__value_t text) {
+  char *copy = tnk__heap_alloc(run->heap, (size_t)text.n_text + 1);
+
+  if (copy == NULL)
+    return NULL;
+  if (text.n_text > 0)
+    memcpy(copy, text.as.text, text.n_text);
+  copy[text.n_text] = '\0';
+  return copy;
+}
+
+/* "," and ": " of json.dumps(). */
 static const char *separator(tnk__run_t *run, tnk__value_t separators,
                              size_t i) {
-  tnk__value_t one;
-
   if (!tnk__is_given(separators) || separators.kind == TNK__VALUE_NONE)
     return NULL;
   if ((separators.kind != TNK__VALUE_LIST &&
@@ -282,8 +292,7 @@ static const char *separator(tnk__run_t *run, tnk__value_t separators,
     tnk__fail(run, TNK_EINVAL, "\"separators\" needs two texts");
     return NULL;
   }
-  one = separators.as.list->items[i];
-  return tnk__arena_strndup(&run->heap->arena, one.as.text, one.n_text);
+  return copy_cstr(run, separators.as.list->items[i]);
 }
 
 FILTER(tojson) {
@@ -299,19 +308,20 @@ FILTER(tojson) {
   how.behind_key = separator(run, v[2], 1);
   if (indent.kind == TNK__VALUE_TEXT) {
     how.indent = 1;
-    how.indent_text =
-        tnk__arena_strndup(&run->heap->arena, indent.as.text, indent.n_text);
+    how.indent_text = copy_cstr(run, indent);
   } else if (tnk__is_given(indent) && indent.kind != TNK__VALUE_NONE) {
     if (!tnk__arg_whole(run, indent, 0, &width))
       return tnk__value_undefined();
     how.indent = width <= 0 ? -1 : width > 1000 ? 1000 : (int)width;
   }
-  if (run->err != TNK_OK || tnk__refuse_undefined(run, self))
+  if (!tnk__is_fine(run) || tnk__refuse_undefined(run, self))
     return tnk__value_undefined();
   tnk__scratch(run, &buf);
   err = tnk__value_to_json(&buf, self, &how);
   if (err == TNK_EINVAL)
     tnk__fail(run, err, "the value cannot be written as JSON");
+  else if (err == TNK_ENOMEM)
+    tnk__fail(run, err, "no memory is left");
   return tnk__scratch_text(run, &buf);
 }
 

@@ -236,11 +236,12 @@ tnk__value_t tnk__percent(tnk__run_t *run, tnk__value_t format,
       one_percent(&p);
     }
   }
-  if (args.kind == TNK__VALUE_TUPLE
-          ? p.n_used < args.as.list->n
-          : p.n_used == 0 && args.kind != TNK__VALUE_DICT &&
-                args.kind != TNK__VALUE_LIST &&
-                args.kind != TNK__VALUE_UNDEFINED)
+  if (p.buf.err == TNK_OK &&
+      (args.kind == TNK__VALUE_TUPLE
+           ? p.n_used < args.as.list->n
+           : p.n_used == 0 && args.kind != TNK__VALUE_DICT &&
+                 args.kind != TNK__VALUE_LIST &&
+                 args.kind != TNK__VALUE_UNDEFINED))
     tnk__fail(run, TNK_EINVAL, "a format has too many arguments");
   text = tnk__scratch_text(run, &p.buf);
   text.is_markup = format.is_markup;

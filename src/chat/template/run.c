@@ -8,10 +8,20 @@
 /* Values that are nested deeper are not compared. */
 enum { MAX_DEPTH = 200 };
 
+static void fail_heap(tnk__run_t *run) {
+  run->err =
+      tnk__why(run->why, run->heap->err, run->line, "%s",
+               run->heap->err == TNK_ENOMEM ? "no memory is left"
+                                            : "more memory than is allowed");
+}
+
 tnk__value_t tnk__fail(tnk__run_t *run, int code, const char *format, ...) {
   char text[sizeof(run->why->text)];
   va_list args;
 
+  /* What is not there for lack of memory is not the template's fault. */
+  if (run->err == TNK_OK && run->heap->err != TNK_OK)
+    fail_heap(run);
   if (run->err != TNK_OK)
     return tnk__value_undefined();
   va_start(args, format);
@@ -25,9 +35,7 @@ int tnk__is_fine(tnk__run_t *run) {
   if (run->err != TNK_OK)
     return 0;
   if (run->heap->err != TNK_OK)
-    tnk__fail(run, run->heap->err,
-              run->heap->err == TNK_ENOMEM ? "no memory is left"
-                                           : "more memory than is allowed");
+    fail_heap(run);
   else if (run->out->err != TNK_OK)
     tnk__fail(run, run->out->err, "the text becomes too long");
   else if (run->out->len - run->out_start > run->env.max_output)
