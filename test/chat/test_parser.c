@@ -108,6 +108,31 @@ TEST(what_is_no_call_is_kept) {
   tnk_chat_parser_free(parser);
 }
 
+/* The model may write what is JSON and fits in no number. */
+TEST(numbers_that_are_too_large_stay_json) {
+  static const char *const none[] = {NULL};
+  static const char body[] = "{\"messages\":[],\"tools\":[{\"a\":1e999}]}";
+  int32_t ids[128];
+  const size_t n = put(ids, "<tool_call>{\"name\":\"f\",\"arguments\":"
+                            "{\"a\":-1e999}}</tool_call>");
+  tnk_chat_t *chat = toy_chat(none);
+  tnk_chat_parser_t *parser;
+  const char *json;
+  char *text;
+
+  CHECK_INT(tnk_chat_read(chat, TNK_CHAT_TEMPLATE, body, strlen(body), NULL),
+            TNK_OK);
+  CHECK_INT(tnk_chat_write(chat, TNK_CHAT_TEMPLATE, &text, NULL, NULL), TNK_OK);
+  CHECK_STR(text, "{\"messages\": [], \"tools\": [{\"a\": 1e999}]}");
+  tnk_chat_free_text(chat, text);
+  parser = open_parser(TNK_CHAT_HERMES, chat);
+  CHECK_INT(tnk_chat_parser_feed(parser, ids, n, NULL, NULL), TNK_OK);
+  CHECK_INT(tnk_chat_parser_finish(parser, NULL, NULL, &json, NULL), TNK_OK);
+  CHECK(strstr(json, "\"arguments\": {\"a\": -1e999}") != NULL);
+  tnk_chat_parser_free(parser);
+  tnk_chat_free(chat);
+}
+
 TEST(parsers_that_cannot_be_had) {
   tnk_tokenizer_plugin_t old = toy_plugin;
   tnk_chat_tokenizer_t tokenizer = {&old, NULL};

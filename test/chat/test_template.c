@@ -108,6 +108,8 @@ TEST(output_and_blanks) {
 
 TEST(operators) {
   static const row_t rows[] = {
+      {"{{ [1e999, -1e999, 'nan' | float] | tojson }}",
+       "[Infinity, -Infinity, NaN]"},
       {"{{ range(0) or {}.items() or 5 }}{{ range(1) and 6 }}", "56"},
       {"{{ 1 + 2 * 3 ** 2 // 4 % 5 - 1 }}", "4"},
       {"{{ 7 / 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 2 ** -1 }}", "3.5 -4 2 0.5"},

@@ -298,7 +298,8 @@ static const char *separator(tnk__run_t *run, tnk__value_t separators,
 FILTER(tojson) {
   const tnk__value_t indent = v[1];
   tnk__value_json_t how = {.is_ascii = tnk__arg_truth(v[0], 0),
-                           .is_sorted = tnk__arg_truth(v[3], 0)};
+                           .is_sorted = tnk__arg_truth(v[3], 0),
+                           .has_wide = 1};
   tnk__buf_t buf;
   int64_t width;
   int err;

@@ -67,6 +67,18 @@ static void write_text(writer_t *w, const char *text, size_t n) {
   tnk__buf_byte(w->buf, '"');
 }
 
+/* A number that JSON does not have. */
+static void write_wide(writer_t *w, double real) {
+  if (w->how->has_wide)
+    tnk__buf_text(w->buf, isnan(real) ? "NaN"
+                          : real > 0  ? "Infinity"
+                                      : "-Infinity");
+  else if (isnan(real))
+    w->err = TNK_EINVAL;
+  else
+    tnk__buf_text(w->buf, real > 0 ? "1e999" : "-1e999");
+}
+
 /* Numbers, truth and null, also as names of members. 0: it is none of these. */
 static int write_plain(writer_t *w, tnk__value_t value) {
   char text[TNK__VALUE_NUMBER];
@@ -82,10 +94,8 @@ static int write_plain(writer_t *w, tnk__value_t value) {
     tnk__buf_append(w->buf, text, tnk__int_text(text, value.as.number));
     return 1;
   case TNK__VALUE_FLOAT:
-    if (isnan(value.as.real))
-      tnk__buf_text(w->buf, "NaN");
-    else if (isinf(value.as.real))
-      tnk__buf_text(w->buf, value.as.real > 0 ? "Infinity" : "-Infinity");
+    if (!isfinite(value.as.real))
+      write_wide(w, value.as.real);
     else
       tnk__buf_append(w->buf, text, tnk__value_float_text(text, value.as.real));
     return 1;

@@ -147,16 +147,19 @@ typedef struct {
   int is_compact; /* "," and ":" */
   int is_ascii;   /* other characters escaped */
   int is_sorted;  /* members by name */
-  int indent;     /* 0: all in one line; else blanks a level; below 0: lines
-                     without blanks */
+  /* NaN and Infinity as Python writes them. Else NaN is refused, and Infinity
+   * is 1e999, which is JSON and is read as what it was. */
+  int has_wide;
+  int indent; /* 0: all in one line; else blanks a level; below 0: lines
+                 without blanks */
   /* What stands between items, and behind a key; NULL: as said above. */
   const char *between, *behind_key;
   /* What a level is indented with; NULL: blanks. */
   const char *indent_text;
 } tnk__value_json_t;
 /* Append a value as JSON; NULL is all zeros. TNK_EINVAL for what JSON cannot
- * say: undefined values, objects, keys that are no plain values, members that
- * have no order where they are to be sorted. */
+ * say: undefined values, objects, NaN, keys that are no plain values, members
+ * that have no order where they are to be sorted. */
 int tnk__value_to_json(tnk__buf_t *buf, tnk__value_t value,
                        const tnk__value_json_t *how);
 
