@@ -44,7 +44,8 @@ void tnk_chat_free_text(const tnk_chat_t *chat, char *text) {
 
 /* After a failure the conversation has its first n messages, and is usable. */
 static int restore(tnk_chat_t *chat, size_t n, int err, tnk__why_t *why) {
-  if (err == TNK_OK && chat->heap.err != TNK_OK)
+  /* Then nothing else that was said is the reason. */
+  if (chat->heap.err != TNK_OK)
     err =
         tnk__why(why, chat->heap.err, 0,
                  chat->heap.err == TNK_ETOOBIG ? "the conversation is too large"
@@ -184,6 +185,8 @@ int tnk_chat_write(const tnk_chat_t *chat, tnk_chat_shape_t shape, char **json,
     err = tnk__value_to_json(&out, value, NULL);
   if (err == TNK_OK && tnk__buf_cstr(&out) == NULL)
     err = TNK_ENOMEM;
+  if (err == TNK_ETOOBIG)
+    (void)tnk__why(&why, err, 0, "the conversation is too large");
   if (err == TNK_OK) {
     if (n != NULL)
       *n = out.len;

@@ -238,6 +238,29 @@ TEST(what_is_read_wrong_leaves_the_conversation_as_it_was) {
   tnk_chat_free(NULL);
 }
 
+TEST(a_conversation_that_is_too_large_is_told) {
+  const size_t n = (size_t)60 << 20;
+  tnk_chat_t *chat = toy_chat(one);
+  char *json = malloc(n);
+  tnk_chat_error_t error;
+  int err = TNK_OK;
+
+  CHECK(json != NULL);
+  memset(json, ' ', n);
+  memcpy(json, "[]", 2);
+  for (int i = 0; i < 9 && err == TNK_OK; i++)
+    err = tnk_chat_read(chat, TNK_CHAT_TEMPLATE, json, n, &error);
+  CHECK_INT(err, TNK_ETOOBIG);
+  CHECK_INT(error.code, TNK_ETOOBIG);
+  CHECK_STR(error.text, "the conversation is too large");
+  CHECK_INT(tnk_chat_read(chat, TNK_CHAT_OPENAI, json, n, &error), TNK_ETOOBIG);
+  CHECK_STR(error.text, "the conversation is too large");
+  CHECK_INT(tnk_chat_add(chat, "user", "x", NULL), TNK_OK);
+  CHECK_INT(tnk_chat_count(chat), 2);
+  free(json);
+  tnk_chat_free(chat);
+}
+
 TEST(the_shapes_of_apis_are_read_and_written) {
   static const char body[] =
       "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"},"
