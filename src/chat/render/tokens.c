@@ -125,6 +125,10 @@ static int mark_pieces(const tnk__coder_t *coder, const tnk__buf_t *text,
       err = tnk__marked_fill(marked, cut->weight, cut->message, why);
     begin = cut->end;
   }
+  if (err == TNK_OK && marked->ids.len - before != whole->len)
+    err = tnk__why(why, TNK_EUNSUPPORTED, 0,
+                   "the tokenizer gives fewer tokens for pieces of the text "
+                   "than for the whole; tokenize by parts");
   return err;
 }
 
