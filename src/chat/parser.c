@@ -115,8 +115,9 @@ static int copy_stops(tnk_chat_parser_t *parser, const char *const *stops) {
   const char **own;
   size_t n = 0;
 
-  while (stops[n] != NULL)
-    n++;
+  for (; stops[n] != NULL; n++)
+    if (stops[n][0] == '\0')
+      return TNK_EINVAL;
   own = tnk__heap_alloc(&parser->heap, (n + 1) * sizeof(*own));
   if (own == NULL)
     return parser->heap.err;

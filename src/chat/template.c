@@ -76,8 +76,9 @@ static int read_stops(tnk_chat_template_t *of, const char *const *given,
 
   if (given == NULL && is_plain)
     given = plain_stops;
-  while (given != NULL && given[n] != NULL)
-    n++;
+  for (; given != NULL && given[n] != NULL; n++)
+    if (given[n][0] == '\0')
+      return tnk__why(why, TNK_EINVAL, 0, "stops[%zu] is empty", n);
   stops = tnk__heap_alloc(&of->heap, (n + 2) * sizeof(*stops));
   if (stops == NULL)
     return tnk__why(why, TNK_ENOMEM, 0, "out of memory");

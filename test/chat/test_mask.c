@@ -230,6 +230,17 @@ TEST(bad_masks_are_told) {
   stage_close(&s);
 }
 
+TEST(a_stop_without_text_is_told) {
+  static const char *const stops[] = {"a", "", NULL};
+  tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
+  tnk_chat_template_t *of;
+  tnk_chat_error_t error;
+
+  options.stops = stops;
+  CHECK_INT(tnk_chat_template_open(&of, "x", 1, &options, &error), TNK_EINVAL);
+  CHECK(of == NULL && strstr(error.text, "stops[1]") != NULL);
+}
+
 TEST(a_tokenizer_that_cannot_is_told) {
   static const char *const odd[] = {"user", "\x01", NULL};
   tnk_tokenizer_plugin_t old = toy_plugin;
@@ -249,6 +260,47 @@ TEST(a_tokenizer_that_cannot_is_told) {
             TNK_EINVAL);
   CHECK_INT(tnk_chat_encode(s.tokens, s.of, &toy, NULL, NULL, NULL),
             TNK_EINVAL);
+  stage_close(&s);
+}
+
+static int encode_with_end(const void *tokenizer, const char *text, size_t n,
+                           unsigned flags, tnk_take_ids_cb take, void *user,
+                           char *why, size_t why_size) {
+  const int32_t end = 7;
+  int err =
+      toy_plugin.encode(tokenizer, text, n, flags, take, user, why, why_size);
+
+  return err == TNK_OK && n > 100 ? take(&end, 1, user) : err;
+}
+
+static int decode_to_other(const void *tokenizer, const int32_t *ids, size_t n,
+                           unsigned flags, tnk_take_bytes_cb take, void *user,
+                           char *why, size_t why_size) {
+  (void)tokenizer, (void)ids, (void)flags, (void)why, (void)why_size;
+  return n > 0 ? take("?", 1, user) : TNK_OK;
+}
+
+/* Where tokens have no places in the text, its pieces must give all ids. */
+TEST(pieces_that_give_fewer_tokens_are_refused) {
+  tnk_tokenizer_plugin_t odd = toy_plugin;
+  const tnk_chat_tokenizer_t tokenizer = {&odd, NULL};
+  stage_t s;
+  size_t n;
+
+  stage_open(&s, toy_turns, four);
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  odd.decode = decode_to_other;
+  CHECK_INT(
+      tnk_chat_encode(s.tokens, s.of, &tokenizer, s.chat, &s.options, &s.error),
+      TNK_OK);
+  CHECK_STR(toy_learnt(s.tokens), "Hello<|im_end|>|Four<|im_end|>|");
+  odd.encode = encode_with_end;
+  CHECK_INT(
+      tnk_chat_encode(s.tokens, s.of, &tokenizer, s.chat, &s.options, &s.error),
+      TNK_EUNSUPPORTED);
+  CHECK(strstr(s.error.text, "fewer tokens") != NULL);
+  (void)tnk_chat_tokens_ids(s.tokens, &n);
+  CHECK_INT(n, 0);
   stage_close(&s);
 }
 

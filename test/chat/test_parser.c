@@ -78,6 +78,7 @@ TEST(an_answer_is_told_in_whole_characters) {
 
 TEST(stops_and_the_prompt_count) {
   static const char *const stops[] = {"<|im_end|>", NULL};
+  static const char *const empty[] = {"!", "", NULL};
   int32_t ids[64], prompt[64];
   const size_t n_prompt = put(prompt, "x\n<think>\n");
   size_t n = put(ids, "why</think>Hi");
@@ -85,6 +86,8 @@ TEST(stops_and_the_prompt_count) {
   const char *json;
 
   ids[n++] = TOY_END;
+  CHECK_INT(tnk_chat_parser_prompt(parser, prompt, n_prompt, empty),
+            TNK_EINVAL);
   CHECK_INT(tnk_chat_parser_prompt(parser, prompt, n_prompt, stops), TNK_OK);
   CHECK_INT(tnk_chat_parser_feed(parser, ids, n, NULL, NULL), TNK_OK);
   CHECK_INT(tnk_chat_parser_prompt(parser, prompt, n_prompt, stops),
