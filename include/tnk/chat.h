@@ -188,9 +188,10 @@ TNK_API int tnk_chat_add(tnk_chat_t *chat, const char *role, const char *text,
  *              an array, which is of messages.
  *
  * On failure the conversation is as it was.
- * @return TNK_OK; TNK_EINVAL for what is no JSON or no message, with its place
- *   in the sentence; TNK_EUNSUPPORTED for a kind of content that is not known;
- *   TNK_ETOOBIG (64 MiB); TNK_ENOMEM.
+ * @return TNK_OK; TNK_EINVAL for what is no JSON or has more than 64 levels,
+ * and for what is no message, with its place in the sentence; TNK_EUNSUPPORTED
+ *   for a kind of content that is not known; TNK_ETOOBIG (64 MiB, and 256 MiB
+ *   of memory for all that was given to the conversation); TNK_ENOMEM.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_chat_read(tnk_chat_t *chat, tnk_chat_shape_t shape,
@@ -205,7 +206,7 @@ TNK_API int tnk_chat_read(tnk_chat_t *chat, tnk_chat_shape_t shape,
  * @param[out] n     Its bytes; may be NULL.
  *
  * @return TNK_OK; TNK_EUNSUPPORTED for what that shape cannot say; TNK_EINVAL;
- *   TNK_ENOMEM.
+ *   TNK_ETOOBIG; TNK_ENOMEM.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_chat_write(const tnk_chat_t *chat, tnk_chat_shape_t shape,
@@ -218,7 +219,7 @@ TNK_API int tnk_chat_write(const tnk_chat_t *chat, tnk_chat_shape_t shape,
  * @param json  Its value in JSON. NULL: the variable is not there any more.
  *
  * @return TNK_OK; TNK_EINVAL for what is no JSON, and for "messages", "tools"
- *   and "add_generation_prompt"; TNK_ENOMEM.
+ *   and "add_generation_prompt"; TNK_ETOOBIG; TNK_ENOMEM.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_chat_set(tnk_chat_t *chat, const char *name, const char *json,
@@ -415,7 +416,8 @@ typedef void (*tnk_chat_delta_cb)(const tnk_chat_delta_t *delta, void *user);
  *                   and its variables; borrowed for the call. May be NULL.
  *
  * @return TNK_OK, TNK_EINVAL, TNK_EUNSUPPORTED for a plug-in without `decode`,
- *   TNK_ENOMEM.
+ *   TNK_ENOTSUP for one with members that are not known here, TNK_ETOOBIG for
+ *   tools of more than 64 MiB, TNK_ENOMEM.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_chat_parser_open(tnk_chat_parser_t **out,
@@ -434,7 +436,8 @@ TNK_API void tnk_chat_parser_free(tnk_chat_parser_t *parser);
  * 0.
  * @param stops   Texts that end the answer, up to a NULL, such as
  *                tnk_chat_template_stops(); copied. NULL: those of the family.
- * @return TNK_OK, TNK_EINVAL after the first ids, TNK_ENOMEM.
+ * @return TNK_OK; TNK_EINVAL after the first ids, and for a stop without text;
+ *   TNK_ETOOBIG; TNK_ENOMEM; or the plug-in's code.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_chat_parser_prompt(tnk_chat_parser_t *parser,
@@ -445,7 +448,8 @@ TNK_API int tnk_chat_parser_prompt(tnk_chat_parser_t *parser,
  * character and never a part of a mark.
  *
  * @param delta  May be NULL.
- * @return TNK_OK, TNK_EINVAL after the end, TNK_ETOOBIG, TNK_ENOMEM.
+ * @return TNK_OK; TNK_EINVAL after the end; TNK_ETOOBIG for an answer of more
+ *   than 16 MiB; TNK_ENOMEM; or the plug-in's code.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_chat_parser_feed(tnk_chat_parser_t *parser, const int32_t *ids,
