@@ -220,6 +220,29 @@ TEST(a_file_of_something_else_is_refused) {
   rig_close(&rig);
 }
 
+/* Whatever it is, it stays as it is, also without a line feed at its end. */
+TEST(a_file_of_something_else_is_not_cut) {
+  static const char *const texts[] = {"my notes", "{\"a\":1}", "x"};
+  char found[64];
+  rig_t rig;
+
+  rig_open(&rig);
+  for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+    FILE *file = fopen(rig.path, "w");
+
+    CHECK(file != NULL);
+    fputs(texts[i], file);
+    fclose(file);
+    CHECK_INT(open_record(&rig, 1, 0, 0), TNK_EFILE);
+    CHECK(strstr(rig.why, "line 1") != NULL);
+    file = fopen(rig.path, "r");
+    CHECK(file != NULL && fgets(found, sizeof(found), file) != NULL);
+    fclose(file);
+    CHECK_STR(found, texts[i]);
+  }
+  rig_close(&rig);
+}
+
 /* ---- What waits ---- */
 
 typedef struct {

@@ -267,13 +267,29 @@ static int read_lines(reader_t *reader) {
   return err;
 }
 
-static int replay(tnk__gw_journal_t *journal, tnk__gw_line_cb on_line,
-                  void *user) {
+/* A piece of a line is cut off only where it is one of ours: behind others, or
+ * beginning as they all do. */
+static int is_ours(const reader_t *reader) {
+  static const char begin[] = "{\"type\":\"";
+  size_t n = sizeof(begin) - 1;
+
+  if (n > reader->rest.len)
+    n = reader->rest.len;
+  return reader->offset > 0 || memcmp(reader->rest.data, begin, n) == 0;
+}
+
+static int replay(tnk__gw_journal_t *journal, const char *path,
+                  tnk__gw_line_cb on_line, void *user, char *why,
+                  size_t n_why) {
   reader_t reader = {.journal = journal, .on_line = on_line, .user = user};
   int err;
 
   tnk__buf_init(&reader.rest, journal->alloc, MAX_LINE);
   err = read_lines(&reader);
+  if (err == TNK_OK && reader.rest.len > 0 && !is_ours(&reader)) {
+    (void)snprintf(why, n_why, "%s: line 1: is not JSON", path);
+    err = TNK_EFILE;
+  }
   journal->n_safe = journal->n_added = reader.offset;
   /* What was being written when the process ended was answered to nobody. */
   if (err == TNK_OK && reader.rest.len > 0 && journal->loop != NULL &&
@@ -319,7 +335,7 @@ int tnk__gw_journal_open(tnk__gw_journal_t **out, uv_loop_t *loop,
   tnk__buf_init(&journal->busy, alloc, MAX_READY);
   err = path != NULL ? open_file(journal, path, why, n_why) : TNK_OK;
   if (err == TNK_OK && path != NULL)
-    err = replay(journal, on_line, user);
+    err = replay(journal, path, on_line, user, why, n_why);
   if (err == TNK_OK) {
     *out = journal;
     return TNK_OK;
