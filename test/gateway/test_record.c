@@ -1,7 +1,9 @@
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "gateway/record/datum.h"
@@ -310,6 +312,51 @@ TEST(a_line_is_read_before_it_is_written) {
   CHECK_INT(tnk__gw_record_line(rig.record, turn, &line), TNK_OK);
   CHECK_STR(json_string_value(json_object_get(line, "session")), "a");
   json_decref(line);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+/* The disk is full: whoever waits hears of it, nothing else is taken, and what
+ * was written before is there still. */
+TEST(a_line_that_cannot_be_written_is_not_read) {
+  wait_t wait = {.waiter.done = on_done};
+  struct rlimit limit;
+  struct rlimit small;
+  tnk__gw_turn_t *safe;
+  tnk__gw_turn_t *lost[3];
+  tnk__gw_turn_t *turn;
+  json_t *line;
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  added(&rig, "a", NULL, 1, 10);
+  close_record(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  safe = tnk__gw_record_find(rig.record, "a", 1);
+  CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+  CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  small = limit;
+  small.rlim_cur = 16;
+  CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
+  lost[0] = added(&rig, "a", NULL, 2, 20);
+  CHECK_INT(
+      tnk__gw_journal_wait(tnk__gw_record_journal(rig.record), &wait.waiter),
+      0);
+  lost[1] = added(&rig, "a", NULL, 3, 30);
+  lost[2] = added(&rig, "a", NULL, 4, 40);
+  while (wait.n == 0)
+    uv_run(&rig.loop, UV_RUN_ONCE);
+  CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  CHECK_INT(wait.err, TNK_EFILE);
+  for (int i = 0; i < 3; i++)
+    CHECK_INT(tnk__gw_record_line(rig.record, lost[i], &line), TNK_EFILE);
+  CHECK_INT(tnk__gw_record_line(rig.record, safe, &line), TNK_OK);
+  json_decref(line);
+  CHECK_INT(add(&rig, "a", NULL, 5, 50, 3, 2, &turn), TNK_EFILE);
+  close_record(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  CHECK(tnk__gw_record_find(rig.record, "a", 1) != NULL);
   close_record(&rig);
   rig_close(&rig);
 }

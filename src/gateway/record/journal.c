@@ -196,7 +196,9 @@ int tnk__gw_journal_read(const tnk__gw_journal_t *journal, uint64_t offset,
 
   if (to == NULL)
     return out->err;
-  if (offset + n > journal->n_added)
+  /* What could not be written is nowhere any more. */
+  if (offset + n >
+      (journal->err == TNK_OK ? journal->n_added : journal->n_safe))
     return TNK_EFILE;
   if (in_memory(journal, offset) != NULL) {
     memcpy(to, in_memory(journal, offset), n);
