@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gateway/record/datum.h"
@@ -362,6 +363,48 @@ TEST(a_line_that_cannot_be_written_is_not_read) {
 }
 
 /* ---- Ceilings ---- */
+
+/* It could not be read again, and nothing behind it. */
+TEST(a_line_that_is_too_long_is_not_written) {
+  enum { SIZE = 128 << 20 };
+  char *line = malloc(SIZE);
+  uint64_t offset;
+  rig_t rig;
+
+  CHECK(line != NULL);
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  CHECK_INT(tnk__gw_journal_add(tnk__gw_record_journal(rig.record), line, SIZE,
+                                &offset),
+            TNK_ETOOBIG);
+  free(line);
+  added(&rig, "a", NULL, 1, 10);
+  close_record(&rig);
+  CHECK_INT(n_lines(rig.path), 1);
+  rig_close(&rig);
+}
+
+/* Notes of requests that fail one after the other. */
+TEST(lines_that_nobody_waits_for_are_written_too) {
+  tnk__gw_journal_t *journal;
+  char line[65536];
+  uint64_t offset;
+  struct stat file = {.st_size = 0};
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  journal = tnk__gw_record_journal(rig.record);
+  memset(line, 'x', sizeof(line));
+  for (int i = 0; i < 40; i++)
+    CHECK_INT(tnk__gw_journal_add(journal, line, sizeof(line), &offset),
+              TNK_OK);
+  uv_run(&rig.loop, UV_RUN_DEFAULT);
+  CHECK_INT(stat(rig.path, &file), 0);
+  CHECK(file.st_size > 20 * (off_t)sizeof(line));
+  close_record(&rig);
+  rig_close(&rig);
+}
 
 TEST(ids_are_read_again_from_the_file) {
   tnk__gw_turn_t *turn = NULL;

@@ -147,6 +147,9 @@ int tnk__gw_journal_add(tnk__gw_journal_t *journal, const void *line, size_t n,
     return journal->err != TNK_OK ? journal->err : TNK_ECLOSED;
   if (journal->fd < 0)
     return TNK_OK;
+  /* It must be possible to read it again. */
+  if (n > MAX_LINE - READ_SIZE)
+    return TNK_ETOOBIG;
   tnk__buf_append(&journal->ready, line, n);
   if (tnk__buf_byte(&journal->ready, '\n') != TNK_OK) {
     int err = journal->ready.err;
@@ -157,6 +160,9 @@ int tnk__gw_journal_add(tnk__gw_journal_t *journal, const void *line, size_t n,
     return err;
   }
   journal->n_added += n + 1;
+  /* Nobody may wait for them for long. */
+  if (journal->ready.len >= KEEP_CAPACITY)
+    write_ready(journal);
   return TNK_OK;
 }
 

@@ -39,9 +39,9 @@ int tnk__gw_journal_open(tnk__gw_journal_t **out, uv_loop_t *loop,
                          tnk__gw_line_cb on_line, void *user, char *why,
                          size_t n_why);
 /* Append a line, which must not hold a line feed; one is added. *offset
- * receives its place. TNK_OK; TNK_ETOOBIG while the disk is too slow for what
- * comes; TNK_EFILE after a write has failed: then nothing is written any more;
- * TNK_ENOMEM. */
+ * receives its place. TNK_OK; TNK_ETOOBIG for a line of more than almost 128
+ * MiB, and while the disk is too slow for what comes; TNK_EFILE after a write
+ * has failed: then nothing is written any more; TNK_ENOMEM. */
 int tnk__gw_journal_add(tnk__gw_journal_t *journal, const void *line, size_t n,
                         uint64_t *offset);
 /* Wait until all that was added is on the disk. 1: it is, 0: `done` will be
