@@ -223,6 +223,25 @@ TEST(a_file_of_something_else_is_refused) {
   rig_close(&rig);
 }
 
+#define TURN_OF(session, number, parent)                                       \
+  "{\"type\":\"turn\",\"turn\":" number ",\"session\":\"" session              \
+  "\",\"key\":\"1\",\"version\":1,\"prompt\":[1],\"sampled\":[2]" parent "}\n"
+
+/* The two would not be forgotten together. */
+TEST(a_turn_of_another_session_is_not_gone_on_from) {
+  rig_t rig;
+  FILE *file;
+
+  rig_open(&rig);
+  file = fopen(rig.path, "w");
+  CHECK(file != NULL);
+  fputs(TURN_OF("a", "1", "") TURN_OF("b", "2", ",\"parent\":1"), file);
+  fclose(file);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_EFILE);
+  CHECK_STR(rig.why, "line 2: goes on from a turn of another session");
+  rig_close(&rig);
+}
+
 /* Whatever it is, it stays as it is, also without a line feed at its end. */
 TEST(a_file_of_something_else_is_not_cut) {
   static const char *const texts[] = {"my notes", "{\"a\":1}", "x"};

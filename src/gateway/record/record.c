@@ -432,6 +432,7 @@ static int bad_line(tnk__gw_record_t *record, const char *what) {
 
 static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
                      uint64_t offset) {
+  tnk__gw_turn_t *parent;
   tnk__gw_turn_t *turn;
   tnk__gw_line_t read;
   int err;
@@ -440,15 +441,18 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
     return bad_line(record, "is not a turn");
   if (tnk__gw_record_turn(record, read.number) != NULL)
     return bad_line(record, "is a turn that was there before");
-  if (read.parent != 0 && tnk__gw_record_turn(record, read.parent) == NULL)
+  parent = read.parent != 0 ? tnk__gw_record_turn(record, read.parent) : NULL;
+  if (read.parent != 0 && parent == NULL)
     return record->has_forgotten
                ? TNK_OK
                : bad_line(record, "goes on from a turn that is not there");
+  /* Sessions are forgotten one by one. */
+  if (parent != NULL && strcmp(parent->session->name, read.session) != 0)
+    return bad_line(record, "goes on from a turn of another session");
   turn = tnk__calloc(record->alloc, 1, sizeof(*turn));
   if (turn == NULL)
     return TNK_ENOMEM;
-  turn->parent =
-      read.parent != 0 ? tnk__gw_record_turn(record, read.parent) : NULL;
+  turn->parent = parent;
   turn->reward = NAN;
   turn->n_prompt = (uint32_t)read.n_prompt;
   turn->n_sampled = (uint32_t)read.n_sampled;
