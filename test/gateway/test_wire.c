@@ -130,6 +130,34 @@ TEST(errors_have_the_shape_of_each_api) {
   }
 }
 
+/* It need not be text, and may be cut within a character, here or before. */
+TEST(errors_name_what_is_no_text) {
+  static const struct {
+    const char *given;
+    const char *expected;
+  } cases[] = {{"no \xff\xc3", "no ?\?"},
+               {"\xc3\xbc", "\xc3\xbc"},
+               {"no \"\xe2\x82\"", "no \"?\?\""}};
+  char text[512];
+  tnk__gw_fault_t fault;
+  json_t *root;
+  tnk__buf_t out;
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    (void)tnk__gw_fault(&fault, 404, NULL, "%s", cases[i].given);
+    CHECK_STR(fault.text, cases[i].expected);
+  }
+  memset(text, 'x', sizeof(text));
+  memcpy(text + sizeof(fault.text) - 2, "\xc3\xbc", 3);
+  (void)tnk__gw_fault(&fault, 404, NULL, "%s", text);
+  tnk__buf_init(&out, test_allocator(), 4096);
+  CHECK_INT(tnk__gw_fault_write(&fault, TNK__GW_CHAT, &out), TNK_OK);
+  root = json_loadb((char *)out.data, out.len, 0, NULL);
+  CHECK(root != NULL);
+  json_decref(root);
+  tnk__buf_deinit(&out);
+}
+
 /* ---- Answers ---- */
 
 static int text_of(void *user, int32_t id, tnk__buf_t *out) {

@@ -3,27 +3,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/text.h"
 #include "base/utf8.h"
 #include "codec/format/json_write.h"
 
 int tnk__gw_fault(tnk__gw_fault_t *fault, int status, const char *param,
                   const char *format, ...) {
   va_list args;
-  int n;
 
   fault->status = status;
   fault->code = NULL;
   (void)snprintf(fault->param, sizeof(fault->param), "%s",
                  param != NULL ? param : "");
   va_start(args, format);
-  n = vsnprintf(fault->text, sizeof(fault->text), format, args);
+  (void)vsnprintf(fault->text, sizeof(fault->text), format, args);
   va_end(args);
-  /* What was cut may have lost the rest of a character. */
-  if (n >= (int)sizeof(fault->text))
-    for (size_t i = 0; i < sizeof(fault->text) - 1; i++)
-      if ((fault->text[i] & 0x80) != 0)
-        fault->text[i] = '?';
+  /* It may name what a client has sent, which need not be UTF-8, or was cut
+   * within a character. */
+  tnk__utf8_repair(fault->text);
   return -1;
 }
 
