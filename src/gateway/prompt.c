@@ -56,7 +56,13 @@ static int read_doc(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
     return chat_failed(&error, fault);
   err = tnk__json_parse_object(&job->doc, text, n);
   tnk_chat_free_text(job->chat, text);
-  return err == TNK_OK ? 0 : no_memory(fault);
+  if (err == TNK_OK)
+    return 0;
+  /* Arguments of calls lie deeper here than where they came from. */
+  return err == TNK_ENOMEM
+             ? no_memory(fault)
+             : tnk__gw_fault(fault, 400, "messages",
+                             "the messages are nested too deeply");
 }
 
 static json_t *messages_of(const tnk__gw_job_t *job) {

@@ -5,13 +5,19 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "codec/format/json_read.h"
 #include "gateway/key.h"
 #include "gateway/wire/write.h"
 #include "tnk/error.h"
 
-/* Ids that a parser gets at a time: each of them is a delta of a stream. */
-enum { IDS_A_DELTA = 4 };
+enum {
+  /* Ids that a parser gets at a time: each of them is a delta of a stream. */
+  IDS_A_DELTA = 4,
+  /* Levels of arguments: in their line there are six around them, and it must
+   * be possible to read that again. */
+  MAX_DEPTH = TNK__MAX_JSON_DEPTH - 6
+};
 
 static int no_memory(tnk__gw_fault_t *fault) {
   return tnk__gw_fault(fault, 500, NULL, "out of memory");
@@ -122,6 +128,27 @@ static int set_text(json_t *object, const char *key, const tnk__buf_t *text) {
   return json_object_set_new(object, key, value);
 }
 
+/* Whether a value has no more than so many levels. */
+static int is_flat(json_t *value, int n_levels) {
+  const char *name;
+  json_t *child;
+  size_t i;
+
+  if (!json_is_object(value) && !json_is_array(value))
+    return 1;
+  if (n_levels == 0)
+    return 0;
+  json_object_foreach(value, name, child) {
+    if (!is_flat(child, n_levels - 1))
+      return 0;
+  }
+  json_array_foreach(value, i, child) {
+    if (!is_flat(child, n_levels - 1))
+      return 0;
+  }
+  return 1;
+}
+
 static json_t *call_of(const tnk__gw_said_t *said, size_t i, tnk__buf_t *text) {
   const tnk__gw_piece_t *piece = tnk__gw_said_piece(said, i);
   const char *name = tnk__gw_said_text(said, piece);
@@ -129,8 +156,11 @@ static json_t *call_of(const tnk__gw_said_t *said, size_t i, tnk__buf_t *text) {
 
   tnk__buf_clear(text);
   (void)tnk__gw_said_join(said, TNK__GW_ARGUMENTS, i + 1, text);
-  if (tnk__json_parse(&arguments, text->data, text->len) != TNK_OK)
+  (void)tnk__json_parse(&arguments, text->data, text->len);
+  if (arguments == NULL || !is_flat(arguments, MAX_DEPTH)) {
+    json_decref(arguments);
     arguments = json_object();
+  }
   return json_pack("{s:s%, s:s, s:{s:s%, s:o}}", "id", name + piece->n,
                    piece->n_id, "type", "function", "function", "name", name,
                    piece->n, "arguments", arguments);

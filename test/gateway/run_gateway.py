@@ -177,6 +177,25 @@ def calls_tools(folder):
     check(turns[1].get("parent") == turns[0]["turn"], "goes on behind the call", turns)
 
 
+def nests(folder):
+    """Arguments as deep as JSON may be are deeper still in a record."""
+    deep = "[" * 60 + "]" * 60
+    call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": " + deep + "}}\n</tool_call>"
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    path = pathlib.Path(folder) / "deep"
+    with local(TNK, "--stub", "--stub-answers", answers(folder, [call, "ok"])) as service:
+        ask = ("--renderer", "qwen3", "--template", "plain", "--record", path)
+        with gateway(TNK, service, *ask) as g:
+            a = Client(g.url).chat("f?", tools=tools, max_tokens=500)[1]
+            check(deep in a["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"], "a deep call", a)
+        with gateway(TNK, service, *ask) as g:
+            client = Client(g.url)
+            check(client.chat("hi", max_tokens=500)[0] == 200, "its record is gone on with")
+            status, b = client.chat([{"role": "user", "content": "f?"}, a["choices"][0]["message"],
+                                     {"role": "user", "content": "?"}], tools=tools, max_tokens=500)
+            check(status == 400 and "deep" in b["error"]["message"], "too deep to be sent again", b)
+
+
 def changes_weights(service, folder):
     path = pathlib.Path(folder) / "weights"
     with gateway(TNK, service, "--record", path) as g:
@@ -300,6 +319,7 @@ def main():
             check_drawn(pathlib.Path(folder) / "killed", log)
             check_drawn(pathlib.Path(folder) / "record", log)
         calls_tools(folder)
+        nests(folder)
     plan()
 
 
