@@ -1,6 +1,7 @@
 /*
  * Which request is which. In front of a path may stand /s/NAME, the session.
  */
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -263,37 +264,56 @@ static void confirm_reward(const call_t *call) {
     local_req_park(call->req, on_reward_gone, reward);
 }
 
-/* The turn that a body names, or the latest one of the session. */
-static tnk__gw_turn_t *find_turn(const call_t *call, const json_t *body) {
-  const char *name = tnk__json_str(body, "id");
+/* The turn that is named, or the latest one of the session. */
+static tnk__gw_turn_t *find_turn(const call_t *call, const char *name,
+                                 int64_t choice) {
+  tnk__gw_record_t *record = call->gateway->record;
   const tnk__gw_session_t *session =
-      tnk__gw_record_session(call->gateway->record, call->session);
-  int64_t choice = 0;
+      tnk__gw_record_session(record, call->session);
+  tnk__gw_turn_t *first;
+  tnk__gw_turn_t *turn;
   uint64_t number;
 
-  (void)tnk__json_get_int(body, "choice", 0, TNK__GW_MAX_CHOICES, &choice);
-  if (name != NULL)
-    return tnk__gw_name_read(name, &number) == 0
-               ? tnk__gw_record_turn(call->gateway->record,
-                                     number + (uint64_t)choice)
+  if (name == NULL)
+    return session != NULL && !tnk__list_empty(&session->turns)
+               ? tnk__container_of(session->turns.prev, tnk__gw_turn_t, link)
                : NULL;
-  return session != NULL && !tnk__list_empty(&session->turns)
-             ? tnk__container_of(session->turns.prev, tnk__gw_turn_t, link)
+  if (tnk__gw_name_read(name, &number) != 0)
+    return NULL;
+  first = tnk__gw_record_turn(record, number);
+  turn = tnk__gw_record_turn(record, number + (uint64_t)choice);
+  /* Behind its choices are those of other answers. */
+  return first != NULL && turn != NULL && turn->request == first->request
+             ? turn
              : NULL;
+}
+
+/* 0, or -1 where the body is none. */
+static int read_reward(const json_t *body, double *value, const char **name,
+                       int64_t *choice) {
+  return tnk__json_get_double(body, "reward", value) == TNK__JSON_FOUND &&
+                 fabs(*value) <= FLT_MAX &&
+                 tnk__json_get_text(body, "id", name) != TNK__JSON_WRONG &&
+                 tnk__json_get_int(body, "choice", 0, TNK__GW_MAX_CHOICES,
+                                   choice) != TNK__JSON_WRONG
+             ? 0
+             : -1;
 }
 
 static void take_reward(const call_t *call) {
   const tnk__buf_t *bytes = &call->req->body;
+  const char *name = NULL;
+  int64_t choice = 0;
   double value = NAN;
   json_t *body = NULL;
   tnk__gw_turn_t *turn = NULL;
   int err = tnk__json_parse_object(&body, bytes->data, bytes->len);
 
-  if (err != TNK_OK ||
-      tnk__json_get_double(body, "reward", &value) != TNK__JSON_FOUND) {
+  if (err != TNK_OK || read_reward(body, &value, &name, &choice) != 0) {
     refuse(call, 400, NULL,
-           "the body must be an object with a number \"reward\"");
-  } else if ((turn = find_turn(call, body)) == NULL) {
+           "the body must be an object with a number \"reward\", and perhaps a "
+           "text \"id\" and a whole number \"choice\"");
+  } else if ((turn = find_turn(call, name, choice)) == NULL) {
     refuse(call, 404, NULL, "there is no such answer");
   } else {
     err = tnk__gw_record_reward(call->gateway->record, turn, value);

@@ -94,9 +94,16 @@ def refuses(service):
                                    ("/v1/embeddings", {}, 404),
                                    ("/tnk/reward", {"id": "chatcmpl-1", "reward": 1}, 404),
                                    ("/tnk/reward", {"reward": "x"}, 400),
+                                   ("/tnk/reward", {"reward": 1e39}, 400),
+                                   ("/tnk/reward", {"id": 5, "reward": 1}, 400),
+                                   ("/tnk/reward", {"choice": -1, "reward": 1}, 400),
                                    ("/tnk/sampler", {"model_path": 1}, 400)):
             got, a = client.post(path, body)
             check(got == status and "error" in a, f"{path} {json.dumps(body)[:60]}", (got, a))
+        a = client.chat("hi", n=2)[1]
+        client.chat("hi")
+        got = [client.post("/tnk/reward", {"id": a["id"], "choice": i, "reward": 1})[0] for i in range(4)]
+        check(got == [200, 200, 404, 404], "rewards of the choices of an answer alone", got)
         check(client.ask("GET", "/v1/chat/completions")[0] == 405, "a wrong method")
         check(client.chat("hi", headers={"origin": "http://evil.example"})[0] == 403, "no web pages")
         check(client.chat("hi", headers={"host": "localhost.evil.example"})[0] == 403, "nor by another name")

@@ -74,6 +74,7 @@ static int add(rig_t *rig, const char *session, tnk__gw_turn_t *parent,
                tnk__gw_turn_t **out) {
   json_t *messages = json_pack("[{s:s, s:s}]", "role", "user", "content", "x");
   tnk__gw_turn_new_t turn = {.session = session,
+                             .request = 1,
                              .parent = parent,
                              .key = key,
                              .api = "chat",

@@ -124,6 +124,7 @@ int tnk__gw_line_read(const json_t *line, tnk__gw_line_t *out) {
 
   *out = (tnk__gw_line_t){.session = tnk__json_str(line, "session")};
   if (get_number(line, "turn", &out->number) != 0 || out->number == 0 ||
+      get_number(line, "request", &out->request) != 0 ||
       get_number(line, "parent", &out->parent) != 0 || out->session == NULL ||
       prompt == NULL || sampled == NULL || key == NULL ||
       tnk__text_u64(key, UINT64_MAX, &out->key) != TNK_OK ||

@@ -9,6 +9,7 @@
 /* What is kept in memory of the line of a turn; texts lie in the JSON. */
 typedef struct {
   uint64_t number;
+  uint64_t request;
   uint64_t parent; /* 0: none */
   uint64_t key;
   const char *session;

@@ -356,6 +356,7 @@ static int make_turn(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
     turn->n_prompt = (uint32_t)new_->n_prompt;
     turn->n_sampled = (uint32_t)new_->n_sampled;
     turn->version = new_->version;
+    turn->request = new_->request;
     err = link_turn(record, turn, new_->session, record->next, new_->key);
   } else {
     tnk__free(record->alloc, turn);
@@ -457,6 +458,7 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
   turn->n_prompt = (uint32_t)read.n_prompt;
   turn->n_sampled = (uint32_t)read.n_sampled;
   turn->version = (uint32_t)read.version;
+  turn->request = read.request;
   turn->offset = offset;
   turn->n_line = n;
   err = link_turn(record, turn, read.session, read.number, read.key);

@@ -47,6 +47,7 @@ typedef struct tnk__gw_turn {
   char *line;         /* without a file: all of it */
   uint64_t offset;    /* of it in the file */
   size_t n_line;
+  uint64_t request;  /* whose answer it is, of several perhaps */
   double reward;     /* NaN: none was posted */
   size_t n_before;   /* ids of the parent, with those before it */
   uint32_t n_prompt; /* behind these */
