@@ -90,10 +90,15 @@ static void set_fault(tnk__gw_fault_t *fault, const tnk_promise_t *promise) {
 
 /* What becomes of a request is in the record: that it was asked, and then its
  * turns, or why there are none. Without either the process has ended. */
-static void note(const tnk__gw_job_t *job, const char *type, const char *name,
-                 const char *value) {
-  (void)tnk__gw_record_note(job->gateway->record, type, name, value,
-                            job->number);
+static int note(const tnk__gw_job_t *job, const char *type, const char *name,
+                const char *value) {
+  return tnk__gw_record_note(job->gateway->record, type, name, value,
+                             job->number);
+}
+
+static int not_recorded(tnk__gw_fault_t *fault, int err) {
+  return tnk__gw_fault(fault, err == TNK_ETOOBIG ? 503 : 500, NULL,
+                       "the answer cannot be recorded: %s", tnk_strerror(err));
 }
 
 static void on_recorded(tnk__gw_waiter_t *waiter, int err) {
@@ -105,8 +110,7 @@ static void on_recorded(tnk__gw_waiter_t *waiter, int err) {
     succeed(job);
     return;
   }
-  (void)tnk__gw_fault(&fault, 500, NULL, "the answer cannot be recorded: %s",
-                      tnk_strerror(err));
+  (void)not_recorded(&fault, err);
   fail(job, &fault);
 }
 
@@ -118,8 +122,8 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
   if (status != TNK_OK)
     set_fault(&fault, promise);
   if (status != TNK_OK || job->req == NULL)
-    note(job, job->req == NULL ? "gone" : "failed", "why",
-         tnk_err_name(status));
+    (void)note(job, job->req == NULL ? "gone" : "failed", "why",
+               tnk_err_name(status));
   /* Nobody has seen what came too late to be canceled: it is not recorded. */
   if (status != TNK_OK || job->req == NULL ||
       tnk__gw_reply(job, tnk_promise_samples(promise), &fault) != 0) {
@@ -207,6 +211,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
       .tokens = (const int32_t *)(const void *)job->ids.data,
       .n_tokens = job->ids.len / sizeof(int32_t)};
   stops_t stops;
+  int err;
 
   params.max_tokens = ask->max_tokens != TNK_ABSENT ? (int32_t)ask->max_tokens
                                                     : job->gateway->max_tokens;
@@ -218,7 +223,10 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   options.n_samples = (uint32_t)ask->n;
   options.topk_sample_logprobs = (uint32_t)ask->n_top;
   job->number = tnk__gw_record_number(job->gateway->record);
-  note(job, "asked", "session", job->session);
+  /* What could not be recorded is not sampled. */
+  err = note(job, "asked", "session", job->session);
+  if (err != TNK_OK)
+    return not_recorded(fault, err);
   job->promise =
       tnk_sampling_sample(job->sampler->sampling, &prompt, &params, &options);
   if (tnk_then(tnk_promise_ref(job->promise), on_sample, job) == TNK_OK)

@@ -1,6 +1,8 @@
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../local/e2e.h"
@@ -22,7 +24,7 @@ typedef struct {
   uv_tcp_t tcp;
   uv_connect_t connect;
   uv_write_t write;
-  char request[1024];
+  char request[2048];
   char scratch[4096];
   char got[65536];
   size_t n_got;
@@ -119,11 +121,15 @@ static void use(rig_t *rig) {
   e2e_done(tnk_gateway_use(rig->gateway, &options));
 }
 
-static void rig_open(rig_t *rig, uint64_t latency_ms) {
+/* `record` may be NULL, and `max_memory` 0. */
+static void rig_open_with(rig_t *rig, uint64_t latency_ms, const char *record,
+                          uint64_t max_memory) {
   static const local_options_t defaults = LOCAL_OPTIONS_INIT;
   local_options_t local = defaults;
   const tnk_gateway_options_t options = {
       .tokenizer = {tnk_chat_bytes_plugin(), NULL},
+      .record = record,
+      .max_memory = max_memory,
       .allocator = test_allocator()};
   char why[256];
 
@@ -135,6 +141,10 @@ static void rig_open(rig_t *rig, uint64_t latency_ms) {
     test_fail(__FILE__, __LINE__, "%s", why);
   if (latency_ms != NEVER)
     use(rig);
+}
+
+static void rig_open(rig_t *rig, uint64_t latency_ms) {
+  rig_open_with(rig, latency_ms, NULL, 0);
 }
 
 static void on_closed(void *user) {
@@ -254,6 +264,33 @@ TEST_LIMIT(each_allocation_fails_in_turn, 60) {
   }
   CHECK(n_refused > 0);
   rig_close(&rig);
+}
+
+/* The disk is full: the first request hears of it, the others are not sampled.
+ */
+TEST_LIMIT(what_cannot_be_recorded_is_not_sampled, 20) {
+  char path[] = "/tmp/tnk-gateway-XXXXXX";
+  struct rlimit limit;
+  struct rlimit small;
+  rig_t rig;
+  int fd = mkstemp(path);
+
+  CHECK(fd >= 0);
+  close(fd);
+  rig_open_with(&rig, 0, path, 0);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+  CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  small = limit;
+  small.rlim_cur = 16;
+  CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 500);
+  CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  CHECK_INT(n_calls(&rig, "asample"), 2);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 500);
+  CHECK_INT(n_calls(&rig, "asample"), 2);
+  rig_close(&rig);
+  unlink(path);
 }
 
 TEST(options_out_of_range_are_refused) {
