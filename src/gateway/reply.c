@@ -201,13 +201,14 @@ static json_t *message_of(const tnk_gateway_t *gateway,
   return NULL;
 }
 
-/* What is new in the conversation, with the answer. */
-static json_t *news_of(const tnk__gw_job_t *job, const json_t *message) {
+/* What is new in the conversation from a message on, with the answer. */
+static json_t *news_of(const tnk__gw_job_t *job, size_t first,
+                       const json_t *message) {
   const json_t *messages = json_object_get(job->doc, "messages");
   json_t *news = json_array();
   int err = news == NULL;
 
-  for (size_t i = job->first; err == 0 && i < json_array_size(messages); i++)
+  for (size_t i = first; err == 0 && i < json_array_size(messages); i++)
     err = json_array_append(news, json_array_get(messages, i));
   if (err == 0)
     err = json_array_append(news, (json_t *)(uintptr_t)message);
@@ -229,7 +230,7 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
   const int32_t *ids = (const int32_t *)(const void *)job->ids.data;
   size_t n_ids = job->ids.len / sizeof(int32_t);
   json_t *message = message_of(gateway, &choice->said);
-  json_t *news = message != NULL ? news_of(job, message) : NULL;
+  json_t *news = NULL;
   tnk__gw_turn_new_t turn = {.session = job->session,
                              .request = job->number,
                              .api = apis[job->ask.api],
@@ -238,8 +239,7 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                              .logprobs = choice->logprobs,
                              .sequence = sequence,
                              .version = job->sampler->version,
-                             .made_s = made_s,
-                             .messages = news};
+                             .made_s = made_s};
   tnk__gw_turn_t *made;
   size_t n_before = job->n_before;
   int err = TNK_ENOMEM;
@@ -255,7 +255,10 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
   turn.prompt = ids + n_before;
   turn.n_prompt = n_ids - n_before;
   turn.end = choice->end == TNK__GW_END_LENGTH ? "length" : "stop";
+  if (message != NULL)
+    news = news_of(job, turn.parent != NULL ? job->first : 0, message);
   if (news != NULL) {
+    turn.messages = news;
     turn.key = tnk__gw_key_add(job->key, message);
     err = tnk__gw_record_add(gateway->record, &turn, &made);
   }

@@ -242,6 +242,77 @@ TEST_LIMIT(weights_are_replaced_between_turns, 20) {
   rig_close(&rig);
 }
 
+static tnk__gw_turn_t *latest(const rig_t *rig, const char *session) {
+  const tnk__gw_session_t *found =
+      tnk__gw_record_session(rig->gateway->record, session);
+
+  CHECK(found != NULL && !tnk__list_empty(&found->turns));
+  return tnk__container_of(found->turns.prev, tnk__gw_turn_t, link);
+}
+
+static json_t *line_of(const rig_t *rig, const tnk__gw_turn_t *turn) {
+  json_t *line;
+
+  CHECK_INT(tnk__gw_record_line(rig->gateway->record, turn, &line), TNK_OK);
+  return line;
+}
+
+/* A request that goes on from the latest turn. */
+static peer_t *chat_on(rig_t *rig) {
+  json_t *line = line_of(rig, latest(rig, "me"));
+  json_t *messages = json_object_get(line, "messages");
+  json_t *body;
+  peer_t *peer;
+  char *text;
+
+  json_array_append_new(messages,
+                        json_pack("{s:s,s:s}", "role", "user", "content", "?"));
+  body = json_pack("{s:i,s:O}", "max_tokens", 3, "messages", messages);
+  text = json_dumps(body, JSON_COMPACT);
+  CHECK(text != NULL);
+  peer = ask(rig, "/s/me/v1/chat/completions", text);
+  free(text);
+  json_decref(body);
+  json_decref(line);
+  return peer;
+}
+
+/* More than there is room for, of another session. */
+static void add_much(const rig_t *rig) {
+  static const int32_t ids[4096];
+  const tnk__gw_turn_new_t turn = {.session = "other",
+                                   .request = 1,
+                                   .api = "chat",
+                                   .prompt = ids,
+                                   .n_prompt = 4096,
+                                   .end = "stop"};
+  tnk__gw_turn_t *made;
+
+  CHECK_INT(tnk__gw_record_add(rig->gateway->record, &turn, &made), TNK_OK);
+}
+
+/* What it went on from is forgotten meanwhile: it is recorded as a whole. */
+TEST_LIMIT(a_turn_may_outlive_the_one_before, 20) {
+  tnk__gw_turn_t *turn;
+  json_t *line;
+  peer_t *peer;
+  rig_t rig;
+
+  rig_open_with(&rig, 100, NULL, 8192);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  peer = chat_on(&rig);
+  until_sampled(&rig, 2);
+  add_much(&rig);
+  CHECK(tnk__gw_record_session(rig.gateway->record, "me") == NULL);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  turn = latest(&rig, "me");
+  CHECK(turn->parent == NULL);
+  line = line_of(&rig, turn);
+  CHECK_INT(json_array_size(json_object_get(line, "messages")), 4);
+  json_decref(line);
+  rig_close(&rig);
+}
+
 /* Each request is answered with something, or its connection ends. */
 TEST_LIMIT(each_allocation_fails_in_turn, 60) {
   int n_refused = 0;
