@@ -472,6 +472,40 @@ TEST(the_oldest_sessions_are_forgotten) {
   rig_close(&rig);
 }
 
+/* Of one session as well, but not those that go on. */
+TEST(idle_conversations_are_forgotten) {
+  rig_t rig;
+
+  rig_open(&rig);
+  for (int has_file = 0; has_file < 2; has_file++) {
+    tnk__gw_turn_t *long_one;
+    tnk__gw_session_t *session;
+
+    CHECK_INT(open_record(&rig, has_file, 0, 60), TNK_OK);
+    long_one = added(&rig, "a", NULL, 1000, 1);
+    for (int i = 0; i < 200; i++) {
+      tnk__gw_turn_t *turn = added(&rig, "a", NULL, (uint64_t)i, i);
+
+      added(&rig, "a", turn, 200 + (uint64_t)i, i);
+      if (i % 10 == 0)
+        long_one = added(&rig, "a", long_one, 1001 + (uint64_t)i, i);
+      session = tnk__gw_record_session(rig.record, "a");
+      CHECK(session->n_turns <= 60);
+    }
+    CHECK(tnk__gw_record_find(rig.record, "a", 100) == NULL);
+    CHECK(tnk__gw_record_find(rig.record, "a", 300) == NULL);
+    CHECK(tnk__gw_record_find(rig.record, "a", 399) != NULL);
+    CHECK(tnk__gw_record_find(rig.record, "a", 1191) == long_one);
+    CHECK_INT(tnk__gw_turn_n_ids(long_one), 105);
+    close_record(&rig);
+  }
+  CHECK_INT(open_record(&rig, 1, 0, 60), TNK_OK);
+  CHECK_INT(tnk__gw_turn_n_ids(tnk__gw_record_find(rig.record, "a", 1191)),
+            105);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
 /* ---- Examples ---- */
 
 typedef struct {

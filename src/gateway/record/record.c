@@ -96,10 +96,35 @@ static int is_too_much(const tnk__gw_record_t *record) {
          (!record->has_file && record->n_memory > record->max_memory);
 }
 
-/* Sessions that were not used for longest are forgotten as a whole; a file has
- * them still. The one in use stays, however large it is. */
-static void heed_turns(tnk__gw_record_t *record,
-                       const tnk__gw_session_t *in_use) {
+/* Forget the conversations of a session that have none of its latest turns, of
+ * which there are `n_new`: all turns that go on from the same one. */
+static void forget_idle(tnk__gw_record_t *record, tnk__gw_session_t *session,
+                        size_t n_new) {
+  TNK__LIST_FOREACH (node, &session->turns) {
+    TURN(node)->is_used = 0;
+  }
+  for (tnk__list_t *node = session->turns.prev; n_new > 0;
+       node = node->prev, n_new--)
+    for (tnk__gw_turn_t *turn = TURN(node); turn != NULL && !turn->is_used;
+         turn = turn->parent)
+      turn->is_used = 1;
+  TNK__LIST_FOREACH (node, &session->turns) {
+    if (TURN(node)->parent != NULL)
+      TURN(node)->is_used = TURN(node)->parent->is_used;
+  }
+  /* Backwards: parents stand before their children. */
+  for (tnk__list_t *node = session->turns.prev, *prev = node->prev;
+       node != &session->turns; node = prev, prev = node->prev)
+    if (!TURN(node)->is_used) {
+      free_turn(record, TURN(node));
+      record->has_forgotten = 1;
+    }
+}
+
+/* Sessions that were not used for longest are forgotten as a whole; then of the
+ * one in use the conversations that were not. A file has them still. The one
+ * with the latest turn stays, however large it is. */
+static void heed_turns(tnk__gw_record_t *record, tnk__gw_session_t *in_use) {
   TNK__LIST_FOREACH_SAFE (node, next, &record->sessions) {
     tnk__gw_session_t *session =
         tnk__container_of(node, tnk__gw_session_t, link);
@@ -111,6 +136,8 @@ static void heed_turns(tnk__gw_record_t *record,
     free_session(record, session);
     record->has_forgotten = 1;
   }
+  for (size_t n = in_use->n_turns / 2; n > 0 && is_too_much(record); n /= 2)
+    forget_idle(record, in_use, n < in_use->n_turns ? n : in_use->n_turns);
 }
 
 /* ---- Finding ---- */

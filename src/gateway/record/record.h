@@ -12,7 +12,8 @@
  *
  * Everything is a line of the journal. In memory each turn has its place there,
  * and the latest ones their ids as well, up to a ceiling. Without a file the
- * lines are in memory, and beyond the ceiling sessions are forgotten.
+ * lines are in memory, and beyond the ceiling sessions are forgotten, and of
+ * the one in use the conversations that were not used for longest.
  */
 typedef struct tnk__gw_record tnk__gw_record_t;
 

@@ -54,6 +54,7 @@ typedef struct tnk__gw_turn {
   uint32_t n_sampled;
   uint32_t version;
   uint32_t n_children;
+  int is_used; /* of a session that is too large: not to be forgotten */
   int is_told; /* of datums that are being written: in an earlier one */
 } tnk__gw_turn_t;
 
