@@ -78,6 +78,12 @@ TEST(what_cannot_be_done_is_refused_by_name) {
       {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"tool_choice\":{\"type\":\"any\"}}",
        "tool_choice"},
       {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"container\":\"c\"}", "container"},
+      {TNK__GW_MESSAGE,
+       "{\"max_tokens\":1,\"output_config\":{\"format\":{\"type\":"
+       "\"json_schema\"}}}",
+       "output_config.format"},
+      {TNK__GW_COMPLETION, "{\"response_format\":{\"type\":\"json_object\"}}",
+       "response_format"},
       {TNK__GW_CHAT, "[]", ""},
       {TNK__GW_CHAT, "{", ""},
       {TNK__GW_CHAT, "", ""}};

@@ -210,17 +210,25 @@ static int read_logprobs(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
 
 /* Text alone is written here, whatever form is asked for by a schema. */
 static int check_form(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
-  const json_t *form = json_object_get(ask->body, "response_format");
+  /* Where it is asked for: a member, or one of an object. */
+  static const struct {
+    const char *outer;
+    const char *inner;
+    const char *name;
+  } places[] = {
+      [TNK__GW_CHAT] = {NULL, "response_format", "response_format"},
+      [TNK__GW_COMPLETION] = {NULL, "response_format", "response_format"},
+      [TNK__GW_RESPONSE] = {"text", "format", "text.format"},
+      [TNK__GW_MESSAGE] = {"output_config", "format", "output_config.format"}};
+  const char *outer = places[ask->api].outer;
   const json_t *modalities = json_object_get(ask->body, "modalities");
-  const char *kind;
+  const json_t *form = json_object_get(
+      outer != NULL ? json_object_get(ask->body, outer) : ask->body,
+      places[ask->api].inner);
+  const char *kind = json_string_value(json_object_get(form, "type"));
 
-  if (ask->api == TNK__GW_RESPONSE)
-    form = json_object_get(json_object_get(ask->body, "text"), "format");
-  kind = json_string_value(json_object_get(form, "type"));
-  if (ask->api != TNK__GW_MESSAGE && kind != NULL && strcmp(kind, "text") != 0)
-    return tnk__gw_fault(fault, 400,
-                         ask->api == TNK__GW_CHAT ? "response_format"
-                                                  : "text.format",
+  if (kind != NULL && strcmp(kind, "text") != 0)
+    return tnk__gw_fault(fault, 400, places[ask->api].name,
                          "a format of \"%.60s\" is not supported here", kind);
   for (size_t i = 0; i < json_array_size(modalities); i++) {
     const char *name = json_string_value(json_array_get(modalities, i));
