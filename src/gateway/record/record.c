@@ -30,6 +30,7 @@ struct tnk__gw_record {
   uint64_t next;
   uint32_t version; /* the latest of a turn */
   size_t n_lines;   /* that were read */
+  const char *path; /* and below: while it is opened */
   char *why;
   size_t n_why;
 };
@@ -453,8 +454,8 @@ int tnk__gw_record_note(tnk__gw_record_t *record, const char *type,
 
 static int bad_line(tnk__gw_record_t *record, const char *what) {
   if (record->n_why > 0)
-    (void)snprintf(record->why, record->n_why, "line %zu: %s", record->n_lines,
-                   what);
+    (void)snprintf(record->why, record->n_why, "%s: line %zu: %s", record->path,
+                   record->n_lines, what);
   return TNK_EFILE;
 }
 
@@ -548,6 +549,7 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
       options->max_memory > 0 ? options->max_memory : MAX_MEMORY;
   record->max_turns = options->max_turns > 0 ? options->max_turns : MAX_TURNS;
   record->next = options->first > 0 ? options->first : 1;
+  record->path = options->path;
   record->why = options->why;
   record->n_why = options->n_why;
   tnk__gw_map_init(&record->numbers, record->alloc);
@@ -558,7 +560,7 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
   err = tnk__gw_journal_open(&record->journal, options->loop, record->alloc,
                              options->path, on_line, record, options->why,
                              options->n_why);
-  record->why = NULL;
+  record->path = record->why = NULL;
   record->n_why = 0;
   if (err != TNK_OK)
     free_record(record);
