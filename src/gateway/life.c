@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "codec/format/json_read.h"
 #include "gateway/state.h"
 #include "tnk/error.h"
 
@@ -79,18 +80,32 @@ static const char *check(const tnk_gateway_options_t *o) {
   return NULL;
 }
 
-static int set_variables(tnk_gateway_t *gateway,
-                         const tnk_gateway_options_t *o) {
+static int set_variables(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
+                         char *why, size_t why_size) {
   gateway->variables = json_object();
-  for (size_t i = 0; i < o->n_variables; i++)
-    if (json_object_set_new(
-            gateway->variables, o->variables[i].name,
-            json_loads(o->variables[i].value, JSON_DECODE_ANY, NULL)) != 0)
-      return TNK_EINVAL;
-  return gateway->variables != NULL ? TNK_OK : TNK_ENOMEM;
+  if (gateway->variables == NULL)
+    return TNK_ENOMEM;
+  for (size_t i = 0; i < o->n_variables; i++) {
+    const tnk_pair_t *pair = &o->variables[i];
+    json_t *value = NULL;
+    int err = tnk__json_parse(&value, pair->value, strlen(pair->value));
+
+    if (err == TNK_ENOMEM)
+      return err;
+    if (err == TNK_OK &&
+        json_object_set_new(gateway->variables, pair->name, value) == 0)
+      continue;
+    if (why_size > 0)
+      (void)snprintf(why, why_size,
+                     "the variable %s is not JSON, or its name is not UTF-8",
+                     pair->name);
+    return TNK_EINVAL;
+  }
+  return TNK_OK;
 }
 
-static int set_texts(tnk_gateway_t *gateway, const tnk_gateway_options_t *o) {
+static int set_texts(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
+                     char *why, size_t why_size) {
   const tnk_allocator_t *alloc = &gateway->alloc;
 
   if (o->key != NULL && o->key[0] != '\0') {
@@ -103,7 +118,7 @@ static int set_texts(tnk_gateway_t *gateway, const tnk_gateway_options_t *o) {
     if (gateway->model == NULL)
       return TNK_ENOMEM;
   }
-  return set_variables(gateway, o);
+  return set_variables(gateway, o, why, why_size);
 }
 
 static int open_template(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
@@ -216,7 +231,7 @@ int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
   gateway = new_gateway(loop, service, o);
   if (gateway == NULL)
     return say(why, why_size, TNK_ENOMEM, "out of memory");
-  err = set_texts(gateway, o);
+  err = set_texts(gateway, o, why, why_size);
   if (err == TNK_OK)
     err = open_template(gateway, o, why, why_size);
   if (err == TNK_OK)

@@ -365,6 +365,7 @@ TEST_LIMIT(what_cannot_be_recorded_is_not_sampled, 20) {
 }
 
 TEST(options_out_of_range_are_refused) {
+  static const tnk_pair_t variable = {"thinks", "tru"};
   static const struct {
     tnk_gateway_options_t options;
     const char *why;
@@ -375,6 +376,8 @@ TEST(options_out_of_range_are_refused) {
       {{.port = 70000}, "the port is out of range"},
       {{.max_tokens = -1}, "max_tokens is below 0"},
       {{.tls_cert = "x"}, "a certificate and its key go together"},
+      {{.variables = &variable, .n_variables = 1},
+       "the variable thinks is not JSON, or its name is not UTF-8"},
   };
   tnk_gateway_options_t options = {.port = 0};
   tnk_gateway_t *gateway;
