@@ -307,6 +307,25 @@ static int replay(tnk__gw_journal_t *journal, const char *path,
   return err;
 }
 
+/* A file is on the disk when its name is, too. TNK_OK or TNK_ENOMEM. */
+static int sync_folder_of(const tnk__gw_journal_t *journal, const char *path) {
+  const char *slash = strrchr(path, '/');
+  char *folder = slash != NULL ? tnk__strndup(journal->alloc, path,
+                                              (size_t)(slash - path) + 1)
+                               : tnk__strdup(journal->alloc, ".");
+  int fd;
+
+  if (folder == NULL)
+    return TNK_ENOMEM;
+  fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  tnk__free(journal->alloc, folder);
+  if (fd < 0)
+    return TNK_OK;
+  (void)fsync(fd); /* not every file system can */
+  (void)close(fd);
+  return TNK_OK;
+}
+
 static int open_file(tnk__gw_journal_t *journal, const char *path, char *why,
                      size_t n_why) {
   int flags = journal->loop != NULL ? O_RDWR | O_CREAT : O_RDONLY;
@@ -320,7 +339,7 @@ static int open_file(tnk__gw_journal_t *journal, const char *path, char *why,
     (void)snprintf(why, n_why, "%s: another process writes to it", path);
     return TNK_EFILE;
   }
-  return TNK_OK;
+  return journal->loop != NULL ? sync_folder_of(journal, path) : TNK_OK;
 }
 
 int tnk__gw_journal_open(tnk__gw_journal_t **out, uv_loop_t *loop,
