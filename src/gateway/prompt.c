@@ -69,6 +69,27 @@ static json_t *messages_of(const tnk__gw_job_t *job) {
   return json_object_get(job->doc, "messages");
 }
 
+/* A template may have a place for an image, but nobody sends it. */
+static int check_parts(const tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  const json_t *messages = messages_of(job);
+
+  for (size_t i = 0; i < json_array_size(messages); i++) {
+    const json_t *content =
+        json_object_get(json_array_get(messages, i), "content");
+
+    for (size_t k = 0; k < json_array_size(content); k++) {
+      const char *type = tnk__json_str(json_array_get(content, k), "type");
+
+      if (type != NULL && strcmp(type, "text") != 0)
+        return tnk__gw_fault(fault, 400, "messages",
+                             "messages[%zu].content[%zu]: the type \"%.60s\" "
+                             "is not supported here",
+                             i, k, type);
+    }
+  }
+  return 0;
+}
+
 /* The conversation anew, from what has become of its document. */
 static int remake_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   char *text = json_dumps(job->doc, JSON_COMPACT);
@@ -175,7 +196,7 @@ static int read_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 
   if (make_chat(job, shapes[job->ask.api], (const char *)body->data, body->len,
                 fault) != 0 ||
-      read_doc(job, fault) != 0)
+      read_doc(job, fault) != 0 || check_parts(job, fault) != 0)
     return -1;
   if (job->ask.no_tools)
     (void)json_object_del(job->doc, "tools");

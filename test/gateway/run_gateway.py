@@ -203,6 +203,28 @@ def nests(folder):
             check(status == 400 and "deep" in b["error"]["message"], "too deep to be sent again", b)
 
 
+def sees_nothing(service, folder):
+    """Also where the template has a place for images."""
+    path = pathlib.Path(folder) / "images.jinja"
+    path.write_text("{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}"
+                    "{% for c in m.content %}{{ c.text if c.type == 'text' else '<image>' }}"
+                    "{% endfor %}{% endif %}{% endfor %}")
+    image = "data:image/png;base64,AAAA"
+    with gateway(TNK, service, "--template", path) as g:
+        client = Client(g.url)
+        text = {"type": "text", "text": "see"}
+        check(client.chat([{"role": "user", "content": [text, text]}])[0] == 200, "parts of text")
+        for path, body in (("/v1/chat/completions", {"messages": [{"role": "user", "content": [
+                               text, {"type": "image_url", "image_url": {"url": image}}]}]}),
+                           ("/v1/responses", {"input": [{"role": "user", "content": [
+                               {"type": "input_text", "text": "see"},
+                               {"type": "input_image", "image_url": image}]}]}),
+                           ("/v1/messages", {"messages": [{"role": "user", "content": [
+                               text, {"type": "image", "source": {"type": "url", "url": "http://x"}}]}]})):
+            status, a = client.post(path, {"max_tokens": 3, **body})
+            check(status == 400 and "image" in a["error"]["message"], f"no images by {path}", (status, a))
+
+
 def changes_weights(service, folder):
     path = pathlib.Path(folder) / "weights"
     with gateway(TNK, service, "--record", path) as g:
@@ -321,6 +343,7 @@ def main():
             refuses(service)
             goes_on(service, folder)
             changes_weights(service, folder)
+            sees_nothing(service, folder)
             survives(service, folder)
             is_left(service)
             check_drawn(pathlib.Path(folder) / "killed", log)
