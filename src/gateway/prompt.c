@@ -16,6 +16,10 @@
  * a new branch.
  */
 
+/* Turns that are tried: each costs as much as the whole conversation, and a
+ * template that does not allow one mostly allows none. */
+enum { MAX_TRIES = 2 };
+
 static const tnk_chat_shape_t shapes[] = {
     [TNK__GW_CHAT] = TNK_CHAT_OPENAI,
     [TNK__GW_COMPLETION] = TNK_CHAT_OPENAI,
@@ -276,6 +280,7 @@ static int find_turn(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
   const json_t *messages = messages_of(job);
   size_t n = json_array_size(messages);
   uint64_t *keys = tnk__alloc_array(&job->gateway->alloc, n + 1, sizeof(*keys));
+  int n_tries = 0;
   int found = 0;
 
   if (keys == NULL)
@@ -284,14 +289,16 @@ static int find_turn(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
   for (size_t i = 0; i < n; i++)
     keys[i + 1] = tnk__gw_key_add(keys[i], json_array_get(messages, i));
   job->key = keys[n];
-  for (size_t i = n; i > 0 && found == 0; i--) {
+  for (size_t i = n; i > 0 && found == 0 && n_tries < MAX_TRIES; i--) {
     tnk__gw_turn_t *turn =
         is_role(json_array_get(messages, i - 1), "assistant")
             ? tnk__gw_record_find(job->gateway->record, job->session, keys[i])
             : NULL;
 
-    if (turn != NULL)
-      found = go_on_from(job, turn, tokens, i, fault);
+    if (turn == NULL)
+      continue;
+    found = go_on_from(job, turn, tokens, i, fault);
+    n_tries++;
   }
   tnk__free(&job->gateway->alloc, keys);
   return found;
