@@ -244,3 +244,40 @@ TEST(reasons) {
   CHECK_INT(strlen(why.text), sizeof(why.text) - 1);
   CHECK_INT(tnk__why(NULL, TNK_EINVAL, 0, "nobody reads it"), TNK_EINVAL);
 }
+
+/* ---- Keys that were chosen ---- */
+
+static uint64_t unmix(uint64_t mixed) {
+  const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+  uint64_t hash = mixed, inverse = factor;
+
+  for (int i = 0; i < 3; i++)
+    hash = mixed ^ hash >> 29;
+  for (int i = 0; i < 6; i++)
+    inverse *= 2 - factor * inverse;
+  return hash * inverse;
+}
+
+/* Keys of eight bytes whose hashes end with the same 40 bits where nothing of a
+ * dict's own goes into them. Looked through one by one they take longer than a
+ * test may. */
+TEST(keys_that_were_chosen_have_places_of_their_own) {
+  enum { N = 150000 };
+  static uint64_t keys[N];
+  tnk__heap_t heap;
+  tnk__value_t dict;
+
+  tnk__heap_init(&heap, test_allocator(), (size_t)1 << 27);
+  dict = tnk__value_dict(&heap);
+  for (size_t i = 0; i < N; i++) {
+    keys[i] = unmix(unmix((uint64_t)i << 40)) ^ 8;
+    tnk__value_put(&heap, dict, tnk__value_text((const char *)&keys[i], 8),
+                   tnk__value_int((int64_t)i));
+  }
+  CHECK_INT(heap.err, TNK_OK);
+  CHECK_INT(dict.as.dict->n, N);
+  CHECK_INT(tnk__value_find(dict, tnk__value_text((const char *)&keys[7], 8))
+                .as.number,
+            7);
+  tnk__heap_deinit(&heap);
+}

@@ -19,8 +19,8 @@ static size_t mix(size_t hash, size_t more) {
   return hash ^ hash >> 29;
 }
 
-static size_t hash_bytes(const char *text, size_t n) {
-  size_t hash = n;
+static size_t hash_bytes(const char *text, size_t n, size_t seed) {
+  size_t hash = n ^ seed;
   size_t word;
 
   for (; n >= sizeof(word); text += sizeof(word), n -= sizeof(word)) {
@@ -32,22 +32,22 @@ static size_t hash_bytes(const char *text, size_t n) {
   return mix(hash, word);
 }
 
-static size_t hash_depth(tnk__value_t value, int depth) {
-  size_t hash = 7;
+static size_t hash_depth(tnk__value_t value, size_t seed, int depth) {
+  size_t hash = 7 ^ seed;
   double real = 0;
 
   if (value.kind == TNK__VALUE_TEXT)
-    return hash_bytes(value.as.text, value.n_text);
+    return hash_bytes(value.as.text, value.n_text, seed);
   if (tnk__value_number(value, &real)) {
     /* Zero has two signs and one hash; whole numbers that a double cannot tell
      * apart share theirs. */
     if (real == 0)
       real = 0;
-    return hash_bytes((const char *)&real, sizeof(real));
+    return hash_bytes((const char *)&real, sizeof(real), seed);
   }
   if (value.kind == TNK__VALUE_TUPLE && depth < MAX_DEPTH) {
     for (size_t i = 0; i < value.as.list->n; i++)
-      hash = mix(hash, hash_depth(value.as.list->items[i], depth + 1));
+      hash = mix(hash, hash_depth(value.as.list->items[i], seed, depth + 1));
     return hash;
   }
   if (value.kind == TNK__VALUE_OBJECT)
@@ -55,8 +55,10 @@ static size_t hash_depth(tnk__value_t value, int depth) {
   return mix(hash, value.kind);
 }
 
-static size_t hash_of(tnk__value_t value) {
-  return hash_depth(value, 0);
+/* Each dict has hashes of its own, by where it lies: a peer does not know that,
+ * and cannot choose keys that all have one place. */
+static size_t hash_of(const tnk__value_dict_t *dict, tnk__value_t value) {
+  return hash_depth(value, mix((size_t)(uintptr_t)dict, 0), 0);
 }
 
 static int is_hashable(tnk__value_t value, int depth) {
@@ -104,7 +106,7 @@ static size_t find_place(const tnk__value_dict_t *dict, tnk__value_t key) {
         break;
     return i;
   }
-  i = hash_of(key) & (dict->n_index - 1);
+  i = hash_of(dict, key) & (dict->n_index - 1);
   for (; dict->index[i] != 0; i = (i + 1) & (dict->n_index - 1))
     if (is_same_key(dict->entries[dict->index[i] - 1].key, key))
       return dict->index[i] - 1;
@@ -112,7 +114,7 @@ static size_t find_place(const tnk__value_dict_t *dict, tnk__value_t key) {
 }
 
 static void put_index(tnk__value_dict_t *dict, size_t place) {
-  size_t i = hash_of(dict->entries[place].key) & (dict->n_index - 1);
+  size_t i = hash_of(dict, dict->entries[place].key) & (dict->n_index - 1);
 
   while (dict->index[i] != 0)
     i = (i + 1) & (dict->n_index - 1);
