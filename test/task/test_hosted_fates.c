@@ -1,4 +1,6 @@
 /* The fates of a stream (I4): how it breaks, ends, and is ended. */
+#include <jansson.h>
+
 #include "task/hosted.h"
 
 /* ---- Fates ---- */
@@ -144,6 +146,33 @@ TEST(I4_streams_that_report_an_error) {
     CHECK_INT(ear.n_events, 3);
     outcome_drop(&outcome);
   }
+  script_close(&script);
+}
+
+static void *no_memory(size_t size) {
+  (void)size;
+  return NULL;
+}
+
+/* What cannot be looked into may be a failure, and is not given out. */
+TEST(I4_an_event_without_memory_to_read_it) {
+  json_malloc_t had_malloc;
+  json_free_t had_free;
+  outcome_t outcome;
+  script_t script;
+  ear_t ear = {0};
+
+  script_open(&script);
+  mock_once(script.mock, "POST", CHAT, reply_text,
+            (void *)"data: {\"n\":1}\n\ndata: {\"error\":\"no\"}\n\n"
+                    "data: [DONE]\n\n");
+  outcome_of(&outcome, ask_stream(&ear, &script, TNK_HOSTED_CHAT));
+  json_get_alloc_funcs(&had_malloc, &had_free);
+  json_set_alloc_funcs(no_memory, had_free);
+  outcome_fails(&script, &outcome, TNK_ENOMEM);
+  json_set_alloc_funcs(had_malloc, had_free);
+  CHECK_INT(ear.n_events, 1);
+  outcome_drop(&outcome);
   script_close(&script);
 }
 

@@ -140,8 +140,8 @@ static int is_mark(const hosted_t *hosted, const tnk__sse_event_t *event) {
              : strcmp(event->data, "[DONE]") == 0;
 }
 
-/* Whether the event reports a failure, which is read from `json` then. The
- * events of OpenAI have no types: a member `error` says it. */
+/* Whether the event reports a failure, or TNK_ENOMEM. The events of OpenAI have
+ * no types: a member `error` says it. */
 static int is_failure(const hosted_t *hosted, const tnk__sse_event_t *event) {
   json_t *json = NULL;
   const json_t *error;
@@ -150,9 +150,11 @@ static int is_failure(const hosted_t *hosted, const tnk__sse_event_t *event) {
   if (strcmp(event->type, "error") == 0)
     return 1;
   if (hosted->form == TNK_HOSTED_MESSAGES ||
-      strstr(event->data, "\"error\"") == NULL ||
-      tnk__json_parse_object(&json, event->data, event->n) != TNK_OK)
+      strstr(event->data, "\"error\"") == NULL)
     return 0;
+  is = tnk__json_parse_object(&json, event->data, event->n);
+  if (is != TNK_OK)
+    return is == TNK_ENOMEM ? is : 0;
   error = json_object_get(json, "error");
   is = json_is_object(error) || json_is_string(error);
   json_decref(json);
@@ -200,8 +202,13 @@ static void tell(hosted_t *hosted, const frame_t *frame,
 
 static void take(hosted_t *hosted, const frame_t *frame,
                  const tnk__sse_event_t *event) {
-  if (is_failure(hosted, event)) {
-    fail_with(hosted, event);
+  const int is = is_failure(hosted, event);
+
+  if (is != 0) {
+    if (is < 0)
+      fail_code(hosted, is);
+    else
+      fail_with(hosted, event);
     return;
   }
   hosted->is_ended = is_mark(hosted, event);
