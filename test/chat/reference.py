@@ -50,7 +50,10 @@ def enter_venv(folder):
         return
     stamp = folder / "venv/packages"
     if not stamp.is_file() or stamp.read_text() != "\n".join(PACKAGES):
-        venv.create(folder / "venv", with_pip=True)
+        try:
+            venv.create(folder / "venv", with_pip=True)
+        except (OSError, SystemExit, subprocess.SubprocessError) as e:
+            skip(f"no environment of Python can be made: {e}")
         run(str(python), "-m", "pip", "install", "-q", *PACKAGES)
         stamp.write_text("\n".join(PACKAGES))
     os.execv(python, [str(python), *sys.argv])

@@ -32,7 +32,7 @@ def enter_venv(cache):
         subprocess.run([folder / "bin/python", "-m", "pip", "install", "-q",
                         "jinja2==3.1.6"], capture_output=True, timeout=600,
                        check=True)
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, SystemExit, subprocess.SubprocessError) as error:
         raise OutOfReach(f"jinja2 cannot be installed: {error}") from error
     os.execv(folder / "bin/python", [str(folder / "bin/python"), *sys.argv])
 

@@ -1,4 +1,5 @@
 /* The dump that a service rewrites each second, where it is told to. */
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,17 +84,41 @@ TEST(dump_file_is_written_anew_each_second) {
   rmdir(folder);
 }
 
+static uv_sem_t held;
+
+static void hold(uv_work_t *work) {
+  (void)work;
+  uv_sem_wait(&held);
+}
+
+static void on_let_go(uv_work_t *work, int status) {
+  (void)work;
+  (void)status;
+}
+
+/* All threads of the pool are held while the first one is to be written. */
 TEST(dump_file_is_written_at_a_close_while_another_one_is) {
+  const char *size = getenv("UV_THREADPOOL_SIZE");
+  const int n_threads = size != NULL ? atoi(size) : 4;
+  uv_work_t works[16];
   script_t script;
   json_t *root;
+
+  CHECK(n_threads > 0 && n_threads <= 16);
+  CHECK_INT(uv_sem_init(&held, 0), 0);
 
   snprintf(folder, sizeof(folder), "/tmp/tnk-dump-XXXXXX");
   CHECK(mkdtemp(folder) != NULL);
   snprintf(path, sizeof(path), "%s/dump", folder);
   open_dumped(&script, path);
+  for (int i = 0; i < n_threads; i++)
+    CHECK_INT(uv_queue_work(&script.uv, &works[i], hold, on_let_go), 0);
   while (!script.service->dump_file.is_writing)
     uv_run(&script.uv, UV_RUN_NOWAIT);
+  for (int i = 0; i < n_threads; i++)
+    uv_sem_post(&held);
   script_close(&script);
+  uv_sem_destroy(&held);
   root = read_file();
   CHECK_STR(json_string_value(
                 json_object_get(json_object_get(root, "session"), "state")),

@@ -1,0 +1,217 @@
+/* What an untrusted template may cost, and lack of memory. */
+#include "chat/render.h"
+
+TEST(limits) {
+  static const struct {
+    const char *text;
+    tnk__template_env_t env;
+  } rows[] = {
+      {"{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}"
+       "{% endfor %}",
+       {.max_steps = 100000}},
+      {"{% for a in range(9999) %}xxxxxxxxxx{% endfor %}",
+       {.max_output = 5000}},
+      {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", {.max_depth = 300}},
+      {"{% set ns = namespace(s='x') %}{% for a in range(64) %}"
+       "{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+       {.max_steps = 0}},
+      {"{{ 'x' * 999999999 }}", {.max_steps = 0}},
+      {"{{ [1] * 999999999 }}", {.max_memory = 100000}},
+      {"{{ 'x' | center(999999999) }}", {.max_steps = 0}},
+      {"{{ '%999999999d' % 1 }}", {.max_steps = 0}},
+  };
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    CHECK_STR(render_in(rows[i].text, &rows[i].env, NULL, &why, &err), NULL);
+    CHECK_INT(err, TNK_ETOOBIG);
+  }
+}
+
+/* Whole numbers at the ends of 64 bits. */
+TEST(numbers_at_their_ends) {
+#define LEAST "(-9223372036854775807 - 1)"
+#define MOST "9223372036854775807"
+  static const row_t rows[] = {
+      {"{{ range(" LEAST ", " MOST ", 2 ** 62) | list }}",
+       "[-9223372036854775808, -4611686018427387904, 0, "
+       "4611686018427387904]"},
+      {"{{ range(" LEAST ", " MOST ", 2 ** 62)[3] }}", "4611686018427387904"},
+      {"{{ 'ab'[1::" MOST "] }}{{ l[1::" MOST "] }}", "b[1]"},
+      {"{{ 'abcdefgh' | truncate(" MOST ") }}", "abcdefgh"},
+      {"{{ 'abcdefgh' | truncate(3, leeway=" MOST ") }}", "abcdefgh"},
+      {"{{ '-1'.zfill(" LEAST ") }} {{ '-1'.zfill(-1) }}", "-1 -1"},
+  };
+
+  CHECK_ROWS(rows);
+  CHECK_STR(render("{{ '%*d' % (" LEAST ", 5) }}"), NULL);
+  CHECK_STR(render("{{ '%.*f' % (" LEAST ", 5) }}"), NULL);
+}
+
+/* Work that grows faster than the nodes that ask for it. */
+TEST(work_within_a_step_is_counted) {
+#define DOUBLES                                                                \
+  "{% set ns = namespace(a=(1,), b=(1,)) %}{% for i in range(60) %}"           \
+  "{% set ns.a = (ns.a, ns.a) %}{% set ns.b = (ns.b, ns.b) %}{% endfor %}"
+#define LONG "{% set s = 'a' * 999999 %}{% set p = 'a' * 99999 ~ 'b' %}"
+  static const char *const rows[] = {
+      DOUBLES "{{ ns.a == ns.b }}",
+      DOUBLES "{{ ns.a < ns.b }}",
+      DOUBLES "{{ ns.a in [ns.b] }}",
+      DOUBLES "{{ {ns.a: 1} }}",
+      DOUBLES "{{ d[ns.a] }}",
+      DOUBLES "{{ d.get(ns.a) }}",
+      DOUBLES "{{ ns.a in d }}",
+      DOUBLES "{{ [ns.a].count(ns.b) }}",
+      DOUBLES "{{ [ns.a].index(ns.b) }}",
+      DOUBLES "{{ [ns.a] | unique | list }}",
+      DOUBLES "{{ dict([(ns.a, 1)]) }}",
+      DOUBLES "{{ ns.a is filter }}",
+      DOUBLES "{{ [{'k': ns.a}, {'k': ns.b}] | groupby('k') }}",
+      DOUBLES "{% for i in [ns.a, ns.b] %}{{ loop.changed(i) }}{% endfor %}",
+      LONG "{{ p in s }}",
+      LONG "{{ s.find(p) }}",
+      LONG "{{ s.rfind('b' ~ p) }}",
+      LONG "{{ s.replace(p, '') }}",
+      LONG "{{ s.split(p) }}",
+      LONG "{{ s.rpartition(p) }}",
+      LONG "{{ s.strip('b' * 99999 ~ 'a') }}",
+      LONG "{{ s | trim('b' * 99999 ~ 'a') }}",
+      LONG "{% for i in range(9999) %}{% if s is none or s | length == 1 %}"
+           "{% endif %}{% endfor %}",
+  };
+  static const tnk__template_env_t env = {.max_steps = 1000000};
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    CHECK_STR(render_within((size_t)1 << 27, rows[i], &env, NULL, &why, &err),
+              NULL);
+    CHECK_INT(err, TNK_ETOOBIG);
+    CHECK_STR(why.text, "line 1: more steps than are allowed");
+  }
+}
+
+/* What calls itself without a node of the template for each time. */
+TEST(calls_of_filters_have_a_limit) {
+  static const tnk__template_env_t env = {.max_steps = 0};
+  static const char *const rows[] = {
+      "{% set ns = namespace(a=1) %}{% for i in range(99999) %}"
+      "{% set ns.a = [ns.a] %}{% endfor %}"
+      "{{ ns.a | map(*(['map'] * 99999)) | list }}",
+      "{% set ns = namespace(a=(1,)) %}{% for i in range(99999) %}"
+      "{% set ns.a = (ns.a,) %}{% endfor %}{{ ('%s' | safe) % ns.a }}",
+  };
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    CHECK_STR(render_within((size_t)1 << 27, rows[i], &env, NULL, &why, &err),
+              NULL);
+    CHECK_INT(err, TNK_ETOOBIG);
+  }
+}
+
+TEST(fields_in_formats) {
+  static const row_t rows[] = {
+      {"{{ '[{:{}}]'.format('x', 3) }}", "[x  ]"},
+      {"{{ '[{:>{w}}]'.format('x', w=3) }}", "[  x]"},
+      {"{{ '[{0:{1}}{0:{1}}]'.format('x', 2) }}", "[x x ]"},
+  };
+
+  CHECK_ROWS(rows);
+  CHECK_STR(render("{{ '{:{:{}}}'.format(1, 2, 3) }}"), NULL);
+  CHECK_STR(render("{{ (('{:' * 99999) ~ ('}' * 99999)).format('') }}"), NULL);
+}
+
+TEST(nesting_has_a_limit) {
+  static const char *const units[] = {"(",   "[",    "not ",         "-",
+                                      "{1:", "a.b(", "1 if 1 else ", "1+"};
+  char text[8192];
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    size_t n = (size_t)snprintf(text, sizeof(text), "{{ ");
+
+    for (int k = 0; k < 500; k++)
+      n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", units[i]);
+    snprintf(text + n, sizeof(text) - n, "1 }}");
+    CHECK_STR(render_in(text, NULL, NULL, &why, &err), NULL);
+    CHECK(err == TNK_ETOOBIG || err == TNK_EINVAL);
+  }
+}
+
+TEST(spans_of_generation) {
+  tnk__template_span_t span[2];
+  tnk__why_t why;
+  tnk__buf_t spans;
+  int err;
+
+  tnk__buf_init(&spans, test_allocator(), MAX);
+  CHECK_STR(render_in("ab{% generation %}cd{% set i = 1 %}{% endgeneration %}"
+                      "{{ i }}{% for x in [1] %}{% generation %}\xc3\xa9"
+                      "{% endgeneration %}{% endfor %}",
+                      NULL, &spans, &why, &err),
+            "abcd7\xc3\xa9");
+  CHECK_INT(spans.len, sizeof(span));
+  memcpy(span, spans.data, sizeof(span));
+  CHECK_INT(span[0].start, 2);
+  CHECK_INT(span[0].end, 4);
+  CHECK_INT(span[1].start, 5);
+  CHECK_INT(span[1].end, 7);
+  tnk__buf_deinit(&spans);
+}
+
+static void fail_each_allocation(const char *text) {
+  int err = TNK_ENOMEM;
+  tnk__why_t why;
+
+  for (long at = 0; err == TNK_ENOMEM && at < 3000; at++) {
+    int did_fail;
+
+    test_alloc_fail_at(at);
+    render_in(text, NULL, NULL, &why, &err);
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    CHECK_INT(err, did_fail ? TNK_ENOMEM : TNK_OK);
+    CHECK_INT(test_alloc_live(), 0);
+    if (err == TNK_OK)
+      CHECK(at > 10);
+  }
+  CHECK_INT(err, TNK_OK);
+}
+
+TEST(every_allocation_fails_once) {
+  const char *text =
+      "{% set ns = namespace(a=1) %}{% macro m(x, y=2) %}"
+      "{{ x ~ y }}{{ caller() if caller }}{% endmacro %}"
+      "{% for o in objs | sort(attribute='age') %}{{ m(o.name) }}"
+      "{{ loop.length }}{{ o | tojson(sort_keys=true) }}"
+      "{% if no %}{% set q = 1 %}{% endif %}{% endfor %}"
+      "{% set z %}{{ 'a,b' .split(',') | join('-') }}{% endset %}"
+      "{% call m('%s %d' % ('a', 3)) %}c{% endcall %}"
+      "{{ z.replace('a', 'bb').upper() }}{{ d.items() | list }}";
+
+  fail_each_allocation(text);
+}
+
+/* Texts that are long enough for memory of their own. */
+TEST(every_allocation_of_a_long_text_fails_once) {
+  fail_each_allocation("{% set s = 'x' * 70000 %}"
+                       "{{ ('a' ~ s) | length }}"
+                       "{{ d | tojson(sort_keys=true) | length }}"
+                       "{{ l | tojson(indent=s) | length }}"
+                       "{{ l | tojson(separators=(s, ':')) | length }}"
+                       "{{ d | tojson(separators=(',', s)) | length }}");
+}
+
+TEST(text_that_is_no_utf8) {
+  tnk__template_t *tpl;
+  tnk__why_t why;
+
+  CHECK_INT(tnk__template_compile(&tpl, test_allocator(), "a\xff", 2, &why),
+            TNK_EINVAL);
+  CHECK(tpl == NULL);
+}
