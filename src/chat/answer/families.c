@@ -124,7 +124,7 @@ static tnk__answer_start_t start_of_message(const char *prompt, size_t n) {
     return TNK__ANSWER_BEGINS;
   for (next = prompt; (next = tnk__call_find(next, left, channel)) != NULL;
        next++, left = n - (size_t)(next - prompt))
-    at = next, left = n - (size_t)(next - prompt);
+    at = next;
   if (at == NULL)
     return TNK__ANSWER_SPEAKS;
   n -= (size_t)(at - prompt) + sizeof("<|message|>") - 1;

@@ -176,7 +176,8 @@ static int write_results(tnk__io_t *io, const tnk__place_t *place,
 int tnk__anthropic_write(tnk__io_t *io, const tnk__place_t *place,
                          tnk__value_t messages, size_t at, size_t *n_messages,
                          tnk__value_t items) {
-  tnk__value_t message = messages.as.list->items[at], role, content, json;
+  tnk__value_t message = messages.as.list->items[at];
+  tnk__value_t role, json, content = tnk__value_undefined();
   int err = tnk__io_need(io, place, message, "role", &role);
 
   *n_messages = 1;

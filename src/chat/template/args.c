@@ -44,7 +44,7 @@ static int bind(tnk__run_t *run, const tnk__builtin_t *known,
     }
     v[at] = args->values[i];
   }
-  for (size_t i = 0; i < known->n_needed; i++)
+  for (size_t i = 0; i < n && i < known->n_needed; i++)
     if (!tnk__is_given(v[i])) {
       tnk__fail(run, TNK_EINVAL, "\"%s\" needs %d arguments", known->name,
                 (int)known->n_needed);

@@ -144,7 +144,7 @@ METHOD(zfill) {
 
 static tnk__value_t remove_end(tnk__run_t *run, tnk__value_t self,
                                tnk__value_t part, int is_front) {
-  tnk__value_t end = self;
+  tnk__value_t end;
 
   if (!tnk__arg_text(run, part, NULL, &part) || part.n_text > self.n_text)
     return self;

@@ -22,8 +22,11 @@ static tnk__value_t no_operator(tnk__run_t *run, const char *what,
 /* ---- Whole numbers ---- */
 
 static int64_t floor_div(int64_t a, int64_t b) {
-  const int64_t quotient = a / b;
+  int64_t quotient;
 
+  if (b == 0) /* It was refused before. */
+    return 0;
+  quotient = a / b;
   return quotient - (a % b != 0 && (a < 0) != (b < 0));
 }
 

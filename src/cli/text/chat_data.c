@@ -203,7 +203,8 @@ static int show(work_t *work, const int32_t *ids, const float *weights,
 
   printf("%zu: %zu tokens\n", work->line, n);
   for (size_t i = 0, begin = 0; i < n && err == TNK_OK; i++)
-    if (i + 1 == n || memcmp(&weights[i], &weights[i + 1], sizeof(float))) {
+    if (i + 1 == n || weights[i] < weights[i + 1] ||
+        weights[i] > weights[i + 1]) {
       err = show_run(work, ids + begin, i + 1 - begin, weights[i]);
       begin = i + 1;
     }

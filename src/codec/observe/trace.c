@@ -205,8 +205,8 @@ static void write_names(const tnk__trace_t *trace) {
   for (uint8_t i = 1; tnk_waits_for_name(i)[0] != '\0'; i++)
     at = put_name(at, NAMES_EVENT, (uint8_t)(WAITS + i), "waits for ",
                   tnk_waits_for_name(i));
-  for (uint8_t i = 1; i < N_ANNOTATIONS; i++)
-    at = put_name(at, NAMES_ANNOTATION, i, annotations[i], "");
+  for (int i = 1; i < N_ANNOTATIONS; i++)
+    at = put_name(at, NAMES_ANNOTATION, (uint8_t)i, annotations[i], "");
   end_message(names, at);
   end_message(packet, at);
   keep(trace, at);
