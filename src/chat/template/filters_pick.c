@@ -101,7 +101,7 @@ static void map_filter(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t list,
   const tnk__args_t rest = behind(args, 1);
   const tnk__builtin_t *known =
       args->items[0].kind == TNK__VALUE_TEXT
-          ? tnk__builtin_among(run->library->filters, args->items[0])
+          ? tnk__builtin_among(run->tables->filters, args->items[0])
           : NULL;
   tnk__value_t item;
 
@@ -156,7 +156,7 @@ static tnk__value_t choose(tnk__run_t *run, tnk__value_t self,
   rest = behind(args, args->n > n ? n + 1 : n);
   if (args->n > n) {
     known = args->items[n].kind == TNK__VALUE_TEXT
-                ? tnk__builtin_find(run->library->tests, args->items[n])
+                ? tnk__builtin_find(run->tables->tests, args->items[n])
                 : NULL;
     if (known == NULL)
       tnk__fail(run, TNK_EUNSUPPORTED, "there is no test of this name");

@@ -32,7 +32,7 @@ static tnk__value_t resolve(tnk__run_t *run, tnk__value_t name) {
 
   if (tnk__value_has(run->variables, name))
     return tnk__value_find(run->variables, name);
-  known = tnk__builtin_find(run->library->globals, name);
+  known = tnk__builtin_find(run->tables->globals, name);
   if (known == NULL)
     return tnk__missing();
   return tnk__object(TNK__OBJECT_FUNCTION,

@@ -348,7 +348,7 @@ int tnk__parse(tnk__node_t **out, const tnk__library_t *library,
                tnk__why_t *why) {
   tnk__parser_t p = {.at = tokens->items,
                      .eof = tokens->items + tokens->n - 1,
-                     .library = library,
+                     .tables = library,
                      .heap = heap,
                      .why = why};
 

@@ -10,7 +10,7 @@
 typedef struct {
   const tnk__token_t *at;
   const tnk__token_t *eof;
-  const tnk__library_t *library;
+  const tnk__library_t *tables;
   tnk__heap_t *heap;
   tnk__why_t *why;
   int err;

@@ -238,7 +238,7 @@ tnk__node_t *tnk__parse_filters(tnk__parser_t *p, tnk__node_t *node,
     filter->value = dotted_name(p);
     if (p->err != TNK_OK)
       return NULL;
-    filter->known = tnk__builtin_among(p->library->filters, filter->value);
+    filter->known = tnk__builtin_among(p->tables->filters, filter->value);
     if (tnk__parse_sees(p, '('))
       parse_arguments(p, filter);
     node = filter;
@@ -277,7 +277,7 @@ static tnk__node_t *parse_test(tnk__parser_t *p, tnk__node_t *node) {
   test->value = dotted_name(p);
   if (p->err != TNK_OK)
     return NULL;
-  test->known = tnk__builtin_find(p->library->tests, test->value);
+  test->known = tnk__builtin_find(p->tables->tests, test->value);
   if (tnk__parse_sees(p, '(')) {
     parse_arguments(p, test);
   } else if (begins_argument(p)) {

@@ -129,8 +129,8 @@ tnk__value_t tnk__undefined(tnk__value_t name) {
 }
 
 const tnk__class_t *tnk__class_of(const tnk__run_t *run, tnk__value_t value) {
-  return value.kind == TNK__VALUE_OBJECT ? run->library->objects[value.spare]
-                                         : &run->library->values[value.kind];
+  return value.kind == TNK__VALUE_OBJECT ? run->tables->objects[value.spare]
+                                         : &run->tables->values[value.kind];
 }
 
 int tnk__refuse_undefined(tnk__run_t *run, tnk__value_t value) {

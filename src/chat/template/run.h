@@ -19,7 +19,7 @@ struct tnk__frame {
 typedef enum { TNK__GO_ON, TNK__GO_BREAK, TNK__GO_CONTINUE } tnk__flow_t;
 
 typedef struct tnk__run {
-  const tnk__library_t *library;
+  const tnk__library_t *tables;
   /* tnk__exec_all(): for loops and macros, which statements run and which run
    * statements. */
   void (*execute)(struct tnk__run *run, const tnk__nodes_t *body);

@@ -42,12 +42,12 @@ static tnk__value_t is_known(tnk__run_t *run, tnk__value_t self,
 
 TEST(is_filter) {
   (void)v, (void)args;
-  return is_known(run, self, tnk__builtin_among(run->library->filters, self));
+  return is_known(run, self, tnk__builtin_among(run->tables->filters, self));
 }
 
 TEST(is_test) {
   (void)v, (void)args;
-  return is_known(run, self, tnk__builtin_find(run->library->tests, self));
+  return is_known(run, self, tnk__builtin_find(run->tables->tests, self));
 }
 
 COMPARES(is_eq, TNK__OP_EQ)
