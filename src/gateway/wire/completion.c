@@ -3,31 +3,6 @@
 
 /* Answers of /v1/completions. */
 
-static void put_head(tnk__gw_w_t *w, const tnk__gw_answer_t *answer) {
-  char name[TNK__GW_MAX_NAME];
-
-  tnk__gw_name(TNK__GW_COMPLETION, answer->number, name);
-  tnk__json_put_text(w, "id", name);
-  tnk__json_put_text(w, "object", "text_completion");
-  tnk__json_put_int(w, "created", answer->made_s);
-  tnk__json_put_text(w, "model", answer->model);
-}
-
-static void put_usage(tnk__gw_w_t *w, const tnk__gw_answer_t *answer) {
-  size_t n = tnk__gw_n_sampled(answer);
-
-  tnk__json_key(w, "usage");
-  tnk__json_begin_object(w);
-  tnk__json_put_int(w, "prompt_tokens", (int64_t)answer->n_prompt);
-  tnk__json_put_int(w, "completion_tokens", (int64_t)n);
-  tnk__json_put_int(w, "total_tokens", (int64_t)(answer->n_prompt + n));
-  tnk__json_key(w, "prompt_tokens_details");
-  tnk__json_begin_object(w);
-  tnk__json_put_int(w, "cached_tokens", (int64_t)answer->n_cached);
-  tnk__json_end(w);
-  tnk__json_end(w);
-}
-
 /* ---- Log-probabilities, in lists side by side ---- */
 
 static void put_token(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
@@ -124,7 +99,7 @@ static int write_whole(const tnk__gw_answer_t *answer, tnk__buf_t *out) {
 
   tnk__json_writer_init(&w, out);
   tnk__json_begin_object(&w);
-  put_head(&w, answer);
+  tnk__gw_put_head(&w, answer, TNK__GW_COMPLETION, "text_completion");
   tnk__json_key(&w, "choices");
   tnk__json_begin_array(&w);
   for (size_t i = 0; i < answer->n_choices; i++) {
@@ -138,7 +113,7 @@ static int write_whole(const tnk__gw_answer_t *answer, tnk__buf_t *out) {
     tnk__json_end(&w);
   }
   tnk__json_end(&w);
-  put_usage(&w, answer);
+  tnk__gw_put_usage(&w, answer);
   tnk__json_end(&w);
   return tnk__json_finish(&w);
 }
@@ -150,7 +125,7 @@ static void put_chunk(const tnk__gw_answer_t *answer, tnk__buf_t *out,
   tnk__gw_w_t w;
 
   tnk__gw_event(&w, out, NULL);
-  put_head(&w, answer);
+  tnk__gw_put_head(&w, answer, TNK__GW_COMPLETION, "text_completion");
   tnk__json_key(&w, "choices");
   tnk__json_begin_array(&w);
   tnk__json_begin_object(&w);
@@ -183,11 +158,11 @@ static int write_stream(const tnk__gw_answer_t *answer, tnk__buf_t *out) {
   }
   if (answer->ask->with_usage) {
     tnk__gw_event(&w, out, NULL);
-    put_head(&w, answer);
+    tnk__gw_put_head(&w, answer, TNK__GW_COMPLETION, "text_completion");
     tnk__json_key(&w, "choices");
     tnk__json_begin_array(&w);
     tnk__json_end(&w);
-    put_usage(&w, answer);
+    tnk__gw_put_usage(&w, answer);
     tnk__gw_event_end(&w, out);
   }
   return tnk__buf_text(out, "data: [DONE]\n\n");

@@ -188,3 +188,29 @@ size_t tnk__gw_n_sampled(const tnk__gw_answer_t *answer) {
     n += answer->choices[i].n_ids;
   return n;
 }
+
+void tnk__gw_put_head(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
+                      tnk__gw_api_t api, const char *object) {
+  char name[TNK__GW_MAX_NAME];
+
+  tnk__gw_name(api, answer->number, name);
+  tnk__json_put_text(w, "id", name);
+  tnk__json_put_text(w, "object", object);
+  tnk__json_put_int(w, "created", answer->made_s);
+  tnk__json_put_text(w, "model", answer->model);
+}
+
+void tnk__gw_put_usage(tnk__gw_w_t *w, const tnk__gw_answer_t *answer) {
+  size_t n = tnk__gw_n_sampled(answer);
+
+  tnk__json_key(w, "usage");
+  tnk__json_begin_object(w);
+  tnk__json_put_int(w, "prompt_tokens", (int64_t)answer->n_prompt);
+  tnk__json_put_int(w, "completion_tokens", (int64_t)n);
+  tnk__json_put_int(w, "total_tokens", (int64_t)(answer->n_prompt + n));
+  tnk__json_key(w, "prompt_tokens_details");
+  tnk__json_begin_object(w);
+  tnk__json_put_int(w, "cached_tokens", (int64_t)answer->n_cached);
+  tnk__json_end(w);
+  tnk__json_end(w);
+}

@@ -30,6 +30,10 @@ void tnk__gw_put_call_id(tnk__gw_w_t *w, const char *key,
 void tnk__gw_token(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                    const tnk__gw_choice_t *choice, size_t i, int with_top);
 size_t tnk__gw_n_sampled(const tnk__gw_answer_t *answer);
+/* The members that answers of OpenAI's older endpoints begin and end with. */
+void tnk__gw_put_head(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
+                      tnk__gw_api_t api, const char *object);
+void tnk__gw_put_usage(tnk__gw_w_t *w, const tnk__gw_answer_t *answer);
 
 int tnk__gw_chat_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
 int tnk__gw_completion_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
