@@ -39,7 +39,7 @@ static void free_job(tnk__gw_job_t *job) {
 }
 
 static void fail(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
-  local_req_t *req = job->req;
+  tnk__srv_req_t *req = job->req;
 
   job->req = NULL;
   if (req != NULL)
@@ -48,7 +48,7 @@ static void fail(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
 }
 
 static void succeed(tnk__gw_job_t *job) {
-  local_req_t *req = job->req;
+  tnk__srv_req_t *req = job->req;
 
   job->req = NULL;
   if (req != NULL)
@@ -138,7 +138,7 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
     on_recorded(&job->waiter, written < 0 ? written : TNK_OK);
 }
 
-static void on_gone(local_req_t *req, void *user) {
+static void on_gone(tnk__srv_req_t *req, void *user) {
   tnk__gw_job_t *job = user;
 
   (void)req;
@@ -236,7 +236,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 
 /* ---- The beginning ---- */
 
-static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, local_req_t *req,
+static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                               const char *session) {
   tnk__gw_job_t *job = tnk__calloc(&gateway->alloc, 1, sizeof(*job));
 
@@ -268,7 +268,7 @@ static int prepare(tnk__gw_job_t *job, tnk__gw_api_t api,
   return tnk__gw_prompt(job, fault) == 0 ? sample(job, fault) : -1;
 }
 
-void tnk__gw_job_begin(tnk_gateway_t *gateway, local_req_t *req,
+void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                        tnk__gw_api_t api, const char *session) {
   tnk__gw_fault_t fault;
   tnk__gw_job_t *job = NULL;
@@ -282,7 +282,7 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, local_req_t *req,
   else if (prepare(job, api, &fault) != 0)
     fail(job, &fault);
   else
-    local_req_park(req, on_gone, job);
+    tnk__srv_req_park(req, on_gone, job);
 }
 
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
@@ -295,7 +295,7 @@ void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
       (void)tnk_promise_forget(job->promise, on_sample, job);
     tnk_promise_cancel(job->promise);
     if (job->req != NULL)
-      local_req_drop(job->req);
+      tnk__srv_req_drop(job->req);
     free_job(job);
   }
 }

@@ -39,7 +39,7 @@ static void on_sweep(uv_timer_t *timer) {
   uint64_t now = uv_now(gateway->loop);
 
   if (now > IDLE_MS)
-    local_http_sweep(&gateway->http, now - IDLE_MS);
+    tnk__srv_sweep(&gateway->http, now - IDLE_MS);
 }
 
 void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
@@ -51,7 +51,7 @@ void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
   tnk__gw_jobs_drop(gateway);
   tnk__gw_samplers_close(gateway);
   uv_close((uv_handle_t *)&gateway->sweeper, on_sweeper_closed);
-  local_http_close(&gateway->http, on_http_closed, gateway);
+  tnk__srv_close(&gateway->http, on_http_closed, gateway);
 }
 
 /* ---- The beginning ---- */
@@ -158,19 +158,19 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
 static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
                      char *why, size_t why_size) {
   const char *host = o->host != NULL ? o->host : "127.0.0.1";
-  const local_http_config_t config = {.host = host,
-                                      .port = o->port,
-                                      .max_body = MAX_BODY,
-                                      .max_conns = MAX_CONNS,
-                                      .tls_cert = o->tls_cert,
-                                      .tls_key = o->tls_key,
-                                      .why = why,
-                                      .n_why = why_size,
-                                      .alloc = &gateway->alloc,
-                                      .handle = tnk__gw_handle,
-                                      .user = gateway};
+  const tnk__srv_config_t config = {.host = host,
+                                    .port = o->port,
+                                    .max_body = MAX_BODY,
+                                    .max_conns = MAX_CONNS,
+                                    .tls_cert = o->tls_cert,
+                                    .tls_key = o->tls_key,
+                                    .why = why,
+                                    .n_why = why_size,
+                                    .alloc = &gateway->alloc,
+                                    .handle = tnk__gw_handle,
+                                    .user = gateway};
   int is_ip6 = strchr(host, ':') != NULL;
-  int err = local_http_open(&gateway->http, gateway->loop, &config);
+  int err = tnk__srv_open(&gateway->http, gateway->loop, &config);
 
   /* The server must be closed from here on, whatever has become of it. */
   uv_timer_init(gateway->loop, &gateway->sweeper);

@@ -18,7 +18,7 @@ enum { MAX_NAME = 128, MAX_DATUMS = 512 << 20 };
 
 typedef struct {
   tnk_gateway_t *gateway;
-  local_req_t *req;
+  tnk__srv_req_t *req;
   const char *path;  /* without the session */
   tnk__gw_api_t api; /* for the shape of errors */
   char session[MAX_NAME + 1];
@@ -72,9 +72,9 @@ static int set_session(call_t *call, const char *name, size_t n) {
   return 0;
 }
 
-static const char *credential(const local_req_t *req) {
-  const char *bearer = local_req_header(req, "authorization");
-  const char *key = local_req_header(req, "x-api-key");
+static const char *credential(const tnk__srv_req_t *req) {
+  const char *bearer = tnk__srv_req_header(req, "authorization");
+  const char *key = tnk__srv_req_header(req, "x-api-key");
 
   if (bearer != NULL && strncmp(bearer, "Bearer ", 7) == 0)
     return bearer + 7;
@@ -83,11 +83,12 @@ static const char *credential(const local_req_t *req) {
 
 /* A page in a browser must not reach what only this machine should, neither as
  * what it is nor by a name of its own for this machine. */
-static int is_of_a_page(const tnk_gateway_t *gateway, const local_req_t *req) {
+static int is_of_a_page(const tnk_gateway_t *gateway,
+                        const tnk__srv_req_t *req) {
   static const char *const ours[] = {"127.0.0.1", "localhost", "[::1]"};
-  const char *host = local_req_header(req, "host");
+  const char *host = tnk__srv_req_header(req, "host");
 
-  if (local_req_header(req, "origin") != NULL)
+  if (tnk__srv_req_header(req, "origin") != NULL)
     return 1;
   for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
     size_t n = strlen(ours[i]);
@@ -125,7 +126,7 @@ static int check_key(call_t *call) {
 
 /* The path says most, then the header, then the key. */
 static int find_session(call_t *call) {
-  const char *header = local_req_header(call->req, "x-tnk-session");
+  const char *header = tnk__srv_req_header(call->req, "x-tnk-session");
   size_t n;
 
   if (header != NULL && set_session(call, header, strlen(header)) != 0)
@@ -152,7 +153,7 @@ static void send_buf(const call_t *call, const char *type, tnk__buf_t *body,
     return;
   }
   data = tnk__buf_take(body, &n);
-  local_req_reply(call->req, 200, type, NULL, data, data != NULL ? n : 0);
+  tnk__srv_req_reply(call->req, 200, type, NULL, data, data != NULL ? n : 0);
 }
 
 static const char *model_name(const tnk_gateway_t *gateway) {
@@ -210,8 +211,8 @@ static void show_model(const call_t *call) {
 }
 
 static void serve_health(const call_t *call) {
-  local_req_reply_text(call->req, 200, "application/json",
-                       "{\"status\":\"ok\"}");
+  tnk__srv_req_reply_text(call->req, 200, "application/json",
+                          "{\"status\":\"ok\"}");
 }
 
 /* ---- Rewards ---- */
@@ -220,29 +221,29 @@ static void serve_health(const call_t *call) {
 typedef struct {
   tnk__gw_waiter_t waiter;
   tnk_gateway_t *gateway;
-  local_req_t *req; /* NULL: the client has hung up */
+  tnk__srv_req_t *req; /* NULL: the client has hung up */
 } reward_t;
 
-static void on_reward_gone(local_req_t *req, void *user) {
+static void on_reward_gone(tnk__srv_req_t *req, void *user) {
   (void)req;
   ((reward_t *)user)->req = NULL;
 }
 
 static void on_reward(tnk__gw_waiter_t *waiter, int err) {
   reward_t *reward = tnk__container_of(waiter, reward_t, waiter);
-  local_req_t *req = reward->req;
+  tnk__srv_req_t *req = reward->req;
 
   tnk__free(&reward->gateway->alloc, reward);
   if (req == NULL)
     return;
   if (err == TNK_ECLOSED)
-    local_req_drop(req);
+    tnk__srv_req_drop(req);
   else
-    local_req_reply_text(req, err == TNK_OK ? 200 : 500, "application/json",
-                         err == TNK_OK
-                             ? "{\"ok\":true}"
-                             : "{\"error\":{\"message\":\"the reward cannot be "
-                               "recorded\",\"type\":\"server_error\"}}");
+    tnk__srv_req_reply_text(
+        req, err == TNK_OK ? 200 : 500, "application/json",
+        err == TNK_OK ? "{\"ok\":true}"
+                      : "{\"error\":{\"message\":\"the reward cannot be "
+                        "recorded\",\"type\":\"server_error\"}}");
 }
 
 static void confirm_reward(const call_t *call) {
@@ -261,7 +262,7 @@ static void confirm_reward(const call_t *call) {
   if (written != 0)
     on_reward(&reward->waiter, written < 0 ? written : TNK_OK);
   else
-    local_req_park(call->req, on_reward_gone, reward);
+    tnk__srv_req_park(call->req, on_reward_gone, reward);
 }
 
 /* The turn that is named, or the latest one of the session. */
@@ -346,7 +347,7 @@ static void send_datums(const call_t *call) {
     return;
   }
   options.only_rewarded =
-      local_req_query(call->req, "rewarded", text, sizeof(text)) &&
+      tnk__srv_req_query(call->req, "rewarded", text, sizeof(text)) &&
       strcmp(text, "1") == 0;
   tnk__buf_init(&body, &call->gateway->alloc, MAX_DATUMS);
   err =
@@ -421,7 +422,7 @@ static tnk__gw_api_t api_of(const char *path) {
   return TNK__GW_CHAT;
 }
 
-void tnk__gw_handle(local_req_t *req, void *user) {
+void tnk__gw_handle(tnk__srv_req_t *req, void *user) {
   call_t call = {.gateway = user, .req = req, .path = req->path};
   const char *slash = strncmp(req->path, "/s/", 3) == 0
                           ? strchr(req->path + 3, '/')

@@ -15,7 +15,7 @@ typedef struct {
   tnk__list_t link; /* in the gateway */
   tnk_gateway_t *gateway;
   tnk_promise_t *promise;
-  local_req_t *req;           /* who has asked for it, or NULL */
+  tnk__srv_req_t *req;        /* who has asked for it, or NULL */
   tnk__gw_sampler_t *sampler; /* to be; made before, so that nothing can fail
                                  once there are weights. NULL: is in use */
 } use_t;
@@ -74,7 +74,7 @@ static void free_use(use_t *use) {
 }
 
 static void answer(use_t *use, int err, uint32_t version) {
-  local_req_t *req = use->req;
+  tnk__srv_req_t *req = use->req;
   tnk__gw_fault_t fault;
   char text[64];
 
@@ -83,7 +83,7 @@ static void answer(use_t *use, int err, uint32_t version) {
     return;
   if (err == TNK_OK) {
     (void)snprintf(text, sizeof(text), "{\"version\":%u}", version);
-    local_req_reply_text(req, 200, "application/json", text);
+    tnk__srv_req_reply_text(req, 200, "application/json", text);
     return;
   }
   (void)tnk__gw_fault(&fault, err == TNK_ENOMEM ? 500 : 400, NULL, "%s",
@@ -116,7 +116,7 @@ tnk__gw_sampler_t *tnk__gw_sampler_take(tnk_gateway_t *gateway) {
   return gateway->sampler;
 }
 
-static void on_use_gone(local_req_t *req, void *user) {
+static void on_use_gone(tnk__srv_req_t *req, void *user) {
   (void)req;
   ((use_t *)user)->req = NULL;
 }
@@ -147,7 +147,7 @@ static use_t *new_use(tnk_gateway_t *gateway,
 }
 
 /* Returns one reference to the promise, or NULL. */
-static tnk_promise_t *begin_use(tnk_gateway_t *gateway, local_req_t *req,
+static tnk_promise_t *begin_use(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                                 const tnk_sampling_options_t *options) {
   use_t *use = new_use(gateway, options);
 
@@ -160,7 +160,7 @@ static tnk_promise_t *begin_use(tnk_gateway_t *gateway, local_req_t *req,
   }
   use->req = req;
   if (req != NULL)
-    local_req_park(req, on_use_gone, use);
+    tnk__srv_req_park(req, on_use_gone, use);
   return tnk_promise_ref(use->promise);
 }
 
@@ -171,7 +171,7 @@ tnk_promise_t *tnk_gateway_use(tnk_gateway_t *gateway,
   return begin_use(gateway, NULL, options);
 }
 
-void tnk__gw_sampler_ask(tnk_gateway_t *gateway, local_req_t *req) {
+void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   tnk__gw_fault_t fault;
   tnk_promise_t *promise;
@@ -204,7 +204,7 @@ void tnk__gw_samplers_close(tnk_gateway_t *gateway) {
     (void)tnk_promise_forget(use->promise, on_made, use);
     tnk_promise_cancel(use->promise);
     if (use->req != NULL)
-      local_req_drop(use->req);
+      tnk__srv_req_drop(use->req);
     free_use(use);
   }
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->samplers) {

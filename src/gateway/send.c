@@ -5,7 +5,7 @@
 
 #include "tnk/error.h"
 
-void tnk__gw_send(local_req_t *req, int status, int is_stream,
+void tnk__gw_send(tnk__srv_req_t *req, int status, int is_stream,
                   tnk__buf_t *body) {
   char extra[160];
   size_t n = body->len;
@@ -15,14 +15,14 @@ void tnk__gw_send(local_req_t *req, int status, int is_stream,
                  "Request-Id: req_%" PRIu64 "\r\n",
                  is_stream ? "Cache-Control: no-cache\r\n" : "", req->n,
                  req->n);
-  local_req_reply(req, status,
-                  is_stream ? "text/event-stream; charset=utf-8"
-                            : "application/json",
-                  extra, tnk__buf_take(body, &n), n);
+  tnk__srv_req_reply(req, status,
+                     is_stream ? "text/event-stream; charset=utf-8"
+                               : "application/json",
+                     extra, tnk__buf_take(body, &n), n);
 }
 
-void tnk__gw_refuse(tnk_gateway_t *gateway, local_req_t *req, tnk__gw_api_t api,
-                    const tnk__gw_fault_t *fault) {
+void tnk__gw_refuse(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                    tnk__gw_api_t api, const tnk__gw_fault_t *fault) {
   tnk__buf_t body;
 
   tnk__buf_init(&body, &gateway->alloc, 64 * 1024);

@@ -4,10 +4,10 @@
 #include "gateway/state.h"
 
 /* Answer a request; what `body` holds is taken. */
-void tnk__gw_send(local_req_t *req, int status, int is_stream,
+void tnk__gw_send(tnk__srv_req_t *req, int status, int is_stream,
                   tnk__buf_t *body);
 /* Refuse it, in the shape of an API. */
-void tnk__gw_refuse(tnk_gateway_t *gateway, local_req_t *req, tnk__gw_api_t api,
-                    const tnk__gw_fault_t *fault);
+void tnk__gw_refuse(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                    tnk__gw_api_t api, const tnk__gw_fault_t *fault);
 
 #endif

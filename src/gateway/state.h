@@ -4,7 +4,7 @@
 #include "gateway/gateway.h"
 #include "gateway/record/record.h"
 #include "gateway/wire/answer.h"
-#include "local/http/http.h"
+#include "server/http.h"
 
 /* Weights that are sampled from, or were and have requests under way. */
 typedef struct tnk__gw_sampler {
@@ -21,7 +21,7 @@ struct tnk_gateway {
   tnk_allocator_t alloc;
   uv_loop_t *loop;
   tnk_service_t *service;
-  local_http_t http;
+  tnk__srv_t http;
   tnk__gw_record_t *record;
   tnk_chat_template_t *template_;
   tnk_chat_tokenizer_t tokenizer;
@@ -50,7 +50,7 @@ struct tnk_gateway {
 typedef struct tnk__gw_job {
   tnk__list_t link; /* in the gateway */
   tnk_gateway_t *gateway;
-  local_req_t *req; /* NULL: the client has hung up */
+  tnk__srv_req_t *req; /* NULL: the client has hung up */
   tnk__gw_ask_t ask;
   char *session;
   uint64_t number;  /* of the request, in the record */
@@ -81,12 +81,12 @@ void tnk__gw_sampler_give_back(tnk__gw_sampler_t *sampler);
 /* Close all of them, and forget those that are being made. */
 void tnk__gw_samplers_close(tnk_gateway_t *gateway);
 /* Make another one, for a request that asks for it. */
-void tnk__gw_sampler_ask(tnk_gateway_t *gateway, local_req_t *req);
+void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req);
 
 /* ---- job.c ---- */
 
 /* Serve a request of an API. */
-void tnk__gw_job_begin(tnk_gateway_t *gateway, local_req_t *req,
+void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                        tnk__gw_api_t api, const char *session);
 /* End all of them without an answer. */
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
@@ -94,6 +94,6 @@ void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
 /* ---- route.c ---- */
 
 /* The handler of all requests. */
-void tnk__gw_handle(local_req_t *req, void *user);
+void tnk__gw_handle(tnk__srv_req_t *req, void *user);
 
 #endif

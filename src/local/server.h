@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #include "local/base/drawn.h"
-#include "local/base/full.h"
+#include "server/full.h"
 #include "local/fault/fault.h"
 #include "tnk/common.h"
 
@@ -137,7 +137,7 @@ typedef struct {
   /* Ceilings. */
   size_t max_body;        /* of a request, as sent and decompressed */
   size_t max_connections; /* for more, see `full` */
-  local_full_t full;
+  tnk__srv_full_t full;
   uint32_t max_streams; /* requests at a time on one of HTTP/2; 0: 128 */
   size_t max_pending;   /* requests without a result; more: 429 */
   size_t max_results;   /* results kept; the oldest give way: 410 */

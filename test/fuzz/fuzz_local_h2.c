@@ -19,11 +19,11 @@
 enum { MAX_BODY = 1024, MAX_BYTES = 8192, MAX_STREAMS = 64, BIG = 300000 };
 
 typedef struct {
-  local_req_t *parked[MAX_STREAMS];
+  tnk__srv_req_t *parked[MAX_STREAMS];
   size_t n_parked;
 } server_t;
 
-static void check_head(const local_req_t *req) {
+static void check_head(const tnk__srv_req_t *req) {
   const char *at = (const char *)req->head.data;
   const char *end = req->head.len > 0 ? at + req->head.len : at;
 
@@ -39,7 +39,7 @@ static void check_head(const local_req_t *req) {
   }
 }
 
-static void unpark(server_t *server, const local_req_t *req) {
+static void unpark(server_t *server, const tnk__srv_req_t *req) {
   size_t i = 0;
 
   while (i < server->n_parked && server->parked[i] != req)
@@ -48,63 +48,63 @@ static void unpark(server_t *server, const local_req_t *req) {
   server->parked[i] = server->parked[--server->n_parked];
 }
 
-static void on_gone(local_req_t *req, void *user) {
+static void on_gone(tnk__srv_req_t *req, void *user) {
   unpark(user, req);
 }
 
-static void reply_big(local_req_t *req) {
+static void reply_big(tnk__srv_req_t *req) {
   uint8_t *body = tnk__calloc(req->http->config.alloc, 1, BIG);
 
   FUZZ_CHECK(body != NULL);
-  local_req_reply(req, 200, "text/plain", "X-One: 1\r\nX-Two: 2\r\n", body,
-                  BIG);
+  tnk__srv_req_reply(req, 200, "text/plain", "X-One: 1\r\nX-Two: 2\r\n", body,
+                     BIG);
 }
 
-static void handle(local_req_t *req, void *user) {
+static void handle(tnk__srv_req_t *req, void *user) {
   server_t *server = user;
   char value[16];
 
   check_head(req);
   FUZZ_CHECK(req->path[0] == '/' && req->body.len <= MAX_BODY);
-  FUZZ_CHECK(!local_req_query(req, "a", value, sizeof(value)) ||
+  FUZZ_CHECK(!tnk__srv_req_query(req, "a", value, sizeof(value)) ||
              strlen(value) < sizeof(value));
   if (strcmp(req->path, "/later") == 0) {
     FUZZ_CHECK(server->n_parked < MAX_STREAMS);
     server->parked[server->n_parked++] = req;
-    local_req_park(req, on_gone, server);
+    tnk__srv_req_park(req, on_gone, server);
   } else if (strcmp(req->path, "/drop") == 0) {
-    local_req_drop(req);
+    tnk__srv_req_drop(req);
   } else if (strcmp(req->path, "/big") == 0) {
     reply_big(req);
   } else {
-    local_req_reply_text(req, 200, "text/plain", "now");
+    tnk__srv_req_reply_text(req, 200, "text/plain", "now");
   }
 }
 
-static local_http_t *get(server_t **server) {
+static tnk__srv_t *get(server_t **server) {
   static server_t state;
-  static local_http_t http;
+  static tnk__srv_t http;
   static uv_loop_t loop;
-  const local_http_config_t config = {.host = "127.0.0.1",
-                                      .max_body = MAX_BODY,
-                                      .max_conns = 8,
-                                      .max_streams = MAX_STREAMS,
-                                      .alloc = tnk__allocator_default(),
-                                      .handle = handle,
-                                      .user = &state};
+  const tnk__srv_config_t config = {.host = "127.0.0.1",
+                                    .max_body = MAX_BODY,
+                                    .max_conns = 8,
+                                    .max_streams = MAX_STREAMS,
+                                    .alloc = tnk__allocator_default(),
+                                    .handle = handle,
+                                    .user = &state};
 
   *server = &state;
   if (http.config.handle == NULL) {
     FUZZ_CHECK(uv_loop_init(&loop) == 0);
-    FUZZ_CHECK(local_http_open(&http, &loop, &config) == 0);
+    FUZZ_CHECK(tnk__srv_open(&http, &loop, &config) == 0);
   }
   return &http;
 }
 
 static void answer_parked(server_t *server) {
   while (server->n_parked > 0)
-    local_req_reply_text(server->parked[--server->n_parked], 201, "text/plain",
-                         "later");
+    tnk__srv_req_reply_text(server->parked[--server->n_parked], 201,
+                            "text/plain", "later");
 }
 
 /* What the server has said does not matter; its socket must not fill. */

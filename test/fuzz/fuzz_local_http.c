@@ -12,10 +12,10 @@ enum { MAX_BODY = 1024, MAX_BYTES = 4096 };
 
 typedef struct {
   tnk__buf_t log; /* what was asked, and the status of each answer */
-  local_req_t *parked;
+  tnk__srv_req_t *parked;
 } server_t;
 
-static void check_head(const local_req_t *req) {
+static void check_head(const tnk__srv_req_t *req) {
   const char *at = (const char *)req->head.data;
   const char *end = req->head.len > 0 ? at + req->head.len : at;
 
@@ -31,21 +31,21 @@ static void check_head(const local_req_t *req) {
   }
 }
 
-static void on_gone(local_req_t *req, void *user) {
+static void on_gone(tnk__srv_req_t *req, void *user) {
   server_t *server = user;
 
   FUZZ_CHECK(server->parked == req);
   server->parked = NULL;
 }
 
-static void handle(local_req_t *req, void *user) {
+static void handle(tnk__srv_req_t *req, void *user) {
   server_t *server = user;
   char value[16];
 
   check_head(req);
   FUZZ_CHECK(server->parked == NULL);
   FUZZ_CHECK(req->path[0] == '/' && req->body.len <= MAX_BODY);
-  FUZZ_CHECK(!local_req_query(req, "a", value, sizeof(value)) ||
+  FUZZ_CHECK(!tnk__srv_req_query(req, "a", value, sizeof(value)) ||
              strlen(value) < sizeof(value));
   tnk__buf_text(&server->log, req->method);
   tnk__buf_append(&server->log, req->path, strlen(req->path) + 1);
@@ -54,14 +54,14 @@ static void handle(local_req_t *req, void *user) {
   tnk__buf_byte(&server->log, '|');
   tnk__buf_append(&server->log, req->body.data, req->body.len);
   if (strcmp(req->path, "/later") != 0) {
-    local_req_reply_text(req, 200, "text/plain", "now");
+    tnk__srv_req_reply_text(req, 200, "text/plain", "now");
     return;
   }
   server->parked = req;
-  local_req_park(req, on_gone, server);
+  tnk__srv_req_park(req, on_gone, server);
 }
 
-static void on_reply(local_req_t *req, int status, void *user) {
+static void on_reply(tnk__srv_req_t *req, int status, void *user) {
   server_t *server = user;
 
   (void)req;
@@ -69,33 +69,33 @@ static void on_reply(local_req_t *req, int status, void *user) {
   tnk__buf_printf(&server->log, "=%d;", status);
 }
 
-static local_http_t *get(server_t **server) {
+static tnk__srv_t *get(server_t **server) {
   static server_t state;
-  static local_http_t http;
+  static tnk__srv_t http;
   static uv_loop_t loop;
-  const local_http_config_t config = {.host = "127.0.0.1",
-                                      .max_body = MAX_BODY,
-                                      .max_conns = 8,
-                                      .alloc = tnk__allocator_default(),
-                                      .handle = handle,
-                                      .on_reply = on_reply,
-                                      .user = &state};
+  const tnk__srv_config_t config = {.host = "127.0.0.1",
+                                    .max_body = MAX_BODY,
+                                    .max_conns = 8,
+                                    .alloc = tnk__allocator_default(),
+                                    .handle = handle,
+                                    .on_reply = on_reply,
+                                    .user = &state};
 
   *server = &state;
   if (http.config.handle == NULL) {
     FUZZ_CHECK(uv_loop_init(&loop) == 0);
-    FUZZ_CHECK(local_http_open(&http, &loop, &config) == 0);
+    FUZZ_CHECK(tnk__srv_open(&http, &loop, &config) == 0);
   }
   return &http;
 }
 
 static void answer_parked(fuzz_peer_t *peer, server_t *server) {
-  local_req_t *req;
+  tnk__srv_req_t *req;
 
   while (server->parked != NULL) {
     req = server->parked;
     server->parked = NULL;
-    local_req_reply_text(req, 201, "text/plain", "later");
+    tnk__srv_req_reply_text(req, 201, "text/plain", "later");
     fuzz_peer_turn(peer);
   }
 }

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "fuzz.h"
-#include "local/http/state.h"
+#include "server/state.h"
 
 /*
  * A peer of the local server without a network: what it sends is put into the
@@ -15,13 +15,13 @@
  * writes goes into a socket pair that nobody needs to read.
  */
 typedef struct {
-  local_http_t *http;
-  local_conn_t *conn;
+  tnk__srv_t *http;
+  tnk__srv_conn_t *conn;
   size_t n_open; /* handles of the server before this peer */
   int fd;
 } fuzz_peer_t;
 
-static inline void fuzz_peer_open(fuzz_peer_t *peer, local_http_t *http) {
+static inline void fuzz_peer_open(fuzz_peer_t *peer, tnk__srv_t *http) {
   int fds[2];
 
   FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
@@ -30,12 +30,12 @@ static inline void fuzz_peer_open(fuzz_peer_t *peer, local_http_t *http) {
   peer->fd = fds[1];
   peer->conn = tnk__calloc(http->config.alloc, 1, sizeof(*peer->conn));
   FUZZ_CHECK(peer->conn != NULL);
-  FUZZ_CHECK(local_conn_init(peer->conn, http, http->listener.loop) == 0);
+  FUZZ_CHECK(tnk__srv_conn_init(peer->conn, http, http->listener.loop) == 0);
   tnk__list_append(&http->conns, &peer->conn->link);
   http->n_conns++;
   http->n_open++;
   FUZZ_CHECK(uv_tcp_open(&peer->conn->tcp, fds[0]) == 0);
-  local_conn_start(peer->conn);
+  tnk__srv_conn_start(peer->conn);
 }
 
 static inline int fuzz_peer_is_open(const fuzz_peer_t *peer) {
@@ -51,7 +51,7 @@ static inline void fuzz_peer_send(fuzz_peer_t *peer, const uint8_t *data,
   uv_stream_t *stream = (uv_stream_t *)&peer->conn->tcp;
   uv_buf_t buf;
 
-  if (!fuzz_peer_is_open(peer) || peer->conn->state == LOCAL_CONN_CLOSING)
+  if (!fuzz_peer_is_open(peer) || peer->conn->state == TNK__SRV_CONN_CLOSING)
     return;
   /* Reading is stopped when more is pending than an input has. */
   FUZZ_CHECK(stream->read_cb != NULL);
@@ -63,7 +63,7 @@ static inline void fuzz_peer_send(fuzz_peer_t *peer, const uint8_t *data,
 
 static inline void fuzz_peer_close(fuzz_peer_t *peer) {
   if (fuzz_peer_is_open(peer))
-    local_conn_close(peer->conn);
+    tnk__srv_conn_close(peer->conn);
   while (fuzz_peer_is_open(peer))
     fuzz_peer_turn(peer);
   close(peer->fd);

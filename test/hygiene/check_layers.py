@@ -4,7 +4,7 @@
 A room is a folder of src/ or a folder inside one. RANK orders them: a file may
 include its own room and those of lower ranks that its row does not exclude;
 rooms of one rank do not see each other. The programs beside the layers
-(command, local server, tokenizers) have an order of their own inside and see
+(command, servers, tokenizers) have an order of their own inside and see
 of the library what their row in BESIDE names. Internal includes are written
 "room/file.h", public ones "tnk/file.h"; any other quoted form is an error too,
 so that nothing slips past the check. A folder without a rank is an error.
@@ -33,7 +33,7 @@ BLIND = [("flow", "codec"), ("codec", "flow"), ("task/hub", "task")]
 # What is seen all the same.
 SHARED = {"task/fetch"}
 
-LOCAL = {"local/base": 0, "local/lm": 0, "local/fault": 1, "local/http": 2,
+LOCAL = {"local/base": 0, "local/lm": 0, "local/fault": 1,
          "local/stub": 3, "local": 3, "local/call": 4, "local/ledger": 5,
          "local/store": 6, "local/future": 7, "local/sample": 8,
          "local/train": 9, "local/links": 10, "local/server": 11}
@@ -48,16 +48,16 @@ CLI = {"cli/base": 0, "cli/frame": 1, "cli/out": 2, "cli/ask": 3,
        "cli/serve": 4.6, "cli/text": 4, "cli/rest": 4, "cli/account": 4, "cli/sample": 4.5, "cli/conform": 4, "cli": 5}
 # program -> the ranks of its own rooms, what it sees of others
 BESIDE = {
-    "local": (LOCAL, {"base", "codec"}),
+    "server": ({"server": 0}, {"base"}),
+    "local": (LOCAL, {"base", "codec", "server"}),
     "tokenizers": (TOKENIZERS, {"base"}),
     "chat": (CHAT, {"base", "codec"}),
-    "gateway": (GATEWAY, {"base", "codec"}),
-    "cli": (CLI, {"base", "codec", "local", "gateway"}),
+    "gateway": (GATEWAY, {"base", "codec", "server"}),
+    "cli": (CLI, {"base", "codec", "server", "local", "gateway"}),
 }
 
 # A room of a program that works on the insides of the library.
-INSIDE = {"cli/conform": {"flow", "loop", "net", "http", "api"},
-          "gateway": {"local"}}
+INSIDE = {"cli/conform": {"flow", "loop", "net", "http", "api"}}
 
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 GENERATED = re.compile(r"[a-z_]+\.pb-c\.h$")

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "h2_client.h"
-#include "local/http/http.h"
+#include "server/http.h"
 #include "support/test.h"
 
 /* HTTP/2 on the port of HTTP/1.1: what it serves, and what a peer may not make
@@ -201,7 +201,7 @@ TEST(the_peer_is_told_how_many_streams_there_may_be) {
     CHECK_INT(h2_status(h2_get(client, "/api/v1/healthz")), 200);
     CHECK_INT(nghttp2_session_get_remote_settings(
                   client->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS),
-              n > 0 ? n : LOCAL_HTTP_STREAMS);
+              n > 0 ? n : TNK__SRV_STREAMS);
     h2_close(client);
     rig_close(&rig);
   }
@@ -444,18 +444,18 @@ TEST(connections_beyond_the_most_are_refused) {
   rig_t rig;
 
   options.max_connections = 1;
-  for (int full = LOCAL_FULL_CLOSE; full <= LOCAL_FULL_503; full++) {
-    options.full = (local_full_t)full;
+  for (int full = TNK__SRV_FULL_CLOSE; full <= TNK__SRV_FULL_503; full++) {
+    options.full = (tnk__srv_full_t)full;
     rig_open(&rig, &options);
     first = rig_get(&rig, "healthz");
     CHECK_INT(first->status, 200);
     for (int i = 0; i < 3; i++) {
       x = rig_raw(&rig, get, sizeof(get) - 1);
-      x->is_raw = full == LOCAL_FULL_RESET;
+      x->is_raw = full == TNK__SRV_FULL_RESET;
       while (!x->closed)
         uv_run(&rig.loop, UV_RUN_ONCE);
-      CHECK_INT(x->status, full == LOCAL_FULL_503 ? 503 : 0);
-      CHECK(full != LOCAL_FULL_RESET || x->reset);
+      CHECK_INT(x->status, full == TNK__SRV_FULL_503 ? 503 : 0);
+      CHECK(full != TNK__SRV_FULL_RESET || x->reset);
       CHECK(x->status == 0 || strncmp(x->body, "<html>", 6) == 0);
       rig_free(x);
     }
@@ -473,7 +473,7 @@ TEST(a_refused_connection_of_http2_is_told_so) {
   rig_t rig;
 
   options.max_connections = 1;
-  options.full = LOCAL_FULL_503;
+  options.full = TNK__SRV_FULL_503;
   rig_open(&rig, &options);
   first = h2_open(&rig);
   CHECK_INT(h2_status(h2_get(first, "/api/v1/healthz")), 200);

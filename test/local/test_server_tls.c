@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "local/http/http.h"
+#include "server/http.h"
 #include "support/test.h"
 #include "tnk/error.h"
 
@@ -51,7 +51,7 @@ TEST(the_protocol_is_agreed_upon) {
   rig_t rig;
 
   for (size_t i = 0; i < 4; i++) {
-    const char *wanted = i == 0 || !local_http_has_h2() ? "http/1.1" : "h2";
+    const char *wanted = i == 0 || !tnk__srv_has_h2() ? "http/1.1" : "h2";
     exchange_t *x;
 
     tls_kit_open(&kit, offers[i]);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/frame/cli.h"
-#include "local/http/http.h"
+#include "server/http.h"
 
 enum { MAX_FLAGS = 64, HOUR_MS = 3600000 };
 
@@ -91,10 +91,10 @@ static const char *const archives[] = {[LOCAL_ARCHIVE_REDIRECT] = "redirect",
                                        [LOCAL_ARCHIVE_JSON] = "json",
                                        [LOCAL_ARCHIVE_NONE] = "none",
                                        NULL};
-static const char *const fulls[] = {[LOCAL_FULL_WAIT] = "wait",
-                                    [LOCAL_FULL_CLOSE] = "close",
-                                    [LOCAL_FULL_RESET] = "reset",
-                                    [LOCAL_FULL_503] = "503",
+static const char *const fulls[] = {[TNK__SRV_FULL_WAIT] = "wait",
+                                    [TNK__SRV_FULL_CLOSE] = "close",
+                                    [TNK__SRV_FULL_RESET] = "reset",
+                                    [TNK__SRV_FULL_503] = "503",
                                     NULL};
 
 enum { MAX_SIZE_BITS = 58 };
@@ -365,7 +365,7 @@ const char *cli_local_check(const cli_t *cli) {
     return "--tls-cert needs --tls-key";
   if (given.tls_key != NULL && given.tls_cert == NULL)
     return "--tls-key needs --tls-cert";
-  if (given.max_streams >= 0 && !local_http_has_h2())
+  if (given.max_streams >= 0 && !tnk__srv_has_h2())
     return "--max-streams is of HTTP/2, and this tnk was built without nghttp2";
   name = first_given(given.stub ? model_only : stub_only);
   if (name == NULL)
@@ -391,7 +391,7 @@ static void put_limits(local_options_t *server) {
   if (given.max_connections >= 0)
     server->max_connections = (size_t)given.max_connections;
   if (given.full >= 0)
-    server->full = (local_full_t)given.full;
+    server->full = (tnk__srv_full_t)given.full;
   if (given.max_streams >= 0)
     server->max_streams = (uint32_t)given.max_streams;
   if (given.max_pending >= 0)

@@ -11,27 +11,27 @@
 
 /* ---- Answers ---- */
 
-static void reply_with(local_req_t *req, int status, const char *extra,
+static void reply_with(tnk__srv_req_t *req, int status, const char *extra,
                        tnk__buf_t *buf) {
   size_t len = 0;
   uint8_t *body = tnk__buf_take(buf, &len);
 
   if (body == NULL) {
     tnk__buf_deinit(buf);
-    local_req_reply_text(req, 500, "text/plain", "Internal Server Error");
+    tnk__srv_req_reply_text(req, 500, "text/plain", "Internal Server Error");
     return;
   }
-  local_req_reply(req, status, "application/json", extra, body, len);
+  tnk__srv_req_reply(req, status, "application/json", extra, body, len);
 }
 
-void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf) {
+void local_reply_buf(tnk__srv_req_t *req, int status, tnk__buf_t *buf) {
   /* Clients repeat a 429, some of them at once and for ever without a word on
    * when. */
   reply_with(req, status, status == 429 ? "Retry-After: 1\r\n" : NULL, buf);
 }
 
-void local_reply_text(local_req_t *req, int status, const char *json) {
-  local_req_reply_text(req, status, "application/json", json);
+void local_reply_text(tnk__srv_req_t *req, int status, const char *json) {
+  tnk__srv_req_reply_text(req, status, "application/json", json);
 }
 
 void local_out_init(local_out_t *out, const tnk_allocator_t *alloc) {
@@ -39,14 +39,15 @@ void local_out_init(local_out_t *out, const tnk_allocator_t *alloc) {
   tnk__json_writer_init(&out->w, &out->buf);
 }
 
-void local_out_reply(local_out_t *out, local_req_t *req, int status) {
+void local_out_reply(local_out_t *out, tnk__srv_req_t *req, int status) {
   /* A text of the client that is not UTF-8 can only come from its path. */
   if (tnk__json_finish(&out->w) != TNK_OK)
     tnk__buf_deinit(&out->buf);
   local_reply_buf(req, status, &out->buf);
 }
 
-void local_reply_error(local_req_t *req, int status, const char *format, ...) {
+void local_reply_error(tnk__srv_req_t *req, int status, const char *format,
+                       ...) {
   char text[1024];
   local_out_t out;
   va_list args;
@@ -62,8 +63,8 @@ void local_reply_error(local_req_t *req, int status, const char *format, ...) {
   local_out_reply(&out, req, status);
 }
 
-void local_reply_invalid(local_req_t *req, const char *type, const char *member,
-                         const char *message) {
+void local_reply_invalid(tnk__srv_req_t *req, const char *type,
+                         const char *member, const char *message) {
   local_out_t out;
 
   local_out_init(&out, req->http->config.alloc);

@@ -12,7 +12,7 @@
  */
 typedef struct {
   local_server_t *server;
-  local_req_t *req;
+  tnk__srv_req_t *req;
   const json_t *body;   /* the object sent, or NULL when it is protobuf */
   const uint8_t *bytes; /* the body, decompressed */
   size_t n_bytes;
@@ -22,16 +22,16 @@ typedef struct {
 /* ---- Answers ---- */
 
 /* Answer with what is in `buf`, which is emptied. */
-void local_reply_buf(local_req_t *req, int status, tnk__buf_t *buf);
-void local_reply_text(local_req_t *req, int status, const char *json);
+void local_reply_buf(tnk__srv_req_t *req, int status, tnk__buf_t *buf);
+void local_reply_text(tnk__srv_req_t *req, int status, const char *json);
 /* Answer {"detail": sentence}. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-void local_reply_error(local_req_t *req, int status, const char *format, ...);
+void local_reply_error(tnk__srv_req_t *req, int status, const char *format, ...);
 /* Answer 422 with FastAPI's list: one entry about one member of the body. */
-void local_reply_invalid(local_req_t *req, const char *type, const char *member,
-                         const char *message);
+void local_reply_invalid(tnk__srv_req_t *req, const char *type,
+                         const char *member, const char *message);
 /* Answer with the promise of a result; `ids` is NULL or a JSON array. */
 void local_reply_future(local_call_t *call, const char *request_id,
                         const char *model_id, const char *ids);
@@ -42,7 +42,7 @@ typedef struct {
   tnk__json_writer_t w;
 } local_out_t;
 void local_out_init(local_out_t *out, const tnk_allocator_t *alloc);
-void local_out_reply(local_out_t *out, local_req_t *req, int status);
+void local_out_reply(local_out_t *out, tnk__srv_req_t *req, int status);
 
 /* ---- Members of the body ---- */
 

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "local/http/http.h"
+#include "server/http.h"
 #include "local/lm/lm.h"
 #include "local/server.h"
 #include "local/base/table.h"
@@ -76,7 +76,7 @@ struct local_server {
   int data_is_temporary;
   char *model_dir; /* absolute, or NULL */
   int lock;        /* descriptor; -1: none */
-  local_http_t http;
+  tnk__srv_t http;
   local_timers_t timers;
   local_work_t work;
   local_timer_t reaper;

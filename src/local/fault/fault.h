@@ -9,7 +9,7 @@
 /*
  * Faults that a server injects into its own answers, as a text asks for. The
  * text is described in README.md beside this; spec.c reads it, plan.c decides
- * what happens to a request, local/http/fault_answer.c does it, and log.c
+ * what happens to a request, answer.c does it, and log.c
  * writes down what was done.
  *
  * Each request suffers at most one fault. What it is depends only on the seed,
@@ -177,23 +177,6 @@ void local_faults_decide(local_faults_t *faults, const char *path,
                          local_fault_t *out);
 void local_faults_note(local_faults_t *faults, const local_fault_t *fault,
                        uint64_t n, const char *path, int64_t seq_id);
-/* What an answer will be; `body` is an allocation of the server. */
-typedef struct {
-  int status; /* -1: none, the connection or the stream is dropped */
-  const char *content_type;
-  const char *extra; /* NULL or complete header lines */
-  uint8_t *body;
-  size_t len;
-  /* What only faults change. */
-  char line[1200];    /* one more line of the header, or "" */
-  uint64_t announced; /* length of the body, as the header says */
-  size_t n_sent;      /* bytes of it that are sent */
-  uint64_t rate;      /* at this many a second; 0: at once */
-  int is_twice;       /* HTTP/1.1: the whole answer, directly behind itself */
-  int is_goodbye;     /* the connection takes no further requests */
-  int ends_conn;      /* where it is dropped, so are the neighbours */
-} local_answer_t;
-
 /* Open the endpoint that lists what was injected and takes other faults. */
 #define LOCAL_FAULTS_PATH "/tnk/faults"
 void local_faults_open_control(local_faults_t *faults);

@@ -15,7 +15,7 @@ typedef struct {
 void local_hold_start(local_server_t *server, local_hold_t *hold,
                       void (*over)(local_timer_t *timer));
 void local_hold_stop(local_server_t *server, local_hold_t *hold);
-/* For local_http_config_t.on_full. */
+/* For tnk__srv_config_t.on_full. */
 void local_hold_oldest_ends(void *user);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct {
   local_waiter_t waiter;
   local_hold_t hold;
   local_future_t *future;
-  local_req_t *req;
+  tnk__srv_req_t *req;
   int metadata; /* the size may be answered instead of the result */
 } wait_t;
 
@@ -33,7 +33,7 @@ static wait_t end_wait(wait_t *wait) {
   return was;
 }
 
-static void reply_failure(local_future_t *future, local_req_t *req) {
+static void reply_failure(local_future_t *future, tnk__srv_req_t *req) {
   const char *text =
       future->result != NULL ? (const char *)future->result : "Request failed";
   local_out_t out;
@@ -56,13 +56,13 @@ static void reply_failure(local_future_t *future, local_req_t *req) {
   local_out_reply(&out, req, 200);
 }
 
-static int accepts_proto(const local_req_t *req) {
-  const char *accept = local_req_header(req, "accept");
+static int accepts_proto(const tnk__srv_req_t *req) {
+  const char *accept = tnk__srv_req_header(req, "accept");
 
   return accept != NULL && strstr(accept, "application/x-protobuf") != NULL;
 }
 
-static void reply_metadata(local_future_t *future, local_req_t *req) {
+static void reply_metadata(local_future_t *future, tnk__srv_req_t *req) {
   local_out_t out;
 
   local_out_init(&out, future->server->alloc);
@@ -74,7 +74,7 @@ static void reply_metadata(local_future_t *future, local_req_t *req) {
   local_out_reply(&out, req, 200);
 }
 
-static void reply_settled(local_future_t *future, local_req_t *req,
+static void reply_settled(local_future_t *future, tnk__srv_req_t *req,
                           int metadata) {
   const local_server_t *server = future->server;
   uint8_t *copy;
@@ -106,10 +106,10 @@ static void reply_settled(local_future_t *future, local_req_t *req,
   }
   if (future->n_result > 0)
     memcpy(copy, future->result, future->n_result);
-  local_req_reply(req, 200,
-                  future->is_proto ? "application/x-protobuf"
-                                   : "application/json",
-                  NULL, copy, future->n_result);
+  tnk__srv_req_reply(req, 200,
+                     future->is_proto ? "application/x-protobuf"
+                                      : "application/json",
+                     NULL, copy, future->n_result);
 }
 
 static const char *queue_state(const local_future_t *future) {
@@ -117,7 +117,7 @@ static const char *queue_state(const local_future_t *future) {
   return future->server->n_pending > 64 ? "paused_capacity" : "active";
 }
 
-static void reply_not_yet(local_future_t *future, local_req_t *req) {
+static void reply_not_yet(local_future_t *future, tnk__srv_req_t *req) {
   local_out_t out;
 
   if (future->server->options.sequence == LOCAL_LENIENT) {
@@ -139,7 +139,7 @@ static void on_held(local_timer_t *timer) {
   reply_not_yet(was.future, was.req);
 }
 
-static void on_gone(local_req_t *req, void *user) {
+static void on_gone(tnk__srv_req_t *req, void *user) {
   (void)req;
   end_wait(user);
 }
@@ -180,7 +180,7 @@ static void hold(local_call_t *call, local_future_t *future, int metadata) {
   wait->req = call->req;
   wait->metadata = metadata;
   tnk__list_append(&future->waiters, &wait->waiter.link);
-  local_req_park(call->req, on_gone, wait);
+  tnk__srv_req_park(call->req, on_gone, wait);
   local_hold_start(server, &wait->hold, on_held);
 }
 

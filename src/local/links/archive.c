@@ -146,7 +146,7 @@ static void reply_redirect(local_call_t *call, const char *link,
 
   local_http_date(expires_s * 1000, date);
   snprintf(lines, sizeof(lines), "Location: %s\r\nExpires: %s\r\n", link, date);
-  local_req_reply(call->req, 302, "application/json", lines, NULL, 0);
+  tnk__srv_req_reply(call->req, 302, "application/json", lines, NULL, 0);
 }
 
 void local_archive(local_call_t *call) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "local/fault/calls.h"
 #include "local/links/range.h"
 
 /* Answers for what a link leads to, as stores of files do. */
@@ -166,8 +167,8 @@ static void send_part(local_call_t *call, const source_t *source,
     snprintf(lines + at, sizeof(lines) - (size_t)at,
              "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n",
              range->first, range->end - 1, source->size);
-  local_req_reply(call->req, is_part ? 206 : 200, "application/octet-stream",
-                  lines, body, (size_t)n);
+  tnk__srv_req_reply(call->req, is_part ? 206 : 200, "application/octet-stream",
+                     lines, body, (size_t)n);
 }
 
 static void refuse_range(local_call_t *call, const source_t *source) {
@@ -175,7 +176,7 @@ static void refuse_range(local_call_t *call, const source_t *source) {
 
   snprintf(lines, sizeof(lines), "Content-Range: bytes */%" PRIu64 "\r\n",
            source->size);
-  local_req_reply(call->req, 416, "application/json", lines, NULL, 0);
+  tnk__srv_req_reply(call->req, 416, "application/json", lines, NULL, 0);
 }
 
 /* As many bytes as were asked for, from elsewhere. */
@@ -190,23 +191,23 @@ static void move_range(local_range_t *range, uint64_t size) {
 }
 
 /* A part is only of use beside what the peer has of the same file. */
-static const char *wanted_range(const local_req_t *req,
+static const char *wanted_range(const tnk__srv_req_t *req,
                                 const source_t *source) {
-  const char *same = local_req_header(req, "if-range");
+  const char *same = tnk__srv_req_header(req, "if-range");
 
   if ((same != NULL && strcmp(same, source->etag) != 0) ||
-      req->fault.kind == LOCAL_FAULT_NO_RANGE)
+      local_fault_of(req)->kind == LOCAL_FAULT_NO_RANGE)
     return NULL;
-  return local_req_header(req, "range");
+  return tnk__srv_req_header(req, "range");
 }
 
 static void send_source(local_call_t *call, const source_t *source) {
-  const char *match = local_req_header(call->req, "if-match");
+  const char *match = tnk__srv_req_header(call->req, "if-match");
   local_range_t range =
       local_range_read(wanted_range(call->req, source), source->size);
 
   if (range.kind == LOCAL_RANGE_PART &&
-      call->req->fault.kind == LOCAL_FAULT_OTHER_RANGE)
+      local_fault_of(call->req)->kind == LOCAL_FAULT_OTHER_RANGE)
     move_range(&range, source->size);
   if (match != NULL && strcmp(match, "*") != 0 &&
       strstr(match, source->etag) == NULL)
@@ -233,7 +234,7 @@ static int check_link(local_call_t *call) {
 }
 
 void local_download(local_call_t *call) {
-  local_req_t *req = call->req;
+  tnk__srv_req_t *req = call->req;
   local_place_t place;
   source_t source;
   char session[40];

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "local/base/clock.h"
+#include "local/fault/calls.h"
 #include "local/links/link.h"
 
 /* Links to the files of external weights. */
@@ -41,7 +42,8 @@ static void put_files(tnk__json_writer_t *w, const local_call_t *call,
   for (size_t i = 0; i < listing->n; i++)
     if (local_link_write(call->server, call->req, place, listing->files[i].name,
                          expires_s, link)) {
-      write_name(&call->req->fault, listing->files[i].name, name, sizeof(name));
+      write_name(local_fault_of(call->req), listing->files[i].name, name,
+                 sizeof(name));
       tnk__json_put_text(w, name, link);
     }
   tnk__json_end(w);

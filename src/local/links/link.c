@@ -49,9 +49,9 @@ static int is_host(const char *host) {
 }
 
 /* The host that the peer has reached us by is one that it can reach. */
-static int write_origin(const local_server_t *server, const local_req_t *req,
+static int write_origin(const local_server_t *server, const tnk__srv_req_t *req,
                         char *out, size_t size) {
-  const char *host = local_req_header(req, "host");
+  const char *host = tnk__srv_req_header(req, "host");
   const char *own = server->options.host;
   const char *scheme = server->options.tls_cert != NULL ? "https" : "http";
 
@@ -68,7 +68,7 @@ int64_t local_link_end(const local_server_t *server) {
   return local_now_ms(server) / 1000 + (int64_t)server->options.link_life_s;
 }
 
-int local_link_sign(const local_server_t *server, const local_req_t *req,
+int local_link_sign(const local_server_t *server, const tnk__srv_req_t *req,
                     const char *path, int64_t expires_s, char out[LOCAL_LINK]) {
   char signature[LOCAL_SIGNATURE + 1];
   int at;
@@ -85,7 +85,7 @@ int local_link_sign(const local_server_t *server, const local_req_t *req,
   return n >= 0 && n < LOCAL_LINK - at;
 }
 
-int local_link_write(const local_server_t *server, const local_req_t *req,
+int local_link_write(const local_server_t *server, const tnk__srv_req_t *req,
                      const local_place_t *place, const char *file,
                      int64_t expires_s, char out[LOCAL_LINK]) {
   char path[MAX_FILE_PATH];
@@ -108,14 +108,14 @@ static int same_signature(const char *a, const char *b) {
 }
 
 local_link_state_t local_link_check(const local_server_t *server,
-                                    const local_req_t *req) {
+                                    const tnk__srv_req_t *req) {
   char expires[24];
   char given[LOCAL_SIGNATURE + 2];
   char right[LOCAL_SIGNATURE + 1];
   uint64_t expires_s;
 
-  if (!local_req_query(req, "expires", expires, sizeof(expires)) ||
-      !local_req_query(req, "signature", given, sizeof(given)) ||
+  if (!tnk__srv_req_query(req, "expires", expires, sizeof(expires)) ||
+      !tnk__srv_req_query(req, "signature", given, sizeof(given)) ||
       tnk__text_u64(expires, INT64_MAX / 1000, &expires_s) != TNK_OK ||
       strlen(req->path) >= MAX_FILE_PATH ||
       !sign(server, req->path, (int64_t)expires_s, right) ||

@@ -23,11 +23,11 @@ enum {
 int local_links_init(local_server_t *server);
 /* Write a link to a file of a checkpoint, good until `expires_s` since 1970, to
  * where `req` has reached us. 0 when it does not fit. */
-int local_link_write(const local_server_t *server, const local_req_t *req,
+int local_link_write(const local_server_t *server, const tnk__srv_req_t *req,
                      const local_place_t *place, const char *file,
                      int64_t expires_s, char out[LOCAL_LINK]);
 /* The same, for any path of a file that is safe as it is. */
-int local_link_sign(const local_server_t *server, const local_req_t *req,
+int local_link_sign(const local_server_t *server, const tnk__srv_req_t *req,
                     const char *path, int64_t expires_s, char out[LOCAL_LINK]);
 /* When links that are made now end, in seconds since 1970. */
 int64_t local_link_end(const local_server_t *server);
@@ -39,7 +39,7 @@ typedef enum {
 } local_link_state_t;
 /* Judge the path and the query of a request. */
 local_link_state_t local_link_check(const local_server_t *server,
-                                    const local_req_t *req);
+                                    const tnk__srv_req_t *req);
 
 /* The name of the archive among the files of a checkpoint. */
 #define LOCAL_ARCHIVE_FILE "archive.tar"

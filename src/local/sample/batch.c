@@ -12,7 +12,7 @@
 typedef struct {
   tnk__list_t link; /* in local_sampler_t.polls */
   local_hold_t hold;
-  local_req_t *req;
+  tnk__srv_req_t *req;
   local_sampler_t *sampler;
   uint64_t clone;
   uint64_t prev;
@@ -39,7 +39,7 @@ static int has_news(const local_sampler_t *sampler, uint64_t clone,
   return 0;
 }
 
-static void reply_news(local_req_t *req, const local_sampler_t *sampler,
+static void reply_news(tnk__srv_req_t *req, const local_sampler_t *sampler,
                        uint64_t clone, uint64_t prev) {
   uint64_t cursor = prev;
   size_t n = 0;
@@ -91,7 +91,7 @@ static void on_held(local_timer_t *timer) {
   answer(tnk__container_of(timer, poll_t, hold.timer));
 }
 
-static void on_gone(local_req_t *req, void *user) {
+static void on_gone(tnk__srv_req_t *req, void *user) {
   (void)req;
   free_poll(user);
 }
@@ -120,7 +120,7 @@ void local_batch_end(local_sampler_t *sampler) {
   tnk__list_t *node;
 
   while ((node = tnk__list_first(&sampler->polls)) != NULL) {
-    local_req_t *req = POLL(node)->req;
+    tnk__srv_req_t *req = POLL(node)->req;
 
     free_poll(POLL(node));
     local_reply_error(req, 404, "Sampling session is over");
@@ -141,7 +141,7 @@ static void hold(local_call_t *call, local_sampler_t *sampler, uint64_t clone,
   *poll = (poll_t){
       .req = call->req, .sampler = sampler, .clone = clone, .prev = prev};
   tnk__list_append(&sampler->polls, &poll->link);
-  local_req_park(call->req, on_gone, poll);
+  tnk__srv_req_park(call->req, on_gone, poll);
   local_hold_start(server, &poll->hold, on_held);
 }
 

@@ -23,7 +23,7 @@ static int read_type(local_call_t *call, query_t *query) {
                                           "organization_"};
   char text[40];
 
-  if (!local_req_query(call->req, "event_type", text, sizeof(text)) ||
+  if (!tnk__srv_req_query(call->req, "event_type", text, sizeof(text)) ||
       text[0] == '\0' || strcmp(text, "all") == 0)
     return 1;
   for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
@@ -43,7 +43,8 @@ static int read_day(local_call_t *call, query_t *query) {
   int64_t us;
 
   query->first_ms = local_now_ms(call->server) / DAY_MS * DAY_MS;
-  if (!local_req_query(call->req, "day", text, sizeof(text)) || text[0] == '\0')
+  if (!tnk__srv_req_query(call->req, "day", text, sizeof(text)) ||
+      text[0] == '\0')
     return 1;
   if (strlen(text) != strlen("2026-01-02") ||
       !tnk__time_read(&us, text, strlen(text))) {

@@ -35,8 +35,8 @@ void local_keys_free(local_server_t *server) {
     drop(server, KEY(server->key_list.next));
 }
 
-static const char *header(const local_req_t *req) {
-  const char *key = local_req_header(req, "x-idempotency-key");
+static const char *header(const tnk__srv_req_t *req) {
+  const char *key = tnk__srv_req_header(req, "x-idempotency-key");
 
   return key != NULL && key[0] != '\0' && strlen(key) <= MAX_KEY ? key : NULL;
 }
@@ -50,8 +50,8 @@ static void replay(local_call_t *call, const kept_t *key) {
     return;
   }
   memcpy(copy, key->body, key->n_body);
-  local_req_reply(call->req, key->status, "application/json", NULL, copy,
-                  key->n_body);
+  tnk__srv_req_reply(call->req, key->status, "application/json", NULL, copy,
+                     key->n_body);
 }
 
 int local_keys_answer(local_call_t *call) {
@@ -77,7 +77,7 @@ int local_keys_answer(local_call_t *call) {
 }
 
 /* Without memory the answer is not remembered, which costs only the repeat. */
-void local_keys_answered(local_req_t *req, int status, const uint8_t *body,
+void local_keys_answered(tnk__srv_req_t *req, int status, const uint8_t *body,
                          size_t len, void *user) {
   local_server_t *server = user;
   const char *text = req->key_hash != 0 ? header(req) : NULL;

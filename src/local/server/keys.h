@@ -14,8 +14,8 @@ enum { LOCAL_MAX_KEYS = 4096 };
  * used twice for different requests (422). Otherwise its answer will be
  * remembered. */
 int local_keys_answer(local_call_t *call);
-/* Remember an answer; for local_http_config_t. */
-void local_keys_answered(local_req_t *req, int status, const uint8_t *body,
+/* Remember an answer; for tnk__srv_config_t. */
+void local_keys_answered(tnk__srv_req_t *req, int status, const uint8_t *body,
                          size_t len, void *user);
 void local_keys_free(local_server_t *server);
 

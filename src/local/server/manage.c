@@ -21,7 +21,7 @@ void local_delete_checkpoint(local_call_t *call) {
     local_weights_forget(call->server, dir);
   local_store_remove(call->server, &meta.place);
   local_place_note(call->server, "checkpoint_delete", &meta.place);
-  local_req_reply(call->req, 204, "application/json", NULL, NULL, 0);
+  tnk__srv_req_reply(call->req, 204, "application/json", NULL, NULL, 0);
 }
 
 /* Write it, free it, answer. */

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "local/fault/calls.h"
 #include "local/server/config.h"
 #include "local/server/keys.h"
 #include "local/train/model.h"
@@ -46,7 +47,7 @@ static const char *refusal(const local_options_t *o) {
     return "the members must be any or strict";
   if ((o->tls_cert == NULL) != (o->tls_key == NULL))
     return "a certificate needs its key, and a key its certificate";
-  if (o->full < LOCAL_FULL_WAIT || o->full > LOCAL_FULL_503)
+  if (o->full < TNK__SRV_FULL_WAIT || o->full > TNK__SRV_FULL_503)
     return "connections too many must wait, be closed, be reset or get 503";
   if (o->max_body == 0 || o->max_connections == 0 || o->max_pending == 0 ||
       o->max_results == 0)
@@ -143,11 +144,11 @@ static void init(local_server_t *server, const tnk_allocator_t *alloc,
 /* `why` is empty where the code says it all. */
 static int open_parts(local_server_t *server, const local_options_t *options,
                       tnk__lm_why_t *why) {
-  local_http_config_t http = {.handle = local_route,
-                              .on_answer = local_keys_answered,
-                              .on_reply = local_route_replied,
-                              .on_full = local_hold_oldest_ends,
-                              .user = server};
+  tnk__srv_config_t http = {.handle = local_route,
+                            .on_answer = local_keys_answered,
+                            .on_reply = local_route_replied,
+                            .on_full = local_hold_oldest_ends,
+                            .user = server};
   unsigned char random[6];
   int err = copy_options(server, options);
   int at = 0;
@@ -186,8 +187,10 @@ static int open_parts(local_server_t *server, const local_options_t *options,
   http.why = why->text;
   http.n_why = sizeof(why->text);
   http.alloc = server->alloc;
-  http.faults = server->options.faults;
-  return local_http_open(&server->http, server->loop, &http);
+  if (server->options.faults != NULL)
+    http.hooks = &local_fault_hooks;
+  http.hooks_user = server->options.faults;
+  return tnk__srv_open(&server->http, server->loop, &http);
 }
 
 static int explain(const local_options_t *options, int err, const char *text) {
@@ -323,7 +326,7 @@ void local_server_close(local_server_t *server, void (*closed)(void *user),
   server->closed_user = user;
   /* Connections, work and timers; the last one frees everything. */
   server->n_open = 3;
-  local_http_close(&server->http, on_http_closed, server);
+  tnk__srv_close(&server->http, on_http_closed, server);
   local_work_close(&server->work, on_work_closed);
   local_timers_close(&server->timers, on_timers_closed);
 }

@@ -117,12 +117,12 @@ static void put_run(tnk__json_writer_t *w, const local_kept_t *list,
 
 /* ---- Lists ---- */
 
-size_t local_query_number(const local_req_t *req, const char *name,
+size_t local_query_number(const tnk__srv_req_t *req, const char *name,
                           size_t fallback) {
   char text[24];
   uint64_t value;
 
-  if (!local_req_query(req, name, text, sizeof(text)) ||
+  if (!tnk__srv_req_query(req, name, text, sizeof(text)) ||
       tnk__text_u64(text, 1000000000, &value) != TNK_OK)
     return fallback;
   return (size_t)value;
@@ -160,7 +160,7 @@ void local_list_runs(local_call_t *call) {
   int has_project;
 
   has_project =
-      local_req_query(call->req, "project_id", project, sizeof(project));
+      tnk__srv_req_query(call->req, "project_id", project, sizeof(project));
   local_out_init(&page.out, server->alloc);
   tnk__json_begin_object(&page.out.w);
   tnk__json_key(&page.out.w, "training_runs");
@@ -306,7 +306,7 @@ void local_storage(local_call_t *call) {
   local_kept_t list = local_kept_read(call->server, NULL);
   char project[LOCAL_MAX_TEXT + 1];
   int has_project =
-      local_req_query(call->req, "project_id", project, sizeof(project)) &&
+      tnk__srv_req_query(call->req, "project_id", project, sizeof(project)) &&
       project[0] != '\0';
   size_t n = 0;
   row_t *rows = add_up(&list, &n);

@@ -29,7 +29,7 @@ size_t local_session_checkpoints(const local_session_t *session,
                                  int64_t *n_bytes);
 
 /* The number in the query, or `fallback`. */
-size_t local_query_number(const local_req_t *req, const char *name,
+size_t local_query_number(const tnk__srv_req_t *req, const char *name,
                           size_t fallback);
 
 #endif

@@ -8,7 +8,7 @@
 #include "local/call/call.h"
 #include "local/call/members.h"
 #include "local/call/scan.h"
-#include "local/http/fault_calls.h"
+#include "local/fault/calls.h"
 #include "local/links/link.h"
 #include "local/server/config.h"
 #include "local/server/keys.h"
@@ -167,8 +167,8 @@ static int same_key(const char *a, const char *b) {
 }
 
 /* 0 when answered. */
-static int check_key(const local_server_t *server, local_req_t *req) {
-  const char *key = local_req_header(req, "x-api-key");
+static int check_key(const local_server_t *server, tnk__srv_req_t *req) {
+  const char *key = tnk__srv_req_header(req, "x-api-key");
 
   if (local_key_is_revoked(server, key)) {
     local_reply_text(req, 401, "{\"detail\":\"The API key is revoked\"}");
@@ -176,7 +176,7 @@ static int check_key(const local_server_t *server, local_req_t *req) {
   }
   /* A browser names the page that asks; no page may use an open server. */
   if (server->options.api_key == NULL) {
-    if (local_req_header(req, "origin") == NULL)
+    if (tnk__srv_req_header(req, "origin") == NULL)
       return 1;
     local_reply_text(req, 403, "{\"detail\":\"Not for web pages\"}");
     return 0;
@@ -192,22 +192,22 @@ static int check_key(const local_server_t *server, local_req_t *req) {
   return 1;
 }
 
-static int check_token(const local_server_t *server, local_req_t *req) {
+static int check_token(const local_server_t *server, tnk__srv_req_t *req) {
   static const char text[] = "{\"detail\":\"Invalid token\"}";
-  const char *token = local_req_header(req, "x-api-key");
+  const char *token = tnk__srv_req_header(req, "x-api-key");
   uint8_t *body;
 
   if (token != NULL && local_token_is_valid(server, token))
     return 1;
   body = (uint8_t *)tnk__strdup(server->alloc, text);
-  local_req_reply(req, 401, "application/json",
-                  "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n", body,
-                  body != NULL ? sizeof(text) - 1 : 0);
+  tnk__srv_req_reply(req, 401, "application/json",
+                     "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n",
+                     body, body != NULL ? sizeof(text) - 1 : 0);
   return 0;
 }
 
 /* 0 when answered. */
-static int check_credential(const local_server_t *server, local_req_t *req,
+static int check_credential(const local_server_t *server, tnk__srv_req_t *req,
                             int flags) {
   if (flags & OPEN)
     return 1;
@@ -219,8 +219,8 @@ static int check_credential(const local_server_t *server, local_req_t *req,
 /* ---- Body ---- */
 
 /* Decompress in place; 0 when answered. */
-static int decompress(local_server_t *server, local_req_t *req) {
-  const char *encoding = local_req_header(req, "content-encoding");
+static int decompress(local_server_t *server, tnk__srv_req_t *req) {
+  const char *encoding = tnk__srv_req_header(req, "content-encoding");
   tnk__unzstd_t unzstd;
   tnk__buf_t plain;
   int err;
@@ -254,21 +254,22 @@ static int decompress(local_server_t *server, local_req_t *req) {
   return 0;
 }
 
-static int is_proto(const local_req_t *req) {
-  const char *type = local_req_header(req, "content-type");
+static int is_proto(const tnk__srv_req_t *req) {
+  const char *type = tnk__srv_req_header(req, "content-type");
 
   return type != NULL && strstr(type, "application/x-protobuf") != NULL;
 }
 
 /* ---- Observer ---- */
 
-static const char *header_or_empty(const local_req_t *req, const char *name) {
-  const char *value = local_req_header(req, name);
+static const char *header_or_empty(const tnk__srv_req_t *req,
+                                   const char *name) {
+  const char *value = tnk__srv_req_header(req, name);
 
   return value != NULL ? value : "";
 }
 
-static local_seen_t seen_of(const local_req_t *req) {
+static local_seen_t seen_of(const tnk__srv_req_t *req) {
   return (local_seen_t){.method = req->method,
                         .path = req->path,
                         .seq_id = req->seq_id,
@@ -279,7 +280,7 @@ static local_seen_t seen_of(const local_req_t *req) {
                             header_or_empty(req, "x-idempotency-key")};
 }
 
-void local_route_replied(local_req_t *req, int status, void *user) {
+void local_route_replied(tnk__srv_req_t *req, int status, void *user) {
   const local_server_t *server = user;
   local_seen_t seen;
 
@@ -291,7 +292,7 @@ void local_route_replied(local_req_t *req, int status, void *user) {
 }
 
 /* 1 when a fault has answered. */
-static int observe(local_server_t *server, local_req_t *req) {
+static int observe(local_server_t *server, tnk__srv_req_t *req) {
   local_seen_t seen;
 
   if (server->options.on_request != NULL) {
@@ -306,7 +307,7 @@ static int observe(local_server_t *server, local_req_t *req) {
 /* ---- All together ---- */
 
 static int parse_body(local_call_t *call, int flags, json_t **json) {
-  local_req_t *req = call->req;
+  tnk__srv_req_t *req = call->req;
   int err;
 
   *json = NULL;
@@ -353,7 +354,7 @@ static void handle(local_call_t *call, const route_t *route, int64_t seq) {
 }
 
 static void serve(local_call_t *call, const route_t *route) {
-  local_req_t *req = call->req;
+  tnk__srv_req_t *req = call->req;
   tnk__buf_t body;
   json_t *json;
   int64_t seq = -1;
@@ -380,7 +381,7 @@ static void serve(local_call_t *call, const route_t *route) {
   json_decref(json);
 }
 
-void local_route(local_req_t *req, void *user) {
+void local_route(tnk__srv_req_t *req, void *user) {
   char text[MAX_PATH_TEXT];
   char *parts[MAX_PARTS];
   local_call_t call = {.server = user, .req = req};

@@ -4,8 +4,8 @@
 #include "local/call/state.h"
 
 /* Serve one request; `user` is the server. */
-void local_route(local_req_t *req, void *user);
+void local_route(tnk__srv_req_t *req, void *user);
 /* Tell the observer of an answer. */
-void local_route_replied(local_req_t *req, int status, void *user);
+void local_route_replied(tnk__srv_req_t *req, int status, void *user);
 
 #endif

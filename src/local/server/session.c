@@ -64,7 +64,7 @@ static void on_reap(local_timer_t *timer) {
   local_ledger_save(server);
   /* The loop's clock may be younger than the limit. */
   if (idle > 0 && now > idle)
-    local_http_sweep(&server->http, now - idle);
+    tnk__srv_sweep(&server->http, now - idle);
   local_reap_start(server);
 }
 

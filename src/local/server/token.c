@@ -99,7 +99,7 @@ static uint64_t id_of(const char *key) {
 /* The key that is sent, which may be any where none is wanted. NULL: answered,
  * for there is none. */
 static const char *key_of(local_call_t *call) {
-  const char *key = local_req_header(call->req, "x-api-key");
+  const char *key = tnk__srv_req_header(call->req, "x-api-key");
 
   if (key == NULL || key[0] == '\0') {
     local_reply_error(call->req, 401, "Missing API key");

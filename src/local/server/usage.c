@@ -32,7 +32,7 @@ static int read_hour(local_call_t *call, const char *name, int64_t *out) {
   char text[80];
   int64_t us;
 
-  if (!local_req_query(call->req, name, text, sizeof(text))) {
+  if (!tnk__srv_req_query(call->req, name, text, sizeof(text))) {
     local_reply_error(call->req, 400, "%s is missing, or too long", name);
     return 0;
   }

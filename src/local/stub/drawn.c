@@ -22,7 +22,7 @@ local_stub_drawn_t local_stub_drawn(const local_stub_t *stub, uint64_t turn,
 }
 
 /* The ids of a prompt's text chunks. TNK_OK, TNK_EPROTO or TNK_ENOMEM. */
-static int read_prompt(const local_req_t *req, tnk__buf_t *out) {
+static int read_prompt(const tnk__srv_req_t *req, tnk__buf_t *out) {
   json_t *root = NULL;
   const json_t *chunks;
   int err = tnk__json_parse_object(&root, req->body.data, req->body.len);
@@ -43,7 +43,7 @@ static int read_prompt(const local_req_t *req, tnk__buf_t *out) {
   return out->err;
 }
 
-int local_stub_log(const local_stub_t *stub, const local_req_t *req,
+int local_stub_log(const local_stub_t *stub, const tnk__srv_req_t *req,
                    const char *id, uint64_t turn, uint64_t n,
                    uint64_t n_tokens) {
   local_drawn_line_t line = {.request_id = id, .logprobs = stub->logprobs};

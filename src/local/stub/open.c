@@ -12,14 +12,14 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "local/http/fault_calls.h"
+#include "local/fault/calls.h"
 #include "local/stub/state.h"
 #include "tnk/error.h"
 
 enum { MAX_SAMPLES = 4096, HOLD_MS = 20000, MAX_CONNS = 65536 };
 
-static void reply(local_req_t *req, const char *json) {
-  local_req_reply_text(req, 200, "application/json", json);
+static void reply(tnk__srv_req_t *req, const char *json) {
+  tnk__srv_req_reply_text(req, 200, "application/json", json);
 }
 
 /* ---- Accepting ---- */
@@ -35,7 +35,7 @@ static uint64_t due_of(const local_stub_t *stub, uint64_t number) {
              : due + (number * UINT64_C(2654435769) >> 7) % (spread_ms + 1);
 }
 
-static void accept_kind(local_stub_t *stub, local_req_t *req, char kind) {
+static void accept_kind(local_stub_t *stub, tnk__srv_req_t *req, char kind) {
   uint64_t number = ++stub->n_ids;
   uint64_t due = due_of(stub, number);
   uint64_t n = kind == 'S' ? local_stub_number(req, "num_samples", 1) : 0;
@@ -54,8 +54,8 @@ static void accept_kind(local_stub_t *stub, local_req_t *req, char kind) {
            due, n, tokens, turn, number);
   stub->n_turns += n;
   if (local_stub_log(stub, req, id, turn, n, tokens) != TNK_OK) {
-    local_req_reply_text(req, 500, "text/plain",
-                         "the sample log cannot be written");
+    tnk__srv_req_reply_text(req, 500, "text/plain",
+                            "the sample log cannot be written");
     return;
   }
   if (kind == 'S')
@@ -71,8 +71,8 @@ static void accept_kind(local_stub_t *stub, local_req_t *req, char kind) {
   }
   tnk__buf_text(&out, "}");
   len = out.len;
-  local_req_reply(req, 200, "application/json", NULL, tnk__buf_take(&out, &len),
-                  len);
+  tnk__srv_req_reply(req, 200, "application/json", NULL,
+                     tnk__buf_take(&out, &len), len);
 }
 
 /* ---- Routes ---- */
@@ -104,8 +104,8 @@ static const struct {
 };
 
 /* For whoever measures: how far it has come. */
-static void reply_counts(const local_stub_t *stub, local_req_t *req) {
-  const local_http_t *http = &stub->http;
+static void reply_counts(const local_stub_t *stub, tnk__srv_req_t *req) {
+  const tnk__srv_t *http = &stub->http;
   char json[256];
 
   snprintf(json, sizeof(json),
@@ -117,17 +117,17 @@ static void reply_counts(const local_stub_t *stub, local_req_t *req) {
   reply(req, json);
 }
 
-static void handle(local_req_t *req, void *user) {
+static void handle(tnk__srv_req_t *req, void *user) {
   static const char prefix[] = "/api/v1/";
   local_stub_t *stub = user;
   const char *path = req->path;
 
-  if (local_faults_control(req->http->config.faults, req) ||
+  if (local_faults_control(req->http->config.hooks_user, req) ||
       local_fault_answers(req))
     return;
   /* Numbers in it are read with strtoull(), which needs an end. */
   if (tnk__buf_cstr(&req->body) == NULL) {
-    local_req_reply_text(req, 500, "text/plain", "out of memory");
+    tnk__srv_req_reply_text(req, 500, "text/plain", "out of memory");
     return;
   }
   if (strncmp(path, prefix, sizeof(prefix) - 1) == 0)
@@ -199,7 +199,7 @@ int local_stub_open(local_stub_t **out, uv_loop_t *loop,
                     const local_stub_options_t *options) {
   const tnk_allocator_t *alloc = tnk__allocator_default();
   local_stub_t *stub = tnk__calloc(alloc, 1, sizeof(*stub));
-  const local_http_config_t config = {
+  const tnk__srv_config_t config = {
       .host = options->host != NULL ? options->host : "127.0.0.1",
       .port = options->port,
       .tls_cert = options->tls_cert,
@@ -211,7 +211,8 @@ int local_stub_open(local_stub_t **out, uv_loop_t *loop,
       .why = options->why,
       .n_why = options->n_why,
       .alloc = alloc,
-      .faults = options->faults,
+      .hooks = options->faults != NULL ? &local_fault_hooks : NULL,
+      .hooks_user = options->faults,
       .handle = handle,
       .user = stub};
   int err;
@@ -237,7 +238,7 @@ int local_stub_open(local_stub_t **out, uv_loop_t *loop,
     return err;
   }
   stub->n_open = 2;
-  err = local_http_open(&stub->http, loop, &config);
+  err = tnk__srv_open(&stub->http, loop, &config);
   if (err != TNK_OK)
     local_stub_close(stub);
   else
@@ -250,6 +251,6 @@ uint16_t local_stub_port(const local_stub_t *stub) {
 }
 
 void local_stub_close(local_stub_t *stub) {
-  local_http_close(&stub->http, on_http_closed, stub);
+  tnk__srv_close(&stub->http, on_http_closed, stub);
   local_timers_close(&stub->timers, on_timers_closed);
 }

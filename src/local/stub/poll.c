@@ -15,7 +15,7 @@
 typedef struct {
   local_timer_t timer;
   tnk__list_t link; /* in batch_polls; alone for a poll for one result */
-  local_req_t *req;
+  tnk__srv_req_t *req;
   local_stub_t *stub;
   uint64_t end_ms; /* no longer than until then, */
   int is_cut;      /* and then it is cut */
@@ -75,7 +75,7 @@ static int take_cut(local_stub_t *stub, const char *id) {
 
 /* ---- Answers ---- */
 
-static void give_result(local_stub_t *stub, local_req_t *req, const char *id,
+static void give_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
                         int is_held) {
   uint64_t there_ns = id[0] == 'S' ? note_there(stub, id, is_held) : 0;
 
@@ -83,7 +83,7 @@ static void give_result(local_stub_t *stub, local_req_t *req, const char *id,
 }
 
 /* What has ended behind the cursor, perhaps nothing. */
-static void give_batch(local_stub_t *stub, local_req_t *req, int is_held) {
+static void give_batch(local_stub_t *stub, tnk__srv_req_t *req, int is_held) {
   uint64_t at = local_stub_number(req, "prev_cursor", 0);
   uint64_t now = local_stub_now(stub);
   const char *comma = "";
@@ -102,8 +102,8 @@ static void give_batch(local_stub_t *stub, local_req_t *req, int is_held) {
   }
   tnk__buf_printf(&out, "],\"cursor\":%" PRIu64 "}", at);
   len = out.len;
-  local_req_reply(req, 200, "application/json", NULL, tnk__buf_take(&out, &len),
-                  len);
+  tnk__srv_req_reply(req, 200, "application/json", NULL,
+                     tnk__buf_take(&out, &len), len);
 }
 
 /* ---- Holding ---- */
@@ -119,17 +119,17 @@ static poll_t end_poll(poll_t *poll) {
   return was;
 }
 
-static void on_gone(local_req_t *req, void *user) {
+static void on_gone(tnk__srv_req_t *req, void *user) {
   (void)req;
   end_poll(user);
 }
 
 /* NULL: there was no memory, and the request has been answered. */
-static poll_t *hold(local_stub_t *stub, local_req_t *req, int is_cut) {
+static poll_t *hold(local_stub_t *stub, tnk__srv_req_t *req, int is_cut) {
   poll_t *poll = tnk__calloc(alloc_of(stub), 1, sizeof(*poll));
 
   if (poll == NULL) {
-    local_req_reply_text(req, 500, "text/plain", "out of memory");
+    tnk__srv_req_reply_text(req, 500, "text/plain", "out of memory");
     return NULL;
   }
   local_timer_init(&poll->timer);
@@ -140,7 +140,7 @@ static poll_t *hold(local_stub_t *stub, local_req_t *req, int is_cut) {
   poll->end_ms = local_stub_now(stub) +
                  (poll->is_cut ? stub->options.cut_ms : stub->options.hold_ms);
   stub->n_held++;
-  local_req_park(req, on_gone, poll);
+  tnk__srv_req_park(req, on_gone, poll);
   return poll;
 }
 
@@ -154,9 +154,9 @@ static void wait_until(poll_t *poll, uint64_t due_ms,
                     end > now ? end - now : 0, fn);
 }
 
-static void cut(local_stub_t *stub, local_req_t *req) {
+static void cut(local_stub_t *stub, tnk__srv_req_t *req) {
   stub->n_cut++;
-  local_req_drop(req);
+  tnk__srv_req_drop(req);
 }
 
 /* ---- One result ---- */
@@ -171,18 +171,18 @@ static void on_result_due(local_timer_t *timer) {
   else if (was.is_cut)
     cut(was.stub, was.req);
   else
-    local_req_reply_text(was.req, 200, "application/json",
-                         "{\"type\":\"try_again\",\"request_id\":\"\","
-                         "\"queue_state\":\"active\"}");
+    tnk__srv_req_reply_text(was.req, 200, "application/json",
+                            "{\"type\":\"try_again\",\"request_id\":\"\","
+                            "\"queue_state\":\"active\"}");
 }
 
-void local_stub_retrieve(local_stub_t *stub, local_req_t *req) {
+void local_stub_retrieve(local_stub_t *stub, tnk__srv_req_t *req) {
   char id[LOCAL_STUB_MAX_ID];
   uint64_t due;
   poll_t *poll;
 
   if (local_stub_id(req, id) == NULL) {
-    local_req_reply_text(req, 404, "text/plain", "no such request");
+    tnk__srv_req_reply_text(req, 404, "text/plain", "no such request");
     return;
   }
   due = strtoull(id + 2, NULL, 10);
@@ -197,7 +197,7 @@ void local_stub_retrieve(local_stub_t *stub, local_req_t *req) {
 
 /* ---- All samples ---- */
 
-static uint64_t next_due(const local_stub_t *stub, const local_req_t *req) {
+static uint64_t next_due(const local_stub_t *stub, const tnk__srv_req_t *req) {
   uint64_t cursor = local_stub_number(req, "prev_cursor", 0);
 
   return cursor < stub->n_samples ? stub->samples[cursor].due_ms : UINT64_MAX;
@@ -212,7 +212,7 @@ static void on_batch_due(local_timer_t *timer) {
     give_batch(was.stub, was.req, 1);
 }
 
-void local_stub_retrieve_batch(local_stub_t *stub, local_req_t *req) {
+void local_stub_retrieve_batch(local_stub_t *stub, tnk__srv_req_t *req) {
   int is_flush = local_stub_number(req, "timeout", UINT64_MAX) == 0;
   uint64_t due = next_due(stub, req);
   poll_t *poll;

@@ -5,7 +5,7 @@
 
 /* What the stub reads in a body, which it trusts. */
 
-uint64_t local_stub_number(const local_req_t *req, const char *key,
+uint64_t local_stub_number(const tnk__srv_req_t *req, const char *key,
                            uint64_t otherwise) {
   const char *text = (const char *)req->body.data;
   size_t n_key = strlen(key);
@@ -18,7 +18,7 @@ uint64_t local_stub_number(const local_req_t *req, const char *key,
   return otherwise;
 }
 
-const char *local_stub_id(const local_req_t *req, char *out) {
+const char *local_stub_id(const tnk__srv_req_t *req, char *out) {
   static const char key[] = "\"request_id\":\"";
   const char *text = (const char *)req->body.data;
   const char *end = text + req->body.len;

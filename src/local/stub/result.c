@@ -56,7 +56,7 @@ static void write_pass(tnk__pb_t *pb, const result_t *result) {
   tnk__pb_message(pb, 3, write_arrival, result);
 }
 
-static void reply_proto(local_req_t *req, const result_t *result,
+static void reply_proto(tnk__srv_req_t *req, const result_t *result,
                         void (*write)(tnk__pb_t *, const result_t *)) {
   tnk__pb_t pb = {0};
   uint8_t *body;
@@ -64,12 +64,12 @@ static void reply_proto(local_req_t *req, const result_t *result,
   write(&pb, result);
   body = tnk__malloc(req->http->config.alloc, pb.n + 1);
   if (body == NULL) {
-    local_req_reply_text(req, 500, "text/plain", "out of memory");
+    tnk__srv_req_reply_text(req, 500, "text/plain", "out of memory");
     return;
   }
   pb = tnk__pb_whole(body);
   write(&pb, result);
-  local_req_reply(req, 200, "application/x-protobuf", NULL, body, pb.n);
+  tnk__srv_req_reply(req, 200, "application/x-protobuf", NULL, body, pb.n);
 }
 
 /* Into the table from which the answer is written. */
@@ -79,11 +79,11 @@ static void stamp(local_stub_t *stub, uint64_t there_ns) {
                                 (((uint64_t)1 << STAMP_BITS) - 1));
 }
 
-static void reply_json(local_req_t *req, const char *json) {
-  local_req_reply_text(req, 200, "application/json", json);
+static void reply_json(tnk__srv_req_t *req, const char *json) {
+  tnk__srv_req_reply_text(req, 200, "application/json", json);
 }
 
-void local_stub_result(local_stub_t *stub, local_req_t *req, const char *id,
+void local_stub_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
                        uint64_t there_ns) {
   result_t result = {stub, 0, 0, 0};
   char *at = strchr(id + 2, ':');

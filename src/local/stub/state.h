@@ -2,7 +2,7 @@
 #define TNK_LOCAL_STUB_STATE_H
 
 #include "base/buf.h"
-#include "local/http/http.h"
+#include "server/http.h"
 #include "local/stub/stub.h"
 #include "local/base/timers.h"
 
@@ -26,7 +26,7 @@ typedef struct {
 } local_stub_fate_t;
 
 struct local_stub {
-  local_http_t http;
+  tnk__srv_t http;
   local_timers_t timers;
   uv_loop_t *loop;
   local_stub_options_t options;
@@ -61,11 +61,11 @@ static inline uint64_t local_stub_now(const local_stub_t *stub) {
 
 /* A number in the JSON of a body that we trust; `otherwise` when it is not
  * there. */
-uint64_t local_stub_number(const local_req_t *req, const char *key,
+uint64_t local_stub_number(const tnk__srv_req_t *req, const char *key,
                            uint64_t otherwise);
 /* Find the future that the request names, into `out`, which has room for
  * LOCAL_STUB_MAX_ID bytes. NULL: none. */
-const char *local_stub_id(const local_req_t *req, char *out);
+const char *local_stub_id(const tnk__srv_req_t *req, char *out);
 
 /* ---- poll.c ---- */
 
@@ -74,8 +74,8 @@ void local_stub_forget_samples(local_stub_t *stub);
 /* Note that a sample was accepted. */
 void local_stub_remember(local_stub_t *stub, const char *id, uint64_t due_ms);
 /* Serve a poll for one result, and one for all samples that have ended. */
-void local_stub_retrieve(local_stub_t *stub, local_req_t *req);
-void local_stub_retrieve_batch(local_stub_t *stub, local_req_t *req);
+void local_stub_retrieve(local_stub_t *stub, tnk__srv_req_t *req);
+void local_stub_retrieve_batch(local_stub_t *stub, tnk__srv_req_t *req);
 
 /* ---- drawn.c ---- */
 
@@ -90,13 +90,13 @@ local_stub_drawn_t local_stub_drawn(const local_stub_t *stub, uint64_t turn,
                                     uint64_t n_tokens);
 /* Write the sequences of a sample to the log, if there is one. TNK_OK,
  * TNK_EPROTO (the prompt), TNK_EFILE or TNK_ENOMEM. */
-int local_stub_log(const local_stub_t *stub, const local_req_t *req,
+int local_stub_log(const local_stub_t *stub, const tnk__srv_req_t *req,
                    const char *id, uint64_t turn, uint64_t n,
                    uint64_t n_tokens);
 
 /* ---- result.c ---- */
 
-void local_stub_result(local_stub_t *stub, local_req_t *req, const char *id,
+void local_stub_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
                        uint64_t there_ns);
 
 #endif

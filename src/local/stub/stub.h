@@ -6,7 +6,7 @@
 #include <uv.h>
 
 #include "local/base/drawn.h"
-#include "local/base/full.h"
+#include "server/full.h"
 #include "local/fault/fault.h"
 #include "local/stub/answers.h"
 #include "tnk/common.h"
@@ -34,7 +34,7 @@ typedef struct {
   const char *tls_cert; /* files, as local_options_t has them; */
   const char *tls_key;  /* NULL, both: no TLS */
   size_t max_conns;     /* 0: 65,536; for more, see `full` */
-  local_full_t full;
+  tnk__srv_full_t full;
   uint32_t max_streams; /* requests at a time on one of HTTP/2; 0: 128 */
   uint64_t latency_ms;  /* from a request to its result, */
   uint64_t spread_ms;   /* and at most so much more */

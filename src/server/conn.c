@@ -1,9 +1,9 @@
-#include "local/http/state.h"
+#include "server/state.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/http/tls.h"
+#include "server/tls.h"
 #include "tnk/error.h"
 
 /*
@@ -28,25 +28,25 @@ enum { N_PREFACE = sizeof(preface) - 1 };
 
 /* ---- Which version it is ---- */
 
-static void begin_h2(local_conn_t *conn, const char *rest, size_t n) {
+static void begin_h2(tnk__srv_conn_t *conn, const char *rest, size_t n) {
   conn->sniffs = 0;
-  if (local_h2_start(conn) != TNK_OK)
-    local_conn_close(conn);
+  if (tnk__srv_h2_start(conn) != TNK_OK)
+    tnk__srv_conn_close(conn);
   else
     conn->version->input(conn, rest, n);
 }
 
 /* What was held back of it is known: it is the begin of the preface. */
-static void begin_h1(local_conn_t *conn, size_t n_held, const char *rest,
+static void begin_h1(tnk__srv_conn_t *conn, size_t n_held, const char *rest,
                      size_t n) {
   conn->sniffs = 0;
   if (n_held > 0)
     conn->version->input(conn, preface, n_held);
-  if (conn->state != LOCAL_CONN_CLOSING)
+  if (conn->state != TNK__SRV_CONN_CLOSING)
     conn->version->input(conn, rest, n);
 }
 
-static void sniff(local_conn_t *conn, const char *data, size_t n) {
+static void sniff(tnk__srv_conn_t *conn, const char *data, size_t n) {
   size_t held = conn->n_preface;
   size_t same = 0;
 
@@ -59,12 +59,12 @@ static void sniff(local_conn_t *conn, const char *data, size_t n) {
   else if (same == n)
     return; /* more will tell */
   else if (conn->wants_h2)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
   else
     begin_h1(conn, held, data, n);
 }
 
-static void input(local_conn_t *conn, const char *data, size_t n) {
+static void input(tnk__srv_conn_t *conn, const char *data, size_t n) {
   if (conn->sniffs)
     sniff(conn, data, n);
   else
@@ -74,76 +74,76 @@ static void input(local_conn_t *conn, const char *data, size_t n) {
 /* ---- Reading ---- */
 
 static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
-  local_conn_t *conn = tnk__container_of(handle, local_conn_t, tcp);
+  tnk__srv_conn_t *conn = tnk__container_of(handle, tnk__srv_conn_t, tcp);
 
   (void)hint;
-  *buf = uv_buf_init(conn->http->scratch, LOCAL_HTTP_SCRATCH);
+  *buf = uv_buf_init(conn->http->scratch, TNK__SRV_SCRATCH);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
 /* Read, or do not: as the version wants it, and TLS. */
-static void heed_pause(local_conn_t *conn) {
+static void heed_pause(tnk__srv_conn_t *conn) {
   int wants = !conn->paused && (conn->tls == NULL || conn->tls->rest.len == 0);
 
-  if (conn->state == LOCAL_CONN_CLOSING || wants == conn->is_reading)
+  if (conn->state == TNK__SRV_CONN_CLOSING || wants == conn->is_reading)
     return;
   conn->is_reading = wants;
   if (!wants)
     uv_read_stop((uv_stream_t *)&conn->tcp);
   else if (uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
 }
 
-static int is_served(const local_conn_t *conn) {
-  return conn->state == LOCAL_CONN_READING ||
-         conn->state == LOCAL_CONN_HANDLING;
+static int is_served(const tnk__srv_conn_t *conn) {
+  return conn->state == TNK__SRV_CONN_READING ||
+         conn->state == TNK__SRV_CONN_HANDLING;
 }
 
 /* Read what the window holds. */
-static void read_records(local_conn_t *conn) {
+static void read_records(tnk__srv_conn_t *conn) {
   const char *data;
   int n = 1;
 
   while (is_served(conn) && n > 0) {
-    n = local_tls_read(conn->tls, &data);
+    n = tnk__srv_tls_read(conn->tls, &data);
     if (n > 0)
       input(conn, data, (size_t)n);
     else if (n < 0)
-      local_conn_close(conn);
+      tnk__srv_conn_close(conn);
   }
   conn->tls->n_in = 0;
-  if (is_served(conn) && local_write_tls(conn) != 0)
-    local_conn_close(conn);
+  if (is_served(conn) && tnk__srv_write_tls(conn) != 0)
+    tnk__srv_conn_close(conn);
 }
 
 /* Let it wait for its turn. */
-static void keep_handshake(local_conn_t *conn, const char *data, size_t n) {
-  local_http_t *http = conn->http;
+static void keep_handshake(tnk__srv_conn_t *conn, const char *data, size_t n) {
+  tnk__srv_t *http = conn->http;
 
   if (tnk__buf_append(&conn->tls->rest, data, n) != TNK_OK) {
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
     return;
   }
   tnk__list_append(&http->shaking, &conn->tls->link);
   uv_idle_start(&http->resumer, http->resume);
 }
 
-static void drain(local_conn_t *conn, size_t n) {
+static void drain(tnk__srv_conn_t *conn, size_t n) {
   conn->n_drained += n;
   if (conn->n_drained > MAX_DRAINED)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
-  local_conn_t *conn = tnk__container_of(stream, local_conn_t, tcp);
+  tnk__srv_conn_t *conn = tnk__container_of(stream, tnk__srv_conn_t, tcp);
 
   if (n < 0) {
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
     return;
   }
   conn->active_ms = uv_now(stream->loop);
-  if (conn->state == LOCAL_CONN_DRAINING) {
+  if (conn->state == TNK__SRV_CONN_DRAINING) {
     drain(conn, (size_t)n);
   } else if (conn->tls == NULL) {
     input(conn, buf->base, (size_t)n);
@@ -159,19 +159,19 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
 
 /* ---- Turns of the loop ---- */
 
-static void shake(local_conn_t *conn) {
-  local_tls_conn_t *tls = conn->tls;
+static void shake(tnk__srv_conn_t *conn) {
+  tnk__srv_tls_conn_t *tls = conn->tls;
   int r;
 
   tls->in = tls->rest.data;
   tls->n_in = tls->rest.len;
-  r = local_tls_shake(tls);
+  r = tnk__srv_tls_shake(tls);
   /* Also what it says of a failure. */
-  if (local_write_tls(conn) != 0 || r < 0) {
-    local_conn_close(conn);
+  if (tnk__srv_write_tls(conn) != 0 || r < 0) {
+    tnk__srv_conn_close(conn);
     return;
   }
-  if (r == 1 && local_tls_wants_h2(tls))
+  if (r == 1 && tnk__srv_tls_wants_h2(tls))
     conn->sniffs = conn->wants_h2 = 1;
   if (r == 1)
     read_records(conn);
@@ -179,19 +179,19 @@ static void shake(local_conn_t *conn) {
   heed_pause(conn);
 }
 
-void local_conn_on_resume(uv_idle_t *idle) {
-  local_http_t *http = tnk__container_of(idle, local_http_t, resumer);
+void tnk__srv_conn_on_resume(uv_idle_t *idle) {
+  tnk__srv_t *http = tnk__container_of(idle, tnk__srv_t, resumer);
   tnk__list_t *node = tnk__list_pop(&http->shaking);
 
   if (node != NULL)
-    shake(tnk__container_of(node, local_tls_conn_t, link)->conn);
+    shake(tnk__container_of(node, tnk__srv_tls_conn_t, link)->conn);
   for (int i = 0; i < RESUMED_A_TURN; i++) {
-    local_conn_t *conn;
+    tnk__srv_conn_t *conn;
 
     node = tnk__list_pop(&http->resuming);
     if (node == NULL)
       break;
-    conn = tnk__container_of(node, local_conn_t, resume);
+    conn = tnk__container_of(node, tnk__srv_conn_t, resume);
     conn->version->go_on(conn);
     heed_pause(conn);
   }
@@ -201,26 +201,27 @@ void local_conn_on_resume(uv_idle_t *idle) {
 
 /* ---- The begin ---- */
 
-int local_conn_init(local_conn_t *conn, local_http_t *http, uv_loop_t *loop) {
+int tnk__srv_conn_init(tnk__srv_conn_t *conn, tnk__srv_t *http,
+                       uv_loop_t *loop) {
   conn->http = http;
-  conn->version = &local_h1;
+  conn->version = &tnk__srv_h1;
   conn->sniffs = http->versions->h2 != NULL;
   conn->active_ms = uv_now(loop);
   tnk__list_init(&conn->link);
   tnk__list_init(&conn->resume);
-  local_h1_init(conn);
+  tnk__srv_h1_init(conn);
   if (http->tls != NULL) {
-    conn->tls = local_tls_conn_new(http->tls, conn);
+    conn->tls = tnk__srv_tls_conn_new(http->tls, conn);
     if (conn->tls == NULL)
       return TNK_ENOMEM;
   }
   if (uv_tcp_init(loop, &conn->tcp) == 0)
     return TNK_OK;
-  local_tls_conn_free(conn->tls);
+  tnk__srv_tls_conn_free(conn->tls);
   return TNK_ENOMEM;
 }
 
-void local_conn_start(local_conn_t *conn) {
+void tnk__srv_conn_start(tnk__srv_conn_t *conn) {
   uv_tcp_nodelay(&conn->tcp, 1);
   heed_pause(conn);
 }

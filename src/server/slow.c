@@ -1,13 +1,13 @@
-#include "local/http/slow.h"
+#include "server/slow.h"
 
 #include "base/alloc.h"
-#include "local/http/state.h"
+#include "server/state.h"
 
 enum { TICK_MS = 5 };
 
-struct local_slow {
+struct tnk__srv_slow {
   uv_timer_t timer;
-  local_http_t *http;
+  tnk__srv_t *http;
   uint64_t rate;
   uint64_t began_ms;
   void (*tick)(void *owner, uint64_t n_due);
@@ -15,30 +15,30 @@ struct local_slow {
 };
 
 static void on_closed(uv_handle_t *handle) {
-  local_slow_t *slow =
-      tnk__container_of((uv_timer_t *)handle, local_slow_t, timer);
-  local_http_t *http = slow->http;
+  tnk__srv_slow_t *slow =
+      tnk__container_of((uv_timer_t *)handle, tnk__srv_slow_t, timer);
+  tnk__srv_t *http = slow->http;
 
   tnk__free(http->config.alloc, slow);
-  local_http_release(http);
+  tnk__srv_release(http);
 }
 
-void local_slow_stop(local_slow_t *slow) {
+void tnk__srv_slow_stop(tnk__srv_slow_t *slow) {
   uv_close((uv_handle_t *)&slow->timer, on_closed);
 }
 
 /* The first byte is due at once. */
 static void on_tick(uv_timer_t *timer) {
-  local_slow_t *slow = tnk__container_of(timer, local_slow_t, timer);
+  tnk__srv_slow_t *slow = tnk__container_of(timer, tnk__srv_slow_t, timer);
 
   slow->tick(slow->owner,
              1 + (uv_now(timer->loop) - slow->began_ms) * slow->rate / 1000);
 }
 
-local_slow_t *local_slow_start(local_http_t *http, uint64_t rate,
-                               void (*tick)(void *owner, uint64_t n_due),
-                               void *owner) {
-  local_slow_t *slow = tnk__calloc(http->config.alloc, 1, sizeof(*slow));
+tnk__srv_slow_t *tnk__srv_slow_start(tnk__srv_t *http, uint64_t rate,
+                                     void (*tick)(void *owner, uint64_t n_due),
+                                     void *owner) {
+  tnk__srv_slow_t *slow = tnk__calloc(http->config.alloc, 1, sizeof(*slow));
 
   if (slow == NULL)
     return NULL;

@@ -4,13 +4,13 @@
 #include "base/utf8.h"
 #include "codec/format/json_write.h"
 #include "local/fault/state.h"
-#include "local/http/fault_calls.h"
+#include "local/fault/calls.h"
 #include "tnk/error.h"
 
 /* The path that lists what was injected and sets what comes next. */
 
 /* Takes the buffer's contents. */
-static void reply(local_req_t *req, int status, tnk__buf_t *buf,
+static void reply(tnk__srv_req_t *req, int status, tnk__buf_t *buf,
                   tnk__json_writer_t *w) {
   size_t len = 0;
   uint8_t *body;
@@ -20,20 +20,20 @@ static void reply(local_req_t *req, int status, tnk__buf_t *buf,
   body = tnk__buf_take(buf, &len);
   if (body == NULL) {
     tnk__buf_deinit(buf);
-    local_req_reply_text(req, 500, "text/plain", "Internal Server Error");
+    tnk__srv_req_reply_text(req, 500, "text/plain", "Internal Server Error");
     return;
   }
-  local_req_reply(req, status, "application/json", NULL, body, len);
+  tnk__srv_req_reply(req, status, "application/json", NULL, body, len);
 }
 
-static void begin(local_req_t *req, tnk__buf_t *buf, tnk__json_writer_t *w) {
+static void begin(tnk__srv_req_t *req, tnk__buf_t *buf, tnk__json_writer_t *w) {
   tnk__buf_init(buf, req->http->config.alloc, (size_t)1 << 30);
   tnk__json_writer_init(w, buf);
   tnk__json_begin_object(w);
 }
 
 /* The sentence may quote the client, in whatever bytes. */
-static void reply_error(local_req_t *req, int status, const char *sentence) {
+static void reply_error(tnk__srv_req_t *req, int status, const char *sentence) {
   char text[512];
   tnk__json_writer_t w;
   tnk__buf_t buf;
@@ -46,7 +46,7 @@ static void reply_error(local_req_t *req, int status, const char *sentence) {
   reply(req, status, &buf, &w);
 }
 
-static void list(const local_faults_t *faults, local_req_t *req) {
+static void list(const local_faults_t *faults, tnk__srv_req_t *req) {
   const local_fault_entry_t *entry;
   tnk__json_writer_t w;
   tnk__buf_t buf;
@@ -68,7 +68,7 @@ static void list(const local_faults_t *faults, local_req_t *req) {
   reply(req, 200, &buf, &w);
 }
 
-static void set(local_faults_t *faults, local_req_t *req) {
+static void set(local_faults_t *faults, tnk__srv_req_t *req) {
   char why[512] = "out of memory";
   const char *text = tnk__buf_cstr(&req->body);
 
@@ -79,7 +79,7 @@ static void set(local_faults_t *faults, local_req_t *req) {
     reply_error(req, text != NULL ? 400 : 503, why);
 }
 
-int local_faults_control(local_faults_t *faults, local_req_t *req) {
+int local_faults_control(local_faults_t *faults, tnk__srv_req_t *req) {
   if (faults == NULL || !faults->is_open ||
       strcmp(req->path, LOCAL_FAULTS_PATH) != 0)
     return 0;

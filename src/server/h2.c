@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/number.h"
-#include "local/http/h2_state.h"
+#include "server/h2_state.h"
 #include "tnk/error.h"
 
 /*
@@ -28,32 +28,32 @@ enum {
 };
 
 /* What a callback returns: the connection may have closed in it. */
-static int after(const local_h2_t *h2) {
-  return h2->conn->state == LOCAL_CONN_CLOSING ? NGHTTP2_ERR_CALLBACK_FAILURE
-                                               : 0;
+static int after(const tnk__srv_h2_t *h2) {
+  return h2->conn->state == TNK__SRV_CONN_CLOSING ? NGHTTP2_ERR_CALLBACK_FAILURE
+                                                  : 0;
 }
 
 /* ---- Streams ---- */
 
-static void stream_free(local_stream_t *stream) {
-  local_h2_t *h2 = stream->h2;
+static void stream_free(tnk__srv_stream_t *stream) {
+  tnk__srv_h2_t *h2 = stream->h2;
   const tnk_allocator_t *alloc = stream->req.http->config.alloc;
 
   tnk__list_remove(&stream->link);
   h2->n_streams--;
-  h2->n_handling -= stream->state == LOCAL_STREAM_HANDLING;
-  local_h2_stop_slow(stream);
-  local_req_gone(&stream->req);
-  local_req_deinit(&stream->req);
+  h2->n_handling -= stream->state == TNK__SRV_STREAM_HANDLING;
+  tnk__srv_h2_stop_slow(stream);
+  tnk__srv_req_gone(&stream->req);
+  tnk__srv_req_deinit(&stream->req);
   tnk__free(alloc, stream->body);
   tnk__free(alloc, stream);
 }
 
 static int on_begin_headers(nghttp2_session *session,
                             const nghttp2_frame *frame, void *user) {
-  local_h2_t *h2 = user;
-  local_http_t *http = h2->conn->http;
-  local_stream_t *stream;
+  tnk__srv_h2_t *h2 = user;
+  tnk__srv_t *http = h2->conn->http;
+  tnk__srv_stream_t *stream;
 
   /* The peer will hear that those behind the last one were not served. */
   if (frame->headers.cat != NGHTTP2_HCAT_REQUEST ||
@@ -64,7 +64,7 @@ static int on_begin_headers(nghttp2_session *session,
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   stream->h2 = h2;
   stream->id = frame->hd.stream_id;
-  local_req_init(&stream->req, http, &local_h2_ops);
+  tnk__srv_req_init(&stream->req, http, &tnk__srv_h2_ops);
   tnk__list_append(&h2->streams, &stream->link);
   h2->n_streams++;
   nghttp2_session_set_stream_user_data(session, stream->id, stream);
@@ -73,7 +73,7 @@ static int on_begin_headers(nghttp2_session *session,
 
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code,
                            void *user) {
-  local_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
+  tnk__srv_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
 
   (void)code;
   if (stream != NULL)
@@ -87,7 +87,8 @@ static int is_name(const uint8_t *name, size_t n, const char *text) {
   return n == strlen(text) && memcmp(name, text, n) == 0;
 }
 
-static int add_method(local_stream_t *stream, const uint8_t *value, size_t n) {
+static int add_method(tnk__srv_stream_t *stream, const uint8_t *value,
+                      size_t n) {
   if (n == 0 || n >= sizeof(stream->method))
     return 400;
   memcpy(stream->method, value, n);
@@ -95,21 +96,21 @@ static int add_method(local_stream_t *stream, const uint8_t *value, size_t n) {
   return 0;
 }
 
-static int add_header(local_req_t *req, const char *name, size_t n_name,
+static int add_header(tnk__srv_req_t *req, const char *name, size_t n_name,
                       const char *value, size_t n_value) {
-  int refusal = local_req_add_name(req, name, n_name);
+  int refusal = tnk__srv_req_add_name(req, name, n_name);
 
   if (refusal == 0)
-    refusal = local_req_end_name(req);
+    refusal = tnk__srv_req_end_name(req);
   if (refusal == 0)
-    refusal = local_req_add_value(req, value, n_value);
-  return refusal == 0 ? local_req_end_value(req) : refusal;
+    refusal = tnk__srv_req_add_value(req, value, n_value);
+  return refusal == 0 ? tnk__srv_req_end_value(req) : refusal;
 }
 
 /* A refusal. */
-static int take_header(local_stream_t *stream, const uint8_t *name,
+static int take_header(tnk__srv_stream_t *stream, const uint8_t *name,
                        size_t n_name, const uint8_t *value, size_t n_value) {
-  local_req_t *req = &stream->req;
+  tnk__srv_req_t *req = &stream->req;
 
   if (n_name == 0 || name[0] != ':')
     return add_header(req, (const char *)name, n_name, (const char *)value,
@@ -126,7 +127,7 @@ static int take_header(local_stream_t *stream, const uint8_t *name,
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
                      const uint8_t *name, size_t n_name, const uint8_t *value,
                      size_t n_value, uint8_t flags, void *user) {
-  local_stream_t *stream =
+  tnk__srv_stream_t *stream =
       nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
   (void)flags;
@@ -138,51 +139,35 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
   return 0;
 }
 
-static void take_in_hand(local_stream_t *stream) {
-  stream->state = LOCAL_STREAM_HANDLING;
+static void take_in_hand(tnk__srv_stream_t *stream) {
+  stream->state = TNK__SRV_STREAM_HANDLING;
   stream->h2->n_handling++;
 }
 
-static void refuse(local_stream_t *stream, int refusal) {
-  local_h2_t *h2 = stream->h2;
+static void refuse(tnk__srv_stream_t *stream, int refusal) {
+  tnk__srv_h2_t *h2 = stream->h2;
 
-  if (stream->state == LOCAL_STREAM_ARRIVING)
+  if (stream->state == TNK__SRV_STREAM_ARRIVING)
     take_in_hand(stream);
-  if (refusal == LOCAL_REFUSE_FULL)
-    local_h2_leave(h2, stream->id);
-  local_req_refuse(&stream->req, refusal);
+  if (refusal == TNK__SRV_REFUSE_FULL)
+    tnk__srv_h2_leave(h2, stream->id);
+  tnk__srv_req_refuse(&stream->req, refusal);
 }
 
-static uint32_t code_of(const local_fault_t *fault) {
-  static const struct {
-    const char *arg;
-    uint32_t code;
-  } known[] = {{LOCAL_RESET_REFUSED, NGHTTP2_REFUSED_STREAM},
-               {LOCAL_RESET_CALM, NGHTTP2_ENHANCE_YOUR_CALM},
-               {LOCAL_RESET_CANCEL, NGHTTP2_CANCEL},
-               {LOCAL_RESET_PROTOCOL, NGHTTP2_PROTOCOL_ERROR},
-               {LOCAL_RESET_HTTP_1_1, NGHTTP2_HTTP_1_1_REQUIRED}};
+/* As a hook wants it. */
+static void end_unserved(tnk__srv_stream_t *stream) {
+  const tnk__srv_end_t *end = &stream->req.end;
 
-  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-    if (fault->arg != NULL && strcmp(fault->arg, known[i].arg) == 0)
-      return known[i].code;
-  return NGHTTP2_INTERNAL_ERROR;
-}
-
-/* What the fault wants instead of serving it. */
-static void end_unserved(local_stream_t *stream) {
-  const local_fault_t *fault = &stream->req.fault;
-
-  stream->state = LOCAL_STREAM_ANSWERED;
-  if (fault->kind == LOCAL_FAULT_GOAWAY)
-    local_h2_leave(stream->h2, stream->id > 2 ? stream->id - 2 : 0);
-  else if (fault->arg != NULL && strcmp(fault->arg, LOCAL_ARG_CONNECTION) == 0)
-    local_conn_reset(stream->h2->conn);
+  stream->state = TNK__SRV_STREAM_ANSWERED;
+  if (end->how == TNK__SRV_END_AWAY)
+    tnk__srv_h2_leave(stream->h2, stream->id > 2 ? stream->id - 2 : 0);
+  else if (end->how == TNK__SRV_END_CONN)
+    tnk__srv_conn_reset(stream->h2->conn);
   else
-    local_h2_reset(stream, code_of(fault));
+    tnk__srv_h2_reset(stream, end->code);
 }
 
-static void send_continue(local_stream_t *stream) {
+static void send_continue(tnk__srv_stream_t *stream) {
   static const char status[] = "100";
   const nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)status, 7, 3,
                          NGHTTP2_NV_FLAG_NONE};
@@ -193,64 +178,64 @@ static void send_continue(local_stream_t *stream) {
 }
 
 /* The head of a refused request ends in the middle, and is not looked at. */
-static int check_head(local_stream_t *stream) {
-  local_req_t *req = &stream->req;
+static int check_head(tnk__srv_stream_t *stream) {
+  tnk__srv_req_t *req = &stream->req;
   const char *length;
 
   if (stream->refusal != 0)
     return stream->refusal;
-  length = local_req_header(req, "content-length");
+  length = tnk__srv_req_header(req, "content-length");
   if (length != NULL)
     (void)tnk__text_u64(length, UINT64_MAX, &stream->announced);
   return stream->h2->conn->is_refused
-             ? LOCAL_REFUSE_FULL
-             : local_req_end_head(req, stream->announced);
+             ? TNK__SRV_REFUSE_FULL
+             : tnk__srv_req_end_head(req, stream->announced);
 }
 
-static void end_head(local_stream_t *stream) {
+static void end_head(tnk__srv_stream_t *stream) {
   int refusal = check_head(stream);
 
-  if (refusal == LOCAL_REFUSE_FAULT)
+  if (refusal == TNK__SRV_REFUSE_END)
     end_unserved(stream);
   else if (refusal != 0)
     refuse(stream, refusal);
-  else if (local_req_header(&stream->req, "expect") != NULL)
+  else if (tnk__srv_req_header(&stream->req, "expect") != NULL)
     send_continue(stream);
 }
 
-static void end_request(local_stream_t *stream) {
+static void end_request(tnk__srv_stream_t *stream) {
   int refusal;
 
   stream->is_whole = 1;
-  if (stream->state != LOCAL_STREAM_ARRIVING)
+  if (stream->state != TNK__SRV_STREAM_ARRIVING)
     return;
   take_in_hand(stream);
   stream->req.http->n_requests_h2++;
-  refusal = local_req_dispatch(&stream->req, stream->method);
+  refusal = tnk__srv_req_dispatch(&stream->req, stream->method);
   if (refusal != 0)
     refuse(stream, refusal);
 }
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id,
                    const uint8_t *data, size_t n, void *user) {
-  local_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
+  tnk__srv_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
   uint64_t had;
   int refusal;
 
   (void)flags;
-  if (stream == NULL || stream->state != LOCAL_STREAM_ARRIVING)
+  if (stream == NULL || stream->state != TNK__SRV_STREAM_ARRIVING)
     return 0;
   had = stream->req.body.len + n;
-  refusal =
-      local_req_add_body(&stream->req, data, n,
-                         stream->announced > had ? stream->announced - had : 0);
+  refusal = tnk__srv_req_add_body(
+      &stream->req, data, n,
+      stream->announced > had ? stream->announced - had : 0);
   if (refusal != 0)
     refuse(stream, refusal);
   return after(user);
 }
 
 /* A peer that breaks off what it begins is sent away in the end. */
-static void count_reset(local_h2_t *h2) {
+static void count_reset(tnk__srv_h2_t *h2) {
   uint64_t now = uv_now(h2->conn->tcp.loop);
 
   if (now - h2->resets_since_ms > RESETS_MS) {
@@ -264,8 +249,8 @@ static void count_reset(local_h2_t *h2) {
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame,
                     void *user) {
-  local_h2_t *h2 = user;
-  local_stream_t *stream =
+  tnk__srv_h2_t *h2 = user;
+  tnk__srv_stream_t *stream =
       nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
   if (frame->hd.type == NGHTTP2_RST_STREAM)
@@ -283,11 +268,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame,
 
 /* ---- What connections share ---- */
 
-int local_http_has_h2(void) {
+int tnk__srv_has_h2(void) {
   return 1;
 }
 
-void local_h2_teardown(struct local_h2_shared *shared) {
+void tnk__srv_h2_teardown(struct tnk__srv_h2_shared *shared) {
   if (shared == NULL)
     return;
   nghttp2_session_callbacks_del(shared->callbacks);
@@ -295,8 +280,9 @@ void local_h2_teardown(struct local_h2_shared *shared) {
   tnk__free(shared->alloc, shared);
 }
 
-int local_h2_setup(struct local_h2_shared **out, const tnk_allocator_t *alloc) {
-  struct local_h2_shared *shared = tnk__calloc(alloc, 1, sizeof(*shared));
+int tnk__srv_h2_setup(struct tnk__srv_h2_shared **out,
+                      const tnk_allocator_t *alloc) {
+  struct tnk__srv_h2_shared *shared = tnk__calloc(alloc, 1, sizeof(*shared));
 
   *out = NULL;
   if (shared == NULL)
@@ -304,7 +290,7 @@ int local_h2_setup(struct local_h2_shared **out, const tnk_allocator_t *alloc) {
   shared->alloc = alloc;
   if (nghttp2_session_callbacks_new(&shared->callbacks) != 0 ||
       nghttp2_option_new(&shared->option) != 0) {
-    local_h2_teardown(shared);
+    tnk__srv_h2_teardown(shared);
     return TNK_ENOMEM;
   }
   /* conn.c has read the preface. */
@@ -320,7 +306,7 @@ int local_h2_setup(struct local_h2_shared **out, const tnk_allocator_t *alloc) {
                                                        on_frame);
   nghttp2_session_callbacks_set_on_stream_close_callback(shared->callbacks,
                                                          on_stream_close);
-  local_h2_send_setup(shared->callbacks);
+  tnk__srv_h2_send_setup(shared->callbacks);
   *out = shared;
   return TNK_OK;
 }
@@ -343,9 +329,9 @@ static void *mem_realloc(void *ptr, size_t size, void *user) {
   return tnk__realloc(user, ptr, size);
 }
 
-static int open_session(local_h2_t *h2) {
-  const local_http_t *http = h2->conn->http;
-  const struct local_h2_shared *shared = http->versions->h2;
+static int open_session(tnk__srv_h2_t *h2) {
+  const tnk__srv_t *http = h2->conn->http;
+  const struct tnk__srv_h2_shared *shared = http->versions->h2;
   nghttp2_mem mem = {(void *)shared->alloc, mem_malloc, mem_free, mem_calloc,
                      mem_realloc};
   const nghttp2_settings_entry settings[] = {
@@ -363,67 +349,68 @@ static int open_session(local_h2_t *h2) {
   return TNK_OK;
 }
 
-static void input(local_conn_t *conn, const char *data, size_t n) {
-  local_h2_t *h2 = conn->h2;
+static void input(tnk__srv_conn_t *conn, const char *data, size_t n) {
+  tnk__srv_h2_t *h2 = conn->h2;
   ssize_t used;
 
   h2->in_session = 1;
   used = nghttp2_session_mem_recv(h2->session, (const uint8_t *)data, n);
   h2->in_session = 0;
   if (used < 0)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
   else
-    local_h2_flush(h2);
+    tnk__srv_h2_flush(h2);
 }
 
 /* A connection waits for room: as this one takes nothing new, each answer
  * brings its end nearer, and whoever holds the next one may give it. */
-static void go_on(local_conn_t *conn) {
-  local_http_t *http = conn->http;
+static void go_on(tnk__srv_conn_t *conn) {
+  tnk__srv_t *http = conn->http;
 
-  local_h2_flush(conn->h2);
-  if (http->waiting && conn->state == LOCAL_CONN_READING &&
+  tnk__srv_h2_flush(conn->h2);
+  if (http->waiting && conn->state == TNK__SRV_CONN_READING &&
       conn->h2->is_leaving)
     http->take(http);
 }
 
-static int is_idle(const local_conn_t *conn) {
-  return conn->state == LOCAL_CONN_READING && conn->served &&
+static int is_idle(const tnk__srv_conn_t *conn) {
+  return conn->state == TNK__SRV_CONN_READING && conn->served &&
          conn->h2->n_streams == 0 && !conn->h2->is_writing;
 }
 
-static int waits_for_peer(const local_conn_t *conn) {
+static int waits_for_peer(const tnk__srv_conn_t *conn) {
   return conn->h2->n_handling == 0;
 }
 
-static void gone(local_conn_t *conn) {
+static void gone(tnk__srv_conn_t *conn) {
   TNK__LIST_FOREACH (node, &conn->h2->streams) {
-    local_stream_t *stream = tnk__container_of(node, local_stream_t, link);
+    tnk__srv_stream_t *stream =
+        tnk__container_of(node, tnk__srv_stream_t, link);
 
-    local_h2_stop_slow(stream);
-    local_req_gone(&stream->req);
+    tnk__srv_h2_stop_slow(stream);
+    tnk__srv_req_gone(&stream->req);
   }
 }
 
-static void deinit(local_conn_t *conn) {
-  local_h2_t *h2 = conn->h2;
+static void deinit(tnk__srv_conn_t *conn) {
+  tnk__srv_h2_t *h2 = conn->h2;
 
   TNK__LIST_FOREACH_SAFE (node, next, &h2->streams) {
-    stream_free(tnk__container_of(node, local_stream_t, link));
+    stream_free(tnk__container_of(node, tnk__srv_stream_t, link));
   }
   nghttp2_session_del(h2->session);
   tnk__buf_deinit(&h2->out);
   tnk__buf_deinit(&h2->busy);
   tnk__free(conn->http->config.alloc, h2);
-  local_h1.deinit(conn);
+  tnk__srv_h1.deinit(conn);
 }
 
-static const local_version_t version = {input,          go_on, is_idle,
-                                        waits_for_peer, gone,  deinit};
+static const tnk__srv_version_t version = {input,          go_on, is_idle,
+                                           waits_for_peer, gone,  deinit};
 
-int local_h2_start(local_conn_t *conn) {
+int tnk__srv_h2_start(tnk__srv_conn_t *conn) {
   const tnk_allocator_t *alloc = conn->http->config.alloc;
-  local_h2_t *h2 = tnk__calloc(alloc, 1, sizeof(*h2));
+  tnk__srv_h2_t *h2 = tnk__calloc(alloc, 1, sizeof(*h2));
 
   if (h2 == NULL)
     return TNK_ENOMEM;

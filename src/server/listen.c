@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/http/state.h"
-#include "local/http/tls.h"
+#include "server/state.h"
+#include "server/tls.h"
 #include "tnk/error.h"
 
 /*
@@ -14,32 +14,30 @@
 /* Connections that wait for a request, to answer it 503; more are closed. */
 enum { MAX_REFUSED = 64 };
 
-#define CONN(node) tnk__container_of(node, local_conn_t, link)
+#define CONN(node) tnk__container_of(node, tnk__srv_conn_t, link)
 
 static void on_listener_closed(uv_handle_t *handle) {
-  local_http_release(tnk__container_of(handle, local_http_t, listener));
+  tnk__srv_release(tnk__container_of(handle, tnk__srv_t, listener));
 }
 
 static void on_resumer_closed(uv_handle_t *handle) {
-  local_http_release(
-      tnk__container_of((uv_idle_t *)handle, local_http_t, resumer));
+  tnk__srv_release(tnk__container_of((uv_idle_t *)handle, tnk__srv_t, resumer));
 }
 
 /* libuv tells of no further connection until this one has been taken, so one
  * that is not served is taken all the same, and closed. */
-static void refuse_one(local_http_t *http, int is_reset);
+static void refuse_one(tnk__srv_t *http, int is_reset);
 
 static void on_refused(uv_handle_t *handle) {
-  local_http_t *http =
-      tnk__container_of((uv_tcp_t *)handle, local_http_t, refused);
+  tnk__srv_t *http = tnk__container_of((uv_tcp_t *)handle, tnk__srv_t, refused);
 
   http->refusing = 0;
   if (http->refuse_again)
     http->take(http);
-  local_http_release(http);
+  tnk__srv_release(http);
 }
 
-static void refuse_one(local_http_t *http, int is_reset) {
+static void refuse_one(tnk__srv_t *http, int is_reset) {
   http->refuse_again = http->refusing;
   if (http->refusing || uv_tcp_init(http->listener.loop, &http->refused) != 0)
     return;
@@ -50,13 +48,13 @@ static void refuse_one(local_http_t *http, int is_reset) {
     uv_close((uv_handle_t *)&http->refused, on_refused);
 }
 
-static void accept_one(local_http_t *http, int is_refused) {
+static void accept_one(tnk__srv_t *http, int is_refused) {
   uv_stream_t *stream = (uv_stream_t *)&http->listener;
-  local_conn_t *conn = tnk__calloc(http->config.alloc, 1, sizeof(*conn));
+  tnk__srv_conn_t *conn = tnk__calloc(http->config.alloc, 1, sizeof(*conn));
 
   http->waiting = 0;
   http->refuse_again = 0;
-  if (conn == NULL || local_conn_init(conn, http, stream->loop) != 0) {
+  if (conn == NULL || tnk__srv_conn_init(conn, http, stream->loop) != 0) {
     tnk__free(http->config.alloc, conn);
     refuse_one(http, 0);
     return;
@@ -70,20 +68,20 @@ static void accept_one(local_http_t *http, int is_refused) {
   http->n_open++;
   http->n_accepted++;
   if (uv_accept(stream, (uv_stream_t *)&conn->tcp) != 0)
-    local_conn_close(conn);
-  else if (http->config.faults != NULL &&
-           local_faults_refuses(http->config.faults))
-    local_conn_reset(conn);
+    tnk__srv_conn_close(conn);
+  else if (http->config.hooks != NULL &&
+           http->config.hooks->refuses(http->config.hooks_user))
+    tnk__srv_conn_reset(conn);
   else
-    local_conn_start(conn);
+    tnk__srv_conn_start(conn);
 }
 
 /* Close the connection that has been idle for longest. 0: none is. */
-static int close_idle(local_http_t *http) {
-  local_conn_t *idlest = NULL;
+static int close_idle(tnk__srv_t *http) {
+  tnk__srv_conn_t *idlest = NULL;
 
   TNK__LIST_FOREACH (node, &http->conns) {
-    local_conn_t *conn = CONN(node);
+    tnk__srv_conn_t *conn = CONN(node);
 
     if (conn->version->is_idle(conn) &&
         (idlest == NULL || conn->active_ms < idlest->active_ms))
@@ -91,30 +89,30 @@ static int close_idle(local_http_t *http) {
   }
   if (idlest == NULL)
     return 0;
-  local_conn_close(idlest);
+  tnk__srv_conn_close(idlest);
   return 1;
 }
 
 /* As somebody at the edge of a network does it. */
-static void refuse(local_http_t *http) {
+static void refuse(tnk__srv_t *http) {
   http->waiting = 0;
-  if (http->config.full == LOCAL_FULL_503 && http->n_refused < MAX_REFUSED)
+  if (http->config.full == TNK__SRV_FULL_503 && http->n_refused < MAX_REFUSED)
     accept_one(http, 1);
   else
-    refuse_one(http, http->config.full == LOCAL_FULL_RESET);
+    refuse_one(http, http->config.full == TNK__SRV_FULL_RESET);
 }
 
 /* Take the connection that waits, when there is room. libuv tells of no other
  * until then, so that the rest of a crowd waits in the system's queue, where
  * nobody has to connect anew. */
-static void take(local_http_t *http) {
+static void take(tnk__srv_t *http) {
   if (http->closing)
     return;
   if (http->n_conns - http->n_refused < http->config.max_conns) {
     accept_one(http, 0);
     return;
   }
-  if (http->config.full != LOCAL_FULL_WAIT)
+  if (http->config.full != TNK__SRV_FULL_WAIT)
     refuse(http);
   /* Goes on when its handle is closed. */
   else if (!close_idle(http) && http->config.on_full != NULL)
@@ -122,7 +120,7 @@ static void take(local_http_t *http) {
 }
 
 static void on_connection(uv_stream_t *stream, int status) {
-  local_http_t *http = tnk__container_of(stream, local_http_t, listener);
+  tnk__srv_t *http = tnk__container_of(stream, tnk__srv_t, listener);
 
   if (status < 0 || http->closing)
     return;
@@ -130,7 +128,7 @@ static void on_connection(uv_stream_t *stream, int status) {
   take(http);
 }
 
-static int bind_listener(local_http_t *http) {
+static int bind_listener(tnk__srv_t *http) {
   struct sockaddr_storage addr;
   int len = sizeof(addr);
   /* Numeric addresses only: a look-up could find another host than was meant.
@@ -169,12 +167,12 @@ static void block_sigpipe(void) {
 }
 
 /* What connections share. */
-static void free_parts(local_http_t *http) {
+static void free_parts(tnk__srv_t *http) {
   const tnk_allocator_t *alloc = http->config.alloc;
 
-  local_tls_free(http->tls);
+  tnk__srv_tls_free(http->tls);
   if (http->versions != NULL)
-    local_h2_teardown(http->versions->h2);
+    tnk__srv_h2_teardown(http->versions->h2);
   tnk__free(alloc, http->versions);
   tnk__free(alloc, http->scratch);
   http->tls = NULL;
@@ -182,35 +180,35 @@ static void free_parts(local_http_t *http) {
   http->scratch = NULL;
 }
 
-static int make_parts(local_http_t *http) {
-  local_http_config_t *config = &http->config;
+static int make_parts(tnk__srv_t *http) {
+  tnk__srv_config_t *config = &http->config;
   int err;
 
-  http->scratch = tnk__malloc(config->alloc, LOCAL_HTTP_SCRATCH);
+  http->scratch = tnk__malloc(config->alloc, TNK__SRV_SCRATCH);
   http->versions = tnk__calloc(config->alloc, 1, sizeof(*http->versions));
   if (http->scratch == NULL || http->versions == NULL)
     return TNK_ENOMEM;
-  local_h1_setup(&http->versions->h1);
-  err = local_h2_setup(&http->versions->h2, config->alloc);
+  tnk__srv_h1_setup(&http->versions->h1);
+  err = tnk__srv_h2_setup(&http->versions->h2, config->alloc);
   if (err != TNK_OK || config->tls_cert == NULL)
     return err;
-  return local_tls_open(&http->tls, config->alloc, config->tls_cert,
-                        config->tls_key, http->versions->h2 != NULL,
-                        config->why, config->n_why);
+  return tnk__srv_tls_open(&http->tls, config->alloc, config->tls_cert,
+                           config->tls_key, http->versions->h2 != NULL,
+                           config->why, config->n_why);
 }
 
-int local_http_open(local_http_t *http, uv_loop_t *loop,
-                    const local_http_config_t *config) {
+int tnk__srv_open(tnk__srv_t *http, uv_loop_t *loop,
+                  const tnk__srv_config_t *config) {
   int err;
 
   block_sigpipe();
-  *http = (local_http_t){.config = *config};
+  *http = (tnk__srv_t){.config = *config};
   if (config->max_streams == 0)
-    http->config.max_streams = LOCAL_HTTP_STREAMS;
+    http->config.max_streams = TNK__SRV_STREAMS;
   tnk__list_init(&http->conns);
   tnk__list_init(&http->resuming);
   tnk__list_init(&http->shaking);
-  http->resume = local_conn_on_resume;
+  http->resume = tnk__srv_conn_on_resume;
   http->take = take;
   http->free_parts = free_parts;
   err = make_parts(http);
@@ -225,17 +223,16 @@ int local_http_open(local_http_t *http, uv_loop_t *loop,
   return bind_listener(http);
 }
 
-void local_http_sweep(local_http_t *http, uint64_t since_ms) {
+void tnk__srv_sweep(tnk__srv_t *http, uint64_t since_ms) {
   TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
-    local_conn_t *conn = CONN(node);
+    tnk__srv_conn_t *conn = CONN(node);
 
     if (conn->active_ms < since_ms && conn->version->waits_for_peer(conn))
-      local_conn_close(conn);
+      tnk__srv_conn_close(conn);
   }
 }
 
-void local_http_close(local_http_t *http, void (*closed)(void *user),
-                      void *user) {
+void tnk__srv_close(tnk__srv_t *http, void (*closed)(void *user), void *user) {
   if (http->closing)
     return;
   http->closing = 1;
@@ -246,7 +243,7 @@ void local_http_close(local_http_t *http, void (*closed)(void *user),
     return;
   }
   TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
-    local_conn_close(CONN(node));
+    tnk__srv_conn_close(CONN(node));
   }
   uv_close((uv_handle_t *)&http->resumer, on_resumer_closed);
   uv_close((uv_handle_t *)&http->listener, on_listener_closed);

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "local/fault/state.h"
-#include "local/http/fault_calls.h"
+#include "local/fault/calls.h"
 
 /*
  * Does what the plan has decided. A fault of a request acts in one of two
@@ -42,7 +42,7 @@ static void write_date(local_fault_retry_t form, time_t when, char *out,
              month, tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
-static void put_retry(const local_fault_t *fault, local_answer_t *answer) {
+static void put_retry(const local_fault_t *fault, tnk__srv_answer_t *answer) {
   char date[64];
 
   switch (fault->retry) {
@@ -65,7 +65,7 @@ static void put_retry(const local_fault_t *fault, local_answer_t *answer) {
 /* ---- Other answers ---- */
 
 /* Without memory the answer has no body. */
-static void set_body(const local_req_t *req, local_answer_t *answer,
+static void set_body(const tnk__srv_req_t *req, tnk__srv_answer_t *answer,
                      const char *content_type, const void *body, size_t len) {
   const tnk_allocator_t *alloc = req->http->config.alloc;
 
@@ -78,14 +78,14 @@ static void set_body(const local_req_t *req, local_answer_t *answer,
   answer->extra = NULL;
 }
 
-static void set_text(const local_req_t *req, local_answer_t *answer,
+static void set_text(const tnk__srv_req_t *req, tnk__srv_answer_t *answer,
                      const char *content_type, const char *text) {
   set_body(req, answer, content_type, text, strlen(text));
 }
 
 /* The number that the request carries, as far as the server has read it. */
-static void write_conflict(const local_req_t *req, const local_fault_t *fault,
-                           char *out, size_t size) {
+static void write_conflict(const tnk__srv_req_t *req,
+                           const local_fault_t *fault, char *out, size_t size) {
   int64_t expected = fault->expected;
 
   if (fault->expect == LOCAL_EXPECT_RELATIVE && req->seq_id >= 0)
@@ -100,8 +100,8 @@ static void write_conflict(const local_req_t *req, const local_fault_t *fault,
              expected, req->seq_id);
 }
 
-static void set_status(const local_req_t *req, const local_fault_t *fault,
-                       local_answer_t *answer) {
+static void set_status(const tnk__srv_req_t *req, const local_fault_t *fault,
+                       tnk__srv_answer_t *answer) {
   char text[256];
 
   answer->status = fault->status;
@@ -124,8 +124,8 @@ static void set_status(const local_req_t *req, const local_fault_t *fault,
   }
 }
 
-static void set_try_again(const local_req_t *req, const local_fault_t *fault,
-                          local_answer_t *answer) {
+static void set_try_again(const tnk__srv_req_t *req, const local_fault_t *fault,
+                          tnk__srv_answer_t *answer) {
   char text[256];
 
   snprintf(text, sizeof(text),
@@ -137,7 +137,8 @@ static void set_try_again(const local_req_t *req, const local_fault_t *fault,
   set_text(req, answer, "application/json", text);
 }
 
-static void set_bad_proto(const local_req_t *req, local_answer_t *answer) {
+static void set_bad_proto(const tnk__srv_req_t *req,
+                          tnk__srv_answer_t *answer) {
   /* A field that is said to be longer than all that follows. */
   static const uint8_t bytes[] = {0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x00};
 
@@ -145,8 +146,9 @@ static void set_bad_proto(const local_req_t *req, local_answer_t *answer) {
   set_body(req, answer, "application/x-protobuf", bytes, sizeof(bytes));
 }
 
-static void set_other_answer(const local_req_t *req, local_answer_t *answer) {
-  const local_faults_t *faults = req->http->config.faults;
+static void set_other_answer(const tnk__srv_req_t *req,
+                             tnk__srv_answer_t *answer) {
+  const local_faults_t *faults = req->http->config.hooks_user;
 
   answer->status = 200;
   if (faults->n_kept > 0)
@@ -158,7 +160,7 @@ static void set_other_answer(const local_req_t *req, local_answer_t *answer) {
     set_text(req, answer, "application/json", "{\"status\":\"ok\"}");
 }
 
-static void add_line(const local_fault_t *fault, local_answer_t *answer) {
+static void add_line(const local_fault_t *fault, tnk__srv_answer_t *answer) {
   char date[64];
 
   if (strcmp(fault->arg, "content-length") == 0) {
@@ -185,9 +187,9 @@ static int is_plain(const char *text) {
 
 /* Another origin is this machine by its other name; what is there is the same,
  * so that whoever follows gets it. */
-static void set_redirect(const local_req_t *req, const local_fault_t *fault,
-                         local_answer_t *answer) {
-  const char *host = local_req_header(req, "host");
+static void set_redirect(const tnk__srv_req_t *req, const local_fault_t *fault,
+                         tnk__srv_answer_t *answer) {
+  const char *host = tnk__srv_req_header(req, "host");
   const char *scheme =
       req->http->config.tls_cert != NULL &&
               !local_fault_is(fault, LOCAL_FAULT_REDIRECT, LOCAL_TO_HTTP)
@@ -215,13 +217,13 @@ static void set_redirect(const local_req_t *req, const local_fault_t *fault,
 }
 
 /* So many bytes less, and its length is that of the rest. */
-static void cut_off(const local_fault_t *fault, local_answer_t *answer) {
+static void cut_off(const local_fault_t *fault, tnk__srv_answer_t *answer) {
   answer->len -=
       (uint64_t)fault->n < answer->len ? (size_t)fault->n : answer->len;
 }
 
-static void set_oversized(const local_req_t *req, const local_fault_t *fault,
-                          local_answer_t *answer) {
+static void set_oversized(const tnk__srv_req_t *req, const local_fault_t *fault,
+                          tnk__srv_answer_t *answer) {
   static const char blanks[1024] = " ";
   const tnk_allocator_t *alloc = req->http->config.alloc;
   size_t n = fault->n < N_OVERSIZED_SENT ? (size_t)fault->n : N_OVERSIZED_SENT;
@@ -238,7 +240,7 @@ static void set_oversized(const local_req_t *req, const local_fault_t *fault,
 /* ---- The two places ---- */
 
 /* Keep good answers only: a failure would not be mistaken for one's own. */
-static void keep(local_faults_t *faults, const local_answer_t *answer) {
+static void keep(local_faults_t *faults, const tnk__srv_answer_t *answer) {
   if (answer->status / 100 != 2 || answer->len == 0 ||
       answer->len > sizeof(faults->kept))
     return;
@@ -247,8 +249,8 @@ static void keep(local_faults_t *faults, const local_answer_t *answer) {
   faults->kept_is_proto = strstr(answer->content_type, "protobuf") != NULL;
 }
 
-static void act(const local_req_t *req, const local_fault_t *fault,
-                local_answer_t *answer) {
+static void act(const tnk__srv_req_t *req, const local_fault_t *fault,
+                tnk__srv_answer_t *answer) {
   switch (fault->kind) {
   case LOCAL_FAULT_DROP:
     answer->status = -1;
@@ -306,15 +308,17 @@ static void act(const local_req_t *req, const local_fault_t *fault,
     set_oversized(req, fault, answer);
 }
 
-void local_fault_shape(local_req_t *req, local_answer_t *answer) {
-  local_faults_t *faults = req->http->config.faults;
-  const local_answer_t own = *answer;
+void local_fault_shape(tnk__srv_req_t *req, tnk__srv_answer_t *answer,
+                       void *user) {
+  const local_fault_t *fault = local_fault_of(req);
+  local_faults_t *faults = user;
+  const tnk__srv_answer_t own = *answer;
 
-  if (req->fault.kind == LOCAL_FAULT_NONE) {
+  if (fault->kind == LOCAL_FAULT_NONE) {
     if (faults->spec.n_rules > 0)
       keep(faults, &own);
     return;
   }
-  act(req, &req->fault, answer);
-  local_faults_note(faults, &req->fault, req->n, req->path, req->seq_id);
+  act(req, fault, answer);
+  local_faults_note(faults, fault, req->n, req->path, req->seq_id);
 }

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/http/request.h"
-#include "local/http/slow.h"
-#include "local/http/state.h"
+#include "server/request.h"
+#include "server/slow.h"
+#include "server/state.h"
 #include "tnk/error.h"
 
 /* Answers over HTTP/1.1. */
@@ -14,17 +14,17 @@ enum { MAX_REPLY_HEAD = 2048 };
 
 /* One answer on its way out; freed when written. */
 typedef struct {
-  local_write_t write;
+  tnk__srv_write_t write;
   uint8_t *body;
   int close_after;
   char head[MAX_REPLY_HEAD];
 } reply_t;
 
-static local_conn_t *conn_of(local_req_t *req) {
-  return tnk__container_of(req, local_conn_t, h1.req);
+static tnk__srv_conn_t *conn_of(tnk__srv_req_t *req) {
+  return tnk__container_of(req, tnk__srv_conn_t, h1.req);
 }
 
-static const tnk_allocator_t *alloc_of(const local_conn_t *conn) {
+static const tnk_allocator_t *alloc_of(const tnk__srv_conn_t *conn) {
   return conn->http->config.alloc;
 }
 
@@ -36,18 +36,18 @@ static void reply_free(reply_t *reply) {
 }
 
 /* A connection that ends cuts off what is on its way: it waits for that. */
-static void on_written(local_write_t *write, int status) {
+static void on_written(tnk__srv_write_t *write, int status) {
   reply_t *reply = tnk__container_of(write, reply_t, write);
-  local_conn_t *conn = write->conn;
+  tnk__srv_conn_t *conn = write->conn;
 
   if (reply->close_after && conn->h1.drains && status == 0)
-    local_conn_drain(conn);
+    tnk__srv_conn_drain(conn);
   else if (reply->close_after || status < 0)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
   reply_free(reply);
 }
 
-static void send_reply(local_conn_t *conn, reply_t *reply, size_t n_head,
+static void send_reply(tnk__srv_conn_t *conn, reply_t *reply, size_t n_head,
                        size_t n_body, int is_twice) {
   uv_buf_t bufs[4];
   unsigned n = 0;
@@ -58,13 +58,13 @@ static void send_reply(local_conn_t *conn, reply_t *reply, size_t n_head,
     if (n_body > 0)
       bufs[n++] = uv_buf_init((char *)reply->body, (unsigned)n_body);
   }
-  if (local_write(&reply->write, conn, bufs, n, on_written) != 0) {
+  if (tnk__srv_write(&reply->write, conn, bufs, n, on_written) != 0) {
     reply_free(reply);
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
   }
 }
 
-static reply_t *reply_new(local_conn_t *conn) {
+static reply_t *reply_new(tnk__srv_conn_t *conn) {
   reply_t *reply = tnk__malloc(alloc_of(conn), sizeof(*reply));
 
   if (reply == NULL)
@@ -75,7 +75,7 @@ static reply_t *reply_new(local_conn_t *conn) {
   return reply;
 }
 
-void local_h1_send_continue(local_conn_t *conn) {
+void tnk__srv_h1_send_continue(tnk__srv_conn_t *conn) {
   static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
   reply_t *reply = reply_new(conn);
 
@@ -88,39 +88,39 @@ void local_h1_send_continue(local_conn_t *conn) {
 /* Read on, now that the answer is on its way, but never from in here: whoever
  * answers a parked request may be in the middle of anything, and must not find
  * the next request's handler under its feet. */
-static void answered(local_conn_t *conn) {
-  local_h1_t *h1 = &conn->h1;
+static void answered(tnk__srv_conn_t *conn) {
+  tnk__srv_h1_t *h1 = &conn->h1;
 
-  local_req_shrink(&h1->req);
-  conn->state = LOCAL_CONN_READING;
+  tnk__srv_req_shrink(&h1->req);
+  conn->state = TNK__SRV_CONN_READING;
   h1->begun = 0;
   conn->served = 1;
   conn->active_ms = uv_now(conn->tcp.loop);
   llhttp_resume(&h1->parser);
   if (!h1->pumping && (h1->pending.len > 0 || conn->paused))
-    local_conn_go_on_later(conn);
+    tnk__srv_conn_go_on_later(conn);
 }
 
 /* ---- Bit by bit ---- */
 
 /* The request stays in hand meanwhile; then the connection goes on, or closes.
  * If it closes first, so does this. */
-typedef struct local_h1_trickle {
-  local_slow_t *slow;
-  local_conn_t *conn;
+typedef struct tnk__srv_h1_trickle {
+  tnk__srv_slow_t *slow;
+  tnk__srv_conn_t *conn;
   uint8_t *body;
   size_t len;
   size_t n_sent;
   int close_after;
 } trickle_t;
 
-void local_h1_stop_trickle(local_conn_t *conn) {
+void tnk__srv_h1_stop_trickle(tnk__srv_conn_t *conn) {
   trickle_t *trickle = conn->h1.trickle;
 
   if (trickle == NULL)
     return;
   conn->h1.trickle = NULL;
-  local_slow_stop(trickle->slow);
+  tnk__srv_slow_stop(trickle->slow);
   tnk__free(alloc_of(conn), trickle->body);
   tnk__free(alloc_of(conn), trickle);
 }
@@ -143,7 +143,7 @@ static reply_t *piece_new(trickle_t *trickle, size_t n) {
 
 static void trickle_on(void *owner, uint64_t n_due) {
   trickle_t *trickle = owner;
-  local_conn_t *conn = trickle->conn;
+  tnk__srv_conn_t *conn = trickle->conn;
   size_t n =
       (n_due < trickle->len ? (size_t)n_due : trickle->len) - trickle->n_sent;
   reply_t *reply;
@@ -155,7 +155,7 @@ static void trickle_on(void *owner, uint64_t n_due) {
     return;
   reply = piece_new(trickle, n);
   if (reply == NULL) {
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
     return;
   }
   conn->active_ms = uv_now(conn->tcp.loop);
@@ -165,21 +165,21 @@ static void trickle_on(void *owner, uint64_t n_due) {
   }
   goes_on = !trickle->close_after;
   reply->close_after = trickle->close_after;
-  local_h1_stop_trickle(conn);
+  tnk__srv_h1_stop_trickle(conn);
   send_reply(conn, reply, 0, n, 0);
-  if (goes_on && conn->state == LOCAL_CONN_HANDLING)
+  if (goes_on && conn->state == TNK__SRV_CONN_HANDLING)
     answered(conn);
 }
 
 /* The body is taken. TNK_OK or a code. */
-static int trickle_start(local_conn_t *conn, const local_answer_t *answer,
+static int trickle_start(tnk__srv_conn_t *conn, const tnk__srv_answer_t *answer,
                          int close_after) {
   trickle_t *trickle = tnk__calloc(alloc_of(conn), 1, sizeof(*trickle));
 
   if (trickle == NULL)
     return TNK_ENOMEM;
   trickle->slow =
-      local_slow_start(conn->http, answer->rate, trickle_on, trickle);
+      tnk__srv_slow_start(conn->http, answer->rate, trickle_on, trickle);
   if (trickle->slow == NULL) {
     tnk__free(alloc_of(conn), trickle);
     return TNK_ENOMEM;
@@ -232,7 +232,8 @@ static const char *reason(int status) {
   return "Status";
 }
 
-static int write_head(const local_answer_t *answer, int keep_alive, char *out) {
+static int write_head(const tnk__srv_answer_t *answer, int keep_alive,
+                      char *out) {
   const char *extra = answer->extra != NULL ? answer->extra : "";
   int n = snprintf(out, MAX_REPLY_HEAD,
                    "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n"
@@ -246,34 +247,34 @@ static int write_head(const local_answer_t *answer, int keep_alive, char *out) {
 }
 
 /* The head at once, the rest bit by bit. */
-static void send_slowly(local_conn_t *conn, reply_t *reply, size_t n_head,
-                        const local_answer_t *answer) {
+static void send_slowly(tnk__srv_conn_t *conn, reply_t *reply, size_t n_head,
+                        const tnk__srv_answer_t *answer) {
   int close_after = reply->close_after;
 
   reply->body = NULL;
   reply->close_after = 0;
   send_reply(conn, reply, n_head, 0, 0);
-  if (conn->state == LOCAL_CONN_HANDLING &&
+  if (conn->state == TNK__SRV_CONN_HANDLING &&
       trickle_start(conn, answer, close_after) == TNK_OK)
     return;
   tnk__free(alloc_of(conn), answer->body);
-  local_conn_close(conn);
+  tnk__srv_conn_close(conn);
 }
 
-static void answer(local_req_t *req, const local_answer_t *answer) {
-  local_conn_t *conn = conn_of(req);
+static void answer(tnk__srv_req_t *req, const tnk__srv_answer_t *answer) {
+  tnk__srv_conn_t *conn = conn_of(req);
   size_t n_sent = req->is_head ? 0 : answer->n_sent;
   int goes_on =
       conn->h1.keep_alive && !conn->http->waiting && !answer->is_goodbye;
   int keep_alive = goes_on && answer->n_sent == answer->announced;
-  reply_t *reply = answer->status > 0 && conn->state == LOCAL_CONN_HANDLING
+  reply_t *reply = answer->status > 0 && conn->state == TNK__SRV_CONN_HANDLING
                        ? reply_new(conn)
                        : NULL;
   int n;
 
   if (reply == NULL) {
     tnk__free(alloc_of(conn), answer->body);
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
     return;
   }
   reply->body = answer->body;
@@ -281,7 +282,7 @@ static void answer(local_req_t *req, const local_answer_t *answer) {
   n = write_head(answer, goes_on, reply->head);
   if (n < 0) {
     reply_free(reply);
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
     return;
   }
   if (answer->rate > 0 && n_sent > 0) {
@@ -289,12 +290,12 @@ static void answer(local_req_t *req, const local_answer_t *answer) {
     return;
   }
   send_reply(conn, reply, (size_t)n, n_sent, answer->is_twice);
-  if (conn->state == LOCAL_CONN_HANDLING && keep_alive)
+  if (conn->state == TNK__SRV_CONN_HANDLING && keep_alive)
     answered(conn);
 }
 
-static void drop(local_req_t *req) {
-  local_conn_close(conn_of(req));
+static void drop(tnk__srv_req_t *req) {
+  tnk__srv_conn_close(conn_of(req));
 }
 
-const local_req_ops_t local_h1_ops = {"HTTP/1.1", answer, drop};
+const tnk__srv_req_ops_t tnk__srv_h1_ops = {"HTTP/1.1", answer, drop};

@@ -1,19 +1,19 @@
 #include "base/alloc.h"
-#include "local/http/state.h"
-#include "local/http/tls.h"
+#include "server/state.h"
+#include "server/tls.h"
 #include "tnk/error.h"
 
 /* Bytes to the peer: as they are, or through TLS. */
 
 static void on_written(uv_write_t *uv, int status) {
-  local_write_t *write = tnk__container_of(uv, local_write_t, uv);
+  tnk__srv_write_t *write = tnk__container_of(uv, tnk__srv_write_t, uv);
 
   tnk__buf_deinit(&write->sealed);
   write->done(write, status);
 }
 
 /* Everything that TLS has ready goes at once. */
-static int write_sealed(local_write_t *write, local_tls_conn_t *tls) {
+static int write_sealed(tnk__srv_write_t *write, tnk__srv_tls_conn_t *tls) {
   uv_buf_t buf;
   int err;
 
@@ -31,8 +31,9 @@ static int write_sealed(local_write_t *write, local_tls_conn_t *tls) {
   return err;
 }
 
-int local_write(local_write_t *write, local_conn_t *conn, const uv_buf_t *bufs,
-                unsigned n, void (*done)(local_write_t *write, int status)) {
+int tnk__srv_write(tnk__srv_write_t *write, tnk__srv_conn_t *conn,
+                   const uv_buf_t *bufs, unsigned n,
+                   void (*done)(tnk__srv_write_t *write, int status)) {
   int err;
 
   write->conn = conn;
@@ -40,21 +41,21 @@ int local_write(local_write_t *write, local_conn_t *conn, const uv_buf_t *bufs,
   tnk__buf_init(&write->sealed, conn->http->config.alloc, 0);
   if (conn->tls == NULL)
     return uv_write(&write->uv, (uv_stream_t *)&conn->tcp, bufs, n, on_written);
-  err = local_tls_seal(conn->tls, bufs, n);
+  err = tnk__srv_tls_seal(conn->tls, bufs, n);
   return err == TNK_OK ? write_sealed(write, conn->tls) : err;
 }
 
 /* ---- What TLS says by itself ---- */
 
 /* Whoever reads the connection sees that it is broken. */
-static void on_tls_written(local_write_t *write, int status) {
+static void on_tls_written(tnk__srv_write_t *write, int status) {
   (void)status;
   tnk__free(write->conn->http->config.alloc, write);
 }
 
-int local_write_tls(local_conn_t *conn) {
+int tnk__srv_write_tls(tnk__srv_conn_t *conn) {
   const tnk_allocator_t *alloc = conn->http->config.alloc;
-  local_write_t *write;
+  tnk__srv_write_t *write;
   int err;
 
   if (conn->tls->out.len == 0)

@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "local/http/request.h"
-#include "local/http/state.h"
+#include "server/request.h"
+#include "server/state.h"
 #include "tnk/error.h"
 
 /*
@@ -20,96 +20,96 @@
 enum {
   MAX_PENDING = 64 * 1024,
   /* What one read may add to it: TLS holds back up to a record. */
-  MAX_READ = LOCAL_HTTP_SCRATCH + 16 * 1024
+  MAX_READ = TNK__SRV_SCRATCH + 16 * 1024
 };
 
-#define CONN(p) ((local_conn_t *)(p)->data)
+#define CONN(p) ((tnk__srv_conn_t *)(p)->data)
 
 /* ---- Reading ---- */
 
 /* The answer of a callback of the parser: go on, unless it is a refusal. */
-static int heed(local_conn_t *conn, int refusal) {
+static int heed(tnk__srv_conn_t *conn, int refusal) {
   conn->h1.refuse = refusal;
   return refusal == 0 ? 0 : HPE_USER;
 }
 
 static int on_begin(llhttp_t *parser) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
 
-  local_req_begin(&conn->h1.req);
+  tnk__srv_req_begin(&conn->h1.req);
   conn->h1.begun = 1;
   return 0;
 }
 
 static int on_url(llhttp_t *parser, const char *at, size_t n) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
   int err = tnk__buf_append(&conn->h1.req.url, at, n);
 
   return heed(conn, err == TNK_OK ? 0 : 414);
 }
 
 static int on_field(llhttp_t *parser, const char *at, size_t n) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
 
-  return heed(conn, local_req_add_name(&conn->h1.req, at, n));
+  return heed(conn, tnk__srv_req_add_name(&conn->h1.req, at, n));
 }
 
 static int on_field_complete(llhttp_t *parser) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
 
-  return heed(conn, local_req_end_name(&conn->h1.req));
+  return heed(conn, tnk__srv_req_end_name(&conn->h1.req));
 }
 
 static int on_value(llhttp_t *parser, const char *at, size_t n) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
 
-  return heed(conn, local_req_add_value(&conn->h1.req, at, n));
+  return heed(conn, tnk__srv_req_add_value(&conn->h1.req, at, n));
 }
 
 static int on_value_complete(llhttp_t *parser) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
 
-  return heed(conn, local_req_end_value(&conn->h1.req));
+  return heed(conn, tnk__srv_req_end_value(&conn->h1.req));
 }
 
 static int on_headers_complete(llhttp_t *parser) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
   int refusal;
 
   /* Offers to change the protocol are ignored, as the standard allows. */
   parser->upgrade = 0;
   refusal = conn->is_refused
-                ? LOCAL_REFUSE_FULL
-                : local_req_end_head(&conn->h1.req, parser->content_length);
-  if (refusal == 0 && local_req_header(&conn->h1.req, "expect") != NULL)
-    local_h1_send_continue(conn);
+                ? TNK__SRV_REFUSE_FULL
+                : tnk__srv_req_end_head(&conn->h1.req, parser->content_length);
+  if (refusal == 0 && tnk__srv_req_header(&conn->h1.req, "expect") != NULL)
+    tnk__srv_h1_send_continue(conn);
   return heed(conn, refusal);
 }
 
 /* A chunk that cannot fit is refused when it is announced. */
 static int on_chunk_header(llhttp_t *parser) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
   size_t room = conn->http->config.max_body - conn->h1.req.body.len;
 
   return heed(conn, parser->content_length > room ? 413 : 0);
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t n) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
 
-  return heed(conn,
-              local_req_add_body(&conn->h1.req, at, n, parser->content_length));
+  return heed(conn, tnk__srv_req_add_body(&conn->h1.req, at, n,
+                                          parser->content_length));
 }
 
 static int on_complete(llhttp_t *parser) {
-  local_conn_t *conn = CONN(parser);
+  tnk__srv_conn_t *conn = CONN(parser);
 
   conn->h1.keep_alive = llhttp_should_keep_alive(parser);
-  conn->state = LOCAL_CONN_HANDLING;
+  conn->state = TNK__SRV_CONN_HANDLING;
   return HPE_PAUSED;
 }
 
-void local_h1_setup(llhttp_settings_t *settings) {
+void tnk__srv_h1_setup(llhttp_settings_t *settings) {
   llhttp_settings_init(settings);
   settings->on_message_begin = on_begin;
   settings->on_url = on_url;
@@ -123,10 +123,10 @@ void local_h1_setup(llhttp_settings_t *settings) {
   settings->on_message_complete = on_complete;
 }
 
-void local_h1_init(local_conn_t *conn) {
-  local_h1_t *h1 = &conn->h1;
+void tnk__srv_h1_init(tnk__srv_conn_t *conn) {
+  tnk__srv_h1_t *h1 = &conn->h1;
 
-  local_req_init(&h1->req, conn->http, &local_h1_ops);
+  tnk__srv_req_init(&h1->req, conn->http, &tnk__srv_h1_ops);
   llhttp_init(&h1->parser, HTTP_REQUEST, &conn->http->versions->h1);
   h1->parser.data = conn;
   tnk__buf_init(&h1->pending, conn->http->config.alloc, MAX_PENDING + MAX_READ);
@@ -134,53 +134,51 @@ void local_h1_init(local_conn_t *conn) {
 
 /* ---- The complete request ---- */
 
-static void refuse_now(local_conn_t *conn, int refusal) {
+static void refuse_now(tnk__srv_conn_t *conn, int refusal) {
   conn->h1.keep_alive = 0;
   conn->h1.drains = 1;
   conn->paused = 0; /* the rest is read, to be dropped */
-  conn->state = LOCAL_CONN_HANDLING;
-  local_req_refuse(&conn->h1.req, refusal);
+  conn->state = TNK__SRV_CONN_HANDLING;
+  tnk__srv_req_refuse(&conn->h1.req, refusal);
 }
 
-static void dispatch(local_conn_t *conn) {
+static void dispatch(tnk__srv_conn_t *conn) {
   uint8_t method = llhttp_get_method(&conn->h1.parser);
-  int refusal = local_req_dispatch(&conn->h1.req,
-                                   llhttp_method_name((llhttp_method_t)method));
+  int refusal = tnk__srv_req_dispatch(
+      &conn->h1.req, llhttp_method_name((llhttp_method_t)method));
 
   if (refusal != 0)
     refuse_now(conn, refusal);
 }
 
-static void parse_failed(local_conn_t *conn) {
-  const local_fault_t *fault = &conn->h1.req.fault;
-
-  if (conn->h1.refuse != LOCAL_REFUSE_FAULT)
+static void parse_failed(tnk__srv_conn_t *conn) {
+  if (conn->h1.refuse != TNK__SRV_REFUSE_END)
     refuse_now(conn, conn->h1.refuse != 0 ? conn->h1.refuse : 400);
-  else if (fault->kind == LOCAL_FAULT_RESET)
-    local_conn_reset(conn);
+  else if (conn->h1.req.end.how != TNK__SRV_END_AWAY)
+    tnk__srv_conn_reset(conn);
   else
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
 }
 
 /* Keep what belongs to later requests. */
-static void set_aside(local_conn_t *conn, const char *data, size_t n) {
+static void set_aside(tnk__srv_conn_t *conn, const char *data, size_t n) {
   tnk__buf_t *pending = &conn->h1.pending;
 
   /* After a refusal the rest of what the peer sends is only drained. */
   if (n == 0 || !conn->h1.keep_alive)
     return;
   if (tnk__buf_append(pending, data, n) != TNK_OK)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
   else if (pending->len >= MAX_PENDING)
     conn->paused = 1;
 }
 
-static void feed(local_conn_t *conn, const char *data, size_t n) {
-  local_h1_t *h1 = &conn->h1;
+static void feed(tnk__srv_conn_t *conn, const char *data, size_t n) {
+  tnk__srv_h1_t *h1 = &conn->h1;
   llhttp_errno_t err;
   size_t used;
 
-  if (conn->state != LOCAL_CONN_READING || h1->pending.len > 0) {
+  if (conn->state != TNK__SRV_CONN_READING || h1->pending.len > 0) {
     set_aside(conn, data, n);
     return;
   }
@@ -193,17 +191,17 @@ static void feed(local_conn_t *conn, const char *data, size_t n) {
   }
   used = (size_t)(llhttp_get_error_pos(&h1->parser) - data);
   set_aside(conn, data + used, n - used);
-  if (conn->state != LOCAL_CONN_CLOSING)
+  if (conn->state != TNK__SRV_CONN_CLOSING)
     dispatch(conn);
 }
 
 /* Go on with what has arrived behind the last request. One loop rather than
  * answers that start the next request, so that a peer with many requests in
  * one packet cannot pile up stack frames. */
-static void pump(local_conn_t *conn) {
+static void pump(tnk__srv_conn_t *conn) {
   tnk__buf_t *pending = &conn->h1.pending;
 
-  while (conn->state == LOCAL_CONN_READING && pending->len > 0) {
+  while (conn->state == TNK__SRV_CONN_READING && pending->len > 0) {
     /* Taken out first: what is not used of it goes back to the connection's own
      * buffer, by way of set_aside(). */
     tnk__buf_t taken = *pending;
@@ -212,17 +210,17 @@ static void pump(local_conn_t *conn) {
     feed(conn, (const char *)taken.data, taken.len);
     tnk__buf_deinit(&taken);
   }
-  if (conn->state == LOCAL_CONN_READING)
+  if (conn->state == TNK__SRV_CONN_READING)
     conn->paused = 0;
 }
 
-static void go_on(local_conn_t *conn) {
+static void go_on(tnk__srv_conn_t *conn) {
   conn->h1.pumping = 1;
   pump(conn);
   conn->h1.pumping = 0;
 }
 
-static void input(local_conn_t *conn, const char *data, size_t n) {
+static void input(tnk__srv_conn_t *conn, const char *data, size_t n) {
   conn->h1.pumping = 1;
   feed(conn, data, n);
   pump(conn);
@@ -233,24 +231,24 @@ static void input(local_conn_t *conn, const char *data, size_t n) {
 
 /* One whose first request is still to come is not idle: the peer could not tell
  * why it was closed. */
-static int is_idle(const local_conn_t *conn) {
-  return conn->state == LOCAL_CONN_READING && conn->served && !conn->h1.begun &&
-         conn->h1.pending.len == 0;
+static int is_idle(const tnk__srv_conn_t *conn) {
+  return conn->state == TNK__SRV_CONN_READING && conn->served &&
+         !conn->h1.begun && conn->h1.pending.len == 0;
 }
 
-static int waits_for_peer(const local_conn_t *conn) {
-  return conn->state != LOCAL_CONN_HANDLING;
+static int waits_for_peer(const tnk__srv_conn_t *conn) {
+  return conn->state != TNK__SRV_CONN_HANDLING;
 }
 
-static void gone(local_conn_t *conn) {
-  local_h1_stop_trickle(conn);
-  local_req_gone(&conn->h1.req);
+static void gone(tnk__srv_conn_t *conn) {
+  tnk__srv_h1_stop_trickle(conn);
+  tnk__srv_req_gone(&conn->h1.req);
 }
 
-static void deinit(local_conn_t *conn) {
-  local_req_deinit(&conn->h1.req);
+static void deinit(tnk__srv_conn_t *conn) {
+  tnk__srv_req_deinit(&conn->h1.req);
   tnk__buf_deinit(&conn->h1.pending);
 }
 
-const local_version_t local_h1 = {input,          go_on, is_idle,
-                                  waits_for_peer, gone,  deinit};
+const tnk__srv_version_t tnk__srv_h1 = {input,          go_on, is_idle,
+                                        waits_for_peer, gone,  deinit};

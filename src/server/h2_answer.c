@@ -3,32 +3,32 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "local/http/h2_state.h"
+#include "server/h2_state.h"
 #include "tnk/error.h"
 
 /* Answers over HTTP/2: submitted to nghttp2, and sent from the loop. */
 
 enum { MAX_HEADERS = 16, MAX_NAMES = 1024 };
 
-static local_stream_t *stream_of(local_req_t *req) {
-  return tnk__container_of(req, local_stream_t, req);
+static tnk__srv_stream_t *stream_of(tnk__srv_req_t *req) {
+  return tnk__container_of(req, tnk__srv_stream_t, req);
 }
 
 /* Inside nghttp2 whoever has called it sends. */
-static void send_later(local_h2_t *h2) {
+static void send_later(tnk__srv_h2_t *h2) {
   if (!h2->in_session)
-    local_conn_go_on_later(h2->conn);
+    tnk__srv_conn_go_on_later(h2->conn);
 }
 
 /* Without memory for that little nothing can be told any more. */
-static void heed(local_h2_t *h2, int err) {
+static void heed(tnk__srv_h2_t *h2, int err) {
   if (err != 0)
-    local_conn_close(h2->conn);
+    tnk__srv_conn_close(h2->conn);
   else
     send_later(h2);
 }
 
-void local_h2_leave(local_h2_t *h2, int32_t last_id) {
+void tnk__srv_h2_leave(tnk__srv_h2_t *h2, int32_t last_id) {
   if (h2->is_leaving)
     return;
   h2->is_leaving = 1;
@@ -37,8 +37,8 @@ void local_h2_leave(local_h2_t *h2, int32_t last_id) {
                                  NGHTTP2_NO_ERROR, NULL, 0));
 }
 
-void local_h2_reset(local_stream_t *stream, uint32_t code) {
-  stream->state = LOCAL_STREAM_ANSWERED;
+void tnk__srv_h2_reset(tnk__srv_stream_t *stream, uint32_t code) {
+  stream->state = TNK__SRV_STREAM_ANSWERED;
   heed(stream->h2,
        nghttp2_submit_rst_stream(stream->h2->session, NGHTTP2_FLAG_NONE,
                                  stream->id, code));
@@ -67,7 +67,7 @@ static void add(head_t *head, const char *name, size_t n_name,
                                      n_value, NGHTTP2_NV_FLAG_NONE};
 }
 
-/* Lines of HTTP/1.1, as handlers and faults give them. */
+/* Lines of HTTP/1.1, as handlers and hooks give them. */
 static void add_lines(head_t *head, const char *lines) {
   while (lines != NULL && *lines != '\0') {
     size_t n = strcspn(lines, "\r\n");
@@ -88,7 +88,7 @@ static void add_lines(head_t *head, const char *lines) {
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
                          size_t n, uint32_t *flags, nghttp2_data_source *source,
                          void *user) {
-  const local_stream_t *stream = source->ptr;
+  const tnk__srv_stream_t *stream = source->ptr;
   size_t due = stream->n_body;
 
   (void)session;
@@ -109,27 +109,27 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
   return (ssize_t)n;
 }
 
-void local_h2_stop_slow(local_stream_t *stream) {
+void tnk__srv_h2_stop_slow(tnk__srv_stream_t *stream) {
   if (stream->slow != NULL)
-    local_slow_stop(stream->slow);
+    tnk__srv_slow_stop(stream->slow);
   stream->slow = NULL;
 }
 
 static void on_due(void *owner, uint64_t n_due) {
-  local_stream_t *stream = owner;
+  tnk__srv_stream_t *stream = owner;
 
   stream->n_due = n_due;
   /* Fails where nothing waits, because of the peer's windows. */
   (void)nghttp2_session_resume_data(stream->h2->session, stream->id);
   send_later(stream->h2);
   if (n_due >= stream->n_body)
-    local_h2_stop_slow(stream);
+    tnk__srv_h2_stop_slow(stream);
 }
 
 /* ---- All together ---- */
 
 /* 0, or not. */
-static int submit(local_stream_t *stream, const local_answer_t *answer) {
+static int submit(tnk__srv_stream_t *stream, const tnk__srv_answer_t *answer) {
   const nghttp2_data_provider body = {{.ptr = stream}, read_body};
   char status[16];
   char length[32];
@@ -149,7 +149,8 @@ static int submit(local_stream_t *stream, const local_answer_t *answer) {
       stream->n_body > 0 || stream->is_cut ? &body : NULL);
 }
 
-static void take_body(local_stream_t *stream, const local_answer_t *answer) {
+static void take_body(tnk__srv_stream_t *stream,
+                      const tnk__srv_answer_t *answer) {
   stream->body = answer->body;
   if (stream->req.is_head)
     return;
@@ -158,50 +159,51 @@ static void take_body(local_stream_t *stream, const local_answer_t *answer) {
   /* Without memory it comes at once. */
   if (answer->rate > 0)
     stream->slow =
-        local_slow_start(stream->req.http, answer->rate, on_due, stream);
+        tnk__srv_slow_start(stream->req.http, answer->rate, on_due, stream);
 }
 
-static void not_answer(local_stream_t *stream, const local_answer_t *answer) {
+static void not_answer(tnk__srv_stream_t *stream,
+                       const tnk__srv_answer_t *answer) {
   if (answer->ends_conn)
-    local_conn_close(stream->h2->conn);
+    tnk__srv_conn_close(stream->h2->conn);
   else
-    local_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
+    tnk__srv_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
 }
 
-static void answer(local_req_t *req, const local_answer_t *answer) {
-  local_stream_t *stream = stream_of(req);
-  local_h2_t *h2 = stream->h2;
-  local_conn_t *conn = h2->conn;
+static void answer(tnk__srv_req_t *req, const tnk__srv_answer_t *answer) {
+  tnk__srv_stream_t *stream = stream_of(req);
+  tnk__srv_h2_t *h2 = stream->h2;
+  tnk__srv_conn_t *conn = h2->conn;
 
-  if (conn->state == LOCAL_CONN_CLOSING ||
-      stream->state != LOCAL_STREAM_HANDLING) {
+  if (conn->state == TNK__SRV_CONN_CLOSING ||
+      stream->state != TNK__SRV_STREAM_HANDLING) {
     tnk__free(req->http->config.alloc, answer->body);
     return;
   }
-  stream->state = LOCAL_STREAM_ANSWERED;
+  stream->state = TNK__SRV_STREAM_ANSWERED;
   h2->n_handling--;
   conn->served = 1;
   conn->active_ms = uv_now(conn->tcp.loop);
   take_body(stream, answer);
   if (answer->is_goodbye || req->http->waiting)
-    local_h2_leave(h2, nghttp2_session_get_last_proc_stream_id(h2->session));
+    tnk__srv_h2_leave(h2, nghttp2_session_get_last_proc_stream_id(h2->session));
   if (answer->status < 0)
     not_answer(stream, answer);
   else if (submit(stream, answer) != 0)
-    local_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
+    tnk__srv_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
   else
     send_later(h2);
 }
 
-static void drop(local_req_t *req) {
-  local_stream_t *stream = stream_of(req);
-  local_h2_t *h2 = stream->h2;
+static void drop(tnk__srv_req_t *req) {
+  tnk__srv_stream_t *stream = stream_of(req);
+  tnk__srv_h2_t *h2 = stream->h2;
 
-  if (h2->conn->state == LOCAL_CONN_CLOSING ||
-      stream->state != LOCAL_STREAM_HANDLING)
+  if (h2->conn->state == TNK__SRV_CONN_CLOSING ||
+      stream->state != TNK__SRV_STREAM_HANDLING)
     return;
   h2->n_handling--;
-  local_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
+  tnk__srv_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
 }
 
-const local_req_ops_t local_h2_ops = {"HTTP/2", answer, drop};
+const tnk__srv_req_ops_t tnk__srv_h2_ops = {"HTTP/2", answer, drop};

@@ -1,4 +1,4 @@
-#include "local/http/request.h"
+#include "server/request.h"
 
 #include <string.h>
 
@@ -17,8 +17,8 @@ enum {
   KEEP_CAPACITY = 16 * 1024
 };
 
-void local_req_init(local_req_t *req, local_http_t *http,
-                    const local_req_ops_t *ops) {
+void tnk__srv_req_init(tnk__srv_req_t *req, tnk__srv_t *http,
+                       const tnk__srv_req_ops_t *ops) {
   const tnk_allocator_t *alloc = http->config.alloc;
 
   req->http = http;
@@ -26,16 +26,26 @@ void local_req_init(local_req_t *req, local_http_t *http,
   tnk__buf_init(&req->url, alloc, TNK__MAX_URL);
   tnk__buf_init(&req->head, alloc, TNK__MAX_REQUEST_HEAD);
   tnk__buf_init(&req->body, alloc, http->config.max_body);
-  local_req_begin(req);
+  tnk__srv_req_begin(req);
 }
 
-void local_req_deinit(local_req_t *req) {
+void tnk__srv_req_forget(tnk__srv_req_t *req) {
+  const tnk__srv_config_t *config = &req->http->config;
+
+  if (req->fate != NULL)
+    config->hooks->forget(req, config->hooks_user);
+  req->fate = NULL;
+  req->end = (tnk__srv_end_t){TNK__SRV_END_NOT, 0};
+}
+
+void tnk__srv_req_deinit(tnk__srv_req_t *req) {
+  tnk__srv_req_forget(req);
   tnk__buf_deinit(&req->url);
   tnk__buf_deinit(&req->head);
   tnk__buf_deinit(&req->body);
 }
 
-void local_req_begin(local_req_t *req) {
+void tnk__srv_req_begin(tnk__srv_req_t *req) {
   tnk__buf_clear(&req->url);
   tnk__buf_clear(&req->head);
   tnk__buf_clear(&req->body);
@@ -47,7 +57,7 @@ void local_req_begin(local_req_t *req) {
   req->seq_id = -1;
   req->is_head = 0;
   req->tag = 0;
-  req->fault = (local_fault_t){0};
+  tnk__srv_req_forget(req);
   req->key_hash = 0;
 }
 
@@ -59,14 +69,14 @@ static void shrink(tnk__buf_t *buf) {
     tnk__buf_clear(buf);
 }
 
-void local_req_shrink(local_req_t *req) {
+void tnk__srv_req_shrink(tnk__srv_req_t *req) {
   shrink(&req->head);
   shrink(&req->body);
 }
 
 /* ---- The head ---- */
 
-int local_req_add_name(local_req_t *req, const char *at, size_t n) {
+int tnk__srv_req_add_name(tnk__srv_req_t *req, const char *at, size_t n) {
   uint8_t *to = tnk__buf_reserve(&req->head, n);
 
   if (to == NULL)
@@ -85,7 +95,7 @@ static int is_nameless(const tnk__buf_t *head) {
   return head->len == 0 || head->data[head->len - 1] == '\0';
 }
 
-int local_req_end_name(local_req_t *req) {
+int tnk__srv_req_end_name(tnk__srv_req_t *req) {
   if (++req->n_headers > MAX_HEADERS)
     return 431;
   if (is_nameless(&req->head))
@@ -93,40 +103,36 @@ int local_req_end_name(local_req_t *req) {
   return tnk__buf_byte(&req->head, 0) == TNK_OK ? 0 : 431;
 }
 
-int local_req_add_value(local_req_t *req, const char *at, size_t n) {
+int tnk__srv_req_add_value(tnk__srv_req_t *req, const char *at, size_t n) {
   /* The head is kept as a row of texts that end with one. */
   if (memchr(at, 0, n) != NULL)
     return 400;
   return tnk__buf_append(&req->head, at, n) == TNK_OK ? 0 : 431;
 }
 
-int local_req_end_value(local_req_t *req) {
+int tnk__srv_req_end_value(tnk__srv_req_t *req) {
   return tnk__buf_byte(&req->head, 0) == TNK_OK ? 0 : 431;
 }
 
 /* The fate of the request is decided before its body is read. */
-int local_req_end_head(local_req_t *req, uint64_t n_body) {
-  const local_http_t *http = req->http;
+int tnk__srv_req_end_head(tnk__srv_req_t *req, uint64_t n_body) {
+  const tnk__srv_config_t *config = &req->http->config;
   const char *url;
 
-  if (n_body > http->config.max_body)
+  if (n_body > config->max_body)
     return 413;
-  if (http->config.faults == NULL)
+  if (config->hooks == NULL)
     return 0;
   url = tnk__buf_cstr(&req->url);
   if (url != NULL)
-    local_faults_decide(http->config.faults, url, &req->fault);
-  if (!local_fault_is_at_head(&req->fault))
-    return 0;
-  local_faults_note(http->config.faults, &req->fault, http->n_requests + 1, url,
-                    -1);
-  return LOCAL_REFUSE_FAULT;
+    req->end = config->hooks->on_head(req, url, config->hooks_user);
+  return req->end.how == TNK__SRV_END_NOT ? 0 : TNK__SRV_REFUSE_END;
 }
 
 /* ---- The body ---- */
 
-int local_req_add_body(local_req_t *req, const void *at, size_t n,
-                       uint64_t announced) {
+int tnk__srv_req_add_body(tnk__srv_req_t *req, const void *at, size_t n,
+                          uint64_t announced) {
   tnk__buf_t *body = &req->body;
 
   /* Room for the announced length at once, unless it is large: a peer gets
@@ -170,7 +176,7 @@ static int url_decode(char *text) {
 }
 
 /* Split the URL into path and query; 0 when it is not usable. */
-static int take_url(local_req_t *req) {
+static int take_url(tnk__srv_req_t *req) {
   char *url;
   char *mark;
 
@@ -188,12 +194,12 @@ static int take_url(local_req_t *req) {
   return url[0] == '/' && url_decode(url);
 }
 
-int local_req_dispatch(local_req_t *req, const char *method) {
-  local_http_t *http = req->http;
+int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method) {
+  tnk__srv_t *http = req->http;
 
   req->n = ++http->n_requests;
   if (!take_url(req))
-    return LOCAL_REFUSE_TARGET;
+    return TNK__SRV_REFUSE_TARGET;
   req->method = method;
   req->is_head = strcmp(method, "HEAD") == 0;
   req->n_bytes_sent = req->body.len;
@@ -203,7 +209,7 @@ int local_req_dispatch(local_req_t *req, const char *method) {
 
 /* ---- Reading it ---- */
 
-const char *local_req_header(const local_req_t *req, const char *name) {
+const char *tnk__srv_req_header(const tnk__srv_req_t *req, const char *name) {
   const char *at = (const char *)req->head.data;
   const char *end;
 
@@ -222,8 +228,8 @@ const char *local_req_header(const local_req_t *req, const char *name) {
   return NULL;
 }
 
-int local_req_query(const local_req_t *req, const char *name, char *out,
-                    size_t size) {
+int tnk__srv_req_query(const tnk__srv_req_t *req, const char *name, char *out,
+                       size_t size) {
   size_t n_name = strlen(name);
   const char *at = req->query;
 

@@ -1,4 +1,4 @@
-#include "local/http/h2_state.h"
+#include "server/h2_state.h"
 #include "tnk/error.h"
 
 /*
@@ -14,13 +14,13 @@ enum {
   KEEP_CAPACITY = 64 * 1024
 };
 
-static int has_room(const local_h2_t *h2) {
+static int has_room(const tnk__srv_h2_t *h2) {
   return h2->out.len < MAX_READY;
 }
 
 static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t n,
                        int flags, void *user) {
-  local_h2_t *h2 = user;
+  tnk__srv_h2_t *h2 = user;
 
   (void)session;
   (void)flags;
@@ -37,8 +37,8 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame,
                         const uint8_t *head, size_t n,
                         nghttp2_data_source *source, void *user) {
   enum { N_HEAD = 9 };
-  local_stream_t *stream = source->ptr;
-  local_h2_t *h2 = user;
+  tnk__srv_stream_t *stream = source->ptr;
+  tnk__srv_h2_t *h2 = user;
 
   (void)session;
   (void)frame;
@@ -53,7 +53,7 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame,
 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame,
                          void *user) {
-  local_stream_t *stream =
+  tnk__srv_stream_t *stream =
       nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
   (void)user;
@@ -72,16 +72,16 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame,
   return 0;
 }
 
-void local_h2_send_setup(nghttp2_session_callbacks *callbacks) {
+void tnk__srv_h2_send_setup(nghttp2_session_callbacks *callbacks) {
   nghttp2_session_callbacks_set_send_callback(callbacks, on_send);
   nghttp2_session_callbacks_set_send_data_callback(callbacks, on_send_data);
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks,
                                                        on_frame_sent);
 }
 
-static void on_written(local_write_t *write, int status) {
-  local_conn_t *conn = write->conn;
-  local_h2_t *h2 = conn->h2;
+static void on_written(tnk__srv_write_t *write, int status) {
+  tnk__srv_conn_t *conn = write->conn;
+  tnk__srv_h2_t *h2 = conn->h2;
 
   h2->is_writing = 0;
   if (h2->busy.cap > KEEP_CAPACITY)
@@ -90,23 +90,23 @@ static void on_written(local_write_t *write, int status) {
     tnk__buf_clear(&h2->busy);
   conn->active_ms = uv_now(conn->tcp.loop);
   if (status < 0)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
   else
-    local_h2_flush(h2);
+    tnk__srv_h2_flush(h2);
 }
 
 /* The two buffers change places. 0 or a code. */
-static int write_ready(local_h2_t *h2) {
+static int write_ready(tnk__srv_h2_t *h2) {
   tnk__buf_t ready = h2->out;
   uv_buf_t buf = uv_buf_init((char *)ready.data, (unsigned)ready.len);
 
   h2->out = h2->busy;
   h2->busy = ready;
   h2->is_writing = 1;
-  return local_write(&h2->write, h2->conn, &buf, 1, on_written);
+  return tnk__srv_write(&h2->write, h2->conn, &buf, 1, on_written);
 }
 
-static int make_frames(local_h2_t *h2) {
+static int make_frames(tnk__srv_h2_t *h2) {
   int err;
 
   h2->in_session = 1;
@@ -115,20 +115,20 @@ static int make_frames(local_h2_t *h2) {
   return err == 0 ? h2->out.err : err;
 }
 
-void local_h2_flush(local_h2_t *h2) {
-  local_conn_t *conn = h2->conn;
+void tnk__srv_h2_flush(tnk__srv_h2_t *h2) {
+  tnk__srv_conn_t *conn = h2->conn;
 
-  if (h2->is_writing || h2->in_session || conn->state != LOCAL_CONN_READING)
+  if (h2->is_writing || h2->in_session || conn->state != TNK__SRV_CONN_READING)
     return;
   if (make_frames(h2) != 0)
-    local_conn_close(conn);
-  else if (conn->state != LOCAL_CONN_READING)
+    tnk__srv_conn_close(conn);
+  else if (conn->state != TNK__SRV_CONN_READING)
     return; /* a stream's end may have led to it */
   else if (h2->out.len > 0) {
     if (write_ready(h2) != 0)
-      local_conn_close(conn);
+      tnk__srv_conn_close(conn);
   } else if (!nghttp2_session_want_read(h2->session) &&
              !nghttp2_session_want_write(h2->session)) {
-    local_conn_drain(conn);
+    tnk__srv_conn_drain(conn);
   }
 }

@@ -1,13 +1,13 @@
 #include "base/alloc.h"
-#include "local/http/state.h"
-#include "local/http/tls.h"
+#include "server/state.h"
+#include "server/tls.h"
 
 /*
  * How connections end: one that closes is forgotten at once, and freed when
  * libuv lets go of it.
  */
 
-void local_http_release(local_http_t *http) {
+void tnk__srv_release(tnk__srv_t *http) {
   if (--http->n_open > 0 || !http->closing)
     return;
   http->free_parts(http);
@@ -15,41 +15,41 @@ void local_http_release(local_http_t *http) {
 }
 
 static void on_conn_closed(uv_handle_t *handle) {
-  local_conn_t *conn = tnk__container_of(handle, local_conn_t, tcp);
-  local_http_t *http = conn->http;
+  tnk__srv_conn_t *conn = tnk__container_of(handle, tnk__srv_conn_t, tcp);
+  tnk__srv_t *http = conn->http;
 
   conn->version->deinit(conn);
-  local_tls_conn_free(conn->tls);
+  tnk__srv_tls_conn_free(conn->tls);
   tnk__free(http->config.alloc, conn);
   if (http->waiting)
     http->take(http);
-  local_http_release(http);
+  tnk__srv_release(http);
 }
 
 /* TLS's goodbye goes out if it can at once; nobody waits for the peer's. */
-static void say_goodbye(local_conn_t *conn) {
+static void say_goodbye(tnk__srv_conn_t *conn) {
   uv_stream_t *stream = (uv_stream_t *)&conn->tcp;
   tnk__buf_t *out = &conn->tls->out;
   uv_buf_t buf;
 
-  if (conn->state == LOCAL_CONN_DRAINING || out->len > 0 ||
+  if (conn->state == TNK__SRV_CONN_DRAINING || out->len > 0 ||
       uv_stream_get_write_queue_size(stream) > 0)
     return;
-  local_tls_end(conn->tls);
+  tnk__srv_tls_end(conn->tls);
   buf = uv_buf_init((char *)out->data, (unsigned)out->len);
   if (out->len > 0)
     (void)uv_try_write(stream, &buf, 1);
 }
 
-static void end(local_conn_t *conn, int is_reset) {
-  if (conn->state == LOCAL_CONN_CLOSING)
+static void end(tnk__srv_conn_t *conn, int is_reset) {
+  if (conn->state == TNK__SRV_CONN_CLOSING)
     return;
   if (conn->tls != NULL) {
     tnk__list_remove(&conn->tls->link);
     if (!is_reset)
       say_goodbye(conn);
   }
-  conn->state = LOCAL_CONN_CLOSING;
+  conn->state = TNK__SRV_CONN_CLOSING;
   tnk__list_remove(&conn->link);
   tnk__list_remove(&conn->resume);
   conn->http->n_conns--;
@@ -59,42 +59,43 @@ static void end(local_conn_t *conn, int is_reset) {
   conn->version->gone(conn);
 }
 
-void local_conn_close(local_conn_t *conn) {
+void tnk__srv_conn_close(tnk__srv_conn_t *conn) {
   end(conn, 0);
 }
 
-void local_conn_reset(local_conn_t *conn) {
+void tnk__srv_conn_reset(tnk__srv_conn_t *conn) {
   end(conn, 1);
 }
 
 static void on_shutdown(uv_shutdown_t *req, int status) {
-  local_conn_t *conn = tnk__container_of(req, local_conn_t, shutdown);
+  tnk__srv_conn_t *conn = tnk__container_of(req, tnk__srv_conn_t, shutdown);
 
   if (status < 0)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
 }
 
-void local_conn_drain(local_conn_t *conn) {
-  if (conn->state == LOCAL_CONN_CLOSING || conn->state == LOCAL_CONN_DRAINING)
+void tnk__srv_conn_drain(tnk__srv_conn_t *conn) {
+  if (conn->state == TNK__SRV_CONN_CLOSING ||
+      conn->state == TNK__SRV_CONN_DRAINING)
     return;
-  conn->state = LOCAL_CONN_DRAINING;
+  conn->state = TNK__SRV_CONN_DRAINING;
   if (conn->tls != NULL) {
-    local_tls_end(conn->tls);
-    if (local_write_tls(conn) != 0) {
-      local_conn_close(conn);
+    tnk__srv_tls_end(conn->tls);
+    if (tnk__srv_write_tls(conn) != 0) {
+      tnk__srv_conn_close(conn);
       return;
     }
   }
   if (uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, on_shutdown) != 0)
-    local_conn_close(conn);
+    tnk__srv_conn_close(conn);
 }
 
-void local_conn_go_on_later(local_conn_t *conn) {
-  local_http_t *http = conn->http;
+void tnk__srv_conn_go_on_later(tnk__srv_conn_t *conn) {
+  tnk__srv_t *http = conn->http;
 
   /* It may be in line still: more bytes came, so that another request was
    * taken up before its turn. A node must not be linked twice. */
-  if (!tnk__list_empty(&conn->resume) || conn->state == LOCAL_CONN_CLOSING)
+  if (!tnk__list_empty(&conn->resume) || conn->state == TNK__SRV_CONN_CLOSING)
     return;
   tnk__list_append(&http->resuming, &conn->resume);
   uv_idle_start(&http->resumer, http->resume);

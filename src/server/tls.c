@@ -1,4 +1,4 @@
-#include "local/http/tls.h"
+#include "server/tls.h"
 
 #include <errno.h>
 #include <mbedtls/ctr_drbg.h>
@@ -26,7 +26,7 @@ enum {
   TICKET_S = 86400 /* a ticket's life, and that of the key under it */
 };
 
-struct local_tls {
+struct tnk__srv_tls {
   const tnk_allocator_t *alloc;
   mbedtls_entropy_context entropy;
   mbedtls_ctr_drbg_context rng;
@@ -75,7 +75,7 @@ static int check_file(const reason_t *reason, const char *what,
   return refuse(reason, TNK_ETLS, before, file, after);
 }
 
-static int parse_key(local_tls_t *tls, const char *file) {
+static int parse_key(tnk__srv_tls_t *tls, const char *file) {
 #if MBEDTLS_VERSION_MAJOR >= 3
   return mbedtls_pk_parse_keyfile(&tls->key, file, NULL,
                                   mbedtls_ctr_drbg_random, &tls->rng);
@@ -84,7 +84,7 @@ static int parse_key(local_tls_t *tls, const char *file) {
 #endif
 }
 
-static int is_pair(local_tls_t *tls) {
+static int is_pair(tnk__srv_tls_t *tls) {
 #if MBEDTLS_VERSION_MAJOR >= 3
   return mbedtls_pk_check_pair(&tls->chain.pk, &tls->key,
                                mbedtls_ctr_drbg_random, &tls->rng) == 0;
@@ -93,7 +93,7 @@ static int is_pair(local_tls_t *tls) {
 #endif
 }
 
-static int read_files(local_tls_t *tls, const char *cert, const char *key,
+static int read_files(tnk__srv_tls_t *tls, const char *cert, const char *key,
                       const reason_t *reason) {
   int err = check_file(reason, "certificate", cert);
 
@@ -130,7 +130,7 @@ static void set_version(mbedtls_ssl_config *config) {
 #endif
 
 /* 0 or a code of mbedTLS's. */
-static int configure(local_tls_t *tls, int offers_h2) {
+static int configure(tnk__srv_tls_t *tls, int offers_h2) {
   /* What is liked better comes first. */
   static const char *const both[] = {"h2", "http/1.1", NULL};
   mbedtls_ssl_config *config = &tls->config;
@@ -159,7 +159,7 @@ static int configure(local_tls_t *tls, int offers_h2) {
                                          (const char **)both + !offers_h2);
 }
 
-static int open_parts(local_tls_t *tls, const char *cert, const char *key,
+static int open_parts(tnk__srv_tls_t *tls, const char *cert, const char *key,
                       int offers_h2, const reason_t *reason) {
   char words[128];
   int err = mbedtls_ctr_drbg_seed(&tls->rng, mbedtls_entropy_func,
@@ -178,11 +178,11 @@ static int open_parts(local_tls_t *tls, const char *cert, const char *key,
   return refuse(reason, TNK_ETLS, "TLS: ", words, "");
 }
 
-int local_tls_open(local_tls_t **out, const tnk_allocator_t *alloc,
-                   const char *cert, const char *key, int offers_h2, char *why,
-                   size_t n_why) {
+int tnk__srv_tls_open(tnk__srv_tls_t **out, const tnk_allocator_t *alloc,
+                      const char *cert, const char *key, int offers_h2,
+                      char *why, size_t n_why) {
   const reason_t reason = {why, n_why};
-  local_tls_t *tls = tnk__calloc(alloc, 1, sizeof(*tls));
+  tnk__srv_tls_t *tls = tnk__calloc(alloc, 1, sizeof(*tls));
   int err;
 
   *out = NULL;
@@ -204,13 +204,13 @@ int local_tls_open(local_tls_t **out, const tnk_allocator_t *alloc,
   mbedtls_ssl_config_init(&tls->config);
   err = open_parts(tls, cert, key, offers_h2, &reason);
   if (err != TNK_OK)
-    local_tls_free(tls);
+    tnk__srv_tls_free(tls);
   else
     *out = tls;
   return err;
 }
 
-void local_tls_free(local_tls_t *tls) {
+void tnk__srv_tls_free(tnk__srv_tls_t *tls) {
   if (tls == NULL)
     return;
   mbedtls_ssl_config_free(&tls->config);
@@ -225,7 +225,7 @@ void local_tls_free(local_tls_t *tls) {
 /* ---- A connection ---- */
 
 static int bio_send(void *user, const unsigned char *data, size_t n) {
-  local_tls_conn_t *conn = user;
+  tnk__srv_tls_conn_t *conn = user;
 
   return tnk__buf_append(&conn->out, data, n) == TNK_OK
              ? (int)n
@@ -233,7 +233,7 @@ static int bio_send(void *user, const unsigned char *data, size_t n) {
 }
 
 static int bio_recv(void *user, unsigned char *data, size_t n) {
-  local_tls_conn_t *conn = user;
+  tnk__srv_tls_conn_t *conn = user;
 
   if (conn->n_in == 0)
     return MBEDTLS_ERR_SSL_WANT_READ;
@@ -245,8 +245,8 @@ static int bio_recv(void *user, unsigned char *data, size_t n) {
   return (int)n;
 }
 
-local_tls_conn_t *local_tls_conn_new(local_tls_t *tls, void *owner) {
-  local_tls_conn_t *conn = tnk__calloc(tls->alloc, 1, sizeof(*conn));
+tnk__srv_tls_conn_t *tnk__srv_tls_conn_new(tnk__srv_tls_t *tls, void *owner) {
+  tnk__srv_tls_conn_t *conn = tnk__calloc(tls->alloc, 1, sizeof(*conn));
 
   if (conn == NULL)
     return NULL;
@@ -257,14 +257,14 @@ local_tls_conn_t *local_tls_conn_new(local_tls_t *tls, void *owner) {
   tnk__buf_init(&conn->out, tls->alloc, MAX_OUT);
   mbedtls_ssl_init(&conn->ssl);
   if (mbedtls_ssl_setup(&conn->ssl, &tls->config) != 0) {
-    local_tls_conn_free(conn);
+    tnk__srv_tls_conn_free(conn);
     return NULL;
   }
   mbedtls_ssl_set_bio(&conn->ssl, conn, bio_send, bio_recv, NULL);
   return conn;
 }
 
-void local_tls_conn_free(local_tls_conn_t *conn) {
+void tnk__srv_tls_conn_free(tnk__srv_tls_conn_t *conn) {
   if (conn == NULL)
     return;
   mbedtls_ssl_free(&conn->ssl);
@@ -273,7 +273,7 @@ void local_tls_conn_free(local_tls_conn_t *conn) {
   tnk__free(conn->tls->alloc, conn);
 }
 
-int local_tls_shake(local_tls_conn_t *conn) {
+int tnk__srv_tls_shake(tnk__srv_tls_conn_t *conn) {
   int err;
 
   /* It may want more though there is more: it reads a record at a time. */
@@ -284,13 +284,13 @@ int local_tls_shake(local_tls_conn_t *conn) {
   return err == 0 ? 1 : err == MBEDTLS_ERR_SSL_WANT_READ ? 0 : err;
 }
 
-int local_tls_wants_h2(const local_tls_conn_t *conn) {
+int tnk__srv_tls_wants_h2(const tnk__srv_tls_conn_t *conn) {
   const char *chosen = mbedtls_ssl_get_alpn_protocol(&conn->ssl);
 
   return chosen != NULL && strcmp(chosen, "h2") == 0;
 }
 
-int local_tls_read(local_tls_conn_t *conn, const char **data) {
+int tnk__srv_tls_read(tnk__srv_tls_conn_t *conn, const char **data) {
   int n;
 
   /* A record without bytes is none, and not the end. */
@@ -301,7 +301,7 @@ int local_tls_read(local_tls_conn_t *conn, const char **data) {
   return n == MBEDTLS_ERR_SSL_WANT_READ ? 0 : n;
 }
 
-static int seal_record(local_tls_conn_t *conn, const char *data, size_t n) {
+static int seal_record(tnk__srv_tls_conn_t *conn, const char *data, size_t n) {
   while (n > 0) {
     int r = mbedtls_ssl_write(&conn->ssl, (const unsigned char *)data, n);
 
@@ -314,7 +314,8 @@ static int seal_record(local_tls_conn_t *conn, const char *data, size_t n) {
 }
 
 /* A head and a small body come to be one record, and one packet. */
-int local_tls_seal(local_tls_conn_t *conn, const uv_buf_t *bufs, unsigned n) {
+int tnk__srv_tls_seal(tnk__srv_tls_conn_t *conn, const uv_buf_t *bufs,
+                      unsigned n) {
   char *joined = conn->tls->joined;
   size_t len = 0;
   int err = TNK_OK;
@@ -338,7 +339,7 @@ int local_tls_seal(local_tls_conn_t *conn, const uv_buf_t *bufs, unsigned n) {
   return err == TNK_OK ? seal_record(conn, joined, len) : err;
 }
 
-void local_tls_end(local_tls_conn_t *conn) {
+void tnk__srv_tls_end(tnk__srv_tls_conn_t *conn) {
   if (conn->is_open)
     (void)mbedtls_ssl_close_notify(&conn->ssl);
 }

@@ -1,0 +1,25 @@
+#include "server/state.h"
+#include "tnk/error.h"
+
+/* A build without nghttp2 speaks HTTP/1.1 alone: no connection looks for more,
+ * as there is nothing to share. */
+
+int tnk__srv_has_h2(void) {
+  return 0;
+}
+
+int tnk__srv_h2_setup(struct tnk__srv_h2_shared **out,
+                      const tnk_allocator_t *alloc) {
+  (void)alloc;
+  *out = NULL;
+  return TNK_OK;
+}
+
+void tnk__srv_h2_teardown(struct tnk__srv_h2_shared *shared) {
+  (void)shared;
+}
+
+int tnk__srv_h2_start(tnk__srv_conn_t *conn) {
+  (void)conn;
+  return TNK_EUNSUPPORTED;
+}

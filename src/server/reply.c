@@ -1,0 +1,96 @@
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/request.h"
+
+/* What handlers do with a request, whatever version of HTTP it came by: answer
+ * it, now or later. */
+
+void tnk__srv_req_reply(tnk__srv_req_t *req, int status,
+                        const char *content_type, const char *extra,
+                        uint8_t *body, size_t len) {
+  const tnk__srv_config_t *config = &req->http->config;
+  tnk__srv_answer_t answer = {.status = status,
+                              .content_type = content_type,
+                              .extra = extra,
+                              .body = body,
+                              .len = len,
+                              .announced = len,
+                              .n_sent = len};
+
+  req->on_gone = NULL;
+  if (config->on_answer != NULL)
+    config->on_answer(req, status, body, len, config->user);
+  if (config->hooks != NULL)
+    config->hooks->shape(req, &answer, config->hooks_user);
+  if (config->on_reply != NULL)
+    config->on_reply(req, answer.status, config->user);
+  req->ops->answer(req, &answer);
+}
+
+void tnk__srv_req_reply_text(tnk__srv_req_t *req, int status,
+                             const char *content_type, const char *text) {
+  size_t len = strlen(text);
+  char *copy = tnk__strndup(req->http->config.alloc, text, len);
+
+  if (copy == NULL) {
+    tnk__srv_req_drop(req);
+    return;
+  }
+  tnk__srv_req_reply(req, status, content_type, NULL, (uint8_t *)copy, len);
+}
+
+void tnk__srv_req_drop(tnk__srv_req_t *req) {
+  req->on_gone = NULL;
+  req->ops->drop(req);
+}
+
+void tnk__srv_req_park(tnk__srv_req_t *req,
+                       void (*on_gone)(tnk__srv_req_t *req, void *user),
+                       void *user) {
+  req->on_gone = on_gone;
+  req->user = user;
+}
+
+void tnk__srv_req_gone(tnk__srv_req_t *req) {
+  void (*on_gone)(tnk__srv_req_t *, void *) = req->on_gone;
+
+  req->on_gone = NULL;
+  if (on_gone != NULL)
+    on_gone(req, req->user);
+}
+
+/* What has come of the headers may end in the middle of one: forget it. What
+ * hooks have decided is forgotten too: the request never came to be. */
+void tnk__srv_req_refuse(tnk__srv_req_t *req, int status) {
+  static const struct {
+    int refusal;
+    int status;
+    const char *type;
+    const char *text;
+  } known[] = {
+      {400, 400, "application/json",
+       "{\"detail\":\"Invalid HTTP request received.\"}"},
+      {413, 413, "application/json",
+       "{\"detail\":\"Request body is too large\"}"},
+      {414, 414, "application/json",
+       "{\"detail\":\"Request target is too long\"}"},
+      {431, 431, "application/json",
+       "{\"detail\":\"Request headers are too large\"}"},
+      {503, 503, "application/json", "{\"detail\":\"Out of memory\"}"},
+      {TNK__SRV_REFUSE_TARGET, 400, "application/json",
+       "{\"detail\":\"Malformed request target\"}"},
+      /* As the edges say it that stand before servers. */
+      {TNK__SRV_REFUSE_FULL, 503, "text/html",
+       "<html><head><title>503 Service Unavailable</title></head>\r\n"
+       "<body><h1>503 Service Unavailable</h1>"
+       "<p>Too many connections.</p></body></html>\r\n"},
+  };
+  size_t i = 0;
+
+  tnk__buf_clear(&req->head);
+  tnk__srv_req_forget(req);
+  while (i + 1 < sizeof(known) / sizeof(*known) && known[i].refusal != status)
+    i++;
+  tnk__srv_req_reply_text(req, known[i].status, known[i].type, known[i].text);
+}
