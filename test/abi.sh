@@ -34,7 +34,7 @@ build "$top" "$work/new-build" || {
   exit 1
 }
 
-for library in src/libtnk.so src/tokenizers/libtnk-tokenizers.so src/chat/libtnk-chat.so; do
+for library in src/libtnk.so src/tokenizers/libtnk-tokenizers.so src/chat/libtnk-chat.so src/gateway/libtnk-gateway.so; do
   if [ ! -e "$work/old-build/$library" ] || [ ! -e "$work/new-build/$library" ]; then
     echo "abi: ${library##*/} is not in both"
     continue

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "tnk/chat.h"
+#include "tnk/gateway.h"
 #include "tnk/tnk.h"
 #include "tnk/tokenizers.h"
 
@@ -70,14 +71,17 @@
     reserved, YES)                                                             \
   X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
     stops, NO)                                                                 \
-  X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, user, NO)
+  X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, user, NO)             \
+  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, tls_key, NO)
 
 #define TNK__STRUCTS_OUT(X)                                                    \
   X(tnk_drift_t, TNK_DRIFT_INIT, effective_tokens, 96, effective_tokens, NO)   \
   X(tnk_totals_t, TNK_TOTALS_INIT, reserved_usd, 112, reserved_usd, NO)        \
   X(tnk_stats_t, TNK_STATS_INIT, max_loop_lag_ms, 160, max_loop_lag_ms, NO)    \
   X(tnk_training_info_t, TNK_TRAINING_INFO_INIT, reserved, 56, reserved, YES)  \
-  X(tnk_path_t, TNK_PATH_INIT, name, 40, name, YES)
+  X(tnk_path_t, TNK_PATH_INIT, name, 40, name, YES)                            \
+  X(tnk_gateway_stats_t, TNK_GATEWAY_STATS_INIT, n_old_samplers, 72,           \
+    n_old_samplers, NO)
 
 typedef enum {
 #define TNK__NUMBER(type, ...) TNK__STRUCT_##type,

@@ -42,8 +42,10 @@ static void fail(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
   tnk__srv_req_t *req = job->req;
 
   job->req = NULL;
-  if (req != NULL)
+  if (req != NULL) {
+    job->gateway->stats.n_failed++;
     tnk__gw_refuse(job->gateway, req, job->ask.api, fault);
+  }
   free_job(job);
 }
 
@@ -51,6 +53,7 @@ static void succeed(tnk__gw_job_t *job) {
   tnk__srv_req_t *req = job->req;
 
   job->req = NULL;
+  job->gateway->stats.n_answered += req != NULL;
   if (req != NULL)
     tnk__gw_send(req, 200, job->ask.is_stream, &job->answer);
   free_job(job);
@@ -143,6 +146,7 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
 
   (void)req;
   job->req = NULL;
+  job->gateway->stats.n_gone++;
   /* Its callback ends the job. */
   tnk_promise_cancel(job->promise);
 }
@@ -229,6 +233,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
     return not_recorded(fault, err);
   job->promise =
       tnk_sampling_sample(job->sampler->sampling, &prompt, &params, &options);
+  job->gateway->stats.n_continued += job->parent != 0;
   if (tnk_then(tnk_promise_ref(job->promise), on_sample, job) == TNK_OK)
     return 0;
   return tnk__gw_fault(fault, 503, NULL, "the service is closed");
@@ -277,6 +282,7 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
     (void)tnk__gw_fault(&fault, 503, NULL, "too many requests are under way");
   else if ((job = new_job(gateway, req, session)) == NULL)
     (void)tnk__gw_fault(&fault, 500, NULL, "out of memory");
+  gateway->stats.n_failed += job == NULL;
   if (job == NULL)
     tnk__gw_refuse(gateway, req, api, &fault);
   else if (prepare(job, api, &fault) != 0)

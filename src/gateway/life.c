@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "codec/format/json_read.h"
 #include "gateway/state.h"
 #include "tnk/error.h"
 
 enum {
   MAX_BODY = 64 << 20,
-  MAX_CONNS = 65536,
+  MAX_CONNECTIONS = 65536,
   MAX_REQUESTS = 16384,
   MAX_TOKENS = 1024,
   SWEEP_MS = 60000,
@@ -158,17 +159,19 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
 static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
                      char *why, size_t why_size) {
   const char *host = o->host != NULL ? o->host : "127.0.0.1";
-  const tnk__srv_config_t config = {.host = host,
-                                    .port = o->port,
-                                    .max_body = MAX_BODY,
-                                    .max_conns = MAX_CONNS,
-                                    .tls_cert = o->tls_cert,
-                                    .tls_key = o->tls_key,
-                                    .why = why,
-                                    .n_why = why_size,
-                                    .alloc = &gateway->alloc,
-                                    .handle = tnk__gw_handle,
-                                    .user = gateway};
+  const tnk__srv_config_t config = {
+      .host = host,
+      .port = o->port,
+      .max_body = o->max_body > 0 ? (size_t)o->max_body : MAX_BODY,
+      .max_conns =
+          o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS,
+      .tls_cert = o->tls_cert,
+      .tls_key = o->tls_key,
+      .why = why,
+      .n_why = why_size,
+      .alloc = &gateway->alloc,
+      .handle = tnk__gw_handle,
+      .user = gateway};
   int is_ip6 = strchr(host, ':') != NULL;
   int err = tnk__srv_open(&gateway->http, gateway->loop, &config);
 
@@ -215,17 +218,24 @@ int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
                      tnk_service_t *service,
                      const tnk_gateway_options_t *options, char *why,
                      size_t why_size) {
-  const tnk_gateway_options_t *o = options;
+  tnk_gateway_options_t own = TNK_GATEWAY_OPTIONS_INIT;
+  const tnk_gateway_options_t *o = &own;
   tnk_gateway_t *gateway;
   const char *wrong;
   int err;
 
-  *out = NULL;
   if (why == NULL)
     why_size = 0;
   if (why_size > 0)
     why[0] = '\0';
-  wrong = check(o);
+  if (out == NULL)
+    return say(why, why_size, TNK_EINVAL, "out is NULL");
+  *out = NULL;
+  err = TNK__LOAD(tnk_gateway_options_t, &own, options, why, why_size);
+  if (err != TNK_OK)
+    return err;
+  wrong =
+      loop == NULL || service == NULL ? "loop or service is NULL" : check(o);
   if (wrong != NULL)
     return say(why, why_size, TNK_EINVAL, wrong);
   gateway = new_gateway(loop, service, o);
@@ -255,5 +265,24 @@ int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
 }
 
 const char *tnk_gateway_address(const tnk_gateway_t *gateway) {
-  return gateway->address;
+  return gateway != NULL ? gateway->address : NULL;
+}
+
+int tnk_gateway_stats(tnk_gateway_stats_t *out, const tnk_gateway_t *gateway) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+
+  if (out == NULL)
+    return TNK_EINVAL;
+  if (gateway != NULL) {
+    stats = gateway->stats;
+    stats.n_requests = gateway->http.n_requests;
+    stats.n_under_way = (uint32_t)gateway->n_jobs;
+    stats.n_connections = (uint32_t)gateway->http.n_conns;
+    stats.version = gateway->sampler != NULL ? gateway->sampler->version : 0;
+    TNK__LIST_FOREACH (node, &gateway->samplers) {
+      stats.n_old_samplers +=
+          (uint32_t)tnk__container_of(node, tnk__gw_sampler_t, link)->is_old;
+    }
+  }
+  return TNK__FILL(tnk_gateway_stats_t, out, &stats);
 }

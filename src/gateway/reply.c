@@ -307,6 +307,7 @@ static int make_choices(tnk__gw_job_t *job, const tnk_samples_t *samples,
     choice->end = tnk_samples_stop_reason(samples, i) == TNK_STOP_LENGTH
                       ? TNK__GW_END_LENGTH
                       : TNK__GW_END_STOP;
+    job->gateway->stats.n_tokens += choice->n_ids;
     if (say(job, choice, tnk__gw_record_next(job->gateway->record), fault) !=
             0 ||
         record(job, choice, tnk_samples_sequence_id(samples, i), made_s,

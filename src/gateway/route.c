@@ -1,35 +1,17 @@
 /*
  * Which request is which. In front of a path may stand /s/NAME, the session.
  */
-#include <float.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "codec/format/json_read.h"
 #include "codec/format/json_write.h"
-#include "gateway/record/datum.h"
 #include "gateway/send.h"
 #include "tnk/error.h"
 
-enum { MAX_NAME = 128, MAX_DATUMS = 512 << 20 };
-
-typedef struct {
-  tnk_gateway_t *gateway;
-  tnk__srv_req_t *req;
-  const char *path;  /* without the session */
-  tnk__gw_api_t api; /* for the shape of errors */
-  char session[MAX_NAME + 1];
-} call_t;
-
-#if defined(__GNUC__)
-__attribute__((format(printf, 4, 5)))
-#endif
-static void
-refuse(const call_t *call, int status, const char *code, const char *format,
-       ...) {
+void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
+                         const char *code, const char *format, ...) {
   tnk__gw_fault_t fault;
   char text[320];
   va_list args;
@@ -40,6 +22,10 @@ refuse(const call_t *call, int status, const char *code, const char *format,
   (void)tnk__gw_fault(&fault, status, NULL, "%s", text);
   fault.code = code;
   tnk__gw_refuse(call->gateway, call->req, call->api, &fault);
+}
+
+const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
+  return call->session[0] != '\0' ? call->session : "default";
 }
 
 /* ---- Who asks ---- */
@@ -58,13 +44,15 @@ static int is_name(const char *name, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
       return 0;
-  return n > 0 && n <= MAX_NAME;
+  return n > 0 && n <= TNK__GW_MAX_NAME;
 }
 
-static int set_session(call_t *call, const char *name, size_t n) {
+static int set_session(tnk__gw_call_t *call, const char *name, size_t n) {
   if (!is_name(name, n)) {
-    refuse(call, 400, NULL,
-           "the name of a session has 1 to %d printable characters", MAX_NAME);
+    tnk__gw_call_refuse(
+        call, 400, NULL,
+        "the name of a session has 1 to %d printable characters",
+        TNK__GW_MAX_NAME);
     return -1;
   }
   memcpy(call->session, name, n);
@@ -101,7 +89,7 @@ static int is_of_a_page(const tnk_gateway_t *gateway,
 }
 
 /* The key, and a session behind it. 0, or -1: refused. */
-static int check_key(call_t *call) {
+static int check_key(tnk__gw_call_t *call) {
   const char *key = call->gateway->key;
   const char *given = credential(call->req);
   size_t n_key = key != NULL ? strlen(key) : strcspn(given, ":");
@@ -111,12 +99,14 @@ static int check_key(call_t *call) {
   if (has_name)
     n = n_key;
   if (key == NULL && is_of_a_page(call->gateway, call->req)) {
-    refuse(call, 403, NULL,
-           "web pages, and names other than localhost, need a key");
+    tnk__gw_call_refuse(
+        call, 403, NULL,
+        "web pages, and names other than localhost, need a key");
     return -1;
   }
   if (key != NULL && !is_key(key, given, n)) {
-    refuse(call, 401, "invalid_api_key", "the key of this gateway is another");
+    tnk__gw_call_refuse(call, 401, "invalid_api_key",
+                        "the key of this gateway is another");
     return -1;
   }
   return has_name && given[n_key + 1] != '\0'
@@ -125,7 +115,7 @@ static int check_key(call_t *call) {
 }
 
 /* The path says most, then the header, then the key. */
-static int find_session(call_t *call) {
+static int find_session(tnk__gw_call_t *call) {
   const char *header = tnk__srv_req_header(call->req, "x-tnk-session");
   size_t n;
 
@@ -142,14 +132,14 @@ static int find_session(call_t *call) {
 
 /* ---- Small endpoints ---- */
 
-static void send_buf(const call_t *call, const char *type, tnk__buf_t *body,
-                     int err) {
+static void send_buf(const tnk__gw_call_t *call, const char *type,
+                     tnk__buf_t *body, int err) {
   size_t n;
   uint8_t *data;
 
   if (err != TNK_OK) {
     tnk__buf_deinit(body);
-    refuse(call, 500, NULL, "%s", tnk_strerror(err));
+    tnk__gw_call_refuse(call, 500, NULL, "%s", tnk_strerror(err));
     return;
   }
   data = tnk__buf_take(body, &n);
@@ -178,7 +168,7 @@ static void put_model(tnk__json_writer_t *w, const tnk_gateway_t *gateway) {
   tnk__json_end(w);
 }
 
-static void list_models(const call_t *call) {
+static void list_models(const tnk__gw_call_t *call) {
   tnk__json_writer_t w;
   tnk__buf_t body;
 
@@ -195,13 +185,14 @@ static void list_models(const call_t *call) {
   send_buf(call, "application/json", &body, tnk__json_finish(&w));
 }
 
-static void show_model(const call_t *call) {
+static void show_model(const tnk__gw_call_t *call) {
   const char *name = call->path + strlen("/v1/models/");
   tnk__json_writer_t w;
   tnk__buf_t body;
 
   if (strcmp(name, model_name(call->gateway)) != 0) {
-    refuse(call, 404, "model_not_found", "there is no model \"%.80s\"", name);
+    tnk__gw_call_refuse(call, 404, "model_not_found",
+                        "there is no model \"%.80s\"", name);
     return;
   }
   tnk__buf_init(&body, &call->gateway->alloc, 64 * 1024);
@@ -210,177 +201,27 @@ static void show_model(const call_t *call) {
   send_buf(call, "application/json", &body, tnk__json_finish(&w));
 }
 
-static void serve_health(const call_t *call) {
+static void serve_health(const tnk__gw_call_t *call) {
   tnk__srv_req_reply_text(call->req, 200, "application/json",
                           "{\"status\":\"ok\"}");
 }
 
-/* ---- Rewards ---- */
-
-/* On the disk before it is answered. */
-typedef struct {
-  tnk__gw_waiter_t waiter;
-  tnk_gateway_t *gateway;
-  tnk__srv_req_t *req; /* NULL: the client has hung up */
-} reward_t;
-
-static void on_reward_gone(tnk__srv_req_t *req, void *user) {
-  (void)req;
-  ((reward_t *)user)->req = NULL;
-}
-
-static void on_reward(tnk__gw_waiter_t *waiter, int err) {
-  reward_t *reward = tnk__container_of(waiter, reward_t, waiter);
-  tnk__srv_req_t *req = reward->req;
-
-  tnk__free(&reward->gateway->alloc, reward);
-  if (req == NULL)
-    return;
-  if (err == TNK_ECLOSED)
-    tnk__srv_req_drop(req);
-  else
-    tnk__srv_req_reply_text(
-        req, err == TNK_OK ? 200 : 500, "application/json",
-        err == TNK_OK ? "{\"ok\":true}"
-                      : "{\"error\":{\"message\":\"the reward cannot be "
-                        "recorded\",\"type\":\"server_error\"}}");
-}
-
-static void confirm_reward(const call_t *call) {
-  reward_t *reward = tnk__calloc(&call->gateway->alloc, 1, sizeof(*reward));
-  int written;
-
-  if (reward == NULL) {
-    refuse(call, 500, NULL, "out of memory");
-    return;
-  }
-  reward->gateway = call->gateway;
-  reward->req = call->req;
-  reward->waiter.done = on_reward;
-  written = tnk__gw_journal_wait(tnk__gw_record_journal(call->gateway->record),
-                                 &reward->waiter);
-  if (written != 0)
-    on_reward(&reward->waiter, written < 0 ? written : TNK_OK);
-  else
-    tnk__srv_req_park(call->req, on_reward_gone, reward);
-}
-
-/* The turn that is named, or the latest one of the session. */
-static tnk__gw_turn_t *find_turn(const call_t *call, const char *name,
-                                 int64_t choice) {
-  tnk__gw_record_t *record = call->gateway->record;
-  const tnk__gw_session_t *session =
-      tnk__gw_record_session(record, call->session);
-  tnk__gw_turn_t *first;
-  tnk__gw_turn_t *turn;
-  uint64_t number;
-
-  if (name == NULL)
-    return session != NULL && !tnk__list_empty(&session->turns)
-               ? tnk__container_of(session->turns.prev, tnk__gw_turn_t, link)
-               : NULL;
-  if (tnk__gw_name_read(name, &number) != 0)
-    return NULL;
-  first = tnk__gw_record_turn(record, number);
-  turn = tnk__gw_record_turn(record, number + (uint64_t)choice);
-  /* Behind its choices are those of other answers. */
-  return first != NULL && turn != NULL && turn->request == first->request
-             ? turn
-             : NULL;
-}
-
-/* 0, or -1 where the body is none. */
-static int read_reward(const json_t *body, double *value, const char **name,
-                       int64_t *choice) {
-  return tnk__json_get_double(body, "reward", value) == TNK__JSON_FOUND &&
-                 fabs(*value) <= FLT_MAX &&
-                 tnk__json_get_text(body, "id", name) != TNK__JSON_WRONG &&
-                 tnk__json_get_int(body, "choice", 0, TNK__GW_MAX_CHOICES,
-                                   choice) != TNK__JSON_WRONG
-             ? 0
-             : -1;
-}
-
-static void take_reward(const call_t *call) {
-  const tnk__buf_t *bytes = &call->req->body;
-  const char *name = NULL;
-  int64_t choice = 0;
-  double value = NAN;
-  json_t *body = NULL;
-  tnk__gw_turn_t *turn = NULL;
-  int err = tnk__json_parse_object(&body, bytes->data, bytes->len);
-
-  if (err != TNK_OK || read_reward(body, &value, &name, &choice) != 0) {
-    refuse(call, 400, NULL,
-           "the body must be an object with a number \"reward\", and perhaps a "
-           "text \"id\" and a whole number \"choice\"");
-  } else if ((turn = find_turn(call, name, choice)) == NULL) {
-    refuse(call, 404, NULL, "there is no such answer");
-  } else {
-    err = tnk__gw_record_reward(call->gateway->record, turn, value);
-    if (err != TNK_OK)
-      refuse(call, 500, NULL, "the reward cannot be recorded: %s",
-             tnk_strerror(err));
-    else
-      confirm_reward(call);
-  }
-  json_decref(body);
-}
-
-/* ---- What was recorded ---- */
-
-static int put_line(void *user, const char *line, size_t n) {
-  return tnk__buf_append(user, line, n);
-}
-
-/* Of the session that is named; of all, where none is. */
-static void send_datums(const call_t *call) {
-  const tnk__gw_session_t *session =
-      tnk__gw_record_session(call->gateway->record, call->session);
-  tnk__gw_datum_options_t options = {0};
-  char text[8];
-  tnk__buf_t body;
-  int err;
-
-  if (call->session[0] != '\0' && session == NULL) {
-    refuse(call, 404, NULL, "there is no session \"%s\"", call->session);
-    return;
-  }
-  options.only_rewarded =
-      tnk__srv_req_query(call->req, "rewarded", text, sizeof(text)) &&
-      strcmp(text, "1") == 0;
-  tnk__buf_init(&body, &call->gateway->alloc, MAX_DATUMS);
-  err =
-      tnk__gw_datums(call->gateway->record, session, &options, put_line, &body);
-  send_buf(call, "application/jsonl", &body, err);
-}
-
 /* ---- All ---- */
 
-static const char *session_of(const call_t *call) {
-  return call->session[0] != '\0' ? call->session : "default";
+static void serve_chat(const tnk__gw_call_t *call) {
+  tnk__gw_job_begin(call->gateway, call->req, call->api,
+                    tnk__gw_call_session(call));
 }
 
-static void serve_chat(const call_t *call) {
-  tnk__gw_job_begin(call->gateway, call->req, call->api, session_of(call));
-}
-
-static void serve_sampler(const call_t *call) {
+static void serve_sampler(const tnk__gw_call_t *call) {
   tnk__gw_sampler_ask(call->gateway, call->req);
-}
-
-static void serve_reward(const call_t *call) {
-  call_t own = *call;
-
-  (void)snprintf(own.session, sizeof(own.session), "%s", session_of(call));
-  take_reward(&own);
 }
 
 static const struct {
   const char *method;
   const char *path;
   tnk__gw_api_t api;
-  void (*serve)(const call_t *call);
+  void (*serve)(const tnk__gw_call_t *call);
 } routes[] = {
     {"POST", "/v1/chat/completions", TNK__GW_CHAT, serve_chat},
     {"POST", "/v1/completions", TNK__GW_COMPLETION, serve_chat},
@@ -388,12 +229,12 @@ static const struct {
     {"POST", "/v1/messages", TNK__GW_MESSAGE, serve_chat},
     {"GET", "/v1/models", TNK__GW_CHAT, list_models},
     {"GET", "/healthz", TNK__GW_CHAT, serve_health},
-    {"POST", "/tnk/reward", TNK__GW_CHAT, serve_reward},
+    {"POST", "/tnk/reward", TNK__GW_CHAT, tnk__gw_reward_take},
     {"POST", "/tnk/sampler", TNK__GW_CHAT, serve_sampler},
-    {"GET", "/tnk/datums", TNK__GW_CHAT, send_datums},
+    {"GET", "/tnk/datums", TNK__GW_CHAT, tnk__gw_export},
 };
 
-static void route(const call_t *call) {
+static void route(const tnk__gw_call_t *call) {
   int is_path = 0;
 
   for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
@@ -409,9 +250,10 @@ static void route(const call_t *call) {
       strcmp(call->req->method, "GET") == 0)
     show_model(call);
   else if (is_path)
-    refuse(call, 405, NULL, "%s is not allowed here", call->req->method);
+    tnk__gw_call_refuse(call, 405, NULL, "%s is not allowed here",
+                        call->req->method);
   else
-    refuse(call, 404, NULL, "there is no %.120s", call->path);
+    tnk__gw_call_refuse(call, 404, NULL, "there is no %.120s", call->path);
 }
 
 /* Whose errors a path has, also those that come before it is served. */
@@ -423,7 +265,7 @@ static tnk__gw_api_t api_of(const char *path) {
 }
 
 void tnk__gw_handle(tnk__srv_req_t *req, void *user) {
-  call_t call = {.gateway = user, .req = req, .path = req->path};
+  tnk__gw_call_t call = {.gateway = user, .req = req, .path = req->path};
   const char *slash = strncmp(req->path, "/s/", 3) == 0
                           ? strchr(req->path + 3, '/')
                           : req->path;

@@ -1,10 +1,10 @@
 #ifndef TNK_GATEWAY_STATE_H
 #define TNK_GATEWAY_STATE_H
 
-#include "gateway/gateway.h"
 #include "gateway/record/record.h"
 #include "gateway/wire/answer.h"
 #include "server/http.h"
+#include "tnk/gateway.h"
 
 /* Weights that are sampled from, or were and have requests under way. */
 typedef struct tnk__gw_sampler {
@@ -31,6 +31,8 @@ struct tnk_gateway {
   json_t *variables; /* of templates: an object of texts of JSON */
   int32_t max_tokens;
   uint32_t max_jobs;
+  uint64_t max_body;
+  tnk_gateway_stats_t stats; /* but for what is counted elsewhere */
   tnk__list_t jobs;
   size_t n_jobs;
   tnk__list_t samplers;       /* all that are open */
@@ -93,7 +95,34 @@ void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
 
 /* ---- route.c ---- */
 
+enum { TNK__GW_MAX_NAME = 128 /* of a session */ };
+
+/* A request, as routes have it. */
+typedef struct {
+  tnk_gateway_t *gateway;
+  tnk__srv_req_t *req;
+  const char *path;                   /* without the session */
+  tnk__gw_api_t api;                  /* for the shape of errors */
+  char session[TNK__GW_MAX_NAME + 1]; /* "": none is named */
+} tnk__gw_call_t;
+
 /* The handler of all requests. */
 void tnk__gw_handle(tnk__srv_req_t *req, void *user);
+/* Refuse one; `code` may be NULL. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
+                         const char *code, const char *format, ...);
+/* The name of its session. */
+const char *tnk__gw_call_session(const tnk__gw_call_t *call);
+
+/* ---- reward.c ---- */
+
+void tnk__gw_reward_take(const tnk__gw_call_t *call);
+
+/* ---- export.c ---- */
+
+void tnk__gw_export(const tnk__gw_call_t *call);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <tnk/chat.h>
+#include <tnk/gateway.h>
 #include <tnk/tnk.h>
 #include <tnk/tokenizers.h>
 #include <unistd.h>
@@ -362,6 +363,27 @@ static void converse(void) {
   tnk_chat_template_unref(of);
 }
 
+/* ---- The gateway ---- */
+
+static int open_gateway(tnk_gateway_t **of,
+                        const tnk_gateway_options_t *options) {
+  tnk_gateway_close(*of, NULL, NULL);
+  *of = NULL;
+  return tnk_gateway_open(of, uv_default_loop(), service, options, why,
+                          sizeof(why));
+}
+
+static void use_gateway(void) {
+  tnk_gateway_t *of = NULL;
+  MAKE(tnk_gateway_options_t, options, TNK_GATEWAY_OPTIONS_INIT);
+  MAKE(tnk_gateway_stats_t, stats, TNK_GATEWAY_STATS_INIT);
+
+  options->tokenizer.plugin = tnk_chat_bytes_plugin();
+  TRY(tnk_gateway_options_t, options, open_gateway(&of, options));
+  TRY_OUT(tnk_gateway_stats_t, stats, tnk_gateway_stats(stats, of));
+  tnk_gateway_close(of, NULL, NULL);
+}
+
 /* ---- The hub ---- */
 
 static int open_hub(const tnk_hub_options_t *options) {
@@ -439,6 +461,7 @@ int main(int argc, char **argv) {
       tnk_service_set_budget(service, budget, why, sizeof(why)));
   TRY_OUT(tnk_totals_t, totals, tnk_service_totals(totals, service));
   converse();
+  use_gateway();
   use_hub(argv[1], argv[2]);
   tnk_promise_unref(last);
   tnk_hub_close(hub, NULL, NULL);

@@ -86,7 +86,8 @@ def compile_caller(work, name, include, *args):
     run(*CC, "-std=gnu11", "-Wall", "-Werror", "-I", include,
         ROOT / "test/abi/caller.c", "-o", work / name, *args,
         "-L", BUILD / "src", "-L", BUILD / "src/tokenizers",
-        "-L", BUILD / "src/chat", "-ltnk", "-ltnk-tokenizers", "-ltnk-chat",
+        "-L", BUILD / "src/chat", "-L", BUILD / "src/gateway",
+        "-ltnk-gateway", "-ltnk", "-ltnk-tokenizers", "-ltnk-chat",
         *uv)
     return work / name
 
@@ -105,7 +106,8 @@ class Server:
 
     def run(self, program, build, folder):
         env = {**self.env, "LD_LIBRARY_PATH":
-               f"{build / 'src'}:{build / 'src/tokenizers'}:{build / 'src/chat'}"}
+               ":".join(str(build / place) for place in (
+                   "src", "src/tokenizers", "src/chat", "src/gateway"))}
         out = run(program, folder, self.url, env=env)
         return dict(line.rsplit(" ", 1) for line in out.splitlines())
 

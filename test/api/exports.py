@@ -11,7 +11,7 @@ DECLARATION = re.compile(r"^TNK_API\b[^;(]*?\b(tnk_\w+)\s*\(", re.M)
 
 names = set()
 for path in pathlib.Path(sys.argv[1], "tnk").glob("*.h"):
-    if path.name not in ("tokenizers.h", "chat.h"):
+    if path.name not in ("tokenizers.h", "chat.h", "gateway.h"):
         names.update(DECLARATION.findall(path.read_text()))
 if len(names) < 50:
     sys.exit("hardly a function found: the headers are written otherwise now")

@@ -137,6 +137,18 @@ TAKE(tnk_drift_t) {
   (void)s;
   return tnk_rl_drift(data, one, one, NULL, 1);
 }
+TAKE(tnk_gateway_options_t) {
+  tnk_gateway_options_t own = TNK_GATEWAY_OPTIONS_INIT;
+
+  return TNK__LOAD(tnk_gateway_options_t, &own,
+                   (const tnk_gateway_options_t *)data, s->why, sizeof(s->why));
+}
+TAKE(tnk_gateway_stats_t) {
+  const tnk_gateway_stats_t own = TNK_GATEWAY_STATS_INIT;
+
+  (void)s;
+  return TNK__FILL(tnk_gateway_stats_t, (tnk_gateway_stats_t *)data, &own);
+}
 TAKE(tnk_path_t) {
   (void)s;
   return tnk_path_parse(data, "tinker://run/weights/a");

@@ -53,6 +53,30 @@ def hello():
     check(server.wait(20) == 0, "the server ends with its input")
 
 
+def gateway():
+    server = subprocess.Popen([TNK, "local", "--port", "0", "--exit-with-stdin"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env=ENV, text=True)
+    url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+    env = {**ENV, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"}
+    served = subprocess.Popen([BUILD / "examples/gateway"], env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    address = served.stderr.readline().strip()
+    body = {"max_tokens": 4, "messages": [{"role": "user", "content": "Hi"}]}
+    with urllib.request.urlopen(address + "/v1/chat/completions",
+                                json.dumps(body).encode(), timeout=60) as answer:
+        said = json.load(answer)
+    check(said["usage"]["completion_tokens"] == 4, "an agent is answered", said)
+    served.send_signal(signal.SIGINT)
+    out, err = served.communicate(timeout=60)
+    check(served.returncode == 0, "the gateway ends when asked to", err)
+    lines = out.splitlines()
+    check(len(lines) == 1 and len(json.loads(lines[0])["loss_fn_inputs"]) == 3,
+          "the turn is printed as an example", out)
+    server.stdin.close()
+    server.wait(20)
+
+
 def train_text():
     with tempfile.TemporaryDirectory() as folder:
         got = run("train_text", "--steps", "20", *SMALL, text_file(folder))

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +128,7 @@ static void rig_open_with(rig_t *rig, uint64_t latency_ms, const char *record,
   static const local_options_t defaults = LOCAL_OPTIONS_INIT;
   local_options_t local = defaults;
   const tnk_gateway_options_t options = {
+      .size = sizeof(options),
       .tokenizer = {tnk_chat_bytes_plugin(), NULL},
       .record = record,
       .max_memory = max_memory,
@@ -364,6 +366,69 @@ TEST_LIMIT(what_cannot_be_recorded_is_not_sampled, 20) {
   unlink(path);
 }
 
+static int count_line(void *user, const char *line, size_t n) {
+  CHECK(n > 0 && line[n - 1] == '\n');
+  ++*(int *)user;
+  return TNK_OK;
+}
+
+static int end_it(void *user, const char *line, size_t n) {
+  (void)user;
+  (void)line;
+  (void)n;
+  return TNK_ECANCELED;
+}
+
+/* What a trainer in the same process needs of it. */
+TEST_LIMIT(a_process_rewards_and_exports_by_calls, 20) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+  int n_lines = 0;
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  CHECK_INT(tnk_gateway_reward(rig.gateway, "me", NULL, 0, 1), TNK_ENOTFOUND);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  CHECK_INT(tnk_gateway_reward(rig.gateway, "me", NULL, 0, NAN), TNK_EINVAL);
+  CHECK_INT(tnk_gateway_reward(rig.gateway, NULL, NULL, 0, 1), TNK_ENOTFOUND);
+  CHECK_INT(tnk_gateway_reward(rig.gateway, NULL, "chatcmpl-1", 0, 1),
+            TNK_ENOTFOUND);
+  CHECK_INT(tnk_gateway_reward(rig.gateway, "me", NULL, 0, 0.5), TNK_OK);
+  CHECK_INT(tnk_gateway_datums(rig.gateway, NULL, 0, count_line, &n_lines),
+            TNK_OK);
+  CHECK_INT(n_lines, 2);
+  CHECK_INT(tnk_gateway_datums(rig.gateway, "me", 1, count_line, &n_lines),
+            TNK_OK);
+  CHECK_INT(n_lines, 3);
+  CHECK_INT(tnk_gateway_datums(rig.gateway, "you", 0, count_line, NULL),
+            TNK_ENOTFOUND);
+  CHECK_INT(tnk_gateway_datums(rig.gateway, NULL, 0, end_it, NULL),
+            TNK_ECANCELED);
+  CHECK_INT(tnk_gateway_stats(&stats, rig.gateway), TNK_OK);
+  CHECK_INT(stats.n_requests, 2);
+  CHECK_INT(stats.n_answered, 2);
+  CHECK_INT(stats.n_failed, 0);
+  CHECK_INT(stats.n_tokens, 6);
+  CHECK_INT(stats.n_under_way, 0);
+  CHECK_INT(stats.version, 1);
+  CHECK_INT(stats.n_old_samplers, 0);
+  rig_close(&rig);
+}
+
+TEST(calls_without_a_gateway_do_nothing) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+
+  CHECK(tnk_gateway_address(NULL) == NULL);
+  CHECK(tnk_gateway_use(NULL, NULL) == NULL);
+  CHECK_INT(tnk_gateway_reward(NULL, NULL, NULL, 0, 1), TNK_EINVAL);
+  CHECK_INT(tnk_gateway_datums(NULL, NULL, 0, count_line, NULL), TNK_EINVAL);
+  CHECK_INT(tnk_gateway_stats(&stats, NULL), TNK_OK);
+  CHECK_INT(stats.n_requests, 0);
+  CHECK_INT(tnk_gateway_stats(NULL, NULL), TNK_EINVAL);
+  CHECK_INT(tnk_gateway_open(NULL, NULL, NULL, NULL, NULL, 0), TNK_EINVAL);
+  tnk_gateway_close(NULL, NULL, NULL);
+}
+
 TEST(options_out_of_range_are_refused) {
   static const tnk_pair_t variable = {"thinks", "tru"};
   static const struct {
@@ -379,20 +444,27 @@ TEST(options_out_of_range_are_refused) {
       {{.variables = &variable, .n_variables = 1},
        "the variable thinks is not JSON, or its name is not UTF-8"},
   };
-  tnk_gateway_options_t options = {.port = 0};
+  tnk_gateway_options_t options = TNK_GATEWAY_OPTIONS_INIT;
   tnk_gateway_t *gateway;
   uv_loop_t loop;
+  /* It is not looked at before all options are. */
+  tnk_service_t *service = (tnk_service_t *)(void *)&loop;
   char why[256];
 
   CHECK_INT(uv_loop_init(&loop), 0);
   CHECK_INT(tnk_gateway_open(&gateway, &loop, NULL, &options, why, sizeof(why)),
             TNK_EINVAL);
+  CHECK_STR(why, "loop or service is NULL");
+  CHECK_INT(
+      tnk_gateway_open(&gateway, &loop, service, &options, why, sizeof(why)),
+      TNK_EINVAL);
   CHECK_STR(why, "a tokenizer is needed that can encode and decode");
   for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
     options = wrong[i].options;
+    options.size = sizeof(options);
     options.tokenizer.plugin = tnk_chat_bytes_plugin();
     CHECK_INT(
-        tnk_gateway_open(&gateway, &loop, NULL, &options, why, sizeof(why)),
+        tnk_gateway_open(&gateway, &loop, service, &options, why, sizeof(why)),
         TNK_EINVAL);
     CHECK_STR(why, wrong[i].why);
     CHECK(gateway == NULL);

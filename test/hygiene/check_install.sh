@@ -39,6 +39,31 @@ int main(void) {
 }
 END
 
+cat >"$stage/gateway.c" <<'END'
+#include <tnk/gateway.h>
+#include <tnk/tnk.h>
+
+int main(void) {
+  tnk_gateway_options_t options = TNK_GATEWAY_OPTIONS_INIT;
+  tnk_gateway_t *gateway = NULL;
+  tnk_service_t *service;
+  uv_loop_t loop;
+  char why[256];
+  int err = uv_loop_init(&loop);
+
+  if (err == 0)
+    err = tnk_service_open(&service, &loop, NULL, why, sizeof(why));
+  options.tokenizer.plugin = tnk_chat_bytes_plugin();
+  if (err == 0)
+    err = tnk_gateway_open(&gateway, &loop, service, &options, why, sizeof(why));
+  tnk_gateway_close(gateway, NULL, NULL);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  tnk_service_close(service, NULL, NULL);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  return err != 0 || uv_loop_close(&loop) != 0;
+}
+END
+
 # What belongs to the command, where it was built and could be asked.
 if [ -n "$(find "$stage" -path '*/bin/tnk')" ] && [ -n "$(find "$stage" -name tnk.1)" ]; then
   for command in $("$(find "$stage" -path '*/bin/tnk')" --help |
@@ -78,6 +103,7 @@ check() {
   fi
 }
 check program.c tnk libuv
+check gateway.c tnk-gateway
 if ask --exists tnk-tokenizers; then
   check tokenizers.c tnk-tokenizers
   check both.c tnk tnk-tokenizers

@@ -53,7 +53,8 @@ TINKER_API_KEY=tml-key TINKER_BASE_URL=http://127.0.0.1:1 "$work/build/program"
 made=$(find "$work/build" -name meson-private -prune -o -type f \
   \( -perm -u+x -o -name '*.a' -o -name '*.so*' \) -print | sed 's,.*/,,' | sort | tr '\n' ' ')
 case $made in
-'libtnk-chat.a libtnk.a program ' | 'libllhttp.a libtnk-chat.a libtnk.a program ') ;;
+'libtnk-chat.a libtnk-gateway.a libtnk.a program ' | \
+  'libllhttp.a libtnk-chat.a libtnk-gateway.a libtnk.a program ') ;;
 *) fail "these were built: $made" ;;
 esac
 nm "$work/build/program" | grep -q ' T json_loadb$' || fail 'jansson is not that of the folder'

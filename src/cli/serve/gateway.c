@@ -12,7 +12,7 @@
 #include "cli/serve/commands.h"
 #include "cli/serve/input.h"
 #include "cli/serve/template.h"
-#include "gateway/gateway.h"
+#include "tnk/gateway.h"
 #include "gateway/record/datum.h"
 #include "tnk/sampling.h"
 
@@ -244,7 +244,8 @@ static int open_gateway(work_t *work) {
                                               ? tnk_tokenizer_plugin()
                                               : tnk_chat_bytes_plugin(),
                                           work->tokenizer};
-  tnk_gateway_options_t o = {.host = args.host,
+  tnk_gateway_options_t o = {.size = sizeof(o),
+                             .host = args.host,
                              .key = key,
                              .model = args.name,
                              .record = args.record,
