@@ -1,15 +1,14 @@
 /*
  * Serves a model to agents until Ctrl-C, then prints what was recorded as
- * examples to train on:
+ * examples to train on. The service is that of TINKER_BASE_URL:
  *
- *     tnk local --port 8000 &
- *     export TINKER_BASE_URL=http://127.0.0.1:8000 TINKER_API_KEY=tml-local
  *     gateway [PORT] >data.jsonl
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tnk/gateway.h>
 #include <tnk/tnk.h>
+#include <uv.h>
 
 static int print_line(void *user, const char *line, size_t n) {
   (void)user;

@@ -44,7 +44,7 @@ static int is_name(const char *name, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
       return 0;
-  return n > 0 && n <= TNK__GW_MAX_NAME;
+  return n > 0 && n <= TNK__GW_MAX_SESSION;
 }
 
 static int set_session(tnk__gw_call_t *call, const char *name, size_t n) {
@@ -52,7 +52,7 @@ static int set_session(tnk__gw_call_t *call, const char *name, size_t n) {
     tnk__gw_call_refuse(
         call, 400, NULL,
         "the name of a session has 1 to %d printable characters",
-        TNK__GW_MAX_NAME);
+        TNK__GW_MAX_SESSION);
     return -1;
   }
   memcpy(call->session, name, n);

@@ -95,7 +95,7 @@ void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
 
 /* ---- route.c ---- */
 
-enum { TNK__GW_MAX_NAME = 128 /* of a session */ };
+enum { TNK__GW_MAX_SESSION = 128 /* of a session */ };
 
 /* A request, as routes have it. */
 typedef struct {
@@ -103,7 +103,7 @@ typedef struct {
   tnk__srv_req_t *req;
   const char *path;                   /* without the session */
   tnk__gw_api_t api;                  /* for the shape of errors */
-  char session[TNK__GW_MAX_NAME + 1]; /* "": none is named */
+  char session[TNK__GW_MAX_SESSION + 1]; /* "": none is named */
 } tnk__gw_call_t;
 
 /* The handler of all requests. */

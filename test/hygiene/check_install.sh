@@ -42,6 +42,7 @@ END
 cat >"$stage/gateway.c" <<'END'
 #include <tnk/gateway.h>
 #include <tnk/tnk.h>
+#include <uv.h>
 
 int main(void) {
   tnk_gateway_options_t options = TNK_GATEWAY_OPTIONS_INIT;
