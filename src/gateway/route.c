@@ -1,7 +1,6 @@
 /*
  * Which request is which. In front of a path may stand /s/NAME, the session.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,24 +8,6 @@
 #include "codec/format/json_write.h"
 #include "gateway/send.h"
 #include "tnk/error.h"
-
-void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
-                         const char *code, const char *format, ...) {
-  tnk__gw_fault_t fault;
-  char text[320];
-  va_list args;
-
-  va_start(args, format);
-  (void)vsnprintf(text, sizeof(text), format, args);
-  va_end(args);
-  (void)tnk__gw_fault(&fault, status, NULL, "%s", text);
-  fault.code = code;
-  tnk__gw_refuse(call->gateway, call->req, call->api, &fault);
-}
-
-const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
-  return call->session[0] != '\0' ? call->session : "default";
-}
 
 /* ---- Who asks ---- */
 

@@ -1,6 +1,7 @@
 #include "gateway/send.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "tnk/error.h"
@@ -30,4 +31,22 @@ void tnk__gw_refuse(tnk_gateway_t *gateway, tnk__srv_req_t *req,
     tnk__buf_clear(&body);
   tnk__gw_send(req, fault->status, 0, &body);
   tnk__buf_deinit(&body);
+}
+
+void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
+                         const char *code, const char *format, ...) {
+  tnk__gw_fault_t fault;
+  char text[320];
+  va_list args;
+
+  va_start(args, format);
+  (void)vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  (void)tnk__gw_fault(&fault, status, NULL, "%s", text);
+  fault.code = code;
+  tnk__gw_refuse(call->gateway, call->req, call->api, &fault);
+}
+
+const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
+  return call->session[0] != '\0' ? call->session : "default";
 }

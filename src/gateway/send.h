@@ -9,5 +9,13 @@ void tnk__gw_send(tnk__srv_req_t *req, int status, int is_stream,
 /* Refuse it, in the shape of an API. */
 void tnk__gw_refuse(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                     tnk__gw_api_t api, const tnk__gw_fault_t *fault);
+/* The same for what a route has; `code` may be NULL. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
+                         const char *code, const char *format, ...);
+/* The name of its session. */
+const char *tnk__gw_call_session(const tnk__gw_call_t *call);
 
 #endif

@@ -101,21 +101,13 @@ enum { TNK__GW_MAX_SESSION = 128 /* of a session */ };
 typedef struct {
   tnk_gateway_t *gateway;
   tnk__srv_req_t *req;
-  const char *path;                   /* without the session */
-  tnk__gw_api_t api;                  /* for the shape of errors */
+  const char *path;                      /* without the session */
+  tnk__gw_api_t api;                     /* for the shape of errors */
   char session[TNK__GW_MAX_SESSION + 1]; /* "": none is named */
 } tnk__gw_call_t;
 
 /* The handler of all requests. */
 void tnk__gw_handle(tnk__srv_req_t *req, void *user);
-/* Refuse one; `code` may be NULL. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 4, 5)))
-#endif
-void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
-                         const char *code, const char *format, ...);
-/* The name of its session. */
-const char *tnk__gw_call_session(const tnk__gw_call_t *call);
 
 /* ---- reward.c ---- */
 

@@ -104,7 +104,7 @@ check() {
   fi
 }
 check program.c tnk libuv
-check gateway.c tnk-gateway
+check gateway.c tnk-gateway libuv
 if ask --exists tnk-tokenizers; then
   check tokenizers.c tnk-tokenizers
   check both.c tnk tnk-tokenizers

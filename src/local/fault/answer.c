@@ -308,6 +308,12 @@ static void act(const tnk__srv_req_t *req, const local_fault_t *fault,
     set_oversized(req, fault, answer);
 }
 
+const local_fault_t *local_fault_of(const tnk__srv_req_t *req) {
+  static const local_fault_t none = {0};
+
+  return req->fate != NULL ? req->fate : &none;
+}
+
 void local_fault_shape(tnk__srv_req_t *req, tnk__srv_answer_t *answer,
                        void *user) {
   const local_fault_t *fault = local_fault_of(req);

@@ -64,12 +64,6 @@ static void forget(tnk__srv_req_t *req, void *user) {
 const tnk__srv_hooks_t local_fault_hooks = {refuses, on_head, local_fault_shape,
                                             forget};
 
-const local_fault_t *local_fault_of(const tnk__srv_req_t *req) {
-  static const local_fault_t none = {0};
-
-  return req->fate != NULL ? req->fate : &none;
-}
-
 /* The answer given here is never seen: local_fault_shape() puts the fault in
  * its place, and hears of all answers, these included. */
 int local_fault_answers(tnk__srv_req_t *req) {
