@@ -36,6 +36,7 @@ ci | clang with its sanitizers | run clang | clang libclang-rt-dev/libclang-rt-1
 ci | clang-tidy | run clang-tidy | clang-tidy
 ci | abidiff | run abidiff | abigail-tools
 ci | debootstrap | run debootstrap | debootstrap
+ci | mold, which links faster | run mold | mold
 ci | openssl | run openssl | openssl
 ci | nginx | run nginx | nginx
 ci | HAProxy | run haproxy | haproxy
