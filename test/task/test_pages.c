@@ -120,6 +120,14 @@ TEST_LIMIT(a_refusal_that_is_cut_off_keeps_its_code, 30) {
     check_step(answer_cut, &rows[i]);
 }
 
+/* Its body came whole and cannot be read: that is told, not the status. */
+TEST_LIMIT(a_refusal_in_an_unknown_encoding_is_told_as_that, 30) {
+  static const row_t row = {422, "Content-Encoding: gzip\r\n", "gzip?",
+                            TNK_EPROTO, "malformed answer"};
+
+  check_step(answer, &row);
+}
+
 static int n_pages;
 
 static void answer_thrice(mock_request_t *request, void *user) {
