@@ -117,8 +117,9 @@ typedef struct {
  * The file also keeps what the run has used, with each save. From here on the
  * run's totals begin with the last of them (tnk_service_run_totals()), unless a
  * budget says what was used before. They are those of the service, so let one
- * that has several ledgers say so itself. What was used after the last save of
- * a program is not in them, nor what a run had used whose directory is lost.
+ * that has several ledgers say so itself. What was used after the last save is
+ * noted when the ledger closes; of a program that is killed it is not in them,
+ * nor what a run had used whose directory is lost.
  *
  * @return A promise of tnk_promise_ledger().
  * Rejects with: Caller (groups of error.h): TNK_EINVAL; TNK_ECONFLICT while the

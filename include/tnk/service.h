@@ -37,15 +37,17 @@ typedef enum {
   TNK_QUEUE_PAUSED_CAPACITY = 2,
   TNK_QUEUE_PAUSED_RATE_LIMIT = 3,
   /** Not the server's word: nothing pending of the client has been accepted or
-   * has ended for 60 s, then 120 s, 240 s and so on. */
+   * has ended for 60 s, then 120 s, 240 s and so on; not while the service is
+   * known to be out of reach. */
   TNK_QUEUE_STALLED = 4,
   /** The server has ended the session, or does not know it any more, as after a
    * restart; operations that it refuses from now on reject with TNK_ESESSION.
    * Told once. */
   TNK_QUEUE_SESSION_LOST = 5,
   /** Not the server's word: for five seconds or more nothing has been answered
-   * at all, though attempts were made. What was begun waits and goes on by
-   * itself. Told once; TNK_QUEUE_ACTIVE follows when something answers. */
+   * at all, though attempts were made, or for 30 s nothing but HTTP 5xx.
+   * What was begun waits and goes on by itself. Told once;
+   * TNK_QUEUE_ACTIVE follows when something answers well. */
   TNK_QUEUE_UNREACHABLE = 6,
   /** Not the server's word: it does not know the result of what it had accepted
    * of a training client, or expects a number that it has run. It may have lost
@@ -221,9 +223,11 @@ typedef struct {
   /** TNK_YES: what the server has lost is made again by itself: a new session,
    * samplers from their paths, and training clients from their last saved or
    * loaded state, with the optimizer. Samples under way are submitted to the
-   * new sampler, unless retry_samples is off. on_recovery tells from which step
-   * a training is to go on; until then its calls reject with TNK_ESESSION. The
-   * handles stay the same, their ids change. Off unless asked for. */
+   * new sampler, unless retry_samples is off; one that is answered 404 waits
+   * until a heartbeat has told whether the session is lost. on_recovery tells
+   * from which step a training is to go on; until then its calls reject with
+   * TNK_ESESSION. The handles stay the same, their ids change. Off unless asked
+   * for. */
   tnk_choice_t recovery;
   uint32_t recovery_attempts; /**< For each of them; 0: 3. */
   uint64_t recovery_delay_ms; /**< Before the second; 0: 5,000; doubled ... */

@@ -5,12 +5,13 @@
  */
 #include "flow/outage.h"
 
-int tnk__outage_failed(tnk__outage_t *outage, uint64_t now_ms) {
+int tnk__outage_failed(tnk__outage_t *outage, uint64_t now_ms,
+                       uint64_t least_ms) {
   if (!outage->is_failing) {
     outage->is_failing = 1;
     outage->since_ms = now_ms;
   }
-  if (outage->is_out || now_ms - outage->since_ms < TNK__OUTAGE_MS)
+  if (outage->is_out || now_ms - outage->since_ms < least_ms)
     return 0;
   outage->is_out = 1;
   return 1;

@@ -219,7 +219,7 @@ TEST(a_disk_that_refuses_a_result_says_where_the_state_is) {
   bench_begin(&bench);
   start_failing(&bench, 0, 0, 1, -ENOSPC);
   bench_open_ledger(&bench);
-  disk.fail_at = disk.n + 3; /* write and sync of the intent come before */
+  disk.fail_at = disk.n + 4; /* the folder and the intent come before */
   script_fails(&bench.script, &outcome, bench_save(&bench, "a", NULL),
                TNK_EFILE);
   CHECK(strstr(outcome.text, "tinker://run/save_weights") != NULL);

@@ -110,6 +110,39 @@ TEST(many_intents_do_not_cost_more_than_their_place) {
   bench_close(&bench);
 }
 
+/* Opening reads; what a new file needs is done with its first line. */
+static int n_syncs;
+
+static int counted_sync(int fd) {
+  n_syncs++;
+  return tnk__ledger_disk.sync(fd);
+}
+
+static int counted_folder(const char *path) {
+  n_syncs++;
+  return tnk__ledger_disk.sync_folder(path);
+}
+
+TEST(a_ledger_that_is_only_opened_waits_for_no_disk) {
+  tnk__ledger_disk_t disk = tnk__ledger_disk;
+  bench_t bench;
+  outcome_t outcome;
+
+  n_syncs = 0;
+  disk.sync = counted_sync;
+  disk.sync_folder = counted_folder;
+  bench_folder(&bench);
+  bench_write(&bench, LINE("000010", "10"));
+  bench_begin(&bench);
+  bench.script.service->ledgers.disk = &disk;
+  bench_open_ledger(&bench);
+  CHECK_INT(n_syncs, 0);
+  script_ok(&bench.script, &outcome, bench_save(&bench, "a", NULL));
+  outcome_drop(&outcome);
+  CHECK_INT(n_syncs, 3); /* the folder, the intent, the result */
+  bench_close(&bench);
+}
+
 /* How long many lines take: `TNK_TEST_LEDGER_LINES=100000` tells it. */
 TEST(many_lines_are_read) {
   const char *wanted = getenv("TNK_TEST_LEDGER_LINES");

@@ -67,6 +67,12 @@ TEST_LIMIT(C5_link_dark_for_a_minute, 60) {
   live_with(2000, 1000, words, 2, 65200);
 }
 
+TEST_LIMIT(C5_link_refused_for_a_minute, 60) {
+  static const char *const words[] = {"@200 away", "@60200 back"};
+
+  live_with(2000, 1000, words, 2, 65200);
+}
+
 TEST_LIMIT(link_dark_before_anything_was_accepted, 60) {
   static const char *const words[] = {"pause", "@20000 go"};
 

@@ -333,6 +333,27 @@ TEST(link_ends_connections_by_resets_and_in_order) {
   close_wire(&wire);
 }
 
+TEST(link_goes_away_and_comes_back) {
+  wire_t wire;
+  client_t clients[3];
+
+  open_wire(&wire, 1);
+  dial(&wire, &clients[0]);
+  tell(&wire, "away");
+  turns(&wire, 20);
+  CHECK_INT(clients[0].ended, UV_ECONNRESET);
+  dial(&wire, &clients[1]);
+  CHECK_INT(clients[1].connected, UV_ECONNREFUSED);
+  tell(&wire, "back");
+  dial(&wire, &clients[2]);
+  say(&clients[2], 10);
+  turns(&wire, 20);
+  CHECK_INT(clients[2].n_read, 10);
+  for (int i = 0; i < 3; i++)
+    hang_up(&wire, &clients[i]);
+  close_wire(&wire);
+}
+
 TEST(link_lets_connections_die_in_silence) {
   wire_t wire;
   client_t old;

@@ -64,6 +64,13 @@ static void set_paused(test_link_t *link, int paused) {
   }
 }
 
+static void set_away(test_link_t *link, int away) {
+  link->is_away = away;
+  link__check_limit(link);
+  if (away)
+    end_all(link, 1);
+}
+
 /* ---- Words ---- */
 
 static int set_limit(test_link_t *link, const char *words) {
@@ -140,6 +147,8 @@ int test_link_tell(test_link_t *link, const char *words) {
     set_paused(link, words[0] == 'p');
   else if (strcmp(words, "reset") == 0 || strcmp(words, "cut") == 0)
     end_all(link, words[0] == 'r');
+  else if (strcmp(words, "away") == 0 || strcmp(words, "back") == 0)
+    set_away(link, words[0] == 'a');
   else if (strcmp(words, "silence") == 0)
     silence_all(link, 0);
   else if (strcmp(words, "deaf") == 0)

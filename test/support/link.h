@@ -33,6 +33,8 @@
  *                   with "wait", "refuse", "close", "reset", or "503"
  *   pause, go       nothing passes, in either direction; and again
  *   reset, cut      end all connections: as a crash does, or in order
+ *   away, back      all connections end as in a crash and further ones are
+ *                   refused; and no longer
  *   silence         all connections are dead, and nobody is told
  *   deaf            the same, and the system confirms no byte of them either,
  *                   so that the sender's system sees it as on a broken wire;

@@ -326,7 +326,8 @@ void link__listen(test_link_t *link) {
 }
 
 void link__check_limit(test_link_t *link) {
-  const int refuses = link->limit == LINK_REFUSE && is_full(link);
+  const int refuses =
+      link->is_away || (link->limit == LINK_REFUSE && is_full(link));
 
   if (link->clock.closing)
     return;
@@ -334,7 +335,7 @@ void link__check_limit(test_link_t *link) {
     link__stop_listening(link);
   else if (link->listener == NULL)
     link__listen(link);
-  while (link->has_waiting && !is_full(link)) {
+  while (!refuses && link->has_waiting && !is_full(link)) {
     link->has_waiting = 0;
     accept_one(link);
   }

@@ -89,6 +89,7 @@ struct test_link {
   size_t max_open;
   link_limit_t limit;
   int is_paused;
+  int is_away; /* nobody listens, whatever the limit */
   uint64_t random;
   link_way_t ways[2];
   tnk__list_t pairs;

@@ -90,6 +90,7 @@ struct mock_server {
   int is_deaf;
   int is_closing;
   int is_listening;
+  int is_listener_closed; /* and nothing of it is left */
   /* HTTP/2. */
   struct {
     uint32_t ids[MOCK_MAX_SETTINGS];

@@ -150,13 +150,36 @@ mock_server_t *mock_open(uv_loop_t *uv) {
 }
 
 static void on_handle_closed(uv_handle_t *handle) {
-  mock__release_handle(handle->data);
+  mock_server_t *server = handle->data;
+
+  server->is_listener_closed |= handle == (uv_handle_t *)&server->listener;
+  mock__release_handle(server);
 }
 
 void mock_stop_listening(mock_server_t *server) {
   if (server->is_listening)
     uv_close((uv_handle_t *)&server->listener, on_handle_closed);
   server->is_listening = 0;
+}
+
+void mock_listen_again(mock_server_t *server) {
+  struct sockaddr_in address;
+
+  CHECK(!server->is_listening);
+  while (!server->is_listener_closed)
+    uv_run(server->uv, UV_RUN_ONCE);
+  server->is_listener_closed = 0;
+  CHECK_INT(uv_tcp_init(server->uv, &server->listener), 0);
+  server->n_handles++;
+  server->listener.data = server;
+  server->is_listening = 1;
+  uv_unref((uv_handle_t *)&server->listener);
+  CHECK_INT(uv_ip4_addr("127.0.0.1", server->port, &address), 0);
+  CHECK_INT(
+      uv_tcp_bind(&server->listener, (const struct sockaddr *)&address, 0), 0);
+  CHECK_INT(
+      uv_listen((uv_stream_t *)&server->listener, 4096, mock__on_connection),
+      0);
 }
 
 void mock_close(mock_server_t *server) {

@@ -156,5 +156,7 @@ void mock_close_idle(mock_server_t *server, int reset);
 void mock_write_idle(mock_server_t *server, const char *text);
 /* Accept no further connections; they are refused. */
 void mock_stop_listening(mock_server_t *server);
+/* The same port is there again. */
+void mock_listen_again(mock_server_t *server);
 
 #endif

@@ -10,6 +10,7 @@ static const char step_path[] = "/api/v1/optim_step";
 typedef struct {
   int n_out;
   int n_back;
+  int n_others;
   char client[64];
   char out[256];
   char back[256];
@@ -26,6 +27,8 @@ static void on_notice(const char *client, tnk_queue_state_t state,
   } else if (state == TNK_QUEUE_ACTIVE) {
     notices->n_back++;
     snprintf(notices->back, sizeof(notices->back), "%s", reason);
+  } else {
+    notices->n_others++;
   }
 }
 
@@ -92,33 +95,99 @@ TEST(C5_a_step_refused_for_longer_fails_300_s_after_its_first_refusal) {
   script_close(&script);
 }
 
-TEST(C5_six_hours_of_503_lose_nothing_for_who_has_the_patience) {
+/* Two passes, each with a step behind it. */
+enum { N_WORKS = 4 };
+
+static void begin_work(script_t *script, outcome_t *outcomes) {
+  for (int i = 0; i < N_WORKS; i += 2) {
+    outcome_of(&outcomes[i], script_pass(script, 1));
+    outcome_of(&outcomes[i + 1], script_step(script));
+  }
+  script_turns(script);
+}
+
+/* All of it is done, in order, and came in once. */
+static void check_work(script_t *script, outcome_t *outcomes) {
+  for (int i = 0; i < N_WORKS; i++) {
+    CHECK_INT(outcomes[i].n_done, 1);
+    outcome_ok(script, &outcomes[i]);
+    script_check_sent(script, (size_t)i,
+                      i % 2 == 0 ? "forward_backward" : "optim_step", i + 1);
+  }
+  CHECK_INT(script->n_sent, N_WORKS);
+  outcome_drop_all(outcomes, N_WORKS);
+}
+
+TEST_LIMIT(C5_six_hours_of_503_lose_nothing_for_who_has_the_patience, 60) {
   script_t script;
   notices_t notices;
-  outcome_t outcomes[4];
+  outcome_t outcomes[N_WORKS];
+
+  open_told(&script, &notices, UINT64_MAX);
+  script_train(&script);
+  mock_on_head(script.mock, refuse, NULL); /* whatever comes */
+  begin_work(&script, outcomes);
+  pass_time(&script, 6 * 3600 * 1000, 10000);
+  CHECK_INT(notices.n_out, 1);
+  CHECK(strstr(notices.out, "HTTP 503") != NULL);
+  CHECK_INT(notices.n_back, 0);
+  black_out(&script, 0);
+  pass_time(&script, 120000, 10000);
+  check_work(&script, outcomes);
+  CHECK_INT(notices.n_back, 1);
+  CHECK(strstr(notices.back, "answers again after 6 h") != NULL);
+  CHECK_INT(notices.n_out, 1);
+  CHECK_INT(notices.n_others, 0);
+  script_close(&script);
+}
+
+/* One call that cannot be served is no outage of the service. */
+TEST_LIMIT(C5_six_hours_of_503_for_steps_alone_are_told_of_their_client, 60) {
+  script_t script;
+  notices_t notices;
+  outcome_t outcomes[N_WORKS];
 
   open_told(&script, &notices, UINT64_MAX);
   script_train(&script);
   mock_on(script.mock, NULL, "/api/v1/forward_backward", refuse, NULL);
   mock_on(script.mock, NULL, step_path, refuse, NULL);
-  for (int i = 0; i < 4; i += 2) {
-    outcome_of(&outcomes[i], script_pass(&script, 1));
-    outcome_of(&outcomes[i + 1], script_step(&script));
-  }
-  script_turns(&script);
+  begin_work(&script, outcomes);
   pass_time(&script, 6 * 3600 * 1000, 10000);
+  CHECK_INT(notices.n_out, 0);
+  CHECK(notices.n_others > 0);
   mock_on(script.mock, NULL, "/api/v1/forward_backward", script_accept,
           &script);
   mock_on(script.mock, NULL, step_path, script_accept, &script);
   pass_time(&script, 120000, 10000);
-  for (int i = 0; i < 4; i++) {
-    outcome_ok(&script, &outcomes[i]);
-    script_check_sent(&script, (size_t)i,
-                      i % 2 == 0 ? "forward_backward" : "optim_step", i + 1);
-  }
-  CHECK_INT(script.n_sent, 4);
-  CHECK_INT(notices.n_out, 0); /* it did answer */
-  outcome_drop_all(outcomes, 4);
+  check_work(&script, outcomes);
+  script_close(&script);
+}
+
+/* The service goes away, and what is in front of it says so before it is
+ * back. */
+TEST(C5_lost_requests_and_then_503_are_one_stretch) {
+  script_t script;
+  notices_t notices;
+  outcome_t step;
+
+  open_told(&script, &notices, UINT64_MAX);
+  script_train(&script);
+  black_out(&script, 1);
+  outcome_of(&step, script_step(&script));
+  script_turns(&script);
+  pass_time(&script, 60000, 500);
+  CHECK_INT(notices.n_out, 1);
+  mock_on_head(script.mock, refuse, NULL);
+  pass_time(&script, 300000, 500);
+  CHECK_INT(notices.n_out, 1);
+  CHECK_INT(notices.n_back, 0);
+  black_out(&script, 0);
+  pass_time(&script, 120000, 500);
+  outcome_ok(&script, &step);
+  CHECK_INT(notices.n_out, 1);
+  CHECK_INT(notices.n_back, 1);
+  CHECK_INT(notices.n_others, 0);
+  outcome_drop(&step);
   script_close(&script);
 }
 
@@ -147,10 +216,10 @@ TEST(C5_a_pause_of_the_account_uses_up_no_patience) {
 
 /* ---- Nothing answers at all ---- */
 
-TEST(C5_six_hours_of_lost_requests_lose_nothing_and_are_told_once) {
+TEST_LIMIT(C5_six_hours_of_lost_requests_lose_nothing_and_are_told_once, 60) {
   script_t script;
   notices_t notices;
-  outcome_t outcomes[4];
+  outcome_t outcomes[N_WORKS];
   size_t n_before;
   size_t n;
 
@@ -158,11 +227,7 @@ TEST(C5_six_hours_of_lost_requests_lose_nothing_and_are_told_once) {
   script_train(&script);
   black_out(&script, 1);
   n_before = mock_n_connections(script.mock);
-  for (int i = 0; i < 4; i += 2) {
-    outcome_of(&outcomes[i], script_pass(&script, 1));
-    outcome_of(&outcomes[i + 1], script_step(&script));
-  }
-  script_turns(&script);
+  begin_work(&script, outcomes);
   pass_time(&script, 6 * 3600 * 1000, 2000);
   /* Two operations of a client are under way; one attempt in two seconds, and
    * those of their own schedules. */
@@ -175,16 +240,64 @@ TEST(C5_six_hours_of_lost_requests_lose_nothing_and_are_told_once) {
   CHECK(strstr(notices.out, "one attempt follows every 2 s") != NULL);
   black_out(&script, 0);
   pass_time(&script, 5000, 100);
-  for (int i = 0; i < 4; i++) {
-    CHECK_INT(outcomes[i].n_done, 1);
-    outcome_ok(&script, &outcomes[i]);
-    script_check_sent(&script, (size_t)i,
-                      i % 2 == 0 ? "forward_backward" : "optim_step", i + 1);
-  }
+  check_work(&script, outcomes);
   CHECK_INT(notices.n_out, 1);
   CHECK_INT(notices.n_back, 1);
+  CHECK_INT(notices.n_others, 0);
   CHECK(strstr(notices.back, "answers again after ") != NULL);
-  outcome_drop_all(outcomes, 4);
+  script_close(&script);
+}
+
+/* Nobody is there to connect to: the system itself says so. */
+TEST_LIMIT(C5_six_hours_of_refused_connections_lose_nothing_and_are_told_once, 60) {
+  script_t script;
+  notices_t notices;
+  outcome_t outcomes[N_WORKS];
+  size_t n_before;
+
+  open_told(&script, &notices, 24 * 3600 * 1000);
+  script_train(&script);
+  mock_stop_listening(script.mock);
+  mock_close_idle(script.mock, 1);
+  script_turns(&script);
+  n_before = mock_n_requests(script.mock);
+  begin_work(&script, outcomes);
+  pass_time(&script, 6 * 3600 * 1000, 2000);
+  CHECK_INT(mock_n_requests(script.mock), n_before);
+  CHECK_INT(notices.n_out, 1);
+  CHECK(strstr(notices.out, "onnect") != NULL);
+  mock_listen_again(script.mock);
+  pass_time(&script, 5000, 100);
+  check_work(&script, outcomes);
+  CHECK_INT(notices.n_out, 1);
+  CHECK_INT(notices.n_back, 1);
+  CHECK_INT(notices.n_others, 0);
+  script_close(&script);
+}
+
+/* Whatever is sent is taken, and nothing ever comes back. */
+TEST_LIMIT(C5_six_hours_of_silence_lose_nothing_and_are_told_once, 60) {
+  script_t script;
+  notices_t notices;
+  outcome_t outcomes[N_WORKS];
+  size_t n_before;
+  size_t n_silent;
+
+  open_told(&script, &notices, 24 * 3600 * 1000);
+  script_train(&script);
+  mock_on(script.mock, NULL, NULL, mock_hold, NULL);
+  n_before = mock_n_requests(script.mock);
+  begin_work(&script, outcomes);
+  pass_time(&script, 6 * 3600 * 1000, 10000);
+  n_silent = mock_n_requests(script.mock) - n_before;
+  CHECK(n_silent > 100); /* attempts, of which each was given up */
+  CHECK_INT(notices.n_out, 1);
+  script_routes(&script);
+  pass_time(&script, 120000, 1000);
+  check_work(&script, outcomes);
+  CHECK_INT(notices.n_out, 1);
+  CHECK_INT(notices.n_back, 1);
+  CHECK_INT(notices.n_others, 0);
   script_close(&script);
 }
 

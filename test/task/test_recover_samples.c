@@ -191,3 +191,177 @@ TEST(Q1_samples_that_wait_for_their_sampler_can_be_canceled_and_closed) {
   tnk_promise_unref(mend.first);
   outcome_drop_all(outcomes, 2);
 }
+
+/* ---- A sample finds out before a heartbeat does ---- */
+
+/* The sampler of the old session is not known any more. */
+static void sample_of_old(mock_request_t *request, void *user) {
+  if (strstr((const char *)request->body, "\"sampler-0\"") != NULL)
+    mock_reply_json(request, 404, "{}");
+  else
+    script_accept(request, user);
+}
+
+/* A sampler whose session has been answered one heartbeat. */
+static void open_beaten(mend_t *mend, tnk_service_options_t options) {
+  script_t *script = &mend->script;
+
+  script_open_with(script, options);
+  script_sampler(script);
+  script_advance(script, 10000);
+  CHECK_INT(mock_count(script->mock, "POST", beat_path), 1);
+}
+
+TEST(Q1_a_sample_that_finds_the_session_gone_goes_to_a_new_one) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[2];
+
+  open_beaten(&mend, options_of(&mend));
+  mock_on(script->mock, "POST", beat_path, beat, NULL);
+  mock_json(script->mock, "POST", session_path, 200,
+            "{\"session_id\":\"session-1\"}");
+  mock_json(script->mock, "POST", "/api/v1/sessions/session-1/finish", 200,
+            "{}");
+  new_sampler(script, 200);
+  mock_on(script->mock, "POST", sample_path, sample_of_old, script);
+  outcome_of(&outcomes[0], seeded(script, 101));
+  outcome_of(&outcomes[1], seeded(script, 102));
+  for (int i = 0; i < 2; i++)
+    outcome_ok(script, &outcomes[i]);
+  /* No time has passed: the service was asked, once for both. */
+  CHECK_INT(mock_count(script->mock, "POST", beat_path), 2);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 4);
+  check_resent(script, 2, "\"seed\":101", "\"seq_id\":");
+  check_resent(script, 2, "\"seed\":102", "\"seq_id\":");
+  outcome_drop_all(outcomes, 2);
+  script_close(script);
+}
+
+TEST(Q1_a_sample_is_asked_about_twice_where_the_session_is_there) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_promise_t *promise;
+  outcome_t outcome;
+  char text[256];
+
+  open_beaten(&mend, options_of(&mend));
+  mock_on(script->mock, "POST", sample_path, sample_of_old, script);
+  mock_once(script->mock, "POST", beat_path, mock_hold, NULL);
+  promise = seeded(script, 101);
+  outcome_of(&outcome, tnk_promise_ref(promise));
+  while (mock_n_held(script->mock) < 1)
+    mock_turns(script->mock, 1);
+  tnk_promise_explain(promise, text, sizeof(text));
+  CHECK(strstr(text, "asked whether the session is") != NULL);
+  mock_release(script->mock, 200, "{}");
+  outcome_fails(script, &outcome, TNK_ENOTFOUND);
+  CHECK_INT(mock_count(script->mock, "POST", beat_path), 3);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 3);
+  CHECK_INT(mend.n, 0);
+  tnk_promise_unref(promise);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+TEST(Q1_a_sample_that_was_not_found_by_mistake_is_sent_again) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcome;
+
+  open_beaten(&mend, options_of(&mend));
+  mock_json_once(script->mock, "POST", sample_path, 404, "{}");
+  script_ok(script, &outcome, seeded(script, 101));
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 2);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+/* The question is lost, and so is the next heartbeat. */
+TEST(Q1_a_sample_in_doubt_waits_for_an_answer_about_the_session) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcome;
+
+  open_beaten(&mend, options_of(&mend));
+  mock_json_once(script->mock, "POST", sample_path, 404, "{}");
+  mock_on(script->mock, "POST", beat_path, mock_reset, NULL);
+  outcome_of(&outcome, seeded(script, 101));
+  script_turns(script);
+  script_advance(script, 10000);
+  CHECK_INT(outcome.n_done, 0);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 1);
+  mock_json(script->mock, "POST", beat_path, 200, "{}");
+  script_advance(script, 10000);
+  outcome_ok(script, &outcome);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 2);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+/* One that is on its way may have been answered before the restart. */
+TEST(Q1_a_heartbeat_that_was_under_way_is_followed_by_another) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcome;
+
+  open_beaten(&mend, options_of(&mend));
+  mock_once(script->mock, "POST", beat_path, mock_hold, NULL);
+  script_advance(script, 10000);
+  CHECK_INT(mock_n_held(script->mock), 1);
+  mock_on(script->mock, "POST", beat_path, beat, NULL);
+  mock_json(script->mock, "POST", session_path, 200,
+            "{\"session_id\":\"session-1\"}");
+  mock_json(script->mock, "POST", "/api/v1/sessions/session-1/finish", 200,
+            "{}");
+  new_sampler(script, 200);
+  mock_on(script->mock, "POST", sample_path, sample_of_old, script);
+  outcome_of(&outcome, seeded(script, 101));
+  while (mock_count(script->mock, "POST", sample_path) < 1)
+    mock_turns(script->mock, 1);
+  script_turns(script);
+  CHECK_INT(outcome.n_done, 0);
+  mock_release(script->mock, 200, "{}");
+  outcome_ok(script, &outcome);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 2);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+TEST(Q1_a_sample_that_is_not_found_fails_at_once_without_recovery) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcome;
+
+  options.recovery = TNK_NO;
+  open_beaten(&mend, options);
+  mock_json_once(script->mock, "POST", sample_path, 404, "{}");
+  script_fails(script, &outcome, seeded(script, 101), TNK_ENOTFOUND);
+  CHECK_INT(mock_count(script->mock, "POST", sample_path), 1);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+TEST(Q1_a_sample_in_doubt_can_be_canceled_and_closed) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_promise_t *promise;
+  outcome_t outcomes[2];
+
+  open_beaten(&mend, options_of(&mend));
+  mock_on(script->mock, "POST", sample_path, sample_of_old, script);
+  mock_on(script->mock, "POST", beat_path, mock_hold, NULL);
+  promise = seeded(script, 101);
+  outcome_of(&outcomes[0], tnk_promise_ref(promise));
+  outcome_of(&outcomes[1], seeded(script, 102));
+  while (mock_n_held(script->mock) < 1)
+    mock_turns(script->mock, 1);
+  script_turns(script);
+  tnk_promise_cancel(promise);
+  outcome_fails(script, &outcomes[0], TNK_ECANCELED);
+  script_close(script);
+  CHECK_INT(outcomes[1].status, TNK_ECLOSED);
+  tnk_promise_unref(promise);
+  outcome_drop_all(outcomes, 2);
+}

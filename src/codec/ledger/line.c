@@ -48,11 +48,10 @@ enum {
 const tnk__ledger_line_t tnk__ledger_blank = {
     .batch = -1, .epoch = -1, .n_steps = -1, .n_passes = -1};
 
-static const char *const words[] = {[TNK__LEDGER_OTHER] = NULL,
-                                    [TNK__LEDGER_INTENT] = "intent",
-                                    [TNK__LEDGER_SAVED] = "saved",
-                                    [TNK__LEDGER_FAILED] = "failed",
-                                    [TNK__LEDGER_DELETED] = "deleted"};
+static const char *const words[] = {
+    [TNK__LEDGER_OTHER] = NULL,        [TNK__LEDGER_INTENT] = "intent",
+    [TNK__LEDGER_SAVED] = "saved",     [TNK__LEDGER_FAILED] = "failed",
+    [TNK__LEDGER_DELETED] = "deleted", [TNK__LEDGER_USED] = "used"};
 enum { N_WORDS = sizeof(words) / sizeof(words[0]) };
 
 static const char *finish(void *record) {

@@ -14,6 +14,7 @@
  *   saved   what was saved
  *   failed  what was not saved although an intent says so
  *   deleted the save of which the state was deleted, as later ones replace it
+ *   used    what was used since the line before it, when a program has ended
  *   other   no event: a line of the cookbook
  */
 typedef enum {
@@ -21,7 +22,8 @@ typedef enum {
   TNK__LEDGER_INTENT,
   TNK__LEDGER_SAVED,
   TNK__LEDGER_FAILED,
-  TNK__LEDGER_DELETED
+  TNK__LEDGER_DELETED,
+  TNK__LEDGER_USED
 } tnk__ledger_event_t;
 
 /* What a run has used until then; money in parts of a dollar. */

@@ -27,10 +27,12 @@ struct tnk__endpoint;
 /* What reach.h keeps. */
 typedef struct {
   tnk__outage_t outage;
+  tnk__outage_t refusals; /* the same, but answered each time with a 5xx */
   tnk__list_t unanswered; /* calls that pause after an attempt without answer */
   tnk__timer_t probe;
   tnk__deferred_t notice;
   int last_err;           /* of the last of those attempts */
+  int last_status;        /* of the last refusal */
   int was_told;           /* the observer knows of the outage */
   uint64_t told_since_ms; /* its begin */
   /* Hears of an outage and of its end, in a turn of its own; or NULL. */

@@ -54,35 +54,59 @@ static void wake_all(tnk__endpoint_t *endpoint) {
           (uint64_t)(tnk__context_uniform(endpoint->context) * SPREAD_MS));
 }
 
+static int is_out(const tnk__reach_t *reach) {
+  return reach->outage.is_out || reach->refusals.is_out;
+}
+
+int tnk__reach_is_out(const tnk__endpoint_t *endpoint) {
+  return is_out(&endpoint->reach);
+}
+
+static void write_outage(const tnk__reach_t *reach, uint64_t now,
+                         tnk__text_t *out) {
+  if (reach->outage.is_out) {
+    tnk__text_printf(out, "no answer for ");
+    tnk__text_time(out, now - reach->outage.since_ms);
+    tnk__text_printf(out, " (%s); one attempt follows every %d s",
+                     tnk_strerror(reach->last_err),
+                     TNK__OUTAGE_PROBE_MS / 1000);
+  } else {
+    tnk__text_printf(out, "every answer for ");
+    tnk__text_time(out, now - reach->refusals.since_ms);
+    tnk__text_printf(out,
+                     " was that it cannot (the last one HTTP %d); what "
+                     "waits is tried again at its time",
+                     reach->last_status);
+  }
+}
+
 /* The observer may close everything, so it is told in a turn of its own. */
 static void on_told(tnk__deferred_t *deferred) {
   tnk__endpoint_t *endpoint =
       tnk__container_of(deferred, tnk__endpoint_t, reach.notice);
   const tnk__reach_t *reach = &endpoint->reach;
   const uint64_t now = tnk__context_now_ms(endpoint->context);
-  const int is_out = reach->outage.is_out;
+  const int was_told = reach->was_told;
   char reason[MAX_REASON];
   tnk__text_t out;
 
-  if (is_out == reach->was_told)
+  if (is_out(reach) == was_told)
     return; /* it has changed back meanwhile */
-  endpoint->reach.was_told = is_out;
+  endpoint->reach.was_told = !was_told;
   tnk__text_init(&out, reason, sizeof(reason));
-  if (is_out) {
-    tnk__text_printf(&out, "no answer for ");
-    tnk__text_time(&out, now - reach->outage.since_ms);
-    tnk__text_printf(&out, " (%s); one attempt follows every %d s",
-                     tnk_strerror(reach->last_err),
-                     TNK__OUTAGE_PROBE_MS / 1000);
+  if (!was_told) {
+    write_outage(reach, now, &out);
+    endpoint->reach.told_since_ms = reach->outage.is_out
+                                        ? reach->outage.since_ms
+                                        : reach->refusals.since_ms;
   } else {
     tnk__text_printf(&out, "answers again after ");
     tnk__text_time(&out, now - reach->told_since_ms);
   }
-  endpoint->reach.told_since_ms = reach->outage.since_ms;
   tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call", "%s: %s",
            endpoint->config->url.host, reason);
   if (reach->on_change != NULL)
-    reach->on_change(endpoint, is_out, reason);
+    reach->on_change(endpoint, !was_told, reason);
 }
 
 static void tell(tnk__endpoint_t *endpoint) {
@@ -113,8 +137,33 @@ void tnk__reacher_init(tnk__reacher_t *reacher, tnk__timer_t *timer) {
   reacher->is_unanswered = 0;
 }
 
+/* An outage that ends with a refusal goes on as one. */
+static void note_answer(tnk__endpoint_t *endpoint, tnk__outcome_t outcome,
+                        int status) {
+  tnk__reach_t *reach = &endpoint->reach;
+  const tnk__outage_t before = reach->outage;
+
+  if (tnk__outage_answered(&reach->outage)) {
+    tnk__timer_stop(&reach->probe);
+    wake_all(endpoint);
+    if (outcome == TNK__OUTCOME_5XX)
+      reach->refusals = before;
+    tell(endpoint);
+  }
+  if (outcome != TNK__OUTCOME_5XX) {
+    if (tnk__outage_answered(&reach->refusals))
+      tell(endpoint);
+    return;
+  }
+  reach->last_status = status;
+  if (tnk__outage_failed(&reach->refusals,
+                         tnk__context_now_ms(endpoint->context),
+                         TNK__REFUSALS_MS))
+    tell(endpoint);
+}
+
 void tnk__reach_note(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher,
-                     tnk__outcome_t outcome, int err) {
+                     tnk__outcome_t outcome, int status, int err) {
   tnk__reach_t *reach = &endpoint->reach;
 
   reacher->is_unanswered = !is_answer(outcome);
@@ -123,12 +172,11 @@ void tnk__reach_note(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher,
   if (reacher->is_unanswered) {
     reach->last_err = err;
     if (tnk__outage_failed(&reach->outage,
-                           tnk__context_now_ms(endpoint->context)))
+                           tnk__context_now_ms(endpoint->context),
+                           TNK__OUTAGE_MS))
       tell(endpoint);
-  } else if (tnk__outage_answered(&reach->outage)) {
-    tnk__timer_stop(&reach->probe);
-    wake_all(endpoint);
-    tell(endpoint);
+  } else {
+    note_answer(endpoint, outcome, status);
   }
 }
 

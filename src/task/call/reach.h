@@ -15,16 +15,21 @@ typedef struct {
  * Whether anything at an endpoint answers. Those who pause because their last
  * attempt was not answered stand in a row. While it is an outage, the first of
  * them goes ahead of its time every two seconds, and the first answer to
- * anything lets all of them go within a second.
+ * anything lets all of them go within a second. A service that answers, but
+ * only that it cannot, is told as an outage after 30 s; nobody goes ahead
+ * then.
  */
 void tnk__reach_open(tnk__endpoint_t *endpoint);
 /* Nobody stands in the row any more, or will. */
 void tnk__reach_shut(tnk__endpoint_t *endpoint);
 /* Begin without an attempt; its pauses are on that timer. */
 void tnk__reacher_init(tnk__reacher_t *reacher, tnk__timer_t *timer);
-/* Note how an attempt has ended; err is a code for the observer's sentence. */
+/* Note how an attempt has ended; the HTTP status, or 0, and the code are for
+ * the observer's sentence. */
 void tnk__reach_note(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher,
-                     tnk__outcome_t outcome, int err);
+                     tnk__outcome_t outcome, int status, int err);
+/* Whether it is an outage, or all answers have been refusals for 30 s. */
+int tnk__reach_is_out(const tnk__endpoint_t *endpoint);
 /* A pause began. Does nothing if the last attempt was answered. */
 void tnk__reach_wait(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher);
 /* The pause is over, or nobody wants its end any more. */

@@ -112,6 +112,7 @@ int tnk__ledger_file_open(tnk__ledger_file_t *file, const char *path,
   *n = 0;
   if (err != 0)
     return err;
+  file->path = path;
   file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file->fd < 0)
     return -errno;
@@ -120,8 +121,6 @@ int tnk__ledger_file_open(tnk__ledger_file_t *file, const char *path,
     err = read_all(file->fd, alloc, data, n);
   if (err == 0)
     err = mend(file, *data, n);
-  if (err == 0)
-    err = file->disk->sync_folder(path);
   if (err != 0)
     tnk__ledger_file_close(file);
   return err;
@@ -144,9 +143,11 @@ static int write_all(const tnk__ledger_file_t *file, const uint8_t *data,
 
 int tnk__ledger_file_add(tnk__ledger_file_t *file, const void *lines,
                          size_t n) {
-  int err = 0;
+  int err = file->is_in_folder ? 0 : file->disk->sync_folder(file->path);
 
-  if (file->is_torn)
+  if (err == 0)
+    file->is_in_folder = 1;
+  if (err == 0 && file->is_torn)
     err = file->disk->cut(file->fd, file->size);
   if (err != 0)
     return err;

@@ -29,17 +29,20 @@ extern const tnk__ledger_disk_t tnk__ledger_disk;
  */
 typedef struct {
   const tnk__ledger_disk_t *disk;
-  int fd;         /* -1: closed */
-  uint64_t size;  /* up to the end of the last whole line */
-  int is_torn;    /* something lies behind that */
-  int was_mended; /* when it was opened */
+  const char *path; /* the owner's */
+  int fd;           /* -1: closed */
+  uint64_t size;    /* up to the end of the last whole line */
+  int is_torn;      /* something lies behind that */
+  int was_mended;   /* when it was opened */
+  int is_in_folder; /* and the disk knows that */
 } tnk__ledger_file_t;
 
 /*
  * Open or make <directory>/checkpoints.jsonl and read it. What a writer that
  * was killed has left behind the last line is taken away, or completed where
  * only the end of the line is missing. *data, which has a NUL behind it, is the
- * caller's to free.
+ * caller's to free. `path` stays until the end. A file that is whole is only
+ * read: its folder is synchronized with the first line that is added.
  *
  * 0; UV_EBUSY when another one has the lock; UV_EFBIG, UV_ENOMEM, or what the
  * system says.

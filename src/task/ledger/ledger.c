@@ -21,6 +21,7 @@ static void free_rest(tnk_ledger_t *ledger, const tnk_allocator_t *alloc) {
   tnk__free(alloc, ledger->intents);
   tnk__free(alloc, ledger->path);
   tnk__free(alloc, ledger->name);
+  tnk__buf_deinit(&ledger->last_text);
   tnk__arena_deinit(&ledger->arena);
 }
 
@@ -46,6 +47,9 @@ static void on_closed(tnk__deferred_t *closed) {
   tnk_close_cb cb = ledger->close_cb;
   void *user = ledger->close_user;
 
+  /* What was under way has ended in the meantime, and is counted. */
+  if (tnk__ledger_write_last(ledger))
+    return;
   tnk__list_remove(&ledger->link);
   free_rest(ledger, alloc);
   ledger->n_entries = 0;
@@ -261,10 +265,12 @@ static int take_line(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
                      const tnk__ledger_line_t *line) {
   if (line->attempt > ledger->attempt)
     ledger->attempt = line->attempt;
-  if (line->event == TNK__LEDGER_INTENT)
-    return take_intent(ledger, alloc, line);
   if (tells_used(line))
     ledger->used = tnk__ledger_used(line);
+  if (line->event == TNK__LEDGER_USED)
+    return 0;
+  if (line->event == TNK__LEDGER_INTENT)
+    return take_intent(ledger, alloc, line);
   if (line->event == TNK__LEDGER_DELETED)
     take_deleted(ledger, line);
   else if (line->event != TNK__LEDGER_OTHER)
@@ -371,6 +377,8 @@ static void begin(tnk_ledger_t *ledger) {
 
   tell(ledger);
   tnk__ledger_policy_begin(ledger, 0);
+  ledger->is_open = 1;
+  ledger->told = purse->used;
   if (purse->kept.n_requests > 0)
     return;
   purse->kept = ledger->used;
@@ -452,7 +460,8 @@ static tnk_ledger_t *new_ledger(tnk__ledgers_t *ledgers, const char *directory,
   ledger->path = path_of(&context->alloc, directory);
   if (options->run != NULL)
     ledger->name = tnk__strdup(&context->alloc, options->run);
-  if (ledger->path != NULL && (options->run == NULL || ledger->name != NULL))
+  if (tnk__ledger_prepare_last(ledger) && ledger->path != NULL &&
+      (options->run == NULL || ledger->name != NULL))
     return ledger;
   free_rest(ledger, &context->alloc);
   tnk__free(&context->alloc, ledger);

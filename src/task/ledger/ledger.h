@@ -55,9 +55,10 @@ typedef struct tnk__ledger_job {
 
 /*
  * A ledger. Opening: the pool reads the file. Open. Closing, from
- * tnk__ledger_close() or the end of the service until the pool has let go of
- * the file; then closed, and the caller is told: what is left refuses every
- * call, and is freed with the last promise that shows it.
+ * tnk__ledger_close() or the end of the service until the pool has written the
+ * last line, if there is one, and let go of the file; then closed, and the
+ * caller is told: what is left refuses every call, and is freed with the last
+ * promise that shows it.
  */
 struct tnk_ledger {
   uint32_t magic;
@@ -85,9 +86,14 @@ struct tnk_ledger {
   tnk__ledger_line_t *intents;
   size_t n_intents;
   tnk__totals_t used; /* by the run, as the last line says that tells */
+  tnk__totals_t told; /* of what the service has used, a line has this */
   int64_t attempt;    /* of this program */
   int64_t n_saves;    /* of this attempt */
   tnk__list_t jobs;
+  int is_open; /* it has been read */
+  int has_last;
+  tnk__buf_t last_text; /* has its memory from the beginning */
+  tnk__pen_line_t last_pen_line;
   int closing;
   tnk_close_cb close_cb;
   void *close_user;
@@ -110,8 +116,13 @@ tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
                                       const tnk__ledger_line_t *line);
 /* What a line says that the run has used, and saying it. */
 tnk__totals_t tnk__ledger_used(const tnk__ledger_line_t *line);
-void tnk__ledger_tell_used(tnk__ledger_line_t *line,
-                           const tnk__session_t *session);
+void tnk__ledger_tell_used(tnk__ledger_line_t *line, tnk_ledger_t *ledger);
+/* The line that was to say it is not on the disk. */
+void tnk__ledger_forget_told(tnk_ledger_t *ledger);
+/* Have memory for the last line. 0: there is none. */
+int tnk__ledger_prepare_last(tnk_ledger_t *ledger);
+/* The ledger closes: write what no line tells. 1: the pen is busy with that. */
+int tnk__ledger_write_last(tnk_ledger_t *ledger);
 /* Note that something goes on, and that it is over. */
 void tnk__ledger_job_enter(tnk_ledger_t *ledger, tnk__ledger_job_t *job);
 void tnk__ledger_job_leave(tnk_ledger_t *ledger, tnk__ledger_job_t *job);

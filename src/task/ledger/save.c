@@ -230,6 +230,8 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
   save_t *save = tnk__container_of(pen_line, save_t, pen_line);
 
   if (cause != 0)
+    tnk__ledger_forget_told(save->ledger);
+  if (cause != 0)
     fail(save, save->line.event == TNK__LEDGER_FAILED
                    ? tnk__error_ref(save->error)
                    : disk_error(save, cause));
@@ -242,7 +244,7 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
 
 static void write_line(save_t *save,
                        void (*done)(tnk__pen_line_t *line, int cause)) {
-  tnk__ledger_tell_used(&save->line, save->ledger->session);
+  tnk__ledger_tell_used(&save->line, save->ledger);
   tnk__buf_clear(&save->text);
   (void)tnk__ledger_write(&save->text, &save->line);
   tnk__pen_line_init(&save->pen_line, done);
@@ -396,6 +398,7 @@ static void on_announced(tnk__pen_line_t *pen_line, int cause) {
   save_t *save = tnk__container_of(pen_line, save_t, pen_line);
 
   if (cause != 0) {
+    tnk__ledger_forget_told(save->ledger);
     fail(save, disk_error(save, cause));
     return;
   }

@@ -1,7 +1,16 @@
-/* What a run has used, between lines and counts. */
+/*
+ * What a run has used, between lines and counts, and the last line of a ledger,
+ * which has what no save tells any more.
+ */
 #include "task/ledger/ledger.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <uv.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
 
 /* In the order of tnk__ledger_used_t. */
 static const size_t places[TNK__LEDGER_N_USED] = {
@@ -27,13 +36,64 @@ tnk__totals_t tnk__ledger_used(const tnk__ledger_line_t *line) {
   return totals;
 }
 
-void tnk__ledger_tell_used(tnk__ledger_line_t *line,
-                           const tnk__session_t *session) {
-  const tnk__totals_t totals = tnk__session_run_used(session);
+void tnk__ledger_tell_used(tnk__ledger_line_t *line, tnk_ledger_t *ledger) {
+  const tnk__totals_t totals = tnk__session_run_used(ledger->session);
+
+  ledger->told = ledger->session->purse.used;
 
   for (size_t i = 0; i < TNK__LEDGER_N_USED; i++) {
     uint64_t n;
     memcpy(&n, (const char *)&totals + places[i], sizeof(n));
     line->used[i] = n <= INT64_MAX ? (int64_t)n : INT64_MAX;
   }
+}
+
+void tnk__ledger_forget_told(tnk_ledger_t *ledger) {
+  ledger->told = (tnk__totals_t){0};
+}
+
+/* Tokens and money: requests alone, as of a program that only looks, are not
+ * worth a line. */
+static int has_used_more(const tnk_ledger_t *ledger) {
+  const tnk__totals_t *used = &ledger->session->purse.used;
+
+  return memcmp(used, &ledger->told, offsetof(tnk__totals_t, n_requests)) != 0;
+}
+
+static void on_written(tnk__pen_line_t *pen_line, int cause) {
+  tnk_ledger_t *ledger =
+      tnk__container_of(pen_line, tnk_ledger_t, last_pen_line);
+
+  if (cause != 0)
+    tnk__log(&ledger->session->context->logger, TNK_LOG_WARN, "ledger",
+             "%s: what was used since the last save is not noted: %s",
+             ledger->path, uv_strerror(cause));
+}
+
+int tnk__ledger_prepare_last(tnk_ledger_t *ledger) {
+  enum { MAX_LAST = 1024 };
+  const tnk_allocator_t *alloc = &ledger->session->context->alloc;
+
+  tnk__buf_init(&ledger->last_text, alloc, MAX_LAST);
+  return tnk__buf_reserve(&ledger->last_text, MAX_LAST) != NULL &&
+         tnk__buf_reserve(&ledger->pen.batch, MAX_LAST) != NULL;
+}
+
+int tnk__ledger_write_last(tnk_ledger_t *ledger) {
+  tnk__ledger_line_t line = tnk__ledger_blank;
+  char name[48];
+
+  if (!ledger->is_open || ledger->has_last || !has_used_more(ledger))
+    return 0;
+  ledger->has_last = 1;
+  snprintf(name, sizeof(name), "used-a%" PRId64, ledger->attempt);
+  line.event = TNK__LEDGER_USED;
+  line.name = name;
+  line.attempt = ledger->attempt;
+  line.time_s = tnk__context_wall_s(ledger->session->context);
+  tnk__ledger_tell_used(&line, ledger);
+  (void)tnk__ledger_write(&ledger->last_text, &line);
+  tnk__pen_line_init(&ledger->last_pen_line, on_written);
+  tnk__pen_write(&ledger->pen, &ledger->last_pen_line, &ledger->last_text);
+  return 1;
 }

@@ -374,6 +374,15 @@ static tnk_recovery_event_t event_of_session(const tnk__recovery_t *recovery) {
   return (tnk_recovery_event_t){.client = recovery->session->id};
 }
 
+/* Samples that are refused from now on wait as well. */
+static void lose_samplers(tnk__session_t *session) {
+  TNK__LIST_FOREACH (node, &session->samplings) {
+    tnk_sampling_t *sampling = tnk__container_of(node, tnk_sampling_t, link);
+
+    sampling->is_lost = !sampling->closing && sampling->foreign == NULL;
+  }
+}
+
 /* Everything in it is lost with it; nothing of it is sent any more. */
 static void lose_clients(tnk__session_t *session) {
   TNK__LIST_FOREACH (node, &session->trainings) {
@@ -383,12 +392,9 @@ static void lose_clients(tnk__session_t *session) {
     if (training->is_lost)
       suspend(training);
   }
-  TNK__LIST_FOREACH (node, &session->samplings) {
-    tnk_sampling_t *sampling = tnk__container_of(node, tnk_sampling_t, link);
-
-    sampling->is_lost = !sampling->closing && sampling->foreign == NULL;
-    tnk__samples_park(sampling);
-  }
+  lose_samplers(session);
+  TNK__LIST_FOREACH (node, &session->samplings)
+    tnk__samples_park(tnk__container_of(node, tnk_sampling_t, link));
 }
 
 static void give_up_session(tnk__recovery_t *recovery, const char *why) {
@@ -466,16 +472,23 @@ static void on_next(tnk__deferred_t *next) {
 
 /* ---- What is lost ---- */
 
+static void on_kept(tnk__session_t *session) {
+  TNK__LIST_FOREACH (node, &session->samplings)
+    tnk__samples_trust(tnk__container_of(node, tnk_sampling_t, link));
+}
+
 /* Only schedules: whoever calls is in the middle of something. */
 static void on_lost(tnk__session_t *session, tnk_training_t *training) {
   tnk__recovery_t *recovery = session->mender;
 
   if (options_of(recovery)->recovery != TNK_YES || session->endpoint.closing)
     return;
-  if (training != NULL)
+  if (training != NULL) {
     training->is_lost = 1;
-  else
+  } else {
     recovery->is_lost = NEWS;
+    lose_samplers(session);
+  }
   if (recovery->state == TNK__RECOVERY_IDLE)
     tnk__defer(session->context, &recovery->next);
 }
@@ -487,6 +500,7 @@ void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session) {
   tnk__need_init(&recovery->need, on_session);
   session->mender = recovery;
   session->lost = on_lost;
+  session->kept = on_kept;
   tnk__breaker_init(&recovery->breaker, options_of(recovery)->recovery_breaker,
                     options_of(recovery)->recovery_breaker_ms);
   if (options_of(recovery)->recovery == TNK_YES)

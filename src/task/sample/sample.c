@@ -308,6 +308,8 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
       dispose(sample); /* there is nothing to cancel */
     } else if (tnk__sample_may_park(sample)) {
       tnk__sample_park(sample);
+    } else if (tnk__sample_doubts(sample, reply)) {
+      return;
     } else if (waits(sample, reply)) {
       tnk__call_tell_retry(call_of(sample), reply->status,
                            reply->error->pub.code);
@@ -466,7 +468,11 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   const uint64_t now = tnk__context_now_ms(session_of(sample)->context);
 
   tnk__text_printf(out, "%s: ", name_of(sample));
-  if (sample->is_parked) {
+  if (sample->doubts) {
+    tnk__text_printf(out, "was not known to the service, which is asked "
+                          "whether the session is, since ");
+    tnk__text_time(out, now - sample->since_ms);
+  } else if (sample->is_parked) {
     tnk__text_printf(out, "waits for its sampler to be made again, since ");
     tnk__text_time(out, now - sample->since_ms);
   } else if (tnk__sample_explain_wait(sample, out)) {

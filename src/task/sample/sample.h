@@ -24,7 +24,8 @@ typedef enum {
  * then its future is polled. A 429 gives everything back and starts from the
  * top, first in line and with the same number. A result that is lost, and
  * failures that may pass, start from the top with a new number, after a delay
- * and a limited number of times.
+ * and a limited number of times. Where recovery is on, what the server does not
+ * know any more waits until it is certain whether the session is lost.
  *
  * When it is given up, the server is told if it wants to know. For that, one
  * whose submission is on the wire outlives its promise, and perhaps its client,
@@ -65,6 +66,8 @@ typedef struct tnk__sample {
   uint8_t wants_logprobs; /* compute_logprobs rather than sample */
   uint8_t has_seq;
   uint8_t is_parked;
+  uint8_t doubts;    /* parked until it is known whether the session is there */
+  uint8_t n_doubts;  /* times that it was */
   uint8_t waits_for; /* a tnk__sample_need_t */
   uint8_t holds;     /* a set of 1 << tnk__sample_need_t */
   tnk__job_t job;
@@ -92,6 +95,9 @@ void tnk__sample_leave(tnk__sample_t *sample);
 int tnk__sample_may_park(const tnk__sample_t *sample);
 /* Give up what is under way of it, and wait for that. */
 void tnk__sample_park(tnk__sample_t *sample);
+/* Whether it was refused as if the session were gone, which nobody has noticed
+ * yet; then it waits until the service has been asked. */
+int tnk__sample_doubts(tnk__sample_t *sample, const tnk__reply_t *reply);
 /* Write what it waits for. 0: nothing, it has been submitted. */
 int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out);
 

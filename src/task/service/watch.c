@@ -1,6 +1,7 @@
 #include "task/service/service.h"
 
 #include "base/alloc.h"
+#include "task/call/reach.h"
 #include "task/session/member.h"
 #include "task/future/errand.h"
 #include "task/sample/sampling.h"
@@ -86,11 +87,25 @@ static int look(tnk__session_t *session, uint64_t now) {
   return watch_errands(session, now);
 }
 
+/* In an outage nothing can move, and that was told. */
+static void forgive(tnk__session_t *session, uint64_t now) {
+  TNK__LIST_FOREACH (node, &session->trainings)
+    tnk__stall_moved(&tnk__container_of(node, tnk_training_t, link)->stall,
+                     now);
+  TNK__LIST_FOREACH (node, &session->samplings)
+    tnk__stall_moved(&tnk__container_of(node, tnk_sampling_t, link)->stall,
+                     now);
+  TNK__LIST_FOREACH (node, &session->errands)
+    tnk__stall_moved(&tnk__container_of(node, tnk__errand_t, link)->stall, now);
+}
+
 static void on_tick(tnk__timer_t *timer) {
   tnk__session_t *session =
       tnk__container_of(timer, tnk__session_t, watch_timer);
   const uint64_t now = tnk__context_now_ms(session->context);
 
+  if (tnk__reach_is_out(&session->endpoint))
+    forgive(session, now);
   while (!session->endpoint.closing && look(session, now))
     continue;
   if (!session->endpoint.closing && session->context->n_pending > 0)

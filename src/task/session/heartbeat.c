@@ -18,6 +18,19 @@ static int is_end(const tnk__heartbeat_t *heartbeat, int status) {
   return status == 410 || (status == 404 && heartbeat->was_answered);
 }
 
+static void ask(tnk__heartbeat_t *heartbeat);
+
+/* What an answer says to who has asked; while none comes they wait for the
+ * next heartbeat. */
+static void tell(tnk__heartbeat_t *heartbeat, const tnk__reply_t *reply) {
+  if (!heartbeat->is_asking || (reply->error != NULL && reply->status == 0 &&
+                                tnk_err_is_retryable(reply->error->pub.code)))
+    return;
+  heartbeat->is_asking = 0;
+  if (heartbeat->kept != NULL)
+    heartbeat->kept(heartbeat);
+}
+
 static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__heartbeat_t *heartbeat = tnk__container_of(call, tnk__heartbeat_t, call);
   tnk__context_t *context = context_of(heartbeat);
@@ -38,11 +51,34 @@ static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
              heartbeat->session_id, (unsigned)((now - heartbeat->ok_ms) / 1000),
              reply->error->pub.text);
   }
+  if (heartbeat->is_asked) {
+    ask(heartbeat);
+    return;
+  }
   tnk__heartbeat_begin(heartbeat);
+  tell(heartbeat, reply);
 }
 
 static void on_due(tnk__timer_t *timer) {
   tnk__call_start(tnk__container_of(timer, tnk__call_t, timer), on_answer);
+}
+
+static void ask(tnk__heartbeat_t *heartbeat) {
+  tnk__call_t *call = &heartbeat->call;
+
+  heartbeat->is_asked = 0;
+  heartbeat->is_asking = 1;
+  tnk__timer_stop(&call->timer);
+  tnk__call_start(call, on_answer);
+}
+
+void tnk__heartbeat_ask(tnk__heartbeat_t *heartbeat) {
+  if (heartbeat->is_asking)
+    return;
+  if (tnk__call_is_active(&heartbeat->call))
+    heartbeat->is_asked = 1;
+  else
+    ask(heartbeat);
 }
 
 void tnk__heartbeat_open(tnk__heartbeat_t *heartbeat,
@@ -76,6 +112,8 @@ void tnk__heartbeat_begin(tnk__heartbeat_t *heartbeat) {
 
 void tnk__heartbeat_stop(tnk__heartbeat_t *heartbeat) {
   tnk__call_cancel(&heartbeat->call);
+  heartbeat->is_asked = 0;
+  heartbeat->is_asking = 0;
 }
 
 void tnk__heartbeat_close(tnk__heartbeat_t *heartbeat) {

@@ -125,6 +125,14 @@ static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
                     error->pub.text);
 }
 
+static void on_kept(tnk__heartbeat_t *heartbeat) {
+  tnk__session_t *session =
+      tnk__container_of(heartbeat, tnk__session_t, heartbeat);
+
+  if (session->kept != NULL)
+    session->kept(session);
+}
+
 static void on_refreshed(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__session_t *session = tnk__container_of(call, tnk__session_t, refresh);
   tnk__dynamic_flags_t flags;
@@ -422,6 +430,7 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
   tnk__buf_init(&session->startup_body, &context->alloc, MAX_STARTUP_BODY);
   tnk__heartbeat_open(&session->heartbeat, &context->alloc);
   session->heartbeat.ended = on_ended;
+  session->heartbeat.kept = on_kept;
   tnk__flags_default(&session->flags);
   tnk__dynamic_flags_default(&session->dynamic);
   tnk__budget_init(&session->train_bytes, session->flags.train_dispatch_bytes);

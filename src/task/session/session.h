@@ -63,6 +63,8 @@ typedef struct tnk__session {
   /* Whoever mends things hears that the session is lost, or what the server had
    * of a training client; may be NULL, and only schedules. */
   void (*lost)(struct tnk__session *self, struct tnk_training *training);
+  /* It also hears that the session is there, after tnk__heartbeat_ask(). */
+  void (*kept)(struct tnk__session *self);
   struct tnk__recovery *mender;
   tnk__deferred_t no_finish; /* there is nothing to report */
   tnk__call_t refresh;       /* of the dynamic configuration, with its timer */

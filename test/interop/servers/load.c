@@ -1,7 +1,7 @@
 /*
  * Samples and training steps at once, and what became of them.
  *
- *   load [--samples N] [--in-flight N] [--steps N]
+ *   load [--samples N] [--in-flight N] [--steps N] [--depth N]
  *
  * TINKER_BASE_URL and TINKER_API_KEY say where the server is. Prints a line
  * when its clients are made, and in the end one line of JSON.
@@ -14,6 +14,8 @@ typedef struct {
   long n_samples;
   long in_flight;
   long n_steps;
+  long depth; /* of these, so many are under way */
+  long n_begun;
   long n_started;
   long n_settled;
   long n_stepped;
@@ -54,7 +56,7 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
     start_sample(load);
 }
 
-/* ---- Steps: a pass and an optimizer step, one after the other ---- */
+/* ---- Steps: a pass and an optimizer step ---- */
 
 static void start_step(load_t *load);
 
@@ -69,7 +71,8 @@ static void on_step(tnk_promise_t *promise, int status, void *user) {
   if (took > load->most_step_ns)
     load->most_step_ns = took;
   note(load, promise, status);
-  if (++load->n_stepped < load->n_steps)
+  load->n_stepped++;
+  if (load->n_begun < load->n_steps)
     start_step(load);
 }
 
@@ -79,6 +82,7 @@ static void start_step(load_t *load) {
   const tnk_datum_t datum = {.input = {.tokens = tokens, .n_tokens = 4},
                              .targets = targets};
 
+  load->n_begun++;
   load->step_ns = uv_hrtime();
   tnk_then(tnk_training_forward_backward(load->training, &datum, 1, NULL),
            on_pass, load);
@@ -93,13 +97,15 @@ static int read_args(load_t *load, int argc, char **argv) {
     long *value;
   } options[] = {{"--samples", &load->n_samples},
                  {"--in-flight", &load->in_flight},
-                 {"--steps", &load->n_steps}};
+                 {"--steps", &load->n_steps},
+                 {"--depth", &load->depth}};
+  const size_t n = sizeof(options) / sizeof(options[0]);
 
   for (int i = 1; i < argc; i += 2) {
     size_t k = 0;
-    while (k < 3 && strcmp(argv[i], options[k].name) != 0)
+    while (k < n && strcmp(argv[i], options[k].name) != 0)
       k++;
-    if (k == 3 || i + 1 == argc)
+    if (k == n || i + 1 == argc)
       return 0;
     *options[k].value = strtol(argv[i + 1], NULL, 10);
   }
@@ -135,14 +141,15 @@ static void print_result(const load_t *load, const tnk_service_t *service,
 }
 
 int main(int argc, char **argv) {
-  static load_t load = {.n_samples = 100, .in_flight = 100};
+  static load_t load = {.n_samples = 100, .in_flight = 100, .depth = 1};
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   tnk_sampling_options_t sampling = TNK_SAMPLING_OPTIONS_INIT;
   tnk_service_t *service;
   uint64_t began_ns;
 
   if (!read_args(&load, argc, argv)) {
-    fprintf(stderr, "usage: load [--samples N] [--in-flight N] [--steps N]\n");
+    fprintf(stderr, "usage: load [--samples N] [--in-flight N] [--steps N] "
+                    "[--depth N]\n");
     return 2;
   }
   service = tnk_must_open(NULL);
@@ -153,7 +160,7 @@ int main(int argc, char **argv) {
   printf("ready\n");
   fflush(stdout);
   began_ns = uv_hrtime();
-  if (load.n_steps > 0)
+  while (load.n_begun < load.depth && load.n_begun < load.n_steps)
     start_step(&load);
   while (load.n_started < load.in_flight && load.n_started < load.n_samples)
     start_sample(&load);
