@@ -189,6 +189,22 @@ TEST(a_service_out_of_order_is_no_reason_to_go_further_back) {
   bench_close(&bench);
 }
 
+/* What it cannot list may be younger than all that the file has. */
+TEST(a_list_that_is_out_of_order_is_no_reason_to_go_back_either) {
+  bench_t bench;
+  outcome_t outcome;
+
+  begin(&bench, SAVED("a", "1", "10") INTENT("b", "2", "20"));
+  mock_json(bench.script.mock, "GET", LIST, 500, "{\"detail\":\"no\"}");
+  outcome_of(&outcome, tnk_ledger_resume(bench.ledger, NULL));
+  while (outcome.n_done == 0)
+    script_advance(&bench.script, 10000);
+  CHECK_INT(outcome.status, TNK_ESERVER);
+  CHECK_INT(mock_count(bench.script.mock, "POST", LOAD), 0);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
 TEST(without_a_state_the_run_begins) {
   bench_t bench;
   outcome_t outcome;

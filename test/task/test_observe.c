@@ -206,6 +206,23 @@ TEST(observe_tells_attempts_bytes_status_and_request_id) {
   script_close(&script);
 }
 
+/* The body of a pass is written while it is sent. */
+TEST(observe_tells_the_bytes_of_a_pass) {
+  static const char pass_path[] = "/api/v1/forward_backward";
+  outcome_t outcome;
+  script_t script;
+  kept_t kept;
+
+  open_kept(&script, &kept);
+  script_train(&script);
+  script_ok(&script, &outcome, script_pass(&script, 3));
+  CHECK(kept.sent.bytes > 0);
+  CHECK_INT(kept.sent.bytes,
+            mock_find(script.mock, NULL, pass_path, 0)->body_len);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 TEST(observe_parts_of_an_operation_are_told_apart) {
   outcome_t outcome;
   script_t script;

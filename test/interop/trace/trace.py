@@ -23,9 +23,10 @@ from tap import check, plan, skip  # noqa: E402
 
 BEGIN, END, INSTANT = 1, 2, 3
 Event = collections.namedtuple(
-    "Event", "time operation part phase waits name client code")
+    "Event", "time operation part phase waits name client code attempt bytes "
+    "status request_id")
 Track = collections.namedtuple("Track", "uuid parent name process")
-Step = collections.namedtuple("Step", "time kind track name")
+Step = collections.namedtuple("Step", "time kind track name facts")
 
 
 # ---- Protobuf, as far as a trace has it
@@ -68,9 +69,18 @@ def part_of(uuid):
     return (uuid >> 40) & (1 << 22) - 1
 
 
+def read_facts(annotations, names):
+    """What is told of a step beside its name."""
+    out = []
+    for message in annotations:
+        m = fields(message)
+        out.append((names[m[1][0]], m[3][0] if m[3] else m[6][0].decode()))
+    return tuple(out)
+
+
 def read_trace(data):
     """Tracks by uuid, and all steps in the order of the file."""
-    tracks, steps, names = {}, [], {}
+    tracks, steps, names, words = {}, [], {}, {}
     for packet in fields(data)[1]:
         packet = fields(packet)
         assert packet[10] == [1], "one sequence"
@@ -79,6 +89,9 @@ def read_trace(data):
             for name in fields(message)[2]:
                 name = fields(name)
                 names[name[1][0]] = name[2][0].decode()
+            for name in fields(message)[3]:
+                name = fields(name)
+                words[name[1][0]] = name[2][0].decode()
         for message in packet[60]:
             m = fields(message)
             tracks[m[1][0]] = Track(m[1][0], m[5][0] if m[5] else None,
@@ -89,17 +102,20 @@ def read_trace(data):
             assert packet[13] == [2] and names, "a step needs the names"
             name = m[23][0].decode() if m[23] else None
             steps.append(Step(packet[8][0], m[9][0], m[11][0],
-                              names[m[10][0]] if m[10] else name))
+                              names[m[10][0]] if m[10] else name,
+                              read_facts(m[4], words)))
     return tracks, steps
 
 
 def read_with_perfetto(data):
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
     trace = messages.Trace.FromString(data)
-    tracks, steps, names = {}, [], {}
+    tracks, steps, names, words = {}, [], {}, {}
     for p in trace.packet:
         for name in p.interned_data.event_names:
             names[name.iid] = name.name
+        for name in p.interned_data.debug_annotation_names:
+            words[name.iid] = name.name
         if p.HasField("track_descriptor"):
             d = p.track_descriptor
             tracks[d.uuid] = Track(
@@ -109,7 +125,11 @@ def read_with_perfetto(data):
             e = p.track_event
             name = e.name if e.HasField("name") else None
             steps.append(Step(p.timestamp, e.type, e.track_uuid,
-                              names[e.name_iid] if e.name_iid else name))
+                              names[e.name_iid] if e.name_iid else name,
+                              tuple((words[a.name_iid],
+                                     a.uint_value if a.HasField("uint_value")
+                                     else a.string_value)
+                                    for a in e.debug_annotations)))
     return tracks, steps
 
 
@@ -159,6 +179,38 @@ def expected_slices(events):
     return out
 
 
+def facts_of(event):
+    """What a trace says of an event; that all is well it does not."""
+    out = []
+    if event.phase in ("queued", "delivered"):
+        return ()
+    if event.attempt > 1:
+        out.append(("attempt", event.attempt))
+    if event.bytes > 0:
+        out.append(("bytes", event.bytes))
+    if event.status not in (0, 200):
+        out.append(("status", event.status))
+    if event.code != "-":
+        out.append(("code", event.code))
+    if event.request_id != "-" and event.phase in ("accepted", "failed"):
+        out.append(("request_id", event.request_id))
+    return tuple(out)
+
+
+def check_facts(steps, events):
+    want = sorted([(e.time, e.operation, e.part, facts_of(e)) for e in events
+                   if facts_of(e)] +
+                  [(e.time, e.operation, 0, (("operation", e.operation),))
+                   for e in events if e.phase == "queued"])
+    got = sorted((s.time, operation_of(s.track), part_of(s.track), s.facts)
+                 for s in steps if s.facts)
+    told = {name for *_, facts in got for name, _ in facts}
+    check(told == {"operation", "attempt", "bytes", "status", "code",
+                   "request_id"}, "facts of every kind are told", told)
+    check(got == want, "facts are those of the events",
+          [pair for pair in zip(got, want) if pair[0] != pair[1]][:3])
+
+
 def check_trace(data, events):
     tracks, steps = read_trace(data)
     slices = slices_of(steps)
@@ -180,6 +232,7 @@ def check_trace(data, events):
                clients[operation_of(track)]
                for track in slices if part_of(track) == 0)
     check(good, "an operation is below its client, a client below the process")
+    check_facts(steps, events)
     check(any(t.process for t in tracks.values()), "there is one process")
     check(sum(s.kind == INSTANT for s in steps) ==
           sum(e.phase == "delivered" for e in events),
@@ -209,7 +262,8 @@ def run(args, faults):
             server.terminate()
             server.communicate()
         check(done.returncode == 0, "the program ends well", done.stderr)
-        events = [Event(int(f[0]), int(f[1]), int(f[2]), *f[3:7], int(f[7]))
+        events = [Event(int(f[0]), int(f[1]), int(f[2]), *f[3:8],
+                        int(f[8]), int(f[9]), int(f[10]), f[11])
                   for f in map(str.split, done.stdout.splitlines())]
         return path.read_bytes(), events
 

@@ -12,10 +12,13 @@ static tnk_trace_t *trace;
 static void on_event(const tnk_event_t *event, void *user) {
   (void)user;
   tnk_trace_event(event, trace);
-  printf("%" PRIu64 " %" PRIu64 " %u %s %s %s %s %d\n", event->time_ns,
-         event->operation, event->part, tnk_phase_name(event->phase),
-         tnk_waits_for_name(event->waits_for), event->name,
-         event->client != NULL ? event->client : "-", event->code);
+  printf("%" PRIu64 " %" PRIu64 " %u %s %s %s %s %s %u %" PRIu64 " %d %s\n",
+         event->time_ns, event->operation, event->part,
+         tnk_phase_name(event->phase), tnk_waits_for_name(event->waits_for),
+         event->name, event->client != NULL ? event->client : "-",
+         event->code != TNK_OK ? tnk_err_name(event->code) : "-",
+         event->attempt, event->bytes, event->status,
+         event->request_id != NULL ? event->request_id : "-");
 }
 
 static void forget(tnk_promise_t *promise) {
