@@ -249,7 +249,8 @@ TEST_LIMIT(C5_six_hours_of_lost_requests_lose_nothing_and_are_told_once, 60) {
 }
 
 /* Nobody is there to connect to: the system itself says so. */
-TEST_LIMIT(C5_six_hours_of_refused_connections_lose_nothing_and_are_told_once, 60) {
+TEST_LIMIT(C5_six_hours_of_refused_connections_lose_nothing_and_are_told_once,
+           60) {
   script_t script;
   notices_t notices;
   outcome_t outcomes[N_WORKS];

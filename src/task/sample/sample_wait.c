@@ -209,6 +209,24 @@ void tnk__sample_park(tnk__sample_t *sample) {
   tnk__call_waits(&sample->job.future.call, TNK_WAITS_FOR_SESSION);
 }
 
+/* The second question is for one whose first was answered out of date: by a
+ * heartbeat that had come to the server before it was restarted. */
+int tnk__sample_doubts(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  enum { MAX_DOUBTS = 2 };
+  tnk__session_t *session = sample->sampling->session;
+
+  if (reply->status != 404 || session->config->options.recovery != TNK_YES ||
+      session->endpoint.ended_session != NULL ||
+      sample->sampling->foreign != NULL || sample->n_doubts == MAX_DOUBTS ||
+      !tnk__sample_may_resubmit_lost(sample))
+    return 0;
+  tnk__sample_park(sample);
+  sample->doubts = 1;
+  sample->n_doubts++;
+  tnk__heartbeat_ask(&session->heartbeat);
+  return 1;
+}
+
 /* ---- All of it, one after the other ---- */
 
 /* It came in while there were more second slots: get in line with the rest,
