@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "codec/format/json_read.h"
+#include "gateway/record/vocabulary.h"
 #include "gateway/state.h"
 #include "tnk/error.h"
 
@@ -147,6 +148,8 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       /* So that an answer of an earlier process is never taken for one of
        * ours, when its end was lost with that process. */
       .first = (uint64_t)gateway->began_s << 20,
+      .vocabulary =
+          o->record != NULL ? tnk__gw_vocabulary(&gateway->tokenizer) : 0,
       .why = why,
       .n_why = why_size};
   int err = tnk__gw_record_open(&gateway->record, &options);

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import sys
 
@@ -16,18 +17,23 @@ SERVICE_KEY = "tml-canary-of-the-service"
 
 
 class Command:
-    """A command that listens, as long as the with-block."""
+    """A command that listens, as long as the with-block. `log` is a file for
+    what it says on standard error, where that may be much."""
 
-    def __init__(self, tnk, *args, env=None):
+    def __init__(self, tnk, *args, env=None, log=None):
         self.line = [tnk, *map(str, args)]
         self.env = {**CLEAN, **(env or {})}
+        self.log = log
 
     def __enter__(self):
+        err = open(self.log, "w", encoding="utf-8") if self.log else subprocess.PIPE
         self.process = subprocess.Popen(self.line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=self.env)
+                                        stderr=err, text=True, env=self.env)
+        if self.log:
+            err.close()
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.line}: {self.process.stderr.read()}")
+            raise RuntimeError(f"{self.line}: {self.errors()}")
         self.url = line.split()[-1]
         return self
 
@@ -36,17 +42,23 @@ class Command:
             self.process.send_signal(signal.SIGTERM)
         self.status = self.process.wait(60)
         self.process.stdout.close()
-        self.said = self.process.stderr.read()
-        self.process.stderr.close()
+        self.said = self.errors()
+
+    def errors(self):
+        """What it has said on standard error, until it has ended."""
+        if self.log:
+            return pathlib.Path(self.log).read_text()
+        with self.process.stderr as file:
+            return file.read()
 
     def kill(self):
         self.process.kill()
         self.process.wait(60)
 
 
-def local(tnk, *args):
+def local(tnk, *args, log=None):
     key = () if "--stub" in args else ("--api-key", SERVICE_KEY)
-    return Command(tnk, "local", "--port", "0", *key, *args)
+    return Command(tnk, "local", "--port", "0", *key, *args, log=log)
 
 
 def gateway(tnk, service, *args):
@@ -91,12 +103,44 @@ def events(text):
 
 
 def records(path):
-    """The lines of a record that are whole."""
-    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines(True)
-            if line.endswith("\n")]
+    """The lines of a record, or of a sample log, that are whole. Texts in them
+    may hold what Python takes for the end of a line as well."""
+    return [json.loads(line) for line in pathlib.Path(path).read_bytes().split(b"\n")[:-1]]
+
+
+def turns_of(path):
+    return {r["turn"]: r for r in records(path) if r["type"] == "turn"}
 
 
 def whole(turns, turn):
     """All ids of a turn, from those of a record by their number."""
     before = whole(turns, turns[turn["parent"]]) if turn.get("parent") else []
     return before + turn["prompt"] + turn["sampled"]
+
+
+def floats(values):
+    """As they are on the wire: what is drawn has single precision."""
+    return struct.pack(f"{len(values)}f", *values)
+
+
+def not_drawn(path, log):
+    """The turns of a record that are not what the server drew, by its sample log:
+    prompt, tokens, logprobs."""
+    drawn = {(tuple(d["prompt"]), tuple(d["tokens"]), floats(d["logprobs"]))
+             for d in records(log)}
+    turns = turns_of(path)
+    wrong = []
+    for t in turns.values():
+        ids = whole(turns, t)
+        n = len(ids) - len(t["sampled"])
+        if (tuple(ids[:n]), tuple(ids[n:]), floats(t["logprobs"])) not in drawn:
+            wrong.append(t)
+    return wrong
+
+
+def not_gone_on(turns):
+    """Those that go on from another one and do not begin with its very tokens."""
+    children = [turn for turn in turns.values() if turn.get("parent")]
+    return [turn for turn in children if not turn["prompt"] or
+            whole(turns, turn)[:len(whole(turns, turns[turn["parent"]]))] !=
+            whole(turns, turns[turn["parent"]])]

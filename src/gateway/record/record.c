@@ -1,39 +1,13 @@
 #include "gateway/record/record.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
-#include "codec/format/json_write.h"
 #include "gateway/record/line.h"
+#include "gateway/record/state.h"
 #include "tnk/error.h"
-
-enum { MAX_MEMORY = 256 << 20, MAX_TURNS = 1 << 20 };
-
-struct tnk__gw_record {
-  const tnk_allocator_t *alloc;
-  tnk__gw_journal_t *journal;
-  int has_file;
-  tnk__gw_map_t numbers;
-  tnk__gw_map_t keys;
-  tnk__gw_map_t names;
-  tnk__list_t sessions;
-  tnk__list_t recent; /* turns with ids, the latest used last */
-  size_t n_memory;    /* bytes of these ids */
-  size_t max_memory;
-  size_t n_turns;
-  size_t max_turns;
-  int has_forgotten; /* some of those that there were */
-  uint64_t next;
-  uint32_t version; /* the latest of a turn */
-  size_t n_lines;   /* that were read */
-  const char *path; /* and below: while it is opened */
-  char *why;
-  size_t n_why;
-};
 
 #define TURN(node) tnk__container_of(node, tnk__gw_turn_t, link)
 
@@ -83,7 +57,8 @@ static void free_turn(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
   tnk__free(record->alloc, turn);
 }
 
-static void free_session(tnk__gw_record_t *record, tnk__gw_session_t *session) {
+void tnk__gw_record_forget(tnk__gw_record_t *record,
+                           tnk__gw_session_t *session) {
   TNK__LIST_FOREACH_SAFE (node, next, &session->turns) {
     free_turn(record, TURN(node));
   }
@@ -122,10 +97,7 @@ static void forget_idle(tnk__gw_record_t *record, tnk__gw_session_t *session,
     }
 }
 
-/* Sessions that were not used for longest are forgotten as a whole; then of the
- * one in use the conversations that were not. A file has them still. The one
- * with the latest turn stays, however large it is. */
-static void heed_turns(tnk__gw_record_t *record, tnk__gw_session_t *in_use) {
+void tnk__gw_record_heed(tnk__gw_record_t *record, tnk__gw_session_t *in_use) {
   TNK__LIST_FOREACH_SAFE (node, next, &record->sessions) {
     tnk__gw_session_t *session =
         tnk__container_of(node, tnk__gw_session_t, link);
@@ -134,7 +106,7 @@ static void heed_turns(tnk__gw_record_t *record, tnk__gw_session_t *in_use) {
       return;
     if (session == in_use)
       continue;
-    free_session(record, session);
+    tnk__gw_record_forget(record, session);
     record->has_forgotten = 1;
   }
   for (size_t n = in_use->n_turns / 2; n > 0 && is_too_much(record); n /= 2)
@@ -305,9 +277,8 @@ static tnk__gw_session_t *use_session(tnk__gw_record_t *record,
   return session;
 }
 
-/* Link a turn into everything. TNK_OK, or TNK_ENOMEM: it is free. */
-static int link_turn(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
-                     const char *session, uint64_t number, uint64_t key) {
+int tnk__gw_record_link(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
+                        const char *session, uint64_t number, uint64_t key) {
   turn->session = use_session(record, session);
   tnk__list_init(&turn->link);
   tnk__list_init(&turn->recent);
@@ -385,7 +356,8 @@ static int make_turn(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
     turn->n_sampled = (uint32_t)new_->n_sampled;
     turn->version = new_->version;
     turn->request = new_->request;
-    err = link_turn(record, turn, new_->session, record->next, new_->key);
+    err = tnk__gw_record_link(record, turn, new_->session, record->next,
+                              new_->key);
   } else {
     tnk__free(record->alloc, turn);
   }
@@ -413,7 +385,7 @@ int tnk__gw_record_add(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
     return err;
   }
   heed_memory(record);
-  heed_turns(record, turn->session);
+  tnk__gw_record_heed(record, turn->session);
   *out = turn;
   return TNK_OK;
 }
@@ -448,131 +420,4 @@ int tnk__gw_record_note(tnk__gw_record_t *record, const char *type,
   tnk__buf_init(&line, record->alloc, 64 * 1024);
   err = tnk__gw_line_note(type, name, value, number, &line);
   return add_line(record, &line, err);
-}
-
-/* ---- Reading what is there ---- */
-
-static int bad_line(tnk__gw_record_t *record, const char *what) {
-  if (record->n_why > 0)
-    (void)snprintf(record->why, record->n_why, "%s: line %zu: %s", record->path,
-                   record->n_lines, what);
-  return TNK_EFILE;
-}
-
-static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
-                     uint64_t offset) {
-  tnk__gw_turn_t *parent;
-  tnk__gw_turn_t *turn;
-  tnk__gw_line_t read;
-  int err;
-
-  if (tnk__gw_line_read(line, &read) != 0)
-    return bad_line(record, "is not a turn");
-  if (tnk__gw_record_turn(record, read.number) != NULL)
-    return bad_line(record, "is a turn that was there before");
-  parent = read.parent != 0 ? tnk__gw_record_turn(record, read.parent) : NULL;
-  if (read.parent != 0 && parent == NULL)
-    return record->has_forgotten
-               ? TNK_OK
-               : bad_line(record, "goes on from a turn that is not there");
-  /* Sessions are forgotten one by one. */
-  if (parent != NULL && strcmp(parent->session->name, read.session) != 0)
-    return bad_line(record, "goes on from a turn of another session");
-  turn = tnk__calloc(record->alloc, 1, sizeof(*turn));
-  if (turn == NULL)
-    return TNK_ENOMEM;
-  turn->parent = parent;
-  turn->reward = NAN;
-  turn->n_prompt = (uint32_t)read.n_prompt;
-  turn->n_sampled = (uint32_t)read.n_sampled;
-  turn->version = (uint32_t)read.version;
-  turn->request = read.request;
-  turn->offset = offset;
-  turn->n_line = n;
-  err = link_turn(record, turn, read.session, read.number, read.key);
-  if (err == TNK_OK)
-    heed_turns(record, turn->session);
-  return err;
-}
-
-static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
-  tnk__gw_record_t *record = user;
-  const char *type = NULL;
-  tnk__gw_turn_t *turn;
-  uint64_t number;
-  double reward;
-  json_t *line;
-  int err;
-
-  record->n_lines++;
-  err = tnk__json_parse_object(&line, data, n);
-  if (err != TNK_OK)
-    return err == TNK_ENOMEM ? err : bad_line(record, "is not JSON");
-  type = tnk__json_str(line, "type");
-  if (type == NULL) {
-    err = bad_line(record, "has no type");
-  } else if (strcmp(type, "turn") == 0) {
-    err = take_turn(record, line, n, offset);
-  } else if (strcmp(type, "reward") == 0) {
-    if (tnk__gw_line_reward_read(line, &number, &reward) != 0)
-      err = bad_line(record, "is not a reward");
-    else if ((turn = tnk__gw_record_turn(record, number)) != NULL)
-      turn->reward = reward;
-  }
-  json_decref(line);
-  return err;
-}
-
-/* ---- Life ---- */
-
-static void free_record(tnk__gw_record_t *record) {
-  TNK__LIST_FOREACH_SAFE (node, next, &record->sessions) {
-    free_session(record, tnk__container_of(node, tnk__gw_session_t, link));
-  }
-  tnk__gw_map_deinit(&record->numbers);
-  tnk__gw_map_deinit(&record->keys);
-  tnk__gw_map_deinit(&record->names);
-  tnk__free(record->alloc, record);
-}
-
-int tnk__gw_record_open(tnk__gw_record_t **out,
-                        const tnk__gw_record_options_t *options) {
-  tnk__gw_record_t *record = tnk__calloc(options->alloc, 1, sizeof(*record));
-  int err;
-
-  *out = NULL;
-  if (record == NULL)
-    return TNK_ENOMEM;
-  record->alloc = options->alloc;
-  record->has_file = options->path != NULL;
-  record->max_memory =
-      options->max_memory > 0 ? options->max_memory : MAX_MEMORY;
-  record->max_turns = options->max_turns > 0 ? options->max_turns : MAX_TURNS;
-  record->next = options->first > 0 ? options->first : 1;
-  record->path = options->path;
-  record->why = options->why;
-  record->n_why = options->n_why;
-  tnk__gw_map_init(&record->numbers, record->alloc);
-  tnk__gw_map_init(&record->keys, record->alloc);
-  tnk__gw_map_init(&record->names, record->alloc);
-  tnk__list_init(&record->sessions);
-  tnk__list_init(&record->recent);
-  err = tnk__gw_journal_open(&record->journal, options->loop, record->alloc,
-                             options->path, on_line, record, options->why,
-                             options->n_why);
-  record->path = record->why = NULL;
-  record->n_why = 0;
-  if (err != TNK_OK)
-    free_record(record);
-  else
-    *out = record;
-  return err;
-}
-
-void tnk__gw_record_close(tnk__gw_record_t *record, void (*closed)(void *user),
-                          void *user) {
-  tnk__gw_journal_t *journal = record->journal;
-
-  free_record(record);
-  tnk__gw_journal_close(journal, closed, user);
 }

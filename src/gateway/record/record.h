@@ -24,7 +24,10 @@ typedef struct {
   size_t max_memory; /* of ids, in bytes; 0: 256 MiB */
   size_t max_turns;  /* known at a time; 0: 2^20 */
   uint64_t first;    /* number of the first turn, unless there are later ones */
-  char *why;         /* for a sentence when opening fails */
+  /* Of the ids, see vocabulary.h; a file with those of another one is refused,
+   * as nothing can go on from them. 0: any. */
+  uint64_t vocabulary;
+  char *why; /* for a sentence when opening fails */
   size_t n_why;
 } tnk__gw_record_options_t;
 
