@@ -235,14 +235,15 @@ def speaks_of_other_ids(service, folder):
     """A record says what its ids are of; with others nothing can go on."""
     path = pathlib.Path(folder) / "record"
     words = pathlib.Path(folder) / "tokenizer.json"
-    # Bytes as such files write them, and one token more.
+    # Bytes as such files have them, and one token more.
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = list(map(chr, shown + [256 + i for i in range(256 - len(shown))])) + ["ab"]
-    words.write_text(json.dumps({"model": {"type": "BPE", "merges": ["a b"], "vocab": {
-        letter: i for i, letter in enumerate(letters)}}}))
+    words.write_text(json.dumps({
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {letter: i for i, letter in enumerate(letters)}, "merges": ["a b"]}}))
     before = path.read_bytes()
     try:
-        with gateway(TNK, service, "--record", path, "--tokenizer", words):
+        with gateway(TNK, service, "--record", path, "--tokenizer", words, "--template", "plain"):
             said = "nothing"
     except RuntimeError as e:
         said = str(e)
