@@ -242,6 +242,42 @@ def rl():
         server.wait(20)
 
 
+def agent_rl():
+    """Over a service that fails at times; then over one of its own."""
+    script = str(pathlib.Path(__file__).resolve().parents[2] / "examples/agent_rl.sh")
+
+    def learn(folder, n, **env):
+        return subprocess.run(["sh", script, BUILD, folder, str(n)], env={**ENV, **env}, timeout=900,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder, "drawn")
+        server, env = serve(folder, "--faults", "mild=5%", "--sample-log", log)
+        run = pathlib.Path(folder, "run")
+        got = learn(run, 5, **env)
+        server.stdin.close()
+        server.wait(20)
+        check(got.returncode == 0, "an agent learns from its rewards", got)
+        rewards = [float(x) for x in re.findall(r"reward (\S+)", got.stdout)]
+        check(len(rewards) == 5 and rewards[-1] > 2 * rewards[0], "the reward rises", got)
+        check(re.search(r"^saved tinker://\S+", got.stdout, re.M), "its weights are told", got)
+        turns = {line["turn"]: line for line in recorded(run / "record.jsonl") if line["type"] == "turn"}
+        drawn = {(line["weights"], tuple(line["tokens"])) for line in recorded(log)}
+        names = {line["number"]: line["name"] for line in recorded(run / "record.jsonl")
+                 if line["type"] == "weights"}
+        check(len(names) == 5 and {turn["version"] for turn in turns.values()} == set(names),
+              "each iteration has weights of its own", names)
+        wrong = [turn for turn in turns.values() if
+                 (names[turn["version"]] if turn["version"] > 1 else None, tuple(turn["sampled"])) not in drawn]
+        check(turns and not wrong, "each turn is what they drew", wrong[:1])
+        got = learn(pathlib.Path(folder, "own"), 1)
+        check(got.returncode == 0 and "saved tinker://" in got.stdout, "a service is started", got)
+
+
+def recorded(path):
+    """Lines of JSON, whose texts may hold what Python takes for their end."""
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
 def foreign_loop():
     got = subprocess.run([BUILD / "examples/foreign_loop"], env=ENV,
                          input="".join(f"line {i}\n" for i in range(20)),
@@ -253,6 +289,6 @@ def foreign_loop():
 
 CASES = {f.__name__: f for f in
          (hello, train_text, train_text_errors, train_text_loses_its_server,
-          thread, sample_server, sft, rl, foreign_loop)}
+          thread, sample_server, sft, rl, agent_rl, foreign_loop)}
 CASES[sys.argv[1]]()
 plan()
