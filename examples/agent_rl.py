@@ -56,7 +56,7 @@ def play(place):
 
 if len(sys.argv) > 4:
     call(None, "/tnk/sampler", {"model_path": sys.argv[4]})
-with concurrent.futures.ThreadPoolExecutor(16) as pool:
+with concurrent.futures.ThreadPoolExecutor(len(BEGINNINGS) * GROUP) as pool:
     played = list(pool.map(play, range(len(BEGINNINGS) * GROUP)))
 with open(sys.argv[3], "w", encoding="utf-8") as file:
     for at, (_, datum) in enumerate(played):

@@ -30,7 +30,7 @@ if [ -z "${TINKER_BASE_URL:-}" ]; then
 fi
 serve gateway --model tnk/byte-lm --record "$dir/record.jsonl"
 weights=
-for i in $(seq "${3:-8}"); do
+for i in $(seq "${3:-6}"); do
   python3 "$here/agent_rl.py" "$url" "$i" "$dir/datums.jsonl" $weights
   weights=$("$1/examples/agent_rl" "$dir/run" <"$dir/datums.jsonl")
 done

@@ -46,7 +46,8 @@ typedef struct {
   const char *key;
   const char *model; /**< What clients call it; NULL: the base model. Copied. */
   /** A file that everything is recorded in, on the disk before the answer is
-   * sent; one of an earlier process is gone on with. NULL: in memory. */
+   * sent; one of an earlier process is gone on with, unless its ids are of
+   * another vocabulary, which is refused. NULL: in memory. */
   const char *record;
   /** Of the model. Borrowed until the gateway is closed. `decode` is needed. */
   tnk_chat_tokenizer_t tokenizer;

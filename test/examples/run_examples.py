@@ -289,6 +289,6 @@ def foreign_loop():
 
 CASES = {f.__name__: f for f in
          (hello, train_text, train_text_errors, train_text_loses_its_server,
-          thread, sample_server, sft, rl, agent_rl, foreign_loop)}
+          thread, sample_server, sft, gateway, rl, agent_rl, foreign_loop)}
 CASES[sys.argv[1]]()
 plan()
