@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "codec/format/json_read.h"
 #include "gateway/record/line.h"
+#include "gateway/record/record.h"
 #include "gateway/record/state.h"
 #include "tnk/error.h"
 

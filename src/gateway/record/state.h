@@ -1,7 +1,8 @@
 #ifndef TNK_GATEWAY_RECORD_STATE_H
 #define TNK_GATEWAY_RECORD_STATE_H
 
-#include "gateway/record/record.h"
+#include "gateway/record/journal.h"
+#include "gateway/record/turn.h"
 
 /* Inside of a record, for the files of this room alone. */
 

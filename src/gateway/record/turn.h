@@ -8,6 +8,8 @@
 
 /* Sessions and their turns, as they are in memory; see record.h. */
 
+typedef struct tnk__gw_record tnk__gw_record_t;
+
 typedef struct tnk__gw_session {
   tnk__gw_node_t node; /* by the hash of its name */
   tnk__list_t link;    /* in the record, the latest used last */
