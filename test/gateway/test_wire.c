@@ -309,6 +309,7 @@ TEST(a_message) {
   say(&rig);
   root = write_whole(&rig);
   CHECK_STR(text_at(root, "content/0/thinking"), "hm");
+  CHECK(text_at(root, "content/0/signature")[0] != '\0');
   CHECK_STR(text_at(root, "content/1/text"), HELLO);
   CHECK_INT(int_at(root, "content/2/input/a"), 1);
   CHECK_STR(text_at(root, "content/3/name"), "g");
@@ -351,6 +352,7 @@ TEST(a_response) {
 typedef struct {
   char content[256];
   char thinking[256];
+  char signature[256];
   char arguments[256];
   char calls[256];
   char last[64]; /* event, or the reason of the end */
@@ -379,6 +381,7 @@ static void hear_chat(heard_t *heard, const json_t *event) {
 static void hear_message(heard_t *heard, const json_t *event) {
   join(heard->content, at(event, "delta/text"));
   join(heard->thinking, at(event, "delta/thinking"));
+  join(heard->signature, at(event, "delta/signature"));
   join(heard->arguments, at(event, "delta/partial_json"));
   join(heard->calls, at(event, "content_block/name"));
   snprintf(heard->last, sizeof(heard->last), "%s", text_at(event, "type"));
@@ -446,6 +449,8 @@ TEST(streams_say_the_same_piece_by_piece) {
     hear(&heard, apis[i].api, (char *)out.data);
     CHECK_STR(heard.content, HELLO);
     CHECK_STR(heard.thinking, "hm");
+    /* Without one clients do not send a thought back as such. */
+    CHECK((heard.signature[0] != '\0') == (apis[i].api == TNK__GW_MESSAGE));
     CHECK_STR(heard.calls, "fg");
     CHECK_STR(heard.arguments, apis[i].arguments);
     CHECK_STR(heard.last, apis[i].last);

@@ -3,6 +3,10 @@
 
 /* Answers of /v1/messages: one choice, as blocks. */
 
+/* Of thoughts. Nobody checks it, but clients take a thought without one for
+ * that of another model, and tell it as something that the user has said. */
+#define SIGNATURE "tnk"
+
 typedef struct {
   const tnk__gw_answer_t *answer;
   const tnk__gw_choice_t *choice;
@@ -69,7 +73,7 @@ static size_t put_text_block(tnk__gw_w_t *w, const tnk__gw_said_t *said,
   tnk__json_key(w, is_thinking ? "thinking" : "text");
   tnk__gw_text(w, (const char *)text.data, text.len);
   if (is_thinking)
-    tnk__json_put_text(w, "signature", "");
+    tnk__json_put_text(w, "signature", SIGNATURE);
   tnk__json_end(w);
   tnk__buf_deinit(&text);
   return i;
@@ -129,9 +133,22 @@ static void end(stream_t *s) {
   tnk__gw_event_end(&s->w, s->out);
 }
 
+static void put_signature(stream_t *s) {
+  begin(s, "content_block_delta");
+  tnk__json_put_int(&s->w, "index", s->block);
+  tnk__json_key(&s->w, "delta");
+  tnk__json_begin_object(&s->w);
+  tnk__json_put_text(&s->w, "type", "signature_delta");
+  tnk__json_put_text(&s->w, "signature", SIGNATURE);
+  tnk__json_end(&s->w);
+  end(s);
+}
+
 static void close_block(stream_t *s) {
   if (!s->is_open)
     return;
+  if (s->kind == TNK__GW_THINKING)
+    put_signature(s);
   begin(s, "content_block_stop");
   tnk__json_put_int(&s->w, "index", s->block);
   end(s);

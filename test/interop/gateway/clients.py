@@ -17,7 +17,8 @@ import sys
 import tempfile
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / name) for name in ("gateway", "support")]
-from gateway import Client, gateway, local, records, whole
+import packages
+from gateway import Client, gateway, local, not_gone_on, turns_of
 from tap import check, plan, skip
 
 PACKAGES = ["openai==3.54.0", "anthropic==2.12.0"]
@@ -27,22 +28,6 @@ CALL = ("<think>I must ask.</think>Let me see.\n<tool_call>\n{\"name\": \"weathe
 SAID = "It is warm in Zürich."
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FAULTS = "seed=7,mild=5%"
-
-
-def enter_venv(folder):
-    """Go on in it."""
-    python = pathlib.Path(folder) / "venv/bin/python"
-    if pathlib.Path(sys.prefix).resolve() == python.parent.parent.resolve():
-        return
-    if not (python.parent / "done").exists():
-        for line in ([sys.executable, "-m", "venv", python.parent.parent],
-                     [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]):
-            done = subprocess.run([str(word) for word in line], capture_output=True, text=True)
-            if done.returncode != 0:
-                print("skipped: the packages are out of reach:", done.stderr.strip()[-300:])
-                sys.exit(77)
-        (python.parent / "done").touch()
-    sys.exit(subprocess.run([str(python), *sys.argv]).returncode)
 
 
 def node_folder(folder):
@@ -182,18 +167,15 @@ def anthropic_calls(url, stream):
 
 
 def check_record(path):
-    """Whatever went on from a turn begins with its very tokens."""
-    turns = {r["turn"]: r for r in records(path) if r["type"] == "turn"}
-    children = [turn for turn in turns.values() if turn.get("parent")]
-    for turn in children:
-        before = whole(turns, turns[turn["parent"]])
-        check(whole(turns, turn)[:len(before)] == before and turn["prompt"], "goes on from what was sampled", turn)
-    return len(children)
+    """Whatever goes on from a turn begins with its very tokens. Returns how many do."""
+    turns = turns_of(path)
+    check(not not_gone_on(turns), "what goes on begins with what was sampled")
+    return sum(turn.get("parent") is not None for turn in turns.values())
 
 
 def main():
     tnk, folder = sys.argv[1:3]
-    enter_venv(folder)
+    packages.enter(folder, "clients", PACKAGES)
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "record"
         with local(tnk, "--faults", FAULTS) as service, gateway(tnk, service, "--record", path) as g:
