@@ -15,6 +15,7 @@
  * lines are in memory, and beyond the ceiling sessions are forgotten, and of
  * the one in use the conversations that were not used for longest.
  */
+
 typedef struct {
   const tnk_allocator_t *alloc;
   uv_loop_t *loop;   /* NULL: only to be read */
