@@ -112,9 +112,13 @@ typedef struct {
  * @param text      UTF-8, @p n bytes. NULL: that of the config, and where there
  *                  is no config either, the plain one of the roles: "User: Hi",
  *                  an empty line, "Assistant: Hello", and so on, which ends an
- *                  answer with an empty line and "User:".
+ *                  answer with an empty line and "User:". The variable
+ *                  bos_token, where it is set, stands in front.
  * @param options   NULL for defaults.
  * @param[out] error  What went wrong; may be NULL.
+ *
+ * Templates that are nested as deeply as is allowed take up to 1 MiB of the
+ * thread's stack, here and wherever they are used.
  *
  * @return TNK_OK, or TNK_EINVAL (of a malformed template error->line says
  * where), TNK_EPROTO (the config), TNK_EUNSUPPORTED (what the template uses and
@@ -251,8 +255,9 @@ typedef struct {
   tnk_choice_t generation_prompt;
   /** TNK_YES: pieces are tokenized apart, as the renderers of Tinker's cookbook
    * do: what stands before the words of a message, and these words with what
-   * ends them. By default the text is tokenized as a whole, which gives the ids
-   * of Hugging Face's apply_chat_template(). */
+   * ends them; what nobody learns from is cut where it stands in the whole. By
+   * default the text is tokenized as a whole, which gives the ids of Hugging
+   * Face's apply_chat_template(). */
   tnk_choice_t by_parts;
   tnk_chat_train_t train_on; /**< What has a weight. */
   uint32_t n_roles;
@@ -320,10 +325,11 @@ tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens);
  * are messages that have one, to see where each begins and ends: an answer
  * begins behind the generation prompt, and ends with the text that ends answers
  * (of tnk_chat_template_stops()). `generation` blocks of the template are
- * heeded instead where it has them. Both ends must be ends of tokens, and each
- * rendering the beginning of the next; a template for which that does not hold,
- * as it writes a message differently once others follow, is refused with the
- * reason.
+ * heeded instead where it has them. With the plain template the last message,
+ * if it is an answer, is followed by "User:", which belongs to it: the stop ends
+ * there. Both ends must be ends of tokens, and each rendering the beginning of
+ * the next; a template for which that does not hold, as it writes a message
+ * differently once others follow, is refused with the reason.
  *
  * @param tokens   What it held is gone, also on failure.
  * @param options  NULL for defaults: a prompt.

@@ -102,6 +102,29 @@ size_t tnk__utf8_char(const char *text, size_t n) {
   return tnk__utf8_check((const uint8_t *)text, n, &bad, &cut);
 }
 
+size_t tnk__utf8_put(uint8_t *out, uint32_t c) {
+  if (c < 0x80) {
+    out[0] = (uint8_t)c;
+    return 1;
+  }
+  if (c < 0x800) {
+    out[0] = (uint8_t)(0xc0 | c >> 6);
+    out[1] = (uint8_t)(0x80 | (c & 0x3f));
+    return 2;
+  }
+  if (c < 0x10000) {
+    out[0] = (uint8_t)(0xe0 | c >> 12);
+    out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+    out[2] = (uint8_t)(0x80 | (c & 0x3f));
+    return 3;
+  }
+  out[0] = (uint8_t)(0xf0 | c >> 18);
+  out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+  out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+  out[3] = (uint8_t)(0x80 | (c & 0x3f));
+  return 4;
+}
+
 void tnk__utf8_repair(char *text) {
   size_t n = strlen(text);
   size_t step;

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * Whether bytes are UTF-8. Malformed is what table 3-7 of the Unicode standard
- * does not have: overlong forms, surrogates, what is above U+10FFFF, and
- * characters that are cut off.
+ * Characters as UTF-8, and whether bytes are that. Malformed is what table 3-7
+ * of the Unicode standard does not have: overlong forms, surrogates, what is
+ * above U+10FFFF, and characters that are cut off.
  */
 
 /* The number of bytes at the front of s that are well-formed. */
@@ -19,6 +19,9 @@ size_t tnk__utf8_valid(const uint8_t *s, size_t n);
 size_t tnk__utf8_check(const uint8_t *s, size_t n, size_t *bad, int *cut);
 /* The same for those who ask no more than the length. */
 size_t tnk__utf8_char(const char *text, size_t n);
+/* Write a character to out, which has room for four bytes; how many it took. c
+ * is at most U+10FFFF. */
+size_t tnk__utf8_put(uint8_t *out, uint32_t c);
 /* Put '?' for each byte that belongs to no character, so that what a peer
  * gave, or what was cut to a length, can be written as JSON. */
 void tnk__utf8_repair(char *text);

@@ -219,6 +219,28 @@ static int encode_all(job_t *job, tnk__marked_t *marked, float weight) {
   return err != TNK_OK ? err : tnk__marked_fill(marked, weight, -1, &job->why);
 }
 
+/* Where a stop begins in an answer and ends in what follows, the answer that is
+ * the last one is learnt with the end of it: who samples waits for that. */
+static int add_rest(job_t *job) {
+  const char *rest = job->prompt.rest;
+  const size_t n = n_messages(job);
+  tnk__cut_t cut;
+
+  if (rest == NULL || job->is_open || n == 0 ||
+      job->options.train_on == TNK_CHAT_TRAIN_NOTHING ||
+      !has_role(job, n - 1, "assistant"))
+    return TNK_OK;
+  (void)tnk__buf_text(&job->text, rest);
+  cut = (tnk__cut_t){
+      .end = job->text.len, .message = (int32_t)n - 1, .weight = 0};
+  memcpy(&cut.weight, job->weights.data + (n - 1) * sizeof(cut.weight),
+         sizeof(cut.weight));
+  (void)tnk__buf_append(&job->cuts, &cut, sizeof(cut));
+  return job->text.err == TNK_OK && job->cuts.err == TNK_OK
+             ? TNK_OK
+             : tnk__why(&job->why, TNK_ENOMEM, 0, "out of memory");
+}
+
 static int encode_cut(job_t *job, tnk__marked_t *marked) {
   const int by_parts = job->options.by_parts == TNK_YES;
   const tnk__mask_t mask = {
@@ -232,6 +254,8 @@ static int encode_cut(job_t *job, tnk__marked_t *marked) {
   };
   int err = tnk__mask_cut(&mask, &job->cuts, &job->why);
 
+  if (err == TNK_OK)
+    err = add_rest(job);
   if (err != TNK_OK)
     return err;
   return by_parts ? tnk__tokens_parts(&job->coder, &job->text, &job->cuts,
@@ -255,8 +279,11 @@ static int encode(job_t *job, tnk__marked_t *marked) {
   if (err != TNK_OK)
     return err;
   if (job->options.by_parts != TNK_YES &&
-      (everything || job->options.train_on == TNK_CHAT_TRAIN_NOTHING))
-    return encode_all(job, marked, everything ? 1.0f : 0.0f);
+      (everything || job->options.train_on == TNK_CHAT_TRAIN_NOTHING)) {
+    err = add_rest(job);
+    return err != TNK_OK ? err
+                         : encode_all(job, marked, everything ? 1.0f : 0.0f);
+  }
   err = encode_cut(job, marked);
   if (err == TNK_OK && everything)
     set_weights(marked, 1.0f);

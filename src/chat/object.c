@@ -79,6 +79,7 @@ int tnk__chat_prompt(tnk__prompt_t *prompt, tnk__heap_t *heap,
   prompt->template_ =
       has_tools && of->tool_use != NULL ? of->tool_use : of->plain;
   prompt->stops = of->stops;
+  prompt->rest = of->rest;
   prompt->alloc = &chat->alloc;
   prompt->env.now_s = options->now_s;
   prompt->env.user = options->user;

@@ -17,6 +17,7 @@ struct tnk_chat_template {
   tnk__template_t *tool_use; /* of those with tools; or NULL */
   tnk__value_t tokens;       /* a dict: bos_token ... */
   const char *const *stops;  /* up to a NULL */
+  const char *rest;          /* as that of a prompt; or NULL */
 };
 
 struct tnk_chat {

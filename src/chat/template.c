@@ -13,7 +13,8 @@
 /* The plain one of the roles. Tools are told in front as JSON, and calls
  * written as marks around JSON. */
 static const char plain[] =
-    "{%- if tools %}Tools:{% for tool in tools %} {{ tool | tojson }}"
+    "{{- bos_token }}{%- if tools %}Tools:{% for tool in tools %} {{ tool | "
+    "tojson }}"
     "{% endfor %}{{ '\n\n' }}{% endif %}"
     "{%- for message in messages %}{{ message.role | capitalize }}:"
     "{%- if message.content is string %}{{ ' ' ~ message.content }}"
@@ -26,6 +27,7 @@ static const char plain[] =
     " | tojson }}{{ '</tool_call>' }}{% endfor %}{{ '\n\n' }}{% endfor %}"
     "{%- if add_generation_prompt %}Assistant:{% endif %}";
 static const char *const plain_stops[] = {"\n\nUser:", NULL};
+static const char plain_rest[] = "User:"; /* behind an answer's text */
 
 static const char *const token_names[] = {"bos_token", "eos_token", "unk_token",
                                           "sep_token", "pad_token", "cls_token",
@@ -133,6 +135,10 @@ static int fill(tnk_chat_template_t *of, const char *text, size_t n,
   tnk__value_t config = tnk__value_undefined(), found;
   int is_plain = 0, err = TNK_OK;
 
+  if (options->config != NULL &&
+      tnk__utf8_valid((const uint8_t *)options->config, options->n_config) !=
+          options->n_config)
+    return tnk__why(why, TNK_EPROTO, 0, "the config is not UTF-8");
   if (options->config != NULL)
     err = tnk__value_from_json(&of->heap, options->config, options->n_config,
                                &config);
@@ -155,6 +161,8 @@ static int fill(tnk_chat_template_t *of, const char *text, size_t n,
     err = tnk__why(why, TNK_ENOTFOUND, 0, "the config has no chat_template");
   } else {
     is_plain = 1;
+    if (options->stops == NULL)
+      of->rest = plain_rest;
     err = compile(&of->plain, of, plain, sizeof(plain) - 1, why);
   }
   return err != TNK_OK ? err : read_stops(of, options->stops, is_plain, why);

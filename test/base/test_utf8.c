@@ -75,6 +75,23 @@ TEST_LIMIT(the_length_of_a_character_is_that_of_its_definition, 30) {
     }
 }
 
+/* Each character is written as what is read as it. */
+TEST(characters_are_written) {
+  uint8_t s[4];
+
+  for (uint32_t c = 0; c <= 0x10ffff; c++) {
+    size_t n = tnk__utf8_put(s, c);
+    uint32_t back = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+
+    if (c >= 0xd800 && c <= 0xdfff)
+      continue;
+    CHECK_INT(decode(s, n), n);
+    for (size_t i = 1; i < n; i++)
+      back = back << 6 | (s[i] & 0x3fu);
+    CHECK_INT(back, c);
+  }
+}
+
 TEST(each_byte_that_belongs_to_no_character_becomes_a_question_mark) {
   char text[] = "a\xc3\xa9\xe2\x82z\xff\xf0\x9f\x98\x80\xc3";
 

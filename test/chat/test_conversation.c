@@ -62,6 +62,15 @@ TEST(tokens_of_a_config_are_variables_and_the_end_is_a_stop) {
   tnk_chat_free(chat);
 }
 
+TEST(a_config_that_is_no_text_is_told_as_such) {
+  tnk_chat_template_t *of;
+  tnk_chat_error_t error;
+
+  CHECK_INT(open_with(&of, "x", "{\"eos_token\":\"\xff\"}", NULL, &error),
+            TNK_EPROTO);
+  CHECK_STR(error.text, "the config is not UTF-8");
+}
+
 TEST(a_config_may_have_several_templates) {
   static const char config[] =
       "{\"chat_template\":[{\"name\":\"default\",\"template\":\"plain\"},"

@@ -180,6 +180,79 @@ TEST(a_template_that_drops_thoughts_is_refused_for_earlier_answers) {
   stage_close(&s);
 }
 
+/* By parts all messages are cut, also answers that nobody learns from and that
+ * are written otherwise once others follow. */
+TEST(by_parts_history_is_cut_where_it_stands) {
+  static const char chat[] = "[{\"role\":\"user\",\"content\":\"a\"},"
+                             "{\"role\":\"assistant\",\"content\":\"X Z\","
+                             "\"reasoning_content\":\"t\"},"
+                             "{\"role\":\"user\",\"content\":\"\\nc\"},"
+                             "{\"role\":\"assistant\",\"content\":\"d\"}]";
+  static const char *const none[] = {NULL};
+  stage_t s;
+  const int32_t *ids, *messages;
+  size_t n, at = 0;
+
+  stage_open(&s, toy_thinks, none);
+  CHECK_INT(tnk_chat_read(s.chat, TNK_CHAT_TEMPLATE, chat, strlen(chat), NULL),
+            TNK_OK);
+  s.options.by_parts = TNK_YES;
+  s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
+  expect(&s, "d<|im_end|>|");
+  ids = tnk_chat_tokens_ids(s.tokens, &n);
+  messages = tnk_chat_tokens_messages(s.tokens);
+  while (at < n && messages[at] != 1)
+    at++;
+  /* From the end of the one before it on. */
+  CHECK_STR(toy_text(ids + at, 16), "\n<|im_start|>assistant\nX Z<|im_end|>");
+  CHECK_INT(messages[at + 15], 1);
+  CHECK_INT(messages[at + 16], 2);
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  expect_refused(&s, TNK_EUNSUPPORTED, "message 1 cannot be learnt");
+  stage_close(&s);
+}
+
+/* The plain template ends an answer with the beginning of the next message: the
+ * last answer is learnt with that. */
+TEST(a_stop_that_goes_on_in_the_next_message_is_learnt) {
+  static const char *const stops[] = {"\n\n", NULL};
+  tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
+  stage_t s;
+  const int32_t *ids;
+  size_t n;
+
+  stage_open(&s, NULL, four);
+  s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  CHECK_INT(encode(&s), TNK_OK);
+  CHECK_STR(toy_learnt(s.tokens), " Hello\n\n| Four\n\nUser:");
+  ids = tnk_chat_tokens_ids(s.tokens, &n);
+  CHECK_INT(tnk_chat_tokens_messages(s.tokens)[n - 1], 3);
+  s.options.by_parts = TNK_YES;
+  CHECK_INT(encode(&s), TNK_OK);
+  CHECK_STR(toy_learnt(s.tokens), " Hello\n\n| Four\n\nUser:");
+  s.options.train_on = TNK_CHAT_TRAIN_EVERYTHING;
+  CHECK_INT(encode(&s), TNK_OK);
+  ids = tnk_chat_tokens_ids(s.tokens, &n);
+  CHECK_STR(toy_text(ids + n - 5, 5), "User:");
+  s.options.train_on = TNK_CHAT_TRAIN_NOTHING;
+  CHECK_INT(encode(&s), TNK_OK);
+  ids = tnk_chat_tokens_ids(s.tokens, &n);
+  CHECK_STR(toy_text(ids + n - 5, 5), "Four\n\n");
+  stage_close(&s);
+
+  stage_open(&s, NULL, four);
+  tnk_chat_template_unref(s.of);
+  options.stops = stops;
+  CHECK_INT(tnk_chat_template_open(&s.of, NULL, 0, &options, NULL), TNK_OK);
+  s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
+  expect(&s, " Four\n\n");
+  CHECK_INT(tnk_chat_set(s.chat, "bos_token", "\"<|im_start|>\"", NULL),
+            TNK_OK);
+  CHECK_INT(encode(&s), TNK_OK);
+  CHECK_INT(tnk_chat_tokens_ids(s.tokens, &n)[0], TOY_START);
+  stage_close(&s);
+}
+
 /* The line break that ends the header and the one that begins the answer are
  * one token: as a whole that cannot be cut, by parts it can. */
 TEST(a_token_that_holds_both_sides_is_refused_unless_by_parts) {

@@ -272,6 +272,12 @@ TEST(refused) {
       "{% if x %}",
       "{{ x | nofilter }}",
       "{{ x is notest }}",
+      "{{ (1,) and x is notest }}",
+      "{{ x and y is notest }}",
+      "{{ 'a'.upper() or x is notest }}",
+      "{{ ('ab' | batch(2)) or x is notest }}",
+      "{{ ([1] | map('string')) or x | nofilter }}",
+      "{{ 1 < 2 < x | nofilter }}",
       "{{ (1 }}",
       "{{ 'a }}",
       "{% endfor %}",
@@ -299,6 +305,21 @@ TEST(refused) {
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     CHECK_STR(render(rows[i]), NULL);
+}
+
+/* What the reference leaves out when it compiles is not looked at. */
+TEST(what_is_known_beforehand_needs_no_filters) {
+  static const row_t rows[] = {
+      {"{{ () and x is notest }}", "()"},
+      {"{{ 1 or x | nofilter }}", "1"},
+      {"{{ not 'a' | upper == 'B' or x is notest }}", "True"},
+      {"{{ 2 < 1 < x | nofilter }}", "False"},
+      {"{{ x | nofilter if false else 3 }}", "3"},
+      {"{{ [0 and x is notest, 5] }}", "[0, 5]"},
+      {"{% set a = {} and {'b': x | nofilter} %}{{ a }}", "{}"},
+  };
+
+  CHECK_ROWS(rows);
 }
 
 TEST(reasons_have_the_line_and_the_name) {

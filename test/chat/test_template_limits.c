@@ -29,6 +29,28 @@ TEST(limits) {
   }
 }
 
+/* A text that is added to again and again takes memory by its length, and not
+ * by that of all its states; what it was stays. */
+TEST(texts_are_put_together_in_little_memory) {
+#define JOIN(how)                                                              \
+  "{% set ns = namespace(a='', b='', c='') %}{% set p = 'x' * 1024 %}"         \
+  "{% for i in range(1000) %}{% set ns.a = " how " %}"                         \
+  "{% set ns.b = ns.b + 'ab' ~ i %}{% if i == 9 %}{% set ns.c = ns.b %}"       \
+  "{% endif %}{% endfor %}{{ ns.a | length }} {{ ns.b[:9] }} {{ ns.c }} "      \
+  "{{ ns.c ~ 'd' }} {{ ns.b[-5:] }} {{ ns.b[:33] }}"
+#define JOINED                                                                 \
+  "1024000 ab0ab1ab2 ab0ab1ab2ab3ab4ab5ab6ab7ab8ab9 "                          \
+  "ab0ab1ab2ab3ab4ab5ab6ab7ab8ab9d ab999 ab0ab1ab2ab3ab4ab5ab6ab7ab8ab9ab1"
+  static const char *const rows[] = {JOIN("ns.a + p"), JOIN("ns.a ~ p"),
+                                     JOIN("ns.a ~ p ~ ''")};
+  static const tnk__template_env_t env = {.max_memory = 8 << 20};
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    CHECK_STR(render_in(rows[i], &env, NULL, &why, &err), JOINED);
+}
+
 /* Whole numbers at the ends of 64 bits. */
 TEST(numbers_at_their_ends) {
 #define LEAST "(-9223372036854775807 - 1)"

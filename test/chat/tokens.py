@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import random
+import subprocess
 import sys
 import venv
 
@@ -37,18 +38,24 @@ TOOLS = [{"type": "function", "function": {
         "a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}}}]
 
 
-def enter_venv(folder):
-    python = folder / "venv-chat/bin/python"
-    if pathlib.Path(sys.prefix) == folder / "venv-chat":
+def enter_venv(folder, packages, alone=()):
+    """Go on in a Python that has the packages, and those without what they
+    depend on: the script starts anew."""
+    python = folder / "bin/python"
+    if pathlib.Path(sys.prefix) == folder:
         return
-    stamp = folder / "venv-chat/packages"
-    if not stamp.is_file() or stamp.read_text() != "\n".join(PACKAGES):
+    stamp = folder / "packages"
+    wanted = "\n".join([*packages, *alone])
+    if not stamp.is_file() or stamp.read_text() != wanted:
+        pip = [str(python), "-m", "pip", "install", "-q"]
         try:
-            venv.create(folder / "venv-chat", with_pip=True)
-            reference.run(str(python), "-m", "pip", "install", "-q", *PACKAGES)
-        except OSError as e:
+            venv.create(folder, with_pip=True)
+            reference.run(*pip, *packages)
+            if alone:
+                reference.run(*pip, "--no-deps", *alone)
+        except (OSError, subprocess.SubprocessError) as e:
             raise reference.Skip(f"the packages cannot be installed: {e}")
-        stamp.write_text("\n".join(PACKAGES))
+        stamp.write_text(wanted)
     os.execv(python, [str(python), *sys.argv])
 
 
@@ -104,12 +111,13 @@ class Chat:
         self.coder = With(plugin(), self.tokenizer.handle)
         self.template = c.c_void_p()
         config = (folder / "tokenizer_config.json").read_bytes()
-        options = TemplateOptions(size=c.sizeof(TemplateOptions), config=config,
-                                  n_config=len(config))
-        text = template.encode()
+        options = TemplateOptions(size=c.sizeof(TemplateOptions))
+        if template is not None:
+            options.config, options.n_config = config, len(config)
+        text = template and template.encode()
         self.check(library.tnk_chat_template_open(
-            c.byref(self.template), text, c.c_size_t(len(text)), c.byref(options),
-            c.byref(self.error)))
+            c.byref(self.template), text, c.c_size_t(len(text or "")),
+            c.byref(options), c.byref(self.error)))
         self.tokens = c.c_void_p(library.tnk_chat_tokens_new(None))
 
     def check(self, err):
@@ -136,11 +144,15 @@ class Chat:
         weights = self.c.tnk_chat_tokens_weights(self.tokens)
         return ids[:n.value], weights[:n.value]
 
-    def encode(self, messages, tools, prompt, train_on=0, by_parts=False, variables=()):
+    def encode(self, messages, tools, prompt, train_on=0, by_parts=False, variables=(),
+               weights=()):
         chat = self.make(messages, tools, variables)
+        message_weights = (c.c_float * len(weights))(*weights)
         options = Options(size=c.sizeof(Options), train_on=train_on, now_s=now,
                           generation_prompt=1 if prompt else 2,
-                          by_parts=1 if by_parts else 2)
+                          by_parts=1 if by_parts else 2,
+                          message_weights=c.addressof(message_weights),
+                          n_message_weights=len(weights))
         try:
             self.check(self.c.tnk_chat_encode(
                 self.tokens, self.template, c.byref(self.coder), chat,
@@ -258,11 +270,11 @@ def check_bridge(tally, chat, messages, tools):
     tally.expect(text == whole, "bridge", messages, text, whole)
 
 
-def compare(library, tokenizers, folder, name, n_chats):
+def load(folder, name):
+    """Of a vocabulary: where it is, its config, and what transformers makes of it."""
     from transformers import PreTrainedTokenizerFast
     path = reference.vocabulary(folder, name)
     config = json.loads((path / "tokenizer_config.json").read_text())
-    template = config.get("chat_template") or TURNS
     special = {key: value["content"] if isinstance(value, dict) else value
                for key, value in config.items()
                if key in ("bos_token", "eos_token", "pad_token") and value}
@@ -271,6 +283,12 @@ def compare(library, tokenizers, folder, name, n_chats):
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_file=str(path / "tokenizer.json"), clean_up_tokenization_spaces=False,
         **special)
+    return path, config, tokenizer
+
+
+def compare(library, tokenizers, folder, name, n_chats):
+    path, config, tokenizer = load(folder, name)
+    template = config.get("chat_template") or TURNS
     chat = Chat(library, tokenizers, path, template)
     rng = random.Random(name)
     tally = Tally(name)
@@ -301,7 +319,7 @@ def main():
     try:
         for name in reference.VOCABULARIES:
             reference.vocabulary(folder, name)
-        enter_venv(folder)
+        enter_venv(folder / "venv-chat", PACKAGES)
     except reference.Skip as e:
         print(f"skipped: {e}")
         return 77
@@ -313,4 +331,5 @@ def main():
     return bad != 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -87,9 +87,9 @@ tnk_chat_template_t *toy_open(const char *text) {
   tnk_chat_error_t error;
 
   options.allocator = test_allocator();
-  options.stops = stops;
-  if (tnk_chat_template_open(&of, text, strlen(text), &options, &error) !=
-      TNK_OK)
+  options.stops = text != NULL ? stops : NULL;
+  if (tnk_chat_template_open(&of, text, text != NULL ? strlen(text) : 0,
+                             &options, &error) != TNK_OK)
     test_fail(__FILE__, __LINE__, "%s", error.text);
   return of;
 }

@@ -1,5 +1,6 @@
 #include "chat/lex/chars.h"
 
+#include "base/utf8.h"
 #include "chat/lex/chars_tables.h"
 
 static int in_ranges(uint32_t c, const tnk__char_range_t *rows, size_t n) {
@@ -138,26 +139,7 @@ uint32_t tnk__char_prev(const char **at) {
 }
 
 size_t tnk__char_put(char *out, uint32_t c) {
-  if (c < 0x80) {
-    out[0] = (char)c;
-    return 1;
-  }
-  if (c < 0x800) {
-    out[0] = (char)(0xc0 | c >> 6);
-    out[1] = (char)(0x80 | (c & 0x3f));
-    return 2;
-  }
-  if (c < 0x10000) {
-    out[0] = (char)(0xe0 | c >> 12);
-    out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-    out[2] = (char)(0x80 | (c & 0x3f));
-    return 3;
-  }
-  out[0] = (char)(0xf0 | c >> 18);
-  out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-  out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-  out[3] = (char)(0x80 | (c & 0x3f));
-  return 4;
+  return tnk__utf8_put((uint8_t *)out, c);
 }
 
 size_t tnk__chars_count(const char *text, size_t n) {

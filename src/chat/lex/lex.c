@@ -275,10 +275,11 @@ static void lex_text(lexer_t *l) {
   }
   err = tnk__literal_text(l->heap, from, (size_t)(p - from), &value);
   if (err != TNK_OK) {
-    l->err = tnk__why(l->why, err, l->line,
-                      err == TNK_EUNSUPPORTED
-                          ? "\\N and surrogates are not known here"
-                          : "a text has a bad escape");
+    l->err = tnk__why(
+        l->why, err, l->line,
+        err == TNK_ENOMEM || err == TNK_ETOOBIG ? "no memory is left"
+        : err == TNK_EUNSUPPORTED ? "\\N and surrogates are not known here"
+                                  : "a text has a bad escape");
     return;
   }
   put_value(l, TNK__TOKEN_TEXT, value);

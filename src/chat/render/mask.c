@@ -77,67 +77,100 @@ static int find_end(finder_t *finder, size_t *end, tnk__why_t *why) {
   return err;
 }
 
-/* The first character of what a message says that is no blank. */
-static char first_char(tnk__value_t content) {
+/* The characters at both ends of what a message says, but for blanks. */
+static void find_ends(tnk__value_t content, char ends[2]) {
   if (content.kind == TNK__VALUE_LIST)
-    for (size_t i = 0; i < content.as.list->n; i++) {
-      const tnk__value_t text =
-          tnk__value_get(content.as.list->items[i], "text");
-
-      if (text.kind == TNK__VALUE_TEXT) {
-        content = text;
-        break;
-      }
-    }
+    for (size_t i = 0; i < content.as.list->n; i++)
+      find_ends(tnk__value_get(content.as.list->items[i], "text"), ends);
   if (content.kind == TNK__VALUE_TEXT)
     for (uint32_t i = 0; i < content.n_text; i++)
-      if ((unsigned char)content.as.text[i] > ' ')
-        return content.as.text[i];
-  return '\0';
+      if ((unsigned char)content.as.text[i] > ' ') {
+        ends[0] = ends[0] == '\0' ? content.as.text[i] : ends[0];
+        ends[1] = content.as.text[i];
+      }
 }
 
-/* The messages up to this one, which says something else. */
-static tnk__value_t say_other(finder_t *finder, tnk__heap_t *heap) {
+/* The first n messages, of which this one says something else. */
+static tnk__value_t say_other(finder_t *finder, tnk__heap_t *heap, size_t n) {
   const tnk__value_t message = message_at(finder);
-  const char *other =
-      first_char(tnk__value_get(message, "content")) == 'X' ? "Y" : "X";
   tnk__value_t list = tnk__value_list(heap), changed = tnk__value_dict(heap);
+  const char *other = "XYZ";
+  char ends[2] = {'\0', '\0'};
 
+  find_ends(tnk__value_get(message, "content"), ends);
+  while (*other == ends[0] || *other == ends[1])
+    other++;
   if (message.kind == TNK__VALUE_DICT)
     for (size_t i = 0; i < message.as.dict->n; i++)
       tnk__value_put(heap, changed, message.as.dict->entries[i].key,
                      message.as.dict->entries[i].value);
   tnk__value_set(heap, changed, "content", tnk__value_text(other, 1));
-  for (size_t i = 0; i < finder->index; i++)
-    tnk__value_append(heap, list, finder->mask->messages.as.list->items[i]);
-  tnk__value_append(heap, list, changed);
+  for (size_t i = 0; i < n; i++)
+    tnk__value_append(heap, list,
+                      i == finder->index
+                          ? changed
+                          : finder->mask->messages.as.list->items[i]);
   return list;
 }
 
-/* Where the words of a message begin: from there on its text is another if it
- * says something else. */
-static int find_words(finder_t *finder, size_t *begin, tnk__why_t *why) {
+/* Render the first n messages, of which this one says something else. */
+static int render_other(finder_t *finder, size_t n, int is_open,
+                        tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
   tnk__heap_t heap;
   tnk__value_t list;
   int err;
 
   tnk__heap_init(&heap, mask->prompt->alloc, TNK__CHAT_MAX_HEAP);
-  list = say_other(finder, &heap);
+  list = say_other(finder, &heap, n);
   tnk__buf_clear(&finder->other);
   err = heap.err != TNK_OK
             ? tnk__why(why, heap.err, 0, "out of memory")
             : explain(why,
-                      tnk__prompt_text(mask->prompt, list, finder->index + 1, 0,
+                      tnk__prompt_text(mask->prompt, list, n, is_open,
                                        &finder->other, NULL, why),
                       finder->index);
+  tnk__heap_deinit(&heap);
+  return err;
+}
+
+/* Where the words of a message begin: from there on its text is another if it
+ * says something else. */
+static int find_words(finder_t *finder, size_t *begin, tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  const int err = render_other(finder, finder->index + 1, 0, why);
+
   if (err == TNK_OK)
     *begin = tnk__prompt_common(&finder->other, mask->text);
   /* A blank in front belongs to the first word, as tokenizers have it. */
   if (err == TNK_OK && *begin > 0 && mask->text->data[*begin - 1] == ' ')
     (*begin)--;
-  tnk__heap_deinit(&heap);
   return err;
+}
+
+/* Where a message of which nothing is learnt says something, as it stands in
+ * the whole: what was told before an answer may be written otherwise there. Its
+ * words are what becomes another when it says something else. */
+static int find_in_place(finder_t *finder, size_t *begin, size_t *end,
+                         tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  const tnk__buf_t *text = mask->text, *other = &finder->other;
+  size_t n = 0, max;
+  const int err =
+      render_other(finder, mask->messages.as.list->n, mask->is_open, why);
+
+  if (err != TNK_OK)
+    return err;
+  *begin = tnk__prompt_common(other, text);
+  max = (other->len < text->len ? other->len : text->len) - *begin;
+  while (n < max &&
+         other->data[other->len - n - 1] == text->data[text->len - n - 1])
+    n++;
+  while (n > 0 && (text->data[text->len - n] & 0xc0) == 0x80)
+    n--;
+  *end = text->len - n;
+  *end += tnk__prompt_stop_at(mask->prompt, text, *end);
+  return TNK_OK;
 }
 
 static size_t n_spans(const tnk__mask_t *mask) {
@@ -191,6 +224,8 @@ static int cut_message(finder_t *finder, size_t *at, tnk__buf_t *cuts,
   size_t begin = 0, end = 0;
   int err = find(finder, &begin, &end, why);
 
+  if (err == TNK_EUNSUPPORTED && mask->each && !(weight != 0.0f))
+    err = find_in_place(finder, &begin, &end, why);
   if (err == TNK_OK && begin < *at)
     err = tnk__why(why, TNK_EUNSUPPORTED, 0,
                    "message %zu begins before the one in front of it ends",

@@ -26,7 +26,9 @@ typedef struct {
  * stands before its words, of weight 0, and its words with what ends them.
  * Those of an answer are what the template calls so with a generation block;
  * else they are found by rendering the messages up to it, which must give the
- * beginning of the text. TNK_EUNSUPPORTED where that does not hold.
+ * beginning of the text. TNK_EUNSUPPORTED where that does not hold, but for
+ * messages of which nothing is learnt: those are found where they stand in the
+ * whole.
  */
 int tnk__mask_cut(const tnk__mask_t *mask, tnk__buf_t *cuts, tnk__why_t *why);
 

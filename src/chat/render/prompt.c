@@ -94,6 +94,22 @@ static size_t find_last(const tnk__buf_t *text, size_t from, size_t to,
   return SIZE_MAX;
 }
 
+size_t tnk__prompt_stop_at(const tnk__prompt_t *prompt, const tnk__buf_t *text,
+                           size_t at) {
+  size_t from = at;
+
+  while (from < text->len && is_blank(text, from, from + 1))
+    from++;
+  for (const char *const *stop = prompt->stops; *stop != NULL; stop++) {
+    const size_t n = strlen(*stop);
+
+    if (n > 0 && n <= text->len - from &&
+        memcmp(text->data + from, *stop, n) == 0)
+      return from + n - at;
+  }
+  return 0;
+}
+
 int tnk__prompt_stop(const tnk__prompt_t *prompt, const tnk__buf_t *text,
                      size_t from, size_t to, size_t *begin, size_t *end) {
   int is_there = 0;

@@ -14,6 +14,9 @@ typedef struct {
   const tnk__template_t *template_;
   tnk__value_t variables;   /* a dict: tools, special tokens, the caller's */
   const char *const *stops; /* texts that end an answer, up to a NULL */
+  /* What a stop has behind the text of an answer, where the next message begins
+   * with that; NULL: nothing. */
+  const char *rest;
   tnk__template_env_t env;
   const tnk_allocator_t *alloc;
 } tnk__prompt_t;
@@ -30,6 +33,10 @@ int tnk__prompt_text(const tnk__prompt_t *prompt, tnk__value_t messages,
 size_t tnk__prompt_common(const tnk__buf_t *a, const tnk__buf_t *b);
 /* Whether `a` is the beginning of `b`. */
 int tnk__prompt_begins(const tnk__buf_t *a, const tnk__buf_t *b);
+/* How many bytes a text that ends an answer has here, with the blanks in front
+ * of it; 0: there is none. */
+size_t tnk__prompt_stop_at(const tnk__prompt_t *prompt, const tnk__buf_t *text,
+                           size_t at);
 /* Where the text that ends an answer stands in [from, to), if but blanks are
  * behind it; *end is where it ends. 0: there is none. */
 int tnk__prompt_stop(const tnk__prompt_t *prompt, const tnk__buf_t *text,

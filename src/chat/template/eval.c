@@ -14,10 +14,19 @@ typedef struct {
   tnk__value_t values[FEW];
 } call_t;
 
+/* Before a template is run there are no frames. Returns 1 when that is so. */
+static int is_too_early(tnk__run_t *run) {
+  if (run->frame == NULL)
+    tnk__fail(run, TNK_EUNSUPPORTED, "this is known when it is run");
+  return run->frame == NULL;
+}
+
 static tnk__value_t eval_name(tnk__run_t *run, const tnk__node_t *node) {
   const tnk__frame_t *frame = run->frame;
   tnk__value_t value;
 
+  if (is_too_early(run))
+    return tnk__value_undefined();
   for (uint32_t up = node->ref.up; up > 0; up--)
     frame = frame->parent;
   value = frame->slots[node->ref.slot];
@@ -127,6 +136,8 @@ tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
   call_t call;
   tnk__value_t result;
 
+  if (is_too_early(run))
+    return tnk__value_undefined();
   if (!gather(run, node, caller, &call))
     return tnk__value_undefined();
   run->line = node->line;
@@ -152,6 +163,11 @@ tnk__value_t tnk__eval_filter(tnk__run_t *run, const tnk__node_t *node,
     return tnk__fail(run, TNK_EUNSUPPORTED, "there is no filter \"%.*s\"",
                      (int)(node->value.n_text < 80 ? node->value.n_text : 80),
                      node->value.as.text);
+  /* Those that look for others of their kind in what is run. */
+  if (run->frame == NULL && node->known->params == NULL &&
+      tnk__builtin_find(tnk__filters_pick, node->value) != NULL &&
+      is_too_early(run))
+    return tnk__value_undefined();
   return tnk__builtin_call(run, node->known, input, &call.args);
 }
 
@@ -213,11 +229,11 @@ static tnk__value_t eval_concat(tnk__run_t *run, const tnk__node_t *node) {
   parts = list.as.list->items;
   if (n > UINT32_MAX)
     return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
-  joined = tnk__heap_alloc(run->heap, n + 1);
+  joined = tnk__text_room(run, parts[0], n - parts[0].n_text);
   if (joined == NULL)
     return tnk__value_undefined();
-  n = 0;
-  for (size_t i = 0; i < list.as.list->n; n += parts[i++].n_text)
+  n = parts[0].n_text;
+  for (size_t i = 1; i < list.as.list->n; n += parts[i++].n_text)
     if (parts[i].n_text > 0)
       memcpy(joined + n, parts[i].as.text, parts[i].n_text);
   return tnk__value_text(joined, n);

@@ -125,7 +125,16 @@ struct tnk__node {
   uint32_t loop_slot;               /* of FOR: `loop` */
 };
 
-/* scope.c: find out where each variable of a template lives. */
-int tnk__scope_resolve(tnk__node_t *root, tnk__heap_t *heap, tnk__why_t *why);
+/* parse.c: whether a body reads a name before it writes it, and whether anything
+ * below a loop assigns to `loop`. */
+int tnk__node_reads(const tnk__nodes_t *body, const char *name);
+int tnk__node_sets_loop(const tnk__node_t *node);
+/* Whether an expression is known before the template is run. */
+typedef int (*tnk__is_known_cb)(const tnk__node_t *node,
+                                const tnk_allocator_t *alloc);
+/* scope.c: find out where each variable of a template lives, and refuse filters
+ * and tests that there are not, where they would be looked for. */
+int tnk__scope_resolve(tnk__node_t *root, tnk__is_known_cb is_known,
+                       tnk__heap_t *heap, tnk__why_t *why);
 
 #endif

@@ -155,10 +155,9 @@ tnk__value_t tnk__add_texts(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {
     return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
   if (a.n_text == 0 || b.n_text == 0)
     return a.n_text == 0 ? b : a;
-  joined = tnk__heap_alloc(run->heap, n);
+  joined = tnk__text_room(run, a, b.n_text);
   if (joined == NULL)
     return tnk__value_undefined();
-  memcpy(joined, a.as.text, a.n_text);
   memcpy(joined + a.n_text, b.as.text, b.n_text);
   text = tnk__value_text(joined, n);
   text.is_markup = a.is_markup;

@@ -355,7 +355,80 @@ int tnk__parse(tnk__node_t **out, const tnk__library_t *library,
   *out = tnk__parse_node(&p, TNK__NODE_OUTPUT, 1);
   if (*out != NULL)
     parse_body(&p, *out, &(*out)->body, NULL);
+  if (p.err == TNK_OK)
+    (*out)->flag = (uint8_t)p.is_lacking;
   if (p.err == TNK_OK && heap->err != TNK_OK)
     p.err = tnk__why(why, heap->err, 0, "no memory is left");
   return p.err;
+}
+
+/* ---- What a part reads and writes ---- */
+
+/* 1: a body reads a name; 0: it does not; -1: it has written it before. */
+static int reads(const tnk__node_t *node, const char *name) {
+  const tnk__nodes_t *lists[4];
+  const tnk__node_t *parts[3];
+  int found = 0;
+
+  if (node == NULL)
+    return 0;
+  if (node->kind == TNK__NODE_NAME)
+    return tnk__value_is(node->value, name);
+  if (node->kind == TNK__NODE_SET || node->kind == TNK__NODE_SETBLOCK) {
+    if (node->a->kind == TNK__NODE_NAME && tnk__value_is(node->a->value, name))
+      return reads(node->b, name) == 1 ? 1 : -1;
+    found = reads(node->b, name);
+  } else {
+    parts[0] = node->kind == TNK__NODE_FOR || node->kind == TNK__NODE_MACRO
+                   ? NULL
+                   : node->a;
+    parts[1] = node->b;
+    parts[2] = node->c;
+    for (int i = 0; i < 3 && found == 0; i++)
+      found = reads(parts[i], name);
+  }
+  lists[0] = node->kind == TNK__NODE_FOR || node->kind == TNK__NODE_WITH ||
+                     node->kind == TNK__NODE_MACRO ||
+                     node->kind == TNK__NODE_CALLBLOCK
+                 ? NULL
+                 : &node->list;
+  lists[1] = &node->more;
+  lists[2] = &node->body;
+  lists[3] = &node->other;
+  for (int i = 0; i < 4; i++)
+    for (uint32_t k = 0; lists[i] != NULL && k < lists[i]->n && found == 0; k++)
+      found = reads(lists[i]->items[k], name);
+  return found;
+}
+
+int tnk__node_reads(const tnk__nodes_t *body, const char *name) {
+  int found = 0;
+
+  for (uint32_t i = 0; i < body->n && found == 0; i++)
+    found = reads(body->items[i], name);
+  return found == 1;
+}
+
+static int writes_loop(const tnk__node_t *target) {
+  if (target->kind == TNK__NODE_TUPLE) {
+    for (uint32_t i = 0; i < target->list.n; i++)
+      if (writes_loop(target->list.items[i]))
+        return 1;
+    return 0;
+  }
+  return target->kind == TNK__NODE_NAME && tnk__value_is(target->value, "loop");
+}
+
+int tnk__node_sets_loop(const tnk__node_t *node) {
+  const tnk__nodes_t *const lists[] = {&node->body, &node->more, &node->other};
+
+  if ((node->kind == TNK__NODE_SET || node->kind == TNK__NODE_SETBLOCK ||
+       node->kind == TNK__NODE_FOR) &&
+      writes_loop(node->a))
+    return 1;
+  for (size_t i = 0; i < 3; i++)
+    for (uint32_t k = 0; k < lists[i]->n; k++)
+      if (tnk__node_sets_loop(lists[i]->items[k]))
+        return 1;
+  return 0;
 }

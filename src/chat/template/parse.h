@@ -16,6 +16,7 @@ typedef struct {
   int err;
   unsigned depth;   /* of calls of the parser */
   unsigned n_loops; /* loops that are open in this body */
+  int is_lacking;   /* there is no such filter or test as one that was named */
 } tnk__parser_t;
 
 int tnk__parse_fail(tnk__parser_t *p, int code, const char *what,
@@ -55,7 +56,8 @@ tnk__node_t *tnk__parse_target(tnk__parser_t *p, int with_namespace,
 tnk__node_t *tnk__parse_filters(tnk__parser_t *p, tnk__node_t *node,
                                 int is_begun);
 
-/* All of a template, into the body of *out. */
+/* All of a template, into the body of *out, whose flag says that there is no
+ * such filter or test as one that it names. */
 int tnk__parse(tnk__node_t **out, const tnk__library_t *library,
                tnk__heap_t *heap, const tnk__tokens_t *tokens, tnk__why_t *why);
 

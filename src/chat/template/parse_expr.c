@@ -239,6 +239,7 @@ tnk__node_t *tnk__parse_filters(tnk__parser_t *p, tnk__node_t *node,
     if (p->err != TNK_OK)
       return NULL;
     filter->known = tnk__builtin_among(p->tables->filters, filter->value);
+    p->is_lacking |= filter->known == NULL;
     if (tnk__parse_sees(p, '('))
       parse_arguments(p, filter);
     node = filter;
@@ -278,6 +279,7 @@ static tnk__node_t *parse_test(tnk__parser_t *p, tnk__node_t *node) {
   if (p->err != TNK_OK)
     return NULL;
   test->known = tnk__builtin_find(p->tables->tests, test->value);
+  p->is_lacking |= test->known == NULL;
   if (tnk__parse_sees(p, '(')) {
     parse_arguments(p, test);
   } else if (begins_argument(p)) {

@@ -16,6 +16,47 @@ struct tnk__template {
   tnk__node_t *root;
 };
 
+/* What the reference can write down again. */
+static int is_plain(tnk__value_t value, int depth) {
+  if (value.kind == TNK__VALUE_UNDEFINED || value.kind == TNK__VALUE_OBJECT ||
+      depth > 64)
+    return 0;
+  if (value.kind == TNK__VALUE_LIST || value.kind == TNK__VALUE_TUPLE)
+    for (size_t i = 0; i < value.as.list->n; i++)
+      if (!is_plain(value.as.list->items[i], depth + 1))
+        return 0;
+  if (value.kind == TNK__VALUE_DICT)
+    for (size_t i = 0; i < value.as.dict->n; i++)
+      if (!is_plain(value.as.dict->entries[i].key, depth + 1) ||
+          !is_plain(value.as.dict->entries[i].value, depth + 1))
+        return 0;
+  return 1;
+}
+
+/* Whether an expression can be worked out without variables and calls. */
+static int is_known(const tnk__node_t *node, const tnk_allocator_t *alloc) {
+  tnk__why_t why;
+  tnk__heap_t heap;
+  tnk__buf_t out;
+  tnk__run_t run = {
+      .tables = &tnk__library,
+      .heap = &heap,
+      .out = &out,
+      .why = &why,
+      .variables = tnk__value_undefined(),
+      .env = {.max_steps = 10000, .max_output = MIB, .max_depth = 100}};
+  tnk__value_t value;
+  int result;
+
+  tnk__heap_init(&heap, alloc, MIB);
+  tnk__buf_init(&out, alloc, MIB);
+  value = tnk__eval(&run, node);
+  result = tnk__is_fine(&run) && is_plain(value, 0);
+  tnk__buf_deinit(&out);
+  tnk__heap_deinit(&heap);
+  return result;
+}
+
 static int compile(tnk__template_t *tpl, const char *text, size_t n,
                    tnk__why_t *why) {
   tnk__tokens_t tokens;
@@ -25,7 +66,7 @@ static int compile(tnk__template_t *tpl, const char *text, size_t n,
   if (err == TNK_OK)
     err = tnk__parse(&tpl->root, &tnk__library, &tpl->heap, &tokens, why);
   if (err == TNK_OK)
-    err = tnk__scope_resolve(tpl->root, &tpl->heap, why);
+    err = tnk__scope_resolve(tpl->root, is_known, &tpl->heap, why);
   return err;
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tnk/error.h"
 
@@ -153,6 +154,49 @@ tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
     return tnk__value_undefined();
   return tnk__fail(run, TNK_EINVAL, "%s, and not \"%s\"", what,
                    tnk__class_of(run, value)->name);
+}
+
+/* Where a text that was put together is noted; where it is not, the place of
+ * the shortest, whose copy costs the least. */
+static tnk__joined_t *find_joined(tnk__run_t *run, tnk__value_t text,
+                                  int *is_there) {
+  tnk__joined_t *least = &run->joined[0];
+
+  *is_there = 1;
+  for (unsigned i = 0; i < TNK__MAX_JOINED; i++) {
+    tnk__joined_t *joined = &run->joined[i];
+
+    if (joined->at != NULL && joined->at == text.as.text &&
+        joined->n == text.n_text)
+      return joined;
+    if (joined->n < least->n)
+      least = joined;
+  }
+  *is_there = 0;
+  return least;
+}
+
+/* The first time a text gets the room that it needs. One that is added to again
+ * is added to often, and gets more: else the heap would have all its states. */
+char *tnk__text_room(tnk__run_t *run, tnk__value_t text, size_t more) {
+  size_t cap = text.n_text + more;
+  int is_there;
+  tnk__joined_t *joined = find_joined(run, text, &is_there);
+  char *at;
+
+  if (is_there && joined->cap - joined->n >= more) {
+    joined->n += more;
+    return joined->at;
+  }
+  if (is_there)
+    cap += cap / 2;
+  at = tnk__heap_alloc(run->heap, cap + 1);
+  if (at == NULL)
+    return NULL;
+  if (text.n_text > 0)
+    memcpy(at, text.as.text, text.n_text);
+  *joined = (tnk__joined_t){at, text.n_text + more, cap};
+  return at;
 }
 
 size_t tnk__capture(tnk__run_t *run) {

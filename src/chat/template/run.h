@@ -18,6 +18,14 @@ struct tnk__frame {
 
 typedef enum { TNK__GO_ON, TNK__GO_BREAK, TNK__GO_CONTINUE } tnk__flow_t;
 
+/* A text that was put together, in its room. */
+typedef struct {
+  char *at;
+  size_t n, cap;
+} tnk__joined_t;
+
+enum { TNK__MAX_JOINED = 4 };
+
 typedef struct tnk__run {
   const tnk__library_t *tables;
   /* tnk__exec_all(): for loops and macros, which statements run and which run
@@ -34,6 +42,7 @@ typedef struct tnk__run {
   size_t out_start; /* of `out`, when the rendering began */
   size_t captured;  /* where the outermost text that is taken aside begins */
   unsigned n_captures;
+  tnk__joined_t joined[TNK__MAX_JOINED];
   unsigned depth;
   uint32_t line;
   int err;
@@ -109,6 +118,10 @@ tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
 tnk__value_t tnk__undefined(tnk__value_t name);
 /* Refuse an undefined value by its name. Returns 1 when it was one. */
 int tnk__refuse_undefined(tnk__run_t *run, tnk__value_t value);
+/* A text again, in room for so many bytes more behind it; NULL: there is none.
+ * They are written once: of two who go on from one text, the later has a copy.
+ */
+char *tnk__text_room(tnk__run_t *run, tnk__value_t text, size_t more);
 /* Take the output aside from here on, and give it back as a text. */
 size_t tnk__capture(tnk__run_t *run);
 tnk__value_t tnk__captured(tnk__run_t *run, size_t mark);

@@ -49,6 +49,7 @@ typedef struct {
   tnk__heap_t scratch; /* of this pass */
   tnk__why_t *why;
   uint64_t n_compared;
+  tnk__is_known_cb is_known; /* NULL: nothing is lacking */
   int err;
 } pass_t;
 
@@ -338,76 +339,6 @@ static uint32_t param_slot(pass_t *pass, symbols_t *s, const char *name) {
   return entry != NULL ? entry->place.slot : 0;
 }
 
-/* 1: a body reads a name; 0: it does not; -1: it has written it before. */
-static int reads(const tnk__node_t *node, const char *name) {
-  const tnk__nodes_t *lists[4];
-  const tnk__node_t *parts[3];
-  int found = 0;
-
-  if (node == NULL)
-    return 0;
-  if (node->kind == TNK__NODE_NAME)
-    return tnk__value_is(node->value, name);
-  if (node->kind == TNK__NODE_SET || node->kind == TNK__NODE_SETBLOCK) {
-    if (node->a->kind == TNK__NODE_NAME && tnk__value_is(node->a->value, name))
-      return reads(node->b, name) == 1 ? 1 : -1;
-    found = reads(node->b, name);
-  } else {
-    parts[0] = node->kind == TNK__NODE_FOR || node->kind == TNK__NODE_MACRO
-                   ? NULL
-                   : node->a;
-    parts[1] = node->b;
-    parts[2] = node->c;
-    for (int i = 0; i < 3 && found == 0; i++)
-      found = reads(parts[i], name);
-  }
-  lists[0] = node->kind == TNK__NODE_FOR || node->kind == TNK__NODE_WITH ||
-                     node->kind == TNK__NODE_MACRO ||
-                     node->kind == TNK__NODE_CALLBLOCK
-                 ? NULL
-                 : &node->list;
-  lists[1] = &node->more;
-  lists[2] = &node->body;
-  lists[3] = &node->other;
-  for (int i = 0; i < 4; i++)
-    for (uint32_t k = 0; lists[i] != NULL && k < lists[i]->n && found == 0; k++)
-      found = reads(lists[i]->items[k], name);
-  return found;
-}
-
-static int body_reads(const tnk__nodes_t *body, const char *name) {
-  int found = 0;
-
-  for (uint32_t i = 0; i < body->n && found == 0; i++)
-    found = reads(body->items[i], name);
-  return found == 1;
-}
-
-static int writes_loop(const tnk__node_t *target) {
-  if (target->kind == TNK__NODE_TUPLE) {
-    for (uint32_t i = 0; i < target->list.n; i++)
-      if (writes_loop(target->list.items[i]))
-        return 1;
-    return 0;
-  }
-  return target->kind == TNK__NODE_NAME && tnk__value_is(target->value, "loop");
-}
-
-/* Whether anything below a loop assigns to `loop`. */
-static int sets_loop(const tnk__node_t *node) {
-  const tnk__nodes_t *const lists[] = {&node->body, &node->more, &node->other};
-
-  if ((node->kind == TNK__NODE_SET || node->kind == TNK__NODE_SETBLOCK ||
-       node->kind == TNK__NODE_FOR) &&
-      writes_loop(node->a))
-    return 1;
-  for (size_t i = 0; i < 3; i++)
-    for (uint32_t k = 0; k < lists[i]->n; k++)
-      if (sets_loop(lists[i]->items[k]))
-        return 1;
-  return 0;
-}
-
 static void annotate_for(pass_t *pass, symbols_t *s, tnk__node_t *node,
                          int is_soft) {
   unit_t *unit = node->flag ? new_unit(pass, s->unit) : s->unit;
@@ -417,7 +348,7 @@ static void annotate_for(pass_t *pass, symbols_t *s, tnk__node_t *node,
 
   if (pass->err != TNK_OK)
     return;
-  if (sets_loop(node)) {
+  if (tnk__node_sets_loop(node)) {
     fail(pass, TNK_EINVAL, node->line, "{% for %} cannot assign to \"loop\"");
     return;
   }
@@ -462,16 +393,16 @@ static void annotate_macro(pass_t *pass, symbols_t *s, tnk__node_t *node) {
     has_kwargs |= tnk__value_is(name, "kwargs");
     has_varargs |= tnk__value_is(name, "varargs");
   }
-  if (body_reads(&node->body, "caller")) {
+  if (tnk__node_reads(&node->body, "caller")) {
     if (extras->explicit_caller == 0)
       extras->caller = 1 + param_slot(pass, own, "caller");
     else if (extras->explicit_caller + node->more.n <= node->list.n)
       fail(pass, TNK_EINVAL, node->line,
            "the parameter \"caller\" of a macro needs a default");
   }
-  if (!has_kwargs && body_reads(&node->body, "kwargs"))
+  if (!has_kwargs && tnk__node_reads(&node->body, "kwargs"))
     extras->kwargs = 1 + param_slot(pass, own, "kwargs");
-  if (!has_varargs && body_reads(&node->body, "varargs"))
+  if (!has_varargs && tnk__node_reads(&node->body, "varargs"))
     extras->varargs = 1 + param_slot(pass, own, "varargs");
   collect_all(pass, own, &node->more);
   collect_all(pass, own, &node->body);
@@ -532,6 +463,24 @@ static void annotate_name(pass_t *pass, symbols_t *s, tnk__node_t *node) {
     fail(pass, TNK_EINTERNAL, node->line, "a variable has no place");
 }
 
+/* Whether parts of an expression may never be looked at: those that a test
+ * decides about, and in the reference those that are not needed to know
+ * beforehand what it is, as in "() and x is odd". */
+static int is_left_out(const pass_t *pass, const tnk__node_t *node) {
+  switch (node->kind) {
+  case TNK__NODE_IF:
+  case TNK__NODE_COND:
+    return 1;
+  case TNK__NODE_AND:
+  case TNK__NODE_OR:
+  case TNK__NODE_COMPARE:
+    return pass->is_known != NULL &&
+           pass->is_known(node, pass->heap->arena.alloc);
+  default:
+    return 0;
+  }
+}
+
 /* `is_soft`: this may never be run, so that filters and tests are missed only
  * when it is. */
 static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
@@ -574,14 +523,14 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
     annotate_children(pass, s, node, is_soft);
     return;
   default:
-    annotate_children(pass, s, node,
-                      is_soft || node->kind == TNK__NODE_IF ||
-                          node->kind == TNK__NODE_COND);
+    annotate_children(pass, s, node, is_soft || is_left_out(pass, node));
   }
 }
 
-int tnk__scope_resolve(tnk__node_t *root, tnk__heap_t *heap, tnk__why_t *why) {
-  pass_t pass = {.heap = heap, .why = why};
+int tnk__scope_resolve(tnk__node_t *root, tnk__is_known_cb is_known,
+                       tnk__heap_t *heap, tnk__why_t *why) {
+  pass_t pass = {
+      .heap = heap, .why = why, .is_known = root->flag ? is_known : NULL};
   symbols_t *s;
   unit_t *unit;
 

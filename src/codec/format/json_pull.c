@@ -158,25 +158,6 @@ static long hex4(const uint8_t *at, const uint8_t *end) {
   return value;
 }
 
-static uint8_t *put_utf8(uint8_t *out, long c) {
-  if (c < 0x80) {
-    *out++ = (uint8_t)c;
-  } else if (c < 0x800) {
-    *out++ = (uint8_t)(0xc0 | c >> 6);
-    *out++ = (uint8_t)(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    *out++ = (uint8_t)(0xe0 | c >> 12);
-    *out++ = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-    *out++ = (uint8_t)(0x80 | (c & 0x3f));
-  } else {
-    *out++ = (uint8_t)(0xf0 | c >> 18);
-    *out++ = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-    *out++ = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-    *out++ = (uint8_t)(0x80 | (c & 0x3f));
-  }
-  return out;
-}
-
 /* Read what follows "\u" at *at. The bytes never become more. -1: malformed. */
 static long read_unit(uint8_t **at, const uint8_t *end) {
   long c = hex4(*at, end);
@@ -208,7 +189,7 @@ static uint8_t *unescape(uint8_t **at, const uint8_t *end, uint8_t *out) {
   if ((*at)[1] == 'u') {
     *at += 2;
     c = read_unit(at, end);
-    return c < 0 ? NULL : put_utf8(out, c);
+    return c < 0 ? NULL : out + tnk__utf8_put(out, (uint32_t)c);
   }
   known = memchr(escapes, (*at)[1], sizeof(escapes) - 1);
   if (known == NULL)

@@ -50,38 +50,15 @@ static int is_invisible(uint32_t c) {
          (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff;
 }
 
-static size_t encode(char *out, uint32_t c) {
-  if (c < 0x80) {
-    out[0] = (char)c;
-    return 1;
-  }
-  if (c < 0x800) {
-    out[0] = (char)(0xc0 | c >> 6);
-    out[1] = (char)(0x80 | (c & 0x3f));
-    return 2;
-  }
-  if (c < 0x10000) {
-    out[0] = (char)(0xe0 | c >> 12);
-    out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-    out[2] = (char)(0x80 | (c & 0x3f));
-    return 3;
-  }
-  out[0] = (char)(0xf0 | c >> 18);
-  out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-  out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-  out[3] = (char)(0x80 | (c & 0x3f));
-  return 4;
-}
-
 static void put(words_t *words, uint32_t c) {
-  char text[4];
+  uint8_t text[4];
   size_t n;
 
   if (is_invisible(c) || c == ' ') {
     words->wants_blank = words->n > 0;
     return;
   }
-  n = encode(text, c);
+  n = tnk__utf8_put(text, c);
   if (words->is_full || words->n + n + 1 > MAX_WORDS) {
     words->is_full = 1;
     return;

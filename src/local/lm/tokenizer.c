@@ -1,4 +1,5 @@
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "codec/format/json_write.h"
 #include "local/lm/file.h"
 #include "local/lm/lm.h"
@@ -22,19 +23,14 @@ static int is_seen(unsigned byte) {
  * character 256 + n. */
 static void put_byte(tnk__json_writer_t *w, unsigned byte) {
   unsigned c = byte;
-  char text[3] = {0};
+  char text[4 + 1] = {0};
 
   if (!is_seen(byte)) {
     c = 256;
     for (unsigned b = 0; b < byte; b++)
       c += !is_seen(b);
   }
-  if (c < 0x80) {
-    text[0] = (char)c;
-  } else {
-    text[0] = (char)(0xc0 | c >> 6);
-    text[1] = (char)(0x80 | (c & 0x3f));
-  }
+  (void)tnk__utf8_put((uint8_t *)text, c);
   tnk__json_put_int(w, text, byte);
 }
 

@@ -48,7 +48,4 @@ static inline uint32_t tnk__utf8_get(const uint8_t *p) {
          (p[3] & 0x3fu);
 }
 
-/* Write a character; returns its length. */
-size_t tnk__utf8_put(uint8_t *out, uint32_t cp);
-
 #endif
