@@ -182,7 +182,7 @@ class Case:
                 weights = their_weights
         if (ids, weights) == (their_ids, their_weights):
             return ", ".join(names)
-        if any(MARK in m["content"] for m in messages) and (
+        if MARK in json.dumps(messages) and (
                 self.tokenizer.decode(ids) == self.tokenizer.decode(their_ids)):
             return "special"
         return None
