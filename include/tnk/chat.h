@@ -326,10 +326,10 @@ tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens);
  * begins behind the generation prompt, and ends with the text that ends answers
  * (of tnk_chat_template_stops()). `generation` blocks of the template are
  * heeded instead where it has them. With the plain template the last message,
- * if it is an answer, is followed by "User:", which belongs to it: the stop ends
- * there. Both ends must be ends of tokens, and each rendering the beginning of
- * the next; a template for which that does not hold, as it writes a message
- * differently once others follow, is refused with the reason.
+ * if it is an answer, is followed by "User:", which belongs to it: the stop
+ * ends there. Both ends must be ends of tokens, and each rendering the
+ * beginning of the next; a template for which that does not hold, as it writes
+ * a message differently once others follow, is refused with the reason.
  *
  * @param tokens   What it held is gone, also on failure.
  * @param options  NULL for defaults: a prompt.
