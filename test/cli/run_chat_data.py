@@ -43,16 +43,17 @@ def bytes_and_plain():
     got = run(data=[TWO, None, TWO["messages"][:2]])
     data = [json.loads(line) for line in got.stdout.splitlines()]
     check(got.returncode == 0 and len(data) == 2, "a datum a conversation", got.stderr)
-    check([learnt(d) for d in data] == [" 4\n\n", " Hello\n\n"], "the last answers", data)
+    check([learnt(d) for d in data] == [" 4\n\nUser:", " Hello\n\nUser:"], "the last answers", data)
     tokens = data[1]["model_input"]["chunks"][0]["tokens"]
-    check(bytes(tokens).decode() == "User: Hi\n\nAssistant: Hello\n", "the tokens", tokens)
+    check(bytes(tokens).decode() == "User: Hi\n\nAssistant: Hello\n\nUser",
+          "the tokens", tokens)
     check("2 conversations" in got.stderr, "what was done is told", got.stderr)
     lint = subprocess.run([TNK, "lint", "--loss", "cross_entropy", "-"], input=got.stdout,
                           capture_output=True, text=True, timeout=60)
     check(lint.returncode == 0 and lint.stdout == "2 examples, 0 wrong\n", "lint takes them",
           lint.stdout)
     got = run("--train-on", "all-answers", data=[TWO])
-    check(learnt(json.loads(got.stdout)) == " Hello\n\n 4\n\n", "all answers", got.stdout)
+    check(learnt(json.loads(got.stdout)) == " Hello\n\n 4\n\nUser:", "all answers", got.stdout)
     got = run("--train-on", "roles", "--role", "user", data=[TWO])
     check(learnt(json.loads(got.stdout)) == " Hi\n\n 2+2?\n\n", "a role", got.stdout)
 
@@ -61,16 +62,16 @@ def shown():
     got = run("--show", data=[TWO])
     check(got.stdout.splitlines()[1:] == [
         '  given      "User: Hi\\n\\nAssistant: Hello\\n\\nUser: 2+2?\\n\\nAssistant:"',
-        '  learnt (1) " 4\\n\\n"'], "what is learnt is shown", got.stdout)
+        '  learnt (1) " 4\\n\\nUser:"'], "what is learnt is shown", got.stdout)
     got = run("--show", data=[TWO], env={"NO_COLOR": "", "FORCE_COLOR": "1"})
-    check("\x1b[32m 4\n\n\x1b[0m" in got.stdout, "in colours", got.stdout)
+    check("\x1b[32m 4\n\nUser:\x1b[0m" in got.stdout, "in colours", got.stdout)
     odd = {"messages": [{"role": "user", "content": "\x1b[31m"},
                         {"role": "assistant", "content": "a\x07"}]}
     got = run("--show", data=[odd], env={"NO_COLOR": "", "FORCE_COLOR": "1"})
     check("\x1b[31m" not in got.stdout and "\x07" not in got.stdout,
           "and nothing else acts on the terminal", got.stdout)
     got = run("--count", data=[TWO])
-    check(got.stdout == "1: 54 tokens, 4 learnt\n", "tokens are counted", got.stdout)
+    check(got.stdout == "1: 59 tokens, 9 learnt\n", "tokens are counted", got.stdout)
 
 
 def templates():

@@ -125,8 +125,8 @@ struct tnk__node {
   uint32_t loop_slot;               /* of FOR: `loop` */
 };
 
-/* parse.c: whether a body reads a name before it writes it, and whether anything
- * below a loop assigns to `loop`. */
+/* parse.c: whether a body reads a name before it writes it, and whether
+ * anything below a loop assigns to `loop`. */
 int tnk__node_reads(const tnk__nodes_t *body, const char *name);
 int tnk__node_sets_loop(const tnk__node_t *node);
 /* Whether an expression is known before the template is run. */
