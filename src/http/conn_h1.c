@@ -175,7 +175,7 @@ static void complete(tnk__conn_t *conn, int is_open) {
 }
 
 static void note_body(tnk__conn_t *conn, tnk__exchange_t *ex) {
-  tnk__exchange_note_body(ex);
+  tnk__exchange_note_body(ex, tnk__context_now_ms(conn->http->context));
   if (ex->is_paused)
     tnk__stream_pause(conn->stream, 1);
 }
@@ -214,7 +214,8 @@ static void on_written(tnk__conn_t *conn, int cause) {
   if (err == TNK_ENOMEM)
     finish(conn, err, 0, 0);
   else if (conn->h1.ex != NULL && !conn->h1.is_writing)
-    tnk__exchange_note_out(conn->h1.ex);
+    tnk__exchange_note_out(conn->h1.ex,
+                           tnk__context_now_ms(conn->http->context));
 }
 
 static void on_next(tnk__deferred_t *call) {

@@ -95,6 +95,7 @@ static void say_goodbye(tnk__conn_t *conn) {
 }
 
 static void drop_out(tnk__h2_t *h2) {
+  h2->n_last = h2->out.len;
   tnk__wipe(h2->out.data, h2->out.len);
   tnk__buf_deinit(&h2->out);
 }
@@ -339,10 +340,7 @@ static void submit_fresh(tnk__h2_t *h2) {
   }
 }
 
-static void count_resets(tnk__conn_t *conn) {
-  tnk__h2_t *h2 = conn->h2;
-  const uint64_t now = now_of(conn);
-
+static void count_resets(tnk__h2_t *h2, uint64_t now) {
   h2->n_resets +=
       (double)(now - h2->resets_ms) * (double)MAX_RESETS / (double)RESETS_MS;
   if (h2->n_resets > MAX_RESETS)
@@ -353,7 +351,9 @@ static void count_resets(tnk__conn_t *conn) {
 static void submit_resets(tnk__conn_t *conn) {
   tnk__h2_t *h2 = conn->h2;
 
-  count_resets(conn);
+  if (tnk__list_empty(&h2->orphans))
+    return;
+  count_resets(h2, h2->now_ms);
   TNK__LIST_FOREACH_SAFE (node, next, &h2->orphans) {
     tnk__h2_stream_t *stream = stream_at(node);
     if (h2->n_resets < 1)
@@ -377,6 +377,10 @@ static int gather(tnk__h2_t *h2) {
     n = nghttp2_session_mem_send(h2->session, &data);
     if (n <= 0)
       return (int)n;
+    /* As much room at once as the last write took, which is much where many
+     * requests go out. */
+    if (h2->out.len == 0)
+      (void)tnk__buf_reserve(&h2->out, h2->n_last);
     if (tnk__buf_append(&h2->out, data, (size_t)n) != TNK_OK)
       return NGHTTP2_ERR_NOMEM;
     h2->n_out += (uint64_t)n;
@@ -444,6 +448,7 @@ static void flush(tnk__conn_t *conn) {
     set_pulse(conn);
     return;
   }
+  h2->now_ms = now_of(conn);
   submit_fresh(h2);
   submit_resets(conn);
   code = h2->broken != 0 ? h2->broken : gather(h2);
@@ -489,7 +494,7 @@ static void on_read(tnk__conn_t *conn, const uint8_t *data, size_t n) {
   tnk__h2_t *h2 = conn->h2;
   ssize_t code;
 
-  h2->alive_ms = now_of(conn);
+  h2->alive_ms = h2->now_ms = now_of(conn);
   h2->is_pinging = h2->is_doubted = 0;
   code = nghttp2_session_mem_recv(h2->session, data, n);
   if (code < 0)

@@ -197,8 +197,8 @@ void tnk__exchange_arm(tnk__exchange_t *ex, uint64_t after_ms) {
 }
 
 /* The timer looks when it fires: to move it each time would cost more. */
-void tnk__exchange_note_out(tnk__exchange_t *ex) {
-  ex->moved_ms = tnk__context_now_ms(ex->http->context);
+void tnk__exchange_note_out(tnk__exchange_t *ex, uint64_t now_ms) {
+  ex->moved_ms = now_ms;
 }
 
 uint64_t tnk__exchange_size(const tnk__exchange_t *ex) {
@@ -214,8 +214,8 @@ uint64_t tnk__exchange_size(const tnk__exchange_t *ex) {
 
 /* What a head is made of may drip for as long as a server likes, so only the
  * whole of it counts. */
-static void note_moved(tnk__exchange_t *ex) {
-  ex->moved_ms = tnk__context_now_ms(ex->http->context);
+static void note_moved(tnk__exchange_t *ex, uint64_t now_ms) {
+  ex->moved_ms = now_ms;
   if (!ex->has_head) {
     ex->took_ms = (uint32_t)(ex->moved_ms - ex->phase_ms);
     ex->phase_ms = ex->moved_ms;
@@ -223,11 +223,11 @@ static void note_moved(tnk__exchange_t *ex) {
   ex->has_head = 1;
 }
 
-void tnk__exchange_note_body(tnk__exchange_t *ex) {
+void tnk__exchange_note_body(tnk__exchange_t *ex, uint64_t now_ms) {
   const size_t n = ex->answer->body.len;
 
   if (ex->answer->status != 0)
-    note_moved(ex);
+    note_moved(ex, now_ms);
   if (!ex->is_streamed)
     return;
   ex->is_paused = n >= ENOUGH_BODY;

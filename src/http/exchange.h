@@ -32,9 +32,9 @@ void tnk__exchange_forget_answer(tnk__exchange_t *ex);
 void tnk__exchange_note_sent(tnk__exchange_t *ex);
 /* Note that more of the answer has come. Of one that is streamed, on_body may
  * be due; with is_paused set, reading must stop until the body is taken. */
-void tnk__exchange_note_body(tnk__exchange_t *ex);
+void tnk__exchange_note_body(tnk__exchange_t *ex, uint64_t now_ms);
 /* Note that the request is out: from now on the answer is waited for. */
-void tnk__exchange_note_out(tnk__exchange_t *ex);
+void tnk__exchange_note_out(tnk__exchange_t *ex, uint64_t now_ms);
 /* Begin the timeout, anew, of an exchange that has a slot of its lane; to look
  * after it in `after_ms` at the latest. */
 void tnk__exchange_arm(tnk__exchange_t *ex, uint64_t after_ms);

@@ -67,12 +67,15 @@ typedef struct tnk__h2 {
   uint32_t goaway; /* the server's reason, or NGHTTP2_NO_ERROR */
   const char *why; /* static text on what the server has done, or NULL */
   tnk__buf_t out;  /* being written */
+  size_t n_last;   /* bytes of it the last time */
   uint64_t n_out;  /* bytes given to the stream, with those of `out` */
   int is_writing;
   int write_failed;
   tnk__deferred_t flush;
   /* Frames since something was of use: a peer must not keep us busy. */
   size_t n_idle_frames;
+  uint64_t
+      now_ms; /* when reading or writing began, as it asks for every frame */
   uint64_t
       alive_ms; /* when the server was last heard of, or took what waited */
   tnk__timer_t pulse; /* looks for silence, and gives resets back */
@@ -81,6 +84,7 @@ typedef struct tnk__h2 {
   uint64_t pinged_ms; /* from when its answer is waited for; 0: not yet */
   uint64_t resets_ms; /* when n_resets was counted */
   double n_resets;    /* that may be sent */
+  unsigned named;     /* fields of h2_request.c whose names HPACK's table has */
 } tnk__h2_t;
 
 /* h2_stream.c */

@@ -19,15 +19,22 @@ typedef struct {
   const char *end;
 } text_t;
 
-/* Up to the next `stop`, which is skipped. */
+/* Fields of nearly every request. */
+enum { FEW_FIELDS = 32 };
+
+/* Up to the next `stop`, which is skipped, or all of it. */
 static text_t cut(text_t *rest, const char *stop) {
   const size_t n = strlen(stop);
   text_t word = *rest;
+  const char *at = rest->at;
 
-  while (rest->at + n <= rest->end && memcmp(rest->at, stop, n) != 0)
-    rest->at++;
-  word.end = rest->at;
-  rest->at += n;
+  /* Searched for by its first byte: this is done for each line of each request.
+   */
+  while ((at = memchr(at, *stop, (size_t)(rest->end - at))) != NULL &&
+         ((size_t)(rest->end - at) < n || memcmp(at, stop, n) != 0))
+    at++;
+  word.end = at != NULL ? at : rest->end;
+  rest->at = at != NULL ? at + n : rest->end;
   return word;
 }
 
@@ -53,13 +60,33 @@ static text_t text_of(const char *text) {
 static size_t count_lines(text_t head) {
   size_t n = 0;
 
-  for (const char *at = head.at; at < head.end; at++)
-    n += *at == '\n';
+  for (const char *at = head.at;
+       (at = memchr(at, '\n', (size_t)(head.end - at))) != NULL; at++)
+    n++;
   return n;
 }
 
+/* Those whose value is another one in each request. In HPACK's table it would
+ * be of no use, and push out what is: the credential among others, which would
+ * then be sent as a whole every few dozen requests. */
+static const char *const fleeting[] = {
+    "X-Idempotency-Key", "traceparent",
+    "X-Tinker-Create-Promise-Roundtrip-Time"};
+
+/* The first one of each goes into the table, for its name. */
+static uint8_t index_of(tnk__h2_t *h2, text_t name) {
+  for (unsigned i = 0; i < sizeof(fleeting) / sizeof(fleeting[0]); i++)
+    if (is(name, fleeting[i])) {
+      const int is_known = (h2->named >> i & 1) != 0;
+      h2->named |= 1u << i;
+      return is_known ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+    }
+  return NGHTTP2_NV_FLAG_NONE;
+}
+
 /* The fields of a head; `fields` has room for a line each and for two more. */
-static size_t read_head(nghttp2_nv *fields, text_t head, const char *scheme) {
+static size_t read_head(nghttp2_nv *fields, text_t head, tnk__h2_t *h2) {
+  const char *scheme = h2->conn->is_tls ? "https" : "http";
   size_t n = 4;
   text_t line;
 
@@ -73,8 +100,10 @@ static size_t read_head(nghttp2_nv *fields, text_t head, const char *scheme) {
     /* The two that we write ourselves are written just so. */
     if (is(name, "Host"))
       fields[3] = field(":authority", 10, value);
-    else if (!is(name, "Connection"))
-      fields[n++] = field(name.at, length(name), value);
+    else if (!is(name, "Connection")) {
+      fields[n] = field(name.at, length(name), value);
+      fields[n++].flags = index_of(h2, name);
+    }
   }
   return n;
 }
@@ -145,7 +174,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out,
   if (stream->n_body == total) {
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     stream->is_sent = 1;
-    tnk__exchange_note_out(stream->ex);
+    tnk__exchange_note_out(stream->ex, stream->h2->now_ms);
   }
   return (ssize_t)n;
 }
@@ -156,19 +185,22 @@ int tnk__h2_request(tnk__h2_stream_t *stream) {
   const text_t head = {(const char *)ex->head.data,
                        (const char *)ex->head.data + ex->head.len};
   const size_t room = count_lines(head) + 2;
-  nghttp2_nv *fields = tnk__alloc_array(h2->alloc, room, sizeof(*fields));
+  nghttp2_nv few[FEW_FIELDS];
+  nghttp2_nv *fields = room > FEW_FIELDS
+                           ? tnk__alloc_array(h2->alloc, room, sizeof(*fields))
+                           : few;
   nghttp2_data_provider body = {.source = {.ptr = stream},
                                 .read_callback = read_body};
   const int has_body = body_len(ex) > 0;
   int32_t id;
-  size_t n;
 
   if (fields == NULL)
     return TNK_ENOMEM;
-  n = read_head(fields, head, h2->conn->is_tls ? "https" : "http");
-  id = nghttp2_submit_request(h2->session, NULL, fields, n,
+  id = nghttp2_submit_request(h2->session, NULL, fields,
+                              read_head(fields, head, h2),
                               has_body ? &body : NULL, stream);
-  tnk__free(h2->alloc, fields);
+  if (fields != few)
+    tnk__free(h2->alloc, fields);
   if (id < 0)
     return TNK_ENOMEM;
   stream->id = id;

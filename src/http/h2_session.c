@@ -151,7 +151,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id,
   if (err != TNK_OK)
     tnk__h2_stream_over(stream, err, NULL);
   else
-    tnk__exchange_note_body(stream->ex);
+    tnk__exchange_note_body(stream->ex, h2->now_ms);
   if (err == TNK_OK && !stream->ex->is_paused)
     err = nghttp2_session_consume(session, id, n);
   else
@@ -184,7 +184,7 @@ static void on_message_frame(tnk__h2_t *h2, const nghttp2_frame *frame,
       tnk__h2_stream_over(stream, err, NULL);
     else if (stream->reader->state == TNK__HTTP_READ_BODY) {
       h2->n_idle_frames = 0;
-      tnk__exchange_note_body(stream->ex);
+      tnk__exchange_note_body(stream->ex, h2->now_ms);
     }
   }
   if (stream != NULL && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))

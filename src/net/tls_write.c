@@ -14,6 +14,9 @@
 /* Encrypt no more ahead of TCP than this. A record may go over it. */
 #define AHEAD_SIZE ((size_t)64 * 1024)
 #define FILLING_SIZE (2 * AHEAD_SIZE)
+/* What a record takes at most, and what is in it beside the owner's bytes. */
+#define RECORD_SIZE ((size_t)16 * 1024)
+#define RECORD_COST ((size_t)64)
 
 /* Always takes all: mbedTLS 3.6 does not read while it could not write. What
  * bounds `filling` is encrypt(), and its ceiling, which only a peer that makes
@@ -59,9 +62,25 @@ static int is_written(const tnk__tls_t *tls) {
          tls->filling.len == 0 && tls->write_error == 0 && tls->broken == 0;
 }
 
+/* Make room for the records of what is left of the owner's write, or for what
+ * may go ahead: at once, for they would grow by being copied. */
+static void make_room(tnk__tls_t *tls) {
+  size_t n = 0;
+
+  for (unsigned i = tls->at; i < tls->n_plain; i++)
+    n += tls->plain[i].len;
+  if (n > AHEAD_SIZE)
+    n = AHEAD_SIZE;
+  n += (n / RECORD_SIZE + 1) * RECORD_COST;
+  if (n > tls->filling.cap && tls->filling.len == 0)
+    (void)tnk__buf_reserve(&tls->filling, n);
+}
+
 /* Encrypt as much of the owner's write as may go ahead of TCP. */
 static void encrypt(tnk__tls_t *tls) {
   tls->wants_read = 0;
+  if (tls->at < tls->n_plain)
+    make_room(tls);
   while (tls->state == TNK__TLS_OPEN && tls->write_error == 0 &&
          tls->broken == 0 && tls->at < tls->n_plain &&
          tls->filling.len < AHEAD_SIZE) {
