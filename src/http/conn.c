@@ -37,6 +37,7 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
   if (!origin->is_tls && via != NULL && via->kind == TNK__PROXY_HTTP)
     conn->relay = via;
   conn->is_tls = origin->is_tls;
+  conn->began_ms = tnk__context_now_ms(http->context);
   tnk__list_init(&conn->link);
   err = tnk__stream_open(&conn->stream, http->net, origin, via,
                          http->connect_timeout_ms, &stream_events, conn);

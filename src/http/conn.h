@@ -100,6 +100,7 @@ struct tnk__conn {
   /* The proxy that gets the requests themselves, or NULL. */
   const tnk__via_t *relay;
   int is_tls;
+  uint64_t began_ms;   /* to connect */
   uint64_t number;     /* among those of its client, from 1 */
   int is_mute;         /* it is open, and no answer has come; the pool's */
   tnk__timer_t timer;  /* of being unused; before, of becoming ready */

@@ -449,6 +449,7 @@ static void on_open(tnk__conn_t *conn) {
   tnk__exchange_t *ex;
 
   pool->n_connecting--;
+  pool->connect_ms = now_of(pool) - conn->began_ms;
   conn->is_mute = !conn->kind->is_shared;
   pool->n_mute += conn->is_mute != 0;
   tnk__speak_opened(pool, conn);

@@ -32,8 +32,9 @@ typedef struct tnk__pool {
   const char *tls_version; /* of the latest connection; NULL: none, or no TLS */
   int n_strikes; /* signs that the server refuses HTTP/2; 2 are enough */
   int refuses_http1;
-  int has_worked;  /* an answer has come */
-  size_t capacity; /* of the latest connection */
+  int has_worked;      /* an answer has come */
+  uint64_t connect_ms; /* what it took to open the latest connection */
+  size_t capacity;     /* of the latest connection */
   size_t n_exchanges;
   tnk__line_t line;     /* the exchanges that wait for a connection */
   tnk__timer_t again;   /* when to look after those who wait for others */

@@ -7,6 +7,10 @@
 
 /* New connections that may break under one exchange. */
 enum { MAX_REFUSED = 8 };
+/* Who refuses a connection ends it about a round trip after the request has
+ * gone out; connecting took one at least. An end that comes later is another
+ * accident: whoever waited would wait for others without a reason. */
+enum { AT_ONCE_MS = 50, TRIPS = 2 };
 
 static size_t n_open(const tnk__pool_t *pool) {
   return pool->n_conns - pool->n_connecting;
@@ -29,12 +33,19 @@ int tnk__refused_by_failing(const tnk__pool_t *pool, int err) {
          n_working(pool) > 0;
 }
 
+static int came_at_once(const tnk__pool_t *pool, const tnk__exchange_t *ex) {
+  const uint64_t now = tnk__context_now_ms(pool->http->context);
+
+  return now - ex->moved_ms <= AT_ONCE_MS + TRIPS * pool->connect_ms;
+}
+
 int tnk__refused_by_closing(const tnk__pool_t *pool, const tnk__exchange_t *ex,
                             int was_reused, int err) {
   return !was_reused && !ex->wants_fresh &&
          (!ex->replayed || ex->n_refused > 0) && err == TNK_ECONN &&
          ex->answer == NULL && (ex->replayable || !ex->sent) &&
-         ex->n_refused < MAX_REFUSED && n_working(pool) > 0;
+         ex->n_refused < MAX_REFUSED && n_working(pool) > 0 &&
+         came_at_once(pool, ex);
 }
 
 int tnk__refused_by_answer(const tnk__pool_t *pool, const tnk__exchange_t *ex,

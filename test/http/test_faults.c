@@ -419,3 +419,40 @@ TEST(bytes_that_nobody_asked_for_end_a_connection) {
   CHECK_INT(mock_n_connections(f.mock), 2);
   fixture_close(&f);
 }
+
+static void poll_held(fixture_t *f, call_t *call, size_t i) {
+  tnk__http_request_t request =
+      request_to(f->mock, TNK__LANE_POLL, "GET", "/hold");
+
+  request.replayable = 1;
+  call_send(f, call, &request);
+  mock_wait(f->mock, i + 1);
+}
+
+/* A new connection that is ended at once, while others work, was refused: the
+ * exchange waits for those. One that is ended later was not, and its owner
+ * hears of it instead of waiting for what has nothing to do with it. */
+TEST(a_connection_that_ends_later_was_not_refused) {
+  call_t first;
+  call_t late;
+  call_t refused;
+  fixture_t f;
+
+  mock_only_http1("over HTTP/2 they share a connection");
+  fixture_open(&f);
+  poll_held(&f, &first, 0);
+  poll_held(&f, &late, 1);
+  tnk__context_advance(&f.c.loop, 100);
+  mock_cut(mock_request(f.mock, 1), NULL);
+  call_wait(&f, &late);
+  CHECK_INT(late.err, TNK_ECONN);
+  CHECK_INT(f.c.n_warnings, 0);
+  poll_held(&f, &refused, 2);
+  mock_cut(mock_request(f.mock, 2), NULL);
+  mock_turns(f.mock, 20);
+  CHECK_INT(refused.n_done, 0);
+  CHECK_INT(f.c.n_warnings, 1);
+  tnk__exchange_cancel(&first.ex);
+  tnk__exchange_cancel(&refused.ex);
+  fixture_close(&f);
+}
