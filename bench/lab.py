@@ -168,6 +168,46 @@ http {
         self.process.wait()
 
 
+class Squid:
+    """squid, which lets a client have so many tunnels."""
+
+    CONFIG = """
+http_port 127.0.0.1:%(port)d
+pid_filename none
+access_log none
+cache_log %(folder)s/log
+cache_store_log none
+cache deny all
+shutdown_lifetime 0 seconds
+acl many maxconn %(tunnels)d
+http_access deny many
+http_access allow localhost
+http_access deny all
+"""
+
+    def __init__(self, tunnels):
+        self._folder = tempfile.TemporaryDirectory()
+        # It gives up root's rights.
+        os.chmod(self._folder.name, 0o777)
+        port = free_port()
+        self.url = "http://127.0.0.1:%d" % port
+        config = os.path.join(self._folder.name, "conf")
+        with open(config, "w") as file:
+            file.write(self.CONFIG % {"folder": self._folder.name, "port": port, "tunnels": tunnels})
+        command = [find("squid"), "-N", "-f", config]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if not wait_for_port(port, self.process):
+            sys.exit("squid does not start: " + " ".join(command))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self._folder.cleanup()
+
+
 class Store:
     """nginx with files of these sizes, over plain HTTP: `urls` has their names."""
 
@@ -239,6 +279,7 @@ class Lab:
         self.build, self.python, self.rounds, self.quick = build, python, rounds, quick
         self.rows = []
         self.ca_file = None
+        self.proxy = None
         self._certificates = None
         self._folder = tempfile.TemporaryDirectory()
         self.version = None
@@ -282,6 +323,8 @@ class Lab:
     def environment(self, url):
         env = {**os.environ, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-bench",
                "TINKER_TELEMETRY": "0", "no_proxy": "*", "PYTHONWARNINGS": "ignore"}
+        if self.proxy:
+            env.update(no_proxy="", https_proxy=self.proxy)
         if url.startswith("https:"):
             env["SSL_CERT_FILE"] = self.ca_file
         return env

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from groups import PROMPT, held_memory, need, sample_args
+from lab import Squid
 
 # ---- TLS ---------------------------------------------------------------------
 
@@ -103,6 +104,17 @@ def limits(lab):
             results = lab.medians(commands, link.url, rounds=min(lab.rounds, 3))
         lab.row("seconds for %d samples of 3 s through 50 connections%s" % (n, suffix), results, "wall_s",
                 target="<= %d" % target)
+    if need("squid", "squid"):
+        tunnels(lab, commands, "seconds for %d samples of 3 s through 50 tunnels of squid, TLS" % n)
+
+
+def tunnels(lab, commands, label):
+    """The same where a proxy grants no more than 50 tunnels."""
+    with lab.stub("--latency-ms", "3000", tls=True) as stub, Squid(50) as squid:
+        lab.proxy = squid.url
+        results = lab.medians(commands, stub.url, rounds=min(lab.rounds, 3))
+        lab.proxy = None
+    lab.row(label, results, "wall_s", target="<= 4")
 
 
 def narrow(lab):
