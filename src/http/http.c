@@ -145,9 +145,12 @@ static void tell_wait(tnk__exchange_t *ex) {
 
 static void give_slot(tnk__exchange_t *ex) {
   ex->http->lanes[ex->lane].n_in_flight++;
-  tnk__exchange_arm(ex, ex->timeout_ms);
   tnk__pool_run(ex);
-  if (ex->tells_wait && ex->state == TNK__EXCHANGE_WAITING)
+  if (ex->state != TNK__EXCHANGE_WAITING)
+    return;
+  /* On a connection its time has begun already. */
+  tnk__exchange_arm(ex, ex->timeout_ms);
+  if (ex->tells_wait)
     tell_wait(ex);
 }
 

@@ -51,10 +51,11 @@ static int may_be(const tnk__exchange_t *ex) {
 }
 
 uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex) {
-  const uint64_t silent_ms = now_of(ex) - ex->moved_ms;
+  uint64_t silent_ms;
 
   if (!may_be(ex))
     return 0;
+  silent_ms = now_of(ex) - ex->moved_ms;
   return silent_ms < MUTE_MS ? MUTE_MS - silent_ms : AGAIN_MS;
 }
 

@@ -432,7 +432,7 @@ static void poll_held(fixture_t *f, call_t *call, size_t i) {
 /* A new connection that is ended at once, while others work, was refused: the
  * exchange waits for those. One that is ended later was not, and its owner
  * hears of it instead of waiting for what has nothing to do with it. */
-TEST(a_connection_that_ends_later_was_not_refused) {
+TEST(B9_a_connection_that_ends_later_was_not_refused) {
   call_t first;
   call_t late;
   call_t refused;
