@@ -23,7 +23,7 @@ typedef struct {
 enum { FEW_FIELDS = 32 };
 
 /* Up to the next `stop`, which is skipped, or all of it. */
-static text_t cut(text_t *rest, const char *stop) {
+static inline text_t cut(text_t *rest, const char *stop) {
   const size_t n = strlen(stop);
   text_t word = *rest;
   const char *at = rest->at;
@@ -42,7 +42,7 @@ static size_t length(text_t text) {
   return (size_t)(text.end - text.at);
 }
 
-static int is(text_t text, const char *name) {
+static inline int is(text_t text, const char *name) {
   return length(text) == strlen(name) &&
          memcmp(text.at, name, length(text)) == 0;
 }
@@ -66,22 +66,24 @@ static size_t count_lines(text_t head) {
   return n;
 }
 
-/* Those whose value is another one in each request. In HPACK's table it would
- * be of no use, and push out what is: the credential among others, which would
- * then be sent as a whole every few dozen requests. */
-static const char *const fleeting[] = {
-    "X-Idempotency-Key", "traceparent",
-    "X-Tinker-Create-Promise-Roundtrip-Time"};
+/* Fields whose value is another one in each request, a bit for each; 0: others.
+ * In HPACK's table it would be of no use, and push out what is: the credential
+ * among others, which would then be sent as a whole every few dozen requests.
+ */
+static unsigned fleeting(text_t name) {
+  return is(name, "X-Idempotency-Key")                        ? 1
+         : is(name, "X-Tinker-Create-Promise-Roundtrip-Time") ? 2
+         : is(name, "traceparent")                            ? 4
+                                                              : 0;
+}
 
 /* The first one of each goes into the table, for its name. */
-static uint8_t index_of(tnk__h2_t *h2, text_t name) {
-  for (unsigned i = 0; i < sizeof(fleeting) / sizeof(fleeting[0]); i++)
-    if (is(name, fleeting[i])) {
-      const int is_known = (h2->named >> i & 1) != 0;
-      h2->named |= 1u << i;
-      return is_known ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
-    }
-  return NGHTTP2_NV_FLAG_NONE;
+static uint8_t flags_of(tnk__h2_t *h2, text_t name) {
+  const unsigned bit = fleeting(name);
+  const int is_known = (h2->named & bit) != 0;
+
+  h2->named |= bit;
+  return is_known ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
 }
 
 /* The fields of a head; `fields` has room for a line each and for two more. */
@@ -102,7 +104,7 @@ static size_t read_head(nghttp2_nv *fields, text_t head, tnk__h2_t *h2) {
       fields[3] = field(":authority", 10, value);
     else if (!is(name, "Connection")) {
       fields[n] = field(name.at, length(name), value);
-      fields[n++].flags = index_of(h2, name);
+      fields[n++].flags = flags_of(h2, name);
     }
   }
   return n;

@@ -405,3 +405,40 @@ TEST_LIMIT(cancels_keep_to_a_budget_of_resets, 30) {
     CHECK_INT(calls[k].n_done, 0);
   fixture_close(&f);
 }
+
+/* What is another value in each request must not push the rest, the credential
+ * above all, out of HPACK's table. */
+TEST(a_credential_is_sent_as_a_whole_once) {
+  enum { N = 200, EACH = 120 };
+  static char credential[1500];
+  char key[64];
+  char trip[32];
+  const tnk_pair_t always[] = {{"X-API-Key", credential}};
+  const tnk_pair_t fleeting[] = {
+      {"X-Idempotency-Key", key},
+      {"X-Tinker-Create-Promise-Roundtrip-Time", trip}};
+  tnk__http_request_t request;
+  uint64_t before;
+  call_t call;
+  fixture_t f;
+
+  memset(credential, 'k', sizeof(credential) - 1);
+  fixture_open_http2(&f);
+  call_get(&f, "/ok");
+  request = request_to(f.mock, TNK__LANE_CONTROL, "GET", "/ok");
+  request.headers = always;
+  request.n_headers = 1;
+  request.more_headers = fleeting;
+  request.n_more_headers = 2;
+  before = f.c.loop.counters.n_bytes_sent;
+  for (int i = 0; i < N; i++) {
+    snprintf(key, sizeof(key), "tnk-063f462a-1d29-4875-acf3-%012d", i);
+    snprintf(trip, sizeof(trip), "0.%03d", i);
+    call_send(&f, &call, &request);
+    call_wait(&f, &call);
+    CHECK_INT(call.err, TNK_OK);
+  }
+  CHECK(f.c.loop.counters.n_bytes_sent - before <
+        sizeof(credential) + N * EACH);
+  fixture_close(&f);
+}
