@@ -11,8 +11,8 @@
 /* It could not be made. */
 int tnk__refused_by_failing(const tnk__pool_t *pool, int err);
 /* It was closed under its first exchange at once, before anything had come, and
- * that can go out again. One that was to have a fresh one has met a failure before: its
- * owner decides. */
+ * that can go out again. One that was to have a fresh one has met a failure
+ * before: its owner decides. */
 int tnk__refused_by_closing(const tnk__pool_t *pool, const tnk__exchange_t *ex,
                             int was_reused, int err);
 /* Its first answer says so, and it ends. The answer is the caller's all the
