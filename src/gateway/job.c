@@ -59,38 +59,6 @@ static void succeed(tnk__gw_job_t *job) {
   free_job(job);
 }
 
-/* ---- What the service says ---- */
-
-static int status_of(const tnk_error_t *error) {
-  static const struct {
-    int code;
-    int status;
-  } known[] = {
-      {TNK_ERATE, 429},     {TNK_EBILLING, 402},  {TNK_EREQUEST, 400},
-      {TNK_ETIMEDOUT, 504}, {TNK_EFULL, 503},     {TNK_ECLOSED, 503},
-      {TNK_EBUDGET, 503},   {TNK_EINVAL, 400},    {TNK_ENOMEM, 500},
-      {TNK_EINTERNAL, 500}, {TNK_ECANCELED, 503},
-  };
-
-  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-    if (known[i].code == error->code)
-      return known[i].status;
-  if (error->code == TNK_EFAILED && error->category == TNK_CATEGORY_USER)
-    return 400;
-  return 502;
-}
-
-/* A failure of the key or the account is not the client's, who has another. */
-static void set_fault(tnk__gw_fault_t *fault, const tnk_promise_t *promise) {
-  const tnk_error_t *error = tnk_promise_error(promise);
-
-  if (error == NULL)
-    (void)tnk__gw_fault(fault, 500, NULL, "out of memory");
-  else
-    (void)tnk__gw_fault(fault, status_of(error), NULL, "the service: %s",
-                        error->text);
-}
-
 /* What becomes of a request is in the record: that it was asked, and then its
  * turns, or why there are none. Without either the process has ended. */
 static int note(const tnk__gw_job_t *job, const char *type, const char *name,
@@ -123,7 +91,7 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
   int written;
 
   if (status != TNK_OK)
-    set_fault(&fault, promise);
+    tnk__gw_service_fault(&fault, promise);
   if (status != TNK_OK || job->req == NULL)
     (void)note(job, job->req == NULL ? "gone" : "failed", "why",
                tnk_err_name(status));

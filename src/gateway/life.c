@@ -173,6 +173,8 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .why = why,
       .n_why = why_size,
       .alloc = &gateway->alloc,
+      .admit = tnk__gw_admit,
+      .refuse = tnk__gw_refuse_early,
       .handle = tnk__gw_handle,
       .user = gateway};
   int is_ip6 = strchr(host, ':') != NULL;

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "codec/format/json_write.h"
@@ -45,7 +46,7 @@ static const char *credential(const tnk__srv_req_t *req) {
   const char *bearer = tnk__srv_req_header(req, "authorization");
   const char *key = tnk__srv_req_header(req, "x-api-key");
 
-  if (bearer != NULL && strncmp(bearer, "Bearer ", 7) == 0)
+  if (bearer != NULL && strncasecmp(bearer, "Bearer ", 7) == 0)
     return bearer + 7;
   return key != NULL ? key : "";
 }
@@ -69,37 +70,35 @@ static int is_of_a_page(const tnk_gateway_t *gateway,
   return strcmp(host, strstr(gateway->address, "//") + 2) != 0;
 }
 
-/* The key, and a session behind it. 0, or -1: refused. */
-static int check_key(tnk__gw_call_t *call) {
-  const char *key = call->gateway->key;
-  const char *given = credential(call->req);
-  size_t n_key = key != NULL ? strlen(key) : strcspn(given, ":");
+/* The key of a client, and a session behind it, are `n_key` bytes of `given`,
+ * a colon, and the rest. */
+static size_t length_of_key(const tnk_gateway_t *gateway, const char *given) {
   size_t n = strlen(given);
-  int has_name = n > n_key && given[n_key] == ':';
+  size_t n_key =
+      gateway->key != NULL ? strlen(gateway->key) : strcspn(given, ":");
 
-  if (has_name)
-    n = n_key;
-  if (key == NULL && is_of_a_page(call->gateway, call->req)) {
-    tnk__gw_call_refuse(
-        call, 403, NULL,
-        "web pages, and names other than localhost, need a key");
-    return -1;
-  }
-  if (key != NULL && !is_key(key, given, n)) {
-    tnk__gw_call_refuse(call, 401, "invalid_api_key",
-                        "the key of this gateway is another");
-    return -1;
-  }
-  return has_name && given[n_key + 1] != '\0'
-             ? set_session(call, given + n_key + 1, strlen(given + n_key + 1))
-             : 0;
+  return n > n_key && given[n_key] == ':' ? n_key : n;
+}
+
+/* Who may ask, told before the body is read. */
+int tnk__gw_admit(tnk__srv_req_t *req, void *user) {
+  const tnk_gateway_t *gateway = user;
+  const char *given = credential(req);
+
+  if (gateway->key == NULL)
+    return is_of_a_page(gateway, req) ? 403 : 0;
+  return is_key(gateway->key, given, length_of_key(gateway, given)) ? 0 : 401;
 }
 
 /* The path says most, then the header, then the key. */
 static int find_session(tnk__gw_call_t *call) {
   const char *header = tnk__srv_req_header(call->req, "x-tnk-session");
-  size_t n;
+  const char *given = credential(call->req);
+  size_t n = length_of_key(call->gateway, given);
 
+  if (given[n] == ':' && given[n + 1] != '\0' &&
+      set_session(call, given + n + 1, strlen(given + n + 1)) != 0)
+    return -1;
   if (header != NULL && set_session(call, header, strlen(header)) != 0)
     return -1;
   if (strncmp(call->path, "/s/", 3) != 0)
@@ -245,13 +244,32 @@ static tnk__gw_api_t api_of(const char *path) {
   return TNK__GW_CHAT;
 }
 
-void tnk__gw_handle(tnk__srv_req_t *req, void *user) {
-  tnk__gw_call_t call = {.gateway = user, .req = req, .path = req->path};
+static tnk__gw_call_t call_of(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
   const char *slash = strncmp(req->path, "/s/", 3) == 0
                           ? strchr(req->path + 3, '/')
                           : req->path;
 
-  call.api = api_of(slash != NULL ? slash : "");
-  if (check_key(&call) == 0 && find_session(&call) == 0)
+  return (tnk__gw_call_t){.gateway = gateway,
+                          .req = req,
+                          .path = req->path,
+                          .api = api_of(slash != NULL ? slash : "")};
+}
+
+void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
+                          void *user) {
+  tnk__gw_call_t call = call_of(user, req);
+
+  if (status == 401)
+    text = "the key of this gateway is another";
+  else if (status == 403)
+    text = "web pages, and names other than localhost, need a key";
+  tnk__gw_call_refuse(&call, status, status == 401 ? "invalid_api_key" : NULL,
+                      "%s", text);
+}
+
+void tnk__gw_handle(tnk__srv_req_t *req, void *user) {
+  tnk__gw_call_t call = call_of(user, req);
+
+  if (find_session(&call) == 0)
     route(&call);
 }

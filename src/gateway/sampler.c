@@ -86,8 +86,10 @@ static void answer(use_t *use, int err, uint32_t version) {
     tnk__srv_req_reply_text(req, 200, "application/json", text);
     return;
   }
-  (void)tnk__gw_fault(&fault, err == TNK_ENOMEM ? 500 : 400, NULL, "%s",
-                      tnk_promise_text(use->promise));
+  tnk__gw_service_fault(&fault, use->promise);
+  /* There are no such weights: the client's mistake here, not the service's. */
+  if (err == TNK_ENOTFOUND)
+    fault.status = 404;
   tnk__gw_refuse(use->gateway, req, TNK__GW_CHAT, &fault);
 }
 

@@ -50,3 +50,36 @@ void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
 const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
   return call->session[0] != '\0' ? call->session : "default";
 }
+
+/* ---- What the service says ---- */
+
+static int status_of(const tnk_error_t *error) {
+  static const struct {
+    int code;
+    int status;
+  } known[] = {
+      {TNK_ERATE, 429},     {TNK_EBILLING, 402},  {TNK_EREQUEST, 400},
+      {TNK_ETIMEDOUT, 504}, {TNK_EFULL, 503},     {TNK_ECLOSED, 503},
+      {TNK_EBUDGET, 503},   {TNK_EINVAL, 400},    {TNK_ENOMEM, 500},
+      {TNK_EINTERNAL, 500}, {TNK_ECANCELED, 503},
+  };
+
+  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+    if (known[i].code == error->code)
+      return known[i].status;
+  if (error->code == TNK_EFAILED && error->category == TNK_CATEGORY_USER)
+    return 400;
+  return 502;
+}
+
+/* A failure of the key or the account is not the client's, who has another. */
+void tnk__gw_service_fault(tnk__gw_fault_t *fault,
+                           const tnk_promise_t *promise) {
+  const tnk_error_t *error = tnk_promise_error(promise);
+
+  if (error == NULL)
+    (void)tnk__gw_fault(fault, 500, NULL, "out of memory");
+  else
+    (void)tnk__gw_fault(fault, status_of(error), NULL, "the service: %s",
+                        error->text);
+}

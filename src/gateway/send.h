@@ -17,5 +17,8 @@ void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
                          const char *code, const char *format, ...);
 /* The name of its session. */
 const char *tnk__gw_call_session(const tnk__gw_call_t *call);
+/* Why the service has failed, as a fault of ours. */
+void tnk__gw_service_fault(tnk__gw_fault_t *fault,
+                           const tnk_promise_t *promise);
 
 #endif

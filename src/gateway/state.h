@@ -106,7 +106,12 @@ typedef struct {
   char session[TNK__GW_MAX_SESSION + 1]; /* "": none is named */
 } tnk__gw_call_t;
 
-/* The handler of all requests. */
+/* Whether a request may come: 0, or a status. */
+int tnk__gw_admit(tnk__srv_req_t *req, void *user);
+/* Refuse one that does not come to the handler, in the shape of its API. */
+void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
+                          void *user);
+/* The handler of all others. */
 void tnk__gw_handle(tnk__srv_req_t *req, void *user);
 
 /* ---- reward.c ---- */

@@ -117,6 +117,13 @@ typedef struct {
   /* For servers that fail on purpose. May be NULL; outlive the server. */
   const tnk__srv_hooks_t *hooks;
   void *hooks_user;
+  /* Called when the head of a request has come, before its body is read: 0, or
+   * a status to refuse it with. May be NULL. */
+  int (*admit)(tnk__srv_req_t *req, void *user);
+  /* Answers a request that is refused, by `admit` or because it cannot be read;
+   * `text` is a sentence, "" for those of `admit`. Its headers are gone, and
+   * its path may be cut. NULL: {"detail": text}. */
+  void (*refuse)(tnk__srv_req_t *req, int status, const char *text, void *user);
   /* Called for each complete request; must answer or park it. */
   void (*handle)(tnk__srv_req_t *req, void *user);
   /* Called with each answer, before a hook changes it; may be NULL. */

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -60,37 +61,55 @@ void tnk__srv_req_gone(tnk__srv_req_t *req) {
     on_gone(req, req->user);
 }
 
-/* What has come of the headers may end in the middle of one: forget it. What
- * hooks have decided is forgotten too: the request never came to be. */
-void tnk__srv_req_refuse(tnk__srv_req_t *req, int status) {
+static const char *text_of(int refusal) {
   static const struct {
     int refusal;
-    int status;
-    const char *type;
     const char *text;
   } known[] = {
-      {400, 400, "application/json",
-       "{\"detail\":\"Invalid HTTP request received.\"}"},
-      {413, 413, "application/json",
-       "{\"detail\":\"Request body is too large\"}"},
-      {414, 414, "application/json",
-       "{\"detail\":\"Request target is too long\"}"},
-      {431, 431, "application/json",
-       "{\"detail\":\"Request headers are too large\"}"},
-      {503, 503, "application/json", "{\"detail\":\"Out of memory\"}"},
-      {TNK__SRV_REFUSE_TARGET, 400, "application/json",
-       "{\"detail\":\"Malformed request target\"}"},
-      /* As the edges say it that stand before servers. */
-      {TNK__SRV_REFUSE_FULL, 503, "text/html",
-       "<html><head><title>503 Service Unavailable</title></head>\r\n"
-       "<body><h1>503 Service Unavailable</h1>"
-       "<p>Too many connections.</p></body></html>\r\n"},
+      {400, "Invalid HTTP request received."},
+      {413, "Request body is too large"},
+      {414, "Request target is too long"},
+      {431, "Request headers are too large"},
+      {503, "Out of memory"},
+      {TNK__SRV_REFUSE_TARGET, "Malformed request target"},
+      {TNK__SRV_REFUSE_FULL, "Too many connections"},
   };
-  size_t i = 0;
+
+  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+    if (known[i].refusal == refusal)
+      return known[i].text;
+  return "";
+}
+
+/* What has come of the headers may end in the middle of one: forget it. What
+ * hooks have decided is forgotten too: the request never came to be. */
+void tnk__srv_req_refuse(tnk__srv_req_t *req, int refusal) {
+  const tnk__srv_config_t *config = &req->http->config;
+  const char *text = text_of(refusal);
+  int status = refusal > 0                         ? refusal
+               : refusal == TNK__SRV_REFUSE_TARGET ? 400
+                                                   : 503;
+  char detail[128];
 
   tnk__buf_clear(&req->head);
   tnk__srv_req_forget(req);
-  while (i + 1 < sizeof(known) / sizeof(*known) && known[i].refusal != status)
-    i++;
-  tnk__srv_req_reply_text(req, known[i].status, known[i].type, known[i].text);
+  if (config->refuse != NULL) {
+    /* One that came to the end has its number. */
+    if (refusal != TNK__SRV_REFUSE_TARGET)
+      req->n = ++req->http->n_requests;
+    tnk__srv_req_take_path(req);
+    config->refuse(req, status, text, config->user);
+    return;
+  }
+  /* As the edges say it that stand before servers. */
+  if (refusal == TNK__SRV_REFUSE_FULL) {
+    tnk__srv_req_reply_text(
+        req, status, "text/html",
+        "<html><head><title>503 Service Unavailable</title></head>\r\n"
+        "<body><h1>503 Service Unavailable</h1>"
+        "<p>Too many connections.</p></body></html>\r\n");
+    return;
+  }
+  (void)snprintf(detail, sizeof(detail), "{\"detail\":\"%s\"}", text);
+  tnk__srv_req_reply_text(req, status, "application/json", detail);
 }

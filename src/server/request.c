@@ -118,7 +118,10 @@ int tnk__srv_req_end_value(tnk__srv_req_t *req) {
 int tnk__srv_req_end_head(tnk__srv_req_t *req, uint64_t n_body) {
   const tnk__srv_config_t *config = &req->http->config;
   const char *url;
+  int refusal = config->admit != NULL ? config->admit(req, config->user) : 0;
 
+  if (refusal != 0)
+    return refusal;
   if (n_body > config->max_body)
     return 413;
   if (config->hooks == NULL)
@@ -192,6 +195,11 @@ static int take_url(tnk__srv_req_t *req) {
   req->query = mark != NULL ? mark : "";
   req->path = url;
   return url[0] == '/' && url_decode(url);
+}
+
+void tnk__srv_req_take_path(tnk__srv_req_t *req) {
+  if (req->path[0] == '\0')
+    (void)take_url(req);
 }
 
 int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method) {

@@ -39,8 +39,10 @@ int tnk__srv_req_add_body(tnk__srv_req_t *req, const void *at, size_t n,
                           uint64_t announced);
 /* The request is complete: hand it out. A refusal. */
 int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method);
-/* Answer a request that cannot be served; `status` is a refusal. */
-void tnk__srv_req_refuse(tnk__srv_req_t *req, int status);
+/* Find the path of one that is not complete, as far as it has come. */
+void tnk__srv_req_take_path(tnk__srv_req_t *req);
+/* Answer a request that cannot be served; `refusal` is one. */
+void tnk__srv_req_refuse(tnk__srv_req_t *req, int refusal);
 /* It cannot be answered any more: tell whoever has parked it, if anybody has.
  */
 void tnk__srv_req_gone(tnk__srv_req_t *req);

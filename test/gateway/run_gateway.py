@@ -5,8 +5,10 @@ usage: run_gateway.py TNK_COMMAND
 
 Output is TAP, see test/support/tap.py.
 """
+import http.client
 import json
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,38 @@ def speaks(service):
               a["usage"]["input_tokens"] + a["usage"]["output_tokens"], "one that goes on", b)
         client.close()
     check(g.status == 0, "a signal ends it", g.said)
+
+
+def early(url, text):
+    """What comes when only this has been sent: the status, and the body."""
+    host, port = url.split("/")[2].split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as peer:
+        peer.sendall(text.encode())
+        answer = http.client.HTTPResponse(peer)
+        answer.begin()
+        return answer.status, json.loads(answer.read())
+
+
+def refuses_early(service):
+    """Before the body is read, and in the shape of the API."""
+    with gateway(TNK, service, "--key", "secret") as g:
+        head = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n"
+        key = "Authorization: bearer secret\r\n"
+        for path, name in (("/v1/messages", "messages"), ("/s/me/v1/chat/completions", "chat")):
+            for what, text, status in (
+                    ("no key", head.format(path, 9) + "\r\n", 401),
+                    ("too large", head.format(path, 1 << 40) + key + "\r\n", 413),
+                    ("a large head", head.format(path, 9) + f"X: {'x' * 70000}\r\n\r\n", 431),
+                    ("no HTTP", head.format(path, 9) + "x\r\n\r\n", 400)):
+                got, a = early(g.url, text)
+                check(got == status and a["error"]["message"] and a["error"]["type"] and
+                      (a.get("type") == "error") == (name == "messages"), f"{what} by {name}", (got, a))
+        client = Client(g.url, authorization="BEARER secret:me")
+        check(client.chat("hi")[0] == 200, "the scheme of a key in any case")
+        status, a = client.chat("a\0b")
+        check(status == 400 and "\\u0000" in a["error"]["message"], "a character is refused by its name", a)
+        status, a = client.chat("a\\u0000b")
+        check(status == 200, "its name is taken", a)
 
 
 def refuses(service):
@@ -257,6 +291,7 @@ def main():
         with local(TNK, "--sample-log", log) as service:
             speaks(service)
             refuses(service)
+            refuses_early(service)
             goes_on(service, folder)
             changes_weights(service, folder)
             sees_nothing(service, folder)

@@ -66,7 +66,9 @@ static inline tnk_promise_t *ask_stream(ear_t *ear, script_t *script,
 }
 
 static inline void reply_text(mock_request_t *request, void *user) {
-  mock_reply(request, 200, STREAM_TYPE, user, strlen(user));
+  /* The case of a type does not matter. */
+  mock_reply(request, 200, "Content-Type: Text/Event-Stream\r\n", user,
+             strlen(user));
 }
 
 /* Where the events of messages_stream end. */

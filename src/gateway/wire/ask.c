@@ -271,6 +271,18 @@ static int read_words(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   return get_bool(ask, "stream", &ask->is_stream, fault);
 }
 
+/* Whether a body that is not taken has an escaped NUL, which JSON allows. */
+static int names_nul(const uint8_t *body, size_t n) {
+  for (size_t i = 0; i + 5 < n; i++) {
+    if (body[i] != '\\')
+      continue;
+    if (memcmp(body + i + 1, "u0000", 5) == 0)
+      return 1;
+    i++; /* an escaped backslash begins nothing */
+  }
+  return 0;
+}
+
 int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
                      size_t n, tnk__gw_fault_t *fault) {
   int err;
@@ -286,7 +298,11 @@ int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
   if (err == TNK_ENOMEM)
     return tnk__gw_fault(fault, 500, NULL, "out of memory");
   if (err != TNK_OK)
-    return tnk__gw_fault(fault, 400, NULL, "the body is not a JSON object");
+    return tnk__gw_fault(fault, 400, NULL, "%s",
+                         names_nul(body, n)
+                             ? "a text of the body has \\u0000, a character "
+                               "that is not supported here"
+                             : "the body is not a JSON object");
   return refuse_listed(ask, fault) != 0 || read_words(ask, fault) != 0 ||
                  read_numbers(ask, fault) != 0 || read_stops(ask, fault) != 0 ||
                  read_logprobs(ask, fault) != 0 ||

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/limits.h"
@@ -251,7 +252,7 @@ static void begin_stream(hosted_t *hosted) {
 }
 
 static int is_stream(const char *type) {
-  return type != NULL && strncmp(type, "text/event-stream", 17) == 0;
+  return type != NULL && strncasecmp(type, "text/event-stream", 17) == 0;
 }
 
 /* ---- The answer ---- */
