@@ -44,7 +44,10 @@ static void fail(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
   job->req = NULL;
   if (req != NULL) {
     job->gateway->stats.n_failed++;
-    tnk__gw_refuse(job->gateway, req, job->ask.api, fault);
+    if (job->is_begun)
+      tnk__gw_break_stream(job->gateway, req, job->ask.api, fault);
+    else
+      tnk__gw_refuse(job->gateway, req, job->ask.api, fault);
   }
   free_job(job);
 }
@@ -54,7 +57,9 @@ static void succeed(tnk__gw_job_t *job) {
 
   job->req = NULL;
   job->gateway->stats.n_answered += req != NULL;
-  if (req != NULL)
+  if (req != NULL && job->is_begun)
+    tnk__gw_end_stream(req, &job->answer);
+  else if (req != NULL)
     tnk__gw_send(req, 200, job->ask.is_stream, &job->answer);
   free_job(job);
 }
@@ -217,6 +222,7 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
     return NULL;
   job->gateway = gateway;
   job->req = req;
+  job->told_ms = uv_now(gateway->loop);
   tnk__buf_init(&job->ids, &gateway->alloc, MAX_IDS);
   tnk__buf_init(&job->answer, &gateway->alloc, MAX_ANSWER);
   tnk__list_append(&gateway->jobs, &job->link);
@@ -257,6 +263,25 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
     fail(job, &fault);
   else
     tnk__srv_req_park(req, on_gone, job);
+}
+
+void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t silence_ms) {
+  uint64_t now = uv_now(gateway->loop);
+
+  TNK__LIST_FOREACH (node, &gateway->jobs) {
+    tnk__gw_job_t *job = JOB(node);
+
+    if (!job->ask.is_stream || job->req == NULL ||
+        now - job->told_ms < silence_ms)
+      continue;
+    job->told_ms = now;
+    if (!job->is_begun)
+      tnk__gw_begin_stream(job->req);
+    job->is_begun = 1;
+    /* Beginning it may have shown that the client is gone. */
+    if (job->req != NULL)
+      tnk__srv_req_keep(job->req, tnk__gw_keep_alive(job->ask.api));
+  }
 }
 
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {

@@ -18,6 +18,8 @@ enum {
   MAX_REQUESTS = 16384,
   MAX_TOKENS = 1024,
   SWEEP_MS = 60000,
+  KEEP_ALIVE_MS = 15000,
+  KEEP_TICKS = 4,  /* looks for streams that wait, in that time */
   IDLE_MS = 600000 /* agents think for long between their turns */
 };
 
@@ -34,6 +36,19 @@ static void on_http_closed(void *user) {
 static void on_sweeper_closed(uv_handle_t *handle) {
   tnk__gw_release(
       tnk__container_of((uv_timer_t *)(void *)handle, tnk_gateway_t, sweeper));
+}
+
+static void on_keeper_closed(uv_handle_t *handle) {
+  tnk__gw_release(
+      tnk__container_of((uv_timer_t *)(void *)handle, tnk_gateway_t, keeper));
+}
+
+/* The next look would be too late for those that are told. */
+static void on_keep(uv_timer_t *timer) {
+  tnk_gateway_t *gateway = tnk__container_of(timer, tnk_gateway_t, keeper);
+
+  tnk__gw_jobs_keep(gateway,
+                    gateway->keep_alive_ms - uv_timer_get_repeat(timer));
 }
 
 static void on_sweep(uv_timer_t *timer) {
@@ -53,6 +68,7 @@ void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
   tnk__gw_jobs_drop(gateway);
   tnk__gw_samplers_close(gateway);
   uv_close((uv_handle_t *)&gateway->sweeper, on_sweeper_closed);
+  uv_close((uv_handle_t *)&gateway->keeper, on_keeper_closed);
   tnk__srv_close(&gateway->http, on_http_closed, gateway);
 }
 
@@ -178,13 +194,20 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .handle = tnk__gw_handle,
       .user = gateway};
   int is_ip6 = strchr(host, ':') != NULL;
+  uint64_t tick;
   int err = tnk__srv_open(&gateway->http, gateway->loop, &config);
 
   /* The server must be closed from here on, whatever has become of it. */
   uv_timer_init(gateway->loop, &gateway->sweeper);
   uv_timer_start(&gateway->sweeper, on_sweep, SWEEP_MS, SWEEP_MS);
   uv_unref((uv_handle_t *)&gateway->sweeper);
-  gateway->n_open = 2;
+  gateway->keep_alive_ms =
+      o->keep_alive_ms > 0 ? o->keep_alive_ms : KEEP_ALIVE_MS;
+  tick = gateway->keep_alive_ms / KEEP_TICKS;
+  uv_timer_init(gateway->loop, &gateway->keeper);
+  uv_timer_start(&gateway->keeper, on_keep, tick + 1, tick + 1);
+  uv_unref((uv_handle_t *)&gateway->keeper);
+  gateway->n_open = 3;
   (void)snprintf(gateway->address, sizeof(gateway->address),
                  "http%s://%s%s%s:%d", o->tls_cert != NULL ? "s" : "",
                  is_ip6 ? "[" : "", host, is_ip6 ? "]" : "",

@@ -6,19 +6,25 @@
 
 #include "tnk/error.h"
 
-void tnk__gw_send(tnk__srv_req_t *req, int status, int is_stream,
-                  tnk__buf_t *body) {
-  char extra[160];
-  size_t n = body->len;
+enum { MAX_EXTRA = 160, MAX_ERROR = 64 * 1024 };
 
-  (void)snprintf(extra, sizeof(extra),
+static const char stream_type[] = "text/event-stream; charset=utf-8";
+
+static void write_extra(const tnk__srv_req_t *req, int is_stream, char *out) {
+  (void)snprintf(out, MAX_EXTRA,
                  "%sX-Request-Id: req_%" PRIu64 "\r\n"
                  "Request-Id: req_%" PRIu64 "\r\n",
                  is_stream ? "Cache-Control: no-cache\r\n" : "", req->n,
                  req->n);
-  tnk__srv_req_reply(req, status,
-                     is_stream ? "text/event-stream; charset=utf-8"
-                               : "application/json",
+}
+
+void tnk__gw_send(tnk__srv_req_t *req, int status, int is_stream,
+                  tnk__buf_t *body) {
+  char extra[MAX_EXTRA];
+  size_t n = body->len;
+
+  write_extra(req, is_stream, extra);
+  tnk__srv_req_reply(req, status, is_stream ? stream_type : "application/json",
                      extra, tnk__buf_take(body, &n), n);
 }
 
@@ -26,7 +32,7 @@ void tnk__gw_refuse(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                     tnk__gw_api_t api, const tnk__gw_fault_t *fault) {
   tnk__buf_t body;
 
-  tnk__buf_init(&body, &gateway->alloc, 64 * 1024);
+  tnk__buf_init(&body, &gateway->alloc, MAX_ERROR);
   if (tnk__gw_fault_write(fault, api, &body) != TNK_OK)
     tnk__buf_clear(&body);
   tnk__gw_send(req, fault->status, 0, &body);
@@ -49,6 +55,35 @@ void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
 
 const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
   return call->session[0] != '\0' ? call->session : "default";
+}
+
+/* ---- Streams that had to wait ---- */
+
+void tnk__gw_begin_stream(tnk__srv_req_t *req) {
+  char extra[MAX_EXTRA];
+
+  write_extra(req, 1, extra);
+  tnk__srv_req_open(req, 200, stream_type, extra);
+}
+
+void tnk__gw_end_stream(tnk__srv_req_t *req, tnk__buf_t *body) {
+  size_t n = body->len;
+  uint8_t *data = tnk__buf_take(body, &n);
+
+  tnk__srv_req_finish(req, data, data != NULL ? n : 0);
+}
+
+void tnk__gw_break_stream(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                          tnk__gw_api_t api, const tnk__gw_fault_t *fault) {
+  tnk__buf_t body;
+
+  tnk__buf_init(&body, &gateway->alloc, MAX_ERROR);
+  /* One that ends without its event has failed as well. */
+  if (tnk__gw_fault_event(fault, api, &body) != TNK_OK)
+    tnk__srv_req_drop(req);
+  else
+    tnk__gw_end_stream(req, &body);
+  tnk__buf_deinit(&body);
 }
 
 /* ---- What the service says ---- */

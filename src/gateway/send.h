@@ -17,6 +17,13 @@ void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
                          const char *code, const char *format, ...);
 /* The name of its session. */
 const char *tnk__gw_call_session(const tnk__gw_call_t *call);
+/* Begin the stream of a request that waits. */
+void tnk__gw_begin_stream(tnk__srv_req_t *req);
+/* End it with all of its events; what `body` holds is taken. */
+void tnk__gw_end_stream(tnk__srv_req_t *req, tnk__buf_t *body);
+/* End it with an error. */
+void tnk__gw_break_stream(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                          tnk__gw_api_t api, const tnk__gw_fault_t *fault);
 /* Why the service has failed, as a fault of ours. */
 void tnk__gw_service_fault(tnk__gw_fault_t *fault,
                            const tnk_promise_t *promise);

@@ -41,6 +41,8 @@ struct tnk_gateway {
   uint32_t version;           /* the latest number of weights */
   int64_t began_s;
   uv_timer_t sweeper; /* drops connections that say nothing */
+  uv_timer_t keeper;  /* tells streams that wait that we are alive */
+  uint64_t keep_alive_ms;
   int is_closing;
   size_t n_open; /* what has to end before it is gone */
   tnk_close_cb closed;
@@ -67,6 +69,8 @@ typedef struct tnk__gw_job {
   tnk_promise_t *promise;
   tnk__gw_waiter_t waiter;
   int is_waiting;
+  int is_begun;     /* the head of its stream has been sent */
+  uint64_t told_ms; /* of the loop: when the client was last told anything */
   tnk__buf_t answer;
 } tnk__gw_job_t;
 
@@ -90,6 +94,9 @@ void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req);
 /* Serve a request of an API. */
 void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                        tnk__gw_api_t api, const char *session);
+/* Tell the clients of streams that they are waited for, where they would not
+ * have heard anything for `silence_ms`. */
+void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t silence_ms);
 /* End all of them without an answer. */
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
 

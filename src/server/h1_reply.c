@@ -10,7 +10,7 @@
 
 /* Answers over HTTP/1.1. */
 
-enum { MAX_REPLY_HEAD = 2048 };
+enum { MAX_REPLY_HEAD = 2048, MAX_SLICE = 256 * 1024 };
 
 /* One answer on its way out; freed when written. */
 typedef struct {
@@ -298,4 +298,150 @@ static void drop(tnk__srv_req_t *req) {
   tnk__srv_conn_close(conn_of(req));
 }
 
-const tnk__srv_req_ops_t tnk__srv_h1_ops = {"HTTP/1.1", answer, drop};
+/* ---- In pieces ---- */
+
+/* The last piece goes in slices, each when the one before has been written, so
+ * that TLS seals no more than one at a time. */
+typedef struct {
+  tnk__srv_write_t write;
+  uint8_t *body;
+  size_t len;
+  size_t n_sent;
+  int close_after;
+  char size[24]; /* of the chunk */
+} last_t;
+
+static void on_piece(tnk__srv_write_t *write, int status) {
+  write->conn->h1.n_pieces--;
+  on_written(write, status);
+}
+
+static void send_piece(tnk__srv_conn_t *conn, reply_t *reply, size_t n) {
+  const uv_buf_t buf = uv_buf_init(reply->head, (unsigned)n);
+
+  conn->active_ms = uv_now(conn->tcp.loop);
+  conn->h1.n_pieces++;
+  if (tnk__srv_write(&reply->write, conn, &buf, 1, on_piece) == 0)
+    return;
+  conn->h1.n_pieces--;
+  reply_free(reply);
+  tnk__srv_conn_close(conn);
+}
+
+/* A peer that speaks HTTP/1.0 knows no chunks: the end of the connection is
+ * that of the answer. */
+static void begin(tnk__srv_req_t *req, const tnk__srv_answer_t *head) {
+  tnk__srv_conn_t *conn = conn_of(req);
+  const llhttp_t *parser = &conn->h1.parser;
+  reply_t *reply = reply_new(conn);
+  int n;
+
+  if (reply == NULL) {
+    tnk__srv_conn_close(conn);
+    return;
+  }
+  conn->h1.is_chunked = parser->http_major > 1 || parser->http_minor > 0;
+  if (!conn->h1.is_chunked || conn->http->waiting)
+    conn->h1.keep_alive = 0;
+  n = snprintf(reply->head, sizeof(reply->head),
+               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%s%s%s\r\n", head->status,
+               reason(head->status), head->content_type,
+               conn->h1.is_chunked ? "Transfer-Encoding: chunked\r\n" : "",
+               head->extra != NULL ? head->extra : "",
+               conn->h1.keep_alive ? "" : "Connection: close\r\n");
+  if (n < MAX_REPLY_HEAD) {
+    send_piece(conn, reply, (size_t)n);
+  } else {
+    reply_free(reply);
+    tnk__srv_conn_close(conn);
+  }
+}
+
+static void keep(tnk__srv_req_t *req, const char *text) {
+  tnk__srv_conn_t *conn = conn_of(req);
+  size_t n_text = strlen(text);
+  reply_t *reply = conn->h1.n_pieces == 0 && n_text <= TNK__SRV_MAX_KEEP
+                       ? reply_new(conn)
+                       : NULL;
+  int n;
+
+  if (reply == NULL)
+    return;
+  n = conn->h1.is_chunked
+          ? snprintf(reply->head, sizeof(reply->head), "%zx\r\n%s\r\n", n_text,
+                     text)
+          : snprintf(reply->head, sizeof(reply->head), "%s", text);
+  send_piece(conn, reply, (size_t)n);
+}
+
+static void last_free(last_t *last) {
+  const tnk_allocator_t *alloc = alloc_of(last->write.conn);
+
+  tnk__free(alloc, last->body);
+  tnk__free(alloc, last);
+}
+
+static void send_slice(last_t *last);
+
+static void on_slice(tnk__srv_write_t *write, int status) {
+  last_t *last = tnk__container_of(write, last_t, write);
+  tnk__srv_conn_t *conn = write->conn;
+
+  if (status == 0 && last->n_sent < last->len) {
+    send_slice(last);
+    return;
+  }
+  if (status < 0 || last->close_after)
+    tnk__srv_conn_close(conn);
+  last_free(last);
+}
+
+static void send_slice(last_t *last) {
+  static char ends[] = "\r\n0\r\n\r\n";
+  tnk__srv_conn_t *conn = last->write.conn;
+  size_t left = last->len - last->n_sent;
+  size_t n = left < MAX_SLICE ? left : MAX_SLICE;
+  int is_last = n == left;
+  uv_buf_t bufs[3];
+  unsigned n_bufs = 0;
+
+  if (conn->h1.is_chunked && n > 0) {
+    int n_size = snprintf(last->size, sizeof(last->size), "%zx\r\n", n);
+
+    bufs[n_bufs++] = uv_buf_init(last->size, (unsigned)n_size);
+  }
+  bufs[n_bufs++] = uv_buf_init((char *)last->body + last->n_sent, (unsigned)n);
+  if (conn->h1.is_chunked)
+    bufs[n_bufs++] =
+        n == 0 ? uv_buf_init(ends + 2, 5) : uv_buf_init(ends, is_last ? 7 : 2);
+  last->n_sent += n;
+  conn->active_ms = uv_now(conn->tcp.loop);
+  if (tnk__srv_write(&last->write, conn, bufs, n_bufs, on_slice) != 0) {
+    tnk__srv_conn_close(conn);
+    last_free(last);
+  } else if (is_last && !last->close_after &&
+             conn->state == TNK__SRV_CONN_HANDLING) {
+    answered(conn);
+  }
+}
+
+static void finish(tnk__srv_req_t *req, uint8_t *body, size_t len) {
+  tnk__srv_conn_t *conn = conn_of(req);
+  last_t *last = conn->state == TNK__SRV_CONN_HANDLING
+                     ? tnk__calloc(alloc_of(conn), 1, sizeof(*last))
+                     : NULL;
+
+  if (last == NULL) {
+    tnk__free(alloc_of(conn), body);
+    tnk__srv_conn_close(conn);
+    return;
+  }
+  last->write.conn = conn;
+  last->body = body;
+  last->len = len;
+  last->close_after = !conn->h1.keep_alive;
+  send_slice(last);
+}
+
+const tnk__srv_req_ops_t tnk__srv_h1_ops = {"HTTP/1.1", answer, drop,
+                                            begin,      keep,   finish};

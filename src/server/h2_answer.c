@@ -100,10 +100,11 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
   if (n > due - stream->n_sent)
     n = due - stream->n_sent;
   /* Of a body that is cut at its begin the head is all; then comes a reset. */
-  if (n == 0 && (stream->n_sent < stream->n_body || stream->is_cut))
+  if (n == 0 &&
+      (stream->n_sent < stream->n_body || stream->is_cut || stream->is_open))
     return NGHTTP2_ERR_DEFERRED;
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-  if (stream->n_sent + n == stream->n_body)
+  if (stream->n_sent + n == stream->n_body && !stream->is_open)
     *flags |= NGHTTP2_DATA_FLAG_EOF |
               (stream->is_cut ? (uint32_t)NGHTTP2_DATA_FLAG_NO_END_STREAM : 0);
   return (ssize_t)n;
@@ -137,16 +138,17 @@ static int submit(tnk__srv_stream_t *stream, const tnk__srv_answer_t *answer) {
   int n_status = snprintf(status, sizeof(status), "%d", answer->status);
   int n_length =
       snprintf(length, sizeof(length), "%" PRIu64, answer->announced);
+  int has_body = stream->n_body > 0 || stream->is_cut || stream->is_open;
 
   add(&head, ":status", 7, status, (size_t)n_status);
   add(&head, "content-type", 12, answer->content_type,
       strlen(answer->content_type));
-  add(&head, "content-length", 14, length, (size_t)n_length);
+  if (!stream->is_open)
+    add(&head, "content-length", 14, length, (size_t)n_length);
   add_lines(&head, answer->extra);
   add_lines(&head, answer->line);
-  return nghttp2_submit_response(
-      stream->h2->session, stream->id, head.nv, head.n,
-      stream->n_body > 0 || stream->is_cut ? &body : NULL);
+  return nghttp2_submit_response(stream->h2->session, stream->id, head.nv,
+                                 head.n, has_body ? &body : NULL);
 }
 
 static void take_body(tnk__srv_stream_t *stream,
@@ -206,4 +208,87 @@ static void drop(tnk__srv_req_t *req) {
   tnk__srv_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
 }
 
-const tnk__srv_req_ops_t tnk__srv_h2_ops = {"HTTP/2", answer, drop};
+/* ---- In pieces ---- */
+
+/* Go on with a body that waits for more. It fails where it does not wait. */
+static void go_on(tnk__srv_stream_t *stream) {
+  (void)nghttp2_session_resume_data(stream->h2->session, stream->id);
+  send_later(stream->h2);
+}
+
+static void begin(tnk__srv_req_t *req, const tnk__srv_answer_t *head) {
+  tnk__srv_stream_t *stream = stream_of(req);
+
+  stream->is_open = 1;
+  if (submit(stream, head) != 0)
+    tnk__srv_conn_close(stream->h2->conn);
+  else
+    send_later(stream->h2);
+}
+
+static void keep(tnk__srv_req_t *req, const char *text) {
+  tnk__srv_stream_t *stream = stream_of(req);
+  const tnk_allocator_t *alloc = req->http->config.alloc;
+  size_t n = strlen(text);
+  char *copy = stream->n_sent == stream->n_body && n <= TNK__SRV_MAX_KEEP
+                   ? tnk__strndup(alloc, text, n)
+                   : NULL;
+
+  if (copy == NULL)
+    return;
+  tnk__free(alloc, stream->body);
+  stream->body = (uint8_t *)copy;
+  stream->n_body = n;
+  stream->n_sent = 0;
+  go_on(stream);
+}
+
+/* What was not sent of the piece before goes first. 0, or not. */
+static int put_first(tnk__srv_stream_t *stream, uint8_t **body, size_t *len) {
+  const tnk_allocator_t *alloc = stream->req.http->config.alloc;
+  size_t n = stream->n_body - stream->n_sent;
+  uint8_t *both;
+
+  if (n == 0)
+    return 0;
+  both = *len < SIZE_MAX - n ? tnk__malloc(alloc, n + *len) : NULL;
+  if (both == NULL)
+    return -1;
+  memcpy(both, stream->body + stream->n_sent, n);
+  if (*len > 0)
+    memcpy(both + n, *body, *len);
+  tnk__free(alloc, *body);
+  *body = both;
+  *len += n;
+  return 0;
+}
+
+static void finish(tnk__srv_req_t *req, uint8_t *body, size_t len) {
+  tnk__srv_stream_t *stream = stream_of(req);
+  tnk__srv_h2_t *h2 = stream->h2;
+  const tnk_allocator_t *alloc = req->http->config.alloc;
+
+  if (h2->conn->state == TNK__SRV_CONN_CLOSING ||
+      stream->state != TNK__SRV_STREAM_HANDLING) {
+    tnk__free(alloc, body);
+    return;
+  }
+  stream->state = TNK__SRV_STREAM_ANSWERED;
+  stream->is_open = 0;
+  h2->n_handling--;
+  h2->conn->served = 1;
+  h2->conn->active_ms = uv_now(h2->conn->tcp.loop);
+  if (put_first(stream, &body, &len) != 0) {
+    tnk__free(alloc, body);
+    tnk__srv_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
+    return;
+  }
+  tnk__free(alloc, stream->body);
+  stream->body = body;
+  stream->n_body = len;
+  stream->n_sent = 0;
+  go_on(stream);
+}
+
+const tnk__srv_req_ops_t tnk__srv_h2_ops = {"HTTP/2", answer, drop,
+                                            begin,    keep,   finish};

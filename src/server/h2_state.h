@@ -55,6 +55,7 @@ typedef struct {
   uint8_t *body;
   size_t n_body; /* are sent, */
   int is_cut;    /* though more is announced */
+  int is_open;   /* it comes in pieces, and this is not the last */
   size_t n_sent;
   tnk__srv_slow_t *slow; /* NULL: all of it is due */
   uint64_t n_due;

@@ -18,6 +18,7 @@ typedef struct tnk__srv tnk__srv_t;
 
 enum {
   TNK__SRV_SCRATCH = 64 * 1024,
+  TNK__SRV_MAX_KEEP = 256,
   TNK__SRV_STREAMS = 128 /* of a connection, unless it is told otherwise */
 };
 
@@ -48,6 +49,10 @@ typedef struct {
   void (*answer)(struct tnk__srv_req *req, const tnk__srv_answer_t *answer);
   /* Let the peer see that there will be none. */
   void (*drop)(struct tnk__srv_req *req);
+  /* Send the head of an answer in pieces, then some of them, then the last. */
+  void (*begin)(struct tnk__srv_req *req, const tnk__srv_answer_t *head);
+  void (*keep)(struct tnk__srv_req *req, const char *text);
+  void (*finish)(struct tnk__srv_req *req, uint8_t *body, size_t len);
 } tnk__srv_req_ops_t;
 
 /* How a request ends unserved, when a hook wants it. */
@@ -196,6 +201,19 @@ void tnk__srv_req_reply(tnk__srv_req_t *req, int status,
 /* Answer with text, which is copied. */
 void tnk__srv_req_reply_text(tnk__srv_req_t *req, int status,
                              const char *content_type, const char *text);
+/*
+ * Answer in pieces: the head now, and the request stays in hand, parked as it
+ * is. `extra` as above. Not for HEAD. The peer may be gone when it returns, and
+ * `on_gone` has been called then.
+ */
+void tnk__srv_req_open(tnk__srv_req_t *req, int status,
+                       const char *content_type, const char *extra);
+/* Send a piece that may be left out, as it is while the one before has not been
+ * sent, so that a peer that reads slowly costs no memory. At most
+ * TNK__SRV_MAX_KEEP bytes. */
+void tnk__srv_req_keep(tnk__srv_req_t *req, const char *text);
+/* Send the last piece, which is taken as by tnk__srv_req_reply(). */
+void tnk__srv_req_finish(tnk__srv_req_t *req, uint8_t *body, size_t len);
 /* Hang up instead of answering. */
 void tnk__srv_req_drop(tnk__srv_req_t *req);
 /* Answer later; `on_gone` is called instead if the peer hangs up. */

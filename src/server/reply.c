@@ -41,6 +41,23 @@ void tnk__srv_req_reply_text(tnk__srv_req_t *req, int status,
   tnk__srv_req_reply(req, status, content_type, NULL, (uint8_t *)copy, len);
 }
 
+void tnk__srv_req_open(tnk__srv_req_t *req, int status,
+                       const char *content_type, const char *extra) {
+  const tnk__srv_answer_t head = {
+      .status = status, .content_type = content_type, .extra = extra};
+
+  req->ops->begin(req, &head);
+}
+
+void tnk__srv_req_keep(tnk__srv_req_t *req, const char *text) {
+  req->ops->keep(req, text);
+}
+
+void tnk__srv_req_finish(tnk__srv_req_t *req, uint8_t *body, size_t len) {
+  req->on_gone = NULL;
+  req->ops->finish(req, body, len);
+}
+
 void tnk__srv_req_drop(tnk__srv_req_t *req) {
   req->on_gone = NULL;
   req->ops->drop(req);

@@ -43,10 +43,12 @@ typedef struct {
   tnk__srv_req_t req; /* served one at a time, so there is one */
   tnk__buf_t pending; /* bytes that came behind the request in hand */
   int keep_alive;
-  int pumping; /* inside input() or go_on(); answers only change the state */
-  int begun;   /* a request has begun to arrive, or is in hand */
-  int drains;  /* after the answer, so that the peer gets to read it */
-  int refuse;  /* what the parser's callbacks refuse with */
+  int pumping;    /* inside input() or go_on(); answers only change the state */
+  int begun;      /* a request has begun to arrive, or is in hand */
+  int drains;     /* after the answer, so that the peer gets to read it */
+  int refuse;     /* what the parser's callbacks refuse with */
+  int is_chunked; /* the answer in pieces */
+  size_t n_pieces;                     /* of it, not yet written */
   struct tnk__srv_h1_trickle *trickle; /* an answer bit by bit, or NULL */
 } tnk__srv_h1_t;
 

@@ -58,6 +58,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   CHECK(peer->n_got + (size_t)n < sizeof(peer->got));
   memcpy(peer->got + peer->n_got, buf->base, (size_t)n);
   peer->n_got += (size_t)n;
+  peer->got[peer->n_got] = '\0';
 }
 
 static void on_sent(uv_write_t *write, int status) {
@@ -100,13 +101,55 @@ static peer_t *chat(rig_t *rig) {
              "\"hi\"}]}");
 }
 
+/* One of each API that streams. */
+static const struct {
+  const char *path;
+  const char *body;
+  const char *alive;
+  const char *end;
+  const char *error;
+} streams[] = {
+    {"/v1/chat/completions",
+     "{\"stream\":true,\"max_tokens\":3,\"messages\":[{\"role\":\"user\","
+     "\"content\":\"hi\"}]}",
+     ": keep-alive\n\n", "data: [DONE]\n\n", "data: {\"error\":{\"message\":"},
+    {"/v1/completions", "{\"stream\":true,\"max_tokens\":3,\"prompt\":\"hi\"}",
+     ": keep-alive\n\n", "data: [DONE]\n\n", "data: {\"error\":{\"message\":"},
+    {"/v1/responses",
+     "{\"stream\":true,\"max_output_tokens\":3,\"input\":\"hi\"}",
+     ": keep-alive\n\n", "event: response.",
+     "event: error\ndata: {\"type\":\"error\",\"code\":"},
+    {"/v1/messages",
+     "{\"stream\":true,\"max_tokens\":3,\"messages\":[{\"role\":\"user\","
+     "\"content\":\"hi\"}]}",
+     "event: ping\ndata: {\"type\":\"ping\"}\n\n", "event: message_stop\n",
+     "event: error\ndata: {\"type\":\"error\",\"error\":{"}};
+
+enum { N_STREAMS = sizeof(streams) / sizeof(*streams) };
+
+/* Until it has come so often. */
+static void until_got(rig_t *rig, const peer_t *peer, const char *text, int n) {
+  const char *at;
+  int found = 0;
+
+  while (found < n) {
+    CHECK(!peer->is_closed);
+    uv_run(&rig->e2e.uv, UV_RUN_ONCE);
+    for (found = 0, at = peer->got; (at = strstr(at, text)) != NULL; found++)
+      at++;
+  }
+}
+
+static void until_closed(rig_t *rig, const peer_t *peer) {
+  while (!peer->is_closed)
+    uv_run(&rig->e2e.uv, UV_RUN_ONCE);
+}
+
 /* Until the connection has ended; the status of the answer, 0 without one. */
 static int peer_end(rig_t *rig, peer_t *peer) {
   int status = 0;
 
-  while (!peer->is_closed)
-    uv_run(&rig->e2e.uv, UV_RUN_ONCE);
-  peer->got[peer->n_got] = '\0';
+  until_closed(rig, peer);
   if (strncmp(peer->got, "HTTP/1.1 ", 9) == 0)
     status = (int)strtol(peer->got + 9, NULL, 10);
   free(peer);
@@ -114,6 +157,8 @@ static int peer_end(rig_t *rig, peer_t *peer) {
 }
 
 /* ---- Life ---- */
+
+static uint32_t keep_alive_ms; /* of the gateways that are opened next */
 
 static void use(rig_t *rig) {
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
@@ -132,6 +177,7 @@ static void rig_open_with(rig_t *rig, uint64_t latency_ms, const char *record,
       .tokenizer = {tnk_chat_bytes_plugin(), NULL},
       .record = record,
       .max_memory = max_memory,
+      .keep_alive_ms = keep_alive_ms,
       .allocator = test_allocator()};
   char why[256];
 
@@ -338,6 +384,120 @@ TEST_LIMIT(each_allocation_fails_in_turn, 60) {
   CHECK(n_refused > 0);
   rig_close(&rig);
 }
+
+/* ---- Streams that wait ---- */
+
+/* The timers of the server that holds the sample back and of the gateway run in
+ * their order on one loop, so that this does not depend on time. */
+TEST_LIMIT(a_stream_that_waits_is_kept_alive, 60) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+  peer_t *peer;
+  rig_t rig;
+
+  keep_alive_ms = 1;
+  for (int i = 0; i < N_STREAMS; i++) {
+    rig_open(&rig, 100);
+    peer = ask(&rig, streams[i].path, streams[i].body);
+    until_got(&rig, peer, streams[i].alive, 2);
+    CHECK(strstr(peer->got, "HTTP/1.1 200 OK\r\n") == peer->got);
+    CHECK(strstr(peer->got, "Transfer-Encoding: chunked\r\n") != NULL);
+    CHECK(strstr(peer->got, "Content-Type: text/event-stream") != NULL);
+    CHECK(strstr(peer->got, streams[i].end) == NULL);
+    until_closed(&rig, peer);
+    CHECK(strstr(peer->got, streams[i].end) != NULL);
+    CHECK(strcmp(peer->got + peer->n_got - 7, "\r\n0\r\n\r\n") == 0);
+    CHECK_INT(peer_end(&rig, peer), 200);
+    CHECK_INT(tnk_gateway_stats(&stats, rig.gateway), TNK_OK);
+    CHECK_INT(stats.n_answered, 1);
+    rig_close(&rig);
+  }
+  keep_alive_ms = 0;
+}
+
+TEST_LIMIT(a_stream_that_does_not_wait_has_a_length, 60) {
+  peer_t *peer;
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  peer = ask(&rig, streams[0].path, streams[0].body);
+  until_closed(&rig, peer);
+  CHECK(strstr(peer->got, "Content-Length: ") != NULL);
+  CHECK(strstr(peer->got, "keep-alive\n") == NULL);
+  CHECK(strstr(peer->got, streams[0].end) != NULL);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  rig_close(&rig);
+}
+
+TEST_LIMIT(who_leaves_a_stream_cancels_its_sample, 60) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+  peer_t *peer;
+  rig_t rig;
+
+  keep_alive_ms = 1;
+  rig_open(&rig, LONG_MS);
+  peer = ask(&rig, streams[0].path, streams[0].body);
+  until_got(&rig, peer, streams[0].alive, 1);
+  peer_close(peer);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  while (rig.gateway->n_jobs > 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(tnk_gateway_stats(&stats, rig.gateway), TNK_OK);
+  CHECK_INT(stats.n_gone, 1);
+  CHECK_INT(stats.n_answered, 0);
+  rig_close(&rig);
+  keep_alive_ms = 0;
+}
+
+TEST_LIMIT(closing_ends_streams_that_wait, 60) {
+  peer_t *peer;
+  rig_t rig;
+
+  keep_alive_ms = 1;
+  rig_open(&rig, LONG_MS);
+  peer = ask(&rig, streams[0].path, streams[0].body);
+  until_got(&rig, peer, streams[0].alive, 1);
+  tnk_gateway_close(rig.gateway, on_closed, &rig);
+  while (rig.n_closed == 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  e2e_close(&rig.e2e);
+  keep_alive_ms = 0;
+}
+
+/* The disk is full when the sample has come. */
+TEST_LIMIT(a_stream_that_has_begun_tells_its_failure, 60) {
+  struct rlimit limit;
+  struct rlimit small;
+  peer_t *peer;
+  rig_t rig;
+
+  keep_alive_ms = 1;
+  CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+  CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  for (int i = 0; i < N_STREAMS; i++) {
+    char path[] = "/tmp/tnk-gateway-XXXXXX";
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0);
+    close(fd);
+    rig_open_with(&rig, 100, path, 0);
+    peer = ask(&rig, streams[i].path, streams[i].body);
+    until_got(&rig, peer, streams[i].alive, 1);
+    small = limit;
+    small.rlim_cur = 16;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
+    until_closed(&rig, peer);
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CHECK(strstr(peer->got, streams[i].error) != NULL);
+    CHECK(strstr(peer->got, streams[i].end) == NULL);
+    CHECK_INT(peer_end(&rig, peer), 200);
+    rig_close(&rig);
+    unlink(path);
+  }
+  keep_alive_ms = 0;
+}
+
+/* ---- The disk ---- */
 
 /* The disk is full: the first request hears of it, the others are not sampled.
  */

@@ -82,3 +82,41 @@ int tnk__gw_fault_write(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
   tnk__json_end(&w);
   return tnk__json_finish(&w);
 }
+
+/* ---- In a stream ---- */
+
+/* An event of responses has its members without an object around them. */
+static void put_event(const tnk__gw_fault_t *fault, tnk__json_writer_t *w) {
+  tnk__json_put_text(w, "type", "error");
+  tnk__json_put_text(w, "code",
+                     fault->code != NULL ? fault->code
+                                         : word_of_openai(fault->status));
+  tnk__json_put_text(w, "message", fault->text);
+  tnk__json_put_text(w, "param", fault->param[0] != '\0' ? fault->param : NULL);
+  tnk__json_put_int(w, "sequence_number", 0);
+}
+
+int tnk__gw_fault_event(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
+                        tnk__buf_t *out) {
+  tnk__json_writer_t w;
+
+  if (api == TNK__GW_MESSAGE || api == TNK__GW_RESPONSE)
+    tnk__buf_text(out, "event: error\n");
+  tnk__buf_text(out, "data: ");
+  if (api == TNK__GW_RESPONSE) {
+    tnk__json_writer_init(&w, out);
+    tnk__json_begin_object(&w);
+    put_event(fault, &w);
+    tnk__json_end(&w);
+    (void)tnk__json_finish(&w);
+  } else {
+    (void)tnk__gw_fault_write(fault, api, out);
+  }
+  tnk__buf_text(out, "\n\n");
+  return out->err;
+}
+
+const char *tnk__gw_keep_alive(tnk__gw_api_t api) {
+  return api == TNK__GW_MESSAGE ? "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+                                : ": keep-alive\n\n";
+}

@@ -28,5 +28,10 @@ int tnk__gw_fault(tnk__gw_fault_t *fault, int status, const char *param,
 /* Write it as the clients of `api` expect it. TNK_OK or the buffer's error. */
 int tnk__gw_fault_write(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
                         tnk__buf_t *out);
+/* The same as an event of a stream that has begun. */
+int tnk__gw_fault_event(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
+                        tnk__buf_t *out);
+/* What a stream of `api` says while there is nothing to say. */
+const char *tnk__gw_keep_alive(tnk__gw_api_t api);
 
 #endif
