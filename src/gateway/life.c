@@ -17,6 +17,7 @@ enum {
   MAX_CONNECTIONS = 65536,
   MAX_REQUESTS = 16384,
   MAX_TOKENS = 1024,
+  EXPORT_BYTES = 256 << 10,
   SWEEP_MS = 60000,
   KEEP_ALIVE_MS = 15000,
   KEEP_TICKS = 4,  /* looks for streams that wait, in that time */
@@ -43,6 +44,11 @@ static void on_keeper_closed(uv_handle_t *handle) {
       tnk__container_of((uv_timer_t *)(void *)handle, tnk_gateway_t, keeper));
 }
 
+static void on_exporter_closed(uv_handle_t *handle) {
+  tnk__gw_release(
+      tnk__container_of((uv_idle_t *)(void *)handle, tnk_gateway_t, exporter));
+}
+
 /* The next look would be too late for those that are told. */
 static void on_keep(uv_timer_t *timer) {
   tnk_gateway_t *gateway = tnk__container_of(timer, tnk_gateway_t, keeper);
@@ -66,9 +72,11 @@ void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
   gateway->closed = cb;
   gateway->closed_user = user;
   tnk__gw_jobs_drop(gateway);
+  tnk__gw_exports_drop(gateway);
   tnk__gw_samplers_close(gateway);
   uv_close((uv_handle_t *)&gateway->sweeper, on_sweeper_closed);
   uv_close((uv_handle_t *)&gateway->keeper, on_keeper_closed);
+  uv_close((uv_handle_t *)&gateway->exporter, on_exporter_closed);
   tnk__srv_close(&gateway->http, on_http_closed, gateway);
 }
 
@@ -207,7 +215,8 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
   uv_timer_init(gateway->loop, &gateway->keeper);
   uv_timer_start(&gateway->keeper, on_keep, tick + 1, tick + 1);
   uv_unref((uv_handle_t *)&gateway->keeper);
-  gateway->n_open = 3;
+  uv_idle_init(gateway->loop, &gateway->exporter);
+  gateway->n_open = 4;
   (void)snprintf(gateway->address, sizeof(gateway->address),
                  "http%s://%s%s%s:%d", o->tls_cert != NULL ? "s" : "",
                  is_ip6 ? "[" : "", host, is_ip6 ? "]" : "",
@@ -239,6 +248,8 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   tnk__list_init(&gateway->jobs);
   tnk__list_init(&gateway->samplers);
   tnk__list_init(&gateway->uses);
+  tnk__list_init(&gateway->exports);
+  gateway->export_bytes = EXPORT_BYTES;
   return gateway;
 }
 

@@ -43,6 +43,9 @@ struct tnk_gateway {
   uv_timer_t sweeper; /* drops connections that say nothing */
   uv_timer_t keeper;  /* tells streams that wait that we are alive */
   uint64_t keep_alive_ms;
+  uv_idle_t exporter;  /* runs while somebody waits for examples: */
+  tnk__list_t exports; /* these */
+  size_t export_bytes; /* of examples, made in a turn of the loop */
   int is_closing;
   size_t n_open; /* what has to end before it is gone */
   tnk_close_cb closed;
@@ -128,5 +131,7 @@ void tnk__gw_reward_take(const tnk__gw_call_t *call);
 /* ---- export.c ---- */
 
 void tnk__gw_export(const tnk__gw_call_t *call);
+/* End all of them without an answer. */
+void tnk__gw_exports_drop(tnk_gateway_t *gateway);
 
 #endif

@@ -76,16 +76,17 @@ static void on_connect(uv_connect_t *connect, int status) {
             0);
 }
 
-static peer_t *ask(rig_t *rig, const char *path, const char *body) {
+static peer_t *ask_by(rig_t *rig, const char *method, const char *path,
+                      const char *body) {
   peer_t *peer = calloc(1, sizeof(*peer));
   const char *colon = strrchr(tnk_gateway_address(rig->gateway), ':');
   struct sockaddr_in to;
 
   CHECK(peer != NULL);
   snprintf(peer->request, sizeof(peer->request),
-           "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+           "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
            "Content-Length: %zu\r\n\r\n%s",
-           path, strlen(body), body);
+           method, path, strlen(body), body);
   CHECK_INT(uv_tcp_init(&rig->e2e.uv, &peer->tcp), 0);
   peer->tcp.data = peer->connect.data = peer;
   uv_ip4_addr("127.0.0.1", (int)strtol(colon + 1, NULL, 10), &to);
@@ -93,6 +94,10 @@ static peer_t *ask(rig_t *rig, const char *path, const char *body) {
                            on_connect),
             0);
   return peer;
+}
+
+static peer_t *ask(rig_t *rig, const char *path, const char *body) {
+  return ask_by(rig, "POST", path, body);
 }
 
 static peer_t *chat(rig_t *rig) {
@@ -495,6 +500,62 @@ TEST_LIMIT(a_stream_that_has_begun_tells_its_failure, 60) {
     unlink(path);
   }
   keep_alive_ms = 0;
+}
+
+/* ---- Exports ---- */
+
+enum { N_BRANCHES = 40 };
+
+/* One with so many branches, of which a turn of the loop writes one. */
+static void rig_open_long(rig_t *rig) {
+  rig_open(rig, 0);
+  for (int i = 0; i < N_BRANCHES; i++)
+    CHECK_INT(peer_end(rig, chat(rig)), 200);
+  rig->gateway->export_bytes = 1;
+}
+
+static peer_t *export(rig_t *rig) {
+  peer_t *peer = ask_by(rig, "GET", "/tnk/datums", "");
+
+  while (tnk__list_empty(&rig->gateway->exports))
+    uv_run(&rig->e2e.uv, UV_RUN_ONCE);
+  return peer;
+}
+
+TEST_LIMIT(requests_are_served_while_examples_are_written, 60) {
+  peer_t *peer;
+  int n = 0;
+  rig_t rig;
+
+  rig_open_long(&rig);
+  peer = export(&rig);
+  CHECK_INT(peer_end(&rig, ask(&rig, "/s/me/tnk/reward", "{\"reward\":1}")),
+            200);
+  CHECK(!peer->is_closed && !tnk__list_empty(&rig.gateway->exports));
+  until_closed(&rig, peer);
+  for (const char *at = peer->got; (at = strchr(at, '\n')) != NULL; at++)
+    n += at[-1] == '}';
+  CHECK_INT(n, N_BRANCHES);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  rig_close(&rig);
+}
+
+TEST_LIMIT(who_leaves_an_export_ends_it, 60) {
+  peer_t *peer;
+  rig_t rig;
+
+  rig_open_long(&rig);
+  peer = export(&rig);
+  peer_close(peer);
+  while (!tnk__list_empty(&rig.gateway->exports))
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(peer_end(&rig, peer), 0);
+  peer = export(&rig);
+  tnk_gateway_close(rig.gateway, on_closed, &rig);
+  while (rig.n_closed == 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(peer_end(&rig, peer), 0);
+  e2e_close(&rig.e2e);
 }
 
 /* ---- The disk ---- */

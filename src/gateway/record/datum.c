@@ -14,7 +14,6 @@ typedef struct {
   tnk__buf_t ids;    /* i32 [n] */
   float *logprobs;   /* f32 [n], 0 where nothing was sampled */
   float *advantages; /* f32 [n] */
-  int has_reward;
 } datum_t;
 
 /* Numbers of a list that may hold null. */
@@ -49,18 +48,18 @@ static int put_turn(const tnk__gw_record_t *record, const tnk__gw_turn_t *turn,
   return err;
 }
 
-static int fill(tnk__gw_record_t *record, tnk__gw_turn_t *leaf,
+static int fill(tnk__gw_record_t *record, tnk__gw_turn_t *leaf, uint64_t told,
                 datum_t *datum) {
   double reward = NAN;
+  int is_told = 0;
   int err = tnk__gw_record_ids(record, leaf, &datum->ids);
 
   for (tnk__gw_turn_t *turn = leaf; err == TNK_OK && turn != NULL;
        turn = turn->parent) {
-    if (!isnan(turn->reward)) {
+    if (!isnan(turn->reward))
       reward = turn->reward;
-      datum->has_reward = 1;
-    }
-    err = put_turn(record, turn, turn->is_told ? NAN : reward, datum);
+    is_told |= turn->by_number.key == told;
+    err = put_turn(record, turn, is_told ? NAN : reward, datum);
   }
   return err;
 }
@@ -112,44 +111,30 @@ static int write_line(const datum_t *datum, tnk__buf_t *out) {
   return tnk__json_finish(&w) == TNK_OK ? tnk__buf_byte(out, '\n') : out->err;
 }
 
-static void mark(tnk__gw_turn_t *turn) {
-  for (; turn != NULL; turn = turn->parent)
+/* ---- Which there are ---- */
+
+static int is_rewarded(const tnk__gw_turn_t *turn) {
+  while (turn != NULL && isnan(turn->reward))
+    turn = turn->parent;
+  return turn != NULL;
+}
+
+static int add_branch(tnk__gw_turn_t *leaf, tnk__buf_t *out) {
+  tnk__gw_branch_t branch = {leaf->by_number.key, 0};
+
+  for (tnk__gw_turn_t *turn = leaf; turn != NULL; turn = turn->parent) {
+    if (turn->is_told) {
+      branch.told = turn->by_number.key;
+      break;
+    }
     turn->is_told = 1;
-}
-
-static int tell(tnk__gw_record_t *record, tnk__gw_turn_t *leaf,
-                const tnk__gw_datum_options_t *options, tnk__gw_datum_cb put,
-                void *user, const tnk_allocator_t *alloc) {
-  datum_t datum = {.alloc = alloc, .n = tnk__gw_turn_n_ids(leaf)};
-  tnk__buf_t line;
-  int err = TNK_ENOMEM;
-
-  if (datum.n < 2)
-    return TNK_OK; /* there is nothing to predict */
-  tnk__buf_init(&datum.ids, alloc, SIZE_MAX);
-  tnk__buf_init(&line, alloc, SIZE_MAX);
-  datum.logprobs = tnk__calloc(alloc, datum.n, sizeof(float));
-  datum.advantages = tnk__calloc(alloc, datum.n, sizeof(float));
-  if (datum.logprobs != NULL && datum.advantages != NULL)
-    err = fill(record, leaf, &datum);
-  if (err == TNK_OK && (datum.has_reward || !options->only_rewarded)) {
-    err = write_line(&datum, &line);
-    if (err == TNK_OK)
-      err = put(user, (const char *)line.data, line.len);
-    mark(leaf);
   }
-  tnk__free(alloc, datum.logprobs);
-  tnk__free(alloc, datum.advantages);
-  tnk__buf_deinit(&datum.ids);
-  tnk__buf_deinit(&line);
-  return err;
+  return tnk__buf_append(out, &branch, sizeof(branch));
 }
 
-static int tell_session(tnk__gw_record_t *record,
-                        const tnk__gw_session_t *session,
+static int add_branches(const tnk__gw_session_t *session,
                         const tnk__gw_datum_options_t *options,
-                        tnk__gw_datum_cb put, void *user) {
-  const tnk_allocator_t *alloc = tnk__gw_record_allocator(record);
+                        tnk__buf_t *out) {
   int err = TNK_OK;
 
   TNK__LIST_FOREACH (node, &session->turns) {
@@ -158,24 +143,70 @@ static int tell_session(tnk__gw_record_t *record,
   TNK__LIST_FOREACH (node, &session->turns) {
     tnk__gw_turn_t *turn = tnk__container_of(node, tnk__gw_turn_t, link);
 
-    if (err == TNK_OK && turn->n_children == 0)
-      err = tell(record, turn, options, put, user, alloc);
+    /* Of a single id there is nothing to predict. */
+    if (err == TNK_OK && turn->n_children == 0 &&
+        tnk__gw_turn_n_ids(turn) > 1 &&
+        (!options->only_rewarded || is_rewarded(turn)))
+      err = add_branch(turn, out);
   }
+  return err;
+}
+
+int tnk__gw_branches(tnk__gw_record_t *record, const tnk__gw_session_t *session,
+                     const tnk__gw_datum_options_t *options, tnk__buf_t *out) {
+  int err = TNK_OK;
+
+  if (session != NULL)
+    return add_branches(session, options, out);
+  TNK__LIST_FOREACH (node, tnk__gw_record_sessions(record)) {
+    if (err == TNK_OK)
+      err = add_branches(tnk__container_of(node, tnk__gw_session_t, link),
+                         options, out);
+  }
+  return err;
+}
+
+/* ---- One of them, or all ---- */
+
+int tnk__gw_datum(tnk__gw_record_t *record, const tnk__gw_branch_t *branch,
+                  tnk__gw_datum_cb put, void *user) {
+  const tnk_allocator_t *alloc = tnk__gw_record_allocator(record);
+  tnk__gw_turn_t *leaf = tnk__gw_record_turn(record, branch->leaf);
+  datum_t datum = {.alloc = alloc};
+  tnk__buf_t line;
+  int err = TNK_ENOMEM;
+
+  if (leaf == NULL)
+    return TNK_OK;
+  datum.n = tnk__gw_turn_n_ids(leaf);
+  tnk__buf_init(&datum.ids, alloc, SIZE_MAX);
+  tnk__buf_init(&line, alloc, SIZE_MAX);
+  datum.logprobs = tnk__calloc(alloc, datum.n, sizeof(float));
+  datum.advantages = tnk__calloc(alloc, datum.n, sizeof(float));
+  if (datum.logprobs != NULL && datum.advantages != NULL)
+    err = fill(record, leaf, branch->told, &datum);
+  if (err == TNK_OK)
+    err = write_line(&datum, &line);
+  if (err == TNK_OK)
+    err = put(user, (const char *)line.data, line.len);
+  tnk__free(alloc, datum.logprobs);
+  tnk__free(alloc, datum.advantages);
+  tnk__buf_deinit(&datum.ids);
+  tnk__buf_deinit(&line);
   return err;
 }
 
 int tnk__gw_datums(tnk__gw_record_t *record, const tnk__gw_session_t *session,
                    const tnk__gw_datum_options_t *options, tnk__gw_datum_cb put,
                    void *user) {
-  int err = TNK_OK;
+  tnk__buf_t branches;
+  int err;
 
-  if (session != NULL)
-    return tell_session(record, session, options, put, user);
-  TNK__LIST_FOREACH (node, tnk__gw_record_sessions(record)) {
-    if (err == TNK_OK)
-      err =
-          tell_session(record, tnk__container_of(node, tnk__gw_session_t, link),
-                       options, put, user);
-  }
+  tnk__buf_init(&branches, tnk__gw_record_allocator(record), SIZE_MAX);
+  err = tnk__gw_branches(record, session, options, &branches);
+  for (size_t at = 0; err == TNK_OK && at < branches.len;
+       at += sizeof(tnk__gw_branch_t))
+    err = tnk__gw_datum(record, (const void *)(branches.data + at), put, user);
+  tnk__buf_deinit(&branches);
   return err;
 }

@@ -19,6 +19,20 @@ typedef struct {
  */
 typedef int (*tnk__gw_datum_cb)(void *user, const char *line, size_t n);
 
+/* What one example is made of. */
+typedef struct {
+  uint64_t leaf; /* the number of its last turn */
+  uint64_t told; /* that of the last one that is in an earlier one; 0: none */
+} tnk__gw_branch_t;
+
+/* List those of a session, or of all where that is NULL: tnk__gw_branch_t, at
+ * the end of `out`. Only memory is looked at. TNK_OK or TNK_ENOMEM. */
+int tnk__gw_branches(tnk__gw_record_t *record, const tnk__gw_session_t *session,
+                     const tnk__gw_datum_options_t *options, tnk__buf_t *out);
+/* Write one, unless it was forgotten meanwhile. TNK_OK, TNK_EFILE, TNK_ENOMEM,
+ * or the code of `put`. */
+int tnk__gw_datum(tnk__gw_record_t *record, const tnk__gw_branch_t *branch,
+                  tnk__gw_datum_cb put, void *user);
 /* Write those of a session, or of all where that is NULL. TNK_OK, TNK_EFILE,
  * TNK_ENOMEM, or the code of `put`. */
 int tnk__gw_datums(tnk__gw_record_t *record, const tnk__gw_session_t *session,

@@ -57,7 +57,7 @@ typedef struct tnk__gw_turn {
   uint32_t version;
   uint32_t n_children;
   int is_used; /* of a session that is too large: not to be forgotten */
-  int is_told; /* of datums that are being written: in an earlier one */
+  int is_told; /* of branches that are being listed: in an earlier one */
 } tnk__gw_turn_t;
 
 #endif
