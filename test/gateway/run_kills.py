@@ -4,8 +4,8 @@
 usage: run_kills.py TNK_COMMAND
 
 TNK_TEST_KILLS: how often it is killed (4); TNK_TEST_SEED: of moments and faults
-(7). Whatever a client was answered is recorded, once and as it was drawn, and of
-everything else the record says what has become of it. Output is TAP, see
+(7). Whatever a client was answered is recorded, once and as it was drawn, with
+its reward, and of everything else the record says what has become of it. Output is TAP, see
 test/support/tap.py.
 """
 import http.client
@@ -38,6 +38,7 @@ class Agent(threading.Thread):
         self.seen = {}   # question -> (id, tokens as bytes)
         self.cut = []    # questions that nobody has answered
         self.failed = []  # those that were answered with an error
+        self.rewards = {}  # number of a turn -> reward that was confirmed
 
     def run(self):
         talk = []
@@ -57,6 +58,14 @@ class Agent(threading.Thread):
                 continue
             self.seen[question] = a["id"], [t["bytes"] for t in a["choices"][0]["logprobs"]["content"]]
             talk.append(a["choices"][0]["message"])
+            self.reward(a["id"], n / 4)
+
+    def reward(self, answer, value):
+        try:
+            if self.client.post(f"/s/{self.name}/tnk/reward", {"id": answer, "reward": value})[0] == 200:
+                self.rewards[int(answer.split("-")[1])] = value
+        except (OSError, ValueError, http.client.HTTPException):
+            pass  # the next question hears of it
 
 
 def life(service, path, number, rng):
@@ -119,6 +128,13 @@ def check_each(agents, lines, turns):
     check(not wrong, "none was made by itself", wrong)
 
 
+def check_rewards(agents, lines):
+    told = {line["turn"]: line["reward"] for line in lines if line["type"] == "reward"}
+    confirmed = {number: value for agent in agents for number, value in agent.rewards.items()}
+    lost = [number for number, value in confirmed.items() if told.get(number) != value]
+    check(confirmed and not lost, f"{len(confirmed)} rewards are kept", lost)
+
+
 def check_draws(agents, path, log):
     """A question is drawn once, also where its answer was lost on the way."""
     wrong = not_drawn(path, log)
@@ -152,6 +168,7 @@ def main():
         check(not not_gone_on(turns), "what goes on begins with what was sampled")
         check_tokens(agents, turns)
         check_each(agents, records(path), turns)
+        check_rewards(agents, records(path))
         check_draws(agents, path, log)
     plan()
 
