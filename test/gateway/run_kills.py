@@ -105,8 +105,9 @@ def check_each(agents, lines, turns):
     """Each question has one turn if it was answered, one at most if its client
     was cut off, none if it was refused."""
     by_question = Counter(t["messages"][-2]["content"] for t in turns.values())
-    lost = [(q, number) for a in agents for q, (number, _) in a.seen.items()
-            if by_question[q] != 1 or turns[int(number.split("-")[1])]["messages"][-2]["content"] != q]
+    lost = [(q, number) for a in agents for q, (number, _) in a.seen.items() if by_question[q] != 1 or
+            int(number.split("-")[1]) not in turns or
+            turns[int(number.split("-")[1])]["messages"][-2]["content"] != q]
     check(not lost, f"{sum(len(a.seen) for a in agents)} answers are recorded, once", lost)
     doubled = [q for a in agents for q in a.cut if by_question[q] > 1]
     told = sum(by_question[q] for a in agents for q in a.cut)
@@ -166,8 +167,8 @@ def main():
         check(faults.read_text().count("\n") > 0, f"{faults.read_text().count(chr(10))} faults")
         turns = turns_of(path)
         check(not not_gone_on(turns), "what goes on begins with what was sampled")
-        check_tokens(agents, turns)
         check_each(agents, records(path), turns)
+        check_tokens(agents, turns)
         check_rewards(agents, records(path))
         check_draws(agents, path, log)
     plan()
