@@ -25,19 +25,27 @@ void tnk__marked_clear(tnk__marked_t *marked) {
   tnk__buf_clear(&marked->messages);
 }
 
+/* Room for four bytes an id, all of which the caller fills. NULL: no memory. */
+static void *widen(tnk__buf_t *buf, size_t n_ids, size_t *had) {
+  *had = buf->len / 4;
+  if (*had < n_ids && tnk__buf_reserve(buf, (n_ids - *had) * 4) != NULL)
+    buf->len = n_ids * 4;
+  return buf->err == TNK_OK ? buf->data : NULL;
+}
+
 int tnk__marked_fill(tnk__marked_t *marked, float weight, int32_t message,
                      tnk__why_t *why) {
   const size_t n = tnk__n_ids(&marked->ids);
+  size_t i, k;
+  float *weights = widen(&marked->weights, n, &i);
+  int32_t *messages = widen(&marked->messages, n, &k);
 
-  while (marked->weights.len / sizeof(weight) < n &&
-         tnk__buf_append(&marked->weights, &weight, sizeof(weight)) == TNK_OK)
-    ;
-  while (marked->messages.len / sizeof(message) < n &&
-         tnk__buf_append(&marked->messages, &message, sizeof(message)) ==
-             TNK_OK)
-    ;
-  if (marked->weights.err != TNK_OK || marked->messages.err != TNK_OK)
+  if (n > 0 && (weights == NULL || messages == NULL))
     return tnk__why(why, TNK_ENOMEM, 0, "out of memory");
+  for (; i < n; i++)
+    weights[i] = weight;
+  for (; k < n; k++)
+    messages[k] = message;
   return TNK_OK;
 }
 

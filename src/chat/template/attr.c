@@ -21,13 +21,13 @@ const tnk__class_t tnk__class_method = {.name = "method", .call = call_method};
 
 /* Whether a name stands in a list with blanks between; NULL: an empty one. */
 static int is_listed(const char *list, tnk__value_t name) {
-  while (list != NULL && *list != '\0') {
-    const size_t n = strcspn(list, " ");
+  while (list != NULL) {
+    const char *blank = strchr(list, ' ');
+    const size_t n = blank != NULL ? (size_t)(blank - list) : strlen(list);
 
     if (n == name.n_text && memcmp(list, name.as.text, n) == 0)
       return 1;
-    list += n;
-    list += *list == ' ';
+    list = blank != NULL ? blank + 1 : NULL;
   }
   return 0;
 }

@@ -4,10 +4,12 @@
 
 const tnk__builtin_t *tnk__builtin_find(const tnk__builtin_t *table,
                                         tnk__value_t name) {
-  if (name.kind != TNK__VALUE_TEXT)
+  if (name.kind != TNK__VALUE_TEXT || name.n_text == 0)
     return NULL;
+  /* The first byte rules most of them out. */
   for (; table->name != NULL; table++)
-    if (strlen(table->name) == name.n_text &&
+    if (table->name[0] == name.as.text[0] &&
+        strlen(table->name) == name.n_text &&
         memcmp(table->name, name.as.text, name.n_text) == 0)
       return table;
   return NULL;
