@@ -13,13 +13,14 @@ import os
 import sys
 import time
 
+from chat_lab import GROUPS as CHAT
 from groups import GROUPS as BASIC
 from lab import Lab, line, markdown
 from numbers_of_rl import GROUPS as NUMBERS
 from rest import GROUPS as REST
 from wire import GROUPS as WIRE
 
-GROUPS = {**BASIC, **WIRE, **REST, **NUMBERS}
+GROUPS = {**BASIC, **WIRE, **REST, **NUMBERS, **CHAT}
 
 
 def arguments():

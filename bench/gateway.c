@@ -323,7 +323,8 @@ static int read_args(int argc, char **argv) {
   };
   size_t k;
 
-  if (argc < 3 || uv_ip4_addr(argv[1], atoi(argv[2]), &bench.address) != 0)
+  if (argc < 3 ||
+      uv_ip4_addr(argv[1], (int)strtol(argv[2], NULL, 10), &bench.address) != 0)
     return 0;
   for (int i = 3; i + 1 < argc; i += 2) {
     for (k = 0; k < sizeof(options) / sizeof(options[0]); k++)
@@ -358,6 +359,7 @@ int main(int argc, char **argv) {
 
     put_words(words, strtoul(argv[2], NULL, 10) % (MAX_BODY / 2), 0);
     printf("\"%s\"\n", words);
+    free(words);
     return 0;
   }
   if (!read_args(argc, argv)) {

@@ -26,28 +26,33 @@ uint64_t tnk__gw_hash(uint64_t seed, const void *data, size_t n) {
   return h ^ h >> 32;
 }
 
-static tnk__gw_node_t **bucket_of(tnk__gw_node_t **buckets, size_t n,
-                                  uint64_t key) {
+static size_t place_of(size_t n_buckets, uint64_t key) {
   uint64_t h = key * UINT64_C(0x9e3779b97f4a7c15);
 
-  return &buckets[(size_t)(h >> 20) & (n - 1)];
+  return (size_t)(h >> 20) & (n_buckets - 1);
 }
 
-/* Nodes of one key keep their order: they go behind what is there already. */
-static void move(tnk__gw_map_t *map, tnk__gw_node_t **to, size_t n) {
-  for (size_t i = 0; i < map->n_buckets; i++) {
-    tnk__gw_node_t *node = map->buckets[i];
+static tnk__gw_node_t **bucket_of(const tnk__gw_map_t *map, uint64_t key) {
+  return &map->buckets[place_of(map->n_buckets, key)];
+}
 
-    while (node != NULL) {
-      tnk__gw_node_t *next = node->next;
-      tnk__gw_node_t **at = bucket_of(to, n, node->key);
+/* Twice as many buckets: what was in one goes to that and to its twin. Each
+ * keeps the order, whatever many nodes of one key there are. */
+static void move(const tnk__gw_map_t *map, tnk__gw_node_t **to) {
+  const size_t n = map->n_buckets;
 
-      while (*at != NULL)
-        at = &(*at)->next;
-      node->next = NULL;
-      *at = node;
-      node = next;
+  for (size_t i = 0; i < n; i++) {
+    tnk__gw_node_t **low = &to[i];
+    tnk__gw_node_t **high = &to[i + n];
+
+    for (tnk__gw_node_t *node = map->buckets[i]; node != NULL;
+         node = node->next) {
+      tnk__gw_node_t ***end = place_of(2 * n, node->key) < n ? &low : &high;
+
+      **end = node;
+      *end = &node->next;
     }
+    *low = *high = NULL;
   }
 }
 
@@ -58,7 +63,7 @@ static int grow(tnk__gw_map_t *map) {
 
   if (buckets == NULL)
     return map->n_buckets > 0 ? TNK_OK : TNK_ENOMEM; /* slower will do */
-  move(map, buckets, n);
+  move(map, buckets);
   tnk__free(map->alloc, map->buckets);
   map->buckets = buckets;
   map->n_buckets = n;
@@ -70,7 +75,7 @@ int tnk__gw_map_add(tnk__gw_map_t *map, tnk__gw_node_t *node, uint64_t key) {
 
   if (map->n >= map->n_buckets && grow(map) != TNK_OK)
     return TNK_ENOMEM;
-  at = bucket_of(map->buckets, map->n_buckets, key);
+  at = bucket_of(map, key);
   node->key = key;
   node->next = *at;
   *at = node;
@@ -83,7 +88,7 @@ tnk__gw_node_t *tnk__gw_map_find(const tnk__gw_map_t *map, uint64_t key) {
 
   if (map->n_buckets == 0)
     return NULL;
-  node = *bucket_of(map->buckets, map->n_buckets, key);
+  node = *bucket_of(map, key);
   while (node != NULL && node->key != key)
     node = node->next;
   return node;
@@ -99,7 +104,7 @@ tnk__gw_node_t *tnk__gw_map_next(const tnk__gw_node_t *node) {
 }
 
 void tnk__gw_map_remove(tnk__gw_map_t *map, tnk__gw_node_t *node) {
-  tnk__gw_node_t **at = bucket_of(map->buckets, map->n_buckets, node->key);
+  tnk__gw_node_t **at = bucket_of(map, node->key);
 
   while (*at != node)
     at = &(*at)->next;

@@ -59,9 +59,9 @@ static void free_turn(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
 
 void tnk__gw_record_forget(tnk__gw_record_t *record,
                            tnk__gw_session_t *session) {
-  TNK__LIST_FOREACH_SAFE (node, next, &session->turns) {
-    free_turn(record, TURN(node));
-  }
+  /* The latest come first in the tables. */
+  while (!tnk__list_empty(&session->turns))
+    free_turn(record, TURN(session->turns.prev));
   tnk__list_remove(&session->link);
   tnk__gw_map_remove(&record->names, &session->node);
   tnk__free(record->alloc, session);
@@ -130,9 +130,14 @@ tnk__gw_session_t *tnk__gw_record_session(const tnk__gw_record_t *record,
   return NULL;
 }
 
+/* Sessions may all begin with the same words: each has places of its own. */
+static uint64_t key_in(const char *session, uint64_t key) {
+  return tnk__gw_hash(key, session, strlen(session));
+}
+
 tnk__gw_turn_t *tnk__gw_record_find(const tnk__gw_record_t *record,
                                     const char *session, uint64_t key) {
-  tnk__gw_node_t *node = tnk__gw_map_find(&record->keys, key);
+  tnk__gw_node_t *node = tnk__gw_map_find(&record->keys, key_in(session, key));
 
   for (; node != NULL; node = tnk__gw_map_next(node)) {
     tnk__gw_turn_t *turn = tnk__container_of(node, tnk__gw_turn_t, by_key);
@@ -287,7 +292,8 @@ int tnk__gw_record_link(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
     tnk__free(record->alloc, turn);
     return TNK_ENOMEM;
   }
-  if (tnk__gw_map_add(&record->keys, &turn->by_key, key) != TNK_OK) {
+  if (tnk__gw_map_add(&record->keys, &turn->by_key, key_in(session, key)) !=
+      TNK_OK) {
     tnk__gw_map_remove(&record->numbers, &turn->by_number);
     tnk__free(record->alloc, turn);
     return TNK_ENOMEM;
