@@ -15,6 +15,7 @@
  * Prints one line of JSON: delays are from the moment at which a request was
  * written to the first and to the last byte of its answer.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 
 #include "measure.h"
 
-enum { MAX_BODY = 1 << 20, MAX_ANSWER = 1 << 20, MAX_TURNS = 64 };
+enum { MAX_BODY = 1 << 20, MAX_TURNS = 64 };
 
 typedef struct {
   uv_tcp_t tcp;
@@ -70,6 +71,20 @@ static void put_words(char *out, size_t n, size_t seed) {
   out[n] = '\0';
 }
 
+/* Append to a text of MAX_BODY bytes; what does not fit is a mistake here. */
+__attribute__((format(printf, 3, 4))) static void add(char *text, size_t *n,
+                                                      const char *format, ...) {
+  va_list args;
+  int n_more;
+
+  va_start(args, format);
+  n_more = vsnprintf(text + *n, MAX_BODY - *n, format, args);
+  va_end(args);
+  if (n_more < 0 || (size_t)n_more >= MAX_BODY - *n)
+    exit(1);
+  *n += (size_t)n_more;
+}
+
 static char *new_text(void) {
   char *text = malloc(MAX_BODY);
 
@@ -80,24 +95,24 @@ static char *new_text(void) {
 
 /* The body of each turn: the whole conversation so far. */
 static void make_bodies(void) {
+  const size_t length = (size_t)bench.length;
   char *words = new_text();
 
   for (long turn = 0; turn < bench.n_turns; turn++) {
     char *body = new_text();
-    int n =
-        sprintf(body, "{\"model\":\"m\",\"max_tokens\":%ld,%s\"messages\":[",
-                bench.length + 8, bench.is_stream ? "\"stream\":true," : "");
+    size_t n = 0;
 
+    add(body, &n, "{\"model\":\"m\",\"max_tokens\":%ld,%s\"messages\":[",
+        bench.length + 8, bench.is_stream ? "\"stream\":true," : "");
     for (long i = 0; i <= turn; i++) {
-      put_words(words, (size_t)bench.length, (size_t)i * 7);
-      n += sprintf(body + n, "%s{\"role\":\"user\",\"content\":\"%s\"}",
-                   i > 0 ? "," : "", words);
-      put_words(words, (size_t)bench.length, 0);
+      put_words(words, length, (size_t)i * 7);
+      add(body, &n, "%s{\"role\":\"user\",\"content\":\"%s\"}",
+          i > 0 ? "," : "", words);
+      put_words(words, length, 0);
       if (i < turn)
-        n += sprintf(body + n, ",{\"role\":\"assistant\",\"content\":\"%s\"}",
-                     words);
+        add(body, &n, ",{\"role\":\"assistant\",\"content\":\"%s\"}", words);
     }
-    sprintf(body + n, "]}");
+    add(body, &n, "]}");
     bench.bodies[turn] = body;
   }
   free(words);
@@ -105,25 +120,29 @@ static void make_bodies(void) {
 
 /* What a gateway sends for such a turn. */
 static void make_direct_bodies(void) {
-  for (long turn = 0; turn < bench.n_turns; turn++) {
-    char *body = new_text();
-    long n_prompt = (turn * 2 + 1) * (bench.length + 10);
-    int n = sprintf(body, "{\"num_samples\":1,\"prompt\":{\"chunks\":["
-                          "{\"tokens\":[");
+  const long n_tokens = bench.length + 8;
 
+  for (long turn = 0; turn < bench.n_turns; turn++) {
+    const long n_prompt = (turn * 2 + 1) * (bench.length + 10);
+    char *body = new_text();
+    size_t n = 0;
+
+    add(body, &n, "{\"num_samples\":1,\"prompt\":{\"chunks\":[{\"tokens\":[");
     for (long i = 0; i < n_prompt; i++)
-      n += sprintf(body + n, "%s%ld", i > 0 ? "," : "", 32 + i % 90);
-    sprintf(body + n,
-            "],\"type\":\"encoded_text\"}]},\"max_tokens\":%ld,"
-            "\"request_id\":\"S:0:1:%ld:1\"}",
-            bench.length + 8, bench.length + 8);
+      add(body, &n, "%s%ld", i > 0 ? "," : "", 32 + i % 90);
+    add(body, &n,
+        "],\"type\":\"encoded_text\"}]},\"max_tokens\":%ld,"
+        "\"request_id\":\"S:0:1:%ld:1\"}",
+        n_tokens, n_tokens);
     bench.bodies[turn] = body;
   }
 }
 
-static int make_request(const line_t *line, char *out) {
+/* The bytes of a request are in `sent`; returns how many. */
+static size_t make_request(line_t *line) {
   const char *body = bench.bodies[line->turn];
   char path[80];
+  size_t n = 0;
 
   if (!bench.is_direct)
     (void)snprintf(path, sizeof(path), "/s/c%ld/v1/chat/completions",
@@ -131,11 +150,12 @@ static int make_request(const line_t *line, char *out) {
   else
     (void)snprintf(path, sizeof(path), "/api/v1/%s",
                    line->is_fetch ? "retrieve_future" : "asample");
-  return sprintf(out,
-                 "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                 "Content-Type: application/json\r\nX-API-Key: tml-bench\r\n"
-                 "Content-Length: %zu\r\n\r\n%s",
-                 path, strlen(body), body);
+  add(line->sent, &n,
+      "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+      "Content-Type: application/json\r\nX-API-Key: tml-bench\r\n"
+      "Content-Length: %zu\r\n\r\n%s",
+      path, strlen(body), body);
+  return n;
 }
 
 /* ---- Requests ---- */
@@ -156,7 +176,7 @@ static void on_written(uv_write_t *request, int status) {
 static void send_request(line_t *line) {
   uv_buf_t buf = uv_buf_init(line->sent, 0);
 
-  buf.len = (size_t)make_request(line, line->sent);
+  buf.len = make_request(line);
   line->n_got = line->n_expected = 0;
   line->first_ns = 0;
   if (uv_write(&line->writing, (uv_stream_t *)&line->tcp, &buf, 1,
@@ -279,9 +299,9 @@ static void connect_all(uv_loop_t *loop) {
   for (long i = 0; i < bench.n_lines; i++) {
     line_t *line = &bench.lines[i];
 
-    line->sent = malloc(strlen(bench.bodies[bench.n_turns - 1]) + 512);
-    if (line->sent == NULL || uv_tcp_init(loop, &line->tcp) != 0)
-      give_up("no memory", "");
+    line->sent = new_text();
+    if (uv_tcp_init(loop, &line->tcp) != 0)
+      give_up("no socket", "");
     line->tcp.data = line->connecting.data = line;
     if (uv_tcp_connect(&line->connecting, &line->tcp,
                        (const struct sockaddr *)&bench.address,
