@@ -163,6 +163,20 @@ TEST_LIMIT(C5_six_hours_of_503_for_steps_alone_are_told_of_their_client, 60) {
   script_close(&script);
 }
 
+/* Nobody waits for a heartbeat. */
+TEST(C5_refusals_of_heartbeats_alone_are_no_outage) {
+  script_t script;
+  notices_t notices;
+
+  open_told(&script, &notices, 0);
+  script_train(&script);
+  mock_on_head(script.mock, refuse, NULL);
+  pass_time(&script, 600000, 10000);
+  CHECK_INT(notices.n_out + notices.n_others, 0);
+  black_out(&script, 0);
+  script_close(&script);
+}
+
 /* The service goes away, and what is in front of it says so before it is
  * back. */
 TEST(C5_lost_requests_and_then_503_are_one_stretch) {

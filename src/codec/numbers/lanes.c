@@ -1,3 +1,8 @@
+/* Loops are what this file is about, and -O2 turns few of them into vectors. */
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+
 #include "codec/numbers/lanes.h"
 
 #include <math.h>

@@ -316,8 +316,8 @@ static void on_done(tnk__exchange_t *exchange,
   call->last_status = result->status;
   call->last_err = result->err;
   call->was_cut_off = reply.outcome == TNK__OUTCOME_400_EMPTY;
-  tnk__reach_note(call->endpoint, &call->reacher, reply.outcome, result->status,
-                  result->err);
+  tnk__reach_note(call->endpoint, &call->reacher, reply.outcome,
+                  call->background ? 0 : result->status, result->err);
   is_over = !will_repeat(call, &reply);
   if (is_over && reply.verdict.action != TNK__ACTION_SUCCEED)
     reply.error = tnk__call_error(call, result, &reply, &failure);

@@ -155,6 +155,8 @@ static void note_answer(tnk__endpoint_t *endpoint, tnk__outcome_t outcome,
       tell(endpoint);
     return;
   }
+  if (status == 0)
+    return;
   reach->last_status = status;
   if (tnk__outage_failed(&reach->refusals,
                          tnk__context_now_ms(endpoint->context),

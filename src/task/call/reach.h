@@ -24,8 +24,9 @@ void tnk__reach_open(tnk__endpoint_t *endpoint);
 void tnk__reach_shut(tnk__endpoint_t *endpoint);
 /* Begin without an attempt; its pauses are on that timer. */
 void tnk__reacher_init(tnk__reacher_t *reacher, tnk__timer_t *timer);
-/* Note how an attempt has ended; the HTTP status, or 0, and the code are for
- * the observer's sentence. */
+/* Note how an attempt has ended; the HTTP status and the code are for the
+ * observer's sentence. A status of 0: nobody waits for that answer, so that a
+ * refusal says nothing, though a good answer does. */
 void tnk__reach_note(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher,
                      tnk__outcome_t outcome, int status, int err);
 /* Whether it is an outage, or all answers have been refusals for 30 s. */
