@@ -160,6 +160,9 @@ typedef struct {
   int replayable;
   /* Send it on a new connection, if there may be one. */
   int wants_fresh;
+  /* Its answer takes its time, and costs: that it is silent is no sign that
+   * nobody serves it. */
+  int is_long;
   /* It alone does not keep uv_run() going, as suits a heartbeat, but for a
    * connection that is being made for it: libuv waits for those. */
   int background;
@@ -256,6 +259,7 @@ typedef struct tnk__exchange {
   uint8_t wants_fresh; /* a connection that is new */
   uint8_t background;
   uint8_t is_streamed;
+  uint8_t is_long;
   uint8_t has_head;  /* of the answer */
   uint8_t has_body;  /* on_body is due */
   uint8_t is_paused; /* the server waits until the body is taken */

@@ -95,6 +95,7 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   if (request->is_streamed)
     ex->max_body = TNK__MAX_UNREAD_BODY;
   ex->is_streamed = request->is_streamed != 0;
+  ex->is_long = request->is_long != 0;
   ex->has_head = ex->has_body = ex->is_paused = 0;
   ex->is_head = strcmp(request->method, "HEAD") == 0;
   ex->replayable = request->replayable != 0;

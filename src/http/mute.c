@@ -35,9 +35,10 @@ static int lets_wait(const tnk__pool_t *pool) {
 
 /* Polls cost nothing when they are given up, but are silent for long by
  * themselves; submissions of samples are short, and cost little. Others only
- * where it is known that connections are let wait, unless they are large. */
+ * where it is known that connections are let wait, unless they are large. What
+ * is generated while it is waited for would be generated twice. */
 static int may_go(const tnk__pool_t *pool, const tnk__exchange_t *ex) {
-  if (ex->sent && !ex->replayable)
+  if ((ex->sent && !ex->replayable) || ex->is_long)
     return 0;
   return ex->lane == TNK__LANE_SAMPLE ||
          (lets_wait(pool) && tnk__exchange_size(ex) < TNK__MIN_UPLOAD);
@@ -93,7 +94,8 @@ static void bring_back_all(tnk__pool_t *pool, uint64_t number) {
     node = node->prev;
     if (conn->is_mute && conn->number >= number && ex != NULL &&
         ex->answer == NULL &&
-        (may_go(pool, ex) || tnk__line_rank(ex) != TNK__RANK_SHORT))
+        (may_go(pool, ex) || ex->is_long ||
+         tnk__line_rank(ex) != TNK__RANK_SHORT))
       bring_back(pool, ex);
   }
 }

@@ -249,6 +249,49 @@ TEST(I4_a_stream_that_goes_on_behind_its_end) {
   script_close(&script);
 }
 
+static tnk_promise_t *ask_held(script_t *script, const script_held_t *held,
+                               int n) {
+  tnk_promise_t *promise = ask(script, TNK_HOSTED_CHAT);
+
+  while (held->n < n)
+    script_turns(script);
+  return promise;
+}
+
+static void answer_held(script_t *script, mock_request_t *request,
+                        tnk_promise_t *promise) {
+  outcome_t outcome;
+
+  outcome_of(&outcome, promise);
+  mock_reply_json(request, 200, "{\"id\":1}");
+  outcome_ok(script, &outcome);
+  outcome_drop(&outcome);
+}
+
+/* One on a new connection, which nobody has been served on, while others are
+ * on an older one: that is no sign that it is not generated. */
+TEST(I3_what_takes_long_is_not_asked_twice) {
+  script_held_t held = {.n = 0};
+  script_t script;
+  tnk_promise_t *first;
+  tnk_promise_t *slow;
+  tnk_promise_t *third;
+
+  script_open(&script);
+  mock_on(script.mock, "POST", CHAT, script_hold, &held);
+  first = ask_held(&script, &held, 1);
+  slow = ask_held(&script, &held, 2);
+  answer_held(&script, held.requests[0], first);
+  script_advance(&script, 1000);
+  third = ask_held(&script, &held, 3);
+  answer_held(&script, held.requests[2], third);
+  for (int i = 0; i < 60; i++)
+    script_advance(&script, 1000);
+  CHECK_INT(held.n, 3);
+  answer_held(&script, held.requests[1], slow);
+  script_close(&script);
+}
+
 TEST(I3_repeats_come_before_the_first_event) {
   script_t script;
   outcome_t outcome;

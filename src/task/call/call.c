@@ -23,6 +23,12 @@ static int has(const tnk__call_t *call, tnk__trait_t trait) {
   return (call->route->traits & trait) != 0;
 }
 
+/* A call that has been answered exists: its 404 is about what was asked for.
+ * Before that, a 404, 405 or 501 says that there is no such call. */
+static int is_offered(const tnk__call_t *call) {
+  return (call->endpoint->offered & tnk__route_bit(call->route)) != 0;
+}
+
 /* ---- The answer ---- */
 
 /* Whether it says where something is, to one who asked for that. */
@@ -33,11 +39,18 @@ static int is_pointer(const tnk__call_t *call,
          tnk__http_result_header(result, "location") != NULL;
 }
 
+/* A server that does not know what is asked for says so in several ways. */
+static int is_no_call(int status) {
+  return status == 404 || status == 405 || status == 501;
+}
+
 /* A head that has come says more than how its body ended. */
 static tnk__outcome_t outcome_of(const tnk__call_t *call,
                                  const tnk__http_result_t *result) {
   if (is_pointer(call, result))
     return TNK__OUTCOME_2XX;
+  if (result->status == 501 && has(call, TNK__OPTIONAL) && !is_offered(call))
+    return TNK__OUTCOME_405;
   if (result->err == TNK_OK)
     return tnk__outcome_of_status(result->status, result->body->len);
   if (result->err == TNK_ECERT)
@@ -168,12 +181,6 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
 
 /* ---- What the server offers ---- */
 
-/* A call that has been answered exists: its 404 is about what was asked for.
- * Before that, a 404 or 405 says that there is no such call. */
-static int is_offered(const tnk__call_t *call) {
-  return (call->endpoint->offered & tnk__route_bit(call->route)) != 0;
-}
-
 static int is_missing(const tnk__call_t *call) {
   return (call->endpoint->missing & tnk__route_bit(call->route)) != 0;
 }
@@ -185,7 +192,7 @@ static void learn(tnk__call_t *call, int status) {
     return;
   if (status / 100 == 2) {
     endpoint->offered |= tnk__route_bit(call->route);
-  } else if (status == 404 || status == 405) {
+  } else if (is_no_call(status) && !has(call, TNK__NAMES)) {
     endpoint->missing |= tnk__route_bit(call->route);
     tnk__log(&endpoint->context->logger, TNK_LOG_INFO, "call",
              "%s: not offered by this server (HTTP %d)", call->name, status);

@@ -120,6 +120,7 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.max_body = max_body_of(call);
   request.background = call->background;
   request.is_streamed = call->on_part != NULL;
+  request.is_long = (call->route->traits & TNK__LONG) != 0;
   /* What has broken one connection may have broken the kept ones too. */
   request.wants_fresh = call->last_err == TNK_ECONN ||
                         call->last_err == TNK_ETIMEDOUT || call->was_cut_off;

@@ -3,6 +3,8 @@
 #define GET TNK__GET
 #define OPTIONAL TNK__OPTIONAL
 #define ABOUT_KEY TNK__ABOUT_KEY
+#define NAMES TNK__NAMES
+#define LONG TNK__LONG
 
 /* The lane for control is for calls of our own, of which there are few at a
  * time: nothing that a program asks for can hold up a heartbeat. */
@@ -57,6 +59,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                                TNK__LANE_TRAIN},
     [TNK__ROUTE_SAMPLE] = {"asample", 0, 0, TNK__CALL_SAMPLE, 0,
                            TNK__LANE_SAMPLE},
+    [TNK__ROUTE_STREAM_SAMPLE] = {"stream_sample", 0, 0, TNK__CALL_SAMPLE,
+                                  OPTIONAL | NAMES | LONG, TNK__LANE_SAMPLE},
     [TNK__ROUTE_RETRIEVE_FUTURE] = {"retrieve_future", 0, 0, TNK__CALL_POLL, 0,
                                     TNK__LANE_TRAIN_POLL},
     [TNK__ROUTE_RETRIEVE_SAMPLE] = {"retrieve_future", 0, 0,
@@ -91,7 +95,7 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                             OPTIONAL | ABOUT_KEY, TNK__LANE_CONTROL},
     [TNK__ROUTE_REVOKE_KEY] = {"rest", TNK__DELETE, 0, TNK__CALL_CHANGE,
                                OPTIONAL | ABOUT_KEY, TNK__LANE_CONTROL},
-    [TNK__ROUTE_HOSTED] = {"hosted", 0, 0, TNK__CALL_QUERY, 0,
+    [TNK__ROUTE_HOSTED] = {"hosted", 0, 0, TNK__CALL_QUERY, LONG,
                            TNK__LANE_SAMPLE},
     [TNK__ROUTE_COPY_WEIGHTS] = {"rest", 0, 0, TNK__CALL_CHANGE, OPTIONAL,
                                  TNK__LANE_TRAIN},

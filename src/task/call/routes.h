@@ -32,6 +32,7 @@ typedef enum {
   TNK__ROUTE_SAVE_EXTERNAL,
   TNK__ROUTE_LOAD_STATE,
   TNK__ROUTE_SAMPLE,
+  TNK__ROUTE_STREAM_SAMPLE,
   TNK__ROUTE_RETRIEVE_FUTURE,
   TNK__ROUTE_RETRIEVE_SAMPLE,
   TNK__ROUTE_RETRIEVE_FUTURES,
@@ -59,7 +60,11 @@ typedef enum { TNK__POST = 0, TNK__GET, TNK__PUT, TNK__DELETE } tnk__method_t;
 typedef enum {
   TNK__OPTIONAL = 1,  /* servers may lack it */
   TNK__ABOUT_KEY = 2, /* sent with the key itself, not with a token for it */
-  TNK__POINTS = 4     /* a redirection is its answer */
+  TNK__POINTS = 4,    /* a redirection is its answer */
+  /* A 404 may be of what it names as well as of the call, so that nothing
+   * follows from it for the next one. */
+  TNK__NAMES = 8,
+  TNK__LONG = 16 /* its answer takes its time: silence says nothing */
 } tnk__trait_t;
 
 /* What is fixed about one call. Protocol: transport, timeouts. */

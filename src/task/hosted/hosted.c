@@ -6,30 +6,24 @@
  *   begun or ended --the answer is over--> settled, by on_done()
  *   ended --it lingers--> settled, by on_lingered()
  *
- * give() calls the program, which may end all of this inside of its callback:
- * what is needed after that, and what the program still looks at, is in the
- * frame of give().
+ * on_event() calls the program, which may end all of this inside of its
+ * callback.
  */
 #include "task/hosted/hosted.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "codec/format/json_read.h"
 #include "codec/message/answer.h"
-#include "codec/stream/sse.h"
 #include "task/call/auth.h"
+#include "task/call/events.h"
 #include "task/call/headers.h"
 #include "task/future/errand.h"
 
-enum {
-  SILENCE_MS = 600000,
-  LINGER_MS = 1000, /* from a stream's end mark to the end of its answer */
-  MAX_FAILURE = 64 * 1024
-};
+enum { SILENCE_MS = 600000, MAX_FAILURE = 64 * 1024 };
 
 static const struct {
   const char *name;
@@ -39,26 +33,17 @@ static const struct {
     [TNK_HOSTED_COMPLETIONS] = {"completions", "/oai/api/v1/completions"},
     [TNK_HOSTED_MESSAGES] = {"messages", "/anthropic/api/v1/messages"}};
 
-/* What outlives the errand while the program is called. */
-typedef struct {
-  tnk__sse_t sse; /* of the errand that has gone */
-  int is_gone;
-} frame_t;
-
 typedef struct {
   tnk__errand_t errand; /* its arena has the path */
-  tnk__sse_t sse;
-  tnk__timer_t timer; /* once it has ended */
-  frame_t *frame;     /* while the program is called */
+  tnk__events_t events;
+  tnk__timer_t timer; /* once they have ended */
   const char *path;
   char *bearer; /* of the present attempt; secret */
   tnk_hosted_form_t form;
   tnk_hosted_event_cb on_event;
   void *user;
   uint64_t n_events;
-  uint32_t attempt; /* that the stream is of */
   uint32_t silence_ms;
-  int is_ended; /* its end mark has come */
 } hosted_t;
 
 static hosted_t *hosted_of(tnk__errand_t *errand) {
@@ -85,12 +70,7 @@ static void clean(tnk__errand_t *errand) {
 
   tnk__timer_stop(&hosted->timer);
   tnk__free_secret(alloc_of(hosted), hosted->bearer);
-  if (hosted->frame == NULL) {
-    tnk__sse_deinit(&hosted->sse);
-    return;
-  }
-  hosted->frame->sse = hosted->sse;
-  hosted->frame->is_gone = 1;
+  tnk__events_deinit(&hosted->events);
 }
 
 static void free_result(const tnk_allocator_t *alloc, void *value) {
@@ -186,8 +166,8 @@ static void fail_with(hosted_t *hosted, const tnk__sse_event_t *event) {
 }
 
 /* Hand it on to the program. */
-static void tell(hosted_t *hosted, const frame_t *frame,
-                 const tnk__sse_event_t *event) {
+static void tell(hosted_t *hosted, const tnk__sse_event_t *event,
+                 const int *is_gone) {
   const tnk_hosted_event_t told = {event->type, event->data, event->n};
   int refused;
 
@@ -197,12 +177,13 @@ static void tell(hosted_t *hosted, const frame_t *frame,
   tnk__callout_begin();
   refused = hosted->on_event(&told, hosted->user);
   tnk__callout_end();
-  if (refused && !frame->is_gone)
+  if (refused && !*is_gone)
     fail_code(hosted, TNK_ECANCELED);
 }
 
-static void take(hosted_t *hosted, const frame_t *frame,
-                 const tnk__sse_event_t *event) {
+static void on_event(tnk__events_t *events, const tnk__sse_event_t *event,
+                     const int *is_gone) {
+  hosted_t *hosted = tnk__container_of(events, hosted_t, events);
   const int is = is_failure(hosted, event);
 
   if (is != 0) {
@@ -212,90 +193,39 @@ static void take(hosted_t *hosted, const frame_t *frame,
       fail_with(hosted, event);
     return;
   }
-  hosted->is_ended = is_mark(hosted, event);
-  if (!hosted->is_ended || hosted->form == TNK_HOSTED_MESSAGES)
-    tell(hosted, frame, event);
+  events->is_ended = is_mark(hosted, event);
+  if (!events->is_ended || hosted->form == TNK_HOSTED_MESSAGES)
+    tell(hosted, event, is_gone);
 }
 
-/* Read on in the stream. 0: the operation is over, and gone. */
-static int give(hosted_t *hosted, const uint8_t *at, size_t n) {
-  const uint8_t *end = n > 0 ? at + n : at;
-  tnk__sse_event_t event;
-  frame_t frame = {.is_gone = 0};
-  int got = 0;
+/* Whether its reading goes on; else it is over, and gone. */
+static int goes_on(hosted_t *hosted, int got) {
+  const char *words = got < 0 ? tnk__events_words(got) : NULL;
 
-  hosted->frame = &frame;
-  while (!frame.is_gone && !hosted->is_ended &&
-         (got = tnk__sse_next(&hosted->sse, &at, end, &event)) == 1)
-    take(hosted, &frame, &event);
-  if (frame.is_gone) {
-    tnk__sse_deinit(&frame.sse);
-    return 0;
-  }
-  hosted->frame = NULL;
-  if (got >= 0)
-    return 1;
-  if (got == TNK_ETOOBIG)
-    fail(hosted, got, "an event of the stream is larger than 1 MiB,");
-  else
+  if (words != NULL)
+    fail(hosted, got, words);
+  else if (got < 0)
     fail_code(hosted, got);
-  return 0;
-}
-
-/* An attempt begins its stream anew. */
-static void begin_stream(hosted_t *hosted) {
-  if (hosted->attempt == hosted->errand.call.n_attempts)
-    return;
-  hosted->attempt = hosted->errand.call.n_attempts;
-  tnk__sse_deinit(&hosted->sse);
-  tnk__sse_init(&hosted->sse, alloc_of(hosted), TNK__SSE_MAX_EVENT);
-}
-
-static int is_stream(const char *type) {
-  return type != NULL && strncasecmp(type, "text/event-stream", 17) == 0;
+  return got > 0;
 }
 
 /* ---- The answer ---- */
 
 static void on_part(tnk__call_t *call) {
   hosted_t *hosted = hosted_of_call(call);
-  tnk__buf_t piece;
+  size_t n;
 
-  begin_stream(hosted);
-  if (!is_stream(tnk__exchange_header(&call->exchange, "content-type"))) {
-    fail(hosted, TNK_EPROTO, "the answer is no stream of events,");
-    return;
-  }
-  tnk__buf_init(&piece, alloc_of(hosted), 0);
-  tnk__exchange_take_body(&call->exchange, &piece);
-  if (give(hosted, piece.data, piece.len) && hosted->is_ended &&
-      !tnk__timer_is_active(&hosted->timer))
-    tnk__timer_start(hosted->errand.session->context, &hosted->timer, LINGER_MS,
-                     on_lingered);
-  tnk__buf_deinit(&piece);
+  if (goes_on(hosted, tnk__events_take(&hosted->events, call, &n)) &&
+      hosted->events.is_ended && !tnk__timer_is_active(&hosted->timer))
+    tnk__timer_start(hosted->errand.session->context, &hosted->timer,
+                     TNK__EVENTS_LINGER_MS, on_lingered);
 }
 
 static void end_stream(hosted_t *hosted, const tnk__reply_t *reply) {
-  const char *type = NULL;
-  tnk__buf_t piece;
-  int goes_on;
-
-  begin_stream(hosted);
-  if (reply->result != NULL && reply->status / 100 == 2) {
-    type = tnk__http_result_header(reply->result, "content-type");
-    if (!is_stream(type)) {
-      fail(hosted, TNK_EPROTO, "the answer is no stream of events,");
-      return;
-    }
-    /* What came last, before the connection broke too. */
-    piece = *reply->buf;
-    tnk__buf_init(reply->buf, piece.alloc, 0);
-    goes_on = give(hosted, piece.data, piece.len);
-    tnk__buf_deinit(&piece);
-    if (!goes_on)
-      return;
-  }
-  if (hosted->is_ended)
+  if (!goes_on(hosted, tnk__events_finish(&hosted->events, &hosted->errand.call,
+                                          reply)))
+    return;
+  if (hosted->events.is_ended)
     resolve(hosted, NULL, 0);
   else if (reply->error != NULL && hosted->n_events == 0)
     tnk__errand_fail(&hosted->errand, reply->error);
@@ -303,7 +233,7 @@ static void end_stream(hosted_t *hosted, const tnk__reply_t *reply) {
     fail(hosted, reply->error->pub.code,
          reply->error->pub.code == TNK_ETIMEDOUT ? "the stream fell silent"
                                                  : "the stream broke off");
-  else if (tnk__sse_end(&hosted->sse) == TNK_OK)
+  else if (tnk__sse_end(&hosted->events.sse) == TNK_OK)
     fail(hosted, TNK_ECONN,
          "the stream was truncated: it ended without its end,");
   else
@@ -402,7 +332,7 @@ tnk_promise_t *tnk__hosted_ask(tnk__session_t *session,
     return promise;
   hosted = hosted_of(errand);
   errand->clean = clean;
-  tnk__sse_init(&hosted->sse, alloc_of(hosted), TNK__SSE_MAX_EVENT);
+  tnk__events_init(&hosted->events, alloc_of(hosted), on_event);
   hosted->form = request->form;
   hosted->on_event = request->on_event;
   hosted->user = request->user;
