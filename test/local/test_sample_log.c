@@ -107,6 +107,35 @@ TEST_LIMIT(what_the_server_draws_is_in_the_log, 60) {
   kit_close(&kit);
 }
 
+/* I2: one that is streamed too, once, however often it is asked for. */
+TEST_LIMIT(what_is_streamed_is_in_the_log, 60) {
+  static const int32_t prompt[] = {'t', 'h', 'e', ' '};
+  const tnk_model_input_t input = {.tokens = prompt, .n_tokens = 4};
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+  local_options_t options = LOCAL_OPTIONS_INIT;
+  tnk_promise_t *promise;
+  json_t *lines;
+  kit_t kit;
+  e2e_t e2e;
+
+  kit_open(&kit);
+  options.sample_log = kit.log;
+  params.max_tokens = 8;
+  e2e_open(&e2e, options);
+  e2e_train(&e2e, 2);
+  e2e_faults(&e2e, "drop_after_commit/stream_sample@1");
+  promise = e2e_ok(
+      tnk_sampling_sample_stream(e2e_snapshot(&e2e), &input, &params, NULL));
+  lines = kit_read(&kit);
+  CHECK_INT(json_array_size(lines), 1);
+  check_line(json_array_get(lines, 0), promise, 0);
+  check_ids(json_array_get(lines, 0), "prompt", prompt, 4);
+  json_decref(lines);
+  tnk_promise_unref(promise);
+  e2e_close(&e2e);
+  kit_close(&kit);
+}
+
 /* Nobody gets what the log does not have. */
 TEST_LIMIT(what_cannot_be_logged_is_not_given_out, 60) {
   local_options_t options = LOCAL_OPTIONS_INIT;

@@ -41,6 +41,9 @@ static const row_t rows[] = {
     {"/asample", NULL,
      " num_samples prompt sampling_params base_model model_path "
      "sampling_session_id seq_id prompt_logprobs topk_prompt_logprobs type "},
+    {"/stream_sample", NULL,
+     " num_samples prompt sampling_params base_model model_path "
+     "sampling_session_id seq_id prompt_logprobs topk_prompt_logprobs type "},
     {"/retrieve_future", NULL, " request_id allow_metadata_only "},
     {"/weights_info", NULL, " tinker_path "},
 };

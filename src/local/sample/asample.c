@@ -211,6 +211,8 @@ static int read_all(reader_t *r, const json_t *body) {
   int err = integer(r, body, "num_samples", 1, MAX_SAMPLES, &n_samples);
 
   o->n_samples = (uint32_t)n_samples;
+  if (err == TNK_OK && r->sample->is_streamed && n_samples != 1)
+    err = refuse(r, "num_samples must be 1 in a stream");
   if (err == TNK_OK)
     err = local_tokens_json(&r->sample->arena, tnk__json_obj(body, "prompt"),
                             &o->prompt, &o->n_prompt, &r->why);
@@ -264,9 +266,20 @@ static void reply_accepted(local_call_t *call, const char *request_id,
   tnk__buf_deinit(&ids);
 }
 
+/* The same tokens once more, as long as they are kept. */
+static int answer_stream_again(local_call_t *call, const char *request_id) {
+  local_future_t *future = local_future_find(call->server, request_id);
+
+  if (future == NULL || future->is_cancelled)
+    return 0;
+  local_stream_answer(call->req, future);
+  return 1;
+}
+
 /* Only the buffering server knows repeats of samples. 1 when answered. */
-static int answer_repeat(local_call_t *call, const local_sampler_t *sampler,
-                         int64_t seq, uint64_t hash, uint32_t n) {
+static int answer_repeat(local_call_t *call, const local_sample_t *sample,
+                         const local_sampler_t *sampler, int64_t seq,
+                         uint64_t hash) {
   local_seq_t *seen;
 
   if (sampler == NULL || seq < 0 ||
@@ -275,8 +288,10 @@ static int answer_repeat(local_call_t *call, const local_sampler_t *sampler,
   seen = local_seqs_find(&sampler->seqs, seq);
   if (seen == NULL)
     return 0;
+  if (seen->hash == hash && sample->is_streamed)
+    return answer_stream_again(call, seen->request_id);
   if (seen->hash == hash)
-    reply_accepted(call, seen->request_id, n);
+    reply_accepted(call, seen->request_id, sample->options.n_samples);
   else
     local_reply_error(call->req, 422,
                       "Sampling request sequence number was reused: %lld",
@@ -295,15 +310,29 @@ static int note_path(local_sample_t *sample, const local_place_t *place) {
   return sample->path != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
+static void accept_sample(local_call_t *call, const local_sample_t *sample,
+                          local_sampler_t *sampler, int64_t seq) {
+  if (sampler != NULL) {
+    sample->future->sampler = sampler;
+    sample->future->settled = local_batch_settled;
+    /* Clients number their samples from clone * 10^9 on, so that the number
+     * tells which one asks. */
+    sample->future->clone = seq > 0 ? (uint64_t)seq / 1000000000u : 0;
+    tnk__list_append(&sampler->futures, &sample->future->in_sampler);
+  }
+  reply_accepted(call, sample->future->id, sample->options.n_samples);
+}
+
 static void submit(local_call_t *call, local_sample_t *sample,
                    local_sampler_t *sampler, int64_t seq,
                    const local_place_t *place) {
   local_server_t *server = call->server;
-  uint64_t hash = local_hash(2, call->bytes, call->n_bytes);
+  uint64_t hash =
+      local_hash(sample->is_streamed ? 3 : 2, call->bytes, call->n_bytes);
   char dir[LOCAL_FILE] = "";
   int full = 0;
 
-  if (answer_repeat(call, sampler, seq, hash, sample->options.n_samples)) {
+  if (answer_repeat(call, sample, sampler, seq, hash)) {
     local_sample_free(sample);
     return;
   }
@@ -318,17 +347,12 @@ static void submit(local_call_t *call, local_sample_t *sample,
                       full ? "Too many requests are pending" : "Out of memory");
     return;
   }
-  if (sampler != NULL) {
-    sample->future->sampler = sampler;
-    sample->future->settled = local_batch_settled;
-    /* Clients number their samples from clone * 10^9 on, so that the number
-     * tells which one asks. */
-    sample->future->clone = seq > 0 ? (uint64_t)seq / 1000000000u : 0;
-    tnk__list_append(&sampler->futures, &sample->future->in_sampler);
-    if (seq >= 0)
-      local_seqs_add(&sampler->seqs, seq, hash, sample->future->id);
-  }
-  reply_accepted(call, sample->future->id, sample->options.n_samples);
+  if (sampler != NULL && seq >= 0)
+    local_seqs_add(&sampler->seqs, seq, hash, sample->future->id);
+  if (sample->is_streamed)
+    local_stream_answer(call->req, sample->future);
+  else
+    accept_sample(call, sample, sampler, seq);
   local_sample_start(sample, sampler != NULL ? &sampler->lane : &server->loose);
 }
 
@@ -348,7 +372,7 @@ static int read_sampler(local_call_t *call, const char *id, int64_t *seq,
   return 0;
 }
 
-void local_asample(local_call_t *call) {
+static void take(local_call_t *call, int is_streamed) {
   const char *id = NULL;
   local_sampler_t *sampler = NULL;
   local_place_t place = {0};
@@ -371,14 +395,15 @@ void local_asample(local_call_t *call) {
     local_reply_error(call->req, 503, "Out of memory");
     return;
   }
+  r.sample->is_streamed = is_streamed;
   r.options = &r.sample->options;
   r.options->n_vocab = call->server->options.n_vocab;
   err = read_all(&r, call->body);
   if (err == TNK_OK) {
     if (sampler != NULL)
       memcpy(r.sample->payer, sampler->session->id, sizeof(r.sample->payer));
-    /* Without a session nobody could name the sequences later. */
-    if (r.record && sampler != NULL)
+    /* Without a session, or an id, nobody could name the sequences later. */
+    if (r.record && sampler != NULL && !is_streamed)
       memcpy(r.sample->session, sampler->session->id,
              sizeof(r.sample->session));
     submit(call, r.sample, sampler, seq, is_base ? NULL : &place);
@@ -389,4 +414,12 @@ void local_asample(local_call_t *call) {
     local_reply_error(call->req, 503, "Out of memory");
   else
     local_reply_invalid(call->req, "value_error", NULL, r.why.text);
+}
+
+void local_asample(local_call_t *call) {
+  take(call, 0);
+}
+
+void local_stream_sample(local_call_t *call) {
+  take(call, 1);
 }

@@ -116,11 +116,17 @@ static void settle(local_sample_t *sample) {
     return;
   }
   tnk__buf_init(&buf, sample->server->alloc, (size_t)1 << 30);
-  local_sample_write(&buf, sample);
+  if (sample->is_streamed)
+    local_stream_write(&buf, sample);
+  else
+    local_sample_write(&buf, sample);
   /* A sequence without its record cannot be trained on. */
   if (sample->session[0] != '\0' && local_records_add(sample) != TNK_OK)
     buf.err = TNK_ENOMEM;
-  local_future_proto(future, &buf);
+  if (sample->is_streamed)
+    local_future_json(future, &buf);
+  else
+    local_future_proto(future, &buf);
 }
 
 static void on_done(local_job_t *job) {

@@ -45,6 +45,7 @@ typedef struct local_sample {
   tnk__lm_why_t why;
   const char *path; /* of the weights, for the log; NULL: the base */
   char payer[40];   /* the session that asked; "": none */
+  int is_streamed;  /* its result is a stream of events */
   int64_t begin_ms; /* since 1970, when it began to run; 0: not */
 } local_sample_t;
 
@@ -77,10 +78,19 @@ void local_samples_free(local_server_t *server);
 /* ---- asample.c: reading ---- */
 
 void local_asample(local_call_t *call);
+void local_stream_sample(local_call_t *call);
 
 /* ---- sample_write.c ---- */
 
 void local_sample_write(tnk__buf_t *out, const local_sample_t *sample);
+
+/* ---- stream.c ---- */
+
+/* Write a finished draw of one sequence as a stream of events. */
+void local_stream_write(tnk__buf_t *out, const local_sample_t *sample);
+/* Answer with what such a future holds, now or when it is settled. A client
+ * that hangs up ends the draw. */
+void local_stream_answer(local_req_t *req, local_future_t *future);
 
 /* ---- batch.c ---- */
 

@@ -70,6 +70,7 @@ static const route_t routes[] = {
     {"POST", "/create_sampling_session", local_create_sampling_session, ONCE},
     {"POST", "/join_sampling_session", local_join_sampling_session, ONCE},
     {"POST", "/asample", local_asample, ONCE},
+    {"POST", "/stream_sample", local_stream_sample, 0},
     {"GET", "/samplers/*", local_get_sampler, NO_BODY},
     {"POST", "/retrieve_future", local_retrieve_future, 0},
     {"POST", "/retrieve_futures", local_retrieve_futures, 0},
