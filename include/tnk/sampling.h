@@ -73,6 +73,67 @@ TNK_API tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
                                            const tnk_sampling_params_t *params,
                                            const tnk_sample_options_t *options);
 
+/** One token of a stream. `text` lives until the callback returns, whatever it
+ * does. */
+typedef struct {
+  int32_t token;     /**< Its id. */
+  uint32_t index;    /**< Its place in the sequence, from 0. */
+  float logprob;     /**< Log-probability; NaN if the server sent none. */
+  uint32_t reserved; /**< 0. */
+  const char *text;  /**< What the server says that it reads; NULL: nothing. */
+} tnk_stream_token_t;
+
+/** Hears of a token; anything but 0 ends the sample with TNK_ECANCELED. It may
+ * cancel the promise, and close the client and the service, as well. */
+typedef int (*tnk_stream_token_cb)(const tnk_stream_token_t *token, void *user);
+
+/** How a sample is streamed. Zero is the default. */
+typedef struct {
+  size_t size; /**< Set by TNK_SAMPLE_STREAM_OPTIONS_INIT. */
+  /** Gets each token as it comes. NULL: the result alone is wanted. */
+  tnk_stream_token_cb on_token;
+  void *user;
+  uint64_t silence_ms; /**< Nothing comes for so long: TNK_ETIMEDOUT; 0: ten
+                            minutes. At most a day. */
+} tnk_sample_stream_options_t;
+
+#define TNK_SAMPLE_STREAM_OPTIONS_INIT TNK_SIZED(tnk_sample_stream_options_t)
+
+/**
+ * Sample one sequence from the model, and hear of its tokens while they are
+ * drawn.
+ *
+ * Experimental: no public service is known to offer it, and the form of its
+ * answer may change; `tnk local` does. Where it is missing, the promise rejects
+ * with TNK_EUNSUPPORTED, and tnk_sampling_sample() is the way.
+ *
+ * It waits, is counted and takes out of the budget as any sample. What fails in
+ * a way that may pass is repeated until the first token has been given out, and
+ * never after it. So a stream that breaks is lost: one that is cut off, or is
+ * over without telling why it ended, is TNK_ECONN, one that reports a failure
+ * TNK_EFAILED, one with tokens missing TNK_EPROTO, and the sentence tells how
+ * many tokens had come. What they cost is counted as doubtful.
+ *
+ * @param prompt   Copied.
+ * @param params   NULL: all absent. Copied.
+ * @param options  NULL for defaults. Copied.
+ *
+ * Completion: on_token is called on the loop thread, never inside of this call,
+ * and not after the promise has settled. A slow one makes the server wait.
+ * Cancel closes the stream, and a server that notices stops to draw.
+ *
+ * Protocol: sampling, streams.
+ * @return A promise of tnk_samples_t with one sequence, and log-probabilities
+ * if any token had one, NaN for those without.
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *
+tnk_sampling_sample_stream(tnk_sampling_t *sampling,
+                           const tnk_model_input_t *prompt,
+                           const tnk_sampling_params_t *params,
+                           const tnk_sample_stream_options_t *options);
+
 /** What to score. Zero is the default. */
 typedef struct {
   size_t size;     /**< Set by TNK_LOGPROBS_OPTIONS_INIT. */

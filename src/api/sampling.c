@@ -1,18 +1,21 @@
 #include "tnk/sampling.h"
 
+#include <stdio.h>
+
 #include "api/service.h"
 #include "base/options.h"
 #include "codec/data/check.h"
 #include "task/sample/sample.h"
 #include "task/sample/sampling.h"
 
-enum { MAX_TEXT = 512 };
+/* A day. */
+enum { MAX_TEXT = 512, MAX_SILENCE_MS = 86400000 };
 
-static tnk_promise_t *start(tnk_sampling_t *sampling, const char *name,
-                            const tnk_model_input_t *prompt,
-                            const tnk_sampling_params_t *params,
-                            const tnk_sample_options_t *options,
-                            int wants_logprobs) {
+static tnk_promise_t *sample(tnk_sampling_t *sampling,
+                             const tnk_model_input_t *prompt,
+                             const tnk_sampling_params_t *params,
+                             const tnk_sample_options_t *options,
+                             tnk__sample_start_t *start) {
   tnk_sampling_params_t own_params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_options_t own_options = TNK_SAMPLE_OPTIONS_INIT;
   tnk_promise_t *refusal;
@@ -27,28 +30,59 @@ static tnk_promise_t *start(tnk_sampling_t *sampling, const char *name,
   if (err == TNK_OK)
     err = tnk__check_sampling(prompt, &own_params, &own_options, text,
                               sizeof(text));
-  refusal = tnk__client_refuses(TNK__CLIENT(sampling), name, err, text);
+  refusal = tnk__client_refuses(TNK__CLIENT(sampling),
+                                tnk__sample_name(start->wants), err, text);
   if (refusal != NULL)
     return refusal;
-  return tnk__sample_start(sampling, prompt, &own_params, &own_options,
-                           wants_logprobs);
+  start->prompt = prompt;
+  start->params = &own_params;
+  start->options = &own_options;
+  return tnk__sample_start(sampling, start);
 }
 
 tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
                                    const tnk_model_input_t *prompt,
                                    const tnk_sampling_params_t *params,
                                    const tnk_sample_options_t *options) {
+  tnk__sample_start_t start = {.wants = TNK__SAMPLE_TOKENS};
+
   if (!TNK__HANDLE(sampling, SAMPLING))
     return NULL;
-  return start(sampling, "sample", prompt, params, options, 0);
+  return sample(sampling, prompt, params, options, &start);
+}
+
+tnk_promise_t *
+tnk_sampling_sample_stream(tnk_sampling_t *sampling,
+                           const tnk_model_input_t *prompt,
+                           const tnk_sampling_params_t *params,
+                           const tnk_sample_stream_options_t *options) {
+  tnk_sample_stream_options_t own = TNK_SAMPLE_STREAM_OPTIONS_INIT;
+  tnk__sample_start_t start = {.wants = TNK__SAMPLE_STREAM, .stream = &own};
+  tnk_promise_t *refusal;
+  char text[MAX_TEXT] = "";
+  int err;
+
+  if (!TNK__HANDLE(sampling, SAMPLING))
+    return NULL;
+  err =
+      TNK__LOAD(tnk_sample_stream_options_t, &own, options, text, sizeof(text));
+  if (err == TNK_OK && own.silence_ms > MAX_SILENCE_MS) {
+    snprintf(text, sizeof(text), "silence_ms is more than a day");
+    err = TNK_EINVAL;
+  }
+  refusal = tnk__client_refuses(TNK__CLIENT(sampling),
+                                tnk__sample_name(start.wants), err, text);
+  return refusal != NULL ? refusal
+                         : sample(sampling, prompt, params, NULL, &start);
 }
 
 tnk_promise_t *
 tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
                               const tnk_model_input_t *prompt,
                               const tnk_logprobs_options_t *options) {
+  tnk__sample_start_t start = {.wants = TNK__SAMPLE_LOGPROBS};
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-  tnk_sample_options_t sample = TNK_SAMPLE_OPTIONS_INIT;
+  tnk_sample_options_t asked = TNK_SAMPLE_OPTIONS_INIT;
   tnk_logprobs_options_t own = TNK_LOGPROBS_OPTIONS_INIT;
   tnk_promise_t *refusal;
   char text[MAX_TEXT] = "";
@@ -57,14 +91,14 @@ tnk_sampling_compute_logprobs(tnk_sampling_t *sampling,
   if (!TNK__HANDLE(sampling, SAMPLING))
     return NULL;
   err = TNK__LOAD(tnk_logprobs_options_t, &own, options, text, sizeof(text));
-  refusal =
-      tnk__client_refuses(TNK__CLIENT(sampling), "compute_logprobs", err, text);
+  refusal = tnk__client_refuses(TNK__CLIENT(sampling),
+                                tnk__sample_name(start.wants), err, text);
   if (refusal != NULL)
     return refusal;
   params.max_tokens = 1;
-  sample.prompt_logprobs = TNK_YES;
-  sample.prompt_logprobs_last_n = own.last_n;
-  return start(sampling, "compute_logprobs", prompt, &params, &sample, 1);
+  asked.prompt_logprobs = TNK_YES;
+  asked.prompt_logprobs_last_n = own.last_n;
+  return sample(sampling, prompt, &params, &asked, &start);
 }
 
 const char *tnk_sampling_base_model(const tnk_sampling_t *sampling) {

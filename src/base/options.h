@@ -51,6 +51,8 @@
     n_stop_tokens, NO)                                                         \
   X(tnk_sample_options_t, TNK_SAMPLE_OPTIONS_INIT, reserved, 48, reserved,     \
     YES)                                                                       \
+  X(tnk_sample_stream_options_t, TNK_SAMPLE_STREAM_OPTIONS_INIT, silence_ms,   \
+    32, silence_ms, NO)                                                        \
   X(tnk_copy_options_t, TNK_COPY_OPTIONS_INIT, reserved, 48, reserved, YES)    \
   X(tnk_search_options_t, TNK_SEARCH_OPTIONS_INIT, reserved, 88, reserved,     \
     YES)                                                                       \

@@ -238,6 +238,7 @@ static void sample(void) {
   MAKE(tnk_sampling_options_t, options, TNK_SAMPLING_OPTIONS_INIT);
   MAKE(tnk_sampling_params_t, params, TNK_SAMPLING_PARAMS_INIT);
   MAKE(tnk_sample_options_t, extras, TNK_SAMPLE_OPTIONS_INIT);
+  MAKE(tnk_sample_stream_options_t, stream, TNK_SAMPLE_STREAM_OPTIONS_INIT);
   MAKE(tnk_logprobs_options_t, logprobs, TNK_LOGPROBS_OPTIONS_INIT);
 
   options->base_model = "tnk/byte-lm";
@@ -250,6 +251,9 @@ static void sample(void) {
   extras->n_samples = 2;
   TRY(tnk_sample_options_t, extras,
       settle(tnk_sampling_sample(sampling, &prompt, params, extras)));
+  stream->silence_ms = 60000;
+  TRY(tnk_sample_stream_options_t, stream,
+      settle(tnk_sampling_sample_stream(sampling, &prompt, params, stream)));
   logprobs->last_n = 1;
   TRY(tnk_logprobs_options_t, logprobs,
       settle(tnk_sampling_compute_logprobs(sampling, &prompt, logprobs)));

@@ -354,6 +354,9 @@ GETS(tnk_service_dump,
      tnk_service_dump(s->script.service, TNK_DUMP_TEXT, on_dump, s))
 
 KEEPS(tnk_sampling_sample, script_sample(&s->script))
+KEEPS(tnk_sampling_sample_stream,
+      tnk_sampling_sample_stream(s->script.sampling, script_prompt(), NULL,
+                                 NULL))
 KEEPS(tnk_sampling_compute_logprobs,
       tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(), NULL))
 GETS(tnk_sampling_base_model, tnk_sampling_base_model(s->script.sampling))

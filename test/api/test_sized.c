@@ -87,6 +87,9 @@ PROMISES(tnk_sampling_params_t,
          tnk_sampling_sample(s->script.sampling, script_prompt(), data, NULL))
 PROMISES(tnk_sample_options_t,
          tnk_sampling_sample(s->script.sampling, script_prompt(), NULL, data))
+PROMISES(tnk_sample_stream_options_t,
+         tnk_sampling_sample_stream(s->script.sampling, script_prompt(), NULL,
+                                    data))
 PROMISES(tnk_logprobs_options_t,
          tnk_sampling_compute_logprobs(s->script.sampling, script_prompt(),
                                        data))

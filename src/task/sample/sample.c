@@ -7,8 +7,9 @@
  * close--> settled; freed, or with canceler->submissions until the answer names
  * what the server is to forget
  *
- * reject() or on_samples() settles it, once; dispose() comes last, and the
- * sample is not touched after it.
+ * reject() or tnk__sample_resolve() settles it, once; dispose() comes last, and
+ * the sample is not touched after it. What differs for one that is streamed is
+ * in sample_stream.c.
  */
 #include "task/sample/sample.h"
 
@@ -20,7 +21,6 @@
 #include "base/log.h"
 #include "codec/data/data.h"
 #include "flow/backoff.h"
-#include "flow/billing.h"
 #include "task/call/headers.h"
 
 /* What a request has beside its prompt, about. */
@@ -34,8 +34,25 @@ static tnk__call_t *call_of(tnk__sample_t *sample) {
   return &sample->job.future.call;
 }
 
+const char *tnk__sample_name(tnk__sample_wants_t wants) {
+  static const char *const names[] = {[TNK__SAMPLE_TOKENS] = "sample",
+                                      [TNK__SAMPLE_LOGPROBS] =
+                                          "compute_logprobs",
+                                      [TNK__SAMPLE_STREAM] = "sample_stream"};
+
+  return names[wants];
+}
+
 static const char *name_of(const tnk__sample_t *sample) {
-  return sample->wants_logprobs ? "compute_logprobs" : "sample";
+  return tnk__sample_name((tnk__sample_wants_t)sample->wants);
+}
+
+static int wants_logprobs(const tnk__sample_t *sample) {
+  return sample->wants == TNK__SAMPLE_LOGPROBS;
+}
+
+static int is_stream(const tnk__sample_t *sample) {
+  return sample->wants == TNK__SAMPLE_STREAM;
 }
 
 /* Whether a result that is lost is asked for again. The server's word is about
@@ -44,7 +61,8 @@ static int may_resubmit(const tnk__sample_t *sample) {
   const tnk__session_t *session = session_of(sample);
 
   return session->config->options.retry_samples != TNK_NO &&
-         (sample->wants_logprobs || !session->flags.sample_fail_fast);
+         !tnk__stream_has_begun(sample) &&
+         (wants_logprobs(sample) || !session->flags.sample_fail_fast);
 }
 
 int tnk__sample_may_resubmit_lost(const tnk__sample_t *sample) {
@@ -52,7 +70,7 @@ int tnk__sample_may_resubmit_lost(const tnk__sample_t *sample) {
 }
 
 /* Only while its promise is pending: later the client may be gone. */
-static void moved(tnk__sample_t *sample) {
+void tnk__sample_moved(tnk__sample_t *sample) {
   if (sample->promise != NULL)
     tnk__stall_moved(&sample->sampling->stall,
                      tnk__context_now_ms(session_of(sample)->context));
@@ -69,7 +87,7 @@ void tnk__sample_forget_ids(tnk__sample_t *sample) {
 static void dispose(tnk__sample_t *sample) {
   const tnk_allocator_t *alloc = &session_of(sample)->context->alloc;
 
-  moved(sample);
+  tnk__sample_moved(sample);
   tnk__list_remove(&sample->member.link);
   tnk__sample_settle(sample, 0);
   tnk__job_cancel(&sample->job);
@@ -77,6 +95,8 @@ static void dispose(tnk__sample_t *sample) {
   tnk__sample_leave(sample);
   tnk__sample_forget_ids(sample);
   tnk__buf_deinit(&sample->body);
+  if (is_stream(sample))
+    tnk__stream_deinit(sample);
   tnk__free(alloc, sample);
 }
 
@@ -92,18 +112,18 @@ static void reject(tnk__sample_t *sample, tnk__error_t *error) {
                                    : tnk__error_ran(error, ran));
 }
 
-static void fail(tnk__sample_t *sample, tnk__error_t *error) {
-  moved(sample);
+void tnk__sample_fail(tnk__sample_t *sample, tnk__error_t *error) {
+  tnk__sample_moved(sample);
   reject(sample, error);
   dispose(sample);
 }
 
-static void fail_text(tnk__sample_t *sample, int code, const char *text) {
+void tnk__sample_fail_text(tnk__sample_t *sample, int code, const char *text) {
   tnk_error_t pub = {.code = code, .message = text};
   tnk__error_t *error = tnk__error_from(&session_of(sample)->context->alloc,
                                         name_of(sample), &pub);
 
-  fail(sample, error);
+  tnk__sample_fail(sample, error);
   tnk__error_unref(error);
 }
 
@@ -127,14 +147,14 @@ static void fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__error_t *error;
 
   if (!is_lost_session(sample, reply)) {
-    fail(sample, reply->error);
+    tnk__sample_fail(sample, reply->error);
     return;
   }
   pub.code = TNK_ESESSION;
   snprintf(what, sizeof(what), "%s in %.80s", name_of(sample),
            sample->sampling->foreign->id);
   error = tnk__error_from(&session_of(sample)->context->alloc, what, &pub);
-  fail(sample, error);
+  tnk__sample_fail(sample, error);
   tnk__error_unref(error);
 }
 
@@ -145,7 +165,8 @@ static void fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
 static int tell_server(tnk__sample_t *sample) {
   tnk__canceler_t *canceler = &session_of(sample)->canceler;
 
-  if (!tnk__canceler_is_wanted(canceler))
+  /* The end of its connection tells, of a stream. */
+  if (!tnk__canceler_is_wanted(canceler) || is_stream(sample))
     return 0;
   if (sample->job.is_accepted) {
     if (sample->job.future.request_id != NULL)
@@ -196,9 +217,11 @@ static int check(const tnk__sample_t *sample, const tnk_samples_t *samples,
   return tnk__samples_check(samples, &options, text, size);
 }
 
-static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
+void tnk__sample_resolve(tnk__sample_t *sample, tnk_samples_t *samples) {
   tnk__context_t *context = session_of(sample)->context;
   char text[256] = "";
+
+  tnk__sample_spend(sample, samples);
 
   if (tnk__samples_set_ids(samples, (const char *const *)sample->ids,
                            sample->n_ids) == TNK_EPROTO)
@@ -207,19 +230,20 @@ static void on_samples(tnk__sample_t *sample, tnk_samples_t *samples) {
              sample->sampling->id);
   if (check(sample, samples, text, sizeof(text)) != TNK_OK) {
     tnk__samples_free(&context->alloc, samples);
-    fail_text(sample, TNK_EUNSUPPORTED, text);
+    tnk__sample_fail_text(sample, TNK_EUNSUPPORTED, text);
     return;
   }
   if (text[0] != '\0')
     tnk__log(&context->logger, TNK_LOG_WARN, "sampling", "%s: %s",
              sample->sampling->id, text);
-  if (sample->wants_logprobs && samples->prompt_logprobs == NULL) {
+  if (wants_logprobs(sample) && samples->prompt_logprobs == NULL) {
     tnk__samples_free(&context->alloc, samples);
-    fail_text(sample, TNK_EUNSUPPORTED, "the server sent no prompt logprobs");
+    tnk__sample_fail_text(sample, TNK_EUNSUPPORTED,
+                          "the server sent no prompt logprobs");
     return;
   }
   tnk__promise_resolve(sample->promise,
-                       sample->wants_logprobs ? TNK__RESULT_LOGPROBS
+                       wants_logprobs(sample) ? TNK__RESULT_LOGPROBS
                                               : TNK__RESULT_SAMPLES,
                        samples, tnk__samples_free);
   dispose(sample);
@@ -259,28 +283,6 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* 429 and 402: everybody of the tenant waits; we are first in line
- * afterwards. */
-static void back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
-  tnk__session_t *session = session_of(sample);
-  uint64_t pause_ms = reply->retry_after_ms != 0
-                          ? reply->retry_after_ms
-                          : tnk__limiter_default_pause_ms(sample->n_bytes);
-
-  if (reply->status == 402 && pause_ms < TNK__BILLING_DELAY_MS)
-    pause_ms = TNK__BILLING_DELAY_MS;
-  /* Once a back-off: all that are on the wire are refused alike. */
-  if (tnk__limiter_wait_ms(&session->limiter,
-                           tnk__context_now_ms(session->context)) == 0)
-    tnk__log(&session->context->logger, TNK_LOG_INFO, "sampling",
-             "%s: all samples wait for %llu ms: %s",
-             /* The client may be gone that a canceled one belonged to. */
-             sample->promise != NULL ? sample->sampling->id : session->id,
-             (unsigned long long)pause_ms, reply->error->pub.text);
-  tnk__limiter_back_off(&session->limiter,
-                        tnk__context_now_ms(session->context) + pause_ms);
-}
-
 /* Whether the same is sent again once the back-off is over, after a wait that
  * holds neither slot nor bytes. */
 static int waits(tnk__sample_t *sample, const tnk__reply_t *reply) {
@@ -292,43 +294,46 @@ static int waits(tnk__sample_t *sample, const tnk__reply_t *reply) {
           tnk__call_may_pause(call_of(sample)));
 }
 
+void tnk__sample_fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  tnk__session_t *session = session_of(sample);
+
+  if (reply->verdict.backs_off)
+    tnk__sample_back_off(sample, reply);
+  if (reply->error->pub.code == TNK_EFAILED)
+    tnk__sample_settle(sample, 1);
+  if (sample->promise == NULL) {
+    session->context->counters.n_late_events++;
+    dispose(sample); /* there is nothing to cancel */
+  } else if (tnk__sample_may_park(sample)) {
+    tnk__sample_park(sample);
+  } else if (tnk__sample_doubts(sample, reply)) {
+    return;
+  } else if (waits(sample, reply)) {
+    tnk__call_tell_retry(call_of(sample), reply->status,
+                         reply->error->pub.code);
+    tnk__sample_give_back(sample);
+    sample->since_ms = tnk__context_now_ms(session->context);
+    tnk__sample_go_on(sample);
+  } else if (!resubmit(sample, reply)) {
+    fail_reply(sample, reply);
+  }
+}
+
 static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
   tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
-  tnk__session_t *session = session_of(sample);
   tnk_samples_t *samples = NULL;
   int err;
 
   if (reply->error != NULL) {
-    if (reply->verdict.backs_off)
-      back_off(sample, reply);
-    if (reply->error->pub.code == TNK_EFAILED)
-      tnk__sample_settle(sample, 1);
-    if (sample->promise == NULL) {
-      session->context->counters.n_late_events++;
-      dispose(sample); /* there is nothing to cancel */
-    } else if (tnk__sample_may_park(sample)) {
-      tnk__sample_park(sample);
-    } else if (tnk__sample_doubts(sample, reply)) {
-      return;
-    } else if (waits(sample, reply)) {
-      tnk__call_tell_retry(call_of(sample), reply->status,
-                           reply->error->pub.code);
-      tnk__sample_give_back(sample);
-      sample->since_ms = tnk__context_now_ms(session->context);
-      tnk__sample_go_on(sample);
-    } else if (!resubmit(sample, reply)) {
-      fail_reply(sample, reply);
-    }
+    tnk__sample_fail_reply(sample, reply);
     return;
   }
-  err = tnk__samples_read(&samples, &session->context->alloc, reply->body,
-                          reply->body_len, reply->is_proto);
-  if (err != TNK_OK) {
-    fail_text(sample, err, NULL);
-  } else {
-    tnk__sample_spend(sample, samples);
-    on_samples(sample, samples);
-  }
+  err = tnk__samples_read(&samples, &session_of(sample)->context->alloc,
+                          reply->body, reply->body_len, reply->is_proto);
+  if (err != TNK_OK)
+    tnk__sample_fail_text(sample, err, NULL);
+  else
+    tnk__sample_resolve(sample, samples);
 }
 
 /* ---- Submitting ---- */
@@ -383,7 +388,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
     dispose(sample);
     return 0;
   }
-  moved(sample);
+  tnk__sample_moved(sample);
   note_window(sample, 1);
   job->future.poller = tnk__sampling_poller(sample->sampling);
   keep_ids(sample, answer);
@@ -434,58 +439,35 @@ void tnk__sample_submit(tnk__sample_t *sample) {
     return;
   }
   if (!tnk__sample_take(sample, why, sizeof(why))) {
-    fail_text(sample, TNK_EBUDGET, why);
+    tnk__sample_fail_text(sample, TNK_EBUDGET, why);
     return;
   }
   if (!sample->has_seq) {
     /* What follows belongs to another client. */
     if (sampling->next_seq / TNK__CLONE_NUMBERS != sampling->clone) {
-      fail_text(sample, TNK_EFULL,
-                "the client has used up its numbers, 10^9; go on with "
-                "tnk_sampling_clone()");
+      tnk__sample_fail_text(
+          sample, TNK_EFULL,
+          "the client has used up its numbers, 10^9; go on with "
+          "tnk_sampling_clone()");
       return;
     }
     sample->seq = sampling->next_seq++;
     sample->has_seq = 1;
     if (tnk__sample_renumber(&sample->body, &sample->seq_place,
                              (int64_t)sample->seq) != TNK_OK) {
-      fail_text(sample, TNK_ENOMEM, NULL);
+      tnk__sample_fail_text(sample, TNK_ENOMEM, NULL);
       return;
     }
   }
-  tnk__call_rebind(call, TNK__ROUTE_SAMPLE);
+  tnk__call_rebind(call, is_stream(sample) ? TNK__ROUTE_STREAM_SAMPLE
+                                           : TNK__ROUTE_SAMPLE);
   call->add_headers = add_headers;
   call->in_pause = in_pause;
   call->once = sampling->session->config->options.retry_samples == TNK_NO;
-  tnk__job_start(&sample->job, sample->body.data, sample->body.len, on_done);
-}
-
-/* ---- What it waits for ---- */
-
-static void on_explain(const void *arg, tnk__text_t *out) {
-  const tnk__sample_t *sample = arg;
-  const tnk__timer_t *timer = tnk__job_timer_const(&sample->job);
-  const uint64_t now = tnk__context_now_ms(session_of(sample)->context);
-
-  tnk__text_printf(out, "%s: ", name_of(sample));
-  if (sample->doubts) {
-    tnk__text_printf(out, "was not known to the service, which is asked "
-                          "whether the session is, since ");
-    tnk__text_time(out, now - sample->since_ms);
-  } else if (sample->is_parked) {
-    tnk__text_printf(out, "waits for its sampler to be made again, since ");
-    tnk__text_time(out, now - sample->since_ms);
-  } else if (tnk__sample_explain_wait(sample, out)) {
-    ; /* also between two attempts */
-  } else if (tnk__job_is_active(&sample->job)) {
-    tnk__job_explain(&sample->job, out);
-  } else if (tnk__timer_is_active(timer)) {
-    tnk__text_printf(out, "is submitted anew (resubmission %u) in ",
-                     sample->n_resubmits);
-    tnk__text_time(out, tnk__timer_left_ms(timer, now));
-  } else {
-    tnk__text_printf(out, "is about to be submitted");
-  }
+  if (is_stream(sample))
+    tnk__stream_start(sample);
+  else
+    tnk__job_start(&sample->job, sample->body.data, sample->body.len, on_done);
 }
 
 static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
@@ -493,7 +475,7 @@ static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
       tnk__container_of_const(member, tnk__sample_t, member);
 
   if (sample->promise != NULL && out != NULL)
-    on_explain(sample, out);
+    tnk__sample_explain(sample, out);
   return sample->promise != NULL;
 }
 
@@ -530,13 +512,21 @@ static void keep_options(tnk__sample_t *sample,
   sample->prompt_logprobs_last_n = options->prompt_logprobs_last_n;
 }
 
+/* The official client's name; it has none for streams. */
+static const char *method_name(const tnk__sample_t *sample) {
+  if (is_stream(sample))
+    return NULL;
+  return wants_logprobs(sample) ? "SamplingClient.compute_logprobs"
+                                : "SamplingClient.sample";
+}
+
 static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
-                    int wants_logprobs) {
+                    const tnk__sample_start_t *start) {
   tnk__context_t *context = sampling->session->context;
 
   sample->since_ms = tnk__context_now_ms(context);
   sample->sampling = sampling;
-  sample->wants_logprobs = wants_logprobs != 0;
+  sample->wants = (uint8_t)start->wants;
   tnk__list_init(&sample->member.link);
   sample->member.abort = on_abort;
   sample->member.explain = explain_member;
@@ -544,23 +534,23 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   tnk__job_init(&sample->job, sampling->session, TNK__ROUTE_SAMPLE,
                 name_of(sample), "Sample");
   call_of(sample)->totals = &sampling->totals;
-  call_of(sample)->method_name = wants_logprobs
-                                     ? "SamplingClient.compute_logprobs"
-                                     : "SamplingClient.sample";
+  call_of(sample)->method_name = method_name(sample);
   sample->job.future.is_proto = 1;
   sample->job.future.is_sample = 1;
   sample->job.future.on_state = on_state;
   sample->job.accepted = on_accepted;
+  if (is_stream(sample))
+    tnk__stream_init(sample, start->stream);
 }
 
 tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
-                                 const tnk_model_input_t *prompt,
-                                 const tnk_sampling_params_t *params,
-                                 const tnk_sample_options_t *options,
-                                 int wants_logprobs) {
+                                 const tnk__sample_start_t *start) {
   tnk__context_t *context = sampling->session->context;
   const tnk_allocator_t *alloc = &context->alloc;
-  tnk__sample_t *sample = tnk__calloc(alloc, 1, sizeof(*sample));
+  tnk__sample_t *sample =
+      tnk__calloc(alloc, 1,
+                  start->wants == TNK__SAMPLE_STREAM ? tnk__stream_size()
+                                                     : sizeof(*sample));
   tnk_promise_t *promise;
   int err;
 
@@ -568,12 +558,11 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
     return tnk__promise_rejected(
         context, tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO));
   promise = tnk__promise_new(context, NULL, NULL);
-  tnk__promise_bind(promise, on_cancel, on_explain, sample);
-  prepare(sample, sampling, wants_logprobs);
+  tnk__promise_bind(promise, on_cancel, tnk__sample_explain, sample);
+  prepare(sample, sampling, start);
   tnk__promise_enter(promise, name_of(sample), sampling->id);
   call_of(sample)->operation = promise->operation;
-  if (options != NULL)
-    keep_options(sample, options);
+  keep_options(sample, start->options);
   sample->promise = promise;
   if (tnk__promise_is_oom(promise)) {
     tnk__free(alloc, sample);
@@ -582,9 +571,9 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   if (tnk__list_empty(&sampling->samples))
     tnk__stall_moved(&sampling->stall, tnk__context_now_ms(context));
   tnk__list_append(&sampling->samples, &sample->member.link);
-  err = encode(sample, prompt, params, options);
+  err = encode(sample, start->prompt, start->params, start->options);
   if (err != TNK_OK)
-    fail_text(sample, err, NULL);
+    tnk__sample_fail_text(sample, err, NULL);
   else
     tnk__sample_go_later(sample);
   return promise;

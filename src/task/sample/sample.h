@@ -16,6 +16,13 @@ typedef enum {
   TNK__SAMPLE_BYTES     /* of the dispatch budget */
 } tnk__sample_need_t;
 
+/* What is asked for. */
+typedef enum {
+  TNK__SAMPLE_TOKENS = 0,
+  TNK__SAMPLE_LOGPROBS, /* compute_logprobs */
+  TNK__SAMPLE_STREAM    /* tokens, one by one; then it is a tnk__stream_t */
+} tnk__sample_wants_t;
+
 /*
  * One sample. It waits, in this order, for a slot among those under way, for a
  * slot to submit, for the end of a back-off, for another slot, of which there
@@ -62,8 +69,8 @@ typedef struct tnk__sample {
   uint32_t prompt_logprobs_last_n;
   uint8_t asks_logprobs;
   uint8_t asks_targets;
-  uint8_t is_uncounted;   /* its prompt has more tokens than were counted */
-  uint8_t wants_logprobs; /* compute_logprobs rather than sample */
+  uint8_t is_uncounted; /* its prompt has more tokens than were counted */
+  uint8_t wants;        /* a tnk__sample_wants_t */
   uint8_t has_seq;
   uint8_t is_parked;
   uint8_t doubts;    /* parked until it is known whether the session is there */
@@ -73,12 +80,19 @@ typedef struct tnk__sample {
   tnk__job_t job;
 } tnk__sample_t;
 
-/* Start a sample. Arguments have passed their checks and are copied. */
+/* A call for a sample; all of it has passed its checks, and is copied. */
+typedef struct {
+  tnk__sample_wants_t wants;
+  const tnk_model_input_t *prompt;
+  const tnk_sampling_params_t *params;
+  const tnk_sample_options_t *options;
+  const tnk_sample_stream_options_t *stream; /* of a stream */
+} tnk__sample_start_t;
+
+/* The name of such a call. */
+const char *tnk__sample_name(tnk__sample_wants_t wants);
 tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
-                                 const tnk_model_input_t *prompt,
-                                 const tnk_sampling_params_t *params,
-                                 const tnk_sample_options_t *options,
-                                 int wants_logprobs);
+                                 const tnk__sample_start_t *start);
 
 /* ---- sample_wait.c: from its start, or a refusal, to its submission ---- */
 
@@ -98,8 +112,10 @@ void tnk__sample_park(tnk__sample_t *sample);
 /* Whether it was refused as if the session were gone, which nobody has noticed
  * yet; then it waits until the service has been asked. */
 int tnk__sample_doubts(tnk__sample_t *sample, const tnk__reply_t *reply);
-/* Write what it waits for. 0: nothing, it has been submitted. */
-int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out);
+/* It was answered with 429 or 402. */
+void tnk__sample_back_off(tnk__sample_t *sample, const tnk__reply_t *reply);
+/* Write what a sample waits for, as a sentence. */
+void tnk__sample_explain(const void *sample, tnk__text_t *out);
 
 /* ---- sample_purse.c: what it may use, and has used ---- */
 
@@ -116,8 +132,33 @@ void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples);
  * service has said that it failed; else all it may have used is in doubt. */
 void tnk__sample_settle(tnk__sample_t *sample, int has_failed);
 
+/* ---- sample_stream.c: what differs for one that is streamed ---- */
+
+/* The bytes that one takes. */
+size_t tnk__stream_size(void);
+/* Both are for streams only. */
+void tnk__stream_init(tnk__sample_t *sample,
+                      const tnk_sample_stream_options_t *options);
+void tnk__stream_deinit(tnk__sample_t *sample);
+/* Submit it; the call has been bound. */
+void tnk__stream_start(tnk__sample_t *sample);
+/* Whether a token has been given out, so that it cannot begin anew; 0 of what
+ * is no stream. */
+int tnk__stream_has_begun(const tnk__sample_t *sample);
+/* Write what it waits for while it is under way. */
+void tnk__stream_explain(const tnk__sample_t *sample, tnk__text_t *out);
+
 /* ---- sample.c ---- */
 
+/* It has made progress. */
+void tnk__sample_moved(tnk__sample_t *sample);
+/* Settle with a failure; the sample is gone then. `text` may be NULL. */
+void tnk__sample_fail(tnk__sample_t *sample, tnk__error_t *error);
+void tnk__sample_fail_text(tnk__sample_t *sample, int code, const char *text);
+/* The same of an answer, unless it waits and is submitted once more. */
+void tnk__sample_fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply);
+/* Settle with the result, which is taken; the sample is gone then. */
+void tnk__sample_resolve(tnk__sample_t *sample, tnk_samples_t *samples);
 void tnk__sample_submit(tnk__sample_t *sample);
 /* Whether it could be submitted anew: that is wanted, and its bytes are here.
  */

@@ -5,6 +5,8 @@
  * loop, where it goes on with what follows.
  */
 #include "base/alloc.h"
+#include "base/log.h"
+#include "flow/billing.h"
 #include "task/sample/sample.h"
 
 enum { THROTTLED_COST = 20 };
@@ -264,6 +266,30 @@ void tnk__sample_go_on(tnk__sample_t *sample) {
     tnk__sample_submit(sample);
 }
 
+/* ---- A back-off ---- */
+
+/* 429 and 402: everybody of the tenant waits; we are first in line
+ * afterwards. */
+void tnk__sample_back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  tnk__session_t *session = session_of(sample);
+  uint64_t pause_ms = reply->retry_after_ms != 0
+                          ? reply->retry_after_ms
+                          : tnk__limiter_default_pause_ms(sample->n_bytes);
+
+  if (reply->status == 402 && pause_ms < TNK__BILLING_DELAY_MS)
+    pause_ms = TNK__BILLING_DELAY_MS;
+  /* Once a back-off: all that are on the wire are refused alike. */
+  if (tnk__limiter_wait_ms(&session->limiter,
+                           tnk__context_now_ms(session->context)) == 0)
+    tnk__log(&session->context->logger, TNK_LOG_INFO, "sampling",
+             "%s: all samples wait for %llu ms: %s",
+             /* The client may be gone that a canceled one belonged to. */
+             sample->promise != NULL ? sample->sampling->id : session->id,
+             (unsigned long long)pause_ms, reply->error->pub.text);
+  tnk__limiter_back_off(&session->limiter,
+                        tnk__context_now_ms(session->context) + pause_ms);
+}
+
 /* ---- What it waits for ---- */
 
 static size_t n_ahead(const tnk__sample_t *sample, const tnk__list_t *queue) {
@@ -307,7 +333,7 @@ static void explain_budget(const tnk__sample_t *sample, tnk__text_t *out) {
                    (long long)budget->size, n_ahead(sample, &budget->waiters));
 }
 
-int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out) {
+static int explain_wait(const tnk__sample_t *sample, tnk__text_t *out) {
   switch (sample->waits_for) {
   case TNK__SAMPLE_RUNNING:
     explain_semaphore(sample, "slots for samples under way", out);
@@ -331,4 +357,34 @@ int tnk__sample_explain_wait(const tnk__sample_t *sample, tnk__text_t *out) {
   tnk__text_time(out, tnk__context_now_ms(session_of(sample)->context) -
                           sample->since_ms);
   return 1;
+}
+
+void tnk__sample_explain(const void *arg, tnk__text_t *out) {
+  const tnk__sample_t *sample = arg;
+  const tnk__timer_t *timer = tnk__job_timer_const(&sample->job);
+  const uint64_t now = tnk__context_now_ms(session_of(sample)->context);
+
+  tnk__text_printf(
+      out, "%s: ", tnk__sample_name((tnk__sample_wants_t)sample->wants));
+  if (sample->doubts) {
+    tnk__text_printf(out, "was not known to the service, which is asked "
+                          "whether the session is, since ");
+    tnk__text_time(out, now - sample->since_ms);
+  } else if (sample->is_parked) {
+    tnk__text_printf(out, "waits for its sampler to be made again, since ");
+    tnk__text_time(out, now - sample->since_ms);
+  } else if (explain_wait(sample, out)) {
+    ; /* also between two attempts */
+  } else if (sample->wants == TNK__SAMPLE_STREAM &&
+             tnk__job_is_active(&sample->job)) {
+    tnk__stream_explain(sample, out);
+  } else if (tnk__job_is_active(&sample->job)) {
+    tnk__job_explain(&sample->job, out);
+  } else if (tnk__timer_is_active(timer)) {
+    tnk__text_printf(out, "is submitted anew (resubmission %u) in ",
+                     sample->n_resubmits);
+    tnk__text_time(out, tnk__timer_left_ms(timer, now));
+  } else {
+    tnk__text_printf(out, "is about to be submitted");
+  }
 }
