@@ -107,6 +107,9 @@ typedef struct {
   /* Directory that gets the tokenizer of the model, and whose name the model
    * then has beside TNK__LM_NAME. NULL: none. */
   const char *model_dir;
+  /* The tokenizer of the model is in model_dir already, and nothing is written
+   * there; n_vocab is its number of ids. */
+  int has_tokenizer;
   /* A result becomes visible no earlier than this after its request. */
   uint64_t latency_ms;
   /* How long a poll is held before "not yet" is answered. */

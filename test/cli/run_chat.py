@@ -30,6 +30,8 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.seen.append((self.path, body, dict(self.headers)))
         words = body["messages"][-1]["content"].split()
+        if words[0] == "silence":
+            words = [""]
         if words[0] == "refuse":
             answer = json.dumps({"error": {"message": "not today"}}).encode()
             self.send_response(400)
@@ -103,6 +105,9 @@ def talks(server):
     check(got.stdout == "x\n" and server.seen[-1][0] == "/v1/chat/completions", "elsewhere", got)
     got = chat(server, given="")
     check(got.returncode == 0 and not got.stdout, "nothing to say", got)
+    got = chat(server, given="silence\na\n")
+    check(got.returncode == 0 and got.stdout == "a\n" and
+          server.seen[-1][1]["messages"][1]["content"] == "", "an answer of nothing", got)
 
 
 def fails(server):

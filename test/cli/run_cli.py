@@ -287,6 +287,43 @@ def model_dir():
               "a directory that cannot be made", got)
 
 
+def tokenizer():
+    """A vocabulary that is given, and found again by the model's name."""
+    with tempfile.TemporaryDirectory() as tmp:
+        own = pathlib.Path(tmp).resolve() / "own"
+        server, _ = start("--exit-with-stdin", "--model-dir", str(own))
+        end(server, "the model's own tokenizer is written")
+        wide = own.parent / "wide"
+        wide.mkdir()
+        file = json.loads((own / "tokenizer.json").read_text())
+        file["added_tokens"] += [
+            {"id": i, "content": f"<w{i}>", "single_word": False,
+             "lstrip": False, "rstrip": False, "normalized": False,
+             "special": True} for i in range(258, 1000)]
+        (wide / "tokenizer.json").write_text(json.dumps(file))
+        got = run("local", "--tokenizer", str(wide), "--vocab", "1000",
+                  "--exit-with-stdin")
+        if "unknown option" in got.stderr or "no option" in got.stderr:
+            return  # Left out of this build.
+        check(got.returncode == 2 and "--vocab" in got.stderr,
+              "it says how many ids there are", got)
+        got = run("local", "--tokenizer", str(own.parent / "none" / "x"),
+                  "--exit-with-stdin")
+        check(got.returncode == 6 and "none" in got.stderr, "one that is not there", got)
+        for path in (wide, wide / "tokenizer.json"):
+            server, url = start("--exit-with-stdin", "--tokenizer", str(path))
+            models = call(url, "get_server_capabilities")[1]["supported_models"]
+            check([m["model_name"] for m in models] == [str(wide)],
+                  "the model is named after its directory", models)
+            got = run("sample", "--json", "--model", str(wide), "--max-tokens", "64",
+                      "--seed", "1", "--base-url", url, "--api-key", "tml-x", "<w999> the ")
+            check(got.returncode == 0, "clients find its tokenizer by that", got)
+            ids = json.loads(got.stdout)["samples"][0]["tokens"]
+            check(len(ids) > 0 and max(ids) >= 258 and max(ids) < 1000,
+                  "and its ids are the model's", ids)
+            end(server, "it ends")
+
+
 def rude(url):
     """Ask for much, and go without waiting for it."""
     host, port = url.removeprefix("http://").split(":")
@@ -659,6 +696,7 @@ lint()
 cannot_serve()
 few_files()
 model_dir()
+tokenizer()
 serving()
 switches()
 faults()

@@ -126,7 +126,7 @@ static tnk_totals_t totals_of(const script_t *script) {
 
 TEST(I2_what_streams_use_is_counted) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-  piece_t piece = {.n = 100, .breaks = 1};
+  piece_t piece = {.n = 100};
   script_t script;
   outcome_t outcome;
   stream_ear_t ear = {0};
@@ -142,6 +142,9 @@ TEST(I2_what_streams_use_is_counted) {
   ear = (stream_ear_t){0};
   mock_once(script.mock, "POST", STREAM, reply_piece, &piece);
   outcome_of(&outcome, stream_with(&ear, &script, &params));
+  script_turns(&script);
+  CHECK_INT(ear.n_tokens, 1);
+  mock_break(piece.request);
   stream_wait(&script, &outcome);
   CHECK_INT(outcome.status, TNK_ECONN);
   CHECK_INT(tnk_promise_error(outcome.promise)->ran, TNK_RAN_YES);

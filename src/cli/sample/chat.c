@@ -163,7 +163,8 @@ static int answer(chat_t *chat) {
   tnk_promise_unref(promise);
   if (status != CLI_EXIT_OK)
     return status;
-  return add(chat, "assistant", (const char *)chat->answer.data,
+  return add(chat, "assistant",
+             chat->answer.len > 0 ? (const char *)chat->answer.data : "",
              chat->answer.len);
 }
 
@@ -188,6 +189,7 @@ static int talk(chat_t *chat) {
   int status = CLI_EXIT_OK;
 
   while (status == CLI_EXIT_OK) {
+    const size_t n_before = json_array_size(chat->messages);
     const char *line;
     size_t n;
     int got = cli_ask_line(&chat->ask, &chat->lines, is_person ? "> " : NULL,
@@ -207,7 +209,8 @@ static int talk(chat_t *chat) {
     if (status == CLI_EXIT_OK || !is_person || cli_ask_is_over(&chat->ask))
       continue;
     /* As if it had not been said. */
-    json_array_remove(chat->messages, json_array_size(chat->messages) - 1);
+    while (json_array_size(chat->messages) > n_before)
+      json_array_remove(chat->messages, n_before);
     status = CLI_EXIT_OK;
   }
   return status;

@@ -12,6 +12,7 @@ enum { MAX_FLAGS = 64, HOUR_MS = 3600000 };
 /* What was given. A number or a choice that was not is -1. */
 static struct {
   const char *host, *tls_cert, *tls_key, *api_key, *data, *model_dir;
+  const char *tokenizer;
   const char *faults, *fault_log, *sample_log, *stub_answers;
   int64_t port, tokens, link_life, latency_ms, hold_ms, session_timeout_ms,
       metadata_from;
@@ -148,6 +149,16 @@ const cli_option_t cli_local_options[] = {
      .help = "Write the model's tokenizer here, and give the model this "
              "directory's name, which clients that load the tokenizer of a "
              "model by its name can then do."},
+#ifdef CLI_TOKENIZERS
+    {.name = "tokenizer",
+     .value = "PATH",
+     .text = &given.tokenizer,
+     .offer = CLI_OFFER_FILES,
+     .help = "A directory with tokenizer.json, tiktoken.model or a "
+             "SentencePiece model, or that file: the model takes and gives its "
+             "token ids, as with --vocab, and has the directory's name, by "
+             "which clients find it."},
+#endif
     {.name = "link-life",
      .value = "SECONDS",
      .number = &given.link_life,
@@ -330,6 +341,7 @@ static const char *const model_only[] = {"api-key",
                                          "tokens",
                                          "data",
                                          "model-dir",
+                                         "tokenizer",
                                          "sequence",
                                          "members",
                                          "archive",
@@ -367,6 +379,10 @@ const char *cli_local_check(const cli_t *cli) {
     return "--tls-key needs --tls-cert";
   if (given.max_streams >= 0 && !tnk__srv_has_h2())
     return "--max-streams is of HTTP/2, and this tnk was built without nghttp2";
+  if (given.tokenizer != NULL && given.model_dir != NULL)
+    return "either --tokenizer or --model-dir";
+  if (given.tokenizer != NULL && given.vocab >= 0)
+    return "either --tokenizer, which says how many ids there are, or --vocab";
   name = first_given(given.stub ? model_only : stub_only);
   if (name == NULL)
     return NULL;
@@ -433,6 +449,7 @@ void cli_local_args(cli_local_args_t *args) {
                              .fault_log = given.fault_log,
                              .sample_log = given.sample_log,
                              .stub_answers = given.stub_answers,
+                             .tokenizer = given.tokenizer,
                              .fault_control = given.fault_control,
                              .stub = given.stub,
                              .exit_with_stdin = given.exit_with_stdin,

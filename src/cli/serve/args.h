@@ -11,6 +11,7 @@ typedef struct {
   const char *fault_log;       /* file; NULL: none */
   const char *sample_log;      /* file; NULL: none */
   const char *stub_answers;    /* file; NULL: none */
+  const char *tokenizer;       /* file or directory; NULL: the model's own */
   int fault_control;           /* an endpoint sets and lists them */
   size_t stub_max_connections; /* 0: those that the stub itself has */
   int stub;                    /* canned answers and no model, */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <uv.h>
 
@@ -13,6 +14,10 @@
 #include "cli/serve/args.h"
 #include "cli/serve/commands.h"
 #include "cli/serve/input.h"
+#ifdef CLI_TOKENIZERS
+#include "cli/text/tokenizer.h"
+#endif
+#include "local/lm/lm.h"
 #include "local/stub/stub.h"
 #include "tnk/error.h"
 
@@ -34,6 +39,7 @@ typedef struct {
   local_faults_t *faults;
   local_drawn_t *sample_log;
   local_stub_answers_t answers;
+  char *folder; /* of the tokenizer that was given; or NULL */
 } run_t;
 
 static void end(run_t *run) {
@@ -178,6 +184,55 @@ static int plan_samples(const cli_t *cli, run_t *run, cli_local_args_t *args) {
                         err == TNK_ENOMEM ? tnk_strerror(err) : why);
 }
 
+#ifdef CLI_TOKENIZERS
+/* The directory of a file, or what is one itself; to be freed. */
+static char *folder_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  uv_fs_t req;
+  int is_folder;
+
+  is_folder =
+      uv_fs_stat(NULL, &req, path, NULL) == 0 && S_ISDIR(req.statbuf.st_mode);
+  uv_fs_req_cleanup(&req);
+  if (is_folder)
+    return strdup(path);
+  if (slash == NULL)
+    return strdup(".");
+  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+/* Give the model the ids of that tokenizer, and the name of its directory,
+ * where clients look for it. Returns the exit status. */
+static int plan_tokenizer(const cli_t *cli, run_t *run,
+                          cli_local_args_t *args) {
+  cli_tokenizer_t which = {.path = args->tokenizer};
+  tnk_tokenizer_t *tok;
+  char why[512] = "";
+  size_t n = 0;
+  int status;
+
+  if (args->tokenizer == NULL)
+    return CLI_EXIT_OK;
+  run->folder = folder_of(args->tokenizer);
+  if (run->folder == NULL)
+    return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  which.path = run->folder;
+  tok = cli_tokenizer_open(cli, &which, &status, why, sizeof(why));
+  if (tok == NULL)
+    return cli_fail(cli, status, "%s", why);
+  n = tnk_tokenizer_vocab_size(tok);
+  tnk_tokenizer_unref(tok);
+  if (n > TNK__LM_MAX_VOCAB)
+    return cli_fail(cli, CLI_EXIT_FILE, "%s has more than %d token ids",
+                    args->tokenizer, (int)TNK__LM_MAX_VOCAB);
+  args->server.model_dir = run->folder;
+  args->server.has_tokenizer = 1;
+  /* The model is not made narrower. */
+  args->server.n_vocab = n > TNK__LM_VOCAB ? (int32_t)n : TNK__LM_VOCAB;
+  return CLI_EXIT_OK;
+}
+#endif
+
 static void print_address(const cli_t *cli, const run_t *run,
                           const cli_local_args_t *args, const char *host) {
   int is_ip6 = strchr(host, ':') != NULL;
@@ -199,6 +254,10 @@ static int serve(const cli_t *cli, run_t *run, cli_local_args_t *args) {
 
   if (status == CLI_EXIT_OK)
     status = plan_samples(cli, run, args);
+#ifdef CLI_TOKENIZERS
+  if (status == CLI_EXIT_OK)
+    status = plan_tokenizer(cli, run, args);
+#endif
   if (status != CLI_EXIT_OK)
     return status;
   args->server.why = why;
@@ -247,6 +306,7 @@ static int run_local(cli_t *cli) {
   local_faults_free(run.faults);
   local_drawn_close(run.sample_log);
   local_stub_answers_free(&run.answers);
+  free(run.folder);
   return status;
 }
 

@@ -85,6 +85,9 @@ static int open_model(const cli_t *cli, const char *model,
 
 int cli_template_open(const cli_t *cli, const char *path, const char *model,
                       tnk_chat_template_t **out) {
+  /* As for its tokenizer, its name may be the path of a directory. */
+  if (path == NULL && model[0] == '/')
+    path = model;
   return path != NULL ? load(cli, path, NULL, out)
                       : open_model(cli, model, out);
 }

@@ -1,7 +1,7 @@
 /*
- * Opens what the switches name. A file is opened by libtnk-tokenizers alone; a
- * model goes through a hub of libtnk on a loop of its own, with the same
- * tokenizers as its plug-in.
+ * Opens what the switches name. A file, or a model whose name is the path of a
+ * directory, is opened by libtnk-tokenizers alone; another model goes through a
+ * hub of libtnk on a loop of its own, with the same tokenizers as its plug-in.
  */
 #include "cli/text/tokenizer.h"
 
@@ -101,9 +101,12 @@ tnk_tokenizer_t *cli_tokenizer_open(const cli_t *cli,
   tnk_tokenizer_error_t error;
   tnk_tokenizer_t *tok;
 
-  if (which->model != NULL)
+  /* A local server's model may have the name of a directory. */
+  if (which->model != NULL && which->model[0] != '/')
     return open_model(cli, which, status, why, n_why);
-  if (tnk_tokenizer_load(&tok, which->path, NULL, &error) < 0)
+  if (tnk_tokenizer_load(&tok,
+                         which->model != NULL ? which->model : which->path,
+                         NULL, &error) < 0)
     (void)snprintf(why, n_why, "%s", error.text);
   *status = CLI_EXIT_FILE;
   return tok;

@@ -125,12 +125,14 @@ int local_model_dir_open(local_server_t *server, tnk__lm_why_t *why) {
 
   if (dir == NULL)
     return TNK_OK;
-  err = local_make_dirs(dir);
-  if (err != 0)
-    return refuse_model(server, why, err, uv_strerror(err));
-  err = tnk__lm_tokenizer_write(dir, server->alloc, &inner);
-  if (err != TNK_OK)
-    return refuse_model(server, why, err, inner.text);
+  if (!server->options.has_tokenizer) {
+    err = local_make_dirs(dir);
+    if (err != 0)
+      return refuse_model(server, why, err, uv_strerror(err));
+    err = tnk__lm_tokenizer_write(dir, server->alloc, &inner);
+    if (err != TNK_OK)
+      return refuse_model(server, why, err, inner.text);
+  }
   err = uv_fs_realpath(NULL, &req, dir, NULL);
   if (err == 0)
     server->model_dir = tnk__strdup(server->alloc, req.ptr);

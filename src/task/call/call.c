@@ -192,7 +192,7 @@ static void learn(tnk__call_t *call, int status) {
     return;
   if (status / 100 == 2) {
     endpoint->offered |= tnk__route_bit(call->route);
-  } else if (is_no_call(status) && !has(call, TNK__NAMES)) {
+  } else if (is_no_call(status) && (status != 404 || !has(call, TNK__NAMES))) {
     endpoint->missing |= tnk__route_bit(call->route);
     tnk__log(&endpoint->context->logger, TNK_LOG_INFO, "call",
              "%s: not offered by this server (HTTP %d)", call->name, status);
