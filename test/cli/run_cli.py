@@ -315,8 +315,10 @@ def tokenizer():
             models = call(url, "get_server_capabilities")[1]["supported_models"]
             check([m["model_name"] for m in models] == [str(wide)],
                   "the model is named after its directory", models)
-            got = run("sample", "--json", "--model", str(wide), "--max-tokens", "64",
-                      "--seed", "1", "--base-url", url, "--api-key", "tml-x", "<w999> the ")
+            got = subprocess.run([TNK, "sample", "--json", "--model", str(wide), "--max-tokens",
+                                  "64", "--seed", "1", "--base-url", url, "<w999> the "],
+                                 capture_output=True, text=True, timeout=60,
+                                 env={**os.environ, "TINKER_API_KEY": "tml-x"})
             check(got.returncode == 0, "clients find its tokenizer by that", got)
             ids = json.loads(got.stdout)["samples"][0]["tokens"]
             check(len(ids) > 0 and max(ids) >= 258 and max(ids) < 1000,

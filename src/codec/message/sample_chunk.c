@@ -1,9 +1,8 @@
-#include "codec/message/sample_chunk.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "codec/format/json_read.h"
+#include "codec/message/sample_wire.h"
 #include "codec/message/tensor_read.h"
 #include "tnk/error.h"
 
@@ -55,31 +54,33 @@ static int read_end(tnk__sample_chunk_t *out, const json_t *json) {
   return TNK_OK;
 }
 
-static int read(tnk__sample_chunk_t *out) {
-  const char *text = json_string_value(out->json);
+static int read(tnk__sample_chunk_t *out, const json_t *json) {
+  const char *text = json_string_value(json);
   int err;
 
   if (text != NULL && strcmp(text, mark) == 0)
     return TNK_OK;
-  if (!json_is_object(out->json))
+  if (!json_is_object(json))
     return TNK_EPROTO;
-  out->is_error = is_given(json_object_get(out->json, "error"));
+  out->is_error = is_given(json_object_get(json, "error"));
   if (out->is_error)
     return TNK_OK;
-  err = read_token(out, out->json);
-  return err == TNK_OK ? read_end(out, out->json) : err;
+  err = read_token(out, json);
+  return err == TNK_OK ? read_end(out, json) : err;
 }
 
 int tnk__sample_chunk_read(tnk__sample_chunk_t *out, const char *data,
                            size_t n) {
+  json_t *json = NULL;
   int err;
 
   *out = (tnk__sample_chunk_t){.logprob = NAN, .index = -1, .n_total = -1};
   if (n == sizeof(mark) - 1 && memcmp(data, mark, n) == 0)
     return TNK_OK;
-  err = tnk__json_parse(&out->json, data, n);
+  err = tnk__json_parse(&json, data, n);
+  out->json = json;
   if (err == TNK_OK)
-    err = read(out);
+    err = read(out, json);
   if (err != TNK_OK)
     tnk__sample_chunk_clear(out);
   return err;

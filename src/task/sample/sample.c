@@ -52,7 +52,7 @@ static int wants_logprobs(const tnk__sample_t *sample) {
 }
 
 static int is_stream(const tnk__sample_t *sample) {
-  return sample->wants == TNK__SAMPLE_STREAM;
+  return sample->streaming != NULL;
 }
 
 /* Whether a result that is lost is asked for again. The server's word is about
@@ -61,7 +61,7 @@ static int may_resubmit(const tnk__sample_t *sample) {
   const tnk__session_t *session = session_of(sample);
 
   return session->config->options.retry_samples != TNK_NO &&
-         !tnk__stream_has_begun(sample) &&
+         !(is_stream(sample) && sample->streaming->has_begun(sample)) &&
          (wants_logprobs(sample) || !session->flags.sample_fail_fast);
 }
 
@@ -96,7 +96,7 @@ static void dispose(tnk__sample_t *sample) {
   tnk__sample_forget_ids(sample);
   tnk__buf_deinit(&sample->body);
   if (is_stream(sample))
-    tnk__stream_deinit(sample);
+    sample->streaming->deinit(sample);
   tnk__free(alloc, sample);
 }
 
@@ -465,7 +465,7 @@ void tnk__sample_submit(tnk__sample_t *sample) {
   call->in_pause = in_pause;
   call->once = sampling->session->config->options.retry_samples == TNK_NO;
   if (is_stream(sample))
-    tnk__stream_start(sample);
+    sample->streaming->start(sample);
   else
     tnk__job_start(&sample->job, sample->body.data, sample->body.len, on_done);
 }
@@ -527,6 +527,7 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   sample->since_ms = tnk__context_now_ms(context);
   sample->sampling = sampling;
   sample->wants = (uint8_t)start->wants;
+  sample->streaming = start->streaming;
   tnk__list_init(&sample->member.link);
   sample->member.abort = on_abort;
   sample->member.explain = explain_member;
@@ -540,17 +541,16 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   sample->job.future.on_state = on_state;
   sample->job.accepted = on_accepted;
   if (is_stream(sample))
-    tnk__stream_init(sample, start->stream);
+    sample->streaming->init(sample, start->stream);
 }
 
 tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
                                  const tnk__sample_start_t *start) {
   tnk__context_t *context = sampling->session->context;
   const tnk_allocator_t *alloc = &context->alloc;
-  tnk__sample_t *sample =
-      tnk__calloc(alloc, 1,
-                  start->wants == TNK__SAMPLE_STREAM ? tnk__stream_size()
-                                                     : sizeof(*sample));
+  tnk__sample_t *sample = tnk__calloc(
+      alloc, 1,
+      start->streaming != NULL ? start->streaming->size : sizeof(*sample));
   tnk_promise_t *promise;
   int err;
 

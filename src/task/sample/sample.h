@@ -20,8 +20,24 @@ typedef enum {
 typedef enum {
   TNK__SAMPLE_TOKENS = 0,
   TNK__SAMPLE_LOGPROBS, /* compute_logprobs */
-  TNK__SAMPLE_STREAM    /* tokens, one by one; then it is a tnk__stream_t */
+  TNK__SAMPLE_STREAM    /* tokens, one by one */
 } tnk__sample_wants_t;
+
+struct tnk__sample;
+
+/* What differs for a sample that is streamed. */
+typedef struct {
+  size_t size; /* of one, which begins with a tnk__sample_t */
+  void (*init)(struct tnk__sample *sample,
+               const tnk_sample_stream_options_t *options);
+  void (*deinit)(struct tnk__sample *sample);
+  /* Submit it; the call has been bound. */
+  void (*start)(struct tnk__sample *sample);
+  /* Whether a token has been given out, so that it cannot begin anew. */
+  int (*has_begun)(const struct tnk__sample *sample);
+  /* Write what it waits for while it is under way. */
+  void (*explain)(const struct tnk__sample *sample, tnk__text_t *out);
+} tnk__streaming_t;
 
 /*
  * One sample. It waits, in this order, for a slot among those under way, for a
@@ -46,7 +62,8 @@ typedef struct tnk__sample {
   tnk__member_t member;     /* in sampling->samples, or session->canceler's */
   tnk_sampling_t *sampling; /* NULL once it has outlived it */
   tnk_promise_t *promise;   /* NULL once it was given up */
-  tnk__buf_t body;          /* kept for as long as it may be sent again */
+  const tnk__streaming_t *streaming; /* NULL: it is polled for */
+  tnk__buf_t body; /* kept for as long as it may be sent again */
   tnk__sample_seq_t seq_place;
   uint64_t seq;
   uint64_t since_ms; /* when it began, or began anew, to wait */
@@ -86,7 +103,8 @@ typedef struct {
   const tnk_model_input_t *prompt;
   const tnk_sampling_params_t *params;
   const tnk_sample_options_t *options;
-  const tnk_sample_stream_options_t *stream; /* of a stream */
+  const tnk__streaming_t *streaming; /* of a stream; else NULL */
+  const tnk_sample_stream_options_t *stream;
 } tnk__sample_start_t;
 
 /* The name of such a call. */
@@ -132,21 +150,9 @@ void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples);
  * service has said that it failed; else all it may have used is in doubt. */
 void tnk__sample_settle(tnk__sample_t *sample, int has_failed);
 
-/* ---- sample_stream.c: what differs for one that is streamed ---- */
+/* ---- sample_stream.c ---- */
 
-/* The bytes that one takes. */
-size_t tnk__stream_size(void);
-/* Both are for streams only. */
-void tnk__stream_init(tnk__sample_t *sample,
-                      const tnk_sample_stream_options_t *options);
-void tnk__stream_deinit(tnk__sample_t *sample);
-/* Submit it; the call has been bound. */
-void tnk__stream_start(tnk__sample_t *sample);
-/* Whether a token has been given out, so that it cannot begin anew; 0 of what
- * is no stream. */
-int tnk__stream_has_begun(const tnk__sample_t *sample);
-/* Write what it waits for while it is under way. */
-void tnk__stream_explain(const tnk__sample_t *sample, tnk__text_t *out);
+extern const tnk__streaming_t tnk__streaming;
 
 /* ---- sample.c ---- */
 

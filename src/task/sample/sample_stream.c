@@ -19,7 +19,6 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "codec/message/answer.h"
-#include "codec/message/sample_chunk.h"
 #include "task/call/events.h"
 #include "task/sample/sample.h"
 
@@ -68,10 +67,6 @@ static tnk__call_t *call_of(stream_t *stream) {
 
 static tnk__context_t *context_of(const stream_t *stream) {
   return stream->sample.job.future.session->context;
-}
-
-int tnk__stream_has_begun(const tnk__sample_t *sample) {
-  return sample->wants == TNK__SAMPLE_STREAM && stream_of_const(sample)->n > 0;
 }
 
 /* ---- The end ---- */
@@ -380,12 +375,12 @@ static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
 
 /* ---- Life ---- */
 
-size_t tnk__stream_size(void) {
-  return sizeof(stream_t);
+static int has_begun(const tnk__sample_t *sample) {
+  return stream_of_const(sample)->n > 0;
 }
 
-void tnk__stream_init(tnk__sample_t *sample,
-                      const tnk_sample_stream_options_t *options) {
+static void init(tnk__sample_t *sample,
+                 const tnk_sample_stream_options_t *options) {
   const tnk_allocator_t *alloc = &sample->job.future.session->context->alloc;
   stream_t *stream = stream_of(sample);
 
@@ -398,7 +393,7 @@ void tnk__stream_init(tnk__sample_t *sample,
       options->silence_ms > 0 ? (uint32_t)options->silence_ms : SILENCE_MS;
 }
 
-void tnk__stream_deinit(tnk__sample_t *sample) {
+static void deinit(tnk__sample_t *sample) {
   stream_t *stream = stream_of(sample);
 
   tnk__timer_stop(&stream->timer);
@@ -407,7 +402,7 @@ void tnk__stream_deinit(tnk__sample_t *sample) {
   tnk__buf_deinit(&stream->logprobs);
 }
 
-void tnk__stream_start(tnk__sample_t *sample) {
+static void start(tnk__sample_t *sample) {
   stream_t *stream = stream_of(sample);
   tnk__call_t *call = call_of(stream);
 
@@ -421,7 +416,7 @@ void tnk__stream_start(tnk__sample_t *sample) {
   tnk__call_start(call, on_done);
 }
 
-void tnk__stream_explain(const tnk__sample_t *sample, tnk__text_t *out) {
+static void explain(const tnk__sample_t *sample, tnk__text_t *out) {
   const stream_t *stream = stream_of_const(sample);
 
   if (stream->n == 0) {
@@ -433,3 +428,10 @@ void tnk__stream_explain(const tnk__sample_t *sample, tnk__text_t *out) {
   tnk__text_time(out,
                  tnk__context_now_ms(context_of(stream)) - stream->heard_ms);
 }
+
+const tnk__streaming_t tnk__streaming = {.size = sizeof(stream_t),
+                                         .init = init,
+                                         .deinit = deinit,
+                                         .start = start,
+                                         .has_begun = has_begun,
+                                         .explain = explain};
