@@ -2,6 +2,7 @@
 #define TNK_LOCAL_SAMPLE_SAMPLER_H
 
 #include "base/arena.h"
+#include "local/http/http.h"
 #include "local/ledger/ledger.h"
 #include "local/future/future.h"
 #include "local/call/seqs.h"
