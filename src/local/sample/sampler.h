@@ -2,7 +2,6 @@
 #define TNK_LOCAL_SAMPLE_SAMPLER_H
 
 #include "base/arena.h"
-#include "local/http/http.h"
 #include "local/ledger/ledger.h"
 #include "local/future/future.h"
 #include "local/call/seqs.h"
@@ -91,7 +90,7 @@ void local_sample_write(tnk__buf_t *out, const local_sample_t *sample);
 void local_stream_write(tnk__buf_t *out, const local_sample_t *sample);
 /* Answer with what such a future holds, now or when it is settled. A client
  * that hangs up ends the draw. */
-void local_stream_answer(local_req_t *req, local_future_t *future);
+void local_stream_answer(tnk__srv_req_t *req, local_future_t *future);
 
 /* ---- batch.c ---- */
 

@@ -13,7 +13,7 @@
 typedef struct {
   local_waiter_t waiter;
   local_future_t *future;
-  local_req_t *req;
+  tnk__srv_req_t *req;
 } held_t;
 
 /* ---- What is written ---- */
@@ -52,7 +52,7 @@ void local_stream_write(tnk__buf_t *out, const local_sample_t *sample) {
 
 /* ---- Who waits for it ---- */
 
-static void reply(const local_future_t *future, local_req_t *req) {
+static void reply(const local_future_t *future, tnk__srv_req_t *req) {
   uint8_t *copy;
 
   if (future->status != 200) {
@@ -67,8 +67,8 @@ static void reply(const local_future_t *future, local_req_t *req) {
     return;
   }
   memcpy(copy, future->result, future->n_result);
-  local_req_reply(req, 200, "text/event-stream", "Cache-Control: no-cache\r\n",
-                  copy, future->n_result);
+  tnk__srv_req_reply(req, 200, "text/event-stream",
+                     "Cache-Control: no-cache\r\n", copy, future->n_result);
 }
 
 static held_t end_wait(held_t *held) {
@@ -85,7 +85,7 @@ static void on_settled(local_waiter_t *waiter) {
   reply(was.future, was.req);
 }
 
-static void on_gone(local_req_t *req, void *user) {
+static void on_gone(tnk__srv_req_t *req, void *user) {
   local_future_t *future = end_wait(user).future;
 
   (void)req;
@@ -96,7 +96,7 @@ static void on_gone(local_req_t *req, void *user) {
   future->cancel(future->owner);
 }
 
-void local_stream_answer(local_req_t *req, local_future_t *future) {
+void local_stream_answer(tnk__srv_req_t *req, local_future_t *future) {
   held_t *held;
 
   if (future->state == LOCAL_FUTURE_SETTLED) {
@@ -112,5 +112,5 @@ void local_stream_answer(local_req_t *req, local_future_t *future) {
   held->future = future;
   held->req = req;
   tnk__list_append(&future->waiters, &held->waiter.link);
-  local_req_park(req, on_gone, held);
+  tnk__srv_req_park(req, on_gone, held);
 }
