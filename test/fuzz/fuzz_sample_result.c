@@ -6,7 +6,8 @@
 #include "tensor.h"
 #include "tnk/error.h"
 
-/* The first byte is 'P' for protobuf; anything else is JSON. */
+/* The first byte is 'P' for protobuf, 'C' for an event of a stream; anything
+ * else is JSON. */
 
 static void check_topk(const tnk_topk_t *topk) {
   if (topk == NULL)
@@ -36,6 +37,22 @@ static void check_sequence(const tnk_samples_t *samples, size_t i) {
   check_topk(tnk_samples_topk(samples, i));
 }
 
+static void check_chunk(const uint8_t *data, size_t n) {
+  tnk__sample_chunk_t chunk;
+  const int err = tnk__sample_chunk_read(&chunk, (const char *)data, n);
+
+  FUZZ_CHECK(err == TNK_OK || err == TNK_EPROTO);
+  if (err != TNK_OK)
+    return;
+  FUZZ_CHECK(chunk.is_error || chunk.has_token || chunk.text == NULL ||
+             chunk.text[0] == '\0');
+  FUZZ_CHECK(chunk.token >= 0 && chunk.index >= -1 && chunk.n_total >= -1);
+  FUZZ_CHECK(chunk.stop_reason <= TNK_STOP_LENGTH);
+  if (chunk.text != NULL)
+    fuzz_touch(chunk.text, strlen(chunk.text));
+  tnk__sample_chunk_clear(&chunk);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char *const ids[] = {"a", "b"};
   const tnk_allocator_t *alloc = tnk__allocator_default();
@@ -46,6 +63,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
   if (size == 0)
     return 0;
+  if (data[0] == 'C') {
+    check_chunk(data + 1, size - 1);
+    return 0;
+  }
   err = tnk__samples_read(&samples, alloc, data + 1, size - 1, data[0] == 'P');
   FUZZ_CHECK(err == TNK_OK || err == TNK_EPROTO);
   if (err != TNK_OK)
