@@ -1,6 +1,6 @@
 #include "task/call/events.h"
 
-#include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 
@@ -54,7 +54,7 @@ static void begin(tnk__events_t *events, const tnk__call_t *call) {
 }
 
 static int is_stream(const char *type) {
-  return type != NULL && strncmp(type, "text/event-stream", 17) == 0;
+  return type != NULL && strncasecmp(type, "text/event-stream", 17) == 0;
 }
 
 int tnk__events_take(tnk__events_t *events, tnk__call_t *call, size_t *n) {
