@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "loop/context.h"
 #include "support/link.h"
 #include "support/test.h"
 #include "support/tls_server.h"
@@ -215,6 +216,26 @@ TEST(link_delays_an_end_as_it_does_bytes) {
   CHECK_INT(client.n_read, 10);
   CHECK_INT(client.ended, 1);
   hang_up(&wire, &client);
+  close_wire(&wire);
+}
+
+/* What is on its way then is for nobody. */
+TEST(link_forgets_a_connection_that_both_end_at_once) {
+  wire_t wire;
+  client_t client;
+
+  open_wire(&wire, 1);
+  tell(&wire, "delay 75");
+  dial(&wire, &client);
+  say(&client, 10);
+  pass(&wire, 226);
+  hang_up(&wire, &client);
+  turns(&wire, 20);
+  test_conn_end(wire.server.conns);
+  turns(&wire, 20);
+  CHECK_INT(test_link_counts(wire.link)->n_open, 0);
+  CHECK(wire.clock->timers.root == NULL);
+  pass(&wire, 100);
   close_wire(&wire);
 }
 

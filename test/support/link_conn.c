@@ -35,6 +35,10 @@ void link__close_side(link_side_t *side, int reset) {
   side->is_reading = 0;
   tnk__list_remove(&side->link);
   link__drop(link__peer(side));
+  /* Nor does anybody wait for what it has sent itself: its timer would outlive
+   * the pair. */
+  if (link__peer(side)->is_closed)
+    link__drop(side);
   if (!reset || uv_tcp_close_reset(&side->tcp, on_side_closed) != 0)
     uv_close((uv_handle_t *)&side->tcp, on_side_closed);
   if (side != &pair->sides[0])
