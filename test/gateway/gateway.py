@@ -98,7 +98,7 @@ class Client:
 
 def events(text):
     """The data of the events of a stream."""
-    return [json.loads(line[6:]) for line in text.splitlines()
+    return [json.loads(line[6:]) for line in text.split("\n")
             if line.startswith("data: ") and line != "data: [DONE]"]
 
 

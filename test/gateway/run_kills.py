@@ -17,7 +17,7 @@ import tempfile
 import threading
 from collections import Counter
 
-from gateway import Client, gateway, local, not_drawn, not_gone_on, records, turns_of
+from gateway import Client, events, gateway, local, not_drawn, not_gone_on, records, turns_of
 from tap import check, plan
 
 TNK = sys.argv[1]
@@ -28,13 +28,14 @@ AGENTS = 8
 
 
 class Agent(threading.Thread):
-    """Asks one question after the other in a session of its own. No question
-    comes twice, so that each is found again in what was recorded."""
+    """Asks one question after the other in a session of its own, as a stream or
+    not. No question comes twice, so that each is found again in what was
+    recorded."""
 
-    def __init__(self, url, name, stop):
+    def __init__(self, url, name, is_stream, stop):
         super().__init__()
         self.client = Client(url)
-        self.name, self.stop = name, stop
+        self.name, self.is_stream, self.stop = name, is_stream, stop
         self.seen = {}   # question -> (id, tokens as bytes)
         self.cut = []    # questions that nobody has answered
         self.failed = []  # those that were answered with an error
@@ -48,7 +49,7 @@ class Agent(threading.Thread):
             question = f"{self.name} asks {n}"
             talk = talk[-8:] + [{"role": "user", "content": question}]
             try:
-                status, a = self.client.chat(talk, path=f"/s/{self.name}/v1/chat/completions", logprobs=True)
+                status, a = self.ask(talk)
             except (OSError, ValueError, http.client.HTTPException):
                 self.cut.append(question)
                 return
@@ -56,9 +57,29 @@ class Agent(threading.Thread):
                 self.failed.append(question)
                 talk.pop()
                 continue
-            self.seen[question] = a["id"], [t["bytes"] for t in a["choices"][0]["logprobs"]["content"]]
-            talk.append(a["choices"][0]["message"])
+            self.seen[question] = a["id"], [t["bytes"] for t in a["tokens"]]
+            talk.append({"role": "assistant", "content": a["content"]})
             self.reward(a["id"], n / 4)
+
+    def ask(self, talk):
+        """The status, and of 200 the answer's id, content and tokens."""
+        status, a = self.client.chat(talk, path=f"/s/{self.name}/v1/chat/completions", logprobs=True,
+                                     stream=self.is_stream)
+        if status != 200:
+            return status, a
+        if not self.is_stream:
+            choice = a["choices"][0]
+            return 200, {"id": a["id"], "content": choice["message"]["content"],
+                         "tokens": choice["logprobs"]["content"]}
+        chunks = events(a)
+        if any("error" in chunk for chunk in chunks):
+            return 500, a
+        if not a.endswith("data: [DONE]\n\n"):
+            raise ValueError("the stream was cut off")
+        choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
+        return 200, {"id": chunks[0]["id"],
+                     "content": "".join(choice["delta"].get("content") or "" for choice in choices),
+                     "tokens": [t for choice in choices for t in (choice.get("logprobs") or {}).get("content") or []]}
 
     def reward(self, answer, value):
         try:
@@ -72,7 +93,7 @@ def life(service, path, number, rng):
     """One life of a gateway, until so much was answered, or written."""
     stop = threading.Event()
     with gateway(TNK, service, "--record", path) as g:
-        agents = [Agent(g.url, f"life{number}agent{k}", stop) for k in range(AGENTS)]
+        agents = [Agent(g.url, f"life{number}agent{k}", k % 2 == 1, stop) for k in range(AGENTS)]
         for agent in agents:
             agent.start()
         n_seen = rng.randint(1, 60)
@@ -167,6 +188,8 @@ def main():
         check(faults.read_text().count("\n") > 0, f"{faults.read_text().count(chr(10))} faults")
         turns = turns_of(path)
         check(not not_gone_on(turns), "what goes on begins with what was sampled")
+        n = sum("parent" in turn for turn in turns.values())
+        check(4 * n > len(turns), f"{n} of {len(turns)} turns go on from another one")
         check_each(agents, records(path), turns)
         check_tokens(agents, turns)
         check_rewards(agents, records(path))
