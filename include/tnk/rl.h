@@ -10,8 +10,9 @@ extern "C" {
 /*
  * Numbers for reinforcement learning: pure functions over the caller's arrays.
  * They allocate nothing, keep nothing, and may be called from any thread.
- * Logarithms are natural, sums are made in double precision, and what is not
- * finite in an array makes the result not finite rather than being left out.
+ * Logarithms are natural, sums are made in double precision of what may have
+ * been worked out in single precision, to 1e-6 of it, and what is not finite in
+ * an array makes the result not finite rather than being left out.
  *
  * In all of them
  *

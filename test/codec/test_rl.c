@@ -124,17 +124,21 @@ TEST(rl_discounted_sums) {
 /* ---- Divergence ---- */
 
 TEST(rl_estimators_of_divergence) {
+  static const float far[] = {-100, 0};
+
   CHECK_NEAR(tnk_rl_kl(sampled, trained, NULL, N, TNK_KL_K1), 0.1875, 1e-12);
   CHECK_NEAR(tnk_rl_kl(sampled, trained, NULL, N, TNK_KL_K2), 0.1640625, 1e-12);
   CHECK_NEAR(tnk_rl_kl(sampled, trained, NULL, N, TNK_KL_K3),
-             0.13635037373574385, 1e-12);
+             0.13635037373574385, 1e-8);
   CHECK_NEAR(tnk_rl_kl(sampled, trained, weights, N, TNK_KL_K1),
              -0.07142857142857142, 1e-12);
   CHECK_NEAR(tnk_rl_kl(sampled, trained, weights, N, TNK_KL_K2),
              0.15178571428571427, 1e-12);
   CHECK_NEAR(tnk_rl_kl(sampled, trained, weights, N, TNK_KL_K3),
-             0.14576658430210926, 1e-12);
+             0.14576658430210926, 1e-8);
   CHECK(isnan(tnk_rl_kl(sampled, trained, NULL, N, (tnk_kl_t)7)));
+  CHECK_NEAR(tnk_rl_kl(&far[0], &far[1], NULL, 1, TNK_KL_K3) / exp(100), 1,
+             1e-9); /* more than single precision holds */
   CHECK(isnan(tnk_rl_kl(sampled, trained, NULL, 0, TNK_KL_K1)));
 }
 
@@ -247,8 +251,8 @@ TEST(rl_effective_sample_size) {
   static const float nothing[] = {-INFINITY, -INFINITY};
 
   CHECK_NEAR(tnk_rl_effective_sample_size(equal, 3), 3, 1e-12);
-  CHECK_NEAR(tnk_rl_effective_sample_size(some, 3), 1.9586986534143886, 1e-12);
-  CHECK_NEAR(tnk_rl_effective_sample_size(large, 4), 1.9586986534143886, 1e-12);
+  CHECK_NEAR(tnk_rl_effective_sample_size(some, 3), 1.9586986534143886, 1e-7);
+  CHECK_NEAR(tnk_rl_effective_sample_size(large, 4), 1.9586986534143886, 1e-7);
   CHECK(tnk_rl_effective_sample_size(nothing, 2) == 0);
   CHECK(tnk_rl_effective_sample_size(NULL, 0) == 0);
 }

@@ -113,7 +113,8 @@ static void check_kl(const case_t *c, tnk_kl_t kind) {
     sum += weight_of(c, i) * estimate(i, kind);
     total += weight_of(c, i);
   }
-  CHECK_NEAR(c->lanes->kl(q, p, c->w, c->n, kind, &got), sum, 1e-11);
+  CHECK_NEAR(c->lanes->kl(q, p, c->w, c->n, kind, &got), sum,
+             1e-7 * fabs(sum) + 1e-9);
   CHECK_NEAR(got, total, 0);
   c->lanes->kl_tokens(each, q, p, c->n, kind);
   for (size_t i = 0; i < MAX; i++)
@@ -141,8 +142,8 @@ static void check_sums(const case_t *c) {
   CHECK_NEAR(c->lanes->squares(q, c->n, 0.5), squares, 1e-9);
   CHECK_NEAR(c->lanes->max(q, c->n), c->n > 0 ? max : -INFINITY, 0);
   c->lanes->exp_sums(q, c->n, -1, &got, &got2);
-  CHECK_NEAR(got, e, 1e-11);
-  CHECK_NEAR(got2, e2, 1e-10);
+  CHECK_NEAR(got, e, 1e-7 * e);
+  CHECK_NEAR(got2, e2, 1e-7 * e2);
   CHECK_NEAR(c->lanes->entropy(q, c->n), entropy, 1e-5);
   c->lanes->shift(out, q, c->n, -2, 0.5);
   for (size_t i = 0; i < MAX; i++)

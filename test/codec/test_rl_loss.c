@@ -340,6 +340,22 @@ TEST(rl_sizes) {
   CHECK_NEAR(tnk_rl_gradient_penalty(NULL, values, NULL, 2, 1, 0.5), 8, 0);
 }
 
+/* Their squares are more, and less, than single precision holds. */
+TEST(rl_lengths_of_large_and_small_vectors) {
+  static const float scales[] = {1e-30f, 1, 1e30f};
+  float values[2000];
+
+  for (size_t s = 0; s < 3; s++) {
+    double sum = 0;
+
+    for (size_t i = 0; i < 2000; i++) {
+      values[i] = scales[s] * (float)((int)(i % 7) - 3);
+      sum += (double)values[i] * (double)values[i];
+    }
+    CHECK_NEAR(tnk_rl_norm(values, 2000) / sqrt(sum), 1, 1e-7);
+  }
+}
+
 TEST(rl_what_is_none_adds_nothing) {
   float gradient[2] = {0};
   tnk_rl_tokens_t tokens = two;

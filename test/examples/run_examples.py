@@ -215,9 +215,10 @@ def sft():
         check(len(losses) == 2 and losses[1] < losses[0],
               "the loss of what was held out falls", got)
         lines = pathlib.Path(state, "checkpoints.jsonl").read_text()
-        check('"batch":12,' in lines.splitlines()[-1] and
-              '"state_path":"tinker://' in lines.splitlines()[-1],
-              "the last checkpoint is noted")
+        saved = [line for line in lines.splitlines()
+                 if '"state_path":"tinker://' in line]
+        check(saved and '"batch":12,' in saved[-1],
+              "the last checkpoint is noted", lines)
         got = run("sft", chats(folder), state, "15", "6", **env)
         check(got.returncode == 0 and "resuming at step 12" in got.stdout and
               "step 13 loss" in got.stdout and "step 12 loss" not in got.stdout,

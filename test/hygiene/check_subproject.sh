@@ -57,7 +57,7 @@ case $made in
   'libllhttp.a libtnk-chat.a libtnk-gateway.a libtnk.a program ') ;;
 *) fail "these were built: $made" ;;
 esac
-nm "$work/build/program" | grep -q ' T json_loadb$' || fail 'jansson is not that of the folder'
+nm "$work/build/program" | grep -q ' [Tt] json_loadb$' || fail 'jansson is not that of the folder'
 DESTDIR=$work/stage meson install -C "$work/build" --no-rebuild --quiet
 [ -z "$(find "$work/stage" -name tokenizers.h)" ] || fail 'tokenizers.h is installed without its library'
 [ -n "$(find "$work/stage" -name service.h)" ] || fail 'the headers are not installed'

@@ -33,7 +33,15 @@ static void fails(tnk_promise_t *promise, int code) {
   tnk_promise_unref(promise);
 }
 
+/* A clock by which no two saves are made at once. */
+static int64_t later_each_time(void *user) {
+  int64_t *ms = user;
+
+  return (*ms)++;
+}
+
 TEST_LIMIT(N5_N6_N8_checkpoints_are_listed_and_deleted, 60) {
+  int64_t ms = INT64_C(1700000000000);
   const tnk_checkpoint_t *checkpoint;
   local_options_t options = LOCAL_OPTIONS_INIT;
   tnk_promise_t *runs;
@@ -41,6 +49,8 @@ TEST_LIMIT(N5_N6_N8_checkpoints_are_listed_and_deleted, 60) {
   char path[256];
   e2e_t e2e;
 
+  options.now_ms = later_each_time;
+  options.user = &ms;
   e2e_open(&e2e, options);
   save_two(&e2e, path, sizeof(path));
   CHECK_INT(count(&e2e, NULL), 2);

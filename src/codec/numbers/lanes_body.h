@@ -121,15 +121,19 @@ TARGET INLINE void NAME(exp_d)(double *restrict out, const double *restrict x,
 TARGET INLINE void NAME(estimates)(double *restrict out, const float *s,
                                    const float *t, tnk_kl_t kind) {
   double r[LANES];
+  float by[LANES];
 
-  for (size_t k = 0; k < LANES; k++)
-    r[k] = (double)t[k] - (double)s[k];
   if (kind == TNK_KL_K3) {
+    for (size_t k = 0; k < LANES; k++)
+      r[k] = (double)t[k] - (double)s[k];
     NAME(exp_d)(out, r, 1);
     return;
   }
   for (size_t k = 0; k < LANES; k++)
-    out[k] = kind == TNK_KL_K1 ? -r[k] : r[k] * r[k] / 2;
+    by[k] = s[k] - t[k];
+  for (size_t k = 0; k < LANES; k++)
+    out[k] =
+        kind == TNK_KL_K1 ? (double)by[k] : (double)by[k] * (double)by[k] / 2;
 }
 
 /* Adds values times their weights to the lanes of a sum. */
@@ -169,9 +173,42 @@ TARGET INLINE double NAME(kl_kind)(const float *sampled, const float *trained,
   return NAME(total)(sums);
 }
 
+/* k3 with each token in single precision. */
+TARGET INLINE double NAME(kl_quick)(const float *sampled, const float *trained,
+                                    const float *weights, size_t n,
+                                    double *total) {
+  double sums[LANES] = {0};
+  double totals[LANES] = {0};
+
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[3][LANES];
+    const float *s = NAME(view)(own[0], sampled, at, n);
+    const float *t = NAME(view)(own[1], trained, at, n);
+    float r[LANES];
+    float y[LANES];
+    double x[LANES];
+
+    for (size_t k = 0; k < LANES; k++)
+      r[k] = t[k] - s[k];
+    NAME(exp_f)(y, r, 1);
+    for (size_t k = 0; k < LANES; k++)
+      x[k] = (double)y[k];
+    if (weights != NULL) {
+      NAME(weigh)(sums, totals, x, NAME(view)(own[2], weights, at, n));
+    } else {
+      for (size_t k = 0; k < LANES; k++)
+        sums[k] += x[k];
+    }
+  }
+  *total = weights != NULL ? NAME(total)(totals) : (double)n;
+  return NAME(total)(sums);
+}
+
 TARGET static double NAME(kl)(const float *sampled, const float *trained,
                               const float *weights, size_t n, tnk_kl_t kind,
                               double *total) {
+  double sum;
+
   switch (kind) { /* a loop for each, without the question */
   case TNK_KL_K1:
     return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K1, total);
@@ -180,7 +217,10 @@ TARGET static double NAME(kl)(const float *sampled, const float *trained,
   case TNK_KL_K3:
     break;
   }
-  return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, total);
+  sum = NAME(kl_quick)(sampled, trained, weights, n, total);
+  return isfinite(sum) /* not so what single precision cannot hold */
+             ? sum
+             : NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, total);
 }
 
 /* The same in single precision, of r, which may be `out`. */
@@ -213,13 +253,16 @@ TARGET INLINE void NAME(tokens_kind)(float *out, const float *sampled,
   }
 }
 
-/* k1 where nothing overlaps: without a copy. Returns how many it has done. */
+/* k1 where nothing overlaps: without a copy, and with whole lines of the cache
+ * stored. Returns how many it has done. */
 TARGET INLINE size_t NAME(differences)(float *restrict out,
                                        const float *restrict sampled,
                                        const float *restrict trained,
                                        size_t n) {
   size_t at = 0;
 
+  for (; at < n && (uintptr_t)(out + at) % 64 != 0; at++)
+    out[at] = sampled[at] - trained[at];
   for (; at + LANES <= n; at += LANES)
     for (size_t k = 0; k < LANES; k++)
       out[at + k] = sampled[at + k] - trained[at + k];
@@ -296,11 +339,39 @@ TARGET static double NAME(sum)(const float *values, const float *weights,
   return NAME(total)(sums);
 }
 
-TARGET static double NAME(squares)(const float *values, size_t n,
-                                   double center) {
+/* Sum of the squares: of a few in single precision, of those in double. */
+TARGET INLINE double NAME(squares_quick)(const float *values, size_t n) {
+  enum { FEW = 8 };
+  double sums[LANES] = {0};
   double sum = 0;
   size_t at = 0;
 
+  for (; at + FEW * LANES <= n; at += FEW * LANES) {
+    float few[LANES] = {0};
+
+    for (size_t i = 0; i < FEW; i++)
+      for (size_t k = 0; k < LANES; k++) {
+        const float x = values[at + i * LANES + k];
+
+        few[k] = FMAF(x, x, few[k]);
+      }
+    for (size_t k = 0; k < LANES; k++)
+      sums[k] += (double)few[k];
+  }
+  sum = NAME(total)(sums);
+  for (; at < n; at++)
+    sum += (double)values[at] * (double)values[at];
+  return sum;
+}
+
+TARGET static double NAME(squares)(const float *values, size_t n,
+                                   double center) {
+  double sum = center == 0 ? NAME(squares_quick)(values, n) : 0;
+  size_t at = 0;
+
+  if (sum > 1e-20 && sum < INFINITY)
+    return sum;
+  sum = 0; /* too small or large for single precision, perhaps */
   if (n >= LANES) {
     double sums[LANES] = {0};
 
@@ -317,19 +388,24 @@ TARGET static double NAME(squares)(const float *values, size_t n,
   return sum;
 }
 
+/* The center is that of two numbers of single precision: what the first one
+ * lacks is taken off after the difference. */
 TARGET static void NAME(shift)(float *out, const float *values, size_t n,
                                double center, double scale) {
+  const float near = (float)center;
+  const float rest = (float)(center - (double)near);
+  const float by = (float)scale;
   size_t at = 0;
 
   for (; at + LANES <= n; at += LANES) {
     float v[LANES];
 
     for (size_t k = 0; k < LANES; k++)
-      v[k] = (float)(((double)values[at + k] - center) * scale);
+      v[k] = (values[at + k] - near - rest) * by;
     memcpy(out + at, v, sizeof(v));
   }
   for (; at < n; at++)
-    out[at] = (float)(((double)values[at] - center) * scale);
+    out[at] = (values[at] - near - rest) * by;
 }
 
 TARGET static double NAME(max)(const float *values, size_t n) {
@@ -357,18 +433,18 @@ TARGET static void NAME(exp_sums)(const float *values, size_t n, double max,
   for (size_t at = 0; at < n; at += LANES) {
     float own[LANES];
     const float *v = NAME(view)(own, values, at, n);
-    double x[LANES];
-    double e[LANES];
+    float x[LANES];
+    float e[LANES];
 
     for (size_t k = 0; k < LANES; k++)
-      x[k] = (double)v[k] - max;
+      x[k] = v[k] - (float)max;
     for (size_t k = n - at; k < LANES; k++)
       x[k] = -INFINITY;
-    NAME(exp_d)(e, x, 0);
+    NAME(exp_f)(e, x, 0);
     for (size_t k = 0; k < LANES; k++)
-      sums[k] += e[k];
+      sums[k] += (double)e[k];
     for (size_t k = 0; k < LANES; k++)
-      squared[k] = FMA(e[k], e[k], squared[k]);
+      squared[k] = FMA((double)e[k], (double)e[k], squared[k]);
   }
   *sum = NAME(total)(sums);
   *squares = NAME(total)(squared);

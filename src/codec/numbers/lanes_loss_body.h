@@ -51,8 +51,8 @@ TARGET INLINE void NAME(add)(double *restrict sum, float *gradient,
     for (size_t k = 0; k < LANES; k++)
       slope[k] = w[k] == 0 ? 0 : slope[k];
   }
-  for (size_t k = 0; k < LANES; k++)
-    sum[k] += (double)value[k];
+  for (size_t k = 0; k < LANES / 2; k++)
+    sum[k] += (double)(value[k] + value[LANES / 2 + k]);
   if (gradient == NULL)
     return;
   for (size_t k = 0; k < LANES; k++)
