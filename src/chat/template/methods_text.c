@@ -53,24 +53,8 @@ METHOD(capitalize) {
 }
 
 METHOD(swapcase) {
-  tnk__value_t one;
-  tnk__buf_t buf;
-  const char *next;
-
   (void)v, (void)args;
-  tnk__scratch(run, &buf);
-  for (size_t at = 0; at < self.n_text && tnk__charge(run, 1);
-       at += tnk__char_at(self, at).n_text) {
-    one = tnk__char_at(self, at);
-    next = one.as.text;
-    one = tnk__char_is(tnk__char_next(&next), TNK__CHAR_UPPER)
-              ? tnk__text_lower(run, one)
-              : tnk__text_upper(run, one);
-    tnk__print(run, &buf, one);
-  }
-  one = tnk__scratch_text(run, &buf);
-  one.is_markup = self.is_markup;
-  return one;
+  return tnk__text_swapcase(run, self);
 }
 
 METHOD(replace) {

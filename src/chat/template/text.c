@@ -148,7 +148,15 @@ static void put_changed(tnk__buf_t *buf, tnk__value_t text, const char *from,
 }
 
 /* How the cases are spread over a text. */
-typedef enum { ALL_UPPER, ALL_LOWER, EVERY_WORD, FIRST } spread_t;
+typedef enum { ALL_UPPER, ALL_LOWER, EVERY_WORD, FIRST, SWAPPED } spread_t;
+
+static tnk__char_to_t case_of(spread_t spread, int in_word, uint32_t c) {
+  if (spread == SWAPPED)
+    return tnk__char_is(c, TNK__CHAR_UPPER) ? TNK__CASE_LOWER : TNK__CASE_UPPER;
+  return spread == ALL_UPPER              ? TNK__CASE_UPPER
+         : spread == ALL_LOWER || in_word ? TNK__CASE_LOWER
+                                          : TNK__CASE_TITLE;
+}
 
 static tnk__value_t change_case(tnk__run_t *run, tnk__value_t text,
                                 spread_t spread) {
@@ -156,7 +164,6 @@ static tnk__value_t change_case(tnk__run_t *run, tnk__value_t text,
   const char *p = text.as.text;
   const char *end = p + text.n_text;
   const char *from;
-  tnk__char_to_t how;
   int in_word = 0;
   tnk__buf_t buf;
 
@@ -168,10 +175,10 @@ static tnk__value_t change_case(tnk__run_t *run, tnk__value_t text,
 
     from = p;
     c = tnk__char_next(&p);
-    how = spread == ALL_UPPER              ? TNK__CASE_UPPER
-          : spread == ALL_LOWER || in_word ? TNK__CASE_LOWER
-                                           : TNK__CASE_TITLE;
-    put_changed(&buf, text, from, p, how);
+    if (spread == SWAPPED && tnk__char_is(c, TNK__CHAR_TITLE)) /* is neither */
+      tnk__buf_append(&buf, from, (size_t)(p - from));
+    else
+      put_changed(&buf, text, from, p, case_of(spread, in_word, c));
     in_word = spread == FIRST || tnk__char_is_cased(c);
   }
   text = tnk__scratch_text(run, &buf);
@@ -193,6 +200,10 @@ tnk__value_t tnk__text_title(tnk__run_t *run, tnk__value_t text) {
 
 tnk__value_t tnk__text_capitalize(tnk__run_t *run, tnk__value_t text) {
   return change_case(run, text, FIRST);
+}
+
+tnk__value_t tnk__text_swapcase(tnk__run_t *run, tnk__value_t text) {
+  return change_case(run, text, SWAPPED);
 }
 
 /* ---- Padding, joining, lines ---- */

@@ -19,6 +19,7 @@ tnk__value_t tnk__text_lower(tnk__run_t *run, tnk__value_t text);
 tnk__value_t tnk__text_upper(tnk__run_t *run, tnk__value_t text);
 tnk__value_t tnk__text_title(tnk__run_t *run, tnk__value_t text);
 tnk__value_t tnk__text_capitalize(tnk__run_t *run, tnk__value_t text);
+tnk__value_t tnk__text_swapcase(tnk__run_t *run, tnk__value_t text);
 /* Where a text has another one from this byte on, or SIZE_MAX. */
 size_t tnk__text_find(tnk__value_t text, tnk__value_t part, size_t from);
 /* The rest of it from a byte on, or up to one. */
