@@ -15,7 +15,8 @@ seconds=${1:-60}
 build=${2:-$top/build-fuzz}
 cd "$top"
 [ -f "$build/build.ninja" ] || CC=clang CXX=clang++ meson setup "$build" -Dtests=true \
-  -Dfuzzing=libfuzzer -Db_sanitize=address,undefined -Db_lundef=false -Dexamples=false
+  -Dfuzzing=libfuzzer -Db_sanitize=address,undefined -Db_lundef=false -Dexamples=false \
+  -Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dcpp_args=-g1
 targets=
 for name in $(cd test/fuzz && echo fuzz_*.c | sed 's/\.c//g'); do
   # What needs a library that is not here is not built.
