@@ -76,7 +76,7 @@ def make_venv(folder):
 
 def chat(lab):
     """The column of the official client is transformers' apply_chat_template."""
-    cache = pathlib.Path(lab.build) / "bench" / "chat"
+    cache = pathlib.Path(lab.build).resolve() / "conformance"  # shared with test/chat/tokens.py
     try:
         python = make_venv(cache / "venv-chat")
         folders = {name: reference.vocabulary(cache, name) for name in ("qwen3", "llama3_2")}
