@@ -80,11 +80,10 @@ TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
   }
 }
 
-/* The same in double precision, to 2e-14; with `less`, e^x - 1 - x without a
- * difference of large numbers where x is small. Each is +INFINITY where it
- * is too large. */
-TARGET INLINE void NAME(exp_d)(double *restrict out, const double *restrict x,
-                               int less) {
+/* e^x - 1 - x in double precision, to 2e-14 of e^x and without a difference of
+ * large numbers where x is small; +INFINITY where it is too large. */
+TARGET INLINE void NAME(exp_d_less)(double *restrict out,
+                                    const double *restrict x) {
   for (size_t k = 0; k < LANES; k++) {
     const double high = x[k] > 709.0 ? 709.0 : x[k];
     const double v = high < -708.0 ? -708.0 : high;
@@ -110,9 +109,7 @@ TARGET INLINE void NAME(exp_d)(double *restrict out, const double *restrict x,
     bits = (bits + 1023) << 52;
     memcpy(&scale, &bits, sizeof(scale));
     /* What exceeds the bound is added again, for infinities. */
-    out[k] = less ? FMA(scale, p, (scale - 1) + FMA(scale, f, -high)) +
-                        (over - 709.0)
-                  : FMA(scale, p, FMA(scale, f, scale)) + (over - 709.0);
+    out[k] = FMA(scale, p, (scale - 1) + FMA(scale, f, -high)) + (over - 709.0);
   }
 }
 
@@ -126,7 +123,7 @@ TARGET INLINE void NAME(estimates)(double *restrict out, const float *s,
   if (kind == TNK_KL_K3) {
     for (size_t k = 0; k < LANES; k++)
       r[k] = (double)t[k] - (double)s[k];
-    NAME(exp_d)(out, r, 1);
+    NAME(exp_d_less)(out, r);
     return;
   }
   for (size_t k = 0; k < LANES; k++)
@@ -134,6 +131,19 @@ TARGET INLINE void NAME(estimates)(double *restrict out, const float *s,
   for (size_t k = 0; k < LANES; k++)
     out[k] =
         kind == TNK_KL_K1 ? (double)by[k] : (double)by[k] * (double)by[k] / 2;
+}
+
+/* k3 with each token in single precision. */
+TARGET INLINE void NAME(estimates_quick)(double *restrict out, const float *s,
+                                         const float *t) {
+  float r[LANES];
+  float y[LANES];
+
+  for (size_t k = 0; k < LANES; k++)
+    r[k] = t[k] - s[k];
+  NAME(exp_f)(y, r, 1);
+  for (size_t k = 0; k < LANES; k++)
+    out[k] = (double)y[k];
 }
 
 /* Adds values times their weights to the lanes of a sum. */
@@ -151,7 +161,7 @@ TARGET INLINE void NAME(weigh)(double *restrict sum, double *restrict total,
 
 TARGET INLINE double NAME(kl_kind)(const float *sampled, const float *trained,
                                    const float *weights, size_t n,
-                                   tnk_kl_t kind, double *total) {
+                                   tnk_kl_t kind, int is_quick, double *total) {
   double sums[LANES] = {0};
   double totals[LANES] = {0};
 
@@ -161,38 +171,10 @@ TARGET INLINE double NAME(kl_kind)(const float *sampled, const float *trained,
     const float *t = NAME(view)(own[1], trained, at, n);
     double x[LANES];
 
-    NAME(estimates)(x, s, t, kind); /* of nothing: 0 */
-    if (weights != NULL) {
-      NAME(weigh)(sums, totals, x, NAME(view)(own[2], weights, at, n));
-    } else {
-      for (size_t k = 0; k < LANES; k++)
-        sums[k] += x[k];
-    }
-  }
-  *total = weights != NULL ? NAME(total)(totals) : (double)n;
-  return NAME(total)(sums);
-}
-
-/* k3 with each token in single precision. */
-TARGET INLINE double NAME(kl_quick)(const float *sampled, const float *trained,
-                                    const float *weights, size_t n,
-                                    double *total) {
-  double sums[LANES] = {0};
-  double totals[LANES] = {0};
-
-  for (size_t at = 0; at < n; at += LANES) {
-    float own[3][LANES];
-    const float *s = NAME(view)(own[0], sampled, at, n);
-    const float *t = NAME(view)(own[1], trained, at, n);
-    float r[LANES];
-    float y[LANES];
-    double x[LANES];
-
-    for (size_t k = 0; k < LANES; k++)
-      r[k] = t[k] - s[k];
-    NAME(exp_f)(y, r, 1);
-    for (size_t k = 0; k < LANES; k++)
-      x[k] = (double)y[k];
+    if (is_quick)
+      NAME(estimates_quick)(x, s, t);
+    else
+      NAME(estimates)(x, s, t, kind); /* of nothing: 0 */
     if (weights != NULL) {
       NAME(weigh)(sums, totals, x, NAME(view)(own[2], weights, at, n));
     } else {
@@ -211,16 +193,16 @@ TARGET static double NAME(kl)(const float *sampled, const float *trained,
 
   switch (kind) { /* a loop for each, without the question */
   case TNK_KL_K1:
-    return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K1, total);
+    return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K1, 0, total);
   case TNK_KL_K2:
-    return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K2, total);
+    return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K2, 0, total);
   case TNK_KL_K3:
     break;
   }
-  sum = NAME(kl_quick)(sampled, trained, weights, n, total);
+  sum = NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, 1, total);
   return isfinite(sum) /* not so what single precision cannot hold */
              ? sum
-             : NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, total);
+             : NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, 0, total);
 }
 
 /* The same in single precision, of r, which may be `out`. */
