@@ -175,6 +175,11 @@ TEST(S4_14_a_send_that_is_repeated_keeps_number_key_and_place) {
     CHECK_STR(mock_header(again, "X-Idempotency-Key"), key);
     CHECK_MEM(again->body, again->body_len, first->body, first->body_len);
   }
+  /* The key is of that send alone. */
+  CHECK(strcmp(
+            mock_header(mock_find(script.mock, "POST", "/api/v1/optim_step", 0),
+                        "X-Idempotency-Key"),
+            key) != 0);
   script_check_sent(&script, 0, "forward_backward", 1);
   script_check_sent(&script, 1, "optim_step", 2);
   outcome_drop_all(outcomes, 2);
