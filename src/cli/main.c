@@ -69,7 +69,10 @@ static const cli_item_t variables[] = {
     {"TINKER_BASE_URL", "The service, unless it is the hosted one."},
     {"TINKER_PROJECT_ID", "The project for what asks for one."},
     {"SSL_CERT_FILE", "Certificates that are trusted."},
+    {"TNK_CERT_FILE", "And TNK_KEY_FILE: the certificate of this client."},
+    {"TNK_HTTP_VERSION", "auto, 1.1, 2 or 2-prior-knowledge."},
     {"https_proxy", "And http_proxy, all_proxy, no_proxy: the way out."},
+    {"HF_TOKEN", "And HF_HOME, HF_ENDPOINT: the hub of models."},
     {"NO_COLOR", "And FORCE_COLOR: no colours, or always."},
     {NULL, NULL}};
 

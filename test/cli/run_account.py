@@ -277,6 +277,12 @@ def P11_10_where_a_key_may_come_from():
         check(got.returncode == 3 and "character" in got.stderr, "nor has blanks", got)
         got = tnk("auth", "login", "--key-stdin", env={"HOME": "", "TINKER_BASE_URL": local.url})
         check(got.returncode == 6 and "HOME" in got.stderr, "nowhere to store it", got)
+        got = tnk("auth", "status", env={"HOME": "", "TINKER_BASE_URL": local.url})
+        check(got.returncode == 6 and "HOME" in got.stderr, "nor to look for one", got)
+        got = tnk("auth", "status",
+                  env={"HOME": "", "TINKER_BASE_URL": local.url, "TINKER_API_KEY": KEY})
+        check(got.returncode == 0 and "TINKER_API_KEY" in got.stdout,
+              "what is set needs no home", got)
         home.folder.mkdir(mode=0o500)
         home.folder.chmod(0o500)
         if os.geteuid() != 0:

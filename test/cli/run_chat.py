@@ -32,6 +32,9 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         words = body["messages"][-1]["content"].split()
         if words[0] == "silence":
             words = [""]
+        if self.path == "/nobody":
+            self.send_error(404)
+            return
         if words[0] == "refuse":
             answer = json.dumps({"error": {"message": "not today"}}).encode()
             self.send_response(400)
@@ -111,6 +114,9 @@ def talks(server):
 
 
 def fails(server):
+    got = chat(server, "--path", "/nobody", "x")
+    check(got.returncode == 4 and "--path" in got.stderr and "list" not in got.stderr,
+          "nobody listens there", got)
     n = len(server.seen)
     got = chat(server, given="refuse\nnever\n")
     check(got.returncode == 1 and "not today" in got.stderr and not got.stdout and

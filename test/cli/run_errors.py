@@ -85,7 +85,8 @@ def P11_9_no_answer():
         check(got.returncode == 5 and error["code"] == "TNK_ETLS" and "https" in error["hint"],
               "without TLS", got)
     got = tnk("run", "list", env={"HOME": "/nowhere"})
-    check(got.returncode == 3 and "tnk auth login" in got.stderr, "no credential", got)
+    check(got.returncode == 3 and "tnk auth login" in got.stderr and
+          "tnk auth status" in got.stderr, "no credential", got)
 
 
 P11_9_refusals()

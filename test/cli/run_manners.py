@@ -146,6 +146,20 @@ def P11_10_exit_status():
     got = subprocess.run([TNK, "--help"], capture_output=True, text=True).stdout
     check(all(re.search(rf"^  {n} ", got, re.M) for n in (0, 1, 2, 3, 4, 5, 6, 130)),
           "and --help lists them", got)
+    for name in ("local", "gateway"):
+        got = subprocess.run([TNK, name, "--help"], capture_output=True, text=True).stdout
+        check("with status 0" not in got or not re.search(r"^  130 ", got, re.M),
+              f"{name} ends with 0 by Ctrl-C, and lists no other status for it", got)
+
+
+def briefs():
+    """What a group says that it has are names of its commands."""
+    got = subprocess.run([TNK, "--help"], capture_output=True, text=True).stdout
+    for name, brief in re.findall(r"^  tnk (\w+) +(?:\w+: (.+))$", got, re.M):
+        of_it = subprocess.run([TNK, name, "--help"], capture_output=True, text=True).stdout
+        known = re.findall(rf"^  tnk {name} (\S+)", of_it, re.M)
+        words = [w for w in brief.removesuffix(" ...").split(", ")] if known else []
+        check(all(w in known for w in words), f"tnk {name}: {brief}", known)
 
 
 def P11_10_paging():
@@ -287,6 +301,6 @@ def P11_10_start_up():
     check(local.seen == [], "many ask nothing", local.seen)
 
 
-try_all((P11_10_streams, P11_10_prompts, P11_10_exit_status, P11_10_paging, P11_10_time,
+try_all((briefs, P11_10_streams, P11_10_prompts, P11_10_exit_status, P11_10_paging, P11_10_time,
          P11_10_input, P11_10_cells, P11_10_start_up))
 plan()

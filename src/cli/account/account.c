@@ -54,7 +54,12 @@ int cli_account_open(cli_account_t *account, const cli_t *cli) {
   account->override = find_override();
   tnk__arena_init(&account->arena, tnk__allocator_default(), MAX_TEXTS);
   status = read_url(account);
-  return status == CLI_EXIT_OK ? cli_store_read(cli, &account->store) : status;
+  if (status != CLI_EXIT_OK)
+    return status;
+  /* As in a container: what is set needs no place where keys are stored. */
+  if (account->override != NULL && variable("HOME") == NULL)
+    return CLI_EXIT_OK;
+  return cli_store_read(cli, &account->store);
 }
 
 void cli_account_close(cli_account_t *account) {

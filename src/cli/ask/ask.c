@@ -180,6 +180,11 @@ int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise) {
 }
 
 int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise) {
+  return cli_ask_failed_with_hint(ask, promise, NULL);
+}
+
+int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
+                             const char *hint) {
   const cli_t *cli = ask->cli;
 
   if (ask->signal_number != 0)
@@ -190,8 +195,9 @@ int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise) {
         cli, &(cli_problem_t){.status = CLI_EXIT_NETWORK,
                               .message = "not done within the --timeout",
                               .code = tnk_err_name(TNK_ETIMEDOUT)});
-  return cli_failure(cli, tnk_promise_status(promise),
-                     tnk_promise_text(promise), tnk_promise_error(promise));
+  return cli_failure_with_hint(cli, tnk_promise_status(promise),
+                               tnk_promise_text(promise),
+                               tnk_promise_error(promise), hint);
 }
 
 int cli_ask_close(cli_ask_t *ask, int status) {

@@ -51,6 +51,9 @@ int cli_ask_is_over(const cli_ask_t *ask);
 tnk_logger_t cli_ask_logger(cli_ask_t *ask);
 /* Tell why a promise was rejected. Returns the exit status. */
 int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise);
+/* The same with a hint of the command's own; NULL for the usual one. */
+int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
+                             const char *hint);
 /* Do all of it for one promise, which `begin` makes and `show` prints,
  * returning an exit status. */
 int cli_ask_once(cli_t *cli,

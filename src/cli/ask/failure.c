@@ -17,14 +17,14 @@ static const char *hint_of_status(int http_status) {
 static const char *hint_of(int err) {
   switch (err) {
   case TNK_ECREDENTIAL:
-    return "tnk auth login stores a key. TINKER_API_KEY has one as well, and "
-           "TINKER_CREDENTIAL_CMD a command that prints one.";
+    return "tnk auth status tells what is found. tnk auth login stores a key; "
+           "TINKER_API_KEY has one as well, and TINKER_CREDENTIAL_CMD a "
+           "command that prints one.";
   case TNK_EAUTH:
     return "tnk auth status tells which credential is used.";
   case TNK_ENOTFOUND:
     return "Is it spelled right, and is it yours? The commands called list "
-           "show "
-           "what there is.";
+           "show what there is.";
   case TNK_EREQUEST:
     return "The service has understood the request and refuses it: it will do "
            "so again.";
@@ -57,8 +57,13 @@ static const char *hint_of(int err) {
 
 int cli_failure(const cli_t *cli, int err, const char *message,
                 const tnk_error_t *error) {
-  const char *hint = hint_of_status(error != NULL ? error->http_status : 0);
+  return cli_failure_with_hint(cli, err, message, error, NULL);
+}
 
+int cli_failure_with_hint(const cli_t *cli, int err, const char *message,
+                          const tnk_error_t *error, const char *hint) {
+  if (hint == NULL)
+    hint = hint_of_status(error != NULL ? error->http_status : 0);
   return cli_report(
       cli,
       &(cli_problem_t){.status = cli_exit_of(err),

@@ -9,5 +9,9 @@
  * status. */
 int cli_failure(const cli_t *cli, int err, const char *message,
                 const tnk_error_t *error);
+/* The same with a hint of the command's own, which knows better what to do;
+ * NULL for the usual one. */
+int cli_failure_with_hint(const cli_t *cli, int err, const char *message,
+                          const tnk_error_t *error, const char *hint);
 
 #endif

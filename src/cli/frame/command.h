@@ -87,6 +87,7 @@ struct cli_command {
   const cli_section_t *sections; /* behind the options in its help; or NULL */
   const cli_item_t *examples;    /* command lines with what they do; or NULL */
   const char *failed; /* what status 1 means of it; NULL: as everywhere */
+  int is_server;      /* a signal is how it ends, with status 0 */
   unsigned has;
   /* Whether options and arguments go together. NULL, or a sentence. */
   const char *(*check)(const cli_t *cli);

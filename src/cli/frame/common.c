@@ -1,5 +1,6 @@
 #include "cli/frame/common.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static cli_t cli = {.retries = -1};
@@ -110,4 +111,29 @@ const cli_option_t *cli_option_at(const cli_command_t *command, size_t i) {
       if (n++ == i)
         return &rows[k].option;
   return NULL;
+}
+
+const char *cli_about(const cli_command_t *command, char *text, size_t n) {
+  if (command->about != NULL)
+    return command->about;
+  snprintf(text, n, "%s.", command->brief);
+  if (text[0] >= 'a' && text[0] <= 'z')
+    text[0] = (char)(text[0] - 'a' + 'A');
+  return text;
+}
+
+static int may_end_with(const cli_command_t *command, int status) {
+  return !command->is_server ||
+         (status != CLI_EXIT_INTERRUPT && status != CLI_EXIT_TERMINATE);
+}
+
+const char *cli_exit_at(const cli_command_t *command, unsigned *i,
+                        int *status) {
+  const char *text = cli_exit_text((*i)++, status);
+
+  while (text != NULL && !may_end_with(command, *status))
+    text = cli_exit_text((*i)++, status);
+  return text != NULL && *status == CLI_EXIT_FAILED && command->failed != NULL
+             ? command->failed
+             : text;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/frame/common.h"
 #include "cli/frame/wrap.h"
 
 enum { TEXT_COLUMN = 26 };
@@ -70,30 +71,26 @@ static void put_examples(FILE *to, const cli_item_t *example) {
 
 static void put_exits(FILE *to, const cli_command_t *command) {
   const char *text;
+  unsigned i = 0;
   int status;
 
   fprintf(to, "\nExit status:\n");
-  for (unsigned i = 0; (text = cli_exit_text(i, &status)) != NULL; i++) {
+  while ((text = cli_exit_at(command, &i, &status)) != NULL) {
     char term[16];
 
     snprintf(term, sizeof(term), "%d", status);
-    put_item(to, term,
-             status == CLI_EXIT_FAILED && command->failed != NULL
-                 ? command->failed
-                 : text);
+    put_item(to, term, text);
   }
 }
 
 void cli_print_help(FILE *to, const cli_t *cli) {
   const cli_command_t *command = cli->command;
   const cli_option_t *option;
+  char about[256];
   char head[80];
 
   put_usage(to, cli);
-  if (command->about != NULL)
-    cli_wrap(to, command->about, 0, 0);
-  else
-    fprintf(to, "%s: %s.\n", cli->name, command->brief);
+  cli_wrap(to, cli_about(command, about, sizeof(about)), 0, 0);
   if (command->commands != NULL) {
     fprintf(to, "\nCommands:\n");
     put_commands(to, command, cli->name);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/frame/common.h"
 #include "cli/frame/help.h"
 #include "tnk/version.h"
 
@@ -86,14 +87,7 @@ static void put_options(FILE *to, const cli_command_t *command, int is_own) {
 static void put_about(FILE *to, const cli_command_t *command) {
   char text[256];
 
-  if (command->about != NULL) {
-    put_text(to, command->about);
-    return;
-  }
-  snprintf(text, sizeof(text), "%.200s.", command->brief);
-  if (text[0] >= 'a' && text[0] <= 'z')
-    text[0] = (char)(text[0] - 'a' + 'A');
-  put_text(to, text);
+  put_text(to, cli_about(command, text, sizeof(text)));
 }
 
 static void put_examples(FILE *to, const cli_command_t *command) {
@@ -141,17 +135,15 @@ static void put_sections(FILE *to, const cli_section_t *section) {
 
 static void put_exits(FILE *to, const cli_command_t *command) {
   const char *text;
+  unsigned i = 0;
   int status;
 
   fputs(".SH EXIT STATUS\n", to);
-  for (unsigned i = 0; (text = cli_exit_text(i, &status)) != NULL; i++) {
+  while ((text = cli_exit_at(command, &i, &status)) != NULL) {
     char term[16];
 
     snprintf(term, sizeof(term), "%d", status);
-    put_item(to, term,
-             status == CLI_EXIT_FAILED && command->failed != NULL
-                 ? command->failed
-                 : text);
+    put_item(to, term, text);
   }
 }
 

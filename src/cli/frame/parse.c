@@ -51,7 +51,7 @@ static int read_number(const parse_t *p, const cli_option_t *option,
   if (option->max == INT64_MAX)
     return refuse(p, "--%s: \"%s\" is not a whole number%s", option->name,
                   value, option->min < 0 ? "" : " from 0 on");
-  return refuse(p, "--%s: \"%s\" is not a number from %lld to %lld",
+  return refuse(p, "--%s: \"%s\" is not a whole number from %lld to %lld",
                 option->name, value, (long long)option->min,
                 (long long)option->max);
 }

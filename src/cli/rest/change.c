@@ -232,7 +232,7 @@ static const cli_command_t *const commands[] = {&cli_checkpoint_list,
 
 const cli_command_t cli_checkpoint = {
     .name = "checkpoint",
-    .brief = "checkpoints: list, keep, copy, delete, download, push",
+    .brief = "checkpoints: list, set-ttl, copy, delete, download ...",
     .about = "Checkpoints. A PATH is tinker://RUN/KIND/NAME, as tnk checkpoint "
              "list prints it.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,

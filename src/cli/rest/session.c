@@ -195,7 +195,7 @@ static const cli_command_t *const commands[] = {
 
 const cli_command_t cli_session = {
     .name = "session",
-    .brief = "sessions: list, search, move, trace",
+    .brief = "sessions: list, search, info, move, export-trace",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .commands = commands,
 };

@@ -134,6 +134,15 @@ static char *body_of(const chat_t *chat) {
   return text;
 }
 
+/* A list of models would not help where nobody listens. */
+static const char *hint_of(const tnk_promise_t *promise) {
+  return tnk_promise_status(promise) == TNK_ENOTFOUND
+             ? "Not every service has chat endpoints, tnk local has none: "
+               "--path names another one, such as that of a gateway, and tnk "
+               "sample needs none."
+             : NULL;
+}
+
 static int answer(chat_t *chat) {
   tnk_hosted_request_t request = TNK_HOSTED_REQUEST_INIT;
   char *body = body_of(chat);
@@ -159,7 +168,7 @@ static int answer(chat_t *chat) {
     putchar('\n');
   fflush(stdout);
   if (status != CLI_EXIT_OK && !chat->is_broken)
-    status = cli_ask_failed(&chat->ask, promise);
+    status = cli_ask_failed_with_hint(&chat->ask, promise, hint_of(promise));
   tnk_promise_unref(promise);
   if (status != CLI_EXIT_OK)
     return status;
@@ -294,7 +303,7 @@ const cli_command_t cli_chat = {
              "With TEXT, or - for all of standard input, it is one question "
              "and one answer. The service's own chat endpoint answers, so that "
              "no tokenizer is needed here.",
-    .words = "TEXT",
+    .words = "[TEXT]",
     .max_words = 1,
     .options = options,
     .examples = examples,

@@ -323,7 +323,7 @@ const cli_command_t cli_sample = {
              "prompt. The text becomes tokens by the model's own tokenizer, "
              "from the cache of Hugging Face's library or downloaded to it, or "
              "by that of --tokenizer.",
-    .words = "TEXT",
+    .words = "[TEXT]",
     .max_words = 1,
     .options = options,
     .examples = examples,

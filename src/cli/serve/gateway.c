@@ -386,6 +386,7 @@ const cli_command_t cli_gateway = {
     .sections = sections,
     .examples = examples,
     .failed = "It could not serve.",
+    .is_server = 1,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check,
     .run = run,

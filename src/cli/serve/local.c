@@ -322,6 +322,7 @@ const cli_command_t cli_local = {
     .options = cli_local_options,
     .sections = cli_local_sections,
     .failed = "It could not serve.",
+    .is_server = 1,
     .has = CLI_HAS_JSON,
     .check = cli_local_check,
     .run = run_local,
