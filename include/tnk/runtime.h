@@ -28,8 +28,8 @@ typedef void (*tnk_post_cb)(uv_loop_t *loop, void *user);
  * The thread sees the signals that are not blocked in the calling thread.
  *
  * @param[out] out  To be stopped by the caller. NULL on failure.
- * @return TNK_OK; TNK_ENOMEM; TNK_ESYSTEM: there is no thread or no descriptor
- *         left.
+ * @return TNK_OK; TNK_EINVAL for NULL; TNK_ENOMEM; TNK_ESYSTEM: there is no
+ *         thread or no descriptor left.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_runtime_start(tnk_runtime_t **out);
@@ -37,10 +37,10 @@ TNK_API int tnk_runtime_start(tnk_runtime_t **out);
 /**
  * Run @p cb on the runtime's thread, soon and in the order of posting.
  *
- * @param cb       Called once.
- * @param user     Handed to @p cb.
  * @param runtime  Not yet freed: a program that posts from several threads
  *                 keeps them from doing so after tnk_runtime_stop() returned.
+ * @param cb       Called once.
+ * @param user     Handed to @p cb.
  * @return TNK_OK; TNK_ECLOSED while tnk_runtime_stop() runs; TNK_ENOMEM;
  *         TNK_EINVAL for NULL; TNK_EFORKED in a child process. On failure
  *         @p cb is not called.

@@ -416,5 +416,6 @@ void tnk__config_deinit(tnk__config_t *config) {
   tnk__free_secret(config->alloc, config->credential_cmd);
   config->api_key = config->credential_cmd = NULL;
   tnk__proxies_deinit(&config->proxies, config->alloc);
-  tnk__arena_deinit(&config->arena);
+  /* Headers may be secrets too, such as CF-Access-Client-Secret. */
+  tnk__arena_deinit_secret(&config->arena);
 }

@@ -24,10 +24,14 @@ int tnk__file_write(int fd, const uint8_t *data, size_t n) {
   return TNK_OK;
 }
 
+/* The name is easily guessed: in a folder that others may write to, too, it
+ * must not be a link of theirs. What somebody who was killed has left goes. */
 static int write_new(const char *path, const uint8_t *data, size_t n) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   int err;
+  int fd;
 
+  (void)unlink(path);
+  fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd < 0)
     return TNK_EFILE;
   err = tnk__file_write(fd, data, n);

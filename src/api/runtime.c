@@ -151,7 +151,8 @@ fail:
 }
 
 int tnk_runtime_start(tnk_runtime_t **out) {
-  return tnk__runtime_start(out, tnk__allocator_default());
+  return out != NULL ? tnk__runtime_start(out, tnk__allocator_default())
+                     : TNK_EINVAL;
 }
 
 int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {

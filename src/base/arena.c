@@ -39,6 +39,13 @@ void tnk__arena_deinit(tnk__arena_t *arena) {
   arena->total = 0;
 }
 
+void tnk__arena_deinit_secret(tnk__arena_t *arena) {
+  for (tnk__arena_block_t *block = arena->blocks; block != NULL;
+       block = block->next)
+    tnk__wipe(block->data, block->used);
+  tnk__arena_deinit(arena);
+}
+
 /* A block for at least `size` bytes. A large request gets one of its own and
  * goes behind the current block, whose free room stays in use. */
 static tnk__arena_block_t *add_block(tnk__arena_t *arena, size_t size) {

@@ -21,6 +21,8 @@ typedef struct {
 void tnk__arena_init(tnk__arena_t *arena, const tnk_allocator_t *alloc,
                      size_t max);
 void tnk__arena_deinit(tnk__arena_t *arena);
+/* The same for one that has held secrets: all of it is wiped. */
+void tnk__arena_deinit_secret(tnk__arena_t *arena);
 /* Allocate memory that is not zeroed; NULL when there is none or the ceiling is
  * reached. */
 void *tnk__arena_alloc(tnk__arena_t *arena, size_t size);

@@ -65,6 +65,68 @@ TEST(config_defaults) {
   tnk__config_deinit(&config);
 }
 
+/* An allocator that looks whether a secret is in what it is given back. */
+static const char secret[] = "canary-of-a-header";
+static int n_left;
+
+static void *look_malloc(size_t size, void *user) {
+  size_t *block = calloc(1, size + 2 * sizeof(size_t));
+
+  (void)user;
+  if (block == NULL)
+    return NULL;
+  block[0] = size;
+  return block + 2;
+}
+
+static void *look_calloc(size_t n, size_t size, void *user) {
+  return look_malloc(n * size, user);
+}
+
+static void look_free(void *ptr, void *user) {
+  const char *at = ptr;
+
+  (void)user;
+  if (ptr == NULL)
+    return;
+  for (size_t i = 0; i + sizeof(secret) - 1 <= ((size_t *)ptr - 2)[0]; i++)
+    n_left += memcmp(at + i, secret, sizeof(secret) - 1) == 0;
+  free((size_t *)ptr - 2);
+}
+
+static void *look_realloc(void *ptr, size_t size, void *user) {
+  void *to = look_malloc(size, user);
+  const size_t n = ptr != NULL ? ((size_t *)ptr - 2)[0] : 0;
+
+  if (to != NULL && n > 0)
+    memcpy(to, ptr, n < size ? n : size);
+  if (to != NULL)
+    look_free(ptr, user);
+  return to;
+}
+
+TEST(P10_headers_do_not_stay_in_memory_that_was_given_back) {
+  const tnk_allocator_t look = {look_malloc, look_calloc, look_realloc,
+                                look_free, NULL};
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  const tnk_pair_t mine = {"X-Mine", secret};
+
+  clear_environment();
+  setenv("CLOUDFLARE_ACCESS_CLIENT_ID", "id", 1);
+  setenv("CLOUDFLARE_ACCESS_CLIENT_SECRET", secret, 1);
+  options.api_key = KEY;
+  options.headers = &mine;
+  options.n_headers = 1;
+  CHECK_INT(tnk__config_load(&config, &look, &options, 1000, &text), TNK_OK);
+  CHECK_INT(config.n_headers, 3);
+  tnk__config_deinit(&config);
+  CHECK_INT(n_left, 0);
+  options.project_id = "\xff";
+  CHECK_INT(tnk__config_load(&config, &look, &options, 1000, &text),
+            TNK_EINVAL);
+  CHECK_INT(n_left, 0);
+}
+
 TEST(config_option_wins_over_environment_and_empty_is_unset) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
 

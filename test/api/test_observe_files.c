@@ -126,6 +126,11 @@ TEST(observe_P5_a_meter_is_read_as_text_and_as_a_file) {
   CHECK(strstr(contents("m"), "tnk_operation_seconds_sum{operation=\"sample\"} "
                               "0.000005000\n") != NULL);
   CHECK(access(in_folder("m.new"), F_OK) != 0);
+  /* A link in the place of the name beside it leads nowhere. */
+  CHECK_INT(symlink("victim", in_folder("m.new")), 0);
+  CHECK_INT(tnk_meter_save(meter, in_folder("m")), TNK_OK);
+  CHECK_INT(access(in_folder("victim"), F_OK), -1);
+  CHECK_INT(access(in_folder("m"), F_OK), 0);
   CHECK_INT(tnk_meter_save(meter, "/dev/null/x"), TNK_EFILE);
   CHECK_INT(tnk_meter_save(meter, NULL), TNK_EINVAL);
   test_alloc_fail_at(0);

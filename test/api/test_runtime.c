@@ -423,6 +423,7 @@ TEST(a_promise_is_let_go_of_on_any_thread) {
 }
 
 TEST(nothing_is_asked_of_no_runtime) {
+  CHECK_INT(tnk_runtime_start(NULL), TNK_EINVAL);
   probe_t probe;
 
   CHECK_INT(tnk_runtime_stop(NULL), TNK_OK);
