@@ -116,6 +116,34 @@ TEST(a_key_in_the_words_of_a_failed_operation_is_blotted_out) {
   script_close(&script);
 }
 
+/* The fixture looks at what is logged. */
+static void reply_with_note(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply(request, 200,
+             "x-deprecation-note: tml-canary-key-0123456789 is old\r\n",
+             "{\"status\":\"ok\"}", 15);
+}
+
+TEST(a_key_in_what_a_server_wants_to_be_logged_is_blotted_out) {
+  script_t script;
+  outcome_t outcome;
+
+  open_marked(&script);
+  mock_json(script.mock, "POST", "/api/v1/create_session", 200,
+            "{\"session_id\":\"session-0\",\"info_message\":\"hello "
+            "tml-canary-key-0123456789\",\"warning_message\":\"x "
+            "tml-canary-key-0123456789\",\"error_message\":\"y "
+            "tml-canary-key-0123456789\"}");
+  mock_on(script.mock, "GET", "/api/v1/healthz", reply_with_note, NULL);
+  script.log_text = "hello *****";
+  script_sampler(&script);
+  CHECK_INT(script.n_log_texts, 1);
+  script_ok(&script, &outcome, tnk_service_health(script.service));
+  CHECK(strstr(script.last_log, "deprecated: ***") != NULL);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 TEST_LIMIT(no_operation_logs_the_key, 20) {
   for (size_t i = 0; i < SCRIPT_N_KINDS; i++) {
     script_t script;

@@ -77,6 +77,8 @@ static void log_deprecation(const tnk__call_t *call,
 
   if (note == NULL || note[0] == '\0')
     return;
+  /* In the head that was received, which is read by nobody else any more. */
+  tnk__call_hide(call, note);
   tnk__log(&call->endpoint->context->logger,
            level != NULL && strcasecmp(level, "error") == 0 ? TNK_LOG_ERROR
                                                             : TNK_LOG_WARN,

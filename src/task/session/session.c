@@ -302,9 +302,11 @@ static void send_config(tnk__session_t *session) {
 
 static void log_message(tnk__session_t *session, tnk_log_level_t level,
                         const char *text) {
-  if (text != NULL && text[0] != '\0')
-    tnk__log(&session->context->logger, level, "session", "%s: %s", session->id,
-             text);
+  if (text == NULL || text[0] == '\0')
+    return;
+  tnk__auth_hide(session->endpoint.auth, text);
+  tnk__log(&session->context->logger, level, "session", "%s: %s", session->id,
+           text);
 }
 
 /* What the heartbeat and the refresh send never changes. */
