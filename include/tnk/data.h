@@ -77,8 +77,7 @@ typedef struct {
 
 /**
  * What the model reads: tokens, or chunks in order where there is more than
- * text.
- * Both are refused.
+ * text. Both at once are refused.
  */
 typedef struct {
   const int32_t *tokens; /**< Text alone: vocabulary ids. NULL: see chunks. */

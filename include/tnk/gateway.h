@@ -171,8 +171,8 @@ typedef int (*tnk_gateway_line_cb)(void *user, const char *line, size_t n);
  * @return TNK_OK, or TNK_EINVAL (@p gateway or @p cb NULL, or closing),
  *   TNK_ENOTFOUND (no such session), TNK_EFILE (the record cannot be read),
  *   TNK_ENOMEM, or the code of @p cb.
- * Blocks: reads the record, some milliseconds for each branch. Thread: loop
- * thread. Callable from callbacks: yes. Since: 0.1
+ * Blocks: reads the record, some milliseconds for each branch.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_gateway_datums(tnk_gateway_t *gateway, const char *session,
                                int rewarded, tnk_gateway_line_cb cb,

@@ -83,7 +83,7 @@ typedef struct {
  *
  * @return A promise of tnk_promise_hosted().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL for
- * a body that is no JSON object or whose `stream` is not as told above;
+ *   a body that is no JSON object or whose `stream` is not as told above;
  *   TNK_EPROTO where the answer is no stream of events, or no JSON object.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */

@@ -124,8 +124,9 @@ typedef struct {
  *
  * @return TNK_OK, or
  *   TNK_EINVAL   no @p out or @p loop, an endpoint that is no URL, no folder
- *                for the cache, a proxy that cannot be used (also one of the
- *                environment)
+ *                for the cache, a token that cannot be sent, rules for
+ *                tokenizers without a model or more than 1,024 of them, a proxy
+ *                that cannot be used (also one of the environment)
  *   TNK_ENOTSUP  @p options sets a field this library does not know
  *   TNK_ECERT    ca_file could not be read
  *   TNK_ENOMEM, TNK_ESYSTEM (the sentence has the system's reason)

@@ -323,8 +323,8 @@ TNK_API tnk_training_t *tnk_promise_training(const tnk_promise_t *promise);
 /** The sampling client that a create call or a save made; its life is as that
  * of a training client. Thread: loop thread. Since: 0.1 */
 TNK_API tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise);
-/** The result of forward, forward_backward and forward_backward_custom. Thread:
- * loop thread. Since: 0.1 */
+/** The result of forward, forward_backward and forward_backward_custom.
+ * Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_pass_t *tnk_promise_pass(const tnk_promise_t *promise);
 /** The result of sample. Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_samples_t *tnk_promise_samples(const tnk_promise_t *promise);
@@ -334,8 +334,9 @@ TNK_API const float *tnk_promise_logprobs(const tnk_promise_t *promise,
                                           size_t *n);
 /** The result of optim_step. Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise);
-/** The "tinker://" path of a save or load, or NULL when the server gave none;
- * the file of a download. Thread: loop thread. Since: 0.1 */
+/** The "tinker://" path of a save, load or copy, or NULL when the server gave
+ * none; the file of a download or of a model; the URL of a trace.
+ * Thread: loop thread. Since: 0.1 */
 TNK_API const char *tnk_promise_path(const tnk_promise_t *promise);
 /** The result of tnk_service_create_loss(). Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_loss_t *tnk_promise_loss(const tnk_promise_t *promise);

@@ -333,10 +333,10 @@ TNK_API tnk_promise_t *tnk_rest_move_session(tnk_service_t *service,
  * @param session_id  Copied.
  *
  * @return A promise of tnk_promise_path(): a URL that is good for about an
- * hour, and as secret as the trace, which is a Perfetto file. Rejects with:
- * Caller, Transport, Service (groups of error.h), TNK_EFAILED: the service
- * could not make it. Thread: loop thread. Callable from callbacks: yes. Since:
- * 0.1
+ *         hour, and as secret as the trace, which is a Perfetto file.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND;
+ *   TNK_EFAILED: the service could not make it.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_export_trace(tnk_service_t *service,
                                              const char *session_id);

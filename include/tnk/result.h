@@ -57,8 +57,8 @@ TNK_API int tnk_metrics_hash(uint64_t *out, const tnk_metrics_t *metrics,
  * Thread: any. Since: 0.1
  */
 TNK_API double tnk_pass_loss(const tnk_pass_t *pass);
-/** All metrics, combined over the requests of the pass. Never NULL. Thread:
- * any. Since: 0.1 */
+/** All metrics, combined over the requests of the pass. Never NULL.
+ * Thread: any. Since: 0.1 */
 TNK_API const tnk_metrics_t *tnk_pass_metrics(const tnk_pass_t *pass);
 /** The server's name for the kind of output. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_pass_output_type(const tnk_pass_t *pass);

@@ -168,7 +168,10 @@ TNK_API const char *tnk_sampling_base_model(const tnk_sampling_t *sampling);
 
 /**
  * The id of the client's sampling session.
- * Lifetime: as long as the client. Thread: loop thread. Since: 0.1
+ *
+ * Lifetime: as long as the client; with the service's `recovery` until it is
+ * made again, as on_recovery tells: keep a copy.
+ * Thread: loop thread. Since: 0.1
  */
 TNK_API const char *tnk_sampling_id(const tnk_sampling_t *sampling);
 
@@ -184,8 +187,8 @@ TNK_API const char *tnk_sampling_id(const tnk_sampling_t *sampling);
  *
  * @return The text; NULL for NULL, a closed client, and without memory.
  * Protocol: sampling, creating, cloning and handing over.
- * Lifetime: as long as the client. Thread: loop thread. Callable from
- * callbacks: yes. Since: 0.1
+ * Lifetime: as tnk_sampling_id().
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API const char *tnk_sampling_export(tnk_sampling_t *sampling);
 

@@ -272,8 +272,10 @@ typedef struct {
  *   TNK_ENOTSUP      @p options sets a field this library does not know
  *   TNK_ECERT        ca_file could not be read
  *   TNK_EFILE        cert_file or key_file cannot be used; the sentence says
- * why TNK_ENOMEM, TNK_ESYSTEM (the sentence has the system's reason) Thread:
- * loop thread. Callable from callbacks: yes. Since: 0.1
+ *                    why
+ *   TNK_ENOMEM
+ *   TNK_ESYSTEM      the sentence has the system's reason
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
                              const tnk_service_options_t *options, char *why,
@@ -327,7 +329,10 @@ TNK_API tnk_promise_t *tnk_service_health(tnk_service_t *service);
 
 /**
  * The session's id, or NULL before it exists.
- * Lifetime: as long as the service. Thread: loop thread. Since: 0.1
+ *
+ * Lifetime: as long as the service; with `recovery` until another session takes
+ * its place, as on_recovery tells: keep a copy.
+ * Thread: loop thread. Since: 0.1
  */
 TNK_API const char *tnk_service_session_id(const tnk_service_t *service);
 

@@ -55,7 +55,7 @@ typedef struct {
  * What a service has used since it was opened, with clients that are closed.
  *
  * @param[out] out  Begins with TNK_TOTALS_INIT. Filled, as far as its size
- * goes.
+ *                  goes.
  * @param service   NULL: all are 0.
  *
  * @return TNK_OK, or TNK_EINVAL for a size that is none of tnk_totals_t.

@@ -7,7 +7,9 @@ usage: check_docs.py INCLUDE_DIR
 comment. A struct, enum or callback type that is named in public needs one too;
 that of a function must also say on which thread it may be called ("Thread:")
 and since which version it is there ("Since:"), and one that returns a promise
-which errors reject it ("Rejects with:" and groups of error.h, or codes).
+which errors reject it ("Rejects with:" and groups of error.h, or codes). A list
+that was run together with what stands around it is found by a word like "Thread:"
+at the end of a line, or "Rejects with:" behind something.
 """
 import pathlib
 import re
@@ -17,6 +19,7 @@ EXPORT = re.compile(r"TNK_API\b")
 TYPE = re.compile(r"typedef\s")
 FUNCTION_NEEDS = ("Thread:", "Since:")
 PROMISE = re.compile(r"TNK_API tnk_promise_t \*\s*tnk_(?!promise_)\w+\(")
+RUN_TOGETHER = re.compile(r"(Thread|Since|Rejects with|Lifetime):\s*$|\S.*\w.*Rejects with:", re.M)
 ERRORS = re.compile(r"Rejects with:[\s*]*(Caller|TNK_E|the error)")
 
 
@@ -43,6 +46,8 @@ def check(path, lines):
         elif is_function and PROMISE.match("\n".join(lines[n:n + 2])) and \
                 not ERRORS.search(comment):
             yield f"{path}:{n + 1}: no list of errors for: {line}"
+        elif RUN_TOGETHER.search(comment):
+            yield f"{path}:{n + 1}: words run together above: {line}"
         elif is_function and missing:
             yield f"{path}:{n + 1}: no {' '.join(missing)} for: {line}"
         else:

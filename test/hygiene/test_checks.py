@@ -84,6 +84,10 @@ FAULTS = [
     ("check_cycles.py", "src", {"src/base/a.c": '#include "base/b.h"\n'},
      "include cycle"),
     ("check_docs.py", "include",
+     {"include/tnk/x.h": "/**\n * A. Thread:\n * any. Since: 0.1\n */\n"
+                         "TNK_API int tnk_x(void);\n"},
+     "run together"),
+    ("check_docs.py", "include",
      {"include/tnk/x.h": "TNK_API int tnk_x(void);\n"}, "no comment above"),
     ("check_docs.py", "include",
      {"include/tnk/x.h": "/** Doc. Since: 0.1 */\nTNK_API int tnk_x(void);\n"},
