@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tnk beside the official client: the same calls to the same stub, both in turn
-in one run; medians and ratios, and in the end a table for the README.
+in one run; medians and ratios, and in the end a table for the README here.
 
     bench/compare.py BUILD_DIR PYTHON
 
