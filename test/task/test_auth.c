@@ -262,6 +262,34 @@ TEST(D2_jwt_that_is_stale_serves_when_the_refresh_fails) {
   }
 }
 
+/* The clock that timers run by stands still while the machine sleeps. */
+TEST(D2_jwt_that_has_expired_while_the_machine_slept_is_replaced) {
+  tnk__context_t *context;
+  outcome_t outcome;
+  tokens_t t;
+
+  tokens_open(&t, HOUR_S);
+  context = &t.script.service->root.context;
+  script_sampler(&t.script);
+  CHECK_INT(t.n_made, 1);
+  context->fake_wall_offset_s += HOUR_S / 2;
+  script_ok(&t.script, &outcome, tnk_service_capabilities(t.script.service));
+  outcome_drop(&outcome);
+  CHECK_INT(t.n_made, 1);
+  context->fake_wall_offset_s += HOUR_S / 2;
+  script_ok(&t.script, &outcome, tnk_service_capabilities(t.script.service));
+  outcome_drop(&outcome);
+  CHECK_INT(t.n_made, 2);
+  tokens_sample(&t, TNK_OK);
+  CHECK_STR(tokens_key(&t, tokens_sample_path, 0), t.token);
+  /* A clock that is set back tells nothing. */
+  context->fake_wall_offset_s -= 2 * HOUR_S;
+  script_ok(&t.script, &outcome, tnk_service_capabilities(t.script.service));
+  outcome_drop(&outcome);
+  CHECK_INT(t.n_made, 2);
+  tokens_close(&t);
+}
+
 TEST(D2_jwt_that_has_expired_does_not_serve) {
   tokens_t t;
 

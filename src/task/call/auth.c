@@ -33,6 +33,18 @@ void tnk__auth_close(tnk__auth_t *auth) {
   drop(auth, &auth->last);
 }
 
+/* The time that the life of the token is measured by. */
+static uint64_t now_of(const tnk__auth_t *auth) {
+  const uint64_t now = tnk__context_now_ms(auth->context);
+  const int64_t passed_s = tnk__context_wall_s(auth->context) - auth->taken_s;
+  uint64_t other = auth->taken_ms;
+
+  /* Whole seconds: one of them may not be over. */
+  if (passed_s > 1)
+    other += (uint64_t)(passed_s - 1) * 1000;
+  return now > other ? now : other;
+}
+
 /* ---- For calls ---- */
 
 static const char *api_key(const tnk__auth_t *auth, const char *name,
@@ -54,8 +66,7 @@ const char *tnk__auth_key(const tnk__auth_t *auth, int is_exchange,
     return auth->secret;
   if (is_exchange || (!auth->exchanges && !auth->uses_command))
     return api_key(auth, name, error);
-  if (auth->token != NULL &&
-      (auth->is_shut || tnk__context_now_ms(auth->context) < auth->due_ms))
+  if (auth->token != NULL && (auth->is_shut || now_of(auth) < auth->due_ms))
     return auth->token;
   if (auth->is_shut)
     *error = tnk__error_static(TNK_ECLOSED);
@@ -104,7 +115,7 @@ void tnk__auth_hide(const tnk__auth_t *auth, const char *message) {
 /* ---- For the renewal ---- */
 
 uint64_t tnk__auth_left_ms(const tnk__auth_t *auth) {
-  uint64_t now = tnk__context_now_ms(auth->context);
+  const uint64_t now = now_of(auth);
 
   return auth->token != NULL && now < auth->expires_ms ? auth->expires_ms - now
                                                        : 0;
@@ -121,12 +132,14 @@ void tnk__auth_take(tnk__auth_t *auth, char *token, uint64_t life_ms) {
     tnk__auth_retire(auth);
   auth->token = token;
   auth->number++;
-  auth->expires_ms = tnk__context_now_ms(auth->context) + life_ms;
+  auth->taken_ms = tnk__context_now_ms(auth->context);
+  auth->taken_s = tnk__context_wall_s(auth->context);
+  auth->expires_ms = auth->taken_ms + life_ms;
   auth->due_ms = auth->expires_ms - smaller(life_ms / 2, MARGIN_MS);
 }
 
 void tnk__auth_prolong(tnk__auth_t *auth, uint64_t ms) {
-  uint64_t until = tnk__context_now_ms(auth->context) + ms;
+  uint64_t until = now_of(auth) + ms;
 
   until = smaller(until, auth->expires_ms);
   if (auth->due_ms < until)

@@ -14,6 +14,9 @@
  *
  * The token at hand is fresh, and used; or due, when calls wait for the next
  * one; or expired. Times count from its arrival: the local clock may be wrong.
+ * The clock that timers run by stands still while the machine sleeps, so what
+ * has passed since is what this one or the clock of the day says, if that is
+ * more.
  */
 typedef struct tnk__auth {
   tnk__context_t *context;
@@ -25,6 +28,8 @@ typedef struct tnk__auth {
   char *token;      /* NULL: none */
   char *last;       /* the one before: what is under way may still name it */
   uint32_t number;  /* of the token; tells a rejected one from its successor */
+  uint64_t taken_ms;
+  int64_t taken_s; /* the same, of the clock of the day */
   uint64_t due_ms;
   uint64_t expires_ms;
   tnk__list_t waiters; /* tnk__deferred_t, all of one kind */
