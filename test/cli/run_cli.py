@@ -409,7 +409,7 @@ def top():
             "counters": {"pending": 3, "requests": 12, "bytes_sent": 2048},
             "http": {"connections": 2, "lanes": {"samples": {"in_flight": 4, "max": 64,
                                                              "queued": 9}}},
-            "trainings": [{"model_id": "m-1", "pending": 2,
+            "trainings": [{"model_id": "0123456789abcdef" * 2 + ":train:0", "pending": 2,
                            "operations": ["optim_step: waits\u001b[2J"]}],
             "samplings": [{"id": "a-1", "pending": 0, "operations": []}],
             "requests": ["healthz: waits", 5]}
@@ -425,8 +425,11 @@ def top():
               "and what was counted", got)
         check(any(line.split() == ["samples", "4", "64", "9"] for line in lines),
               "what is under way", got)
-        check(any(line.split()[:3] == ["m-1", "2", "optim_step:"] for line in lines) and
-              "\x1b" not in got.stdout, "what clients wait for, without acting on it", got)
+        clients = lines[next(i for i, line in enumerate(lines) if line.startswith("CLIENT")):]
+        check(clients[1].split()[1:3] == ["2", "optim_step:"] and "\x1b" not in got.stdout,
+              "what clients wait for, without acting on it", got)
+        check(clients[1].index("2  optim") == clients[0].index("G  THE") ==
+              clients[2].index("0  "), "in columns, however long an id is", got)
         got = run("top", "--json", str(path))
         check(got.returncode == 0 and json.loads(got.stdout) == dump, "the file in JSON", got)
         path.write_text("{}")

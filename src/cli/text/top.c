@@ -15,7 +15,7 @@
 #include "codec/format/json_read.h"
 #include "tnk/error.h"
 
-enum { MAX_LINE = 512, EVERY_MS = 1000, STALE_S = 3 };
+enum { MAX_LINE = 512, MAX_ID = 64, EVERY_MS = 1000, STALE_S = 3 };
 
 static int once;
 
@@ -162,29 +162,47 @@ static void show_lanes(const json_t *root) {
   }
 }
 
-static void show_clients(const json_t *root, const char *list, const char *id) {
+/* The widest id of those in a list, or `width`. Ids of a service are words of
+ * ASCII. */
+static int widest(const json_t *root, const char *list, const char *id,
+                  int width) {
+  const json_t *clients = tnk__json_arr(root, list);
+
+  for (size_t i = 0; i < json_array_size(clients); i++) {
+    const size_t n = strlen(word(json_array_get(clients, i), id));
+    if (n > (size_t)width)
+      width = n < MAX_ID ? (int)n : MAX_ID;
+  }
+  return width;
+}
+
+static void show_clients(const json_t *root, const char *list, const char *id,
+                         int width) {
   const json_t *clients = tnk__json_arr(root, list);
 
   for (size_t i = 0; i < json_array_size(clients); i++) {
     const json_t *client = json_array_get(clients, i);
     const json_t *operations = tnk__json_arr(client, "operations");
     const char *first = json_string_value(json_array_get(operations, 0));
-    show("%-32s %7lld  %s", word(client, id),
+    show("%-*s %7lld  %s", width, word(client, id),
          (long long)number(client, "pending"), first != NULL ? first : "");
   }
 }
 
-static void show_requests(const json_t *root) {
+static void show_requests(const json_t *root, int width) {
   const json_t *requests = tnk__json_arr(root, "requests");
 
   for (size_t i = 0; i < json_array_size(requests); i++) {
     const char *text = json_string_value(json_array_get(requests, i));
-    show("%-32s %7s  %s", "-", "", text != NULL ? text : "?");
+    show("%-*s %7s  %s", width, "-", "", text != NULL ? text : "?");
   }
 }
 
 static void show_all(const json_t *root, const moment_t *now,
                      const moment_t *before) {
+  int width = widest(root, "trainings", "model_id", (int)strlen("CLIENT"));
+
+  width = widest(root, "samplings", "id", width);
   if (!once && cli_can_rewrite(stdout))
     fputs("\033[H\033[J", stdout);
   show_head(root);
@@ -192,10 +210,10 @@ static void show_all(const json_t *root, const moment_t *now,
   show_used(root);
   show_lanes(root);
   show("%s", "");
-  show("%-32s %7s  %s", "CLIENT", "PENDING", "THE OLDEST");
-  show_clients(root, "trainings", "model_id");
-  show_clients(root, "samplings", "id");
-  show_requests(root);
+  show("%-*s %7s  %s", width, "CLIENT", "PENDING", "THE OLDEST");
+  show_clients(root, "trainings", "model_id", width);
+  show_clients(root, "samplings", "id", width);
+  show_requests(root, width);
   fflush(stdout);
 }
 
