@@ -72,15 +72,21 @@ int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
 int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
                     const tnk_logger_t *logger, const tnk__http_options_t *http,
                     const char **why) {
-  int err = tnk__context_open(&root->context, uv, &root->alloc, logger);
+  int err = tnk__context_init(&root->context, uv, &root->alloc, logger);
 
-  if (err != TNK_OK)
+  if (err == TNK_OK)
+    err = tnk__promise_reserve(&root->context);
+  if (err == TNK_OK)
+    err = tnk__http_open(&root->http, &root->context, http);
+  if (err != TNK_OK) {
+    if (err == TNK_ECERT)
+      *why = "ca_file cannot be read as certificates";
     return tnk__root_code(err, why);
+  }
+  /* From here on libuv knows of it, and it would end in a later turn only. */
+  tnk__context_start(&root->context);
   root->is_started = 1;
-  err = tnk__http_open(&root->http, &root->context, http);
-  if (err == TNK_ECERT)
-    *why = "ca_file cannot be read as certificates";
-  return err;
+  return TNK_OK;
 }
 
 static void on_undone(void *user) {
@@ -91,6 +97,8 @@ static void undo(tnk__root_t *root) {
   if (root == NULL)
     return;
   if (!root->is_started) {
+    if (root->context.free_promises != NULL)
+      root->context.free_promises(&root->context);
     free_root(root);
     return;
   }

@@ -477,6 +477,34 @@ TEST(a_service_that_nobody_gets_is_not_opened) {
   CHECK_STR(why, "out is NULL");
 }
 
+/* The loop is as it was, and need not turn before it is closed. */
+TEST(what_could_not_be_opened_leaves_nothing_on_the_loop) {
+  for (int i = 0; i < 3; i++) {
+    tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+    tnk_hub_options_t of_hub = TNK_HUB_OPTIONS_INIT;
+    tnk_service_t *service;
+    tnk_hub_t *hub;
+    uv_loop_t loop;
+
+    CHECK_INT(uv_loop_init(&loop), 0);
+    options.api_key = "tml-x";
+    options.base_url = "https://nowhere.invalid";
+    options.allocator = of_hub.allocator = test_allocator();
+    of_hub.cache_dir = "/nowhere";
+    if (i == 0)
+      options.ca_file = "/nowhere.pem";
+    else
+      options.cert_file = "/nowhere.pem";
+    of_hub.ca_file = "/nowhere.pem";
+    if (i == 2)
+      CHECK_INT(tnk_hub_open(&hub, &loop, &of_hub, NULL, 0), TNK_ECERT);
+    else
+      CHECK_INT(tnk_service_open(&service, &loop, &options, NULL, 0),
+                i == 0 ? TNK_ECERT : TNK_EFILE);
+    CHECK_INT(uv_loop_close(&loop), 0);
+  }
+}
+
 TEST(S0_1b_no_promise_is_one_that_was_rejected) {
   tnk_then(NULL, outcome_done, NULL);
   tnk_promise_cancel(NULL);
