@@ -48,7 +48,8 @@ static void on_gone(tiny_http_request_t *request) {
 static void on_asked(tiny_http_request_t *request) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   int32_t tokens[TINY_HTTP_MAX_BODY];
-  tnk_chunk_t chunk;
+  const tnk_model_input_t prompt = {.tokens = tokens,
+                                    .n_tokens = request->n_body};
 
   if (sampler == NULL) {
     tiny_http_answer(request, "503 Service Unavailable", "closing\n", 8);
@@ -56,11 +57,8 @@ static void on_asked(tiny_http_request_t *request) {
   }
   for (size_t i = 0; i < request->n_body; i++)
     tokens[i] = (unsigned char)request->body[i];
-  chunk = tnk_chunk_text(tokens, request->n_body);
   params.max_tokens = ANSWER_TOKENS;
-  request->user = tnk_sampling_sample(
-      sampler, &(tnk_model_input_t){.chunks = &chunk, .n_chunks = 1}, &params,
-      NULL);
+  request->user = tnk_sampling_sample(sampler, &prompt, &params, NULL);
   request->gone = on_gone;
   tnk_then(tnk_promise_ref(request->user), on_sample, request);
 }

@@ -51,7 +51,7 @@ static void on_sampler(tnk_promise_t *promise, int status, void *user) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   int32_t tokens[MAX_PROMPT];
   const size_t n = strlen(question->prompt);
-  tnk_chunk_t chunk;
+  const tnk_model_input_t prompt = {.tokens = tokens, .n_tokens = n};
 
   if (status != TNK_OK) {
     on_sample(promise, status, user);
@@ -59,13 +59,10 @@ static void on_sampler(tnk_promise_t *promise, int status, void *user) {
   }
   for (size_t i = 0; i < n; i++)
     tokens[i] = (unsigned char)question->prompt[i];
-  chunk = tnk_chunk_text(tokens, n);
   params.max_tokens = ANSWER_TOKENS;
-  tnk_then(
-      tnk_sampling_sample(tnk_promise_sampling(promise),
-                          &(tnk_model_input_t){.chunks = &chunk, .n_chunks = 1},
-                          &params, NULL),
-      on_sample, question);
+  tnk_then(tnk_sampling_sample(tnk_promise_sampling(promise), &prompt, &params,
+                               NULL),
+           on_sample, question);
 }
 
 /* Runs on the runtime's thread: from here on it is like any other program on
