@@ -56,6 +56,8 @@ int tnk_prompt_from_text(tnk_prompt_t **out,
   tnk__buf_t ids;
   int err;
 
+  if (out == NULL)
+    return say(why, why_size, TNK_EINVAL, "out is NULL");
   *out = NULL;
   say(why, why_size, TNK_OK, "");
   if (allocator == NULL)

@@ -85,6 +85,17 @@ TEST(J1_what_cannot_be_encoded_is_told) {
   CHECK(input == NULL);
 }
 
+TEST(J1_a_prompt_that_nobody_gets_is_not_made) {
+  char why[80];
+
+  CHECK_INT(
+      tnk_prompt_from_text(NULL, NULL, NULL, "a", 1, 0, NULL, why, sizeof(why)),
+      TNK_EINVAL);
+  CHECK_STR(why, "out is NULL");
+  CHECK_INT(tnk_prompt_from_text(NULL, NULL, NULL, "a", 1, 0, NULL, NULL, 0),
+            TNK_EINVAL);
+}
+
 TEST(S3_26a_text_without_memory) {
   tnk_prompt_t *input;
   int err;
