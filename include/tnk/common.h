@@ -117,7 +117,8 @@ typedef struct {
  */
 #define TNK_ABSENT (-2147483647 - 1)
 
-/** Three states of a yes-or-no option, so that zero can mean "default". */
+/** Three states of a yes-or-no option, so that zero can mean "default". Any
+ * other number is refused with TNK_EINVAL. */
 typedef enum { TNK_DEFAULT = 0, TNK_YES = 1, TNK_NO = 2 } tnk_choice_t;
 
 /**

@@ -94,6 +94,37 @@ int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
   return TNK_OK;
 }
 
+typedef struct {
+  const char *name;
+  size_t at;
+  tnk__struct_id_t id;
+} choice_t;
+
+#define CHOICE(type, member)                                                   \
+  {.name = #member, .at = offsetof(type, member), .id = TNK__STRUCT_##type},
+static const choice_t choices[] = {TNK__CHOICES(CHOICE)};
+
+int tnk__struct_read(void *dst, const tnk__struct_t *row, const void *src,
+                     char *why, size_t why_size) {
+  int err = tnk__struct_load(dst, row, src, why, why_size);
+
+  for (size_t i = 0;
+       err == TNK_OK && src != NULL && i < sizeof(choices) / sizeof(choices[0]);
+       i++) {
+    int value;
+
+    if (row != &rows[choices[i].id])
+      continue;
+    memcpy(&value, (const char *)dst + choices[i].at, sizeof(value));
+    if (value >= TNK_DEFAULT && value <= TNK_NO)
+      continue;
+    snprintf(why, why != NULL ? why_size : 0,
+             "%s is %d, which is none of tnk_choice_t", choices[i].name, value);
+    err = TNK_EINVAL;
+  }
+  return err;
+}
+
 int tnk__struct_fill(void *dst, const tnk__struct_t *row, const void *src) {
   const size_t size = size_of(dst);
   const size_t known = size < row->size ? size : row->size;

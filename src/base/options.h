@@ -76,6 +76,37 @@
   X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, user, NO)             \
   X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, tls_key, NO)
 
+/* Their members of type tnk_choice_t, which may have no other value than the
+ * three; test/hygiene/check_sized.py knows whether one is missing. */
+#define TNK__CHOICES(X)                                                        \
+  X(tnk_service_options_t, retry_samples)                                      \
+  X(tnk_service_options_t, recovery)                                           \
+  X(tnk_lora_options_t, train_mlp)                                             \
+  X(tnk_lora_options_t, train_attn)                                            \
+  X(tnk_lora_options_t, train_unembed)                                         \
+  X(tnk_restore_options_t, with_optimizer)                                     \
+  X(tnk_restore_options_t, classic)                                            \
+  X(tnk_sampling_options_t, record_stability_info)                             \
+  X(tnk_load_options_t, with_optimizer)                                        \
+  X(tnk_save_options_t, overwrite)                                             \
+  X(tnk_ledger_resume_t, with_optimizer)                                       \
+  X(tnk_ledger_save_t, with_sampler)                                           \
+  X(tnk_ledger_save_t, is_final)                                               \
+  X(tnk_ledger_save_t, is_rolling)                                             \
+  X(tnk_sample_options_t, prompt_logprobs)                                     \
+  X(tnk_weights_options_t, force)                                              \
+  X(tnk_weights_options_t, archive)                                            \
+  X(tnk_hub_options_t, offline)                                                \
+  X(tnk_push_options_t, is_public)                                             \
+  X(tnk_push_options_t, opens_pull_request)                                    \
+  X(tnk_push_options_t, model_card)                                            \
+  X(tnk_push_options_t, trained_attn)                                          \
+  X(tnk_push_options_t, trained_mlp)                                           \
+  X(tnk_push_options_t, trained_unembed)                                       \
+  X(tnk_push_options_t, only_checks)                                           \
+  X(tnk_chat_options_t, generation_prompt)                                     \
+  X(tnk_chat_options_t, by_parts)
+
 #define TNK__STRUCTS_OUT(X)                                                    \
   X(tnk_drift_t, TNK_DRIFT_INIT, effective_tokens, 96, effective_tokens, NO)   \
   X(tnk_totals_t, TNK_TOTALS_INIT, reserved_usd, 112, reserved_usd, NO)        \
@@ -122,6 +153,13 @@ int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
                      char *why, size_t why_size);
 
 /*
+ * The same, and look at the choices. TNK_EINVAL also for one that is none of
+ * the three, and then `dst` is not as before.
+ */
+int tnk__struct_read(void *dst, const tnk__struct_t *row, const void *src,
+                     char *why, size_t why_size);
+
+/*
  * Copy `src`, which is ours, into a caller's struct, as much as that holds. The
  * caller's size stays, and what we do not know becomes zero. TNK_OK or
  * TNK_EINVAL, as above, and then nothing is written.
@@ -129,7 +167,7 @@ int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
 int tnk__struct_fill(void *dst, const tnk__struct_t *row, const void *src);
 
 #define TNK__LOAD(type, dst, src, why, why_size)                               \
-  tnk__struct_load(TNK__SAME(type, dst), tnk__struct(TNK__STRUCT_##type),      \
+  tnk__struct_read(TNK__SAME(type, dst), tnk__struct(TNK__STRUCT_##type),      \
                    TNK__SAME(const type, src), why, why_size)
 #define TNK__FILL(type, dst, src)                                              \
   tnk__struct_fill(TNK__SAME(type, dst), tnk__struct(TNK__STRUCT_##type),      \

@@ -128,6 +128,26 @@ TEST(options_reserved_member_must_be_zero) {
   }
 }
 
+#define CHOICE(type, member)                                                   \
+  do {                                                                         \
+    type from = {.size = sizeof(type)};                                        \
+    type to = {.size = sizeof(type)};                                          \
+    char why[TNK__MAX_WHY];                                                    \
+    for (int value = -1; value <= 3; value++) {                                \
+      from.member = (tnk_choice_t)value;                                       \
+      CHECK_INT(TNK__LOAD(type, &to, &from, why, sizeof(why)),                 \
+                value >= 0 && value <= 2 ? TNK_OK : TNK_EINVAL);               \
+      CHECK((strstr(why, #member " is ") != NULL) ==                           \
+            (value < 0 || value > 2));                                         \
+    }                                                                          \
+    CHECK_INT(TNK__LOAD(type, &to, &from, NULL, 0), TNK_EINVAL);               \
+    from.member = TNK_NO;                                                      \
+    CHECK_INT(TNK__LOAD(type, &to, &from, NULL, 0), TNK_OK);                   \
+    CHECK_INT(to.member, TNK_NO);                                              \
+  } while (0);
+
+TEST(options_choice_that_is_none_is_refused){TNK__CHOICES(CHOICE)}
+
 TEST(options_size_that_was_never_set_is_refused_with_the_name_of_its_init) {
   FOR_EACH_ROW(row) {
     const size_t wrong[] = {0, 1, row->first - 1, 0x7fff12345678u, SIZE_MAX};

@@ -5,8 +5,9 @@ usage: check_sized.py ROOT
 
 The table is in src/base/options.h; loading, tests and assertions come from it.
 Also: the row says whether there is a member `reserved`, the INIT that it names
-exists, `size` stands at the beginning of a struct only, and the program that
-runs old against new, test/abi/caller.c, uses the struct.
+exists, `size` stands at the beginning of a struct only, its choices are in the
+list of those, and the program that runs old against new, test/abi/caller.c, uses
+the struct.
 """
 import pathlib
 import re
@@ -14,6 +15,7 @@ import sys
 
 STRUCT = re.compile(r"typedef struct(?:\s+\w+)? \{\n(.*?)\n\} (\w+);", re.S)
 ROW = re.compile(r"X\((tnk_\w+),\s*(\w+),\s*\w+,\s*\d+,\s*\w+,\s*(YES|NO)\)")
+CHOICE = re.compile(r"X\((tnk_\w+),\s*(\w+)\)")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
@@ -29,6 +31,7 @@ def main():
     root = pathlib.Path(sys.argv[1])
     table = (root / "src/base/options.h").read_text().replace("\\\n", " ")
     caller = (root / "test/abi/caller.c").read_text()
+    choices = set(CHOICE.findall(table))
     rows = {name: (init, reserved) for name, init, reserved in
             ROW.findall(table)}
     bad = []
@@ -47,6 +50,9 @@ def main():
         has = any(re.search(r"\breserved$", m) for m in members)
         if has != (reserved == "YES"):
             bad.append(f"{name}: its row says {reserved} of `reserved`")
+        bad += [f"{name}: {member} is not in the list of choices" for member in
+                (m.split()[-1] for m in members if m.startswith("tnk_choice_t"))
+                if (name, member) not in choices]
         if f"MAKE({name}," not in caller:
             bad.append(f"{name}: test/abi/caller.c does not use it")
         if not re.search(rf"#define {init}\b", text):

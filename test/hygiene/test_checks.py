@@ -122,6 +122,11 @@ FAULTS = [
     ("check_sized.py", ".",
      {"include/tnk/s.h": "typedef struct {\n  size_t size;\n  int reserved;\n"
                          "} tnk_s_t;\n"}, "does not define TNK_S_INIT"),
+    ("check_sized.py", ".",
+     {"include/tnk/s.h": "typedef struct {\n  size_t size;\n  tnk_choice_t\n  a;\n"
+                         "  int reserved;\n} tnk_s_t;\n"
+                         "#define TNK_S_INIT TNK_SIZED(tnk_s_t)\n"},
+     "a is not in the list of choices"),
     ("check_sized.py", ".", {"test/abi/caller.c": "\n"},
      "caller.c does not use it"),
     ("check_mutants.py", ".",
