@@ -52,16 +52,30 @@ static const cli_option_t options[] = {
     {.name = "version", .flag = &has_version, .help = "As tnk version."},
     {.name = NULL}};
 
+/* What belongs together stands together in the help: what a service keeps,
+ * keys, models, servers on this machine, data, programs, the command itself. */
 static const cli_command_t *const commands[] = {
-    &cli_run,        &cli_checkpoint, &cli_session,  &cli_sampler,
-    &cli_model,      &cli_billing,    &cli_audit,    &cli_auth,
-    &cli_whoami,     &cli_ping,       &cli_local,    &cli_chat,
-    &cli_lint,       &cli_top,        &cli_conform,
+    &cli_run,        &cli_checkpoint, &cli_session,    &cli_sampler,
+    &cli_model,      &cli_billing,    &cli_audit,
+
+    &cli_auth,       &cli_whoami,     &cli_ping,
+
 #ifdef CLI_TOKENIZERS
-    &cli_sample,     &cli_gateway,    &cli_tokenize, &cli_detokenize,
-    &cli_chat_data,
+    &cli_sample,
 #endif
-    &cli_completion, &version,        &cli_help,     NULL};
+    &cli_chat,       &cli_local,
+#ifdef CLI_TOKENIZERS
+    &cli_gateway,
+#endif
+    &cli_conform,
+
+    &cli_lint,
+#ifdef CLI_TOKENIZERS
+    &cli_chat_data,  &cli_tokenize,   &cli_detokenize,
+#endif
+    &cli_top,
+
+    &cli_completion, &version,        &cli_help,       NULL};
 
 static const cli_item_t variables[] = {
     {"TINKER_API_KEY", "The key; without it that of the credentials file."},

@@ -121,6 +121,14 @@ tnk_promise_t *cli_weights_fetch(cli_ask_t *ask, const char *folder,
   return promise;
 }
 
+static const char *hint_of(const tnk_promise_t *promise) {
+  const tnk_error_t *error = tnk_promise_error(promise);
+
+  return error != NULL && error->cause == UV_EEXIST
+             ? "--force replaces it, when the new files are complete."
+             : NULL;
+}
+
 static int download(cli_ask_t *ask, const char *target, const char *identity) {
   tnk_weights_options_t options = TNK_WEIGHTS_OPTIONS_INIT;
   tnk_promise_t *promise;
@@ -135,7 +143,7 @@ static int download(cli_ask_t *ask, const char *target, const char *identity) {
   if (tnk_promise_status(promise) == TNK_OK) {
     status = print_weights(ask->cli, tnk_promise_weights(promise));
   } else {
-    status = cli_ask_failed(ask, promise);
+    status = cli_ask_failed_with_hint(ask, promise, hint_of(promise));
     if (n_come > 0)
       cli_note(ask->cli,
                "What has come stays in %s.incomplete; the same command "
