@@ -29,6 +29,13 @@ extern "C" {
  * stand /s/NAME, which names the session of the request; so do the header
  * X-Tnk-Session, and a key with ":NAME" behind it. A session that nobody names
  * is "default".
+ *
+ * A call that a client wants (tool_choice) is begun in the prompt, with the ids
+ * that calls of the tool begin with, or of all tools, in the template's own
+ * words; such ids are recorded as the prompt's. What follows is the model's,
+ * and not kept to the schema. Forms of answers (response_format and the like)
+ * other than text are refused. What a service samples behind the first stop is
+ * left out, of the answer and of what is recorded.
  */
 
 /** A server; of the loop's thread. */
@@ -45,9 +52,10 @@ typedef struct {
    * the service, which never leaves it. Copied. */
   const char *key;
   const char *model; /**< What clients call it; NULL: the base model. Copied. */
-  /** A file that everything is recorded in, on the disk before the answer is
-   * sent; one of an earlier process is gone on with, unless its ids are of
-   * another vocabulary, which is refused. NULL: in memory. */
+  /** A file that everything is recorded in, written before the answer is sent,
+   * so that a process that is killed loses nothing of it; one of an earlier
+   * process is gone on with, unless its ids are of another vocabulary, which is
+   * refused. NULL: in memory. */
   const char *record;
   /** Of the model. Borrowed until the gateway is closed. `decode` is needed. */
   tnk_chat_tokenizer_t tokenizer;
@@ -68,6 +76,11 @@ typedef struct {
   const tnk_allocator_t *allocator; /**< Copied; NULL: malloc. */
   const char *tls_cert;             /**< PEM files; NULL, both: no TLS. */
   const char *tls_key;
+  /** TNK_YES: what is recorded is on the disk before the answer is sent, so
+   * that a machine that loses its power loses nothing of it either; each answer
+   * waits for the disk then. */
+  tnk_choice_t record_sync;
+  uint32_t reserved; /**< 0. */
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)
@@ -128,7 +141,8 @@ TNK_API tnk_promise_t *tnk_gateway_use(tnk_gateway_t *gateway,
 
 /**
  * Say what an answer is worth, as POST /tnk/reward does. The latest reward of
- * an answer counts. It is on the disk soon, and when the gateway has closed.
+ * an answer counts. It is written soon, and on the disk when the gateway has
+ * closed.
  *
  * @param gateway  What has answered.
  * @param session  Its name; NULL: "default". Not looked at with an @p id.

@@ -74,7 +74,8 @@
   X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
     stops, NO)                                                                 \
   X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, user, NO)             \
-  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, tls_key, NO)
+  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, reserved,   \
+    YES)
 
 /* Their members of type tnk_choice_t, which may have no other value than the
  * three; test/hygiene/check_sized.py knows whether one is missing. */

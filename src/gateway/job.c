@@ -13,9 +13,10 @@
 #include "gateway/prompt.h"
 #include "gateway/reply.h"
 #include "gateway/send.h"
+#include "gateway/stop.h"
 #include "tnk/error.h"
 
-enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30, MAX_ALL_STOPS = 48 };
+enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30 };
 
 #define JOB(node) tnk__container_of(node, tnk__gw_job_t, link)
 
@@ -126,60 +127,6 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
 
 /* ---- Sampling ---- */
 
-/* Where an answer ends: as tokens, if each text is one, else as texts. */
-typedef struct {
-  const char *texts[MAX_ALL_STOPS];
-  int32_t ids[MAX_ALL_STOPS];
-  size_t n;
-  size_t n_ids; /* of the text that is looked at */
-} stops_t;
-
-static int take_id(const int32_t *ids, size_t n, void *user) {
-  stops_t *stops = user;
-
-  if (n > 0 && stops->n_ids == 0)
-    stops->ids[stops->n] = ids[0];
-  stops->n_ids += n;
-  return TNK_OK;
-}
-
-/* Returns whether the text is one token. */
-static int add_stop(const tnk__gw_job_t *job, stops_t *stops,
-                    const char *text) {
-  const tnk_chat_tokenizer_t *tokenizer = &job->gateway->tokenizer;
-
-  if (stops->n == MAX_ALL_STOPS)
-    return 0;
-  stops->texts[stops->n] = text;
-  stops->n_ids = 0;
-  if (tokenizer->plugin->encode(tokenizer->tokenizer, text, strlen(text), 0,
-                                take_id, stops, NULL, 0) != TNK_OK)
-    stops->n_ids = 0;
-  stops->n++;
-  return stops->n_ids == 1;
-}
-
-static void set_stops(const tnk__gw_job_t *job, stops_t *stops,
-                      tnk_sampling_params_t *params) {
-  const char *const *own = tnk_chat_template_stops(job->gateway->template_);
-  int is_tokens = 1;
-
-  stops->n = 0;
-  for (size_t i = 0; job->ask.api != TNK__GW_COMPLETION && own[i] != NULL; i++)
-    is_tokens &= add_stop(job, stops, own[i]);
-  for (size_t i = 0; i < job->ask.n_stops; i++)
-    is_tokens &= add_stop(job, stops, job->ask.stops[i]);
-  if (stops->n == 0)
-    return;
-  if (is_tokens) {
-    params->stop_tokens = stops->ids;
-    params->n_stop_tokens = stops->n;
-  } else {
-    params->stop_texts = stops->texts;
-    params->n_stop_texts = stops->n;
-  }
-}
-
 static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const tnk__gw_ask_t *ask = &job->ask;
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
@@ -187,7 +134,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const tnk_model_input_t prompt = {
       .tokens = (const int32_t *)(const void *)job->ids.data,
       .n_tokens = job->ids.len / sizeof(int32_t)};
-  stops_t stops;
+  tnk__gw_stops_t stops;
   int err;
 
   params.max_tokens = ask->max_tokens != TNK_ABSENT ? (int32_t)ask->max_tokens
@@ -196,7 +143,11 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   params.seed = ask->seed;
   params.temperature = ask->temperature;
   params.top_p = ask->top_p;
-  set_stops(job, &stops, &params);
+  tnk__gw_stops_find(job, &stops);
+  params.stop_tokens = stops.n_ids > 0 ? stops.ids : NULL;
+  params.n_stop_tokens = stops.n_ids;
+  params.stop_texts = stops.n_texts > 0 ? stops.texts : NULL;
+  params.n_stop_texts = stops.n_texts;
   options.n_samples = (uint32_t)ask->n;
   options.topk_sample_logprobs = (uint32_t)ask->n_top;
   job->number = tnk__gw_record_number(job->gateway->record);

@@ -168,6 +168,7 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .alloc = &gateway->alloc,
       .loop = gateway->loop,
       .path = o->record,
+      .syncs = o->record_sync == TNK_YES,
       .max_memory = (size_t)o->max_memory,
       /* So that an answer of an earlier process is never taken for one of
        * ours, when its end was lost with that process. */

@@ -1,11 +1,12 @@
 #include "gateway/prompt.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "codec/format/json_read.h"
+#include "gateway/force.h"
 #include "gateway/key.h"
+#include "gateway/talk.h"
 #include "tnk/error.h"
 
 /*
@@ -30,25 +31,7 @@ static int no_memory(tnk__gw_fault_t *fault) {
   return tnk__gw_fault(fault, 500, NULL, "out of memory");
 }
 
-static int chat_failed(const tnk_chat_error_t *error, tnk__gw_fault_t *fault) {
-  return tnk__gw_fault(fault, error->code == TNK_ENOMEM ? 500 : 400, NULL, "%s",
-                       error->text);
-}
-
 /* ---- Reading the conversation ---- */
-
-static int make_chat(tnk__gw_job_t *job, tnk_chat_shape_t shape,
-                     const char *json, size_t n, tnk__gw_fault_t *fault) {
-  tnk_chat_error_t error = {0};
-
-  tnk_chat_free(job->chat);
-  job->chat = tnk_chat_new(&job->gateway->alloc);
-  if (job->chat == NULL)
-    return no_memory(fault);
-  return tnk_chat_read(job->chat, shape, json, n, &error) == TNK_OK
-             ? 0
-             : chat_failed(&error, fault);
-}
 
 static int read_doc(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   tnk_chat_error_t error = {0};
@@ -57,7 +40,7 @@ static int read_doc(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   int err;
 
   if (tnk_chat_write(job->chat, TNK_CHAT_TEMPLATE, &text, &n, &error) != TNK_OK)
-    return chat_failed(&error, fault);
+    return tnk__gw_talk_failed(&error, fault);
   err = tnk__json_parse_object(&job->doc, text, n);
   tnk_chat_free_text(job->chat, text);
   if (err == TNK_OK)
@@ -96,14 +79,8 @@ static int check_parts(const tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 
 /* The conversation anew, from what has become of its document. */
 static int remake_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  char *text = json_dumps(job->doc, JSON_COMPACT);
-  int err;
-
-  if (text == NULL)
-    return no_memory(fault);
-  err = make_chat(job, TNK_CHAT_TEMPLATE, text, strlen(text), fault);
-  free(text);
-  return err;
+  tnk_chat_free(job->chat);
+  return tnk__gw_talk_make(job, job->doc, &job->chat, fault);
 }
 
 static int is_role(const json_t *message, const char *role) {
@@ -175,31 +152,12 @@ static int find_previous(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   return put_history(job, turn, fault);
 }
 
-/* Variables of the gateway, then those of the request. */
-static int set_variables(tnk__gw_job_t *job, const json_t *variables,
-                         tnk__gw_fault_t *fault) {
-  tnk_chat_error_t error = {0};
-  const char *name;
-  json_t *value;
-
-  json_object_foreach((json_t *)(uintptr_t)variables, name, value) {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    int err =
-        text != NULL ? tnk_chat_set(job->chat, name, text, &error) : TNK_ENOMEM;
-
-    free(text);
-    if (err != TNK_OK)
-      return text != NULL ? chat_failed(&error, fault) : no_memory(fault);
-  }
-  return 0;
-}
-
 static int read_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const tnk__buf_t *body = &job->req->body;
   int is_new = job->ask.previous != NULL || job->ask.no_tools;
 
-  if (make_chat(job, shapes[job->ask.api], (const char *)body->data, body->len,
-                fault) != 0 ||
+  if (tnk__gw_talk_read(job, shapes[job->ask.api], (const char *)body->data,
+                        body->len, &job->chat, fault) != 0 ||
       read_doc(job, fault) != 0 || check_parts(job, fault) != 0)
     return -1;
   if (job->ask.no_tools)
@@ -216,21 +174,10 @@ static int read_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
     return tnk__gw_fault(fault, 400, "messages",
                          "the last message is the assistant's: answers that "
                          "are begun by the client are not supported here");
-  return set_variables(job, job->gateway->variables, fault) == 0
-             ? set_variables(
-                   job, json_object_get(job->ask.body, "chat_template_kwargs"),
-                   fault)
-             : -1;
+  return tnk__gw_talk_set(job, job->chat, fault);
 }
 
 /* ---- Tokens ---- */
-
-static int64_t now_s(void *user) {
-  uv_timeval64_t now;
-
-  (void)user;
-  return uv_gettimeofday(&now) == 0 ? now.tv_sec : 0;
-}
 
 static const tnk_chat_template_t *template_of(const tnk__gw_job_t *job) {
   return job->gateway->template_;
@@ -250,12 +197,11 @@ static int take_tokens(tnk__gw_job_t *job, const tnk_chat_tokens_t *tokens,
 static int go_on_from(tnk__gw_job_t *job, tnk__gw_turn_t *turn,
                       tnk_chat_tokens_t *tokens, size_t first,
                       tnk__gw_fault_t *fault) {
-  tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
+  const tnk_chat_options_t options = tnk__gw_talk_options();
   tnk_chat_error_t error = {0};
   size_t n = tnk__gw_turn_n_ids(turn);
   int err;
 
-  options.now_s = now_s;
   tnk__buf_clear(&job->ids);
   if (tnk__gw_record_ids(job->gateway->record, turn, &job->ids) != TNK_OK)
     return tnk__gw_fault(fault, 500, NULL, "what was recorded cannot be read");
@@ -306,13 +252,12 @@ static int find_turn(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
 
 static int encode(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
                   tnk__gw_fault_t *fault) {
-  tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
+  const tnk_chat_options_t options = tnk__gw_talk_options();
   tnk_chat_error_t error = {0};
 
-  options.now_s = now_s;
   if (tnk_chat_encode(tokens, template_of(job), &job->gateway->tokenizer,
                       job->chat, &options, &error) != TNK_OK)
-    return chat_failed(&error, fault);
+    return tnk__gw_talk_failed(&error, fault);
   return take_tokens(job, tokens, fault);
 }
 
@@ -329,6 +274,8 @@ static int prompt_of_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   if (found == 0)
     found = encode(job, tokens, fault);
   tnk_chat_tokens_free(tokens);
+  if (found >= 0 && job->ask.force != TNK__GW_FORCE_NOTHING)
+    found = tnk__gw_force(job, fault);
   return found < 0 ? -1 : 0;
 }
 

@@ -8,6 +8,8 @@
 #include "base/limits.h"
 #include "codec/format/json_read.h"
 #include "gateway/key.h"
+#include "gateway/stop.h"
+#include "gateway/talk.h"
 #include "gateway/wire/write.h"
 #include "tnk/error.h"
 
@@ -60,20 +62,21 @@ static void on_delta(const tnk_chat_delta_t *delta, void *user) {
   }
 }
 
+/* The ids of a call that was forced are the prompt's, and what the client
+ * hears begins with them. */
 static int parse(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                  listener_t *listener, tnk__gw_fault_t *fault) {
-  const tnk_gateway_t *gateway = job->gateway;
-  int is_chat = job->ask.api != TNK__GW_COMPLETION;
+  const int32_t *ids = (const int32_t *)(const void *)job->ids.data;
   size_t step = job->ask.is_stream ? IDS_A_DELTA : choice->n_ids + 1;
   tnk_chat_parser_t *parser;
-  tnk_chat_error_t error = {0};
   const char *json;
-  int err = tnk_chat_parser_open(
-      &parser, is_chat ? gateway->family : TNK_CHAT_PLAIN, &gateway->tokenizer,
-      job->chat, &gateway->alloc, &error);
+  int err;
 
-  if (err != TNK_OK)
-    return tnk__gw_fault(fault, 500, NULL, "%s", error.text);
+  if (tnk__gw_talk_parser(job, &parser, fault) != 0)
+    return -1;
+  err = tnk_chat_parser_feed(parser,
+                             ids + job->ids.len / sizeof(*ids) - job->n_forced,
+                             job->n_forced, on_delta, listener);
   for (size_t i = 0; err == TNK_OK && i < choice->n_ids; i += step) {
     size_t n = choice->n_ids - i;
 
@@ -89,6 +92,22 @@ static int parse(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
              ? 0
              : tnk__gw_fault(fault, 500, NULL, "the answer cannot be read: %s",
                              tnk_strerror(err));
+}
+
+/* What was sampled behind the end is no part of the answer, nor of what goes on
+ * from it. */
+static int end_at_stop(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
+                       tnk__gw_fault_t *fault) {
+  size_t n = choice->n_ids;
+  int err = tnk__gw_stops_cut(job, choice->ids, &n);
+
+  if (err != TNK_OK)
+    return tnk__gw_fault(fault, 500, NULL, "the answer cannot be read: %s",
+                         tnk_strerror(err));
+  if (n < choice->n_ids)
+    choice->end = TNK__GW_END_STOP;
+  choice->n_ids = n;
+  return 0;
 }
 
 static void cut(const tnk__gw_job_t *job, tnk__gw_choice_t *choice) {
@@ -238,6 +257,7 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                              .n_sampled = choice->n_ids,
                              .logprobs = choice->logprobs,
                              .sequence = sequence,
+                             .n_forced = job->n_forced,
                              .version = job->sampler->version,
                              .made_s = made_s};
   tnk__gw_turn_t *made;
@@ -307,6 +327,8 @@ static int make_choices(tnk__gw_job_t *job, const tnk_samples_t *samples,
     choice->end = tnk_samples_stop_reason(samples, i) == TNK_STOP_LENGTH
                       ? TNK__GW_END_LENGTH
                       : TNK__GW_END_STOP;
+    if (end_at_stop(job, choice, fault) != 0)
+      return -1;
     job->gateway->stats.n_tokens += choice->n_ids;
     if (say(job, choice, tnk__gw_record_next(job->gateway->record), fault) !=
             0 ||

@@ -68,6 +68,7 @@ typedef struct tnk__gw_job {
   size_t first;     /* message that is new */
   tnk__buf_t ids;   /* i32: the whole prompt */
   size_t n_before;  /* of them, those of the parent */
+  size_t n_forced;  /* of them, the last: the call that the answer is to be */
   tnk__gw_sampler_t *sampler;
   tnk_promise_t *promise;
   tnk__gw_waiter_t waiter;

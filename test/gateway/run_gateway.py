@@ -208,6 +208,134 @@ def calls_tools(folder):
     check(turns[1].get("parent") == turns[0]["turn"], "goes on behind the call", turns)
 
 
+# As a model of the Hermes family has it.
+CALLING = """{% if tools %}<|im_start|>system
+{% for t in tools %}{{ t | tojson }}
+{% endfor %}<|im_end|>
+{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>
+{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+
+def tools_of(*names):
+    return [{"type": "function", "function": {"name": name, "parameters": {
+        "type": "object", "properties": {"x": {"type": "integer"}}}}} for name in names]
+
+
+def prompt_of(turn):
+    return bytes(i for i in turn["prompt"] if i < 256).decode()
+
+
+def forces_calls(service, folder):
+    """A call is begun in the prompt, and the rest of it is sampled."""
+    template = pathlib.Path(folder) / "calling.jinja"
+    template.write_text(CALLING)
+    path = pathlib.Path(folder) / "forced"
+    hermes = ("--renderer", "qwen3", "--template", template, "--record", path)
+    begin = "<|im_start|>assistant\n<tool_call>\n{\"name\": \"get_time\", \"arguments\": {"
+    named = {"type": "function", "function": {"name": "get_time"}}
+    said = ['"x": 1}}\n</tool_call>'] * 4 + ['weather", "arguments": {}}\n</tool_call>', "It is 2."]
+    talk = [{"role": "user", "content": "?"}]
+    with local(TNK, "--stub", "--stub-answers", answers(folder, said)) as stub, \
+            gateway(TNK, stub, *hermes) as g:
+        client = Client(g.url)
+        tools = tools_of("get_time", "get_weather", "go")
+        a = client.chat(talk, tools=tools, tool_choice=named, max_tokens=500)[1]
+        call = a["choices"][0]["message"]["tool_calls"][0]
+        check(call["function"] == {"name": "get_time", "arguments": '{"x": 1}'} and
+              a["choices"][0]["finish_reason"] == "tool_calls", "a call of a tool that is named", a)
+        text = client.chat(talk, tools=tools, tool_choice=named, max_tokens=500, stream=True)[1]
+        deltas = [c for e in events(text) for c in e["choices"][0]["delta"].get("tool_calls", [])]
+        check(deltas[0]["function"]["name"] == "get_time" and
+              "".join(d["function"]["arguments"] for d in deltas) == '{"x": 1}', "as a stream", text)
+        b = client.post("/v1/messages", {
+            "max_tokens": 500, "messages": talk, "tool_choice": {"type": "tool", "name": "get_time"},
+            "tools": [{"name": "get_time", "input_schema": {"type": "object"}}]})[1]
+        check(b["stop_reason"] == "tool_use" and b["content"][0]["input"] == {"x": 1}, "by Anthropic's API", b)
+        b = client.post("/v1/responses", {
+            "max_output_tokens": 500, "input": "?", "tool_choice": "required",
+            "tools": [{"type": "function", "name": "get_time", "parameters": {"type": "object"}}]})[1]
+        check(b["output"][0]["type"] == "function_call" and b["output"][0]["name"] == "get_time",
+              "one of one tool", b)
+        b = client.chat(talk, tools=tools_of("get_time", "get_weather"), tool_choice="required",
+                        max_tokens=500)[1]
+        check(b["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "get_weather",
+              "one of several", b)
+        talk += [a["choices"][0]["message"], {"role": "tool", "tool_call_id": call["id"], "content": "2"}]
+        b = client.chat(talk, tools=tools, max_tokens=500)[1]
+        check(b["choices"][0]["message"]["content"] == "It is 2.", "its result", b)
+        for name, choice in (("no such tool", {"type": "function", "function": {"name": "get"}}),
+                             ("no tools", "required")):
+            status, b = client.chat("?", tools=tools if name == "no such tool" else [], tool_choice=choice)
+            check(status == 400 and b["error"]["param"] == "tool_choice", name, b)
+    turns = list(turns_of(path).values())
+    check(prompt_of(turns[0]).endswith(begin) and turns[0]["forced"] ==
+          len(begin) - len("<|im_start|>assistant\n"), "what is forced is of the prompt", turns[0])
+    check(prompt_of(turns[4]).endswith("\n{\"name\": \"get_") and "forced" in turns[4], "as much as all have")
+    check(turns[5].get("parent") in (turns[0]["turn"], turns[1]["turn"]) and "forced" not in turns[5],
+          "the conversation goes on behind it", turns[5])
+    path.unlink()
+    with gateway(TNK, service, *hermes) as g:
+        status, a = Client(g.url).chat(talk[:1], tools=tools, tool_choice=named, max_tokens=4)
+        check(status == 200 and a["usage"]["completion_tokens"] <= 4, "of a model that knows nothing", a)
+    turn = list(turns_of(path).values())[0]
+    check(prompt_of(turn).endswith(begin) and not not_drawn(path, pathlib.Path(folder) / "drawn"),
+          "its tokens are what was drawn", turn)
+    for what in (("--template", "plain"), ("--template", template)):
+        with gateway(TNK, service, *what) as g:
+            status, a = Client(g.url).chat("?", tools=tools, tool_choice="required")
+            check(status == 400 and "cannot be forced" in a["error"]["message"], f"not with {what}", a)
+
+
+def begins_and_ends(folder):
+    """Answers begin where the prompt has left them, and end where theirs end."""
+    template = pathlib.Path(folder) / "thinking.jinja"
+    template.write_text("{% for m in messages %}{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}"
+                        "{% if add_generation_prompt %}assistant: <think>\n{% endif %}")
+    said = ["hm\n</think>\n\nYes."]
+    with local(TNK, "--stub", "--stub-answers", answers(folder, said)) as stub:
+        with gateway(TNK, stub, "--renderer", "qwen3", "--template", template) as g:
+            a = Client(g.url).chat("?", max_tokens=500)[1]["choices"][0]["message"]
+            check(a.get("reasoning_content", "").strip() == "hm" and a["content"] == "Yes.",
+                  "the prompt has opened the thoughts", a)
+    said = ["one\n\nUser: two"]
+    with local(TNK, "--stub", "--stub-answers", answers(folder, said)) as stub:
+        with gateway(TNK, stub, "--template", template) as g:
+            client = Client(g.url)
+            a = client.chat("?", max_tokens=500)[1]
+            check(a["choices"][0]["message"]["content"] == said[0], "of another template than the plain one", a)
+            a = client.post("/v1/completions", {"prompt": "?", "max_tokens": 500})[1]
+            check(a["choices"][0]["text"] == said[0], "a plain text has no end", a)
+        with gateway(TNK, stub) as g:
+            a = Client(g.url).chat("?", max_tokens=500)[1]
+            check(a["choices"][0]["message"]["content"] == "one", "of the plain one", a)
+
+
+def stops(folder):
+    """Also where the service samples on, as it knows no texts of its ids."""
+    path = pathlib.Path(folder) / "stopped"
+    config = pathlib.Path(folder) / "tokenizer_config.json"
+    config.write_text(json.dumps({"eos_token": "<|im_end|>", "chat_template": CALLING}))
+    said = ["one<|im_end|>\n<|im_start|>user\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"]
+    with local(TNK, "--stub", "--stub-answers", answers(folder, said)) as stub, \
+            gateway(TNK, stub, "--renderer", "qwen3", "--template", config, "--record", path) as g:
+        client = Client(g.url)
+        a = client.chat("?", max_tokens=20)[1]["choices"][0]
+        check(a["message"]["content"] == "one" and a["finish_reason"] == "stop", "what the template ends with", a)
+        a = client.chat("?", max_tokens=20, stop=["ne<", "e<|", "zz"])[1]
+        check(a["choices"][0]["message"]["content"] == "o" and a["usage"]["completion_tokens"] == 4,
+              "the first end of those of the client", a)
+        a = client.post("/v1/completions", {"prompt": "?", "max_tokens": 20, "stop": "|im"})[1]["choices"][0]
+        check(a["text"] == "one<" and a["finish_reason"] == "stop", "in a plain text", a)
+        a = client.chat("?", max_tokens=20, stop=["o"])[1]
+        check(a["choices"][0]["message"]["content"] == "", "as ids, where each is one", a)
+    sampled = [bytes(t["sampled"]).decode() for t in turns_of(path).values()]
+    check(sampled == ["one<|im_end|>", "one<", "one<|im", "o"], "what is behind is in no turn", sampled)
+
+
 def nests(folder):
     """Arguments as deep as JSON may be are deeper still in a record."""
     deep = "[" * 60 + "]" * 60
@@ -295,9 +423,12 @@ def main():
             goes_on(service, folder)
             changes_weights(service, folder)
             sees_nothing(service, folder)
+            forces_calls(service, folder)
             speaks_of_other_ids(service, folder)
             check(not not_drawn(pathlib.Path(folder) / "record", log), "all of it is what was drawn")
         calls_tools(folder)
+        begins_and_ends(folder)
+        stops(folder)
         nests(folder)
     plan()
 

@@ -61,7 +61,11 @@ TEST(what_cannot_be_done_is_refused_by_name) {
       {TNK__GW_CHAT, "{\"functions\":[{}]}", "functions"},
       {TNK__GW_CHAT, "{\"logit_bias\":{\"1\":2}}", "logit_bias"},
       {TNK__GW_CHAT, "{\"top_logprobs\":2}", "top_logprobs"},
-      {TNK__GW_CHAT, "{\"tool_choice\":\"required\"}", "tool_choice"},
+      {TNK__GW_CHAT, "{\"tool_choice\":\"any\"}", "tool_choice"},
+      {TNK__GW_CHAT, "{\"tool_choice\":{\"type\":\"function\"}}",
+       "tool_choice"},
+      {TNK__GW_CHAT, "{\"tool_choice\":{\"type\":\"allowed_tools\"}}",
+       "tool_choice"},
       {TNK__GW_CHAT, "{\"response_format\":{\"type\":\"json_object\"}}",
        "response_format"},
       {TNK__GW_CHAT, "{\"modalities\":[\"text\",\"audio\"]}", "modalities"},
@@ -75,7 +79,8 @@ TEST(what_cannot_be_done_is_refused_by_name) {
       {TNK__GW_RESPONSE, "{\"previous_response_id\":1}",
        "previous_response_id"},
       {TNK__GW_MESSAGE, "{}", "max_tokens"},
-      {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"tool_choice\":{\"type\":\"any\"}}",
+      {TNK__GW_MESSAGE,
+       "{\"max_tokens\":1,\"tool_choice\":{\"type\":\"required\"}}",
        "tool_choice"},
       {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"container\":\"c\"}", "container"},
       {TNK__GW_MESSAGE,
@@ -98,6 +103,67 @@ TEST(what_cannot_be_done_is_refused_by_name) {
     CHECK_STR(fault.param, refused[i].param);
     tnk__gw_ask_drop(&ask);
   }
+}
+
+/* Each API has its own words for a call that must be. */
+TEST(a_call_is_asked_for) {
+  static const struct {
+    tnk__gw_api_t api;
+    tnk__gw_force_t force;
+    const char *body;
+  } cases[] = {
+      {TNK__GW_CHAT, TNK__GW_FORCE_NOTHING, "{\"tool_choice\":\"auto\"}"},
+      {TNK__GW_CHAT, TNK__GW_FORCE_ANY, "{\"tool_choice\":\"required\"}"},
+      {TNK__GW_CHAT, TNK__GW_FORCE_NAMED,
+       "{\"tool_choice\":{\"type\":\"function\",\"function\":"
+       "{\"name\":\"f\"}}}"},
+      {TNK__GW_COMPLETION, TNK__GW_FORCE_NOTHING,
+       "{\"tool_choice\":\"required\"}"},
+      {TNK__GW_RESPONSE, TNK__GW_FORCE_ANY, "{\"tool_choice\":\"required\"}"},
+      {TNK__GW_RESPONSE, TNK__GW_FORCE_NAMED,
+       "{\"tool_choice\":{\"type\":\"function\",\"name\":\"f\"}}"},
+      {TNK__GW_MESSAGE, TNK__GW_FORCE_ANY,
+       "{\"max_tokens\":1,\"tool_choice\":{\"type\":\"any\"}}"},
+      {TNK__GW_MESSAGE, TNK__GW_FORCE_NAMED,
+       "{\"max_tokens\":1,\"tool_choice\":{\"type\":\"tool\",\"name\":"
+       "\"f\"}}"}};
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    tnk__gw_fault_t fault;
+    tnk__gw_ask_t ask;
+
+    CHECK_INT(read_ask(&ask, cases[i].api, cases[i].body, &fault), 0);
+    CHECK_INT(ask.force, cases[i].force);
+    if (cases[i].force == TNK__GW_FORCE_NAMED)
+      CHECK_STR(ask.forced_name, "f");
+    else
+      CHECK(ask.forced_name == NULL);
+    tnk__gw_ask_drop(&ask);
+  }
+}
+
+/* It says what else can be done. */
+TEST(a_form_is_refused_with_its_reason) {
+  tnk__gw_fault_t fault;
+  tnk__gw_ask_t ask;
+
+  CHECK_INT(read_ask(&ask, TNK__GW_CHAT,
+                     "{\"response_format\":{\"type\":\"json_schema\"}}",
+                     &fault),
+            -1);
+  CHECK_STR(fault.text,
+            "response_format: \"json_schema\" is not supported here, as "
+            "nothing keeps what is sampled to a form; ask for it in a message, "
+            "or by a tool");
+  tnk__gw_ask_drop(&ask);
+  CHECK_INT(read_ask(&ask, TNK__GW_CHAT,
+                     "{\"response_format\":{\"type\":\"text\"}}", &fault),
+            0);
+  tnk__gw_ask_drop(&ask);
+  CHECK_INT(read_ask(&ask, TNK__GW_RESPONSE,
+                     "{\"text\":{\"format\":{\"type\":\"text\"}}}", &fault),
+            0);
+  tnk__gw_ask_drop(&ask);
 }
 
 TEST(names_of_answers_are_numbers) {

@@ -27,7 +27,7 @@ static struct {
   cli_tokenizer_t which;
   cli_texts_t sets;
   int64_t port, max_tokens;
-  int only_rewarded, exit_with_stdin;
+  int only_rewarded, exit_with_stdin, syncs;
 } args = {.max_tokens = 1024};
 
 static const cli_option_t options[] = {
@@ -70,8 +70,12 @@ static const cli_option_t options[] = {
      .value = "FILE",
      .text = &args.record,
      .offer = CLI_OFFER_FILES,
-     .help = "Record every token here, on the disk before it is answered; what "
-             "is there already is gone on with."},
+     .help = "Record every token here, written before it is answered; what is "
+             "there already is gone on with."},
+    {.name = "sync",
+     .flag = &args.syncs,
+     .help = "With --record: on the disk before it is answered, for a machine "
+             "that may lose its power; each answer waits for the disk."},
     {.name = "name",
      .value = "NAME",
      .text = &args.name,
@@ -130,6 +134,8 @@ static const char *check(const cli_t *cli) {
     return "--model says what to sample from";
   if (args.only_rewarded)
     return "--rewarded goes with --datums";
+  if (args.syncs && args.record == NULL)
+    return "--sync goes with --record";
   if ((args.tls_cert == NULL) != (args.tls_key == NULL))
     return "--tls-cert and --tls-key go together";
   if (args.renderer != NULL && tnk_chat_find(args.renderer) == NULL)
@@ -257,7 +263,8 @@ static int open_gateway(work_t *work) {
                              .port = (int32_t)args.port,
                              .max_tokens = (int32_t)args.max_tokens,
                              .tls_cert = args.tls_cert,
-                             .tls_key = args.tls_key};
+                             .tls_key = args.tls_key,
+                             .record_sync = args.syncs ? TNK_YES : TNK_NO};
   char why[512] = "";
   int status = set_variables(work, renderer);
   int err;

@@ -13,7 +13,8 @@
 #include "base/alloc.h"
 #include "tnk/error.h"
 
-/* There are two buffers: `ready` takes lines, `busy` is on its way. */
+/* There are two buffers: `ready` takes lines, `busy` is on its way. When it
+ * closes the last write goes on to the disk, with all those before it. */
 enum {
   MAX_READY = 256 << 20,
   MAX_LINE = 128 << 20,
@@ -25,7 +26,10 @@ struct tnk__gw_journal {
   const tnk_allocator_t *alloc;
   uv_loop_t *loop;
   int fd;           /* -1: nothing is kept */
-  uint64_t n_safe;  /* bytes that are on the disk, */
+  int syncs;        /* written means on the disk */
+  int is_unsynced;  /* some of what is written may not be there */
+  int with_sync;    /* the write under way goes there */
+  uint64_t n_safe;  /* bytes that are written, */
   uint64_t n_added; /* of those that were added */
   tnk__buf_t ready;
   tnk__buf_t busy;
@@ -69,7 +73,7 @@ static void on_work(uv_work_t *work) {
     }
     at += (size_t)n;
   }
-  if (to_disk(journal->fd) != 0)
+  if (journal->with_sync && to_disk(journal->fd) != 0)
     journal->write_err = errno;
 }
 
@@ -114,6 +118,7 @@ static void on_written(uv_work_t *work, int status) {
     journal->err = TNK_EFILE;
   else
     journal->n_safe += journal->busy.len;
+  journal->is_unsynced = !journal->with_sync;
   if (journal->busy.cap > KEEP_CAPACITY)
     tnk__buf_deinit(&journal->busy);
   else
@@ -127,11 +132,13 @@ static void on_written(uv_work_t *work, int status) {
 static void write_ready(tnk__gw_journal_t *journal) {
   tnk__buf_t ready = journal->ready;
 
-  if (journal->is_writing || journal->err != TNK_OK || ready.len == 0)
+  if (journal->is_writing || journal->err != TNK_OK ||
+      (ready.len == 0 && !(journal->is_closing && journal->is_unsynced)))
     return;
   journal->ready = journal->busy;
   journal->busy = ready;
   journal->is_writing = 1;
+  journal->with_sync = journal->syncs || journal->is_closing;
   if (uv_queue_work(journal->loop, &journal->work, on_work, on_written) == 0)
     return;
   journal->is_writing = 0;
@@ -182,7 +189,7 @@ void tnk__gw_journal_leave(tnk__gw_waiter_t *waiter) {
   tnk__list_remove(&waiter->link);
 }
 
-/* What is not on the disk yet; NULL: it is. */
+/* What is not written yet; NULL: it is. */
 static const uint8_t *in_memory(const tnk__gw_journal_t *journal,
                                 uint64_t offset) {
   size_t at = (size_t)(offset - journal->n_safe);
@@ -344,8 +351,8 @@ static int open_file(tnk__gw_journal_t *journal, const char *path, char *why,
 
 int tnk__gw_journal_open(tnk__gw_journal_t **out, uv_loop_t *loop,
                          const tnk_allocator_t *alloc, const char *path,
-                         tnk__gw_line_cb on_line, void *user, char *why,
-                         size_t n_why) {
+                         int syncs, tnk__gw_line_cb on_line, void *user,
+                         char *why, size_t n_why) {
   tnk__gw_journal_t *journal = tnk__calloc(alloc, 1, sizeof(*journal));
   int err;
 
@@ -356,6 +363,7 @@ int tnk__gw_journal_open(tnk__gw_journal_t **out, uv_loop_t *loop,
     return TNK_ENOMEM;
   journal->alloc = alloc;
   journal->loop = loop;
+  journal->syncs = syncs;
   journal->fd = -1;
   tnk__list_init(&journal->waiters);
   tnk__buf_init(&journal->ready, alloc, MAX_READY);
@@ -378,8 +386,8 @@ void tnk__gw_journal_close(tnk__gw_journal_t *journal,
                            void (*closed)(void *user), void *user) {
   journal->closed = closed;
   journal->closed_user = user;
-  write_ready(journal);
   journal->is_closing = 1;
+  write_ready(journal);
   if (!journal->is_writing)
     free_journal(journal);
 }

@@ -69,6 +69,8 @@ int tnk__gw_line_turn(const tnk__gw_turn_new_t *turn, uint64_t number,
   tnk__json_put_text(&w, "end", turn->end);
   tnk__json_key(&w, "prompt");
   tnk__json_int32s(&w, turn->prompt, turn->n_prompt);
+  if (turn->n_forced > 0)
+    tnk__json_put_int(&w, "forced", (int64_t)turn->n_forced);
   tnk__json_key(&w, "sampled");
   tnk__json_int32s(&w, turn->sampled, turn->n_sampled);
   put_floats(&w, "logprobs", turn->logprobs, turn->n_sampled);

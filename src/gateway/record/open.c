@@ -173,8 +173,8 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
   tnk__list_init(&record->sessions);
   tnk__list_init(&record->recent);
   err = tnk__gw_journal_open(&record->journal, options->loop, record->alloc,
-                             options->path, on_line, record, options->why,
-                             options->n_why);
+                             options->path, options->syncs, on_line, record,
+                             options->why, options->n_why);
   record->path = record->why = NULL;
   record->n_why = 0;
   if (err != TNK_OK) {

@@ -20,6 +20,7 @@ typedef struct {
   const tnk_allocator_t *alloc;
   uv_loop_t *loop;   /* NULL: only to be read */
   const char *path;  /* NULL: nothing is written down */
+  int syncs;         /* what is answered is on the disk, see journal.h */
   size_t max_memory; /* of ids, in bytes; 0: 256 MiB */
   size_t max_turns;  /* known at a time; 0: 2^20 */
   uint64_t first;    /* number of the first turn, unless there are later ones */

@@ -27,6 +27,7 @@ typedef struct {
   const char *api;             /* for people */
   const int32_t *prompt;       /* behind the parent's ids */
   size_t n_prompt;
+  size_t n_forced; /* ids at its end that begin a call, for people */
   const int32_t *sampled;
   const float *logprobs; /* NULL: the service gave none */
   size_t n_sampled;

@@ -229,7 +229,10 @@ static int check_form(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
 
   if (kind != NULL && strcmp(kind, "text") != 0)
     return tnk__gw_fault(fault, 400, places[ask->api].name,
-                         "a format of \"%.60s\" is not supported here", kind);
+                         "%s: \"%.40s\" is not supported here, as nothing "
+                         "keeps what is sampled to a form; ask for it in a "
+                         "message, or by a tool",
+                         places[ask->api].name, kind);
   for (size_t i = 0; i < json_array_size(modalities); i++) {
     const char *name = json_string_value(json_array_get(modalities, i));
 
@@ -239,20 +242,38 @@ static int check_form(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   return 0;
 }
 
-/* Nobody can make a model call a tool; that it may is all that can be told. */
+/* The name of the tool that is to be called; NULL: the choice is another. */
+static const char *forced_name(const tnk__gw_ask_t *ask, const json_t *choice) {
+  const char *kind = ask->api == TNK__GW_MESSAGE ? "tool" : "function";
+  const char *type = tnk__json_str(choice, "type");
+
+  if (type == NULL || strcmp(type, kind) != 0)
+    return NULL;
+  return tnk__json_str(
+      ask->api == TNK__GW_CHAT ? json_object_get(choice, "function") : choice,
+      "name");
+}
+
 static int read_tool_choice(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   const json_t *choice = json_object_get(ask->body, "tool_choice");
-  const char *word = json_is_object(choice)
-                         ? json_string_value(json_object_get(choice, "type"))
-                         : json_string_value(choice);
+  const char *any = ask->api == TNK__GW_MESSAGE ? "any" : "required";
+  const char *word = json_is_object(choice) ? tnk__json_str(choice, "type")
+                                            : json_string_value(choice);
 
-  if (choice == NULL || json_is_null(choice))
+  if (ask->api == TNK__GW_COMPLETION || choice == NULL || json_is_null(choice))
     return 0;
-  if (word != NULL && strcmp(word, "none") == 0)
+  ask->forced_name = forced_name(ask, choice);
+  if (ask->forced_name != NULL)
+    ask->force = TNK__GW_FORCE_NAMED;
+  else if (word != NULL && strcmp(word, any) == 0)
+    ask->force = TNK__GW_FORCE_ANY;
+  else if (word != NULL && strcmp(word, "none") == 0)
     ask->no_tools = 1;
   else if (word == NULL || strcmp(word, "auto") != 0)
     return tnk__gw_fault(fault, 400, "tool_choice",
-                         "tool_choice: only auto and none are supported here");
+                         "tool_choice: only auto, none, %s and the name of a "
+                         "tool are supported here",
+                         any);
   return 0;
 }
 

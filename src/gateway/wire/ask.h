@@ -18,6 +18,13 @@ enum {
   TNK__GW_MAX_TOP = 20 /* likeliest tokens a place */
 };
 
+/* Whether the answer is to be a call. */
+typedef enum {
+  TNK__GW_FORCE_NOTHING = 0,
+  TNK__GW_FORCE_ANY, /* of any tool */
+  TNK__GW_FORCE_NAMED
+} tnk__gw_force_t;
+
 typedef struct {
   tnk__gw_api_t api;
   json_t *body;         /* texts below lie in it */
@@ -36,6 +43,8 @@ typedef struct {
   int with_logprobs;
   int64_t n_top;
   int no_tools; /* tools are told, and not to be called */
+  tnk__gw_force_t force;
+  const char *forced_name; /* the tool that is to be called, or NULL */
 } tnk__gw_ask_t;
 
 /* Read a body. 0, or -1 with the reason in `fault`; to be dropped either way.

@@ -1,0 +1,111 @@
+#include "gateway/talk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tnk/error.h"
+
+static int no_memory(tnk__gw_fault_t *fault) {
+  return tnk__gw_fault(fault, 500, NULL, "out of memory");
+}
+
+int tnk__gw_talk_failed(const tnk_chat_error_t *error, tnk__gw_fault_t *fault) {
+  return tnk__gw_fault(fault, error->code == TNK_ENOMEM ? 500 : 400, NULL, "%s",
+                       error->text);
+}
+
+int tnk__gw_talk_read(const tnk__gw_job_t *job, tnk_chat_shape_t shape,
+                      const char *json, size_t n, tnk_chat_t **out,
+                      tnk__gw_fault_t *fault) {
+  tnk_chat_error_t error = {0};
+
+  *out = tnk_chat_new(&job->gateway->alloc);
+  if (*out == NULL)
+    return no_memory(fault);
+  if (tnk_chat_read(*out, shape, json, n, &error) == TNK_OK)
+    return 0;
+  tnk_chat_free(*out);
+  *out = NULL;
+  return tnk__gw_talk_failed(&error, fault);
+}
+
+int tnk__gw_talk_make(const tnk__gw_job_t *job, const json_t *doc,
+                      tnk_chat_t **out, tnk__gw_fault_t *fault) {
+  char *text = json_dumps(doc, JSON_COMPACT);
+  int err;
+
+  *out = NULL;
+  if (text == NULL)
+    return no_memory(fault);
+  err =
+      tnk__gw_talk_read(job, TNK_CHAT_TEMPLATE, text, strlen(text), out, fault);
+  free(text);
+  return err;
+}
+
+static int set_all(tnk_chat_t *chat, const json_t *variables,
+                   tnk__gw_fault_t *fault) {
+  tnk_chat_error_t error = {0};
+  const char *name;
+  json_t *value;
+
+  json_object_foreach((json_t *)(uintptr_t)variables, name, value) {
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    int err =
+        text != NULL ? tnk_chat_set(chat, name, text, &error) : TNK_ENOMEM;
+
+    free(text);
+    if (err != TNK_OK)
+      return text != NULL ? tnk__gw_talk_failed(&error, fault)
+                          : no_memory(fault);
+  }
+  return 0;
+}
+
+int tnk__gw_talk_set(const tnk__gw_job_t *job, tnk_chat_t *chat,
+                     tnk__gw_fault_t *fault) {
+  const json_t *own = json_object_get(job->ask.body, "chat_template_kwargs");
+
+  return set_all(chat, job->gateway->variables, fault) == 0
+             ? set_all(chat, own, fault)
+             : -1;
+}
+
+int tnk__gw_talk_parser(const tnk__gw_job_t *job, tnk_chat_parser_t **out,
+                        tnk__gw_fault_t *fault) {
+  static const char *const none[] = {NULL};
+  const tnk_gateway_t *gateway = job->gateway;
+  const tnk_chat_family_t family =
+      job->ask.api != TNK__GW_COMPLETION ? gateway->family : TNK_CHAT_PLAIN;
+  size_t n = job->ids.len / sizeof(int32_t) - job->n_forced;
+  tnk_chat_error_t error = {0};
+  int err = tnk_chat_parser_open(out, family, &gateway->tokenizer, job->chat,
+                                 &gateway->alloc, &error);
+
+  if (err != TNK_OK)
+    return tnk__gw_fault(fault, 500, NULL, "%s", error.text);
+  /* The stop of the plain family is that of the plain template alone. */
+  err =
+      tnk_chat_parser_prompt(*out, (const int32_t *)(const void *)job->ids.data,
+                             n, family == TNK_CHAT_PLAIN ? none : NULL);
+  if (err == TNK_OK)
+    return 0;
+  tnk_chat_parser_free(*out);
+  *out = NULL;
+  return tnk__gw_fault(fault, 500, NULL, "the prompt cannot be read: %s",
+                       tnk_strerror(err));
+}
+
+static int64_t now_s(void *user) {
+  uv_timeval64_t now;
+
+  (void)user;
+  return uv_gettimeofday(&now) == 0 ? now.tv_sec : 0;
+}
+
+tnk_chat_options_t tnk__gw_talk_options(void) {
+  tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
+
+  options.now_s = now_s;
+  return options;
+}
