@@ -174,7 +174,10 @@ typedef int (*tnk_gateway_line_cb)(void *user, const char *line, size_t n);
  * Hand out what was recorded as examples to train on, one for each branch of a
  * conversation, as GET /tnk/datums gives them: lines of JSON that tnk lint
  * reads, with the sampled tokens as targets, their log-probabilities, and
- * rewards as advantages.
+ * rewards as advantages. Beside them: "session"; "turns", of each the number,
+ * the version of the weights, the reward, and which targets it has sampled
+ * ("offset", "length"); and where the service has named all sequences, the
+ * spans of tnk_datum_t, as "model_input_spans" and "loss_fn_input_spans".
  *
  * @param gateway   What has recorded.
  * @param session   Its name; NULL: all of them.

@@ -41,7 +41,11 @@ static const char whole[] =
     "\"target_tokens\":{\"data\":[5,6,7],\"dtype\":\"int64\"},"
     "\"sparse\":{\"data\":[0.5,1],\"dtype\":\"float32\",\"shape\":[2,3],"
     "\"sparse_crow_indices\":[0,1,2],\"sparse_col_indices\":[2,0]},"
-    "\"scale\":{\"data\":[2],\"dtype\":\"float32\",\"shape\":[]}}}";
+    "\"scale\":{\"data\":[2],\"dtype\":\"float32\",\"shape\":[]}},"
+    "\"model_input_spans\":[{\"kind\":\"prompt\",\"sequence_id\":\"p\","
+    "\"length\":2},{\"kind\":\"sampled\",\"sequence_id\":\"q\",\"offset\":4,"
+    "\"length\":1}],\"loss_fn_input_spans\":[{\"kind\":"
+    "\"sampled\",\"sequence_id\":\"q\",\"length\":3}],\"turns\":[{}]}";
 
 TEST(datum_json_reads_every_form) {
   const tnk_loss_input_t *input;
@@ -88,6 +92,10 @@ TEST(datum_json_reads_every_form) {
   "{\"model_input\":{\"chunks\":[" json "]},\"loss_fn_inputs\":{}}"
 #define TENSOR(json)                                                           \
   "{\"model_input\":{\"chunks\":[]},\"loss_fn_inputs\":{\"w\":" json "}}"
+
+#define SPANS(json)                                                            \
+  "{\"model_input\":{\"chunks\":[]},\"loss_fn_inputs\":{},"                    \
+  "\"model_input_spans\":" json "}"
 
 static const char *const places[][2] = {
     {"[]", "it is not an object"},
@@ -145,7 +153,38 @@ static const char *const places[][2] = {
             "\"sparse_crow_indices\":[0],\"sparse_col_indices\":[1]}"),
      "loss_fn_inputs.w.sparse_col_indices must have as many entries as "
      "data"},
+    {SPANS("1"), "model_input_spans is not an array"},
+    {SPANS("[1]"),
+     "model_input_spans[0].kind is neither \"prompt\" nor \"sampled\""},
+    {SPANS("[{\"kind\":\"x\"}]"),
+     "model_input_spans[0].kind is neither \"prompt\" nor \"sampled\""},
+    {SPANS("[{\"kind\":\"prompt\"}]"),
+     "model_input_spans[0] has no text \"sequence_id\""},
+    {SPANS("[{\"kind\":\"prompt\",\"sequence_id\":\"p\",\"offset\":-1}]"),
+     "model_input_spans[0].offset is not a number of tokens"},
+    {SPANS("[{\"kind\":\"sampled\",\"sequence_id\":\"p\"}]"),
+     "model_input_spans[0].length is not a number of tokens"},
 };
+
+TEST(datum_json_reads_provenance) {
+  const tnk_span_t *spans;
+  example_t e;
+
+  CHECK_INT(read_example(&e, whole), TNK_OK);
+  CHECK_INT(e.datum.n_input_spans, 2);
+  spans = e.datum.input_spans;
+  CHECK_INT(spans[0].kind, TNK_SPAN_PROMPT);
+  CHECK_STR(spans[0].sequence_id, "p");
+  CHECK_INT(spans[0].offset, 0);
+  CHECK_INT(spans[0].length, 2);
+  CHECK_INT(spans[1].kind, TNK_SPAN_SAMPLED);
+  CHECK_STR(spans[1].sequence_id, "q");
+  CHECK_INT(spans[1].offset, 4);
+  CHECK_INT(spans[1].length, 1);
+  CHECK_INT(e.datum.n_loss_input_spans, 1);
+  CHECK_INT(e.datum.loss_input_spans[0].length, 3);
+  drop(&e);
+}
 
 TEST(datum_json_names_the_place) {
   for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

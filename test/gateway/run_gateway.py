@@ -387,7 +387,28 @@ def changes_weights(service, folder):
         client.chat("hi")
         check(client.post("/tnk/sampler", {"model_path": "nothing"})[0] == 400, "none there")
         check(client.chat("hi")[0] == 200, "those of before stay")
-    check([t["version"] for t in turns_of(path).values()] == [1, 2, 2], "each turn knows its weights")
+        talk = [{"role": "user", "content": "hi"}]
+        a = client.chat(talk, path="/s/two/v1/chat/completions")[1]["choices"][0]["message"]
+        client.post("/tnk/sampler", {"base_model": "tnk/byte-lm"})
+        client.chat(talk + [a, talk[0]], path="/s/two/v1/chat/completions")
+        line = client.ask("GET", "/s/two/tnk/datums")[1]
+        datum = json.loads(line)
+    turns = list(turns_of(path).values())
+    check([t["version"] for t in turns] == [1, 2, 2, 2, turns[-1]["version"]] and turns[-1]["version"] > 2,
+          "each turn knows its weights", turns)
+    check([(t["turn"], t["version"]) for t in datum["turns"]] == [(t["turn"], t["version"]) for t in turns[-2:]],
+          "each token of an example", datum)
+    tokens = datum["loss_fn_inputs"]["target_tokens"]["data"]
+    check([tokens[t["offset"]:][:t["length"]] for t in datum["turns"]] == [t["sampled"] for t in turns[-2:]],
+          "by its place", datum)
+    check({s["sequence_id"] for s in datum["loss_fn_input_spans"]} == {t["sequence"] for t in turns[-2:]},
+          "and where it is from", datum)
+    for what, name in (("as it is", None), ("one too long", "loss_fn_input_spans")):
+        if name:
+            datum[name][0]["length"] += 1
+        done = subprocess.run([TNK, "lint", "--loss", "stable_reinforce", "-"], input=json.dumps(datum) + "\n",
+                              capture_output=True, text=True, timeout=60)
+        check(done.returncode == (1 if name else 0), f"tnk lint reads it {what}", done)
     with gateway(TNK, service, "--record", path) as g:
         Client(g.url).chat("hi")
     check(list(turns_of(path).values())[-1]["version"] > 2, "numbers go on")

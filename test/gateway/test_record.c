@@ -1,5 +1,6 @@
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ typedef struct {
   char path[64];
   tnk__gw_record_t *record;
   char why[256];
+  int syncs;
   int n_closed;
 } rig_t;
 
@@ -26,6 +28,7 @@ static int open_record(rig_t *rig, int has_file, size_t max_memory,
   const tnk__gw_record_options_t options = {.alloc = test_allocator(),
                                             .loop = &rig->loop,
                                             .path = has_file ? rig->path : NULL,
+                                            .syncs = rig->syncs,
                                             .max_memory = max_memory,
                                             .max_turns = max_turns,
                                             .first = 100,
@@ -69,6 +72,10 @@ static void rig_close(rig_t *rig) {
 static int32_t ids[4096];
 static float logprobs[4096];
 
+/* Of what is added: the weights, and the service's id; NULL: it gives none. */
+static uint32_t version = 1;
+static const char *sequence;
+
 static int add(rig_t *rig, const char *session, tnk__gw_turn_t *parent,
                uint64_t key, int32_t first, size_t n_prompt, size_t n_sampled,
                tnk__gw_turn_t **out) {
@@ -84,7 +91,8 @@ static int add(rig_t *rig, const char *session, tnk__gw_turn_t *parent,
                              .logprobs = logprobs,
                              .n_sampled = n_sampled,
                              .end = "stop",
-                             .version = 1,
+                             .sequence = sequence,
+                             .version = version,
                              .messages = messages};
   int err;
 
@@ -318,6 +326,55 @@ TEST(lines_are_on_the_disk_before_who_waits_goes_on) {
   CHECK_INT(waits[1].err, TNK_OK);
   CHECK_INT(waits[0].n + waits[1].n, 2);
   close_record(&rig);
+  rig_close(&rig);
+}
+
+/* In place of the one of the C library; any thread. */
+static atomic_int n_syncs;
+
+int fdatasync(int fd) {
+  n_syncs++;
+  return fsync(fd);
+}
+
+static void add_and_wait(rig_t *rig, uint64_t key) {
+  wait_t wait = {.waiter.done = on_done};
+
+  added(rig, "a", NULL, key, 10);
+  CHECK_INT(
+      tnk__gw_journal_wait(tnk__gw_record_journal(rig->record), &wait.waiter),
+      0);
+  while (wait.n == 0)
+    uv_run(&rig->loop, UV_RUN_ONCE);
+  CHECK_INT(wait.err, TNK_OK);
+}
+
+/* What is written survives the process; the disk is waited for where that is
+ * asked for, and at the end. */
+TEST(lines_go_to_the_disk_as_is_asked_for) {
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  add_and_wait(&rig, 1);
+  CHECK_INT(n_lines(rig.path), 1);
+  add_and_wait(&rig, 2);
+  CHECK_INT(n_lines(rig.path), 2);
+  CHECK_INT(n_syncs, 0);
+  close_record(&rig);
+  CHECK_INT(n_syncs, 1);
+  /* Of nothing new there is nothing to write. */
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  close_record(&rig);
+  CHECK_INT(n_syncs, 1);
+  rig.syncs = 1;
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  add_and_wait(&rig, 3);
+  CHECK_INT(n_syncs, 2);
+  add_and_wait(&rig, 4);
+  CHECK_INT(n_syncs, 3);
+  close_record(&rig);
+  CHECK_INT(n_syncs, 3);
   rig_close(&rig);
 }
 
@@ -559,6 +616,80 @@ TEST(examples_have_rewards_once) {
   for (size_t i = 0; i < told.n; i++)
     json_decref(told.lines[i]);
   close_record(&rig);
+  rig_close(&rig);
+}
+
+static char *text_of(const json_t *line, const char *name) {
+  char *text = json_dumps(json_object_get(line, name),
+                          JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+
+  CHECK(text != NULL);
+  return text;
+}
+
+static void check_member(const json_t *line, const char *name,
+                         const char *expected) {
+  char *text = text_of(line, name);
+
+  CHECK_STR(text, expected);
+  free(text);
+}
+
+/* A conversation of two turns; the ids of the service are these. */
+static void tell_two_turns(rig_t *rig, const char *first, const char *second,
+                           told_t *told) {
+  const tnk__gw_datum_options_t all = {0};
+  tnk__gw_turn_t *turn;
+
+  told->n = 0;
+  CHECK_INT(open_record(rig, 0, 0, 0), TNK_OK);
+  version = 3;
+  sequence = first;
+  turn = added(rig, "a", NULL, 1, 10);
+  version = 4;
+  sequence = second;
+  turn = added(rig, "a", turn, 2, 20);
+  version = 1;
+  sequence = NULL;
+  CHECK_INT(tnk__gw_record_reward(rig->record, turn, 0.5), TNK_OK);
+  CHECK_INT(tnk__gw_datums(rig->record, NULL, &all, put, told), TNK_OK);
+  CHECK_INT(told->n, 1);
+  close_record(rig);
+}
+
+/* Both lists tile: the input lacks the last token, the targets the first. */
+TEST(examples_say_where_their_tokens_are_from) {
+  told_t told;
+  rig_t rig;
+
+  rig_open(&rig);
+  tell_two_turns(&rig, "p", "q", &told);
+  check_member(told.lines[0], "session", "\"a\"");
+  check_member(told.lines[0], "turns",
+               "[{\"length\":2,\"offset\":2,\"turn\":100,\"version\":3},"
+               "{\"length\":2,\"offset\":7,\"reward\":0.5,\"turn\":101,"
+               "\"version\":4}]");
+  check_member(
+      told.lines[0], "model_input_spans",
+      "[{\"kind\":\"prompt\",\"length\":3,\"offset\":0,\"sequence_id\":\"p\"},"
+      "{\"kind\":\"sampled\",\"length\":2,\"offset\":0,\"sequence_id\":\"p\"},"
+      "{\"kind\":\"prompt\",\"length\":3,\"offset\":5,\"sequence_id\":\"q\"},"
+      "{\"kind\":\"sampled\",\"length\":1,\"offset\":0,\"sequence_id\":\"q\"}"
+      "]");
+  check_member(
+      told.lines[0], "loss_fn_input_spans",
+      "[{\"kind\":\"prompt\",\"length\":2,\"offset\":1,\"sequence_id\":\"p\"},"
+      "{\"kind\":\"sampled\",\"length\":2,\"offset\":0,\"sequence_id\":\"p\"},"
+      "{\"kind\":\"prompt\",\"length\":3,\"offset\":5,\"sequence_id\":\"q\"},"
+      "{\"kind\":\"sampled\",\"length\":2,\"offset\":0,\"sequence_id\":\"q\"}"
+      "]");
+  json_decref(told.lines[0]);
+  /* One that is not known cannot be told, and half of a list is none. */
+  tell_two_turns(&rig, "p", NULL, &told);
+  CHECK(json_object_get(told.lines[0], "model_input_spans") == NULL);
+  CHECK(json_object_get(told.lines[0], "loss_fn_input_spans") == NULL);
+  CHECK_INT(json_array_size(json_object_get(told.lines[0], "turns")), 2);
+  json_decref(told.lines[0]);
   rig_close(&rig);
 }
 

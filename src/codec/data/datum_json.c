@@ -279,6 +279,53 @@ static int read_loss_inputs(reader_t *r, const json_t *object,
   return err;
 }
 
+/* ---- Provenance ---- */
+
+static int read_span(reader_t *r, const json_t *value, tnk_span_t *out) {
+  const char *kind = tnk__json_str(value, "kind");
+
+  if (kind != NULL && strcmp(kind, "prompt") == 0)
+    out->kind = TNK_SPAN_PROMPT;
+  else if (kind != NULL && strcmp(kind, "sampled") == 0)
+    out->kind = TNK_SPAN_SAMPLED;
+  else
+    return refuse(r, ".kind is neither \"prompt\" nor \"sampled\"");
+  out->sequence_id = tnk__json_str(value, "sequence_id");
+  if (out->sequence_id == NULL)
+    return refuse(r, " has no text \"sequence_id\"");
+  if (tnk__json_get_int(value, "offset", 0, INT64_MAX, &out->offset) ==
+      TNK__JSON_WRONG)
+    return refuse(r, ".offset is not a number of tokens");
+  return tnk__json_get_int(value, "length", 0, INT64_MAX, &out->length) ==
+                 TNK__JSON_FOUND
+             ? TNK_OK
+             : refuse(r, ".length is not a number of tokens");
+}
+
+/* A list that may be missing. */
+static int read_spans(reader_t *r, const json_t *datum, const char *name,
+                      const tnk_span_t **out, size_t *n) {
+  const json_t *list = NULL;
+  tnk_span_t *spans;
+  int err = TNK_OK;
+
+  r->path[0] = '\0';
+  if (tnk__json_get_array(datum, name, &list) == TNK__JSON_WRONG)
+    return refuse(r, "%s is not an array", name);
+  if (list == NULL)
+    return TNK_OK;
+  *n = json_array_size(list);
+  spans = tnk__arena_calloc(r->arena, *n + 1, sizeof(*spans));
+  if (spans == NULL)
+    return TNK_ENOMEM;
+  for (size_t i = 0; i < *n && err == TNK_OK; i++) {
+    snprintf(r->path, sizeof(r->path), "%s[%zu]", name, i);
+    err = read_span(r, json_array_get(list, i), &spans[i]);
+  }
+  *out = spans;
+  return err;
+}
+
 int tnk__datum_read(tnk_datum_t *out, tnk__arena_t *arena, const json_t *datum,
                     char *text, size_t size) {
   reader_t r = {.arena = arena, .text = text, .size = size};
@@ -290,5 +337,11 @@ int tnk__datum_read(tnk_datum_t *out, tnk__arena_t *arena, const json_t *datum,
   err = read_input(&r, tnk__json_obj(datum, "model_input"), &out->input);
   if (err == TNK_OK)
     err = read_loss_inputs(&r, tnk__json_obj(datum, "loss_fn_inputs"), out);
+  if (err == TNK_OK)
+    err = read_spans(&r, datum, "model_input_spans", &out->input_spans,
+                     &out->n_input_spans);
+  if (err == TNK_OK)
+    err = read_spans(&r, datum, "loss_fn_input_spans", &out->loss_input_spans,
+                     &out->n_loss_input_spans);
   return err;
 }

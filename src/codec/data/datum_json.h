@@ -12,6 +12,10 @@
  *
  *   {"model_input": {"chunks": [...]}, "loss_fn_inputs": {name: tensor, ...}}
  *
+ * and perhaps "model_input_spans" and "loss_fn_input_spans", where the tokens
+ * are from: [{"kind": "prompt" or "sampled", "sequence_id": text, "offset": 0,
+ * "length": 3}, ...]. Other members are passed over.
+ *
  * TNK_OK; TNK_EINVAL when it has not got this form, with the reason and where
  * it is in `text`: `model_input.chunks[2].tokens[5] is not an integer`; or
  * TNK_ENOMEM. Whether the values make sense is codec/data/check.h's to say.

@@ -4,8 +4,15 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "codec/format/json_read.h"
 #include "codec/format/json_write.h"
 #include "tnk/error.h"
+
+/* What an example has of a turn. */
+typedef struct {
+  const tnk__gw_turn_t *turn;
+  size_t sequence; /* place of the service's id in the texts; SIZE_MAX: none */
+} part_t;
 
 /* One example: arrays of all its positions. */
 typedef struct {
@@ -14,6 +21,9 @@ typedef struct {
   tnk__buf_t ids;    /* i32 [n] */
   float *logprobs;   /* f32 [n], 0 where nothing was sampled */
   float *advantages; /* f32 [n] */
+  tnk__buf_t parts;  /* part_t, the last turn first */
+  tnk__buf_t texts;  /* NUL-terminated, one behind the other */
+  int has_sequences; /* all parts have */
 } datum_t;
 
 /* Numbers of a list that may hold null. */
@@ -26,6 +36,18 @@ static int read_floats(const json_t *list, float *out, size_t n) {
     out[i] = (float)json_number_value(value);
   }
   return 0;
+}
+
+static int put_part(const tnk__gw_turn_t *turn, const char *sequence,
+                    datum_t *datum) {
+  const part_t part = {turn, sequence != NULL ? datum->texts.len : SIZE_MAX};
+
+  if (sequence == NULL || sequence[0] == '\0')
+    datum->has_sequences = 0;
+  else
+    tnk__buf_append(&datum->texts, sequence, strlen(sequence) + 1);
+  tnk__buf_append(&datum->parts, &part, sizeof(part));
+  return datum->texts.err != TNK_OK ? datum->texts.err : datum->parts.err;
 }
 
 /* The sampled tokens of a turn. Each turn is seen again by examples that share
@@ -42,9 +64,11 @@ static int put_turn(const tnk__gw_record_t *record, const tnk__gw_turn_t *turn,
       read_floats(json_object_get(line, "logprobs"), datum->logprobs + at,
                   turn->n_sampled) != 0)
     err = TNK_EFILE;
-  json_decref(line);
   for (size_t i = 0; i < turn->n_sampled; i++)
     datum->advantages[at + i] = isnan(reward) ? 0 : (float)reward;
+  if (err == TNK_OK)
+    err = put_part(turn, tnk__json_str(line, "sequence"), datum);
+  json_decref(line);
   return err;
 }
 
@@ -74,6 +98,76 @@ static void put_floats(tnk__json_writer_t *w, const char *name,
     tnk__json_float(w, values[i]);
   tnk__json_end(w);
   tnk__json_put_text(w, "dtype", "float32");
+  tnk__json_end(w);
+}
+
+/* ---- Where its tokens are from ---- */
+
+/* The turn at a place, from the first one on. */
+static const part_t *part_at(const datum_t *datum, size_t i) {
+  const part_t *parts = (const part_t *)(const void *)datum->parts.data;
+
+  return &parts[datum->parts.len / sizeof(*parts) - 1 - i];
+}
+
+static size_t n_parts(const datum_t *datum) {
+  return datum->parts.len / sizeof(part_t);
+}
+
+/* What of the tokens from `at` to `after`, a turn's, lies between `begin` and
+ * `end`. Of a prompt the offset counts from the beginning of all. */
+static void put_span(tnk__json_writer_t *w, const char *kind,
+                     const char *sequence, size_t at, size_t after,
+                     size_t begin, size_t end) {
+  size_t from = at > begin ? at : begin;
+  size_t to = after < end ? after : end;
+  int is_sampled = strcmp(kind, "sampled") == 0;
+
+  if (from >= to)
+    return;
+  tnk__json_begin_object(w);
+  tnk__json_put_text(w, "kind", kind);
+  tnk__json_put_text(w, "sequence_id", sequence);
+  tnk__json_put_int(w, "offset", (int64_t)(is_sampled ? from - at : from));
+  tnk__json_put_int(w, "length", (int64_t)(to - from));
+  tnk__json_end(w);
+}
+
+/* Runs that tile the tokens from `begin` to `end`. */
+static void put_spans(tnk__json_writer_t *w, const char *name,
+                      const datum_t *datum, size_t begin, size_t end) {
+  tnk__json_key(w, name);
+  tnk__json_begin_array(w);
+  for (size_t i = 0; i < n_parts(datum); i++) {
+    const part_t *part = part_at(datum, i);
+    const char *sequence = (const char *)datum->texts.data + part->sequence;
+    size_t sampled = part->turn->n_before + part->turn->n_prompt;
+
+    put_span(w, "prompt", sequence, part->turn->n_before, sampled, begin, end);
+    put_span(w, "sampled", sequence, sampled, sampled + part->turn->n_sampled,
+             begin, end);
+  }
+  tnk__json_end(w);
+}
+
+/* The sampled tokens of each turn, as places in the targets. */
+static void put_turns(tnk__json_writer_t *w, const datum_t *datum) {
+  tnk__json_put_text(w, "session", part_at(datum, 0)->turn->session->name);
+  tnk__json_key(w, "turns");
+  tnk__json_begin_array(w);
+  for (size_t i = 0; i < n_parts(datum); i++) {
+    const tnk__gw_turn_t *turn = part_at(datum, i)->turn;
+    size_t sampled = turn->n_before + turn->n_prompt;
+
+    tnk__json_begin_object(w);
+    tnk__json_put_int(w, "turn", (int64_t)turn->by_number.key);
+    tnk__json_put_int(w, "version", turn->version);
+    tnk__json_put_int(w, "offset", sampled > 0 ? (int64_t)sampled - 1 : 0);
+    tnk__json_put_int(w, "length", turn->n_sampled);
+    if (!isnan(turn->reward))
+      tnk__json_put_double(w, "reward", turn->reward);
+    tnk__json_end(w);
+  }
   tnk__json_end(w);
 }
 
@@ -107,6 +201,11 @@ static int write_line(const datum_t *datum, tnk__buf_t *out) {
   put_floats(&w, "logprobs", datum->logprobs + 1, n);
   put_floats(&w, "advantages", datum->advantages + 1, n);
   tnk__json_end(&w);
+  if (datum->has_sequences) {
+    put_spans(&w, "model_input_spans", datum, 0, n);
+    put_spans(&w, "loss_fn_input_spans", datum, 1, n + 1);
+  }
+  put_turns(&w, datum);
   tnk__json_end(&w);
   return tnk__json_finish(&w) == TNK_OK ? tnk__buf_byte(out, '\n') : out->err;
 }
@@ -172,7 +271,7 @@ int tnk__gw_datum(tnk__gw_record_t *record, const tnk__gw_branch_t *branch,
                   tnk__gw_datum_cb put, void *user) {
   const tnk_allocator_t *alloc = tnk__gw_record_allocator(record);
   tnk__gw_turn_t *leaf = tnk__gw_record_turn(record, branch->leaf);
-  datum_t datum = {.alloc = alloc};
+  datum_t datum = {.alloc = alloc, .has_sequences = 1};
   tnk__buf_t line;
   int err = TNK_ENOMEM;
 
@@ -180,6 +279,8 @@ int tnk__gw_datum(tnk__gw_record_t *record, const tnk__gw_branch_t *branch,
     return TNK_OK;
   datum.n = tnk__gw_turn_n_ids(leaf);
   tnk__buf_init(&datum.ids, alloc, SIZE_MAX);
+  tnk__buf_init(&datum.parts, alloc, SIZE_MAX);
+  tnk__buf_init(&datum.texts, alloc, SIZE_MAX);
   tnk__buf_init(&line, alloc, SIZE_MAX);
   datum.logprobs = tnk__calloc(alloc, datum.n, sizeof(float));
   datum.advantages = tnk__calloc(alloc, datum.n, sizeof(float));
@@ -192,6 +293,8 @@ int tnk__gw_datum(tnk__gw_record_t *record, const tnk__gw_branch_t *branch,
   tnk__free(alloc, datum.logprobs);
   tnk__free(alloc, datum.advantages);
   tnk__buf_deinit(&datum.ids);
+  tnk__buf_deinit(&datum.parts);
+  tnk__buf_deinit(&datum.texts);
   tnk__buf_deinit(&line);
   return err;
 }

@@ -10,6 +10,11 @@
  * token has the reward of its turn as its advantage, or that of the next turn
  * behind it which has one; others have none. What several examples begin with
  * counts in the first of them alone.
+ *
+ * Each tells the session and its `turns`: the number, the version of the
+ * weights, the place of the sampled tokens in the targets, the reward; and
+ * where the service has given all sequences an id, where its tokens are from
+ * (`model_input_spans`, `loss_fn_input_spans`).
  */
 typedef struct {
   int only_rewarded; /* leave out examples without any reward */
