@@ -216,16 +216,15 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
     tnk__srv_req_park(req, on_gone, job);
 }
 
-void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t silence_ms) {
-  uint64_t now = uv_now(gateway->loop);
+void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
 
   TNK__LIST_FOREACH (node, &gateway->jobs) {
     tnk__gw_job_t *job = JOB(node);
 
     if (!job->ask.is_stream || job->req == NULL ||
-        now - job->told_ms < silence_ms)
+        now_ms - job->told_ms + gateway->keep_tick_ms <= gateway->keep_alive_ms)
       continue;
-    job->told_ms = now;
+    job->told_ms = now_ms;
     if (!job->is_begun)
       tnk__gw_begin_stream(job->req);
     job->is_begun = 1;

@@ -49,12 +49,9 @@ static void on_exporter_closed(uv_handle_t *handle) {
       tnk__container_of((uv_idle_t *)(void *)handle, tnk_gateway_t, exporter));
 }
 
-/* The next look would be too late for those that are told. */
 static void on_keep(uv_timer_t *timer) {
-  tnk_gateway_t *gateway = tnk__container_of(timer, tnk_gateway_t, keeper);
-
-  tnk__gw_jobs_keep(gateway,
-                    gateway->keep_alive_ms - uv_timer_get_repeat(timer));
+  tnk__gw_jobs_keep(tnk__container_of(timer, tnk_gateway_t, keeper),
+                    uv_now(timer->loop));
 }
 
 static void on_sweep(uv_timer_t *timer) {
@@ -212,9 +209,10 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
   uv_unref((uv_handle_t *)&gateway->sweeper);
   gateway->keep_alive_ms =
       o->keep_alive_ms > 0 ? o->keep_alive_ms : KEEP_ALIVE_MS;
-  tick = gateway->keep_alive_ms / KEEP_TICKS;
+  tick = gateway->keep_alive_ms / KEEP_TICKS + 1;
+  gateway->keep_tick_ms = tick;
   uv_timer_init(gateway->loop, &gateway->keeper);
-  uv_timer_start(&gateway->keeper, on_keep, tick + 1, tick + 1);
+  uv_timer_start(&gateway->keeper, on_keep, tick, tick);
   uv_unref((uv_handle_t *)&gateway->keeper);
   uv_idle_init(gateway->loop, &gateway->exporter);
   gateway->n_open = 4;

@@ -148,7 +148,7 @@ static use_t *new_use(tnk_gateway_t *gateway,
   return use;
 }
 
-/* Returns one reference to the promise, or NULL. */
+/* Returns one reference to the promise, or NULL: there is no memory. */
 static tnk_promise_t *begin_use(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                                 const tnk_sampling_options_t *options) {
   use_t *use = new_use(gateway, options);
@@ -193,7 +193,7 @@ void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
   promise = begin_use(gateway, req, &options);
   json_decref(body);
   if (promise == NULL) {
-    (void)tnk__gw_fault(&fault, 503, NULL, "the service is closed");
+    (void)tnk__gw_fault(&fault, 500, NULL, "out of memory");
     tnk__gw_refuse(gateway, req, TNK__GW_CHAT, &fault);
   }
   tnk_promise_unref(promise);

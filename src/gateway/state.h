@@ -43,9 +43,10 @@ struct tnk_gateway {
   uv_timer_t sweeper; /* drops connections that say nothing */
   uv_timer_t keeper;  /* tells streams that wait that we are alive */
   uint64_t keep_alive_ms;
-  uv_idle_t exporter;  /* runs while somebody waits for examples: */
-  tnk__list_t exports; /* these */
-  size_t export_bytes; /* of examples, made in a turn of the loop */
+  uint64_t keep_tick_ms; /* looks for those that wait as often as this */
+  uv_idle_t exporter;    /* runs while somebody waits for examples: */
+  tnk__list_t exports;   /* these */
+  size_t export_bytes;   /* of examples, made in a turn of the loop */
   int is_closing;
   size_t n_open; /* what has to end before it is gone */
   tnk_close_cb closed;
@@ -99,8 +100,8 @@ void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req);
 void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                        tnk__gw_api_t api, const char *session);
 /* Tell the clients of streams that they are waited for, where they would not
- * have heard anything for `silence_ms`. */
-void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t silence_ms);
+ * hear anything for too long before the next look. `now_ms` is of the loop. */
+void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms);
 /* End all of them without an answer. */
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
 
