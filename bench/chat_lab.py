@@ -128,35 +128,39 @@ def answers(lab):
     return lab.file("answers", subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def record_args(lab, has_file):
+# What it records in: nothing, a file, or one that each answer waits for.
+RECORDS = {"in memory alone": [], "recorded": ["--record"], "recorded, on the disk": ["--sync", "--record"]}
+
+
+def record_args(lab, kind):
     path = lab.file("record.jsonl", "")
-    return ["--record", path] if has_file else []
+    return [*RECORDS[kind], path] if RECORDS[kind] else []
 
 
-def completions(lab, has_file):
+def completions(lab, kind):
     n = 20 if lab.quick else 2000
     rounds = []
     for _ in range(lab.rounds):
-        with lab.stub("--stub-answers", answers(lab)) as stub, Gateway(lab, stub, *record_args(lab, has_file)) as gateway:
+        with lab.stub("--stub-answers", answers(lab)) as stub, Gateway(lab, stub, *record_args(lab, kind)) as gateway:
             load(lab, gateway.port, "--connections", 1, "--conversations", 1)
             before = gateway.cpu_s()
             load(lab, gateway.port, "--connections", 64, "--conversations", n)
             rounds.append(n * TURNS / max(gateway.cpu_s() - before, 0.01))
-    lab.row("chat completions a CPU-second of the gateway: %s" % ("recorded" if has_file else "in memory alone"),
+    lab.row("chat completions a CPU-second of the gateway: " + kind,
             {"tnk": {"per_cpu_s": statistics.median(rounds)}}, "per_cpu_s", True, target=">= 5000")
 
 
-def spread(lab, has_file):
+def spread(lab, kind):
     n = 100 if lab.quick else 1000
     args = ["--connections", n, "--conversations", n, "--rate", n]
-    kinds = {"direct": ["--direct", "1"], "whole": [], "stream": ["--stream", "1"]}
-    got = {kind: [] for kind in kinds}
-    with lab.stub("--stub-answers", answers(lab)) as stub, Gateway(lab, stub, *record_args(lab, has_file)) as gateway:
+    ways = {"direct": ["--direct", "1"], "whole": [], "stream": ["--stream", "1"]}
+    got = {way: [] for way in ways}
+    with lab.stub("--stub-answers", answers(lab)) as stub, Gateway(lab, stub, *record_args(lab, kind)) as gateway:
         for _ in range(lab.rounds):
-            for kind, more in kinds.items():
-                got[kind].append(load(lab, stub.port if kind == "direct" else gateway.port, *args, *more))
-    middle = {kind: {key: statistics.median(one[key] for one in ones) for key in ones[0]} for kind, ones in got.items()}
-    label = "%d a second, %d sessions, %s" % (n, n, "recorded" if has_file else "in memory alone")
+            for way, more in ways.items():
+                got[way].append(load(lab, stub.port if way == "direct" else gateway.port, *args, *more))
+    middle = {way: {key: statistics.median(one[key] for one in ones) for key in ones[0]} for way, ones in got.items()}
+    label = "%d a second, %d sessions, %s" % (n, n, kind)
     for part, key, what in [("last", "whole", "answers"), ("first", "stream", "the first byte of streams")]:
         for p in ["p50", "p99"]:
             name = "%s_%s_ms" % (part, p)
@@ -174,7 +178,7 @@ def waiting(lab):
     rounds = []
     for _ in range(lab.rounds):
         with lab.stub("--latency-ms", "3600000", "--hold-ms", "3600000", flags=flags) as stub, \
-                Gateway(lab, stub, *record_args(lab, True)) as gateway, contextlib.ExitStack() as stack:
+                Gateway(lab, stub, *record_args(lab, "recorded")) as gateway, contextlib.ExitStack() as stack:
             before = gateway.rss_kib()
             command = [lab.build + "/bench/bench_gateway", "127.0.0.1", str(gateway.port), "--connections", str(n),
                        "--conversations", str(n), "--turns", "1"]
@@ -191,10 +195,10 @@ def waiting(lab):
 
 
 def gateway(lab):
-    for has_file in [True, False]:
-        completions(lab, has_file)
-    for has_file in [True, False]:
-        spread(lab, has_file)
+    for kind in ["recorded", "in memory alone"]:
+        completions(lab, kind)
+    for kind in ["recorded", "in memory alone", "recorded, on the disk"]:
+        spread(lab, kind)
     waiting(lab)
 
 
