@@ -97,16 +97,31 @@ static void on_idle(uv_idle_t *idle) {
   go_on(export);
 }
 
+/* 0 or 1; -1: it is neither. */
+static int read_flag(const tnk__srv_req_t *req, const char *name) {
+  char text[8];
+
+  if (!tnk__srv_req_query(req, name, text, sizeof(text)))
+    return 0;
+  if (strcmp(text, "1") == 0 || strcmp(text, "true") == 0)
+    return 1;
+  return strcmp(text, "0") == 0 || strcmp(text, "false") == 0 ? 0 : -1;
+}
+
 /* Of the session that is named; of all, where none is. */
 void tnk__gw_export(const tnk__gw_call_t *call) {
   tnk_gateway_t *gateway = call->gateway;
   const tnk__gw_session_t *session =
       tnk__gw_record_session(gateway->record, call->session);
   tnk__gw_datum_options_t options = {0};
+  int only_rewarded = read_flag(call->req, "rewarded");
   export_t *export;
-  char text[8];
   int err;
 
+  if (only_rewarded < 0) {
+    tnk__gw_call_refuse(call, 400, NULL, "rewarded must be 0 or 1");
+    return;
+  }
   if (call->session[0] != '\0' && session == NULL) {
     tnk__gw_call_refuse(call, 404, NULL, "there is no session \"%s\"",
                         call->session);
@@ -117,9 +132,7 @@ void tnk__gw_export(const tnk__gw_call_t *call) {
     tnk__gw_call_refuse(call, 500, NULL, "out of memory");
     return;
   }
-  options.only_rewarded =
-      tnk__srv_req_query(call->req, "rewarded", text, sizeof(text)) &&
-      strcmp(text, "1") == 0;
+  options.only_rewarded = only_rewarded;
   export->call = *call;
   tnk__buf_init(&export->branches, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&export->body, &gateway->alloc, MAX_DATUMS);

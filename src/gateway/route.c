@@ -214,33 +214,59 @@ static const struct {
     {"GET", "/tnk/datums", TNK__GW_CHAT, tnk__gw_export},
 };
 
-static void route(const tnk__gw_call_t *call) {
-  int is_path = 0;
+/* HEAD asks for what GET would give, without its body: the server sees to that.
+ */
+static int is_method(const tnk__gw_call_t *call, const char *method) {
+  return strcmp(call->req->method, method) == 0 ||
+         (strcmp(method, "GET") == 0 && strcmp(call->req->method, "HEAD") == 0);
+}
 
+static void refuse_method(const tnk__gw_call_t *call, const char *method) {
+  tnk__gw_fault_t fault;
+
+  (void)tnk__gw_fault(&fault, 405, NULL, "%s is not allowed here",
+                      call->req->method);
+  fault.allow = strcmp(method, "GET") == 0 ? "GET, HEAD" : method;
+  tnk__gw_refuse(call->gateway, call->req, call->api, &fault);
+}
+
+static void route(const tnk__gw_call_t *call) {
+  static const char model[] = "/v1/models/";
+  const char *coding = tnk__srv_req_header(call->req, "content-encoding");
+
+  if (coding != NULL && strcasecmp(coding, "identity") != 0) {
+    tnk__gw_call_refuse(call, 415, NULL,
+                        "a body that is \"%.40s\" is not supported here",
+                        coding);
+    return;
+  }
   for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
     if (strcmp(routes[i].path, call->path) != 0)
       continue;
-    is_path = 1;
-    if (strcmp(routes[i].method, call->req->method) == 0) {
+    if (is_method(call, routes[i].method))
       routes[i].serve(call);
-      return;
-    }
+    else
+      refuse_method(call, routes[i].method);
+    return;
   }
-  if (strncmp(call->path, "/v1/models/", 11) == 0 &&
-      strcmp(call->req->method, "GET") == 0)
+  if (strncmp(call->path, model, sizeof(model) - 1) != 0)
+    tnk__gw_call_refuse(call, 404, NULL, "there is no %.120s", call->req->path);
+  else if (is_method(call, "GET"))
     show_model(call);
-  else if (is_path)
-    tnk__gw_call_refuse(call, 405, NULL, "%s is not allowed here",
-                        call->req->method);
   else
-    tnk__gw_call_refuse(call, 404, NULL, "there is no %.120s", call->path);
+    refuse_method(call, "GET");
 }
 
-/* Whose errors a path has, also those that come before it is served. */
+/* Whose errors a path has, also those that come before it is served, and those
+ * of what is below it and not here. */
 static tnk__gw_api_t api_of(const char *path) {
-  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
-    if (strcmp(routes[i].path, path) == 0)
+  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
+    size_t n = strlen(routes[i].path);
+
+    if (strncmp(routes[i].path, path, n) == 0 &&
+        (path[n] == '\0' || path[n] == '/'))
       return routes[i].api;
+  }
   return TNK__GW_CHAT;
 }
 

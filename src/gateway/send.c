@@ -9,13 +9,15 @@
 enum { MAX_EXTRA = 160, MAX_ERROR = 64 * 1024 };
 
 static const char stream_type[] = "text/event-stream; charset=utf-8";
+static const char no_cache[] = "Cache-Control: no-cache\r\n";
 
-static void write_extra(const tnk__srv_req_t *req, int is_stream, char *out) {
+/* `more` is a header, or "". */
+static void write_extra(const tnk__srv_req_t *req, const char *more,
+                        char *out) {
   (void)snprintf(out, MAX_EXTRA,
                  "%sX-Request-Id: req_%" PRIu64 "\r\n"
                  "Request-Id: req_%" PRIu64 "\r\n",
-                 is_stream ? "Cache-Control: no-cache\r\n" : "", req->n,
-                 req->n);
+                 more, req->n, req->n);
 }
 
 void tnk__gw_send(tnk__srv_req_t *req, int status, int is_stream,
@@ -23,19 +25,28 @@ void tnk__gw_send(tnk__srv_req_t *req, int status, int is_stream,
   char extra[MAX_EXTRA];
   size_t n = body->len;
 
-  write_extra(req, is_stream, extra);
+  write_extra(req, is_stream ? no_cache : "", extra);
   tnk__srv_req_reply(req, status, is_stream ? stream_type : "application/json",
                      extra, tnk__buf_take(body, &n), n);
 }
 
 void tnk__gw_refuse(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                     tnk__gw_api_t api, const tnk__gw_fault_t *fault) {
+  char allow[48] = "";
+  char extra[MAX_EXTRA];
+  uint8_t *data;
   tnk__buf_t body;
+  size_t n = 0;
 
   tnk__buf_init(&body, &gateway->alloc, MAX_ERROR);
   if (tnk__gw_fault_write(fault, api, &body) != TNK_OK)
     tnk__buf_clear(&body);
-  tnk__gw_send(req, fault->status, 0, &body);
+  if (fault->allow != NULL)
+    (void)snprintf(allow, sizeof(allow), "Allow: %s\r\n", fault->allow);
+  write_extra(req, allow, extra);
+  data = tnk__buf_take(&body, &n);
+  tnk__srv_req_reply(req, fault->status, "application/json", extra, data,
+                     data != NULL ? n : 0);
   tnk__buf_deinit(&body);
 }
 
@@ -62,7 +73,7 @@ const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
 void tnk__gw_begin_stream(tnk__srv_req_t *req) {
   char extra[MAX_EXTRA];
 
-  write_extra(req, 1, extra);
+  write_extra(req, no_cache, extra);
   tnk__srv_req_open(req, 200, stream_type, extra);
 }
 

@@ -78,10 +78,10 @@ class Client:
         data = body if body is None or isinstance(body, (str, bytes)) else json.dumps(body)
         self.http.request(method, path, data, {
             **self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}})
-        answer = self.http.getresponse()
+        self.answer = answer = self.http.getresponse()
         read = answer.read().decode()
         self.type = answer.getheader("content-type", "")
-        return answer.status, json.loads(read) if self.type == "application/json" else read
+        return answer.status, json.loads(read) if read and self.type == "application/json" else read
 
     def post(self, path, body, **headers):
         return self.ask("POST", path, body, **headers)

@@ -116,6 +116,8 @@ def refuses(service):
                                    ("/v1/completions", {"prompt": [-1]}, 400),
                                    ("/v1/completions", {"prompt": ["a", "b"]}, 400),
                                    ("/v1/embeddings", {}, 404),
+                                   ("/s/me", {}, 404),
+                                   ("/v1/messages/count_tokens", {}, 404),
                                    ("/tnk/reward", {"id": "chatcmpl-1", "reward": 1}, 404),
                                    ("/tnk/reward", {"reward": "x"}, 400),
                                    ("/tnk/reward", {"reward": 1e39}, 400),
@@ -128,7 +130,18 @@ def refuses(service):
         client.chat("hi")
         got = [client.post("/tnk/reward", {"id": a["id"], "choice": i, "reward": 1})[0] for i in range(4)]
         check(got == [200, 200, 404, 404], "rewards of the choices of an answer alone", got)
-        check(client.ask("GET", "/v1/chat/completions")[0] == 405, "a wrong method")
+        check(client.post("/v1/messages/count_tokens", {})[1]["type"] == "error", "below Anthropic's, in its shape")
+        check("there is no /s/me" in client.post("/s/me", {})[1]["error"]["message"], "the whole path is named")
+        for method, path, allow in (("GET", "/v1/chat/completions", "POST"), ("POST", "/v1/models", "GET, HEAD"),
+                                    ("DELETE", "/v1/models/x", "GET, HEAD")):
+            check(client.ask(method, path)[0] == 405 and client.answer.getheader("allow") == allow,
+                  f"{method} {path}: what is allowed is told", client.answer.getheaders())
+        check(client.ask("HEAD", "/healthz") == (200, "") and client.answer.getheader("content-length") == "15",
+              "the head of what GET gives", client.answer.getheaders())
+        check(client.chat("hi", headers={"content_encoding": "gzip"})[0] == 415, "no other coding")
+        check(client.chat("hi", headers={"content_encoding": "identity"})[0] == 200, "but none")
+        got = [client.ask("GET", f"/tnk/datums?rewarded={word}")[0] for word in ("1", "true", "0", "false", "yes")]
+        check(got == [200] * 4 + [400], "a flag that is none is refused", got)
         check(client.chat("hi", headers={"origin": "http://evil.example"})[0] == 403, "no web pages")
         check(client.chat("hi", headers={"host": "localhost.evil.example"})[0] == 403, "nor by another name")
         check(SERVICE_KEY not in json.dumps(client.chat("hi")[1]), "the service's key stays")

@@ -275,6 +275,24 @@ TEST(a_file_of_something_else_is_not_cut) {
   rig_close(&rig);
 }
 
+/* What never ends, or keeps nothing. */
+TEST(a_file_that_is_none_is_refused) {
+  char path[64];
+  rig_t rig;
+
+  rig_open(&rig);
+  unlink(rig.path);
+  CHECK_INT(mkfifo(rig.path, 0600), 0);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_EFILE);
+  CHECK(strstr(rig.why, "is no regular file") != NULL);
+  snprintf(path, sizeof(path), "%s", rig.path);
+  snprintf(rig.path, sizeof(rig.path), "/dev/null");
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_EFILE);
+  CHECK_STR(rig.why, "/dev/null: is no regular file");
+  snprintf(rig.path, sizeof(rig.path), "%s", path);
+  rig_close(&rig);
+}
+
 /* ---- What waits ---- */
 
 typedef struct {

@@ -105,6 +105,41 @@ TEST(what_cannot_be_done_is_refused_by_name) {
   }
 }
 
+/* A body that is not taken says why. */
+TEST(a_body_that_is_none_is_refused_with_its_reason) {
+  static const struct {
+    const char *body;
+    size_t n; /* 0: all of it */
+    const char *text;
+  } cases[] = {
+      {"", 0, "the body is empty"},
+      {"[]", 0, "the body is not a JSON object"},
+      {"{\"a\":1}x", 0, "the body is not JSON: line 1, column 8: end of file"},
+      {"{\n\"a\":\"\\ud800\"}", 0, "the body is not JSON: line 2, column"},
+      {"{\"a\":\"\\u0000\"}", 0, "a text of the body has \\u0000, a character"},
+      {"{\"a\":\0}", 7, "the body has a NUL byte"}};
+  char deep[256] = "{\"a\":";
+  tnk__gw_fault_t fault;
+  tnk__gw_ask_t ask;
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    CHECK_INT(tnk__gw_ask_read(
+                  &ask, TNK__GW_CHAT, cases[i].body,
+                  cases[i].n > 0 ? cases[i].n : strlen(cases[i].body), &fault),
+              -1);
+    CHECK_INT(fault.status, 400);
+    if (strncmp(fault.text, cases[i].text, strlen(cases[i].text)) != 0)
+      test_fail(__FILE__, __LINE__, "\"%s\"", fault.text);
+    tnk__gw_ask_drop(&ask);
+  }
+  memset(deep + 5, '[', 100);
+  memset(deep + 105, ']', 100);
+  deep[205] = '}';
+  CHECK_INT(read_ask(&ask, TNK__GW_CHAT, deep, &fault), -1);
+  CHECK_STR(fault.text, "the body is nested too deeply");
+  tnk__gw_ask_drop(&ask);
+}
+
 /* Each API has its own words for a call that must be. */
 TEST(a_call_is_asked_for) {
   static const struct {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -333,13 +334,25 @@ static int sync_folder_of(const tnk__gw_journal_t *journal, const char *path) {
   return TNK_OK;
 }
 
+/* What else there is cannot be gone on with, or never ends. */
+static int is_regular(int fd) {
+  struct stat file;
+
+  return fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+}
+
 static int open_file(tnk__gw_journal_t *journal, const char *path, char *why,
                      size_t n_why) {
   int flags = journal->loop != NULL ? O_RDWR | O_CREAT : O_RDONLY;
 
-  journal->fd = open(path, flags | O_CLOEXEC, 0600);
+  /* Nobody waits for the other end of a pipe. */
+  journal->fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0600);
   if (journal->fd < 0) {
     (void)snprintf(why, n_why, "%s: %s", path, strerror(errno));
+    return TNK_EFILE;
+  }
+  if (!is_regular(journal->fd)) {
+    (void)snprintf(why, n_why, "%s: is no regular file", path);
     return TNK_EFILE;
   }
   if (journal->loop != NULL && flock(journal->fd, LOCK_EX | LOCK_NB) != 0) {

@@ -304,6 +304,32 @@ static int names_nul(const uint8_t *body, size_t n) {
   return 0;
 }
 
+/* Say what is wrong with a body that is not taken. */
+static int refuse_body(const void *body, size_t n, tnk__gw_fault_t *fault) {
+  json_error_t error = {.line = 0};
+  json_t *read;
+  int is_object;
+
+  if (n == 0)
+    return tnk__gw_fault(fault, 400, NULL, "the body is empty");
+  if (memchr(body, '\0', n) != NULL)
+    return tnk__gw_fault(fault, 400, NULL, "the body has a NUL byte");
+  if (names_nul(body, n))
+    return tnk__gw_fault(fault, 400, NULL,
+                         "a text of the body has \\u0000, a character that is "
+                         "not supported here");
+  read = json_loadb(body, n, JSON_DECODE_ANY, &error);
+  if (read == NULL)
+    return tnk__gw_fault(fault, 400, NULL,
+                         "the body is not JSON: line %d, column %d: %.200s",
+                         error.line, error.column, error.text);
+  is_object = json_is_object(read);
+  json_decref(read);
+  return tnk__gw_fault(fault, 400, NULL, "%s",
+                       is_object ? "the body is nested too deeply"
+                                 : "the body is not a JSON object");
+}
+
 int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
                      size_t n, tnk__gw_fault_t *fault) {
   int err;
@@ -319,11 +345,7 @@ int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
   if (err == TNK_ENOMEM)
     return tnk__gw_fault(fault, 500, NULL, "out of memory");
   if (err != TNK_OK)
-    return tnk__gw_fault(fault, 400, NULL, "%s",
-                         names_nul(body, n)
-                             ? "a text of the body has \\u0000, a character "
-                               "that is not supported here"
-                             : "the body is not a JSON object");
+    return refuse_body(body, n, fault);
   return refuse_listed(ask, fault) != 0 || read_words(ask, fault) != 0 ||
                  read_numbers(ask, fault) != 0 || read_stops(ask, fault) != 0 ||
                  read_logprobs(ask, fault) != 0 ||

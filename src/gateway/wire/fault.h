@@ -13,9 +13,10 @@ typedef enum {
 
 /* Why a request is refused, or has failed. */
 typedef struct {
-  int status;       /* of HTTP */
-  const char *code; /* a word, or NULL */
-  char param[64];   /* the member of the request; "": none */
+  int status;        /* of HTTP */
+  const char *code;  /* a word, or NULL */
+  const char *allow; /* of 405: what can be done instead, or NULL */
+  char param[64];    /* the member of the request; "": none */
   char text[400];
 } tnk__gw_fault_t;
 
