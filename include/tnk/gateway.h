@@ -30,6 +30,10 @@ extern "C" {
  * X-Tnk-Session, and a key with ":NAME" behind it. A session that nobody names
  * is "default".
  *
+ * Whatever model a request names, it is served with the weights in use.
+ * /healthz answers 503 once the record cannot be written, as on a full disk:
+ * then nothing is sampled any more until a gateway is opened anew.
+ *
  * A call that a client wants (tool_choice) is begun in the prompt, with the ids
  * that calls of the tool begin with, or of all tools, in the template's own
  * words; such ids are recorded as the prompt's. What follows is the model's,

@@ -181,9 +181,15 @@ static void show_model(const tnk__gw_call_t *call) {
   send_buf(call, "application/json", &body, tnk__json_finish(&w));
 }
 
+/* Without what it records in nothing is sampled any more. */
 static void serve_health(const tnk__gw_call_t *call) {
-  tnk__srv_req_reply_text(call->req, 200, "application/json",
-                          "{\"status\":\"ok\"}");
+  if (tnk__gw_journal_error(tnk__gw_record_journal(call->gateway->record)) ==
+      TNK_OK)
+    tnk__srv_req_reply_text(call->req, 200, "application/json",
+                            "{\"status\":\"ok\"}");
+  else
+    tnk__srv_req_reply_text(call->req, 503, "application/json",
+                            "{\"status\":\"the record cannot be written\"}");
 }
 
 /* ---- All ---- */

@@ -186,6 +186,7 @@ TEST_LIMIT(what_cannot_be_recorded_is_not_sampled, 20) {
   close(fd);
   rig_open_with(&rig, 0, path, 0, 0);
   CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/healthz", "")), 200);
   CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
   CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
   small = limit;
@@ -196,6 +197,7 @@ TEST_LIMIT(what_cannot_be_recorded_is_not_sampled, 20) {
   CHECK_INT(n_calls(&rig, "asample"), 2);
   CHECK_INT(peer_end(&rig, chat(&rig)), 500);
   CHECK_INT(n_calls(&rig, "asample"), 2);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/healthz", "")), 503);
   rig_close(&rig);
   unlink(path);
 }

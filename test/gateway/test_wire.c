@@ -58,6 +58,7 @@ TEST(what_cannot_be_done_is_refused_by_name) {
        "stop"},
       {TNK__GW_CHAT, "{\"stream\":1}", "stream"},
       {TNK__GW_CHAT, "{\"model\":1}", "model"},
+      {TNK__GW_CHAT, "{\"chat_template_kwargs\":[]}", "chat_template_kwargs"},
       {TNK__GW_CHAT, "{\"functions\":[{}]}", "functions"},
       {TNK__GW_CHAT, "{\"logit_bias\":{\"1\":2}}", "logit_bias"},
       {TNK__GW_CHAT, "{\"top_logprobs\":2}", "top_logprobs"},

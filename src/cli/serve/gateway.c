@@ -358,10 +358,13 @@ static const cli_item_t endpoints[] = {
     {"POST /v1/responses", "As OpenAI's: items and functions."},
     {"POST /v1/messages", "As Anthropic's."},
     {"GET /v1/models", "The one model."},
+    {"GET /healthz", "200; 503 once the record cannot be written."},
     {"POST /tnk/reward",
      "{\"id\": ID, \"reward\": 1}: what an answer is worth; without an id the "
      "latest of the session."},
-    {"GET /tnk/datums", "What was recorded, as --datums prints it."},
+    {"GET /tnk/datums",
+     "What was recorded, as --datums prints it; ?rewarded=1: what has a "
+     "reward."},
     {"POST /tnk/sampler",
      "{\"model_path\": PATH}: sample from these weights from now on."},
     {NULL, NULL}};

@@ -186,6 +186,10 @@ int tnk__gw_journal_wait(tnk__gw_journal_t *journal, tnk__gw_waiter_t *waiter) {
   return 0;
 }
 
+int tnk__gw_journal_error(const tnk__gw_journal_t *journal) {
+  return journal->err;
+}
+
 void tnk__gw_journal_leave(tnk__gw_waiter_t *waiter) {
   tnk__list_remove(&waiter->link);
 }

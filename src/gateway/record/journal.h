@@ -51,6 +51,8 @@ int tnk__gw_journal_add(tnk__gw_journal_t *journal, const void *line, size_t n,
 int tnk__gw_journal_wait(tnk__gw_journal_t *journal, tnk__gw_waiter_t *waiter);
 /* Do not wait any more. */
 void tnk__gw_journal_leave(tnk__gw_waiter_t *waiter);
+/* TNK_OK, or TNK_EFILE after a write has failed. */
+int tnk__gw_journal_error(const tnk__gw_journal_t *journal);
 /* Read bytes of lines that were added. TNK_OK, TNK_EFILE or TNK_ENOMEM. */
 int tnk__gw_journal_read(const tnk__gw_journal_t *journal, uint64_t offset,
                          size_t n, tnk__buf_t *out);

@@ -278,7 +278,9 @@ static int read_tool_choice(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
 }
 
 static int read_words(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  static const char variables[] = "chat_template_kwargs";
   const json_t *stream = json_object_get(ask->body, "stream_options");
+  const json_t *own = json_object_get(ask->body, variables);
 
   if (tnk__json_get_text(ask->body, "model", &ask->model) == TNK__JSON_WRONG)
     return wrong(fault, "model", "a text");
@@ -286,6 +288,8 @@ static int read_words(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
       tnk__json_get_text(ask->body, "previous_response_id", &ask->previous) ==
           TNK__JSON_WRONG)
     return wrong(fault, "previous_response_id", "a text");
+  if (own != NULL && !json_is_null(own) && !json_is_object(own))
+    return wrong(fault, variables, "an object");
   if (tnk__json_get_bool(stream, "include_usage", &ask->with_usage) ==
       TNK__JSON_WRONG)
     return wrong(fault, "stream_options.include_usage", "true or false");
