@@ -28,6 +28,13 @@ static int is_loopback(const char *host) {
   return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
+static int is_numeric(const char *host) {
+  struct sockaddr_in ip4;
+  struct sockaddr_in6 ip6;
+
+  return uv_ip4_addr(host, 0, &ip4) == 0 || uv_ip6_addr(host, 0, &ip6) == 0;
+}
+
 /* ---- The end ---- */
 
 static void on_http_closed(void *user) {
@@ -92,6 +99,8 @@ static const char *check(const tnk_gateway_options_t *o) {
       o->tokenizer.plugin->size <= offsetof(tnk_tokenizer_plugin_t, decode) ||
       o->tokenizer.plugin->decode == NULL)
     return "a tokenizer is needed that can encode and decode";
+  if (!is_numeric(host))
+    return "the host must be a numeric address, such as 127.0.0.1";
   if (!is_loopback(host) && (o->key == NULL || o->key[0] == '\0'))
     return "an address other than a loopback one needs a key";
   if (o->port < 0 || o->port > 65535)

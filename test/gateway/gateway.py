@@ -15,6 +15,17 @@ OURS = re.compile(r"TINKER_|TNK_(?!TEST)|OPENAI_|ANTHROPIC_|HF_|.*_proxy$|.*_PRO
 CLEAN = {name: value for name, value in os.environ.items() if not OURS.match(name)}
 SERVICE_KEY = "tml-canary-of-the-service"
 
+# A template as models of the Hermes family have it.
+CALLING = """{% if tools %}<|im_start|>system
+{% for t in tools %}{{ t | tojson }}
+{% endfor %}<|im_end|>
+{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>
+{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
 
 class Command:
     """A command that listens, as long as the with-block. `log` is a file for

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from gateway import (CLEAN, SERVICE_KEY, Client, events, gateway, local, not_drawn, records, turns_of,
+from gateway import (CALLING, CLEAN, SERVICE_KEY, Client, events, gateway, local, not_drawn, records, turns_of,
                      whole)
 from tap import check, plan
 
@@ -219,18 +219,6 @@ def calls_tools(folder):
         check(b["choices"][0]["message"]["content"] == "It is 2.", "its result", b)
     turns = list(turns_of(path).values())
     check(turns[1].get("parent") == turns[0]["turn"], "goes on behind the call", turns)
-
-
-# As a model of the Hermes family has it.
-CALLING = """{% if tools %}<|im_start|>system
-{% for t in tools %}{{ t | tojson }}
-{% endfor %}<|im_end|>
-{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}
-{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>
-{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
-</tool_call>{% endfor %}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""
 
 
 def tools_of(*names):

@@ -18,7 +18,7 @@ import tempfile
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / name) for name in ("gateway", "support")]
 import packages
-from gateway import Client, gateway, local, not_gone_on, turns_of
+from gateway import CALLING, Client, gateway, local, not_gone_on, turns_of
 from tap import check, plan, skip
 
 PACKAGES = ["openai==3.54.0", "anthropic==2.12.0"]
@@ -166,6 +166,32 @@ def anthropic_calls(url, stream):
     check(a.content[0].text == SAID, "anthropic: its result", a)
 
 
+def forced_calls(url):
+    """What the model has drawn is the end of the call alone."""
+    import anthropic
+    import openai
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="any")
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
+    ask = {"model": "m", "messages": [{"role": "user", "content": "Weather?"}], "max_tokens": 400}
+    named = {"type": "function", "function": {"name": "weather"}}
+    a = client.chat.completions.create(**ask, tools=tools, tool_choice=named).choices[0].message.tool_calls
+    with client.chat.completions.stream(**ask, tools=tools, tool_choice="required") as s:
+        b = s.get_final_completion().choices[0].message.tool_calls
+    check([(c.function.name, json.loads(c.function.arguments)) for c in a + b] ==
+          [("weather", {"city": "Zürich"})] * 2, "openai: a call that must be", (a, b))
+    a = client.responses.create(model="m", input="Weather?", max_output_tokens=400, tool_choice={
+        "type": "function", "name": "weather"}, tools=[{"type": "function", "name": "weather", "strict": False,
+                                                         "parameters": PARAMETERS}])
+    check(a.output[0].name == "weather" and json.loads(a.output[0].arguments) == {"city": "Zürich"},
+          "openai: one of responses", a)
+    client = anthropic.Anthropic(base_url=url, api_key="any")
+    for choice in ({"type": "any"}, {"type": "tool", "name": "weather"}):
+        with client.messages.stream(**ask, tools=[{"name": "weather", "input_schema": PARAMETERS}],
+                                    tool_choice=choice) as s:
+            a = s.get_final_message()
+        check(a.content[0].type == "tool_use" and a.content[0].input == {"city": "Zürich"}, f"anthropic: {choice}", a)
+
+
 def check_record(path):
     """Whatever goes on from a turn begins with its very tokens. Returns how many do."""
     turns = turns_of(path)
@@ -195,6 +221,12 @@ def main():
                 node_speaks(folder, other.url, g.url)
             check(Client(g.url).ask("GET", "/tnk/datums")[0] == 200, "examples")
         check(check_record(path) >= 5, "each result goes on behind its call")
+        lines.write_text(json.dumps('"city": "Zürich"}}\n</tool_call>') + "\n")
+        template = pathlib.Path(scratch) / "calling.jinja"
+        template.write_text(CALLING)
+        with local(tnk, "--stub", "--stub-answers", lines) as service, \
+                gateway(tnk, service, "--renderer", "qwen3", "--template", template) as g:
+            forced_calls(g.url)
     plan()
 
 
