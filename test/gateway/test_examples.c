@@ -1,0 +1,136 @@
+#include "gateway/record/datum.h"
+#include "record.h"
+
+/* What was recorded, as examples to train on. */
+
+typedef struct {
+  json_t *lines[8];
+  size_t n;
+} told_t;
+
+static int put(void *user, const char *line, size_t n) {
+  told_t *told = user;
+
+  CHECK(told->n < 8 && line[n - 1] == '\n');
+  told->lines[told->n] = json_loadb(line, n, 0, NULL);
+  CHECK(told->lines[told->n] != NULL);
+  told->n++;
+  return TNK_OK;
+}
+
+static double value(const json_t *line, const char *name, size_t i) {
+  const json_t *data = json_object_get(
+      json_object_get(json_object_get(line, "loss_fn_inputs"), name), "data");
+
+  CHECK_INT(json_array_size(data), 9);
+  return json_number_value(json_array_get(data, i));
+}
+
+TEST(examples_have_rewards_once) {
+  /* Of ten tokens those at 3, 4, 8 and 9 were sampled; targets begin at 1. */
+  static const double first[] = {0, 0, 0.5, 0.5, 0, 0, 0, 0.5, 0.5};
+  static const double second[] = {0, 0, 0, 0, 0, 0, 0, 2, 2};
+  static const double sampled[] = {0, 0, -0.125, -0.25, 0, 0, 0, -0.125, -0.25};
+  const tnk__gw_datum_options_t all = {0};
+  const tnk__gw_datum_options_t rewarded = {.only_rewarded = 1};
+  told_t told = {.n = 0};
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  add_tree(&rig);
+  CHECK_INT(tnk__gw_record_reward(rig.record,
+                                  tnk__gw_record_find(rig.record, "a", 2), 0.5),
+            TNK_OK);
+  CHECK_INT(tnk__gw_record_reward(rig.record,
+                                  tnk__gw_record_find(rig.record, "a", 3), 2),
+            TNK_OK);
+  CHECK_INT(tnk__gw_datums(rig.record, NULL, &rewarded, put, &told), TNK_OK);
+  CHECK_INT(told.n, 2);
+  for (size_t i = 0; i < 9; i++) {
+    CHECK_NEAR(value(told.lines[0], "advantages", i), first[i], 0);
+    CHECK_NEAR(value(told.lines[1], "advantages", i), second[i], 0);
+    CHECK_NEAR(value(told.lines[0], "logprobs", i), sampled[i], 0);
+    CHECK_NEAR(value(told.lines[0], "target_tokens", i), chain[i + 1], 0);
+  }
+  CHECK_INT(tnk__gw_datums(rig.record, NULL, &all, put, &told), TNK_OK);
+  CHECK_INT(told.n, 5);
+  for (size_t i = 0; i < told.n; i++)
+    json_decref(told.lines[i]);
+  close_record(&rig);
+  rig_close(&rig);
+}
+
+static char *text_of(const json_t *line, const char *name) {
+  char *text = json_dumps(json_object_get(line, name),
+                          JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+
+  CHECK(text != NULL);
+  return text;
+}
+
+static void check_member(const json_t *line, const char *name,
+                         const char *expected) {
+  char *text = text_of(line, name);
+
+  CHECK_STR(text, expected);
+  free(text);
+}
+
+/* A conversation of two turns; the ids of the service are these. */
+static void tell_two_turns(rig_t *rig, const char *first, const char *second,
+                           told_t *told) {
+  const tnk__gw_datum_options_t all = {0};
+  tnk__gw_turn_t *turn;
+
+  told->n = 0;
+  CHECK_INT(open_record(rig, 0, 0, 0), TNK_OK);
+  version = 3;
+  sequence = first;
+  turn = added(rig, "a", NULL, 1, 10);
+  version = 4;
+  sequence = second;
+  turn = added(rig, "a", turn, 2, 20);
+  version = 1;
+  sequence = NULL;
+  CHECK_INT(tnk__gw_record_reward(rig->record, turn, 0.5), TNK_OK);
+  CHECK_INT(tnk__gw_datums(rig->record, NULL, &all, put, told), TNK_OK);
+  CHECK_INT(told->n, 1);
+  close_record(rig);
+}
+
+/* Both lists tile: the input lacks the last token, the targets the first. */
+TEST(examples_say_where_their_tokens_are_from) {
+  told_t told;
+  rig_t rig;
+
+  rig_open(&rig);
+  tell_two_turns(&rig, "p", "q", &told);
+  check_member(told.lines[0], "session", "\"a\"");
+  check_member(told.lines[0], "turns",
+               "[{\"length\":2,\"offset\":2,\"turn\":100,\"version\":3},"
+               "{\"length\":2,\"offset\":7,\"reward\":0.5,\"turn\":101,"
+               "\"version\":4}]");
+  check_member(
+      told.lines[0], "model_input_spans",
+      "[{\"kind\":\"prompt\",\"length\":3,\"offset\":0,\"sequence_id\":\"p\"},"
+      "{\"kind\":\"sampled\",\"length\":2,\"offset\":0,\"sequence_id\":\"p\"},"
+      "{\"kind\":\"prompt\",\"length\":3,\"offset\":5,\"sequence_id\":\"q\"},"
+      "{\"kind\":\"sampled\",\"length\":1,\"offset\":0,\"sequence_id\":\"q\"}"
+      "]");
+  check_member(
+      told.lines[0], "loss_fn_input_spans",
+      "[{\"kind\":\"prompt\",\"length\":2,\"offset\":1,\"sequence_id\":\"p\"},"
+      "{\"kind\":\"sampled\",\"length\":2,\"offset\":0,\"sequence_id\":\"p\"},"
+      "{\"kind\":\"prompt\",\"length\":3,\"offset\":5,\"sequence_id\":\"q\"},"
+      "{\"kind\":\"sampled\",\"length\":2,\"offset\":0,\"sequence_id\":\"q\"}"
+      "]");
+  json_decref(told.lines[0]);
+  /* One that is not known cannot be told, and half of a list is none. */
+  tell_two_turns(&rig, "p", NULL, &told);
+  CHECK(json_object_get(told.lines[0], "model_input_spans") == NULL);
+  CHECK(json_object_get(told.lines[0], "loss_fn_input_spans") == NULL);
+  CHECK_INT(json_array_size(json_object_get(told.lines[0], "turns")), 2);
+  json_decref(told.lines[0]);
+  rig_close(&rig);
+}
