@@ -6,8 +6,17 @@
 #include "base/buf.h"
 #include "chat/answer/answer.h"
 
-/* Any text as an answer: the first byte chooses the family and how the answer
- * begins, the second how the text is cut. However that is, the same is told. */
+/* Any text as an answer: the first byte chooses the family (or FUZZ_FAMILY
+ * does, by its name) and how the answer begins, the second how the text is cut.
+ * However that is, the same is told. */
+
+static const char *const families[] = {
+    [TNK_CHAT_PLAIN] = "plain",       [TNK_CHAT_THINK] = "think",
+    [TNK_CHAT_HERMES] = "hermes",     [TNK_CHAT_XML] = "xml",
+    [TNK_CHAT_DEEPSEEK] = "deepseek", [TNK_CHAT_DSML] = "dsml",
+    [TNK_CHAT_KIMI] = "kimi",         [TNK_CHAT_GLM] = "glm",
+    [TNK_CHAT_HARMONY] = "harmony",   [TNK_CHAT_MISTRAL] = "mistral",
+    [TNK_CHAT_LLAMA] = "llama",       NULL};
 
 #define TOOLS                                                                  \
   "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": " \
@@ -73,6 +82,7 @@ static void check_plain(tnk__answer_t *answer, const char *text, size_t n) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *text = (const char *)data + 2;
+  unsigned chosen;
   tnk__answer_start_t start;
   tnk_chat_family_t family;
   tnk__answer_t *whole, *cut;
@@ -82,8 +92,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
   if (size < 2)
     return 0;
-  family = (tnk_chat_family_t)(data[0] % 11);
-  start = (tnk__answer_start_t)(data[0] / 11 % 3);
+  chosen = fuzz_pick("FUZZ_FAMILY", families, data[0] & 15U);
+  if (families[chosen] == NULL)
+    return 0;
+  family = (tnk_chat_family_t)chosen;
+  start = (tnk__answer_start_t)((data[0] >> 4 & 7) % 3);
   tnk__heap_init(&heap, tnk__allocator_default(), (size_t)1 << 20);
   FUZZ_CHECK(tnk__value_from_json(&heap, TOOLS, sizeof(TOOLS) - 1, &tools) ==
              TNK_OK);

@@ -3,8 +3,15 @@
 #include "base/alloc.h"
 #include "chat/message/message.h"
 
-/* Any JSON as a body with messages: the first byte chooses the shape. What is
- * read comes back as it was, and can be tried in the other shapes. */
+/* Any JSON as a body with messages: the first byte chooses the shape, or
+ * FUZZ_API does, by its name. What is read comes back as it was, and can be
+ * tried in the other shapes. */
+
+static const char *const shapes[] = {[TNK_CHAT_TEMPLATE] = "template",
+                                     [TNK_CHAT_OPENAI] = "chat",
+                                     [TNK_CHAT_RESPONSES] = "responses",
+                                     [TNK_CHAT_ANTHROPIC] = "messages",
+                                     NULL};
 
 /* The member of a body is as it was. */
 static void check_member(tnk__value_t body, tnk__value_t back,
@@ -39,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
   if (size == 0)
     return 0;
-  shape = (tnk_chat_shape_t)(data[0] % 4);
+  shape = (tnk_chat_shape_t)fuzz_pick("FUZZ_API", shapes, data[0] % 4);
   tnk__heap_init(&heap, tnk__allocator_default(), (size_t)1 << 26);
   if (tnk__value_from_json(&heap, (const char *)data + 1, size - 1, &body) ==
           TNK_OK &&

@@ -8,10 +8,44 @@
 #include "gateway/key.h"
 #include "gateway/record/line.h"
 #include "gateway/wire/ask.h"
+#include "tnk/chat.h"
 #include "tnk/error.h"
 
-/* The body of a request to the gateway, whose API the first byte says, or a
- * line of its record. */
+/* The body of a request to the gateway, whose API the first byte says (or
+ * FUZZ_API does, by its name), with its conversation; or a line of the record.
+ */
+
+enum { RECORD = TNK__GW_MESSAGE + 1 };
+
+static const char *const apis[] = {[TNK__GW_CHAT] = "chat",
+                                   [TNK__GW_COMPLETION] = "completions",
+                                   [TNK__GW_RESPONSE] = "responses",
+                                   [TNK__GW_MESSAGE] = "messages",
+                                   [RECORD] = "record",
+                                   NULL};
+
+/* What is read as a conversation is one that a template can be given. */
+static void check_chat(tnk__gw_api_t api, const uint8_t *data, size_t size) {
+  static const tnk_chat_shape_t shapes[] = {
+      [TNK__GW_CHAT] = TNK_CHAT_OPENAI,
+      [TNK__GW_RESPONSE] = TNK_CHAT_RESPONSES,
+      [TNK__GW_MESSAGE] = TNK_CHAT_ANTHROPIC};
+  tnk_chat_t *chat = tnk_chat_new(NULL);
+  tnk_chat_error_t error = {0};
+  char *text;
+  size_t n;
+
+  FUZZ_CHECK(chat != NULL);
+  if (tnk_chat_read(chat, shapes[api], (const char *)data, size, &error) ==
+      TNK_OK) {
+    FUZZ_CHECK(tnk_chat_write(chat, TNK_CHAT_TEMPLATE, &text, &n, &error) ==
+               TNK_OK);
+    tnk_chat_free_text(chat, text);
+  } else {
+    FUZZ_CHECK(error.code < 0 && error.text[0] != '\0');
+  }
+  tnk_chat_free(chat);
+}
 
 static void check_ask(tnk__gw_api_t api, const uint8_t *data, size_t size) {
   tnk__gw_fault_t fault = {0};
@@ -31,6 +65,8 @@ static void check_ask(tnk__gw_api_t api, const uint8_t *data, size_t size) {
     FUZZ_CHECK(!(ask.top_p > 1) && ask.n_top <= TNK__GW_MAX_TOP);
     for (size_t i = 0; i < json_array_size(messages); i++)
       key = tnk__gw_key_add(key, json_array_get(messages, i));
+    if (api != TNK__GW_COMPLETION)
+      check_chat(api, data, size);
   }
   tnk__gw_ask_drop(&ask);
   tnk__buf_deinit(&out);
@@ -60,11 +96,14 @@ static void check_line(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  unsigned api = size > 0 ? (unsigned)data[0] - '0' : 5;
+  unsigned api;
 
-  if (api <= TNK__GW_MESSAGE)
-    check_ask((tnk__gw_api_t)api, data + 1, size - 1);
-  else if (api == 4)
+  if (size == 0)
+    return 0;
+  api = fuzz_pick("FUZZ_API", apis, (unsigned)data[0] - '0');
+  if (api == RECORD)
     check_line(data + 1, size - 1);
+  else if (apis[api] != NULL)
+    check_ask((tnk__gw_api_t)api, data + 1, size - 1);
   return 0;
 }
