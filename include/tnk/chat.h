@@ -80,7 +80,8 @@ typedef enum {
   TNK_CHAT_GLM = 7,      /**< Calls as pairs of a key and a value. */
   TNK_CHAT_HARMONY = 8,  /**< Channels, of gpt-oss. */
   TNK_CHAT_MISTRAL = 9,  /**< A list of calls behind a control token. */
-  TNK_CHAT_LLAMA = 10    /**< A call as the whole answer, in JSON. */
+  TNK_CHAT_LLAMA = 10,   /**< A call as the whole answer, in JSON. */
+  TNK_CHAT_XTML = 11     /**< Channels and calls as tags, of Kimi K3. */
 } tnk_chat_family_t;
 
 /* ---- Templates ---- */

@@ -75,7 +75,7 @@ int tnk_chat_parser_open(tnk_chat_parser_t **out, tnk_chat_family_t family,
 
   if (out != NULL)
     *out = NULL;
-  if (out == NULL || (unsigned)family > TNK_CHAT_LLAMA)
+  if (out == NULL || (unsigned)family > TNK_CHAT_XTML)
     return tnk__chat_end(
         error, tnk__why(&why, TNK_EINVAL, 0, "no place, or no such family"),
         &why);

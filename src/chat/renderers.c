@@ -14,6 +14,7 @@ static const char *const sentence[] = {"<｜end▁of▁sentence｜>", NULL};
 static const char *const glm[] = {"<|user|>", "<|observation|>",
                                   "<|endoftext|>", NULL};
 static const char *const harmony[] = {"<|return|>", "<|call|>", NULL};
+static const char *const end_of_msg[] = {"<|end_of_msg|>", NULL};
 static const char *const unknown[] = {NULL};
 
 static const tnk_pair_t think[] = {{"enable_thinking", "true"}};
@@ -27,6 +28,10 @@ static const tnk_pair_t effort_max[] = {{"reasoning_effort", "\"max\""}};
 static const tnk_pair_t effort_xhigh[] = {{"reasoning_effort", "\"xhigh\""}};
 static const tnk_pair_t thinking[] = {{"thinking", "true"}};
 static const tnk_pair_t not_thinking[] = {{"thinking", "false"}};
+static const tnk_pair_t k3_low[] = {{"thinking_effort", "\"low\""}};
+static const tnk_pair_t k3_high[] = {{"thinking_effort", "\"high\""}};
+static const tnk_pair_t k3_max[] = {{"thinking_effort", "\"max\""}};
+static const tnk_pair_t k3_none[] = {{"thinking_effort", "null"}};
 static const tnk_pair_t chat_mode[] = {{"thinking_mode", "\"chat\""}};
 static const tnk_pair_t keep_dropped[] = {{"drop_thinking", "false"}};
 static const tnk_pair_t k26_preserve[] = {{"thinking", "true"},
@@ -38,8 +43,8 @@ static const tnk_pair_t medium_effort[] = {{"enable_thinking", "true"},
 static const tnk_pair_t whole_history[] = {
     {"enable_thinking", "true"}, {"truncate_history_thinking", "false"}};
 
-static const char K31[] = "the variables of its template are not public; the "
-                          "cookbook takes it from another package";
+static const char K31[] = "with the variables and stops of Kimi K3's template; "
+                          "the cookbook takes it from another package";
 
 #define ROW(name, family, variables, stops, note)                              \
   { name, family, N(variables), variables, stops, note }
@@ -77,11 +82,13 @@ static const tnk_chat_renderer_t rows[] = {
     ROW("kimi_k26_disable_thinking", TNK_CHAT_KIMI, not_thinking, im_end, NULL),
     ROW("kimi_k26_preserve_thinking", TNK_CHAT_KIMI, k26_preserve, im_end,
         NULL),
-    PLAIN_ROW("kimi_k31_pro_disable_thinking", TNK_CHAT_KIMI, unknown, K31),
-    PLAIN_ROW("kimi_k31_pro_high_reasoning", TNK_CHAT_KIMI, unknown, K31),
-    PLAIN_ROW("kimi_k31_pro_low_reasoning", TNK_CHAT_KIMI, unknown, K31),
-    PLAIN_ROW("kimi_k31_pro_max_reasoning", TNK_CHAT_KIMI, unknown, K31),
-    PLAIN_ROW("kimi_k31_pro_no_reasoning_effort", TNK_CHAT_KIMI, unknown, K31),
+    ROW("kimi_k31_pro_disable_thinking", TNK_CHAT_XTML, not_thinking,
+        end_of_msg, K31),
+    ROW("kimi_k31_pro_high_reasoning", TNK_CHAT_XTML, k3_high, end_of_msg, K31),
+    ROW("kimi_k31_pro_low_reasoning", TNK_CHAT_XTML, k3_low, end_of_msg, K31),
+    ROW("kimi_k31_pro_max_reasoning", TNK_CHAT_XTML, k3_max, end_of_msg, K31),
+    ROW("kimi_k31_pro_no_reasoning_effort", TNK_CHAT_XTML, k3_none, end_of_msg,
+        K31),
     PLAIN_ROW("llama3", TNK_CHAT_PLAIN, eot,
               "without the dates that the model's template writes"),
     ROW("nemotron3", TNK_CHAT_XML, think, im_end, NULL),

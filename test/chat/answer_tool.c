@@ -8,11 +8,13 @@
 
 /*
  * Parses answers for tests in other languages. Each line of standard input is
- * {"family": number, "prompt": text, "text": text, "tools": list}; each line of
- * the output is {"message": ..., "unparsed": [...]}. The answer is fed in
- * pieces of seven bytes.
+ * {"family": number, "prompt": text, "text": text, "tools": list, "stop": text
+ * or null}; each line of the output is {"message": ..., "unparsed": [...]}. The
+ * answer is fed in pieces of seven bytes.
  */
 static tnk__answer_t *parse(tnk__value_t line) {
+  static char own_stop[64];
+  static const char *const stops[] = {own_stop, NULL};
   tnk__value_t prompt = tnk__value_get(line, "prompt");
   tnk__value_t text = tnk__value_get(line, "text");
   tnk_chat_family_t family =
@@ -20,7 +22,14 @@ static tnk__answer_t *parse(tnk__value_t line) {
   tnk__answer_options_t options = {
       .start =
           tnk__answer_start(family, prompt.as.text, (size_t)prompt.n_text)};
+  tnk__value_t stop = tnk__value_get(line, "stop");
   tnk__answer_t *answer;
+
+  if (stop.kind == TNK__VALUE_TEXT) {
+    (void)snprintf(own_stop, sizeof(own_stop), "%.*s", (int)stop.n_text,
+                   stop.as.text);
+    options.stops = stops;
+  }
 
   if (tnk__answer_open(&answer, tnk__allocator_default(), family,
                        tnk__value_get(line, "tools"), &options) != TNK_OK)

@@ -18,7 +18,7 @@ import sys
 import templates
 
 (PLAIN, THINK, HERMES, XML, DEEPSEEK, DSML, KIMI, GLM, HARMONY, MISTRAL,
- LLAMA) = range(11)
+ LLAMA, XTML) = range(12)
 
 # name -> family, variables, what its answers may have: thinking (2: always; 3:
 # only beside calls), how many calls, content beside calls
@@ -27,31 +27,49 @@ TEMPLATES = {
     "Qwen-Qwen3-0.6B": (HERMES, {}, 2, 3, True),
     "Qwen-QwQ-32B": (HERMES, {}, 0, 3, True),
     "NousResearch-Hermes-3-Llama-3.1-8B-tool_use": (HERMES, {}, 0, 3, False),
+    "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": (HERMES, {}, 0, 3, False),
+    "Bielik-11B-v3.0-Instruct": (HERMES, {}, 0, 3, True),
+    "MiMo-VL": (HERMES, {}, 0, 3, True),
+    "ibm-granite-granite-4.0": (HERMES, {}, 0, 3, True),
+    "ibm-granite-granite-4.1": (HERMES, {}, 0, 3, True),
     "Qwen3.5-4B": (XML, {}, 2, 3, True),
     "Qwen3-Coder": (XML, {}, 0, 3, True),
     "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": (XML, {"enable_thinking": True},
                                             2, 3, True),
+    "StepFun3.5-Flash": (XML, {}, 2, 3, True),
     "deepseek-ai-DeepSeek-V3.1": (DEEPSEEK, {}, 0, 3, True),
     "llama-cpp-deepseek-r1": (DEEPSEEK, {"tools": None}, 0, 3, False),
     "deepseek-ai-DeepSeek-V3.2": (DSML, {"thinking": True}, 2, 3, True),
     "deepseek-ai-DeepSeek-V4": (DSML, {"thinking": True}, 2, 3, True),
+    "deepseek-ai-DeepSeek-V4-Flash-0731": (DSML, {"thinking": True},
+                                           2, 3, True),
     "moonshotai-Kimi-K2": (KIMI, {}, 0, 3, True),
     "Kimi-K2-Instruct": (KIMI, {}, 0, 3, True),
     "Kimi-K2-Thinking": (KIMI, {}, 3, 3, True),
+    "Kimi-K3": (XTML, {}, 1, 3, True),
     "GLM-4.6": (GLM, {}, 1, 3, True),
     "GLM-4.7-Flash": (GLM, {}, 2, 3, True),
+    "Spark2.5": (GLM, {}, 2, 3, True),
+    "inclusionai-ling-3.0-flash": (GLM, {}, 2, 3, True),
     "openai-gpt-oss-120b": (HARMONY, {}, 1, 1, False),
     "Mistral-Small-3.2-24B-Instruct-2506": (MISTRAL, {}, 0, 3, False),
     "mistralai-Mistral-Nemo-Instruct-2407": (MISTRAL, {}, 0, 3, False),
     "mistralai-Ministral-3-14B-Reasoning-2512": (MISTRAL, {}, 0, 3, True),
+    "unsloth-mistral-Devstral-Small-2507": (MISTRAL, {}, 0, 3, False),
     "meta-llama-Llama-3.1-8B-Instruct": (LLAMA, {}, 0, 1, False),
+    "meta-llama-Llama-3.2-3B-Instruct": (LLAMA, {}, 0, 1, False),
     "meta-llama-Llama-3.3-70B-Instruct": (LLAMA, {}, 0, 1, False),
 }
 # Prompts that are no beginning of the whole: the answer is behind this.
 BEHIND = {"llama-cpp-deepseek-r1": "<｜Assistant｜>",
           "Qwen-QwQ-32B": "<|im_start|>assistant\n"}
+# What ends an answer where that is not the family's.
+STOPS = {"ibm-granite-granite-4.0": "<|end_of_text|>",
+         "ibm-granite-granite-4.1": "<|end_of_text|>",
+         "Spark2.5": "<｜end▁of▁sentence｜>",
+         "inclusionai-ling-3.0-flash": "<|role_end|>"}
 # What comes behind an answer and is not sampled.
-CUT = "<|im_end|>\n"
+CUTS = ("<|im_end|>\n", "<|end_of_text|>\n")
 
 PROPERTIES = {
     "city": {"type": "string"}, "days": {"type": "integer"},
@@ -128,10 +146,10 @@ def one_sample(template, name, rng):
         raise SystemExit(f"{name}: the prompt is no beginning:\n{prompt[-80:]!r}"
                          f"\n{whole[-400:]!r}")
     text = whole[len(prompt):]
-    if text.endswith(CUT):
+    if text.endswith(CUTS):
         text = text[:-1]
     return answer, {"family": family, "prompt": prompt, "text": text,
-                    "tools": TOOLS}
+                    "tools": TOOLS, "stop": STOPS.get(name)}
 
 
 def check(tool, env, name, source, n):

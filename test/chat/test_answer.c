@@ -330,6 +330,9 @@ static const struct {
     {TNK_CHAT_DEEPSEEK, OPEN BEGIN "f" SEP "{\"a\": 1}" END "x" CLOSE},
     {TNK_CHAT_GLM, "<tool_call>f<arg_key>a</arg_key><arg_value>x</arg_value>"
                    "</tool_call>"},
+    {TNK_CHAT_XTML, "<|open|>tools<|sep|><|open|>call tool=\"f\"<|sep|>"
+                    "<|open|>argument key=\"a&quot;\" type=\"string\"<|sep|>x"
+                    "<|close|>argument<|sep|><|close|>call<|sep|>"},
     {TNK_CHAT_HARMONY, " to=f<|message|>{}<|end|><|start|>user<|message|>"},
     {TNK_CHAT_LLAMA, "{\"name\": \"f\", \"parameters\": {}}<|eot_id|>x"},
 };

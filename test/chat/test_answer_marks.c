@@ -112,6 +112,98 @@ TEST(calls_of_glm_are_pairs) {
   CHECK_SAMPLES(samples);
 }
 
+#define TAG(name) "<|open|>" name "<|sep|>"
+#define END_TAG(name) "<|close|>" name "<|sep|>"
+#define TAG_CALL(name, arguments)                                              \
+  TAG("call tool=\"" name "\" index=\"1\"") arguments END_TAG("call")
+#define TAG_ARGUMENT(key, type, value)                                         \
+  TAG("argument key=\"" key "\" type=\"" type "\"") value END_TAG("argument")
+#define TAG_CALLS(calls) TAG("tools") calls END_TAG("tools")
+
+TEST(channels_and_calls_of_xtml_are_tags) {
+  static const sample_t samples[] = {
+      {TNK_CHAT_XTML, .start = TNK__ANSWER_THINKS,
+       .text = "Hm\n" END_TAG("think")
+           TAG("response") "Wait.\n" END_TAG("response") TAG_CALLS(TAG_CALL(
+               "f", TAG_ARGUMENT("s", "string", "1")
+                        TAG_ARGUMENT("n", "number", "1")) TAG_CALL("g", ""))
+               END_TAG("message") "<|end_of_msg|>",
+       .message = "{\"role\": \"assistant\", \"reasoning_content\": \"Hm\\n\", "
+                  "\"content\": \"Wait.\\n\", \"tool_calls\": [" CALL(
+                      "call00000", "f",
+                      "{\"s\": \"1\", \"n\": 1}") ", " CALL("call00001", "g",
+                                                            "{}") "]}"},
+      /* no thoughts; the end of an answer that begins behind "response" */
+      {TNK_CHAT_XTML,
+       .text = TAG("think") END_TAG("think")
+           TAG("response") "a" END_TAG("response") END_TAG("message"),
+       .message = SAYS("a")},
+      {TNK_CHAT_XTML, .start = TNK__ANSWER_SPEAKS,
+       .text = TAG("think") "a" END_TAG("response"),
+       .message = SAYS("<|open|>think<|sep|>a")},
+      /* names with quotes, in any order; types by the schema where none is
+       * told; ends that lie in a text */
+      {TNK_CHAT_XTML, .tools = TOOLS,
+       .text = TAG_CALLS(TAG("call index=\"1\" tool=\"f\"") TAG_ARGUMENT(
+           "a&quot;&amp;quot;&lt;", "string", "x" END_TAG("call") "&amp;")
+                             TAG("argument key=\"s\"") "7" END_TAG("argument")
+                                 TAG("argument key=\"n\"") "7" END_TAG(
+                                     "argument") END_TAG("call")),
+       .message = CALLS(CALL("call00000", "f",
+                             "{\"a\\\"&quot;&lt;\": "
+                             "\"x<|close|>call<|sep|>&amp;\", \"s\": \"7\", "
+                             "\"n\": 7}"))},
+      /* all of them as one object */
+      {TNK_CHAT_XTML,
+       .text = TAG_CALLS(TAG_CALL(
+           "f", TAG("json type=\"object\"") "{\"a\": [1]}" END_TAG("json"))),
+       .message = CALLS(CALL("call00000", "f", "{\"a\": [1]}"))},
+  };
+
+  CHECK_SAMPLES(samples);
+}
+
+#define ONE_CALL(inside) "<|open|>call " inside "<|close|>call<|sep|>"
+#define NO_CALL(inside, why)                                                   \
+  {                                                                            \
+    TNK_CHAT_XTML, .text = TAG_CALLS(ONE_CALL(inside)), .message = SAYS(""),   \
+                   .unparsed = why                                             \
+  }
+
+TEST(what_is_no_call_of_xtml_is_kept) {
+  static const sample_t samples[] = {
+      NO_CALL("index=\"1\"<|sep|>", UNPARSED(ONE_CALL("index=\\\"1\\\"<|sep|>"),
+                                             "the call has no name")),
+      NO_CALL("tool=\"f\"<|sep|>x", UNPARSED(ONE_CALL("tool=\\\"f\\\"<|sep|>x"),
+                                             "there is text between the "
+                                             "arguments")),
+      NO_CALL("tool=\"f",
+              UNPARSED(ONE_CALL("tool=\\\"f"), "it ends inside of a text")),
+      NO_CALL("tool=\"f\"<|sep|><|open|>argument type=\"string\"<|sep|>x"
+              "<|close|>argument<|sep|>",
+              UNPARSED(ONE_CALL("tool=\\\"f\\\"<|sep|><|open|>argument "
+                                "type=\\\"string\\\"<|sep|>x<|close|>"
+                                "argument<|sep|>"),
+                       "an argument has no name")),
+      NO_CALL("tool=\"f\"<|sep|><|open|>argument key=\"k\" type=\"number\""
+              "<|sep|>x<|close|>argument<|sep|>",
+              UNPARSED(ONE_CALL("tool=\\\"f\\\"<|sep|><|open|>argument "
+                                "key=\\\"k\\\" type=\\\"number\\\"<|sep|>x"
+                                "<|close|>argument<|sep|>"),
+                       "the argument \\\"k\\\" is no JSON")),
+      NO_CALL("tool=\"f\"<|sep|><|open|>json <|sep|>{}<|close|>json<|sep|>x",
+              UNPARSED(ONE_CALL("tool=\\\"f\\\"<|sep|><|open|>json <|sep|>{}"
+                                "<|close|>json<|sep|>x"),
+                       "there is text behind the arguments")),
+      NO_CALL("tool=\"f\"<|sep|><|open|>json <|sep|>[]<|close|>json<|sep|>",
+              UNPARSED(ONE_CALL("tool=\\\"f\\\"<|sep|><|open|>json <|sep|>[]"
+                                "<|close|>json<|sep|>"),
+                       "the arguments are no object")),
+  };
+
+  CHECK_SAMPLES(samples);
+}
+
 #define INVOKE(name, parameters)                                               \
   "<｜DSML｜invoke name=\"" name "\">\n" parameters "</｜DSML｜invoke>\n"
 #define ARGUMENT(key, is_text, value)                                          \
@@ -231,6 +323,12 @@ TEST(a_prompt_tells_how_its_answer_begins) {
             TNK__ANSWER_THINKS);
   CHECK_INT(start_of(TNK_CHAT_PLAIN, "<think>"), TNK__ANSWER_BEGINS);
   CHECK_INT(start_of(TNK_CHAT_MISTRAL, "[/INST][THINK]"), TNK__ANSWER_THINKS);
+  CHECK_INT(
+      start_of(TNK_CHAT_XTML, TAG("message role=\"assistant\"") TAG("think")),
+      TNK__ANSWER_THINKS);
+  CHECK_INT(start_of(TNK_CHAT_XTML,
+                     TAG("message role=\"assistant\"") TAG("response")),
+            TNK__ANSWER_SPEAKS);
   CHECK_INT(start_of(TNK_CHAT_HARMONY, "<|start|>assistant"),
             TNK__ANSWER_BEGINS);
   CHECK_INT(start_of(TNK_CHAT_HARMONY,

@@ -10,13 +10,19 @@
  * does, by its name) and how the answer begins, the second how the text is cut.
  * However that is, the same is told. */
 
-static const char *const families[] = {
-    [TNK_CHAT_PLAIN] = "plain",       [TNK_CHAT_THINK] = "think",
-    [TNK_CHAT_HERMES] = "hermes",     [TNK_CHAT_XML] = "xml",
-    [TNK_CHAT_DEEPSEEK] = "deepseek", [TNK_CHAT_DSML] = "dsml",
-    [TNK_CHAT_KIMI] = "kimi",         [TNK_CHAT_GLM] = "glm",
-    [TNK_CHAT_HARMONY] = "harmony",   [TNK_CHAT_MISTRAL] = "mistral",
-    [TNK_CHAT_LLAMA] = "llama",       NULL};
+static const char *const families[] = {[TNK_CHAT_PLAIN] = "plain",
+                                       [TNK_CHAT_THINK] = "think",
+                                       [TNK_CHAT_HERMES] = "hermes",
+                                       [TNK_CHAT_XML] = "xml",
+                                       [TNK_CHAT_DEEPSEEK] = "deepseek",
+                                       [TNK_CHAT_DSML] = "dsml",
+                                       [TNK_CHAT_KIMI] = "kimi",
+                                       [TNK_CHAT_GLM] = "glm",
+                                       [TNK_CHAT_HARMONY] = "harmony",
+                                       [TNK_CHAT_MISTRAL] = "mistral",
+                                       [TNK_CHAT_LLAMA] = "llama",
+                                       [TNK_CHAT_XTML] = "xtml",
+                                       NULL};
 
 #define TOOLS                                                                  \
   "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": " \

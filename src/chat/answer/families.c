@@ -61,6 +61,16 @@ static const tnk__mark_t mistral_marks[] = {
 static const tnk__mark_t llama_marks[] = {
     {"{", START, TNK__DOES_BARE},
     {"<|python_tag|>", SPEAKING, TNK__DOES_BLOCK}};
+static const tnk__mark_t xtml_marks[] = {
+    {"<|open|>think<|sep|>", START, TNK__DOES_THINK},
+    {"<|close|>think<|sep|>", THINKING, TNK__DOES_THINK_END},
+    {"<|open|>response<|sep|>", SPEAKING, TNK__DOES_SPEAK},
+    {"<|close|>response<|sep|>", SPEAKING, TNK__DOES_SPEAK},
+    {"<|open|>tools<|sep|>", SPEAKING, TNK__DOES_SECTION},
+    {"<|close|>tools<|sep|>", SECTION, TNK__DOES_SECTION_END},
+    {"<|open|>call ", SECTION, TNK__DOES_BLOCK},
+    {"<|close|>call<|sep|>", BLOCK, TNK__DOES_BLOCK_END},
+    {"<|close|>message<|sep|>", SPEAKING, TNK__DOES_SPEAK}};
 
 static const char *const plain_stops[] = {"\n\nUser:", NULL};
 static const char *const im_stops[] = {"<|im_end|>", "<|endoftext|>", NULL};
@@ -73,6 +83,7 @@ static const char *const harmony_stops[] = {"<|return|>", "<|call|>", NULL};
 static const char *const mistral_stops[] = {"</s>", NULL};
 static const char *const llama_stops[] = {"<|eot_id|>", "<|eom_id|>",
                                           "<|end_of_text|>", NULL};
+static const char *const xtml_stops[] = {"<|end_of_msg|>", NULL};
 
 #define MARKS(list) .marks = list, .n_marks = sizeof(list) / sizeof(list[0])
 
@@ -98,6 +109,8 @@ static const tnk__family_t families[] = {
                           .is_open_ended = 1, .read = tnk__read_mistral},
     [TNK_CHAT_LLAMA] = {"llama", MARKS(llama_marks), llama_stops,
                         .is_open_ended = 1, .read = tnk__read_llama},
+    [TNK_CHAT_XTML] = {"xtml", MARKS(xtml_marks), xtml_stops,
+                       .read = tnk__read_xtml},
 };
 
 const tnk__family_t *tnk__family(tnk_chat_family_t family) {
@@ -143,9 +156,13 @@ tnk__answer_start_t tnk__answer_start(tnk_chat_family_t family,
     return start_of_message(prompt, n);
   while (n > 0 && (prompt[n - 1] == '\n' || prompt[n - 1] == ' '))
     n--;
-  for (size_t i = 0; i < known->n_marks; i++)
-    if (known->marks[i].does == TNK__DOES_THINK &&
-        ends_with(prompt, n, known->marks[i].text))
+  for (size_t i = 0; i < known->n_marks; i++) {
+    if (!ends_with(prompt, n, known->marks[i].text))
+      continue;
+    if (known->marks[i].does == TNK__DOES_THINK)
       return TNK__ANSWER_THINKS;
+    if (known->marks[i].does == TNK__DOES_SPEAK)
+      return TNK__ANSWER_SPEAKS;
+  }
   return TNK__ANSWER_BEGINS;
 }

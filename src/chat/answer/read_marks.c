@@ -157,3 +157,118 @@ tnk__read_t tnk__read_dsml(tnk__answer_t *answer, const char *text, size_t n) {
     tnk__call_add(answer, name, n_name, NULL, 0, arguments);
   return what;
 }
+
+/* The value of an attribute, in which & and " are written otherwise. */
+static tnk__value_t unescape(tnk__answer_t *answer, const char *text,
+                             size_t n) {
+  tnk__buf_t *buf = &answer->scratch;
+
+  tnk__buf_clear(buf);
+  while (n > 0) {
+    if (tnk__call_skip(&text, &n, "&quot;")) {
+      (void)tnk__buf_byte(buf, '"');
+    } else {
+      (void)tnk__buf_byte(buf, (uint8_t)*text);
+      if (!tnk__call_skip(&text, &n, "&amp;"))
+        text++, n--;
+    }
+  }
+  if (answer->err == TNK_OK)
+    answer->err = buf->err;
+  return tnk__value_copy_text(&answer->heap, (const char *)buf->data, buf->len);
+}
+
+/* The attributes of a tag of XTML up to its end: the value of `wanted`, and the
+ * type, each undefined where it is not there. */
+static tnk__read_t read_tag(tnk__answer_t *answer, const char **text, size_t *n,
+                            const char *wanted, tnk__value_t *its,
+                            tnk__value_t *type) {
+  const char *name, *value;
+  size_t n_name, n_value;
+
+  *its = *type = tnk__value_undefined();
+  for (;;) {
+    while (tnk__call_skip(text, n, " "))
+      ;
+    if (tnk__call_skip(text, n, "<|sep|>"))
+      return TNK__READ_CALLS;
+    if (!tnk__call_upto(text, n, "=\"", &name, &n_name) ||
+        !tnk__call_upto(text, n, "\"", &value, &n_value))
+      return tnk__call_open(answer);
+    if (n_name == strlen(wanted) && memcmp(name, wanted, n_name) == 0)
+      *its = unescape(answer, value, n_value);
+    else if (n_name == 4 && memcmp(name, "type", 4) == 0)
+      *type = unescape(answer, value, n_value);
+  }
+}
+
+/* All arguments of XTML as one object, behind the name of its tag. */
+static tnk__read_t read_json_tag(tnk__answer_t *answer, const char *text,
+                                 size_t n, tnk__value_t *arguments) {
+  tnk__value_t none, type;
+  tnk__read_t what = read_tag(answer, &text, &n, "", &none, &type);
+  const char *json;
+  size_t n_json;
+
+  if (what != TNK__READ_CALLS)
+    return what;
+  if (!tnk__call_upto(&text, &n, "<|close|>json<|sep|>", &json, &n_json))
+    return tnk__call_open(answer);
+  tnk__call_trim(&text, &n);
+  if (n > 0)
+    return tnk__call_bad(answer, "there is text behind the arguments");
+  what = tnk__call_arguments(answer, json, n_json, arguments);
+  return what == TNK__READ_CALLS ? what : TNK__READ_BAD; /* it was whole */
+}
+
+/* One argument of XTML, behind the name of its tag. */
+static tnk__read_t read_argument(tnk__answer_t *answer, tnk__value_t name,
+                                 const char **text, size_t *n,
+                                 tnk__value_t arguments) {
+  tnk__value_t key, type, read;
+  tnk__read_t what = read_tag(answer, text, n, "key", &key, &type);
+  const char *value;
+  size_t n_value;
+
+  if (what != TNK__READ_CALLS)
+    return what;
+  if (key.kind != TNK__VALUE_TEXT)
+    return tnk__call_bad(answer, "an argument has no name");
+  if (!tnk__call_upto(text, n, "<|close|>argument<|sep|>", &value, &n_value))
+    return tnk__call_open(answer);
+  if (tnk__value_is(type, "string"))
+    read = tnk__value_copy_text(&answer->heap, value, n_value);
+  else if (type.kind != TNK__VALUE_TEXT)
+    read = tnk__call_typed(answer, name.as.text, name.n_text, key.as.text,
+                           key.n_text, value, n_value);
+  else if (tnk__value_from_json(&answer->heap, value, n_value, &read) != TNK_OK)
+    return tnk__call_bad(answer, "the argument \"%.*s\" is no JSON",
+                         (int)(key.n_text < 64 ? key.n_text : 64), key.as.text);
+  return set_argument(answer, arguments, key.as.text, key.n_text, read)
+             ? TNK__READ_CALLS
+             : given_twice(answer, key.as.text, key.n_text);
+}
+
+/* A call of XTML, behind the name of its tag. */
+tnk__read_t tnk__read_xtml(tnk__answer_t *answer, const char *text, size_t n) {
+  tnk__value_t arguments = tnk__value_dict(&answer->heap), name, type;
+  tnk__read_t what = read_tag(answer, &text, &n, "tool", &name, &type);
+
+  if (what != TNK__READ_CALLS)
+    return what;
+  if (name.kind != TNK__VALUE_TEXT || name.n_text == 0)
+    return tnk__call_bad(answer, "the call has no name");
+  tnk__call_trim(&text, &n);
+  if (tnk__call_skip(&text, &n, "<|open|>json ")) {
+    what = read_json_tag(answer, text, n, &arguments);
+    n = 0;
+  }
+  for (; what == TNK__READ_CALLS && n > 0; tnk__call_trim(&text, &n)) {
+    if (!tnk__call_skip(&text, &n, "<|open|>argument "))
+      return tnk__call_bad(answer, "there is text between the arguments");
+    what = read_argument(answer, name, &text, &n, arguments);
+  }
+  if (what == TNK__READ_CALLS)
+    tnk__call_add(answer, name.as.text, name.n_text, NULL, 0, arguments);
+  return what;
+}

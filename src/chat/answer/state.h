@@ -40,6 +40,7 @@ typedef enum {
   TNK__DOES_STOP,
   TNK__DOES_THINK,
   TNK__DOES_THINK_END,
+  TNK__DOES_SPEAK, /* what follows is content */
   TNK__DOES_SECTION,
   TNK__DOES_SECTION_END,
   TNK__DOES_BLOCK,
@@ -176,6 +177,7 @@ tnk__read_t tnk__read_glm(tnk__answer_t *, const char *, size_t);
 tnk__read_t tnk__read_harmony(tnk__answer_t *, const char *, size_t);
 tnk__read_t tnk__read_mistral(tnk__answer_t *, const char *, size_t);
 tnk__read_t tnk__read_llama(tnk__answer_t *, const char *, size_t);
+tnk__read_t tnk__read_xtml(tnk__answer_t *, const char *, size_t);
 
 /* What a header of Harmony announces. */
 typedef enum {

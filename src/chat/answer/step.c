@@ -343,6 +343,9 @@ static void act(tnk__answer_t *answer, const found_t *found) {
              found->does == TNK__DOES_THINK ? TNK__MODE_THINKING
                                             : TNK__MODE_START);
     break;
+  case TNK__DOES_SPEAK:
+    go_on_at(answer, after, TNK__MODE_CONTENT);
+    break;
   case TNK__DOES_SECTION:
     begin_section(answer, found);
     break;
