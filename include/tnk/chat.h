@@ -118,8 +118,10 @@ typedef struct {
  * @param options   NULL for defaults.
  * @param[out] error  What went wrong; may be NULL.
  *
- * Templates that are nested as deeply as is allowed take up to 1 MiB of the
- * thread's stack, here and wherever they are used.
+ * Templates and values that are nested as deeply as is allowed take up to 100
+ * KiB of the thread's stack, here and wherever they are used, what a plug-in
+ * takes aside: a thread of 128 KiB does. A rendering may nest 300 calls and
+ * nodes of the template, and a value 100 others.
  *
  * @return TNK_OK, or TNK_EINVAL (of a malformed template error->line says
  * where), TNK_EPROTO (the config), TNK_EUNSUPPORTED (what the template uses and

@@ -55,18 +55,18 @@ static int bind(tnk__run_t *run, const tnk__builtin_t *known,
 
 tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
                                tnk__value_t self, const tnk__args_t *args) {
+  /* Filters that are given filters call themselves. */
+  const unsigned levels = known->params == NULL ? 2 : 1;
   tnk__value_t v[TNK__MAX_PARAMS], value;
 
   if (known->params != NULL && !bind(run, known, args, v))
     return tnk__value_undefined();
   if (!tnk__charge(run, self.kind == TNK__VALUE_TEXT ? self.n_text / 64 : 0))
     return tnk__value_undefined();
-  /* Filters that are given filters call themselves. */
-  if (++run->depth > run->env.max_depth)
-    value = tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
-  else
-    value = known->run(run, self, v, args);
-  run->depth--;
+  if (!tnk__enter(run, levels))
+    return tnk__value_undefined();
+  value = known->run(run, self, v, args);
+  run->depth -= levels;
   return value;
 }
 

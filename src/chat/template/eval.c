@@ -4,15 +4,35 @@
 #include "chat/template/run.h"
 #include "tnk/error.h"
 
-/* Arguments that need no memory of the heap. */
+/* Arguments that need no lists. */
 enum { FEW = 8 };
 
-typedef struct {
+/* Room for the arguments of a call. Calls are nested, and stacks are small: it
+ * is memory of the heap, and used again once the call has ended. */
+typedef struct tnk__call {
+  struct tnk__call *next; /* one more that is free */
   tnk__args_t args;
   tnk__value_t items[FEW];
   tnk__value_t names[FEW];
   tnk__value_t values[FEW];
 } call_t;
+
+static call_t *take_call(tnk__run_t *run) {
+  call_t *call = run->free_calls;
+
+  if (call == NULL)
+    return tnk__heap_alloc(run->heap, sizeof(*call));
+  run->free_calls = call->next;
+  return call;
+}
+
+/* NULL does nothing. */
+static void give_call(tnk__run_t *run, call_t *call) {
+  if (call == NULL)
+    return;
+  call->next = run->free_calls;
+  run->free_calls = call;
+}
 
 /* Before a template is run there are no frames. Returns 1 when that is so. */
 static int is_too_early(tnk__run_t *run) {
@@ -96,7 +116,11 @@ static int gather_many(tnk__run_t *run, const tnk__node_t *node,
 
 static int gather(tnk__run_t *run, const tnk__node_t *node, tnk__value_t caller,
                   call_t *call) {
-  tnk__args_t *args = &call->args;
+  tnk__args_t *args;
+
+  if (call == NULL)
+    return tnk__is_fine(run);
+  args = &call->args;
 
   if (node->b != NULL || node->c != NULL || node->list.n > FEW ||
       node->more.n >= FEW)
@@ -133,56 +157,52 @@ tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,
 tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
                             tnk__value_t caller) {
   const tnk__value_t callee = tnk__eval(run, node->a);
-  call_t call;
-  tnk__value_t result;
+  tnk__value_t result = tnk__value_undefined();
+  call_t *call;
 
   if (is_too_early(run))
-    return tnk__value_undefined();
-  if (!gather(run, node, caller, &call))
-    return tnk__value_undefined();
-  run->line = node->line;
-  result = tnk__call(run, callee, &call.args);
-  run->line = node->line;
+    return result;
+  call = take_call(run);
+  if (gather(run, node, caller, call)) {
+    run->line = node->line;
+    result = tnk__call(run, callee, &call->args);
+    run->line = node->line;
+  }
+  give_call(run, call);
+  return result;
+}
+
+/* Run a filter or a test with its arguments. */
+static tnk__value_t apply(tnk__run_t *run, const tnk__node_t *node,
+                          tnk__value_t input, const char *what) {
+  tnk__value_t result = tnk__value_undefined();
+  call_t *call = take_call(run);
+
+  if (gather(run, node, tnk__missing(), call)) {
+    run->line = node->line;
+    if (node->known == NULL)
+      tnk__fail(run, TNK_EUNSUPPORTED, "there is no %s \"%.*s\"", what,
+                (int)(node->value.n_text < 80 ? node->value.n_text : 80),
+                node->value.as.text);
+    /* Those that look for others of their kind in what is run. */
+    else if (run->frame != NULL || node->known->params != NULL ||
+             tnk__builtin_find(tnk__filters_pick, node->value) == NULL ||
+             !is_too_early(run))
+      result = tnk__builtin_call(run, node->known, input, &call->args);
+  }
+  give_call(run, call);
   return result;
 }
 
 tnk__value_t tnk__eval_filter(tnk__run_t *run, const tnk__node_t *node,
                               tnk__value_t input) {
-  call_t call;
-
   /* The innermost of a chain has the input. */
   if (node->a != NULL && node->a->kind == TNK__NODE_FILTER &&
       tnk__is_given(input))
     input = tnk__eval_filter(run, node->a, input);
   else if (node->a != NULL)
     input = tnk__eval(run, node->a);
-  if (!gather(run, node, tnk__missing(), &call))
-    return tnk__value_undefined();
-  run->line = node->line;
-  if (node->known == NULL)
-    return tnk__fail(run, TNK_EUNSUPPORTED, "there is no filter \"%.*s\"",
-                     (int)(node->value.n_text < 80 ? node->value.n_text : 80),
-                     node->value.as.text);
-  /* Those that look for others of their kind in what is run. */
-  if (run->frame == NULL && node->known->params == NULL &&
-      tnk__builtin_find(tnk__filters_pick, node->value) != NULL &&
-      is_too_early(run))
-    return tnk__value_undefined();
-  return tnk__builtin_call(run, node->known, input, &call.args);
-}
-
-static tnk__value_t eval_test(tnk__run_t *run, const tnk__node_t *node) {
-  const tnk__value_t input = tnk__eval(run, node->a);
-  call_t call;
-
-  if (!gather(run, node, tnk__missing(), &call))
-    return tnk__value_undefined();
-  run->line = node->line;
-  if (node->known == NULL)
-    return tnk__fail(run, TNK_EUNSUPPORTED, "there is no test \"%.*s\"",
-                     (int)(node->value.n_text < 80 ? node->value.n_text : 80),
-                     node->value.as.text);
-  return tnk__builtin_call(run, node->known, input, &call.args);
+  return apply(run, node, input, "filter");
 }
 
 /* ---- Containers and operators ---- */
@@ -325,10 +345,8 @@ tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node) {
   run->line = node->line;
   if (node->kind == TNK__NODE_NAME)
     return eval_name(run, node);
-  if (++run->depth > run->env.max_depth) {
-    run->depth--;
-    return tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
-  }
+  if (!tnk__enter(run, 1))
+    return tnk__value_undefined();
   switch (node->kind) {
   case TNK__NODE_GETATTR:
     value = tnk__getattr(run, tnk__eval(run, node->a), node->value);
@@ -343,7 +361,7 @@ tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node) {
     value = tnk__eval_filter(run, node, tnk__missing());
     break;
   case TNK__NODE_TEST:
-    value = eval_test(run, node);
+    value = apply(run, node, tnk__eval(run, node->a), "test");
     break;
   default:
     value = eval_plain(run, node);

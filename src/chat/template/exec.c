@@ -127,10 +127,8 @@ static void exec(tnk__run_t *run, const tnk__node_t *node) {
 }
 
 void tnk__exec_all(tnk__run_t *run, const tnk__nodes_t *body) {
-  if (run->err != TNK_OK || body->n == 0)
+  if (run->err != TNK_OK || body->n == 0 || !tnk__enter(run, 1))
     return;
-  if (++run->depth > run->env.max_depth)
-    tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
   for (uint32_t i = 0; i < body->n && run->flow == TNK__GO_ON; i++) {
     if (!tnk__charge(run, 1) || !tnk__is_fine(run))
       break;

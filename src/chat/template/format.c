@@ -206,8 +206,8 @@ static tnk__value_t escape_args(tnk__run_t *run, tnk__value_t args) {
   if (args.kind != TNK__VALUE_TUPLE)
     return args;
   tuple = tnk__value_tuple(run->heap);
-  if (++run->depth > run->env.max_depth)
-    tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep");
+  if (!tnk__enter(run, 1))
+    return tuple;
   for (size_t i = 0; i < args.as.list->n && tnk__charge(run, 1); i++)
     tnk__value_append(run->heap, tuple,
                       escape_args(run, args.as.list->items[i]));

@@ -192,12 +192,16 @@ static tnk__value_t run_recursive(tnk__run_t *run, const tnk__node_t *node,
                                   tnk__frame_t *parent, tnk__value_t items,
                                   int64_t depth0) {
   tnk__frame_t *outer = run->frame;
-  const size_t mark = tnk__capture(run);
+  size_t mark;
 
+  if (!tnk__enter(run, 1))
+    return tnk__value_undefined();
+  mark = tnk__capture(run);
   run->frame = tnk__frame_new(run, parent, node->scope->n_slots);
   if (run->frame != NULL)
     run_loop(run, node, items, depth0);
   run->frame = outer;
+  run->depth--;
   return tnk__captured(run, mark);
 }
 

@@ -141,7 +141,7 @@ static tnk__value_t macro_call(tnk__run_t *run, tnk__value_t self,
   tnk__value_t text;
   size_t mark;
 
-  if (frame == NULL || !bind(run, node, frame, args))
+  if (frame == NULL || !bind(run, node, frame, args) || !tnk__enter(run, 1))
     return tnk__value_undefined();
   mark = tnk__capture(run);
   run->frame = frame;
@@ -149,6 +149,7 @@ static tnk__value_t macro_call(tnk__run_t *run, tnk__value_t self,
   fill_defaults(run, node);
   run->execute(run, &node->body);
   run->frame = outer;
+  run->depth--;
   text = tnk__captured(run, mark);
   return run->err == TNK_OK ? text : tnk__value_undefined();
 }

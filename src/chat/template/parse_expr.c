@@ -4,7 +4,7 @@
 #include "chat/template/parse.h"
 #include "tnk/error.h"
 
-enum { MAX_DEPTH = 150, MAX_HEIGHT = 300 };
+enum { MAX_DEPTH = 150, MAX_HEIGHT = 200 };
 
 /* ---- Tools ---- */
 

@@ -6,9 +6,6 @@
 #include "codec/format/number_text.h"
 #include "tnk/error.h"
 
-/* Deeper values are refused. */
-enum { MAX_DEPTH = 200 };
-
 void tnk__scratch(tnk__run_t *run, tnk__buf_t *buf) {
   tnk__buf_init(buf, run->out->alloc, run->env.max_output);
 }
@@ -132,7 +129,7 @@ static void print_depth(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
                         int depth) {
   char number[TNK__VALUE_NUMBER];
 
-  if (depth > MAX_DEPTH)
+  if (depth > TNK__VALUE_DEPTH)
     tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep to be printed");
   if (!tnk__charge(run, 1))
     return;

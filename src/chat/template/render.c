@@ -105,7 +105,7 @@ static tnk__template_env_t with_defaults(const tnk__template_env_t *env) {
   if (all.max_output == 0)
     all.max_output = 64 * MIB;
   if (all.max_depth == 0)
-    all.max_depth = 1000;
+    all.max_depth = 300;
   return all;
 }
 

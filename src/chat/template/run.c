@@ -6,9 +6,6 @@
 
 #include "tnk/error.h"
 
-/* Values that are nested deeper are not compared. */
-enum { MAX_DEPTH = 200 };
-
 static void fail_heap(tnk__run_t *run) {
   run->err =
       tnk__why(run->why, run->heap->err, run->line, "%s",
@@ -47,6 +44,15 @@ int tnk__is_fine(tnk__run_t *run) {
   return run->err == TNK_OK;
 }
 
+int tnk__enter(tnk__run_t *run, unsigned levels) {
+  if (run->depth + levels > run->env.max_depth) {
+    tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
+    return 0;
+  }
+  run->depth += levels;
+  return 1;
+}
+
 int tnk__charge(tnk__run_t *run, uint64_t n) {
   if (n > run->env.max_steps - run->n_steps) {
     tnk__fail(run, TNK_ETOOBIG, "more steps than are allowed");
@@ -58,29 +64,33 @@ int tnk__charge(tnk__run_t *run, uint64_t n) {
 
 /* How many values there are in one, those that stand in several places counted
  * in each, since that is how they are compared; texts by their length. What is
- * nested deeper is not compared. The count ends at `max`. */
-static uint64_t weigh(tnk__value_t value, uint64_t max, int depth) {
+ * nested too deep for that is told. The count ends at `max`. */
+static uint64_t weigh(tnk__run_t *run, tnk__value_t value, uint64_t max,
+                      int depth) {
   const tnk__value_list_t *list = value.as.list;
   const tnk__value_dict_t *dict = value.as.dict;
   uint64_t n = 1;
 
   if (value.kind == TNK__VALUE_TEXT)
     return n + value.n_text / 64;
-  if (depth > MAX_DEPTH)
+  if (depth > TNK__VALUE_DEPTH)
+    tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep to be compared");
+  if (run->err != TNK_OK)
     return n;
   if (value.kind == TNK__VALUE_LIST || value.kind == TNK__VALUE_TUPLE)
     for (size_t i = 0; i < list->n && n < max; i++)
-      n += weigh(list->items[i], max - n, depth + 1);
+      n += weigh(run, list->items[i], max - n, depth + 1);
   if (value.kind == TNK__VALUE_DICT)
     for (size_t i = 0; i < dict->n && n < max; i++)
-      n += weigh(dict->entries[i].key, max - n, depth + 1) +
-           weigh(dict->entries[i].value, max - n, depth + 1);
+      n += weigh(run, dict->entries[i].key, max - n, depth + 1) +
+           weigh(run, dict->entries[i].value, max - n, depth + 1);
   return n;
 }
 
 static int charge_value(tnk__run_t *run, tnk__value_t value) {
-  return tnk__charge(run,
-                     weigh(value, run->env.max_steps - run->n_steps + 1, 0));
+  const uint64_t left = run->env.max_steps - run->n_steps;
+
+  return tnk__charge(run, weigh(run, value, left + 1, 0));
 }
 
 int tnk__charge_equal(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {

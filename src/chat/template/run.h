@@ -43,6 +43,7 @@ typedef struct tnk__run {
   size_t captured;  /* where the outermost text that is taken aside begins */
   unsigned n_captures;
   tnk__joined_t joined[TNK__MAX_JOINED];
+  struct tnk__call *free_calls; /* of eval.c */
   unsigned depth;
   uint32_t line;
   int err;
@@ -94,6 +95,10 @@ __attribute__((format(printf, 3, 4)))
 #endif
 tnk__value_t
 tnk__fail(tnk__run_t *run, int code, const char *format, ...);
+/* Go levels deeper, which is as much of the stack as so many nodes take; 0:
+ * that is too deep, and told. Only after a 1 they are to be given back, from
+ * `depth`. */
+int tnk__enter(tnk__run_t *run, unsigned levels);
 /* Count work: 1: go on; 0: the limit is reached. */
 int tnk__charge(tnk__run_t *run, uint64_t n);
 /* Count the work of comparing two values: what one of them holds, as often as

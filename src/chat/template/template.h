@@ -32,7 +32,7 @@ typedef struct {
   void *user;
   uint64_t max_steps; /* nodes that are visited; 0: 20 million */
   size_t max_output;  /* bytes; 0: 64 MiB */
-  unsigned max_depth; /* nested nodes, calls included; 0: 1000 */
+  unsigned max_depth; /* nested nodes, calls included; 0: 300 */
   size_t max_memory;  /* bytes of the heap; 0: what the heap allows */
 } tnk__template_env_t;
 

@@ -2,9 +2,6 @@
 
 #include "chat/value/value.h"
 
-/* Deeper values have no order. */
-enum { MAX_DEPTH = 200 };
-
 int tnk__value_truth(tnk__value_t value) {
   switch (value.kind) {
   case TNK__VALUE_BOOL:
@@ -45,7 +42,7 @@ static int compare_depth(tnk__value_t a, tnk__value_t b, int *out, int depth) {
     *out = tnk__value_compare_numbers(a, b);
     return 1;
   }
-  if (a.kind != b.kind || depth > MAX_DEPTH)
+  if (a.kind != b.kind || depth > TNK__VALUE_DEPTH)
     return 0;
   if (a.kind == TNK__VALUE_TEXT) {
     *out = compare_texts(a, b);

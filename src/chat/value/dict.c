@@ -10,7 +10,7 @@
 #include "tnk/error.h"
 
 /* Up to FEW members are looked through one by one. */
-enum { FEW = 8, MAX_DEPTH = 200 };
+enum { FEW = 8 };
 
 /* ---- Hashes ---- */
 
@@ -45,7 +45,7 @@ static size_t hash_depth(tnk__value_t value, size_t seed, int depth) {
       real = 0;
     return hash_bytes((const char *)&real, sizeof(real), seed);
   }
-  if (value.kind == TNK__VALUE_TUPLE && depth < MAX_DEPTH) {
+  if (value.kind == TNK__VALUE_TUPLE && depth < TNK__VALUE_DEPTH) {
     for (size_t i = 0; i < value.as.list->n; i++)
       hash = mix(hash, hash_depth(value.as.list->items[i], seed, depth + 1));
     return hash;
@@ -63,7 +63,7 @@ static size_t hash_of(const tnk__value_dict_t *dict, tnk__value_t value) {
 
 static int is_hashable(tnk__value_t value, int depth) {
   if (value.kind == TNK__VALUE_LIST || value.kind == TNK__VALUE_DICT ||
-      depth > MAX_DEPTH)
+      depth > TNK__VALUE_DEPTH)
     return 0;
   if (value.kind == TNK__VALUE_TUPLE)
     for (size_t i = 0; i < value.as.list->n; i++)
@@ -225,7 +225,7 @@ static int equal_dicts(tnk__value_t a, tnk__value_t b, int depth) {
 }
 
 static int equal_depth(tnk__value_t a, tnk__value_t b, int depth) {
-  if (depth > MAX_DEPTH)
+  if (depth > TNK__VALUE_DEPTH)
     return 0;
   if (tnk__value_is_number(a) && tnk__value_is_number(b))
     return tnk__value_compare_numbers(a, b) == 0;

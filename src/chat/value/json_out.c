@@ -7,9 +7,6 @@
 #include "codec/format/number_text.h"
 #include "tnk/error.h"
 
-/* Deeper values are refused, as Python's are. */
-enum { MAX_DEPTH = 200 };
-
 typedef struct {
   tnk__buf_t *buf;
   const tnk__value_json_t *how;
@@ -203,7 +200,7 @@ static void write_dict(writer_t *w, const tnk__value_dict_t *dict, int depth) {
 }
 
 static void write_value(writer_t *w, tnk__value_t value, int depth) {
-  if (depth > MAX_DEPTH)
+  if (depth > TNK__VALUE_DEPTH)
     w->err = TNK_EINVAL;
   if (w->err != TNK_OK || w->buf->err != TNK_OK || write_plain(w, value))
     return;

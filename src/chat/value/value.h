@@ -126,6 +126,11 @@ int tnk__value_compare_numbers(tnk__value_t a, tnk__value_t b);
 
 /* Room that a number as text needs; none writes a terminator. */
 enum { TNK__VALUE_NUMBER = 40 };
+
+/* Values around one, at most: deeper ones are neither written nor compared. All
+ * of it is recursion, for which a small stack must do. JSON is nested less. */
+enum { TNK__VALUE_DEPTH = 100 };
+
 /* Write a number as Python's repr() does: 1.0, 1e-05, inf. */
 size_t tnk__value_float_text(char *out, double real);
 /* Read a number that has a point or an exponent, or whole ones that do not fit
