@@ -324,6 +324,41 @@ TEST(what_is_known_beforehand_needs_no_filters) {
   CHECK_ROWS(rows);
 }
 
+/* The reference works out constants of operations before it runs a template. */
+TEST(constants_that_cannot_be_are_refused_where_they_are_not_reached) {
+  static const char *const bad[] = {
+      "{{ {[]: 1}.x }}",
+      "{{ -[{[]: 1}][0] }}",
+      "{{ x[{[]: 1}] }}",
+      "{{ {[]: 1} if x }}",
+      "{{ f(a={1: 2, (1, [2]): 3}) }}",
+      "{{ f(**{{}: 1}) }}",
+      "{{ x is eq({'a' | list: 1}) }}",
+      "{% filter replace({[]: 1}, 'a') %}{% endfilter %}",
+      "{% for i in {[]: 1}.a %}{% endfor %}",
+  };
+  static const char *const good[] = {
+      "{{ {[]: 1} }}",
+      "{{ [{[]: 1}] }}",
+      "{{ x == {[]: y} }}",
+      "{{ x == {1: y, []: 1} }}",
+      "{{ x == {(1, 2): 1} }}",
+      "{{ {{}: 1 / 0}.b }}",
+      "{% for i in {[]: 1} %}{% endfor %}",
+      "{% macro m(a={[]: 1}) %}{% endmacro %}",
+  };
+  char text[200];
+
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    snprintf(text, sizeof(text), "{%% if no %%}%s{%% endif %%}", bad[i]);
+    CHECK_STR(render(text), NULL);
+  }
+  for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+    snprintf(text, sizeof(text), "{%% if no %%}%s{%% endif %%}", good[i]);
+    CHECK_STR(render(text), "");
+  }
+}
+
 TEST(reasons_have_the_line_and_the_name) {
   static const struct {
     const char *text, *why;

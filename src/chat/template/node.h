@@ -129,11 +129,13 @@ struct tnk__node {
  * anything below a loop assigns to `loop`. */
 int tnk__node_reads(const tnk__nodes_t *body, const char *name);
 int tnk__node_sets_loop(const tnk__node_t *node);
-/* Whether an expression is known before the template is run. */
+/* Whether an expression is known before the template is run: 0 no, 1 yes, 2 it
+ * is also one that cannot be the name of a member. */
 typedef int (*tnk__is_known_cb)(const tnk__node_t *node,
                                 const tnk_allocator_t *alloc);
-/* scope.c: find out where each variable of a template lives, and refuse filters
- * and tests that there are not, where they would be looked for. */
+/* scope.c: find out where each variable of a template lives, and refuse what
+ * the reference does before it runs one: filters and tests that there are not,
+ * where they would be looked for, and constants that cannot be. */
 int tnk__scope_resolve(tnk__node_t *root, tnk__is_known_cb is_known,
                        tnk__heap_t *heap, tnk__why_t *why);
 

@@ -33,7 +33,8 @@ static int is_plain(tnk__value_t value, int depth) {
   return 1;
 }
 
-/* Whether an expression can be worked out without variables and calls. */
+/* Whether an expression can be worked out without variables and calls, and is
+ * no name of a member (node.h). */
 static int is_known(const tnk__node_t *node, const tnk_allocator_t *alloc) {
   tnk__why_t why;
   tnk__heap_t heap;
@@ -51,7 +52,9 @@ static int is_known(const tnk__node_t *node, const tnk_allocator_t *alloc) {
   tnk__heap_init(&heap, alloc, MIB);
   tnk__buf_init(&out, alloc, MIB);
   value = tnk__eval(&run, node);
-  result = tnk__is_fine(&run) && is_plain(value, 0);
+  result = tnk__is_fine(&run) && is_plain(value, 0)
+               ? 1 + !tnk__value_is_hashable(value)
+               : 0;
   tnk__buf_deinit(&out);
   tnk__heap_deinit(&heap);
   return result;

@@ -49,7 +49,8 @@ typedef struct {
   tnk__heap_t scratch; /* of this pass */
   tnk__why_t *why;
   uint64_t n_compared;
-  tnk__is_known_cb is_known; /* NULL: nothing is lacking */
+  tnk__is_known_cb is_known;
+  int is_lacking; /* it names a filter or test that there is not */
   int err;
 } pass_t;
 
@@ -299,13 +300,19 @@ static void collect(pass_t *pass, symbols_t *s, const tnk__node_t *node) {
 
 /* ---- Writing it into the tree ---- */
 
-static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
-                     int is_soft);
+/* What is known of the place of a node. */
+enum {
+  SOFT = 1,  /* it may never be run, so that filters and tests are missed only
+                when it is */
+  FOLDED = 2 /* it is worked out before, as far as it is constant */
+};
+
+static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how);
 
 static void annotate_all(pass_t *pass, symbols_t *s, tnk__nodes_t *list,
-                         int is_soft) {
+                         int how) {
   for (uint32_t i = 0; i < list->n && pass->err == TNK_OK; i++)
-    annotate(pass, s, list->items[i], is_soft);
+    annotate(pass, s, list->items[i], how);
 }
 
 static tnk__ref_t ref_to(const symbols_t *s, place_t place) {
@@ -340,7 +347,7 @@ static uint32_t param_slot(pass_t *pass, symbols_t *s, const char *name) {
 }
 
 static void annotate_for(pass_t *pass, symbols_t *s, tnk__node_t *node,
-                         int is_soft) {
+                         int how) {
   unit_t *unit = node->flag ? new_unit(pass, s->unit) : s->unit;
   symbols_t *body = inner(pass, s, unit);
   symbols_t *test = inner(pass, s, unit);
@@ -352,7 +359,7 @@ static void annotate_for(pass_t *pass, symbols_t *s, tnk__node_t *node,
     fail(pass, TNK_EINVAL, node->line, "{% for %} cannot assign to \"loop\"");
     return;
   }
-  annotate(pass, s, node->b, is_soft);
+  annotate(pass, s, node->b, how);
   node->loop_slot = param_slot(pass, body, "loop");
   collect_target(pass, body, node->a, 1);
   collect_all(pass, body, &node->body);
@@ -415,12 +422,12 @@ static void annotate_macro(pass_t *pass, symbols_t *s, tnk__node_t *node) {
 }
 
 static void annotate_with(pass_t *pass, symbols_t *s, tnk__node_t *node,
-                          int is_soft) {
+                          int how) {
   symbols_t *own = inner(pass, s, s->unit);
 
   if (own == NULL)
     return;
-  annotate_all(pass, s, &node->more, is_soft);
+  annotate_all(pass, s, &node->more, how);
   for (uint32_t i = 0; i < node->list.n; i++)
     collect_target(pass, own, node->list.items[i], 1);
   collect_all(pass, own, &node->body);
@@ -444,14 +451,14 @@ static void annotate_block(pass_t *pass, symbols_t *s, tnk__node_t *node) {
 }
 
 static void annotate_children(pass_t *pass, symbols_t *s, tnk__node_t *node,
-                              int is_soft) {
-  annotate(pass, s, node->a, is_soft);
-  annotate(pass, s, node->b, is_soft);
-  annotate(pass, s, node->c, is_soft);
-  annotate_all(pass, s, &node->list, is_soft);
-  annotate_all(pass, s, &node->more, is_soft);
-  annotate_all(pass, s, &node->body, is_soft);
-  annotate_all(pass, s, &node->other, is_soft);
+                              int how) {
+  annotate(pass, s, node->a, how);
+  annotate(pass, s, node->b, how);
+  annotate(pass, s, node->c, how);
+  annotate_all(pass, s, &node->list, how);
+  annotate_all(pass, s, &node->more, how);
+  annotate_all(pass, s, &node->body, how);
+  annotate_all(pass, s, &node->other, how);
 }
 
 static void annotate_name(pass_t *pass, symbols_t *s, tnk__node_t *node) {
@@ -474,17 +481,45 @@ static int is_left_out(const pass_t *pass, const tnk__node_t *node) {
   case TNK__NODE_AND:
   case TNK__NODE_OR:
   case TNK__NODE_COMPARE:
-    return pass->is_known != NULL &&
-           pass->is_known(node, pass->heap->arena.alloc);
+    return pass->is_lacking && pass->is_known(node, pass->heap->arena.alloc);
   default:
     return 0;
   }
 }
 
-/* `is_soft`: this may never be run, so that filters and tests are missed only
- * when it is. */
-static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
-                     int is_soft) {
+/* Whether the reference works out what it can of an expression before it is
+ * run, whatever its parts decide: of all operators, calls, filters and tests.
+ */
+static int is_folded(const tnk__node_t *node) {
+  return node->kind >= TNK__NODE_NOT && node->kind <= TNK__NODE_TEST;
+}
+
+/* A dict of constants one of which cannot be a name. */
+static void check_names(pass_t *pass, const tnk__node_t *node) {
+  const tnk_allocator_t *alloc = pass->heap->arena.alloc;
+
+  for (uint32_t i = 0; i + 1 < node->list.n; i += 2) {
+    const int key = pass->is_known(node->list.items[i], alloc);
+
+    if (key == 0 || pass->is_known(node->list.items[i + 1], alloc) == 0)
+      return;
+    if (key == 2) {
+      fail(pass, TNK_EINVAL, node->list.items[i]->line,
+           "this cannot be the name of a member");
+      return;
+    }
+  }
+}
+
+/* Whether a dict has names that are more than a word. */
+static int has_made_names(const tnk__node_t *node) {
+  for (uint32_t i = 0; i < node->list.n; i += 2)
+    if (node->list.items[i]->kind != TNK__NODE_CONST)
+      return 1;
+  return 0;
+}
+
+static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how) {
   if (node == NULL || pass->err != TNK_OK)
     return;
   switch (node->kind) {
@@ -492,10 +527,10 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
     annotate_name(pass, s, node);
     return;
   case TNK__NODE_FOR:
-    annotate_for(pass, s, node, is_soft);
+    annotate_for(pass, s, node, how);
     return;
   case TNK__NODE_CALLBLOCK:
-    annotate(pass, s, node->b, is_soft);
+    annotate(pass, s, node->b, how);
     annotate_macro(pass, s, node);
     return;
   case TNK__NODE_MACRO:
@@ -506,7 +541,7 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
     annotate_macro(pass, s, node);
     return;
   case TNK__NODE_WITH:
-    annotate_with(pass, s, node, is_soft);
+    annotate_with(pass, s, node, how);
     return;
   case TNK__NODE_FILTERBLOCK:
   case TNK__NODE_SETBLOCK:
@@ -514,23 +549,30 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node,
     return;
   case TNK__NODE_FILTER:
   case TNK__NODE_TEST:
-    if (node->known == NULL && !is_soft && pass->err == TNK_OK)
+    if (node->known == NULL && !(how & SOFT) && pass->err == TNK_OK)
       pass->err = tnk__why(
           pass->why, TNK_EUNSUPPORTED, node->line, "there is no %s \"%.*s\"",
           node->kind == TNK__NODE_FILTER ? "filter" : "test",
           (int)(node->value.n_text < 80 ? node->value.n_text : 80),
           node->value.as.text);
-    annotate_children(pass, s, node, is_soft);
+    annotate_children(pass, s, node, how | FOLDED);
+    return;
+  case TNK__NODE_DICT:
+    if ((how & FOLDED) && has_made_names(node))
+      check_names(pass, node);
+    annotate_children(pass, s, node, how);
     return;
   default:
-    annotate_children(pass, s, node, is_soft || is_left_out(pass, node));
+    if (is_left_out(pass, node))
+      how |= SOFT;
+    annotate_children(pass, s, node, is_folded(node) ? how | FOLDED : how);
   }
 }
 
 int tnk__scope_resolve(tnk__node_t *root, tnk__is_known_cb is_known,
                        tnk__heap_t *heap, tnk__why_t *why) {
   pass_t pass = {
-      .heap = heap, .why = why, .is_known = root->flag ? is_known : NULL};
+      .heap = heap, .why = why, .is_known = is_known, .is_lacking = root->flag};
   symbols_t *s;
   unit_t *unit;
 
