@@ -99,6 +99,7 @@ TEST(malformed_files_are_refused_with_the_place) {
       {"\"special\": true", "\"no\": true", "added_tokens"},
       {"\"merges\": [", "\"no\": [", "no merges"},
       {"\"merges\": [", "\"merges\": [], \"merges\": [", "twice"},
+      {"\"merges\": [", "\"vocab\": {}, \"merges\": [", "it is there twice"},
       {"\"type\": \"BPE\"", "\"type\": \"BPE\\u0000\"", "model.type"},
       {"\\\\s+(?!\\\\S)|\\\\s+\"", "\\\\s+(?!\\\\S)|\\\\s+\\u0000x\"",
        "pre_tokenizer"},
@@ -162,6 +163,59 @@ TEST(features_that_are_switched_off_are_no_trouble) {
   CHECK_INT(load_changed("qwen2", "\"end_of_word_suffix\": null",
                          "\"end_of_word_suffix\": \"\"", &error),
             TNK_OK);
+}
+
+/* The end of a JSON array that begins at a place, behind its bracket. */
+static const char *behind_array(const char *at) {
+  int depth = 0, in_text = 0;
+
+  do {
+    if (in_text && *at == '\\')
+      at++;
+    else if (*at == '"')
+      in_text = !in_text;
+    else if (!in_text && (*at == '[' || *at == ']'))
+      depth += *at == '[' ? 1 : -1;
+    at++;
+  } while (depth > 0);
+  return at;
+}
+
+TEST(members_of_a_model_come_in_any_order) {
+  static const char sample[] = "Hello world, it's 12345 <|im_start|>\n\n x";
+
+  for (size_t i = 0; i < SMALL_SHAPES; i++) {
+    tnk_tokenizer_options_t options = small_options();
+    tnk_tokenizer_t *tok = small_load(small_shapes[i]), *swapped;
+    char name[64], *changed;
+    const char *text, *vocab, *merges, *behind;
+    tnk_tokens_t *expected = small_encode(tok, sample, sizeof(sample) - 1, 0),
+                 *tokens;
+    const int32_t *ids;
+    size_t n, n_ids;
+
+    (void)snprintf(name, sizeof(name), "%s.json", small_shapes[i]);
+    text = small_read(name, &n);
+    vocab = strstr(text, "\"vocab\": {");
+    merges = strstr(text, "\"merges\": [");
+    CHECK(vocab != NULL && merges != NULL && vocab < merges);
+    behind = behind_array(strchr(merges, '['));
+    changed = test_allocator()->malloc(n + 64, test_allocator()->user);
+    CHECK(snprintf(changed, n + 64, "%.*s%.*s,%.*s\"x\": 1%s",
+                   (int)(vocab - text), text, (int)(behind - merges), merges,
+                   (int)(merges - vocab), vocab, behind) > 0);
+    CHECK_INT(tnk_tokenizer_load_memory(&swapped, changed, strlen(changed),
+                                        &options, NULL),
+              TNK_OK);
+    tokens = small_encode(swapped, sample, sizeof(sample) - 1, 0);
+    ids = tnk_tokens_ids(expected, &n_ids);
+    small_check_ids(tokens, ids, n_ids);
+    tnk_tokens_free(tokens);
+    tnk_tokens_free(expected);
+    tnk_tokenizer_unref(swapped);
+    tnk_tokenizer_unref(tok);
+    test_allocator()->free(changed, test_allocator()->user);
+  }
 }
 
 TEST_LIMIT(every_cut_off_file_is_refused, 60) {

@@ -315,6 +315,8 @@ static int model_member(tnk__hf_t *hf, const tnk__jread_text_t *key,
                : TNK_OK;
   }
   if (tnk__jread_is(key, "vocab")) {
+    if (model->has_vocab)
+      return tnk__hf_malformed(hf, "model.vocab: it is there twice");
     model->has_vocab = 1;
     return read_vocab(hf);
   }
@@ -360,10 +362,13 @@ int tnk__hf_model(tnk__hf_t *hf) {
   if (!model.has_vocab || !model.has_merges)
     return tnk__hf_malformed(hf, "model: no vocab or no merges");
   if (model.merges != NULL) {
+    const uint8_t *behind = hf->json.p;
+
     hf->json.p = model.merges;
     err = read_merges(hf);
     if (err < 0)
       return err;
+    hf->json.p = behind;
   }
   return finish(hf);
 }
