@@ -92,6 +92,7 @@ TEST(work_within_a_step_is_counted) {
       DOUBLES "{{ ns.a is filter }}",
       DOUBLES "{{ [{'k': ns.a}, {'k': ns.b}] | groupby('k') }}",
       DOUBLES "{% for i in [ns.a, ns.b] %}{{ loop.changed(i) }}{% endfor %}",
+      LONG "{% for i in range(99) %}{{ s[5:9] }}{% endfor %}",
       LONG "{{ p in s }}",
       LONG "{{ s.find(p) }}",
       LONG "{{ s.rfind('b' ~ p) }}",
@@ -113,6 +114,28 @@ TEST(work_within_a_step_is_counted) {
     CHECK_INT(err, TNK_ETOOBIG);
     CHECK_STR(why.text, "line 1: more steps than are allowed");
   }
+}
+
+/* Parts of a text, in both directions, take work by its length. */
+TEST(slices_of_long_texts) {
+  static const tnk__template_env_t env = {.max_steps = 100000};
+  static const row_t rows[] = {
+      {"{{ ('ab\u00e9' * 99999)[::-1][:4] }}", "\xc3\xa9"
+                                               "ba\xc3\xa9"},
+      {"{{ ('ab\u00e9' * 99999)[1::3] | length }}", "99999"},
+      {"{{ ('ab\u00e9' * 99999)[-2:2:-3][-3:] }}", "bbb"},
+      {"{{ 'a\u00e9c'[::-2] }}{{ 'a\u00e9c'[9::-9] }}{{ ''[::-1] }}", "cac"},
+      {"{{ 'a\u00e9c'[1:] }}{{ 'a\u00e9c'[:-1] }}{{ 'a\u00e9c'[5:] }}",
+       "\xc3\xa9"
+       "ca\xc3\xa9"},
+  };
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    CHECK_STR(
+        render_within((size_t)1 << 27, rows[i].text, &env, NULL, &why, &err),
+        rows[i].expected);
 }
 
 /* What calls itself without a node of the template for each time. */

@@ -156,30 +156,36 @@ static int slice_part(tnk__run_t *run, tnk__value_t part, int64_t otherwise,
   return 1;
 }
 
+/* The place of a character so many behind or, below zero, before that at a
+ * place; the end of the text where there are not so many. */
+static size_t walk(tnk__value_t text, size_t place, int64_t n) {
+  const char *at = text.as.text + place;
+
+  for (; n < 0 && at > text.as.text; n++)
+    (void)tnk__char_prev(&at);
+  place = (size_t)(at - text.as.text);
+  if (n <= 0)
+    return place;
+  return place + tnk__chars_place(at, text.n_text - place, (size_t)n);
+}
+
 static tnk__value_t slice_text(tnk__run_t *run, tnk__value_t text,
                                int64_t start, int64_t step, int64_t count) {
+  size_t place = tnk__chars_place(text.as.text, text.n_text, (size_t)start);
   tnk__value_t part;
   tnk__buf_t buf;
 
   if (count <= 0 || step == 1) {
-    const size_t from =
-        tnk__chars_place(text.as.text, text.n_text, (size_t)start);
-    const size_t n = count <= 0
-                         ? 0
-                         : tnk__chars_place(text.as.text + from,
-                                            text.n_text - from, (size_t)count);
-
-    part = tnk__value_text(text.as.text + from, n);
+    part = tnk__value_text(text.as.text + place,
+                           count <= 0 ? 0 : walk(text, place, count) - place);
     part.is_markup = text.is_markup;
     return part;
   }
-  /* Every single character is looked for from the front. */
-  if (!tnk__charge(run, (uint64_t)count * (text.n_text / 64 + 1)))
-    return tnk__value_undefined();
   tnk__scratch(run, &buf);
   for (int64_t i = 0; i < count; i++) {
-    part = tnk__char_at(text, tnk__chars_place(text.as.text, text.n_text,
-                                               (size_t)(start + i * step)));
+    if (i > 0)
+      place = walk(text, place, step);
+    part = tnk__char_at(text, place);
     tnk__buf_append(&buf, part.as.text, part.n_text);
   }
   part = tnk__scratch_text(run, &buf);
@@ -189,8 +195,8 @@ static tnk__value_t slice_text(tnk__run_t *run, tnk__value_t text,
 
 tnk__value_t tnk__slice(tnk__run_t *run, tnk__value_t of, tnk__value_t start,
                         tnk__value_t stop, tnk__value_t step) {
-  const int64_t n = tnk__length(of);
   tnk__value_t list;
+  int64_t n;
   int64_t from;
   int64_t to;
   int64_t by = 1;
@@ -198,6 +204,10 @@ tnk__value_t tnk__slice(tnk__run_t *run, tnk__value_t of, tnk__value_t start,
 
   if (run->err != TNK_OK || tnk__refuse_undefined(run, of))
     return tnk__value_undefined();
+  /* Its characters are counted, and gone over. */
+  if (of.kind == TNK__VALUE_TEXT && !tnk__charge(run, of.n_text / 32))
+    return tnk__value_undefined();
+  n = tnk__length(of);
   if (of.kind != TNK__VALUE_TEXT && of.kind != TNK__VALUE_LIST &&
       of.kind != TNK__VALUE_TUPLE)
     return tnk__bad_type(run, "a slice needs a text or list", of);
