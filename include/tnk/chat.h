@@ -324,8 +324,9 @@ tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens);
  * The tokens of a conversation, with weights. Special tokens in the text are
  * such tokens, also in what people wrote, as in the reference.
  *
- * Where weights are to be found the conversation is rendered as often as there
- * are messages that have one, to see where each begins and ends: an answer
+ * Where weights are to be found the messages up to each one are rendered, twice
+ * or three times, to see where it begins and ends (so that twice as many
+ * messages take four times as long, unless there are blocks for it): an answer
  * begins behind the generation prompt, and ends with the text that ends answers
  * (of tnk_chat_template_stops()). `generation` blocks of the template are
  * heeded instead where it has them. With the plain template the last message,
