@@ -290,25 +290,42 @@ static int encode(job_t *job, tnk__marked_t *marked) {
   return err;
 }
 
+/* Begin what gives tokens, the place of which is empty then. */
+static int begin_tokens(job_t *job, tnk_chat_tokens_t *tokens,
+                        const tnk_chat_template_t *template_,
+                        const tnk_chat_tokenizer_t *tokenizer,
+                        const tnk_chat_t *chat,
+                        const tnk_chat_options_t *options) {
+  const int err = begin(job, template_, chat, options);
+
+  if (tokens != NULL)
+    tnk__marked_clear(&tokens->marked);
+  if (err != TNK_OK)
+    return err;
+  return tokens == NULL
+             ? tnk__why(&job->why, TNK_EINVAL, 0, "no place for the tokens")
+             : tnk__chat_coder(&job->coder, tokenizer, 1, &job->why);
+}
+
+/* End it: after a failure there are none. */
+static int end_tokens(job_t *job, tnk_chat_tokens_t *tokens, int err,
+                      tnk_chat_error_t *error) {
+  if (err != TNK_OK && tokens != NULL)
+    tnk__marked_clear(&tokens->marked);
+  return end(job, err, error);
+}
+
 int tnk_chat_encode(tnk_chat_tokens_t *tokens,
                     const tnk_chat_template_t *template_,
                     const tnk_chat_tokenizer_t *tokenizer,
                     const tnk_chat_t *chat, const tnk_chat_options_t *options,
                     tnk_chat_error_t *error) {
   job_t job;
-  int err = begin(&job, template_, chat, options);
+  int err = begin_tokens(&job, tokens, template_, tokenizer, chat, options);
 
-  if (tokens == NULL && err == TNK_OK)
-    err = tnk__why(&job.why, TNK_EINVAL, 0, "no place for the tokens");
-  if (tokens != NULL)
-    tnk__marked_clear(&tokens->marked);
-  if (err == TNK_OK)
-    err = tnk__chat_coder(&job.coder, tokenizer, 1, &job.why);
   if (err == TNK_OK)
     err = encode(&job, &tokens->marked);
-  if (err != TNK_OK && tokens != NULL)
-    tnk__marked_clear(&tokens->marked);
-  return end(&job, err, error);
+  return end_tokens(&job, tokens, err, error);
 }
 
 static int go_on(job_t *job, const int32_t *ids, size_t n_ids, size_t first,
@@ -337,17 +354,9 @@ int tnk_chat_continue(tnk_chat_tokens_t *tokens,
                       const tnk_chat_options_t *options,
                       tnk_chat_error_t *error) {
   job_t job;
-  int err = begin(&job, template_, chat, options);
+  int err = begin_tokens(&job, tokens, template_, tokenizer, chat, options);
 
-  if (tokens == NULL && err == TNK_OK)
-    err = tnk__why(&job.why, TNK_EINVAL, 0, "no place for the tokens");
-  if (tokens != NULL)
-    tnk__marked_clear(&tokens->marked);
-  if (err == TNK_OK)
-    err = tnk__chat_coder(&job.coder, tokenizer, 1, &job.why);
   if (err == TNK_OK)
     err = go_on(&job, ids, n_ids, first, &tokens->marked);
-  if (err != TNK_OK && tokens != NULL)
-    tnk__marked_clear(&tokens->marked);
-  return end(&job, err, error);
+  return end_tokens(&job, tokens, err, error);
 }

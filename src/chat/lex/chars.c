@@ -2,6 +2,7 @@
 
 #include "base/utf8.h"
 #include "chat/lex/chars_tables.h"
+#include "chat/value/value.h"
 
 static int in_ranges(uint32_t c, const tnk__char_range_t *rows, size_t n) {
   size_t low = 0;
@@ -109,23 +110,7 @@ size_t tnk__char_to(uint32_t c, tnk__char_to_t to, uint32_t out[3]) {
 /* ---- UTF-8 ---- */
 
 uint32_t tnk__char_next(const char **at) {
-  const unsigned char *p = (const unsigned char *)*at;
-
-  if (p[0] < 0x80) {
-    *at += 1;
-    return p[0];
-  }
-  if (p[0] < 0xe0) {
-    *at += 2;
-    return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
-  }
-  if (p[0] < 0xf0) {
-    *at += 3;
-    return (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-  }
-  *at += 4;
-  return (p[0] & 7u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 |
-         (p[3] & 0x3fu);
+  return tnk__value_char(at);
 }
 
 uint32_t tnk__char_prev(const char **at) {

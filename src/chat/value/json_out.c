@@ -15,22 +15,6 @@ typedef struct {
   int err;
 } writer_t;
 
-static uint32_t take_char(const unsigned char **at) {
-  const unsigned char *p = *at;
-
-  if (p[0] < 0xe0) {
-    *at += 2;
-    return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
-  }
-  if (p[0] < 0xf0) {
-    *at += 3;
-    return (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-  }
-  *at += 4;
-  return (p[0] & 7u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 |
-         (p[3] & 0x3fu);
-}
-
 static void write_escape(writer_t *w, uint32_t c) {
   static const char from[] = "\"\\\b\f\n\r\t";
   static const char to[] = "\"\\bfnrt";
@@ -46,20 +30,21 @@ static void write_escape(writer_t *w, uint32_t c) {
                     (unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
 }
 
+/* Whether the character that begins with this byte stands for itself. */
+static int is_plain(const writer_t *w, unsigned char c) {
+  return c >= 0x20 && c != '"' && c != '\\' && (c < 0x7f || !w->how->is_ascii);
+}
+
 static void write_text(writer_t *w, const char *text, size_t n) {
-  const unsigned char *at = (const unsigned char *)text;
-  const unsigned char *end = at + n;
-  const unsigned char *from;
+  const char *at = text, *end = text + n, *from;
 
   tnk__buf_byte(w->buf, '"');
   while (at < end) {
-    for (from = at; at < end && *at >= 0x20 && *at != '"' && *at != '\\' &&
-                    (*at < 0x7f || !w->how->is_ascii);)
+    for (from = at; at < end && is_plain(w, (unsigned char)*at);)
       at++;
     tnk__buf_append(w->buf, from, (size_t)(at - from));
-    if (at == end)
-      break;
-    write_escape(w, *at < 0x80 ? *at++ : take_char(&at));
+    if (at < end)
+      write_escape(w, tnk__value_char(&at));
   }
   tnk__buf_byte(w->buf, '"');
 }

@@ -114,3 +114,23 @@ int tnk__value_is(tnk__value_t value, const char *text) {
   return value.kind == TNK__VALUE_TEXT && value.n_text == strlen(text) &&
          memcmp(value.as.text, text, value.n_text) == 0;
 }
+
+uint32_t tnk__value_char(const char **at) {
+  const unsigned char *p = (const unsigned char *)*at;
+
+  if (p[0] < 0x80) {
+    *at += 1;
+    return p[0];
+  }
+  if (p[0] < 0xe0) {
+    *at += 2;
+    return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+  }
+  if (p[0] < 0xf0) {
+    *at += 3;
+    return (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+  }
+  *at += 4;
+  return (p[0] & 7u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 |
+         (p[3] & 0x3fu);
+}

@@ -124,6 +124,9 @@ int tnk__value_is_number(tnk__value_t value);
 /* Two numbers, exactly: below, at or above zero, or 2 for NaN. */
 int tnk__value_compare_numbers(tnk__value_t a, tnk__value_t b);
 
+/* The character at *at in a text, which goes behind it. */
+uint32_t tnk__value_char(const char **at);
+
 /* Room that a number as text needs; none writes a terminator. */
 enum { TNK__VALUE_NUMBER = 40 };
 
