@@ -188,6 +188,34 @@ TEST(Q5_after_failures_in_a_row_all_wait_for_one_attempt) {
   script_close(script);
 }
 
+/* Each client has attempts of its own, and is told of from the first. */
+TEST(Q3_a_client_that_closes_leaves_its_attempts_to_nobody) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  tnk_training_t *first;
+
+  options.max_retries = UINT32_MAX;
+  open_trained(&mend, options);
+  first = script->training;
+  script_train(script);
+  train(&mend);
+  mock_json(script->mock, "POST", load_path, 503, "{}");
+  restart(script);
+  CHECK_INT(mend.n, 6);
+  check_event(&mend, 5, TNK_RECOVERY_FAILED, "model-0");
+  tnk_training_close(first, NULL, NULL);
+  script_later(script, 5000);
+  CHECK_INT(mend.n, 9);
+  check_event(&mend, 6, TNK_RECOVERY_DETECTED, "model-0");
+  CHECK_INT(mend.events[6].attempt, 0);
+  check_event(&mend, 7, TNK_RECOVERY_STARTED, "model-0");
+  CHECK_INT(mend.events[7].attempt, 1);
+  check_event(&mend, 8, TNK_RECOVERY_FAILED, "model-0");
+  CHECK_INT(mend.events[8].retry_ms, 5000);
+  script_close(script);
+}
+
 /* ---- Runs that are marked ---- */
 
 static const char run_path[] = "/api/v1/training_runs/model-0";

@@ -153,6 +153,7 @@ static void refuse_for_good(tnk_training_t *training) {
   tnk__training_refuse(training, error);
   tnk__error_unref(error);
   training->is_lost = 0;
+  training->tries = 0;
 }
 
 static void give_up_training(tnk__recovery_t *recovery,
@@ -171,11 +172,19 @@ static void training_is_back(tnk__recovery_t *recovery,
   tnk_recovery_event_t event = event_of_training(training);
 
   training->is_lost = 0;
+  training->tries = 0;
   training->has_no_run = 0;
   tnk__breaker_worked(&recovery->breaker);
   event.kind = TNK_RECOVERY_COMPLETED;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
+}
+
+/* There is no memory for it. */
+static void give_up_adopting(tnk__recovery_t *recovery,
+                             tnk_training_t *training, tnk_training_t *other) {
+  tnk__training_close(other, NULL, NULL);
+  give_up_training(recovery, training, tnk_strerror(TNK_ENOMEM));
 }
 
 /* The client may have been closed, or the program have gone on without. */
@@ -193,7 +202,7 @@ static void on_restored(tnk__recovery_t *recovery, tnk_training_t *training,
   if (other != NULL && tnk__training_adopt(training, other) == TNK_OK)
     training_is_back(recovery, training);
   else if (other != NULL)
-    give_up_training(recovery, training, tnk_strerror(TNK_ENOMEM));
+    give_up_adopting(recovery, training, other);
   else if (!tries_again(recovery, error, event_of_training(training)))
     give_up_training(recovery, training, error->pub.text);
 }
@@ -212,6 +221,7 @@ static void refuse_samples(tnk_sampling_t *sampling) {
       "%s: the sampler is lost, and could not be made again", sampling->id);
 
   sampling->is_lost = 0;
+  sampling->tries = 0;
   tnk__samples_refuse(sampling, error);
   tnk__error_unref(error);
 }
@@ -236,6 +246,7 @@ static void adopt_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
       sampling->id);
 
   sampling->is_lost = 0;
+  sampling->tries = 0;
   tnk__sampling_adopt(sampling, other);
   tnk__samples_resume(sampling, error);
   tnk__error_unref(error);
@@ -293,7 +304,7 @@ static void restore(tnk__recovery_t *recovery, tnk_training_t *training) {
     return;
   }
   recovery->state = TNK__RECOVERY_RESTORING;
-  recovery->n_attempts++;
+  recovery->n_attempts = ++training->tries;
   recovery->training = tnk__training_show(training);
   options.path = training->saved_path;
   options.with_optimizer = training->saved_optimizer ? TNK_YES : TNK_NO;
@@ -309,6 +320,8 @@ static void begin_training(tnk__recovery_t *recovery,
 
   if (waits_for_breaker(recovery))
     return;
+  /* Another one may have paused before it. */
+  recovery->n_attempts = training->tries;
   if (recovery->n_attempts == 0) {
     suspend(training);
     event.kind = TNK_RECOVERY_DETECTED;
@@ -327,6 +340,7 @@ static void make_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling) {
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   tnk_recovery_event_t event = event_of_sampling(sampling);
 
+  recovery->n_attempts = sampling->tries;
   if (sampling->model_path == NULL && !sampling->is_of_base) {
     give_up_sampling(recovery, sampling,
                      "its weights were not saved under a name");
@@ -335,7 +349,7 @@ static void make_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling) {
   if (waits_for_breaker(recovery))
     return;
   recovery->state = TNK__RECOVERY_RESTORING;
-  recovery->n_attempts++;
+  recovery->n_attempts = ++sampling->tries;
   recovery->sampling = tnk__sampling_show(sampling);
   options.model_path = sampling->model_path;
   options.base_model = sampling->is_of_base ? sampling->base_model : NULL;
@@ -380,6 +394,7 @@ static void lose_samplers(tnk__session_t *session) {
     tnk_sampling_t *sampling = tnk__container_of(node, tnk_sampling_t, link);
 
     sampling->is_lost = !sampling->closing && sampling->foreign == NULL;
+    sampling->tries = 0;
   }
 }
 
@@ -389,6 +404,7 @@ static void lose_clients(tnk__session_t *session) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
 
     training->is_lost = !training->closing;
+    training->tries = 0;
     if (training->is_lost)
       suspend(training);
   }

@@ -38,6 +38,7 @@ struct tnk_sampling {
   char *model_path;
   int is_of_base;
   int is_lost;             /* it waits to be made again, see task/recover */
+  uint32_t tries;          /* that have been made of that */
   tnk__foreign_t *foreign; /* whose session it is; NULL: the service's own */
   char *exported;          /* NULL until it is asked for */
   uint64_t clone;

@@ -98,6 +98,7 @@ void tnk__training_go_on(tnk_training_t *training) {
     return;
   training->is_stopped = 0;
   training->is_lost = 0;
+  training->tries = 0;
   /* Its numbers begin where the server says, which is not known again. */
   training->known = 0;
   tnk__error_unref(training->failed);

@@ -61,6 +61,7 @@ struct tnk_training {
   tnk__tally_t saved_tally;
   int saved_optimizer;
   int is_lost;    /* it waits to be restored, see task/recover */
+  uint32_t tries; /* that have been made of that */
   uint32_t round; /* of the questions about runs in which it was asked for */
   int has_no_run; /* that the service would tell of */
   int closing;
