@@ -118,8 +118,9 @@ typedef struct {
  * run's totals begin with the last of them (tnk_service_run_totals()), unless a
  * budget says what was used before. They are those of the service, so let one
  * that has several ledgers say so itself. What was used after the last save is
- * noted when the ledger closes; of a program that is killed it is not in them,
- * nor what a run had used whose directory is lost.
+ * noted each minute and when the ledger closes; what a program used in the last
+ * minute before it was killed is not in them, nor what a run had used whose
+ * directory is lost.
  *
  * @return A promise of tnk_promise_ledger().
  * Rejects with: Caller (groups of error.h): TNK_EINVAL; TNK_ECONFLICT while the
@@ -204,8 +205,10 @@ typedef struct {
  * Completion: cancel ends it unless the service has saved already.
  * @return A promise of tnk_promise_entry().
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h);
- *   TNK_EFILE (error->cause is libuv's code): the disk refuses a line; if it
- *   was the first one, nothing was saved. Where the state is saved and weights
+ *   TNK_EFILE (error->cause is libuv's code): the disk refuses a line, or the
+ *   file has been removed; TNK_ECONFLICT: somebody else has written to it, as
+ *   from a machine that does not see the locks of this one. If it was the first
+ *   line, nothing was saved. Where the state is saved and weights
  *   to sample from are not, the state is noted.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */

@@ -531,6 +531,45 @@ TEST(what_was_used_after_the_last_save_is_noted_at_the_end) {
   bench_close(&bench);
 }
 
+/* And what is to be written then. */
+static void a_minute_later(bench_t *bench) {
+  script_later(&bench->script, 60000);
+  while (bench->ledger->pen.is_busy)
+    mock_turns(bench->script.mock, 1);
+}
+
+/* A program that is killed loses a minute of it. */
+TEST(what_is_used_is_noted_each_minute) {
+  uint64_t of_one;
+  bench_t bench;
+  char *before;
+  char *after;
+
+  open_with(&bench, NULL);
+  pass(&bench);
+  of_one = run_tokens(&bench);
+  a_minute_later(&bench);
+  CHECK(bench_has(&bench, "\"tnk\":\"used\""));
+  before = bench_read(&bench);
+  a_minute_later(&bench);
+  after = bench_read(&bench);
+  CHECK_STR(after, before); /* nothing has been used since */
+  free(after);
+  pass(&bench);
+  a_minute_later(&bench);
+  after = bench_read(&bench);
+  CHECK(strlen(after) > strlen(before));
+  free(before);
+  bench_end(&bench);
+  before = bench_read(&bench);
+  CHECK_STR(before, after); /* the end has nothing to add */
+  free(before);
+  free(after);
+  open_again(&bench, NULL);
+  CHECK_INT(run_tokens(&bench), 2 * of_one);
+  bench_close(&bench);
+}
+
 /* A pass that is under way when the service closes is counted as doubtful. */
 TEST(what_is_in_doubt_at_the_end_is_noted) {
   tnk_totals_t totals = TNK_TOTALS_INIT;

@@ -205,6 +205,41 @@ TEST(a_list_that_is_out_of_order_is_no_reason_to_go_back_either) {
   bench_close(&bench);
 }
 
+TEST(a_list_that_is_refused_is_no_reason_to_go_back_either) {
+  static const int refusals[] = {403, 429};
+
+  for (size_t i = 0; i < 2; i++) {
+    bench_t bench;
+    outcome_t outcome;
+
+    begin(&bench, SAVED("a", "1", "10") INTENT("b", "2", "20"));
+    mock_json(bench.script.mock, "GET", LIST, refusals[i],
+              "{\"detail\":\"no\"}");
+    outcome_of(&outcome, tnk_ledger_resume(bench.ledger, NULL));
+    while (outcome.n_done == 0)
+      script_advance(&bench.script, 10000);
+    CHECK_INT(outcome.status, i == 0 ? TNK_EAUTH : TNK_ERATE);
+    CHECK_INT(mock_count(bench.script.mock, "POST", LOAD), 0);
+    outcome_drop(&outcome);
+    bench_close(&bench);
+  }
+}
+
+/* Lists that do not say all there is prove nothing. */
+TEST(a_state_that_a_part_of_a_list_lacks_is_asked_for_itself) {
+  bench_t bench;
+  outcome_t outcome;
+
+  begin(&bench, SAVED("a", "1", "10") SAVED("b", "2", "20"));
+  mock_json(bench.script.mock, "GET", LIST, 200,
+            "{\"checkpoints\":[" STATE("a") "],\"cursor\":{\"offset\":0,"
+                                            "\"limit\":1,\"total_count\":2}}");
+  resume(&bench, &outcome);
+  CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "b");
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
 TEST(without_a_state_the_run_begins) {
   bench_t bench;
   outcome_t outcome;
@@ -262,6 +297,115 @@ TEST(a_run_whose_directory_is_lost_is_found_by_its_name) {
   }
   outcome_drop(&outcome);
   bench_close(&bench);
+}
+
+static void begin_lost(bench_t *bench) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+
+  bench_folder(bench);
+  bench_begin(bench);
+  mock_on(bench->script.mock, "POST", "/api/v1/retrieve_future", result,
+          &bench->script);
+  options.run = "mine";
+  script_ok(&bench->script, &bench->opened,
+            tnk_ledger_open(bench->script.service, bench->run, &options));
+  bench->ledger = tnk_promise_ledger(bench->opened.promise);
+}
+
+#define MINE(name, save)                                                       \
+  THERE(name, "weights", "training",                                           \
+        "\"tnk_run\":\"mine\",\"tnk_save\":\"" save "\"")
+#define OF_ALL ",\"cursor\":{\"offset\":0,\"limit\":100,\"total_count\":2}}"
+
+TEST(of_a_run_whose_directory_is_lost_an_older_state_does_too) {
+  for (int is_left = 0; is_left < 2; is_left++) {
+    bench_t bench;
+    outcome_t outcome;
+
+    begin_lost(&bench);
+    mock_json(
+        bench.script.mock, "GET", "/api/v1/checkpoints", 200,
+        "{\"checkpoints\":[" MINE("b", "1.2") "," MINE("a", "1.1") "]" OF_ALL);
+    if (is_left)
+      mock_json_once(bench.script.mock, "POST", LOAD, 404, "{}");
+    else
+      mock_json(bench.script.mock, "POST", LOAD, 404, "{}");
+    outcome_of(&outcome, tnk_ledger_resume(bench.ledger, NULL));
+    while (outcome.n_done == 0)
+      script_later(&bench.script, 1000);
+    CHECK_INT(outcome.status, is_left ? TNK_OK : TNK_ENOTFOUND);
+    CHECK_INT(mock_count(bench.script.mock, "POST", LOAD), 2);
+    CHECK(loads(&bench, 0, "weights/b"));
+    CHECK(loads(&bench, 1, "weights/a"));
+    outcome_drop(&outcome);
+    bench_close(&bench);
+  }
+}
+
+/* One a page. */
+static void list_one(mock_request_t *request, void *user) {
+  const char *offset = strstr(request->target, "offset=");
+  const int at = offset != NULL ? atoi(offset + strlen("offset=")) : 0;
+  const int n = *(int *)user;
+  char text[600];
+
+  snprintf(text, sizeof(text),
+           "{\"checkpoints\":[{\"checkpoint_id\":\"weights/s%d\","
+           "\"checkpoint_type\":\"training\",\"time\":"
+           "\"2026-01-02T03:04:05Z\",\"tinker_path\":"
+           "\"tinker://model-0/weights/s%d\",\"user_metadata\":"
+           "{\"tnk_run\":\"%s\",\"tnk_save\":\"1.1\"}}],\"cursor\":"
+           "{\"offset\":%d,\"limit\":1,\"total_count\":%d}}",
+           at, at, at == n - 1 ? "mine" : "other", at, n);
+  mock_reply_json(request, 200, text);
+}
+
+TEST(a_run_is_found_behind_thousands_of_checkpoints) {
+  bench_t bench;
+  outcome_t outcome;
+  int n = 40;
+
+  begin_lost(&bench);
+  mock_on(bench.script.mock, "GET", "/api/v1/checkpoints", list_one, &n);
+  resume(&bench, &outcome);
+  CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "s39");
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+/* Whoever writes such things, the next one is to be counted. */
+TEST(an_attempt_beyond_all_counting_is_none) {
+  bench_t bench;
+  outcome_t outcome;
+
+  begin_lost(&bench);
+  mock_json(bench.script.mock, "GET", "/api/v1/checkpoints", 200,
+            "{\"checkpoints\":[" MINE("b", "9223372036854775807.1") "," MINE(
+                "a", "2.1") "]" OF_ALL);
+  resume(&bench, &outcome);
+  CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "a");
+  CHECK_INT(bench.ledger->attempt, 3);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
+TEST(where_a_service_has_no_list_of_all_the_run_begins) {
+  static const int refusals[] = {404, 405, 501};
+
+  for (size_t i = 0; i < 3; i++) {
+    bench_t bench;
+    outcome_t outcome;
+
+    begin_lost(&bench);
+    mock_json(bench.script.mock, "GET", "/api/v1/checkpoints", refusals[i],
+              "{}");
+    outcome_of(&outcome, tnk_ledger_resume(bench.ledger, NULL));
+    while (outcome.n_done == 0)
+      script_later(&bench.script, 10000);
+    CHECK_INT(outcome.status, TNK_ENOTFOUND);
+    outcome_drop(&outcome);
+    bench_close(&bench);
+  }
 }
 
 TEST(our_own_name_with_our_own_content_is_a_success) {

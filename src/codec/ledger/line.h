@@ -14,7 +14,7 @@
  *   saved   what was saved
  *   failed  what was not saved although an intent says so
  *   deleted the save of which the state was deleted, as later ones replace it
- *   used    what was used since the line before it, when a program has ended
+ *   used    what was used since the line before it, each minute and at the end
  *   other   no event: a line of the cookbook
  */
 typedef enum {

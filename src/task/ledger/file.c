@@ -141,10 +141,24 @@ static int write_all(const tnk__ledger_file_t *file, const uint8_t *data,
   return 0;
 }
 
+/* Nobody has removed it, or written to it from where no lock of ours is seen,
+ * as another machine may that has the same folder. */
+static int check_ours(const tnk__ledger_file_t *file) {
+  struct stat about;
+
+  if (fstat(file->fd, &about) != 0)
+    return -errno;
+  if (about.st_nlink == 0)
+    return UV_ENOENT;
+  return file->is_torn || (uint64_t)about.st_size == file->size ? 0 : UV_EBUSY;
+}
+
 int tnk__ledger_file_add(tnk__ledger_file_t *file, const void *lines,
                          size_t n) {
-  int err = file->is_in_folder ? 0 : file->disk->sync_folder(file->path);
+  int err = check_ours(file);
 
+  if (err == 0 && !file->is_in_folder)
+    err = file->disk->sync_folder(file->path);
   if (err == 0)
     file->is_in_folder = 1;
   if (err == 0 && file->is_torn)

@@ -3,8 +3,12 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "codec/rest/page.h"
 #include "tnk/data.h"
 #include "tnk/rest.h"
+
+/* More of them nobody makes, and one more can be counted. */
+enum { MAX_ATTEMPT = 1000000000 };
 
 static const char *value_of(const tnk_checkpoint_t *checkpoint,
                             const char *name) {
@@ -50,15 +54,23 @@ const tnk_checkpoint_t *tnk__ledger_find(const tnk_page_t *page,
   return NULL;
 }
 
-int tnk__ledger_has(const tnk_page_t *page, const char *path) {
+int tnk__ledger_may_have(const tnk_page_t *page, const char *path) {
+  if (page->total >= 0 && (uint64_t)page->total > page->n_received)
+    return 1;
   for (size_t i = 0; i < tnk_page_count(page); i++)
     if (strcmp(tnk_page_checkpoint(page, i)->path, path) == 0)
       return 1;
   return 0;
 }
 
+static int is_later(const tnk__ledger_line_t *a, const tnk__ledger_line_t *b) {
+  return a->attempt > b->attempt ||
+         (a->attempt == b->attempt && a->save > b->save);
+}
+
 const tnk_checkpoint_t *tnk__ledger_find_run(const tnk_page_t *page,
-                                             const char *run_name) {
+                                             const char *run_name,
+                                             const tnk__ledger_line_t *before) {
   const tnk_checkpoint_t *found = NULL;
   tnk__ledger_line_t best = tnk__ledger_blank;
 
@@ -71,9 +83,8 @@ const tnk_checkpoint_t *tnk__ledger_find_run(const tnk_page_t *page,
         strcmp(run, run_name) != 0)
       continue;
     tnk__ledger_learn(&own, checkpoint);
-    if (found != NULL &&
-        (own.attempt < best.attempt ||
-         (own.attempt == best.attempt && own.save <= best.save)))
+    if (own.attempt == 0 || (found != NULL && !is_later(&own, &best)) ||
+        (before->attempt > 0 && !is_later(before, &own)))
       continue;
     found = checkpoint;
     best = own;
@@ -86,7 +97,7 @@ static void learn_save(tnk__ledger_line_t *line, const char *text) {
   uint64_t attempt;
   uint64_t save;
 
-  if (tnk__read_u64(&text, NULL, INT64_MAX, &attempt) != TNK_OK ||
+  if (tnk__read_u64(&text, NULL, MAX_ATTEMPT, &attempt) != TNK_OK ||
       *text++ != '.' || tnk__text_u64(text, INT64_MAX, &save) != TNK_OK)
     return;
   line->attempt = (int64_t)attempt;

@@ -12,11 +12,13 @@
 const tnk_checkpoint_t *tnk__ledger_find(const tnk_page_t *page,
                                          const tnk__ledger_line_t *line,
                                          tnk__ledger_what_t what);
-/* Whether the page has the path. */
-int tnk__ledger_has(const tnk_page_t *page, const char *path);
-/* The latest state of a run whose checkpoints tell its name; NULL. */
+/* Whether the page has the path, or does not say all there is. */
+int tnk__ledger_may_have(const tnk_page_t *page, const char *path);
+/* The latest state of a run whose checkpoints tell its name, before the save
+ * that `before` is of, where that is of one; NULL. */
 const tnk_checkpoint_t *tnk__ledger_find_run(const tnk_page_t *page,
-                                             const char *run_name);
+                                             const char *run_name,
+                                             const tnk__ledger_line_t *before);
 /* Take over what a checkpoint tells of itself. Texts stay the checkpoint's. */
 void tnk__ledger_learn(tnk__ledger_line_t *line,
                        const tnk_checkpoint_t *checkpoint);

@@ -84,6 +84,7 @@ void tnk__ledger_close(tnk_ledger_t *ledger, tnk_close_cb cb, void *user) {
   ledger->close_user = user;
   ledger->opening = NULL;
   tnk__ledger_policy_end(ledger);
+  tnk__timer_stop(&ledger->minute);
   if (opening != NULL)
     tnk__promise_reject(opening, error);
   while ((node = tnk__list_pop(&ledger->jobs)) != NULL) {
@@ -335,6 +336,37 @@ tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
   return entry;
 }
 
+/* Behind those that are older. */
+static void move_intent(tnk_ledger_t *ledger) {
+  tnk__ledger_line_t *intents = ledger->intents;
+  const tnk__ledger_line_t last = intents[ledger->n_intents - 1];
+  size_t i = ledger->n_intents - 1;
+
+  for (; i > 0 && intents[i - 1].attempt == last.attempt &&
+         intents[i - 1].save > last.save;
+       i--)
+    intents[i] = intents[i - 1];
+  intents[i] = last;
+}
+
+void tnk__ledger_doubt(tnk_ledger_t *ledger, const tnk__ledger_line_t *line) {
+  tnk__ledger_name_t *name = tnk__arena_alloc(&ledger->arena, sizeof(*name));
+  tnk__ledger_line_t own = *line;
+  int ok = name != NULL;
+
+  own.event = TNK__LEDGER_INTENT;
+  own.name = copy(ledger, line->name, &ok);
+  own.run = copy(ledger, line->run, &ok);
+  own.cursor = copy(ledger, line->cursor, &ok);
+  own.state_path = own.sampler_path = own.json = NULL;
+  if (!ok)
+    return;
+  *name = (tnk__ledger_name_t){.next = ledger->names, .text = own.name};
+  ledger->names = name;
+  if (take_intent(ledger, &ledger->session->context->alloc, &own) == 0)
+    move_intent(ledger);
+}
+
 /* ---- Opening ---- */
 
 tnk__error_t *tnk__ledger_disk_error(const tnk_ledger_t *ledger, const char *op,
@@ -379,6 +411,7 @@ static void begin(tnk_ledger_t *ledger) {
   tnk__ledger_policy_begin(ledger, 0);
   ledger->is_open = 1;
   ledger->told = purse->used;
+  tnk__ledger_note_used(ledger);
   if (purse->kept.n_requests > 0)
     return;
   purse->kept = ledger->used;

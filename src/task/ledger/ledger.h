@@ -44,9 +44,16 @@ typedef struct {
   tnk__ledger_sweep_t *sweep;         /* NULL: nothing is being deleted */
 } tnk__ledger_policy_t;
 
+/* One of a list of names, in the arena of a ledger. */
+typedef struct tnk__ledger_name {
+  struct tnk__ledger_name *next;
+  const char *text;
+} tnk__ledger_name_t;
+
 /* Something that goes on with a ledger. Embedded in it. */
 typedef struct tnk__ledger_job {
   tnk__list_t link; /* in ledger->jobs, in the order of the calls */
+  const char *name; /* that a save gives; NULL: it is none */
   /* End it; `error` stays the caller's. */
   void (*abort)(struct tnk__ledger_job *self, tnk__error_t *error);
   /* It is the first now; may be NULL. */
@@ -85,13 +92,16 @@ struct tnk_ledger {
   /* Later than the last state, and no line says what became of them. */
   tnk__ledger_line_t *intents;
   size_t n_intents;
-  tnk__totals_t used; /* by the run, as the last line says that tells */
-  tnk__totals_t told; /* of what the service has used, a line has this */
-  int64_t attempt;    /* of this program */
-  int64_t n_saves;    /* of this attempt */
+  tnk__ledger_name_t *names; /* that a save may have at the service already */
+  tnk__totals_t used;        /* by the run, as the last line says that tells */
+  tnk__totals_t told;        /* of what the service has used, a line has this */
+  int64_t attempt;           /* of this program */
+  int64_t n_saves;           /* of this attempt */
   tnk__list_t jobs;
   int is_open; /* it has been read */
   int has_last;
+  int is_unnoted;       /* the disk has refused what was used */
+  tnk__timer_t minute;  /* until that is noted again */
   tnk__buf_t last_text; /* has its memory from the beginning */
   tnk__pen_line_t last_pen_line;
   int closing;
@@ -114,11 +124,16 @@ void tnk__ledger_close(tnk_ledger_t *ledger, tnk_close_cb cb, void *user);
 /* Add what was saved; all is copied. NULL without memory. */
 tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
                                       const tnk__ledger_line_t *line);
+/* Note that what a line announces may have been saved although that was not
+ * heard, or not noted; it is copied. Without memory the file alone has it. */
+void tnk__ledger_doubt(tnk_ledger_t *ledger, const tnk__ledger_line_t *line);
 /* What a line says that the run has used, and saying it. */
 tnk__totals_t tnk__ledger_used(const tnk__ledger_line_t *line);
 void tnk__ledger_tell_used(tnk__ledger_line_t *line, tnk_ledger_t *ledger);
 /* The line that was to say it is not on the disk. */
 void tnk__ledger_forget_told(tnk_ledger_t *ledger);
+/* Note each minute, from now on, what no line tells. */
+void tnk__ledger_note_used(tnk_ledger_t *ledger);
 /* Have memory for the last line. 0: there is none. */
 int tnk__ledger_prepare_last(tnk_ledger_t *ledger);
 /* The ledger closes: write what no line tells. 1: the pen is busy with that. */

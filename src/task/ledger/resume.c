@@ -26,7 +26,9 @@
 
 enum {
   MAX_TEXTS = 64 * 1024,
-  MAX_PAGES = 20, /* of all checkpoints, where the run is looked for by name */
+  /* Of all checkpoints, where the run is looked for by name; more no account
+   * has. */
+  MAX_PAGES = 10000,
   PAGE = 100
 };
 
@@ -46,6 +48,7 @@ typedef struct resume {
   char *run;                  /* of which `list` is */
   tnk_promise_t *list;        /* NULL: there is none to go by */
   size_t n_pages;
+  tnk__ledger_line_t tried; /* the last one that was found by the run's name */
   tnk__buf_t text;
   tnk__pen_line_t pen_line;
   /* The service, while it is asked. */
@@ -56,6 +59,7 @@ typedef struct resume {
 } resume_t;
 
 static void look_at_next(resume_t *resume);
+static const tnk__ledger_line_t *next_intent(const resume_t *resume);
 
 static resume_t *resume_of(tnk__ledger_job_t *job) {
   return tnk__container_of(job, resume_t, job);
@@ -149,8 +153,23 @@ static const tnk_page_t *page_of(const resume_t *resume) {
              : NULL;
 }
 
-/* What is not asked for the first time is known. A service that has no such
- * list, or not of this run, leaves us with what the file says. */
+static int is_no_call(const tnk_error_t *error) {
+  return error->code == TNK_EUNSUPPORTED || error->http_status == 501;
+}
+
+/* Whether the service has no such list, or not of this run: then the file alone
+ * tells. Whether a state of the file is there, its restoring tells as well;
+ * what was only announced is not passed over as long as it may be there. */
+static int has_no_list(const resume_t *resume, const tnk_error_t *error) {
+  if (error->http_status == 0)
+    return 0;
+  if (next_intent(resume) == NULL)
+    return error->http_status < 500 || is_no_call(error);
+  return error->code == TNK_ENOTFOUND || error->code == TNK_EREQUEST ||
+         error->code == TNK_EEXPIRED || is_no_call(error);
+}
+
+/* What is not asked for the first time is known. */
 static void on_listed(resume_t *resume, tnk_promise_t *promise, int status) {
   const tnk__error_t *error;
 
@@ -160,7 +179,7 @@ static void on_listed(resume_t *resume, tnk_promise_t *promise, int status) {
     resume->list = tnk_promise_ref(promise);
   } else {
     error = tnk__promise_error(promise);
-    if (error->pub.http_status == 0 || error->pub.http_status >= 500) {
+    if (!has_no_list(resume, &error->pub)) {
       fail(resume, tnk__error_ref(tnk__promise_error(promise)));
       return;
     }
@@ -213,6 +232,7 @@ static void on_restored(resume_t *resume, tnk_promise_t *promise, int status) {
   }
   training = tnk__promise_value(promise, TNK__RESULT_TRAINING);
   training->tally = (tnk__tally_t){entry->n_steps, entry->n_passes};
+  training->saved_tally = training->tally;
   ledger->resumed = entry;
   tnk__ledger_policy_begin(ledger, entry->n_steps);
   tnk__ledger_watch(ledger, resume->entry);
@@ -306,7 +326,7 @@ static int try_entry(resume_t *resume, tnk__ledger_entry_t *entry) {
     return 1;
   resume->n_entries--;
   if (page_of(resume) != NULL && parts.run_length > 0 &&
-      !tnk__ledger_has(page_of(resume), path)) {
+      !tnk__ledger_may_have(page_of(resume), path)) {
     tnk__log(&resume->context->logger, TNK_LOG_WARN, "ledger",
              "%s: %s is not there any more; going on from an older state",
              op_name, path);
@@ -320,10 +340,20 @@ static int try_entry(resume_t *resume, tnk__ledger_entry_t *entry) {
 
 static void find_run(resume_t *resume, const tnk_page_t *before);
 
+static void fail_without_state(resume_t *resume) {
+  fail(resume, tnk__error_new(&resume->context->alloc, TNK_ENOTFOUND,
+                              "%s: %.512s: there is no state to go on from",
+                              op_name, resume->ledger->path));
+}
+
 static void on_found(resume_t *resume, tnk_promise_t *promise, int status) {
   const tnk_checkpoint_t *state;
   const tnk_page_t *page;
 
+  if (status != TNK_OK && is_no_call(&tnk__promise_error(promise)->pub)) {
+    fail_without_state(resume);
+    return;
+  }
   if (status != TNK_OK) {
     fail(resume, tnk__error_ref(tnk__promise_error(promise)));
     return;
@@ -331,7 +361,7 @@ static void on_found(resume_t *resume, tnk_promise_t *promise, int status) {
   tnk_promise_unref(resume->list);
   resume->list = tnk_promise_ref(promise);
   page = page_of(resume);
-  state = tnk__ledger_find_run(page, resume->ledger->name);
+  state = tnk__ledger_find_run(page, resume->ledger->name, &resume->tried);
   if (state == NULL) {
     find_run(resume, page);
     return;
@@ -341,17 +371,26 @@ static void on_found(resume_t *resume, tnk_promise_t *promise, int status) {
   if (resume->line.attempt >= resume->ledger->attempt)
     resume->ledger->attempt = resume->line.attempt + 1;
   resume->line.name = strrchr(state->path, '/') + 1;
+  resume->tried.attempt = resume->line.attempt;
+  resume->tried.save = resume->line.save;
   note(resume, state, NULL);
 }
 
 static void find_run(resume_t *resume, const tnk_page_t *before) {
   tnk__ask_t what = {.kind = TNK__ASK_LIST_CHECKPOINTS, .limit = PAGE};
 
-  if (resume->ledger->name == NULL || resume->n_pages++ == MAX_PAGES ||
+  if (resume->ledger->name == NULL ||
       (before != NULL && tnk_page_is_last(before))) {
-    fail(resume, tnk__error_new(&resume->context->alloc, TNK_ENOTFOUND,
-                                "%s: %.512s: there is no state to go on from",
-                                op_name, resume->ledger->path));
+    fail_without_state(resume);
+    return;
+  }
+  if (before == NULL)
+    resume->n_pages = 0;
+  if (resume->n_pages++ == MAX_PAGES) {
+    fail(resume, tnk__error_new(&resume->context->alloc, TNK_EPROTO,
+                                "%s: the list of what the service keeps has "
+                                "no end",
+                                op_name));
     return;
   }
   if (before != NULL)
@@ -361,11 +400,14 @@ static void find_run(resume_t *resume, const tnk_page_t *before) {
 
 /* ---- The order ---- */
 
-/* The last state is older than the intents that stand behind it. */
+/* The last state is older than the intents that stand behind it. Somebody else
+ * may have settled some meanwhile. */
 static const tnk__ledger_line_t *next_intent(const resume_t *resume) {
   const tnk_ledger_t *ledger = resume->ledger;
+  const size_t n = resume->n_intents < ledger->n_intents ? resume->n_intents
+                                                         : ledger->n_intents;
 
-  return resume->n_intents > 0 ? &ledger->intents[resume->n_intents - 1] : NULL;
+  return n > 0 ? &ledger->intents[n - 1] : NULL;
 }
 
 static void look_at_next(resume_t *resume) {

@@ -114,6 +114,8 @@ static void on_abort(tnk__ledger_job_t *job, tnk__error_t *error) {
 static void on_cancel(void *arg) {
   save_t *save = arg;
 
+  if (save->state == SAVING)
+    tnk__ledger_doubt(save->ledger, &save->line);
   if (save->state < READY)
     fail(save, tnk__error_static(TNK_ECANCELED));
 }
@@ -140,7 +142,7 @@ static tnk__error_t *disk_error(const save_t *save, int cause) {
   if (plain->refs == 0)
     return plain;
   error = tnk__error_new(
-      &save->context->alloc, TNK_EFILE, "%s; %s%.256s", plain->pub.text,
+      &save->context->alloc, plain->pub.code, "%s; %s%.256s", plain->pub.text,
       path != NULL ? "not noted there, but saved: " : "nothing was saved",
       path != NULL ? path : "");
   if (error->refs > 0)
@@ -231,6 +233,8 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
 
   if (cause != 0)
     tnk__ledger_forget_told(save->ledger);
+  if (cause != 0 && save->line.event != TNK__LEDGER_FAILED)
+    tnk__ledger_doubt(save->ledger, &save->line);
   if (cause != 0)
     fail(save, save->line.event == TNK__LEDGER_FAILED
                    ? tnk__error_ref(save->error)
@@ -259,8 +263,9 @@ static void write_result(tnk__ledger_job_t *job) {
 
   if (save->state != READY)
     return;
-  /* What may have been saved stays announced. */
-  if (!has_path && save->has_run) {
+  /* A state that may have been saved stays announced: no line ends that. */
+  if (save->line.state_path == NULL && save->has_run) {
+    tnk__ledger_doubt(save->ledger, &save->line);
     fail(save, tnk__error_ref(save->error));
     return;
   }
@@ -419,10 +424,14 @@ static int is_taken(const tnk_ledger_t *ledger, const char *name) {
   for (size_t i = 0; i < ledger->n_intents; i++)
     if (strcmp(ledger->intents[i].name, name) == 0)
       return 1;
+  for (const tnk__ledger_name_t *other = ledger->names; other != NULL;
+       other = other->next)
+    if (strcmp(other->text, name) == 0)
+      return 1;
   TNK__LIST_FOREACH_SAFE (node, next, &ledger->jobs) {
-    const save_t *other =
-        save_of(tnk__container_of(node, tnk__ledger_job_t, link));
-    if (strcmp(other->line.name, name) == 0)
+    const tnk__ledger_job_t *job =
+        tnk__container_of(node, tnk__ledger_job_t, link);
+    if (job->name != NULL && strcmp(job->name, name) == 0)
       return 1;
   }
   return 0;
@@ -549,6 +558,7 @@ tnk_promise_t *tnk__ledger_save(tnk_ledger_t *ledger, tnk_training_t *training,
     fail(save, tnk__error_static(TNK_ENOMEM));
     return promise;
   }
+  save->job.name = save->line.name;
   tnk__ledger_job_enter(ledger, &save->job);
   ask(save, training, 1);
   if (how->with_sampler == TNK_YES)

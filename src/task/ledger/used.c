@@ -1,6 +1,7 @@
 /*
- * What a run has used, between lines and counts, and the last line of a ledger,
- * which has what no save tells any more.
+ * What a run has used, between lines and counts, and lines that have what no
+ * save tells: each minute, so that a program that is killed loses no more, and
+ * the last line of a ledger.
  */
 #include "task/ledger/ledger.h"
 
@@ -11,6 +12,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+
+enum { NOTE_MS = 60 * 1000, MAX_LAST = 1024 };
 
 /* In the order of tnk__ledger_used_t. */
 static const size_t places[TNK__LEDGER_N_USED] = {
@@ -60,18 +63,60 @@ static int has_used_more(const tnk_ledger_t *ledger) {
   return memcmp(used, &ledger->told, offsetof(tnk__totals_t, n_requests)) != 0;
 }
 
+static void on_minute(tnk__timer_t *timer);
+
+static void wait_a_minute(tnk_ledger_t *ledger) {
+  if (!ledger->closing)
+    tnk__timer_start_background(ledger->session->context, &ledger->minute,
+                                NOTE_MS, on_minute);
+}
+
+/* Told once, as a disk that is full is full for a while. */
 static void on_written(tnk__pen_line_t *pen_line, int cause) {
   tnk_ledger_t *ledger =
       tnk__container_of(pen_line, tnk_ledger_t, last_pen_line);
 
   if (cause != 0)
+    tnk__ledger_forget_told(ledger);
+  if (cause != 0 && (!ledger->is_unnoted || ledger->has_last))
     tnk__log(&ledger->session->context->logger, TNK_LOG_WARN, "ledger",
              "%s: what was used since the last save is not noted: %s",
              ledger->path, uv_strerror(cause));
+  ledger->is_unnoted = cause != 0;
+  wait_a_minute(ledger);
+}
+
+static void write_used(tnk_ledger_t *ledger) {
+  tnk__ledger_line_t line = tnk__ledger_blank;
+  char name[48];
+
+  snprintf(name, sizeof(name), "used-a%" PRId64, ledger->attempt);
+  line.event = TNK__LEDGER_USED;
+  line.name = name;
+  line.attempt = ledger->attempt;
+  line.time_s = tnk__context_wall_s(ledger->session->context);
+  tnk__ledger_tell_used(&line, ledger);
+  tnk__buf_clear(&ledger->last_text);
+  (void)tnk__ledger_write(&ledger->last_text, &line);
+  tnk__pen_line_init(&ledger->last_pen_line, on_written);
+  tnk__pen_write(&ledger->pen, &ledger->last_pen_line, &ledger->last_text);
+}
+
+/* A pen that is busy writes a line that tells it as well. */
+static void on_minute(tnk__timer_t *timer) {
+  tnk_ledger_t *ledger = tnk__container_of(timer, tnk_ledger_t, minute);
+
+  if (has_used_more(ledger) && !ledger->pen.is_busy)
+    write_used(ledger);
+  else
+    wait_a_minute(ledger);
+}
+
+void tnk__ledger_note_used(tnk_ledger_t *ledger) {
+  wait_a_minute(ledger);
 }
 
 int tnk__ledger_prepare_last(tnk_ledger_t *ledger) {
-  enum { MAX_LAST = 1024 };
   const tnk_allocator_t *alloc = &ledger->session->context->alloc;
 
   tnk__buf_init(&ledger->last_text, alloc, MAX_LAST);
@@ -80,20 +125,9 @@ int tnk__ledger_prepare_last(tnk_ledger_t *ledger) {
 }
 
 int tnk__ledger_write_last(tnk_ledger_t *ledger) {
-  tnk__ledger_line_t line = tnk__ledger_blank;
-  char name[48];
-
   if (!ledger->is_open || ledger->has_last || !has_used_more(ledger))
     return 0;
   ledger->has_last = 1;
-  snprintf(name, sizeof(name), "used-a%" PRId64, ledger->attempt);
-  line.event = TNK__LEDGER_USED;
-  line.name = name;
-  line.attempt = ledger->attempt;
-  line.time_s = tnk__context_wall_s(ledger->session->context);
-  tnk__ledger_tell_used(&line, ledger);
-  (void)tnk__ledger_write(&ledger->last_text, &line);
-  tnk__pen_line_init(&ledger->last_pen_line, on_written);
-  tnk__pen_write(&ledger->pen, &ledger->last_pen_line, &ledger->last_text);
+  write_used(ledger);
   return 1;
 }
