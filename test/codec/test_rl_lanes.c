@@ -18,11 +18,6 @@ enum { LANES = 128, MAX = 3 * LANES + 2 }; /* as many as in lanes.c */
 #define INLINE static inline
 #endif
 
-static int are_apart(const float *a, const float *b, size_t n) {
-  return (uintptr_t)(a + n) <= (uintptr_t)b ||
-         (uintptr_t)(b + n) <= (uintptr_t)a;
-}
-
 #define NAME(name) name##_any
 #define TARGET
 #define FMA(a, b, c) ((a) * (b) + (c))

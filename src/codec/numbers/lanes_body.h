@@ -1,13 +1,24 @@
 /*
  * The loops of lanes.h, compiled once for each kind of processor: lanes.c
- * includes this file with NAME(), TARGET, FMA() and FMAF() set. There is no
- * guard, for that reason.
+ * includes this file with NAME(), TARGET, FMA() and FMAF() set, and IS_NARROW
+ * for vectors that are not the widest. There is no guard, for that reason.
  *
  * All work is done in runs of LANES, of which the compiler makes vector
  * instructions; a last, shorter one is filled up with what counts for nothing.
  * A sum has as many partial sums as there are lanes, always of the same
  * elements.
  */
+
+#ifndef PREFETCH
+/* Calls for the lines of a run. */
+#if defined(__GNUC__)
+#define PREFETCH(from)                                                         \
+  for (size_t line = 0; line < LANES; line += 16)                              \
+  __builtin_prefetch((from) + line)
+#else
+#define PREFETCH(from) ((void)(from))
+#endif
+#endif
 
 /* The run at `at`, where it lies; of a last one, or of NULL, `own` is filled:
  * with what there is of it, then zeros. */
@@ -235,34 +246,28 @@ TARGET INLINE void NAME(tokens_kind)(float *out, const float *sampled,
   }
 }
 
-/* k1 where nothing overlaps: without a copy, and with whole lines of the cache
- * stored. Returns how many it has done. */
-TARGET INLINE size_t NAME(differences)(float *restrict out,
+#ifdef IS_NARROW
+/* k1 where nothing overlaps, without a copy, up to the last whole line of the
+ * cache. Returns how many it has done. */
+TARGET static size_t NAME(differences)(float *restrict out,
                                        const float *restrict sampled,
                                        const float *restrict trained,
                                        size_t n) {
   size_t at = 0;
+  size_t end;
 
   for (; at < n && (uintptr_t)(out + at) % 64 != 0; at++)
     out[at] = sampled[at] - trained[at];
-  for (; at + LANES <= n; at += LANES)
-    for (size_t k = 0; k < LANES; k++)
-      out[at + k] = sampled[at + k] - trained[at + k];
+  end = at + (n - at) / 16 * 16;
+  for (; at < end; at++)
+    out[at] = sampled[at] - trained[at];
   return at;
 }
+#endif
 
 TARGET static void NAME(kl_tokens)(float *out, const float *sampled,
                                    const float *trained, size_t n,
                                    tnk_kl_t kind) {
-  size_t at = 0;
-
-  if (kind == TNK_KL_K1 && are_apart(out, sampled, n) &&
-      are_apart(out, trained, n))
-    at = NAME(differences)(out, sampled, trained, n);
-  out += at;
-  sampled += at;
-  trained += at;
-  n -= at;
   if (kind == TNK_KL_K1)
     NAME(tokens_kind)(out, sampled, trained, n, TNK_KL_K1);
   else if (kind == TNK_KL_K2)
@@ -321,7 +326,8 @@ TARGET static double NAME(sum)(const float *values, const float *weights,
   return NAME(total)(sums);
 }
 
-/* Sum of the squares: of a few in single precision, of those in double. */
+/* Sum of the squares: of a few in single precision, of those in double. What
+ * comes next is called for meanwhile, as this is as fast as memory is. */
 TARGET INLINE double NAME(squares_quick)(const float *values, size_t n) {
   enum { FEW = 8 };
   double sums[LANES] = {0};
@@ -329,14 +335,18 @@ TARGET INLINE double NAME(squares_quick)(const float *values, size_t n) {
   size_t at = 0;
 
   for (; at + FEW * LANES <= n; at += FEW * LANES) {
+    const float *next =
+        values + at + (at + 2 * FEW * LANES <= n ? FEW * LANES : 0);
     float few[LANES] = {0};
 
-    for (size_t i = 0; i < FEW; i++)
+    for (size_t i = 0; i < FEW; i++) {
+      PREFETCH(next + i * LANES);
       for (size_t k = 0; k < LANES; k++) {
         const float x = values[at + i * LANES + k];
 
         few[k] = FMAF(x, x, few[k]);
       }
+    }
     for (size_t k = 0; k < LANES; k++)
       sums[k] += (double)few[k];
   }
@@ -452,6 +462,7 @@ TARGET static double NAME(entropy)(const float *logprobs, size_t n) {
 
 #include "codec/numbers/lanes_loss_body.h"
 
+#undef IS_NARROW
 #undef NAME
 #undef TARGET
 #undef FMA
