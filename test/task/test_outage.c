@@ -14,6 +14,7 @@ typedef struct {
   char client[64];
   char out[256];
   char back[256];
+  char other[512]; /* the last one */
 } notices_t;
 
 static void on_notice(const char *client, tnk_queue_state_t state,
@@ -29,6 +30,7 @@ static void on_notice(const char *client, tnk_queue_state_t state,
     snprintf(notices->back, sizeof(notices->back), "%s", reason);
   } else {
     notices->n_others++;
+    snprintf(notices->other, sizeof(notices->other), "%s", reason);
   }
 }
 
@@ -154,7 +156,9 @@ TEST_LIMIT(C5_six_hours_of_503_for_steps_alone_are_told_of_their_client, 60) {
   begin_work(&script, outcomes);
   pass_time(&script, 6 * 3600 * 1000, 10000);
   CHECK_INT(notices.n_out, 0);
-  CHECK(notices.n_others > 0);
+  CHECK_INT(notices.n_others, 9); /* after a minute, two, four ... 256 */
+  CHECK(strstr(notices.other, "no progress for 4 h 16 min") != NULL);
+  CHECK(strstr(notices.other, "the one before failed (HTTP 503)") != NULL);
   mock_on(script.mock, NULL, "/api/v1/forward_backward", script_accept,
           &script);
   mock_on(script.mock, NULL, step_path, script_accept, &script);
