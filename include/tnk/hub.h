@@ -105,6 +105,9 @@ typedef struct {
    * tnk_hub_forget(). */
   uint32_t max_tokenizers;
   uint64_t reserved;
+  /** Hears of every step of every operation; NULL: nobody does. */
+  tnk_observe_cb observer;
+  void *observer_user;
 } tnk_hub_options_t;
 
 #define TNK_HUB_OPTIONS_INIT TNK_SIZED(tnk_hub_options_t)

@@ -21,13 +21,15 @@ extern "C" {
  * Nothing of this is sent to anybody. Where no observer is set it costs one
  * comparison at each place where it would be called. Calls of a ledger are told
  * from their beginning to their end, and what they ask the service for as
- * operations of their own.
+ * operations of their own. A hub has an observer of its own, with numbers of
+ * its own. What it downloads for one call is told with its requests, as are
+ * files of weights; files of models, tokenizers and what is pushed from their
+ * beginning to their end, as several calls may wait for the same file.
  *
  * Not told of: requests that the service makes for itself, its start,
  * heartbeats and polls for many operations together, as they belong to no call
  * of the program and what waits for them says so (TNK_WAITS_FOR_SESSION, HELD);
- * the dump of the service tells of them. And hubs, which have no service to
- * belong to and tell what has come of a file themselves (tnk_progress_cb).
+ * the dump of the service tells of them.
  */
 
 /**
@@ -85,7 +87,8 @@ typedef enum {
 typedef struct {
   tnk_phase_t phase;
   tnk_waits_for_t waits_for;
-  /** The operation: from 1 in the order of the calls, in this service alone. */
+  /** The operation: from 1 in the order of the calls, in this service or hub
+   * alone. */
   uint64_t operation;
   /** When, in nanoseconds of the clock that uv_hrtime() reads. Never less than
    * in the event before. */
@@ -112,7 +115,7 @@ typedef struct {
 } tnk_event_t;
 
 /**
- * Hears of every step of every operation of a service.
+ * Hears of every step of every operation of a service, or of a hub.
  *
  * It is no callback like others but runs inside calls, as a logger does: it
  * must return soon and must not call this library, except for what is in this

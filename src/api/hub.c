@@ -47,6 +47,8 @@ static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
   http.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */
   http.max_in_flight[TNK__LANE_TRAIN_POLL] = 1;
   err = tnk__root_start(root, loop, options->logger, &http, why);
+  root->context.observer = o->observer;
+  root->context.observer_user = o->observer_user;
   if (err == TNK_OK)
     tnk__hub_open(&hub->core, &root->context, &root->http, &hub->config);
   return err;

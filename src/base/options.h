@@ -60,7 +60,8 @@
     YES)                                                                       \
   X(tnk_list_options_t, TNK_LIST_OPTIONS_INIT, reserved, 40, reserved, YES)    \
   X(tnk_weights_options_t, TNK_WEIGHTS_OPTIONS_INIT, archive, 64, archive, NO) \
-  X(tnk_hub_options_t, TNK_HUB_OPTIONS_INIT, reserved, 160, reserved, YES)     \
+  X(tnk_hub_options_t, TNK_HUB_OPTIONS_INIT, reserved, 160, observer_user,     \
+    YES)                                                                       \
   X(tnk_download_options_t, TNK_DOWNLOAD_OPTIONS_INIT, reserved, 64, reserved, \
     YES)                                                                       \
   X(tnk_hub_file_options_t, TNK_HUB_FILE_OPTIONS_INIT, reserved, 24, reserved, \

@@ -125,8 +125,8 @@ int tnk__promise_is_oom(const tnk_promise_t *promise);
 /* Say what the operation is called: a rejection with a static error then begins
  * with that. */
 void tnk__promise_name(tnk_promise_t *promise, const char *name);
-/* The same for an operation of a service, whose observer hears from here on
- * what becomes of it, unless it knows the promise already. `client` may be
+/* The same for an operation of a service or hub, whose observer hears from here
+ * on what becomes of it, unless it knows the promise already. `client` may be
  * NULL. */
 void tnk__promise_enter(tnk_promise_t *promise, const char *name,
                         const char *client);

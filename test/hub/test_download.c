@@ -2,6 +2,7 @@
  * Downloads of any URL to a file. The canaries are checked in bench.h.
  */
 #include "hub/bench.h"
+#include "task/events.h"
 #include "task/fetch/sha256.h"
 
 #define TEXT "hello, file"
@@ -295,6 +296,76 @@ TEST(O1_what_may_pass_is_repeated_and_then_told) {
   CHECK_INT(mock_n_requests(bench.mock), 9);
   outcome_drop(&outcome);
   bench_close(&bench);
+}
+
+static void bench_open_heard(bench_t *bench, heard_t *heard) {
+  tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
+
+  memset(heard, 0, sizeof(*heard));
+  options.observer = heard_event;
+  options.observer_user = heard;
+  bench_open(bench);
+  bench_close_hub(bench);
+  bench_open_hub(bench, &options);
+}
+
+TEST(observe_a_download_is_told_with_its_requests) {
+  heard_t heard;
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open_heard(&bench, &heard);
+  mock_json_once(bench.mock, "GET", "/f", 503, "{}");
+  mock_on(bench.mock, "GET", "/f", bench_reply, (void *)TEXT);
+  bench_get_ok(&bench, "/f", NULL, TEXT);
+  CHECK_STR(heard_op(&heard, 1)->name, "download");
+  CHECK_STR(heard_op(&heard, 1)->words,
+            "queued sent result retry sent result decoded delivered");
+  mock_json(bench.mock, "GET", "/f", 404, "{}");
+  bench_get(&bench, &outcome, "/f", NULL);
+  CHECK_STR(heard_op(&heard, 2)->words, "queued sent result failed delivered");
+  CHECK_INT(heard_op(&heard, 2)->code, TNK_ENOTFOUND);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+  heard_close(&heard);
+}
+
+TEST(observe_of_a_download_that_is_canceled_nothing_more_is_told) {
+  heard_t heard;
+  bench_t bench;
+  outcome_t outcome;
+  char url[200];
+  char path[100];
+
+  bench_open_heard(&bench, &heard);
+  mock_on(bench.mock, "GET", "/f", mock_hold, NULL);
+  snprintf(url, sizeof(url), "%s/f", mock_url(bench.mock));
+  snprintf(path, sizeof(path), "%s/out/file", bench.dir);
+  outcome_of(&outcome, tnk_hub_download(bench.hub, url, path, NULL));
+  while (mock_n_held(bench.mock) < 1)
+    mock_turns(bench.mock, 1);
+  tnk_promise_cancel(outcome.promise);
+  outcome_wait(&bench, &outcome);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+  CHECK_STR(heard_op(&heard, 1)->words, "queued sent failed delivered");
+  heard_close(&heard);
+}
+
+TEST(observe_files_and_tokenizers_are_told_from_beginning_to_end) {
+  heard_t heard;
+  bench_t bench;
+  outcome_t outcome;
+
+  bench_open_heard(&bench, &heard);
+  outcome_of(&outcome, tnk_hub_file(bench.hub, "a/b", "c", NULL));
+  outcome_wait_long(&bench, &outcome);
+  CHECK(outcome.status != TNK_OK);
+  CHECK_STR(heard_op(&heard, 1)->name, "file");
+  CHECK_STR(heard_op(&heard, 1)->words, "queued failed delivered");
+  outcome_drop(&outcome);
+  bench_close(&bench);
+  heard_close(&heard);
 }
 
 TEST(O1_a_file_that_cannot_be_written_is_told) {

@@ -22,6 +22,7 @@
 #include "codec/format/http_write.h"
 #include "flow/backoff.h"
 #include "flow/retry_after.h"
+#include "task/fetch/tell.h"
 
 enum { MAX_HEADERS = 6, MAX_SAID = 720 };
 
@@ -291,6 +292,7 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   tnk__log(&fetch->context->logger, TNK_LOG_DEBUG, "fetch",
            "%s: attempt %u failed; the next one in %llu ms", fetch->name,
            fetch->n_attempts, (unsigned long long)delay_ms);
+  tnk__fetch_tell_repeat(fetch, result);
   tnk__timer_start(fetch->context, &fetch->timer, delay_ms, on_pause_over);
   return 1;
 }
@@ -466,6 +468,8 @@ static void on_answer(tnk__exchange_t *exchange,
                       const tnk__http_result_t *result) {
   tnk__fetch_t *fetch = tnk__container_of(exchange, tnk__fetch_t, exchange);
 
+  if (result->err == TNK_OK)
+    tnk__fetch_tell_answer(fetch, result);
   if (result->err == TNK_OK && is_redirection(result->status) &&
       redirect(fetch, result))
     return;
@@ -530,6 +534,7 @@ static void ask(tnk__fetch_t *fetch) {
   request.replayable = 1;
   fetch->is_new = 1;
   fetch->is_good = 0;
+  tnk__fetch_tell_begin(fetch);
   if (err == TNK_OK)
     err = tnk__exchange_start(fetch->http, &fetch->exchange, &request);
   tnk__free_secret(&fetch->context->alloc, bearer);

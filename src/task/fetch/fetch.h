@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "codec/format/location.h"
 #include "http/client.h"
+#include "loop/promise.h"
 
 /* What is asked for. Texts are copied unless said otherwise. */
 typedef struct {
@@ -50,6 +51,10 @@ typedef struct tnk__fetch {
    * with the last part of its body. The last touch. */
   void (*done)(struct tnk__fetch *fetch, const tnk__http_result_t *result,
                tnk__error_t *error);
+  /* Whose observer hears of it, and as which part of the operation; NULL:
+   * nobody does. It is pending as long as this is not idle. */
+  const tnk_promise_t *observed;
+  uint32_t part;
   uint64_t offset;  /* how many bytes the owner has taken */
   uint64_t n_total; /* as the answers say; UINT64_MAX: they do not */
   /* What the bytes so far belong to: a strong ETag, else of a signed address
@@ -80,7 +85,8 @@ typedef struct tnk__fetch {
   uint32_t n_retries;
   uint32_t max_retries;
   uint64_t silence_ms;
-  uint64_t most; /* bytes that any attempt has brought */
+  uint64_t most;      /* bytes that any attempt has brought */
+  uint64_t told_from; /* where the answer under way begins */
 } tnk__fetch_t;
 
 void tnk__fetch_init(tnk__fetch_t *fetch, tnk__context_t *context,

@@ -106,8 +106,9 @@ tnk_promise_t *tnk__hub_download(tnk__hub_t *hub, const char *url,
                                                  explain, &promise);
   if (op == NULL)
     return promise;
-  tnk__promise_name(promise, "download");
+  tnk__promise_enter(promise, "download", NULL);
   tnk__download_init(&op->download, hub->context, hub->http);
+  op->download.fetch.observed = promise;
   op->download.done = on_done;
   op->on_progress = options->on_progress;
   op->progress_user = options->progress_user;
@@ -163,7 +164,7 @@ tnk_promise_t *tnk__hub_file(tnk__hub_t *hub, const char *model,
 
   if (op == NULL)
     return promise;
-  tnk__promise_name(promise, "file");
+  tnk__promise_enter(promise, "file", NULL);
   tnk__wanted_init(&op->wanted, on_file);
   if (tnk__wanted_start(&op->wanted, hub, model, revision, file) != TNK_OK)
     tnk__hub_job_fail(&op->job, tnk__error_static(TNK_ENOMEM));

@@ -382,7 +382,7 @@ tnk_promise_t *tnk__tokenizer_get(tnk__hub_t *hub,
       hub, sizeof(*waiter), stop_waiting, explain, &promise);
   if (waiter == NULL)
     return promise;
-  tnk__promise_name(promise, "tokenizer");
+  tnk__promise_enter(promise, "tokenizer", NULL);
   tnk__list_init(&waiter->link);
   mine = new_load(hub, request);
   if (mine == NULL) {

@@ -573,7 +573,7 @@ tnk_promise_t *tnk__push(tnk__hub_t *hub, const char *directory,
 
   if (push == NULL)
     return promise;
-  tnk__promise_name(promise, "push");
+  tnk__promise_enter(promise, "push", NULL);
   tnk__ask_init(&push->ask, hub);
   push->ask.done = on_answer;
   tnk__fetch_init(&push->fetch, hub->context, hub->http);

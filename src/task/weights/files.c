@@ -382,6 +382,8 @@ static int start(tnk__weights_slot_t *slot, tnk__weights_file_t *file) {
   if (request.path == NULL)
     return TNK_ENOMEM;
   tnk__download_init(&slot->download, context_of(job), &job->weights->http);
+  slot->download.fetch.observed = job->promise;
+  slot->download.fetch.part = (uint32_t)(file - job->files);
   slot->download.done = on_loaded;
   slot->download.on_begin = on_begin;
   slot->download.on_progress = on_progress;
