@@ -119,8 +119,8 @@ typedef struct {
  * budget says what was used before. They are those of the service, so let one
  * that has several ledgers say so itself. What was used after the last save is
  * noted each minute and when the ledger closes; what a program used in the last
- * minute before it was killed is not in them, nor what a run had used whose
- * directory is lost.
+ * minute before it was killed is not in them, nor, of a run whose directory is
+ * lost, what it used after the save that tnk_ledger_resume() finds.
  *
  * @return A promise of tnk_promise_ledger().
  * Rejects with: Caller (groups of error.h): TNK_EINVAL; TNK_ECONFLICT while the

@@ -255,6 +255,7 @@ TEST(without_a_state_the_run_begins) {
 TEST(a_run_whose_directory_is_lost_is_found_by_its_name) {
   bench_t bench;
   outcome_t outcome;
+  tnk_totals_t totals = TNK_TOTALS_INIT;
   tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
 
   bench_folder(&bench);
@@ -267,7 +268,8 @@ TEST(a_run_whose_directory_is_lost_is_found_by_its_name) {
       THERE("z", "weights", "training", "\"tnk_run\":\"other\"") "," //
       THERE("y-a3", "weights", "training",
             "\"tnk_run\":\"mine\",\"tnk_save\":\"3.4\",\"tnk_steps\":\"40\","
-            "\"tnk_cursor\":\"c\",\"tnk_epoch\":\"2\"") "," //
+            "\"tnk_cursor\":\"c\",\"tnk_epoch\":\"2\",\"tnk_used\":"
+            "\"1,2,3,400,5,6,7,8,9,10,11\"") "," //
       THERE(
           "x", "weights", "training",
           "\"tnk_run\":\"mine\",\"tnk_save\":\"2.9\"") "],"
@@ -284,6 +286,9 @@ TEST(a_run_whose_directory_is_lost_is_found_by_its_name) {
   CHECK_INT(tnk_ledger_resumed(bench.ledger)->n_steps, 40);
   CHECK_INT(tnk_ledger_resumed(bench.ledger)->epoch, 2);
   outcome_drop(&outcome);
+  CHECK_INT(tnk_service_run_totals(&totals, bench.script.service), TNK_OK);
+  CHECK_INT(totals.n_trained_tokens, 400);
+  CHECK_INT(totals.n_doubtful_tokens, 6);
   /* It is the fourth attempt, and its checkpoints tell the name as well. */
   script_ok(&bench.script, &outcome, bench_save(&bench, "n", "d"));
   CHECK_STR(tnk_promise_entry(outcome.promise)->name, "n-a4");
@@ -294,6 +299,8 @@ TEST(a_run_whose_directory_is_lost_is_found_by_its_name) {
     CHECK(strstr((const char *)request->body, "\"tnk_cursor\":\"d\"") != NULL);
     CHECK(strstr((const char *)request->body, "\"tnk_save\":\"4.1\"") != NULL);
     CHECK(strstr((const char *)request->body, "\"tnk_steps\":\"0\"") != NULL);
+    CHECK(strstr((const char *)request->body,
+                 "\"tnk_used\":\"1,2,3,400,5,6,7,8,") != NULL);
   }
   outcome_drop(&outcome);
   bench_close(&bench);

@@ -22,7 +22,6 @@
 #include "codec/format/http_write.h"
 #include "flow/backoff.h"
 #include "flow/retry_after.h"
-#include "task/fetch/tell.h"
 
 enum { MAX_HEADERS = 6, MAX_SAID = 720 };
 

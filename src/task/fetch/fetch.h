@@ -119,4 +119,15 @@ uint64_t tnk__fetch_asked_ms(tnk__context_t *context,
 /* Write what it waits for, as the end of a sentence. */
 void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out);
 
+/* ---- What an observer hears: tell.c, for fetch.c alone ---- */
+
+/* A request is about to be sent. */
+void tnk__fetch_tell_begin(tnk__fetch_t *fetch);
+/* It was answered. */
+void tnk__fetch_tell_answer(const tnk__fetch_t *fetch,
+                            const tnk__http_result_t *result);
+/* The next attempt follows. */
+void tnk__fetch_tell_repeat(const tnk__fetch_t *fetch,
+                            const tnk__http_result_t *result);
+
 #endif

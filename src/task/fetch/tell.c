@@ -1,5 +1,5 @@
 /* What an observer hears of a fetch. */
-#include "task/fetch/tell.h"
+#include "task/fetch/fetch.h"
 
 #include "base/alloc.h"
 #include "loop/observe.h"

@@ -1,5 +1,7 @@
 #include "task/ledger/find.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -104,6 +106,29 @@ static void learn_save(tnk__ledger_line_t *line, const char *text) {
   line->save = (int64_t)save;
 }
 
+void tnk__ledger_write_used(char out[TNK__LEDGER_USED_TEXT],
+                            const tnk__ledger_line_t *line) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < TNK__LEDGER_N_USED; i++)
+    n += (size_t)snprintf(out + n, TNK__LEDGER_USED_TEXT - n, "%s%" PRId64,
+                          i > 0 ? "," : "", line->used[i]);
+}
+
+/* All of it or nothing; what later versions add is let be. */
+static void learn_used(tnk__ledger_line_t *line, const char *text) {
+  int64_t used[TNK__LEDGER_N_USED];
+  uint64_t value;
+
+  for (size_t i = 0; i < TNK__LEDGER_N_USED; i++) {
+    if ((i > 0 && *text++ != ',') ||
+        tnk__read_u64(&text, NULL, INT64_MAX, &value) != TNK_OK)
+      return;
+    used[i] = (int64_t)value;
+  }
+  memcpy(line->used, used, sizeof(used));
+}
+
 static void learn_number(int64_t *out, const char *text) {
   uint64_t value;
 
@@ -115,9 +140,12 @@ void tnk__ledger_learn(tnk__ledger_line_t *line,
                        const tnk_checkpoint_t *checkpoint) {
   const char *save = value_of(checkpoint, "tnk_save");
   const char *cursor = value_of(checkpoint, "tnk_cursor");
+  const char *used = value_of(checkpoint, "tnk_used");
 
   if (save != NULL)
     learn_save(line, save);
+  if (used != NULL)
+    learn_used(line, used);
   if (cursor != NULL)
     line->cursor = cursor;
   learn_number(&line->n_steps, value_of(checkpoint, "tnk_steps"));

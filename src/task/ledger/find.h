@@ -19,6 +19,10 @@ int tnk__ledger_may_have(const tnk_page_t *page, const char *path);
 const tnk_checkpoint_t *tnk__ledger_find_run(const tnk_page_t *page,
                                              const char *run_name,
                                              const tnk__ledger_line_t *before);
+/* What was used, as a checkpoint tells it: numbers between commas. */
+#define TNK__LEDGER_USED_TEXT (TNK__LEDGER_N_USED * 21)
+void tnk__ledger_write_used(char out[TNK__LEDGER_USED_TEXT],
+                            const tnk__ledger_line_t *line);
 /* Take over what a checkpoint tells of itself. Texts stay the checkpoint's. */
 void tnk__ledger_learn(tnk__ledger_line_t *line,
                        const tnk_checkpoint_t *checkpoint);

@@ -143,11 +143,6 @@ static uint64_t steps_of(const tnk__ledger_line_t *line) {
   return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Every save takes requests, so a line without them tells nothing. */
-static int tells_used(const tnk__ledger_line_t *line) {
-  return line->used[TNK__LEDGER_REQUESTS] > 0;
-}
-
 /* Texts stay the line's. */
 static int fill(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry,
                 const tnk__ledger_line_t *line) {
@@ -171,7 +166,7 @@ static int fill(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry,
   if (line->ttl_s > 0 && line->time_s > 0 &&
       line->ttl_s <= INT64_MAX - line->time_s)
     entry->pub.expires_s = line->time_s + line->ttl_s;
-  if (!tells_used(line))
+  if (!tnk__ledger_tells_used(line))
     return 1;
   totals = tnk__arena_alloc(&ledger->arena, sizeof(*totals));
   if (totals != NULL)
@@ -266,7 +261,7 @@ static int take_line(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
                      const tnk__ledger_line_t *line) {
   if (line->attempt > ledger->attempt)
     ledger->attempt = line->attempt;
-  if (tells_used(line))
+  if (tnk__ledger_tells_used(line))
     ledger->used = tnk__ledger_used(line);
   if (line->event == TNK__LEDGER_USED)
     return 0;
@@ -402,21 +397,14 @@ static void tell(const tnk_ledger_t *ledger) {
              ledger->n_bad);
 }
 
-/* The time of the last state is looked at when the run goes on from it. The
- * first ledger of a service says what was used. */
+/* The time of the last state is looked at when the run goes on from it. */
 static void begin(tnk_ledger_t *ledger) {
-  tnk__purse_t *purse = &ledger->session->purse;
-
   tell(ledger);
   tnk__ledger_policy_begin(ledger, 0);
   ledger->is_open = 1;
-  ledger->told = purse->used;
+  ledger->told = ledger->session->purse.used;
   tnk__ledger_note_used(ledger);
-  if (purse->kept.n_requests > 0)
-    return;
-  purse->kept = ledger->used;
-  if (purse->before.n_requests == 0)
-    purse->before = ledger->used;
+  tnk__ledger_begin_used(ledger);
 }
 
 static void on_read(tnk__work_t *work) {

@@ -129,6 +129,9 @@ tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
 void tnk__ledger_doubt(tnk_ledger_t *ledger, const tnk__ledger_line_t *line);
 /* What a line says that the run has used, and saying it. */
 tnk__totals_t tnk__ledger_used(const tnk__ledger_line_t *line);
+int tnk__ledger_tells_used(const tnk__ledger_line_t *line);
+/* Let the run's totals begin with what is known of it. */
+void tnk__ledger_begin_used(tnk_ledger_t *ledger);
 void tnk__ledger_tell_used(tnk__ledger_line_t *line, tnk_ledger_t *ledger);
 /* The line that was to say it is not on the disk. */
 void tnk__ledger_forget_told(tnk_ledger_t *ledger);

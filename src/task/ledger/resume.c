@@ -371,6 +371,11 @@ static void on_found(resume_t *resume, tnk_promise_t *promise, int status) {
   if (resume->line.attempt >= resume->ledger->attempt)
     resume->ledger->attempt = resume->line.attempt + 1;
   resume->line.name = strrchr(state->path, '/') + 1;
+  if (resume->ledger->used.n_requests == 0 &&
+      tnk__ledger_tells_used(&resume->line)) {
+    resume->ledger->used = tnk__ledger_used(&resume->line);
+    tnk__ledger_begin_used(resume->ledger);
+  }
   resume->tried.attempt = resume->line.attempt;
   resume->tried.save = resume->line.save;
   note(resume, state, NULL);

@@ -482,6 +482,7 @@ static int make_line(save_t *save, const tnk_training_t *training,
   line->time_s = tnk__context_wall_s(save->context);
   tnk__ledger_policy_begin(ledger, expected.n_steps);
   tnk__ledger_policy_apply(&ledger->policy, line, how);
+  tnk__ledger_tell_used(line, ledger);
   return line->name != NULL && line->run != NULL &&
          (how->cursor == NULL || line->cursor != NULL);
 }
@@ -494,13 +495,16 @@ static void ask(save_t *save, tnk_training_t *training, int is_state) {
   char number[48];
   char epoch[24];
   char batch[24];
+  char used[TNK__LEDGER_USED_TEXT];
   size_t n = 0;
 
   snprintf(number, sizeof(number), "%" PRId64 ".%" PRId64, save->line.attempt,
            save->line.save);
   snprintf(epoch, sizeof(epoch), "%" PRId64, save->line.epoch);
   snprintf(batch, sizeof(batch), "%" PRId64, save->line.batch);
+  tnk__ledger_write_used(used, &save->line);
   pairs[n++] = (tnk_pair_t){"tnk_save", number};
+  pairs[n++] = (tnk_pair_t){"tnk_used", used};
   pairs[n++] = (tnk_pair_t){"tnk_epoch", epoch};
   if (save->line.batch >= 0)
     pairs[n++] = (tnk_pair_t){"tnk_batch", batch};
@@ -555,6 +559,7 @@ tnk_promise_t *tnk__ledger_save(tnk_ledger_t *ledger, tnk_training_t *training,
   tnk__promise_enter(promise, op_name, NULL);
   save->promise = promise;
   if (!make_line(save, training, how)) {
+    tnk__ledger_forget_told(ledger);
     fail(save, tnk__error_static(TNK_ENOMEM));
     return promise;
   }

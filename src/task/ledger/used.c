@@ -39,6 +39,22 @@ tnk__totals_t tnk__ledger_used(const tnk__ledger_line_t *line) {
   return totals;
 }
 
+/* Every save takes requests, so a line without them tells nothing. */
+int tnk__ledger_tells_used(const tnk__ledger_line_t *line) {
+  return line->used[TNK__LEDGER_REQUESTS] > 0;
+}
+
+/* The first ledger of a service says it. */
+void tnk__ledger_begin_used(tnk_ledger_t *ledger) {
+  tnk__purse_t *purse = &ledger->session->purse;
+
+  if (purse->kept.n_requests > 0)
+    return;
+  purse->kept = ledger->used;
+  if (purse->before.n_requests == 0)
+    purse->before = ledger->used;
+}
+
 void tnk__ledger_tell_used(tnk__ledger_line_t *line, tnk_ledger_t *ledger) {
   const tnk__totals_t totals = tnk__session_run_used(ledger->session);
 
