@@ -40,6 +40,14 @@ static void list(bench_t *bench, const char *checkpoints) {
   mock_json(bench->script.mock, "GET", LIST, 200, text);
 }
 
+static void append(const bench_t *bench, const char *text) {
+  FILE *file = fopen(bench->file, "a");
+
+  CHECK(file != NULL);
+  CHECK(fputs(text, file) >= 0);
+  CHECK_INT(fclose(file), 0);
+}
+
 static void ends_with(bench_t *bench, outcome_t *outcome, int status) {
   while (outcome->n_done == 0)
     script_later(&bench->script, 10000);
@@ -147,13 +155,13 @@ TEST(a_save_that_the_disk_has_not_noted_is_found_again) {
   while (mock_n_held(bench.script.mock) < 1)
     mock_turns(bench.script.mock, 1);
   text = bench_read(&bench);
-  bench_write(&bench, "somebody else's");
+  append(&bench, "{\"name\":\"theirs\"}\n");
   mock_release(bench.script.mock, 200, "{\"request_id\":\"save_weights:0:0\"}");
   outcome_fails(&bench.script, &outcome, TNK_ECONFLICT);
   CHECK(strstr(outcome.text, "not noted there, but saved: "
                              "tinker://run/save_weights") != NULL);
   outcome_drop(&outcome);
-  CHECK(bench_has(&bench, "somebody else's"));
+  CHECK(bench_has(&bench, "theirs"));
   bench_write(&bench, text);
   free(text);
   list(&bench, STATE("a", "\"tnk_save\":\"1.1\""));
@@ -184,15 +192,11 @@ TEST(a_file_that_has_been_removed_is_no_place_for_a_save) {
 TEST(a_file_into_which_somebody_else_writes_is_let_be) {
   bench_t bench;
   outcome_t outcome;
-  FILE *other;
 
   begin(&bench, NULL);
   script_ok(&bench.script, &outcome, bench_save(&bench, "a", NULL));
   outcome_drop(&outcome);
-  other = fopen(bench.file, "a");
-  CHECK(other != NULL);
-  CHECK(fputs("{\"name\":\"theirs\"}\n", other) >= 0);
-  CHECK_INT(fclose(other), 0);
+  append(&bench, "{\"name\":\"theirs\"}\n");
   script_fails(&bench.script, &outcome, bench_save(&bench, "b", NULL),
                TNK_ECONFLICT);
   CHECK(strstr(outcome.text, "open in another program") != NULL);

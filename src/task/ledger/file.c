@@ -142,7 +142,8 @@ static int write_all(const tnk__ledger_file_t *file, const uint8_t *data,
 }
 
 /* Nobody has removed it, or written to it from where no lock of ours is seen,
- * as another machine may that has the same folder. */
+ * as another machine may that has the same folder. Some file systems know of
+ * our own bytes late. */
 static int check_ours(const tnk__ledger_file_t *file) {
   struct stat about;
 
@@ -150,7 +151,7 @@ static int check_ours(const tnk__ledger_file_t *file) {
     return -errno;
   if (about.st_nlink == 0)
     return UV_ENOENT;
-  return file->is_torn || (uint64_t)about.st_size == file->size ? 0 : UV_EBUSY;
+  return file->is_torn || (uint64_t)about.st_size <= file->size ? 0 : UV_EBUSY;
 }
 
 int tnk__ledger_file_add(tnk__ledger_file_t *file, const void *lines,
