@@ -25,6 +25,26 @@ TEST(P11_10_files_come_to_a_directory) {
   bench_close(&bench);
 }
 
+TEST(observe_files_of_weights_are_told_with_their_requests) {
+  bench_t bench;
+  outcome_t outcome;
+  const heard_t *heard = &bench.script.heard;
+  size_t n = 0;
+
+  bench_open_adapter(&bench);
+  bench_get(&bench, &outcome, NULL);
+  CHECK_INT(outcome.status, TNK_OK);
+  for (size_t i = 0; i < heard->n; i++)
+    if (strcmp(heard->ops[i].name, "download") == 0) {
+      n++;
+      CHECK_INT(heard->ops[i].n_sent, 2);
+      CHECK_INT(heard->ops[i].n_results, 2);
+    }
+  CHECK_INT(n, 1);
+  outcome_drop(&outcome);
+  bench_close(&bench);
+}
+
 TEST(P11_10_a_directory_that_is_there_is_left_alone_and_nothing_is_asked) {
   bench_t bench;
 
