@@ -167,7 +167,8 @@ typedef struct {
   size_t size; /**< Set by TNK_LEDGER_SAVE_INIT. */
   /** What the checkpoint is called, of letters, digits, "_" and "-"; at most
    * 128. NULL: a number. When the run is begun again "-a2" and so on follows,
-   * and a name that the ledger has already gets a number as well. */
+   * and a name that the ledger has already, or that a save may have of which
+   * nothing was heard, gets a number as well. */
   const char *name;
   /** Whatever it takes to go on: indices, seeds, the weights behind samples
    * that are in flight ... UTF-8, at most 2048 bytes. Goes with the checkpoint
@@ -255,8 +256,10 @@ typedef struct {
  * Go on with the run: make a model from its last state. Protocol: session,
  * creating a training client.
  *
- * What a program that was killed had announced is looked for in the list of
- * what the service keeps, is noted if it is there, and is the last state then.
+ * What a program that was killed had announced, or this one without hearing
+ * what became of it, is looked for in the list of what the service keeps, is
+ * noted if it is there, and is the last state then. A list that is refused ends
+ * the call while it may have such a state.
  * A state that is not there any more is passed over, which the log tells, and
  * tnk_ledger_resumed() says which one it is in the end. A failure that does not
  * say that a state is gone ends the call: nobody goes on from an older state
