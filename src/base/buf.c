@@ -12,8 +12,9 @@
 #include "base/alloc.h"
 #include "tnk/error.h"
 
-/* A head of a request or a small body. */
-enum { FIRST_CAPACITY = 256 };
+/* A head of a request or a small body; and what is not worth being given back.
+ */
+enum { FIRST_CAPACITY = 256, MAX_SLACK = 32 };
 
 void tnk__buf_init(tnk__buf_t *buf, const tnk_allocator_t *alloc, size_t max) {
   *buf = (tnk__buf_t){.alloc = alloc, .max = max};
@@ -29,14 +30,13 @@ void tnk__buf_clear(tnk__buf_t *buf) {
   buf->err = TNK_OK;
 }
 
-/* Grow to at least `need` bytes of capacity. What is asked for first is often
- * all that will ever be, and is given as it is. */
-static int grow(tnk__buf_t *buf, size_t need) {
+/* Grow to at least `need` bytes of capacity, and `first` at the start. */
+static int grow(tnk__buf_t *buf, size_t need, size_t first) {
   size_t cap = buf->cap;
   uint8_t *data;
 
   if (cap == 0)
-    cap = need > FIRST_CAPACITY ? need : FIRST_CAPACITY;
+    cap = need > first ? need : first;
   /* Doubling keeps appending byte by byte linear. The capacity may go over
    * `max`, to which only `len` is held. */
   while (cap < need)
@@ -51,7 +51,7 @@ static int grow(tnk__buf_t *buf, size_t need) {
   return TNK_OK;
 }
 
-uint8_t *tnk__buf_reserve(tnk__buf_t *buf, size_t n) {
+static inline uint8_t *room_for(tnk__buf_t *buf, size_t n, size_t first) {
   if (buf->err != TNK_OK)
     return NULL;
   /* Compared by subtraction: the sum may wrap around. */
@@ -60,13 +60,20 @@ uint8_t *tnk__buf_reserve(tnk__buf_t *buf, size_t n) {
     return NULL;
   }
   /* One spare byte leaves room for tnk__buf_cstr. */
-  if (buf->len + n + 1 > buf->cap && grow(buf, buf->len + n + 1) != TNK_OK)
+  if (buf->len + n + 1 > buf->cap &&
+      grow(buf, buf->len + n + 1, first) != TNK_OK)
     return NULL;
   return buf->data + buf->len;
 }
 
+/* What is asked for first is often all that will ever be, and is given as it
+ * is. */
+uint8_t *tnk__buf_reserve(tnk__buf_t *buf, size_t n) {
+  return room_for(buf, n, 1);
+}
+
 int tnk__buf_append(tnk__buf_t *buf, const void *data, size_t n) {
-  uint8_t *to = tnk__buf_reserve(buf, n);
+  uint8_t *to = room_for(buf, n, FIRST_CAPACITY);
 
   if (to == NULL)
     return buf->err;
@@ -81,7 +88,13 @@ int tnk__buf_text(tnk__buf_t *buf, const char *text) {
 }
 
 int tnk__buf_byte(tnk__buf_t *buf, uint8_t byte) {
-  return tnk__buf_append(buf, &byte, 1);
+  uint8_t *to = room_for(buf, 1, FIRST_CAPACITY);
+
+  if (to == NULL)
+    return buf->err;
+  *to = byte;
+  buf->len++;
+  return TNK_OK;
 }
 
 int tnk__buf_printf(tnk__buf_t *buf, const char *format, ...) {
@@ -133,7 +146,7 @@ uint8_t *tnk__buf_take(tnk__buf_t *buf, size_t *len) {
 void tnk__buf_trim(tnk__buf_t *buf) {
   uint8_t *data;
 
-  if (buf->data == NULL || buf->len + 1 >= buf->cap)
+  if (buf->data == NULL || buf->cap - buf->len <= MAX_SLACK)
     return;
   data = tnk__realloc(buf->alloc, buf->data, buf->len + 1);
   if (data == NULL)

@@ -131,9 +131,10 @@ typedef struct {
   size_t n_headers;
   const tnk_pair_t *more_headers; /* a second list, written after the first */
   size_t n_more_headers;
-  const char
-      *line; /* a header with the end of its line, or NULL; not checked */
-  size_t line_len;
+  /* Headers as they are sent, each with the end of its line, or NULL: those
+   * that the caller has made itself, as they are not checked. */
+  const char *lines;
+  size_t lines_len;
   /* The body is these bytes, then those of the feed, which may be NULL. Both
    * are borrowed until on_done is called or tnk__exchange_cancel() has
    * returned. A method with a body but zero bytes is sent with

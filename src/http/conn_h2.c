@@ -63,6 +63,7 @@ static int begin(tnk__conn_t *conn) {
   conn->h2 = h2;
   h2->conn = conn;
   h2->alloc = alloc;
+  tnk__h2_memory_init(&h2->memory, alloc);
   h2->peer_max = h2->own_max = TNK__H2_MAX_STREAMS;
   h2->n_resets = MAX_RESETS;
   h2->resets_ms = h2->alive_ms = now_of(conn);
@@ -111,6 +112,7 @@ static void end(tnk__conn_t *conn) {
   tnk__h2_session_free(h2);
   while ((node = tnk__list_first(&h2->orphans)) != NULL)
     tnk__h2_stream_free(tnk__container_of(node, tnk__h2_stream_t, link));
+  tnk__h2_memory_deinit(&h2->memory);
   drop_out(h2);
   tnk__free(h2->alloc, h2);
 }
@@ -309,7 +311,7 @@ static void fail_session(tnk__conn_t *conn, int code) {
   tnk__h2_t *h2 = conn->h2;
   char text[TNK__MAX_ERROR_TEXT];
 
-  if (code == NGHTTP2_ERR_NOMEM || h2->lacks_memory) {
+  if (code == NGHTTP2_ERR_NOMEM || h2->memory.was_refused) {
     fail(conn, TNK_ENOMEM, 0, NULL);
     return;
   }
@@ -324,21 +326,6 @@ static void fail_session(tnk__conn_t *conn, int code) {
 }
 
 /* ---- Writing ---- */
-
-/* What is not with nghttp2 yet. */
-static void submit_fresh(tnk__h2_t *h2) {
-  tnk__list_t *node;
-
-  while ((node = tnk__list_first(&h2->fresh)) != NULL) {
-    tnk__h2_stream_t *stream = stream_at(node);
-    if (h2->is_draining) {
-      stream->is_unseen = 1;
-      tnk__h2_stream_over(stream, TNK_ECONN, NULL);
-    } else if (tnk__h2_request(stream) != TNK_OK) {
-      tnk__h2_stream_over(stream, TNK_ENOMEM, NULL);
-    }
-  }
-}
 
 static void count_resets(tnk__h2_t *h2, uint64_t now) {
   h2->n_resets +=
@@ -368,24 +355,71 @@ static void submit_resets(tnk__conn_t *conn) {
   }
 }
 
-/* Gather what is to be written. 0, or nghttp2's code. */
-static int gather(tnk__h2_t *h2) {
+/* Take one frame of what nghttp2 has to write: its bytes, 0 when there is none,
+ * or nghttp2's code. */
+static ssize_t take_frame(tnk__h2_t *h2) {
   const uint8_t *data;
-  ssize_t n;
+  const ssize_t n = nghttp2_session_mem_send(h2->session, &data);
 
-  while (h2->out.len < OUT_ENOUGH) {
-    n = nghttp2_session_mem_send(h2->session, &data);
-    if (n <= 0)
-      return (int)n;
-    /* As much room at once as the last write took, which is much where many
-     * requests go out. */
-    if (h2->out.len == 0)
-      (void)tnk__buf_reserve(&h2->out, h2->n_last);
-    if (tnk__buf_append(&h2->out, data, (size_t)n) != TNK_OK)
-      return NGHTTP2_ERR_NOMEM;
-    h2->n_out += (uint64_t)n;
+  if (n <= 0)
+    return n;
+  /* As much room at once as the last write took, which is much where many
+   * requests go out. */
+  if (h2->out.len == 0)
+    (void)tnk__buf_reserve(&h2->out, h2->n_last);
+  if (tnk__buf_append(&h2->out, data, (size_t)n) != TNK_OK)
+    return NGHTTP2_ERR_NOMEM;
+  h2->n_out += (uint64_t)n;
+  return n;
+}
+
+/* nghttp2 gets a request when it can write its head at once, in front of all
+ * bodies, since it keeps no copy of that. 0, or nghttp2's code. */
+static int write_head(tnk__h2_t *h2, tnk__h2_stream_t *stream) {
+  ssize_t n = 1;
+
+  if (tnk__h2_request(stream) != TNK_OK) {
+    tnk__h2_stream_over(stream, TNK_ENOMEM, NULL);
+    return 0;
   }
-  return 0;
+  while (n > 0 && stream->begins_at == UINT64_MAX && !stream->is_over)
+    n = take_frame(h2);
+  return n == 0 ? NGHTTP2_ERR_INVALID_STATE : n < 0 ? (int)n : 0;
+}
+
+/* Whether something can be done for those that are not with nghttp2 yet. */
+static int may_begin(const tnk__h2_t *h2) {
+  return !tnk__list_empty(&h2->fresh) &&
+         (h2->is_draining || h2->n_open < h2->peer_max);
+}
+
+/* Gather what is to be written: the heads of what is not with nghttp2 yet, and
+ * then the rest. 0, or nghttp2's code. */
+static int gather(tnk__h2_t *h2) {
+  ssize_t n = 1;
+  int code = 0;
+
+  while (code == 0 && h2->out.len < OUT_ENOUGH && may_begin(h2))
+    code = write_head(h2, stream_at(tnk__list_first(&h2->fresh)));
+  while (code == 0 && n > 0 && h2->out.len < OUT_ENOUGH)
+    n = take_frame(h2);
+  return code != 0 ? code : n < 0 ? (int)n : 0;
+}
+
+/* A server that takes nothing new gets none of it. */
+static void give_back_fresh(tnk__h2_t *h2) {
+  tnk__list_t *node;
+
+  while (h2->is_draining && (node = tnk__list_first(&h2->fresh)) != NULL) {
+    stream_at(node)->is_unseen = 1;
+    tnk__h2_stream_over(stream_at(node), TNK_ECONN, NULL);
+  }
+}
+
+/* Whether there is more for a write to take. */
+static int wants_write(const tnk__h2_t *h2) {
+  return nghttp2_session_want_write(h2->session) ||
+         may_begin(h2);
 }
 
 static int write_out(tnk__conn_t *conn) {
@@ -395,7 +429,7 @@ static int write_out(tnk__conn_t *conn) {
 
   if (err == TNK__STREAM_WRITTEN) {
     drop_out(h2);
-    if (nghttp2_session_want_write(h2->session))
+    if (wants_write(h2))
       flush_soon(conn);
   } else if (err == TNK_OK) {
     h2->is_writing = 1;
@@ -449,7 +483,7 @@ static void flush(tnk__conn_t *conn) {
     return;
   }
   h2->now_ms = now_of(conn);
-  submit_fresh(h2);
+  give_back_fresh(h2);
   submit_resets(conn);
   code = h2->broken != 0 ? h2->broken : gather(h2);
   if (code == 0 && h2->out.len > 0)
@@ -499,7 +533,7 @@ static void on_read(tnk__conn_t *conn, const uint8_t *data, size_t n) {
   code = nghttp2_session_mem_recv(h2->session, data, n);
   if (code < 0)
     fail_session(conn, (int)code);
-  else if (tell_all(conn, NULL) && nghttp2_session_want_write(h2->session))
+  else if (tell_all(conn, NULL) && wants_write(h2))
     flush_soon(conn);
 }
 

@@ -5,6 +5,7 @@
 
 #include "codec/format/h2_read.h"
 #include "http/conn.h"
+#include "http/h2_memory.h"
 
 /*
  * The inside of a connection of HTTP/2. conn_h2.c has its life; h2_session.c
@@ -53,6 +54,7 @@ typedef struct tnk__h2 {
   tnk__list_t over;
   tnk__list_t orphans; /* those that need a reset first */
   size_t n_streams;    /* in all four, but for those that are closed */
+  size_t n_open;       /* of them, those that nghttp2 has */
   uint32_t peer_max;   /* streams, as the latest SETTINGS say */
   uint32_t own_max;    /* lowered when the server refuses, raised by answers */
   size_t n_told_room;  /* what the pool knows of */
@@ -60,9 +62,7 @@ typedef struct tnk__h2 {
   int has_settings;    /* of the server */
   int is_draining;     /* takes no further exchange */
   int wants_http1;     /* the server has asked for HTTP/1.1 */
-  /* nghttp2 was without memory, which it tells as something else where it
-   * writes headers. */
-  int lacks_memory;
+  tnk__h2_memory_t memory;
   int broken;      /* nghttp2's code, once the session is of no use */
   uint32_t goaway; /* the server's reason, or NGHTTP2_NO_ERROR */
   const char *why; /* static text on what the server has done, or NULL */
@@ -108,8 +108,9 @@ void tnk__h2_session_free(tnk__h2_t *h2);
 
 /* h2_request.c */
 
-/* Give nghttp2 the request of a FRESH stream, which is OPEN after that. TNK_OK
- * or TNK_ENOMEM. */
+/* Give nghttp2 the request of a FRESH stream, which is OPEN after that. Its
+ * fields point into the head of the exchange, so nghttp2 must write them before
+ * anything else happens. TNK_OK or TNK_ENOMEM. */
 int tnk__h2_request(tnk__h2_stream_t *stream);
 
 #endif

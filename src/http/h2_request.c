@@ -14,54 +14,25 @@
  * never exists as a whole.
  */
 
-typedef struct {
-  const char *at;
-  const char *end;
-} text_t;
-
 /* Fields of nearly every request. */
 enum { FEW_FIELDS = 32 };
 
-/* Up to the next `stop`, which is skipped, or all of it. */
-static inline text_t cut(text_t *rest, const char *stop) {
-  const size_t n = strlen(stop);
-  text_t word = *rest;
-  const char *at = rest->at;
-
-  /* Searched for by its first byte: this is done for each line of each request.
-   */
-  while ((at = memchr(at, *stop, (size_t)(rest->end - at))) != NULL &&
-         ((size_t)(rest->end - at) < n || memcmp(at, stop, n) != 0))
-    at++;
-  word.end = at != NULL ? at : rest->end;
-  rest->at = at != NULL ? at + n : rest->end;
-  return word;
+static nghttp2_nv field(const char *name, size_t n_name, const char *value,
+                        size_t n_value) {
+  /* nghttp2 copies nothing: it has written all of it before this is gone. */
+  return (nghttp2_nv){
+      (uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, n_name, n_value,
+      NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
 }
 
-static size_t length(text_t text) {
-  return (size_t)(text.end - text.at);
+static inline int is(const char *text, size_t n, const char *name) {
+  return n == strlen(name) && memcmp(text, name, n) == 0;
 }
 
-static inline int is(text_t text, const char *name) {
-  return length(text) == strlen(name) &&
-         memcmp(text.at, name, length(text)) == 0;
-}
-
-static nghttp2_nv field(const char *name, size_t n_name, text_t value) {
-  return (nghttp2_nv){(uint8_t *)(uintptr_t)name,
-                      (uint8_t *)(uintptr_t)value.at, n_name, length(value),
-                      NGHTTP2_NV_FLAG_NONE};
-}
-
-static text_t text_of(const char *text) {
-  return (text_t){text, text + strlen(text)};
-}
-
-static size_t count_lines(text_t head) {
+static size_t count_lines(const char *at, const char *end) {
   size_t n = 0;
 
-  for (const char *at = head.at;
-       (at = memchr(at, '\n', (size_t)(head.end - at))) != NULL; at++)
+  for (; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
     n++;
   return n;
 }
@@ -70,42 +41,82 @@ static size_t count_lines(text_t head) {
  * In HPACK's table it would be of no use, and push out what is: the credential
  * among others, which would then be sent as a whole every few dozen requests.
  */
-static unsigned fleeting(text_t name) {
-  return is(name, "X-Idempotency-Key")                        ? 1
-         : is(name, "X-Tinker-Create-Promise-Roundtrip-Time") ? 2
-         : is(name, "traceparent")                            ? 4
-                                                              : 0;
+static unsigned fleeting(const char *name, size_t n) {
+  return is(name, n, "x-idempotency-key")                        ? 1
+         : is(name, n, "x-tinker-create-promise-roundtrip-time") ? 2
+         : is(name, n, "traceparent")                            ? 4
+                                                                 : 0;
 }
 
 /* The first one of each goes into the table, for its name. */
-static uint8_t flags_of(tnk__h2_t *h2, text_t name) {
-  const unsigned bit = fleeting(name);
+static uint8_t flags_of(tnk__h2_t *h2, const char *name, size_t n) {
+  const unsigned bit = fleeting(name, n);
   const int is_known = (h2->named & bit) != 0;
 
   h2->named |= bit;
   return is_known ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
 }
 
-/* The fields of a head; `fields` has room for a line each and for two more. */
-static size_t read_head(nghttp2_nv *fields, text_t head, tnk__h2_t *h2) {
-  const char *scheme = h2->conn->is_tls ? "https" : "http";
-  size_t n = 4;
-  text_t line;
+/* Eight letters of a name made small. All are ASCII, so no sum runs over. */
+static void lower_eight(char *at) {
+  const uint64_t ones = 0x0101010101010101u;
+  uint64_t x;
 
-  fields[0] = field(":method", 7, cut(&head, " "));
-  fields[1] = field(":path", 5, cut(&head, " "));
-  fields[2] = field(":scheme", 7, text_of(scheme));
-  cut(&head, "\r\n");
-  for (line = cut(&head, "\r\n"); length(line) > 0; line = cut(&head, "\r\n")) {
-    text_t value = line;
-    text_t name = cut(&value, ": ");
-    /* The two that we write ourselves are written just so. */
-    if (is(name, "Host"))
-      fields[3] = field(":authority", 10, value);
-    else if (!is(name, "Connection")) {
-      fields[n] = field(name.at, length(name), value);
-      fields[n++].flags = flags_of(h2, name);
+  memcpy(&x, at, sizeof(x));
+  x |= ((x + ones * (0x80 - 'A')) & ~(x + ones * (0x7f - 'Z')) & ones * 0x80) >>
+       2;
+  memcpy(at, &x, sizeof(x));
+}
+
+/* Make a name small, as HTTP/2 wants it. In place: HTTP/1.1, should the exchange
+ * have to go that way, does not care. */
+static void lower_name(char *name, size_t n) {
+  size_t i = 0;
+
+  for (; n >= 8 && i + 8 < n; i += 8)
+    lower_eight(name + i);
+  if (n >= 8)
+    lower_eight(name + n - 8);
+  for (; n < 8 && i < n; i++)
+    if (name[i] >= 'A' && name[i] <= 'Z')
+      name[i] = (char)(name[i] - 'A' + 'a');
+}
+
+/* The request line; gives where the next line begins. */
+static char *read_line(nghttp2_nv *fields, char *at, const char *end) {
+  char *blank = memchr(at, ' ', (size_t)(end - at));
+  char *target = blank + 1;
+
+  fields[0] = field(":method", 7, at, (size_t)(blank - at));
+  blank = memchr(target, ' ', (size_t)(end - target));
+  fields[1] = field(":path", 5, target, (size_t)(blank - target));
+  return (char *)memchr(blank, '\n', (size_t)(end - blank)) + 1;
+}
+
+/* The fields of a head; `fields` has room for a line each and for two more. */
+static size_t read_head(nghttp2_nv *fields, tnk__buf_t *head, tnk__h2_t *h2) {
+  char *at = (char *)head->data;
+  const char *end = at + head->len;
+  size_t n = 4;
+
+  fields[2] = h2->conn->is_tls ? field(":scheme", 7, "https", 5)
+                               : field(":scheme", 7, "http", 4);
+  at = read_line(fields, at, end);
+  while (*at != '\r') {
+    const size_t n_name =
+        (size_t)((char *)memchr(at, ':', (size_t)(end - at)) - at);
+    char *value = at + n_name + 2;
+    char *stop = memchr(value, '\r', (size_t)(end - value));
+    const size_t n_value = (size_t)(stop - value);
+
+    lower_name(at, n_name);
+    if (is(at, n_name, "host"))
+      fields[3] = field(":authority", 10, value, n_value);
+    else if (!is(at, n_name, "connection")) {
+      fields[n] = field(at, n_name, value, n_value);
+      fields[n++].flags |= flags_of(h2, at, n_name);
     }
+    at = stop + 2;
   }
   return n;
 }
@@ -184,9 +195,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out,
 int tnk__h2_request(tnk__h2_stream_t *stream) {
   tnk__h2_t *h2 = stream->h2;
   tnk__exchange_t *ex = stream->ex;
-  const text_t head = {(const char *)ex->head.data,
-                       (const char *)ex->head.data + ex->head.len};
-  const size_t room = count_lines(head) + 2;
+  const char *head = (const char *)ex->head.data;
+  const size_t room = count_lines(head, head + ex->head.len) + 2;
   nghttp2_nv few[FEW_FIELDS];
   nghttp2_nv *fields = room > FEW_FIELDS
                            ? tnk__alloc_array(h2->alloc, room, sizeof(*fields))
@@ -199,13 +209,14 @@ int tnk__h2_request(tnk__h2_stream_t *stream) {
   if (fields == NULL)
     return TNK_ENOMEM;
   id = nghttp2_submit_request(h2->session, NULL, fields,
-                              read_head(fields, head, h2),
+                              read_head(fields, &ex->head, h2),
                               has_body ? &body : NULL, stream);
   if (fields != few)
     tnk__free(h2->alloc, fields);
   if (id < 0)
     return TNK_ENOMEM;
   stream->id = id;
+  h2->n_open++;
   stream->is_sent = !has_body;
   tnk__list_remove(&stream->link);
   tnk__list_append(&h2->open, &stream->link);

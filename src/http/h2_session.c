@@ -23,59 +23,6 @@
  * is far more than any server has a reason for. */
 enum { MAX_IDLE_FRAMES = 10000 };
 
-/* ---- Memory: headers hold the credential, so all of it is wiped ---- */
-
-typedef union {
-  size_t size;
-  max_align_t align;
-} prefix_t;
-
-static void *mem_malloc(size_t size, void *user) {
-  tnk__h2_t *h2 = user;
-  prefix_t *block = size <= SIZE_MAX - sizeof(*block)
-                        ? tnk__malloc(h2->alloc, sizeof(*block) + size)
-                        : NULL;
-
-  if (block == NULL) {
-    h2->lacks_memory = 1;
-    return NULL;
-  }
-  block->size = size;
-  return block + 1;
-}
-
-static void *mem_calloc(size_t n, size_t size, void *user) {
-  void *memory =
-      size == 0 || n <= SIZE_MAX / size ? mem_malloc(n * size, user) : NULL;
-
-  if (memory != NULL)
-    memset(memory, 0, n * size);
-  return memory;
-}
-
-static void mem_free(void *memory, void *user) {
-  const tnk__h2_t *h2 = user;
-  prefix_t *block = memory;
-
-  if (block == NULL)
-    return;
-  block--;
-  tnk__wipe(block + 1, block->size);
-  tnk__free(h2->alloc, block);
-}
-
-static void *mem_realloc(void *memory, size_t size, void *user) {
-  const prefix_t *old = memory;
-  void *moved = mem_malloc(size, user);
-
-  if (moved == NULL || old == NULL)
-    return moved;
-  old--;
-  memcpy(moved, memory, old->size < size ? old->size : size);
-  mem_free(memory, user);
-  return moved;
-}
-
 /* ---- Reading ---- */
 
 static tnk__h2_stream_t *stream_of(nghttp2_session *session, int32_t id) {
@@ -270,6 +217,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code,
     on_cut(stream, code);
   stream->is_closed = 1;
   h2->n_streams--;
+  h2->n_open--;
   if (stream->ex == NULL)
     tnk__h2_stream_free(stream);
   return 0;
@@ -323,7 +271,7 @@ static void set_callbacks(nghttp2_session_callbacks *callbacks) {
 }
 
 static int new_session(tnk__h2_t *h2, nghttp2_session_callbacks *callbacks) {
-  nghttp2_mem mem = {h2, mem_malloc, mem_free, mem_calloc, mem_realloc};
+  nghttp2_mem mem = tnk__h2_memory_for_nghttp2(&h2->memory);
   nghttp2_option *option;
   int err;
 

@@ -340,7 +340,7 @@ static void serve(tnk__pool_t *pool) {
       settle(pool, tnk__line_pop_any(&pool->line), err, 0);
   }
   open_ahead(pool);
-  if (!tnk__timer_is_active(&pool->again))
+  if (tnk__pool_is_limited(pool) && !tnk__timer_is_active(&pool->again))
     look_again(pool, tnk__line_look_ms(&pool->line, now_of(pool)));
 }
 

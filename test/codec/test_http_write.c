@@ -58,8 +58,8 @@ TEST(a_whole_line_follows_both_lists) {
 
   head.more_headers = more;
   head.n_more_headers = 1;
-  head.line = "X-Line: c\r\nnot this";
-  head.line_len = 11;
+  head.lines = "X-Line: c\r\nnot this";
+  head.lines_len = 11;
   head.body_len = 1;
   check_head(&head, "POST /api/v1/x?a=b HTTP/1.1\r\n"
                     "Host: h.example\r\n"

@@ -22,6 +22,9 @@ _Static_assert(LLHTTP_STRICT_MODE == 1, "version 8 is unsafe without it");
 /* A peer's claim is believed up to here when memory is set aside. */
 #define MAX_CLAIM (1 * TNK__MIB)
 
+/* The names and values of a small head. */
+enum { SOME_TEXT = 255 };
+
 void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
                         size_t max_body) {
   *response = (tnk__response_t){.status = 0};
@@ -50,15 +53,26 @@ static const char *text_at(const tnk__response_t *response, uint32_t offset) {
   return (const char *)response->text.data + offset;
 }
 
+/* Whether header `i` has that name, of `n` bytes. Where it ends is looked at
+ * first: many begin alike. */
+static inline int has_name(const tnk__response_t *response,
+                           const tnk__response_header_t *header,
+                           const char *name, size_t n) {
+  return n < response->text.len - header->name &&
+         response->text.data[header->name + n] == '\0' &&
+         tnk__http_compare_names(text_at(response, header->name), name) == 0;
+}
+
 const char *tnk__response_header(const tnk__response_t *response,
                                  const char *name) {
+  const size_t n_name = strlen(name);
   size_t n;
   const tnk__response_header_t *list = headers(response, &n);
 
-  if (response->status == 0 || *name == '\0')
+  if (response->status == 0 || n_name == 0)
     return NULL;
   for (size_t i = 0; i < n; i++)
-    if (tnk__http_compare_names(text_at(response, list[i].name), name) == 0)
+    if (has_name(response, &list[i], name, n_name))
       return text_at(response, list[i].value);
   return NULL;
 }
@@ -132,12 +146,13 @@ static int on_value_end(llhttp_t *parser) {
 static void join_repeats(tnk__response_t *response, size_t i) {
   size_t n;
   tnk__response_header_t *list = headers(response, &n);
+  const size_t n_name = strlen(text_at(response, list[i].name));
   uint32_t joined = 0;
 
   for (size_t j = i + 1; j < n; j++) {
     const char *name = text_at(response, list[i].name);
     uint32_t empty = list[j].value - 1;
-    if (tnk__http_compare_names(text_at(response, list[j].name), name) != 0)
+    if (!has_name(response, &list[j], name, n_name))
       continue;
     if (joined == 0) {
       const char *first = text_at(response, list[i].value);
@@ -177,14 +192,21 @@ int tnk__response_add(tnk__response_t *response, const void *name,
                       size_t n_name, const void *value, size_t n_value) {
   tnk__buf_t *text = &response->text;
   tnk__response_header_t header;
+  uint8_t *at;
 
+  if (text->cap == 0)
+    tnk__buf_reserve(text, SOME_TEXT);
+  at = tnk__buf_reserve(text, n_name + n_value + 2);
+  if (at == NULL)
+    return text->err;
   header.name = (uint32_t)text->len;
   header.value = (uint32_t)(text->len + n_name + 1);
-  tnk__buf_append(text, name, n_name);
-  tnk__buf_byte(text, '\0');
-  tnk__buf_append(text, value, n_value);
-  if (tnk__buf_byte(text, '\0') != TNK_OK)
-    return text->err;
+  memcpy(at, name, n_name);
+  at[n_name] = '\0';
+  if (n_value > 0)
+    memcpy(at + n_name + 1, value, n_value);
+  at[n_name + 1 + n_value] = '\0';
+  text->len += n_name + n_value + 2;
   return tnk__buf_append(&response->index, &header, sizeof(header));
 }
 

@@ -227,9 +227,9 @@ static char *put_head(char *at, const tnk__http_head_t *head) {
   at = put_headers(at, head->proxy_headers, head->n_proxy_headers);
   at = put_headers(at, head->headers, head->n_headers);
   at = put_headers(at, head->more_headers, head->n_more_headers);
-  if (head->line != NULL) {
-    memcpy(at, head->line, head->line_len);
-    at += head->line_len;
+  if (head->lines != NULL) {
+    memcpy(at, head->lines, head->lines_len);
+    at += head->lines_len;
   }
   at = put(at, head->is_plain ? "Accept-Encoding: identity\r\n"
                               : "Accept-Encoding: zstd\r\n");
@@ -256,7 +256,7 @@ static int write_all(tnk__buf_t *out, const tnk__http_head_t *head, size_t size,
 int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head) {
   int ok = tnk__http_is_token(head->method) && is_visible(head->target) &&
            is_host(head->host);
-  size_t size = FIXED_SIZE + (head->line != NULL ? head->line_len : 0);
+  size_t size = FIXED_SIZE + (head->lines != NULL ? head->lines_len : 0);
 
   if (ok)
     size +=

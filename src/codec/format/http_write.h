@@ -14,10 +14,10 @@ typedef struct {
   size_t n_headers;
   const tnk_pair_t *more_headers; /* written after the first list */
   size_t n_more_headers;
-  /* A header with the end of its line, written as it is: one that only we can
-   * have made. NULL: none. */
-  const char *line;
-  size_t line_len;
+  /* Headers with the ends of their lines, written as they are: those that only
+   * we can have made. NULL: none. */
+  const char *lines;
+  size_t lines_len;
   size_t body_len;
   int is_plain; /* the answer must not be compressed */
   /* The request goes to a proxy, which has to know all of the http:// URL, and

@@ -252,8 +252,12 @@ static void put_double(tnk__json_writer_t *w, double value) {
 /* Both kinds of arrays differ only in how an element is printed. */
 typedef size_t element_fn(char *out, const void *values, size_t i);
 
+/* Most are tokens. */
 static size_t int32_at(char *out, const void *values, size_t i) {
-  return tnk__int_text(out, ((const int32_t *)values)[i]);
+  const int32_t value = ((const int32_t *)values)[i];
+
+  return value >= 0 ? tnk__uint_text(out, (uint32_t)value)
+                    : tnk__int_text(out, value);
 }
 
 static size_t int64_at(char *out, const void *values, size_t i) {

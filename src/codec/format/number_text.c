@@ -27,13 +27,12 @@ static const char pairs[] = "00010203040506070809"
 static size_t n_digits(uint64_t value) {
   size_t n = 1;
 
-  /* Most numbers here are tokens and counts: one or two steps. */
   for (; value >= 10000; value /= 10000)
     n += 4;
   return n + (value >= 10) + (value >= 100) + (value >= 1000);
 }
 
-size_t tnk__uint_text(char *out, uint64_t value) {
+static size_t long_text(char *out, uint64_t value) {
   const size_t n = n_digits(value);
   char *p = out + n;
 
@@ -47,6 +46,30 @@ size_t tnk__uint_text(char *out, uint64_t value) {
   else
     *out = (char)('0' + value);
   return n;
+}
+
+/* Most numbers here are tokens and counts. */
+size_t tnk__uint_text(char *out, uint64_t value) {
+  const uint32_t small = (uint32_t)value;
+
+  if (value >= 10000)
+    return long_text(out, value);
+  if (small >= 1000) {
+    memcpy(out, pairs + 2 * (small / 100), 2);
+    memcpy(out + 2, pairs + 2 * (small % 100), 2);
+    return 4;
+  }
+  if (small >= 100) {
+    out[0] = (char)('0' + small / 100);
+    memcpy(out + 1, pairs + 2 * (small % 100), 2);
+    return 3;
+  }
+  if (small >= 10) {
+    memcpy(out, pairs + 2 * small, 2);
+    return 2;
+  }
+  out[0] = (char)('0' + small);
+  return 1;
 }
 
 size_t tnk__int_text(char *out, int64_t value) {

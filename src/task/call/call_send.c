@@ -26,24 +26,24 @@ static void add_headers(const tnk__call_t *call, const char *key,
   static const char json[] = "application/json";
   const int is_get = call->route->method == TNK__GET;
 
-  tnk__headers_add(headers, "Accept",
+  tnk__headers_add_text(headers, "Accept",
                    call->on_part != NULL ? "text/event-stream"
                    : call->wants_proto   ? proto
                                          : json);
   if (!is_get)
-    tnk__headers_add(headers, "Content-Type", call->is_proto ? proto : json);
+    tnk__headers_add_text(headers, "Content-Type", call->is_proto ? proto : json);
   if (call->is_zstd)
-    tnk__headers_add(headers, "Content-Encoding", "zstd");
-  tnk__headers_add(headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
+    tnk__headers_add_text(headers, "Content-Encoding", "zstd");
+  tnk__headers_add_text(headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
   tnk__headers_add(headers, "X-API-Key", key);
-  tnk__headers_add(headers, "X-Stainless-Package-Version",
+  tnk__headers_add_text(headers, "X-Stainless-Package-Version",
                    TNK__PROTOCOL_VERSION);
   tnk__headers_add_uint(headers, "x-stainless-retry-count", call->n_attempts);
   tnk__headers_add_uint(headers, "x-stainless-read-timeout",
                         timeout_of(call) / 1000);
   if (call->method_name != NULL) {
-    tnk__headers_add(headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
-    tnk__headers_add(headers, "x-sdk-method", call->method_name);
+    tnk__headers_add_text(headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
+    tnk__headers_add_text(headers, "x-sdk-method", call->method_name);
   }
   if (!is_get)
     tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->key);
@@ -110,8 +110,8 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.n_headers = headers.n;
   request.more_headers = endpoint->config->headers;
   request.n_more_headers = endpoint->config->n_headers;
-  request.line = headers.line;
-  request.line_len = headers.line_len;
+  request.lines = headers.text;
+  request.lines_len = headers.n_text;
   request.body = call->body;
   request.body_len = call->body_len;
   request.feed = call->feed;

@@ -5,15 +5,13 @@
 
 #include "codec/format/number_text.h"
 
-/* The longest value that is written here, with its end. */
+/* The longest value that is written here. */
 enum { MAX_VALUE = 48 };
 
 void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config) {
   headers->config = config;
   headers->n = 0;
   headers->n_text = 0;
-  headers->line = NULL;
-  headers->line_len = 0;
 }
 
 /* Whether the caller's options have that one. */
@@ -32,42 +30,60 @@ void tnk__headers_add(tnk__headers_t *headers, const char *name,
     headers->pairs[headers->n++] = (tnk_pair_t){name, value};
 }
 
-/* Room for one value, or NULL: then the header is left out. */
-static char *begin_text(tnk__headers_t *headers) {
-  return TNK__MAX_HEADER_TEXT - headers->n_text < MAX_VALUE
-             ? NULL
-             : headers->text + headers->n_text;
+/* Begin a line with its name: where its value goes, for which there is room of
+ * `room` bytes; NULL: the caller's options have the header, or the text is full,
+ * and then it is left out. */
+static char *begin_line(tnk__headers_t *headers, const char *name,
+                        size_t n_name, size_t room) {
+  char *at = headers->text + headers->n_text;
+
+  if (TNK__MAX_HEADER_TEXT - headers->n_text < n_name + 4 + room ||
+      is_given(headers->config, name))
+    return NULL;
+  memcpy(at, name, n_name);
+  memcpy(at + n_name, ": ", 2);
+  return at + n_name + 2;
 }
 
-static void end_text(tnk__headers_t *headers, const char *name, char *value,
-                     size_t n) {
-  value[n] = '\0';
-  headers->n_text += n + 1;
-  tnk__headers_add(headers, name, value);
+static void end_line(tnk__headers_t *headers, char *end) {
+  memcpy(end, "\r\n", 2);
+  headers->n_text = (size_t)(end + 2 - headers->text);
+}
+
+void tnk__headers_add_text(tnk__headers_t *headers, const char *name,
+                           const char *value) {
+  const size_t n = strlen(value);
+  char *at = begin_line(headers, name, strlen(name), n);
+
+  if (at == NULL) {
+    tnk__headers_add(headers, name, value);
+    return;
+  }
+  memcpy(at, value, n);
+  end_line(headers, at + n);
 }
 
 void tnk__headers_add_uint(tnk__headers_t *headers, const char *name,
                            uint64_t value) {
-  char *text = begin_text(headers);
+  char *at = begin_line(headers, name, strlen(name), MAX_VALUE);
 
-  if (text != NULL)
-    end_text(headers, name, text, tnk__uint_text(text, value));
+  if (at != NULL)
+    end_line(headers, at + tnk__uint_text(at, value));
 }
 
 void tnk__headers_add_seconds(tnk__headers_t *headers, const char *name,
                               uint64_t ms) {
-  char *text = begin_text(headers);
+  char *at = begin_line(headers, name, strlen(name), MAX_VALUE);
   unsigned rest = (unsigned)(ms % 1000);
-  size_t n;
 
-  if (text == NULL)
+  if (at == NULL)
     return;
-  n = tnk__uint_text(text, ms / 1000);
-  text[n++] = '.';
-  text[n++] = (char)('0' + rest / 100);
-  text[n++] = (char)('0' + rest / 10 % 10);
-  text[n++] = (char)('0' + rest % 10);
-  end_text(headers, name, text, n);
+  at += tnk__uint_text(at, ms / 1000);
+  *at++ = '.';
+  *at++ = (char)('0' + rest / 100);
+  *at++ = (char)('0' + rest / 10 % 10);
+  *at++ = (char)('0' + rest % 10);
+  end_line(headers, at);
 }
 
 static size_t put_hex(char *out, uint64_t value, size_t n_digits) {
@@ -82,7 +98,7 @@ static size_t put_hex(char *out, uint64_t value, size_t n_digits) {
  * with the variant, then the fifth. */
 void tnk__headers_add_uuid(tnk__headers_t *headers, const char *name,
                            const uint64_t bits[2]) {
-  char *text = begin_text(headers);
+  char *text = begin_line(headers, name, strlen(name), MAX_VALUE);
   size_t n = 4;
 
   if (text == NULL)
@@ -97,23 +113,19 @@ void tnk__headers_add_uuid(tnk__headers_t *headers, const char *name,
   n += put_hex(text + n, 0x8000 | (bits[1] >> 48 & 0x3fff), 4);
   text[n++] = '-';
   n += put_hex(text + n, bits[1], 12);
-  end_text(headers, name, text, n);
+  end_line(headers, text + n);
 }
 
-/* In one piece, as it holds nothing that would have to be checked. */
 void tnk__headers_add_span(tnk__headers_t *headers, uint64_t span) {
-  static const char name[] = "traceparent: ";
-  enum { NAME = sizeof(name) - 1, LINE = NAME + TNK__TRACEPARENT + 2 };
+  static const char name[] = "traceparent";
   const tnk__config_t *config = headers->config;
-  char *text = headers->text + headers->n_text;
+  char *at;
 
-  if (config->trace.trace_id[0] == '\0' || is_given(config, "traceparent") ||
-      TNK__MAX_HEADER_TEXT - headers->n_text < LINE)
+  if (config->trace.trace_id[0] == '\0')
     return;
-  memcpy(text, name, NAME);
-  tnk__traceparent_write(&config->trace, span, text + NAME);
-  memcpy(text + NAME + TNK__TRACEPARENT, "\r\n", 2);
-  headers->n_text += LINE;
-  headers->line = text;
-  headers->line_len = LINE;
+  at = begin_line(headers, name, sizeof(name) - 1, TNK__TRACEPARENT);
+  if (at == NULL)
+    return;
+  tnk__traceparent_write(&config->trace, span, at);
+  end_line(headers, at + TNK__TRACEPARENT);
 }

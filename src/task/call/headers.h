@@ -4,18 +4,16 @@
 #include "task/call/config.h"
 
 /* The most that the library adds; the caller's come in a second list. */
-enum { TNK__MAX_HEADERS = 24, TNK__MAX_HEADER_TEXT = 256 };
+enum { TNK__MAX_HEADERS = 24, TNK__MAX_HEADER_TEXT = 1024 };
 
 /* The headers of one attempt at a call, made on the stack right before it:
  * what can be worked out again is not kept while the call is under way. */
 typedef struct tnk__headers {
   const tnk__config_t *config;
   size_t n;
+  tnk_pair_t pairs[TNK__MAX_HEADERS]; /* what has to be checked */
   size_t n_text;
-  tnk_pair_t pairs[TNK__MAX_HEADERS];
-  char text[TNK__MAX_HEADER_TEXT]; /* values that had to be written */
-  const char *line;                /* a header as it is sent, or NULL */
-  size_t line_len;
+  char text[TNK__MAX_HEADER_TEXT]; /* lines as they are sent */
 } tnk__headers_t;
 
 void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config);
@@ -23,6 +21,9 @@ void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config);
  * options set the same one. */
 void tnk__headers_add(tnk__headers_t *headers, const char *name,
                       const char *value);
+/* The same for a value of the library's own, which needs no check. */
+void tnk__headers_add_text(tnk__headers_t *headers, const char *name,
+                           const char *value);
 /* Add a header whose value is a number, in decimal. */
 void tnk__headers_add_uint(tnk__headers_t *headers, const char *name,
                            uint64_t value);

@@ -11,7 +11,7 @@
 #include "task/session/session.h"
 
 /* A poll's own body is an id of the server and a flag; the id itself counts. */
-enum { MAX_POLL = 64 * 1024, MAX_QUEUE_REASON = 256 };
+enum { MAX_POLL = 64 * 1024, POLL_FRAME = 48, MAX_QUEUE_REASON = 256 };
 
 static void send_poll(tnk__future_t *future);
 static void wait_for_word(tnk__future_t *future);
@@ -353,6 +353,7 @@ static int write_poll(tnk__future_t *future, const char *request_id) {
   tnk__buf_t buf;
 
   tnk__buf_init(&buf, alloc, MAX_POLL);
+  tnk__buf_reserve(&buf, 2 * n_id + POLL_FRAME);
   tnk__buf_append(&buf, request_id, n_id);
   tnk__retrieve_future_write(&buf, request_id, !future->is_final);
   if (buf.err != TNK_OK) {
@@ -373,7 +374,7 @@ static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
   const uint64_t n = future->poll.iteration - 1; /* of the one being sent */
 
   tnk__headers_add_uint(headers, "X-Tinker-Request-Iteration", n);
-  tnk__headers_add(headers, "X-Tinker-Request-Type", future->type);
+  tnk__headers_add_text(headers, "X-Tinker-Request-Type", future->type);
   if (n == 0)
     tnk__headers_add_seconds(headers, "X-Tinker-Create-Promise-Roundtrip-Time",
                              future->took_ms);

@@ -411,7 +411,7 @@ static void on_state(tnk__future_t *future, const char *state,
 
 static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
   (void)call;
-  tnk__headers_add(headers, "X-Tinker-Sampling-Backpressure", "1");
+  tnk__headers_add_text(headers, "X-Tinker-Sampling-Backpressure", "1");
 }
 
 /* Who pauses holds nothing that others could be submitted with; its place in
