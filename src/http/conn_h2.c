@@ -89,8 +89,8 @@ static void say_goodbye(tnk__conn_t *conn) {
   uv_buf_t buf;
 
   if (conn->h2 == NULL || conn->h2->is_writing || conn->h2->write_failed ||
-      conn->h2->n_out == 0)
-    return;
+      conn->h2->n_out == conn->h2->out.len)
+    return; /* it does not come in front of what begins a connection */
   buf = uv_buf_init((char *)(uintptr_t)goodbye, sizeof(goodbye));
   (void)tnk__stream_write(conn->stream, &buf, 1);
 }
@@ -365,7 +365,7 @@ static ssize_t take_frame(tnk__h2_t *h2) {
     return n;
   /* As much room at once as the last write took, which is much where many
    * requests go out. */
-  if (h2->out.len == 0)
+  if (h2->out.len == 0 && h2->n_last > 0)
     (void)tnk__buf_reserve(&h2->out, h2->n_last);
   if (tnk__buf_append(&h2->out, data, (size_t)n) != TNK_OK)
     return NGHTTP2_ERR_NOMEM;

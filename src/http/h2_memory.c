@@ -10,7 +10,7 @@
  * kept for the next one. Sizes are rounded up to steps, of which each has a
  * list.
  */
-enum { STEP = 64, MAX_KEPT = 16 * 1024 };
+enum { STEP = 64, MAX_KEPT = 64 * 1024 };
 
 /* In front of what is given out, and in its place while it is kept. */
 typedef struct tnk__h2_block {

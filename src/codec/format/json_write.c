@@ -110,22 +110,28 @@ static int is_plain(unsigned char c) {
   return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* How many bytes at the start of `text` need neither escapes nor a look at
- * what they mean; a block of eight is tested at once. */
-static size_t n_plain(const char *text, size_t n) {
+/* Not 0 when one of eight bytes is not plain. Each term sets the high bit of
+ * such a byte; only behind one can a borrow set one that should not be. */
+static inline uint64_t not_plain(const char *text) {
   const uint64_t ones = 0x0101010101010101u;
+  uint64_t x;
+
+  memcpy(&x, text, sizeof(x));
+  return ((x - ones * 0x20) | ((x ^ ones * '"') - ones) |
+          ((x ^ ones * '\\') - ones) | x) &
+         ones * 0x80;
+}
+
+/* How many bytes at the start of `text` need neither escapes nor a look at
+ * what they mean; a block of eight is tested at once, the last one with some
+ * that have been. */
+static size_t n_plain(const char *text, size_t n) {
   size_t at = 0;
 
-  for (; n - at >= 8; at += 8) {
-    uint64_t x;
-    memcpy(&x, text + at, 8);
-    /* Each term sets the high bit of a byte that is not plain; only behind
-     * such a byte can a borrow set one that should not be. */
-    if ((((x - ones * 0x20) | ((x ^ ones * '"') - ones) |
-          ((x ^ ones * '\\') - ones) | x) &
-         ones * 0x80) != 0)
-      break;
-  }
+  while (n - at >= 8 && not_plain(text + at) == 0)
+    at += 8;
+  if (n >= 8 && n - at < 8 && not_plain(text + n - 8) == 0)
+    return n;
   while (at < n && is_plain((unsigned char)text[at]))
     at++;
   return at;

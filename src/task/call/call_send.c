@@ -7,6 +7,8 @@
 #include "codec/message/calls_session.h"
 #include "task/call/headers.h"
 
+static const char api_path[] = "/api/v1/";
+
 static uint64_t timeout_of(const tnk__call_t *call) {
   const tnk_service_options_t *options = &call->endpoint->config->options;
 
@@ -52,13 +54,16 @@ static void add_headers(const tnk__call_t *call, const char *key,
     call->add_headers(call, headers);
 }
 
-static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
-  const char *path = call->target != NULL ? call->target : call->route->path;
+/* The path of most calls is short, and written on the stack. */
+enum { SHORT_TARGET = 128 };
+
+static void write_long_target(const tnk__call_t *call, const char *path,
+                              tnk__buf_t *out) {
   const char *hole = call->target != NULL ? NULL : strstr(path, "%s");
 
   tnk__buf_text(out, call->endpoint->config->url.path);
   if (path[0] != '/')
-    tnk__buf_text(out, "/api/v1/");
+    tnk__buf_text(out, api_path);
   if (hole == NULL) {
     tnk__buf_text(out, path);
     return;
@@ -66,6 +71,24 @@ static void write_target(const tnk__call_t *call, tnk__buf_t *out) {
   tnk__buf_append(out, path, (size_t)(hole - path));
   tnk__url_put_segment(out, call->path_id);
   tnk__buf_text(out, hole + 2);
+}
+
+/* In `small`, or else in the buffer; NULL when that has failed. */
+static const char *write_target(const tnk__call_t *call,
+                                char small[SHORT_TARGET], tnk__buf_t *out) {
+  const char *path = call->target != NULL ? call->target : call->route->path;
+  const char *base = call->endpoint->config->url.path;
+  const char *api = path[0] != '/' ? api_path : "";
+  const size_t n_base = strlen(base), n_api = strlen(api), n = strlen(path);
+
+  if (call->path_id != NULL || n_base + n_api + n >= SHORT_TARGET) {
+    write_long_target(call, path, out);
+    return tnk__buf_cstr(out);
+  }
+  memcpy(small, base, n_base);
+  memcpy(small + n_base, api, n_api);
+  memcpy(small + n_base + n_api, path, n + 1);
+  return small;
 }
 
 /* Results may be large; what else a server has to say is not. */
@@ -94,18 +117,18 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   tnk__endpoint_t *endpoint = call->endpoint;
   tnk__headers_t headers;
   tnk__http_request_t request = {0};
+  char small[SHORT_TARGET];
   tnk__buf_t target;
   int err;
 
   tnk__headers_init(&headers, endpoint->config);
   add_headers(call, key, &headers);
   tnk__buf_init(&target, &endpoint->context->alloc, TNK__MAX_URL);
-  write_target(call, &target);
   request.origin.host = endpoint->config->url.host;
   request.origin.port = endpoint->config->url.port;
   request.origin.is_tls = endpoint->config->url.is_tls;
   request.method = methods[call->route->method];
-  request.target = tnk__buf_cstr(&target);
+  request.target = write_target(call, small, &target);
   request.headers = headers.pairs;
   request.n_headers = headers.n;
   request.more_headers = endpoint->config->headers;
