@@ -116,7 +116,7 @@ static void dump_process(dump_t *d, const tnk__context_t *context) {
   begin(d, "process", 0);
   put_int(d, "pid", context->pid);
   put_int(d, "time_s", tnk__context_wall_s(context));
-  put_uint(d, "clock_ms", tnk__context_now_ms(context));
+  put_uint(d, "clock_ms", tnk__context_now_ns(context) / 1000000);
   end(d);
 }
 

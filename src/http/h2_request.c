@@ -29,14 +29,6 @@ static inline int is(const char *text, size_t n, const char *name) {
   return n == strlen(name) && memcmp(text, name, n) == 0;
 }
 
-static size_t count_lines(const char *at, const char *end) {
-  size_t n = 0;
-
-  for (; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-    n++;
-  return n;
-}
-
 /* Fields whose value is another one in each request, a bit for each; 0: others.
  * In HPACK's table it would be of no use, and push out what is: the credential
  * among others, which would then be sent as a whole every few dozen requests.
@@ -93,8 +85,10 @@ static char *read_line(nghttp2_nv *fields, char *at, const char *end) {
   return (char *)memchr(blank, '\n', (size_t)(end - blank)) + 1;
 }
 
-/* The fields of a head; `fields` has room for a line each and for two more. */
-static size_t read_head(nghttp2_nv *fields, tnk__buf_t *head, tnk__h2_t *h2) {
+/* The fields of a head; gives how many there are, of which those are written
+ * that there is room for, which is for more than the first four. */
+static size_t read_head(nghttp2_nv *fields, size_t room, tnk__buf_t *head,
+                        tnk__h2_t *h2) {
   char *at = (char *)head->data;
   const char *end = at + head->len;
   size_t n = 4;
@@ -112,9 +106,9 @@ static size_t read_head(nghttp2_nv *fields, tnk__buf_t *head, tnk__h2_t *h2) {
     lower_name(at, n_name);
     if (is(at, n_name, "host"))
       fields[3] = field(":authority", 10, value, n_value);
-    else if (!is(at, n_name, "connection")) {
-      fields[n] = field(at, n_name, value, n_value);
-      fields[n++].flags |= flags_of(h2, at, n_name);
+    else if (!is(at, n_name, "connection") && n++ < room) {
+      fields[n - 1] = field(at, n_name, value, n_value);
+      fields[n - 1].flags |= flags_of(h2, at, n_name);
     }
     at = stop + 2;
   }
@@ -192,32 +186,38 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out,
   return (ssize_t)n;
 }
 
+static int32_t submit(tnk__h2_stream_t *stream, const nghttp2_nv *fields,
+                      size_t n) {
+  const nghttp2_data_provider body = {.source = {.ptr = stream},
+                                      .read_callback = read_body};
+
+  return nghttp2_submit_request(stream->h2->session, NULL, fields, n,
+                                body_len(stream->ex) > 0 ? &body : NULL,
+                                stream);
+}
+
 int tnk__h2_request(tnk__h2_stream_t *stream) {
   tnk__h2_t *h2 = stream->h2;
   tnk__exchange_t *ex = stream->ex;
-  const char *head = (const char *)ex->head.data;
-  const size_t room = count_lines(head, head + ex->head.len) + 2;
   nghttp2_nv few[FEW_FIELDS];
-  nghttp2_nv *fields = room > FEW_FIELDS
-                           ? tnk__alloc_array(h2->alloc, room, sizeof(*fields))
-                           : few;
-  nghttp2_data_provider body = {.source = {.ptr = stream},
-                                .read_callback = read_body};
-  const int has_body = body_len(ex) > 0;
+  nghttp2_nv *fields = few;
+  const size_t n = read_head(few, FEW_FIELDS, &ex->head, h2);
   int32_t id;
 
-  if (fields == NULL)
-    return TNK_ENOMEM;
-  id = nghttp2_submit_request(h2->session, NULL, fields,
-                              read_head(fields, &ex->head, h2),
-                              has_body ? &body : NULL, stream);
+  if (n > FEW_FIELDS) {
+    fields = tnk__alloc_array(h2->alloc, n, sizeof(*fields));
+    if (fields == NULL)
+      return TNK_ENOMEM;
+    (void)read_head(fields, n, &ex->head, h2);
+  }
+  id = submit(stream, fields, n);
   if (fields != few)
     tnk__free(h2->alloc, fields);
   if (id < 0)
     return TNK_ENOMEM;
   stream->id = id;
   h2->n_open++;
-  stream->is_sent = !has_body;
+  stream->is_sent = body_len(ex) == 0;
   tnk__list_remove(&stream->link);
   tnk__list_append(&h2->open, &stream->link);
   return TNK_OK;

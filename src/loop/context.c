@@ -16,20 +16,26 @@
 #include "base/log.h"
 #include "tnk/error.h"
 
-/* How deep this thread is inside functions of the caller. It is per thread
- * because several services may share a loop. */
-static _Thread_local unsigned callout_depth;
+/* How deep this thread is inside functions of the caller, and which context
+ * makes a deferred call on it, with the time there: 0, it was not asked for. It
+ * is per thread because several services may share a loop. */
+static _Thread_local struct {
+  unsigned depth;
+  const tnk__context_t *context;
+  uint64_t ms;
+} moment;
 
 void tnk__callout_begin(void) {
-  callout_depth++;
+  moment.depth++;
+  moment.ms = 0;
 }
 
 void tnk__callout_end(void) {
-  callout_depth--;
+  moment.depth--;
 }
 
 int tnk__callout_active(void) {
-  return callout_depth > 0;
+  return moment.depth > 0;
 }
 
 /* N_OWN_HANDLES: the timer and the idle handle. Timers that fire LATE_MS too
@@ -77,6 +83,20 @@ void tnk__context_release(tnk__context_t *context) {
     watch_for_end(context);
 }
 
+static uint64_t clock_ms(const tnk__context_t *context) {
+  return context->is_fake ? context->fake_now : uv_hrtime() / 1000000;
+}
+
+uint64_t tnk__context_now_ms(const tnk__context_t *context) {
+  if (moment.context != context || moment.depth > 0 || context->is_fake)
+    return clock_ms(context);
+  if (moment.ms == 0)
+    moment.ms = clock_ms(context);
+  return moment.ms;
+}
+
+/* The clock is read once for each call, and again after the caller's code: who
+ * asks for the time is many, and reading it is not cheap. */
 static void run_deferred(tnk__context_t *context) {
   tnk__list_t now;
   tnk__list_t *node;
@@ -84,8 +104,11 @@ static void run_deferred(tnk__context_t *context) {
   tnk__list_move(&now, &context->deferred);
   while ((node = tnk__list_pop(&now)) != NULL) {
     tnk__deferred_t *call = tnk__container_of(node, tnk__deferred_t, link);
+    moment.context = context;
+    moment.ms = 0;
     call->fn(call);
   }
+  moment.context = NULL;
 }
 
 /* Since the idle handle began to close, somebody may have registered on a
@@ -157,7 +180,7 @@ static void timers_changed(tnk__context_t *context) {
    * into libuv. */
   if (uv_is_active(handle) && context->armed_ms == first->due_ms)
     return;
-  now = tnk__context_now_ms(context);
+  now = clock_ms(context);
   context->armed_ms = first->due_ms;
   context->wake_ms = first->due_ms > now ? first->due_ms : now;
   /* libuv counts from its own cached time, which may lag behind ours. */
@@ -212,7 +235,7 @@ static int lets_sockets_go_first(tnk__context_t *context, uint64_t now) {
 
 static void on_timer(uv_timer_t *timer) {
   tnk__context_t *context = timer->data;
-  const uint64_t now = tnk__context_now_ms(context);
+  const uint64_t now = clock_ms(context);
 
   if (lets_sockets_go_first(context, now))
     return;
@@ -270,10 +293,6 @@ void tnk__defer(tnk__context_t *context, tnk__deferred_t *call) {
 
 void tnk__defer_cancel(tnk__deferred_t *call) {
   tnk__list_remove(&call->link);
-}
-
-uint64_t tnk__context_now_ms(const tnk__context_t *context) {
-  return context->is_fake ? context->fake_now : uv_hrtime() / 1000000;
 }
 
 uint64_t tnk__context_now_ns(const tnk__context_t *context) {

@@ -97,7 +97,8 @@ void tnk__deferred_init(tnk__deferred_t *call,
 void tnk__defer(tnk__context_t *context, tnk__deferred_t *call);
 void tnk__defer_cancel(tnk__deferred_t *call);
 
-/* Monotonic milliseconds. */
+/* Monotonic milliseconds: inside of a deferred call those when it first asked,
+ * until code of the caller has run. */
 uint64_t tnk__context_now_ms(const tnk__context_t *context);
 /* The same clock in nanoseconds. */
 uint64_t tnk__context_now_ns(const tnk__context_t *context);

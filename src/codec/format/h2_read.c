@@ -110,8 +110,7 @@ static int end_head(tnk__h2_reader_t *reader) {
   if (reader->status == 0)
     return TNK_EPROTO;
   if (reader->status < 200) {
-    tnk__buf_clear(&response->text);
-    tnk__buf_clear(&response->index);
+    tnk__response_clear(response);
     reader->status = 0;
     return TNK_OK;
   }

@@ -27,7 +27,9 @@ enum { SOME_TEXT = 255 };
 
 void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
                         size_t max_body) {
-  *response = (tnk__response_t){.status = 0};
+  response->status = 0;
+  response->is_keep_alive = 0;
+  response->n_headers = 0;
   /* Twice: joining repeats writes their values once more. */
   tnk__buf_init(&response->text, alloc, 2 * TNK__MAX_RESPONSE_HEAD + 1024);
   tnk__buf_init(&response->index, alloc,
@@ -43,10 +45,39 @@ void tnk__response_deinit(tnk__response_t *response) {
   tnk__unzstd_deinit(&response->unzstd);
 }
 
-static tnk__response_header_t *headers(const tnk__response_t *response,
-                                       size_t *n) {
-  *n = response->index.len / sizeof(tnk__response_header_t);
-  return (tnk__response_header_t *)(void *)response->index.data;
+static const tnk__response_header_t *headers(const tnk__response_t *response) {
+  return response->n_headers <= TNK__FEW_HEADERS
+             ? response->few
+             : (const tnk__response_header_t *)(const void *)
+                   response->index.data;
+}
+
+static tnk__response_header_t *header_at(tnk__response_t *response, size_t i) {
+  return (tnk__response_header_t *)(uintptr_t)headers(response) + i;
+}
+
+/* Note where a header stands. Those that have been few move when they are no
+ * longer. TNK_OK, TNK_ENOMEM or TNK_ETOOBIG. */
+static int add_header(tnk__response_t *response,
+                      const tnk__response_header_t *header) {
+  const size_t n = response->n_headers;
+
+  if (n < TNK__FEW_HEADERS) {
+    response->few[n] = *header;
+  } else {
+    if (n == TNK__FEW_HEADERS)
+      tnk__buf_append(&response->index, response->few, sizeof(response->few));
+    if (tnk__buf_append(&response->index, header, sizeof(*header)) != TNK_OK)
+      return response->index.err;
+  }
+  response->n_headers++;
+  return TNK_OK;
+}
+
+void tnk__response_clear(tnk__response_t *response) {
+  tnk__buf_clear(&response->text);
+  tnk__buf_clear(&response->index);
+  response->n_headers = 0;
 }
 
 static const char *text_at(const tnk__response_t *response, uint32_t offset) {
@@ -66,12 +97,11 @@ static inline int has_name(const tnk__response_t *response,
 const char *tnk__response_header(const tnk__response_t *response,
                                  const char *name) {
   const size_t n_name = strlen(name);
-  size_t n;
-  const tnk__response_header_t *list = headers(response, &n);
+  const tnk__response_header_t *list = headers(response);
 
   if (response->status == 0 || n_name == 0)
     return NULL;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < response->n_headers; i++)
     if (has_name(response, &list[i], name, n_name))
       return text_at(response, list[i].value);
   return NULL;
@@ -104,8 +134,7 @@ static int on_field_end(llhttp_t *parser) {
   tnk__http_reader_t *reader = reader_of(parser);
   tnk__response_t *response = reader->response;
   tnk__response_header_t header;
-  size_t n;
-  const tnk__response_header_t *list = headers(response, &n);
+  const size_t n = response->n_headers;
 
   if (reader->state != TNK__HTTP_READ_HEAD)
     return 0;
@@ -115,13 +144,13 @@ static int on_field_end(llhttp_t *parser) {
    * the parser lets no NUL into a value. */
   header.name = 0;
   if (n > 0) {
-    uint32_t last = list[n - 1].value;
+    const uint32_t last = header_at(response, n - 1)->value;
     header.name = last + (uint32_t)strlen(text_at(response, last)) + 1;
   }
   if (tnk__buf_byte(&response->text, '\0') != TNK_OK)
     return fail(reader, response->text.err);
   header.value = (uint32_t)response->text.len;
-  if (tnk__buf_append(&response->index, &header, sizeof(header)) != TNK_OK)
+  if (add_header(response, &header) != TNK_OK)
     return fail(reader, response->index.err);
   return 0;
 }
@@ -129,14 +158,15 @@ static int on_field_end(llhttp_t *parser) {
 static int on_value_end(llhttp_t *parser) {
   tnk__http_reader_t *reader = reader_of(parser);
   tnk__buf_t *text = &reader->response->text;
-  size_t n;
-  const tnk__response_header_t *list = headers(reader->response, &n);
+  const size_t n = reader->response->n_headers;
+  uint32_t value;
 
   if (reader->state != TNK__HTTP_READ_HEAD || n == 0)
     return 0;
+  value = header_at(reader->response, n - 1)->value;
   /* The parser skips the blanks before the value only. */
-  while (text->len > list[n - 1].value && (text->data[text->len - 1] == ' ' ||
-                                           text->data[text->len - 1] == '\t'))
+  while (text->len > value && (text->data[text->len - 1] == ' ' ||
+                               text->data[text->len - 1] == '\t'))
     text->len--;
   return add_text(reader, "", 1);
 }
@@ -144,8 +174,8 @@ static int on_value_end(llhttp_t *parser) {
 /* Append the value of header `i` and of all later ones with its name as one
  * text; the later ones lose their names. */
 static void join_repeats(tnk__response_t *response, size_t i) {
-  size_t n;
-  tnk__response_header_t *list = headers(response, &n);
+  const size_t n = response->n_headers;
+  tnk__response_header_t *list = header_at(response, 0);
   const size_t n_name = strlen(text_at(response, list[i].name));
   uint32_t joined = 0;
 
@@ -179,10 +209,9 @@ static void join_repeats(tnk__response_t *response, size_t i) {
 }
 
 int tnk__response_join(tnk__response_t *response) {
-  size_t n;
-  const tnk__response_header_t *list = headers(response, &n);
+  const tnk__response_header_t *list = headers(response);
 
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < response->n_headers; i++)
     if (*text_at(response, list[i].name) != '\0')
       join_repeats(response, i);
   return response->text.err;
@@ -207,7 +236,7 @@ int tnk__response_add(tnk__response_t *response, const void *name,
     memcpy(at + n_name + 1, value, n_value);
   at[n_name + 1 + n_value] = '\0';
   text->len += n_name + n_value + 2;
-  return tnk__buf_append(&response->index, &header, sizeof(header));
+  return add_header(response, &header);
 }
 
 int tnk__response_encoding(const tnk__response_t *response, int is_streamed,
@@ -311,8 +340,7 @@ static int on_end(llhttp_t *parser) {
 
   if (reader->state == TNK__HTTP_READ_HEAD) {
     /* It was an interim response. */
-    tnk__buf_clear(&response->text);
-    tnk__buf_clear(&response->index);
+    tnk__response_clear(response);
     return 0;
   }
   /* No body is no frame, and is fine: an answer may be called compressed and be

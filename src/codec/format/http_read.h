@@ -12,12 +12,18 @@ typedef struct {
   uint32_t value;
 } tnk__response_header_t;
 
+/* As many as most answers have need no memory of their own. */
+enum { TNK__FEW_HEADERS = 12 };
+
 /* One response as far as it has arrived. */
 typedef struct tnk__response {
   int status;        /* 0 until the head is complete */
   int is_keep_alive; /* the connection may be used again; valid when done */
   tnk__buf_t text;   /* names and values, each with a NUL */
-  tnk__buf_t index;  /* of tnk__response_header_t, repeats joined into one */
+  /* Where they stand, repeats joined into one: in `few`, or else in `index`. */
+  size_t n_headers;
+  tnk__response_header_t few[TNK__FEW_HEADERS];
+  tnk__buf_t index;
   tnk__buf_t body;   /* decoded */
   tnk__unzstd_t unzstd;
 } tnk__response_t;
@@ -37,6 +43,8 @@ const char *tnk__response_header(const tnk__response_t *response,
 int tnk__response_add(tnk__response_t *response, const void *name,
                       size_t n_name, const void *value, size_t n_value);
 int tnk__response_join(tnk__response_t *response);
+/* Forget those of an interim answer. */
+void tnk__response_clear(tnk__response_t *response);
 /* What Content-Encoding says: TNK_OK, or TNK_EPROTO for one that was not asked
  * for. A streamed answer must have none. */
 int tnk__response_encoding(const tnk__response_t *response, int is_streamed,

@@ -16,7 +16,7 @@
 
 _Static_assert(TNK__MAX_JSON_DEPTH <= 64, "a level has one bit of 64");
 
-enum { ARRAY_STEP = 512 };
+enum { ARRAY_STEP = 64 };
 
 static void fail(tnk__json_writer_t *w, int err) {
   if (w->buf->err == TNK_OK)
@@ -255,53 +255,50 @@ static void put_double(tnk__json_writer_t *w, double value) {
     tnk__json_null(w);
 }
 
-/* Both kinds of arrays differ only in how an element is printed. */
-typedef size_t element_fn(char *out, const void *values, size_t i);
+/* Both kinds of arrays differ only in how elements are printed, each with a
+ * comma behind it. */
+typedef size_t elements_fn(char *out, const void *values, size_t at, size_t n);
 
-/* Most are tokens. */
-static size_t int32_at(char *out, const void *values, size_t i) {
-  const int32_t value = ((const int32_t *)values)[i];
-
-  return value >= 0 ? tnk__uint_text(out, (uint32_t)value)
-                    : tnk__int_text(out, value);
+static size_t int32s_at(char *out, const void *values, size_t at, size_t n) {
+  return tnk__int32s_text(out, (const int32_t *)values + at, n);
 }
 
-static size_t int64_at(char *out, const void *values, size_t i) {
-  return tnk__int_text(out, ((const int64_t *)values)[i]);
+static size_t int64s_at(char *out, const void *values, size_t at, size_t n) {
+  size_t used = 0;
+
+  for (size_t i = at; i < at + n; i++) {
+    used += tnk__int_text(out + used, ((const int64_t *)values)[i]);
+    out[used++] = ',';
+  }
+  return used;
 }
 
 /* Through a small block, so that the buffer is asked once for many elements
  * and never for more than is used. */
 static void write_array(tnk__json_writer_t *w, const void *values, size_t n,
-                        element_fn *element) {
-  char text[ARRAY_STEP];
-  size_t used = 0;
-  size_t i;
+                        elements_fn *elements) {
+  char text[ARRAY_STEP * (TNK__NUMBER_TEXT + 1)];
 
   if (!before_value(w))
     return;
   tnk__buf_byte(w->buf, '[');
-  for (i = 0; i < n; i++) {
-    /* Room for a comma and the longest number there is. */
-    if (used + TNK__NUMBER_TEXT + 1 > sizeof(text)) {
-      if (tnk__buf_append(w->buf, text, used) != TNK_OK)
-        return;
-      used = 0;
-    }
-    if (i > 0)
-      text[used++] = ',';
-    used += element(text + used, values, i);
+  for (size_t i = 0; i < n; i += ARRAY_STEP) {
+    const size_t some = n - i < ARRAY_STEP ? n - i : ARRAY_STEP;
+    const size_t used = elements(text, values, i, some);
+
+    /* The last comma is one too many. */
+    if (tnk__buf_append(w->buf, text, used - (i + some == n)) != TNK_OK)
+      return;
   }
-  tnk__buf_append(w->buf, text, used);
   tnk__buf_byte(w->buf, ']');
 }
 
 void tnk__json_int32s(tnk__json_writer_t *w, const int32_t *values, size_t n) {
-  write_array(w, values, n, int32_at);
+  write_array(w, values, n, int32s_at);
 }
 
 void tnk__json_int64s(tnk__json_writer_t *w, const int64_t *values, size_t n) {
-  write_array(w, values, n, int64_at);
+  write_array(w, values, n, int64s_at);
 }
 
 void tnk__json_put_text(tnk__json_writer_t *w, const char *key,

@@ -24,52 +24,55 @@ static const char pairs[] = "00010203040506070809"
                             "80818283848586878889"
                             "90919293949596979899";
 
-static size_t n_digits(uint64_t value) {
-  size_t n = 1;
-
-  for (; value >= 10000; value /= 10000)
-    n += 4;
-  return n + (value >= 10) + (value >= 100) + (value >= 1000);
+static char *put_two(char *out, uint32_t value) {
+  memcpy(out, pairs + 2 * value, 2);
+  return out + 2;
 }
 
-static size_t long_text(char *out, uint64_t value) {
-  const size_t n = n_digits(value);
-  char *p = out + n;
+static char *put_four(char *out, uint32_t value) {
+  return put_two(put_two(out, value / 100), value % 100);
+}
 
-  while (value >= 100) {
-    p -= 2;
-    memcpy(p, pairs + 2 * (value % 100), 2);
-    value /= 100;
+/* A number below 10,000, without zeros in front. */
+static inline char *put_small(char *out, uint32_t value) {
+  if (value >= 1000)
+    return put_four(out, value);
+  if (value >= 100) {
+    *out++ = (char)('0' + value / 100);
+    return put_two(out, value % 100);
   }
   if (value >= 10)
-    memcpy(out, pairs + 2 * value, 2);
-  else
-    *out = (char)('0' + value);
-  return n;
+    return put_two(out, value);
+  *out++ = (char)('0' + value);
+  return out;
 }
 
-/* Most numbers here are tokens and counts. */
-size_t tnk__uint_text(char *out, uint64_t value) {
-  const uint32_t small = (uint32_t)value;
+/* Most numbers here are tokens and counts: one or two steps. */
+static char *put_uint(char *out, uint64_t value) {
+  if (value < 10000)
+    return put_small(out, (uint32_t)value);
+  return put_four(put_uint(out, value / 10000), (uint32_t)(value % 10000));
+}
 
-  if (value >= 10000)
-    return long_text(out, value);
-  if (small >= 1000) {
-    memcpy(out, pairs + 2 * (small / 100), 2);
-    memcpy(out + 2, pairs + 2 * (small % 100), 2);
-    return 4;
+size_t tnk__uint_text(char *out, uint64_t value) {
+  return (size_t)(put_uint(out, value) - out);
+}
+
+size_t tnk__int32s_text(char *out, const int32_t *values, size_t n) {
+  char *at = out;
+
+  for (size_t i = 0; i < n; i++) {
+    const int32_t value = values[i];
+    if (value >= 0 && value < 100000000) {
+      const uint32_t high = (uint32_t)value / 10000;
+      at = high == 0 ? put_small(at, (uint32_t)value)
+                     : put_four(put_small(at, high), (uint32_t)value % 10000);
+    } else {
+      at += tnk__int_text(at, value);
+    }
+    *at++ = ',';
   }
-  if (small >= 100) {
-    out[0] = (char)('0' + small / 100);
-    memcpy(out + 1, pairs + 2 * (small % 100), 2);
-    return 3;
-  }
-  if (small >= 10) {
-    memcpy(out, pairs + 2 * small, 2);
-    return 2;
-  }
-  out[0] = (char)('0' + small);
-  return 1;
+  return (size_t)(at - out);
 }
 
 size_t tnk__int_text(char *out, int64_t value) {

@@ -157,6 +157,19 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   return 1;
 }
 
+/* Most answers ask for no wait; then what time it is does not matter. */
+static uint64_t retry_after(const tnk__call_t *call,
+                            const tnk__http_result_t *result) {
+  const char *ms = tnk__http_result_header(result, "retry-after-ms");
+  const char *text = tnk__http_result_header(result, "retry-after");
+
+  return ms == NULL && text == NULL
+             ? 0
+             : tnk__retry_after(ms, text,
+                                tnk__http_result_header(result, "date"),
+                                tnk__context_wall_s(call->endpoint->context));
+}
+
 /* Everything about the answer but what its body means. */
 static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
                       tnk__reply_t *reply) {
@@ -174,11 +187,7 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
   reply->body_len = result->body->len;
   reply->is_proto =
       type != NULL && strstr(type, "application/x-protobuf") != NULL;
-  reply->retry_after_ms =
-      tnk__retry_after(tnk__http_result_header(result, "retry-after-ms"),
-                       tnk__http_result_header(result, "retry-after"),
-                       tnk__http_result_header(result, "date"),
-                       tnk__context_wall_s(call->endpoint->context));
+  reply->retry_after_ms = retry_after(call, result);
 }
 
 /* ---- What the server offers ---- */
