@@ -258,6 +258,7 @@ typedef struct tnk__exchange {
   uint8_t n_unseen;    /* how often it was sent again for that */
   uint8_t n_refused;   /* new connections that broke under it at once */
   uint8_t wants_fresh; /* a connection that is new */
+  uint8_t was_on_mute; /* its time was over on one that nobody has served */
   uint8_t background;
   uint8_t is_streamed;
   uint8_t is_long;

@@ -103,7 +103,9 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   ex->body = request->body;
   ex->body_len = request->body_len;
   ex->feed = request->feed;
-  ex->wants_fresh = request->wants_fresh != 0;
+  /* Where a new one is at fault, another one is no better. */
+  ex->wants_fresh = request->wants_fresh && !ex->was_on_mute;
+  ex->was_on_mute = 0;
   ex->replayed = ex->told = ex->sent = ex->is_final = 0;
   ex->is_unseen = ex->n_unseen = 0;
   ex->n_refused = 0;

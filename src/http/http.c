@@ -5,6 +5,7 @@
 #include "http/client.h"
 #include "http/conn.h"
 #include "http/exchange.h"
+#include "http/mute.h"
 #include "http/pool.h"
 #include "http/silence.h"
 #include "http/speak.h"
@@ -134,6 +135,7 @@ static void on_timeout(tnk__timer_t *timer) {
   tnk__text_init(&why, text, sizeof(text));
   tnk__silence_explain(ex, &why);
   tnk__exchange_explain(ex, text);
+  ex->was_on_mute = (uint8_t)tnk__mute_has(ex);
   tnk__pool_leave(ex);
   tnk__exchange_settle(ex, TNK_ETIMEDOUT, 0);
 }

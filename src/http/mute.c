@@ -5,7 +5,9 @@
 #include "http/places.h"
 #include "http/refused.h"
 
-enum { MUTE_MS = 3000, AGAIN_MS = 1000, MAX_BACK = 8 };
+/* Samples are submitted quickly everywhere; to take a training operation, or to
+ * answer a question, may cost a server some time. */
+enum { MUTE_MS = 3000, LONG_MUTE_MS = 10000, AGAIN_MS = 1000, MAX_BACK = 8 };
 
 static uint64_t now_of(const tnk__exchange_t *ex) {
   return tnk__context_now_ms(ex->http->context);
@@ -25,6 +27,8 @@ void tnk__mute_note(tnk__conn_t *conn, const tnk__exchange_t *ex) {
   conn->is_mute = 0;
   if (conn->number > pool->last_served)
     pool->last_served = conn->number;
+  if (written_ms(ex) > pool->heard_ms)
+    pool->heard_ms = written_ms(ex);
   if (ex->lane == TNK__LANE_SAMPLE && written_ms(ex) > pool->answered_ms)
     pool->answered_ms = written_ms(ex);
 }
@@ -34,21 +38,32 @@ static int lets_wait(const tnk__pool_t *pool) {
 }
 
 /* Polls cost nothing when they are given up, but are silent for long by
- * themselves; submissions of samples are short, and cost little. Others only
- * where it is known that connections are let wait, unless they are large. What
- * is generated while it is waited for would be generated twice. */
+ * themselves, so they go only where it is known that connections are let wait.
+ * What is short costs little, unless it is large. What is generated while it is
+ * waited for would be generated twice. */
 static int may_go(const tnk__pool_t *pool, const tnk__exchange_t *ex) {
   if ((ex->sent && !ex->replayable) || ex->is_long)
     return 0;
   return ex->lane == TNK__LANE_SAMPLE ||
-         (lets_wait(pool) && tnk__exchange_size(ex) < TNK__MIN_UPLOAD);
+         (tnk__exchange_size(ex) < TNK__MIN_UPLOAD &&
+          (lets_wait(pool) || tnk__line_rank(ex) == TNK__RANK_SHORT));
 }
 
-static int may_be(const tnk__exchange_t *ex) {
+int tnk__mute_has(const tnk__exchange_t *ex) {
   const tnk__conn_t *conn = ex->conn;
 
   return conn != NULL && conn->is_mute && ex->answer == NULL &&
-         conn->number > ex->pool->last_served && may_go(ex->pool, ex);
+         conn->number > ex->pool->last_served;
+}
+
+static int may_be(const tnk__exchange_t *ex) {
+  return tnk__mute_has(ex) && may_go(ex->pool, ex);
+}
+
+/* How long it has to be silent. */
+static uint64_t limit_ms(const tnk__exchange_t *ex) {
+  return ex->lane == TNK__LANE_SAMPLE || lets_wait(ex->pool) ? MUTE_MS
+                                                             : LONG_MUTE_MS;
 }
 
 uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex) {
@@ -57,17 +72,28 @@ uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex) {
   if (!may_be(ex))
     return 0;
   silent_ms = now_of(ex) - ex->moved_ms;
-  return silent_ms < MUTE_MS ? MUTE_MS - silent_ms : AGAIN_MS;
+  return silent_ms < limit_ms(ex) ? limit_ms(ex) - silent_ms : AGAIN_MS;
+}
+
+/* Whether what was written later has been answered elsewhere. A sample is
+ * compared with samples, as all else may be answered sooner. */
+static int was_overtaken(const tnk__exchange_t *ex) {
+  const tnk__pool_t *pool = ex->pool;
+
+  if (ex->lane == TNK__LANE_SAMPLE)
+    return pool->answered_ms >= ex->moved_ms;
+  return tnk__line_rank(ex) != TNK__RANK_SHORT ||
+         pool->heard_ms > ex->moved_ms;
 }
 
 int tnk__mute_is_waiting(const tnk__exchange_t *ex) {
   const tnk__pool_t *pool = ex->pool;
 
   return may_be(ex) && !tnk__conn_is_sending(ex) &&
-         now_of(ex) - ex->moved_ms >= MUTE_MS && ex->n_refused < MAX_BACK &&
+         now_of(ex) - ex->moved_ms >= limit_ms(ex) &&
+         ex->n_refused < MAX_BACK &&
          pool->n_conns > pool->n_connecting + pool->n_mute &&
-         (tnk__line_rank(ex) != TNK__RANK_SHORT ||
-          pool->answered_ms >= ex->moved_ms);
+         was_overtaken(ex);
 }
 
 static tnk__conn_t *conn_at(tnk__list_t *node) {

@@ -43,6 +43,7 @@ typedef struct tnk__pool {
   uint64_t last_served; /* the latest connection that an answer has come on */
   uint64_t answered_ms; /* when the latest submission of a sample was written
                            that has been answered */
+  uint64_t heard_ms;    /* the same of any exchange */
   size_t n_mute;        /* open connections on which no answer has come */
   size_t n_conns;
   tnk__list_t connecting;
