@@ -2,7 +2,7 @@
 # A project that has this tree as its subproject, without a network, gets the
 # library and nothing else of it, and a library that lies in a folder comes
 # before the system's: here jansson, as an archive. One that is too old is
-# refused.
+# refused. Built without HTTP/2 it needs no nghttp2.
 #
 #   check_subproject.sh ROOT
 set -eu
@@ -41,7 +41,7 @@ set_up() {
   build=$1
   shift
   meson setup "$work/$build" "$work" --wrap-mode=nodownload -Dtnk:tests=true \
-    -Dtnk:tokenizers=disabled -Ddefault_library=static -Doptimization=0 -Ddebug=false "$@" >"$work/log" 2>&1
+    -Dtnk:tokenizers=disabled -Dtnk:http2=disabled -Ddefault_library=static -Doptimization=0 -Ddebug=false "$@" >"$work/log" 2>&1
 }
 set_up build-old "-Dtnk:library_path=$work/old" && fail 'jansson 2.9 was taken'
 grep -q 'jansson in .* is too old' "$work/log" || { cat "$work/log"; exit 1; }
@@ -58,6 +58,7 @@ case $made in
 *) fail "these were built: $made" ;;
 esac
 nm "$work/build/program" | grep -q ' [Tt] json_loadb$' || fail 'jansson is not that of the folder'
+ldd "$work/build/program" | grep -q nghttp2 && fail 'nghttp2 is needed'
 DESTDIR=$work/stage meson install -C "$work/build" --no-rebuild --quiet
 [ -z "$(find "$work/stage" -name tokenizers.h)" ] || fail 'tokenizers.h is installed without its library'
 [ -n "$(find "$work/stage" -name service.h)" ] || fail 'the headers are not installed'
