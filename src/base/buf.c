@@ -14,7 +14,7 @@
 
 /* A head of a request or a small body; and what is not worth being given back.
  */
-enum { FIRST_CAPACITY = 256, MAX_SLACK = 32 };
+enum { FIRST_CAPACITY = 256, MAX_SLACK = 16 };
 
 void tnk__buf_init(tnk__buf_t *buf, const tnk_allocator_t *alloc, size_t max) {
   *buf = (tnk__buf_t){.alloc = alloc, .max = max};

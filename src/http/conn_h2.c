@@ -418,8 +418,7 @@ static void give_back_fresh(tnk__h2_t *h2) {
 
 /* Whether there is more for a write to take. */
 static int wants_write(const tnk__h2_t *h2) {
-  return nghttp2_session_want_write(h2->session) ||
-         may_begin(h2);
+  return nghttp2_session_want_write(h2->session) || may_begin(h2);
 }
 
 static int write_out(tnk__conn_t *conn) {

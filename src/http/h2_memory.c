@@ -6,11 +6,11 @@
 #include "base/alloc.h"
 
 /*
- * Every stream takes the same few blocks and gives them back soon, so a few are
- * kept for the next one. Sizes are rounded up to steps, of which each has a
- * list.
+ * Every request takes the same blocks, and what is for its head is given back
+ * at once; so a few are kept for the next one. Sizes are rounded up to steps,
+ * of which each has a list.
  */
-enum { STEP = 64, MAX_KEPT = 64 * 1024 };
+enum { STEP = 16, MAX_KEPT = 4 * 1024 };
 
 /* In front of what is given out, and in its place while it is kept. */
 typedef struct tnk__h2_block {
@@ -42,7 +42,8 @@ static size_t list_of(size_t size) {
   return size > 0 ? (size - 1) / STEP : 0;
 }
 
-void *tnk__h2_memory_get(tnk__h2_memory_t *memory, size_t size) {
+static void *get(size_t size, void *user) {
+  tnk__h2_memory_t *memory = user;
   const size_t i = list_of(size);
   const size_t rounded = i < TNK__H2_SIZES ? (i + 1) * STEP : size;
   block_t *block = i < TNK__H2_SIZES ? memory->kept[i] : NULL;
@@ -61,7 +62,8 @@ void *tnk__h2_memory_get(tnk__h2_memory_t *memory, size_t size) {
   return block + 1;
 }
 
-void tnk__h2_memory_put(tnk__h2_memory_t *memory, void *ptr) {
+static void put(void *ptr, void *user) {
+  tnk__h2_memory_t *memory = user;
   block_t *block = ptr;
   size_t size;
   size_t i;
@@ -81,18 +83,8 @@ void tnk__h2_memory_put(tnk__h2_memory_t *memory, void *ptr) {
   memory->n_kept += size;
 }
 
-static void *get(size_t size, void *user) {
-  return tnk__h2_memory_get(user, size);
-}
-
-static void put(void *ptr, void *user) {
-  tnk__h2_memory_put(user, ptr);
-}
-
 static void *get_zeroed(size_t n, size_t size, void *user) {
-  void *ptr = size == 0 || n <= SIZE_MAX / size
-                  ? tnk__h2_memory_get(user, n * size)
-                  : NULL;
+  void *ptr = size == 0 || n <= SIZE_MAX / size ? get(n * size, user) : NULL;
 
   if (ptr != NULL)
     memset(ptr, 0, n * size);
@@ -100,14 +92,14 @@ static void *get_zeroed(size_t n, size_t size, void *user) {
 }
 
 static void *resize(void *ptr, size_t size, void *user) {
-  void *moved = tnk__h2_memory_get(user, size);
+  void *moved = get(size, user);
   const block_t *old = ptr;
 
   if (moved == NULL || old == NULL)
     return moved;
   old--;
   memcpy(moved, ptr, old->head.size < size ? old->head.size : size);
-  tnk__h2_memory_put(user, ptr);
+  put(ptr, user);
   return moved;
 }
 

@@ -5,10 +5,10 @@
 
 #include "tnk/common.h"
 
-enum { TNK__H2_SIZES = 16 };
+enum { TNK__H2_SIZES = 64 };
 
-/* The memory of one connection of HTTP/2: of nghttp2, and of our streams. All
- * of it is wiped when it is given back, for it holds credentials. */
+/* nghttp2's memory on one connection. All of it is wiped when it is given back,
+ * for it holds credentials. */
 typedef struct {
   const tnk_allocator_t *alloc;
   struct tnk__h2_block *kept[TNK__H2_SIZES]; /* for the next of that size */
@@ -18,11 +18,9 @@ typedef struct {
 
 void tnk__h2_memory_init(tnk__h2_memory_t *memory,
                          const tnk_allocator_t *alloc);
-/* Free what is kept, when everything has been given back. */
+/* Free what is kept, when nghttp2 has given everything back. */
 void tnk__h2_memory_deinit(tnk__h2_memory_t *memory);
-/* NULL without memory; nghttp2 gets it by the functions of the last one. */
-void *tnk__h2_memory_get(tnk__h2_memory_t *memory, size_t size);
-void tnk__h2_memory_put(tnk__h2_memory_t *memory, void *block);
+/* The functions by which nghttp2 gets it; `memory` stays where it is. */
 nghttp2_mem tnk__h2_memory_for_nghttp2(tnk__h2_memory_t *memory);
 
 #endif

@@ -60,8 +60,8 @@ static void lower_eight(char *at) {
   memcpy(at, &x, sizeof(x));
 }
 
-/* Make a name small, as HTTP/2 wants it. In place: HTTP/1.1, should the exchange
- * have to go that way, does not care. */
+/* Make a name small, as HTTP/2 wants it. In place: HTTP/1.1, should the
+ * exchange have to go that way, does not care. */
 static void lower_name(char *name, size_t n) {
   size_t i = 0;
 

@@ -1,13 +1,15 @@
+#include "base/alloc.h"
 #include "http/h2.h"
 #include "tnk/error.h"
 
 tnk__h2_stream_t *tnk__h2_stream_new(tnk__h2_t *h2, tnk__exchange_t *ex) {
-  tnk__h2_stream_t *stream = tnk__h2_memory_get(&h2->memory, sizeof(*stream));
+  tnk__h2_stream_t *stream = tnk__calloc(h2->alloc, 1, sizeof(*stream));
 
   if (stream == NULL)
     return NULL;
-  *stream =
-      (tnk__h2_stream_t){.h2 = h2, .ex = ex, .begins_at = UINT64_MAX};
+  stream->h2 = h2;
+  stream->ex = ex;
+  stream->begins_at = UINT64_MAX;
   tnk__list_init(&stream->link);
   tnk__list_append(&h2->fresh, &stream->link);
   h2->n_streams++;
@@ -18,7 +20,7 @@ void tnk__h2_stream_free(tnk__h2_stream_t *stream) {
   tnk__list_remove(&stream->link);
   if (!stream->is_closed)
     stream->h2->n_streams--;
-  tnk__h2_memory_put(&stream->h2->memory, stream);
+  tnk__free(stream->h2->alloc, stream);
 }
 
 void tnk__h2_stream_over(tnk__h2_stream_t *stream, int err, const char *why) {

@@ -82,8 +82,7 @@ static int was_overtaken(const tnk__exchange_t *ex) {
 
   if (ex->lane == TNK__LANE_SAMPLE)
     return pool->answered_ms >= ex->moved_ms;
-  return tnk__line_rank(ex) != TNK__RANK_SHORT ||
-         pool->heard_ms > ex->moved_ms;
+  return tnk__line_rank(ex) != TNK__RANK_SHORT || pool->heard_ms > ex->moved_ms;
 }
 
 int tnk__mute_is_waiting(const tnk__exchange_t *ex) {
@@ -92,8 +91,7 @@ int tnk__mute_is_waiting(const tnk__exchange_t *ex) {
   return may_be(ex) && !tnk__conn_is_sending(ex) &&
          now_of(ex) - ex->moved_ms >= limit_ms(ex) &&
          ex->n_refused < MAX_BACK &&
-         pool->n_conns > pool->n_connecting + pool->n_mute &&
-         was_overtaken(ex);
+         pool->n_conns > pool->n_connecting + pool->n_mute && was_overtaken(ex);
 }
 
 static tnk__conn_t *conn_at(tnk__list_t *node) {

@@ -13,8 +13,8 @@
 
 /* Note that an exchange has ended on a connection of a pool. */
 void tnk__mute_note(tnk__conn_t *conn, const tnk__exchange_t *ex);
-/* Whether an exchange is on a connection on which no answer has come, nor on one
- * that was made later. */
+/* Whether an exchange is on a connection on which no answer has come, nor on
+ * one that was made later. */
 int tnk__mute_has(const tnk__exchange_t *ex);
 /* When to look whether an active exchange waits on such a connection; 0: it
  * does not. */

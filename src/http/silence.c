@@ -68,6 +68,14 @@ static void look(tnk__exchange_t *ex) {
   ex->n_seen = n;
 }
 
+/* An answer that comes slowly is looked at again when that can be told, however
+ * early the last look was. */
+static uint64_t until_slow_ms(const tnk__exchange_t *ex) {
+  const uint64_t ms = now_of(ex) - ex->phase_ms;
+
+  return has_head(ex) && ms < TNK__SLOW_MS ? TNK__SLOW_MS - ms : UINT64_MAX;
+}
+
 int tnk__silence_goes_on(tnk__exchange_t *ex) {
   uint64_t silent_ms;
   uint64_t left_ms;
@@ -79,6 +87,8 @@ int tnk__silence_goes_on(tnk__exchange_t *ex) {
   left_ms = ex->timeout_ms - silent_ms;
   if (is_sending(ex) && left_ms > look_ms(ex))
     left_ms = look_ms(ex);
+  if (left_ms > until_slow_ms(ex))
+    left_ms = until_slow_ms(ex);
   tnk__exchange_look_in(ex, soon(ex, left_ms));
   return 1;
 }

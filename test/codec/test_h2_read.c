@@ -1,6 +1,7 @@
 /* Answers that come as fields and pieces of a body. */
 #include "codec/format/h2_read.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -191,13 +192,62 @@ TEST(encodings_are_those_that_were_asked_for) {
   tnk__response_deinit(&answer.response);
 }
 
+/* So many that they need memory of their own, and a repeat of the first. */
+static int many_fields(answer_t *answer, size_t n) {
+  int err = TNK_OK;
+  char name[16];
+
+  for (size_t i = 0; i < n && err == TNK_OK; i++) {
+    snprintf(name, sizeof(name), "x-%zu", i);
+    err = field(answer, name, name + 2);
+  }
+  return err == TNK_OK ? field(answer, "x-0", "again") : err;
+}
+
+TEST(few_and_many_fields_are_found) {
+  for (size_t n = 1; n < TNK__MAX_RESPONSE_HEADERS - 1; n++) {
+    answer_t answer;
+    char name[16];
+
+    open_with(&answer, 100, 0);
+    CHECK_INT(many_fields(&answer, n), TNK_OK);
+    CHECK_INT(head(&answer, "200", NULL, NULL), TNK_OK);
+    for (size_t i = 0; i < n; i++) {
+      snprintf(name, sizeof(name), "X-%zu", i);
+      CHECK_STR(tnk__response_header(&answer.response, name),
+                i == 0 ? "0, again" : name + 2);
+    }
+    /* Names that begin like one, or end where a text ends. */
+    CHECK(tnk__response_header(&answer.response, "x-") == NULL);
+    CHECK(tnk__response_header(&answer.response, "x-0-") == NULL);
+    CHECK(tnk__response_header(&answer.response, "x-0_again") == NULL);
+    CHECK(tnk__response_header(&answer.response, "") == NULL);
+    tnk__response_deinit(&answer.response);
+  }
+}
+
+/* Those of an interim answer are forgotten, however many they are. */
+TEST(many_fields_of_an_interim_answer_are_forgotten) {
+  answer_t answer;
+
+  open_with(&answer, 100, 0);
+  CHECK_INT(many_fields(&answer, 20), TNK_OK);
+  CHECK_INT(head(&answer, "103", NULL, NULL), TNK_OK);
+  CHECK_INT(head(&answer, "200", "x-a", "1"), TNK_OK);
+  CHECK_STR(tnk__response_header(&answer.response, "x-a"), "1");
+  CHECK(tnk__response_header(&answer.response, "x-1") == NULL);
+  tnk__response_deinit(&answer.response);
+}
+
 TEST(every_lack_of_memory_is_told) {
   for (long n = 0;; n++) {
     answer_t answer;
     int err;
     open_with(&answer, 100, 0);
     test_alloc_fail_at(n);
-    err = head(&answer, "200", "x-a", "1");
+    err = many_fields(&answer, TNK__FEW_HEADERS);
+    if (err == TNK_OK)
+      err = head(&answer, "200", "x-a", "1");
     if (err == TNK_OK)
       err = body(&answer, "body", 4);
     test_alloc_fail_at(-1);

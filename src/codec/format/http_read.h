@@ -24,7 +24,7 @@ typedef struct tnk__response {
   size_t n_headers;
   tnk__response_header_t few[TNK__FEW_HEADERS];
   tnk__buf_t index;
-  tnk__buf_t body;   /* decoded */
+  tnk__buf_t body; /* decoded */
   tnk__unzstd_t unzstd;
 } tnk__response_t;
 

@@ -29,17 +29,18 @@ static void add_headers(const tnk__call_t *call, const char *key,
   const int is_get = call->route->method == TNK__GET;
 
   tnk__headers_add_text(headers, "Accept",
-                   call->on_part != NULL ? "text/event-stream"
-                   : call->wants_proto   ? proto
-                                         : json);
+                        call->on_part != NULL ? "text/event-stream"
+                        : call->wants_proto   ? proto
+                                              : json);
   if (!is_get)
-    tnk__headers_add_text(headers, "Content-Type", call->is_proto ? proto : json);
+    tnk__headers_add_text(headers, "Content-Type",
+                          call->is_proto ? proto : json);
   if (call->is_zstd)
     tnk__headers_add_text(headers, "Content-Encoding", "zstd");
   tnk__headers_add_text(headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
   tnk__headers_add(headers, "X-API-Key", key);
   tnk__headers_add_text(headers, "X-Stainless-Package-Version",
-                   TNK__PROTOCOL_VERSION);
+                        TNK__PROTOCOL_VERSION);
   tnk__headers_add_uint(headers, "x-stainless-retry-count", call->n_attempts);
   tnk__headers_add_uint(headers, "x-stainless-read-timeout",
                         timeout_of(call) / 1000);

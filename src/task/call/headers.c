@@ -31,8 +31,8 @@ void tnk__headers_add(tnk__headers_t *headers, const char *name,
 }
 
 /* Begin a line with its name: where its value goes, for which there is room of
- * `room` bytes; NULL: the caller's options have the header, or the text is full,
- * and then it is left out. */
+ * `room` bytes; NULL: the caller's options have the header, or the text is
+ * full, and then it is left out. */
 static char *begin_line(tnk__headers_t *headers, const char *name,
                         size_t n_name, size_t room) {
   char *at = headers->text + headers->n_text;
