@@ -86,6 +86,44 @@ TEST(S4_11_samples_go_out_in_order_of_their_calls) {
   script_close(&script);
 }
 
+static int n_refused;
+static uint8_t was_refused[1000];
+
+/* Every other one, the first time. */
+static void refuse_half(mock_request_t *request, void *user) {
+  const long long seq = script_number(request, "seq_id");
+
+  CHECK(seq >= 0 && seq < 1000);
+  if (seq % 2 == 0 || was_refused[seq]) {
+    script_accept(request, user);
+    return;
+  }
+  was_refused[seq] = 1;
+  n_refused++;
+  mock_reply_json(request, 502, "{}");
+}
+
+/* All have been with the server before any of the pauses is over. */
+TEST_LIMIT(S4_11_who_pauses_leaves_its_slot_to_others, 20) {
+  enum { N = 400 };
+  script_t script;
+
+  open_sampling(&script, NULL);
+  mock_on(script.mock, "POST", sample_path, refuse_half, &script);
+  for (int i = 0; i < N; i++)
+    tnk_then(script_sample(&script), count_done, NULL);
+  for (int i = 0; i < 100 && n_submitted(&script) < N; i++)
+    mock_turns(script.mock, 10);
+  CHECK_INT(n_submitted(&script), N);
+  CHECK_INT(n_refused, N / 2);
+  for (int i = 0; i < 100 && n_many < N; i++)
+    script_advance(&script, 1000);
+  CHECK_INT(n_many, N);
+  CHECK_INT(script.n_sent, N);
+  check_idle(&script);
+  script_close(&script);
+}
+
 TEST(S3_11_a_sample_is_not_queued_behind_another) {
   script_t script;
   script_held_t held = {.n = 0};
