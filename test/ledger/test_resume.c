@@ -299,6 +299,7 @@ TEST(a_run_whose_directory_is_lost_is_found_by_its_name) {
     CHECK(strstr((const char *)request->body, "\"tnk_cursor\":\"d\"") != NULL);
     CHECK(strstr((const char *)request->body, "\"tnk_save\":\"4.1\"") != NULL);
     CHECK(strstr((const char *)request->body, "\"tnk_steps\":\"0\"") != NULL);
+    CHECK(strstr((const char *)request->body, "\"tnk_passes\":\"0\"") != NULL);
     CHECK(strstr((const char *)request->body,
                  "\"tnk_used\":\"1,2,3,400,5,6,7,8,") != NULL);
   }
