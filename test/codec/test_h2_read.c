@@ -195,7 +195,7 @@ TEST(encodings_are_those_that_were_asked_for) {
 /* So many that they need memory of their own, and a repeat of the first. */
 static int many_fields(answer_t *answer, size_t n) {
   int err = TNK_OK;
-  char name[16];
+  char name[32];
 
   for (size_t i = 0; i < n && err == TNK_OK; i++) {
     snprintf(name, sizeof(name), "x-%zu", i);
@@ -207,7 +207,7 @@ static int many_fields(answer_t *answer, size_t n) {
 TEST(few_and_many_fields_are_found) {
   for (size_t n = 1; n < TNK__MAX_RESPONSE_HEADERS - 1; n++) {
     answer_t answer;
-    char name[16];
+    char name[32];
 
     open_with(&answer, 100, 0);
     CHECK_INT(many_fields(&answer, n), TNK_OK);

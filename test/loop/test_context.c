@@ -254,6 +254,53 @@ TEST(uniform_numbers_are_in_range_and_spread) {
   context_close(&context);
 }
 
+/* Until the machine's clock has gone on by some milliseconds. */
+static void let_time_pass(void) {
+  const uint64_t end = uv_hrtime() + 5000000;
+
+  while (uv_hrtime() < end)
+    ;
+}
+
+static uint64_t times[5];
+
+static void on_look(tnk__deferred_t *call) {
+  (void)call;
+  times[0] = tnk__context_now_ms(&context.loop);
+  let_time_pass();
+  times[1] = tnk__context_now_ms(&context.loop);
+  tnk__callout_begin();
+  let_time_pass();
+  times[2] = tnk__context_now_ms(&context.loop);
+  let_time_pass();
+  times[3] = tnk__context_now_ms(&context.loop);
+  tnk__callout_end();
+  times[4] = tnk__context_now_ms(&context.loop);
+}
+
+/* The caller's code may take long, and asks for the time as well. */
+TEST(no_time_passes_in_a_deferred_call_but_in_the_callers_code) {
+  uint64_t before;
+
+  setup();
+  tnk__deferred_init(&a.call, on_look);
+  for (int i = 0; i < 2; i++) {
+    before = tnk__context_now_ms(&context.loop);
+    let_time_pass();
+    tnk__defer(&context.loop, &a.call);
+    context_turn(&context);
+    CHECK(times[0] > before);
+    CHECK(times[1] == times[0]);
+    CHECK(times[2] > times[1]);
+    CHECK(times[3] > times[2]);
+    CHECK(times[4] >= times[3]);
+    before = tnk__context_now_ms(&context.loop);
+    let_time_pass();
+    CHECK(tnk__context_now_ms(&context.loop) > before);
+  }
+  context_close(&context);
+}
+
 TEST(a_fake_clock_stands_still_until_it_is_advanced) {
   context_open(&context);
   tnk__context_fake_clock(&context.loop, 42);
