@@ -107,7 +107,8 @@
   X(tnk_push_options_t, trained_unembed)                                       \
   X(tnk_push_options_t, only_checks)                                           \
   X(tnk_chat_options_t, generation_prompt)                                     \
-  X(tnk_chat_options_t, by_parts)
+  X(tnk_chat_options_t, by_parts)                                              \
+  X(tnk_gateway_options_t, record_sync)
 
 #define TNK__STRUCTS_OUT(X)                                                    \
   X(tnk_drift_t, TNK_DRIFT_INIT, effective_tokens, 96, effective_tokens, NO)   \
