@@ -202,6 +202,9 @@ ROOMS = {"base": "base", "codec": "codec", "flow": "flow", "loop": "loop",
 # Folders of src/task whose tests are in a folder of their own.
 OWN_ROOMS = {"hub": "hub", "push": "hub", "fetch": "hub", "weights": "weights",
              "ledger": "ledger"}
+# Rooms by what files of other rooms are named after.
+TOPICS = {"hub": "hub", "push": "hub", "ledger": "ledger", "tally": "ledger",
+          "weights": "weights"}
 
 
 def slips(path):
@@ -233,12 +236,14 @@ def run_generated(work, n, seed):
         lines = before.split("\n")
         was, lines[line] = lines[line].strip(), text
         path.write_text("\n".join(lines))
-        near = [(k, t) for k, t in known.items() if k.split("_")[0] == room]
-        # What is close by first; then the tests of whole operations.
-        far = [(k, t) for k, t in known.items() if k.split("_")[0] == "task"]
-        found = notice(work, near, is_one_enough=True)
-        if not found and room != "task":
-            found = notice(work, far, is_one_enough=True)
+        # What is close by first; then the tests of whole operations, and those
+        # of what the file is named after.
+        others = {"ledger"} if room == "task" else {"task"}
+        others.add(TOPICS.get(path.stem.split("_")[0], room))
+        found = None
+        for rooms in ({room}, others - {room}):
+            near = [(k, t) for k, t in known.items() if k.split("_")[0] in rooms]
+            found = found or notice(work, near, is_one_enough=True)
         path.write_text(before)
         # What fails without the mutant as well has not noticed it.
         if found and found[0][0] != "compiler":
