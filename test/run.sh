@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs what is missing (where there is apt), builds, and runs every test.
 #
-#   sh test/run.sh [-b BUILD_DIR] [MESON_OPTION ...]
+#   sh test/run.sh [-c] [-b BUILD_DIR] [MESON_OPTION ...]
 #
+# -c only compiles; what comes later with the same options has that done already.
 # CC and CXX choose the compiler, TEST_ARGS holds arguments for `meson test`.
 # With TEST_AGAIN=1 a program that fails is run once more, alone, and named as
 # unsteady when it passes then: for machines that are busy with other work.
@@ -10,6 +11,11 @@
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build-test
+compiles_only=
+if [ "${1:-}" = -c ]; then
+  compiles_only=1
+  shift
+fi
 if [ "${1:-}" = -b ]; then
   build=$2
   shift 2
@@ -20,6 +26,7 @@ sh test/install.sh || [ $? = 2 ] || exit 1
 
 [ -f "$build/build.ninja" ] || meson setup "$build" --werror -Dtests=true "$@" || exit 1
 ninja -C "$build" || exit 1
+[ -z "$compiles_only" ] || exit 0
 # shellcheck disable=SC2086 # several arguments
 meson test -C "$build" --print-errorlogs ${TEST_ARGS:-}
 status=$?
