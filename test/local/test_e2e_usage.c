@@ -127,12 +127,15 @@ TEST_LIMIT(SX_21_under_faults_no_more_is_used_than_the_limit, 120) {
   }
   CHECK(local_faults_count(e2e.faults, NULL) > 0);
   e2e_faults(&e2e, "");
+  /* One that was given up while it was sent holds its part until it is
+   * answered. */
+  while (totals_of(&e2e).n_reserved_tokens > 0)
+    uv_run(&e2e.uv, UV_RUN_ONCE);
   own = totals_of(&e2e);
   billed = bill(&e2e);
   CHECK(tokens(&own) <= tokens(&billed));
   CHECK(tokens(&billed) <= tokens(&own) + own.n_doubtful_tokens);
   CHECK(tokens(&own) + own.n_doubtful_tokens <= LIMIT);
-  CHECK_INT(own.n_reserved_tokens, 0);
   CHECK(crowd.n_refused > 0);
   for (int i = 0; i < N; i++)
     tnk_promise_unref(kept[i]);
