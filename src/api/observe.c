@@ -19,9 +19,9 @@ enum {
 };
 
 struct tnk_trace {
+  tnk__trace_t trace;
   tnk_allocator_t alloc;
   tnk__buf_t buf; /* its `err` is what has failed first, and stays */
-  tnk__trace_t trace;
   int fd;
 };
 
@@ -70,7 +70,7 @@ void tnk_trace_event(const tnk_event_t *event, void *user) {
   tnk_trace_t *trace = user;
 
   if (trace != NULL)
-    tnk__trace_event(&trace->trace, event);
+    tnk__trace_event(event, &trace->trace);
 }
 
 int tnk_trace_close(tnk_trace_t *trace) {
@@ -93,8 +93,8 @@ int tnk_trace_close(tnk_trace_t *trace) {
 /* ---- Numbers for Prometheus ---- */
 
 struct tnk_meter {
-  tnk_allocator_t alloc;
   tnk__meter_t meter;
+  tnk_allocator_t alloc;
 };
 
 tnk_meter_t *tnk_meter_new(const tnk_allocator_t *allocator) {
@@ -123,7 +123,7 @@ void tnk_meter_event(const tnk_event_t *event, void *user) {
   tnk_meter_t *meter = user;
 
   if (meter != NULL)
-    tnk__meter_event(&meter->meter, event);
+    tnk__meter_event(event, &meter->meter);
 }
 
 /* To be freed by the caller, also after a failure. */

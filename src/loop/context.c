@@ -295,10 +295,6 @@ void tnk__defer_cancel(tnk__deferred_t *call) {
   tnk__list_remove(&call->link);
 }
 
-uint64_t tnk__context_now_ns(const tnk__context_t *context) {
-  return context->is_fake ? context->fake_now * 1000000 : uv_hrtime();
-}
-
 int64_t tnk__context_wall_s(const tnk__context_t *context) {
   uv_timeval64_t now;
 

@@ -101,7 +101,9 @@ void tnk__defer_cancel(tnk__deferred_t *call);
  * until code of the caller has run. */
 uint64_t tnk__context_now_ms(const tnk__context_t *context);
 /* The same clock in nanoseconds. */
-uint64_t tnk__context_now_ns(const tnk__context_t *context);
+static inline uint64_t tnk__context_now_ns(const tnk__context_t *context) {
+  return context->is_fake ? context->fake_now * 1000000 : uv_hrtime();
+}
 /* Unix seconds, for comparing with dates on the wire only. */
 int64_t tnk__context_wall_s(const tnk__context_t *context);
 /* Random numbers: 64 uniform bits, and uniform in [0, 1). Not for secrets. */

@@ -11,27 +11,30 @@
 static tnk__meter_t meter;
 
 static void tell(uint64_t operation, uint64_t ms, tnk_phase_t phase) {
-  tnk__meter_event(&meter, &(tnk_event_t){.phase = phase,
-                                          .operation = operation,
-                                          .time_ns = ms * MS,
-                                          .name = "sample",
-                                          .bytes = 100});
+  tnk__meter_event(&(tnk_event_t){.phase = phase,
+                                  .operation = operation,
+                                  .time_ns = ms * MS,
+                                  .name = "sample",
+                                  .bytes = 100},
+                   &meter);
 }
 
 static void waits(uint64_t operation, uint64_t ms, tnk_waits_for_t what) {
-  tnk__meter_event(&meter, &(tnk_event_t){.phase = TNK_PHASE_WAITS,
-                                          .waits_for = what,
-                                          .operation = operation,
-                                          .time_ns = ms * MS,
-                                          .name = "sample"});
+  tnk__meter_event(&(tnk_event_t){.phase = TNK_PHASE_WAITS,
+                                  .waits_for = what,
+                                  .operation = operation,
+                                  .time_ns = ms * MS,
+                                  .name = "sample"},
+                   &meter);
 }
 
 static void fails(uint64_t operation, uint64_t ms, int code) {
-  tnk__meter_event(&meter, &(tnk_event_t){.phase = TNK_PHASE_FAILED,
-                                          .operation = operation,
-                                          .time_ns = ms * MS,
-                                          .name = "sample",
-                                          .code = code});
+  tnk__meter_event(&(tnk_event_t){.phase = TNK_PHASE_FAILED,
+                                  .operation = operation,
+                                  .time_ns = ms * MS,
+                                  .name = "sample",
+                                  .code = code},
+                   &meter);
 }
 
 static void has(const char *text, const char *line) {
@@ -117,9 +120,10 @@ TEST(P5_too_many_names_and_codes_share_the_last) {
   tnk__meter_init(&meter, test_allocator());
   for (unsigned i = 0; i < 200; i++) {
     snprintf(names[i], sizeof(names[i]), "name%u", i % 1000);
-    tnk__meter_event(&meter, &(tnk_event_t){.phase = TNK_PHASE_QUEUED,
-                                            .operation = i + 1,
-                                            .name = names[i]});
+    tnk__meter_event(&(tnk_event_t){.phase = TNK_PHASE_QUEUED,
+                                    .operation = i + 1,
+                                    .name = names[i]},
+                     &meter);
     fails(i + 1, 1, -(int)i - 1);
   }
   CHECK_INT(meter.n_kinds, TNK__MAX_KINDS);

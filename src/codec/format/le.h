@@ -15,6 +15,15 @@
 #define TNK__LITTLE_ENDIAN 0
 #endif
 
+static inline void tnk__le_put32(uint8_t *to, uint32_t value) {
+  if (TNK__LITTLE_ENDIAN) {
+    memcpy(to, &value, sizeof(value));
+    return;
+  }
+  for (int i = 0; i < 4; i++)
+    to[i] = (uint8_t)(value >> (8 * i));
+}
+
 static inline void tnk__le_put64(uint8_t *to, uint64_t value) {
   if (TNK__LITTLE_ENDIAN) {
     memcpy(to, &value, sizeof(value));

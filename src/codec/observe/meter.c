@@ -137,15 +137,7 @@ static size_t bucket_of(uint64_t ns) {
   return i;
 }
 
-static uint8_t span_of(const tnk_event_t *event) {
-  const unsigned what = (unsigned)event->waits_for;
-
-  if (event->phase == TNK_PHASE_WAITS && what <= TNK_WAITS_FOR_LOSS)
-    return (uint8_t)(TNK__N_PHASES + what);
-  return (uint8_t)event->phase;
-}
-
-static void begin(tnk__meter_t *meter, const tnk_event_t *event) {
+static void begin(const tnk_event_t *event, tnk__meter_t *meter) {
   tnk__meter_kind_t *kind = kind_of(meter, event->name);
 
   if (kind == NULL ||
@@ -169,7 +161,7 @@ static inline void close_span(tnk__meter_kind_t *kind,
   kind->span_ns[live->span] += event->time_ns - live->since_ns;
 }
 
-static void end(tnk__meter_t *meter, const tnk_event_t *event) {
+static void end(const tnk_event_t *event, tnk__meter_t *meter) {
   tnk__meter_live_t *live = find(meter, event->operation);
   tnk__meter_kind_t *kind;
   uint64_t took_ns;
@@ -189,35 +181,68 @@ static void end(tnk__meter_t *meter, const tnk_event_t *event) {
   take_out(meter, live);
 }
 
-static void step(tnk__meter_t *meter, const tnk_event_t *event) {
+/* The next span begins. NULL: of an operation that is not known. */
+static inline tnk__meter_kind_t *step(tnk__meter_t *meter,
+                                      const tnk_event_t *event, uint8_t span) {
   tnk__meter_live_t *live = find(meter, event->operation);
   tnk__meter_kind_t *kind;
 
   if (live == NULL)
-    return;
+    return NULL;
   kind = &meter->kinds[live->kind];
   close_span(kind, live, event);
   live->since_ns = event->time_ns;
-  live->span = span_of(event);
-  kind->n_sent += event->phase == TNK_PHASE_SENT;
-  if (event->phase == TNK_PHASE_RESULT)
-    kind->bytes_received += event->bytes;
-  else if (event->phase == TNK_PHASE_SENT || event->phase == TNK_PHASE_HELD)
-    kind->bytes_sent += event->bytes;
-  kind->n_retries += event->waits_for == TNK_WAITS_FOR_RETRY;
+  live->span = span;
+  return kind;
 }
 
-/* By phase. Each of them is a function of its own, so that the one for most
- * events stays small. */
-static void (*const steps[])(tnk__meter_t *, const tnk_event_t *) = {
-    [TNK_PHASE_QUEUED] = begin, [TNK_PHASE_WAITS] = step,
-    [TNK_PHASE_SENT] = step,    [TNK_PHASE_ACCEPTED] = step,
-    [TNK_PHASE_HELD] = step,    [TNK_PHASE_RESULT] = step,
+static void waits(const tnk_event_t *event, tnk__meter_t *meter) {
+  const unsigned what = (unsigned)event->waits_for;
+  const unsigned span = what <= TNK_WAITS_FOR_LOSS ? TNK__N_PHASES + what
+                                                   : (unsigned)TNK_PHASE_WAITS;
+  tnk__meter_kind_t *kind = step(meter, event, (uint8_t)span);
+
+  if (kind != NULL)
+    kind->n_retries += what == TNK_WAITS_FOR_RETRY;
+}
+
+static void sent(const tnk_event_t *event, tnk__meter_t *meter) {
+  tnk__meter_kind_t *kind = step(meter, event, TNK_PHASE_SENT);
+
+  if (kind == NULL)
+    return;
+  kind->n_sent++;
+  kind->bytes_sent += event->bytes;
+}
+
+static void accepted(const tnk_event_t *event, tnk__meter_t *meter) {
+  step(meter, event, TNK_PHASE_ACCEPTED);
+}
+
+static void held(const tnk_event_t *event, tnk__meter_t *meter) {
+  tnk__meter_kind_t *kind = step(meter, event, TNK_PHASE_HELD);
+
+  if (kind != NULL)
+    kind->bytes_sent += event->bytes;
+}
+
+static void result(const tnk_event_t *event, tnk__meter_t *meter) {
+  tnk__meter_kind_t *kind = step(meter, event, TNK_PHASE_RESULT);
+
+  if (kind != NULL)
+    kind->bytes_received += event->bytes;
+}
+
+/* By phase. */
+static void (*const steps[])(const tnk_event_t *, tnk__meter_t *) = {
+    [TNK_PHASE_QUEUED] = begin, [TNK_PHASE_WAITS] = waits,
+    [TNK_PHASE_SENT] = sent,    [TNK_PHASE_ACCEPTED] = accepted,
+    [TNK_PHASE_HELD] = held,    [TNK_PHASE_RESULT] = result,
     [TNK_PHASE_DECODED] = end,  [TNK_PHASE_FAILED] = end};
 
-void tnk__meter_event(tnk__meter_t *meter, const tnk_event_t *event) {
+void tnk__meter_event(const tnk_event_t *event, tnk__meter_t *meter) {
   if ((size_t)event->phase < sizeof(steps) / sizeof(steps[0]))
-    steps[event->phase](meter, event);
+    steps[event->phase](event, meter);
 }
 
 void tnk__meter_init(tnk__meter_t *meter, const tnk_allocator_t *alloc) {

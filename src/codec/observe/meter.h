@@ -57,7 +57,7 @@ typedef struct {
 
 void tnk__meter_init(tnk__meter_t *meter, const tnk_allocator_t *alloc);
 void tnk__meter_deinit(tnk__meter_t *meter);
-void tnk__meter_event(tnk__meter_t *meter, const tnk_event_t *event);
+void tnk__meter_event(const tnk_event_t *event, tnk__meter_t *meter);
 /* Append the text. */
 void tnk__meter_write(const tnk__meter_t *meter, tnk__buf_t *out);
 

@@ -4,7 +4,7 @@
  * a step is copied from a pattern of fixed length, in which time and track are
  * filled in: varints and lengths take all of their bytes whatever they are,
  * which protobuf allows. Names that come again are told once, in the first
- * packet, and are numbers from there on.
+ * packet, and are numbers from there on (trace_head.c).
  */
 #include "codec/observe/trace.h"
 
@@ -12,84 +12,46 @@
 
 #include "base/alloc.h"
 #include "codec/observe/trace_bytes.h"
+#include "codec/observe/trace_fields.h"
+#include "codec/observe/trace_head.h"
 #include "tnk/error.h"
-#include "tnk/version.h"
 
 enum {
   MAX_PACKET = 640, /* with three texts */
-  MAX_NAMES = 1024,
+  MAX_EVENT = 4 * MAX_PACKET,
   MAX_CLIENTS = 4096,
-  PROCESS = 1, /* its track; those of clients follow */
   OPERATION_BITS = 40
 };
 
 #define OPERATIONS (UINT64_C(1) << 62)
 
-/* Fields, as they stand in front of their values. */
-enum {
-  VARINT = 0,
-  LENGTH = 2,
-  PACKET = 1 << 3 | LENGTH,
-  TIMESTAMP = 8 << 3 | VARINT,
-  SEQUENCE = 10 << 3 | VARINT,
-  TRACK_EVENT = 11 << 3 | LENGTH,
-  NAMES = 12 << 3 | LENGTH,
-  FLAGS = 13 << 3 | VARINT,
-  TRACK_DESCRIPTOR = 60 << 3 | LENGTH,
-  UUID = 1 << 3 | VARINT,
-  TRACK_NAME = 2 << 3 | LENGTH,
-  TRACK_PROCESS = 3 << 3 | LENGTH,
-  PARENT = 5 << 3 | VARINT,
-  PID = 1 << 3 | VARINT,
-  PROCESS_NAME = 6 << 3 | LENGTH,
-  ANNOTATION = 4 << 3 | LENGTH,
-  EVENT_TYPE = 9 << 3 | VARINT,
-  EVENT_ID = 10 << 3 | VARINT, /* of its name */
-  EVENT_TRACK = 11 << 3 | VARINT,
-  EVENT_NAME = 23 << 3 | LENGTH,
-  ANNOTATION_ID = 1 << 3 | VARINT,
-  ANNOTATION_UINT = 3 << 3 | VARINT,
-  ANNOTATION_TEXT = 6 << 3 | LENGTH,
-  NAMES_EVENT = 2 << 3 | LENGTH,
-  NAMES_ANNOTATION = 3 << 3 | LENGTH,
-  NAME_ID = 1 << 3 | VARINT,
-  NAME_TEXT = 2 << 3 | LENGTH
-};
-
-/* What the flags of a packet say of names. */
-enum { NAMES_BEGIN = 1, NAMES_NEEDED = 2 };
-
 typedef enum { BEGIN = 1, END = 2, INSTANT = 3 } kind_t;
 
-/* Names of annotations, and those of phases, which are followed by those of
- * what is waited for. All are below 128, a varint of one byte. */
-enum {
-  ATTEMPT = 1,
-  BYTES,
-  STATUS,
-  CODE,
-  REQUEST_ID,
-  OPERATION,
-  N_ANNOTATIONS,
-  PHASES = 1,
-  WAITS = 32
-};
+/* Out of the way of what most events need. */
+#define RARE __attribute__((noinline, cold))
 
 /* ---- Room ---- */
 
-static uint8_t *make_room(const tnk__trace_t *trace, size_t n) {
+RARE static uint8_t *make_room(const tnk__trace_t *trace, size_t n) {
   if (trace->full != NULL)
     trace->full(trace->out);
   return tnk__buf_reserve(trace->out, n);
 }
 
-/* Room for `n` more bytes; NULL without memory, and after a failure. */
-static inline uint8_t *room(const tnk__trace_t *trace, size_t n) {
+static inline int has_room(const tnk__trace_t *trace, size_t n) {
   const tnk__buf_t *out = trace->out;
 
-  if (out->cap - out->len <= n || out->err != TNK_OK)
-    return make_room(trace, n);
-  return out->data + out->len;
+  return out->cap - out->len > n && out->err == TNK_OK;
+}
+
+/* Where that is. */
+static inline uint8_t *end_of(const tnk__trace_t *trace) {
+  return trace->out->data + trace->out->len;
+}
+
+/* Room for `n` more bytes; NULL without memory, and after a failure. */
+static inline uint8_t *room(const tnk__trace_t *trace, size_t n) {
+  return has_room(trace, n) ? end_of(trace) : make_room(trace, n);
 }
 
 static inline void keep(const tnk__trace_t *trace, const uint8_t *at) {
@@ -103,23 +65,11 @@ static inline uint64_t track_of(uint64_t operation, uint32_t part) {
   return OPERATIONS | (uint64_t)part << OPERATION_BITS | operation;
 }
 
-/* The same as a varint. That of the first part, which most are, has few bits to
- * be spread. */
-static inline wide_t wide_track_of(uint64_t operation, uint32_t part) {
-  uint64_t x = operation;
-
-  if ((operation >> 28 | part) != 0)
-    return wide_of(track_of(operation, part));
-  x = (x & 0x3fff) | (x & 0xfffc000) << 2;
-  x = (x & 0x7f007f) | (x & 0x3f803f80) << 1;
-  return (wide_t){x | 0x8080808080808080, OPERATIONS >> 56};
-}
-
 /* ---- Packets of tracks ---- */
 
-/* A track that is below another one. */
-static inline uint8_t *put_track(uint8_t *at, wide_t track, uint64_t parent,
-                                 const char *name, size_t n) {
+/* A track that is below another one; its number is a varint here. */
+static inline uint8_t *put_track(uint8_t *at, const uint8_t track[WIDE],
+                                 uint64_t parent, const char *name, size_t n) {
   uint8_t *packet;
   uint8_t *inner;
 
@@ -127,7 +77,7 @@ static inline uint8_t *put_track(uint8_t *at, wide_t track, uint64_t parent,
   at = put_uint(at, SEQUENCE, 1);
   at = begin_message(at, TRACK_DESCRIPTOR, &inner);
   *at++ = UUID;
-  put_wide(at, track);
+  memcpy(at, track, WIDE);
   at = put_uint(at + WIDE, PARENT, parent);
   at = put_bytes(at, TRACK_NAME, name, n);
   end_message(inner, at);
@@ -138,79 +88,15 @@ static inline uint8_t *put_track(uint8_t *at, wide_t track, uint64_t parent,
 static void write_track(const tnk__trace_t *trace, uint64_t track,
                         uint64_t parent, const char *name) {
   uint8_t *at = room(trace, MAX_PACKET);
-
-  if (at != NULL)
-    keep(trace, put_track(at, wide_of(track), parent, name, text_len(name)));
-}
-
-static void write_process(const tnk__trace_t *trace, int pid) {
-  uint8_t *at = room(trace, MAX_PACKET);
-  uint8_t *packet;
-  uint8_t *inner;
-  uint8_t *process;
+  uint8_t wide[WIDE];
 
   if (at == NULL)
     return;
-  at = begin_message(at, PACKET, &packet);
-  at = put_uint(at, SEQUENCE, 1);
-  at = begin_message(at, TRACK_DESCRIPTOR, &inner);
-  at = put_uint(at, UUID, PROCESS);
-  at = begin_message(at, TRACK_PROCESS, &process);
-  at = put_uint(at, PID, (uint64_t)pid);
-  at = put_text(at, PROCESS_NAME, "tnk " TNK_VERSION_STRING);
-  end_message(process, at);
-  end_message(inner, at);
-  end_message(packet, at);
-  keep(trace, at);
+  put_wide(wide, track);
+  keep(trace, put_track(at, wide, parent, name, text_len(name)));
 }
 
-/* ---- Names ---- */
-
-static uint8_t *put_name(uint8_t *at, uint32_t field, uint8_t id,
-                         const char *text, const char *more) {
-  uint8_t *message;
-  uint8_t *name;
-
-  at = begin_message(at, field, &message);
-  at = put_uint(at, NAME_ID, id);
-  at = begin_message(at, NAME_TEXT, &name);
-  for (; *text != '\0'; text++)
-    *at++ = (uint8_t)*text;
-  for (; *more != '\0'; more++)
-    *at++ = (uint8_t)*more;
-  end_message(name, at);
-  end_message(message, at);
-  return at;
-}
-
-static void write_names(const tnk__trace_t *trace) {
-  static const char *const annotations[N_ANNOTATIONS] = {
-      [ATTEMPT] = "attempt",       [BYTES] = "bytes",
-      [STATUS] = "status",         [CODE] = "code",
-      [REQUEST_ID] = "request_id", [OPERATION] = "operation"};
-  uint8_t *at = room(trace, MAX_NAMES);
-  uint8_t *packet;
-  uint8_t *names;
-
-  if (at == NULL)
-    return;
-  at = begin_message(at, PACKET, &packet);
-  at = put_uint(at, SEQUENCE, 1);
-  at = put_uint(at, FLAGS, NAMES_BEGIN);
-  at = begin_message(at, NAMES, &names);
-  for (uint8_t i = 0; tnk_phase_name(i)[0] != '\0'; i++)
-    at =
-        put_name(at, NAMES_EVENT, (uint8_t)(PHASES + i), tnk_phase_name(i), "");
-  at = put_name(at, NAMES_EVENT, WAITS, "waits", "");
-  for (uint8_t i = 1; tnk_waits_for_name(i)[0] != '\0'; i++)
-    at = put_name(at, NAMES_EVENT, (uint8_t)(WAITS + i), "waits for ",
-                  tnk_waits_for_name(i));
-  for (int i = 1; i < N_ANNOTATIONS; i++)
-    at = put_name(at, NAMES_ANNOTATION, (uint8_t)i, annotations[i], "");
-  end_message(names, at);
-  end_message(packet, at);
-  keep(trace, at);
-}
+/* ---- Packets of steps ---- */
 
 static uint8_t name_of(const tnk_event_t *event) {
   const unsigned what = (unsigned)event->waits_for;
@@ -219,8 +105,6 @@ static uint8_t name_of(const tnk_event_t *event) {
     return (uint8_t)(PHASES + event->phase);
   return (uint8_t)(what <= TNK_WAITS_FOR_LOSS ? WAITS + what : WAITS);
 }
-
-/* ---- Packets of steps ---- */
 
 /* Where the parts of a step stand. One without a name ends before that. */
 enum {
@@ -231,65 +115,84 @@ enum {
   BEHIND_INNER = 20,
   AT_KIND = 21,
   AT_TRACK = 23,
-  UNNAMED = 32,
+  UNNAMED = TNK__TRACE_UNNAMED,
   AT_NAME = 33,
-  NAMED = 34,
-  NUMBER = 8,  /* an annotation of up to 21 bits */
-  PATTERN = 40 /* what is copied, in whole words */
+  NAMED = 34
 };
 
-static const uint8_t pattern[PATTERN] = {PACKET,
-                                         0x80 | (UNNAMED - BEHIND_LENGTH),
-                                         0,
-                                         SEQUENCE,
-                                         1,
-                                         FLAGS,
-                                         NAMES_NEEDED,
-                                         TIMESTAMP,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         TRACK_EVENT,
-                                         0x80 | (UNNAMED - BEHIND_INNER),
-                                         0,
-                                         EVENT_TYPE,
-                                         END,
-                                         EVENT_TRACK,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         0,
-                                         EVENT_ID,
-                                         0};
+/* A step without a time and a track. */
+static void write_pattern(uint8_t *at, size_t n, kind_t kind) {
+  static const uint8_t begin[AT_TIME] = {
+      PACKET, 0, 0, SEQUENCE, 1, FLAGS, NAMES_NEEDED, TIMESTAMP};
 
-/* The time of an event and its track, as they stand in its steps. */
+  memcpy(at, begin, AT_TIME);
+  put_length(at + AT_LENGTH, n - BEHIND_LENGTH);
+  at[AT_INNER - 1] = TRACK_EVENT;
+  put_length(at + AT_INNER, n - BEHIND_INNER);
+  at[AT_KIND - 1] = EVENT_TYPE;
+  at[AT_KIND] = (uint8_t)kind;
+  at[AT_TRACK - 1] = EVENT_TRACK;
+  if (n == NAMED)
+    at[AT_NAME - 1] = EVENT_ID;
+}
+
+RARE static void set_high(tnk__trace_t *trace, uint64_t time, uint64_t track) {
+  trace->high_time = time;
+  trace->high_track = track;
+  put_high(trace->end + AT_TIME + LOW, time);
+  put_high(trace->end + AT_TRACK + LOW, track);
+  put_high(trace->begin + AT_TIME + LOW, time);
+  put_high(trace->begin + AT_TRACK + LOW, track);
+}
+
+/* The time of an event and its track: the low bits of both, as they stand in
+ * its steps. */
 typedef struct {
-  wide_t time;
-  wide_t track;
+  uint32_t time;
+  uint32_t track;
 } stamp_t;
 
-static inline stamp_t stamp_of(uint64_t time_ns, uint64_t operation,
-                               uint32_t part) {
-  return (stamp_t){wide_of(time_ns), wide_track_of(operation, part)};
+static inline int has_high(const tnk__trace_t *trace, uint64_t time_ns,
+                           uint64_t track) {
+  return time_ns >> LOW_BITS == trace->high_time &&
+         track >> LOW_BITS == trace->high_track;
+}
+
+static inline stamp_t low_of(uint64_t time_ns, uint64_t track) {
+  return (stamp_t){seven_each(time_ns), seven_each(track)};
+}
+
+/* The high bits are in the patterns from here on. */
+static inline stamp_t stamp_of(tnk__trace_t *trace, uint64_t time_ns,
+                               uint64_t operation, uint32_t part) {
+  const uint64_t track = track_of(operation, part);
+
+  if (!has_high(trace, time_ns, track))
+    set_high(trace, time_ns >> LOW_BITS, track >> LOW_BITS);
+  return low_of(time_ns, track);
+}
+
+static inline void put_stamp(uint8_t *at, stamp_t stamp) {
+  tnk__le_put32(at + AT_TIME, stamp.time);
+  tnk__le_put32(at + AT_TRACK, stamp.track);
 }
 
 /* A step that ends a slice; returns where the next one begins. */
-static inline uint8_t *put_end(uint8_t *at, stamp_t stamp) {
-  memcpy(at, pattern, PATTERN);
-  put_wide(at + AT_TIME, stamp.time);
-  put_wide(at + AT_TRACK, stamp.track);
+static inline uint8_t *put_end(const tnk__trace_t *trace, uint8_t *at,
+                               stamp_t stamp) {
+  memcpy(at, trace->end, sizeof(trace->end));
+  put_stamp(at, stamp);
   return at + UNNAMED;
+}
+
+/* A step that begins a slice, with a name out of those told before. Facts may
+ * follow, then end_step(). */
+static inline uint8_t *put_begin(const tnk__trace_t *trace, uint8_t *at,
+                                 stamp_t stamp, uint8_t name) {
+  memcpy(at, trace->begin, sizeof(trace->begin));
+  put_stamp(at, stamp);
+  at[AT_NAME] = name;
+  return at + NAMED;
 }
 
 /* The lengths of a step of which more than the pattern has been written. */
@@ -299,32 +202,20 @@ static inline uint8_t *end_step(uint8_t *step, uint8_t *at) {
   return at;
 }
 
-/* A step with a name out of those told before. Facts may follow, then
- * end_step(). */
-static inline uint8_t *put_named(uint8_t *at, stamp_t stamp, kind_t kind,
-                                 uint8_t name) {
-  put_end(at, stamp);
-  at[AT_KIND] = (uint8_t)kind;
-  at[AT_NAME] = name;
-  return at + NAMED;
-}
-
+/* An annotation that is a number, most of which need no more than the low bits
+ * of a varint. */
 static inline uint8_t *put_number(uint8_t *at, uint8_t name, uint64_t value) {
-  uint8_t *end = at + NUMBER;
+  enum { HEAD = 5 };
+  const uint8_t head[HEAD] = {ANNOTATION, HEAD - 2 + LOW, ANNOTATION_ID, name,
+                              ANNOTATION_UINT};
 
-  at[0] = ANNOTATION;
-  at[1] = NUMBER - 2;
-  at[2] = ANNOTATION_ID;
-  at[3] = name;
-  at[4] = ANNOTATION_UINT;
-  at[5] = (uint8_t)(value | 0x80);
-  at[6] = (uint8_t)(value >> 7 | 0x80);
-  at[7] = value >> 14 & 0x7f;
-  if (value >> 21 != 0) {
-    end = put_varint(at + 5, value);
-    at[1] = (uint8_t)(end - at - 2);
+  memcpy(at, head, HEAD);
+  if (value >> LOW_BITS == 0) {
+    tnk__le_put32(at + HEAD, seven_each(value) & 0x7fffffff);
+    return at + HEAD + LOW;
   }
-  return end;
+  at[1] = HEAD - 2 + WIDE;
+  return put_wide(at + HEAD, value);
 }
 
 static uint8_t *put_word(uint8_t *at, uint8_t name, const char *text) {
@@ -339,7 +230,7 @@ static uint8_t *put_word(uint8_t *at, uint8_t name, const char *text) {
 
 /* That all is well is not told. The id of a request is told once, when it is
  * new, and again where it went wrong. */
-static inline uint8_t *put_facts(uint8_t *at, const tnk_event_t *event) {
+RARE static uint8_t *put_all_facts(uint8_t *at, const tnk_event_t *event) {
   if (event->attempt > 1)
     at = put_number(at, ATTEMPT, event->attempt);
   if (event->bytes > 0)
@@ -352,6 +243,18 @@ static inline uint8_t *put_facts(uint8_t *at, const tnk_event_t *event) {
       (event->phase == TNK_PHASE_ACCEPTED || event->phase == TNK_PHASE_FAILED))
     at = put_word(at, REQUEST_ID, event->request_id);
   return at;
+}
+
+/* Of any but ACCEPTED, which has an id to tell. */
+static inline int has_rare_facts(const tnk_event_t *event) {
+  return event->attempt > 1 || (event->status != 0 && event->status != 200) ||
+         event->code != TNK_OK;
+}
+
+static inline uint8_t *put_facts(uint8_t *at, const tnk_event_t *event) {
+  if (has_rare_facts(event) || event->phase == TNK_PHASE_ACCEPTED)
+    return put_all_facts(at, event);
+  return event->bytes > 0 ? put_number(at, BYTES, event->bytes) : at;
 }
 
 /* ---- Tracks ---- */
@@ -413,54 +316,63 @@ static tnk__trace_split_t *add_split(tnk__trace_t *trace, uint64_t operation) {
 
 /* ---- Slices ---- */
 
-static void end_slice(const tnk__trace_t *trace, uint64_t operation,
-                      uint32_t part, uint64_t time_ns) {
-  const stamp_t stamp = stamp_of(time_ns, operation, part);
+/* What an event of the first part of its operation needs: room for all that it
+ * is told with, and patterns with its high bits. They hardly ever change. */
+static inline int is_ready(const tnk__trace_t *trace,
+                           const tnk_event_t *event) {
+  return has_room(trace, MAX_EVENT) &&
+         has_high(trace, event->time_ns, track_of(event->operation, 0));
+}
+
+/* 0 without memory, and after a failure. */
+RARE static int make_ready(tnk__trace_t *trace, const tnk_event_t *event) {
+  set_high(trace, event->time_ns >> LOW_BITS,
+           track_of(event->operation, 0) >> LOW_BITS);
+  return room(trace, MAX_EVENT) != NULL;
+}
+
+static void end_slice(tnk__trace_t *trace, uint64_t operation, uint32_t part,
+                      uint64_t time_ns) {
+  const stamp_t stamp = stamp_of(trace, time_ns, operation, part);
   uint8_t *at = room(trace, MAX_PACKET);
 
   if (at != NULL)
-    keep(trace, put_end(at, stamp));
+    keep(trace, put_end(trace, at, stamp));
 }
 
-static inline uint8_t *put_phase(uint8_t *at, stamp_t stamp,
-                                 const tnk_event_t *event) {
-  uint8_t *facts = put_named(at, stamp, BEGIN, name_of(event));
+static inline uint8_t *put_phase(const tnk__trace_t *trace, uint8_t *at,
+                                 stamp_t stamp, const tnk_event_t *event) {
+  uint8_t *facts = put_begin(trace, at, stamp, name_of(event));
+  uint8_t *end = put_facts(facts, event);
 
-  return end_step(at, put_facts(facts, event));
+  return end != facts ? end_step(at, end) : end;
 }
 
-static void begin_phase(const tnk__trace_t *trace, const tnk_event_t *event) {
-  const stamp_t stamp = stamp_of(event->time_ns, event->operation, event->part);
+static void begin_phase(tnk__trace_t *trace, const tnk_event_t *event) {
+  const stamp_t stamp =
+      stamp_of(trace, event->time_ns, event->operation, event->part);
   uint8_t *at = room(trace, MAX_PACKET);
 
   if (at != NULL)
-    keep(trace, put_phase(at, stamp, event));
+    keep(trace, put_phase(trace, at, stamp, event));
 }
 
-static inline void put_next(const tnk__trace_t *trace,
-                            const tnk_event_t *event) {
-  const stamp_t stamp = stamp_of(event->time_ns, event->operation, event->part);
-  uint8_t *at = room(trace, 2 * MAX_PACKET);
-
-  if (at != NULL)
-    keep(trace, put_phase(put_end(at, stamp), stamp, event));
-}
-
-static void begin_operation(tnk__trace_t *trace, const tnk_event_t *event) {
+static void begin_operation(const tnk_event_t *event, tnk__trace_t *trace) {
   const uint64_t parent = client_track(trace, event->client);
-  const stamp_t stamp = stamp_of(event->time_ns, event->operation, 0);
+  const stamp_t stamp = low_of(event->time_ns, event->operation);
   const size_t n = text_len(event->name);
-  uint8_t *at = room(trace, 3 * MAX_PACKET);
+  uint8_t *at = end_of(trace);
+  uint8_t track[WIDE];
   uint8_t *step;
 
-  if (at == NULL)
-    return;
-  step = put_track(at, stamp.track, parent, event->name, n);
-  at = put_end(step, stamp);
+  memcpy(track, trace->end + AT_TRACK, WIDE);
+  tnk__le_put32(track, stamp.track);
+  step = put_track(at, track, parent, event->name, n);
+  at = put_end(trace, step, stamp);
   step[AT_KIND] = BEGIN;
   at = put_bytes(at, EVENT_NAME, event->name, n);
   at = end_step(step, put_number(at, OPERATION, event->operation));
-  keep(trace, put_phase(at, stamp, event));
+  keep(trace, put_begin(trace, at, stamp, name_of(event)));
 }
 
 /* The first event of a part brings the tracks of those before it as well. */
@@ -485,70 +397,112 @@ static int is_new_part(tnk__trace_t *trace, const tnk_event_t *event) {
   return 1;
 }
 
-static void next_phase_of_part(tnk__trace_t *trace, const tnk_event_t *event) {
-  if (is_new_part(trace, event))
-    begin_phase(trace, event);
-  else
-    put_next(trace, event);
+/* Those of its further parts are ended first. */
+RARE static int end_parts(tnk__trace_t *trace, const tnk_event_t *event) {
+  tnk__trace_split_t *split = find_split(trace, event->operation);
+
+  if (split == NULL)
+    return 1;
+  for (uint32_t part = split->n_parts; part-- > 1;)
+    end_slice(trace, event->operation, part, event->time_ns);
+  *split = trace->splits[--trace->n_splits];
+  return make_ready(trace, event);
 }
 
-static void end_operation(tnk__trace_t *trace, const tnk_event_t *event) {
-  const stamp_t stamp = stamp_of(event->time_ns, event->operation, 0);
-  tnk__trace_split_t *split =
-      trace->n_splits > 0 ? find_split(trace, event->operation) : NULL;
+static void end_operation(const tnk_event_t *event, tnk__trace_t *trace) {
+  const stamp_t stamp = low_of(event->time_ns, event->operation);
+  uint8_t *step;
+  uint8_t *facts;
+  uint8_t *at;
+
+  if (trace->n_splits > 0 && !end_parts(trace, event))
+    return;
+  step = put_end(trace, end_of(trace), stamp);
+  facts = put_end(trace, step, stamp);
+  at = put_facts(facts, event);
+  keep(trace, at != facts ? end_step(step, at) : at);
+}
+
+static void delivered(const tnk_event_t *event, tnk__trace_t *trace) {
+  const stamp_t stamp = low_of(event->time_ns, event->operation);
+  uint8_t *at = end_of(trace);
+
+  keep(trace, put_begin(trace, at, stamp, name_of(event)));
+  at[AT_KIND] = INSTANT;
+}
+
+RARE static void next_phase_at_length(const tnk_event_t *event,
+                                      tnk__trace_t *trace) {
+  if (event->part == 0 || !is_new_part(trace, event))
+    end_slice(trace, event->operation, event->part, event->time_ns);
+  begin_phase(trace, event);
+}
+
+static inline void put_next(const tnk_event_t *event, tnk__trace_t *trace,
+                            const char *request_id) {
+  const stamp_t stamp = low_of(event->time_ns, event->operation);
   uint8_t *step;
   uint8_t *at;
 
-  if (split != NULL) {
-    for (uint32_t part = split->n_parts; part-- > 1;)
-      end_slice(trace, event->operation, part, event->time_ns);
-    *split = trace->splits[--trace->n_splits];
-  }
-  at = room(trace, 2 * MAX_PACKET);
-  if (at == NULL)
+  if (event->part != 0 || has_rare_facts(event)) {
+    next_phase_at_length(event, trace);
     return;
-  step = put_end(at, stamp);
-  at = put_facts(put_end(step, stamp), event);
-  keep(trace, end_step(step, at));
+  }
+  step = put_end(trace, end_of(trace), stamp);
+  at = put_begin(trace, step, stamp, name_of(event));
+  if (event->bytes > 0)
+    at = end_step(step, put_number(at, BYTES, event->bytes));
+  if (request_id != NULL)
+    at = end_step(step, put_word(at, REQUEST_ID, request_id));
+  keep(trace, at);
 }
 
-static void delivered(tnk__trace_t *trace, const tnk_event_t *event) {
-  const stamp_t stamp = stamp_of(event->time_ns, event->operation, 0);
-  uint8_t *at = room(trace, MAX_PACKET);
-
-  if (at != NULL)
-    keep(trace, end_step(at, put_named(at, stamp, INSTANT, name_of(event))));
+static void next_phase(const tnk_event_t *event, tnk__trace_t *trace) {
+  put_next(event, trace, NULL);
 }
 
-static void next_phase(tnk__trace_t *trace, const tnk_event_t *event) {
-  if (event->part == 0)
-    put_next(trace, event);
-  else
-    next_phase_of_part(trace, event);
+static void accepted(const tnk_event_t *event, tnk__trace_t *trace) {
+  put_next(event, trace, event->request_id);
 }
 
 /* By phase. Each of them is a function of its own, so that the one for most
  * events stays small. */
-static void (*const steps[])(tnk__trace_t *, const tnk_event_t *) = {
+static void (*const steps[])(const tnk_event_t *, tnk__trace_t *) = {
     [TNK_PHASE_QUEUED] = begin_operation, [TNK_PHASE_WAITS] = next_phase,
-    [TNK_PHASE_SENT] = next_phase,        [TNK_PHASE_ACCEPTED] = next_phase,
+    [TNK_PHASE_SENT] = next_phase,        [TNK_PHASE_ACCEPTED] = accepted,
     [TNK_PHASE_HELD] = next_phase,        [TNK_PHASE_RESULT] = next_phase,
     [TNK_PHASE_DECODED] = end_operation,  [TNK_PHASE_FAILED] = end_operation,
     [TNK_PHASE_DELIVERED] = delivered};
 
-void tnk__trace_event(tnk__trace_t *trace, const tnk_event_t *event) {
-  if ((size_t)event->phase < sizeof(steps) / sizeof(steps[0]))
-    steps[event->phase](trace, event);
+RARE static void make_ready_and_step(const tnk_event_t *event,
+                                     tnk__trace_t *trace) {
+  if (make_ready(trace, event))
+    steps[event->phase](event, trace);
+}
+
+void tnk__trace_event(const tnk_event_t *event, tnk__trace_t *trace) {
+  if ((size_t)event->phase >= sizeof(steps) / sizeof(steps[0]))
+    return;
+  if (is_ready(trace, event))
+    steps[event->phase](event, trace);
+  else
+    make_ready_and_step(event, trace);
 }
 
 void tnk__trace_init(tnk__trace_t *trace, const tnk_allocator_t *alloc,
                      tnk__buf_t *out, void (*full)(tnk__buf_t *out), int pid) {
+  uint8_t *at;
+
   memset(trace, 0, sizeof(*trace));
   trace->alloc = alloc;
   trace->out = out;
   trace->full = full;
-  write_names(trace);
-  write_process(trace, pid);
+  write_pattern(trace->end, UNNAMED, END);
+  write_pattern(trace->begin, NAMED, BEGIN);
+  set_high(trace, 0, 0);
+  at = room(trace, TNK__TRACE_MAX_HEAD);
+  if (at != NULL)
+    keep(trace, tnk__trace_put_head(at, pid));
 }
 
 void tnk__trace_deinit(tnk__trace_t *trace) {

@@ -4,6 +4,9 @@
 #include "base/buf.h"
 #include "tnk/observe.h"
 
+/* Bytes of a step without a name; and with one, in whole words. */
+enum { TNK__TRACE_UNNAMED = 32, TNK__TRACE_NAMED = 40 };
+
 /* An operation of several parts, whose tracks have to be ended with it. */
 typedef struct {
   uint64_t operation;
@@ -33,6 +36,12 @@ typedef struct {
   char **clients;
   size_t n_clients;
   size_t max_clients;
+  /* Steps to copy from, and the high bits of the time and of the track that are
+   * in them. */
+  uint8_t end[TNK__TRACE_UNNAMED];
+  uint8_t begin[TNK__TRACE_NAMED];
+  uint64_t high_time;
+  uint64_t high_track;
 } tnk__trace_t;
 
 /* Begin a trace of this process. `full` takes away what is in `out` when there
@@ -40,6 +49,6 @@ typedef struct {
 void tnk__trace_init(tnk__trace_t *trace, const tnk_allocator_t *alloc,
                      tnk__buf_t *out, void (*full)(tnk__buf_t *out), int pid);
 void tnk__trace_deinit(tnk__trace_t *trace);
-void tnk__trace_event(tnk__trace_t *trace, const tnk_event_t *event);
+void tnk__trace_event(const tnk_event_t *event, tnk__trace_t *trace);
 
 #endif

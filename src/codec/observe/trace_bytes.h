@@ -10,7 +10,9 @@
 
 enum {
   MAX_TEXT = 128, /* what is longer is cut */
-  WIDE = 9        /* bytes of a varint that is written at once */
+  WIDE = 9,       /* bytes of a varint that is written at once, */
+  LOW = 4,        /* and of its beginning, */
+  LOW_BITS = 28   /* which takes so many bits */
 };
 
 static inline uint8_t *put_varint(uint8_t *at, uint64_t value) {
@@ -43,25 +45,26 @@ static inline uint8_t *put_text(uint8_t *at, uint32_t field, const char *text) {
   return put_bytes(at, field, text, text_len(text));
 }
 
-/* A varint of nine bytes, which take 63 bits, seven each: the first eight of
- * them, and the last one. */
-typedef struct {
-  uint64_t first;
-  uint8_t last;
-} wide_t;
+/* The lowest 28 bits in four bytes, as they stand in front of more. */
+static inline uint32_t seven_each(uint64_t value) {
+  uint32_t x = (uint32_t)value;
 
-static inline wide_t wide_of(uint64_t value) {
-  uint64_t x = value & 0x00ffffffffffffff;
-
-  x = (x & 0x000000000fffffff) | (x & 0x00fffffff0000000) << 4;
-  x = (x & 0x00003fff00003fff) | (x & 0x0fffc0000fffc000) << 2;
-  x = (x & 0x007f007f007f007f) | (x & 0x3f803f803f803f80) << 1;
-  return (wide_t){x | 0x8080808080808080, value >> 56 & 0x7f};
+  x = (x & 0x00003fff) | (x & 0x0fffc000) << 2;
+  x = (x & 0x007f007f) | (x & 0x3f803f80) << 1;
+  return x | 0x80808080;
 }
 
-static inline void put_wide(uint8_t *at, wide_t wide) {
-  tnk__le_put64(at, wide.first);
-  at[WIDE - 1] = wide.last;
+/* What follows the lowest 28 bits in a varint of nine bytes. */
+static inline void put_high(uint8_t *at, uint64_t high) {
+  tnk__le_put32(at, seven_each(high));
+  at[4] = high >> 28 & 0x7f;
+}
+
+/* A varint of nine bytes, which take 63 bits. */
+static inline uint8_t *put_wide(uint8_t *at, uint64_t value) {
+  tnk__le_put32(at, seven_each(value));
+  put_high(at + LOW, value >> LOW_BITS);
+  return at + WIDE;
 }
 
 /* A length in two bytes. */

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "codec/format/le.h"
-
 enum { VERSION = 2, TRACE = 32, SPAN = 16, FLAGS = 2 };
 
 /* Digits up to a dash or the end, and not all of them `never`. */
@@ -35,20 +33,25 @@ int tnk__traceparent_read(tnk__traceparent_t *out, const char *text) {
   return 1;
 }
 
-/* Eight digits, of which each has a byte of one word. */
-static void put_hex(char *out, uint32_t value) {
-  const uint64_t ones = 0x0101010101010101u;
-  uint64_t x = value;
-  uint64_t letters;
+/* The digits of each byte, one after the other. */
+#define BYTES_OF(d)                                                            \
+  d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9" d "a" d "b" d    \
+    "c" d "d" d "e" d "f"
+static const char digits[] = BYTES_OF("0") BYTES_OF("1") BYTES_OF("2")
+    BYTES_OF("3") BYTES_OF("4") BYTES_OF("5") BYTES_OF("6") BYTES_OF("7")
+        BYTES_OF("8") BYTES_OF("9") BYTES_OF("a") BYTES_OF("b") BYTES_OF("c")
+            BYTES_OF("d") BYTES_OF("e") BYTES_OF("f");
+#undef BYTES_OF
 
-  /* The first digit is the last byte here, so that the lowest is written
-   * last. */
-  x = (x & 0xffff) << 32 | x >> 16;
-  x = (x & 0x000000ff000000ff) << 16 | (x & 0x0000ff000000ff00) >> 8;
-  x = (x & 0x000f000f000f000f) << 8 | (x & 0x00f000f000f000f0) >> 4;
-  letters = (x + ones * 6) >> 4 & ones;
-  x += ones * '0' + letters * ('a' - '0' - 10);
-  tnk__le_put64((uint8_t *)out, x);
+static inline void put_byte(char *out, uint32_t byte) {
+  memcpy(out, digits + 2 * (byte & 0xff), 2);
+}
+
+static inline void put_hex(char *out, uint32_t value) {
+  put_byte(out, value >> 24);
+  put_byte(out + 2, value >> 16);
+  put_byte(out + 4, value >> 8);
+  put_byte(out + 6, value);
 }
 
 void tnk__traceparent_write(const tnk__traceparent_t *trace, uint64_t span,
