@@ -44,7 +44,7 @@ static uint64_t now_of(const tnk__conn_t *conn) {
 }
 
 static void flush_soon(tnk__conn_t *conn) {
-  tnk__defer(conn->http->context, &conn->h2->flush);
+  tnk__defer_last(conn->http->context, &conn->h2->flush);
 }
 
 static void on_no_settings(tnk__timer_t *timer) {

@@ -40,9 +40,10 @@ int tnk__callout_active(void) {
 
 /* N_OWN_HANDLES: the timer and the idle handle. Timers that fire LATE_MS too
  * late let a turn of the loop pass first, and some more where each of those is
- * as long. */
+ * as long. A result leads to the next request in five turns. */
 enum {
   N_OWN_HANDLES = 2,
+  MAX_PUT_OFF = 8,
   LATE_MS = 100,
   MAX_LATE_TURNS = 3,
   WARN_LAG_MS = 5000,
@@ -97,11 +98,11 @@ uint64_t tnk__context_now_ms(const tnk__context_t *context) {
 
 /* The clock is read once for each call, and again after the caller's code: who
  * asks for the time is many, and reading it is not cheap. */
-static void run_deferred(tnk__context_t *context) {
+static void run_queue(tnk__context_t *context, tnk__list_t *queue) {
   tnk__list_t now;
   tnk__list_t *node;
 
-  tnk__list_move(&now, &context->deferred);
+  tnk__list_move(&now, queue);
   while ((node = tnk__list_pop(&now)) != NULL) {
     tnk__deferred_t *call = tnk__container_of(node, tnk__deferred_t, link);
     moment.context = context;
@@ -111,12 +112,30 @@ static void run_deferred(tnk__context_t *context) {
   moment.context = NULL;
 }
 
+static int has_deferred(const tnk__context_t *context) {
+  return !tnk__list_empty(&context->deferred) ||
+         !tnk__list_empty(&context->last);
+}
+
+/* What waits for the rest has a turn of its own, when there is no rest or there
+ * has been some for long. */
+static void run_deferred(tnk__context_t *context) {
+  if (tnk__list_empty(&context->deferred) ||
+      context->n_put_off == MAX_PUT_OFF) {
+    context->n_put_off = 0;
+    run_queue(context, &context->last);
+    return;
+  }
+  if (!tnk__list_empty(&context->last))
+    context->n_put_off++;
+  run_queue(context, &context->deferred);
+}
+
 /* Since the idle handle began to close, somebody may have registered on a
  * promise that has settled, or made a group of one and of one of another
  * service: this is the last chance to tell them. */
 static void finish_promises(tnk__context_t *context) {
-  while (!tnk__list_empty(&context->deferred) ||
-         !tnk__list_empty(&context->groups)) {
+  while (has_deferred(context) || !tnk__list_empty(&context->groups)) {
     run_deferred(context);
     if (!tnk__list_empty(&context->groups))
       context->fail_groups(context);
@@ -150,7 +169,7 @@ static void on_idle(uv_idle_t *idle) {
   tnk__context_t *context = idle->data;
 
   run_deferred(context);
-  if (!tnk__list_empty(&context->deferred))
+  if (has_deferred(context))
     return;
   /* Stopped while closing as well: a look-up may hold us for long, and an
    * active idle handle would make the loop spin meanwhile. */
@@ -283,12 +302,21 @@ void tnk__deferred_init(tnk__deferred_t *call,
   call->fn = fn;
 }
 
-void tnk__defer(tnk__context_t *context, tnk__deferred_t *call) {
+static void queue_call(tnk__context_t *context, tnk__list_t *queue,
+                       tnk__deferred_t *call) {
   if (!tnk__list_empty(&call->link))
     return;
-  tnk__list_append(&context->deferred, &call->link);
+  tnk__list_append(queue, &call->link);
   if (!uv_is_closing((uv_handle_t *)&context->idle))
     uv_idle_start(&context->idle, on_idle);
+}
+
+void tnk__defer(tnk__context_t *context, tnk__deferred_t *call) {
+  queue_call(context, &context->deferred, call);
+}
+
+void tnk__defer_last(tnk__context_t *context, tnk__deferred_t *call) {
+  queue_call(context, &context->last, call);
 }
 
 void tnk__defer_cancel(tnk__deferred_t *call) {
@@ -348,6 +376,7 @@ int tnk__context_init(tnk__context_t *context, uv_loop_t *uv,
   context->pid = (int)getpid();
   context->thread = uv_thread_self();
   tnk__list_init(&context->deferred);
+  tnk__list_init(&context->last);
   tnk__list_init(&context->groups);
   return uv_random(NULL, NULL, &context->random, sizeof(context->random), 0,
                    NULL);

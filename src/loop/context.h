@@ -33,8 +33,10 @@ typedef struct tnk__context {
   tnk_allocator_t alloc; /* the service's copy */
   tnk_logger_t logger;
   uv_timer_t timer; /* fires for the earliest of our timers */
-  uv_idle_t idle;   /* runs while `deferred` is not empty */
+  uv_idle_t idle;   /* runs while one of the two is not empty */
   tnk__list_t deferred;
+  tnk__list_t last;   /* for when `deferred` is empty */
+  int n_put_off;      /* turns in which it was not, in a row */
   tnk__list_t groups; /* promises that wait for others, see promise_group.c */
   void (*fail_groups)(
       struct tnk__context *context); /* set with the first of them */
@@ -95,6 +97,9 @@ void tnk__deferred_init(tnk__deferred_t *call,
                         void (*fn)(tnk__deferred_t *self));
 /* Queue a call; one that is queued already stays where it is. */
 void tnk__defer(tnk__context_t *context, tnk__deferred_t *call);
+/* The same for what gathers the work of others, as one write for many requests:
+ * it runs in the first turn without another call, at most a few turns later. */
+void tnk__defer_last(tnk__context_t *context, tnk__deferred_t *call);
 void tnk__defer_cancel(tnk__deferred_t *call);
 
 /* Monotonic milliseconds: inside of a deferred call those when it first asked,

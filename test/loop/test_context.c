@@ -88,6 +88,44 @@ TEST(what_is_deferred_while_draining_runs_in_the_next_turn) {
   CHECK_STR(seen, "aba");
 }
 
+TEST(what_is_deferred_to_the_last_waits_for_what_the_others_defer) {
+  setup();
+  a.next = &b.call;
+  tnk__defer_last(&context.loop, &c.call);
+  tnk__defer(&context.loop, &a.call);
+  context_turn(&context);
+  CHECK_STR(seen, "a");
+  context_turn(&context);
+  CHECK_STR(seen, "ab");
+  context_turn(&context);
+  CHECK_STR(seen, "abc");
+  CHECK_INT(uv_loop_alive(&context.uv), 0);
+  tnk__defer_last(&context.loop, &c.call);
+  tnk__defer_last(&context.loop, &c.call);
+  context_turn(&context);
+  CHECK_STR(seen, "abcc");
+  tnk__defer_last(&context.loop, &c.call);
+  tnk__defer_cancel(&c.call);
+  context_turn(&context);
+  CHECK_STR(seen, "abcc");
+  context_close(&context);
+}
+
+TEST(what_is_deferred_to_the_last_does_not_wait_for_ever) {
+  setup();
+  a.next = &b.call;
+  b.next = &a.call;
+  tnk__defer(&context.loop, &a.call);
+  tnk__defer_last(&context.loop, &c.call);
+  for (int i = 0; i < 10; i++)
+    context_turn(&context);
+  CHECK_STR(seen, "ababababca");
+  tnk__defer_cancel(&b.call);
+  tnk__defer_last(&context.loop, &c.call);
+  context_close(&context);
+  CHECK_STR(seen, "ababababcac");
+}
+
 TEST(a_cancelled_call_does_not_run_also_while_draining) {
   setup();
   a.drop = &b.call;
