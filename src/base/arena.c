@@ -27,6 +27,10 @@ void tnk__arena_init(tnk__arena_t *arena, const tnk_allocator_t *alloc,
   *arena = (tnk__arena_t){.alloc = alloc, .max = max};
 }
 
+void tnk__arena_expect(tnk__arena_t *arena, size_t size) {
+  arena->first = size < LARGEST_STEP ? size : LARGEST_STEP;
+}
+
 void tnk__arena_deinit(tnk__arena_t *arena) {
   tnk__arena_block_t *block = arena->blocks;
 
@@ -46,17 +50,21 @@ void tnk__arena_deinit_secret(tnk__arena_t *arena) {
   tnk__arena_deinit(arena);
 }
 
+static size_t next_step(const tnk__arena_t *arena) {
+  const size_t first = arena->first > FIRST_BLOCK ? arena->first : FIRST_BLOCK;
+  const size_t step = arena->blocks == NULL ? first : arena->blocks->cap * 2;
+
+  return step < LARGEST_STEP ? step : LARGEST_STEP;
+}
+
 /* A block for at least `size` bytes. A large request gets one of its own and
  * goes behind the current block, whose free room stays in use. */
 static tnk__arena_block_t *add_block(tnk__arena_t *arena, size_t size) {
   const size_t left = arena->max - arena->total;
-  size_t cap = arena->blocks == NULL ? FIRST_BLOCK : arena->blocks->cap * 2;
-  int large;
+  size_t cap = next_step(arena);
+  const int large = size > cap;
   tnk__arena_block_t *block;
 
-  if (cap > LARGEST_STEP)
-    cap = LARGEST_STEP;
-  large = size > cap;
   if (large)
     cap = size;
   /* The ceiling is for what is asked for; the step to it is ours to shorten. */

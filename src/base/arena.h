@@ -16,10 +16,14 @@ typedef struct {
   tnk__arena_block_t *blocks; /* newest first */
   size_t total;               /* bytes asked of the allocator */
   size_t max;                 /* ceiling of total */
+  size_t first;               /* what the first block should hold; 0: little */
 } tnk__arena_t;
 
 void tnk__arena_init(tnk__arena_t *arena, const tnk_allocator_t *alloc,
                      size_t max);
+/* Say before the first piece how much all of them will take, about: one block
+ * is made for that. A claim that is large is believed in part. */
+void tnk__arena_expect(tnk__arena_t *arena, size_t size);
 void tnk__arena_deinit(tnk__arena_t *arena);
 /* The same for one that has held secrets: all of it is wiped. */
 void tnk__arena_deinit_secret(tnk__arena_t *arena);

@@ -80,6 +80,24 @@ TEST(arena_aligns_and_stops_at_its_ceiling) {
   tnk__arena_deinit(&arena);
 }
 
+/* What is expected comes in one block, within the ceiling. */
+TEST(arena_makes_one_block_for_what_is_expected) {
+  tnk__arena_t arena;
+
+  tnk__arena_init(&arena, test_allocator(), 100000);
+  tnk__arena_expect(&arena, 3200);
+  for (int i = 0; i < 200; i++)
+    CHECK(tnk__arena_alloc(&arena, 16) != NULL);
+  CHECK_INT(arena.total, 3200);
+  tnk__arena_deinit(&arena);
+  tnk__arena_init(&arena, test_allocator(), 1000);
+  tnk__arena_expect(&arena, SIZE_MAX);
+  CHECK(tnk__arena_alloc(&arena, 990) != NULL);
+  CHECK(tnk__arena_alloc(&arena, 16) == NULL);
+  CHECK_INT(arena.total, 1000);
+  tnk__arena_deinit(&arena);
+}
+
 /* A ceiling below the size of a block, and the rest before a ceiling. */
 TEST(arena_gives_all_that_its_ceiling_allows) {
   tnk__arena_t arena;

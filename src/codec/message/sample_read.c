@@ -13,6 +13,9 @@
 typedef TinkerPublic__SampleResponse message_t;
 typedef TinkerPublic__SampledSequence sequence_t;
 
+/* What a result takes beside the numbers in it, about. */
+enum { FRAME_SIZE = 640 };
+
 /* Nothing in it counts as nothing sent. */
 static const tnk_topk_t *read_topk(tnk__room_t *room,
                                    const TinkerPublic__TopkLogprobs *message) {
@@ -127,6 +130,9 @@ int tnk__samples_read(tnk_samples_t **out, const tnk_allocator_t *alloc,
 
   *out = NULL;
   tnk__room_init(&room, alloc, n);
+  /* Of protobuf the arrays are copied as they are. */
+  if (is_proto)
+    tnk__arena_expect(&room.arena, n + FRAME_SIZE);
   samples = tnk__room_zeroed(&room, 1, sizeof(*samples));
   if (samples != NULL && is_proto)
     read_protobuf(&room, samples, body, n);
