@@ -6,11 +6,12 @@
 #include "base/alloc.h"
 
 /*
- * Every request takes the same blocks, and what is for its head is given back
- * at once; so a few are kept for the next one. Sizes are rounded up to steps,
- * of which each has a list.
+ * Every request takes the same blocks: what is for its head is given back at
+ * once, the rest when it has its answer, and answers come by the dozen. So some
+ * are kept for the next ones. Sizes are rounded up to steps, of which each has
+ * a list.
  */
-enum { STEP = 16, MAX_KEPT = 4 * 1024 };
+enum { STEP = 16, MAX_KEPT = 12 * 1024 };
 
 /* In front of what is given out, and in its place while it is kept. */
 typedef struct tnk__h2_block {

@@ -30,6 +30,8 @@ void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
   response->status = 0;
   response->is_keep_alive = 0;
   response->n_headers = 0;
+  response->lengths = 0;
+  response->same_lengths = 0;
   /* Twice: joining repeats writes their values once more. */
   tnk__buf_init(&response->text, alloc, 2 * TNK__MAX_RESPONSE_HEAD + 1024);
   tnk__buf_init(&response->index, alloc,
@@ -56,12 +58,19 @@ static tnk__response_header_t *header_at(tnk__response_t *response, size_t i) {
   return (tnk__response_header_t *)(uintptr_t)headers(response) + i;
 }
 
+static uint32_t length_bit(size_t n) {
+  return (uint32_t)1 << (n < 31 ? n : 31);
+}
+
 /* Note where a header stands. Those that have been few move when they are no
  * longer. TNK_OK, TNK_ENOMEM or TNK_ETOOBIG. */
 static int add_header(tnk__response_t *response,
                       const tnk__response_header_t *header) {
   const size_t n = response->n_headers;
+  const uint32_t bit = length_bit(header->value - 1 - header->name);
 
+  response->same_lengths |= response->lengths & bit;
+  response->lengths |= bit;
   if (n < TNK__FEW_HEADERS) {
     response->few[n] = *header;
   } else {
@@ -78,6 +87,8 @@ void tnk__response_clear(tnk__response_t *response) {
   tnk__buf_clear(&response->text);
   tnk__buf_clear(&response->index);
   response->n_headers = 0;
+  response->lengths = 0;
+  response->same_lengths = 0;
 }
 
 static const char *text_at(const tnk__response_t *response, uint32_t offset) {
@@ -89,9 +100,10 @@ static const char *text_at(const tnk__response_t *response, uint32_t offset) {
 static inline int has_name(const tnk__response_t *response,
                            const tnk__response_header_t *header,
                            const char *name, size_t n) {
-  return n < response->text.len - header->name &&
-         response->text.data[header->name + n] == '\0' &&
-         tnk__http_compare_names(text_at(response, header->name), name) == 0;
+  const char *own = text_at(response, header->name);
+
+  return n < response->text.len - header->name && own[n] == '\0' &&
+         (memcmp(own, name, n) == 0 || tnk__http_compare_names(own, name) == 0);
 }
 
 const char *tnk__response_header(const tnk__response_t *response,
@@ -99,7 +111,8 @@ const char *tnk__response_header(const tnk__response_t *response,
   const size_t n_name = strlen(name);
   const tnk__response_header_t *list = headers(response);
 
-  if (response->status == 0 || n_name == 0)
+  if (response->status == 0 || n_name == 0 ||
+      (response->lengths & length_bit(n_name)) == 0)
     return NULL;
   for (size_t i = 0; i < response->n_headers; i++)
     if (has_name(response, &list[i], name, n_name))
@@ -211,7 +224,8 @@ static void join_repeats(tnk__response_t *response, size_t i) {
 int tnk__response_join(tnk__response_t *response) {
   const tnk__response_header_t *list = headers(response);
 
-  for (size_t i = 0; i < response->n_headers; i++)
+  for (size_t i = 0; response->same_lengths != 0 && i < response->n_headers;
+       i++)
     if (*text_at(response, list[i].name) != '\0')
       join_repeats(response, i);
   return response->text.err;

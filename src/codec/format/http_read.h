@@ -22,6 +22,10 @@ typedef struct tnk__response {
   tnk__buf_t text;   /* names and values, each with a NUL */
   /* Where they stand, repeats joined into one: in `few`, or else in `index`. */
   size_t n_headers;
+  /* Bits for the lengths of their names, and for those that came twice: most
+   * of what is asked for is not there, and mostly its length is not either. */
+  uint32_t lengths;
+  uint32_t same_lengths;
   tnk__response_header_t few[TNK__FEW_HEADERS];
   tnk__buf_t index;
   tnk__buf_t body; /* decoded */
