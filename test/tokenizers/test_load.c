@@ -310,3 +310,37 @@ TEST(bos_and_eos_come_from_the_config) {
             TNK_EPROTO);
   CHECK(strstr(error.text, "tokenizer_config.json") != NULL);
 }
+
+/* Vocabularies may have tokens that no merges give. A text that is one is not
+ * that token, however often it was seen, unless the file says so. */
+TEST(a_token_that_no_merges_give_is_no_piece) {
+  static const char merge[] = "[\n\"a\",\n\"r\"\n],\n";
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_error_t error;
+  size_t n;
+  char *text = replace(small_read("gpt2.json", &n), merge, "");
+
+  for (int ignores = 0; ignores < 2; ignores++) {
+    char *own = replace(text, "\"ignore_merges\": false",
+                        ignores ? "\"ignore_merges\": true"
+                                : "\"ignore_merges\": false");
+    tnk_tokenizer_t *tok;
+
+    CHECK_INT(
+        tnk_tokenizer_load_memory(&tok, own, strlen(own), &options, &error),
+        TNK_OK);
+    for (int i = 0; i < 3; i++) {
+      const int32_t parts[] = {tnk_tokenizer_id(tok, "a", 1),
+                               tnk_tokenizer_id(tok, "r", 1)};
+      const int32_t whole = tnk_tokenizer_id(tok, "ar", 2);
+      tnk_tokens_t *tokens = small_encode(tok, "ar", 2, 0);
+
+      CHECK(whole >= 0);
+      small_check_ids(tokens, ignores ? &whole : parts, ignores ? 1 : 2);
+      tnk_tokens_free(tokens);
+    }
+    test_allocator()->free(own, test_allocator()->user);
+    tnk_tokenizer_unref(tok);
+  }
+  test_allocator()->free(text, test_allocator()->user);
+}

@@ -11,7 +11,7 @@
  */
 
 /* Text below this is encoded without a cache: it would not pay. */
-#define CACHE_FROM 4096u
+#define CACHE_FROM 65536u
 
 static int prepare_cache(tnk__encoder_t *encoder, size_t n) {
   tnk__scratch_t *scratch = &encoder->tokens->scratch;
@@ -194,18 +194,22 @@ static int64_t segments(tnk__encoder_t *encoder, const uint8_t *p,
   }
 }
 
-/* A piece as a whole. */
+/* A piece as a whole. Most are a token, which is looked up; without
+ * `ignore_merges` only where merging is known to give it. */
 static int64_t whole(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                      int32_t *out) {
   const tnk_tokenizer_t *tok = encoder->tok;
-  int32_t id = -1;
+  const int32_t id = tnk__vocab_find(&tok->vocab, p, n, 0);
+  int64_t n_ids;
 
-  if (tok->ignore_merges)
-    id = tnk__vocab_find(&tok->vocab, p, n, 0);
-  if (id < 0)
-    return merge(encoder, p, n, out);
-  out[0] = id;
-  return 1;
+  if (id >= 0 && (tok->ignore_merges || tnk__bpe_is_settled(&tok->bpe, id))) {
+    out[0] = id;
+    return 1;
+  }
+  n_ids = merge(encoder, p, n, out);
+  if (n_ids == 1 && out[0] == id)
+    tnk__bpe_settle(&tok->bpe, id);
+  return n_ids;
 }
 
 /* Writing of which a word has few characters of three bytes, and which has no

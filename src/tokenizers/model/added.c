@@ -137,6 +137,11 @@ static size_t bound(const tnk__added_t *added, size_t low, size_t high,
   return low;
 }
 
+static int has_byte(const tnk__added_t *added, size_t i, size_t depth,
+                    unsigned byte) {
+  return added->blob[added->tokens[i].offset + depth] == byte;
+}
+
 /* The longest token at p, or NULL. The range of candidates shrinks with every
  * byte. */
 static const tnk__added_token_t *longest(const tnk__added_t *added,
@@ -149,6 +154,10 @@ static const tnk__added_token_t *longest(const tnk__added_t *added,
       best = &added->tokens[low++];
     if (depth == n)
       break;
+    /* Mostly all that is left goes on alike. */
+    if (low < high && has_byte(added, low, depth, p[depth]) &&
+        has_byte(added, high - 1, depth, p[depth]))
+      continue;
     low = bound(added, low, high, depth, p[depth]);
     high = bound(added, low, high, depth, p[depth] + 1u);
   }

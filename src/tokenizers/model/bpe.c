@@ -24,6 +24,7 @@ void tnk__bpe_deinit(tnk__bpe_t *bpe) {
   tnk__free(bpe->alloc, bpe->byte_pair_rank);
   tnk__free(bpe->alloc, bpe->chars);
   tnk__free(bpe->alloc, bpe->joined);
+  tnk__free(bpe->alloc, bpe->settled);
 }
 
 static uint64_t pair_key(int32_t left, int32_t right) {
@@ -158,8 +159,26 @@ static void trim(tnk__bpe_t *bpe) {
   bpe->pairs = NULL;
 }
 
+/* No token is settled yet. */
+static int make_settled(tnk__bpe_t *bpe) {
+  int32_t last = -1;
+  size_t n;
+
+  for (uint32_t i = 0; i < bpe->n_merges; i++)
+    last = bpe->merged[i] > last ? bpe->merged[i] : last;
+  n = (size_t)(last + 1);
+  bpe->settled =
+      tnk__alloc_array(bpe->alloc, n / 32 + 1, sizeof(*bpe->settled));
+  if (bpe->settled == NULL)
+    return TNK_ENOMEM;
+  for (size_t i = 0; i < n / 32 + 1; i++)
+    atomic_init(&bpe->settled[i], 0);
+  bpe->n_settled = (uint32_t)n;
+  return TNK_OK;
+}
+
 int tnk__bpe_finish(tnk__bpe_t *bpe) {
-  if (make_filter(bpe) < 0 || build_table(bpe) < 0)
+  if (make_filter(bpe) < 0 || build_table(bpe) < 0 || make_settled(bpe) < 0)
     return TNK_ENOMEM;
   trim(bpe);
   bpe->byte_pair_rank = tnk__alloc_array(bpe->alloc, 65536, 4);
@@ -189,6 +208,13 @@ static inline uint32_t get_rank(const tnk__bpe_t *bpe, int32_t left,
 
 uint32_t tnk__bpe_rank(const tnk__bpe_t *bpe, int32_t left, int32_t right) {
   return get_rank(bpe, left, right);
+}
+
+void tnk__bpe_settle(const tnk__bpe_t *bpe, int32_t id) {
+  if ((uint32_t)id < bpe->n_settled)
+    (void)atomic_fetch_or_explicit(&bpe->settled[(uint32_t)id / 32],
+                                   1u << ((uint32_t)id % 32),
+                                   memory_order_relaxed);
 }
 
 /*

@@ -1,6 +1,8 @@
 #ifndef TNK_TOKENIZERS_MODEL_BPE_H
 #define TNK_TOKENIZERS_MODEL_BPE_H
 
+#include <stdatomic.h>
+
 #include "tokenizers/model/vocab.h"
 
 /*
@@ -34,6 +36,10 @@ typedef struct {
   uint32_t *chars;          /* of chars.c: what is known of a character */
   uint32_t *joined;         /* of chars.c: a bit for characters side by side */
   unsigned joined_shift;
+  /* A bit an id: merging the bytes of this token was seen to give it again.
+   * Found out while texts are encoded, by any thread; never taken back. */
+  atomic_uint *settled;
+  uint32_t n_settled; /* all results of merges are below it */
 } tnk__bpe_t;
 
 void tnk__bpe_init(tnk__bpe_t *bpe, const tnk_allocator_t *alloc);
@@ -48,6 +54,17 @@ int tnk__bpe_add_ranked(tnk__bpe_t *bpe, int32_t left, int32_t right,
 int tnk__bpe_finish(tnk__bpe_t *bpe);
 
 uint32_t tnk__bpe_rank(const tnk__bpe_t *bpe, int32_t left, int32_t right);
+
+/* Whether the bytes of a token are known to be merged into just that token; and
+ * note that they are. */
+static inline int tnk__bpe_is_settled(const tnk__bpe_t *bpe, int32_t id) {
+  return (uint32_t)id < bpe->n_settled &&
+         (atomic_load_explicit(&bpe->settled[(uint32_t)id / 32],
+                               memory_order_relaxed) >>
+              ((uint32_t)id % 32) &
+          1u) != 0;
+}
+void tnk__bpe_settle(const tnk__bpe_t *bpe, int32_t id);
 
 /* Memory for merging long pieces, reused from call to call. Its owner, who has
  * the allocator, frees it. */

@@ -39,7 +39,8 @@ typedef struct {
   void (*unload)(tnk_tokenizer_t *tok); /* frees the model */
 } tnk__engine_t;
 
-/* Everything but `refs` is as it is from the end of loading on. */
+/* Everything but `refs` and `bpe.settled` is as it is from the end of loading
+ * on. */
 struct tnk_tokenizer {
   tnk_allocator_t alloc;
   atomic_size_t refs;
