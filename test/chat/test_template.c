@@ -45,6 +45,54 @@ TEST(operators) {
   CHECK_ROWS(rows);
 }
 
+/* The operands of a sum of texts are put together at once, as many as there
+ * are, and anything else where it stands. */
+TEST(sums) {
+  static const row_t rows[] = {
+      {"{{ s + '-' + e + 'b' }}|{{ e + e }}|{{ e + s }}",
+       "Hello World-b||Hello World"},
+      {"{{ '1'+'2'+'3'+'4'+'5'+'6'+'7'+'8'+'9'+'a'+'b'+'c'+'d'+'e'+'f'+'g'+"
+       "'h'+'i' }}",
+       "123456789abcdefghi"},
+      {"{% set x = '1'+'2'+'3'+'4'+'5'+'6'+'7'+'8' %}{% set y = x + '9' %}"
+       "{% set z = x + 'a' + y %}{{ x }} {{ y }} {{ z }}",
+       "12345678 123456789 12345678a123456789"},
+      {"{{ 'a' + ('b' + ('c' + 'd') + 'e') + 'f' }}", "abcdef"},
+      {"{{ (1 + 2) ~ 'a' + 'b' }} {{ (i + 2 + f) }} {{ [1] + l + [2] }}",
+       "3ab 11.5 [1, 3, 1, 2, 2]"},
+      {"{{ '<' + '&' + ('<' | safe) + '>' }} {{ ('<' | safe) + '&' + '<' }}",
+       "&lt;&amp;<&gt; <&amp;&lt;"},
+      {"{% macro m(x) %}[{{ x + '!' }}]{% endmacro %}"
+       "{{ 'a' + m('b' + 'c') + 'd' + m('e') }}",
+       "a[bc!]d[e!]"},
+      {"{{ 'a' + 'b' + 1 }}", NULL},
+      {"{{ 1 + 'a' + 'b' }}", NULL},
+      {"{{ 'a' + none + raise_exception('no') }}", NULL},
+  };
+
+  CHECK_ROWS(rows);
+}
+
+/* Names that texts or dicts have of their own, and those that they have not. */
+TEST(attributes_that_are_methods_of_others) {
+  static const row_t rows[] = {
+      {"{% set x = {'strip': 1, 'lower': 'q', 'keys': 2} %}{{ x.strip }} "
+       "{{ x.lower }} {{ x.keys is mapping }} {{ x['keys'] }}",
+       "1 q False 2"},
+      {"{{ s.strip is defined }} {{ s.items is defined }} "
+       "{{ d.update is defined }} {{ d.a is defined }}",
+       "True False False True"},
+      {"{{ s.lower().upper().strip('H').replace('L', 'x') }}", "ExxO WORxD"},
+      {"{% set x = namespace(strip='n') %}{{ x.strip }}", "n"},
+      {"{{ {'strip': 1}.strip() }}", NULL},
+      {"{{ d.update({}) }}", NULL},
+      {"{{ none.strip() }}", NULL},
+      {"{{ nope.strip() }}", NULL},
+  };
+
+  CHECK_ROWS(rows);
+}
+
 TEST(attributes) {
   static const row_t rows[] = {
       {"{{ d.a }} {{ d['B'] }} {{ d.items() }} {{ d['items'] }}",

@@ -19,25 +19,6 @@ static tnk__value_t call_method(tnk__run_t *run, tnk__value_t self,
 
 const tnk__class_t tnk__class_method = {.name = "method", .call = call_method};
 
-/* Whether a name stands in a list with blanks between; NULL: an empty one. */
-static int is_listed(const char *list, tnk__value_t name) {
-  while (list != NULL) {
-    const char *blank = strchr(list, ' ');
-    const size_t n = blank != NULL ? (size_t)(blank - list) : strlen(list);
-
-    if (n == name.n_text && memcmp(list, name.as.text, n) == 0)
-      return 1;
-    list = blank != NULL ? blank + 1 : NULL;
-  }
-  return 0;
-}
-
-/* Names of Python's own, which all objects have and the sandbox hides. */
-static int is_hidden(tnk__value_t name) {
-  return name.n_text > 4 && memcmp(name.as.text, "__", 2) == 0 &&
-         memcmp(name.as.text + name.n_text - 2, "__", 2) == 0;
-}
-
 /* What getattr() of Python finds. 0: nothing. */
 static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
                     tnk__value_t *out) {
@@ -54,12 +35,12 @@ static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
     *out = tnk__object(TNK__OBJECT_METHOD, method);
     return 1;
   }
-  if (is_hidden(name) || is_listed(class->unsafe, name)) {
+  if (tnk__is_hidden(name) || tnk__is_listed(class->unsafe, name)) {
     *out = tnk__undefined(name);
     out->spare = TNK__IS_UNSAFE;
     return 1;
   }
-  if (is_listed(class->lacking, name)) {
+  if (tnk__is_listed(class->lacking, name)) {
     *out = tnk__fail(run, TNK_EUNSUPPORTED,
                      "there is no attribute \"%.*s\" of \"%s\" here",
                      (int)name.n_text, name.as.text, class->name);
@@ -78,12 +59,9 @@ static int own_item(tnk__value_t of, tnk__value_t key, tnk__value_t *out) {
   int64_t at;
   int64_t n;
 
-  if (of.kind == TNK__VALUE_DICT) {
-    if (!tnk__value_is_hashable(key) || !tnk__value_has(of, key))
-      return 0;
-    *out = tnk__value_find(of, key);
-    return 1;
-  }
+  if (of.kind == TNK__VALUE_DICT)
+    return (key.kind == TNK__VALUE_TEXT || tnk__value_is_hashable(key)) &&
+           tnk__value_look_up(of, key, out);
   if (!tnk__value_whole(key, &at))
     return 0;
   if (of.kind != TNK__VALUE_TEXT && of.kind != TNK__VALUE_LIST &&
@@ -108,7 +86,7 @@ tnk__value_t tnk__getattr(tnk__run_t *run, tnk__value_t of, tnk__value_t name) {
   tnk__value_t out;
 
   if (run->err != TNK_OK ||
-      (!is_hidden(name) && tnk__refuse_undefined(run, of)))
+      (!tnk__is_hidden(name) && tnk__refuse_undefined(run, of)))
     return tnk__value_undefined();
   if (own_attr(run, of, name, &out) || own_item(of, name, &out))
     return out;

@@ -154,9 +154,30 @@ tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,
   return class->call(run, callee, args);
 }
 
+/* What is called. A method of a text is not made into a value for that: its
+ * text is, and *known is what is to be done with it. */
+static tnk__value_t eval_callee(tnk__run_t *run, const tnk__node_t *node,
+                                const tnk__builtin_t **known) {
+  tnk__value_t of;
+
+  if (node->kind != TNK__NODE_GETATTR || node->known == NULL)
+    return tnk__eval(run, node);
+  if (!tnk__charge(run, 1) || !tnk__enter(run, 1))
+    return tnk__value_undefined();
+  run->line = node->line;
+  of = tnk__eval(run, node->a);
+  if (of.kind == TNK__VALUE_TEXT)
+    *known = node->known;
+  else
+    of = tnk__getattr(run, of, node->value);
+  run->depth--;
+  return of;
+}
+
 tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
                             tnk__value_t caller) {
-  const tnk__value_t callee = tnk__eval(run, node->a);
+  const tnk__builtin_t *known = NULL;
+  const tnk__value_t callee = eval_callee(run, node->a, &known);
   tnk__value_t result = tnk__value_undefined();
   call_t *call;
 
@@ -165,7 +186,8 @@ tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
   call = take_call(run);
   if (gather(run, node, caller, call)) {
     run->line = node->line;
-    result = tnk__call(run, callee, &call->args);
+    result = known != NULL ? tnk__builtin_call(run, known, callee, &call->args)
+                           : tnk__call(run, callee, &call->args);
     run->line = node->line;
   }
   give_call(run, call);
@@ -232,31 +254,90 @@ static tnk__value_t eval_dict(tnk__run_t *run, const tnk__node_t *node) {
   return dict;
 }
 
-static tnk__value_t eval_concat(tnk__run_t *run, const tnk__node_t *node) {
-  const tnk__value_t *parts;
-  const tnk__value_t list = eval_list(run, node);
+/* Texts one behind the other, in the room of the first. */
+static tnk__value_t join(tnk__run_t *run, const tnk__value_t *parts,
+                         size_t n_parts) {
   size_t n = 0;
   char *joined;
 
-  if (!tnk__is_fine(run))
-    return tnk__value_undefined();
-  for (size_t i = 0; i < list.as.list->n; i++) {
-    list.as.list->items[i] = tnk__text_of(run, list.as.list->items[i]);
-    n += list.as.list->items[i].n_text;
-  }
-  if (!tnk__is_fine(run))
-    return tnk__value_undefined();
-  parts = list.as.list->items;
+  for (size_t i = 0; i < n_parts; i++)
+    n += parts[i].n_text;
   if (n > UINT32_MAX)
     return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
   joined = tnk__text_room(run, parts[0], n - parts[0].n_text);
   if (joined == NULL)
     return tnk__value_undefined();
   n = parts[0].n_text;
-  for (size_t i = 1; i < list.as.list->n; n += parts[i++].n_text)
+  for (size_t i = 1; i < n_parts; n += parts[i++].n_text)
     if (parts[i].n_text > 0)
       memcpy(joined + n, parts[i].as.text, parts[i].n_text);
   return tnk__value_text(joined, n);
+}
+
+static tnk__value_t eval_concat(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t list = eval_list(run, node);
+
+  if (!tnk__is_fine(run))
+    return tnk__value_undefined();
+  for (size_t i = 0; i < list.as.list->n; i++)
+    list.as.list->items[i] = tnk__text_of(run, list.as.list->items[i]);
+  if (!tnk__is_fine(run))
+    return tnk__value_undefined();
+  return join(run, list.as.list->items, list.as.list->n);
+}
+
+/* ---- Sums ---- */
+
+static int is_plain_text(tnk__value_t value) {
+  return value.kind == TNK__VALUE_TEXT && !value.is_markup;
+}
+
+/* Add to the operands of a sum, which are several only while all of them are
+ * texts: those are put together once, at the end. */
+static void add_operand(tnk__run_t *run, call_t *sum, tnk__value_t value) {
+  tnk__value_t *items = sum->items;
+  size_t *n = &sum->args.n;
+
+  if (*n == FEW || (*n > 1 && !is_plain_text(value))) {
+    items[0] = join(run, items, *n);
+    *n = 1;
+  }
+  if (*n == 0 || (is_plain_text(items[0]) && is_plain_text(value)))
+    items[(*n)++] = value;
+  else
+    items[0] = tnk__binary(run, TNK__OP_ADD, items[0], value);
+}
+
+/* The operands of a + b + c ..., from the left. */
+static void add_operands(tnk__run_t *run, const tnk__node_t *node,
+                         call_t *sum) {
+  if (node->a->kind != TNK__NODE_BINARY || node->a->op != TNK__OP_ADD) {
+    add_operand(run, sum, tnk__eval(run, node->a));
+  } else if (tnk__charge(run, 1) && tnk__enter(run, 1)) {
+    run->line = node->a->line;
+    add_operands(run, node->a, sum);
+    run->depth--;
+  }
+  add_operand(run, sum, tnk__eval(run, node->b));
+}
+
+/* A sum, the operands of which go to the output one by one if `prints`. */
+static tnk__value_t eval_sum(tnk__run_t *run, const tnk__node_t *node,
+                             int prints) {
+  call_t *sum = take_call(run);
+  tnk__value_t value;
+
+  if (sum == NULL)
+    return tnk__value_undefined();
+  sum->args.n = 0;
+  add_operands(run, node, sum);
+  value = sum->items[0];
+  for (size_t i = 0; prints && i < sum->args.n; i++)
+    tnk__print(run, run->out, sum->items[i]);
+  if (!prints && sum->args.n > 1)
+    value = join(run, sum->items, sum->args.n);
+  give_call(run, sum);
+  return value;
 }
 
 static tnk__value_t eval_compare(tnk__run_t *run, const tnk__node_t *node) {
@@ -315,6 +396,8 @@ static tnk__value_t eval_plain(tnk__run_t *run, const tnk__node_t *node) {
     return tnk__negate(run, tnk__eval(run, node->a),
                        node->kind == TNK__NODE_NEG);
   case TNK__NODE_BINARY:
+    if (node->op == TNK__OP_ADD)
+      return eval_sum(run, node, 0);
     left = tnk__eval(run, node->a);
     return tnk__binary(run, (tnk__op_t)node->op, left, tnk__eval(run, node->b));
   case TNK__NODE_CONCAT:
@@ -335,6 +418,18 @@ static tnk__value_t eval_plain(tnk__run_t *run, const tnk__node_t *node) {
   }
 }
 
+static tnk__value_t eval_getattr(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t of = tnk__eval(run, node->a);
+  tnk__value_t value;
+
+  /* Nearly all of them are members of messages. */
+  if (!node->flag || of.kind != TNK__VALUE_DICT || run->err != TNK_OK)
+    return tnk__getattr(run, of, node->value);
+  return tnk__value_look_up(of, node->value, &value)
+             ? value
+             : tnk__undefined(node->value);
+}
+
 tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node) {
   tnk__value_t value;
 
@@ -349,7 +444,7 @@ tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node) {
     return tnk__value_undefined();
   switch (node->kind) {
   case TNK__NODE_GETATTR:
-    value = tnk__getattr(run, tnk__eval(run, node->a), node->value);
+    value = eval_getattr(run, node);
     break;
   case TNK__NODE_GETITEM:
     value = eval_getitem(run, node);
@@ -368,4 +463,14 @@ tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node) {
   }
   run->depth--;
   return value;
+}
+
+void tnk__eval_print(tnk__run_t *run, const tnk__node_t *node) {
+  if (node->kind != TNK__NODE_BINARY || node->op != TNK__OP_ADD) {
+    tnk__print(run, run->out, tnk__eval(run, node));
+  } else if (tnk__charge(run, 1) && tnk__enter(run, 1)) {
+    run->line = node->line;
+    (void)eval_sum(run, node, 1);
+    run->depth--;
+  }
 }

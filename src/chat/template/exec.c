@@ -4,7 +4,7 @@
 
 static void exec_output(tnk__run_t *run, const tnk__node_t *node) {
   for (uint32_t i = 0; i < node->list.n && run->err == TNK_OK; i++)
-    tnk__print(run, run->out, tnk__eval(run, node->list.items[i]));
+    tnk__eval_print(run, node->list.items[i]);
 }
 
 static int is_true(tnk__run_t *run, const tnk__node_t *test) {

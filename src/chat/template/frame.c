@@ -29,9 +29,10 @@ const tnk__class_t tnk__class_function = {.name = "function",
 /* The value of a name that the template does not set. */
 static tnk__value_t resolve(tnk__run_t *run, tnk__value_t name) {
   const tnk__builtin_t *known;
+  tnk__value_t value;
 
-  if (tnk__value_has(run->variables, name))
-    return tnk__value_find(run->variables, name);
+  if (tnk__value_look_up(run->variables, name, &value))
+    return value;
   known = tnk__builtin_find(run->tables->globals, name);
   if (known == NULL)
     return tnk__missing();

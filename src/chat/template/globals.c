@@ -91,9 +91,8 @@ static int namespace_attr(tnk__run_t *run, tnk__value_t self, tnk__value_t name,
   const tnk__value_t dict = {.kind = TNK__VALUE_DICT, .as.dict = self.as.dict};
 
   (void)run;
-  if (!tnk__value_has(dict, name))
+  if (!tnk__value_look_up(dict, name, out))
     return 0;
-  *out = tnk__value_find(dict, name);
   if (name.n_text > 0 && name.as.text[0] == '_') {
     *out = tnk__undefined(name);
     out->spare = TNK__IS_UNSAFE;

@@ -80,6 +80,14 @@ typedef struct {
                 int depth);
 } tnk__class_t;
 
+/* Whether a name stands in a list with blanks between; NULL: an empty one. */
+int tnk__is_listed(const char *list, tnk__value_t name);
+/* Names of Python's own, which all objects have and the sandbox hides. */
+int tnk__is_hidden(tnk__value_t name);
+/* Whether there may be something of that name in all values of a type, before
+ * its items and its `attr` are looked at. */
+int tnk__class_has(const tnk__class_t *class, tnk__value_t name);
+
 /*
  * All that a template finds by name, and the types of its values. The parser
  * and a run are handed one, so that files below need not know those above.

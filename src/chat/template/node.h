@@ -24,7 +24,8 @@ typedef enum {
   TNK__NODE_COMPARE,     /* a; list of OPERAND */
   TNK__NODE_OPERAND,     /* op, a */
   TNK__NODE_COND,        /* a: test, b: then, c: else or NULL */
-  TNK__NODE_GETATTR,     /* a, value: the name */
+  TNK__NODE_GETATTR,     /* a, value: the name; flag: in dicts it can but be a
+                            member; known: the method of texts, or NULL */
   TNK__NODE_GETITEM,     /* a, b */
   TNK__NODE_SLICE,       /* a, b, c, each may be NULL */
   TNK__NODE_CALL,        /* a; list, more: KEYWORDs, b: *args, c: **kwargs */
@@ -115,9 +116,9 @@ struct tnk__node {
   uint32_t line;
   tnk__value_t value;
   tnk__node_t *a, *b, *c;
+  tnk__ref_t ref; /* of NAME */
   tnk__nodes_t list, more, body, other;
-  tnk__ref_t ref;                   /* of NAME */
-  const struct tnk__builtin *known; /* of FILTER and TEST */
+  const struct tnk__builtin *known; /* of FILTER, TEST and GETATTR */
   tnk__scope_t *scope;              /* of what has a body of its own */
   tnk__scope_t *second;             /* of FOR: of its `other` */
   tnk__scope_t *third;              /* of FOR: of its test */

@@ -278,6 +278,16 @@ tnk__value_t tnk__negate(tnk__run_t *run, tnk__value_t value, int is_minus) {
   return tnk__value_int(is_minus ? -number : number);
 }
 
+/* Whether two texts are the same, or are not: most of what templates ask. */
+static int compare_texts(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
+                         tnk__value_t b) {
+  const uint32_t n = a.n_text < b.n_text ? a.n_text : b.n_text;
+
+  return tnk__charge(run, 1 + n / 64) &&
+         (a.n_text == b.n_text && (n == 0 || memcmp(a.as.text, b.as.text, n) ==
+                                                 0)) == (op == TNK__OP_EQ);
+}
+
 int tnk__compare(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
                  tnk__value_t b) {
   int order = 0;
@@ -286,6 +296,9 @@ int tnk__compare(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
     return 0;
   if (op == TNK__OP_IN || op == TNK__OP_NOTIN)
     return tnk__contains(run, b, a) == (op == TNK__OP_IN);
+  if (a.kind == TNK__VALUE_TEXT && b.kind == TNK__VALUE_TEXT &&
+      (op == TNK__OP_EQ || op == TNK__OP_NE))
+    return compare_texts(run, op, a, b);
   if (!tnk__charge_equal(run, a, b))
     return 0;
   if (op == TNK__OP_EQ || op == TNK__OP_NE)

@@ -335,6 +335,7 @@ static tnk__node_t *parse_brackets(tnk__parser_t *p, tnk__node_t *node,
 
 static tnk__node_t *parse_point(tnk__parser_t *p, tnk__node_t *node,
                                 uint32_t line) {
+  const tnk__class_t *values = p->tables->values;
   tnk__node_t *key;
 
   if (p->at->kind == TNK__TOKEN_WHOLE) {
@@ -346,10 +347,14 @@ static tnk__node_t *parse_point(tnk__parser_t *p, tnk__node_t *node,
   node = tnk__parse_make(p, TNK__NODE_GETATTR, line, node, NULL);
   if (node == NULL)
     return NULL;
-  if (p->at->kind != TNK__TOKEN_NAME)
+  if (p->at->kind != TNK__TOKEN_NAME) {
     unexpected(p, "a name or number");
-  else
-    node->value = (p->at++)->value;
+    return node;
+  }
+  node->value = (p->at++)->value;
+  node->flag = !tnk__class_has(&values[TNK__VALUE_DICT], node->value);
+  node->known =
+      tnk__builtin_among(values[TNK__VALUE_TEXT].methods, node->value);
   return node;
 }
 

@@ -44,22 +44,14 @@ int tnk__is_fine(tnk__run_t *run) {
   return run->err == TNK_OK;
 }
 
-int tnk__enter(tnk__run_t *run, unsigned levels) {
-  if (run->depth + levels > run->env.max_depth) {
-    tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
-    return 0;
-  }
-  run->depth += levels;
-  return 1;
+int tnk__is_too_deep(tnk__run_t *run) {
+  tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
+  return 0;
 }
 
-int tnk__charge(tnk__run_t *run, uint64_t n) {
-  if (n > run->env.max_steps - run->n_steps) {
-    tnk__fail(run, TNK_ETOOBIG, "more steps than are allowed");
-    return 0;
-  }
-  run->n_steps += n;
-  return run->err == TNK_OK;
+int tnk__is_too_much(tnk__run_t *run) {
+  tnk__fail(run, TNK_ETOOBIG, "more steps than are allowed");
+  return 0;
 }
 
 /* How many values there are in one, those that stand in several places counted
@@ -123,14 +115,6 @@ tnk__value_t tnk__object(tnk__object_kind_t kind, void *object) {
 
 int tnk__is_object(tnk__value_t value, tnk__object_kind_t kind) {
   return value.kind == TNK__VALUE_OBJECT && value.spare == kind;
-}
-
-tnk__value_t tnk__missing(void) {
-  return (tnk__value_t){.kind = TNK__VALUE_UNDEFINED, .spare = TNK__IS_MISSING};
-}
-
-int tnk__is_given(tnk__value_t value) {
-  return value.kind != TNK__VALUE_UNDEFINED || value.spare != TNK__IS_MISSING;
 }
 
 tnk__value_t tnk__undefined(tnk__value_t name) {

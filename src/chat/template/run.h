@@ -4,6 +4,7 @@
 #include "chat/template/library.h"
 #include "chat/template/node.h"
 #include "chat/template/template.h"
+#include "tnk/error.h"
 
 /*
  * A template while it is rendered. A failure is kept in `err`; after it
@@ -95,12 +96,25 @@ __attribute__((format(printf, 3, 4)))
 #endif
 tnk__value_t
 tnk__fail(tnk__run_t *run, int code, const char *format, ...);
+/* Tell that a limit is reached. Both return 0. */
+int tnk__is_too_deep(tnk__run_t *run);
+int tnk__is_too_much(tnk__run_t *run);
 /* Go levels deeper, which is as much of the stack as so many nodes take; 0:
  * that is too deep, and told. Only after a 1 they are to be given back, from
  * `depth`. */
-int tnk__enter(tnk__run_t *run, unsigned levels);
+static inline int tnk__enter(tnk__run_t *run, unsigned levels) {
+  if (run->depth + levels > run->env.max_depth)
+    return tnk__is_too_deep(run);
+  run->depth += levels;
+  return 1;
+}
 /* Count work: 1: go on; 0: the limit is reached. */
-int tnk__charge(tnk__run_t *run, uint64_t n);
+static inline int tnk__charge(tnk__run_t *run, uint64_t n) {
+  if (n > run->env.max_steps - run->n_steps)
+    return tnk__is_too_much(run);
+  run->n_steps += n;
+  return run->err == TNK_OK;
+}
 /* Count the work of comparing two values: what one of them holds, as often as
  * it holds it. The same return. */
 int tnk__charge_equal(tnk__run_t *run, tnk__value_t a, tnk__value_t b);
@@ -113,8 +127,12 @@ int tnk__can_be_key(tnk__run_t *run, tnk__value_t value);
 int tnk__is_fine(tnk__run_t *run);
 tnk__value_t tnk__object(tnk__object_kind_t kind, void *object);
 int tnk__is_object(tnk__value_t value, tnk__object_kind_t kind);
-tnk__value_t tnk__missing(void);
-int tnk__is_given(tnk__value_t value);
+static inline tnk__value_t tnk__missing(void) {
+  return (tnk__value_t){.kind = TNK__VALUE_UNDEFINED, .spare = TNK__IS_MISSING};
+}
+static inline int tnk__is_given(tnk__value_t value) {
+  return value.kind != TNK__VALUE_UNDEFINED || value.spare != TNK__IS_MISSING;
+}
 /* The type of a value; never NULL. */
 const tnk__class_t *tnk__class_of(const tnk__run_t *run, tnk__value_t value);
 /* "must be a text" and the like, about an argument. */
@@ -199,6 +217,8 @@ tnk__value_t tnk__percent(tnk__run_t *run, tnk__value_t format,
 /* ---- eval.c ---- */
 
 tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node);
+/* The same, for the output. */
+void tnk__eval_print(tnk__run_t *run, const tnk__node_t *node);
 tnk__value_t tnk__eval_filter(tnk__run_t *run, const tnk__node_t *node,
                               tnk__value_t input);
 /* `caller` is handed on where it is given. */

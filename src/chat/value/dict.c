@@ -186,14 +186,23 @@ void tnk__value_set(tnk__heap_t *heap, tnk__value_t dict, const char *key,
                    value);
 }
 
-tnk__value_t tnk__value_find(tnk__value_t dict, tnk__value_t key) {
+int tnk__value_look_up(tnk__value_t dict, tnk__value_t key, tnk__value_t *out) {
   size_t place;
 
   if (dict.kind != TNK__VALUE_DICT)
-    return tnk__value_undefined();
+    return 0;
   place = find_place(dict.as.dict, key);
-  return place < dict.as.dict->n ? dict.as.dict->entries[place].value
-                                 : tnk__value_undefined();
+  if (place == dict.as.dict->n)
+    return 0;
+  *out = dict.as.dict->entries[place].value;
+  return 1;
+}
+
+tnk__value_t tnk__value_find(tnk__value_t dict, tnk__value_t key) {
+  tnk__value_t value = tnk__value_undefined();
+
+  (void)tnk__value_look_up(dict, key, &value);
+  return value;
 }
 
 int tnk__value_has(tnk__value_t dict, tnk__value_t key) {

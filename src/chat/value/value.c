@@ -110,11 +110,6 @@ void tnk__value_append(tnk__heap_t *heap, tnk__value_t list,
   l->items[l->n++] = item;
 }
 
-int tnk__value_is(tnk__value_t value, const char *text) {
-  return value.kind == TNK__VALUE_TEXT && value.n_text == strlen(text) &&
-         memcmp(value.as.text, text, value.n_text) == 0;
-}
-
 uint32_t tnk__value_char(const char **at) {
   const unsigned char *p = (const unsigned char *)*at;
 

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -105,8 +106,15 @@ tnk__value_t tnk__value_get(tnk__value_t dict, const char *key);
 tnk__value_t tnk__value_find(tnk__value_t dict, tnk__value_t key);
 /* Whether there is such a member, whatever its value. */
 int tnk__value_has(tnk__value_t dict, tnk__value_t key);
+/* Both at once: *out is left alone where there is none. */
+int tnk__value_look_up(tnk__value_t dict, tnk__value_t key, tnk__value_t *out);
 /* Whether it is a text with these bytes. */
-int tnk__value_is(tnk__value_t value, const char *text);
+static inline int tnk__value_is(tnk__value_t value, const char *text) {
+  const size_t n = strlen(text);
+
+  return value.kind == TNK__VALUE_TEXT && value.n_text == n &&
+         memcmp(value.as.text, text, n) == 0;
+}
 /* Whether it can be the key of a dict. */
 int tnk__value_is_hashable(tnk__value_t value);
 /* As Python's bool() and == see them. Objects are true, and equal to
