@@ -198,22 +198,42 @@ int tnk_chat_write(const tnk_chat_t *chat, tnk_chat_shape_t shape, char **json,
   return tnk__chat_end(error, err, &why);
 }
 
-/* The variables without one of them. */
-static tnk__value_t without(tnk__heap_t *heap, tnk__value_t dict,
-                            const char *name) {
-  tnk__value_t left = tnk__value_dict(heap);
+/* Leave a variable out. A dict gives back no member: it is made anew. */
+static void drop_variable(tnk_chat_t *chat, tnk__value_t name) {
+  const tnk__value_dict_t *dict = chat->variables.as.dict;
+  tnk__value_t left;
 
-  for (size_t i = 0; i < dict.as.dict->n; i++)
-    if (!tnk__value_is(dict.as.dict->entries[i].key, name))
-      tnk__value_put(heap, left, dict.as.dict->entries[i].key,
-                     dict.as.dict->entries[i].value);
-  return left;
+  if (!tnk__value_has(chat->variables, name))
+    return;
+  left = tnk__value_dict(&chat->heap);
+  for (size_t i = 0; i < dict->n; i++)
+    if (!tnk__value_equal(dict->entries[i].key, name))
+      tnk__value_put(&chat->heap, left, dict->entries[i].key,
+                     dict->entries[i].value);
+  if (chat->heap.err == TNK_OK)
+    chat->variables = left;
+}
+
+/* In place: nobody else sees the variables between two calls. */
+static int set_variable(tnk_chat_t *chat, tnk__value_t name, const char *json,
+                        tnk__why_t *why) {
+  tnk__value_t value;
+  const int err =
+      tnk__value_from_json(&chat->heap, json, strlen(json), &value);
+
+  if (err == TNK_EINVAL)
+    return tnk__why(why, err, 0, "the value of \"%.64s\" is not JSON",
+                    name.as.text);
+  if (err == TNK_OK && !tnk__value_has(chat->variables, name))
+    name = tnk__value_copy_text(&chat->heap, name.as.text, name.n_text);
+  if (err == TNK_OK && chat->heap.err == TNK_OK)
+    tnk__value_put(&chat->heap, chat->variables, name, value);
+  return err;
 }
 
 int tnk_chat_set(tnk_chat_t *chat, const char *name, const char *json,
                  tnk_chat_error_t *error) {
   tnk__why_t why = {0};
-  tnk__value_t changed, value;
   int err = TNK_OK;
 
   if (chat == NULL || name == NULL || name[0] == '\0' ||
@@ -227,18 +247,10 @@ int tnk_chat_set(tnk_chat_t *chat, const char *name, const char *json,
     err = tnk__why(&why, TNK_EINVAL, 0, "the value is not UTF-8");
   if (err != TNK_OK)
     return tnk__chat_end(error, err, &why);
-  changed = without(&chat->heap, chat->variables, name);
-  if (json != NULL) {
-    err = tnk__value_from_json(&chat->heap, json, strlen(json), &value);
-    if (err == TNK_EINVAL)
-      (void)tnk__why(&why, err, 0, "the value of \"%.64s\" is not JSON", name);
-    if (err == TNK_OK)
-      tnk__value_put(&chat->heap, changed,
-                     tnk__value_copy_text(&chat->heap, name, strlen(name)),
-                     value);
-  }
-  if (err == TNK_OK && chat->heap.err == TNK_OK)
-    chat->variables = changed;
+  if (json == NULL)
+    drop_variable(chat, tnk__value_text(name, strlen(name)));
+  else
+    err = set_variable(chat, tnk__value_text(name, strlen(name)), json, &why);
   err = restore(chat, tnk_chat_count(chat), err, &why);
   return tnk__chat_end(error, err, &why);
 }

@@ -213,6 +213,34 @@ TEST(variables_are_set_and_taken_back) {
   tnk_chat_free(chat);
 }
 
+/* One that is set again takes no room beside its value, however many there
+ * are. */
+TEST(variables_are_set_in_their_place) {
+  tnk_chat_t *chat = toy_chat(one);
+  tnk_chat_template_t *of = toy_open("{{ v0 }},{{ v7 }},{{ v499 }}");
+  char name[16], value[16];
+  size_t n_bytes;
+
+  for (int i = 0; i < 500; i++) {
+    (void)snprintf(name, sizeof(name), "v%d", i);
+    CHECK_INT(tnk_chat_set(chat, name, "0", NULL), TNK_OK);
+  }
+  n_bytes = test_alloc_bytes();
+  for (int i = 0; i <= 500; i++) {
+    (void)snprintf(value, sizeof(value), "%d", i);
+    CHECK_INT(tnk_chat_set(chat, "v7", value, NULL), TNK_OK);
+  }
+  CHECK(test_alloc_bytes() - n_bytes < 100000);
+  expect_text(of, chat, "0,500,0");
+  CHECK_INT(tnk_chat_set(chat, "v7", "[", NULL), TNK_EINVAL);
+  expect_text(of, chat, "0,500,0");
+  CHECK_INT(tnk_chat_set(chat, "v7", NULL, NULL), TNK_OK);
+  CHECK_INT(tnk_chat_set(chat, "v7", NULL, NULL), TNK_OK);
+  expect_text(of, chat, "0,,0");
+  tnk_chat_template_unref(of);
+  tnk_chat_free(chat);
+}
+
 TEST(what_is_read_wrong_leaves_the_conversation_as_it_was) {
   static const char *const bad[] = {"{",
                                     "7",
