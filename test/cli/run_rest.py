@@ -135,6 +135,10 @@ def S_6_checkpoints_are_deleted(local, run, paths):
     check(got.returncode == 1 and said["deleted_count"] == 1 and
           [f["tinker_path"] for f in said["failed"]] == ["tinker://x/weights/none"],
           "a failure is told, and leaves the others to go on", got)
+    for gone in (["tinker://x/weights/none"], ["tinker://x/weights/none", "tinker://x/weights/no"]):
+        got = local("checkpoint", "delete", "-y", *gone, "--json")
+        check(got.returncode == 4 and json.loads(got.stdout)["deleted_count"] == 0,
+              f"the service has none of them: {gone}", got)
     for wrong in ([], ["--run-id", run, paths[2]], ["--type", "sampler", paths[2]],
                   ["--before", "2026-01-01", paths[2]], [paths[2], "no-path"],
                   [paths[2], "tinker://a/b"], [paths[2], "tinker://a?/weights/x"],

@@ -1,7 +1,7 @@
 /*
  * tnk checkpoint delete. Everything is checked, and confirmed, before the first
  * request that deletes; one that fails leaves the others to go on, and the exit
- * status tells that there was one.
+ * status tells that there was one, or why none was deleted.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,6 +32,7 @@ typedef struct {
   int64_t size_bytes; /* -1: unknown */
   int64_t time_us;    /* 0: unknown */
   char *failure;      /* why it was not deleted; NULL: it was */
+  int status;         /* the exit status that goes with it */
 } target_t;
 
 typedef struct {
@@ -64,7 +65,7 @@ static int add(work_t *work, const char *path, int64_t size, int64_t time_us) {
   if (more == NULL)
     return -1;
   work->targets = more;
-  more[work->n] = (target_t){copy_text(path), size, time_us, NULL};
+  more[work->n] = (target_t){copy_text(path), size, time_us, NULL, CLI_EXIT_OK};
   return more[work->n].path != NULL ? (work->n++, 0) : -1;
 }
 
@@ -161,6 +162,7 @@ static void take_outcome(work_t *work, size_t i, tnk_promise_t *promise) {
     work->n_deleted++;
   } else {
     work->n_failed++;
+    work->targets[i].status = cli_exit_of(err);
     work->targets[i].failure = copy_text(tnk_promise_text(promise));
   }
   tnk_promise_unref(promise);
@@ -205,6 +207,14 @@ static int put_json(const work_t *work) {
   return cli_json_end(&json, work->ask->cli);
 }
 
+/* Of one or more that were not deleted: why, if it is the same for all. */
+static int status_of_failures(const work_t *work) {
+  for (size_t i = 0; i < work->n; i++)
+    if (work->targets[i].status != work->targets[0].status)
+      return CLI_EXIT_FAILED;
+  return work->targets[0].status;
+}
+
 static int report(const work_t *work) {
   const cli_t *cli = work->ask->cli;
   int status = CLI_EXIT_OK;
@@ -218,7 +228,7 @@ static int report(const work_t *work) {
     if (work->targets[i].failure != NULL)
       cli_warn(cli, "not deleted: %s: %s", work->targets[i].path,
                work->targets[i].failure);
-  return work->n_failed > 0 ? CLI_EXIT_FAILED : status;
+  return work->n_failed > 0 ? status_of_failures(work) : status;
 }
 
 static int run_all(work_t *work) {
@@ -320,7 +330,8 @@ const cli_command_t cli_checkpoint_delete = {
     .words = "[PATH]...",
     .max_words = SIZE_MAX,
     .options = options,
-    .failed = "Some were not deleted, or none was; which and why is told.",
+    .failed = "Some were not deleted, or none was for several reasons; which "
+              "and why is told. A reason that all share has its own status.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check,
     .run = run_delete,
