@@ -91,6 +91,13 @@ def refused(local):
     got = local("sample", "--model", "nobody/nothing", "a", env={"HF_HUB_OFFLINE": "1"})
     check(got.returncode in (4, 6) and "--tokenizer" in got.stderr,
           "a tokenizer that there is not", got)
+    # Nobody listens there: it is not the service that is not reached.
+    for hub, status in (("http://127.0.0.1:9", 5), ("nonsense", None)):
+        got = local("sample", "--model", "nobody/nothing", "a", "--json", env={"HF_ENDPOINT": hub})
+        error = json.loads(got.stdout)["error"]
+        check(error["code"] == "tokenizer" and "the tokenizer of nobody/nothing" in error["message"] and
+              got.returncode == error["exit_status"] and status in (None, got.returncode),
+              f"the hub {hub}", got)
     got = local("sample", "--model", "nobody/nothing", "--tokenizer", "/nowhere", "a")
     check(got.returncode == 6 and "/nowhere" in got.stderr, "nor as a file", got)
 

@@ -15,8 +15,10 @@ static const row_t rows[] = {
     {CLI_EXIT_USAGE, "The command line is wrong; nothing was done."},
     {CLI_EXIT_AUTH, "No credential, or it was rejected, or is not allowed to "
                     "do this."},
-    {CLI_EXIT_NOT_FOUND, "The service has no such thing."},
-    {CLI_EXIT_NETWORK, "The service was not reached, or not in time."},
+    {CLI_EXIT_NOT_FOUND, "The service, or the hub of models, has no such "
+                         "thing."},
+    {CLI_EXIT_NETWORK, "The service, or the hub of models, was not reached, or "
+                       "not in time."},
     {CLI_EXIT_FILE, "A file, the input or the output could not be read or "
                     "written."},
     {CLI_EXIT_INTERRUPT, "Ended by Ctrl-C (SIGINT)."},

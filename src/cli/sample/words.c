@@ -26,11 +26,9 @@ int cli_words_open(cli_words_t *words, const cli_t *cli,
       cli_tokenizer_open(cli, &wanted, &status, why, sizeof(why));
   if (words->tokenizer != NULL)
     return CLI_EXIT_OK;
-  return cli_report(cli,
-                    &(cli_problem_t){.status = status,
-                                     .message = why,
-                                     .hint = "--tokenizer names a file with "
-                                             "the model's tokenizer."});
+  return cli_tokenizer_failed(
+      cli, &wanted, status, why,
+      "--tokenizer names a file with the model's tokenizer.");
 }
 
 void cli_words_close(cli_words_t *words) {

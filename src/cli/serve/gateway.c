@@ -234,7 +234,7 @@ static int open_words(work_t *work) {
     work->tokenizer =
         cli_tokenizer_open(work->cli, &which, &status, why, sizeof(why));
     if (work->tokenizer == NULL)
-      return cli_fail(work->cli, status, "%s", why);
+      return cli_tokenizer_failed(work->cli, &which, status, why, NULL);
   }
   if (args.template == NULL ? is_bytes : strcmp(args.template, "plain") == 0)
     return CLI_EXIT_OK;

@@ -334,7 +334,8 @@ static int open_all(work_t *work) {
     work->tok = cli_tokenizer_open(work->cli, &args.which, &status,
                                    work->error.text, sizeof(work->error.text));
     if (work->tok == NULL)
-      return cli_fail(work->cli, status, "%s", work->error.text);
+      return cli_tokenizer_failed(work->cli, &args.which, status,
+                                  work->error.text, NULL);
     work->tokenizer.plugin = tnk_tokenizer_plugin();
     work->tokenizer.tokenizer = work->tok;
   }

@@ -113,10 +113,14 @@ static int run_detokenize(cli_t *cli) {
   char why[512];
   int status = gather(cli, &ids, why, sizeof(why));
 
-  if (status == CLI_EXIT_OK)
+  if (status != CLI_EXIT_OK) {
+    status = cli_fail(cli, status, "%s", why);
+  } else {
     tok = cli_tokenizer_open(cli, &args.which, &status, why, sizeof(why));
-  status = tok != NULL ? print_text(cli, tok, &ids)
-                       : cli_fail(cli, status, "%s", why);
+    status = tok != NULL
+                 ? print_text(cli, tok, &ids)
+                 : cli_tokenizer_failed(cli, &args.which, status, why, NULL);
+  }
   tnk_tokenizer_unref(tok);
   free(ids.ids);
   return status;

@@ -105,7 +105,7 @@ static int tokenize(const cli_t *cli, const char *text, size_t n) {
                                             error.text, sizeof(error.text));
 
   if (tok == NULL)
-    return cli_fail(cli, status, "%s", error.text);
+    return cli_tokenizer_failed(cli, &args.which, status, error.text, NULL);
   status = run(cli, tok, text, n, &error) == TNK_OK
                ? CLI_EXIT_OK
                : cli_fail(cli, CLI_EXIT_FAILED, "%s", error.text);

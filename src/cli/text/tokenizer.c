@@ -111,3 +111,17 @@ tnk_tokenizer_t *cli_tokenizer_open(const cli_t *cli,
   *status = CLI_EXIT_FILE;
   return tok;
 }
+
+int cli_tokenizer_failed(const cli_t *cli, const cli_tokenizer_t *which,
+                         int status, const char *why, const char *hint) {
+  cli_problem_t problem = {.status = status, .message = why, .hint = hint};
+  char text[1024];
+
+  if (which->model != NULL) {
+    (void)snprintf(text, sizeof(text), "the tokenizer of %.200s: %s",
+                   which->model, why);
+    problem.message = text;
+    problem.code = "tokenizer";
+  }
+  return cli_report(cli, &problem);
+}

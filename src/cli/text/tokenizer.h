@@ -38,5 +38,10 @@ const char *cli_tokenizer_check(const cli_tokenizer_t *which);
 tnk_tokenizer_t *cli_tokenizer_open(const cli_t *cli,
                                     const cli_tokenizer_t *which, int *status,
                                     char *why, size_t n_why);
+/* Tell that it was not opened. The tokenizer of a model is not the service's:
+ * whoever was not reached or has no such thing, it is told as a failure of the
+ * tokenizer. `hint` may be NULL. Returns the exit status. */
+int cli_tokenizer_failed(const cli_t *cli, const cli_tokenizer_t *which,
+                         int status, const char *why, const char *hint);
 
 #endif
