@@ -20,14 +20,35 @@ void tnk__buf_init(tnk__buf_t *buf, const tnk_allocator_t *alloc, size_t max) {
   *buf = (tnk__buf_t){.alloc = alloc, .max = max};
 }
 
+void tnk__buf_keep_secret(tnk__buf_t *buf) {
+  buf->is_secret = 1;
+}
+
 void tnk__buf_deinit(tnk__buf_t *buf) {
+  const uint8_t is_secret = buf->is_secret;
+
+  if (is_secret && buf->data != NULL)
+    tnk__wipe(buf->data, buf->cap);
   tnk__free(buf->alloc, buf->data);
   tnk__buf_init(buf, buf->alloc, buf->max);
+  buf->is_secret = is_secret;
 }
 
 void tnk__buf_clear(tnk__buf_t *buf) {
   buf->len = 0;
   buf->err = TNK_OK;
+}
+
+/* What realloc() does, without a copy that stays behind. */
+static uint8_t *move_secret(tnk__buf_t *buf, size_t cap) {
+  uint8_t *data = tnk__malloc(buf->alloc, cap);
+
+  if (data == NULL || buf->data == NULL)
+    return data;
+  memcpy(data, buf->data, buf->len);
+  tnk__wipe(buf->data, buf->cap);
+  tnk__free(buf->alloc, buf->data);
+  return data;
 }
 
 /* Grow to at least `need` bytes of capacity, and `first` at the start. */
@@ -41,7 +62,8 @@ static int grow(tnk__buf_t *buf, size_t need, size_t first) {
    * `max`, to which only `len` is held. */
   while (cap < need)
     cap = cap > SIZE_MAX / 2 ? need : cap * 2;
-  data = tnk__realloc(buf->alloc, buf->data, cap);
+  data = buf->is_secret ? move_secret(buf, cap)
+                        : tnk__realloc(buf->alloc, buf->data, cap);
   if (data == NULL) {
     buf->err = TNK_ENOMEM;
     return buf->err;
@@ -146,7 +168,7 @@ uint8_t *tnk__buf_take(tnk__buf_t *buf, size_t *len) {
 void tnk__buf_trim(tnk__buf_t *buf) {
   uint8_t *data;
 
-  if (buf->data == NULL || buf->cap - buf->len <= MAX_SLACK)
+  if (buf->data == NULL || buf->is_secret || buf->cap - buf->len <= MAX_SLACK)
     return;
   data = tnk__realloc(buf->alloc, buf->data, buf->len + 1);
   if (data == NULL)

@@ -18,9 +18,13 @@ typedef struct {
   size_t cap;
   size_t max; /* len never exceeds it */
   int err;    /* TNK_OK or the first failure */
+  uint8_t is_secret;
 } tnk__buf_t;
 
 void tnk__buf_init(tnk__buf_t *buf, const tnk_allocator_t *alloc, size_t max);
+/* Wipe what will be written, wherever it is left: when the memory grows, and
+ * when it is freed. It stays so until the next tnk__buf_init(). */
+void tnk__buf_keep_secret(tnk__buf_t *buf);
 /* Free the memory; the buffer is empty and usable afterwards. */
 void tnk__buf_deinit(tnk__buf_t *buf);
 /* Forget the contents and the error, keep the memory. */

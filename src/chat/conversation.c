@@ -218,8 +218,7 @@ static void drop_variable(tnk_chat_t *chat, tnk__value_t name) {
 static int set_variable(tnk_chat_t *chat, tnk__value_t name, const char *json,
                         tnk__why_t *why) {
   tnk__value_t value;
-  const int err =
-      tnk__value_from_json(&chat->heap, json, strlen(json), &value);
+  const int err = tnk__value_from_json(&chat->heap, json, strlen(json), &value);
 
   if (err == TNK_EINVAL)
     return tnk__why(why, err, 0, "the value of \"%.64s\" is not JSON",

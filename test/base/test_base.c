@@ -8,6 +8,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "support/spy.h"
 #include "support/test.h"
 
 TEST(alloc_array_checks_overflow) {
@@ -58,6 +59,33 @@ TEST(buf_consume_and_take) {
   CHECK_INT(buf.len, 0);
   tnk__free(test_allocator(), data);
   tnk__buf_deinit(&buf);
+}
+
+/* Wherever a secret was: in memory that became too small, in what was cleared,
+ * in what is freed. */
+TEST(buf_wipes_a_secret) {
+  const tnk_allocator_t spy = spy_on("open sesame");
+  tnk__buf_t buf;
+
+  for (int round = 0; round < 2; round++) {
+    tnk__buf_init(&buf, &spy, 100000);
+    if (round == 0)
+      tnk__buf_keep_secret(&buf);
+    for (int i = 0; i < 3; i++) {
+      CHECK_INT(tnk__buf_text(&buf, "open sesame"), TNK_OK);
+      tnk__buf_trim(&buf);
+      for (int k = 0; k < 1000; k++)
+        CHECK_INT(tnk__buf_byte(&buf, 'x'), TNK_OK);
+      CHECK_MEM(buf.data, 11, "open sesame", 11);
+      if (i == 1)
+        tnk__buf_deinit(&buf);
+      else
+        tnk__buf_clear(&buf);
+    }
+    tnk__buf_deinit(&buf);
+    CHECK((spy_n_leaks == 0) == (round == 0));
+  }
+  CHECK(spy_n_looks > 4);
 }
 
 TEST(arena_aligns_and_stops_at_its_ceiling) {

@@ -1,5 +1,6 @@
 /* Cancel and close in every state; lack of memory everywhere. */
 #include "fixture.h"
+#include "support/spy.h"
 
 /* How far an exchange is let go before something is done to it. */
 typedef enum {
@@ -264,62 +265,12 @@ TEST_LIMIT(every_allocation_fails_once, 60) {
   }
 }
 
-/* An allocator that looks whether a secret is in what it is given back. */
-static size_t n_leaks;
-static size_t n_looks;
-
-static void look_for_secret(void *ptr) {
-  static const char secret[] = "tml-very-secret";
-  const size_t *block = (const size_t *)ptr - 2;
-  const char *text = ptr;
-
-  for (size_t i = 0; i + sizeof(secret) - 1 <= block[0]; i++)
-    n_leaks += memcmp(text + i, secret, sizeof(secret) - 1) == 0;
-}
-
-static void *spy_malloc(size_t size, void *user) {
-  const tnk_allocator_t *real = user;
-  size_t *block = real->malloc(size + 2 * sizeof(size_t), real->user);
-
-  if (block == NULL)
-    return NULL;
-  block[0] = size;
-  memset(block + 2, 0, size);
-  return block + 2;
-}
-
-static void *spy_calloc(size_t n, size_t size, void *user) {
-  return spy_malloc(n * size, user);
-}
-
-static void spy_free(void *ptr, void *user) {
-  const tnk_allocator_t *real = user;
-
-  if (ptr == NULL)
-    return;
-  n_looks++;
-  look_for_secret(ptr);
-  real->free((size_t *)ptr - 2, real->user);
-}
-
-static void *spy_realloc(void *ptr, size_t size, void *user) {
-  void *to = spy_malloc(size, user);
-
-  if (ptr != NULL && to != NULL) {
-    const size_t n = ((size_t *)ptr - 2)[0];
-    memcpy(to, ptr, n < size ? n : size);
-    spy_free(ptr, user);
-  }
-  return to;
-}
-
 /* The key does not stay behind in memory that was given back, however the
  * exchange ended. */
 TEST(the_credential_is_wiped) {
   for (int stage = 0; stage < N_STAGES; stage++) {
     const tnk_pair_t pair = {"X-API-Key", "tml-very-secret"};
-    const tnk_allocator_t spy = {spy_malloc, spy_calloc, spy_realloc, spy_free,
-                                 (void *)(uintptr_t)test_allocator()};
+    const tnk_allocator_t spy = spy_on("tml-very-secret");
     tnk__http_request_t request;
     fixture_t f;
     call_t calls[3];
@@ -342,8 +293,8 @@ TEST(the_credential_is_wiped) {
     tnk__exchange_cancel(&calls[1].ex);
     tnk__http_close(&f.http);
     mock_turns(f.mock, 10);
-    CHECK_INT(n_leaks, 0);
-    CHECK(n_looks > 3);
+    CHECK_INT(spy_n_leaks, 0);
+    CHECK(spy_n_looks > 3);
     fixture_close(&f);
   }
 }

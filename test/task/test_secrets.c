@@ -3,7 +3,9 @@
  * prompts nor bodies are logged or told in errors. The logger of the fixture
  * gets every line (TRACE) and fails the test when it sees the key.
  */
+#include "support/spy.h"
 #include "task/kinds.h"
+#include "tnk/rest.h"
 
 /* The prompt's tokens and texts that only occur in bodies. */
 #define MARK "424242"
@@ -237,6 +239,47 @@ TEST(A22_an_access_token_that_the_server_repeats_is_blotted_out) {
               NULL);
     outcome_drop(&outcome);
     script_close(&script);
+  }
+}
+
+static tnk_promise_t *copy_with_token(script_t *script) {
+  tnk_copy_options_t options = TNK_COPY_OPTIONS_INIT;
+
+  options.path = "tinker://r/weights/a";
+  options.project_id = "mine";
+  options.weights_access_token = TOKEN;
+  return tnk_rest_copy_weights(script->service, &options);
+}
+
+/* Neither in bodies of requests nor where it is kept for them: the allocator
+ * looks through all that is given back, whether it went well or not. */
+TEST(an_access_token_is_wiped) {
+  static tnk_promise_t *(*const starts[])(script_t *) = {
+      load_with_token, restore_at_once, restore_in_calls, copy_with_token};
+  enum { N_STARTS = sizeof(starts) / sizeof(starts[0]) };
+
+  for (size_t i = 0; i < 3 * N_STARTS; i++) {
+    const tnk_allocator_t spy = spy_on(TOKEN);
+    tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+    script_t script;
+    outcome_t outcome;
+
+    options.allocator = &spy;
+    script_open_with(&script, options);
+    if (i % N_STARTS == 0)
+      script_train(&script);
+    /* Well, sent again, refused. */
+    if (i / N_STARTS == 1)
+      mock_once(script.mock, "POST", NULL, mock_reset, NULL);
+    else if (i / N_STARTS == 2)
+      mock_json_once(script.mock, "POST", NULL, 403, "{\"detail\":\"no\"}");
+    outcome_of(&outcome, starts[i % N_STARTS](&script));
+    script_settle(&script, &outcome);
+    outcome_drop(&outcome);
+    script_close(&script);
+    if (spy_n_leaks != 0)
+      test_fail(__FILE__, __LINE__, "case %zu: left %zu times", i, spy_n_leaks);
+    CHECK(spy_n_looks > 20);
   }
 }
 

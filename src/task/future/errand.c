@@ -67,6 +67,11 @@ tnk__errand_t *tnk__errand_new(tnk__session_t *session, const char *name,
   return errand;
 }
 
+void tnk__errand_keep_secret(tnk__errand_t *errand) {
+  errand->has_secret = 1;
+  tnk__buf_keep_secret(&errand->body);
+}
+
 void tnk__errand_dispose(tnk__errand_t *errand) {
   const tnk_allocator_t *alloc = &errand->session->context->alloc;
 
@@ -78,7 +83,10 @@ void tnk__errand_dispose(tnk__errand_t *errand) {
   tnk__call_cancel(&errand->call);
   tnk__job_cancel(&errand->job);
   tnk__buf_deinit(&errand->body);
-  tnk__arena_deinit(&errand->arena);
+  if (errand->has_secret)
+    tnk__arena_deinit_secret(&errand->arena);
+  else
+    tnk__arena_deinit(&errand->arena);
   tnk__error_unref(errand->refused);
   tnk__free(alloc, errand);
 }

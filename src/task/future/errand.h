@@ -32,6 +32,7 @@ typedef struct tnk__errand {
   uint8_t is_unsure;     /* it was asked without knowing them */
   uint8_t exchanges;     /* what was sent then, as in auth.h */
   uint8_t uses_command;
+  uint8_t has_secret; /* in `arena` and `body`, which are wiped in the end */
 } tnk__errand_t;
 
 /*
@@ -41,6 +42,8 @@ typedef struct tnk__errand {
  */
 tnk__errand_t *tnk__errand_new(tnk__session_t *session, const char *name,
                                size_t size, tnk_promise_t **promise);
+/* There will be a secret in `arena` and `body`. */
+void tnk__errand_keep_secret(tnk__errand_t *errand);
 /* Call `begin` when the session has come that far. */
 void tnk__errand_enter(tnk__errand_t *errand, tnk__session_level_t level,
                        void (*begin)(tnk__errand_t *self));

@@ -422,6 +422,8 @@ tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
   if (errand == NULL)
     return promise;
   rest_of(errand)->ask = *ask;
+  if (ask->access_token != NULL)
+    tnk__errand_keep_secret(errand);
   if (!keep(rest_of(errand), before))
     tnk__errand_fail_code(errand, rows[ask->kind].name, TNK_ENOMEM);
   else if (is_about_key(ask))

@@ -368,6 +368,8 @@ tnk_promise_t *tnk__restore(tnk__session_t *session,
     return promise;
   arena = &create->errand.arena;
   create->restore = *options;
+  if (options->weights_access_token != NULL)
+    tnk__errand_keep_secret(&create->errand);
   if (own(arena, &create->restore.path) &&
       own(arena, &create->restore.base_model) &&
       own(arena, &create->restore.weights_access_token) &&

@@ -286,6 +286,8 @@ static int write_body(tnk__part_t *part) {
     return tnk__cargo_feed(&part->cargo, &request);
   }
   body = tnk__cargo_write(&part->cargo);
+  if (part->op->secret != NULL)
+    tnk__buf_keep_secret(body);
   err = type->write(part->op, number, body);
   return err != TNK_OK ? err : body->err;
 }

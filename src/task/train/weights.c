@@ -215,7 +215,10 @@ static void destroy(tnk__op_t *op) {
   /* Nobody will ever hear of a client that could not be loaded. */
   if (weights->is_new)
     tnk__training_close(op->training, NULL, NULL);
-  tnk__arena_deinit(&weights->arena);
+  if (weights->access_token != NULL)
+    tnk__arena_deinit_secret(&weights->arena);
+  else
+    tnk__arena_deinit(&weights->arena);
   tnk__free(alloc, weights);
 }
 
