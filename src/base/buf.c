@@ -39,7 +39,7 @@ void tnk__buf_clear(tnk__buf_t *buf) {
   buf->err = TNK_OK;
 }
 
-/* What realloc() does, without a copy that stays behind. */
+/* The contents in larger memory, of which no copy stays behind. */
 static uint8_t *move_secret(tnk__buf_t *buf, size_t cap) {
   uint8_t *data = tnk__malloc(buf->alloc, cap);
 

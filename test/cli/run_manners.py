@@ -119,7 +119,8 @@ def ended_by(server, number, *args):
 def P11_10_exit_status():
     answers = {f"GET training_runs/{status}": status for status in (400, 401, 403, 404, 422)}
     with Canned({**answers, "GET training_runs/slow": None, "GET training_runs/odd": {"a": 1},
-                 "DELETE training_runs/r/checkpoints/weights/a": 403}) as server:
+                 "DELETE training_runs/r/checkpoints/weights/a": 403,
+                 "DELETE training_runs/r/checkpoints/weights/b": 404}) as server:
         for status, wanted in ((400, 1), (401, 3), (403, 3), (404, 4), (422, 1)):
             got = server("run", "info", str(status))
             check(got.returncode == wanted and not got.stdout, f"{status}", got)
@@ -127,7 +128,9 @@ def P11_10_exit_status():
         check(got.returncode == 1 and "base_model" in got.stderr or "training_run_id" in got.stderr,
               "an answer that is none", got)
         got = server("checkpoint", "delete", "-y", "tinker://r/weights/a")
-        check(got.returncode == 1, "a deletion that failed", got)
+        check(got.returncode == 3, "a deletion that failed", got)
+        got = server("checkpoint", "delete", "-y", "tinker://r/weights/a", "tinker://r/weights/b")
+        check(got.returncode == 1, "two that failed for two reasons", got)
         for wrong in (["nonsense"], ["run"], ["run", "nonsense"], ["run", "info"],
                       ["run", "info", "a", "b"], ["run", "list", "--limit", "x"],
                       ["run", "list", "--columns", "nonsense"], ["run", "list", "-f", "xml"],
