@@ -17,25 +17,38 @@
 #include "tnk/error.h"
 
 /* How deep this thread is inside functions of the caller, and which context
- * makes a deferred call on it, with the time there: 0, it was not asked for. It
- * is per thread because several services may share a loop. */
+ * makes a deferred call on it, with the time there. It is per thread because
+ * several services may share a loop. */
 static _Thread_local struct {
   unsigned depth;
-  const tnk__context_t *context;
-  uint64_t ms;
-} moment;
+  tnk__context_t *context;
+  tnk__moment_t moment;
+} inside;
+
+static void begin_moment(tnk__context_t *context) {
+  inside.context = context;
+  inside.moment.ns = 0;
+  context->moment = context->is_fake ? NULL : &inside.moment;
+}
+
+static void end_moment(void) {
+  if (inside.context != NULL)
+    inside.context->moment = NULL;
+}
 
 void tnk__callout_begin(void) {
-  moment.depth++;
-  moment.ms = 0;
+  inside.depth++;
+  end_moment();
 }
 
 void tnk__callout_end(void) {
-  moment.depth--;
+  inside.depth--;
+  if (inside.depth == 0 && inside.context != NULL)
+    begin_moment(inside.context);
 }
 
 int tnk__callout_active(void) {
-  return moment.depth > 0;
+  return inside.depth > 0;
 }
 
 /* N_OWN_HANDLES: the timer and the idle handle. Timers that fire LATE_MS too
@@ -84,20 +97,39 @@ void tnk__context_release(tnk__context_t *context) {
     watch_for_end(context);
 }
 
+enum { NS_PER_MS = 1000000 };
+
 static uint64_t clock_ms(const tnk__context_t *context) {
-  return context->is_fake ? context->fake_now : uv_hrtime() / 1000000;
+  return context->is_fake ? context->fake_now : uv_hrtime() / NS_PER_MS;
+}
+
+static inline const tnk__moment_t *known(tnk__moment_t *moment) {
+  if (moment->ns == 0) {
+    moment->ns = uv_hrtime();
+    moment->ms = moment->ns / NS_PER_MS;
+  }
+  return moment;
 }
 
 uint64_t tnk__context_now_ms(const tnk__context_t *context) {
-  if (moment.context != context || moment.depth > 0 || context->is_fake)
-    return clock_ms(context);
-  if (moment.ms == 0)
-    moment.ms = clock_ms(context);
-  return moment.ms;
+  return context->moment != NULL ? known(context->moment)->ms
+                                 : clock_ms(context);
 }
 
-/* The clock is read once for each call, and again after the caller's code: who
- * asks for the time is many, and reading it is not cheap. */
+uint64_t tnk__context_now_ns(const tnk__context_t *context) {
+  if (context->moment != NULL)
+    return known(context->moment)->ns;
+  return context->is_fake ? context->fake_now * NS_PER_MS : uv_hrtime();
+}
+
+void tnk__context_took_time(const tnk__context_t *context) {
+  if (context->moment != NULL)
+    context->moment->ns = 0;
+}
+
+/* The clock is read once for each call, and again after what takes long, such
+ * as the caller's code: who asks for the time is many, and reading it is not
+ * cheap. */
 static void run_queue(tnk__context_t *context, tnk__list_t *queue) {
   tnk__list_t now;
   tnk__list_t *node;
@@ -105,11 +137,11 @@ static void run_queue(tnk__context_t *context, tnk__list_t *queue) {
   tnk__list_move(&now, queue);
   while ((node = tnk__list_pop(&now)) != NULL) {
     tnk__deferred_t *call = tnk__container_of(node, tnk__deferred_t, link);
-    moment.context = context;
-    moment.ms = 0;
+    begin_moment(context);
     call->fn(call);
   }
-  moment.context = NULL;
+  end_moment();
+  inside.context = NULL;
 }
 
 static int has_deferred(const tnk__context_t *context) {

@@ -23,6 +23,12 @@ typedef struct {
   uint64_t max_lag_ms;
 } tnk__counters_t;
 
+/* The time of a deferred call; 0: it was not asked for. */
+typedef struct {
+  uint64_t ns;
+  uint64_t ms;
+} tnk__moment_t;
+
 /*
  * The context of one service or hub. States: open; closing, from
  * tnk__context_close() until libuv has let go of everything; then closed_cb
@@ -54,7 +60,8 @@ typedef struct tnk__context {
   void *closed_user;
   size_t n_pending;  /* promises that have not settled */
   uint64_t random;   /* state of the generator */
-  uint64_t fake_now; /* used while `is_fake` */
+  tnk__moment_t *moment; /* while it makes a deferred call; else NULL */
+  uint64_t fake_now;     /* used while `is_fake` */
   int is_fake;
   int fake_wall_offset_s;
   int pid;                  /* of the process that opened it */
@@ -105,10 +112,11 @@ void tnk__defer_cancel(tnk__deferred_t *call);
 /* Monotonic milliseconds: inside of a deferred call those when it first asked,
  * until code of the caller has run. */
 uint64_t tnk__context_now_ms(const tnk__context_t *context);
-/* The same clock in nanoseconds. */
-static inline uint64_t tnk__context_now_ns(const tnk__context_t *context) {
-  return context->is_fake ? context->fake_now * 1000000 : uv_hrtime();
-}
+/* The same in nanoseconds. */
+uint64_t tnk__context_now_ns(const tnk__context_t *context);
+/* Inside of a deferred call: something has been done that takes time, and who
+ * asks for it next is told the new one. */
+void tnk__context_took_time(const tnk__context_t *context);
 /* Unix seconds, for comparing with dates on the wire only. */
 int64_t tnk__context_wall_s(const tnk__context_t *context);
 /* Random numbers: 64 uniform bits, and uniform in [0, 1). Not for secrets. */

@@ -18,9 +18,11 @@ void tnk__promise_waits(const tnk_promise_t *promise, tnk_waits_for_t what,
                                  .part = (uint32_t)part});
 }
 
+/* What has come was decoded before that, which is to be seen. */
 void tnk__promise_tell_end(const tnk_promise_t *promise) {
   const tnk_error_t *error;
 
+  tnk__context_took_time(promise->home->context);
   if (promise->state == TNK_RESOLVED) {
     tell(promise, &(tnk_event_t){.phase = TNK_PHASE_DECODED});
     return;

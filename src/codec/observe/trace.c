@@ -17,7 +17,7 @@
 #include "tnk/error.h"
 
 enum {
-  MAX_PACKET = 640, /* with three texts */
+  MAX_PACKET = TNK__TRACE_MAX_PACKET,
   MAX_EVENT = 4 * MAX_PACKET,
   MAX_CLIENTS = 4096,
   OPERATION_BITS = 40
@@ -66,6 +66,9 @@ static inline uint64_t track_of(uint64_t operation, uint32_t part) {
 }
 
 /* ---- Packets of tracks ---- */
+
+/* Where the number of a new track stands in its packet. */
+enum { AT_NEW_TRACK = 10 };
 
 /* A track that is below another one; its number is a varint here. */
 static inline uint8_t *put_track(uint8_t *at, const uint8_t track[WIDE],
@@ -139,6 +142,7 @@ static void write_pattern(uint8_t *at, size_t n, kind_t kind) {
 RARE static void set_high(tnk__trace_t *trace, uint64_t time, uint64_t track) {
   trace->high_time = time;
   trace->high_track = track;
+  trace->opening_name = NULL;
   put_high(trace->end + AT_TIME + LOW, time);
   put_high(trace->end + AT_TRACK + LOW, track);
   put_high(trace->begin + AT_TIME + LOW, time);
@@ -202,30 +206,42 @@ static inline uint8_t *end_step(uint8_t *step, uint8_t *at) {
   return at;
 }
 
+/* What stands in front of an annotation's number of `n` bytes. */
+static inline uint8_t *begin_number(uint8_t *at, uint8_t name, uint8_t n) {
+  enum { HEAD = 5 };
+  const uint8_t head[HEAD] = {ANNOTATION, (uint8_t)(HEAD - 2 + n),
+                              ANNOTATION_ID, name, ANNOTATION_UINT};
+
+  memcpy(at, head, HEAD);
+  return at + HEAD;
+}
+
+static inline uint8_t *put_wide_number(uint8_t *at, uint8_t name,
+                                       uint64_t value) {
+  return put_wide(begin_number(at, name, WIDE), value);
+}
+
 /* An annotation that is a number, most of which need no more than the low bits
  * of a varint. */
 static inline uint8_t *put_number(uint8_t *at, uint8_t name, uint64_t value) {
-  enum { HEAD = 5 };
-  const uint8_t head[HEAD] = {ANNOTATION, HEAD - 2 + LOW, ANNOTATION_ID, name,
-                              ANNOTATION_UINT};
-
-  memcpy(at, head, HEAD);
-  if (value >> LOW_BITS == 0) {
-    tnk__le_put32(at + HEAD, seven_each(value) & 0x7fffffff);
-    return at + HEAD + LOW;
-  }
-  at[1] = HEAD - 2 + WIDE;
-  return put_wide(at + HEAD, value);
+  if (value >> LOW_BITS != 0)
+    return put_wide_number(at, name, value);
+  at = begin_number(at, name, LOW);
+  tnk__le_put32(at, seven_each(value) & 0x7fffffff);
+  return at + LOW;
 }
 
 static uint8_t *put_word(uint8_t *at, uint8_t name, const char *text) {
-  uint8_t *message;
+  enum { HEAD = 8, BEHIND_LENGTHS = 3 };
+  const size_t n = text_len(text);
+  const uint8_t head[HEAD] = {ANNOTATION, 0, 0, ANNOTATION_ID, name,
+                              ANNOTATION_TEXT};
 
-  at = begin_message(at, ANNOTATION, &message);
-  at = put_uint(at, ANNOTATION_ID, name);
-  at = put_text(at, ANNOTATION_TEXT, text);
-  end_message(message, at);
-  return at;
+  memcpy(at, head, HEAD);
+  put_length(at + 1, HEAD - BEHIND_LENGTHS + n);
+  put_length(at + HEAD - 2, n);
+  memcpy(at + HEAD, text, n);
+  return at + HEAD + n;
 }
 
 /* That all is well is not told. The id of a request is told once, when it is
@@ -357,22 +373,42 @@ static void begin_phase(tnk__trace_t *trace, const tnk_event_t *event) {
     keep(trace, put_phase(trace, at, stamp, event));
 }
 
-static void begin_operation(const tnk_event_t *event, tnk__trace_t *trace) {
-  const uint64_t parent = client_track(trace, event->client);
-  const stamp_t stamp = low_of(event->time_ns, event->operation);
+/* What an operation begins with: its track, its slice and that of its first
+ * phase. Those of the next one with this client and name differ in the low bits
+ * of stamps, and in those of its number, which is the last thing that is told
+ * of the slice. */
+RARE static void write_opening(tnk__trace_t *trace, const tnk_event_t *event,
+                               uint64_t client) {
+  const stamp_t none = {0, 0};
   const size_t n = text_len(event->name);
-  uint8_t *at = end_of(trace);
-  uint8_t track[WIDE];
-  uint8_t *step;
+  uint8_t *slice = put_track(trace->opening, trace->end + AT_TRACK, client,
+                             event->name, n);
+  uint8_t *at = put_end(trace, slice, none);
 
-  memcpy(track, trace->end + AT_TRACK, WIDE);
-  tnk__le_put32(track, stamp.track);
-  step = put_track(at, track, parent, event->name, n);
-  at = put_end(trace, step, stamp);
-  step[AT_KIND] = BEGIN;
+  slice[AT_KIND] = BEGIN;
   at = put_bytes(at, EVENT_NAME, event->name, n);
-  at = end_step(step, put_number(at, OPERATION, event->operation));
-  keep(trace, put_begin(trace, at, stamp, name_of(event)));
+  at = end_step(slice, put_wide_number(at, OPERATION, event->operation));
+  at = put_begin(trace, at, none, PHASES + TNK_PHASE_QUEUED);
+  trace->opening_name = event->name;
+  trace->opening_client = client;
+  trace->opening_slice = (size_t)(slice - trace->opening);
+  trace->opening_len = (size_t)(at - trace->opening);
+}
+
+static void begin_operation(const tnk_event_t *event, tnk__trace_t *trace) {
+  const uint64_t client = client_track(trace, event->client);
+  const stamp_t stamp = low_of(event->time_ns, event->operation);
+  uint8_t *at = end_of(trace);
+
+  if (trace->opening_name != event->name || trace->opening_client != client)
+    write_opening(trace, event, client);
+  memcpy(at, trace->opening, trace->opening_len);
+  tnk__le_put32(at + AT_NEW_TRACK, stamp.track);
+  put_stamp(at + trace->opening_slice, stamp);
+  at += trace->opening_len - NAMED;
+  tnk__le_put32(at - WIDE, stamp.track);
+  put_stamp(at, stamp);
+  keep(trace, at + NAMED);
 }
 
 /* The first event of a part brings the tracks of those before it as well. */

@@ -4,8 +4,13 @@
 #include "base/buf.h"
 #include "tnk/observe.h"
 
-/* Bytes of a step without a name; and with one, in whole words. */
-enum { TNK__TRACE_UNNAMED = 32, TNK__TRACE_NAMED = 40 };
+/* Bytes of a step without a name; and with one, in whole words; and of any,
+ * with three texts. */
+enum {
+  TNK__TRACE_UNNAMED = 32,
+  TNK__TRACE_NAMED = 40,
+  TNK__TRACE_MAX_PACKET = 640
+};
 
 /* An operation of several parts, whose tracks have to be ended with it. */
 typedef struct {
@@ -42,6 +47,13 @@ typedef struct {
   uint8_t begin[TNK__TRACE_NAMED];
   uint64_t high_time;
   uint64_t high_track;
+  /* What an operation of that name and of the client with that track begins
+   * with, with the same high bits, and where its slice does. */
+  const char *opening_name; /* NULL: there is none */
+  uint64_t opening_client;
+  size_t opening_slice;
+  size_t opening_len;
+  uint8_t opening[TNK__TRACE_MAX_PACKET];
 } tnk__trace_t;
 
 /* Begin a trace of this process. `full` takes away what is in `out` when there
