@@ -319,29 +319,28 @@ void tnk__exchange_drop(tnk__exchange_t *ex) {
   ex->state = TNK__EXCHANGE_IDLE;
 }
 
-void tnk__exchange_deliver(tnk__exchange_t *ex) {
+static void tell_sent(tnk__exchange_t *ex) {
+  ex->told = TOLD;
+  if (ex->state == TNK__EXCHANGE_DONE)
+    tnk__list_prepend(&ex->http->done, &ex->link);
+  else if (ex->has_body)
+    tnk__list_append(&ex->http->news, &ex->link);
+  ex->on_sent(ex);
+}
+
+static void tell_body(tnk__exchange_t *ex) {
+  ex->has_body = 0;
+  ex->on_body(ex);
+}
+
+/* Apart from the others, which need less room on the stack. */
+static __attribute__((noinline)) void tell_done(tnk__exchange_t *ex) {
   const tnk_allocator_t *alloc = &ex->http->context->alloc;
-  tnk__response_t *answer;
-  char *detail;
+  tnk__response_t *answer = ex->answer;
+  char *detail = ex->detail;
   tnk__buf_t no_body;
   tnk__http_result_t result;
 
-  if (ex->told == TELL) {
-    ex->told = TOLD;
-    if (ex->state == TNK__EXCHANGE_DONE)
-      tnk__list_prepend(&ex->http->done, &ex->link);
-    else if (ex->has_body)
-      tnk__list_append(&ex->http->news, &ex->link);
-    ex->on_sent(ex);
-    return;
-  }
-  if (ex->state != TNK__EXCHANGE_DONE) {
-    ex->has_body = 0;
-    ex->on_body(ex);
-    return;
-  }
-  answer = ex->answer;
-  detail = ex->detail;
   ex->answer = NULL;
   ex->detail = NULL;
   ex->state = TNK__EXCHANGE_IDLE;
@@ -359,6 +358,15 @@ void tnk__exchange_deliver(tnk__exchange_t *ex) {
   ex->on_done(ex, &result);
   free_answer(alloc, answer);
   tnk__free(alloc, detail);
+}
+
+void tnk__exchange_deliver(tnk__exchange_t *ex) {
+  if (ex->told == TELL)
+    tell_sent(ex);
+  else if (ex->state != TNK__EXCHANGE_DONE)
+    tell_body(ex);
+  else
+    tell_done(ex);
 }
 
 const char *tnk__http_result_header(const tnk__http_result_t *result,

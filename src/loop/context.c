@@ -116,7 +116,7 @@ uint64_t tnk__context_now_ms(const tnk__context_t *context) {
                                  : clock_ms(context);
 }
 
-uint64_t tnk__context_now_ns(const tnk__context_t *context) {
+uint64_t tnk__context_read_ns(const tnk__context_t *context) {
   if (context->moment != NULL)
     return known(context->moment)->ns;
   return context->is_fake ? context->fake_now * NS_PER_MS : uv_hrtime();
@@ -125,6 +125,18 @@ uint64_t tnk__context_now_ns(const tnk__context_t *context) {
 void tnk__context_took_time(const tnk__context_t *context) {
   if (context->moment != NULL)
     context->moment->ns = 0;
+}
+
+void tnk__context_stop_time(tnk__context_t *context, tnk__moment_t *moment) {
+  moment->ns = 0;
+  if (context->moment == NULL && !context->is_fake)
+    context->moment = moment;
+}
+
+void tnk__context_let_time_pass(tnk__context_t *context,
+                                const tnk__moment_t *moment) {
+  if (context->moment == moment)
+    context->moment = NULL;
 }
 
 /* The clock is read once for each call, and again after what takes long, such

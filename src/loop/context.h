@@ -23,7 +23,8 @@ typedef struct {
   uint64_t max_lag_ms;
 } tnk__counters_t;
 
-/* The time of a deferred call; 0: it was not asked for. */
+/* The time while none passes, as in a deferred call; 0: it was not asked for.
+ */
 typedef struct {
   uint64_t ns;
   uint64_t ms;
@@ -58,9 +59,9 @@ typedef struct tnk__context {
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;
-  size_t n_pending;  /* promises that have not settled */
-  uint64_t random;   /* state of the generator */
-  tnk__moment_t *moment; /* while it makes a deferred call; else NULL */
+  size_t n_pending;      /* promises that have not settled */
+  uint64_t random;       /* state of the generator */
+  tnk__moment_t *moment; /* whose time holds; NULL: the clock's */
   uint64_t fake_now;     /* used while `is_fake` */
   int is_fake;
   int fake_wall_offset_s;
@@ -112,11 +113,22 @@ void tnk__defer_cancel(tnk__deferred_t *call);
 /* Monotonic milliseconds: inside of a deferred call those when it first asked,
  * until code of the caller has run. */
 uint64_t tnk__context_now_ms(const tnk__context_t *context);
-/* The same in nanoseconds. */
-uint64_t tnk__context_now_ns(const tnk__context_t *context);
+/* The same in nanoseconds, read where it is not known. */
+uint64_t tnk__context_read_ns(const tnk__context_t *context);
+static inline uint64_t tnk__context_now_ns(const tnk__context_t *context) {
+  const tnk__moment_t *moment = context->moment;
+
+  return moment != NULL && moment->ns != 0 ? moment->ns
+                                           : tnk__context_read_ns(context);
+}
 /* Inside of a deferred call: something has been done that takes time, and who
  * asks for it next is told the new one. */
 void tnk__context_took_time(const tnk__context_t *context);
+/* Between these two no time passes either; `moment` is the caller's, and no
+ * code of the program runs meanwhile. */
+void tnk__context_stop_time(tnk__context_t *context, tnk__moment_t *moment);
+void tnk__context_let_time_pass(tnk__context_t *context,
+                                const tnk__moment_t *moment);
 /* Unix seconds, for comparing with dates on the wire only. */
 int64_t tnk__context_wall_s(const tnk__context_t *context);
 /* Random numbers: 64 uniform bits, and uniform in [0, 1). Not for secrets. */

@@ -56,4 +56,12 @@ static inline void context_close(context_t *context) {
   CHECK_INT(uv_loop_close(&context->uv), 0);
 }
 
+/* Until the machine's clock has gone on by some milliseconds. */
+static inline void let_time_pass(void) {
+  const uint64_t end = uv_hrtime() + 5000000;
+
+  while (uv_hrtime() < end)
+    ;
+}
+
 #endif

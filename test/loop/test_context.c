@@ -292,14 +292,6 @@ TEST(uniform_numbers_are_in_range_and_spread) {
   context_close(&context);
 }
 
-/* Until the machine's clock has gone on by some milliseconds. */
-static void let_time_pass(void) {
-  const uint64_t end = uv_hrtime() + 5000000;
-
-  while (uv_hrtime() < end)
-    ;
-}
-
 static uint64_t times[5];
 
 static void on_look(tnk__deferred_t *call) {
@@ -336,6 +328,55 @@ TEST(no_time_passes_in_a_deferred_call_but_in_the_callers_code) {
     let_time_pass();
     CHECK(tnk__context_now_ms(&context.loop) > before);
   }
+  context_close(&context);
+}
+
+static uint64_t ns[4];
+
+static void on_look_closely(tnk__deferred_t *call) {
+  (void)call;
+  ns[0] = tnk__context_now_ns(&context.loop);
+  let_time_pass();
+  ns[1] = tnk__context_now_ns(&context.loop);
+  CHECK_INT(tnk__context_now_ms(&context.loop), ns[1] / 1000000);
+  tnk__context_took_time(&context.loop);
+  ns[2] = tnk__context_now_ns(&context.loop);
+  CHECK_INT(tnk__context_now_ms(&context.loop), ns[2] / 1000000);
+  tnk__callout_begin();
+  tnk__callout_begin();
+  tnk__callout_end();
+  ns[3] = tnk__context_now_ns(&context.loop);
+  let_time_pass();
+  CHECK(tnk__context_now_ns(&context.loop) > ns[3]);
+  tnk__callout_end();
+}
+
+TEST(what_takes_time_in_a_deferred_call_may_say_so) {
+  setup();
+  tnk__deferred_init(&a.call, on_look_closely);
+  tnk__defer(&context.loop, &a.call);
+  context_turn(&context);
+  CHECK(ns[1] == ns[0]);
+  CHECK(ns[2] > ns[1]);
+  CHECK(ns[3] >= ns[2]);
+  context_close(&context);
+}
+
+TEST(time_can_be_stopped_outside_of_deferred_calls_too) {
+  tnk__moment_t moment;
+  tnk__moment_t inner;
+  uint64_t then;
+
+  setup();
+  tnk__context_stop_time(&context.loop, &moment);
+  then = tnk__context_now_ns(&context.loop);
+  let_time_pass();
+  tnk__context_stop_time(&context.loop, &inner);
+  CHECK(tnk__context_now_ns(&context.loop) == then);
+  tnk__context_let_time_pass(&context.loop, &inner);
+  CHECK(tnk__context_now_ns(&context.loop) == then);
+  tnk__context_let_time_pass(&context.loop, &moment);
+  CHECK(tnk__context_now_ns(&context.loop) > then);
   context_close(&context);
 }
 

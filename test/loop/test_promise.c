@@ -522,3 +522,43 @@ TEST(a_promise_may_outlive_its_context) {
   tnk_promise_unref(shared);
   CHECK_STR(seen, "");
 }
+
+/* ---- What the observer hears ---- */
+
+static uint64_t told_ns[TNK_PHASE_DELIVERED + 1];
+
+static void on_event(const tnk_event_t *event, void *user) {
+  (void)user;
+  told_ns[event->phase] = event->time_ns;
+}
+
+typedef struct {
+  tnk__deferred_t call;
+  tnk_promise_t *promise;
+} reading_t;
+
+/* A result that takes some time to be read. */
+static void on_read(tnk__deferred_t *call) {
+  const reading_t *reading = tnk__container_of(call, reading_t, call);
+
+  tnk__promise_waits(reading->promise, TNK_WAITS_FOR_POLL, 0);
+  let_time_pass();
+  resolve(reading->promise);
+}
+
+TEST(observe_P4_to_decode_takes_its_time_in_a_deferred_call_too) {
+  reading_t reading;
+  context_t context;
+
+  context_open(&context);
+  context.loop.observer = on_event;
+  reading.promise = new_promise(&context);
+  tnk__promise_enter(reading.promise, "sample", NULL);
+  tnk__deferred_init(&reading.call, on_read);
+  tnk__defer(&context.loop, &reading.call);
+  context_turn(&context);
+  CHECK(told_ns[TNK_PHASE_WAITS] >= told_ns[TNK_PHASE_QUEUED]);
+  CHECK(told_ns[TNK_PHASE_DECODED] > told_ns[TNK_PHASE_WAITS]);
+  tnk_promise_unref(reading.promise);
+  context_close(&context);
+}

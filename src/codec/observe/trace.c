@@ -234,8 +234,8 @@ static inline uint8_t *put_number(uint8_t *at, uint8_t name, uint64_t value) {
 static uint8_t *put_word(uint8_t *at, uint8_t name, const char *text) {
   enum { HEAD = 8, BEHIND_LENGTHS = 3 };
   const size_t n = text_len(text);
-  const uint8_t head[HEAD] = {ANNOTATION, 0, 0, ANNOTATION_ID, name,
-                              ANNOTATION_TEXT};
+  const uint8_t head[HEAD] = {ANNOTATION,    0,    0,
+                              ANNOTATION_ID, name, ANNOTATION_TEXT};
 
   memcpy(at, head, HEAD);
   put_length(at + 1, HEAD - BEHIND_LENGTHS + n);
@@ -381,8 +381,8 @@ RARE static void write_opening(tnk__trace_t *trace, const tnk_event_t *event,
                                uint64_t client) {
   const stamp_t none = {0, 0};
   const size_t n = text_len(event->name);
-  uint8_t *slice = put_track(trace->opening, trace->end + AT_TRACK, client,
-                             event->name, n);
+  uint8_t *slice =
+      put_track(trace->opening, trace->end + AT_TRACK, client, event->name, n);
   uint8_t *at = put_end(trace, slice, none);
 
   slice[AT_KIND] = BEGIN;

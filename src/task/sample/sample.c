@@ -551,6 +551,7 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   tnk__sample_t *sample = tnk__calloc(
       alloc, 1,
       start->streaming != NULL ? start->streaming->size : sizeof(*sample));
+  tnk__moment_t moment;
   tnk_promise_t *promise;
   int err;
 
@@ -559,8 +560,10 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
         context, tnk__error_ran(tnk__error_static(TNK_ENOMEM), TNK_RAN_NO));
   promise = tnk__promise_new(context, NULL, NULL);
   tnk__promise_bind(promise, on_cancel, tnk__sample_explain, sample);
+  tnk__context_stop_time(context, &moment);
   prepare(sample, sampling, start);
   tnk__promise_enter(promise, name_of(sample), sampling->id);
+  tnk__context_let_time_pass(context, &moment);
   call_of(sample)->operation = promise->operation;
   keep_options(sample, start->options);
   sample->promise = promise;
