@@ -78,7 +78,7 @@ typedef struct tnk__http {
   tnk__http_version_t version;
   size_t max_http2_connections;
   tnk__http_lane_t lanes[TNK__N_LANES];
-  tnk__list_t news;    /* exchanges whose on_sent or on_body is due */
+  tnk__list_t news;    /* exchanges whose on_body is due */
   tnk__list_t done;    /* exchanges whose on_done is due */
   tnk__deferred_t due; /* calls the callers, and gives slots */
   void (*on_timeout)(tnk__timer_t *self); /* of an exchange */
@@ -216,12 +216,12 @@ const char *tnk__http_result_header(const tnk__http_result_t *result,
  * DONE, with on_done due. It has a slot of its lane while WAITING or ACTIVE.
  */
 typedef struct tnk__exchange {
-  /* The caller's. on_sent may be NULL: told once, after the request is handed
-   * to the socket; from there on the outcome is unknown until on_done. on_done
-   * is called exactly once for each successful start, unless canceled. They
-   * are never called from inside start or cancel. on_body is for streamed
-   * answers only: there is something to take; what comes last is told by
-   * on_done alone. */
+  /* The caller's. on_sent may be NULL: called once, right when the request is
+   * handed to the socket, also from inside start; it notes that and calls
+   * nothing of the client. on_done is called exactly once for each successful
+   * start, unless canceled; it and on_body never from inside start or cancel.
+   * on_body is for streamed answers only: there is something to take; what
+   * comes last is told by on_done alone. */
   void (*on_sent)(struct tnk__exchange *ex);
   void (*on_body)(struct tnk__exchange *ex);
   void (*on_done)(struct tnk__exchange *ex, const tnk__http_result_t *result);
@@ -266,7 +266,7 @@ typedef struct tnk__exchange {
   uint8_t has_body;  /* on_body is due */
   uint8_t is_paused; /* the server waits until the body is taken */
   uint8_t is_final;  /* as in the result */
-  uint8_t told;      /* on_sent is due, or has been called */
+  uint8_t told;      /* on_sent has been called */
   /* The caller's, for on_wait of the client; 0 again when that was called. */
   uint8_t tells_wait;
   uint8_t sent;
@@ -309,8 +309,7 @@ void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out);
 void tnk__exchange_go_on(tnk__exchange_t *ex);
 /* Whether a start has not been answered yet. */
 int tnk__exchange_is_active(const tnk__exchange_t *ex);
-/* Whether it is active and the server may have seen it: on_sent may be due
- * only, so that it comes too late for somebody who wants to cancel. */
+/* Whether it is active and the server may have seen it. */
 int tnk__exchange_was_sent(const tnk__exchange_t *ex);
 
 /* Write what an active exchange waits for, as the end of a sentence that begins

@@ -172,14 +172,11 @@ static void wipe_head(tnk__exchange_t *ex) {
   tnk__buf_deinit(&ex->head);
 }
 
-enum { NOT_TOLD = 0, TELL, TOLD };
-
 void tnk__exchange_note_sent(tnk__exchange_t *ex) {
-  if (ex->on_sent == NULL || ex->told == TOLD)
+  if (ex->on_sent == NULL || ex->told)
     return;
-  ex->told = TELL;
-  tnk__list_append(&ex->http->news, &ex->link);
-  tnk__defer(ex->http->context, &ex->http->due);
+  ex->told = 1;
+  ex->on_sent(ex);
 }
 
 void tnk__exchange_look_in(tnk__exchange_t *ex, uint64_t after_ms) {
@@ -239,8 +236,6 @@ void tnk__exchange_note_body(tnk__exchange_t *ex, uint64_t now_ms) {
   if (n == 0 || ex->has_body || ex->on_body == NULL)
     return;
   ex->has_body = 1;
-  if (ex->told == TELL)
-    return; /* it is in the list already */
   tnk__list_append(&ex->http->news, &ex->link);
   tnk__defer(ex->http->context, &ex->http->due);
 }
@@ -319,28 +314,20 @@ void tnk__exchange_drop(tnk__exchange_t *ex) {
   ex->state = TNK__EXCHANGE_IDLE;
 }
 
-static void tell_sent(tnk__exchange_t *ex) {
-  ex->told = TOLD;
-  if (ex->state == TNK__EXCHANGE_DONE)
-    tnk__list_prepend(&ex->http->done, &ex->link);
-  else if (ex->has_body)
-    tnk__list_append(&ex->http->news, &ex->link);
-  ex->on_sent(ex);
-}
-
-static void tell_body(tnk__exchange_t *ex) {
-  ex->has_body = 0;
-  ex->on_body(ex);
-}
-
-/* Apart from the others, which need less room on the stack. */
-static __attribute__((noinline)) void tell_done(tnk__exchange_t *ex) {
+void tnk__exchange_deliver(tnk__exchange_t *ex) {
   const tnk_allocator_t *alloc = &ex->http->context->alloc;
-  tnk__response_t *answer = ex->answer;
-  char *detail = ex->detail;
+  tnk__response_t *answer;
+  char *detail;
   tnk__buf_t no_body;
   tnk__http_result_t result;
 
+  if (ex->state != TNK__EXCHANGE_DONE) {
+    ex->has_body = 0;
+    ex->on_body(ex);
+    return;
+  }
+  answer = ex->answer;
+  detail = ex->detail;
   ex->answer = NULL;
   ex->detail = NULL;
   ex->state = TNK__EXCHANGE_IDLE;
@@ -358,15 +345,6 @@ static __attribute__((noinline)) void tell_done(tnk__exchange_t *ex) {
   ex->on_done(ex, &result);
   free_answer(alloc, answer);
   tnk__free(alloc, detail);
-}
-
-void tnk__exchange_deliver(tnk__exchange_t *ex) {
-  if (ex->told == TELL)
-    tell_sent(ex);
-  else if (ex->state != TNK__EXCHANGE_DONE)
-    tell_body(ex);
-  else
-    tell_done(ex);
 }
 
 const char *tnk__http_result_header(const tnk__http_result_t *result,

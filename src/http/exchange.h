@@ -28,7 +28,7 @@ tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex);
 tnk__h2_reader_t *tnk__exchange_begin_h2(tnk__exchange_t *ex);
 /* Free an answer that does not count. */
 void tnk__exchange_forget_answer(tnk__exchange_t *ex);
-/* Note that on_sent is due. */
+/* It is with the socket: call on_sent, the first time. */
 void tnk__exchange_note_sent(tnk__exchange_t *ex);
 /* Note that more of the answer has come. Of one that is streamed, on_body may
  * be due; with is_paused set, reading must stop until the body is taken. */
@@ -49,7 +49,7 @@ void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause);
 void tnk__exchange_explain(tnk__exchange_t *ex, const char *text);
 /* Make it IDLE without calling anything; it has left its pool already. */
 void tnk__exchange_drop(tnk__exchange_t *ex);
-/* Call what is due: on_sent, on_body, or on_done as the last touch. It is in no
+/* Call what is due: on_body, or on_done as the last touch. It is in no
  * list. */
 void tnk__exchange_deliver(tnk__exchange_t *ex);
 

@@ -7,9 +7,9 @@
 #include "tnk/error.h"
 
 /*
- * What nghttp2 reads and tells. Nobody is told from here: an exchange that ends
- * moves its stream to `over`, and the connection looks at what has changed when
- * nghttp2 has returned.
+ * What nghttp2 reads and tells. Nobody is told from here but on_sent, which
+ * only notes it: an exchange that ends moves its stream to `over`, and the
+ * connection looks at what has changed when nghttp2 has returned.
  *
  * nghttp2 checks frames, headers and lengths by itself, and bounds what waits
  * to be acknowledged and CONTINUATION; what it leaves open is bounded here: the

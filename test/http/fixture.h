@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "http/client.h"
 #include "loop/fixture.h"
 #include "support/mock_server.h"
@@ -27,22 +28,30 @@ typedef struct call {
   char detail[256];
   int order; /* among all calls, from 1 */
   size_t body_len;
-  char body[200];  /* its start, NUL-terminated */
-  char header[64]; /* X-Header */
-  void (*on_sent)(struct call *call);
+  char body[200];                     /* its start, NUL-terminated */
+  char header[64];                    /* X-Header */
+  void (*on_sent)(struct call *call); /* in the next turn of the loop */
+  tnk__deferred_t sent_call;
   void (*on_done)(struct call *call);
   fixture_t *f;
 } call_t;
 
 static int n_calls_done;
 
+static void call_after_sent(tnk__deferred_t *self) {
+  call_t *call = tnk__container_of(self, call_t, sent_call);
+
+  if (call->on_sent != NULL && tnk__exchange_is_active(&call->ex))
+    call->on_sent(call);
+}
+
 static void call_sent(tnk__exchange_t *ex) {
   call_t *call = (call_t *)(void *)ex;
 
   CHECK(tnk__exchange_is_active(ex));
   CHECK_INT(++call->n_sent, 1);
-  if (call->on_sent != NULL)
-    call->on_sent(call);
+  tnk__deferred_init(&call->sent_call, call_after_sent);
+  tnk__defer(ex->http->context, &call->sent_call);
 }
 
 static void call_done(tnk__exchange_t *ex, const tnk__http_result_t *result) {
