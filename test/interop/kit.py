@@ -10,6 +10,8 @@ import inspect
 
 CASES = []
 CALLS = collections.Counter()
+# Requests that cases make themselves, which are HTTP/1.1; a list, to be added to.
+OWN = []
 TIMEOUT = 30
 MODEL = "tnk/byte-lm"
 

@@ -252,6 +252,7 @@ def run_worker(clients, version, server, setting, groups, only, tally):
             if "calls" in answer:
                 finished = True
                 tally.count(tally.calls, answer["calls"])
+                server.versions["HTTP/1.1"] -= answer["own"]
             else:
                 tally.add(answer["outcome"], f"{where} {answer['case']}", answer["seconds"],
                           answer["text"])
@@ -278,7 +279,7 @@ def run_setting(clients, args, setting, version, tally):
               f"status {code}\n" + "\n".join(list(server.tail)[-20:]))
     if setting.tls:
         spoken = ", ".join(f"{n} by {v}" for v, n in server.versions.items())
-        tally.add("passed" if set(server.versions) == {"HTTP/2"} else "failed",
+        tally.add("passed" if set(+server.versions) == {"HTTP/2"} else "failed",
                   f"{where}: HTTP/2 is spoken", 0, spoken)
     print(f"# {where}: {time.monotonic() - began:.0f} s", flush=True)
 

@@ -8,7 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 
-from kit import CALLS, check, need
+from kit import CALLS, OWN, check, need
 
 TNK = os.environ.get("INTEROP_TNK", "tnk")
 
@@ -63,6 +63,7 @@ def hours():
 
 def need_call(path):
     """Of the server."""
+    OWN.append(path)
     request = urllib.request.Request(os.environ["TINKER_BASE_URL"] + "/api/v1/" + path,
                                      headers={"X-API-Key": os.environ["TINKER_API_KEY"]})
     try:
