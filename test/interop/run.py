@@ -233,7 +233,8 @@ def environment(clients, version, server, groups):
     env.update(INTEROP_TNK=str(Path(server.tnk).resolve()), TINKER_BASE_URL=server.url, TINKER_API_KEY=KEY, HOME=str(clients.cache / "home"),
                PYTHONPATH=os.pathsep.join(path), HF_HUB_OFFLINE="1", NO_PROXY="*", no_proxy="*", COLUMNS="200")
     if server.url.startswith("https:"):
-        env["SSL_CERT_FILE"] = str(PEM)
+        # Our command would put questions over HTTP/1.1, as it does submissions.
+        env.update(SSL_CERT_FILE=str(PEM), TNK_HTTP_VERSION="2")
     return env
 
 
