@@ -377,6 +377,8 @@ TEST(constants_that_cannot_be_are_refused_where_they_are_not_reached) {
   static const char *const bad[] = {
       "{{ {[]: 1}.x }}",
       "{{ -[{[]: 1}][0] }}",
+      "{{ x or {[]: 1}.x }}",
+      "{{ x['q' or {[]: 1}.x] }}",
       "{{ x[{[]: 1}] }}",
       "{{ {[]: 1} if x }}",
       "{{ f(a={1: 2, (1, [2]): 3}) }}",
@@ -388,6 +390,7 @@ TEST(constants_that_cannot_be_are_refused_where_they_are_not_reached) {
   static const char *const good[] = {
       "{{ {[]: 1} }}",
       "{{ [{[]: 1}] }}",
+      "{{ 'q' or {[]: 1}.x }}",
       "{{ x == {[]: y} }}",
       "{{ x == {1: y, []: 1} }}",
       "{{ x == {(1, 2): 1} }}",

@@ -302,9 +302,11 @@ static void collect(pass_t *pass, symbols_t *s, const tnk__node_t *node) {
 
 /* What is known of the place of a node. */
 enum {
-  SOFT = 1,  /* it may never be run, so that filters and tests are missed only
-                when it is */
-  FOLDED = 2 /* it is worked out before, as far as it is constant */
+  SOFT = 1,   /* it may never be run, so that filters and tests are missed only
+                 when it is */
+  FOLDED = 2, /* it is worked out before, as far as it is constant */
+  KNOWN = 4   /* a part of what is printed and was found to be a constant, for
+                 which not all of it had to be looked at */
 };
 
 static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how);
@@ -519,6 +521,17 @@ static int has_made_names(const tnk__node_t *node) {
   return 0;
 }
 
+static void annotate_output(pass_t *pass, symbols_t *s, tnk__node_t *node,
+                            int how) {
+  for (uint32_t i = 0; i < node->list.n; i++) {
+    tnk__node_t *part = node->list.items[i];
+    const int is_known =
+        is_folded(part) && pass->is_known(part, pass->heap->arena.alloc);
+
+    annotate(pass, s, part, is_known ? how | KNOWN : how);
+  }
+}
+
 static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how) {
   if (node == NULL || pass->err != TNK_OK)
     return;
@@ -558,9 +571,12 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how) {
     annotate_children(pass, s, node, how | FOLDED);
     return;
   case TNK__NODE_DICT:
-    if ((how & FOLDED) && has_made_names(node))
+    if ((how & FOLDED) && !(how & KNOWN) && has_made_names(node))
       check_names(pass, node);
     annotate_children(pass, s, node, how);
+    return;
+  case TNK__NODE_OUTPUT:
+    annotate_output(pass, s, node, how);
     return;
   default:
     if (is_left_out(pass, node))
