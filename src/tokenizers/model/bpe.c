@@ -166,7 +166,7 @@ static int make_settled(tnk__bpe_t *bpe) {
 
   for (uint32_t i = 0; i < bpe->n_merges; i++)
     last = bpe->merged[i] > last ? bpe->merged[i] : last;
-  n = (size_t)(last + 1);
+  n = (size_t)last + 1; /* of -1 too: then there is none */
   bpe->settled =
       tnk__alloc_array(bpe->alloc, n / 32 + 1, sizeof(*bpe->settled));
   if (bpe->settled == NULL)
