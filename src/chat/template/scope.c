@@ -50,6 +50,8 @@ typedef struct {
   tnk__why_t *why;
   uint64_t n_compared;
   tnk__is_known_cb is_known;
+  const tnk__node_t
+      *printed;   /* what is being looked at is a part of, or NULL */
   int is_lacking; /* it names a filter or test that there is not */
   int err;
 } pass_t;
@@ -302,11 +304,9 @@ static void collect(pass_t *pass, symbols_t *s, const tnk__node_t *node) {
 
 /* What is known of the place of a node. */
 enum {
-  SOFT = 1,   /* it may never be run, so that filters and tests are missed only
-                 when it is */
-  FOLDED = 2, /* it is worked out before, as far as it is constant */
-  KNOWN = 4   /* a part of what is printed and was found to be a constant, for
-                 which not all of it had to be looked at */
+  SOFT = 1,  /* it may never be run, so that filters and tests are missed only
+                when it is */
+  FOLDED = 2 /* it is worked out before, as far as it is constant */
 };
 
 static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how);
@@ -505,11 +505,11 @@ static void check_names(pass_t *pass, const tnk__node_t *node) {
 
     if (key == 0 || pass->is_known(node->list.items[i + 1], alloc) == 0)
       return;
-    if (key == 2) {
+    /* What is printed may be known without this part. */
+    if (key == 2 &&
+        (pass->printed == NULL || !pass->is_known(pass->printed, alloc)))
       fail(pass, TNK_EINVAL, node->list.items[i]->line,
            "this cannot be the name of a member");
-      return;
-    }
   }
 }
 
@@ -519,17 +519,6 @@ static int has_made_names(const tnk__node_t *node) {
     if (node->list.items[i]->kind != TNK__NODE_CONST)
       return 1;
   return 0;
-}
-
-static void annotate_output(pass_t *pass, symbols_t *s, tnk__node_t *node,
-                            int how) {
-  for (uint32_t i = 0; i < node->list.n; i++) {
-    tnk__node_t *part = node->list.items[i];
-    const int is_known =
-        is_folded(part) && pass->is_known(part, pass->heap->arena.alloc);
-
-    annotate(pass, s, part, is_known ? how | KNOWN : how);
-  }
 }
 
 static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how) {
@@ -571,12 +560,16 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how) {
     annotate_children(pass, s, node, how | FOLDED);
     return;
   case TNK__NODE_DICT:
-    if ((how & FOLDED) && !(how & KNOWN) && has_made_names(node))
+    if ((how & FOLDED) && has_made_names(node))
       check_names(pass, node);
     annotate_children(pass, s, node, how);
     return;
   case TNK__NODE_OUTPUT:
-    annotate_output(pass, s, node, how);
+    for (uint32_t i = 0; i < node->list.n; i++) {
+      pass->printed = node->list.items[i];
+      annotate(pass, s, node->list.items[i], how);
+    }
+    pass->printed = NULL;
     return;
   default:
     if (is_left_out(pass, node))
