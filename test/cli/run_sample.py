@@ -43,7 +43,7 @@ def S_9_samples_from_text(local):
           said["samples"][1]["tokens"] != one["tokens"], "several, each by another seed", said)
     check(said["prompt_logprobs"][0] is None and len(said["prompt_logprobs"]) == 3 and
           said["prompt_logprobs"][1] < 0, "with those of the prompt", said)
-    got = local("sample", *MODEL, "--max-tokens", 2, "-n", 3, "a", encoding="latin-1")
+    got = local("sample", *MODEL, "--seed", 7, "--max-tokens", 2, "-n", 3, "a", encoding="latin-1")
     check(got.returncode == 0 and re.findall(r"^--- (\d) \(length\)$", got.stdout, re.M) ==
           ["1", "2", "3"], "several as text", got)
     greedy = [local.json("sample", *MODEL, "--temperature", 0, "--max-tokens", 5, "x")
