@@ -23,8 +23,7 @@ typedef struct {
   uint64_t max_lag_ms;
 } tnk__counters_t;
 
-/* The time while none passes, as in a deferred call; 0: it was not asked for.
- */
+/* The time while none passes, as in a deferred call; 0: nobody has asked. */
 typedef struct {
   uint64_t ns;
   uint64_t ms;
@@ -124,8 +123,8 @@ static inline uint64_t tnk__context_now_ns(const tnk__context_t *context) {
 /* Inside of a deferred call: something has been done that takes time, and who
  * asks for it next is told the new one. */
 void tnk__context_took_time(const tnk__context_t *context);
-/* Between these two no time passes either; `moment` is the caller's, and no
- * code of the program runs meanwhile. */
+/* Between these two no time passes either; `moment` is the caller's, and of the
+ * program nothing runs meanwhile but an observer, which returns soon. */
 void tnk__context_stop_time(tnk__context_t *context, tnk__moment_t *moment);
 void tnk__context_let_time_pass(tnk__context_t *context,
                                 const tnk__moment_t *moment);
