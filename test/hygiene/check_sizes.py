@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ceilings of size: 600 lines a file and 160 an example, 60 lines a function, 40
+"""Ceilings of size: 900 lines a file and 160 an example, 60 lines a function, 40
 files a room. Two examples show how little it takes, and have less: of lines that
 are not blank, 120 and 150.
 
@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-MAX_FILE = 600
+MAX_FILE = 900
 MAX_EXAMPLE = 160
 MAX_WRITTEN = {"rl.c": 120, "sft.c": 150}
 MAX_FUNCTION = 60
