@@ -9,113 +9,117 @@ extern "C" {
 #endif
 
 /*
- * Training data that owns its memory: add examples, hand tnk_batch_data() to a
- * pass, and clear or free the batch. The views of data.h do without it; this
- * shifts targets and lays out what the losses read.
+ * A batch is training data that owns its memory. Add examples, pass
+ * tnk_batch_data() to a forward or forward_backward call, then clear or free
+ * the batch. The batch shifts targets and builds the loss inputs. If you have
+ * these arrays already, use the views of data.h instead.
  *
- * A batch belongs to one thread at a time.
+ * Only one thread at a time may use a batch.
  */
 
 /** Examples to train on. */
 typedef struct tnk_batch tnk_batch_t;
 
 /**
- * A batch without examples.
+ * Create an empty batch.
  *
- * @param allocator  Copied; NULL for malloc and its family.
- * @return To be freed by the caller; NULL when there is no memory.
+ * @param allocator  Copied; NULL selects malloc and its family.
+ * @return Freed by the caller with tnk_batch_free(); NULL if out of memory.
  * Thread: any. Since: 0.1
  */
 TNK_API tnk_batch_t *tnk_batch_new(const tnk_allocator_t *allocator);
 
 /**
- * Add an example of next-token training (loss cross_entropy): the model reads
- * all tokens but the last, and each is to be followed by the one after it.
+ * Add an example of next-token training (loss cross_entropy). The model reads
+ * all tokens except the last. The target of each token is the next one.
  *
- * @param tokens   Ids [n]. Copied.
- * @param weights  f32 [n], how much each token counts as a target; that of the
- *                 first is not used, since nothing stands before it. Copied.
- *                 NULL: all 1.
+ * @param tokens   Token ids [n]. Copied.
+ * @param weights  f32 [n]: the weight of each token as a target. The first
+ *                 value is not used, because no token precedes it. Copied.
+ *                 NULL means 1 for every token.
  * @param n        At least 2.
  *
- * @return TNK_OK; TNK_EINVAL for NULL, fewer than two tokens, and weights that
- *         are not finite; TNK_ENOMEM. On failure the batch is as it was, and
- *         tnk_batch_text() says why.
+ * @return TNK_OK; TNK_EINVAL for NULL, fewer than two tokens, or weights that
+ *         are not finite; TNK_ENOMEM. After an error the batch is unchanged and
+ *         tnk_batch_text() gives the reason.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_batch_add_tokens(tnk_batch_t *batch, const int32_t *tokens,
                                  const float *weights, size_t n);
 
 /**
- * Add a sampled sequence to learn from (importance_sampling, ppo, cispo and
- * their like): the prompt and what was sampled, with the log-probabilities it
- * was sampled with, and one advantage for each of its tokens. Those of the
- * prompt have the advantage 0 and the log-probability 0.
+ * Add a sampled sequence for a policy-gradient loss (importance_sampling, ppo,
+ * cispo and similar). The example holds the prompt, the sampled tokens, their
+ * logprobs, and one advantage for all sampled tokens. Prompt tokens get the
+ * advantage 0 and the logprob 0.
  *
- * @param prompt     Ids [n_prompt], as they were sampled from. Copied.
+ * @param prompt     Token ids [n_prompt] of the prompt that was sampled from.
+ *                   Copied.
  * @param n_prompt   At least 1.
  * @param samples    Read during the call.
- * @param index      Which sequence of @p samples.
- * @param advantage  Finite.
+ * @param index      Index of the sequence in @p samples.
+ * @param advantage  Must be finite.
  *
- * @return TNK_OK; TNK_EINVAL for NULL, an empty prompt, a sequence that does
- *         not exist, is empty or came without log-probabilities, and an
- *         advantage that is not finite; TNK_ENOMEM. On failure the batch is as
- *         it was, and tnk_batch_text() says why.
+ * @return TNK_OK; TNK_EINVAL for NULL, an empty prompt, an advantage that is
+ *         not finite, or a sequence that does not exist, is empty or has no
+ *         logprobs; TNK_ENOMEM. After an error the batch is unchanged and
+ *         tnk_batch_text() gives the reason.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_batch_add_sample(tnk_batch_t *batch, const int32_t *prompt,
                                  size_t n_prompt, const tnk_samples_t *samples,
                                  size_t index, double advantage);
 
-/** A part of a conversation: what the model was given, or what it said. */
+/** A segment of a conversation: tokens that the model was given, or tokens that
+ * it sampled. */
 typedef struct {
-  tnk_span_kind_t kind;    /**< TNK_SPAN_PROMPT: given, TNK_SPAN_SAMPLED. */
-  const int32_t *tokens;   /**< Ids [n_tokens]. */
+  tnk_span_kind_t kind;    /**< TNK_SPAN_PROMPT (given) or TNK_SPAN_SAMPLED. */
+  const int32_t *tokens;   /**< Token ids [n_tokens]. */
   size_t n_tokens;         /**< At least 1. */
-  const float *logprobs;   /**< Sampled: f32 [n_tokens], as it was sampled. */
-  double advantage;        /**< Sampled: of each of its tokens. */
-  const char *sequence_id; /**< Sampled: NULL, or what it came from, of
-                                tnk_samples_sequence_id(). */
+  const float *logprobs;   /**< Sampled: f32 [n_tokens], from the sampler. */
+  double advantage;        /**< Sampled: advantage of each of its tokens. */
+  const char *sequence_id; /**< Sampled: the id of the sequence, from
+                                tnk_samples_sequence_id(), or NULL. */
 } tnk_segment_t;
 
 /**
- * A view of @p n_tokens ids that the model was given: a prompt, the words of a
- * user, the answer of a tool. Never fails; the data is not read.
+ * Create a view of @p n_tokens ids that the model was given: a prompt, a user
+ * message, or a tool result. Never fails; the data is not read.
  * Lifetime: the view is valid as long as @p tokens. Thread: any. Since: 0.1
  */
 TNK_API tnk_segment_t tnk_segment_given(const int32_t *tokens, size_t n_tokens);
 
 /**
- * A view of sequence @p index of @p samples. Never fails: one that does not
- * exist, or came without log-probabilities, is refused where it is added.
+ * Create a view of sequence @p index of @p samples. Never fails. If the
+ * sequence does not exist or has no logprobs, tnk_batch_add_trajectory()
+ * rejects the segment.
  * Lifetime: the view is valid as long as @p samples. Thread: any. Since: 0.1
  */
 TNK_API tnk_segment_t tnk_segment_sampled(const tnk_samples_t *samples,
                                           size_t index, double advantage);
 
 /**
- * Add a trajectory of several turns to learn from: what was given and what was
- * sampled, one behind the other, where each sampled segment had all before it
- * as its prompt. It is laid out as tnk_batch_add_sample() does it: given tokens
- * have the advantage 0 and the log-probability 0. Where all sampled segments
- * have a sequence id, the example tells where its tokens are from
- * (`input_spans` and `loss_input_spans`), as stable_reinforce wants it. What
- * was given after the last sampled segment is left out: nothing is learnt from
- * it.
+ * Add a trajectory of several turns for a policy-gradient loss. Its segments
+ * follow each other, and the prompt of each sampled segment is everything
+ * before it. The layout is as in tnk_batch_add_sample(): given tokens have the
+ * advantage 0 and the logprob 0. If all sampled segments have a sequence id,
+ * the example also has provenance spans (`input_spans` and
+ * `loss_input_spans`), as the loss stable_reinforce requires. Given tokens
+ * after the last sampled segment are left out, because nothing is learned from
+ * them.
  *
- * @param segments    The first is given. Copied.
+ * @param segments    The first one must be given. Copied.
  * @param n_segments  At least 2.
- * @param mask        The name of an input that is to be 1 for sampled tokens
- *                    and 0 for others, needed where the advantage 0 does not
- *                    make a token count for nothing: "weights" for dro,
- *                    "sequence_ratio_mask" for gspo. NULL: none. Copied.
+ * @param mask        Name of an additional loss input that is 1 for sampled
+ *                    tokens and 0 for others. Some losses need it because the
+ *                    advantage 0 does not exclude a token: "weights" for dro,
+ *                    "sequence_ratio_mask" for gspo. NULL adds none. Copied.
  *
- * @return TNK_OK; TNK_EINVAL for NULL, a segment that is empty, of no kind, or
- *         sampled and without log-probabilities, numbers that are not finite, a
- *         first segment that was sampled, none that was, and sequence ids of
- *         some sampled segments only; TNK_ENOMEM. On failure the batch is as it
- *         was, and tnk_batch_text() says why.
+ * @return TNK_OK; TNK_EINVAL for NULL, an empty segment, a segment of unknown
+ *         kind, a sampled segment without logprobs, numbers that are not
+ *         finite, a first segment that is sampled, no sampled segment, or
+ *         sequence ids on some sampled segments only; TNK_ENOMEM. After an
+ *         error the batch is unchanged and tnk_batch_text() gives the reason.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_batch_add_trajectory(tnk_batch_t *batch,
@@ -123,34 +127,35 @@ TNK_API int tnk_batch_add_trajectory(tnk_batch_t *batch,
                                      size_t n_segments, const char *mask);
 
 /**
- * One sentence on why the last example was not added, which names what is wrong
- * with it; "success" if it was.
+ * Get one sentence that says why the last example was not added. It names the
+ * invalid value.
  *
- * @return Never NULL. Lifetime: until the batch changes. Thread: any.
- * Since: 0.1
+ * @return Never NULL; "success" if the last example was added. Lifetime: until
+ *         the batch changes. Thread: any. Since: 0.1
  */
 TNK_API const char *tnk_batch_text(const tnk_batch_t *batch);
 
 /**
- * The examples, in the order in which they were added.
+ * Get the examples in the order in which they were added.
  *
- * @param[out] n  Their number; 0 of an empty batch, which no pass takes.
+ * @param[out] n  Number of examples; 0 if the batch is empty. Training calls
+ *                reject an empty batch.
  *
- * @return NULL of an empty batch. Lifetime: until the batch changes. A pass
- *         copies what it needs before it returns.
+ * @return NULL if the batch is empty. Lifetime: until the batch changes. A
+ *         training call copies the data before it returns.
  * Thread: any. Since: 0.1
  */
 TNK_API const tnk_datum_t *tnk_batch_data(const tnk_batch_t *batch, size_t *n);
 
 /**
- * What a loss that is a sum is divided by to be a mean: the weights of all
- * targets together, where a sampled token counts 1 and one of its prompt 0.
+ * Get the total weight of all targets. Divide a summed loss by it to get the
+ * mean per token. A sampled token has the weight 1, a token of its prompt 0.
  * Thread: any. Since: 0.1
  */
 TNK_API double tnk_batch_weight(const tnk_batch_t *batch);
 
-/** Empty the batch, to fill it anew. NULL does nothing.
- * Thread: any. Since: 0.1 */
+/** Remove all examples, so that the batch can be filled again. NULL does
+ * nothing. Thread: any. Since: 0.1 */
 TNK_API void tnk_batch_clear(tnk_batch_t *batch);
 
 /** Free the batch. NULL does nothing. Thread: any. Since: 0.1 */

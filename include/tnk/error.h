@@ -8,10 +8,10 @@ extern "C" {
 #endif
 
 /*
- * Every code once: name, value, text. Values never change. They start at
- * -50000, clear of libuv (down to -4095) and of mbedTLS (down to -0x7FFF).
- * Bands: 0xx usage and resources, 1xx transport, 2xx TLS, 3xx protocol,
- * 4xx the service's answer, 9xx a broken invariant of this library.
+ * All error codes: name, value, text. Values never change. They start at
+ * -50000 and do not overlap with libuv (down to -4095) or mbedTLS (down to
+ * -0x7FFF). Bands: 0xx usage and resources, 1xx transport, 2xx TLS, 3xx
+ * protocol, 4xx response of the service, 9xx broken invariant of this library.
  */
 #define TNK_ERROR_MAP(XX)                                                      \
   XX(EINVAL, -50001, "invalid argument")                                       \
@@ -60,22 +60,23 @@ typedef enum {
 } tnk_err_t;
 
 /*
- * Groups, by which lists of errors name codes that go together:
+ * Groups of codes. The "Rejects with" lists of functions refer to them:
  *
  * Caller     TNK_EINVAL, TNK_ENOTSUP, TNK_ETHREAD, TNK_EFORKED, TNK_ECLOSED,
- *            TNK_ECANCELED, TNK_ENOMEM, TNK_EINTERNAL: this side refuses, gives
- *            up, or cannot.
+ *            TNK_ECANCELED, TNK_ENOMEM, TNK_EINTERNAL: the library rejects the
+ *            call, or the caller canceled it.
  * Transport  TNK_EDNS, TNK_ECONN, TNK_ETOOBIG, TNK_EPROXY, TNK_ETLS, TNK_ECERT,
- *            TNK_ETIMEDOUT: the service was not reached, or its answer was not
- *            received.
+ *            TNK_ETIMEDOUT: the service was not reached, or its response was
+ *            not received.
  * Service    TNK_ECREDENTIAL, TNK_EAUTH, TNK_EREQUEST, TNK_ESERVER,
  *            TNK_ENOTFOUND, TNK_ECONFLICT, TNK_ERATE, TNK_EBILLING,
- *            TNK_EUNSUPPORTED, TNK_EPROTO: the service has answered.
+ *            TNK_EUNSUPPORTED, TNK_EPROTO: the service sent a response.
  * Operation  TNK_EFULL, TNK_EBUDGET, TNK_ESESSION, TNK_EFAILED, TNK_EEXPIRED:
- *            what is done in a session, and takes its time there.
+ *            additional errors of training and sampling operations.
  */
 
-/** Who the service holds responsible for a failed operation. */
+/** The side that caused the failure of an operation, as the service reports
+ * it. */
 typedef enum {
   TNK_CATEGORY_UNKNOWN = 0,
   TNK_CATEGORY_SERVER = 1,
@@ -83,68 +84,68 @@ typedef enum {
 } tnk_category_t;
 
 /**
- * Whether the service has run an operation that was rejected, as far as the
- * library knows: what decides whether a script may do it again. An optimizer
- * step that was run and is repeated is taken twice.
+ * Whether the service ran an operation whose promise rejected, as far as the
+ * library knows. Use it to decide whether to repeat the operation: repeating an
+ * optimizer step that was run applies it twice.
  */
 typedef enum {
-  /** It may have been run: the request or its answer was lost, or the service
-   * has begun it and reports a failure (TNK_EFAILED), or nothing is known. */
+  /** It may have been run. The request or its response was lost, the service
+   * started it and reports a failure (TNK_EFAILED), or nothing is known. */
   TNK_RAN_UNKNOWN = 0,
   /** It was not run, and will not be. Repeating it is safe. */
   TNK_RAN_NO = 1,
-  /** The service has accepted it and has run it or will: only its result is
-   * lost, or not wanted any more. */
+  /** The service accepted it and has run it or will run it. Only the result is
+   * lost or no longer needed. */
   TNK_RAN_YES = 2,
-  /** Some requests of a pass were run, others not or perhaps not. The gradients
-   * of the former have been added up. */
+  /** Some requests of a pass were run. Others were not, or may not have been.
+   * The service accumulated the gradients of the requests that were run. */
   TNK_RAN_PARTLY = 3
 } tnk_ran_t;
 
 /**
- * What is known about a failure. Strings are NULL when there is none.
+ * A failure. Strings are NULL if unknown.
  *
- * Lifetime: belongs to the promise it came from; made by the library only, so
- * later versions may append members.
+ * Only the library creates this struct, so later versions may append members.
+ * Lifetime: belongs to its promise.
  * Since: 0.1
  */
 typedef struct {
   int code;                /**< One of tnk_err_t, never 0. */
-  int cause;               /**< libuv's or mbedTLS's own code, or 0. */
-  int http_status;         /**< 0 when no HTTP answer was involved. */
-  tnk_category_t category; /**< Of an operation that the service ran. */
-  uint32_t n_attempts;     /**< Times the request was sent; 0: never. */
-  uint64_t retry_after_ms; /**< The server's wish; 0 when it gave none. */
+  int cause;               /**< Code of libuv or mbedTLS, or 0. */
+  int http_status;         /**< 0 if there was no HTTP response. */
+  tnk_category_t category; /**< Set if the service ran the operation. */
+  uint32_t n_attempts;     /**< How often the request was sent. */
+  uint64_t retry_after_ms; /**< Delay that the server asked for, or 0. */
   const char *request_id;  /**< The service's id of the operation. */
-  const char *message;     /**< The service's own text. */
-  const char *text;        /**< One sentence that says it all; never NULL. */
-  tnk_ran_t ran; /**< Whether it was run; `text` says so too where it is known
-                      of an operation. Of a sample: its last submission. */
+  const char *message;     /**< Message of the service. */
+  const char *text;        /**< One complete sentence; never NULL. */
+  tnk_ran_t ran; /**< Whether the operation was run. If known, `text` says so
+                      too. For a sample: its last submission. */
 } tnk_error_t;
 
 /**
- * The general meaning of a code, such as "deadline passed".
+ * Get the general meaning of a code, such as "deadline passed".
  *
  * @param err  A code of tnk_err_t, or anything else.
- * @return Static text, never NULL. Allocates nothing.
+ * @return Static string, never NULL. Allocates nothing.
  * Thread: any. Since: 0.1
  */
 TNK_API const char *tnk_strerror(int err);
 
 /**
- * The name of a code, such as "TNK_ETIMEDOUT".
+ * Get the name of a code, such as "TNK_ETIMEDOUT".
  *
  * @param err  A code of tnk_err_t, or anything else.
- * @return Static text, never NULL; "TNK_EUNKNOWN" for an unknown code.
+ * @return Static string, never NULL; "TNK_EUNKNOWN" for an unknown code.
  * Thread: any. Since: 0.1
  */
 TNK_API const char *tnk_err_name(int err);
 
 /**
- * Whether the same call may succeed later without a change by the caller.
+ * Check whether the same call may succeed later without a change by the caller.
  *
- * The library has already retried what is safe to retry; this tells a caller
- * who wants to go on for longer.
+ * The library has already retried where that is safe. A program can use this
+ * function to keep trying for longer.
  *
  * @param err  A code of tnk_err_t, or anything else.
  * @return 1 or 0.
@@ -153,7 +154,7 @@ TNK_API const char *tnk_err_name(int err);
 TNK_API int tnk_err_is_retryable(int err);
 
 /**
- * Whether the object that reported @p err can only be closed.
+ * Check whether the object that reported @p err can only be closed.
  *
  * @return 1 for the 9xx band, else 0.
  * Thread: any. Since: 0.1
