@@ -8,56 +8,58 @@ extern "C" {
 #endif
 
 /*
- * Trained weights to a model hub: what stands in a directory, such as a
- * download of external weights, becomes a commit of a repository.
+ * Publish trained weights to a model hub. The files of a directory, for example
+ * downloaded external weights, become a commit of a repository.
  */
 
 /**
- * What is pushed, and to where. Zero is the default of every member but
+ * Options of a push. 0 or NULL selects the default of every member except
  * `checkpoint`.
  */
 typedef struct {
   size_t size; /**< Set by TNK_PUSH_OPTIONS_INIT. */
-  /** The tinker:// path of the weights. The model card names it, and by that a
-   * repository is known to hold them. Required. */
+  /** "tinker://" path of the weights. Required. The model card contains it and
+   * so identifies the checkpoint of a repository. */
   const char *checkpoint;
-  /** "OWNER/NAME", or "NAME" of the token's owner. NULL:
-   * "tinker-MODEL-RUN", of the last part of `base_model` ("adapter" without
-   * one) and the checkpoint's run, with "-" for what names do not have. */
+  /** "OWNER/NAME", or "NAME" for the owner of the token. NULL means
+   * "tinker-MODEL-RUN". MODEL is the last part of `base_model`, or "adapter".
+   * RUN is the run of the checkpoint. Characters that names cannot have become
+   * "-". */
   const char *repo;
-  /** A branch, which is made if it is missing. NULL: "main", or without `repo`
-   * the checkpoint's id, such as "weights-final". */
+  /** Branch, which is created if it is missing. NULL means "main" if `repo` is
+   * set, else the checkpoint's id, such as "weights-final". */
   const char *revision;
-  const char *message; /**< Of the commit, one line. NULL: a usual one. */
-  /** TNK_YES: a new repository is public. One that exists stays as it is. */
+  const char *message; /**< Commit message, one line. NULL for a default. */
+  /** TNK_YES creates a public repository. An existing one is not changed. */
   tnk_choice_t is_public;
-  /** TNK_YES: the commit is proposed as a pull request. */
+  /** TNK_YES opens a pull request with the commit. */
   tnk_choice_t opens_pull_request;
-  /** TNK_NO: no model card is written where the directory has none. */
+  /** TNK_NO does not create a model card if the directory has none. */
   tnk_choice_t model_card;
-  /** What the card says of how they were trained; TNK_DEFAULT: nothing. */
+  /** Trained layers, for the model card. TNK_DEFAULT states nothing. */
   tnk_choice_t trained_attn;
   tnk_choice_t trained_mlp;
   tnk_choice_t trained_unembed;
-  uint32_t lora_rank; /**< The same; 0: nothing. */
-  /** TNK_YES: nothing is made, and no directory needed: only the options are
-   * checked, the token, and that the repository, where there is one, has no
-   * other checkpoint. Good to know before much is downloaded. */
+  uint32_t lora_rank; /**< LoRA rank, for the model card. 0 states nothing. */
+  /** TNK_YES creates nothing and needs no directory. It checks the options, the
+   * token, and that an existing repository does not hold another checkpoint.
+   * Use it before a large download. */
   tnk_choice_t only_checks;
-  /** The model that was trained. NULL: "unknown". It is set in
-   * adapter_config.json where that names none; the file itself stays as it
-   * is. */
+  /** Base model. NULL means "unknown". If adapter_config.json does not name a
+   * base model, the pushed copy of this file gets the name. The file in the
+   * directory is not changed. */
   const char *base_model;
-  /** Which files go: those that a pattern of the first list fits, if there is
-   * one, and none of the second. "*" stands for any characters, slashes too,
-   * "?" for one, "[...]" for one of these; one that ends in a slash means all
-   * below that folder. Without `allow`, "checkpoint_complete" stays here. */
+  /** Patterns of the files to push: files that match a pattern of `allow`, if
+   * there is one, and no pattern of `ignore`. "*" matches any characters
+   * including slashes, "?" one character, "[...]" one of a set. A pattern that
+   * ends in a slash matches all files below that folder. Without `allow`,
+   * "checkpoint_complete" is not pushed. */
   const char *const *allow;
   size_t n_allow;
   const char *const *ignore;
   size_t n_ignore;
-  /** Hears how many bytes of a large file have been read to be sent; may be
-   * NULL. */
+  /** Called with the number of bytes of a large file that were read for
+   * sending. May be NULL. */
   tnk_progress_cb on_progress;
   void *progress_user;
   uint64_t reserved;
@@ -66,54 +68,57 @@ typedef struct {
 #define TNK_PUSH_OPTIONS_INIT TNK_SIZED(tnk_push_options_t)
 
 /**
- * What a push has made. Texts are never NULL.
+ * Result of a push. Strings are never NULL.
  *
- * Made by the library only, so later versions may append members.
+ * Only the library creates this struct, so later versions may append members.
  * Since: 0.1
  */
 typedef struct {
   const char *repo;     /**< "OWNER/NAME". */
-  const char *revision; /**< The branch. */
-  const char *commit;   /**< Its id; "" with only_checks. */
-  const char *url;      /**< Of the pull request if there is one, else of the
-                             commit; "" with only_checks. */
-  uint64_t n_files;     /**< That are in the commit. */
-  uint64_t n_sent;      /**< Bytes of large files that the hub did not have. */
+  const char *revision; /**< Branch. */
+  const char *commit;   /**< Id of the commit; "" with only_checks. */
+  const char *url;      /**< URL of the pull request if there is one, else of
+                             the commit; "" with only_checks. */
+  uint64_t n_files;     /**< Files in the commit. */
+  uint64_t n_sent;      /**< Bytes of large files that were uploaded. */
 } tnk_pushed_t;
 
 /**
- * Push weights to a repository of the hub: it is created if need be, large
- * files go to its store, and one commit brings all of them.
+ * Push weights to a repository of the hub. The library creates the repository
+ * if it does not exist, uploads large files to the hub's file store, and makes
+ * one commit with all files.
  *
  * The directory must hold a PEFT adapter: adapter_config.json and
- * adapter_model.safetensors or .bin. Nothing in it is changed. A repository
- * whose model card names another checkpoint is refused with TNK_ECONFLICT.
- * Large files are read by the thread pool, piece by piece while they are sent,
- * so memory stays flat; stores that offer it get them in parts.
+ * adapter_model.safetensors or .bin. The library does not change it. If the
+ * model card of the repository names another checkpoint, the push rejects with
+ * TNK_ECONFLICT. The thread pool reads large files piece by piece, so memory
+ * use does not depend on their size. If the store supports it, files are
+ * uploaded in parts.
  *
- * What fails in a way that may pass is repeated, as by tnk_hub_download(), but
- * not a commit that may have been made: the sentence says so. The hub's token
- * is needed, and goes to its endpoint alone.
+ * Temporary failures are retried as in tnk_hub_download(). Exception: a commit
+ * that may have succeeded is not repeated, and the error text says so. A push
+ * needs the hub's token, which is sent to the hub's endpoint only.
  *
- * @param directory  Where the files are; may be NULL with only_checks.
+ * @param directory  Directory of the files. May be NULL with only_checks.
  * @param options    Copied.
  *
- * Completion: cancel ends it; what is uploaded without a commit shows nowhere.
+ * Completion: cancel ends the push. Uploaded files without a commit are not
+ * visible.
  * @return A promise of tnk_promise_pushed().
  * Rejects with: Caller, Transport, Service (groups of error.h), TNK_EFILE
- *   (error->cause is libuv's code; also a file that changed meanwhile).
- *   TNK_EINVAL is for a directory without an adapter too, TNK_ECREDENTIAL for a
- *   hub without a token, TNK_EAUTH for one that it does not take, TNK_ECONFLICT
- *   for a repository of another checkpoint.
+ *   (error->cause is libuv's code; also if a file changed during the push).
+ *   TNK_EINVAL also if the directory has no adapter, TNK_ECREDENTIAL if the hub
+ *   has no token, TNK_EAUTH if the hub rejects the token, TNK_ECONFLICT if the
+ *   repository holds another checkpoint.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_hub_push(tnk_hub_t *hub, const char *directory,
                                     const tnk_push_options_t *options);
 
 /**
- * The result of tnk_hub_push().
+ * Get the result of tnk_hub_push().
  *
- * @return NULL unless resolved with that type. Lifetime: the promise's.
+ * @return NULL unless resolved with that type. Lifetime: that of the promise.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API const tnk_pushed_t *tnk_promise_pushed(const tnk_promise_t *promise);

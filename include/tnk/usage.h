@@ -9,42 +9,46 @@ extern "C" {
 #endif
 
 /*
- * What a program uses, as the library counts it from what is sent and returned,
- * without asking the service: an estimate of a bill, and no invoice. Storage is
- * not counted. What the service has counted, later, tnk_rest_get_usage() tells.
+ * Tokens, requests, bytes and cost of a program. The library counts what it
+ * sends and receives, without asking the service. The result is an estimate of
+ * the bill and excludes checkpoint storage. For the service's own figures,
+ * which are available later, see tnk_rest_get_usage().
  */
 
 /**
- * What was used: tokens by kind, requests, bytes. Counts only grow, and stay at
- * the largest number.
+ * Counts of tokens, requests and bytes. A count never decreases and stops at
+ * the largest number of its type.
  *
- * An operation counts when its result has come. One that the service reports as
- * failed, or has not run, counts for nothing; where that is not known, as with
- * one that was canceled after it was sent, or whose result was lost, all that
- * it may have used is in doubt.
+ * An operation is counted when its result has arrived. An operation that failed
+ * or was not run counts as 0. If it is unknown whether the operation was run,
+ * its maximum use is counted as doubtful. Examples are an operation that was
+ * canceled after it was sent, and one whose result was lost.
  */
 typedef struct {
   size_t size; /**< Set by TNK_TOTALS_INIT. */
-  /** Tokens of prompts that were sampled from or scored, once a prompt however
-   * many sequences were sampled. Images count as `expected_tokens` says. */
+  /** Tokens of prompts that were sampled from or scored. A prompt counts once,
+   * however many sequences were sampled. An image counts as its
+   * `expected_tokens`. */
   uint64_t n_prompt_tokens;
-  uint64_t n_cached_tokens;  /**< Those among them found in a cache. */
-  uint64_t n_sampled_tokens; /**< Of all sequences that came back. */
-  /** Tokens of the inputs of passes, forward ones too. Each pass of a custom
-   * loss counts, of which there are two. */
+  uint64_t n_cached_tokens;  /**< Prompt tokens that were cache hits. */
+  uint64_t n_sampled_tokens; /**< Tokens of all returned sequences. */
+  /** Tokens of the inputs of passes, including forward passes. A custom loss
+   * has two passes, and each one counts. */
   uint64_t n_trained_tokens;
-  uint64_t n_doubtful_tokens; /**< Beside these: used perhaps, at most. */
-  uint64_t n_requests;        /**< Sent, repeats included. */
-  /** Of a service: HTTP bytes before TLS. Of a client: the bodies of its
-   * requests and answers, compressed ones as they are after that, answers as
-   * they are before. Polls that clients share are the service's alone. */
+  uint64_t n_doubtful_tokens; /**< Tokens that may have been used in addition to
+                                   the others: an upper bound. */
+  uint64_t n_requests;        /**< Requests sent, including retries. */
+  /** For a service: HTTP bytes before TLS. For a client: the bodies of its
+   * requests and responses. Request bodies count after compression, response
+   * bodies before decompression. Polls that clients share count for the service
+   * only. */
   uint64_t n_bytes_sent;
   uint64_t n_bytes_received;
-  /** Of a service and a run: what operations that are under way may still use,
-   * which is reserved for them. */
+  /** For a service and a run: tokens reserved for operations in progress. */
   uint64_t n_reserved_tokens;
-  uint64_t n_unpriced_tokens; /**< Used, of all kinds, without a price. */
-  double cost_usd;            /**< Of what was used, at the prices then set. */
+  uint64_t
+      n_unpriced_tokens; /**< Used tokens, of all kinds, without a price. */
+  double cost_usd;       /**< Cost of the used tokens at the prices set then. */
   double doubtful_usd;
   double reserved_usd;
 } tnk_totals_t;
@@ -52,20 +56,22 @@ typedef struct {
 #define TNK_TOTALS_INIT TNK_SIZED(tnk_totals_t)
 
 /**
- * What a service has used since it was opened, with clients that are closed.
+ * Get the totals of a service since it was opened, including those of closed
+ * clients.
  *
- * @param[out] out  Begins with TNK_TOTALS_INIT. Filled, as far as its size
- *                  goes.
- * @param service   NULL: all are 0.
+ * @param[out] out  Initialize it with TNK_TOTALS_INIT. Members within its size
+ *                  are set.
+ * @param service   NULL sets all members to 0.
  *
- * @return TNK_OK, or TNK_EINVAL for a size that is none of tnk_totals_t.
+ * @return TNK_OK, or TNK_EINVAL if the size is not a size of tnk_totals_t.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_service_totals(tnk_totals_t *out, const tnk_service_t *service);
 
 /**
- * What one client has used; all 0 for NULL and one that is closed. What made
- * the client is the service's alone.
+ * Get the totals of one training client. All members are 0 for NULL and for a
+ * closed client. The requests that created the client count for the service
+ * only.
  *
  * @param[out] out  As in tnk_service_totals().
  * @return As tnk_service_totals().
@@ -73,36 +79,38 @@ TNK_API int tnk_service_totals(tnk_totals_t *out, const tnk_service_t *service);
  */
 TNK_API int tnk_training_totals(tnk_totals_t *out,
                                 const tnk_training_t *training);
-/** The same of a sampling client; as tnk_training_totals().
+/** Get the totals of one sampling client; as tnk_training_totals().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1 */
 TNK_API int tnk_sampling_totals(tnk_totals_t *out,
                                 const tnk_sampling_t *sampling);
 
-/** What a million tokens cost, in USD. */
+/** Prices per million tokens, in USD. */
 typedef struct {
-  /** The base model, as the clients are made with or the service names it;
-   * NULL: each model without a row of its own. */
+  /** Base model, as passed to the create call or as the service names it. NULL
+   * applies to every model without its own row. */
   const char *model;
   double prompt;
-  double cached; /**< Of a prompt's tokens that were in a cache. */
+  double cached; /**< Prompt tokens that were cache hits. */
   double sampled;
   double trained;
 } tnk_price_t;
 
-/** What a service may use. Zero means the default for every field. */
+/** Limits and prices of a service. 0 or NULL selects the default. */
 typedef struct {
   size_t size;         /**< Set by TNK_BUDGET_INIT. */
-  uint64_t max_tokens; /**< Of all kinds together; 0: any number. */
-  double max_usd;      /**< 0: any amount. It needs prices. */
+  uint64_t max_tokens; /**< Limit for all kinds together. 0 means no limit. */
+  double max_usd; /**< Limit of the cost; needs prices. 0 means no limit. */
   const tnk_price_t *prices;
   size_t n_prices;
-  /** A file with the prices in place of the above:
+  /** Path of a file with prices, as an alternative to `prices`:
    * `{"prices": [{"model": "Qwen/Qwen3-8B", "prompt": 0.13, "cached": 0.03,
-   * "sampled": 0.4, "trained": 0.4}]}`. Without "model" a row is for each model
-   * that has none, without "cached" those tokens cost as much as others. */
+   * "sampled": 0.4, "trained": 0.4}]}`. A row without "model" applies to every
+   * model without its own row. Without "cached", cache hits cost as much as
+   * other prompt tokens. */
   const char *prices_file;
-  /** What earlier processes of the same run have used, which counts as well.
-   * NULL: what the ledger of the run says (tnk/ledger.h), if one is open. */
+  /** Totals of earlier processes of the same run, which count toward the
+   * limits. NULL takes them from the run's ledger (tnk/ledger.h) if one is
+   * open. */
   const tnk_totals_t *before;
   uint64_t reserved;
 } tnk_budget_t;
@@ -110,34 +118,34 @@ typedef struct {
 #define TNK_BUDGET_INIT TNK_SIZED(tnk_budget_t)
 
 /**
- * Set a limit to what a service may use, and prices. What an earlier call has
- * set is replaced, all of it, so that a budget can be raised when it is used
- * up.
+ * Set the limits and prices of a service. They replace all limits and prices of
+ * an earlier call, so you can raise a budget that is used up.
  *
- * Under a limit, an operation reserves what it may use at most: a pass the
- * tokens of its inputs, when it is called; a sample, right before it is
- * submitted, those of its prompt and max_tokens for each sequence. One that
- * does not fit in is rejected with TNK_EBUDGET, and is not sent; so is one of
- * which nobody knows how much it may use, such as a sample without max_tokens
- * or, for one in USD, a model without a price. What is under way goes on, and
- * the difference to what it has used is given back at its end. What is in doubt
- * stays counted. So the limit is never gone over.
+ * With a limit, each operation reserves its maximum use. A pass reserves the
+ * tokens of its inputs when it is called. A sample reserves its prompt and
+ * max_tokens for each sequence just before it is submitted. If the reservation
+ * exceeds the limit, the operation rejects with TNK_EBUDGET and is not sent.
+ * The same happens if its maximum is unknown: a sample without max_tokens, or a
+ * model without a price under max_usd. Operations in progress continue. When an
+ * operation ends, its unused reservation is returned. Doubtful use stays
+ * counted. The limit is therefore never exceeded.
  *
- * After a pass of a client that was refused, its optimizer steps are refused
- * too, until a pass is admitted again: none is taken on a part of a batch.
- * Saves and everything else that has no tokens go on. The gradients of passes
- * that came before the refused one stay with the model.
+ * After a pass of a client was rejected, its optimizer steps are rejected too
+ * until another pass is accepted, so that no step uses part of a batch. Saves
+ * and other operations without tokens continue. Gradients of earlier passes
+ * stay with the model.
  *
- * @param budget    NULL: no limit and no prices. Copied.
- * @param why       On failure, receives one sentence on what is wrong; may be
- *                  NULL.
- * @param why_size  Bytes at @p why; a longer sentence is cut.
+ * @param budget    NULL removes limits and prices. Copied.
+ * @param why       After an error, receives one sentence that says what is
+ *                  wrong. May be NULL.
+ * @param why_size  Bytes at @p why; a longer sentence is truncated.
  *
- * @return TNK_OK, or, and then all is as before,
- *   TNK_EINVAL   no service, a number out of range, max_usd without prices, two
- *                kinds of prices, cached tokens that cost more than others
- *   TNK_ENOTSUP  @p budget sets a field this library does not know
- *   TNK_EFILE    prices_file cannot be read, or is not as said above
+ * @return TNK_OK, or one of the following, which changes nothing:
+ *   TNK_EINVAL   no service, a number out of range, max_usd without prices,
+ *                both prices and prices_file, or cache hits that cost more
+ *                than other prompt tokens
+ *   TNK_ENOTSUP  @p budget sets a field that this library does not know
+ *   TNK_EFILE    prices_file cannot be read or has another format
  *   TNK_ENOMEM
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -146,11 +154,12 @@ TNK_API int tnk_service_set_budget(tnk_service_t *service,
                                    size_t why_size);
 
 /**
- * What a run has used: `before` of its budget, and the service since it was
- * opened. To be kept where the next process of the run finds it; a ledger does.
+ * Get the totals of a run: `before` of its budget plus the totals of the
+ * service. Store them for the next process of the run. A ledger does this
+ * automatically.
  *
  * @param[out] out  As in tnk_service_totals().
- * @param service   NULL: all are 0.
+ * @param service   NULL sets all members to 0.
  * @return As tnk_service_totals().
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
