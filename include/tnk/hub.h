@@ -9,100 +9,103 @@ extern "C" {
 #endif
 
 /*
- * A hub: where files of models come from. It downloads with the library's own
- * HTTP stack on the caller's loop, and reads and writes the cache of Hugging
- * Face's Python library, so that both use the same files. It needs no service
- * and no API key.
+ * A hub is a source of model files, such as tokenizers. It downloads with the
+ * library's own HTTP client on the caller's loop. It shares its cache with
+ * Hugging Face's Python library, so both use the same files. A hub needs no
+ * service and no API key.
  *
- * All files are read and written by libuv's thread pool, never on the loop.
+ * libuv's thread pool reads and writes all files. The loop thread never does.
  */
 
 /** A hub on one loop. */
 typedef struct tnk_hub tnk_hub_t;
 
 /**
- * Hears that more of a file has come. The end is told by the promise.
+ * Called when more bytes of a file have arrived. The promise reports the end.
  *
- * @param file     Its name; valid until the return.
- * @param n_bytes  How many have come. It may fall when a download begins anew.
- * @param n_total  How many there will be; 0: not known.
+ * @param file     File name; valid until the function returns.
+ * @param n_bytes  Bytes received. Falls if a download starts again.
+ * @param n_total  Size of the file; 0 if unknown.
  *
- * Any function of this library may be called, closing included, but not
- * tnk_wait().
+ * The callback may call any function of this library, including functions that
+ * close objects. Exception: it must not call tnk_wait().
  * Thread: loop thread. Since: 0.1
  */
 typedef void (*tnk_progress_cb)(const char *file, uint64_t n_bytes,
                                 uint64_t n_total, void *user);
 
 /**
- * Where the tokenizer of a model is, for names that the library's own table
- * does not know or knows otherwise.
+ * The tokenizer of a model. Rules add to the library's own table of model names
+ * and take precedence over it.
  */
 typedef struct {
-  /** The name of a model, or of a tokenizer on a hub; or how it begins, and
-   * "*". Without ":" and what follows it. */
+  /** Name of a model, or of a tokenizer on a hub, without ":" and the part
+   * after it. A trailing "*" matches every name with this prefix. */
   const char *model;
-  const char *tokenizer; /**< Its name on the hub; NULL: the same. */
-  const char *revision;  /**< Commit, branch or tag; NULL: the usual one. */
-  const char *directory; /**< A folder that has the files; NULL: the hub. */
+  const char *tokenizer; /**< Its name on the hub; NULL for the same name. */
+  const char *revision;  /**< Commit, branch or tag; NULL for the default. */
+  const char *directory; /**< Folder with the files; NULL for the hub. */
 } tnk_tokenizer_rule_t;
 
 /**
- * How to use a hub. Zero means the default for every field, and an environment
- * variable that is unset or empty counts as absent.
+ * Options of a hub. 0 or NULL selects the default. An environment variable that
+ * is empty counts as unset.
  */
 typedef struct {
   size_t size; /**< Set by TNK_HUB_OPTIONS_INIT. */
-  /** NULL: HF_ENDPOINT, else https://huggingface.co. */
+  /** Base URL. NULL means HF_ENDPOINT, else https://huggingface.co. */
   const char *endpoint;
-  /** For the endpoint, and sent to no other origin. NULL: HF_TOKEN, else the
-   * file that HF_TOKEN_PATH names, else $HF_HOME/token, unless
-   * HF_HUB_DISABLE_IMPLICIT_TOKEN is set. "": none. Copied, and wiped when the
-   * hub ends. */
+  /** Token, which is sent to the endpoint's origin only. NULL means HF_TOKEN,
+   * else the file that HF_TOKEN_PATH names, else $HF_HOME/token. If
+   * HF_HUB_DISABLE_IMPLICIT_TOKEN is set, NULL means no token. "" means no
+   * token. Copied, and wiped when the hub is freed. */
   const char *token;
-  /** NULL: HF_HUB_CACHE, else $HF_HOME/hub, else
+  /** NULL means HF_HUB_CACHE, else $HF_HOME/hub, else
    * $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. */
   const char *cache_dir;
-  /** TNK_YES: files of models come from the cache alone, nobody is asked.
+  /** TNK_YES takes model files from the cache only and sends no request.
    * Default: HF_HUB_OFFLINE. */
   tnk_choice_t offline;
-  /** Repeats of a download in a row that bring no byte; 0: 4. UINT32_MAX:
-   * none. */
+  /** Maximum retries in a row without a new byte. 0 means 4; UINT32_MAX
+   * disables retries. */
   uint32_t max_retries;
-  uint64_t connect_timeout_ms; /**< DNS, TCP, proxy, TLS together; 0: 5,000. */
-  uint64_t silence_timeout_ms; /**< Longest time without a byte; 0: 30,000. */
+  uint64_t connect_timeout_ms; /**< DNS, TCP, proxy, TLS together; 0 means
+                                    5,000. */
+  uint64_t silence_timeout_ms; /**< Maximum time without a byte; 0 means
+                                    30,000. */
   /** PEM file of trusted certificates, instead of SSL_CERT_FILE and the
    * system's store. */
   const char *ca_file;
-  /** http://[user[:password]@]host[:port] of a proxy for everything, or
-   * https:// where TLS is spoken with the proxy itself, or socks5://, where
-   * names are looked up here, or socks5h://, where the proxy does that. User
-   * and password are percent-encoded, go to the proxy alone and are wiped. The
-   * port is 80, 443 or 1080 unless it is given. "": none. NULL: for https://
-   * the variables https_proxy, else HTTPS_PROXY, for http:// the variable
-   * http_proxy, in small letters only; for both else all_proxy, else ALL_PROXY.
-   * https:// is tunnelled (CONNECT or SOCKS), so the proxy learns the host and
-   * the port and no more. */
+  /** Proxy for all requests: http://[user[:password]@]host[:port]. Use https://
+   * to speak TLS with the proxy, socks5:// to resolve names here, and
+   * socks5h:// to let the proxy resolve them. The default port is 80, 443 or
+   * 1080. User and password are percent-encoded, sent to the proxy only, and
+   * wiped. "" means no proxy.
+   *
+   * NULL reads the environment. For https:// URLs: https_proxy, else
+   * HTTPS_PROXY. For http:// URLs: http_proxy in lower case only. For both:
+   * else all_proxy, else ALL_PROXY. https:// URLs go through a tunnel (CONNECT
+   * or SOCKS), so the proxy sees only their host and port. */
   const char *proxy;
-  /** Hosts that need no proxy: names, for all that is below them too,
-   * addresses, networks such as 10.0.0.0/8, each with :port if only that is
-   * meant, or "*"; between commas or blanks. This machine is no exception
-   * unless it is listed. "": every host needs it. NULL: no_proxy, else
-   * NO_PROXY, unless `proxy` is given. */
+  /** Hosts that need no proxy, separated by commas or blanks: host names, which
+   * include their subdomains; addresses; networks such as 10.0.0.0/8; or "*".
+   * Append :port to match one port only. This machine needs the proxy unless it
+   * is listed. "" means that every host needs it. NULL means no_proxy, else
+   * NO_PROXY, unless `proxy` is set. */
   const char *no_proxy;
-  const tnk_pair_t *proxy_headers; /**< For one of HTTP alone; copied. */
+  const tnk_pair_t *proxy_headers; /**< Headers for an HTTP proxy; copied. */
   size_t n_proxy_headers;
   const tnk_allocator_t *allocator; /**< NULL: malloc. Copied. */
   const tnk_logger_t *logger;       /**< NULL: no output. Copied. */
-  tnk_progress_cb on_progress;      /**< Of files of models; may be NULL. */
+  tnk_progress_cb on_progress;      /**< For model files. May be NULL. */
   void *progress_user;
-  /** Looked at before the library's own table, the first that fits counts.
-   * Copied. */
+  /** Rules that are tried before the library's own table. The first match is
+   * used. Copied. */
   const tnk_tokenizer_rule_t *tokenizer_rules;
   size_t n_tokenizer_rules;
-  /** Loaded tokenizers that the hub keeps; 0: 32. UINT32_MAX: all. One more,
-   * and it lets go of the one that was asked for longest ago, as by
-   * tnk_hub_forget(). */
+  /** Maximum number of loaded tokenizers that the hub keeps. 0 means 32;
+   * UINT32_MAX means no limit. Beyond it the hub releases the least recently
+   * used one, as tnk_hub_forget() does. */
   uint32_t max_tokenizers;
   uint64_t reserved;
   /** Hears of every step of every operation; NULL: nobody does. */
@@ -113,24 +116,25 @@ typedef struct {
 #define TNK_HUB_OPTIONS_INIT TNK_SIZED(tnk_hub_options_t)
 
 /**
- * Open a hub on the caller's loop. Nothing is sent yet; while nothing is
- * pending, the hub does not keep the loop alive.
+ * Open a hub on the caller's loop. The call sends nothing. An idle hub does not
+ * keep the loop alive.
  *
- * SIGPIPE is blocked in the calling thread, because libuv's writes raise it.
+ * The call blocks SIGPIPE in the calling thread, because libuv's writes can
+ * raise it.
  *
- * @param[out] out  The hub, to be closed by the caller. NULL on failure.
- * @param loop      Outlives the hub.
+ * @param[out] out  The hub, which the caller must close. NULL after an error.
+ * @param loop      Must outlive the hub.
  * @param options   NULL for defaults. Copied.
- * @param why       On failure, receives one sentence on what is wrong; may be
- *                  NULL.
- * @param why_size  Bytes at @p why; a longer sentence is cut.
+ * @param why       After an error, receives one sentence that says what is
+ *                  wrong. May be NULL.
+ * @param why_size  Bytes at @p why; a longer sentence is truncated.
  *
  * @return TNK_OK, or
- *   TNK_EINVAL   no @p out or @p loop, an endpoint that is no URL, no folder
- *                for the cache, a token that cannot be sent, rules for
- *                tokenizers without a model or more than 1,024 of them, a proxy
- *                that cannot be used (also one of the environment)
- *   TNK_ENOTSUP  @p options sets a field this library does not know
+ *   TNK_EINVAL   no @p out or @p loop, an endpoint that is not a URL, no folder
+ *                for the cache, a token with invalid characters, tokenizer
+ *                rules without a model, more than 1,024 rules, or an invalid
+ *                proxy (including one from the environment)
+ *   TNK_ENOTSUP  @p options sets a field that this library does not know
  *   TNK_ECERT    ca_file could not be read
  *   TNK_ENOMEM, TNK_ESYSTEM (the sentence has the system's reason)
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -140,14 +144,14 @@ TNK_API int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
                          size_t why_size);
 
 /**
- * Close a hub.
+ * Close a hub. Legal in every state.
  *
- * Legal in every state. Everything pending rejects with TNK_ECLOSED, sockets
- * close, unfinished files are removed, then @p cb runs. Until then calls on the
- * handle reject with TNK_ECLOSED, and a second close does nothing and calls
- * nothing; after that the handle is gone, as that of a service is.
+ * All pending promises reject with TNK_ECLOSED, sockets are closed, incomplete
+ * files are removed, and then @p cb is called. Until then calls with the handle
+ * reject with TNK_ECLOSED, and a second close does nothing. After @p cb the
+ * handle is invalid.
  *
- * @param hub  NULL calls nothing.
+ * @param hub  NULL does nothing and does not call @p cb.
  * @param cb   May be NULL.
  * @param user Passed to @p cb.
  *
@@ -156,15 +160,16 @@ TNK_API int tnk_hub_open(tnk_hub_t **out, uv_loop_t *loop,
  */
 TNK_API void tnk_hub_close(tnk_hub_t *hub, tnk_close_cb cb, void *user);
 
-/** One download. Zero is the default of every member. */
+/** Options of a download. 0 or NULL selects the default. */
 typedef struct {
   size_t size; /**< Set by TNK_DOWNLOAD_OPTIONS_INIT. */
-  /** Sent as a bearer token to the URL's own origin only. The hub's token is
-   * not used here. Copied, and wiped at the end. */
+  /** Bearer token, which is sent to the URL's origin only. The hub's own token
+   * is not used. Copied, and wiped at the end. */
   const char *token;
-  const char *sha256;          /**< 64 hexadecimal digits; NULL: not checked. */
-  uint64_t n_bytes;            /**< The size it must have; 0: not checked. */
-  uint64_t max_bytes;          /**< The size it may have; 0: any. */
+  const char *sha256; /**< Expected digest, 64 hexadecimal digits; NULL means no
+                           check. */
+  uint64_t n_bytes;   /**< Expected size; 0 means no check. */
+  uint64_t max_bytes; /**< Maximum size; 0 means no limit. */
   tnk_progress_cb on_progress; /**< May be NULL. `file` is the path. */
   void *progress_user;
   uint64_t reserved;
@@ -173,85 +178,86 @@ typedef struct {
 #define TNK_DOWNLOAD_OPTIONS_INIT TNK_SIZED(tnk_download_options_t)
 
 /**
- * Download what a URL names to a file, in bounded memory.
+ * Download a URL to a file, with bounded memory.
  *
- * Redirections are followed, never from https to http. What fails in a way
- * that may pass is repeated, and goes on where it ended if the server allows;
- * not when the server wants to be left alone for more than a minute, which is
- * error->retry_after_ms then.
- * The bytes go to a temporary file beside @p path, which takes its place only
- * when it is complete, checked and on the disk; otherwise what was at @p path
- * stays. Missing folders are made.
+ * Redirects are followed, but never from https to http. Temporary failures are
+ * retried, and the download continues at its last byte if the server supports
+ * it. Exception: if the server asks for a delay of more than a minute, the
+ * promise rejects and error->retry_after_ms has the delay.
  *
- * One path is written by one download at a time: a second one to the same path
- * is refused with TNK_ECONFLICT. Paths are compared as they are given.
+ * The bytes go to a temporary file next to @p path. It replaces @p path when it
+ * is complete, verified and synced to disk. After a failure the old file stays.
+ * Missing folders are created.
  *
- * @param url      http:// or https://. It may be signed: it is neither logged
- *                 nor told in errors, but for its host.
+ * Only one download at a time may write a path. A second one to the same path
+ * rejects with TNK_ECONFLICT. Paths are compared as strings.
+ *
+ * @param url      http:// or https://. It may be signed: only its host appears
+ *                 in logs and errors.
  * @param path     The file to write.
  * @param options  NULL for defaults. Copied.
  *
  * Completion: cancel ends the download and removes the temporary file.
  * @return A promise of tnk_promise_path(), which gives @p path.
  * Rejects with: Caller, Transport, Service (groups of error.h), TNK_EFILE
- *   (error->cause is libuv's code), TNK_ECORRUPT (size or checksum).
- *   TNK_ETOOBIG is for max_bytes too.
+ *   (error->cause is libuv's code), TNK_ECORRUPT (wrong size or checksum).
+ *   TNK_ETOOBIG also for max_bytes.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_hub_download(tnk_hub_t *hub, const char *url,
                                         const char *path,
                                         const tnk_download_options_t *options);
 
-/** One file of a model. Zero is the default of every member. */
+/** Options of tnk_hub_file(). 0 or NULL selects the default. */
 typedef struct {
   size_t size;          /**< Set by TNK_HUB_FILE_OPTIONS_INIT. */
-  const char *revision; /**< Commit, branch or tag; NULL: "main". */
+  const char *revision; /**< Commit, branch or tag; NULL means "main". */
   uint64_t reserved;
 } tnk_hub_file_options_t;
 
 #define TNK_HUB_FILE_OPTIONS_INIT TNK_SIZED(tnk_hub_file_options_t)
 
 /**
- * Get a file of a model into the cache.
+ * Get a model file, from the cache or from the hub.
  *
- * What the cache has of a commit is taken as it is. For a branch or tag the
- * hub is asked which commit it stands for, unless the hub is offline; when it
- * does not answer, or not for this asker, what the cache has is good enough,
- * and a warning is logged.
- * Size and, of large files, the checksum are checked. Python's huggingface_hub
- * finds the file afterwards, and the other way round.
+ * Files of a commit in the cache are used without a request. For a branch or
+ * tag, the library asks the hub for its current commit unless the hub is
+ * offline. If the hub does not respond or denies access, the cached file is
+ * used and a warning is logged. The library verifies the size, and for large
+ * files the checksum. Python's huggingface_hub finds the file in the cache, and
+ * this function finds the files that it downloaded.
  *
- * Calls for a file that is under way, those of tnk_hub_tokenizer() included,
- * share one download, which a cancel ends when nobody else waits for it. A
- * failure rejects all that wait and is not kept.
+ * Calls for a file that is being downloaded, including by tnk_hub_tokenizer(),
+ * share one download. Canceling a call ends the download if no other call waits
+ * for it. A failure rejects all waiting calls and is not cached.
  *
- * @param model    Its name on the hub, such as "Qwen/Qwen3-8B".
- * @param file     Its name in there, such as "tokenizer.json".
+ * @param model    Name on the hub, such as "Qwen/Qwen3-8B".
+ * @param file     Name in the repository, such as "tokenizer.json".
  * @param options  NULL for defaults.
  *
- * @return A promise of tnk_promise_path(): the file in the cache, to be read
- *         only.
+ * @return A promise of tnk_promise_path(): the file in the cache. Do not modify
+ *         it.
  * Rejects with: Caller, Transport, Service (groups of error.h), TNK_EFILE,
- *   TNK_ECORRUPT, as tnk_hub_download(): TNK_ENOTFOUND for no such model,
- *   revision or file, as the sentence says, and offline for what is not in the
- *   cache; TNK_EAUTH when it is private or gated, or the token is bad, and the
- *   sentence says what to do; TNK_ERATE with the hub's wish in
- *   error->retry_after_ms; TNK_EPROTO when the endpoint is no hub.
+ *   TNK_ECORRUPT, as tnk_hub_download(). TNK_ENOTFOUND if the model, revision
+ *   or file does not exist (the text says which), or is not in the cache of an
+ *   offline hub; TNK_EAUTH if the model is private or gated or the token is
+ *   invalid (the text says what to do); TNK_ERATE with error->retry_after_ms;
+ *   TNK_EPROTO if the endpoint is not a hub.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model,
                                     const char *file,
                                     const tnk_hub_file_options_t *options);
 
-/** Which tokenizer of a model. Zero is the default of every member. */
+/** Options of tnk_hub_tokenizer(). 0 or NULL selects the default. */
 typedef struct {
   size_t size; /**< Set by TNK_HUB_TOKENIZER_OPTIONS_INIT. */
-  /** What the server says: tnk_training_info_t.tokenizer_id. NULL: it follows
-   * from the model's name. */
+  /** The server's tnk_training_info_t.tokenizer_id. NULL derives the tokenizer
+   * from the name of the model. */
   const char *tokenizer_id;
-  const char *revision;  /**< NULL: that of the rules, else "main". */
-  const char *directory; /**< A folder that has the files; NULL: the hub. */
-  const tnk_pair_t *overrides; /**< For the plug-in; it names them. */
+  const char *revision;  /**< NULL means that of the rules, else "main". */
+  const char *directory; /**< Folder with the files; NULL for the hub. */
+  const tnk_pair_t *overrides; /**< Settings that the plug-in defines. */
   size_t n_overrides;
   uint64_t reserved;
 } tnk_hub_tokenizer_options_t;
@@ -259,27 +265,27 @@ typedef struct {
 #define TNK_HUB_TOKENIZER_OPTIONS_INIT TNK_SIZED(tnk_hub_tokenizer_options_t)
 
 /**
- * The tokenizer of a model, by way of a plug-in.
+ * Load the tokenizer of a model with a plug-in.
  *
- * The name is turned into that of a tokenizer by the rules of the hub and the
- * library's own, as the official client does. Its files come from a folder or
- * as by tnk_hub_file(), and the plug-in reads them on the thread pool.
+ * The rules of the hub and the library's own table map the model to a
+ * tokenizer, as the official client does. The files come from a folder or as in
+ * tnk_hub_file(), and the plug-in reads them on the thread pool.
  *
- * What has been loaded stays until the hub closes, forgets it
- * (tnk_hub_forget()) or has max_tokenizers others, and is the answer to every
- * call meanwhile for the same tokenizer, revision, folder and overrides, by
- * whatever name. Calls for one that is being loaded wait for that one. A
- * failure rejects all that wait and is forgotten: the next call tries anew.
+ * The hub keeps a loaded tokenizer until it is closed, forgets it
+ * (tnk_hub_forget()), or has loaded max_tokenizers others. A call for the same
+ * tokenizer, revision, folder and overrides returns the loaded one, whatever
+ * model name it uses. Calls during loading wait for the same load. A failure
+ * rejects all waiting calls, and the next call tries again.
  *
- * @param plugin   Such as tnk_tokenizer_plugin(). Not copied.
- * @param model    A model's name, such as "meta-llama/Llama-3.1-8B".
+ * @param plugin   For example tnk_tokenizer_plugin(). Not copied.
+ * @param model    Name of a model, such as "meta-llama/Llama-3.1-8B".
  * @param options  NULL for defaults. Copied.
  *
  * @return A promise of tnk_promise_tokenizer().
  * Protocol: session, tokenizer choice.
  * Rejects with: Caller, Transport, Service (groups of error.h), TNK_EFILE,
- *   TNK_ECORRUPT, as tnk_hub_file(), and the plug-in's codes: TNK_EUNSUPPORTED
- *   for a tokenizer that is not public.
+ *   TNK_ECORRUPT, as tnk_hub_file(), and the plug-in's codes. TNK_EUNSUPPORTED
+ *   if the tokenizer is not public.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -288,27 +294,30 @@ tnk_hub_tokenizer(tnk_hub_t *hub, const tnk_tokenizer_plugin_t *plugin,
                   const tnk_hub_tokenizer_options_t *options);
 
 /**
- * The result of tnk_hub_tokenizer(): what the plug-in opened, such as a
- * tnk_tokenizer_t.
+ * Get the result of tnk_hub_tokenizer(): the object that the plug-in opened,
+ * such as a tnk_tokenizer_t.
  *
- * @return NULL unless resolved with that type. Lifetime: as long as the promise
- *         and, beyond that, by the plug-in's own means (tnk_tokenizer_ref()).
+ * @return NULL unless resolved with that type. Lifetime: as long as the
+ *         promise. To keep it longer, use the plug-in's own references
+ *         (tnk_tokenizer_ref()).
  * Thread: loop thread. Since: 0.1
  */
 TNK_API void *tnk_promise_tokenizer(const tnk_promise_t *promise);
 
 /**
- * Let go of a loaded tokenizer, for its memory or to have it loaded anew.
+ * Release a loaded tokenizer, to free its memory or to load it again.
  *
- * It is closed when no promise holds it any more; references of the plug-in's
- * own (tnk_tokenizer_ref()) stay good. A later call for it reads its files
- * again, and asks what a branch stands for now. What is being loaded goes on.
+ * It is closed when no promise holds it. References of the plug-in
+ * (tnk_tokenizer_ref()) stay valid. The next call for the same tokenizer reads
+ * its files again and asks for the current commit of a branch. A load in
+ * progress continues.
  *
- * @param tokenizer  What tnk_promise_tokenizer() gave; NULL: all of them. One
- *                   that the hub does not keep does nothing.
+ * @param tokenizer  From tnk_promise_tokenizer(). NULL means all of them. A
+ *                   tokenizer that the hub does not keep does nothing.
  *
- * Calls the plug-in's close(), and allocates nothing.
- * @return TNK_OK; TNK_EINVAL for no hub, TNK_ECLOSED, TNK_ETHREAD, TNK_EFORKED.
+ * Calls the plug-in's close(). Allocates nothing.
+ * @return TNK_OK; TNK_EINVAL for a NULL hub, TNK_ECLOSED, TNK_ETHREAD,
+ *         TNK_EFORKED.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_hub_forget(tnk_hub_t *hub, const void *tokenizer);
