@@ -139,15 +139,19 @@ typedef struct {
 
 /**
  * Create a view of a vector of @p n i64 values. Never fails; the data is not
- * read. Lifetime: the view is valid as long as @p values. Thread: any. Since:
- * 0.1
+ * read.
+ *
+ * Lifetime: the view is valid as long as @p values.
+ * Thread: any. Since: 0.1
  */
 TNK_API tnk_tensor_t tnk_tensor_i64(const int64_t *values, size_t n);
 
 /**
  * Create a view of a vector of @p n f32 values. Never fails; the data is not
- * read. Lifetime: the view is valid as long as @p values. Thread: any. Since:
- * 0.1
+ * read.
+ *
+ * Lifetime: the view is valid as long as @p values.
+ * Thread: any. Since: 0.1
  */
 TNK_API tnk_tensor_t tnk_tensor_f32(const float *values, size_t n);
 

@@ -283,8 +283,8 @@ TNK_API const tnk_audit_entry_t *tnk_page_audit_entry(const tnk_page_t *page,
                                                       size_t index);
 
 /** Get the time up to which the costs of tnk_rest_get_usage() come from
- * invoices. Later costs come from a price list. 0 means all of them. Thread:
- * any. Since: 0.1 */
+ * invoices. Later costs come from a price list. 0 means all of them.
+ * Thread: any. Since: 0.1 */
 TNK_API int64_t tnk_page_cost_through_us(const tnk_page_t *page);
 
 /** Get the price of tnk_rest_get_storage() in USD per gigabyte and month; NaN

@@ -9,11 +9,10 @@ extern "C" {
 #endif
 
 /*
- * What the service keeps: training runs, checkpoints, sessions, samplers; and
- * what it has cost.
+ * Training runs, checkpoints, sessions, samplers and usage on the service.
  *
- * These calls need a service but no session: as long as nothing else is asked
- * of it, a service makes none, belongs to no project and sends no heartbeat.
+ * These calls need a service but no session. A service that is used for nothing
+ * else creates no session, belongs to no project and sends no heartbeats.
  *
  *     tnk_list_options_t options = TNK_LIST_OPTIONS_INIT;
  *     tnk_promise_t *p = tnk_rest_list_checkpoints(service, &options);
@@ -31,42 +30,44 @@ extern "C" {
  *       fprintf(stderr, "%s\n", tnk_promise_text(p));
  *     tnk_promise_unref(p);
  *
- * What an answer has beyond what is told here is ignored, and a word that this
- * library does not know is handed on as it is. An answer that lacks what is
- * said to be never NULL rejects with TNK_EPROTO, and the sentence names it.
+ * The library ignores members of a response that it does not know. It passes
+ * unknown strings of an enumeration through unchanged. If a response lacks a
+ * member that is documented as never NULL, the promise rejects with TNK_EPROTO
+ * and the text names the member.
  *
- * Ids and paths are looked at before anything is sent: what would make another
- * address of them ("?", "#", "%", "/", "\", blanks, control characters, "." and
- * "..", nothing at all) is TNK_EINVAL.
+ * The library validates ids and paths before it sends a request. It rejects
+ * characters that would change the URL with TNK_EINVAL: "?", "#", "%", "/",
+ * "\", blanks and control characters. It also rejects ".", ".." and an empty
+ * string.
  */
 
-/** Whose things are meant. */
+/** Owner of the listed objects. */
 typedef enum {
-  TNK_SCOPE_OWNED = 0,     /**< The caller's own. */
-  TNK_SCOPE_ACCESSIBLE = 1 /**< All that the caller may see. */
+  TNK_SCOPE_OWNED = 0,     /**< Objects of the caller. */
+  TNK_SCOPE_ACCESSIBLE = 1 /**< All objects that the caller may read. */
 } tnk_scope_t;
 
-/** A part of a list. Zero is the default of every member. */
+/** Options of a list. 0 or NULL selects the default. */
 typedef struct {
   size_t size; /**< Set by TNK_LIST_OPTIONS_INIT. */
-  /** Records a page, which the server may lower; 0: 20 runs or sessions, 100
-   * checkpoints. */
+  /** Maximum records per page. The server may return fewer. 0 means 20 runs or
+   * sessions, or 100 checkpoints. */
   uint32_t limit;
-  tnk_scope_t scope;      /**< Of runs and sessions. */
-  uint64_t offset;        /**< So many are passed over. */
-  const char *project_id; /**< Of runs; NULL: of all projects. */
+  tnk_scope_t scope;      /**< For runs and sessions. */
+  uint64_t offset;        /**< Number of records to skip. */
+  const char *project_id; /**< For runs; NULL means all projects. */
   uint64_t reserved;
 } tnk_list_options_t;
 
 #define TNK_LIST_OPTIONS_INIT TNK_SIZED(tnk_list_options_t)
 
 /**
- * A page of the training runs.
+ * List training runs, one page.
  *
  * @param options  NULL for defaults. Copied.
  *
  * Protocol: rest-and-cli, paging.
- * @return A promise of tnk_promise_page(), to be read with tnk_page_run().
+ * @return A promise of tnk_promise_page(). Read it with tnk_page_run().
  * Rejects with: Caller, Transport, Service (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -74,12 +75,12 @@ TNK_API tnk_promise_t *tnk_rest_list_runs(tnk_service_t *service,
                                           const tnk_list_options_t *options);
 
 /**
- * One training run.
+ * Get one training run.
  *
- * @param run_id  Such as the id of a model. Copied.
- * @param scope   TNK_SCOPE_ACCESSIBLE for somebody else's.
+ * @param run_id  The id of the run, which is also the id of its model. Copied.
+ * @param scope   TNK_SCOPE_ACCESSIBLE for a run of another user.
  *
- * @return A promise of tnk_promise_page(), which has one tnk_page_run().
+ * @return A promise of tnk_promise_page() with one tnk_page_run().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -87,12 +88,11 @@ TNK_API tnk_promise_t *tnk_rest_get_run(tnk_service_t *service,
                                         const char *run_id, tnk_scope_t scope);
 
 /**
- * All checkpoints of a training run, in one answer.
+ * List all checkpoints of a training run, in one page.
  *
  * @param run_id  Copied.
  *
- * @return A promise of tnk_promise_page(), to be read with
- *         tnk_page_checkpoint().
+ * @return A promise of tnk_promise_page(). Read it with tnk_page_checkpoint().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -100,13 +100,12 @@ TNK_API tnk_promise_t *tnk_rest_list_run_checkpoints(tnk_service_t *service,
                                                      const char *run_id);
 
 /**
- * A page of the checkpoints of all own runs, newest first.
+ * List the checkpoints of all own runs, newest first, one page.
  *
- * @param options  NULL for defaults; `scope` and `project_id` are not used
- *                 here and refused. Copied.
+ * @param options  NULL for defaults. `scope` and `project_id` must not be set.
+ *                 Copied.
  *
- * @return A promise of tnk_promise_page(), to be read with
- *         tnk_page_checkpoint().
+ * @return A promise of tnk_promise_page(). Read it with tnk_page_checkpoint().
  * Rejects with: Caller, Transport, Service (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -115,12 +114,11 @@ tnk_rest_list_checkpoints(tnk_service_t *service,
                           const tnk_list_options_t *options);
 
 /**
- * What weights were made from.
+ * Get the base model and training settings of weights.
  *
  * @param path  Any "tinker://" path of weights. Copied.
  *
- * @return A promise of tnk_promise_page(), which has one
- *         tnk_page_weights_info().
+ * @return A promise of tnk_promise_page() with one tnk_page_weights_info().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -128,15 +126,14 @@ TNK_API tnk_promise_t *tnk_rest_get_weights_info(tnk_service_t *service,
                                                  const char *path);
 
 /**
- * Where the files of a checkpoint for other programs are. Asking again renews
- * the URLs. Protocol: rest-and-cli, external weights.
+ * Get the files of external weights with their URLs. Call it again to renew the
+ * URLs. Protocol: rest-and-cli, external weights.
  *
  * @param path  "tinker://<run>/external_weights/<name>". Copied.
  *
- * @return A promise of tnk_promise_page(), which has one
- *         tnk_page_external_files().
+ * @return A promise of tnk_promise_page() with one tnk_page_external_files().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND;
- *   TNK_EPROTO also for a name that leads out of a folder.
+ *   TNK_EPROTO also for a file name that leaves its folder.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_get_external_files(tnk_service_t *service,
@@ -145,12 +142,12 @@ TNK_API tnk_promise_t *tnk_rest_get_external_files(tnk_service_t *service,
 /* ---- Changing checkpoints ---- */
 
 /**
- * Remove a checkpoint for good. Only its owner can.
+ * Delete a checkpoint permanently. Only its owner can do this.
  *
- * When an answer is lost the request is repeated; that nothing is there any
- * more then means that it was removed.
+ * If a response is lost, the library repeats the request. If the repeated
+ * request finds no checkpoint, the promise resolves.
  *
- * @param path  Such as tnk_checkpoint_t.path. Copied.
+ * @param path  For example tnk_checkpoint_t.path. Copied.
  *
  * @return A promise without a result.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
@@ -160,7 +157,8 @@ TNK_API tnk_promise_t *tnk_rest_delete_checkpoint(tnk_service_t *service,
                                                   const char *path);
 
 /**
- * Let everybody use a checkpoint. One that is public already is no error.
+ * Make a checkpoint public, so that every user can read it. Does nothing if it
+ * is already public.
  *
  * @param path  Copied.
  *
@@ -172,8 +170,7 @@ TNK_API tnk_promise_t *tnk_rest_publish_checkpoint(tnk_service_t *service,
                                                    const char *path);
 
 /**
- * Take back what tnk_rest_publish_checkpoint() did. One that is not public is
- * no error.
+ * Make a checkpoint private again. Does nothing if it is not public.
  *
  * @param path  Copied.
  *
@@ -185,29 +182,31 @@ TNK_API tnk_promise_t *tnk_rest_unpublish_checkpoint(tnk_service_t *service,
                                                      const char *path);
 
 /**
- * Set when a checkpoint is removed.
+ * Set the lifetime of a checkpoint.
  *
  * @param path         Copied.
- * @param ttl_seconds  From when the service gets it: an hour to ten years. 0:
- *                     it stays.
+ * @param ttl_seconds  Seconds until its removal, counted from the arrival of
+ *                     the request: one hour to ten years. 0 keeps it forever.
  *
  * @return A promise without a result.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL for
- *   other times; TNK_ENOTFOUND.
+ *   other lifetimes; TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_set_checkpoint_ttl(tnk_service_t *service,
                                                    const char *path,
                                                    int64_t ttl_seconds);
 
-/** A copy of weights. Zero is the default of every member but the path. */
+/** Options of a copy. 0 or NULL selects the default of every member except the
+ * path. */
 typedef struct {
   size_t size;            /**< Set by TNK_COPY_OPTIONS_INIT. */
-  const char *path;       /**< Required: what is copied. */
-  const char *project_id; /**< Where to; NULL: the service's project. */
-  int64_t ttl_seconds; /**< Of the copy: an hour to ten years; 0: it stays. */
-  /** For somebody else's weights. Sent in a header of its own, and in no log
-   * or error. */
+  const char *path;       /**< The weights to copy. Required. */
+  const char *project_id; /**< Target; NULL means the service's project. */
+  int64_t ttl_seconds; /**< Lifetime of the copy: one hour to ten years; 0 keeps
+                            it forever. */
+  /** Access token for the weights of another user. It is sent in its own header
+   * and never logged. */
   const char *weights_access_token;
   uint64_t reserved;
 } tnk_copy_options_t;
@@ -215,13 +214,13 @@ typedef struct {
 #define TNK_COPY_OPTIONS_INIT TNK_SIZED(tnk_copy_options_t)
 
 /**
- * Copy weights into a project: of the same kind, in a run of its own that
- * cannot be trained, without moving bytes. Repeats are known to the service by
- * their key, so one call makes one copy; two calls make two.
+ * Copy weights into a project. The copy has the same kind and belongs to a new
+ * run, which cannot be trained. The service moves no bytes. Each call creates
+ * one copy: retries have an idempotency key, so the service ignores duplicates.
  *
  * @param options  Copied.
  *
- * @return A promise of tnk_promise_path(): that of the copy.
+ * @return A promise of tnk_promise_path(): the path of the copy.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL
  *   without a path or a project; TNK_EAUTH, TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -232,12 +231,12 @@ TNK_API tnk_promise_t *tnk_rest_copy_weights(tnk_service_t *service,
 /* ---- Sessions and samplers ---- */
 
 /**
- * One session: its runs, its samplers and what it was given at its making.
+ * Get one session with its runs, its samplers and its user metadata.
  *
  * @param session_id  Copied.
- * @param scope       TNK_SCOPE_ACCESSIBLE for somebody else's.
+ * @param scope       TNK_SCOPE_ACCESSIBLE for a session of another user.
  *
- * @return A promise of tnk_promise_page(), which has one tnk_page_session().
+ * @return A promise of tnk_promise_page() with one tnk_page_session().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -246,13 +245,12 @@ TNK_API tnk_promise_t *tnk_rest_get_session(tnk_service_t *service,
                                             tnk_scope_t scope);
 
 /**
- * A page of the ids of sessions. The service does not say how many there are:
- * the last page is an empty one.
+ * List the ids of sessions, one page. The service does not state their number:
+ * the last page is empty.
  *
- * @param options  NULL for defaults; `project_id` is not used here and refused.
- *                 Copied.
+ * @param options  NULL for defaults. `project_id` must not be set. Copied.
  *
- * @return A promise of tnk_promise_page(), to be read with tnk_page_session().
+ * @return A promise of tnk_promise_page(). Read it with tnk_page_session().
  * Rejects with: Caller, Transport, Service (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -260,51 +258,52 @@ TNK_API tnk_promise_t *
 tnk_rest_list_sessions(tnk_service_t *service,
                        const tnk_list_options_t *options);
 
-/** Whose sessions are searched. */
+/** Owner of the sessions to search. */
 typedef enum {
-  TNK_OWNER_SELF = 0, /**< The caller's. */
-  TNK_OWNER_ANY = 1,  /**< All that the caller may see. */
-  TNK_OWNER_USERS = 2 /**< Those of `owner_urns`. */
+  TNK_OWNER_SELF = 0, /**< The caller. */
+  TNK_OWNER_ANY = 1,  /**< Any user whose sessions the caller may read. */
+  TNK_OWNER_USERS = 2 /**< The users in `owner_urns`. */
 } tnk_owner_t;
 
-/** How sessions stand, to be added up. */
+/** States of sessions, as flags. */
 typedef enum {
   TNK_SESSION_ACTIVE = 1,
   TNK_SESSION_CANCELLED = 2,
   TNK_SESSION_FAILED = 4,
-  TNK_SESSION_SUCCESS = 8, /**< Finished by their client, and so on. */
+  TNK_SESSION_SUCCESS = 8, /**< For example finished by its client. */
   TNK_SESSION_ERRORED = 16,
   TNK_SESSION_INTERRUPTED = 32
 } tnk_session_state_t;
 
-/** Which sessions. Zero is the default of every member. */
+/** Filters of a search. 0 or NULL selects the default. */
 typedef struct {
   size_t size;              /**< Set by TNK_SEARCH_OPTIONS_INIT. */
-  const char *session_id;   /**< Exactly this one, or those of the name. */
-  const char *display_name; /**< Each of its words occurs. */
-  const char *const *project_ids; /**< NULL: of all projects. */
+  const char *session_id;   /**< Only this id. May be combined with
+                                 display_name: either may match. */
+  const char *display_name; /**< Every word of it must occur in the name. */
+  const char *const *project_ids; /**< NULL means all projects. */
   size_t n_project_ids;
-  const tnk_pair_t *user_metadata; /**< All of them are there. */
+  const tnk_pair_t *user_metadata; /**< All pairs must match. */
   size_t n_user_metadata;
-  const char *const *owner_urns; /**< Of TNK_OWNER_USERS: one to ten. */
+  const char *const *owner_urns; /**< For TNK_OWNER_USERS: one to ten. */
   size_t n_owner_urns;
   tnk_owner_t owner;
-  uint32_t states; /**< Of tnk_session_state_t; 0: any. */
-  uint32_t limit;  /**< Records a page, at most 200; 0: 50. */
+  uint32_t states; /**< Sum of tnk_session_state_t flags; 0 means any state. */
+  uint32_t limit;  /**< Records per page, at most 200; 0 means 50. */
   uint32_t reserved;
 } tnk_search_options_t;
 
 #define TNK_SEARCH_OPTIONS_INIT TNK_SIZED(tnk_search_options_t)
 
 /**
- * Search sessions, newest first. The service calls this experimental: it may
- * change without notice. Protocol: rest-and-cli, session search.
+ * Search sessions, newest first. The service marks this call as experimental;
+ * it may change. Protocol: rest-and-cli, session search.
  *
  * @param options  NULL for defaults. Copied.
  *
- * @return A promise of tnk_promise_page(), to be read with tnk_page_session().
+ * @return A promise of tnk_promise_page(). Read it with tnk_page_session().
  * Rejects with: Caller, Transport, Service (groups of error.h):
- *   TNK_EUNSUPPORTED where there is no such call.
+ *   TNK_EUNSUPPORTED if the server does not offer the call.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -312,8 +311,8 @@ tnk_rest_search_sessions(tnk_service_t *service,
                          const tnk_search_options_t *options);
 
 /**
- * Move a session, with its runs and samplers, to a project. It can be moved on,
- * but not out of all projects again.
+ * Move a session with its runs and samplers to a project. You can move it to
+ * another project later, but not out of all projects.
  *
  * @param session_id  Copied.
  * @param project_id  Copied.
@@ -327,26 +326,26 @@ TNK_API tnk_promise_t *tnk_rest_move_session(tnk_service_t *service,
                                              const char *project_id);
 
 /**
- * Have the trace of a session made, and wait for it: as long as it takes,
- * asking every five seconds.
+ * Export the trace of a session. The library polls every five seconds until the
+ * service has created the trace. There is no time limit.
  *
  * @param session_id  Copied.
  *
- * @return A promise of tnk_promise_path(): a URL that is good for about an
- *         hour, and as secret as the trace, which is a Perfetto file.
+ * @return A promise of tnk_promise_path(): the URL of a Perfetto file. It
+ *         expires after about an hour. Anyone with the URL can read the trace.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND;
- *   TNK_EFAILED: the service could not make it.
+ *   TNK_EFAILED if the service could not create the trace.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_export_trace(tnk_service_t *service,
                                              const char *session_id);
 
 /**
- * One sampler.
+ * Get one sampler.
  *
- * @param sampler_id  Such as tnk_sampling_id(). Copied.
+ * @param sampler_id  For example tnk_sampling_id(). Copied.
  *
- * @return A promise of tnk_promise_page(), which has one tnk_page_sampler().
+ * @return A promise of tnk_promise_page() with one tnk_page_sampler().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -354,38 +353,39 @@ TNK_API tnk_promise_t *tnk_rest_get_sampler(tnk_service_t *service,
                                             const char *sampler_id);
 
 /**
- * Who the service takes the caller for. It says so in the token that it gives
- * for the key, so mostly nothing is sent for this.
+ * Get the user of the API key. The access token that the service issues for the
+ * key contains it, so this call usually sends no request.
  *
- * @return A promise of tnk_promise_page(), which has one tnk_page_identity().
+ * @return A promise of tnk_promise_page() with one tnk_page_identity().
  * Protocol: rest-and-cli, whoami.
  * Rejects with: Caller, Transport, Service (groups of error.h):
- *   TNK_EUNSUPPORTED where the service gives no tokens.
+ *   TNK_EUNSUPPORTED if the service issues no tokens.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_whoami(tnk_service_t *service);
 
 /**
- * What the service knows of the API key in use. Nothing else is sent before, no
- * token is asked for: to check a key, open a service with it and ask this.
+ * Get the properties of the API key in use. This is the only request that is
+ * sent, without a token exchange. To check a key, open a service with it and
+ * call this function.
  *
- * @return A promise of tnk_promise_page(), which has one tnk_page_api_key().
+ * @return A promise of tnk_promise_page() with one tnk_page_api_key().
  * Protocol: transport, stored credentials.
- * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH for a
- *   key that the service does not take; TNK_EUNSUPPORTED where there is no such
- *   call.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH if
+ *   the service rejects the key; TNK_EUNSUPPORTED if the server does not offer
+ *   the call.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_get_api_key(tnk_service_t *service);
 
 /**
- * Revoke the API key in use, for good: nobody can use it any more, this service
- * neither.
+ * Revoke the API key in use permanently. Afterwards nobody can use the key,
+ * including this service.
  *
  * @return A promise without a result.
  * Protocol: transport, stored credentials.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH;
- *   TNK_EUNSUPPORTED where there is no such call.
+ *   TNK_EUNSUPPORTED if the server does not offer the call.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_revoke_api_key(tnk_service_t *service);
@@ -393,26 +393,26 @@ TNK_API tnk_promise_t *tnk_rest_revoke_api_key(tnk_service_t *service);
 /* ---- Administration ---- */
 
 /**
- * What was used, hour by hour. For administrators.
+ * Get the usage by hour. For administrators.
  * Protocol: rest-and-cli, billing response.
  *
- * @param start_us  Microseconds since the beginning of 1970, UTC; a full hour.
- * @param end_us    Not part of it; at most 14 days later.
+ * @param start_us  Microseconds since 1970-01-01, UTC; a full hour.
+ * @param end_us    End, exclusive; at most 14 days after the start.
  *
- * @return A promise of tnk_promise_page(), to be read with tnk_page_usage().
- * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL for
- *   an end that is not behind the start, TNK_EAUTH.
+ * @return A promise of tnk_promise_page(). Read it with tnk_page_usage().
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL if
+ *   the end is not after the start; TNK_EAUTH.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_get_usage(tnk_service_t *service,
                                           int64_t start_us, int64_t end_us);
 
 /**
- * What checkpoints take now. For administrators.
+ * Get the current storage of checkpoints. For administrators.
  *
- * @param project_id  NULL: the whole organization. Copied.
+ * @param project_id  NULL means the whole organization. Copied.
  *
- * @return A promise of tnk_promise_page(), to be read with tnk_page_storage().
+ * @return A promise of tnk_promise_page(). Read it with tnk_page_storage().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -420,14 +420,14 @@ TNK_API tnk_promise_t *tnk_rest_get_storage(tnk_service_t *service,
                                             const char *project_id);
 
 /**
- * The audit log of one day, sorted by time. For administrators.
+ * Get the audit log of one day, sorted by time. For administrators.
  *
- * @param event_type  "checkpoints", "projects", "teams", "organizations"; NULL:
- *                    all. Copied.
- * @param day         "2026-01-02", UTC; NULL: today. Copied.
+ * @param event_type  "checkpoints", "projects", "teams" or "organizations";
+ *                    NULL means all. Copied.
+ * @param day         A day in UTC such as "2026-01-02"; NULL means today.
+ *                    Copied.
  *
- * @return A promise of tnk_promise_page(), to be read with
- *         tnk_page_audit_entry().
+ * @return A promise of tnk_promise_page(). Read it with tnk_page_audit_entry().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -435,23 +435,23 @@ TNK_API tnk_promise_t *tnk_rest_get_audit_log(tnk_service_t *service,
                                               const char *event_type,
                                               const char *day);
 
-/* ---- Lists and records ---- */
+/* ---- Next page ---- */
 
 /**
- * The page that follows another one of a list.
+ * Get the next page of a list.
  *
- * It begins behind what the server has sent so far, however few that were.
- * Lists move while they are read: what comes once more, because something was
- * added in front of it, is left out (as far as the last 1,024 records tell);
- * what was removed in front may make others be missed.
+ * The page begins after the records that the server has sent so far. A list can
+ * change while it is read. If records were added before the current position,
+ * some records arrive twice; the library removes them, as far as the last 1,024
+ * records show. If records were removed there, others can be missed.
  *
- * @param service  That of @p page, or another with the same key.
- * @param page     Not the last one. It may go when this returns.
+ * @param service  The service of @p page, or another one with the same key.
+ * @param page     Not the last page. It may be freed after this call.
  *
- * @return A promise of tnk_promise_page(), of the same kind. It may be empty
- *         and yet not the last one.
- * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL for
- *   the last page.
+ * @return A promise of tnk_promise_page() with records of the same kind. The
+ *         page may be empty without being the last one.
+ * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL if
+ *   @p page is the last one.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_rest_next_page(tnk_service_t *service,
