@@ -107,6 +107,9 @@ typedef struct {
   /* Directory that gets the tokenizer of the model, and whose name the model
    * then has beside TNK__LM_NAME. NULL: none. */
   const char *model_dir;
+  /* Another name of the base model, which the server then announces. NULL: the
+   * directory's, or TNK__LM_NAME. */
+  const char *model;
   /* The tokenizer of the model is in model_dir already, and nothing is written
    * there; n_vocab is its number of ids. */
   int has_tokenizer;

@@ -287,6 +287,23 @@ def model_dir():
               "a directory that cannot be made", got)
 
 
+def model_name():
+    server, url = start("--exit-with-stdin", "--model", "Some/Model-8B")
+    models = call(url, "get_server_capabilities")[1]["supported_models"]
+    check([m["model_name"] for m in models] == ["Some/Model-8B"],
+          "the model has the name that was given", models)
+    session = call(url, "create_session", {"sdk_version": "1"})[1]["session_id"]
+    for name, ok in (("Some/Model-8B", True), ("tnk/byte-lm", True), ("Some/Other", False)):
+        made = call(url, "create_model", {"session_id": session, "base_model": name,
+                                          "lora_config": {"rank": 2}})[1]
+        got = call(url, "retrieve_future", {"request_id": made["request_id"]})[1]
+        check(("error" not in got) == ok, f"a model made from {name}", got)
+    end(server, "it ends")
+    for name in ("", "x" * 513):
+        got = run("local", "--model", name, "--exit-with-stdin")
+        check(got.returncode in (1, 2), "a name out of range is refused", got)
+
+
 def tokenizer():
     """A vocabulary that is given, and found again by the model's name."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -701,6 +718,7 @@ lint()
 cannot_serve()
 few_files()
 model_dir()
+model_name()
 tokenizer()
 serving()
 switches()

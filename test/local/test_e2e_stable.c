@@ -114,6 +114,29 @@ TEST_LIMIT(what_was_sampled_and_found_good_becomes_likelier, 60) {
   e2e_close(&e2e);
 }
 
+/* Training loops fill the targets before the first sampled token with a padding
+ * id, because those positions have no weight. */
+TEST_LIMIT(targets_of_the_prompt_may_be_padding, 60) {
+  static const int64_t padding[] = {0, 1, 255, 257};
+  e2e_t e2e;
+  rollout_t r;
+  double plain;
+
+  e2e_open(&e2e, (local_options_t)LOCAL_OPTIONS_INIT);
+  e2e_train(&e2e, 4);
+  roll(&r, sampler(&e2e, TNK_YES));
+  plain = e2e_loss(pass(&e2e, &r));
+  for (size_t k = 0; k < sizeof(padding) / sizeof(*padding); k++) {
+    for (size_t i = 0; i < PROMPT - 1; i++)
+      r.targets[i] = padding[k];
+    CHECK_NEAR(e2e_loss(pass(&e2e, &r)), plain, 1e-6);
+  }
+  r.targets[PROMPT - 1] ^= 1;
+  check_refused(&e2e, &r, "target token 3 is");
+  tnk_promise_unref(r.promise);
+  e2e_close(&e2e);
+}
+
 TEST_LIMIT(provenance_that_does_not_fit_is_told, 60) {
   rollout_t r;
   e2e_t e2e;

@@ -11,7 +11,7 @@ enum { MAX_FLAGS = 64, HOUR_MS = 3600000 };
 
 /* What was given. A number or a choice that was not is -1. */
 static struct {
-  const char *host, *tls_cert, *tls_key, *api_key, *data, *model_dir;
+  const char *host, *tls_cert, *tls_key, *api_key, *data, *model_dir, *model;
   const char *tokenizer;
   const char *faults, *fault_log, *sample_log, *stub_answers;
   int64_t port, tokens, link_life, latency_ms, hold_ms, session_timeout_ms,
@@ -159,6 +159,11 @@ const cli_option_t cli_local_options[] = {
              "token ids, as with --vocab, and has the directory's name, by "
              "which clients find it."},
 #endif
+    {.name = "model",
+     .value = "NAME",
+     .text = &given.model,
+     .help = "The name of the base model, such as Qwen/Qwen3-8B, for programs "
+             "that accept only the names of known models."},
     {.name = "link-life",
      .value = "SECONDS",
      .number = &given.link_life,
@@ -341,6 +346,7 @@ static const char *const model_only[] = {"api-key",
                                          "tokens",
                                          "data",
                                          "model-dir",
+                                         "model",
                                          "tokenizer",
                                          "sequence",
                                          "members",
@@ -441,6 +447,7 @@ static void put_behaviour(local_options_t *server) {
   server->api_key = given.api_key;
   server->data = given.data;
   server->model_dir = given.model_dir;
+  server->model = given.model;
 }
 
 void cli_local_args(cli_local_args_t *args) {

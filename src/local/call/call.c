@@ -119,6 +119,8 @@ int64_t local_now_ms(const local_server_t *server) {
 }
 
 const char *local_base_name(const local_server_t *server) {
+  if (server->options.model != NULL)
+    return server->options.model;
   return server->model_dir != NULL ? server->model_dir : TNK__LM_NAME;
 }
 
@@ -128,6 +130,7 @@ const char *local_tokenizer_name(const local_server_t *server) {
 
 int local_is_base(const local_server_t *server, const char *name) {
   return strcmp(name, local_base_name(server)) == 0 ||
+         (server->model_dir != NULL && strcmp(name, server->model_dir) == 0) ||
          strcmp(name, TNK__LM_NAME) == 0;
 }
 

@@ -55,6 +55,9 @@ static const char *refusal(const local_options_t *o) {
   if (o->n_vocab != 0 &&
       (o->n_vocab < TNK__LM_VOCAB || o->n_vocab > TNK__LM_MAX_VOCAB))
     return "the vocabulary must have 258 to 16777216 ids";
+  if (o->model != NULL &&
+      (o->model[0] == '\0' || strlen(o->model) > LOCAL_MAX_TEXT))
+    return "the model's name must have 1 to 512 bytes";
   if (o->hold_ms > 3600000 || o->latency_ms > 3600000)
     return "times must be at most an hour";
   if (o->archive < LOCAL_ARCHIVE_REDIRECT || o->archive > LOCAL_ARCHIVE_NONE)
@@ -99,11 +102,13 @@ static int copy_options(local_server_t *server, const local_options_t *from) {
   o->api_key = keep(server, from->api_key);
   o->data = keep(server, from->data);
   o->model_dir = keep(server, from->model_dir);
+  o->model = keep(server, from->model);
   o->tls_cert = keep(server, from->tls_cert);
   o->tls_key = keep(server, from->tls_key);
   if (o->host == NULL || (from->api_key != NULL && o->api_key == NULL) ||
       (from->data != NULL && o->data == NULL) ||
       (from->model_dir != NULL && o->model_dir == NULL) ||
+      (from->model != NULL && o->model == NULL) ||
       (from->tls_cert != NULL && o->tls_cert == NULL) ||
       (from->tls_key != NULL && o->tls_key == NULL))
     return TNK_ENOMEM;

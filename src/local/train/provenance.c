@@ -63,6 +63,11 @@ static int64_t token_at(const trace_t *t, size_t i) {
                              : (int64_t)t->datum->tokens[i];
 }
 
+/* Targets in a prompt run have no weight, and programs put padding there. */
+static int is_compared(const trace_t *t, const local_run_t *run) {
+  return t->logprobs == NULL || run->is_sampled;
+}
+
 /* The tokens of one run, which begins at position `at`. */
 static int follow(const trace_t *t, const local_run_t *run, size_t at) {
   const char *what = t->logprobs != NULL ? "target" : "input";
@@ -88,7 +93,7 @@ static int follow(const trace_t *t, const local_run_t *run, size_t at) {
   for (size_t k = 0; k < (size_t)run->length; k++) {
     size_t from = (size_t)run->offset + k;
 
-    if (tokens[from] != token_at(t, at + k))
+    if (is_compared(t, run) && tokens[from] != token_at(t, at + k))
       return tnk__lm_refuse(t->why, TNK_EINVAL,
                             "%s token %zu is %lld, the sequence \"%.60s\" "
                             "that it is said to come from has %d there",

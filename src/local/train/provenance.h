@@ -8,11 +8,11 @@
 int local_origin_read(local_op_t *op, local_origin_t *out,
                       const TinkerPublic__Datum *from);
 /*
- * Give a pass of stable_reinforce the logprobs that the sampler had: each token
- * of its data is looked up in what the session has recorded and must be the
- * very one. A position whose target was not sampled does not count. What cannot
- * be found fails the operation in its turn. TNK_OK or TNK_ENOMEM. Other losses
- * need nothing.
+ * Give a pass of stable_reinforce the logprobs that the sampler recorded. Each
+ * input token and each sampled target must equal the recorded token. Targets in
+ * a prompt run have no weight and may be padding. An example that does not fit
+ * fails the operation in its turn. TNK_OK or TNK_ENOMEM. Other losses need no
+ * provenance.
  */
 int local_pass_trace(local_op_t *op, const local_session_t *session);
 

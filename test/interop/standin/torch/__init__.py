@@ -144,6 +144,15 @@ class Tensor:
                 gradients[id(parent)] = part if before is None else before + part
 
 
+class Generator:
+    """For type checks of other packages; none is ever made."""
+
+
+class nn:
+    class Module:
+        """As Generator."""
+
+
 def tensor(data, dtype=None):
     array = _np.asarray(data)
     if dtype is not None:
