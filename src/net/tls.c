@@ -164,13 +164,17 @@ static void end_in_order(tnk__tls_t *tls) {
   end(tls, TNK_OK, 0, text);
 }
 
-/* What mbedtls_ssl_read() says when there is nothing for the owner; 1: go on.
- */
+/* Handle a result of mbedtls_ssl_read() that brings the owner no bytes. Returns
+ * 1 if mbedTLS must be called again.
+ *
+ * mbedTLS 3.6 returns WANT_READ when it finds a session ticket, keeps the
+ * ticket, and handles it in the next call. If that call were a write, the write
+ * would fail with RECEIVED_NEW_SESSION_TICKET. */
 static int after_read(tnk__tls_t *tls, int n) {
   switch (n) {
   case 0: /* a record without bytes */
   case MBEDTLS_ERR_SSL_WANT_READ:
-    return tls->in_len > 0;
+    return tls->in_len > 0 || mbedtls_ssl_check_pending(&tls->ssl);
 #if defined(MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET)
   case MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET:
     tnk__sessions_keep(tls->net->sessions, tls->peer.host, tls->port, &tls->ssl,

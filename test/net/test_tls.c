@@ -186,6 +186,29 @@ TEST(tls_sessions_are_resumed) {
   secure_close(&secure);
 }
 
+/* With TLS 1.3 the tickets follow the handshake. The client may read them
+ * alone, before it writes its first byte. */
+TEST(tls_writes_after_tickets_that_came_alone) {
+  secure_t secure;
+  world_t *world = &secure.world;
+  client_t *client = &world->client;
+
+  secure_meet(&secure, &good, &echoing);
+  TEST_RUN_UNTIL(&world->context.uv,
+                 world->context.loop.counters.n_bytes_received ==
+                     world->server.conns->n_sent);
+  CHECK_INT(client_write(client, "hello ", 6, "world", 5), TNK_OK);
+  TEST_RUN_UNTIL(&world->context.uv,
+                 client->got.len == 11 || client->n_end > 0);
+  CHECK_STR(client->text, "");
+  CHECK_MEM(client->got.data, client->got.len, "hello world", 11);
+  client_finish(client, &world->context.uv);
+  world->server.options.on_open = welcome;
+  visit(&secure, "good.test");
+  CHECK_INT(world->net->counters.n_resumed, 1); /* the tickets were kept */
+  secure_close(&secure);
+}
+
 /* mbedTLS checks no certificate in a resumed handshake, so the session of one
  * host must not vouch for another. */
 TEST(tls_session_is_not_offered_to_another_host) {
