@@ -194,6 +194,13 @@ TNK_API int tnk_chat_add(tnk_chat_t *chat, const char *role, const char *text,
  * @param json  A body of @p shape, of which other members are passed over; or
  *              an array, which is of messages.
  *
+ * In the shapes of APIs an answer without content, such as one of calls alone,
+ * has an empty text as its content. In the shape TNK_CHAT_TEMPLATE messages are
+ * kept as they are. A template sees them as transformers 5.24 shows them: a
+ * member that is null is missing, and the thoughts of a message, which are its
+ * first member of `reasoning_content`, `thinking` and `reasoning`, are there as
+ * `reasoning_content` and as `thinking`.
+ *
  * On failure the conversation is as it was.
  * @return TNK_OK; TNK_EINVAL for what is no JSON or has more than 64 levels,
  * and for what is no message, with its place in the sentence; TNK_EUNSUPPORTED

@@ -165,7 +165,7 @@ static inline void check_samples(const sample_t *samples, size_t n) {
   "\", \"type\": \"function\", \"function\": {\"name\": \"" name               \
   "\", \"arguments\": " arguments "}}"
 #define CALLS(calls)                                                           \
-  "{\"role\": \"assistant\", \"content\": null, \"tool_calls\": [" calls "]}"
+  "{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [" calls "]}"
 #define SAYS_CALLS(text, calls)                                                \
   "{\"role\": \"assistant\", \"content\": \"" text                             \
   "\", \"tool_calls\": [" calls "]}"

@@ -66,7 +66,7 @@ TEST(calls_of_hermes_are_json) {
        .text = "<think>\nHm\n</think>\n\n<tool_call>" WEATHER "</tool_call>",
        .message =
            "{\"role\": \"assistant\", \"reasoning_content\": \"Hm\", "
-           "\"content\": null, \"tool_calls\": [" WEATHER_CALL("0") "]}"},
+           "\"content\": \"\", \"tool_calls\": [" WEATHER_CALL("0") "]}"},
       /* arguments written as a text once more */
       {TNK_CHAT_HERMES,
        .text = "<tool_call>{\"name\": \"f\", \"arguments\": "

@@ -95,7 +95,7 @@ TEST(calls_of_glm_are_pairs) {
                "</tool_call>\n</arg_value></tool_call><tool_call>g</tool_call>",
        .message =
            "{\"role\": \"assistant\", \"reasoning_content\": \"Hm\", "
-           "\"content\": null, \"tool_calls\": [" CALL(
+           "\"content\": \"\", \"tool_calls\": [" CALL(
                "call00000", "f",
                "{\"x\": \"\\n</tool_call>\\n\"}") ", " CALL("call00001", "g",
                                                             "{}") "]}"},

@@ -192,6 +192,100 @@ TEST(the_plain_template_writes_roles) {
   tnk_chat_free(chat);
 }
 
+/* Append a body of a shape, and expect the text. */
+static void expect_body(tnk_chat_shape_t shape, const char *body,
+                        const tnk_chat_template_t *of, const char *text) {
+  tnk_chat_t *chat = tnk_chat_new(test_allocator());
+
+  CHECK_INT(tnk_chat_read(chat, shape, body, strlen(body), NULL), TNK_OK);
+  expect_text(of, chat, text);
+  tnk_chat_free(chat);
+}
+
+TEST(an_answer_of_calls_alone_says_an_empty_text) {
+#define CALL_OF(arguments)                                                     \
+  "\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"function\":{"         \
+  "\"name\":\"f\",\"arguments\":" arguments "}}]}]}"
+#define ANSWER "{\"messages\":[{\"role\":\"assistant\","
+  static const struct {
+    tnk_chat_shape_t shape;
+    const char *body, *text;
+  } rows[] = {
+      {TNK_CHAT_OPENAI, ANSWER "\"content\":null," CALL_OF("\"{}\""), "[]y"},
+      {TNK_CHAT_OPENAI, ANSWER CALL_OF("\"{}\""), "[]y"},
+      {TNK_CHAT_OPENAI, ANSWER "\"content\":\"\"," CALL_OF("\"{}\""), "[]y"},
+      {TNK_CHAT_OPENAI, ANSWER "\"content\":[]," CALL_OF("\"{}\""), "[]y"},
+      {TNK_CHAT_OPENAI, ANSWER "\"content\":\"No\"," CALL_OF("\"{}\""),
+       "[No]y"},
+      {TNK_CHAT_OPENAI, ANSWER "\"content\":null}]}", "[]n"},
+      {TNK_CHAT_RESPONSES,
+       "{\"input\":[{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":"
+       "\"f\",\"arguments\":\"{}\"}]}",
+       "[]y"},
+      {TNK_CHAT_ANTHROPIC,
+       ANSWER "\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"f\","
+              "\"input\":{}}]}]}",
+       "[]y"},
+      /* As templates have it, a null is no member. */
+      {TNK_CHAT_TEMPLATE, ANSWER "\"content\":null," CALL_OF("{}"), "-y"},
+      {TNK_CHAT_TEMPLATE, ANSWER "\"content\":\"\"," CALL_OF("{}"), "[]y"},
+      {TNK_CHAT_TEMPLATE,
+       ANSWER "\"content\":\"\",\"tool_calls\":null,\"name\":null}]}", "[]n"},
+  };
+  tnk_chat_template_t *of = toy_open(
+      "{% for m in messages %}{% if m.content is defined %}[{{ m.content }}]"
+      "{% else %}-{% endif %}{{ 'y' if m.tool_calls is defined else 'n' }}"
+      "{{ 'name' if 'name' in m }}{% endfor %}");
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    expect_body(rows[i].shape, rows[i].body, of, rows[i].text);
+  tnk_chat_template_unref(of);
+}
+
+TEST(thoughts_are_seen_by_both_names) {
+#define THOUGHTS(members) ANSWER members "\"content\":\"c\"}]}"
+  static const struct {
+    const char *members, *text;
+  } rows[] = {
+      {THOUGHTS("\"reasoning_content\":\"a\","),
+       "thinking=a role=assistant reasoning_content=a content=c "},
+      {THOUGHTS("\"thinking\":\"a\","),
+       "thinking=a role=assistant content=c reasoning_content=a "},
+      {THOUGHTS("\"reasoning\":\"a\","),
+       "thinking=a role=assistant reasoning=a content=c reasoning_content=a "},
+      /* The first name counts. */
+      {THOUGHTS("\"reasoning\":\"a\",\"thinking\":\"b\","),
+       "thinking=b role=assistant reasoning=a content=c reasoning_content=b "},
+      {THOUGHTS("\"thinking\":\"b\",\"reasoning_content\":\"c\","),
+       "thinking=b role=assistant reasoning_content=c content=c "},
+      {THOUGHTS("\"reasoning_content\":null,\"thinking\":\"b\","),
+       "thinking=b role=assistant content=c reasoning_content=b "},
+      {THOUGHTS("\"thinking\":null,"), "role=assistant content=c "},
+      {THOUGHTS("\"thinking\":\"\","),
+       "thinking= role=assistant content=c reasoning_content= "},
+      {THOUGHTS(""), "role=assistant content=c "},
+  };
+  static const char *const names[] = {"reasoning_content", "thinking",
+                                      "reasoning"};
+  tnk_chat_template_t *of =
+      toy_open("{% for m in messages %}{% for k in m %}{{ k }}={{ m[k] }} "
+               "{% endfor %}{% endfor %}");
+  tnk_chat_template_t *both = toy_open(
+      "{% for m in messages %}{{ m.thinking }}{{ m.reasoning_content }}"
+      "{% endfor %}");
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    expect_body(TNK_CHAT_TEMPLATE, rows[i].members, of, rows[i].text);
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    char body[256];
+
+    snprintf(body, sizeof(body), THOUGHTS("\"%s\":\"Hm\","), names[i]);
+    expect_body(TNK_CHAT_OPENAI, body, both, "HmHm");
+  }
+  tnk_chat_template_unref(both);
+  tnk_chat_template_unref(of);
+}
+
 TEST(variables_are_set_and_taken_back) {
   tnk_chat_t *chat = toy_chat(one);
   tnk_chat_template_t *of = toy_open("{{ a }},{{ b is defined }}");

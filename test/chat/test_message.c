@@ -114,7 +114,7 @@ TEST(messages_of_openai) {
        "\"c1\", \"content\": [{\"type\": \"text\", \"text\": \"7\"}]}], "
        "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", "
        "\"strict\": true}}]}",
-       "[{\"role\": \"assistant\", \"content\": null, \"reasoning_content\": "
+       "[{\"role\": \"assistant\", \"content\": \"\", \"reasoning_content\": "
        "\"Hm\", \"tool_calls\": [{\"id\": \"c1\", \"type\": \"function\", "
        "\"function\": {\"name\": \"f\", \"arguments\": {\"a\": [1, 2.0]}}}]}, "
        "{\"role\": \"tool\", \"content\": \"7\", \"tool_call_id\": \"c1\"}]",
@@ -128,7 +128,7 @@ TEST(messages_of_openai) {
        "]}",
        "[{\"role\": \"assistant\", \"content\": \"No.\"}, {\"role\": "
        "\"assistant\", \"content\": \"ab\"}, {\"role\": \"assistant\", "
-       "\"content\": null, \"reasoning_content\": \"x\"}]",
+       "\"content\": \"\", \"reasoning_content\": \"x\"}]",
        NULL},
       {TNK_CHAT_OPENAI, "{\"messages\": []}", "[]", NULL},
   };

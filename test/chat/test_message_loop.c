@@ -398,7 +398,7 @@ static tnk__value_t some_messages(made_t *made) {
     } else {
       set(made, message, "role", word("assistant"));
       set(made, message, "content",
-          n_calls > 0 && up_to(made, 2) ? tnk__value_none() : word("So."));
+          n_calls > 0 && up_to(made, 2) ? word("") : word("So."));
       if (up_to(made, 2))
         set(made, message, "reasoning_content", word("Hm\nHm"));
       for (unsigned k = 0; k < n_calls; k++) {

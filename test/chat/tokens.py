@@ -2,6 +2,11 @@
 """Compare libtnk-chat's tokens with those of transformers' apply_chat_template.
 
 usage: tokens.py CHAT_LIBRARY TOKENIZERS_LIBRARY CACHE_DIR [--chats N]
+                 [--transformers VERSION]
+
+Two versions of transformers are the references, one after the other. Since 5.24
+it drops null members and knows thoughts by three names, and so does the library;
+the older version is given messages with that done to them.
 
 For each vocabulary that the tokenizers are tested with, with the template in its
 tokenizer_config.json, or a small one of our own where there is none: random
@@ -9,8 +14,9 @@ conversations, with tools where the template knows them. Ids must be equal, or
 both must refuse. Then the mask of the last answer: the ids before it are those
 of the prompt that the reference makes of the messages before the answer. Then
 the bridge: where it is not refused, the ids so far and those that follow are
-text of a fresh rendering. Ends with a skip (77) and its reason when the
-registries are out of reach.
+text of a fresh rendering. At last the texts of the templates of many models, for
+conversations with null members and with thoughts by each name: equal, or both
+refuse. Ends with a skip (77) and its reason when the registries are out of reach.
 """
 import argparse
 import ctypes as c
@@ -24,9 +30,12 @@ import sys
 import venv
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tokenizers"))
+import conversations  # noqa: E402
 import reference  # noqa: E402
+import templates  # noqa: E402
 
-PACKAGES = ["transformers==4.57.6", "jinja2==3.1.6"]
+VERSIONS = ["5.24.0", "4.57.6"]
+THOUGHTS = ("reasoning_content", "thinking", "reasoning")
 TURNS = ("{% for m in messages %}{{ '<|start|>' + m.role + '<|message|>' + "
          "m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}"
          "{{ '<|start|>assistant<|message|>' }}{% endif %}")
@@ -161,6 +170,20 @@ class Chat:
             self.c.tnk_chat_free(chat)
         return self.take()
 
+    def text(self, messages, tools, prompt, variables):
+        chat = self.make(messages, tools, variables)
+        options = Options(size=c.sizeof(Options), now_s=now,
+                          generation_prompt=1 if prompt else 2)
+        text, n = c.c_void_p(), c.c_size_t()
+        try:
+            self.check(self.c.tnk_chat_text(
+                c.byref(text), c.byref(n), self.template, chat, c.byref(options),
+                c.byref(self.error)))
+            return c.string_at(text, n.value).decode()
+        finally:
+            self.c.tnk_chat_free_text(chat, text)
+            self.c.tnk_chat_free(chat)
+
     def go_on(self, ids, messages, tools, first):
         chat = self.make(messages, tools)
         options = Options(size=c.sizeof(Options), now_s=now)
@@ -189,11 +212,15 @@ def conversation(rng, knows_tools):
     for _ in range(rng.randint(1, 4)):
         messages.append({"role": "user", "content": words(rng)})
         if knows_tools and rng.random() < 0.3:
-            messages.append({"role": "assistant", "content": "", "tool_calls": [
+            messages.append({"role": "assistant", "content": rng.choice(["", "", "", None]),
+                             "tool_calls": [
                 {"id": "c1", "type": "function", "function": {
                     "name": "add", "arguments": {"a": 1, "b": "é"}}}]})
             messages.append({"role": "tool", "tool_call_id": "c1", "content": words(rng)})
         messages.append({"role": "assistant", "content": words(rng)})
+        for message in messages:
+            if message["role"] == "assistant" and rng.random() < 0.2:
+                message[rng.choice(THOUGHTS)] = rng.choice([words(rng).strip(), None])
     return messages if rng.random() < 0.5 else messages[:-1]
 
 
@@ -217,10 +244,24 @@ class Tally:
         return self.bad
 
 
+def normalized(message):
+    """As 5.24 hands it to a template."""
+    message = {k: v for k, v in message.items() if v is not None}
+    for name in THOUGHTS:
+        if name in message:
+            return ({"thinking": message[name]} | message
+                    | {"reasoning_content": message[name]})
+    return message
+
+
 def theirs(tokenizer, template, messages, tools, prompt):
+    import transformers
+    if transformers.__version__.startswith("4."):
+        messages = [normalized(m) for m in messages]
     try:
-        return tokenizer.apply_chat_template(
-            messages, tools=tools, chat_template=template, add_generation_prompt=prompt)
+        return list(tokenizer.apply_chat_template(
+            messages, tools=tools, chat_template=template, add_generation_prompt=prompt,
+            return_dict=False))
     except Exception as e:  # whatever a template raises
         return f"{type(e).__name__}: {e}"
 
@@ -255,8 +296,12 @@ def check_bridge(tally, chat, messages, tools):
     if not answers or messages[-1]["role"] == "assistant":
         return
     first = answers[-1] + 1
-    whole = chat.tokenizer.decode(chat.encode(messages, tools, True)[0])
-    so_far = chat.tokenizer.decode(chat.encode(messages[:first], tools, False)[0])
+    try:
+        whole = chat.tokenizer.decode(chat.encode(messages, tools, True)[0])
+        so_far = chat.tokenizer.decode(chat.encode(messages[:first], tools, False)[0])
+    except Refused:
+        tally.refuse("no rendering to go on from")
+        return
     if not whole.startswith(so_far):
         tally.refuse("an answer written otherwise later")
         return
@@ -307,27 +352,78 @@ def compare(library, tokenizers, folder, name, n_chats):
     return tally.report()
 
 
+def compare_texts(library, tokenizers, folder, n_chats):
+    """Texts of the templates of many models."""
+    import transformers
+    path, _, tokenizer = load(folder, "qwen3")
+    is_old = transformers.__version__.startswith("4.")
+    tally = Tally("texts")
+    for name, template in templates.fetch(folder).items():
+        try:
+            chat = Chat(library, tokenizers, path, template)
+        except Refused as e:
+            tally.refuse(f"{name}: {e}"[:100])
+            continue
+        rng = random.Random(name)
+        for _ in range(n_chats):
+            given = conversations.conversation(rng)
+            messages, tools = given.pop("messages"), given.pop("tools", None)
+            prompt = given.pop("add_generation_prompt")
+            if not messages:
+                continue
+            try:
+                got = chat.text(messages, tools, prompt, given.items())
+            except Refused as e:
+                got = e
+            if is_old:
+                messages = [normalized(m) for m in messages]
+            try:
+                want = tokenizer.apply_chat_template(
+                    messages, tools=tools, chat_template=template, tokenize=False,
+                    add_generation_prompt=prompt, **given)
+            except Exception as e:  # whatever a template raises
+                want = e
+            if isinstance(want, Exception):
+                tally.refuse("template")
+            tally.expect(got == want or isinstance(got, Refused) and isinstance(want, Exception),
+                         name, messages, got, want)
+    return tally.report()
+
+
+def both(versions):
+    """This script again with each version; the first bad status counts."""
+    statuses = [subprocess.run([sys.executable, *sys.argv, "--transformers", version],
+                               check=False).returncode for version in versions]
+    return next((s for s in statuses if s not in (0, 77)), max(statuses))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("chat", type=pathlib.Path)
     parser.add_argument("tokenizers", type=pathlib.Path)
     parser.add_argument("cache", type=pathlib.Path)
     parser.add_argument("--chats", type=int, default=100)
+    parser.add_argument("--transformers", choices=VERSIONS)
     args = parser.parse_args()
+    if args.transformers is None:
+        return both(VERSIONS)
     args.cache.mkdir(parents=True, exist_ok=True)
     folder = args.cache.resolve()
     try:
         for name in reference.VOCABULARIES:
             reference.vocabulary(folder, name)
-        enter_venv(folder / "venv-chat", PACKAGES)
-    except reference.Skip as e:
+        enter_venv(folder / f"venv-chat-{args.transformers}",
+                   [f"transformers=={args.transformers}", "jinja2==3.1.6"])
+        templates.fetch(folder)
+    except (reference.Skip, templates.OutOfReach) as e:
         print(f"skipped: {e}")
         return 77
     library = c.CDLL(str(args.chat.resolve()))
     tokenizers = reference.Library(args.tokenizers.resolve())
     bad = sum(compare(library, tokenizers, folder, name, args.chats)
               for name in reference.VOCABULARIES)
-    print("tokens:", "identical" if bad == 0 else f"{bad} differences")
+    bad += compare_texts(library, tokenizers, folder, args.chats // 6 + 1)
+    print(f"tokens, transformers {args.transformers}:", "identical" if bad == 0 else f"{bad} differences")
     return bad != 0
 
 

@@ -221,6 +221,37 @@ def calls_tools(folder):
     check(turns[1].get("parent") == turns[0]["turn"], "goes on behind the call", turns)
 
 
+def takes_calls_back(folder):
+    """Calls without content come back from clients, also where the turn is unknown: in another session, with
+    another beginning, with one tool more, and in the shape of each API. The template takes texts alone."""
+    template = pathlib.Path(folder) / "strict.jinja"
+    template.write_text(CALLING.replace("m.content or ''", "'' if '</think>' in m.content else m.content"))
+    said = ["<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>"] + ["It is 2."] * 8
+    call = {"id": "c1", "name": "f"}
+    with local(TNK, "--stub", "--stub-answers", answers(folder, said)) as service, \
+            gateway(TNK, service, "--renderer", "qwen3", "--template", template) as g:
+        client = Client(g.url)
+        talk = [{"role": "user", "content": "f?"}]
+        message = client.chat(talk, tools=tools_of("f"), max_tokens=500)[1]["choices"][0]["message"]
+        check(message["content"] is None and message["tool_calls"], "a call without content", message)
+        talk += [message, {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "2"}]
+        for what, path, messages, names in (
+                ("the same session", "", talk, ["f"]),
+                ("another session", "/s/other", talk, ["f"]),
+                ("another beginning", "", [{"role": "user", "content": "f!"}, *talk[1:]], ["f"]),
+                ("one tool more", "", talk, ["f", "g"])):
+            status, body = client.chat(messages, path=f"{path}/v1/chat/completions", tools=tools_of(*names))
+            check(status == 200, what, body)
+        status, body = client.post("/s/a/v1/messages", {"model": "m", "max_tokens": 8, "messages": [
+            talk[0], {"role": "assistant", "content": [{"type": "tool_use", "input": {"x": 1}, **call}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "2"}]}]})
+        check(status == 200, "a call alone as Anthropic has it", body)
+        status, body = client.post("/s/r/v1/responses", {"model": "m", "max_output_tokens": 8, "input": [
+            talk[0], {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "2"}]})
+        check(status == 200, "a call alone as responses have it", body)
+
+
 def tools_of(*names):
     return [{"type": "function", "function": {"name": name, "parameters": {
         "type": "object", "properties": {"x": {"type": "integer"}}}}} for name in names]
@@ -449,6 +480,7 @@ def main():
             speaks_of_other_ids(service, folder)
             check(not not_drawn(pathlib.Path(folder) / "record", log), "all of it is what was drawn")
         calls_tools(folder)
+        takes_calls_back(folder)
         begins_and_ends(folder)
         stops(folder)
         nests(folder)

@@ -226,8 +226,6 @@ tnk__value_t tnk__answer_message(tnk__answer_t *answer) {
   if (answer->thinking.len > 0)
     tnk__value_set(heap, message, "reasoning_content",
                    whole(&answer->thinking));
-  if (answer->content.len == 0 && n_calls > 0)
-    content = tnk__value_none();
   tnk__value_set(heap, message, "content", content);
   if (n_calls > 0)
     tnk__value_set(heap, message, "tool_calls", answer->calls);

@@ -197,7 +197,7 @@ static int read_assistant(tnk__io_t *io, const tnk__place_t *place,
     return err != TNK_OK ? err : io->heap->err;
   has_calls = said.calls.as.list->n > 0;
   if (said.text.kind == TNK__VALUE_UNDEFINED)
-    said.text = has_calls ? tnk__value_none() : tnk__io_word("");
+    said.text = tnk__io_word("");
   tnk__io_set(io, message, "content", said.text);
   if (said.thinking.kind == TNK__VALUE_TEXT)
     tnk__io_set(io, message, "reasoning_content", said.thinking);

@@ -8,10 +8,11 @@
 /*
  * Conversations and tools, from and to the JSON of APIs. Inside they have the
  * form that templates want: a list of dicts with `role`; `content`, a text,
- * none, or a list of {"type": "text", "text"} and {"type": "image", "image"},
- * which is an address or a data: URL; `reasoning_content`; `tool_calls`, a list
- * of {"id", "type": "function", "function": {"name", "arguments"}}, whose
- * arguments are a dict; `tool_call_id`; `name`. Tools are a list of
+ * which is empty beside calls alone, or a list of {"type": "text", "text"} and
+ * {"type": "image", "image"}, which is an address or a data: URL;
+ * `reasoning_content`; `tool_calls`, a list of {"id", "type": "function",
+ * "function": {"name", "arguments"}}, whose arguments are a dict;
+ * `tool_call_id`; `name`. Tools are a list of
  * {"type": "function", "function": {"name", "description", "parameters"}}.
  *
  * What a shape says and this form does not is in the member `extra` of the

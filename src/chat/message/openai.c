@@ -43,10 +43,16 @@ static int read_content(tnk__io_t *io, const tnk__place_t *place,
   int err = TNK_OK;
 
   *out = tnk__value_get(json, "content");
-  if (out->kind == TNK__VALUE_UNDEFINED)
-    *out = tnk__value_none();
-  if (out->kind == TNK__VALUE_TEXT || out->kind == TNK__VALUE_NONE)
+  /* An answer of calls alone has no content. Most templates take an empty text
+   * for that, and few take anything else. */
+  if (is_answer &&
+      (out->kind == TNK__VALUE_UNDEFINED || out->kind == TNK__VALUE_NONE))
+    *out = tnk__io_word("");
+  if (out->kind == TNK__VALUE_TEXT)
     return TNK_OK;
+  if (out->kind == TNK__VALUE_UNDEFINED || out->kind == TNK__VALUE_NONE)
+    return tnk__io_fail(io, place, TNK_EINVAL,
+                        "the member \"content\" is missing");
   if (out->kind != TNK__VALUE_LIST)
     return tnk__io_fail(io, &here, TNK_EINVAL,
                         "this is neither a text nor a list of parts");
@@ -108,25 +114,29 @@ static int read_calls(tnk__io_t *io, const tnk__place_t *place,
 /* What only answers have. */
 static int read_answer(tnk__io_t *io, const tnk__place_t *place,
                        tnk__value_t json, tnk__value_t message) {
+  static const char *const names[] = {"reasoning_content", "thinking",
+                                      "reasoning"};
   tnk__value_t old = tnk__value_get(json, "function_call");
-  tnk__value_t thinking, refusal;
-  int err;
+  tnk__value_t content = tnk__value_get(message, "content");
+  tnk__value_t thinking = tnk__value_undefined(), refusal;
+  int err = TNK_OK;
 
   if (old.kind != TNK__VALUE_UNDEFINED && old.kind != TNK__VALUE_NONE)
     return tnk__io_fail(io, place, TNK_EUNSUPPORTED,
                         "\"function_call\" is of an older API; use "
                         "\"tool_calls\"");
-  err = tnk__io_text(io, place, json, "reasoning_content", &thinking);
-  if (err == TNK_OK && thinking.kind != TNK__VALUE_TEXT)
-    err = tnk__io_text(io, place, json, "reasoning", &thinking);
+  /* Servers differ in the name of this member. */
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && err == TNK_OK &&
+                     thinking.kind != TNK__VALUE_TEXT;
+       i++)
+    err = tnk__io_text(io, place, json, names[i], &thinking);
   if (err == TNK_OK)
     err = tnk__io_text(io, place, json, "refusal", &refusal);
   if (err != TNK_OK)
     return err;
   if (thinking.kind == TNK__VALUE_TEXT)
     tnk__io_set(io, message, "reasoning_content", thinking);
-  if (refusal.kind == TNK__VALUE_TEXT &&
-      tnk__value_get(message, "content").kind == TNK__VALUE_NONE)
+  if (refusal.kind == TNK__VALUE_TEXT && tnk__value_is(content, ""))
     tnk__io_set(io, message, "content", refusal);
   return read_calls(io, place, json, message);
 }
@@ -175,9 +185,6 @@ static int read_message(tnk__io_t *io, const tnk__place_t *place,
   tnk__io_set(io, message, "content", content);
   if (err == TNK_OK && strcmp(known, "assistant") == 0)
     err = read_answer(io, place, json, message);
-  else if (err == TNK_OK && content.kind == TNK__VALUE_NONE)
-    err = tnk__io_fail(io, place, TNK_EINVAL,
-                       "the member \"content\" is missing");
   if (err == TNK_OK && strcmp(known, "tool") == 0) {
     err = tnk__io_need(io, place, json, "tool_call_id", &text);
     tnk__io_set(io, message, "tool_call_id", text);
@@ -198,7 +205,9 @@ static int write_content(tnk__io_t *io, const tnk__place_t *place,
   int err;
 
   *json = content;
-  if (content.kind == TNK__VALUE_TEXT || content.kind == TNK__VALUE_NONE)
+  if (content.kind == TNK__VALUE_UNDEFINED)
+    *json = tnk__value_none();
+  if (content.kind != TNK__VALUE_LIST)
     return TNK_OK;
   *json = tnk__value_list(io->heap);
   err = tnk__part_list(io, place, content, &parts);
@@ -272,6 +281,9 @@ static int write_message(tnk__io_t *io, const tnk__place_t *place,
         write_content(io, place, tnk__value_get(message, "content"), &content);
   if (err != TNK_OK)
     return err;
+  /* As the API answers with calls alone. */
+  if (tnk__value_truth(calls) && tnk__value_is(content, ""))
+    content = tnk__value_none();
   tnk__io_set(io, json, "role", role);
   tnk__io_set(io, json, "content", content);
   for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {

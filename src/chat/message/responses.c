@@ -210,7 +210,7 @@ static int read_answer(tnk__io_t *io, const tnk__place_t *up,
   if (err != TNK_OK)
     return err;
   if (said.text.kind == TNK__VALUE_UNDEFINED)
-    said.text = said.n_calls > 0 ? tnk__value_none() : tnk__io_word("");
+    said.text = tnk__io_word("");
   tnk__io_set(io, message, "content", said.text);
   if (said.thinking.kind == TNK__VALUE_TEXT)
     tnk__io_set(io, message, "reasoning_content", said.thinking);

@@ -5,22 +5,56 @@
 #include "base/utf8.h"
 #include "tnk/error.h"
 
-/* What a message says in another shape than that of templates is no business of
- * theirs. */
+/* The member that keeps what a message said in the shape of an API. Templates
+ * must not see it. */
 #define EXTRA "extra"
 
-static tnk__value_t without_extra(tnk__heap_t *heap, tnk__value_t message) {
-  const tnk__value_dict_t *dict = message.as.dict;
-  tnk__value_t plain;
+static int is_there(tnk__value_t value) {
+  return value.kind != TNK__VALUE_UNDEFINED && value.kind != TNK__VALUE_NONE;
+}
 
-  if (message.kind != TNK__VALUE_DICT ||
-      tnk__value_get(message, EXTRA).kind == TNK__VALUE_UNDEFINED)
-    return message;
-  plain = tnk__value_dict(heap);
+/* The thoughts of a message, by the first of the names that it has. */
+static tnk__value_t thoughts_of(tnk__value_t message) {
+  static const char *const names[] = {"reasoning_content", "thinking",
+                                      "reasoning"};
+  tnk__value_t found = tnk__value_undefined();
+
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !is_there(found);
+       i++)
+    found = tnk__value_get(message, names[i]);
+  return found;
+}
+
+static int needs_change(tnk__value_t message) {
+  const tnk__value_dict_t *dict = message.as.dict;
+
   for (size_t i = 0; i < dict->n; i++)
-    if (!tnk__value_is(dict->entries[i].key, EXTRA))
-      tnk__value_put(heap, plain, dict->entries[i].key, dict->entries[i].value);
-  return plain;
+    if (!is_there(dict->entries[i].value) ||
+        tnk__value_is(dict->entries[i].key, EXTRA))
+      return 1;
+  return is_there(thoughts_of(message));
+}
+
+/* A message as the reference hands it to a template: without null members, and
+ * with its thoughts under both names that templates read. The order of members
+ * matters, since a template may print the whole message. */
+static tnk__value_t as_seen(tnk__heap_t *heap, tnk__value_t message) {
+  const tnk__value_dict_t *dict = message.as.dict;
+  tnk__value_t seen, thoughts;
+
+  if (message.kind != TNK__VALUE_DICT || !needs_change(message))
+    return message;
+  seen = tnk__value_dict(heap);
+  thoughts = thoughts_of(message);
+  if (is_there(thoughts))
+    tnk__value_set(heap, seen, "thinking", thoughts);
+  for (size_t i = 0; i < dict->n; i++)
+    if (is_there(dict->entries[i].value) &&
+        !tnk__value_is(dict->entries[i].key, EXTRA))
+      tnk__value_put(heap, seen, dict->entries[i].key, dict->entries[i].value);
+  if (is_there(thoughts))
+    tnk__value_set(heap, seen, "reasoning_content", thoughts);
+  return seen;
 }
 
 static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
@@ -30,8 +64,7 @@ static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
   tnk__value_t list = tnk__value_list(heap);
 
   for (size_t i = 0; i < n; i++)
-    tnk__value_append(heap, list,
-                      without_extra(heap, messages.as.list->items[i]));
+    tnk__value_append(heap, list, as_seen(heap, messages.as.list->items[i]));
   /* What the reference hands to every template. */
   tnk__value_set(heap, all, "messages", list);
   tnk__value_set(heap, all, "tools", tnk__value_none());
