@@ -54,7 +54,8 @@ typedef struct tnk__context {
   int n_late_turns;  /* that the timers have let go first, in a row */
   int has_warned;    /* that the loop is late, last at: */
   uint64_t warned_ms;
-  size_t n_held; /* what libuv still holds, our two handles included */
+  size_t n_held;    /* what libuv still holds, our two handles included */
+  size_t n_working; /* jobs that run on other threads, see work.h */
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;

@@ -4,6 +4,8 @@
  */
 #include "loop/work.h"
 
+#include "tnk/error.h"
+
 static void on_run(uv_work_t *req) {
   tnk__work_t *work = req->data;
 
@@ -15,6 +17,7 @@ static void on_done(uv_work_t *req, int status) {
   tnk__context_t *context = work->context;
 
   (void)status; /* nobody cancels it */
+  context->n_working--;
   /* Released behind it: `done` may be what the context's end waits for, and
    * must still find the context. */
   work->done(work);
@@ -31,7 +34,9 @@ int tnk__work_start(tnk__context_t *context, tnk__work_t *work,
   work->done = done;
   work->req.data = work;
   err = uv_queue_work(context->uv, &work->req, on_run, on_done);
-  if (err == 0)
-    tnk__context_hold(context);
-  return err;
+  if (err != 0)
+    return err;
+  tnk__context_hold(context);
+  context->n_working++;
+  return TNK_OK;
 }
