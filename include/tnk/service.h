@@ -392,7 +392,7 @@ tnk_service_create_lora(tnk_service_t *service,
 /** A model that starts from a saved state. */
 typedef struct {
   size_t size;            /**< Set by TNK_RESTORE_OPTIONS_INIT. */
-  const char *path;       /**< Required: tinker://<run>/weights/<name>. */
+  const char *path;       /**< Required: `tinker://RUN/weights/NAME`. */
   const char *base_model; /**< NULL: the checkpoint's. */
   /** TNK_YES: moments and step count of the optimizer too. Default no. */
   tnk_choice_t with_optimizer;

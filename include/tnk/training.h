@@ -341,7 +341,7 @@ TNK_API const tnk_saved_t *tnk_promise_saved(const tnk_promise_t *promise);
  *
  * @param name     Required. Copied.
  * @param options  NULL for defaults. Copied.
- * @return A promise of a path, tinker://<run>/weights/<name>.
+ * @return A promise of a path, `tinker://RUN/weights/NAME`.
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
  *   TNK_ECONFLICT when the name exists, or TNK_EFAILED where the server learns
  *   of it only when it saves.
@@ -405,7 +405,7 @@ TNK_API tnk_promise_t *tnk_training_save_weights_and_get_sampling(
 /** What to load into a model that exists. */
 typedef struct {
   size_t size;      /**< Set by TNK_LOAD_OPTIONS_INIT. */
-  const char *path; /**< Required: tinker://<run>/weights/<name>. */
+  const char *path; /**< Required: `tinker://RUN/weights/NAME`. */
   /** TNK_YES: moments and step count of the optimizer too. Default no. */
   tnk_choice_t with_optimizer;
   uint32_t reserved;
