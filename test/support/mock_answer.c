@@ -108,10 +108,14 @@ static void build_head(mock_text_t *out, int status, const char *headers) {
 }
 
 /* The headers, with a Content-Length if nothing else frames the body. */
-static void frame(mock_text_t *out, const char *headers, size_t body_len) {
+static void frame(mock_text_t *out, const mock_request_t *request,
+                  const char *headers, size_t body_len) {
+  const char *more = request->server->headers;
   char line[64];
   int n;
 
+  if (more != NULL)
+    mock__add(out, more, strlen(more));
   mock__add(out, headers, headers != NULL ? strlen(headers) : 0);
   if (headers == NULL || (!has(headers, "content-length:") &&
                           !has(headers, "transfer-encoding:"))) {
@@ -215,7 +219,7 @@ void mock_reply_cut(mock_request_t *request, int status, const char *headers,
 
   if (conn == NULL)
     return;
-  frame(&framed, headers, body_len);
+  frame(&framed, request, headers, body_len);
   if (request->stream != NULL) {
     request->is_answered = 1;
     if (closes)

@@ -86,6 +86,8 @@ struct mock_server {
   tnk__context_t *clock;
   mock_handler_t on_head;
   void *on_head_user;
+  const char *headers; /* of every answer, or NULL */
+  int passes;          /* the handler did not want the request */
   int drip;
   int is_deaf;
   int is_closing;

@@ -64,17 +64,25 @@ void mock__handle(mock_request_t *request) {
       tnk__list_append(&used, &rule->link);
       run_rule(rule, request);
       free_rules(&used);
-      return;
+      if (!server->passes)
+        return;
+      server->passes = 0;
     }
   }
   TNK__LIST_FOREACH (node, &server->rules) {
     const mock_rule_t *rule = tnk__container_of(node, mock_rule_t, link);
     if (matches(rule, request)) {
       run_rule(rule, request);
-      return;
+      if (!server->passes)
+        return;
+      server->passes = 0;
     }
   }
   mock_reply_json(request, 404, "{\"detail\":\"the mock has no answer\"}");
+}
+
+void mock_pass(mock_request_t *request) {
+  request->server->passes = 1;
 }
 
 /* What is held. */
@@ -346,6 +354,10 @@ void mock_set_drip(mock_server_t *server, int drip) {
   server->drip = drip;
 }
 
+void mock_set_headers(mock_server_t *server, const char *lines) {
+  server->headers = lines;
+}
+
 void mock_set_reading(mock_server_t *server, int reading) {
   server->is_deaf = !reading;
   TNK__LIST_FOREACH (node, &server->conns) {
@@ -367,6 +379,11 @@ void mock_close_idle(mock_server_t *server, int reset) {
     if (mock__is_idle(conn))
       mock__close_conn(conn, reset);
   }
+}
+
+void mock_close_all(mock_server_t *server, int reset) {
+  TNK__LIST_FOREACH_SAFE (node, next, &server->conns)
+    mock__close_conn(tnk__container_of(node, mock_conn_t, link), reset);
 }
 
 void mock_write_idle(mock_server_t *server, const char *text) {

@@ -78,6 +78,9 @@ void mock_json_once(mock_server_t *server, const char *method, const char *path,
                     int status, const char *json);
 /* Ready-made handlers; `user` is not used. */
 void mock_hold(mock_request_t *request, void *user); /* no answer yet */
+/* Called by a handler that does not want the request: the next rule that
+ * matches gets it. */
+void mock_pass(mock_request_t *request);
 /* End the request alone: close its connection in order, or on HTTP/2 reset its
  * stream with INTERNAL_ERROR. */
 void mock_cut(mock_request_t *request, void *user);
@@ -144,6 +147,8 @@ void mock_turns(mock_server_t *server, int n);
 void mock_set_clock(mock_server_t *server, struct tnk__context *loop);
 /* Every answer goes out byte by byte. */
 void mock_set_drip(mock_server_t *server, int drip);
+/* Lines that are added to the head of every answer; NULL: none. Not copied. */
+void mock_set_headers(mock_server_t *server, const char *lines);
 /* 0: stop reading from all connections, so that requests get stuck. */
 void mock_set_reading(mock_server_t *server, int reading);
 /* Called when a head is in, before the body; the handlers come afterwards
@@ -152,6 +157,8 @@ void mock_on_head(mock_server_t *server, mock_handler_t handler, void *user);
 /* Close the connections that have no request on them: in order, or as a
  * crash does. */
 void mock_close_idle(mock_server_t *server, int reset);
+/* Close all connections, whatever is on them. */
+void mock_close_all(mock_server_t *server, int reset);
 /* Write to the connections that have no request on them. */
 void mock_write_idle(mock_server_t *server, const char *text);
 /* Accept no further connections; they are refused. */

@@ -72,7 +72,9 @@ static void on_target_read(uv_stream_t *stream, ssize_t n,
     test_conn_write(pipe->conn, buf->base, (size_t)n);
   if (n >= 0)
     return;
-  if (alive)
+  if (alive && n == UV_ECONNRESET && pipe->proxy->is_front)
+    test_conn_reset(pipe->conn);
+  else if (alive)
     test_conn_end(pipe->conn);
   pipe_close(pipe);
 }
@@ -84,6 +86,8 @@ static void on_connected(uv_connect_t *req, int status) {
   static const unsigned char socks[] = {5, 0, 0, 1, 127, 0, 0, 1, 0, 80};
 
   if (status != 0 || !is_open(proxy, pipe->conn)) {
+    if (proxy->is_front && is_open(proxy, pipe->conn))
+      test_conn_reset(pipe->conn);
     pipe_close(pipe);
     return;
   }
@@ -92,6 +96,8 @@ static void on_connected(uv_connect_t *req, int status) {
   pipe->is_connected = 1;
   CHECK_INT(uv_read_start((uv_stream_t *)&pipe->tcp, on_alloc, on_target_read),
             0);
+  if (proxy->is_front)
+    return;
   if (proxy->is_socks)
     test_conn_write(pipe->conn, socks, sizeof(socks));
   else
@@ -113,6 +119,8 @@ static void connect_to_target(test_proxy_t *proxy, test_conn_t *conn) {
   CHECK_INT(uv_tcp_connect(&pipe->connect, &pipe->tcp,
                            (const struct sockaddr *)&address, on_connected),
             0);
+  /* Else a short write waits for the confirmation of the one before. */
+  CHECK_INT(uv_tcp_nodelay(&pipe->tcp, 1), 0);
 }
 
 static void on_written(uv_write_t *req, int status) {
@@ -131,6 +139,18 @@ static void pass_on(test_pipe_t *pipe, const unsigned char *data, size_t n) {
   pipe->proxy->n_up += n;
   CHECK_INT(
       uv_write(&write->req, (uv_stream_t *)&pipe->tcp, &buf, 1, on_written), 0);
+}
+
+/* What it says instead of connecting; 0: nothing, it connects. */
+static int has_answered(const test_proxy_t *proxy, test_conn_t *conn) {
+  if (proxy->answer == NULL)
+    return 0;
+  test_conn_write(conn, proxy->answer, strlen(proxy->answer));
+  if (proxy->cuts == 2)
+    test_conn_reset(conn);
+  else if (proxy->cuts)
+    test_conn_end(conn);
+  return 1;
 }
 
 /* ---- SOCKS5, in messages that come whole ---- */
@@ -167,6 +187,8 @@ static void hear_socks(test_proxy_t *proxy, test_conn_t *conn,
   const unsigned char answer[] = {
       5, (unsigned char)proxy->reply, 0, 1, 0, 0, 0, 0, 0, 0};
 
+  if (has_answered(proxy, conn))
+    return;
   if ((intptr_t)conn->user == GREETING) {
     hear_greeting(proxy, conn, data, n);
     return;
@@ -191,10 +213,12 @@ static void on_read(test_conn_t *conn, const unsigned char *data, size_t n) {
 
   if (pipe != NULL) {
     /* Nobody may speak before the tunnel is there. */
-    CHECK(pipe->is_connected);
+    CHECK(pipe->is_connected || proxy->is_front);
     pass_on(pipe, data, n);
     return;
   }
+  if (proxy->is_front)
+    return; /* the target is gone, and so is this soon */
   if (proxy->is_socks) {
     hear_socks(proxy, conn, data, n);
     return;
@@ -211,13 +235,12 @@ static void on_read(test_conn_t *conn, const unsigned char *data, size_t n) {
   /* Nothing may follow it. */
   CHECK_INT(strstr(proxy->head, "\r\n\r\n") + 4 - proxy->head, proxy->n_head);
   proxy->n_asked++;
-  if (proxy->answer == NULL) {
+  if (!has_answered(proxy, conn))
     connect_to_target(proxy, conn);
-    return;
-  }
-  test_conn_write(conn, proxy->answer, strlen(proxy->answer));
-  if (proxy->cuts)
-    test_conn_end(conn);
+}
+
+static void on_front_open(test_conn_t *conn) {
+  connect_to_target(conn->server->options.user, conn);
 }
 
 static void on_end(test_conn_t *conn) {
@@ -234,6 +257,21 @@ void test_proxy_open(test_proxy_t *proxy, uv_loop_t *loop, int target_port,
   memset(proxy, 0, sizeof(*proxy));
   proxy->target_port = target_port;
   test_server_open(&proxy->server, loop, &options);
+}
+
+void test_front_open(test_proxy_t *front, uv_loop_t *loop, int target_port,
+                     const test_identity_t *identity, const char *const *alpn) {
+  const test_server_options_t options = {.identity = identity,
+                                         .alpn = alpn,
+                                         .on_open = on_front_open,
+                                         .on_read = on_read,
+                                         .on_end = on_end,
+                                         .user = front};
+
+  memset(front, 0, sizeof(*front));
+  front->target_port = target_port;
+  front->is_front = 1;
+  test_server_open(&front->server, loop, &options);
 }
 
 void test_proxy_close(test_proxy_t *proxy) {

@@ -9,14 +9,19 @@ struct test_pipe;
  * A proxy that makes tunnels (CONNECT, or SOCKS5), on the loop of the test. It
  * writes down what it is asked. Whatever name is asked for, the tunnel goes to
  * 127.0.0.1 and `target_port`.
+ *
+ * A front asks nobody: each connection goes to the target at once, and the
+ * front takes TLS off it if it has an identity.
  */
 typedef struct {
   test_server_t server;
   int target_port;
   /* What it says instead of connecting, as often as it is asked; NULL: it
-   * connects. Cut off after that with `cuts`. */
+   * connects. After that the connection is closed with `cuts`, and reset if
+   * that is 2. */
   const char *answer;
   int cuts;
+  int is_front;
   /* What it says when it has connected; NULL: a plain 200. */
   const char *agreement;
   /* It speaks SOCKS5. */
@@ -34,6 +39,9 @@ typedef struct {
 /* `chop` as in test_server_options_t. */
 void test_proxy_open(test_proxy_t *proxy, uv_loop_t *loop, int target_port,
                      size_t chop);
+/* `alpn` as in test_server_options_t; no identity: plain TCP. */
+void test_front_open(test_proxy_t *front, uv_loop_t *loop, int target_port,
+                     const test_identity_t *identity, const char *const *alpn);
 void test_proxy_close(test_proxy_t *proxy);
 
 #endif

@@ -40,6 +40,23 @@ void test_register(const char *name, test_fn fn, unsigned limit_s) {
   cases[n_cases++] = (struct test_case){name, fn, limit_s};
 }
 
+static char context[512];
+
+static void on_alarm(int number) {
+  (void)number;
+  if (write(STDERR_FILENO, "out of time: ", 13) < 0 ||
+      write(STDERR_FILENO, context, strlen(context)) < 0 ||
+      write(STDERR_FILENO, "\n", 1) < 0)
+    _exit(EXIT_FAILED);
+  _exit(EXIT_FAILED);
+}
+
+void test_context(const char *text) {
+  if (context[0] == '\0')
+    signal(SIGALRM, on_alarm);
+  snprintf(context, sizeof(context), "%s", text);
+}
+
 void test_fail(const char *file, int line, const char *format, ...) {
   va_list args;
   char text[1024];
@@ -48,6 +65,8 @@ void test_fail(const char *file, int line, const char *format, ...) {
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
   fflush(stdout);
+  if (context[0] != '\0')
+    fprintf(stderr, "%s\n", context);
   printf("# %s:%d: %s\n", file, line, text);
   fflush(stdout);
   /* `meson test --print-errorlogs` shows no comments of TAP. */

@@ -40,6 +40,9 @@ void test_register(const char *name, test_fn fn, unsigned limit_s);
 __attribute__((noreturn, format(printf, 3, 4)))
 #endif
 void test_fail(const char *file, int line, const char *format, ...);
+/* What is being tried now: printed before the words of a failed check, and when
+ * the case's time is over. Copied. */
+void test_context(const char *text);
 /* Whether this machine knows the name: a bare root may have no /etc/hosts. */
 int test_has_localhost(void);
 /* End the case as skipped, with the reason. */

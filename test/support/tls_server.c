@@ -145,6 +145,21 @@ void test_conn_end(test_conn_t *conn) {
   test_conn_cut(conn);
 }
 
+/* 1: the connection has come to its end, and nothing more is sent. */
+static int has_ended(test_conn_t *conn) {
+  const test_server_options_t *options = &conn->server->options;
+
+  if (options->end == TEST_LIVES || conn->n_sent < options->end_after)
+    return 0;
+  conn->out_len = 0;
+  uv_idle_stop(&conn->trickle);
+  if (options->end == TEST_ENDS)
+    test_conn_cut(conn);
+  else if (options->end == TEST_RESETS)
+    test_conn_reset(conn);
+  return 1;
+}
+
 static void on_trickle(uv_idle_t *idle) {
   test_conn_t *conn = conn_of(idle);
   const test_server_options_t *options = &conn->server->options;
@@ -152,6 +167,10 @@ static void on_trickle(uv_idle_t *idle) {
   uv_buf_t buf;
   int r;
 
+  if (has_ended(conn))
+    return;
+  if (options->end != TEST_LIVES && n > options->end_after - conn->n_sent)
+    n = options->end_after - conn->n_sent;
   if (options->chop > 0 && n > options->chop)
     n = options->chop;
   if (options->cut_after > 0 && n > options->cut_after - conn->n_sent)
@@ -337,7 +356,7 @@ static void on_connection(uv_stream_t *listener, int status) {
     mbedtls_ssl_set_bio(&conn->ssl, conn, bio_send, bio_recv, NULL);
   }
   test_conn_pause(conn, server->options.deaf);
-  if (server->options.identity == NULL)
+  if (!has_ended(conn) && server->options.identity == NULL)
     opened(conn);
   depth--;
 }
@@ -371,11 +390,40 @@ void test_server_open(test_server_t *server, uv_loop_t *loop,
 }
 
 static void on_listener_closed(uv_handle_t *handle) {
-  release(handle->data);
+  test_server_t *server = handle->data;
+
+  server->is_gone = 1;
+  release(server);
+}
+
+void test_server_stop_listening(test_server_t *server) {
+  if (!server->is_deaf)
+    uv_close((uv_handle_t *)&server->listener, on_listener_closed);
+  server->is_deaf = 1;
+}
+
+void test_server_listen_again(test_server_t *server) {
+  uv_loop_t *loop = server->listener.loop;
+  struct sockaddr_in name;
+
+  if (!server->is_deaf)
+    return;
+  while (!server->is_gone)
+    uv_run(loop, UV_RUN_NOWAIT);
+  server->is_deaf = server->is_gone = 0;
+  if (server->n_handles == 0)
+    test_server_configure(server); /* it went with the last handle */
+  CHECK_INT(uv_tcp_init(loop, &server->listener), 0);
+  server->listener.data = server;
+  server->n_handles++;
+  CHECK_INT(uv_ip4_addr("127.0.0.1", server->port, &name), 0);
+  CHECK_INT(uv_tcp_bind(&server->listener, (const struct sockaddr *)&name, 0),
+            0);
+  CHECK_INT(uv_listen((uv_stream_t *)&server->listener, 128, on_connection), 0);
 }
 
 void test_server_close(test_server_t *server) {
   while (server->conns != NULL)
     test_conn_cut(server->conns);
-  uv_close((uv_handle_t *)&server->listener, on_listener_closed);
+  test_server_stop_listening(server);
 }

@@ -28,6 +28,14 @@ typedef struct test_conn {
   void *user;
 } test_conn_t;
 
+/* What becomes of a connection once so many bytes were sent on it. */
+typedef enum {
+  TEST_LIVES = 0,
+  TEST_IS_SILENT, /* stays open, and nothing more is sent */
+  TEST_ENDS,      /* is closed, without TLS's goodbye */
+  TEST_RESETS
+} test_end_t;
+
 /* What a test's server does. Zero: plain TCP that swallows everything. */
 typedef struct {
   const test_identity_t *identity; /* NULL: no TLS */
@@ -41,6 +49,8 @@ typedef struct {
   void (*on_end)(test_conn_t *conn);
   size_t chop;      /* send so many bytes a turn of the loop; 0: all */
   size_t cut_after; /* close when so many bytes were sent; 0: never */
+  test_end_t end;   /* of each connection, at once or ... */
+  size_t end_after; /* ... when so many bytes were sent; may be changed */
   size_t noise_at;  /* spoil this byte of what is sent, from 1; 0: none */
   int deaf;         /* accept and read nothing */
   int no_tickets;   /* no resumption */
@@ -61,6 +71,8 @@ typedef struct test_server {
   test_conn_t *conns; /* open ones, latest first */
   mbedtls_ssl_config config;
   mbedtls_ssl_ticket_context tickets;
+  int is_deaf; /* the listener is closed or about to be */
+  int is_gone; /* and nothing is left of it */
   int n_accepted;
   int n_open;    /* connections now */
   int n_handles; /* the listener, and the connections */
@@ -76,6 +88,9 @@ void test_server_open(test_server_t *server, uv_loop_t *loop,
                       const test_server_options_t *options);
 /* Make the TLS settings anew, after options.identity was changed. */
 void test_server_configure(test_server_t *server);
+/* Refuse further connections; and accept them again, at the same port. */
+void test_server_stop_listening(test_server_t *server);
+void test_server_listen_again(test_server_t *server);
 /* Close the listener and what is connected; run the loop afterwards. */
 void test_server_close(test_server_t *server);
 
