@@ -467,9 +467,26 @@ void tnk__session_shut(tnk__session_t *session) {
   fail_needs(session, tnk__error_static(TNK_ECLOSED));
 }
 
+/* What closing a service waits for at most, as its header says. The call's own
+ * timeout ends a silence, which may begin later: while the request is sent, or
+ * while it waits for a connection. */
+enum { FINISH_MS = 2000 };
+
+static void on_finish_due(tnk__timer_t *timer) {
+  tnk__session_t *session =
+      tnk__container_of(timer, tnk__session_t, watch_timer);
+
+  tnk__log(&session->context->logger, TNK_LOG_INFO, "session",
+           "%s: its end could not be reported in %d ms", session->id,
+           FINISH_MS);
+  tnk__call_cancel(&session->startup);
+  session->finished(session);
+}
+
 static void on_finished(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__session_t *session = tnk__container_of(call, tnk__session_t, startup);
 
+  tnk__timer_stop(&session->watch_timer);
   if (reply->error != NULL)
     tnk__log(&session->context->logger, TNK_LOG_INFO, "session",
              "%s: its end could not be reported: %s", session->id,
@@ -503,9 +520,12 @@ void tnk__session_finish(tnk__session_t *session,
   session->startup.body = session->startup_body.data;
   session->startup.body_len = session->startup_body.len;
   tnk__call_start(&session->startup, on_finished);
+  tnk__timer_start(session->context, &session->watch_timer, FINISH_MS,
+                   on_finish_due);
 }
 
 void tnk__session_close(tnk__session_t *session) {
+  tnk__timer_stop(&session->watch_timer);
   tnk__call_cancel(&session->startup);
   tnk__defer_cancel(&session->no_finish);
   tnk__renewal_close(&session->renewal);
