@@ -257,13 +257,22 @@ static void on_resubmit_due(tnk__timer_t *timer) {
   tnk__sample_go_on(sample);
 }
 
+/* Whether the submission was repeated until the patience was over. Nothing was
+ * lost that a new number could bring, so a further submission would only make
+ * the wait longer than the options say. */
+static int is_worn_out(const tnk__sample_t *sample, const tnk__reply_t *reply) {
+  return !sample->job.is_accepted &&
+         reply->verdict.schedule == TNK__SCHEDULE_LONG;
+}
+
 /* 1 when the sample will be submitted anew. */
 static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__session_t *session = session_of(sample);
   const tnk_service_options_t *options = &session->config->options;
   uint64_t delay_ms;
 
-  if (!may_resubmit(sample) || sample->n_resubmits >= options->max_retries ||
+  if (is_worn_out(sample, reply) || !may_resubmit(sample) ||
+      sample->n_resubmits >= options->max_retries ||
       (reply->verdict.action != TNK__ACTION_RESUBMIT &&
        !tnk__sample_may_resubmit(reply->error->pub.code)))
     return 0;
