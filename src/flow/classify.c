@@ -191,6 +191,10 @@ static int code_of(const tnk__attempt_t *attempt) {
     return TNK_EUNSUPPORTED;
   if (attempt->call == TNK__CALL_HEARTBEAT && outcome == TNK__OUTCOME_410)
     return TNK_ESESSION;
+  /* Of what the service keeps, not of a result. */
+  if (outcome == TNK__OUTCOME_410 &&
+      (attempt->call == TNK__CALL_QUERY || attempt->call >= TNK__CALL_CHANGE))
+    return TNK_ENOTFOUND;
   return outcomes[outcome].err;
 }
 
