@@ -12,6 +12,7 @@
 #include "codec/data/credentials.h"
 #include "codec/format/jwt.h"
 #include "codec/format/url.h"
+#include "flow/bounds.h"
 #include "flow/retry.h"
 #include "http/client.h"
 #include "tnk/error.h"
@@ -272,11 +273,11 @@ static int load_texts(tnk__config_t *config) {
 
 static void load_numbers(tnk_service_options_t *o) {
   if (o->connect_timeout_ms == 0)
-    o->connect_timeout_ms = 5000;
+    o->connect_timeout_ms = TNK__CONNECT_MS;
   if (o->timeout_ms == 0)
-    o->timeout_ms = 60000;
+    o->timeout_ms = TNK__TIMEOUT_MS;
   if (o->poll_timeout_ms == 0)
-    o->poll_timeout_ms = 45000;
+    o->poll_timeout_ms = TNK__POLL_TIMEOUT_MS;
   if (o->max_retries == 0)
     o->max_retries = 10;
   else if (o->max_retries == UINT32_MAX)

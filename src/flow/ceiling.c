@@ -6,7 +6,9 @@
  */
 #include "flow/ceiling.h"
 
-enum { PAUSE_MS = 1000, MAX_PAUSE_MS = 30000, HIGH = 8192, MAX_RESERVE = 64 };
+#include "flow/bounds.h"
+
+enum { HIGH = 8192, MAX_RESERVE = 64 };
 
 void tnk__ceiling_init(tnk__ceiling_t *ceiling) {
   *ceiling = (tnk__ceiling_t){.max = SIZE_MAX};
@@ -25,9 +27,9 @@ void tnk__ceiling_refused(tnk__ceiling_t *ceiling, size_t n, uint64_t now_ms,
   /* Several that were on their way are refused together: that counts once. */
   if (!is_new && now_ms < ceiling->next_ms)
     return;
-  ceiling->pause_ms = is_new ? PAUSE_MS : ceiling->pause_ms * 2;
-  if (ceiling->pause_ms > MAX_PAUSE_MS)
-    ceiling->pause_ms = MAX_PAUSE_MS;
+  ceiling->pause_ms = is_new ? TNK__PAUSE_MS : ceiling->pause_ms * 2;
+  if (ceiling->pause_ms > TNK__MAX_PAUSE_MS)
+    ceiling->pause_ms = TNK__MAX_PAUSE_MS;
   ceiling->step = 1;
   ceiling->next_ms = now_ms + ceiling->pause_ms +
                      (uint64_t)((double)ceiling->pause_ms * 0.25 * u);
@@ -38,7 +40,7 @@ size_t tnk__ceiling_max(tnk__ceiling_t *ceiling, uint64_t now_ms) {
     return ceiling->max;
   ceiling->max += ceiling->step;
   ceiling->step *= 2;
-  ceiling->next_ms = now_ms + PAUSE_MS;
+  ceiling->next_ms = now_ms + TNK__PAUSE_MS;
   if (ceiling->max >= HIGH)
     tnk__ceiling_init(ceiling);
   return ceiling->max;

@@ -116,10 +116,6 @@ typedef struct tnk__feed {
   const uint8_t *(*piece)(struct tnk__feed *self, size_t at, size_t *n);
 } tnk__feed_t;
 
-/* Less than this, on average over this time, is too slow. */
-#define TNK__MIN_BYTES_PER_S 1024
-#define TNK__SLOW_MS 60000
-
 /* What is asked. All of it is read or copied by tnk__exchange_start(), except
  * the body. */
 typedef struct {
@@ -146,9 +142,10 @@ typedef struct {
   /* The longest time in which nothing moves; 0: none. It begins with the slot
    * in the lane and with the connection, and anew while the request goes out
    * (found out four times in it), with its last byte, with the answer's head,
-   * and with each part of the answer's body. What moves, but by less than
-   * TNK__MIN_BYTES_PER_S over TNK__SLOW_MS or more, is too slow and ends
-   * too. */
+   * and with each part of the answer's body. While the exchange waits for a
+   * connection, it also begins anew when another exchange with the same origin
+   * moves. What moves, but by less than TNK__MIN_BYTES_PER_S over TNK__SLOW_MS
+   * or more, is too slow and ends too (flow/bounds.h). */
   uint64_t timeout_ms;
   size_t max_body; /* of the answer, decoded; 0: TNK__MAX_RESPONSE_BODY */
   /* The answer's body is taken out with tnk__exchange_take_body() as it comes,
@@ -233,7 +230,9 @@ typedef struct tnk__exchange {
   struct tnk__h2_stream *h2; /* while ACTIVE on HTTP/2 */
   tnk__timer_t timer;
   uint64_t timeout_ms;
-  uint64_t moved_ms; /* when something was last seen to move */
+  uint64_t moved_ms;         /* when something was last seen to move */
+  uint64_t since_ms;         /* since when it waits for a connection */
+  uint64_t *others_moved_ms; /* the pool's: when any of its exchanges moved */
   uint64_t phase_ms; /* since when the request goes out, or the body comes */
   uint32_t took_ms;  /* from its being written to the answer's head */
   union {

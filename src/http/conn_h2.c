@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "flow/bounds.h"
 #include "http/exchange.h"
 #include "http/h2.h"
 #include "tnk/error.h"
@@ -28,13 +29,6 @@
 #define OUT_ENOUGH ((size_t)64 * 1024)
 /* With the frame that comes last. */
 #define OUT_MAX (4 * OUT_ENOUGH)
-
-enum {
-  SILENCE_MS = 15000, /* then a PING */
-  PONG_MS = 10000,    /* then the connection is dead */
-  MAX_RESETS = 50,    /* at once, and then again in RESETS_MS */
-  RESETS_MS = 30000
-};
 
 static void on_flush(tnk__deferred_t *call);
 static void on_pulse(tnk__timer_t *timer);
@@ -65,7 +59,7 @@ static int begin(tnk__conn_t *conn) {
   h2->alloc = alloc;
   tnk__h2_memory_init(&h2->memory, alloc);
   h2->peer_max = h2->own_max = TNK__H2_MAX_STREAMS;
-  h2->n_resets = MAX_RESETS;
+  h2->n_resets = TNK__RESETS;
   h2->resets_ms = h2->alive_ms = now_of(conn);
   tnk__list_init(&h2->fresh);
   tnk__list_init(&h2->open);
@@ -328,10 +322,10 @@ static void fail_session(tnk__conn_t *conn, int code) {
 /* ---- Writing ---- */
 
 static void count_resets(tnk__h2_t *h2, uint64_t now) {
-  h2->n_resets +=
-      (double)(now - h2->resets_ms) * (double)MAX_RESETS / (double)RESETS_MS;
-  if (h2->n_resets > MAX_RESETS)
-    h2->n_resets = MAX_RESETS;
+  h2->n_resets += (double)(now - h2->resets_ms) * (double)TNK__RESETS /
+                  (double)TNK__RESETS_MS;
+  if (h2->n_resets > TNK__RESETS)
+    h2->n_resets = TNK__RESETS;
   h2->resets_ms = now;
 }
 
@@ -443,14 +437,14 @@ static void set_pulse(tnk__conn_t *conn) {
   tnk__h2_t *h2 = conn->h2;
   tnk__list_t *node = tnk__list_first(&h2->orphans);
   const uint64_t now = now_of(conn);
-  uint64_t due_ms = h2->alive_ms + SILENCE_MS;
+  uint64_t due_ms = h2->alive_ms + TNK__PING_AFTER_MS;
 
   if (h2->is_pinging && h2->pinged_ms == 0)
     h2->pinged_ms = now;
   if (h2->is_pinging)
-    due_ms = h2->pinged_ms + PONG_MS;
+    due_ms = h2->pinged_ms + TNK__PONG_MS;
   if (node != NULL && stream_at(node)->needs_reset)
-    due_ms = now + RESETS_MS / MAX_RESETS;
+    due_ms = now + TNK__RESETS_MS / TNK__RESETS;
   else if (conn->n_on == 0)
     return;
   if (!tnk__timer_is_active(&h2->pulse) || due_ms != h2->pulse.due_ms)
@@ -465,8 +459,8 @@ static int is_dead(tnk__conn_t *conn) {
   if (!conn->h2->is_doubted)
     return 0;
   snprintf(text, sizeof(text),
-           "nothing was heard for %u s, nor was a PING answered in %u s",
-           SILENCE_MS / 1000, PONG_MS / 1000);
+           "nothing was heard for %d s, nor was a PING answered in %d s",
+           TNK__PING_AFTER_MS / 1000, TNK__PONG_MS / 1000);
   fail(conn, TNK_ECONN, UV_ETIMEDOUT, text);
   return 1;
 }
@@ -547,8 +541,8 @@ static void on_pulse(tnk__timer_t *timer) {
   const uint64_t silent_ms = now_of(conn) - h2->alive_ms;
 
   if (conn->n_on > 0 && h2->is_pinging) {
-    h2->is_doubted = now_of(conn) - h2->pinged_ms >= PONG_MS;
-  } else if (conn->n_on > 0 && silent_ms >= SILENCE_MS) {
+    h2->is_doubted = now_of(conn) - h2->pinged_ms >= TNK__PONG_MS;
+  } else if (conn->n_on > 0 && silent_ms >= TNK__PING_AFTER_MS) {
     h2->is_pinging = 1;
     h2->pinged_ms = 0;
     if (nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL) != 0)

@@ -3,6 +3,7 @@
 #include "http/exchange.h"
 #include "http/pool.h"
 #include "http/silence.h"
+#include "http/speak.h"
 
 static const char *const lane_names[TNK__N_LANES] = {
     [TNK__LANE_CONTROL] = "control requests",
@@ -37,12 +38,38 @@ static void describe_queued(const tnk__exchange_t *ex, tnk__text_t *out) {
                      lane->allowed, lane_names[ex->lane], ahead);
 }
 
+/* What keeps exchanges of a pool from getting a connection. Nothing where one
+ * is only on its way. */
+static void put_obstacle(const tnk__pool_t *pool, const char *before,
+                         tnk__text_t *out) {
+  const size_t max = pool->line.ceiling.max;
+
+  if (pool->http->is_starved && pool->n_connecting == 0)
+    tnk__text_printf(out, "%sthis process has no free descriptor", before);
+  else if (tnk__speak_allows_none(pool))
+    tnk__text_printf(out,
+                     "%sthe server allows no streams "
+                     "(SETTINGS_MAX_CONCURRENT_STREAMS is 0)",
+                     before);
+  else if (tnk__pool_is_limited(pool) && max > 0)
+    tnk__text_printf(out, "%sno more than %zu are granted, and none is free",
+                     before, max);
+  else if (tnk__pool_is_limited(pool))
+    tnk__text_printf(out, "%snone is granted", before);
+}
+
 static void describe_waiting(const tnk__exchange_t *ex, tnk__text_t *out) {
   const tnk__pool_t *pool = ex->pool;
 
   if (pool->http->is_starved && pool->n_connecting == 0) {
     tnk__text_printf(out, "waits for a free descriptor to connect to ");
     put_origin(ex, out);
+    return;
+  }
+  if (tnk__speak_allows_none(pool)) {
+    tnk__text_printf(out, "waits for a stream to ");
+    put_origin(ex, out);
+    put_obstacle(pool, ": ", out);
     return;
   }
   if (tnk__pool_is_limited(pool)) {
@@ -76,6 +103,16 @@ static void describe_active(const tnk__exchange_t *ex, tnk__text_t *out) {
     put_sending(ex, out);
   else
     tnk__text_printf(out, "waits for the server's answer");
+}
+
+void tnk__exchange_describe_end(const tnk__exchange_t *ex, tnk__text_t *out) {
+  if (ex->state != TNK__EXCHANGE_WAITING) {
+    tnk__silence_explain(ex, out);
+    return;
+  }
+  tnk__text_printf(out, "no connection within ");
+  tnk__text_time(out, ex->timeout_ms);
+  put_obstacle(ex->pool, ": ", out);
 }
 
 void tnk__exchange_describe(const tnk__exchange_t *ex, tnk__text_t *out) {

@@ -196,6 +196,16 @@ void tnk__exchange_arm(tnk__exchange_t *ex, uint64_t after_ms) {
   tnk__exchange_look_in(ex, after_ms);
 }
 
+void tnk__exchange_note_moved(tnk__exchange_t *ex, uint64_t now_ms) {
+  ex->moved_ms = now_ms;
+  *ex->others_moved_ms = now_ms;
+}
+
+void tnk__exchange_wait(tnk__exchange_t *ex) {
+  ex->since_ms = tnk__context_now_ms(ex->http->context);
+  tnk__exchange_look_in(ex, ex->timeout_ms);
+}
+
 /* The timer looks when it fires: to move it each time would cost more. */
 void tnk__exchange_note_out(tnk__exchange_t *ex, uint64_t now_ms) {
   ex->moved_ms = now_ms;
@@ -214,8 +224,8 @@ uint64_t tnk__exchange_size(const tnk__exchange_t *ex) {
 
 /* What a head is made of may drip for as long as a server likes, so only the
  * whole of it counts. */
-static void note_moved(tnk__exchange_t *ex, uint64_t now_ms) {
-  ex->moved_ms = now_ms;
+static void note_response(tnk__exchange_t *ex, uint64_t now_ms) {
+  tnk__exchange_note_moved(ex, now_ms);
   if (!ex->has_head) {
     ex->took_ms = (uint32_t)(ex->moved_ms - ex->phase_ms);
     ex->phase_ms = ex->moved_ms;
@@ -227,7 +237,7 @@ void tnk__exchange_note_body(tnk__exchange_t *ex, uint64_t now_ms) {
   const size_t n = ex->answer->body.len;
 
   if (ex->answer->status != 0)
-    note_moved(ex, now_ms);
+    note_response(ex, now_ms);
   if (!ex->is_streamed)
     return;
   ex->is_paused = n >= ENOUGH_BODY;

@@ -33,6 +33,11 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex);
 /* Note that more of the answer has come. Of one that is streamed, on_body may
  * be due; with is_paused set, reading must stop until the body is taken. */
 void tnk__exchange_note_body(tnk__exchange_t *ex, uint64_t now_ms);
+/* Note that the peer has taken some of the request or sent some of the
+ * response. What waits for a connection to this origin may wait on. */
+void tnk__exchange_note_moved(tnk__exchange_t *ex, uint64_t now_ms);
+/* Begin to wait for a connection, with all of its time. */
+void tnk__exchange_wait(tnk__exchange_t *ex);
 /* Note that the request is out: from now on the answer is waited for. */
 void tnk__exchange_note_out(tnk__exchange_t *ex, uint64_t now_ms);
 /* Begin the timeout, anew, of an exchange that has a slot of its lane; to look
@@ -45,6 +50,8 @@ uint64_t tnk__exchange_size(const tnk__exchange_t *ex);
 /* Give the lane's slot back, if it has one, and let on_done follow. It has left
  * its pool already. */
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause);
+/* Write why it ends when its time is over. */
+void tnk__exchange_describe_end(const tnk__exchange_t *ex, tnk__text_t *out);
 /* Keep a sentence for the result; NULL does nothing. */
 void tnk__exchange_explain(tnk__exchange_t *ex, const char *text);
 /* Make it IDLE without calling anything; it has left its pool already. */

@@ -1,6 +1,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "codec/format/http_read.h"
+#include "flow/bounds.h"
 #include "http/bound.h"
 #include "http/client.h"
 #include "http/conn.h"
@@ -24,11 +25,7 @@
  * the places for polls. */
 enum { MAX_SAMPLES = 1024 };
 
-enum {
-  CONNECT_TIMEOUT_MS = 5000,
-  IDLE_TIMEOUT_MS = 60000,
-  MAX_HTTP2_CONNECTIONS = 256
-};
+enum { MAX_HTTP2_CONNECTIONS = 256 };
 
 static const uint32_t default_max[TNK__N_LANES] = {
     [TNK__LANE_CONTROL] = 4,      [TNK__LANE_TRAIN] = 16,
@@ -50,9 +47,9 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
   *http = (tnk__http_t){.context = context};
   http->connect_timeout_ms = options->connect_timeout_ms > 0
                                  ? options->connect_timeout_ms
-                                 : CONNECT_TIMEOUT_MS;
+                                 : TNK__CONNECT_MS;
   http->idle_timeout_ms =
-      options->idle_timeout_ms > 0 ? options->idle_timeout_ms : IDLE_TIMEOUT_MS;
+      options->idle_timeout_ms > 0 ? options->idle_timeout_ms : TNK__UNUSED_MS;
   http->proxies = options->proxies;
   http->version =
       tnk__http2_library() != NULL ? options->version : TNK__HTTP_1_1;
@@ -114,26 +111,15 @@ size_t tnk__http_n_polls(const tnk__http_t *http) {
 
 /* What is due. */
 
-/* Without a connection on its way an exchange waits for those under way, each
- * of which has a time of its own. */
-static int goes_on(tnk__exchange_t *ex) {
-  if (ex->state != TNK__EXCHANGE_WAITING)
-    return tnk__silence_goes_on(ex);
-  if (ex->pool->n_connecting > 0 && !tnk__pool_is_limited(ex->pool))
-    return 0;
-  tnk__exchange_arm(ex, ex->timeout_ms);
-  return 1;
-}
-
 static void on_timeout(tnk__timer_t *timer) {
   tnk__exchange_t *ex = tnk__container_of(timer, tnk__exchange_t, timer);
   char text[TNK__MAX_ERROR_TEXT];
   tnk__text_t why;
 
-  if (tnk__pool_rescue(ex) || goes_on(ex))
+  if (tnk__pool_rescue(ex) || tnk__silence_goes_on(ex))
     return;
   tnk__text_init(&why, text, sizeof(text));
-  tnk__silence_explain(ex, &why);
+  tnk__exchange_describe_end(ex, &why);
   tnk__exchange_explain(ex, text);
   ex->was_on_mute = (uint8_t)tnk__mute_has(ex);
   tnk__pool_leave(ex);
@@ -151,7 +137,7 @@ static void give_slot(tnk__exchange_t *ex) {
   if (ex->state != TNK__EXCHANGE_WAITING)
     return;
   /* On a connection its time has begun already. */
-  tnk__exchange_arm(ex, ex->timeout_ms);
+  tnk__silence_wait_on(ex);
   if (ex->tells_wait)
     tell_wait(ex);
 }

@@ -1,6 +1,7 @@
 #include "http/line.h"
 
 #include "base/alloc.h"
+#include "flow/bounds.h"
 #include "http/exchange.h"
 
 static tnk__exchange_t *exchange_at(tnk__list_t *node) {
@@ -133,12 +134,10 @@ size_t tnk__line_n_ready(const tnk__line_t *line) {
   return n;
 }
 
-enum { LOOK_MS = 1000 };
-
 uint64_t tnk__line_look_ms(const tnk__line_t *line, uint64_t now_ms) {
   const uint64_t ms = tnk__ceiling_wait_ms(&line->ceiling, now_ms);
 
-  return ms > 0 && ms < LOOK_MS ? ms : LOOK_MS;
+  return ms > 0 && ms < TNK__WAITING_LOOK_MS ? ms : TNK__WAITING_LOOK_MS;
 }
 
 size_t tnk__line_n_excess(const tnk__line_t *line) {

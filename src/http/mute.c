@@ -1,13 +1,14 @@
 #include "http/mute.h"
 
 #include "base/alloc.h"
+#include "flow/bounds.h"
 #include "http/exchange.h"
 #include "http/places.h"
 #include "http/refused.h"
 
 /* Samples are submitted quickly everywhere; to take a training operation, or to
  * answer a question, may cost a server some time. */
-enum { MUTE_MS = 3000, LONG_MUTE_MS = 10000, AGAIN_MS = 1000, MAX_BACK = 8 };
+enum { MAX_BACK = 8 };
 
 static uint64_t now_of(const tnk__exchange_t *ex) {
   return tnk__context_now_ms(ex->http->context);
@@ -62,8 +63,9 @@ static int may_be(const tnk__exchange_t *ex) {
 
 /* How long it has to be silent. */
 static uint64_t limit_ms(const tnk__exchange_t *ex) {
-  return ex->lane == TNK__LANE_SAMPLE || lets_wait(ex->pool) ? MUTE_MS
-                                                             : LONG_MUTE_MS;
+  return ex->lane == TNK__LANE_SAMPLE || lets_wait(ex->pool)
+             ? TNK__UNSERVED_MS
+             : TNK__UNSERVED_LONG_MS;
 }
 
 uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex) {
@@ -72,7 +74,8 @@ uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex) {
   if (!may_be(ex))
     return 0;
   silent_ms = now_of(ex) - ex->moved_ms;
-  return silent_ms < limit_ms(ex) ? limit_ms(ex) - silent_ms : AGAIN_MS;
+  return silent_ms < limit_ms(ex) ? limit_ms(ex) - silent_ms
+                                  : TNK__UNSERVED_AGAIN_MS;
 }
 
 /* Whether what was written later has been answered elsewhere. A sample is
@@ -105,6 +108,7 @@ static void bring_back(tnk__pool_t *pool, tnk__exchange_t *ex) {
     ex->replayed |= ex->sent;
   }
   tnk__line_return(&pool->line, ex);
+  tnk__exchange_wait(ex);
 }
 
 /* The latest first, so that the oldest becomes the first in line. */

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "codec/format/http_write.h"
 #include "codec/format/proxy.h"
+#include "flow/bounds.h"
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "http/mute.h"
@@ -139,6 +140,7 @@ int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
     return err;
   pool->n_exchanges++;
   ex->pool = pool;
+  ex->others_moved_ms = &pool->moved_ms;
   return TNK_OK;
 }
 
@@ -152,9 +154,6 @@ static void settle(tnk__pool_t *pool, tnk__exchange_t *ex, int err, int cause) {
 static tnk__conn_t *conn_at(tnk__list_t *node) {
   return tnk__container_of(node, tnk__conn_t, link);
 }
-
-/* How long a poll holds its place while others wait. */
-enum { TURN_MS = 5000 };
 
 static uint64_t now_of(const tnk__pool_t *pool) {
   return tnk__context_now_ms(pool->http->context);
@@ -174,6 +173,7 @@ static int repeat_unseen(tnk__pool_t *pool, tnk__exchange_t *ex) {
   ex->is_unseen = 0;
   ex->n_unseen++;
   tnk__line_return(&pool->line, ex); /* those behind it came later */
+  tnk__exchange_wait(ex);
   return 1;
 }
 
@@ -190,11 +190,13 @@ static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
       (ex->replayable || !ex->sent) && err != TNK_ENOMEM) {
     ex->replayed = 1;
     tnk__line_join(&pool->line, ex, 1);
+    tnk__exchange_wait(ex);
   } else if (!is_open && tnk__refused_by_closing(pool, ex, was_reused, err)) {
     ex->n_refused++;
     ex->replayed |= ex->sent;
     tnk__refused_note(pool, text);
     tnk__line_return(&pool->line, ex);
+    tnk__exchange_wait(ex);
   } else {
     tnk__exchange_explain(ex, text);
     settle(pool, ex, err, cause);
@@ -310,6 +312,8 @@ static void give_up_polls(tnk__pool_t *pool, size_t n, uint64_t held_ms) {
       continue;
     tnk__places_take_off(ex);
     tnk__line_join(&pool->line, ex, 0);
+    /* A turn does not begin its time anew, or turns could go on for ever. */
+    tnk__silence_wait_on(ex);
     n--;
   }
 }
@@ -347,7 +351,7 @@ static void serve(tnk__pool_t *pool) {
 static void on_again(tnk__timer_t *timer) {
   tnk__pool_t *pool = tnk__container_of(timer, tnk__pool_t, again);
 
-  give_up_polls(pool, pool->line.n[TNK__RANK_POLL], TURN_MS);
+  give_up_polls(pool, pool->line.n[TNK__RANK_POLL], TNK__TURN_MS);
   serve(pool);
   free_if_empty(pool);
 }
@@ -355,6 +359,7 @@ static void on_again(tnk__timer_t *timer) {
 void tnk__pool_run(tnk__exchange_t *ex) {
   tnk__pool_t *pool = ex->pool;
 
+  ex->since_ms = now_of(pool);
   tnk__line_join(&pool->line, ex, ex->wants_fresh);
   serve(pool);
   free_if_empty(pool);
@@ -399,7 +404,6 @@ int tnk__pool_rescue(tnk__exchange_t *ex) {
   if (!tnk__mute_is_waiting(ex))
     return 0;
   tnk__mute_bring_back(ex);
-  tnk__exchange_arm(ex, ex->timeout_ms);
   serve(pool);
   return 1; /* the pool still has it */
 }
@@ -562,10 +566,12 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
 
   (void)tnk__speak_fell_back(pool, conn);
   tnk__mute_note(conn, ex);
-  if (err == TNK_OK)
+  if (err == TNK_OK) {
     pool->has_worked = 1;
-  else if (ex->answer == NULL)
+    pool->moved_ms = now_of(pool);
+  } else if (ex->answer == NULL) {
     (void)tnk__speak_turned(pool, err);
+  }
   tnk__places_left(pool, ex);
   tnk__places_put(conn);
   if (err == TNK_OK && tnk__refused_by_answer(pool, ex, was_reused, is_open))

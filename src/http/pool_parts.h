@@ -44,6 +44,7 @@ typedef struct tnk__pool {
   uint64_t answered_ms; /* when the latest submission of a sample was written
                            that has been answered */
   uint64_t heard_ms;    /* the same of any exchange */
+  uint64_t moved_ms;    /* when any exchange on a connection last moved */
   size_t n_mute;        /* open connections on which no answer has come */
   size_t n_conns;
   tnk__list_t connecting;

@@ -1,17 +1,22 @@
 #include "http/silence.h"
 
 #include "base/limits.h"
+#include "flow/bounds.h"
 #include "http/conn.h"
 #include "http/exchange.h"
 #include "http/mute.h"
+#include "http/speak.h"
 
 /*
  * An exchange on a connection sends, waits for the head of the answer,
  * or receives its body. How far a request is can be seen at any time, but
- * nobody tells, so while it goes out the timer looks LOOKS times in the time
- * that it may be silent; all else tells when it moves.
+ * nobody tells, so while it goes out the timer looks TNK__LOOKS times in the
+ * time that it may be silent; all else tells when it moves.
+ *
+ * An exchange that waits for a connection cannot move by itself. It may wait as
+ * long as others that share its connections move. Nothing else would end it
+ * where the peer keeps connections open and takes no request on them.
  */
-enum { LOOKS = 4 };
 
 static uint64_t now_of(const tnk__exchange_t *ex) {
   return tnk__context_now_ms(ex->http->context);
@@ -26,7 +31,7 @@ static int is_sending(const tnk__exchange_t *ex) {
 }
 
 static uint64_t look_ms(const tnk__exchange_t *ex) {
-  return ex->timeout_ms / LOOKS + 1;
+  return ex->timeout_ms / TNK__LOOKS + 1;
 }
 
 /* A connection may turn out to be one that nobody serves. */
@@ -64,7 +69,7 @@ static void look(tnk__exchange_t *ex) {
   const uint64_t n = is_sending(ex) ? tnk__conn_n_sent(ex) : ex->n_seen;
 
   if (n > ex->n_seen)
-    ex->moved_ms = now_of(ex);
+    tnk__exchange_note_moved(ex, now_of(ex));
   ex->n_seen = n;
 }
 
@@ -76,10 +81,34 @@ static uint64_t until_slow_ms(const tnk__exchange_t *ex) {
   return has_head(ex) && ms < TNK__SLOW_MS ? TNK__SLOW_MS - ms : UINT64_MAX;
 }
 
+/* How long an exchange that waits for a connection may still wait, if nothing
+ * moves meanwhile. */
+static uint64_t wait_left_ms(const tnk__exchange_t *ex) {
+  const uint64_t moved_ms = tnk__speak_moved_ms(ex->pool);
+  const uint64_t since_ms = moved_ms > ex->since_ms ? moved_ms : ex->since_ms;
+  const uint64_t silent_ms = now_of(ex) - since_ms;
+
+  return silent_ms < ex->timeout_ms ? ex->timeout_ms - silent_ms : 0;
+}
+
+void tnk__silence_wait_on(tnk__exchange_t *ex) {
+  tnk__exchange_look_in(ex, wait_left_ms(ex));
+}
+
+static int waits_on(tnk__exchange_t *ex) {
+  const uint64_t left_ms = wait_left_ms(ex);
+
+  if (left_ms > 0)
+    tnk__exchange_look_in(ex, left_ms);
+  return left_ms > 0;
+}
+
 int tnk__silence_goes_on(tnk__exchange_t *ex) {
   uint64_t silent_ms;
   uint64_t left_ms;
 
+  if (ex->state == TNK__EXCHANGE_WAITING)
+    return waits_on(ex);
   look(ex);
   silent_ms = now_of(ex) - ex->moved_ms;
   if (silent_ms >= ex->timeout_ms || is_too_slow(ex))
@@ -105,11 +134,6 @@ void tnk__silence_put_sent(const tnk__exchange_t *ex, tnk__text_t *out) {
 }
 
 void tnk__silence_explain(const tnk__exchange_t *ex, tnk__text_t *out) {
-  if (ex->state == TNK__EXCHANGE_WAITING) {
-    tnk__text_printf(out, "no connection within ");
-    tnk__text_time(out, ex->timeout_ms);
-    return;
-  }
   if (is_too_slow(ex)) {
     tnk__text_printf(out, "too slow, after ");
     tnk__text_time(out, now_of(ex) - ex->phase_ms);

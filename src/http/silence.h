@@ -9,9 +9,14 @@
 
 /* Begin it for an exchange that has just been given a connection. */
 void tnk__silence_begin(tnk__exchange_t *ex);
-/* Look after one on a connection whose timer has fired. 1: it goes on, and will
- * be looked after again. 0: it has been silent, or slow, for too long. */
+/* Look at an exchange that is WAITING or ACTIVE and whose timer has fired. 1:
+ * it continues, and its timer runs again. 0: it must end, because it has been
+ * silent or slow for too long, or has waited for a connection while nothing
+ * moved. */
 int tnk__silence_goes_on(tnk__exchange_t *ex);
+/* Start the timer of an exchange that waits for a connection, for what is left
+ * of its time. */
+void tnk__silence_wait_on(tnk__exchange_t *ex);
 /* Write why it does not: "no byte of the request went out for 60.0 s; 31% of
  * 3.9 MB were sent". */
 void tnk__silence_explain(const tnk__exchange_t *ex, tnk__text_t *out);

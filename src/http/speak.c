@@ -271,6 +271,19 @@ static int has_lasting(const tnk__pool_t *pool) {
   return 0;
 }
 
+uint64_t tnk__speak_moved_ms(const tnk__pool_t *pool) {
+  const tnk__pool_t *sibling = sibling_of(pool);
+
+  return sibling != NULL && sibling->moved_ms > pool->moved_ms
+             ? sibling->moved_ms
+             : pool->moved_ms;
+}
+
+int tnk__speak_allows_none(const tnk__pool_t *pool) {
+  return pool->speaks == TNK__SPEAKS_HTTP_2 && pool->capacity == 0 &&
+         has_lasting(pool);
+}
+
 /* Connections over HTTP/2 for what waits. */
 static size_t wanted_shared(const tnk__pool_t *pool) {
   const size_t usable = pool->capacity - tnk__speak_spare(pool->capacity);

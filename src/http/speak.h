@@ -31,6 +31,12 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn);
 int tnk__speak_turned(tnk__pool_t *pool, int err);
 /* How many connections should be on their way for what waits. */
 size_t tnk__speak_wanted(const tnk__pool_t *pool);
+/* When an exchange with the origin of this pool last moved, whichever version
+ * of HTTP it had: both pools share what limits connections. */
+uint64_t tnk__speak_moved_ms(const tnk__pool_t *pool);
+/* Whether all its open connections allow no streams now, by the server's
+ * SETTINGS. 0 where none is open. */
+int tnk__speak_allows_none(const tnk__pool_t *pool);
 /* How many of those that wait end with one of them. */
 size_t tnk__speak_share(const tnk__pool_t *pool);
 /* Of so many places on a connection, those that polls leave to others. */

@@ -8,12 +8,13 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "flow/bounds.h"
 #include "tnk/error.h"
 
 /*
  * RESOLVING: the name is being looked up.
  * CONNECTING: one or more sockets try the addresses in order; the next one
- *   starts when one fails, or ATTEMPT_MS after the one before it.
+ *   starts when one fails, or TNK__NEXT_ADDRESS_MS after the one before it.
  * OPEN: `socket` is the first that connected; the others are closed.
  * ENDED: on_end was told; nothing is called any more but on_closed.
  * CLOSING: by the owner, from any state. When the last socket is gone the
@@ -25,18 +26,9 @@
  */
 typedef enum { RESOLVING, CONNECTING, OPEN, ENDED, CLOSING } state_t;
 
-/* A connection that has died in silence is noticed in LOST_MS, while nothing is
- * sent by the probes that begin after KEEPALIVE_S. A peer that only does not
- * read, as one that computes may, has longer: while a write waits for it. */
-enum {
-  ATTEMPT_MS = 250,
-  KEEPALIVE_S = 10,
-  LOST_MS = 15000,
-  LOST_WRITING_MS = 30000,
-  /* What the system may keep of ours that it has not sent: how far a request is
-   * must not be told too early, and others share the way. */
-  MAX_UNSENT = 128 * 1024
-};
+/* What the system may keep of ours that it has not sent: how far a request is
+ * must not be told too early, and others share the way. */
+enum { MAX_UNSENT = 128 * 1024 };
 
 struct tcp;
 
@@ -74,7 +66,7 @@ typedef struct tcp {
   size_t n_writing; /* bytes that uv_write() was given */
   uint64_t n_sent;  /* before them */
   int is_writing;
-  int is_patient;  /* LOST_WRITING_MS holds */
+  int is_patient;  /* TNK__LOST_WRITING_MS holds */
   int write_error; /* of the first write that failed */
   int paused;
   int hold;
@@ -225,13 +217,13 @@ static void be_patient(tcp_t *tcp, int is_patient) {
   tcp->is_patient = is_patient;
 #ifdef TCP_USER_TIMEOUT
   tune(tcp->socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
-       is_patient ? LOST_WRITING_MS : LOST_MS);
+       is_patient ? TNK__LOST_WRITING_MS : TNK__LOST_MS);
 #endif
 }
 
 static void tune_all(tcp_t *tcp) {
   (void)uv_tcp_nodelay(&tcp->socket->handle, 1);
-  (void)uv_tcp_keepalive(&tcp->socket->handle, 1, KEEPALIVE_S);
+  (void)uv_tcp_keepalive(&tcp->socket->handle, 1, TNK__KEEPALIVE_S);
 #ifdef TCP_NOTSENT_LOWAT
   tune(tcp->socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, MAX_UNSENT);
 #endif
@@ -349,7 +341,8 @@ static void try_next(tcp_t *tcp) {
     }
     if (err == 0) {
       if (dial->n_tried < dial->query.n_addresses)
-        tnk__timer_start(tcp->net->context, &dial->next, ATTEMPT_MS, on_next);
+        tnk__timer_start(tcp->net->context, &dial->next, TNK__NEXT_ADDRESS_MS,
+                         on_next);
       return;
     }
     dial->cause = err;

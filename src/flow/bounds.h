@@ -1,0 +1,104 @@
+#ifndef TNK_FLOW_BOUNDS_H
+#define TNK_FLOW_BOUNDS_H
+
+/*
+ * Every time bound which guarantees that nothing hangs, whatever the peer does.
+ *
+ * The rule: each state in which only the peer can move us has an owner and a
+ * bound. When the bound passes, the owner ends the state with an error that the
+ * layer above retries within limits of its own.
+ *
+ * | what waits                          | who ends it      | bound |
+ * |-------------------------------------|------------------|-------------------|
+ * | name, TCP, tunnel, TLS handshake    | net/tcp, tunnel, | CONNECT_MS for |
+ * |                                     | tls: deadline    | all together | |
+ * first SETTINGS of HTTP/2            | http/conn_h2     | CONNECT_MS again  |
+ * | an exchange without a slot (QUEUED) | those that have  | the rows below, |
+ * |                                     | the slots        | once for each | |
+ * |                  | lane full ahead   | | an exchange without a connection
+ * | http/silence     | its timeout_ms    | | (WAITING): full connections, no |
+ * | without progress  | | streams allowed, none granted, no   | | of others to
+ * its  | | descriptor                          |                  | origin | |
+ * a request that goes out: windows of | http/silence     | timeout_ms with   |
+ * | zero, a server that does not read,  |                  | no byte sent; or |
+ * | a lowered limit of streams          |                  | too slow (below) |
+ * | the head of a response, dripping or | http/silence     | timeout_ms from |
+ * | after endless 1xx                   |                  | the last byte
+ * sent| | the body of a response              | http/silence     | timeout_ms
+ * with   | |                                     |                  | no byte;
+ * too slow | | a streamed body, dripping           | http/silence     |
+ * timeout_ms with   | |                                     | | no byte | | a
+ * streamed body, paused             | the caller       | none: it can move | |
+ * 421, REFUSED_STREAM, GOAWAY: the    | http/pool        | 3 repeats, then   |
+ * | request was not run                 |                  | the caller's | | a
+ * connection after GOAWAY           | its exchanges    | the rows above    | |
+ * a connection in use, nothing heard  | http/conn_h2     | PING_AFTER_MS +   |
+ * | (HTTP/2)                            |                  | PONG_MS | | the
+ * same (any), packets are lost    | net/tcp          | LOST_MS           | |
+ * the same, the peer does not read    | net/tcp          | LOST_WRITING_MS   |
+ * | an unused connection, also one that | http/conn        | UNUSED_MS | |
+ * allows no streams                   |                  |                   |
+ * | a stream that was canceled          | http/conn_h2     | RESETS in | | | |
+ * RESETS_MS, one by | |                                     | | one | | a
+ * connection that is not served     | http/mute        | UNSERVED_MS,      | |
+ * |                  | UNSERVED_LONG_MS  | | connections that are refused |
+ * flow/ceiling     | PAUSE_MS, doubled | | |                  | up to
+ * MAX_PAUSE_MS| | a long poll whose turn it is not    | http/pool        |
+ * TURN_MS a turn;   | |                                     | | as WAITING |
+ *
+ * Above http, each attempt ends by these rows. Then flow/retry decides: at most
+ * max_retries repeats, or for TNK__RETRY_PATIENCE_MS from the first failure
+ * (flow/retry.h). The pace of polls is in flow/poll.h, pauses without credit in
+ * flow/billing.h, the longest delay that a server may ask for in
+ * flow/retry_after.h, and when an outage is reported in flow/outage.h.
+ */
+
+/* Name, TCP, tunnel and TLS together, unless the caller gives another value. */
+#define TNK__CONNECT_MS 5000
+/* Between two addresses of one name. */
+#define TNK__NEXT_ADDRESS_MS 250
+
+/* What the caller's timeout_ms and poll_timeout_ms are by default. */
+#define TNK__TIMEOUT_MS 60000
+#define TNK__POLL_TIMEOUT_MS 45000
+/* A request that goes out is looked at so often in its timeout_ms, as nobody
+ * reports its progress. */
+#define TNK__LOOKS 4
+/* Less than this, on average over this time, is too slow. It does not hold for
+ * streamed bodies. */
+#define TNK__MIN_BYTES_PER_S 1024
+#define TNK__SLOW_MS 60000
+
+/* An unused connection closes after this time by default. */
+#define TNK__UNUSED_MS 60000
+
+/* HTTP/2: after PING_AFTER_MS without a byte while a request is under way, a
+ * PING; PONG_MS later the connection is dead. */
+#define TNK__PING_AFTER_MS 15000
+#define TNK__PONG_MS 10000
+/* HTTP/2: resets of streams at once, and as many again in this time. */
+#define TNK__RESETS 50
+#define TNK__RESETS_MS 30000
+
+/* TCP: data without an acknowledgment, or no answer to keep-alive probes, which
+ * begin after KEEPALIVE_S. A peer that acknowledges and does not read, as one
+ * that computes may, has longer. */
+#define TNK__KEEPALIVE_S 10
+#define TNK__LOST_MS 15000
+#define TNK__LOST_WRITING_MS 30000
+
+/* A connection that was accepted and is not served: a sample waits so long on
+ * it, all else LONG; AGAIN is the time between two looks. */
+#define TNK__UNSERVED_MS 3000
+#define TNK__UNSERVED_LONG_MS 10000
+#define TNK__UNSERVED_AGAIN_MS 1000
+
+/* Where connections are refused: the pause before one more is tried, doubled
+ * with each refusal; how often those that wait are looked after; and how long a
+ * poll holds its connection while others wait. */
+#define TNK__PAUSE_MS 1000
+#define TNK__MAX_PAUSE_MS 30000
+#define TNK__WAITING_LOOK_MS 1000
+#define TNK__TURN_MS 5000
+
+#endif
