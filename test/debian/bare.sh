@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the README's two commands on a bare Debian: a root with the least that
-# debootstrap makes, and in it a clean export of the last commit.
+# debootstrap makes, and in it a clean export of the last commit, or the source in
+# the file TNK_TARBALL.
 #
 #   sh test/debian/bare.sh 12|13 [COMMAND ...]
 #
@@ -59,7 +60,11 @@ path-include /usr/share/doc/*/copyright
 END
 echo 'Acquire::Languages "none";' >"$root/etc/apt/apt.conf.d/bare"
 mkdir "$root/root/tnk"
-git -C "$top" archive HEAD | tar -x -C "$root/root/tnk"
+if [ -n "${TNK_TARBALL:-}" ]; then
+  tar -x -C "$root/root/tnk" --strip-components=1 -f "$TNK_TARBALL"
+else
+  git -C "$top" archive HEAD | tar -x -C "$root/root/tnk"
+fi
 
 # inside COMMAND ...: run it in the root, with an environment of its own.
 inside() {
