@@ -322,3 +322,67 @@ void tnk__json_put_bool(tnk__json_writer_t *w, const char *key, int value) {
   tnk__json_key(w, key);
   put_bool(w, value);
 }
+
+/* ---- A member less ---- */
+
+/* Behind the string that begins at `at`. */
+static size_t skip_string(const uint8_t *body, size_t n, size_t at) {
+  for (at++; at < n && body[at] != '"'; at++)
+    if (body[at] == '\\')
+      at++;
+  return at < n ? at + 1 : n;
+}
+
+/* Behind the value that begins at `at`. */
+static size_t skip_value(const uint8_t *body, size_t n, size_t at) {
+  size_t depth = 0;
+
+  while (at < n) {
+    const uint8_t c = body[at];
+
+    if (c == '"') {
+      at = skip_string(body, n, at);
+      continue;
+    }
+    if (depth == 0 && (c == ',' || c == '}' || c == ']'))
+      return at;
+    if (c == '{' || c == '[')
+      depth++;
+    else if (c == '}' || c == ']')
+      depth--;
+    at++;
+  }
+  return n;
+}
+
+static int is_text(const uint8_t *body, size_t from, size_t to,
+                   const char *text) {
+  return to - from == strlen(text) && memcmp(body + from, text, to - from) == 0;
+}
+
+int tnk__json_cut(tnk__buf_t *out, const uint8_t *body, size_t n,
+                  const char *member, const char *value) {
+  size_t at = 1;
+
+  while (at + 1 < n && body[at] == '"') {
+    const size_t key_end = skip_string(body, n, at);
+    size_t from = at;
+    size_t to = skip_value(body, n, key_end + 1);
+
+    if (to >= n)
+      return 0;
+    if (is_text(body, at + 1, key_end - 1, member)) {
+      if (value != NULL && !is_text(body, key_end + 1, to, value))
+        return 0;
+      if (body[to] == ',')
+        to++;
+      else if (from > 1)
+        from--;
+      tnk__buf_append(out, body, from);
+      tnk__buf_append(out, body + to, n - to);
+      return 1;
+    }
+    at = to + 1;
+  }
+  return 0;
+}

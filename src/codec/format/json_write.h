@@ -68,4 +68,13 @@ void tnk__json_put_int(tnk__json_writer_t *w, const char *key, int64_t value);
 void tnk__json_put_double(tnk__json_writer_t *w, const char *key, double value);
 void tnk__json_put_bool(tnk__json_writer_t *w, const char *key, int value);
 
+/*
+ * Append a JSON object that this writer has written, without its top-level
+ * member `member`. If `value` is not NULL, the member must have that value.
+ * Returns 1, or 0 when there is no such member and nothing was appended. A
+ * failure sticks to the buffer.
+ */
+int tnk__json_cut(tnk__buf_t *out, const uint8_t *body, size_t n,
+                  const char *member, const char *value);
+
 #endif

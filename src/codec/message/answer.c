@@ -312,3 +312,79 @@ int tnk__answer_read(tnk__answer_t *out, tnk__arena_t *arena,
     *out = read;
   return err;
 }
+
+/* ---- Members that are refused ---- */
+
+static int is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Where `word` stands as a whole word, or NULL. */
+static const char *find_word(const char *text, size_t n, const char *word) {
+  const size_t n_word = strlen(word);
+  size_t i;
+
+  for (i = 0; i + n_word <= n; i++)
+    if (memcmp(text + i, word, n_word) == 0 &&
+        (i == 0 || !is_letter(text[i - 1])) &&
+        (i + n_word == n || !is_letter(text[i + n_word])))
+      return text + i;
+  return NULL;
+}
+
+/* Many parsers list the members that they know behind the one that they
+ * refuse. */
+static int text_refuses(const char *text, size_t n, const char *member) {
+  static const char *const lists[] = {"expected", "expects", "one of",
+                                      "allowed:", "known:",  "valid:"};
+  const char *found = find_word(text, n, member);
+  const char *list;
+  size_t i;
+
+  if (found == NULL)
+    return 0;
+  for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    list = find_word(text, (size_t)(found - text), lists[i]);
+    if (list != NULL)
+      return 0;
+  }
+  return 1;
+}
+
+static int problem_refuses(const json_t *problem, const char *member) {
+  const json_t *place = tnk__json_arr(problem, "loc");
+  const json_t *last = json_array_get(place, json_array_size(place) - 1);
+
+  return json_is_string(last) && strcmp(json_string_value(last), member) == 0;
+}
+
+static int value_refuses(const json_t *value, const char *member) {
+  static const char *const keys[] = {"detail", "error_message", "error",
+                                     "message", "errors"};
+  size_t i;
+
+  if (json_is_string(value))
+    return text_refuses(json_string_value(value), json_string_length(value),
+                        member);
+  for (i = 0; i < json_array_size(value); i++)
+    if (problem_refuses(json_array_get(value, i), member))
+      return 1;
+  for (i = 0; json_is_object(value) && i < sizeof(keys) / sizeof(keys[0]); i++)
+    if (value_refuses(json_object_get(value, keys[i]), member))
+      return 1;
+  return 0;
+}
+
+int tnk__failure_refuses(const uint8_t *body, size_t n, const char *member) {
+  json_t *root;
+  int is_refused;
+
+  if (n == 0 || n > MAX_PARSED)
+    return 0;
+  if (tnk__json_parse_object(&root, body, n) != TNK_OK)
+    return text_refuses((const char *)body, n, member);
+  is_refused = value_refuses(root, member);
+  json_decref(root);
+  return is_refused;
+}

@@ -32,6 +32,13 @@ typedef struct tnk__failure {
 int tnk__failure_read(tnk__failure_t *out, tnk__arena_t *arena,
                       const uint8_t *body, size_t n);
 
+/*
+ * Whether the body of a refusal (HTTP 422) says that the request must not have
+ * `member`: a problem whose "loc" ends with it, or a text that names it before
+ * the names of members that the server does know. Any body will do.
+ */
+int tnk__failure_refuses(const uint8_t *body, size_t n, const char *member);
+
 /* A submitted request, as answered with a 2xx. */
 typedef struct {
   /* The id of the future; NULL: the body is a result or a failure already, to

@@ -232,7 +232,10 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
   again.verdict = tnk__classify(&facts);
   call->last_err = TNK_EPROTO;
   note_effect(call, &again);
-  return will_repeat(call, &again);
+  if (!will_repeat(call, &again))
+    return 0;
+  tnk__call_leave_out(call);
+  return 1;
 }
 
 /* Whether it is sent with what is exchanged for a token elsewhere. What a
@@ -255,6 +258,24 @@ static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
   call->was_rejected = 1;
   call->n_attempts--; /* by the protocol it is the same one */
   tnk__call_count_repeat(call, TNK__OUTCOME_401);
+  attempt(call);
+  return 1;
+}
+
+/* Other bytes are another request, which has a key of its own. */
+static void make_key(tnk__call_t *call) {
+  call->key[0] = tnk__context_random(call->endpoint->context);
+  call->key[1] = tnk__context_random(call->endpoint->context);
+}
+
+/* Refused only for members that the library has added: it is sent once more
+ * without them. 1 when it is on its way. */
+static int will_shorten(tnk__call_t *call, const tnk__reply_t *reply) {
+  if (!tnk__call_shorten(call, reply))
+    return 0;
+  make_key(call);
+  tnk__call_count_repeat(call, reply->outcome);
+  tnk__call_tell_retry(call, reply->status, reply->verdict.err);
   attempt(call);
   return 1;
 }
@@ -298,6 +319,7 @@ static void end(tnk__call_t *call, tnk__reply_t *reply) {
 
   call->ran = (uint8_t)reply->verdict.ran;
   call->state = TNK__CALL_IDLE;
+  tnk__call_restore_body(call);
   if (call->is_question && error == NULL && call->operation != 0)
     tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_RESULT,
                                         .bytes = reply->body_len,
@@ -336,7 +358,7 @@ static void on_done(tnk__exchange_t *exchange,
   call->was_cut_off = reply.outcome == TNK__OUTCOME_400_EMPTY;
   tnk__reach_note(call->endpoint, &call->reacher, reply.outcome,
                   call->background ? 0 : result->status, result->err);
-  is_over = !will_repeat(call, &reply);
+  is_over = !will_shorten(call, &reply) && !will_repeat(call, &reply);
   if (is_over && reply.verdict.action != TNK__ACTION_SUCCEED)
     reply.error = tnk__call_error(call, result, &reply, &failure);
   tnk__arena_deinit(&arena);
@@ -344,6 +366,8 @@ static void on_done(tnk__exchange_t *exchange,
     return;
   log_deprecation(call, result);
   learn(call, reply.status);
+  if (reply.status / 100 == 2)
+    tnk__call_learn_members(call);
   end(call, &reply);
 }
 
@@ -471,6 +495,7 @@ void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
   call->timeout_ms = 0;
   call->max_body = 0;
   call->background = call->once = 0;
+  call->has_own_metadata = 0;
   call->wants_proto = call->is_proto = call->is_zstd = 0;
   call->is_repeat = 0;
 }
@@ -491,18 +516,19 @@ void tnk__call_start(tnk__call_t *call,
   call->disowned = 0;
   call->ran = TNK_RAN_NO;
   /* The same for all attempts, so that a server can tell a repeat. */
-  call->key[0] = tnk__context_random(call->endpoint->context);
-  call->key[1] = tnk__context_random(call->endpoint->context);
+  make_key(call);
   tnk__retry_init(&call->retry, call->endpoint->config->options.max_retries,
                   tnk__context_now_ms(call->endpoint->context));
-  if (is_missing(call))
+  if (is_missing(call)) {
     fail_early(call,
                tnk__error_new(&call->endpoint->context->alloc, TNK_EUNSUPPORTED,
                               "%s: not offered by this server, as an "
                               "earlier answer has told",
                               call->name));
-  else
-    attempt(call);
+    return;
+  }
+  tnk__call_leave_out(call);
+  attempt(call);
 }
 
 void tnk__call_cancel(tnk__call_t *call) {
@@ -513,6 +539,7 @@ void tnk__call_cancel(tnk__call_t *call) {
   tnk__reach_leave(&call->reacher);
   tnk__defer_cancel(&call->deferred);
   call->state = TNK__CALL_IDLE;
+  tnk__call_restore_body(call);
   tnk__error_unref(call->early);
   call->early = NULL;
 }

@@ -31,6 +31,7 @@ typedef struct {
 } tnk__reply_t;
 
 struct tnk__failure;
+struct tnk__shorter;
 struct tnk__headers;
 
 typedef enum {
@@ -95,6 +96,10 @@ typedef struct tnk__call {
   tnk__totals_t *totals; /* of the client, its requests and bodies; or NULL */
   const uint8_t *body;   /* the owner's, until `done` */
   size_t body_len;
+  /* The body that is sent in place of the owner's, see call_extras.c; or NULL.
+   */
+  struct tnk__shorter *shorter;
+  uint32_t left_out; /* members of the body, a set of rows of call_extras.c */
   tnk__feed_t *feed; /* what follows the body, the owner's too; or NULL */
   size_t max_body;   /* of the answer; 0: by the kind of call */
   uint64_t since_ms; /* of the present attempt or pause */
@@ -107,18 +112,19 @@ typedef struct tnk__call {
   uint32_t timeout_ms; /* 0: the route's */
   uint32_t n_attempts;
   uint32_t token_number; /* it was sent with, see auth.h */
-  int last_status;      /* how the attempt before a pause ended: a status ... */
-  int last_err;         /* ... or, when there was none, a code */
-  uint8_t wants_proto;  /* an answer in protobuf is welcome; else JSON */
-  uint8_t is_proto;     /* so is the body; else JSON */
-  uint8_t is_zstd;      /* the body is compressed */
-  uint8_t background;   /* does not keep the loop alive */
-  uint8_t once;         /* no repeats at all: the owner decides */
-  uint8_t state;        /* a tnk__call_state_t */
-  uint8_t n_unreadable; /* answers that meant nothing */
-  uint8_t n_conflicts;  /* 409s that named no number */
-  uint8_t is_reused;    /* its number was refused before and given back; the
-                           owner's, set anew before each start */
+  int last_status;     /* how the attempt before a pause ended: a status ... */
+  int last_err;        /* ... or, when there was none, a code */
+  uint8_t wants_proto; /* an answer in protobuf is welcome; else JSON */
+  uint8_t is_proto;    /* so is the body; else JSON */
+  uint8_t is_zstd;     /* the body is compressed */
+  uint8_t has_own_metadata; /* the library has added "user_metadata" */
+  uint8_t background;       /* does not keep the loop alive */
+  uint8_t once;             /* no repeats at all: the owner decides */
+  uint8_t state;            /* a tnk__call_state_t */
+  uint8_t n_unreadable;     /* answers that meant nothing */
+  uint8_t n_conflicts;      /* 409s that named no number */
+  uint8_t is_reused;        /* its number was refused before and given back; the
+                               owner's, set anew before each start */
   uint8_t is_repeat;    /* of bytes that were sent under its number by another
                            call, and may have been executed; as is_reused */
   uint8_t was_unknown;  /* an attempt may have been executed */
@@ -181,6 +187,17 @@ int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
 /* Begin the exchange of one attempt; for call.c alone. TNK_OK, or a code and
  * then nothing has begun. */
 int tnk__call_send(tnk__call_t *call, const char *key);
+/* Leave out of the body what this server has refused before; for call.c alone,
+ * as the three that follow. */
+void tnk__call_leave_out(tnk__call_t *call);
+/* After a 422. 1: the body is shorter now, and the request is to be sent once
+ * more. */
+int tnk__call_shorten(tnk__call_t *call, const tnk__reply_t *reply);
+/* After a 2xx: what was left out is left out from now on, and the program is
+ * warned once. */
+void tnk__call_learn_members(const tnk__call_t *call);
+/* The request is over, or given up: its body is the owner's again. */
+void tnk__call_restore_body(tnk__call_t *call);
 /* Count a request for the client; for call.c alone. */
 void tnk__call_count_sent(const tnk__call_t *call);
 /* See whether the answer is the service's, and write what it says if it is not;

@@ -52,6 +52,8 @@ typedef struct tnk__endpoint {
    * tnk__route_bit(). */
   uint64_t offered;
   uint64_t missing;
+  /* Members that it has refused, a set of rows of call_extras.c. */
+  uint32_t refused_members;
   /* The session that the server has ended; NULL while it lives. */
   const char *ended_session;
   /* Repeated requests; the context's n_retries is their sum. */

@@ -122,9 +122,10 @@ typedef struct tnk__op {
   int is_out_of_turn; /* a part was accepted, and then refused for its number */
   tnk__tally_t tally; /* of what comes before it, once it is tallied */
   int is_tallied;
-  int is_held;    /* begins only when it is let go, also with the turn */
-  int is_patient; /* ends only when its tally is final */
-  int is_due;     /* it is at its end but for that */
+  int is_held;          /* begins only when it is let go, also with the turn */
+  int is_patient;       /* ends only when its tally is final */
+  int is_due;           /* it is at its end but for that */
+  int has_own_metadata; /* the library has added metadata to its request */
 } tnk__op_t;
 
 /* Make an operation: zeroed memory of `size` bytes that begins with it, bound

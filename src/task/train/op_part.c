@@ -228,6 +228,7 @@ static void submit(tnk__part_t *part) {
   call->method_name = type->method;
   call->secret = op->secret;
   call->totals = &op->training->totals;
+  call->has_own_metadata = op->has_own_metadata != 0;
   part->job.future.on_state = on_state;
   if (type->request != NULL) {
     call->is_proto = 1;

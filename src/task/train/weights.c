@@ -349,6 +349,7 @@ static tnk_promise_t *start_save(tnk_training_t *training,
     return promise;
   weights->put = put_saves[kind];
   weights->op.is_held = weights->op.is_patient = type == &kept_saves[kind];
+  weights->op.has_own_metadata = type == &kept_saves[kind];
   weights->name = tnk__arena_strdup(&weights->arena, name);
   tnk__op_enter(&weights->op,
                 weights->name != NULL &&
