@@ -123,6 +123,10 @@ typedef struct {
  * takes aside: a thread of 128 KiB does. A rendering may nest 300 calls and
  * nodes of the template, and a value 100 others.
  *
+ * A template may be untrusted. It has at most 1 MiB of text. A rendering that
+ * would take more than about half a second of a processor fails with
+ * TNK_ETOOBIG; what counts is the work that it asks for, not the time.
+ *
  * @return TNK_OK, or TNK_EINVAL (of a malformed template error->line says
  * where), TNK_EPROTO (the config), TNK_EUNSUPPORTED (what the template uses and
  * this library lacks), TNK_ENOTFOUND (no template of that name), TNK_ETOOBIG,

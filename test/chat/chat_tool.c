@@ -1,7 +1,7 @@
 /*
  * Renders what it is given: lines of JSON {"template", "variables"} come in,
- * and for each a line goes out, {"text"} or {"code", "error"}. With "now" the
- * template is told that time.
+ * and for each a line goes out, {"text", "used"} or {"code", "error"}. "used"
+ * is its work in units of cost.h. With "now" the template is told that time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #define MIB ((size_t)1024 * 1024)
 
 static int64_t now_s;
+static uint64_t used; /* units of work, by the last template */
 
 static int64_t now(void *user) {
   (void)user;
@@ -28,8 +29,8 @@ static int render(tnk__value_t line, tnk__heap_t *heap, tnk__buf_t *out,
   static size_t n_last;
   const tnk__value_t text = tnk__value_get(line, "template");
   const tnk__value_t time = tnk__value_get(line, "now");
-  const tnk__template_env_t env = {.now_s = time.kind == TNK__VALUE_INT ? now
-                                                                        : NULL};
+  const tnk__template_env_t env = {
+      .now_s = time.kind == TNK__VALUE_INT ? now : NULL, .used = &used};
   int err;
 
   if (text.kind != TNK__VALUE_TEXT)
@@ -82,6 +83,7 @@ static void answer(char *json, size_t n) {
       tnk__value_append(&heap, list, tnk__value_int((int64_t)span.end));
     }
     tnk__value_set(&heap, reply, "spans", list);
+    tnk__value_set(&heap, reply, "used", tnk__value_int((int64_t)used));
   } else {
     tnk__value_set(&heap, reply, "code", tnk__value_int(err));
     tnk__value_set(&heap, reply, "error",

@@ -14,7 +14,7 @@ static int64_t now(void *user) {
 
 static void render(const tnk__template_t *tpl, const char *json, size_t n) {
   const tnk__template_env_t env = {.now_s = now,
-                                   .max_steps = 100000,
+                                   .max_work = 20000000,
                                    .max_output = 1 << 20,
                                    .max_depth = 200};
   tnk__why_t why;

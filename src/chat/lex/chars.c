@@ -22,7 +22,34 @@ static int in_ranges(uint32_t c, const tnk__char_range_t *rows, size_t n) {
 
 #define IN(name) in_ranges(c, tnk__chars_##name, tnk__chars_n_##name)
 
+/* Nearly all characters are ASCII, and need no table. */
+static int is_ascii(uint32_t c, tnk__char_class_t wanted) {
+  const int is_upper = c >= 'A' && c <= 'Z';
+  const int is_lower = c >= 'a' && c <= 'z';
+
+  switch (wanted) {
+  case TNK__CHAR_ALPHA:
+    return is_upper || is_lower;
+  case TNK__CHAR_DECIMAL:
+  case TNK__CHAR_DIGIT:
+  case TNK__CHAR_NUMERIC:
+    return c >= '0' && c <= '9';
+  case TNK__CHAR_UPPER:
+    return is_upper;
+  case TNK__CHAR_LOWER:
+    return is_lower;
+  case TNK__CHAR_TITLE:
+    return 0;
+  case TNK__CHAR_HIDDEN:
+    return c < 0x20 || c == 0x7f;
+  default:
+    return c == '\'' || c == '.' || c == ':' || c == '^' || c == '`';
+  }
+}
+
 int tnk__char_is(uint32_t c, tnk__char_class_t wanted) {
+  if (c < 0x80)
+    return is_ascii(c, wanted);
   switch (wanted) {
   case TNK__CHAR_ALPHA:
     return IN(alpha);
@@ -54,6 +81,8 @@ int tnk__char_is_blank(uint32_t c) {
 }
 
 int tnk__char_is_cased(uint32_t c) {
+  if (c < 0x80)
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
   return IN(upper) || IN(lower) || IN(title);
 }
 
@@ -77,16 +106,22 @@ static int32_t distance(uint32_t c, const tnk__char_case_t *rows, size_t n) {
 static size_t change(uint32_t c, const tnk__char_case_t *rows, size_t n,
                      const tnk__char_special_t *special, size_t n_special,
                      uint32_t out[3]) {
+  size_t low = 0;
   size_t k = 0;
 
-  for (size_t i = 0; i < n_special && special[i].from <= c; i++)
-    if (special[i].from == c) {
-      while (k < 3 && special[i].to[k] != 0) {
-        out[k] = special[i].to[k];
-        k++;
-      }
-      return k;
-    }
+  for (size_t high = n_special; low < high;) {
+    const size_t mid = low + (high - low) / 2;
+
+    if (special[mid].from < c)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (low < n_special && special[low].from == c) {
+    for (; k < 3 && special[low].to[k] != 0; k++)
+      out[k] = special[low].to[k];
+    return k;
+  }
   out[0] = (uint32_t)((int64_t)c + distance(c, rows, n));
   return 1;
 }

@@ -53,8 +53,26 @@ static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
   return class->attr != NULL && class->attr(run, of, name, out);
 }
 
+/* The character with a number, which counts from the end where it is negative.
+ * 0: there is none. */
+static int char_item(tnk__run_t *run, tnk__value_t text, int64_t at,
+                     tnk__value_t *out) {
+  size_t place;
+
+  if (at < 0)
+    at += tnk__length(run, text);
+  if (at < 0)
+    return 0;
+  place = tnk__chars_place(text.as.text, text.n_text, (size_t)at);
+  if (!tnk__charge(run, TNK__COST_COUNT, place) || place == text.n_text)
+    return 0;
+  *out = tnk__char_at(text, place);
+  return 1;
+}
+
 /* What [] of Python finds. 0: it would fail. */
-static int own_item(tnk__value_t of, tnk__value_t key, tnk__value_t *out) {
+static int own_item(tnk__run_t *run, tnk__value_t of, tnk__value_t key,
+                    tnk__value_t *out) {
   const tnk__range_t *range = of.as.object;
   int64_t at;
   int64_t n;
@@ -67,15 +85,14 @@ static int own_item(tnk__value_t of, tnk__value_t key, tnk__value_t *out) {
   if (of.kind != TNK__VALUE_TEXT && of.kind != TNK__VALUE_LIST &&
       of.kind != TNK__VALUE_TUPLE && !tnk__is_object(of, TNK__OBJECT_RANGE))
     return 0;
-  n = tnk__length(of);
+  if (of.kind == TNK__VALUE_TEXT)
+    return char_item(run, of, at, out);
+  n = tnk__length(run, of);
   if (at < 0)
     at += n;
   if (at < 0 || at >= n)
     return 0;
-  if (of.kind == TNK__VALUE_TEXT)
-    *out =
-        tnk__char_at(of, tnk__chars_place(of.as.text, of.n_text, (size_t)at));
-  else if (of.kind == TNK__VALUE_OBJECT)
+  if (of.kind == TNK__VALUE_OBJECT)
     *out = tnk__value_int(tnk__range_at(range, (size_t)at));
   else
     *out = of.as.list->items[at];
@@ -85,10 +102,11 @@ static int own_item(tnk__value_t of, tnk__value_t key, tnk__value_t *out) {
 tnk__value_t tnk__getattr(tnk__run_t *run, tnk__value_t of, tnk__value_t name) {
   tnk__value_t out;
 
-  if (run->err != TNK_OK ||
+  if (run->err != TNK_OK || !tnk__charge(run, TNK__COST_LOOKUP, 1) ||
+      !tnk__charge_name(run, name) ||
       (!tnk__is_hidden(name) && tnk__refuse_undefined(run, of)))
     return tnk__value_undefined();
-  if (own_attr(run, of, name, &out) || own_item(of, name, &out))
+  if (own_attr(run, of, name, &out) || own_item(run, of, name, &out))
     return out;
   return tnk__undefined(name);
 }
@@ -96,16 +114,17 @@ tnk__value_t tnk__getattr(tnk__run_t *run, tnk__value_t of, tnk__value_t name) {
 tnk__value_t tnk__getitem(tnk__run_t *run, tnk__value_t of, tnk__value_t key) {
   tnk__value_t out;
 
-  if (run->err != TNK_OK || tnk__refuse_undefined(run, of))
-    return tnk__value_undefined();
-  if (of.kind == TNK__VALUE_TEXT && !tnk__charge(run, of.n_text / 64))
+  if (run->err != TNK_OK || !tnk__charge(run, TNK__COST_GET, 1) ||
+      tnk__refuse_undefined(run, of))
     return tnk__value_undefined();
   (void)tnk__can_be_key(run, key);
   if (run->err != TNK_OK)
     return tnk__value_undefined();
-  if (own_item(of, key, &out))
+  if (own_item(run, of, key, &out))
     return out;
   if (key.kind != TNK__VALUE_TEXT)
+    return tnk__value_undefined();
+  if (!tnk__charge(run, TNK__COST_LOOKUP, 1))
     return tnk__value_undefined();
   return own_attr(run, of, key, &out) ? out : tnk__undefined(key);
 }
@@ -153,12 +172,16 @@ static tnk__value_t slice_text(tnk__run_t *run, tnk__value_t text,
   tnk__value_t part;
   tnk__buf_t buf;
 
+  if (!tnk__charge(run, TNK__COST_COUNT, text.n_text))
+    return tnk__value_undefined();
   if (count <= 0 || step == 1) {
     part = tnk__value_text(text.as.text + place,
                            count <= 0 ? 0 : walk(text, place, count) - place);
     part.is_markup = text.is_markup;
     return part;
   }
+  if (!tnk__charge(run, TNK__COST_WRITE, text.n_text))
+    return tnk__value_undefined();
   tnk__scratch(run, &buf);
   for (int64_t i = 0; i < count; i++) {
     if (i > 0)
@@ -182,10 +205,7 @@ tnk__value_t tnk__slice(tnk__run_t *run, tnk__value_t of, tnk__value_t start,
 
   if (run->err != TNK_OK || tnk__refuse_undefined(run, of))
     return tnk__value_undefined();
-  /* Its characters are counted, and gone over. */
-  if (of.kind == TNK__VALUE_TEXT && !tnk__charge(run, of.n_text / 32))
-    return tnk__value_undefined();
-  n = tnk__length(of);
+  n = tnk__length(run, of);
   if (of.kind != TNK__VALUE_TEXT && of.kind != TNK__VALUE_LIST &&
       of.kind != TNK__VALUE_TUPLE)
     return tnk__bad_type(run, "a slice needs a text or list", of);
@@ -204,7 +224,14 @@ tnk__value_t tnk__slice(tnk__run_t *run, tnk__value_t of, tnk__value_t start,
     return slice_text(run, of, count > 0 ? from : 0, by, count);
   list = of.kind == TNK__VALUE_LIST ? tnk__value_list(run->heap)
                                     : tnk__value_tuple(run->heap);
-  if (!tnk__charge(run, (uint64_t)count))
+  if (by == 1 && count > 0 && tnk__is_fine(run)) {
+    /* Lists never change, so a part of one can share its items. It is full, so
+     * that whoever appends takes a copy. */
+    *list.as.list = (tnk__value_list_t){of.as.list->items + from, (size_t)count,
+                                        (size_t)count};
+    return list;
+  }
+  if (!tnk__charge(run, TNK__COST_ITEM, (uint64_t)count))
     return tnk__value_undefined();
   for (int64_t i = 0; i < count; i++)
     tnk__value_append(run->heap, list, of.as.list->items[from + i * by]);

@@ -7,6 +7,9 @@
 /* Arguments that need no lists. */
 enum { FEW = 8 };
 
+/* How often the name of an argument is hashed or compared. */
+enum { NAMES = 4 * TNK__COST_HASH / TNK__COST_COPY };
+
 /* Room for the arguments of a call. Calls are nested, and stacks are small: it
  * is memory of the heap, and used again once the call has ended. */
 typedef struct tnk__call {
@@ -47,6 +50,8 @@ static tnk__value_t eval_name(tnk__run_t *run, const tnk__node_t *node) {
 
   if (is_too_early(run))
     return tnk__value_undefined();
+  if (!tnk__charge(run, TNK__COST_SLOT, node->ref.up))
+    return tnk__value_undefined();
   for (uint32_t up = node->ref.up; up > 0; up--)
     frame = frame->parent;
   value = frame->slots[node->ref.slot];
@@ -81,15 +86,19 @@ static int gather_many(tnk__run_t *run, const tnk__node_t *node,
   if (node->b != NULL && !add_spread(run, node->b, items))
     return 0;
   for (uint32_t i = 0; i < node->more.n; i++)
-    tnk__value_put(run->heap, named, node->more.items[i]->value,
-                   tnk__eval(run, node->more.items[i]->a));
+    if (tnk__charge_value(run, node->more.items[i]->value, NAMES))
+      tnk__value_put(run->heap, named, node->more.items[i]->value,
+                     tnk__eval(run, node->more.items[i]->a));
   if (tnk__is_given(caller))
     tnk__value_set(run->heap, named, "caller", caller);
   if (node->c != NULL) {
     more = tnk__eval(run, node->c);
     if (more.kind != TNK__VALUE_DICT)
       tnk__bad_type(run, "a dict is needed behind **", more);
-    for (size_t i = 0; run->err == TNK_OK && i < more.as.dict->n; i++) {
+    for (size_t i = 0;
+         run->err == TNK_OK && i < more.as.dict->n &&
+         tnk__charge_value(run, more.as.dict->entries[i].key, NAMES);
+         i++) {
       if (more.as.dict->entries[i].key.kind != TNK__VALUE_TEXT ||
           tnk__value_has(named, more.as.dict->entries[i].key))
         tnk__fail(run, TNK_EINVAL,
@@ -131,6 +140,7 @@ static int gather(tnk__run_t *run, const tnk__node_t *node, tnk__value_t caller,
     call->items[i] = tnk__eval(run, node->list.items[i]);
   for (uint32_t i = 0; i < node->more.n; i++) {
     call->names[i] = node->more.items[i]->value;
+    tnk__charge_value(run, call->names[i], FEW);
     call->values[i] = tnk__eval(run, node->more.items[i]->a);
     for (uint32_t k = 0; k < i; k++)
       if (tnk__value_equal(call->names[k], call->names[i]))
@@ -162,7 +172,7 @@ static tnk__value_t eval_callee(tnk__run_t *run, const tnk__node_t *node,
 
   if (node->kind != TNK__NODE_GETATTR || node->known == NULL)
     return tnk__eval(run, node);
-  if (!tnk__charge(run, 1) || !tnk__enter(run, 1))
+  if (!tnk__charge(run, TNK__COST_NODE, 1) || !tnk__enter(run, 1))
     return tnk__value_undefined();
   run->line = node->line;
   of = tnk__eval(run, node->a);
@@ -234,6 +244,8 @@ static tnk__value_t eval_list(tnk__run_t *run, const tnk__node_t *node) {
                                 ? tnk__value_list(run->heap)
                                 : tnk__value_tuple(run->heap);
 
+  if (!tnk__charge(run, TNK__COST_ITEM, node->list.n))
+    return list;
   for (uint32_t i = 0; i < node->list.n; i++)
     tnk__value_append(run->heap, list, tnk__eval(run, node->list.items[i]));
   return list;
@@ -264,6 +276,9 @@ static tnk__value_t join(tnk__run_t *run, const tnk__value_t *parts,
     n += parts[i].n_text;
   if (n > UINT32_MAX)
     return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
+  if (!tnk__charge(run, TNK__COST_COPY, n - parts[0].n_text) ||
+      !tnk__charge(run, TNK__COST_ITEM, n_parts))
+    return tnk__value_undefined();
   joined = tnk__text_room(run, parts[0], n - parts[0].n_text);
   if (joined == NULL)
     return tnk__value_undefined();
@@ -313,7 +328,7 @@ static void add_operands(tnk__run_t *run, const tnk__node_t *node,
                          call_t *sum) {
   if (node->a->kind != TNK__NODE_BINARY || node->a->op != TNK__OP_ADD) {
     add_operand(run, sum, tnk__eval(run, node->a));
-  } else if (tnk__charge(run, 1) && tnk__enter(run, 1)) {
+  } else if (tnk__charge(run, TNK__COST_NODE, 1) && tnk__enter(run, 1)) {
     run->line = node->a->line;
     add_operands(run, node->a, sum);
     run->depth--;
@@ -423,7 +438,8 @@ static tnk__value_t eval_getattr(tnk__run_t *run, const tnk__node_t *node) {
   tnk__value_t value;
 
   /* Nearly all of them are members of messages. */
-  if (!node->flag || of.kind != TNK__VALUE_DICT || run->err != TNK_OK)
+  if (!node->flag || of.kind != TNK__VALUE_DICT ||
+      !tnk__charge_name(run, node->value) || run->err != TNK_OK)
     return tnk__getattr(run, of, node->value);
   return tnk__value_look_up(of, node->value, &value)
              ? value
@@ -433,9 +449,11 @@ static tnk__value_t eval_getattr(tnk__run_t *run, const tnk__node_t *node) {
 tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node) {
   tnk__value_t value;
 
-  if (node->kind == TNK__NODE_CONST)
+  if (node->kind == TNK__NODE_CONST) {
+    tnk__charge(run, TNK__COST_CONST, 1);
     return node->value;
-  if (!tnk__charge(run, 1))
+  }
+  if (!tnk__charge(run, TNK__COST_NODE, 1))
     return tnk__value_undefined();
   run->line = node->line;
   if (node->kind == TNK__NODE_NAME)
@@ -468,7 +486,7 @@ tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node) {
 void tnk__eval_print(tnk__run_t *run, const tnk__node_t *node) {
   if (node->kind != TNK__NODE_BINARY || node->op != TNK__OP_ADD) {
     tnk__print(run, run->out, tnk__eval(run, node));
-  } else if (tnk__charge(run, 1) && tnk__enter(run, 1)) {
+  } else if (tnk__charge(run, TNK__COST_NODE, 1) && tnk__enter(run, 1)) {
     run->line = node->line;
     (void)eval_sum(run, node, 1);
     run->depth--;

@@ -54,6 +54,8 @@ static void exec_block(tnk__run_t *run, const tnk__node_t *node) {
 static void exec_with(tnk__run_t *run, const tnk__node_t *node) {
   const tnk__value_t values = tnk__value_list(run->heap);
 
+  if (!tnk__charge(run, TNK__COST_ITEM, node->more.n))
+    return;
   for (uint32_t i = 0; i < node->more.n; i++)
     tnk__value_append(run->heap, values, tnk__eval(run, node->more.items[i]));
   if (!tnk__is_fine(run))
@@ -130,7 +132,7 @@ void tnk__exec_all(tnk__run_t *run, const tnk__nodes_t *body) {
   if (run->err != TNK_OK || body->n == 0 || !tnk__enter(run, 1))
     return;
   for (uint32_t i = 0; i < body->n && run->flow == TNK__GO_ON; i++) {
-    if (!tnk__charge(run, 1) || !tnk__is_fine(run))
+    if (!tnk__charge(run, TNK__COST_NODE, 1) || !tnk__is_fine(run))
       break;
     run->line = body->items[i]->line;
     exec(run, body->items[i]);

@@ -33,7 +33,7 @@ static void merge(tnk__run_t *run, row_t *rows, row_t *spare, size_t mid,
 /* Stable, as Python's. */
 static void sort_rows(tnk__run_t *run, row_t *rows, row_t *spare, size_t n,
                       tnk__op_t op) {
-  if (n < 2 || !tnk__charge(run, n))
+  if (n < 2 || !tnk__charge(run, TNK__COST_ITEM, n))
     return;
   sort_rows(run, rows, spare, n / 2, op);
   sort_rows(run, rows + n / 2, spare, n - n / 2, op);
@@ -71,7 +71,7 @@ static tnk__value_t key_of(tnk__run_t *run, tnk__value_t item,
     return key;
   }
   for (; from <= attribute.n_text; from = to + 1) {
-    to = tnk__text_find(attribute, tnk__value_text(",", 1), from);
+    to = tnk__text_find(run, attribute, tnk__value_text(",", 1), from);
     if (to == SIZE_MAX)
       to = attribute.n_text;
     tnk__value_append(
@@ -108,6 +108,8 @@ static tnk__value_t pair(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {
 static tnk__value_t pairs_of(tnk__run_t *run, tnk__value_t dict) {
   const tnk__value_t list = tnk__value_list(run->heap);
 
+  if (!tnk__charge(run, 2 * TNK__COST_ITEM, dict.as.dict->n))
+    return list;
   for (size_t i = 0; i < dict.as.dict->n; i++)
     tnk__value_append(run->heap, list,
                       pair(run, dict.as.dict->entries[i].key,
@@ -158,6 +160,8 @@ static tnk__value_t reversed_text(tnk__run_t *run, tnk__value_t text) {
   const char *end;
   tnk__buf_t buf;
 
+  if (!tnk__charge(run, TNK__COST_WRITE, text.n_text))
+    return tnk__value_undefined();
   tnk__scratch(run, &buf);
   while (p > text.as.text) {
     end = p;
@@ -240,7 +244,7 @@ FILTER(batch) {
   }
   if (tnk__is_given(v[1]) && v[1].kind != TNK__VALUE_NONE)
     while (row.kind == TNK__VALUE_LIST && (int64_t)row.as.list->n < n &&
-           tnk__charge(run, 1) && tnk__is_fine(run))
+           tnk__charge(run, TNK__COST_ITEM, 1) && tnk__is_fine(run))
       tnk__value_append(run->heap, row, v[1]);
   return tnk__stream(run, rows);
 }
@@ -261,7 +265,8 @@ FILTER(slice) {
       tnk__fail(run, TNK_EINVAL, "nothing can be cut into no slices");
     each = n > 0 ? self.as.list->n / (size_t)n : 0;
     more = n > 0 ? self.as.list->n % (size_t)n : 0;
-    for (int64_t i = 0; i < n && tnk__charge(run, 1) && tnk__is_fine(run);
+    for (int64_t i = 0;
+         i < n && tnk__charge(run, 2 * TNK__COST_ITEM, 1) && tnk__is_fine(run);
          i++) {
       row = tnk__value_list(run->heap);
       for (size_t k = 0; k < each + ((size_t)i < more); k++)

@@ -38,6 +38,8 @@ tnk__value_t tnk__pick(tnk__run_t *run, tnk__value_t item,
     return tnk__getitem(run, item, attribute);
   if (attribute.kind != TNK__VALUE_TEXT)
     return tnk__bad_type(run, "an attribute is a name or number", attribute);
+  if (!tnk__charge(run, TNK__COST_COUNT, attribute.n_text))
+    return tnk__value_undefined();
   do {
     item = tnk__getitem(run, item, path_part(attribute, from, &to));
     from = to + 1;
@@ -229,7 +231,7 @@ FILTER(first) {
 }
 
 FILTER(last) {
-  const int64_t n = tnk__length(self);
+  const int64_t n = tnk__length(run, self);
 
   (void)v, (void)args;
   if (n < 0)

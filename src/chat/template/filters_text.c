@@ -53,9 +53,9 @@ FILTER(trim) {
       v[0].kind != TNK__VALUE_TEXT)
     return tnk__bad_type(run, "characters to trim must be a text", v[0]);
   self = tnk__text_of(run, self);
-  if (run->err != TNK_OK || !tnk__charge_find(run, self, v[0]))
+  if (run->err != TNK_OK)
     return tnk__value_undefined();
-  return tnk__text_strip(self, v[0], TNK__STRIP_LEFT | TNK__STRIP_RIGHT);
+  return tnk__text_strip(run, self, v[0], TNK__STRIP_LEFT | TNK__STRIP_RIGHT);
 }
 
 FILTER(replace) {
@@ -112,7 +112,7 @@ FILTER(title) {
 
   (void)v, (void)args;
   self = tnk__text_of(run, self);
-  if (run->err != TNK_OK || !tnk__charge(run, 1 + self.n_text / 8))
+  if (run->err != TNK_OK || !tnk__charge(run, TNK__COST_WRITE, self.n_text))
     return tnk__value_undefined();
   is_markup = 0;
   p = self.as.text;
@@ -204,7 +204,7 @@ FILTER(truncate) {
   size_t at;
 
   (void)args;
-  if (tnk__length(self) < 0)
+  if (tnk__length(run, self) < 0)
     return tnk__bad_type(run, "a text is needed to be cut", self);
   if (!tnk__arg_whole(run, v[0], 255, &length) ||
       !tnk__arg_text(run, v[2], "...", &end))
@@ -212,13 +212,15 @@ FILTER(truncate) {
   leeway = 5;
   if (v[3].kind != TNK__VALUE_NONE && !tnk__arg_whole(run, v[3], 5, &leeway))
     return tnk__value_undefined();
-  n_end = tnk__length(end);
+  n_end = tnk__length(run, end);
   if (length < n_end || leeway < 0)
     return tnk__fail(run, TNK_EINVAL, "the length to cut to is too small");
-  if (tnk__length(self) - leeway <= length)
+  if (tnk__length(run, self) - leeway <= length)
     return self;
   if (self.kind != TNK__VALUE_TEXT)
     return tnk__bad_type(run, "a text is needed to be cut", self);
+  if (!tnk__charge(run, 2 * TNK__COST_COUNT, self.n_text))
+    return tnk__value_undefined();
   cut = tnk__text_part(
       self, 0,
       tnk__chars_place(self.as.text, self.n_text, (size_t)(length - n_end)));
@@ -252,7 +254,7 @@ FILTER(wordcount) {
 
   (void)v, (void)args;
   self = tnk__text_of(run, self);
-  if (run->err != TNK_OK)
+  if (run->err != TNK_OK || !tnk__charge(run, TNK__COST_CLASSIFY, self.n_text))
     return tnk__value_undefined();
   p = self.as.text;
   for (end = p + self.n_text; p < end;) {
@@ -270,7 +272,9 @@ FILTER(wordcount) {
 
 /* A text as C has them. NULL: there is no memory for it. */
 static const char *copy_cstr(tnk__run_t *run, tnk__value_t text) {
-  char *copy = tnk__heap_alloc(run->heap, (size_t)text.n_text + 1);
+  char *copy = tnk__charge(run, TNK__COST_COPY, text.n_text)
+                   ? tnk__heap_alloc(run->heap, (size_t)text.n_text + 1)
+                   : NULL;
 
   if (copy == NULL)
     return NULL;
@@ -295,6 +299,9 @@ static const char *separator(tnk__run_t *run, tnk__value_t separators,
   return copy_cstr(run, separators.as.list->items[i]);
 }
 
+/* Writing a byte as JSON, in bytes that are compared. */
+enum { WRITES = TNK__COST_ESCAPE / TNK__COST_COPY };
+
 FILTER(tojson) {
   const tnk__value_t indent = v[1];
   tnk__value_json_t how = {.is_ascii = tnk__arg_truth(v[0], 0),
@@ -316,6 +323,9 @@ FILTER(tojson) {
     how.indent = width <= 0 ? -1 : width > 1000 ? 1000 : (int)width;
   }
   if (!tnk__is_fine(run) || tnk__refuse_undefined(run, self))
+    return tnk__value_undefined();
+  if (!tnk__charge_value(run, self, WRITES) ||
+      (how.is_sorted && !tnk__charge_value(run, self, TNK__COST_SORT)))
     return tnk__value_undefined();
   tnk__scratch(run, &buf);
   err = tnk__value_to_json(&buf, self, &how);

@@ -21,7 +21,7 @@ FILTER(otherwise) {
 FILTER(length) {
   const tnk__class_t *class = tnk__class_of(run, self);
   const int64_t n =
-      class->length != NULL ? class->length(run, self) : tnk__length(self);
+      class->length != NULL ? class->length(run, self) : tnk__length(run, self);
 
   (void)v, (void)args;
   return n < 0 ? tnk__bad_type(run, "this has no length", self)
@@ -58,21 +58,25 @@ FILTER(absolute) {
 /* ---- Texts as numbers ---- */
 
 /* A sign and the rest of a text without blanks around. */
-static tnk__value_t take_sign(tnk__value_t text, int *is_negative) {
-  text =
-      tnk__text_strip(text, tnk__missing(), TNK__STRIP_LEFT | TNK__STRIP_RIGHT);
+static tnk__value_t take_sign(tnk__run_t *run, tnk__value_t text,
+                              int *is_negative) {
+  text = tnk__text_strip(run, text, tnk__missing(),
+                         TNK__STRIP_LEFT | TNK__STRIP_RIGHT);
   *is_negative = text.n_text > 0 && *text.as.text == '-';
   if (text.n_text > 0 && (*text.as.text == '-' || *text.as.text == '+'))
     text = tnk__text_part(text, 1, text.n_text);
   return text;
 }
 
-static int read_whole(tnk__value_t text, int64_t base, tnk__value_t *out) {
+static int read_whole(tnk__run_t *run, tnk__value_t text, int64_t base,
+                      tnk__value_t *out) {
   int is_negative;
   int64_t value = 0;
   int was_digit = 0;
 
-  text = take_sign(text, &is_negative);
+  text = take_sign(run, text, &is_negative);
+  if (!tnk__charge(run, TNK__COST_COUNT, text.n_text))
+    return 0;
   if (text.n_text > 2 && *text.as.text == '0' &&
       ((base == 16 && (text.as.text[1] | 0x20) == 'x') ||
        (base == 8 && (text.as.text[1] | 0x20) == 'o') ||
@@ -111,13 +115,15 @@ static int is_word(tnk__value_t text, const char *word) {
   return 1;
 }
 
-static int read_real(tnk__value_t text, double *out) {
+static int read_real(tnk__run_t *run, tnk__value_t text, double *out) {
   char copy[1024];
   size_t n = 0;
   int has_digit = 0;
   int is_negative;
 
-  text = take_sign(text, &is_negative);
+  text = take_sign(run, text, &is_negative);
+  if (!tnk__charge(run, TNK__COST_FLOAT, 1))
+    return 0;
   if (is_word(text, "inf") || is_word(text, "infinity")) {
     *out = is_negative ? -HUGE_VAL : HUGE_VAL;
     return 1;
@@ -200,13 +206,14 @@ FILTER(whole) {
     return or_else;
   if (base < 2 || base > 36)
     return tnk__fail(run, TNK_EUNSUPPORTED, "bases are 2 to 36 here");
-  read = read_whole(self, base, &out);
+  read = read_whole(run, self, base, &out);
   if (read > 0)
     return out;
   if (read < 0)
     return tnk__fail(run, TNK_EUNSUPPORTED,
                      "a whole number has more than 64 bits");
-  return read_real(self, &real) ? cut_fraction(run, real, or_else) : or_else;
+  return read_real(run, self, &real) ? cut_fraction(run, real, or_else)
+                                     : or_else;
 }
 
 FILTER(real_number) {
@@ -219,7 +226,7 @@ FILTER(real_number) {
     return self;
   }
   if (tnk__value_number(self, &real) ||
-      (self.kind == TNK__VALUE_TEXT && read_real(self, &real)))
+      (self.kind == TNK__VALUE_TEXT && read_real(run, self, &real)))
     return tnk__value_float(real);
   return or_else;
 }
@@ -244,7 +251,7 @@ static tnk__value_t round_common(tnk__run_t *run, tnk__value_t self,
   tnk__scratch(run, &buf);
   tnk__layout_number(run, &buf, self, &how);
   text = tnk__scratch_text(run, &buf);
-  if (run->err != TNK_OK || !read_real(text, &real))
+  if (run->err != TNK_OK || !read_real(run, text, &real))
     return tnk__value_undefined();
   return tnk__value_float(real);
 }
@@ -266,6 +273,8 @@ FILTER(rounded) {
   if (!tnk__value_is(method, "ceil") && !tnk__value_is(method, "floor"))
     return tnk__fail(run, TNK_EINVAL,
                      "numbers are rounded \"common\", \"ceil\" or \"floor\"");
+  if (!tnk__charge(run, TNK__COST_DIVIDE, 1))
+    return tnk__value_undefined();
   scale = pow(10, (double)places);
   if (isnan(real) || isinf(real * scale))
     return tnk__fail(run, TNK_EINVAL, "the number cannot be rounded");

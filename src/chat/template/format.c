@@ -40,6 +40,8 @@ static int named_arg(percent_t *p, tnk__value_t *out) {
     open += (*p->at == '(') - (*p->at == ')');
   name = tnk__value_text(from, (size_t)(p->at - from - (open == 0)));
   *out = tnk__value_undefined();
+  if (!tnk__charge(p->run, 2 * TNK__COST_HASH, name.n_text))
+    return 1;
   if (open > 0 || p->args.kind != TNK__VALUE_DICT)
     tnk__fail(p->run, TNK_EINVAL, "a format with names needs a dict");
   else if (!tnk__value_has(p->args, name))
@@ -117,7 +119,7 @@ static void put_char(percent_t *p, tnk__value_t value, tnk__layout_t *how) {
       return;
     }
     value = tnk__value_text(bytes, tnk__char_put(bytes, (uint32_t)c));
-  } else if (value.kind != TNK__VALUE_TEXT || tnk__length(value) != 1) {
+  } else if (value.kind != TNK__VALUE_TEXT || tnk__length(p->run, value) != 1) {
     tnk__bad_type(p->run, "%c needs a character", value);
     return;
   }
@@ -167,6 +169,8 @@ static void one_percent(percent_t *p) {
   int is_zero;
   char type;
 
+  if (!tnk__charge(p->run, TNK__COST_FORMAT, 1))
+    return;
   has_name = named_arg(p, &value);
   read_flags(p, &how, &is_zero);
   how.width = read_size(p);
@@ -208,7 +212,8 @@ static tnk__value_t escape_args(tnk__run_t *run, tnk__value_t args) {
   tuple = tnk__value_tuple(run->heap);
   if (!tnk__enter(run, 1))
     return tuple;
-  for (size_t i = 0; i < args.as.list->n && tnk__charge(run, 1); i++)
+  for (size_t i = 0; i < args.as.list->n && tnk__charge(run, TNK__COST_ITEM, 1);
+       i++)
     tnk__value_append(run->heap, tuple,
                       escape_args(run, args.as.list->items[i]));
   run->depth--;
@@ -224,7 +229,7 @@ tnk__value_t tnk__percent(tnk__run_t *run, tnk__value_t format,
   tnk__value_t text;
   const char *from;
 
-  if (!tnk__is_fine(run))
+  if (!tnk__is_fine(run) || !tnk__charge(run, TNK__COST_SCAN, format.n_text))
     return tnk__value_undefined();
   tnk__scratch(run, &p.buf);
   while (p.at < p.end && run->err == TNK_OK && p.buf.err == TNK_OK) {
@@ -361,7 +366,9 @@ static tnk__value_t first_of(fields_t *f, tnk__value_t name) {
                : tnk__fail(f->run, TNK_EINVAL,
                            "a format has too few arguments");
   }
-  for (size_t i = 0; i < f->args->n_named; i++)
+  for (size_t i = 0; i < f->args->n_named &&
+                     tnk__charge_equal(f->run, f->args->names[i], name);
+       i++)
     if (tnk__value_equal(f->args->names[i], name))
       return f->args->values[i];
   return tnk__fail(f->run, TNK_EINVAL, "a format has a name that is not given");
@@ -406,6 +413,9 @@ static void put_field(fields_t *f, tnk__buf_t *out, tnk__value_t field) {
   tnk__value_t value;
   tnk__value_t spec;
   int is_repr = 0;
+
+  if (!tnk__charge(f->run, TNK__COST_FORMAT, 1))
+    return;
 
   while (n < field.n_text && field.as.text[n] != '!' && field.as.text[n] != ':')
     n++;
@@ -453,6 +463,8 @@ static tnk__value_t format_fields(fields_t *f, tnk__value_t format) {
   tnk__buf_t buf;
   int open;
 
+  if (!tnk__charge(run, TNK__COST_SCAN, format.n_text))
+    return tnk__value_undefined();
   tnk__scratch(run, &buf);
   while (p < end && run->err == TNK_OK && buf.err == TNK_OK) {
     for (from = p; p < end && *p != '{' && *p != '}'; p++)

@@ -4,9 +4,11 @@
 
 tnk__frame_t *tnk__frame_new(tnk__run_t *run, tnk__frame_t *parent,
                              uint32_t n_slots) {
-  tnk__frame_t *frame = tnk__heap_alloc(
-      run->heap, sizeof(*frame) + n_slots * sizeof(tnk__value_t));
+  tnk__frame_t *frame = NULL;
 
+  if (tnk__charge(run, TNK__COST_SLOT, n_slots))
+    frame = tnk__heap_alloc(run->heap,
+                            sizeof(*frame) + n_slots * sizeof(tnk__value_t));
   if (frame == NULL) {
     tnk__is_fine(run);
     return NULL;
@@ -31,6 +33,8 @@ static tnk__value_t resolve(tnk__run_t *run, tnk__value_t name) {
   const tnk__builtin_t *known;
   tnk__value_t value;
 
+  if (!tnk__charge(run, TNK__COST_RESOLVE, 1) || !tnk__charge_name(run, name))
+    return tnk__missing();
   if (tnk__value_look_up(run->variables, name, &value))
     return value;
   known = tnk__builtin_find(run->tables->globals, name);
@@ -43,6 +47,8 @@ static tnk__value_t resolve(tnk__run_t *run, tnk__value_t name) {
 void tnk__scope_enter(tnk__run_t *run, const tnk__scope_t *scope) {
   const tnk__frame_t *frame;
 
+  if (!tnk__charge(run, 2 * TNK__COST_SLOT, scope->n_loads))
+    return;
   for (uint32_t i = 0; i < scope->n_loads; i++) {
     const tnk__load_t *load = &scope->loads[i];
 

@@ -40,6 +40,9 @@ FUNCTION(range) {
   return tnk__object(TNK__OBJECT_RANGE, made);
 }
 
+/* How often a key is hashed or compared when it is put into a dict. */
+enum { KEYS = 2 * TNK__COST_HASH / TNK__COST_COPY };
+
 /* Members from a dict or from pairs, then those with a name. */
 static tnk__value_t make_dict(tnk__run_t *run, const tnk__args_t *args) {
   const tnk__value_t dict = tnk__value_dict(run->heap);
@@ -53,7 +56,8 @@ static tnk__value_t make_dict(tnk__run_t *run, const tnk__args_t *args) {
   if (args->n == 1 && args->items[0].kind == TNK__VALUE_DICT) {
     const tnk__value_dict_t *from = args->items[0].as.dict;
 
-    for (size_t i = 0; i < from->n; i++)
+    for (size_t i = 0;
+         i < from->n && tnk__charge_value(run, from->entries[i].key, KEYS); i++)
       tnk__value_put(run->heap, dict, from->entries[i].key,
                      from->entries[i].value);
   } else if (args->n == 1 && tnk__iter_begin(run, &iter, args->items[0])) {
@@ -156,6 +160,8 @@ FUNCTION(cycler) {
   if (args->n == 0 || args->n_named > 0)
     return tnk__fail(run, TNK_EINVAL, "a cycler needs items");
   *made = (cycler_t){tnk__value_list(run->heap), 0};
+  if (!tnk__charge(run, TNK__COST_ITEM, args->n))
+    return tnk__value_undefined();
   for (size_t i = 0; i < args->n; i++)
     tnk__value_append(run->heap, made->items, args->items[i]);
   return tnk__is_fine(run) ? tnk__object(TNK__OBJECT_CYCLER, made)
@@ -222,6 +228,8 @@ FUNCTION(strftime_now) {
   if (run->env.now_s == NULL)
     return tnk__fail(run, TNK_EINVAL,
                      "the template asks for the time, which it is not given");
+  if (!tnk__charge(run, TNK__COST_FORMAT, format.n_text))
+    return tnk__value_undefined();
   tnk__scratch(run, &buf);
   if (!tnk__date_text(&buf, run->env.now_s(run->env.user), format.as.text,
                       format.n_text))

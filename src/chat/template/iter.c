@@ -88,7 +88,7 @@ static int next_of_object(tnk__run_t *run, tnk__iter_t *iter,
 int tnk__iter_next(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t *out) {
   const tnk__value_t of = iter->of;
 
-  if (!tnk__charge(run, 1))
+  if (!tnk__charge(run, TNK__COST_ITEM, 1))
     return 0;
   switch (of.kind) {
   case TNK__VALUE_LIST:
@@ -116,32 +116,37 @@ int tnk__iter_next(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t *out) {
   }
 }
 
-int64_t tnk__length(tnk__value_t value) {
+static int64_t object_length(tnk__value_t value) {
   const tnk__range_t *range = value.as.object;
   const tnk__view_t *view = value.as.object;
 
+  if (value.spare == TNK__OBJECT_RANGE)
+    return (int64_t)range->n;
+  return value.spare == TNK__OBJECT_VIEW ? (int64_t)view->dict.as.dict->n : -1;
+}
+
+int64_t tnk__length(tnk__run_t *run, tnk__value_t value) {
   switch (value.kind) {
   case TNK__VALUE_UNDEFINED:
     return 0;
   case TNK__VALUE_TEXT:
-    return (int64_t)tnk__chars_count(value.as.text, value.n_text);
+    return tnk__charge(run, TNK__COST_COUNT, value.n_text)
+               ? (int64_t)tnk__chars_count(value.as.text, value.n_text)
+               : 0;
   case TNK__VALUE_LIST:
   case TNK__VALUE_TUPLE:
     return (int64_t)value.as.list->n;
   case TNK__VALUE_DICT:
     return (int64_t)value.as.dict->n;
   case TNK__VALUE_OBJECT:
-    if (value.spare == TNK__OBJECT_RANGE)
-      return (int64_t)range->n;
-    return value.spare == TNK__OBJECT_VIEW ? (int64_t)view->dict.as.dict->n
-                                           : -1;
+    return object_length(value);
   default:
     return -1;
   }
 }
 
 int tnk__truth(tnk__value_t value) {
-  return value.kind == TNK__VALUE_OBJECT ? tnk__length(value) != 0
+  return value.kind == TNK__VALUE_OBJECT ? object_length(value) != 0
                                          : tnk__value_truth(value);
 }
 
@@ -171,25 +176,9 @@ tnk__value_t tnk__stream(tnk__run_t *run, tnk__value_t list) {
     if (run->why != NULL)
       *stream->why = *run->why;
     run->err = TNK_OK;
+    tnk__charge(run, TNK__COST_FAILURE, 1);
   }
   return tnk__object(TNK__OBJECT_STREAM, stream);
-}
-
-/* Whether a text has another one in it. */
-static int has_text(tnk__value_t in, tnk__value_t part) {
-  const char *p = in.as.text;
-  const char *end = p + in.n_text;
-
-  if (part.n_text == 0)
-    return 1;
-  while ((size_t)(end - p) >= part.n_text &&
-         (p = memchr(p, part.as.text[0],
-                     (size_t)(end - p) - part.n_text + 1)) != NULL) {
-    if (memcmp(p, part.as.text, part.n_text) == 0)
-      return 1;
-    p++;
-  }
-  return 0;
 }
 
 int tnk__contains(tnk__run_t *run, tnk__value_t in, tnk__value_t item) {
@@ -198,7 +187,7 @@ int tnk__contains(tnk__run_t *run, tnk__value_t in, tnk__value_t item) {
 
   if (in.kind == TNK__VALUE_TEXT) {
     if (item.kind == TNK__VALUE_TEXT)
-      return tnk__charge_find(run, in, item) && has_text(in, item);
+      return tnk__text_find(run, in, item, 0) != SIZE_MAX;
     tnk__bad_type(run, "a text is needed to be looked for in a text", item);
     return 0;
   }

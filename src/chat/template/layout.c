@@ -12,6 +12,8 @@ void tnk__layout_text(tnk__run_t *run, tnk__buf_t *out, tnk__value_t text,
                       const tnk__layout_t *how) {
   char where = how->align == '>' ? '>' : how->align == '^' ? 'c' : '<';
 
+  if (how->precision >= 0 && !tnk__charge(run, TNK__COST_COUNT, text.n_text))
+    return;
   if (how->precision >= 0)
     text = tnk__text_part(
         text, 0,
@@ -99,6 +101,9 @@ static void put_number(tnk__run_t *run, tnk__buf_t *out, const char *sign,
       tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
       return;
     }
+    if (!tnk__charge(run, TNK__COST_WRITE,
+                     (uint64_t)(how->width > 0 ? how->width : 0)))
+      return;
     for (size_t i = all; i < (size_t)(how->width > 0 ? how->width : 0); i++)
       tnk__buf_append(out, how->fill.as.text, how->fill.n_text);
     tnk__buf_append(out, digits, n);
@@ -140,6 +145,8 @@ void tnk__layout_number(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
       tnk__bad_type(run, "a number is needed to be formatted", value);
       return;
     }
+    if (!tnk__charge(run, TNK__COST_FLOAT, 1))
+      return;
     is_negative = signbit(real) != 0 && !isnan(real);
     n = real_digits(digits, sizeof(digits), fabs(real), how);
   }

@@ -69,7 +69,7 @@ static int64_t length(tnk__run_t *run, loop_t *loop) {
 
   if (loop->length >= 0)
     return loop->length;
-  loop->length = loop->node->c == NULL ? tnk__length(loop->iter.of) : -1;
+  loop->length = loop->node->c == NULL ? tnk__length(run, loop->iter.of) : -1;
   if (loop->length >= 0)
     return loop->length;
   rest = tnk__value_list(run->heap);
@@ -130,6 +130,8 @@ static tnk__value_t changed(tnk__run_t *run, tnk__value_t self,
   (void)v;
   if (args->n_named > 0)
     return tnk__fail(run, TNK_EINVAL, "loop.changed() takes no names");
+  if (!tnk__charge(run, TNK__COST_ITEM, args->n))
+    return tnk__value_undefined();
   for (size_t i = 0; i < args->n; i++)
     tnk__value_append(run->heap, now, args->items[i]);
   if (loop->changed.kind == TNK__VALUE_TUPLE &&

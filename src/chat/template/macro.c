@@ -40,6 +40,15 @@ static int has_rest(const named_t *named) {
   return 0;
 }
 
+/* Looking for each parameter among the arguments with a name. */
+static int charge_bind(tnk__run_t *run, const tnk__node_t *node,
+                       const tnk__args_t *args) {
+  for (size_t i = 0; i < args->n_named; i++)
+    if (!tnk__charge_value(run, args->names[i], 1 + node->list.n))
+      return 0;
+  return tnk__charge(run, TNK__COST_ITEM, node->list.n + args->n);
+}
+
 static tnk__value_t rest_named(tnk__run_t *run, const named_t *named) {
   const tnk__value_t dict = tnk__value_dict(run->heap);
 
@@ -71,6 +80,8 @@ static int bind(tnk__run_t *run, const tnk__node_t *node, tnk__frame_t *frame,
     tnk__fail(run, TNK_ETOOBIG, "a macro takes at most 64 arguments by name");
     return 0;
   }
+  if (!charge_bind(run, node, args))
+    return 0;
   for (uint32_t i = 0; i < n; i++)
     frame->slots[node->list.items[i]->ref.slot] =
         i < args->n ? args->items[i]
@@ -141,7 +152,8 @@ static tnk__value_t macro_call(tnk__run_t *run, tnk__value_t self,
   tnk__value_t text;
   size_t mark;
 
-  if (frame == NULL || !bind(run, node, frame, args) || !tnk__enter(run, 1))
+  if (frame == NULL || !tnk__charge(run, TNK__COST_CALL, 1) ||
+      !bind(run, node, frame, args) || !tnk__enter(run, 1))
     return tnk__value_undefined();
   mark = tnk__capture(run);
   run->frame = frame;

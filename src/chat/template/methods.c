@@ -10,11 +10,13 @@
 /* ---- What texts are ---- */
 
 /* Whether there is a character, and all are of one of the classes. */
-static tnk__value_t all_are(tnk__value_t text, const tnk__char_class_t *classes,
-                            size_t n) {
+static tnk__value_t all_are(tnk__run_t *run, tnk__value_t text,
+                            const tnk__char_class_t *classes, size_t n) {
   const char *p = text.as.text;
   const char *end = p + text.n_text;
 
+  if (!tnk__charge(run, TNK__COST_CLASSIFY, text.n_text))
+    return tnk__value_undefined();
   while (p < end) {
     const uint32_t c = tnk__char_next(&p);
     int is_one = 0;
@@ -30,8 +32,8 @@ static tnk__value_t all_are(tnk__value_t text, const tnk__char_class_t *classes,
 #define ALL_ARE(...)                                                           \
   do {                                                                         \
     const tnk__char_class_t classes[] = {__VA_ARGS__};                         \
-    (void)run, (void)v, (void)args;                                            \
-    return all_are(self, classes, sizeof(classes) / sizeof(classes[0]));       \
+    (void)v, (void)args;                                                       \
+    return all_are(run, self, classes, sizeof(classes) / sizeof(classes[0]));  \
   } while (0)
 
 METHOD(check_alnum) {
@@ -56,14 +58,16 @@ METHOD(check_numeric) {
 }
 
 METHOD(check_space) {
-  (void)run, (void)v, (void)args;
-  return tnk__value_bool(self.n_text > 0 &&
-                         tnk__blank_prefix(self.as.text, self.n_text) ==
-                             self.n_text);
+  (void)v, (void)args;
+  return tnk__value_bool(
+      tnk__charge(run, TNK__COST_SCAN, self.n_text) && self.n_text > 0 &&
+      tnk__blank_prefix(self.as.text, self.n_text) == self.n_text);
 }
 
 METHOD(check_ascii) {
-  (void)run, (void)v, (void)args;
+  (void)v, (void)args;
+  if (!tnk__charge(run, TNK__COST_COUNT, self.n_text))
+    return tnk__value_undefined();
   for (uint32_t i = 0; i < self.n_text; i++)
     if ((unsigned char)self.as.text[i] >= 0x80)
       return tnk__value_bool(0);
@@ -74,7 +78,9 @@ METHOD(check_printable) {
   const char *p = self.as.text;
   const char *end = p + self.n_text;
 
-  (void)run, (void)v, (void)args;
+  (void)v, (void)args;
+  if (!tnk__charge(run, TNK__COST_CLASSIFY, self.n_text))
+    return tnk__value_undefined();
   while (p < end)
     if (tnk__char_is(tnk__char_next(&p), TNK__CHAR_HIDDEN))
       return tnk__value_bool(0);
@@ -82,12 +88,15 @@ METHOD(check_printable) {
 }
 
 /* Whether something has a case, and nothing the other one. */
-static tnk__value_t one_case(tnk__value_t text, tnk__char_class_t wanted,
+static tnk__value_t one_case(tnk__run_t *run, tnk__value_t text,
+                             tnk__char_class_t wanted,
                              tnk__char_class_t other) {
   const char *p = text.as.text;
   const char *end = p + text.n_text;
   int found = 0;
 
+  if (!tnk__charge(run, TNK__COST_CLASSIFY, text.n_text))
+    return tnk__value_undefined();
   while (p < end) {
     const uint32_t c = tnk__char_next(&p);
 
@@ -99,13 +108,13 @@ static tnk__value_t one_case(tnk__value_t text, tnk__char_class_t wanted,
 }
 
 METHOD(check_lower) {
-  (void)run, (void)v, (void)args;
-  return one_case(self, TNK__CHAR_LOWER, TNK__CHAR_UPPER);
+  (void)v, (void)args;
+  return one_case(run, self, TNK__CHAR_LOWER, TNK__CHAR_UPPER);
 }
 
 METHOD(check_upper) {
-  (void)run, (void)v, (void)args;
-  return one_case(self, TNK__CHAR_UPPER, TNK__CHAR_LOWER);
+  (void)v, (void)args;
+  return one_case(run, self, TNK__CHAR_UPPER, TNK__CHAR_LOWER);
 }
 
 METHOD(check_title) {
@@ -114,7 +123,9 @@ METHOD(check_title) {
   int in_word = 0;
   int found = 0;
 
-  (void)run, (void)v, (void)args;
+  (void)v, (void)args;
+  if (!tnk__charge(run, TNK__COST_CLASSIFY, self.n_text))
+    return tnk__value_undefined();
   while (p < end) {
     const uint32_t c = tnk__char_next(&p);
     const int is_big =
@@ -195,7 +206,7 @@ METHOD(count) {
   int64_t n = 0;
 
   (void)args;
-  if (!tnk__charge(run, self.as.list->n))
+  if (!tnk__charge(run, TNK__COST_ITEM, self.as.list->n))
     return tnk__value_undefined();
   for (size_t i = 0; i < self.as.list->n &&
                      tnk__charge_equal(run, self.as.list->items[i], v[0]);
@@ -211,7 +222,9 @@ METHOD(index) {
 
   (void)args;
   if (!tnk__arg_whole(run, v[1], 0, &from) ||
-      !tnk__arg_whole(run, v[2], n, &to) || !tnk__charge(run, (uint64_t)n))
+      !tnk__arg_whole(run, v[2], n, &to))
+    return tnk__value_undefined();
+  if (!tnk__charge(run, TNK__COST_ITEM, (uint64_t)n))
     return tnk__value_undefined();
   from = from < 0 ? (from + n < 0 ? 0 : from + n) : from;
   to = to < 0 ? to + n : to > n ? n : to;

@@ -1,4 +1,6 @@
 /* Methods of Python's texts that cut one, or look into it. */
+#include <string.h>
+
 #include "chat/lex/chars.h"
 #include "chat/template/text.h"
 #include "tnk/error.h"
@@ -22,7 +24,7 @@ static void split_blanks(tnk__run_t *run, tnk__value_t list, tnk__value_t text,
   const char *p;
   const char *next;
 
-  while (at < text.n_text && tnk__charge(run, 1)) {
+  while (at < text.n_text && tnk__charge(run, TNK__COST_ITEM, 1)) {
     if (most-- == 0) {
       end = text.n_text - tnk__blank_suffix(base + at, text.n_text - at);
       add(run, list, text, at, end);
@@ -44,8 +46,8 @@ static void split_text(tnk__run_t *run, tnk__value_t list, tnk__value_t text,
   size_t at = 0;
   size_t found;
 
-  while (most-- != 0 && tnk__charge(run, 1)) {
-    found = tnk__text_find(text, by, at);
+  while (most-- != 0 && tnk__charge(run, TNK__COST_ITEM, 1)) {
+    found = tnk__text_find(run, text, by, at);
     if (found == SIZE_MAX)
       break;
     add(run, list, text, at, found);
@@ -55,12 +57,24 @@ static void split_text(tnk__run_t *run, tnk__value_t list, tnk__value_t text,
 }
 
 /* The last place of a part before a byte, or SIZE_MAX. */
-static size_t find_back(tnk__value_t text, tnk__value_t part, size_t end) {
+static size_t find_back(tnk__run_t *run, tnk__value_t text, tnk__value_t part,
+                        size_t end) {
+  const uint64_t price = TNK__COST_TRY + (uint64_t)TNK__COST_COPY * part.n_text;
+
   if (part.n_text > end)
     return SIZE_MAX;
-  for (size_t at = end - part.n_text + 1; at-- > 0;)
-    if (tnk__value_equal(tnk__text_part(text, at, at + part.n_text), part))
+  for (size_t at = end - part.n_text + 1; at-- > 0;) {
+    if (!tnk__charge(run, TNK__COST_SCAN, 1))
+      break;
+    if (part.n_text == 0)
       return at;
+    if (text.as.text[at] != part.as.text[0])
+      continue;
+    if (!tnk__charge(run, price, 1))
+      break;
+    if (memcmp(text.as.text + at, part.as.text, part.n_text) == 0)
+      return at;
+  }
   return SIZE_MAX;
 }
 
@@ -80,8 +94,8 @@ static void rsplit_text(tnk__run_t *run, tnk__value_t list, tnk__value_t text,
   size_t end = text.n_text;
   size_t found;
 
-  while (most-- != 0 && tnk__charge(run, 1)) {
-    found = find_back(text, by, end);
+  while (most-- != 0 && tnk__charge(run, TNK__COST_ITEM, 1)) {
+    found = find_back(run, text, by, end);
     if (found == SIZE_MAX)
       break;
     add(run, list, text, found + by.n_text, end);
@@ -98,7 +112,7 @@ static void rsplit_blanks(tnk__run_t *run, tnk__value_t list, tnk__value_t text,
   const char *p;
   const char *next;
 
-  while (end > 0 && tnk__charge(run, 1)) {
+  while (end > 0 && tnk__charge(run, TNK__COST_ITEM, 1)) {
     if (most-- == 0) {
       add(run, list, text, tnk__blank_prefix(base, end), end);
       break;
@@ -121,11 +135,11 @@ static tnk__value_t split_any(tnk__run_t *run, tnk__value_t self,
   tnk__value_t by = v[0];
   int64_t most;
 
-  if (!tnk__arg_whole(run, v[1], -1, &most) ||
-      !tnk__charge(run, 1 + self.n_text / 16) ||
-      !tnk__charge_find(run, self, by))
+  if (!tnk__arg_whole(run, v[1], -1, &most))
     return tnk__value_undefined();
   if (!tnk__is_given(by) || by.kind == TNK__VALUE_NONE) {
+    if (!tnk__charge(run, TNK__COST_SCAN, self.n_text))
+      return tnk__value_undefined();
     if (is_back)
       rsplit_blanks(run, list, self, most);
     else
@@ -164,12 +178,12 @@ static tnk__value_t cut_in_three(tnk__run_t *run, tnk__value_t self,
   size_t found;
   size_t n;
 
-  if (!tnk__arg_text(run, by, NULL, &by) || !tnk__charge_find(run, self, by))
+  if (!tnk__arg_text(run, by, NULL, &by))
     return tnk__value_undefined();
   if (by.n_text == 0)
     return tnk__fail(run, TNK_EINVAL, "an empty text separates nothing");
-  found =
-      is_back ? find_back(self, by, self.n_text) : tnk__text_find(self, by, 0);
+  found = is_back ? find_back(run, self, by, self.n_text)
+                  : tnk__text_find(run, self, by, 0);
   n = by.n_text;
   if (found == SIZE_MAX) {
     found = is_back ? 0 : self.n_text;
@@ -196,9 +210,15 @@ METHOD(rpartition) {
 /* The part that start and end leave, in bytes. 0: nothing, not even empty. */
 static int cut_range(tnk__run_t *run, tnk__value_t *text, const tnk__value_t *v,
                      size_t *before) {
-  const int64_t n = tnk__length(*text);
   int64_t from = 0;
-  int64_t to = n;
+  int64_t to;
+  int64_t n;
+
+  *before = 0;
+  if (!tnk__is_given(v[0]) && !tnk__is_given(v[1]))
+    return 1;
+  n = tnk__length(run, *text);
+  to = n;
 
   if (v[0].kind != TNK__VALUE_NONE && !tnk__arg_whole(run, v[0], 0, &from))
     return 0;
@@ -208,6 +228,8 @@ static int cut_range(tnk__run_t *run, tnk__value_t *text, const tnk__value_t *v,
   to = to < 0 ? (to + n < 0 ? 0 : to + n) : to > n ? n : to;
   if (from > to)
     return 0;
+  if (!tnk__charge(run, 2 * TNK__COST_COUNT, text->n_text))
+    return 0;
   *before = tnk__chars_place(text->as.text, text->n_text, (size_t)from);
   *text =
       tnk__text_part(*text, *before,
@@ -215,8 +237,10 @@ static int cut_range(tnk__run_t *run, tnk__value_t *text, const tnk__value_t *v,
   return 1;
 }
 
-static int has_end(tnk__value_t text, tnk__value_t part, int is_front) {
-  if (part.n_text > text.n_text)
+static int has_end(tnk__run_t *run, tnk__value_t text, tnk__value_t part,
+                   int is_front) {
+  if (part.n_text > text.n_text ||
+      !tnk__charge(run, TNK__COST_COPY, part.n_text))
     return 0;
   text = is_front
              ? tnk__text_part(text, 0, part.n_text)
@@ -234,11 +258,12 @@ static tnk__value_t ends(tnk__run_t *run, tnk__value_t self,
   if (!cut_range(run, &self, v + 1, &before))
     return tnk__value_bool(0);
   if (v[0].kind != TNK__VALUE_TUPLE)
-    return tnk__value_bool(has_end(self, v[0], is_front));
-  for (size_t i = 0; i < v[0].as.list->n; i++) {
+    return tnk__value_bool(has_end(run, self, v[0], is_front));
+  for (size_t i = 0; i < v[0].as.list->n && tnk__charge(run, TNK__COST_ITEM, 1);
+       i++) {
     if (!tnk__arg_text(run, v[0].as.list->items[i], NULL, &one))
       return tnk__value_undefined();
-    if (has_end(self, one, is_front))
+    if (has_end(run, self, one, is_front))
       return tnk__value_bool(1);
   }
   return tnk__value_bool(0);
@@ -263,12 +288,11 @@ static int64_t find_place(tnk__run_t *run, tnk__value_t self,
   size_t found;
 
   if (!tnk__arg_text(run, v[0], NULL, &part) ||
-      !tnk__charge_find(run, self, part) ||
       !cut_range(run, &self, v + 1, &before))
     return -1;
-  found = is_back ? find_back(self, part, self.n_text)
-                  : tnk__text_find(self, part, 0);
-  return found == SIZE_MAX
+  found = is_back ? find_back(run, self, part, self.n_text)
+                  : tnk__text_find(run, self, part, 0);
+  return found == SIZE_MAX || !tnk__charge(run, TNK__COST_COUNT, before + found)
              ? -1
              : (int64_t)tnk__chars_count(all.as.text, before + found);
 }
@@ -305,14 +329,13 @@ METHOD(count) {
   size_t before;
 
   (void)args;
-  if (!tnk__arg_text(run, v[0], NULL, &part) ||
-      !tnk__charge_find(run, self, part))
+  if (!tnk__arg_text(run, v[0], NULL, &part))
     return tnk__value_undefined();
   if (!cut_range(run, &self, v + 1, &before))
     return tnk__value_int(0);
   if (part.n_text == 0)
-    return tnk__value_int(tnk__length(self) + 1);
-  for (size_t at = 0; (at = tnk__text_find(self, part, at)) != SIZE_MAX;
+    return tnk__value_int(tnk__length(run, self) + 1);
+  for (size_t at = 0; (at = tnk__text_find(run, self, part, at)) != SIZE_MAX;
        at += part.n_text)
     n++;
   return tnk__value_int(n);

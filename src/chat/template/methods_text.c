@@ -12,9 +12,7 @@ static tnk__value_t strip_ends(tnk__run_t *run, tnk__value_t self,
   if (tnk__is_given(chars) && chars.kind != TNK__VALUE_NONE &&
       chars.kind != TNK__VALUE_TEXT)
     return tnk__bad_type(run, "characters to strip must be a text", chars);
-  if (!tnk__charge_find(run, self, chars))
-    return tnk__value_undefined();
-  return tnk__text_strip(self, chars, ends);
+  return tnk__text_strip(run, self, chars, ends);
 }
 
 METHOD(strip) {
@@ -130,7 +128,8 @@ static tnk__value_t remove_end(tnk__run_t *run, tnk__value_t self,
                                tnk__value_t part, int is_front) {
   tnk__value_t end;
 
-  if (!tnk__arg_text(run, part, NULL, &part) || part.n_text > self.n_text)
+  if (!tnk__arg_text(run, part, NULL, &part) || part.n_text > self.n_text ||
+      !tnk__charge(run, TNK__COST_COPY, part.n_text))
     return self;
   end = is_front ? tnk__text_part(self, 0, part.n_text)
                  : tnk__text_part(self, self.n_text - part.n_text, self.n_text);

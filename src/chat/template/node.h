@@ -131,9 +131,10 @@ struct tnk__node {
 int tnk__node_reads(const tnk__nodes_t *body, const char *name);
 int tnk__node_sets_loop(const tnk__node_t *node);
 /* Whether an expression is known before the template is run: 0 no, 1 yes, 2 it
- * is also one that cannot be the name of a member. */
+ * is also one that cannot be the name of a member. The work is taken from
+ * *budget (cost.h), which is 0 when it did not suffice. */
 typedef int (*tnk__is_known_cb)(const tnk__node_t *node,
-                                const tnk_allocator_t *alloc);
+                                const tnk_allocator_t *alloc, uint64_t *budget);
 /* scope.c: find out where each variable of a template lives, and refuse what
  * the reference does before it runs one: filters and tests that there are not,
  * where they would be looked for, and constants that cannot be. */

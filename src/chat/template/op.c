@@ -155,6 +155,8 @@ tnk__value_t tnk__add_texts(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {
     return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
   if (a.n_text == 0 || b.n_text == 0)
     return a.n_text == 0 ? b : a;
+  if (!tnk__charge(run, TNK__COST_COPY, b.n_text))
+    return tnk__value_undefined();
   joined = tnk__text_room(run, a, b.n_text);
   if (joined == NULL)
     return tnk__value_undefined();
@@ -169,7 +171,7 @@ static tnk__value_t add_lists(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {
                                ? tnk__value_list(run->heap)
                                : tnk__value_tuple(run->heap);
 
-  if (!tnk__charge(run, a.as.list->n + b.as.list->n))
+  if (!tnk__charge(run, TNK__COST_ITEM, a.as.list->n + b.as.list->n))
     return tnk__value_undefined();
   for (size_t i = 0; i < a.as.list->n; i++)
     tnk__value_append(run->heap, sum, a.as.list->items[i]);
@@ -182,18 +184,24 @@ static tnk__value_t repeat_text(tnk__run_t *run, tnk__value_t text,
                                 int64_t times) {
   tnk__value_t repeated;
   char *copy;
+  size_t n;
 
   if (times <= 0 || text.n_text == 0)
     times = 0;
   else if ((uint64_t)times > run->env.max_output / text.n_text ||
            (uint64_t)times > UINT32_MAX / text.n_text)
     return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
-  copy = tnk__heap_alloc(run->heap, (size_t)times * text.n_text + 1);
+  n = (size_t)times * text.n_text;
+  copy = tnk__charge(run, TNK__COST_COPY, n) ? tnk__heap_alloc(run->heap, n + 1)
+                                             : NULL;
   if (copy == NULL)
     return tnk__value_undefined();
-  for (int64_t i = 0; i < times; i++)
-    memcpy(copy + (size_t)i * text.n_text, text.as.text, text.n_text);
-  repeated = tnk__value_text(copy, (size_t)times * text.n_text);
+  if (n > 0)
+    memcpy(copy, text.as.text, text.n_text);
+  /* What is there is doubled until it fills the rest. */
+  for (size_t at = text.n_text; at < n; at *= 2)
+    memcpy(copy + at, copy, at < n - at ? at : n - at);
+  repeated = tnk__value_text(copy, n);
   repeated.is_markup = text.is_markup;
   return repeated;
 }
@@ -205,7 +213,8 @@ static tnk__value_t repeat_list(tnk__run_t *run, tnk__value_t list,
                                     : tnk__value_tuple(run->heap);
 
   for (int64_t i = 0; i < times && list.as.list->n > 0; i++) {
-    if (!tnk__charge(run, list.as.list->n) || !tnk__is_fine(run))
+    if (!tnk__charge(run, TNK__COST_ITEM, list.as.list->n) ||
+        !tnk__is_fine(run))
       return tnk__value_undefined();
     for (size_t k = 0; k < list.as.list->n; k++)
       tnk__value_append(run->heap, repeated, list.as.list->items[k]);
@@ -248,7 +257,7 @@ tnk__value_t tnk__binary(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
   double u;
   double v;
 
-  if (run->err != TNK_OK)
+  if (!tnk__charge(run, TNK__COST_NODE, 1))
     return tnk__value_undefined();
   if (a.kind == TNK__VALUE_TEXT && b.kind == TNK__VALUE_TEXT &&
       op == TNK__OP_ADD)
@@ -258,7 +267,14 @@ tnk__value_t tnk__binary(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
   if (tnk__value_whole(a, &x) && tnk__value_whole(b, &y))
     return whole(run, op, x, y);
   if (tnk__value_number(a, &u) && tnk__value_number(b, &v))
-    return real(run, op, u, v);
+    return tnk__charge(run,
+                       op == TNK__OP_ADD || op == TNK__OP_SUB ||
+                               op == TNK__OP_MUL || op == TNK__OP_DIV
+                           ? TNK__COST_CONST
+                           : TNK__COST_DIVIDE,
+                       1)
+               ? real(run, op, u, v)
+               : tnk__value_undefined();
   if (op == TNK__OP_ADD && is_list(a) && a.kind == b.kind)
     return add_lists(run, a, b);
   if (op == TNK__OP_MUL && repeat(run, a, b, &out))
@@ -283,7 +299,7 @@ static int compare_texts(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
                          tnk__value_t b) {
   const uint32_t n = a.n_text < b.n_text ? a.n_text : b.n_text;
 
-  return tnk__charge(run, 1 + n / 64) &&
+  return tnk__charge(run, TNK__COST_COPY, n) &&
          (a.n_text == b.n_text && (n == 0 || memcmp(a.as.text, b.as.text, n) ==
                                                  0)) == (op == TNK__OP_EQ);
 }

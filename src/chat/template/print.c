@@ -7,18 +7,37 @@
 #include "tnk/error.h"
 
 void tnk__scratch(tnk__run_t *run, tnk__buf_t *buf) {
-  tnk__buf_init(buf, run->out->alloc, run->env.max_output);
+  const uint64_t payable =
+      (run->env.max_work - run->n_work) / (TNK__COST_COPY + TNK__COST_MEMORY);
+
+  tnk__buf_init(buf, run->out->alloc,
+                payable < run->env.max_output ? (size_t)payable
+                                              : run->env.max_output);
 }
 
 tnk__value_t tnk__scratch_text(tnk__run_t *run, tnk__buf_t *buf) {
   tnk__value_t text = tnk__value_undefined();
 
-  if (buf->err != TNK_OK)
+  if (buf->err == TNK_ETOOBIG && buf->max < run->env.max_output)
+    tnk__is_too_much(run);
+  else if (buf->err != TNK_OK)
     tnk__fail(run, buf->err, "a text becomes too long");
-  else
+  else if (tnk__charge(run, TNK__COST_COPY + TNK__COST_MEMORY, buf->len))
     text = tnk__value_copy_text(run->heap, (const char *)buf->data, buf->len);
   tnk__buf_deinit(buf);
   return text;
+}
+
+/* A character as \\xXX, \\uXXXX or \\UXXXXXXXX. Written by hand: texts may be
+ * nothing but that. */
+static void repr_code(tnk__buf_t *out, uint32_t c) {
+  static const char digits[] = "0123456789abcdef";
+  int n = c < 0x100 ? 2 : c < 0x10000 ? 4 : 8;
+
+  tnk__buf_byte(out, '\\');
+  tnk__buf_byte(out, n == 2 ? 'x' : n == 4 ? 'u' : 'U');
+  while (n-- > 0)
+    tnk__buf_byte(out, (uint8_t)digits[c >> 4 * n & 15]);
 }
 
 static void repr_char(tnk__buf_t *out, const char *from, const char *to,
@@ -29,15 +48,11 @@ static void repr_char(tnk__buf_t *out, const char *from, const char *to,
   } else if (c == '\n' || c == '\r' || c == '\t') {
     tnk__buf_text(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
   } else if (c < 0x20 || c == 0x7f) {
-    tnk__buf_printf(out, "\\x%02x", (unsigned)c);
+    repr_code(out, c);
   } else if (c < 0x7f || !tnk__char_is(c, TNK__CHAR_HIDDEN)) {
     tnk__buf_append(out, from, (size_t)(to - from));
   } else {
-    tnk__buf_printf(out,
-                    c < 0x100     ? "\\x%02x"
-                    : c < 0x10000 ? "\\u%04x"
-                                  : "\\U%08x",
-                    (unsigned)c);
+    repr_code(out, c);
   }
 }
 
@@ -131,7 +146,7 @@ static void print_depth(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
 
   if (depth > TNK__VALUE_DEPTH)
     tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep to be printed");
-  if (!tnk__charge(run, 1))
+  if (!tnk__charge(run, TNK__COST_VALUE, 1))
     return;
   switch (value.kind) {
   case TNK__VALUE_UNDEFINED:
@@ -147,10 +162,13 @@ static void print_depth(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
     tnk__buf_append(out, number, tnk__int_text(number, value.as.number));
     return;
   case TNK__VALUE_FLOAT:
-    tnk__buf_append(out, number, tnk__value_float_text(number, value.as.real));
+    if (tnk__charge(run, TNK__COST_FLOAT, 1))
+      tnk__buf_append(out, number,
+                      tnk__value_float_text(number, value.as.real));
     return;
   case TNK__VALUE_TEXT:
-    repr_text(out, value);
+    if (tnk__charge(run, TNK__COST_ESCAPE, value.n_text))
+      repr_text(out, value);
     return;
   case TNK__VALUE_LIST:
     tnk__buf_byte(out, '[');
@@ -174,11 +192,17 @@ void tnk__print_repr(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value) {
   print_depth(run, out, value, 0);
 }
 
+void tnk__put(tnk__run_t *run, tnk__buf_t *out, tnk__value_t text) {
+  if (tnk__charge(run, TNK__COST_VALUE, 1) &&
+      tnk__charge(run, TNK__COST_COPY, text.n_text))
+    tnk__buf_append(out, text.as.text, text.n_text);
+}
+
 void tnk__print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value) {
   if (run->err != TNK_OK)
     return;
   if (value.kind == TNK__VALUE_TEXT)
-    tnk__buf_append(out, value.as.text, value.n_text);
+    tnk__put(run, out, value);
   else if (value.kind != TNK__VALUE_UNDEFINED)
     print_depth(run, out, value, 0);
 }
@@ -202,6 +226,8 @@ tnk__value_t tnk__escape(tnk__run_t *run, tnk__value_t text) {
   text = tnk__text_of(run, text);
   if (text.is_markup || text.kind != TNK__VALUE_TEXT)
     return text;
+  if (!tnk__charge(run, TNK__COST_ESCAPE, text.n_text))
+    return tnk__value_undefined();
   tnk__scratch(run, &buf);
   for (uint32_t i = 0; i < text.n_text; i++) {
     known = text.as.text[i] == '\0'

@@ -8,7 +8,14 @@
 #define MIB ((size_t)1024 * 1024)
 
 /* Memory of a compiled template at most. */
-#define MAX_TREE (256 * MIB)
+#define MAX_TREE (64 * MIB)
+
+/* Bytes of a template at most. */
+#define MAX_TEXT MIB
+
+/* Units of work for one constant, and for making a run of its own for it. */
+#define MAX_CONSTANT ((uint64_t)20 * 1000 * 1000)
+#define CONSTANT ((uint64_t)20 * 1000)
 
 struct tnk__template {
   const tnk_allocator_t *alloc;
@@ -35,26 +42,35 @@ static int is_plain(tnk__value_t value, int depth) {
 
 /* Whether an expression can be worked out without variables and calls, and is
  * no name of a member (node.h). */
-static int is_known(const tnk__node_t *node, const tnk_allocator_t *alloc) {
+static int is_known(const tnk__node_t *node, const tnk_allocator_t *alloc,
+                    uint64_t *budget) {
   tnk__why_t why;
   tnk__heap_t heap;
   tnk__buf_t out;
-  tnk__run_t run = {
-      .tables = &tnk__library,
-      .heap = &heap,
-      .out = &out,
-      .why = &why,
-      .variables = tnk__value_undefined(),
-      .env = {.max_steps = 10000, .max_output = MIB, .max_depth = 100}};
+  tnk__run_t run = {.tables = &tnk__library,
+                    .heap = &heap,
+                    .out = &out,
+                    .why = &why,
+                    .variables = tnk__value_undefined(),
+                    .env = {.max_output = MIB, .max_depth = 100}};
   tnk__value_t value;
   int result;
+
+  if (*budget <= CONSTANT) {
+    *budget = 0;
+    return 0;
+  }
+  *budget -= CONSTANT;
+  run.env.max_work = *budget < MAX_CONSTANT ? *budget : MAX_CONSTANT;
 
   tnk__heap_init(&heap, alloc, MIB);
   tnk__buf_init(&out, alloc, MIB);
   value = tnk__eval(&run, node);
+  tnk__charge(&run, 0, 0); /* its memory */
   result = tnk__is_fine(&run) && is_plain(value, 0)
                ? 1 + !tnk__value_is_hashable(value)
                : 0;
+  *budget -= run.n_work;
   tnk__buf_deinit(&out);
   tnk__heap_deinit(&heap);
   return result;
@@ -65,6 +81,8 @@ static int compile(tnk__template_t *tpl, const char *text, size_t n,
   tnk__tokens_t tokens;
   int err;
 
+  if (n > MAX_TEXT)
+    return tnk__why(why, TNK_ETOOBIG, 0, "the template is longer than 1 MiB");
   err = tnk__lex(&tokens, &tpl->heap, text, n, why);
   if (err == TNK_OK)
     err = tnk__parse(&tpl->root, &tnk__library, &tpl->heap, &tokens, why);
@@ -103,8 +121,8 @@ static tnk__template_env_t with_defaults(const tnk__template_env_t *env) {
 
   if (env != NULL)
     all = *env;
-  if (all.max_steps == 0)
-    all.max_steps = 20 * 1000 * 1000;
+  if (all.max_work == 0)
+    all.max_work = TNK__COST_MAX;
   if (all.max_output == 0)
     all.max_output = 64 * MIB;
   if (all.max_depth == 0)
@@ -122,6 +140,7 @@ int tnk__template_render(const tnk__template_t *tpl, tnk__heap_t *heap,
                     .spans = spans,
                     .why = why,
                     .variables = variables,
+                    .n_memory = heap->arena.total,
                     .env = with_defaults(env),
                     .out_start = out->len};
 
@@ -131,6 +150,8 @@ int tnk__template_render(const tnk__template_t *tpl, tnk__heap_t *heap,
     tnk__exec_all(&run, &tpl->root->body);
     tnk__is_fine(&run);
   }
+  if (run.env.used != NULL)
+    *run.env.used = run.n_work;
   if (run.err != TNK_OK && out->len > run.out_start)
     out->len = run.out_start;
   return run.err;

@@ -44,27 +44,40 @@ int tnk__is_fine(tnk__run_t *run) {
   return run->err == TNK_OK;
 }
 
+int tnk__charge_memory(tnk__run_t *run) {
+  const size_t more = run->heap->arena.total - run->n_memory;
+
+  run->n_memory = run->heap->arena.total;
+  return tnk__charge(run, TNK__COST_MEMORY, more);
+}
+
 int tnk__is_too_deep(tnk__run_t *run) {
   tnk__fail(run, TNK_ETOOBIG, "calls are nested too deep");
   return 0;
 }
 
 int tnk__is_too_much(tnk__run_t *run) {
+  run->n_work = run->env.max_work;
   tnk__fail(run, TNK_ETOOBIG, "more steps than are allowed");
   return 0;
 }
 
-/* How many values there are in one, those that stand in several places counted
- * in each, since that is how they are compared; texts by their length. What is
- * nested too deep for that is told. The count ends at `max`. */
+static uint64_t weigh_key(tnk__value_t key) {
+  return key.kind == TNK__VALUE_TEXT ? (uint64_t)key.n_text * TNK__COST_HASH
+                                     : TNK__COST_VALUE;
+}
+
+/* The price of comparing a value. What stands in several places is paid for in
+ * each, because it is compared in each. Fails where values are nested too deep.
+ * The sum ends at `max`. */
 static uint64_t weigh(tnk__run_t *run, tnk__value_t value, uint64_t max,
                       int depth) {
   const tnk__value_list_t *list = value.as.list;
   const tnk__value_dict_t *dict = value.as.dict;
-  uint64_t n = 1;
+  uint64_t n = TNK__COST_VALUE;
 
   if (value.kind == TNK__VALUE_TEXT)
-    return n + value.n_text / 64;
+    return n + (uint64_t)value.n_text * TNK__COST_COPY;
   if (depth > TNK__VALUE_DEPTH)
     tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep to be compared");
   if (run->err != TNK_OK)
@@ -74,36 +87,53 @@ static uint64_t weigh(tnk__run_t *run, tnk__value_t value, uint64_t max,
       n += weigh(run, list->items[i], max - n, depth + 1);
   if (value.kind == TNK__VALUE_DICT)
     for (size_t i = 0; i < dict->n && n < max; i++)
-      n += weigh(run, dict->entries[i].key, max - n, depth + 1) +
+      n += weigh_key(dict->entries[i].key) +
+           weigh(run, dict->entries[i].key, max - n, depth + 1) +
            weigh(run, dict->entries[i].value, max - n, depth + 1);
   return n;
 }
 
-static int charge_value(tnk__run_t *run, tnk__value_t value) {
-  const uint64_t left = run->env.max_steps - run->n_steps;
+int tnk__charge_value(tnk__run_t *run, tnk__value_t value, uint64_t times) {
+  const uint64_t left = run->env.max_work - run->n_work;
 
-  return tnk__charge(run, weigh(run, value, left + 1, 0));
+  return tnk__charge(run, weigh(run, value, left / times + 1, 0), times);
 }
 
 int tnk__charge_equal(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {
   if (a.kind != b.kind)
-    return run->err == TNK_OK;
+    return tnk__charge(run, TNK__COST_VALUE, 1);
   if (a.kind == TNK__VALUE_TEXT && b.n_text < a.n_text)
-    return charge_value(run, b);
-  return charge_value(run, a);
-}
-
-int tnk__charge_find(tnk__run_t *run, tnk__value_t text, tnk__value_t part) {
-  const uint64_t n = part.kind == TNK__VALUE_TEXT ? part.n_text : 0;
-
-  return tnk__charge(run, 1 + (uint64_t)text.n_text / 64 * (1 + n / 64));
+    return tnk__charge_value(run, b, 1);
+  return tnk__charge_value(run, a, 1);
 }
 
 int tnk__can_be_key(tnk__run_t *run, tnk__value_t value) {
   if ((value.kind == TNK__VALUE_TEXT || value.kind == TNK__VALUE_TUPLE) &&
-      !charge_value(run, value))
+      !tnk__charge_value(run, value, TNK__COST_HASH / TNK__COST_COPY))
     return 0;
   return tnk__value_is_hashable(value);
+}
+
+size_t tnk__text_find(tnk__run_t *run, tnk__value_t text, tnk__value_t part,
+                      size_t from) {
+  const uint64_t price = TNK__COST_TRY + (uint64_t)TNK__COST_COPY * part.n_text;
+  const char *p = text.as.text + from;
+  const char *end = text.as.text + text.n_text;
+  const char *at;
+
+  if (part.n_text == 0)
+    return from;
+  while ((size_t)(end - p) >= part.n_text) {
+    at = memchr(p, part.as.text[0], (size_t)(end - p) - part.n_text + 1);
+    if (!tnk__charge(run, TNK__COST_COPY,
+                     (size_t)((at != NULL ? at : end) - p)) ||
+        at == NULL || !tnk__charge(run, price, 1))
+      break;
+    if (memcmp(at, part.as.text, part.n_text) == 0)
+      return (size_t)(at - text.as.text);
+    p = at + 1;
+  }
+  return SIZE_MAX;
 }
 
 tnk__value_t tnk__object(tnk__object_kind_t kind, void *object) {
@@ -182,6 +212,8 @@ char *tnk__text_room(tnk__run_t *run, tnk__value_t text, size_t more) {
     joined->n += more;
     return joined->at;
   }
+  if (!tnk__charge(run, TNK__COST_COPY, text.n_text))
+    return NULL;
   if (is_there)
     cap += cap / 2;
   at = tnk__heap_alloc(run->heap, cap + 1);
@@ -207,7 +239,8 @@ tnk__value_t tnk__captured(tnk__run_t *run, size_t mark) {
     tnk__is_fine(run);
     return text;
   }
-  if (run->out->len > mark)
+  if (run->out->len > mark &&
+      tnk__charge(run, TNK__COST_COPY, run->out->len - mark))
     text = tnk__value_copy_text(run->heap, (const char *)run->out->data + mark,
                                 run->out->len - mark);
   else

@@ -1,6 +1,7 @@
 #ifndef TNK_CHAT_TEMPLATE_RUN_H
 #define TNK_CHAT_TEMPLATE_RUN_H
 
+#include "chat/template/cost.h"
 #include "chat/template/library.h"
 #include "chat/template/node.h"
 #include "chat/template/template.h"
@@ -39,7 +40,8 @@ typedef struct tnk__run {
   tnk__value_t variables;
   tnk__template_env_t env;
   tnk__frame_t *frame;
-  uint64_t n_steps;
+  uint64_t n_work;  /* units that were paid (cost.h) */
+  size_t n_memory;  /* bytes of the heap that were paid */
   size_t out_start; /* of `out`, when the rendering began */
   size_t captured;  /* where the outermost text that is taken aside begins */
   unsigned n_captures;
@@ -108,20 +110,34 @@ static inline int tnk__enter(tnk__run_t *run, unsigned levels) {
   run->depth += levels;
   return 1;
 }
-/* Count work: 1: go on; 0: the limit is reached. */
-static inline int tnk__charge(tnk__run_t *run, uint64_t n) {
-  if (n > run->env.max_steps - run->n_steps)
+/* Pay for memory that the heap has taken since the last time. */
+int tnk__charge_memory(tnk__run_t *run);
+/* Pay the price of n bytes, items or operations (cost.h). 1: continue; 0: the
+ * rendering has failed, perhaps because its budget is used up. */
+static inline int tnk__charge(tnk__run_t *run, uint64_t price, uint64_t n) {
+  const uint64_t left = run->env.max_work - run->n_work;
+
+  if (price * n > left)
     return tnk__is_too_much(run);
-  run->n_steps += n;
+  run->n_work += price * n;
+  if (run->heap->arena.total != run->n_memory)
+    return tnk__charge_memory(run);
   return run->err == TNK_OK;
 }
-/* Count the work of comparing two values: what one of them holds, as often as
- * it holds it. The same return. */
+/* Pay for going through all that a value holds, so many times. */
+int tnk__charge_value(tnk__run_t *run, tnk__value_t value, uint64_t times);
+/* Pay for comparing two values: all that the smaller one holds. */
 int tnk__charge_equal(tnk__run_t *run, tnk__value_t a, tnk__value_t b);
-/* Count the work of looking for a part in a text, or for what stands in both.
- */
-int tnk__charge_find(tnk__run_t *run, tnk__value_t text, tnk__value_t part);
-/* Whether a value can be the key of a dict, the work of which is counted. */
+/* Pay for a text that is looked up in a dict. Names of common length are part
+ * of the price of a node. */
+static inline int tnk__charge_name(tnk__run_t *run, tnk__value_t name) {
+  return name.n_text < 64 || tnk__charge(run, TNK__COST_HASH, name.n_text);
+}
+/* The first place of a part from this byte on, or SIZE_MAX. Pays for each place
+ * that it compares. */
+size_t tnk__text_find(tnk__run_t *run, tnk__value_t text, tnk__value_t part,
+                      size_t from);
+/* Whether a value can be the key of a dict; pays for hashing it. */
 int tnk__can_be_key(tnk__run_t *run, tnk__value_t value);
 /* 0: there was a failure, also of the heap or the output. */
 int tnk__is_fine(tnk__run_t *run);
@@ -171,9 +187,12 @@ void tnk__print_members(tnk__run_t *run, tnk__buf_t *out,
                         const tnk__value_dict_t *dict, int depth);
 /* str() of a value; a text is itself. */
 tnk__value_t tnk__text_of(tnk__run_t *run, tnk__value_t value);
-/* What was written to a buffer of its own, which is freed. */
+/* A buffer of its own, which holds no more than the budget pays for. */
 void tnk__scratch(tnk__run_t *run, tnk__buf_t *buf);
+/* The text in it, which is paid for; frees the buffer. */
 tnk__value_t tnk__scratch_text(tnk__run_t *run, tnk__buf_t *buf);
+/* Append a text to the output or a buffer. */
+void tnk__put(tnk__run_t *run, tnk__buf_t *out, tnk__value_t text);
 /* & < > " ' as HTML has them. */
 tnk__value_t tnk__escape(tnk__run_t *run, tnk__value_t text);
 
@@ -183,8 +202,8 @@ tnk__value_t tnk__escape(tnk__run_t *run, tnk__value_t text);
 int tnk__iter_begin(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t of);
 int tnk__iter_next(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t *out);
 int tnk__is_iterable(tnk__value_t value);
-/* len(), or -1. */
-int64_t tnk__length(tnk__value_t value);
+/* len(), or -1. Pays for counting the characters of a text. */
+int64_t tnk__length(tnk__run_t *run, tnk__value_t value);
 /* bool(): empty ranges and views of dicts are false. */
 int tnk__truth(tnk__value_t value);
 /* The character at a byte of a text. */

@@ -9,6 +9,7 @@
  * Scopes of a unit (a template, a macro, a recursive loop) share its slots. A
  * unit in another one reaches the slots of the outer one, as they are then.
  */
+#include "chat/template/cost.h"
 #include "chat/template/node.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "tnk/error.h"
 
 /* Names that are compared at most. */
-enum { MAX_COMPARED = 100 * 1000 * 1000 };
+enum { MAX_COMPARED = 20 * 1000 * 1000 };
 
 typedef struct {
   uint32_t depth, n_slots;
@@ -49,6 +50,7 @@ typedef struct {
   tnk__heap_t scratch; /* of this pass */
   tnk__why_t *why;
   uint64_t n_compared;
+  uint64_t budget; /* left for constants */
   tnk__is_known_cb is_known;
   const tnk__node_t
       *printed;   /* what is being looked at is a part of, or NULL */
@@ -472,10 +474,20 @@ static void annotate_name(pass_t *pass, symbols_t *s, tnk__node_t *node) {
     fail(pass, TNK_EINTERNAL, node->line, "a variable has no place");
 }
 
+/* What the callback says (node.h). Fails when the budget is used up. */
+static int is_known(pass_t *pass, const tnk__node_t *node) {
+  const int result =
+      pass->is_known(node, pass->heap->arena.alloc, &pass->budget);
+
+  if (pass->budget == 0)
+    fail(pass, TNK_ETOOBIG, node->line, "constants take too much work");
+  return result;
+}
+
 /* Whether parts of an expression may never be looked at: those that a test
  * decides about, and in the reference those that are not needed to know
  * beforehand what it is, as in "() and x is odd". */
-static int is_left_out(const pass_t *pass, const tnk__node_t *node) {
+static int is_left_out(pass_t *pass, const tnk__node_t *node) {
   switch (node->kind) {
   case TNK__NODE_IF:
   case TNK__NODE_COND:
@@ -483,7 +495,7 @@ static int is_left_out(const pass_t *pass, const tnk__node_t *node) {
   case TNK__NODE_AND:
   case TNK__NODE_OR:
   case TNK__NODE_COMPARE:
-    return pass->is_lacking && pass->is_known(node, pass->heap->arena.alloc);
+    return pass->is_lacking && is_known(pass, node);
   default:
     return 0;
   }
@@ -498,16 +510,13 @@ static int is_folded(const tnk__node_t *node) {
 
 /* A dict of constants one of which cannot be a name. */
 static void check_names(pass_t *pass, const tnk__node_t *node) {
-  const tnk_allocator_t *alloc = pass->heap->arena.alloc;
-
   for (uint32_t i = 0; i + 1 < node->list.n; i += 2) {
-    const int key = pass->is_known(node->list.items[i], alloc);
+    const int key = is_known(pass, node->list.items[i]);
 
-    if (key == 0 || pass->is_known(node->list.items[i + 1], alloc) == 0)
+    if (key == 0 || is_known(pass, node->list.items[i + 1]) == 0)
       return;
     /* What is printed may be known without this part. */
-    if (key == 2 &&
-        (pass->printed == NULL || !pass->is_known(pass->printed, alloc)))
+    if (key == 2 && (pass->printed == NULL || !is_known(pass, pass->printed)))
       fail(pass, TNK_EINVAL, node->list.items[i]->line,
            "this cannot be the name of a member");
   }
@@ -578,10 +587,13 @@ static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how) {
   }
 }
 
-int tnk__scope_resolve(tnk__node_t *root, tnk__is_known_cb is_known,
+int tnk__scope_resolve(tnk__node_t *root, tnk__is_known_cb known,
                        tnk__heap_t *heap, tnk__why_t *why) {
-  pass_t pass = {
-      .heap = heap, .why = why, .is_known = is_known, .is_lacking = root->flag};
+  pass_t pass = {.heap = heap,
+                 .why = why,
+                 .budget = TNK__COST_MAX_COMPILE,
+                 .is_known = known,
+                 .is_lacking = root->flag};
   symbols_t *s;
   unit_t *unit;
 

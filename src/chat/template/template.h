@@ -30,7 +30,8 @@ typedef struct {
    * is refused. */
   int64_t (*now_s)(void *user);
   void *user;
-  uint64_t max_steps; /* nodes that are visited; 0: 20 million */
+  uint64_t max_work;  /* units of cost.h; 0: TNK__COST_MAX */
+  uint64_t *used;     /* gets the units that were used; NULL: not wanted */
   size_t max_output;  /* bytes; 0: 64 MiB */
   unsigned max_depth; /* nested nodes, calls included; 0: 300 */
   size_t max_memory;  /* bytes of the heap; 0: what the heap allows */

@@ -35,7 +35,7 @@ IS(is_escaped, self.kind == TNK__VALUE_TEXT && self.is_markup)
 
 static tnk__value_t is_known(tnk__run_t *run, tnk__value_t self,
                              const tnk__builtin_t *known) {
-  if (!tnk__can_be_key(run, self))
+  if (!tnk__charge(run, TNK__COST_LOOKUP, 1) || !tnk__can_be_key(run, self))
     return tnk__bad_type(run, "a name is needed", self);
   return tnk__value_bool(known != NULL);
 }

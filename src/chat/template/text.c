@@ -23,18 +23,22 @@ static int is_in(uint32_t c, tnk__value_t chars) {
   return 0;
 }
 
-tnk__value_t tnk__text_strip(tnk__value_t text, tnk__value_t chars, int ends) {
+tnk__value_t tnk__text_strip(tnk__run_t *run, tnk__value_t text,
+                             tnk__value_t chars, int ends) {
+  const uint64_t price =
+      TNK__COST_TRY + (uint64_t)TNK__COST_SCAN *
+                          (chars.kind == TNK__VALUE_TEXT ? chars.n_text : 0);
   const char *from = text.as.text;
   const char *to = from + text.n_text;
   const char *next;
 
-  while ((ends & TNK__STRIP_LEFT) && from < to) {
+  while ((ends & TNK__STRIP_LEFT) && from < to && tnk__charge(run, price, 1)) {
     next = from;
     if (!is_in(tnk__char_next(&next), chars))
       break;
     from = next;
   }
-  while ((ends & TNK__STRIP_RIGHT) && from < to) {
+  while ((ends & TNK__STRIP_RIGHT) && from < to && tnk__charge(run, price, 1)) {
     next = to;
     if (!is_in(tnk__char_prev(&next), chars))
       break;
@@ -44,33 +48,16 @@ tnk__value_t tnk__text_strip(tnk__value_t text, tnk__value_t chars, int ends) {
                         (size_t)(to - text.as.text));
 }
 
-size_t tnk__text_find(tnk__value_t text, tnk__value_t part, size_t from) {
-  const char *p = text.as.text + from;
-  const char *end = text.as.text + text.n_text;
-
-  if (part.n_text == 0)
-    return from;
-  while ((size_t)(end - p) >= part.n_text) {
-    p = memchr(p, part.as.text[0], (size_t)(end - p) - part.n_text + 1);
-    if (p == NULL)
-      break;
-    if (memcmp(p, part.as.text, part.n_text) == 0)
-      return (size_t)(p - text.as.text);
-    p++;
-  }
-  return SIZE_MAX;
-}
-
 /* Around every character, and at both ends. */
-static void replace_nothing(tnk__buf_t *buf, tnk__value_t text, tnk__value_t to,
-                            int64_t most) {
+static void replace_nothing(tnk__run_t *run, tnk__buf_t *buf, tnk__value_t text,
+                            tnk__value_t to, int64_t most) {
   const char *p = text.as.text;
   const char *end = p + text.n_text;
   const char *from = p;
 
-  for (; buf->err == TNK_OK; from = p) {
+  for (; buf->err == TNK_OK && tnk__charge(run, TNK__COST_TRY, 1); from = p) {
     if (most != 0)
-      tnk__buf_append(buf, to.as.text, to.n_text);
+      tnk__put(run, buf, to);
     most -= most > 0;
     if (p == end)
       return;
@@ -87,22 +74,22 @@ tnk__value_t tnk__text_replace(tnk__run_t *run, tnk__value_t text,
   size_t at = 0;
   size_t found;
 
-  if (!tnk__charge_find(run, text, from) || most == 0 ||
-      (from.n_text > 0 && tnk__text_find(text, from, 0) == SIZE_MAX))
+  if (most == 0 ||
+      (from.n_text > 0 && tnk__text_find(run, text, from, 0) == SIZE_MAX))
     return text;
   tnk__scratch(run, &buf);
   if (from.n_text == 0) {
-    replace_nothing(&buf, text, to, most);
+    replace_nothing(run, &buf, text, to, most);
   } else {
     for (; most != 0 && buf.err == TNK_OK; most--) {
-      found = tnk__text_find(text, from, at);
+      found = tnk__text_find(run, text, from, at);
       if (found == SIZE_MAX)
         break;
-      tnk__buf_append(&buf, text.as.text + at, found - at);
-      tnk__buf_append(&buf, to.as.text, to.n_text);
+      tnk__put(run, &buf, tnk__text_part(text, at, found));
+      tnk__put(run, &buf, to);
       at = found + from.n_text;
     }
-    tnk__buf_append(&buf, text.as.text + at, text.n_text - at);
+    tnk__put(run, &buf, tnk__text_part(text, at, text.n_text));
   }
   text = tnk__scratch_text(run, &buf);
   text.is_markup = is_markup;
@@ -133,15 +120,16 @@ static int is_final(tnk__value_t text, const char *from, const char *to) {
   return is_cased;
 }
 
-static void put_changed(tnk__buf_t *buf, tnk__value_t text, const char *from,
-                        const char *to, tnk__char_to_t how) {
+static void put_changed(tnk__run_t *run, tnk__buf_t *buf, tnk__value_t text,
+                        const char *from, const char *to, tnk__char_to_t how) {
   const char *p = from;
   const uint32_t c = tnk__char_next(&p);
   uint32_t out[3];
   char bytes[4];
   size_t n = tnk__char_to(c, how, out);
 
-  if (c == 0x3a3 && how == TNK__CASE_LOWER && is_final(text, from, to))
+  if (c == 0x3a3 && how == TNK__CASE_LOWER &&
+      tnk__charge(run, TNK__COST_SIGMA, 1) && is_final(text, from, to))
     out[0] = 0x3c2;
   for (size_t i = 0; i < n; i++)
     tnk__buf_append(buf, bytes, tnk__char_put(bytes, out[i]));
@@ -161,14 +149,17 @@ static tnk__char_to_t case_of(spread_t spread, int in_word, uint32_t c) {
 static tnk__value_t change_case(tnk__run_t *run, tnk__value_t text,
                                 spread_t spread) {
   const uint8_t is_markup = text.is_markup;
-  const char *p = text.as.text;
-  const char *end = p + text.n_text;
+  const char *p;
+  const char *end;
   const char *from;
   int in_word = 0;
   tnk__buf_t buf;
 
-  if (!tnk__charge(run, 1 + text.n_text / 16))
+  if (!tnk__charge(run, TNK__COST_CALL, 1) ||
+      !tnk__charge(run, TNK__COST_CASE, text.n_text))
     return tnk__value_undefined();
+  p = text.as.text;
+  end = p + text.n_text;
   tnk__scratch(run, &buf);
   while (p < end && buf.err == TNK_OK) {
     uint32_t c;
@@ -178,7 +169,7 @@ static tnk__value_t change_case(tnk__run_t *run, tnk__value_t text,
     if (spread == SWAPPED && tnk__char_is(c, TNK__CHAR_TITLE)) /* is neither */
       tnk__buf_append(&buf, from, (size_t)(p - from));
     else
-      put_changed(&buf, text, from, p, case_of(spread, in_word, c));
+      put_changed(run, &buf, text, from, p, case_of(spread, in_word, c));
     in_word = spread == FIRST || tnk__char_is_cased(c);
   }
   text = tnk__scratch_text(run, &buf);
@@ -210,13 +201,13 @@ tnk__value_t tnk__text_swapcase(tnk__run_t *run, tnk__value_t text) {
 
 tnk__value_t tnk__text_pad(tnk__run_t *run, tnk__value_t text, int64_t width,
                            tnk__value_t fill, char where) {
-  const int64_t n = (int64_t)tnk__chars_count(text.as.text, text.n_text);
+  const int64_t n = tnk__length(run, text);
   const uint8_t is_markup = text.is_markup;
   int64_t left;
   int64_t right;
   tnk__buf_t buf;
 
-  if (tnk__chars_count(fill.as.text, fill.n_text) != 1)
+  if (tnk__length(run, fill) != 1)
     return tnk__fail(run, TNK_EINVAL, "the fill must be one character");
   if (width <= n)
     return text;
@@ -229,6 +220,8 @@ tnk__value_t tnk__text_pad(tnk__run_t *run, tnk__value_t text, int64_t width,
   if (where == 'c') /* of formats: always to the right */
     left = (width - n) / 2;
   right = width - n - left;
+  if (!tnk__charge(run, TNK__COST_WRITE, (uint64_t)(width - n)))
+    return tnk__value_undefined();
   tnk__scratch(run, &buf);
   for (; left > 0; left--)
     tnk__buf_append(&buf, fill.as.text, fill.n_text);
@@ -252,7 +245,7 @@ tnk__value_t tnk__text_join(tnk__run_t *run, tnk__value_t between,
   tnk__scratch(run, &buf);
   while (buf.err == TNK_OK && tnk__iter_next(run, &iter, &item)) {
     if (!is_first)
-      tnk__buf_append(&buf, between.as.text, between.n_text);
+      tnk__put(run, &buf, between);
     is_first = 0;
     if (!is_any && item.kind != TNK__VALUE_TEXT)
       tnk__bad_type(run, "a text is needed to be joined", item);
@@ -278,13 +271,16 @@ tnk__value_t tnk__text_lines(tnk__run_t *run, tnk__value_t text, int keeps) {
   const char *at;
   uint32_t c;
 
-  while (p < end && tnk__charge(run, 1)) {
+  if (!tnk__charge(run, TNK__COST_SCAN, text.n_text))
+    return lines;
+  while (p < end && run->err == TNK_OK) {
     at = p;
     c = tnk__char_next(&p);
     if (!is_line_end(c))
       continue;
     if (c == '\r' && p < end && *p == '\n')
       p++;
+    tnk__charge(run, TNK__COST_ITEM, 1);
     tnk__value_append(
         run->heap, lines,
         tnk__text_part(text, (size_t)(from - text.as.text),

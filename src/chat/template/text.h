@@ -10,7 +10,8 @@ enum { TNK__STRIP_LEFT = 1, TNK__STRIP_RIGHT = 2 };
 
 /* Without the characters of `chars` at its ends; blanks where that is not
  * given. */
-tnk__value_t tnk__text_strip(tnk__value_t text, tnk__value_t chars, int ends);
+tnk__value_t tnk__text_strip(tnk__run_t *run, tnk__value_t text,
+                             tnk__value_t chars, int ends);
 /* At most `most` times; below 0: all. */
 tnk__value_t tnk__text_replace(tnk__run_t *run, tnk__value_t text,
                                tnk__value_t from, tnk__value_t to,
@@ -20,8 +21,6 @@ tnk__value_t tnk__text_upper(tnk__run_t *run, tnk__value_t text);
 tnk__value_t tnk__text_title(tnk__run_t *run, tnk__value_t text);
 tnk__value_t tnk__text_capitalize(tnk__run_t *run, tnk__value_t text);
 tnk__value_t tnk__text_swapcase(tnk__run_t *run, tnk__value_t text);
-/* Where a text has another one from this byte on, or SIZE_MAX. */
-size_t tnk__text_find(tnk__value_t text, tnk__value_t part, size_t from);
 /* The rest of it from a byte on, or up to one. */
 tnk__value_t tnk__text_part(tnk__value_t text, size_t from, size_t to);
 /* With fill on both sides, or one: `where` is '<', '>' or '^'. */

@@ -15,19 +15,33 @@ typedef struct {
   int err;
 } writer_t;
 
+/* \\uXXXX. Written by hand: texts may be nothing but that. */
+static void write_code(writer_t *w, uint32_t c) {
+  static const char digits[] = "0123456789abcdef";
+  const char text[] = {'\\',
+                       'u',
+                       digits[c >> 12 & 15],
+                       digits[c >> 8 & 15],
+                       digits[c >> 4 & 15],
+                       digits[c & 15]};
+
+  tnk__buf_append(w->buf, text, sizeof(text));
+}
+
 static void write_escape(writer_t *w, uint32_t c) {
   static const char from[] = "\"\\\b\f\n\r\t";
   static const char to[] = "\"\\bfnrt";
   const char *known = c < 0x80 ? memchr(from, (int)c, sizeof(from) - 1) : NULL;
 
-  if (known != NULL)
-    tnk__buf_printf(w->buf, "\\%c", to[known - from]);
-  else if (c < 0x10000)
-    tnk__buf_printf(w->buf, "\\u%04x", (unsigned)c);
-  else
-    tnk__buf_printf(w->buf, "\\u%04x\\u%04x",
-                    (unsigned)(0xd800 + ((c - 0x10000) >> 10)),
-                    (unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
+  if (known != NULL) {
+    tnk__buf_byte(w->buf, '\\');
+    tnk__buf_byte(w->buf, (uint8_t)to[known - from]);
+  } else if (c < 0x10000) {
+    write_code(w, c);
+  } else {
+    write_code(w, 0xd800 + ((c - 0x10000) >> 10));
+    write_code(w, 0xdc00 + ((c - 0x10000) & 0x3ff));
+  }
 }
 
 /* Whether the character that begins with this byte stands for itself. */
