@@ -1,11 +1,13 @@
 /*
- *   waiting (sample_wait.c) --all is held--> submitted --accepted--> its future
- *     is polled --result--> settled and freed
- *   submitted --429, 402--> waiting, first in line, with the same number
- *   submitted, polled --lost, or a failure that may pass--> a delay -->
- * waiting, with a new number any --failure--> settled and freed any --cancel,
- * close--> settled; freed, or with canceler->submissions until the answer names
- * what the server is to forget
+ * The states of a sample:
+ *
+ *   waiting (sample_wait.c) --granted--> submitted --accepted--> polled
+ *   polled --result--> settled, then freed
+ *   submitted --429 or 402--> waiting, first in the queue, same number
+ *   submitted or polled --temporary failure--> delay --> waiting, new number
+ *   any --permanent failure--> settled, then freed
+ *   any --cancel or close--> settled; freed, or kept in the canceler's
+ *     submissions until the response names the sample to cancel
  *
  * reject() or tnk__sample_resolve() settles it, once; dispose() comes last, and
  * the sample is not touched after it. What differs for one that is streamed is
