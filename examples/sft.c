@@ -64,10 +64,13 @@ static double weight_of(const tnk_datum_t *data, size_t n) {
   return sum;
 }
 
-/* The mean of a token: the sum is what every server sends. */
+/* The mean of a token. Some servers send no metrics at all. */
 static double mean_loss(tnk_promise_t *pass, double weight) {
   const tnk_pass_t *result = tnk_promise_pass(tnk_must_keep(pass));
-  const double sum = tnk_metrics_get(tnk_pass_metrics(result), "loss:sum");
+  const tnk_metrics_t *metrics = tnk_pass_metrics(result);
+  const double sum = tnk_metrics_count(metrics) > 0
+                         ? tnk_metrics_get(metrics, "loss:sum")
+                         : tnk_pass_loss(result);
   tnk_promise_unref(pass);
   return sum / weight;
 }

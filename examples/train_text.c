@@ -41,8 +41,8 @@ static step_t begin_step(tnk_training_t *training, const train_args_t *args,
       tnk_training_optim_step(training, &step)};
 }
 
-/* The mean of a token. Every server tells the logprobs of the targets, not
- * every one the loss. */
+/* The mean of a token. Every server sends the logprobs of the targets, not
+ * every one sends the loss. */
 static double loss_of(const tnk_pass_t *pass) {
   double sum = 0;
   size_t n = 0;

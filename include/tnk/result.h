@@ -48,12 +48,15 @@ TNK_API int tnk_metrics_hash(uint64_t *out, const tnk_metrics_t *metrics,
 
 /**
  * The loss of a pass: metric "loss" if there is one, else "loss:mean", else
- * "loss:sum".
+ * "loss:sum". Without these, the library computes the sum for cross_entropy:
+ * -weight * logprob, added up over all targets.
  *
  * A mean and a sum are on different scales, and servers differ in which they
  * send: to compare runs, read one key with tnk_metrics_get().
  *
- * @return NaN when the server sent none of them.
+ * @return NaN when there is no such metric and the sum cannot be computed: with
+ *         another loss, with sparse weights, where the server sent no logprobs,
+ *         or where the data was lent (tnk_pass_options_t.release).
  * Thread: any. Since: 0.1
  */
 TNK_API double tnk_pass_loss(const tnk_pass_t *pass);

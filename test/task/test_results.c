@@ -148,6 +148,99 @@ TEST(S1_4_a_pass_without_a_loss_has_none) {
   script_close(&script);
 }
 
+/* Servers that send logprobs and no metrics. */
+static void on_bare(mock_request_t *request, void *user) {
+  const char *text = strstr((const char *)request->body, "forward_backward:");
+  const int n = text != NULL ? atoi(strchr(strchr(text, ':') + 1, ':') + 1) : 0;
+  char out[1024];
+  size_t at = 0;
+
+  (void)user;
+  at += (size_t)snprintf(out, sizeof(out),
+                         "{\"metrics\":{},"
+                         "\"loss_fn_outputs\":[");
+  for (int i = 0; i < n; i++)
+    at += (size_t)snprintf(out + at, sizeof(out) - at,
+                           "%s{\"logprobs\":{\"data\":[-1.5,-2.0],\"dtype\":"
+                           "\"float32\",\"shape\":[2]}}",
+                           i > 0 ? "," : "");
+  snprintf(out + at, sizeof(out) - at, "]}");
+  mock_reply_json(request, 200, out);
+}
+
+static void on_no_loan(void *user) {
+  (void)user;
+}
+
+TEST(S1_4_a_loss_without_metrics_is_computed) {
+  static const float some[] = {0.5F, 0};
+  static const double halves[] = {1, 0.25};
+  static const float no[] = {0, 0};
+  static const float crow_values[] = {1};
+  static const int64_t crow[] = {0, 1, 1};
+  static const int64_t col[] = {0};
+  const tnk_loss_input_t doubles = {
+      "weights", {.dtype = TNK_F64, .data = halves, .n_values = 2}};
+  const tnk_loss_input_t sparse = {"weights",
+                                   {.dtype = TNK_F32,
+                                    .n_dims = 2,
+                                    .shape = {2, 1},
+                                    .data = crow_values,
+                                    .n_values = 1,
+                                    .crow = crow,
+                                    .col = col}};
+  const struct {
+    const float *weights;
+    const tnk_loss_input_t *input;
+    const char *loss_fn;
+    int is_lent;
+    double loss; /* of one example; -1: none */
+  } rows[] = {
+      {NULL, NULL, NULL, 0, 3.5},
+      {some, NULL, NULL, 0, 0.75},
+      {NULL, &doubles, "cross_entropy", 0, 2.0},
+      {no, NULL, NULL, 0, 0},
+      {NULL, &sparse, NULL, 0, -1},
+      {some, NULL, NULL, 1, -1},
+      {NULL, NULL, "importance_sampling_of_ours", 0, -1},
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t n = 1; n <= 3; n++) {
+      tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
+      tnk_datum_t data[3];
+      script_t script;
+      outcome_t outcome;
+      double loss;
+
+      memcpy(data, script_data(3), sizeof(data));
+      for (size_t k = 0; k < 3; k++) {
+        data[k].weights = rows[i].weights;
+        data[k].loss_inputs = rows[i].input;
+        data[k].n_loss_inputs = rows[i].input != NULL;
+      }
+      options.loss_fn = rows[i].loss_fn;
+      options.release = rows[i].is_lent ? on_no_loan : NULL;
+      script_begin(&script);
+      /* Two examples a request. */
+      script_flags(&script, "{\"fwdbwd_max_chunk_len\":2}");
+      script_open_service(&script,
+                          (tnk_service_options_t)TNK_SERVICE_OPTIONS_INIT);
+      script_train(&script);
+      mock_on(script.mock, "POST", "/api/v1/retrieve_future", on_bare, NULL);
+      script_ok(
+          &script, &outcome,
+          tnk_training_forward_backward(script.training, data, n, &options));
+      loss = tnk_pass_loss(tnk_promise_pass(outcome.promise));
+      if (rows[i].loss < 0)
+        CHECK(loss != loss);
+      else
+        CHECK_NEAR(loss, (double)n * rows[i].loss, 1e-9);
+      outcome_drop(&outcome);
+      script_close(&script);
+    }
+}
+
 TEST(S1_9_the_category_of_a_failure_in_any_case) {
   static const struct {
     const char *text;

@@ -30,4 +30,9 @@ int tnk__pass_result_combine(tnk_pass_t **out, const tnk_allocator_t *alloc,
                              tnk_pass_t *const *parts, const size_t *n_data,
                              size_t n);
 
+/* Compute the loss of a pass with cross_entropy over this data, for servers
+ * that send no metrics. Where that cannot be done, nothing happens. */
+void tnk__pass_fill_loss(tnk_pass_t *pass, const char *loss_fn,
+                         const tnk_datum_t *data, size_t n_data);
+
 #endif

@@ -152,7 +152,7 @@ double tnk_pass_loss(const tnk_pass_t *pass) {
     if (metric != NULL)
       return metric->value;
   }
-  return NAN;
+  return pass != NULL && pass->has_own_loss ? pass->own_loss : NAN;
 }
 
 const tnk_metrics_t *tnk_pass_metrics(const tnk_pass_t *pass) {

@@ -30,6 +30,8 @@ typedef struct {
 
 struct tnk_pass {
   tnk_metrics_t metrics;
+  double own_loss; /* computed from logprobs and weights */
+  int has_own_loss;
   const char *output_type;
   const tnk__output_t *outputs;
   size_t n_outputs;

@@ -160,9 +160,13 @@ int tnk__pass_join(tnk__pass_op_t *pass, tnk_pass_t **out) {
 }
 
 static void finish(tnk__op_t *op) {
+  const tnk__pass_op_t *pass = pass_of(op);
   tnk_pass_t *result = NULL;
   int err = tnk__pass_join(pass_of(op), &result);
 
+  /* Data that was lent may be gone by now. */
+  if (err == TNK_OK && !pass->is_lent)
+    tnk__pass_fill_loss(result, pass->loss_fn, pass->data, pass->n_data);
   if (err != TNK_OK)
     tnk__op_fail_code(op, err);
   else
@@ -234,6 +238,7 @@ tnk__pass_op_t *tnk__pass_new(size_t size, const tnk__op_class_t *type,
     pass->data = is_lent ? data : tnk__data_copy(&pass->arena, data, n_data);
     pass->n_data = n_data;
     if (pass->data != NULL && copy_loss(pass, options) == TNK_OK) {
+      pass->is_lent = is_lent;
       pass->release = is_lent ? options->release : NULL;
       pass->release_user = is_lent ? options->release_user : NULL;
       return pass;

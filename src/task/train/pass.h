@@ -34,6 +34,7 @@ typedef struct {
    * memory is freed. */
   void (*release)(void *user);
   void *release_user;
+  int is_lent;
   tnk__deferred_t released;
   int is_over;
 } tnk__pass_op_t;
