@@ -8,6 +8,7 @@ The reports are compared with those in expected/; --write puts the present ones
 there. Lengths of time are left out, as they differ. Output is TAP, see
 test/support/tap.py.
 """
+import http.client
 import http.server
 import json
 import os
@@ -366,6 +367,135 @@ def hostile():
     server.server_close()
 
 
+class Proxy:
+    """In front of a server. With `reuse` it drops every third request of a kept
+    connection without an answer, as a server does that has closed the connection
+    after an error without saying so; without it, each answer ends its connection.
+    Calls of `lacks` are answered with 404, as unknown ones are."""
+
+    def __init__(self, url, reuse, lacks=()):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = 65536
+            n = 0
+
+            def forward(self):
+                self.n += 1
+                if reuse and self.n % 3 == 0:
+                    self.close_connection = True
+                    return
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                if self.path.rsplit("/", 1)[-1] in lacks:
+                    status, kind, data = 404, "application/json", b'{"detail":"Not Found"}'
+                else:
+                    status, kind, data = self.ask(body)
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(data)))
+                if not reuse:
+                    self.send_header("Connection", "close")
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(data)
+
+            def ask(self, body):
+                there = http.client.HTTPConnection(url.split("/")[-1], timeout=60)
+                headers = {k: v for k, v in self.headers.items()
+                           if k.lower() not in ("connection", "host", "accept-encoding")}
+                there.request(self.command, self.path, body or None, headers)
+                got = there.getresponse()
+                answer = got.status, got.headers.get("content-type") or "", got.read()
+                there.close()
+                return answer
+
+            do_GET = do_POST = do_PUT = do_DELETE = forward
+
+            def log_message(self, *_):
+                pass
+
+        class Many(http.server.ThreadingHTTPServer):
+            request_queue_size = 128
+            daemon_threads = True
+
+            def handle_error(self, *_):
+                pass
+
+        self.server = Many(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+# Those about connections themselves differ with them.
+OF_THE_PROTOCOL = ("config*,session*,heartbeat*,finish*,capabilities,seq-*,poll-*,model-*,pass-*,"
+                   "step*,weights-*,sampler-*,sample-*,list-*,run-*")
+
+
+def reused_connections():
+    """Verdicts do not depend on whether connections are kept."""
+    got = []
+    for reuse in (False, True):
+        with Server() as server, Proxy(server.url, reuse) as proxy:
+            _, document = report(proxy.url, "--spend", "--rules", OF_THE_PROTOCOL)
+        got.append([(rule["id"], rule["verdict"]) for rule in document["rules"]])
+    check(len(got[0]) > 100 and got[0] == got[1],
+          "closed connections change no verdict", sorted(set(got[0]) ^ set(got[1])))
+
+
+def models_that_stay():
+    """Where models cannot be unloaded few are left, and the verdicts are the same."""
+    got = []
+    for lacks in ((), ("unload_model",)):
+        with Server() as server, Proxy(server.url, False, lacks) as proxy:
+            got.append(report(proxy.url, "--spend", "--rules", OF_THE_PROTOCOL)[1])
+    want, document = got
+    verdicts = [{rule["id"]: rule["verdict"] for rule in d["rules"] if "unload" not in rule["id"]}
+                for d in (want, document)]
+    check(verdicts[0] == verdicts[1], "models that are used again change no verdict",
+          sorted(set(verdicts[0].items()) ^ set(verdicts[1].items())))
+    check(document["sent"]["models"] <= 32 < want["sent"]["models"],
+          "few models are left behind", (want["sent"], document["sent"]))
+
+
+def no_model():
+    """Models that are only for one thing are no reason to say that there are none."""
+    models = [{"model_name": f"m{i}", "trainable": i == 0, "sampleable": i != 0} for i in range(3)]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            body = json.dumps({"supported_models": models, "session_id": "s"}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            self.do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    _, document = report(f"http://127.0.0.1:{server.server_port}", "--spend", "--rules",
+                         "capabilities,model-create")
+    check(document["rules"][0]["detail"] == "3" and
+          document["rules"][-1]["detail"].startswith("none of the 3 models"),
+          "models that are named but not for both", document["rules"])
+    server.shutdown()
+    server.server_close()
+
+
 def silent(n_answers):
     """A server that takes requests and answers some, then none, is told of."""
     def serve(listener):
@@ -418,6 +548,9 @@ def main():
         keys()
         unreachable()
         hostile()
+        reused_connections()
+        models_that_stay()
+        no_model()
         silent(0)
         silent(2)
         interrupted()

@@ -1,5 +1,6 @@
 /* Requests as they are: each is sent once, and what comes back is kept as it
- * came. */
+ * came. A request is sent a second time only where a kept connection was closed
+ * before any answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +221,10 @@ static int start(conform_t *c, conform_call_t *call, const conform_ask_t *ask) {
       .body_len = call->sent.len,
       .lane = ask->is_poll ? TNK__LANE_POLL : TNK__LANE_CONTROL,
       .timeout_ms = ms,
-      .max_body = MAX_ANSWER};
+      .max_body = MAX_ANSWER,
+      /* Some servers close a connection after an error without announcing it:
+       * what is sent on it then says nothing of the rule. */
+      .replayable = 1};
 
   snprintf(key, sizeof(key), "tnk-conform-%08x-%u",
            (unsigned)tnk__context_random(&c->context), c->n_keys++);

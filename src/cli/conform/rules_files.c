@@ -24,7 +24,7 @@ static void forget(export_t *e) {
 
 /* Make an export; 0 when the rule is told. */
 static int make(conform_t *c, export_t *e, conform_verdict_t *verdict) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const conform_call_t *call;
   const char *path;
   conform_end_t end = {0};
@@ -38,8 +38,8 @@ static int make(conform_t *c, export_t *e, conform_verdict_t *verdict) {
   conform_name(c, name, sizeof(name));
   call = conform_post(c, EXPORT,
                       json_pack("{s:s,s:s,s:i,s:i,s:s}", "model_id", model->id,
-                                "path", name, "seq_id", 1, "ttl_seconds", 3600,
-                                "type", EXPORT));
+                                "path", name, "seq_id", (int)model->seq++,
+                                "ttl_seconds", 3600, "type", EXPORT));
   if (conform_is_absent(c, call)) {
     *verdict = conform_tell(c, CONFORM_ABSENT, "%d", call->status);
     return 0;

@@ -305,12 +305,13 @@ static conform_verdict_t held(conform_t *c, const conform_rule_t *rule) {
 /* Something that is accepted and fails: weights that nobody has are loaded, or
  * where that is refused at once, a model of an unknown base is made. */
 static int have_failure(conform_t *c, conform_end_t *end) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   json_t *body;
 
   if (model == NULL)
     return 0;
-  conform_follow(c, conform_load(c, model->id, 1, CONFORM_NO_WEIGHTS), 1, end);
+  conform_follow(
+      c, conform_load(c, model->id, model->seq++, CONFORM_NO_WEIGHTS), 1, end);
   if (end->last != NULL || end->fate != CONFORM_FAILED)
     return 1;
   body = conform_model_body(c, c->session, c->n_models++);

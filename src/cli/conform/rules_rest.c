@@ -211,7 +211,7 @@ static conform_verdict_t in_session(conform_t *c, const conform_rule_t *rule) {
 
 /* A checkpoint of the shared model is in the list of its run. */
 static conform_verdict_t checkpoint(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const conform_call_t *call;
   const char *path;
   const json_t *all;
@@ -226,7 +226,8 @@ static conform_verdict_t checkpoint(conform_t *c, const conform_rule_t *rule) {
       c,
       conform_post(c, "save_weights",
                    json_pack("{s:s,s:s,s:i,s:s}", "model_id", model->id, "path",
-                             name, "seq_id", 1, "type", "save_weights")),
+                             name, "seq_id", (int)model->seq++, "type",
+                             "save_weights")),
       0, &end);
   path = end.fate == CONFORM_RESULT ? conform_text(end.last, "path") : NULL;
   if (path == NULL)

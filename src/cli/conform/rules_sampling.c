@@ -388,21 +388,21 @@ static conform_verdict_t cancel(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t saved_sampler(conform_t *c,
                                        const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const char *id;
   conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
     return conform_skip(c);
-  conform_follow(
-      c,
-      conform_post(c, "save_weights_for_sampler",
-                   json_pack("{s:s,s:I,s:i,s:s}", "model_id", model->id,
-                             "sampling_session_seq_id",
-                             (json_int_t)conform_next_sampler(c), "seq_id", 1,
-                             "type", "save_weights_for_sampler")),
-      0, &end);
+  conform_follow(c,
+                 conform_post(c, "save_weights_for_sampler",
+                              json_pack("{s:s,s:I,s:i,s:s}", "model_id",
+                                        model->id, "sampling_session_seq_id",
+                                        (json_int_t)conform_next_sampler(c),
+                                        "seq_id", (int)model->seq++, "type",
+                                        "save_weights_for_sampler")),
+                 0, &end);
   id = end.fate == CONFORM_RESULT
            ? conform_text(end.last, "sampling_session_id")
            : NULL;

@@ -226,12 +226,12 @@ static conform_verdict_t compressed(conform_t *c, const conform_rule_t *rule) {
   (void)rule;
   if (!json_is_true(json_object_get(c->flags, "proto_compress_fwdbwd"))) {
     /* Not asked for; a refusal would be no surprise. */
-    conform_made_t *model = conform_new_model(c);
+    conform_made_t *model = conform_any_model(c);
     const conform_call_t *call;
 
     if (model == NULL)
       return conform_skip(c);
-    call = conform_pass(c, model->id, 1, &pass);
+    call = conform_pass(c, model->id, model->seq++, &pass);
     if (conform_is_refusal(call))
       return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
   }
@@ -262,14 +262,14 @@ static conform_verdict_t sparse(conform_t *c, const conform_rule_t *rule) {
                                     .loss_inputs = inputs,
                                     .n_loss_inputs = 2};
   const conform_pass_t pass = {.data = &datum, .n_data = 1};
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const conform_call_t *call;
   conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
     return conform_skip(c);
-  call = conform_pass(c, model->id, 1, &pass);
+  call = conform_pass(c, model->id, model->seq++, &pass);
   conform_follow(c, call, 1, &end);
   if (end.fate == CONFORM_RESULT)
     return conform_tell(c, CONFORM_HOLDS, "%s", "");
@@ -296,13 +296,13 @@ static const tnk_datum_t short_targets = {
 static conform_verdict_t refused_pass(conform_t *c,
                                       const conform_rule_t *rule) {
   const conform_pass_t *pass = rule->about;
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const conform_call_t *call;
   conform_end_t end = {0};
 
   if (model == NULL)
     return conform_skip(c);
-  call = conform_pass(c, model->id, 1, pass);
+  call = conform_pass(c, model->id, model->seq++, pass);
   conform_follow(c, call, 1, &end);
   if (end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_HOLDS, "%s",
@@ -317,7 +317,7 @@ static conform_verdict_t refused_pass(conform_t *c,
 /* ---- Steps ---- */
 
 static conform_verdict_t step(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   tnk_metrics_t *read = NULL;
   conform_verdict_t verdict = CONFORM_DIFFERS;
   conform_end_t end = {0};
@@ -325,10 +325,10 @@ static conform_verdict_t step(conform_t *c, const conform_rule_t *rule) {
   (void)rule;
   if (model == NULL)
     return conform_skip(c);
-  conform_follow(c, conform_pass(c, model->id, 1, NULL), 1, &end);
+  conform_follow(c, conform_pass(c, model->id, model->seq++, NULL), 1, &end);
   if (end.fate != CONFORM_RESULT)
     return conform_tell(c, CONFORM_DIFFERS, "no pass before it: %s", end.how);
-  conform_follow(c, conform_step(c, model->id, 2), 0, &end);
+  conform_follow(c, conform_step(c, model->id, model->seq++), 0, &end);
   if (end.fate != CONFORM_RESULT)
     return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
   if (end.is_proto ||
@@ -345,14 +345,14 @@ static conform_verdict_t step(conform_t *c, const conform_rule_t *rule) {
  * have: `about` is the JSON of adam_params, NULL: none. */
 static conform_verdict_t refused_step(conform_t *c,
                                       const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const conform_call_t *call;
   conform_end_t end = {0};
   json_t *body;
 
   if (model == NULL)
     return conform_skip(c);
-  body = conform_step_body(model->id, 1);
+  body = conform_step_body(model->id, model->seq++);
   json_object_del(body, "adam_params");
   if (rule->about != NULL)
     json_object_set_new(body, "adam_params", json_loads(rule->about, 0, NULL));

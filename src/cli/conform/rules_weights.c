@@ -47,8 +47,7 @@ static const conform_call_t *send_save(conform_t *c, const save_t *save,
 
 /* A saved checkpoint of a model; NULL when the rule is told. */
 static const char *saved(conform_t *c, const save_t *save,
-                         conform_made_t *model, int64_t seq,
-                         conform_verdict_t *verdict) {
+                         conform_made_t *model, conform_verdict_t *verdict) {
   const conform_call_t *call;
   conform_end_t end = {0};
   char name[64];
@@ -58,7 +57,7 @@ static const char *saved(conform_t *c, const save_t *save,
     return NULL;
   }
   conform_name(c, name, sizeof(name));
-  call = send_save(c, save, model, seq, name, &end);
+  call = send_save(c, save, model, model->seq++, name, &end);
   if (conform_is_absent(c, call)) {
     *verdict = conform_tell(c, CONFORM_ABSENT, "%d", call->status);
     return NULL;
@@ -74,8 +73,8 @@ static const char *saved(conform_t *c, const save_t *save,
 static conform_verdict_t path_form(conform_t *c, const conform_rule_t *rule) {
   const save_t *save = rule->about;
   conform_verdict_t verdict = CONFORM_DIFFERS;
-  conform_made_t *model = conform_new_model(c);
-  const char *path = saved(c, save, model, 1, &verdict);
+  conform_made_t *model = conform_any_model(c);
+  const char *path = saved(c, save, model, &verdict);
   const char *rest;
   const size_t n_kind = strlen(save->kind);
 
@@ -91,18 +90,20 @@ static conform_verdict_t path_form(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t repeat(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const conform_call_t *calls[2];
   const char *ids[2];
   conform_end_t end = {0};
   char name[64];
+  int64_t seq;
 
   (void)rule;
   if (model == NULL)
     return conform_skip(c);
+  seq = model->seq++;
   conform_name(c, name, sizeof(name));
   for (size_t i = 0; i < 2; i++) {
-    calls[i] = send_save(c, &weights, model, 1, name, &end);
+    calls[i] = send_save(c, &weights, model, seq, name, &end);
     ids[i] = conform_text(calls[i], "request_id");
     if (i == 0 && end.fate != CONFORM_RESULT)
       return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
@@ -116,7 +117,7 @@ static conform_verdict_t repeat(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t taken_name(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const conform_call_t *call;
   conform_end_t end = {0};
   char name[64];
@@ -125,10 +126,10 @@ static conform_verdict_t taken_name(conform_t *c, const conform_rule_t *rule) {
   if (model == NULL)
     return conform_skip(c);
   conform_name(c, name, sizeof(name));
-  send_save(c, &weights, model, 1, name, &end);
+  send_save(c, &weights, model, model->seq++, name, &end);
   if (end.fate != CONFORM_RESULT)
     return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
-  call = send_save(c, &weights, model, 2, name, &end);
+  call = send_save(c, &weights, model, model->seq++, name, &end);
   if (end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_HOLDS, "%s with %d",
                         end.last == NULL ? "at once" : "by its result",
@@ -139,12 +140,12 @@ static conform_verdict_t taken_name(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t bad_name(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   conform_end_t end = {0};
 
   if (model == NULL)
     return conform_skip(c);
-  send_save(c, &weights, model, 1, rule->about, &end);
+  send_save(c, &weights, model, model->seq++, rule->about, &end);
   if (end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_HOLDS, "%s",
                         end.last == NULL ? "at once" : "by its result");
@@ -155,23 +156,25 @@ static conform_verdict_t bad_name(conform_t *c, const conform_rule_t *rule) {
 
 /* A save without a name makes a sampling session. A client that repeats it
  * draws the session's number anew. */
-static json_t *unnamed_body(conform_t *c, const char *model) {
-  return json_pack("{s:s,s:I,s:i,s:s}", "model_id", model,
+static json_t *unnamed_body(conform_t *c, const conform_made_t *model,
+                            int64_t seq) {
+  return json_pack("{s:s,s:I,s:I,s:s}", "model_id", model->id,
                    "sampling_session_seq_id",
-                   (json_int_t)conform_next_sampler(c), "seq_id", 1, "type",
-                   for_sampler.call);
+                   (json_int_t)conform_next_sampler(c), "seq_id",
+                   (json_int_t)seq, "type", for_sampler.call);
 }
 
 static conform_verdict_t unnamed(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   conform_end_t end = {0};
 
   (void)rule;
   if (model == NULL)
     return conform_skip(c);
-  conform_follow(c,
-                 conform_post(c, for_sampler.call, unnamed_body(c, model->id)),
-                 0, &end);
+  conform_follow(
+      c,
+      conform_post(c, for_sampler.call, unnamed_body(c, model, model->seq++)),
+      0, &end);
   if (end.fate != CONFORM_RESULT)
     return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
   if (conform_text(end.last, "sampling_session_id") == NULL)
@@ -181,16 +184,18 @@ static conform_verdict_t unnamed(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t unnamed_repeat(conform_t *c,
                                         const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   const char *ids[2] = {NULL, NULL};
   conform_end_t end = {0};
+  int64_t seq;
 
   (void)rule;
   if (model == NULL)
     return conform_skip(c);
+  seq = model->seq++;
   for (size_t i = 0; i < 2; i++) {
     conform_follow(
-        c, conform_post(c, for_sampler.call, unnamed_body(c, model->id)), 0,
+        c, conform_post(c, for_sampler.call, unnamed_body(c, model, seq)), 0,
         &end);
     if (end.fate == CONFORM_RESULT)
       ids[i] = conform_text(end.last, "sampling_session_id");
@@ -208,7 +213,7 @@ static conform_verdict_t unnamed_repeat(conform_t *c,
 
 static conform_verdict_t load(conform_t *c, const conform_rule_t *rule) {
   conform_verdict_t verdict = CONFORM_DIFFERS;
-  const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
+  const char *path = saved(c, &weights, conform_any_model(c), &verdict);
   conform_made_t *model = path != NULL ? conform_new_model(c) : NULL;
   conform_end_t end = {0};
 
@@ -225,14 +230,14 @@ static conform_verdict_t load(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t load_late(conform_t *c, const conform_rule_t *rule) {
   conform_verdict_t verdict = CONFORM_DIFFERS;
-  conform_made_t *model = conform_new_model(c);
-  const char *path = saved(c, &weights, model, 1, &verdict);
+  conform_made_t *model = conform_any_model(c);
+  const char *path = saved(c, &weights, model, &verdict);
   conform_end_t end = {0};
 
   (void)rule;
   if (path == NULL)
     return verdict;
-  conform_follow(c, conform_load(c, model->id, 2, path), 0, &end);
+  conform_follow(c, conform_load(c, model->id, model->seq++, path), 0, &end);
   if (end.fate == CONFORM_RESULT)
     return conform_tell(c, CONFORM_HOLDS, "%s", "");
   return conform_tell(
@@ -242,7 +247,7 @@ static conform_verdict_t load_late(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t load_new(conform_t *c, const conform_rule_t *rule) {
   conform_verdict_t verdict = CONFORM_DIFFERS;
-  const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
+  const char *path = saved(c, &weights, conform_any_model(c), &verdict);
   const int64_t number = c->n_models++;
   const conform_call_t *call;
   conform_end_t end = {0};
@@ -272,12 +277,13 @@ static conform_verdict_t load_new(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t bad_load(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_new_model(c);
+  conform_made_t *model = conform_any_model(c);
   conform_end_t end = {0};
 
   if (model == NULL)
     return conform_skip(c);
-  conform_follow(c, conform_load(c, model->id, 1, rule->about), 0, &end);
+  conform_follow(c, conform_load(c, model->id, model->seq++, rule->about), 0,
+                 &end);
   if (end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_HOLDS, "%s",
                         end.last == NULL ? "at once" : "by its result");
@@ -293,7 +299,7 @@ static conform_call_t *ask_info(conform_t *c, const char *path) {
 
 static conform_verdict_t info(conform_t *c, const conform_rule_t *rule) {
   conform_verdict_t verdict = CONFORM_DIFFERS;
-  const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
+  const char *path = saved(c, &weights, conform_any_model(c), &verdict);
   const conform_call_t *call;
 
   (void)rule;
@@ -322,7 +328,7 @@ static conform_verdict_t no_info(conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t delete (conform_t *c, const conform_rule_t *rule) {
   conform_verdict_t verdict = CONFORM_DIFFERS;
-  const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
+  const char *path = saved(c, &weights, conform_any_model(c), &verdict);
   const conform_call_t *call;
 
   (void)rule;
@@ -341,7 +347,7 @@ static conform_verdict_t delete (conform_t *c, const conform_rule_t *rule) {
 
 static conform_verdict_t ttl(conform_t *c, const conform_rule_t *rule) {
   conform_verdict_t verdict = CONFORM_DIFFERS;
-  const char *path = saved(c, &weights, conform_new_model(c), 1, &verdict);
+  const char *path = saved(c, &weights, conform_any_model(c), &verdict);
   const conform_call_t *call;
 
   (void)rule;

@@ -37,6 +37,11 @@ static void run_rule(conform_t *c, const conform_group_t *group,
   }
   if (c->is_interrupted && f->verdict == CONFORM_DIFFERS)
     f->verdict = conform_tell(c, CONFORM_SKIPPED, "interrupted");
+  /* The rule may have left the model in any state. */
+  if (f->verdict == CONFORM_DIFFERS && c->any != NULL) {
+    c->any->is_kept = 0;
+    c->any = NULL;
+  }
   conform_clean(c, 0);
   conform_forget_calls(c);
   f->ms = tnk__context_now_ms(&c->context) - since;

@@ -219,6 +219,10 @@ const char *conform_base_model(conform_t *c);
  * c->why. */
 conform_made_t *conform_new_model(conform_t *c);
 conform_made_t *conform_shared_model(conform_t *c);
+/* A model for a rule that needs no new one: its requests take their numbers
+ * from `seq`. A new one where models can be unloaded; else one that other such
+ * rules have used. NULL with c->why. */
+conform_made_t *conform_any_model(conform_t *c);
 /* The body of create_model, and the model that such a call has made. */
 json_t *conform_model_body(conform_t *c, const char *session, int64_t number);
 conform_made_t *conform_take_model(conform_t *c, const conform_call_t *call);
@@ -370,7 +374,10 @@ struct conform {
   char *session;
   char *sampler;
   conform_made_t *shared;
-  int64_t n_models; /* numbers given out, of the session */
+  conform_made_t *any; /* of conform_any_model(), where models stay */
+  int keeps_models;    /* the server cannot unload them */
+  unsigned n_kept;     /* so many that are of no more use */
+  int64_t n_models;    /* numbers given out, of the session */
   int64_t n_samplers;
   int64_t n_samples;
   unsigned n_names;

@@ -10,6 +10,10 @@
 
 enum { MAX_ID = 512, MAX_PATH = 8192 };
 
+/* Some servers hold a limited number of models and cannot unload any: so many
+ * are left behind at most. */
+enum { MAX_KEPT = 32 };
+
 /* ---- What was made ---- */
 
 conform_made_t *conform_made(conform_t *c, conform_kind_t kind,
@@ -37,6 +41,8 @@ conform_made_t *conform_made(conform_t *c, conform_kind_t kind,
 void conform_gone(conform_t *c, conform_made_t *made) {
   if (c->shared == made)
     c->shared = NULL;
+  if (c->any == made)
+    c->any = NULL;
   tnk__list_remove(&made->link);
   tnk__free(tnk__allocator_default(), made);
 }
@@ -114,6 +120,10 @@ static void remove_one(conform_t *c, conform_made_t *made) {
   /* Where there is no such call, sessions end by their silence, and models with
    * them. */
   is_gone = conform_is_ok(call) || call->status == 404 || call->status == 410;
+  if (made->kind == CONFORM_MODEL && conform_is_absent(c, call)) {
+    c->keeps_models = 1;
+    c->n_kept++;
+  }
   if (made->kind != CONFORM_CHECKPOINT && conform_is_absent(c, call))
     is_gone = 1;
   if (made->kind == CONFORM_CHECKPOINT && conform_is_absent(c, call))
@@ -193,6 +203,19 @@ static const char *choose_model(const json_t *capabilities) {
   return NULL;
 }
 
+static void tell_no_model(conform_t *c) {
+  const size_t n =
+      json_array_size(tnk__json_arr(c->capabilities, "supported_models"));
+
+  if (n == 0)
+    snprintf(c->why, sizeof(c->why), "no model is offered: --model NAME");
+  else
+    snprintf(c->why, sizeof(c->why),
+             "none of the %zu models that are named is said to be for both "
+             "training and sampling: --model NAME",
+             n);
+}
+
 const char *conform_base_model(conform_t *c) {
   const char *name = c->options.model;
   conform_call_t *call;
@@ -209,7 +232,7 @@ const char *conform_base_model(conform_t *c) {
   if (name == NULL)
     name = choose_model(c->capabilities);
   if (name == NULL && c->capabilities != NULL)
-    snprintf(c->why, sizeof(c->why), "no model is offered: --model NAME");
+    tell_no_model(c);
   if (name != NULL)
     c->base_model = tnk__strdup(tnk__allocator_default(), name);
   return c->base_model;
@@ -241,6 +264,12 @@ conform_made_t *conform_new_model(conform_t *c) {
 
   if (session == NULL || conform_base_model(c) == NULL)
     return NULL;
+  if (c->n_kept >= MAX_KEPT) {
+    snprintf(c->why, sizeof(c->why),
+             "models cannot be unloaded here, and %u are left already",
+             c->n_kept);
+    return NULL;
+  }
   return conform_take_model(
       c, conform_post(c, "create_model",
                       conform_model_body(c, session, c->n_models++)));
@@ -252,6 +281,16 @@ conform_made_t *conform_shared_model(conform_t *c) {
   if (c->shared != NULL)
     c->shared->is_kept = 1;
   return c->shared;
+}
+
+conform_made_t *conform_any_model(conform_t *c) {
+  if (!c->keeps_models)
+    return conform_new_model(c);
+  if (c->any == NULL)
+    c->any = conform_new_model(c);
+  if (c->any != NULL)
+    c->any->is_kept = 1;
+  return c->any;
 }
 
 void conform_spoil(conform_t *c) {
