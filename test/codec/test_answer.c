@@ -46,7 +46,15 @@ TEST(T3_errors_of_all_servers_are_readable) {
       {"\"a text\"", "a text", 0, 0},
       {"Internal Server Error\n", "Internal Server Error", 0, 0},
       {" \t\r\n x\ny\t ", "x y", 0, 0},
-      {"{\"detail\":\"a\\r\\nb\\u0001\\u007f\"}", "a  b  ", 0, 0},
+      {"{\"detail\":\"a\\r\\nb\\u0001\\u007f\"}", "a  b...", 0, 0},
+      /* A body in protobuf that the server repeats. */
+      {"{\"detail\":\"bad body: \\n\\u0007model-0\"}", "bad body:  ...", 0, 0},
+      {"{\"detail\":[{\"loc\":[\"body\"],\"msg\":\"no JSON: "
+       "b'\\\\n\\\\x07model'\"}]}",
+       "body: no JSON: b'\\n...", 0, 0},
+      {"{\"error\":\"caf\xef\xbf\xbd\"}", "caf...", 0, 0},
+      {"no JSON: '\\x0a\\x07'", "no JSON: '...", 0, 0},
+      {"a path like C:\\xylo", "a path like C:\\xylo", 0, 0},
       {"{\"reason\":1}", "{\"reason\":1}", 0, 0},
       {"{\"detail\":\"cut", "{\"detail\":\"cut", 0, 0},
       {"{\"detail\":\"\xc3\xa4\"}", "\xc3\xa4", 0, 0},

@@ -29,6 +29,14 @@ static int take_page(cli_list_t *list, const tnk_page_t *page) {
   return 0;
 }
 
+/* A list of everything is not found only where there is no such list. */
+static const char *hint_of(const cli_list_t *list,
+                           const tnk_promise_t *promise) {
+  return list->run_id == NULL && tnk_promise_status(promise) == TNK_ENOTFOUND
+             ? "This server does not offer this list."
+             : NULL;
+}
+
 /* The reference is taken. Returns the exit status. */
 static int take_all(cli_list_t *list, tnk_promise_t *promise) {
   cli_progress_t progress;
@@ -40,7 +48,8 @@ static int take_all(cli_list_t *list, tnk_promise_t *promise) {
     tnk_promise_t *next = NULL;
 
     if (cli_ask_wait(list->ask, promise) != TNK_OK) {
-      status = cli_ask_failed(list->ask, promise);
+      status =
+          cli_ask_failed_with_hint(list->ask, promise, hint_of(list, promise));
       goes_on = 0;
     } else if (take_page(list, tnk_promise_page(promise))) {
       /* Only where a page is not all. */

@@ -68,6 +68,10 @@ static void add_place(tnk__buf_t *out, const json_t *place) {
 
 static int add_value(tnk__buf_t *out, const json_t *value);
 
+static int is_blank(uint8_t c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static int add_list(tnk__buf_t *out, const json_t *list) {
   size_t n = json_array_size(list);
   int n_told = 0;
@@ -100,6 +104,39 @@ static int add_object(tnk__buf_t *out, const json_t *object) {
   return 0;
 }
 
+static int is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
+         (c >= 'A' && c <= 'F');
+}
+
+/* The length of a text up to the first trace of binary data: a control
+ * character, a replacement character, or an escape such as \x01. Some servers
+ * repeat in their errors what was sent to them, be it a body in protobuf. */
+static size_t words_length(const char *text, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const unsigned char c = (unsigned char)text[i];
+
+    if ((c < 0x20 && !is_blank(c)) || c == 0x7f ||
+        (n - i >= 3 && memcmp(text + i, "\xef\xbf\xbd", 3) == 0) ||
+        (n - i >= 4 && text[i] == '\\' && text[i + 1] == 'x' &&
+         is_hex(text[i + 2]) && is_hex(text[i + 3])))
+      return i;
+  }
+  return n;
+}
+
+/* 1 when there were any. */
+static int add_words(tnk__buf_t *out, const char *text, size_t n) {
+  const size_t n_words = words_length(text, n);
+
+  if (n_words == 0)
+    return 0;
+  add_text(out, text, n_words);
+  if (n_words < n)
+    add_cstr(out, "...");
+  return 1;
+}
+
 /* Add what a value says; 1 when it said something. Recursion ends with
  * TNK__MAX_JSON_DEPTH. */
 static int add_value(tnk__buf_t *out, const json_t *value) {
@@ -107,14 +144,8 @@ static int add_value(tnk__buf_t *out, const json_t *value) {
     return add_object(out, value);
   if (json_is_array(value))
     return add_list(out, value);
-  if (!json_is_string(value) || json_string_length(value) == 0)
-    return 0;
-  add_text(out, json_string_value(value), json_string_length(value));
-  return 1;
-}
-
-static int is_blank(uint8_t c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+  return json_is_string(value) &&
+         add_words(out, json_string_value(value), json_string_length(value));
 }
 
 /* Text that was written for people: no markup, nothing binary. */
@@ -141,7 +172,7 @@ static void add_plain(tnk__buf_t *out, const uint8_t *body, size_t n) {
   while (n > 0 && is_blank(body[n - 1]))
     n--;
   if (is_readable((const char *)body, n))
-    add_text(out, (const char *)body, n);
+    add_words(out, (const char *)body, n);
 }
 
 /* What is in `text`, into the arena; frees it. */
