@@ -171,7 +171,7 @@ static void shorten(size_t i, const char *form) {
   bench_close(&refuser.bench);
 }
 
-TEST_LIMIT(a_request_is_repeated_without_what_the_server_refuses, 60) {
+TEST_LIMIT(B16_a_request_is_repeated_without_what_the_server_refuses, 60) {
   for (size_t i = 0; i < N_REQUESTS; i++)
     for (size_t k = 0; k < sizeof(named) / sizeof(*named); k++)
       shorten(i, named[k]);
@@ -203,20 +203,20 @@ static void stays(size_t i, const char *form, int n_without) {
   bench_close(&refuser.bench);
 }
 
-TEST_LIMIT(a_refusal_of_something_else_stays_one, 60) {
+TEST_LIMIT(B16_a_refusal_of_something_else_stays_one, 60) {
   for (size_t i = 0; i < N_REQUESTS; i++)
     for (size_t k = 0; k < sizeof(others) / sizeof(*others); k++)
       stays(i, others[k], 0);
 }
 
 /* Nothing is learned from a server that refuses the shorter request too. */
-TEST_LIMIT(a_request_that_is_refused_without_it_too_fails, 60) {
+TEST_LIMIT(B16_a_request_that_is_refused_without_it_too_fails, 60) {
   for (size_t i = 0; i < N_REQUESTS; i++)
     stays(i, named[0], 1);
 }
 
 /* Metadata that the program gives is not dropped in silence. */
-TEST(what_the_program_asked_for_is_never_left_out) {
+TEST(B16_what_the_program_asked_for_is_never_left_out) {
   static const tnk_pair_t pair = {"mine", "x"};
   tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
   refuser_t refuser;
@@ -249,7 +249,7 @@ static void overwriting(refuser_t *refuser, int code) {
 }
 
 /* A member with another value than the default says something. */
-TEST(a_value_that_means_something_is_sent) {
+TEST(B16_a_value_that_means_something_is_sent) {
   refuser_t refuser;
   outcome_t outcome;
   char member[64];

@@ -172,6 +172,43 @@ static void on_no_loan(void *user) {
   (void)user;
 }
 
+/* A pass over n examples, two of them in a request. */
+typedef struct {
+  const float *weights;
+  const tnk_loss_input_t *input;
+  const char *loss_fn;
+  int is_lent;
+  double loss; /* of one example; -1: none */
+} bare_t;
+
+static double loss_of_bare(const bare_t *row, size_t n) {
+  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
+  tnk_datum_t data[3];
+  script_t script;
+  outcome_t outcome;
+  double loss;
+
+  memcpy(data, script_data(3), sizeof(data));
+  for (size_t k = 0; k < 3; k++) {
+    data[k].weights = row->weights;
+    data[k].loss_inputs = row->input;
+    data[k].n_loss_inputs = row->input != NULL;
+  }
+  options.loss_fn = row->loss_fn;
+  options.release = row->is_lent ? on_no_loan : NULL;
+  script_begin(&script);
+  script_flags(&script, "{\"fwdbwd_max_chunk_len\":2}");
+  script_open_service(&script, (tnk_service_options_t)TNK_SERVICE_OPTIONS_INIT);
+  script_train(&script);
+  mock_on(script.mock, "POST", "/api/v1/retrieve_future", on_bare, NULL);
+  script_ok(&script, &outcome,
+            tnk_training_forward_backward(script.training, data, n, &options));
+  loss = tnk_pass_loss(tnk_promise_pass(outcome.promise));
+  outcome_drop(&outcome);
+  script_close(&script);
+  return loss;
+}
+
 TEST(S1_4_a_loss_without_metrics_is_computed) {
   static const float some[] = {0.5F, 0};
   static const double halves[] = {1, 0.25};
@@ -189,13 +226,7 @@ TEST(S1_4_a_loss_without_metrics_is_computed) {
                                     .n_values = 1,
                                     .crow = crow,
                                     .col = col}};
-  const struct {
-    const float *weights;
-    const tnk_loss_input_t *input;
-    const char *loss_fn;
-    int is_lent;
-    double loss; /* of one example; -1: none */
-  } rows[] = {
+  const bare_t rows[] = {
       {NULL, NULL, NULL, 0, 3.5},
       {some, NULL, NULL, 0, 0.75},
       {NULL, &doubles, "cross_entropy", 0, 2.0},
@@ -207,37 +238,12 @@ TEST(S1_4_a_loss_without_metrics_is_computed) {
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     for (size_t n = 1; n <= 3; n++) {
-      tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
-      tnk_datum_t data[3];
-      script_t script;
-      outcome_t outcome;
-      double loss;
+      const double loss = loss_of_bare(&rows[i], n);
 
-      memcpy(data, script_data(3), sizeof(data));
-      for (size_t k = 0; k < 3; k++) {
-        data[k].weights = rows[i].weights;
-        data[k].loss_inputs = rows[i].input;
-        data[k].n_loss_inputs = rows[i].input != NULL;
-      }
-      options.loss_fn = rows[i].loss_fn;
-      options.release = rows[i].is_lent ? on_no_loan : NULL;
-      script_begin(&script);
-      /* Two examples a request. */
-      script_flags(&script, "{\"fwdbwd_max_chunk_len\":2}");
-      script_open_service(&script,
-                          (tnk_service_options_t)TNK_SERVICE_OPTIONS_INIT);
-      script_train(&script);
-      mock_on(script.mock, "POST", "/api/v1/retrieve_future", on_bare, NULL);
-      script_ok(
-          &script, &outcome,
-          tnk_training_forward_backward(script.training, data, n, &options));
-      loss = tnk_pass_loss(tnk_promise_pass(outcome.promise));
       if (rows[i].loss < 0)
         CHECK(loss != loss);
       else
         CHECK_NEAR(loss, (double)n * rows[i].loss, 1e-9);
-      outcome_drop(&outcome);
-      script_close(&script);
     }
 }
 
