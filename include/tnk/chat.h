@@ -283,6 +283,15 @@ typedef struct {
    * time zone that they are to show. NULL: such a template is refused. */
   int64_t (*now_s)(void *user);
   void *user; /**< Handed to now_s. */
+  /** Roles whose messages are plain text, such as "user" and "tool": a control
+   * token in such a message is encoded as the text that it looks like, so that
+   * a web page or a file that a tool has read cannot end the turn. Control
+   * tokens are all added tokens of the tokenizer but blanks. The template's own
+   * stay what they are. The role itself is not checked. A template that looks
+   * for a control token in such a message does not find it. Needs `added` and
+   * `plain_flags` of the plug-in. tnk_chat_text() ignores it. Borrowed. */
+  const char *const *text_roles;
+  size_t n_text_roles;
 } tnk_chat_options_t;
 
 #define TNK_CHAT_OPTIONS_INIT TNK_SIZED(tnk_chat_options_t)
@@ -333,7 +342,8 @@ tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens);
 
 /**
  * The tokens of a conversation, with weights. Special tokens in the text are
- * such tokens, also in what people wrote, as in the reference.
+ * such tokens, also in what people wrote, as in the reference. The option
+ * `text_roles` makes them plain text in messages.
  *
  * Where weights are to be found the messages up to each one are rendered, twice
  * or three times, to see where it begins and ends (so that twice as many

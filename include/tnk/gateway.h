@@ -84,7 +84,11 @@ typedef struct {
    * that a machine that loses its power loses nothing of it either; each answer
    * waits for the disk then. */
   tnk_choice_t record_sync;
-  uint32_t reserved; /**< 0. */
+  /** TNK_YES: control tokens in messages of users and in results of tools count
+   * as control tokens. By default they are plain text, if the plug-in of the
+   * tokenizer lists them (`added`), so that a web page that a tool has read
+   * cannot end the turn and begin another one. */
+  tnk_choice_t keep_control_tokens;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)

@@ -74,6 +74,18 @@ typedef struct {
   int (*decode)(const void *tokenizer, const int32_t *ids, size_t n,
                 unsigned flags, tnk_take_bytes_cb take, void *user, char *why,
                 size_t why_size);
+  /** An added token by its index, from 0: `encode` finds it anywhere in a
+   * string, such as the end of a turn. NULL means that the plug-in does not
+   * list them. Any thread.
+   * @param[out] n   The bytes of its text.
+   * @param[out] id  Its id.
+   * @return Its text, which lives as long as the tokenizer; NULL after the last
+   *   one. */
+  const char *(*added)(const void *tokenizer, size_t index, size_t *n,
+                       int32_t *id);
+  /** The flags with which `encode` finds no added token. Set with `added`. */
+  unsigned plain_flags;
+  uint32_t reserved; /**< 0. */
 } tnk_tokenizer_plugin_t;
 
 #define TNK_TOKENIZER_PLUGIN_INIT TNK_SIZED(tnk_tokenizer_plugin_t)

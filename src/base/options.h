@@ -69,14 +69,15 @@
   X(tnk_hub_tokenizer_options_t, TNK_HUB_TOKENIZER_OPTIONS_INIT, reserved, 56, \
     reserved, YES)                                                             \
   X(tnk_push_options_t, TNK_PUSH_OPTIONS_INIT, reserved, 136, reserved, YES)   \
-  X(tnk_tokenizer_plugin_t, TNK_TOKENIZER_PLUGIN_INIT, encode, 56, decode, NO) \
+  X(tnk_tokenizer_plugin_t, TNK_TOKENIZER_PLUGIN_INIT, encode, 56, reserved,   \
+    YES)                                                                       \
   X(tnk_tokenizer_options_t, TNK_TOKENIZER_OPTIONS_INIT, reserved, 48,         \
     reserved, YES)                                                             \
   X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
     stops, NO)                                                                 \
-  X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, user, NO)             \
-  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, reserved,   \
-    YES)
+  X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, n_text_roles, NO)     \
+  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144,             \
+    keep_control_tokens, NO)
 
 /* Their members of type tnk_choice_t, which may have no other value than the
  * three; test/hygiene/check_sized.py knows whether one is missing. */
@@ -108,7 +109,8 @@
   X(tnk_push_options_t, only_checks)                                           \
   X(tnk_chat_options_t, generation_prompt)                                     \
   X(tnk_chat_options_t, by_parts)                                              \
-  X(tnk_gateway_options_t, record_sync)
+  X(tnk_gateway_options_t, record_sync)                                        \
+  X(tnk_gateway_options_t, keep_control_tokens)
 
 #define TNK__STRUCTS_OUT(X)                                                    \
   X(tnk_drift_t, TNK_DRIFT_INIT, effective_tokens, 96, effective_tokens, NO)   \

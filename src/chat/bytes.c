@@ -5,6 +5,7 @@
 #include "tnk/chat.h"
 
 enum { BEGIN = 256, END = 257 };
+enum { PLAIN = 1 }; /* flag of encoding: no special token is found */
 
 static const char *const names[] = {"<|begin|>", "<|end|>"};
 
@@ -47,13 +48,13 @@ static int encode(const void *tokenizer, const char *text, size_t n,
   int err = TNK_OK;
 
   (void)tokenizer;
-  if (flags != 0) {
+  if ((flags & ~(unsigned)PLAIN) != 0) {
     if (why_size > 0)
-      (void)snprintf(why, why_size, "bytes know no flag");
+      (void)snprintf(why, why_size, "bytes have no such flag");
     return TNK_EINVAL;
   }
   for (size_t i = 0; i < n && err == TNK_OK;) {
-    const int special = special_at(text + i, n - i);
+    const int special = (flags & PLAIN) != 0 ? -1 : special_at(text + i, n - i);
 
     ids[n_ids++] = special >= 0 ? BEGIN + special : (unsigned char)text[i];
     i += special >= 0 ? strlen(names[special]) : 1;
@@ -96,6 +97,16 @@ static int decode(const void *tokenizer, const int32_t *ids, size_t n,
   return err;
 }
 
+static const char *added(const void *tokenizer, size_t index, size_t *n,
+                         int32_t *id) {
+  (void)tokenizer;
+  if (index >= sizeof(names) / sizeof(names[0]))
+    return NULL;
+  *n = strlen(names[index]);
+  *id = BEGIN + (int32_t)index;
+  return names[index];
+}
+
 static const char *const main_files[] = {"tokenizer.json", NULL};
 
 static const tnk_tokenizer_plugin_t plugin = {
@@ -106,6 +117,8 @@ static const tnk_tokenizer_plugin_t plugin = {
     .close = close_bytes,
     .encode = encode,
     .decode = decode,
+    .added = added,
+    .plain_flags = PLAIN,
 };
 
 const tnk_tokenizer_plugin_t *tnk_chat_bytes_plugin(void) {

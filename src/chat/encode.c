@@ -23,6 +23,8 @@ typedef struct {
   const tnk_chat_t *chat;
   int is_open; /* ends with what begins an answer */
   tnk__buf_t text, spans, cuts, weights;
+  tnk__guard_t guard;
+  tnk__buf_t barriers; /* of the text, once its marks are removed */
   tnk__why_t why;
 } job_t;
 
@@ -50,6 +52,7 @@ static int begin(job_t *job, const tnk_chat_template_t *of,
   tnk__buf_init(&job->spans, &chat->alloc, MAX_BYTES);
   tnk__buf_init(&job->cuts, &chat->alloc, MAX_BYTES);
   tnk__buf_init(&job->weights, &chat->alloc, MAX_BYTES);
+  tnk__buf_init(&job->barriers, &chat->alloc, MAX_BYTES);
   err = tnk__chat_options(&job->options, options, &job->why);
   if (err == TNK_OK)
     err = tnk__chat_prompt(&job->prompt, &job->heap, of, chat, &job->options,
@@ -71,6 +74,9 @@ static int end(job_t *job, int err, tnk_chat_error_t *error) {
     tnk__buf_deinit(&job->spans);
     tnk__buf_deinit(&job->cuts);
     tnk__buf_deinit(&job->weights);
+    tnk__buf_deinit(&job->barriers);
+    if (job->prompt.guard != NULL)
+      tnk__guard_close(&job->guard);
   }
   return tnk__chat_end(error, err, &job->why);
 }
@@ -211,10 +217,33 @@ const int32_t *tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens) {
   return tokens == NULL ? NULL : tnk__ids(&tokens->marked.messages);
 }
 
+/* Begin to keep control tokens out of the messages of some roles. */
+static int guard(job_t *job) {
+  const tnk_chat_options_t *options = &job->options;
+
+  if (options->n_text_roles == 0)
+    return TNK_OK;
+  job->prompt.guard = &job->guard;
+  return tnk__guard_open(&job->guard, &job->coder, options->text_roles,
+                         options->n_text_roles, job->chat->messages,
+                         job->prompt.variables, &job->chat->alloc, &job->why);
+}
+
+/* Remove the marks from the text before it is encoded. */
+static int strip(job_t *job) {
+  if (job->prompt.guard == NULL)
+    return TNK_OK;
+  job->coder.controls = &job->guard.controls;
+  job->coder.barriers = &job->barriers;
+  return tnk__guard_strip(&job->guard, &job->text, &job->barriers,
+                          job->cuts.data, job->cuts.len / sizeof(tnk__cut_t),
+                          sizeof(tnk__cut_t), &job->why);
+}
+
 /* The whole text, of which all has one weight. */
 static int encode_all(job_t *job, tnk__marked_t *marked, float weight) {
-  const int err = tnk__ids_encode(&job->coder, (const char *)job->text.data,
-                                  job->text.len, &marked->ids, &job->why);
+  const int err = tnk__ids_encode(&job->coder, &job->text, 0, job->text.len,
+                                  &marked->ids, &job->why);
 
   return err != TNK_OK ? err : tnk__marked_fill(marked, weight, -1, &job->why);
 }
@@ -256,6 +285,8 @@ static int encode_cut(job_t *job, tnk__marked_t *marked) {
 
   if (err == TNK_OK)
     err = add_rest(job);
+  if (err == TNK_OK)
+    err = strip(job);
   if (err != TNK_OK)
     return err;
   return by_parts ? tnk__tokens_parts(&job->coder, &job->text, &job->cuts,
@@ -281,6 +312,8 @@ static int encode(job_t *job, tnk__marked_t *marked) {
   if (job->options.by_parts != TNK_YES &&
       (everything || job->options.train_on == TNK_CHAT_TRAIN_NOTHING)) {
     err = add_rest(job);
+    if (err == TNK_OK)
+      err = strip(job);
     return err != TNK_OK ? err
                          : encode_all(job, marked, everything ? 1.0f : 0.0f);
   }
@@ -296,15 +329,16 @@ static int begin_tokens(job_t *job, tnk_chat_tokens_t *tokens,
                         const tnk_chat_tokenizer_t *tokenizer,
                         const tnk_chat_t *chat,
                         const tnk_chat_options_t *options) {
-  const int err = begin(job, template_, chat, options);
+  int err = begin(job, template_, chat, options);
 
   if (tokens != NULL)
     tnk__marked_clear(&tokens->marked);
   if (err != TNK_OK)
     return err;
-  return tokens == NULL
-             ? tnk__why(&job->why, TNK_EINVAL, 0, "no place for the tokens")
-             : tnk__chat_coder(&job->coder, tokenizer, 1, &job->why);
+  if (tokens == NULL)
+    return tnk__why(&job->why, TNK_EINVAL, 0, "no place for the tokens");
+  err = tnk__chat_coder(&job->coder, tokenizer, 1, &job->why);
+  return err == TNK_OK ? guard(job) : err;
 }
 
 /* End it: after a failure there are none. */
@@ -341,6 +375,8 @@ static int go_on(job_t *job, const int32_t *ids, size_t n_ids, size_t first,
                     "the message before the first new one is no answer");
   err = tnk__bridge_text(&job->prompt, job->chat->messages, first, &job->text,
                          &job->why);
+  if (err == TNK_OK)
+    err = strip(job);
   if (err == TNK_OK)
     err = tnk__bridge_ids(&job->prompt, &job->coder, ids, n_ids, &job->text,
                           &marked->ids, &job->why);

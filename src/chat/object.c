@@ -26,6 +26,12 @@ static int check_options(const tnk_chat_options_t *options, tnk__why_t *why) {
   for (uint32_t i = 0; i < options->n_roles; i++)
     if (options->roles[i] == NULL)
       return tnk__why(why, TNK_EINVAL, 0, "roles[%u] is NULL", (unsigned)i);
+  if (options->n_text_roles > 0 && options->text_roles == NULL)
+    return tnk__why(why, TNK_EINVAL, 0,
+                    "n_text_roles says more than there are");
+  for (size_t i = 0; i < options->n_text_roles; i++)
+    if (options->text_roles[i] == NULL)
+      return tnk__why(why, TNK_EINVAL, 0, "text_roles[%zu] is NULL", i);
   if (options->n_message_weights > 0 && options->message_weights == NULL)
     return tnk__why(why, TNK_EINVAL, 0,
                     "n_message_weights says more than there are");
@@ -47,6 +53,7 @@ int tnk__chat_coder(tnk__coder_t *coder, const tnk_chat_tokenizer_t *tokenizer,
   char said[TNK__MAX_WHY];
   int err;
 
+  memset(coder, 0, sizeof(*coder));
   coder->calls = defaults;
   if (tokenizer == NULL || tokenizer->plugin == NULL)
     return tnk__why(why, TNK_EINVAL, 0, "no tokenizer");

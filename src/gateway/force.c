@@ -96,7 +96,7 @@ static json_t *answer_of(const probe_t *probe, const tnk_allocator_t *alloc) {
 static int render(const tnk__gw_job_t *job, const tnk_chat_t *chat,
                   tnk_choice_t is_prompt, tnk__buf_t *out,
                   tnk__gw_fault_t *fault) {
-  tnk_chat_options_t options = tnk__gw_talk_options();
+  tnk_chat_options_t options = tnk__gw_talk_options(job->gateway);
   tnk_chat_error_t error = {0};
   char *text;
   size_t n;

@@ -235,6 +235,14 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
              err == TNK_ENOMEM ? "out of memory" : uv_strerror(err));
 }
 
+/* An older plug-in, or one of somebody else, may not list its control tokens.
+ */
+static int lists_controls(const tnk_chat_tokenizer_t *tokenizer) {
+  return tokenizer->plugin->size >
+             offsetof(tnk_tokenizer_plugin_t, plain_flags) &&
+         tokenizer->plugin->added != NULL;
+}
+
 static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
                                   const tnk_gateway_options_t *o) {
   const tnk_allocator_t *alloc =
@@ -250,6 +258,8 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   gateway->service = service;
   gateway->tokenizer = o->tokenizer;
   gateway->family = o->family;
+  gateway->keeps_controls =
+      o->keep_control_tokens == TNK_YES || !lists_controls(&o->tokenizer);
   gateway->max_tokens = o->max_tokens > 0 ? o->max_tokens : MAX_TOKENS;
   gateway->max_jobs = o->max_requests > 0 ? o->max_requests : MAX_REQUESTS;
   gateway->began_s = now.tv_sec;

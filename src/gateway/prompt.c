@@ -197,7 +197,7 @@ static int take_tokens(tnk__gw_job_t *job, const tnk_chat_tokens_t *tokens,
 static int go_on_from(tnk__gw_job_t *job, tnk__gw_turn_t *turn,
                       tnk_chat_tokens_t *tokens, size_t first,
                       tnk__gw_fault_t *fault) {
-  const tnk_chat_options_t options = tnk__gw_talk_options();
+  const tnk_chat_options_t options = tnk__gw_talk_options(job->gateway);
   tnk_chat_error_t error = {0};
   size_t n = tnk__gw_turn_n_ids(turn);
   int err;
@@ -252,7 +252,7 @@ static int find_turn(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
 
 static int encode(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
                   tnk__gw_fault_t *fault) {
-  const tnk_chat_options_t options = tnk__gw_talk_options();
+  const tnk_chat_options_t options = tnk__gw_talk_options(job->gateway);
   tnk_chat_error_t error = {0};
 
   if (tnk_chat_encode(tokens, template_of(job), &job->gateway->tokenizer,

@@ -26,9 +26,10 @@ struct tnk_gateway {
   tnk_chat_template_t *template_;
   tnk_chat_tokenizer_t tokenizer;
   tnk_chat_family_t family;
-  char *key;         /* NULL: none is asked for */
-  char *model;       /* NULL: the base model's name */
-  json_t *variables; /* of templates: an object of texts of JSON */
+  int keeps_controls; /* those in messages of users and tools count */
+  char *key;          /* NULL: none is asked for */
+  char *model;        /* NULL: the base model's name */
+  json_t *variables;  /* of templates: an object of texts of JSON */
   int32_t max_tokens;
   uint32_t max_jobs;
   uint64_t max_body;

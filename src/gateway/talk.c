@@ -103,9 +103,14 @@ static int64_t now_s(void *user) {
   return uv_gettimeofday(&now) == 0 ? now.tv_sec : 0;
 }
 
-tnk_chat_options_t tnk__gw_talk_options(void) {
+tnk_chat_options_t tnk__gw_talk_options(const tnk_gateway_t *gateway) {
+  static const char *const roles[] = {"user", "tool"};
   tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
 
   options.now_s = now_s;
+  if (!gateway->keeps_controls) {
+    options.text_roles = roles;
+    options.n_text_roles = sizeof(roles) / sizeof(roles[0]);
+  }
   return options;
 }

@@ -19,8 +19,10 @@ int tnk__gw_talk_set(const tnk__gw_job_t *job, tnk_chat_t *chat,
 /* What reads the answer, told the prompt; to be freed. */
 int tnk__gw_talk_parser(const tnk__gw_job_t *job, tnk_chat_parser_t **out,
                         tnk__gw_fault_t *fault);
-/* With a clock, and defaults. */
-tnk_chat_options_t tnk__gw_talk_options(void);
+/* How conversations are encoded: with a clock, and with control tokens only
+ * from the template and the assistant, unless the gateway was told otherwise.
+ */
+tnk_chat_options_t tnk__gw_talk_options(const tnk_gateway_t *gateway);
 /* Why it has failed. -1. */
 int tnk__gw_talk_failed(const tnk_chat_error_t *error, tnk__gw_fault_t *fault);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tnk/tokenizers.h"
+#include "tokenizers/model/tokenizer.h"
 
 static const char *const main_files[] = {"tokenizer.json", "tiktoken.model",
                                          "tokenizer.model", NULL};
@@ -120,6 +121,24 @@ static int decode(const void *tokenizer, const int32_t *ids, size_t n,
   return err;
 }
 
+static const char *added(const void *tokenizer, size_t index, size_t *n,
+                         int32_t *id) {
+  const tnk_tokenizer_t *tok = tokenizer;
+  const tnk__added_t *of = &tok->raw;
+  const tnk__added_token_t *token;
+
+  if (index >= of->n) {
+    index -= of->n;
+    of = &tok->normalized;
+  }
+  if (index >= of->n)
+    return NULL;
+  token = &of->tokens[index];
+  *n = token->n;
+  *id = (int32_t)token->id;
+  return (const char *)of->blob + token->offset;
+}
+
 static const tnk_tokenizer_plugin_t plugin = {
     .size = sizeof(plugin),
     .name = "tnk-tokenizers",
@@ -129,6 +148,8 @@ static const tnk_tokenizer_plugin_t plugin = {
     .close = close_it,
     .encode = encode,
     .decode = decode,
+    .added = added,
+    .plain_flags = TNK_ENCODE_PLAIN,
 };
 
 const tnk_tokenizer_plugin_t *tnk_tokenizer_plugin(void) {

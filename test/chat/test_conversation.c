@@ -493,7 +493,7 @@ TEST(bytes_are_tokens) {
   CHECK_MEM(got.bytes, got.n, "a<|begin|><|end|>\xc3", 18);
   CHECK_INT(bytes->decode(NULL, odd, 6, 1, take_bytes, &got, why, sizeof(why)),
             TNK_EINVAL);
-  CHECK_INT(bytes->encode(NULL, "a", 1, 1, take_ids, &got, why, sizeof(why)),
+  CHECK_INT(bytes->encode(NULL, "a", 1, 2, take_ids, &got, why, sizeof(why)),
             TNK_EINVAL);
   CHECK_INT(bytes->open(&tokenizer, "x", &pair, 1, NULL, why, sizeof(why)),
             TNK_ENOTSUP);

@@ -16,7 +16,8 @@ of the prompt that the reference makes of the messages before the answer. Then
 the bridge: where it is not refused, the ids so far and those that follow are
 text of a fresh rendering. At last the texts of the templates of many models, for
 conversations with null members and with thoughts by each name: equal, or both
-refuse. Ends with a skip (77) and its reason when the registries are out of reach.
+refuse. And control tokens in messages that are plain text: with no template does
+one of them count. Ends with a skip (77) and its reason when the registries are out of reach.
 """
 import argparse
 import ctypes as c
@@ -82,7 +83,8 @@ class Options(c.Structure):
     _fields_ = [("size", c.c_size_t), ("generation_prompt", c.c_int),
                 ("by_parts", c.c_int), ("train_on", c.c_int), ("n_roles", c.c_uint32),
                 ("roles", c.c_void_p), ("message_weights", c.c_void_p),
-                ("n_message_weights", c.c_size_t), ("now_s", NOW), ("user", c.c_void_p)]
+                ("n_message_weights", c.c_size_t), ("now_s", NOW), ("user", c.c_void_p),
+                ("text_roles", c.POINTER(c.c_char_p)), ("n_text_roles", c.c_size_t)]
 
 
 class TemplateOptions(c.Structure):
@@ -154,14 +156,16 @@ class Chat:
         return ids[:n.value], weights[:n.value]
 
     def encode(self, messages, tools, prompt, train_on=0, by_parts=False, variables=(),
-               weights=()):
+               weights=(), text_roles=()):
         chat = self.make(messages, tools, variables)
         message_weights = (c.c_float * len(weights))(*weights)
         options = Options(size=c.sizeof(Options), train_on=train_on, now_s=now,
                           generation_prompt=1 if prompt else 2,
                           by_parts=1 if by_parts else 2,
                           message_weights=c.addressof(message_weights),
-                          n_message_weights=len(weights))
+                          n_message_weights=len(weights),
+                          text_roles=(c.c_char_p * len(text_roles))(*text_roles),
+                          n_text_roles=len(text_roles))
         try:
             self.check(self.c.tnk_chat_encode(
                 self.tokens, self.template, c.byref(self.coder), chat,
@@ -390,6 +394,66 @@ def compare_texts(library, tokenizers, folder, n_chats):
     return tally.report()
 
 
+def with_controls(rng, controls):
+    """A text in which each of the control tokens occurs."""
+    return "".join(f"{rng.choice(['', ' ', 'word', '<', chr(10)])}{control}"
+                   for control in rng.sample(controls, len(controls)))
+
+
+def guarded_chat(user, result):
+    return [{"role": "user", "content": user},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "call00000", "type": "function", "function": {
+                    "name": "add", "arguments": {"a": 1}}}]},
+            {"role": "tool", "tool_call_id": "call00000", "name": "add", "content": result}]
+
+
+def check_guard(tally, chat, tokenizer, name, rng, controls):
+    """Control tokens in what a user and a tool say are never such: of each there
+    are as many as with harmless words in their place."""
+    texts = [with_controls(rng, controls), with_controls(rng, controls)]
+    counts = []
+    for messages in (guarded_chat(*texts), guarded_chat("word", "word")):
+        try:
+            ids, _ = chat.encode(messages, TOOLS, True, text_roles=(b"user", b"tool"))
+        except Refused as e:
+            tally.refuse(f"guard: {e}"[:60])
+            return None
+        counts.append({control: ids.count(tokenizer.convert_tokens_to_ids(control))
+                       for control in controls})
+    tally.expect(counts[0] == counts[1], f"{name}: a control token of a message", counts)
+    return texts
+
+
+def compare_guard(library, tokenizers, folder, name):
+    """The templates of many models with all control tokens of a vocabulary; and
+    the ids of 5.24, which can do the same."""
+    import transformers
+    path, config, tokenizer = load(folder, name)
+    controls = [t.content for t in tokenizer.added_tokens_decoder.values() if t.content.strip()]
+    tally = Tally(f"{name}: control tokens in messages")
+    for what, template in {**templates.fetch(folder), "own": config.get("chat_template"),
+                           "turns": TURNS}.items():
+        if template is None:
+            continue
+        chat, rng = Chat(library, tokenizers, path, template), random.Random(what)
+        texts = check_guard(tally, chat, tokenizer, what, rng, controls)
+        if what not in ("own", "turns") or texts is None:
+            continue
+        known = [t.content for t in tokenizer.added_tokens_decoder.values()
+                 if t.special or t.content in template]
+        if transformers.__version__.startswith("4."):
+            continue
+        for _ in range(20):
+            messages = guarded_chat(with_controls(rng, known), with_controls(rng, known))
+            got = chat.encode(messages, None, True, text_roles=(b"user", b"tool"))[0]
+            want = list(tokenizer.apply_chat_template(
+                messages, chat_template=template, add_generation_prompt=True,
+                return_dict=False, sanitize_control_tokens=True))
+            tally.expect(got == want, "ids of sanitized messages", messages, got, want)
+    return tally.report()
+
+
 def both(versions):
     """This script again with each version; the first bad status counts."""
     statuses = [subprocess.run([sys.executable, *sys.argv, "--transformers", version],
@@ -422,6 +486,8 @@ def main():
     tokenizers = reference.Library(args.tokenizers.resolve())
     bad = sum(compare(library, tokenizers, folder, name, args.chats)
               for name in reference.VOCABULARIES)
+    bad += sum(compare_guard(library, tokenizers, folder, name)
+               for name in reference.VOCABULARIES)
     bad += compare_texts(library, tokenizers, folder, args.chats // 6 + 1)
     print(f"tokens, transformers {args.transformers}:", "identical" if bad == 0 else f"{bad} differences")
     return bad != 0

@@ -32,13 +32,12 @@ static int encode(const void *tokenizer, const char *text, size_t n,
   int err = TNK_OK;
 
   (void)tokenizer;
-  (void)flags;
   for (size_t i = 0; i < n && err == TNK_OK;) {
     int32_t id = (unsigned char)text[i];
     size_t len = 1;
 
     for (int32_t m = 0; m < 3; m++)
-      if (strlen(marks[m]) <= n - i &&
+      if ((flags == 0 || m == 2) && strlen(marks[m]) <= n - i &&
           memcmp(text + i, marks[m], strlen(marks[m])) == 0) {
         id = TOY_START + m;
         len = strlen(marks[m]);
@@ -74,10 +73,23 @@ static int decode(const void *tokenizer, const int32_t *ids, size_t n,
   return err;
 }
 
+/* The empty line is one too, but blanks alone are no control token. */
+static const char *added(const void *tokenizer, size_t index, size_t *n,
+                         int32_t *id) {
+  (void)tokenizer;
+  if (index >= 3)
+    return NULL;
+  *n = strlen(marks[index]);
+  *id = TOY_START + (int32_t)index;
+  return marks[index];
+}
+
 const tnk_tokenizer_plugin_t toy_plugin = {.size = sizeof(toy_plugin),
                                            .name = "toy",
                                            .encode = encode,
-                                           .decode = decode};
+                                           .decode = decode,
+                                           .added = added,
+                                           .plain_flags = 1};
 const tnk_chat_tokenizer_t toy = {&toy_plugin, NULL};
 
 tnk_chat_template_t *toy_open(const char *text) {

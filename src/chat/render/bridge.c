@@ -276,8 +276,7 @@ int tnk__bridge_ids(const tnk__prompt_t *prompt, const tnk__coder_t *coder,
                    "on otherwise",
                    other);
   if (err == TNK_OK)
-    err = tnk__ids_encode(coder, (const char *)text->data + n_sampled,
-                          text->len - n_sampled, ids, why);
+    err = tnk__ids_encode(coder, text, n_sampled, text->len, ids, why);
   if (err == TNK_OK && n_sampled == 0 &&
       is_sampled(coder, so_far[n_so_far - 1], ids, &tail, &err, why))
     tnk__buf_consume(ids, sizeof(int32_t));

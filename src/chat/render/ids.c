@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tnk/error.h"
 
 static int take_ids(const int32_t *ids, size_t n, void *user) {
@@ -23,17 +24,147 @@ static int failed(tnk__why_t *why, int err, const tnk__coder_t *coder,
                   said[0] != '\0' ? said : "it failed");
 }
 
-int tnk__ids_encode(const tnk__coder_t *coder, const char *text, size_t n,
-                    tnk__buf_t *ids, tnk__why_t *why) {
+static int encode(const tnk__coder_t *coder, const tnk__buf_t *text,
+                  size_t begin, size_t end, unsigned flags, tnk__buf_t *ids,
+                  tnk__why_t *why) {
   char said[256] = "";
   int err = TNK_OK;
 
-  if (n > 0)
-    err = coder->calls.encode(coder->tokenizer, text, n, 0, take_ids, ids, said,
-                              sizeof(said));
+  if (end > begin)
+    err = coder->calls.encode(coder->tokenizer,
+                              (const char *)text->data + begin, end - begin,
+                              flags, take_ids, ids, said, sizeof(said));
   if (err == TNK_OK && ids->err != TNK_OK)
     err = ids->err;
   return err == TNK_OK ? TNK_OK : failed(why, err, coder, said);
+}
+
+/* ---- Control tokens that are text ---- */
+
+static const tnk__control_t *control_at(const tnk__coder_t *coder, size_t i) {
+  return (const tnk__control_t *)(const void *)coder->controls->data + i;
+}
+
+static size_t barrier_at(const tnk__coder_t *coder, size_t i) {
+  return ((const size_t *)(const void *)coder->barriers->data)[i];
+}
+
+static size_t n_barriers(const tnk__coder_t *coder) {
+  return coder->barriers == NULL ? 0 : coder->barriers->len / sizeof(size_t);
+}
+
+/* The first of the controls [from, to), which agree in their first `k` bytes,
+ * whose next byte is at least `byte`. */
+static size_t narrow(const tnk__coder_t *coder, size_t from, size_t to,
+                     size_t k, unsigned byte) {
+  while (from < to) {
+    const size_t middle = from + (to - from) / 2;
+    const tnk__control_t *control = control_at(coder, middle);
+
+    if (control->n <= k || (unsigned char)control->text[k] < byte)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  return from;
+}
+
+/* The longest control token that begins at `at` and ends at `end` or before;
+ * NULL: none. */
+static const tnk__control_t *find_control(const tnk__coder_t *coder,
+                                          const tnk__buf_t *text, size_t at,
+                                          size_t end) {
+  size_t from = 0, to = coder->controls->len / sizeof(tnk__control_t);
+  const tnk__control_t *found = NULL;
+
+  for (size_t k = 0; from < to && at + k < end; k++) {
+    from = narrow(coder, from, to, k, text->data[at + k]);
+    to = narrow(coder, from, to, k, text->data[at + k] + 1u);
+    if (from < to && control_at(coder, from)->n == k + 1)
+      found = control_at(coder, from);
+  }
+  return found;
+}
+
+/* Whether a control token at [at, at + n) was put together from a message that
+ * is text. `next` is the first barrier behind `at`. A token of one character
+ * has no inside: it has a barrier on both sides then. */
+static int is_text(const tnk__coder_t *coder, const tnk__buf_t *text, size_t at,
+                   size_t n, size_t next) {
+  if (barrier_at(coder, next) < at + n)
+    return 1;
+  return next > 0 && barrier_at(coder, next - 1) == at &&
+         barrier_at(coder, next) == at + n &&
+         tnk__utf8_char((const char *)text->data + at, n) == n;
+}
+
+/* Append the ids of a control token as plain text. A model may know it as a
+ * piece of text too: then it is cut at the barrier. */
+static int encode_text(const tnk__coder_t *coder, const tnk__buf_t *text,
+                       size_t begin, const tnk__control_t *control,
+                       size_t barrier, tnk__buf_t *ids, tnk__why_t *why) {
+  const size_t before = ids->len, end = begin + control->n;
+  const unsigned flags = coder->calls.plain_flags;
+  int err = encode(coder, text, begin, end, flags, ids, why), is_same = 0;
+
+  for (size_t i = before / sizeof(int32_t); i < tnk__n_ids(ids); i++)
+    is_same |= tnk__ids(ids)[i] == control->id;
+  if (err != TNK_OK || !is_same)
+    return err;
+  if (barrier >= end)
+    return tnk__why(why, TNK_EUNSUPPORTED, 0,
+                    "the tokenizer has no other token for the control token "
+                    "\"%.*s\" in a message",
+                    (int)control->n, control->text);
+  ids->len = before;
+  err = encode(coder, text, begin, barrier, flags, ids, why);
+  return err == TNK_OK ? encode(coder, text, barrier, end, flags, ids, why)
+                       : err;
+}
+
+static size_t longest_control(const tnk__coder_t *coder) {
+  const size_t n = n_barriers(coder) == 0
+                       ? 0
+                       : coder->controls->len / sizeof(tnk__control_t);
+  size_t longest = 0;
+
+  for (size_t i = 0; i < n; i++)
+    if (control_at(coder, i)->n > longest)
+      longest = control_at(coder, i)->n;
+  return longest;
+}
+
+int tnk__ids_encode(const tnk__coder_t *coder, const tnk__buf_t *text,
+                    size_t begin, size_t end, tnk__buf_t *ids,
+                    tnk__why_t *why) {
+  const size_t longest = longest_control(coder);
+  size_t next = 0;
+  int err = TNK_OK;
+
+  for (size_t at = begin; at < end && err == TNK_OK;) {
+    const tnk__control_t *control;
+
+    while (next < n_barriers(coder) && barrier_at(coder, next) <= at)
+      next++;
+    if (next == n_barriers(coder))
+      break;
+    if (barrier_at(coder, next) > at + longest)
+      at = barrier_at(coder, next) - longest;
+    if (at >= end)
+      break;
+    control = find_control(coder, text, at, end);
+    if (control == NULL || !is_text(coder, text, at, control->n, next)) {
+      at++;
+      continue;
+    }
+    err = encode(coder, text, begin, at, 0, ids, why);
+    if (err == TNK_OK)
+      err = encode_text(coder, text, at, control, barrier_at(coder, next), ids,
+                        why);
+    at += control->n;
+    begin = at;
+  }
+  return err == TNK_OK ? encode(coder, text, begin, end, 0, ids, why) : err;
 }
 
 int tnk__ids_decode(const tnk__coder_t *coder, const int32_t *ids, size_t n,

@@ -9,7 +9,17 @@
 typedef struct {
   tnk_tokenizer_plugin_t calls;
   const void *tokenizer;
+  /* Of the text that is encoded; NULL: all control tokens in it count. */
+  const tnk__buf_t *controls; /* tnk__control_t, sorted by their text */
+  const tnk__buf_t *barriers; /* size_t, ascending: places in the text */
 } tnk__coder_t;
+
+/* A token that the tokenizer finds in a text before anything else. */
+typedef struct {
+  const char *text;
+  size_t n;
+  int32_t id;
+} tnk__control_t;
 
 /* A buffer of ids, int32_t. */
 static inline const int32_t *tnk__ids(const tnk__buf_t *ids) {
@@ -19,9 +29,10 @@ static inline size_t tnk__n_ids(const tnk__buf_t *ids) {
   return ids->len / sizeof(int32_t);
 }
 
-/* Append the ids of a text, in which special tokens are such. */
-int tnk__ids_encode(const tnk__coder_t *coder, const char *text, size_t n,
-                    tnk__buf_t *ids, tnk__why_t *why);
+/* Append the ids of [begin, end) of a text. Control tokens in it count, but for
+ * those with a barrier inside, which are plain text. */
+int tnk__ids_encode(const tnk__coder_t *coder, const tnk__buf_t *text,
+                    size_t begin, size_t end, tnk__buf_t *ids, tnk__why_t *why);
 /* Append the bytes of ids. */
 int tnk__ids_decode(const tnk__coder_t *coder, const int32_t *ids, size_t n,
                     tnk__buf_t *bytes, tnk__why_t *why);

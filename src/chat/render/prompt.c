@@ -63,8 +63,13 @@ static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
   tnk__value_t all = tnk__value_dict(heap);
   tnk__value_t list = tnk__value_list(heap);
 
-  for (size_t i = 0; i < n; i++)
-    tnk__value_append(heap, list, as_seen(heap, messages.as.list->items[i]));
+  for (size_t i = 0; i < n; i++) {
+    tnk__value_t seen = as_seen(heap, messages.as.list->items[i]);
+
+    if (prompt->guard != NULL)
+      seen = tnk__guard_message(prompt->guard, heap, seen);
+    tnk__value_append(heap, list, seen);
+  }
   /* What the reference hands to every template. */
   tnk__value_set(heap, all, "messages", list);
   tnk__value_set(heap, all, "tools", tnk__value_none());

@@ -1,6 +1,7 @@
 #ifndef TNK_CHAT_RENDER_PROMPT_H
 #define TNK_CHAT_RENDER_PROMPT_H
 
+#include "chat/render/guard.h"
 #include "chat/template/template.h"
 #include "chat/value/value.h"
 #include "chat/value/why.h"
@@ -17,6 +18,7 @@ typedef struct {
   /* What a stop has behind the text of an answer, where the next message begins
    * with that; NULL: nothing. */
   const char *rest;
+  const tnk__guard_t *guard; /* NULL: messages may hold control tokens */
   tnk__template_env_t env;
   const tnk_allocator_t *alloc;
 } tnk__prompt_t;

@@ -126,8 +126,7 @@ static int mark_pieces(const tnk__coder_t *coder, const tnk__buf_t *text,
 
     if (i + 1 < n_cuts(cuts) && same(cut->weight, cut_at(cuts, i + 1)->weight))
       continue;
-    err = tnk__ids_encode(coder, (const char *)text->data + begin,
-                          cut->end - begin, &marked->ids, why);
+    err = tnk__ids_encode(coder, text, begin, cut->end, &marked->ids, why);
     if (err == TNK_OK && !is_beginning(&marked->ids, before, whole))
       err = refuse(text, begin, cut->end, cut->end, cut->message, why);
     if (err == TNK_OK)
@@ -149,7 +148,7 @@ int tnk__tokens_whole(const tnk__coder_t *coder, const tnk__buf_t *text,
 
   tnk__buf_init(&ids, marked->ids.alloc, MAX_BYTES);
   tnk__buf_init(&ends, marked->ids.alloc, MAX_BYTES);
-  err = tnk__ids_encode(coder, (const char *)text->data, text->len, &ids, why);
+  err = tnk__ids_encode(coder, text, 0, text->len, &ids, why);
   if (err == TNK_OK)
     err = tnk__ids_ends(coder, &ids, (const char *)text->data, text->len, &ends,
                         why);
@@ -175,8 +174,7 @@ int tnk__tokens_parts(const tnk__coder_t *coder, const tnk__buf_t *text,
   for (size_t i = 0; i < n_cuts(cuts) && err == TNK_OK; i++) {
     const tnk__cut_t *cut = cut_at(cuts, i);
 
-    err = tnk__ids_encode(coder, (const char *)text->data + begin,
-                          cut->end - begin, &marked->ids, why);
+    err = tnk__ids_encode(coder, text, begin, cut->end, &marked->ids, why);
     if (err == TNK_OK)
       err = tnk__marked_fill(marked, cut->weight, cut->message, why);
     begin = cut->end;

@@ -27,7 +27,7 @@ static struct {
   cli_tokenizer_t which;
   cli_texts_t sets;
   int64_t port, max_tokens;
-  int only_rewarded, exit_with_stdin, syncs;
+  int only_rewarded, exit_with_stdin, syncs, keeps_controls;
 } args = {.max_tokens = 1024};
 
 static const cli_option_t options[] = {
@@ -76,6 +76,10 @@ static const cli_option_t options[] = {
      .flag = &args.syncs,
      .help = "With --record: on the disk before it is answered, for a machine "
              "that may lose its power; each answer waits for the disk."},
+    {.name = "keep-control-tokens",
+     .flag = &args.keeps_controls,
+     .help = "Let control tokens in messages of users and in results of tools "
+             "count. By default they are plain text."},
     {.name = "name",
      .value = "NAME",
      .text = &args.name,
@@ -250,21 +254,22 @@ static int open_gateway(work_t *work) {
                                               ? tnk_tokenizer_plugin()
                                               : tnk_chat_bytes_plugin(),
                                           work->tokenizer};
-  tnk_gateway_options_t o = {.size = sizeof(o),
-                             .host = args.host,
-                             .key = key,
-                             .model = args.name,
-                             .record = args.record,
-                             .tokenizer = tokenizer,
-                             .template_ = work->template,
-                             .variables = work->variables,
-                             .family = renderer != NULL ? renderer->family
-                                                        : TNK_CHAT_PLAIN,
-                             .port = (int32_t)args.port,
-                             .max_tokens = (int32_t)args.max_tokens,
-                             .tls_cert = args.tls_cert,
-                             .tls_key = args.tls_key,
-                             .record_sync = args.syncs ? TNK_YES : TNK_NO};
+  tnk_gateway_options_t o = {
+      .size = sizeof(o),
+      .host = args.host,
+      .key = key,
+      .model = args.name,
+      .record = args.record,
+      .tokenizer = tokenizer,
+      .template_ = work->template,
+      .variables = work->variables,
+      .family = renderer != NULL ? renderer->family : TNK_CHAT_PLAIN,
+      .port = (int32_t)args.port,
+      .max_tokens = (int32_t)args.max_tokens,
+      .tls_cert = args.tls_cert,
+      .tls_key = args.tls_key,
+      .record_sync = args.syncs ? TNK_YES : TNK_NO,
+      .keep_control_tokens = args.keeps_controls ? TNK_YES : TNK_NO};
   char why[512] = "";
   int status = set_variables(work, renderer);
   int err;
