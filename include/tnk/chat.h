@@ -245,6 +245,12 @@ TNK_API int tnk_chat_set(tnk_chat_t *chat, const char *name, const char *json,
 
 /** How many messages there are. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_chat_count(const tnk_chat_t *chat);
+/**
+ * The index of the first message of the assistant at or behind @p from.
+ *
+ * @return SIZE_MAX: there is none. Thread: any. Since: 0.1
+ */
+TNK_API size_t tnk_chat_next_answer(const tnk_chat_t *chat, size_t from);
 /** Free a text that was given for this conversation. Thread: any. Since: 0.1 */
 TNK_API void tnk_chat_free_text(const tnk_chat_t *chat, char *text);
 
@@ -368,6 +374,33 @@ TNK_API int
 tnk_chat_encode(tnk_chat_tokens_t *tokens, const tnk_chat_template_t *template_,
                 const tnk_chat_tokenizer_t *tokenizer, const tnk_chat_t *chat,
                 const tnk_chat_options_t *options, tnk_chat_error_t *error);
+
+/**
+ * A training example for one answer: the tokens of the messages up to it, of
+ * which only the answer is learnt.
+ *
+ * Many templates leave the thoughts of earlier answers out. Then the mask of
+ * all answers is refused, since the whole text does not show each answer as it
+ * was sampled. One example per answer shows it so:
+ *
+ *     for (size_t i = 0; (i = tnk_chat_next_answer(chat, i)) != SIZE_MAX; i++)
+ *       tnk_chat_encode_answer(tokens, template, &tokenizer, chat, i, NULL, e);
+ *
+ * @param tokens   Receives the example. What it held is gone, also on failure.
+ * @param index    Of a message of the assistant.
+ * @param options  NULL for defaults. `train_on`, its roles and weights, and
+ *                 `generation_prompt` are ignored.
+ *
+ * @return As tnk_chat_encode(); TNK_EINVAL also if the message is not the
+ *   assistant's.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_chat_encode_answer(tnk_chat_tokens_t *tokens,
+                                   const tnk_chat_template_t *template_,
+                                   const tnk_chat_tokenizer_t *tokenizer,
+                                   const tnk_chat_t *chat, size_t index,
+                                   const tnk_chat_options_t *options,
+                                   tnk_chat_error_t *error);
 
 /**
  * The tokens that go on from sampled ones: what ends the answer, unless it was

@@ -37,6 +37,14 @@ size_t tnk_chat_count(const tnk_chat_t *chat) {
   return chat == NULL ? 0 : chat->messages.as.list->n;
 }
 
+size_t tnk_chat_next_answer(const tnk_chat_t *chat, size_t from) {
+  for (size_t i = from; i < tnk_chat_count(chat); i++)
+    if (tnk__value_is(tnk__value_get(chat->messages.as.list->items[i], "role"),
+                      "assistant"))
+      return i;
+  return SIZE_MAX;
+}
+
 void tnk_chat_free_text(const tnk_chat_t *chat, char *text) {
   if (chat != NULL)
     tnk__free(&chat->alloc, text);

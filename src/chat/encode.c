@@ -21,7 +21,9 @@ typedef struct {
   tnk__heap_t heap; /* of the variables */
   tnk__prompt_t prompt;
   const tnk_chat_t *chat;
-  int is_open; /* ends with what begins an answer */
+  tnk__value_t messages;        /* a list: those of the chat, or some of them */
+  tnk__value_list_t first_ones; /* that list, if it is not the chat's own */
+  int is_open;                  /* ends with what begins an answer */
   tnk__buf_t text, spans, cuts, weights;
   tnk__guard_t guard;
   tnk__buf_t barriers; /* of the text, once its marks are removed */
@@ -29,12 +31,12 @@ typedef struct {
 } job_t;
 
 static size_t n_messages(const job_t *job) {
-  return job->chat->messages.as.list->n;
+  return job->messages.as.list->n;
 }
 
 static int has_role(const job_t *job, size_t i, const char *role) {
-  return tnk__value_is(
-      tnk__value_get(job->chat->messages.as.list->items[i], "role"), role);
+  return tnk__value_is(tnk__value_get(job->messages.as.list->items[i], "role"),
+                       role);
 }
 
 static int begin(job_t *job, const tnk_chat_template_t *of,
@@ -47,6 +49,7 @@ static int begin(job_t *job, const tnk_chat_template_t *of,
   job->chat = chat;
   if (of == NULL || chat == NULL)
     return tnk__why(&job->why, TNK_EINVAL, 0, "no template or conversation");
+  job->messages = chat->messages;
   tnk__heap_init(&job->heap, &chat->alloc, TNK__CHAT_MAX_HEAP);
   tnk__buf_init(&job->text, &chat->alloc, MAX_BYTES);
   tnk__buf_init(&job->spans, &chat->alloc, MAX_BYTES);
@@ -82,7 +85,7 @@ static int end(job_t *job, int err, tnk_chat_error_t *error) {
 }
 
 static int render(job_t *job) {
-  return tnk__prompt_text(&job->prompt, job->chat->messages, n_messages(job),
+  return tnk__prompt_text(&job->prompt, job->messages, n_messages(job),
                           job->is_open, &job->text, &job->spans, &job->why);
 }
 
@@ -225,7 +228,7 @@ static int guard(job_t *job) {
     return TNK_OK;
   job->prompt.guard = &job->guard;
   return tnk__guard_open(&job->guard, &job->coder, options->text_roles,
-                         options->n_text_roles, job->chat->messages,
+                         options->n_text_roles, job->messages,
                          job->prompt.variables, &job->chat->alloc, &job->why);
 }
 
@@ -274,7 +277,7 @@ static int encode_cut(job_t *job, tnk__marked_t *marked) {
   const int by_parts = job->options.by_parts == TNK_YES;
   const tnk__mask_t mask = {
       .prompt = &job->prompt,
-      .messages = job->chat->messages,
+      .messages = job->messages,
       .weights = (const float *)(const void *)job->weights.data,
       .text = &job->text,
       .spans = &job->spans,
@@ -362,6 +365,35 @@ int tnk_chat_encode(tnk_chat_tokens_t *tokens,
   return end_tokens(&job, tokens, err, error);
 }
 
+/* Leave the messages behind an answer out, and learn from that answer. */
+static int take_answer(job_t *job, size_t index) {
+  if (index >= n_messages(job) || !has_role(job, index, "assistant"))
+    return tnk__why(&job->why, TNK_EINVAL, 0,
+                    "message %zu is no answer of the assistant", index);
+  job->first_ones = *job->messages.as.list;
+  job->first_ones.n = index + 1;
+  job->messages.as.list = &job->first_ones;
+  job->options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
+  job->is_open = 0;
+  return TNK_OK;
+}
+
+int tnk_chat_encode_answer(tnk_chat_tokens_t *tokens,
+                           const tnk_chat_template_t *template_,
+                           const tnk_chat_tokenizer_t *tokenizer,
+                           const tnk_chat_t *chat, size_t index,
+                           const tnk_chat_options_t *options,
+                           tnk_chat_error_t *error) {
+  job_t job;
+  int err = begin_tokens(&job, tokens, template_, tokenizer, chat, options);
+
+  if (err == TNK_OK)
+    err = take_answer(&job, index);
+  if (err == TNK_OK)
+    err = encode(&job, &tokens->marked);
+  return end_tokens(&job, tokens, err, error);
+}
+
 static int go_on(job_t *job, const int32_t *ids, size_t n_ids, size_t first,
                  tnk__marked_t *marked) {
   int err;
@@ -373,7 +405,7 @@ static int go_on(job_t *job, const int32_t *ids, size_t n_ids, size_t first,
   if (first > 0 && !has_role(job, first - 1, "assistant"))
     return tnk__why(&job->why, TNK_EINVAL, 0,
                     "the message before the first new one is no answer");
-  err = tnk__bridge_text(&job->prompt, job->chat->messages, first, &job->text,
+  err = tnk__bridge_text(&job->prompt, job->messages, first, &job->text,
                          &job->why);
   if (err == TNK_OK)
     err = strip(job);

@@ -180,6 +180,100 @@ TEST(a_template_that_drops_thoughts_is_refused_for_earlier_answers) {
   stage_close(&s);
 }
 
+/* One example of each answer shows each with its thoughts. */
+TEST(each_answer_is_an_example_of_its_own) {
+  static const char chat[] = "[{\"role\":\"user\",\"content\":\"a\"},"
+                             "{\"role\":\"assistant\",\"content\":\"b\","
+                             "\"reasoning_content\":\"t\"},"
+                             "{\"role\":\"user\",\"content\":\"c\"},"
+                             "{\"role\":\"assistant\",\"content\":\"d\","
+                             "\"reasoning_content\":\"u\"},"
+                             "{\"role\":\"user\",\"content\":\"e\"}]";
+  static const char *const none[] = {NULL};
+  static const char *const learnt[] = {"<think>t</think>b<|im_end|>|",
+                                       "<think>u</think>d<|im_end|>|"};
+  stage_t s;
+  size_t n = 0, n_ids;
+
+  for (int by_parts = 0; by_parts < 2; by_parts++) {
+    stage_open(&s, toy_thinks, none);
+    CHECK_INT(
+        tnk_chat_read(s.chat, TNK_CHAT_TEMPLATE, chat, strlen(chat), NULL),
+        TNK_OK);
+    s.options.by_parts = by_parts ? TNK_YES : TNK_NO;
+    n = 0;
+    for (size_t i = 0; (i = tnk_chat_next_answer(s.chat, i)) != SIZE_MAX; i++) {
+      CHECK_INT(i, 2 * n + 1);
+      if (tnk_chat_encode_answer(s.tokens, s.of, &toy, s.chat, i, &s.options,
+                                 &s.error) != TNK_OK)
+        test_fail(__FILE__, __LINE__, "%s", s.error.text);
+      CHECK_STR(toy_learnt(s.tokens), learnt[n++]);
+      /* Nothing stands behind it but a line break. */
+      (void)tnk_chat_tokens_ids(s.tokens, &n_ids);
+      CHECK_INT(tnk_chat_tokens_ids(s.tokens, NULL)[n_ids - 2], TOY_END);
+    }
+    CHECK_INT(n, 2);
+    CHECK_INT(
+        tnk_chat_encode_answer(s.tokens, s.of, &toy, s.chat, 2, NULL, &s.error),
+        TNK_EINVAL);
+    CHECK_STR(s.error.text, "message 2 is no answer of the assistant");
+    CHECK_INT(
+        tnk_chat_encode_answer(s.tokens, s.of, &toy, s.chat, 5, NULL, &s.error),
+        TNK_EINVAL);
+    stage_close(&s);
+  }
+  CHECK(tnk_chat_next_answer(NULL, 0) == SIZE_MAX);
+}
+
+/* A template that writes an empty block into the last answer alone, as Qwen3's
+ * does. Answers of words alone can be learnt as they stand there. */
+TEST(answers_of_words_alone_are_learnt_as_they_stand) {
+  static const char source[] =
+      "{% set ns = namespace(user=0) %}{% for m in messages %}"
+      "{% if m.role == 'user' %}{% set ns.user = loop.index0 %}{% endif %}"
+      "{% endfor %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
+      "{% if m.role == 'assistant' and loop.index0 > ns.user %}"
+      "{{ '<think></think>' }}{% endif %}"
+      "{{ m.content.split('</think>')[-1] }}"
+      "{% for c in m.tool_calls or [] %}{{ c }}{% endfor %}"
+      "{{ '<|im_end|>' + '\n' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif "
+      "%}";
+#define TALK(members)                                                          \
+  "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\"," members    \
+  "},{\"role\":\"user\",\"content\":\"c\"},"                                   \
+  "{\"role\":\"assistant\",\"content\":\"d\"}]"
+  static const struct {
+    const char *talk, *learnt; /* NULL: refused */
+  } rows[] = {
+      {TALK("\"content\":\"b\""), "b<|im_end|>|<think></think>d<|im_end|>|"},
+      {TALK("\"content\":\"Xb Y\""),
+       "Xb Y<|im_end|>|<think></think>d<|im_end|>|"},
+      {TALK("\"content\":\"b\",\"thinking\":\"t\""), NULL},
+      {TALK("\"content\":\"b\",\"tool_calls\":[1]"), NULL},
+      {TALK("\"content\":\"t</think>b\""), NULL},
+      {TALK("\"content\":\"\""), NULL},
+  };
+  static const char *const none[] = {NULL};
+  stage_t s;
+
+  for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+    const char *talk = rows[i / 2].talk;
+
+    stage_open(&s, source, none);
+    CHECK_INT(
+        tnk_chat_read(s.chat, TNK_CHAT_TEMPLATE, talk, strlen(talk), NULL),
+        TNK_OK);
+    s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+    s.options.by_parts = i % 2 == 0 ? TNK_NO : TNK_YES;
+    if (rows[i / 2].learnt != NULL)
+      expect(&s, rows[i / 2].learnt);
+    else
+      expect_refused(&s, TNK_EUNSUPPORTED, "make an example of each answer");
+    stage_close(&s);
+  }
+}
+
 /* By parts all messages are cut, also answers that nobody learns from and that
  * are written otherwise once others follow. */
 TEST(by_parts_history_is_cut_where_it_stands) {

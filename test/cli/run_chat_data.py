@@ -102,7 +102,7 @@ def wrong():
           "lines that cannot be learnt are named", got.stderr)
     for args in (["--role", "user"], ["--train-on", "roles"], ["--set", "a"], ["--set", "=1"],
                  ["--renderer", "nobody"], ["--model", "a/b"], ["--show", "--count"],
-                 ["--train-on", "nothing"], ["--revision", "x"],
+                 ["--train-on", "nothing"], ["--each-answer", "--train-on", "roles"], ["--revision", "x"],
                  ["--model", "a/b", "--tokenizer", "c"]):
         got = run(*args, data=[TWO])
         check(got.returncode == 2 and got.stdout == "", f"refused: {' '.join(args)}", got.stderr)
@@ -110,7 +110,33 @@ def wrong():
     check(got.returncode == 6, "a file that is not there", got.stderr)
 
 
+def each_answer():
+    """A template that leaves earlier thoughts out: all answers are refused, with the way out."""
+    thinks = ("{% set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == 'user' %}"
+              "{% set ns.last = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}"
+              "{{ m.role }}:{% if m.thinking and loop.index0 > ns.last %}({{ m.thinking }}){% endif %}"
+              "{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}")
+    chat = {"messages": [m | {"thinking": "t"} if m["role"] == "assistant" else m
+                         for m in TWO["messages"]]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "chat_template.jinja")
+        path.write_text(thinks)
+        config = pathlib.Path(folder, "tokenizer_config.json")
+        config.write_text(json.dumps({"eos_token": "<|end|>"}))
+        got = run("--template", folder, "--train-on", "all-answers", "--show", data=[chat])
+        check(got.returncode == 1 and "--each-answer" in got.stderr, "refused, with a way out", got.stderr)
+        got = run("--template", folder, "--each-answer", "--show", data=[chat, TWO["messages"]])
+        check([line for line in got.stdout.splitlines() if "learnt" in line] == [
+            '  learnt (1) "(t)Hello<|end|>"', '  learnt (1) "(t)4<|end|>"',
+            '  learnt (1) "Hello<|end|>"', '  learnt (1) "4<|end|>"'], "an example of each answer", got.stdout)
+        check("2 conversations" in got.stderr, "conversations are counted", got.stderr)
+        got = run("--each-answer", data=[TWO["messages"][:1], TWO])
+        check(got.returncode == 1 and len(got.stdout.splitlines()) == 2 and ":1: " in got.stderr,
+              "a conversation without answers", got.stderr)
+
+
 bytes_and_plain()
+each_answer()
 shown()
 templates()
 wrong()

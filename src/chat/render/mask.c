@@ -1,5 +1,7 @@
 #include "chat/render/mask.h"
 
+#include <string.h>
+
 #include "tnk/error.h"
 
 /* Of a rendering, which has limits of its own. */
@@ -59,7 +61,7 @@ static int render(finder_t *finder, size_t n, int is_open, tnk__why_t *why) {
                 "once the answer is known"
               : "message %zu cannot be learnt: the template writes "
                 "\"%s\" at byte %zu, and \"%s\" there once other "
-                "messages follow",
+                "messages follow; make an example of each answer",
       finder->index, had, at, has);
 }
 
@@ -208,6 +210,50 @@ static int find(finder_t *finder, size_t *begin, size_t *end, tnk__why_t *why) {
   return err;
 }
 
+/* Whether a text says these words. */
+static int says(const tnk__buf_t *text, size_t from, size_t to,
+                tnk__value_t words) {
+  const char *begin = words.as.text, *end = begin + words.n_text;
+
+  while (begin < end && (unsigned char)*begin <= ' ')
+    begin++;
+  while (end > begin && (unsigned char)end[-1] <= ' ')
+    end--;
+  for (size_t n = (size_t)(end - begin); n > 0 && from + n <= to; from++)
+    if (memcmp(text->data + from, begin, n) == 0)
+      return 1;
+  return 0;
+}
+
+/* An answer of words alone loses nothing where a template writes it differently
+ * once others follow. It can be learnt as it stands in the whole if it begins
+ * behind what begins an answer, says its words, and ends with what ends one. */
+static int find_words_of_answer(finder_t *finder, size_t *begin, size_t *end,
+                                tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  const tnk__value_t message = message_at(finder);
+  const tnk__value_t content = tnk__value_get(message, "content");
+  const tnk__value_t thoughts = tnk__prompt_thoughts(message);
+  size_t words, stop;
+  int err;
+
+  if (thoughts.kind > TNK__VALUE_NONE || content.kind != TNK__VALUE_TEXT ||
+      tnk__value_truth(tnk__value_get(message, "tool_calls")))
+    return TNK_EUNSUPPORTED;
+  err = render(finder, finder->index, 1, why);
+  if (err != TNK_OK)
+    return err;
+  *begin = finder->rendered.len;
+  err = find_in_place(finder, &words, end, why);
+  if (err != TNK_OK)
+    return err;
+  return *begin <= words && says(mask->text, words, *end, content) &&
+                 tnk__prompt_stop(mask->prompt, mask->text, words, *end, &stop,
+                                  end)
+             ? TNK_OK
+             : TNK_EUNSUPPORTED;
+}
+
 static void put(tnk__buf_t *cuts, size_t *at, size_t end, int32_t message,
                 float weight) {
   const tnk__cut_t cut = {end, message, weight};
@@ -221,11 +267,18 @@ static int cut_message(finder_t *finder, size_t *at, tnk__buf_t *cuts,
                        tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
   const float weight = mask->weights[finder->index];
+  tnk__why_t other = {0};
   size_t begin = 0, end = 0;
   int err = find(finder, &begin, &end, why);
 
-  if (err == TNK_EUNSUPPORTED && mask->each && !(weight != 0.0f))
+  if (err == TNK_EUNSUPPORTED && mask->each && !(weight != 0.0f)) {
     err = find_in_place(finder, &begin, &end, why);
+  } else if (err == TNK_EUNSUPPORTED && weight != 0.0f &&
+             is_answer(message_at(finder))) {
+    err = find_words_of_answer(finder, &begin, &end, &other);
+    if (err != TNK_OK && err != TNK_EUNSUPPORTED && why != NULL)
+      *why = other;
+  }
   if (err == TNK_OK && begin < *at)
     err = tnk__why(why, TNK_EUNSUPPORTED, 0,
                    "message %zu begins before the one in front of it ends",

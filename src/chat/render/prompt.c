@@ -13,8 +13,7 @@ static int is_there(tnk__value_t value) {
   return value.kind != TNK__VALUE_UNDEFINED && value.kind != TNK__VALUE_NONE;
 }
 
-/* The thoughts of a message, by the first of the names that it has. */
-static tnk__value_t thoughts_of(tnk__value_t message) {
+tnk__value_t tnk__prompt_thoughts(tnk__value_t message) {
   static const char *const names[] = {"reasoning_content", "thinking",
                                       "reasoning"};
   tnk__value_t found = tnk__value_undefined();
@@ -32,7 +31,7 @@ static int needs_change(tnk__value_t message) {
     if (!is_there(dict->entries[i].value) ||
         tnk__value_is(dict->entries[i].key, EXTRA))
       return 1;
-  return is_there(thoughts_of(message));
+  return is_there(tnk__prompt_thoughts(message));
 }
 
 /* A message as the reference hands it to a template: without null members, and
@@ -45,7 +44,7 @@ static tnk__value_t as_seen(tnk__heap_t *heap, tnk__value_t message) {
   if (message.kind != TNK__VALUE_DICT || !needs_change(message))
     return message;
   seen = tnk__value_dict(heap);
-  thoughts = thoughts_of(message);
+  thoughts = tnk__prompt_thoughts(message);
   if (is_there(thoughts))
     tnk__value_set(heap, seen, "thinking", thoughts);
   for (size_t i = 0; i < dict->n; i++)

@@ -30,6 +30,9 @@ int tnk__prompt_text(const tnk__prompt_t *prompt, tnk__value_t messages,
                      size_t n, int is_open, tnk__buf_t *out, tnk__buf_t *spans,
                      tnk__why_t *why);
 
+/* The thoughts of a message, by the first of the names that it has; undefined
+ * or NONE: there are none. */
+tnk__value_t tnk__prompt_thoughts(tnk__value_t message);
 /* How many bytes two texts have in common at the beginning: whole characters.
  */
 size_t tnk__prompt_common(const tnk__buf_t *a, const tnk__buf_t *b);

@@ -36,6 +36,7 @@ static struct {
   cli_texts_t roles;
   cli_texts_t variables;
   int by_parts;
+  int each_answer;
   int show;
   int count;
 } args;
@@ -94,22 +95,13 @@ static int set_variables(work_t *work, tnk_chat_t *chat) {
   return err;
 }
 
-static int encode(work_t *work, const char *line, size_t n) {
+static int read_chat(work_t *work, const char *line, size_t n,
+                     tnk_chat_t *chat) {
   static const tnk_chat_shape_t as[] = {TNK_CHAT_OPENAI, TNK_CHAT_RESPONSES,
                                         TNK_CHAT_ANTHROPIC, TNK_CHAT_TEMPLATE};
-  tnk_chat_t *chat = tnk_chat_new(NULL);
-  int err;
+  const int err = tnk_chat_read(chat, as[args.shape], line, n, &work->error);
 
-  if (chat == NULL)
-    return TNK_ENOMEM;
-  err = tnk_chat_read(chat, as[args.shape], line, n, &work->error);
-  if (err == TNK_OK)
-    err = set_variables(work, chat);
-  if (err == TNK_OK)
-    err = tnk_chat_encode(work->tokens, work->template_, &work->tokenizer, chat,
-                          &work->options, &work->error);
-  tnk_chat_free(chat);
-  return err;
+  return err == TNK_OK ? set_variables(work, chat) : err;
 }
 
 /* ---- What it gives ---- */
@@ -257,19 +249,66 @@ static int give(work_t *work) {
 /* ---- The file ---- */
 
 /* Lack of memory, and output that cannot be written, end the run. */
+static int is_end(int err) {
+  return err == TNK_ENOMEM || err == TNK_EFILE;
+}
+
+/* One example of the whole conversation. */
+static int take_whole(work_t *work, const tnk_chat_t *chat) {
+  const int err =
+      tnk_chat_encode(work->tokens, work->template_, &work->tokenizer, chat,
+                      &work->options, &work->error);
+
+  return err == TNK_OK ? give(work) : err;
+}
+
+/* One example for each answer. The first failure is returned, and the examples
+ * behind it are made all the same. */
+static int take_answers(work_t *work, const tnk_chat_t *chat) {
+  tnk_chat_error_t first = {0};
+  size_t i = tnk_chat_next_answer(chat, 0);
+  int failed = TNK_OK;
+
+  if (i == SIZE_MAX)
+    return refuse(work, TNK_EINVAL, "there is no answer of the assistant");
+  for (; i != SIZE_MAX && !is_end(failed);
+       i = tnk_chat_next_answer(chat, i + 1)) {
+    int err =
+        tnk_chat_encode_answer(work->tokens, work->template_, &work->tokenizer,
+                               chat, i, &work->options, &work->error);
+
+    if (err == TNK_OK)
+      err = give(work);
+    if (err != TNK_OK && failed == TNK_OK)
+      first = work->error;
+    if (err != TNK_OK && (failed == TNK_OK || is_end(err)))
+      failed = err;
+  }
+  if (failed != TNK_OK)
+    work->error = first;
+  return failed;
+}
+
 static int take_line(work_t *work, const char *line, size_t n) {
+  tnk_chat_t *chat = tnk_chat_new(NULL);
   int err;
 
+  if (chat == NULL)
+    return TNK_ENOMEM;
   memset(&work->error, 0, sizeof(work->error));
-  err = encode(work, line, n);
+  err = read_chat(work, line, n, chat);
   if (err == TNK_OK)
-    err = give(work);
+    err = args.each_answer ? take_answers(work, chat) : take_whole(work, chat);
+  tnk_chat_free(chat);
   if (err == TNK_OK) {
     work->n_good++;
-  } else if (err != TNK_ENOMEM && err != TNK_EFILE) {
+  } else if (!is_end(err)) {
     work->n_bad++;
-    cli_warn(work->cli, "%s:%zu: %s", work->cli->words[0], work->line,
-             work->error.text);
+    cli_warn(work->cli, "%s:%zu: %s%s", work->cli->words[0], work->line,
+             work->error.text,
+             err == TNK_EUNSUPPORTED && args.train_on == 1
+                 ? "; --each-answer makes an example of each answer"
+                 : "");
     err = TNK_OK;
   }
   return err;
@@ -376,6 +415,8 @@ static const char *check(const cli_t *cli) {
     return "--revision goes with --model";
   if (args.which.model != NULL && args.template_ == NULL)
     return "--model needs a --template as well";
+  if (args.each_answer && args.train_on != 0)
+    return "--each-answer learns the answers, and goes without --train-on";
   if (args.show && args.count)
     return "either --show or --count";
   if ((args.roles.n > 0) != (args.train_on == 2))
@@ -425,6 +466,11 @@ static const cli_option_t options[] = {
      .value = "NAME",
      .texts = &args.roles,
      .help = "A role whose messages are learnt; may be given several times."},
+    {.name = "each-answer",
+     .flag = &args.each_answer,
+     .help = "Make one example for each answer, of the messages up to it. This "
+             "works with templates that write earlier answers differently, "
+             "which all-answers refuses."},
     {.name = "by-parts",
      .flag = &args.by_parts,
      .help = "Tokenize pieces of the text apart, as the cookbook does."},
