@@ -2,6 +2,7 @@
 #define TNK_TEST_SILENCE_BOUNDS_H
 
 #include "flow/billing.h"
+#include "flow/bounds.h"
 #include "flow/retry_after.h"
 #include "silence/fates.h"
 
