@@ -73,9 +73,10 @@
 #define TNK__UNUSED_MS 60000
 
 /* HTTP/2: after PING_AFTER_MS without a byte while a request is under way, a
- * PING; PONG_MS later the connection is dead. */
-#define TNK__PING_AFTER_MS 15000
-#define TNK__PONG_MS 10000
+ * PING; PONG_MS later the connection is dead. Together that is what a dead
+ * connection costs over HTTP/1.1, where TCP finds it out. */
+#define TNK__PING_AFTER_MS 10000
+#define TNK__PONG_MS 5000
 /* HTTP/2: resets of streams at once, and as many again in this time. */
 #define TNK__RESETS 50
 #define TNK__RESETS_MS 30000
@@ -86,6 +87,11 @@
 #define TNK__KEEPALIVE_S 10
 #define TNK__LOST_MS 15000
 #define TNK__LOST_WRITING_MS 30000
+
+/* Connections of an origin count as working when a byte has come on one of them
+ * in this time. Heartbeats and PINGs bring one in 10 s. Only while others work
+ * does the failure of a new one mean that no more are granted. */
+#define TNK__WORKING_MS 15000
 
 /* A connection that was accepted and is not served: a sample waits so long on
  * it, all else LONG; AGAIN is the time between two looks. */

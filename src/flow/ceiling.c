@@ -25,8 +25,9 @@ void tnk__ceiling_refused(tnk__ceiling_t *ceiling, size_t n, uint64_t now_ms,
   if (n < ceiling->max)
     ceiling->max = n;
   /* Several that were on their way are refused together: that counts once. */
-  if (!is_new && now_ms < ceiling->next_ms)
+  if (!is_new && now_ms < ceiling->next_ms && !ceiling->has_risen)
     return;
+  ceiling->has_risen = 0;
   ceiling->pause_ms = is_new ? TNK__PAUSE_MS : ceiling->pause_ms * 2;
   if (ceiling->pause_ms > TNK__MAX_PAUSE_MS)
     ceiling->pause_ms = TNK__MAX_PAUSE_MS;
@@ -39,6 +40,7 @@ size_t tnk__ceiling_max(tnk__ceiling_t *ceiling, uint64_t now_ms) {
   if (ceiling->max == SIZE_MAX || now_ms < ceiling->next_ms)
     return ceiling->max;
   ceiling->max += ceiling->step;
+  ceiling->has_risen = 1;
   ceiling->step *= 2;
   ceiling->next_ms = now_ms + TNK__PAUSE_MS;
   if (ceiling->max >= HIGH)

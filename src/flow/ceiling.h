@@ -15,6 +15,7 @@ typedef struct {
   size_t step;      /* of the next rise */
   uint64_t next_ms; /* of it */
   uint64_t pause_ms;
+  int has_risen; /* since the last refusal that counted */
 } tnk__ceiling_t;
 
 void tnk__ceiling_init(tnk__ceiling_t *ceiling);

@@ -88,6 +88,7 @@ typedef struct tnk__http {
   void (*on_wait)(struct tnk__exchange *ex);
   uint64_t connect_timeout_ms;
   uint64_t idle_timeout_ms;
+  uint64_t upload_ms; /* when an upload of TNK__LANE_TRAIN last moved */
   size_t n_connections;
   size_t max_connections;   /* the most there ever were */
   uint64_t last_connection; /* number of the latest */
@@ -231,10 +232,12 @@ typedef struct tnk__exchange {
   tnk__timer_t timer;
   uint64_t timeout_ms;
   uint64_t moved_ms;         /* when something was last seen to move */
-  uint64_t since_ms;         /* since when it waits for a connection */
   uint64_t *others_moved_ms; /* the pool's: when any of its exchanges moved */
   uint64_t phase_ms; /* since when the request goes out, or the body comes */
-  uint32_t took_ms;  /* from its being written to the answer's head */
+  union {
+    uint32_t took_ms;  /* from its being written to the answer's head */
+    uint32_t since_ms; /* before: low bits of when it began to wait */
+  };
   union {
     uint64_t n_seen; /* bytes of the request that had left by the last look */
     uint64_t place;  /* in line, while WAITING */

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "http/exchange.h"
+#include "http/pool_parts.h"
 #include "tnk/error.h"
 
 /*
@@ -203,6 +204,7 @@ static void on_open(tnk__stream_t *stream) {
 static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
   tnk__conn_t *conn = stream->user;
 
+  conn->pool->alive_ms = tnk__context_now_ms(conn->http->context);
   conn->kind->on_read(conn, data, n);
 }
 

@@ -109,11 +109,13 @@ struct tnk__conn {
   size_t n_foreground; /* of them, those that keep uv_run() going */
   const char *text;    /* why it ended, while that is reported; or NULL */
   uint8_t is_final;    /* it would end the same way again */
-  /* Whether the server does not speak HTTP/2 after all: 1, it may be; 2. */
+  /* Whether the server does not speak HTTP/2: 1, perhaps, as the connection
+   * ended before SETTINGS; 2, it broke HTTP/2; 3, it asks for HTTP/1.1. */
   int refuses_http2;
   int n_holds;   /* the memory stays ... */
   int is_closed; /* ... after closing */
   int has_ended; /* the stream, so that nothing is written any more */
+  int is_denied; /* the latest answer is a proxy's own, which lets nothing by */
   int drains;    /* it takes no further exchange, whatever its capacity */
   tnk__h1_t h1;
   struct tnk__h2 *h2;

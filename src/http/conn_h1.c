@@ -162,6 +162,13 @@ static int is_rebuff(const tnk__response_t *answer) {
   return answer->status == 400 && answer->body.len == 0;
 }
 
+/* A proxy that limits the connections of a client says so with the same 403 as
+ * one that forbids a host, and closes nothing. Squid names itself. */
+static int is_denied(const tnk__conn_t *conn, const tnk__response_t *answer) {
+  return conn->relay != NULL && answer->status == 403 &&
+         tnk__response_header(answer, "x-squid-error") != NULL;
+}
+
 static void complete(tnk__conn_t *conn, int is_open) {
   const tnk__response_t *answer = conn->h1.ex->answer;
 
@@ -169,9 +176,11 @@ static void complete(tnk__conn_t *conn, int is_open) {
     refused(conn);
     return;
   }
+  conn->is_denied = is_denied(conn, answer);
   finish(conn, TNK_OK, 0,
          is_open && answer->is_keep_alive && !is_rebuff(answer) &&
-             !conn->h1.is_writing && !conn->h1.write_failed);
+             !conn->is_denied && !conn->h1.is_writing &&
+             !conn->h1.write_failed);
 }
 
 static void note_body(tnk__conn_t *conn, tnk__exchange_t *ex) {

@@ -262,7 +262,7 @@ static int tell_all(tnk__conn_t *conn, const char *text) {
   before = conn->h2->n_told_room;
   conn->h2->n_told_room = room(conn);
   if (conn->h2->wants_http1)
-    conn->refuses_http2 = 2;
+    conn->refuses_http2 = 3;
   if (conn->state == TNK__CONN_CONNECTING && conn->h2->has_settings)
     tnk__conn_ready(conn);
   else if (conn->state == TNK__CONN_OPEN && conn->n_on == 0 &&

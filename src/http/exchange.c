@@ -164,6 +164,7 @@ static void free_answer(const tnk_allocator_t *alloc, tnk__response_t *answer) {
 void tnk__exchange_forget_answer(tnk__exchange_t *ex) {
   free_answer(&ex->http->context->alloc, ex->answer);
   ex->answer = NULL;
+  ex->has_head = 0;
 }
 
 /* The head holds the credential. */
@@ -202,7 +203,7 @@ void tnk__exchange_note_moved(tnk__exchange_t *ex, uint64_t now_ms) {
 }
 
 void tnk__exchange_wait(tnk__exchange_t *ex) {
-  ex->since_ms = tnk__context_now_ms(ex->http->context);
+  ex->since_ms = (uint32_t)tnk__context_now_ms(ex->http->context);
   tnk__exchange_look_in(ex, ex->timeout_ms);
 }
 

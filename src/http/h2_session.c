@@ -34,12 +34,35 @@ static int is_ignored(const tnk__h2_stream_t *stream) {
   return stream == NULL || stream->ex == NULL || stream->is_over;
 }
 
+/* nghttp2 resets a stream whose body is too short, and one whose body is too
+ * long, with the same code. Padding makes a frame longer; that is rare, and
+ * then a short body is taken for a wrong one. */
+static int is_cut_short(const tnk__h2_stream_t *stream, uint32_t code) {
+  return !stream->was_reset && code == NGHTTP2_PROTOCOL_ERROR &&
+         stream->reader != NULL && stream->reader->is_last &&
+         tnk__h2_reader_is_short(stream->reader) &&
+         stream->reader->n_framed < stream->reader->n_told;
+}
+
+static void note_frame(nghttp2_session *session, const nghttp2_frame_hd *hd) {
+  tnk__h2_stream_t *stream;
+
+  if (hd->type != NGHTTP2_DATA && hd->type != NGHTTP2_HEADERS)
+    return;
+  stream = stream_of(session, hd->stream_id);
+  if (is_ignored(stream) || stream->reader == NULL)
+    return;
+  stream->reader->n_framed = stream->reader->n_body;
+  if (hd->type == NGHTTP2_DATA)
+    stream->reader->n_framed += hd->length;
+  stream->reader->is_last = (hd->flags & NGHTTP2_FLAG_END_STREAM) != 0;
+}
+
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd,
                           void *user) {
   tnk__h2_t *h2 = user;
 
-  (void)session;
-  (void)hd;
+  note_frame(session, hd);
   if (++h2->n_idle_frames <= MAX_IDLE_FRAMES)
     return 0;
   h2->why = "it sends frames without end that bring nothing";
@@ -198,8 +221,12 @@ static void on_cut(tnk__h2_stream_t *stream, uint32_t code) {
   default:
     break;
   }
-  if (!stream->was_reset && code != NGHTTP2_NO_ERROR &&
-      code != NGHTTP2_REFUSED_STREAM)
+  if (is_cut_short(stream, code))
+    /* The response was cut off, as over HTTP/1.1 by the end of a connection. */
+    tnk__h2_stream_over(stream, TNK_ECONN,
+                        "its response is shorter than its content-length");
+  else if (!stream->was_reset && code != NGHTTP2_NO_ERROR &&
+           code != NGHTTP2_REFUSED_STREAM)
     /* nghttp2 has refused the answer. */
     tnk__h2_stream_over(stream, TNK_EPROTO, NULL);
   else

@@ -359,7 +359,7 @@ static void on_again(tnk__timer_t *timer) {
 void tnk__pool_run(tnk__exchange_t *ex) {
   tnk__pool_t *pool = ex->pool;
 
-  ex->since_ms = now_of(pool);
+  ex->since_ms = (uint32_t)now_of(pool);
   tnk__line_join(&pool->line, ex, ex->wants_fresh);
   serve(pool);
   free_if_empty(pool);
@@ -453,7 +453,8 @@ static void on_open(tnk__conn_t *conn) {
   tnk__exchange_t *ex;
 
   pool->n_connecting--;
-  pool->connect_ms = now_of(pool) - conn->began_ms;
+  pool->alive_ms = now_of(pool);
+  pool->connect_ms = pool->alive_ms - conn->began_ms;
   conn->is_mute = !conn->kind->is_shared;
   pool->n_mute += conn->is_mute != 0;
   tnk__speak_opened(pool, conn);
@@ -524,8 +525,9 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
   tnk__pool_t *pool = conn->pool;
   const char *text = conn->text;
   const uint8_t is_final = conn->is_final;
-  const int is_other =
-      tnk__speak_fell_back(pool, conn) || tnk__speak_turned(pool, err);
+  const int is_other = tnk__speak_fell_back(pool, conn) ||
+                       ((conn->kind == NULL || !conn->kind->is_shared) &&
+                        tnk__speak_turned(pool, err));
 
   tnk__places_close(conn);
   pool->n_connecting--;
@@ -555,6 +557,38 @@ static void on_end(tnk__conn_t *conn) {
   free_if_empty(pool);
 }
 
+/* The proxy has passed nothing on. */
+static void repeat_denied(tnk__pool_t *pool, tnk__exchange_t *ex) {
+  tnk__exchange_forget_answer(ex);
+  ex->sent = 0;
+  if (pool->n_conns > 0)
+    ex->n_refused++;
+  else
+    ex->n_unseen++;
+  tnk__refused_note(pool, "HTTP 403 of the proxy");
+  tnk__line_return(&pool->line, ex);
+  tnk__exchange_wait(ex);
+}
+
+/* What has come of HTTP/1.1 from a server that speaks HTTP/2 alone. It has not
+ * understood the request. */
+static void note_failure(tnk__pool_t *pool, tnk__exchange_t *ex, int err) {
+  const int was_trial = pool->is_trial;
+
+  if (ex->answer != NULL && ex->answer->status != 0)
+    return;
+  if (!tnk__speak_turned(pool, err) || !was_trial || err != TNK_EPROTO)
+    return;
+  tnk__exchange_forget_answer(ex);
+  ex->is_unseen = 1;
+}
+
+static void note_answer(tnk__pool_t *pool) {
+  pool->has_worked = 1;
+  pool->moved_ms = now_of(pool);
+  tnk__speak_worked(pool);
+}
+
 static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
                       int cause) {
   tnk__pool_t *pool = conn->pool;
@@ -562,21 +596,23 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
   const int was_reused =
       tnk__conn_is_reused(conn) && conn->state == TNK__CONN_ENDED;
   const int is_open = conn->state == TNK__CONN_OPEN;
+  const int is_denied =
+      err == TNK_OK && conn->is_denied && tnk__refused_by_proxy(pool, ex);
   const char *text = conn->text;
 
   (void)tnk__speak_fell_back(pool, conn);
   tnk__mute_note(conn, ex);
-  if (err == TNK_OK) {
-    pool->has_worked = 1;
-    pool->moved_ms = now_of(pool);
-  } else if (ex->answer == NULL) {
-    (void)tnk__speak_turned(pool, err);
-  }
+  if (err != TNK_OK && !conn->kind->is_shared)
+    note_failure(pool, ex, err);
+  else if (err == TNK_OK && !is_denied)
+    note_answer(pool);
   tnk__places_left(pool, ex);
   tnk__places_put(conn);
   if (err == TNK_OK && tnk__refused_by_answer(pool, ex, was_reused, is_open))
     tnk__refused_note(pool, "HTTP 503 on a new one");
-  if (err == TNK_OK)
+  if (is_denied)
+    repeat_denied(pool, ex);
+  else if (err == TNK_OK)
     settle(pool, ex, TNK_OK, 0);
   else
     fail_or_repeat(pool, ex, was_reused, is_open, err, cause, text);

@@ -30,7 +30,9 @@ typedef struct tnk__pool {
   int is_apart; /* of submissions of training, where HTTP/2 is possible */
   tnk__speaks_t speaks;
   const char *tls_version; /* of the latest connection; NULL: none, or no TLS */
-  int n_strikes; /* signs that the server refuses HTTP/2; 2 are enough */
+  int n_strikes;  /* signs that the server refuses HTTP/2; 2 are enough */
+  int has_spoken; /* SETTINGS of HTTP/2 have come */
+  int is_trial;   /* of HTTP/1.1, after HTTP/2 has failed */
   int refuses_http1;
   int has_worked;      /* an answer has come */
   uint64_t connect_ms; /* what it took to open the latest connection */
@@ -45,6 +47,7 @@ typedef struct tnk__pool {
                            that has been answered */
   uint64_t heard_ms;    /* the same of any exchange */
   uint64_t moved_ms;    /* when any exchange on a connection last moved */
+  uint64_t alive_ms;    /* when a connection opened, or a byte came on one */
   size_t n_mute;        /* open connections on which no answer has come */
   size_t n_conns;
   tnk__list_t connecting;

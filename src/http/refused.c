@@ -2,11 +2,15 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "codec/format/http_read.h"
+#include "flow/bounds.h"
 #include "http/exchange.h"
 #include "tnk/error.h"
 
 /* New connections that may break under one exchange. */
 enum { MAX_REFUSED = 8 };
+/* The same of an only one, by a proxy that has let requests through. */
+enum { MAX_ALONE = 5 };
 /* Who refuses a connection ends it about a round trip after the request has
  * gone out; connecting took one at least. An end that comes later is another
  * accident: whoever waited would wait for others without a reason. */
@@ -16,13 +20,17 @@ static size_t n_open(const tnk__pool_t *pool) {
   return pool->n_conns - pool->n_connecting;
 }
 
-/* Also those of the other pool of its origin: what limits them counts both. */
+/* Also those of the other pool of its origin: what limits them counts both.
+ * Connections on which nothing has come for long may be those of a server that
+ * has stopped, and prove nothing. */
 static size_t n_working(const tnk__pool_t *pool) {
+  const uint64_t now = tnk__context_now_ms(pool->http->context);
   size_t n = 0;
 
   TNK__LIST_FOREACH (node, &pool->http->pools) {
     const tnk__pool_t *other = tnk__container_of(node, tnk__pool_t, link);
-    if (tnk__origin_equal(&other->origin, &pool->origin))
+    if (tnk__origin_equal(&other->origin, &pool->origin) &&
+        now - other->alive_ms <= TNK__WORKING_MS)
       n += n_open(other);
   }
   return n;
@@ -52,6 +60,12 @@ int tnk__refused_by_answer(const tnk__pool_t *pool, const tnk__exchange_t *ex,
                            int was_reused, int is_open) {
   return !was_reused && !is_open && ex->answer != NULL &&
          ex->answer->status == 503 && n_working(pool) > 0;
+}
+
+int tnk__refused_by_proxy(const tnk__pool_t *pool, const tnk__exchange_t *ex) {
+  /* The proxy may still count connections that have just been closed. */
+  return pool->has_worked && (pool->n_conns > 1 ? ex->n_refused < MAX_REFUSED
+                                                : ex->n_unseen < MAX_ALONE);
 }
 
 void tnk__refused_note(tnk__pool_t *pool, const char *text) {

@@ -19,6 +19,10 @@ int tnk__refused_by_closing(const tnk__pool_t *pool, const tnk__exchange_t *ex,
  * same: it may be the service's word. */
 int tnk__refused_by_answer(const tnk__pool_t *pool, const tnk__exchange_t *ex,
                            int was_reused, int is_open);
+/* A proxy that gets the requests themselves has refused one, as it limits the
+ * connections of a client: it counts those that are open with each request, so
+ * that old ones are met as well. */
+int tnk__refused_by_proxy(const tnk__pool_t *pool, const tnk__exchange_t *ex);
 /* Note one that was. `text` says how, or is NULL. */
 void tnk__refused_note(tnk__pool_t *pool, const char *text);
 

@@ -68,8 +68,11 @@ static int is_too_slow(const tnk__exchange_t *ex) {
 static void look(tnk__exchange_t *ex) {
   const uint64_t n = is_sending(ex) ? tnk__conn_n_sent(ex) : ex->n_seen;
 
-  if (n > ex->n_seen)
+  if (n > ex->n_seen) {
     tnk__exchange_note_moved(ex, now_of(ex));
+    if (ex->lane == TNK__LANE_TRAIN)
+      ex->http->upload_ms = now_of(ex);
+  }
   ex->n_seen = n;
 }
 
@@ -84,9 +87,9 @@ static uint64_t until_slow_ms(const tnk__exchange_t *ex) {
 /* How long an exchange that waits for a connection may still wait, if nothing
  * moves meanwhile. */
 static uint64_t wait_left_ms(const tnk__exchange_t *ex) {
-  const uint64_t moved_ms = tnk__speak_moved_ms(ex->pool);
-  const uint64_t since_ms = moved_ms > ex->since_ms ? moved_ms : ex->since_ms;
-  const uint64_t silent_ms = now_of(ex) - since_ms;
+  const uint64_t still_ms = now_of(ex) - tnk__speak_moved_ms(ex->pool);
+  const uint32_t waited_ms = (uint32_t)now_of(ex) - ex->since_ms;
+  const uint64_t silent_ms = still_ms < waited_ms ? still_ms : waited_ms;
 
   return silent_ms < ex->timeout_ms ? ex->timeout_ms - silent_ms : 0;
 }

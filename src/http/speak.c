@@ -22,7 +22,10 @@
  * the link; README.md has figures.
  *
  * A server that agrees to HTTP/2 and then does not speak it, breaks it, or asks
- * for HTTP/1.1 gets HTTP/1.1 from there on.
+ * for HTTP/1.1 gets HTTP/1.1 from there on. Unless the server has asked for it,
+ * HTTP/1.1 is a trial until a response has come: if it fails, HTTP/2 is tried
+ * again. A connection that ends before SETTINGS proves nothing where HTTP/2 has
+ * worked before.
  */
 
 /* Origins that are remembered; the oldest are forgotten. */
@@ -38,6 +41,8 @@ typedef struct {
   int is_apart;
   tnk__speaks_t speaks;
   int n_strikes;
+  int has_spoken;
+  int is_trial;
   int refuses_http1;
 } known_t;
 
@@ -138,10 +143,14 @@ void tnk__speak_begin(tnk__pool_t *pool) {
   pool->capacity = FIRST_CAPACITY;
   if (known != NULL) {
     pool->n_strikes = known->n_strikes;
+    pool->has_spoken = known->has_spoken;
+    pool->is_trial = known->is_trial;
     pool->refuses_http1 = known->refuses_http1;
   }
-  if (sibling != NULL && sibling->n_strikes > pool->n_strikes)
+  if (sibling != NULL && sibling->n_strikes > pool->n_strikes) {
     pool->n_strikes = sibling->n_strikes;
+    pool->is_trial = sibling->is_trial;
+  }
   pool->speaks = guess(pool);
   if (known != NULL && pool->speaks == TNK__SPEAKS_UNKNOWN)
     pool->speaks = known->speaks;
@@ -165,6 +174,8 @@ void tnk__speak_keep(const tnk__pool_t *pool) {
                      .is_apart = pool->is_apart,
                      .speaks = pool->speaks,
                      .n_strikes = pool->n_strikes,
+                     .has_spoken = pool->has_spoken,
+                     .is_trial = pool->is_trial,
                      .refuses_http1 = pool->refuses_http1};
   memcpy(known + 1, pool->origin.host, n);
   known->origin.host = (const char *)(known + 1);
@@ -208,8 +219,21 @@ void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn) {
   pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
   if (!pool->is_apart)
     tnk__bound_polls(pool->http, conn->kind->is_shared);
-  if (conn->kind->is_shared)
+  if (conn->kind->is_shared) {
     pool->n_strikes = 0;
+    pool->has_spoken = 1;
+  }
+}
+
+static int has_spoken(const tnk__pool_t *pool, const tnk__pool_t *sibling) {
+  return pool->has_spoken || (sibling != NULL && sibling->has_spoken);
+}
+
+/* Speak what so many strikes allow. */
+static void turn_to(tnk__pool_t *pool, int n_strikes, int is_trial) {
+  pool->n_strikes = n_strikes;
+  pool->is_trial = is_trial;
+  pool->speaks = guess(pool);
 }
 
 int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
@@ -219,15 +243,17 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
   conn->refuses_http2 = 0;
   if (n == 0 || pool->n_strikes >= ENOUGH_STRIKES)
     return 0;
+  /* Who has spoken HTTP/2 can. That a new connection ends at once then says
+   * that there are too many of them, or is an accident. */
+  if (n < ENOUGH_STRIKES && has_spoken(pool, sibling))
+    return 0;
   pool->n_strikes += n;
   if (pool->n_strikes < ENOUGH_STRIKES)
     return 0;
-  pool->speaks = guess(pool);
+  turn_to(pool, pool->n_strikes, n <= ENOUGH_STRIKES);
   tnk__bound_polls(pool->http, 0);
-  if (sibling != NULL) {
-    sibling->n_strikes = pool->n_strikes;
-    sibling->speaks = guess(sibling);
-  }
+  if (sibling != NULL)
+    turn_to(sibling, pool->n_strikes, pool->is_trial);
   tnk__log(&pool->http->context->logger, TNK_LOG_WARN, "http",
            "HTTP/2 with %s port %u does not work: HTTP/1.1 from here on%s%s",
            pool->origin.host, (unsigned)pool->origin.port,
@@ -236,9 +262,36 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
   return 1;
 }
 
+void tnk__speak_worked(tnk__pool_t *pool) {
+  tnk__pool_t *sibling = sibling_of(pool);
+
+  if (!pool->is_trial || pool->speaks != TNK__SPEAKS_HTTP_1)
+    return;
+  pool->is_trial = 0;
+  if (sibling != NULL)
+    sibling->is_trial = 0;
+}
+
+static int has_failed_trial(tnk__pool_t *pool, int err) {
+  tnk__pool_t *sibling = sibling_of(pool);
+
+  if (!pool->is_trial || pool->speaks != TNK__SPEAKS_HTTP_1 ||
+      (err != TNK_ETLS && err != TNK_ECONN && err != TNK_EPROTO))
+    return 0;
+  turn_to(pool, 0, 0);
+  if (sibling != NULL && sibling->is_trial)
+    turn_to(sibling, 0, 0);
+  tnk__log(&pool->http->context->logger, TNK_LOG_INFO, "http",
+           "HTTP/1.1 with %s port %u does not work either: HTTP/2 again",
+           pool->origin.host, (unsigned)pool->origin.port);
+  return 1;
+}
+
 int tnk__speak_turned(tnk__pool_t *pool, int err) {
   const tnk__pool_t *sibling;
 
+  if (has_failed_trial(pool, err))
+    return 1;
   if (!pool->is_apart || pool->has_worked || pool->refuses_http1 ||
       pool->http->version != TNK__HTTP_AUTO ||
       pool->speaks != TNK__SPEAKS_HTTP_1 ||

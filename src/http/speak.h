@@ -26,8 +26,11 @@ void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn);
 /* Look at what a connection has shown of the server: 1 if the pool goes over to
  * HTTP/1.1 because of it. */
 int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn);
-/* The same where HTTP/1.1 was tried first and failed with `err`, and the server
- * is known for HTTP/2. */
+/* Note that a response has come. */
+void tnk__speak_worked(tnk__pool_t *pool);
+/* Note that HTTP/1.1 failed with `err`: 1 if the pool goes over to HTTP/2, as
+ * HTTP/1.1 was a trial, or was tried first and the server is known for HTTP/2.
+ */
 int tnk__speak_turned(tnk__pool_t *pool, int err);
 /* How many connections should be on their way for what waits. */
 size_t tnk__speak_wanted(const tnk__pool_t *pool);

@@ -40,6 +40,26 @@ TEST(a_ceiling_rises_slowly_and_then_fast) {
   CHECK(!tnk__ceiling_is_set(&ceiling));
 }
 
+/* A refusal comes a round trip after the rise that it answers. */
+TEST(a_rise_that_is_refused_soon_counts) {
+  static const uint64_t trips[] = {0, 1, 50, 300, 999, 1000, 1001};
+
+  for (size_t k = 0; k < sizeof(trips) / sizeof(trips[0]); k++) {
+    uint64_t now = 5000, pause = 1000;
+    tnk__ceiling_init(&ceiling);
+    tnk__ceiling_refused(&ceiling, 50, now, 0);
+    for (size_t i = 0; i < 4; i++) {
+      now += pause;
+      pause *= 2;
+      CHECK_INT(tnk__ceiling_max(&ceiling, now), 51);
+      now += trips[k];
+      for (int n = 0; n < 3; n++)
+        tnk__ceiling_refused(&ceiling, 50, now, 0);
+      CHECK_INT(tnk__ceiling_wait_ms(&ceiling, now), pause);
+    }
+  }
+}
+
 /* Whoever limits is asked less and less often, but asked. */
 TEST(a_ceiling_that_holds_is_tried_at_growing_distances) {
   static const uint64_t pauses[] = {1000,  2000,  4000, 8000,

@@ -487,6 +487,8 @@ TEST(windows_that_are_never_opened_stop_one_upload) {
   }
   CHECK_INT(call.err, TNK_ETIMEDOUT);
   CHECK_INT(call.sent, 1);
+  CHECK(strstr(call.detail, "no answer") == NULL);
+  CHECK(strstr(call.detail, "; 0% of 1.0 MB were sent") != NULL);
   free(body);
   call_get(&f, "/ok");
   fixture_close(&f);

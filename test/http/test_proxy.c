@@ -123,6 +123,82 @@ TEST(A16_refused_tunnels_wait_for_those_that_work) {
   way_close(&way);
 }
 
+/* As Squid with `acl maxconn`: it counts the connections of a client with each
+ * request, answers 403 where there are too many, and closes nothing. */
+typedef struct {
+  size_t max;
+  int names_itself;
+  int n_denied;
+} limiter_t;
+
+static void limit(mock_request_t *request, void *user) {
+  static const char denied[] = "X-Squid-Error: ERR_ACCESS_DENIED 0\r\n";
+  limiter_t *limiter = user;
+
+  if (mock_n_open(request->server) > limiter->max) {
+    limiter->n_denied++;
+    mock_reply(request, 403, limiter->names_itself ? denied : NULL, "no", 2);
+  } else {
+    mock_reply_json_after(request, 300, 200, "{}");
+  }
+}
+
+static void run_limited(limiter_t *limiter, call_t *calls, int n) {
+  way_t way;
+
+  way_open(&way);
+  mock_on(way.f.mock, NULL, NULL, limit, limiter);
+  for (int i = 0; i < n; i++) {
+    CHECK_INT(way_start(&way, &calls[i], "far.test", 80, 0), TNK_OK);
+    calls[i].ex.lane = TNK__LANE_CONTROL;
+    for (int k = 0; i == 0 && k < 1000 && calls[0].n_done == 0; k++) {
+      mock_turns(way.f.mock, 5);
+      tnk__context_advance(&way.f.c.loop, 100);
+    }
+  }
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < 10000 && calls[i].n_done == 0; k++) {
+      mock_turns(way.f.mock, 5);
+      tnk__context_advance(&way.f.c.loop, 100);
+    }
+  way_close(&way);
+}
+
+/* Requests that a proxy has refused, as there were too many connections, wait
+ * for those that work, as tunnels do. */
+TEST_LIMIT(A16_too_many_connections_to_a_proxy_wait, 20) {
+  enum { N = 40 };
+
+  for (size_t max = 1; max < 4; max++) {
+    limiter_t limiter = {max, 1, 0};
+    static call_t calls[N];
+    run_limited(&limiter, calls, N);
+    CHECK(limiter.n_denied > 0);
+    for (int i = 0; i < N; i++) {
+      CHECK_INT(calls[i].err, TNK_OK);
+      if (calls[i].status != 200)
+        test_fail(__FILE__, __LINE__, "max %zu: call %d: %d", max, i,
+                  calls[i].status);
+    }
+  }
+}
+
+/* A 403 of the service is the caller's, and so is one that a proxy gives to the
+ * only connection that there is. */
+TEST(A16_other_refusals_by_a_proxy_are_told) {
+  enum { N = 4 };
+  limiter_t service = {1, 0, 0}, forbidden = {0, 1, 0};
+  call_t calls[N];
+
+  run_limited(&service, calls, N);
+  CHECK(service.n_denied > 0);
+  CHECK_INT(calls[N - 1].status == 200 || calls[N - 1].status == 403, 1);
+  run_limited(&forbidden, calls, 1);
+  CHECK_INT(forbidden.n_denied, 1);
+  CHECK_INT(calls[0].err, TNK_OK);
+  CHECK_INT(calls[0].status, 403);
+}
+
 /* Who gets what: the proxy the credentials, the server the key. */
 TEST(P10_secrets_go_to_their_owners) {
   way_t way;

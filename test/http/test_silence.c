@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "base/text.h"
+#include "flow/bounds.h"
 #include "http/conn.h"
 
 enum { TIMEOUT_MS = 60000, SIZE = 32 << 20 };
@@ -229,6 +230,33 @@ TEST(an_answer_that_only_drips_ends_after_two_minutes) {
   CHECK_INT(slow.call.err, TNK_ETIMEDOUT);
   CHECK(strncmp(slow.call.detail, "too slow, after ", 16) == 0);
   slow_close(&slow);
+}
+
+/* The least rate is an average over a minute. A response that comes a quarter
+ * faster goes on, and one that comes a quarter slower ends. */
+TEST_LIMIT(a_response_ends_below_the_least_rate_only, 20) {
+  enum { EACH_MS = 5000, MINUTES = 4 };
+
+  for (int quarters = 3; quarters <= 5; quarters += 2) {
+    const size_t n =
+        (size_t)TNK__MIN_BYTES_PER_S * EACH_MS / 1000 * (size_t)quarters / 4;
+    mock_request_t *held;
+    slow_t slow;
+
+    slow_open(&slow);
+    held = receive(&slow);
+    send_head(&slow, held);
+    for (int i = 0; i < MINUTES * 60000 / EACH_MS && slow.call.n_done == 0;
+         i++) {
+      mock_piece(held, slow.body, n);
+      mock_turns(slow.f.mock, 20);
+      pass(&slow, EACH_MS);
+    }
+    CHECK_INT(slow.call.n_done, quarters < 4);
+    if (quarters < 4)
+      CHECK(strncmp(slow.call.detail, "too slow, after ", 16) == 0);
+    slow_close(&slow);
+  }
 }
 
 /* ---- Side by side ---- */

@@ -258,3 +258,37 @@ TEST_LIMIT(polls_that_take_turns_without_an_answer_end, 20) {
   test_link_close(link);
   fixture_close(&f);
 }
+
+/* ---- Connections that are not served ---- */
+
+/* A sample on a new connection is not taken back while nothing else is served:
+ * the one connection that was, has closed. */
+TEST(nothing_is_taken_back_where_nothing_serves) {
+  call_t first, silent, later;
+  fixture_t f;
+
+  CHECK_INT(setenv("TNK_TEST_HTTP", "1", 1), 0);
+  fixture_open(&f);
+  start(&f, &first, TNK__LANE_SAMPLE);
+  mock_wait(f.mock, 1);
+  start(&f, &silent, TNK__LANE_SAMPLE);
+  mock_wait(f.mock, 2);
+  mock_turns(f.mock, 10);
+  tnk__context_advance(&f.c.loop, 10);
+  mock_reply_json(mock_request(f.mock, 0), 200, "{}");
+  call_wait(&f, &first);
+  /* What is written later is answered, on the first connection. */
+  call_start(&f, &later, TNK__LANE_SAMPLE, "GET", "/ok");
+  call_wait(&f, &later);
+  CHECK_INT(mock_request(f.mock, 2)->connection, 0);
+  mock_close_idle(f.mock, 0);
+  mock_wait_open(f.mock, 1);
+  mock_turns(f.mock, 10);
+  pass(&f, TIMEOUT_MS / 2);
+  CHECK_INT(mock_n_requests(f.mock), 3);
+  CHECK_INT(silent.n_done, 0);
+  CHECK_INT(mock_release(f.mock, 200, "{}"), 1);
+  call_wait(&f, &silent);
+  CHECK_INT(silent.err, TNK_OK);
+  fixture_close(&f);
+}

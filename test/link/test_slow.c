@@ -82,6 +82,8 @@ static void check_pass(unsigned kbit) {
   CHECK(took * kbit / 8 <= n_bytes + n_bytes / 10);
   tnk_service_stats(&stats, road.script.service);
   CHECK_INT(stats.n_retries, 0);
+  /* What moves is no stall, however long it takes. */
+  CHECK_INT(stats.n_stalls, 0);
   road_close(&road);
 }
 

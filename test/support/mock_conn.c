@@ -119,6 +119,16 @@ static void refuse_preface(mock_conn_t *conn) {
   mock__flush(conn);
 }
 
+static void refuse_http1(mock_conn_t *conn) {
+  static const char answer[] = {0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7,
+                                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+
+  conn->is_refused = 1;
+  conn->close_after = 1;
+  mock__add(&conn->queue, answer, sizeof(answer));
+  mock__flush(conn);
+}
+
 /* Keeps the first bytes until they tell the version; returns how many of these
  * it has taken. */
 static size_t read_first(mock_conn_t *conn, const char *data, size_t n) {
@@ -140,6 +150,8 @@ static size_t read_first(mock_conn_t *conn, const char *data, size_t n) {
   if (taken > 0) {
     const size_t n_first = conn->n_first;
     conn->n_first = size;
+    if (conn->session == NULL && conn->server->h2.is_alone)
+      refuse_http1(conn);
     read_bytes(conn, conn->first, n_first);
   }
   return taken;

@@ -21,6 +21,10 @@ void mock_set_http2(mock_server_t *server, int http2) {
   server->h2.is_unknown = !http2;
 }
 
+void mock_set_http1(mock_server_t *server, int http1) {
+  server->h2.is_alone = !http1;
+}
+
 void mock_set_pongs(mock_server_t *server, int pongs) {
   server->h2.no_pongs = !pongs;
 }

@@ -92,6 +92,9 @@ void mock_frame_of(mock_server_t *server, int connection, uint8_t type,
 /* Manners. */
 /* 0: answer the preface of HTTP/2 with a 400 of HTTP/1.1, and close. */
 void mock_set_http2(mock_server_t *server, int http2);
+/* 0: answer HTTP/1.1 as a server of HTTP/2 alone does, with SETTINGS and a
+ * GOAWAY, and close. */
+void mock_set_http1(mock_server_t *server, int http1);
 /* Say nothing on HTTP/2, not even the settings, until it is switched off. */
 void mock_set_silent(mock_server_t *server, int silent);
 /* 0: never open a window again; 1: open what was kept shut. */

@@ -111,6 +111,7 @@ struct mock_server {
     size_t max_resets; /* 0: any number */
     uint64_t resets_ms;
     int is_unknown;
+    int is_alone; /* HTTP/1.1 is refused */
     int is_silent;
     int no_windows;
     int no_pongs;

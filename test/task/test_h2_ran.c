@@ -192,6 +192,51 @@ TEST_LIMIT(S1_7_what_an_error_says_after_each_fate, 30) {
 
 /* The polls of many samples are on few connections: one that is lost takes
  * nobody's result along. */
+/* ---- Responses that are cut off ---- */
+
+static void cut_short(mock_request_t *request, void *user) {
+  (void)user;
+  mock_begin(request, 200,
+             "Content-Type: application/json\r\nContent-Length: 100\r\n");
+  mock_piece(request, "{\"request_id\":", 14);
+  mock_end(request, 0);
+}
+
+/* One that ends before its content-length is lost, and asked for again: at the
+ * start, of a submission and of a poll. */
+TEST_LIMIT(S1_7_a_response_that_is_too_short_is_asked_for_again, 30) {
+  static const char *const paths[] = {
+      "/api/v1/client/config", "/api/v1/create_session",
+      "/api/v1/get_server_capabilities", step_path, poll_path};
+  enum { N = sizeof(paths) / sizeof(paths[0]) };
+
+  for (size_t i = 0; i < N; i++) {
+    tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+    outcome_t outcome;
+    script_t script;
+
+    CHECK_INT(setenv("TNK_TEST_HTTP", "2", 1), 0);
+    script_open(&script);
+    if (i >= 3)
+      script_train(&script);
+    mock_once(script.mock, NULL, paths[i], cut_short, NULL);
+    lora.base_model = "base";
+    if (i >= 3)
+      outcome_of(&outcome, script_step(&script));
+    else if (i == 2)
+      outcome_of(&outcome, tnk_service_capabilities(script.service));
+    else
+      outcome_of(&outcome, tnk_service_create_lora(script.service, &lora));
+    for (int k = 0; k < 100 && outcome.n_done == 0; k++)
+      script_advance(&script, 100);
+    if (outcome.n_done == 0 || outcome.status != TNK_OK)
+      test_fail(__FILE__, __LINE__, "%s: %s", paths[i], outcome.text);
+    CHECK(mock_count(script.mock, NULL, paths[i]) >= 2);
+    outcome_drop(&outcome);
+    script_close(&script);
+  }
+}
+
 TEST_LIMIT(S1_7_a_lost_connection_loses_no_sample, 30) {
   enum { N = 200 };
   static outcome_t outcomes[N];

@@ -90,10 +90,14 @@ static int expect_length(tnk__h2_reader_t *reader) {
   const char *text = tnk__response_header(reader->response, "content-length");
   uint64_t claim;
 
-  if (text == NULL || reader->is_streamed || reader->is_head_request)
+  reader->n_told = UINT64_MAX;
+  if (text == NULL || reader->is_head_request)
     return TNK_OK;
   if (!read_length(text, &claim))
     return TNK_EPROTO;
+  reader->n_told = claim;
+  if (reader->is_streamed)
+    return TNK_OK;
   if (claim > (reader->is_zstd ? TNK__MAX_RESPONSE_BODY : body->max))
     return TNK_ETOOBIG;
   if (reader->is_zstd)
@@ -147,6 +151,7 @@ int tnk__h2_reader_body(tnk__h2_reader_t *reader, const uint8_t *data,
                         size_t n) {
   int err = reader->err;
 
+  reader->n_body += n;
   if (err == TNK_OK && (reader->state != TNK__HTTP_READ_BODY ||
                         (reader->is_head_request && n > 0)))
     err = TNK_EPROTO;
@@ -154,6 +159,11 @@ int tnk__h2_reader_body(tnk__h2_reader_t *reader, const uint8_t *data,
     err = reader->is_zstd ? unpack(reader, data, n)
                           : tnk__buf_append(&reader->response->body, data, n);
   return err == TNK_OK ? TNK_OK : fail(reader, err);
+}
+
+int tnk__h2_reader_is_short(const tnk__h2_reader_t *reader) {
+  return reader->err == TNK_OK && reader->state == TNK__HTTP_READ_BODY &&
+         reader->n_told != UINT64_MAX && reader->n_body < reader->n_told;
 }
 
 int tnk__h2_reader_end(tnk__h2_reader_t *reader) {

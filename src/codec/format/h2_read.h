@@ -18,10 +18,16 @@ typedef struct {
   /* Set after init: the owner takes the body out as it comes, so that its
    * length is not limited here, and it must not be compressed. */
   int is_streamed;
-  int status;          /* of the head that is being read; 0: none yet */
-  int err;             /* the first failure; sticky */
-  size_t n_head;       /* bytes of all heads and trailers together */
-  size_t n_headers;    /* fields of them */
+  int status;       /* of the head that is being read; 0: none yet */
+  int err;          /* the first failure; sticky */
+  size_t n_head;    /* bytes of all heads and trailers together */
+  size_t n_headers; /* fields of them */
+  uint64_t n_told;  /* its content-length; UINT64_MAX: none */
+  uint64_t n_body;  /* bytes of the body that have come */
+  /* The owner's: n_body with all of the latest frame, and whether that is the
+   * last one. */
+  uint64_t n_framed;
+  int is_last;
   int is_zstd;         /* the body is compressed ... */
   size_t n_compressed; /* ... and that much of it has come */
 } tnk__h2_reader_t;
@@ -38,6 +44,8 @@ int tnk__h2_reader_fields_end(tnk__h2_reader_t *reader);
 /* Read a piece of the body. */
 int tnk__h2_reader_body(tnk__h2_reader_t *reader, const uint8_t *data,
                         size_t n);
+/* Whether a body has begun, and less of it has come than its content-length. */
+int tnk__h2_reader_is_short(const tnk__h2_reader_t *reader);
 /* Note that the response is complete. */
 int tnk__h2_reader_end(tnk__h2_reader_t *reader);
 

@@ -70,6 +70,18 @@ static int watch_errands(tnk__session_t *session, uint64_t now) {
   return 0;
 }
 
+/* A pass over a slow link may take minutes to go out. All uploads share that
+ * link, so one that moves is progress for all training clients. */
+static void note_uploads(tnk__session_t *session) {
+  const uint64_t moved_ms = session->endpoint.http->upload_ms;
+
+  TNK__LIST_FOREACH (node, &session->trainings) {
+    tnk__stall_t *stall = &tnk__container_of(node, tnk_training_t, link)->stall;
+    if (moved_ms > stall->moved_ms)
+      tnk__stall_moved(stall, moved_ms);
+  }
+}
+
 /* 1 when somebody was told of something. */
 static int look(tnk__session_t *session, uint64_t now) {
   TNK__LIST_FOREACH (node, &session->trainings) {
@@ -106,6 +118,7 @@ static void on_tick(tnk__timer_t *timer) {
 
   if (tnk__reach_is_out(&session->endpoint))
     forgive(session, now);
+  note_uploads(session);
   while (!session->endpoint.closing && look(session, now))
     continue;
   if (!session->endpoint.closing && session->context->n_pending > 0)
