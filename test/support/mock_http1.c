@@ -45,6 +45,11 @@ static int on_begin(llhttp_t *parser) {
   /* The answer may be read before we are told that it was written. */
   if (conn->message.request != NULL && conn->ends && mock__is_flushed(conn))
     end_request(conn);
+  if (!conn->is_closing && conn->message.request != NULL &&
+      conn->server->is_lenient)
+    mock__close_conn(conn, 1);
+  if (conn->is_closing)
+    return -1;
   mock__message_begin(&conn->message, conn);
   return 0;
 }

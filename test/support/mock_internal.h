@@ -88,6 +88,7 @@ struct mock_server {
   void *on_head_user;
   const char *headers; /* of every answer, or NULL */
   int passes;          /* the handler did not want the request */
+  int is_lenient;
   int drip;
   int is_deaf;
   int is_closing;

@@ -354,6 +354,10 @@ void mock_set_drip(mock_server_t *server, int drip) {
   server->drip = drip;
 }
 
+void mock_set_lenient(mock_server_t *server, int lenient) {
+  server->is_lenient = lenient;
+}
+
 void mock_set_headers(mock_server_t *server, const char *lines) {
   server->headers = lines;
 }

@@ -147,6 +147,10 @@ void mock_turns(mock_server_t *server, int n);
 void mock_set_clock(mock_server_t *server, struct tnk__context *loop);
 /* Every answer goes out byte by byte. */
 void mock_set_drip(mock_server_t *server, int drip);
+/* A client that was lied to may send a request before we know that the one
+ * before is over: with this its connection is reset, and the test does not
+ * fail. */
+void mock_set_lenient(mock_server_t *server, int lenient);
 /* Lines that are added to the head of every answer; NULL: none. Not copied. */
 void mock_set_headers(mock_server_t *server, const char *lines);
 /* 0: stop reading from all connections, so that requests get stuck. */
