@@ -204,8 +204,8 @@ typedef struct {
   /** How long a training operation, a save or a sample that fails for reasons
    * that may pass is submitted again, from its first failed attempt on: the
    * same bytes, number and key, however often. 0: 300,000; UINT64_MAX: as long
-   * as it takes. What the service has accepted is waited for, however long that
-   * takes. */
+   * as it takes. A 429 is not a failure: samples wait for the rate limit. What
+   * the service has accepted is waited for, however long that takes. */
   uint64_t patience_ms;
   /** Hears of every step of every operation; NULL: nobody does. */
   tnk_observe_cb observer;
