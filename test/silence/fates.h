@@ -115,6 +115,13 @@ static void arm_tunnel(world_t *world, const fate_t *fate) {
   drop_connections(world, 1);
 }
 
+/* The preface is read and not answered. */
+static void arm_mute_http2(world_t *world, const fate_t *fate) {
+  (void)fate;
+  drop_connections(world, 1);
+  mock_set_silent(world->script.mock, 1);
+}
+
 static void arm_setting(world_t *world, const fate_t *fate) {
   drop_connections(world, 1);
   mock_setting(world->script.mock, (uint32_t)fate->n, fate->value);
@@ -123,6 +130,12 @@ static void arm_setting(world_t *world, const fate_t *fate) {
 /* On the connections that are open. */
 static void arm_new_setting(world_t *world, const fate_t *fate) {
   mock_setting(world->script.mock, (uint32_t)fate->n, fate->value);
+}
+
+static void arm_no_windows(world_t *world, const fate_t *fate) {
+  drop_connections(world, 1);
+  mock_setting(world->script.mock, MOCK_WINDOW, fate->value);
+  mock_set_windows(world->script.mock, 0);
 }
 
 static void arm_goaway(world_t *world, const fate_t *fate) {
@@ -402,7 +415,11 @@ static const fate_t fates[] = {
     HANDSHAKE(1),
     HANDSHAKE(5),
     HANDSHAKE(100),
+    CONNECTION("preface", "silence", OF_HTTP2, ENDS_ANYHOW, arm_mute_http2, 0,
+               0),
     SETTING("HEADER_TABLE_SIZE", MOCK_TABLE_SIZE),
+    SETTING("MAX_CONCURRENT_STREAMS", MOCK_MAX_STREAMS),
+    SETTING("INITIAL_WINDOW_SIZE", MOCK_WINDOW),
     SETTING("MAX_HEADER_LIST_SIZE", MOCK_MAX_HEAD),
     CONNECTION("SETTINGS", "ENABLE_PUSH 0", OF_HTTP2, MUST_SUCCEED, arm_setting,
                MOCK_PUSH, 0),
@@ -410,6 +427,10 @@ static const fate_t fates[] = {
                arm_setting, MOCK_MAX_FRAME, 16384),
     CONNECTION("SETTINGS", "MAX_FRAME_SIZE 2^24-1", OF_HTTP2, MUST_SUCCEED,
                arm_setting, MOCK_MAX_FRAME, 16777215),
+    CONNECTION("SETTINGS", "windows stay shut", OF_HTTP2, ENDS_ANYHOW,
+               arm_no_windows, 0, 0),
+    CONNECTION("SETTINGS", "windows of 1 stay shut", OF_HTTP2, ENDS_ANYHOW,
+               arm_no_windows, 0, 1),
     CONNECTION("after SETTINGS", "GOAWAY 0", OF_HTTP2, ENDS_ANYHOW, arm_goaway,
                0, 0),
     CONNECTION("after SETTINGS", "GOAWAY 2^31-1", OF_HTTP2, ENDS_ANYHOW,
@@ -519,7 +540,7 @@ enum { N_FATES = sizeof(fates) / sizeof(fates[0]) };
 
 /* Whether it is about the connection before any request. Such a fate needs the
  * front, where it is held off until its turn has come. */
-static int wants_front(const fate_t *fate) {
+static inline int wants_front(const fate_t *fate) {
   return fate->arm == arm_refuse || fate->arm == arm_drop_syn ||
          fate->arm == arm_accepted;
 }
