@@ -234,6 +234,17 @@ TNK_API int tnk_gateway_stats(tnk_gateway_stats_t *out,
                               const tnk_gateway_t *gateway);
 
 /**
+ * Take no further connections, and finish the requests under way. Idle
+ * connections close at once, the others when their requests are answered and
+ * recorded. `n_connections` of tnk_gateway_stats() is 0 then; call
+ * tnk_gateway_close() when it is, or when you have waited long enough.
+ *
+ * @param gateway  NULL does nothing, like a second call.
+ * Never fails. Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_gateway_drain(tnk_gateway_t *gateway);
+
+/**
  * Close it. Connections are closed, samples under way canceled; what was
  * answered is on the disk. Then @p cb runs, from the loop, and the gateway is
  * gone.

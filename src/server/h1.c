@@ -240,6 +240,14 @@ static int waits_for_peer(const tnk__srv_conn_t *conn) {
   return conn->state != TNK__SRV_CONN_HANDLING;
 }
 
+static void leave(tnk__srv_conn_t *conn) {
+  if (conn->state == TNK__SRV_CONN_READING && !conn->h1.begun &&
+      conn->h1.pending.len == 0)
+    tnk__srv_conn_close(conn);
+  else
+    conn->h1.keep_alive = 0;
+}
+
 static void gone(tnk__srv_conn_t *conn) {
   tnk__srv_h1_stop_trickle(conn);
   tnk__srv_req_gone(&conn->h1.req);
@@ -250,5 +258,5 @@ static void deinit(tnk__srv_conn_t *conn) {
   tnk__buf_deinit(&conn->h1.pending);
 }
 
-const tnk__srv_version_t tnk__srv_h1 = {input,          go_on, is_idle,
-                                        waits_for_peer, gone,  deinit};
+const tnk__srv_version_t tnk__srv_h1 = {input, go_on, is_idle, waits_for_peer,
+                                        leave, gone,  deinit};

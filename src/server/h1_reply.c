@@ -264,8 +264,8 @@ static void send_slowly(tnk__srv_conn_t *conn, reply_t *reply, size_t n_head,
 static void answer(tnk__srv_req_t *req, const tnk__srv_answer_t *answer) {
   tnk__srv_conn_t *conn = conn_of(req);
   size_t n_sent = req->is_head ? 0 : answer->n_sent;
-  int goes_on =
-      conn->h1.keep_alive && !conn->http->waiting && !answer->is_goodbye;
+  int goes_on = conn->h1.keep_alive && !tnk__srv_ends_conns(conn->http) &&
+                !answer->is_goodbye;
   int keep_alive = goes_on && answer->n_sent == answer->announced;
   reply_t *reply = answer->status > 0 && conn->state == TNK__SRV_CONN_HANDLING
                        ? reply_new(conn)
@@ -341,7 +341,7 @@ static void begin(tnk__srv_req_t *req, const tnk__srv_answer_t *head) {
     return;
   }
   conn->h1.is_chunked = parser->http_major > 1 || parser->http_minor > 0;
-  if (!conn->h1.is_chunked || conn->http->waiting)
+  if (!conn->h1.is_chunked || tnk__srv_ends_conns(conn->http))
     conn->h1.keep_alive = 0;
   n = snprintf(reply->head, sizeof(reply->head),
                "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%s%s%s\r\n", head->status,

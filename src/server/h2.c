@@ -382,6 +382,11 @@ static int waits_for_peer(const tnk__srv_conn_t *conn) {
   return conn->h2->n_handling == 0;
 }
 
+static void leave(tnk__srv_conn_t *conn) {
+  tnk__srv_h2_leave(conn->h2,
+                    nghttp2_session_get_last_proc_stream_id(conn->h2->session));
+}
+
 static void gone(tnk__srv_conn_t *conn) {
   TNK__LIST_FOREACH (node, &conn->h2->streams) {
     tnk__srv_stream_t *stream =
@@ -405,8 +410,8 @@ static void deinit(tnk__srv_conn_t *conn) {
   tnk__srv_h1.deinit(conn);
 }
 
-static const tnk__srv_version_t version = {input,          go_on, is_idle,
-                                           waits_for_peer, gone,  deinit};
+static const tnk__srv_version_t version = {
+    input, go_on, is_idle, waits_for_peer, leave, gone, deinit};
 
 int tnk__srv_h2_start(tnk__srv_conn_t *conn) {
   const tnk_allocator_t *alloc = conn->http->config.alloc;

@@ -187,7 +187,7 @@ static void answer(tnk__srv_req_t *req, const tnk__srv_answer_t *answer) {
   conn->served = 1;
   conn->active_ms = uv_now(conn->tcp.loop);
   take_body(stream, answer);
-  if (answer->is_goodbye || req->http->waiting)
+  if (answer->is_goodbye || tnk__srv_ends_conns(req->http))
     tnk__srv_h2_leave(h2, nghttp2_session_get_last_proc_stream_id(h2->session));
   if (answer->status < 0)
     not_answer(stream, answer);

@@ -163,6 +163,7 @@ struct tnk__srv {
   uint64_t n_requests_h2; /* of them, those by HTTP/2 */
   uint64_t n_accepted;
   int port;
+  int draining; /* no further connections are taken */
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;
@@ -181,6 +182,10 @@ int tnk__srv_open(tnk__srv_t *http, uv_loop_t *loop,
 /* Drop the connections that have waited for the rest of a request, or for the
  * next one, since before `since_ms` of the loop's time. */
 void tnk__srv_sweep(tnk__srv_t *http, uint64_t since_ms);
+/* Take no further connections, close those that are idle, and each of the
+ * others when its requests are answered. HTTP/2 sends GOAWAY. `n_conns` is 0
+ * then. */
+void tnk__srv_drain(tnk__srv_t *http);
 /* Drop all connections, answered or not; then `closed` runs. */
 void tnk__srv_close(tnk__srv_t *http, void (*closed)(void *user), void *user);
 

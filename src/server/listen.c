@@ -106,7 +106,7 @@ static void refuse(tnk__srv_t *http) {
  * until then, so that the rest of a crowd waits in the system's queue, where
  * nobody has to connect anew. */
 static void take(tnk__srv_t *http) {
-  if (http->closing)
+  if (http->closing || http->draining)
     return;
   if (http->n_conns - http->n_refused < http->config.max_conns) {
     accept_one(http, 0);
@@ -122,7 +122,7 @@ static void take(tnk__srv_t *http) {
 static void on_connection(uv_stream_t *stream, int status) {
   tnk__srv_t *http = tnk__container_of(stream, tnk__srv_t, listener);
 
-  if (status < 0 || http->closing)
+  if (status < 0 || http->closing || http->draining)
     return;
   http->waiting = 1;
   take(http);
@@ -232,6 +232,16 @@ void tnk__srv_sweep(tnk__srv_t *http, uint64_t since_ms) {
   }
 }
 
+void tnk__srv_drain(tnk__srv_t *http) {
+  if (http->closing || http->draining || http->n_open == 0)
+    return;
+  http->draining = 1;
+  uv_close((uv_handle_t *)&http->listener, on_listener_closed);
+  TNK__LIST_FOREACH_SAFE (node, next, &http->conns) {
+    CONN(node)->version->leave(CONN(node));
+  }
+}
+
 void tnk__srv_close(tnk__srv_t *http, void (*closed)(void *user), void *user) {
   if (http->closing)
     return;
@@ -246,5 +256,6 @@ void tnk__srv_close(tnk__srv_t *http, void (*closed)(void *user), void *user) {
     tnk__srv_conn_close(CONN(node));
   }
   uv_close((uv_handle_t *)&http->resumer, on_resumer_closed);
-  uv_close((uv_handle_t *)&http->listener, on_listener_closed);
+  if (!http->draining)
+    uv_close((uv_handle_t *)&http->listener, on_listener_closed);
 }

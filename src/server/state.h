@@ -31,6 +31,8 @@ typedef struct {
   int (*is_idle)(const tnk__srv_conn_t *conn);
   /* Whether it is the peer's turn, who may take too long. */
   int (*waits_for_peer)(const tnk__srv_conn_t *conn);
+  /* Take no further requests, and close when those at hand are answered. */
+  void (*leave)(tnk__srv_conn_t *conn);
   /* The connection closes: stop what goes on, tell whoever parked a request. */
   void (*gone)(tnk__srv_conn_t *conn);
   /* libuv has let go: free. */
@@ -73,6 +75,11 @@ struct tnk__srv_conn {
   uv_shutdown_t shutdown;
   uint64_t active_ms; /* when it last sent or was sent something */
 };
+
+/* Whether a connection ends with its next answer. */
+static inline int tnk__srv_ends_conns(const tnk__srv_t *http) {
+  return http->waiting || http->draining;
+}
 
 /* What connections share, of both versions. */
 typedef struct tnk__srv_versions {

@@ -248,3 +248,35 @@ TEST(options_out_of_range_are_refused) {
   }
   CHECK_INT(uv_loop_close(&loop), 0);
 }
+
+/* A request under way when draining begins is answered and recorded. */
+TEST_LIMIT(draining_finishes_what_is_under_way, 20) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+  char path[] = "/tmp/tnk-drain-XXXXXX";
+  int fd = mkstemp(path);
+  char text[4096];
+  peer_t *peer;
+  ssize_t n;
+  rig_t rig;
+
+  CHECK(fd >= 0);
+  tnk_gateway_drain(NULL);
+  rig_open_with(&rig, 50, path, 0, 0);
+  peer = chat(&rig);
+  until_sampled(&rig, 1);
+  tnk_gateway_drain(rig.gateway);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  do {
+    uv_run(&rig.e2e.uv, UV_RUN_NOWAIT);
+    CHECK_INT(tnk_gateway_stats(&stats, rig.gateway), TNK_OK);
+  } while (stats.n_connections > 0);
+  CHECK_INT(stats.n_answered, 1);
+  CHECK_INT(stats.n_gone, 0);
+  rig_close(&rig);
+  n = read(fd, text, sizeof(text) - 1);
+  CHECK(n > 0);
+  text[n] = '\0';
+  CHECK(strstr(text, "\"type\":\"turn\"") != NULL);
+  close(fd);
+  unlink(path);
+}

@@ -1,6 +1,8 @@
 #include <nghttp2/nghttp2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "server/http.h"
@@ -29,6 +31,7 @@ typedef struct {
   char *got;
   size_t n_got;
   int is_connected;
+  int is_whole; /* the answer is one piece */
   int is_ended; /* the stream */
   int is_closed;
 } peer_t;
@@ -172,8 +175,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
   (void)flags;
   (void)value;
   (void)n_value;
-  (void)user;
-  CHECK(n_name != 14 || memcmp(name, "content-length", 14) != 0);
+  CHECK(((peer_t *)user)->is_whole || n_name != 14 ||
+        memcmp(name, "content-length", 14) != 0);
   return 0;
 }
 
@@ -418,4 +421,74 @@ TEST(who_reads_slowly_costs_no_memory) {
   CHECK_STR(peer->got, "abcdefzzz");
   peer_free(peer);
   rig_close(&rig);
+}
+
+/* ---- Draining ---- */
+
+static int is_refused(const rig_t *rig) {
+  struct sockaddr_in to;
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  int result;
+
+  CHECK(fd >= 0);
+  uv_ip4_addr("127.0.0.1", rig->http.port, &to);
+  result = connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0;
+  close(fd);
+  return result;
+}
+
+/* Requests at hand are answered whole, in one piece or several, and then their
+ * connections close. Idle connections close at once, others are refused. */
+TEST(draining_answers_what_is_at_hand) {
+  enum { WHOLE, BEGUN_BEFORE, BEGUN_BEHIND, N_WAYS };
+  peer_t *idle;
+  peer_t *peer;
+  rig_t rig;
+
+  for (int i = 0; i < 2 * N_WAYS; i++) {
+    const int way = i % N_WAYS;
+    const uint32_t window = i < N_WAYS ? 0 : 1000;
+
+    rig_open(&rig);
+    idle = peer_open(&rig, 0);
+    connected(idle);
+    peer = peer_open(&rig, window);
+    peer->is_whole = way == WHOLE;
+    if (window == 0)
+      ask_h1(peer, "1.1", "");
+    if (way == BEGUN_BEFORE) {
+      open_events(&rig);
+      tnk__srv_req_keep(rig.req, ": 1\n\n");
+      until_got(peer, window == 0 ? "\r\n\r\n" : ": 1\n\n");
+    }
+    (void)until_asked(&rig);
+    tnk__srv_drain(&rig.http);
+    tnk__srv_drain(&rig.http);
+    while (!idle->is_closed)
+      uv_run(&rig.loop, UV_RUN_ONCE);
+    CHECK(!peer->is_closed);
+    CHECK_INT(rig.n_gone, 0);
+    CHECK(is_refused(&rig));
+    if (window > 0)
+      while (nghttp2_session_check_request_allowed(peer->session))
+        uv_run(&rig.loop, UV_RUN_ONCE);
+    if (way == BEGUN_BEHIND)
+      open_events(&rig);
+    if (way == WHOLE)
+      tnk__srv_req_reply_text(rig.req, 200, "text/plain", "zzz");
+    else
+      finish(&rig, 3);
+    while (!peer->is_closed)
+      uv_run(&rig.loop, UV_RUN_ONCE);
+    CHECK(strstr(peer->got, "zzz") != NULL);
+    CHECK_INT(peer->is_ended, window > 0);
+    CHECK(window > 0 || way == BEGUN_BEFORE ||
+          strstr(peer->got, "Connection: close\r\n") != NULL);
+    CHECK(window > 0 || way == WHOLE || n_chunked(peer) >= 3);
+    while (rig.http.n_conns > 0)
+      uv_run(&rig.loop, UV_RUN_ONCE);
+    peer_free(idle);
+    peer_free(peer);
+    rig_close(&rig);
+  }
 }

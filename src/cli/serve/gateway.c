@@ -26,9 +26,9 @@ static struct {
   const char *template, *datums, *tls_cert, *tls_key;
   cli_tokenizer_t which;
   cli_texts_t sets;
-  int64_t port, max_tokens;
+  int64_t port, max_tokens, drain_s;
   int only_rewarded, exit_with_stdin, syncs, keeps_controls;
-} args = {.max_tokens = 1024};
+} args = {.max_tokens = 1024, .drain_s = 30};
 
 static const cli_option_t options[] = {
     {.name = "model",
@@ -113,6 +113,12 @@ static const cli_option_t options[] = {
      .min = 1,
      .max = INT32_MAX,
      .help = "Where a client does not say how many (1024)."},
+    {.name = "drain-s",
+     .value = "N",
+     .number = &args.drain_s,
+     .max = 86400,
+     .help = "Time in seconds that requests under way have to finish after a "
+             "signal (30). A second signal ends at once."},
     {.name = "exit-with-stdin",
      .flag = &args.exit_with_stdin,
      .help = "End at the end of standard input, so that no gateway outlives "
@@ -191,6 +197,9 @@ typedef struct {
   char names[MAX_VARIABLES][64];
   size_t n_variables;
   cli_input_t input;
+  uv_timer_t timer; /* how long requests under way may take */
+  int has_timer;
+  int is_late;
   int has_ended; /* the input has */
   int is_closed;
 } work_t;
@@ -322,6 +331,32 @@ static int serve(work_t *work) {
   return CLI_EXIT_OK;
 }
 
+static void on_drained_late(uv_timer_t *timer) {
+  ((work_t *)timer->data)->is_late = 1;
+}
+
+static void on_timer_closed(uv_handle_t *handle) {
+  ((work_t *)handle->data)->has_timer = 0;
+}
+
+/* Finish the requests under way. A second signal has its usual effect. */
+static void drain(work_t *work) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+
+  uv_timer_init(&work->ask.loop, &work->timer);
+  work->timer.data = work;
+  work->has_timer = 1;
+  uv_timer_start(&work->timer, on_drained_late, (uint64_t)args.drain_s * 1000,
+                 0);
+  tnk_gateway_drain(work->gateway);
+  while (!work->is_late && tnk_gateway_stats(&stats, work->gateway) == TNK_OK &&
+         stats.n_connections > 0)
+    uv_run(&work->ask.loop, UV_RUN_ONCE);
+  uv_close((uv_handle_t *)&work->timer, on_timer_closed);
+  while (work->has_timer)
+    uv_run(&work->ask.loop, UV_RUN_ONCE);
+}
+
 static void on_closed(void *user) {
   ((work_t *)user)->is_closed = 1;
 }
@@ -350,6 +385,8 @@ static int run(cli_t *cli) {
     status = open_gateway(&work);
   if (status == CLI_EXIT_OK)
     status = serve(&work);
+  if (status == CLI_EXIT_OK)
+    drain(&work);
   close_gateway(&work);
   status = cli_ask_close(&work.ask, status);
   tnk_chat_template_unref(work.template);
@@ -395,8 +432,10 @@ const cli_command_t cli_gateway = {
         "Serve a model by the APIs of OpenAI and Anthropic on this machine. "
         "Every sampled token is recorded with its log-probability; the next "
         "turn of a conversation goes on from the very tokens that were "
-        "sampled. Prints the address when it listens; Ctrl-C ends it, with "
-        "status 0. The key of the service never leaves it.",
+        "sampled. Prints the address when it listens. Ctrl-C or SIGTERM ends "
+        "it: "
+        "it takes no further requests, finishes those under way, and exits "
+        "with status 0. The key of the service never leaves it.",
     .options = options,
     .sections = sections,
     .examples = examples,
