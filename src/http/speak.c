@@ -165,7 +165,7 @@ void tnk__speak_keep(const tnk__pool_t *pool) {
   if (known != NULL)
     drop(http, known);
   if (http->closing || !is_possible(http, &pool->origin) ||
-      (!pool->has_worked && pool->n_strikes == 0))
+      (!pool->has_worked && !pool->has_spoken && pool->n_strikes == 0))
     return;
   known = tnk__malloc(&http->context->alloc, sizeof(*known) + n);
   if (known == NULL)

@@ -75,14 +75,15 @@ static void check_http2(fixture_t *f) {
 }
 
 /* n_good requests, and then so many connections that end at once, in order or
- * by a reset. The server speaks HTTP/2 alone: HTTP/1.1 is nothing to it. */
-static void check_ends(int n_good, int n_ends, int reset) {
+ * by a reset. To a server of HTTP/2 alone, HTTP/1.1 is nothing. */
+static void check_ends(int n_good, int n_ends, int reset, int is_alone) {
   fixture_t f;
 
-  printf("# %d good, %d ends, reset %d\n", n_good, n_ends, reset);
+  printf("# %d good, %d ends, reset %d, HTTP/2 alone %d\n", n_good, n_ends,
+         reset, is_alone);
   fflush(stdout);
   fixture_open_http2(&f);
-  mock_set_http1(f.mock, 0);
+  mock_set_http1(f.mock, !is_alone);
   for (int i = 0; i < n_good; i++)
     check_http2(&f);
   for (int i = 0; i < n_ends; i++) {
@@ -105,7 +106,14 @@ TEST_LIMIT(a_server_of_http2_alone_survives_ends_before_its_settings, 30) {
   for (int n_good = 0; n_good < 2; n_good++)
     for (int n_ends = 1; n_ends < 6; n_ends++)
       for (int reset = 0; reset < 2; reset++)
-        check_ends(n_good, n_ends, reset);
+        check_ends(n_good, n_ends, reset, 1);
+}
+
+/* Where HTTP/2 has worked it goes on, also with a server of both. */
+TEST_LIMIT(a_server_that_has_spoken_http2_keeps_it, 30) {
+  for (int n_ends = 1; n_ends < 6; n_ends++)
+    for (int reset = 0; reset < 2; reset++)
+      check_ends(1, n_ends, reset, 0);
 }
 
 /* Such an end while others work says that no more are granted. */
