@@ -145,6 +145,9 @@ static inline void use(rig_t *rig) {
   e2e_done(tnk_gateway_use(rig->gateway, &options));
 }
 
+/* Requests under way at a time; 0: the default. */
+static uint32_t rig_max_requests;
+
 /* `record` may be NULL; 0 stands for defaults. */
 static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
                                  const char *record, uint64_t max_memory,
@@ -157,6 +160,7 @@ static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
       .record = record,
       .max_memory = max_memory,
       .keep_alive_ms = keep_alive_ms,
+      .max_requests = rig_max_requests,
       .allocator = test_allocator()};
   char why[256];
 

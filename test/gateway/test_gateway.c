@@ -280,3 +280,21 @@ TEST_LIMIT(draining_finishes_what_is_under_way, 20) {
   close(fd);
   unlink(path);
 }
+
+TEST_LIMIT(requests_under_way_are_bounded, 20) {
+  peer_t *peers[3];
+  rig_t rig;
+
+  rig_max_requests = 2;
+  rig_open_with(&rig, 100, NULL, 0, 0);
+  peers[0] = chat(&rig);
+  peers[1] = chat(&rig);
+  until_sampled(&rig, 2);
+  peers[2] = chat(&rig);
+  CHECK_INT(peer_end(&rig, peers[2]), 503);
+  CHECK_INT(n_calls(&rig, "asample"), 2);
+  CHECK_INT(peer_end(&rig, peers[0]), 200);
+  CHECK_INT(peer_end(&rig, peers[1]), 200);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  rig_close(&rig);
+}

@@ -318,6 +318,10 @@ TEST(a_line_that_cannot_be_written_is_not_read) {
     uv_run(&rig.loop, UV_RUN_ONCE);
   CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
   CHECK_INT(wait.err, TNK_EFILE);
+  /* Who waits for lost lines only now fails at once. */
+  CHECK_INT(
+      tnk__gw_journal_wait(tnk__gw_record_journal(rig.record), &wait.waiter),
+      TNK_EFILE);
   for (int i = 0; i < 3; i++)
     CHECK_INT(tnk__gw_record_line(rig.record, lost[i], &line), TNK_EFILE);
   CHECK_INT(tnk__gw_record_line(rig.record, safe, &line), TNK_OK);
