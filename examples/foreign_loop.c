@@ -1,7 +1,8 @@
 /*
- * tnk in a loop that is not libuv's: a program around poll() watches the
- * descriptor of the libuv loop, as it does its own, and turns that loop when
- * it has something to do. Any loop that can watch a descriptor and a time can.
+ * tnk in an event loop that is not libuv's. This program waits in poll(). It
+ * watches the descriptor of the libuv loop beside its own, and turns the libuv
+ * loop when there is work. Every event loop that can watch a descriptor and a
+ * timeout can do the same; tnk/bindings.h lists the steps.
  *
  *   foreign_loop        completes each line of the standard input
  */
@@ -65,21 +66,25 @@ static int on_line(void) {
   return 1;
 }
 
-/* One turn of our loop. The libuv loop is turned before it is asked how long
- * it can wait, because a call of tnk may have given it something to do. */
-static int turn(uv_loop_t *loop, int wants_input) {
+/* One turn of our loop: wait, then see to our own event, if *has_input, and to
+ * the libuv loop. The libuv loop comes last, because a call of tnk gives it work.
+ */
+static void turn(uv_loop_t *loop, int *has_input) {
   struct pollfd watched[2] = {{.fd = uv_backend_fd(loop), .events = POLLIN},
                               {.fd = STDIN_FILENO, .events = POLLIN}};
 
+  poll(watched, *has_input ? 2 : 1, uv_backend_timeout(loop));
+  if (*has_input && watched[1].revents != 0)
+    *has_input = on_line();
   uv_run(loop, UV_RUN_NOWAIT);
-  poll(watched, wants_input ? 2 : 1, uv_backend_timeout(loop));
-  return wants_input && watched[1].revents != 0;
 }
 
 int main(void) {
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+  tnk_service_options_t how = TNK_SERVICE_OPTIONS_INIT;
   tnk_service_t *service;
   int has_input = 1;
+  int no_input = 0;
   uv_loop_t loop;
   char why[256];
 
@@ -87,17 +92,21 @@ int main(void) {
   setvbuf(stdin, NULL, _IONBF, 0);
   if (local_server_unless_set() != 0 || uv_loop_init(&loop) != 0)
     return 1;
-  if (tnk_service_open(&service, &loop, NULL, why, sizeof(why)) != TNK_OK) {
+  how.keep_loop_alive = TNK_YES; /* heartbeats, while nothing else happens */
+  if (tnk_service_open(&service, &loop, &how, why, sizeof(why)) != TNK_OK) {
     fprintf(stderr, "foreign_loop: %s\n", why);
     return 1;
   }
   options.base_model = "tnk/byte-lm";
   tnk_then(tnk_service_create_sampling(service, &options), on_sampler, NULL);
-  while (sampler == NULL || has_input || n_waiting > 0)
-    if (turn(&loop, sampler != NULL && has_input))
-      has_input = on_line();
+  uv_run(&loop, UV_RUN_NOWAIT);
+  while (sampler == NULL)
+    turn(&loop, &no_input);
+  while (has_input || n_waiting > 0)
+    turn(&loop, &has_input);
   tnk_service_close(service, NULL, NULL);
+  uv_run(&loop, UV_RUN_NOWAIT);
   while (uv_loop_alive(&loop))
-    turn(&loop, 0);
+    turn(&loop, &no_input);
   return failed || uv_loop_close(&loop) != 0;
 }

@@ -14,8 +14,24 @@ extern "C" {
  * its like return by value can as well be filled member by member.
  *
  * A garbage collector that frees a promise on a thread of its own hands it to
- * tnk_runtime_unref(). A loop that is not libuv's watches uv_backend_fd() of
- * the one that the service is open on: see examples/foreign_loop.c.
+ * tnk_runtime_unref().
+ *
+ * Another event loop (poll(), epoll, GLib, asyncio) can turn the libuv loop:
+ *
+ * 1. Open the service with the option keep_loop_alive = TNK_YES. Without it an
+ *    idle service does not keep the loop alive. libuv then runs no timers, so
+ *    the session misses its heartbeats, and uv_backend_timeout() is 0.
+ * 2. Call uv_run(loop, UV_RUN_NOWAIT) after calls of this library, whenever
+ *    uv_backend_fd(loop) is readable, and whenever the time of step 3 has
+ *    passed.
+ * 3. Call uv_backend_timeout(loop) after each uv_run(). It is the maximum time
+ *    to wait, in milliseconds; -1 means no limit, and 0 means to turn the loop
+ *    again. Exception: if uv_loop_alive(loop) is 0, as after the close of the
+ *    last service, the timeout is 0 as well and means nothing. The loop needs
+ *    no turn then until the program uses it again.
+ *
+ * examples/foreign_loop.c does this with poll(). A program that calls uv_run()
+ * at fixed intervals, as a game does, needs steps 1 and 2 only.
  */
 
 /**

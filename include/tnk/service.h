@@ -183,7 +183,13 @@ typedef struct {
   tnk_limiter_scope_t limiter_scope;
   /** Retry samples by policy after a failure; TNK_NO: report the first. */
   tnk_choice_t retry_samples;
-  uint64_t reserved;
+  uint32_t padding; /**< Ignored. */
+  /** TNK_YES: the service keeps the loop alive until it is closed, also while it
+   * is idle. Set it if another event loop turns this libuv loop, see
+   * bindings.h: libuv runs no timer of a loop that is not alive, so the session
+   * would miss its heartbeats. Off by default. */
+  tnk_choice_t keep_loop_alive;
+  uint32_t reserved;
   /** PEM file with the certificate of this client and those that vouch for it,
    * for servers that ask for one. NULL: TNK_CERT_FILE, else none. */
   const char *cert_file;
@@ -249,9 +255,9 @@ typedef struct {
 /**
  * Open a service on the caller's loop. Nothing is sent yet.
  *
- * The configuration is fetched and a session created with the first operation
- * that needs them; until then, and while nothing is pending, the service does
- * not keep the loop alive.
+ * The first operation that needs them fetches the configuration and creates a
+ * session. A service without pending operations does not keep the loop alive,
+ * unless keep_loop_alive is TNK_YES.
  *
  * SIGPIPE is blocked in the calling thread, because libuv's writes raise it.
  *

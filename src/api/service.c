@@ -80,6 +80,8 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
              "%s: ca_file cannot be read as certificates", o->ca_file);
     *why = service->config.complaint;
   }
+  if (err == TNK_OK && o->keep_loop_alive == TNK_YES)
+    tnk__context_keep_loop_alive(&root->context);
   if (err == TNK_OK) {
     root->context.observer = o->observer;
     root->context.observer_user = o->observer_user;

@@ -83,6 +83,7 @@
  * three; test/hygiene/check_sized.py knows whether one is missing. */
 #define TNK__CHOICES(X)                                                        \
   X(tnk_service_options_t, retry_samples)                                      \
+  X(tnk_service_options_t, keep_loop_alive)                                    \
   X(tnk_service_options_t, recovery)                                           \
   X(tnk_lora_options_t, train_mlp)                                             \
   X(tnk_lora_options_t, train_attn)                                            \

@@ -1,10 +1,11 @@
 /*
  * A context is open, then closing, then gone. While it is open, its timer is
  * armed for the earliest deadline and its idle handle is active only while
- * calls are deferred. tnk__context_close() makes it closing: what is held winds
- * down, with timers and deferred calls still at work, and whenever only our own
- * two handles are left, the next quiet turn of the loop closes them. The end of
- * the second one hands the memory back to the owner.
+ * calls are deferred. Its check handle is active only if the context keeps the
+ * loop alive. tnk__context_close() makes the context closing: operations wind
+ * down, while timers and deferred calls still work. When only our own handles
+ * are left, the next quiet turn of the loop closes them. The close callback of
+ * the last one hands the memory back to the owner.
  */
 #include "loop/context.h"
 
@@ -51,11 +52,12 @@ int tnk__callout_active(void) {
   return inside.depth > 0;
 }
 
-/* N_OWN_HANDLES: the timer and the idle handle. Timers that fire LATE_MS too
- * late let a turn of the loop pass first, and some more where each of those is
- * as long. A result leads to the next request in five turns. */
+/* N_OWN_HANDLES: the timer, the idle handle and the check handle. Timers that
+ * fire LATE_MS too late let a turn of the loop pass first, and some more where
+ * each of those is as long. A result leads to the next request in five turns.
+ */
 enum {
-  N_OWN_HANDLES = 2,
+  N_OWN_HANDLES = 3,
   MAX_PUT_OFF = 8,
   LATE_MS = 100,
   MAX_LATE_TURNS = 3,
@@ -194,8 +196,8 @@ static void on_handle_closed(uv_handle_t *handle) {
   tnk__context_release(context);
 }
 
-/* Close our two handles once nothing else is held: until then timers and
- * deferred calls must still work for those who are winding down. */
+/* Close our own handles once nothing else is held. Until then operations that
+ * wind down need timers and deferred calls. */
 static void close_when_quiet(tnk__context_t *context) {
   if (!context->closing || context->n_held != N_OWN_HANDLES)
     return;
@@ -207,6 +209,7 @@ static void close_when_quiet(tnk__context_t *context) {
   }
   uv_close((uv_handle_t *)&context->timer, on_handle_closed);
   uv_close((uv_handle_t *)&context->idle, on_handle_closed);
+  uv_close((uv_handle_t *)&context->check, on_handle_closed);
 }
 
 static void on_idle(uv_idle_t *idle) {
@@ -219,6 +222,15 @@ static void on_idle(uv_idle_t *idle) {
    * active idle handle would make the loop spin meanwhile. */
   uv_idle_stop(idle);
   close_when_quiet(context);
+}
+
+/* An active handle is all that the loop needs; it has nothing to do. */
+static void on_check(uv_check_t *check) {
+  (void)check;
+}
+
+void tnk__context_keep_loop_alive(tnk__context_t *context) {
+  uv_check_start(&context->check, on_check);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -428,12 +440,14 @@ int tnk__context_init(tnk__context_t *context, uv_loop_t *uv,
 
 void tnk__context_start(tnk__context_t *context) {
   block_sigpipe();
-  /* Neither init can fail; both are linked into the loop from here on. */
+  /* None of them can fail. The loop has these handles from here on. */
   uv_timer_init(context->uv, &context->timer);
   uv_idle_init(context->uv, &context->idle);
+  uv_check_init(context->uv, &context->check);
   uv_unref((uv_handle_t *)&context->timer);
   context->timer.data = context;
   context->idle.data = context;
+  context->check.data = context;
   context->n_held = N_OWN_HANDLES;
 }
 

@@ -40,6 +40,7 @@ typedef struct tnk__context {
   tnk_logger_t logger;
   uv_timer_t timer; /* fires for the earliest of our timers */
   uv_idle_t idle;   /* runs while one of the two is not empty */
+  uv_check_t check; /* active: keeps the loop alive */
   tnk__list_t deferred;
   tnk__list_t last;   /* for when `deferred` is empty */
   int n_put_off;      /* turns in which it was not, in a row */
@@ -54,7 +55,7 @@ typedef struct tnk__context {
   int n_late_turns;  /* that the timers have let go first, in a row */
   int has_warned;    /* that the loop is late, last at: */
   uint64_t warned_ms;
-  size_t n_held;    /* what libuv still holds, our two handles included */
+  size_t n_held;    /* what libuv still holds, our own handles included */
   size_t n_working; /* jobs that run on other threads, see work.h */
   int closing;
   void (*closed_cb)(void *user);
@@ -91,6 +92,9 @@ int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
 int tnk__context_init(tnk__context_t *context, uv_loop_t *uv,
                       const tnk_allocator_t *alloc, const tnk_logger_t *logger);
 void tnk__context_start(tnk__context_t *context);
+/* Keep the loop alive until the context closes, after tnk__context_start(). It
+ * is for loops that another event loop turns: see tnk/bindings.h. */
+void tnk__context_keep_loop_alive(tnk__context_t *context);
 /* Begin to close. `closed` runs when n_held has come down to zero and the
  * deferred queue is empty: whoever holds the context must release it. Allocates
  * nothing. */

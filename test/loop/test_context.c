@@ -209,6 +209,82 @@ TEST(two_contexts_share_a_loop) {
   context_close(&context);
 }
 
+TEST(a_context_can_keep_its_loop_alive_until_it_closes) {
+  setup();
+  CHECK_INT(uv_loop_alive(&context.uv), 0);
+  tnk__context_keep_loop_alive(&context.loop);
+  for (int i = 0; i < 3; i++) {
+    CHECK(uv_run(&context.uv, UV_RUN_NOWAIT) != 0);
+    /* Nothing is due, so another event loop may wait without a limit. */
+    CHECK_INT(uv_backend_timeout(&context.uv), -1);
+  }
+  context_close(&context);
+}
+
+static tnk__timer_t beat;
+static int n_beats;
+
+static void on_beat(tnk__timer_t *timer) {
+  n_beats++;
+  tnk__timer_start_background(&context.loop, timer, n_beats < 3 ? 0 : 60000,
+                              on_beat);
+}
+
+TEST(timers_in_the_background_fire_in_a_loop_that_is_kept_alive) {
+  setup();
+  tnk__context_keep_loop_alive(&context.loop);
+  tnk__timer_start_background(&context.loop, &beat, 0, on_beat);
+  while (n_beats < 3) {
+    CHECK(uv_backend_timeout(&context.uv) <= 1);
+    uv_run(&context.uv, UV_RUN_NOWAIT);
+  }
+  CHECK(uv_backend_timeout(&context.uv) > 1000);
+  tnk__timer_stop(&beat);
+  context_close(&context);
+}
+
+static uv_poll_t polls[2];
+static int copy; /* of the first one's descriptor, for the second one */
+static int n_readable;
+
+static void on_readable(uv_poll_t *poll, int status, int events) {
+  CHECK_INT(status, 0);
+  CHECK(events & UV_READABLE);
+  n_readable++;
+  uv_close((uv_handle_t *)poll, NULL);
+}
+
+/* Called while libuv polls: begins to watch the other descriptor. */
+static void on_first_readable(uv_poll_t *poll, int status, int events) {
+  on_readable(poll, status, events);
+  uv_poll_start(&polls[1], UV_READABLE, on_readable);
+}
+
+TEST(what_a_callback_begins_to_watch_is_watched_before_the_program_waits) {
+  int ends[2];
+
+  setup();
+  tnk__context_keep_loop_alive(&context.loop);
+  CHECK_INT(pipe(ends), 0);
+  CHECK_INT(write(ends[1], "x", 1), 1);
+  copy = dup(ends[0]);
+  for (int i = 0; i < 2; i++)
+    uv_poll_init(&context.uv, &polls[i], i == 0 ? ends[0] : copy);
+  uv_poll_start(&polls[0], UV_READABLE, on_first_readable);
+  uv_run(&context.uv, UV_RUN_NOWAIT);
+  CHECK_INT(n_readable, 1);
+  /* A timeout above 0 would let the program wait for what cannot come. */
+  CHECK_INT(uv_backend_timeout(&context.uv), 0);
+  while (uv_backend_timeout(&context.uv) == 0)
+    uv_run(&context.uv, UV_RUN_NOWAIT);
+  CHECK_INT(n_readable, 2);
+  CHECK_INT(uv_backend_timeout(&context.uv), -1);
+  context_close(&context);
+  close(copy);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST(opening_fails_cleanly_at_every_allocation) {
   uv_loop_t uv;
   tnk__context_t loop;
