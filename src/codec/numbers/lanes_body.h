@@ -62,8 +62,9 @@ TARGET INLINE double NAME(total)(double *restrict lanes) {
  * e^x = 2^i e^f, where |f| <= log(2) / 2 and e^f = 1 + f + f^2 q(f); q is a
  * polynomial that differs from it by 1e-8 of e^f at most. To add 1.5 * 2^23
  * leaves the integer i in the lowest bits. Below -87 the scale, and so the
- * result, is 0; above 88.7 it overflows. With `less` it is e^x - 1 - x, without
- * a difference of large numbers where x is small.
+ * result, is 0; above 88.7 it overflows. With `less` the result is e^x - 1 - x,
+ * without a difference of large numbers where x is small. The terms are halved
+ * and their sum doubled, because 2^i alone overflows from 88.03 on.
  */
 TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
   for (size_t k = 0; k < LANES; k++) {
@@ -85,7 +86,8 @@ TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
     bits = (bits - 0x4B400000u + 126u) << 23;
     memcpy(&half, &bits, sizeof(half)); /* of the scale */
     if (less)
-      out[k] = FMAF(2 * half, p * f * f, (2 * half - 1) + 2 * half * f - high);
+      out[k] =
+          2 * FMAF(half, p * f * f, (half - 0.5f) + half * f - 0.5f * high);
     else
       out[k] = 2 * FMAF(FMAF(p, f, 1.0f), f, 1.0f) * half;
   }
