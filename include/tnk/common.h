@@ -51,9 +51,10 @@ typedef struct tnk_promise tnk_promise_t;
 typedef struct tnk_runtime tnk_runtime_t;
 
 /**
- * Memory functions for what one object allocates. Two libraries below have
- * allocators of their own, which belong to the program: jansson, while it reads
- * JSON, and mbedTLS.
+ * Memory functions for everything that one object allocates, the memory of
+ * zstd, zlib and nghttp2 included. Exceptions: jansson, mbedTLS and libuv have
+ * process-wide allocators. The program sets these with the functions of those
+ * libraries, such as json_set_alloc_funcs().
  *
  * All four functions follow their namesakes in <stdlib.h>; `user` is passed
  * through. They are called on the loop thread, and on a worker thread of

@@ -1,8 +1,8 @@
 #include "gateway/key.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "codec/format/json_read.h"
 #include "gateway/record/map.h"
 
 static uint64_t add_text(uint64_t key, const char *text, size_t n) {
@@ -19,7 +19,7 @@ static uint64_t add_json(uint64_t key, const json_t *value) {
 
   key =
       add_text(key, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
-  free(text);
+  tnk__json_free_string(text);
   return key;
 }
 

@@ -1,8 +1,8 @@
 #include "gateway/talk.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "codec/format/json_read.h"
 #include "tnk/error.h"
 
 static int no_memory(tnk__gw_fault_t *fault) {
@@ -39,7 +39,7 @@ int tnk__gw_talk_make(const tnk__gw_job_t *job, const json_t *doc,
     return no_memory(fault);
   err =
       tnk__gw_talk_read(job, TNK_CHAT_TEMPLATE, text, strlen(text), out, fault);
-  free(text);
+  tnk__json_free_string(text);
   return err;
 }
 
@@ -54,7 +54,7 @@ static int set_all(tnk_chat_t *chat, const json_t *variables,
     int err =
         text != NULL ? tnk_chat_set(chat, name, text, &error) : TNK_ENOMEM;
 
-    free(text);
+    tnk__json_free_string(text);
     if (err != TNK_OK)
       return text != NULL ? tnk__gw_talk_failed(&error, fault)
                           : no_memory(fault);

@@ -165,3 +165,13 @@ const json_t *tnk__json_arr(const json_t *object, const char *key) {
   tnk__json_get_array(object, key, &member);
   return member;
 }
+
+void tnk__json_free_string(char *string) {
+  json_malloc_t allocate;
+  json_free_t release;
+
+  if (string == NULL)
+    return;
+  json_get_alloc_funcs(&allocate, &release);
+  release(string);
+}

@@ -45,6 +45,11 @@ tnk__json_has_t tnk__json_get_object(const json_t *object, const char *key,
 tnk__json_has_t tnk__json_get_array(const json_t *object, const char *key,
                                     const json_t **out);
 
+/* Free a string that json_dumps() returned. It comes from the allocator that
+ * the program gave to jansson, so free() may be the wrong function. NULL does
+ * nothing. */
+void tnk__json_free_string(char *string);
+
 /* The member, or NULL unless it is there and has the type. */
 const char *tnk__json_str(const json_t *object, const char *key);
 const json_t *tnk__json_obj(const json_t *object, const char *key);

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -29,7 +28,7 @@ static int put_json(tnk__json_writer_t *w, const char *key,
     return TNK_ENOMEM;
   tnk__json_key(w, key);
   tnk__json_raw(w, text, strlen(text));
-  free(text);
+  tnk__json_free_string(text);
   return TNK_OK;
 }
 

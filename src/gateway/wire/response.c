@@ -1,8 +1,8 @@
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "codec/format/json_read.h"
 #include "gateway/wire/parts.h"
 #include "tnk/error.h"
 
@@ -171,7 +171,7 @@ static void put_echo(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
     tnk__json_raw(w, text, strlen(text));
   else
     tnk__json_raw(w, otherwise, strlen(otherwise));
-  free(text);
+  tnk__json_free_string(text);
 }
 
 static void put_response(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,

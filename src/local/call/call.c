@@ -220,14 +220,7 @@ char *local_metadata(local_call_t *call) {
     return NULL;
   text = json_dumps(metadata, JSON_COMPACT);
   copy = text != NULL ? tnk__strdup(call->server->alloc, text) : NULL;
-  /* jansson's own memory: its hook belongs to the application. */
-  if (text != NULL) {
-    json_malloc_t alloc_fn;
-    json_free_t free_fn;
-
-    json_get_alloc_funcs(&alloc_fn, &free_fn);
-    free_fn(text);
-  }
+  tnk__json_free_string(text);
   return copy;
 }
 

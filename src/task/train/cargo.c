@@ -53,16 +53,15 @@ int tnk__cargo_feed(tnk__cargo_t *cargo, const tnk__fwdbwd_t *request) {
   return TNK_OK;
 }
 
-/* ---- Compression: the caller's allocator is not for other threads ---- */
+/* ---- Compression, on a worker thread with the caller's allocator ---- */
 
 static int pack_pieces(tnk__cargo_t *cargo, uint8_t *piece) {
-  const tnk_allocator_t *alloc = tnk__allocator_default();
   size_t len = cargo->writer.len;
   size_t at = 0;
   size_t n;
-  int err = tnk__zstd_begin(&cargo->zstd, alloc, len);
+  int err = tnk__zstd_begin(&cargo->zstd, cargo->alloc, len);
 
-  tnk__buf_init(&cargo->whole, alloc, TNK__MAX_REQUEST_BODY);
+  tnk__buf_init(&cargo->whole, cargo->alloc, TNK__MAX_REQUEST_BODY);
   for (; err == TNK_OK && at < len; at += n) {
     n = tnk__fwdbwd_piece(&cargo->writer, at, piece, PIECE_SIZE);
     err = tnk__zstd_feed(&cargo->zstd, &cargo->whole, piece, n, at + n == len);
@@ -72,10 +71,10 @@ static int pack_pieces(tnk__cargo_t *cargo, uint8_t *piece) {
 
 static void run(tnk__work_t *work) {
   tnk__cargo_t *cargo = tnk__container_of(work, tnk__cargo_t, work);
-  uint8_t *piece = tnk__malloc(tnk__allocator_default(), PIECE_SIZE);
+  uint8_t *piece = tnk__malloc(cargo->alloc, PIECE_SIZE);
 
   cargo->err = piece != NULL ? pack_pieces(cargo, piece) : TNK_ENOMEM;
-  tnk__free(tnk__allocator_default(), piece);
+  tnk__free(cargo->alloc, piece);
 }
 
 /* One context is kept for the next compression; zeroed, it costs nothing. */
