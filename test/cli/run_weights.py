@@ -77,6 +77,10 @@ def S_7_weights_are_downloaded(local, external, state, sampler, where):
                   [external, "--archive", "--identity", "x"]):
         got = local("checkpoint", "download", "-o", where, *wrong)
         check(got.returncode == 2 and not got.stdout, f"refused: {wrong}", got)
+    for path in ("tinker://nowhere/weights/x", "tinker://nowhere/external_weights/x"):
+        got = local("checkpoint", "download", path, "-o", where / "no" / "where")
+        check(got.returncode == 4 and not (where / "no").exists(),
+              f"{path}: a checkpoint that is not there makes nothing", got)
     got = local("checkpoint", "download", external + "-none", "-o", where)
     check(got.returncode == 4 and not (where / folder_of(external + "-none")).exists(),
           "what there is not", got)

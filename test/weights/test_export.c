@@ -217,6 +217,35 @@ TEST(P11_6_what_cannot_be_restored_is_an_error_and_leaves_nothing) {
   bench_close(&bench);
 }
 
+/* An operation that fails on the service does not say why. The path is asked
+ * about, and the answer tells a wrong path from any other failure. */
+TEST(P11_6_a_state_that_is_not_there_is_not_found_and_leaves_nothing) {
+  static const struct {
+    int status; /* of the question for the path */
+    int wanted;
+  } cases[] = {{404, TNK_ENOTFOUND}, {200, TNK_EFAILED}, {403, TNK_EFAILED}};
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    bench_t bench;
+    outcome_t outcome;
+
+    open_export(&bench);
+    mock_json(bench.script.mock, "POST", "/api/v1/retrieve_future", 200,
+              "{\"error\":\"Checkpoint not found\",\"category\":\"user\"}");
+    mock_json(bench.script.mock, "POST", "/api/v1/weights_info",
+              cases[i].status,
+              "{\"base_model\":\"m\",\"is_lora\":true,\"lora_rank\":8}");
+    outcome_of(&outcome, start(&bench, NULL));
+    bench_wait(&bench, &outcome);
+    CHECK_INT(outcome.status, cases[i].wanted);
+    outcome_drop(&outcome);
+    mock_turns(bench.script.mock, 50);
+    CHECK_INT(n_of(&bench, "POST", "/api/v1/weights_info"), 1);
+    CHECK(!bench_exists(&bench, "out.incomplete"));
+    bench_close(&bench);
+  }
+}
+
 /* ---- Begun anew ---- */
 
 /* What a process that was killed in the middle leaves. */

@@ -15,6 +15,7 @@
 
 #include "base/limits.h"
 #include "codec/rest/ask.h"
+#include "task/rest/rest.h"
 #include "task/service/service.h"
 #include "task/train/operations.h"
 
@@ -101,12 +102,34 @@ static void save(tnk__weights_job_t *job) {
                        on_saved);
 }
 
+static void on_known(tnk__weights_job_t *job, tnk_promise_t *promise,
+                     int status) {
+  tnk__weights_job_fail_about(job, status == TNK_ENOTFOUND
+                                       ? tnk__promise_error(promise)
+                                       : job->refused);
+}
+
+/* The service reports a path that it does not know like any other failure of an
+ * operation. So it is asked whether the path is there. */
+static void ask_why(tnk__weights_job_t *job, tnk__error_t *error) {
+  const tnk__ask_t ask = {.kind = TNK__ASK_WEIGHTS_INFO, .path = job->source};
+
+  tnk__error_unref(job->refused);
+  job->refused = tnk__error_ref(error);
+  tnk__weights_job_ask(job, tnk__rest_ask(job->weights->session, &ask, NULL),
+                       on_known);
+}
+
 static void on_restored(tnk__weights_job_t *job, tnk_promise_t *promise,
                         int status) {
   const tnk_training_t *training;
   char address[1024];
   int n;
 
+  if (status == TNK_EFAILED) {
+    ask_why(job, tnk__promise_error(promise));
+    return;
+  }
   if (status != TNK_OK) {
     tnk__weights_job_fail_about(job, tnk__promise_error(promise));
     return;

@@ -34,10 +34,29 @@ static char *join(const tnk_allocator_t *alloc, const char *a, const char *b) {
   return out;
 }
 
+/* Remove the journal and the folders that were made for it. Nothing else is in
+ * them; if something is, they stay. */
+static void remove_made(const tnk__place_t *place) {
+  struct stat about;
+  char *end;
+
+  if (lstat(place->files, &about) == 0 || lstat(place->open, &about) == 0 ||
+      lstat(place->old, &about) == 0 || unlink(place->journal) != 0)
+    return;
+  while (strlen(place->partial) > place->n_kept && rmdir(place->partial) == 0) {
+    end = strrchr(place->partial, '/');
+    if (end == NULL)
+      return;
+    *end = '\0';
+  }
+}
+
 static void release(tnk__place_t *place) {
   char *texts[] = {place->target, place->partial, place->journal,
                    place->files,  place->old,     place->open};
 
+  if (place->lock >= 0 && !place->is_kept)
+    remove_made(place);
   if (place->lock >= 0)
     (void)close(place->lock);
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -190,9 +209,34 @@ static int look_at_target(const tnk__place_t *place, int force,
 }
 
 /* Where somebody else could write to it, nothing in it is ours. */
-static int make_partial(const tnk__place_t *place) {
+/* The length of the longest folder in the path of `partial` that is there; 0 if
+ * none is. */
+static size_t length_there(const tnk__place_t *place) {
+  char *path = place->partial;
+  size_t n = strlen(path);
   struct stat about;
-  int err = tnk__files_make_way(place->journal);
+  char was;
+  int is_there;
+
+  for (; n > 0; n--) {
+    was = path[n];
+    if (was != '\0' && was != '/')
+      continue;
+    path[n] = '\0';
+    is_there = lstat(path, &about) == 0;
+    path[n] = was;
+    if (is_there)
+      return n;
+  }
+  return 0;
+}
+
+static int make_partial(tnk__place_t *place) {
+  struct stat about;
+  int err;
+
+  place->n_kept = length_there(place);
+  err = tnk__files_make_way(place->journal);
 
   if (err == 0 && lstat(place->partial, &about) != 0)
     err = -errno;
@@ -357,6 +401,7 @@ static int open_locked(tnk__place_t *place, const char *source, int force,
   /* Once more, under the lock. */
   if (err == 0)
     err = look_at_target(place, force, found);
+  place->is_kept = found->is_used;
   if (err == 0 && !found->is_used)
     err = tnk__place_clear(place, source);
   return err;
@@ -396,7 +441,8 @@ static int append(const tnk__place_t *place, const tnk__buf_t *lines) {
   return n < 0 ? -errno : UV_ENOSPC;
 }
 
-int tnk__place_note(const tnk__place_t *place, const tnk__buf_t *lines) {
+int tnk__place_note(tnk__place_t *place, const tnk__buf_t *lines) {
+  place->is_kept = 1;
   return append(place, lines);
 }
 

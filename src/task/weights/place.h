@@ -29,6 +29,8 @@ typedef struct {
   char *old;
   char *open; /* <target>.incomplete/open */
   int is_opened;
+  int is_kept;   /* a later download can resume from what is there */
+  size_t n_kept; /* length of the part of `partial` that was there before */
 } tnk__place_t;
 
 /* What was found. */
@@ -46,7 +48,9 @@ typedef struct {
  * its end. */
 tnk__place_t *tnk__place_new(const tnk_allocator_t *alloc, const char *target);
 void tnk__place_ref(tnk__place_t *place);
-/* Give a reference back; the last one ends the lock. `place` may be NULL. */
+/* Give a reference back; the last one ends the lock. If the download has noted
+ * nothing, it also removes the folders that opening the place has made. `place`
+ * may be NULL. */
 void tnk__place_unref(void *place);
 
 /*
@@ -61,7 +65,7 @@ int tnk__place_open(tnk__place_t *place, const char *source, int force,
 /* Remove what has come and begin anew: blocks. */
 int tnk__place_clear(tnk__place_t *place, const char *source);
 /* Add lines to the journal: blocks. */
-int tnk__place_note(const tnk__place_t *place, const tnk__buf_t *lines);
+int tnk__place_note(tnk__place_t *place, const tnk__buf_t *lines);
 /* How long the file of that name is; 0: there is none. Blocks. */
 uint64_t tnk__place_size(const tnk__place_t *place, const char *name);
 /* The path of the file of that name, in the arena; NULL without memory. */
