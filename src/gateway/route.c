@@ -57,8 +57,14 @@ static int is_of_a_page(const tnk_gateway_t *gateway,
                         const tnk__srv_req_t *req) {
   static const char *const ours[] = {"127.0.0.1", "localhost", "[::1]"};
   const char *host = tnk__srv_req_header(req, "host");
+  const char *site = tnk__srv_req_header(req, "sec-fetch-site");
 
   if (tnk__srv_req_header(req, "origin") != NULL)
+    return 1;
+  /* A browser sends no Origin with a GET without CORS, but says whose page asks:
+   * "none" is the person at the browser. */
+  if (site != NULL && strcmp(site, "none") != 0 &&
+      strcmp(site, "same-origin") != 0)
     return 1;
   for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
     size_t n = strlen(ours[i]);

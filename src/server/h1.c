@@ -1,4 +1,5 @@
 #include <string.h>
+#include <strings.h>
 
 #include "server/request.h"
 #include "server/state.h"
@@ -72,6 +73,21 @@ static int on_value_complete(llhttp_t *parser) {
   return heed(conn, tnk__srv_req_end_value(&conn->h1.req));
 }
 
+/* The status for a body whose framing is not understood, or 0. "chunked" alone
+ * is understood, and HTTP/1.0 has no transfer codings. */
+static int check_coding(const tnk__srv_req_t *req, const llhttp_t *parser) {
+  const char *coding = tnk__srv_req_header(req, "transfer-encoding");
+
+  if (coding == NULL)
+    return 0;
+  if (parser->http_major == 1 && parser->http_minor == 0)
+    return 400;
+  return strcasecmp(coding, "chunked") == 0 &&
+                 tnk__srv_req_count(req, "transfer-encoding") == 1
+             ? 0
+             : 501;
+}
+
 static int on_headers_complete(llhttp_t *parser) {
   tnk__srv_conn_t *conn = CONN(parser);
   int refusal;
@@ -80,7 +96,9 @@ static int on_headers_complete(llhttp_t *parser) {
   parser->upgrade = 0;
   refusal = conn->is_refused
                 ? TNK__SRV_REFUSE_FULL
-                : tnk__srv_req_end_head(&conn->h1.req, parser->content_length);
+                : check_coding(&conn->h1.req, parser);
+  if (refusal == 0)
+    refusal = tnk__srv_req_end_head(&conn->h1.req, parser->content_length);
   if (refusal == 0 && tnk__srv_req_header(&conn->h1.req, "expect") != NULL)
     tnk__srv_h1_send_continue(conn);
   return heed(conn, refusal);

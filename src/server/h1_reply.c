@@ -223,6 +223,7 @@ static const char *reason(int status) {
       {500, "Internal Server Error"},
       {502, "Bad Gateway"},
       {503, "Service Unavailable"},
+      {501, "Not Implemented"},
       {504, "Gateway Timeout"},
   };
 

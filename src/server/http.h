@@ -191,6 +191,8 @@ void tnk__srv_close(tnk__srv_t *http, void (*closed)(void *user), void *user);
 
 /* The value of a header, or NULL; `name` in lower case. */
 const char *tnk__srv_req_header(const tnk__srv_req_t *req, const char *name);
+/* How many headers of that name there are. */
+size_t tnk__srv_req_count(const tnk__srv_req_t *req, const char *name);
 /* Decode a parameter of the query into `out`; 1 when present and short
  * enough. */
 int tnk__srv_req_query(const tnk__srv_req_t *req, const char *name, char *out,

@@ -217,23 +217,42 @@ int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method) {
 
 /* ---- Reading it ---- */
 
-const char *tnk__srv_req_header(const tnk__srv_req_t *req, const char *name) {
-  const char *at = (const char *)req->head.data;
-  const char *end;
+/* The value of the header `name` after *at, which is NULL for the first one and
+ * moves on to the next header. NULL: there is none. */
+static const char *next_value(const tnk__srv_req_t *req, const char *name,
+                              const char **at) {
+  const char *end = (const char *)req->head.data + req->head.len;
 
   if (req->head.len == 0)
     return NULL;
-  end = at + req->head.len;
-  while (at < end) {
-    const char *value = at + strlen(at) + 1;
+  if (*at == NULL)
+    *at = (const char *)req->head.data;
+  while (*at < end) {
+    const char *header = *at;
+    const char *value = header + strlen(header) + 1;
 
     if (value > end)
       break;
-    if (strcmp(at, name) == 0)
+    *at = value + strlen(value) + 1;
+    if (strcmp(header, name) == 0)
       return value;
-    at = value + strlen(value) + 1;
   }
   return NULL;
+}
+
+const char *tnk__srv_req_header(const tnk__srv_req_t *req, const char *name) {
+  const char *at = NULL;
+
+  return next_value(req, name, &at);
+}
+
+size_t tnk__srv_req_count(const tnk__srv_req_t *req, const char *name) {
+  const char *at = NULL;
+  size_t n = 0;
+
+  while (next_value(req, name, &at) != NULL)
+    n++;
+  return n;
 }
 
 int tnk__srv_req_query(const tnk__srv_req_t *req, const char *name, char *out,

@@ -143,6 +143,9 @@ def refuses(service):
         got = [client.ask("GET", f"/tnk/datums?rewarded={word}")[0] for word in ("1", "true", "0", "false", "yes")]
         check(got == [200] * 4 + [400], "a flag that is none is refused", got)
         check(client.chat("hi", headers={"origin": "http://evil.example"})[0] == 403, "no web pages")
+        for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+            got = client.ask("GET", "/tnk/datums", sec_fetch_site=site)[0]
+            check(got == status, f"a page's GET, {site}", got)
         check(client.chat("hi", headers={"host": "localhost.evil.example"})[0] == 403, "nor by another name")
         check(SERVICE_KEY not in json.dumps(client.chat("hi")[1]), "the service's key stays")
     done = subprocess.run([TNK, "gateway", "--model", "tnk/byte-lm", "--host", "0.0.0.0"],

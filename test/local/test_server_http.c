@@ -130,6 +130,35 @@ TEST(garbage_is_refused_and_hurts_nobody) {
   rig_close(&rig);
 }
 
+/* What we take for the end of a body must be what a proxy before us takes. */
+TEST(a_body_in_a_coding_that_is_not_understood_is_refused) {
+  static const struct {
+    const char *text;
+    int status;
+  } cases[] = {
+      {"1.1\r\nTransfer-Encoding: chunked", 200},
+      {"1.1\r\nTransfer-Encoding: Chunked", 200},
+      {"1.1\r\nTransfer-Encoding: gzip, chunked", 501},
+      {"1.1\r\nTransfer-Encoding: identity, chunked", 501},
+      {"1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked", 400},
+      {"1.1\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked", 501},
+      {"1.0\r\nTransfer-Encoding: chunked", 400},
+      {"1.0\r\nTransfer-Encoding: gzip, chunked", 400},
+  };
+  char text[300];
+  rig_t rig;
+
+  rig_open(&rig, NULL);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    snprintf(text, sizeof(text),
+             "POST /api/v1/telemetry HTTP/%s\r\nHost: x\r\n\r\n"
+             "2\r\n{}\r\n0\r\n\r\n",
+             cases[i].text);
+    CHECK_INT(raw_status(&rig, text), cases[i].status);
+  }
+  rig_close(&rig);
+}
+
 TEST(one_byte_at_a_time) {
   static const char text[] = "POST /api/v1/telemetry HTTP/1.1\r\nHost: x\r\n"
                              "Transfer-Encoding: chunked\r\n\r\n"

@@ -214,10 +214,15 @@ static int write_fresh(const places_t *at, const tnk__buf_t *buf) {
   return rename(at->fresh, at->file);
 }
 
-/* So that the new name survives a crash as well. */
+/* So that the new name survives a crash as well. The file may be in another
+ * folder than ours, behind a link. */
 static void sync_folder(const places_t *at) {
-  int fd = open(at->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const size_t n = (size_t)(strrchr(at->file, '/') - at->file);
+  char folder[PATH_MAX];
+  int fd;
 
+  (void)snprintf(folder, sizeof(folder), "%.*s", n > 0 ? (int)n : 1, at->file);
+  fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
     return;
   (void)fsync(fd);
