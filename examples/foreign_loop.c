@@ -67,7 +67,8 @@ static int on_line(void) {
 }
 
 /* One turn of our loop: wait, then see to our own event, if *has_input, and to
- * the libuv loop. The libuv loop comes last, because a call of tnk gives it work.
+ * the libuv loop. The libuv loop comes last, because a call of tnk gives it
+ * work.
  */
 static void turn(uv_loop_t *loop, int *has_input) {
   struct pollfd watched[2] = {{.fd = uv_backend_fd(loop), .events = POLLIN},

@@ -184,8 +184,8 @@ typedef struct {
   /** Retry samples by policy after a failure; TNK_NO: report the first. */
   tnk_choice_t retry_samples;
   uint32_t padding; /**< Ignored. */
-  /** TNK_YES: the service keeps the loop alive until it is closed, also while it
-   * is idle. Set it if another event loop turns this libuv loop, see
+  /** TNK_YES: the service keeps the loop alive until it is closed, also while
+   * it is idle. Set it if another event loop turns this libuv loop, see
    * bindings.h: libuv runs no timer of a loop that is not alive, so the session
    * would miss its heartbeats. Off by default. */
   tnk_choice_t keep_loop_alive;

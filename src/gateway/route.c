@@ -61,8 +61,8 @@ static int is_of_a_page(const tnk_gateway_t *gateway,
 
   if (tnk__srv_req_header(req, "origin") != NULL)
     return 1;
-  /* A browser sends no Origin with a GET without CORS, but says whose page asks:
-   * "none" is the person at the browser. */
+  /* A browser sends no Origin with a GET without CORS, but says whose page
+   * asks: "none" is the person at the browser. */
   if (site != NULL && strcmp(site, "none") != 0 &&
       strcmp(site, "same-origin") != 0)
     return 1;

@@ -94,9 +94,8 @@ static int on_headers_complete(llhttp_t *parser) {
 
   /* Offers to change the protocol are ignored, as the standard allows. */
   parser->upgrade = 0;
-  refusal = conn->is_refused
-                ? TNK__SRV_REFUSE_FULL
-                : check_coding(&conn->h1.req, parser);
+  refusal = conn->is_refused ? TNK__SRV_REFUSE_FULL
+                             : check_coding(&conn->h1.req, parser);
   if (refusal == 0)
     refusal = tnk__srv_req_end_head(&conn->h1.req, parser->content_length);
   if (refusal == 0 && tnk__srv_req_header(&conn->h1.req, "expect") != NULL)

@@ -168,8 +168,8 @@ static int run(uv_loop_t *loop, uint64_t idle_ms) {
   settle(loop, made);
   be_idle(loop, idle_ms);
   params.max_tokens = 4;
-  sample = tnk_sampling_sample(tnk_promise_sampling(made), &prompt, &params,
-                               NULL);
+  sample =
+      tnk_sampling_sample(tnk_promise_sampling(made), &prompt, &params, NULL);
   settle(loop, sample);
   tnk_promise_unref(sample);
   tnk_promise_unref(made);
