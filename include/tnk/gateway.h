@@ -94,8 +94,9 @@ typedef struct {
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)
 
 /**
- * Open a gateway and listen. It answers 503 until it has what to sample from:
- * tnk_gateway_use().
+ * Open a gateway and listen. It can sample after tnk_gateway_use(). Requests
+ * that come while the first of these calls is pending wait for it, for 60
+ * seconds at most. Without such a call they get 503 at once.
  *
  * SIGPIPE is blocked in the calling thread.
  *

@@ -3,6 +3,9 @@
  *
  *   read, its prompt made --> sampled --> recorded, on the disk --> answered
  *
+ * A request that comes while the first model is being loaded is held after it
+ * was read, for HOLD_MS at most.
+ *
  * Each step may refuse it. A client that hangs up while it is sampled cancels
  * the sample; one that does later is answered in vain.
  */
@@ -16,7 +19,7 @@
 #include "gateway/stop.h"
 #include "tnk/error.h"
 
-enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30 };
+enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30, HOLD_MS = 60000 };
 
 #define JOB(node) tnk__container_of(node, tnk__gw_job_t, link)
 
@@ -121,6 +124,10 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
   (void)req;
   job->req = NULL;
   job->gateway->stats.n_gone++;
+  if (job->is_held) {
+    free_job(job);
+    return;
+  }
   /* Its callback ends the job. */
   tnk_promise_cancel(job->promise);
 }
@@ -186,16 +193,47 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   return NULL;
 }
 
+static int no_model(tnk__gw_fault_t *fault) {
+  return tnk__gw_fault(fault, 503, NULL, "there is no model yet");
+}
+
+/* With the sampler in use, which may be NULL. */
+static int begin(tnk__gw_job_t *job, tnk__gw_sampler_t *sampler,
+                 tnk__gw_fault_t *fault) {
+  job->sampler = sampler;
+  if (sampler == NULL)
+    return no_model(fault);
+  return tnk__gw_prompt(job, fault) == 0 ? sample(job, fault) : -1;
+}
+
 static int prepare(tnk__gw_job_t *job, tnk__gw_api_t api,
                    tnk__gw_fault_t *fault) {
   const tnk__buf_t *body = &job->req->body;
+  tnk__gw_sampler_t *sampler;
 
   if (tnk__gw_ask_read(&job->ask, api, body->data, body->len, fault) != 0)
     return -1;
-  job->sampler = tnk__gw_sampler_take(job->gateway);
-  if (job->sampler == NULL)
-    return tnk__gw_fault(fault, 503, NULL, "there is no model yet");
-  return tnk__gw_prompt(job, fault) == 0 ? sample(job, fault) : -1;
+  sampler = tnk__gw_sampler_take(job->gateway);
+  job->is_held = sampler == NULL && !tnk__list_empty(&job->gateway->uses);
+  job->held_ms = uv_now(job->gateway->loop);
+  return job->is_held ? 0 : begin(job, sampler, fault);
+}
+
+void tnk__gw_jobs_resume(tnk_gateway_t *gateway) {
+  if (gateway->sampler == NULL && !tnk__list_empty(&gateway->uses))
+    return;
+  TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
+    tnk__gw_job_t *job = JOB(node);
+    tnk__gw_fault_t fault;
+
+    if (!job->is_held)
+      continue;
+    job->is_held = 0;
+    if (gateway->sampler != NULL)
+      gateway->sampler->n_jobs++;
+    if (begin(job, gateway->sampler, &fault) != 0)
+      fail(job, &fault);
+  }
 }
 
 void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
@@ -217,10 +255,15 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
 }
 
 void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
-
-  TNK__LIST_FOREACH (node, &gateway->jobs) {
+  TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
     tnk__gw_job_t *job = JOB(node);
+    tnk__gw_fault_t fault;
 
+    if (job->is_held && now_ms - job->held_ms >= HOLD_MS) {
+      (void)no_model(&fault);
+      fail(job, &fault);
+      continue;
+    }
     if (!job->ask.is_stream || job->req == NULL ||
         now_ms - job->told_ms + gateway->keep_tick_ms <= gateway->keep_alive_ms)
       continue;
@@ -240,7 +283,7 @@ void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
 
     if (job->is_waiting)
       tnk__gw_journal_leave(&job->waiter);
-    else
+    else if (!job->is_held)
       (void)tnk_promise_forget(job->promise, on_sample, job);
     tnk_promise_cancel(job->promise);
     if (job->req != NULL)

@@ -269,6 +269,7 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   gateway->max_jobs = o->max_requests > 0 ? o->max_requests : MAX_REQUESTS;
   gateway->began_s = now.tv_sec;
   tnk__list_init(&gateway->jobs);
+  gateway->made = tnk__gw_jobs_resume;
   tnk__list_init(&gateway->samplers);
   tnk__list_init(&gateway->uses);
   tnk__list_init(&gateway->exports);

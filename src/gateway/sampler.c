@@ -95,6 +95,7 @@ static void answer(use_t *use, int err, uint32_t version) {
 
 static void on_made(tnk_promise_t *promise, int status, void *user) {
   use_t *use = user;
+  tnk_gateway_t *gateway = use->gateway;
   uint32_t version = use->sampler->version;
 
   (void)promise;
@@ -102,6 +103,7 @@ static void on_made(tnk_promise_t *promise, int status, void *user) {
     put_in_use(use);
   answer(use, status, version);
   free_use(use);
+  gateway->made(gateway);
 }
 
 /* Who has waited for the promise may be here before its callback. */

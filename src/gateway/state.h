@@ -39,7 +39,9 @@ struct tnk_gateway {
   tnk__list_t samplers;       /* all that are open */
   tnk__gw_sampler_t *sampler; /* in use; NULL: none yet */
   tnk__list_t uses;           /* samplers that are being made */
-  uint32_t version;           /* the latest number of weights */
+  /* Called when a sampler was made, or could not be. */
+  void (*made)(struct tnk_gateway *gateway);
+  uint32_t version; /* the latest number of weights */
   int64_t began_s;
   uv_timer_t sweeper; /* drops connections that say nothing */
   uv_timer_t keeper;  /* tells streams that wait that we are alive */
@@ -75,6 +77,8 @@ typedef struct tnk__gw_job {
   tnk_promise_t *promise;
   tnk__gw_waiter_t waiter;
   int is_waiting;
+  int is_held;      /* until there is a model; there is no promise yet */
+  uint64_t held_ms; /* of the loop: since when */
   int is_begun;     /* the head of its stream has been sent */
   uint64_t told_ms; /* of the loop: when the client was last told anything */
   tnk__buf_t answer;
@@ -103,6 +107,8 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
 /* Tell the clients of streams that they are waited for, where they would not
  * hear anything for too long before the next look. `now_ms` is of the loop. */
 void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms);
+/* A model has come or has failed: go on with the requests that are held. */
+void tnk__gw_jobs_resume(tnk_gateway_t *gateway);
 /* End all of them without an answer. */
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
 

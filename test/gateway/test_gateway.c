@@ -24,6 +24,44 @@ TEST_LIMIT(without_weights_it_is_not_ready, 20) {
   rig_close(&rig);
 }
 
+/* An allocator of the program for jansson: blocks begin with their size, so
+ * that free() is not their free. */
+static void *sized_malloc(size_t n) {
+  size_t *block = malloc(n + 16);
+
+  if (block == NULL)
+    return NULL;
+  *block = n;
+  return (char *)block + 16;
+}
+
+static void sized_free(void *ptr) {
+  if (ptr != NULL)
+    free((char *)ptr - 16);
+}
+
+TEST_LIMIT(a_program_can_have_an_allocator_of_its_own_for_jansson, 20) {
+  static const char *const asks[][2] = {
+      {"/s/me/v1/chat/completions",
+       "{\"max_tokens\":3,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+       "\"metadata\":{\"a\":\"b\"},\"tools\":[{\"type\":\"function\","
+       "\"function\":{\"name\":\"f\",\"parameters\":{}}}]}"},
+      {"/s/me/v1/responses",
+       "{\"max_output_tokens\":3,\"input\":\"hi\",\"metadata\":{\"a\":"
+       "\"b\"}}"},
+      {"/s/me/v1/messages",
+       "{\"max_tokens\":3,\"messages\":[{\"role\":\"user\",\"content\":"
+       "\"a\"}]}"},
+      {"/s/me/v1/completions", "{\"max_tokens\":3,\"prompt\":\"a\"}"}};
+  rig_t rig;
+
+  json_set_alloc_funcs(sized_malloc, sized_free);
+  rig_open(&rig, 0);
+  for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
+    CHECK_INT(peer_end(&rig, ask(&rig, asks[i][0], asks[i][1])), 200);
+  rig_close(&rig);
+}
+
 /* The sample would take an hour. */
 TEST_LIMIT(a_client_that_hangs_up_cancels_its_sample, 20) {
   rig_t rig;

@@ -22,6 +22,88 @@ TEST_LIMIT(other_weights_are_asked_for, 20) {
   rig_close(&rig);
 }
 
+/* A request that comes before the first model waits for it: until it is there
+ * or has failed, until the client leaves, and for a minute at most. */
+TEST_LIMIT(a_request_waits_for_the_first_model, 60) {
+  static const struct {
+    const char *fault;
+    int status;
+  } cases[] = {{"", 200}, {"404/create_sampling_session", 503}};
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+    tnk_promise_t *promise;
+    peer_t *peers[3];
+    rig_t rig;
+
+    rig_open(&rig, NEVER);
+    e2e_faults(&rig.e2e, cases[i].fault);
+    options.base_model = "tnk/byte-lm";
+    promise = tnk_gateway_use(rig.gateway, &options);
+    for (int k = 0; k < 3; k++)
+      peers[k] = chat(&rig);
+    while (tnk_promise_state(promise) == TNK_PENDING ||
+           rig.gateway->n_jobs + rig.gateway->stats.n_failed +
+                   rig.gateway->stats.n_answered <
+               3)
+      uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+    for (int k = 0; k < 3; k++)
+      CHECK_INT(peer_end(&rig, peers[k]), cases[i].status);
+    CHECK_INT(rig.gateway->n_jobs, 0);
+    tnk_promise_unref(promise);
+    rig_close(&rig);
+  }
+}
+
+/* Holds a request; the model never comes. */
+static peer_t *hold(rig_t *rig) {
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+  peer_t *peer;
+
+  rig_open(rig, NEVER);
+  e2e_faults(&rig->e2e, "503/create_sampling_session");
+  options.base_model = "tnk/byte-lm";
+  tnk_promise_unref(tnk_gateway_use(rig->gateway, &options));
+  peer = chat(rig);
+  while (rig->gateway->n_jobs == 0)
+    uv_run(&rig->e2e.uv, UV_RUN_ONCE);
+  return peer;
+}
+
+TEST_LIMIT(a_request_waits_for_the_first_model_a_minute_at_most, 20) {
+  peer_t *peer;
+  rig_t rig;
+
+  peer = hold(&rig);
+  tnk__gw_jobs_keep(rig.gateway, uv_now(&rig.e2e.uv) + 50000);
+  CHECK_INT(rig.gateway->n_jobs, 1);
+  tnk__gw_jobs_keep(rig.gateway, uv_now(&rig.e2e.uv) + 60000);
+  CHECK_INT(rig.gateway->n_jobs, 0);
+  CHECK_INT(peer_end(&rig, peer), 503);
+  rig_close(&rig);
+}
+
+TEST_LIMIT(a_client_can_leave_while_it_waits_for_the_first_model, 20) {
+  peer_t *peer;
+  rig_t rig;
+
+  peer = hold(&rig);
+  peer_close(peer);
+  while (rig.gateway->n_jobs > 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(peer_end(&rig, peer), 0);
+  rig_close(&rig);
+}
+
+TEST_LIMIT(closing_ends_who_waits_for_the_first_model, 20) {
+  peer_t *peer;
+  rig_t rig;
+
+  peer = hold(&rig);
+  rig_close(&rig);
+  free(peer);
+}
+
 /* What is wrong is the client's, the service's, or passes; those of before stay
  * in use. */
 TEST_LIMIT(weights_that_do_not_come_change_nothing, 60) {

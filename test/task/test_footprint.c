@@ -64,3 +64,32 @@ TEST(a_sample_that_waits_with_others_is_small) {
         MAX_BATCHED);
   stop(&script);
 }
+
+/* The most that a pass takes from the program's allocator. */
+static size_t bytes_of_pass(const char *flags) {
+  outcome_t outcome;
+  script_t script;
+  size_t before;
+
+  script_open(&script);
+  script_flags(&script, flags);
+  script_train(&script);
+  before = test_alloc_bytes();
+  test_alloc_reset_peak();
+  script_ok(&script, &outcome, script_pass(&script, 3));
+  before = test_alloc_peak() - before;
+  outcome_drop(&outcome);
+  script_close(&script);
+  return before;
+}
+
+/* zstd alone takes more than this to compress anything. */
+TEST(a_compressed_pass_takes_its_memory_from_the_allocator) {
+  enum { LEAST = 64 * 1024 };
+  const size_t plain = bytes_of_pass("{}");
+  const size_t packed = bytes_of_pass("{\"proto_compress_fwdbwd\":true}");
+
+  if (packed < plain + LEAST)
+    test_fail(__FILE__, __LINE__, "%zu bytes, and %zu compressed", plain,
+              packed);
+}
