@@ -34,11 +34,18 @@ TEST(shares_and_positions) {
     uint64_t first;
     uint64_t last;
   } rows[] = {
-      {"reset", 1000000, 0, 0},    {"reset=2%", 20000, 0, 0},
-      {"reset=0.02", 20000, 0, 0}, {"reset=2.5%", 25000, 0, 0},
-      {"reset=0.0001%", 1, 0, 0},  {"reset=100%", 1000000, 0, 0},
-      {"reset=1", 1000000, 0, 0},  {"reset@12", 0, 12, 12},
-      {"reset@3-5", 0, 3, 5},      {"reset@7-", 0, 7, UINT64_MAX},
+      {"reset", 1000000, 0, 0},
+      {"reset=2%", 20000, 0, 0},
+      {"reset=0.02", 20000, 0, 0},
+      {"reset=2.5%", 25000, 0, 0},
+      {"reset=0.0001%", 1, 0, 0},
+      {"reset=100%", 1000000, 0, 0},
+      {"reset=1", 1000000, 0, 0},
+      {"reset@12", 0, 12, 12},
+      {"reset@3-5", 0, 3, 5},
+      {"reset@7-", 0, 7, UINT64_MAX},
+      {"reset:connection=0.2%", 2000, 0, 0},
+      {"reset/asample:refused=5%", 50000, 0, 0},
   };
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -534,7 +534,9 @@ const cli_section_t cli_local_sections[] = {
     {"Modes of --sequence, each like one kind of server", NULL, modes},
     {"Faults",
      "A fault is NAME[/CALL][=SHARE|@POSITION][:ARGUMENT...], several are "
-     "separated by commas. CALL is a path below /api/v1, or files, or the end "
+     "separated by commas. A share in percent may also follow the arguments, "
+     "as in reset:connection=0.2%. CALL is a path below /api/v1, or files, or "
+     "the end "
      "of a call on a checkpoint or session such as archive; SHARE is like 2% "
      "or "
      "0.02, POSITION like 12, 3-5 or 7-; without either it happens always. "

@@ -297,7 +297,22 @@ static char *cut(char **at, char mark, const char *ends) {
   return part;
 }
 
+/* Cut a share off the end of the item, as in "reset:connection=0.2%". The value
+ * of an argument never ends with a percent sign. Returns NULL if there is none.
+ */
+static char *cut_share(char *item) {
+  char *equals = strrchr(item, '=');
+  const size_t n = strlen(item);
+
+  if (equals == NULL || item[n - 1] != '%' || strchr(item, ':') == NULL ||
+      equals < strrchr(item, ':'))
+    return NULL;
+  *equals = '\0';
+  return equals + 1;
+}
+
 static int read_rule(reader_t *r, local_fault_rule_t *rule) {
+  char *last = cut_share(r->item);
   char *at = r->item + strcspn(r->item, "/=@:");
   char *call = cut(&at, '/', "=@:");
   char *often = cut(&at, '=', ":");
@@ -314,6 +329,10 @@ static int read_rule(reader_t *r, local_fault_rule_t *rule) {
     err = read_call(r, rule, call);
   if (err != TNK_OK)
     return err;
+  if (last != NULL && (often != NULL || where != NULL))
+    return refuse(r, "this is a second share or position:", last);
+  if (last != NULL)
+    often = last;
   if (often != NULL && !share(often, &rule->share))
     return refuse(r, "a share is like 2% or 0.02 and at most 100%, not", often);
   if (where != NULL && !positions(where, rule))
