@@ -24,14 +24,30 @@ static inline void tnk_must_not(const char *why) {
   exit(1);
 }
 
-/** Opens a service on uv_default_loop(). @param options  NULL for defaults. */
+/** Writes a line to stderr for each notice of a service. */
+static inline void tnk_script_notice(const char *client,
+                                     tnk_queue_state_t state,
+                                     const char *reason, void *user) {
+  (void)state;
+  (void)user;
+  fprintf(stderr, "%s: %s\n", client, reason);
+}
+
+/** Opens a service on uv_default_loop(). Without on_queue_state and without a
+ * logger, notices go to stderr, such as that nothing answers.
+ * @param options  NULL for defaults. */
 static inline tnk_service_t *
 tnk_must_open(const tnk_service_options_t *options) {
+  tnk_service_options_t with = TNK_SERVICE_OPTIONS_INIT;
   tnk_service_t *service;
   char why[512];
 
-  if (tnk_service_open(&service, uv_default_loop(), options, why,
-                       sizeof(why)) != TNK_OK)
+  if (options != NULL)
+    with = *options;
+  if (with.on_queue_state == NULL && with.logger == NULL)
+    with.on_queue_state = tnk_script_notice;
+  if (tnk_service_open(&service, uv_default_loop(), &with, why, sizeof(why)) !=
+      TNK_OK)
     tnk_must_not(why);
   return service;
 }

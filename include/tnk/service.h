@@ -44,10 +44,12 @@ typedef enum {
    * restart; operations that it refuses from now on reject with TNK_ESESSION.
    * Told once. */
   TNK_QUEUE_SESSION_LOST = 5,
-  /** Not the server's word: for five seconds or more nothing has been answered
-   * at all, though attempts were made, or for 30 s nothing but HTTP 5xx.
-   * What was begun waits and goes on by itself. Told once;
-   * TNK_QUEUE_ACTIVE follows when something answers well. */
+  /** The library's own finding: attempts got no response for five seconds or
+   * more, or only HTTP 5xx for 30 s. A server that has never answered and
+   * refuses the connection is reported at once. Operations wait and continue by
+   * themselves. This is reported once; TNK_QUEUE_ACTIVE follows after the first
+   * good response, which also ends the pauses between attempts within a second,
+   * except those that the server asked for (Retry-After). */
   TNK_QUEUE_UNREACHABLE = 6,
   /** Not the server's word: it does not know the result of what it had accepted
    * of a training client, or expects a number that it has run. It may have lost
@@ -207,11 +209,15 @@ typedef struct {
    * the service says, else an hour; nothing makes it longer. UINT64_MAX: not at
    * all. */
   uint64_t max_billing_pause_ms;
-  /** How long a training operation, a save or a sample that fails for reasons
-   * that may pass is submitted again, from its first failed attempt on: the
-   * same bytes, number and key, however often. 0: 300,000; UINT64_MAX: as long
-   * as it takes. A 429 is not a failure: samples wait for the rate limit. What
-   * the service has accepted is waited for, however long that takes. */
+  /** How long a failed request may be repeated, in milliseconds from its first
+   * failure. 0 means 300,000; UINT64_MAX means without limit. Training
+   * operations, saves and samples are repeated that long, with the same bytes,
+   * number and key. Other requests make at most max_retries repeats; where
+   * nothing has ever answered and the connection is refused, they are repeated
+   * as long as patience lasts. A repeat that is under way when patience ends
+   * may take two more seconds, or longer while its bytes move. A 429 is not a
+   * failure: samples wait for the rate limit. What the service has accepted is
+   * waited for without limit. */
   uint64_t patience_ms;
   /** Hears of every step of every operation; NULL: nobody does. */
   tnk_observe_cb observer;

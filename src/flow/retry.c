@@ -31,6 +31,17 @@ uint64_t tnk__retry_left_ms(const tnk__retry_t *retry, uint64_t patience_ms,
   return spent_ms < patience_ms ? patience_ms - spent_ms : 0;
 }
 
+uint64_t tnk__retry_timeout_ms(const tnk__retry_t *retry, uint64_t patience_ms,
+                               uint64_t timeout_ms, uint64_t now_ms) {
+  uint64_t left_ms = tnk__retry_left_ms(retry, patience_ms, now_ms);
+
+  if (retry->n_retries == 0)
+    return timeout_ms;
+  if (left_ms < TNK__RETRY_LAST_MS)
+    left_ms = TNK__RETRY_LAST_MS;
+  return left_ms < timeout_ms ? left_ms : timeout_ms;
+}
+
 int tnk__retry_next(tnk__retry_t *retry, const tnk__verdict_t *verdict,
                     uint64_t patience_ms, uint64_t server_ms, uint64_t now_ms,
                     double u, uint64_t *delay_ms) {
@@ -40,11 +51,11 @@ int tnk__retry_next(tnk__retry_t *retry, const tnk__verdict_t *verdict,
 
   *delay_ms = 0;
   if (verdict->schedule == TNK__SCHEDULE_NONE || retry->max_retries == 0 ||
-      (is_long ? left_ms == 0 : retry->n_retries >= retry->max_retries))
+      left_ms == 0 || (!is_long && retry->n_retries >= retry->max_retries))
     return 0;
   /* The server's wish goes in place of our delay, not on top of it. */
   ms = server_ms != 0 ? server_ms : scheduled_ms(retry, verdict->schedule, u);
-  if (is_long && ms > left_ms)
+  if (ms > left_ms)
     ms = left_ms;
   if (retry->n_retries == 0)
     retry->failed_ms = now_ms;

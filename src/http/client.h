@@ -313,6 +313,9 @@ void tnk__exchange_go_on(tnk__exchange_t *ex);
 int tnk__exchange_is_active(const tnk__exchange_t *ex);
 /* Whether it is active and the server may have seen it. */
 int tnk__exchange_was_sent(const tnk__exchange_t *ex);
+/* Bytes of the request that have left, and of the response's body that have
+ * come. */
+uint64_t tnk__exchange_n_moved(const tnk__exchange_t *ex);
 
 /* Write what an active exchange waits for, as the end of a sentence that begins
  * with its owner: "waits for a connection to 127.0.0.1:80 (1 on the way)". */

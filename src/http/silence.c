@@ -125,6 +125,14 @@ int tnk__silence_goes_on(tnk__exchange_t *ex) {
   return 1;
 }
 
+uint64_t tnk__exchange_n_moved(const tnk__exchange_t *ex) {
+  uint64_t n = ex->answer != NULL ? ex->answer->body.len : 0;
+
+  if (ex->state == TNK__EXCHANGE_ACTIVE && ex->conn != NULL)
+    n += tnk__conn_n_sent(ex);
+  return n;
+}
+
 /* ---- Words ---- */
 
 void tnk__silence_put_sent(const tnk__exchange_t *ex, tnk__text_t *out) {

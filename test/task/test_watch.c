@@ -463,3 +463,44 @@ TEST(forked_child_is_refused_and_does_no_harm) {
   outcome_drop(&outcome);
   script_close(&script);
 }
+
+/* An upload that takes minutes is no stall, and one that stops is. */
+TEST(G2_an_upload_that_moves_is_no_stall) {
+  enum { N_TOKENS = 3000000 };
+  static int32_t tokens[N_TOKENS];
+  const tnk_model_input_t prompt = {.tokens = tokens, .n_tokens = N_TOKENS};
+  script_t script;
+  notices_t notices;
+  outcome_t outcome;
+  int n_looks = 0;
+
+  for (size_t i = 0; i < N_TOKENS; i++)
+    tokens[i] = 100000 + (int32_t)(i % 1000);
+  open_watched(&script, &notices);
+  script_sampler(&script);
+  /* What else is sent must not look like an outage: the server reads nothing.
+   */
+  tnk__heartbeat_stop(&script.service->session.heartbeat);
+  tnk__call_cancel(&script.service->session.refresh);
+  mock_set_reading(script.mock, 0);
+  outcome_of(&outcome,
+             tnk_sampling_sample(script.sampling, &prompt, NULL, NULL));
+  while (n_looks < 6) { /* six minutes, and it moves once in each */
+    mock_set_reading(script.mock, 1);
+    mock_turns(script.mock, 1);
+    mock_set_reading(script.mock, 0);
+    for (int s = 0; s < 60; s++)
+      script_advance(&script, 1000);
+    n_looks++;
+  }
+  CHECK_INT(outcome.n_done, 0);
+  CHECK_INT(notices.n, 0);
+  for (int s = 0; s < 180; s++)
+    script_advance(&script, 1000);
+  CHECK(notices.n >= 1);
+  CHECK_INT(notices.state, TNK_QUEUE_STALLED);
+  mock_set_reading(script.mock, 1);
+  outcome_ok(&script, &outcome);
+  outcome_drop(&outcome);
+  script_close(&script);
+}

@@ -126,6 +126,9 @@ tnk_logger_t cli_ask_logger(cli_ask_t *ask) {
                         on_log, ask};
 }
 
+/* How long failed requests of a command are repeated. */
+enum { ASK_PATIENCE_MS = 60000 };
+
 static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
   const cli_t *cli = ask->cli;
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
@@ -139,6 +142,9 @@ static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
   /* Whoever waits at a shell wants to hear of a lack of credit at once. */
   if (options.max_billing_pause_ms == 0)
     options.max_billing_pause_ms = UINT64_MAX;
+  /* A person can repeat the command. */
+  if (options.patience_ms == 0)
+    options.patience_ms = ASK_PATIENCE_MS;
   if (cli->base_url != NULL)
     options.base_url = cli->base_url;
   /* For the library 0 is its default. */

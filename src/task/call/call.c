@@ -137,12 +137,12 @@ void tnk__call_go_on(tnk__call_t *call) {
     attempt(call);
 }
 
-static void pause_for(tnk__call_t *call, uint64_t delay_ms) {
+static void pause_for(tnk__call_t *call, uint64_t delay_ms, uint64_t asked_ms) {
   call->state = TNK__CALL_PAUSING;
   call->since_ms = tnk__context_now_ms(call->endpoint->context);
   tnk__timer_start(call->endpoint->context, &call->timer, delay_ms,
                    on_pause_over);
-  tnk__reach_wait(call->endpoint, &call->reacher);
+  tnk__reach_wait(call->endpoint, &call->reacher, asked_ms);
   if (call->in_pause != NULL)
     call->in_pause(call, 0);
 }
@@ -153,7 +153,7 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   if (!tnk__call_may_repeat(call, reply, &delay_ms))
     return 0;
   tnk__call_tell_retry(call, reply->status, reply->verdict.err);
-  pause_for(call, delay_ms);
+  pause_for(call, delay_ms, reply->retry_after_ms);
   return 1;
 }
 
@@ -357,7 +357,7 @@ static void on_done(tnk__exchange_t *exchange,
   call->last_err = result->err;
   call->was_cut_off = reply.outcome == TNK__OUTCOME_400_EMPTY;
   tnk__reach_note(call->endpoint, &call->reacher, reply.outcome,
-                  call->background ? 0 : result->status, result->err);
+                  !call->background, result);
   is_over = !will_shorten(call, &reply) && !will_repeat(call, &reply);
   if (is_over && reply.verdict.action != TNK__ACTION_SUCCEED)
     reply.error = tnk__call_error(call, result, &reply, &failure);
@@ -507,6 +507,7 @@ void tnk__call_start(tnk__call_t *call,
   call->done = done;
   call->state = TNK__CALL_DECIDING;
   call->n_attempts = 0;
+  call->n_moved = 0;
   call->n_unreadable = 0;
   call->n_conflicts = 0;
   call->was_unknown = call->is_repeat;
@@ -557,6 +558,21 @@ int tnk__call_disown(tnk__call_t *call) {
            (call->last_status == 0 || call->last_status / 100 == 2))
     call->disowned = 2; /* that repeat will be the one */
   return call->disowned;
+}
+
+/* What is small says nothing: each poll moves some bytes. */
+enum { LEAST_ADVANCE = 16 * 1024 };
+
+int tnk__call_advances(tnk__call_t *call) {
+  uint64_t n;
+
+  if (call->state != TNK__CALL_SENDING)
+    return 0;
+  n = tnk__exchange_n_moved(&call->exchange);
+  if (n < call->n_moved + LEAST_ADVANCE)
+    return 0;
+  call->n_moved = n;
+  return 1;
 }
 
 int tnk__call_is_unseen(const tnk__call_t *call) {

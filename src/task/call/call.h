@@ -103,6 +103,7 @@ typedef struct tnk__call {
   tnk__feed_t *feed; /* what follows the body, the owner's too; or NULL */
   size_t max_body;   /* of the answer; 0: by the kind of call */
   uint64_t since_ms; /* of the present attempt or pause */
+  uint64_t n_moved;  /* the most bytes of an attempt that were seen to move */
   uint64_t key[2];   /* X-Idempotency-Key */
   tnk__retry_t retry;
   /* What the observer knows it by: the operation, 0 when it hears nothing of
@@ -225,6 +226,9 @@ int tnk__call_was_doubtful(const tnk__call_t *call);
  * lost. 0: nothing is due, and a repeat could begin what nobody wants: cancel
  * it. */
 int tnk__call_disown(tnk__call_t *call);
+/* Whether an upload or a large response has come further than it ever was when
+ * this was asked before. */
+int tnk__call_advances(tnk__call_t *call);
 /* Whether the server certainly has not accepted it so far. */
 int tnk__call_is_unseen(const tnk__call_t *call);
 

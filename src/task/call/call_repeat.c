@@ -46,8 +46,8 @@ static void write_limit(const tnk__call_t *call, const tnk__reply_t *reply,
   }
 }
 
-/* A server that cannot be reached from the start is told of once, lest the
- * program wait in silence for the end of all attempts. */
+/* A server that cannot be reached from the start is logged once, so that the
+ * program does not wait in silence. reach.c reports a refused connection. */
 static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
                         uint64_t delay_ms) {
   tnk__endpoint_t *endpoint = call->endpoint;
@@ -56,7 +56,8 @@ static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
   const char *why = reason_of(call, reply, text, sizeof(text));
 
   write_limit(call, reply, limit);
-  if (!endpoint->is_known && reply->status == 0 && !call->background) {
+  if (!endpoint->is_known && reply->status == 0 && !call->background &&
+      !tnk__reach_is_absent(endpoint)) {
     endpoint->is_known = 1;
     tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call",
              "%s: %s; trying on, %s", call->name, why, limit);
@@ -115,9 +116,22 @@ static int is_lost(tnk__outcome_t outcome) {
          outcome == TNK__OUTCOME_TRUNCATED;
 }
 
+/* A server that has not started yet is waited for as long as patience lasts,
+ * whatever the number of attempts. */
+static tnk__verdict_t verdict_of(const tnk__call_t *call,
+                                 const tnk__reply_t *reply) {
+  tnk__verdict_t verdict = reply->verdict;
+
+  if (verdict.schedule == TNK__SCHEDULE_REQUEST &&
+      tnk__reach_is_absent(call->endpoint))
+    verdict.schedule = TNK__SCHEDULE_LONG;
+  return verdict;
+}
+
 int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
                          uint64_t *delay_ms) {
   tnk__context_t *context = call->endpoint->context;
+  tnk__verdict_t verdict;
 
   if (call->once || call->endpoint->closing ||
       (call->disowned && (call->disowned++ > 1 || !is_lost(reply->outcome))))
@@ -132,8 +146,9 @@ int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
   if (reply->outcome == TNK__OUTCOME_MALFORMED &&
       call->n_unreadable++ == MAX_UNREADABLE)
     return 0;
-  if (reply->verdict.action != TNK__ACTION_RETRY ||
-      !tnk__retry_next(&call->retry, &reply->verdict, patience_of(call),
+  verdict = verdict_of(call, reply);
+  if (verdict.action != TNK__ACTION_RETRY ||
+      !tnk__retry_next(&call->retry, &verdict, patience_of(call),
                        reply->retry_after_ms, tnk__context_now_ms(context),
                        tnk__context_uniform(context), delay_ms))
     return 0;

@@ -140,7 +140,9 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.body_len = call->body_len;
   request.feed = call->feed;
   request.lane = call->route->lane;
-  request.timeout_ms = timeout_of(call);
+  request.timeout_ms = tnk__retry_timeout_ms(
+      &call->retry, endpoint->config->options.patience_ms, timeout_of(call),
+      tnk__context_now_ms(endpoint->context));
   request.max_body = max_body_of(call);
   request.background = call->background;
   request.is_streamed = call->on_part != NULL;

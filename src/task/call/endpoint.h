@@ -28,11 +28,17 @@ struct tnk__endpoint;
 typedef struct {
   tnk__outage_t outage;
   tnk__outage_t refusals; /* the same, but answered each time with a 5xx */
-  tnk__list_t unanswered; /* calls that pause after an attempt without answer */
+  uint64_t refused_ms;    /* when the last 5xx came */
+  tnk__list_t unanswered; /* pauses after an attempt without a response */
+  /* Pauses after a 5xx: [1] of those whose last pause was ended early. */
+  tnk__list_t refused[2];
   tnk__timer_t probe;
   tnk__deferred_t notice;
   int last_err;           /* of the last of those attempts */
   int last_status;        /* of the last refusal */
+  uint8_t has_answered;   /* something has responded at least once */
+  uint8_t is_absent;      /* nothing has, and the connection was refused: */
+  char why_absent[128];   /* the sentence that says where */
   int was_told;           /* the observer knows of the outage */
   uint64_t told_since_ms; /* its begin */
   /* Hears of an outage and of its end, in a turn of its own; or NULL. */

@@ -112,12 +112,13 @@ static void on_pause_over(tnk__timer_t *timer) {
   send_poll(future);
 }
 
-static void pause_for(tnk__future_t *future, uint64_t delay_ms) {
+static void pause_for(tnk__future_t *future, uint64_t delay_ms,
+                      uint64_t asked_ms) {
   future->state = TNK__FUTURE_PAUSING;
   tnk__call_waits(&future->call, TNK_WAITS_FOR_POLL);
   tnk__timer_start(future->session->context, &future->call.timer, delay_ms,
                    on_pause_over);
-  tnk__reach_wait(future->call.endpoint, &future->call.reacher);
+  tnk__reach_wait(future->call.endpoint, &future->call.reacher, asked_ms);
 }
 
 /* 1 when another poll is on its way. */
@@ -136,7 +137,7 @@ static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
   else if (delay_ms == 0)
     send_poll(future);
   else
-    pause_for(future, delay_ms);
+    pause_for(future, delay_ms, server_ms);
   return 1;
 }
 

@@ -192,6 +192,7 @@ static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
   const char *why = NULL;
   int err;
 
+  poller->asked_ms = reply->retry_after_ms;
   if (reply->error != NULL) {
     if (!on_failed(poller, reply))
       why = reply->error->pub.text;
@@ -279,6 +280,7 @@ static void ask(tnk__poller_t *poller, tnk__poller_state_t state) {
 static void on_due(tnk__timer_t *timer) {
   tnk__poller_t *poller = tnk__container_of(timer, tnk__poller_t, timer);
 
+  tnk__reach_leave(&poller->call.reacher);
   ask(poller, poller->state == TNK__POLLER_PAUSING ? TNK__POLLER_POLLING
                                                    : TNK__POLLER_FLUSHING);
 }
@@ -298,6 +300,7 @@ static void hold(tnk__poller_t *poller, uint64_t wait_ms) {
   }
   poller->state = TNK__POLLER_PAUSING;
   tnk__timer_start(poller->endpoint->context, &poller->timer, wait_ms, on_due);
+  tnk__reach_wait(poller->endpoint, &poller->call.reacher, poller->asked_ms);
 }
 
 /* Do what is needed now: after every change of who waits, what is to be
@@ -341,6 +344,8 @@ void tnk__poller_open(tnk__poller_t *poller, tnk__endpoint_t *endpoint,
   tnk__call_init(&poller->call, endpoint, TNK__ROUTE_RETRIEVE_FUTURES,
                  "retrieve_futures");
   poller->call.max_body = MAX_ANSWER;
+  /* The call makes no pauses of its own: it is a poll. */
+  tnk__reacher_init(&poller->call.reacher, &poller->timer);
   tnk__buf_init(&poller->body, &context->alloc, MAX_BODY);
   tnk__tickets_init(&poller->tickets, &context->alloc,
                     tnk__context_random(context), tnk__context_random(context));

@@ -32,6 +32,7 @@ typedef struct tnk__poller {
   tnk__call_t call;
   tnk__buf_t body;
   tnk__timer_t timer;
+  uint64_t asked_ms; /* the pause that the last response asked for; 0: none */
   tnk__tickets_t tickets;
   tnk__list_t awaited; /* tickets, in order of arrival */
   tnk__list_t taken;

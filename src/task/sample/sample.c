@@ -255,6 +255,7 @@ static void on_resubmit_due(tnk__timer_t *timer) {
   tnk__sample_t *sample =
       tnk__container_of(tnk__job_of_timer(timer), tnk__sample_t, job);
 
+  tnk__reach_leave(&call_of(sample)->reacher);
   sample->since_ms = tnk__context_now_ms(session_of(sample)->context);
   tnk__sample_go_on(sample);
 }
@@ -291,6 +292,8 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__call_tell_retry(call_of(sample), reply->status, reply->error->pub.code);
   tnk__timer_start(session->context, tnk__job_timer(&sample->job), delay_ms,
                    on_resubmit_due);
+  tnk__reach_wait(&session->endpoint, &call_of(sample)->reacher,
+                  reply->retry_after_ms);
   return 1;
 }
 
@@ -490,6 +493,12 @@ static int explain_member(const tnk__member_t *member, tnk__text_t *out) {
   return sample->promise != NULL;
 }
 
+static int advances(tnk__member_t *member) {
+  tnk__sample_t *sample = tnk__container_of(member, tnk__sample_t, member);
+
+  return sample->promise != NULL && tnk__call_advances(call_of(sample));
+}
+
 /* ---- Start ---- */
 
 static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
@@ -542,6 +551,7 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   tnk__list_init(&sample->member.link);
   sample->member.abort = on_abort;
   sample->member.explain = explain_member;
+  sample->member.advances = advances;
   tnk__buf_init(&sample->body, &context->alloc, TNK__MAX_REQUEST_BODY);
   tnk__job_init(&sample->job, sampling->session, TNK__ROUTE_SAMPLE,
                 name_of(sample), "Sample");

@@ -38,6 +38,17 @@ static void tell(tnk__session_t *session, const char *client,
   tnk__session_notice(session, client, TNK_QUEUE_STALLED, reason);
 }
 
+/* A large upload, or a large result on its way, is progress. */
+static int advances(const tnk__list_t *members) {
+  int n = 0;
+
+  TNK__LIST_FOREACH (node, members) {
+    tnk__member_t *member = tnk__member_of(node);
+    n += member->advances(member);
+  }
+  return n > 0;
+}
+
 static int watch_members(tnk__session_t *session, const tnk__list_t *members,
                          const char *client, tnk__stall_t *stall,
                          uint64_t now) {
@@ -47,6 +58,10 @@ static int watch_members(tnk__session_t *session, const tnk__list_t *members,
 
   if (tnk__list_empty(members) || !tnk__stall_due(stall, now))
     return 0;
+  if (advances(members)) {
+    tnk__stall_moved(stall, now);
+    return 0;
+  }
   tnk__text_init(&out, oldest, sizeof(oldest));
   n = explain_oldest(members, &out);
   if (n > 0)

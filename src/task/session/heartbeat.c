@@ -31,6 +31,18 @@ static void tell(tnk__heartbeat_t *heartbeat, const tnk__reply_t *reply) {
     heartbeat->kept(heartbeat);
 }
 
+/* Log once that heartbeats fail, until one succeeds. An outage of the whole
+ * service has been reported already. */
+static void warn_once(tnk__heartbeat_t *heartbeat, uint64_t now,
+                      const char *why) {
+  if (heartbeat->has_warned || tnk__reach_is_out(heartbeat->call.endpoint))
+    return;
+  heartbeat->has_warned = 1;
+  tnk__log(&context_of(heartbeat)->logger, TNK_LOG_WARN, "session",
+           "%s: no heartbeat has succeeded for %u s: %s", heartbeat->session_id,
+           (unsigned)((now - heartbeat->ok_ms) / 1000), why);
+}
+
 static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__heartbeat_t *heartbeat = tnk__container_of(call, tnk__heartbeat_t, call);
   tnk__context_t *context = context_of(heartbeat);
@@ -39,6 +51,7 @@ static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->error == NULL) {
     heartbeat->ok_ms = now;
     heartbeat->was_answered = 1;
+    heartbeat->has_warned = 0;
   } else if (is_end(heartbeat, reply->status)) {
     tnk__log(&context->logger, TNK_LOG_INFO, "session",
              "%s: the server has ended it; no more heartbeats: %s",
@@ -46,10 +59,7 @@ static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
     heartbeat->ended(heartbeat, reply->error);
     return;
   } else if (now - heartbeat->ok_ms > WARN_MS) {
-    tnk__log(&context->logger, TNK_LOG_WARN, "session",
-             "%s: no heartbeat has been answered for %u s: %s",
-             heartbeat->session_id, (unsigned)((now - heartbeat->ok_ms) / 1000),
-             reply->error->pub.text);
+    warn_once(heartbeat, now, reply->error->pub.text);
   }
   if (heartbeat->is_asked) {
     ask(heartbeat);

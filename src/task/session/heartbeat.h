@@ -18,6 +18,7 @@ typedef struct tnk__heartbeat {
   const char *session_id; /* the owner's */
   uint64_t ok_ms;         /* of the last good answer, or of the beginning */
   int was_answered;       /* well, once at least */
+  int has_warned;         /* that heartbeats fail, since the last good one */
   int is_asked;           /* one more is to follow at once */
   int is_asking;          /* somebody waits for what the next answer says */
   /* The server has ended the session. Called once, as the last touch: it may

@@ -14,6 +14,8 @@ typedef struct tnk__member {
   void (*abort)(struct tnk__member *self, tnk__error_t *error);
   /* Writes what it waits for, unless `out` is NULL. 0: it is not pending. */
   int (*explain)(const struct tnk__member *self, tnk__text_t *out);
+  /* Whether requests have moved bytes since this was last asked. */
+  int (*advances)(struct tnk__member *self);
 } tnk__member_t;
 
 static inline tnk__member_t *tnk__member_of(tnk__list_t *link) {

@@ -366,6 +366,15 @@ void tnk__op_let_go(tnk_promise_t *promise) {
     begin(op);
 }
 
+static int advances(tnk__member_t *member) {
+  tnk__op_t *op = tnk__container_of(member, tnk__op_t, member);
+  int n = 0;
+
+  for (size_t i = 0; i < op->n_parts; i++)
+    n += tnk__call_advances(&op->parts[i].job.future.call);
+  return n > 0;
+}
+
 static void setup(tnk__op_t *op, const tnk__op_class_t *type,
                   tnk_training_t *training, tnk_promise_t *promise) {
   op->type = type;
@@ -375,6 +384,7 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
   tnk__list_init(&op->member.link);
   op->member.abort = on_abort;
   op->member.explain = explain_member;
+  op->member.advances = advances;
   op->entered_ms = tnk__context_now_ms(training->session->context);
   tnk__promise_bind(promise, on_cancel, on_explain, op);
   tnk__promise_enter(promise, op->type->name, training->info.model_id);
