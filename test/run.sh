@@ -5,8 +5,6 @@
 #
 # -c only compiles; what comes later with the same options has that done already.
 # CC and CXX choose the compiler, TEST_ARGS holds arguments for `meson test`.
-# With TEST_AGAIN=1 a program that fails is run once more, alone, and named as
-# unsteady when it passes then: for machines that are busy with other work.
 # Ends with "N passed, N failed".
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -31,16 +29,6 @@ ninja -C "$build" || exit 1
 meson test -C "$build" --print-errorlogs ${TEST_ARGS:-}
 status=$?
 
-if [ $status != 0 ] && [ -n "${TEST_AGAIN:-}" ]; then
-  unsteady=$(test/support/failed.py "$build/meson-logs/testlog.json")
-  # shellcheck disable=SC2086 # several names
-  if [ -n "$unsteady" ] && meson test -C "$build" --no-rebuild --num-processes 1 \
-    --print-errorlogs --logbase again $unsteady; then
-    echo "unsteady, failed once and passed alone: $unsteady"
-    status=0
-  fi
-fi
-
 # One line a suite is in the report; add them up. A program that dies between
 # its checks is in none of them.
 grep -o '<testsuite [^>]*>' "$build/meson-logs/testlog.junit.xml" | awk -F'"' -v status=$status '
@@ -49,7 +37,6 @@ grep -o '<testsuite [^>]*>' "$build/meson-logs/testlog.junit.xml" | awk -F'"' -v
       if ($i ~ / (errors|failures)=$/) f += $(i + 1)
       if ($i ~ / skipped=$/) s += $(i + 1) } }
   END { n = t - f - s
-        if (status == 0) f = 0
-        else if (f == 0) f = 1
+        if (status != 0 && f == 0) f = 1
         printf "%d passed, %d failed%s\n", n, f, s ? sprintf(", %d skipped", s) : "" }'
 exit $status
