@@ -347,10 +347,10 @@ static void dump_members(dump_t *d, const tnk__list_t *members) {
   TNK__LIST_FOREACH (node, members) {
     const tnk__member_t *member = tnk__member_of(node);
     tnk__text_init(&text, sentence, sizeof(sentence));
-    if (n < MAX_OPERATIONS && member->explain(member, &text)) {
+    if (n < MAX_OPERATIONS && member->type->explain(member, &text)) {
       put_text(d, NULL, sentence);
       n++;
-    } else if (n >= MAX_OPERATIONS && member->explain(member, NULL)) {
+    } else if (n >= MAX_OPERATIONS && member->type->explain(member, NULL)) {
       n++;
     }
   }

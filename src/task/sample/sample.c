@@ -499,6 +499,9 @@ static int advances(tnk__member_t *member) {
   return sample->promise != NULL && tnk__call_advances(call_of(sample));
 }
 
+static const tnk__member_type_t member_type = {on_abort, explain_member,
+                                               advances};
+
 /* ---- Start ---- */
 
 static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
@@ -549,9 +552,7 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   sample->wants = (uint8_t)start->wants;
   sample->streaming = start->streaming;
   tnk__list_init(&sample->member.link);
-  sample->member.abort = on_abort;
-  sample->member.explain = explain_member;
-  sample->member.advances = advances;
+  sample->member.type = &member_type;
   tnk__buf_init(&sample->body, &context->alloc, TNK__MAX_REQUEST_BODY);
   tnk__job_init(&sample->job, sampling->session, TNK__ROUTE_SAMPLE,
                 name_of(sample), "Sample");

@@ -31,7 +31,7 @@ void tnk__samples_resume(tnk_sampling_t *sampling, tnk__error_t *error) {
     if (!sample->is_parked ||
         tnk__sample_retarget(&sample->body, &sample->seq_place, sampling->id) !=
             TNK_OK) {
-      sample->member.abort(&sample->member, error);
+      tnk__member_abort(&sample->member, error);
       continue;
     }
     sample->is_parked = 0;
@@ -58,5 +58,5 @@ void tnk__samples_trust(tnk_sampling_t *sampling) {
 void tnk__samples_refuse(tnk_sampling_t *sampling, tnk__error_t *error) {
   TNK__LIST_FOREACH_SAFE (node, next, &sampling->samples)
     if (sample_at(node)->is_parked)
-      tnk__member_of(node)->abort(tnk__member_of(node), error);
+      tnk__member_abort(tnk__member_of(node), error);
 }

@@ -75,7 +75,7 @@ static void abort_all(tnk_sampling_t *sampling, tnk__error_t *error) {
   tnk__list_t *node;
 
   while ((node = tnk__list_first(&sampling->samples)) != NULL)
-    tnk__member_of(node)->abort(tnk__member_of(node), error);
+    tnk__member_abort(tnk__member_of(node), error);
 }
 
 /* What belongs to the old sampler goes with the other client. */

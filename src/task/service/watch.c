@@ -16,7 +16,7 @@ static size_t explain_oldest(const tnk__list_t *members, tnk__text_t *out) {
 
   TNK__LIST_FOREACH (node, members) {
     const tnk__member_t *member = tnk__member_of(node);
-    if (member->explain(member, n == 0 ? out : NULL))
+    if (member->type->explain(member, n == 0 ? out : NULL))
       n++;
   }
   return n;
@@ -44,7 +44,7 @@ static int advances(const tnk__list_t *members) {
 
   TNK__LIST_FOREACH (node, members) {
     tnk__member_t *member = tnk__member_of(node);
-    n += member->advances(member);
+    n += member->type->advances(member);
   }
   return n > 0;
 }

@@ -84,8 +84,7 @@ void tnk__canceler_close(tnk__canceler_t *canceler) {
   tnk__list_t *node;
 
   while ((node = tnk__list_first(&canceler->submissions)) != NULL)
-    tnk__member_of(node)->abort(tnk__member_of(node),
-                                tnk__error_static(TNK_ECLOSED));
+    tnk__member_abort(tnk__member_of(node), tnk__error_static(TNK_ECLOSED));
   drop_waiting(canceler);
   while ((node = tnk__list_first(&canceler->sent)) != NULL)
     dispose(tnk__container_of(node, cancel_t, link));

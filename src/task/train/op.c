@@ -375,6 +375,9 @@ static int advances(tnk__member_t *member) {
   return n > 0;
 }
 
+static const tnk__member_type_t member_type = {on_abort, explain_member,
+                                               advances};
+
 static void setup(tnk__op_t *op, const tnk__op_class_t *type,
                   tnk_training_t *training, tnk_promise_t *promise) {
   op->type = type;
@@ -382,9 +385,7 @@ static void setup(tnk__op_t *op, const tnk__op_class_t *type,
   op->training = training;
   op->promise = promise;
   tnk__list_init(&op->member.link);
-  op->member.abort = on_abort;
-  op->member.explain = explain_member;
-  op->member.advances = advances;
+  op->member.type = &member_type;
   op->entered_ms = tnk__context_now_ms(training->session->context);
   tnk__promise_bind(promise, on_cancel, on_explain, op);
   tnk__promise_enter(promise, op->type->name, training->info.model_id);

@@ -30,7 +30,7 @@ void tnk__training_suspend(tnk_training_t *training, tnk__error_t *error) {
   tnk__turns_fail(&training->turns, TNK_ESESSION);
   tnk__training_refuse(training, error);
   TNK__LIST_FOREACH_SAFE (node, next, &training->ops)
-    tnk__member_of(node)->abort(tnk__member_of(node), error);
+    tnk__member_abort(tnk__member_of(node), error);
 }
 
 /* Its own copy of a text; 1, or 0 without memory. */

@@ -97,7 +97,7 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb,
   training->close_user = user;
   /* Those that get the turn meanwhile only schedule, until it is theirs. */
   TNK__LIST_FOREACH_SAFE (node, next, &training->ops)
-    tnk__member_of(node)->abort(tnk__member_of(node), error);
+    tnk__member_abort(tnk__member_of(node), error);
   tnk__training_op_gone(training);
 }
 
