@@ -27,6 +27,7 @@ typedef struct {
   char dir[64];
   int n_lines; /* logged */
   int is_closed;
+  size_t n_own; /* handles that the hub holds while nothing is under way */
 } bench_t;
 
 /* How a promise ended. */
@@ -85,7 +86,7 @@ static inline void bench_step(bench_t *bench) {
   uv_run(&bench->uv, UV_RUN_NOWAIT);
   next = bench->hub->root.context.timers.root;
   if (next != NULL && !tnk__timer_is_background(next) &&
-      bench->hub->root.context.n_held <= 3)
+      bench->hub->root.context.n_held <= bench->n_own + 1) /* a connection */
     tnk__context_advance(&bench->hub->root.context, 100);
 }
 
@@ -131,6 +132,7 @@ static inline void bench_open_hub(bench_t *bench,
   if (tnk_hub_open(&bench->hub, &bench->uv, &options, why, sizeof(why)) < 0)
     test_fail(__FILE__, __LINE__, "%s", why);
   tnk__context_fake_clock(&bench->hub->root.context, 1000000);
+  bench->n_own = bench->hub->root.context.n_held;
 }
 
 static inline void bench_open(bench_t *bench) {

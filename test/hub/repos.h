@@ -273,9 +273,10 @@ static inline void repos_push(repos_t *repos) {
     const tnk__timer_t *next;
     tnk__context_t *context = &repos->bench.hub->root.context;
     uv_run(&repos->bench.uv, UV_RUN_NOWAIT);
-    /* Two handles, and a connection to each of the two servers. */
+    /* Besides its own handles: a connection to each of the two servers. */
     next = context->timers.root;
-    if (next != NULL && !tnk__timer_is_background(next) && context->n_held <= 4)
+    if (next != NULL && !tnk__timer_is_background(next) &&
+        context->n_held <= repos->bench.n_own + 2)
       tnk__context_advance(context, 100);
   }
 }
