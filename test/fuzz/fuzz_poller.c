@@ -10,6 +10,7 @@
 #include "codec/format/json_read.h"
 #include "lines.h"
 #include "task/call/auth.h"
+#include "task/call/reach.h"
 #include "task/future/poller.h"
 #include "tnk/error.h"
 
@@ -256,6 +257,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                     .config = &rig->config,
                                     .http = &rig->http,
                                     .auth = &rig->auth};
+  tnk__reach_open(&rig->endpoint);
   tnk__auth_open(&rig->auth, &rig->loop, &rig->config);
   tnk__poller_open(&s.poller, &rig->endpoint, "sampler-0", 0);
   fuzz_lines_open(&lines, data, size);

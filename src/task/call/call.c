@@ -568,10 +568,10 @@ int tnk__call_advances(tnk__call_t *call) {
 
   if (call->state != TNK__CALL_SENDING)
     return 0;
-  n = tnk__exchange_n_moved(&call->exchange);
-  if (n < call->n_moved + LEAST_ADVANCE)
+  n = tnk__exchange_n_moved(&call->exchange) / LEAST_ADVANCE;
+  if (n <= call->n_moved)
     return 0;
-  call->n_moved = n;
+  call->n_moved = (uint32_t)n;
   return 1;
 }
 

@@ -99,11 +99,9 @@ typedef struct tnk__call {
   /* The body that is sent in place of the owner's, see call_extras.c; or NULL.
    */
   struct tnk__shorter *shorter;
-  uint32_t left_out; /* members of the body, a set of rows of call_extras.c */
   tnk__feed_t *feed; /* what follows the body, the owner's too; or NULL */
   size_t max_body;   /* of the answer; 0: by the kind of call */
   uint64_t since_ms; /* of the present attempt or pause */
-  uint64_t n_moved;  /* the most bytes of an attempt that were seen to move */
   uint64_t key[2];   /* X-Idempotency-Key */
   tnk__retry_t retry;
   /* What the observer knows it by: the operation, 0 when it hears nothing of
@@ -136,6 +134,9 @@ typedef struct tnk__call {
   uint8_t was_cut_off;  /* by an empty 400: whatever gave that, gives no more */
   uint8_t disowned;     /* 1; 2 once a lost answer is asked for */
   uint8_t is_question; /* its answer is the result that an operation is after */
+  uint8_t left_out;    /* members of the body, a set of rows of call_extras.c */
+  /* The most that was seen to move of an attempt, in units of 16 KiB. */
+  uint32_t n_moved;
 } tnk__call_t;
 
 /* Clear and bind. The owner then sets what differs from the defaults. */

@@ -38,6 +38,7 @@ static const extra_t extras[] = {
 };
 
 enum { N_EXTRAS = sizeof(extras) / sizeof(extras[0]) };
+_Static_assert(N_EXTRAS <= 8, "call->left_out has a bit for each");
 
 _Static_assert(N_EXTRAS <= 32, "a set of them has 32 bits");
 
@@ -99,7 +100,7 @@ void tnk__call_leave_out(tnk__call_t *call) {
   for (uint32_t i = 0; i < N_EXTRAS; i++)
     if ((call->endpoint->refused_members >> i & 1) != 0 &&
         is_about(&extras[i], call) && cut(call, &extras[i]))
-      call->left_out |= (uint32_t)1 << i;
+      call->left_out |= (uint8_t)(1u << i);
 }
 
 int tnk__call_shorten(tnk__call_t *call, const tnk__reply_t *reply) {
@@ -113,7 +114,7 @@ int tnk__call_shorten(tnk__call_t *call, const tnk__reply_t *reply) {
         !tnk__failure_refuses(reply->body, reply->body_len, extras[i].member) ||
         !cut(call, &extras[i]))
       continue;
-    call->left_out |= (uint32_t)1 << i;
+    call->left_out |= (uint8_t)(1u << i);
     is_shorter = 1;
   }
   return is_shorter;
