@@ -268,6 +268,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   fuzz_lines_close(&lines);
   tnk__poller_close(&s.poller);
+  tnk__reach_shut(&rig->endpoint);
   tnk__auth_close(&rig->auth);
   for (size_t i = 0; i < s.n_waiters; i++)
     FUZZ_CHECK(!s.waiters[i].is_waiting);
