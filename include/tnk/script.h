@@ -118,6 +118,16 @@ static inline double tnk_must_loss(tnk_promise_t *promise) {
   return loss;
 }
 
+/** Waits until a training client can be used after a loss, and returns the
+ * number of optimizer steps that its weights contain. */
+static inline uint64_t tnk_must_ready(tnk_training_t *training) {
+  tnk_promise_t *ready = tnk_must_keep(tnk_training_ready(training));
+  const uint64_t n_steps = tnk_promise_saved(ready)->n_steps;
+
+  tnk_promise_unref(ready);
+  return n_steps;
+}
+
 /** Closes the service with its clients and runs the loop until all is over.
  * Returns what main() may return: 0. */
 static inline int tnk_must_close(tnk_service_t *service) {

@@ -51,11 +51,17 @@ typedef enum {
    * good response, which also ends the pauses between attempts within a second,
    * except those that the server asked for (Retry-After). */
   TNK_QUEUE_UNREACHABLE = 6,
-  /** Not the server's word: it does not know the result of what it had accepted
-   * of a training client, or expects a number that it has run. It may have lost
-   * its memory, and the weights may be others. The client has stopped: unless
-   * tnk_training_go_on() is called in here, what waits rejects with
-   * TNK_ESESSION, and so does what is called later, until that is called. */
+  /** Reported by the library, not by the server. The weights of a training
+   * client may be others than the program expects, because the server
+   * - does not know the model, or the result of a request that it had accepted,
+   * - expects a sequence number that it has run, or
+   * - refused connections and answers again: it was probably restarted, and its
+   *   weights may be older. This costs nothing while no connection is refused.
+   *   Connections through a proxy are not considered.
+   * The client has stopped. Pending and later operations reject with
+   * TNK_ESESSION until tnk_training_go_on() is called, which this callback may
+   * do. With `recovery` the client is restored instead. Also reported once for
+   * a sampling client whose sampler the server does not know. */
   TNK_QUEUE_MEMORY_LOST = 7
 } tnk_queue_state_t;
 
@@ -74,15 +80,21 @@ typedef enum {
 typedef void (*tnk_queue_state_cb)(const char *client, tnk_queue_state_t state,
                                    const char *reason, void *user);
 
-/** What becomes of something that the server has lost. */
+/** The state of the recovery of a session or a client. */
 typedef enum {
-  TNK_RECOVERY_DETECTED = 0, /**< It is lost, and will be made again. */
-  TNK_RECOVERY_STARTED = 1,  /**< An attempt begins. */
-  /** It is there again, under another id. A training client takes calls from
-   * now on, and has the weights of `path`, after `n_steps` steps. */
+  /** The server has lost it. The first attempt follows, after `retry_ms`. */
+  TNK_RECOVERY_DETECTED = 0,
+  TNK_RECOVERY_STARTED = 1, /**< An attempt begins. */
+  /** It exists again, under another id. A training client accepts operations
+   * from now on, and has the weights of `path`, after `n_steps` steps. */
   TNK_RECOVERY_COMPLETED = 2,
-  TNK_RECOVERY_FAILED = 3,   /**< The next attempt follows in `retry_ms`. */
-  TNK_RECOVERY_EXHAUSTED = 4 /**< It stays lost: `reason` says why. */
+  /** One attempt has failed, for `reason`. The recovery continues: the next
+   * attempt follows after `retry_ms`. */
+  TNK_RECOVERY_FAILED = 3,
+  /** The recovery has ended without success, for `reason`: it was the last
+   * attempt, or another one would fail as well. The client stays lost, its
+   * operations reject with TNK_ESESSION, and no more events follow. */
+  TNK_RECOVERY_EXHAUSTED = 4
 } tnk_recovery_state_t;
 
 /**
@@ -92,17 +104,20 @@ typedef enum {
  * Lifetime: until the callback returns. Since: 0.1
  */
 typedef struct {
-  tnk_recovery_state_t kind;
+  tnk_recovery_state_t state;
   uint32_t attempt;         /**< From 1; 0: none yet. */
   const char *client;       /**< Its id, or the session's. */
   tnk_training_t *training; /**< Of a training client, else NULL. */
   tnk_sampling_t *sampling; /**< Of a sampling client, else NULL. */
-  const char *path;         /**< What it is made from, or NULL. */
+  /** What it is made from. NULL for a session, for a sampler of a base model,
+   * and for a model that was never saved and begins again at step 0. */
+  const char *path;
   /** Steps of the optimizer that are in `path`, as this client has counted
    * them: those that the service had accepted before it was saved, since the
-   * model was made or a state loaded. The program goes on with the next one. */
+   * model was made or a state loaded. The program continues with the next one,
+   * see tnk_training_ready(). */
   uint64_t n_steps;
-  uint64_t retry_ms;
+  uint64_t retry_ms;  /**< Until the next attempt. */
   const char *reason; /**< Why it failed, or NULL. */
 } tnk_recovery_event_t;
 
@@ -232,14 +247,18 @@ typedef struct {
    * used meanwhile. NULL: TNK_DUMP_FILE, else none. Give each service a file of
    * its own. */
   const char *dump_file;
-  /** TNK_YES: what the server has lost is made again by itself: a new session,
-   * samplers from their paths, and training clients from their last saved or
-   * loaded state, with the optimizer. Samples under way are submitted to the
-   * new sampler, unless retry_samples is off; one that is answered 404 waits
-   * until a heartbeat has told whether the session is lost. on_recovery tells
-   * from which step a training is to go on; until then its calls reject with
-   * TNK_ESESSION. The handles stay the same, their ids change. Off unless asked
-   * for. */
+  /** TNK_YES: the client replaces what the server has lost: it opens a new
+   * session, makes samplers again from their paths, and restores training
+   * clients from their last saved or loaded state, with the optimizer. A model
+   * that was never saved is made again at step 0. Samples under way are
+   * submitted to the new sampler, unless retry_samples is off. Operations of a
+   * training client reject with TNK_ESESSION until it is restored;
+   * tnk_training_ready() and on_recovery tell from which step to continue. The
+   * handles stay the same, their ids change.
+   *
+   * After refused connections every training client is restored, because the
+   * weights may be older (TNK_QUEUE_MEMORY_LOST). The steps since the last save
+   * are then repeated, even if the server had lost nothing. Default: off. */
   tnk_choice_t recovery;
   uint32_t recovery_attempts; /**< For each of them; 0: 3. */
   uint64_t recovery_delay_ms; /**< Before the second; 0: 5,000; doubled ... */

@@ -321,14 +321,14 @@ typedef struct {
  * as far as it has said so when the save ends.
  */
 typedef struct {
-  const char *path;  /**< "tinker://..." */
+  const char *path;  /**< "tinker://..."; of tnk_training_ready() or NULL. */
   uint64_t n_steps;  /**< Steps of the optimizer before it. */
   uint64_t n_passes; /**< Passes with gradients before it. */
 } tnk_saved_t;
 
 /**
  * What a save of a training client has saved; its path is that of
- * tnk_promise_path().
+ * tnk_promise_path(). Also the result of tnk_training_ready().
  *
  * @return NULL unless resolved with that type. Lifetime: that of the promise.
  * Thread: loop thread. Since: 0.1
@@ -471,6 +471,33 @@ TNK_API int tnk_training_info(tnk_training_info_t *out,
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_training_go_on(tnk_training_t *training);
+
+/**
+ * Wait until the client accepts operations, and learn from which step to
+ * continue.
+ *
+ * After a loss, with the service's `recovery`, the promise resolves when the
+ * model has been restored from its last saved or loaded state. A model that was
+ * never saved is made again with the same options and seed, at step 0. A client
+ * that has lost nothing resolves in the next turn of the loop.
+ *
+ * A service without on_recovery cannot tell the program that a model was
+ * restored. Operations of the client therefore reject with TNK_ESESSION until
+ * this function has been called.
+ *
+ * The result is read with tnk_promise_saved(): `n_steps` is the number of
+ * optimizer steps that the weights contain, counted as for a save, so the
+ * program continues with the next one. `path` is the state that was saved or
+ * loaded last, or NULL.
+ *
+ * @return A promise of tnk_saved_t.
+ * Rejects with: Caller (group of error.h), and
+ *   TNK_ESESSION  the client stays lost: recovery is off, or its last attempt
+ *                 has failed; see tnk_training_go_on()
+ * Protocol: training, failure and cancellation.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_ready(tnk_training_t *training);
 
 /**
  * Remove the model from the service; further operations on it fail there.

@@ -312,6 +312,15 @@ int tnk_training_go_on(tnk_training_t *training) {
   return err;
 }
 
+tnk_promise_t *tnk_training_ready(tnk_training_t *training) {
+  tnk_promise_t *refusal;
+
+  if (!TNK__HANDLE(training, TRAINING))
+    return NULL;
+  refusal = tnk__client_refuses(TNK__CLIENT(training), "ready", TNK_OK, NULL);
+  return refusal != NULL ? refusal : tnk__training_ready(training);
+}
+
 tnk_promise_t *tnk_training_unload(tnk_training_t *training) {
   tnk_promise_t *refusal;
 

@@ -160,7 +160,8 @@ int tnk__outcome_is_refusal(tnk__outcome_t outcome) {
 /* A refusal that the end of the session explains. Not of what needs no
  * session, and not of polls that report a failed operation. */
 static int is_lost_session(const tnk__attempt_t *attempt) {
-  if (!attempt->session_ended || attempt->call == TNK__CALL_QUERY ||
+  if (!attempt->session_ended ||
+      (attempt->call == TNK__CALL_QUERY && !attempt->in_session) ||
       attempt->call == TNK__CALL_CREATE_SESSION ||
       attempt->call >= TNK__CALL_CHANGE)
     return 0;

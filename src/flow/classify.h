@@ -105,6 +105,7 @@ typedef struct {
   int is_taken;      /* a refusal says that other bytes have the number */
   int doubts_number; /* of a 409 that names none: the number has been refused
                         before and was given back, and this goes on */
+  int in_session;    /* a query about something that the session holds */
   int session_ended; /* the server has said so: it explains a refusal */
   int was_accepted;  /* by an answer that broke off: only its id is lost */
 } tnk__attempt_t;

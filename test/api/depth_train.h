@@ -18,6 +18,7 @@ KEEPS(tnk_training_load_state,
 ROW(tnk_training_go_on) {
   CHECK_INT(tnk_training_go_on(s->script.training), TNK_OK);
 }
+KEEPS(tnk_training_ready, tnk_training_ready(s->script.training))
 KEEPS(tnk_training_unload, tnk_training_unload(s->script.training))
 ROW(tnk_training_info) {
   tnk_training_info_t info = TNK_TRAINING_INFO_INIT;

@@ -76,6 +76,7 @@ static void call_all(late_t *late) {
   refused(tnk_training_save_weights_and_get_sampling(t, TNK_SAMPLING_SNAPSHOT,
                                                      NULL),
           "save_weights_and_get_sampling: the object is closed or closing");
+  refused(tnk_training_ready(t), "ready: the object is closed or closing");
   refused(tnk_training_unload(t), "unload: the object is closed or closing");
   refused(tnk_sampling_sample(late->s, script_prompt(), NULL, NULL),
           "sample: the object is closed or closing");

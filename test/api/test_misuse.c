@@ -132,6 +132,7 @@ static void use_training(void *user) {
 
   CHECK(script_step(&gone->script) == NULL);
   CHECK(script_pass(&gone->script, 1) == NULL);
+  CHECK(tnk_training_ready(gone->script.training) == NULL);
   CHECK(tnk_training_unload(gone->script.training) == NULL);
   CHECK_INT(tnk_training_info(&info, gone->script.training), TNK_OK);
   CHECK(info.model_id == NULL);

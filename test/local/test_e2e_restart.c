@@ -32,9 +32,9 @@ static void on_recovery(const tnk_recovery_event_t *event, void *user) {
   if (event->training == NULL)
     return;
   CHECK(event->training == run->e2e.training);
-  run->n_completed += event->kind == TNK_RECOVERY_COMPLETED;
-  run->n_exhausted += event->kind == TNK_RECOVERY_EXHAUSTED;
-  if (event->kind == TNK_RECOVERY_COMPLETED)
+  run->n_completed += event->state == TNK_RECOVERY_COMPLETED;
+  run->n_exhausted += event->state == TNK_RECOVERY_EXHAUSTED;
+  if (event->state == TNK_RECOVERY_COMPLETED)
     run->n_steps = event->n_steps;
 }
 
@@ -82,12 +82,10 @@ static void close_run(run_t *run) {
   rmdir(run->dir);
 }
 
-/* At the same address, once a heartbeat has been answered. */
+/* At the same address; no heartbeat need have been answered before. */
 static void restart(run_t *run, int keeps_data) {
   e2e_t *e2e = &run->e2e;
 
-  while (!e2e->service->session.heartbeat.was_answered)
-    uv_run(&e2e->uv, UV_RUN_ONCE);
   run->options.port = local_server_port(e2e->server);
   e2e_stop_server(e2e);
   if (!keeps_data)

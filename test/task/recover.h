@@ -43,7 +43,7 @@ static inline void on_recovery(const tnk_recovery_event_t *event, void *user) {
   event_t *to = &mend->events[mend->n];
 
   CHECK(mend->n < MAX_EVENTS);
-  to->kind = event->kind;
+  to->kind = event->state;
   to->attempt = event->attempt;
   keep(to->client, sizeof(to->client), event->client);
   keep(to->path, sizeof(to->path), event->path);

@@ -18,7 +18,7 @@ TEST(Q1_a_lost_session_is_made_again_and_its_training_restored) {
   outcome_fails(script, &outcomes[0], TNK_ESESSION);
   CHECK(strstr(outcomes[0].text, "model-0: what the server had of it is lost, "
                                  "and is being restored; wait for "
-                                 "on_recovery") != NULL);
+                                 "tnk_training_ready()") != NULL);
   CHECK_INT(mend.n, 6);
   check_event(&mend, 0, TNK_RECOVERY_DETECTED, "session-0");
   check_event(&mend, 1, TNK_RECOVERY_STARTED, "session-0");
@@ -82,26 +82,159 @@ TEST(Q1_what_is_called_while_it_is_restored_is_refused) {
   script_close(script);
 }
 
-TEST(Q1_a_model_that_was_never_saved_stays_lost) {
+/* With the same options, and from step 0. */
+TEST(Q1_a_model_that_was_never_saved_is_made_again) {
   mend_t mend;
   script_t *script = &mend.script;
-  outcome_t outcome;
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  const mock_request_t *creates[2];
+  outcome_t outcomes[3];
 
   script_open_with(script, options_of(&mend));
-  script_train(script);
+  lora.base_model = "base";
+  lora.rank = 16;
+  lora.seed = 77;
+  script_made(script, tnk_service_create_lora(script->service, &lora));
+  script_ok(script, &outcomes[0], script_step(script));
   restart(script);
-  CHECK_INT(mend.n, 5);
+  CHECK_INT(mend.n, 6);
   check_event(&mend, 3, TNK_RECOVERY_DETECTED, "model-0");
-  check_event(&mend, 4, TNK_RECOVERY_EXHAUSTED, "model-0");
-  for (int i = 3; i < 5; i++) {
-    CHECK_STR(mend.events[i].reason, "no state of it was ever saved");
+  CHECK_STR(mend.events[3].reason, "no state of it was ever saved");
+  check_event(&mend, 5, TNK_RECOVERY_COMPLETED, "model-0");
+  for (int i = 3; i < 6; i++) {
     CHECK_STR(mend.events[i].path, "");
+    CHECK_INT(mend.events[i].n_steps, 0);
   }
-  CHECK_INT(mock_count(script->mock, "POST", load_path), 0);
-  script_fails(script, &outcome, script_step(script), TNK_ESESSION);
-  CHECK(strstr(outcome.text, "no state of it was ever saved, so that nothing "
-                             "can be restored; make a new client") != NULL);
+  for (size_t i = 0; i < 2; i++) {
+    creates[i] = mock_find(script->mock, "POST", "/api/v1/create_model", i);
+    CHECK(strstr((const char *)creates[i]->body, "\"seed\":77") != NULL);
+    CHECK(strstr((const char *)creates[i]->body, "\"rank\":16") != NULL);
+  }
+  script_ok(script, &outcomes[1], tnk_training_ready(script->training));
+  CHECK_INT(tnk_promise_saved(outcomes[1].promise)->n_steps, 0);
+  CHECK(tnk_promise_saved(outcomes[1].promise)->path == NULL);
+  script_ok(script, &outcomes[2], script_step(script));
+  script_check_sent(script, script->n_sent - 1, "optim_step", 1);
+  outcome_drop_all(outcomes, 3);
+  script_close(script);
+}
+
+/* ---- Waiting for it ---- */
+
+TEST(Q4_ready_resolves_with_the_step_to_continue_from) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcomes[3];
+  tnk_promise_t *waiting;
+  char text[256];
+
+  open_trained(&mend, options_of(&mend));
+  script_ok(script, &outcomes[0], tnk_training_ready(script->training));
+  CHECK_INT(tnk_promise_saved(outcomes[0].promise)->n_steps, 3);
+  mock_on(script->mock, "POST", load_path, mock_hold, NULL);
+  restart(script);
+  waiting = tnk_training_ready(script->training);
+  outcome_of(&outcomes[1], tnk_promise_ref(waiting));
+  tnk_promise_explain(waiting, text, sizeof(text));
+  CHECK_STR(text, "ready: waits until model-0 is restored");
+  script_turns(script);
+  CHECK_INT(outcomes[1].n_done, 0);
+  outcome_of(&outcomes[2], tnk_training_ready(script->training));
+  mock_release(script->mock, 200, "{\"request_id\":\"load_weights:0:0\"}");
+  for (int i = 1; i < 3; i++) {
+    outcome_ok(script, &outcomes[i]);
+    CHECK_INT(tnk_promise_saved(outcomes[i].promise)->n_steps, 2);
+    CHECK_STR(tnk_promise_saved(outcomes[i].promise)->path,
+              "tinker://run/save_weights");
+  }
+  tnk_promise_unref(waiting);
+  outcome_drop_all(outcomes, 3);
+  script_close(script);
+}
+
+typedef enum {
+  BY_GIVING_UP,
+  BY_CANCEL,
+  BY_CLOSE,
+  BY_GO_ON,
+  N_ENDS
+} ready_end_t;
+
+TEST(Q4_ready_settles_however_a_recovery_ends) {
+  static const int codes[N_ENDS] = {TNK_ESESSION, TNK_ECANCELED, TNK_ECLOSED,
+                                    TNK_OK};
+
+  for (int i = 0; i < N_ENDS; i++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+    tnk_promise_t *ready;
+    outcome_t outcome;
+
+    open_trained(&mend, options_of(&mend));
+    mock_on(script->mock, "POST", load_path, mock_hold, NULL);
+    restart(script);
+    ready = tnk_training_ready(script->training);
+    outcome_of(&outcome, tnk_promise_ref(ready));
+    if (i == BY_GIVING_UP)
+      mock_release(script->mock, 403, "{}");
+    else if (i == BY_CANCEL)
+      tnk_promise_cancel(ready);
+    else if (i == BY_CLOSE)
+      tnk_training_close(script->training, NULL, NULL);
+    else
+      CHECK_INT(tnk_training_go_on(script->training), TNK_OK);
+    outcome_wait(script, &outcome);
+    CHECK_INT(outcome.status, codes[i]);
+    tnk_promise_unref(ready);
+    outcome_drop(&outcome);
+    script_close(script);
+  }
+}
+
+/* The program has said that it trains on with the weights that are there. */
+TEST(Q1_a_restore_that_ends_after_go_on_changes_nothing) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
+  outcome_t outcome;
+
+  open_trained(&mend, options_of(&mend));
+  mock_json_once(script->mock, "POST", poll_path, 410, "{}");
+  mock_on(script->mock, "POST", load_path, mock_hold, NULL);
+  script_fails(script, &outcome, script_pass(script, 1), TNK_EEXPIRED);
   outcome_drop(&outcome);
+  while (mock_n_held(script->mock) < 1)
+    mock_turns(script->mock, 1);
+  CHECK_INT(tnk_training_go_on(script->training), TNK_OK);
+  mock_release(script->mock, 200, "{\"request_id\":\"load_weights:0:0\"}");
+  for (int i = 0; i < 4; i++)
+    script_turns(script);
+  CHECK_INT(script->service->recovery.state, TNK__RECOVERY_IDLE);
+  CHECK_INT(tnk_training_info(&info, script->training), TNK_OK);
+  CHECK_STR(info.model_id, "model-0");
+  script_ok(script, &outcome, script_step(script));
+  script_check_sent(script, script->n_sent - 1, "optim_step", 6);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+/* Nobody has told the program which step the weights are of. */
+TEST(Q4_a_program_that_hears_of_nothing_has_to_ask) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcomes[3];
+
+  options.on_recovery = NULL;
+  open_trained(&mend, options);
+  restart(script);
+  script_fails(script, &outcomes[0], script_step(script), TNK_ESESSION);
+  CHECK(strstr(outcomes[0].text, "has been restored to step 2; "
+                                 "tnk_training_ready() tells") != NULL);
+  script_ok(script, &outcomes[1], tnk_training_ready(script->training));
+  CHECK_INT(tnk_promise_saved(outcomes[1].promise)->n_steps, 2);
+  script_ok(script, &outcomes[2], script_step(script));
+  outcome_drop_all(outcomes, 3);
   script_close(script);
 }
 

@@ -305,6 +305,7 @@ static tnk__attempt_t facts_of(tnk__call_t *call,
       .was_replayed = call->was_replayed,
       .was_accepted = call->was_accepted,
       .is_taken = reply->is_taken,
+      .in_session = has(call, TNK__IN_SESSION),
       .session_ended = call->endpoint->ended_session != NULL};
 
   if (reply->has_expected && reply->expected != reply->got)
@@ -358,6 +359,7 @@ static void on_done(tnk__exchange_t *exchange,
   call->was_cut_off = reply.outcome == TNK__OUTCOME_400_EMPTY;
   tnk__reach_note(call->endpoint, &call->reacher, reply.outcome,
                   !call->background, result);
+  tnk__restart_note(call, result, reply.outcome);
   is_over = !will_shorten(call, &reply) && !will_repeat(call, &reply);
   if (is_over && reply.verdict.action != TNK__ACTION_SUCCEED)
     reply.error = tnk__call_error(call, result, &reply, &failure);
@@ -368,7 +370,10 @@ static void on_done(tnk__exchange_t *exchange,
   learn(call, reply.status);
   if (reply.status / 100 == 2)
     tnk__call_learn_members(call);
-  end(call, &reply);
+  if (tnk__doubt_hold(call, &reply))
+    tnk__error_unref(reply.error);
+  else
+    end(call, &reply);
 }
 
 /* ---- Life ---- */
@@ -453,12 +458,40 @@ static void wait_for_token(tnk__call_t *call) {
                  resume);
 }
 
+/* Wait until it is known whether the server was restarted, but no longer than
+ * failures are repeated. 1: it waits, or has failed. */
+static int waits_for_restart(tnk__call_t *call) {
+  static const tnk_error_t refused = {.code = TNK_ECONN,
+                                      .cause = UV_ECONNREFUSED};
+  tnk__context_t *context = call->endpoint->context;
+  const uint64_t patience_ms = call->endpoint->config->options.patience_ms;
+  const uint64_t spent_ms =
+      tnk__context_now_ms(context) - call->retry.started_ms;
+
+  if (!tnk__restart_holds(call))
+    return 0;
+  if (spent_ms >= patience_ms) {
+    fail_early(call, tnk__error_from(&context->alloc, call->name, &refused));
+    return 1;
+  }
+  call->state = TNK__CALL_PAUSING;
+  call->since_ms = tnk__context_now_ms(context);
+  tnk__timer_start(context, &call->timer, patience_ms - spent_ms,
+                   on_pause_over);
+  tnk__restart_wait(call);
+  call->endpoint->doubts.ask(call->endpoint);
+  return 1;
+}
+
 /* Send it, or let it wait for what it has to be sent with. */
 static void attempt(tnk__call_t *call) {
   tnk__auth_t *auth = call->endpoint->auth;
   tnk__error_t *error;
-  const char *key = tnk__auth_key(auth, is_raw(call), call->name, &error);
+  const char *key;
 
+  if (waits_for_restart(call))
+    return;
+  key = tnk__auth_key(auth, is_raw(call), call->name, &error);
   call->since_ms = tnk__context_now_ms(call->endpoint->context);
   call->token_number = auth->number;
   if (key != NULL)
@@ -539,6 +572,8 @@ void tnk__call_cancel(tnk__call_t *call) {
   tnk__timer_stop(&call->timer);
   tnk__reach_leave(&call->reacher);
   tnk__defer_cancel(&call->deferred);
+  if (call->state == TNK__CALL_DOUBTING)
+    tnk__doubt_drop(call);
   call->state = TNK__CALL_IDLE;
   tnk__call_restore_body(call);
   tnk__error_unref(call->early);
@@ -587,6 +622,8 @@ int tnk__call_was_doubtful(const tnk__call_t *call) {
 tnk_ran_t tnk__call_ran(const tnk__call_t *call) {
   if (call->state == TNK__CALL_IDLE)
     return (tnk_ran_t)call->ran;
+  if (call->state == TNK__CALL_DOUBTING)
+    return tnk__doubt_ran(call);
   if (call->was_accepted)
     return TNK_RAN_YES;
   return tnk__call_is_unseen(call) && !call->was_replayed ? TNK_RAN_NO

@@ -42,6 +42,7 @@ typedef enum {
   TNK__CALL_READY,    /* its pause is over; the owner says when to go on */
   TNK__CALL_DECIDING, /* what follows an answer or a token, at the latest in
                          the next turn */
+  TNK__CALL_DOUBTING, /* it was refused, and waits in call_doubt.c */
   TNK__CALL_FAILING   /* it cannot be sent: `done` comes in the next turn of the
                          loop */
 } tnk__call_state_t;
@@ -56,6 +57,7 @@ typedef enum {
  *          |          |                            owner wants to know)
  *          '--> WAITING --a token came--> DECIDING --> SENDING
  *
+ * A refusal that a lost session would explain is DOUBTING before it is IDLE.
  * Whatever cannot be sent is FAILING, and then IDLE. `done` is called once and
  * never inside start. Cancel leads to IDLE without `done`.
  *
@@ -70,7 +72,10 @@ typedef struct tnk__call {
   tnk__timer_t timer;
   tnk__reacher_t reacher;   /* of its pauses, and of its owner's */
   tnk__deferred_t deferred; /* of WAITING, and of what follows it; of FAILING */
-  tnk__error_t *early;      /* why it is FAILING */
+  union {
+    tnk__error_t *early;      /* why it is FAILING */
+    struct tnk__doubt *doubt; /* its reply, while it is DOUBTING */
+  };
   void (*done)(struct tnk__call *self, const tnk__reply_t *reply);
   const char *name;        /* of the operation, begins error sentences */
   const char *method_name; /* the official client's name of the public call */
@@ -157,6 +162,9 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
 int tnk__call_may_pause(const tnk__call_t *call);
 /* Count a request that follows one that ended so. */
 void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome);
+/* Whether a 404 or 410 is about what the request names: it says so in words of
+ * its own. A framework that lacks the call says no more than "Not Found". */
+int tnk__reply_names_thing(const tnk__reply_t *reply);
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);
 /* Write what a call that is under way waits for, as the end of a sentence. */
@@ -232,5 +240,53 @@ int tnk__call_disown(tnk__call_t *call);
 int tnk__call_advances(tnk__call_t *call);
 /* Whether the server certainly has not accepted it so far. */
 int tnk__call_is_unseen(const tnk__call_t *call);
+
+/* ---- call_doubt.c ---- */
+
+/*
+ * Refusals that a lost session would explain, such as 404. The call waits until
+ * a heartbeat has told whether the session exists, and then ends with the right
+ * code: TNK_ESESSION or its own.
+ *
+ * Such refusals are also slowed down. The first ones are reported at once. If
+ * more follow, each takes at least half a second since the call began, then
+ * twice as long, up to ten seconds, so that a caller that calls again after
+ * each failure does not send thousands of requests. A minute without any
+ * resets this.
+ */
+void tnk__doubts_open(tnk__endpoint_t *endpoint);
+/* Hold a call that has ended with this reply. 1: its `done` comes in a later
+ * turn of the loop. 0: it ends now. */
+int tnk__doubt_hold(tnk__call_t *call, const tnk__reply_t *reply);
+/* The heartbeat has been answered; endpoint->ended_session says how. Only
+ * schedules. */
+void tnk__doubts_settle(tnk__endpoint_t *endpoint);
+/* Forget a call that is held. Allocates nothing. */
+void tnk__doubt_drop(tnk__call_t *call);
+/* Whether the refused request was run. */
+tnk_ran_t tnk__doubt_ran(const tnk__call_t *call);
+
+/* ---- call_restart.c ---- */
+
+/*
+ * A server whose port refuses connections is down. When it answers again, it
+ * may have loaded an older state of its models. Training requests are therefore
+ * not sent from the first refused connection until a heartbeat has been
+ * answered and the clients have been told.
+ *
+ * An answer to a request that was sent before the refusal shows that the server
+ * was not down. Connections through a proxy say nothing about the server.
+ */
+void tnk__restart_open(tnk__endpoint_t *endpoint);
+/* Note how an attempt of a call has ended. */
+void tnk__restart_note(tnk__call_t *call, const tnk__http_result_t *result,
+                       tnk__outcome_t outcome);
+/* Whether an attempt must wait now. */
+int tnk__restart_holds(const tnk__call_t *call);
+/* The call pauses for that: until tnk__restart_over(). */
+void tnk__restart_wait(tnk__call_t *call);
+/* The heartbeat has been answered, or there is no session any more: let all
+ * attempts go. Only schedules. */
+void tnk__restart_over(tnk__endpoint_t *endpoint);
 
 #endif

@@ -12,6 +12,12 @@ void tnk__call_explain_last(const tnk__call_t *call, tnk__text_t *out) {
 
 static void explain_pause(const tnk__call_t *call, uint64_t now,
                           tnk__text_t *out) {
+  if (tnk__restart_holds(call) && !tnk__list_empty(&call->reacher.link)) {
+    tnk__text_printf(out, "waits until a heartbeat has been answered, because "
+                          "the server refused connections, since ");
+    tnk__text_time(out, now - call->since_ms);
+    return;
+  }
   if (call->last_status == 402)
     tnk__text_printf(out, "pauses because the service refuses for billing "
                           "reasons (HTTP 402)");
@@ -57,6 +63,13 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
   case TNK__CALL_FAILING:
     tnk__text_printf(out, "cannot be sent and is about to fail: %s",
                      call->early->pub.text);
+    break;
+  case TNK__CALL_DOUBTING:
+    tnk__text_printf(out, "was refused (");
+    tnk__call_explain_last(call, out);
+    tnk__text_printf(out, "); the service is asked whether the session still "
+                          "exists, since ");
+    tnk__text_time(out, now - call->since_ms);
     break;
   case TNK__CALL_READY:
   case TNK__CALL_IDLE:

@@ -2,6 +2,7 @@
 #include "task/call/call.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #include "codec/message/answer.h"
 #include "codec/message/page.h"
@@ -115,4 +116,11 @@ tnk__error_t *tnk__call_error(const tnk__call_t *call,
     pub.code = result->err;
   return tnk__error_with(alloc, what, &pub,
                          reply->page != NULL ? reply->page : result->detail);
+}
+
+int tnk__reply_names_thing(const tnk__reply_t *reply) {
+  const char *message = reply->error->pub.message;
+
+  return !reply->is_page && message != NULL && message[0] != '\0' &&
+         strcasecmp(message, "not found") != 0;
 }

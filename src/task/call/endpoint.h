@@ -46,6 +46,25 @@ typedef struct {
                     const char *reason);
 } tnk__reach_t;
 
+/* What call_doubt.c keeps. */
+typedef struct {
+  tnk__list_t asking; /* refused calls that wait for a heartbeat */
+  uint64_t last_ms;   /* of the last such refusal */
+  uint64_t round_ms;  /* of the first one of the present round */
+  uint32_t n_rounds;  /* in a row */
+  /* Ask now whether the session exists, and call tnk__doubts_settle() when that
+   * is answered; 1. 0: there is no session to ask about. NULL: nobody asks. */
+  int (*ask)(struct tnk__endpoint *endpoint);
+} tnk__doubts_t;
+
+/* What call_restart.c keeps. */
+typedef struct {
+  int is_watching;     /* there is a session whose models could be lost */
+  int is_suspected;    /* a connection was refused */
+  uint64_t refused_ms; /* the first one */
+  tnk__list_t held;    /* of the reachers of calls that wait */
+} tnk__restart_t;
+
 /* Where calls go, and what all calls of a service share. */
 typedef struct tnk__endpoint {
   tnk__context_t *context;
@@ -54,6 +73,8 @@ typedef struct tnk__endpoint {
   struct tnk__auth *auth;
   tnk__billing_t billing;
   tnk__reach_t reach;
+  tnk__doubts_t doubts;
+  tnk__restart_t restart;
   /* Optional calls that this server has answered, and those it lacks; sets of
    * tnk__route_bit(). */
   uint64_t offered;

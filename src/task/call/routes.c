@@ -5,6 +5,7 @@
 #define ABOUT_KEY TNK__ABOUT_KEY
 #define NAMES TNK__NAMES
 #define LONG TNK__LONG
+#define IN_SESSION TNK__IN_SESSION
 
 /* The lane for control is for calls of our own, of which there are few at a
  * time: nothing that a program asks for can hold up a heartbeat. */
@@ -35,14 +36,14 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                                       TNK__LANE_TRAIN},
     [TNK__ROUTE_WEIGHTS_INFO] = {"weights_info", 0, 0, TNK__CALL_QUERY, 0,
                                  TNK__LANE_TRAIN},
-    [TNK__ROUTE_GET_INFO] = {"get_info", 0, 0, TNK__CALL_QUERY, 0,
+    [TNK__ROUTE_GET_INFO] = {"get_info", 0, 0, TNK__CALL_QUERY, IN_SESSION,
                              TNK__LANE_TRAIN},
     [TNK__ROUTE_UNLOAD] = {"unload_model", 0, 0, TNK__CALL_QUERY, OPTIONAL,
                            TNK__LANE_TRAIN},
     [TNK__ROUTE_CREATE_SAMPLING] = {"create_sampling_session", 0, 0,
                                     TNK__CALL_CREATE, 0, TNK__LANE_TRAIN},
-    [TNK__ROUTE_GET_SAMPLER] = {"samplers/%s", GET, 0, TNK__CALL_QUERY, 0,
-                                TNK__LANE_TRAIN},
+    [TNK__ROUTE_GET_SAMPLER] = {"samplers/%s", GET, 0, TNK__CALL_QUERY,
+                                IN_SESSION, TNK__LANE_TRAIN},
     [TNK__ROUTE_JOIN_SAMPLING] = {"join_sampling_session", 0, 0,
                                   TNK__CALL_CREATE, 0, TNK__LANE_CONTROL},
     [TNK__ROUTE_FORWARD_BACKWARD] = {"forward_backward", 0, 0, TNK__CALL_TRAIN,

@@ -64,7 +64,8 @@ typedef enum {
   /* A 404 may be of what it names as well as of the call, so that nothing
    * follows from it for the next one. */
   TNK__NAMES = 8,
-  TNK__LONG = 16 /* its answer takes its time: silence says nothing */
+  TNK__LONG = 16,      /* its answer takes its time: silence says nothing */
+  TNK__IN_SESSION = 32 /* a read of what belongs to the session */
 } tnk__trait_t;
 
 /* What is fixed about one call. Protocol: transport, timeouts. */

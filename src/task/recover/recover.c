@@ -4,6 +4,8 @@
  *   RESTORING --its client is there, or cannot be had--> the next one, or IDLE
  *   OPENING, RESTORING --a failure--> PAUSING --> the same again, or what has
  *     been lost meanwhile; after the last attempt the next client, or IDLE
+ *   RESTORING, PAUSING --the new session is lost too--> OPENING, after a pause
+ *     if that was not the first time
  *   any --tnk__recovery_shut()--> IDLE for ever
  *
  * The program may close clients, or the service, whenever it is told.
@@ -19,6 +21,8 @@
 
 /* Of a session that is lost: whether that has been told. */
 enum { NEWS = 1, KNOWN };
+/* Losses in a row after which a new session is made at once. */
+enum { FREE_LOSSES = 2 };
 
 static const tnk_service_options_t *
 options_of(const tnk__recovery_t *recovery) {
@@ -41,16 +45,20 @@ static void on_pause_over(tnk__timer_t *timer) {
 }
 
 /* Twice as long each time. */
-static uint64_t delay_of(const tnk__recovery_t *recovery) {
+static uint64_t delay_after(const tnk__recovery_t *recovery, uint32_t n) {
   const tnk_service_options_t *options = options_of(recovery);
   uint64_t ms = options->recovery_delay_ms;
   uint32_t i;
 
-  for (i = 1; i < recovery->n_attempts && ms < options->recovery_max_delay_ms;
-       i++)
+  for (i = 1; i < n && ms < options->recovery_max_delay_ms; i++)
     ms *= 2;
   return ms < options->recovery_max_delay_ms ? ms
                                              : options->recovery_max_delay_ms;
+}
+
+/* Every attempt before a new session exists would fail like the last one. */
+static int has_lost_session(const tnk__recovery_t *recovery) {
+  return recovery->is_lost == NEWS;
 }
 
 /* Whether the same could go well later. */
@@ -105,9 +113,10 @@ static int tries_again(tnk__recovery_t *recovery, const tnk__error_t *error,
   if (!may_pass(error) ||
       recovery->n_attempts >= options_of(recovery)->recovery_attempts)
     return 0;
-  event.kind = TNK_RECOVERY_FAILED;
+  event.state = TNK_RECOVERY_FAILED;
   event.reason = error->pub.text;
-  event.retry_ms = longer(delay_of(recovery), breaker_ms(recovery));
+  event.retry_ms =
+      longer(delay_after(recovery, recovery->n_attempts), breaker_ms(recovery));
   pause(recovery, event.retry_ms);
   tnk__recovery_tell(recovery, event);
   return 1;
@@ -132,10 +141,14 @@ static tnk__error_t *refusal(const tnk_training_t *training, const char *why) {
 static const char never_saved[] = "no state of it was ever saved";
 
 static void suspend(tnk_training_t *training) {
-  tnk__error_t *error =
-      refusal(training, training->saved_path != NULL
-                            ? ", and is being restored; wait for on_recovery"
-                            : ", and no state of it was ever saved");
+  tnk__error_t *error = refusal(
+      training, training->saved_path != NULL
+                    ? ", and is being restored; wait for "
+                      "tnk_training_ready()"
+                : training->origin != NULL
+                    ? ", and is being made anew, because no state of it "
+                      "was ever saved; wait for tnk_training_ready()"
+                    : ", and no state of it was ever saved");
 
   tnk__training_suspend(training, error);
   tnk__error_unref(error);
@@ -151,9 +164,10 @@ static void refuse_for_good(tnk_training_t *training) {
                       "tnk_training_go_on()");
 
   tnk__training_refuse(training, error);
-  tnk__error_unref(error);
   training->is_lost = 0;
   training->tries = 0;
+  tnk__training_settle_ready(training, error);
+  tnk__error_unref(error);
 }
 
 static void give_up_training(tnk__recovery_t *recovery,
@@ -161,7 +175,7 @@ static void give_up_training(tnk__recovery_t *recovery,
   tnk_recovery_event_t event = event_of_training(training);
 
   refuse_for_good(training);
-  event.kind = TNK_RECOVERY_EXHAUSTED;
+  event.state = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
@@ -172,10 +186,15 @@ static void training_is_back(tnk__recovery_t *recovery,
   tnk_recovery_event_t event = event_of_training(training);
 
   training->is_lost = 0;
+  training->why_lost = NULL;
   training->tries = 0;
   training->has_no_run = 0;
+  /* Somebody must know that the weights are those of an earlier step. */
+  training->is_unheard = options_of(recovery)->on_recovery == NULL &&
+                         tnk__list_empty(&training->waits);
+  tnk__training_settle_ready(training, NULL);
   tnk__breaker_worked(&recovery->breaker);
-  event.kind = TNK_RECOVERY_COMPLETED;
+  event.state = TNK_RECOVERY_COMPLETED;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
 }
@@ -193,7 +212,7 @@ static void on_restored(tnk__recovery_t *recovery, tnk_training_t *training,
   tnk_training_t *other = tnk__promise_value(promise, TNK__RESULT_TRAINING);
   tnk__error_t *error = other == NULL ? tnk__promise_error(promise) : NULL;
 
-  if (training->closing || !training->is_lost) {
+  if (training->closing || !training->is_lost || has_lost_session(recovery)) {
     if (other != NULL)
       tnk__training_close(other, NULL, NULL);
     go_on(recovery);
@@ -231,7 +250,7 @@ static void give_up_sampling(tnk__recovery_t *recovery,
   tnk_recovery_event_t event = event_of_sampling(sampling);
 
   refuse_samples(sampling);
-  event.kind = TNK_RECOVERY_EXHAUSTED;
+  event.state = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
@@ -252,7 +271,7 @@ static void adopt_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
   tnk__error_unref(error);
   tnk__breaker_worked(&recovery->breaker);
   event = event_of_sampling(sampling);
-  event.kind = TNK_RECOVERY_COMPLETED;
+  event.state = TNK_RECOVERY_COMPLETED;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
 }
@@ -262,7 +281,7 @@ static void on_made(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
   tnk_sampling_t *other = tnk__promise_value(promise, TNK__RESULT_SAMPLING);
   tnk__error_t *error = other == NULL ? tnk__promise_error(promise) : NULL;
 
-  if (sampling->closing) {
+  if (sampling->closing || has_lost_session(recovery)) {
     if (other != NULL)
       tnk__sampling_close(other, NULL, NULL);
     go_on(recovery);
@@ -299,7 +318,7 @@ static void restore(tnk__recovery_t *recovery, tnk_training_t *training) {
   tnk_restore_options_t options = TNK_RESTORE_OPTIONS_INIT;
   tnk_recovery_event_t event = event_of_training(training);
 
-  if (training->saved_path == NULL) {
+  if (training->saved_path == NULL && training->origin == NULL) {
     give_up_training(recovery, training, never_saved);
     return;
   }
@@ -308,8 +327,11 @@ static void restore(tnk__recovery_t *recovery, tnk_training_t *training) {
   recovery->training = tnk__training_show(training);
   options.path = training->saved_path;
   options.with_optimizer = training->saved_optimizer ? TNK_YES : TNK_NO;
-  tnk_then(tnk__restore(recovery->session, &options), on_settled, recovery);
-  event.kind = TNK_RECOVERY_STARTED;
+  tnk_then(training->saved_path != NULL
+               ? tnk__restore(recovery->session, &options)
+               : tnk__create_lora(recovery->session, training->origin),
+           on_settled, recovery);
+  event.state = TNK_RECOVERY_STARTED;
   tnk__recovery_tell(recovery, event);
 }
 
@@ -324,8 +346,9 @@ static void begin_training(tnk__recovery_t *recovery,
   recovery->n_attempts = training->tries;
   if (recovery->n_attempts == 0) {
     suspend(training);
-    event.kind = TNK_RECOVERY_DETECTED;
-    if (training->saved_path == NULL)
+    event.state = TNK_RECOVERY_DETECTED;
+    event.reason = training->why_lost;
+    if (training->saved_path == NULL && event.reason == NULL)
       event.reason = never_saved;
     if (!tnk__recovery_tell(recovery, event))
       return;
@@ -357,7 +380,7 @@ static void make_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling) {
       sampling->record_stability_info ? TNK_YES : TNK_NO;
   tnk_then(tnk__create_sampling(recovery->session, &options), on_settled,
            recovery);
-  event.kind = TNK_RECOVERY_STARTED;
+  event.state = TNK_RECOVERY_STARTED;
   tnk__recovery_tell(recovery, event);
 }
 
@@ -398,13 +421,22 @@ static void lose_samplers(tnk__session_t *session) {
   }
 }
 
-/* Everything in it is lost with it; nothing of it is sent any more. */
-static void lose_clients(tnk__session_t *session) {
+/* The ones that refuse from now on are waited for by tnk_training_ready(). */
+static void lose_trainings(tnk__session_t *session) {
   TNK__LIST_FOREACH (node, &session->trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
 
     training->is_lost = !training->closing;
     training->tries = 0;
+  }
+}
+
+/* Everything in it is lost with it; nothing of it is sent any more. */
+static void lose_clients(tnk__session_t *session) {
+  lose_trainings(session);
+  TNK__LIST_FOREACH (node, &session->trainings) {
+    tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
+
     if (training->is_lost)
       suspend(training);
   }
@@ -421,7 +453,7 @@ static void give_up_session(tnk__recovery_t *recovery, const char *why) {
     refuse_for_good(tnk__container_of(node, tnk_training_t, link));
   TNK__LIST_FOREACH (node, &recovery->session->samplings)
     refuse_samples(tnk__container_of(node, tnk_sampling_t, link));
-  event.kind = TNK_RECOVERY_EXHAUSTED;
+  event.state = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
@@ -438,7 +470,7 @@ static void on_session(tnk__need_t *need, tnk__error_t *error) {
   }
   recovery->is_lost = 0;
   tnk__breaker_worked(&recovery->breaker);
-  event.kind = TNK_RECOVERY_COMPLETED;
+  event.state = TNK_RECOVERY_COMPLETED;
   if (tnk__recovery_tell(recovery, event))
     go_on(recovery);
 }
@@ -450,7 +482,7 @@ static void open_session(tnk__recovery_t *recovery) {
     return;
   recovery->state = TNK__RECOVERY_OPENING;
   recovery->n_attempts++;
-  event.kind = TNK_RECOVERY_STARTED;
+  event.state = TNK_RECOVERY_STARTED;
   if (!tnk__recovery_tell(recovery, event))
     return;
   tnk__session_renew(recovery->session);
@@ -458,18 +490,40 @@ static void open_session(tnk__recovery_t *recovery) {
   tnk__session_need(recovery->session, &recovery->need, TNK__SESSION_READY);
 }
 
+/* A server that loses every session is not asked for a new one all the time.
+ * The first two losses in a row cost no pause. */
+static uint64_t loss_delay_ms(tnk__recovery_t *recovery) {
+  const uint64_t now = tnk__context_now_ms(recovery->session->context);
+  const uint64_t longest = options_of(recovery)->recovery_max_delay_ms;
+
+  if (now - recovery->lost_ms > longest)
+    recovery->n_losses = 0;
+  recovery->lost_ms = now;
+  return ++recovery->n_losses > FREE_LOSSES
+             ? delay_after(recovery, recovery->n_losses - FREE_LOSSES)
+             : 0;
+}
+
 static void begin_session(tnk__recovery_t *recovery) {
   tnk_recovery_event_t event = event_of_session(recovery);
+  uint64_t ms;
 
-  if (recovery->is_lost == NEWS) {
-    recovery->is_lost = KNOWN;
-    recovery->n_attempts = 0;
-    lose_clients(recovery->session);
-    event.kind = TNK_RECOVERY_DETECTED;
-    if (!tnk__recovery_tell(recovery, event))
-      return;
+  if (recovery->is_lost == KNOWN) {
+    open_session(recovery);
+    return;
   }
-  open_session(recovery);
+  recovery->is_lost = KNOWN;
+  recovery->n_attempts = 0;
+  lose_clients(recovery->session);
+  ms = loss_delay_ms(recovery);
+  event.state = TNK_RECOVERY_DETECTED;
+  event.retry_ms = ms;
+  if (!tnk__recovery_tell(recovery, event))
+    return;
+  if (ms > 0)
+    pause(recovery, ms);
+  else
+    open_session(recovery);
 }
 
 static void on_next(tnk__deferred_t *next) {
@@ -488,11 +542,6 @@ static void on_next(tnk__deferred_t *next) {
 
 /* ---- What is lost ---- */
 
-static void on_kept(tnk__session_t *session) {
-  TNK__LIST_FOREACH (node, &session->samplings)
-    tnk__samples_trust(tnk__container_of(node, tnk_sampling_t, link));
-}
-
 /* Only schedules: whoever calls is in the middle of something. */
 static void on_lost(tnk__session_t *session, tnk_training_t *training) {
   tnk__recovery_t *recovery = session->mender;
@@ -503,8 +552,26 @@ static void on_lost(tnk__session_t *session, tnk_training_t *training) {
     training->is_lost = 1;
   } else {
     recovery->is_lost = NEWS;
+    lose_trainings(session);
     lose_samplers(session);
   }
+  /* A pause between two attempts would only delay the new session. */
+  if (recovery->state == TNK__RECOVERY_PAUSING && has_lost_session(recovery)) {
+    tnk__timer_stop(&recovery->timer);
+    recovery->state = TNK__RECOVERY_IDLE;
+  }
+  if (recovery->state == TNK__RECOVERY_IDLE)
+    tnk__defer(session->context, &recovery->next);
+}
+
+static void on_lost_sampler(tnk__session_t *session, tnk_sampling_t *sampling) {
+  tnk__recovery_t *recovery = session->mender;
+
+  if (options_of(recovery)->recovery != TNK_YES || session->endpoint.closing ||
+      sampling->is_lost || sampling->closing)
+    return;
+  sampling->is_lost = 1;
+  sampling->tries = 0;
   if (recovery->state == TNK__RECOVERY_IDLE)
     tnk__defer(session->context, &recovery->next);
 }
@@ -516,7 +583,8 @@ void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session) {
   tnk__need_init(&recovery->need, on_session);
   session->mender = recovery;
   session->lost = on_lost;
-  session->kept = on_kept;
+  session->lost_sampler = on_lost_sampler;
+  session->restarted = tnk__recovery_restarted;
   tnk__breaker_init(&recovery->breaker, options_of(recovery)->recovery_breaker,
                     options_of(recovery)->recovery_breaker_ms);
   if (options_of(recovery)->recovery == TNK_YES)

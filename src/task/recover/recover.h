@@ -26,6 +26,9 @@ typedef struct tnk__recovery {
   tnk__recovery_state_t state;
   int is_lost;         /* the session is, and a new one is needed */
   uint32_t n_attempts; /* of what is under way */
+  uint32_t n_losses;   /* of sessions, in a row */
+  uint64_t lost_ms;    /* of the last one */
+  uint32_t n_restarts; /* of the server, that were suspected */
   tnk__need_t need;
   tnk__timer_t timer;
   tnk__deferred_t next;
@@ -42,6 +45,12 @@ typedef struct tnk__recovery {
 void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session);
 /* Give up whatever is under way; the session is being shut. */
 void tnk__recovery_shut(tnk__recovery_t *recovery);
+
+/* ---- A server that was probably restarted: restarted.c ---- */
+
+/* Stop the training clients whose weights may be older, and tell the program,
+ * which may close everything. With recovery they are restored. */
+void tnk__recovery_restarted(tnk__session_t *session);
 
 /* ---- Runs that the service marks as corrupted: monitor.c ---- */
 

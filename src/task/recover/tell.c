@@ -13,12 +13,12 @@ static const char *const words[] = {
 
 static void log_event(const tnk__recovery_t *recovery,
                       const tnk_recovery_event_t *event) {
-  const int is_end = event->kind == TNK_RECOVERY_EXHAUSTED;
+  const int is_end = event->state == TNK_RECOVERY_EXHAUSTED;
 
   tnk__log(
       &recovery->session->context->logger,
       is_end ? TNK_LOG_ERROR : TNK_LOG_WARN, "recovery", "%s: %s%s%s%s%s",
-      event->client, words[event->kind], event->path != NULL ? ", from " : "",
+      event->client, words[event->state], event->path != NULL ? ", from " : "",
       event->path != NULL ? event->path : "", event->reason != NULL ? ": " : "",
       event->reason != NULL ? event->reason : "");
 }

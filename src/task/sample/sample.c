@@ -129,6 +129,47 @@ void tnk__sample_fail_text(tnk__sample_t *sample, int code, const char *text) {
   tnk__error_unref(error);
 }
 
+/* Whether the server does not know the sampler, though the session exists. */
+static int is_lost_sampler(const tnk__sample_t *sample,
+                           const tnk__reply_t *reply) {
+  return sample->sampling->foreign == NULL &&
+         (reply->status == 404 || reply->status == 410) &&
+         !sample->job.is_accepted &&
+         session_of(sample)->endpoint.ended_session == NULL &&
+         reply->verdict.err != TNK_EUNSUPPORTED &&
+         tnk__reply_names_thing(reply);
+}
+
+/* Report that once; it may be made again. The last touch. */
+static void tell_lost(tnk_sampling_t *sampling, const char *reason) {
+  tnk__session_t *session = sampling->session;
+  char text[MAX_WHY];
+
+  if (sampling->is_told)
+    return;
+  sampling->is_told = 1;
+  snprintf(text, sizeof(text),
+           "%s: the server does not know the sampler any "
+           "more; it may have lost its memory: %s",
+           sampling->id, reason);
+  tnk__session_notice(session, sampling->id, TNK_QUEUE_MEMORY_LOST, text);
+}
+
+/* 1 when the sample waits for another sampler. */
+static int waits_for_sampler(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  tnk_sampling_t *sampling = sample->sampling;
+
+  if (!is_lost_sampler(sample, reply) ||
+      session_of(sample)->lost_sampler == NULL)
+    return 0;
+  session_of(sample)->lost_sampler(session_of(sample), sampling);
+  if (!tnk__sample_may_park(sample))
+    return 0;
+  tnk__sample_park(sample);
+  tell_lost(sampling, reply->error->pub.text);
+  return 1;
+}
+
 /* A refusal that the end of another service's session explains; of our own the
  * table of recovery does the same. */
 static int is_lost_session(const tnk__sample_t *sample,
@@ -145,18 +186,22 @@ static int is_lost_session(const tnk__sample_t *sample,
 
 static void fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk_error_t pub = reply->error->pub;
+  tnk_sampling_t *sampling = sample->sampling;
+  const int is_lost = is_lost_sampler(sample, reply);
   char what[128];
   tnk__error_t *error;
 
-  if (!is_lost_session(sample, reply)) {
+  if (!is_lost && !is_lost_session(sample, reply)) {
     tnk__sample_fail(sample, reply->error);
     return;
   }
   pub.code = TNK_ESESSION;
   snprintf(what, sizeof(what), "%s in %.80s", name_of(sample),
-           sample->sampling->foreign->id);
+           is_lost ? sampling->id : sampling->foreign->id);
   error = tnk__error_from(&session_of(sample)->context->alloc, what, &pub);
   tnk__sample_fail(sample, error);
+  if (is_lost)
+    tell_lost(sampling, error->pub.text);
   tnk__error_unref(error);
 }
 
@@ -320,7 +365,8 @@ void tnk__sample_fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
     dispose(sample); /* there is nothing to cancel */
   } else if (tnk__sample_may_park(sample)) {
     tnk__sample_park(sample);
-  } else if (tnk__sample_doubts(sample, reply)) {
+  } else if (waits_for_sampler(sample, reply) ||
+             tnk__sample_insists(sample, reply)) {
     return;
   } else if (waits(sample, reply)) {
     tnk__call_tell_retry(call_of(sample), reply->status,

@@ -90,8 +90,7 @@ typedef struct tnk__sample {
   uint8_t wants;        /* a tnk__sample_wants_t */
   uint8_t has_seq;
   uint8_t is_parked;
-  uint8_t doubts;    /* parked until it is known whether the session is there */
-  uint8_t n_doubts;  /* times that it was */
+  uint8_t n_unknown; /* times that it was refused while its session exists */
   uint8_t waits_for; /* a tnk__sample_need_t */
   uint8_t holds;     /* a set of 1 << tnk__sample_need_t */
   tnk__job_t job;
@@ -127,9 +126,9 @@ void tnk__sample_leave(tnk__sample_t *sample);
 int tnk__sample_may_park(const tnk__sample_t *sample);
 /* Give up what is under way of it, and wait for that. */
 void tnk__sample_park(tnk__sample_t *sample);
-/* Whether it was refused as if the session were gone, which nobody has noticed
- * yet; then it waits until the service has been asked. */
-int tnk__sample_doubts(tnk__sample_t *sample, const tnk__reply_t *reply);
+/* Whether a sample that the server did not find is submitted once more, because
+ * its session exists: the 404 may be out of date. */
+int tnk__sample_insists(tnk__sample_t *sample, const tnk__reply_t *reply);
 /* It was answered with 429 or 402. */
 void tnk__sample_back_off(tnk__sample_t *sample, const tnk__reply_t *reply);
 /* Write what a sample waits for, as a sentence. */

@@ -4,9 +4,7 @@
  * the same prompts and seeds.
  *
  *   any --the sampler is lost--> parked, holding nothing
- *   any --a 404 before a heartbeat has told--> parked, and the service is asked
- *   parked --it is there again, or was all the while--> waiting, as from the
- *     start
+ *   parked --it is there again--> waiting, as from the start
  *   parked --it cannot be made--> rejected
  */
 #include "base/alloc.h"
@@ -35,22 +33,8 @@ void tnk__samples_resume(tnk_sampling_t *sampling, tnk__error_t *error) {
       continue;
     }
     sample->is_parked = 0;
-    sample->doubts = 0;
-    sample->n_doubts = 0;
+    sample->n_unknown = 0;
     session->context->counters.n_resubmits++;
-    tnk__sample_go_later(sample);
-  }
-}
-
-void tnk__samples_trust(tnk_sampling_t *sampling) {
-  TNK__LIST_FOREACH (node, &sampling->samples) {
-    tnk__sample_t *sample = sample_at(node);
-
-    if (!sample->doubts)
-      continue;
-    sample->doubts = 0;
-    sample->is_parked = 0;
-    sampling->session->context->counters.n_resubmits++;
     tnk__sample_go_later(sample);
   }
 }

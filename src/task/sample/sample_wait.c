@@ -211,21 +211,21 @@ void tnk__sample_park(tnk__sample_t *sample) {
   tnk__call_waits(&sample->job.future.call, TNK_WAITS_FOR_SESSION);
 }
 
-/* The second question is for one whose first was answered out of date: by a
- * heartbeat that had come to the server before it was restarted. */
-int tnk__sample_doubts(tnk__sample_t *sample, const tnk__reply_t *reply) {
-  enum { MAX_DOUBTS = 2 };
-  tnk__session_t *session = sample->sampling->session;
+/* A heartbeat has said meanwhile that the session exists. */
+int tnk__sample_insists(tnk__sample_t *sample, const tnk__reply_t *reply) {
+  enum { MAX_UNKNOWN = 2 };
+  tnk__session_t *session = session_of(sample);
 
   if (reply->status != 404 || session->config->options.recovery != TNK_YES ||
       session->endpoint.ended_session != NULL ||
-      sample->sampling->foreign != NULL || sample->n_doubts == MAX_DOUBTS ||
+      sample->sampling->foreign != NULL || sample->n_unknown == MAX_UNKNOWN ||
       !tnk__sample_may_resubmit_lost(sample))
     return 0;
+  sample->n_unknown++;
   tnk__sample_park(sample);
-  sample->doubts = 1;
-  sample->n_doubts++;
-  tnk__heartbeat_ask(&session->heartbeat);
+  sample->is_parked = 0;
+  session->context->counters.n_resubmits++;
+  tnk__sample_go_later(sample);
   return 1;
 }
 
@@ -366,11 +366,7 @@ void tnk__sample_explain(const void *arg, tnk__text_t *out) {
 
   tnk__text_printf(
       out, "%s: ", tnk__sample_name((tnk__sample_wants_t)sample->wants));
-  if (sample->doubts) {
-    tnk__text_printf(out, "was not known to the service, which is asked "
-                          "whether the session is, since ");
-    tnk__text_time(out, now - sample->since_ms);
-  } else if (sample->is_parked) {
+  if (sample->is_parked) {
     tnk__text_printf(out, "waits for its sampler to be made again, since ");
     tnk__text_time(out, now - sample->since_ms);
   } else if (explain_wait(sample, out)) {

@@ -89,6 +89,7 @@ void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other) {
   tnk__free(&sampling->session->context->alloc, sampling->exported);
   sampling->exported = NULL;
   sampling->clone = 0;
+  sampling->is_told = 0;
   sampling->next_seq = 0;
   tnk__sampling_close(other, NULL, NULL);
 }

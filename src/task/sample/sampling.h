@@ -38,6 +38,7 @@ struct tnk_sampling {
   char *model_path;
   int is_of_base;
   int is_lost;             /* it waits to be made again, see task/recover */
+  int is_told;             /* the program knows that its sampler is lost */
   uint32_t tries;          /* that have been made of that */
   tnk__foreign_t *foreign; /* whose session it is; NULL: the service's own */
   char *exported;          /* NULL until it is asked for */
@@ -80,8 +81,6 @@ void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other);
 void tnk__samples_park(tnk_sampling_t *sampling);
 /* Submit to the sampler of `id` what waits, and reject the others. */
 void tnk__samples_resume(tnk_sampling_t *sampling, tnk__error_t *error);
-/* The session is there: submit anew what was in doubt about it. */
-void tnk__samples_trust(tnk_sampling_t *sampling);
 /* Reject what waits. */
 void tnk__samples_refuse(tnk_sampling_t *sampling, tnk__error_t *error);
 void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb, void *user);

@@ -82,6 +82,43 @@ static void set_info(tnk_training_t *training,
   training->info.lora_rank = info->lora_rank;
 }
 
+/* Copies a text of the options in place; 0 without memory. */
+static int own(tnk__arena_t *arena, const char **text) {
+  if (*text == NULL)
+    return 1;
+  *text = tnk__arena_strdup(arena, *text);
+  return *text != NULL;
+}
+
+static int own_pairs(tnk__arena_t *arena, const tnk_pair_t **pairs, size_t n) {
+  tnk_pair_t *copy = tnk__arena_calloc(arena, n + 1, sizeof(*copy));
+  size_t i;
+
+  for (i = 0; copy != NULL && i < n; i++) {
+    copy[i] = (*pairs)[i];
+    if (!own(arena, &copy[i].name) || !own(arena, &copy[i].value))
+      return 0;
+  }
+  *pairs = copy;
+  return copy != NULL;
+}
+
+/* Without memory it works as well, but cannot be made again by itself. */
+static void keep_origin(tnk_training_t *training,
+                        const tnk_lora_options_t *options) {
+  tnk_lora_options_t *origin =
+      tnk__arena_calloc(&training->arena, 1, sizeof(*origin));
+
+  if (origin == NULL)
+    return;
+  *origin = *options;
+  if (own(&training->arena, &origin->base_model) &&
+      own(&training->arena, &origin->optimizer_json) &&
+      own_pairs(&training->arena, &origin->user_metadata,
+                origin->n_user_metadata))
+    training->origin = origin;
+}
+
 /* A server that does not know the optimizers makes an Adam model and refuses
  * the first step: say so before that. */
 static void check_optimizer(const create_t *create,
@@ -108,6 +145,8 @@ static void hand_over(create_t *create, const tnk_training_info_t *info) {
   if (!create->is_classic) {
     tnk__training_saved(training, restore->path, (tnk__tally_t){0, 0},
                         restore->with_optimizer == TNK_YES);
+    if (restore->path == NULL)
+      keep_origin(training, &create->lora);
     tnk__errand_resolve(errand, TNK__RESULT_TRAINING,
                         tnk__training_show(training), tnk__training_hide);
     return;
@@ -122,6 +161,10 @@ static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
   create_t *create = of_call(call);
   tnk_training_info_t info = {.base_model = create->lora.base_model};
 
+  if (reply->error != NULL && reply->error->pub.code == TNK_ESESSION) {
+    tnk__errand_fail(&create->errand, reply->error); /* lost already */
+    return;
+  }
   if (reply->error != NULL)
     tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
              "%s: the model exists, but not what is known of it: %s",
@@ -295,27 +338,6 @@ static void begin_classic(tnk__errand_t *errand) {
 }
 
 /* ---- Start ---- */
-
-/* Copies a text of the options in place; 0 without memory. */
-static int own(tnk__arena_t *arena, const char **text) {
-  if (*text == NULL)
-    return 1;
-  *text = tnk__arena_strdup(arena, *text);
-  return *text != NULL;
-}
-
-static int own_pairs(tnk__arena_t *arena, const tnk_pair_t **pairs, size_t n) {
-  tnk_pair_t *copy = tnk__arena_calloc(arena, n + 1, sizeof(*copy));
-  size_t i;
-
-  for (i = 0; copy != NULL && i < n; i++) {
-    copy[i] = (*pairs)[i];
-    if (!own(arena, &copy[i].name) || !own(arena, &copy[i].value))
-      return 0;
-  }
-  *pairs = copy;
-  return copy != NULL;
-}
 
 static create_t *new_create(tnk__session_t *session, const char *name,
                             const char *method, tnk_promise_t **promise) {

@@ -9,8 +9,14 @@ static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
       tnk__container_of(heartbeat, tnk__foreign_t, heartbeat);
 
   foreign->has_ended = 1;
+  tnk__session_answered(foreign->session);
   tnk__session_tell(foreign->session, foreign->id, TNK_QUEUE_SESSION_LOST,
                     error->pub.text);
+}
+
+static void on_kept(tnk__heartbeat_t *heartbeat) {
+  tnk__session_answered(
+      tnk__container_of(heartbeat, tnk__foreign_t, heartbeat)->session);
 }
 
 static void destroy(tnk__foreign_t *foreign) {
@@ -31,6 +37,7 @@ static tnk__foreign_t *create(tnk__session_t *session, const char *id) {
   foreign->id = tnk__strdup(alloc, id);
   tnk__heartbeat_open(&foreign->heartbeat, alloc);
   foreign->heartbeat.ended = on_ended;
+  foreign->heartbeat.kept = on_kept;
   if (foreign->id == NULL ||
       tnk__heartbeat_prepare(&foreign->heartbeat, &session->endpoint,
                              foreign->id) != TNK_OK) {
@@ -68,5 +75,6 @@ void tnk__foreign_leave(tnk__foreign_t *foreign) {
   if (foreign == NULL || --foreign->n_clients > 0)
     return;
   tnk__list_remove(&foreign->link);
+  tnk__session_answered(foreign->session);
   destroy(foreign);
 }

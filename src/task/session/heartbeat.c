@@ -1,32 +1,78 @@
 #include "task/session/heartbeat.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "codec/message/calls_session.h"
 
-enum { BEAT_MS = 10000, WARN_MS = 120000, MAX_BODY = 1024 * 1024 };
+enum {
+  BEAT_MS = 10000,
+  URGENT_MS = 2000,
+  WARN_MS = 120000,
+  MAX_BODY = 1024 * 1024
+};
 
 static tnk__context_t *context_of(const tnk__heartbeat_t *heartbeat) {
   return heartbeat->call.endpoint->context;
 }
 
-/* A server that was started anew does not know the session any more. Before the
- * first good answer a 404 may mean that it has no such call. */
-static int is_end(const tnk__heartbeat_t *heartbeat, int status) {
-  return status == 410 || (status == 404 && heartbeat->was_answered);
+static uint64_t route_bit(const tnk__heartbeat_t *heartbeat) {
+  return tnk__route_bit(heartbeat->call.route);
+}
+
+/* Whether the words of a refusal are about a session. A server without
+ * heartbeats may repeat the path, which has that word in it too. */
+static int is_about_session(const tnk__heartbeat_t *heartbeat,
+                            const char *message) {
+  static const char word[] = "session";
+  static const char path[] = "session_heartbeat";
+
+  if (message == NULL)
+    return 0;
+  if (strstr(message, heartbeat->session_id) != NULL)
+    return 1;
+  for (; *message != '\0'; message++)
+    if (strncasecmp(message, word, strlen(word)) == 0 &&
+        strncasecmp(message, path, strlen(path)) != 0)
+      return 1;
+  return 0;
+}
+
+/* A server that was restarted does not know the session any more. A 404 may
+ * also mean that the server has no heartbeats at all. It has them if it ever
+ * answered one well, in this session or in one before. Otherwise the words of
+ * the refusal decide. */
+static int is_end(const tnk__heartbeat_t *heartbeat,
+                  const tnk__reply_t *reply) {
+  if (reply->status != 404 || reply->is_page)
+    return reply->status == 410;
+  return (heartbeat->call.endpoint->offered & route_bit(heartbeat)) != 0 ||
+         is_about_session(heartbeat, reply->error->pub.message);
 }
 
 static void ask(tnk__heartbeat_t *heartbeat);
 
-/* What an answer says to who has asked; while none comes they wait for the
+/* A server that is starting answers 5xx for a while. */
+static int is_answer(const tnk__heartbeat_t *heartbeat,
+                     const tnk__reply_t *reply) {
+  if (reply->error == NULL)
+    return 1;
+  if (heartbeat->call.endpoint->restart.is_suspected)
+    return reply->status / 100 == 4;
+  return reply->status != 0 || !tnk_err_is_retryable(reply->error->pub.code);
+}
+
+/* Report an answer to whoever has asked. Without an answer they wait for the
  * next heartbeat. */
 static void tell(tnk__heartbeat_t *heartbeat, const tnk__reply_t *reply) {
-  if (!heartbeat->is_asking || (reply->error != NULL && reply->status == 0 &&
-                                tnk_err_is_retryable(reply->error->pub.code)))
+  if ((!heartbeat->is_asking &&
+       !heartbeat->call.endpoint->restart.is_suspected) ||
+      !is_answer(heartbeat, reply))
     return;
   heartbeat->is_asking = 0;
+  heartbeat->call.background = 1;
   if (heartbeat->kept != NULL)
     heartbeat->kept(heartbeat);
 }
@@ -50,9 +96,10 @@ static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
 
   if (reply->error == NULL) {
     heartbeat->ok_ms = now;
-    heartbeat->was_answered = 1;
     heartbeat->has_warned = 0;
-  } else if (is_end(heartbeat, reply->status)) {
+    call->endpoint->offered |= route_bit(heartbeat);
+  } else if (is_end(heartbeat, reply)) {
+    heartbeat->is_asked = heartbeat->is_asking = 0;
     tnk__log(&context->logger, TNK_LOG_INFO, "session",
              "%s: the server has ended it; no more heartbeats: %s",
              heartbeat->session_id, reply->error->pub.text);
@@ -78,17 +125,20 @@ static void ask(tnk__heartbeat_t *heartbeat) {
 
   heartbeat->is_asked = 0;
   heartbeat->is_asking = 1;
+  call->background = 0; /* somebody waits for it */
   tnk__timer_stop(&call->timer);
   tnk__call_start(call, on_answer);
 }
 
 void tnk__heartbeat_ask(tnk__heartbeat_t *heartbeat) {
-  if (heartbeat->is_asking)
-    return;
-  if (tnk__call_is_active(&heartbeat->call))
-    heartbeat->is_asked = 1;
-  else
+  if (!tnk__call_is_active(&heartbeat->call))
     ask(heartbeat);
+  else if (!heartbeat->is_asking)
+    heartbeat->is_asked = 1;
+}
+
+int tnk__heartbeat_is_asked(const tnk__heartbeat_t *heartbeat) {
+  return heartbeat->is_asked || heartbeat->is_asking;
 }
 
 void tnk__heartbeat_open(tnk__heartbeat_t *heartbeat,
@@ -116,8 +166,10 @@ int tnk__heartbeat_prepare(tnk__heartbeat_t *heartbeat,
 }
 
 void tnk__heartbeat_begin(tnk__heartbeat_t *heartbeat) {
+  const int is_urgent = heartbeat->call.endpoint->restart.is_suspected;
+
   tnk__timer_start_background(context_of(heartbeat), &heartbeat->call.timer,
-                              BEAT_MS, on_due);
+                              is_urgent ? URGENT_MS : BEAT_MS, on_due);
 }
 
 void tnk__heartbeat_stop(tnk__heartbeat_t *heartbeat) {

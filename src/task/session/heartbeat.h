@@ -17,15 +17,14 @@ typedef struct tnk__heartbeat {
   tnk__buf_t body;
   const char *session_id; /* the owner's */
   uint64_t ok_ms;         /* of the last good answer, or of the beginning */
-  int was_answered;       /* well, once at least */
   int has_warned;         /* that heartbeats fail, since the last good one */
   int is_asked;           /* one more is to follow at once */
   int is_asking;          /* somebody waits for what the next answer says */
   /* The server has ended the session. Called once, as the last touch: it may
    * free the heartbeat. */
   void (*ended)(struct tnk__heartbeat *self, tnk__error_t *error);
-  /* It was asked, and the answer does not say that the session is gone; may be
-   * NULL. */
+  /* It was asked, or a restart of the server is suspected, and the answer does
+   * not say that the session is gone. The last touch; may be NULL. */
   void (*kept)(struct tnk__heartbeat *self);
 } tnk__heartbeat_t;
 
@@ -39,6 +38,8 @@ void tnk__heartbeat_begin(tnk__heartbeat_t *heartbeat);
 /* Ask now whether the session is there, which `kept` or `ended` tells. It has
  * begun, and has not ended. */
 void tnk__heartbeat_ask(tnk__heartbeat_t *heartbeat);
+/* Whether `kept` or `ended` is due. */
+int tnk__heartbeat_is_asked(const tnk__heartbeat_t *heartbeat);
 /* Harmless when it has not begun. */
 void tnk__heartbeat_stop(tnk__heartbeat_t *heartbeat);
 void tnk__heartbeat_close(tnk__heartbeat_t *heartbeat);

@@ -2,7 +2,7 @@
  *   NEW --both configurations have come--> CONFIGURED --create_session--> READY
  *   NEW, CONFIGURED --a call fails--> the same; all who wait are told, and the
  *     next one to come begins again with that level's first call
- *   READY --a heartbeat is answered 410, or 404 after a good one--> READY;
+ *   READY --a heartbeat says that the session is gone--> READY;
  *     `ended_session` is set, and no further heartbeat is sent
  *   READY --tnk__session_renew()--> CONFIGURED, and a new session is made
  *   any --tnk__session_shut()--> closing: who waits is told, and whoever comes.
@@ -121,16 +121,21 @@ static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
   session->endpoint.ended_session = session->id;
   if (session->lost != NULL)
     session->lost(session, NULL);
+  tnk__session_answered(session);
+  tnk__restart_over(&session->endpoint);
   tnk__session_tell(session, session->id, TNK_QUEUE_SESSION_LOST,
                     error->pub.text);
 }
 
+/* Clients are told of a restart before anything else is sent for them. */
 static void on_kept(tnk__heartbeat_t *heartbeat) {
   tnk__session_t *session =
       tnk__container_of(heartbeat, tnk__session_t, heartbeat);
 
-  if (session->kept != NULL)
-    session->kept(session);
+  tnk__session_answered(session);
+  if (session->endpoint.restart.is_suspected && session->restarted != NULL)
+    session->restarted(session);
+  tnk__restart_over(&session->endpoint);
 }
 
 static void on_refreshed(tnk__call_t *call, const tnk__reply_t *reply) {
@@ -346,8 +351,8 @@ static int take_id(tnk__session_t *session, const char *text) {
 
 void tnk__session_renew(tnk__session_t *session) {
   tnk__heartbeat_stop(&session->heartbeat);
+  tnk__session_answered(session);
   tnk__call_cancel(&session->refresh);
-  session->heartbeat.was_answered = 0;
   session->next_model_seq = 0;
   session->next_loss_seq = 0;
   session->next_sampling_seq = 0;
@@ -381,6 +386,8 @@ static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
     return;
   }
   session->busy = 0;
+  tnk__restart_over(&session->endpoint);
+  session->endpoint.restart.is_watching = 1;
   tnk__heartbeat_begin(&session->heartbeat);
   start_refresh(session);
   raise_level(session, TNK__SESSION_READY);
@@ -422,6 +429,9 @@ void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
   session->endpoint.auth = &session->renewal.auth;
   tnk__reach_open(&session->endpoint);
   session->endpoint.reach.on_change = on_reach;
+  tnk__doubts_open(&session->endpoint);
+  tnk__restart_open(&session->endpoint);
+  session->endpoint.doubts.ask = tnk__session_ask;
   tnk__renewal_open(&session->renewal, &session->endpoint);
   tnk__loans_open(&session->loans, context);
   tnk__list_init(&session->needs);

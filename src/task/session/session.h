@@ -16,6 +16,7 @@
 #include "task/session/loan.h"
 #include "task/call/renewal.h"
 
+struct tnk_sampling;
 struct tnk_training;
 struct tnk__recovery;
 
@@ -63,8 +64,12 @@ typedef struct tnk__session {
   /* Whoever mends things hears that the session is lost, or what the server had
    * of a training client; may be NULL, and only schedules. */
   void (*lost)(struct tnk__session *self, struct tnk_training *training);
-  /* It also hears that the session is there, after tnk__heartbeat_ask(). */
-  void (*kept)(struct tnk__session *self);
+  /* The same of a sampler; may be NULL, and only schedules. */
+  void (*lost_sampler)(struct tnk__session *self,
+                       struct tnk_sampling *sampling);
+  /* Whoever mends things learns that the server was probably restarted, though
+   * the session exists; may be NULL. It may call the program. */
+  void (*restarted)(struct tnk__session *self);
   struct tnk__recovery *mender;
   tnk__deferred_t no_finish; /* there is nothing to report */
   tnk__call_t refresh;       /* of the dynamic configuration, with its timer */
@@ -115,6 +120,13 @@ tnk__totals_t tnk__session_run_used(const tnk__session_t *session);
 /* Leave a session that the server has ended: the next one to need a session
  * makes a new one. Until then `id` is that of the old one. */
 void tnk__session_renew(tnk__session_t *session);
+
+/* Ask now whether the sessions exist, of this service and of others; for the
+ * endpoint's doubts. 0: there is none. */
+int tnk__session_ask(tnk__endpoint_t *endpoint);
+/* A heartbeat that was asked for has been answered, or is not due any more. If
+ * it was the last one, the calls that wait for it end. Only schedules. */
+void tnk__session_answered(tnk__session_t *session);
 
 /* Call the observer of queues, if there is one, as the last touch: it may close
  * the service. */

@@ -440,10 +440,30 @@ int tnk__op_take(tnk__op_t *op, uint64_t n_tokens, int is_whole) {
   return 0;
 }
 
+/* The program believes that the weights are those of a later step. */
+static void refuse_unheard(tnk__op_t *op) {
+  tnk_training_t *training = op->training;
+  tnk__error_t *error =
+      tnk__error_new(&session_of(op)->context->alloc, TNK_ESESSION,
+                     "%s: %s was lost and has been restored to step %llu; "
+                     "tnk_training_ready() tells from which step to continue",
+                     op->type->name, training->info.model_id,
+                     (unsigned long long)training->tally.n_steps);
+
+  tnk__list_append(&training->ops, &op->member.link);
+  tnk__op_fail(op, error);
+  tnk__error_unref(error);
+}
+
 static void enter(tnk__op_t *op) {
   tnk_training_t *training = op->training;
-  int has_turn = tnk__turns_enter(&training->turns, &op->turn);
+  int has_turn;
 
+  if (training->is_unheard) {
+    refuse_unheard(op);
+    return;
+  }
+  has_turn = tnk__turns_enter(&training->turns, &op->turn);
   if (tnk__list_empty(&training->ops))
     tnk__training_moved(training);
   tnk__op_warn_depth(training);

@@ -97,6 +97,18 @@ static void stop_if(tnk_training_t *training, const tnk__stop_t *stop) {
   tnk__error_unref(error);
 }
 
+/* The server's words with the code of a loss; one reference. */
+static tnk__error_t *blame_model(const tnk__part_t *part,
+                                 const tnk__error_t *error) {
+  tnk_error_t pub = error->pub;
+
+  if (pub.code == TNK_ESESSION)
+    return tnk__error_ref((tnk__error_t *)error);
+  pub.code = TNK_ESESSION;
+  return tnk__error_from(&session_of(part)->context->alloc,
+                         part->op->type->name, &pub);
+}
+
 /* The submission has failed for good. */
 static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__op_t *op = part->op;
@@ -116,7 +128,8 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   }
   if (part->number.refusal != NULL && reply->verdict.effect == TNK__EFFECT_NONE)
     error = part->number.refusal;
-  tnk__error_ref(error);
+  error = stop.sign == TNK__SIGN_GONE ? blame_model(part, error)
+                                      : tnk__error_ref(error);
   part->state = TNK__PART_DONE;
   is_doubtful =
       op->promise != NULL && reply->verdict.effect == TNK__EFFECT_UNKNOWN;

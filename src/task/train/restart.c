@@ -53,6 +53,7 @@ int tnk__training_adopt(tnk_training_t *training, tnk_training_t *other) {
   training->known = 0;
   training->tally = training->saved_tally;
   training->is_stopped = 0;
+  training->is_unloaded = 0;
   tnk__error_unref(training->failed);
   training->failed = NULL;
   tnk__turns_restart(&training->turns, other->turns.next);

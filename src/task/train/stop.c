@@ -34,6 +34,13 @@ tnk__sign_t tnk__stop_sign(const tnk__part_t *part, const tnk__reply_t *reply) {
   if (part->job.is_accepted && (reply->status == 404 || reply->status == 410) &&
       reply->verdict.err != TNK_EFAILED && depends_on_weights(part->op))
     return TNK__SIGN_UNKNOWN;
+  /* Whether the session still exists has been asked before. */
+  if (!part->job.is_accepted &&
+      (reply->status == 404 || reply->status == 410) &&
+      reply->verdict.err != TNK_EUNSUPPORTED && depends_on_weights(part->op) &&
+      training->session->endpoint.ended_session == NULL &&
+      !training->is_unloaded && tnk__reply_names_thing(reply))
+    return TNK__SIGN_GONE;
   return TNK__SIGN_NONE;
 }
 
@@ -45,6 +52,13 @@ static void describe(const tnk_training_t *training, const tnk__stop_t *stop,
                      "the server expects number %llu, whose result has come "
                      "long ago",
                      (unsigned long long)stop->number);
+  else if (stop->sign == TNK__SIGN_GONE)
+    tnk__text_printf(out, "the server does not know the model (HTTP %d)",
+                     stop->status);
+  else if (stop->sign == TNK__SIGN_RESTARTED)
+    tnk__text_printf(out,
+                     "the server refused connections and answers again, so "
+                     "that it was probably restarted");
   else
     tnk__text_printf(out,
                      "the server does not know the result of %s under number "
@@ -98,12 +112,14 @@ void tnk__training_go_on(tnk_training_t *training) {
     return;
   training->is_stopped = 0;
   training->is_lost = 0;
+  training->why_lost = NULL;
   training->tries = 0;
   /* Its numbers begin where the server says, which is not known again. */
   training->known = 0;
   tnk__error_unref(training->failed);
   training->failed = NULL;
   tnk__turns_resume(&training->turns);
+  tnk__training_settle_ready(training, NULL);
   tnk__log(&training->session->context->logger, TNK_LOG_WARN, "training",
            "%s: trained on with what the server has", training->info.model_id);
 }

@@ -6,8 +6,10 @@
 /* What shows that a server may have lost its memory. */
 typedef enum {
   TNK__SIGN_NONE = 0,
-  TNK__SIGN_UNKNOWN, /* of what it had accepted it does not know the result */
-  TNK__SIGN_EXPECTED /* it expects a number that it has run */
+  TNK__SIGN_UNKNOWN,  /* of what it had accepted it does not know the result */
+  TNK__SIGN_EXPECTED, /* it expects a number that it has run */
+  TNK__SIGN_GONE,     /* it does not know the model */
+  TNK__SIGN_RESTARTED /* it was down: its weights may be older */
 } tnk__sign_t;
 
 /* Why a client stops, for its sentence. */

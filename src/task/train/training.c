@@ -64,6 +64,7 @@ tnk_training_t *tnk__training_new(tnk__session_t *session,
   training->refs = 1;
   training->kin = tnk_promise_ref(session->context->oom);
   tnk__list_init(&training->ops);
+  tnk__list_init(&training->waits);
   tnk__turns_init(&training->turns, 1);
   training->fresh = 1;
   training->deep = TNK__TRAINING_DEEP;
@@ -98,6 +99,7 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb,
   /* Those that get the turn meanwhile only schedule, until it is theirs. */
   TNK__LIST_FOREACH_SAFE (node, next, &training->ops)
     tnk__member_abort(tnk__member_of(node), error);
+  tnk__training_settle_ready(training, error);
   tnk__training_op_gone(training);
 }
 

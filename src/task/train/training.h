@@ -60,6 +60,14 @@ struct tnk_training {
   char *saved_path;
   tnk__tally_t saved_tally;
   int saved_optimizer;
+  /* How the model was made, for making it again while no state of it was saved;
+   * NULL: not known. In `arena`. */
+  tnk_lora_options_t *origin;
+  tnk__list_t waits;    /* promises of ready.c */
+  int is_unloaded;      /* by the program */
+  uint32_t restarts;    /* of the server that it was told of */
+  const char *why_lost; /* static, or NULL */
+  int is_unheard; /* it was restored, and the program does not know that yet */
   int is_lost;    /* it waits to be restored, see task/recover */
   uint32_t tries; /* that have been made of that */
   uint32_t round; /* of the questions about runs in which it was asked for */
@@ -77,6 +85,12 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
 /* As a promise's value: one more reference, and how it is given up. */
 void *tnk__training_show(tnk_training_t *training);
 void tnk__training_hide(const tnk_allocator_t *alloc, void *value);
+/* Make a promise that resolves when the client accepts operations. It rejects
+ * if the client stays lost, or is closed: ready.c. */
+tnk_promise_t *tnk__training_ready(tnk_training_t *training);
+/* Settle these promises: with the error, or if it is NULL with what the weights
+ * contain. Only schedules. */
+void tnk__training_settle_ready(tnk_training_t *training, tnk__error_t *error);
 /* Note that the server has reported the state of its queue. */
 void tnk__training_notice(tnk_training_t *training, const char *state,
                           const char *reason);

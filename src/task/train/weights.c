@@ -425,6 +425,7 @@ tnk_promise_t *tnk__unload_start(tnk_training_t *training) {
   tnk_promise_t *promise = NULL;
   weights_t *weights = new_weights(training, &unload_class, &promise);
 
+  training->is_unloaded = 1;
   if (weights != NULL)
     tnk__op_enter(&weights->op, 1);
   return promise;

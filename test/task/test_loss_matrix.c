@@ -1,0 +1,430 @@
+#include "task/loss.h"
+
+/*
+ * A server is killed and started again at every moment of a service's life. The
+ * program trains and samples as programs do: after a failure it calls again at
+ * once, unless the client says when it can be used again. In every cell the
+ * loss is reported with the first answer that shows it, nothing fails with
+ * TNK_ENOTFOUND, refusals are slowed down, no optimizer step runs on weights
+ * that the program does not expect, and with recovery all goes on.
+ */
+
+typedef enum {
+  BEFORE_CONFIG,
+  AFTER_CONFIG,
+  BEFORE_SESSION,
+  AFTER_SESSION,
+  BEFORE_HEARTBEAT,
+  BETWEEN_HEARTBEATS,
+  IN_RECOVERY,
+  IN_RESTORE,
+  TWICE,
+  N_MOMENTS
+} moment_t;
+
+enum {
+  TICK_MS = 100,
+  GAP_MS = 12000,
+  MAX_REFUSALS = 12,
+  TRAINS = 1,
+  SAMPLES = 2
+};
+
+typedef struct {
+  moment_t moment;
+  state_t state;
+  int recovers;
+  int is_busy;
+  int clients; /* TRAINS, SAMPLES or both */
+  numbers_t numbers;
+  int is_fast; /* it is there again before anybody connects */
+} cell_t;
+
+typedef struct {
+  world_t world;
+  const cell_t *cell;
+  int is_started;
+  uint64_t up_ms; /* when it is started again; 0: it is up */
+  int n_due;      /* kills that are still to come */
+  int is_saved;
+  int is_lost; /* the training has ended, and nothing mends it */
+  tnk_promise_t *making[2];
+  tnk_promise_t *pass;
+  tnk_promise_t *step;
+  tnk_promise_t *save;
+  tnk_promise_t *ready;
+  tnk_promise_t *sample;
+  int n_good_steps; /* since the last kill */
+  int n_good_samples;
+  int n_not_found;
+  int wants_step; /* of an idle program */
+  int wants_sample;
+} run_t;
+
+static void die(run_t *run) {
+  const cell_t *cell = run->cell;
+  world_t *world = &run->world;
+
+  if (run->n_due == 0 || world->is_down)
+    return;
+  run->n_due--;
+  run->n_good_steps = run->n_good_samples = 0;
+  world_kill(world);
+  if (cell->is_fast)
+    world_start(world);
+  else
+    run->up_ms = world_now(world) + GAP_MS;
+}
+
+/* ---- Moments ---- */
+
+static void reset_and_die(mock_request_t *request, void *user) {
+  mock_reset(request, NULL);
+  die(user);
+}
+
+static void at_session_or_load(mock_request_t *request, void *user) {
+  run_t *run = user;
+
+  mock_reset(request, NULL);
+  die(run);
+}
+
+static void arm(run_t *run) {
+  mock_server_t *mock = run->world.script.mock;
+
+  run->n_due = run->cell->moment >= IN_RECOVERY ? 2 : 1;
+  if (run->cell->moment == BEFORE_CONFIG)
+    mock_once(mock, "POST", "/api/v1/client/config", reset_and_die, run);
+  if (run->cell->moment == BEFORE_SESSION)
+    mock_once(mock, "POST", "/api/v1/create_session", reset_and_die, run);
+}
+
+static size_t n_of(const run_t *run, const char *call) {
+  char path[64];
+
+  snprintf(path, sizeof(path), "/api/v1/%s", call);
+  return mock_count(run->world.script.mock, "POST", path);
+}
+
+/* Before each tick: whether the moment has come. */
+static void watch(run_t *run) {
+  world_t *world = &run->world;
+  mock_server_t *mock = world->script.mock;
+  const uint64_t age = world_now(world) - 1000000;
+  const moment_t moment = run->cell->moment;
+
+  if (run->up_ms != 0 && world_now(world) >= run->up_ms) {
+    run->up_ms = 0;
+    world_start(world);
+  }
+  if (run->n_due == 0 || world->is_down)
+    return;
+  if (world->n_kills == 0) {
+    if ((moment == AFTER_CONFIG && n_of(run, "client/config") > 0) ||
+        (moment == AFTER_SESSION && n_of(run, "create_session") > 0) ||
+        (moment == BEFORE_HEARTBEAT && age >= 5000) ||
+        (moment >= BETWEEN_HEARTBEATS && age >= 14000)) {
+      if (moment == IN_RECOVERY)
+        mock_once(mock, "POST", "/api/v1/create_session", at_session_or_load,
+                  run);
+      if (moment == IN_RESTORE)
+        mock_once(mock, "POST", "/api/v1/load_weights", at_session_or_load,
+                  run);
+      die(run);
+    }
+  } else if (moment == TWICE &&
+             (run->n_good_steps > 0 || run->n_good_samples > 0)) {
+    die(run); /* right after it works again */
+    run->wants_step = run->wants_sample = 1;
+  }
+}
+
+/* ---- The program ---- */
+
+static void on_recovered(const tnk_recovery_event_t *event, void *user) {
+  run_t *run = user;
+
+  if (event->state == TNK_RECOVERY_COMPLETED && event->training != NULL)
+    run->world.expected = (long)event->n_steps;
+  if (event->state == TNK_RECOVERY_DETECTED && run->world.reported_ms == 0)
+    run->world.reported_ms = world_now(&run->world);
+}
+
+static void on_state(const char *client, tnk_queue_state_t state,
+                     const char *reason, void *user) {
+  run_t *run = user;
+
+  (void)client;
+  (void)reason;
+  if ((state == TNK_QUEUE_SESSION_LOST || state == TNK_QUEUE_MEMORY_LOST) &&
+      run->world.reported_ms == 0)
+    run->world.reported_ms = world_now(&run->world);
+}
+
+/* 1: it has settled, with *status, and is forgotten. */
+static int over(run_t *run, tnk_promise_t **promise, int *status) {
+  if (*promise == NULL || tnk_promise_state(*promise) == TNK_PENDING)
+    return 0;
+  *status = tnk_promise_status(*promise);
+  run->n_not_found += *status == TNK_ENOTFOUND || *status == TNK_EEXPIRED;
+  return 1;
+}
+
+static void drop(tnk_promise_t **promise) {
+  tnk_promise_unref(*promise);
+  *promise = NULL;
+}
+
+static void make(run_t *run) {
+  script_t *script = &run->world.script;
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  tnk_sampling_options_t sampling = TNK_SAMPLING_OPTIONS_INIT;
+  int status;
+
+  lora.base_model = sampling.base_model = "base";
+  if (over(run, &run->making[0], &status)) {
+    script->training = tnk_promise_training(run->making[0]);
+    drop(&run->making[0]);
+  }
+  if (over(run, &run->making[1], &status)) {
+    script->sampling = tnk_promise_sampling(run->making[1]);
+    drop(&run->making[1]);
+  }
+  if ((run->cell->clients & TRAINS) && script->training == NULL &&
+      run->making[0] == NULL)
+    run->making[0] = tnk_service_create_lora(script->service, &lora);
+  if ((run->cell->clients & SAMPLES) && script->sampling == NULL &&
+      run->making[1] == NULL)
+    run->making[1] = tnk_service_create_sampling(script->service, &sampling);
+}
+
+/* The program goes back to where the client says that it is. */
+static void after_failure(run_t *run, int status) {
+  if (status == TNK_ESESSION && run->cell->recovers && run->ready == NULL)
+    run->ready = tnk_training_ready(run->world.script.training);
+}
+
+static void settle_training(run_t *run) {
+  int a = TNK_OK, b = TNK_OK;
+
+  if (over(run, &run->ready, &a)) {
+    if (a == TNK_OK)
+      run->world.expected = (long)tnk_promise_saved(run->ready)->n_steps;
+    else
+      run->is_lost = 1;
+    drop(&run->ready);
+  }
+  if (over(run, &run->save, &a)) {
+    run->is_saved |= a == TNK_OK;
+    if (a != TNK_OK)
+      after_failure(run, a);
+    drop(&run->save);
+  }
+  if (!over(run, &run->pass, &a) || !over(run, &run->step, &b))
+    return;
+  if (a == TNK_OK && b == TNK_OK) {
+    run->world.expected++;
+    run->n_good_steps++;
+    run->wants_step = 0;
+  } else {
+    after_failure(run, a != TNK_OK ? a : b);
+  }
+  drop(&run->pass);
+  drop(&run->step);
+}
+
+static void train(run_t *run) {
+  script_t *script = &run->world.script;
+
+  settle_training(run);
+  if (run->ready != NULL || run->save != NULL || run->pass != NULL ||
+      run->is_lost || !(run->cell->is_busy || run->wants_step))
+    return;
+  if (run->world.expected == 2 && !run->is_saved) {
+    run->save = tnk_training_save_state(script->training, "two", NULL);
+    return;
+  }
+  run->pass = script_pass(script, 1);
+  run->step = script_step(script);
+}
+
+static void sample(run_t *run) {
+  int status;
+
+  if (over(run, &run->sample, &status)) {
+    run->n_good_samples += status == TNK_OK;
+    run->wants_sample &= status != TNK_OK;
+    drop(&run->sample);
+  }
+  if (run->sample == NULL && (run->cell->is_busy || run->wants_sample))
+    run->sample = script_sample(&run->world.script);
+}
+
+/* One step each tick where it works, and a new call at once where it fails. */
+static void tick(run_t *run) {
+  script_t *script = &run->world.script;
+
+  watch(run);
+  for (int i = 0; i < 4; i++) {
+    make(run);
+    if (script->training != NULL)
+      train(run);
+    if (script->sampling != NULL)
+      sample(run);
+    mock_turns(script->mock, 3);
+  }
+  script_advance(script, TICK_MS);
+}
+
+static void live(run_t *run, uint64_t ms) {
+  const uint64_t end = world_now(&run->world) + ms;
+
+  while (world_now(&run->world) < end)
+    tick(run);
+}
+
+/* ---- A cell ---- */
+
+static void describe(const cell_t *cell, char *to, size_t size) {
+  snprintf(to, size,
+           "moment %d, state %d, recovery %d, busy %d, clients %d, numbers %d, "
+           "fast %d",
+           (int)cell->moment, (int)cell->state, cell->recovers, cell->is_busy,
+           cell->clients, (int)cell->numbers, cell->is_fast);
+}
+
+#define HOLDS(condition)                                                       \
+  do {                                                                         \
+    if (!(condition))                                                          \
+      test_fail(__FILE__, __LINE__, "%s: %s", #condition, text);               \
+  } while (0)
+
+static void judge(run_t *run) {
+  const cell_t *cell = run->cell;
+  const world_t *world = &run->world;
+  char text[256];
+
+  describe(cell, text, sizeof(text));
+  HOLDS(run->n_due == 0 || cell->moment >= IN_RECOVERY);
+  HOLDS(run->n_not_found == 0);
+  HOLDS(world->n_wrong == 0);
+  for (int i = 0; i < 400; i++)
+    HOLDS(world->n_refusals[i] <= MAX_REFUSALS);
+  if (world->revealed_ms != 0)
+    HOLDS(world->reported_ms != 0 &&
+          world->reported_ms <= world->revealed_ms + 2 * TICK_MS);
+  if (!cell->recovers && world->revealed_ms != 0)
+    return;
+  if (cell->clients & SAMPLES)
+    HOLDS(run->n_good_samples > 0);
+  if (cell->clients & TRAINS && (cell->recovers || cell->state == STATE_FULL) &&
+      !(cell->state == STATE_FULL && !cell->recovers && !cell->is_fast))
+    HOLDS(run->n_good_steps > 0);
+}
+
+static void open_run(run_t *run, const cell_t *cell) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+  memset(run, 0, sizeof(*run));
+  run->cell = cell;
+  options.recovery = cell->recovers ? TNK_YES : TNK_NO;
+  /* Half of the programs know by tnk_training_ready() alone. */
+  options.on_recovery = cell->is_busy ? NULL : on_recovered;
+  options.recovery_user = run;
+  options.recovery_poll_ms = UINT64_MAX;
+  options.on_queue_state = on_state;
+  options.queue_state_user = run;
+  script_open_with(&run->world.script, options);
+  world_serve(&run->world);
+  run->world.numbers = cell->numbers;
+  run->world.state = cell->state;
+  arm(run);
+}
+
+static void close_run(run_t *run) {
+  tnk_promise_t **all[] = {&run->making[0], &run->making[1], &run->pass,
+                           &run->step,      &run->save,      &run->ready,
+                           &run->sample};
+
+  if (run->world.is_down)
+    world_start(&run->world);
+  script_close(&run->world.script);
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+    if (*all[i] != NULL)
+      drop(all[i]);
+}
+
+/* An idle program makes three steps and a sample, and one of each in the end.
+ */
+static void run_cell(const cell_t *cell) {
+  run_t run;
+
+  open_run(&run, cell);
+  for (int i = 0; i < 3; i++) {
+    run.wants_step = run.wants_sample = 1;
+    live(&run, 1000);
+  }
+  live(&run, 57000);
+  run.wants_step = run.wants_sample = 1;
+  live(&run, 40000);
+  judge(&run);
+  close_run(&run);
+}
+
+/* ---- The table ---- */
+
+static int is_possible(const cell_t *cell) {
+  const int is_late = cell->moment >= BEFORE_HEARTBEAT;
+
+  /* Before there is a session, nothing can be lost. */
+  if (!is_late && cell->state != STATE_NONE)
+    return 0;
+  if (cell->moment >= IN_RECOVERY &&
+      (!cell->recovers || cell->state != STATE_NONE))
+    return 0;
+  if (cell->moment == IN_RESTORE && !(cell->clients & TRAINS))
+    return 0;
+  /* An older state is known by the refused connections alone, unless numbers
+   * tell. */
+  if (cell->state == STATE_OLDER && cell->is_fast)
+    return 0;
+  /* Numbers are of trainings. */
+  return (cell->clients & TRAINS) || cell->numbers == NUMBERS_BUFFERED;
+}
+
+static void run_row(moment_t moment) {
+  size_t n = 0;
+
+  for (int i = 0; i < N_STATES * 2 * 2 * 3 * 3 * 2; i++) {
+    int k = i;
+    cell_t cell = {.moment = moment};
+
+    cell.state = (state_t)(k % N_STATES), k /= N_STATES;
+    cell.recovers = k % 2, k /= 2;
+    cell.is_busy = k % 2, k /= 2;
+    cell.clients = 1 + k % 3, k /= 3;
+    cell.numbers = (numbers_t)(k % 3), k /= 3;
+    cell.is_fast = k;
+    if (!is_possible(&cell))
+      continue;
+    run_cell(&cell);
+    n++;
+  }
+  printf("# %zu cells\n", n);
+}
+
+#define ROW(name, moment)                                                      \
+  TEST_LIMIT(Q6_the_server_is_killed_##name, 120) {                            \
+    run_row(moment);                                                           \
+  }
+
+ROW(before_the_configuration, BEFORE_CONFIG)
+ROW(after_the_configuration, AFTER_CONFIG)
+ROW(before_the_session, BEFORE_SESSION)
+ROW(after_the_session, AFTER_SESSION)
+ROW(before_the_first_heartbeat, BEFORE_HEARTBEAT)
+ROW(between_heartbeats, BETWEEN_HEARTBEATS)
+ROW(in_a_recovery, IN_RECOVERY)
+ROW(in_a_restore, IN_RESTORE)
+ROW(twice, TWICE)
