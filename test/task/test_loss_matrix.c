@@ -46,6 +46,7 @@ typedef struct {
   int is_started;
   uint64_t up_ms; /* when it is started again; 0: it is up */
   int n_due;      /* kills that are still to come */
+  int is_dying;   /* one of them is due at once */
   int is_saved;
   int is_lost; /* the training has ended, and nothing mends it */
   tnk_promise_t *making[2];
@@ -78,16 +79,10 @@ static void die(run_t *run) {
 
 /* ---- Moments ---- */
 
+/* The connection is still in use here, so that the rest dies a turn later. */
 static void reset_and_die(mock_request_t *request, void *user) {
   mock_reset(request, NULL);
-  die(user);
-}
-
-static void at_session_or_load(mock_request_t *request, void *user) {
-  run_t *run = user;
-
-  mock_reset(request, NULL);
-  die(run);
+  ((run_t *)user)->is_dying = 1;
 }
 
 static void arm(run_t *run) {
@@ -126,11 +121,9 @@ static void watch(run_t *run) {
         (moment == BEFORE_HEARTBEAT && age >= 5000) ||
         (moment >= BETWEEN_HEARTBEATS && age >= 14000)) {
       if (moment == IN_RECOVERY)
-        mock_once(mock, "POST", "/api/v1/create_session", at_session_or_load,
-                  run);
+        mock_once(mock, "POST", "/api/v1/create_session", reset_and_die, run);
       if (moment == IN_RESTORE)
-        mock_once(mock, "POST", "/api/v1/load_weights", at_session_or_load,
-                  run);
+        mock_once(mock, "POST", "/api/v1/load_weights", reset_and_die, run);
       die(run);
     }
   } else if (moment == TWICE &&
@@ -272,7 +265,12 @@ static void tick(run_t *run) {
       train(run);
     if (script->sampling != NULL)
       sample(run);
-    mock_turns(script->mock, 3);
+    for (int k = 0; k < 3; k++) {
+      mock_turns(script->mock, 1);
+      if (run->is_dying)
+        die(run);
+      run->is_dying = 0;
+    }
   }
   script_advance(script, TICK_MS);
 }

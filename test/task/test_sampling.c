@@ -259,7 +259,7 @@ TEST(S3_16_without_repeats_the_first_failure_is_reported) {
     int status;
     int code;
   } cases[] = {{429, TNK_ERATE},     {503, TNK_ESERVER},  {408, TNK_ESERVER},
-               {409, TNK_ECONFLICT}, {402, TNK_EBILLING}, {404, TNK_ENOTFOUND},
+               {409, TNK_ECONFLICT}, {402, TNK_EBILLING}, {404, TNK_ESESSION},
                {400, TNK_EREQUEST}};
   script_t script;
   outcome_t outcome;
