@@ -13,11 +13,11 @@
 
 typedef struct {
   tnk__route_id_t route;
+  int is_marked; /* only where the owner of the call has added it */
   const char *member;
   /* Only a member with this value is left out, because it says nothing that the
    * server would not do by itself; NULL: with any value. */
   const char *value;
-  int is_marked; /* only where the owner of the call has added it */
   const char *effect;
 } extra_t;
 
@@ -27,14 +27,14 @@ static const char by_name[] =
 /* Clients of version 0.22 send the members with a value too; those before it do
  * not. */
 static const extra_t extras[] = {
-    {TNK__ROUTE_SAVE_STATE, "user_metadata", NULL, 1, by_name},
-    {TNK__ROUTE_SAVE_STATE, "overwrite", "false", 0, ""},
-    {TNK__ROUTE_SAVE_SAMPLER, "user_metadata", NULL, 1, by_name},
-    {TNK__ROUTE_LOAD_STATE, "optimizer", "false", 0, ""},
-    {TNK__ROUTE_SAMPLE, "prompt_logprobs", "false", 0, ""},
-    {TNK__ROUTE_SAMPLE, "topk_prompt_logprobs", "0", 0, ""},
-    {TNK__ROUTE_RETRIEVE_FUTURE, "allow_metadata_only", NULL, 0, ""},
-    {TNK__ROUTE_RETRIEVE_SAMPLE, "allow_metadata_only", NULL, 0, ""},
+    {TNK__ROUTE_SAVE_STATE, 1, "user_metadata", NULL, by_name},
+    {TNK__ROUTE_SAVE_STATE, 0, "overwrite", "false", ""},
+    {TNK__ROUTE_SAVE_SAMPLER, 1, "user_metadata", NULL, by_name},
+    {TNK__ROUTE_LOAD_STATE, 0, "optimizer", "false", ""},
+    {TNK__ROUTE_SAMPLE, 0, "prompt_logprobs", "false", ""},
+    {TNK__ROUTE_SAMPLE, 0, "topk_prompt_logprobs", "0", ""},
+    {TNK__ROUTE_RETRIEVE_FUTURE, 0, "allow_metadata_only", NULL, ""},
+    {TNK__ROUTE_RETRIEVE_SAMPLE, 0, "allow_metadata_only", NULL, ""},
 };
 
 enum { N_EXTRAS = sizeof(extras) / sizeof(extras[0]) };
