@@ -99,6 +99,7 @@ static void on_paced(tnk__timer_t *timer) {
 static void blame_session(tnk__call_t *call, tnk__reply_t *reply) {
   const tnk__endpoint_t *endpoint = call->endpoint;
   tnk_error_t pub = reply->error->pub;
+  tnk__error_t *error;
   char what[160];
 
   if (reply->verdict.err == TNK_ESESSION)
@@ -106,8 +107,10 @@ static void blame_session(tnk__call_t *call, tnk__reply_t *reply) {
   pub.code = TNK_ESESSION;
   snprintf(what, sizeof(what), "%s in %.100s", call->name,
            endpoint->ended_session);
+  /* The strings of `pub` belong to the old error. */
+  error = tnk__error_from(&endpoint->context->alloc, what, &pub);
   tnk__error_unref(reply->error);
-  reply->error = tnk__error_from(&endpoint->context->alloc, what, &pub);
+  reply->error = error;
   reply->verdict.err = TNK_ESESSION;
   reply->verdict.action = TNK__ACTION_FAIL;
 }
