@@ -8,43 +8,38 @@
  * bound. When the bound passes, the owner ends the state with an error that the
  * layer above retries within limits of its own.
  *
- * | what waits                          | who ends it      | bound |
- * |-------------------------------------|------------------|-------------------|
- * | name, TCP, tunnel, TLS handshake    | net/tcp, tunnel, | CONNECT_MS for |
- * |                                     | tls: deadline    | all together | |
- * first SETTINGS of HTTP/2            | http/conn_h2     | CONNECT_MS again  |
- * | an exchange without a slot (QUEUED) | those that have  | the rows below, |
- * |                                     | the slots        | once for each | |
- * |                  | lane full ahead   | | an exchange without a connection
- * | http/silence     | its timeout_ms    | | (WAITING): full connections, no |
- * | without progress  | | streams allowed, none granted, no   | | of others to
- * its  | | descriptor                          |                  | origin | |
- * a request that goes out: windows of | http/silence     | timeout_ms with   |
- * | zero, a server that does not read,  |                  | no byte sent; or |
- * | a lowered limit of streams          |                  | too slow (below) |
- * | the head of a response, dripping or | http/silence     | timeout_ms from |
- * | after endless 1xx                   |                  | the last byte
- * sent| | the body of a response              | http/silence     | timeout_ms
- * with   | |                                     |                  | no byte;
- * too slow | | a streamed body, dripping           | http/silence     |
- * timeout_ms with   | |                                     | | no byte | | a
- * streamed body, paused             | the caller       | none: it can move | |
- * 421, REFUSED_STREAM, GOAWAY: the    | http/pool        | 3 repeats, then   |
- * | request was not run                 |                  | the caller's | | a
- * connection after GOAWAY           | its exchanges    | the rows above    | |
- * a connection in use, nothing heard  | http/conn_h2     | PING_AFTER_MS +   |
- * | (HTTP/2)                            |                  | PONG_MS | | the
- * same (any), packets are lost    | net/tcp          | LOST_MS           | |
- * the same, the peer does not read    | net/tcp          | LOST_WRITING_MS   |
- * | an unused connection, also one that | http/conn        | UNUSED_MS | |
- * allows no streams                   |                  |                   |
- * | a stream that was canceled          | http/conn_h2     | RESETS in | | | |
- * RESETS_MS, one by | |                                     | | one | | a
- * connection that is not served     | http/mute        | UNSERVED_MS,      | |
- * |                  | UNSERVED_LONG_MS  | | connections that are refused |
- * flow/ceiling     | PAUSE_MS, doubled | | |                  | up to
- * MAX_PAUSE_MS| | a long poll whose turn it is not    | http/pool        |
- * TURN_MS a turn;   | |                                     | | as WAITING |
+ * Each line names what waits, who ends it, and after which time:
+ *
+ * - Name, TCP, tunnel, TLS handshake: net, after CONNECT_MS in all.
+ * - First SETTINGS of HTTP/2: http/conn_h2, after CONNECT_MS again.
+ * - An exchange without a slot (QUEUED): it follows the exchanges that have the
+ *   slots, each of which ends by the lines below.
+ * - An exchange without a connection (WAITING), because connections are full,
+ *   no streams or connections are allowed, or no descriptor is left:
+ *   http/silence, after timeout_ms without progress of others to its origin.
+ * - A request that goes out, with a zero window, a server that does not read,
+ *   or fewer streams allowed: http/silence, after timeout_ms without a byte
+ *   sent, or when it is too slow (MIN_BYTES_PER_S).
+ * - The head of a response, dripping or after endless 1xx: http/silence, after
+ *   timeout_ms from the last byte sent.
+ * - The body of a response: http/silence, after timeout_ms without a byte, or
+ *   when it is too slow. A streamed body may be slow.
+ * - A streamed body that is paused: no bound, because the caller can resume it.
+ * - A request that was not run (421, REFUSED_STREAM, GOAWAY): http/pool repeats
+ *   it 3 times; then it is the caller's.
+ * - A connection after GOAWAY: its exchanges, by the lines above.
+ * - A connection of HTTP/2 in use on which nothing is received: http/conn_h2,
+ *   after PING_AFTER_MS and PONG_MS.
+ * - A connection that loses packets: net/tcp, after LOST_MS. A peer that does
+ *   not read: net/tcp, after LOST_WRITING_MS.
+ * - An unused connection, also one that allows no streams: http/conn, after
+ *   UNUSED_MS.
+ * - A canceled stream: http/conn_h2 resets it, RESETS of them in RESETS_MS.
+ * - A connection that is not served: http/mute, after UNSERVED_MS or
+ *   UNSERVED_LONG_MS.
+ * - Refused connections: flow/ceiling tries again after PAUSE_MS, doubled up to
+ *   MAX_PAUSE_MS.
+ * - A long poll that waits for its turn: http/pool, TURN_MS each, as WAITING.
  *
  * Above http, each attempt ends by these rows. Then flow/retry decides: at most
  * max_retries repeats, or for TNK__RETRY_PATIENCE_MS from the first failure
