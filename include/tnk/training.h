@@ -120,6 +120,10 @@ typedef struct {
  * Run one forward and backward pass; gradients add up on the service until
  * tnk_training_optim_step().
  *
+ * Passes are sent as protobuf. If the service refuses the first pass of a
+ * session with HTTP 415 or 422, the same pass is sent as JSON, which has no
+ * provenance spans. The session keeps the form that the service accepts first.
+ *
  * @param data     Examples; each needs the inputs of its loss, as listed above.
  * @param n_data   At least 1. May be sent as several requests; metrics are
  *                 then combined and outputs keep the order of @p data. When

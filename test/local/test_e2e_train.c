@@ -28,6 +28,35 @@ TEST_LIMIT(e2e_training_lowers_the_loss, 60) {
   e2e_close(&e2e);
 }
 
+/* Passes as JSON give the same losses as passes in protobuf, bit for bit. */
+TEST_LIMIT(B17_e2e_training_with_passes_as_JSON, 60) {
+  enum { N_STEPS = 4 };
+  double losses[2][2 * N_STEPS];
+
+  for (int is_json = 0; is_json < 2; is_json++) {
+    e2e_example_t ex;
+    e2e_t e2e;
+
+    e2e_open(&e2e, personality(LOCAL_BUFFERED));
+    e2e_train(&e2e, 4);
+    if (is_json)
+      e2e.service->session.pass_form = TNK__FORM_JSON;
+    for (size_t i = 0; i < N_STEPS; i++) {
+      tnk_promise_t *pass = e2e_pass(&e2e, i);
+
+      e2e_done(e2e_step(&e2e));
+      losses[is_json][2 * i] = e2e_loss(pass);
+      losses[is_json][2 * i + 1] = e2e_loss(
+          tnk_training_forward(e2e.training, e2e_datum(&ex, 1), 1, NULL));
+    }
+    CHECK_INT(e2e.service->session.pass_form,
+              is_json ? TNK__FORM_JSON : TNK__FORM_PROTO);
+    e2e_close(&e2e);
+  }
+  for (size_t i = 0; i < 2 * N_STEPS; i++)
+    CHECK(losses[0][i] == losses[1][i] && isfinite(losses[0][i]));
+}
+
 /* ---- Ten operations in one turn ---- */
 
 static void ten_in_one_turn(local_sequence_t sequence) {

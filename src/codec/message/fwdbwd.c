@@ -1,6 +1,7 @@
 #include "codec/message/fwdbwd.h"
 
 #include "codec/data/data.h"
+#include "codec/data/data_json.h"
 #include "codec/format/le.h"
 #include "codec/format/pb.h"
 #include "tnk/error.h"
@@ -248,4 +249,47 @@ size_t tnk__fwdbwd_piece(tnk__fwdbwd_writer_t *writer, size_t at, uint8_t *to,
   if (writer->datum == request->n_data)
     put_back(&pb, request);
   return pb.to - at;
+}
+
+/* ---- As JSON ---- */
+
+static void put_json_settings(tnk__json_writer_t *w,
+                              const tnk__fwdbwd_t *request) {
+  if (request->n_settings == 0)
+    return;
+  tnk__json_key(w, "loss_fn_config");
+  tnk__json_begin_object(w);
+  for (size_t i = 0; i < request->n_settings; i++) {
+    const tnk_loss_setting_t *setting = &request->settings[i];
+
+    if (setting->text != NULL)
+      tnk__json_put_text(w, setting->name, setting->text);
+    else
+      tnk__json_put_double(w, setting->name, setting->number);
+  }
+  tnk__json_end(w);
+}
+
+int tnk__fwdbwd_write_json(tnk__buf_t *out, const tnk__fwdbwd_t *request) {
+  tnk__json_writer_t w;
+
+  if (request->seq_id < 1 || request->seq_id > INT32_MAX)
+    return TNK_EINVAL;
+  tnk__json_writer_init(&w, out);
+  tnk__json_begin_object(&w);
+  tnk__json_put_text(&w, "model_id", request->model_id);
+  tnk__json_key(&w, request->forward_only ? "forward_input"
+                                          : "forward_backward_input");
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "data");
+  tnk__json_begin_array(&w);
+  for (size_t i = 0; i < request->n_data; i++)
+    tnk__data_json_datum(&w, &request->data[i]);
+  tnk__json_end(&w);
+  tnk__json_put_text(&w, "loss_fn", request->loss_fn);
+  put_json_settings(&w, request);
+  tnk__json_end(&w);
+  tnk__json_put_int(&w, "seq_id", request->seq_id);
+  tnk__json_end(&w);
+  return tnk__json_finish(&w);
 }

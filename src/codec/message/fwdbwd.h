@@ -38,4 +38,8 @@ int tnk__fwdbwd_begin(tnk__fwdbwd_writer_t *writer,
  * allowed. */
 size_t tnk__fwdbwd_piece(tnk__fwdbwd_writer_t *writer, size_t at, uint8_t *to,
                          size_t n);
+/* Append the whole request as JSON instead. TNK_OK, TNK_EINVAL as above, or the
+ * buffer's error. */
+int tnk__fwdbwd_write_json(tnk__buf_t *out, const tnk__fwdbwd_t *request);
+
 #endif

@@ -1,89 +1,10 @@
 #include <string.h>
 
-#include "base/base64.h"
-#include "codec/data/data.h"
+#include "codec/data/data_json.h"
 #include "codec/format/json_write.h"
 #include "codec/format/number_text.h"
 #include "codec/message/sample_wire.h"
 #include "tnk/error.h"
-
-static void put_ids(tnk__json_writer_t *w, const tnk_tensor_t *tensor) {
-  if (tensor->dtype == TNK_I32)
-    tnk__json_int32s(w, tensor->data, tensor->n_values);
-  else
-    tnk__json_int64s(w, tensor->data, tensor->n_values);
-}
-
-static void put_tensor(tnk__json_writer_t *w, const tnk_tensor_t *tensor) {
-  tnk__json_begin_object(w);
-  tnk__json_key(w, "data");
-  put_ids(w, tensor);
-  tnk__json_put_text(w, "dtype", "int64");
-  tnk__json_key(w, "shape");
-  tnk__json_int64s(w, tensor->shape, tensor->n_dims);
-  if (tensor->crow != NULL) {
-    tnk__json_key(w, "sparse_crow_indices");
-    tnk__json_int64s(w, tensor->crow, tnk__tensor_n_crow(tensor));
-    tnk__json_key(w, "sparse_col_indices");
-    tnk__json_int64s(w, tensor->col, tensor->n_values);
-  }
-  tnk__json_end(w);
-}
-
-/* Base64 needs no escapes, and goes to the buffer in one piece. */
-static void put_base64(tnk__json_writer_t *w, const void *data, size_t n) {
-  tnk__json_raw(w, "\"", 1);
-  tnk__base64_write(w->buf, data, n);
-  tnk__buf_byte(w->buf, '"');
-}
-
-static void put_chunk(tnk__json_writer_t *w, const tnk_chunk_t *chunk) {
-  const char *format = chunk->format == TNK_PNG ? "png" : "jpeg";
-
-  tnk__json_begin_object(w);
-  if (chunk->kind == TNK_CHUNK_TEXT) {
-    tnk__json_key(w, "tokens");
-    tnk__json_int32s(w, chunk->tokens, chunk->n_tokens);
-    tnk__json_put_text(w, "type", "encoded_text");
-    tnk__json_end(w);
-    return;
-  }
-  if (chunk->kind == TNK_CHUNK_DMEL) {
-    tnk__json_key(w, "dmel");
-    put_base64(w, chunk->bytes, chunk->n_bytes);
-    tnk__json_put_text(w, "type", "dmel");
-    tnk__json_end(w);
-    return;
-  }
-  if (chunk->kind == TNK_CHUNK_IMAGE) {
-    tnk__json_key(w, "data");
-    put_base64(w, chunk->bytes, chunk->n_bytes);
-    tnk__json_put_text(w, "format", format);
-  } else {
-    tnk__json_put_text(w, "format", format);
-    tnk__json_put_text(w, "location", chunk->location);
-  }
-  if (chunk->expected_tokens > 0)
-    tnk__json_put_int(w, "expected_tokens", chunk->expected_tokens);
-  tnk__json_put_text(w, "type",
-                     chunk->kind == TNK_CHUNK_IMAGE ? "image"
-                                                    : "image_asset_pointer");
-  tnk__json_end(w);
-}
-
-static void put_prompt(tnk__json_writer_t *w, const tnk_model_input_t *prompt) {
-  tnk__json_key(w, "prompt");
-  tnk__json_begin_object(w);
-  tnk__json_key(w, "chunks");
-  tnk__json_begin_array(w);
-  for (size_t i = 0; i < tnk__input_n_chunks(prompt); i++) {
-    const tnk_chunk_t chunk = tnk__input_chunk(prompt, i);
-
-    put_chunk(w, &chunk);
-  }
-  tnk__json_end(w);
-  tnk__json_end(w);
-}
 
 static void put_stop(tnk__json_writer_t *w,
                      const tnk_sampling_params_t *params) {
@@ -156,7 +77,7 @@ static void put_options(tnk__json_writer_t *w,
     tnk__json_put_int(w, "topk_sample_logprobs", options->topk_sample_logprobs);
   if (options->target_prompt_logprobs != NULL) {
     tnk__json_key(w, "target_prompt_logprobs");
-    put_tensor(w, options->target_prompt_logprobs);
+    tnk__data_json_tensor(w, options->target_prompt_logprobs);
   }
   if (options->prompt_alt_tokens_k > 0)
     tnk__json_put_int(w, "prompt_alt_tokens_k", options->prompt_alt_tokens_k);
@@ -184,7 +105,8 @@ int tnk__sample_write(tnk__buf_t *out, const tnk__sample_request_t *request,
   tnk__json_begin_object(&w);
   tnk__json_put_int(&w, "num_samples",
                     options->n_samples == 0 ? 1 : options->n_samples);
-  put_prompt(&w, request->prompt);
+  tnk__json_key(&w, "prompt");
+  tnk__data_json_input(&w, request->prompt);
   put_params(&w, request->params == NULL ? &no_params : request->params);
   put_target(&w, request, seq);
   put_options(&w, request, options);

@@ -48,6 +48,8 @@ static const tnk__route_t routes[TNK__N_ROUTES] = {
                                   TNK__CALL_CREATE, 0, TNK__LANE_CONTROL},
     [TNK__ROUTE_FORWARD_BACKWARD] = {"forward_backward", 0, 0, TNK__CALL_TRAIN,
                                      0, TNK__LANE_TRAIN},
+    [TNK__ROUTE_FORWARD] = {"forward", 0, 0, TNK__CALL_TRAIN, OPTIONAL,
+                            TNK__LANE_TRAIN},
     [TNK__ROUTE_OPTIM_STEP] = {"optim_step", 0, 0, TNK__CALL_TRAIN, 0,
                                TNK__LANE_TRAIN},
     [TNK__ROUTE_SAVE_STATE] = {"save_weights", 0, 0, TNK__CALL_SAVE, 0,

@@ -356,6 +356,7 @@ void tnk__session_renew(tnk__session_t *session) {
   session->next_model_seq = 0;
   session->next_loss_seq = 0;
   session->next_sampling_seq = 0;
+  session->pass_form = TNK__FORM_UNKNOWN;
   if (session->level == TNK__SESSION_READY)
     session->level = TNK__SESSION_CONFIGURED;
 }

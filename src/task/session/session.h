@@ -39,6 +39,13 @@ typedef struct tnk__need {
   struct tnk__session *session;
 } tnk__need_t;
 
+/* The form of passes that the server has accepted in this session. */
+typedef enum {
+  TNK__FORM_UNKNOWN = 0, /* none yet; protobuf is tried first */
+  TNK__FORM_PROTO,
+  TNK__FORM_JSON
+} tnk__form_t;
+
 /*
  * What all clients of a service share: the HTTP client, the server's flags,
  * the session with its heartbeat and counters, and the limits for sending.
@@ -77,6 +84,7 @@ typedef struct tnk__session {
   tnk__flags_t flags;
   tnk__dynamic_flags_t dynamic;
   int restores_in_calls; /* the server has refused to restore in one */
+  tnk__form_t pass_form;
   uint64_t next_model_seq;
   uint64_t next_loss_seq;
   uint64_t next_sampling_seq; /* one counter for all that make a sampler */

@@ -98,6 +98,9 @@ typedef struct tnk__part {
   tnk__cargo_t cargo;
   tnk__seq_t number;
   int is_counted; /* what it has used, or that it has not */
+  int is_json;    /* its pass is sent as JSON, see pass_form.c */
+  /* The refusal of its pass as protobuf, while JSON is tried; or NULL. */
+  tnk__error_t *unread;
 } tnk__part_t;
 
 typedef struct tnk__op {
@@ -215,5 +218,29 @@ void tnk__op_release(tnk__op_t *op);
 void tnk__op_fail_behind(tnk_training_t *training, tnk__error_t *error);
 /* Fail all that wait: no further operation can be numbered. */
 void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error);
+
+/* ---- pass_form.c ---- */
+
+/*
+ * The form of a pass: protobuf, or JSON for servers that do not read protobuf.
+ * As long as the server has accepted no pass of the session, a 415 or a 422 to
+ * a protobuf pass may mean that it cannot read it. The same pass is then sent
+ * as JSON, under the same number. The session keeps the first form that the
+ * server accepts. If JSON is refused too, the promise gets the first refusal.
+ */
+
+/* Whether the part is to be encoded as JSON. */
+int tnk__part_form_is_json(tnk__part_t *part);
+/* The call that it is sent with. */
+tnk__route_id_t tnk__part_form_route(const tnk__part_t *part);
+/* Decide about a refusal. 1: the same pass is to be sent as JSON. */
+int tnk__part_form_change(tnk__part_t *part, const tnk__reply_t *reply);
+/* The error to report when it was refused with this one; no new reference. */
+tnk__error_t *tnk__part_form_blame(const tnk__part_t *part,
+                                   const tnk__reply_t *reply,
+                                   tnk__error_t *error);
+/* The part was accepted: the session keeps its form. */
+void tnk__part_form_learn(tnk__part_t *part);
+void tnk__part_form_clear(tnk__part_t *part);
 
 #endif

@@ -50,6 +50,7 @@ void tnk__part_clear(tnk__part_t *part) {
     return; /* the thread pool has the cargo */
   tnk__cargo_clear(&part->cargo);
   tnk__seq_deinit(&part->number);
+  tnk__part_form_clear(part);
   part->state = TNK__PART_DONE;
 }
 
@@ -73,6 +74,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__training_moved(op->training);
   tnk__seq_settle(&part->number, TNK__EFFECT_ACCEPTED, TNK_OK, NULL);
   tnk__seq_deinit(&part->number);
+  tnk__part_form_learn(part);
   tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
   tnk__cargo_clear(&part->cargo);
   if (op->promise == NULL) {
@@ -120,7 +122,8 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
 
   tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
   if (op->promise != NULL && stop.sign == TNK__SIGN_NONE &&
-      (tnk__seq_heal(&part->number, reply, !op->side_by_side) ||
+      (tnk__part_form_change(part, reply) ||
+       tnk__seq_heal(&part->number, reply, !op->side_by_side) ||
        (reply->verdict.effect == TNK__EFFECT_NONE && !reply->verdict.in_doubt &&
         !op->side_by_side && tnk__seq_suspect(&part->number, reply)))) {
     tnk__part_begin(part);
@@ -128,6 +131,7 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   }
   if (part->number.refusal != NULL && reply->verdict.effect == TNK__EFFECT_NONE)
     error = part->number.refusal;
+  error = tnk__part_form_blame(part, reply, error);
   error = stop.sign == TNK__SIGN_GONE ? blame_model(part, error)
                                       : tnk__error_ref(error);
   part->state = TNK__PART_DONE;
@@ -235,15 +239,15 @@ static void submit(tnk__part_t *part) {
   const tnk__op_class_t *type = op->type;
   tnk__call_t *call = &part->job.future.call;
 
-  tnk__job_init(&part->job, session_of(part), type->route, type->name,
-                op->poll_type);
+  tnk__job_init(&part->job, session_of(part), tnk__part_form_route(part),
+                type->name, op->poll_type);
   part->job.accepted = on_accepted;
   call->method_name = type->method;
   call->secret = op->secret;
   call->totals = &op->training->totals;
   call->has_own_metadata = op->has_own_metadata != 0;
   part->job.future.on_state = on_state;
-  if (type->request != NULL) {
+  if (type->request != NULL && !part->is_json) {
     call->is_proto = 1;
     part->job.future.is_proto = 1;
   }
@@ -277,7 +281,8 @@ static void on_packed(tnk__cargo_t *cargo) {
 static int pack(tnk__part_t *part) {
   tnk__op_t *op = part->op;
 
-  if (op->type->request == NULL || !session_of(part)->flags.compress_train)
+  if (op->type->request == NULL || part->is_json ||
+      !session_of(part)->flags.compress_train)
     return 0;
   if (tnk__cargo_pack(&part->cargo, session_of(part)->context,
                       &op->training->zstd, on_packed) != TNK_OK)
@@ -297,13 +302,29 @@ static int write_body(tnk__part_t *part) {
 
   if (type->request != NULL) {
     request = type->request(part->op, part->index, number);
-    return tnk__cargo_feed(&part->cargo, &request);
+    return tnk__part_form_is_json(part)
+               ? tnk__fwdbwd_write_json(tnk__cargo_write(&part->cargo),
+                                        &request)
+               : tnk__cargo_feed(&part->cargo, &request);
   }
   body = tnk__cargo_write(&part->cargo);
   if (part->op->secret != NULL)
     tnk__buf_keep_secret(body);
   err = type->write(part->op, number, body);
   return err != TNK_OK ? err : body->err;
+}
+
+/* A pass that is too large as JSON has failed because protobuf was refused. */
+static void fail_encoding(tnk__part_t *part, int err) {
+  tnk__error_t *refusal = part->unread;
+
+  if (refusal == NULL || err == TNK_ENOMEM) {
+    tnk__op_fail_code(part->op, err);
+    return;
+  }
+  tnk__error_ref(refusal);
+  tnk__op_fail(part->op, refusal);
+  tnk__error_unref(refusal);
 }
 
 static void encode(tnk__part_t *part) {
@@ -314,7 +335,7 @@ static void encode(tnk__part_t *part) {
   if (err == TNK_OK)
     err = write_body(part);
   if (err != TNK_OK)
-    tnk__op_fail_code(op, err);
+    fail_encoding(part, err);
   else if (!pack(part))
     submit(part);
 }

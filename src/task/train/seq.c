@@ -38,11 +38,17 @@ void tnk__seq_use(tnk__seq_t *number, tnk__cargo_t *cargo) {
           ? tnk__turns_doubt_of(&number->training->turns, number->value)
           : NULL;
 
-  number->is_reused = number->value < *fresh;
+  if (!number->is_unread)
+    number->is_reused = number->value < *fresh;
+  number->is_unread = 0;
   number->is_doubted = doubt != NULL;
   number->is_repeat = doubt != NULL && doubt->mark == tnk__cargo_mark(cargo);
   if (number->is_taken && !number->is_reused)
     *fresh = number->value + 1;
+}
+
+void tnk__seq_unread(tnk__seq_t *number) {
+  number->is_unread = 1;
 }
 
 /* Once it is known whether the server has what was sent under a number before,

@@ -21,6 +21,7 @@ typedef struct {
   uint32_t epoch; /* of the numbering when it was taken */
   int is_taken;
   int is_reused;  /* it had been sent before, and was refused */
+  int is_unread;  /* the server could not read the last request under it */
   int is_doubted; /* it had been sent before, and nobody knows what became of
                      that ... */
   int is_repeat;  /* ... which was the same */
@@ -41,6 +42,10 @@ void tnk__seq_deinit(tnk__seq_t *number);
 int tnk__seq_take(tnk__seq_t *number);
 /* Note that the cargo is sent under it. */
 void tnk__seq_use(tnk__seq_t *number, tnk__cargo_t *cargo);
+/* Note that the server could not read the request that was sent under it, and
+ * so cannot know the number. The same request is sent again in another form:
+ * that is no reuse. */
+void tnk__seq_unread(tnk__seq_t *number);
 /* Settle it: the fate of all that was sent under it is known, or what is sent
  * under it next will tell: then `cargo` is what was sent, else it may be
  * NULL. */
