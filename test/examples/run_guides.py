@@ -5,6 +5,7 @@ usage: run_guides.py BUILD_DIR TNK_COMMAND
 
 Output is TAP, see test/support/tap.py.
 """
+import json
 import os
 import pathlib
 import re
@@ -16,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from tap import check, plan
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-TNK = sys.argv[2]
+TNK = pathlib.Path(sys.argv[2]).resolve()
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "examples/guides"
 
 # Program, and what its output must contain, in this order.
@@ -34,6 +35,57 @@ RUNS = [
     ("debugging", ["sample: ", "canceled", "\nrequests:"]),
     ("errors", ["TNK_EINVAL ", "TNK_EINTERNAL "]),
 ]
+
+
+def serve(port, folder, env):
+    """A server that keeps its checkpoints. The delay leaves time to kill it."""
+    server = subprocess.Popen([TNK, "local", "--port", str(port), "--data", "served", "--latency-ms", "40",
+                               "--exit-with-stdin"],
+                              cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True)
+    return server, re.search(r"listening on (\S+)", server.stdout.readline())[1]
+
+
+def lines_until(program, pattern):
+    """The program's output up to a line that matches the pattern."""
+    got = ""
+    for line in program.stdout:
+        got += line
+        if re.match(pattern, line):
+            return got, int(re.search(r"\d+", line)[0])
+    return got, None
+
+
+def long_run(env, folder):
+    """The server is killed, then the program, then the server again. The run
+    continues each time with the step after the last save."""
+    server, url = serve(0, folder, env)
+    env = {**env, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"}
+    start = lambda: subprocess.Popen([BUILD / "examples/guide_long_runs"], env=env, cwd=folder,
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    program = start()
+    for began, kill_at, dies in ((0, 25, "server"), (20, 45, "program"), (40, 65, "server")):
+        told, at = lines_until(program, r"(?:begins|restored) after step \d+$")
+        check(at is not None and began <= at < kill_at and at % 10 == 0, f"it continues after a save: {began}",
+              (at, told))
+        told, step = lines_until(program, r"step ")
+        check(step == (at or 0) + 1, "the next step follows the save", told)
+        lines_until(program, f"step {kill_at}$")
+        if dies == "server":
+            server.kill()
+            server.wait()
+            server, _ = serve(url.rsplit(":")[-1], folder, env)
+        else:
+            program.kill()
+            program.wait()
+            program = start()
+    told, at = lines_until(program, r"restored after step \d+$")
+    check(at is not None and 60 <= at < 100, "it continues after the second loss of the server", told)
+    told, step = lines_until(program, r"step 150$")
+    check(program.wait(60) == 0 and step == 150, "the run ends at its last step", told)
+    server.stdin.close()
+    server.wait(20)
+    rows = [json.loads(line) for line in pathlib.Path(folder, "long-run/checkpoints.jsonl").read_text().splitlines()]
+    check(any(row.get("batch") == 150 for row in rows), "the last save is in the ledger", rows[-3:])
 
 
 def main():
@@ -54,8 +106,10 @@ def main():
                   f"the program of {name} prints what its guide says", got)
     server.stdin.close()
     server.wait(20)
+    with tempfile.TemporaryDirectory() as folder:
+        long_run(env, folder)
     programs = {path.stem for path in SOURCES.glob("*.c")}
-    check(programs == {name for name, _ in RUNS}, "every program was run", programs)
+    check(programs == {name for name, _ in RUNS} | {"long_runs"}, "every program was run", programs)
     plan()
 
 
