@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The README's blocks for a shell do what they say, pasted as they stand: in an
-empty folder, with an empty HOME, and with the commands and libraries that this
-build has made. Only the ports are others, so that two runs do not meet.
+"""The shell blocks of the README and of the guides work when a reader pastes them:
+in an empty folder, with an empty HOME, and with the commands and libraries of this
+build. Only the ports are changed, so that two runs do not meet.
 
 usage: run_readme.py BUILD_DIR TNK_COMMAND
 
-A block is either pasted, or RUN_ELSEWHERE says where it is tried or why it is
-not. test/debian/bare.sh runs the blocks that install. Output is TAP.
+A block is either pasted, or RUN_ELSEWHERE names the test that covers it and why it
+is not pasted here. The blocks of a guide run in one shell, one after the other, with
+a local server as the index of the guides says. Output is TAP.
 """
 import os
 import pathlib
@@ -26,21 +27,27 @@ BUILD, TNK = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 # The beginning of a block -> what its output has in it.
 PASTED = {
     "cc -std=gnu11 hello.c": ["\nhello\n"],
+    "cc -std=gnu11 program.c": [],
+    "cc -std=gnu11 chat.c": [],
+    "cc -std=gnu11 tutorial.c": ["begins after step 0\n", "step 60: loss "],
+    "tnk local --port 8000 --data": ["begins after step 0\n", "step 150\n", "session"],
+    "tnk local --port 8000 &\nexport TINKER_BASE_URL=http://127.0.0.1:8000 TINKER_API_KEY=tml-local\ntnk gateway":
+        ['"finish_reason"', '"role"'],
+    "tnk local --port 8000 &": [],
     "openssl req": ['"status"'],
-    "tnk local --port 8000 &": ['"finish_reason"', '"role"'],
-    "tnk conform": ["holds"],
+    "echo '{\"messages\"": ["Hello"],
+    "tnk ping": ["holds", "absent"],
+    "tnk conform --spend": ["holds"],
+    "tnk run list": [],
 }
 RUN_ELSEWHERE = {
     "sh examples/quickstart.sh": "test/debian/bare.sh",
     "sh test/install.sh build": "test/debian/bare.sh and check_install.sh",
+    "lib=$HOME": "test/hygiene/check_install.sh: an installation",
     "tnk auth login": "test/cli/run_account.py: it asks for a key",
     "tnk billing usage": "test/cli/run_rest.py: for administrators",
+    "tnk checkpoint set-ttl": "test/cli/run_rest.py, run_weights.py and run_push.py: the reader's paths, and a hub",
     "echo 'Hello, world' | tnk tokenize": "test/cli/run_tokenize.py: files of a hub",
-    "tnk chat-data": "test/cli/run_chat_data.py: a tokenizer of the reader's",
-    "tnk run list": "test/cli/run_rest.py: ids of the reader's",
-    "tnk checkpoint download": "test/cli/run_weights.py: paths of the reader's",
-    "tnk checkpoint push-hf": "test/cli/run_push.py: a hub",
-    "lib=$HOME": "test/hygiene/check_install.sh: an installation",
 }
 RETRY = "--retry 9 --retry-connrefused"
 BACKGROUND = "tnk local"  # a line with it and without & is for another terminal
@@ -61,7 +68,7 @@ def text_of(block, ports):
         if waits:  # the reader goes on when the server says that it listens
             scheme = "https" if "--tls-cert" in line else "http"
             lines.append(f"curl -sk {RETRY} {scheme}://127.0.0.1:8000/api/v1/healthz >/dev/null")
-    return re.sub(r"\b800[01]\b", lambda port: str(ports[port[0]]), "\n".join(lines) + "\n")
+    return re.sub(r"\b(?:800[01]|8443)\b", lambda port: str(ports[port[0]]), "\n".join(lines) + "\n")
 
 
 def prepare(folder):
@@ -71,7 +78,9 @@ def prepare(folder):
     # As on a busy machine: what comes in the next line is there before the server.
     command.write_text(f'#!/bin/sh\ncase $1 in local|gateway) sleep 0.5 ;; esac\nexec {TNK} "$@"\n')
     command.chmod(0o755)
-    shutil.copy(ROOT / "examples/hello.c", folder)
+    for source in (ROOT / "examples/hello.c", *(ROOT / "examples/guides").glob("*.c")):
+        shutil.copy(source, folder)
+    shutil.copy(ROOT / "examples/hello.c", folder / "program.c")
     found = ("PATH", "LANG", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
     env = {name: os.environ[name] for name in found if name in os.environ}
     libraries = ":".join(str(BUILD / "src" / part) for part in ("", "tokenizers", "chat", "gateway"))
@@ -79,14 +88,11 @@ def prepare(folder):
             "PKG_CONFIG_PATH": str(BUILD / "meson-uninstalled"), "LD_LIBRARY_PATH": libraries}
 
 
-def paste(block):
-    ports = {"8000": free_port(), "8001": free_port()}
+def paste(text):
+    """What one shell prints for the text, in which ports are replaced."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         env = prepare(folder)
-        text = text_of(block, ports)
-        if "tnk conform" in block:
-            text = text_of("tnk local --port 8000\nexport TINKER_API_KEY=tml-local\n", ports) + text
         out = (folder / "out").open("w+")
         shell = subprocess.Popen(["sh"], cwd=folder, env=env, stdin=subprocess.PIPE, stdout=out,
                                  stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -98,26 +104,58 @@ def paste(block):
             except ProcessLookupError:
                 pass
         out.seek(0)
-        return out.read(), text
+        return out.read()
 
 
-def judge(block):
+MARK = "---- block ----"
+SERVER = """tnk local --port 8000
+export TINKER_BASE_URL=http://127.0.0.1:8000 TINKER_API_KEY=tml-local
+"""
+tried = set()
+
+
+def kind_of(block, page):
     start = next((start for start in (*PASTED, *RUN_ELSEWHERE) if block.startswith(start)), None)
-    check(start is not None, "a block of the README is tried somewhere", block)
+    check(start is not None, f"a block of {page} is tried somewhere", block)
     if start in RUN_ELSEWHERE:
-        skip(start, RUN_ELSEWHERE[start])
+        skip(f"{page}: {start}", RUN_ELSEWHERE[start])
+    tried.add(start)
+    return start
+
+
+def judge(page, blocks):
+    """Paste the blocks into one shell, and look at the output of each."""
+    kinds = [(block, kind_of(block, page)) for block in blocks]
+    pasted = [(block, start) for block, start in kinds if start in PASTED]
+    if not pasted:
         return
-    got, text = paste(block)
-    missing = [words for words in PASTED[start] if words not in "\n" + got]
-    check(not missing, f"pasted: {start}", f"{missing} missing\n{text}\n{got}")
+    text = f"echo '{MARK}'\n".join(["", *(block for block, _ in pasted)])
+    if page != "README.md" and "tnk local --port 8000" not in text:
+        text = SERVER + text
+    ports = {port: free_port() for port in ("8000", "8001", "8443")}
+    text = text_of(text, ports)
+    got = paste(text)
+    parts = got.split(MARK)[1:]
+    check(len(parts) == len(pasted), f"{page}: every block was run", got)
+    for (_, start), part in zip(pasted, parts):
+        missing = [words for words in PASTED[start] if words not in part]
+        wrong = re.search(r"error:|not found$|No such file", part, re.M)
+        check(not missing and not wrong, f"{page}: {start.splitlines()[0]}", f"{missing} missing\n{text}\n{got}")
+
+
+def blocks_of(path):
+    return re.findall(r"```sh\n(.*?)```", path.read_text(), re.S)
 
 
 def main():
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     if not shutil.which("curl"):
         skip("all", "there is no curl")
-    for block in blocks if shutil.which("curl") else []:
-        judge(block)
+    else:
+        for block in blocks_of(ROOT / "README.md"):  # each on its own
+            judge("README.md", [block])
+        for guide in sorted((ROOT / "examples/guides").glob("*.md")):
+            judge(f"guides/{guide.name}", blocks_of(guide))
+        check(tried == {*PASTED, *RUN_ELSEWHERE}, "no entry is out of date", {*PASTED, *RUN_ELSEWHERE} - tried)
     plan()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The README's program is examples/hello.c, short, and the names it uses exist.
-Each of its blocks in C compiles as it stands.
+Its C blocks, and those of the guides, compile without changes.
 
 usage: check_readme.py ROOT CC ...
 """
@@ -10,6 +10,15 @@ import subprocess
 import sys
 
 MAX_LINES = 38  # of the program, blank ones not counted
+
+
+def uncompiled(root, path, compiler):
+    for block in re.findall(r"```c\n(.*?)```", path.read_text(), re.S):
+        got = subprocess.run([*compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                              "-I", root / "include", "-x", "c", "-"],
+                             input=block, text=True, capture_output=True)
+        if got.returncode != 0:
+            yield got.stderr
 
 
 def main():
@@ -25,13 +34,9 @@ def main():
     if sum(bool(line.strip()) for line in "".join(programs).splitlines()) > MAX_LINES:
         print(f"README.md: the program has more than {MAX_LINES} lines")
         bad = 1
-    for block in re.findall(r"```c\n(.*?)```", readme, re.S):
-        got = subprocess.run([*sys.argv[2:], "-std=gnu11", "-Wall", "-Wextra",
-                              "-Werror", "-fsyntax-only", "-I", root / "include",
-                              "-x", "c", "-"], input=block, text=True,
-                             capture_output=True)
-        if got.returncode != 0:
-            print(f"README.md: a block does not compile:\n{got.stderr}")
+    for path in (root / "README.md", *sorted((root / "examples/guides").glob("*.md"))):
+        for why in uncompiled(root, path, sys.argv[2:]):
+            print(f"{path}: a block does not compile:\n{why}")
             bad = 1
     for name in sorted(set(re.findall(r"\b(?:tnk_|TNK_)\w+", readme))):
         if not re.search(rf"\b{name}\b", headers) and \
