@@ -191,6 +191,15 @@ uint16_t local_server_port(const local_server_t *server);
 /* Where the checkpoints are. */
 const char *local_server_data(const local_server_t *server);
 /*
+ * Take no further work, and let clients fetch the results of the work under
+ * way. A result that nobody fetches is kept for 5 seconds. Then connections
+ * close, each after the answers to its requests.
+ */
+void local_server_drain(local_server_t *server);
+/* Whether a server that drains has no connections left. Ask often: draining
+ * advances only here. */
+int local_server_is_drained(local_server_t *server);
+/*
  * Drop all connections and all work; `closed` runs on the loop when nothing
  * is left. NULL: nobody is told. The server must not be used afterwards.
  */

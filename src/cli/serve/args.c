@@ -18,6 +18,7 @@ static struct {
       metadata_from;
   int64_t max_chunk, max_chunk_bytes, max_body, max_connections, max_streams;
   int64_t max_pending, threads, vocab, stub_spread_ms, stub_cut_ms;
+  int64_t drain_s;
   int sequence, members, archive, full;
   int json_results, stub, fault_control, exit_with_stdin, verbose;
   tnk_pair_t flags[MAX_FLAGS];
@@ -41,6 +42,7 @@ static struct {
            .vocab = -1,
            .stub_spread_ms = -1,
            .stub_cut_ms = -1,
+           .drain_s = 30,
            .sequence = -1,
            .members = -1,
            .archive = -1,
@@ -322,6 +324,12 @@ const cli_option_t cli_local_options[] = {
      .max = HOUR_MS,
      .help = "It breaks the connection of the first poll for each sample, and "
              "of every other batched one, after N ms."},
+    {.name = "drain-s",
+     .value = "N",
+     .number = &given.drain_s,
+     .max = 86400,
+     .help = "Time in seconds to finish the work under way after a signal "
+             "(30). A second signal ends at once."},
     {.name = "exit-with-stdin",
      .flag = &given.exit_with_stdin,
      .help = "End when the standard input does, so with the parent."},
@@ -459,6 +467,7 @@ void cli_local_args(cli_local_args_t *args) {
                              .tokenizer = given.tokenizer,
                              .fault_control = given.fault_control,
                              .stub = given.stub,
+                             .drain_s = (uint64_t)given.drain_s,
                              .exit_with_stdin = given.exit_with_stdin,
                              .verbose = given.verbose};
   add_number_flag(0, "fwdbwd_max_chunk_len", given.max_chunk);

@@ -17,6 +17,7 @@ typedef struct {
   int stub;                    /* canned answers and no model, */
   uint64_t stub_spread_ms;     /* so much later at most, */
   uint64_t stub_cut_ms;        /* polls are cut after this; 0: never */
+  uint64_t drain_s;            /* to finish the work under way */
   int exit_with_stdin;
   int verbose;
 } cli_local_args_t;

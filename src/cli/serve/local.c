@@ -22,16 +22,23 @@
 #include "tnk/error.h"
 
 /*
- * The process listens, then serves until a signal or the end of its input;
- * then it closes everything and returns, so that nothing is left behind in the
- * temporary directory.
+ * The process listens, then serves until a signal or the end of its input.
+ * Then it finishes the work under way, for at most drain_s. A second signal
+ * ends that early. In the end it closes everything and returns, so that nothing
+ * is left behind in the temporary directory.
  */
+
+/* How often the end of draining is looked for. */
+enum { TICK_MS = 20 };
 
 typedef struct {
   uv_loop_t loop;
   uv_signal_t interrupt;
   uv_signal_t terminate;
   uv_signal_t hang_up;
+  uv_timer_t drain;     /* looks for the end of draining */
+  uint64_t drain_s;     /* how long that may take; 0: nothing is finished */
+  uint64_t deadline_ms; /* 0: it serves, and does not drain */
   cli_input_t input;
   local_server_t *server;
   local_stub_t *stub;
@@ -49,6 +56,7 @@ static void end(run_t *run) {
   uv_close((uv_handle_t *)&run->interrupt, NULL);
   uv_close((uv_handle_t *)&run->terminate, NULL);
   uv_close((uv_handle_t *)&run->hang_up, NULL);
+  uv_close((uv_handle_t *)&run->drain, NULL);
   cli_input_close(&run->input);
   if (run->server != NULL)
     local_server_close(run->server, NULL, NULL);
@@ -56,13 +64,46 @@ static void end(run_t *run) {
     local_stub_close(run->stub);
 }
 
-static void on_signal(uv_signal_t *signal, int number) {
-  (void)number;
-  end(signal->data);
+static int is_drained(const run_t *run) {
+  return run->server != NULL ? local_server_is_drained(run->server)
+                             : local_stub_is_drained(run->stub);
 }
 
+static void on_drain_tick(uv_timer_t *timer) {
+  run_t *run = timer->data;
+
+  if (uv_now(&run->loop) >= run->deadline_ms || is_drained(run))
+    end(run);
+}
+
+static void drain(run_t *run) {
+  const int serves = run->server != NULL || run->stub != NULL;
+
+  if (run->deadline_ms > 0 || run->drain_s == 0 || !serves) {
+    end(run);
+    return;
+  }
+  run->deadline_ms = uv_now(&run->loop) + run->drain_s * 1000;
+  if (run->server != NULL)
+    local_server_drain(run->server);
+  else
+    local_stub_drain(run->stub);
+  uv_timer_start(&run->drain, on_drain_tick, 0, TICK_MS);
+}
+
+static void on_signal(uv_signal_t *signal, int number) {
+  (void)number;
+  drain(signal->data);
+}
+
+/* The parent may be gone, and its connections with it, which ends draining at
+ * once. */
 static void on_input_end(void *user) {
-  end(user);
+  run_t *run = user;
+
+  cli_input_close(&run->input);
+  if (run->deadline_ms == 0)
+    drain(run);
 }
 
 /* Thousands of held polls are thousands of connections. What the system allows
@@ -293,6 +334,9 @@ static int run_local(cli_t *cli) {
   uv_signal_init(&run.loop, &run.interrupt);
   uv_signal_init(&run.loop, &run.terminate);
   uv_signal_init(&run.loop, &run.hang_up);
+  uv_timer_init(&run.loop, &run.drain);
+  run.drain.data = &run;
+  run.drain_s = args.drain_s;
   run.interrupt.data = run.terminate.data = run.hang_up.data = &run;
   uv_signal_start(&run.interrupt, on_signal, SIGINT);
   uv_signal_start(&run.terminate, on_signal, SIGTERM);
@@ -315,8 +359,10 @@ const cli_command_t cli_local = {
     .brief = "serve the Tinker API on this machine",
     .about =
         "Serve the Tinker API on this machine with a small byte-level model "
-        "that really trains. Prints the address when it listens; Ctrl-C ends "
-        "it, with status 0. HTTP/1.1 and, if tnk was built with nghttp2 (tnk "
+        "that really trains. Prints the address when it listens. Ctrl-C or "
+        "SIGTERM ends it: it takes no further work, lets clients fetch the "
+        "results of the work under way, and exits with status 0. HTTP/1.1 and, "
+        "if tnk was built with nghttp2 (tnk "
         "version), HTTP/2 are spoken on the same port: over TLS as the client "
         "wants it, else as its first bytes tell.",
     .options = cli_local_options,

@@ -114,6 +114,7 @@ struct local_server {
   uint8_t link_key[32];   /* signs links to files */
   char run[20];           /* tells this server's ids from another's */
   int n_open;             /* parts that still have to close */
+  int drains;             /* takes no further work */
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;

@@ -97,6 +97,7 @@ static void reveal(local_future_t *future) {
   local_server_t *server = future->server;
 
   future->state = LOCAL_FUTURE_SETTLED;
+  future->settled_ms = uv_now(server->loop);
   tnk__list_remove(&future->link);
   tnk__list_append(&server->results, &future->link);
   server->n_pending--;

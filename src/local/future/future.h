@@ -47,7 +47,9 @@ typedef struct local_future {
   size_t n_result;
   int is_proto;
   int is_cancelled;
+  int is_fetched; /* a poll was answered with it */
   uint64_t born_ms;
+  uint64_t settled_ms; /* of SETTLED: since when */
   local_timer_t timer;
   /* Stop the work; set by the owner while pending, may be NULL. */
   void (*cancel)(void *owner);

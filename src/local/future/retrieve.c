@@ -80,12 +80,14 @@ static void reply_settled(local_future_t *future, tnk__srv_req_t *req,
   uint8_t *copy;
   tnk__buf_t json;
 
+  future->is_fetched = 1;
   if (future->status != 200) {
     reply_failure(future, req);
     return;
   }
   if (metadata && server->options.metadata_from > 0 &&
       future->n_result >= server->options.metadata_from) {
+    future->is_fetched = 0;
     reply_metadata(future, req);
     return;
   }

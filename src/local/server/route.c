@@ -31,7 +31,8 @@ enum {
   PROTO = 2,   /* protobuf is taken as well as JSON */
   OPEN = 4,    /* no API key needed */
   ONCE = 8,    /* a repeat with its idempotency key gets the first answer */
-  RAW = 16     /* takes the key itself where tokens are wanted */
+  RAW = 16,    /* takes the key itself where tokens are wanted */
+  WORK = 32    /* begins something; refused once the server drains */
 };
 
 typedef struct {
@@ -50,27 +51,29 @@ static const route_t routes[] = {
     {"DELETE", "/auth/apikey/me", local_revoke_key, NO_BODY | RAW},
     {"POST", "/client/dynamic_config", local_dynamic_config, 0},
     {"POST", "/telemetry", local_telemetry, 0},
-    {"POST", "/create_session", local_create_session, ONCE},
+    {"POST", "/create_session", local_create_session, ONCE | WORK},
     {"POST", "/session_heartbeat", local_session_heartbeat, 0},
     {"POST", "/sessions/*/finish", local_finish_session, 0},
     {"POST", "/sessions/search", local_search_sessions, 0},
     {"PUT", "/sessions/*/project", local_move_session, 0},
     {"GET", "/sessions/*", local_get_session, NO_BODY},
     {"GET", "/sessions", local_list_sessions, NO_BODY},
-    {"POST", "/create_model", local_create_model, ONCE},
+    {"POST", "/create_model", local_create_model, ONCE | WORK},
     {"POST", "/get_info", local_get_info, 0},
     {"POST", "/unload_model", local_unload_model, ONCE},
-    {"POST", "/forward_backward", local_forward_backward, PROTO | ONCE},
-    {"POST", "/forward", local_forward, ONCE},
-    {"POST", "/optim_step", local_optim_step, ONCE},
-    {"POST", "/save_weights", local_save_weights, ONCE},
-    {"POST", "/save_weights_for_sampler", local_save_for_sampler, ONCE},
-    {"POST", "/save_weights_external", local_save_external, ONCE},
-    {"POST", "/load_weights", local_load_weights, ONCE},
-    {"POST", "/create_sampling_session", local_create_sampling_session, ONCE},
-    {"POST", "/join_sampling_session", local_join_sampling_session, ONCE},
-    {"POST", "/asample", local_asample, ONCE},
-    {"POST", "/stream_sample", local_stream_sample, 0},
+    {"POST", "/forward_backward", local_forward_backward, PROTO | ONCE | WORK},
+    {"POST", "/forward", local_forward, ONCE | WORK},
+    {"POST", "/optim_step", local_optim_step, ONCE | WORK},
+    {"POST", "/save_weights", local_save_weights, ONCE | WORK},
+    {"POST", "/save_weights_for_sampler", local_save_for_sampler, ONCE | WORK},
+    {"POST", "/save_weights_external", local_save_external, ONCE | WORK},
+    {"POST", "/load_weights", local_load_weights, ONCE | WORK},
+    {"POST", "/create_sampling_session", local_create_sampling_session,
+     ONCE | WORK},
+    {"POST", "/join_sampling_session", local_join_sampling_session,
+     ONCE | WORK},
+    {"POST", "/asample", local_asample, ONCE | WORK},
+    {"POST", "/stream_sample", local_stream_sample, WORK},
     {"GET", "/samplers/*", local_get_sampler, NO_BODY},
     {"POST", "/retrieve_future", local_retrieve_future, 0},
     {"POST", "/retrieve_futures", local_retrieve_futures, 0},
@@ -94,7 +97,7 @@ static const route_t routes[] = {
     {"GET", "/billing/usage/events", local_usage, NO_BODY},
     {"GET", "/audit", local_audit, NO_BODY},
     {"GET", "/checkpoints", local_list_checkpoints, NO_BODY},
-    {"POST", "/copy_weights", local_copy_weights, ONCE},
+    {"POST", "/copy_weights", local_copy_weights, ONCE | WORK},
     {"GET", "/billing/usage/checkpoints/current", local_storage, NO_BODY},
 };
 
@@ -362,6 +365,11 @@ static void serve(local_call_t *call, const route_t *route) {
 
   if (!check_credential(call->server, req, route->flags))
     return;
+  if ((route->flags & WORK) && call->server->drains) {
+    /* Clients repeat it, perhaps with the next server on this port. */
+    local_reply_error(req, 503, "The server is shutting down");
+    return;
+  }
   if (!decompress(call->server, req) || !parse_body(call, route->flags, &json))
     return;
   if (json != NULL)

@@ -250,6 +250,14 @@ uint16_t local_stub_port(const local_stub_t *stub) {
   return (uint16_t)stub->http.port;
 }
 
+void local_stub_drain(local_stub_t *stub) {
+  tnk__srv_drain(&stub->http);
+}
+
+int local_stub_is_drained(const local_stub_t *stub) {
+  return stub->http.n_conns == 0;
+}
+
 void local_stub_close(local_stub_t *stub) {
   tnk__srv_close(&stub->http, on_http_closed, stub);
   local_timers_close(&stub->timers, on_timers_closed);

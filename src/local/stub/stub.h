@@ -61,6 +61,11 @@ typedef struct {
 int local_stub_open(local_stub_t **out, uv_loop_t *loop,
                     const local_stub_options_t *options);
 uint16_t local_stub_port(const local_stub_t *stub);
+/* Take no further connections, and close each one after the answers to its
+ * requests. Results that no poll waits for are not kept. */
+void local_stub_drain(local_stub_t *stub);
+/* Whether no connections are left. */
+int local_stub_is_drained(const local_stub_t *stub);
 void local_stub_close(local_stub_t *stub);
 
 #endif
