@@ -11,10 +11,10 @@ extern "C" {
 
 /*
  * A server that speaks the APIs of OpenAI and Anthropic to agents, and samples
- * from a service: libtnk-gateway, a library beside libtnk and libtnk-chat, by
- * whose public calls it works. It runs on the caller's loop. Every token that
- * was sampled is recorded as it was drawn, and the next turn of its
- * conversation goes on from it: what was sampled is never tokenized again.
+ * from a service. It is the library libtnk-gateway, which uses only the public
+ * functions of libtnk and libtnk-chat. It runs on the caller's loop. Every
+ * sampled token is recorded. The next turn of a conversation continues from the
+ * sampled tokens; they are never tokenized again.
  *
  *     tnk_gateway_options_t options = TNK_GATEWAY_OPTIONS_INIT;
  *     options.tokenizer = tokenizer;
@@ -24,70 +24,77 @@ extern "C" {
  *     uv_run(&loop, UV_RUN_DEFAULT);
  *
  * Endpoints: POST /v1/chat/completions, /v1/completions, /v1/responses,
- * /v1/messages; GET /v1/models, /healthz. For those who train: POST
- * /tnk/reward, POST /tnk/sampler, GET /tnk/datums. In front of each path may
- * stand /s/NAME, which names the session of the request; so do the header
- * X-Tnk-Session, and a key with ":NAME" behind it. A session that nobody names
- * is "default".
+ * /v1/messages; GET /v1/models, /healthz. For training: POST /tnk/reward, POST
+ * /tnk/sampler, GET /tnk/datums. A request names its session by /s/NAME in
+ * front of the path, by the header X-Tnk-Session, or by ":NAME" after the key.
+ * Without a name it is "default".
  *
- * Whatever model a request names, it is served with the weights in use.
- * /healthz answers 503 once the record cannot be written, as on a full disk:
- * then nothing is sampled any more until a gateway is opened anew.
+ * The model name of a request is ignored: the gateway uses its current weights.
+ * If the record cannot be written, for example because the disk is full,
+ * /healthz returns 503, and nothing is sampled until a gateway is opened again.
  *
- * A call that a client wants (tool_choice) is begun in the prompt, with the ids
- * that calls of the tool begin with, or of all tools, in the template's own
- * words; such ids are recorded as the prompt's. What follows is the model's,
- * and not kept to the schema. Forms of answers (response_format and the like)
- * other than text are refused. What a service samples behind the first stop is
- * left out, of the answer and of what is recorded.
+ * If a client forces a tool call (tool_choice), the prompt ends with the tokens
+ * with which the template starts calls of that tool, or of all tools. These
+ * tokens are recorded as part of the prompt. The model generates the rest,
+ * which may violate the schema of the tool. Other response formats than text
+ * (response_format and similar) are rejected. Tokens after the first stop are
+ * removed from the response and from the record.
  */
 
-/** A server; of the loop's thread. */
+/** A gateway. It belongs to the thread of its loop. */
 typedef struct tnk_gateway tnk_gateway_t;
 
-/** How it serves. Zero is the default of every member but the tokenizer. */
+/** Options of a gateway. Zero selects the default of each member, except the
+ * tokenizer. */
 typedef struct {
   size_t size; /**< Set by TNK_GATEWAY_OPTIONS_INIT. */
-  /** A numeric address; NULL: 127.0.0.1. Others than loopback ones need a key.
-   */
+  /** Numeric address. NULL means 127.0.0.1. An address that is not loopback
+   * needs a key. */
   const char *host;
-  /** What clients must send, as a bearer token or in X-Api-Key; NULL or "":
-   * none, and then no web page may ask. It has nothing to do with the key of
-   * the service, which never leaves it. Copied. */
+  /** The key that clients must send, as a bearer token or in X-Api-Key. With
+   * NULL or "" there is none, and requests of web pages are rejected. It is
+   * not the key of the service, which is never sent to clients. Copied. */
   const char *key;
-  const char *model; /**< What clients call it; NULL: the base model. Copied. */
-  /** A file that everything is recorded in, written before the answer is sent,
-   * so that a process that is killed loses nothing of it; one of an earlier
-   * process is gone on with, unless its ids are of another vocabulary, which is
-   * refused. NULL: in memory. */
+  const char *model; /**< Model name that clients see. NULL means the base
+                        model. Copied. */
+  /** File of the record. A turn is written to it before its response is sent,
+   * so a killed process loses nothing that it answered. If the file exists,
+   * recording continues in it; opening fails if it was recorded with another
+   * vocabulary. NULL keeps the record in memory. */
   const char *record;
-  /** Of the model. Borrowed until the gateway is closed. `decode` is needed. */
+  /** Tokenizer of the model. Borrowed until the gateway is closed. `decode` is
+   * required. */
   tnk_chat_tokenizer_t tokenizer;
-  /** Of the model; a reference is taken. NULL: the plain one of the roles. */
+  /** Chat template of the model; the gateway takes a reference. NULL means the
+   * plain template of roles. */
   tnk_chat_template_t *template_;
-  const tnk_pair_t *variables; /**< For templates; values in JSON. Copied. */
+  const tnk_pair_t
+      *variables; /**< Variables of the template, with JSON values. Copied. */
   size_t n_variables;
-  tnk_chat_family_t family; /**< How answers are parsed. */
-  int32_t port;             /**< 0: any free one. */
-  uint32_t max_requests;    /**< Under way at a time; 0: 16,384. More: 503. */
-  int32_t max_tokens;       /**< Where a client names none; 0: 1,024. */
-  uint64_t max_memory;      /**< For what is recorded, in bytes; 0: 256 MiB. */
-  uint64_t max_body; /**< Of a request, in bytes; 0: 64 MiB. More: 413. */
-  uint32_t max_connections; /**< Open at a time; 0: 65,536. More wait. */
-  /** A client that waits for a stream hears something as often as this, in
-   * milliseconds, so that no proxy takes it for dead; 0: 15,000. */
+  tnk_chat_family_t family; /**< How responses are parsed. */
+  int32_t port;             /**< 0 selects a free port. */
+  uint32_t max_requests; /**< Most requests in progress; further ones get 503. 0
+                            means 16,384. */
+  int32_t max_tokens;  /**< Default for clients that set none. 0 means 1,024. */
+  uint64_t max_memory; /**< Bytes of the record in memory. 0 means 256 MiB. */
+  uint64_t
+      max_body; /**< Bytes of a request; larger ones get 413. 0 means 64 MiB. */
+  uint32_t max_connections; /**< Most open connections; further ones wait. 0
+                               means 65,536. */
+  /** Interval in milliseconds of comments in a stream that has no data yet.
+   * They keep proxies from closing the connection. 0 means 15,000. */
   uint32_t keep_alive_ms;
-  const tnk_allocator_t *allocator; /**< Copied; NULL: malloc. */
-  const char *tls_cert;             /**< PEM files; NULL, both: no TLS. */
+  const tnk_allocator_t *allocator; /**< NULL means malloc(). Copied. */
+  const char *tls_cert;             /**< PEM files. Both NULL means no TLS. */
   const char *tls_key;
-  /** TNK_YES: what is recorded is on the disk before the answer is sent, so
-   * that a machine that loses its power loses nothing of it either; each answer
-   * waits for the disk then. */
+  /** TNK_YES syncs each turn to disk before its response is sent, so a power
+   * failure loses nothing that was answered. Each response then waits for the
+   * disk. Default: no. */
   tnk_choice_t record_sync;
-  /** TNK_YES: control tokens in messages of users and in results of tools count
-   * as control tokens. By default they are plain text, if the plug-in of the
-   * tokenizer lists them (`added`), so that a web page that a tool has read
-   * cannot end the turn and begin another one. */
+  /** TNK_YES interprets control tokens in user messages and tool results. By
+   * default they are plain text, if the tokenizer plug-in lists them
+   * (`added`). A web page that a tool has read then cannot end the turn and
+   * begin another one. */
   tnk_choice_t keep_control_tokens;
 } tnk_gateway_options_t;
 
@@ -95,24 +102,27 @@ typedef struct {
 
 /**
  * Open a gateway and listen. It can sample after tnk_gateway_use(). Requests
- * that come while the first of these calls is pending wait for it, for 60
- * seconds at most. Without such a call they get 503 at once.
+ * that arrive while the first such call is pending wait for it, at most 60
+ * seconds. Before any such call requests get 503 at once.
  *
  * SIGPIPE is blocked in the calling thread.
  *
- * @param[out] out  To be closed by the caller, before the service. NULL on
- *                  failure.
- * @param loop      That of @p service; outlives the gateway. After a failure
- *                  it may have to run once more before it can be closed.
- * @param service   What samplers are made with; outlives the gateway.
- * @param options   Begins with TNK_GATEWAY_OPTIONS_INIT; a tokenizer is needed.
+ * @param[out] out  The gateway. The caller closes it before the service. NULL
+ *                  on failure.
+ * @param loop      The loop of @p service. It must outlive the gateway. After a
+ *                  failure it may have to run once more before it can be
+ *                  closed.
+ * @param service   Creates the samplers. It must outlive the gateway.
+ * @param options   Initialize them with TNK_GATEWAY_OPTIONS_INIT. A tokenizer
+ *                  is required.
  * @param why       On failure, receives one sentence; may be NULL.
- * @param why_size  Bytes at @p why; a longer sentence is cut.
+ * @param why_size  Size of @p why in bytes; a longer sentence is truncated.
  *
- * @return TNK_OK, or TNK_EINVAL (an argument is NULL, an option out of range,
- *   no tokenizer that can decode, another address than a loopback one without
- *   a key), TNK_ENOTSUP (an option that this library does not know), TNK_EFILE
- *   (the record), TNK_ESYSTEM (the address cannot be listened on), TNK_ENOMEM.
+ * @return TNK_OK, or TNK_EINVAL (an argument is NULL, an option is out of
+ *         range, the tokenizer cannot decode, or a non-loopback address has no
+ *         key), TNK_ENOTSUP (an option that this library does not know),
+ *         TNK_EFILE (the record), TNK_ESYSTEM (cannot listen on the address),
+ *         TNK_ENOMEM.
  * Blocks: reads the record. Thread: loop thread. Since: 0.1
  */
 TNK_API int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
@@ -121,82 +131,86 @@ TNK_API int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
                              size_t why_size);
 
 /**
- * Where it listens: "http://127.0.0.1:PORT", without a slash behind it. Clients
- * of OpenAI want "/v1" added.
+ * Get the URL of the gateway: "http://127.0.0.1:PORT", without a trailing
+ * slash. OpenAI clients need "/v1" appended.
  *
- * @return The address; NULL for NULL.
+ * @return The URL; NULL for NULL.
  * Lifetime: the gateway's. Thread: loop thread. Since: 0.1
  */
 TNK_API const char *tnk_gateway_address(const tnk_gateway_t *gateway);
 
 /**
- * Sample from these weights from now on. Requests under way end with those that
- * they began with; none is dropped. Each recorded turn has the number of the
- * weights that drew it: 1 for the first, and so on; a gateway that goes on with
- * a record goes on with the numbers.
+ * Use these weights for new requests. Requests in progress finish with the
+ * weights that they started with; none is dropped. Each recorded turn has the
+ * version of its weights. Versions count from 1, and continue in a record that
+ * already has some.
  *
- * @param gateway  Whose requests are served with them.
- * @param options  As of tnk_service_create_sampling(). Copied.
+ * @param gateway  The gateway.
+ * @param options  As for tnk_service_create_sampling(). Copied.
  *
- * @return A promise of tnk_sampling_t, which belongs to the gateway; once it
- *   has resolved, requests are served with it. NULL from a gateway that is
- *   NULL or closing, and without memory.
- * Rejects with: the error of tnk_service_create_sampling(); earlier weights
- *   stay in use then.
+ * @return A promise of tnk_sampling_t, which the gateway owns. When it
+ *         resolves, requests use it. NULL if @p gateway is NULL or closing, and
+ *         if there is no memory.
+ * Rejects with: the error of tnk_service_create_sampling(); the earlier weights
+ *   then stay in use.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_gateway_use(tnk_gateway_t *gateway,
                                        const tnk_sampling_options_t *options);
 
 /**
- * Say what an answer is worth, as POST /tnk/reward does. The latest reward of
- * an answer counts. It is written soon, and on the disk when the gateway has
- * closed.
+ * Set the reward of a response, as POST /tnk/reward does. The latest reward of
+ * a response counts. It is written asynchronously, and is on disk when the
+ * gateway has closed.
  *
- * @param gateway  What has answered.
- * @param session  Its name; NULL: "default". Not looked at with an @p id.
- * @param id       Of the answer, as the client has got it; NULL: the latest one
- *                 of the session.
- * @param choice   Which one, where the client asked for several; from 0.
+ * @param gateway  The gateway.
+ * @param session  Name of the session. NULL means "default". Ignored if @p id
+ *                 is set.
+ * @param id       Id of the response, as the client received it. NULL means the
+ *                 latest response of the session.
+ * @param choice   Index of the choice, if the client asked for several.
  * @param reward   Finite, within the range of a float.
  *
- * @return TNK_OK, or TNK_EINVAL (a reward out of range, @p gateway NULL or
- *   closing), TNK_ENOTFOUND (no such answer is remembered), TNK_EFILE (an
- *   earlier write has failed), TNK_ETOOBIG (the disk is too slow), TNK_ENOMEM.
+ * @return TNK_OK, or TNK_EINVAL (the reward is out of range, or @p gateway is
+ *         NULL or closing), TNK_ENOTFOUND (unknown response), TNK_EFILE (an
+ *         earlier write has failed), TNK_ETOOBIG (the disk is too slow),
+ *         TNK_ENOMEM.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_gateway_reward(tnk_gateway_t *gateway, const char *session,
                                const char *id, uint32_t choice, double reward);
 
 /**
- * Gets an example of what was recorded.
+ * Receives one recorded example. It must not call the gateway.
  *
- * @param user  As given to tnk_gateway_datums().
- * @param line  A datum as JSON, with a line feed; not NUL-terminated. Lives
- *              during the call.
- * @param n     Its bytes.
- * @return TNK_OK, or a code that ends the export. Must not call the gateway.
+ * @param user  As passed to tnk_gateway_datums().
+ * @param line  A datum as JSON with a newline, not NUL-terminated. Valid during
+ *              the call.
+ * @param n     Length of @p line in bytes.
+ * @return TNK_OK, or a code that ends the export.
  */
 typedef int (*tnk_gateway_line_cb)(void *user, const char *line, size_t n);
 
 /**
- * Hand out what was recorded as examples to train on, one for each branch of a
- * conversation, as GET /tnk/datums gives them: lines of JSON that tnk lint
- * reads, with the sampled tokens as targets, their log-probabilities, and
- * rewards as advantages. Beside them: "session"; "turns", of each the number,
- * the version of the weights, the reward, and which targets it has sampled
- * ("offset", "length"); and where the service has named all sequences, the
- * spans of tnk_datum_t, as "model_input_spans" and "loss_fn_input_spans".
+ * Export the record as training examples, one for each branch of a
+ * conversation, as GET /tnk/datums does. Each example is a line of JSON that
+ * tnk lint reads. Its targets are the sampled tokens, with their logprobs, and
+ * with the rewards as advantages. It also has:
+ * - "session": the name of the session.
+ * - "turns": for each turn its number, the version of its weights, its reward,
+ * and the position of its sampled tokens in the targets ("offset", "length").
+ * - "model_input_spans" and "loss_fn_input_spans": the spans of tnk_datum_t, if
+ * the service has named all sequences.
  *
- * @param gateway   What has recorded.
- * @param session   Its name; NULL: all of them.
- * @param rewarded  Not 0: only branches with a reward.
- * @param cb        Called with each, from inside of this call.
- * @param user      Handed to @p cb.
+ * @param gateway   The gateway.
+ * @param session   Name of the session. NULL means all sessions.
+ * @param rewarded  Not 0 exports only branches with a reward.
+ * @param cb        Called for each example, inside this call.
+ * @param user      Passed to @p cb.
  *
- * @return TNK_OK, or TNK_EINVAL (@p gateway or @p cb NULL, or closing),
- *   TNK_ENOTFOUND (no such session), TNK_EFILE (the record cannot be read),
- *   TNK_ENOMEM, or the code of @p cb.
+ * @return TNK_OK, or TNK_EINVAL (@p gateway or @p cb is NULL, or the gateway is
+ *         closing), TNK_ENOTFOUND (no such session), TNK_EFILE (the record
+ *         cannot be read), TNK_ENOMEM, or the code of @p cb.
  * Blocks: reads the record, some milliseconds for each branch.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
@@ -204,19 +218,19 @@ TNK_API int tnk_gateway_datums(tnk_gateway_t *gateway, const char *session,
                                int rewarded, tnk_gateway_line_cb cb,
                                void *user);
 
-/** What a gateway has done so far. Since: 0.1 */
+/** Counters of a gateway. Since: 0.1 */
 typedef struct {
-  size_t size;             /**< Set by TNK_GATEWAY_STATS_INIT. */
-  uint64_t n_requests;     /**< Come, of any kind. */
-  uint64_t n_answered;     /**< Of those to sample: answered. */
-  uint64_t n_failed;       /**< Of those to sample: refused, or failed. */
-  uint64_t n_gone;         /**< Of those to sample: the client hung up. */
-  uint64_t n_tokens;       /**< Sampled, in what was answered. */
-  uint64_t n_continued;    /**< Prompts that went on from what was sampled. */
-  uint32_t n_under_way;    /**< Requests to sample, now. */
+  size_t size;          /**< Set by TNK_GATEWAY_STATS_INIT. */
+  uint64_t n_requests;  /**< Requests of any kind. */
+  uint64_t n_answered;  /**< Sampling requests that were answered. */
+  uint64_t n_failed;    /**< Sampling requests that were rejected or failed. */
+  uint64_t n_gone;      /**< Sampling requests whose client disconnected. */
+  uint64_t n_tokens;    /**< Sampled tokens in responses. */
+  uint64_t n_continued; /**< Prompts that continued from sampled tokens. */
+  uint32_t n_under_way; /**< Sampling requests in progress. */
   uint32_t n_connections;  /**< Open now. */
-  uint32_t version;        /**< Number of the weights in use; 0: none. */
-  uint32_t n_old_samplers; /**< Replaced, with requests under way. */
+  uint32_t version;        /**< Version of the current weights; 0 if none. */
+  uint32_t n_old_samplers; /**< Replaced samplers that still have requests. */
 } tnk_gateway_stats_t;
 
 #define TNK_GATEWAY_STATS_INIT TNK_SIZED(tnk_gateway_stats_t)
@@ -224,35 +238,35 @@ typedef struct {
 /**
  * Read the counters of a gateway.
  *
- * @param[out] out  Begins with TNK_GATEWAY_STATS_INIT. Filled, as far as its
- *                  size goes; a counter that this library does not have is 0.
- * @param gateway   NULL: all are 0.
+ * @param[out] out  Initialize it with TNK_GATEWAY_STATS_INIT. Members that this
+ *                  library does not know are set to 0.
+ * @param gateway   NULL sets all counters to 0.
  *
- * @return TNK_OK, or TNK_EINVAL for a size that is none of tnk_gateway_stats_t.
+ * @return TNK_OK, or TNK_EINVAL if `size` is not a size of tnk_gateway_stats_t.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_gateway_stats(tnk_gateway_stats_t *out,
                               const tnk_gateway_t *gateway);
 
 /**
- * Take no further connections, and finish the requests under way. Idle
- * connections close at once, the others when their requests are answered and
- * recorded. `n_connections` of tnk_gateway_stats() is 0 then; call
- * tnk_gateway_close() when it is, or when you have waited long enough.
+ * Accept no more connections, and finish the requests in progress. Idle
+ * connections are closed at once, the others when their requests are answered
+ * and recorded. Then `n_connections` of tnk_gateway_stats() is 0. Call
+ * tnk_gateway_close() at that time, or when you do not want to wait longer.
  *
- * @param gateway  NULL does nothing, like a second call.
+ * @param gateway  NULL does nothing. A second call does nothing.
  * Never fails. Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API void tnk_gateway_drain(tnk_gateway_t *gateway);
 
 /**
- * Close it. Connections are closed, samples under way canceled; what was
- * answered is on the disk. Then @p cb runs, from the loop, and the gateway is
- * gone.
+ * Close the gateway. It closes connections and cancels samples in progress. All
+ * answered turns are on disk when @p cb is called from the loop. After that the
+ * handle is invalid.
  *
- * @param gateway  NULL calls nothing.
+ * @param gateway  NULL does nothing and does not call @p cb.
  * @param cb       May be NULL.
- * @param user     Handed to @p cb.
+ * @param user     Passed to @p cb.
  * Never fails. Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb,

@@ -8,21 +8,20 @@ extern "C" {
 #endif
 
 /*
- * Operations of one training client reach the service strictly in call order;
- * their results may settle in any order. Nothing here blocks: call the next
- * one before the last has settled, and the service is never idle.
+ * Operations of one training client reach the service in call order. Their
+ * results may settle in any order. No call blocks: make the next call before
+ * the last promise has settled, and the service is never idle.
  *
- * Every operation takes its place in the queue when it is called and its
- * sequence number when it is sent, so one that fails locally or is canceled
- * in time leaves no hole. One that fails rejects its own promise and nothing
- * else.
+ * An operation takes its place in the queue when it is called, and its sequence
+ * number when it is sent. An operation that fails locally or is canceled in
+ * time therefore leaves no gap. A failed operation rejects only its own
+ * promise.
  */
 
 /*
- * Losses, what they read beside the tokens of each example, and their settings.
- * T is the number of tokens of the input; every input is f32 [T], but for
- * target_tokens, which is i64 [T]. With cross_entropy both may be [T, K], for K
- * candidates a position.
+ * Losses and the inputs that they read for each example. T is the number of
+ * input tokens. Each input is f32 [T], except target_tokens, which is i64 [T].
+ * For cross_entropy both may be [T, K], with K candidates for each position.
  *
  *   cross_entropy        target_tokens; weights
  *   importance_sampling  target_tokens, logprobs, advantages; weights
@@ -32,34 +31,35 @@ extern "C" {
  *                        sequence_ratio_mask
  *   dro                  as importance_sampling
  *
- * What stands before the semicolon is required. `logprobs` are those that the
- * tokens were sampled with, `weights` are 1 where they are not given. Settings
- * are clip_low_threshold (0.8) and clip_high_threshold (1.2) of ppo, the same
- * two with other defaults of cispo and gspo, and beta (0.05) of dro. Defaults
- * are the service's; other servers may have others. What a known loss does not
- * read is refused. The name of a loss that is not listed is sent as it is, with
- * whatever it is given.
+ * Inputs before the semicolon are required. `logprobs` are those of the sampled
+ * tokens. `weights` are 1 if they are not given. The settings are
+ * clip_low_threshold (0.8) and clip_high_threshold (1.2) for ppo, the same two
+ * with other defaults for cispo and gspo, and beta (0.05) for dro. These are
+ * the defaults of the service; other servers may differ. An input that a known
+ * loss does not read is rejected. A loss that is not listed is sent unchanged,
+ * with all its inputs.
  */
 
-/** A tensor that a loss of the caller's reads, for each example. */
+/** A tensor that a custom loss reads for each example. */
 typedef struct {
-  const char *name; /**< "logprobs" of the first, then loss inputs. */
-  uint32_t n_dims;  /**< 0 or 1: [T]; 2: [T, K]. */
+  const char *name; /**< "logprobs", or the name of a loss input. */
+  uint32_t n_dims;  /**< 0 or 1 means [T], 2 means [T, K]. */
   uint32_t reserved;
 } tnk_loss_argument_t;
 
-/** A loss of the caller's, to be run by the service. All are required. */
+/** A custom loss that the service runs. All members are required. */
 typedef struct {
   size_t size;      /**< Set by TNK_LOSS_OPTIONS_INIT. */
   const char *name; /**< For people. */
-  /** What it is called with, in this order: first "logprobs", those of the
-   * target tokens, then the loss inputs by their names, of small letters,
-   * digits and underscores; 16 at most. */
+  /** Its arguments, at most 16. The first is "logprobs", the logprobs of the
+   * target tokens. Loss inputs follow. Names consist of lower-case letters,
+   * digits and underscores. */
   const tnk_loss_argument_t *arguments;
   size_t n_arguments;
-  /** What it computes for one example, as JSON: `{"format":1,"nodes":[...]}`,
-   * with one placeholder an argument, and an output of the loss and of metrics.
-   * The nodes name functions of torch; the service says which it runs. */
+  /** Its computation for one example, as JSON: `{"format":1,"nodes":[...]}`. It
+   * has one placeholder for each argument, and an output with the loss and
+   * metrics. The nodes name functions of torch; the service decides which it
+   * runs. */
   const char *graph;
   uint64_t reserved;
 } tnk_loss_options_t;
@@ -67,18 +67,18 @@ typedef struct {
 #define TNK_LOSS_OPTIONS_INIT TNK_SIZED(tnk_loss_options_t)
 
 /**
- * Hand a loss to the service, for passes of all training clients of this
- * service: `loss` of tnk_pass_options_t. It stays there as long as the session.
+ * Create a loss on the service, for passes of all training clients of this
+ * service: see `loss` of tnk_pass_options_t. It exists as long as the session.
  *
- * Servers need not run losses of their clients; with all of them
- * tnk_training_forward_backward_custom() computes one here.
+ * Not every server runs custom losses. tnk_training_forward_backward_custom()
+ * computes one in this process and works with every server.
  *
  * @param options  Copied.
  * Protocol: training, custom loss graphs.
- * @return A promise of tnk_loss_t, which belongs to it.
+ * @return A promise of tnk_loss_t. The promise owns it.
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
- *   TNK_EINVAL names the argument or the node; TNK_EUNSUPPORTED on servers
- *   without it; TNK_EFAILED for a graph that the service does not run.
+ *   TNK_EINVAL names the argument or the node; TNK_EUNSUPPORTED if the server
+ *   has no custom losses; TNK_EFAILED if the service does not run the graph.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -86,49 +86,53 @@ tnk_service_create_loss(tnk_service_t *service,
                         const tnk_loss_options_t *options);
 
 /**
- * The id of a loss at the service; NULL for NULL.
- * Lifetime: as long as the loss. Thread: loop thread. Since: 0.1
+ * Get the id of a loss on the service. NULL for NULL.
+ * Lifetime: that of the loss. Thread: loop thread. Since: 0.1
  */
 TNK_API const char *tnk_loss_id(const tnk_loss_t *loss);
 
-/** How to run a pass. */
+/** Options of a pass. */
 typedef struct {
-  size_t size;         /**< Set by TNK_PASS_OPTIONS_INIT. */
-  const char *loss_fn; /**< NULL: "cross_entropy". Any name is sent. */
-  const tnk_loss_setting_t *settings; /**< The loss's configuration. */
+  size_t size;                        /**< Set by TNK_PASS_OPTIONS_INIT. */
+  const char *loss_fn;                /**< NULL means "cross_entropy". */
+  const tnk_loss_setting_t *settings; /**< Settings of the loss. */
   size_t n_settings;
   /**
-   * When set, the arrays that the data points to are not copied: they are
-   * read, part by part and again for every repeat of a request, until
-   * `release` is called, once. That is never inside the call, unless dozens of
-   * calls are refused in one turn of the loop without any memory, or the client
-   * is closed and gone. They and the structs themselves (tnk_datum_t and below)
-   * must stay and not change until then; where the service wants requests
-   * compressed, libuv's thread pool reads them too.
+   * If set, the arrays of the data are not copied. The library reads them in
+   * pieces, and again for each retry, until it calls `release` once. They and
+   * the structs (tnk_datum_t and its members) must stay unchanged until then.
+   * If the service wants compressed requests, libuv's thread pool reads them
+   * too.
+   *
+   * `release` is not called from inside the pass function. There are two
+   * exceptions: the client is closed and freed, or dozens of calls fail in one
+   * turn of the loop because there is no memory.
    */
   void (*release)(void *user);
   void *release_user;
   uint64_t reserved;
-  /** One of tnk_service_create_loss(), in place of loss_fn and settings. Each
-   * example has all that it reads. Needed during the call only. */
+  /** A loss of tnk_service_create_loss(). It replaces loss_fn and settings.
+   * Each example must have all its inputs. Only used during the call. */
   const tnk_loss_t *loss;
 } tnk_pass_options_t;
 
 #define TNK_PASS_OPTIONS_INIT TNK_SIZED(tnk_pass_options_t)
 
 /**
- * Run one forward and backward pass; gradients add up on the service until
- * tnk_training_optim_step().
+ * Run one forward and backward pass. The service accumulates the gradients
+ * until tnk_training_optim_step().
  *
- * Passes are sent as protobuf. If the service refuses the first pass of a
+ * Passes are sent as protobuf. If the service rejects the first pass of a
  * session with HTTP 415 or 422, the same pass is sent as JSON, which has no
  * provenance spans. The session keeps the form that the service accepts first.
  *
- * @param data     Examples; each needs the inputs of its loss, as listed above.
- * @param n_data   At least 1. May be sent as several requests; metrics are
- *                 then combined and outputs keep the order of @p data. When
- *                 the service has run one but its result is lost, the others
- *                 are sent all the same: the pass rejects, and has been run.
+ * A large pass is sent as several requests. Its metrics are combined, and its
+ * outputs have the order of @p data. If the service has run one of them but its
+ * result is lost, the others are still sent; the pass then rejects, and has
+ * been run.
+ *
+ * @param data     Examples. Each needs the inputs of its loss, as listed above.
+ * @param n_data   At least 1.
  * @param options  NULL for defaults. Copied.
  *
  * Lifetime: @p data is copied, unless options->release is set.
@@ -158,90 +162,91 @@ TNK_API tnk_promise_t *tnk_training_forward(tnk_training_t *training,
                                             size_t n_data,
                                             const tnk_pass_options_t *options);
 
-/** A number that a custom loss tells beside its value. */
+/** A metric that a custom loss returns. */
 typedef struct {
-  const char *name; /**< Its key in tnk_pass_metrics(), any text. */
+  const char *name; /**< Its key in tnk_pass_metrics(). */
   double value;
 } tnk_custom_metric_t;
 
-/** What a custom loss function reads and writes; valid until it returns, or
- * after tnk_custom_loss_defer() until tnk_custom_loss_finish(). */
+/** Input and output of a custom loss function. Valid until the function
+ * returns, or after tnk_custom_loss_defer() until tnk_custom_loss_finish(). */
 typedef struct {
   size_t n_data;
-  const tnk_tensor_t *logprobs; /**< f32, for each example. */
-  float *const *gradients;      /**< d loss / d logprobs to be filled in, as
-                                     many values an example as logprobs has;
-                                     zero at first. */
-  double loss;                  /**< To be filled in. */
-  /** May be set: metrics for the result, at most 1,024. They take the place of
-   * those of the service with the same name, but for "loss:sum" and
-   * "surrogate_loss:sum". Read when the loss is known, and copied. */
+  const tnk_tensor_t *logprobs; /**< Input: one f32 tensor for each example. */
+  float *const *gradients; /**< Output: d loss / d logprobs, with as many values
+                              for each example as logprobs has. Initially 0. */
+  double loss;             /**< Output: the loss. */
+  /** Output, optional: metrics for the result, at most 1,024. They replace
+   * metrics of the service with the same name, except "loss:sum" and
+   * "surrogate_loss:sum". Copied when the loss is known. */
   const tnk_custom_metric_t *metrics;
   size_t n_metrics;
 } tnk_custom_loss_t;
 
 /**
- * Computes a loss and its gradient from the log-probabilities of a forward
- * pass.
+ * Compute a loss and its gradient from the logprobs of a forward pass.
+ *
+ * It is called once, on the loop thread. It may call any function of this
+ * library except tnk_wait(). A long computation should be deferred, see
+ * tnk_custom_loss_defer().
  *
  * @param io    See tnk_custom_loss_t.
- * @param user  As given.
- * @return 0, or any other number to give up: the promise then rejects with
- *         TNK_EUSER carrying that number as its cause, and nothing is sent.
- * Called once, on the loop thread. Every function of this library may be
- * called, but not tnk_wait(). One that takes long defers its answer.
+ * @param user  As passed to tnk_training_forward_backward_custom().
+ * @return 0, or another number to fail: the promise then rejects with TNK_EUSER
+ *         and this number as its cause, and no backward pass is sent.
  * Since: 0.1
  */
 typedef int (*tnk_custom_loss_cb)(tnk_custom_loss_t *io, void *user);
 
 /**
- * Say, from inside a custom loss function, that its answer comes later: the
- * loop goes on with heartbeats and polls while the loss is computed elsewhere,
- * as on a thread of uv_queue_work(). What the function returns does not count
- * then.
+ * Defer the result of a custom loss function; call it inside that function. The
+ * loop then continues with heartbeats and polls while the loss is computed
+ * elsewhere, for example with uv_queue_work(). The return value of the function
+ * is ignored.
  *
- * @p io and all it points to stay as they are until tnk_custom_loss_finish();
- * one other thread may read and write them meanwhile. The operation keeps its
- * place in the queue. It may be canceled and the client closed, of which the
- * thread notices nothing: it has to be finished all the same, and until then
- * its memory stays and the client has not closed.
+ * @p io and everything it points to stay valid until tnk_custom_loss_finish().
+ * One
+ * other thread may read and write them until then. The operation keeps its
+ * place in the queue.
  *
- * @return TNK_OK; TNK_EINVAL when @p io is NULL or deferred already.
- * Thread: loop thread. Callable from callbacks: that function alone. Since: 0.1
+ * If the operation is canceled or the client is closed, the other thread is not
+ * notified. It must still finish the loss. Until then the memory is kept and
+ * the client is not closed completely.
+ *
+ * @return TNK_OK; TNK_EINVAL if @p io is NULL or already deferred.
+ * Thread: loop thread. Callable from callbacks: only that function. Since: 0.1
  */
 TNK_API int tnk_custom_loss_defer(tnk_custom_loss_t *io);
 
 /**
- * Answer what was deferred, once. @p io is gone with it.
+ * Finish a deferred loss, once. @p io is invalid afterwards.
  *
- * @param status  What the function would have returned: 0, or a number to give
- *                up.
- * @return TNK_OK; TNK_ECANCELED when the operation was over already, and the
- *         answer is dropped; TNK_EREENTRANT inside the function that deferred,
- *         and nothing happens; TNK_EINVAL when @p io is NULL or was not
- *         deferred.
+ * @param status  As the return value of the function: 0, or a number to fail.
+ * @return TNK_OK; TNK_ECANCELED if the operation has already ended, and the
+ *         result is dropped; TNK_EREENTRANT inside the function that deferred,
+ *         with no effect; TNK_EINVAL if @p io is NULL or was not deferred.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_custom_loss_finish(tnk_custom_loss_t *io, int status);
 
 /**
- * Run a forward pass, let @p loss compute loss and gradients from the
- * log-probabilities, and run the backward pass with them.
+ * Run a forward pass, call @p loss with the logprobs, and run the backward pass
+ * with the gradients that it returns.
  *
- * The whole operation holds one place in the queue: calls made after it
- * reach the service after its backward pass.
+ * The operation keeps one place in the queue: later calls reach the service
+ * after its backward pass.
  *
- * @param data    Each needs "target_tokens". Copied, unless options->release
- *                is set.
+ * @param data    Examples; each needs "target_tokens". Copied, unless
+ *                options->release is set.
  * @param n_data  At least 1.
  * @param loss    Called between the two passes.
- * @param user    Handed to @p loss.
- * @param options Without loss_fn, settings and loss. NULL for defaults.
+ * @param user    Passed to @p loss.
+ * @param options Must not set loss_fn, settings and loss. NULL for defaults.
  *
  * Protocol: training, forward_backward_custom.
- * @return A promise of tnk_pass_t, whose metric "loss:sum" is the loss that
- *         @p loss computed; the server's own is under "surrogate_loss:sum", and
- *         the metrics of @p loss are there too.
+ * @return A promise of tnk_pass_t. Its metric "loss:sum" is the loss that @p
+ *         loss returned, and "surrogate_loss:sum" is the server's own. The
+ *         metrics of @p loss are included.
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h),
  *   TNK_EUSER.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -251,8 +256,9 @@ TNK_API tnk_promise_t *tnk_training_forward_backward_custom(
     tnk_custom_loss_cb loss, void *user, const tnk_pass_options_t *options);
 
 /**
- * One step of an optimizer. TNK_OPTIM_INIT is a step of Adam with every number
- * absent, which stands for what the official client has:
+ * Parameters of an optimizer step. TNK_OPTIM_INIT is a step of AdamW in which
+ * each number is absent. An absent number has the default of the official
+ * client:
  *
  *                    ADAMW    DIMUON
  *     learning_rate  0.0001   required   at least 0
@@ -262,12 +268,12 @@ TNK_API tnk_promise_t *tnk_training_forward_backward_custom(
  *     weight_decay   0        -          at least 0
  *     grad_clip_norm 0        0          0: no clipping; for ADAMW at least 0
  *
- * Numbers are finite. One that the optimizer does not have (-) is refused, and
- * so is every number beside `json`.
+ * Numbers must be finite. A number that the optimizer does not have (-) is
+ * rejected, and with `json` all numbers are.
  */
 typedef struct {
   size_t size;               /**< Set by TNK_OPTIM_INIT. */
-  tnk_optimizer_t optimizer; /**< What the model was created for. */
+  tnk_optimizer_t optimizer; /**< The family that the model was created with. */
   uint32_t reserved;
   double learning_rate;
   double beta1;
@@ -275,8 +281,8 @@ typedef struct {
   double eps;
   double weight_decay;
   double grad_clip_norm;
-  /** TNK_OPTIMIZER_RAW: an object with a text under "type", for an optimizer
-   * that this library does not know; it is sent as it is. */
+  /** TNK_OPTIMIZER_RAW: a JSON object with a string "type", for an optimizer
+   * that this library does not know. It is sent unchanged. */
   const char *json;
 } tnk_optim_t;
 
@@ -299,40 +305,42 @@ typedef struct {
 TNK_API tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
                                                const tnk_optim_t *optim);
 
-/** How to save. */
+/** Options of a save. */
 typedef struct {
   size_t size;            /**< Set by TNK_SAVE_OPTIONS_INIT. */
-  uint64_t ttl_seconds;   /**< 0: kept until deleted. */
-  tnk_choice_t overwrite; /**< save_state only. Default no. */
+  uint64_t ttl_seconds;   /**< Lifetime; 0 keeps it until deleted. */
+  tnk_choice_t overwrite; /**< Only for save_state. Default: no. */
   uint32_t reserved;
   const tnk_pair_t *user_metadata; /**< Not for save_weights_external. */
   size_t n_user_metadata;
-  const char *const *recipients; /**< save_weights_external: age or SSH keys;
-                                      each file is encrypted for them. A secret
-                                      key is refused, and not sent. */
+  const char *const
+      *recipients; /**< Only for save_weights_external: age or SSH public keys.
+                      Each file is encrypted for them. A secret key is rejected
+                      and not sent. */
   size_t n_recipients;
 } tnk_save_options_t;
 
 #define TNK_SAVE_OPTIONS_INIT TNK_SIZED(tnk_save_options_t)
 
 /**
- * What was saved. Belongs to its promise, and may get more members.
+ * The result of a save. The promise owns it. Later versions may append members.
  *
- * The counts are those of the sequence of operations, whatever the program
- * called meanwhile: a save that is called with steps in flight contains them.
- * They begin with 0 when the model is made, restored or loaded. What the
- * service has accepted before the save counts, unless it says that it failed,
- * as far as it has said so when the save ends.
+ * The counts follow the sequence of operations: a save that is called with
+ * steps in flight counts these steps. They begin with 0 when the model is
+ * created, restored or loaded, and with the counts of the run after
+ * tnk_ledger_resume(). An operation counts if the service accepted it before
+ * the save and has not reported its failure when the save ends.
  */
 typedef struct {
-  const char *path;  /**< "tinker://..."; of tnk_training_ready() or NULL. */
-  uint64_t n_steps;  /**< Steps of the optimizer before it. */
+  const char
+      *path; /**< "tinker://..."; may be NULL after tnk_training_ready(). */
+  uint64_t n_steps;  /**< Optimizer steps before the save. */
   uint64_t n_passes; /**< Passes with gradients before it. */
 } tnk_saved_t;
 
 /**
- * What a save of a training client has saved; its path is that of
- * tnk_promise_path(). Also the result of tnk_training_ready().
+ * Get the result of a save, or of tnk_training_ready(). Its path is also
+ * returned by tnk_promise_path().
  *
  * @return NULL unless resolved with that type. Lifetime: that of the promise.
  * Thread: loop thread. Since: 0.1
@@ -347,8 +355,8 @@ TNK_API const tnk_saved_t *tnk_promise_saved(const tnk_promise_t *promise);
  * @param options  NULL for defaults. Copied.
  * @return A promise of a path, `tinker://RUN/weights/NAME`.
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
- *   TNK_ECONFLICT when the name exists, or TNK_EFAILED where the server learns
- *   of it only when it saves.
+ *   TNK_ECONFLICT if the name exists, or TNK_EFAILED if the server notices this
+ *   only when it saves.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
@@ -371,32 +379,32 @@ tnk_training_save_weights_for_sampler(tnk_training_t *training,
                                       const tnk_save_options_t *options);
 
 /**
- * Export weights in a foreign layout. Protocol: training, JSON training
- * requests.
+ * Save weights as files for other programs, such as a PEFT adapter. Protocol:
+ * training, JSON training requests.
  *
  * @param name     Required. Copied.
  * @param options  NULL for defaults. Copied.
  * @return A promise of a path.
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
- *   TNK_EUNSUPPORTED on servers without it.
+ *   TNK_EUNSUPPORTED if the server does not offer it.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
 tnk_training_save_weights_external(tnk_training_t *training, const char *name,
                                    const tnk_save_options_t *options);
 
-/** Which weights a sampling client made from a training client uses. */
+/** The weights that a sampling client of a training client uses. */
 typedef enum {
-  TNK_SAMPLING_SNAPSHOT = 0, /**< Frozen at the save. */
-  TNK_SAMPLING_INFLIGHT = 1  /**< Moved by each later save of this kind. */
+  TNK_SAMPLING_SNAPSHOT = 0, /**< Those of the save. */
+  TNK_SAMPLING_INFLIGHT = 1  /**< Those of the latest save of this kind. */
 } tnk_sampling_kind_t;
 
 /**
  * Save the current weights without a name and sample from them. Protocol:
  * training, snapshot and inflight samplers.
  *
- * @param kind     Whether later saves move it.
- * @param options  Without model_path, base_model and exported. NULL for
+ * @param kind     Whether later saves change its weights.
+ * @param options  Must not set model_path, base_model and exported. NULL for
  *                 defaults.
  * @return A promise of tnk_sampling_t, as tnk_service_create_sampling().
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
@@ -406,70 +414,71 @@ TNK_API tnk_promise_t *tnk_training_save_weights_and_get_sampling(
     tnk_training_t *training, tnk_sampling_kind_t kind,
     const tnk_sampling_options_t *options);
 
-/** What to load into a model that exists. */
+/** Options of loading a state into an existing model. */
 typedef struct {
   size_t size;      /**< Set by TNK_LOAD_OPTIONS_INIT. */
   const char *path; /**< Required: `tinker://RUN/weights/NAME`. */
-  /** TNK_YES: moments and step count of the optimizer too. Default no. */
+  /** TNK_YES also loads the moments and the step count of the optimizer.
+   * Default: no. */
   tnk_choice_t with_optimizer;
   uint32_t reserved;
-  const char *weights_access_token; /**< For somebody else's state. */
+  const char *weights_access_token; /**< For a state of another user. */
 } tnk_load_options_t;
 
 #define TNK_LOAD_OPTIONS_INIT TNK_SIZED(tnk_load_options_t)
 
 /**
- * Load a saved state into this model, for servers that know it. Protocol:
+ * Load a saved state into this model. Not every server offers this. Protocol:
  * training, JSON training requests.
  *
  * @param options  Copied.
  * @return A promise of a path.
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
- *   TNK_ENOTFOUND, or TNK_EFAILED where the server learns of a missing path
- *   only when it loads.
+ *   TNK_ENOTFOUND if the path does not exist, or TNK_EFAILED if the server
+ *   notices this only when it loads.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *
 tnk_training_load_state(tnk_training_t *training,
                         const tnk_load_options_t *options);
 
-/** What the server said of a model; strings may be NULL. */
+/** Description of a model. Strings may be NULL. */
 typedef struct {
   size_t size; /**< Set by TNK_TRAINING_INFO_INIT. */
   const char *model_id;
   const char *base_model;
   const char *arch;
-  const char *tokenizer_id; /**< Cut at the first ":". */
+  const char *tokenizer_id; /**< Up to the first ":". */
   const char *optimizer;    /**< Type of the optimizer, "adamw" ... */
-  uint32_t lora_rank;       /**< 0: not stated. */
+  uint32_t lora_rank;       /**< 0 if unknown. */
   uint32_t reserved;
 } tnk_training_info_t;
 
 #define TNK_TRAINING_INFO_INIT TNK_SIZED(tnk_training_info_t)
 
 /**
- * What is known of the model; fetched when it was created.
+ * Get the description of the model. It was fetched when the model was created.
  *
- * @param[out] out  Begins with TNK_TRAINING_INFO_INIT. Filled, as far as its
- *                  size goes; the texts live as long as the client.
- * @param training  NULL, or closed: nothing is known.
+ * @param[out] out  Initialize it with TNK_TRAINING_INFO_INIT. The strings are
+ *                  valid as long as the client.
+ * @param training  NULL or a closed client returns an empty description.
  *
- * @return TNK_OK, or TNK_EINVAL for a size that is none of
- *         tnk_training_info_t.
+ * @return TNK_OK, or TNK_EINVAL if `size` is not a size of tnk_training_info_t.
  * Protocol: session, get info. Thread: loop thread. Since: 0.1
  */
 TNK_API int tnk_training_info(tnk_training_info_t *out,
                               const tnk_training_t *training);
 
 /**
- * Train on with what the server has, after the client has stopped because the
- * server may have lost its memory (TNK_QUEUE_MEMORY_LOST of service.h). The
- * next operation goes under the next number, and nothing is restored. It is
- * better to restore a saved state (tnk_service_restore(), or
- * tnk_training_load_state() after this), unless the result was merely dropped
- * and the weights are known to be good.
+ * Continue with the current weights of the server, after the client has stopped
+ * because the server may have lost state (TNK_QUEUE_MEMORY_LOST of service.h).
+ * The next operation has the next sequence number, and nothing is restored.
  *
- * @return TNK_OK, also where it had not stopped; TNK_EINVAL for NULL;
+ * Use it only if you know that the weights are good, for example because only a
+ * result was dropped. Otherwise restore a saved state with
+ * tnk_service_restore(), or with tnk_training_load_state() after this call.
+ *
+ * @return TNK_OK, also if the client had not stopped; TNK_EINVAL for NULL;
  *         TNK_ECLOSED, TNK_ETHREAD, TNK_EFORKED.
  * Protocol: training, failure and cancellation.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -477,22 +486,22 @@ TNK_API int tnk_training_info(tnk_training_info_t *out,
 TNK_API int tnk_training_go_on(tnk_training_t *training);
 
 /**
- * Wait until the client accepts operations, and learn from which step to
+ * Wait until the client accepts operations, and get the step from which to
  * continue.
  *
- * After a loss, with the service's `recovery`, the promise resolves when the
- * model has been restored from its last saved or loaded state. A model that was
- * never saved is made again with the same options and seed, at step 0. A client
- * that has lost nothing resolves in the next turn of the loop.
+ * If the model was lost and the service has `recovery`, the promise resolves
+ * when the model has been restored from its last saved or loaded state. A model
+ * that was never saved is created again with the same options and seed, at step
+ * 0. For a client that has lost nothing the promise resolves in the next turn
+ * of the loop.
  *
- * A service without on_recovery cannot tell the program that a model was
+ * A service without on_recovery cannot report to the program that a model was
  * restored. Operations of the client therefore reject with TNK_ESESSION until
  * this function has been called.
  *
- * The result is read with tnk_promise_saved(): `n_steps` is the number of
- * optimizer steps that the weights contain, counted as for a save, so the
- * program continues with the next one. `path` is the state that was saved or
- * loaded last, or NULL.
+ * Read the result with tnk_promise_saved(). `n_steps` is the number of
+ * optimizer steps in the weights, counted as for a save; continue with the next
+ * step. `path` is the last saved or loaded state, or NULL.
  *
  * @return A promise of tnk_saved_t.
  * Rejects with: Caller (group of error.h), and
@@ -504,27 +513,28 @@ TNK_API int tnk_training_go_on(tnk_training_t *training);
 TNK_API tnk_promise_t *tnk_training_ready(tnk_training_t *training);
 
 /**
- * Remove the model from the service; further operations on it fail there.
+ * Remove the model from the service. Later operations on it fail.
  * Protocol: session, unload.
  *
  * @return A promise without a result.
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
- *   TNK_EUNSUPPORTED on servers without it.
+ *   TNK_EUNSUPPORTED if the server does not offer it.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *tnk_training_unload(tnk_training_t *training);
 
 /**
- * Close the client; its model stays on the service.
+ * Close the client. Its model stays on the service.
  *
- * Everything pending rejects with TNK_ECLOSED, then @p cb runs. Until then
+ * Pending promises reject with TNK_ECLOSED, then @p cb is called. Until then
  * calls on the handle reject with TNK_ECLOSED, and a second close does nothing
- * and calls nothing. After that the handle is gone, unless a promise that
- * showed it still lives: then it goes on like that until that one is dropped.
+ * and does not call its callback. After that the handle is invalid, unless a
+ * promise that returned it still exists. It then stays valid, as a closed
+ * client, until that promise is released.
  *
- * @param training  NULL calls nothing.
+ * @param training  NULL does nothing and does not call @p cb.
  * @param cb        May be NULL.
- * @param user      Handed to @p cb.
+ * @param user      Passed to @p cb.
  * Never fails and allocates nothing.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
