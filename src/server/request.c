@@ -221,10 +221,11 @@ int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method) {
  * moves on to the next header. NULL: there is none. */
 static const char *next_value(const tnk__srv_req_t *req, const char *name,
                               const char **at) {
-  const char *end = (const char *)req->head.data + req->head.len;
+  const char *end;
 
   if (req->head.len == 0)
     return NULL;
+  end = (const char *)req->head.data + req->head.len;
   if (*at == NULL)
     *at = (const char *)req->head.data;
   while (*at < end) {
