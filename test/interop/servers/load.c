@@ -89,6 +89,18 @@ static void start_step(load_t *load) {
   tnk_then(tnk_training_optim_step(load->training, NULL), on_step, load);
 }
 
+/* A proxy that restarts refuses connections, so that the service looks as if it
+ * had been restarted. It was not, so training goes on with its weights. */
+static void on_queue_state(const char *client, tnk_queue_state_t state,
+                           const char *reason, void *user) {
+  load_t *load = user;
+
+  (void)client;
+  (void)reason;
+  if (state == TNK_QUEUE_MEMORY_LOST && load->training != NULL)
+    (void)tnk_training_go_on(load->training);
+}
+
 /* ---- Life ---- */
 
 static int read_args(load_t *load, int argc, char **argv) {
@@ -142,6 +154,7 @@ static void print_result(const load_t *load, const tnk_service_t *service,
 
 int main(int argc, char **argv) {
   static load_t load = {.n_samples = 100, .in_flight = 100, .depth = 1};
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   tnk_sampling_options_t sampling = TNK_SAMPLING_OPTIONS_INIT;
   tnk_service_t *service;
@@ -152,7 +165,9 @@ int main(int argc, char **argv) {
                     "[--depth N]\n");
     return 2;
   }
-  service = tnk_must_open(NULL);
+  options.on_queue_state = on_queue_state;
+  options.queue_state_user = &load;
+  service = tnk_must_open(&options);
   lora.base_model = sampling.base_model = "tnk/byte-lm";
   load.sampling =
       tnk_must_sampling(tnk_service_create_sampling(service, &sampling));
