@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import sys
 import time
-import venv
 
 from lab import HERE
 
@@ -60,25 +59,18 @@ def chat_row(lab, python, folder, name, label, text):
     lab.row("to their text alone: " + label, results, "text_us", detail=True)
 
 
-def make_venv(folder):
-    """A Python that has transformers; it is made once."""
-    python, stamp = folder / "bin/python", folder / "packages"
-    wanted = "\n".join(tokens.PACKAGES)
-    if not stamp.is_file() or stamp.read_text() != wanted:
-        try:
-            venv.create(folder, with_pip=True)
-            reference.run(str(python), "-m", "pip", "install", "-q", *tokens.PACKAGES)
-        except (OSError, subprocess.SubprocessError) as e:
-            raise reference.Skip("the packages cannot be installed: %s" % e)
-        stamp.write_text(wanted)
-    return python
+def make_venv(cache):
+    """A Python that has transformers. test/chat/tokens.py uses it as well."""
+    version = tokens.VERSIONS[0]
+    folder = cache / f"venv-chat-{version}"
+    return tokens.make_venv(folder, tokens.packages_of(version))
 
 
 def chat(lab):
     """The column of the official client is transformers' apply_chat_template."""
     cache = pathlib.Path(lab.build).resolve() / "conformance"  # shared with test/chat/tokens.py
     try:
-        python = make_venv(cache / "venv-chat")
+        python = make_venv(cache)
         folders = {name: reference.vocabulary(cache, name) for name in ("qwen3", "llama3_2")}
     except reference.Skip as e:
         print("left out: %s" % e)

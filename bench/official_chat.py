@@ -32,7 +32,7 @@ def main():
 
     def apply(tokenize):
         return tokenizer.apply_chat_template(chat["messages"], tools=chat.get("tools"), add_generation_prompt=True,
-                                             tokenize=tokenize)
+                                             tokenize=tokenize, return_dict=False)
 
     ids = apply(True)
     value = 0

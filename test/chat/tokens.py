@@ -48,13 +48,14 @@ TOOLS = [{"type": "function", "function": {
         "a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}}}]
 
 
-def enter_venv(folder, packages, alone=()):
-    """Go on in a Python that has the packages, and those without what they
-    depend on: the script starts anew."""
-    python = folder / "bin/python"
-    if pathlib.Path(sys.prefix) == folder:
-        return
-    stamp = folder / "packages"
+def packages_of(version):
+    return [f"transformers=={version}", "jinja2==3.1.6"]
+
+
+def make_venv(folder, packages, alone=()):
+    """A Python that has the packages, and those of `alone` without their
+    dependencies. It is made once."""
+    python, stamp = folder / "bin/python", folder / "packages"
     wanted = "\n".join([*packages, *alone])
     if not stamp.is_file() or stamp.read_text() != wanted:
         pip = [str(python), "-m", "pip", "install", "-q"]
@@ -66,7 +67,14 @@ def enter_venv(folder, packages, alone=()):
         except (OSError, subprocess.SubprocessError) as e:
             raise reference.Skip(f"the packages cannot be installed: {e}")
         stamp.write_text(wanted)
-    os.execv(python, [str(python), *sys.argv])
+    return python
+
+
+def enter_venv(folder, packages, alone=()):
+    """Start this script anew, with the Python of make_venv()."""
+    if pathlib.Path(sys.prefix) != folder:
+        python = make_venv(folder, packages, alone)
+        os.execv(python, [str(python), *sys.argv])
 
 
 # ---- The library ----
@@ -477,7 +485,7 @@ def main():
         for name in reference.VOCABULARIES:
             reference.vocabulary(folder, name)
         enter_venv(folder / f"venv-chat-{args.transformers}",
-                   [f"transformers=={args.transformers}", "jinja2==3.1.6"])
+                   packages_of(args.transformers))
         templates.fetch(folder)
     except (reference.Skip, templates.OutOfReach) as e:
         print(f"skipped: {e}")
