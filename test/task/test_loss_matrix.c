@@ -391,8 +391,18 @@ static int is_possible(const cell_t *cell) {
   return (cell->clients & TRAINS) || cell->numbers == NUMBERS_BUFFERED;
 }
 
+/* Every so-many-th cell is run. TNK_TEST_LOSSES=7 leaves a seventh, of each
+ * column some, for 7 divides the length of none. */
+static size_t stride(void) {
+  const char *text = getenv("TNK_TEST_LOSSES");
+  const int wish = text != NULL ? atoi(text) : 0;
+
+  return wish > 0 ? (size_t)wish : 1;
+}
+
 static void run_row(moment_t moment) {
   size_t n = 0;
+  size_t n_possible = 0;
 
   for (int i = 0; i < N_STATES * 2 * 2 * 3 * 3 * 2; i++) {
     int k = i;
@@ -404,12 +414,12 @@ static void run_row(moment_t moment) {
     cell.clients = 1 + k % 3, k /= 3;
     cell.numbers = (numbers_t)(k % 3), k /= 3;
     cell.is_fast = k;
-    if (!is_possible(&cell))
+    if (!is_possible(&cell) || n_possible++ % stride() != 0)
       continue;
     run_cell(&cell);
     n++;
   }
-  printf("# %zu cells\n", n);
+  printf("# %zu of %zu cells\n", n, n_possible);
 }
 
 #define ROW(name, moment)                                                      \
