@@ -207,12 +207,14 @@ tnk__error_t *tnk__error_with(const tnk_allocator_t *alloc, const char *what,
   return error;
 }
 
-/* A copy with another ending. NULL without memory. */
+/* A copy with another ending, and with room for a longer sentence. NULL without
+ * memory. */
 static tnk__error_t *copy(const tnk__error_t *from, tnk_ran_t ran,
-                          const char *ending) {
+                          const char *ending, size_t room) {
   const tnk_error_t *pub = &from->pub;
   const size_t max = TNK__MAX_ERROR_TEXT;
-  size_t size = from->n_text + strlen(ending) + 1;
+  const size_t n_ending = strlen(ending);
+  size_t size = from->n_text + n_ending + room + 1;
   tnk__error_t *error;
   char *at;
 
@@ -228,7 +230,8 @@ static tnk__error_t *copy(const tnk__error_t *from, tnk_ran_t ran,
   error->pub.text = at;
   memcpy(at, pub->text, from->n_text);
   at += from->n_text;
-  place(&at, ending, max);
+  memcpy(at, ending, n_ending + 1);
+  at += n_ending + room + 1;
   error->pub.message = place(&at, pub->message, max);
   error->pub.request_id = place(&at, pub->request_id, max);
   return error;
@@ -248,6 +251,30 @@ tnk__error_t *tnk__error_named(const tnk_allocator_t *alloc, const char *what,
   return named;
 }
 
+tnk__error_t *tnk__error_about(tnk__error_t *error, const char *thing) {
+  static const char of[] = " of ";
+  const char *colon = error->refs > 0 ? strstr(error->pub.text, ": ") : NULL;
+  const size_t n_thing = strnlen(thing, TNK__MAX_ERROR_TEXT);
+  tnk__error_t *about;
+  size_t n_name;
+  char *text;
+
+  if (colon == NULL || strstr(error->pub.text, thing) != NULL)
+    return tnk__error_ref(error);
+  n_name = (size_t)(colon - error->pub.text);
+  about = copy(error, error->pub.ran, error->pub.text + error->n_text,
+               sizeof(of) - 1 + n_thing);
+  if (about == NULL)
+    return tnk__error_ref(error);
+  text = (char *)about->pub.text + n_name;
+  memmove(text + sizeof(of) - 1 + n_thing, text, strlen(text) + 1);
+  memcpy(text, of, sizeof(of) - 1);
+  memcpy(text + sizeof(of) - 1, thing, n_thing);
+  tnk__text_clean(text, sizeof(of) - 1 + n_thing);
+  about->n_text += sizeof(of) - 1 + n_thing;
+  return about;
+}
+
 int tnk__error_says_ran(const tnk__error_t *error) {
   return error->refs == 0 ? error != tnk__error_static(error->pub.code)
                           : error->pub.text[error->n_text] != '\0';
@@ -260,7 +287,7 @@ tnk__error_t *tnk__error_ran(tnk__error_t *error, tnk_ran_t ran) {
     return static_of(error->pub.code, ran);
   if (tnk__error_says_ran(error) && error->pub.ran == ran)
     return tnk__error_ref(error);
-  other = copy(error, ran, endings[ran]);
+  other = copy(error, ran, endings[ran], 0);
   return other != NULL ? other : static_of(error->pub.code, ran);
 }
 
@@ -269,7 +296,7 @@ tnk__error_t *tnk__error_behind(tnk__error_t *error) {
   tnk__error_t *other = NULL;
 
   if (error->refs > 0)
-    other = copy(error, TNK_RAN_NO, ending);
+    other = copy(error, TNK_RAN_NO, ending, 0);
   return other != NULL ? other : static_of(error->pub.code, TNK_RAN_NO);
 }
 

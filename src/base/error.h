@@ -36,6 +36,11 @@ tnk__error_t *tnk__error_with(const tnk_allocator_t *alloc, const char *what,
  * without memory. */
 tnk__error_t *tnk__error_named(const tnk_allocator_t *alloc, const char *what,
                                const tnk__error_t *error);
+/* Add what the operation is about, such as the name of a model, behind the name
+ * of the operation: "create_lora of org/model: ...". Returns a new reference:
+ * to a copy, or to `error` itself if its sentence names the thing already, is
+ * static, or there is no memory. */
+tnk__error_t *tnk__error_about(tnk__error_t *error, const char *thing);
 /* The static error for a code: needs no memory. */
 tnk__error_t *tnk__error_static(int code);
 /* Add to an error whether the operation was run, unless it says so already.

@@ -102,6 +102,21 @@ def refused(local):
     check(got.returncode == 6 and "/nowhere" in got.stderr, "nor as a file", got)
 
 
+def a_model_that_the_service_does_not_have(local, folder):
+    """The error names the model, and the service's list of models decides."""
+    args = ("--tokenizer", folder, "a")
+    for model, status in (("nobody/nothing", 4), (folder, 1)):
+        got = local("sample", "--model", model, *args, "--json")
+        error = json.loads(got.stdout)["error"]
+        check(got.returncode == error["exit_status"] == status and
+              error["code"] == "TNK_EREQUEST" and error["http_status"] == 422 and
+              f"create_sampling of {model}: " in error["message"] and
+              ("tnk model list" in error["hint"]) == (status == 4), f"{model} is refused", got)
+    got = local("sample", "--checkpoint", "tinker://a:train:0/sampler_weights/b", *args)
+    check(got.returncode == 1 and "create_sampling of tinker://a:train:0" in got.stderr and
+          "tnk model list" not in got.stderr, "a checkpoint is no base model", got)
+
+
 def ended(local):
     """Ctrl-C while a sample takes its time; the session is reported as finished."""
     run = subprocess.Popen([TNK, "sample", *MODEL, "--max-tokens", "1000000", "a"],
@@ -121,6 +136,10 @@ with Local() as server:
     S_9_samples_from_text(server)
     S_9_samples_from_weights(server)
     refused(server)
+with tempfile.TemporaryDirectory() as tmp:
+    own = str(pathlib.Path(tmp).resolve() / "own")
+    with Local("--model-dir", own, "--faults", "422/create_sampling_session@1-") as server:
+        a_model_that_the_service_does_not_have(server, own)
 with Local("--latency-ms", "30000", "--verbose") as server:
     ended(server)
 plan()

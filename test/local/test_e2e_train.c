@@ -40,7 +40,7 @@ TEST_LIMIT(B17_e2e_training_with_passes_as_JSON, 60) {
     e2e_open(&e2e, personality(LOCAL_BUFFERED));
     e2e_train(&e2e, 4);
     if (is_json)
-      e2e.service->session.pass_form = TNK__FORM_JSON;
+      e2e_faults(&e2e, "415/forward_backward@1");
     for (size_t i = 0; i < N_STEPS; i++) {
       tnk_promise_t *pass = e2e_pass(&e2e, i);
 

@@ -206,6 +206,46 @@ int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
                                tnk_promise_error(promise), hint);
 }
 
+/* 1: the service lists its models, and this one is not among them. */
+static int is_no_model(cli_ask_t *ask, const char *model) {
+  tnk_promise_t *promise = tnk_service_capabilities(ask->service);
+  const tnk_capabilities_t *offer;
+  int is_missing = 0;
+
+  if (cli_ask_wait(ask, promise) == TNK_OK) {
+    offer = tnk_promise_capabilities(promise);
+    is_missing = tnk_capabilities_count(offer) > 0;
+    for (size_t i = 0; i < tnk_capabilities_count(offer); i++) {
+      const char *name = tnk_capabilities_model(offer, i)->name;
+
+      if (name != NULL && strcmp(name, model) == 0)
+        is_missing = 0;
+    }
+  }
+  tnk_promise_unref(promise);
+  return is_missing;
+}
+
+int cli_ask_model_failed(cli_ask_t *ask, const tnk_promise_t *promise,
+                         const char *model) {
+  const tnk_error_t *error = tnk_promise_error(promise);
+  const int err = tnk_promise_status(promise);
+  const int is_refused =
+      err == TNK_EFAILED || err == TNK_EREQUEST || err == TNK_ENOTFOUND;
+
+  if (cli_ask_is_over(ask) || !is_refused || !is_no_model(ask, model))
+    return cli_ask_failed(ask, promise);
+  return cli_report(
+      ask->cli,
+      &(cli_problem_t){.status = CLI_EXIT_NOT_FOUND,
+                       .message = tnk_promise_text(promise),
+                       .code = tnk_err_name(err),
+                       .hint = "The service does not list this model. tnk "
+                               "model list shows its models.",
+                       .http_status = error->http_status,
+                       .n_attempts = error->n_attempts});
+}
+
 int cli_ask_close(cli_ask_t *ask, int status) {
   if (!ask->has_loop)
     return status;

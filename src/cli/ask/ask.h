@@ -54,6 +54,11 @@ int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise);
 /* The same with a hint of the command's own; NULL for the usual one. */
 int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
                              const char *hint);
+/* Report why the service made nothing of a base model. If the service lists its
+ * models without this one, the status is CLI_EXIT_NOT_FOUND and the hint says
+ * how to list them. */
+int cli_ask_model_failed(cli_ask_t *ask, const tnk_promise_t *promise,
+                         const char *model);
 /* Do all of it for one promise, which `begin` makes and `show` prints,
  * returning an exit status. */
 int cli_ask_once(cli_t *cli,

@@ -288,8 +288,10 @@ static int sample(work_t *work) {
   work->samples = calloc((size_t)args.n, sizeof(tnk_promise_t *));
   if (work->samples == NULL)
     return cli_fail(work->cli, CLI_EXIT_FAILED, "out of memory");
-  return cli_ask_wait(&work->ask, work->sampler) == TNK_OK
-             ? take_samples(work)
+  if (cli_ask_wait(&work->ask, work->sampler) == TNK_OK)
+    return take_samples(work);
+  return args.model != NULL
+             ? cli_ask_model_failed(&work->ask, work->sampler, args.model)
              : cli_ask_failed(&work->ask, work->sampler);
 }
 

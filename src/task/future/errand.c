@@ -120,6 +120,23 @@ void tnk__errand_fail(tnk__errand_t *errand, tnk__error_t *error) {
   tnk__errand_dispose(errand);
 }
 
+/* Failures of the connection, the key or the rate are about no one thing. */
+static int is_about_thing(const tnk__error_t *error) {
+  const int code = error->pub.code;
+
+  return code == TNK_EFAILED || code == TNK_EREQUEST || code == TNK_ENOTFOUND;
+}
+
+void tnk__errand_fail_about(tnk__errand_t *errand, tnk__error_t *error,
+                            const char *thing) {
+  tnk__error_t *about = thing != NULL && is_about_thing(error)
+                            ? tnk__error_about(error, thing)
+                            : tnk__error_ref(error);
+
+  tnk__errand_fail(errand, about);
+  tnk__error_unref(about);
+}
+
 void tnk__errand_fail_code(tnk__errand_t *errand, const char *name, int code) {
   /* Web sites and gateways answer 200 to anything. */
   const tnk_error_t pub = {

@@ -71,6 +71,10 @@ void tnk__errand_resolve(tnk__errand_t *errand, tnk__result_kind_t kind,
                          void *value,
                          void (*free_value)(const tnk_allocator_t *, void *));
 void tnk__errand_fail(tnk__errand_t *errand, tnk__error_t *error);
+/* The same; if the service has refused it, the sentence names what the errand
+ * is about. NULL: nothing is added. */
+void tnk__errand_fail_about(tnk__errand_t *errand, tnk__error_t *error,
+                            const char *thing);
 void tnk__errand_fail_code(tnk__errand_t *errand, const char *name, int code);
 /* Free after the promise has been handed to somebody else. */
 void tnk__errand_dispose(tnk__errand_t *errand);

@@ -57,12 +57,17 @@ static int is_missing_path(const tnk__reply_t *reply) {
          strcasecmp(message, "not found") != 0;
 }
 
+/* What to name in an error. */
+static const char *thing_of(const create_t *create) {
+  return create->model_path != NULL ? create->model_path : create->base_model;
+}
+
 static void on_sampler(tnk__call_t *call, const tnk__reply_t *reply) {
   create_t *create = of_call(call);
   tnk__sampler_t sampler = {0};
 
   if (is_missing_path(reply)) {
-    tnk__errand_fail(&create->errand, reply->error);
+    tnk__errand_fail_about(&create->errand, reply->error, thing_of(create));
     return;
   }
   /* Without it everything works but asking for the base model. */
@@ -80,7 +85,7 @@ static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(errand, reply->error);
+    tnk__errand_fail_about(errand, reply->error, thing_of(create));
     return;
   }
   err = tnk__create_sampling_read(&create->id, &errand->arena, reply->body,

@@ -192,7 +192,8 @@ static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(&create->errand, reply->error);
+    tnk__errand_fail_about(&create->errand, reply->error,
+                           create->lora.base_model);
     return;
   }
   err = tnk__create_model_read(&create->model_id, &create->errand.arena,
@@ -266,7 +267,7 @@ static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
     return;
   }
   if (reply->error != NULL) {
-    tnk__errand_fail(&create->errand, reply->error);
+    tnk__errand_fail_about(&create->errand, reply->error, create->restore.path);
     return;
   }
   create->model_id = restored_id(create, reply);
@@ -302,7 +303,7 @@ static void on_weights_info(tnk__call_t *call, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(&create->errand, reply->error);
+    tnk__errand_fail_about(&create->errand, reply->error, restore->path);
     return;
   }
   err = tnk__weights_info_read(&info, &create->errand.arena, reply->body,
