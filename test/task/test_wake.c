@@ -1,12 +1,11 @@
 #include "script.h"
 
 /*
- * The first good response after a time of failures: what it wakes, and when;
- * how often the program is told; and what patience allows. One row for each
- * kind of operation and of failure.
+ * A time of failures: how often the program is told, and what patience allows.
+ * test_wake_kinds.c has what the first good response wakes.
  */
 
-typedef enum { STEP, SAMPLE, POLL, QUERY, N_KINDS } kind_t;
+typedef enum { STEP, QUERY } kind_t;
 typedef enum { RESET, REFUSED, S503, S503_ASKED, N_FAILURES } failure_t;
 
 enum { MIN = 60000, ASKED_S = 40 };
@@ -80,75 +79,14 @@ static void start(wake_t *t, kind_t kind) {
 
   if (kind == STEP)
     outcome_of(&t->outcome, script_step(script));
-  else if (kind == QUERY)
-    outcome_of(&t->outcome, tnk_service_capabilities(script->service));
   else
-    outcome_of(&t->outcome, script_sample(script));
+    outcome_of(&t->outcome, tnk_service_capabilities(script->service));
 }
 
-/* Begin it when everything fails, or just before: a poll has an accepted
- * submission. */
 static void begin_failing(wake_t *t, kind_t kind, failure_t failure) {
-  script_t *script = &t->script;
-
-  if (kind == POLL) {
-    mock_on(script->mock, NULL, "/api/v1/retrieve_future", mock_hold, NULL);
-    start(t, kind);
-    while (mock_n_held(script->mock) == 0)
-      script_turns(script);
-    fail_all(t, failure);
-    mock_release(script->mock, 503, "");
-    script_turns(script);
-    if (failure == REFUSED)
-      mock_close_idle(script->mock, 1);
-    mock_on(script->mock, NULL, "/api/v1/retrieve_future", script_result,
-            script);
-  } else {
-    fail_all(t, failure);
-    start(t, kind);
-  }
-  script_turns(script);
-}
-
-/* The pause that the failures have led to is of up to 30 s; any good response
- * ends it. Only a pause that the server asked for lasts as long as it said. */
-TEST(C5_the_first_good_response_wakes_what_pauses_within_a_second) {
-  for (int kind = 0; kind < N_KINDS; kind++)
-    for (int failure = 0; failure < N_FAILURES; failure++) {
-      wake_t t;
-      outcome_t other;
-      uint64_t ms = 2000; /* a second, and the turns of what follows */
-
-      /* Queries make a limited number of attempts; a held poll that is
-       * released with 503 has not asked for a pause. */
-      if (kind == QUERY && failure == S503_ASKED)
-        continue;
-      open_wake(&t, 0);
-      script_train(&t.script);
-      script_sampler(&t.script);
-      begin_failing(&t, (kind_t)kind, (failure_t)failure);
-      pass_time(&t, kind == QUERY ? 12000 : 100000, 500);
-      CHECK_INT(t.outcome.n_done, 0);
-      fail_no_more(&t);
-      mock_json(t.script.mock, "GET", "/api/v1/healthz", 200,
-                "{\"status\":\"ok\"}");
-      script_ok(&t.script, &other, tnk_service_health(t.script.service));
-      outcome_drop(&other);
-      if (failure == S503_ASKED) {
-        pass_time(&t, 2000, 100);
-        CHECK_INT(t.outcome.n_done, 0);
-        ms = ASKED_S * 1000;
-      }
-      pass_time(&t, ms, 100);
-      if (t.outcome.n_done != 1)
-        test_fail(__FILE__, __LINE__, "kind %d failure %d sleeps on", kind,
-                  failure);
-      outcome_ok(&t.script, &t.outcome);
-      outcome_drop(&t.outcome);
-      CHECK_INT(t.n_back, t.n_out);
-      CHECK(t.n_out <= 1);
-      script_close(&t.script);
-    }
+  fail_all(t, failure);
+  start(t, kind);
+  script_turns(&t->script);
 }
 
 /* A request that always fails beside good responses is woken once in a row, and
