@@ -290,6 +290,73 @@ TEST(Q1_a_session_that_cannot_be_had_leaves_all_lost) {
   script_close(script);
 }
 
+/* Sessions before this one are not known any more. */
+static int n_known;
+
+static void beat_of_known(mock_request_t *request, void *user) {
+  const char *at = strstr((const char *)request->body, "session-");
+
+  (void)user;
+  CHECK(at != NULL);
+  mock_reply_json(request, atoi(at + strlen("session-")) < n_known ? 404 : 200,
+                  "{}");
+}
+
+/* The server is restarted again while the model is being restored: before its
+ * answer, or in the pause after a failed attempt. The restore of the lost
+ * session is worth nothing: a new session comes first, at once, and the model
+ * is restored there, once. */
+TEST(Q1_a_second_loss_ends_what_belongs_to_the_first) {
+  for (int pauses = 0; pauses < 2; pauses++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+    tnk_service_options_t options = options_of(&mend);
+    int n_completed = 0;
+    outcome_t outcome;
+
+    options.max_retries = UINT32_MAX;
+    options.recovery_delay_ms = 3600000;
+    options.recovery_max_delay_ms = 3600000;
+    open_trained(&mend, options);
+    mock_on(script->mock, "POST", load_path, mock_hold, NULL);
+    restart(script);
+    CHECK_INT(mock_count(script->mock, "POST", load_path), 1);
+    if (pauses)
+      mock_release(script->mock, 503, "{}");
+    script_turns(script);
+    n_known = 2;
+    mock_on(script->mock, "POST", beat_path, beat_of_known, NULL);
+    mock_json(script->mock, "POST", session_path, 200,
+              "{\"session_id\":\"session-2\"}");
+    mock_json(script->mock, "POST", "/api/v1/sessions/session-2/finish", 200,
+              "{}");
+    script_advance(script, 10000);
+    script_turns(script);
+    script_advance(script, 10000);
+    script_turns(script);
+    if (!pauses)
+      mock_release(script->mock, 200, "{\"request_id\":\"load_weights:0:0\"}");
+    for (int i = 0; i < 4; i++)
+      script_turns(script);
+    CHECK_INT(mock_count(script->mock, "POST", session_path), 3);
+    CHECK_INT(mock_count(script->mock, "POST", load_path), 2);
+    CHECK(strstr(
+              (const char *)mock_find(script->mock, "POST", load_path, 1)->body,
+              "session-2") != NULL);
+    mock_release(script->mock, 200, "{\"request_id\":\"load_weights:0:0\"}");
+    for (int i = 0; i < 4; i++)
+      script_turns(script);
+    for (int i = 0; i < mend.n; i++)
+      n_completed += mend.events[i].kind == TNK_RECOVERY_COMPLETED &&
+                     mend.events[i].has_training;
+    CHECK_INT(n_completed, 1);
+    outcome_of(&outcome, script_step(script));
+    outcome_ok(script, &outcome);
+    outcome_drop(&outcome);
+    script_close(script);
+  }
+}
+
 /* The sampler is lost too, and its turn comes after that of the model. */
 TEST(Q5_after_failures_in_a_row_all_wait_for_one_attempt) {
   mend_t mend;
