@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Keys: tnk auth, whoami and ping.
 
-usage: run_account.py TNK_COMMAND
+usage: run_account.py TNK_COMMAND [FSYNC_LOG_LIBRARY]
 
 Output is TAP, see test/support/tap.py.
 """
@@ -162,6 +162,30 @@ def P11_8_what_is_in_the_file_stays():
         check(got.returncode == 0 and "chmod 600" in got.stderr, "others could read it", got)
         check(home.file.is_symlink() and KEY in real.read_text() and
               stat.S_IMODE(real.stat().st_mode) == 0o600, "a link stays a link")
+
+
+def P11_8_a_link_to_another_folder():
+    """A crash must not lose the new name, so the folder that has the file is synced."""
+    if len(sys.argv) < 3:
+        return
+    for name in ("elsewhere", "else where/deep"):
+        with Local("--api-key", KEY) as local, Home() as home:
+            home.store({})
+            home.file.unlink()
+            real = home.path.resolve() / name / "real.json"
+            real.parent.mkdir(parents=True)
+            real.write_text("{}")
+            real.chmod(0o600)
+            home.file.symlink_to(real)
+            log = home.path / "synced"
+            got = home.login(local.url, env={
+                "LD_PRELOAD": sys.argv[2], "FSYNC_LOG": str(log), "ASAN_OPTIONS": "verify_asan_link_order=0"})
+            check(got.returncode == 0 and KEY in real.read_text(), f"the key is stored in {name}", got)
+            synced = log.read_text().splitlines()
+            check(synced[-1] == str(real.parent), "and that folder is synced after the file",
+                  synced)
+            check([path.name for path in real.parent.iterdir()] == ["real.json"],
+                  "and nothing is left there", list(real.parent.iterdir()))
 
 
 def P11_8_logins_at_the_same_time():
@@ -418,6 +442,7 @@ def ping():
 
 try_all((P11_8_login_and_logout, P11_8_whoami_by_the_token,
          P11_10_keys_stay_with_their_servers, P11_8_what_is_in_the_file_stays,
+         P11_8_a_link_to_another_folder,
          P11_8_logins_at_the_same_time, P1_8_what_is_sent_for_a_login,
          P11_8_logout_of_a_generated_key, P11_10_where_a_key_may_come_from,
          P11_8_login_at_a_terminal, ping))
