@@ -1,7 +1,8 @@
 /* Supervised fine-tuning on chat messages: only what the assistant says is
- * learnt. Warm-up and cosine decay of the learning rate, the loss of examples
- * held out, and a ledger in DIRECTORY, so that a run that ends at any moment
- * goes on where it was. FILE holds a line
+ * learned. The learning rate warms up and decays as a cosine, and the loss of
+ * examples held out is shown. A ledger in DIRECTORY lets the next run continue
+ * where this one has ended. If the server is restarted, the run returns to the
+ * last saved step and continues. FILE holds a line
  * {"messages": [{"role": ..., "content": ...}]} for each chat; bytes are
  * tokens, and the template is a plain one of roles. */
 #include <math.h>
@@ -15,7 +16,7 @@ enum { BATCH = 16, HELD_OUT = 32, IN_FLIGHT = 2 };
 static const double PEAK = 0.01, WARM_UP = 10;
 
 typedef struct {
-  tnk_promise_t *pass, *update;
+  tnk_promise_t *done; /* the pass and the update */
   double weight;
 } step_t;
 
@@ -65,13 +66,12 @@ static double weight_of(const tnk_datum_t *data, size_t n) {
 }
 
 /* The mean of a token. Some servers send no metrics at all. */
-static double mean_loss(tnk_promise_t *pass, double weight) {
-  const tnk_pass_t *result = tnk_promise_pass(tnk_must_keep(pass));
+static double mean_loss(const tnk_promise_t *pass, double weight) {
+  const tnk_pass_t *result = tnk_promise_pass(pass);
   const tnk_metrics_t *metrics = tnk_pass_metrics(result);
   const double sum = tnk_metrics_count(metrics) > 0
                          ? tnk_metrics_get(metrics, "loss:sum")
                          : tnk_pass_loss(result);
-  tnk_promise_unref(pass);
   return sum / weight;
 }
 
@@ -91,40 +91,57 @@ static step_t begin(tnk_training_t *model, const tnk_batch_t *all,
   optim.learning_rate = step < WARM_UP ? PEAK * (step + 1) / WARM_UP
                                        : PEAK * 0.5 * (1 + cos(3.1416 * done));
   step_t begun = {.weight = weight_of(data, BATCH)};
-  begun.pass = tnk_training_forward_backward(model, data, BATCH, NULL);
-  begun.update = tnk_training_optim_step(model, &optim);
+  tnk_promise_t *both[2] = {
+      tnk_training_forward_backward(model, data, BATCH, NULL),
+      tnk_training_optim_step(model, &optim)};
+  begun.done = tnk_all(both, 2);
   return begun;
 }
 
-/* What is saved has the steps that are begun, and the ledger counts them. */
-static uint64_t save(tnk_ledger_t *ledger, tnk_training_t *model, int is_last) {
-  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
-  how.is_final = is_last ? TNK_YES : TNK_NO;
-  tnk_promise_t *saved = tnk_must_keep(tnk_ledger_save(ledger, model, &how));
-  const uint64_t n_steps = tnk_promise_entry(saved)->n_steps;
-  tnk_promise_unref(saved);
-  return n_steps;
+/* Returns 0 if the model was lost meanwhile. */
+static int finish(const step_t *step, unsigned number) {
+  if (!tnk_must_unless_lost(step->done))
+    return 0;
+  printf("step %u loss %.3f\n", number,
+         mean_loss(tnk_promise_child(step->done, 0), step->weight));
+  tnk_promise_unref(step->done);
+  return 1;
 }
 
-static tnk_training_t *open_model(tnk_service_t *service, tnk_ledger_t *ledger,
-                                  unsigned *step) {
-  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
-  lora.base_model = "tnk/byte-lm";
-  tnk_training_t *model = tnk_must_resume(service, ledger, &lora);
-  const tnk_ledger_entry_t *from = tnk_ledger_resumed(ledger);
-  if (from == NULL)
-    return model;
-  *step = (unsigned)from->n_steps;
-  printf("resuming at step %u from %s\n", *step, from->state_path);
-  return model;
+/* What is saved has the steps that are begun, and the ledger counts them.
+ * Returns 0 if the model was lost meanwhile. */
+static int save(tnk_ledger_t *ledger, tnk_training_t *model,
+                const tnk_datum_t *held_out, int is_last) {
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  how.is_final = is_last ? TNK_YES : TNK_NO;
+  tnk_promise_t *both[2] = {
+      tnk_ledger_save(ledger, model, &how),
+      tnk_training_forward(model, held_out, HELD_OUT, NULL)};
+  tnk_promise_t *done = tnk_all(both, 2);
+  if (!tnk_must_unless_lost(done))
+    return 0;
+  printf("step %u held-out loss %.4f\n",
+         (unsigned)tnk_promise_entry(tnk_promise_child(done, 0))->n_steps,
+         mean_loss(tnk_promise_child(done, 1), weight_of(held_out, HELD_OUT)));
+  tnk_promise_unref(done);
+  return 1;
+}
+
+/* The steps that the weights have, also after they were restored. */
+static unsigned ready(tnk_training_t *model) {
+  const unsigned step = (unsigned)tnk_must_ready(model);
+  if (step > 0)
+    printf("resuming at step %u\n", step);
+  return step;
 }
 
 int main(int argc, char **argv) {
   const unsigned steps = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 100;
   const unsigned every = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 20;
+  tnk_service_options_t with = TNK_SERVICE_OPTIONS_INIT;
   tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   step_t flight[IN_FLIGHT];
-  unsigned step = 0;
   size_t n;
   if (argc < 3 || every == 0)
     tnk_must_not("usage: sft FILE DIRECTORY [STEPS [EVERY]]");
@@ -132,23 +149,27 @@ int main(int argc, char **argv) {
   const tnk_datum_t *held_out = tnk_batch_data(all, &n);
   if (n <= HELD_OUT || local_server_unless_set() != 0)
     tnk_must_not("there are too few examples, or no server");
-  tnk_service_t *service = tnk_must_open(NULL);
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  with.recovery = TNK_YES;
+  tnk_service_t *service = tnk_must_open(&with);
   options.run = argv[2]; /* It is found by that if DIRECTORY is lost. */
   options.every_steps = every;
   tnk_ledger_t *ledger = tnk_must_ledger(service, argv[2], &options);
-  tnk_training_t *model = open_model(service, ledger, &step);
-  for (unsigned begun = step; step < steps; step++) {
+  lora.base_model = "tnk/byte-lm";
+  tnk_training_t *model = tnk_must_resume(service, ledger, &lora);
+  unsigned step = ready(model);
+  for (unsigned begun = step; step < steps;) {
     for (; begun < steps && begun < step + IN_FLIGHT; begun++)
       flight[begun % IN_FLIGHT] = begin(model, all, begun, steps);
-    const step_t *s = &flight[step % IN_FLIGHT];
-    printf("step %u loss %.3f\n", step + 1, mean_loss(s->pass, s->weight));
-    tnk_must(s->update);
-    if (step + 1 != steps && (begun == steps || !tnk_ledger_due(ledger, model)))
-      continue;
-    const uint64_t n_saved = save(ledger, model, begun == steps);
-    tnk_promise_t *pass = tnk_training_forward(model, held_out, HELD_OUT, NULL);
-    printf("step %u held-out loss %.4f\n", (unsigned)n_saved,
-           mean_loss(pass, weight_of(held_out, HELD_OUT)));
+    int is_kept = finish(&flight[step % IN_FLIGHT], step + 1);
+    step++;
+    if (is_kept &&
+        (step == steps || (begun < steps && tnk_ledger_due(ledger, model))))
+      is_kept = save(ledger, model, held_out, begun == steps);
+    for (; !is_kept && step < begun; step++) /* It is lost as well. */
+      finish(&flight[step % IN_FLIGHT], step + 1);
+    if (!is_kept)
+      begun = step = ready(model);
   }
   tnk_batch_free(all);
   return tnk_must_close(service);

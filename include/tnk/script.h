@@ -118,6 +118,19 @@ static inline double tnk_must_loss(tnk_promise_t *promise) {
   return loss;
 }
 
+/** Waits. Returns 1 after success and keeps the promise for its accessors.
+ * Returns 0 after TNK_ESESSION and lets go of the promise: a service with
+ * `recovery` restores the model, and tnk_must_ready() returns the step to
+ * continue from. Any other failure ends the program. */
+static inline int tnk_must_unless_lost(tnk_promise_t *promise) {
+  if (tnk_wait(promise) == TNK_ESESSION) {
+    tnk_promise_unref(promise);
+    return 0;
+  }
+  (void)tnk_must_keep(promise);
+  return 1;
+}
+
 /** Waits until a training client can be used after a loss, and returns the
  * number of optimizer steps that its weights contain. */
 static inline uint64_t tnk_must_ready(tnk_training_t *training) {

@@ -243,6 +243,70 @@ def rl():
         server.wait(20)
 
 
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def survive(name, args, number_of, words, when):
+    """Kill the server after some steps, and start it again with its files. Each step is made
+    once: its number and its result are those of a run without kills."""
+    said, batches = [], []
+    for kills in ((), when):
+        with tempfile.TemporaryDirectory() as folder:
+            left, steps = list(kills), {}
+            line = [TNK, "local", "--port", str(free_port()), "--exit-with-stdin", "--data",
+                    pathlib.Path(folder, "data")]
+
+            def serve_again():
+                server = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                          env=ENV, text=True)
+                return server, server.stdout.readline().split()[-1]
+            server, url = serve_again()
+            program = subprocess.Popen(
+                [BUILD / "examples" / name, *(arg(folder) for arg in args)], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, text=True,
+                env={**ENV, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"})
+            back = 0
+            for text in program.stdout:
+                back += words in text
+                found = number_of.match(text)
+                if found:
+                    steps[found[1]] = found[2]
+                if found and left and found[1] == left[0]:
+                    left.pop(0)
+                    server.kill()
+                    server.wait()
+                    server.stdout.close()
+                    server.stdin.close()
+                    server, _ = serve_again()
+            check(program.wait(60) == 0, f"{name} ends well, killed after {kills}", program.returncode)
+            # The first one comes before anything is saved, and the model is made again.
+            check(back >= len(kills) - 1 and not left,
+                  f"{name} returns to a saved step after each kill", (back, left))
+            said.append(steps)
+            lines = pathlib.Path(folder, "state", "checkpoints.jsonl").read_text().splitlines()
+            batches.append([json.loads(line)["batch"] for line in lines if '"state_path":"tinker://' in line])
+            server.stdin.close()
+            server.wait(20)
+            server.stdout.close()
+    check(said[0] == said[1], f"{name} makes every step once", said)
+    # A save that was lost is due again at the next step, which may be between two others.
+    check(batches[1] == sorted(set(batches[1])) and set(batches[0]) <= set(batches[1]),
+          f"{name} notes each save once, in order", batches)
+
+
+def sft_survives():
+    survive("sft", (chats, lambda folder: str(pathlib.Path(folder, "state")), lambda _: "12", lambda _: "4"),
+            re.compile(r"step (\d+) loss (\S+)"), "resuming at step", ("1", "6", "9"))
+
+
+def rl_survives():
+    survive("rl", (lambda folder: str(pathlib.Path(folder, "state")), lambda _: "6"),
+            re.compile(r"iteration (\d+) reward (\S+)"), "resuming at iteration", ("0", "2", "4"))
+
+
 def agent_rl():
     """Over a service that fails at times; then over one of its own."""
     script = str(pathlib.Path(__file__).resolve().parents[2] / "examples/agent_rl.sh")
@@ -290,6 +354,7 @@ def foreign_loop():
 
 CASES = {f.__name__: f for f in
          (hello, train_text, train_text_errors, train_text_loses_its_server,
-          thread, sample_server, sft, gateway, rl, agent_rl, foreign_loop)}
+          thread, sample_server, sft, sft_survives, gateway, rl,
+          rl_survives, agent_rl, foreign_loop)}
 CASES[sys.argv[1]]()
 plan()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Ceilings of size: 900 lines a file and 160 an example, 60 lines a function, 40
+"""Ceilings of size: 900 lines a file and 180 an example, 60 lines a function, 40
 files a room. Two examples show how little it takes, and have less: of lines that
-are not blank, 120 and 150.
+are not blank, 165 each: they also return to the last save within a run.
 
 usage: check_sizes.py ROOT
 
@@ -15,8 +15,8 @@ import re
 import sys
 
 MAX_FILE = 900
-MAX_EXAMPLE = 160
-MAX_WRITTEN = {"rl.c": 120, "sft.c": 150}
+MAX_EXAMPLE = 180
+MAX_WRITTEN = {"rl.c": 165, "sft.c": 165}
 MAX_FUNCTION = 60
 MAX_FILES = 40
 FOLDERS = ("src", "include", "test", "bench", "examples")

@@ -65,8 +65,8 @@ LONG_BODY = "int a(void) {\n" + "  a();\n" * 59 + "}\n"
 FAULTS = [
     ("check_sizes.py", ".", {"src/base/a.c": LONG_BODY}, "a has 61 lines"),
     ("check_sizes.py", ".", {"src/base/a.c": "\n" * 901}, "901 lines"),
-    ("check_sizes.py", ".", {"examples/t.c": "\n" * 161}, "at most 160"),
-    ("check_sizes.py", ".", {"examples/rl.c": "//\n" * 121}, "at most 120"),
+    ("check_sizes.py", ".", {"examples/t.c": "\n" * 181}, "at most 180"),
+    ("check_sizes.py", ".", {"examples/rl.c": "//\n" * 166}, "at most 165"),
     ("check_sizes.py", ".", {"src/base/README.md": None}, "no README.md"),
     ("check_sizes.py", ".", {"src/codec/format/c.c": "\n"}, "no README.md"),
     ("check_sizes.py", ".", {f"src/base/{n}.h": "\n" for n in range(40)},
