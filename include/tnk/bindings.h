@@ -13,8 +13,23 @@ extern "C" {
  * has a variable number of arguments, and the structs that tnk_tensor_i64() and
  * its like return by value can as well be filled member by member.
  *
- * A garbage collector that frees a promise on a thread of its own hands it to
- * tnk_runtime_unref().
+ * Threads, by group of functions. Each function says "Thread:" for itself; this
+ * is the rule that a binding can build on:
+ *
+ * - Loop thread: functions that take a service, a client, a hub, a gateway, a
+ *   ledger, a trace, or a promise. That includes the accessors of a promise,
+ *   such as tnk_promise_status(), tnk_promise_text() and tnk_promise_pass(),
+ *   and tnk_promise_ref() and tnk_promise_unref(). Callbacks are called there.
+ * - Any thread: functions that read a result (result.h), such as
+ *   tnk_samples_tokens(), as long as the promise of the result is held. Take
+ *   the result from its promise on the loop thread first.
+ * - Any thread, but one at a time for each object: batches, chats, tokenizers,
+ *   templates and numbers (batch.h, chat.h, tokenizers.h, rl.h, data.h), unless
+ *   their functions say otherwise.
+ * - Any thread at any time: names, texts of codes and versions (error.h,
+ *   bindings.h), and tnk_init().
+ * - From another thread to the loop thread: runtime.h. A garbage collector that
+ *   frees a promise on a thread of its own hands it to tnk_runtime_unref().
  *
  * Another event loop (poll(), epoll, GLib, asyncio) can turn the libuv loop:
  *

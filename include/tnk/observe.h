@@ -127,6 +127,34 @@ typedef struct {
  */
 typedef void (*tnk_observe_cb)(const tnk_event_t *event, void *user);
 
+/** One observer of several. Since: 0.1 */
+typedef struct {
+  tnk_observe_cb call; /**< NULL is skipped. */
+  void *user;          /**< Passed to `call`. */
+} tnk_observer_t;
+
+/** Several observers, for tnk_observe_each(). Since: 0.1 */
+typedef struct {
+  const tnk_observer_t *items; /**< The caller's. */
+  size_t n;
+} tnk_observers_t;
+
+/**
+ * Call several observers with each event, in their order. A tnk_observe_cb.
+ *
+ *     const tnk_observer_t both[] = {{tnk_trace_event, trace},
+ *                                    {tnk_meter_event, meter}};
+ *     tnk_observers_t observers = {both, 2};
+ *     options.observer = tnk_observe_each;
+ *     options.observer_user = &observers;
+ *
+ * @param event      NULL does nothing.
+ * @param observers  A tnk_observers_t. It and its items must outlive the
+ *                   service. NULL does nothing.
+ * Thread: loop thread. Since: 0.1
+ */
+TNK_API void tnk_observe_each(const tnk_event_t *event, void *observers);
+
 /*
  * A trace of what operations did, to be opened with Perfetto's viewer: for each
  * client a group of tracks, for each operation a slice from its call to its

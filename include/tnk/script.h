@@ -33,6 +33,37 @@ static inline void tnk_script_notice(const char *client,
   fprintf(stderr, "%s: %s\n", client, reason);
 }
 
+/** The trace of tnk_must_trace(). Not for programs. */
+static inline tnk_trace_t **tnk_script_trace(void) {
+  static tnk_trace_t *trace;
+
+  return &trace;
+}
+
+/** Writes the rest of the trace. Not for programs. */
+static inline void tnk_script_end_trace(void) {
+  tnk_trace_t **trace = tnk_script_trace();
+
+  if (tnk_trace_close(*trace) != TNK_OK)
+    fprintf(stderr, "the trace could not be written\n");
+  *trace = NULL;
+}
+
+/** Begins a trace (observe.h) of the service that is opened with @p options,
+ * whose observer is set. The trace is complete when the program exits, also by
+ * tnk_must_not(). Call it at most once in a program, and open one service with
+ * these options. */
+static inline void tnk_must_trace(tnk_service_options_t *options,
+                                  const char *path) {
+  tnk_trace_t **trace = tnk_script_trace();
+
+  if (*trace != NULL || tnk_trace_open(trace, path, NULL) != TNK_OK ||
+      atexit(tnk_script_end_trace) != 0)
+    tnk_must_not("the trace cannot be written");
+  options->observer = tnk_trace_event;
+  options->observer_user = *trace;
+}
+
 /** Opens a service on uv_default_loop(). Without on_queue_state and without a
  * logger, notices go to stderr, such as that nothing answers.
  * @param options  NULL for defaults. */

@@ -18,6 +18,16 @@ enum {
   MAX_METRICS = 16 * 1024 * 1024
 };
 
+void tnk_observe_each(const tnk_event_t *event, void *user) {
+  const tnk_observers_t *observers = user;
+
+  if (event == NULL || observers == NULL)
+    return;
+  for (size_t i = 0; i < observers->n; i++)
+    if (observers->items[i].call != NULL)
+      observers->items[i].call(event, observers->items[i].user);
+}
+
 struct tnk_trace {
   tnk__trace_t trace;
   tnk_allocator_t alloc;

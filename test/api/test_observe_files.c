@@ -2,11 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/test.h"
 #include "support/tree.h"
-#include "tnk/tnk.h"
+#include "tnk/script.h"
 
 static char folder[64];
 static char path[128];
@@ -36,6 +37,21 @@ static const char *contents(const char *name) {
   fclose(file);
   text[n] = '\0';
   return text;
+}
+
+/* A trace is not a text: it has bytes that are 0. */
+static int has(const char *name, const char *word) {
+  const size_t n = strlen(word);
+  char data[65536];
+  FILE *file = fopen(in_folder(name), "rb");
+  size_t size, i = 0;
+
+  CHECK(file != NULL);
+  size = fread(data, 1, sizeof(data), file);
+  fclose(file);
+  while (i + n <= size && memcmp(data + i, word, n) != 0)
+    i++;
+  return i + n <= size;
 }
 
 static void run_one(tnk_observe_cb observer, void *user) {
@@ -140,6 +156,69 @@ TEST(observe_P5_a_meter_is_read_as_text_and_as_a_file) {
   tnk_meter_free(meter);
   tnk_meter_free(NULL);
   end();
+}
+
+/* ---- Several observers ---- */
+
+static void count(const tnk_event_t *event, void *user) {
+  (void)event;
+  (*(int *)user)++;
+}
+
+TEST(observe_several_observers_hear_of_each_event) {
+  tnk_meter_t *meter = tnk_meter_new(NULL);
+  int n_before = 0, n_behind = 0;
+  const tnk_observer_t items[] = {{count, &n_before},
+                                  {NULL, NULL},
+                                  {tnk_meter_event, meter},
+                                  {count, &n_behind}};
+  tnk_observers_t inner = {items, 4};
+  const tnk_observer_t nested[] = {{tnk_observe_each, &inner}};
+  tnk_observers_t outer = {nested, 1};
+  tnk_observers_t none = {NULL, 0};
+  char text[65536];
+
+  CHECK(meter != NULL);
+  run_one(tnk_observe_each, &outer);
+  CHECK_INT(n_before, 4);
+  CHECK_INT(n_behind, 4);
+  CHECK(tnk_meter_text(meter, text, sizeof(text)) > 0);
+  CHECK(strstr(text, "operation=\"sample\"") != NULL);
+  run_one(tnk_observe_each, &none);
+  run_one(tnk_observe_each, NULL);
+  tnk_observe_each(NULL, &outer);
+  CHECK_INT(n_before, 4);
+  tnk_meter_free(meter);
+}
+
+/* ---- The trace of a script ---- */
+
+/* The program ends by main(), by exit() or by a failure. */
+TEST(observe_the_trace_of_a_script_is_whole_when_it_exits) {
+  for (int way = 0; way < 2; way++) {
+    int status;
+    pid_t child;
+
+    begin();
+    (void)in_folder("script");
+    fflush(stdout);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+
+      tnk_must_trace(&options, path);
+      run_one(options.observer, options.observer_user);
+      if (way == 0)
+        exit(0);
+      tnk_must_not("a failure");
+    }
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_INT(WEXITSTATUS(status), way);
+    CHECK(has("script", "sampler-0"));
+    end();
+  }
 }
 
 /* ---- Lines of metrics.jsonl ---- */
