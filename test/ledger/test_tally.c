@@ -113,6 +113,46 @@ TEST(a_step_that_fails_later_is_not_in_what_the_ledger_keeps) {
   bench_close(&bench);
 }
 
+/* The same where the state is refused, and only weights to sample from are
+ * saved. */
+TEST(a_step_that_fails_later_is_not_in_what_is_noted_without_a_state) {
+  bench_t bench;
+  outcome_t steps[2];
+  outcome_t saved;
+  late_t late = {.script = &bench.script};
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  const tnk_ledger_entry_t *entry;
+
+  bench_open(&bench);
+  mock_on(bench.script.mock, "POST", "/api/v1/retrieve_future", hold_steps,
+          &late);
+  mock_json_once(bench.script.mock, "POST", "/api/v1/save_weights", 422,
+                 "{\"detail\":\"quota\"}");
+  outcome_of(&steps[0], script_step(&bench.script));
+  outcome_of(&steps[1], script_step(&bench.script));
+  how.with_sampler = TNK_YES;
+  outcome_of(&saved,
+             tnk_ledger_save(bench.ledger, bench.script.training, &how));
+  while (late.held.n < 2 || bench.script.n_sent < 3)
+    mock_turns(bench.script.mock, 1);
+  script_turns(&bench.script);
+  mock_on(bench.script.mock, "POST", "/api/v1/retrieve_future", script_result,
+          &bench.script);
+  mock_reply_json(late.held.requests[0], 200,
+                  "{\"error\":\"diverged\",\"category\":\"user\"}");
+  mock_reply_json(late.held.requests[1], 200, "{\"metrics\":{}}");
+  outcome_fails(&bench.script, &saved, TNK_EREQUEST);
+  entry = tnk_ledger_entry(bench.ledger, 0);
+  CHECK(entry != NULL && entry->state_path == NULL);
+  CHECK(entry->sampler_path != NULL);
+  CHECK_INT(entry->n_steps, 1);
+  outcome_wait(&bench.script, &steps[0]);
+  outcome_wait(&bench.script, &steps[1]);
+  outcome_drop_all(steps, 2);
+  outcome_drop(&saved);
+  bench_close(&bench);
+}
+
 TEST(a_state_that_is_loaded_begins_the_count_anew) {
   script_t script;
   outcome_t outcomes[5];

@@ -472,16 +472,62 @@ TEST(Q2_nobody_asks_for_runs_unless_recovery_is_asked_for) {
   }
 }
 
+/* Other refusals may pass. */
 TEST(Q2_a_server_without_runs_is_asked_once) {
+  static const struct {
+    int status;
+    size_t n_asked;
+  } rows[] = {{404, 1}, {405, 1}, {403, 4}, {400, 4}, {422, 4}};
+
+  for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+
+    open_trained(&mend, options_of(&mend));
+    mock_json(script->mock, "GET", run_path, rows[row].status, "{}");
+    for (int i = 0; i < 4; i++)
+      script_later(script, 30000);
+    CHECK_INT(mock_count(script->mock, "GET", run_path), rows[row].n_asked);
+    CHECK_INT(mend.n, 0);
+    script_close(script);
+  }
+}
+
+/* The answer about a run comes when its client has been lost already. */
+TEST(Q2_a_run_that_is_marked_while_it_is_restored_is_restored_once) {
   mend_t mend;
   script_t *script = &mend.script;
+  script_held_t run = {.n = 0};
+  script_held_t load = {.n = 0};
+  outcome_t outcome;
+  int n_detected = 0;
 
   open_trained(&mend, options_of(&mend));
-  mock_json(script->mock, "GET", run_path, 404, "{}");
+  mock_on(script->mock, "GET", run_path, script_hold, &run);
+  script_later(script, 30000);
+  CHECK_INT(run.n, 1);
+  script->log_text = "marks its run as corrupted";
+  mock_on(script->mock, "POST", load_path, script_hold, &load);
+  restart(script);
+  CHECK_INT(load.n, 1);
+  mock_reply_json(run.requests[0], 200,
+                  "{\"training_run_id\":\"model-0\",\"base_model\":\"base\","
+                  "\"model_owner\":\"me\",\"is_lora\":true,\"corrupted\":"
+                  "true,\"last_request_time\":\"2026-01-02T03:04:05Z\"}");
+  script_turns(script);
+  mock_on(script->mock, "POST", load_path, script_accept, script);
+  script_accept(load.requests[0], script);
   for (int i = 0; i < 4; i++)
-    script_later(script, 30000);
-  CHECK_INT(mock_count(script->mock, "GET", run_path), 1);
-  CHECK_INT(mend.n, 0);
+    script_turns(script);
+  script_ok(script, &outcome, script_step(script));
+  outcome_drop(&outcome);
+  for (int i = 0; i < mend.n; i++)
+    n_detected += mend.events[i].kind == TNK_RECOVERY_DETECTED &&
+                  mend.events[i].has_training;
+  CHECK_INT(n_detected, 1);
+  CHECK_INT(script->n_log_texts, 0);
+  CHECK_INT(load.n, 1);
+  CHECK_INT(mend.events[mend.n - 1].kind, TNK_RECOVERY_COMPLETED);
   script_close(script);
 }
 

@@ -1,3 +1,4 @@
+#include "codec/message/sampler_text.h"
 #include "task/recover.h"
 
 /* Samplers that the server has lost, and the samples that were under way. */
@@ -366,4 +367,39 @@ TEST(Q1_a_sample_in_doubt_can_be_canceled_and_closed) {
   CHECK_INT(outcomes[1].status, TNK_ECLOSED);
   tnk_promise_unref(promise);
   outcome_drop_all(outcomes, 2);
+}
+
+/* A sampler of another service lives in a session of its own, which is not
+ * lost with ours. */
+TEST(Q1_a_sampler_of_another_service_is_not_made_again) {
+  const tnk__sampler_text_t theirs = {.session_id = "theirs",
+                                      .sampling_session_id = "theirs:sample:0",
+                                      .base_model = "base"};
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+  tnk__sampler_text_t sampler = theirs;
+  mend_t mend;
+  script_t *script = &mend.script;
+  outcome_t outcome;
+  tnk__buf_t text;
+
+  open_trained(&mend, options_of(&mend));
+  sampler.base_url = script->service->config.url.text;
+  tnk__buf_init(&text, tnk__allocator_default(), TNK__MIB);
+  tnk__sampler_text_write(&text, &sampler);
+  options.exported = tnk__buf_cstr(&text);
+  script_made(script, tnk_service_create_sampling(script->service, &options));
+  tnk__buf_deinit(&text);
+  restart(script);
+  script_ok(script, &outcome, script_sample(script));
+  outcome_drop(&outcome);
+  CHECK(
+      strstr((const char *)mock_find(script->mock, "POST", "/api/v1/asample", 0)
+                 ->body,
+             "\"theirs:sample:0\"") != NULL);
+  CHECK_INT(mock_count(script->mock, "POST", sampler_path), 0);
+  CHECK(mend.n > 0);
+  for (int i = 0; i < mend.n; i++)
+    CHECK(!mend.events[i].has_sampling);
+  CHECK_INT(mend.events[mend.n - 1].kind, TNK_RECOVERY_COMPLETED);
+  script_close(script);
 }
