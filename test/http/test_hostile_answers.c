@@ -100,16 +100,17 @@ static void report(const row_t *row, const outcome_t *outcome, uint64_t ms,
               row->max_kib);
 }
 
-/* Time goes on where nothing moves any more: a busy system brings an answer in
- * many pieces. */
+/* Time goes on when nothing moves any more. A busy system brings an answer in
+ * many pieces, and a thread reads it. */
 static void settle(script_t *script) {
-  const tnk__counters_t *counters = &script->service->root.context.counters;
+  const tnk__context_t *context = &script->service->root.context;
   uint64_t before;
 
   do {
-    before = counters->n_bytes_received;
+    before = context->counters.n_bytes_received;
     script_turns(script);
-  } while (counters->n_bytes_received != before);
+  } while (context->counters.n_bytes_received != before ||
+           context->n_working > 0 || mock_is_writing(script->mock));
 }
 
 /* The request of a row's body is not ours; what the client keeps of it is. */

@@ -308,6 +308,13 @@ size_t mock_n_open(const mock_server_t *server) {
   return server->n_open;
 }
 
+int mock_is_writing(const mock_server_t *server) {
+  TNK__LIST_FOREACH (node, &server->conns)
+    if (tnk__container_of_const(node, mock_conn_t, link)->is_writing)
+      return 1;
+  return 0;
+}
+
 /* Waiting. */
 
 static void run_once(mock_server_t *server) {

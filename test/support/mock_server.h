@@ -133,6 +133,8 @@ const char *mock_header(const mock_request_t *request, const char *name);
 /* Connections accepted so far, and open now. */
 size_t mock_n_connections(const mock_server_t *server);
 size_t mock_n_open(const mock_server_t *server);
+/* 1 while the system has not taken all that was written. */
+int mock_is_writing(const mock_server_t *server);
 
 /* Run the loop until so many requests have come in all. */
 void mock_wait(mock_server_t *server, size_t n_requests);
