@@ -112,7 +112,7 @@ static inline int road_is_quiet(road_t *road) {
 
 /* To the next event, at most `most_ms` from now. */
 static inline void road_step(road_t *road, uint64_t most_ms) {
-  enum { LEAP_MS = 1000 };
+  enum { LEAP_MS = 200 };
   tnk__context_t *clocks[] = {test_link_clock(road->link),
                               &road->script.service->root.context};
   uint64_t ms;
