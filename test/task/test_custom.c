@@ -276,7 +276,9 @@ TEST(lent_data_comes_back_once_whatever_happens) {
   /* Refused by the check of arguments. */
   script_fails(&script, &outcomes[0], lend(&script, 0, &n_released[0]),
                TNK_EINVAL);
-  /* Refused by the server. */
+  /* Refused by the server, which reads protobuf. */
+  script_ok(&script, &outcomes[1], script_pass(&script, 1));
+  outcome_drop(&outcomes[1]);
   mock_json_once(script.mock, "POST", fb_path, 422, "{}");
   script_fails(&script, &outcomes[1], lend(&script, 1, &n_released[1]),
                TNK_EREQUEST);

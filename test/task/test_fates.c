@@ -56,7 +56,8 @@ static void check_middle_with(size_t kind, const mock_handler_t *handlers,
 
   snprintf(path, sizeof(path), "/api/v1/%s", script_kinds[kind].call);
   script_open_train(&script);
-  script_ok(&script, &outcomes[0], script_step(&script));
+  /* The server reads protobuf, so a refusal is not about the form. */
+  script_ok(&script, &outcomes[0], script_pass(&script, 1));
   for (size_t i = 0; i < n; i++)
     mock_once(script.mock, "POST", path, handlers[i], &script);
   outcome_of(&outcomes[1], script_kinds[kind].start(&script));
