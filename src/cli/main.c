@@ -78,16 +78,16 @@ static const cli_command_t *const commands[] = {
     &cli_completion, &version,        &cli_help,       NULL};
 
 static const cli_item_t variables[] = {
-    {"TINKER_API_KEY", "The key; without it that of the credentials file."},
-    {"TINKER_CREDENTIAL_CMD", "A command that prints a credential instead."},
-    {"TINKER_BASE_URL", "The service, unless it is the hosted one."},
-    {"TINKER_PROJECT_ID", "The project for what asks for one."},
-    {"SSL_CERT_FILE", "Certificates that are trusted."},
-    {"TNK_CERT_FILE", "And TNK_KEY_FILE: the certificate of this client."},
-    {"TNK_HTTP_VERSION", "auto, 1.1, 2 or 2-prior-knowledge."},
-    {"https_proxy", "And http_proxy, all_proxy, no_proxy: the way out."},
-    {"HF_TOKEN", "And HF_HOME, HF_ENDPOINT: the hub of models."},
-    {"NO_COLOR", "And FORCE_COLOR: no colours, or always."},
+    {"TINKER_API_KEY", "API key. Default: the key in the credentials file."},
+    {"TINKER_CREDENTIAL_CMD", "Command that prints a credential."},
+    {"TINKER_BASE_URL", "URL of the service. Default: the hosted service."},
+    {"TINKER_PROJECT_ID", "Default project."},
+    {"SSL_CERT_FILE", "File of trusted certificates."},
+    {"TNK_CERT_FILE", "And TNK_KEY_FILE: the client certificate."},
+    {"TNK_HTTP_VERSION", "HTTP version: auto, 1.1, 2 or 2-prior-knowledge."},
+    {"https_proxy", "And http_proxy, all_proxy, no_proxy: the proxy."},
+    {"HF_TOKEN", "And HF_HOME, HF_ENDPOINT: the model hub."},
+    {"NO_COLOR", "And FORCE_COLOR: never or always use colors."},
     {NULL, NULL}};
 
 static const cli_section_t sections[] = {{"Environment", NULL, variables},
@@ -96,9 +96,9 @@ static const cli_section_t sections[] = {{"Environment", NULL, variables},
 static const cli_command_t root = {
     .name = "tnk",
     .brief = "train and sample with Tinker",
-    .about = "What a service of the Tinker API keeps, a server of it on this "
-             "machine, and what programs that use it need. tnk COMMAND --help, "
-             "or tnk help COMMAND, tells more.",
+    .about = "Train and sample with a Tinker service, manage what it stores, "
+             "run a local server, and check data. For details: tnk COMMAND "
+             "--help, or tnk help COMMAND.",
     .options = options,
     .sections = sections,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,

@@ -5,7 +5,7 @@ static const cli_command_t *const commands[] = {
 
 const cli_command_t cli_auth = {
     .name = "auth",
-    .brief = "keys of this machine, and whose they are",
+    .brief = "keys that are stored on this machine",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .commands = commands,
 };

@@ -22,7 +22,7 @@ static int from_pipe;
 static const cli_option_t options[] = {
     {.name = "key-stdin",
      .flag = &from_pipe,
-     .help = "Read the key from standard input, its first line."},
+     .help = "Read the key from the first line of standard input."},
     {.name = NULL}};
 
 /* ---- The key ---- */
@@ -251,10 +251,10 @@ static int run(cli_t *cli) {
 const cli_command_t cli_auth_login = {
     .name = "login",
     .brief = "verify a key and store it",
-    .about = "Asks for a key, without showing it, has the service verify it, "
-             "and stores it in ~/.tinker/credentials.json, bound to the "
-             "service's URL: it is sent nowhere else. Keys of several services "
-             "can be stored; Python's client uses the first one.",
+    .about = "Ask for a key without showing it, verify it with the service, "
+             "and store it in ~/.tinker/credentials.json. The key is bound to "
+             "the URL of the service and is not sent to others. You can store "
+             "keys of several services; the Python client uses the first one.",
     .words = "[-]",
     .max_words = 1,
     .options = options,

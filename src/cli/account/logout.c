@@ -146,9 +146,9 @@ static int run(cli_t *cli) {
 const cli_command_t cli_auth_logout = {
     .name = "logout",
     .brief = "remove the stored key",
-    .about = "Removes the key of the service from "
-             "~/.tinker/credentials.json. A key that an older client made for "
-             "this machine is revoked at the service as well.",
+    .about = "Remove the key of the service from ~/.tinker/credentials.json. A "
+             "key that an older client created for this machine is also "
+             "revoked on the service.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .run = run,
 };

@@ -229,11 +229,10 @@ static int run(cli_t *cli) {
 
 const cli_command_t cli_ping = {
     .name = "ping",
-    .brief = "ask whether the service is up, and how far away",
-    .about =
-        "Asks the service how it is and measures how long that takes, then "
-        "what models it offers, for which it wants a credential. Nothing "
-        "is repeated that fails, unless --retries says so.",
+    .brief = "check whether the service is up, and its latency",
+    .about = "Request the health of the service and measure the time, then "
+             "request its list of models, which needs a credential. Failed "
+             "requests are not retried without --retries.",
     .options = options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .run = run,

@@ -152,9 +152,9 @@ static int run(cli_t *cli) {
 
 const cli_command_t cli_auth_status = {
     .name = "status",
-    .brief = "tell which credential is used, and whether it works",
-    .about = "Tells where the credential comes from, without showing it, and "
-             "asks the service for its models.",
+    .brief = "show which credential is used, and whether it works",
+    .about = "Show where the credential comes from, without showing the "
+             "credential, and test it with a request for the list of models.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .run = run,
 };

@@ -101,11 +101,10 @@ static int run(cli_t *cli) {
 
 const cli_command_t cli_whoami = {
     .name = "whoami",
-    .brief = "tell whose credential is used",
-    .about =
-        "Tells whom the service takes the caller for: by the token that it "
-        "gives for the key, or, where it gives none, by what it knows of "
-        "the key.",
+    .brief = "show who you are signed in as",
+    .about = "Show who the service thinks you are. This is read from the token "
+             "that it issues for the key, or from its data about the key if it "
+             "issues no tokens.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .run = run,
 };

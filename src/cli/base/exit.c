@@ -11,18 +11,17 @@ typedef struct {
 
 static const row_t rows[] = {
     {CLI_EXIT_OK, "Done."},
-    {CLI_EXIT_FAILED, "Failed, or a part of it did."},
-    {CLI_EXIT_USAGE, "The command line is wrong; nothing was done."},
-    {CLI_EXIT_AUTH, "No credential, or it was rejected, or is not allowed to "
-                    "do this."},
-    {CLI_EXIT_NOT_FOUND, "The service, or the hub of models, has no such "
-                         "thing."},
-    {CLI_EXIT_NETWORK, "The service, or the hub of models, was not reached, or "
-                       "not in time."},
+    {CLI_EXIT_FAILED, "Failed, or partly failed."},
+    {CLI_EXIT_USAGE, "The command line is wrong. Nothing was done."},
+    {CLI_EXIT_AUTH,
+     "No credential, or it was rejected or is not permitted to do this."},
+    {CLI_EXIT_NOT_FOUND, "Not found on the service or the model hub."},
+    {CLI_EXIT_NETWORK,
+     "The service or the model hub could not be reached in time."},
     {CLI_EXIT_FILE, "A file, the input or the output could not be read or "
                     "written."},
     {CLI_EXIT_INTERRUPT, "Ended by Ctrl-C (SIGINT)."},
-    {CLI_EXIT_PIPE, "Whoever read the output has gone."},
+    {CLI_EXIT_PIPE, "The reader of the output has closed the pipe."},
     {CLI_EXIT_TERMINATE, "Ended by SIGTERM."},
 };
 

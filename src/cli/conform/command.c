@@ -26,31 +26,31 @@ static int run(cli_t *cli) {
 static const cli_option_t rows[] = {
     {.name = "spend",
      .flag = &options.spend,
-     .help = "Train, sample and save as well, a few tokens each."},
+     .help = "Also train, sample and save, with a few tokens each."},
     {.name = "model",
      .value = "NAME",
      .text = &options.model,
-     .help = "The base model for that (the first that is offered)."},
+     .help = "Base model for --spend (the first that is offered)."},
     {.name = "rules",
      .value = "LIST",
      .text = &options.only,
-     .help = "Try these only, such as http-2,seq-*; what they need is made all "
-             "the same."},
+     .help = "Check only these rules, such as http-2,seq-*. What they need is "
+             "still created."},
     {.name = "answer-timeout",
      .value = "SECONDS",
      .number = &answer_s,
      .min = 1,
      .max = MAX_S,
-     .help = "The time that an answer has (30, a held poll 45)."},
+     .help = "Time limit of a response (30; 45 for a long poll)."},
     {.name = "result-timeout",
      .value = "SECONDS",
      .number = &result_s,
      .min = 1,
      .max = MAX_S,
-     .help = "The time that a result has (120)."},
+     .help = "Time limit of a result (120)."},
     {.name = "list",
      .flag = &options.list,
-     .help = "Name the rules, and send nothing."},
+     .help = "List the rules. Sends nothing."},
     {.name = NULL}};
 
 static const cli_item_t verdicts[] = {
@@ -74,12 +74,11 @@ static const cli_item_t examples[] = {
 
 const cli_command_t cli_conform = {
     .name = "conform",
-    .brief = "try how a server keeps the protocol",
-    .about =
-        "Try how a server keeps the protocol, one rule after the other, with "
-        "requests that are sent once each. URL is TINKER_BASE_URL unless it is "
-        "given, the key TINKER_API_KEY. Without --spend nothing is sent that "
-        "trains, samples or stores. What was made is removed at the end.",
+    .brief = "check a server against the protocol",
+    .about = "Check a server against each rule of the protocol. Each request "
+             "is sent once. URL defaults to TINKER_BASE_URL; the key is "
+             "TINKER_API_KEY. Without --spend nothing is trained, sampled or "
+             "stored. Everything that was created is removed at the end.",
     .words = "[URL]",
     .max_words = 1,
     .options = rows,

@@ -51,7 +51,7 @@ static const cli_option_t help_options[] = {
 
 const cli_command_t cli_help = {
     .name = "help",
-    .brief = "tell more of a command",
+    .brief = "show the help of a command",
     .words = "[COMMAND]...",
     .max_words = SIZE_MAX,
     .options = help_options,
@@ -89,7 +89,7 @@ static const cli_item_t completion_examples[] = {
 
 const cli_command_t cli_completion = {
     .name = "completion",
-    .brief = "print what completes commands in a shell",
+    .brief = "print a completion script for a shell",
     .about = "Print what completes commands and options in bash, zsh or fish. "
              "Where tnk is installed the shells find it by themselves.",
     .words = "SHELL",

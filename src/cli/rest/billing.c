@@ -378,11 +378,11 @@ static const cli_option_t options[] = {
 
 static const cli_command_t usage = {
     .name = "usage",
-    .brief = "what was used, hour by hour",
-    .about = "What was used, hour by hour, for administrators: from START to "
-             "END, which is not part of it and at most 14 days later; full "
-             "hours, UTC unless they have a zone. Amounts are estimates before "
-             "credits, and no invoice.",
+    .brief = "show the usage by the hour",
+    .about = "Show the usage by the hour from START to END, for "
+             "administrators. END is excluded, and at most 14 days after "
+             "START. Both are full hours, in UTC unless they have a time zone. "
+             "Amounts are estimates before credits, not an invoice.",
     .words = "START END",
     .min_words = 2,
     .max_words = 2,
@@ -397,7 +397,7 @@ static const cli_command_t *const commands[] = {&usage, &cli_billing_storage,
 
 const cli_command_t cli_billing = {
     .name = "billing",
-    .brief = "what was used and stored, and what it costs",
+    .brief = "usage, storage, and their cost",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .commands = commands,
 };

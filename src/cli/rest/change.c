@@ -53,9 +53,9 @@ static int run_unpublish(cli_t *cli) {
 
 static const cli_command_t publish_command = {
     .name = "publish",
-    .brief = "let everybody use a checkpoint",
-    .about = "Let everybody use a checkpoint. One that is public already stays "
-             "so, and that is no error.",
+    .brief = "make a checkpoint public",
+    .about = "Make a checkpoint public, so that everybody can use it. It is "
+             "not an error if it is already public.",
     .words = "PATH",
     .min_words = 1,
     .max_words = 1,
@@ -66,7 +66,7 @@ static const cli_command_t publish_command = {
 
 static const cli_command_t unpublish_command = {
     .name = "unpublish",
-    .brief = "take a publication back",
+    .brief = "make a checkpoint private",
     .words = "PATH",
     .min_words = 1,
     .max_words = 1,
@@ -133,9 +133,8 @@ static const cli_option_t ttl_options[] = {
 
 static const cli_command_t set_ttl_command = {
     .name = "set-ttl",
-    .brief = "say when a checkpoint expires",
-    .about =
-        "Say when a checkpoint expires: exactly one of --ttl and --remove.",
+    .brief = "set when a checkpoint expires",
+    .about = "Set when a checkpoint expires. Needs --ttl or --remove.",
     .words = "PATH",
     .min_words = 1,
     .max_words = 1,
@@ -204,9 +203,9 @@ static const cli_option_t copy_options[] = {
 
 static const cli_command_t copy_command = {
     .name = "copy",
-    .brief = "copy weights into a project",
-    .about = "Copy weights into a project: in a run of its own that cannot be "
-             "trained, without moving bytes. Prints the path of the copy.",
+    .brief = "copy weights to a project",
+    .about = "Copy weights to a project. The copy is in a new run that cannot "
+             "be trained; no data is transferred. Prints the path of the copy.",
     .words = "PATH",
     .min_words = 1,
     .max_words = 1,

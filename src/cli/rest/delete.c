@@ -324,9 +324,9 @@ static const cli_option_t options[] = {
 
 const cli_command_t cli_checkpoint_delete = {
     .name = "delete",
-    .brief = "delete checkpoints for good",
-    .about = "Delete checkpoints for good. Which ones is shown, and asked, "
-             "first. A path that is wrong keeps all from being deleted.",
+    .brief = "delete checkpoints permanently",
+    .about = "Delete checkpoints permanently. Shows the checkpoints and asks "
+             "first. If a path is wrong, nothing is deleted.",
     .words = "[PATH]...",
     .max_words = SIZE_MAX,
     .options = options,

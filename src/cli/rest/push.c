@@ -329,22 +329,22 @@ static const cli_option_t options[] = {
     {.name = "commit-message",
      .value = "TEXT",
      .text = &args.message,
-     .help = "What the commit says of itself, in one line."},
+     .help = "Commit message, one line."},
     {.name = "create-pr",
      .flag = &args.opens_pull_request,
      .help = "Open a pull request in place of a commit to the branch."},
     {.name = "allow-pattern",
      .value = "PATTERN",
      .texts = &args.allow,
-     .help = "Push only files that fit this, such as *.safetensors; may be "
-             "repeated."},
+     .help =
+         "Push only files that match, such as *.safetensors; may be repeated."},
     {.name = "ignore-pattern",
      .value = "PATTERN",
      .texts = &args.ignore,
-     .help = "Leave out files that fit this; may be repeated."},
+     .help = "Skip files that match; may be repeated."},
     {.name = "no-model-card",
      .flag = &args.has_no_card,
-     .help = "Write no README.md."},
+     .help = "Do not write a README.md."},
     {.name = NULL}};
 
 static const cli_item_t variables[] = {

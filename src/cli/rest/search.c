@@ -169,7 +169,7 @@ static int run_search(cli_t *cli) {
 const cli_command_t cli_session_search = {
     .name = "search",
     .brief = "search sessions",
-    .about = "Search sessions, newest first. The service calls this "
+    .about = "Search sessions, newest first. The service marks this as "
              "experimental: it may change without notice.",
     .options = options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,

@@ -76,7 +76,8 @@ static const cli_option_t list_options[] = {
 static const cli_command_t list = {
     .name = "list",
     .brief = "list the ids of sessions",
-    .about = "List the ids of sessions. tnk session search tells more of each.",
+    .about =
+        "List the ids of sessions. tnk session search shows more about each.",
     .options = list_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .run = run_list,
@@ -178,7 +179,7 @@ static const cli_command_t move = {
     .name = "move",
     .brief = "move a session to a project",
     .about = "Move a session, with its runs and samplers, to a project. It can "
-             "be moved on, but not out of all projects again.",
+             "be moved to another project later, but not out of all projects.",
     .words = "SESSION_ID",
     .min_words = 1,
     .max_words = 1,

@@ -119,8 +119,8 @@ static int run_models(cli_t *cli) {
 static const cli_command_t model_list = {
     .name = "list",
     .brief = "list the models that the service offers",
-    .about = "List the models that the service offers: all, or those with "
-             "SUBSTRING in their names, whatever its case.",
+    .about = "List the models that the service offers: all, or those whose "
+             "names contain SUBSTRING in upper or lower case.",
     .words = "[SUBSTRING]",
     .max_words = 1,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
@@ -168,7 +168,7 @@ static int run_sampler(cli_t *cli) {
 
 static const cli_command_t sampler_info = {
     .name = "info",
-    .brief = "show what a sampler samples from",
+    .brief = "show the weights of a sampler",
     .words = "SAMPLER_ID",
     .min_words = 1,
     .max_words = 1,
@@ -265,7 +265,7 @@ static const cli_option_t audit_options[] = {
 
 const cli_command_t cli_audit = {
     .name = "audit",
-    .brief = "the audit log of a day, for administrators",
+    .brief = "show the audit log of a day, for administrators",
     .options = audit_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .run = run_audit,

@@ -135,9 +135,9 @@ static const cli_option_t options[] = {
 
 const cli_command_t cli_billing_storage = {
     .name = "checkpoint-storage",
-    .brief = "what checkpoints take now, and what that costs",
-    .about = "What checkpoints take now, by project and owner, for "
-             "administrators, and what that costs a month at list prices.",
+    .brief = "show the size of checkpoints, and its cost",
+    .about = "Show the current size of checkpoints by project and owner, and "
+             "its cost per month at list prices. For administrators.",
     .options = options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check,

@@ -154,8 +154,8 @@ static const cli_option_t options[] = {
 const cli_command_t cli_session_export_trace = {
     .name = "export-trace",
     .brief = "save the trace of a session",
-    .about = "Have the trace of a session made, however long that takes, and "
-             "save it; Perfetto (ui.perfetto.dev) shows it.",
+    .about = "Request the trace of a session, wait for it without limit, and "
+             "save it. Perfetto (ui.perfetto.dev) displays it.",
     .words = "SESSION_ID",
     .min_words = 1,
     .max_words = 1,

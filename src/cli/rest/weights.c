@@ -198,11 +198,11 @@ static const cli_option_t download_options[] = {
      .value = "DIR",
      .text = &args.output,
      .offer = CLI_OFFER_FOLDERS,
-     .help = "Make the folder of the checkpoint in this one (.)."},
+     .help = "Create the folder of the checkpoint in DIR (.)."},
     {.name = "force",
      .flag = &args.force,
-     .help = "Replace a folder that is there. The old one goes when the new "
-             "one is complete."},
+     .help = "Replace an existing folder. It is removed when the new one is "
+             "complete."},
     {.name = "identity",
      .letter = 'i',
      .value = "FILE",
@@ -219,18 +219,15 @@ static const cli_option_t download_options[] = {
      .number = &args.parallel,
      .min = 1,
      .max = 64,
-     .help = "Files at a time (4)."},
+     .help = "Number of parallel downloads (4)."},
     {.name = NULL}};
 
 const cli_command_t cli_checkpoint_download = {
     .name = "download",
-    .brief = "take the files of a checkpoint home",
-    .about =
-        "Download the files of a checkpoint to a folder named after it. "
-        "Weights "
-        "to train from have none: they are loaded, saved for other programs "
-        "for an hour, and downloaded, which takes the service some work. What "
-        "was interrupted goes on where it ended.",
+    .brief = "download the files of a checkpoint",
+    .about = "Download the files of a checkpoint to a folder named after it. A "
+             "training state has no files: the service loads it and saves it "
+             "as files for an hour. An interrupted download is resumed.",
     .words = "PATH",
     .min_words = 1,
     .max_words = 1,
@@ -310,7 +307,7 @@ static const cli_option_t save_options[] = {
     {.name = "name",
      .value = "NAME",
      .text = &args.name,
-     .help = "What the files are kept as; required."},
+     .help = "Name of the saved files; required."},
     {.name = "ttl",
      .value = "SECONDS",
      .set = set_ttl,
@@ -325,8 +322,8 @@ static const cli_option_t save_options[] = {
 const cli_command_t cli_checkpoint_save_external = {
     .name = "save-external",
     .brief = "save weights as files for other programs",
-    .about = "Have the service save weights to train from as files for other "
-             "programs, which stay there until they are deleted. Prints their "
+    .about = "Let the service save a training state as files for other "
+             "programs. They are kept until they are deleted. Prints their "
              "path, for tnk checkpoint download.",
     .words = "PATH",
     .min_words = 1,

@@ -297,12 +297,12 @@ static const cli_item_t examples[] = {
 
 const cli_command_t cli_chat = {
     .name = "chat",
-    .brief = "talk with a model of the service",
-    .about = "Sends what is typed, a line at a time, and prints the answer "
-             "while it comes; the conversation goes on until the input ends. "
-             "With TEXT, or - for all of standard input, it is one question "
-             "and one answer. The service's own chat endpoint answers, so that "
-             "no tokenizer is needed here.",
+    .brief = "chat with a model of the service",
+    .about = "Chat with a model. Each input line is sent, and the answer is "
+             "printed while it arrives. The conversation ends with the input. "
+             "With TEXT, or with - for all of standard input, there is one "
+             "question and one answer. This uses the service's chat endpoint, "
+             "so it needs no tokenizer.",
     .words = "[TEXT]",
     .max_words = 1,
     .options = options,

@@ -320,11 +320,11 @@ static const cli_item_t examples[] = {
 
 const cli_command_t cli_sample = {
     .name = "sample",
-    .brief = "let a model go on with a text",
-    .about = "Prints what the model writes behind the prompt, without the "
-             "prompt. The text becomes tokens by the model's own tokenizer, "
-             "from the cache of Hugging Face's library or downloaded to it, or "
-             "by that of --tokenizer.",
+    .brief = "sample a completion of a text",
+    .about = "Print a completion of the prompt, without the prompt. The text "
+             "is tokenized with the model's own tokenizer, which is downloaded "
+             "to the cache of Hugging Face's library if it is not there, or "
+             "with --tokenizer.",
     .words = "[TEXT]",
     .max_words = 1,
     .options = options,

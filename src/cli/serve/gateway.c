@@ -427,7 +427,7 @@ static const cli_item_t examples[] = {
 
 const cli_command_t cli_gateway = {
     .name = "gateway",
-    .brief = "serve a model to agents, and record every token",
+    .brief = "serve a model to agents, and record each token",
     .about =
         "Serve a model by the APIs of OpenAI and Anthropic on this machine. "
         "Every sampled token is recorded with its log-probability; the next "

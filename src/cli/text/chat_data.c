@@ -491,7 +491,7 @@ static const cli_item_t examples[] = {
 
 const cli_command_t cli_chat_data = {
     .name = "chat-data",
-    .brief = "training data from conversations",
+    .brief = "make training data from conversations",
     .about = "Makes an example for next-token training of each line of FILE, "
              "which is a conversation:\n"
              "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"},\n"

@@ -139,11 +139,10 @@ static const cli_option_t options[] = {CLI_TOKENIZER_OPTIONS(args.which),
 
 const cli_command_t cli_detokenize = {
     .name = "detokenize",
-    .brief = "token ids to text",
-    .about = "Prints the text of token ids: of those given, or of those on the "
-             "standard input, between which may be blanks, commas and "
-             "brackets. Ids that no token has are left out. One of --tokenizer "
-             "and --model is needed.",
+    .brief = "convert token ids to text",
+    .about = "Print the text of token ids. Without ID, reads standard input, "
+             "where blanks, commas and brackets may separate ids. Unknown ids "
+             "are skipped. Needs --tokenizer or --model.",
     .words = "[ID]...",
     .max_words = SIZE_MAX,
     .options = options,

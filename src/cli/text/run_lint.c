@@ -67,8 +67,8 @@ static const cli_option_t options[] = {
     {.name = "loss",
      .value = "NAME",
      .text = &args.loss,
-     .help = "The loss it is meant for, such as cross_entropy; without it only "
-             "forms are checked."},
+     .help = "Loss for the data, such as cross_entropy. Without it only the "
+             "form is checked."},
     {.name = NULL}};
 
 const cli_command_t cli_lint = {

@@ -165,9 +165,9 @@ static const cli_option_t options[] = {
 
 const cli_command_t cli_tokenize = {
     .name = "tokenize",
-    .brief = "text to token ids",
-    .about = "Prints the token ids of a text: FILE, or --text, or the standard "
-             "input. One of --tokenizer and --model is needed.",
+    .brief = "convert text to token ids",
+    .about = "Print the token ids of FILE, of --text, or of standard input. "
+             "Needs --tokenizer or --model.",
     .words = "[FILE]",
     .max_words = 1,
     .offer = CLI_OFFER_FILES,

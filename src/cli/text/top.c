@@ -20,7 +20,7 @@ enum { MAX_LINE = 512, MAX_ID = 64, EVERY_MS = 1000, STALE_S = 3 };
 static int once;
 
 static const cli_option_t options[] = {
-    {.name = "once", .flag = &once, .help = "Show it once, and end."},
+    {.name = "once", .flag = &once, .help = "Print once, and exit."},
     {.name = NULL}};
 
 /* What of a dump is compared with the one before. */
@@ -269,13 +269,14 @@ static const cli_item_t examples[] = {
 
 const cli_command_t cli_top = {
     .name = "top",
-    .brief = "show what a service of a program is doing",
-    .about = "Shows what a program's service is doing, from the file that it "
-             "rewrites each second when the option dump_file or the variable "
-             "TNK_DUMP_FILE names one: counters, requests under way, and for "
-             "each client what its oldest operation waits for. On a terminal "
-             "it is shown anew each second until it is interrupted, elsewhere "
-             "once. With --json the file is printed as it is.",
+    .brief = "show what a running program is doing",
+    .about =
+        "Show what the service of a running program is doing: counters, "
+        "requests in progress, and what the oldest operation of each client "
+        "waits for. The program writes FILE every second if the option "
+        "dump_file or the variable TNK_DUMP_FILE names it. On a terminal the "
+        "display is updated every second until it is interrupted; otherwise it "
+        "is printed once. --json prints the file unchanged.",
     .words = "FILE",
     .min_words = 1,
     .max_words = 1,
