@@ -17,15 +17,15 @@ COMMANDS = (["run", "list"], ["run", "info", "a:train:0"], ["checkpoint", "list"
             ["sample", "--model", "tnk/byte-lm", "x"])
 # Status of the answer: code, exit status, and words of the hint.
 CAUSES = {
-    400: ("TNK_EREQUEST", 1, "refuses it"),
-    401: ("TNK_EAUTH", 3, "does not take this credential"),
+    400: ("TNK_EREQUEST", 1, "Repeating it will not help"),
+    401: ("TNK_EAUTH", 3, "rejects this credential"),
     402: ("TNK_EBILLING", 1, "no credit"),
-    403: ("TNK_EAUTH", 3, "may not do that"),
-    404: ("TNK_ENOTFOUND", 4, "spelled right"),
-    422: ("TNK_EREQUEST", 1, "refuses it"),
-    429: ("TNK_ERATE", 1, "wait a little"),
-    500: ("TNK_ESERVER", 1, "try again later"),
-    503: ("TNK_ESERVER", 1, "try again later"),
+    403: ("TNK_EAUTH", 3, "is not permitted to do this"),
+    404: ("TNK_ENOTFOUND", 4, "Check the spelling"),
+    422: ("TNK_EREQUEST", 1, "Repeating it will not help"),
+    429: ("TNK_ERATE", 1, "Too many requests"),
+    500: ("TNK_ESERVER", 1, "has a problem"),
+    503: ("TNK_ESERVER", 1, "has a problem"),
 }
 
 

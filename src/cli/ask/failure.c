@@ -4,11 +4,11 @@
 static const char *hint_of_status(int http_status) {
   switch (http_status) {
   case 401:
-    return "The service does not take this credential; tnk auth status tells "
-           "which one is used.";
-  case 403:
-    return "This credential may not do that here; tnk auth status tells which "
+    return "The service rejects this credential. tnk auth status shows which "
            "one is used.";
+  case 403:
+    return "This credential is not permitted to do this. tnk auth status shows "
+           "which one is used.";
   default:
     return NULL;
   }
@@ -17,31 +17,30 @@ static const char *hint_of_status(int http_status) {
 static const char *hint_of(int err) {
   switch (err) {
   case TNK_ECREDENTIAL:
-    return "tnk auth status tells what is found. tnk auth login stores a key; "
-           "TINKER_API_KEY has one as well, and TINKER_CREDENTIAL_CMD a "
-           "command that prints one.";
+    return "Run tnk auth login to store a key, or set TINKER_API_KEY or "
+           "TINKER_CREDENTIAL_CMD. tnk auth status shows what is found.";
   case TNK_EAUTH:
-    return "tnk auth status tells which credential is used.";
+    return "tnk auth status shows which credential is used.";
   case TNK_ENOTFOUND:
-    return "Is it spelled right, and is it yours? The commands called list "
-           "show what there is.";
+    return "Check the spelling and the owner. The list commands show what "
+           "exists.";
   case TNK_EREQUEST:
-    return "The service has understood the request and refuses it: it will do "
-           "so again.";
+    return "The service rejected the request. Repeating it will not help.";
   case TNK_EBILLING:
     return "The account has no credit, or its limit is reached.";
   case TNK_ERATE:
-    return "Too many requests: wait a little.";
+    return "Too many requests. Try again later.";
   case TNK_ESERVER:
-    return "The fault is the service's: try again later.";
+    return "The service has a problem. Try again later.";
   case TNK_ETIMEDOUT:
-    return "No answer came in time; tnk ping tells whether the service is up.";
+    return "The service did not respond in time. tnk ping shows whether it is "
+           "up.";
   case TNK_EDNS:
   case TNK_ECONN:
-    return "Is the address right? It is that of --base-url or "
-           "TINKER_BASE_URL, else the hosted service's.";
+    return "Check the address: --base-url or TINKER_BASE_URL, else the hosted "
+           "service.";
   case TNK_EPROTO:
-    return "Is it a service of the Tinker API that answers at this address?";
+    return "Check the address. The server there may not speak the Tinker API.";
   case TNK_EPROXY:
     return "Proxies come from https_proxy, http_proxy, all_proxy and no_proxy.";
   case TNK_ETLS:

@@ -367,13 +367,13 @@ static const cli_option_t options[] = {
      .value = "PATH",
      .text = &args.csv,
      .offer = CLI_OFFER_FILES,
-     .help = "Write the rows as CSV to this file instead; - is standard "
-             "output."},
+     .help = "Write the rows as CSV to this file; - is standard output."},
     {.name = "sessions-csv",
      .value = "PATH",
      .text = &args.sessions_csv,
      .offer = CLI_OFFER_FILES,
-     .help = "Write the sessions of the rows and their metadata likewise."},
+     .help = "Write the sessions of the rows and their metadata as CSV to this "
+             "file."},
     {.name = NULL}};
 
 static const cli_command_t usage = {

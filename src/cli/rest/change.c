@@ -126,8 +126,8 @@ static const cli_option_t ttl_options[] = {
     {.name = "ttl",
      .value = "SECONDS",
      .set = set_ttl,
-     .help = "It expires after this time from now: an hour to ten years, also "
-             "as 12h, 30d or 4w."},
+     .help = "Time from now until it expires: one hour to ten years; also as "
+             "12h, 30d or 4w."},
     {.name = "remove", .flag = &args.remove, .help = "It never expires."},
     {.name = NULL}};
 
@@ -190,15 +190,14 @@ static const cli_option_t copy_options[] = {
     {.name = "ttl",
      .value = "SECONDS",
      .set = set_ttl,
-     .help =
-         "The copy expires after this time; as of set-ttl. Without it never, "
-         "whatever the original does."},
+     .help = "Time until the copy expires, as for set-ttl. Default: the copy "
+             "does not expire, even if the original does."},
     {.name = "access-token-file",
      .value = "FILE",
      .text = &args.token_file,
      .offer = CLI_OFFER_FILES,
-     .help = "A file with the token that opens somebody else's weights; - is "
-             "the standard input."},
+     .help = "File with the access token for another user's weights; - is "
+             "standard input."},
     {.name = NULL}};
 
 static const cli_command_t copy_command = {

@@ -130,7 +130,8 @@ static const cli_option_t list_options[] = {
      .value = "N",
      .number = &list_args.limit,
      .max = INT64_MAX,
-     .help = "At most so many, newest first; 0: all (20; with --run-id all)."},
+     .help =
+         "Maximum number, newest first. 0 means all (20; with --run-id all)."},
     {.name = NULL}};
 
 const cli_command_t cli_checkpoint_list = {

@@ -300,8 +300,8 @@ static const cli_option_t options[] = {
     {.name = "run-id",
      .value = "ID",
      .text = &args.run_id,
-     .help = "All checkpoints of this training run, or those of them that the "
-             "next three options say."},
+     .help = "All checkpoints of this training run, limited by the next three "
+             "options."},
     {.name = "type",
      .value = "TYPE",
      .text = &args.type,
@@ -310,8 +310,8 @@ static const cli_option_t options[] = {
     {.name = "before",
      .value = "DATE",
      .text = &args.before,
-     .help = "Made before this: a date or a date with a time, UTC unless it "
-             "has a zone."},
+     .help = "Created before this date, with an optional time; UTC unless it "
+             "has a time zone."},
     {.name = "after",
      .value = "DATE",
      .text = &args.after,
@@ -319,7 +319,7 @@ static const cli_option_t options[] = {
     {.name = "yes",
      .letter = 'y',
      .flag = &args.yes,
-     .help = "Do not ask. Needed with --json, and where nobody can be asked."},
+     .help = "Do not ask. Required with --json, and without a terminal."},
     {.name = NULL}};
 
 const cli_command_t cli_checkpoint_delete = {
@@ -330,8 +330,8 @@ const cli_command_t cli_checkpoint_delete = {
     .words = "[PATH]...",
     .max_words = SIZE_MAX,
     .options = options,
-    .failed = "Some were not deleted, or none was for several reasons; which "
-              "and why is told. A reason that all share has its own status.",
+    .failed = "Some were not deleted, or none was for different reasons. The "
+              "output names them. A common reason has its own status.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check,
     .run = run_delete,

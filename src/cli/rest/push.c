@@ -316,23 +316,24 @@ static const cli_option_t options[] = {
      .letter = 'r',
      .value = "ID",
      .text = &args.repo,
-     .help = "The repository, OWNER/NAME or NAME of the token's owner. Without "
-             "it tinker-MODEL-RUN."},
+     .help = "Repository: OWNER/NAME, or NAME of the token's owner. Default: "
+             "tinker-MODEL-RUN."},
     {.name = "public",
      .flag = &args.is_public,
-     .help = "A new repository is public. One that exists stays as it is."},
+     .help = "Create a public repository. An existing one is not changed."},
     {.name = "revision",
      .value = "BRANCH",
      .text = &args.revision,
-     .help = "Push to this branch, which is made if it is missing (main; "
-             "without --repo, one named after the checkpoint)."},
+     .help =
+         "Push to this branch; it is created if it does not exist. Default: "
+         "main, or without --repo a branch named after the checkpoint."},
     {.name = "commit-message",
      .value = "TEXT",
      .text = &args.message,
      .help = "Commit message, one line."},
     {.name = "create-pr",
      .flag = &args.opens_pull_request,
-     .help = "Open a pull request in place of a commit to the branch."},
+     .help = "Open a pull request instead of committing to the branch."},
     {.name = "allow-pattern",
      .value = "PATTERN",
      .texts = &args.allow,
@@ -349,13 +350,11 @@ static const cli_option_t options[] = {
 
 static const cli_item_t variables[] = {
     {"HF_TOKEN",
-     "The hub's token, which goes to the hub alone. Without it the file that "
-     "HF_TOKEN_PATH names, else token in HF_HOME, where hf auth login puts "
-     "it."},
+     "Token of the hub; it is sent only to the hub. Default: the file that "
+     "HF_TOKEN_PATH names, else token in HF_HOME, which hf auth login writes."},
     {"HF_ENDPOINT", "The address of the hub."},
-    {"TMPDIR",
-     "Where the files are meanwhile (/tmp). What a push that fails has "
-     "downloaded stays there, and the same push goes on from it."},
+    {"TMPDIR", "Folder for the downloaded files (/tmp). If a push fails, they "
+               "are kept there, and the same push resumes with them."},
     {NULL, NULL}};
 
 static const cli_section_t sections[] = {
@@ -364,13 +363,12 @@ static const cli_section_t sections[] = {
 const cli_command_t cli_checkpoint_push_hf = {
     .name = "push-hf",
     .brief = "push weights to a model hub",
-    .about =
-        "Download the files of a checkpoint, as tnk checkpoint download does, "
-        "and push them to a repository of a model hub (Hugging Face's), with "
-        "a model card that tells where they come from. The repository is "
-        "made, private, if it is missing; one that has another checkpoint is "
-        "refused. The token, the names and that are checked before anything "
-        "is downloaded.",
+    .about = "Download the files of a checkpoint, as tnk checkpoint download "
+             "does, and push them to a repository of a model hub (Hugging "
+             "Face), with a model card that names their origin. A repository "
+             "that does not exist is created as private. A repository with "
+             "another checkpoint is rejected. Token, names and repository are "
+             "checked before anything is downloaded.",
     .words = "PATH",
     .min_words = 1,
     .max_words = 1,

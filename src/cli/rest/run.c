@@ -88,7 +88,7 @@ static const cli_option_t list_options[] = {
      .number = &list_args.limit,
      .min = INT64_MIN,
      .max = INT64_MAX,
-     .help = "At most so many, newest first; 0: all (20)."},
+     .help = "Maximum number, newest first. 0 means all (20)."},
     {.name = "offset",
      .value = "N",
      .number = &list_args.offset,
@@ -98,8 +98,8 @@ static const cli_option_t list_options[] = {
      .letter = 'c',
      .value = "NAMES",
      .set = set_columns,
-     .help = "What the table shows, of id, model, owner, lora, updated, "
-             "status, checkpoint, checkpoint_time, between commas "
+     .help = "Columns of the table, separated by commas: id, model, owner, "
+             "lora, updated, status, checkpoint, checkpoint_time "
              "(id,model,lora,updated,status)."},
     {.name = "project-id",
      .value = "ID",
@@ -109,7 +109,8 @@ static const cli_option_t list_options[] = {
      .value = "WHOSE",
      .choice = &scope,
      .choices = scopes,
-     .help = "owned (default): your own; accessible: all that you may see."},
+     .help =
+         "owned (default): your own; accessible: everything that you may see."},
     {.name = NULL}};
 
 static void show_cell(cli_table_t *table, const tnk_run_t *run,
@@ -256,7 +257,7 @@ static const cli_option_t info_options[] = {
      .value = "WHOSE",
      .choice = &scope,
      .choices = scopes,
-     .help = "owned (default), or accessible: it may be somebody else's."},
+     .help = "owned (default), or accessible: also those of other users."},
     {.name = NULL}};
 
 static const cli_command_t info = {

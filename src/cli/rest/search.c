@@ -66,7 +66,7 @@ static const cli_option_t options[] = {
     {.name = "name",
      .value = "WORDS",
      .text = &args.name,
-     .help = "Its name has each of these words, whatever their case."},
+     .help = "The name contains each of these words, in upper or lower case."},
     {.name = "session-id",
      .value = "ID",
      .text = &args.session_id,
@@ -78,18 +78,18 @@ static const cli_option_t options[] = {
     {.name = "metadata",
      .value = "KEY=VALUE",
      .set = set_metadata,
-     .help = "It was made with this metadata; may be repeated, and then all of "
-             "them count."},
+     .help = "It was created with this metadata; may be repeated, and then all "
+             "must match."},
     {.name = "status",
      .value = "STATUS",
      .set = set_status,
      .help = "active, cancelled, failed, success, errored or interrupted; may "
-             "be repeated, and then any of them will do."},
+             "be repeated, and then one must match."},
     {.name = "owner",
      .value = "WHOSE",
      .choice = &args.owner,
      .choices = owners,
-     .help = "own (default), or accessible: all that you may see."},
+     .help = "own (default), or accessible: everything that you may see."},
     {.name = "owner-urn",
      .value = "URN",
      .texts = &args.owners,
@@ -98,7 +98,7 @@ static const cli_option_t options[] = {
      .value = "N",
      .number = &args.limit,
      .max = INT64_MAX,
-     .help = "At most so many, newest first; 0: all (20)."},
+     .help = "Maximum number, newest first. 0 means all (20)."},
     {.name = NULL}};
 
 /* ---- The list ---- */

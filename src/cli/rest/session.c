@@ -60,7 +60,7 @@ static const cli_option_t list_options[] = {
      .value = "N",
      .number = &args.limit,
      .max = INT64_MAX,
-     .help = "At most so many, newest first; 0: all (20)."},
+     .help = "Maximum number, newest first. 0 means all (20)."},
     {.name = "offset",
      .value = "N",
      .number = &args.offset,
@@ -70,7 +70,8 @@ static const cli_option_t list_options[] = {
      .value = "WHOSE",
      .choice = &args.scope,
      .choices = scopes,
-     .help = "owned (default): your own; accessible: all that you may see."},
+     .help =
+         "owned (default): your own; accessible: everything that you may see."},
     {.name = NULL}};
 
 static const cli_command_t list = {
@@ -125,7 +126,7 @@ static const cli_option_t info_options[] = {
      .value = "WHOSE",
      .choice = &args.scope,
      .choices = scopes,
-     .help = "owned (default), or accessible: it may be somebody else's."},
+     .help = "owned (default), or accessible: also those of other users."},
     {.name = NULL}};
 
 static const cli_command_t info = {

@@ -212,8 +212,9 @@ static const cli_option_t download_options[] = {
              "(AGE-SECRET-KEY-1...); - is the standard input."},
     {.name = "archive",
      .flag = &args.archive,
-     .help = "Take the archive of the service, of weights of any kind, which "
-             "is done anyway where it has nothing else: older ones have it."},
+     .help =
+         "Download the archive that older services have, for weights of any "
+         "kind. Without this option it is used only if there are no files."},
     {.name = "parallel",
      .value = "N",
      .number = &args.parallel,
@@ -311,8 +312,8 @@ static const cli_option_t save_options[] = {
     {.name = "ttl",
      .value = "SECONDS",
      .set = set_ttl,
-     .help = "They expire after this time: an hour to ten years, also as 12h, "
-             "30d or 4w. Without it they stay."},
+     .help = "Time until they expire: one hour to ten years; also as 12h, 30d "
+             "or 4w. Default: they do not expire."},
     {.name = "recipient",
      .value = "KEY",
      .texts = &args.recipients,

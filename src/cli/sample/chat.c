@@ -35,27 +35,27 @@ static const cli_option_t options[] = {
      .letter = 'm',
      .value = "NAME",
      .text = &args.model,
-     .help = "A model, or weights for sampling, tinker://..., as the service "
-             "names them."},
+     .help = "Name of a model, or sampler weights, tinker://..."},
     {.name = "system",
      .value = "TEXT",
      .text = &args.system,
-     .help = "What the model is told before everything else."},
+     .help = "System message."},
     {.name = "max-tokens",
      .value = "N",
      .number = &args.max_tokens,
      .min = 1,
      .max = INT32_MAX,
-     .help = "At most so many in an answer; else as the service has it."},
+     .help = "Maximum number of tokens of an answer. Default: the service's."},
     {.name = "temperature",
      .value = "T",
      .set = set_temperature,
-     .help = "0: always the likeliest token; else as the service has it."},
+     .help = "Temperature; 0 always takes the likeliest token. Default: the "
+             "service's."},
     {.name = "path",
      .value = "PATH",
      .text = &args.path,
-     .help = "Ask this path of the base URL, such as /v1/chat/completions of a "
-             "gateway, and not that of the hosted service."},
+     .help = "Path of the endpoint, such as /v1/chat/completions for a "
+             "gateway. Default: that of the hosted service."},
     {.name = NULL}};
 
 static const char *check(const cli_t *cli) {

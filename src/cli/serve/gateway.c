@@ -40,22 +40,22 @@ static const cli_option_t options[] = {
     {.name = "checkpoint",
      .value = "PATH",
      .text = &args.checkpoint,
-     .help = "Sample from weights for it, tinker://..."},
+     .help = "Sample from these weights, tinker://..."},
     {.name = "port",
      .value = "N",
      .number = &args.port,
      .max = 65535,
-     .help = "Port to listen on; 0 takes a free one (0)."},
+     .help = "Port to listen on; 0 selects a free one (0)."},
     {.name = "host",
      .value = "ADDRESS",
      .text = &args.host,
-     .help = "Numeric address (127.0.0.1); others than loopback ones need "
-             "--key."},
+     .help = "Numeric address (127.0.0.1). An address that is not loopback "
+             "needs --key."},
     {.name = "key",
      .value = "KEY",
      .text = &args.key,
-     .help = "What clients must send as their key, perhaps with :SESSION "
-             "behind it; without it TNK_GATEWAY_KEY, else none."},
+     .help = "Key that clients must send. They may append :SESSION. Default: "
+             "TNK_GATEWAY_KEY, else none."},
     {.name = "tls-cert",
      .value = "FILE",
      .text = &args.tls_cert,
@@ -70,20 +70,21 @@ static const cli_option_t options[] = {
      .value = "FILE",
      .text = &args.record,
      .offer = CLI_OFFER_FILES,
-     .help = "Record every token here, written before it is answered; what is "
-             "there already is gone on with."},
+     .help = "Record each turn in this file before it is answered. If the file "
+             "exists, recording continues in it."},
     {.name = "sync",
      .flag = &args.syncs,
-     .help = "With --record: on the disk before it is answered, for a machine "
-             "that may lose its power; each answer waits for the disk."},
+     .help = "With --record: sync each turn to disk before it is answered. "
+             "This protects it from a power failure, but each answer waits for "
+             "the disk."},
     {.name = "keep-control-tokens",
      .flag = &args.keeps_controls,
-     .help = "Let control tokens in messages of users and in results of tools "
-             "count. By default they are plain text."},
+     .help = "Interpret control tokens in user messages and tool results. By "
+             "default they are plain text."},
     {.name = "name",
      .value = "NAME",
      .text = &args.name,
-     .help = "What clients call the model, instead of its own name."},
+     .help = "Name of the model for clients."},
     {.name = "tokenizer",
      .value = "PATH",
      .text = &args.which.path,
@@ -100,38 +101,38 @@ static const cli_option_t options[] = {
     {.name = "renderer",
      .value = "NAME",
      .text = &args.renderer,
-     .help = "How answers are parsed, and what the template is told, by the "
-             "cookbook's name for it, such as qwen3; without it all is plain "
-             "content."},
+     .help = "Renderer of the cookbook, such as qwen3. It selects the parser "
+             "of answers and variables of the template. Without it everything "
+             "is plain content."},
     {.name = "set",
      .value = "NAME=JSON",
      .texts = &args.sets,
-     .help = "A variable of the template; may be repeated."},
+     .help = "Set a variable of the template; may be repeated."},
     {.name = "max-tokens",
      .value = "N",
      .number = &args.max_tokens,
      .min = 1,
      .max = INT32_MAX,
-     .help = "Where a client does not say how many (1024)."},
+     .help = "Default for clients that set none (1024)."},
     {.name = "drain-s",
      .value = "N",
      .number = &args.drain_s,
      .max = 86400,
-     .help = "Time in seconds that requests under way have to finish after a "
-             "signal (30). A second signal ends at once."},
+     .help = "Seconds to wait for requests in progress after a signal (30). A "
+             "second signal ends at once."},
     {.name = "exit-with-stdin",
      .flag = &args.exit_with_stdin,
-     .help = "End at the end of standard input, so that no gateway outlives "
-             "who started it."},
+     .help =
+         "Exit when standard input ends, and so when the parent process does."},
     {.name = "datums",
      .value = "FILE",
      .text = &args.datums,
      .offer = CLI_OFFER_FILES,
-     .help = "Serve nothing: print what was recorded there, as examples that "
-             "tnk lint reads."},
+     .help = "Do not serve. Print the record in FILE as examples that tnk lint "
+             "reads."},
     {.name = "rewarded",
      .flag = &args.only_rewarded,
-     .help = "With --datums: only what has a reward."},
+     .help = "With --datums: only examples with a reward."},
     {.name = NULL}};
 
 static const char *check(const cli_t *cli) {
@@ -396,19 +397,18 @@ static int run(cli_t *cli) {
 
 static const cli_item_t endpoints[] = {
     {"POST /v1/chat/completions", "As OpenAI's, streamed or not."},
-    {"POST /v1/completions", "A text or token ids, gone on with."},
+    {"POST /v1/completions", "Completes a text or token ids."},
     {"POST /v1/responses", "As OpenAI's: items and functions."},
     {"POST /v1/messages", "As Anthropic's."},
     {"GET /v1/models", "The one model."},
-    {"GET /healthz", "200; 503 once the record cannot be written."},
+    {"GET /healthz", "200, or 503 after the record could not be written."},
     {"POST /tnk/reward",
-     "{\"id\": ID, \"reward\": 1}: what an answer is worth; without an id the "
-     "latest of the session."},
-    {"GET /tnk/datums",
-     "What was recorded, as --datums prints it; ?rewarded=1: what has a "
-     "reward."},
+     "{\"id\": ID, \"reward\": 1}: sets the reward of an answer; without an "
+     "id, of the latest one of the session."},
+    {"GET /tnk/datums", "The record, as --datums prints it; with ?rewarded=1 "
+                        "only examples with a reward."},
     {"POST /tnk/sampler",
-     "{\"model_path\": PATH}: sample from these weights from now on."},
+     "{\"model_path\": PATH}: uses these weights for new requests."},
     {NULL, NULL}};
 
 static const cli_section_t sections[] = {
@@ -428,14 +428,12 @@ static const cli_item_t examples[] = {
 const cli_command_t cli_gateway = {
     .name = "gateway",
     .brief = "serve a model to agents, and record each token",
-    .about =
-        "Serve a model by the APIs of OpenAI and Anthropic on this machine. "
-        "Every sampled token is recorded with its log-probability; the next "
-        "turn of a conversation goes on from the very tokens that were "
-        "sampled. Prints the address when it listens. Ctrl-C or SIGTERM ends "
-        "it: "
-        "it takes no further requests, finishes those under way, and exits "
-        "with status 0. The key of the service never leaves it.",
+    .about = "Serve a model with the APIs of OpenAI and Anthropic. Each "
+             "sampled token is recorded with its logprob. The next turn of a "
+             "conversation continues from the sampled tokens. Prints the "
+             "address when it listens. After Ctrl-C or SIGTERM it accepts no "
+             "more requests, finishes those in progress, and exits with status "
+             "0. The key of the service is never sent to clients.",
     .options = options,
     .sections = sections,
     .examples = examples,

@@ -359,12 +359,12 @@ const cli_command_t cli_local = {
     .brief = "serve the Tinker API on this machine",
     .about =
         "Serve the Tinker API on this machine with a small byte-level model "
-        "that really trains. Prints the address when it listens. Ctrl-C or "
-        "SIGTERM ends it: it takes no further work, lets clients fetch the "
-        "results of the work under way, and exits with status 0. HTTP/1.1 and, "
-        "if tnk was built with nghttp2 (tnk "
-        "version), HTTP/2 are spoken on the same port: over TLS as the client "
-        "wants it, else as its first bytes tell.",
+        "that really trains. Prints the address when it listens. After Ctrl-C "
+        "or SIGTERM it accepts no more work, lets clients fetch the results of "
+        "the work in progress, and exits with status 0. HTTP/1.1 and HTTP/2 "
+        "use the same port. HTTP/2 needs a tnk that was built with nghttp2 "
+        "(see tnk version). Over TLS the client chooses the version; without "
+        "TLS its first bytes select it.",
     .options = cli_local_options,
     .sections = cli_local_sections,
     .failed = "It could not serve.",

@@ -439,75 +439,73 @@ static const cli_option_t options[] = {
      .value = "PATH",
      .text = &args.template_,
      .offer = CLI_OFFER_FILES,
-     .help = "chat_template.jinja or tokenizer_config.json, or the directory "
-             "they are in; by default beside the tokenizer."},
+     .help = "chat_template.jinja or tokenizer_config.json, or their "
+             "directory. Default: the directory of the tokenizer."},
     {.name = "renderer",
      .value = "NAME",
      .text = &args.renderer,
-     .help = "The variables and stops that go with the name of a renderer of "
-             "Tinker's cookbook."},
+     .help = "Renderer of Tinker's cookbook, which sets template variables and "
+             "stop strings."},
     {.name = "set",
      .value = "NAME=JSON",
      .texts = &args.variables,
-     .help = "A variable of the template; may be given several times."},
+     .help = "Set a variable of the template; may be repeated."},
     {.name = "shape",
      .value = "API",
      .choice = &args.shape,
      .choices = shapes,
-     .help = "Whose messages they are: openai, responses, anthropic, or "
-             "template, which are handed on as they are (openai)."},
+     .help = "Format of the messages: openai, responses, anthropic, or "
+             "template, which passes them unchanged (openai)."},
     {.name = "train-on",
      .value = "WHAT",
      .choice = &args.train_on,
      .choices = trains,
-     .help = "What is learnt: last-answer, all-answers, roles, everything "
+     .help = "What is trained: last-answer, all-answers, roles, everything "
              "(last-answer)."},
     {.name = "role",
      .value = "NAME",
      .texts = &args.roles,
-     .help = "A role whose messages are learnt; may be given several times."},
+     .help = "Role whose messages are trained; may be repeated."},
     {.name = "each-answer",
      .flag = &args.each_answer,
-     .help = "Make one example for each answer, of the messages up to it. This "
-             "works with templates that write earlier answers differently, "
-             "which all-answers refuses."},
+     .help = "Make one example for each answer, with the messages up to it. "
+             "This also works with templates that write earlier answers "
+             "differently, which all-answers rejects."},
     {.name = "by-parts",
      .flag = &args.by_parts,
-     .help = "Tokenize pieces of the text apart, as the cookbook does."},
+     .help = "Tokenize pieces of the text separately, as the cookbook does."},
     {.name = "show",
      .flag = &args.show,
-     .help = "Show the text, and what of it is learnt, instead of data."},
+     .help = "Show the text and its trained parts instead of data."},
     {.name = "count",
      .flag = &args.count,
-     .help = "Show how many tokens there are instead."},
+     .help = "Print only the number of tokens."},
     {.name = NULL}};
 
 static const cli_item_t examples[] = {
     {"tnk chat-data --tokenizer DIR chats.jsonl > data.jsonl",
      "Training data, which tnk lint reads, from conversations."},
     {"tnk chat-data --show chats.jsonl",
-     "What would be learnt, for the built-in model."},
+     "Show what would be trained, for the built-in model."},
     {NULL, NULL}};
 
 const cli_command_t cli_chat_data = {
     .name = "chat-data",
     .brief = "make training data from conversations",
-    .about = "Makes an example for next-token training of each line of FILE, "
-             "which is a conversation:\n"
-             "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"},\n"
-             "                {\"role\": \"assistant\", \"content\": "
-             "\"Hello\"}]}\n"
-             "with \"tools\" beside it where there are some. The text is what "
-             "the model's own template makes of it; without a tokenizer bytes "
-             "are the tokens, and the template is a plain one. FILE - is the "
-             "standard input; empty lines are skipped.",
+    .about = "Make an example for next-token training from each line of FILE. "
+             "A line is a conversation:\n  {\"messages\": [{\"role\": "
+             "\"user\", \"content\": \"Hi\"},\n                {\"role\": "
+             "\"assistant\", \"content\": \"Hello\"}]}\nIt may also have "
+             "\"tools\". The model's own template renders the text. Without a "
+             "tokenizer each byte is a token, and a plain template is used. "
+             "FILE - is standard input. Empty lines are skipped.",
     .words = "FILE",
     .min_words = 1,
     .max_words = 1,
     .offer = CLI_OFFER_FILES,
     .options = options,
     .examples = examples,
-    .failed = "Some conversation cannot be learnt from.",
+    .failed = "A conversation cannot be used for training.",
     .check = check,
     .run = run_chat_data,
 };

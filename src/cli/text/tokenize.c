@@ -144,23 +144,23 @@ static const cli_option_t options[] = {
      .help = "Take this text."},
     {.name = "pieces",
      .flag = &args.pieces,
-     .help = "A line for each token: id, first byte, byte behind the last, "
-             "text."},
+     .help = "Print a line for each token: id, first byte, byte after the "
+             "last, text."},
     {.name = "count",
      .flag = &args.count,
-     .help = "Print only how many tokens there are."},
+     .help = "Print only the number of tokens."},
     {.name = "add-special",
      .flag = &args.add_special,
-     .help = "Put around the text what the file says (BOS ...)."},
+     .help = "Add the special tokens that the file defines (BOS and so on)."},
     {.name = "split-special",
      .flag = &args.split_special,
-     .help = "Special tokens in the text are ordinary text."},
+     .help = "Treat special tokens in the text as plain text."},
     {.name = "plain",
      .flag = &args.plain,
      .help = "The same for all added tokens."},
     {.name = "lossy",
      .flag = &args.lossy,
-     .help = "Replace what is not UTF-8 instead of refusing it."},
+     .help = "Replace invalid UTF-8 instead of rejecting it."},
     {.name = NULL}};
 
 const cli_command_t cli_tokenize = {
