@@ -16,7 +16,7 @@ extern "C" {
 #define TNK_API
 #endif
 
-/** Initializer of a sized struct: all zero but its size. */
+/** Initializer of a sized struct: zero, except its size. */
 #ifdef __cplusplus
 /* A list of one value would be warned about in each of the caller's files. */
 extern "C++" {
@@ -34,7 +34,7 @@ template <typename T> inline T sized() {
   { .size = sizeof(type) }
 #endif
 
-/** The caller's libuv loop; declared here so that <uv.h> is not needed. */
+/** The caller's libuv loop. Declared here so that <uv.h> is not needed. */
 typedef struct uv_loop_s uv_loop_t;
 
 /** A connection to one service with one credential. See service.h. */
@@ -43,11 +43,11 @@ typedef struct tnk_service tnk_service_t;
 typedef struct tnk_training tnk_training_t;
 /** One set of weights that can be sampled. See sampling.h. */
 typedef struct tnk_sampling tnk_sampling_t;
-/** A loss of the caller's that runs on the service. See training.h. */
+/** A custom loss that runs on the service. See training.h. */
 typedef struct tnk_loss tnk_loss_t;
-/** The outcome, now or later, of one operation. See promise.h. */
+/** The future outcome of one operation. See promise.h. */
 typedef struct tnk_promise tnk_promise_t;
-/** A libuv loop on a thread of its own. See runtime.h. */
+/** A libuv loop on its own thread. See runtime.h. */
 typedef struct tnk_runtime tnk_runtime_t;
 
 /**
@@ -71,7 +71,8 @@ typedef struct {
   void *user;
 } tnk_allocator_t;
 
-/** How much a log line matters; a logger sees its level and the ones above. */
+/** Severity of a log line. A logger receives lines of its level and of more
+ * severe ones. */
 typedef enum {
   TNK_LOG_NONE = 0,
   TNK_LOG_ERROR = 1,
@@ -84,11 +85,12 @@ typedef enum {
 /**
  * Receives one formatted log line.
  *
- * @param level    How much the line matters.
- * @param subject  The part of the library that speaks: "http", "training" ...
- * @param message  Text without a newline; not only NUL-terminated but also
- *                 measured. Never holds a credential, a prompt or a body.
- * @param length   Bytes in @p message.
+ * @param level    Severity of the line.
+ * @param subject  The part of the library that logs: "http", "training" and so
+ *                 on.
+ * @param message  A string without a newline, NUL-terminated. It never contains
+ *                 a credential, a prompt or a body.
+ * @param length   Length of @p message in bytes.
  * @param user     tnk_logger_t.user.
  *
  * Lifetime: @p message is valid until the function returns.
@@ -97,35 +99,35 @@ typedef enum {
 typedef void (*tnk_log_cb)(tnk_log_level_t level, const char *subject,
                            const char *message, size_t length, void *user);
 
-/** Where log lines go. Without a logger nothing is printed. Since: 0.1 */
+/** A logger. Without a logger nothing is printed. Since: 0.1 */
 typedef struct {
   tnk_log_level_t level; /**< Lines above this level are not formatted. */
-  tnk_log_cb write;      /**< NULL: no output. */
-  void *user;            /**< Handed to write. */
+  tnk_log_cb write;      /**< NULL means no output. */
+  void *user;            /**< Passed to write. */
 } tnk_logger_t;
 
-/** A name and a text, both NUL-terminated. Since: 0.1 */
+/** A name and a value, both NUL-terminated. Since: 0.1 */
 typedef struct {
   const char *name;
   const char *value;
 } tnk_pair_t;
 
 /**
- * The number of an option that is absent, where 0 is a value like any other:
- * TNK_SAMPLING_PARAMS_INIT and TNK_LORA_OPTIONS_INIT put it there. Every other
- * option is absent when it is 0, NULL or TNK_DEFAULT, so what an INIT macro
- * holds is always "absent".
+ * An absent number, for options in which 0 is a valid value.
+ * TNK_SAMPLING_PARAMS_INIT and TNK_LORA_OPTIONS_INIT set these options to it.
+ * All other options are absent if they are 0, NULL or TNK_DEFAULT. An INIT
+ * macro therefore sets every option to absent.
  */
 #define TNK_ABSENT (-2147483647 - 1)
 
-/** Three states of a yes-or-no option, so that zero can mean "default". Any
- * other number is refused with TNK_EINVAL. */
+/** A yes-or-no option with a default. Zero means the default. Other values are
+ * rejected with TNK_EINVAL. */
 typedef enum { TNK_DEFAULT = 0, TNK_YES = 1, TNK_NO = 2 } tnk_choice_t;
 
 /**
- * The version of the library that is linked, as "MAJOR.MINOR.PATCH".
+ * Get the version of the linked library, as "MAJOR.MINOR.PATCH".
  *
- * @return Static text. Compare with TNK_VERSION_STRING, the header's version.
+ * @return Static string. TNK_VERSION_STRING is the version of the header.
  * Thread: any. Since: 0.1
  */
 TNK_API const char *tnk_version(void);

@@ -8,55 +8,55 @@ extern "C" {
 #endif
 
 /*
- * Results are immutable and belong to their promise. All pointers they hand
- * out live as long as the promise. Indices out of range give NULL, 0 or NaN.
+ * Results are immutable, and their promise owns them. All returned pointers are
+ * valid as long as the promise. An index out of range returns NULL, 0 or NaN.
  */
 
-/** Named numbers, in the server's order, keys verbatim. */
+/** Named numbers, in the order of the server, with its keys. */
 typedef struct tnk_metrics tnk_metrics_t;
-/** What a forward or backward pass returned. */
+/** Result of a forward or backward pass. */
 typedef struct tnk_pass tnk_pass_t;
-/** What sampling returned. */
+/** Result of sampling. */
 typedef struct tnk_samples tnk_samples_t;
-/** What a server says it offers. */
+/** Capabilities of a server. */
 typedef struct tnk_capabilities tnk_capabilities_t;
 
 /** Why a sequence ended. */
 typedef enum {
-  TNK_STOP_SEQUENCE = 0, /**< A stop token, a stop text or the end token. */
+  TNK_STOP_SEQUENCE = 0, /**< A stop token, a stop string or the end token. */
   TNK_STOP_LENGTH = 1    /**< max_tokens was reached. */
 } tnk_stop_reason_t;
 
-/** How many metrics there are. Thread: any. Since: 0.1 */
+/** Get the number of metrics. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_metrics_count(const tnk_metrics_t *metrics);
 /** Key of metric @p index, such as "loss:sum". Thread: any. Since: 0.1 */
 TNK_API const char *tnk_metrics_key(const tnk_metrics_t *metrics, size_t index);
 /** Value of metric @p index. Thread: any. Since: 0.1 */
 TNK_API double tnk_metrics_value(const tnk_metrics_t *metrics, size_t index);
-/** Value under @p key, or NaN without one. Thread: any. Since: 0.1 */
+/** Value of @p key, or NaN if there is none. Thread: any. Since: 0.1 */
 TNK_API double tnk_metrics_get(const tnk_metrics_t *metrics, const char *key);
 /**
- * Value of a `hash2` metric as the unsigned 64-bit number it is; a double
- * cannot hold it. Protocol: training, combining chunk results.
+ * Get the value of a `hash2` metric as an unsigned 64-bit number, which a
+ * double cannot represent. Protocol: training, combining chunk results.
  *
  * @param[out] out  The number.
- * @return 1, or 0 when there is no such key or it is not a hash2 metric.
+ * @return 1, or 0 if there is no such key or it is not a hash2 metric.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_metrics_hash(uint64_t *out, const tnk_metrics_t *metrics,
                              const char *key);
 
 /**
- * The loss of a pass: metric "loss" if there is one, else "loss:mean", else
- * "loss:sum". Without these, the library computes the sum for cross_entropy:
- * -weight * logprob, added up over all targets.
+ * Get the loss of a pass: the metric "loss", else "loss:mean", else "loss:sum".
+ * If there is none of them, the library computes the sum for cross_entropy: the
+ * sum of -weight * logprob over all targets.
  *
- * A mean and a sum are on different scales, and servers differ in which they
- * send: to compare runs, read one key with tnk_metrics_get().
+ * Means and sums differ in scale, and servers differ in which they send. To
+ * compare runs, read one key with tnk_metrics_get().
  *
- * @return NaN when there is no such metric and the sum cannot be computed: with
- *         another loss, with sparse weights, where the server sent no logprobs,
- *         or where the data was lent (tnk_pass_options_t.release).
+ * @return NaN if there is no such metric and the sum cannot be computed: for
+ *         another loss, for sparse weights, without logprobs of the server, and
+ *         for data that was not copied (tnk_pass_options_t.release).
  * Thread: any. Since: 0.1
  */
 TNK_API double tnk_pass_loss(const tnk_pass_t *pass);
@@ -65,11 +65,12 @@ TNK_API double tnk_pass_loss(const tnk_pass_t *pass);
 TNK_API const tnk_metrics_t *tnk_pass_metrics(const tnk_pass_t *pass);
 /** The server's name for the kind of output. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_pass_output_type(const tnk_pass_t *pass);
-/** How many examples have outputs, in the order of the call's data: all, as
- * any other number rejects the pass with TNK_EPROTO, unless the server has
- * stripped the outputs of a request. Thread: any. Since: 0.1 */
+/** Get the number of examples with outputs, in the order of the call's data. It
+ * is the number of all examples, or less if the server has removed the outputs
+ * of a request. Any other number rejects the pass with TNK_EPROTO.
+ * Thread: any. Since: 0.1 */
 TNK_API size_t tnk_pass_count(const tnk_pass_t *pass);
-/** How many tensors example @p index has. Thread: any. Since: 0.1 */
+/** Number of tensors of example @p index. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_pass_field_count(const tnk_pass_t *pass, size_t index);
 /** Name of tensor @p field of example @p index. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_pass_field_name(const tnk_pass_t *pass, size_t index,
@@ -79,7 +80,7 @@ TNK_API const char *tnk_pass_field_name(const tnk_pass_t *pass, size_t index,
 TNK_API const tnk_tensor_t *tnk_pass_tensor(const tnk_pass_t *pass,
                                             size_t index, const char *name);
 
-/** How many sequences came back. Thread: any. Since: 0.1 */
+/** Get the number of sequences. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_samples_count(const tnk_samples_t *samples);
 /** Token ids of sequence @p index; @p n receives their number.
  * Thread: any. Since: 0.1 */
@@ -96,9 +97,9 @@ TNK_API tnk_stop_reason_t tnk_samples_stop_reason(const tnk_samples_t *samples,
  * gives none. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_samples_sequence_id(const tnk_samples_t *samples,
                                             size_t index);
-/** Log-probability of each prompt token given those before it, NaN where not
- * computed (the first always), or NULL if not asked for; @p n receives their
- * number.
+/** Logprob of each prompt token given the tokens before it; NaN if not
+ * computed, as always for the first one. NULL if not requested. @p n receives
+ * their number.
  * Thread: any. Since: 0.1 */
 TNK_API const float *tnk_samples_prompt_logprobs(const tnk_samples_t *samples,
                                                  size_t *n);
@@ -119,11 +120,11 @@ TNK_API const tnk_topk_t *tnk_samples_prompt_topk(const tnk_samples_t *samples);
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_topk_t *tnk_samples_topk(const tnk_samples_t *samples,
                                            size_t index);
-/** Answer to target_prompt_logprobs, of the same shape, or NULL.
+/** Result of target_prompt_logprobs, with the same shape, or NULL.
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_tensor_t *
 tnk_samples_target_logprobs(const tnk_samples_t *samples);
-/** Answer to prompt_alt_tokens_k: ids, i64 [prompt - 1, k], or NULL.
+/** Result of prompt_alt_tokens_k: ids, i64 [prompt - 1, k], or NULL.
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_tensor_t *
 tnk_samples_alt_tokens(const tnk_samples_t *samples);
@@ -132,7 +133,7 @@ tnk_samples_alt_tokens(const tnk_samples_t *samples);
 TNK_API const tnk_tensor_t *
 tnk_samples_alt_logprobs(const tnk_samples_t *samples);
 
-/** One model of a server. `name` may be NULL; 0 and TNK_DEFAULT: not stated. */
+/** A model of a server. `name` may be NULL. 0 and TNK_DEFAULT mean unknown. */
 typedef struct {
   const char *name;
   int64_t max_context_length;
@@ -140,7 +141,7 @@ typedef struct {
   tnk_choice_t sampleable;
 } tnk_model_t;
 
-/** How many models the server lists. Thread: any. Since: 0.1 */
+/** Get the number of models that the server lists. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_capabilities_count(const tnk_capabilities_t *capabilities);
 /** Model @p index. Thread: any. Since: 0.1 */
 TNK_API const tnk_model_t *

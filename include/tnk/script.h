@@ -8,23 +8,23 @@
 #include "tnk/tnk.h"
 
 /*
- * For scripts, which run from top to bottom on the default loop and have no use
- * for an error but to tell it: what fails writes its sentence to stderr and
- * ends the program with status 1. None of this is in the library; it is
- * compiled into the program, whose decision it is to end.
+ * Functions for scripts, which run from top to bottom on the default loop. If
+ * an operation fails, they print one sentence to stderr and end the program
+ * with status 1. They are inline functions, because only a program may decide
+ * to end. The library does not contain them.
  */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** Ends the program with a sentence. */
+/** Print a sentence to stderr and exit with status 1. */
 static inline void tnk_must_not(const char *why) {
   fprintf(stderr, "%s\n", why);
   exit(1);
 }
 
-/** Writes a line to stderr for each notice of a service. */
+/** Print a line to stderr for each notice of a service. */
 static inline void tnk_script_notice(const char *client,
                                      tnk_queue_state_t state,
                                      const char *reason, void *user) {
@@ -64,8 +64,8 @@ static inline void tnk_must_trace(tnk_service_options_t *options,
   options->observer_user = *trace;
 }
 
-/** Opens a service on uv_default_loop(). Without on_queue_state and without a
- * logger, notices go to stderr, such as that nothing answers.
+/** Open a service on uv_default_loop(). Without on_queue_state and without a
+ * logger, notices are printed to stderr, for example that nothing responds.
  * @param options  NULL for defaults. */
 static inline tnk_service_t *
 tnk_must_open(const tnk_service_options_t *options) {
@@ -83,19 +83,19 @@ tnk_must_open(const tnk_service_options_t *options) {
   return service;
 }
 
-/** Waits, and gives the promise back for its accessors. */
+/** Wait, and return the promise for its accessors. */
 static inline tnk_promise_t *tnk_must_keep(tnk_promise_t *promise) {
   if (tnk_wait(promise) != TNK_OK)
     tnk_must_not(tnk_promise_text(promise));
   return promise;
 }
 
-/** Waits, and lets go of the promise. */
+/** Wait, and release the promise. */
 static inline void tnk_must(tnk_promise_t *promise) {
   tnk_promise_unref(tnk_must_keep(promise));
 }
 
-/** Waits for a training client, and lets go of the promise. */
+/** Wait for a training client, and release the promise. */
 static inline tnk_training_t *tnk_must_training(tnk_promise_t *promise) {
   char why[512];
   tnk_training_t *training = tnk_take_training(promise, why, sizeof(why));
@@ -105,8 +105,8 @@ static inline tnk_training_t *tnk_must_training(tnk_promise_t *promise) {
   return training;
 }
 
-/** Opens the ledger of a run; it closes with the service. @param options  NULL
- * for defaults. */
+/** Open the ledger of a run. It is closed with the service. @param options
+ * NULL for defaults. */
 static inline tnk_ledger_t *
 tnk_must_ledger(tnk_service_t *service, const char *directory,
                 const tnk_ledger_options_t *options) {
@@ -118,8 +118,8 @@ tnk_must_ledger(tnk_service_t *service, const char *directory,
   return ledger;
 }
 
-/** Waits for the model as the run has left it, which tnk_ledger_resumed()
- * tells, or makes a new one. */
+/** Resume the run, or create a new model if the ledger has no state.
+ * tnk_ledger_resumed() returns the save that was used. */
 static inline tnk_training_t *tnk_must_resume(tnk_service_t *service,
                                               tnk_ledger_t *ledger,
                                               const tnk_lora_options_t *lora) {
@@ -131,7 +131,7 @@ static inline tnk_training_t *tnk_must_resume(tnk_service_t *service,
   return tnk_must_training(tnk_service_create_lora(service, lora));
 }
 
-/** Waits for a sampling client, and lets go of the promise. */
+/** Wait for a sampling client, and release the promise. */
 static inline tnk_sampling_t *tnk_must_sampling(tnk_promise_t *promise) {
   char why[512];
   tnk_sampling_t *sampling = tnk_take_sampling(promise, why, sizeof(why));
@@ -141,7 +141,7 @@ static inline tnk_sampling_t *tnk_must_sampling(tnk_promise_t *promise) {
   return sampling;
 }
 
-/** Waits for a pass, lets go of the promise, and tells tnk_pass_loss(). */
+/** Wait for a pass, release the promise, and return tnk_pass_loss(). */
 static inline double tnk_must_loss(tnk_promise_t *promise) {
   const double loss = tnk_pass_loss(tnk_promise_pass(tnk_must_keep(promise)));
 
@@ -149,10 +149,10 @@ static inline double tnk_must_loss(tnk_promise_t *promise) {
   return loss;
 }
 
-/** Waits. Returns 1 after success and keeps the promise for its accessors.
- * Returns 0 after TNK_ESESSION and lets go of the promise: a service with
- * `recovery` restores the model, and tnk_must_ready() returns the step to
- * continue from. Any other failure ends the program. */
+/** Wait. Returns 1 on success, and the promise stays for its accessors. Returns
+ * 0 after TNK_ESESSION, and the promise is released: a service with `recovery`
+ * restores the model, and tnk_must_ready() returns the step to continue from.
+ * Any other failure ends the program. */
 static inline int tnk_must_unless_lost(tnk_promise_t *promise) {
   if (tnk_wait(promise) == TNK_ESESSION) {
     tnk_promise_unref(promise);
@@ -162,8 +162,8 @@ static inline int tnk_must_unless_lost(tnk_promise_t *promise) {
   return 1;
 }
 
-/** Waits until a training client can be used after a loss, and returns the
- * number of optimizer steps that its weights contain. */
+/** Wait until a training client accepts operations after a loss, and return the
+ * number of optimizer steps in its weights. */
 static inline uint64_t tnk_must_ready(tnk_training_t *training) {
   tnk_promise_t *ready = tnk_must_keep(tnk_training_ready(training));
   const uint64_t n_steps = tnk_promise_saved(ready)->n_steps;
@@ -172,8 +172,8 @@ static inline uint64_t tnk_must_ready(tnk_training_t *training) {
   return n_steps;
 }
 
-/** Closes the service with its clients and runs the loop until all is over.
- * Returns what main() may return: 0. */
+/** Close the service with its clients, and run the loop until everything is
+ * closed. Returns the exit status for main(): 0 on success. */
 static inline int tnk_must_close(tnk_service_t *service) {
   tnk_service_close(service, NULL, NULL);
   uv_run(uv_default_loop(), UV_RUN_DEFAULT);
