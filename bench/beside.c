@@ -6,7 +6,7 @@
  *
  * SAMPLES are in flight all the time; 0: the pass alone. TINKER_BASE_URL and
  * TINKER_API_KEY say where the server is, which must be a stub (see
- * src/local/stub/stub.h). Prints one line of JSON.
+ * src/tools/local/stub/stub.h). Prints one line of JSON.
  */
 #include <stdio.h>
 #include <stdlib.h>

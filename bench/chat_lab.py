@@ -88,7 +88,7 @@ class Gateway:
 
     def __init__(self, lab, stub, *args):
         env = {**lab.environment(stub.url), "TINKER_API_KEY": "tml-bench"}
-        command = [lab.build + "/src/cli/tnk", "gateway", "--model", "tnk/byte-lm", "--port", "0", "--exit-with-stdin"]
+        command = [lab.build + "/src/tools/tnk/tnk", "gateway", "--model", "tnk/byte-lm", "--port", "0", "--exit-with-stdin"]
         self.process = subprocess.Popen([*command, *args], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().rsplit(":", 1)[1].rstrip("/\n"))
 

@@ -44,7 +44,7 @@ class Stub:
         self.trust = ssl.create_default_context(cafile=certificates.bundle) if certificates else None
         if certificates:
             args = [*args, "--tls-cert", certificates.path("crt"), "--tls-key", certificates.path("key")]
-        command = [build + "/src/cli/tnk", "local", "--stub", "--port", "0", "--exit-with-stdin", *args]
+        command = [build + "/src/tools/tnk/tnk", "local", "--stub", "--port", "0", "--exit-with-stdin", *args]
         for flag in flags:
             command += ["--flag", flag]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -6,7 +6,7 @@
  *   bench_passes [EXAMPLES [LENGTH [LOSS [stall]]]]   256 4096 cross_entropy
  *
  * TINKER_BASE_URL and TINKER_API_KEY say where the server is, which must be a
- * stub (see src/local/stub/stub.h). Prints one line of JSON.
+ * stub (see src/tools/local/stub/stub.h). Prints one line of JSON.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -107,7 +107,7 @@ def has_command(tnk, *words):
 
 def command(lab):
     """`run info`, from the start of the process."""
-    tnk = os.path.join(lab.build, "src", "cli", "tnk")
+    tnk = os.path.join(lab.build, "src", "tools", "tnk", "tnk")
     if not has_command(tnk, "run", "info"):
         print("left out, for this tnk has no command run info")
         return

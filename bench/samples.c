@@ -9,11 +9,10 @@
  * TINKER_BASE_URL and TINKER_API_KEY say where the server is. Prints one line
  * of JSON when all clients are made, and one in the end. --stall watches the
  * loop, which costs a little; --delays needs a server that writes into the
- * tokens when the result was there (see src/local/stub/stub.h); with --count
- * allocations are counted, and after SIGINT it says what is live, and ends;
- * with
- * --observe everything of tnk/observe.h is at work, and a trace goes to
- * bench_samples.pftrace.
+ * tokens when the result was there (see src/tools/local/stub/stub.h); with
+ * --count allocations are counted, and after SIGINT it says what is live, and
+ * ends; with --observe everything of tnk/observe.h is at work, and a trace goes
+ * to bench_samples.pftrace.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 set -eu
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 here=$(dirname "$0")
-tnk=$1/src/cli/tnk
+tnk=$1/src/tools/tnk/tnk
 dir=$2
 mkdir "$dir"
 pids=

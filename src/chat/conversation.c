@@ -1,9 +1,9 @@
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/utf8.h"
 #include "chat/message/message.h"
 #include "chat/object.h"
+#include "lib/base/alloc.h"
+#include "lib/base/utf8.h"
 
 tnk_chat_t *tnk_chat_new(const tnk_allocator_t *allocator) {
   const tnk_allocator_t *alloc =

@@ -2,10 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "chat/object.h"
 #include "chat/render/bridge.h"
 #include "chat/render/tokens.h"
+#include "lib/base/alloc.h"
 
 #define MAX_BYTES (SIZE_MAX / 2)
 

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/alloc.h"
-#include "base/options.h"
 #include "chat/object.h"
+#include "lib/base/alloc.h"
+#include "lib/base/options.h"
 
 #define MAX_PATH 4096
 

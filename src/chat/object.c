@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "lib/base/options.h"
 
 int tnk__chat_end(tnk_chat_error_t *error, int err, const tnk__why_t *why) {
   if (error == NULL)

@@ -2,10 +2,10 @@
  * of the family. */
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/utf8.h"
 #include "chat/answer/answer.h"
 #include "chat/object.h"
+#include "lib/base/alloc.h"
+#include "lib/base/utf8.h"
 
 #define MAX_BYTES ((size_t)64 * 1024 * 1024)
 

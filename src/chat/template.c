@@ -2,10 +2,10 @@
  * second one for tools. */
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/options.h"
-#include "base/utf8.h"
 #include "chat/object.h"
+#include "lib/base/alloc.h"
+#include "lib/base/options.h"
+#include "lib/base/utf8.h"
 
 /* Of the templates of a file, the words and what they are compiled to. */
 #define MAX_HEAP ((size_t)64 * 1024 * 1024)

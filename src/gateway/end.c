@@ -1,5 +1,5 @@
-#include "base/alloc.h"
 #include "gateway/state.h"
+#include "lib/base/alloc.h"
 
 /* The last that is heard of a gateway: nothing of it is open but its record. */
 

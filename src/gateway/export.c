@@ -1,9 +1,9 @@
 /* What was recorded, as examples to train on. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "gateway/record/datum.h"
 #include "gateway/send.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 enum { MAX_DATUMS = 512 << 20 };

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/json_read.h"
 #include "gateway/talk.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /*

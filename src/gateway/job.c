@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "gateway/prompt.h"
 #include "gateway/reply.h"
 #include "gateway/send.h"
 #include "gateway/stop.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30, HOLD_MS = 60000 };

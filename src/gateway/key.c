@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "codec/format/json_read.h"
 #include "gateway/record/map.h"
+#include "lib/wire/format/json_read.h"
 
 static uint64_t add_text(uint64_t key, const char *text, size_t n) {
   /* With its length, so that pieces cannot be told apart wrongly. */

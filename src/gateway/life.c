@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/options.h"
-#include "codec/format/json_read.h"
 #include "gateway/record/vocabulary.h"
 #include "gateway/state.h"
+#include "lib/base/alloc.h"
+#include "lib/base/options.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 enum {

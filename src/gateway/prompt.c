@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/json_read.h"
 #include "gateway/force.h"
 #include "gateway/key.h"
 #include "gateway/talk.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /*

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/format/json_read.h"
 #include "gateway/key.h"
 #include "gateway/stop.h"
 #include "gateway/talk.h"
 #include "gateway/wire/write.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 enum {

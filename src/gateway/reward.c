@@ -2,9 +2,9 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/alloc.h"
-#include "codec/format/json_read.h"
 #include "gateway/send.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /* The turn that is named, or the latest one of the session. */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/alloc.h"
-#include "codec/format/json_write.h"
 #include "gateway/send.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
 
 /* ---- Who asks ---- */

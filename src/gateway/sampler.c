@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/json_read.h"
 #include "gateway/send.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /* One that is being made. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/buf.h"
+#include "lib/base/buf.h"
 #include "tnk/error.h"
 
 /* ---- Which there are ---- */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "codec/format/json_read.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 static int no_memory(tnk__gw_fault_t *fault) {

@@ -1,8 +1,8 @@
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "base/number.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/base/number.h"
 #include "server/h2_state.h"
 #include "tnk/error.h"
 

@@ -3,8 +3,8 @@
 
 #include <uv.h>
 
-#include "base/buf.h"
-#include "base/list.h"
+#include "lib/base/buf.h"
+#include "lib/base/list.h"
 #include "server/full.h"
 #include "tnk/common.h"
 

@@ -1,7 +1,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "server/state.h"
 #include "server/tls.h"
 #include "tnk/error.h"

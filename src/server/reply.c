@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "server/request.h"
 
 /* What handlers do with a request, whatever version of HTTP it came by: answer

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/limits.h"
+#include "lib/base/limits.h"
 #include "tnk/error.h"
 
 /*

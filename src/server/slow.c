@@ -1,6 +1,6 @@
 #include "server/slow.h"
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "server/state.h"
 
 enum { TICK_MS = 5 };

@@ -15,7 +15,7 @@
 #include <psa/crypto.h>
 #endif
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 enum {

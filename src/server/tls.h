@@ -4,8 +4,8 @@
 #include <mbedtls/ssl.h>
 #include <uv.h>
 
-#include "base/buf.h"
-#include "base/list.h"
+#include "lib/base/buf.h"
+#include "lib/base/list.h"
 #include "tnk/common.h"
 
 /* The server's end of TLS, 1.2 or later. Does no I/O: bytes of the wire come

@@ -1,4 +1,4 @@
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "server/state.h"
 #include "server/tls.h"
 #include "tnk/error.h"

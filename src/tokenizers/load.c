@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/alloc.h"
-#include "base/options.h"
+#include "lib/base/alloc.h"
+#include "lib/base/options.h"
 #include "tokenizers/format/format.h"
 #include "tokenizers/sentencepiece/sp.h"
 

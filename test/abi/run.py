@@ -5,7 +5,7 @@ usage: run.py ROOT BUILD_DIR TNK_COMMAND CC...
 
 The newer library is this tree with one member, `grown`, appended to every
 struct that begins with its size, as a later version would; its table in
-src/base/options.h says so, and begins where it began. Both are shared ones.
+src/lib/base/options.h says so, and begins where it began. Both are shared ones.
 caller.c uses each of the structs, once compiled against the headers as they
 are and once against those with the new members, and each of the two programs
 runs, as it was linked, with each of the two libraries:
@@ -42,7 +42,7 @@ def run(*args, **more):
 
 def structs():
     """Names of the structs that the library reads, and of those it fills."""
-    table = (ROOT / "src/base/options.h").read_text()
+    table = (ROOT / "src/lib/base/options.h").read_text()
     found = {kind: [row[1] for row in ROW.findall(rows)]
              for kind, rows in LISTS.findall(table)}
     return found["IN"], found["OUT"]
@@ -55,7 +55,7 @@ def grow(tree, names):
         for name in names:
             text = text.replace(f"\n}} {name};", f"\n  const void *grown;\n}} {name};")
         path.write_text(text)
-    path = tree / "src/base/options.h"
+    path = tree / "src/lib/base/options.h"
     text, n = ROW.subn(r"\1grown\3", path.read_text())
     if n != len(names):
         sys.exit(f"the table has {len(names)} rows, of which {n} could grow")

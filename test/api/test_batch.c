@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "codec/message/results.h"
+#include "lib/wire/message/results.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <uv.h>
 
-#include "base/options.h"
+#include "lib/base/options.h"
 #include "task/script.h"
 
 #define EXPECT_INIT(type, init, ...)                                           \

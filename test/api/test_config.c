@@ -1,5 +1,5 @@
-#include "api/config.h"
-#include "api/credentials.h"
+#include "lib/api/config.h"
+#include "lib/api/credentials.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/test.h"
 #include "tnk/tnk.h"
 

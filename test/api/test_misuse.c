@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/misuse.h"
+#include "lib/base/misuse.h"
 #include "support/abort.h"
 #include "task/script.h"
 

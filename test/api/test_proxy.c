@@ -1,9 +1,9 @@
-#include "api/proxy.h"
+#include "lib/api/proxy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "api/runtime.h"
+#include "lib/api/runtime.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -6,8 +6,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "base/alloc.h"
-#include "loop/promise.h"
+#include "lib/base/alloc.h"
+#include "lib/io/loop/promise.h"
 #include "support/test.h"
 #include "tnk/service.h"
 

@@ -4,7 +4,7 @@
  * this library. A struct without a call here does not compile.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include "base/options.h"
+#include "lib/base/options.h"
 #include "support/guard.h"
 #include "task/script.h"
 

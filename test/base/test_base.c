@@ -1,9 +1,9 @@
-#include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/list.h"
-#include "base/log.h"
+#include "lib/base/alloc.h"
+#include "lib/base/arena.h"
+#include "lib/base/buf.h"
+#include "lib/base/error.h"
+#include "lib/base/list.h"
+#include "lib/base/log.h"
 
 #include <string.h>
 #include <uv.h>

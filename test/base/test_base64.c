@@ -1,4 +1,4 @@
-#include "base/base64.h"
+#include "lib/base/base64.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "base/number.h"
+#include "lib/base/number.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * the library, and a library that is newer than this one.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include "base/options.h"
+#include "lib/base/options.h"
 
 #include <stdio.h>
 #include <string.h>

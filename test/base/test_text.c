@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "lib/base/text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 
 #include <string.h>
 

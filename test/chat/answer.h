@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "chat/answer/answer.h"
+#include "lib/base/buf.h"
 #include "support/test.h"
 
 /*

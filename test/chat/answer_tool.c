@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
 #include "chat/answer/answer.h"
+#include "lib/base/alloc.h"
+#include "lib/base/buf.h"
 
 /*
  * Parses answers for tests in other languages. Each line of standard input is

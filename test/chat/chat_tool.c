@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "chat/template/template.h"
+#include "chat/jinja/template.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 #define MIB ((size_t)1024 * 1024)

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/alloc.h"
-#include "chat/template/cost.h"
-#include "chat/template/library.h"
-#include "chat/template/template.h"
+#include "chat/jinja/cost.h"
+#include "chat/jinja/library.h"
+#include "chat/jinja/template.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 /*

@@ -4,7 +4,7 @@
 /*
  * Included in front of every file of the interpreter that is built for counting
  * work. The compiler calls counted.c at every branch; what the C library does
- * in one call is counted here. Units are those of src/chat/template/cost.h.
+ * in one call is counted here. Units are those of src/chat/jinja/cost.h.
  */
 #include <stdint.h>
 #include <stdio.h>

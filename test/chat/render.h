@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chat/template/template.h"
+#include "chat/jinja/template.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "base/buf.h"
 #include "chat/message/message.h"
+#include "lib/base/buf.h"
 #include "support/test.h"
 
 /* Messages of each shape: what they become, what is refused, and that there and

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "chat/message/message.h"
+#include "lib/base/buf.h"
 #include "support/test.h"
 
 /* Conversations made at random, in each shape: there and back nothing is lost,

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
+#include "lib/base/arena.h"
+#include "lib/base/buf.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,7 +1,7 @@
 #ifndef TNK_TEST_CODEC_PACKED_H
 #define TNK_TEST_CODEC_PACKED_H
 
-#include "codec/format/zstd.h"
+#include "lib/wire/format/zstd.h"
 #include "support/test.h"
 
 /* One frame, out of pieces of `step` bytes. Its error sticks to `out`. */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "codec/message/pass_result.h"
+#include "lib/wire/message/pass_result.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

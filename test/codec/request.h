@@ -1,8 +1,8 @@
 #ifndef TNK_TEST_CODEC_REQUEST_H
 #define TNK_TEST_CODEC_REQUEST_H
 
-#include "base/buf.h"
-#include "codec/message/fwdbwd.h"
+#include "lib/base/buf.h"
+#include "lib/wire/message/fwdbwd.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/buf.h"
+#include "lib/base/buf.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "codec/age/age.h"
+#include "lib/files/age/age.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "codec/age/age.h"
+#include "lib/files/age/age.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

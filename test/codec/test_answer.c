@@ -1,10 +1,10 @@
-#include "codec/message/answer.h"
+#include "lib/wire/message/answer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/limits.h"
 #include "bodies.h"
+#include "lib/base/limits.h"
 
 static tnk__arena_t failure_arena;
 

@@ -1,4 +1,4 @@
-#include "codec/message/calls_session.h"
+#include "lib/wire/message/calls_session.h"
 
 #include "bodies.h"
 

@@ -1,8 +1,8 @@
-#include "codec/message/calls_training.h"
+#include "lib/wire/message/calls_training.h"
 
 #include "bodies.h"
-#include "codec/message/calls_future.h"
-#include "codec/message/calls_sampling.h"
+#include "lib/wire/message/calls_future.h"
+#include "lib/wire/message/calls_sampling.h"
 
 static const tnk_pair_t pairs[] = {{"k", "v"}, {"a", "\xc3\xa4"}};
 

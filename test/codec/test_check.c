@@ -1,4 +1,4 @@
-#include "codec/data/check.h"
+#include "lib/wire/data/check.h"
 
 #include <math.h>
 #include <string.h>

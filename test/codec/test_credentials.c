@@ -1,4 +1,4 @@
-#include "codec/data/credentials.h"
+#include "lib/wire/data/credentials.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "codec/data/data.h"
+#include "lib/wire/data/data.h"
 
 #include <string.h>
 

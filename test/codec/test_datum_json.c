@@ -1,10 +1,10 @@
-#include "codec/data/datum_json.h"
+#include "lib/wire/data/datum_json.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/limits.h"
-#include "codec/format/json_read.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/json_read.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -3,9 +3,9 @@
 
 #include "tinker.pb-c.h"
 
-#include "base/alloc.h"
 #include "codec/request.h"
 #include "codec/vectors.h"
+#include "lib/base/alloc.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/message/fwdbwd.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/message/fwdbwd.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -2,8 +2,8 @@
 
 #include "tinker.pb-c.h"
 
-#include "codec/data/check.h"
 #include "codec/request.h"
+#include "lib/wire/data/check.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,10 +1,10 @@
 /* Answers that come as fields and pieces of a body. */
-#include "codec/format/h2_read.h"
+#include "lib/wire/format/h2_read.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "lib/base/limits.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,9 +1,9 @@
-#include "codec/format/http_read.h"
+#include "lib/wire/format/http_read.h"
 
 #include <string.h>
 
-#include "base/limits.h"
 #include "codec/packed.h"
+#include "lib/base/limits.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

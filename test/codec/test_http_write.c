@@ -1,8 +1,8 @@
-#include "codec/format/http_write.h"
+#include "lib/wire/format/http_write.h"
 
 #include <string.h>
 
-#include "base/limits.h"
+#include "lib/base/limits.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

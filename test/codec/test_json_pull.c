@@ -1,11 +1,11 @@
-#include "codec/format/json_pull.h"
+#include "lib/wire/format/json_pull.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
-#include "codec/format/json_read.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/json_read.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

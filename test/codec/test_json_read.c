@@ -1,9 +1,9 @@
-#include "codec/format/json_read.h"
+#include "lib/wire/format/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "lib/base/limits.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

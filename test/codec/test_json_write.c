@@ -1,4 +1,4 @@
-#include "codec/format/json_write.h"
+#include "lib/wire/format/json_write.h"
 
 #include <float.h>
 #include <locale.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
-#include "base/utf8.h"
-#include "codec/format/number_text.h"
+#include "lib/base/limits.h"
+#include "lib/base/utf8.h"
+#include "lib/wire/format/number_text.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

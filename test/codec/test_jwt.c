@@ -1,9 +1,9 @@
-#include "codec/format/jwt.h"
+#include "lib/wire/format/jwt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "lib/base/limits.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "codec/format/location.h"
+#include "lib/wire/format/location.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,10 +1,10 @@
 /* Losses of the caller's on the service: checked, written, read. */
 #include <string.h>
 
-#include "base/limits.h"
-#include "codec/data/check.h"
 #include "codec/loss_graph.h"
-#include "codec/message/calls_training.h"
+#include "lib/base/limits.h"
+#include "lib/wire/data/check.h"
+#include "lib/wire/message/calls_training.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

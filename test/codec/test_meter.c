@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/observe/meter.h"
+#include "lib/observe/meter.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "codec/message/optim_wire.h"
+#include "lib/wire/message/optim_wire.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "codec/message/page.h"
+#include "lib/wire/message/page.h"
 
 #include <stdio.h>
 #include <string.h>

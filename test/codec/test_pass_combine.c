@@ -1,12 +1,12 @@
-#include "codec/message/pass_result.h"
+#include "lib/wire/message/pass_result.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
 #include "codec/wire.h"
+#include "lib/base/alloc.h"
+#include "lib/base/buf.h"
 
 /* A chunk with n outputs, each an empty map, and these metrics. */
 static tnk_pass_t *chunk(size_t n, const char *metrics) {

@@ -1,10 +1,10 @@
-#include "codec/format/proxy.h"
+#include "lib/wire/format/proxy.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/limits.h"
-#include "codec/format/http_write.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/http_write.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "codec/format/relative.h"
+#include "lib/wire/format/relative.h"
 
 #include <string.h>
 

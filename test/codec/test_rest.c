@@ -1,12 +1,12 @@
 /* What the answers about runs and checkpoints mean, and what is asked. */
-#include "codec/rest/page.h"
+#include "lib/store/page.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

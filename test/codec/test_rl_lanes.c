@@ -2,7 +2,7 @@
  * The loops of tnk/rl.h for each kind of processor that this machine can be
  * taken for, beside the same sums in plain double arithmetic.
  */
-#include "codec/numbers/lanes.h"
+#include "lib/rl/lanes.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -22,14 +22,14 @@ enum { LANES = 128, MAX = 3 * LANES + 2 }; /* as many as in lanes.c */
 #define TARGET
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define FMAF(a, b, c) ((a) * (b) + (c))
-#include "codec/numbers/lanes_body.h"
+#include "lib/rl/lanes_body.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define NAME(name) name##_avx2
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMA(a, b, c) fma(a, b, c)
 #define FMAF(a, b, c) fmaf(a, b, c)
-#include "codec/numbers/lanes_body.h"
+#include "lib/rl/lanes_body.h"
 #define HAS_AVX2()                                                             \
   (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 #endif

@@ -2,10 +2,10 @@
 
 #include "tinker.pb-c.h"
 
-#include "base/alloc.h"
-#include "codec/message/sample_wire.h"
 #include "codec/vectors.h"
 #include "codec/wire.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/message/sample_wire.h"
 
 static int read_proto(void **out, const tnk_allocator_t *alloc,
                       const void *body, size_t n) {

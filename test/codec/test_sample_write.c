@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/format/json_read.h"
-#include "codec/message/sample_wire.h"
+#include "lib/wire/format/json_read.h"
+#include "lib/wire/message/sample_wire.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,9 +1,9 @@
 /* The text by which another process samples from the same sampler. */
 #include <string.h>
 
-#include "base/base64.h"
-#include "base/limits.h"
-#include "codec/message/sampler_text.h"
+#include "lib/base/base64.h"
+#include "lib/base/limits.h"
+#include "lib/wire/message/sampler_text.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "codec/format/scan.h"
+#include "lib/wire/format/scan.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "codec/format/socks.h"
+#include "lib/wire/format/socks.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* S1.8: a stream of events, cut anywhere. */
-#include "codec/stream/sse.h"
+#include "lib/wire/stream/sse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

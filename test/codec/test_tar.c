@@ -1,4 +1,4 @@
-#include "codec/tar/archive.h"
+#include "lib/files/tar/archive.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "codec/format/time_text.h"
+#include "lib/wire/format/time_text.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * and true test/interop/trace looks at, with a program's events. */
 #include <string.h>
 
-#include "codec/observe/trace.h"
+#include "lib/observe/trace.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

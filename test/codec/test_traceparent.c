@@ -1,7 +1,7 @@
 /* The header of W3C's trace context. */
 #include <string.h>
 
-#include "codec/observe/traceparent.h"
+#include "lib/observe/traceparent.h"
 #include "support/test.h"
 
 #define GOOD "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -1,10 +1,10 @@
-#include "codec/format/url.h"
+#include "lib/wire/format/url.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "lib/base/limits.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

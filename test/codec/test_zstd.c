@@ -1,10 +1,10 @@
-#include "codec/format/zstd.h"
+#include "lib/wire/format/zstd.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "codec/packed.h"
+#include "lib/base/buf.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

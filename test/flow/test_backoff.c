@@ -1,6 +1,6 @@
-#include "flow/backoff.h"
+#include "lib/policy/backoff.h"
 
-#include "flow/retry.h"
+#include "lib/policy/retry.h"
 #include "support/test.h"
 
 static const uint64_t request_maxima[] = {500,  1000,  2000,  4000,

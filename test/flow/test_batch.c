@@ -1,4 +1,4 @@
-#include "flow/batch.h"
+#include "lib/policy/batch.h"
 
 #include "support/test.h"
 

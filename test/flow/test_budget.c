@@ -1,6 +1,6 @@
-#include "flow/budget.h"
+#include "lib/policy/budget.h"
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/test.h"
 
 enum { MAX_PROBES = 500 };

@@ -1,4 +1,4 @@
-#include "flow/ceiling.h"
+#include "lib/policy/ceiling.h"
 
 #include "support/test.h"
 

@@ -1,4 +1,4 @@
-#include "flow/classify.h"
+#include "lib/policy/classify.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-#include "flow/limiter.h"
+#include "lib/policy/limiter.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "flow/siphash.h"
+#include "lib/base/alloc.h"
+#include "lib/policy/siphash.h"
 #include "support/test.h"
 
 static tnk__limiter_registry_t registry;

@@ -1,5 +1,5 @@
-#include "flow/billing.h"
-#include "flow/queue_state.h"
+#include "lib/policy/billing.h"
+#include "lib/policy/queue_state.h"
 #include "support/test.h"
 
 #define GRACE_MS 900000 /* of training and of the creation of models */

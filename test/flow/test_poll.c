@@ -1,6 +1,6 @@
-#include "flow/poll.h"
+#include "lib/policy/poll.h"
 
-#include "flow/billing.h"
+#include "lib/policy/billing.h"
 #include "support/test.h"
 
 static tnk__poll_t poll;

@@ -1,4 +1,4 @@
-#include "flow/purse/purse.h"
+#include "lib/usage/purse.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "flow/retry_after.h"
+#include "lib/policy/retry_after.h"
 
 #include <stdlib.h>
 

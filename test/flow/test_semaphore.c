@@ -1,8 +1,8 @@
-#include "flow/semaphore.h"
+#include "lib/policy/semaphore.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/test.h"
 
 enum { MAX_PROBES = 1010 };

@@ -1,4 +1,4 @@
-#include "flow/slicer.h"
+#include "lib/policy/slicer.h"
 
 #include "support/test.h"
 

@@ -1,8 +1,8 @@
-#include "flow/turns.h"
+#include "lib/policy/turns.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/test.h"
 
 static int ready[64];

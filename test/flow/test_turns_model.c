@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "base/alloc.h"
-#include "flow/turns.h"
+#include "lib/base/alloc.h"
+#include "lib/policy/turns.h"
 #include "support/test.h"
 
 /*

@@ -1,4 +1,4 @@
-#include "flow/window.h"
+#include "lib/policy/window.h"
 
 #include "support/test.h"
 

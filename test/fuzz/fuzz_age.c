@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/age/age.h"
+#include "lib/base/alloc.h"
+#include "lib/files/age/age.h"
 #include "tnk/error.h"
 
 enum { MAX_OUT = 1 << 20 };

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/limits.h"
-#include "base/utf8.h"
-#include "codec/message/answer.h"
+#include "lib/base/alloc.h"
+#include "lib/base/buf.h"
+#include "lib/base/limits.h"
+#include "lib/base/utf8.h"
+#include "lib/wire/message/answer.h"
 
 static void check_message(const char *message) {
   size_t n = message != NULL ? strlen(message) : 0;

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/base64.h"
+#include "lib/base/alloc.h"
+#include "lib/base/base64.h"
 #include "tnk/error.h"
 
 enum { MAX_OUT = 8 << 20 };

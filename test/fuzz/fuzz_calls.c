@@ -1,13 +1,13 @@
 #include "fuzz.h"
 
-#include "base/alloc.h"
-#include "base/base64.h"
-#include "base/limits.h"
-#include "codec/message/calls_future.h"
-#include "codec/message/calls_sampling.h"
-#include "codec/message/calls_session.h"
-#include "codec/message/calls_training.h"
-#include "codec/message/sampler_text.h"
+#include "lib/base/alloc.h"
+#include "lib/base/base64.h"
+#include "lib/base/limits.h"
+#include "lib/wire/message/calls_future.h"
+#include "lib/wire/message/calls_sampling.h"
+#include "lib/wire/message/calls_session.h"
+#include "lib/wire/message/calls_training.h"
+#include "lib/wire/message/sampler_text.h"
 #include "tnk/error.h"
 
 static void read_flags(const uint8_t *data, size_t size) {

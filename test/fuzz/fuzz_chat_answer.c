@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
 #include "chat/answer/answer.h"
+#include "lib/base/alloc.h"
+#include "lib/base/buf.h"
 
 /* Any text as an answer: the first byte chooses the family (or FUZZ_FAMILY
  * does, by its name) and how the answer begins, the second how the text is cut.

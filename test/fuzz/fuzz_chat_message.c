@@ -1,7 +1,7 @@
 #include "fuzz.h"
 
-#include "base/alloc.h"
 #include "chat/message/message.h"
+#include "lib/base/alloc.h"
 
 /* Any JSON as a body with messages: the first byte chooses the shape, or
  * FUZZ_API does, by its name. What is read comes back as it was, and can be

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "api/credentials.h"
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/data/credentials.h"
-#include "codec/format/jwt.h"
+#include "lib/api/credentials.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/data/credentials.h"
+#include "lib/wire/format/jwt.h"
 #include "tnk/error.h"
 
 /* A key holds nothing that could end a header, and the sentence about a bad

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "flow/retry_after.h"
+#include "lib/policy/retry_after.h"
 #include "lines.h"
 
 /* Lines: Retry-After-Ms, Retry-After, Date. An empty one is absent. */

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/data/check.h"
-#include "codec/data/datum_json.h"
-#include "codec/format/json_read.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/data/check.h"
+#include "lib/wire/data/datum_json.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /* A line of a file that tnk lint reads. */

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/config.h"
-#include "api/env.h"
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/format/http_write.h"
+#include "lib/api/config.h"
+#include "lib/api/env.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/http_write.h"
 #include "lines.h"
 #include "tnk/error.h"
 

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/json_read.h"
 #include "gateway/key.h"
 #include "gateway/record/line.h"
 #include "gateway/wire/ask.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/chat.h"
 #include "tnk/error.h"
 

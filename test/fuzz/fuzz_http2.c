@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "http/client.h"
+#include "lib/base/alloc.h"
+#include "lib/io/http/client.h"
 #include "tnk/error.h"
 
 /*

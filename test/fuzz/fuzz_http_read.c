@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/http_read.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/http_read.h"
 #include "tnk/error.h"
 
 enum { MAX_BODY = 1 << 20, STREAM_STEP = 5 };

@@ -1,6 +1,6 @@
 #include "fuzz.h"
 
-#include "codec/format/json_read.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /* What was parsed can be written, and reads back as the same value. */

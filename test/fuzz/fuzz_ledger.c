@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/utf8.h"
-#include "codec/ledger/line.h"
+#include "lib/base/alloc.h"
+#include "lib/base/utf8.h"
+#include "lib/ledger/line.h"
 #include "tnk/error.h"
 
 enum { MAX_TEXTS = 1 << 20 };

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/base/input.h"
-#include "cli/text/lint.h"
-#include "base/utf8.h"
-#include "codec/format/json_read.h"
+#include "tools/common/base/input.h"
+#include "tools/tnk/text/lint.h"
+#include "lib/base/utf8.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /* A file of training data, as tnk lint reads it. */

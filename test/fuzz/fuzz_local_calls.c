@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/http_read.h"
-#include "codec/format/json_read.h"
-#include "local/call/state.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/http_read.h"
+#include "lib/wire/format/json_read.h"
 #include "peer.h"
 #include "tnk/error.h"
+#include "tools/local/call/state.h"
 
 /*
  * The calls of the local server. The input is a row of requests, each of two

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-#include "local/lm/config.h"
-#include "local/lm/tensors.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
+#include "tools/local/lm/config.h"
+#include "tools/local/lm/tensors.h"
 
 /*
  * The files of a checkpoint of the local server. A first byte 'c': what

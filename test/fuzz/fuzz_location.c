@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/format/http_write.h"
-#include "codec/format/location.h"
-#include "task/hub/cache.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/http_write.h"
+#include "lib/wire/format/location.h"
+#include "lib/files/hub/cache.h"
 #include "lines.h"
 #include "tnk/error.h"
 

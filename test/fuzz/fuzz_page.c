@@ -1,9 +1,9 @@
-#include "codec/message/page.h"
 #include "fuzz.h"
+#include "lib/wire/message/page.h"
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 #include "lines.h"
 
 /*

@@ -1,9 +1,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/message/pass_result.h"
 #include "fuzz.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/message/pass_result.h"
 #include "tensor.h"
 #include "tnk/error.h"
 

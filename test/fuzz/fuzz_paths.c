@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "local/store/store.h"
+#include "lib/base/alloc.h"
 #include "tnk/data.h"
 #include "tnk/error.h"
+#include "tools/local/store/store.h"
 
 /* A checkpoint's path, as the client and as the local server read it. */
 

@@ -3,15 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/config.h"
-#include "base/alloc.h"
-#include "base/utf8.h"
-#include "codec/format/http_read.h"
-#include "codec/format/json_read.h"
+#include "lib/api/config.h"
+#include "lib/base/alloc.h"
+#include "lib/base/utf8.h"
+#include "lib/client/call/auth.h"
+#include "lib/client/call/reach.h"
+#include "lib/client/future/poller.h"
+#include "lib/wire/format/http_read.h"
+#include "lib/wire/format/json_read.h"
 #include "lines.h"
-#include "task/call/auth.h"
-#include "task/call/reach.h"
-#include "task/future/poller.h"
 #include "tnk/error.h"
 
 /*

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/format/http_read.h"
-#include "codec/format/http_write.h"
-#include "codec/format/proxy.h"
-#include "codec/format/socks.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/http_read.h"
+#include "lib/wire/format/http_write.h"
+#include "lib/wire/format/proxy.h"
+#include "lib/wire/format/socks.h"
 #include "lines.h"
 #include "tnk/error.h"
 

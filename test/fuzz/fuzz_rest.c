@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/base64.h"
-#include "base/limits.h"
-#include "codec/format/location.h"
-#include "codec/rest/page.h"
+#include "lib/base/alloc.h"
+#include "lib/base/base64.h"
+#include "lib/base/limits.h"
+#include "lib/store/page.h"
+#include "lib/wire/format/location.h"
 #include "tnk/error.h"
 
 static size_t n_touched;

@@ -1,8 +1,8 @@
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/message/sample_wire.h"
 #include "fuzz.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/message/sample_wire.h"
 #include "tensor.h"
 #include "tnk/error.h"
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/stream/sse.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/stream/sse.h"
 #include "tnk/error.h"
 
 enum { MAX_EVENT = 64 };

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/tar/archive.h"
+#include "lib/base/alloc.h"
+#include "lib/files/tar/archive.h"
 #include "tnk/error.h"
 
 enum { MAX_BYTES = 1 << 20 };

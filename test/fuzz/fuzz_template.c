@@ -2,9 +2,9 @@
  * runs long ends. */
 #include <string.h>
 
-#include "base/alloc.h"
-#include "chat/template/template.h"
+#include "chat/jinja/template.h"
 #include "fuzz.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 static int64_t now(void *user) {

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/format/location.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/location.h"
 #include "tnk/error.h"
 
 static void check_parse(tnk__arena_t *arena, const char *text) {

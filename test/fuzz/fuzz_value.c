@@ -2,9 +2,9 @@
  * equal to itself and in one order. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "chat/value/value.h"
 #include "fuzz.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 static tnk__value_t read_back(tnk__heap_t *heap, const tnk__buf_t *json) {

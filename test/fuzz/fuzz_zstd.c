@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/zstd.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/zstd.h"
 #include "tnk/error.h"
 
 enum { MAX_OUT = 1 << 20 };

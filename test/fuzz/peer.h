@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "fuzz.h"
+#include "lib/base/alloc.h"
 #include "server/state.h"
 
 /*

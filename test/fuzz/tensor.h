@@ -1,8 +1,8 @@
 #ifndef TNK_TEST_FUZZ_TENSOR_H
 #define TNK_TEST_FUZZ_TENSOR_H
 
-#include "codec/data/data.h"
 #include "fuzz.h"
+#include "lib/wire/data/data.h"
 
 /* Touch every byte, so that a sanitizer sees one that is not ours. */
 static inline void fuzz_touch(const void *data, size_t n) {

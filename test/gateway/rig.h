@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "../local/e2e.h"
-#include "base/alloc.h"
 #include "gateway/state.h"
+#include "lib/base/alloc.h"
 
 /* The gateway, the library and the local server on one loop, in real time. */
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "http/client.h"
+#include "lib/base/alloc.h"
+#include "lib/io/http/client.h"
 #include "loop/fixture.h"
 #include "support/mock_server.h"
 

@@ -1,9 +1,9 @@
 /* One exchange at a time: what goes out, what comes in. */
 #include <stdlib.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
 #include "fixture.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
 
 static void answer_with_headers(mock_request_t *request, void *user) {
   (void)user;

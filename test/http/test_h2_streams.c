@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "http/conn.h"
 #include "http/fixture.h"
-#include "http/h2.h"
+#include "lib/io/http/conn.h"
+#include "lib/io/http/h2.h"
 #include "support/mock_http2.h"
 
 enum { MANY = 250 };

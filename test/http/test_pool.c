@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/text.h"
 #include "fixture.h"
+#include "lib/base/alloc.h"
+#include "lib/base/text.h"
 
 TEST(one_connection_is_used_again) {
   fixture_t f;

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "codec/format/proxy.h"
 #include "fixture.h"
+#include "lib/wire/format/proxy.h"
 #include "peer.h"
 
 #define BASIC "Basic dXNlcjpzZWNyZXQ="

@@ -1,9 +1,9 @@
 /* Time-outs are of silence: what moves goes on, what does not is told. */
 #include "fixture.h"
 
-#include "base/text.h"
-#include "flow/bounds.h"
-#include "http/conn.h"
+#include "lib/base/text.h"
+#include "lib/io/http/conn.h"
+#include "lib/policy/bounds.h"
 
 enum { TIMEOUT_MS = 60000, SIZE = 32 << 20 };
 

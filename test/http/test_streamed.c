@@ -3,7 +3,7 @@
  */
 #include "http/fixture.h"
 
-#include "base/limits.h"
+#include "lib/base/limits.h"
 
 /* A call that takes what there is, or lets it lie. */
 typedef struct {

@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 
-#include "flow/bounds.h"
 #include "http/fixture.h"
+#include "lib/policy/bounds.h"
 #include "support/link.h"
 #include "support/mock_http2.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/hub.h"
+#include "lib/api/hub.h"
 #include "support/tree.h"
 #include "support/mock_server.h"
 #include "support/test.h"

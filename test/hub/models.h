@@ -2,7 +2,7 @@
 #define TNK_TEST_HUB_MODELS_H
 
 #include "hub/bench.h"
-#include "task/fetch/sha256.h"
+#include "lib/files/fetch/sha256.h"
 
 /*
  * A scripted hub: what a few models have, with the headers of the real one.

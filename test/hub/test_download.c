@@ -2,8 +2,8 @@
  * Downloads of any URL to a file. The canaries are checked in bench.h.
  */
 #include "hub/bench.h"
+#include "lib/files/fetch/sha256.h"
 #include "task/events.h"
-#include "task/fetch/sha256.h"
 
 #define TEXT "hello, file"
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "task/hub/name.h"
+#include "lib/files/hub/name.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,8 +1,8 @@
 /*
  * Weights that are pushed to a repository, against a scripted hub.
  */
-#include "base/base64.h"
 #include "hub/repos.h"
+#include "lib/base/base64.h"
 
 static repos_t repos; /* too large for a stack */
 

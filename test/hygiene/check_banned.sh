@@ -15,16 +15,16 @@ sources=$(find src bench examples -name '*.[ch]' -o -name '*.cc')
 look 'unsafe or locale-bound call' \
   '\b(strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atof|strtok|strptime|setlocale|alloca)\(' \
   "$sources" '^$'
-library=$(find src/base src/codec src/flow src/loop src/net src/http src/task src/api -name '*.[ch]')
+library=$(find src/lib -name '*.[ch]')
 # All libraries; libtnk-sentencepiece is C++ around another library.
 libraries="$library $(find src/chat src/gateway src/server src/tokenizers -name '*.[ch]')"
 look 'memory that does not come from the allocator' \
   '(^|[^_a-z>.])(malloc|calloc|realloc|free|strdup|strndup)\(' \
-  "$libraries" '^src/base/alloc\.c|^[^:]*:[0-9]+: \*'
+  "$libraries" '^src/lib/base/alloc\.c|^[^:]*:[0-9]+: \*'
 look 'locks and atomics: there is one thread' \
   '\b(_Atomic|pthread_mutex|uv_mutex|uv_rwlock|uv_cond)' \
-  "$library" '^src/api/runtime\.c'
+  "$library" '^src/lib/api/runtime\.c'
 look 'a clock outside loop/' '\b(uv_hrtime|uv_now|clock_gettime|time\(NULL\)|gettimeofday)' \
-  "$library" '^src/loop/'
-look 'output of a library' '\b(printf|fprintf|puts|perror)\(' "$library" '^src/base/misuse\.c'
+  "$library" '^src/lib/io/loop/'
+look 'output of a library' '\b(printf|fprintf|puts|perror)\(' "$library" '^src/lib/base/misuse\.c'
 exit $bad

@@ -4,7 +4,7 @@
 usage: check_paths.py ROOT
 
 Looks at comments of src, include, bench and examples, and at the READMEs beside
-them, for paths that begin with a folder of src: "task/call/auth.h", or without
+them, for paths that begin with a folder of src: "lib/client/call/auth.h", or without
 an ending in a README, `task/call/auth`. Of a bare name in a comment, "auth.h",
 there must be some file.
 """

@@ -4,7 +4,7 @@
 usage: check_protocol.py ROOT
 
 A comment cites as "Protocol: DOCUMENT, HEADING; DOCUMENT, HEADING." with a full
-stop at its end. DOCUMENT is a file of src/codec/protocol without its ending;
+stop at its end. DOCUMENT is a file of src/lib/wire/protocol without its ending;
 HEADING is words of one of its headings, or the begin of a row of a table; it
 may be left out. Upper and lower case are the same.
 """
@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-FOLDER = "src/codec/protocol"
+FOLDER = "src/lib/wire/protocol"
 # Up to a full stop that ends a sentence, over the lines of one comment.
 CITATION = re.compile(r"Protocol:((?:[^.*]|\.(?=\w)|\n[ \t]*\*(?!/)|\*(?!/))*)([.*])")
 FILE_NAME = re.compile(r"\b([a-z][\w-]*\.md)\b")

@@ -7,7 +7,7 @@ A name such as S3_11_words or SX_2_S4_13_words begins with the rows that its tes
 is about: S3.11, SX.2, S4.13. Each is the first cell of a row of
 test/REQUIREMENTS.md, or several begin with it (S3.26 stands for S3.26a, b, c);
 S_3_words cites row S-3. P8_6_words cites section 8.6 of the protocol in
-src/codec/protocol. No two rows have one id.
+src/lib/wire/protocol. No two rows have one id.
 
 The last table there has each row of the sections of the protocol that say what
 to do better, as it is written there, and how the names of its tests begin, which
@@ -67,7 +67,7 @@ def rows_of(text):
 
 def unshown(root, names, is_missing_wanted):
     """Complaints about the table of what is better."""
-    wanted = list(rows_of((root / "src/codec/protocol/rest-and-cli.md").read_text()))
+    wanted = list(rows_of((root / "src/lib/wire/protocol/rest-and-cli.md").read_text()))
     table = SHOWN.findall((root / "test/REQUIREMENTS.md").read_text())
     shown = [(section, row) for section, row, _, _ in table]
     for section, row in wanted:
@@ -87,7 +87,7 @@ def unshown(root, names, is_missing_wanted):
 def main():
     root = pathlib.Path(sys.argv[1])
     rows = ROW.findall((root / "test/REQUIREMENTS.md").read_text())
-    sections = {number for path in (root / "src/codec/protocol").glob("*.md")
+    sections = {number for path in (root / "src/lib/wire/protocol").glob("*.md")
                 for number in SECTION.findall(path.read_text())}
     bad = n = 0
     for row, count in collections.Counter(rows).items():

@@ -3,7 +3,7 @@
 
 usage: check_sized.py ROOT
 
-The table is in src/base/options.h; loading, tests and assertions come from it.
+The table is in src/lib/base/options.h; loading, tests and assertions come from it.
 Also: the row says whether there is a member `reserved`, the INIT that it names
 exists, `size` stands at the beginning of a struct only, its choices are in the
 list of those, and the program that runs old against new, test/abi/caller.c, uses
@@ -29,7 +29,7 @@ def structs(include):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    table = (root / "src/base/options.h").read_text().replace("\\\n", " ")
+    table = (root / "src/lib/base/options.h").read_text().replace("\\\n", " ")
     caller = (root / "test/abi/caller.c").read_text()
     choices = set(CHOICE.findall(table))
     rows = {name: (init, reserved) for name, init, reserved in
@@ -44,7 +44,7 @@ def main():
             continue
         sized.add(name)
         if name not in rows:
-            bad.append(f"{name}: no row in src/base/options.h")
+            bad.append(f"{name}: no row in src/lib/base/options.h")
             continue
         init, reserved = rows[name]
         has = any(re.search(r"\breserved$", m) for m in members)

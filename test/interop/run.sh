@@ -17,7 +17,7 @@ case "${1:-}" in
   shift
   ;;
 esac
-tnk=$build/src/cli/tnk
+tnk=$build/src/tools/tnk/tnk
 [ -x "$tnk" ] || { echo "no $tnk: build first" >&2; exit 1; }
 cache=${TNK_INTEROP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tnk-interop}
 exec python3 "$here/run.py" --tnk "$tnk" --driver "$build/test/interop/wire_tnk" \

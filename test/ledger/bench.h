@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/ledger/ledger.h"
 #include "support/tree.h"
-#include "task/ledger/ledger.h"
 #include "task/script.h"
 #include "tnk/ledger.h"
 

@@ -37,7 +37,7 @@ def tell(link, words):
 
 def live_through(way):
     dark, light = WAYS[way]
-    server = start(BUILD / "src/cli/tnk", "local", "--stub", "--port", "0",
+    server = start(BUILD / "src/tools/tnk/tnk", "local", "--stub", "--port", "0",
                    "--latency-ms", "1000", "--exit-with-stdin")
     port = server.stdout.readline().strip().rsplit(":", 1)[1].rstrip("/")
     link = start(BUILD / "test/link/link", port)

@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "base/list.h"
-#include "loop/context.h"
+#include "lib/base/list.h"
+#include "lib/io/loop/context.h"
 #include "support/link.h"
 #include "support/test.h"
 #include "support/tls_server.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """External weights as other programs see them.
 
-    python3 adapter.py --tnk BUILD/src/cli/tnk [--venv FOLDER]
+    python3 adapter.py --tnk BUILD/src/tools/tnk/tnk [--venv FOLDER]
 
 Trains a model of `tnk local`, fetches the adapter that it saves for others, reads
 it with the library `safetensors`, and runs the model in numpy, from the published
@@ -46,7 +46,7 @@ SLOPE = [[6, 6, 6, 0.5], [6, 6, 6, 0.02]]
 WINDOW = [32, 256]
 
 
-# ---- The base, as src/local/lm/base.c makes it ----
+# ---- The base, as src/tools/local/lm/base.c makes it ----
 
 def mix(z):
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/test.h"
 
 void rig_open(rig_t *rig, const local_options_t *options) {

@@ -5,8 +5,8 @@
 #include <llhttp.h>
 #include <uv.h>
 
-#include "local/server.h"
 #include "tls_peer.h"
+#include "tools/local/server.h"
 
 /* A server and a raw HTTP client on one loop, for tests. A check that fails
  * ends the test. */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/service.h"
-#include "local/server.h"
+#include "lib/api/service.h"
 #include "support/test.h"
 #include "tls_peer.h"
 #include "tnk/tnk.h"
+#include "tools/local/server.h"
 
 /*
  * The library and the local server on one loop, in real time. What arrives at

@@ -3,7 +3,7 @@
 
 #include <poll.h>
 
-#include "api/service.h"
+#include "lib/api/service.h"
 #include "support/test.h"
 
 /*

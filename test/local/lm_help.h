@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "local/lm/lm.h"
 #include "support/test.h"
 #include "tnk/error.h"
+#include "tools/local/lm/lm.h"
 
 /* A base and a model, and examples made of a sentence. */
 

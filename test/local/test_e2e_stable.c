@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "base/alloc.h"
-#include "local/sample/record.h"
+#include "lib/base/alloc.h"
+#include "tools/local/sample/record.h"
 
 /* Training with stable_reinforce on what was sampled: the server remembers the
  * sampler's logprobs, and the data name where each of their tokens is from. */

@@ -1,8 +1,8 @@
 #include <string.h>
 
-#include "local/fault/fault.h"
 #include "support/test.h"
 #include "tnk/error.h"
+#include "tools/local/fault/fault.h"
 
 /* The text of faults, and what it decides. */
 

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "local/fault/fault.h"
 #include "support/test.h"
 #include "tnk/error.h"
+#include "tools/local/fault/fault.h"
 
 /* Each fault as a peer sees it, and the log of them. */
 

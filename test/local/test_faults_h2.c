@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "h2_client.h"
-#include "local/fault/fault.h"
 #include "support/test.h"
 #include "tnk/error.h"
+#include "tools/local/fault/fault.h"
 
 /* Each fault as a peer sees it that speaks HTTP/2. */
 

@@ -1,9 +1,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "local/lm/lm.h"
 #include "support/test.h"
 #include "tnk/error.h"
+#include "tools/local/lm/lm.h"
 
 TEST(loss_names_and_defaults) {
   tnk__lm_loss_t loss;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "lm_help.h"
-#include "local/lm/state.h"
+#include "tools/local/lm/state.h"
 
 static const char *const files[] = {
     TNK__LM_FILE_ADAPTER, TNK__LM_FILE_OPTIMIZER, TNK__LM_FILE_CONFIG};

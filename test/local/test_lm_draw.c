@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "lm_help.h"
-#include "local/lm/model.h"
+#include "tools/local/lm/model.h"
 
 /* A model that has learnt a little, and its weights. */
 typedef struct {

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "lm_help.h"
-#include "local/lm/state.h"
+#include "tools/local/lm/state.h"
 
 typedef struct {
   tnk__lm_base_t *base;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "lm_help.h"
-#include "local/lm/state.h"
+#include "tools/local/lm/state.h"
 
 static tnk__lm_base_t *base_of(void) {
   tnk__lm_base_t *base = tnk__lm_base_new(test_allocator());

@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "lm_help.h"
-#include "local/lm/forward.h"
-#include "local/lm/pick.h"
-#include "local/lm/vocab.h"
+#include "tools/local/lm/forward.h"
+#include "tools/local/lm/pick.h"
+#include "tools/local/lm/vocab.h"
 
 enum { WIDE = 1000 };
 

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "client.h"
-#include "local/call/scan.h"
 #include "support/test.h"
+#include "tools/local/call/scan.h"
 
 /* A server of protocol 0.25 that reads its requests strictly. */
 

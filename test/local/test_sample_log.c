@@ -5,8 +5,8 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "codec/format/json_read.h"
-#include "local/stub/stub.h"
+#include "lib/wire/format/json_read.h"
+#include "tools/local/stub/stub.h"
 
 typedef struct {
   char path[64];

@@ -1,7 +1,7 @@
-#include "codec/age/age.h"
-#include "codec/age/crypto.h"
+#include "lib/files/age/age.h"
+#include "lib/files/age/crypto.h"
 #include "links.h"
-#include "local/lm/lm.h"
+#include "tools/local/lm/lm.h"
 
 /* The archive of older clients, and external weights that are encrypted. */
 

@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "lib/base/text.h"
 #include "links.h"
 #include "tnk/error.h"
 

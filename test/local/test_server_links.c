@@ -1,7 +1,7 @@
 #include "links.h"
 #include "lm_help.h"
-#include "local/lm/state.h"
-#include "local/lm/tensors.h"
+#include "tools/local/lm/state.h"
+#include "tools/local/lm/tensors.h"
 
 /* External weights: saved as other programs load them, and fetched by links. */
 

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "server/http.h"
 #include "support/test.h"
 

@@ -1,10 +1,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "local/train/pass_read.h"
-#include "local/train/pass_write.h"
-#include "local/future/result_json.h"
+#include "lib/base/alloc.h"
+#include "tools/local/train/pass_read.h"
+#include "tools/local/train/pass_write.h"
+#include "tools/local/future/result_json.h"
 #include "support/test.h"
 
 /* The protocol's own bytes: requests that are read, results that are written.

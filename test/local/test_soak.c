@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "local/fast.h"
-#include "http/client.h"
-#include "local/call/state.h"
+#include "lib/io/http/client.h"
+#include "tools/local/call/state.h"
 #include "tls_peer.h"
 #include "support/test.h"
 #include "tnk/tnk.h"

@@ -1,4 +1,4 @@
-#include "local/base/work.h"
+#include "tools/local/base/work.h"
 
 #include "support/test.h"
 

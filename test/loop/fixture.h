@@ -3,7 +3,7 @@
 
 #include <uv.h>
 
-#include "loop/context.h"
+#include "lib/io/loop/context.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -1,4 +1,4 @@
-#include "loop/command.h"
+#include "lib/io/loop/command.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "lib/base/limits.h"
 #include "loop/fixture.h"
 
 typedef struct {

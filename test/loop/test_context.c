@@ -1,11 +1,11 @@
-#include "loop/context.h"
+#include "lib/io/loop/context.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "loop/fixture.h"
 #include "tnk/error.h"
 

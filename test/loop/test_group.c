@@ -1,8 +1,8 @@
-#include "loop/promise.h"
+#include "lib/io/loop/promise.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "loop/fixture.h"
 
 /* A child: an operation that cancels in time unless told otherwise. */

@@ -1,9 +1,9 @@
 /* Groups of promises of two services, or of one that closes or has gone. */
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
+#include "lib/io/loop/promise.h"
 #include "loop/fixture.h"
-#include "loop/promise.h"
 
 static void resolve(tnk_promise_t *promise) {
   tnk__promise_resolve(promise, TNK__RESULT_NONE, NULL, NULL);

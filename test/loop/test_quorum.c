@@ -1,8 +1,8 @@
 /* Promises of some of many. */
 #include <string.h>
 
+#include "lib/io/loop/promise.h"
 #include "loop/fixture.h"
-#include "loop/promise.h"
 
 enum { N = 4 };
 

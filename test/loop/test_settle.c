@@ -2,10 +2,10 @@
  * for a release. */
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/misuse.h"
+#include "lib/base/alloc.h"
+#include "lib/base/misuse.h"
+#include "lib/io/loop/promise.h"
 #include "loop/fixture.h"
-#include "loop/promise.h"
 #include "support/abort.h"
 
 static int n_values_freed;

@@ -1,10 +1,10 @@
-#include "loop/context.h"
+#include "lib/io/loop/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "loop/fixture.h"
 
 /* Timers write their letter into this text when they fire. */

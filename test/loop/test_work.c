@@ -1,9 +1,9 @@
-#include "loop/work.h"
+#include "lib/io/loop/work.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "loop/fixture.h"
 #include "tnk/error.h"
 

@@ -15,7 +15,7 @@ because some of them change nothing that a test could see.
 Format of mutants.txt, entries apart by blank lines, # for comments:
 
     == NAME what is broken, with the row that forbids it
-    file: src/flow/limiter.c
+    file: src/lib/policy/limiter.c
     tests: flow_limiter task_throttle       or   equivalent: REASON
     -the line or lines as they are
     +what stands there instead
@@ -197,11 +197,11 @@ SLIPS = [
     (r"= 1;", "= 0;"), (r"= 0;", "= 1;"), (r"\breturn 1;", "return 0;"),
     (r"\breturn 0;", "return 1;"), (r"if \((\w[^()]*)\)$", r"if (!(\1))"),
 ]
-ROOMS = {"base": "base", "codec": "codec", "flow": "flow", "loop": "loop",
-         "net": "net", "http": "http", "task": "task", "api": "api"}
-# Folders of src/task whose tests are in a folder of their own.
-OWN_ROOMS = {"hub": "hub", "push": "hub", "fetch": "hub", "weights": "weights",
-             "ledger": "ledger"}
+# Folders of src/lib, and the folder of test that has their tests.
+ROOMS = {"base": "base", "wire": "codec", "rl": "codec", "observe": "codec", "policy": "flow", "usage": "flow",
+         "io/loop": "loop", "io/net": "net", "io/http": "http", "client": "task", "hosted": "task", "store": "task",
+         "files/age": "codec", "files/tar": "codec", "files/fetch": "hub", "files/hub": "hub", "files/push": "hub",
+         "files/weights": "weights", "ledger": "ledger", "api": "api"}
 # Rooms by what files of other rooms are named after.
 TOPICS = {"hub": "hub", "push": "hub", "ledger": "ledger", "tally": "ledger",
           "weights": "weights"}
@@ -224,14 +224,12 @@ def slips(path):
 def run_generated(work, n, seed):
     known = programs(work)
     chance = random.Random(seed)
-    files = [p for room in ROOMS for p in sorted((work / "src" / room).rglob("*.c"))]
+    files = [p for room in ROOMS for p in sorted((work / "src/lib" / room).rglob("*.c"))]
     everything = [(p, s) for p in files for s in slips(p)]
     killed = compiled = 0
     for path, (line, text) in chance.sample(everything, min(n, len(everything))):
-        place = path.relative_to(work)
-        room = ROOMS[place.parts[1]]
-        if place.parts[1] == "task":
-            room = OWN_ROOMS.get(place.parts[2], room)
+        place = path.relative_to(work / "src/lib").as_posix()
+        room = next(test for folder, test in ROOMS.items() if place.startswith(folder + "/"))
         before = path.read_text()
         lines = before.split("\n")
         was, lines[line] = lines[line].strip(), text

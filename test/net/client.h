@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
+#include "lib/base/alloc.h"
+#include "lib/base/buf.h"
+#include "lib/io/net/net.h"
+#include "lib/io/net/stream.h"
 #include "loop/fixture.h"
-#include "net/net.h"
-#include "net/stream.h"
 #include "support/tls_server.h"
 
 /* The owner of one stream. It writes down what it is told, and does what a

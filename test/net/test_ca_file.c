@@ -1,4 +1,4 @@
-#include "net/ca_file.h"
+#include "lib/io/net/ca_file.h"
 
 #include <mbedtls/pem.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
+#include "lib/base/alloc.h"
+#include "lib/base/buf.h"
 #include "support/certs.h"
 #include "support/test.h"
 

@@ -1,6 +1,6 @@
-#include "net/dns.h"
+#include "lib/io/net/dns.h"
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "net/client.h"
 
 typedef struct {

@@ -1,10 +1,10 @@
 /* Certificates of ours: files of all kinds, and servers that ask for one. */
-#include "net/identity.h"
+#include "lib/io/net/identity.h"
 
 #include <stdlib.h>
 
+#include "lib/io/net/tls.h"
 #include "net/secure.h"
-#include "net/tls.h"
 
 static const test_cert_t good = {.dns = "good.test"};
 

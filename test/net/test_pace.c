@@ -1,8 +1,8 @@
-#include "net/pace.h"
+#include "lib/io/net/pace.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "loop/fixture.h"
 
 typedef struct {

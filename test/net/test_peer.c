@@ -1,4 +1,4 @@
-#include "net/peer.h"
+#include "lib/io/net/peer.h"
 
 #include "net/secure.h"
 

@@ -1,4 +1,4 @@
-#include "net/tcp.h"
+#include "lib/io/net/tcp.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "net/tls.h"
+#include "lib/io/net/tls.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* What the client does not agree to, whatever the server wants. */
-#include "net/tls.h"
+#include "lib/io/net/tls.h"
 
 #include <mbedtls/version.h>
 

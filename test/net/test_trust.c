@@ -1,4 +1,4 @@
-#include "net/trust.h"
+#include "lib/io/net/trust.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "net/tunnel.h"
+#include "lib/io/net/tunnel.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 #ifndef TNK_TEST_SILENCE_BOUNDS_H
 #define TNK_TEST_SILENCE_BOUNDS_H
 
-#include "flow/billing.h"
-#include "flow/bounds.h"
-#include "flow/retry_after.h"
+#include "lib/policy/billing.h"
+#include "lib/policy/bounds.h"
+#include "lib/policy/retry_after.h"
 #include "silence/fates.h"
 
 /*

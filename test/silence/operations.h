@@ -1,9 +1,9 @@
 #ifndef TNK_TEST_SILENCE_OPERATIONS_H
 #define TNK_TEST_SILENCE_OPERATIONS_H
 
-#include "base/base64.h"
 #include "codec/loss_graph.h"
 #include "codec/tar_make.h"
+#include "lib/base/base64.h"
 #include "silence/world.h"
 #include "task/hosted.h"
 #include "task/stream.h"

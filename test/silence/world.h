@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/hub.h"
+#include "lib/api/hub.h"
 #include "support/mock_http2.h"
 #include "support/proxy.h"
 #include "support/tree.h"

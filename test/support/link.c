@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/link_internal.h"
 #include "tnk/error.h"
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "loop/context.h"
+#include "lib/io/loop/context.h"
 
 /*
  * A wire between a client and a server of this machine. Who connects to its

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/list.h"
+#include "lib/base/list.h"
 #include "support/link.h"
 
 /* What link.c (what it is told), link_conn.c (connections) and link_way.c

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/link_internal.h"
 
 /*

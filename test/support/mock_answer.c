@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/mock_internal.h"
 #include "support/test.h"
 

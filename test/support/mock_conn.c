@@ -2,7 +2,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/mock_internal.h"
 #include "support/test.h"
 

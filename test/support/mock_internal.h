@@ -3,8 +3,8 @@
 
 #include <llhttp.h>
 
-#include "base/list.h"
-#include "loop/context.h"
+#include "lib/base/list.h"
+#include "lib/io/loop/context.h"
 #include "support/mock_http2.h"
 #include "support/mock_server.h"
 

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/mock_session.h"
 #include "support/test.h"
 

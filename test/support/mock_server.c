@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "support/mock_internal.h"
 #include "support/test.h"
 

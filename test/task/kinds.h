@@ -1,7 +1,7 @@
 #ifndef TNK_TEST_TASK_KINDS_H
 #define TNK_TEST_TASK_KINDS_H
 
-#include "task/train/op.h"
+#include "lib/client/train/op.h"
 #include "task/script.h"
 
 /*

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/service.h"
-#include "base/alloc.h"
-#include "base/limits.h"
-#include "codec/format/zstd.h"
+#include "lib/api/service.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/zstd.h"
 #include "support/mock_server.h"
 #include "support/codes.h"
 #include "support/test.h"
-#include "task/sample/sampling.h"
-#include "task/train/training.h"
+#include "lib/client/sample/sampling.h"
+#include "lib/client/train/training.h"
 #include "task/events.h"
 #include "tinker.pb-c.h"
 #include "tnk/tnk.h"

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/format/json_read.h"
+#include "lib/wire/format/json_read.h"
 #include "support/tree.h"
 #include "task/script.h"
 

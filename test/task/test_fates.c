@@ -1,6 +1,6 @@
 /* What becomes of sequence numbers when the server refuses, counts
  * differently, or cannot be heard. */
-#include "task/train/seq.h"
+#include "lib/client/train/seq.h"
 #include "task/kinds.h"
 
 static const char fb_path[] = "/api/v1/forward_backward";

@@ -1,5 +1,5 @@
 /* Clients of a sampler that exists already: exported, imported, cloned. */
-#include "codec/message/sampler_text.h"
+#include "lib/wire/message/sampler_text.h"
 #include "task/script.h"
 
 static const char sample_path[] = "/api/v1/asample";

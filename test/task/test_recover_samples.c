@@ -1,4 +1,4 @@
-#include "codec/message/sampler_text.h"
+#include "lib/wire/message/sampler_text.h"
 #include "task/recover.h"
 
 /* Samplers that the server has lost, and the samples that were under way. */

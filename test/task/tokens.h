@@ -1,7 +1,7 @@
 #ifndef TNK_TEST_TASK_TOKENS_H
 #define TNK_TEST_TASK_TOKENS_H
 
-#include "base/base64.h"
+#include "lib/base/base64.h"
 #include "task/script.h"
 
 /* A server that gives a token for the key: its number, its life and, for the

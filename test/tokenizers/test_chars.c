@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 #include "tnk/error.h"
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "tokenizers/model/chars.h"
 #include "tokenizers/unicode/unicode.h"
 

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/files/weights/job.h"
 #include "support/tree.h"
 #include "task/script.h"
-#include "task/weights/job.h"
 #include "tnk/weights.h"
 
 #define PATH "tinker://r:1/external_weights/hf"

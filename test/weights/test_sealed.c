@@ -1,7 +1,7 @@
 /* Files that come encrypted with age, and the key that opens them. */
 #include "weights/bench.h"
 
-#include "codec/age/age.h"
+#include "lib/files/age/age.h"
 
 static const char recipient[] =
     "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj";

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "chat/answer/state.h"
+#include "lib/base/utf8.h"
 
 /* What the readers of blocks share: cutting texts, arguments and their types,
  * and the calls that come of them. */

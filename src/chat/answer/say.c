@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/limits.h"
 #include "chat/answer/state.h"
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
 
 /* An answer as an object, and what is told of it; step.c moves it on. The modes
  * are explained in state.h. */

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "chat/answer/answer.h"
+#include "lib/base/buf.h"
 
 /*
  * The inside of an answer, for the files of this room.

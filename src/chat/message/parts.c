@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "chat/message/shapes.h"
+#include "lib/base/text.h"
 
 /* Places, members, texts and parts, for all shapes. */
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 #include "tnk/error.h"
 
 /* Marks are noncharacters, which no text has a reason to hold: U+FDD0 to

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 #include "tnk/error.h"
 
 static int take_ids(const int32_t *ids, size_t n, void *user) {

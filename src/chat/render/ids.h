@@ -1,8 +1,8 @@
 #ifndef TNK_CHAT_RENDER_IDS_H
 #define TNK_CHAT_RENDER_IDS_H
 
-#include "base/buf.h"
 #include "chat/value/why.h"
+#include "lib/base/buf.h"
 #include "tnk/text.h"
 
 /* A tokenizer, its plug-in in the size that this library knows. */

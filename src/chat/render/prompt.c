@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 #include "tnk/error.h"
 
 /* The member that keeps what a message said in the shape of an API. Templates

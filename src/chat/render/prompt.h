@@ -1,8 +1,8 @@
 #ifndef TNK_CHAT_RENDER_PROMPT_H
 #define TNK_CHAT_RENDER_PROMPT_H
 
+#include "chat/jinja/template.h"
 #include "chat/render/guard.h"
-#include "chat/template/template.h"
 #include "chat/value/value.h"
 #include "chat/value/why.h"
 

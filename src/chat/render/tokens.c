@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 #include "tnk/error.h"
 
 #define MAX_BYTES (SIZE_MAX / 2)

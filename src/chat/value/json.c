@@ -1,8 +1,8 @@
 #include <string.h>
 
-#include "base/number.h"
 #include "chat/value/value.h"
-#include "codec/format/json_pull.h"
+#include "lib/base/number.h"
+#include "lib/wire/format/json_pull.h"
 #include "tnk/error.h"
 
 static tnk__value_t read_number(tnk__json_pull_t *pull) {

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "chat/value/value.h"
-#include "codec/format/number_text.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/number_text.h"
 #include "tnk/error.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "chat/value/value.h"
-#include "codec/format/number_text.h"
+#include "lib/wire/format/number_text.h"
 
 /* Digits and the place of the point: 0.ddd * 10^point. */
 typedef struct {

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
+#include "lib/base/arena.h"
+#include "lib/base/buf.h"
 
 /*
  * Values as templates and messages have them: what JSON can say, and what

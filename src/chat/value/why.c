@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 
 int tnk__why(tnk__why_t *why, int code, uint32_t line, const char *format,
              ...) {

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/json_read.h"
-#include "codec/format/json_write.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
+#include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
 
 /* What an example has of a turn. */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 /* There are two buffers: `ready` takes lines, `busy` is on its way. When it

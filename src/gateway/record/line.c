@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/number.h"
-#include "codec/format/json_read.h"
-#include "codec/format/json_write.h"
+#include "lib/base/number.h"
+#include "lib/wire/format/json_read.h"
+#include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
 
 /*

@@ -1,8 +1,8 @@
 #ifndef TNK_GATEWAY_RECORD_LINE_H
 #define TNK_GATEWAY_RECORD_LINE_H
 
-#include "base/buf.h"
 #include "gateway/record/turn.h"
+#include "lib/base/buf.h"
 
 /* Lines of the journal, written and read: JSON objects with a member `type`. */
 

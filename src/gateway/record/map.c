@@ -1,6 +1,6 @@
 #include "gateway/record/map.h"
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 enum { FEWEST = 64 };

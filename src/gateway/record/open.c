@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/number.h"
-#include "codec/format/json_read.h"
 #include "gateway/record/line.h"
 #include "gateway/record/record.h"
 #include "gateway/record/state.h"
+#include "lib/base/alloc.h"
+#include "lib/base/number.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 enum { MAX_MEMORY = 256 << 20, MAX_TURNS = 1 << 20 };

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/format/json_read.h"
 #include "gateway/record/line.h"
 #include "gateway/record/state.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 #define TURN(node) tnk__container_of(node, tnk__gw_turn_t, link)

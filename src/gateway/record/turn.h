@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
-#include "base/list.h"
 #include "gateway/record/map.h"
+#include "lib/base/list.h"
 
 /* Sessions and their turns, as they are in memory; see record.h. */
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/format/json_read.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/common.h"
 #include "tnk/error.h"
 

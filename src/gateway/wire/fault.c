@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/utf8.h"
-#include "codec/format/json_write.h"
+#include "lib/base/utf8.h"
+#include "lib/wire/format/json_write.h"
 
 int tnk__gw_fault(tnk__gw_fault_t *fault, int status, const char *param,
                   const char *format, ...) {

@@ -1,7 +1,7 @@
 #ifndef TNK_GATEWAY_WIRE_FAULT_H
 #define TNK_GATEWAY_WIRE_FAULT_H
 
-#include "base/buf.h"
+#include "lib/base/buf.h"
 
 /* What clients speak: each is one endpoint, with errors of its own shape. */
 typedef enum {

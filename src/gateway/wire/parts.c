@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/number.h"
-#include "base/utf8.h"
-#include "codec/format/json_read.h"
+#include "lib/base/number.h"
+#include "lib/base/utf8.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 enum { MAX_JOINED = 64 << 20 };

@@ -1,8 +1,8 @@
 #ifndef TNK_GATEWAY_WIRE_PARTS_H
 #define TNK_GATEWAY_WIRE_PARTS_H
 
-#include "codec/format/json_write.h"
 #include "gateway/wire/answer.h"
+#include "lib/wire/format/json_write.h"
 
 /* What the writers of the four endpoints share. */
 

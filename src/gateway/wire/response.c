@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/format/json_read.h"
 #include "gateway/wire/parts.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /*

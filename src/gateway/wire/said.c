@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 #include "tnk/error.h"
 
 enum { MAX_TEXT = 64 << 20, MAX_PIECES = 64 << 20 };

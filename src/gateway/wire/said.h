@@ -1,7 +1,7 @@
 #ifndef TNK_GATEWAY_WIRE_SAID_H
 #define TNK_GATEWAY_WIRE_SAID_H
 
-#include "base/buf.h"
+#include "lib/base/buf.h"
 
 /*
  * What a model has said, piece by piece in its order: thinking, content, calls

@@ -1,6 +1,6 @@
 #include <pthread.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "tokenizers/coding/encode.h"
 
 /*

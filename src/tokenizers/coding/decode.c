@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "tokenizers/unicode/unicode.h"
 
 /*

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 
 void tnk__tokens_init(tnk_tokens_t *tokens, const tnk_allocator_t *alloc) {
   tnk__scratch_t *scratch = &tokens->scratch;

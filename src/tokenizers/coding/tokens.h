@@ -2,7 +2,7 @@
 #define TNK_TOKENIZERS_CODING_TOKENS_H
 
 #include "tnk/tokenizers.h"
-#include "base/buf.h"
+#include "lib/base/buf.h"
 #include "tokenizers/model/bpe.h"
 
 /*

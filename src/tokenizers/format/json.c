@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/number.h"
+#include "lib/base/number.h"
 #include "tnk/error.h"
 #include "tokenizers/unicode/unicode.h"
 

@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base64.h"
-#include "base/number.h"
+#include "lib/base/base64.h"
+#include "lib/base/number.h"
 #include "tokenizers/format/format.h"
 #include "tokenizers/model/chars.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tnk/error.h"
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "tokenizers/unicode/unicode.h"
 
 void tnk__added_init(tnk__added_t *added, const tnk_allocator_t *alloc) {

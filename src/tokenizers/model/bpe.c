@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tnk/error.h"
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 
 #define MIN_FILTER_LOG2 10u
 #define MAX_FILTER_LOG2 22u /* bits; 512 KiB */

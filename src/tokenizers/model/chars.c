@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tnk/error.h"
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 #include "tokenizers/unicode/unicode.h"
 
 /* What is known of a character below U+10000: the id + 1 of the token that its

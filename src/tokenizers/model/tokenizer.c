@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 
 tnk_tokenizer_t *tnk__tokenizer_new(const tnk_allocator_t *alloc) {
   tnk_tokenizer_t *tok = tnk__calloc(alloc, 1, sizeof(*tok));

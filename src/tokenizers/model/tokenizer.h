@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-#include "base/buf.h"
+#include "lib/base/buf.h"
 #include "tokenizers/model/added.h"
 #include "tokenizers/model/bpe.h"
 #include "tokenizers/model/fault.h"

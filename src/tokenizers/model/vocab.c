@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tnk/error.h"
-#include "base/alloc.h"
+#include "lib/base/alloc.h"
 
 #define FIRST_SLOTS 1024u
 

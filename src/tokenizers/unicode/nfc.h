@@ -1,7 +1,7 @@
 #ifndef TNK_TOKENIZERS_UNICODE_NFC_H
 #define TNK_TOKENIZERS_UNICODE_NFC_H
 
-#include "base/buf.h"
+#include "lib/base/buf.h"
 
 /*
  * Canonical composition of Unicode 9.0, the version that the reference

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/utf8.h"
+#include "lib/base/utf8.h"
 #include "tokenizers/unicode/tables.h"
 
 /* Classes of a character, as bits. A letter has one of the first three. */

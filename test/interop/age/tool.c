@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "codec/age/age.h"
+#include "lib/base/alloc.h"
+#include "lib/files/age/age.h"
 #include "tnk/error.h"
 
 enum { ROOM = 64 << 20, MAX_KEYS = 8 };

@@ -126,7 +126,7 @@ def main():
         write_tokenizer(folder / MODEL)
         write_data(folder / "openai" / "gsm8k")
         with subprocess.Popen(
-                [args.build.resolve() / "src/cli/tnk", "local", "--port", "0",
+                [args.build.resolve() / "src/tools/tnk/tnk", "local", "--port", "0",
                  "--exit-with-stdin", "--data", folder / "data", "--tokenizer", MODEL,
                  "--model", MODEL],
                 cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One cache, two libraries: Python's huggingface_hub and `tnk tokenize`.
 
-    python3 cache.py --tnk BUILD/src/cli/tnk
+    python3 cache.py --tnk BUILD/src/tools/tnk/tnk
 
 A stand-in for the hub on this machine has one model. Each library fetches it
 into a cache, and the other one finds it there without asking anybody. Skips

@@ -44,7 +44,7 @@ class Run:
             {"role": "assistant", "content": "ab" * (i % 5 + 1)}]}) + "\n"
             for i in range(60)))
         self.server = subprocess.Popen(
-            [build / "src/cli/tnk", "local", "--port", "0", "--exit-with-stdin",
+            [build / "src/tools/tnk/tnk", "local", "--port", "0", "--exit-with-stdin",
              "--data", folder / "data"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         url = re.search(r"listening on (\S+)", self.server.stdout.readline())[1]

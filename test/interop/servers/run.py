@@ -65,7 +65,7 @@ class Run:
         self.folder = pathlib.Path(folder)
         # Servers give up root's rights.
         self.folder.chmod(0o777)
-        self.tnk = args.build + "/src/cli/tnk"
+        self.tnk = args.build + "/src/tools/tnk/tnk"
         self.has_http2 = "nghttp2" in subprocess.run([self.tnk, "version"], capture_output=True, text=True,
                                                      check=True).stdout
         self.load = args.build + "/test/interop/load"

@@ -161,7 +161,7 @@ def examples(programs):
 
 
 def conform(programs):
-    ran = programs.run(programs.build / "src/cli/tnk", "conform", "--spend", "--json", "--model", MODEL)
+    ran = programs.run(programs.build / "src/tools/tnk/tnk", "conform", "--spend", "--json", "--model", MODEL)
     document = json.loads(ran.stdout)
     # This server ends connections after some errors.
     lost = [rule for rule in document["rules"] if "no whole answer" in rule["detail"]]

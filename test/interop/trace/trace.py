@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A trace says what the observer heard, and Perfetto's messages can read it.
 
-    python3 trace.py --tnk BUILD/src/cli/tnk --tool BUILD/test/interop/trace_tool
+    python3 trace.py --tnk BUILD/src/tools/tnk/tnk --tool BUILD/test/interop/trace_tool
 
 A program runs operations against the local server, with faults, and prints each
 event. A checker of ours reads the trace: slices are nested and in order, and

@@ -27,7 +27,7 @@ from proxy import Recorder, Request  # noqa: E402
 from run import Server  # noqa: E402
 
 KEY = "tml-interop"
-PROTO = HERE.parents[2] / "src" / "codec" / "message" / "proto" / "tinker.proto"
+PROTO = HERE.parents[2] / "src" / "lib" / "wire" / "message" / "proto" / "tinker.proto"
 
 
 class Driver:

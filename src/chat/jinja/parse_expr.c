@@ -1,0 +1,527 @@
+/* Expressions, from the loosest binding to the tightest. */
+#include <string.h>
+
+#include "chat/jinja/parse.h"
+#include "tnk/error.h"
+
+enum { MAX_DEPTH = 150, MAX_HEIGHT = 200 };
+
+/* ---- Tools ---- */
+
+static const char *describe(const tnk__token_t *token) {
+  switch (token->kind) {
+  case TNK__TOKEN_EOF:
+    return "the end of the template";
+  case TNK__TOKEN_DATA:
+    return "text";
+  case TNK__TOKEN_VARIABLE_END:
+    return "the end of the tag }}";
+  case TNK__TOKEN_BLOCK_END:
+    return "the end of the tag %}";
+  case TNK__TOKEN_TEXT:
+    return "a text";
+  case TNK__TOKEN_WHOLE:
+  case TNK__TOKEN_FLOAT:
+    return "a number";
+  default:
+    return "an operator or bracket";
+  }
+}
+
+int tnk__parse_fail(tnk__parser_t *p, int code, const char *what,
+                    tnk__value_t name) {
+  if (p->err != TNK_OK)
+    return p->err;
+  if (name.kind == TNK__VALUE_TEXT)
+    p->err = tnk__why(p->why, code, p->at->line, "%s \"%.*s\"", what,
+                      (int)(name.n_text < 80 ? name.n_text : 80), name.as.text);
+  else
+    p->err = tnk__why(p->why, code, p->at->line, "%s", what);
+  p->at = p->eof;
+  return p->err;
+}
+
+static void unexpected(tnk__parser_t *p, const char *wanted) {
+  const tnk__token_t *token = p->at;
+
+  if (p->err != TNK_OK)
+    return;
+  if (token->kind == TNK__TOKEN_NAME)
+    p->err =
+        tnk__why(p->why, TNK_EINVAL, token->line,
+                 "%s is expected, and there is \"%.*s\"", wanted,
+                 (int)(token->value.n_text < 80 ? token->value.n_text : 80),
+                 token->value.as.text);
+  else
+    p->err =
+        tnk__why(p->why, TNK_EINVAL, token->line,
+                 "%s is expected, and there is %s", wanted, describe(token));
+  p->at = p->eof;
+}
+
+tnk__node_t *tnk__parse_node(tnk__parser_t *p, tnk__node_kind_t kind,
+                             uint32_t line) {
+  tnk__node_t *node = tnk__heap_alloc(p->heap, sizeof(*node));
+
+  if (node == NULL) {
+    if (p->err == TNK_OK)
+      p->err = tnk__why(p->why, p->heap->err, line, "no memory is left");
+    p->at = p->eof;
+    return NULL;
+  }
+  *node = (tnk__node_t){.kind = (uint8_t)kind, .line = line};
+  return node;
+}
+
+tnk__node_t *tnk__parse_child(tnk__parser_t *p, tnk__node_t *node,
+                              tnk__node_t *child) {
+  if (node == NULL || child == NULL)
+    return child;
+  if (child->height + 1 > MAX_HEIGHT)
+    tnk__parse_fail(p, TNK_ETOOBIG, "this is nested too deep",
+                    tnk__value_undefined());
+  else if (node->height <= child->height)
+    node->height = (uint16_t)(child->height + 1);
+  return child;
+}
+
+void tnk__parse_add(tnk__parser_t *p, tnk__node_t *node, tnk__nodes_t *list,
+                    tnk__node_t *child) {
+  tnk__node_t **items;
+
+  if (node == NULL || child == NULL)
+    return;
+  if (list->n == list->cap) {
+    const uint32_t cap = list->cap == 0 ? 4 : list->cap * 2;
+
+    items = tnk__heap_alloc(p->heap, cap * sizeof(*items));
+    if (items == NULL) {
+      if (p->err == TNK_OK)
+        p->err = tnk__why(p->why, p->heap->err, 0, "no memory is left");
+      p->at = p->eof;
+      return;
+    }
+    if (list->n > 0)
+      memcpy(items, list->items, list->n * sizeof(*items));
+    list->items = items;
+    list->cap = cap;
+  }
+  list->items[list->n++] = tnk__parse_child(p, node, child);
+}
+
+int tnk__parse_sees_name(const tnk__parser_t *p, const char *name) {
+  return p->at->kind == TNK__TOKEN_NAME && tnk__value_is(p->at->value, name);
+}
+
+int tnk__parse_skip_name(tnk__parser_t *p, const char *name) {
+  const int sees = tnk__parse_sees_name(p, name);
+
+  p->at += sees;
+  return sees;
+}
+
+int tnk__parse_sees(const tnk__parser_t *p, int op) {
+  return p->at->kind == TNK__TOKEN_OPERATOR && p->at->op == op;
+}
+
+int tnk__parse_skip(tnk__parser_t *p, int op) {
+  const int sees = tnk__parse_sees(p, op);
+
+  p->at += sees;
+  return sees;
+}
+
+int tnk__parse_expect(tnk__parser_t *p, int op) {
+  char wanted[] = "\"?\"";
+
+  if (tnk__parse_skip(p, op))
+    return 1;
+  wanted[1] = (char)op;
+  unexpected(p, wanted);
+  return 0;
+}
+
+tnk__value_t tnk__parse_name(tnk__parser_t *p) {
+  if (p->at->kind == TNK__TOKEN_NAME)
+    return (p->at++)->value;
+  unexpected(p, "a name");
+  return tnk__value_undefined();
+}
+
+int tnk__parse_enter(tnk__parser_t *p) {
+  if (p->err != TNK_OK)
+    return 0;
+  if (++p->depth <= MAX_DEPTH)
+    return 1;
+  p->depth--;
+  tnk__parse_fail(p, TNK_ETOOBIG, "this is nested too deep",
+                  tnk__value_undefined());
+  return 0;
+}
+
+tnk__node_t *tnk__parse_make(tnk__parser_t *p, tnk__node_kind_t kind,
+                             uint32_t line, tnk__node_t *a, tnk__node_t *b) {
+  tnk__node_t *node = tnk__parse_node(p, kind, line);
+
+  if (node == NULL)
+    return NULL;
+  node->a = tnk__parse_child(p, node, a);
+  node->b = tnk__parse_child(p, node, b);
+  return p->err == TNK_OK ? node : NULL;
+}
+
+/* ---- Arguments, filters, tests ---- */
+
+static void parse_argument(tnk__parser_t *p, tnk__node_t *node) {
+  tnk__node_t *keyword;
+
+  if (tnk__parse_skip(p, '*')) {
+    if (node->b != NULL || node->c != NULL)
+      unexpected(p, "one *argument");
+    node->b = tnk__parse_child(p, node, tnk__parse_expression(p));
+  } else if (tnk__parse_skip(p, TNK__PAIR('*', '*'))) {
+    if (node->c != NULL)
+      unexpected(p, "one **argument");
+    node->c = tnk__parse_child(p, node, tnk__parse_expression(p));
+  } else if (p->at->kind == TNK__TOKEN_NAME &&
+             p->at[1].kind == TNK__TOKEN_OPERATOR && p->at[1].op == '=') {
+    if (node->c != NULL)
+      unexpected(p, "no argument behind a **argument");
+    keyword = tnk__parse_node(p, TNK__NODE_KEYWORD, p->at->line);
+    if (keyword == NULL)
+      return;
+    keyword->value = p->at->value;
+    p->at += 2;
+    keyword->a = tnk__parse_child(p, keyword, tnk__parse_expression(p));
+    tnk__parse_add(p, node, &node->more, keyword);
+  } else {
+    if (node->b != NULL || node->c != NULL || node->more.n > 0)
+      unexpected(p, "no argument without a name behind those with one");
+    tnk__parse_add(p, node, &node->list, tnk__parse_expression(p));
+  }
+}
+
+static void parse_arguments(tnk__parser_t *p, tnk__node_t *node) {
+  int needs_comma = 0;
+
+  if (node == NULL || !tnk__parse_expect(p, '('))
+    return;
+  while (p->err == TNK_OK && !tnk__parse_sees(p, ')')) {
+    if (needs_comma && (!tnk__parse_expect(p, ',') || tnk__parse_sees(p, ')')))
+      break;
+    parse_argument(p, node);
+    needs_comma = 1;
+  }
+  tnk__parse_expect(p, ')');
+}
+
+/* A name with dots is one name. */
+static tnk__value_t dotted_name(tnk__parser_t *p) {
+  const tnk__value_t name = tnk__parse_name(p);
+
+  if (tnk__parse_sees(p, '.'))
+    tnk__parse_fail(p, TNK_EUNSUPPORTED,
+                    "there are no filters and tests with a point in their "
+                    "name, as this:",
+                    name);
+  return name;
+}
+
+tnk__node_t *tnk__parse_filters(tnk__parser_t *p, tnk__node_t *node,
+                                int is_begun) {
+  tnk__node_t *filter;
+
+  while (p->err == TNK_OK && (is_begun || tnk__parse_skip(p, '|'))) {
+    filter = tnk__parse_make(p, TNK__NODE_FILTER, p->at->line, node, NULL);
+    if (filter == NULL)
+      return NULL;
+    filter->value = dotted_name(p);
+    if (p->err != TNK_OK)
+      return NULL;
+    filter->known = tnk__builtin_among(p->tables->filters, filter->value);
+    p->is_lacking |= filter->known == NULL;
+    if (tnk__parse_sees(p, '('))
+      parse_arguments(p, filter);
+    node = filter;
+    is_begun = 0;
+  }
+  return node;
+}
+
+static tnk__node_t *parse_primary(tnk__parser_t *p, int with_namespace);
+static tnk__node_t *parse_postfix(tnk__parser_t *p, tnk__node_t *node);
+
+static int begins_argument(const tnk__parser_t *p) {
+  switch (p->at->kind) {
+  case TNK__TOKEN_NAME:
+    return !tnk__parse_sees_name(p, "else") && !tnk__parse_sees_name(p, "or") &&
+           !tnk__parse_sees_name(p, "and");
+  case TNK__TOKEN_TEXT:
+  case TNK__TOKEN_WHOLE:
+  case TNK__TOKEN_FLOAT:
+    return 1;
+  case TNK__TOKEN_OPERATOR:
+    return p->at->op == '[' || p->at->op == '{';
+  default:
+    return 0;
+  }
+}
+
+/* What follows "is". */
+static tnk__node_t *parse_test(tnk__parser_t *p, tnk__node_t *node) {
+  const uint32_t line = p->at->line;
+  const int is_negated = tnk__parse_skip_name(p, "not");
+  tnk__node_t *test = tnk__parse_make(p, TNK__NODE_TEST, line, node, NULL);
+
+  if (test == NULL)
+    return NULL;
+  test->value = dotted_name(p);
+  if (p->err != TNK_OK)
+    return NULL;
+  test->known = tnk__builtin_find(p->tables->tests, test->value);
+  p->is_lacking |= test->known == NULL;
+  if (tnk__parse_sees(p, '(')) {
+    parse_arguments(p, test);
+  } else if (begins_argument(p)) {
+    if (tnk__parse_sees_name(p, "is"))
+      unexpected(p, "no second \"is\"");
+    tnk__parse_add(p, test, &test->list, parse_postfix(p, parse_primary(p, 0)));
+  }
+  return is_negated ? tnk__parse_make(p, TNK__NODE_NOT, line, test, NULL)
+                    : test;
+}
+
+/* ---- Postfix ---- */
+
+static tnk__node_t *parse_part(tnk__parser_t *p, int may_end) {
+  if (may_end && (tnk__parse_sees(p, ']') || tnk__parse_sees(p, ',') ||
+                  tnk__parse_sees(p, ':')))
+    return NULL;
+  return tnk__parse_expression(p);
+}
+
+static tnk__node_t *parse_subscribed(tnk__parser_t *p) {
+  const uint32_t line = p->at->line;
+  tnk__node_t *first = parse_part(p, tnk__parse_sees(p, ':'));
+  tnk__node_t *slice;
+
+  if (!tnk__parse_skip(p, ':'))
+    return first;
+  slice = tnk__parse_make(p, TNK__NODE_SLICE, line, first, NULL);
+  if (slice == NULL)
+    return NULL;
+  slice->b = tnk__parse_child(p, slice, parse_part(p, 1));
+  if (tnk__parse_skip(p, ':'))
+    slice->c = tnk__parse_child(p, slice, parse_part(p, 1));
+  return slice;
+}
+
+static tnk__node_t *parse_brackets(tnk__parser_t *p, tnk__node_t *node,
+                                   uint32_t line) {
+  tnk__node_t *tuple = tnk__parse_node(p, TNK__NODE_TUPLE, line);
+  tnk__node_t *one;
+
+  while (p->err == TNK_OK && !tnk__parse_sees(p, ']')) {
+    if (tuple->list.n > 0)
+      tnk__parse_expect(p, ',');
+    tnk__parse_add(p, tuple, &tuple->list, parse_subscribed(p));
+  }
+  tnk__parse_expect(p, ']');
+  if (p->err != TNK_OK)
+    return NULL;
+  one = tuple->list.n == 1 ? tuple->list.items[0] : tuple;
+  return tnk__parse_make(p, TNK__NODE_GETITEM, line, node, one);
+}
+
+static tnk__node_t *parse_point(tnk__parser_t *p, tnk__node_t *node,
+                                uint32_t line) {
+  const tnk__class_t *values = p->tables->values;
+  tnk__node_t *key;
+
+  if (p->at->kind == TNK__TOKEN_WHOLE) {
+    key = tnk__parse_node(p, TNK__NODE_CONST, line);
+    if (key != NULL)
+      key->value = (p->at++)->value;
+    return tnk__parse_make(p, TNK__NODE_GETITEM, line, node, key);
+  }
+  node = tnk__parse_make(p, TNK__NODE_GETATTR, line, node, NULL);
+  if (node == NULL)
+    return NULL;
+  if (p->at->kind != TNK__TOKEN_NAME) {
+    unexpected(p, "a name or number");
+    return node;
+  }
+  node->value = (p->at++)->value;
+  node->flag = !tnk__class_has(&values[TNK__VALUE_DICT], node->value);
+  node->known =
+      tnk__builtin_among(values[TNK__VALUE_TEXT].methods, node->value);
+  return node;
+}
+
+static tnk__node_t *parse_call(tnk__parser_t *p, tnk__node_t *node) {
+  node = tnk__parse_make(p, TNK__NODE_CALL, p->at->line, node, NULL);
+  parse_arguments(p, node);
+  if (node == NULL)
+    return NULL;
+  /* *args and **kwargs share the places of operands. */
+  return p->err == TNK_OK ? node : NULL;
+}
+
+static tnk__node_t *parse_postfix(tnk__parser_t *p, tnk__node_t *node) {
+  while (p->err == TNK_OK) {
+    const uint32_t line = p->at->line;
+
+    if (tnk__parse_skip(p, '.'))
+      node = parse_point(p, node, line);
+    else if (tnk__parse_skip(p, '['))
+      node = parse_brackets(p, node, line);
+    else if (tnk__parse_sees(p, '('))
+      node = parse_call(p, node);
+    else
+      return node;
+  }
+  return NULL;
+}
+
+/* ---- Primaries ---- */
+
+static tnk__node_t *make_const(tnk__parser_t *p, tnk__value_t value,
+                               uint32_t line) {
+  tnk__node_t *node = tnk__parse_node(p, TNK__NODE_CONST, line);
+
+  if (node != NULL)
+    node->value = value;
+  return node;
+}
+
+static tnk__node_t *parse_named(tnk__parser_t *p, int with_namespace) {
+  const tnk__token_t *token = p->at++;
+  const tnk__value_t name = token->value;
+  tnk__node_t *node;
+
+  if (tnk__value_is(name, "true") || tnk__value_is(name, "True"))
+    return make_const(p, tnk__value_bool(1), token->line);
+  if (tnk__value_is(name, "false") || tnk__value_is(name, "False"))
+    return make_const(p, tnk__value_bool(0), token->line);
+  if (tnk__value_is(name, "none") || tnk__value_is(name, "None"))
+    return make_const(p, tnk__value_none(), token->line);
+  node = tnk__parse_node(p, TNK__NODE_NAME, token->line);
+  if (node == NULL)
+    return NULL;
+  node->value = name;
+  if (with_namespace && tnk__parse_skip(p, '.')) {
+    node = tnk__parse_make(p, TNK__NODE_NSREF, token->line, node, NULL);
+    if (node != NULL)
+      node->value = tnk__parse_name(p);
+  }
+  return node;
+}
+
+/* Texts that stand beside each other are one. */
+static tnk__node_t *parse_texts(tnk__parser_t *p) {
+  const tnk__token_t *first = p->at;
+  size_t n = 0;
+  char *joined;
+
+  for (; p->at->kind == TNK__TOKEN_TEXT; p->at++)
+    n += p->at->value.n_text;
+  if (p->at == first + 1)
+    return make_const(p, first->value, first->line);
+  joined = tnk__heap_alloc(p->heap, n + 1);
+  n = 0;
+  for (const tnk__token_t *t = first; joined != NULL && t < p->at; t++) {
+    memcpy(joined + n, t->value.as.text, t->value.n_text);
+    n += t->value.n_text;
+  }
+  return make_const(p, tnk__value_text(joined, n), first->line);
+}
+
+static tnk__node_t *parse_list(tnk__parser_t *p) {
+  tnk__node_t *node = tnk__parse_node(p, TNK__NODE_LIST, p->at->line);
+
+  for (p->at++; p->err == TNK_OK && !tnk__parse_sees(p, ']');) {
+    if (node->list.n > 0 &&
+        (!tnk__parse_expect(p, ',') || tnk__parse_sees(p, ']')))
+      break;
+    tnk__parse_add(p, node, &node->list, tnk__parse_expression(p));
+  }
+  tnk__parse_expect(p, ']');
+  return node;
+}
+
+static tnk__node_t *parse_dict(tnk__parser_t *p) {
+  tnk__node_t *node = tnk__parse_node(p, TNK__NODE_DICT, p->at->line);
+
+  for (p->at++; p->err == TNK_OK && !tnk__parse_sees(p, '}');) {
+    if (node->list.n > 0 &&
+        (!tnk__parse_expect(p, ',') || tnk__parse_sees(p, '}')))
+      break;
+    tnk__parse_add(p, node, &node->list, tnk__parse_expression(p));
+    tnk__parse_expect(p, ':');
+    tnk__parse_add(p, node, &node->list, tnk__parse_expression(p));
+  }
+  tnk__parse_expect(p, '}');
+  return node;
+}
+
+static tnk__node_t *parse_primary(tnk__parser_t *p, int with_namespace) {
+  const tnk__token_t *token = p->at;
+  tnk__node_t *node;
+
+  if (!tnk__parse_enter(p))
+    return NULL;
+  if (token->kind == TNK__TOKEN_NAME) {
+    node = parse_named(p, with_namespace);
+  } else if (token->kind == TNK__TOKEN_TEXT) {
+    node = parse_texts(p);
+  } else if (token->kind == TNK__TOKEN_WHOLE ||
+             token->kind == TNK__TOKEN_FLOAT) {
+    p->at++;
+    node = make_const(p, token->value, token->line);
+  } else if (tnk__parse_skip(p, '(')) {
+    node = tnk__parse_tuple(p, 1, NULL, 1);
+    tnk__parse_expect(p, ')');
+  } else if (tnk__parse_sees(p, '[')) {
+    node = parse_list(p);
+  } else if (tnk__parse_sees(p, '{')) {
+    node = parse_dict(p);
+  } else {
+    unexpected(p, "an expression");
+    node = NULL;
+  }
+  p->depth--;
+  return p->err == TNK_OK ? node : NULL;
+}
+
+tnk__node_t *tnk__parse_unary(tnk__parser_t *p, int with_filter) {
+  const uint32_t line = p->at->line;
+  tnk__node_t *node;
+
+  if (!tnk__parse_enter(p))
+    return NULL;
+  if (tnk__parse_skip(p, '-'))
+    node =
+        tnk__parse_make(p, TNK__NODE_NEG, line, tnk__parse_unary(p, 0), NULL);
+  else if (tnk__parse_skip(p, '+'))
+    node =
+        tnk__parse_make(p, TNK__NODE_POS, line, tnk__parse_unary(p, 0), NULL);
+  else
+    node = parse_primary(p, 0);
+  node = parse_postfix(p, node);
+  while (with_filter && p->err == TNK_OK) {
+    if (tnk__parse_sees(p, '|'))
+      node = tnk__parse_filters(p, node, 0);
+    else if (tnk__parse_skip_name(p, "is"))
+      node = parse_test(p, node);
+    else if (tnk__parse_sees(p, '('))
+      node = parse_call(p, node);
+    else
+      break;
+  }
+  p->depth--;
+  return p->err == TNK_OK ? node : NULL;
+}
+
+tnk__node_t *tnk__parse_simple(tnk__parser_t *p, int with_namespace) {
+  return parse_primary(p, with_namespace);
+}

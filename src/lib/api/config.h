@@ -1,0 +1,17 @@
+#ifndef TNK_LIB_API_CONFIG_H
+#define TNK_LIB_API_CONFIG_H
+
+#include <stdint.h>
+
+#include "lib/client/call/config.h"
+
+/* Fill `config` from the caller's options, which are in `options` with its size
+ * set, from the environment and the stored credentials. On failure *why may
+ * tell what is wrong, nothing is kept, and the code is one of
+ * tnk_service_open(). `now_s` is the wall clock. */
+int tnk__config_load(tnk__config_t *config, const tnk_allocator_t *alloc,
+                     const tnk_service_options_t *options, int64_t now_s,
+                     const char **why);
+void tnk__config_deinit(tnk__config_t *config);
+
+#endif

@@ -1,0 +1,14 @@
+#ifndef TNK_LIB_API_HUB_CONFIG_H
+#define TNK_LIB_API_HUB_CONFIG_H
+
+#include "lib/files/hub/config.h"
+
+/* Fill `config` from the caller's options, which are in `options` with its
+ * size set, and from the environment. On failure *why may tell what is wrong,
+ * and nothing is kept. TNK_OK, TNK_EINVAL, TNK_ENOMEM. */
+int tnk__hub_config_load(tnk__hub_config_t *config,
+                         const tnk_allocator_t *alloc,
+                         const tnk_hub_options_t *options, const char **why);
+void tnk__hub_config_deinit(tnk__hub_config_t *config);
+
+#endif

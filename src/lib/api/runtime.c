@@ -1,0 +1,222 @@
+/*
+ * A runtime is running, then stopping, then gone. Running, its thread sits in
+ * uv_run(), kept alive by `wake`; each wake-up takes all of the queue and
+ * calls it in order. tnk_runtime_stop() makes it stopping: posts are refused
+ * from then on, so the wake-up that sees it takes the last of the queue,
+ * closes `wake` and what is left on the loop, and the thread runs out. The
+ * thread that stops it joins it and frees the memory.
+ *
+ * This is the one file with a lock: `lock` guards `queue` and `stopping`.
+ * Nobody is called while it is held.
+ */
+#include "lib/api/runtime.h"
+
+#include <unistd.h>
+#include <uv.h>
+
+#include "lib/api/root.h"
+#include "lib/base/alloc.h"
+#include "lib/base/list.h"
+#include "lib/base/misuse.h"
+#include "lib/io/loop/context.h"
+#include "tnk/error.h"
+#include "tnk/promise.h"
+
+struct tnk_runtime {
+  uint32_t magic;
+  tnk_allocator_t alloc;
+  uv_loop_t loop;
+  uv_async_t wake;
+  uv_thread_t thread;
+  uv_mutex_t lock;
+  tnk__list_t queue; /* of post_t */
+  int stopping;
+  pid_t pid; /* a child has neither the thread nor, perhaps, the lock */
+};
+
+typedef struct {
+  tnk__list_t link;
+  tnk_post_cb cb;
+  void *user;
+} post_t;
+
+static void run_posts(tnk_runtime_t *runtime, tnk__list_t *posts) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_pop(posts)) != NULL) {
+    post_t *post = tnk__container_of(node, post_t, link);
+    const tnk_post_cb cb = post->cb;
+    void *user = post->user;
+
+    tnk__free(&runtime->alloc, post);
+    /* libuv's loop is not re-entrant: tnk_wait() must refuse in there. */
+    tnk__callout_begin();
+    cb(&runtime->loop, user);
+    tnk__callout_end();
+  }
+}
+
+static void on_wake(uv_async_t *wake) {
+  tnk_runtime_t *runtime = wake->data;
+  tnk__list_t posts;
+  int stopping;
+
+  uv_mutex_lock(&runtime->lock);
+  tnk__list_move(&posts, &runtime->queue);
+  stopping = runtime->stopping;
+  uv_mutex_unlock(&runtime->lock);
+  run_posts(runtime, &posts);
+  if (!stopping)
+    return;
+  uv_close((uv_handle_t *)wake, NULL);
+  uv_stop(&runtime->loop);
+}
+
+static void close_handle(uv_handle_t *handle, void *user) {
+  (void)user;
+  if (!uv_is_closing(handle))
+    uv_close(handle, NULL);
+}
+
+static void thread_main(void *arg) {
+  tnk_runtime_t *runtime = arg;
+  uv_loop_t *loop = &runtime->loop;
+
+  /* A posted function may call uv_stop() too; only ours ends this. */
+  while (!uv_is_closing((uv_handle_t *)&runtime->wake))
+    uv_run(loop, UV_RUN_DEFAULT);
+  /* After every turn of the loop, since callbacks may use the time to open
+   * another one. */
+  while (tnk__root_close_all(loop) > 0 || uv_loop_alive(loop))
+    uv_run(loop, UV_RUN_ONCE);
+  if (uv_loop_close(loop) == 0)
+    return;
+  /* Handles of the caller that do not keep a loop alive. */
+  uv_walk(loop, close_handle, NULL);
+  uv_run(loop, UV_RUN_DEFAULT);
+  uv_loop_close(loop);
+}
+
+static void close_loop(tnk_runtime_t *runtime) {
+  uv_close((uv_handle_t *)&runtime->wake, NULL);
+  uv_run(&runtime->loop, UV_RUN_DEFAULT);
+  uv_loop_close(&runtime->loop);
+}
+
+/* Everything but the thread; nothing is left open on failure. */
+static int open_loop(tnk_runtime_t *runtime) {
+  int err = uv_loop_init(&runtime->loop);
+
+  if (err != 0)
+    return err;
+  err = uv_async_init(&runtime->loop, &runtime->wake, on_wake);
+  if (err != 0) {
+    uv_loop_close(&runtime->loop);
+    return err;
+  }
+  runtime->wake.data = runtime;
+  tnk__list_init(&runtime->queue);
+  err = uv_mutex_init(&runtime->lock);
+  if (err != 0)
+    close_loop(runtime);
+  return err;
+}
+
+int tnk__runtime_start(tnk_runtime_t **out, const tnk_allocator_t *alloc) {
+  tnk_runtime_t *runtime = tnk__calloc(alloc, 1, sizeof(*runtime));
+  const char *why = NULL;
+  int err;
+
+  *out = NULL;
+  if (runtime == NULL)
+    return TNK_ENOMEM;
+  runtime->magic = TNK__MAGIC_RUNTIME;
+  runtime->alloc = *alloc;
+  runtime->pid = getpid();
+  err = open_loop(runtime);
+  if (err != 0)
+    goto fail;
+  err = uv_thread_create(&runtime->thread, thread_main, runtime);
+  if (err != 0) {
+    uv_mutex_destroy(&runtime->lock);
+    close_loop(runtime);
+    goto fail;
+  }
+  *out = runtime;
+  return TNK_OK;
+
+fail:
+  tnk__free(alloc, runtime);
+  return tnk__root_code(err, &why);
+}
+
+int tnk_runtime_start(tnk_runtime_t **out) {
+  return out != NULL ? tnk__runtime_start(out, tnk__allocator_default())
+                     : TNK_EINVAL;
+}
+
+int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
+  tnk_allocator_t alloc;
+  post_t *post;
+  int refused;
+
+  if (!TNK__HANDLE(runtime, RUNTIME) || cb == NULL)
+    return TNK_EINVAL;
+  if (runtime->pid != getpid())
+    return TNK_EFORKED;
+  alloc = runtime->alloc;
+  post = tnk__malloc(&alloc, sizeof(*post));
+  if (post == NULL)
+    return TNK_ENOMEM;
+  post->cb = cb;
+  post->user = user;
+  tnk__list_init(&post->link);
+  uv_mutex_lock(&runtime->lock);
+  refused = runtime->stopping;
+  if (!refused) {
+    tnk__list_append(&runtime->queue, &post->link);
+    /* Under the lock, so that `wake` is still open. */
+    uv_async_send(&runtime->wake);
+  }
+  uv_mutex_unlock(&runtime->lock);
+  /* Once it is refused the runtime may go any moment. */
+  if (!refused)
+    return TNK_OK;
+  tnk__free(&alloc, post);
+  return TNK_ECLOSED;
+}
+
+static void drop(uv_loop_t *loop, void *user) {
+  (void)loop;
+  tnk_promise_unref(user);
+}
+
+int tnk_runtime_unref(tnk_runtime_t *runtime, tnk_promise_t *promise) {
+  return promise != NULL ? tnk_runtime_post(runtime, drop, promise) : TNK_OK;
+}
+
+int tnk_runtime_stop(tnk_runtime_t *runtime) {
+  const uv_thread_t self = uv_thread_self();
+  tnk_allocator_t alloc;
+
+  if (!TNK__HANDLE(runtime, RUNTIME))
+    return TNK_OK;
+  if (runtime->pid != getpid())
+    return TNK_EFORKED;
+  if (uv_thread_equal(&self, &runtime->thread))
+    return TNK_EREENTRANT;
+  uv_mutex_lock(&runtime->lock);
+  runtime->stopping = 1;
+  uv_async_send(&runtime->wake);
+  uv_mutex_unlock(&runtime->lock);
+  uv_thread_join(&runtime->thread);
+  /* Let out whoever posts meanwhile, and is being refused. One who has not got
+   * as far as the lock cannot be seen: the caller must keep him away. */
+  uv_mutex_lock(&runtime->lock);
+  uv_mutex_unlock(&runtime->lock);
+  uv_mutex_destroy(&runtime->lock);
+  alloc = runtime->alloc;
+  tnk__handle_end(runtime, sizeof(*runtime));
+  tnk__free(&alloc, runtime);
+  return TNK_OK;
+}

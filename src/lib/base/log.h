@@ -1,0 +1,18 @@
+#ifndef TNK_LIB_BASE_LOG_H
+#define TNK_LIB_BASE_LOG_H
+
+#include "tnk/common.h"
+
+/*
+ * Write a line of the log: `subject` names the part of the library, the text
+ * begins with the id of the object it is about. Callers never pass credentials,
+ * prompts, bodies or signed addresses. A NULL logger, or one below `level`,
+ * costs one comparison.
+ */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+void tnk__log(const tnk_logger_t *logger, tnk_log_level_t level,
+              const char *subject, const char *format, ...);
+
+#endif

@@ -1,0 +1,228 @@
+/*
+ *   refused --a heartbeat is asked for--> ASKING --answered, or 30 s--> PACING
+ *   refused --the session is known to be lost--> PACING
+ *   PACING --the call has taken long enough--> `done`
+ *   any --tnk__doubt_drop()--> gone
+ */
+#include "lib/client/call/call.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "lib/base/alloc.h"
+
+enum {
+  MAX_ASKING_MS = 30000,
+  FIRST_DELAY_MS = 500,
+  MAX_DELAY_MS = 10000,
+  CALM_MS = 60000
+};
+
+struct tnk__doubt {
+  tnk__list_t link; /* in endpoint->doubts.asking; alone while PACING */
+  tnk__call_t *call;
+  tnk__reply_t reply; /* with one reference to its error */
+};
+
+void tnk__doubts_open(tnk__endpoint_t *endpoint) {
+  tnk__list_init(&endpoint->doubts.asking);
+}
+
+/* ---- Pace ---- */
+
+/* How long a call that is refused now must have taken. */
+static uint64_t least_ms(const tnk__doubts_t *doubts) {
+  uint64_t ms = FIRST_DELAY_MS;
+  uint32_t i;
+
+  if (doubts->n_rounds == 0)
+    return 0;
+  for (i = 1; i < doubts->n_rounds && ms < MAX_DELAY_MS; i++)
+    ms *= 2;
+  return ms < MAX_DELAY_MS ? ms : MAX_DELAY_MS;
+}
+
+/* Refusals that come close together are one round. */
+static void count_round(tnk__doubts_t *doubts, uint64_t now) {
+  if (doubts->n_rounds > 0 && now - doubts->last_ms > CALM_MS)
+    doubts->n_rounds = 0;
+  if (doubts->n_rounds > 0 && now - doubts->round_ms < least_ms(doubts))
+    return;
+  doubts->n_rounds++;
+  doubts->round_ms = now;
+}
+
+/* The time until a call may end. The first round ends at once. */
+static uint64_t pace_ms(const tnk__call_t *call) {
+  const tnk__call_kind_t kind = call->route->kind;
+  tnk__doubts_t *doubts = &call->endpoint->doubts;
+  const uint64_t now = tnk__context_now_ms(call->endpoint->context);
+  const uint64_t began = call->retry.started_ms;
+  uint64_t least;
+
+  if (kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE)
+    return 0; /* polls have a pace of their own */
+  count_round(doubts, now);
+  doubts->last_ms = now;
+  /* Calls that were made before the first refusal belong to its round. */
+  if (began <= doubts->round_ms && doubts->n_rounds == 1)
+    return 0;
+  least = least_ms(doubts);
+  return began + least > now ? began + least - now : 0;
+}
+
+/* ---- The end of a wait ---- */
+
+static void finish(tnk__call_t *call) {
+  struct tnk__doubt *doubt = call->doubt;
+  tnk__reply_t reply = doubt->reply;
+
+  call->doubt = NULL;
+  tnk__list_remove(&doubt->link);
+  tnk__free(&call->endpoint->context->alloc, doubt);
+  call->ran = (uint8_t)reply.verdict.ran;
+  call->state = TNK__CALL_IDLE;
+  tnk__call_restore_body(call);
+  call->done(call, &reply);
+  tnk__error_unref(reply.error);
+}
+
+static void on_over(tnk__deferred_t *deferred) {
+  finish(tnk__container_of(deferred, tnk__call_t, deferred));
+}
+
+static void on_paced(tnk__timer_t *timer) {
+  finish(tnk__container_of(timer, tnk__call_t, timer));
+}
+
+/* The same words with another code. Without memory the old ones stay. */
+static void blame_session(tnk__call_t *call, tnk__reply_t *reply) {
+  const tnk__endpoint_t *endpoint = call->endpoint;
+  tnk_error_t pub = reply->error->pub;
+  tnk__error_t *error;
+  char what[160];
+
+  if (reply->verdict.err == TNK_ESESSION)
+    return;
+  pub.code = TNK_ESESSION;
+  snprintf(what, sizeof(what), "%s in %.100s", call->name,
+           endpoint->ended_session);
+  /* The strings of `pub` belong to the old error. */
+  error = tnk__error_from(&endpoint->context->alloc, what, &pub);
+  tnk__error_unref(reply->error);
+  reply->error = error;
+  reply->verdict.err = TNK_ESESSION;
+  reply->verdict.action = TNK__ACTION_FAIL;
+}
+
+static void settle(struct tnk__doubt *doubt) {
+  tnk__call_t *call = doubt->call;
+  tnk__context_t *context = call->endpoint->context;
+  uint64_t ms;
+
+  tnk__list_remove(&doubt->link);
+  tnk__timer_stop(&call->timer);
+  if (call->endpoint->ended_session != NULL)
+    blame_session(call, &doubt->reply);
+  ms = pace_ms(call);
+  if (ms > 0) {
+    tnk__timer_start(context, &call->timer, ms, on_paced);
+    return;
+  }
+  call->deferred.fn = on_over;
+  tnk__defer(context, &call->deferred);
+}
+
+void tnk__doubts_settle(tnk__endpoint_t *endpoint) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(&endpoint->doubts.asking)) != NULL)
+    settle(tnk__container_of(node, struct tnk__doubt, link));
+}
+
+/* Nothing answers any more, which other calls report. */
+static void on_too_long(tnk__timer_t *timer) {
+  settle(tnk__container_of(timer, tnk__call_t, timer)->doubt);
+}
+
+/* ---- The refusal ---- */
+
+static int is_in_session(const tnk__call_t *call) {
+  const tnk__call_kind_t kind = call->route->kind;
+
+  return (kind >= TNK__CALL_CREATE && kind <= TNK__CALL_POLL_SAMPLE) ||
+         (call->route->traits & TNK__IN_SESSION) != 0;
+}
+
+static int speaks_of_session(const tnk__reply_t *reply) {
+  const char *message = reply->error->pub.message;
+
+  for (; message != NULL && *message != '\0'; message++)
+    if (strncasecmp(message, "session", 7) == 0)
+      return 1;
+  return 0;
+}
+
+/* A page is not the service's own answer. */
+static int is_suspicious(const tnk__call_t *call, const tnk__reply_t *reply) {
+  if (reply->error == NULL || reply->is_page || !is_in_session(call) ||
+      call->endpoint->closing || call->disowned)
+    return 0;
+  switch (reply->outcome) {
+  case TNK__OUTCOME_404:
+  case TNK__OUTCOME_410:
+    return 1;
+  case TNK__OUTCOME_400:
+  case TNK__OUTCOME_409:
+  case TNK__OUTCOME_422:
+    return call->endpoint->ended_session != NULL || speaks_of_session(reply);
+  default:
+    return 0;
+  }
+}
+
+int tnk__doubt_hold(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__endpoint_t *endpoint = call->endpoint;
+  tnk__doubts_t *doubts = &endpoint->doubts;
+  struct tnk__doubt *doubt;
+
+  if (!is_suspicious(call, reply) || doubts->ask == NULL)
+    return 0;
+  doubt = tnk__calloc(&endpoint->context->alloc, 1, sizeof(*doubt));
+  if (doubt == NULL)
+    return 0;
+  doubt->call = call;
+  doubt->reply = *reply;
+  doubt->reply.error = tnk__error_ref(reply->error);
+  /* What the answer has lent is gone when it has been handled. */
+  doubt->reply.body = (const uint8_t *)"";
+  doubt->reply.body_len = 0;
+  doubt->reply.buf = NULL;
+  doubt->reply.result = NULL;
+  doubt->reply.detail = doubt->reply.page = NULL;
+  call->doubt = doubt;
+  call->state = TNK__CALL_DOUBTING;
+  call->since_ms = tnk__context_now_ms(endpoint->context);
+  tnk__list_init(&doubt->link);
+  if (endpoint->ended_session != NULL || !doubts->ask(endpoint)) {
+    settle(doubt);
+    return 1;
+  }
+  tnk__call_waits(call, TNK_WAITS_FOR_SESSION);
+  tnk__list_append(&doubts->asking, &doubt->link);
+  tnk__timer_start(endpoint->context, &call->timer, MAX_ASKING_MS, on_too_long);
+  return 1;
+}
+
+void tnk__doubt_drop(tnk__call_t *call) {
+  struct tnk__doubt *doubt = call->doubt;
+
+  call->doubt = NULL;
+  tnk__list_remove(&doubt->link);
+  tnk__error_unref(doubt->reply.error);
+  tnk__free(&call->endpoint->context->alloc, doubt);
+}
+
+tnk_ran_t tnk__doubt_ran(const tnk__call_t *call) {
+  return (tnk_ran_t)call->doubt->reply.verdict.ran;
+}

@@ -1,0 +1,165 @@
+/* One attempt at a call as a request. */
+#include "lib/client/call/call.h"
+
+#include <string.h>
+
+#include "lib/base/limits.h"
+#include "lib/client/call/headers.h"
+#include "lib/wire/message/calls_session.h"
+
+static const char api_path[] = "/api/v1/";
+
+static uint64_t timeout_of(const tnk__call_t *call) {
+  const tnk_service_options_t *options = &call->endpoint->config->options;
+
+  if (call->timeout_ms != 0)
+    return call->timeout_ms;
+  if (call->route->timeout_ms != 0)
+    return call->route->timeout_ms;
+  return call->route->lane == TNK__LANE_POLL ||
+                 call->route->lane == TNK__LANE_TRAIN_POLL
+             ? options->poll_timeout_ms
+             : options->timeout_ms;
+}
+
+static void add_headers(const tnk__call_t *call, const char *key,
+                        tnk__headers_t *headers) {
+  static const char proto[] = "application/x-protobuf";
+  static const char json[] = "application/json";
+  const int is_get = call->route->method == TNK__GET;
+
+  tnk__headers_add_text(headers, "Accept",
+                        call->on_part != NULL ? "text/event-stream"
+                        : call->wants_proto   ? proto
+                                              : json);
+  if (!is_get)
+    tnk__headers_add_text(headers, "Content-Type",
+                          call->is_proto ? proto : json);
+  if (call->is_zstd)
+    tnk__headers_add_text(headers, "Content-Encoding", "zstd");
+  tnk__headers_add_text(headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
+  tnk__headers_add(headers, "X-API-Key", key);
+  tnk__headers_add_text(headers, "X-Stainless-Package-Version",
+                        TNK__PROTOCOL_VERSION);
+  tnk__headers_add_uint(headers, "x-stainless-retry-count", call->n_attempts);
+  tnk__headers_add_uint(headers, "x-stainless-read-timeout",
+                        timeout_of(call) / 1000);
+  if (call->method_name != NULL) {
+    tnk__headers_add_text(headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
+    tnk__headers_add_text(headers, "x-sdk-method", call->method_name);
+  }
+  if (!is_get)
+    tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->key);
+  tnk__headers_add_span(headers, tnk__call_span(call, call->n_attempts + 1));
+  if (call->add_headers != NULL)
+    call->add_headers(call, headers);
+}
+
+/* The path of most calls is short, and written on the stack. */
+enum { SHORT_TARGET = 128 };
+
+static void write_long_target(const tnk__call_t *call, const char *path,
+                              tnk__buf_t *out) {
+  const char *hole = call->target != NULL ? NULL : strstr(path, "%s");
+
+  tnk__buf_text(out, call->endpoint->config->url.path);
+  if (path[0] != '/')
+    tnk__buf_text(out, api_path);
+  if (hole == NULL) {
+    tnk__buf_text(out, path);
+    return;
+  }
+  tnk__buf_append(out, path, (size_t)(hole - path));
+  tnk__url_put_segment(out, call->path_id);
+  tnk__buf_text(out, hole + 2);
+}
+
+/* In `small`, or else in the buffer; NULL when that has failed. */
+static const char *write_target(const tnk__call_t *call,
+                                char small[SHORT_TARGET], tnk__buf_t *out) {
+  const char *path = call->target != NULL ? call->target : call->route->path;
+  const char *base = call->endpoint->config->url.path;
+  const char *api = path[0] != '/' ? api_path : "";
+  const size_t n_base = strlen(base), n_api = strlen(api), n = strlen(path);
+
+  if (call->path_id != NULL || n_base + n_api + n >= SHORT_TARGET) {
+    write_long_target(call, path, out);
+    return tnk__buf_cstr(out);
+  }
+  memcpy(small, base, n_base);
+  memcpy(small + n_base, api, n_api);
+  memcpy(small + n_base + n_api, path, n + 1);
+  return small;
+}
+
+/* Results may be large; what else a server has to say is not. */
+static size_t max_body_of(const tnk__call_t *call) {
+  const tnk__call_kind_t kind = call->route->kind;
+
+  if (call->max_body != 0)
+    return call->max_body;
+  return kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE
+             ? TNK__MAX_RESPONSE_BODY
+             : TNK__MAX_CALL_ANSWER;
+}
+
+void tnk__call_count_sent(const tnk__call_t *call) {
+  if (call->totals != NULL)
+    tnk__totals_sent(call->totals,
+                     call->body_len +
+                         (call->feed != NULL ? call->feed->len : 0));
+}
+
+int tnk__call_send(tnk__call_t *call, const char *key) {
+  static const char *const methods[] = {[TNK__POST] = "POST",
+                                        [TNK__GET] = "GET",
+                                        [TNK__PUT] = "PUT",
+                                        [TNK__DELETE] = "DELETE"};
+  tnk__endpoint_t *endpoint = call->endpoint;
+  tnk__headers_t headers;
+  tnk__http_request_t request = {0};
+  char small[SHORT_TARGET];
+  tnk__buf_t target;
+  int err;
+
+  tnk__headers_init(&headers, endpoint->config);
+  add_headers(call, key, &headers);
+  tnk__buf_init(&target, &endpoint->context->alloc, TNK__MAX_URL);
+  request.origin.host = endpoint->config->url.host;
+  request.origin.port = endpoint->config->url.port;
+  request.origin.is_tls = endpoint->config->url.is_tls;
+  request.method = methods[call->route->method];
+  request.target = write_target(call, small, &target);
+  request.headers = headers.pairs;
+  request.n_headers = headers.n;
+  request.more_headers = endpoint->config->headers;
+  request.n_more_headers = endpoint->config->n_headers;
+  request.lines = headers.text;
+  request.lines_len = headers.n_text;
+  request.body = call->body;
+  request.body_len = call->body_len;
+  request.feed = call->feed;
+  request.lane = call->route->lane;
+  request.timeout_ms = tnk__retry_timeout_ms(
+      &call->retry, endpoint->config->options.patience_ms, timeout_of(call),
+      tnk__context_now_ms(endpoint->context));
+  request.max_body = max_body_of(call);
+  request.background = call->background;
+  request.is_streamed = call->on_part != NULL;
+  request.is_long = (call->route->traits & TNK__LONG) != 0;
+  /* What has broken one connection may have broken the kept ones too. */
+  request.wants_fresh = call->last_err == TNK_ECONN ||
+                        call->last_err == TNK_ETIMEDOUT || call->was_cut_off;
+  request.replayable = 1; /* by sequence number or idempotency key */
+  call->n_attempts++;
+  call->exchange.on_sent = call->operation != 0 ? tnk__call_on_sent : NULL;
+  call->exchange.tells_wait = call->operation != 0;
+  endpoint->http->on_wait = tnk__call_on_wait;
+  err = target.err;
+  if (err == TNK_OK)
+    err = tnk__exchange_start(endpoint->http, &call->exchange, &request);
+  tnk__buf_deinit(&target);
+  if (err == TNK_OK)
+    tnk__call_count_sent(call);
+  return err;
+}

@@ -1,0 +1,126 @@
+/* What is told of an answer that is no success: whose it is, and the error. */
+#include "lib/client/call/call.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "lib/client/call/auth.h"
+#include "lib/wire/message/answer.h"
+#include "lib/wire/message/page.h"
+
+enum { MAX_NAME = 256 };
+
+/* ---- Pages ---- */
+
+/* Results are many, and are looked at no further. */
+static int is_plain(const tnk__reply_t *reply) {
+  return reply->status == 0 || reply->is_proto ||
+         (reply->status / 100 == 2 && reply->body_len > 0 &&
+          reply->body[0] == '{');
+}
+
+/* A proxy that gets the requests themselves, and a credential with them. */
+static const char *confidant_of(const tnk__config_t *config) {
+  const tnk__url_t *url = &config->url;
+  const tnk__proxy_t *proxy = NULL;
+
+  if (!url->is_tls)
+    proxy = tnk__proxies_find(&config->proxies, url->host, url->port, 0);
+  if (proxy == NULL || proxy->kind != TNK__PROXY_HTTP)
+    return NULL;
+  return proxy->has_credentials ? proxy->at.authority : NULL;
+}
+
+void tnk__call_hide(const tnk__call_t *call, const char *message) {
+  tnk__auth_hide(call->endpoint->auth, message);
+  tnk__auth_blot((char *)message, call->secret);
+}
+
+void tnk__call_read_page(const tnk__call_t *call,
+                         const tnk__http_result_t *result, tnk__reply_t *reply,
+                         char *text, size_t size) {
+  const tnk__config_t *config = call->endpoint->config;
+  tnk__page_t page;
+
+  if (is_plain(reply))
+    return;
+  page = (tnk__page_t){
+      .status = reply->status,
+      .type = tnk__http_result_header(result, "content-type"),
+      .server = tnk__http_result_header(result, "server"),
+      .via = tnk__http_result_header(result, "via"),
+      .location = tnk__http_result_header(result, "location"),
+      .cause = tnk__http_result_header(result, "x-squid-error"),
+      .body = reply->body,
+      .body_len = reply->body_len,
+      .sent_len = call->body_len + (call->feed != NULL ? call->feed->len : 0),
+      .base_url = config->url.text,
+      .path = "/api/v1/",
+      .confidant = confidant_of(config),
+  };
+  reply->is_page = tnk__page_is(&page);
+  /* The service has not seen the credential, and never asks for a proxy's. */
+  if (reply->status == 407 ||
+      (reply->is_page && (reply->status == 401 || reply->status == 403)))
+    reply->outcome = TNK__OUTCOME_REFUSED;
+  if (!tnk__page_explain(&page, text, size))
+    return;
+  tnk__call_hide(call, text);
+  reply->page = text;
+}
+
+/* ---- The error ---- */
+
+/* The call's name in a sentence, with what explains the failure: the session
+ * that has ended, or the URL where no session can be made. */
+static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
+                           char *text, size_t size) {
+  const tnk__endpoint_t *endpoint = call->endpoint;
+
+  if (reply->verdict.err == TNK_ESESSION && endpoint->ended_session != NULL)
+    snprintf(text, size, "%s in %s", call->name, endpoint->ended_session);
+  else if (reply->status == 404 &&
+           call->route->kind == TNK__CALL_CREATE_SESSION)
+    snprintf(text, size, "%s at %s", call->name, endpoint->config->url.text);
+  else
+    return call->name;
+  return text;
+}
+
+/* Whether its head has said how it ended, and only the rest is missing. */
+static int is_cut_refusal(const tnk__http_result_t *result,
+                          const tnk__reply_t *reply) {
+  if (result->err == TNK_EPROTO || result->err == TNK_ETOOBIG)
+    return 0;
+  return tnk__outcome_is_refusal(reply->outcome) ||
+         (reply->outcome == TNK__OUTCOME_REFUSED && reply->status != 0);
+}
+
+tnk__error_t *tnk__call_error(const tnk__call_t *call,
+                              const tnk__http_result_t *result,
+                              const tnk__reply_t *reply,
+                              const tnk__failure_t *failure) {
+  const tnk_allocator_t *alloc = &call->endpoint->context->alloc;
+  char named[MAX_NAME];
+  const char *what = name_of(call, reply, named, sizeof(named));
+  tnk_error_t pub = {.code = reply->verdict.err,
+                     .cause = result->cause,
+                     .http_status = result->status,
+                     .n_attempts = call->n_attempts,
+                     .category = failure->category,
+                     .message = failure->message,
+                     .retry_after_ms = reply->retry_after_ms};
+
+  /* The transport's own word is more precise than the table's. */
+  if (result->err != TNK_OK && !is_cut_refusal(result, reply))
+    pub.code = result->err;
+  return tnk__error_with(alloc, what, &pub,
+                         reply->page != NULL ? reply->page : result->detail);
+}
+
+int tnk__reply_names_thing(const tnk__reply_t *reply) {
+  const char *message = reply->error->pub.message;
+
+  return !reply->is_page && message != NULL && message[0] != '\0' &&
+         strcasecmp(message, "not found") != 0;
+}

@@ -1,0 +1,587 @@
+#include "lib/client/future/future.h"
+
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/base/log.h"
+#include "lib/client/call/headers.h"
+#include "lib/client/session/session.h"
+#include "lib/wire/message/answer.h"
+#include "lib/wire/message/calls_future.h"
+
+/* A poll's own body is an id of the server and a flag; the id itself counts. */
+enum { MAX_POLL = 64 * 1024, POLL_FRAME = 48, MAX_QUEUE_REASON = 256 };
+
+static void send_poll(tnk__future_t *future);
+static void wait_for_word(tnk__future_t *future);
+
+static void on_go(tnk__deferred_t *go);
+
+static void go_later(tnk__future_t *future) {
+  future->state = TNK__FUTURE_GOING;
+  future->call.deferred.fn = on_go;
+  tnk__defer(future->session->context, &future->call.deferred);
+}
+
+/* ---- Places among fetches and checks ---- */
+
+static void leave_slot(tnk__future_t *future) {
+  if (future->has_slot)
+    tnk__semaphore_release(future->slots);
+  else if (future->slots != NULL)
+    tnk__semaphore_cancel(future->slots, &future->payer.waiter);
+  future->has_slot = 0;
+  future->slots = NULL;
+}
+
+static void on_slot(tnk__waiter_t *waiter) {
+  tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
+  tnk__future_t *future = tnk__container_of(payer, tnk__future_t, payer);
+
+  future->has_slot = 1;
+  go_later(future);
+}
+
+/* Poll once there is a slot. Its bytes have been granted by now, so the node in
+ * that queue is free. */
+static void poll_in_slot(tnk__future_t *future, tnk__semaphore_t *slots) {
+  tnk__waiter_init(&future->payer.waiter, on_slot);
+  future->slots = slots;
+  future->state = TNK__FUTURE_IN_LINE;
+  if (tnk__semaphore_acquire(slots, &future->payer.waiter)) {
+    future->has_slot = 1;
+    send_poll(future);
+  } else {
+    tnk__call_waits(&future->call, TNK_WAITS_FOR_SLOT);
+  }
+}
+
+/* ---- The end ---- */
+
+/* Give back all that a future holds; it is idle then. */
+static void clean(tnk__future_t *future, tnk__leave_t how) {
+  tnk__awaited_leave(&future->awaited, how);
+  leave_slot(future);
+  future->polls = TNK__POLLS_WAIT;
+  tnk__budget_release(&future->session->result_bytes, &future->payer);
+  tnk__free(&future->session->context->alloc, future->request_id);
+  future->request_id = NULL;
+  tnk__free(&future->session->context->alloc, future->queue_reason);
+  future->queue_reason = NULL;
+  future->state = TNK__FUTURE_IDLE;
+}
+
+static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
+  if (reply->error == NULL && future->call.operation != 0)
+    tnk__call_tell(&future->call,
+                   &(tnk_event_t){.phase = TNK_PHASE_RESULT,
+                                  .bytes = reply->body_len,
+                                  .status = reply->status,
+                                  .request_id = future->request_id});
+  /* The bytes of a large result are given back before `done`, in which the
+   * owner may free the future; the body is read in there, at once. */
+  clean(future, reply->error == NULL || reply->verdict.err == TNK_EFAILED
+                    ? TNK__LEAVE_RECEIVED
+                    : TNK__LEAVE_LOST);
+  future->done(future, reply);
+}
+
+/* End with an error that this file found. */
+static void fail(tnk__future_t *future, const tnk__reply_t *reply,
+                 const tnk_error_t *pub) {
+  tnk__reply_t end = *reply;
+  tnk_error_t full = *pub;
+
+  full.request_id = future->request_id;
+  end.error =
+      tnk__error_with(&future->session->context->alloc, future->call.name,
+                      &full, pub->code == TNK_EPROTO ? reply->page : NULL);
+  end.verdict.action = TNK__ACTION_FAIL;
+  end.verdict.err = pub->code;
+  finish(future, &end);
+  tnk__error_unref(end.error);
+}
+
+/* ---- Polling again ---- */
+
+static void on_pause_over(tnk__timer_t *timer) {
+  tnk__future_t *future = tnk__container_of(timer, tnk__future_t, call.timer);
+
+  tnk__reach_leave(&future->call.reacher);
+  send_poll(future);
+}
+
+static void pause_for(tnk__future_t *future, uint64_t delay_ms,
+                      uint64_t asked_ms) {
+  future->state = TNK__FUTURE_PAUSING;
+  tnk__call_waits(&future->call, TNK_WAITS_FOR_POLL);
+  tnk__timer_start(future->session->context, &future->call.timer, delay_ms,
+                   on_pause_over);
+  tnk__reach_wait(future->call.endpoint, &future->call.reacher, asked_ms);
+}
+
+/* 1 when another poll is on its way. */
+static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
+                      uint64_t server_ms) {
+  tnk__context_t *context = future->session->context;
+  uint64_t delay_ms;
+
+  if (!tnk__poll_next(&future->poll, event, server_ms,
+                      tnk__context_now_ms(context),
+                      tnk__context_uniform(context), &delay_ms))
+    return 0;
+  leave_slot(future); /* those are for what is quick */
+  if (future->polls == TNK__POLLS_CHECK)
+    wait_for_word(future);
+  else if (delay_ms == 0)
+    send_poll(future);
+  else
+    pause_for(future, delay_ms, server_ms);
+  return 1;
+}
+
+/* ---- Room for a large result ---- */
+
+static uint64_t room_cost(tnk__payer_t *payer) {
+  return tnk__container_of(payer, tnk__future_t, payer)->result_bytes;
+}
+
+static void on_room(tnk__waiter_t *waiter) {
+  tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
+
+  go_later(tnk__container_of(payer, tnk__future_t, payer));
+}
+
+/* The result is ready and this large: fetch it when it is paid for. */
+static void make_room(tnk__future_t *future, uint64_t size) {
+  future->is_final = 1;
+  future->result_bytes = size;
+  tnk__waiter_init(&future->payer.waiter, on_room);
+  future->state = TNK__FUTURE_PAYING;
+  if (size == 0 ||
+      tnk__budget_acquire(&future->session->result_bytes, &future->payer))
+    go_later(future);
+  else
+    tnk__call_waits(&future->call, TNK_WAITS_FOR_BYTES);
+}
+
+/* ---- Completions told by a poller ---- */
+
+static void fetch(tnk__future_t *future, uint64_t result_bytes) {
+  future->polls = TNK__POLLS_FETCH;
+  future->wants_slot = 1;
+  if (result_bytes > 0)
+    make_room(future, result_bytes);
+  else
+    go_later(future);
+}
+
+/* No word for long: its completion may have been lost. */
+static void on_silence(tnk__timer_t *timer) {
+  tnk__future_t *future = tnk__container_of(timer, tnk__future_t, call.timer);
+
+  poll_in_slot(future, &future->session->checks);
+}
+
+static void wait_for_word(tnk__future_t *future) {
+  tnk__context_t *context = future->session->context;
+
+  if (future->is_complete) {
+    fetch(future, future->result_bytes);
+    return;
+  }
+  future->polls = TNK__POLLS_CHECK;
+  future->state = TNK__FUTURE_AWAITING;
+  if (future->call.operation != 0)
+    tnk__call_tell(&future->call, &(tnk_event_t){.phase = TNK_PHASE_HELD});
+  tnk__timer_start(context, &future->call.timer,
+                   tnk__batch_check_ms(tnk__context_uniform(context)),
+                   on_silence);
+}
+
+/* A check that is on its way is let go on: it may bring the result. */
+static void on_woken(tnk__awaited_t *awaited, int is_complete,
+                     uint64_t result_bytes) {
+  tnk__future_t *future = tnk__container_of(awaited, tnk__future_t, awaited);
+
+  if (future->polls == TNK__POLLS_FETCH)
+    return;
+  if (tnk__call_is_active(&future->call)) {
+    future->is_complete = is_complete != 0;
+    future->result_bytes = result_bytes;
+    if (!is_complete)
+      future->polls = TNK__POLLS_WAIT;
+    return;
+  }
+  leave_slot(future);
+  tnk__timer_stop(&future->call.timer);
+  tnk__defer_cancel(&future->call.deferred);
+  if (is_complete) {
+    fetch(future, result_bytes);
+  } else {
+    future->polls = TNK__POLLS_WAIT;
+    send_poll(future);
+  }
+}
+
+/* ---- Answers ---- */
+
+/* Kept for whoever asks what is waited for. Without memory there is no reason
+ * to tell, but still the state. */
+static void keep_state(tnk__future_t *future, const tnk__answer_t *answer) {
+  const tnk__context_t *context = future->session->context;
+
+  future->queue_state = tnk__queue_state_parse(answer->queue_state);
+  future->queue_ms = tnk__context_now_ms(context);
+  tnk__free(&context->alloc, future->queue_reason);
+  future->queue_reason =
+      answer->queue_reason != NULL
+          ? tnk__strndup(&context->alloc, answer->queue_reason,
+                         MAX_QUEUE_REASON)
+          : NULL;
+}
+
+/* Comes last: the user may close everything from in here. */
+static void notify(tnk__future_t *future, const tnk__answer_t *answer) {
+  tnk__call_hide(&future->call, answer->queue_reason);
+  if (answer->queue_state != NULL || answer->queue_reason != NULL)
+    keep_state(future, answer);
+  if (future->on_state != NULL &&
+      (answer->queue_state != NULL || answer->queue_reason != NULL))
+    future->on_state(future, answer->queue_state, answer->queue_reason);
+}
+
+static void on_failed_answer(tnk__future_t *future, const tnk__reply_t *reply,
+                             const tnk__answer_t *answer) {
+  tnk_error_t pub = {.code = TNK_EFAILED,
+                     .category = answer->failure.category,
+                     .message = answer->failure.message,
+                     .http_status = reply->status,
+                     .n_attempts = 1};
+
+  tnk__call_hide(&future->call, pub.message);
+  fail(future, reply, &pub);
+}
+
+static void on_metadata(tnk__future_t *future, uint64_t result_bytes) {
+  if (future->polls == TNK__POLLS_CHECK)
+    future->polls = TNK__POLLS_FETCH;
+  make_room(future, result_bytes);
+}
+
+static void on_json(tnk__future_t *future, const tnk__reply_t *reply) {
+  tnk__answer_t answer;
+  tnk__arena_t arena;
+  int err;
+
+  /* A result that is wrapped is written anew, where 0.1 becomes 19 digits. */
+  tnk__arena_init(&arena, &future->session->context->alloc,
+                  TNK__MIB + 8 * reply->body_len);
+  err = tnk__answer_read(&answer, &arena, reply->body, reply->body_len);
+  if (err != TNK_OK) {
+    fail(future, reply,
+         &(tnk_error_t){.code = err, .http_status = reply->status});
+  } else if (answer.kind == TNK__ANSWER_PENDING) {
+    poll_again(future, TNK__POLL_PENDING,
+               reply->retry_after_ms > answer.retry_after_ms
+                   ? reply->retry_after_ms
+                   : answer.retry_after_ms);
+    notify(future, &answer);
+  } else if (answer.kind == TNK__ANSWER_METADATA) {
+    if (future->is_final)
+      fail(future, reply,
+           &(tnk_error_t){.code = TNK_EPROTO, .http_status = reply->status});
+    else
+      on_metadata(future, answer.result_bytes);
+  } else if (answer.kind == TNK__ANSWER_FAILED) {
+    on_failed_answer(future, reply, &answer);
+  } else {
+    tnk__reply_t end = *reply;
+    end.body = answer.result;
+    end.body_len = answer.result_len;
+    finish(future, &end);
+  }
+  tnk__arena_deinit(&arena);
+}
+
+/* An answer that is no end, if the pace allows to go on. */
+static void on_unfinished(tnk__future_t *future, const tnk__reply_t *reply) {
+  tnk__answer_t answer = {0};
+  tnk__arena_t arena;
+  int has_json = 0;
+
+  tnk__arena_init(&arena, &future->session->context->alloc, TNK__MIB);
+  if (reply->status == 408) /* it may say why it takes so long */
+    has_json = tnk__answer_read(&answer, &arena, reply->body,
+                                reply->body_len) == TNK_OK;
+  if (!poll_again(future, tnk__poll_event(reply->outcome, has_json),
+                  reply->retry_after_ms)) {
+    finish(future, reply);
+  } else {
+    if (reply->status != 408) { /* that one is an answer: not yet */
+      tnk__call_count_repeat(&future->call, reply->outcome);
+      future->n_failed += future->n_failed < UINT32_MAX;
+    } else {
+      future->n_failed = 0;
+    }
+    if (has_json)
+      notify(future, &answer);
+  }
+  tnk__arena_deinit(&arena);
+}
+
+static void on_polled(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__future_t *future = tnk__container_of(call, tnk__future_t, call);
+
+  if (reply->error == NULL)
+    future->n_failed = 0;
+  if (reply->error == NULL && !reply->is_proto)
+    on_json(future, reply);
+  else if (reply->verdict.action == TNK__ACTION_REPOLL)
+    on_unfinished(future, reply);
+  else
+    finish(future, reply);
+}
+
+/* ---- The request ---- */
+
+/* The id with its end, then the body of a poll, which says whether the result
+ * must come: one piece of memory. TNK_OK or TNK_ENOMEM. */
+static int write_poll(tnk__future_t *future, const char *request_id) {
+  const tnk_allocator_t *alloc = &future->session->context->alloc;
+  const size_t n_id = strlen(request_id) + 1;
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, alloc, MAX_POLL);
+  tnk__buf_reserve(&buf, 2 * n_id + POLL_FRAME);
+  tnk__buf_append(&buf, request_id, n_id);
+  tnk__retrieve_future_write(&buf, request_id, !future->is_final);
+  if (buf.err != TNK_OK) {
+    tnk__buf_deinit(&buf);
+    return TNK_ENOMEM;
+  }
+  tnk__buf_trim(&buf);
+  tnk__free(alloc, future->request_id);
+  future->body_len = (uint32_t)(buf.len - n_id);
+  future->request_id = (char *)buf.data;
+  future->says_final = future->is_final;
+  return TNK_OK;
+}
+
+static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
+  const tnk__future_t *future =
+      tnk__container_of_const(call, tnk__future_t, call);
+  const uint64_t n = future->poll.iteration - 1; /* of the one being sent */
+
+  tnk__headers_add_uint(headers, "X-Tinker-Request-Iteration", n);
+  tnk__headers_add_text(headers, "X-Tinker-Request-Type", future->type);
+  if (n == 0)
+    tnk__headers_add_seconds(headers, "X-Tinker-Create-Promise-Roundtrip-Time",
+                             future->took_ms);
+}
+
+/* Report the failure from the deferred queue. */
+static void fail_later(tnk__future_t *future) {
+  go_later(future);
+  future->state = TNK__FUTURE_FAILING;
+}
+
+static void send_poll(tnk__future_t *future) {
+  tnk__context_t *context = future->session->context;
+  tnk__call_t *call = &future->call;
+
+  future->state = TNK__FUTURE_POLLING;
+  tnk__poll_sent(&future->poll, tnk__context_now_ms(context));
+  if (future->says_final != future->is_final &&
+      write_poll(future, future->request_id) != TNK_OK) {
+    fail_later(future);
+    return;
+  }
+  call->body =
+      (const uint8_t *)future->request_id + strlen(future->request_id) + 1;
+  call->body_len = future->body_len;
+  tnk__call_start(call, on_polled);
+}
+
+static void on_go(tnk__deferred_t *go) {
+  tnk__future_t *future = tnk__container_of(go, tnk__future_t, call.deferred);
+  tnk__reply_t reply = {.body = (const uint8_t *)"",
+                        .outcome = TNK__OUTCOME_UNSENT};
+
+  if (future->state == TNK__FUTURE_FAILING) {
+    fail(future, &reply, &(tnk_error_t){.code = TNK_ENOMEM});
+  } else if (future->wants_slot) {
+    future->wants_slot = 0;
+    poll_in_slot(future, &future->session->fetches);
+  } else {
+    send_poll(future);
+  }
+}
+
+void tnk__future_init(tnk__future_t *future, struct tnk__session *session,
+                      tnk__route_id_t route, const char *name,
+                      const char *type) {
+  memset(future, 0, sizeof(*future));
+  future->session = session;
+  future->awaited.woken = on_woken;
+  future->type = type;
+  tnk__call_init(&future->call, &session->endpoint, route, name);
+  tnk__payer_init(&future->payer, NULL, NULL);
+}
+
+/* The first stage: of the poller if there is one. */
+static void begin(tnk__future_t *future) {
+  uint64_t result_bytes = 0;
+  tnk__await_t how = TNK__AWAIT_DIRECT;
+
+  if (future->poller != NULL)
+    how = tnk__poller_wait(future->poller, &future->awaited, future->request_id,
+                           &result_bytes);
+  if (how == TNK__AWAIT_WAIT)
+    wait_for_word(future);
+  else if (how == TNK__AWAIT_COMPLETE)
+    fetch(future, result_bytes);
+  else
+    send_poll(future);
+}
+
+void tnk__future_start(tnk__future_t *future, const char *request_id,
+                       uint64_t took_ms,
+                       void (*done)(tnk__future_t *self,
+                                    const tnk__reply_t *reply)) {
+  tnk__call_rebind(&future->call, future->is_sample
+                                      ? TNK__ROUTE_RETRIEVE_SAMPLE
+                                      : TNK__ROUTE_RETRIEVE_FUTURE);
+  future->call.wants_proto = future->is_proto;
+  future->call.add_headers = add_headers;
+  tnk__payer_init(&future->payer, on_room, room_cost);
+  future->done = done;
+  future->is_final = 0;
+  future->wants_slot = 0;
+  future->is_complete = 0;
+  tnk__poll_init(&future->poll);
+  future->accepted_ms = tnk__context_now_ms(future->session->context);
+  future->took_ms = took_ms;
+  future->queue_ms = 0;
+  future->n_failed = 0;
+  if (write_poll(future, request_id) != TNK_OK)
+    fail_later(future);
+  else
+    begin(future);
+}
+
+void tnk__future_cancel(tnk__future_t *future) {
+  if (future->session == NULL)
+    return; /* never bound */
+  tnk__call_cancel(&future->call);
+  if (tnk__future_is_active(future))
+    clean(future, TNK__LEAVE_CANCELED);
+}
+
+int tnk__future_is_active(const tnk__future_t *future) {
+  return future->state != TNK__FUTURE_IDLE;
+}
+
+/* ---- What it waits for ---- */
+
+static const char *state_name(tnk_queue_state_t state) {
+  switch (state) {
+  case TNK_QUEUE_ACTIVE:
+    return "active";
+  case TNK_QUEUE_PAUSED_CAPACITY:
+    return "paused for lack of capacity";
+  case TNK_QUEUE_PAUSED_RATE_LIMIT:
+    return "paused by a rate limit";
+  default:
+    return "in an unknown state";
+  }
+}
+
+static void explain_queue(const tnk__future_t *future, uint64_t now,
+                          tnk__text_t *out) {
+  if (future->queue_ms == 0)
+    return;
+  tnk__text_printf(out, "; ");
+  tnk__text_time(out, now - future->queue_ms);
+  tnk__text_printf(out, " ago its queue was %s",
+                   state_name(future->queue_state));
+  if (future->queue_reason != NULL && future->queue_reason[0] != '\0')
+    tnk__text_printf(out, " (%s)", future->queue_reason);
+}
+
+/* Whoever waits for long wants to know whether the server is there. */
+static void explain_failures(const tnk__future_t *future, tnk__text_t *out) {
+  if (future->n_failed == 0)
+    return;
+  if (future->n_failed == 1)
+    tnk__text_printf(out, "; the last poll failed (");
+  else
+    tnk__text_printf(out, "; the last %u polls failed (", future->n_failed);
+  tnk__call_explain_last(&future->call, out);
+  tnk__text_printf(out, ")");
+}
+
+static void explain_room(const tnk__future_t *future, tnk__text_t *out) {
+  const tnk__budget_t *budget = &future->session->result_bytes;
+
+  tnk__text_printf(out,
+                   "its result of %llu bytes is ready and waits for room: "
+                   "%lld of the %lld bytes for results are taken",
+                   (unsigned long long)future->result_bytes,
+                   (long long)(budget->size - budget->balance),
+                   (long long)budget->size);
+}
+
+static void explain_line(const tnk__future_t *future, tnk__text_t *out) {
+  tnk__text_printf(out, "%s and waits for one of %zu slots",
+                   future->polls == TNK__POLLS_CHECK
+                       ? "it is to be asked for by itself"
+                       : "its result is ready",
+                   future->slots->limit);
+}
+
+static void explain_state(const tnk__future_t *future, uint64_t now,
+                          tnk__text_t *out) {
+  const unsigned long long n = future->poll.iteration;
+
+  switch ((tnk__future_state_t)future->state) {
+  case TNK__FUTURE_POLLING:
+    tnk__text_printf(out, "poll %llu of its result ", n);
+    tnk__call_explain(&future->call, out);
+    break;
+  case TNK__FUTURE_PAUSING:
+    tnk__text_printf(out, "poll %llu of its result follows in ", n + 1);
+    tnk__text_time(out, tnk__timer_left_ms(&future->call.timer, now));
+    tnk__reach_explain(future->call.endpoint, &future->call.reacher, out);
+    break;
+  case TNK__FUTURE_AWAITING:
+    tnk__poller_explain(future->poller, out);
+    tnk__text_printf(out, "; its own poll follows in ");
+    tnk__text_time(out, tnk__timer_left_ms(&future->call.timer, now));
+    break;
+  case TNK__FUTURE_IN_LINE:
+    explain_line(future, out);
+    break;
+  case TNK__FUTURE_PAYING:
+    explain_room(future, out);
+    break;
+  case TNK__FUTURE_IDLE:
+  case TNK__FUTURE_GOING:
+  case TNK__FUTURE_FAILING:
+    tnk__text_printf(out, "its result is about to be fetched");
+    break;
+  }
+}
+
+void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out) {
+  const uint64_t now = tnk__context_now_ms(future->session->context);
+
+  tnk__text_printf(out, "was accepted ");
+  tnk__text_time(out, now - future->accepted_ms);
+  tnk__text_printf(out, " ago%s%s; ", future->request_id != NULL ? " as " : "",
+                   future->request_id != NULL ? future->request_id : "");
+  explain_state(future, now, out);
+  explain_failures(future, out);
+  explain_queue(future, now, out);
+}

@@ -1,0 +1,406 @@
+/*
+ * A training client: create_model or load_weights, its future, get_info. The
+ * classic way from a saved state: weights_info, create_model, its future,
+ * get_info, and then load_weights as the client's first operation. A server
+ * that knows only that one refuses the other, and then it is taken.
+ *
+ * Once the service has made a model nothing loses it: without an answer from
+ * get_info the client exists all the same and knows less.
+ */
+#include "lib/client/service/service.h"
+
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/log.h"
+#include "lib/wire/message/calls_training.h"
+#include "lib/client/future/errand.h"
+#include "lib/client/train/training.h"
+#include "lib/client/train/operations.h"
+#include "lib/client/train/restart.h"
+
+typedef struct {
+  tnk__errand_t errand;
+  const char *name; /* begins error sentences */
+  const char *method;
+  tnk_lora_options_t lora;
+  tnk_restore_options_t restore;
+  uint64_t model_seq;
+  const char *model_id;
+  int is_classic; /* the state is loaded by an operation of the client */
+} create_t;
+
+static create_t *of_errand(tnk__errand_t *errand) {
+  return tnk__container_of(errand, create_t, errand);
+}
+
+static create_t *of_call(tnk__call_t *call) {
+  return of_errand(tnk__container_of(call, tnk__errand_t, call));
+}
+
+static create_t *of_job(tnk__job_t *job) {
+  return of_errand(tnk__container_of(job, tnk__errand_t, job));
+}
+
+static void fail_code(create_t *create, int code) {
+  tnk__errand_fail_code(&create->errand, create->name, code);
+}
+
+static void prepare_call(create_t *create, tnk__route_id_t route) {
+  tnk__errand_t *errand = &create->errand;
+
+  tnk__call_init(&errand->call, &errand->session->endpoint, route,
+                 create->name);
+  errand->call.method_name = create->method;
+  errand->call.secret = create->restore.weights_access_token;
+  tnk__buf_clear(&errand->body);
+}
+
+static void prepare_job(create_t *create, tnk__route_id_t route,
+                        const char *type) {
+  tnk__errand_t *errand = &create->errand;
+
+  tnk__job_init(&errand->job, errand->session, route, create->name, type);
+  errand->job.future.call.method_name = create->method;
+  errand->job.future.call.secret = create->restore.weights_access_token;
+  tnk__buf_clear(&errand->body);
+}
+
+/* ---- The end: a client ---- */
+
+static const char *keep(tnk_training_t *training, const char *text) {
+  return text != NULL ? tnk__arena_strdup(&training->arena, text) : NULL;
+}
+
+static void set_info(tnk_training_t *training,
+                     const tnk_training_info_t *info) {
+  /* The id is ours already. */
+  training->info.base_model = keep(training, info->base_model);
+  training->info.arch = keep(training, info->arch);
+  training->info.tokenizer_id = keep(training, info->tokenizer_id);
+  training->info.optimizer = keep(training, info->optimizer);
+  training->info.lora_rank = info->lora_rank;
+}
+
+/* Copies a text of the options in place; 0 without memory. */
+static int own(tnk__arena_t *arena, const char **text) {
+  if (*text == NULL)
+    return 1;
+  *text = tnk__arena_strdup(arena, *text);
+  return *text != NULL;
+}
+
+static int own_pairs(tnk__arena_t *arena, const tnk_pair_t **pairs, size_t n) {
+  tnk_pair_t *copy = tnk__arena_calloc(arena, n + 1, sizeof(*copy));
+  size_t i;
+
+  for (i = 0; copy != NULL && i < n; i++) {
+    copy[i] = (*pairs)[i];
+    if (!own(arena, &copy[i].name) || !own(arena, &copy[i].value))
+      return 0;
+  }
+  *pairs = copy;
+  return copy != NULL;
+}
+
+/* Without memory it works as well, but cannot be made again by itself. */
+static void keep_origin(tnk_training_t *training,
+                        const tnk_lora_options_t *options) {
+  tnk_lora_options_t *origin =
+      tnk__arena_calloc(&training->arena, 1, sizeof(*origin));
+
+  if (origin == NULL)
+    return;
+  *origin = *options;
+  if (own(&training->arena, &origin->base_model) &&
+      own(&training->arena, &origin->optimizer_json) &&
+      own_pairs(&training->arena, &origin->user_metadata,
+                origin->n_user_metadata))
+    training->origin = origin;
+}
+
+/* A server that does not know the optimizers makes an Adam model and refuses
+ * the first step: say so before that. */
+static void check_optimizer(const create_t *create,
+                            const tnk_training_info_t *info) {
+  if (create->lora.optimizer == TNK_OPTIMIZER_DIMUON &&
+      info->optimizer != NULL && strcmp(info->optimizer, "dimuon") != 0)
+    tnk__log(&create->errand.session->context->logger, TNK_LOG_WARN, "training",
+             "%s: the model's optimizer is %s, not dimuon as asked for",
+             create->name, info->optimizer);
+}
+
+static void hand_over(create_t *create, const tnk_training_info_t *info) {
+  tnk__errand_t *errand = &create->errand;
+  const tnk_restore_options_t *restore = &create->restore;
+  tnk_training_t *training =
+      tnk__training_new(errand->session, create->model_id);
+
+  if (training == NULL) {
+    fail_code(create, TNK_ENOMEM);
+    return;
+  }
+  set_info(training, info);
+  check_optimizer(create, info);
+  if (!create->is_classic) {
+    tnk__training_saved(training, restore->path, (tnk__tally_t){0, 0},
+                        restore->with_optimizer == TNK_YES);
+    if (restore->path == NULL)
+      keep_origin(training, &create->lora);
+    tnk__errand_resolve(errand, TNK__RESULT_TRAINING,
+                        tnk__training_show(training), tnk__training_hide);
+    return;
+  }
+  tnk__load_into_new(training, restore->path,
+                     restore->with_optimizer == TNK_YES,
+                     restore->weights_access_token, errand->promise);
+  tnk__errand_dispose(errand);
+}
+
+static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
+  create_t *create = of_call(call);
+  tnk_training_info_t info = {.base_model = create->lora.base_model};
+
+  if (reply->error != NULL && reply->error->pub.code == TNK_ESESSION) {
+    tnk__errand_fail(&create->errand, reply->error); /* lost already */
+    return;
+  }
+  if (reply->error != NULL)
+    tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
+             "%s: the model exists, but not what is known of it: %s",
+             create->model_id, reply->error->pub.text);
+  else if (tnk__get_info_read(&info, &create->errand.arena, reply->body,
+                              reply->body_len) != TNK_OK)
+    tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
+             "%s: the answer of get_info cannot be understood",
+             create->model_id);
+  if (info.base_model == NULL)
+    info.base_model = create->lora.base_model;
+  hand_over(create, &info);
+}
+
+static void ask_info(create_t *create) {
+  prepare_call(create, TNK__ROUTE_GET_INFO);
+  tnk__get_info_write(&create->errand.body, create->model_id);
+  tnk__errand_call(&create->errand, on_info);
+}
+
+/* ---- create_model ---- */
+
+static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
+  create_t *create = of_job(job);
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail_about(&create->errand, reply->error,
+                           create->lora.base_model);
+    return;
+  }
+  err = tnk__create_model_read(&create->model_id, &create->errand.arena,
+                               reply->body, reply->body_len);
+  if (err != TNK_OK)
+    fail_code(create, err);
+  else
+    ask_info(create);
+}
+
+static void send_create(create_t *create) {
+  tnk__errand_t *errand = &create->errand;
+
+  prepare_job(create, TNK__ROUTE_CREATE_MODEL, "CreateModel");
+  create->model_seq = errand->session->next_model_seq++;
+  tnk__create_model_write(&errand->body, errand->session->id, create->model_seq,
+                          &create->lora);
+  tnk__errand_job(errand, on_created);
+}
+
+static void begin_lora(tnk__errand_t *errand) {
+  send_create(of_errand(errand));
+}
+
+/* ---- From a saved state, in one call ---- */
+
+/* The answer need not name the model; then its id follows from the number. */
+static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = &create->errand;
+  tnk__saved_t saved;
+  tnk__buf_t text;
+  const char *id = NULL;
+
+  if (tnk__saved_read(&saved, &errand->arena, reply->body, reply->body_len) ==
+          TNK_OK &&
+      saved.model_id != NULL)
+    return saved.model_id;
+  tnk__buf_init(&text, &errand->session->context->alloc, 4096);
+  tnk__model_id_write(&text, errand->session->id, create->model_seq);
+  if (tnk__buf_cstr(&text) != NULL)
+    id = tnk__arena_strdup(&errand->arena, tnk__buf_cstr(&text));
+  tnk__buf_deinit(&text);
+  return id;
+}
+
+static void begin_classic(tnk__errand_t *errand);
+
+/* Whether the server restores in several calls only: it wants a model that
+ * exists, and has done nothing. */
+static int wants_model(const create_t *create, const tnk__job_t *job,
+                       const tnk__reply_t *reply) {
+  const char *message = reply->error->pub.message;
+
+  return create->restore.classic != TNK_NO && !job->is_accepted &&
+         (reply->status == 400 || reply->status == 422) &&
+         tnk__job_ran(job) == TNK_RAN_NO && message != NULL &&
+         strstr(message, "model_id") != NULL;
+}
+
+static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
+  create_t *create = of_job(job);
+  tnk__session_t *session = create->errand.session;
+
+  if (reply->error != NULL && wants_model(create, job, reply)) {
+    tnk__log(&session->context->logger, TNK_LOG_INFO, "training",
+             "%s: this server does it in several calls, as its answer shows: "
+             "%s",
+             create->name, reply->error->pub.text);
+    session->restores_in_calls = 1;
+    begin_classic(&create->errand);
+    return;
+  }
+  if (reply->error != NULL) {
+    tnk__errand_fail_about(&create->errand, reply->error, create->restore.path);
+    return;
+  }
+  create->model_id = restored_id(create, reply);
+  if (create->model_id == NULL)
+    fail_code(create, TNK_ENOMEM);
+  else
+    ask_info(create);
+}
+
+static void begin_restore(tnk__errand_t *errand) {
+  create_t *create = of_errand(errand);
+  const tnk_choice_t classic = create->restore.classic;
+
+  if (classic == TNK_YES ||
+      (classic != TNK_NO && errand->session->restores_in_calls)) {
+    begin_classic(errand);
+    return;
+  }
+  prepare_job(create, TNK__ROUTE_CREATE_FROM_STATE, "LoadWeights");
+  create->model_seq = errand->session->next_model_seq++;
+  tnk__create_from_state_write(&errand->body, errand->session->id,
+                               create->model_seq, &create->restore);
+  tnk__errand_job(errand, on_restored);
+}
+
+/* ---- The classic way ---- */
+
+static void on_weights_info(tnk__call_t *call, const tnk__reply_t *reply) {
+  create_t *create = of_call(call);
+  const tnk_restore_options_t *restore = &create->restore;
+  tnk_lora_options_t *lora = &create->lora;
+  tnk__weights_info_t info;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail_about(&create->errand, reply->error, restore->path);
+    return;
+  }
+  err = tnk__weights_info_read(&info, &create->errand.arena, reply->body,
+                               reply->body_len);
+  if (err != TNK_OK) {
+    fail_code(create, err);
+    return;
+  }
+  lora->base_model =
+      restore->base_model != NULL ? restore->base_model : info.base_model;
+  lora->rank = info.lora_rank;
+  lora->train_mlp = info.train_mlp;
+  lora->train_attn = info.train_attn;
+  lora->train_unembed = info.train_unembed;
+  lora->optimizer = restore->optimizer;
+  lora->optimizer_json = restore->optimizer_json;
+  if (restore->with_optimizer == TNK_YES && info.optimizer_json != NULL) {
+    lora->optimizer = TNK_OPTIMIZER_RAW; /* as it was saved */
+    lora->optimizer_json = info.optimizer_json;
+  }
+  lora->user_metadata = restore->user_metadata;
+  lora->n_user_metadata = restore->n_user_metadata;
+  send_create(create);
+}
+
+static void begin_classic(tnk__errand_t *errand) {
+  create_t *create = of_errand(errand);
+
+  create->is_classic = 1;
+  prepare_call(create, TNK__ROUTE_WEIGHTS_INFO);
+  tnk__weights_info_write(&errand->body, create->restore.path);
+  tnk__errand_call(errand, on_weights_info);
+}
+
+/* ---- Start ---- */
+
+static create_t *new_create(tnk__session_t *session, const char *name,
+                            const char *method, tnk_promise_t **promise) {
+  tnk__errand_t *errand =
+      tnk__errand_new(session, name, sizeof(create_t), promise);
+  create_t *create;
+
+  if (errand == NULL)
+    return NULL;
+  create = of_errand(errand);
+  create->name = name;
+  create->method = method;
+  create->lora = (tnk_lora_options_t)TNK_LORA_OPTIONS_INIT;
+  return create;
+}
+
+tnk_promise_t *tnk__create_lora(tnk__session_t *session,
+                                const tnk_lora_options_t *options) {
+  tnk_promise_t *promise = NULL;
+  create_t *create =
+      new_create(session, "create_lora",
+                 "ServiceClient.create_lora_training_client", &promise);
+  tnk__arena_t *arena;
+
+  if (create == NULL)
+    return promise;
+  arena = &create->errand.arena;
+  create->lora = *options;
+  if (own(arena, &create->lora.base_model) &&
+      own(arena, &create->lora.optimizer_json) &&
+      own_pairs(arena, &create->lora.user_metadata, options->n_user_metadata))
+    tnk__errand_enter(&create->errand, TNK__SESSION_READY, begin_lora);
+  else
+    fail_code(create, TNK_ENOMEM);
+  return promise;
+}
+
+tnk_promise_t *tnk__restore(tnk__session_t *session,
+                            const tnk_restore_options_t *options) {
+  tnk_promise_t *promise = NULL;
+  create_t *create = new_create(
+      session, "restore",
+      options->with_optimizer == TNK_YES
+          ? "ServiceClient.create_training_client_from_state_with_optimizer"
+          : "ServiceClient.create_training_client_from_state",
+      &promise);
+  tnk__arena_t *arena;
+
+  if (create == NULL)
+    return promise;
+  arena = &create->errand.arena;
+  create->restore = *options;
+  if (options->weights_access_token != NULL)
+    tnk__errand_keep_secret(&create->errand);
+  if (own(arena, &create->restore.path) &&
+      own(arena, &create->restore.base_model) &&
+      own(arena, &create->restore.weights_access_token) &&
+      own(arena, &create->restore.optimizer_json) &&
+      own_pairs(arena, &create->restore.user_metadata,
+                options->n_user_metadata))
+    tnk__errand_enter(&create->errand, TNK__SESSION_READY, begin_restore);
+  else
+    fail_code(create, TNK_ENOMEM);
+  return promise;
+}

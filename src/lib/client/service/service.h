@@ -1,0 +1,40 @@
+#ifndef TNK_LIB_CLIENT_SERVICE_SERVICE_H
+#define TNK_LIB_CLIENT_SERVICE_SERVICE_H
+
+#include "lib/client/session/session.h"
+#include "tnk/service.h"
+
+/*
+ * What a service does beside the operations of its clients. Options have passed
+ * their checks and are copied.
+ */
+
+/* ---- Making training clients: create.c ---- */
+
+tnk_promise_t *tnk__create_lora(tnk__session_t *session,
+                                const tnk_lora_options_t *options);
+tnk_promise_t *tnk__restore(tnk__session_t *session,
+                            const tnk_restore_options_t *options);
+
+/* ---- Questions that need no session: query.c ---- */
+
+tnk_promise_t *tnk__query_capabilities(tnk__session_t *session);
+tnk_promise_t *tnk__query_health(tnk__session_t *session);
+/* The capabilities behind a promise's value. */
+const tnk_capabilities_t *tnk__query_value(const void *value);
+
+/* ---- Looking after what is pending: watch.c ---- */
+
+/* Watch from now on, as something is about to be pending: once a second,
+ * whether it moves, and tell of clients and operations that have not for long.
+ * The watch also shows how late the loop is, does not keep it alive, and ends
+ * when nothing is pending or the session is shut. */
+void tnk__watch_arm(tnk__session_t *session);
+
+/* ---- The end: clients.c ---- */
+
+/* Fail all operations of a session that is closing, and close its clients.
+ * Their memory is freed in later turns of the loop. */
+void tnk__clients_close(tnk__session_t *session);
+
+#endif

@@ -1,0 +1,139 @@
+#include "lib/client/train/training.h"
+
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/base/log.h"
+#include "lib/base/misuse.h"
+#include "lib/client/session/member.h"
+
+/* A young pause is no news for a training client. */
+enum { NOTICE_GRACE_MS = 15 * 60 * 1000 };
+
+void *tnk__training_show(tnk_training_t *training) {
+  training->refs++;
+  return training;
+}
+
+void tnk__training_hide(const tnk_allocator_t *alloc, void *value) {
+  tnk_training_t *training = value;
+
+  if (--training->refs > 0)
+    return;
+  tnk_promise_unref(training->kin);
+  tnk__handle_end(training, sizeof(*training));
+  tnk__free(alloc, training);
+}
+
+static void on_closed(tnk__deferred_t *closed) {
+  tnk_training_t *training = tnk__container_of(closed, tnk_training_t, closed);
+  const tnk_allocator_t *alloc = &training->session->context->alloc;
+  tnk_close_cb cb = training->close_cb;
+  void *user = training->close_user;
+
+  tnk__list_remove(&training->link);
+  tnk__error_unref(training->failed);
+  tnk__free(alloc, training->saved_path);
+  tnk__arena_deinit(&training->arena);
+  training->session = NULL;
+  tnk__training_hide(alloc, training);
+  if (cb != NULL) {
+    tnk__callout_begin();
+    cb(user);
+    tnk__callout_end();
+  }
+}
+
+tnk_training_t *tnk__training_new(tnk__session_t *session,
+                                  const char *model_id) {
+  const tnk_allocator_t *alloc = &session->context->alloc;
+  tnk_training_t *training = tnk__calloc(alloc, 1, sizeof(*training));
+
+  if (training == NULL)
+    return NULL;
+  training->session = session;
+  tnk__arena_init(&training->arena, alloc, TNK__MIB);
+  training->info.model_id = tnk__arena_strdup(&training->arena, model_id);
+  if (training->info.model_id == NULL) {
+    tnk__arena_deinit(&training->arena);
+    tnk__free(alloc, training);
+    return NULL;
+  }
+  training->magic = TNK__MAGIC_TRAINING;
+  training->refs = 1;
+  training->kin = tnk_promise_ref(session->context->oom);
+  tnk__list_init(&training->ops);
+  tnk__list_init(&training->waits);
+  tnk__turns_init(&training->turns, 1);
+  training->fresh = 1;
+  training->deep = TNK__TRAINING_DEEP;
+  tnk__queue_notice_init(&training->notice, NOTICE_GRACE_MS);
+  tnk__deferred_init(&training->closed, on_closed);
+  tnk__list_append(&session->trainings, &training->link);
+  return training;
+}
+
+void tnk__training_moved(tnk_training_t *training) {
+  tnk__stall_moved(&training->stall,
+                   tnk__context_now_ms(training->session->context));
+}
+
+void tnk__training_op_gone(tnk_training_t *training) {
+  /* Some MiB, which only a client that is busy may keep. */
+  if (tnk__list_empty(&training->ops))
+    tnk__zstd_deinit(&training->zstd);
+  if (training->closing && tnk__list_empty(&training->ops))
+    tnk__defer(training->session->context, &training->closed);
+}
+
+void tnk__training_close(tnk_training_t *training, tnk_close_cb cb,
+                         void *user) {
+  tnk__error_t *error = tnk__error_static(TNK_ECLOSED);
+
+  if (training->closing)
+    return;
+  training->closing = 1;
+  training->close_cb = cb;
+  training->close_user = user;
+  /* Those that get the turn meanwhile only schedule, until it is theirs. */
+  TNK__LIST_FOREACH_SAFE (node, next, &training->ops)
+    tnk__member_abort(tnk__member_of(node), error);
+  tnk__training_settle_ready(training, error);
+  tnk__training_op_gone(training);
+}
+
+void tnk__training_notice(tnk_training_t *training, const char *state,
+                          const char *reason) {
+  tnk_queue_state_t parsed = tnk__queue_state_parse(state);
+
+  if (state == NULL && reason == NULL)
+    return;
+  if (tnk__queue_notice_due(&training->notice, parsed,
+                            tnk__context_now_ms(training->session->context)))
+    tnk__session_notice(training->session, training->info.model_id, parsed,
+                        tnk__queue_reason(TNK__QUEUE_TRAINING, parsed, reason));
+}
+
+/* 1 when it has been told, or can never be told apart. */
+static int was_warned(tnk_training_t *training, const char *text) {
+  size_t i;
+  char *copy;
+
+  for (i = 0; i < training->n_warned; i++)
+    if (strcmp(training->warned[i], text) == 0)
+      return 1;
+  if (training->n_warned == TNK__TRAINING_MAX_WARNED)
+    return 1;
+  copy = tnk__arena_strdup(&training->arena, text);
+  if (copy != NULL)
+    training->warned[training->n_warned++] = copy;
+  return 0;
+}
+
+void tnk__training_warn(tnk_training_t *training, const char *name,
+                        const char *text) {
+  tnk__log(&training->session->context->logger,
+           was_warned(training, text) ? TNK_LOG_DEBUG : TNK_LOG_WARN,
+           "training", "%s: %s", name, text);
+}

@@ -1,0 +1,113 @@
+#include "lib/files/age/key.h"
+
+#include <string.h>
+
+#include "lib/base/alloc.h"
+
+/* Bech32 (BIP 173): a prefix, "1", and characters of five bits, the last six of
+ * which are a checksum over everything before them. */
+enum { N_DATA = 52, N_SUM = 6, N_CHARS = N_DATA + N_SUM };
+
+static const char alphabet[] = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+
+static char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static uint32_t add(uint32_t sum, unsigned value) {
+  static const uint32_t terms[] = {0x3b6a57b2, 0x26508e6d, 0x1ea119fa,
+                                   0x3d4233dd, 0x2a1462b3};
+  const uint32_t top = sum >> 25;
+
+  sum = ((sum & 0x1ffffff) << 5) ^ value;
+  for (int i = 0; i < 5; i++)
+    if ((top >> i & 1) != 0)
+      sum ^= terms[i];
+  return sum;
+}
+
+static uint32_t add_prefix(const char *prefix, size_t n) {
+  uint32_t sum = 1;
+
+  for (size_t i = 0; i < n; i++)
+    sum = add(sum, (unsigned char)lower(prefix[i]) >> 5);
+  sum = add(sum, 0);
+  for (size_t i = 0; i < n; i++)
+    sum = add(sum, (unsigned char)lower(prefix[i]) & 31);
+  return sum;
+}
+
+/* Eight bits out of five; what the last character has too much is zero. */
+static int join(uint8_t out[TNK__AGE_KEY], const uint8_t *values) {
+  unsigned bits = 0;
+  unsigned n_bits = 0;
+  size_t n = 0;
+
+  for (size_t i = 0; i < N_DATA; i++) {
+    bits = (bits << 5 | values[i]) & 0xfff;
+    n_bits += 5;
+    if (n_bits >= 8) {
+      n_bits -= 8;
+      out[n++] = (uint8_t)(bits >> n_bits);
+    }
+  }
+  return n == TNK__AGE_KEY && (bits & ((1u << n_bits) - 1)) == 0;
+}
+
+/* The prefix has the case that all of the text must have. */
+static const char *read_key(uint8_t out[TNK__AGE_KEY], const char *text,
+                            const char *prefix) {
+  const size_t n_prefix = strlen(prefix);
+  const int is_upper = prefix[0] < 'a';
+  uint32_t sum = add_prefix(prefix, n_prefix);
+  uint8_t values[N_CHARS];
+  const char *why = NULL;
+
+  memset(out, 0, TNK__AGE_KEY);
+  if (strncmp(text, prefix, n_prefix) != 0 || text[n_prefix] != '1')
+    return is_upper ? "does not begin with AGE-SECRET-KEY-1"
+                    : "does not begin with age1";
+  text += n_prefix + 1;
+  if (strlen(text) != N_CHARS)
+    return "is not as long as a key of X25519";
+  for (size_t i = 0; i < N_CHARS && why == NULL; i++) {
+    const char c = is_upper ? lower(text[i]) : text[i];
+    const char *at = memchr(alphabet, c, 32);
+    if (at == NULL || (is_upper && c == text[i] && c >= 'a'))
+      why = "has a character that keys do not have";
+    else
+      sum = add(sum, values[i] = (uint8_t)(at - alphabet));
+  }
+  if (why == NULL && (sum != 1 || !join(out, values)))
+    why = "is mistyped: its checksum is wrong";
+  tnk__wipe(values, sizeof(values));
+  return why;
+}
+
+const char *tnk__age_recipient_read(uint8_t out[TNK__AGE_KEY],
+                                    const char *text) {
+  if (tnk__age_is_secret(text))
+    return "is a secret key, which must not be given away";
+  return read_key(out, text, "age");
+}
+
+static int has(const char *text, const char *word) {
+  for (; *text != '\0'; text++) {
+    size_t n = 0;
+
+    while (word[n] != '\0' && lower(text[n]) == lower(word[n]))
+      n++;
+    if (word[n] == '\0')
+      return 1;
+  }
+  return 0;
+}
+
+int tnk__age_is_secret(const char *text) {
+  return has(text, "AGE-SECRET-KEY") || has(text, "PRIVATE KEY");
+}
+
+const char *tnk__age_identity_read(uint8_t out[TNK__AGE_KEY],
+                                   const char *text) {
+  return read_key(out, text, "AGE-SECRET-KEY-");
+}

@@ -1,0 +1,232 @@
+/*
+ * What came as one archive is unpacked in the pool, a round at a time, so that
+ * a cancel need not wait for all of it, into a directory of its own, which then
+ * gets the name. The archive stays until that has happened; one that cannot be
+ * unpacked is removed, so that the next download begins it anew.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/files/fetch/files.h"
+#include "lib/files/tar/archive.h"
+#include "lib/files/weights/job.h"
+
+enum { PIECE = 256 * 1024, ROUND = 64 };
+/* What comes out may be so many times what went in, and so many bytes more:
+ * weights hardly shrink, but those that were never trained are zeros. */
+enum { MAX_RATIO = 100 };
+#define MAX_MORE ((uint64_t)1024 * TNK__MIB)
+
+typedef struct tnk__unpack {
+  tnk__archive_t archive;
+  tnk__arena_t arena; /* of paths */
+  int from;           /* descriptors; -1: none */
+  int to;
+  int is_over;
+  size_t n_files;
+  uint64_t n_bytes;
+  int err; /* TNK_OK; TNK_EFILE with libuv's `cause`; what archive.h says */
+  int cause;
+  uint8_t piece[PIECE];
+} tnk__unpack_t;
+
+static void close_one(int *fd) {
+  if (*fd >= 0)
+    (void)close(*fd);
+  *fd = -1;
+}
+
+static void forget(tnk__weights_job_t *job) {
+  tnk__unpack_t *unpack = job->unpack;
+
+  close_one(&unpack->from);
+  close_one(&unpack->to);
+  tnk__archive_deinit(&unpack->archive);
+  tnk__arena_deinit(&unpack->arena);
+  tnk__free(unpack->archive.alloc, unpack);
+  job->unpack = NULL;
+}
+
+static uint64_t most_of(uint64_t n_archive) {
+  return n_archive > (UINT64_MAX - MAX_MORE) / MAX_RATIO
+             ? UINT64_MAX
+             : n_archive * MAX_RATIO + MAX_MORE;
+}
+
+static tnk__unpack_t *new_unpack(const tnk__weights_job_t *job) {
+  const tnk_allocator_t *alloc = job->place->alloc;
+  tnk__unpack_t *unpack = tnk__calloc(alloc, 1, sizeof(*unpack));
+
+  if (unpack == NULL)
+    return NULL;
+  unpack->from = unpack->to = -1;
+  tnk__archive_init(&unpack->archive, alloc, most_of(job->files[0].n_bytes));
+  tnk__arena_init(&unpack->arena, alloc, TNK__WEIGHTS_PATHS);
+  return unpack;
+}
+
+/* ---- In the pool ---- */
+
+static void fail_file(tnk__unpack_t *unpack, int cause) {
+  if (unpack->err != TNK_OK)
+    return;
+  unpack->err = cause == UV_ENOMEM ? TNK_ENOMEM : TNK_EFILE;
+  unpack->cause = cause;
+}
+
+static void begin(tnk__weights_job_t *job, tnk__unpack_t *unpack) {
+  const int err = tnk__place_begin_opening(job->place);
+  const char *path =
+      tnk__place_path(job->place, &unpack->arena, job->files[0].name);
+
+  if (path != NULL && err == 0)
+    unpack->from = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (path == NULL)
+    fail_file(unpack, UV_ENOMEM);
+  else if (unpack->from < 0)
+    fail_file(unpack, err != 0 ? err : -errno);
+}
+
+static void begin_file(const tnk__weights_job_t *job, tnk__unpack_t *unpack,
+                       const char *name) {
+  const char *path;
+  int err = UV_ENOMEM;
+
+  tnk__arena_deinit(&unpack->arena);
+  path = tnk__place_open_path(job->place, &unpack->arena, name);
+  if (path != NULL)
+    err = tnk__files_make_way(path);
+  if (err == 0) {
+    unpack->to =
+        open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    err = unpack->to < 0 ? -errno : 0;
+  }
+  if (err != 0)
+    fail_file(unpack, err);
+  unpack->n_files++;
+}
+
+static void end_file(tnk__unpack_t *unpack) {
+  const int to = unpack->to;
+  int err = fsync(to) == 0 ? 0 : -errno;
+
+  unpack->to = -1;
+  if (close(to) != 0 && err == 0)
+    err = -errno;
+  if (err != 0)
+    fail_file(unpack, err);
+}
+
+static void take(const tnk__weights_job_t *job, tnk__unpack_t *unpack,
+                 const tnk__tar_event_t *event) {
+  int err;
+
+  switch (event->kind) {
+  case TNK__TAR_FILE:
+    begin_file(job, unpack, event->name);
+    return;
+  case TNK__TAR_DATA:
+    err = tnk__files_write_all(unpack->to, event->data, event->n);
+    if (err != 0)
+      fail_file(unpack, err);
+    unpack->n_bytes += event->n;
+    return;
+  case TNK__TAR_END:
+    end_file(unpack);
+    return;
+  case TNK__TAR_MORE:
+    return;
+  }
+}
+
+/* Unpack the next piece of the archive, or find its end. */
+static void unpack_piece(const tnk__weights_job_t *job, tnk__unpack_t *unpack) {
+  tnk__tar_event_t event = {.kind = TNK__TAR_FILE};
+  ssize_t n;
+
+  do
+    n = read(unpack->from, unpack->piece, PIECE);
+  while (n < 0 && errno == EINTR);
+  if (n < 0) {
+    fail_file(unpack, -errno);
+    return;
+  }
+  tnk__archive_give(&unpack->archive, unpack->piece, (size_t)n);
+  while (unpack->err == TNK_OK && event.kind != TNK__TAR_MORE) {
+    unpack->err = tnk__archive_next(&unpack->archive, &event);
+    if (unpack->err == TNK_OK)
+      take(job, unpack, &event);
+  }
+  if (n > 0 || unpack->err != TNK_OK)
+    return;
+  unpack->err = tnk__archive_finish(&unpack->archive);
+  unpack->is_over = 1;
+}
+
+/* Bytes that are no archive are not kept for another try. */
+static void give_up(tnk__weights_job_t *job, const tnk__unpack_t *unpack) {
+  if (unpack->err != TNK_EFILE && unpack->err != TNK_ENOMEM)
+    (void)tnk__place_clear(job->place, job->source);
+}
+
+static void run_round(tnk__weights_job_t *job) {
+  tnk__unpack_t *unpack = job->unpack;
+
+  if (unpack == NULL)
+    unpack = job->unpack = new_unpack(job);
+  if (unpack == NULL)
+    return;
+  if (unpack->from < 0)
+    begin(job, unpack);
+  for (int i = 0; i < ROUND && unpack->err == TNK_OK && !unpack->is_over; i++)
+    unpack_piece(job, unpack);
+  if (unpack->err == TNK_OK && unpack->is_over && unpack->n_files == 0)
+    unpack->err = TNK_EPROTO;
+  if (unpack->err != TNK_OK)
+    give_up(job, unpack);
+}
+
+/* ---- On the loop ---- */
+
+static void fail(tnk__weights_job_t *job, const tnk__unpack_t *unpack) {
+  char why[TNK__MAX_ERROR_TEXT];
+  tnk__text_t text;
+
+  if (unpack->err == TNK_EFILE) {
+    tnk__weights_job_fail_place(job, unpack->cause, job->directory);
+    return;
+  }
+  if (unpack->err == TNK_ENOMEM) {
+    tnk__weights_job_fail(job, tnk__error_static(TNK_ENOMEM));
+    return;
+  }
+  tnk__text_init(&text, why, sizeof(why));
+  tnk__archive_explain(&unpack->archive, &text);
+  tnk__weights_job_fail_with(job, unpack->err, "%s",
+                             why[0] != '\0' ? why : "the archive is empty");
+}
+
+static void on_round(tnk__weights_job_t *job) {
+  const tnk__unpack_t *unpack = job->unpack;
+
+  if (unpack == NULL) {
+    tnk__weights_job_fail(job, tnk__error_static(TNK_ENOMEM));
+  } else if (unpack->err != TNK_OK) {
+    fail(job, unpack);
+  } else if (!unpack->is_over) {
+    tnk__weights_job_work(job, run_round, on_round);
+  } else {
+    job->n_given = unpack->n_files;
+    job->n_bytes = unpack->n_bytes;
+    job->commit(job);
+  }
+}
+
+void tnk__weights_unpack(tnk__weights_job_t *job) {
+  job->state = TNK__WEIGHTS_UNPACKING;
+  job->forget_unpack = forget;
+  tnk__weights_job_work(job, run_round, on_round);
+}

@@ -1,0 +1,12 @@
+#ifndef TNK_LIB_OBSERVE_TRACE_HEAD_H
+#define TNK_LIB_OBSERVE_TRACE_HEAD_H
+
+#include <stdint.h>
+
+enum { TNK__TRACE_MAX_HEAD = 2048 };
+
+/* Write what a trace of a process begins with where there is room for it;
+ * returns where it ends. */
+uint8_t *tnk__trace_put_head(uint8_t *at, int pid);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * On; waiting until next_ms after an answer without news or a failure; off for
+ * ever, which batch_failed() decides. Nothing turns it on again: those who wait
+ * go back to a poll each, and a server that cannot do it does not learn it.
+ */
+#include "lib/policy/batch.h"
+
+#include <string.h>
+
+enum { CHECK_MIN_MS = 60000 };
+
+void tnk__batch_init(tnk__batch_t *batch) {
+  memset(batch, 0, sizeof(*batch));
+  tnk__poll_init(&batch->pace);
+}
+
+tnk__batch_need_t tnk__batch_need(const tnk__batch_t *batch, size_t n_waiting,
+                                  size_t n_reports) {
+  if (batch->is_off)
+    return TNK__BATCH_NOTHING;
+  if (n_waiting > 0)
+    return TNK__BATCH_POLL;
+  return n_reports > 0 ? TNK__BATCH_FLUSH : TNK__BATCH_NOTHING;
+}
+
+uint64_t tnk__batch_wait_ms(const tnk__batch_t *batch, tnk__batch_need_t need,
+                            uint64_t now_ms) {
+  uint64_t ms = batch->next_ms > now_ms ? batch->next_ms - now_ms : 0;
+
+  if (need == TNK__BATCH_FLUSH && ms < TNK__BATCH_FLUSH_MS)
+    ms = TNK__BATCH_FLUSH_MS;
+  return ms;
+}
+
+void tnk__batch_sent(tnk__batch_t *batch, uint64_t now_ms) {
+  tnk__poll_sent(&batch->pace, now_ms);
+}
+
+void tnk__batch_answered(tnk__batch_t *batch, int64_t cursor, int has_news,
+                         uint64_t now_ms) {
+  uint64_t delay_ms = 0;
+
+  /* Taken also when it is lower: only the server knows what its cursors mean.
+   */
+  batch->cursor = cursor;
+  batch->n_flush_failures = 0;
+  batch->pace.n_400 = 0;
+  if (has_news) {
+    batch->pace.n_early = 0;
+    batch->pace.n_errors = 0;
+  } else {
+    tnk__poll_next(&batch->pace, TNK__POLL_PENDING, 0, now_ms, 0, &delay_ms);
+  }
+  batch->next_ms = now_ms + delay_ms;
+}
+
+int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
+                      tnk__outcome_t outcome, uint64_t server_ms,
+                      uint64_t now_ms, double u) {
+  uint64_t delay_ms = 0;
+  int goes_on;
+
+  /* For a poll of one future a conflict is its end; here it may pass. A 404 is
+   * not about a future, but says that there is no such call. */
+  goes_on =
+      (verdict->action == TNK__ACTION_REPOLL && outcome != TNK__OUTCOME_404) ||
+      outcome == TNK__OUTCOME_409;
+  if (goes_on)
+    goes_on = tnk__poll_next(&batch->pace, tnk__poll_event(outcome, 0),
+                             server_ms, now_ms, u, &delay_ms);
+  batch->next_ms = now_ms + delay_ms;
+  batch->is_off = !goes_on;
+  return goes_on;
+}
+
+int tnk__batch_drops_reports(tnk__batch_t *batch) {
+  if (++batch->n_flush_failures < TNK__BATCH_MAX_FLUSH_FAILURES)
+    return 0;
+  batch->n_flush_failures = 0;
+  return 1;
+}
+
+uint64_t tnk__batch_check_ms(double u) {
+  return CHECK_MIN_MS + (uint64_t)(u * CHECK_MIN_MS);
+}

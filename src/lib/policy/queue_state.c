@@ -1,0 +1,65 @@
+/*
+ * The state that was reported last, since when, and when the user was told
+ * last. A report of another state begins `since_ms` anew; only a state that has
+ * lasted for the grace is told, and never twice within TNK__QUEUE_NOTICE_MS.
+ */
+#include "lib/policy/queue_state.h"
+
+#include <string.h>
+
+void tnk__queue_notice_init(tnk__queue_notice_t *notice, uint64_t grace_ms) {
+  memset(notice, 0, sizeof(*notice));
+  notice->grace_ms = grace_ms;
+}
+
+tnk_queue_state_t tnk__queue_state_parse(const char *text) {
+  if (text == NULL)
+    return TNK_QUEUE_UNKNOWN;
+  if (strcmp(text, "active") == 0)
+    return TNK_QUEUE_ACTIVE;
+  if (strcmp(text, "paused_capacity") == 0)
+    return TNK_QUEUE_PAUSED_CAPACITY;
+  if (strcmp(text, "paused_rate_limit") == 0)
+    return TNK_QUEUE_PAUSED_RATE_LIMIT;
+  return TNK_QUEUE_UNKNOWN;
+}
+
+int tnk__queue_notice_due(tnk__queue_notice_t *notice, tnk_queue_state_t state,
+                          uint64_t now_ms) {
+  /* Any change begins the grace anew, also "active" from another operation of
+   * the same client: one that moves shows that the client does. */
+  if (!notice->has_state || notice->state != state) {
+    notice->has_state = 1;
+    notice->state = state;
+    notice->since_ms = now_ms;
+  }
+  if (state == TNK_QUEUE_ACTIVE || now_ms - notice->since_ms < notice->grace_ms)
+    return 0;
+  if (notice->has_noticed && now_ms - notice->noticed_ms < TNK__QUEUE_NOTICE_MS)
+    return 0;
+  notice->has_noticed = 1;
+  notice->noticed_ms = now_ms;
+  return 1;
+}
+
+const char *tnk__queue_reason(tnk__queue_kind_t kind, tnk_queue_state_t state,
+                              const char *server_reason) {
+  if (server_reason != NULL && server_reason[0] != '\0')
+    return server_reason;
+  switch (state) {
+  case TNK_QUEUE_PAUSED_CAPACITY:
+    return "the service is short of capacity, please wait";
+  case TNK_QUEUE_PAUSED_RATE_LIMIT:
+    return kind == TNK__QUEUE_SAMPLING
+               ? "the limit of concurrent sampler weights is reached"
+               : "the limit of concurrent training clients is reached";
+  case TNK_QUEUE_ACTIVE:
+  case TNK_QUEUE_UNKNOWN:
+  case TNK_QUEUE_STALLED:
+  case TNK_QUEUE_SESSION_LOST:
+  case TNK_QUEUE_UNREACHABLE:
+  case TNK_QUEUE_MEMORY_LOST:
+    break;
+  }
+  return "unknown";
+}

@@ -1,0 +1,65 @@
+/*
+ * A call has made n_retries repeats since failed_ms. Only those that count get
+ * here: pauses and waits for the limiter have ends of their own. The time that
+ * the first attempt took does not count, or a long upload that breaks off at
+ * its end would find no patience left.
+ */
+#include "lib/policy/retry.h"
+
+#include "lib/policy/backoff.h"
+
+void tnk__retry_init(tnk__retry_t *retry, uint32_t max_retries,
+                     uint64_t now_ms) {
+  retry->started_ms = now_ms;
+  retry->failed_ms = 0;
+  retry->max_retries = max_retries;
+  retry->n_retries = 0;
+}
+
+static uint64_t scheduled_ms(const tnk__retry_t *retry,
+                             tnk__schedule_t schedule, double u) {
+  if (schedule == TNK__SCHEDULE_LONG)
+    return tnk__backoff_slow_ms(retry->n_retries, u);
+  return tnk__backoff_request_ms(retry->n_retries, u);
+}
+
+uint64_t tnk__retry_left_ms(const tnk__retry_t *retry, uint64_t patience_ms,
+                            uint64_t now_ms) {
+  const uint64_t spent_ms =
+      retry->n_retries > 0 ? now_ms - retry->failed_ms : 0;
+
+  return spent_ms < patience_ms ? patience_ms - spent_ms : 0;
+}
+
+uint64_t tnk__retry_timeout_ms(const tnk__retry_t *retry, uint64_t patience_ms,
+                               uint64_t timeout_ms, uint64_t now_ms) {
+  uint64_t left_ms = tnk__retry_left_ms(retry, patience_ms, now_ms);
+
+  if (retry->n_retries == 0)
+    return timeout_ms;
+  if (left_ms < TNK__RETRY_LAST_MS)
+    left_ms = TNK__RETRY_LAST_MS;
+  return left_ms < timeout_ms ? left_ms : timeout_ms;
+}
+
+int tnk__retry_next(tnk__retry_t *retry, const tnk__verdict_t *verdict,
+                    uint64_t patience_ms, uint64_t server_ms, uint64_t now_ms,
+                    double u, uint64_t *delay_ms) {
+  const int is_long = verdict->schedule == TNK__SCHEDULE_LONG;
+  uint64_t left_ms = tnk__retry_left_ms(retry, patience_ms, now_ms);
+  uint64_t ms;
+
+  *delay_ms = 0;
+  if (verdict->schedule == TNK__SCHEDULE_NONE || retry->max_retries == 0 ||
+      left_ms == 0 || (!is_long && retry->n_retries >= retry->max_retries))
+    return 0;
+  /* The server's wish goes in place of our delay, not on top of it. */
+  ms = server_ms != 0 ? server_ms : scheduled_ms(retry, verdict->schedule, u);
+  if (ms > left_ms)
+    ms = left_ms;
+  if (retry->n_retries == 0)
+    retry->failed_ms = now_ms;
+  retry->n_retries++;
+  *delay_ms = ms;
+  return 1;
+}

@@ -1,0 +1,11 @@
+#ifndef TNK_LIB_POLICY_SIPHASH_H
+#define TNK_LIB_POLICY_SIPHASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* SipHash-2-4 with a 128-bit key: without the key nothing can be learnt of
+ * the data, and nobody can choose data that collides. */
+uint64_t tnk__siphash(const uint64_t key[2], const void *data, size_t n);
+
+#endif

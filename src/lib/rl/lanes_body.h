@@ -1,0 +1,471 @@
+/*
+ * The loops of lanes.h, compiled once for each kind of processor: lanes.c
+ * includes this file with NAME(), TARGET, FMA() and FMAF() set, and IS_NARROW
+ * for vectors that are not the widest. There is no guard, for that reason.
+ *
+ * All work is done in runs of LANES, of which the compiler makes vector
+ * instructions; a last, shorter one is filled up with what counts for nothing.
+ * A sum has as many partial sums as there are lanes, always of the same
+ * elements.
+ */
+
+#ifndef PREFETCH
+/* Calls for the lines of a run. */
+#if defined(__GNUC__)
+#define PREFETCH(from)                                                         \
+  for (size_t line = 0; line < LANES; line += 16)                              \
+  __builtin_prefetch((from) + line)
+#else
+#define PREFETCH(from) ((void)(from))
+#endif
+#endif
+
+/* The run at `at`, where it lies; of a last one, or of NULL, `own` is filled:
+ * with what there is of it, then zeros. */
+TARGET INLINE const float *NAME(view)(float *own, const float *from, size_t at,
+                                      size_t n) {
+  const size_t m = n - at;
+
+  if (m >= LANES && from != NULL)
+    return from + at;
+  for (size_t k = 0; k < LANES; k++)
+    own[k] = 0;
+  for (size_t k = 0; from != NULL && k < LANES && k < m; k++)
+    own[k] = from[at + k];
+  return own;
+}
+
+/* The same; NULL of NULL. */
+TARGET INLINE const float *NAME(view_or_null)(float *own, const float *from,
+                                              size_t at, size_t n) {
+  return from != NULL ? NAME(view)(own, from, at, n) : NULL;
+}
+
+/* Stores as much of a run as there is room for. */
+TARGET INLINE void NAME(store)(float *to, const float *restrict from, size_t at,
+                               size_t n) {
+  if (n - at >= LANES)
+    memcpy(to + at, from, LANES * sizeof(*to));
+  else
+    memcpy(to + at, from, (n - at) * sizeof(*to));
+}
+
+/* The sum of all lanes, which it uses up. */
+TARGET INLINE double NAME(total)(double *restrict lanes) {
+  for (size_t half = LANES / 2; half > 0; half /= 2)
+    for (size_t k = 0; k < half; k++)
+      lanes[k] += lanes[half + k];
+  return lanes[0];
+}
+
+/*
+ * e^x = 2^i e^f, where |f| <= log(2) / 2 and e^f = 1 + f + f^2 q(f); q is a
+ * polynomial that differs from it by 1e-8 of e^f at most. To add 1.5 * 2^23
+ * leaves the integer i in the lowest bits. Below -87 the scale, and so the
+ * result, is 0; above 88.7 it overflows. With `less` the result is e^x - 1 - x,
+ * without a difference of large numbers where x is small. The terms are halved
+ * and their sum doubled, because 2^i alone overflows from 88.03 on.
+ */
+TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
+  for (size_t k = 0; k < LANES; k++) {
+    const float high = x[k] > 88.8f ? 88.8f : x[k];
+    const float v = high < -87.3f ? -87.3f : high;
+    const float t = FMAF(v, 1.44269504f, 12582912.0f);
+    const float i = t - 12582912.0f;
+    const float f =
+        FMAF(i, 2.12194440e-4f, FMAF(i, -0.693359375f, v)); /* less i log 2 */
+    float p = 0.0013933652f;
+    float half;
+    uint32_t bits;
+
+    p = FMAF(p, f, 0.0083631815f);
+    p = FMAF(p, f, 0.041666465f);
+    p = FMAF(p, f, 0.16666577f);
+    p = FMAF(p, f, 0.5f);
+    memcpy(&bits, &t, sizeof(bits));
+    bits = (bits - 0x4B400000u + 126u) << 23;
+    memcpy(&half, &bits, sizeof(half)); /* of the scale */
+    if (less)
+      out[k] =
+          2 * FMAF(half, p * f * f, (half - 0.5f) + half * f - 0.5f * high);
+    else
+      out[k] = 2 * FMAF(FMAF(p, f, 1.0f), f, 1.0f) * half;
+  }
+}
+
+/* e^x - 1 - x in double precision, to 2e-14 of e^x and without a difference of
+ * large numbers where x is small; +INFINITY where it is too large. */
+TARGET INLINE void NAME(exp_d_less)(double *restrict out,
+                                    const double *restrict x) {
+  for (size_t k = 0; k < LANES; k++) {
+    const double high = x[k] > 709.0 ? 709.0 : x[k];
+    const double v = high < -708.0 ? -708.0 : high;
+    const double over = x[k] > 709.0 ? x[k] : 709.0;
+    const double t = FMA(v, 1.4426950408889634, 6755399441055744.0);
+    const double i = t - 6755399441055744.0;
+    const double f = FMA(i, -1.90821492927058770002e-10,
+                         FMA(i, -6.93147180369123816490e-01, v));
+    double p = 2.7620089481954584e-07;
+    double scale;
+    uint64_t bits;
+
+    p = FMA(p, f, 2.7625117029606066e-06);
+    p = FMA(p, f, 2.4801521293463862e-05);
+    p = FMA(p, f, 0.00019841208729485193);
+    p = FMA(p, f, 0.0013888888917215586);
+    p = FMA(p, f, 0.00833333335373123);
+    p = FMA(p, f, 0.04166666666662412);
+    p = FMA(p, f, 0.16666666666648286);
+    p = FMA(p, f, 0.5);
+    p = p * f * f;
+    memcpy(&bits, &t, sizeof(bits));
+    bits = (bits + 1023) << 52;
+    memcpy(&scale, &bits, sizeof(scale));
+    /* What exceeds the bound is added again, for infinities. */
+    out[k] = FMA(scale, p, (scale - 1) + FMA(scale, f, -high)) + (over - 709.0);
+  }
+}
+
+/* ---- Divergence and ratios ---- */
+
+TARGET INLINE void NAME(estimates)(double *restrict out, const float *s,
+                                   const float *t, tnk_kl_t kind) {
+  double r[LANES];
+  float by[LANES];
+
+  if (kind == TNK_KL_K3) {
+    for (size_t k = 0; k < LANES; k++)
+      r[k] = (double)t[k] - (double)s[k];
+    NAME(exp_d_less)(out, r);
+    return;
+  }
+  for (size_t k = 0; k < LANES; k++)
+    by[k] = s[k] - t[k];
+  for (size_t k = 0; k < LANES; k++)
+    out[k] =
+        kind == TNK_KL_K1 ? (double)by[k] : (double)by[k] * (double)by[k] / 2;
+}
+
+/* k3 with each token in single precision. */
+TARGET INLINE void NAME(estimates_quick)(double *restrict out, const float *s,
+                                         const float *t) {
+  float r[LANES];
+  float y[LANES];
+
+  for (size_t k = 0; k < LANES; k++)
+    r[k] = t[k] - s[k];
+  NAME(exp_f)(y, r, 1);
+  for (size_t k = 0; k < LANES; k++)
+    out[k] = (double)y[k];
+}
+
+/* Adds values times their weights to the lanes of a sum. */
+TARGET INLINE void NAME(weigh)(double *restrict sum, double *restrict total,
+                               const double *restrict x, const float *w) {
+  double parts[LANES];
+
+  for (size_t k = 0; k < LANES; k++)
+    parts[k] = x[k] * (double)w[k];
+  for (size_t k = 0; k < LANES; k++)
+    sum[k] += w[k] == 0 ? 0 : parts[k];
+  for (size_t k = 0; k < LANES; k++)
+    total[k] += (double)w[k];
+}
+
+TARGET INLINE double NAME(kl_kind)(const float *sampled, const float *trained,
+                                   const float *weights, size_t n,
+                                   tnk_kl_t kind, int is_quick, double *total) {
+  double sums[LANES] = {0};
+  double totals[LANES] = {0};
+
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[3][LANES];
+    const float *s = NAME(view)(own[0], sampled, at, n);
+    const float *t = NAME(view)(own[1], trained, at, n);
+    double x[LANES];
+
+    if (is_quick)
+      NAME(estimates_quick)(x, s, t);
+    else
+      NAME(estimates)(x, s, t, kind); /* of nothing: 0 */
+    if (weights != NULL) {
+      NAME(weigh)(sums, totals, x, NAME(view)(own[2], weights, at, n));
+    } else {
+      for (size_t k = 0; k < LANES; k++)
+        sums[k] += x[k];
+    }
+  }
+  *total = weights != NULL ? NAME(total)(totals) : (double)n;
+  return NAME(total)(sums);
+}
+
+TARGET static double NAME(kl)(const float *sampled, const float *trained,
+                              const float *weights, size_t n, tnk_kl_t kind,
+                              double *total) {
+  double sum;
+
+  switch (kind) { /* a loop for each, without the question */
+  case TNK_KL_K1:
+    return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K1, 0, total);
+  case TNK_KL_K2:
+    return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K2, 0, total);
+  case TNK_KL_K3:
+    break;
+  }
+  sum = NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, 1, total);
+  return isfinite(sum) /* not so what single precision cannot hold */
+             ? sum
+             : NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, 0, total);
+}
+
+/* The same in single precision, of r, which may be `out`. */
+TARGET INLINE void NAME(estimates_f)(float *out, const float *r,
+                                     tnk_kl_t kind) {
+  if (kind == TNK_KL_K3) {
+    float x[LANES];
+
+    NAME(exp_f)(x, r, 1);
+    memcpy(out, x, sizeof(x));
+    return;
+  }
+  for (size_t k = 0; k < LANES; k++)
+    out[k] = kind == TNK_KL_K1 ? -r[k] : r[k] * r[k] / 2;
+}
+
+TARGET INLINE void NAME(tokens_kind)(float *out, const float *sampled,
+                                     const float *trained, size_t n,
+                                     tnk_kl_t kind) {
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[2][LANES];
+    const float *s = NAME(view)(own[0], sampled, at, n);
+    const float *t = NAME(view)(own[1], trained, at, n);
+    float y[LANES];
+
+    for (size_t k = 0; k < LANES; k++)
+      y[k] = t[k] - s[k];
+    NAME(estimates_f)(y, y, kind);
+    NAME(store)(out, y, at, n);
+  }
+}
+
+#ifdef IS_NARROW
+/* k1 where nothing overlaps, without a copy, up to the last whole line of the
+ * cache. Returns how many it has done. */
+TARGET static size_t NAME(differences)(float *restrict out,
+                                       const float *restrict sampled,
+                                       const float *restrict trained,
+                                       size_t n) {
+  size_t at = 0;
+  size_t end;
+
+  for (; at < n && (uintptr_t)(out + at) % 64 != 0; at++)
+    out[at] = sampled[at] - trained[at];
+  end = at + (n - at) / 16 * 16;
+  for (; at < end; at++)
+    out[at] = sampled[at] - trained[at];
+  return at;
+}
+#endif
+
+TARGET static void NAME(kl_tokens)(float *out, const float *sampled,
+                                   const float *trained, size_t n,
+                                   tnk_kl_t kind) {
+  if (kind == TNK_KL_K1)
+    NAME(tokens_kind)(out, sampled, trained, n, TNK_KL_K1);
+  else if (kind == TNK_KL_K2)
+    NAME(tokens_kind)(out, sampled, trained, n, TNK_KL_K2);
+  else
+    NAME(tokens_kind)(out, sampled, trained, n, TNK_KL_K3);
+}
+
+TARGET static void NAME(ratios)(float *out, const float *sampled,
+                                const float *trained, size_t n) {
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[2][LANES];
+    const float *s = NAME(view)(own[0], sampled, at, n);
+    const float *t = NAME(view)(own[1], trained, at, n);
+    float by[LANES];
+    float r[LANES];
+
+    for (size_t k = 0; k < LANES; k++)
+      by[k] = t[k] - s[k];
+    NAME(exp_f)(r, by, 0);
+    NAME(store)(out, r, at, n);
+  }
+}
+
+/* ---- Sums ---- */
+
+TARGET static double NAME(sum)(const float *values, const float *weights,
+                               size_t n, double *total) {
+  double sums[LANES];
+  double totals[LANES];
+  double few = 0;
+
+  *total = (double)n;
+  for (size_t k = 0; weights == NULL && n < LANES && k < n; k++)
+    few += (double)values[k];
+  if (weights == NULL && n < LANES)
+    return few;
+  memset(sums, 0, sizeof(sums));
+  memset(totals, 0, sizeof(totals));
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[2][LANES];
+    const float *v = NAME(view)(own[0], values, at, n);
+    double x[LANES];
+
+    for (size_t k = 0; k < LANES; k++)
+      x[k] = (double)v[k];
+    if (weights != NULL) {
+      NAME(weigh)(sums, totals, x, NAME(view)(own[1], weights, at, n));
+    } else {
+      for (size_t k = 0; k < LANES; k++)
+        sums[k] += x[k];
+    }
+  }
+  if (weights != NULL)
+    *total = NAME(total)(totals);
+  return NAME(total)(sums);
+}
+
+/* Sum of the squares: of a few in single precision, of those in double. What
+ * comes next is called for meanwhile, as this is as fast as memory is. */
+TARGET INLINE double NAME(squares_quick)(const float *values, size_t n) {
+  enum { FEW = 8 };
+  double sums[LANES] = {0};
+  double sum = 0;
+  size_t at = 0;
+
+  for (; at + FEW * LANES <= n; at += FEW * LANES) {
+    const float *next =
+        values + at + (at + 2 * FEW * LANES <= n ? FEW * LANES : 0);
+    float few[LANES] = {0};
+
+    for (size_t i = 0; i < FEW; i++) {
+      PREFETCH(next + i * LANES);
+      for (size_t k = 0; k < LANES; k++) {
+        const float x = values[at + i * LANES + k];
+
+        few[k] = FMAF(x, x, few[k]);
+      }
+    }
+    for (size_t k = 0; k < LANES; k++)
+      sums[k] += (double)few[k];
+  }
+  sum = NAME(total)(sums);
+  for (; at < n; at++)
+    sum += (double)values[at] * (double)values[at];
+  return sum;
+}
+
+TARGET static double NAME(squares)(const float *values, size_t n,
+                                   double center) {
+  double sum = center == 0 ? NAME(squares_quick)(values, n) : 0;
+  size_t at = 0;
+
+  if (sum > 1e-20 && sum < INFINITY)
+    return sum;
+  sum = 0; /* too small or large for single precision, perhaps */
+  if (n >= LANES) {
+    double sums[LANES] = {0};
+
+    for (; at + LANES <= n; at += LANES)
+      for (size_t k = 0; k < LANES; k++) {
+        const double by = (double)values[at + k] - center;
+
+        sums[k] = FMA(by, by, sums[k]);
+      }
+    sum = NAME(total)(sums);
+  }
+  for (; at < n; at++)
+    sum += ((double)values[at] - center) * ((double)values[at] - center);
+  return sum;
+}
+
+/* The center is that of two numbers of single precision: what the first one
+ * lacks is taken off after the difference. */
+TARGET static void NAME(shift)(float *out, const float *values, size_t n,
+                               double center, double scale) {
+  const float near = (float)center;
+  const float rest = (float)(center - (double)near);
+  const float by = (float)scale;
+  size_t at = 0;
+
+  for (; at + LANES <= n; at += LANES) {
+    float v[LANES];
+
+    for (size_t k = 0; k < LANES; k++)
+      v[k] = (values[at + k] - near - rest) * by;
+    memcpy(out + at, v, sizeof(v));
+  }
+  for (; at < n; at++)
+    out[at] = (values[at] - near - rest) * by;
+}
+
+TARGET static double NAME(max)(const float *values, size_t n) {
+  float lanes[LANES];
+  size_t at = 0;
+  float max = -INFINITY;
+
+  for (size_t k = 0; k < LANES; k++)
+    lanes[k] = -INFINITY;
+  for (; at + LANES <= n; at += LANES)
+    for (size_t k = 0; k < LANES; k++)
+      lanes[k] = values[at + k] > lanes[k] ? values[at + k] : lanes[k];
+  for (size_t k = 0; k < LANES; k++)
+    max = lanes[k] > max ? lanes[k] : max;
+  for (; at < n; at++)
+    max = values[at] > max ? values[at] : max;
+  return (double)max;
+}
+
+TARGET static void NAME(exp_sums)(const float *values, size_t n, double max,
+                                  double *sum, double *squares) {
+  double sums[LANES] = {0};
+  double squared[LANES] = {0};
+
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[LANES];
+    const float *v = NAME(view)(own, values, at, n);
+    float x[LANES];
+    float e[LANES];
+
+    for (size_t k = 0; k < LANES; k++)
+      x[k] = v[k] - (float)max;
+    for (size_t k = n - at; k < LANES; k++)
+      x[k] = -INFINITY;
+    NAME(exp_f)(e, x, 0);
+    for (size_t k = 0; k < LANES; k++)
+      sums[k] += (double)e[k];
+    for (size_t k = 0; k < LANES; k++)
+      squared[k] = FMA((double)e[k], (double)e[k], squared[k]);
+  }
+  *sum = NAME(total)(sums);
+  *squares = NAME(total)(squared);
+}
+
+TARGET static double NAME(entropy)(const float *logprobs, size_t n) {
+  double sums[LANES] = {0};
+
+  for (size_t at = 0; at < n; at += LANES) {
+    float own[LANES];
+    const float *v = NAME(view)(own, logprobs, at, n);
+    float e[LANES];
+    double x[LANES];
+
+    NAME(exp_f)(e, v, 0);
+    for (size_t k = 0; k < LANES; k++)
+      x[k] = (double)e[k] * (double)v[k]; /* 0 behind the end */
+    for (size_t k = 0; k < LANES; k++)
+      sums[k] += v[k] == -INFINITY ? 0 : x[k]; /* p log p goes to 0 with p */
+  }
+  return NAME(total)(sums);
+}
+
+#include "lib/rl/lanes_loss_body.h"
+
+#undef IS_NARROW
+#undef NAME
+#undef TARGET
+#undef FMA
+#undef FMAF

@@ -1,0 +1,434 @@
+#include "lib/store/rest.h"
+
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/base/log.h"
+#include "lib/client/call/headers.h"
+#include "lib/client/future/errand.h"
+#include "lib/policy/retry_after.h"
+#include "lib/wire/format/location.h"
+
+/* Of an answer. A run may have tens of thousands of checkpoints, and they come
+ * all at once. */
+#define MAX_ANSWER (64 * TNK__MIB)
+/* Between two questions whether a trace is ready. */
+enum { TRACE_MS = 5000 };
+/* How long an archive is where it is said to be, unless that is said too. */
+enum { ARCHIVE_S = 900 };
+
+static void begin(tnk__errand_t *errand);
+static void on_page(tnk__call_t *call, const tnk__reply_t *reply);
+static void on_done(tnk__call_t *call, const tnk__reply_t *reply);
+static void on_copied(tnk__call_t *call, const tnk__reply_t *reply);
+static void on_trace(tnk__call_t *call, const tnk__reply_t *reply);
+static void on_archive(tnk__call_t *call, const tnk__reply_t *reply);
+
+typedef struct {
+  const char *name;
+  const char *method_name; /* of the official client; or NULL */
+  tnk__route_id_t route;
+  void (*done)(tnk__call_t *call, const tnk__reply_t *reply);
+} row_t;
+
+static const row_t rows[TNK__N_ASKS] = {
+    [TNK__ASK_LIST_RUNS] = {"list_runs", "RestClient.list_training_runs",
+                            TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_GET_RUN] = {"get_run", "RestClient.get_training_run",
+                          TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_LIST_RUN_CHECKPOINTS] = {"list_run_checkpoints",
+                                       "RestClient.list_checkpoints",
+                                       TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_LIST_CHECKPOINTS] = {"list_checkpoints",
+                                   "RestClient.list_user_checkpoints",
+                                   TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_WEIGHTS_INFO] = {"get_weights_info",
+                               "RestClient.get_weights_info_by_tinker_path",
+                               TNK__ROUTE_REST_POST, on_page},
+    [TNK__ASK_EXTERNAL_FILES] = {"get_external_files",
+                                 "RestClient.get_external_weights_urls",
+                                 TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_ARCHIVE] = {"get_archive",
+                          "RestClient.get_checkpoint_archive_url_from_tinker_"
+                          "path",
+                          TNK__ROUTE_ARCHIVE, on_archive},
+    [TNK__ASK_DELETE] = {"delete_checkpoint",
+                         "RestClient.delete_checkpoint_from_tinker_path",
+                         TNK__ROUTE_REST_DELETE, on_done},
+    [TNK__ASK_PUBLISH] = {"publish_checkpoint",
+                          "RestClient.publish_checkpoint_from_tinker_path",
+                          TNK__ROUTE_PUBLISH, on_done},
+    [TNK__ASK_UNPUBLISH] = {"unpublish_checkpoint",
+                            "RestClient.unpublish_checkpoint_from_tinker_path",
+                            TNK__ROUTE_UNPUBLISH, on_done},
+    [TNK__ASK_SET_TTL] = {"set_checkpoint_ttl",
+                          "RestClient.set_checkpoint_ttl_from_tinker_path",
+                          TNK__ROUTE_REST_PUT, on_done},
+    [TNK__ASK_COPY] = {"copy_weights", "RestClient.copy_weights",
+                       TNK__ROUTE_COPY_WEIGHTS, on_copied},
+    [TNK__ASK_GET_SESSION] = {"get_session", "RestClient.get_session",
+                              TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_LIST_SESSIONS] = {"list_sessions", "RestClient.list_sessions",
+                                TNK__ROUTE_REST_GET, on_page},
+    [TNK__ASK_SEARCH_SESSIONS] = {"search_sessions",
+                                  "RestClient.search_sessions",
+                                  TNK__ROUTE_SEARCH_SESSIONS, on_page},
+    [TNK__ASK_MOVE_SESSION] = {"move_session",
+                               "RestClient.assign_session_project",
+                               TNK__ROUTE_REST_PUT, on_done},
+    [TNK__ASK_EXPORT_TRACE] = {"export_trace",
+                               "RestClient.export_session_trace",
+                               TNK__ROUTE_REST_GET, on_trace},
+    [TNK__ASK_USAGE] = {"get_usage", "AdminClient.get_billing_usage",
+                        TNK__ROUTE_USAGE, on_page},
+    [TNK__ASK_STORAGE] = {"get_storage",
+                          "AdminClient.get_current_checkpoint_storage_usage",
+                          TNK__ROUTE_STORAGE, on_page},
+    [TNK__ASK_AUDIT] = {"get_audit_log", "AdminClient.get_audit_log",
+                        TNK__ROUTE_AUDIT, on_page},
+    [TNK__ASK_GET_KEY] = {"get_api_key", NULL, TNK__ROUTE_GET_KEY, on_page},
+    [TNK__ASK_REVOKE_KEY] = {"revoke_api_key", NULL, TNK__ROUTE_REVOKE_KEY,
+                             on_done},
+    [TNK__ASK_GET_SAMPLER] = {"get_sampler", "RestClient.get_sampler",
+                              TNK__ROUTE_REST_GET, on_page},
+};
+
+/* An errand with what it takes to read its answer. */
+typedef struct {
+  tnk__errand_t errand; /* its arena has the texts */
+  tnk__ask_t ask;
+  tnk__seen_t *seen; /* or NULL */
+  const char *target;
+  int is_told; /* that a trace takes its time */
+} rest_t;
+
+static rest_t *rest_of(tnk__errand_t *errand) {
+  return tnk__container_of(errand, rest_t, errand);
+}
+
+static tnk__errand_t *errand_of(tnk__call_t *call) {
+  return tnk__container_of(call, tnk__errand_t, call);
+}
+
+static const tnk_allocator_t *alloc_of(const tnk__errand_t *errand) {
+  return &errand->session->context->alloc;
+}
+
+const char *tnk__rest_name(tnk__ask_kind_t kind) {
+  return rows[kind].name;
+}
+
+/* ---- Answers ---- */
+
+/* An answer that could not be read, for this member if it is known. */
+static void fail_reading(tnk__errand_t *errand, int err, const char *what) {
+  const char *name = errand->call.name;
+  tnk__error_t *error;
+
+  if (err != TNK_EPROTO || what == NULL) {
+    tnk__errand_fail_code(errand, name, err);
+    return;
+  }
+  error = tnk__error_new(alloc_of(errand), TNK_EPROTO,
+                         "%s: malformed answer from the server: its member "
+                         "\"%s\" is missing, or is not what it should be",
+                         name, what);
+  tnk__errand_fail(errand, error);
+  tnk__error_unref(error);
+}
+
+static void on_page(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+  const rest_t *rest = rest_of(errand);
+  const char *what;
+  tnk_page_t *page;
+  uint8_t *body;
+  size_t n = 0;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail(errand, reply->error);
+    return;
+  }
+  body = tnk__buf_take(reply->buf, &n);
+  err = tnk__page_read(&page, alloc_of(errand), &rest->ask, rest->seen, body, n,
+                       &what);
+  if (err == TNK_OK)
+    tnk__errand_resolve(errand, TNK__RESULT_PAGE, page, tnk__page_free);
+  else
+    fail_reading(errand, err, what);
+}
+
+/* Whatever a 2xx says. */
+static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
+  if (reply->error != NULL)
+    tnk__errand_fail(errand_of(call), reply->error);
+  else
+    tnk__errand_resolve(errand_of(call), TNK__RESULT_NONE, NULL, NULL);
+}
+
+static void free_text(const tnk_allocator_t *alloc, void *text) {
+  tnk__free(alloc, text);
+}
+
+static void resolve_text(tnk__errand_t *errand, const char *text) {
+  char *copy = tnk__strdup(alloc_of(errand), text);
+
+  if (copy != NULL)
+    tnk__errand_resolve(errand, TNK__RESULT_PATH, copy, free_text);
+  else
+    fail_reading(errand, TNK_ENOMEM, NULL);
+}
+
+static void on_copied(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+  const char *what;
+  const char *path;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail(errand, reply->error);
+    return;
+  }
+  err = tnk__copied_read(&path, &errand->arena, reply->buf->data,
+                         reply->buf->len, &what);
+  if (err == TNK_OK)
+    resolve_text(errand, path);
+  else
+    fail_reading(errand, err, what);
+}
+
+/* ---- Archives ---- */
+
+static void resolve_archive(tnk__errand_t *errand, const char *url,
+                            int64_t expires_us) {
+  tnk_page_t *page;
+  const int err =
+      tnk__page_of_archive(&page, alloc_of(errand), url, expires_us);
+
+  if (err == TNK_OK)
+    tnk__errand_resolve(errand, TNK__RESULT_PAGE, page, tnk__page_free);
+  else
+    fail_reading(errand, err, NULL);
+}
+
+/* What was asked for, as an address that a reference may begin at. */
+static int locate(tnk__location_t *out, const tnk__errand_t *errand) {
+  const tnk_allocator_t *alloc = alloc_of(errand);
+  const char *at;
+  tnk__buf_t text;
+  int err;
+
+  tnk__buf_init(&text, alloc, TNK__MAX_URL);
+  tnk__buf_printf(&text, "%s/api/v1/%s", errand->session->config->url.text,
+                  errand->call.target);
+  at = tnk__buf_cstr(&text);
+  err = at != NULL ? tnk__location_parse(out, alloc, at) : TNK_ENOMEM;
+  tnk__buf_deinit(&text);
+  return err;
+}
+
+static void fail_location(tnk__errand_t *errand, int err) {
+  tnk__error_t *error =
+      err == TNK_ENOMEM
+          ? tnk__error_static(err)
+          : tnk__error_new(alloc_of(errand), TNK_EPROTO,
+                           "%s: redirected to nowhere that could be asked",
+                           errand->name);
+
+  tnk__errand_fail(errand, error);
+  tnk__error_unref(error);
+}
+
+/* A redirection that is not followed: what it leads to has to be asked without
+ * our key. */
+static void take_location(tnk__errand_t *errand, const tnk__reply_t *reply) {
+  const tnk_allocator_t *alloc = alloc_of(errand);
+  const int64_t now_s = tnk__context_wall_s(errand->session->context);
+  const char *date = tnk__http_result_header(reply->result, "expires");
+  int64_t expires_s;
+  tnk__location_t here;
+  tnk__location_t there;
+  int err = locate(&here, errand);
+
+  if (err == TNK_OK) {
+    err =
+        tnk__location_join(&there, alloc, &here,
+                           tnk__http_result_header(reply->result, "location"));
+    tnk__location_deinit(&here, alloc);
+  }
+  if (err != TNK_OK) {
+    fail_location(errand, err);
+    return;
+  }
+  if (date == NULL || !tnk__http_date_read(date, now_s, &expires_s))
+    expires_s = now_s + ARCHIVE_S;
+  resolve_archive(errand, there.text, expires_s * 1000000);
+  tnk__location_deinit(&there, alloc);
+}
+
+static void on_archive(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+  tnk__archive_link_t link;
+  const char *what;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail(errand, reply->error);
+    return;
+  }
+  if (reply->status / 100 == 3) {
+    take_location(errand, reply);
+    return;
+  }
+  err = tnk__archive_link_read(&link, &errand->arena, reply->buf->data,
+                               reply->buf->len, &what);
+  if (err == TNK_OK)
+    resolve_archive(errand, link.url, link.expires_us);
+  else
+    fail_reading(errand, err, what);
+}
+
+/* ---- Traces ---- */
+
+static void on_trace_due(tnk__timer_t *timer) {
+  begin(errand_of(tnk__container_of(timer, tnk__call_t, timer)));
+}
+
+static void wait_for_trace(tnk__errand_t *errand) {
+  rest_t *rest = rest_of(errand);
+
+  if (!rest->is_told)
+    tnk__log(&errand->session->context->logger, TNK_LOG_INFO, "call",
+             "%s: the service is making the trace", errand->name);
+  rest->is_told = 1;
+  tnk__timer_start(errand->session->context, &errand->call.timer, TRACE_MS,
+                   on_trace_due);
+}
+
+static void fail_trace(tnk__errand_t *errand, const char *why) {
+  tnk__error_t *error = tnk__error_new(
+      alloc_of(errand), TNK_EFAILED, "%s: the service could not make it: %s",
+      errand->name, why != NULL ? why : "it does not say why");
+
+  tnk__errand_fail(errand, error);
+  tnk__error_unref(error);
+}
+
+static void on_trace(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+  tnk__trace_t trace;
+  const char *what;
+  int err;
+
+  if (reply->error != NULL) {
+    tnk__errand_fail(errand, reply->error);
+    return;
+  }
+  err = tnk__trace_read(&trace, &errand->arena, reply->buf->data,
+                        reply->buf->len, &what);
+  if (err != TNK_OK)
+    fail_reading(errand, err, what);
+  else if (strcmp(trace.status, "failed") == 0)
+    fail_trace(errand, trace.error);
+  else if (strcmp(trace.status, "ready") != 0)
+    wait_for_trace(errand); /* "pending", or a word of later servers */
+  else if (trace.url == NULL || trace.url[0] == '\0')
+    fail_reading(errand, TNK_EPROTO, "url");
+  else
+    resolve_text(errand, trace.url);
+}
+
+/* ---- The request ---- */
+
+static void add_token(const tnk__call_t *call, tnk__headers_t *headers) {
+  const tnk__errand_t *errand =
+      tnk__container_of_const(call, tnk__errand_t, call);
+  const rest_t *rest = tnk__container_of_const(errand, rest_t, errand);
+
+  tnk__headers_add(headers, "X-Tinker-Weights-Access-Token",
+                   rest->ask.access_token);
+}
+
+static void on_reply(tnk__call_t *call, const tnk__reply_t *reply) {
+  tnk__errand_t *errand = errand_of(call);
+
+  if (!tnk__errand_asks_again(errand, reply))
+    rows[rest_of(errand)->ask.kind].done(call, reply);
+}
+
+static void begin(tnk__errand_t *errand) {
+  const rest_t *rest = rest_of(errand);
+  const row_t *row = &rows[rest->ask.kind];
+
+  tnk__call_init(&errand->call, &errand->session->endpoint, row->route,
+                 row->name);
+  errand->call.method_name = row->method_name;
+  errand->call.target = rest->target;
+  errand->call.max_body = MAX_ANSWER;
+  errand->call.secret = rest->ask.access_token;
+  if (rest->ask.access_token != NULL)
+    errand->call.add_headers = add_token;
+  tnk__errand_call(errand, on_reply);
+}
+
+/* The target, in the errand's arena; or NULL. */
+static const char *target_of(rest_t *rest) {
+  tnk__arena_t *arena = &rest->errand.arena;
+  const char *target = NULL;
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, arena->alloc, TNK__MAX_URL);
+  tnk__ask_write_target(&buf, &rest->ask);
+  if (tnk__buf_cstr(&buf) != NULL)
+    target = tnk__arena_strdup(arena, tnk__buf_cstr(&buf));
+  tnk__buf_deinit(&buf);
+  return target;
+}
+
+/* Copy what must outlive the call; 0 without memory. */
+static int keep(rest_t *rest, const tnk_page_t *before) {
+  const char **texts[] = {&rest->ask.id, &rest->ask.project_id,
+                          &rest->ask.search, &rest->ask.cursor,
+                          &rest->ask.access_token};
+  tnk__arena_t *arena = &rest->errand.arena;
+
+  rest->target = target_of(rest);
+  if (rest->target == NULL)
+    return 0;
+  tnk__ask_write_body(&rest->errand.body, &rest->ask);
+  rest->ask.path = rest->ask.event_type = rest->ask.day = NULL;
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    if (*texts[i] != NULL &&
+        (*texts[i] = tnk__arena_strdup(arena, *texts[i])) == NULL)
+      return 0;
+  if (before == NULL || before->seen == NULL)
+    return 1;
+  rest->seen = tnk__arena_copy(arena, before->seen, sizeof(*before->seen));
+  return rest->seen != NULL;
+}
+
+static int is_about_key(const tnk__ask_t *ask) {
+  return (tnk__route(rows[ask->kind].route)->traits & TNK__ABOUT_KEY) != 0;
+}
+
+tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
+                             const tnk_page_t *before) {
+  tnk_promise_t *promise = NULL;
+  tnk__errand_t *errand =
+      tnk__errand_new(session, rows[ask->kind].name, sizeof(rest_t), &promise);
+
+  if (errand == NULL)
+    return promise;
+  rest_of(errand)->ask = *ask;
+  if (ask->access_token != NULL)
+    tnk__errand_keep_secret(errand);
+  if (!keep(rest_of(errand), before))
+    tnk__errand_fail_code(errand, rows[ask->kind].name, TNK_ENOMEM);
+  else if (is_about_key(ask))
+    tnk__errand_enter(errand, TNK__SESSION_NEW, begin);
+  else
+    tnk__errand_ask(errand, begin);
+  return promise;
+}

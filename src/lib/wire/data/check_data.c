@@ -1,0 +1,305 @@
+#include <math.h>
+#include <string.h>
+
+#include "lib/wire/data/check.h"
+#include "lib/wire/data/check_where.h"
+#include "lib/wire/data/data.h"
+#include "lib/wire/format/scan.h"
+#include "tnk/error.h"
+
+/* The inputs that a loss reads: what it cannot do without, and what it takes if
+ * it is there. Servers multiply any loss by weights, which default to 1, or
+ * know none. Protocol: reference, losses. */
+enum { MAX_NEEDS = 3, MAX_READS = 4 };
+
+typedef struct {
+  const char *loss;
+  const char *needs[MAX_NEEDS];
+  const char *reads[MAX_READS];
+} loss_rule_t;
+
+static const loss_rule_t losses[] = {
+    {"cross_entropy", {"target_tokens"}, {"weights"}},
+    {"importance_sampling",
+     {"target_tokens", "logprobs", "advantages"},
+     {"weights"}},
+    {"ppo",
+     {"target_tokens", "logprobs", "advantages"},
+     {"weights", "clip_low_threshold", "clip_high_threshold"}},
+    {"cispo",
+     {"target_tokens", "logprobs", "advantages"},
+     {"weights", "clip_low_threshold", "clip_high_threshold"}},
+    {"dro", {"target_tokens", "logprobs", "advantages"}, {"weights"}},
+    {"gspo",
+     {"target_tokens", "logprobs", "advantages"},
+     {"weights", "clip_low_threshold", "clip_high_threshold",
+      "sequence_ratio_mask"}},
+};
+
+/* Inputs with one value, or one row, a position. */
+static const char *const per_token[] = {"weights",
+                                        "advantages",
+                                        "logprobs",
+                                        "clip_low_threshold",
+                                        "clip_high_threshold",
+                                        "sequence_ratio_mask"};
+
+static const loss_rule_t *find_loss(const char *name) {
+  for (size_t i = 0; name != NULL && i < sizeof(losses) / sizeof(losses[0]);
+       i++)
+    if (strcmp(losses[i].loss, name) == 0)
+      return &losses[i];
+  return NULL;
+}
+
+int tnk__loss_is_known(const char *name) {
+  return find_loss(name) != NULL;
+}
+
+static size_t common_prefix(const char *a, const char *b) {
+  size_t n = 0;
+
+  while (a[n] != '\0' && a[n] == b[n])
+    n++;
+  return n;
+}
+
+/* Of the names, the one that begins most like this one; `best` is how much. */
+static const char *most_alike(const char *const *names, size_t n,
+                              const char *name, size_t *best) {
+  const char *found = NULL;
+
+  for (size_t i = 0; i < n && names[i] != NULL; i++)
+    if (common_prefix(names[i], name) > *best) {
+      found = names[i];
+      *best = common_prefix(found, name);
+    }
+  return found;
+}
+
+/* A name that is misspelt would be ignored, and the loss be another one. */
+static int check_is_read(const tnk__where_t *where, const loss_rule_t *rule,
+                         const char *name) {
+  size_t n_alike = 2; /* a name that shares less is no guess */
+  const char *needed = most_alike(rule->needs, MAX_NEEDS, name, &n_alike);
+  const char *read = most_alike(rule->reads, MAX_READS, name, &n_alike);
+  const char *guess = read != NULL ? read : needed;
+
+  if (guess != NULL && strcmp(guess, name) == 0)
+    return TNK_OK;
+  if (guess == NULL)
+    return tnk__refuse(where, "loss \"%s\" does not read \"%.64s\"", rule->loss,
+                       name);
+  return tnk__refuse(
+      where, "loss \"%s\" does not read \"%.64s\"; did you mean \"%s\"?",
+      rule->loss, name, guess);
+}
+
+static int is_per_token(const char *name) {
+  for (size_t i = 0; i < sizeof(per_token) / sizeof(per_token[0]); i++)
+    if (strcmp(per_token[i], name) == 0)
+      return 1;
+  return 0;
+}
+
+/* Either a vector of `expected` values or `expected` rows. */
+static int check_rows(const tnk__where_t *where, const char *name,
+                      const tnk_tensor_t *tensor, int64_t expected) {
+  if (tensor->n_dims <= 1 && (int64_t)tensor->n_values != expected)
+    return tnk__refuse(where, "\"%s\" has %zu values, expected %lld", name,
+                       tensor->n_values, (long long)expected);
+  if (tensor->n_dims == 2 && tensor->shape[0] != expected)
+    return tnk__refuse(where, "\"%s\" has %lld rows, expected %lld", name,
+                       (long long)tensor->shape[0], (long long)expected);
+  if (tensor->n_dims > 2)
+    return tnk__refuse(where, "\"%s\" has %u dimensions, at most 2", name,
+                       (unsigned)tensor->n_dims);
+  return TNK_OK;
+}
+
+static int check_targets(const tnk__where_t *where,
+                         const tnk_tensor_t *tensor) {
+  size_t i = 0;
+
+  if (!tnk__dtype_is_int(tensor->dtype))
+    return tnk__refuse(where, "\"target_tokens\" must be integers");
+
+  /* The scan ends where the first wrong value may be; from there on the slow
+   * way finds words for it. */
+  if (tensor->dtype == TNK_I64)
+    i = tnk__scan_no_id(tensor->data, tensor->n_values);
+  for (; i < tensor->n_values; i++) {
+    int64_t id = tnk__tensor_int(tensor, i);
+
+    if (id < 0 || id > INT32_MAX)
+      return tnk__refuse(where, "\"target_tokens\" value %zu is %lld", i,
+                         (long long)id);
+  }
+  return TNK_OK;
+}
+
+static int check_input(const tnk__where_t *where, const tnk_loss_input_t *input,
+                       int64_t length, int know_loss) {
+  int target, position;
+  int err = tnk__check_text_at(where, "the name of a loss input", input->name);
+
+  if (err == TNK_OK && input->name[0] == '\0')
+    err = tnk__refuse(where, "a loss input has an empty name");
+  if (err == TNK_OK)
+    err = tnk__check_tensor_at(where, input->name, &input->tensor);
+  if (err != TNK_OK)
+    return err;
+  target = strcmp(input->name, "target_tokens") == 0;
+  position = is_per_token(input->name);
+  if (target)
+    err = check_targets(where, &input->tensor);
+  else if (position && tnk__dtype_is_int(input->tensor.dtype))
+    err = tnk__refuse(where, "\"%s\" must be f32", input->name);
+  /* An image that does not say its tokens leaves the length open. */
+  if (err == TNK_OK && length >= 0 && (target || (position && know_loss)))
+    err = check_rows(where, input->name, &input->tensor, length);
+  return err;
+}
+
+/* All that the loss needs is there, and nothing that it does not read. */
+static int check_names(const tnk__where_t *where, const tnk_datum_t *datum,
+                       const loss_rule_t *rule) {
+  int err = TNK_OK;
+
+  for (size_t i = 0; i < MAX_NEEDS && rule->needs[i] != NULL; i++)
+    if (tnk__datum_find(datum, rule->needs[i]) == SIZE_MAX)
+      return tnk__refuse(where, "loss \"%s\" needs \"%s\"", rule->loss,
+                         rule->needs[i]);
+  for (size_t i = 0; i < tnk__datum_n_inputs(datum) && err == TNK_OK; i++)
+    err = check_is_read(where, rule, tnk__datum_input_at(datum, i).name);
+  return err;
+}
+
+static int check_inputs(const tnk__where_t *where, const tnk_datum_t *datum,
+                        const char *loss_fn) {
+  const loss_rule_t *rule = find_loss(loss_fn);
+  /* -1: not known, then nothing can be said of the lengths of inputs. */
+  int64_t length = tnk__input_length(&datum->input);
+
+  if (datum->n_loss_inputs > 0 && datum->loss_inputs == NULL)
+    return tnk__refuse(where, "it has no loss inputs");
+  if (length < 0 && (datum->targets != NULL || datum->weights != NULL))
+    return tnk__refuse(where, "its targets or weights are of no known "
+                              "length: an image does not say its tokens");
+  for (size_t i = 0; i < tnk__datum_n_inputs(datum); i++) {
+    const tnk_loss_input_t input = tnk__datum_input_at(datum, i);
+    int err =
+        check_input(where, &input, length, rule != NULL || loss_fn == NULL);
+
+    if (err != TNK_OK)
+      return err;
+    /* It finds the first of a name, so that another one is a repeat. */
+    if (tnk__datum_find(datum, input.name) != i)
+      return tnk__refuse(where, "\"%s\" is given twice", input.name);
+  }
+  return rule != NULL ? check_names(where, datum, rule) : TNK_OK;
+}
+
+/* Runs that follow each other without gaps, so only their sum can be wrong. */
+static int check_runs(const tnk__where_t *where, const char *what,
+                      const tnk_span_t *spans, size_t n, int64_t expected) {
+  int64_t sum = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    const tnk_span_t *span = &spans[i];
+
+    if (span->kind != TNK_SPAN_PROMPT && span->kind != TNK_SPAN_SAMPLED)
+      return tnk__refuse(where, "%s span %zu is of no known kind", what, i);
+    if (span->sequence_id == NULL || span->sequence_id[0] == '\0')
+      return tnk__refuse(where, "%s span %zu has no sequence id", what, i);
+    if (tnk__check_text_at(where, "the sequence id of a span",
+                           span->sequence_id) != TNK_OK)
+      return TNK_EINVAL;
+    if (span->offset < 0 || span->length < 0 || span->length > INT64_MAX - sum)
+      return tnk__refuse(where, "%s span %zu is out of range", what, i);
+    sum += span->length;
+  }
+  if (expected >= 0 && sum != expected)
+    return tnk__refuse(where, "%s spans cover %lld tokens, expected %lld", what,
+                       (long long)sum, (long long)expected);
+  return TNK_OK;
+}
+
+static int check_spans(const tnk__where_t *where, const tnk_datum_t *datum) {
+  const size_t target = tnk__datum_find(datum, "target_tokens");
+  int64_t n_targets = -1;
+  int err;
+
+  if (datum->n_input_spans == 0 && datum->n_loss_input_spans == 0)
+    return TNK_OK;
+  if (datum->input_spans == NULL || datum->loss_input_spans == NULL)
+    return tnk__refuse(where, "set both span lists or neither");
+  /* Spans tile positions; targets of two dimensions do not say how many of
+   * these there are. */
+  if (target != SIZE_MAX) {
+    const tnk_tensor_t tensor = tnk__datum_input_at(datum, target).tensor;
+
+    if (tensor.n_dims <= 1)
+      n_targets = (int64_t)tensor.n_values;
+  }
+  err = check_runs(where, "model input", datum->input_spans,
+                   datum->n_input_spans, tnk__input_length(&datum->input));
+  if (err == TNK_OK)
+    err = check_runs(where, "loss input", datum->loss_input_spans,
+                     datum->n_loss_input_spans, n_targets);
+  return err;
+}
+
+int tnk__check_data(const tnk_datum_t *data, size_t n, const char *loss_fn,
+                    char *text, size_t size) {
+  tnk__where_t where = {.text = text, .size = size};
+  int err = TNK_OK;
+
+  if (data == NULL || n == 0)
+    return tnk__refuse(&where, "there is no datum");
+  if (loss_fn != NULL)
+    err = tnk__check_text_at(&where, "the name of the loss", loss_fn);
+  where.kind = "datum";
+  for (size_t i = 0; i < n && err == TNK_OK; i++) {
+    where.index = i;
+    if (data[i].reserved != 0)
+      err = tnk__refuse(&where, "it has a reserved member set");
+    if (err == TNK_OK)
+      err = tnk__check_input_at(&where, &data[i].input, 0);
+    if (err == TNK_OK)
+      err = check_inputs(&where, &data[i], loss_fn);
+    if (err == TNK_OK)
+      err = check_spans(&where, &data[i]);
+  }
+  return err;
+}
+
+int tnk_data_check(const tnk_datum_t *data, size_t n_data, const char *loss_fn,
+                   char *why, size_t why_size) {
+  return tnk__check_data(data, n_data, loss_fn, why, why_size);
+}
+
+int tnk__check_settings(const tnk_loss_setting_t *settings, size_t n,
+                        char *text, size_t size) {
+  tnk__where_t where = {.text = text, .size = size, .kind = "loss setting"};
+
+  if (n > 0 && settings == NULL)
+    return tnk__refuse(&where, "it is missing");
+  for (size_t i = 0; i < n; i++) {
+    int err;
+
+    where.index = i;
+    err = tnk__check_text_at(&where, "its name", settings[i].name);
+    if (err == TNK_OK && settings[i].text != NULL)
+      err = tnk__check_text_at(&where, "its text", settings[i].text);
+    else if (err == TNK_OK && !isfinite(settings[i].number))
+      err = tnk__refuse(&where, "\"%s\" is not a finite number",
+                        settings[i].name);
+    for (size_t j = 0; j < i && err == TNK_OK; j++)
+      if (strcmp(settings[i].name, settings[j].name) == 0)
+        err = tnk__refuse(&where, "\"%s\" is given twice", settings[i].name);
+    if (err != TNK_OK)
+      return err;
+  }
+  return TNK_OK;
+}

@@ -1,0 +1,421 @@
+#include "lib/wire/message/answer.h"
+
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/limits.h"
+#include "lib/base/utf8.h"
+#include "lib/wire/message/calls.h"
+#include "lib/wire/format/number_text.h"
+#include "tnk/error.h"
+
+enum {
+  MAX_PROBLEMS = 8,       /* of a list of problems, told */
+  MAX_PARSED = 1 << 20,   /* larger bodies of errors are taken as plain text */
+  MAX_RETRY_S = 24 * 3600 /* a longer wish counts as none */
+};
+
+/* A size above this counts as not stated, so that sums of sizes stay far from
+ * 2^63; a body is refused at TNK__MAX_RESPONSE_BODY anyway. */
+#define MAX_RESULT ((int64_t)1 << 50)
+
+/* ---- The text of a failure ---- */
+
+/* A server's text on one line: clean UTF-8, blanks for control characters, at
+ * most TNK__MAX_ERROR_TEXT bytes. Cutting the rest off is no failure. */
+static void add_text(tnk__buf_t *out, const char *text, size_t n) {
+  size_t i = 0;
+
+  while (i < n && out->err == TNK_OK) {
+    size_t step = tnk__utf8_char(text + i, n - i);
+    unsigned char c = (unsigned char)text[i];
+    /* The first character that does not fit ends the text, so that it is cut
+     * between two. */
+    if (out->len + (step > 1 ? step : 1) > TNK__MAX_ERROR_TEXT)
+      return;
+    if (step == 0)
+      tnk__buf_byte(out, '?');
+    else if (c < 0x20 || c == 0x7f)
+      tnk__buf_byte(out, ' ');
+    else
+      tnk__buf_append(out, text + i, step);
+    i += step > 0 ? step : 1;
+  }
+}
+
+static void add_cstr(tnk__buf_t *out, const char *text) {
+  add_text(out, text, strlen(text));
+}
+
+/* Where in the request a problem is: ["body", "seq_id", 0]. */
+static void add_place(tnk__buf_t *out, const json_t *place) {
+  size_t n = json_array_size(place);
+  size_t i;
+
+  for (i = 0; i < n; i++) {
+    const json_t *step = json_array_get(place, i);
+    char number[TNK__NUMBER_TEXT];
+    if (i > 0)
+      add_cstr(out, ".");
+    if (json_is_string(step))
+      add_cstr(out, json_string_value(step));
+    else if (json_is_integer(step))
+      add_text(out, number, tnk__int_text(number, json_integer_value(step)));
+  }
+  if (n > 0)
+    add_cstr(out, ": ");
+}
+
+static int add_value(tnk__buf_t *out, const json_t *value);
+
+static int is_blank(uint8_t c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static int add_list(tnk__buf_t *out, const json_t *list) {
+  size_t n = json_array_size(list);
+  int n_told = 0;
+  size_t i;
+
+  for (i = 0; i < n && i < MAX_PROBLEMS; i++) {
+    size_t before = out->len;
+    if (n_told > 0)
+      add_cstr(out, "; ");
+    if (add_value(out, json_array_get(list, i)))
+      n_told++;
+    else if (out->len > before)
+      out->len = before;
+  }
+  return n_told > 0;
+}
+
+/* The first member that says something. */
+static int add_object(tnk__buf_t *out, const json_t *object) {
+  static const char *const keys[] = {"detail", "error_message", "error",
+                                     "message", "msg"};
+  size_t before = out->len;
+  size_t i;
+
+  add_place(out, tnk__json_arr(object, "loc"));
+  for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+    if (add_value(out, json_object_get(object, keys[i])))
+      return 1;
+  out->len = before;
+  return 0;
+}
+
+static int is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
+         (c >= 'A' && c <= 'F');
+}
+
+/* The length of a text up to the first trace of binary data: a control
+ * character, a replacement character, or an escape such as \x01. Some servers
+ * repeat in their errors what was sent to them, be it a body in protobuf. */
+static size_t words_length(const char *text, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const unsigned char c = (unsigned char)text[i];
+
+    if ((c < 0x20 && !is_blank(c)) || c == 0x7f ||
+        (n - i >= 3 && memcmp(text + i, "\xef\xbf\xbd", 3) == 0) ||
+        (n - i >= 4 && text[i] == '\\' && text[i + 1] == 'x' &&
+         is_hex(text[i + 2]) && is_hex(text[i + 3])))
+      return i;
+  }
+  return n;
+}
+
+/* 1 when there were any. */
+static int add_words(tnk__buf_t *out, const char *text, size_t n) {
+  const size_t n_words = words_length(text, n);
+
+  if (n_words == 0)
+    return 0;
+  add_text(out, text, n_words);
+  if (n_words < n)
+    add_cstr(out, "...");
+  return 1;
+}
+
+/* Add what a value says; 1 when it said something. Recursion ends with
+ * TNK__MAX_JSON_DEPTH. */
+static int add_value(tnk__buf_t *out, const json_t *value) {
+  if (json_is_object(value))
+    return add_object(out, value);
+  if (json_is_array(value))
+    return add_list(out, value);
+  return json_is_string(value) &&
+         add_words(out, json_string_value(value), json_string_length(value));
+}
+
+/* Text that was written for people: no markup, nothing binary. */
+static int is_readable(const char *text, size_t n) {
+  size_t i = 0;
+
+  if (n == 0 || text[0] == '<')
+    return 0;
+  while (i < n && i < TNK__MAX_ERROR_TEXT) {
+    size_t step = tnk__utf8_char(text + i, n - i);
+    uint8_t c = (uint8_t)text[i];
+    if (step == 0 || (c < 0x20 && !is_blank(c)))
+      return 0;
+    i += step;
+  }
+  return 1;
+}
+
+static void add_plain(tnk__buf_t *out, const uint8_t *body, size_t n) {
+  while (n > 0 && is_blank(body[0])) {
+    body++;
+    n--;
+  }
+  while (n > 0 && is_blank(body[n - 1]))
+    n--;
+  if (is_readable((const char *)body, n))
+    add_words(out, (const char *)body, n);
+}
+
+/* What is in `text`, into the arena; frees it. */
+static int keep_text(const char **out, tnk__arena_t *arena, tnk__buf_t *text) {
+  char *copy = NULL;
+  int err = text->err;
+
+  if (err == TNK_OK && text->len > 0) {
+    copy = tnk__arena_strndup(arena, (const char *)text->data, text->len);
+    if (copy == NULL)
+      err = TNK_ENOMEM;
+  }
+  tnk__buf_deinit(text);
+  if (err == TNK_OK)
+    *out = copy;
+  return err;
+}
+
+/* ---- Other members ---- */
+
+/* Whether `text` is `word`, which is all small letters, in any case. */
+static int is_word(const char *text, const char *word) {
+  size_t i = 0;
+
+  if (text == NULL)
+    return 0;
+  for (; word[i] != '\0'; i++)
+    if (text[i] != word[i] && text[i] != word[i] - ('a' - 'A'))
+      return 0;
+  return text[i] == '\0';
+}
+
+/* Servers differ in how they write it. */
+static tnk_category_t read_category(const json_t *object) {
+  const char *text = tnk__json_str(object, "category");
+
+  if (text == NULL)
+    text = tnk__json_str(tnk__json_obj(object, "error"), "category");
+  if (text == NULL)
+    text = tnk__json_str(tnk__json_obj(object, "detail"), "category");
+  if (is_word(text, "user"))
+    return TNK_CATEGORY_USER;
+  if (is_word(text, "server"))
+    return TNK_CATEGORY_SERVER;
+  return TNK_CATEGORY_UNKNOWN;
+}
+
+static uint64_t read_retry_after_ms(const json_t *object) {
+  double ms = 0;
+
+  if (tnk__json_get_double(object, "retry_after_ms", &ms) != TNK__JSON_FOUND &&
+      tnk__json_get_double(object, "retry_after", &ms) == TNK__JSON_FOUND)
+    ms *= 1000;
+  return ms > 0 && ms <= MAX_RETRY_S * 1000.0 ? (uint64_t)ms : 0;
+}
+
+/* The words of a failure out of parsed JSON, or of the body as it is. */
+static int read_failure(tnk__failure_t *out, tnk__arena_t *arena,
+                        const json_t *root, const uint8_t *body, size_t n) {
+  tnk__buf_t text;
+
+  out->category = read_category(root);
+  out->retry_after_ms = read_retry_after_ms(root);
+  tnk__buf_init(&text, arena->alloc, TNK__MAX_ERROR_TEXT);
+  if (!add_value(&text, root) && (root == NULL || json_object_size(root) > 0))
+    add_plain(&text, body, n);
+  return keep_text(&out->message, arena, &text);
+}
+
+int tnk__failure_read(tnk__failure_t *out, tnk__arena_t *arena,
+                      const uint8_t *body, size_t n) {
+  tnk__failure_t read = {0};
+  json_t *root = NULL;
+  int err = TNK_OK;
+
+  /* What is no JSON is no failure here: a proxy's page has words, too. */
+  if (n <= MAX_PARSED)
+    err = tnk__json_parse(&root, body, n);
+  if (err != TNK_ENOMEM)
+    err = read_failure(&read, arena, root, body, n);
+  json_decref(root);
+  if (err == TNK_OK)
+    *out = read;
+  return err;
+}
+
+/* ---- Futures ---- */
+
+static int is(const json_t *root, const char *key, const char *value) {
+  const char *text = tnk__json_str(root, key);
+
+  return text != NULL && strcmp(text, value) == 0;
+}
+
+/* A null counts as absent, here as everywhere. */
+static int has(const json_t *root, const char *key) {
+  const json_t *member = json_object_get(root, key);
+
+  return member != NULL && !json_is_null(member);
+}
+
+/* In the order of the protocol, then the forms of other servers. */
+static tnk__answer_kind_t kind_of(const json_t *root) {
+  if (is(root, "type", "try_again"))
+    return TNK__ANSWER_PENDING;
+  if (is(root, "status", "complete_metadata"))
+    return TNK__ANSWER_METADATA;
+  if (has(root, "error") || is(root, "type", "RequestFailedResponse") ||
+      is(root, "status", "failed"))
+    return TNK__ANSWER_FAILED;
+  if (is(root, "status", "pending") ||
+      tnk__json_str(root, "queue_state") != NULL)
+    return TNK__ANSWER_PENDING;
+  return TNK__ANSWER_RESULT;
+}
+
+/* Some servers wrap a result: {"status": "completed", "result": {...}}. */
+static int unwrap(tnk__answer_t *out, tnk__arena_t *arena, const json_t *root) {
+  const json_t *result = tnk__json_obj(root, "result");
+  const char *text;
+  size_t n;
+  int err;
+
+  if (result == NULL || !is(root, "status", "completed"))
+    return TNK_OK;
+  err = tnk__calls_keep_json(&text, &n, arena, result);
+  if (err != TNK_OK)
+    return err;
+  out->result = (const uint8_t *)text;
+  out->result_len = n;
+  return TNK_OK;
+}
+
+static int read_answer(tnk__answer_t *out, tnk__arena_t *arena,
+                       const json_t *root) {
+  int64_t size = 0;
+  int err;
+
+  out->kind = kind_of(root);
+  out->retry_after_ms = read_retry_after_ms(root);
+  tnk__json_get_int(root, "response_payload_size", 0, MAX_RESULT, &size);
+  out->result_bytes = (uint64_t)size;
+  /* Before the failure is read, whose words may be the text of what is wrapped.
+   */
+  err = unwrap(out, arena, root);
+  if (err == TNK_OK && out->kind == TNK__ANSWER_FAILED)
+    err =
+        read_failure(&out->failure, arena, root, out->result, out->result_len);
+  if (err == TNK_OK && tnk__json_str(root, "queue_state") != NULL)
+    err = tnk__calls_get_text(&out->queue_state, arena, root, "queue_state");
+  if (err == TNK_OK && tnk__json_str(root, "queue_state_reason") != NULL)
+    err = tnk__calls_get_text(&out->queue_reason, arena, root,
+                              "queue_state_reason");
+  return err;
+}
+
+int tnk__answer_read(tnk__answer_t *out, tnk__arena_t *arena,
+                     const uint8_t *body, size_t n) {
+  tnk__answer_t read = {.result = body, .result_len = n};
+  json_t *root;
+  int err = tnk__json_parse_object(&root, body, n);
+
+  if (err != TNK_OK)
+    return err;
+  err = read_answer(&read, arena, root);
+  json_decref(root);
+  if (err == TNK_OK)
+    *out = read;
+  return err;
+}
+
+/* ---- Members that are refused ---- */
+
+static int is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Where `word` stands as a whole word, or NULL. */
+static const char *find_word(const char *text, size_t n, const char *word) {
+  const size_t n_word = strlen(word);
+  size_t i;
+
+  for (i = 0; i + n_word <= n; i++)
+    if (memcmp(text + i, word, n_word) == 0 &&
+        (i == 0 || !is_letter(text[i - 1])) &&
+        (i + n_word == n || !is_letter(text[i + n_word])))
+      return text + i;
+  return NULL;
+}
+
+/* Many parsers list the members that they know behind the one that they
+ * refuse. */
+static int text_refuses(const char *text, size_t n, const char *member) {
+  static const char *const lists[] = {"expected", "expects", "one of",
+                                      "allowed:", "known:",  "valid:"};
+  const char *found = find_word(text, n, member);
+  const char *list;
+  size_t i;
+
+  if (found == NULL)
+    return 0;
+  for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    list = find_word(text, (size_t)(found - text), lists[i]);
+    if (list != NULL)
+      return 0;
+  }
+  return 1;
+}
+
+static int problem_refuses(const json_t *problem, const char *member) {
+  const json_t *place = tnk__json_arr(problem, "loc");
+  const json_t *last = json_array_get(place, json_array_size(place) - 1);
+
+  return json_is_string(last) && strcmp(json_string_value(last), member) == 0;
+}
+
+static int value_refuses(const json_t *value, const char *member) {
+  static const char *const keys[] = {"detail", "error_message", "error",
+                                     "message", "errors"};
+  size_t i;
+
+  if (json_is_string(value))
+    return text_refuses(json_string_value(value), json_string_length(value),
+                        member);
+  for (i = 0; i < json_array_size(value); i++)
+    if (problem_refuses(json_array_get(value, i), member))
+      return 1;
+  for (i = 0; json_is_object(value) && i < sizeof(keys) / sizeof(keys[0]); i++)
+    if (value_refuses(json_object_get(value, keys[i]), member))
+      return 1;
+  return 0;
+}
+
+int tnk__failure_refuses(const uint8_t *body, size_t n, const char *member) {
+  json_t *root;
+  int is_refused;
+
+  if (n == 0 || n > MAX_PARSED)
+    return 0;
+  if (tnk__json_parse_object(&root, body, n) != TNK_OK)
+    return text_refuses((const char *)body, n, member);
+  is_refused = value_refuses(root, member);
+  json_decref(root);
+  return is_refused;
+}

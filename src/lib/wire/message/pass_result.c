@@ -1,0 +1,320 @@
+#include "lib/wire/message/pass_result.h"
+
+#include <string.h>
+
+#include "tinker.pb-c.h"
+
+#include "lib/wire/data/data.h"
+#include "lib/wire/format/json_read.h"
+#include "lib/wire/message/tensor_read.h"
+#include "tnk/error.h"
+
+typedef TinkerPublic__ForwardBackwardOutput message_t;
+typedef TinkerPublic__ArrayRecord record_t;
+
+/* One field of a record: all its examples in one array. */
+typedef struct {
+  const char *name;
+  tnk_tensor_t whole;     /* all elements, without a shape */
+  const int64_t *offsets; /* in bytes of the wire's type; n + 1 of them */
+  size_t n;
+  size_t size; /* of an element on the wire */
+  int64_t per_row;
+  const TinkerPublic__BatchedTensor *message;
+} column_t;
+
+/* ---- Protobuf ---- */
+
+/* Elements in one row, and whether the trailing dimensions are possible. */
+static int trailing(column_t *column) {
+  tnk_tensor_t probe = {.n_dims = (uint32_t)column->message->n_trailing_shape};
+  size_t n;
+
+  column->per_row = 1;
+  /* One dimension is for the rows. */
+  if (column->message->n_trailing_shape >= TNK_MAX_DIMS)
+    return 0;
+  if (probe.n_dims == 0)
+    return 1;
+  memcpy(probe.shape, column->message->trailing_shape,
+         probe.n_dims * sizeof(probe.shape[0]));
+  if (!tnk__tensor_elements(&probe, &n) || n > INT64_MAX)
+    return 0;
+  column->per_row = (int64_t)n;
+  return 1;
+}
+
+static int read_column(tnk__room_t *room, column_t *column,
+                       const TinkerPublic__ArrayRecord__FieldsEntry *entry) {
+  const TinkerPublic__BatchedTensor *message = entry->value;
+  size_t n;
+
+  if (message == NULL) {
+    tnk__room_bad(room);
+    return 0;
+  }
+  column->name = entry->key;
+  column->message = message;
+  column->size = tnk__wire_size((int)message->dtype);
+  if (!tnk__wire_elements(room, &message->data, (int)message->dtype,
+                          &column->whole))
+    return 0;
+  column->offsets = tnk__wire_array(room, &message->offsets, 8, &n);
+  column->n = n == 0 ? 0 : n - 1;
+  if (!trailing(column))
+    tnk__room_bad(room);
+  for (size_t i = 0; i < n && room->err == TNK_OK; i++)
+    if (column->offsets[i] < 0 ||
+        (uint64_t)column->offsets[i] % column->size != 0 ||
+        (i > 0 && column->offsets[i] < column->offsets[i - 1]))
+      tnk__room_bad(room);
+  return room->err == TNK_OK;
+}
+
+/* The part of a column that belongs to example i. */
+static void cut(tnk__room_t *room, tnk_pass_t *pass, const column_t *column,
+                size_t i, tnk_tensor_t *out) {
+  uint64_t from = (uint64_t)column->offsets[i] / column->size;
+  uint64_t to = (uint64_t)column->offsets[i + 1] / column->size;
+  size_t n_dims = column->message->n_trailing_shape;
+  const tnk_tensor_t *whole = &column->whole;
+
+  if (to > whole->n_values) {
+    tnk__warnings_add(&pass->warnings, room,
+                      "output \"%.64s\" is shorter than its offsets say",
+                      column->name);
+    to = whole->n_values;
+    from = from < to ? from : to;
+  }
+  *out = (tnk_tensor_t){.dtype = whole->dtype};
+  out->n_values = (size_t)(to - from);
+  if (out->n_values > 0)
+    out->data =
+        (const char *)whole->data +
+        from * (whole->dtype == TNK_I64 ? sizeof(int64_t) : sizeof(float));
+  out->n_dims = (uint32_t)n_dims + 1;
+  for (size_t d = 0; d < n_dims; d++)
+    out->shape[d + 1] = column->message->trailing_shape[d];
+  /* Rows without elements cannot be counted: there are none. */
+  if (column->per_row > 0) {
+    out->shape[0] = (int64_t)out->n_values / column->per_row;
+    if ((int64_t)out->n_values % column->per_row != 0)
+      tnk__room_bad(room);
+  } else if (out->n_values > 0) {
+    tnk__room_bad(room);
+  }
+}
+
+/* How many examples a record has: what it says, or else what its first field
+ * holds. */
+static size_t record_count(tnk__room_t *room, const record_t *record) {
+  const TinkerPublic__BatchedTensor *first =
+      record->n_fields > 0 ? record->fields[0]->value : NULL;
+
+  if (record->num_datums < 0 || (uint64_t)record->num_datums > SIZE_MAX)
+    tnk__room_bad(room);
+  else if (record->num_datums > 0)
+    return (size_t)record->num_datums;
+  return first == NULL || first->offsets.len < 8 ? 0
+                                                 : first->offsets.len / 8 - 1;
+}
+
+static void read_record(tnk__room_t *room, tnk_pass_t *pass,
+                        const record_t *record, tnk__output_t *outputs,
+                        size_t count) {
+  size_t n_fields = record->n_fields;
+  column_t *columns = tnk__room_zeroed(room, n_fields, sizeof(*columns));
+  tnk__field_t *fields;
+
+  /* A record without fields may speak of many examples; it costs nothing. */
+  for (size_t f = 0; f < n_fields && columns != NULL; f++) {
+    if (!read_column(room, &columns[f], record->fields[f]))
+      return;
+    /* More than the record speaks of are let pass, as in the official
+     * client. */
+    if (columns[f].n < count)
+      tnk__room_bad(room);
+  }
+  if (room->err != TNK_OK || n_fields == 0)
+    return;
+  /* Every example has 8 bytes of offsets in every field, so that the product
+   * is within the body's size. */
+  fields = tnk__room_get(room, n_fields * count, sizeof(*fields));
+  for (size_t i = 0; i < count && fields != NULL; i++) {
+    outputs[i].fields = fields + i * n_fields;
+    outputs[i].n_fields = n_fields;
+    for (size_t f = 0; f < n_fields && room->err == TNK_OK; f++) {
+      fields[i * n_fields + f].name = columns[f].name;
+      cut(room, pass, &columns[f], i, &fields[i * n_fields + f].tensor);
+    }
+  }
+}
+
+static void read_records(tnk__room_t *room, tnk_pass_t *pass,
+                         const message_t *message) {
+  tnk__output_t *outputs;
+  size_t total = 0;
+  size_t at = 0;
+
+  for (size_t i = 0; i < message->n_loss_fn_outputs; i++) {
+    size_t count = record_count(room, message->loss_fn_outputs[i]);
+
+    /* A record may claim any number of examples, and has none to show when it
+     * has no fields. */
+    if (count > SIZE_MAX - total)
+      tnk__room_bad(room);
+    if (room->err != TNK_OK)
+      return;
+    total += count;
+  }
+  outputs = tnk__room_zeroed(room, total, sizeof(*outputs));
+  for (size_t i = 0; i < message->n_loss_fn_outputs && outputs != NULL; i++) {
+    const record_t *record = message->loss_fn_outputs[i];
+    size_t count = record_count(room, record);
+
+    read_record(room, pass, record, outputs + at, count);
+    at += count;
+  }
+  pass->outputs = outputs;
+  pass->n_outputs = total;
+}
+
+/* "a.b:C" is C when there are records, and stays what it is otherwise. */
+static const char *output_type(const message_t *message) {
+  const char *type = message->loss_fn_output_type;
+  const char *colon = strrchr(type, ':');
+
+  if (message->n_loss_fn_outputs > 0 && colon != NULL)
+    return colon + 1;
+  return message->n_loss_fn_outputs == 0 && type[0] == '\0' ? "ArrayRecord"
+                                                            : type;
+}
+
+static void read_protobuf(tnk__room_t *room, tnk_pass_t *pass, const void *body,
+                          size_t n) {
+  ProtobufCAllocator alloc = tnk__room_protobuf(room);
+  const message_t *message =
+      tinker_public__forward_backward_output__unpack(&alloc, n, body);
+  tnk__metric_t *metrics;
+
+  if (message == NULL) {
+    tnk__room_bad(room);
+    return;
+  }
+  pass->output_type = output_type(message);
+  read_records(room, pass, message);
+  metrics = tnk__room_zeroed(room, message->n_metrics, sizeof(*metrics));
+  for (size_t i = 0; i < message->n_metrics && metrics != NULL; i++) {
+    metrics[i].key = message->metrics[i]->key;
+    metrics[i].value = message->metrics[i]->value;
+  }
+  tnk__metrics_build(&pass->metrics, room, metrics, message->n_metrics);
+}
+
+/* ---- JSON ---- */
+
+/* Most examples have the same fields, so the last one's name is often ours. */
+static const char *field_name(tnk__room_t *room, const tnk__output_t *last,
+                              size_t f, const char *name) {
+  if (last != NULL && f < last->n_fields &&
+      strcmp(last->fields[f].name, name) == 0)
+    return last->fields[f].name;
+  return tnk__room_text(room, name);
+}
+
+/* Whether a member is meant to be a tensor at all. */
+static int looks_like_tensor(const json_t *value) {
+  const json_t *first = json_array_get(value, 0);
+
+  if (json_is_array(value))
+    return first == NULL || json_is_number(first) || json_is_null(first);
+  return json_is_number(value) || tnk__json_arr(value, "data") != NULL;
+}
+
+static void read_json_output(tnk__room_t *room, tnk_pass_t *pass,
+                             const json_t *object, tnk__output_t *output,
+                             const tnk__output_t *last) {
+  tnk__field_t *fields =
+      tnk__room_get(room, json_object_size(object), sizeof(*fields));
+  const char *name;
+  json_t *value;
+  size_t n = 0;
+
+  if (!json_is_object(object) && !json_is_null(object))
+    tnk__room_bad(room);
+  json_object_foreach((json_t *)object, name, value) {
+    if (room->err != TNK_OK)
+      return;
+    if (!looks_like_tensor(value)) {
+      tnk__warnings_add(&pass->warnings, room, "output \"%.64s\" is no tensor",
+                        name);
+      continue;
+    }
+    fields[n].name = field_name(room, last, n, name);
+    if (tnk__json_tensor(room, value, &fields[n].tensor))
+      n++;
+  }
+  output->fields = fields;
+  output->n_fields = n;
+}
+
+static void read_json_outputs(tnk__room_t *room, tnk_pass_t *pass,
+                              const json_t *array) {
+  size_t n = json_array_size(array);
+  tnk__output_t *outputs = tnk__room_zeroed(room, n, sizeof(*outputs));
+
+  for (size_t i = 0; i < n && room->err == TNK_OK; i++)
+    read_json_output(room, pass, json_array_get(array, i), &outputs[i],
+                     i > 0 ? &outputs[i - 1] : NULL);
+  pass->outputs = outputs;
+  pass->n_outputs = n;
+}
+
+static void read_json(tnk__room_t *room, tnk_pass_t *pass, const void *body,
+                      size_t n) {
+  const json_t *outputs = NULL, *metrics = NULL;
+  const char *type = "";
+  json_t *root;
+  int err = tnk__json_parse_object(&root, body, n);
+
+  if (err != TNK_OK) {
+    room->err = err;
+    return;
+  }
+  if (tnk__json_get_array(root, "loss_fn_outputs", &outputs) ==
+          TNK__JSON_WRONG ||
+      tnk__json_get_object(root, "metrics", &metrics) == TNK__JSON_WRONG ||
+      tnk__json_get_text(root, "loss_fn_output_type", &type) == TNK__JSON_WRONG)
+    tnk__room_bad(room);
+  /* Something of a result must be there. */
+  if (json_object_get(root, "loss_fn_outputs") == NULL &&
+      json_object_get(root, "metrics") == NULL)
+    tnk__room_bad(room);
+  pass->output_type = tnk__room_text(room, type);
+  if (room->err == TNK_OK)
+    read_json_outputs(room, pass, outputs);
+  if (room->err == TNK_OK)
+    tnk__metrics_from_json(&pass->metrics, room, metrics, &pass->warnings);
+  json_decref(root);
+}
+
+int tnk__pass_result_read(tnk_pass_t **out, const tnk_allocator_t *alloc,
+                          const void *body, size_t n, int is_proto) {
+  tnk__room_t room;
+  tnk_pass_t *pass;
+
+  *out = NULL;
+  tnk__room_init(&room, alloc, n);
+  pass = tnk__room_zeroed(&room, 1, sizeof(*pass));
+  if (pass != NULL && is_proto)
+    read_protobuf(&room, pass, body, n);
+  else if (pass != NULL)
+    read_json(&room, pass, body, n);
+  if (room.err != TNK_OK) {
+    tnk__arena_deinit(&room.arena);
+    return room.err;
+  }
+  pass->arena = room.arena;
+  *out = pass;
+  return TNK_OK;
+}

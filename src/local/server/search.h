@@ -1,9 +1,0 @@
-#ifndef TNK_LOCAL_SERVER_SEARCH_H
-#define TNK_LOCAL_SERVER_SEARCH_H
-
-#include "local/call/call.h"
-
-/* Which sessions there are, by what is known of them. */
-void local_search_sessions(local_call_t *call);
-
-#endif

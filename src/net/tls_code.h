@@ -1,7 +1,0 @@
-#ifndef TNK_NET_TLS_CODE_H
-#define TNK_NET_TLS_CODE_H
-
-/* The code of ours for mbedTLS's: TNK_ENOMEM, or `otherwise`. */
-int tnk__tls_code(int cause, int otherwise);
-
-#endif

@@ -1,0 +1,121 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/wire/format/json_write.h"
+#include "tnk/error.h"
+#include "tools/common/base/clean.h"
+#include "tools/common/frame/cli.h"
+
+enum { MAX_TEXT = 4096 };
+
+static const char *word_of(int status) {
+  switch (status) {
+  case CLI_EXIT_USAGE:
+    return "usage";
+  case CLI_EXIT_AUTH:
+    return "auth";
+  case CLI_EXIT_NOT_FOUND:
+    return "not_found";
+  case CLI_EXIT_NETWORK:
+    return "network";
+  case CLI_EXIT_FILE:
+    return "file";
+  case CLI_EXIT_INTERRUPT:
+  case CLI_EXIT_TERMINATE:
+    return "interrupted";
+  default:
+    return "failed";
+  }
+}
+
+static void put_json(const cli_problem_t *problem, const char *message) {
+  tnk__json_writer_t w;
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, tnk__allocator_default(), TNK__MIB);
+  tnk__json_writer_init(&w, &buf);
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "error");
+  tnk__json_begin_object(&w);
+  tnk__json_put_text(&w, "code",
+                     problem->code != NULL ? problem->code
+                                           : word_of(problem->status));
+  tnk__json_put_text(&w, "message", message);
+  if (problem->http_status != 0)
+    tnk__json_put_int(&w, "http_status", problem->http_status);
+  if (problem->n_attempts != 0)
+    tnk__json_put_int(&w, "attempts", problem->n_attempts);
+  if (problem->hint != NULL)
+    tnk__json_put_text(&w, "hint", problem->hint);
+  tnk__json_put_int(&w, "exit_status", problem->status);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  if (tnk__json_finish(&w) == TNK_OK)
+    printf("%.*s\n", (int)buf.len, (const char *)buf.data);
+  else
+    printf("{\"error\":{\"code\":\"%s\",\"message\":\"out of memory\","
+           "\"exit_status\":%d}}\n",
+           word_of(problem->status), problem->status);
+  tnk__buf_deinit(&buf);
+}
+
+int cli_report(const cli_t *cli, const cli_problem_t *problem) {
+  char text[MAX_TEXT];
+
+  snprintf(text, sizeof(text), "%s", problem->message);
+  cli_clean(text);
+  fprintf(stderr, "%s: %s\n", cli->name, text);
+  if (problem->hint != NULL)
+    fprintf(stderr, "%s\n", problem->hint);
+  if (cli->json)
+    put_json(problem, text);
+  return problem->status;
+}
+
+int cli_fail(const cli_t *cli, int status, const char *format, ...) {
+  char text[MAX_TEXT];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  return cli_report(cli, &(cli_problem_t){.status = status, .message = text});
+}
+
+void cli_note(const cli_t *cli, const char *format, ...) {
+  char text[MAX_TEXT];
+  va_list args;
+
+  if (cli->quiet)
+    return;
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  cli_clean(text);
+  fprintf(stderr, "%s\n", text);
+}
+
+void cli_warn(const cli_t *cli, const char *format, ...) {
+  char text[MAX_TEXT];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  cli_clean(text);
+  fprintf(stderr, "%s: %s\n", cli->name, text);
+}
+
+void cli_tell(const char *format, ...) {
+  char text[MAX_TEXT];
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  cli_clean(text);
+  fprintf(stderr, "%s\n", text);
+}

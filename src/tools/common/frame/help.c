@@ -1,0 +1,106 @@
+#include "tools/common/frame/help.h"
+
+#include <string.h>
+
+#include "tools/common/frame/common.h"
+#include "tools/common/frame/wrap.h"
+
+enum { TEXT_COLUMN = 26 };
+
+void cli_option_head(char *out, size_t n, const cli_option_t *option) {
+  char letter[8] = "";
+
+  if (option->letter != 0)
+    snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+  snprintf(out, n, "%s--%s%s%s", letter, option->name,
+           option->value != NULL ? " " : "",
+           option->value != NULL ? option->value : "");
+}
+
+static void put_item(FILE *to, const char *term, const char *text) {
+  int n = fprintf(to, "  %s", term);
+
+  cli_wrap(to, text, TEXT_COLUMN, n < 0 ? 0 : (size_t)n);
+}
+
+static void put_usage(FILE *to, const cli_t *cli) {
+  const cli_command_t *command = cli->command;
+
+  fprintf(to, "usage: %s", cli->name);
+  if (command->commands != NULL)
+    fprintf(to, " COMMAND");
+  fprintf(to, " [OPTION]...");
+  if (command->words != NULL)
+    fprintf(to, " %s", command->words);
+  fprintf(to, "\n\n");
+}
+
+/* All below a group, whose name so far is `name`. */
+static void put_commands(FILE *to, const cli_command_t *group,
+                         const char *name) {
+  const cli_command_t *command;
+
+  for (size_t i = 0; (command = cli_command_at(group, i)) != NULL; i++) {
+    char full[160];
+
+    snprintf(full, sizeof(full), "%s %s", name, command->name);
+    put_item(to, full, command->brief);
+  }
+}
+
+static void put_sections(FILE *to, const cli_section_t *section) {
+  for (; section != NULL && section->title != NULL; section++) {
+    fprintf(to, "\n%s:\n", section->title);
+    if (section->text != NULL)
+      cli_wrap(to, section->text, 2, 0);
+    for (const cli_item_t *item = section->items;
+         item != NULL && item->term != NULL; item++)
+      put_item(to, item->term, item->text);
+  }
+}
+
+static void put_examples(FILE *to, const cli_item_t *example) {
+  if (example == NULL)
+    return;
+  fprintf(to, "\nExamples:\n");
+  for (; example->term != NULL; example++) {
+    fprintf(to, "  %s\n", example->term);
+    cli_wrap(to, example->text, 6, 0);
+  }
+}
+
+static void put_exits(FILE *to, const cli_command_t *command) {
+  const char *text;
+  unsigned i = 0;
+  int status;
+
+  fprintf(to, "\nExit status:\n");
+  while ((text = cli_exit_at(command, &i, &status)) != NULL) {
+    char term[16];
+
+    snprintf(term, sizeof(term), "%d", status);
+    put_item(to, term, text);
+  }
+}
+
+void cli_print_help(FILE *to, const cli_t *cli) {
+  const cli_command_t *command = cli->command;
+  const cli_option_t *option;
+  char about[256];
+  char head[80];
+
+  put_usage(to, cli);
+  cli_wrap(to, cli_about(command, about, sizeof(about)), 0, 0);
+  if (command->commands != NULL) {
+    fprintf(to, "\nCommands:\n");
+    put_commands(to, command, cli->name);
+  }
+  fprintf(to, "\nOptions:\n");
+  for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) {
+    cli_option_head(head, sizeof(head), option);
+    put_item(to, head, option->help);
+  }
+  put_sections(to, command->sections);
+  put_examples(to, command->examples);
+  put_exits(to, command);
+}

@@ -1,0 +1,352 @@
+#include "tools/common/frame/parse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/number.h"
+#include "tnk/error.h"
+#include "tools/common/base/nearest.h"
+#include "tools/common/frame/common.h"
+
+enum { MAX_COMMON = 16 };
+
+typedef struct {
+  cli_t *cli;
+  int argc;
+  char **argv;
+  int at;                /* the argument that is read */
+  int given[MAX_COMMON]; /* common options, by their row */
+  const char **words;
+  char *why;
+  size_t n_why;
+} parse_t;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static int
+refuse(const parse_t *p, const char *format, ...) {
+  va_list args;
+
+  va_start(args, format);
+  vsnprintf(p->why, p->n_why, format, args);
+  va_end(args);
+  return -1;
+}
+
+/* ---- Values ---- */
+
+static int read_number(const parse_t *p, const cli_option_t *option,
+                       const char *value) {
+  int is_negative = value[0] == '-';
+  uint64_t n;
+
+  if (tnk__text_u64(value + is_negative, INT64_MAX, &n) == TNK_OK) {
+    *option->number = is_negative ? -(int64_t)n : (int64_t)n;
+    if (*option->number >= option->min && *option->number <= option->max)
+      return 0;
+  }
+  if (option->max == INT64_MAX)
+    return refuse(p, "--%s: \"%s\" is not a whole number%s", option->name,
+                  value, option->min < 0 ? "" : " from 0 on");
+  return refuse(p, "--%s: \"%s\" is not a whole number from %lld to %lld",
+                option->name, value, (long long)option->min,
+                (long long)option->max);
+}
+
+static int read_choice(const parse_t *p, const cli_option_t *option,
+                       const char *value) {
+  char list[256] = "";
+  size_t n = 0;
+
+  for (int i = 0; option->choices[i] != NULL; i++) {
+    const char *choice = option->choices[i];
+    const char *link = i == 0 ? "" : option->choices[i + 1] ? ", " : " or ";
+
+    if (strcmp(choice, value) == 0) {
+      *option->choice = i;
+      return 0;
+    }
+    if (n + strlen(link) + strlen(choice) < sizeof(list))
+      n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", link, choice);
+  }
+  return refuse(p, "--%s: \"%s\" is none of %s", option->name, value, list);
+}
+
+static int add_text(const parse_t *p, const cli_option_t *option,
+                    const char *value) {
+  cli_texts_t *texts = option->texts;
+  const char **more =
+      realloc(texts->items, (texts->n + 1) * sizeof(*texts->items));
+
+  if (more == NULL)
+    return refuse(p, "out of memory");
+  texts->items = more;
+  texts->items[texts->n++] = value;
+  return 0;
+}
+
+static int set_value(const parse_t *p, const cli_option_t *option,
+                     const char *value) {
+  char why[512] = "";
+
+  if (option->text != NULL) {
+    *option->text = value;
+    if (value[0] != '\0' || option->is_any)
+      return 0;
+    return refuse(p, "--%s: \"\" is empty", option->name);
+  }
+  if (option->number != NULL)
+    return read_number(p, option, value);
+  if (option->choice != NULL)
+    return read_choice(p, option, value);
+  if (option->texts != NULL)
+    return add_text(p, option, value);
+  if (option->set(option, value, why, sizeof(why)) == 0)
+    return 0;
+  /* A sentence that quotes the value itself begins with it. */
+  if (why[0] == '"')
+    return refuse(p, "--%s: %s", option->name, why);
+  return refuse(p, "--%s: \"%.200s\" %s", option->name, value, why);
+}
+
+/* ---- Options ---- */
+
+static int is_called(const cli_option_t *option, const char *name, size_t n,
+                     char letter) {
+  return letter != 0
+             ? option->letter == letter
+             : strlen(option->name) == n && memcmp(option->name, name, n) == 0;
+}
+
+/* By its letter, or if that is 0 by its name. */
+static const cli_option_t *find_option(parse_t *p, const char *name, size_t n,
+                                       char letter) {
+  const cli_option_t *option = p->cli->command->options;
+  unsigned needs;
+
+  for (; option != NULL && option->name != NULL; option++)
+    if (is_called(option, name, n, letter))
+      return option;
+  /* Whether the command has it is seen when the command is known. */
+  for (size_t i = 0; (option = cli_common_at(i, &needs)) != NULL; i++)
+    if (is_called(option, name, n, letter)) {
+      p->given[i] = 1;
+      return option;
+    }
+  return NULL;
+}
+
+static const cli_command_t *command_of_names;
+
+/* With its dashes: of a short name alone, two letters are too much of it. */
+static const char *option_name(size_t i) {
+  static char name[64];
+
+  snprintf(name, sizeof(name), "--%s",
+           cli_option_at(command_of_names, i)->name);
+  return name;
+}
+
+static const char *command_name(size_t i) {
+  return cli_command_at(command_of_names, i)->name;
+}
+
+static int refuse_option(const parse_t *p, const char *arg) {
+  const char *meant = NULL;
+  size_t n = 0;
+
+  while (cli_option_at(p->cli->command, n) != NULL)
+    n++;
+  command_of_names = p->cli->command;
+  if (arg[1] == '-')
+    meant = cli_nearest(arg, option_name, n);
+  if (meant == NULL)
+    return refuse(p, "there is no option \"%.200s\"", arg);
+  return refuse(p, "there is no option \"%.200s\", did you mean \"%s\"?", arg,
+                meant);
+}
+
+/* A value that stands in the next argument. */
+static const char *next_value(parse_t *p) {
+  return p->at + 1 < p->argc ? p->argv[++p->at] : NULL;
+}
+
+static int refuse_missing(const parse_t *p, const cli_option_t *option) {
+  return refuse(p, "--%s needs a value: --%s %s", option->name, option->name,
+                option->value);
+}
+
+static int take_long(parse_t *p, const char *arg) {
+  size_t n = strcspn(arg + 2, "=");
+  const cli_option_t *option = find_option(p, arg + 2, n, 0);
+  const char *value = arg[2 + n] == '=' ? arg + 3 + n : NULL;
+
+  if (option == NULL)
+    return refuse_option(p, arg);
+  if (option->value == NULL) {
+    if (value != NULL)
+      return refuse(p,
+                    "--%s: \"%.200s\" is given, but the option takes no "
+                    "value",
+                    option->name, value);
+    *option->flag = 1;
+    return 0;
+  }
+  if (value == NULL)
+    value = next_value(p);
+  return value != NULL ? set_value(p, option, value)
+                       : refuse_missing(p, option);
+}
+
+/* Letters that take no value may share a dash. */
+static int take_letters(parse_t *p, const char *arg) {
+  for (const char *at = arg + 1; *at != '\0'; at++) {
+    const cli_option_t *option = find_option(p, NULL, 0, *at);
+    const char *value;
+
+    if (option == NULL)
+      return refuse_option(p, arg);
+    if (option->value == NULL) {
+      *option->flag = 1;
+      continue;
+    }
+    value = at[1] != '\0' ? at + 1 : next_value(p);
+    return value != NULL ? set_value(p, option, value)
+                         : refuse_missing(p, option);
+  }
+  return 0;
+}
+
+/* ---- Commands and arguments ---- */
+
+static void add_name(cli_t *cli, const char *name) {
+  size_t n = strlen(cli->name);
+
+  snprintf(cli->name + n, sizeof(cli->name) - n, "%s%s", n > 0 ? " " : "",
+           name);
+}
+
+static int enter(parse_t *p, const char *name) {
+  const cli_command_t *command;
+  const char *meant;
+  size_t n = 0;
+
+  for (; (command = cli_command_at(p->cli->command, n)) != NULL; n++)
+    if (strcmp(command->name, name) == 0) {
+      p->cli->command = command;
+      add_name(p->cli, name);
+      return 0;
+    }
+  command_of_names = p->cli->command;
+  meant = cli_nearest(name, command_name, n);
+  if (meant == NULL)
+    return refuse(p, "there is no command \"%.200s\"", name);
+  return refuse(p, "there is no command \"%.200s\", did you mean \"%s\"?", name,
+                meant);
+}
+
+int cli_enter_all(cli_t *cli, char *why, size_t n_why) {
+  parse_t p = {.cli = cli, .why = why, .n_why = n_why};
+
+  cli->command = cli->root;
+  snprintf(cli->name, sizeof(cli->name), "%s", cli->root->name);
+  for (size_t i = 0; i < cli->n_words; i++)
+    if (enter(&p, cli->words[i]) != 0)
+      return -1;
+  return 0;
+}
+
+static int check_common(const parse_t *p) {
+  unsigned needs;
+
+  for (size_t i = 0; i < MAX_COMMON; i++) {
+    const cli_option_t *option = cli_common_at(i, &needs);
+
+    if (option != NULL && p->given[i] && needs != 0 &&
+        (needs & p->cli->command->has) == 0)
+      return refuse(p, "it has no option \"--%s\"", option->name);
+  }
+  return 0;
+}
+
+static int check_words(const parse_t *p) {
+  const cli_command_t *command = p->cli->command;
+  size_t n = p->cli->n_words;
+
+  if (n < command->min_words)
+    return refuse(p, "an argument is missing: %s %s", p->cli->name,
+                  command->words);
+  if (n <= command->max_words)
+    return 0;
+  if (command->max_words == 0)
+    return refuse(p, "it takes no argument, such as \"%.200s\"",
+                  p->cli->words[0]);
+  return refuse(p, "\"%.200s\" is one argument too many: %s %s",
+                p->cli->words[command->max_words], p->cli->name,
+                command->words);
+}
+
+static int take(parse_t *p) {
+  const char *arg = p->argv[p->at];
+
+  if (arg[0] == '-' && arg[1] == '-')
+    return take_long(p, arg);
+  /* A dash alone is the standard input. */
+  if (arg[0] == '-' && arg[1] != '\0')
+    return take_letters(p, arg);
+  if (p->cli->command->commands != NULL)
+    return enter(p, arg);
+  p->words[p->cli->n_words++] = arg;
+  return 0;
+}
+
+static int take_all(parse_t *p) {
+  for (p->at = 1; p->at < p->argc; p->at++) {
+    if (strcmp(p->argv[p->at], "--") == 0)
+      break;
+    if (take(p) != 0)
+      return -1;
+  }
+  while (++p->at < p->argc)
+    p->words[p->cli->n_words++] = p->argv[p->at];
+  return 0;
+}
+
+/* Errors are told in JSON also when the line is wrong before it asks for it. */
+static int wants_json(int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "-fjson") == 0 ||
+        strcmp(argv[i], "--format=json") == 0 ||
+        (i + 1 < argc && strcmp(argv[i + 1], "json") == 0 &&
+         (strcmp(argv[i], "-f") == 0 || strcmp(argv[i], "--format") == 0)))
+      return 1;
+  return 0;
+}
+
+int cli_parse(cli_t *cli, int argc, char **argv, char *why, size_t n_why) {
+  parse_t p = {
+      .cli = cli, .argc = argc, .argv = argv, .why = why, .n_why = n_why};
+  const char *wrong;
+
+  cli->command = cli->root;
+  add_name(cli, cli->root->name);
+  /* Kept to the end of the process. */
+  p.words = calloc((size_t)argc + 1, sizeof(*p.words));
+  if (p.words == NULL)
+    return refuse(&p, "out of memory");
+  cli->words = p.words;
+  if (take_all(&p) != 0 || check_common(&p) != 0) {
+    cli->json = cli->json || wants_json(argc, argv);
+    return -1;
+  }
+  /* Help is for those who do not know what goes together. */
+  if (cli->help || cli->command->commands != NULL)
+    return 0;
+  if (check_words(&p) != 0)
+    return -1;
+  wrong = cli->command->check != NULL ? cli->command->check(cli) : NULL;
+  return wrong != NULL ? refuse(&p, "%s", wrong) : 0;
+}

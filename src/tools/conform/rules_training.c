@@ -1,0 +1,437 @@
+/* Rules of passes and steps: what they answer, and which of them are refused.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/wire/message/optim_wire.h"
+#include "lib/wire/message/pass_result.h"
+#include "tnk/result.h"
+#include "tools/conform/state.h"
+
+#define NONE "tnk-conform-none"
+
+/* ---- Bodies that are none, of no model ---- */
+
+typedef struct {
+  const char *body;
+  size_t n;
+  const char *path;
+  const char *type;
+} raw_t;
+
+#define PROTO "application/x-protobuf"
+
+static conform_verdict_t bad_body(conform_t *c, const conform_rule_t *rule) {
+  const raw_t *raw = rule->about;
+  const conform_ask_t ask = {.method = "POST",
+                             .path = raw->path,
+                             .body = raw->body,
+                             .n_body = raw->n,
+                             .type = raw->type};
+  const conform_call_t *call = conform_ask(c, &ask);
+
+  if (conform_is_refusal(call))
+    return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
+  return conform_other(c, call, "a 4xx");
+}
+
+/* The form of requests before protobuf: who reads it finds no such model. */
+static conform_verdict_t json_pass(conform_t *c, const conform_rule_t *rule) {
+  const raw_t *raw = rule->about;
+  const conform_call_t *call;
+  const conform_ask_t ask = {
+      .method = "POST",
+      .path = raw->path,
+      .json = json_pack(
+          "{s:s,s:i,s:{s:[{s:{s:{s:[i,i],s:s,s:[i]}},s:{s:[{s:[i,i],s:s}]}}],"
+          "s:s}}",
+          "model_id", NONE, "seq_id", 1, raw->body, "data", "loss_fn_inputs",
+          "target_tokens", "data", 1, 2, "dtype", "int64", "shape", 2,
+          "model_input", "chunks", "tokens", 1, 2, "type", "encoded_text",
+          "loss_fn", "cross_entropy")};
+
+  call = conform_ask(c, &ask);
+  if (conform_is_absent(c, call))
+    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
+  if (call->status == 404)
+    return conform_tell(c, CONFORM_HOLDS, "it is read");
+  if (conform_is_refusal(call))
+    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
+  return conform_other(c, call, "404, for there is no such model");
+}
+
+/* ---- A pass, and its result ---- */
+
+/* Run a pass of the shared model; NULL when the rule is told. */
+static tnk_pass_t *run_pass(conform_t *c, const conform_pass_t *pass,
+                            conform_verdict_t *verdict) {
+  conform_made_t *model = conform_shared_model(c);
+  const conform_call_t *call;
+  tnk_pass_t *read = NULL;
+  conform_end_t end = {0};
+
+  if (model == NULL) {
+    *verdict = conform_skip(c);
+    return NULL;
+  }
+  call = conform_pass(c, model->id, model->seq, pass);
+  if (conform_is_ok(call))
+    model->seq++;
+  conform_follow(c, call, 1, &end);
+  if (end.fate != CONFORM_RESULT) {
+    conform_spoil(c);
+    *verdict = conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+    return NULL;
+  }
+  if (tnk__pass_result_read(&read, tnk__allocator_default(),
+                            end.last->body.data, end.last->body.len,
+                            end.is_proto) != TNK_OK) {
+    *verdict = conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
+    return NULL;
+  }
+  return read;
+}
+
+static void free_pass(tnk_pass_t *pass) {
+  tnk__pass_result_free(tnk__allocator_default(), pass);
+}
+
+/* What a rule makes of the result of a pass. */
+typedef struct {
+  const conform_pass_t *pass; /* NULL: one that is like any */
+  conform_verdict_t (*judge)(conform_t *c, const tnk_pass_t *read);
+} judged_t;
+
+static conform_verdict_t judged(conform_t *c, const conform_rule_t *rule) {
+  const judged_t *about = rule->about;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  tnk_pass_t *read = run_pass(c, about->pass, &verdict);
+
+  if (read != NULL)
+    verdict = about->judge(c, read);
+  free_pass(read);
+  return verdict;
+}
+
+/* The log-probabilities of an example, or NULL. */
+static const float *logprobs(const tnk_pass_t *pass, size_t i, size_t *n) {
+  const tnk_tensor_t *tensor = tnk_pass_tensor(pass, i, "logprobs");
+
+  if (tensor == NULL || tensor->dtype != TNK_F32)
+    return NULL;
+  *n = tensor->n_values;
+  return tensor->data;
+}
+
+static const int32_t three[] = {104, 101, 108};
+static const int64_t next_three[] = {101, 108, 111};
+static const int32_t one[] = {104};
+static const int64_t next_one[] = {101};
+static const tnk_datum_t ragged[] = {
+    {.input = {.tokens = three, .n_tokens = 3}, .targets = next_three},
+    {.input = {.tokens = one, .n_tokens = 1}, .targets = next_one}};
+static const float zeros[] = {0, 0, 0};
+static const tnk_datum_t unweighted[] = {
+    {.input = {.tokens = three, .n_tokens = 3},
+     .targets = next_three,
+     .weights = zeros}};
+
+/* What a pass gives for each example: one number for each token. */
+static conform_verdict_t pass_result(conform_t *c, const tnk_pass_t *read) {
+  size_t n[2] = {0, 0};
+
+  if (tnk_pass_count(read) != 2)
+    return conform_tell(c, CONFORM_DIFFERS, "%zu outputs for 2 examples",
+                        tnk_pass_count(read));
+  if (logprobs(read, 0, &n[0]) == NULL || logprobs(read, 1, &n[1]) == NULL)
+    return conform_tell(c, CONFORM_DIFFERS, "no \"logprobs\"");
+  if (n[0] != 3 || n[1] != 1)
+    return conform_tell(c, CONFORM_DIFFERS,
+                        "%zu and %zu logprobs for 3 and 1 tokens", n[0], n[1]);
+  return conform_tell(c, CONFORM_HOLDS, "3 and 1");
+}
+
+static conform_verdict_t loss_sum(conform_t *c, const tnk_pass_t *read) {
+  const tnk_metrics_t *metrics = tnk_pass_metrics(read);
+
+  if (isnan(tnk_metrics_get(metrics, "loss:sum")))
+    return conform_tell(c, CONFORM_ALLOWED, "not among %zu metrics",
+                        tnk_metrics_count(metrics));
+  return conform_tell(c, CONFORM_HOLDS, "%s", "");
+}
+
+/* The official client fails a whole result for a key without one colon. */
+static conform_verdict_t metric_keys(conform_t *c, const tnk_pass_t *read) {
+  const tnk_metrics_t *metrics = tnk_pass_metrics(read);
+
+  for (size_t i = 0; i < tnk_metrics_count(metrics); i++) {
+    const char *key = tnk_metrics_key(metrics, i);
+    const char *colon = strchr(key, ':');
+
+    if (colon == NULL || strchr(colon + 1, ':') != NULL)
+      return conform_tell(c, CONFORM_DIFFERS, "\"%.60s\"", key);
+  }
+  return conform_tell(c, CONFORM_HOLDS, "%zu", tnk_metrics_count(metrics));
+}
+
+static conform_verdict_t zero_weights(conform_t *c, const tnk_pass_t *read) {
+  const double loss = tnk_metrics_get(tnk_pass_metrics(read), "loss:sum");
+
+  if (isnan(loss))
+    return conform_tell(c, CONFORM_SKIPPED, "it tells no loss");
+  if (loss != 0)
+    return conform_tell(c, CONFORM_DIFFERS, "a loss of %g", loss);
+  return conform_tell(c, CONFORM_HOLDS, "0");
+}
+
+/* Two ways to have the same numbers. */
+static conform_verdict_t same_numbers(conform_t *c,
+                                      const conform_pass_t *other) {
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  tnk_pass_t *reads[2] = {NULL, NULL};
+  const float *values[2];
+  size_t n[2] = {0, 0};
+
+  reads[0] = run_pass(c, NULL, &verdict);
+  if (reads[0] != NULL)
+    reads[1] = run_pass(c, other, &verdict);
+  if (reads[1] != NULL) {
+    for (size_t i = 0; i < 2; i++)
+      values[i] = logprobs(reads[i], 0, &n[i]);
+    verdict = conform_tell(c, CONFORM_HOLDS, "%s", "");
+    if (values[0] == NULL || values[1] == NULL || n[0] != n[1])
+      verdict = conform_tell(c, CONFORM_DIFFERS, "results of another form");
+    else
+      for (size_t i = 0; i < n[0]; i++)
+        if (!(fabsf(values[0][i] - values[1][i]) < 0.05F))
+          verdict = conform_tell(c, CONFORM_DIFFERS, "other numbers");
+  }
+  free_pass(reads[0]);
+  free_pass(reads[1]);
+  return verdict;
+}
+
+static conform_verdict_t forward(conform_t *c, const conform_rule_t *rule) {
+  const conform_pass_t pass = {.forward_only = 1};
+
+  (void)rule;
+  return same_numbers(c, &pass);
+}
+
+static conform_verdict_t compressed(conform_t *c, const conform_rule_t *rule) {
+  const conform_pass_t pass = {.is_zstd = 1};
+
+  (void)rule;
+  if (!json_is_true(json_object_get(c->flags, "proto_compress_fwdbwd"))) {
+    /* Not asked for; a refusal would be no surprise. */
+    conform_made_t *model = conform_any_model(c);
+    const conform_call_t *call;
+
+    if (model == NULL)
+      return conform_skip(c);
+    call = conform_pass(c, model->id, model->seq++, &pass);
+    if (conform_is_refusal(call))
+      return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
+  }
+  return same_numbers(c, &pass);
+}
+
+/* A row of targets, most of which are not given. */
+static conform_verdict_t sparse(conform_t *c, const conform_rule_t *rule) {
+  static const float values[] = {1};
+  static const int64_t crow[] = {0, 1, 1, 1};
+  static const int64_t col[] = {0};
+  static const int64_t dense[] = {101, 108, 111};
+  static const tnk_loss_input_t inputs[] = {{"target_tokens",
+                                             {.dtype = TNK_I64,
+                                              .n_dims = 2,
+                                              .shape = {3, 1},
+                                              .data = dense,
+                                              .n_values = 3}},
+                                            {"weights",
+                                             {.dtype = TNK_F32,
+                                              .n_dims = 2,
+                                              .shape = {3, 1},
+                                              .data = values,
+                                              .n_values = 1,
+                                              .crow = crow,
+                                              .col = col}}};
+  static const tnk_datum_t datum = {.input = {.tokens = three, .n_tokens = 3},
+                                    .loss_inputs = inputs,
+                                    .n_loss_inputs = 2};
+  const conform_pass_t pass = {.data = &datum, .n_data = 1};
+  conform_made_t *model = conform_any_model(c);
+  const conform_call_t *call;
+  conform_end_t end = {0};
+
+  (void)rule;
+  if (model == NULL)
+    return conform_skip(c);
+  call = conform_pass(c, model->id, model->seq++, &pass);
+  conform_follow(c, call, 1, &end);
+  if (end.fate == CONFORM_RESULT)
+    return conform_tell(c, CONFORM_HOLDS, "%s", "");
+  return conform_tell(
+      c, end.fate == CONFORM_FAILED ? CONFORM_ALLOWED : CONFORM_DIFFERS, "%s",
+      end.how);
+}
+
+/* ---- Passes that are refused ---- */
+
+static const tnk_datum_t no_targets = {
+    .input = {.tokens = three, .n_tokens = 3}};
+static const int32_t big[] = {2147483647, 1, 1};
+static const tnk_datum_t big_token = {.input = {.tokens = big, .n_tokens = 3},
+                                      .targets = next_three};
+static const tnk_datum_t short_targets = {
+    .input = {.tokens = three, .n_tokens = 3},
+    .loss_inputs =
+        &(const tnk_loss_input_t){
+            "target_tokens",
+            {.dtype = TNK_I64, .data = next_three, .n_values = 2}},
+    .n_loss_inputs = 1};
+
+static conform_verdict_t refused_pass(conform_t *c,
+                                      const conform_rule_t *rule) {
+  const conform_pass_t *pass = rule->about;
+  conform_made_t *model = conform_any_model(c);
+  const conform_call_t *call;
+  conform_end_t end = {0};
+
+  if (model == NULL)
+    return conform_skip(c);
+  call = conform_pass(c, model->id, model->seq++, pass);
+  conform_follow(c, call, 1, &end);
+  if (end.fate == CONFORM_FAILED)
+    return conform_tell(c, CONFORM_HOLDS, "%s",
+                        end.last == NULL ? "at once" : "by its result");
+  if (end.fate == CONFORM_RESULT)
+    return conform_tell(c, CONFORM_ALLOWED, "it is run");
+  if (call->status == 500)
+    return conform_tell(c, CONFORM_ALLOWED, "500");
+  return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+}
+
+/* ---- Steps ---- */
+
+static conform_verdict_t step(conform_t *c, const conform_rule_t *rule) {
+  conform_made_t *model = conform_any_model(c);
+  tnk_metrics_t *read = NULL;
+  conform_verdict_t verdict = CONFORM_DIFFERS;
+  conform_end_t end = {0};
+
+  (void)rule;
+  if (model == NULL)
+    return conform_skip(c);
+  conform_follow(c, conform_pass(c, model->id, model->seq++, NULL), 1, &end);
+  if (end.fate != CONFORM_RESULT)
+    return conform_tell(c, CONFORM_DIFFERS, "no pass before it: %s", end.how);
+  conform_follow(c, conform_step(c, model->id, model->seq++), 0, &end);
+  if (end.fate != CONFORM_RESULT)
+    return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+  if (end.is_proto ||
+      tnk__optim_read(&read, tnk__allocator_default(), end.last->body.data,
+                      end.last->body.len) != TNK_OK)
+    return conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
+  verdict =
+      conform_tell(c, CONFORM_HOLDS, "%zu metrics", tnk_metrics_count(read));
+  tnk__metrics_free(tnk__allocator_default(), read);
+  return verdict;
+}
+
+/* Steps with a member that is out of its range, or without what they must
+ * have: `about` is the JSON of adam_params, NULL: none. */
+static conform_verdict_t refused_step(conform_t *c,
+                                      const conform_rule_t *rule) {
+  conform_made_t *model = conform_any_model(c);
+  const conform_call_t *call;
+  conform_end_t end = {0};
+  json_t *body;
+
+  if (model == NULL)
+    return conform_skip(c);
+  body = conform_step_body(model->id, model->seq++);
+  json_object_del(body, "adam_params");
+  if (rule->about != NULL)
+    json_object_set_new(body, "adam_params", json_loads(rule->about, 0, NULL));
+  call = conform_post(c, "optim_step", body);
+  conform_follow(c, call, 0, &end);
+  if (end.fate == CONFORM_FAILED)
+    return conform_tell(c, CONFORM_HOLDS, "%s",
+                        end.last == NULL ? "at once" : "by its result");
+  if (end.fate == CONFORM_RESULT)
+    return conform_tell(c, CONFORM_ALLOWED, "it is run");
+  return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+}
+
+#define RAW(text, path, type)                                                  \
+  &(const raw_t) {                                                             \
+    text, sizeof(text) - 1, path, type                                         \
+  }
+
+#define JUDGED(pass_, judge_)                                                  \
+  judged, &(const judged_t) {                                                  \
+    pass_, judge_                                                              \
+  }
+
+static const conform_pass_t ragged_pass = {.data = ragged, .n_data = 2};
+static const conform_pass_t unweighted_pass = {.data = unweighted, .n_data = 1};
+
+static const conform_rule_t rules[] = {
+    {"pass-garbage", "a body that is no protobuf is refused", "training 5.1",
+     CONFORM_FREE, bad_body,
+     RAW("\xff\xff\xff\xff garbage", "forward_backward", PROTO)},
+    {"pass-json", "passes in JSON are read too", "reference 12.1", CONFORM_FREE,
+     json_pass, RAW("forward_backward_input", "forward_backward", NULL)},
+    {"pass-json-forward", "so are those of the call forward", "reference 12.1",
+     CONFORM_FREE, json_pass, RAW("forward_input", "forward", NULL)},
+    {"pass-type", "a body called something else is refused", "training 5.1",
+     CONFORM_FREE, bad_body, RAW("x", "forward_backward", "text/plain")},
+    {"pass-result", "an output for each example, a number for each token",
+     "protobuf 6.4", CONFORM_SPENDS, JUDGED(&ragged_pass, pass_result)},
+    {"pass-loss", "the metrics have loss:sum", "training 5.5", CONFORM_SPENDS,
+     JUDGED(NULL, loss_sum)},
+    {"pass-metrics", "each metric's key has one colon", "training 5.4",
+     CONFORM_SPENDS, JUDGED(NULL, metric_keys)},
+    {"pass-weights", "weights of 0 make no loss", "reference 13.2",
+     CONFORM_SPENDS, JUDGED(&unweighted_pass, zero_weights)},
+    {"pass-forward", "a pass forward only has the same numbers", "training 5.1",
+     CONFORM_SPENDS, forward, NULL},
+    {"pass-zstd", "so has one that came in zstd", "training 5.1",
+     CONFORM_SPENDS, compressed, NULL},
+    {"pass-sparse", "sparse tensors are read", "protobuf 6.2", CONFORM_SPENDS,
+     sparse, NULL},
+    {"pass-no-loss", "an unknown loss is refused", "reference 13.2",
+     CONFORM_SPENDS, refused_pass,
+     &(const conform_pass_t){.loss = "tnk_conform_no_loss"}},
+    {"pass-no-setting", "so is a setting that the loss has not",
+     "reference 13.2", CONFORM_SPENDS, refused_pass,
+     &(const conform_pass_t){.setting = "tnk_conform_no_setting"}},
+    {"pass-no-targets", "an example without targets", "reference 13.2",
+     CONFORM_SPENDS, refused_pass,
+     &(const conform_pass_t){.data = &no_targets, .n_data = 1}},
+    {"pass-short-targets", "one with too few of them", "reference 13.2",
+     CONFORM_SPENDS, refused_pass,
+     &(const conform_pass_t){.data = &short_targets, .n_data = 1}},
+    {"pass-big-token", "a token that no vocabulary has", "protobuf 6.2",
+     CONFORM_SPENDS, refused_pass,
+     &(const conform_pass_t){.data = &big_token, .n_data = 1}},
+    {"pass-empty", "and a pass without examples", "training 5.2",
+     CONFORM_SPENDS, refused_pass,
+     &(const conform_pass_t){.data = &conform_datum, .n_data = 0}},
+    {"step-result", "a step has metrics", "training 5.6", CONFORM_SPENDS, step,
+     NULL},
+    {"step-rate", "a learning rate below 0 is refused", "training 5.6.1",
+     CONFORM_SPENDS, refused_step, "{\"learning_rate\":-1}"},
+    {"step-beta", "so is a beta above 1", "training 5.6.1", CONFORM_SPENDS,
+     refused_step, "{\"learning_rate\":0.1,\"beta1\":2}"},
+    {"step-text", "a rate that is a text", "training 5.6.1", CONFORM_SPENDS,
+     refused_step, "{\"learning_rate\":\"high\"}"},
+    {"step-no-params", "and a step without parameters", "training 5.6.1",
+     CONFORM_SPENDS, refused_step, NULL},
+};
+
+const conform_group_t conform_training = {"passes and steps", rules,
+                                          sizeof(rules) / sizeof(*rules)};

@@ -1,0 +1,109 @@
+/* The run: one rule after the other, each with a clean table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "tools/conform/state.h"
+
+/* So many requests without an answer, one behind the other, and nobody is
+ * there any more. */
+enum { MAX_SILENT = 6 };
+
+/* ---- One rule ---- */
+
+static int lost_contact(const conform_t *c) {
+  return c->n_silent >= MAX_SILENT;
+}
+
+static void run_rule(conform_t *c, const conform_group_t *group,
+                     const conform_rule_t *rule) {
+  const uint64_t since = tnk__context_now_ms(&c->context);
+  conform_finding_t *f;
+
+  if (c->n_findings == CONFORM_MAX_RULES)
+    return;
+  f = c->finding = &c->findings[c->n_findings++];
+  f->group = group;
+  f->rule = rule;
+  if (c->is_interrupted) {
+    f->verdict = conform_tell(c, CONFORM_SKIPPED, "interrupted");
+  } else if (lost_contact(c)) {
+    f->verdict = conform_tell(c, CONFORM_SKIPPED, "the server is silent");
+  } else if (rule->cost == CONFORM_SPENDS && !c->options.spend) {
+    f->verdict = conform_tell(c, CONFORM_SKIPPED, "costs: --spend");
+  } else {
+    conform_renew(c);
+    f->verdict = rule->run(c, rule);
+  }
+  if (c->is_interrupted && f->verdict == CONFORM_DIFFERS)
+    f->verdict = conform_tell(c, CONFORM_SKIPPED, "interrupted");
+  /* The rule may have left the model in any state. */
+  if (f->verdict == CONFORM_DIFFERS && c->any != NULL) {
+    c->any->is_kept = 0;
+    c->any = NULL;
+  }
+  conform_clean(c, 0);
+  conform_forget_calls(c);
+  f->ms = tnk__context_now_ms(&c->context) - since;
+}
+
+static void run_all(conform_t *c, FILE *out) {
+  const conform_group_t *group;
+
+  for (size_t i = 0; (group = conform_group_at(i)) != NULL; i++) {
+    if (group == &conform_end) { /* which judges what was left, too */
+      conform_clean(c, 1);
+      conform_forget_calls(c);
+    }
+    for (size_t k = 0; k < group->n; k++)
+      if (conform_is_chosen(c, &group->rules[k])) {
+        run_rule(c, group, &group->rules[k]);
+        conform_report_last(c, out);
+      }
+  }
+}
+
+static int status_of(const conform_t *c) {
+  if (c->was_interrupted)
+    return CONFORM_INTERRUPTED + c->signal;
+  if (lost_contact(c))
+    return CONFORM_UNREACHABLE;
+  for (size_t i = 0; i < c->n_findings; i++)
+    if (c->findings[i].verdict == CONFORM_DIFFERS)
+      return CONFORM_DEVIATES;
+  return c->n_unmet > 0 ? CONFORM_DEVIATES : CONFORM_OK;
+}
+
+static void run(conform_t *c, FILE *out) {
+  c->status = conform_check_rules(c);
+  if (c->status != CONFORM_OK)
+    return;
+  if (c->options.list) {
+    conform_report_rules(c, out);
+    return;
+  }
+  c->status = conform_open(c);
+  if (c->status == CONFORM_OK) {
+    run_all(c, out);
+    c->status = status_of(c);
+    conform_report(c, out);
+  }
+  conform_close(c);
+}
+
+int conform_run(const conform_options_t *options, FILE *out, char *why,
+                size_t n_why) {
+  conform_t *c = tnk__calloc(tnk__allocator_default(), 1, sizeof(*c));
+  int status;
+
+  if (c == NULL) {
+    snprintf(why, n_why, "out of memory");
+    return CONFORM_DEVIATES;
+  }
+  c->options = *options;
+  run(c, out);
+  snprintf(why, n_why, "%s", c->complaint);
+  status = c->status;
+  tnk__free(tnk__allocator_default(), c);
+  return status;
+}

@@ -1,0 +1,35 @@
+#ifndef TNK_TOOLS_LOCAL_CALL_TENSOR_H
+#define TNK_TOOLS_LOCAL_CALL_TENSOR_H
+
+#include <jansson.h>
+
+#include "lib/base/arena.h"
+#include "tinker.pb-c.h"
+#include "tools/local/lm/lm.h"
+
+enum { LOCAL_MAX_ELEMENTS = 1 << 24 };
+
+/* A tensor that a client sent, made dense. Exactly one of the arrays is set,
+ * also when there are no elements. */
+typedef struct {
+  int64_t *ints;
+  float *floats;
+  size_t n;
+  size_t n_dims; /* 0: no shape was given, or a scalar's */
+  int64_t shape[8];
+  /* The layout it came in, when it was sparse. */
+  size_t n_listed;
+  size_t n_crow;
+  const int64_t *crow;
+  const int64_t *col;
+} local_tensor_t;
+
+/* Read a tensor. Cells that a sparse one does not list become `pad`. TNK_EINVAL
+ * with the reason, or TNK_ENOMEM. */
+int local_tensor_proto(local_tensor_t *out, tnk__arena_t *arena,
+                       const TinkerPublic__Tensor *tensor, int64_t pad,
+                       tnk__lm_why_t *why);
+int local_tensor_json(local_tensor_t *out, tnk__arena_t *arena,
+                      const json_t *tensor, int64_t pad, tnk__lm_why_t *why);
+
+#endif

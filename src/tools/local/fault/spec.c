@@ -1,0 +1,393 @@
+#include "tools/local/fault/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/number.h"
+#include "tnk/error.h"
+
+/*
+ * Reads the text of faults:
+ *
+ *   TEXT = ITEM { "," ITEM }
+ *   ITEM = "seed=" NUMBER
+ *        | FAULT [ "/" CALL ] [ "=" SHARE | "@" POSITION ] { ":" ARGUMENT }
+ *
+ * Nothing is kept of the text itself.
+ */
+
+enum { MAX_ITEM = 160, MAX_WHY = 400 };
+
+/* So that sums with it, and ms made of it, stay within int64_t. */
+#define MAX_NUMBER ((uint64_t)INT64_MAX / 1000)
+
+static const char *const states[] = {"active", "paused_capacity",
+                                     "paused_rate_limit", "strange"};
+static const char *const resets[] = {
+    LOCAL_ARG_CONNECTION, LOCAL_RESET_REFUSED,  LOCAL_RESET_CALM,
+    LOCAL_RESET_CANCEL,   LOCAL_RESET_PROTOCOL, LOCAL_RESET_HTTP_1_1};
+static const char *const headers[] = {"content-type", "content-length",
+                                      "retry-after", "date"};
+
+static const char *const targets[] = {LOCAL_TO_SAME, LOCAL_TO_ORIGIN,
+                                      LOCAL_TO_HTTP, LOCAL_TO_FILE};
+static const char *const names[] = {LOCAL_NAME_OTHER,    LOCAL_NAME_PARENT,
+                                    LOCAL_NAME_ABSOLUTE, LOCAL_NAME_EMPTY,
+                                    LOCAL_NAME_DOT,      LOCAL_NAME_LONG};
+
+/* ---- Reading ---- */
+
+typedef struct {
+  char item[MAX_ITEM + 1]; /* cut up in place */
+  char whole[MAX_ITEM + 1];
+  char *why;
+  size_t n_why;
+} reader_t;
+
+static int refuse(const reader_t *r, const char *what, const char *about) {
+  if (r->why != NULL && r->n_why > 0)
+    snprintf(r->why, r->n_why, "in the fault \"%s\", %s \"%s\"", r->whole, what,
+             about);
+  return TNK_EINVAL;
+}
+
+/* Digits only, and all of them; 0 when it is none. */
+static int number(const char *text, uint64_t *out) {
+  return tnk__text_u64(text, MAX_NUMBER, out) == TNK_OK;
+}
+
+/* "2.5%" or "0.025", of a million; 0 when it is neither. */
+static int share(const char *text, uint32_t *out) {
+  uint64_t value = 0;
+  uint64_t unit = 1000000;
+  int n_digits = 0;
+  int has_point = 0;
+
+  for (; (*text >= '0' && *text <= '9') || (*text == '.' && !has_point);
+       text++) {
+    if (*text == '.') {
+      has_point = 1;
+      continue;
+    }
+    if (value > 1000000 || (has_point && unit == 1))
+      return 0;
+    value = value * 10 + (uint64_t)(*text - '0');
+    if (has_point)
+      unit /= 10;
+    n_digits++;
+  }
+  value *= unit;
+  if (*text == '%') {
+    text++;
+    value /= 100;
+  }
+  *out = (uint32_t)value;
+  return *text == '\0' && n_digits > 0 && value > 0 && value <= 1000000;
+}
+
+/* "12", "3-5" or "7-". */
+static int positions(char *text, local_fault_rule_t *rule) {
+  char *dash = strchr(text, '-');
+
+  if (dash != NULL)
+    *dash = '\0';
+  if (!number(text, &rule->first) || rule->first == 0)
+    return 0;
+  rule->last = rule->first;
+  if (dash == NULL)
+    return 1;
+  rule->last = UINT64_MAX;
+  return dash[1] == '\0' ||
+         (number(dash + 1, &rule->last) && rule->last >= rule->first);
+}
+
+/* One of the words, as a text that stays. */
+static const char *one_of(const char *const *words, size_t n,
+                          const char *word) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(words[i], word) == 0)
+      return words[i];
+  return NULL;
+}
+
+static int read_retry(local_fault_t *fault, const char *name,
+                      const char *value) {
+  static const char *const forms[] = {[LOCAL_RETRY_MS] = "ms",
+                                      [LOCAL_RETRY_SECONDS] = "s",
+                                      [LOCAL_RETRY_DATE] = "date",
+                                      [LOCAL_RETRY_RFC850] = "rfc850",
+                                      [LOCAL_RETRY_ASCTIME] = "asctime"};
+  uint64_t n;
+
+  for (size_t i = LOCAL_RETRY_MS; i <= LOCAL_RETRY_ASCTIME; i++) {
+    if (strcmp(forms[i], name) != 0)
+      continue;
+    fault->retry = (local_fault_retry_t)i;
+    if (!number(value, &n))
+      return 0;
+    fault->n = (int64_t)n;
+    return 1;
+  }
+  return 0;
+}
+
+static int read_expected(local_fault_t *fault, const char *value) {
+  int minus = value[0] == '-';
+  int relative = minus || value[0] == '+';
+  uint64_t n;
+
+  if (!number(value + relative, &n))
+    return 0;
+  fault->expect = relative ? LOCAL_EXPECT_RELATIVE : LOCAL_EXPECT_NUMBER;
+  fault->expected = minus ? -(int64_t)n : (int64_t)n;
+  return 1;
+}
+
+static int read_status_argument(local_fault_t *fault, const char *name,
+                                const char *value) {
+  static const char *const bodies[] = {[LOCAL_BODY_JSON] = "json",
+                                       [LOCAL_BODY_HTML] = "html",
+                                       [LOCAL_BODY_EMPTY] = "empty"};
+
+  if (value != NULL)
+    return strcmp(name, "expected") == 0 && fault->status == 409
+               ? read_expected(fault, value)
+               : read_retry(fault, name, value);
+  if (strcmp(name, "after") == 0) {
+    fault->after = 1;
+    return 1;
+  }
+  for (size_t i = 0; i < 3; i++)
+    if (strcmp(bodies[i], name) == 0) {
+      fault->body = (local_fault_body_t)i;
+      return 1;
+    }
+  return 0;
+}
+
+/* 0 when the fault does not take it. */
+static int read_argument(local_fault_t *fault, char *text, int takes_n) {
+  char *value = strchr(text, '=');
+  uint64_t n;
+
+  if (takes_n) {
+    if (!number(text, &n) || (n == 0 && fault->kind != LOCAL_FAULT_CUT))
+      return 0;
+    fault->n = (int64_t)n;
+    return 1;
+  }
+  if (value != NULL)
+    *value++ = '\0';
+  switch (fault->kind) {
+  case LOCAL_FAULT_STATUS:
+    return read_status_argument(fault, text, value);
+  case LOCAL_FAULT_RESET:
+    fault->arg = one_of(resets, sizeof(resets) / sizeof(*resets), text);
+    return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_DROP:
+    fault->arg = one_of(resets, 1, text);
+    return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_GOAWAY:
+    fault->after = strcmp(text, "after") == 0;
+    return value == NULL && fault->after;
+  case LOCAL_FAULT_TRY_AGAIN:
+    fault->arg = one_of(states, sizeof(states) / sizeof(*states), text);
+    return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_REDIRECT:
+    fault->arg = one_of(targets, sizeof(targets) / sizeof(*targets), text);
+    return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_OTHER_NAMES:
+    fault->arg = one_of(names, sizeof(names) / sizeof(*names), text);
+    return value == NULL && fault->arg != NULL;
+  case LOCAL_FAULT_TWICE_HEADER:
+    fault->arg = one_of(headers, sizeof(headers) / sizeof(*headers), text);
+    return value == NULL && fault->arg != NULL;
+  default:
+    return 0;
+  }
+}
+
+static const local_fault_kind_info_t *find_kind(const char *name) {
+  const local_fault_kind_info_t *kind;
+  size_t i = 0;
+
+  while ((kind = local_fault_kind_at(i)) != NULL &&
+         strcmp(kind->name, name) != 0)
+    i++;
+  return kind;
+}
+
+static int is_served_first(local_fault_kind_t kind) {
+  return kind != LOCAL_FAULT_REFUSE && kind != LOCAL_FAULT_RESET &&
+         kind != LOCAL_FAULT_GOAWAY && kind != LOCAL_FAULT_STATUS &&
+         kind != LOCAL_FAULT_TRY_AGAIN;
+}
+
+static int refuse_name(const reader_t *r, const char *name) {
+  char what[MAX_WHY];
+  size_t n = (size_t)snprintf(what, sizeof(what),
+                              "known are mild, all, a status from 400 to 599");
+
+  for (size_t i = 0; local_fault_kind_at(i) != NULL && n < sizeof(what); i++)
+    n += (size_t)snprintf(what + n, sizeof(what) - n, ", %s",
+                          local_fault_kind_at(i)->name);
+  if (n < sizeof(what))
+    snprintf(what + n, sizeof(what) - n, "; there is no");
+  return refuse(r, what, name);
+}
+
+/* What the item is about; *kind stays NULL for statuses and groups. */
+static int read_name(const reader_t *r, local_fault_rule_t *rule,
+                     const char *name, const local_fault_kind_info_t **kind) {
+  local_fault_t *fault = &rule->fault;
+  uint64_t status;
+
+  rule->group = local_fault_group(name, &rule->n_group);
+  if (rule->group != NULL)
+    return TNK_OK;
+  *kind = find_kind(name);
+  if (*kind != NULL) {
+    fault->kind = (*kind)->kind;
+    fault->n = (*kind)->n;
+    fault->after = is_served_first(fault->kind);
+    if (fault->kind == LOCAL_FAULT_TRY_AGAIN)
+      fault->arg = states[0];
+    else if (fault->kind == LOCAL_FAULT_TWICE_HEADER)
+      fault->arg = headers[0];
+    else if (fault->kind == LOCAL_FAULT_REDIRECT)
+      fault->arg = LOCAL_TO_ORIGIN;
+    else if (fault->kind == LOCAL_FAULT_OTHER_NAMES)
+      fault->arg = LOCAL_NAME_PARENT;
+  } else if (number(name, &status) && status >= 400 && status <= 599) {
+    fault->kind = LOCAL_FAULT_STATUS;
+    fault->status = (int)status;
+    fault->body = status == 400 ? LOCAL_BODY_EMPTY : LOCAL_BODY_JSON;
+  } else {
+    return refuse_name(r, name);
+  }
+  return TNK_OK;
+}
+
+static int is_visible(const char *text) {
+  while (*text > ' ' && *text <= '~')
+    text++;
+  return *text == '\0';
+}
+
+static int read_call(const reader_t *r, local_fault_rule_t *rule,
+                     const char *call) {
+  if (rule->fault.kind == LOCAL_FAULT_REFUSE)
+    return refuse(r, "connections are of no call, such as", call);
+  if (call[0] == '\0' || strlen(call) >= LOCAL_FAULT_CALL || !is_visible(call))
+    return refuse(r, "this is no name of a call:", call);
+  memcpy(rule->call, call, strlen(call) + 1);
+  return TNK_OK;
+}
+
+/* Cut a part off that begins with `mark` and ends before one of `ends`. */
+static char *cut(char **at, char mark, const char *ends) {
+  char *part = *at;
+  size_t n;
+
+  if (*part != mark)
+    return NULL;
+  *part++ = '\0';
+  n = strcspn(part, ends);
+  *at = part + n;
+  return part;
+}
+
+/* Cut a share off the end of the item, as in "reset:connection=0.2%". The value
+ * of an argument never ends with a percent sign. Returns NULL if there is none.
+ */
+static char *cut_share(char *item) {
+  char *equals = strrchr(item, '=');
+  const size_t n = strlen(item);
+
+  if (equals == NULL || item[n - 1] != '%' || strchr(item, ':') == NULL ||
+      equals < strrchr(item, ':'))
+    return NULL;
+  *equals = '\0';
+  return equals + 1;
+}
+
+static int read_rule(reader_t *r, local_fault_rule_t *rule) {
+  char *last = cut_share(r->item);
+  char *at = r->item + strcspn(r->item, "/=@:");
+  char *call = cut(&at, '/', "=@:");
+  char *often = cut(&at, '=', ":");
+  char *where = often == NULL ? cut(&at, '@', ":") : NULL;
+  const local_fault_kind_info_t *kind = NULL;
+  char *arg;
+  int err;
+
+  arg = cut(&at, ':', ":");
+  if (arg == NULL && *at != '\0')
+    return refuse(r, "this was not expected:", at);
+  err = read_name(r, rule, r->item, &kind);
+  if (err == TNK_OK && call != NULL)
+    err = read_call(r, rule, call);
+  if (err != TNK_OK)
+    return err;
+  if (last != NULL && (often != NULL || where != NULL))
+    return refuse(r, "this is a second share or position:", last);
+  if (last != NULL)
+    often = last;
+  if (often != NULL && !share(often, &rule->share))
+    return refuse(r, "a share is like 2% or 0.02 and at most 100%, not", often);
+  if (where != NULL && !positions(where, rule))
+    return refuse(r, "a position is like 12, 3-5 or 7-, not", where);
+  if (often == NULL && where == NULL)
+    rule->share = 1000000;
+  while (arg != NULL) {
+    char *next = cut(&at, ':', ":"); /* ends this one as well */
+
+    if (rule->group != NULL ||
+        !read_argument(&rule->fault, arg, kind != NULL && kind->takes_n))
+      return refuse(r, "the fault does not take the argument", arg);
+    arg = next;
+  }
+  return TNK_OK;
+}
+
+static int read_item(reader_t *r, local_fault_spec_t *spec) {
+  local_fault_rule_t *rule;
+
+  if (strncmp(r->item, "seed=", 5) == 0)
+    return number(r->item + 5, &spec->seed)
+               ? TNK_OK
+               : refuse(r, "a seed is a number, not", r->item + 5);
+  if (spec->n_rules == LOCAL_MAX_FAULT_RULES)
+    return refuse(r, "there is one more than the most there can be, after",
+                  "64 faults");
+  rule = &spec->rules[spec->n_rules++];
+  *rule = (local_fault_rule_t){0};
+  return read_rule(r, rule);
+}
+
+int local_fault_spec_read(local_fault_spec_t *spec, const char *text, char *why,
+                          size_t n_why) {
+  reader_t r = {.why = why, .n_why = n_why};
+
+  *spec = (local_fault_spec_t){0};
+  while (text != NULL && *text != '\0') {
+    size_t n = strcspn(text, ",");
+    int err;
+
+    snprintf(r.whole, sizeof(r.whole), "%.*s", n < MAX_ITEM ? (int)n : MAX_ITEM,
+             text);
+    memcpy(r.item, r.whole, sizeof(r.item));
+    if (n == 0 || n > MAX_ITEM)
+      return refuse(&r,
+                    n == 0 ? "there is nothing, in front of"
+                           : "there are too many letters, before",
+                    text + n);
+    err = read_item(&r, spec);
+    if (err != TNK_OK)
+      return err;
+    text += n;
+    if (*text == ',' && *++text == '\0')
+      return refuse(&r, "the text ends behind it with", ",");
+  }
+  return TNK_OK;
+}

@@ -1,0 +1,93 @@
+#ifndef TNK_TOOLS_LOCAL_FUTURE_FUTURE_H
+#define TNK_TOOLS_LOCAL_FUTURE_FUTURE_H
+
+#include "tools/local/call/call.h"
+
+typedef enum {
+  LOCAL_CREATE_MODEL,
+  LOCAL_FORWARD,
+  LOCAL_FORWARD_BACKWARD,
+  LOCAL_OPTIM_STEP,
+  LOCAL_SAVE_WEIGHTS,
+  LOCAL_SAVE_FOR_SAMPLER,
+  LOCAL_SAVE_EXTERNAL,
+  LOCAL_LOAD_WEIGHTS,
+  LOCAL_UNLOAD_MODEL,
+  LOCAL_SAMPLE
+} local_kind_t;
+
+typedef enum {
+  LOCAL_FUTURE_PENDING,
+  LOCAL_FUTURE_HIDDEN, /* settled, but the latency is not over */
+  LOCAL_FUTURE_SETTLED
+} local_future_state_t;
+
+/* Something that waits for a future; `wake` takes it off the future's list. */
+typedef struct local_waiter {
+  tnk__list_t link;
+  void (*wake)(struct local_waiter *waiter);
+} local_waiter_t;
+
+/*
+ * A result, now or later. While PENDING it belongs to an operation or a
+ * sample, which settles it exactly once; afterwards to the server, which drops
+ * the oldest results when there are too many.
+ */
+typedef struct local_future {
+  local_node_t node;
+  tnk__list_t link;    /* in the server's pending or results */
+  tnk__list_t waiters; /* local_waiter_t, polls that are held */
+  local_server_t *server;
+  char id[LOCAL_ID];
+  local_kind_t kind;
+  local_future_state_t state;
+  int status;           /* 200, or the status of the failure */
+  const char *category; /* of the failure: "user", "server", "unknown" */
+  uint8_t *result;      /* protobuf, JSON, or the failure's sentence */
+  size_t n_result;
+  int is_proto;
+  int is_cancelled;
+  int is_fetched; /* a poll was answered with it */
+  uint64_t born_ms;
+  uint64_t settled_ms; /* of SETTLED: since when */
+  local_timer_t timer;
+  /* Stop the work; set by the owner while pending, may be NULL. */
+  void (*cancel)(void *owner);
+  void *owner;
+  /* Hears when it is settled, before the waiters; may be NULL. What follows is
+   * for completions of a sampling session (batch.c). */
+  void (*settled)(struct local_future *future);
+  struct local_sampler *sampler;
+  tnk__list_t in_sampler;
+  uint64_t clone;
+  uint64_t cursor;
+} local_future_t;
+
+/* Make one that is pending. NULL: out of memory, or too many wait already
+ * (*full is set). */
+local_future_t *local_future_new(local_server_t *server, local_kind_t kind,
+                                 int *full);
+local_future_t *local_future_find(local_server_t *server, const char *id);
+/* Settle. The buffer's contents are taken; a buffer that failed settles as a
+ * server error. */
+void local_future_json(local_future_t *future, tnk__buf_t *json);
+void local_future_proto(local_future_t *future, tnk__buf_t *proto);
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+void local_future_fail(local_future_t *future, int status, const char *category,
+                       const char *format, ...);
+/* Fail with the status and category that a code of the library stands for. */
+void local_future_fail_code(local_future_t *future, int code, const char *why);
+/* Forget one that nobody has been told of. */
+void local_future_drop(local_future_t *future);
+/* Free a settled one that the client has and nobody waits for. */
+void local_future_forget(local_future_t *future);
+/* Free everything, whatever its state, at the end. */
+void local_futures_free(local_server_t *server);
+
+/* Handle the calls of these names. */
+void local_retrieve_future(local_call_t *call);
+void local_cancel_future(local_call_t *call);
+
+#endif

@@ -1,0 +1,227 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
+#include "tools/local/future/future.h"
+#include "tools/local/future/hold.h"
+#include "tools/local/future/result_json.h"
+
+/*
+ * A poll is answered at once when the result is there, else held until it
+ * comes, the hold time is over, or the peer hangs up.
+ */
+
+typedef struct {
+  local_waiter_t waiter;
+  local_hold_t hold;
+  local_future_t *future;
+  tnk__srv_req_t *req;
+  int metadata; /* the size may be answered instead of the result */
+} wait_t;
+
+/* What it was, now that it is over. Before the answer: with that the connection
+ * may go on to its next request. */
+static wait_t end_wait(wait_t *wait) {
+  local_server_t *server = wait->future->server;
+  const wait_t was = *wait;
+
+  tnk__list_remove(&wait->waiter.link);
+  local_hold_stop(server, &wait->hold);
+  tnk__free(server->alloc, wait);
+  return was;
+}
+
+static void reply_failure(local_future_t *future, tnk__srv_req_t *req) {
+  const char *text =
+      future->result != NULL ? (const char *)future->result : "Request failed";
+  local_out_t out;
+
+  if (future->server->options.sequence == LOCAL_LENIENT) {
+    local_reply_error(req, future->status >= 500 ? 500 : 400, "%s", text);
+    return;
+  }
+  /* A lost result has a status of its own in every server. */
+  if (future->server->options.sequence == LOCAL_STRICT ||
+      future->status == 410) {
+    local_reply_error(req, future->status, "%s", text);
+    return;
+  }
+  local_out_init(&out, future->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "error", text);
+  tnk__json_put_text(&out.w, "category", future->category);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, req, 200);
+}
+
+static int accepts_proto(const tnk__srv_req_t *req) {
+  const char *accept = tnk__srv_req_header(req, "accept");
+
+  return accept != NULL && strstr(accept, "application/x-protobuf") != NULL;
+}
+
+static void reply_metadata(local_future_t *future, tnk__srv_req_t *req) {
+  local_out_t out;
+
+  local_out_init(&out, future->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "status", "complete_metadata");
+  tnk__json_put_text(&out.w, "request_id", future->id);
+  tnk__json_put_int(&out.w, "response_payload_size", (int64_t)future->n_result);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, req, 200);
+}
+
+static void reply_settled(local_future_t *future, tnk__srv_req_t *req,
+                          int metadata) {
+  const local_server_t *server = future->server;
+  uint8_t *copy;
+  tnk__buf_t json;
+
+  future->is_fetched = 1;
+  if (future->status != 200) {
+    reply_failure(future, req);
+    return;
+  }
+  if (metadata && server->options.metadata_from > 0 &&
+      future->n_result >= server->options.metadata_from) {
+    future->is_fetched = 0;
+    reply_metadata(future, req);
+    return;
+  }
+  /* Results are stored once, as protobuf; JSON is made for those who ask for
+   * it. */
+  if (future->is_proto &&
+      (server->options.json_results || !accepts_proto(req))) {
+    tnk__buf_init(&json, server->alloc, (size_t)1 << 30);
+    local_result_json(&json, future->kind == LOCAL_SAMPLE, future->result,
+                      future->n_result);
+    local_reply_buf(req, 200, &json);
+    return;
+  }
+  copy = tnk__malloc(server->alloc, future->n_result);
+  if (copy == NULL) {
+    local_reply_error(req, 503, "Out of memory");
+    return;
+  }
+  if (future->n_result > 0)
+    memcpy(copy, future->result, future->n_result);
+  tnk__srv_req_reply(req, 200,
+                     future->is_proto ? "application/x-protobuf"
+                                      : "application/json",
+                     NULL, copy, future->n_result);
+}
+
+static const char *queue_state(const local_future_t *future) {
+  /* A request that waits for a gap to close is not short of capacity. */
+  return future->server->n_pending > 64 ? "paused_capacity" : "active";
+}
+
+static void reply_not_yet(local_future_t *future, tnk__srv_req_t *req) {
+  local_out_t out;
+
+  if (future->server->options.sequence == LOCAL_LENIENT) {
+    local_reply_error(req, 408, "Timeout waiting for result");
+    return;
+  }
+  local_out_init(&out, future->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "type", "try_again");
+  tnk__json_put_text(&out.w, "request_id", future->id);
+  tnk__json_put_text(&out.w, "queue_state", queue_state(future));
+  tnk__json_end(&out.w);
+  local_out_reply(&out, req, 200);
+}
+
+static void on_held(local_timer_t *timer) {
+  const wait_t was = end_wait(tnk__container_of(timer, wait_t, hold.timer));
+
+  reply_not_yet(was.future, was.req);
+}
+
+static void on_gone(tnk__srv_req_t *req, void *user) {
+  (void)req;
+  end_wait(user);
+}
+
+static void on_settled(local_waiter_t *waiter) {
+  const wait_t was = end_wait(tnk__container_of(waiter, wait_t, waiter));
+
+  reply_settled(was.future, was.req, was.metadata);
+}
+
+/* An id that this server made and no longer knows is gone; another one never
+ * was. */
+static void reply_unknown(local_call_t *call, const char *id) {
+  const char *dash = strchr(id, '-');
+  const local_server_t *server = call->server;
+  size_t n_run = strlen(server->run);
+
+  /* The part before the dash is drawn when a server starts, so that ids of an
+   * earlier one are unknown and not gone. */
+  if (dash != NULL && (size_t)(dash - id) == n_run &&
+      memcmp(id, server->run, n_run) == 0 && dash[1] >= '1' && dash[1] <= '9' &&
+      strtoull(dash + 1, NULL, 10) <= server->n_made)
+    local_reply_error(call->req, 410, "The result of %s is gone", id);
+  else
+    local_reply_error(call->req, 404, "Future not found: %s", id);
+}
+
+static void hold(local_call_t *call, local_future_t *future, int metadata) {
+  local_server_t *server = call->server;
+  wait_t *wait = tnk__calloc(server->alloc, 1, sizeof(*wait));
+
+  if (wait == NULL) {
+    local_reply_error(call->req, 503, "Out of memory");
+    return;
+  }
+  wait->waiter.wake = on_settled;
+  wait->future = future;
+  wait->req = call->req;
+  wait->metadata = metadata;
+  tnk__list_append(&future->waiters, &wait->waiter.link);
+  tnk__srv_req_park(call->req, on_gone, wait);
+  local_hold_start(server, &wait->hold, on_held);
+}
+
+void local_retrieve_future(local_call_t *call) {
+  local_future_t *future;
+  const char *id = NULL;
+  int metadata = 0;
+
+  if (!local_need_text(call, "request_id", &id) ||
+      !local_want_bool(call, "allow_metadata_only", &metadata))
+    return;
+  future = local_future_find(call->server, id);
+  if (future == NULL)
+    reply_unknown(call, id);
+  else if (future->state == LOCAL_FUTURE_SETTLED)
+    reply_settled(future, call->req, metadata);
+  else if (call->server->options.hold_ms == 0)
+    reply_not_yet(future, call->req);
+  else
+    hold(call, future, metadata);
+}
+
+void local_cancel_future(local_call_t *call) {
+  local_future_t *future;
+  const char *id = NULL;
+
+  if (!local_need_text(call, "request_id", &id))
+    return;
+  future = local_future_find(call->server, id);
+  if (future == NULL) {
+    reply_unknown(call, id);
+    return;
+  }
+  /* Only samples can be cancelled; a training step has its place in the
+   * order and runs. */
+  if (future->state == LOCAL_FUTURE_PENDING && future->kind == LOCAL_SAMPLE &&
+      future->cancel != NULL) {
+    future->is_cancelled = 1;
+    future->cancel(future->owner);
+  }
+  local_reply_text(call->req, 200, "{\"type\":\"cancel_future\"}");
+}

@@ -1,0 +1,407 @@
+#include "tools/local/lm/lm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/arena.h"
+#include "tnk/error.h"
+#include "tools/local/lm/check.h"
+#include "tools/local/lm/draw_options.h"
+#include "tools/local/lm/forward.h"
+#include "tools/local/lm/pick.h"
+#include "tools/local/lm/vocab.h"
+
+/*
+ * A sampling request.
+ *
+ *   NEW     nothing but a copy of the options
+ *   PROMPT  reading the prompt, n_read tokens so far; each row of logits is
+ *           scored when it is there, then forgotten but the last
+ *   SAMPLE  writing sample number n_samples; the blocks hold the prompt and,
+ *           after it, this sample's tokens, over those of the one before
+ *   DONE    results can be read; what only the work needed is freed
+ *
+ * A sample's random numbers come from (seed, its number) and those of the
+ * draws at a prompt position from (seed, position), so no outcome depends on
+ * how the work is sliced or on what else was asked.
+ */
+
+enum { BLOCK = TNK__LM_BLOCK };
+#define ALTERNATIVES_STREAM ((uint64_t)1 << 40)
+
+typedef enum { NEW, PROMPT, SAMPLE, DONE } state_t;
+
+/* Where a finished sample lies in the arrays of all of them. */
+typedef struct {
+  size_t begin;
+  size_t n;
+  tnk__lm_stop_reason_t reason;
+} sample_t;
+
+/* What only the work needs. */
+typedef struct {
+  tnk__lm_chunk_t chunk;
+  tnk__lm_scratch_t scratch;
+  float first[TNK__LM_LOGITS]; /* logits after the prompt */
+} work_t;
+
+struct tnk__lm_draw {
+  const tnk_allocator_t *alloc;
+  const tnk__lm_weights_t *weights;
+  tnk__arena_t arena; /* copies of the options, results about the prompt */
+  tnk__lm_draw_options_t o;
+  tnk__lm_pick_t pick;
+  state_t state;
+  size_t n_read;
+  work_t *work;
+  tnk__lm_block_t *blocks[TNK__LM_MAX_BLOCKS];
+  /* Results about the prompt; NULL when off. */
+  float *logprobs;
+  int32_t *topk_tokens;
+  float *topk_logprobs;
+  int32_t *alt_tokens;
+  float *alt_logprobs;
+  float *ask_logprobs;
+  /* All samples, one after the other. */
+  sample_t *samples;
+  size_t n_samples; /* finished ones; the next is in work */
+  size_t samples_cap;
+  int32_t *out_tokens;
+  float *out_logprobs;
+  int32_t *out_topk_tokens;
+  float *out_topk_logprobs;
+  size_t n_out;
+  size_t out_cap;
+  size_t begin; /* of the sample in work */
+  tnk__lm_rng_t rng;
+};
+
+int tnk__lm_draw_new(tnk__lm_draw_t **out, const tnk__lm_weights_t *weights,
+                     const tnk__lm_draw_options_t *options,
+                     const tnk_allocator_t *alloc, tnk__lm_why_t *why) {
+  tnk__lm_draw_t *draw;
+  int err = tnk__lm_draw_check(options, why);
+
+  *out = NULL;
+  if (err != TNK_OK)
+    return err;
+  draw = tnk__calloc(alloc, 1, sizeof(*draw));
+  if (draw == NULL)
+    return tnk__lm_refuse(why, TNK_ENOMEM, "out of memory");
+  draw->alloc = alloc;
+  draw->weights = weights;
+  draw->o = *options;
+  draw->pick.temperature = options->temperature;
+  draw->pick.top_k = options->top_k;
+  draw->pick.top_p = options->top_p;
+  draw->pick.n_vocab = options->n_vocab;
+  tnk__arena_init(&draw->arena, alloc, SIZE_MAX);
+  if (!tnk__lm_draw_copy(&draw->o, &draw->arena)) {
+    tnk__lm_draw_free(draw);
+    return tnk__lm_refuse(why, TNK_ENOMEM, "out of memory");
+  }
+  *out = draw;
+  return TNK_OK;
+}
+
+static void free_work(tnk__lm_draw_t *draw) {
+  size_t i;
+
+  for (i = 0; i < TNK__LM_MAX_BLOCKS; i++) {
+    tnk__free(draw->alloc, draw->blocks[i]);
+    draw->blocks[i] = NULL;
+  }
+  tnk__free(draw->alloc, draw->work);
+  draw->work = NULL;
+}
+
+void tnk__lm_draw_free(tnk__lm_draw_t *draw) {
+  if (draw == NULL)
+    return;
+  free_work(draw);
+  tnk__free(draw->alloc, draw->samples);
+  tnk__free(draw->alloc, draw->out_tokens);
+  tnk__free(draw->alloc, draw->out_logprobs);
+  tnk__free(draw->alloc, draw->out_topk_tokens);
+  tnk__free(draw->alloc, draw->out_topk_logprobs);
+  tnk__arena_deinit(&draw->arena);
+  tnk__free(draw->alloc, draw);
+}
+
+/* n floats of `value`, or n ids of -1; both are sets of equal words. */
+static int filled_floats(tnk__lm_draw_t *draw, float **out, size_t n,
+                         float value) {
+  size_t i;
+
+  *out = tnk__arena_calloc(&draw->arena, n, sizeof(**out));
+  for (i = 0; *out != NULL && i < n; i++)
+    (*out)[i] = value;
+  return *out != NULL;
+}
+
+static int unset_ids(tnk__lm_draw_t *draw, int32_t **out, size_t n) {
+  *out = tnk__arena_calloc(&draw->arena, n, sizeof(**out));
+  if (*out != NULL)
+    memset(*out, 0xff, n * sizeof(**out));
+  return *out != NULL;
+}
+
+/* NEW to PROMPT. */
+static int begin(tnk__lm_draw_t *draw) {
+  const tnk__lm_draw_options_t *o = &draw->o;
+  const size_t n = o->n_prompt;
+  int ok = 1;
+
+  draw->work = tnk__malloc(draw->alloc, sizeof(*draw->work));
+  ok = draw->work != NULL;
+  if (o->prompt_logprobs)
+    ok = ok && filled_floats(draw, &draw->logprobs, n, NAN);
+  if (o->topk_prompt > 0)
+    ok = ok && unset_ids(draw, &draw->topk_tokens, n * o->topk_prompt) &&
+         filled_floats(draw, &draw->topk_logprobs, n * o->topk_prompt, NAN);
+  if (o->n_alternatives > 0)
+    ok = ok &&
+         unset_ids(draw, &draw->alt_tokens, (n - 1) * o->n_alternatives) &&
+         filled_floats(draw, &draw->alt_logprobs, (n - 1) * o->n_alternatives,
+                       NAN);
+  if (o->ask != NULL)
+    ok = ok && filled_floats(draw, &draw->ask_logprobs, (n - 1) * o->n_ask, 0);
+  draw->state = PROMPT;
+  return ok ? TNK_OK : TNK_ENOMEM;
+}
+
+static int need_block(tnk__lm_draw_t *draw, size_t pos) {
+  tnk__lm_block_t **block = &draw->blocks[pos / BLOCK];
+
+  if (*block == NULL)
+    *block = tnk__calloc(draw->alloc, 1, sizeof(**block));
+  return *block != NULL ? TNK_OK : TNK_ENOMEM;
+}
+
+/* Answer what was asked about prompt position `pos`, at least 1, from the
+ * logits before it. */
+static void score(tnk__lm_draw_t *draw, const float *logits, size_t pos) {
+  const tnk__lm_draw_options_t *o = &draw->o;
+  const size_t k = o->topk_prompt;
+  const size_t n_alt = o->n_alternatives;
+  size_t i;
+
+  if (o->last_n == 0 || pos >= o->n_prompt - o->last_n) {
+    if (draw->logprobs != NULL)
+      draw->logprobs[pos] = tnk__lm_logprob(logits, o->n_vocab, o->prompt[pos]);
+    if (draw->topk_tokens != NULL)
+      tnk__lm_best(logits, o->n_vocab, k, draw->topk_tokens + pos * k,
+                   draw->topk_logprobs + pos * k);
+  }
+  if (n_alt > 0) {
+    tnk__lm_rng_t rng = tnk__lm_rng(o->seed, ALTERNATIVES_STREAM + pos);
+    tnk__lm_pick_t pick = {o->temperature, 0, 1, o->n_vocab};
+    for (i = (pos - 1) * n_alt; i < pos * n_alt; i++) {
+      draw->alt_tokens[i] = tnk__lm_pick(logits, &pick, &rng);
+      draw->alt_logprobs[i] =
+          tnk__lm_logprob(logits, o->n_vocab, draw->alt_tokens[i]);
+    }
+  }
+  if (draw->ask_logprobs != NULL)
+    for (i = (pos - 1) * o->n_ask; i < pos * o->n_ask; i++)
+      if (o->ask[i] >= 0)
+        draw->ask_logprobs[i] =
+            tnk__lm_logprob(logits, o->n_vocab, (int32_t)o->ask[i]);
+}
+
+static void begin_sample(tnk__lm_draw_t *draw) {
+  draw->begin = draw->n_out;
+  draw->rng = tnk__lm_rng(draw->o.seed, draw->n_samples);
+}
+
+/* Read up to `n` more tokens of the prompt, no more than a chunk. */
+static int read_prompt(tnk__lm_draw_t *draw, size_t n, size_t *done) {
+  const size_t left = draw->o.n_prompt - draw->n_read;
+  tnk__lm_chunk_t *chunk = &draw->work->chunk;
+  const size_t at = draw->n_read;
+  size_t i;
+  int err;
+
+  n = n < left ? n : left;
+  /* A chunk may touch two blocks, so both ends need theirs. */
+  n = n < BLOCK ? n : BLOCK;
+  err = need_block(draw, at);
+  if (err == TNK_OK)
+    err = need_block(draw, at + n - 1);
+  if (err != TNK_OK)
+    return err;
+  tnk__lm_forward(draw->weights->base, draw->weights->w, draw->blocks, chunk,
+                  &draw->work->scratch, draw->o.prompt + at, at, n);
+  for (i = 0; i < n; i++)
+    if (at + i + 1 < draw->o.n_prompt)
+      score(draw, chunk->logits[i], at + i + 1);
+  draw->n_read += n;
+  *done = n;
+  if (draw->n_read == draw->o.n_prompt) {
+    memcpy(draw->work->first, chunk->logits[n - 1], sizeof(draw->work->first));
+    draw->state = SAMPLE;
+    begin_sample(draw);
+  }
+  return TNK_OK;
+}
+
+static int grow(tnk__lm_draw_t *draw, void **at, size_t n, size_t size) {
+  void *more;
+
+  if (n > SIZE_MAX / size)
+    return 0;
+  more = tnk__realloc(draw->alloc, *at, n * size);
+  if (more != NULL)
+    *at = more;
+  return more != NULL;
+}
+
+/* Room for one more sampled token. Arrays that grew before one failed to are
+ * longer than out_cap says, which does no harm. */
+static int room(tnk__lm_draw_t *draw) {
+  const size_t k = draw->o.topk_sample;
+  size_t cap = draw->out_cap * 2 > 64 ? draw->out_cap * 2 : 64;
+  void *tokens = draw->out_tokens;
+  void *logprobs = draw->out_logprobs;
+  void *topk_tokens = draw->out_topk_tokens;
+  void *topk_logprobs = draw->out_topk_logprobs;
+  int ok;
+
+  if (draw->n_out < draw->out_cap)
+    return TNK_OK;
+  ok = grow(draw, &tokens, cap, sizeof(int32_t)) &&
+       grow(draw, &logprobs, cap, sizeof(float)) &&
+       (k == 0 || (grow(draw, &topk_tokens, cap * k, sizeof(int32_t)) &&
+                   grow(draw, &topk_logprobs, cap * k, sizeof(float))));
+  draw->out_tokens = tokens;
+  draw->out_logprobs = logprobs;
+  draw->out_topk_tokens = topk_tokens;
+  draw->out_topk_logprobs = topk_logprobs;
+  if (ok)
+    draw->out_cap = cap;
+  return ok ? TNK_OK : TNK_ENOMEM;
+}
+
+static int end_sample(tnk__lm_draw_t *draw, tnk__lm_stop_reason_t reason) {
+  if (draw->n_samples == draw->samples_cap) {
+    size_t cap = draw->samples_cap * 2 > 4 ? draw->samples_cap * 2 : 4;
+    void *samples = draw->samples;
+    if (!grow(draw, &samples, cap, sizeof(*draw->samples)))
+      return TNK_ENOMEM;
+    draw->samples = samples;
+    draw->samples_cap = cap;
+  }
+  draw->samples[draw->n_samples].begin = draw->begin;
+  draw->samples[draw->n_samples].n = draw->n_out - draw->begin;
+  draw->samples[draw->n_samples].reason = reason;
+  if (++draw->n_samples < draw->o.n_samples) {
+    begin_sample(draw);
+  } else {
+    free_work(draw);
+    draw->state = DONE;
+  }
+  return TNK_OK;
+}
+
+/* Whether the sample in work ends with the bytes. */
+static int ends_with(const tnk__lm_draw_t *draw, const tnk__lm_text_t *text) {
+  const int32_t *end = draw->out_tokens + draw->n_out;
+  size_t i;
+
+  if (text->length > draw->n_out - draw->begin)
+    return 0;
+  for (i = 0; i < text->length; i++)
+    if (end[-1 - (ptrdiff_t)i] !=
+        (unsigned char)text->bytes[text->length - 1 - i])
+      return 0;
+  return 1;
+}
+
+static int is_stop(const tnk__lm_draw_t *draw, int32_t token) {
+  const tnk__lm_draw_options_t *o = &draw->o;
+  size_t i;
+
+  if (o->stop_kind == TNK__LM_STOP_EOS)
+    return tnk__lm_class(token) == TNK__LM_EOS;
+  for (i = 0; i < o->n_stop_tokens; i++)
+    if (o->stop_tokens[i] == token)
+      return 1;
+  for (i = 0; i < o->n_stop_texts; i++)
+    if (ends_with(draw, &o->stop_texts[i]))
+      return 1;
+  return 0;
+}
+
+/* Sample one token, from the prompt's logits or by running the one before. */
+static int write_token(tnk__lm_draw_t *draw) {
+  const tnk__lm_draw_options_t *o = &draw->o;
+  const size_t n = draw->n_out - draw->begin;
+  const size_t k = o->topk_sample;
+  const float *logits = draw->work->first;
+  int32_t token;
+  int err = room(draw);
+
+  if (o->n_prompt + n == TNK__LM_MAX_CONTEXT)
+    return end_sample(draw, TNK__LM_LENGTH);
+  if (err == TNK_OK && n > 0)
+    err = need_block(draw, o->n_prompt + n - 1);
+  if (err != TNK_OK)
+    return err;
+  if (n > 0) {
+    tnk__lm_forward(draw->weights->base, draw->weights->w, draw->blocks,
+                    &draw->work->chunk, &draw->work->scratch,
+                    draw->out_tokens + draw->n_out - 1, o->n_prompt + n - 1, 1);
+    logits = draw->work->chunk.logits[0];
+  }
+  token = tnk__lm_pick(logits, &draw->pick, &draw->rng);
+  draw->out_tokens[draw->n_out] = token;
+  draw->out_logprobs[draw->n_out] = tnk__lm_logprob(logits, o->n_vocab, token);
+  if (k > 0)
+    tnk__lm_best(logits, o->n_vocab, k, draw->out_topk_tokens + draw->n_out * k,
+                 draw->out_topk_logprobs + draw->n_out * k);
+  draw->n_out++;
+  if (is_stop(draw, token))
+    return end_sample(draw, TNK__LM_STOPPED);
+  if (n + 1 == o->max_tokens || o->n_prompt + n + 1 == TNK__LM_MAX_CONTEXT)
+    return end_sample(draw, TNK__LM_LENGTH);
+  return TNK_OK;
+}
+
+int tnk__lm_draw_step(tnk__lm_draw_t *draw, size_t n_tokens, int *done) {
+  int err = draw->state == NEW ? begin(draw) : TNK_OK;
+
+  while (err == TNK_OK && n_tokens > 0 && draw->state != DONE) {
+    size_t n = 1;
+    err = draw->state == PROMPT ? read_prompt(draw, n_tokens, &n)
+                                : write_token(draw);
+    n_tokens -= n;
+  }
+  *done = err == TNK_OK && draw->state == DONE;
+  return err;
+}
+
+tnk__lm_sample_t tnk__lm_draw_sample(const tnk__lm_draw_t *draw, uint32_t i) {
+  const sample_t *s = &draw->samples[i];
+  const size_t k = draw->o.topk_sample;
+  tnk__lm_sample_t sample = {draw->out_tokens + s->begin,
+                             draw->out_logprobs + s->begin,
+                             s->n,
+                             s->reason,
+                             NULL,
+                             NULL};
+
+  if (k > 0) {
+    sample.topk_tokens = draw->out_topk_tokens + s->begin * k;
+    sample.topk_logprobs = draw->out_topk_logprobs + s->begin * k;
+  }
+  return sample;
+}
+
+tnk__lm_prompt_t tnk__lm_draw_prompt(const tnk__lm_draw_t *draw) {
+  tnk__lm_prompt_t prompt = {draw->logprobs,      draw->topk_tokens,
+                             draw->topk_logprobs, draw->alt_tokens,
+                             draw->alt_logprobs,  draw->ask_logprobs};
+
+  return prompt;
+}

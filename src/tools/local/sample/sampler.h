@@ -1,0 +1,105 @@
+#ifndef TNK_TOOLS_LOCAL_SAMPLE_SAMPLER_H
+#define TNK_TOOLS_LOCAL_SAMPLE_SAMPLER_H
+
+#include "lib/base/arena.h"
+#include "tools/local/ledger/ledger.h"
+#include "tools/local/future/future.h"
+#include "tools/local/call/seqs.h"
+#include "tools/local/store/store.h"
+#include "tools/local/sample/weights.h"
+
+/* A sampling session. */
+typedef struct local_sampler {
+  local_node_t node;
+  tnk__list_t in_session;
+  local_session_t *session;
+  local_server_t *server;
+  char id[LOCAL_ID];
+  int is_base; /* samples from the base; else from `place` */
+  local_place_t place;
+  int64_t n_clients; /* joined so far; the original is 0 */
+  local_seqs_t seqs;
+  local_lane_t lane;   /* samples that wait */
+  tnk__list_t futures; /* local_future_t.in_sampler */
+  tnk__list_t polls;   /* held batched polls (batch.c) */
+  uint64_t cursor;     /* of the latest completion */
+} local_sampler_t;
+
+/* One sampling request. */
+typedef struct local_sample {
+  local_job_t job;
+  tnk__list_t link;   /* in a lane or in the server's drawing */
+  local_lane_t *lane; /* while it runs and its lane lives, else NULL */
+  local_server_t *server;
+  local_future_t *future; /* NULL: nobody wants the outcome */
+  local_weights_t *weights;
+  tnk__arena_t arena;
+  tnk__lm_draw_options_t options;
+  tnk__lm_draw_t *draw;
+  char session[40]; /* that keeps a record of it (record.h); "": none does */
+  /* The layout of target_prompt_logprobs, repeated in the answer. */
+  size_t n_asked; /* listed cells of a sparse one, else 0 */
+  const int64_t *crow;
+  const int64_t *col;
+  int err;
+  tnk__lm_why_t why;
+  const char *path; /* of the weights, for the log; NULL: the base */
+  char payer[40];   /* the session that asked; "": none */
+  int is_streamed;  /* its result is a stream of events */
+  int64_t begin_ms; /* since 1970, when it began to run; 0: not */
+} local_sample_t;
+
+/* ---- sampler.c ---- */
+
+/* Make a sampling session; NULL: out of memory or too many. */
+local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
+                                   const local_place_t *place);
+void local_sampler_free(local_sampler_t *sampler);
+local_sampler_t *local_sampler_find(local_server_t *server, const char *id);
+
+/* ---- sampler_calls.c ---- */
+
+/* Find which weights a request names: 1 with *place or, for the base, without;
+ * 0 when answered. */
+int local_read_source(local_call_t *call, local_place_t *place, int *is_base);
+void local_create_sampling_session(local_call_t *call);
+void local_join_sampling_session(local_call_t *call);
+void local_get_sampler(local_call_t *call);
+void local_retrieve_futures(local_call_t *call);
+
+/* ---- sample.c: running ---- */
+
+void local_sample_start(local_sample_t *sample, local_lane_t *lane);
+/* End a lane; its samples wait on without it. */
+void local_lane_end(local_server_t *server, local_lane_t *lane);
+void local_sample_free(local_sample_t *sample);
+void local_samples_free(local_server_t *server);
+
+/* ---- asample.c: reading ---- */
+
+void local_asample(local_call_t *call);
+void local_stream_sample(local_call_t *call);
+
+/* ---- sample_write.c ---- */
+
+void local_sample_write(tnk__buf_t *out, const local_sample_t *sample);
+
+/* ---- stream.c ---- */
+
+/* Write a finished draw of one sequence as a stream of events. */
+void local_stream_write(tnk__buf_t *out, const local_sample_t *sample);
+/* Answer with what such a future holds, now or when it is settled. A client
+ * that hangs up ends the draw. */
+void local_stream_answer(tnk__srv_req_t *req, local_future_t *future);
+
+/* ---- batch.c ---- */
+
+/* Answer with the completions since a cursor; where there are none, and it may
+ * wait, when there are. */
+void local_batch_poll(local_call_t *call, local_sampler_t *sampler,
+                      uint64_t clone, uint64_t prev, int may_wait);
+/* For local_future_t.settled of a sample. */
+void local_batch_settled(local_future_t *future);
+void local_batch_end(local_sampler_t *sampler);
+
+#endif

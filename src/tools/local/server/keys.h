@@ -1,0 +1,22 @@
+#ifndef TNK_TOOLS_LOCAL_SERVER_KEYS_H
+#define TNK_TOOLS_LOCAL_SERVER_KEYS_H
+
+#include "tools/local/call/call.h"
+
+/*
+ * Idempotency keys, for the buffering server: a request that comes again with
+ * its key gets the answer of the first one, whatever became of that answer on
+ * its way. The latest LOCAL_MAX_KEYS are remembered.
+ */
+enum { LOCAL_MAX_KEYS = 4096 };
+
+/* Answer a repeat. 1 when the request has been answered: a repeat, or a key
+ * used twice for different requests (422). Otherwise its answer will be
+ * remembered. */
+int local_keys_answer(local_call_t *call);
+/* Remember an answer; for tnk__srv_config_t. */
+void local_keys_answered(tnk__srv_req_t *req, int status, const uint8_t *body,
+                         size_t len, void *user);
+void local_keys_free(local_server_t *server);
+
+#endif

@@ -1,0 +1,9 @@
+#ifndef TNK_TOOLS_LOCAL_SERVER_SEARCH_H
+#define TNK_TOOLS_LOCAL_SERVER_SEARCH_H
+
+#include "tools/local/call/call.h"
+
+/* Which sessions there are, by what is known of them. */
+void local_search_sessions(local_call_t *call);
+
+#endif

@@ -1,0 +1,288 @@
+#include "tools/local/server/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
+#include "tools/local/train/model.h"
+#include "tools/local/ledger/file.h"
+#include "tools/local/server/kept.h"
+#include "tools/local/server/rest.h"
+#include "tools/local/sample/record.h"
+
+/* A session is alive until it is finished by its client or by silence; its
+ * name stays known, so that late requests are told what happened. */
+
+#define SESSION(p) tnk__container_of(p, local_session_t, link)
+#define MODEL(p) tnk__container_of(p, local_model_t, in_session)
+#define SAMPLER(p) tnk__container_of(p, local_sampler_t, in_session)
+
+/* End a session's models and samplers, and keep its name. `why` is constant. */
+static void finish(local_session_t *session, const char *why) {
+  session->finished = 1;
+  while (!tnk__list_empty(&session->models))
+    local_model_end(MODEL(session->models.next), why);
+  while (!tnk__list_empty(&session->samplers))
+    local_sampler_free(SAMPLER(session->samplers.next));
+  local_records_free(session->server, session->id);
+}
+
+void local_session_free(local_session_t *session) {
+  local_server_t *server = session->server;
+
+  local_table_remove(&server->sessions, &session->node);
+  tnk__list_remove(&session->link);
+  tnk__free(server->alloc, session->metadata);
+  tnk__free(server->alloc, session->name);
+  tnk__free(server->alloc, session->project);
+  tnk__free(server->alloc, session);
+}
+
+/* ---- Silence ---- */
+
+static void end_silent(local_server_t *server, uint64_t now) {
+  uint64_t timeout = server->options.session_timeout_ms;
+
+  TNK__LIST_FOREACH_SAFE (node, next, &server->session_list) {
+    local_session_t *session = SESSION(node);
+
+    /* One that never sent a heartbeat does not miss any. */
+    if (timeout > 0 && !session->finished && session->beat_ms != 0 &&
+        now - session->beat_ms > timeout)
+      finish(session, "The session's heartbeats stopped");
+  }
+}
+
+static void on_reap(local_timer_t *timer) {
+  local_server_t *server = tnk__container_of(timer, local_server_t, reaper);
+  uint64_t idle = server->options.idle_ms;
+  uint64_t now = uv_now(server->loop);
+
+  end_silent(server, now);
+  local_kept_sweep(server);
+  local_ledger_save(server);
+  /* The loop's clock may be younger than the limit. */
+  if (idle > 0 && now > idle)
+    tnk__srv_sweep(&server->http, now - idle);
+  local_reap_start(server);
+}
+
+/* Checkpoints that have expired are looked for at least four times in this. */
+enum { EXPIRY_MS = 300000 };
+
+void local_reap_start(local_server_t *server) {
+  uint64_t wait = EXPIRY_MS;
+
+  if (server->options.session_timeout_ms > 0 &&
+      server->options.session_timeout_ms < wait)
+    wait = server->options.session_timeout_ms;
+  if (server->options.idle_ms > 0 && server->options.idle_ms < wait)
+    wait = server->options.idle_ms;
+  local_timer_start(&server->timers, &server->reaper,
+                    wait / 4 > 0 ? wait / 4 : 1, on_reap);
+}
+
+/* ---- Creation ---- */
+
+/* Room for one more: the oldest finished one gives way. */
+static int make_room(local_server_t *server) {
+  if (server->sessions.n < LOCAL_MAX_SESSIONS)
+    return 1;
+  TNK__LIST_FOREACH_SAFE (node, next, &server->session_list) {
+    /* Its name is all that is left of it. */
+    if (SESSION(node)->finished) {
+      local_session_free(SESSION(node));
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static local_session_t *session_new(local_server_t *server) {
+  local_session_t *session;
+  unsigned char random[8];
+  size_t at;
+
+  if (!make_room(server) ||
+      uv_random(NULL, NULL, random, sizeof(random), 0, NULL) != 0)
+    return NULL;
+  session = tnk__calloc(server->alloc, 1, sizeof(*session));
+  if (session == NULL)
+    return NULL;
+  session->server = server;
+  tnk__list_init(&session->models);
+  tnk__list_init(&session->samplers);
+  at = (size_t)snprintf(session->id, sizeof(session->id), "session-");
+  for (size_t i = 0; i < sizeof(random); i++)
+    at += (size_t)snprintf(session->id + at, sizeof(session->id) - at, "%02x",
+                           random[i]);
+  if (local_table_add(&server->sessions, &session->node, session->id) !=
+      TNK_OK) {
+    tnk__free(server->alloc, session);
+    return NULL;
+  }
+  tnk__list_append(&server->session_list, &session->link);
+  return session;
+}
+
+/* NULL: there is none, or no memory for it. */
+static char *copy_of(const local_server_t *server, const char *text) {
+  return text != NULL ? tnk__strdup(server->alloc, text) : NULL;
+}
+
+void local_create_session(local_call_t *call) {
+  const char *sdk_version = NULL;
+  const char *project = NULL;
+  const char *name = NULL;
+  local_session_t *session;
+  local_out_t out;
+
+  if (!local_need_text(call, "sdk_version", &sdk_version) ||
+      !local_want_text(call, "project_id", &project) ||
+      !local_want_text(call, "display_name", &name))
+    return;
+  if (call->server->options.sequence == LOCAL_STRICT &&
+      tnk__json_obj(call->body, "user_metadata") == NULL) {
+    local_reply_invalid(call->req, "missing", "user_metadata",
+                        "Field required");
+    return;
+  }
+  session = session_new(call->server);
+  if (session == NULL) {
+    local_reply_error(call->req, 429, "Too many sessions");
+    return;
+  }
+  session->metadata = local_metadata(call);
+  session->project = copy_of(call->server, project);
+  session->name = copy_of(call->server, name);
+  session->created_ms = local_now_ms(call->server);
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "session_id", session->id);
+  tnk__json_put_text(&out.w, "type", "create_session");
+  tnk__json_put_text(&out.w, "info_message", NULL);
+  tnk__json_put_text(&out.w, "warning_message", NULL);
+  tnk__json_put_text(&out.w, "error_message", NULL);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, local_status_created(call->server));
+}
+
+/* ---- Life ---- */
+
+void local_session_heartbeat(local_call_t *call) {
+  local_session_t *session = local_need_session(call);
+
+  if (session == NULL)
+    return;
+  session->beat_ms = uv_now(call->server->loop);
+  /* 0 would say that there was none; the loop's clock may begin there. */
+  if (session->beat_ms == 0)
+    session->beat_ms = 1;
+  local_reply_text(call->req, 200, "{\"type\":\"session_heartbeat\"}");
+}
+
+static local_session_t *session_of_path(local_call_t *call) {
+  local_node_t *node = local_table_find(&call->server->sessions, call->args[0]);
+
+  if (node == NULL) {
+    local_reply_error(call->req, 404, "Session not found: %s", call->args[0]);
+    return NULL;
+  }
+  return tnk__container_of(node, local_session_t, node);
+}
+
+static const char *reason_of(const local_call_t *call) {
+  static const char *const words[] = {"success", "errored", "interrupted"};
+  const char *word = tnk__json_str(tnk__json_obj(call->body, "reason"), "type");
+
+  for (size_t i = 0; word != NULL && i < 3; i++)
+    if (strcmp(word, words[i]) == 0)
+      return words[i];
+  return NULL;
+}
+
+void local_finish_session(local_call_t *call) {
+  local_session_t *session = session_of_path(call);
+
+  if (session == NULL)
+    return;
+  if (!session->finished)
+    session->reason = reason_of(call);
+  if (!session->finished)
+    finish(session, "The session is finished");
+  local_reply_text(call->req, 200, "{\"type\":\"finish_session\"}");
+}
+
+void local_get_session(local_call_t *call) {
+  const local_session_t *session = session_of_path(call);
+  local_out_t out;
+
+  if (session == NULL)
+    return;
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_key(&out.w, "training_run_ids");
+  tnk__json_begin_array(&out.w);
+  TNK__LIST_FOREACH (node, &session->models) {
+    tnk__json_text(&out.w, MODEL(node)->id);
+  }
+  tnk__json_end(&out.w);
+  tnk__json_key(&out.w, "sampler_ids");
+  tnk__json_begin_array(&out.w);
+  TNK__LIST_FOREACH (node, &session->samplers) {
+    tnk__json_text(&out.w, SAMPLER(node)->id);
+  }
+  tnk__json_end(&out.w);
+  tnk__json_key(&out.w, "user_metadata");
+  if (session->metadata != NULL)
+    tnk__json_raw(&out.w, session->metadata, strlen(session->metadata));
+  else
+    tnk__json_null(&out.w);
+  tnk__json_put_text(&out.w, "display_name", session->name);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+void local_move_session(local_call_t *call) {
+  local_session_t *session = session_of_path(call);
+  const char *project = NULL;
+  char *copy;
+
+  if (session == NULL || !local_need_text(call, "project_id", &project))
+    return;
+  copy = copy_of(call->server, project);
+  if (copy == NULL) {
+    local_reply_error(call->req, 500, "Out of memory");
+    return;
+  }
+  if (local_kept_move(session, project) != TNK_OK) {
+    tnk__free(call->server->alloc, copy);
+    local_reply_error(call->req, 500, "Cannot write a checkpoint's file");
+    return;
+  }
+  local_ledger_note(call->server, "project_move_session", project);
+  tnk__free(call->server->alloc, session->project);
+  session->project = copy;
+  local_reply_text(call->req, 200, "{}");
+}
+
+void local_list_sessions(local_call_t *call) {
+  size_t offset = local_query_number(call->req, "offset", 0);
+  size_t limit = local_query_number(call->req, "limit", 20);
+  size_t i = 0;
+  local_out_t out;
+
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_key(&out.w, "sessions");
+  tnk__json_begin_array(&out.w);
+  TNK__LIST_FOREACH (node, &call->server->session_list) {
+    if (i >= offset && i - offset < limit)
+      tnk__json_text(&out.w, SESSION(node)->id);
+    i++;
+  }
+  tnk__json_end(&out.w);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}

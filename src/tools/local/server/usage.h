@@ -1,0 +1,11 @@
+#ifndef TNK_TOOLS_LOCAL_SERVER_USAGE_H
+#define TNK_TOOLS_LOCAL_SERVER_USAGE_H
+
+#include "tools/local/call/call.h"
+
+/* For administrators: what was used in which hours, and what was done on a
+ * day. */
+void local_usage(local_call_t *call);
+void local_audit(local_call_t *call);
+
+#endif

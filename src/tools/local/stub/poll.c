@@ -1,0 +1,265 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "tools/local/stub/state.h"
+
+/*
+ * A poll is answered at once when there is something to tell; else it is held
+ * until there is, until it was held for long enough, or until it is cut, which
+ * happens to the first poll of each sample and to every other batched one if
+ * cutting was asked for.
+ */
+typedef struct {
+  local_timer_t timer;
+  tnk__list_t link; /* in batch_polls; alone for a poll for one result */
+  tnk__srv_req_t *req;
+  local_stub_t *stub;
+  uint64_t end_ms; /* no longer than until then, */
+  int is_cut;      /* and then it is cut */
+} poll_t;
+
+static const tnk_allocator_t *alloc_of(const local_stub_t *stub) {
+  return stub->http.config.alloc;
+}
+
+/* ---- What becomes of samples ---- */
+
+/* NULL without memory, and for names that are not of this session. */
+static local_stub_fate_t *fate_of(local_stub_t *stub, const char *id) {
+  uint64_t number = strtoull(strrchr(id, ':') + 1, NULL, 10);
+  size_t at = (size_t)(number - stub->first);
+  size_t grown = at + stub->max_fates + 1024;
+  local_stub_fate_t *fates;
+
+  /* It is of a session before, or made up. */
+  if (number < stub->first || number > stub->n_ids)
+    return NULL;
+  if (at >= stub->max_fates) {
+    fates = tnk__realloc(alloc_of(stub), stub->fates, grown * sizeof(*fates));
+    if (fates == NULL)
+      return NULL;
+    memset(fates + stub->max_fates, 0,
+           (grown - stub->max_fates) * sizeof(*fates));
+    stub->fates = fates;
+    stub->max_fates = grown;
+  }
+  return &stub->fates[at];
+}
+
+/* The moment at which a result that is due was there: now for the poll that
+ * was held for it, when it was due for one that came later. */
+static uint64_t note_there(local_stub_t *stub, const char *id, int is_held) {
+  uint64_t due_ns = strtoull(id + 2, NULL, 10) * 1000000;
+  local_stub_fate_t *fate = fate_of(stub, id);
+
+  if (fate == NULL)
+    return due_ns;
+  if (fate->there_ns == 0)
+    fate->there_ns = is_held ? uv_hrtime() : due_ns;
+  return fate->there_ns;
+}
+
+/* Whether a poll for it is one to cut; true once. */
+static int take_cut(local_stub_t *stub, const char *id) {
+  local_stub_fate_t *fate =
+      stub->options.cut_ms > 0 && id[0] == 'S' ? fate_of(stub, id) : NULL;
+
+  if (fate == NULL || fate->is_cut)
+    return 0;
+  fate->is_cut = 1;
+  return 1;
+}
+
+/* ---- Answers ---- */
+
+static void give_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
+                        int is_held) {
+  uint64_t there_ns = id[0] == 'S' ? note_there(stub, id, is_held) : 0;
+
+  local_stub_result(stub, req, id, there_ns);
+}
+
+/* What has ended behind the cursor, perhaps nothing. */
+static void give_batch(local_stub_t *stub, tnk__srv_req_t *req, int is_held) {
+  uint64_t at = local_stub_number(req, "prev_cursor", 0);
+  uint64_t now = local_stub_now(stub);
+  const char *comma = "";
+  tnk__buf_t out;
+  size_t len;
+
+  tnk__buf_init(&out, alloc_of(stub), SIZE_MAX);
+  tnk__buf_text(&out, "{\"completions\":[");
+  for (; at < stub->n_samples && stub->samples[at].due_ms <= now; at++) {
+    note_there(stub, stub->samples[at].id, is_held);
+    tnk__buf_printf(&out,
+                    "%s{\"state\":\"finished\",\"request_id\":\"%s\","
+                    "\"response_payload_uncompressed_size\":null}",
+                    comma, stub->samples[at].id);
+    comma = ",";
+  }
+  tnk__buf_printf(&out, "],\"cursor\":%" PRIu64 "}", at);
+  len = out.len;
+  tnk__srv_req_reply(req, 200, "application/json", NULL,
+                     tnk__buf_take(&out, &len), len);
+}
+
+/* ---- Holding ---- */
+
+/* What it was, now that it is held no more. */
+static poll_t end_poll(poll_t *poll) {
+  const poll_t was = *poll;
+
+  local_timer_stop(&poll->timer);
+  tnk__list_remove(&poll->link);
+  poll->stub->n_held--;
+  tnk__free(alloc_of(was.stub), poll);
+  return was;
+}
+
+static void on_gone(tnk__srv_req_t *req, void *user) {
+  (void)req;
+  end_poll(user);
+}
+
+/* NULL: there was no memory, and the request has been answered. */
+static poll_t *hold(local_stub_t *stub, tnk__srv_req_t *req, int is_cut) {
+  poll_t *poll = tnk__calloc(alloc_of(stub), 1, sizeof(*poll));
+
+  if (poll == NULL) {
+    tnk__srv_req_reply_text(req, 500, "text/plain", "out of memory");
+    return NULL;
+  }
+  local_timer_init(&poll->timer);
+  tnk__list_init(&poll->link);
+  poll->req = req;
+  poll->stub = stub;
+  poll->is_cut = is_cut && stub->options.cut_ms > 0;
+  poll->end_ms = local_stub_now(stub) +
+                 (poll->is_cut ? stub->options.cut_ms : stub->options.hold_ms);
+  stub->n_held++;
+  tnk__srv_req_park(req, on_gone, poll);
+  return poll;
+}
+
+/* Until something is due, but not for too long. */
+static void wait_until(poll_t *poll, uint64_t due_ms,
+                       void (*fn)(local_timer_t *timer)) {
+  uint64_t now = local_stub_now(poll->stub);
+  uint64_t end = due_ms < poll->end_ms ? due_ms : poll->end_ms;
+
+  local_timer_start(&poll->stub->timers, &poll->timer,
+                    end > now ? end - now : 0, fn);
+}
+
+static void cut(local_stub_t *stub, tnk__srv_req_t *req) {
+  stub->n_cut++;
+  tnk__srv_req_drop(req);
+}
+
+/* ---- One result ---- */
+
+static void on_result_due(local_timer_t *timer) {
+  const poll_t was = end_poll(tnk__container_of(timer, poll_t, timer));
+  char id[LOCAL_STUB_MAX_ID];
+
+  if (local_stub_id(was.req, id) != NULL &&
+      strtoull(id + 2, NULL, 10) <= local_stub_now(was.stub))
+    give_result(was.stub, was.req, id, 1);
+  else if (was.is_cut)
+    cut(was.stub, was.req);
+  else
+    tnk__srv_req_reply_text(was.req, 200, "application/json",
+                            "{\"type\":\"try_again\",\"request_id\":\"\","
+                            "\"queue_state\":\"active\"}");
+}
+
+void local_stub_retrieve(local_stub_t *stub, tnk__srv_req_t *req) {
+  char id[LOCAL_STUB_MAX_ID];
+  uint64_t due;
+  poll_t *poll;
+
+  if (local_stub_id(req, id) == NULL) {
+    tnk__srv_req_reply_text(req, 404, "text/plain", "no such request");
+    return;
+  }
+  due = strtoull(id + 2, NULL, 10);
+  if (due <= local_stub_now(stub)) {
+    give_result(stub, req, id, 0);
+    return;
+  }
+  poll = hold(stub, req, take_cut(stub, id));
+  if (poll != NULL)
+    wait_until(poll, due, on_result_due);
+}
+
+/* ---- All samples ---- */
+
+static uint64_t next_due(const local_stub_t *stub, const tnk__srv_req_t *req) {
+  uint64_t cursor = local_stub_number(req, "prev_cursor", 0);
+
+  return cursor < stub->n_samples ? stub->samples[cursor].due_ms : UINT64_MAX;
+}
+
+static void on_batch_due(local_timer_t *timer) {
+  const poll_t was = end_poll(tnk__container_of(timer, poll_t, timer));
+
+  if (was.is_cut && next_due(was.stub, was.req) > local_stub_now(was.stub))
+    cut(was.stub, was.req);
+  else
+    give_batch(was.stub, was.req, 1);
+}
+
+void local_stub_retrieve_batch(local_stub_t *stub, tnk__srv_req_t *req) {
+  int is_flush = local_stub_number(req, "timeout", UINT64_MAX) == 0;
+  uint64_t due = next_due(stub, req);
+  poll_t *poll;
+
+  if (is_flush || due <= local_stub_now(stub)) {
+    give_batch(stub, req, 0);
+    return;
+  }
+  poll = hold(stub, req,
+              stub->options.cut_ms > 0 && stub->n_batch_polls++ % 2 == 0);
+  if (poll == NULL)
+    return;
+  tnk__list_append(&stub->batch_polls, &poll->link);
+  wait_until(poll, due, on_batch_due);
+}
+
+void local_stub_forget_samples(local_stub_t *stub) {
+  tnk__free(alloc_of(stub), stub->fates);
+  stub->fates = NULL;
+  stub->max_fates = 0;
+  stub->first = stub->n_ids + 1;
+  stub->n_samples = 0;
+}
+
+void local_stub_remember(local_stub_t *stub, const char *id, uint64_t due_ms) {
+  size_t grown = stub->max_samples * 2 + 1024;
+  local_stub_sample_t *samples;
+  size_t at = stub->n_samples;
+
+  if (stub->n_samples == stub->max_samples) {
+    samples =
+        tnk__realloc(alloc_of(stub), stub->samples, grown * sizeof(*samples));
+    if (samples == NULL)
+      return; /* batched polls will not name it */
+    stub->samples = samples;
+    stub->max_samples = grown;
+  }
+  /* Not before what is due: a cursor may be behind that. */
+  while (at > 0 && stub->samples[at - 1].due_ms > due_ms)
+    at--;
+  memmove(stub->samples + at + 1, stub->samples + at,
+          (stub->n_samples++ - at) * sizeof(*samples));
+  snprintf(stub->samples[at].id, sizeof(stub->samples[at].id), "%s", id);
+  stub->samples[at].due_ms = due_ms;
+  TNK__LIST_FOREACH (node, &stub->batch_polls) {
+    poll_t *poll = tnk__container_of(node, poll_t, link);
+
+    wait_until(poll, next_due(stub, poll->req), on_batch_due);
+  }
+}

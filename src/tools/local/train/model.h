@@ -1,0 +1,207 @@
+#ifndef TNK_TOOLS_LOCAL_TRAIN_MODEL_H
+#define TNK_TOOLS_LOCAL_TRAIN_MODEL_H
+
+#include "lib/base/arena.h"
+#include "tools/local/future/future.h"
+#include "tools/local/call/seqs.h"
+#include "tools/local/store/store.h"
+#include "tools/local/sample/weights.h"
+
+/* A run of tokens whose origin a client names: `length` of the prompt, or of
+ * the sampled tokens, of a sequence. */
+typedef struct {
+  const char *sequence_id;
+  int is_sampled;
+  int64_t offset;
+  int64_t length;
+} local_run_t;
+
+/* Where the input and the targets of an example come from. */
+typedef struct {
+  const local_run_t *input;
+  size_t n_input;
+  const local_run_t *targets;
+  size_t n_targets;
+} local_origin_t;
+
+/* The data of a pass. */
+typedef struct {
+  tnk__lm_loss_t loss;
+  int backward;
+  int32_t n_vocab; /* ids that the data may have; 0: those of bytes */
+  size_t n;
+  tnk__lm_datum_t *data;
+  local_origin_t *origins; /* for stable_reinforce, else NULL */
+  float **logprobs;        /* what came out, n_tokens x n_targets each */
+  double loss_sum;
+  size_t next; /* first datum that has not run */
+  uint64_t n_tokens;
+} local_pass_t;
+
+typedef struct {
+  int dimuon;
+  tnk__adam_t adam;
+  tnk__dimuon_t muon;
+  tnk__lm_step_t out;
+} local_step_t;
+
+typedef struct {
+  local_place_t place;
+  int overwrite;
+  int64_t ttl_s;  /* 0: none */
+  char *metadata; /* JSON, or NULL */
+  char *project;  /* or NULL */
+  int with_optimizer;
+  const local_recipients_t *to; /* of external weights */
+  /* An unnamed save for sampling: */
+  int is_unnamed;
+  char sampler_id[LOCAL_ID];
+  tnk__lm_weights_t *snapshot;
+  uint64_t n_bytes;
+  int64_t expires_ms;
+  int64_t old_ms; /* of what was replaced: since when it was there; 0: none */
+  int64_t old_bytes;
+} local_save_t;
+
+typedef struct {
+  local_place_t place;
+  int with_optimizer;
+  int creates;
+  tnk__lm_optimizer_t optimizer;
+} local_load_t;
+
+/*
+ * One training request, from acceptance to result. Owned by its model.
+ */
+typedef struct local_op {
+  tnk__list_t link; /* in local_model_t.queue or .held */
+  struct local_model *model;
+  local_future_t *future;
+  local_kind_t kind;
+  int64_t seq; /* -1: none */
+  tnk__arena_t arena;
+  union {
+    local_pass_t pass;
+    local_step_t step;
+    local_save_t save;
+    local_load_t load;
+    tnk__lm_config_t create;
+  } u;
+  /* Decided before it runs (the data are wrong), or by the thread. */
+  int err;
+  tnk__lm_why_t why;
+  int64_t begin_ms; /* since 1970, when it began to run; 0: not */
+} local_op_t;
+
+typedef struct local_model {
+  local_node_t node;
+  tnk__list_t in_session;
+  local_session_t *session;
+  local_server_t *server;
+  char id[LOCAL_ID];
+  char *metadata; /* JSON, or NULL */
+  tnk__lm_t *lm;  /* NULL until made; the thread's while a job is active */
+  tnk__lm_config_t config;
+  int unloaded;      /* by its own request; ends after that */
+  const char *ended; /* why; waits for the slice that runs */
+  int n_seqd;        /* numbered requests accepted */
+  tnk__list_t queue; /* ready to run, in order; the first may be running */
+  tnk__list_t held;  /* behind a gap, by number */
+  size_t n_held;
+  int64_t next_seq;
+  local_seqs_t seqs;
+  local_job_t job;
+  local_op_t *running;
+  uint64_t n_steps;
+  uint64_t last_ms; /* wall clock of the last request */
+} local_model_t;
+
+/* ---- op.c ---- */
+
+local_op_t *local_op_new(local_server_t *server, local_kind_t kind);
+void local_op_free(local_op_t *op, local_server_t *server);
+/* Make one for a call; NULL: answered. */
+local_op_t *local_need_op(local_call_t *call, local_kind_t kind);
+/* Read the number of a call, -1 without one; 0 when answered. */
+int local_want_seq(local_call_t *call, int64_t *seq);
+
+/* Fail a pass in its turn, for what is wrong with an example; the first reason
+ * stays. */
+void local_pass_note(local_op_t *op, size_t datum, const tnk__lm_why_t *why);
+
+/* ---- queue.c ---- */
+
+/* Put the operation where its number belongs: behind the others, or held until
+ * the gap before it closes. */
+void local_queue_add(local_model_t *model, local_op_t *op);
+/* Put one without a number behind all others. */
+void local_queue_append(local_model_t *model, local_op_t *op);
+/* Take the first that may run; NULL: there is none. */
+local_op_t *local_queue_take(local_model_t *model);
+/* Wait no longer for the request with this number. */
+void local_queue_skip(local_model_t *model, int64_t seq);
+/* Fail what waits, because the model ends. */
+void local_queue_fail(local_model_t *model, const char *why);
+void local_queue_free(local_model_t *model);
+
+/* ---- run.c: on a thread; and what follows on the loop ---- */
+
+/* Work on it for a slice; 1 when done. */
+int local_op_run(local_op_t *op);
+/* Turn the outcome into the future's result and free the operation. */
+void local_op_settle(local_op_t *op);
+
+/* ---- model.c ---- */
+
+/* Make one that is still to be created or loaded; NULL: out of memory. */
+local_model_t *local_model_new(local_session_t *session, const char *id);
+/* Free it at the server's end, with no job running. */
+void local_model_free(local_model_t *model);
+/* The model in "model_id" that can work; NULL: answered. */
+local_model_t *local_need_model(local_call_t *call, const char *id);
+/* Drop a model: what waits fails with `why`, a constant text. */
+void local_model_end(local_model_t *model, const char *why);
+/*
+ * Take the operation in (it is freed when refused) and answer the call. `hash`
+ * tells a repeat from another request with the same number.
+ */
+void local_model_submit(local_call_t *call, local_model_t *model,
+                        local_op_t *op, int64_t seq, uint64_t hash);
+/*
+ * The request with this number has been refused with a definite answer. Some
+ * clients spend the number on it, others use it for their next request: a
+ * buffering server waits no longer for it, and still takes it once.
+ */
+void local_model_refuse(local_model_t *model, int64_t seq);
+/* Queue one without a number, such as creation, and start. */
+void local_model_push(local_model_t *model, local_op_t *op);
+
+/* ---- model_calls.c ---- */
+
+/* Make a model for `op`, which creates or loads it, and answer the call. The
+ * operation is taken. */
+void local_model_make(local_call_t *call, local_session_t *session,
+                      local_op_t *op, const tnk__lm_config_t *config,
+                      int64_t first_seq);
+/* Write the member "optimizer_config". */
+void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer);
+/* Read "optimizer_config" of a request; answered when unknown. */
+int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out);
+void local_create_model(local_call_t *call);
+void local_get_info(local_call_t *call);
+void local_unload_model(local_call_t *call);
+
+/* ---- train_calls.c ---- */
+
+void local_forward_backward(local_call_t *call);
+void local_forward(local_call_t *call);
+void local_optim_step(local_call_t *call);
+
+/* ---- checkpoint_calls.c ---- */
+
+void local_save_weights(local_call_t *call);
+void local_save_for_sampler(local_call_t *call);
+void local_save_external(local_call_t *call);
+void local_load_weights(local_call_t *call);
+
+#endif

@@ -1,0 +1,10 @@
+#ifndef TNK_TOOLS_LOCAL_TRAIN_PASS_WRITE_H
+#define TNK_TOOLS_LOCAL_TRAIN_PASS_WRITE_H
+
+#include "tools/local/train/model.h"
+
+/* Append the outcome as a ForwardBackwardOutput; failures stick to the
+ * buffer. */
+void local_pass_write(tnk__buf_t *out, const local_pass_t *pass);
+
+#endif

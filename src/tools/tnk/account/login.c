@@ -1,0 +1,264 @@
+/* tnk auth login. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/alloc.h"
+#include "tnk/rest.h"
+#include "tools/tnk/account/account.h"
+#include "tools/tnk/account/commands.h"
+#include "tools/tnk/account/secret.h"
+#include "tools/tnk/account/store.h"
+#include "tools/tnk/ask/ask.h"
+#include "tools/tnk/out/json.h"
+
+enum { VERIFY_MS = 30000 };
+
+static int from_pipe;
+
+static const cli_option_t options[] = {
+    {.name = "key-stdin",
+     .flag = &from_pipe,
+     .help = "Read the key from the first line of standard input."},
+    {.name = NULL}};
+
+/* ---- The key ---- */
+
+static int is_from_pipe(const cli_t *cli) {
+  return from_pipe || cli->n_words > 0;
+}
+
+static const char *check(const cli_t *cli) {
+  if (cli->n_words > 0 && strcmp(cli->words[0], "-") != 0)
+    return "a key on the command line can be seen by others: give it to "
+           "standard input, with --key-stdin";
+  if (is_from_pipe(cli))
+    return NULL;
+  if (cli->json)
+    return "with --json nothing is asked: give --key-stdin";
+  return isatty(STDIN_FILENO)
+             ? NULL
+             : "standard input is no terminal: --key-stdin reads the key from "
+               "it";
+}
+
+/* The console suggests this name for the key. */
+static void host_name(char *out, size_t n) {
+  char name[256] = "";
+
+  if (gethostname(name, sizeof(name) - 1) != 0)
+    name[0] = '\0';
+  name[strcspn(name, ".")] = '\0';
+  if (name[0] == '\0' ||
+      strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                   "0123456789-_") != strlen(name))
+    snprintf(name, sizeof(name), "unknown");
+  snprintf(out, n, "%.100s", name);
+}
+
+static void explain(const cli_account_t *account) {
+  char host[128];
+
+  host_name(host, sizeof(host));
+  if (cli_account_is_hosted(account))
+    fprintf(stderr,
+            "Make a key at " CLI_CONSOLE
+            "?new_key=true&key_name=tinker-cli-%s\nand paste it here.\n",
+            host);
+  else
+    fprintf(stderr, "A key for %s:\n", account->url.text);
+}
+
+static int refuse_input(const cli_t *cli, cli_secret_end_t how, int signal) {
+  switch (how) {
+  case CLI_SECRET_SIGNAL:
+    return cli_report(cli, &(cli_problem_t){.status = 128 + signal,
+                                            .message = "interrupted"});
+  case CLI_SECRET_LONG:
+    return cli_fail(cli, CLI_EXIT_FAILED,
+                    "what was given is no key: it is too "
+                    "long");
+  case CLI_SECRET_FAILED:
+    return cli_fail(cli, CLI_EXIT_FILE, "cannot read the key: %s",
+                    strerror(errno));
+  default:
+    return cli_fail(cli, CLI_EXIT_FAILED, "no key was given");
+  }
+}
+
+static int type_key(const cli_account_t *account, cli_secret_t *secret) {
+  cli_secret_end_t how;
+  int signal = 0;
+
+  explain(account);
+  how = cli_secret_type(secret, "API key (not shown): ", &signal);
+  return how == CLI_SECRET_READ ? CLI_EXIT_OK
+                                : refuse_input(account->cli, how, signal);
+}
+
+static int get_key(const cli_account_t *account, cli_secret_t *secret) {
+  cli_secret_end_t how;
+
+  if (!account->url.is_tls && !tnk__url_is_loopback(&account->url))
+    cli_note(account->cli, "The key will go to %s in clear text.",
+             account->url.text);
+  if (!is_from_pipe(account->cli))
+    return type_key(account, secret);
+  how = cli_secret_read(secret);
+  if (how == CLI_SECRET_READ && secret->text[0] == '\0')
+    how = CLI_SECRET_NONE;
+  return how == CLI_SECRET_READ ? CLI_EXIT_OK
+                                : refuse_input(account->cli, how, 0);
+}
+
+/* ---- Storing it ---- */
+
+typedef struct {
+  const cli_account_t *account;
+  tnk__stored_key_t record;
+} login_t;
+
+/* A key of the server is not replaced: whoever wants another one should know
+ * what becomes of it. A default that names no server is the hosted service's.
+ */
+static int refuse_second(const cli_account_t *account, const json_t *store) {
+  tnk__stored_key_t key;
+  char message[400];
+
+  if (tnk__credentials_find(&key, store, &account->url) != TNK__STORED_FOUND ||
+      (key.base_url == NULL && !cli_account_is_hosted(account)))
+    return CLI_EXIT_OK;
+  snprintf(message, sizeof(message), "a key for %.150s is stored: \"%.100s\"",
+           account->url.text, key.name);
+  return cli_report(account->cli,
+                    &(cli_problem_t){.status = CLI_EXIT_FAILED,
+                                     .message = message,
+                                     .hint = "tnk auth logout removes it."});
+}
+
+static int add(json_t *store, void *user) {
+  const login_t *login = user;
+  const cli_t *cli = login->account->cli;
+  int status = refuse_second(login->account, store);
+
+  if (status != CLI_EXIT_OK)
+    return status;
+  return tnk__credentials_add(store, &login->record) == TNK_OK
+             ? CLI_EXIT_OK
+             : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+}
+
+static int print(const cli_account_t *account, const char *id,
+                 const tnk_api_key_t *key) {
+  cli_json_t json;
+
+  if (account->cli->json) {
+    cli_json_begin(&json);
+    tnk__json_put_text(&json.w, "base_url", account->url.text);
+    tnk__json_put_text(&json.w, "key_id", id);
+    tnk__json_put_text(&json.w, "key_name", key->name);
+    tnk__json_put_text(&json.w, "organization", key->organization);
+    tnk__json_put_text(&json.w, "email", key->email);
+    return cli_json_end(&json, account->cli);
+  }
+  cli_account_say("Logged in to %s with the key \"%s\".", account->url.text,
+                  key->name);
+  if (key->email != NULL || key->organization != NULL)
+    cli_account_say("It is that of %s (%s).",
+                    key->email != NULL ? key->email : "nobody by name",
+                    key->organization != NULL ? key->organization
+                                              : "no organization");
+  return CLI_EXIT_OK;
+}
+
+static int store_key(const cli_account_t *account, const char *text,
+                     const tnk_api_key_t *key) {
+  login_t login = {.account = account};
+  json_t *details = NULL;
+  char id[32];
+  int status;
+
+  snprintf(id, sizeof(id), "%" PRId64, key->id);
+  if (key->details != NULL)
+    details = json_loads(key->details, 0, NULL);
+  login.record = (tnk__stored_key_t){.id = id,
+                                     .key = text,
+                                     .name = key->name,
+                                     .note = key->note,
+                                     .base_url = account->url.text,
+                                     .details = details};
+  status = cli_store_change(account->cli, add, &login);
+  json_decref(details);
+  if (status != CLI_EXIT_OK)
+    return status;
+  cli_account_tell_override(account);
+  return print(account, id, key);
+}
+
+/* ---- The command ---- */
+
+/* Nothing but the key itself may be verified: not the output of a command that
+ * would take the place of what is no key. */
+static int verify_and_store(const cli_account_t *account, const char *text) {
+  tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
+  tnk_promise_t *promise;
+  cli_ask_t ask;
+  int status;
+
+  unsetenv("TINKER_CREDENTIAL_CMD");
+  service.api_key = text;
+  service.base_url = account->url.text;
+  service.timeout_ms = VERIFY_MS;
+  service.max_retries = UINT32_MAX;
+  status = cli_ask_open(&ask, account->cli, &service);
+  if (status == CLI_EXIT_OK) {
+    promise = tnk_rest_get_api_key(ask.service);
+    status = cli_ask_wait(&ask, promise) == TNK_OK
+                 ? store_key(account, text,
+                             tnk_page_api_key(tnk_promise_page(promise), 0))
+                 : cli_ask_failed(&ask, promise);
+    tnk_promise_unref(promise);
+  }
+  return cli_ask_close(&ask, status);
+}
+
+static int login(const cli_account_t *account) {
+  cli_secret_t secret;
+  int status = refuse_second(account, account->store);
+
+  if (status != CLI_EXIT_OK)
+    return status;
+  status = get_key(account, &secret);
+  if (status == CLI_EXIT_OK)
+    status = verify_and_store(account, secret.text);
+  tnk__wipe(&secret, sizeof(secret));
+  return status;
+}
+
+static int run(cli_t *cli) {
+  cli_account_t account;
+  int status = cli_account_open(&account, cli);
+
+  if (status == CLI_EXIT_OK)
+    status = login(&account);
+  cli_account_close(&account);
+  return status;
+}
+
+const cli_command_t cli_auth_login = {
+    .name = "login",
+    .brief = "verify a key and store it",
+    .about = "Ask for a key without showing it, verify it with the service, "
+             "and store it in ~/.tinker/credentials.json. The key is bound to "
+             "the URL of the service and is not sent to others. You can store "
+             "keys of several services; the Python client uses the first one.",
+    .words = "[-]",
+    .max_words = 1,
+    .options = options,
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .check = check,
+    .run = run,
+};

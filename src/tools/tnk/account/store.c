@@ -1,0 +1,270 @@
+/*
+ * The file of stored keys. A command that changes it holds a lock beside it,
+ * reads it anew, and puts a new file in its place, so that nobody ever sees
+ * half of one and no change of another command is lost.
+ */
+#include "tools/tnk/account/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "lib/base/alloc.h"
+#include "lib/wire/data/credentials.h"
+#include "tnk/error.h"
+
+#define NAME "~/" TNK__CREDENTIALS_FILE
+#define FOLDER ".tinker"
+
+/* How long another command may hold the lock, and between two looks at it. */
+enum { LOCK_MS = 10000, LOOK_MS = 20 };
+
+typedef struct {
+  char folder[PATH_MAX];
+  char file[PATH_MAX]; /* where it really is, if it is a link */
+  char fresh[PATH_MAX];
+  char lock[PATH_MAX];
+} places_t;
+
+/* ---- Where ---- */
+
+static int fits(int n) {
+  return n >= 0 && n < PATH_MAX;
+}
+
+/* Where a file really is, so that a link to it stays one. */
+static void resolve(char out[PATH_MAX], const char *link) {
+  uv_fs_t req;
+  int err = uv_fs_realpath(NULL, &req, link, NULL);
+
+  (void)snprintf(out, PATH_MAX, "%s", err == 0 ? (const char *)req.ptr : link);
+  uv_fs_req_cleanup(&req);
+}
+
+static int find_places(const cli_t *cli, places_t *at) {
+  const char *home = getenv("HOME");
+  char link[PATH_MAX];
+
+  if (home == NULL || home[0] == '\0')
+    return cli_fail(cli, CLI_EXIT_FILE,
+                    "HOME is not set: it is where keys are "
+                    "stored");
+  if (!fits(snprintf(at->folder, PATH_MAX, "%s/" FOLDER, home)) ||
+      !fits(snprintf(link, PATH_MAX, "%s/" TNK__CREDENTIALS_FILE, home)) ||
+      !fits(
+          snprintf(at->lock, PATH_MAX, "%s/" FOLDER "/credentials.lock", home)))
+    return cli_fail(cli, CLI_EXIT_FILE, "HOME is too long");
+  resolve(at->file, link);
+  if (!fits(snprintf(at->fresh, PATH_MAX, "%.*s.new", PATH_MAX - 5, at->file)))
+    return cli_fail(cli, CLI_EXIT_FILE, "HOME is too long");
+  return CLI_EXIT_OK;
+}
+
+static int fail(const cli_t *cli, const char *what) {
+  return cli_fail(cli, CLI_EXIT_FILE, "cannot %s " NAME ": %s", what,
+                  strerror(errno));
+}
+
+/* ---- Reading ---- */
+
+static int parse(const cli_t *cli, const tnk__buf_t *buf, json_t **out) {
+  int err = tnk__credentials_open(out, buf->data, buf->len);
+
+  if (err == TNK_OK)
+    return CLI_EXIT_OK;
+  if (err == TNK_ENOMEM)
+    return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  return cli_report(
+      cli, &(cli_problem_t){.status = CLI_EXIT_FILE,
+                            .message = NAME " is no credentials file",
+                            .hint = "Look at it, or move it away: what it "
+                                    "holds is not touched."});
+}
+
+static int read_open(const cli_t *cli, FILE *file, tnk__buf_t *buf) {
+  for (;;) {
+    uint8_t *to = tnk__buf_reserve(buf, 4096);
+    size_t n;
+
+    if (to == NULL)
+      return cli_fail(cli, CLI_EXIT_FILE, NAME " is too large");
+    n = fread(to, 1, 4096, file);
+    buf->len += n;
+    if (n < 4096)
+      return ferror(file) ? fail(cli, "read") : CLI_EXIT_OK;
+  }
+}
+
+static void warn_of_mode(const cli_t *cli, FILE *file) {
+  struct stat info;
+
+  if (fstat(fileno(file), &info) == 0 && (info.st_mode & 044) != 0)
+    cli_note(cli, "Others can read the keys in " NAME
+                  ": chmod 600 takes that away.");
+}
+
+static int read_store(const cli_t *cli, const places_t *at, json_t **out) {
+  FILE *file = fopen(at->file, "re");
+  tnk__buf_t buf;
+  int status;
+
+  *out = NULL;
+  if (file == NULL && (errno == ENOENT || errno == ENOTDIR)) {
+    *out = json_object();
+    return *out != NULL ? CLI_EXIT_OK
+                        : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  }
+  if (file == NULL)
+    return fail(cli, "read");
+  tnk__buf_init(&buf, tnk__allocator_default(), TNK__MAX_CREDENTIALS);
+  status = read_open(cli, file, &buf);
+  if (status == CLI_EXIT_OK)
+    status = parse(cli, &buf, out);
+  if (status == CLI_EXIT_OK)
+    warn_of_mode(cli, file);
+  fclose(file);
+  tnk__wipe(buf.data, buf.cap);
+  tnk__buf_deinit(&buf);
+  return status;
+}
+
+int cli_store_read(const cli_t *cli, json_t **out) {
+  places_t at;
+  int status = find_places(cli, &at);
+
+  *out = NULL;
+  return status == CLI_EXIT_OK ? read_store(cli, &at, out) : status;
+}
+
+/* ---- The lock ---- */
+
+/* The lock's descriptor, or -1 and errno. It ends with the process at the
+ * latest. */
+static int take_lock(const places_t *at) {
+  const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  int fd = open(at->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+  for (int ms = 0; fd >= 0 && fcntl(fd, F_SETLK, &lock) != 0; ms += LOOK_MS) {
+    if ((errno != EACCES && errno != EAGAIN && errno != EINTR) ||
+        ms >= LOCK_MS) {
+      int reason = errno;
+
+      close(fd);
+      errno = reason == EACCES ? EAGAIN : reason;
+      return -1;
+    }
+    nanosleep(&pause, NULL);
+  }
+  return fd;
+}
+
+static int lock_store(const cli_t *cli, const places_t *at, int *fd) {
+  if (mkdir(at->folder, 0700) != 0 && errno != EEXIST)
+    return cli_fail(cli, CLI_EXIT_FILE, "cannot make %s: %s", at->folder,
+                    strerror(errno));
+  *fd = take_lock(at);
+  if (*fd >= 0)
+    return CLI_EXIT_OK;
+  if (errno == EAGAIN)
+    return cli_fail(cli, CLI_EXIT_FILE,
+                    "another command is changing " NAME
+                    " and does not end; its lock is %s",
+                    at->lock);
+  return fail(cli, "lock");
+}
+
+/* ---- Writing ---- */
+
+static int write_all(int fd, const uint8_t *data, size_t n) {
+  while (n > 0) {
+    ssize_t written = write(fd, data, n);
+
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return -1;
+    data += written;
+    n -= (size_t)written;
+  }
+  return 0;
+}
+
+/* A new file, whole and on the disk. What a command that was killed has left is
+ * in the way; nobody else uses that name while we have the lock. */
+static int write_fresh(const places_t *at, const tnk__buf_t *buf) {
+  int fd;
+  int failed;
+
+  unlink(at->fresh);
+  fd = open(at->fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return -1;
+  failed = fchmod(fd, 0600) != 0 || write_all(fd, buf->data, buf->len) != 0 ||
+           fsync(fd) != 0;
+  if (close(fd) != 0 || failed)
+    return -1;
+  return rename(at->fresh, at->file);
+}
+
+/* So that the new name survives a crash as well. The file may be in another
+ * folder than ours, behind a link. */
+static void sync_folder(const places_t *at) {
+  const size_t n = (size_t)(strrchr(at->file, '/') - at->file);
+  char folder[PATH_MAX];
+  int fd;
+
+  (void)snprintf(folder, sizeof(folder), "%.*s", n > 0 ? (int)n : 1, at->file);
+  fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return;
+  (void)fsync(fd);
+  close(fd);
+}
+
+static int write_store(const cli_t *cli, const places_t *at,
+                       const json_t *store) {
+  int status = CLI_EXIT_OK;
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, tnk__allocator_default(), 2 * TNK__MAX_CREDENTIALS);
+  if (tnk__credentials_write(store, &buf) != TNK_OK) {
+    status = cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  } else if (write_fresh(at, &buf) != 0) {
+    status = fail(cli, "write");
+    unlink(at->fresh);
+  } else {
+    sync_folder(at);
+  }
+  tnk__wipe(buf.data, buf.cap);
+  tnk__buf_deinit(&buf);
+  return status;
+}
+
+int cli_store_change(const cli_t *cli, int (*change)(json_t *store, void *user),
+                     void *user) {
+  json_t *store = NULL;
+  places_t at;
+  int lock = -1;
+  int status = find_places(cli, &at);
+
+  if (status == CLI_EXIT_OK)
+    status = lock_store(cli, &at, &lock);
+  if (status == CLI_EXIT_OK)
+    status = read_store(cli, &at, &store);
+  if (status == CLI_EXIT_OK)
+    status = change(store, user);
+  if (status == CLI_EXIT_OK)
+    status = write_store(cli, &at, store);
+  tnk__credentials_close(store);
+  if (lock >= 0)
+    close(lock);
+  return status;
+}

@@ -1,0 +1,278 @@
+#include "tools/tnk/ask/ask.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/common/base/clean.h"
+#include "tools/tnk/ask/failure.h"
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_SIGNALS = sizeof(numbers) / sizeof(*numbers) };
+
+/* ---- What ends a command early ---- */
+
+static void on_signal(uv_signal_t *signal, int number) {
+  cli_ask_t *ask = signal->data;
+
+  /* Whoever asks twice does not want to wait for the end. */
+  for (size_t i = 0; i < N_SIGNALS; i++)
+    uv_signal_stop(&ask->signals[i]);
+  ask->signal_number = number;
+  tnk_promise_cancel(ask->waits_for);
+}
+
+static void on_late(uv_timer_t *timer) {
+  cli_ask_t *ask = timer->data;
+
+  ask->is_late = 1;
+  tnk_promise_cancel(ask->waits_for);
+}
+
+/* What whoever started us wants ignored, as nohup(1) does, stays so. */
+static int is_ignored(int number) {
+  struct sigaction now;
+
+  return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/* ---- What is waited for ---- */
+
+enum { PATIENCE_MS = 2000, REDRAW_MS = 1000 };
+
+static void clear_line(cli_ask_t *ask) {
+  if (ask->has_line)
+    fprintf(stderr, "\r\033[K");
+  ask->has_line = 0;
+}
+
+/* On a terminal a line that changes, elsewhere one after 2 s, 4 s, 8 s ... */
+static void on_patience(uv_timer_t *timer) {
+  cli_ask_t *ask = timer->data;
+  char text[512];
+
+  if (ask->waits_for == NULL)
+    return;
+  tnk_promise_explain(ask->waits_for, text, sizeof(text));
+  if (!cli_can_rewrite(stderr)) {
+    cli_note(ask->cli, "%s", text);
+    ask->waited_ms = ask->waited_ms == 0 ? PATIENCE_MS : ask->waited_ms * 2;
+    uv_timer_start(timer, on_patience, ask->waited_ms, 0);
+    return;
+  }
+  cli_clean(text);
+  cli_cut(text, cli_columns(stderr) - 1);
+  fprintf(stderr, "\r\033[K%s", text);
+  fflush(stderr);
+  ask->has_line = 1;
+  uv_timer_start(timer, on_patience, REDRAW_MS, 0);
+}
+
+static void begin_patience(cli_ask_t *ask) {
+  ask->waited_ms = 0;
+  uv_update_time(&ask->loop);
+  if (!ask->cli->quiet)
+    uv_timer_start(&ask->patience, on_patience, PATIENCE_MS, 0);
+}
+
+static void end_patience(cli_ask_t *ask) {
+  uv_timer_stop(&ask->patience);
+  clear_line(ask);
+}
+
+void cli_ask_hush(cli_ask_t *ask) {
+  end_patience(ask);
+}
+
+/* ---- Begin and end ---- */
+
+static int watch(cli_ask_t *ask) {
+  if (uv_loop_init(&ask->loop) != 0)
+    return -1;
+  ask->has_loop = 1;
+  for (size_t i = 0; i < N_SIGNALS; i++) {
+    uv_signal_init(&ask->loop, &ask->signals[i]);
+    ask->signals[i].data = ask;
+    if (!is_ignored(numbers[i]))
+      uv_signal_start(&ask->signals[i], on_signal, numbers[i]);
+    uv_unref((uv_handle_t *)&ask->signals[i]);
+  }
+  uv_timer_init(&ask->loop, &ask->timer);
+  ask->timer.data = ask;
+  if (ask->cli->timeout_s > 0)
+    uv_timer_start(&ask->timer, on_late, (uint64_t)ask->cli->timeout_s * 1000,
+                   0);
+  uv_unref((uv_handle_t *)&ask->timer);
+  uv_timer_init(&ask->loop, &ask->patience);
+  ask->patience.data = ask;
+  uv_unref((uv_handle_t *)&ask->patience);
+  return 0;
+}
+
+/* ---- The service ---- */
+
+static void on_log(tnk_log_level_t level, const char *subject,
+                   const char *message, size_t length, void *user) {
+  cli_ask_t *ask = user;
+
+  (void)level;
+  (void)subject;
+  clear_line(ask);
+  cli_note(ask->cli, "tnk: %.*s", (int)length, message);
+}
+
+tnk_logger_t cli_ask_logger(cli_ask_t *ask) {
+  return (tnk_logger_t){ask->cli->verbose ? TNK_LOG_DEBUG : TNK_LOG_WARN,
+                        on_log, ask};
+}
+
+/* How long failed requests of a command are repeated. */
+enum { ASK_PATIENCE_MS = 60000 };
+
+static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
+  const cli_t *cli = ask->cli;
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  const tnk_logger_t logger = cli_ask_logger(ask);
+  char why[512];
+  int err;
+
+  if (given != NULL)
+    options = *given;
+  options.logger = &logger;
+  /* Whoever waits at a shell wants to hear of a lack of credit at once. */
+  if (options.max_billing_pause_ms == 0)
+    options.max_billing_pause_ms = UINT64_MAX;
+  /* A person can repeat the command. */
+  if (options.patience_ms == 0)
+    options.patience_ms = ASK_PATIENCE_MS;
+  if (cli->base_url != NULL)
+    options.base_url = cli->base_url;
+  /* For the library 0 is its default. */
+  /* A person at a terminal would wonder what it waits for. */
+  if (options.max_billing_pause_ms == 0)
+    options.max_billing_pause_ms = UINT64_MAX;
+  if (cli->retries >= 0)
+    options.max_retries =
+        cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
+  err = tnk_service_open(&ask->service, &ask->loop, &options, why, sizeof(why));
+  return err == TNK_OK ? CLI_EXIT_OK : cli_failure(cli, err, why, NULL);
+}
+
+int cli_ask_open(cli_ask_t *ask, const cli_t *cli,
+                 const tnk_service_options_t *options) {
+  memset(ask, 0, sizeof(*ask));
+  ask->cli = cli;
+  if (watch(ask) != 0)
+    return cli_fail(cli, CLI_EXIT_FAILED, "no event loop can be made");
+  return open_service(ask, options);
+}
+
+int cli_ask_is_over(const cli_ask_t *ask) {
+  return ask->signal_number != 0 || ask->is_late;
+}
+
+int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise) {
+  int err;
+
+  ask->waits_for = promise;
+  /* What ended the command between two waits ends this one too. */
+  if (cli_ask_is_over(ask))
+    tnk_promise_cancel(promise);
+  begin_patience(ask);
+  err = tnk_wait(promise);
+  end_patience(ask);
+  ask->waits_for = NULL;
+  return err;
+}
+
+int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise) {
+  return cli_ask_failed_with_hint(ask, promise, NULL);
+}
+
+int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
+                             const char *hint) {
+  const cli_t *cli = ask->cli;
+
+  if (ask->signal_number != 0)
+    return cli_report(cli, &(cli_problem_t){.status = CLI_EXIT_INTERRUPT,
+                                            .message = "interrupted"});
+  if (ask->is_late)
+    return cli_report(
+        cli, &(cli_problem_t){.status = CLI_EXIT_NETWORK,
+                              .message = "not done within the --timeout",
+                              .code = tnk_err_name(TNK_ETIMEDOUT)});
+  return cli_failure_with_hint(cli, tnk_promise_status(promise),
+                               tnk_promise_text(promise),
+                               tnk_promise_error(promise), hint);
+}
+
+/* 1: the service lists its models, and this one is not among them. */
+static int is_no_model(cli_ask_t *ask, const char *model) {
+  tnk_promise_t *promise = tnk_service_capabilities(ask->service);
+  const tnk_capabilities_t *offer;
+  int is_missing = 0;
+
+  if (cli_ask_wait(ask, promise) == TNK_OK) {
+    offer = tnk_promise_capabilities(promise);
+    is_missing = tnk_capabilities_count(offer) > 0;
+    for (size_t i = 0; i < tnk_capabilities_count(offer); i++) {
+      const char *name = tnk_capabilities_model(offer, i)->name;
+
+      if (name != NULL && strcmp(name, model) == 0)
+        is_missing = 0;
+    }
+  }
+  tnk_promise_unref(promise);
+  return is_missing;
+}
+
+int cli_ask_model_failed(cli_ask_t *ask, const tnk_promise_t *promise,
+                         const char *model) {
+  const tnk_error_t *error = tnk_promise_error(promise);
+  const int err = tnk_promise_status(promise);
+  const int is_refused =
+      err == TNK_EFAILED || err == TNK_EREQUEST || err == TNK_ENOTFOUND;
+
+  if (cli_ask_is_over(ask) || !is_refused || !is_no_model(ask, model))
+    return cli_ask_failed(ask, promise);
+  return cli_report(
+      ask->cli,
+      &(cli_problem_t){.status = CLI_EXIT_NOT_FOUND,
+                       .message = tnk_promise_text(promise),
+                       .code = tnk_err_name(err),
+                       .hint = "The service does not list this model. tnk "
+                               "model list shows its models.",
+                       .http_status = error->http_status,
+                       .n_attempts = error->n_attempts});
+}
+
+int cli_ask_close(cli_ask_t *ask, int status) {
+  if (!ask->has_loop)
+    return status;
+  tnk_service_close(ask->service, NULL, NULL);
+  for (size_t i = 0; i < N_SIGNALS; i++)
+    uv_close((uv_handle_t *)&ask->signals[i], NULL);
+  uv_close((uv_handle_t *)&ask->timer, NULL);
+  uv_close((uv_handle_t *)&ask->patience, NULL);
+  uv_run(&ask->loop, UV_RUN_DEFAULT);
+  uv_loop_close(&ask->loop);
+  return ask->signal_number != 0 ? 128 + ask->signal_number : status;
+}
+
+int cli_ask_once(cli_t *cli,
+                 tnk_promise_t *(*begin)(tnk_service_t *service,
+                                         const cli_t *cli),
+                 int (*show)(const cli_t *cli, const tnk_promise_t *promise)) {
+  cli_ask_t ask;
+  int status = cli_ask_open(&ask, cli, NULL);
+
+  if (status == CLI_EXIT_OK) {
+    tnk_promise_t *promise = begin(ask.service, cli);
+
+    status = cli_ask_wait(&ask, promise) == TNK_OK
+                 ? show(cli, promise)
+                 : cli_ask_failed(&ask, promise);
+    tnk_promise_unref(promise);
+  }
+  return cli_ask_close(&ask, status);
+}

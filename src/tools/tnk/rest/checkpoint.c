@@ -1,0 +1,278 @@
+/* tnk checkpoint list, tnk checkpoint info. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/number.h"
+#include "lib/store/ask.h"
+#include "tnk/data.h"
+#include "tnk/error.h"
+#include "tools/tnk/out/json.h"
+#include "tools/tnk/out/table.h"
+#include "tools/tnk/rest/checkpoint.h"
+#include "tools/tnk/rest/list.h"
+#include "tools/tnk/rest/record.h"
+
+/* ---- Paths ---- */
+
+int cli_check_path(const char *path, char *why, size_t n_why) {
+  char reason[256] = "";
+
+  if (tnk__ask_check_path(path, 0, reason, sizeof(reason)) == TNK_OK)
+    return 0;
+  snprintf(why, n_why, "\"%.120s\": %s", path, reason);
+  return -1;
+}
+
+const char *cli_check_first_path(const cli_t *cli) {
+  static char why[512];
+
+  return cli_check_path(cli->words[0], why, sizeof(why)) == 0 ? NULL : why;
+}
+
+/* ---- Times ---- */
+
+enum { HOUR = 3600, DAY = 24 * HOUR, TEN_YEARS = 315360000 };
+
+/* A number of seconds, or of what stands behind it. The service's own limits.
+ */
+int cli_read_ttl(int64_t *seconds, const char *value, char *why, size_t n_why) {
+  static const char units[] = "smhdw";
+  static const int64_t lengths[] = {1, 60, HOUR, DAY, 7 * DAY};
+  const char *at = value;
+  const char *unit = units;
+  uint64_t n = 0;
+
+  if (tnk__read_u64(&at, NULL, TEN_YEARS, &n) == TNK_OK && at[0] != '\0')
+    unit = at[1] == '\0' ? strchr(units, at[0]) : NULL;
+  *seconds =
+      at > value && unit != NULL ? (int64_t)n * lengths[unit - units] : 0;
+  if (*seconds >= HOUR && *seconds <= TEN_YEARS)
+    return 0;
+  snprintf(why, n_why,
+           "is no time from an hour to ten years: seconds, or as 12h, 30d, 4w");
+  return -1;
+}
+
+/* ---- tnk checkpoint list ---- */
+
+/* Without --limit: 20 of all checkpoints, all of one run. */
+enum { NO_LIMIT = -1 };
+
+static struct {
+  int64_t limit;
+  const char *run_id;
+} list_args = {.limit = NO_LIMIT};
+
+static const char *const headers[] = {
+    "Checkpoint ID", "Type", "Size", "Public", "Created", "Expires", "Path"};
+enum { N_HEADERS = sizeof(headers) / sizeof(*headers) };
+
+static void put_expiry(cli_table_t *table, const tnk_checkpoint_t *checkpoint) {
+  if (checkpoint->expires_us != 0)
+    cli_table_add_age(table, checkpoint->expires_us);
+  else
+    cli_table_add(table, "Never");
+}
+
+static void show_checkpoint(void *user, const tnk_page_t *page, size_t i) {
+  const cli_list_t *list = user;
+  const tnk_checkpoint_t *checkpoint = tnk_page_checkpoint(page, i);
+
+  if (list->json != NULL) {
+    cli_put_checkpoint(list->json, checkpoint);
+    return;
+  }
+  cli_table_add(list->table, "%s", checkpoint->id);
+  cli_table_add(list->table, "%s", checkpoint->type);
+  cli_table_add_size(list->table, checkpoint->size_bytes);
+  cli_table_add(list->table, "%s", checkpoint->is_public ? "Yes" : "No");
+  cli_table_add_age(list->table, checkpoint->time_us);
+  put_expiry(list->table, checkpoint);
+  cli_table_add(list->table, "%s", checkpoint->path);
+}
+
+static int list_checkpoints(cli_ask_t *ask) {
+  tnk_list_options_t options = TNK_LIST_OPTIONS_INIT;
+  const char *run_id = list_args.run_id;
+  cli_list_t list = {.ask = ask,
+                     .what = "checkpoints",
+                     .key = "checkpoints",
+                     .run_id = run_id,
+                     .limit = list_args.limit,
+                     .show = show_checkpoint,
+                     .user = &list};
+  tnk_promise_t *first;
+
+  if (list.limit == NO_LIMIT)
+    list.limit = run_id != NULL ? 0 : 20;
+  options.limit = cli_list_page(list.limit, 1000);
+  first = run_id != NULL ? tnk_rest_list_run_checkpoints(ask->service, run_id)
+                         : tnk_rest_list_checkpoints(ask->service, &options);
+  return cli_list_run(&list, first, headers, N_HEADERS);
+}
+
+static int run_list(cli_t *cli) {
+  cli_ask_t ask;
+  int status = cli_ask_open(&ask, cli, NULL);
+
+  if (status == CLI_EXIT_OK)
+    status = list_checkpoints(&ask);
+  return cli_ask_close(&ask, status);
+}
+
+static const cli_option_t list_options[] = {
+    {.name = "run-id",
+     .value = "ID",
+     .text = &list_args.run_id,
+     .help = "Only checkpoints of this training run."},
+    {.name = "limit",
+     .value = "N",
+     .number = &list_args.limit,
+     .max = INT64_MAX,
+     .help =
+         "Maximum number, newest first. 0 means all (20; with --run-id all)."},
+    {.name = NULL}};
+
+const cli_command_t cli_checkpoint_list = {
+    .name = "list",
+    .brief = "list checkpoints",
+    .options = list_options,
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .run = run_list,
+};
+
+/* ---- tnk checkpoint info ---- */
+
+static int print_table(const cli_t *cli, const tnk_checkpoint_t *checkpoint,
+                       const tnk_run_t *run) {
+  cli_table_t *table = cli_table_new(NULL, 2);
+
+  cli_table_add_row(table, "Checkpoint ID", checkpoint->id);
+  cli_table_add_row(table, "Type", checkpoint->type);
+  cli_table_add_row(table, "Tinker Path", checkpoint->path);
+  if (checkpoint->size_bytes >= 0) {
+    cli_table_add(table, "Size");
+    cli_table_add_size(table, checkpoint->size_bytes);
+  }
+  cli_table_add_row(table, "Public", checkpoint->is_public ? "Yes" : "No");
+  cli_table_add(table, "Created");
+  cli_table_add_age(table, checkpoint->time_us);
+  cli_table_add(table, "Expires");
+  put_expiry(table, checkpoint);
+  cli_table_add_row(table, "Training Run ID", run->id);
+  cli_table_add_row(table, "Base Model", run->base_model);
+  cli_table_add(table, "LoRA");
+  cli_table_add_lora(table, run);
+  for (size_t i = 0; i < checkpoint->n_user_metadata; i++) {
+    cli_table_add(table, "Metadata %s", checkpoint->user_metadata[i].name);
+    cli_table_add(table, "%s", checkpoint->user_metadata[i].value);
+  }
+  return cli_table_end(table, cli);
+}
+
+static int print_info(const cli_t *cli, const tnk_checkpoint_t *checkpoint,
+                      const tnk_run_t *run) {
+  cli_json_t json;
+
+  if (!cli->json)
+    return print_table(cli, checkpoint, run);
+  cli_json_begin(&json);
+  cli_put_checkpoint_members(&json, checkpoint);
+  tnk__json_put_bool(&json.w, "is_lora", run->is_lora);
+  cli_json_put_number(&json, "lora_rank", run->lora_rank, run->lora_rank > 0);
+  return cli_json_end(&json, cli);
+}
+
+static const tnk_checkpoint_t *find(const tnk_page_t *page, const char *path) {
+  for (size_t i = 0; i < tnk_page_count(page); i++)
+    if (strcmp(tnk_page_checkpoint(page, i)->path, path) == 0)
+      return tnk_page_checkpoint(page, i);
+  return NULL;
+}
+
+void cli_write_stamp(cli_ask_t *ask, const char *text, char *out, size_t n) {
+  const tnk_checkpoint_t *checkpoint = NULL;
+  tnk_path_t path = TNK_PATH_INIT;
+  tnk_promise_t *list;
+  char run_id[512];
+
+  out[0] = '\0';
+  if (tnk_path_parse(&path, text) != TNK_OK ||
+      path.run_length >= sizeof(run_id))
+    return;
+  memcpy(run_id, path.run, path.run_length);
+  run_id[path.run_length] = '\0';
+  list = tnk_rest_list_run_checkpoints(ask->service, run_id);
+  if (cli_ask_wait(ask, list) == TNK_OK)
+    checkpoint = find(tnk_promise_page(list), text);
+  if (checkpoint != NULL)
+    snprintf(out, n, "%" PRId64 " %" PRId64, checkpoint->time_us,
+             checkpoint->size_bytes);
+  tnk_promise_unref(list);
+}
+
+/* The list and the run are asked for at once. */
+static int show_info(cli_ask_t *ask, const char *run_id, const char *path) {
+  tnk_promise_t *list = tnk_rest_list_run_checkpoints(ask->service, run_id);
+  tnk_promise_t *run =
+      tnk_rest_get_run(ask->service, run_id, TNK_SCOPE_ACCESSIBLE);
+  const tnk_checkpoint_t *checkpoint;
+  int status;
+
+  if (cli_ask_wait(ask, list) != TNK_OK) {
+    status = cli_ask_failed(ask, list);
+  } else if ((checkpoint = find(tnk_promise_page(list), path)) == NULL) {
+    status = cli_fail(ask->cli, CLI_EXIT_NOT_FOUND,
+                      "the run has no checkpoint %s", path);
+  } else if (cli_ask_wait(ask, run) != TNK_OK) {
+    status = cli_ask_failed(ask, run);
+  } else {
+    status = print_info(ask->cli, checkpoint,
+                        tnk_page_run(tnk_promise_page(run), 0));
+  }
+  tnk_promise_cancel(run);
+  tnk_then(run, NULL, NULL);
+  tnk_promise_unref(list);
+  return status;
+}
+
+int cli_put_made(const cli_t *cli, const char *path) {
+  cli_json_t json;
+
+  if (!cli->json)
+    return cli_put_line(cli, path != NULL ? path : "");
+  cli_json_begin(&json);
+  cli_json_put_odd_text(&json, "source_path", cli->words[0]);
+  tnk__json_put_text(&json.w, "tinker_path", path);
+  return cli_json_end(&json, cli);
+}
+
+static int run_info(cli_t *cli) {
+  tnk_path_t path = TNK_PATH_INIT;
+  char run_id[512];
+  cli_ask_t ask;
+  int status;
+
+  if (tnk_path_parse(&path, cli->words[0]) != TNK_OK ||
+      path.run_length >= sizeof(run_id))
+    return cli_fail(cli, CLI_EXIT_USAGE, "\"%s\" is no path of a checkpoint",
+                    cli->words[0]);
+  memcpy(run_id, path.run, path.run_length);
+  run_id[path.run_length] = '\0';
+  status = cli_ask_open(&ask, cli, NULL);
+  if (status == CLI_EXIT_OK)
+    status = show_info(&ask, run_id, cli->words[0]);
+  return cli_ask_close(&ask, status);
+}
+
+const cli_command_t cli_checkpoint_info = {
+    .name = "info",
+    .brief = "show a checkpoint",
+    .words = "PATH",
+    .min_words = 1,
+    .max_words = 1,
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .check = cli_check_first_path,
+    .run = run_info,
+};

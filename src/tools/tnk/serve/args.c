@@ -1,0 +1,558 @@
+/* The options of `tnk local`. */
+#include "tools/tnk/serve/args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/http.h"
+#include "tools/common/frame/cli.h"
+
+enum { MAX_FLAGS = 64, HOUR_MS = 3600000 };
+
+/* What was given. A number or a choice that was not is -1. */
+static struct {
+  const char *host, *tls_cert, *tls_key, *api_key, *data, *model_dir, *model;
+  const char *tokenizer;
+  const char *faults, *fault_log, *sample_log, *stub_answers;
+  int64_t port, tokens, link_life, latency_ms, hold_ms, session_timeout_ms,
+      metadata_from;
+  int64_t max_chunk, max_chunk_bytes, max_body, max_connections, max_streams;
+  int64_t max_pending, threads, vocab, stub_spread_ms, stub_cut_ms;
+  int64_t drain_s;
+  int sequence, members, archive, full;
+  int json_results, stub, fault_control, exit_with_stdin, verbose;
+  tnk_pair_t flags[MAX_FLAGS];
+  char names[MAX_FLAGS][256]; /* of flags, cut off before '=' */
+  char numbers[2][24];        /* values of flags that are options as well */
+  size_t n_flags;
+} given = {.port = -1,
+           .tokens = -1,
+           .link_life = -1,
+           .latency_ms = -1,
+           .hold_ms = -1,
+           .session_timeout_ms = -1,
+           .metadata_from = -1,
+           .max_chunk = -1,
+           .max_chunk_bytes = -1,
+           .max_body = -1,
+           .max_connections = -1,
+           .max_streams = -1,
+           .max_pending = -1,
+           .threads = -1,
+           .vocab = -1,
+           .stub_spread_ms = -1,
+           .stub_cut_ms = -1,
+           .drain_s = 30,
+           .sequence = -1,
+           .members = -1,
+           .archive = -1,
+           .full = -1};
+
+/* name=value, or a name alone for true. */
+static int set_flag(const cli_option_t *option, const char *value, char *why,
+                    size_t n_why) {
+  size_t n = given.n_flags;
+  size_t n_name = strcspn(value, "=");
+
+  (void)option;
+  /* Two are left for those that are options as well. */
+  if (n == MAX_FLAGS - 2 || n_name == 0 || n_name >= sizeof(given.names[0])) {
+    snprintf(why, n_why, "is not a flag, or there are too many");
+    return -1;
+  }
+  /* A copy, because the name ends at a '=' in argv, which stays as it is. */
+  memcpy(given.names[n], value, n_name);
+  given.names[n][n_name] = '\0';
+  given.flags[n] = (tnk_pair_t){
+      given.names[n], value[n_name] == '=' ? value + n_name + 1 : "true"};
+  given.n_flags = n + 1;
+  return 0;
+}
+
+static int set_faults(const cli_option_t *option, const char *value, char *why,
+                      size_t n_why) {
+  /* Read here only to be refused with the other arguments; the server reads the
+   * text again. It is large for a stack. */
+  static local_fault_spec_t spec;
+  char reason[480];
+
+  (void)option;
+  given.faults = value;
+  if (local_fault_spec_read(&spec, value, reason, sizeof(reason)) == 0)
+    return 0;
+  snprintf(why, n_why, "has a mistake: %s", reason);
+  return -1;
+}
+
+static const char *const sequences[] = {[LOCAL_BUFFERED] = "buffered",
+                                        [LOCAL_LENIENT] = "lenient",
+                                        [LOCAL_STRICT] = "strict",
+                                        NULL};
+static const char *const members[] = {
+    [LOCAL_MEMBERS_ANY] = "any", [LOCAL_MEMBERS_STRICT] = "strict", NULL};
+static const char *const archives[] = {[LOCAL_ARCHIVE_REDIRECT] = "redirect",
+                                       [LOCAL_ARCHIVE_JSON] = "json",
+                                       [LOCAL_ARCHIVE_NONE] = "none",
+                                       NULL};
+static const char *const fulls[] = {[TNK__SRV_FULL_WAIT] = "wait",
+                                    [TNK__SRV_FULL_CLOSE] = "close",
+                                    [TNK__SRV_FULL_RESET] = "reset",
+                                    [TNK__SRV_FULL_503] = "503",
+                                    NULL};
+
+enum { MAX_SIZE_BITS = 58 };
+#define MAX_SIZE ((int64_t)1 << MAX_SIZE_BITS)
+
+const cli_option_t cli_local_options[] = {
+    {.name = "port",
+     .value = "N",
+     .number = &given.port,
+     .max = 65535,
+     .help = "Port to listen on; 0 selects a free one (0)."},
+    {.name = "host",
+     .value = "ADDRESS",
+     .text = &given.host,
+     .help = "Numeric address, or localhost (127.0.0.1); others than loopback "
+             "ones need --api-key."},
+    {.name = "tls-cert",
+     .value = "FILE",
+     .text = &given.tls_cert,
+     .offer = CLI_OFFER_FILES,
+     .help = "Serve https with this certificate, in PEM or DER, and what leads "
+             "to its authority; TLS 1.2 and, built with Mbed TLS 3.6, 1.3. "
+             "Clients find it trustworthy by SSL_CERT_FILE=FILE if it has "
+             "signed itself."},
+    {.name = "tls-key",
+     .value = "FILE",
+     .text = &given.tls_key,
+     .offer = CLI_OFFER_FILES,
+     .help = "The certificate's key, without passphrase."},
+    {.name = "api-key",
+     .value = "KEY",
+     .text = &given.api_key,
+     .help = "Refuse requests whose X-API-Key is another; clients want it to "
+             "begin with \"tml-\"."},
+    {.name = "tokens",
+     .value = "SECONDS",
+     .number = &given.tokens,
+     .max = 31536000,
+     .help = "Clients must exchange the key for tokens, which live so long; 0 "
+             "not (0)."},
+    {.name = "data",
+     .value = "DIR",
+     .text = &given.data,
+     .offer = CLI_OFFER_FOLDERS,
+     .help = "Keep checkpoints here, and what was used and done; without it "
+             "they go at the end."},
+    {.name = "model-dir",
+     .value = "DIR",
+     .text = &given.model_dir,
+     .offer = CLI_OFFER_FOLDERS,
+     .help = "Write the model's tokenizer here, and give the model this "
+             "directory's name, which clients that load the tokenizer of a "
+             "model by its name can then do."},
+#ifdef CLI_TOKENIZERS
+    {.name = "tokenizer",
+     .value = "PATH",
+     .text = &given.tokenizer,
+     .offer = CLI_OFFER_FILES,
+     .help = "A directory with tokenizer.json, tiktoken.model or a "
+             "SentencePiece model, or that file: the model takes and gives its "
+             "token ids, as with --vocab, and has the directory's name, by "
+             "which clients find it."},
+#endif
+    {.name = "model",
+     .value = "NAME",
+     .text = &given.model,
+     .help = "The name of the base model, such as Qwen/Qwen3-8B, for programs "
+             "that accept only the names of known models."},
+    {.name = "link-life",
+     .value = "SECONDS",
+     .number = &given.link_life,
+     .min = 1,
+     .max = 604800,
+     .help = "How long links to files of external weights are good (900)."},
+    {.name = "archive",
+     .value = "MODE",
+     .choice = &given.archive,
+     .choices = archives,
+     .help = "The archive call of clients up to 0.25: answered with a redirect "
+             "(default), in json, or none."},
+    {.name = "sequence",
+     .value = "MODE",
+     .choice = &given.sequence,
+     .choices = sequences,
+     .help = "The kind of server to resemble, in what it makes of numbers, "
+             "repeats, failures and polls: buffered (default), lenient or "
+             "strict (below)."},
+    {.name = "members",
+     .value = "MODE",
+     .choice = &given.members,
+     .choices = members,
+     .help =
+         "Members that protocol 0.25 did not have: any (default) takes "
+         "them, strict answers 422, as a server of that age does that reads "
+         "its requests strictly."},
+    {.name = "latency-ms",
+     .value = "N",
+     .number = &given.latency_ms,
+     .max = HOUR_MS,
+     .help = "Results appear no earlier (0)."},
+    {.name = "hold-ms",
+     .value = "N",
+     .number = &given.hold_ms,
+     .max = HOUR_MS,
+     .help = "How long a poll without a result is held (20000)."},
+    {.name = "session-timeout-ms",
+     .value = "N",
+     .number = &given.session_timeout_ms,
+     .max = UINT32_MAX,
+     .help = "End sessions without a heartbeat for so long; clients send one "
+             "every 10000, so that less ends those that live; 0 never "
+             "(300000)."},
+    {.name = "json-results",
+     .flag = &given.json_results,
+     .help = "Never answer with protobuf."},
+    {.name = "metadata-from",
+     .value = "BYTES",
+     .number = &given.metadata_from,
+     .max = MAX_SIZE,
+     .help = "Tell the size of larger results first; 0 never (0)."},
+    {.name = "max-chunk",
+     .value = "N",
+     .number = &given.max_chunk,
+     .max = MAX_SIZE,
+     .help = "Clients put at most N examples in a request,"},
+    {.name = "max-chunk-bytes",
+     .value = "N",
+     .number = &given.max_chunk_bytes,
+     .max = MAX_SIZE,
+     .help = "and at most N bytes."},
+    {.name = "flag",
+     .value = "NAME=VALUE",
+     .set = set_flag,
+     .help = "A member of client/config or client/dynamic_config, such as "
+             "proto_compress_fwdbwd (=true); may be repeated."},
+    {.name = "max-body",
+     .value = "BYTES",
+     .number = &given.max_body,
+     .max = MAX_SIZE,
+     .help = "Of a request (268435456)."},
+    {.name = "max-connections",
+     .value = "N",
+     .number = &given.max_connections,
+     .min = 1,
+     .max = MAX_SIZE,
+     .help = "At a time, as far as the system's limit of open files allows "
+             "(4096; of --stub 65536)."},
+    {.name = "full",
+     .value = "MODE",
+     .choice = &given.full,
+     .choices = fulls,
+     .help =
+         "Connections beyond them wait (default) until another one ends, or "
+         "are refused as at the edge of a network: close or reset as soon "
+         "as they are made, or 503 to their first request."},
+    {.name = "max-streams",
+     .value = "N",
+     .number = &given.max_streams,
+     .min = 1,
+     .max = 65535,
+     .help = "Requests at a time on a connection of HTTP/2 (128)."},
+    {.name = "max-pending",
+     .value = "N",
+     .number = &given.max_pending,
+     .max = MAX_SIZE,
+     .help = "Requests without a result; more get 429 (16384)."},
+    {.name = "threads",
+     .value = "N",
+     .number = &given.threads,
+     .min = 1,
+     .max = 8,
+     .help = "Jobs on the thread pool, 1 to 8 (2)."},
+    {.name = "vocab",
+     .value = "N",
+     .number = &given.vocab,
+     .min = 258,
+     .max = 16777216,
+     .help = "Token ids from 0 to N-1, for the tokenizer of any model. The "
+             "model stays as small: it cannot tell ids apart that differ by a "
+             "multiple of 258, and gives them equal shares. Stop is then ids "
+             "(258)."},
+    {.name = "stub",
+     .flag = &given.stub,
+     .help =
+         "Canned answers and no model, for measuring clients; takes --host, "
+         "--port, --tls-*, --latency-ms, --flag, --hold-ms, "
+         "--max-connections, --full, --max-streams, --fault*, --sample-log."},
+    {.name = "faults",
+     .value = "LIST",
+     .set = set_faults,
+     .help = "What goes wrong, such as "
+             "seed=7,mild=5%,goaway/optim_step@3,429=1%:ms=20 (below)."},
+    {.name = "fault-log",
+     .value = "FILE",
+     .text = &given.fault_log,
+     .offer = CLI_OFFER_FILES,
+     .help = "A line of JSON for each injected fault, appended."},
+    {.name = "fault-control",
+     .flag = &given.fault_control,
+     .help = "GET " LOCAL_FAULTS_PATH " lists faults, PUT sets them."},
+    {.name = "sample-log",
+     .value = "FILE",
+     .text = &given.sample_log,
+     .offer = CLI_OFFER_FILES,
+     .help = "A line of JSON for each sequence that was sampled, appended "
+             "before its result can be fetched: request_id, index, weights, "
+             "prompt, tokens, logprobs, stop_reason. One that cannot be "
+             "written is not given out."},
+    {.name = "stub-answers",
+     .value = "FILE",
+     .text = &given.stub_answers,
+     .offer = CLI_OFFER_FILES,
+     .help = "What its samples say, one a line and in turn: a text in JSON, "
+             "whose bytes are its tokens, or a list of token ids; max_tokens "
+             "cuts them off. - is the standard input."},
+    {.name = "stub-spread-ms",
+     .value = "N",
+     .number = &given.stub_spread_ms,
+     .max = HOUR_MS,
+     .help = "Its results come up to N ms later."},
+    {.name = "stub-cut-ms",
+     .value = "N",
+     .number = &given.stub_cut_ms,
+     .max = HOUR_MS,
+     .help = "It breaks the connection of the first poll for each sample, and "
+             "of every other batched one, after N ms."},
+    {.name = "drain-s",
+     .value = "N",
+     .number = &given.drain_s,
+     .max = 86400,
+     .help = "Time in seconds to finish the work under way after a signal "
+             "(30). A second signal ends at once."},
+    {.name = "exit-with-stdin",
+     .flag = &given.exit_with_stdin,
+     .help = "End when the standard input does, so with the parent."},
+    {.name = "verbose",
+     .letter = 'v',
+     .flag = &given.verbose,
+     .help = "A line for each request on standard error."},
+    {.name = NULL}};
+
+/* ---- Together ---- */
+
+static int is_given(const cli_option_t *option) {
+  return option->number != NULL   ? *option->number >= 0
+         : option->choice != NULL ? *option->choice >= 0
+         : option->text != NULL   ? *option->text != NULL
+         : option->flag != NULL   ? *option->flag
+                                  : 0;
+}
+
+/* Names of options that only one of the two servers knows. */
+static const char *const model_only[] = {"api-key",
+                                         "tokens",
+                                         "data",
+                                         "model-dir",
+                                         "model",
+                                         "tokenizer",
+                                         "sequence",
+                                         "members",
+                                         "archive",
+                                         "link-life",
+                                         "session-timeout-ms",
+                                         "json-results",
+                                         "metadata-from",
+                                         "max-body",
+                                         "max-pending",
+                                         "threads",
+                                         "vocab",
+                                         NULL};
+static const char *const stub_only[] = {"stub-spread-ms", "stub-cut-ms",
+                                        "stub-answers", NULL};
+
+/* The first of them that was given, or NULL. */
+static const char *first_given(const char *const *names) {
+  for (; *names != NULL; names++)
+    for (const cli_option_t *option = cli_local_options; option->name != NULL;
+         option++)
+      if (strcmp(option->name, *names) == 0 && is_given(option))
+        return *names;
+  return NULL;
+}
+
+/* An option that would be ignored is a mistake. */
+const char *cli_local_check(const cli_t *cli) {
+  static char why[80];
+  const char *name;
+
+  (void)cli;
+  if (given.tls_cert != NULL && given.tls_key == NULL)
+    return "--tls-cert needs --tls-key";
+  if (given.tls_key != NULL && given.tls_cert == NULL)
+    return "--tls-key needs --tls-cert";
+  if (given.max_streams >= 0 && !tnk__srv_has_h2())
+    return "--max-streams is of HTTP/2, and this tnk was built without nghttp2";
+  if (given.tokenizer != NULL && given.model_dir != NULL)
+    return "either --tokenizer or --model-dir";
+  if (given.tokenizer != NULL && given.vocab >= 0)
+    return "either --tokenizer, which says how many ids there are, or --vocab";
+  name = first_given(given.stub ? model_only : stub_only);
+  if (name == NULL)
+    return NULL;
+  snprintf(why, sizeof(why),
+           given.stub ? "--stub has no use for --%.40s"
+                      : "--%.40s needs --stub",
+           name);
+  return why;
+}
+
+static void add_number_flag(int i, const char *name, int64_t value) {
+  if (value < 0)
+    return;
+  snprintf(given.numbers[i], sizeof(given.numbers[i]), "%lld",
+           (long long)value);
+  given.flags[given.n_flags++] = (tnk_pair_t){name, given.numbers[i]};
+}
+
+static void put_limits(local_options_t *server) {
+  if (given.max_body >= 0)
+    server->max_body = (size_t)given.max_body;
+  if (given.max_connections >= 0)
+    server->max_connections = (size_t)given.max_connections;
+  if (given.full >= 0)
+    server->full = (tnk__srv_full_t)given.full;
+  if (given.max_streams >= 0)
+    server->max_streams = (uint32_t)given.max_streams;
+  if (given.max_pending >= 0)
+    server->max_pending = (size_t)given.max_pending;
+  if (given.threads >= 0)
+    server->n_threads = (unsigned)given.threads;
+}
+
+static void put_behaviour(local_options_t *server) {
+  if (given.tokens >= 0)
+    server->token_life_s = (uint64_t)given.tokens;
+  if (given.link_life >= 0)
+    server->link_life_s = (uint64_t)given.link_life;
+  if (given.sequence >= 0)
+    server->sequence = (local_sequence_t)given.sequence;
+  if (given.archive >= 0)
+    server->archive = (local_archive_t)given.archive;
+  if (given.members >= 0)
+    server->members = (local_members_t)given.members;
+  if (given.latency_ms >= 0)
+    server->latency_ms = (uint64_t)given.latency_ms;
+  if (given.hold_ms >= 0)
+    server->hold_ms = (uint64_t)given.hold_ms;
+  if (given.session_timeout_ms >= 0)
+    server->session_timeout_ms = (uint64_t)given.session_timeout_ms;
+  if (given.metadata_from >= 0)
+    server->metadata_from = (size_t)given.metadata_from;
+  if (given.vocab >= 0)
+    server->n_vocab = (int32_t)given.vocab;
+  server->json_results = given.json_results;
+  server->api_key = given.api_key;
+  server->data = given.data;
+  server->model_dir = given.model_dir;
+  server->model = given.model;
+}
+
+void cli_local_args(cli_local_args_t *args) {
+  *args = (cli_local_args_t){.server = LOCAL_OPTIONS_INIT,
+                             .faults = given.faults,
+                             .fault_log = given.fault_log,
+                             .sample_log = given.sample_log,
+                             .stub_answers = given.stub_answers,
+                             .tokenizer = given.tokenizer,
+                             .fault_control = given.fault_control,
+                             .stub = given.stub,
+                             .drain_s = (uint64_t)given.drain_s,
+                             .exit_with_stdin = given.exit_with_stdin,
+                             .verbose = given.verbose};
+  add_number_flag(0, "fwdbwd_max_chunk_len", given.max_chunk);
+  add_number_flag(1, "fwdbwd_max_chunk_bytes_count", given.max_chunk_bytes);
+  put_limits(&args->server);
+  put_behaviour(&args->server);
+  args->server.flags = given.flags;
+  args->server.n_flags = given.n_flags;
+  if (given.port >= 0)
+    args->server.port = (int)given.port;
+  /* The one name that needs no look-up. */
+  if (given.host != NULL)
+    args->server.host =
+        strcmp(given.host, "localhost") == 0 ? "127.0.0.1" : given.host;
+  args->server.tls_cert = given.tls_cert;
+  args->server.tls_key = given.tls_key;
+  if (given.max_connections >= 0)
+    args->stub_max_connections = (size_t)given.max_connections;
+  if (given.stub_spread_ms >= 0)
+    args->stub_spread_ms = (uint64_t)given.stub_spread_ms;
+  if (given.stub_cut_ms >= 0)
+    args->stub_cut_ms = (uint64_t)given.stub_cut_ms;
+}
+
+/* ---- What there is to be said of them ---- */
+
+static const cli_item_t modes[] = {
+    {"buffered", "Holds a request until the gap before its number closes; a "
+                 "repeat gets the first answer, a failure uses its number up."},
+    {"lenient",
+     "Runs requests as they come; refuses a name that is taken, weights that "
+     "are loaded into a used model, and a model made from a checkpoint in one "
+     "call, so that clients must restore with create_model and load_weights."},
+    {"strict", "Runs only the very next number, any other fails with 409; a "
+               "request whose answer was lost cannot be repeated, by any "
+               "client: its result is gone, though it was run."},
+    {NULL, NULL}};
+
+static const cli_item_t faults[] = {
+    {"refuse", "Reset connections when they are made."},
+    {"reset:KIND", "Reset before the request is read."},
+    {"goaway", "Hang up before it; goaway:after behind the answer."},
+    {"drop_after_commit", "Serve it, but hang up instead of answering."},
+    {"cut_body:BYTES", "Hang up after so much of the answer."},
+    {"slow_body:BYTES", "So many a second."},
+    {"STATUS", "400 to 599; arguments: after (serve it first); json, html or "
+               "empty; ms=N, s=N, date=N, rfc850=N or asctime=N, when to come "
+               "back; 409 takes expected=N, +N or -N."},
+    {"try_again:STATE", "active, paused_capacity, paused_rate_limit, strange."},
+    {"bad_json, bad_proto", "An answer that cannot be read."},
+    {"wrong_type", "Called text/html."},
+    {"other_answer", "That of another request."},
+    {"extra_answer", "The right one, twice."},
+    {"duplicate_header:NAME",
+     "content-type, content-length, retry-after, date."},
+    {"oversized:BYTES", "Announced, and some of it sent."},
+    {"short_body:BYTES", "So many bytes less, which the header does not tell."},
+    {"no_range", "A file, of which a part was asked for, as a whole."},
+    {"other_range", "Another part of it."},
+    {"redirect:TO", "A file is elsewhere: origin, same, http, file."},
+    {"other_names:KIND", "Files of external weights are called otherwise: "
+                         "parent, absolute, empty, dot, long, other."},
+    {"pending", "A trace is not yet ready."},
+    {"mild, all", "Any of those a client survives unnoticed; any."},
+    {NULL, NULL}};
+
+static const cli_item_t variables[] = {
+    {"TINKER_BASE_URL", "http://127.0.0.1:PORT, as the server says it."},
+    {"TINKER_API_KEY", "tml-local, or what --api-key says."},
+    {NULL, NULL}};
+
+const cli_section_t cli_local_sections[] = {
+    {"Modes of --sequence, each like one kind of server", NULL, modes},
+    {"Faults",
+     "A fault is NAME[/CALL][=SHARE|@POSITION][:ARGUMENT...], several are "
+     "separated by commas. A share in percent may also follow the arguments, "
+     "as in reset:connection=0.2%. CALL is a path below /api/v1, or files, or "
+     "the end "
+     "of a call on a checkpoint or session such as archive; SHARE is like 2% "
+     "or "
+     "0.02, POSITION like 12, 3-5 or 7-; without either it happens always. "
+     "seed=N makes another choice of the same shares. Over HTTP/2 the stream "
+     "is reset, with the code of KIND: refused, calm, cancel, protocol or "
+     "http_1_1. reset:connection and drop_after_commit:connection take its "
+     "neighbours along.",
+     faults},
+    {"Clients use it with", NULL, variables},
+    {NULL, NULL, NULL}};

@@ -1,0 +1,445 @@
+/*
+ * tnk gateway: a service, a tokenizer and a template, and the server of
+ * src/gateway before them, until a signal.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "lib/base/alloc.h"
+#include "tools/tnk/ask/ask.h"
+#include "tools/tnk/serve/commands.h"
+#include "tools/tnk/serve/input.h"
+#include "tools/tnk/serve/template.h"
+#include "tnk/gateway.h"
+#include "gateway/record/datum.h"
+#include "tnk/sampling.h"
+
+/* The model of tnk local, whose tokens are bytes. */
+#define BYTE_MODEL "tnk/byte-lm"
+
+enum { MAX_VARIABLES = 64 };
+
+static struct {
+  const char *model, *checkpoint, *host, *key, *record, *name, *renderer;
+  const char *template, *datums, *tls_cert, *tls_key;
+  cli_tokenizer_t which;
+  cli_texts_t sets;
+  int64_t port, max_tokens, drain_s;
+  int only_rewarded, exit_with_stdin, syncs, keeps_controls;
+} args = {.max_tokens = 1024, .drain_s = 30};
+
+static const cli_option_t options[] = {
+    {.name = "model",
+     .letter = 'm',
+     .value = "NAME",
+     .text = &args.model,
+     .help = "Sample from this base model; with --checkpoint, the one it was "
+             "trained from, for its tokenizer and template."},
+    {.name = "checkpoint",
+     .value = "PATH",
+     .text = &args.checkpoint,
+     .help = "Sample from these weights, tinker://..."},
+    {.name = "port",
+     .value = "N",
+     .number = &args.port,
+     .max = 65535,
+     .help = "Port to listen on; 0 selects a free one (0)."},
+    {.name = "host",
+     .value = "ADDRESS",
+     .text = &args.host,
+     .help = "Numeric address (127.0.0.1). An address that is not loopback "
+             "needs --key."},
+    {.name = "key",
+     .value = "KEY",
+     .text = &args.key,
+     .help = "Key that clients must send. They may append :SESSION. Default: "
+             "TNK_GATEWAY_KEY, else none."},
+    {.name = "tls-cert",
+     .value = "FILE",
+     .text = &args.tls_cert,
+     .offer = CLI_OFFER_FILES,
+     .help = "Serve https with this certificate, in PEM or DER."},
+    {.name = "tls-key",
+     .value = "FILE",
+     .text = &args.tls_key,
+     .offer = CLI_OFFER_FILES,
+     .help = "The certificate's key, without passphrase."},
+    {.name = "record",
+     .value = "FILE",
+     .text = &args.record,
+     .offer = CLI_OFFER_FILES,
+     .help = "Record each turn in this file before it is answered. If the file "
+             "exists, recording continues in it."},
+    {.name = "sync",
+     .flag = &args.syncs,
+     .help = "With --record: sync each turn to disk before it is answered. "
+             "This protects it from a power failure, but each answer waits for "
+             "the disk."},
+    {.name = "keep-control-tokens",
+     .flag = &args.keeps_controls,
+     .help = "Interpret control tokens in user messages and tool results. By "
+             "default they are plain text."},
+    {.name = "name",
+     .value = "NAME",
+     .text = &args.name,
+     .help = "Name of the model for clients."},
+    {.name = "tokenizer",
+     .value = "PATH",
+     .text = &args.which.path,
+     .offer = CLI_OFFER_FILES,
+     .help = "tokenizer.json, tiktoken.model or a SentencePiece model, or the "
+             "directory it is in, instead of the model's own."},
+    {.name = "template",
+     .value = "PATH",
+     .text = &args.template,
+     .offer = CLI_OFFER_FILES,
+     .help = "chat_template.jinja or tokenizer_config.json, or the directory "
+             "they are in, instead of the model's own; \"plain\": roles as "
+             "words."},
+    {.name = "renderer",
+     .value = "NAME",
+     .text = &args.renderer,
+     .help = "Renderer of the cookbook, such as qwen3. It selects the parser "
+             "of answers and variables of the template. Without it everything "
+             "is plain content."},
+    {.name = "set",
+     .value = "NAME=JSON",
+     .texts = &args.sets,
+     .help = "Set a variable of the template; may be repeated."},
+    {.name = "max-tokens",
+     .value = "N",
+     .number = &args.max_tokens,
+     .min = 1,
+     .max = INT32_MAX,
+     .help = "Default for clients that set none (1024)."},
+    {.name = "drain-s",
+     .value = "N",
+     .number = &args.drain_s,
+     .max = 86400,
+     .help = "Seconds to wait for requests in progress after a signal (30). A "
+             "second signal ends at once."},
+    {.name = "exit-with-stdin",
+     .flag = &args.exit_with_stdin,
+     .help =
+         "Exit when standard input ends, and so when the parent process does."},
+    {.name = "datums",
+     .value = "FILE",
+     .text = &args.datums,
+     .offer = CLI_OFFER_FILES,
+     .help = "Do not serve. Print the record in FILE as examples that tnk lint "
+             "reads."},
+    {.name = "rewarded",
+     .flag = &args.only_rewarded,
+     .help = "With --datums: only examples with a reward."},
+    {.name = NULL}};
+
+static const char *check(const cli_t *cli) {
+  (void)cli;
+  if (args.datums != NULL)
+    return args.model != NULL || args.checkpoint != NULL
+               ? "--datums serves nothing"
+               : NULL;
+  if (args.model == NULL)
+    return "--model says what to sample from";
+  if (args.only_rewarded)
+    return "--rewarded goes with --datums";
+  if (args.syncs && args.record == NULL)
+    return "--sync goes with --record";
+  if ((args.tls_cert == NULL) != (args.tls_key == NULL))
+    return "--tls-cert and --tls-key go together";
+  if (args.renderer != NULL && tnk_chat_find(args.renderer) == NULL)
+    return "--renderer is none of the names that are known";
+  for (size_t i = 0; i < args.sets.n; i++)
+    if (strchr(args.sets.items[i], '=') == NULL)
+      return "--set takes NAME=JSON";
+  return NULL;
+}
+
+/* ---- What was recorded ---- */
+
+static int put_line(void *user, const char *line, size_t n) {
+  (void)user;
+  return fwrite(line, 1, n, stdout) == n ? TNK_OK : TNK_EFILE;
+}
+
+static int print_datums(const cli_t *cli) {
+  const tnk__gw_datum_options_t how = {.only_rewarded = args.only_rewarded};
+  char why[512] = "";
+  const tnk__gw_record_options_t what = {.alloc = tnk__allocator_default(),
+                                         .path = args.datums,
+                                         .max_turns = SIZE_MAX,
+                                         .why = why,
+                                         .n_why = sizeof(why)};
+  tnk__gw_record_t *record;
+  int err = tnk__gw_record_open(&record, &what);
+
+  if (err != TNK_OK)
+    return cli_fail(cli, CLI_EXIT_FILE, "%s",
+                    why[0] != '\0' ? why : tnk_strerror(err));
+  err = tnk__gw_datums(record, NULL, &how, put_line, NULL);
+  tnk__gw_record_close(record, NULL, NULL);
+  if (err == TNK_OK && fflush(stdout) == 0)
+    return CLI_EXIT_OK;
+  return cli_fail(cli, CLI_EXIT_FILE, "%s: %s", args.datums,
+                  tnk_strerror(err != TNK_OK ? err : TNK_EFILE));
+}
+
+/* ---- Serving ---- */
+
+typedef struct {
+  const cli_t *cli;
+  cli_ask_t ask;
+  tnk_gateway_t *gateway;
+  tnk_tokenizer_t *tokenizer; /* NULL: bytes */
+  tnk_chat_template_t *template;
+  tnk_pair_t variables[MAX_VARIABLES];
+  char names[MAX_VARIABLES][64];
+  size_t n_variables;
+  cli_input_t input;
+  uv_timer_t timer; /* how long requests under way may take */
+  int has_timer;
+  int is_late;
+  int has_ended; /* the input has */
+  int is_closed;
+} work_t;
+
+/* Each agent is a connection. */
+static void raise_file_limit(void) {
+  struct rlimit limit;
+
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int set_variables(work_t *work, const tnk_chat_renderer_t *renderer) {
+  for (size_t i = 0; renderer != NULL && i < renderer->n_variables; i++)
+    if (work->n_variables < MAX_VARIABLES)
+      work->variables[work->n_variables++] = renderer->variables[i];
+  for (size_t i = 0; i < args.sets.n; i++) {
+    const char *text = args.sets.items[i];
+    size_t at = work->n_variables;
+    size_t n = strcspn(text, "=");
+
+    if (at == MAX_VARIABLES || n >= sizeof(work->names[0]))
+      return cli_fail(work->cli, CLI_EXIT_USAGE,
+                      "--set: too many variables, or too long a name");
+    memcpy(work->names[at], text, n);
+    work->names[at][n] = '\0';
+    work->variables[at] = (tnk_pair_t){work->names[at], text + n + 1};
+    work->n_variables++;
+  }
+  return CLI_EXIT_OK;
+}
+
+static int open_words(work_t *work) {
+  int is_bytes = args.which.path == NULL && strcmp(args.model, BYTE_MODEL) == 0;
+  char why[512] = "";
+  int status = CLI_EXIT_OK;
+
+  if (!is_bytes) {
+    cli_tokenizer_t which = args.which;
+
+    if (which.path == NULL)
+      which.model = args.model;
+    work->tokenizer =
+        cli_tokenizer_open(work->cli, &which, &status, why, sizeof(why));
+    if (work->tokenizer == NULL)
+      return cli_tokenizer_failed(work->cli, &which, status, why, NULL);
+  }
+  if (args.template == NULL ? is_bytes : strcmp(args.template, "plain") == 0)
+    return CLI_EXIT_OK;
+  return cli_template_open(work->cli, args.template, args.model,
+                           &work->template);
+}
+
+static int open_gateway(work_t *work) {
+  const tnk_chat_renderer_t *renderer =
+      args.renderer != NULL ? tnk_chat_find(args.renderer) : NULL;
+  const char *key = args.key != NULL ? args.key : getenv("TNK_GATEWAY_KEY");
+  const tnk_chat_tokenizer_t tokenizer = {work->tokenizer != NULL
+                                              ? tnk_tokenizer_plugin()
+                                              : tnk_chat_bytes_plugin(),
+                                          work->tokenizer};
+  tnk_gateway_options_t o = {
+      .size = sizeof(o),
+      .host = args.host,
+      .key = key,
+      .model = args.name,
+      .record = args.record,
+      .tokenizer = tokenizer,
+      .template_ = work->template,
+      .variables = work->variables,
+      .family = renderer != NULL ? renderer->family : TNK_CHAT_PLAIN,
+      .port = (int32_t)args.port,
+      .max_tokens = (int32_t)args.max_tokens,
+      .tls_cert = args.tls_cert,
+      .tls_key = args.tls_key,
+      .record_sync = args.syncs ? TNK_YES : TNK_NO,
+      .keep_control_tokens = args.keeps_controls ? TNK_YES : TNK_NO};
+  char why[512] = "";
+  int status = set_variables(work, renderer);
+  int err;
+
+  if (status != CLI_EXIT_OK)
+    return status;
+  o.n_variables = work->n_variables;
+  err = tnk_gateway_open(&work->gateway, &work->ask.loop, work->ask.service, &o,
+                         why, sizeof(why));
+  return err == TNK_OK
+             ? CLI_EXIT_OK
+             : cli_fail(work->cli,
+                        err == TNK_EFILE ? CLI_EXIT_FILE : CLI_EXIT_FAILED,
+                        "cannot serve: %s", why);
+}
+
+static void on_input_end(void *user) {
+  work_t *work = user;
+
+  work->has_ended = 1;
+  cli_input_close(&work->input);
+}
+
+static int serve(work_t *work) {
+  tnk_sampling_options_t what = TNK_SAMPLING_OPTIONS_INIT;
+  tnk_promise_t *promise;
+  int status;
+
+  what.model_path = args.checkpoint;
+  what.base_model = args.checkpoint == NULL ? args.model : NULL;
+  promise = tnk_gateway_use(work->gateway, &what);
+  status = cli_ask_wait(&work->ask, promise) == TNK_OK
+               ? CLI_EXIT_OK
+               : cli_ask_failed(&work->ask, promise);
+  tnk_promise_unref(promise);
+  if (status != CLI_EXIT_OK)
+    return status;
+  printf("%s%s%s\n", work->cli->json ? "{\"url\": \"" : "listening on ",
+         tnk_gateway_address(work->gateway), work->cli->json ? "\"}" : "");
+  /* Whoever started us waits for this line, perhaps through a pipe. */
+  if (fflush(stdout) != 0)
+    return CLI_EXIT_FILE;
+  if (args.exit_with_stdin &&
+      !cli_input_watch(&work->input, &work->ask.loop, on_input_end, work))
+    work->has_ended = 1;
+  while (!cli_ask_is_over(&work->ask) && !work->has_ended)
+    uv_run(&work->ask.loop, UV_RUN_ONCE);
+  /* It was asked to end. */
+  work->ask.signal_number = 0;
+  return CLI_EXIT_OK;
+}
+
+static void on_drained_late(uv_timer_t *timer) {
+  ((work_t *)timer->data)->is_late = 1;
+}
+
+static void on_timer_closed(uv_handle_t *handle) {
+  ((work_t *)handle->data)->has_timer = 0;
+}
+
+/* Finish the requests under way. A second signal has its usual effect. */
+static void drain(work_t *work) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+
+  uv_timer_init(&work->ask.loop, &work->timer);
+  work->timer.data = work;
+  work->has_timer = 1;
+  uv_timer_start(&work->timer, on_drained_late, (uint64_t)args.drain_s * 1000,
+                 0);
+  tnk_gateway_drain(work->gateway);
+  while (!work->is_late && tnk_gateway_stats(&stats, work->gateway) == TNK_OK &&
+         stats.n_connections > 0)
+    uv_run(&work->ask.loop, UV_RUN_ONCE);
+  uv_close((uv_handle_t *)&work->timer, on_timer_closed);
+  while (work->has_timer)
+    uv_run(&work->ask.loop, UV_RUN_ONCE);
+}
+
+static void on_closed(void *user) {
+  ((work_t *)user)->is_closed = 1;
+}
+
+static void close_gateway(work_t *work) {
+  cli_input_close(&work->input);
+  if (work->gateway == NULL)
+    return;
+  tnk_gateway_close(work->gateway, on_closed, work);
+  while (!work->is_closed)
+    uv_run(&work->ask.loop, UV_RUN_ONCE);
+}
+
+static int run(cli_t *cli) {
+  static work_t work;
+  int status;
+
+  if (args.datums != NULL)
+    return print_datums(cli);
+  work.cli = cli;
+  raise_file_limit();
+  status = cli_ask_open(&work.ask, cli, NULL);
+  if (status == CLI_EXIT_OK)
+    status = open_words(&work);
+  if (status == CLI_EXIT_OK)
+    status = open_gateway(&work);
+  if (status == CLI_EXIT_OK)
+    status = serve(&work);
+  if (status == CLI_EXIT_OK)
+    drain(&work);
+  close_gateway(&work);
+  status = cli_ask_close(&work.ask, status);
+  tnk_chat_template_unref(work.template);
+  tnk_tokenizer_unref(work.tokenizer);
+  return status;
+}
+
+static const cli_item_t endpoints[] = {
+    {"POST /v1/chat/completions", "As OpenAI's, streamed or not."},
+    {"POST /v1/completions", "Completes a text or token ids."},
+    {"POST /v1/responses", "As OpenAI's: items and functions."},
+    {"POST /v1/messages", "As Anthropic's."},
+    {"GET /v1/models", "The one model."},
+    {"GET /healthz", "200, or 503 after the record could not be written."},
+    {"POST /tnk/reward",
+     "{\"id\": ID, \"reward\": 1}: sets the reward of an answer; without an "
+     "id, of the latest one of the session."},
+    {"GET /tnk/datums", "The record, as --datums prints it; with ?rewarded=1 "
+                        "only examples with a reward."},
+    {"POST /tnk/sampler",
+     "{\"model_path\": PATH}: uses these weights for new requests."},
+    {NULL, NULL}};
+
+static const cli_section_t sections[] = {
+    {"Endpoints",
+     "In front of each path may stand /s/NAME, which names a session; so do "
+     "the header X-Tnk-Session and a key with :NAME behind it.",
+     endpoints},
+    {NULL, NULL, NULL}};
+
+static const cli_item_t examples[] = {
+    {"tnk gateway --model tnk/byte-lm --record agent.jsonl",
+     "with TINKER_BASE_URL naming a tnk local"},
+    {"tnk gateway --datums agent.jsonl --rewarded >data.jsonl",
+     "what was recorded, to train on"},
+    {NULL, NULL}};
+
+const cli_command_t cli_gateway = {
+    .name = "gateway",
+    .brief = "serve a model to agents, and record each token",
+    .about = "Serve a model with the APIs of OpenAI and Anthropic. Each "
+             "sampled token is recorded with its logprob. The next turn of a "
+             "conversation continues from the sampled tokens. Prints the "
+             "address when it listens. After Ctrl-C or SIGTERM it accepts no "
+             "more requests, finishes those in progress, and exits with status "
+             "0. The key of the service is never sent to clients.",
+    .options = options,
+    .sections = sections,
+    .examples = examples,
+    .failed = "It could not serve.",
+    .is_server = 1,
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .check = check,
+    .run = run,
+};

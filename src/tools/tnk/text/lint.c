@@ -1,0 +1,151 @@
+/* tnk lint: reads training data, one example in JSON a line, and says of each
+ * line what tnk_training_forward_backward() would refuse. */
+#include "tools/tnk/text/lint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/arena.h"
+#include "lib/base/limits.h"
+#include "lib/base/text.h"
+#include "lib/base/utf8.h"
+#include "lib/wire/data/check.h"
+#include "lib/wire/data/datum_json.h"
+#include "lib/wire/format/json_read.h"
+#include "lib/wire/format/json_write.h"
+#include "tnk/error.h"
+
+enum { MAX_REASON = 512 };
+
+typedef struct {
+  cli_lint_options_t options;
+  FILE *out;
+  size_t n_lines; /* that hold an example */
+  size_t n_bad;
+} lint_t;
+
+/* ---- One line ---- */
+
+static void report_json(lint_t *lint, size_t line, const char *reason) {
+  tnk__json_writer_t w;
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, tnk__allocator_default(), TNK__MIB);
+  tnk__json_writer_init(&w, &buf);
+  tnk__json_begin_object(&w);
+  tnk__json_put_text(&w, "file", lint->options.file);
+  tnk__json_put_int(&w, "line", (int64_t)line);
+  tnk__json_put_text(&w, "reason", reason);
+  tnk__json_end(&w);
+  fprintf(lint->out, "%s\n    ", lint->n_bad > 1 ? "," : "");
+  if (tnk__json_finish(&w) == TNK_OK)
+    fprintf(lint->out, "%.*s", (int)buf.len, (const char *)buf.data);
+  else /* a file name that is not UTF-8 */
+    fprintf(lint->out, "{\"line\":%zu,\"reason\":\"%s\"}", line,
+            "what is wrong cannot be told in JSON");
+  tnk__buf_deinit(&buf);
+}
+
+static void report(lint_t *lint, size_t line, const char *reason) {
+  lint->n_bad++;
+  if (lint->options.json)
+    report_json(lint, line, reason);
+  else
+    fprintf(lint->out, "%s:%zu: %s\n", lint->options.file, line, reason);
+}
+
+/* The sentence of a check names the example as the first of a call. */
+static const char *without_index(const char *text) {
+  static const char prefix[] = "datum 0: ";
+
+  return strncmp(text, prefix, sizeof(prefix) - 1) == 0
+             ? text + sizeof(prefix) - 1
+             : text;
+}
+
+static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
+  const tnk_allocator_t *alloc = tnk__allocator_default();
+  json_t *json = NULL;
+  tnk__arena_t arena;
+  tnk_datum_t datum;
+  int err = tnk__json_parse(&json, line, n);
+
+  /* Lack of memory is not a fault of the data, and ends the run. */
+  if (err == TNK_EPROTO) {
+    snprintf(reason, MAX_REASON, "it is not JSON");
+    return TNK_EINVAL;
+  }
+  if (err != TNK_OK)
+    return err;
+  /* The data are the user's own and in memory already: no ceiling. */
+  tnk__arena_init(&arena, alloc, SIZE_MAX / 2);
+  err = tnk__datum_read(&datum, &arena, json, reason, MAX_REASON);
+  if (err == TNK_OK)
+    /* The very function that a call would use, so that both always agree. */
+    err = tnk_data_check(&datum, 1, lint->options.loss, reason, MAX_REASON);
+  tnk__arena_deinit(&arena);
+  json_decref(json);
+  return err;
+}
+
+/* ---- The file ---- */
+
+/* By its length: a line that begins with a NUL is not empty. */
+static int is_blank(const char *line, size_t n) {
+  return strspn(line, " \t\r\n") == n;
+}
+
+/* Names in the data are part of it: they may be cut inside a character, and
+ * hold what acts on a terminal. */
+static void clean(char *reason) {
+  tnk__utf8_repair(reason);
+  tnk__text_clean(reason, strlen(reason));
+}
+
+static int check_lines(lint_t *lint, FILE *in, char *why, size_t n_why) {
+  char reason[MAX_REASON] = "";
+  char *line = NULL;
+  size_t room = 0;
+  size_t number = 0;
+  ssize_t n;
+  int err = TNK_OK;
+
+  while (err != TNK_ENOMEM && (n = getline(&line, &room, in)) >= 0) {
+    number++;
+    if (is_blank(line, (size_t)n))
+      continue;
+    /* Counted although it may be wrong: it was meant to be an example. */
+    lint->n_lines++;
+    err = check(lint, line, (size_t)n, reason);
+    if (err != TNK_EINVAL)
+      continue;
+    clean(reason);
+    report(lint, number, without_index(reason));
+  }
+  free(line);
+  if (err != TNK_ENOMEM && !ferror(in))
+    return 0;
+  snprintf(why, n_why, "%.300s: %s", lint->options.file,
+           err == TNK_ENOMEM ? "out of memory" : strerror(errno));
+  return -1;
+}
+
+int cli_lint_stream(const cli_lint_options_t *options, FILE *in, FILE *out,
+                    char *why, size_t n_why) {
+  lint_t lint = {.options = *options, .out = out};
+
+  if (options->json)
+    fprintf(out, "{\n  \"findings\": [");
+  if (check_lines(&lint, in, why, n_why) != 0)
+    return -1;
+  if (options->json)
+    fprintf(out, "%s],\n  \"examples\": %zu,\n  \"wrong\": %zu\n}\n",
+            lint.n_bad > 0 ? "\n  " : "", lint.n_lines, lint.n_bad);
+  else
+    fprintf(out, "%zu example%s, %zu wrong\n", lint.n_lines,
+            lint.n_lines == 1 ? "" : "s", lint.n_bad);
+  return lint.n_bad > 0;
+}
