@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/wire/data/secret.h"
 #include "support/test.h"
 #include "tnk/error.h"
 
@@ -249,12 +250,12 @@ TEST(secret_keys_are_known_whatever_they_look_like) {
   static const char *const others[] = {"", "age1x", "AGE-SECRET-KE",
                                        "ssh-ed25519 AAAA me@private"};
 
-  CHECK(tnk__age_is_secret(identity_text));
-  CHECK(!tnk__age_is_secret(recipient_text));
+  CHECK(tnk__is_secret_key(identity_text));
+  CHECK(!tnk__is_secret_key(recipient_text));
   for (size_t i = 0; i < sizeof(secrets) / sizeof(*secrets); i++)
-    CHECK(tnk__age_is_secret(secrets[i]));
+    CHECK(tnk__is_secret_key(secrets[i]));
   for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-    CHECK(!tnk__age_is_secret(others[i]));
+    CHECK(!tnk__is_secret_key(others[i]));
 }
 
 TEST(without_recipients_or_random_bytes_nothing_is_sealed) {

@@ -10,6 +10,7 @@
 #include "lib/wire/data/check.h"
 #include "lib/client/service/service.h"
 #include "lib/client/sample/sampling.h"
+#include "lib/store/run_query.h"
 
 /* ---- Opening ---- */
 
@@ -89,7 +90,8 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
   if (err == TNK_OK) {
     tnk__session_open(&service->session, &root->context, &service->config,
                       &root->http);
-    tnk__recovery_open(&service->recovery, &service->session);
+    tnk__recovery_open(&service->recovery, &service->session,
+                       &tnk__store_run_query);
   }
   tnk__weights_init(&service->weights, &service->session);
   tnk__ledgers_init(&service->ledgers, &service->session);

@@ -10,8 +10,6 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
-#include "lib/store/page.h"
-#include "lib/store/rest.h"
 
 static void ask_next(tnk__recovery_t *recovery);
 
@@ -32,16 +30,6 @@ void tnk__monitor_start(tnk__recovery_t *recovery) {
                                 options->recovery_poll_ms, on_due);
 }
 
-static int is_corrupted(tnk_promise_t *promise) {
-  const tnk_page_t *page = tnk__promise_value(promise, TNK__RESULT_PAGE);
-  const tnk_run_t *run;
-
-  if (page == NULL || page->kind != TNK__PAGE_RUNS || page->n == 0)
-    return 0;
-  run = page->items;
-  return run->is_corrupted;
-}
-
 /* Servers need not keep runs, and are not asked again then. */
 static void note_answer(tnk_training_t *training, tnk_promise_t *promise) {
   const tnk_error_t *error = tnk_promise_error(promise);
@@ -60,7 +48,7 @@ static void on_answer(tnk_promise_t *promise, int status, void *user) {
   recovery->asked = NULL;
   note_answer(training, promise);
   if (!session->endpoint.closing && !training->closing && !training->is_lost &&
-      is_corrupted(promise)) {
+      recovery->runs->is_corrupted(promise)) {
     tnk__log(&session->context->logger, TNK_LOG_WARN, "recovery",
              "%s: the server marks its run as corrupted",
              training->info.model_id);
@@ -72,13 +60,10 @@ static void on_answer(tnk_promise_t *promise, int status, void *user) {
 }
 
 static void ask(tnk__recovery_t *recovery, tnk_training_t *training) {
-  const tnk__ask_t question = {.kind = TNK__ASK_GET_RUN,
-                               .id = training->info.model_id};
-
   training->round = recovery->round;
   recovery->asked = tnk__training_show(training);
-  tnk_then(tnk__rest_ask(recovery->session, &question, NULL), on_answer,
-           recovery);
+  tnk_then(recovery->runs->ask(recovery->session, training->info.model_id),
+           on_answer, recovery);
 }
 
 static void ask_next(tnk__recovery_t *recovery) {

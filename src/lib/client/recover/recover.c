@@ -576,9 +576,11 @@ static void on_lost_sampler(tnk__session_t *session, tnk_sampling_t *sampling) {
     tnk__defer(session->context, &recovery->next);
 }
 
-void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session) {
+void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session,
+                        const tnk__run_query_t *runs) {
   memset(recovery, 0, sizeof(*recovery));
   recovery->session = session;
+  recovery->runs = runs;
   tnk__deferred_init(&recovery->next, on_next);
   tnk__need_init(&recovery->need, on_session);
   session->mender = recovery;

@@ -2,6 +2,7 @@
 #define TNK_LIB_CLIENT_RECOVER_RECOVER_H
 
 #include "lib/client/recover/breaker.h"
+#include "lib/client/recover/run_query.h"
 #include "lib/client/sample/sampling.h"
 #include "lib/client/session/session.h"
 #include "lib/client/train/training.h"
@@ -23,6 +24,7 @@ typedef enum {
 
 typedef struct tnk__recovery {
   tnk__session_t *session;
+  const tnk__run_query_t *runs; /* lent */
   tnk__recovery_state_t state;
   int is_lost;         /* the session is, and a new one is needed */
   uint32_t n_attempts; /* of what is under way */
@@ -41,8 +43,10 @@ typedef struct tnk__recovery {
   int is_watching;       /* they have begun */
 } tnk__recovery_t;
 
-/* Begin, idle. Nothing is ever done where the options do not ask for it. */
-void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session);
+/* Begin, idle. Nothing is ever done where the options do not ask for it. `runs`
+ * must outlive the recovery. */
+void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session,
+                        const tnk__run_query_t *runs);
 /* Give up whatever is under way; the session is being shut. */
 void tnk__recovery_shut(tnk__recovery_t *recovery);
 

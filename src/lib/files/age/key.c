@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "lib/wire/data/secret.h"
 
 /* Bech32 (BIP 173): a prefix, "1", and characters of five bits, the last six of
  * which are a checksum over everything before them. */
@@ -86,25 +87,9 @@ static const char *read_key(uint8_t out[TNK__AGE_KEY], const char *text,
 
 const char *tnk__age_recipient_read(uint8_t out[TNK__AGE_KEY],
                                     const char *text) {
-  if (tnk__age_is_secret(text))
+  if (tnk__is_secret_key(text))
     return "is a secret key, which must not be given away";
   return read_key(out, text, "age");
-}
-
-static int has(const char *text, const char *word) {
-  for (; *text != '\0'; text++) {
-    size_t n = 0;
-
-    while (word[n] != '\0' && lower(text[n]) == lower(word[n]))
-      n++;
-    if (word[n] == '\0')
-      return 1;
-  }
-  return 0;
-}
-
-int tnk__age_is_secret(const char *text) {
-  return has(text, "AGE-SECRET-KEY") || has(text, "PRIVATE KEY");
 }
 
 const char *tnk__age_identity_read(uint8_t out[TNK__AGE_KEY],

@@ -13,9 +13,5 @@ const char *tnk__age_recipient_read(uint8_t out[TNK__AGE_KEY],
 /* Read an identity, "AGE-SECRET-KEY-1...": what opens files. It is a secret,
  * and the caller wipes it. Returns as above ("the identity ..."). */
 const char *tnk__age_identity_read(uint8_t out[TNK__AGE_KEY], const char *text);
-/* Whether a text that should be a recipient has a secret key in it, of age or
- * of SSH, whole or cut, well written or not: it must be sent and shown
- * nowhere. */
-int tnk__age_is_secret(const char *text);
 
 #endif

@@ -1,8 +1,8 @@
 #include <string.h>
 
-#include "lib/files/age/key.h"
 #include "lib/wire/data/check.h"
 #include "lib/wire/data/check_where.h"
+#include "lib/wire/data/secret.h"
 #include "tnk/error.h"
 
 /* What it is, the server judges, because servers differ in it; but a secret is
@@ -10,7 +10,7 @@
 static int check_recipient(const tnk__where_t *where, const char *recipient) {
   int err = tnk__check_text_at(where, "a recipient", recipient);
 
-  if (err == TNK_OK && tnk__age_is_secret(recipient))
+  if (err == TNK_OK && tnk__is_secret_key(recipient))
     err = tnk__refuse(where, "a recipient is a secret key; files are encrypted "
                              "for the public one that belongs to it");
   return err;

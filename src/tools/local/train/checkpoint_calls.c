@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "lib/wire/data/secret.h"
 #include "lib/wire/format/json_read.h"
 #include "tools/local/train/model.h"
 
@@ -100,7 +101,7 @@ void local_save_weights(local_call_t *call) {
 
 static int refuse_recipient(local_call_t *call, const char *text,
                             const char *reason) {
-  if (tnk__age_is_secret(text)) {
+  if (tnk__is_secret_key(text)) {
     local_reply_error(call->req, 400, "age_encryption_recipients: one %s",
                       reason);
     return 0;

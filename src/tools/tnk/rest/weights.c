@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
-#include "lib/files/age/key.h"
+#include "lib/wire/data/secret.h"
 #include "tnk/data.h"
 #include "tnk/training.h"
 #include "tools/common/base/input.h"
@@ -295,7 +295,7 @@ static const char *check_save(const cli_t *cli) {
   const char *wrong = cli_check_first_path(cli);
 
   for (size_t i = 0; i < args.recipients.n; i++)
-    if (tnk__age_is_secret(args.recipients.items[i]))
+    if (tnk__is_secret_key(args.recipients.items[i]))
       return "--recipient: that is a secret key; files are encrypted for the "
              "public one that belongs to it (age-keygen -y tells it)";
 

@@ -1,0 +1,9 @@
+#ifndef TNK_LIB_STORE_RUN_QUERY_H
+#define TNK_LIB_STORE_RUN_QUERY_H
+
+#include "lib/client/recover/run_query.h"
+
+/* The query that the monitor of lost runs uses. */
+extern const tnk__run_query_t tnk__store_run_query;
+
+#endif
