@@ -3,7 +3,7 @@
 
 usage: check_calls.py SOURCE_ROOT BUILD_ROOT
 
-Includes tell who may call whom, the symbols of the objects tell who does. A
+layers.txt says who may call whom, and the symbols of the objects say who does. A
 file calls another one when its object needs a symbol (a function, or a table
 with functions in it) that the other one's defines; what is handed over as an
 argument is no call. Checked is all of src/ that was built, except that of C++.
@@ -13,8 +13,8 @@ argument is no call. Checked is all of src/ that was built, except that of C++.
    src/ calls, whatever tests do, and a macro or a member that nothing there
    names. A function that only its own file calls is static, unless tests call
    it too.
-3. Ranks: a file calls only files that it might include by check_layers.py, and
-   programs also what is exported.
+3. Layers: a file calls only files that it might include by layers.txt. Outside
+   of the library, it may also call what is exported.
 
 Two files may call each other where that is better than its cure, and a function
 may wait for its caller: calls.txt beside this script lists both with their
@@ -106,14 +106,14 @@ def find_circles(graph):
 
 def read_excuses(source):
     """What is let pass: kind -> the names of each line."""
-    excuses = {"circle": [], "rank": [], "unused": []}
+    excuses = {"circle": [], "layer": [], "unused": []}
     path = source / "test/hygiene/calls.txt"
     for line in path.read_text().splitlines() if path.exists() else ():
         if line and not line.startswith("#"):
             names, reason = line.split(" -- ")
             kind, *names = names.split()
             excuses[kind].append(tuple(names))
-            if reason != "to go" and (len(names) > 2 or kind == "rank"):
+            if reason != "to go" and (len(names) > 2 or kind == "layer"):
                 raise SystemExit(f"{path}: no reason is good enough: {line}")
     return excuses
 
@@ -138,16 +138,16 @@ def check_circles(source, graph, excused):
     return complaints
 
 
-def check_ranks(graph, exported, excused):
+def check_layers_of(rows, graph, exported, excused):
     complaints = []
     climbs = set()
     for caller in graph:
         room = pathlib.PurePosixPath(caller).parent.as_posix()
         for other, symbols in graph[caller].items():
             home = pathlib.PurePosixPath(other).parent.as_posix()
-            if check_layers.allowed(room, home):
+            if check_layers.allowed(rows, room, home):
                 continue
-            if check_layers.top(room) in check_layers.BESIDE:
+            if not room.startswith("lib/"):
                 symbols = symbols - exported
             if not symbols:
                 continue
@@ -214,7 +214,8 @@ def main():
     excuses = read_excuses(source)
     graph = make_graph(defined, needed)
     complaints = check_circles(source, graph, excuses["circle"])
-    complaints += check_ranks(graph, exported, excuses["rank"])
+    complaints += check_layers_of(check_layers.read_table(source), graph,
+                                  exported, excuses["layer"])
     complaints += check_dead(find_dead(source, defined, needed, exported),
                              excuses["unused"])
     print("\n".join(complaints))

@@ -1,116 +1,185 @@
 #!/usr/bin/env python3
-"""Fail when a file under src/ includes a header of a sibling or higher room.
+"""Fail when a file under src/ includes what its folder may not include.
 
-A room is a folder of src/ or a folder inside one. RANK orders them: a file may
-include its own room and those of lower ranks that its row does not exclude;
-rooms of one rank do not see each other. The programs beside the layers
-(command, servers, tokenizers) have an order of their own inside and see
-of the library what their row in BESIDE names. Internal includes are written
-"room/file.h", public ones "tnk/file.h"; any other quoted form is an error too,
-so that nothing slips past the check. A folder without a rank is an error.
+usage: check_layers.py ROOT [--draw]
+
+layers.txt beside this script has one row for each folder with C files. The row
+lists the other folders whose headers it may include. Everything may include its
+own folder and the public headers ("tnk/file.h").
+
+Also checked: each folder has a row, and each row a folder; no cycle exists
+between folders, nor between features (lib/wire, tools/tnk, chat); the diagram
+in src/README.md shows the table, and the last line of each folder's README.md
+its row. --draw writes both.
 """
+import collections
 import pathlib
 import re
 import sys
 
-RANK = {
-    "base": 0,
-    "codec/age": 1, "codec/format": 1, "codec/stream": 1, "codec/data": 1.1,
-    "codec/tar": 1.1, "codec/message": 1.2,
-    "codec/rest": 1.2, "codec/numbers": 1, "codec/ledger": 1.3,
-    "codec/observe": 1.1,
-    "flow": 1, "flow/purse": 1,
-    "loop": 2, "net": 3, "http": 4, "task/recover": 5.6,
-    "task/call": 5, "task/session": 5.1, "task/future": 5.2,
-    "task/sample": 5.3, "task/train": 5.4, "task/service": 5.5,
-    "task/rest": 5.5, "task/hosted": 5.5,
-    "task/fetch": 5, "task/weights": 5.6, "task/ledger": 5.6,
-    "task/hub": 5.6, "task/push": 5.7,
-    "api": 6,
-}
-# Pairs that the ranks alone would allow: a side room, and what works apart.
-BLIND = [("flow", "codec"), ("codec", "flow"), ("task/hub", "task")]
-# What is seen all the same.
-SHARED = {"task/fetch"}
-
-LOCAL = {"local/base": 0, "local/lm": 0, "local/fault": 1,
-         "local/stub": 3, "local": 3, "local/call": 4, "local/ledger": 5,
-         "local/store": 6, "local/future": 7, "local/sample": 8,
-         "local/train": 9, "local/links": 10, "local/server": 11}
-TOKENIZERS = {"tokenizers/unicode": 0, "tokenizers/split": 1,
-              "tokenizers/model": 2, "tokenizers/coding": 3,
-              "tokenizers/format": 4, "tokenizers/sentencepiece": 5,
-              "tokenizers": 6}
-CHAT = {"chat/value": 0, "chat/lex": 0.5, "chat/template": 1, "chat/message": 1,
-        "chat/answer": 2, "chat/render": 3, "chat": 4}
-GATEWAY = {"gateway/wire": 0, "gateway/record": 1, "gateway": 2}
-CLI = {"cli/base": 0, "cli/frame": 1, "cli/out": 2, "cli/ask": 3,
-       "cli/serve": 4.6, "cli/text": 4, "cli/rest": 4, "cli/account": 4, "cli/sample": 4.5, "cli/conform": 4, "cli": 5}
-# program -> the ranks of its own rooms, what it sees of others
-BESIDE = {
-    "server": ({"server": 0}, {"base"}),
-    "local": (LOCAL, {"base", "codec", "server"}),
-    "tokenizers": (TOKENIZERS, {"base"}),
-    "chat": (CHAT, {"base", "codec"}),
-    "gateway": (GATEWAY, {"base", "codec", "server"}),
-    "cli": (CLI, {"base", "codec", "server", "local", "gateway"}),
-}
-
-# A room of a program that works on the insides of the library.
-INSIDE = {"cli/conform": {"flow", "loop", "net", "http", "api"}}
-
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 GENERATED = re.compile(r"[a-z_]+\.pb-c\.h$")
+TABLE = "test/hygiene/layers.txt"
+BEGIN, END = "<!-- drawn by check_layers.py -->\n", "<!-- end -->\n"
 
 
-def top(room):
-    return room.split("/")[0]
+def read_table(root):
+    """The rows: folder -> the folders that it may include."""
+    rows = {}
+    for line in (root / TABLE).read_text().splitlines():
+        if line and not line.startswith("#"):
+            folder, _, others = line.partition(":")
+            if folder in rows:
+                raise SystemExit(f"{TABLE}: {folder} has two rows")
+            rows[folder] = set(others.split())
+    return rows
 
 
-def is_in(room, place):
-    return room == place or room.startswith(place + "/")
+def allowed(rows, own, other):
+    """Whether a file of the folder `own` may include one of `other`."""
+    return other in (own, "tnk") or other in rows.get(own, ())
 
 
-def allowed(own, room):
-    """Whether a file of the room `own` may include one of `room`."""
-    if room in (own, "tnk"):
-        return True
-    if top(own) in BESIDE:
-        ranks, others = BESIDE[top(own)]
-        if top(room) != top(own):
-            return top(room) in others | INSIDE.get(own, set())
-    else:
-        ranks = RANK
-        for sees, hidden in BLIND:
-            if (is_in(own, sees) and is_in(room, hidden) and room != own
-                    and room not in SHARED):
-                return False
-    return own in ranks and room in ranks and ranks[room] < ranks[own]
+def feature(folder):
+    """lib/wire of lib/wire/data, chat of chat/jinja/lex."""
+    parts = folder.split("/")
+    return "/".join(parts[:2] if parts[0] in ("lib", "tools") else parts[:1])
 
 
-def known(room):
-    ranks = BESIDE[top(room)][0] if top(room) in BESIDE else RANK
-    return room in ranks
+def features(rows):
+    graph = collections.defaultdict(set)
+    for folder, others in rows.items():
+        graph[feature(folder)] |= {feature(o) for o in others} - {feature(folder)}
+    return dict(graph)
 
 
-def main():
-    src = pathlib.Path(sys.argv[1])
-    bad = 0
-    files = [p for p in src.rglob("*") if p.suffix in (".c", ".h", ".cc")]
-    for path in sorted(files):
+def find_cycle(graph):
+    """A list of nodes that leads back to its first one, or None."""
+    done = set()
+
+    def walk(node, trail):
+        if node in trail:
+            return trail[trail.index(node):] + [node]
+        if node in done:
+            return None
+        for other in sorted(graph.get(node, ())):
+            cycle = walk(other, trail + [node])
+            if cycle:
+                return cycle
+        done.add(node)
+        return None
+
+    for node in sorted(graph):
+        cycle = walk(node, [])
+        if cycle:
+            return cycle
+    return None
+
+
+def reach(graph, start):
+    seen, todo = set(), [start]
+    while todo:
+        for other in graph.get(todo.pop(), set()) - seen:
+            seen.add(other)
+            todo.append(other)
+    return seen
+
+
+def draw(rows):
+    """The features as a diagram: an arrow where no longer way exists."""
+    graph = features(rows)
+    lines = ["```mermaid", "flowchart TD"]
+    products = collections.defaultdict(list)
+    for name in graph:
+        products[name.split("/")[0]].append(name)
+    for product, names in products.items():
+        if names == [product]:
+            lines.append(f"  {product}")
+            continue
+        lines.append(f"  subgraph {product}")
+        lines += [f"    {name.replace('/', '_')}[{name}]" for name in names]
+        lines.append("  end")
+    for name, others in graph.items():
+        far = set().union(*(reach(graph, other) for other in others))
+        lines += [f"  {name.replace('/', '_')} --> {other.replace('/', '_')}"
+                  for other in sorted(others - far)]
+    return "\n".join(lines + ["```"]) + "\n"
+
+
+def check_diagram(root, rows, writes):
+    path = root / "src/README.md"
+    text = path.read_text()
+    head, begin, rest = text.partition(BEGIN)
+    old, end, tail = rest.partition(END)
+    if not end:
+        return ["src/README.md: there is no place for the diagram"]
+    if old == draw(rows):
+        return []
+    if writes:
+        path.write_text(head + begin + draw(rows) + end + tail)
+        return []
+    return ["src/README.md: the diagram differs from the table; "
+            "check_layers.py ROOT --draw writes it"]
+
+
+def last_line(others):
+    return "May include: " + (", ".join(f"`{o}`" for o in sorted(others)) or
+                              "no other folder") + ".\n"
+
+
+def check_readmes(root, rows, writes):
+    bad = []
+    for folder, others in rows.items():
+        path = root / "src" / folder / "README.md"
+        if not path.is_file():
+            continue  # check_sizes.py tells of it.
+        text = path.read_text()
+        if text.endswith("\n\n" + last_line(others)):
+            continue
+        if writes:
+            text = re.sub(r"\n*May include: [^\n]*\n$", "", text).rstrip("\n")
+            path.write_text(text + "\n\n" + last_line(others))
+        else:
+            bad.append(f"{path}: its last line differs from the table; "
+                       "check_layers.py ROOT --draw writes it")
+    return bad
+
+
+def check_includes(src, rows):
+    bad = []
+    folders = set()
+    for path in sorted(src.rglob("*")):
+        if path.suffix not in (".c", ".h", ".cc"):
+            continue
         own = path.relative_to(src).parent.as_posix()
-        if not known(own):
-            print(f"{path}: the folder \"{own}\" has no rank")
-            bad = 1
+        folders.add(own)
         for n, line in enumerate(path.read_text().splitlines(), 1):
             m = INCLUDE.match(line)
             if not m or GENERATED.fullmatch(m[1]):
                 continue
-            room = pathlib.PurePosixPath(m[1]).parent.as_posix()
-            if not allowed(own, room):
-                print(f"{path}:{n}: {own} may not include \"{m[1]}\"")
-                bad = 1
+            other = pathlib.PurePosixPath(m[1]).parent.as_posix()
+            if not allowed(rows, own, other):
+                bad.append(f"{path}:{n}: {own} may not include \"{m[1]}\"; "
+                           f"{TABLE} has what it may")
+    bad += [f"{TABLE}: {name} has no row" for name in sorted(folders - set(rows))]
+    bad += [f"{TABLE}: there is no folder {name}"
+            for name in sorted(set(rows) - folders)]
     return bad
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    rows = read_table(root)
+    bad = check_includes(root / "src", rows)
+    for graph, what in (rows, "folders"), (features(rows), "features"):
+        cycle = find_cycle(graph)
+        if cycle:
+            bad.append(f"{TABLE}: a cycle of {what}: " + " ".join(cycle))
+    if find_cycle(features(rows)) is None:
+        bad += check_diagram(root, rows, "--draw" in sys.argv[2:])
+        bad += check_readmes(root, rows, "--draw" in sys.argv[2:])
+    print("\n".join(bad))
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,10 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(sys.argv[1])
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE))
+import check_layers
+
 COMPILER = sys.argv[2:]
 BETTER = ("# More\n\n### 9.13 Ids\n\nMust: must refuse blanks, `?` in every id "
           "before sending, keep `:` raw.\n\n### 11.10 Better\n\n| topic | do |\n"
@@ -18,23 +22,26 @@ BETTER = ("# More\n\n### 9.13 Ids\n\nMust: must refuse blanks, `?` in every id "
 SHOWN = ("| S1.4a | Tea. |\n| A2 | Milk. |\n| S-2 | Sugar. |\n| 9.13 | blanks | `P9_13_blanks` |\n"
          "| 9.13 | `?` | `P9_13_marks` |\n| 9.13 | keep `:` raw | `P9_13_b`, `P9_13_m` |\n"
          "| 11.10 | cells | `P11_10_cells` |\n| 11.10 | time | `P11_10_time`: not built |\n")
+LAYERS = "test/hygiene/layers.txt"
 GOOD = {
-    "src/base/README.md": "Base.\n",
-    "src/base/a.h": "int a(void);\n",
-    "src/base/a.c": '#include "base/a.h"\n\nint a(void) {\n  return 1;\n}\n',
-    "src/base/b.h": '#include "base/a.h"\n'
+    "src/README.md": check_layers.BEGIN + check_layers.draw({"lib/base": set()}) + check_layers.END,
+    LAYERS: "# Rows\nlib/base:\n",
+    "src/lib/base/README.md": "Base.\n\nMay include: no other folder.\n",
+    "src/lib/base/a.h": "int a(void);\n",
+    "src/lib/base/a.c": '#include "lib/base/a.h"\n\nint a(void) {\n  return 1;\n}\n',
+    "src/lib/base/b.h": '#include "lib/base/a.h"\n'
                     "/* What b is. Protocol: calls, making tea; calls,\n"
-                    " * coffee. See base/a.h. */\n"
+                    " * coffee. See lib/base/a.h. */\n"
                     "typedef enum { ON } b_state_t; /* On. */\n",
-    "src/codec/README.md": "Codec.\n",
-    "src/codec/protocol/README.md": "Protocol.\n",
-    "src/codec/protocol/calls.md": "# Calls\n\n## 1.2 Making tea (hot)\n\n"
+    "src/lib/wire/README.md": "Codec.\n",
+    "src/lib/wire/protocol/README.md": "Protocol.\n",
+    "src/lib/wire/protocol/calls.md": "# Calls\n\n## 1.2 Making tea (hot)\n\n"
                                    "| call | body |\n|---|---|\n"
                                    "| `coffee` | none |\n",
-    "src/codec/protocol/rest-and-cli.md": BETTER,
-    "src/base/b.c": '#include "base/a.h"\n\nint b(void) {\n  return a();\n}\n',
-    "src/base/x.c": "int tnk_x(void) {\n  return 0;\n}\n",
-    "src/base/main.c": '#include "base/options.h"\n\n#define R(...)\n'
+    "src/lib/wire/protocol/rest-and-cli.md": BETTER,
+    "src/lib/base/b.c": '#include "lib/base/a.h"\n\nint b(void) {\n  return a();\n}\n',
+    "src/lib/base/x.c": "int tnk_x(void) {\n  return 0;\n}\n",
+    "src/lib/base/main.c": '#include "lib/base/options.h"\n\n#define R(...)\n'
                        "TNK__STRUCTS_IN(R)\nint b(void);\n\nint main(void) {\n  return b();\n}\n",
     "include/tnk/x.h": "/** Doc. Thread: any. Since: 0.1 */\n"
                        "TNK_API int tnk_x(void);\n",
@@ -42,7 +49,7 @@ GOOD = {
                        "typedef struct {\n  size_t size; /**< Set. */\n"
                        "  int a;\n  int reserved;\n} tnk_s_t;\n"
                        "#define TNK_S_INIT TNK_SIZED(tnk_s_t)\n",
-    "src/base/options.h": "#define TNK__STRUCTS_IN(X) \\\n"
+    "src/lib/base/options.h": "#define TNK__STRUCTS_IN(X) \\\n"
                           "  X(tnk_s_t, TNK_S_INIT, reserved, 16, \\\n"
                           "    reserved, YES)\n",
     "include/tnk/error.h": "#define TNK_ERRORS(XX) XX(EINVAL, -1, \"no\")\n",
@@ -50,7 +57,7 @@ GOOD = {
                 "TEST(P9_13_blanks_are_refused) {\n}\nTEST(P9_13_marks) {\n}\n",
     "test/t.py": "check(1, \"S_2_P11_10_no\")\ncheck(2, \"P11_10_cells_are_clean\")\n",
     "test/base/test_a.c": "TEST(milk) {\n}\n",
-    "test/mutants/mutants.txt": "== m1 S1.4a, P1.2: nothing\nfile: src/base/a.c\n"
+    "test/mutants/mutants.txt": "== m1 S1.4a, P1.2: nothing\nfile: src/lib/base/a.c\n"
                                 "tests: base_a\n-  return 1;\n+  return 2;\n",
     "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n" + SHOWN,
     "test/abi/caller.c": "MAKE(tnk_s_t, s, TNK_S_INIT);\n",
@@ -63,25 +70,25 @@ C = A_CALLS_B.replace("a(", "c(")
 LONG_BODY = "int a(void) {\n" + "  a();\n" * 59 + "}\n"
 # check, the folder it is given, what is changed, words of its complaint.
 FAULTS = [
-    ("check_sizes.py", ".", {"src/base/a.c": LONG_BODY}, "a has 61 lines"),
-    ("check_sizes.py", ".", {"src/base/a.c": "\n" * 901}, "901 lines"),
+    ("check_sizes.py", ".", {"src/lib/base/a.c": LONG_BODY}, "a has 61 lines"),
+    ("check_sizes.py", ".", {"src/lib/base/a.c": "\n" * 901}, "901 lines"),
     ("check_sizes.py", ".", {"examples/t.c": "\n" * 181}, "at most 180"),
     ("check_sizes.py", ".", {"examples/rl.c": "//\n" * 166}, "at most 165"),
-    ("check_sizes.py", ".", {"src/base/README.md": None}, "no README.md"),
-    ("check_sizes.py", ".", {"src/codec/format/c.c": "\n"}, "no README.md"),
-    ("check_sizes.py", ".", {f"src/base/{n}.h": "\n" for n in range(40)},
+    ("check_sizes.py", ".", {"src/lib/base/README.md": None}, "no README.md"),
+    ("check_sizes.py", ".", {"src/lib/wire/format/c.c": "\n"}, "no README.md"),
+    ("check_sizes.py", ".", {f"src/lib/base/{n}.h": "\n" for n in range(40)},
      "files, at most 40"),
     ("check_comments.py", ".",
-     {"src/base/b.h": "typedef enum { ON, OFF } b_state_t; /* On. */\n"},
+     {"src/lib/base/b.h": "typedef enum { ON, OFF } b_state_t; /* On. */\n"},
      "no comment says what OFF is"),
     ("check_comments.py", ".",
-     {"src/base/b.h": "typedef enum { ON } b_state_t; /* On. */\n"
+     {"src/lib/base/b.h": "typedef enum { ON } b_state_t; /* On. */\n"
                       + "int n;\n" * 20}, "has states, and comments on 4%"),
-    ("check_comments.py", ".", {"src/base/c.c": "int n;\n" * 20},
-     "src/base: comments on"),
-    ("check_comments.py", ".", {"src/base/b.h": "/* One\n * and two. */\n"},
+    ("check_comments.py", ".", {"src/lib/base/c.c": "int n;\n" * 20},
+     "src/lib/base: comments on"),
+    ("check_comments.py", ".", {"src/lib/base/b.h": "/* One\n * and two. */\n"},
      "looks at the wrong place"),
-    ("check_cycles.py", "src", {"src/base/a.c": '#include "base/b.h"\n'},
+    ("check_cycles.py", "src", {"src/lib/base/a.c": '#include "lib/base/b.h"\n'},
      "include cycle"),
     ("check_docs.py", "include",
      {"include/tnk/x.h": "/**\n * A. Thread:\n * any. Since: 0.1\n */\n"
@@ -93,18 +100,18 @@ FAULTS = [
      {"include/tnk/x.h": "/** Doc. Since: 0.1 */\nTNK_API int tnk_x(void);\n"},
      "no Thread:"),
     ("check_codes.py", ".",
-     {"src/base/x.c": "static int y(void) {\n  return TNK_ENOMEM;\n}\n\n"
+     {"src/lib/base/x.c": "static int y(void) {\n  return TNK_ENOMEM;\n}\n\n"
                       "int tnk_x(void) {\n  return y();\n}\n"},
      "tnk_x() may return TNK_ENOMEM"),
     ("check_codes.py", ".", {"include/tnk/x.h": "int tnk_x(void);\n"},
      "looks at the wrong place"),
-    ("check_paths.py", ".", {"src/base/b.h": "/* See base/gone.h. */\n"},
-     "there is no src/base/gone.h"),
-    ("check_paths.py", ".", {"src/base/README.md": "`base/gone` is gone.\n"},
-     "there is no src/base/gone"),
-    ("check_paths.py", ".", {"src/base/b.h": "/* gone.c does it. */\n"},
+    ("check_paths.py", ".", {"src/lib/base/b.h": "/* See lib/base/gone.h. */\n"},
+     "there is no src/lib/base/gone.h"),
+    ("check_paths.py", ".", {"src/lib/base/README.md": "`lib/base/gone` is gone.\n"},
+     "there is no src/lib/base/gone"),
+    ("check_paths.py", ".", {"src/lib/base/b.h": "/* gone.c does it. */\n"},
      "there is no file gone.c"),
-    ("check_paths.py", ".", {"src/base/b.h": "\n"},
+    ("check_paths.py", ".", {"src/lib/base/b.h": "\n", "src/README.md": "\n"},
      "looks at the wrong place"),
     ("check_errors.py", ".",
      {"include/tnk/error.h": "XX(EINVAL, -1, \"no\") XX(EBAD, -2, \"no\")\n"},
@@ -130,10 +137,10 @@ FAULTS = [
     ("check_sized.py", ".", {"test/abi/caller.c": "\n"},
      "caller.c does not use it"),
     ("check_mutants.py", ".",
-     {"test/mutants/mutants.txt": "== m1 S9.9: x\nfile: src/base/a.c\n"
+     {"test/mutants/mutants.txt": "== m1 S9.9: x\nfile: src/lib/base/a.c\n"
                                   "tests: base_b\n-  return 7;\n"},
      "S9.9 is no row"),
-    ("check_mutants.py", ".", {"src/base/a.c": "int a(void);\n"},
+    ("check_mutants.py", ".", {"src/lib/base/a.c": "int a(void);\n"},
      "occurs 0 times"),
     ("check_mutants.py", ".", {"test/base/test_a.c": None},
      "no program base_a"),
@@ -162,43 +169,63 @@ FAULTS = [
      {"test/REQUIREMENTS.md": "| S1.4 | Tea. |\n| S1.4 | Tea. |\n"},
      "2 rows are called S1.4"),
     ("check_protocol.py", ".",
-     {"src/base/b.h": "/* Protocol: letters. */\n"}, "no document \"letters\""),
+     {"src/lib/base/b.h": "/* Protocol: letters. */\n"}, "no document \"letters\""),
     ("check_protocol.py", ".",
-     {"src/base/b.h": "/* Protocol: calls, tea\n * and cake. */\n"},
+     {"src/lib/base/b.h": "/* Protocol: calls, tea\n * and cake. */\n"},
      "no heading or row \"tea and cake\""),
     ("check_protocol.py", ".",
-     {"src/base/b.h": "/* Protocol: calls, making tea */\n"}, "no full stop"),
+     {"src/lib/base/b.h": "/* Protocol: calls, making tea */\n"}, "no full stop"),
     ("check_protocol.py", ".",
-     {"src/base/a.c": "/* See calls.md 1.2. Protocol: calls. */\n"},
+     {"src/lib/base/a.c": "/* See calls.md 1.2. Protocol: calls. */\n"},
      "write \"Protocol:"),
-    ("check_protocol.py", ".", {"src/base/b.h": "/* None. */\n"},
+    ("check_protocol.py", ".", {"src/lib/base/b.h": "/* None. */\n"},
      "looks at the wrong place"),
-    ("check_layers.py", "src", {"src/base/a.c": '#include "loop/loop.h"\n'},
-     "base may not include"),
-    ("check_calls.py", ".", {"src/base/b.c": None}, "none but tests call a"),
-    ("check_calls.py", ".", {"src/base/a.c": A_CALLS_B}, "a -> base/b: b"),
-    ("check_calls.py", ".", {"src/base/a.c": A_CALLS_C, "src/base/c.c": C},
-     "circle of calls: base/a base/b base/c"),
-    ("check_calls.py", ".", {"src/base/b.h": "#define BASE_B 1\n"},
+    ("check_diagrams.py", ".",
+     {"src/lib/base/b.h": "/*\n *   ON --a word--> OFF\n * OFF --a word--> ON\n */\n"},
+     "damaged at: OFF"),
+    ("check_diagrams.py", ".", {"src/lib/base/b.h": "/*\n * | a | b\n * | c |\n */\n"},
+     "damaged at: | a | b"),
+    ("check_layers.py", ".", {"src/lib/base/a.c": '#include "lib/io/loop/loop.h"\n'},
+     "lib/base may not include"),
+    ("check_layers.py", ".", {"src/lib/base/a.c": '#include "a.h"\n'},
+     "lib/base may not include"),
+    ("check_layers.py", ".", {"src/lib/a/a.c": "\n"}, "lib/a has no row"),
+    ("check_layers.py", ".", {LAYERS: "lib/base:\nlib/a: lib/base\n"}, "there is no folder lib/a"),
+    ("check_layers.py", ".", {LAYERS: "lib/base: lib/a\nlib/a: lib/base\n"},
+     "a cycle of folders: lib/a lib/base lib/a"),
+    ("check_layers.py", ".", {LAYERS: "lib/base/a: lib/b\nlib/b: lib/base/c\n"},
+     "a cycle of features: lib/b lib/base lib/b"),
+    ("check_layers.py", ".", {LAYERS: "lib/base:\nlib/base:\n"}, "has two rows"),
+    ("check_layers.py", ".", {LAYERS: "lib/base:\nlib/a: lib/base\n"},
+     "the diagram differs"),
+    ("check_layers.py", ".", {"src/lib/base/README.md": "Base.\n"},
+     "its last line differs"),
+    ("check_layers.py", ".", {"src/README.md": "# Map\n"},
+     "no place for the diagram"),
+    ("check_calls.py", ".", {"src/lib/base/b.c": None}, "none but tests call a"),
+    ("check_calls.py", ".", {"src/lib/base/a.c": A_CALLS_B}, "a -> lib/base/b: b"),
+    ("check_calls.py", ".", {"src/lib/base/a.c": A_CALLS_C, "src/lib/base/c.c": C},
+     "circle of calls: lib/base/a lib/base/b lib/base/c"),
+    ("check_calls.py", ".", {"src/lib/base/b.h": "#define BASE_B 1\n"},
      "nothing uses BASE_B"),
     ("check_calls.py", ".",
-     {"src/base/b.h": "struct b {\n  int *member[2];\n};\n"},
+     {"src/lib/base/b.h": "struct b {\n  int *member[2];\n};\n"},
      "nothing uses member"),
     ("check_calls.py", ".",
-     {"src/base/c.c": "int c(int n) {\n  return n ? c(n - 1) : 0;\n}\n"},
-     "base/c: c should be static"),
-    ("check_calls.py", ".", {CALLS: "circle base/a base/b -- a reason\n"},
+     {"src/lib/base/c.c": "int c(int n) {\n  return n ? c(n - 1) : 0;\n}\n"},
+     "lib/base/c: c should be static"),
+    ("check_calls.py", ".", {CALLS: "circle lib/base/a lib/base/b -- a reason\n"},
      "no circle any more"),
     ("check_calls.py", ".", {CALLS: "unused a -- a reason\n"},
      "a is used or gone"),
     ("check_calls.py", ".",
-     {"src/base/a.c": A_CALLS_C, "src/flow/c.c": "int c(void) { return 1; }\n"},
-     "base/a may not call c of flow/c"),
-    ("check_calls.py", ".", {CALLS: "rank base/a flow/c -- to go\n"},
-     "base/a does not call flow/c"),
+     {"src/lib/base/a.c": A_CALLS_C, "src/lib/policy/c.c": "int c(void) { return 1; }\n"},
+     "lib/base/a may not call c of lib/policy/c"),
+    ("check_calls.py", ".", {CALLS: "layer lib/base/a lib/policy/c -- to go\n"},
+     "lib/base/a does not call lib/policy/c"),
     ("check_calls.py", ".",
-     {"src/base/a.c": A_CALLS_C, "src/base/c.c": C,
-      CALLS: "circle base/a base/b base/c -- a reason\n"},
+     {"src/lib/base/a.c": A_CALLS_C, "src/lib/base/c.c": C,
+      CALLS: "circle lib/base/a lib/base/b lib/base/c -- a reason\n"},
      "no reason is good enough"),
 ]
 
