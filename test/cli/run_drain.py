@@ -30,7 +30,9 @@ class Server:
     def __init__(self, *args, **env):
         self.process = subprocess.Popen(
             [TNK, *args, "--port", "0", "--exit-with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, env={**os.environ, "no_proxy": "*", **env})
+            text=True, env={**os.environ, "no_proxy": "*", **env},
+            # Under nohup a command ignores SIGHUP, and what it starts would too.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         self.url = self.process.stdout.readline().split()[-1]
         self.port = int(self.url.split(":")[-1])
 

@@ -183,10 +183,11 @@ def compare(case, ours, theirs, reader):
     calls, missing = without(a[0], case.get("only_official", {}))
     if not asked_anyway(b[0]):
         calls = [form for form in calls if not form["request"].endswith(CONFIGURATION)]
-    a = calls, a[1]
+    more, absent = without(b[0], case.get("only_tnk", {}))
+    a, b = (calls, a[1]), (more, b[1])
     lines = list(compare_lists(a[0], b[0])) + list(compare_lists(a[1], b[1]))
     known = case.get("differs", {})
     every = [*known, *EVERYWHERE]
     found = [line for line in lines if not any(text in line for text in every)]
     unused = [text for text in known if not any(text in line for line in lines)]
-    return found + [f"no longer differs: {text}" for text in unused + missing]
+    return found + [f"no longer differs: {text}" for text in unused + missing + absent]
